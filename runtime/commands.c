@@ -82,14 +82,14 @@ static ampc_status check_list(ampc_runtime *rt, CommandList list)
 
 /* ---- before the first step ---- */
 
-/* What the device can do once for products, convolutions and attention. */
+/* What the device's libraries can do once for what they compute. */
 static ampc_status prepare(Device *d, CommandList list)
 {
   ampc_status status = AMPC_OK;
   for (uint32_t i = 0; i < list.n && !status; i++) {
     const ampc_command *k = &list.at[i];
-    if (k->kind == AMPC_LAUNCH_KERNEL && k->as.launch.attention && d->ops->prepare_attention)
-      status = d->ops->prepare_attention(d, k->as.launch.attention);
+    if (k->kind == AMPC_LAUNCH_KERNEL && k->as.launch.library && d->ops->prepare_launch)
+      status = d->ops->prepare_launch(d, k->as.launch.library);
     if (k->kind == AMPC_CONV) status = d->ops->prepare_conv(d, &k->as.conv.desc);
     if (k->kind == AMPC_GEMM) status = d->ops->prepare_gemm(d, &k->as.gemm.desc);
     if (k->kind == AMPC_REPEAT) status = prepare(d, body_of(k));
@@ -200,8 +200,8 @@ static void run_list(ampc_runtime *rt, const BoundCommand *list, uint32_t n, int
 
 static void run_launch(ampc_runtime *rt, const ampc_launch *l, void *const *at)
 {
-  if (l->attention)
-    ampc_do_attention(rt, l->attention, l->kernel, l->grid, l->block, at, l->n_args);
+  if (l->library)
+    ampc_do_attention(rt, l->library, l->kernel, l->grid, l->block, at, l->n_args);
   else
     ampc_do_launch(rt, l->kernel, l->grid, l->block, at, l->n_args);
 }

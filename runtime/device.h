@@ -3,8 +3,8 @@
  * A device is opened by the function that ampc_create picks; all else goes through this table.
  * Pointers that come from `alloc` are device addresses: only the device looks behind them, unless
  * host_memory says that they are plain memory. Calls of one device come from one thread at a time
- * and take effect in order; launch, gemm, conv, attention, copy, fill and all_reduce may return
- * before they are done. */
+ * and take effect in order; launches, gemm, conv, copy, fill and all_reduce may return before
+ * they are done. */
 #pragma once
 #include "ampc_rt.h"
 
@@ -32,10 +32,11 @@ typedef struct DeviceOps {
                       void *c, void *workspace);
   ampc_status (*conv)(Device *d, const ampc_conv *c, void *x, void *w, const void *bias, void *y,
                       void *workspace);
-  /* NULL: the device's library has no attention. Otherwise *out_done tells whether it does this
-   * one; where it does not, nothing has happened. args: those of the kernel. */
-  ampc_status (*attention)(Device *d, const ampc_attention *a, void *const *args, bool *out_done);
-  ampc_status (*prepare_attention)(Device *d, const ampc_attention *a); /* like prepare_conv */
+  /* What a kernel computes, by the library. NULL: it can do nothing of that kind. Otherwise
+   * *out_done tells whether it does this; if not, nothing has happened. args: the kernel's. */
+  ampc_status (*launch_by_library)(Device *d, const ampc_attention *a, void *const *args,
+                                   bool *out_done);
+  ampc_status (*prepare_launch)(Device *d, const ampc_attention *a); /* like prepare_conv */
   /* The sum over all devices of the world, in place on each. In a world of one it is there. */
   ampc_status (*all_reduce)(Device *d, void *at, ampc_dtype type, int64_t count);
   /* Does what can be done before the first `conv` or `gemm` of this kind, which does it otherwise.
@@ -100,5 +101,5 @@ ampc_status cpu_device_open(const ampc_program *p, Device **out);
 enum { ANY_GPU = -1 };
 ampc_status cuda_device_open(const ampc_program *p, int gpu, Device **out);
 int64_t cuda_bytes_beside(const ampc_program *p); /* library_bytes, before it is opened */
-/* The most of these bytes that attention may need, on a GPU of this capability. */
-int64_t cuda_attention_scratch(const ampc_attention *a, int capability);
+/* The most of these bytes that launch_by_library may need, on a GPU of this capability. */
+int64_t cuda_launch_scratch(const ampc_attention *a, int capability);

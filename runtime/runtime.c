@@ -205,7 +205,7 @@ ampc_memory ampc_memory_of(const ampc_runtime *rt)
   return m;
 }
 
-/* What convolutions and attention of a list can need beside WORK on a GPU: Note [scratch] of
+/* What commands of a list can need beside WORK for a GPU's libraries: Note [scratch] of
  * cuda/cudnn_choice.c. */
 static int64_t scratch_of(const ampc_program *p, const ampc_command *commands, uint32_t n)
 {
@@ -216,8 +216,8 @@ static int64_t scratch_of(const ampc_program *p, const ampc_command *commands, u
     int64_t bytes = 0;
     if (k->kind == AMPC_CONV)
       bytes = ampc_conv_workspace_cuda(&k->as.conv.desc, p->real64, capability);
-    if (k->kind == AMPC_LAUNCH_KERNEL && k->as.launch.attention)
-      bytes = cuda_attention_scratch(k->as.launch.attention, capability);
+    if (k->kind == AMPC_LAUNCH_KERNEL && k->as.launch.library)
+      bytes = cuda_launch_scratch(k->as.launch.library, capability);
     if (k->kind == AMPC_REPEAT)
       bytes = scratch_of(p, k->as.repeat.commands, k->as.repeat.n_commands);
     if (bytes > most) most = bytes;
@@ -445,10 +445,10 @@ void ampc_do_attention(ampc_runtime *rt, const ampc_attention *desc, uint32_t ke
   bool done = false;
   if (!rt || rt->failed) return;
   const DeviceOps *ops = rt->device->ops;
-  if (ops->attention)
+  if (ops->launch_by_library)
     keep_failure_of(rt,
-                    rt->preparing ? ops->prepare_attention(rt->device, desc)
-                                  : ops->attention(rt->device, desc, args, &done),
+                    rt->preparing ? ops->prepare_launch(rt->device, desc)
+                                  : ops->launch_by_library(rt->device, desc, args, &done),
                     desc->line);
   if (!done) ampc_do_launch(rt, kernel, grid, block, args, n_args);
 }

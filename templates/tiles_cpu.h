@@ -1,5 +1,5 @@
-/* CPU: products of small matrices that a block keeps to itself, such as those of attention. A block
- * has one thread; the same names on CUDA are those of tiles_cuda.cuh. */
+/* CPU: products of small matrices that a block keeps to itself. A block has one thread; the same
+ * names on CUDA are those of tiles_cuda.cuh. */
 
 // --- UNUSED
 #define UNUSED __attribute__((unused)) /* of what a loop tells its body, which need not ask */

@@ -1,5 +1,5 @@
-/* CUDA: products of small matrices that a block of 256 threads keeps in shared memory and registers,
- * such as those of attention; the same names on the CPU are those of tiles_cpu.h. */
+/* CUDA: products of small matrices that a block of 256 threads keeps in shared memory and registers;
+ * the same names on the CPU are those of tiles_cpu.h. */
 
 // --- BLOCK_LOOP
 /* for each unit of [0, n), each by all threads of a block together */

@@ -1,6 +1,7 @@
 /* Attention as kernels: see attention.h. */
 #include "attention.h"
 #include "compiler/rules/rules.h"
+#include "runtime/plan/attention.h"
 #include <assert.h>
 #include <string.h>
 
@@ -35,7 +36,7 @@ static Sizes sizes_of(const Graph *g, const Node *n)
 
 /* Numbers that a block keeps in shared memory: operands of the tile, those of a step, the scores of
  * a step, and some that a query or key has one of. */
-static int64_t room(const AttentionWalk *w, const Sizes *s, bool backward)
+static int64_t room(const TileWalk *w, const Sizes *s, bool backward)
 {
   int64_t widest = w->d_room > w->e_room ? w->d_room : w->e_room;
   int64_t tile = backward ? s->d + s->e : s->d, step = backward ? w->d_room + w->e_room : widest;
@@ -44,7 +45,7 @@ static int64_t room(const AttentionWalk *w, const Sizes *s, bool backward)
 
 /* The greatest tile that fits: the more lanes a step serves the less is loaded. The smallest is for
  * heads of 256 features, more than that the library does not ask for. */
-static void choose_tile(Compile *c, AttentionWalk *w, const Sizes *s, bool backward)
+static void choose_tile(Compile *c, TileWalk *w, const Sizes *s, bool backward)
 {
   enum { SHARED_BYTES = 48 * 1024 };
   static const int64_t tiles[][2] = {{64, 32}, {64, 16}, {32, 32}, {32, 16},
@@ -64,14 +65,14 @@ static int64_t ceil_div(int64_t n, int64_t by)
 
 /* On the CPU 64 and 32 whatever the head: two tiles of 64 x 64 numbers and a step fit its caches,
  * and 32 lanes by 8 rows the registers of its vector unit. */
-AttentionWalk attention_walk(Compile *c, const Group *p)
+TileWalk tile_walk(Compile *c, const Group *p)
 {
   enum { CPU_LANES = 64, CPU_ROWS = 32, CPU_ROOM = 32, CUDA_ROOM = 16 };
   const Graph *g = c->graph;
   const Node *n = ir_node(g, p->anchor);
   Sizes s = sizes_of(g, n);
   bool cpu = is_cpu_target(c), back = attention_is_backward(n);
-  AttentionWalk w = {.lanes = CPU_LANES, .rows = CPU_ROWS};
+  TileWalk w = {.lanes = CPU_LANES, .rows = CPU_ROWS};
   w.d_room = ampc_round_up(s.d, cpu ? CPU_ROOM : CUDA_ROOM);
   w.e_room = ampc_round_up(s.e, cpu ? CPU_ROOM : CUDA_ROOM);
   if (!cpu) choose_tile(c, &w, &s, back);
@@ -86,11 +87,11 @@ AttentionWalk attention_walk(Compile *c, const Group *p)
 
 /* On CUDA a block a unit, so that those of causal attention, which differ in length, find their
  * multiprocessor as one gets free. */
-Geometry attention_geometry(Compile *c, const Group *p)
+Geometry tiles_geometry(Compile *c, const Group *p)
 {
   enum { CUDA_MOST = 1 << 20, CPU_MOST = 64, CPU_SHARE = 1 << 18 /* multiply-adds for a thread */ };
   Sizes s = sizes_of(c->graph, ir_node(c->graph, p->anchor));
-  AttentionWalk w = attention_walk(c, p);
+  TileWalk w = tile_walk(c, p);
   int64_t units = w.key_units + w.query_units;
   if (!is_cpu_target(c))
     return (Geometry){(uint32_t)(units < CUDA_MOST ? units : CUDA_MOST), CUDA_BLOCK};
@@ -101,81 +102,19 @@ Geometry attention_geometry(Compile *c, const Group *p)
 
 /* ---- operands ---- */
 
-/* A view to other dims of what lies at `a`, from the last axis to the first: axes of the old shape
- * that lie one in the other are one run, which axes of the new shape must divide among them. */
-static bool view_access(const Node *from, const Access *a, const Node *to, Access *out)
-{
-  int k = (int)to->rank - 1;
-  int64_t run = 1, base = 0, left = 1;
-  out->offset = a->offset;
-  for (int i = (int)from->rank - 1; i >= 0; i--) {
-    if (run == 1) base = a->stride[i];
-    run *= from->dim[i];
-    bool goes_on = i > 0 && (run == 1 || from->dim[i - 1] == 1 || a->stride[i - 1] == base * run);
-    if (goes_on) continue;
-    for (left = 1; k >= 0 && (left < run || to->dim[k] == 1); k--) {
-      out->stride[k] = base * left;
-      left *= to->dim[k];
-    }
-    if (left != run) return false;
-    run = 1;
-  }
-  for (; k >= 0; k--) out->stride[k] = 0;
-  return true;
-}
-
-static int64_t axis_of(const Node *n, const char *name)
-{
-  int64_t axis = attr_int(n, name);
-  return axis < 0 ? axis + n->rank : axis;
-}
-
-/* What a folded move makes of the strides of its input. */
-static Access moved(const Node *n, const Node *x, const Access *a)
-{
-  Access out = *a;
-  uint32_t start;
-  if (n->op == OP_transpose) {
-    int64_t i = axis_of(n, "dim0"), k = axis_of(n, "dim1");
-    out.stride[i] = a->stride[k];
-    out.stride[k] = a->stride[i];
-  } else if (n->op == OP_permute) {
-    for (uint32_t i = 0; i < n->rank; i++) out.stride[i] = a->stride[ir_permuted_axis(n, i)];
-  } else if (attr_find(op_of(n), "start", &start)) {
-    int64_t axis = axis_of(n, "dim");
-    out.offset += n->attr[start].i * a->stride[axis];
-    out.stride[axis] *= attr_int(n, "step");
-  } else if (n->op == OP_expand) {
-    uint32_t more = (uint32_t)n->rank - x->rank;
-    for (uint32_t i = 0; i < n->rank; i++)
-      out.stride[i] = i < more || x->dim[i - more] == 1 ? 0 : a->stride[i - more];
-  }
-  return out; /* a cast: where x lies */
-}
-
-static bool value_access(const Graph *g, Value v, Access *out)
-{
-  const Node *n = ir_node(g, v);
-  if (op_of(n)->tmpl != TMPL_alias && !n->folded) {
-    LoopShape s = loop_shape_of(n);
-    *out = access_whole(&s);
-    return true;
-  }
-  const Node *x = ir_node(g, n->in[0]);
-  Access a;
-  if (!value_access(g, n->in[0], &a)) return false;
-  if (!n->folded) return view_access(x, &a, n, out);
-  *out = moved(n, x, &a);
-  return true;
-}
-
 bool attention_access(const Graph *g, const Node *n, uint32_t input, Access *out)
 {
   const Node *x = ir_node(g, n->in[input]);
-  if (!value_access(g, n->in[input], out)) return false;
+  if (!access_through(g, n->in[input], out)) return false;
   for (uint32_t i = 0; i < x->rank; i++)
     if (x->dim[i] == 1) out->stride[i] = 0;
   return input == MASK || x->dim[x->rank - 1] == 1 || out->stride[x->rank - 1] == 1;
+}
+
+bool tiles_read(const Graph *g, const Node *n, uint32_t input)
+{
+  Access a;
+  return ir_node(g, n->in[input])->rank == 4 && attention_access(g, n, input, &a);
 }
 
 /* ---- for the library ---- */
@@ -270,7 +209,7 @@ bool attention_problem(Compile *c, uint32_t group, ampc_attention *out)
 {
   const Graph *g = c->graph;
   const Group *p = &g->groups.at[group];
-  if (!p->anchor.id || !op_has(ir_node(g, p->anchor), T_views)) return false;
+  if (!p->anchor.id || !op_has(ir_node(g, p->anchor), T_tiles)) return false;
   const Node *n = ir_node(g, p->anchor);
   Sizes s = sizes_of(g, n);
   *out = (ampc_attention){.backward = attention_is_backward(n),
@@ -288,19 +227,34 @@ bool attention_problem(Compile *c, uint32_t group, ampc_attention *out)
   return true;
 }
 
-bool attention_for_library(Compile *c, uint32_t group, ampc_attention *out)
+/* Adds the arguments. False: the library cannot. */
+static bool find_operands(Compile *c, uint32_t group, ampc_attention *out)
 {
   const Graph *g = c->graph;
   const Group *p = &g->groups.at[group];
-  if (!attention_problem(c, group, out)) return false;
   const Node *n = ir_node(g, p->anchor);
-  DType type = out->type;
+  if (!rule_by_library(c, n)) return false;
   KernelArgs args = kernel_args(c, group);
-  if (!rule_library_attends(c, n)) return false;
+  DType type = out->type;
   set_dropout(n, &args, out);
-  if (!find_mask(g, &args, n, &out->mask) || !find_input(g, &args, n, QUERY, type, &out->q) ||
-      !find_input(g, &args, n, KEY, type, &out->k) ||
-      !find_input(g, &args, n, VALUE, type, &out->v))
-    return false;
-  return out->backward ? for_backward(g, p, &args, out) : for_forward(g, p, &args, out);
+  return find_mask(g, &args, n, &out->mask) && find_input(g, &args, n, QUERY, type, &out->q) &&
+         find_input(g, &args, n, KEY, type, &out->k) &&
+         find_input(g, &args, n, VALUE, type, &out->v) &&
+         (out->backward ? for_backward(g, p, &args, out) : for_forward(g, p, &args, out));
+}
+
+const ampc_attention *launch_for_library(Compile *c, uint32_t group, const char **why)
+{
+  ampc_attention a, *out;
+  char known[AMPC_WHY_ROOM];
+  *why = NULL;
+  if (!attention_problem(c, group, &a)) return NULL;
+  bool good = find_operands(c, group, &a);
+  bool told = !good && ampc_attention_against(&a, (ampc_cudnn){0, target_capability(c)}, known);
+  if (told) *why = arena_strdup(c->arena, known);
+  if (!good && !told) *why = "cuDNN takes no such mask, or operands that lie so";
+  if (!good) return NULL;
+  out = arena_new(c->arena, ampc_attention);
+  *out = a;
+  return out;
 }

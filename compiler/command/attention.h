@@ -19,30 +19,15 @@
 #pragma once
 #include "walk.h"
 
-typedef struct AttentionWalk {
-  int64_t lanes, rows;    /* of a tile, and of a step */
-  int64_t d_room, e_room; /* features of a row in a tile, rounded up */
-  /* of the launch: tiles of all heads, or heads; and how many tiles of a head run side by side; 0:
-   * the group has none of these results, or those of keys make them too */
-  int64_t key_units, key_split, query_units, query_split;
-} AttentionWalk;
-AttentionWalk attention_walk(Compile *c, const Group *p);
-
 /* The nodes of the group that give a result: the gradients of q, k and v, which `of` tells; forward
  * the values, 0, and the sums, 1. 0: the group has no such node. */
 Value attention_result(const Graph *g, const Group *p, int64_t of);
 bool attention_is_backward(const Node *n);
 
-Geometry attention_geometry(Compile *c, const Group *p);
-
 /* What a group of attention computes, whoever does: sizes, type, scale and dropout, without
  * arguments. False: it is none. */
 bool attention_problem(Compile *c, uint32_t group, ampc_attention *out);
-/* The group as the device's library computes it, with the arguments of the kernel. False: that
- * cannot (rule_library_attends), operands are of several types, or nobody wants all results. */
-bool attention_for_library(Compile *c, uint32_t group, ampc_attention *out);
 
-/* Where element [i0, i1, i2, i3] of input `input` lies in the bytes of value_root, through views
- * and folded moves. False: no strides say it, or, of tensors that are not the mask, neighbours
- * along the last axis lie apart. */
+/* access_through of an input. False as well: of a tensor that is not the mask, neighbours along the
+ * last axis lie apart. */
 bool attention_access(const Graph *g, const Node *n, uint32_t input, Access *out);

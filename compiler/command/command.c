@@ -4,7 +4,6 @@
 #include "walk.h"
 #include "compiler/graph/own.h"
 #include "compiler/graph/shares.h"
-#include "attention.h"
 #include "runtime/plan/conv_columns.h"
 #include "ampc_state.h"
 #include <assert.h>
@@ -530,7 +529,7 @@ Geometry part_geometry(Compile *c, const Group *p)
   const Node *n = ir_node(g, p->anchor);
   bool cpu = is_cpu_target(c);
   if (p->anchor.id && own_of(n)) return own_geometry(c, p);
-  if (p->anchor.id && op_has(n, T_views)) return attention_geometry(c, p);
+  if (p->anchor.id && op_has(n, T_tiles)) return tiles_geometry(c, p);
   if (p->anchor.id && op_has(n, T_one_block)) return (Geometry){1, cpu ? 1 : CUDA_BLOCK};
   int64_t work = work_of(c, p);
   if (cpu) {

@@ -113,6 +113,15 @@ int64_t own_scratch_at(Compile *c, const Group *p, uint32_t i);
 int64_t own_scratch(Compile *c, const Group *p); /* bytes of it */
 Geometry own_geometry(Compile *c, const Group *p);
 
+/* ---- ops whose kernels multiply in tiles (T_tiles) ---- */
+
+Geometry tiles_geometry(Compile *c, const Group *p);
+/* Whether the kernel of n can read its input where the bytes lie, through moves that are folded. */
+bool tiles_read(const Graph *g, const Node *n, uint32_t input);
+/* What the group's kernel computes, for a library that may do it instead: with the arguments of the
+ * kernel. NULL: none may, *why says why not; or the kernel has no tiles, and *why is NULL. */
+const ampc_attention *launch_for_library(Compile *c, uint32_t group, const char **why);
+
 /* ---- names.c ---- */
 
 /* What names a launch of several parts: side by side the first of those that walk most.

@@ -41,47 +41,77 @@ Access access_broadcast(const LoopShape *s, const Node *n)
   return a;
 }
 
-static int64_t axis_of(const Node *n, int64_t axis)
+static Access access_own(const Node *n)
 {
-  return axis < 0 ? axis + n->rank : axis;
+  LoopShape s = loop_shape_of(n);
+  return access_whole(&s);
 }
 
-/* A transpose exchanges two strides, a slice starts further on and takes larger steps: no bytes are
- * moved, so such a node can be a load of its reader. */
-static Access access_moved(Compile *c, const Node *n)
+/* What move n makes of the strides of its input x. A transpose exchanges two, a slice starts
+ * further on and takes larger steps: no bytes are moved, so such a node can be a load of its
+ * reader. */
+static Access access_moved(const Node *n, const Node *x, Access a)
 {
-  const Node *x = ir_in(c, n, 0);
-  LoopShape from = loop_shape_of(x);
-  Access a = access_whole(&from);
-  if (n->op == OP_transpose) {
-    int64_t i = axis_of(n, attr_int(n, "dim0")), k = axis_of(n, attr_int(n, "dim1")),
-            kept = a.stride[i];
-    a.stride[i] = a.stride[k];
-    a.stride[k] = kept;
-    return a;
+  Access out = a;
+  uint32_t start, more = (uint32_t)n->rank - x->rank;
+  if (op_has(n, T_permutes)) {
+    for (uint32_t i = 0; i < n->rank; i++) out.stride[i] = a.stride[ir_permuted_axis(n, i)];
+  } else if (attr_find(op_of(n), "start", &start)) {
+    int64_t axis = attr_int(n, "dim");
+    out.offset += n->attr[start].i * a.stride[axis];
+    out.stride[axis] *= attr_int(n, "step");
+  } else if (op_has(n, T_repeats)) {
+    for (uint32_t i = 0; i < n->rank; i++)
+      out.stride[i] = i < more || x->dim[i - more] == 1 ? 0 : a.stride[i - more];
   }
-  if (n->op == OP_permute) {
-    Access whole = a;
-    for (uint32_t i = 0; i < n->rank; i++) a.stride[i] = whole.stride[ir_permuted_axis(n, i)];
-    return a;
+  return out; /* a cast: where x lies */
+}
+
+/* A view to other dims of what lies at `a`, from the last axis to the first: axes of the old shape
+ * that lie one in the other are one run, which axes of the new shape must divide among them. */
+static bool access_viewed(const Node *from, const Access *a, const Node *to, Access *out)
+{
+  int k = (int)to->rank - 1;
+  int64_t run = 1, base = 0, left = 1;
+  out->offset = a->offset;
+  for (int i = (int)from->rank - 1; i >= 0; i--) {
+    if (run == 1) base = a->stride[i];
+    run *= from->dim[i];
+    bool goes_on = i > 0 && (run == 1 || from->dim[i - 1] == 1 || a->stride[i - 1] == base * run);
+    if (goes_on) continue;
+    for (left = 1; k >= 0 && (left < run || to->dim[k] == 1); k--) {
+      out->stride[k] = base * left;
+      left *= to->dim[k];
+    }
+    if (left != run) return false;
+    run = 1;
   }
-  uint32_t start;
-  if (attr_find(op_of(n), "start", &start)) {
-    int64_t axis = axis_of(n, attr_int(n, "dim"));
-    a.offset = n->attr[start].i * a.stride[axis];
-    a.stride[axis] *= attr_int(n, "step");
-    return a;
+  for (; k >= 0; k--) out->stride[k] = 0;
+  return true;
+}
+
+bool access_through(const Graph *g, Value v, Access *out)
+{
+  const Node *n = ir_node(g, v);
+  Access a;
+  if (op_of(n)->tmpl != TMPL_alias && !n->folded) {
+    *out = access_own(n);
+    return true;
   }
-  LoopShape to = loop_shape_of(n);
-  return access_broadcast(&to, x);
+  const Node *x = ir_node(g, n->in[0]);
+  if (!access_through(g, n->in[0], &a)) return false;
+  if (!n->folded) return access_viewed(x, &a, n, out);
+  *out = access_moved(n, x, a);
+  return true;
 }
 
 /* What has as many elements as the loop lies in its order, whatever its shape is called: the slot
  * of a gradient, a view. */
 Access access_operand(Compile *c, const LoopShape *s, const Node *n, uint32_t input)
 {
-  if (op_of(n)->tmpl == TMPL_move) return access_moved(c, n);
-  const Node *x = value_shape(c->graph, n->in[input]);
+  bool moves = op_of(n)->tmpl == TMPL_move;
+  const Node *x = moves ? ir_in(c, n, 0) : value_shape(c->graph, n->in[input]);
+  if (moves) return access_moved(n, x, access_own(x));
   return ir_elements(x) == loop_elements(s) ? access_whole(s) : access_broadcast(s, x);
 }
 
@@ -122,7 +152,7 @@ void loop_collapse(LoopShape *s, Access *a, uint32_t n)
 /* It computes elements, or is a load with strides of its own. */
 static bool is_walk(const Node *n)
 {
-  return op_of(n)->tmpl == TMPL_map || op_has(n, T_strided) || n->op == OP_permute;
+  return op_of(n)->tmpl == TMPL_map || op_has(n, T_strided) || op_has(n, T_permutes);
 }
 
 /* A move that is a kernel of its own is its anchor. */

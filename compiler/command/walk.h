@@ -23,6 +23,8 @@ Access access_whole(const LoopShape *s); /* the elements in order */
 Access access_broadcast(const LoopShape *s, const Node *n);
 /* Of input `input` of an elementwise node or move, over the shape that it walks. */
 Access access_operand(Compile *c, const LoopShape *s, const Node *n, uint32_t input);
+/* Of v in the bytes of value_root, through views and folded moves. False: no strides say it. */
+bool access_through(const Graph *g, Value v, Access *out);
 /* Joins neighbouring axes that all accesses walk as one; drops axes of size 1. */
 void loop_collapse(LoopShape *s, Access *a, uint32_t n);
 
@@ -64,3 +66,13 @@ typedef struct WindowWalk {
 WindowWalk window_walk(Compile *c, const Group *p);
 /* Windows lie apart, and no two tiles look at the same one. */
 bool windows_read_once(const Node *n);
+
+/* How the work of an op of tiles (T_tiles) is cut. */
+typedef struct TileWalk {
+  int64_t lanes, rows;    /* of a tile, and of a step */
+  int64_t d_room, e_room; /* features of a row in a tile, rounded up */
+  /* of the launch: tiles of all heads, or heads; and how many tiles of a head run side by side; 0:
+   * the group has none of these results, or those of keys make them too */
+  int64_t key_units, key_split, query_units, query_split;
+} TileWalk;
+TileWalk tile_walk(Compile *c, const Group *p);

@@ -1,7 +1,7 @@
 /* From the commands of libraries to products: sizes, types, alignment. */
 #include "load.h"
 #include "compiler/command/attention.h"
-#include "runtime/plan/attention_sizes.h"
+#include "runtime/plan/attention.h"
 #include "runtime/plan/conv_sizes.h"
 
 /* ---- products ---- */
@@ -65,44 +65,46 @@ const char *conv_against(const Compile *c, const ampc_conv *d)
 
 /* ---- attention ---- */
 
-bool attention_by_library(Compile *c, uint32_t group, ampc_attention *out)
+/* Forward two products over the scores, backward five, of half the scores where it is causal; our
+ * kernel makes the scores of backward twice. The library writes those, and reads them again. */
+bool tile_load(Compile *c, uint32_t group, double bytes, TileLoad *out)
 {
-  char why[AMPC_WHY_ROOM];
-  return attention_for_library(c, group, out) &&
-         !ampc_attention_against(out, (ampc_cudnn){0, target_capability(c)}, why);
+  char known[AMPC_WHY_ROOM];
+  const char *why;
+  ampc_attention a;
+  if (!attention_problem(c, group, &a)) return false;
+  const ampc_attention *asked = launch_for_library(c, group, &why);
+  const double once = (double)(a.d + a.e), l = (double)a.l;
+  const double s = (double)a.s * (a.causal ? 0.5 : 1), heads = (double)(a.n * a.heads);
+  const double k = a.backward ? once + 2 * (double)a.d + (double)a.e : once;
+  *out = (TileLoad){.load = {l, s, k, heads, bytes, a.type, .aligned = true},
+                    .again = a.backward ? 7.0 / 5 : 1,
+                    .draws = a.p > 0 ? l * s * heads : 0,
+                    .by = "own kernels: no library has attention of this kind",
+                    .nodes = 1};
+  if (!asked || ampc_attention_against(asked, (ampc_cudnn){0, target_capability(c)}, known))
+    return true;
+  out->library = true;
+  out->by = "attention by cuDNN";
+  out->nodes += a.p > 0;
+  out->load.bytes += 2 * (double)(ampc_attention_scores(asked) + ampc_attention_kept(asked));
+  return true;
 }
 
-ProductLoad attention_load(const ampc_attention *a, double bytes)
-{
-  const double once = (double)(a->d + a->e);
-  return (ProductLoad){.m = (double)a->l,
-                       .n = (double)a->s * (a->causal ? 0.5 : 1),
-                       .k = a->backward ? once + 2 * (double)a->d + (double)a->e : once,
-                       .batch = (double)(a->n * a->heads),
-                       .bytes = bytes,
-                       .type = a->type,
-                       .aligned = true};
-}
-
-/* Forward two products over the scores, backward five, of half the scores where it is causal; and
- * what backward writes of the scores, which it reads again. Of the rate of a product comes out at
- * best about 0.6: flash attention is given as 50 to 73 % of a GPU's peak (Dao, FlashAttention-2,
- * 2023, on an A100), a product here as 80 %. Dropout draws its mask before that: so many
- * instructions a score. */
-AttentionCost attention_cost(const Gpu *g, const ampc_attention *a, double bytes)
+/* Of the rate of a product comes out at best about 0.6: flash attention is given as 50 to 73 % of a
+ * GPU's peak (Dao, FlashAttention-2, 2023, on an A100), a product here as 80 %. Dropout draws its
+ * mask before that: so many instructions a score. */
+Cost tile_cost(const Gpu *g, const TileLoad *t)
 {
   const double reached = 0.6, draw = 110;
-  const double scores = (double)(ampc_attention_scores(a) + ampc_attention_kept(a));
-  AttentionCost out = {.nodes = a->p > 0 ? 2 : 1, .load = attention_load(a, bytes + 2 * scores)};
-  ProductLoad slow = out.load;
+  ProductLoad slow = t->load;
   slow.k /= reached;
-  out.cost = gpu_product_cost(g, &slow);
-  out.cost.roof_us = gpu_product_cost(g, &out.load).roof_us;
-  if (a->p == 0) return out;
-  double draws = out.load.m * out.load.n * out.load.batch * draw /
-                 ((double)g->lanes_int * g->multiprocessors * g->mhz);
-  if (draws > out.cost.us) out.cost.bound = BOUND_issue;
-  out.cost.us += draws;
-  out.cost.issue_us = draws;
+  Cost out = gpu_product_cost(g, &slow);
+  out.roof_us = gpu_product_cost(g, &t->load).roof_us;
+  if (t->draws == 0) return out;
+  double draws = t->draws * draw / ((double)g->lanes_int * g->multiprocessors * g->mhz);
+  if (draws > out.us) out.bound = BOUND_issue;
+  out.us += draws;
+  out.issue_us = draws;
   return out;
 }

@@ -18,13 +18,15 @@ const char *tensor_against(const Gpu *g, const ProductLoad *p);
  * vectors of channels and one group. Why our own kernels compute it; NULL: cuDNN does. */
 const char *conv_against(const Compile *c, const ampc_conv *d);
 
-/* Known of cuDNN 9 (tests/cudnn): it has attention from sm_80 on. */
-bool attention_by_library(Compile *c, uint32_t group, ampc_attention *out);
-/* The products that are asked for: forward two, backward five. */
-ProductLoad attention_load(const ampc_attention *a, double bytes);
-typedef struct AttentionCost {
-  ProductLoad load; /* the arithmetic that is done */
-  Cost cost;        /* roof_us: at the rate of other products */
+/* A kernel that multiplies in tiles (T_tiles), which a library may do instead. */
+typedef struct TileLoad {
+  ProductLoad load; /* the products that are asked for, as one */
+  double again;     /* how many times as much our kernel multiplies */
+  double draws;     /* random numbers */
+  bool library;     /* it does it, not our kernel */
+  const char *by;   /* which library, or why our kernel */
   int nodes;        /* of a graph */
-} AttentionCost;
-AttentionCost attention_cost(const Gpu *g, const ampc_attention *a, double bytes);
+} TileLoad;
+bool tile_load(Compile *c, uint32_t group, double bytes, TileLoad *out); /* false: it is none */
+/* By the library; roof_us is at the rate of other products. */
+Cost tile_cost(const Gpu *g, const TileLoad *t);

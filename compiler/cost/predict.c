@@ -1,27 +1,25 @@
 /* Predicted times of commands.
  *
  * Note [predicted]
- * Products, convolutions and attention of libraries take what Note [products] says. A kernel of
- * ours takes as long as the slowest of: its operands, each once, from DRAM; its instructions, told
- * from the code of its nodes; a load or two that nothing hides. Where `amp inspect --gpu` reads and
- * walks the text of every kernel, which takes seconds, this takes milliseconds and is further off
- * where a kernel reads its operands several times. The numbers of instructions are means of what
- * that finds: so many an element for loading, storing and indexing, so many for an operator, for a
- * function such as exp or tanh, and for a random number (integers, which have fewer lanes).
- * Attention and convolutions by our own kernels multiply in f32, at about half of the rate of its
- * lanes; backward of attention makes the scores twice. For this machine's processor see Note [on a
- * processor] in predict_cpu.c. */
+ * What libraries multiply takes what Note [products] says. A kernel of ours takes as long as the
+ * slowest of: its operands, each once, from DRAM; its instructions, told from the code of its
+ * nodes; a load or two that nothing hides. Where `amp inspect --gpu` reads and walks the text of
+ * every kernel, which takes seconds, this takes milliseconds and is further off where a kernel
+ * reads its operands several times. The numbers of instructions are means of what that finds: so
+ * many an element for loading, storing and indexing, so many for an operator, for a function such
+ * as exp or tanh, and for a random number (integers, which have fewer lanes). Our own kernels
+ * multiply in f32, at about half of the rate of its lanes. For this machine's processor see Note
+ * [on a processor] in predict_cpu.c. */
 #include "predict.h"
 #include <math.h>
-#include "compiler/command/attention.h"
 #include "memory_report.h"
 #include "predict_cpu.h"
 
 enum { AN_ELEMENT = 8, AN_OPERATOR = 3, A_FUNCTION = 45, A_DRAW = 110 };
 
 const char *const cost_part_names[] = {
-    [PART_products] = "products", [PART_attention] = "attention", [PART_casts] = "casts",
-    [PART_state] = "optimizer",   [PART_kernels] = "kernels",     [PART_launches] = "launches"};
+    [PART_products] = "products", [PART_tiles] = "attention", [PART_casts] = "casts",
+    [PART_state] = "optimizer",   [PART_kernels] = "kernels", [PART_launches] = "launches"};
 
 /* ---- kernels of ours ---- */
 
@@ -115,30 +113,29 @@ static void take_conv(Prediction *p, Compile *c, const Gpu *gpu, uint32_t group,
   p->aligned_us = p->us;
 }
 
-static double own_attention_us(const Gpu *gpu, const ampc_attention *a, const ProductLoad *load)
+static double own_tiles_us(const Gpu *gpu, const TileLoad *t)
 {
-  const double again = a->backward ? 7.0 / 5 : 1;
-  double scores = load->m * load->n * load->batch;
-  return own_product_us(gpu, load_flops(load) * again) +
-         (a->p > 0 ? scores * A_DRAW / results_a_us(gpu, gpu->lanes_int) : 0);
+  return own_product_us(gpu, load_flops(&t->load) * t->again) +
+         t->draws * A_DRAW / results_a_us(gpu, gpu->lanes_int);
 }
 
-static double take_attention(Prediction *p, Compile *c, const Gpu *gpu, uint32_t group,
-                             ampc_attention *a, double bytes)
+/* On a GPU or a processor. */
+static void take_tiles(Prediction *p, const TileLoad *t, double us, const char *against)
 {
-  bool library = attention_by_library(c, group, a);
-  AttentionCost cost = attention_cost(gpu, a, bytes);
-  double flops = load_flops(&cost.load);
-  p->part = PART_attention;
+  p->part = PART_tiles;
   p->product = true;
-  p->load = cost.load;
+  p->load = t->load;
   p->busy = 1;
-  p->us = library ? cost.cost.us : own_attention_us(gpu, a, &p->load);
-  p->aligned_us = p->us;
-  if (!library) p->against = "own kernels: no library has attention of this kind";
-  if (!library && !gpu_has_tensor(gpu, &p->load)) p->against = tensor_against(gpu, &p->load);
-  p->count.flops = (int64_t)flops * p->count.times;
-  return library ? cost.nodes : 1;
+  p->us = p->aligned_us = us;
+  p->against = against;
+  p->count.flops = (int64_t)load_flops(&t->load) * p->count.times;
+}
+
+static void take_tiles_on_gpu(Prediction *p, const Gpu *gpu, const TileLoad *t)
+{
+  const char *own = gpu_has_tensor(gpu, &t->load) ? t->by : tensor_against(gpu, &t->load);
+  double us = t->library ? tile_cost(gpu, t).us : own_tiles_us(gpu, t);
+  take_tiles(p, t, us, t->library ? NULL : own);
 }
 
 /* ---- on this machine's processor ---- */
@@ -146,7 +143,7 @@ static double take_attention(Prediction *p, Compile *c, const Gpu *gpu, uint32_t
 static void predict_on_cpu(Prediction *p, Compile *c, const Cpu *cpu, uint32_t group, double bytes)
 {
   CpuBytes moved = {bytes, (double)memory_of_spaces(c->program)};
-  ampc_attention a;
+  TileLoad tiles;
   p->part = PART_products;
   if (p->count.kind == COMMAND_gemm) {
     ampc_gemm d = product_of(c, group).desc;
@@ -156,11 +153,10 @@ static void predict_on_cpu(Prediction *p, Compile *c, const Cpu *cpu, uint32_t g
     ampc_conv d = convolution_of(c, group).desc;
     p->load = conv_load(c, &d, bytes);
     p->us = cpu_conv_us(cpu, &d, moved);
-  } else if (attention_problem(c, group, &a)) {
-    p->part = PART_attention;
-    p->load = attention_load(&a, bytes);
-    p->count.flops = (int64_t)load_flops(&p->load) * p->count.times;
-    p->us = cpu_attention_us(cpu, &a, &p->load);
+  } else if (tile_load(c, group, bytes, &tiles)) {
+    bool wide = tiles.load.type == AMPC_F32;
+    take_tiles(p, &tiles, cpu_tiles_us(cpu, &tiles), wide ? NULL : "our kernel multiplies in f32");
+    return;
   } else {
     p->part = part_of_kernel(c->graph, &c->graph->groups.at[group]);
     p->us = cpu_kernel_us(c, cpu, group, moved);
@@ -170,8 +166,6 @@ static void predict_on_cpu(Prediction *p, Compile *c, const Cpu *cpu, uint32_t g
   p->busy = 1;
   p->aligned_us = p->us;
   p->against = cpu_against(cpu, p->load.type);
-  if (p->part == PART_attention && p->load.type != AMPC_F32)
-    p->against = "our kernel multiplies in f32";
 }
 
 /* ---- commands ---- */
@@ -183,7 +177,7 @@ Prediction predict_command(Compile *c, const Gpu *gpu, uint32_t group, NodeCount
   Prediction p = {.count = command_count(c, group, nodes)};
   double times = (double)p.count.times, launches = 1;
   double bytes = (double)(p.count.read + p.count.written) / times;
-  ampc_attention a;
+  TileLoad tiles;
   if (gpu->cpu) {
     predict_on_cpu(&p, c, gpu->cpu, group, bytes);
   } else if (p.count.kind == COMMAND_gemm) {
@@ -192,13 +186,14 @@ Prediction predict_command(Compile *c, const Gpu *gpu, uint32_t group, NodeCount
     take_product(&p, gpu);
   } else if (p.count.kind == COMMAND_conv) {
     take_conv(&p, c, gpu, group, bytes);
-  } else if (attention_problem(c, group, &a)) {
-    launches = take_attention(&p, c, gpu, group, &a, bytes);
+  } else if (tile_load(c, group, bytes, &tiles)) {
+    take_tiles_on_gpu(&p, gpu, &tiles);
+    launches = tiles.nodes;
   } else {
     p.part = part_of_kernel(g, of);
     p.us = kernel_us(g, gpu, of, bytes, (double)p.count.flops / times);
   }
-  if (nodes && p.part == PART_attention) nodes[of->anchor.id].flops += p.count.flops;
+  if (nodes && p.part == PART_tiles) nodes[of->anchor.id].flops += p.count.flops;
   p.us *= times;
   p.aligned_us *= times;
   p.launch_us = launches * times * gpu->node;

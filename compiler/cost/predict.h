@@ -5,9 +5,9 @@
 
 typedef enum CostPart {                /* what the time of a step is spent on */
                         PART_products, /* and convolutions */
-                        PART_attention,
-                        PART_casts, /* commands that do nothing else */
-                        PART_state, /* norms of gradients, updates, the scaler */
+                        PART_tiles,    /* kernels that multiply, or a library instead of them */
+                        PART_casts,    /* commands that do nothing else */
+                        PART_state,    /* norms of gradients, updates, the scaler */
                         PART_kernels,
                         PART_launches, /* from one kernel to the next */
                         PART_COUNT
@@ -15,11 +15,11 @@ typedef enum CostPart {                /* what the time of a step is spent on */
 extern const char *const cost_part_names[]; /* "products" */
 
 typedef struct Prediction { /* of all times that a command runs in a step */
-  CommandCount count;       /* flops of attention, too */
+  CommandCount count;       /* flops of tiles, too */
   CostPart part;
   double us;           /* without the launches */
   double launch_us;    /* of these: from one kernel to the next */
-  bool product;        /* a product, a convolution, or attention: what follows is set */
+  bool product;        /* a product, a convolution, or tiles: what follows is set */
   ProductLoad load;    /* of one launch */
   double busy;         /* the share of the multiprocessors that have a tile; 1: all */
   const char *against; /* why tensor cores do not compute it, or not at full rate; or NULL. On

@@ -26,7 +26,7 @@ static const double widen = 5, narrow = 2.3, cell = 8;
 /* Of a convolution: rounding an element of an image; putting a weight in the library's order. */
 static const double narrow_image = 13.6, weight = 7.4;
 /* Of the peak's time. */
-static const double product_factor = 1.12, grouped_factor = 1.8, attention_factor = 3.6;
+static const double product_factor = 1.12, grouped_factor = 1.8, tile_factor = 3.6;
 
 static double threads_of(const Cpu *cpu, double shares)
 {
@@ -103,13 +103,10 @@ double cpu_kernel_us(Compile *c, const Cpu *cpu, uint32_t group, CpuBytes moved)
   return fmax(slots_us(cpu, slots, threads), bytes_us(cpu, moved));
 }
 
-/* Backward makes the scores twice. */
-double cpu_attention_us(const Cpu *cpu, const ampc_attention *a, const ProductLoad *load)
+double cpu_tiles_us(const Cpu *cpu, const TileLoad *t)
 {
-  const double again = a->backward ? 7.0 / 5 : 1;
-  double scores = load->m * load->n * load->batch;
-  double us = attention_factor * again * flops_us(cpu, load_flops(load), cpu->threads);
-  return us + (a->p > 0 ? slots_us(cpu, scores * draw, cpu->threads) : 0);
+  return tile_factor * t->again * flops_us(cpu, load_flops(&t->load), cpu->threads) +
+         slots_us(cpu, t->draws * draw, cpu->threads);
 }
 
 /* ---- products ---- */

@@ -14,6 +14,5 @@ typedef struct CpuBytes {
 const char *cpu_against(const Cpu *cpu, ampc_dtype type);
 double cpu_gemm_us(const Cpu *cpu, const ampc_gemm *d, CpuBytes moved);
 double cpu_conv_us(const Cpu *cpu, const ampc_conv *d, CpuBytes moved);
-/* `load`: attention_load of it. */
-double cpu_attention_us(const Cpu *cpu, const ampc_attention *a, const ProductLoad *load);
+double cpu_tiles_us(const Cpu *cpu, const TileLoad *t);
 double cpu_kernel_us(Compile *c, const Cpu *cpu, uint32_t group, CpuBytes moved);

@@ -159,7 +159,7 @@ static unsigned blocks_of_columns(const Kernel *k)
 
 static bool holds_tile(const Kernel *k)
 {
-  return kernel_template(k) == TMPL_file && op_has(kernel_main_node(k), T_views);
+  return kernel_template(k) == TMPL_file && op_has(kernel_main_node(k), T_tiles);
 }
 
 /* The launch that the plan lists is the only one: registers are for a block of that size. Of many

@@ -76,3 +76,14 @@ const char *attention_from(const Template *t, uint32_t input)
   DType type = ir_node(t->k->g, value_root(t->k->g, t->n->in[input]))->dtype;
   return conversion_text(t, "from", type);
 }
+
+/* Arguments have their names later. */
+void put_library_line(const Kernel *k)
+{
+  const char *why;
+  const ampc_attention *a = launch_for_library(k->c, k->index, &why);
+  if (!a) return;
+  EMIT(k->p, "//   library    cuDNN's attention, where it is there%s\n",
+       a->backward ? arena_printf(k->c->arena, "; argument %u is for it alone", a->y.argument)
+                   : "");
+}

@@ -38,11 +38,11 @@ bool has_role(const Template *t, ArgRole role)
 /* ---- words ---- */
 
 /* The text of $name for an input: its single value, or its element at i where it has several; of
- * attention its argument. */
+ * tiles its argument. */
 const char *input_text(const Template *t, uint32_t i)
 {
   if (op_has(t->n, T_windows)) return windows_value(t->k, &t->chain, i);
-  if (op_has(t->n, T_views)) return pointer_name(t->k, t->n->in[i]);
+  if (op_has(t->n, T_tiles)) return pointer_name(t->k, t->n->in[i]);
   bool walked = ir_elements(ir_node(t->k->g, t->n->in[i])) > 1;
   Operand o = load_operand(t->k, t->n->in[i], walked ? "i" : "0");
   if (op_has(t->n, T_assigns)) return stored(t->k, ir_node(t->k->g, t->n->in[i])->dtype, o.text);
@@ -198,7 +198,7 @@ void emit_file(Kernel *k)
   t.count = walked(&t);
   if (op_image_inputs(op)) find_images(&t);
   if (op->traits & T_windows) t.windows = window_walk(k->c, k->group);
-  if (op->traits & T_views) t.walk = attention_walk(k->c, k->group);
+  if (op->traits & T_tiles) t.walk = tile_walk(k->c, k->group);
   if (op->traits & T_along) t.along = along_of(k, n);
   if (is_pick(op)) t.pick = pick_of(k, n);
   if (has_attr(op, "group"))

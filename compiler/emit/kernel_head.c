@@ -1,6 +1,5 @@
 /* The comment above a kernel: what it is for and where that stands in the job, the nodes that it
  * computes, types and shape. */
-#include "compiler/command/attention.h"
 #include "compiler/base/user_text.h"
 #include "compiler/base/names.h"
 #include "compiler/graph/own.h"
@@ -162,7 +161,7 @@ const char *kernel_nodes_text(const Kernel *k)
 }
 
 /* Prints for example
- *   //   nodes      %14 add, %15 gelu; joined by pass fuse */
+ *   //   nodes      %14 add, %15 relu; joined by pass fuse */
 static void put_nodes(const Kernel *k)
 {
   EMIT_WRAPPED(k->p, "//              ", "//   nodes      %s%s\n", kernel_nodes_text(k),
@@ -198,7 +197,7 @@ static const char *arithmetic_text(const Kernel *k)
 }
 
 /* Prints for example
- *   //   precision  load f16; compute f32; store f16; rounds add, gelu */
+ *   //   precision  load f16; compute f32; store f16; rounds add, relu */
 static void put_precision(const Kernel *k)
 {
   Text t;
@@ -273,22 +272,13 @@ static void put_shape(const Kernel *k)
          frame_name(k));
 }
 
-/* Arguments have their names later. */
-static void put_library(const Kernel *k)
-{
-  ampc_attention a;
-  if (!attention_for_library(k->c, k->index, &a)) return;
-  EMIT(k->p, "//   library    cuDNN's attention, where it is there%s\n",
-       a.backward ? arena_printf(k->c->arena, "; argument %u is for it alone", a.y.argument) : "");
-}
-
 void put_head(const Kernel *k)
 {
   put_title(k);
   put_nodes(k);
   put_precision(k);
   put_shape(k);
-  put_library(k);
+  put_library_line(k);
 }
 
 void put_columns_head(const Kernel *k, const Convolution *v)

@@ -43,9 +43,10 @@ OpTemplate kernel_template(const Kernel *k);
 
 /* ---- the comment above: kernel_head.c ---- */
 
-const char *kernel_nodes_text(const Kernel *k);  /* "%14 add, %15 gelu" */
+const char *kernel_nodes_text(const Kernel *k);  /* "%14 add, %15 relu" */
 const Node *kernel_walked_node(const Kernel *k); /* whose shape the kernel walks */
 const char *kernel_parts_text(const Kernel *k);  /* "2 parts, side by side" */
+void put_library_line(const Kernel *k);          /* kernel_attention.c: a library that may do it */
 void put_head(const Kernel *k);
 void put_columns_head(const Kernel *k, const Convolution *v);
 

@@ -158,9 +158,9 @@ void put_products(Printer *p, Products *x, const ampc_command *commands, uint32_
       name = described(p, x, "ampc_gemm", k->label, gemm_text(p, &k->as.gemm.desc));
     if (k->kind == AMPC_CONV)
       name = described(p, x, "ampc_conv", k->label, conv_text(p, &k->as.conv.desc));
-    if (k->kind == AMPC_LAUNCH_KERNEL && k->as.launch.attention) /* a kernel has the label */
+    if (k->kind == AMPC_LAUNCH_KERNEL && k->as.launch.library) /* a kernel has the label */
       name = described(p, x, "ampc_attention", arena_printf(p->c->arena, "A_%s", k->label),
-                       attention_text(p, k->as.launch.attention));
+                       attention_text(p, k->as.launch.library));
     if (name) vec_push(p->c->arena, &x->commands, (Described){k->label, name});
     if (k->kind == AMPC_REPEAT) put_products(p, x, k->as.repeat.commands, k->as.repeat.n_commands);
   }

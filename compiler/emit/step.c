@@ -79,7 +79,7 @@ static void put_launch(Step *s, const ampc_command *command, const char *operand
   const ampc_launch *l = &command->as.launch;
   Printer *p = s->p;
   const char *kernel = s->program->kernels[l->kernel].name;
-  if (l->attention)
+  if (l->library)
     EMIT_WRAPPED(p, next, "AMPC_ATTENTION(rt, %s, %s, K_%s, %u, %u%s);\n", command->label,
                  product_name(p, s->products, command), kernel, l->grid, l->block, operands);
   else
@@ -148,7 +148,7 @@ static uint32_t group_of(const Step *s, const ampc_command *command)
   return 0;
 }
 
-/* How much of "backward of h.0.attn Attention" tells its block: "backward of h.0", up to the last
+/* How much of "backward of h.0.mlp MLP" tells its block: "backward of h.0", up to the last
  * number of the path; all of it, where there is none. */
 static size_t block_size(const char *owner)
 {

@@ -1,7 +1,7 @@
 /* What templates/<file>.cu may say, and what is known of the one that is printed. */
 #pragma once
 #include "compiler/base/embedded.h"
-#include "compiler/command/attention.h"
+#include "compiler/command/walk.h"
 #include "compiler/graph/param_parts.h"
 #include "runtime/plan/conv_columns.h"
 #include "kernel_parts.h"
@@ -25,7 +25,7 @@ typedef struct Template {
   int64_t count;            /* elements that the kernel walks */
   ImageDims image, results; /* of an op of images: of these, and of their windows */
   WindowWalk windows;       /* of an op of windows */
-  AttentionWalk walk;       /* of attention */
+  TileWalk walk;            /* of an op of tiles */
   Along along;              /* of an op along an axis */
   Pick pick;                /* of an op that an index leads */
   ParamParts parts;         /* of a group of parameters */

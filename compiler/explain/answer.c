@@ -145,7 +145,7 @@ static const char *obstacle_text(const Explanation *e, const ExplainBlock *b, Co
     return "the optimizer's, whose state is f32 whatever the precision; a larger batch, or "
            "`accumulate`, would pay";
   case PART_products:
-  case PART_attention:
+  case PART_tiles:
     return arena_printf(arena, "%s%s%s", cost_part_names[part], why ? ": " : "", why ? why : "");
   default:
     return "elementwise work and reductions, of which what stays f32 moves as many bytes as before";

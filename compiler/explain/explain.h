@@ -22,7 +22,7 @@ typedef struct ExplainNode {
   NodeCount count;
   DType flops_type;       /* of what is multiplied, added */
   double us;              /* its part of what the command takes, launches too */
-  const Prediction *made; /* of a product, a convolution or attention; else NULL */
+  const Prediction *made; /* of what multiplies; else NULL */
 } ExplainNode;
 
 typedef struct ExplainSize { /* a size for which rows are not aligned */

@@ -76,7 +76,7 @@ typedef enum OpTrait {
   T_windows = 1 << 26,          /* its template reads images by windows, as vectors of channels */
   T_totals = 1ull << 35,        /* its template adds up: in f32, with T_along in f64 */
   T_rounds_number = 1ull << 36, /* a number input is rounded to the tensor's type first */
-  T_views = 1u << 31            /* its template reads operands of four axes with any strides */
+  T_tiles = 1u << 31 /* its template multiplies in tiles operands of four axes with any strides */
 } OpTrait;
 
 typedef enum AttrKind {

@@ -1,11 +1,11 @@
-/* Part of pass fuse: casts to f32 from 16 bits, expands and, where attention reads them, other
+/* Part of pass fuse: casts to f32 from 16 bits, expands and, where ops of tiles read them, other
  * moves that are done by their readers.
  *
  * A cast that widens is exact, so a kernel that reads the 16-bit value and converts it computes the
  * same; an expand is a load with stride 0. Neither then needs a kernel or room. Only kernels can do
  * so: matrix products and outputs need the bytes. */
 #include "fold.h"
-#include "compiler/command/attention.h"
+#include "compiler/command/command.h"
 
 typedef struct Fold {
   Graph *g;
@@ -105,10 +105,8 @@ static bool reads_strided(const Fold *f, Value v, uint32_t phase)
   bool good = use != 0;
   for (; use && good; use = f->next_use[use]) {
     const Node *user = ir_node(f->g, f->user.at[use]);
-    uint32_t input = f->input.at[use];
-    Access a;
-    if (op_has(user, T_views))
-      good = ir_node(f->g, v)->rank == 4 && attention_access(f->g, user, input, &a) &&
+    if (op_has(user, T_tiles))
+      good = tiles_read(f->g, user, f->input.at[use]) &&
              (phase == UINT32_MAX || f->phase[f->user.at[use].id] == phase);
     else
       good = (user->folded || (op_of(user)->tmpl == TMPL_alias && !op_has(user, T_kept))) &&
@@ -121,8 +119,8 @@ static void fold_moves(Fold *f)
 {
   for (uint32_t id = f->g->nodes.n - 1; id > 0; id--) {
     Node *n = &f->g->nodes.at[id];
-    if (n->folded || (n->op != OP_permute && !op_has(n, T_strided))) continue;
-    n->folded = true; /* so that attention_access looks through it */
+    if (n->folded || !(op_has(n, T_permutes) || op_has(n, T_strided))) continue;
+    n->folded = true; /* so that tiles_read looks through it */
     n->folded = reads_strided(f, (Value){id}, wanted_phase(f, (Value){id}));
   }
 }

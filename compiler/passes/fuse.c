@@ -516,7 +516,7 @@ static void join_all(Fuse *f)
     if (template_of(f, id) == TMPL_map) join_small(f, id);
   }
   fuse_windows(f);
-  fuse_attention(f);
+  fuse_tiles(f);
 }
 
 bool pass_fuse(Compile *c)
@@ -544,7 +544,7 @@ bool pass_fuse(Compile *c)
   if (c->options.optimize > 0)
     join_all(&f);
   else
-    fuse_attention(&f);
+    fuse_tiles(&f);
   memcpy(f.part, f.group, n * sizeof *f.part);
   f.in_turn = arena_array(c->arena, bool, f.sets.n);
   f.level = arena_array(c->arena, uint32_t, f.sets.n);

@@ -80,8 +80,8 @@ bool fuse_are_apart(Fuse *f, uint32_t a, uint32_t b); /* neither waits for the o
 
 /* fuse_windows.c: ops of windows, with each other and with what makes their operands. */
 void fuse_windows(Fuse *f);
-/* fuse_attention.c: nodes of attention that the same scores are made for. */
-void fuse_attention(Fuse *f);
+/* fuse_tiles.c: nodes that multiply the same operands in tiles. */
+void fuse_tiles(Fuse *f);
 
 /* fuse_groups.c: */
 void make_groups(Fuse *f);

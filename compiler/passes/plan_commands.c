@@ -1,6 +1,5 @@
 /* Groups as commands of the plan. */
 #include "plan.h"
-#include "compiler/command/attention.h"
 #include "memory_use.h"
 
 /* A convolution in columns takes two pointers whatever its group reads: images and columns. */
@@ -16,21 +15,13 @@ void plan_kernels(Compile *c, ampc_program *p)
   p->kernels = out;
 }
 
-static const ampc_attention *attention_of(Compile *c, uint32_t group)
-{
-  ampc_attention a, *kept;
-  if (!attention_for_library(c, group, &a)) return NULL;
-  kept = arena_new(c->arena, ampc_attention);
-  *kept = a;
-  return kept;
-}
-
 /* Arguments, grid and block come from command/, which the emitter asks too: call and kernel
  * agree. */
 static ampc_command launch_command(Compile *c, uint32_t group, uint32_t kernel)
 {
   KernelArgs args = kernel_args(c, group);
   Geometry shape = kernel_geometry(c, group);
+  const char *why;
   ampc_operand *operands = arena_array(c->arena, ampc_operand, args.n + 1);
   for (uint32_t i = 0; i < args.n; i++) {
     const KernelArg *a = &args.at[i];
@@ -46,7 +37,7 @@ static ampc_command launch_command(Compile *c, uint32_t group, uint32_t kernel)
                                       .block = shape.block,
                                       .n_args = args.n,
                                       .args = operands,
-                                      .attention = attention_of(c, group)}};
+                                      .library = launch_for_library(c, group, &why)}};
 }
 
 static ampc_command gemm_command(Compile *c, uint32_t group)

@@ -261,7 +261,7 @@ static void check_wide(Precision *p, const Node *n)
 {
   const char *why = op_against_wide(op_of(n));
   bool wide = p->c->graph->regions.at[n->region].wide;
-  bool adds = op_by_library(op_of(n)) || op_has(n, T_views) || op_of(n)->tmpl == TMPL_own ||
+  bool adds = op_by_library(op_of(n)) || op_has(n, T_tiles) || op_of(n)->tmpl == TMPL_own ||
               (op_of(n)->tmpl == TMPL_row && op_types(p->c, n).accumulate);
   if (!wide || !why || !adds || p->refused) return;
   p->refused = true;

@@ -52,7 +52,7 @@ static bool is_kernel(const Fuse *f, const Members *m)
   for (uint32_t i = 0; i < m->nodes.n; i++)
     if (may_be_silent(f, m->nodes.at[i])) return false;
   if (anchor && op_of(node_at(f, anchor))->tmpl == TMPL_own) return false; /* its text is whole */
-  if (anchor && op_has(node_at(f, anchor), T_views))
+  if (anchor && op_has(node_at(f, anchor), T_tiles))
     return false; /* it has shared memory of its own */
   if (anchor && op_of(node_at(f, anchor))->tmpl == TMPL_loop) return false;
   return m->nodes.n > 0 && (!anchor || !op_by_library(op_of(node_at(f, anchor))));

@@ -32,7 +32,7 @@ static bool has_parts(const OpInfo *op)
 const char *op_against_wide(const OpInfo *op)
 {
   if (op_by_library(op)) return "libraries that compute products add up in f32";
-  if (op->traits & T_views) return "its products add up in f32";
+  if (op->traits & T_tiles) return "its products add up in f32";
   uint32_t channel;
   if (has_parts(op) || attr_find(op, "channel", &channel))
     return "statistics of channels are taken in parts, which are f32";
@@ -77,9 +77,9 @@ static OpTypes types_of_product(Compile *c, const Node *n)
   return (OpTypes){rounds ? "tf32" : ir_dtype_name(operands), "f32", NULL};
 }
 
-static OpTypes types_of_attention(Compile *c, const Node *n)
+static OpTypes types_of_tiles(Compile *c, const Node *n)
 {
-  bool library = rule_library_attends(c, n);
+  bool library = rule_by_library(c, n);
   return (OpTypes){library ? ir_dtype_name(ir_in(c, n, 0)->dtype) : "f32", "f32", NULL};
 }
 
@@ -89,8 +89,8 @@ OpTypes op_types(Compile *c, const Node *n)
   OpTypes t = {0};
   if (op_by_library(op)) {
     t = types_of_product(c, n);
-  } else if (op->traits & T_views) {
-    t = types_of_attention(c, n);
+  } else if (op->traits & T_tiles) {
+    t = types_of_tiles(c, n);
   } else if (!only_picks(op)) {
     bool along = op->traits & T_along && ir_meets_floats(c->graph, n);
     t.compute = along ? "f64" : held_in(c, n);

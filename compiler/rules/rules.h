@@ -23,11 +23,11 @@ double rule_rounded(DType d, double v);
 /* x^e with a literal e such as 2 or 0.5, as products, quotients or a root; 0: n stays as it is. */
 Value rule_simple_power(Compile *c, const Node *n);
 
-/* ---- attention: shape_attention.c ---- */
+/* ---- ops whose kernels multiply in tiles (T_tiles) ---- */
 
-/* Whether the device's library may compute this attention or its gradients: 16 bits, for a GPU, and
- * nothing is added to the scores. */
-bool rule_library_attends(Compile *c, const Node *n);
+/* Whether the device's library may compute n: 16 bits, for a GPU, and no numbers are added to the
+ * first product. */
+bool rule_by_library(Compile *c, const Node *n);
 
 /* ---- images: shape_image.c ---- */
 

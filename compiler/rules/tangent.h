@@ -15,7 +15,7 @@ Value tangent_sum(Forward *f, Value a, Value b);          /* either may be {0} *
 Value tangent_filled(Forward *f, Value x, double number); /* that number, in shape and type of x */
 Value tangent_shaped(Forward *f, Value v);                /* in the shape of the node */
 
-/* Written out in files of their own: tangent_along.c, tangent_image.c, tangent_attention.c. */
+/* Written out in files of their own. */
 TangentRule tangent_prod, tangent_cumprod, tangent_line_sums;
 TangentRule tangent_batch_norm, tangent_batch_norm_eval, tangent_max_pool2d;
 TangentRule tangent_attention;

@@ -285,8 +285,8 @@ static ampc_status check_causal(Generation *t, uint32_t block, int64_t n)
   if (status || memcmp(t->order, t->logits, bytes) == 0) return status;
   return ampc_fail(
       AMPC_BAD_USAGE,
-      "--generate: what infer `%s` says of token %lld depends on the tokens behind it: its "
-      "attention is not causal",
+      "--generate: what infer `%s` says of token %lld depends on the tokens behind it: it "
+      "is not causal",
       t->program->blocks[block].call, (long long)(n - 1));
 }
 

@@ -230,14 +230,12 @@ static bool weigh_conv(Maker *m, const CommandRow *row, GpuRow *out)
   return good;
 }
 
-static void weigh_attention(const Maker *m, const CommandRow *row, const ampc_attention *a,
-                            GpuRow *out)
+static void weigh_tiles(const Maker *m, const TileLoad *t, GpuRow *out)
 {
-  AttentionCost cost = attention_cost(m->report->gpu, a, launch_bytes(row));
-  weigh_product(m, out, &cost.load);
-  out->cost = cost.cost;
-  out->nodes = cost.nodes;
-  out->own = "attention by cuDNN";
+  weigh_product(m, out, &t->load);
+  out->cost = tile_cost(m->report->gpu, t);
+  out->nodes = t->nodes;
+  out->own = t->by;
 }
 
 /* All launches of a command in a loop. */
@@ -256,10 +254,10 @@ static bool weigh(Maker *m, const CommandRow *row, GpuRow *out)
   double bytes = launch_bytes(row);
   *out = (GpuRow){.row = row, .nodes = 1, .bytes = bytes};
   bool good = true;
-  ampc_attention a;
+  TileLoad tiles;
   if (row->kind == COMMAND_kernel && !m->report->no_cudnn &&
-      attention_by_library(m->in->c, row->group, &a)) {
-    weigh_attention(m, row, &a, out);
+      tile_load(m->in->c, row->group, bytes, &tiles) && tiles.library) {
+    weigh_tiles(m, &tiles, out);
   } else if (row->kind == COMMAND_kernel) {
     good = weigh_kernel(m, row, 0, bytes, &out->counts, &out->cost);
     out->counted = true;

@@ -13,7 +13,7 @@ typedef struct GpuRow { /* of a command; the launches of a convolution by column
   double us;          /* with them */
   double measured;    /* us; 0: not known */
   const char *tensor; /* of a product: NULL, or why it is not for tensor cores */
-  const char *own; /* of a convolution by our own kernels: why; of attention by a library: which */
+  const char *own;    /* of a convolution by our own kernels: why; of tiles by a library: which */
 } GpuRow;
 
 typedef struct GpuBlock { /* sums; measured 0: not of all commands */

@@ -83,10 +83,9 @@ static const OptionRow inspect_options[] = {
      ": instructions, bytes, predicted time, what bounds it",
      .kind = OPTION_call, .read = read_gpu},
     {"cudnn", 0, NULL,
-     "which engine of cuDNN computes each convolution and attention on the first --arch, or why "
-     "none does",
+     "which engine of cuDNN computes each command on the first --arch, or why none does",
      .kind = OPTION_flag, .field = offsetof(InspectCommand, cudnn)},
-    {"no-cudnn", 0, NULL, "with --gpu: convolutions and attention by kernels of ours and products",
+    {"no-cudnn", 0, NULL, "with --gpu: without cuDNN, by kernels of ours and products",
      .kind = OPTION_flag, .field = offsetof(InspectCommand, gpu.no_cudnn)},
     {"measured", 0, "FILE",
      "with --gpu: times of commands to show beside, as bench_steps --commands writes them",

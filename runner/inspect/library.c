@@ -1,11 +1,11 @@
-/* What computes convolutions and attention of a job. For the CPU the device is asked, which chooses
+/* What computes commands that libraries may compute. For the CPU the device is asked, which chooses
  * among the implementations of its library by what this machine has. For a GPU cuDNN is asked,
  * which plans for one that need not be here. */
 #include <stdio.h>
 #include <string.h>
-#include "compiler/command/attention.h"
 #include "ampc_rt.h"
 #include "compiler/cli/options.h"
+#include "compiler/command/command.h"
 #include "inspect.h"
 #include "runtime/cuda/cudnn.h"
 #include "runtime/cuda/cudnn_attention.h"
@@ -48,24 +48,15 @@ static const char *conv_text(Compile *c, const DnnMachine *machine, uint32_t gro
   return plan_text(c, machine, &problem, limit);
 }
 
-/* The text for attention that the device never gives to cuDNN. */
-static const char *never_asked(Compile *c, const ampc_attention *a)
+/* NULL: no library knows what the kernel computes. */
+static const char *launch_text(Compile *c, const DnnMachine *machine, uint32_t group)
 {
-  char why[AMPC_WHY_ROOM];
-  bool known = ampc_attention_against(a, (ampc_cudnn){0, target_capability(c)}, why);
-  return arena_printf(c->arena, "own kernels: %s",
-                      known ? why : "cuDNN takes no such mask, or operands that lie so");
-}
-
-/* NULL: the group is no attention. */
-static const char *attention_text(Compile *c, const DnnMachine *machine, uint32_t group)
-{
-  ampc_attention a;
-  if (!attention_problem(c, group, &a)) return NULL;
-  if (!attention_for_library(c, group, &a)) return never_asked(c, &a);
-  a = dnn_attention_part(&a, DNN_SCORES_LIMIT);
-  DnnProblem problem = dnn_attention_problem(&a);
-  return plan_text(c, machine, &problem, ampc_attention_scores(&a) + DNN_ENGINE_ROOM);
+  const char *why;
+  const ampc_attention *all = launch_for_library(c, group, &why);
+  if (!all) return why ? arena_printf(c->arena, "own kernels: %s", why) : NULL;
+  ampc_attention part = dnn_attention_part(all, DNN_SCORES_LIMIT);
+  DnnProblem problem = dnn_attention_problem(&part);
+  return plan_text(c, machine, &problem, ampc_attention_scores(&part) + DNN_ENGINE_ROOM);
 }
 
 static void name_planned(Inspection *in, const DnnMachine *machine)
@@ -73,7 +64,7 @@ static void name_planned(Inspection *in, const DnnMachine *machine)
   for (uint32_t i = 0; i < in->rows.n; i++) {
     CommandRow *row = &in->rows.at[i];
     if (row->kind == COMMAND_conv) row->library = conv_text(in->c, machine, row->group);
-    if (row->kind == COMMAND_kernel) row->library = attention_text(in->c, machine, row->group);
+    if (row->kind == COMMAND_kernel) row->library = launch_text(in->c, machine, row->group);
   }
 }
 
@@ -84,7 +75,7 @@ int inspect_cudnn(Inspection *in, const char **note)
   if (is_cpu_target(in->c))
     return usage_error("amp inspect", "--cudnn goes with a GPU's --arch only");
   if (!dnn_machine_of(target_capability(in->c), &machine, why))
-    *note = arena_printf(in->c->arena, "convolutions and attention by own kernels: %s", why);
+    *note = arena_printf(in->c->arena, "all by own kernels: %s", why);
   name_planned(in, &machine);
   dnn_machine_free(&machine);
   return 0;

@@ -37,14 +37,14 @@ static bool is_ours(const ampc_attention *a, int capability)
   return empty || ampc_attention_against(a, (ampc_cudnn){0, capability}, why);
 }
 
-int64_t cuda_attention_scratch(const ampc_attention *a, int capability)
+int64_t cuda_launch_scratch(const ampc_attention *a, int capability)
 {
   ampc_attention part = dnn_attention_part(a, DNN_SCORES_LIMIT);
   DnnRoom room = room_of(&part);
   return is_ours(a, capability) ? 0 : room.beside + room.limit;
 }
 
-ampc_status cuda_prepare_attention(Device *device, const ampc_attention *a)
+ampc_status cuda_prepare_launch(Device *device, const ampc_attention *a)
 {
   CudaDevice *d = cuda_of(device);
   ampc_attention part = dnn_attention_part(a, DNN_SCORES_LIMIT);
@@ -169,8 +169,8 @@ static ampc_status run(CudaDevice *d, const ampc_attention *a, void *const *args
   return status;
 }
 
-ampc_status cuda_attention(Device *device, const ampc_attention *a, void *const *args,
-                           bool *out_done)
+ampc_status cuda_launch_by_library(Device *device, const ampc_attention *a, void *const *args,
+                                   bool *out_done)
 {
   CudaDevice *d = cuda_of(device);
   DnnAttentionPlaces at = places_of(a, args, 0, 0);

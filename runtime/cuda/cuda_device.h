@@ -31,7 +31,7 @@ typedef struct CudaDevice {
   ProductPlans *products;
   DnnChoices *choices;    /* NULL before the first */
   CuModule relu, product; /* relu.c, own_product.c; NULL where no product needed it */
-  CuModule kept;          /* kept.c; NULL where no attention needed it */
+  CuModule kept;          /* kept.c; NULL before the first use */
   Recording *recordings;  /* two a step, one for each half of INPUT */
   void *kept_state;       /* room for STATE while a step is tried out */
 } CudaDevice;
@@ -130,7 +130,7 @@ ampc_status cuda_conv(Device *d, const ampc_conv *c, void *x, void *w, const voi
                       void *workspace);
 ampc_status cuda_prepare_conv(Device *d, const ampc_conv *c);
 
-/* ---- dropout and masks for attention by cuDNN: kept.c ---- */
+/* ---- dropout and masks as tensors for cuDNN: kept.c ---- */
 
 extern const char cuda_kept_ptx[]; /* of kept.cu */
 /* The elements [n, heads, l, s], any of them 1 where all are alike; the job's mask, or NULL, with
@@ -154,10 +154,11 @@ ampc_status cuda_kept(CudaDevice *d, const KeptWalk *walk, const KeptDraws *draw
 ampc_status cuda_bias(CudaDevice *d, const KeptWalk *walk, void *out);
 void kept_close(CudaDevice *d);
 
-/* ---- attention by cuDNN: attention.c ---- */
+/* ---- launches that cuDNN may do instead ---- */
 
-ampc_status cuda_attention(Device *d, const ampc_attention *a, void *const *args, bool *out_done);
-ampc_status cuda_prepare_attention(Device *d, const ampc_attention *a);
+ampc_status cuda_launch_by_library(Device *d, const ampc_attention *a, void *const *args,
+                                   bool *out_done);
+ampc_status cuda_prepare_launch(Device *d, const ampc_attention *a);
 
 /* ---- by cuDNN or own kernels: cudnn_choice.c ---- */
 

@@ -1,7 +1,7 @@
 /* Attention as cuDNN's graph: cudnn_attention.c. */
 #pragma once
 #include "cudnn_graph.h"
-#include "runtime/plan/attention_sizes.h"
+#include "runtime/plan/attention.h"
 
 /* What backward may write of the scores: a layer of GPT-2 at a batch of 16 needs 384 MiB; and what
  * an engine asks for beside that. */

@@ -2,7 +2,7 @@
 #pragma once
 #include "ampc_plan.h"
 #include "cudnn_api.h"
-#include "runtime/plan/attention_sizes.h"
+#include "runtime/plan/toolkit.h"
 
 enum { DNN_MOST_MADE = 140, DNN_ALIGN = 16 /* bytes, of every operand */ };
 

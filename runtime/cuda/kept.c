@@ -1,4 +1,4 @@
-/* Dropout and the mask of attention as tensors for cuDNN: kept.cu, which the driver gets as PTX. It
+/* Dropout and masks of scores as tensors for cuDNN: kept.cu, which the driver gets as PTX. It
  * is loaded when it is first called for. */
 #include <math.h>
 #include "cuda_device.h"

@@ -1,11 +1,11 @@
-/* What cuDNN is told of attention's mask and dropout, as tensors [.., heads, queries, keys] of n
+/* What cuDNN is told of the mask and dropout of scores, as tensors [.., heads, queries, keys] of n
  * elements: ampc_kept gives `one` where a weight is kept and 0 elsewhere, ampc_bias 0 where a
  * query may see a key and a very low score elsewhere. The runtime has no compiler for CUDA, so
  * the driver gets kept.ptx, which `product_check --rewrite` (tests/nvrtc) makes of this text.
  *
- * Dropout keeps element i where the number first + i that templates/attention.cu draws for it is
+ * Dropout keeps element i where the number first + i that the program's kernel draws for it is
  * not below least / 2^24; least 0: there is none. `state` is that of ampc_state.h: its seed and
- * body come first. Causal attention asks for nothing behind the query: that is 0 and costs no
+ * body come first. `causal`: nobody asks for what lies behind the query: that is 0 and costs no
  * draw. `mask`, bytes with strides m0 to m3 along the four axes, may be null. A thread takes
  * EACH elements, side by side; all arguments are of 64 bits. */
 #define EACH   8

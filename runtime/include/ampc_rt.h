@@ -26,7 +26,7 @@ void ampc_free(ampc_runtime *rt);
 enum { AMPC_TARGET_ROOM = 16 };
 ampc_status ampc_device_target(const char *device, char out[AMPC_TARGET_ROOM]);
 /* Whether runtimes of this process that are made from now on use cuDNN where it is found (they do,
- * unless told otherwise); else convolutions and attention run by the program's own kernels. */
+ * unless told otherwise); else the program's own kernels compute what it would. */
 void ampc_use_cudnn(bool use);
 /* How many threads decode pictures for each block of data that this process opens from now on; 0:
  * as many as there are processors, up to 16. Their number changes no result. */
@@ -43,7 +43,7 @@ typedef struct ampc_memory {
 ampc_memory ampc_memory_of(const ampc_runtime *rt);
 /* The same before anything is allocated, of a program whose steps are command lists: functions are
  * called by ampc_create alone. Kernels need not be loaded. On a GPU `library` has the most that
- * convolutions and attention can take. */
+ * cuDNN can take. */
 ampc_status ampc_plan_memory(const ampc_program *program, const char *device, ampc_memory *out);
 
 ampc_status ampc_init_params(ampc_runtime *rt, uint64_t seed); /* masters, copies, zero moments */
@@ -90,8 +90,8 @@ ampc_status ampc_clear_metrics(ampc_runtime *rt, uint32_t block);
 
 /* They return nothing, so that an emitted step is a flat list of calls: the first failure is kept
  * in rt, later calls of the step do nothing, and ampc_run_step or ampc_wait gives the failure.
- * ampc_create calls each step once, before its spaces hold anything: then products, convolutions
- * and attention are prepared, and no call does anything else. */
+ * ampc_create calls each step once, before its spaces hold anything: then what libraries
+ * compute is prepared, and no call does anything else. */
 /* Base address of each space. That of INPUT moves with each batch: no step may keep it. */
 char *const *ampc_spaces(ampc_runtime *rt);
 void ampc_do_launch(ampc_runtime *rt, uint32_t kernel, uint32_t grid, uint32_t block,

@@ -92,8 +92,8 @@ typedef struct ampc_launch {
   uint32_t n_args;
   const ampc_operand *args; /* pointers, and the numbers in which launches of one kernel differ;
                                sizes are literals in its text */
-  const struct ampc_attention *attention; /* NULL, or what the kernel computes: a device whose
-                                             library can do it, too, asks that instead */
+  const struct ampc_attention *library; /* NULL, or what the kernel computes: a device whose library
+                                           can do it, too, asks that instead */
 } ampc_launch;
 
 /* C = A B (+ C) (+ bias), row-major, `batch` times with the given strides (elements).

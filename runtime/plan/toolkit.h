@@ -11,6 +11,11 @@
 
 enum { AMPC_WHY_ROOM = 800 }; /* bytes of a reason: what is wrong and what to do, in one line */
 
+/* A version of cuDNN, 91501 for 9.15.1, on a GPU, 90 for sm_90; 0: unknown. */
+typedef struct ampc_cudnn {
+  int version, capability;
+} ampc_cudnn;
+
 /* A function of a library, and where a table of pointers keeps it. */
 typedef struct ampc_symbol {
   const char *name;

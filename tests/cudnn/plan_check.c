@@ -122,8 +122,8 @@ static void check_commands(const ampc_command *commands, uint32_t n)
 {
   for (uint32_t i = 0; i < n; i++) {
     const ampc_command *k = &commands[i];
-    if (k->kind == AMPC_LAUNCH_KERNEL && k->as.launch.attention)
-      check_attention(k->as.launch.attention, k->label, DNN_SCORES_LIMIT);
+    if (k->kind == AMPC_LAUNCH_KERNEL && k->as.launch.library)
+      check_attention(k->as.launch.library, k->label, DNN_SCORES_LIMIT);
     if (k->kind == AMPC_CONV) check(&k->as.conv.desc, must_have_one(&k->as.conv.desc));
     if (k->kind == AMPC_REPEAT) check_commands(k->as.repeat.commands, k->as.repeat.n_commands);
   }

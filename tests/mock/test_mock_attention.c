@@ -232,12 +232,12 @@ static void both_ways(Call *c)
 {
   bool done = false;
   const int64_t images[] = {0, c->a.n - 1}, heads[] = {0, c->a.heads - 1};
-  CHECK(cuda_prepare_attention(c->device, &c->a) == AMPC_OK);
-  CHECK(cuda_attention(c->device, &c->a, c->args, &done) == AMPC_OK && done);
+  CHECK(cuda_prepare_launch(c->device, &c->a) == AMPC_OK);
+  CHECK(cuda_launch_by_library(c->device, &c->a, c->args, &done) == AMPC_OK && done);
   fetch(c, Y);
   fetch(c, SUMS);
   c->a.backward = done = true;
-  CHECK(cuda_attention(c->device, &c->a, c->args, &done) == AMPC_OK && done);
+  CHECK(cuda_launch_by_library(c->device, &c->a, c->args, &done) == AMPC_OK && done);
   for (int i = DQ; i <= DV; i++) fetch(c, i);
   for (int i = 0; i < 4; i++) {
     check_forward(c, images[i / 2], heads[i % 2]);
@@ -262,7 +262,7 @@ static int with_dropout(void)
   CHECK(mock_count("graphs_run") == 2);
   bool done = true;
   c.a.p = 1;
-  CHECK(cuda_attention(c.device, &c.a, c.args, &done) == AMPC_OK && !done);
+  CHECK(cuda_launch_by_library(c.device, &c.a, c.args, &done) == AMPC_OK && !done);
   end(&c);
   return check_failures;
 }
@@ -272,7 +272,7 @@ static int without_sums(void)
   bool done = false;
   Call c = call_of(2, 3, 1, 16, false);
   c.a.sums.argument = 0;
-  CHECK(cuda_attention(c.device, &c.a, c.args, &done) == AMPC_OK && done);
+  CHECK(cuda_launch_by_library(c.device, &c.a, c.args, &done) == AMPC_OK && done);
   fetch(&c, Y);
   check_forward(&c, 1, 0);
   end(&c);
@@ -284,7 +284,7 @@ static int odd_place(void)
   bool done = true;
   Call c = call_of(2, 3, 1, 16, false);
   c.a.q.first = 1;
-  CHECK(cuda_attention(c.device, &c.a, c.args, &done) == AMPC_OK && !done);
+  CHECK(cuda_launch_by_library(c.device, &c.a, c.args, &done) == AMPC_OK && !done);
   CHECK(mock_count("graphs_run") == 0);
   end(&c);
   return check_failures;
@@ -297,7 +297,7 @@ static int in_parts(void)
   c.a.p = 0.5; /* the mask is nothing beside that */
   both_ways(&c);
   CHECK_MSG(mock_count("graphs_run") == 1 + 2, "%ld graphs", mock_count("graphs_run"));
-  CHECK(cuda_attention_scratch(&c.a, 90) < 600 << 20);
+  CHECK(cuda_launch_scratch(&c.a, 90) < 600 << 20);
   end(&c);
   return check_failures;
 }
@@ -310,13 +310,13 @@ static int is_left(void)
   bool done = true;
   int64_t beside = cuda_bytes_beside(&program);
   ampc_use_cudnn(false);
-  CHECK(cuda_prepare_attention(c.device, &c.a) == AMPC_OK);
-  CHECK(cuda_attention(c.device, &c.a, c.args, &done) == AMPC_OK && !done);
+  CHECK(cuda_prepare_launch(c.device, &c.a) == AMPC_OK);
+  CHECK(cuda_launch_by_library(c.device, &c.a, c.args, &done) == AMPC_OK && !done);
   ampc_use_cudnn(true);
   ampc_attention a = c.a;
   a.type = AMPC_F32;
-  CHECK(cuda_prepare_attention(c.device, &a) == AMPC_OK && cuda_attention_scratch(&a, 90) == 0);
-  CHECK(cuda_attention(c.device, &a, c.args, &done) == AMPC_OK && !done);
+  CHECK(cuda_prepare_launch(c.device, &a) == AMPC_OK && cuda_launch_scratch(&a, 90) == 0);
+  CHECK(cuda_launch_by_library(c.device, &a, c.args, &done) == AMPC_OK && !done);
   CHECK(c.device->ops->library_bytes(c.device) == beside);
   CHECK(mock_count("graphs_run") == 0);
   end(&c);
@@ -379,11 +379,11 @@ static ampc_status ask_both_ways(void *context)
   Call *c = context;
   bool done;
   c->a.backward = false;
-  ampc_status status = cuda_attention(c->device, &c->a, c->args, &done);
+  ampc_status status = cuda_launch_by_library(c->device, &c->a, c->args, &done);
   CHECK_MSG(done == known->forward, "forward by %s", done ? "cuDNN" : "nobody");
   if (status || !done) return status;
   c->a.backward = true;
-  status = cuda_attention(c->device, &c->a, c->args, &done);
+  status = cuda_launch_by_library(c->device, &c->a, c->args, &done);
   CHECK_MSG(done == known->backward, "backward by %s", done ? "cuDNN" : "nobody");
   return status;
 }

@@ -1,7 +1,7 @@
-/* Part of pass fuse: attention's nodes of the same operands share a kernel, which makes the scores
- * once: the values and the sums of forward; the three gradients, which may be one launch of two
- * kinds of blocks, Note [attention] in command/attention.h. What the device's library may do is one
- * command at any level of optimization: at all of them it has to be the same that does it. */
+/* Part of pass fuse: nodes that multiply the same operands in tiles (T_tiles) share a kernel, which
+ * makes their first product once. Their results differ: the last attribute says which it is. What
+ * the device's library may do is one command at any level of optimization: at all of them it has to
+ * be the same that does it. */
 #include "fuse.h"
 #include "compiler/rules/rules.h"
 
@@ -11,18 +11,18 @@ static bool may_share(const Node *n, const Node *m)
   const OpSignature *sig = &op_of(n)->signature;
   for (uint32_t i = 0; i < n->n_in; i++)
     if (n->in[i].id != m->in[i].id) return false;
-  for (uint32_t i = 0; i + 1 < sig->n_attrs; i++) /* the last one says which result it is */
+  for (uint32_t i = 0; i + 1 < sig->n_attrs; i++)
     if (n->attr[i].i != m->attr[i].i) return false;
   return true;
 }
 
-void fuse_attention(Fuse *f)
+void fuse_tiles(Fuse *f)
 {
   VEC(uint32_t) all = {0};
   for (uint32_t id = 1; id < f->g->nodes.n; id++) {
     const Node *n = node_at(f, id);
-    if (!f->group[id] || !op_has(n, T_views)) continue;
-    if (!f->c->options.optimize && !rule_library_attends(f->c, n)) continue;
+    if (!f->group[id] || !op_has(n, T_tiles)) continue;
+    if (!f->c->options.optimize && !rule_by_library(f->c, n)) continue;
     for (uint32_t i = 0; i < all.n; i++) {
       uint32_t other = all.at[i];
       if (f->group[other] != f->group[id] && may_share(node_at(f, other), n) &&

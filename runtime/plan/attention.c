@@ -1,10 +1,50 @@
-/* The only list of attention that cuDNN cannot compute, or computes wrongly. A fault depends on the
- * problem, the GPU and the version of cuDNN. The versions come from NVIDIA's release notes, and
- * from what NVIDIA's own front end (cudnn-frontend) and Transformer Engine refuse. */
+/* What cuDNN's attention can do, and what it writes: see Note [attention by cuDNN] in
+ * runtime/cuda/cudnn_attention.c. */
+#include "attention.h"
 #include <stdio.h>
-#include "attention_sizes.h"
 
-enum { WIDEST = 256, STEP = 8, KEY_TILE = 128, HALF_TILE = 64 };
+enum { WIDEST = 256, STEP = 8, KEY_TILE = 128, HALF_TILE = 64, QUERY_TILE = 64, SCORE_BYTES = 2 };
+
+/* ---- sizes: of the problem alone, so that costs can be told without cuDNN ---- */
+
+bool ampc_attention_has_kept(const ampc_attention *a)
+{
+  return a->p > 0 || a->mask.argument;
+}
+
+int64_t ampc_attention_scores(const ampc_attention *a)
+{
+  if (!a->backward) return 0;
+  int64_t l = ampc_round_up(a->l, QUERY_TILE), s = ampc_round_up(a->s, KEY_TILE);
+  return a->n * a->heads * l * s * SCORE_BYTES;
+}
+
+void ampc_attention_mask_dims(const ampc_attention *a, int64_t out[4])
+{
+  const int64_t all[] = {a->n, a->heads, a->l, a->s};
+  for (int i = 0; i < 4; i++) out[i] = a->mask.stride[i] ? all[i] : 1;
+}
+
+static int64_t mask_elements(const ampc_attention *a)
+{
+  int64_t dim[4];
+  ampc_attention_mask_dims(a, dim);
+  return dim[0] * dim[1] * dim[2] * dim[3];
+}
+
+int64_t ampc_attention_kept(const ampc_attention *a)
+{
+  int64_t n = a->p > 0 ? a->n * a->heads * a->l * a->s : mask_elements(a);
+  return ampc_attention_has_kept(a) ? ampc_round_up(n * SCORE_BYTES, AMPC_CUDA_ALIGN) : 0;
+}
+
+int64_t ampc_attention_bias(const ampc_attention *a)
+{
+  if (!a->mask.argument) return 0;
+  return ampc_round_up(mask_elements(a) * (int64_t)sizeof(float), AMPC_CUDA_ALIGN);
+}
+
+/* ---- faults ---- */
 
 static bool has_wide_type(const ampc_attention *a)
 {
@@ -65,6 +105,9 @@ typedef struct Fault {
   const char *why;                       /* follows "cuDNN 9.10.1" if `from` is set */
 } Fault;
 
+/* The only list of what cuDNN cannot compute, or computes wrongly. The versions come from NVIDIA's
+ * release notes, and from what NVIDIA's own front end (cudnn-frontend) and Transformer Engine
+ * refuse. */
 static const Fault faults[] = {
     {0, 0, 0, 0, BOTH_WAYS, has_wide_type, "its operands are not 16 bits wide"},
     {0, 0, 0, 0, BOTH_WAYS, has_odd_width, "a head's width is no multiple of 8"},

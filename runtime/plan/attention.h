@@ -3,10 +3,6 @@
 #include "ampc_plan.h"
 #include "toolkit.h"
 
-/* A version of cuDNN, 91501 for 9.15.1, on a GPU, 90 for sm_90; 0: unknown. */
-typedef struct ampc_cudnn {
-  int version, capability;
-} ampc_cudnn;
 /* Returns `why`, with the reason why no engine of that cuDNN may compute the attention. NULL: no
  * reason is known; the engines may still refuse it. */
 const char *ampc_attention_against(const ampc_attention *a, ampc_cudnn with,
