@@ -94,7 +94,8 @@ typedef struct ArgValue {
 
 typedef struct Args {
   VEC(ArgValue) at;
-  Span span; /* of the call */
+  Span span;                   /* of the call */
+  const struct Native *native; /* that is called; or NULL */
 } Args;
 
 enum { ANY_NUMBER = 255 };

@@ -176,15 +176,19 @@ Datum call_function(Lower *l, const Callable *f, Args *args)
 }
 
 /* Checks the number of arguments against the table. Natives that take keywords (`keys`) sort
- * them out themselves. */
+ * them out themselves. `sqrt(2)` is a number, `sqrt(x)` a node. */
 static Datum call_native(Lower *l, const Native *n, Args *args)
 {
   uint32_t count = args->at.n;
+  bool on_tensor = count && d_is_tensor(args->at.at[0].value);
+  OpKind op;
   for (uint32_t i = 0; i < count && !n->keys; i++)
     if (args->at.at[i].key)
       return fail(l, E205, args->at.at[i].key_span, "%s has no argument `%s`", n->name,
                   args->at.at[i].key);
-  if (count >= n->least && (count <= n->most || n->most == ANY_NUMBER)) return n->run(l, args);
+  args->native = n;
+  if (count >= n->least && (count <= n->most || n->most == ANY_NUMBER))
+    return on_tensor && op_lookup(n->name, &op) ? call_op(l, op, args) : n->run(l, args);
   if (n->least == n->most)
     return fail(l, E205, args->span, "%s takes %u argument%s, got %u", n->name, n->least,
                 n->least == 1 ? "" : "s", count);

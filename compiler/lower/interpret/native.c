@@ -11,13 +11,7 @@
 #define ARG(i)  (args->at.at[i].value)
 #define SPAN(i) (args->at.at[i].span)
 
-/* ---- numbers: functions that are ops as well when they are given a tensor ---- */
-
-/* `sqrt(2)` is a number, `sqrt(x)` a node. */
-static bool on_tensor(const Args *args)
-{
-  return args->at.n && d_is_tensor(ARG(0));
-}
+/* ---- numbers: functions that are ops as well, which call.c calls on a tensor ---- */
 
 /* Keywords such as `dim=` make sense for tensors only. */
 static Datum no_keys(Lower *l, const Args *args, const char *name)
@@ -29,67 +23,47 @@ static Datum no_keys(Lower *l, const Args *args, const char *name)
   return d_of(D_none);
 }
 
-/* To an int, as in Python: `Linear(4, round(1.5 * n))` needs one. */
-static Datum rounded(Lower *l, Args *args, OpKind op, double (*f)(double))
+/* The native's function of numbers. */
+static double apply(const Native *native, double v)
 {
+  static const struct {
+    const char *name;
+    double (*f)(double);
+  } functions[] = {{"round", rint}, {"floor", floor}, {"ceil", ceil},
+                   {"sqrt", sqrt},  {"log", log},     {"exp", exp}};
+  uint32_t i = 0;
+  while (strcmp(functions[i].name, native->name) != 0) i++;
+  return functions[i].f(v);
+}
+
+/* To an int, as in Python: `Linear(4, round(1.5 * n))` needs one. */
+static Datum run_rounded(Lower *l, Args *args)
+{
+  const Native *native = args->native;
   double v;
-  if (on_tensor(args)) return call_op(l, op, args);
-  if (d_is(no_keys(l, args, op_row(op)->name), D_error) || ARG(0).kind == D_int) return ARG(0);
-  if (!want_float(l, ARG(0), SPAN(0), op_row(op)->name, &v)) return d_of(D_error);
-  v = f(v);
+  if (d_is(no_keys(l, args, native->name), D_error) || ARG(0).kind == D_int) return ARG(0);
+  if (!want_float(l, ARG(0), SPAN(0), native->name, &v)) return d_of(D_error);
+  v = apply(native, v);
   if (!(fabs(v) < 9.2e18)) return fail(l, E209, args->span, "%g does not fit an int", v);
   return d_int((int64_t)v);
 }
 
-static Datum run_round(Lower *l, Args *args)
-{
-  return rounded(l, args, OP_round, rint);
-}
-
-static Datum run_floor(Lower *l, Args *args)
-{
-  return rounded(l, args, OP_floor, floor);
-}
-
-static Datum run_ceil(Lower *l, Args *args)
-{
-  return rounded(l, args, OP_ceil, ceil);
-}
-
 /* A result that is no finite number stops the compile here, where its operand is known:
  * log(0). */
-static Datum mapped(Lower *l, Args *args, OpKind op, double (*f)(double))
+static Datum run_mapped(Lower *l, Args *args)
 {
+  const char *name = args->native->name;
   double v;
-  if (on_tensor(args)) return call_op(l, op, args);
-  if (d_is(no_keys(l, args, op_row(op)->name), D_error) ||
-      !want_float(l, ARG(0), SPAN(0), op_row(op)->name, &v))
+  if (d_is(no_keys(l, args, name), D_error) || !want_float(l, ARG(0), SPAN(0), name, &v))
     return d_of(D_error);
-  double r = f(v);
+  double r = apply(args->native, v);
   if (!isfinite(r) && isfinite(v))
-    return fail(l, E209, args->span, "%s(%s) is not a finite number", op_row(op)->name,
-                d_text(l, ARG(0)));
+    return fail(l, E209, args->span, "%s(%s) is not a finite number", name, d_text(l, ARG(0)));
   return d_float(r);
-}
-
-static Datum run_sqrt(Lower *l, Args *args)
-{
-  return mapped(l, args, OP_sqrt, sqrt);
-}
-
-static Datum run_log(Lower *l, Args *args)
-{
-  return mapped(l, args, OP_log, log);
-}
-
-static Datum run_exp(Lower *l, Args *args)
-{
-  return mapped(l, args, OP_exp, exp);
 }
 
 static Datum run_abs(Lower *l, Args *args)
 {
-  if (on_tensor(args)) return call_op(l, OP_abs, args);
   if (d_is(no_keys(l, args, "abs"), D_error)) return d_of(D_error);
   double v;
   if (!want_float(l, ARG(0), SPAN(0), "abs", &v)) return d_of(D_error);
@@ -98,7 +72,6 @@ static Datum run_abs(Lower *l, Args *args)
 
 static Datum run_sum(Lower *l, Args *args)
 {
-  if (on_tensor(args)) return call_op(l, OP_sum, args);
   DatumVec items = {0};
   if (d_is(no_keys(l, args, "sum"), D_error) || !iterate(l, ARG(0), SPAN(0), &items))
     return d_of(D_error);
@@ -137,12 +110,15 @@ static Datum run_einsum(Lower *l, Args *args)
 
 /* min and max of numbers or of one list. With a tensor among them it is the library's
  * function: elementwise of two, or along an axis. */
-static Datum extreme(Lower *l, Args *args, Operator better, const char *name, const char *tensors)
+static Datum run_extreme(Lower *l, Args *args)
 {
+  const char *name = args->native->name;
+  Operator better = strcmp(name, "min") == 0 ? OPER_lt : OPER_gt;
   DatumVec items = {0};
   for (uint32_t i = 0; i < args->at.n; i++)
     if (d_is_tensor(ARG(i)))
-      return l->settings_of ? extreme_schedule(l, args, name) : library_call(l, tensors, args);
+      return l->settings_of ? extreme_schedule(l, args, name)
+                            : library_call(l, arena_printf(l->arena, "_tensor_%s", name), args);
   if (d_is(no_keys(l, args, name), D_error)) return d_of(D_error);
   if (args->at.n == 1) {
     if (!iterate(l, ARG(0), SPAN(0), &items)) return d_of(D_error);
@@ -157,16 +133,6 @@ static Datum extreme(Lower *l, Args *args, Operator better, const char *name, co
     if (wins.as.truth) best = items.at[i];
   }
   return best;
-}
-
-static Datum run_min(Lower *l, Args *args)
-{
-  return extreme(l, args, OPER_lt, "min", "_tensor_min");
-}
-
-static Datum run_max(Lower *l, Args *args)
-{
-  return extreme(l, args, OPER_gt, "max", "_tensor_max");
 }
 
 /* ---- conversions ---- */
@@ -508,16 +474,16 @@ static Datum run_buffer(Lower *l, Args *args)
 }
 
 const Native natives[] = {
-    {"round", 1, 1, true, false, run_round},
-    {"floor", 1, 1, true, false, run_floor},
-    {"ceil", 1, 1, true, false, run_ceil},
-    {"sqrt", 1, 1, true, false, run_sqrt},
-    {"log", 1, 1, true, false, run_log},
-    {"exp", 1, 1, true, false, run_exp},
+    {"round", 1, 1, true, false, run_rounded},
+    {"floor", 1, 1, true, false, run_rounded},
+    {"ceil", 1, 1, true, false, run_rounded},
+    {"sqrt", 1, 1, true, false, run_mapped},
+    {"log", 1, 1, true, false, run_mapped},
+    {"exp", 1, 1, true, false, run_mapped},
     {"abs", 1, 1, true, false, run_abs},
     {"sum", 1, 3, true, false, run_sum},
-    {"min", 1, ANY_NUMBER, true, false, run_min},
-    {"max", 1, ANY_NUMBER, true, false, run_max},
+    {"min", 1, ANY_NUMBER, true, false, run_extreme},
+    {"max", 1, ANY_NUMBER, true, false, run_extreme},
     {"einsum", 2, ANY_NUMBER, true, false, run_einsum},
     {"int", 1, 1, false, false, run_int},
     {"float", 1, 1, false, false, run_float},
