@@ -75,10 +75,10 @@ bool reads_average(const Graph *g, const Node *param)
 bool is_working_copy(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
-  if (n->op != OP_cast || (n->dtype != AMPC_F16 && n->dtype != AMPC_BF16)) return false;
+  if (!op_has(n, T_casts) || (n->dtype != AMPC_F16 && n->dtype != AMPC_BF16)) return false;
   const Node *from = ir_node(g, n->in[0]);
-  return from->op == OP_param && !g->params.at[attr_int(from, "index")].buffer &&
-         !reads_average(g, from);
+  const Parameter *p = ir_parameter(g, from);
+  return p && !p->buffer && !reads_average(g, from);
 }
 
 int target_capability(const Compile *c)
@@ -93,7 +93,7 @@ bool group_is_silent(const Graph *g, uint32_t group)
   const Group *p = &g->groups.at[group];
   const Node *n = ir_node(g, p->nodes[p->n - 1]);
   if (op_of(n)->tmpl == TMPL_loop) return true;
-  if (n->op != OP_grad_accumulate) return false;
+  if (ir_adds_to(n) < 0) return false;
   return ir_node(g, value_root(g, n->in[0]))->place.space == AMPC_GRAD;
 }
 
@@ -433,10 +433,10 @@ static void add_part(ArgBuild *b, const Group *p)
     if (ir_node(g, p->nodes[i])->place.space != AMPC_NONE) add_result(b, p->nodes[i]);
   }
   for (uint32_t i = 0; i < p->n; i++) {
-    const Node *n = ir_node(g, p->nodes[i]);
-    if (n->op == OP_grad_accumulate)
+    int64_t param = ir_adds_to(ir_node(g, p->nodes[i]));
+    if (param >= 0)
       add(b, ARG_grad, p->nodes[i], AMPC_F32, AMPC_GRAD,
-          g->params.at[attr_int(n, "param")].offset * float_bytes(b->c));
+          g->params.at[param].offset * float_bytes(b->c));
   }
   for (uint32_t i = 0; i < p->n; i++) add_random(b, ir_node(g, p->nodes[i]));
 }

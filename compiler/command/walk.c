@@ -207,8 +207,7 @@ static void row_axes(const Node *n, const Node *x, RowShape *r)
     return;
   }
   if (!op_axes(n, &mask)) {
-    int64_t dim = attr_int(n, "dim");
-    r->from = (uint32_t)(dim < 0 ? dim + x->rank : dim);
+    r->from = (uint32_t)attr_int(n, "dim");
     r->to = r->from + 1;
     return;
   }
@@ -236,7 +235,7 @@ static bool joins_parts(const Graph *g, const Node *n)
 
 bool is_widening(const Graph *g, const Node *n)
 {
-  if (n->op != OP_cast || n->dtype != AMPC_F32) return false;
+  if (!op_has(n, T_casts) || n->dtype != AMPC_F32) return false;
   DType from = ir_node(g, n->in[0])->dtype;
   return from == AMPC_F16 || from == AMPC_BF16;
 }

@@ -68,7 +68,7 @@ int64_t node_flops(const Graph *g, Value v)
   if (tmpl == TMPL_file || !ir_meets_floats(g, n)) return 0; /* of integers none is counted */
   int64_t flops = 0;
   if (tmpl == TMPL_map) flops += ir_elements(n) * count_statement(n, &op_of(n)->code.statements[0]);
-  if (n->op == OP_grad_accumulate) flops += ir_elements(ir_node(g, n->in[0]));
+  if (ir_adds_to(n) >= 0) flops += ir_elements(ir_node(g, n->in[0]));
   if (tmpl == TMPL_row) flops += count_row(g, v);
   return flops;
 }

@@ -66,7 +66,7 @@ static double kernel_us(const Graph *g, const Gpu *gpu, const Group *group, doub
 static bool casts_only(const Graph *g, const Group *group)
 {
   for (uint32_t i = 0; i < group->n; i++)
-    if (ir_node(g, group->nodes[i])->op != OP_cast) return false;
+    if (!op_has(ir_node(g, group->nodes[i]), T_casts)) return false;
   return true;
 }
 

@@ -24,7 +24,8 @@ const char *explain_count(Arena *arena, double n, const char *unit)
 const char *explain_name(const Compile *c, Value v)
 {
   const Node *n = ir_node(c->graph, v);
-  if (n->op == OP_param) return c->graph->params.at[attr_int(n, "index")].path;
+  const Parameter *p = ir_parameter(c->graph, n);
+  if (p) return p->path;
   return n->name ? n->name : op_of(n)->name;
 }
 
@@ -60,16 +61,15 @@ static const char *cure_of(const Explanation *e, const ExplainSource *s)
   Compile *c = e->c;
   const Node *n = ir_node(c->graph, s->value);
   const char *low = c->graph->precision ? c->graph->precision : "f16", *name = NULL;
-  bool named = n->op == OP_param || n->name;
-  if (named) name = explain_name(c, s->value);
+  const Parameter *p = ir_parameter(c->graph, n);
+  if (p || n->name) name = explain_name(c, s->value);
   if (n->why == WHY_region && c->graph->regions.at[n->region].label)
     return arena_printf(c->arena,
                         "it is f32 by %s: what reads it belongs there too, or it does not",
                         c->graph->regions.at[n->region].label);
   if (n->why == WHY_f32 || n->why == WHY_promote)
     return arena_printf(c->arena, "%s", ir_why_text(c, n));
-  if (n->op == OP_param && c->graph->params.at[attr_int(n, "index")].buffer)
-    return arena_printf(c->arena, "write `Buffer(.., dtype=%s)`", low);
+  if (p && p->buffer) return arena_printf(c->arena, "write `Buffer(.., dtype=%s)`", low);
   if (name && dtype_is_float(n->dtype))
     return arena_printf(c->arena, "write `%s.to(%s)` where it is made", name,
                         n->dtype == AMPC_F32 ? low : "f32");

@@ -63,11 +63,6 @@ static void predict_commands(Gather *t, ExplainBlock *b)
 
 /* ---- casts ---- */
 
-static bool is_cast(const Node *n)
-{
-  return n->op == OP_cast;
-}
-
 static bool has_command(const Graph *g, const Node *n)
 {
   return n->group && !n->folded && !group_is_silent(g, n->group);
@@ -85,7 +80,7 @@ static int64_t cast_bytes(const Gather *t, Value v)
 {
   const Node *n = ir_node(t->g, v);
   const NodeCount *count = &t->counts[v.id];
-  if (!is_cast(n) || is_working_copy(t->g, v) || !has_command(t->g, n)) return 0;
+  if (!op_has(n, T_casts) || is_working_copy(t->g, v) || !has_command(t->g, n)) return 0;
   if (t->made[n->group].part == PART_casts) return count->read + count->written;
   return count->written && lies_in_memory(t, n->in[0]) ? count->written : 0;
 }
@@ -94,7 +89,7 @@ static Value cast_source(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
   while (n->n_in && n->in[0].id &&
-         (is_cast(n) || op_of(n)->tmpl == TMPL_alias || op_has(n, T_repeats) ||
+         (op_has(n, T_casts) || op_of(n)->tmpl == TMPL_alias || op_has(n, T_repeats) ||
           op_has(n, T_strided))) {
     v = n->in[0];
     n = ir_node(g, v);
@@ -106,9 +101,10 @@ static Value cast_source(const Graph *g, Value v)
 static bool is_weight_cast(const Gather *t, Value v)
 {
   const Node *n = ir_node(t->g, v);
-  if (!is_cast(n) || is_working_copy(t->g, v)) return false;
+  if (!op_has(n, T_casts) || is_working_copy(t->g, v)) return false;
   const Node *from = ir_node(t->g, cast_source(t->g, v));
-  if (from->op != OP_param || t->g->params.at[attr_int(from, "index")].buffer) return false;
+  const Parameter *p = ir_parameter(t->g, from);
+  if (!p || p->buffer) return false;
   bool narrows = ir_dtype_size(t->c, n->dtype) < ir_dtype_size(t->c, from->dtype);
   return narrows && dtype_is_float(n->dtype) && (n->folded || n->group);
 }
@@ -124,7 +120,7 @@ static void link_casts(Gather *t)
   const Graph *g = t->g;
   for (uint32_t id = g->nodes.n - 1; id > 0; id--) {
     const Node *n = &g->nodes.at[id];
-    if (!is_cast(n) || !n->in[0].id) continue;
+    if (!op_has(n, T_casts) || !n->in[0].id) continue;
     t->next_user[id] = t->first_user[n->in[0].id];
     t->first_user[n->in[0].id] = id;
   }
@@ -134,7 +130,7 @@ static void find_casts(const Gather *t, ExplainNode *out)
 {
   const Node *n = ir_node(t->g, out->value);
   for (uint32_t i = 0; i < n->n_in; i++)
-    if (n->in[i].id && is_cast(ir_node(t->g, n->in[i])))
+    if (n->in[i].id && op_has(ir_node(t->g, n->in[i]), T_casts))
       vec_push(t->c->arena, &out->before, cast_at(t, n->in[i]));
   for (uint32_t id = t->first_user[out->value.id]; id; id = t->next_user[id])
     vec_push(t->c->arena, &out->after, cast_at(t, (Value){id}));
@@ -186,7 +182,7 @@ static ExplainNode make_node(const Gather *t, uint32_t id)
                      .us = t->us[id]};
   if (command) out.command = command_name(t->c, n->group);
   if (made && made->product && g->groups.at[n->group].anchor.id == id) out.made = made;
-  if (is_cast(n) && is_working_copy(g, v))
+  if (op_has(n, T_casts) && is_working_copy(g, v))
     out.reason = arena_printf(t->c->arena, "%s; the optimizer writes it", out.reason);
   find_casts(t, &out);
   return out;

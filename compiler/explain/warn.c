@@ -27,7 +27,7 @@ static void warn_sizes(Explanation *e)
 static bool warn_integers(Explanation *e, const Node *n)
 {
   Compile *c = e->c;
-  if (n->op != OP_cast || n->dtype != AMPC_F16) return false;
+  if (!op_has(n, T_casts) || n->dtype != AMPC_F16) return false;
   const Node *from = ir_in(c, n, 0);
   if (dtype_is_float(from->dtype) || from->dtype == AMPC_BOOL) return false;
   IntegerRange r = integer_range(c, n->in[0]);

@@ -139,39 +139,6 @@ bool ir_loop_within(const Graph *g, uint16_t inner, uint16_t outer)
   return inner == outer;
 }
 
-uint16_t ir_loop_of(const Graph *g, Value v)
-{
-  const Node *n = ir_node(g, v);
-  if (n->op == OP_carry) return (uint16_t)attr_int(n, "loop");
-  if (n->op == OP_next || n->op == OP_stack) return g->loops.at[n->loop].parent;
-  return n->loop;
-}
-
-/* An input of a node in loop `loop` that differs from iteration to iteration: of this loop, or of
- * the one whose backward it is. */
-static bool reads_iteration(const Graph *g, const Node *n, uint16_t loop)
-{
-  for (uint32_t i = 0; i < n->n_in; i++) {
-    uint16_t from = n->in[i].id ? ir_loop_of(g, n->in[i]) : 0;
-    if (from && (from == loop || from == g->loops.at[loop].of)) return true;
-  }
-  return false;
-}
-
-/* An op that crosses the border of a loop stands where that loop says; others move outwards. */
-uint16_t ir_loop_for(const Graph *g, const Node *n)
-{
-  uint32_t own;
-  uint16_t loop = n->loop;
-  if (n->op == OP_next) return ir_loop_of(g, n->in[0]);
-  if (attr_find(op_of(n), "loop", &own)) {
-    loop = (uint16_t)n->attr[own].i;
-    return n->op == OP_turn || n->op == OP_stack ? loop : g->loops.at[loop].parent;
-  }
-  while (loop && !reads_iteration(g, n, loop)) loop = g->loops.at[loop].parent;
-  return loop;
-}
-
 /* Attributes are complete: axes are settled, then the rule gives dims and type. */
 static Value add_node(Compile *c, Node *n)
 {
@@ -264,100 +231,6 @@ uint32_t ir_permuted_axis(const Node *n, uint32_t i)
   return i == a ? (uint32_t)b : i == b ? (uint32_t)a : i;
 }
 
-/* ---- nodes that are made often ---- */
-
-Value ir_unary(Compile *c, const Cursor *at, OpKind op, Value x)
-{
-  return ir_append(c, at, op, &x, 1, NULL);
-}
-
-Value ir_binary(Compile *c, const Cursor *at, OpKind op, Value a, Value b)
-{
-  return ir_append(c, at, op, (Value[]){a, b}, 2, NULL);
-}
-
-Value ir_number(Compile *c, const Cursor *at, double v)
-{
-  return ir_append(c, at, OP_number, NULL, 0, ATTRS({"value", {.f = v}}));
-}
-
-Value ir_integer(Compile *c, const Cursor *at, int64_t v)
-{
-  return ir_append(c, at, OP_integer, NULL, 0, ATTRS({"value", {.i = v}}));
-}
-
-Value ir_cast(Compile *c, const Cursor *at, Value x, DType d)
-{
-  if (!x.id || ir_node(c->graph, x)->dtype == d) return x;
-  return ir_append(c, at, OP_cast, &x, 1, ATTRS({"dtype", {.i = d}}));
-}
-
-static bool has_dims(const Node *n, const int64_t *dim, uint32_t rank)
-{
-  return n->rank == rank && memcmp(n->dim, dim, rank * sizeof *dim) == 0;
-}
-
-Value ir_zeros(Compile *c, const Cursor *at, Value like, DType d)
-{
-  Node n = *ir_node(c->graph, like);
-  Value zero = ir_cast(c, at, ir_number(c, at, 0), d);
-  return ir_append(c, at, OP_full, &zero, 1, ir_shape_attrs(c, n.dim, n.rank));
-}
-
-Value ir_reshape(Compile *c, const Cursor *at, Value x, const int64_t *dim, uint32_t rank)
-{
-  if (!x.id || has_dims(ir_node(c->graph, x), dim, rank)) return x;
-  return ir_append(c, at, OP_reshape, &x, 1, ir_shape_attrs(c, dim, rank));
-}
-
-Value ir_expand(Compile *c, const Cursor *at, Value x, const int64_t *dim, uint32_t rank)
-{
-  if (!x.id || has_dims(ir_node(c->graph, x), dim, rank)) return x;
-  return ir_append(c, at, OP_expand, &x, 1, ir_shape_attrs(c, dim, rank));
-}
-
-/* The highest run of neighbouring axes in a mask: rows are runs, so one node reduces one run. */
-static uint64_t last_run(uint64_t axes)
-{
-  uint64_t run = 0;
-  for (int i = MAX_RANK - 1; i >= 0; i--) {
-    bool in = (axes >> i) & 1;
-    if (!in && run) break;
-    if (in) run |= 1ull << i;
-  }
-  return run;
-}
-
-bool ir_axes_touch(uint64_t axes)
-{
-  return last_run(axes) == axes;
-}
-
-Value ir_reduce(Compile *c, const Cursor *at, OpKind op, Value x, uint64_t axes, bool keepdim)
-{
-  while (axes && x.id) { /* from the right, so that the axes still to come keep their numbers */
-    uint64_t run = last_run(axes);
-    x = ir_append(c, at, op, &x, 1,
-                  ATTRS({"dim", {.i = (int64_t)run}}, {"keepdim", {.i = keepdim}}));
-    axes &= ~run;
-  }
-  return x;
-}
-
-/* x [32, 4, 5], like [4, 1]: axis 0 is missing and axis 2 was of size 1, so both are summed, then
- * reshaped to [4, 1]. */
-Value ir_sum_to(Compile *c, const Cursor *at, Value x, const Node *like)
-{
-  Node to = *like, from = *ir_node(c->graph, x);
-  uint32_t missing = (uint32_t)from.rank - to.rank;
-  uint64_t axes = (1ull << missing) - 1;
-  for (uint32_t i = 0; i < to.rank; i++) {
-    if (to.dim[i] == 1 && from.dim[missing + i] != 1) axes |= 1ull << (missing + i);
-  }
-  x = ir_reduce(c, at, OP_sum, x, axes, false);
-  return ir_reshape(c, at, x, to.dim, to.rank);
-}
-
 Cursor ir_cursor_at(const Node *n, WhyKind why)
 {
   return (Cursor){.block = n->block,
@@ -401,7 +274,7 @@ int64_t ir_bytes(const Compile *c, const Node *n)
 
 bool ir_same_dims(const Node *a, const Node *b)
 {
-  return has_dims(a, b->dim, b->rank);
+  return a->rank == b->rank && memcmp(a->dim, b->dim, b->rank * sizeof *b->dim) == 0;
 }
 
 ImageDims ir_image_dims(const Node *n)

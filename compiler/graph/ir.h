@@ -357,20 +357,6 @@ void ir_set_shape(Node *n, const int64_t *dim);
 uint32_t ir_shape_of(const Node *n, int64_t dim[MAX_RANK]); /* gives the rank */
 /* Which axis of its input axis i of a T_permutes is. */
 uint32_t ir_permuted_axis(const Node *n, uint32_t i);
-Value ir_unary(Compile *c, const Cursor *at, OpKind op, Value x);
-Value ir_binary(Compile *c, const Cursor *at, OpKind op, Value a, Value b);
-Value ir_number(Compile *c, const Cursor *at, double v);       /* weak f32 scalar */
-Value ir_integer(Compile *c, const Cursor *at, int64_t v);     /* weak i64 scalar */
-Value ir_cast(Compile *c, const Cursor *at, Value x, DType d); /* x itself if it has type d */
-/* Of the shape of `like`. */
-Value ir_zeros(Compile *c, const Cursor *at, Value like, DType d);
-Value ir_reshape(Compile *c, const Cursor *at, Value x, const int64_t *dim, uint32_t rank);
-Value ir_expand(Compile *c, const Cursor *at, Value x, const int64_t *dim, uint32_t rank);
-/* sum, mean, amax or amin over a mask of axes: one node for each run of neighbouring axes. */
-Value ir_reduce(Compile *c, const Cursor *at, OpKind op, Value x, uint64_t axes, bool keepdim);
-bool ir_axes_touch(uint64_t axes); /* the mask is one run, so one node does */
-/* x, summed over the axes along which a tensor of the dims of `like` was broadcast to it. */
-Value ir_sum_to(Compile *c, const Cursor *at, Value x, const Node *like);
 /* Runs the shape rule on a node that is complete but for dims, dtype and weak. */
 bool ir_infer(Compile *c, Node *n);
 
@@ -389,10 +375,6 @@ Cursor ir_cursor_of(const Graph *g,
 
 /* ---- loops: Note [loops] ---- */
 
-/* The loop in whose iterations v differs, for who reads it. */
-uint16_t ir_loop_of(const Graph *g, Value v);
-/* The loop for a node that is made in loop n->loop: as far outside as its inputs allow. */
-uint16_t ir_loop_for(const Graph *g, const Node *n);
 /* Whether loop `inner` is `outer` or stands in it; all stand in 0. */
 bool ir_loop_within(const Graph *g, uint16_t inner, uint16_t outer);
 uint16_t ir_add_loop(Compile *c, Loop loop);

@@ -145,7 +145,7 @@ static void check_types(const Check *k)
 static void check_gradient(const Check *k)
 {
   if (k->n->op == OP_minimize) broken(k, "minimize is left over");
-  if (k->n->op != OP_grad_accumulate) return;
+  if (ir_adds_to(k->n) < 0) return;
   const Parameter *p = &k->c->graph->params.at[attr_int(k->n, "param")];
   const Node *value = ir_in(k->c, k->n, 0);
   int64_t dim[MAX_RANK];

@@ -72,7 +72,7 @@ static bool find_live(const Rewrite *r, bool *live)
     live[id] = live[id] || op_has(n, T_effect) || op_has(n, T_kept) ||
                (n->op == OP_next && live[n->in[0].id]);
     for (uint32_t i = 0; i < n->n_in && live[id]; i++) {
-      more = more || (!live[n->in[i].id] && r->old[n->in[i].id].op == OP_carry);
+      more = more || (!live[n->in[i].id] && ir_carries(&r->old[n->in[i].id]));
       live[n->in[i].id] = true;
     }
   }

@@ -1,7 +1,7 @@
 /* What expands from ops.def, the one table of ops. */
 #pragma once
 #include "code.h"
-#include "ir.h"
+#include "ops_core.h"
 
 /* How an op becomes a command of the plan. */
 typedef enum OpTemplate {
@@ -46,6 +46,8 @@ typedef enum OpTrait {
   T_strided = 1 << 8,   /* a move that is a load with other strides: its readers can do it */
   T_image = 1 << 9, /* input 0 is an image, which pass layout lays channels last; not its weight */
   T_images = 1 << 10,       /* the same for all inputs of three axes and more */
+  T_casts = 1ull << 38,     /* nothing but another type */
+  T_crosses = 1ull << 39,   /* crosses the border of a loop: Note [loops] in ir.h */
   T_permutes = 1ull << 37,  /* the axes of its input in another order */
   T_epilogue = 1 << 21,     /* the library can do it as it stores a product: relu */
   T_gives_image = 1 << 22,  /* a convolution's gradient: of the images, or its transpose */

@@ -14,10 +14,7 @@ void backward_init(Backward *b, Compile *c, uint32_t n)
   b->active = arena_array(c->arena, bool, n);
   b->dx = arena_array(c->arena, Value, n);
   b->looped = arena_array(c->arena, bool, c->graph->loops.n);
-  b->next = arena_array(c->arena, Value, n);
-  for (uint32_t id = 1; id < n; id++)
-    if (c->graph->nodes.at[id].op == OP_next)
-      b->next[c->graph->nodes.at[id].in[0].id] = (Value){id};
+  b->next = ir_nexts(c);
 }
 
 /* Integers, bools and ops without a gradient rule; and all of a no_grad region. */
@@ -43,7 +40,7 @@ static bool find_led(const Backward *b, Value y, bool *leads)
     bool led = leads[id] || b->wanted[id];
     for (uint32_t i = first_operand(n); i < n->n_in && !backward_stops(g, n); i++)
       led = led || leads[n->in[i].id];
-    if (n->op == OP_carry) led = led || leads[b->next[id].id];
+    if (ir_carries(n)) led = led || leads[b->next[id].id];
     if (n->op == OP_next) more = more || (led && !leads[n->in[0].id]);
     leads[id] = led;
   }
@@ -84,9 +81,9 @@ static bool is_weight_copy(const Backward *b, Value v)
 {
   const Graph *g = b->c->graph;
   const Node *cast = ir_node(g, v);
-  if (b->c->options.strict_rounding || cast->op != OP_cast) return false;
+  if (b->c->options.strict_rounding || !op_has(cast, T_casts)) return false;
   const Node *from = ir_node(g, cast->in[0]);
-  return from->op == OP_param && from->dtype == AMPC_F32;
+  return ir_parameter(g, from) && from->dtype == AMPC_F32;
 }
 
 /* v is the 16-bit form of a value in f32, made by pass precision for all readers at once. PyTorch
@@ -97,9 +94,9 @@ static bool is_shared_cast(const Backward *b, Value v)
 {
   const Graph *g = b->c->graph;
   const Node *cast = ir_node(g, v);
-  if (cast->op != OP_cast || cast->why != WHY_cast_for || cast->dtype == AMPC_F32) return false;
+  if (!op_has(cast, T_casts) || cast->why != WHY_cast_for || cast->dtype == AMPC_F32) return false;
   const Node *from = ir_node(g, cast->in[0]);
-  return from->op != OP_param && from->dtype == AMPC_F32;
+  return !ir_parameter(g, from) && from->dtype == AMPC_F32;
 }
 
 /* PyTorch rounds the gradient of a 16-bit weight to 16 bits and casts it to f32 afterwards. A

@@ -12,7 +12,7 @@ static uint32_t number_of(const Rewrite *r, Value v)
   uint32_t from = v.id;
   while (op_of(&r->old[from])->tmpl == TMPL_alias) from = r->old[from].in[0].id;
   const Node *n = &r->old[from];
-  bool tensor = op_of(n)->tmpl != TMPL_leaf || n->op == OP_source || n->op == OP_param;
+  bool tensor = op_of(n)->tmpl != TMPL_leaf || op_of(n)->precision == PREC_stored;
   return tensor ? 0 : from;
 }
 

@@ -60,7 +60,7 @@ static int64_t slot_of(const Graph *g, const Node *n)
 static bool stays_alone(const Fuse *f, uint32_t id)
 {
   const Node *n = &f->g->nodes.at[id];
-  return n->op == OP_grad_accumulate && f->sums[slot_of(f->g, n)] > 1;
+  return ir_adds_to(n) >= 0 && f->sums[slot_of(f->g, n)] > 1;
 }
 
 /* Elementwise nodes; `loads_too`: and moves that are loads with other strides. */
@@ -535,7 +535,7 @@ bool pass_fuse(Compile *c)
   f.readers = arena_array(c->arena, uint32_t, n);
   f.row_reader = arena_array(c->arena, uint32_t, n + 1);
   for (uint32_t id = 1; id < n; id++)
-    if (g->nodes.at[id].op == OP_grad_accumulate) f.sums[slot_of(g, &g->nodes.at[id])]++;
+    if (ir_adds_to(&g->nodes.at[id]) >= 0) f.sums[slot_of(g, &g->nodes.at[id])]++;
   find_fences(&f);
   if (c->options.optimize > 0) fold_nodes(c, f.phase);
   order_effects(c, &f.order);

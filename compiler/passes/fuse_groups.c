@@ -32,7 +32,7 @@ static void order_loop(Fuse *f, uint16_t loop, uint32_t *numbers)
   uint32_t end = 0;
   for (uint32_t id = 1; id < f->g->nodes.n; id++) {
     const Node *n = node_at(f, id);
-    if (n->op == OP_scan_end && attr_int(n, "loop") == loop) end = f->group[id];
+    if (ir_ends_loop(n) == loop) end = f->group[id];
     if (f->group[id] && ir_loop_within(f->g, n->loop, loop)) order_set(f, f->group[id], numbers);
   }
   add_group(f, &f->sets.at[end], numbers, end);
@@ -43,7 +43,7 @@ static void order_loop(Fuse *f, uint16_t loop, uint32_t *numbers)
 static uint32_t first_to_begin(const Fuse *f, uint32_t set, const uint32_t *numbers)
 {
   const Node *n = node_at(f, f->sets.at[set].nodes.at[0]);
-  uint16_t loop = n->op == OP_scan_end ? (uint16_t)attr_int(n, "loop") : n->loop;
+  uint16_t loop = ir_ends_loop(n) ? ir_ends_loop(n) : n->loop;
   uint32_t first = set;
   for (; loop; loop = f->g->loops.at[loop].parent)
     if (!numbers[f->begin[loop]]) first = f->begin[loop];
@@ -56,13 +56,13 @@ static void order_set(Fuse *f, uint32_t set, uint32_t *numbers)
   if (!set || numbers[set]) return;
   set = first_to_begin(f, set, numbers);
   const Members *m = &f->sets.at[set];
-  if (node_at(f, m->nodes.at[0])->op == OP_scan_end) return; /* order_loop */
+  if (ir_ends_loop(node_at(f, m->nodes.at[0]))) return; /* order_loop */
   for (uint32_t i = 0; i < m->nodes.n; i++)
     for (Wait w = {0}; fuse_next_wait(f, m->nodes.at[i], &w);)
       if (w.set != set) order_set(f, w.set, numbers);
   add_group(f, m, numbers, set);
-  const Node *n = node_at(f, m->nodes.at[0]);
-  if (n->op == OP_scan) order_loop(f, (uint16_t)attr_int(n, "loop"), numbers);
+  uint16_t loop = ir_begins_loop(node_at(f, m->nodes.at[0]));
+  if (loop) order_loop(f, loop, numbers);
 }
 
 void make_groups(Fuse *f)
@@ -71,7 +71,7 @@ void make_groups(Fuse *f)
   uint32_t *numbers = arena_array(f->c->arena, uint32_t, f->sets.n);
   f->begin = arena_array(f->c->arena, uint32_t, g->loops.n);
   for (uint32_t id = 1; id < g->nodes.n; id++)
-    if (node_at(f, id)->op == OP_scan) f->begin[attr_int(node_at(f, id), "loop")] = f->group[id];
+    f->begin[ir_begins_loop(node_at(f, id))] = f->group[id];
   g->groups.n = 0;
   vec_push(f->c->arena, &g->groups, (Group){0});
   uint32_t *last = last_begun(f);

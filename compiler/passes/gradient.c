@@ -26,7 +26,7 @@ static uint32_t *updated_at(Gradient *p, uint16_t block, int64_t optimizer)
 
 static bool trained_by(const Graph *g, const Node *n, int64_t optimizer)
 {
-  if (n->op != OP_param) return false;
+  if (!ir_parameter(g, n)) return false;
   return share_find(g, (uint32_t)attr_int(n, "index"), optimizer) != NO_SHARE;
 }
 
@@ -97,9 +97,9 @@ static void report_independent(Backward *b, const Node *minimize, Value loss)
 static const Node *as_parameter(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
-  bool same_bytes = n->op == OP_cast || op_of(n)->tmpl == TMPL_alias;
+  bool same_bytes = op_has(n, T_casts) || op_of(n)->tmpl == TMPL_alias;
   if (same_bytes) return as_parameter(g, n->in[0]);
-  return n->op == OP_param ? n : NULL;
+  return ir_parameter(g, n) ? n : NULL;
 }
 
 /* The step of the parameter's optimizers that came last, 0: none; and whose it was. */

@@ -99,7 +99,7 @@ static Value permuted(Layouts *l, Value v, const uint32_t *axes)
   }
   if (!moves) return as_shape(l, n->op == OP_reshape ? n->in[0] : v, OP_reshape, dim, rank);
   Cursor at = cursor_at(l->c->graph, v);
-  return ir_append(l->c, &at, OP_permute, &v, 1, ir_axis_attrs(l->c, axes, rank));
+  return ir_permute(l->c, &at, v, axes);
 }
 
 /* A reshape that keeps n and c and only arranges pixels anew, like [n, c, h, w] to [n, c, h w]: it
@@ -377,13 +377,6 @@ static void lay_gradient(Layouts *l, uint32_t id, Node *n)
   ir_rewrite_add(&l->r, id, n);
 }
 
-/* What crosses the border of a loop: both sides have it in the order of the language. */
-static bool crosses_loop(const Node *n)
-{
-  uint32_t loop;
-  return n->op == OP_next || attr_find(op_of(n), "loop", &loop);
-}
-
 /* What no image reaches is copied. `old` is used for the shape that a reshape's input had in the
  * language. */
 static void lay_node(Layouts *l, uint32_t id)
@@ -393,11 +386,11 @@ static void lay_node(Layouts *l, uint32_t id)
   uint32_t axis;
   if (op_image_inputs(op_of(&n)))
     lay_images(l, id, &n);
-  else if (n.op == OP_param)
+  else if (ir_parameter(l->c->graph, &n))
     lay_param(l, id, &n);
-  else if (n.op == OP_grad_accumulate)
+  else if (ir_adds_to(&n) >= 0)
     lay_gradient(l, id, &n);
-  else if (crosses_loop(&n))
+  else if (op_has(&n, T_crosses)) /* both sides have it in the order of the language */
     lay_as_written(l, id, &n);
   else if (!any_last(l, &n) && !op_of(&n)->code.random)
     ir_rewrite_add(&l->r, id, &n);
@@ -425,10 +418,9 @@ static void mark_weights(Graph *g)
     const Node *n = &g->nodes.at[id];
     if (op_of(n)->tmpl != TMPL_conv || op_has(n, T_gives_weight)) continue;
     const Node *w = ir_node(g, n->in[1]);
-    while (w->op == OP_cast) w = ir_node(g, w->in[0]);
-    if (w->op != OP_param) continue;
-    Parameter *p = &g->params.at[attr_int(w, "index")];
-    p->channels_last = !p->buffer;
+    while (op_has(w, T_casts)) w = ir_node(g, w->in[0]);
+    Parameter *p = ir_parameter(g, w);
+    if (p) p->channels_last = !p->buffer;
   }
   for (uint32_t i = 0; i < g->params.n; i++)
     g->params.at[i].channels_last = share_weight(g, &g->params.at[i])->channels_last;

@@ -72,8 +72,7 @@ static Value as_rows(const LoopBack *l, const Cursor *at, Value v, uint16_t loop
 {
   Compile *c = l->b->c;
   const Node *n = ir_node(c->graph, v);
-  Value all =
-      n->op == OP_turn ? n->in[0] : ir_append(c, at, OP_stack, &v, 1, ATTRS({"loop", {.i = loop}}));
+  Value all = n->op == OP_turn ? n->in[0] : ir_stack(c, at, v, loop);
   const Node *x = ir_node(c->graph, all);
   int64_t dim[MAX_RANK + 1];
   if (x->rank < 3) return all;
@@ -136,7 +135,7 @@ static void slice_back(LoopBack *l, Value stack)
   if (!b->dx[stack.id].id || backward_stops(b->c->graph, ir_node(b->c->graph, stack))) return;
   Cursor at = backward_cursor(b->c->graph, stack);
   Value x = ir_node(b->c->graph, stack)->in[0];
-  Value dy = ir_append(b->c, &at, OP_turn, &b->dx[stack.id], 1, ATTRS({"loop", {.i = l->back}}));
+  Value dy = ir_turn(b->c, &at, b->dx[stack.id], l->back);
   if (b->active[x.id]) backward_add(b, &at, x, dy);
 }
 
@@ -185,7 +184,7 @@ static void end_carried(LoopBack *l)
     DType type = ir_node(c->graph, sum)->dtype;
     if (!dx.id) dx = ir_zeros(c, &at, carry, type);
     dx = ir_cast(c, &at, dx, type);
-    b->dx[carry.id] = ir_append(c, &at, OP_next, (Value[]){sum, dx}, 2, NULL);
+    b->dx[carry.id] = ir_next(c, &at, sum, dx);
   }
   for (uint32_t id = 1; id < b->n; id++) {
     if (!l->read[id].id) continue;
@@ -195,7 +194,7 @@ static void end_carried(LoopBack *l)
     Value sum = add_carry(l, &at, ir_zeros(c, &at, x, AMPC_F32));
     Value dx = ir_cast(c, &inner, l->read[id], AMPC_F32);
     dx = ir_binary(c, &inner, OP_add, sum, dx);
-    l->read[id] = ir_append(c, &inner, OP_next, (Value[]){sum, dx}, 2, NULL);
+    l->read[id] = ir_next(c, &inner, sum, dx);
   }
 }
 
@@ -207,9 +206,7 @@ static void add_outside(LoopBack *l)
   VEC(Value) all = {0};
   for (uint32_t i = 0; i < l->turns.n; i++) {
     Cursor at = backward_cursor(c->graph, l->turns.at[i]);
-    vec_push(
-        c->arena, &all,
-        ir_append(c, &at, OP_stack, &b->dx[l->turns.at[i].id], 1, ATTRS({"loop", {.i = l->back}})));
+    vec_push(c->arena, &all, ir_stack(c, &at, b->dx[l->turns.at[i].id], l->back));
   }
   for (uint32_t i = 0; i < l->turns.n; i++) {
     Cursor at = cursor_outside(l, l->turns.at[i]);
@@ -252,8 +249,7 @@ static void differentiate(Backward *b, uint16_t loop, uint32_t last)
   l.read = arena_array(c->arena, Value, b->n);
   b->loop = &l;
   for (uint32_t id = 1; id <= last; id++) {
-    const Node *n = &g->nodes.at[id];
-    if (n->op == OP_carry && attr_int(n, "loop") == loop) begin_carried(&l, (Value){id});
+    if (ir_carries(&g->nodes.at[id]) == loop) begin_carried(&l, (Value){id});
   }
   for (uint32_t id = last; id > 0; id--)
     if (ir_loop_within(g, g->nodes.at[id].loop, loop)) node_back(&l, id);
@@ -288,19 +284,10 @@ static Value *slot(Compile *c, Values *list, Value v)
   return &list->at[v.id];
 }
 
-/* As ir_loop_of, of the old array. */
-static uint16_t old_loop_of(const Settle *s, Value v)
-{
-  const Graph *g = s->c->graph;
-  const Node *n = &s->r.old[v.id];
-  if (n->op == OP_carry) return (uint16_t)attr_int(n, "loop");
-  return n->op == OP_next || n->op == OP_stack ? g->loops.at[n->loop].parent : n->loop;
-}
-
 /* A stack of what is the same in all iterations stays where it is. */
 static bool stacks_iterations(const Settle *s, const Node *n)
 {
-  return n->op == OP_stack && old_loop_of(s, n->in[0]) == n->loop;
+  return n->op == OP_stack && ir_loop_of_node(s->c->graph, &s->r.old[n->in[0].id]) == n->loop;
 }
 
 /* The loop around `loop`, or itself, that is backward of `of`; 0: none. */
@@ -317,7 +304,7 @@ static void count_stacks(Settle *s, uint32_t id, uint16_t loop)
 {
   const Graph *g = s->c->graph;
   const Node *n = &s->r.old[id];
-  uint16_t from = old_loop_of(s, (Value){id});
+  uint16_t from = ir_loop_of_node(g, n);
   uint32_t count = 0;
   for (; !ir_loop_within(g, loop, from); from = g->loops.at[from].parent) {
     uint16_t back = backward_of(g, loop, from);
@@ -338,7 +325,7 @@ static Value stack_of(Settle *s, Value v)
   Value known = *slot(c, &s->stacked, v);
   if (known.id) return known;
   Cursor at = ir_cursor_of(c->graph, v);
-  Value all = ir_append(c, &at, OP_stack, &v, 1, ATTRS({"loop", {.i = ir_loop_of(c->graph, v)}}));
+  Value all = ir_stack(c, &at, v, ir_loop_of(c->graph, v));
   *slot(c, &s->stacked, v) = all;
   return all;
 }
@@ -355,7 +342,7 @@ static Value fetch(Settle *s, Value v, uint16_t loop, const Cursor *user)
   Value last = *slot(c, &s->turn, all);
   if (last.id && ir_node(g, last)->loop == back) return last;
   Cursor at = *user;
-  Value v2 = ir_append(c, &at, OP_turn, &all, 1, ATTRS({"loop", {.i = back}}));
+  Value v2 = ir_turn(c, &at, all, back);
   *slot(c, &s->turn, all) = v2;
   return v2;
 }

@@ -39,7 +39,7 @@ static bool needs_copy(const Bounds *b, const Node *n, uint32_t i)
   const Node *x = old_root(b, n->in[i]);
   if (x->op == OP_turn && (x->loop != n->loop || n->op == OP_turn)) return true;
   if (n->op != OP_next || i == 0) return false;
-  return x->op == OP_carry && x != &b->r.old[n->in[0].id] && attr_int(x, "loop") == n->loop;
+  return ir_carries(x) == n->loop && x != &b->r.old[n->in[0].id];
 }
 
 /* In the loop in which x is a slice or is carried, which is no other than that of n or around it.

@@ -215,11 +215,12 @@ static void place_gradients(Compile *c, const uint32_t *readers)
   Graph *g = c->graph;
   for (uint32_t id = 1; id < g->nodes.n; id++) {
     const Node *n = &g->nodes.at[id];
-    if (n->op != OP_grad_accumulate) continue;
+    int64_t param = ir_adds_to(n);
+    if (param < 0) continue;
     Value root = value_root(g, n->in[0]);
     Node *from = ir_node(g, root);
     if (!accumulates(from) || readers[root.id] != 1) continue;
-    int64_t offset = g->params.at[attr_int(n, "param")].offset * ir_dtype_size(c, AMPC_F32);
+    int64_t offset = g->params.at[param].offset * ir_dtype_size(c, AMPC_F32);
     from->place = (ampc_ref){AMPC_GRAD, offset};
   }
 }
@@ -261,7 +262,7 @@ static void find_lives_of_loops(Compile *c, Life *lives)
   uint32_t *begin = arena_array(c->arena, uint32_t, g->loops.n);
   for (uint32_t id = 1; id < g->nodes.n; id++) {
     const Node *n = &g->nodes.at[id];
-    if (n->op == OP_scan) begin[attr_int(n, "loop")] = n->group;
+    begin[ir_begins_loop(n)] = n->group;
     if (n->op == OP_stack) lives[id].first = begin[n->loop];
     if (n->op != OP_next) continue;
     Life *carry = &lives[n->in[0].id];

@@ -112,10 +112,10 @@ static void check_outputs(Account *a)
 static uint32_t following(const Graph *g, uint32_t i, uint32_t *again)
 {
   const Node *n = ir_node(g, g->groups.at[i].nodes[0]);
-  uint32_t loop = op_of(n)->tmpl == TMPL_loop ? (uint32_t)attr_int(n, "loop") : 0;
-  if (loop && n->op == OP_scan) again[loop] = i + 1;
-  uint32_t back = loop && n->op == OP_scan_end ? again[loop] : 0;
-  if (back) again[loop] = 0;
+  uint16_t end = ir_ends_loop(n);
+  uint32_t back = end ? again[end] : 0;
+  again[ir_begins_loop(n)] = i + 1;
+  if (back) again[end] = 0;
   return back ? back : i + 1;
 }
 

@@ -87,7 +87,7 @@ static void reads_leaf(Things *t, uint32_t id, Value input)
   const Node *n = ir_node(t->g, root);
   if (!root.id) return;
   if (is_working_copy(t->g, root)) n = ir_node(t->g, n->in[0]);
-  if (n->op == OP_param) reads(t, id, param_thing(t, attr_int(n, "index")));
+  if (ir_parameter(t->g, n)) reads(t, id, param_thing(t, attr_int(n, "index")));
   if (n->op == OP_gradient) reads(t, id, slot_thing(t, attr_int(n, "index")));
   if (n->op == OP_steps_taken) reads(t, id, optimizer_thing(attr_int(n, "optimizer")));
   if (n->op == OP_loss_scale || n->op == OP_step) reads(t, id, THING_scale);
@@ -175,7 +175,7 @@ static void touch(Things *t, uint32_t id)
   const OpInfo *op = op_of(n);
   for (uint32_t i = 0; i < n->n_in; i++) reads_leaf(t, id, n->in[i]);
   if (op_draws(n)) reads(t, id, THING_scale);
-  if (n->op == OP_grad_accumulate) changes(t, id, slot_thing(t, attr_int(n, "param")));
+  if (ir_adds_to(n) >= 0) changes(t, id, slot_thing(t, ir_adds_to(n)));
   if (t->adds_to[id]) changes(t, id, slot_thing(t, t->adds_to[id] - 1));
   for (uint32_t i = 0; i < op->n_file_args; i++) touch_argument(t, id, op->file_args[i]);
 }
@@ -193,33 +193,24 @@ static void find_products(Things *t)
 {
   for (uint32_t id = 1; id < t->g->nodes.n; id++) {
     const Node *n = &t->g->nodes.at[id];
-    if (n->op != OP_grad_accumulate) continue;
+    if (ir_adds_to(n) < 0) continue;
     Value root = value_root(t->g, n->in[0]);
-    if (op_may_add(op_of(ir_node(t->g, root))))
-      t->adds_to[root.id] = (uint32_t)attr_int(n, "param") + 1;
+    if (op_may_add(op_of(ir_node(t->g, root)))) t->adds_to[root.id] = (uint32_t)ir_adds_to(n) + 1;
   }
 }
 
 /* ---- loops ---- */
-
-/* The `next` of each `carry`, by id. */
-static uint32_t *list_next(const Things *t)
-{
-  uint32_t *next = arena_array(t->c->arena, uint32_t, t->g->nodes.n);
-  for (uint32_t id = 1; id < t->g->nodes.n; id++)
-    if (t->g->nodes.at[id].op == OP_next) next[t->g->nodes.at[id].in[0].id] = id;
-  return next;
-}
 
 /* All of a loop comes after its beginning, so that comes after whatever something in it must
  * follow. What is carried is written over when all have read it. */
 static void order_loops(Things *t)
 {
   const Graph *g = t->g;
-  uint32_t *begin = arena_array(t->c->arena, uint32_t, g->loops.n), *next = list_next(t);
+  uint32_t *begin = arena_array(t->c->arena, uint32_t, g->loops.n);
+  const Value *next = ir_nexts(t->c);
   for (uint32_t id = 1; id < g->nodes.n; id++) {
     const Node *n = &g->nodes.at[id];
-    if (n->op == OP_scan) begin[attr_int(n, "loop")] = id;
+    begin[ir_begins_loop(n)] = id;
     if (!n->loop || !fuse_has_command(g, id)) continue;
     for (uint32_t e = t->out->first[id]; e; e = t->out->edges.at[e].next)
       for (uint16_t loop = n->loop; loop; loop = g->loops.at[loop].parent)
@@ -227,7 +218,7 @@ static void order_loops(Things *t)
           must_follow(t, begin[loop], t->out->edges.at[e].before);
     must_follow(t, id, begin[n->loop]);
     for (uint32_t i = 0; i < n->n_in; i++) {
-      uint32_t x = value_root(g, n->in[i]).id, to = next[x];
+      uint32_t x = value_root(g, n->in[i]).id, to = next[x].id;
       if (to && to != id && ir_loop_within(g, n->loop, g->nodes.at[to].loop))
         must_follow(t, to, id);
     }

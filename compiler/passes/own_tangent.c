@@ -33,7 +33,6 @@ static bool can_turn(const Turned *t, uint32_t first)
   Compile *c = t->f->b.c;
   const Graph *g = c->graph;
   bool *of_dy = arena_array(c->arena, bool, g->nodes.n);
-  uint32_t loop;
   of_dy[t->dy.id] = true;
   for (uint32_t id = first; id < g->nodes.n; id++) {
     const Node *n = &g->nodes.at[id];
@@ -41,7 +40,7 @@ static bool can_turn(const Turned *t, uint32_t first)
     for (uint32_t i = 0; i < n->n_in; i++)
       of_dy[id] = of_dy[id] || (of_dy[n->in[i].id] && own_reads_elements(n, i));
     if (!of_dy[id]) continue;
-    if (n->op == OP_next || attr_find(op_of(n), "loop", &loop)) return refuse(t, "`scan`", n);
+    if (op_has(n, T_crosses)) return refuse(t, "`scan`", n);
     if (own && !own_has_backward(g, (Value){id}))
       return refuse(t, arena_printf(c->arena, "op `%s`: it has no `backward`", own->name), n);
     if (backward_stops(g, n)) return refuse(t, arena_printf(c->arena, "`%s`", op_of(n)->name), n);

@@ -111,8 +111,8 @@ static uint32_t list_groups(const Listing *l, uint32_t first, Commands *out)
     const Node *n = ir_node(g, group->nodes[group->n - 1]);
     uint32_t own = i++;
     if (n->block != l->block) continue;
-    if (n->op == OP_scan_end) break;
-    if (n->op != OP_scan) {
+    if (ir_ends_loop(n)) break;
+    if (!ir_begins_loop(n)) {
       if (!group_is_silent(g, own)) list_command(l, own, out);
       continue;
     }
@@ -120,7 +120,7 @@ static uint32_t list_groups(const Listing *l, uint32_t first, Commands *out)
     i = list_groups(l, i, &body);
     ampc_command repeat = {
         .kind = AMPC_REPEAT, .label = command_name(c, own), .line = node_line(c, group->nodes[0])};
-    repeat.as.repeat.count = g->loops.at[attr_int(n, "loop")].count;
+    repeat.as.repeat.count = g->loops.at[ir_begins_loop(n)].count;
     repeat.as.repeat.commands = body.at;
     repeat.as.repeat.n_commands = body.n;
     vec_push(c->arena, out, repeat);

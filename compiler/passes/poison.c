@@ -20,7 +20,7 @@ static uint32_t last_use(const Poison *p, Value v, uint32_t i)
 {
   const Graph *g = p->c->graph;
   const Node *n = ir_node(g, v);
-  uint16_t home = n->op == OP_carry ? n->loop : ir_loop_of(g, v);
+  uint16_t home = ir_carries(n) ? n->loop : ir_loop_of(g, v);
   uint16_t loop = ir_node(g, g->groups.at[i].nodes[0])->loop;
   for (; v.id && loop != home; loop = g->loops.at[loop].parent) i = p->end[loop];
   return i;
@@ -31,8 +31,8 @@ static void find_last_uses(Poison *p, uint32_t block)
 {
   const Graph *g = p->c->graph;
   for (uint32_t i = 1; i < g->groups.n; i++) {
-    const Node *n = ir_node(g, g->groups.at[i].nodes[0]);
-    if (n->op == OP_scan_end) p->end[attr_int(n, "loop")] = i;
+    uint16_t loop = ir_ends_loop(ir_node(g, g->groups.at[i].nodes[0]));
+    if (loop) p->end[loop] = i;
   }
   for (uint32_t i = 1; i < g->groups.n; i++) {
     if (!work_has_command(g, i, block)) continue;

@@ -232,7 +232,7 @@ static void type_fixed(Precision *p, Node *n)
 {
   if (op_has(n, T_state_inputs)) cast_state_inputs(p, n);
   ir_infer(p->c, n);
-  if (n->op == OP_cast && n->why == WHY_region) return; /* by `policy` */
+  if (op_has(n, T_casts) && n->why == WHY_region) return; /* by `policy` */
   n->why = (uint8_t)fixed_reason(op_of(n)->precision);
 }
 
@@ -292,7 +292,7 @@ static Value turned_reduction(Precision *p, const Node n, uint64_t axes)
       if ((axes >> i & 1) == reduced) order[count++] = i;
   uint32_t kept = rank - (uint32_t)__builtin_popcountll(axes);
   uint64_t last = (((uint64_t)1 << rank) - 1) & ~(((uint64_t)1 << kept) - 1);
-  Value x = ir_append(c, &at, OP_permute, n.in, 1, ir_axis_attrs(c, order, rank));
+  Value x = ir_permute(c, &at, n.in[0], order);
   Value v = ir_reduce(c, &at, n.op, x, last, false);
   ir_node(c->graph, v)->name = n.name;
   return ir_reshape(c, &at, v, n.dim, n.rank);
@@ -340,7 +340,7 @@ static void settle_carried(Precision *p, uint32_t carry, DType leaves)
 
 static void type_carried(Precision *p, uint32_t id, Node *n)
 {
-  if (n->op == OP_carry && p->carried[id] != AMPC_DTYPE_COUNT)
+  if (ir_carries(n) && p->carried[id] != AMPC_DTYPE_COUNT)
     n->in[0] = shared_cast(p, n, n->in[0], p->carried[id]);
   if (n->op != OP_next || ir_in(p->c, n, 1)->weak) return;
   settle_carried(p, p->r.old[id].in[0].id, ir_in(p->c, n, 1)->dtype);
@@ -355,7 +355,7 @@ static Value as_type_of(Precision *p, const Node *n)
   const Node *x = ir_in(p->c, n, 0);
   for (uint32_t i = 2; i < n->n_in; i++) d = dtype_promote(d, ir_in(p->c, n, i)->dtype);
   if (x->dtype == d && !x->weak) return as_it_is(p, n);
-  Value v = ir_append(p->c, &at, OP_cast, n->in, 1, ATTRS({"dtype", {.i = d}}));
+  Value v = ir_cast_asked(p->c, &at, n->in[0], d);
   rule_check_numbers(p->c, ir_node(p->c->graph, v));
   return v;
 }
@@ -365,7 +365,7 @@ static void type_node(Precision *p, uint32_t id)
 {
   Node n = ir_rewrite_mapped(&p->r, id);
   uint64_t axes;
-  if (n.op == OP_cast && ir_in(p->c, &n, 0)->dtype == (DType)attr_int(&n, "dtype") &&
+  if (op_has(&n, T_casts) && ir_in(p->c, &n, 0)->dtype == (DType)attr_int(&n, "dtype") &&
       !ir_in(p->c, &n, 0)->weak) {
     p->r.map[id] = as_it_is(p, &n);
     return;
@@ -404,10 +404,11 @@ static uint32_t end_of_loop(const Precision *p, uint32_t id)
 {
   const Graph *g = p->c->graph;
   const Node *n = &p->r.old[id];
+  uint16_t loop = ir_carries(n);
   uint32_t end = 0;
-  if (n->op != OP_carry || n->loop) return 0;
+  if (!loop || n->loop) return 0;
   for (uint32_t i = id + 1; i < p->r.n_old; i++)
-    if (ir_loop_within(g, p->r.old[i].loop, (uint16_t)attr_int(n, "loop"))) end = i + 1;
+    if (ir_loop_within(g, p->r.old[i].loop, loop)) end = i + 1;
   return end;
 }
 
@@ -436,7 +437,7 @@ static Value widening_parameter(const Graph *g, const Node *n)
     const Node *in = ir_node(g, n->in[i]);
     if (in->why == WHY_cast_for) narrow = narrow || ir_node(g, in->in[0])->dtype != AMPC_F32;
     while (in->op == OP_reshape || op_has(in, T_repeats)) in = ir_node(g, in->in[0]);
-    if (in->op == OP_param) param.id = (uint32_t)(in - g->nodes.at);
+    if (ir_parameter(g, in)) param.id = (uint32_t)(in - g->nodes.at);
   }
   return narrow ? param : (Value){0};
 }

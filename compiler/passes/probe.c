@@ -44,9 +44,8 @@ static bool is_looked_at(const Graph *g, uint32_t block, uint32_t every)
 static bool only_moves(const Node *n, const Node *from)
 {
   OpTemplate tmpl = op_of(n)->tmpl;
-  if (n->op == OP_cast) return n->dtype == AMPC_F32 && dtype_is_float(from->dtype);
-  return tmpl == TMPL_alias || tmpl == TMPL_move || tmpl == TMPL_loop || op_has(n, T_repeats) ||
-         n->op == OP_carry || n->op == OP_next || n->op == OP_stack;
+  if (op_has(n, T_casts)) return n->dtype == AMPC_F32 && dtype_is_float(from->dtype);
+  return tmpl == TMPL_alias || tmpl == TMPL_move || op_has(n, T_repeats) || op_has(n, T_crosses);
 }
 
 /* Not the arithmetic of settings and schedules, nor what recompute makes once more. */
@@ -103,7 +102,7 @@ static void look_at_stacked(Looking *p)
     Cursor at = ir_cursor_at(&n, (WhyKind)n.why);
     at.origin = n.origin;
     Value x = flat(p->c, &at, p->r.map[id]);
-    look_at(p, id, ir_append(p->c, &at, OP_stack, &x, 1, ATTRS({"loop", {.i = n.loop}})));
+    look_at(p, id, ir_stack(p->c, &at, x, n.loop));
   }
   p->stacked.n = 0;
 }
@@ -189,7 +188,7 @@ static void look(Looking *p, uint32_t id)
   if (old->op == OP_grad_norm) look_before_step(p, old);
   if (op_has(old, T_ends_body)) look_after_step(p, old);
   uint32_t to = ir_rewrite_copy(&p->r, id).id;
-  if (old->op == OP_param) {
+  if (ir_parameter(g, old)) {
     look_at_weight(p, id);
   } else if (old->n_in && only_moves(old, &p->r.old[old->in[0].id])) {
     p->probe[id] = p->probe[old->in[old->op == OP_next].id];

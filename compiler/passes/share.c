@@ -29,8 +29,7 @@ static uint32_t anchor_of(const Fuse *f, const uint32_t *nodes, uint32_t n)
 static bool may_be_silent(const Fuse *f, uint32_t id)
 {
   const Node *n = node_at(f, id);
-  return n->op == OP_grad_accumulate &&
-         op_may_add(op_of(ir_node(f->g, value_root(f->g, n->in[0]))));
+  return ir_adds_to(n) >= 0 && op_may_add(op_of(ir_node(f->g, value_root(f->g, n->in[0]))));
 }
 
 /* ---- what fits ---- */

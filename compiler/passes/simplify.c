@@ -33,7 +33,7 @@ static bool widens(DType a, DType b)
 static Value fold_cast(Compile *c, Node *n)
 {
   const Node *inner = ir_in(c, n, 0);
-  if (inner->op == OP_cast && widens(ir_in(c, inner, 0)->dtype, inner->dtype))
+  if (op_has(inner, T_casts) && widens(ir_in(c, inner, 0)->dtype, inner->dtype))
     n->in[0] = inner->in[0];
   return ir_in(c, n, 0)->dtype == n->dtype ? n->in[0] : (Value){0};
 }

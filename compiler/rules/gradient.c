@@ -105,7 +105,7 @@ void grad_permute(Compile *c, Value n, Value dy, Value *out_dx)
   (void)x;
   uint32_t back_axes[MAX_RANK];
   for (uint32_t i = 0; i < b->n.rank; i++) back_axes[ir_permuted_axis(&b->n, i)] = i;
-  out_dx[0] = ir_append(c, &b->at, OP_permute, &dy, 1, ir_axis_attrs(c, back_axes, b->n.rank));
+  out_dx[0] = ir_permute(c, &b->at, dy, back_axes);
 }
 
 /* Flipping once more undoes it. */

@@ -7,7 +7,7 @@ static Value turned(Back *b, Value v, int64_t first, int64_t second, int64_t res
   v = ir_reshape(b->c, &b->at, v, (int64_t[]){first, second, rest}, 3);
   if (first == 1) return ir_reshape(b->c, &b->at, v, (int64_t[]){second, rest}, 2);
   const uint32_t axes[] = {1, 0, 2};
-  return ir_append(b->c, &b->at, OP_permute, &v, 1, ir_axis_attrs(b->c, axes, 3));
+  return ir_permute(b->c, &b->at, v, axes);
 }
 
 /* y[o, k, i] = x[o, index[k], i]: each row of x takes the sum of the dy of the places that name it.

@@ -29,7 +29,7 @@ static const char *ops_of(const Inspection *in, const CommandRow *r)
   text_init(&t, in->c->arena);
   for (uint32_t i = 0; i < group->n; i++) {
     const Node *n = ir_node(g, group->nodes[i]);
-    if (n->op != OP_cast) text_printf(&t, "%s%s", t.n ? " " : "", op_of(n)->name);
+    if (!op_has(n, T_casts)) text_printf(&t, "%s%s", t.n ? " " : "", op_of(n)->name);
   }
   if (!t.n) text_puts(&t, "cast");
   return t.at;
@@ -42,7 +42,7 @@ static OpKind main_op(const Inspection *in, const CommandRow *r)
   const Group *group = &g->groups.at[r->group];
   if (group->anchor.id) return ir_node(g, group->anchor)->op;
   for (uint32_t i = group->n; i-- > 0;)
-    if (ir_node(g, group->nodes[i])->op != OP_cast) return ir_node(g, group->nodes[i])->op;
+    if (!op_has(ir_node(g, group->nodes[i]), T_casts)) return ir_node(g, group->nodes[i])->op;
   return OP_cast;
 }
 
@@ -155,7 +155,7 @@ static Total total_of(const Side *s)
   Total t = {.commands = s->n};
   for (uint32_t i = 0; i < s->n; i++) {
     const Group *group = &g->groups.at[s->at[i].group];
-    for (uint32_t k = 0; k < group->n; k++) t.casts += ir_node(g, group->nodes[k])->op == OP_cast;
+    for (uint32_t k = 0; k < group->n; k++) t.casts += op_has(ir_node(g, group->nodes[k]), T_casts);
     t.bytes += s->at[i].read + s->at[i].written;
   }
   return t;

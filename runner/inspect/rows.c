@@ -109,7 +109,7 @@ static const Node *walked_node(Compile *c, const Group *group)
   bool row = group->anchor.id && op_of(n)->tmpl == TMPL_row;
   bool effect = op_of(n)->tmpl == TMPL_file && op_has(n, T_effect) && n->n_in && n->in[0].id &&
                 op_of(n)->file_args[0] == FILE_inputs;
-  bool walks_input = row || effect || n->op == OP_grad_accumulate;
+  bool walks_input = row || effect || ir_adds_to(n) >= 0;
   return walks_input ? ir_node(c->graph, n->in[0]) : n;
 }
 

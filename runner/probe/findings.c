@@ -89,7 +89,7 @@ static bool is_under(const Judge *j)
 {
   const Seen *from = watch_input(j->w, j->s, 0);
   if (j->s->probe->kind != PROBE_value) return false;
-  if (j->s->probe->of.op == OP_cast && from && from->range.n == j->r->n) {
+  if (op_has(&j->s->probe->of, T_casts) && from && from->range.n == j->r->n) {
     int64_t lost = j->r->zeros - from->range.zeros;
     if (share(j, lost) >= MANY)
       return found(

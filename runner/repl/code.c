@@ -33,8 +33,8 @@ bool command_graph(Repl *r, const char *arg)
 /* What the user calls it: the path of a parameter, the variable of a value; NULL: neither. */
 static const char *name_of(const Graph *g, const Node *n)
 {
-  if (n->op == OP_param) return g->params.at[attr_int(n, "index")].path;
-  return n->name;
+  const Parameter *p = ir_parameter(g, n);
+  return p ? p->path : n->name;
 }
 
 /* A cast is of the value that it reads and of the one that it makes. */
@@ -71,7 +71,7 @@ static uint32_t print_casts(Compile *c, const char *pattern)
     bool headed = false;
     for (uint32_t i = 1; i < g->nodes.n && block->variant_of < 0; i++) {
       const Node *n = &g->nodes.at[i];
-      if (n->op != OP_cast || n->block != b || !is_wanted(g, n, pattern)) continue;
+      if (!op_has(n, T_casts) || n->block != b || !is_wanted(g, n, pattern)) continue;
       if (!headed) printf("block %s\n", block->name);
       headed = true;
       print_cast(c, n);

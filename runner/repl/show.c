@@ -46,10 +46,9 @@ static void explain_param(Compile *c, const char *path)
   uint32_t seen = 0;
   bool said = false;
   for (uint32_t i = 1; i < g->nodes.n; i++) {
-    const Node *n = &g->nodes.at[i], *from = n;
-    if (n->op == OP_cast) from = ir_node(g, n->in[0]);
-    if (from->op != OP_param || strcmp(g->params.at[attr_int(from, "index")].path, path) != 0)
-      continue;
+    const Node *n = &g->nodes.at[i], *from = op_has(n, T_casts) ? ir_node(g, n->in[0]) : n;
+    const Parameter *p = ir_parameter(g, from);
+    if (!p || strcmp(p->path, path) != 0) continue;
     if (n == from && !said) {
       print_why(c, n);
       said = true;

@@ -30,7 +30,7 @@ static void add_operands(const Report *r, json_t *out, const Node *n, const uint
 static json_t *cast_json(const Report *r, const ExplainNode *n)
 {
   const Node *node = ir_node(r->e.c->graph, n->value);
-  if (node->op != OP_cast) return json_null();
+  if (!op_has(node, T_casts)) return json_null();
   return json_pack("{s:s, s:s, s:I}", "from", ir_dtype_name(ir_in(r->e.c, node, 0)->dtype), "to",
                    ir_dtype_name(node->dtype), "bytes", (json_int_t)n->cast_bytes);
 }

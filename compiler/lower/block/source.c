@@ -310,7 +310,7 @@ static ampc_source *source_behind(Lower *l, Value v)
     const Node *n = ir_node(l->g, v);
     if (n->op == OP_source) return &l->g->sources.at[attr_int(n, "index")];
     bool copies = op_of(n)->tmpl == TMPL_alias || op_has(n, T_strided) ||
-                  (n->op == OP_cast && dtype_is_integer(n->dtype));
+                  (op_has(n, T_casts) && dtype_is_integer(n->dtype));
     if (!copies || !dtype_is_integer(ir_in(l->c, n, 0)->dtype)) return NULL;
     v = n->in[0];
   }

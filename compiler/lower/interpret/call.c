@@ -175,6 +175,15 @@ Datum call_function(Lower *l, const Callable *f, Args *args)
   return r;
 }
 
+static Datum wrong_count(Lower *l, const Native *n, const Args *args)
+{
+  bool few = args->at.n < n->least;
+  uint32_t want = few ? n->least : n->most;
+  const char *bound = n->least == n->most ? "" : few ? "at least " : "at most ";
+  return fail(l, E205, args->span, "%s takes %s%u argument%s, got %u", n->name, bound, want,
+              want == 1 ? "" : "s", args->at.n);
+}
+
 /* Checks the number of arguments against the table. Natives that take keywords (`keys`) sort
  * them out themselves. `sqrt(2)` is a number, `sqrt(x)` a node. */
 static Datum call_native(Lower *l, const Native *n, Args *args)
@@ -187,14 +196,9 @@ static Datum call_native(Lower *l, const Native *n, Args *args)
       return fail(l, E205, args->at.at[i].key_span, "%s has no argument `%s`", n->name,
                   args->at.at[i].key);
   args->native = n;
-  if (count >= n->least && (count <= n->most || n->most == ANY_NUMBER))
-    return on_tensor && op_lookup(n->name, &op) ? call_op(l, op, args) : n->run(l, args);
-  if (n->least == n->most)
-    return fail(l, E205, args->span, "%s takes %u argument%s, got %u", n->name, n->least,
-                n->least == 1 ? "" : "s", count);
-  return fail(l, E205, args->span, "%s takes %s%u argument%s, got %u", n->name,
-              count < n->least ? "at least " : "at most ", count < n->least ? n->least : n->most,
-              (count < n->least ? n->least : n->most) == 1 ? "" : "s", count);
+  if (count < n->least || (count > n->most && n->most != ANY_NUMBER))
+    return wrong_count(l, n, args);
+  return on_tensor && op_lookup(n->name, &op) ? call_op(l, op, args) : n->run(l, args);
 }
 
 /* Whatever can stand before `(`. An op appends a node, a module class builds an instance, an

@@ -318,7 +318,7 @@ static Datum run_count(Lower *l, Args *args)
 static const Node *maker(Lower *l, Value v)
 {
   const Node *n = ir_node(l->g, v);
-  while (op_of(n)->tmpl == TMPL_alias || n->op == OP_cast) n = ir_in(l->c, n, 0);
+  while (op_of(n)->tmpl == TMPL_alias || op_has(n, T_casts)) n = ir_in(l->c, n, 0);
   return n;
 }
 

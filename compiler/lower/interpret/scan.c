@@ -51,6 +51,13 @@ static bool find_turns(Lower *l, const Stmt *st, const DatumVec *items, Scan *ou
   return true;
 }
 
+/* This round's part of a tensor outside of the loop. */
+static Value part_of_round(Lower *l, const Scan *s, Value x, Span span)
+{
+  Datum d = append(l, span, OP_turn, &x, 1, ATTRS({"loop", {.i = s->loop}}));
+  return d_is(d, D_error) ? (Value){0} : d.as.tensor;
+}
+
 /* The numbers that t takes, as a tensor outside of the loop, of which each round has one. */
 static Value make_t(Lower *l, const Scan *s, Span span)
 {
@@ -60,8 +67,7 @@ static Value make_t(Lower *l, const Scan *s, Span span)
   if (!d_is(table, D_error) && s->low)
     table = tensor_binary(l, OPER_add, table, d_int(s->low), span);
   if (d_is(table, D_error)) return (Value){0};
-  Datum t = append(l, span, OP_turn, &table.as.tensor, 1, ATTRS({"loop", {.i = s->loop}}));
-  return d_is(t, D_error) ? (Value){0} : t.as.tensor;
+  return part_of_round(l, s, table.as.tensor, span);
 }
 
 /* ---- what is carried ---- */
@@ -278,9 +284,7 @@ Value index_by_scan(Lower *l, Value x, uint32_t axis, Datum t, Span span)
                               {"stop", {.i = last + 1}}, {"step", {.i = s->step}}));
     x = d_is(part, D_error) ? (Value){0} : part.as.tensor;
   }
-  if (!x.id) return x;
-  Datum d = append(l, span, OP_turn, &x, 1, ATTRS({"loop", {.i = s->loop}}));
-  return d_is(d, D_error) ? (Value){0} : d.as.tensor;
+  return x.id ? part_of_round(l, s, x, span) : x;
 }
 
 /* ---- random numbers ---- */
@@ -291,7 +295,7 @@ static Value slice_of_round(Lower *l, Value table, uint16_t loop)
   if (!loop || !table.id) return table;
   table = slice_of_round(l, table, l->g->loops.at[loop].parent);
   if (!table.id) return table;
-  return ir_append(l->c, &l->at, OP_turn, &table, 1, ATTRS({"loop", {.i = loop}}));
+  return ir_turn(l->c, &l->at, table, loop);
 }
 
 /* So each round draws numbers of its own, and backward has those of forward. */

@@ -33,7 +33,7 @@ static Value buffer_value(Lower *l, ParamSlot *p, const char *name, Datum v, Spa
     return (Value){0};
   }
   x = ir_append(l->c, &l->at, OP_detach, &x, 1, NULL);
-  return ir_append(l->c, &l->at, OP_cast, &x, 1, ATTRS({"dtype", {.i = p->dtype}}));
+  return ir_cast_asked(l->c, &l->at, x, p->dtype);
 }
 
 void assign_buffer(Lower *l, ParamSlot *p, const char *name, Datum v, Span span)
@@ -69,8 +69,8 @@ static bool running_buffer(Lower *l, Datum d, bool counts, Span span, int64_t *o
   Value v = as_tensor(l, d, span);
   if (!v.id) return false;
   const Node *n = ir_node(l->g, v);
-  while (n->op == OP_cast) n = ir_node(l->g, n->in[0]); /* of `policy`, or to the stored type */
-  *out = n->op == OP_param ? attr_int(n, "index") : -1;
+  while (op_has(n, T_casts)) n = ir_in(l->c, n, 0); /* of `policy`, or to the stored type */
+  *out = ir_parameter(l->g, n) ? attr_int(n, "index") : -1;
   span = diag_user_span(l->c, span);
   if (*out < 0 && d.kind == D_param)
     return fail(l, E210, span,

@@ -47,7 +47,7 @@ static Datum cast_floats(Lower *l, Datum d, DType to, Span span)
   if (d.kind != D_tensor || !dtype_is_float(tensor_dtype(l, d))) return d;
   Value x = d.as.tensor;
   if (ir_node(l->g, x)->weak) return d;
-  return d_tensor(ir_append(l->c, &l->at, OP_cast, &x, 1, ATTRS({"dtype", {.i = to}})));
+  return d_tensor(ir_cast_asked(l->c, &l->at, x, to));
 }
 
 bool level_enter(Lower *l, const Instance *m, Args *args)

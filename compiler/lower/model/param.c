@@ -86,7 +86,7 @@ Value param_value(Lower *l, ParamSlot *p, Span span)
   ir_node(l->g, p->node)->name = l->g->params.at[p->index].path;
   if (p->store == AMPC_F32) return p->node;
   at.why = WHY_asked;
-  p->node = ir_append(l->c, &at, OP_cast, &p->node, 1, ATTRS({"dtype", {.i = p->store}}));
+  p->node = ir_cast_asked(l->c, &at, p->node, p->store);
   return p->node;
 }
 

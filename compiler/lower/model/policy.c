@@ -125,7 +125,7 @@ static Value cast_value(Lower *l, Casting *k, Value x)
     return ir_append(l->c, &l->at, OP_cast_like, k->floats.at, k->floats.n, NULL);
   }
   DType d = k->policy->class == PREC_low ? k->low : AMPC_F32;
-  return ir_append(l->c, &l->at, OP_cast, &x, 1, ATTRS({"dtype", {.i = d}}));
+  return ir_cast_asked(l->c, &l->at, x, d);
 }
 
 static Datum cast_argument(Lower *l, Casting *k, Datum d, Span span)

@@ -48,7 +48,7 @@ static Reach reach(Lower *l, const Opt *opt, Value loss)
   for (uint32_t id = loss.id; id > 0; id--) {
     const Node *n = &l->g->nodes.at[id];
     if (!needed[id]) continue;
-    if (n->op == OP_param) {
+    if (ir_parameter(l->g, n)) {
       reach_param(l, &r, n, opt);
     } else if (cuts(n) || l->g->regions.at[n->region].no_grad) {
       r.cut = n;
