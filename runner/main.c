@@ -10,11 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Verbs to come have their names already, so that nothing else takes them and "did you mean"
- * knows them. */
 typedef struct Verb {
   const char *name;
-  int (*run)(int argc, char **argv); /* NULL: not supported yet */
+  int (*run)(int argc, char **argv);
   const char *help;
 } Verb;
 
@@ -27,18 +25,13 @@ static const Verb verbs[] = {
     {"report", report_main, "a page for a browser: layers, types, casts, memory, kernels, curves"},
     {"repl", repl_main, "a prompt: declarations, statements, commands"},
     {"selftest", selftest_main, "check every op against references on this machine"},
-    {"bench", NULL, NULL},
-    {"profile", NULL, NULL},
-    {"tune", NULL, NULL},
-    {"runs", NULL, NULL},
 };
 enum { VERB_COUNT = sizeof verbs / sizeof verbs[0] };
 
 static int print_help(void)
 {
   puts("usage: amp VERB [options] job.amp\n");
-  for (const Verb *v = verbs; v < verbs + VERB_COUNT; v++)
-    if (v->run) printf("  %-10s %s\n", v->name, v->help);
+  for (const Verb *v = verbs; v < verbs + VERB_COUNT; v++) printf("  %-10s %s\n", v->name, v->help);
   puts("\n'amp VERB --help' lists the options of a verb\n"
        "\n"
        "exit status: 0 success, 1 errors in the program, 2 bad usage, 3 a file is missing or\n"
@@ -61,11 +54,8 @@ static int run(int argc, char **argv)
   if (argc < 2) return usage_error("amp", "no verb was given");
   if (strcmp(argv[1], "--help") == 0) return print_help();
   if (strcmp(argv[1], "--version") == 0) return puts("amp " AMPC_VERSION), 0;
-  for (const Verb *v = verbs; v < verbs + VERB_COUNT; v++) {
-    if (strcmp(argv[1], v->name) != 0) continue;
-    if (!v->run) return usage_error("amp", "%s is not supported yet", v->name);
-    return v->run(argc - 1, argv + 1);
-  }
+  for (const Verb *v = verbs; v < verbs + VERB_COUNT; v++)
+    if (strcmp(argv[1], v->name) == 0) return v->run(argc - 1, argv + 1);
   return unknown_verb(argv[1]);
 }
 

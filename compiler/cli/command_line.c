@@ -171,7 +171,6 @@ static const OptionRow message_options[] = {
     {"explain-error", 0, "CODE", "an error with its cure", .kind = OPTION_call,
      .read = explain_error},
     {NULL, 'v', NULL, "tell what is read and written", .kind = OPTION_flag, FIELD(verbose)},
-    {"fmt", 0, NULL, NULL, .kind = OPTION_later},
     {0}};
 
 static const OptionRow inside_options[] = {

@@ -106,7 +106,7 @@ static int widest(const Reader *r)
 {
   size_t most = 0;
   for (uint32_t i = 0; i < r->n; i++) {
-    size_t size = r->row[i]->help ? strlen(shown_as(r->arena, r->row[i])) : 0;
+    size_t size = strlen(shown_as(r->arena, r->row[i]));
     if (size > most && size <= LEFT_WIDTH) most = size;
   }
   return (int)most;
@@ -133,7 +133,7 @@ static int print_help(const Reader *r)
   for (uint32_t i = 0; i < r->n; i++) {
     const OptionRow *row = r->row[i];
     if (i == 0 || (row != r->row[i - 1] + 1 && row != &help_row)) putchar('\n');
-    if (row->help) print_row(r->arena, row, width);
+    print_row(r->arena, row, width);
   }
   if (t->notes) printf("\n%s\n", t->notes);
   return 0;
@@ -191,8 +191,6 @@ static int take(const OptionGiven *given)
   const OptionRow *row = given->row;
   const char *expected = NULL;
   if (row->kind == OPTION_call) return row->read(given);
-  if (row->kind == OPTION_later)
-    return usage_error(given->program, "--%s is not supported yet", row->name);
   if (fill(given, &expected)) return OPTIONS_GO_ON;
   return option_wrong(given, "expected %s", row->expected ? row->expected : expected);
 }
@@ -203,9 +201,7 @@ static int take(const OptionGiven *given)
 static void add_row(Reader *r, const OptionRow *row, void *into)
 {
   assert(r->n < MOST_OPTIONS);
-  int takes = row->kind == OPTION_later || row->bare ? optional_argument
-              : row->value                           ? required_argument
-                                                     : no_argument;
+  int takes = row->bare ? optional_argument : row->value ? required_argument : no_argument;
   if (row->name) {
     struct option *end = r->named;
     while (end->name) end++;
@@ -246,7 +242,7 @@ static int unknown_option(const Reader *r, char **argv)
   if (optopt) return usage_error(program, "no option -%c", optopt);
   uint32_t n = 0;
   for (uint32_t i = 0; i < r->n; i++)
-    if (r->row[i]->name && r->row[i]->help) names[n++] = r->row[i]->name;
+    if (r->row[i]->name) names[n++] = r->row[i]->name;
   const char *name = arena_strndup(r->arena, word + 2, strcspn(word + 2, "="));
   const char *near = diag_nearest(name, names, n);
   if (!near) return usage_error(program, "no option %s", word);

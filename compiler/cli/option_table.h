@@ -17,8 +17,7 @@ typedef enum OptionKind {
   OPTION_number, /* uint32_t, row->least or more */
   OPTION_size,   /* int64_t: bytes, written as in "4G" */
   OPTION_choice, /* int: 1 for the first of row->words; so 0 stays where none was given */
-  OPTION_call,   /* row->read does it all */
-  OPTION_later   /* refused: not supported yet */
+  OPTION_call    /* row->read does it all */
 } OptionKind;
 
 typedef struct OptionRow OptionRow;
@@ -41,7 +40,7 @@ struct OptionRow {
   const char *name;  /* without the dashes; NULL: it has a letter only */
   char letter;       /* 0: it has a name only */
   const char *value; /* what --help writes for its value; NULL: takes none */
-  const char *help;  /* NULL: --help does not show the option */
+  const char *help;
   /* From here on as the kind needs it. */
   const char *shown; /* left column of --help, where it is not made from name, letter and value */
   OptionKind kind;

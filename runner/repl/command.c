@@ -7,10 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* `help` "not yet" and `run` NULL go together: the name is kept so that it means nothing else. */
 typedef struct Command {
   const char *name, *usage, *help;
-  bool (*run)(Repl *r, const char *arg); /* NULL: not yet */
+  bool (*run)(Repl *r, const char *arg);
 } Command;
 
 static bool command_quit(Repl *r, const char *arg);
@@ -69,7 +68,6 @@ static const Command commands[] = {
     {"explain", "[LINE]",
      "types with their reasons, casts, tensor cores and times predicted for an H200; of one line",
      command_explain},
-    {"profile", "", "not yet", NULL},
     {"help", "[NAME]", "this list; one command, or what NAME is in the language: :help Conv2d",
      command_help},
     {"quit", "", "end; so does Ctrl-D", command_quit},
@@ -145,7 +143,6 @@ bool command_run(Repl *r, const char *text)
   const Command *c = find(r, word, n);
   if (!c) return false;
   const char *arg = word + n + strspn(word + n, " \t\n");
-  if (!c->run) return repl_error(r, "not yet: :%s", c->name);
   if (!*c->usage && *arg) return repl_error(r, ":%s takes nothing, got %s", c->name, arg);
   return c->run(r, unquoted(r, c, arg));
 }
@@ -230,8 +227,7 @@ static bool command_help(Repl *r, const char *arg)
               "takes its place. An expression is run and printed; an assignment (x = ones(3)) is "
               "remembered. A bracket that is open keeps the input open. Commands may be shortened:",
               0, 0);
-  for (const Command *c = commands; c < commands + COMMAND_COUNT; c++)
-    if (c->run) print_usage(c, 30);
+  for (const Command *c = commands; c < commands + COMMAND_COUNT; c++) print_usage(c, 30);
   put_wrapped("Tab completes, Up recalls an input, Ctrl-R searches; Ctrl-C ends what is at work or "
               "drops what was typed, Ctrl-D ends the session. <3> in a message is the third input.",
               0, 0);

@@ -159,7 +159,6 @@ def every_command():
     t.type(":params fc1.weight", r"f32\[24, 8\]")
     t.type(":explain", r"predicted .* on H200", r"fc1 .*linear is low, by precision bf16")
     t.type(":probe", r"^absolute values; least: of those that are not 0")
-    t.type(":profile", r"not yet: :profile")
     t.type(":reload")
     t.type(":open tests/repl/small.amp")
     t.type(":train", r"step 8/32 |step 32/32 ", r"^trained 32 steps in ", r"^eval acc: ")
