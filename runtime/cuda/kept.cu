@@ -13,21 +13,12 @@
 
 typedef unsigned long long Wide;
 
-/* The 24 bits of ampc_uniform: it and ampc_philox stand in templates/device.cuh. */
+/* The 24 bits of ampc_uniform. ampc_philox is that of templates/device.cuh: product_check puts it in
+ * front of this text. */
 static __device__ unsigned drawn(Wide seed, Wide body, unsigned stream, Wide element)
 {
-  unsigned c0 = (unsigned)element, c1 = (unsigned)(element >> 32), c2 = (unsigned)body, c3 = stream;
-  unsigned k0 = (unsigned)seed, k1 = (unsigned)(seed >> 32) ^ (unsigned)(body >> 32);
-  for (int round = 0; round < 10; round++) {
-    const Wide p0 = 0xd2511f53ull * c0, p1 = 0xcd9e8d57ull * c2;
-    c0 = (unsigned)(p1 >> 32) ^ c1 ^ k0;
-    c2 = (unsigned)(p0 >> 32) ^ c3 ^ k1;
-    c1 = (unsigned)p1;
-    c3 = (unsigned)p0;
-    k0 += 0x9e3779b9u;
-    k1 += 0xbb67ae85u;
-  }
-  return c0 >> 8;
+  return ampc_philox((unsigned)element, (unsigned)(element >> 32), (unsigned)body, stream,
+                     (unsigned)seed, (unsigned)(seed >> 32) ^ (unsigned)(body >> 32)) >> 8;
 }
 
 typedef struct Place { /* of an element, and of its byte in the mask */

@@ -14,6 +14,7 @@
  * status 77 without NVRTC. */
 #include "cubin.h"
 #include "compiler/base/arena.h"
+#include "compiler/base/embedded.h"
 #include "compiler/nvrtc/nvrtc.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +34,17 @@ static void read_file(const char *path, Text *out)
   }
   for (size_t n; (n = fread(part, 1, sizeof part, f)) > 0;) text_add(out, part, n);
   fclose(f);
+}
+
+/* The kernel's text; in front of it the helper of templates/device.cuh that kept.cu calls. */
+static void read_kernel(const char *path, Text *out)
+{
+  const char *from = strstr(embedded_find("device.cuh")->text, "// --- ampc_philox\n");
+  const char *end = from ? strstr(from + 1, "// --- ") : NULL;
+  if (!end) exit(WRONG);
+  text_printf(out, "#define DEVICE static __device__\ntypedef unsigned philox_word;\n%.*s",
+              (int)(end - from), from);
+  read_file(path, out);
 }
 
 static void compile(const char *text, const char *architecture, NvrtcImage *out)
@@ -104,7 +116,7 @@ int main(int argc, char **argv)
   text_init(&text, arena);
   text_init(&kept, arena);
   text_init(&made, arena);
-  read_file(argv[rewrite ? 2 : 1], &text);
+  read_kernel(argv[rewrite ? 2 : 1], &text);
   make_ptx(text.at, &made);
   int wrong = 0;
   if (rewrite) {

@@ -11,6 +11,12 @@ static Size blockIdx, threadIdx;
 static const Size blockDim = {256};
 #define __device__
 #define __global__
+/* Of templates/device.cuh, whose text `selftest` checks. */
+static unsigned ampc_philox(unsigned c0, unsigned c1, unsigned c2, unsigned c3, unsigned k0,
+                            unsigned k1)
+{
+  return philox((uint64_t)k1 << 32 | k0, (uint64_t)c1 << 32 | c0, (uint64_t)c3 << 32 | c2).word[0];
+}
 #include "runtime/cuda/kept.cu"
 
 enum { ROOM = 6000, UNTOUCHED = 0x1234, ONE = 0x3f80 };
