@@ -2,6 +2,7 @@
  * bytes alive at once); where it does not, other orders are tried: Note [orders]. Of so many rooms
  * that one such try takes long they are placed in the order of time: Note [turns of rooms]. */
 #include "pack.h"
+#include <stdlib.h>
 
 /* Note [orders] The smallest WORK is a packing problem; this is a search for a good answer at a
  * bounded cost. The first order is "greatest room first". The others put rooms with a long life in
@@ -35,25 +36,21 @@ static int64_t rank(const Room *r, const Order *o)
 }
 
 /* Total: ties end at the order of creation, so the result does not depend on the sort. */
-static bool placed_first(const Room *a, const Room *b, const Order *o)
+static int placed_first(const void *x, const void *y, void *order)
 {
+  const Room *a = *(Room *const *)x, *b = *(Room *const *)y;
+  const Order *o = order;
   bool long_a = a->last - a->first >= o->length, long_b = b->last - b->first >= o->length;
-  if (long_a != long_b) return long_a;
-  if (long_a && rank(a, o) != rank(b, o)) return rank(a, o) < rank(b, o);
-  if (a->bytes != b->bytes) return a->bytes > b->bytes;
-  return a->order < b->order;
+  if (long_a != long_b) return long_b - long_a;
+  int64_t by = long_a ? rank(a, o) - rank(b, o) : 0;
+  if (by == 0) by = b->bytes - a->bytes;
+  if (by == 0) by = (int64_t)a->order - b->order;
+  return (by > 0) - (by < 0);
 }
 
-/* Merge sort; `spare` has room for n. */
-static void sort_rooms(Room **room, Room **spare, uint32_t n, const Order *o)
+static void sort_rooms(Packing *k, Order by)
 {
-  if (n < 2) return;
-  uint32_t half = n / 2, i = 0, j = half;
-  sort_rooms(room, spare, half, o);
-  sort_rooms(room + half, spare, n - half, o);
-  for (uint32_t k = 0; k < n; k++)
-    spare[k] = j == n || (i < half && placed_first(room[i], room[j], o)) ? room[i++] : room[j++];
-  for (uint32_t k = 0; k < n; k++) room[k] = spare[k];
+  if (k->n) qsort_r(k->order, k->n, sizeof *k->order, placed_first, &by);
 }
 
 /* Keeps `placed` in the order of offsets, for lowest_offset. */
@@ -102,9 +99,9 @@ static bool is_done(const Packing *k)
 }
 
 /* One start order, then up to MOVES repairs of it. */
-static void try_from(Packing *k, const Order *o)
+static void try_from(Packing *k, Order by)
 {
-  sort_rooms(k->order, k->placed, k->n, o);
+  sort_rooms(k, by);
   uint32_t highest = try_order(k);
   for (int i = 0; i < MOVES && highest > 0 && !is_done(k); i++) {
     Room *r = k->order[highest];
@@ -180,7 +177,7 @@ static void place_in_turn(Arena *a, Packing *k, uint32_t commands)
   Gaps gaps = {0};
   Room **ends = arena_array(a, Room *, commands + 1); /* by command: the rooms that it reads last */
   uint32_t done = 0;                                  /* commands whose rooms are gaps again */
-  sort_rooms(k->order, k->placed, k->n, &(Order){.key = KEY_FIRST});
+  sort_rooms(k, (Order){.key = KEY_FIRST});
   vec_push(a, &gaps, (Gap){0, INT64_MAX});
   k->best = 0;
   for (uint32_t i = 0; i < k->n; i++) {
@@ -212,8 +209,8 @@ int64_t pack_rooms(Arena *a, Room *const *rooms, uint32_t n)
     return k.best;
   }
   k.bound = bytes_at_once(a, rooms, n, commands);
-  try_from(&k, &(Order){.length = UINT32_MAX});
+  try_from(&k, (Order){.length = UINT32_MAX});
   for (uint32_t i = 0; i < LENGTHS * KEYS && !is_done(&k); i++)
-    try_from(&k, &(Order){i % KEYS, commands * (i / KEYS) / 32});
+    try_from(&k, (Order){i % KEYS, commands * (i / KEYS) / 32});
   return k.best;
 }
