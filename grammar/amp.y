@@ -197,16 +197,16 @@ expr: or
   | or IF or ELSE expr                          { $$ = ast_cond(p, $1, $3, $5, @$); }
   ;
 or: and
-  | or OR and                                   { $$ = ast_binary(p, OPER_or, $1, $3, @2, @$); }
+  | or OR and                                   { $$ = ast_binary(p, OPER_or, $1, $3, @$); }
   ;
 and: not
-  | and AND not                                 { $$ = ast_binary(p, OPER_and, $1, $3, @2, @$); }
+  | and AND not                                 { $$ = ast_binary(p, OPER_and, $1, $3, @$); }
   ;
 not: cmp
   | NOT not                                     { $$ = ast_unary(p, OPER_not, $2, @$); }
   ;
 cmp: bor
-  | bor cmpop bor                               { $$ = ast_binary(p, $2, $1, $3, @2, @$); }
+  | bor cmpop bor                               { $$ = ast_binary(p, $2, $1, $3, @$); }
   ;
 cmpop: '<'                                      { $$ = OPER_lt; }
   | '>'                                         { $$ = OPER_gt; }
@@ -216,28 +216,28 @@ cmpop: '<'                                      { $$ = OPER_lt; }
   | NE                                          { $$ = OPER_ne; }
   ;
 bor: band
-  | bor '|' band                                { $$ = ast_binary(p, OPER_bitor, $1, $3, @2, @$); }
+  | bor '|' band                                { $$ = ast_binary(p, OPER_bitor, $1, $3, @$); }
   ;
 band: sum
-  | band '&' sum                                { $$ = ast_binary(p, OPER_bitand, $1, $3, @2, @$); }
+  | band '&' sum                                { $$ = ast_binary(p, OPER_bitand, $1, $3, @$); }
   ;
 sum: term
-  | sum '+' term                                { $$ = ast_binary(p, OPER_add, $1, $3, @2, @$); }
-  | sum '-' term                                { $$ = ast_binary(p, OPER_sub, $1, $3, @2, @$); }
+  | sum '+' term                                { $$ = ast_binary(p, OPER_add, $1, $3, @$); }
+  | sum '-' term                                { $$ = ast_binary(p, OPER_sub, $1, $3, @$); }
   ;
 term: unary
-  | term '*' unary                              { $$ = ast_binary(p, OPER_mul, $1, $3, @2, @$); }
-  | term '/' unary                              { $$ = ast_binary(p, OPER_div, $1, $3, @2, @$); }
-  | term FDIV unary                           { $$ = ast_binary(p, OPER_floordiv, $1, $3, @2, @$); }
-  | term '%' unary                              { $$ = ast_binary(p, OPER_mod, $1, $3, @2, @$); }
-  | term '@' unary                              { $$ = ast_binary(p, OPER_matmul, $1, $3, @2, @$); }
+  | term '*' unary                              { $$ = ast_binary(p, OPER_mul, $1, $3, @$); }
+  | term '/' unary                              { $$ = ast_binary(p, OPER_div, $1, $3, @$); }
+  | term FDIV unary                             { $$ = ast_binary(p, OPER_floordiv, $1, $3, @$); }
+  | term '%' unary                              { $$ = ast_binary(p, OPER_mod, $1, $3, @$); }
+  | term '@' unary                              { $$ = ast_binary(p, OPER_matmul, $1, $3, @$); }
   ;
 unary: power
   | '-' unary                                   { $$ = ast_unary(p, OPER_neg, $2, @$); }
   | '~' unary                                   { $$ = ast_unary(p, OPER_invert, $2, @$); }
   ;
 power: postfix
-  | postfix POW unary                           { $$ = ast_binary(p, OPER_pow, $1, $3, @2, @$); }
+  | postfix POW unary                           { $$ = ast_binary(p, OPER_pow, $1, $3, @$); }
   ;
 postfix: atom
   | postfix '(' args ')'                        { $$ = ast_call(p, $1, $3, @$); }

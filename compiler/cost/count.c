@@ -268,7 +268,7 @@ static int64_t times_of(const Graph *g, const Group *group)
   return times;
 }
 
-CommandKind command_kind(const Graph *g, uint32_t group)
+static CommandKind command_kind(const Graph *g, uint32_t group)
 {
   if (!group_by_library(g, group)) return COMMAND_kernel;
   bool conv = op_of(ir_node(g, g->groups.at[group].anchor))->tmpl == TMPL_conv;

@@ -17,7 +17,6 @@ typedef struct NodeCount { /* what a node has of its command; sums are those of 
 
 /* 0 of ops whose text is a template file. */
 int64_t node_flops(const Graph *g, Value v);
-CommandKind command_kind(const Graph *g, uint32_t group);
 /* `nodes`: by the id of a node, which is added to; or NULL. An operand counts for the first node
  * that reads it. Nodes whose arithmetic is not counted add none. */
 CommandCount command_count(Compile *c, uint32_t group, NodeCount *nodes);

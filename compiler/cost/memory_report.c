@@ -73,7 +73,10 @@ static int64_t values_of(const Compile *c, uint16_t block, const bool *read)
   return sum;
 }
 
-int64_t memory_of_tensors(const Compile *c)
+/* What the job would take without reuse: every value that somebody reads, of the block whose values
+ * are the most, has its own bytes; so have parameters, copies, gradients, moments, buffers, state
+ * and batch. Scratch space is no tensor and is not in it. */
+static int64_t memory_of_tensors(const Compile *c)
 {
   const Graph *g = c->graph;
   bool *read = arena_array(c->arena, bool, g->nodes.n);

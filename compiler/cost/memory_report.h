@@ -11,11 +11,6 @@ const char *memory_text(Arena *arena, int64_t bytes); /* "443502916 bytes (444 M
 /* All spaces of the program; without the scratch space of vendors' libraries. */
 int64_t memory_of_spaces(const ampc_program *p);
 
-/* What the job would take without reuse: every value that somebody reads, of the block whose values
- * are the most, has its own bytes; so have parameters, copies, gradients, moments, buffers, state
- * and batch. Scratch space is no tensor and is not in it. */
-int64_t memory_of_tensors(const Compile *c);
-
 /* What a space is for, in words. */
 const char *memory_purpose(ampc_space space);
 

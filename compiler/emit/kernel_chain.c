@@ -44,7 +44,7 @@ void chain_begin(Chain *ch, Kernel *k, LoopShape space, Address *address, const 
 }
 
 /* v is a local variable of this loop already. */
-bool chain_computes(const Chain *ch, Value v)
+static bool chain_computes(const Chain *ch, Value v)
 {
   Value root = value_root(ch->k->g, v);
   for (uint32_t i = 0; i < ch->nodes.n; i++)
@@ -113,7 +113,8 @@ Operand chain_operand(const Chain *ch, Value v, const char *index)
   return (Operand){arena_printf(ch->k->c->arena, "t%u", root.id), real};
 }
 
-bool used_inside(const Kernel *k, Value v)
+/* By another node of the group. */
+static bool used_inside(const Kernel *k, Value v)
 {
   for (uint32_t i = 0; i < k->group->n; i++) {
     const Node *n = ir_node(k->g, k->group->nodes[i]);

@@ -201,7 +201,8 @@ static bool computes_real(const Kernel *k, const Node *n)
   return op_has(n, T_tests) || dtype_is_float(n->dtype);
 }
 
-Operand convert_operand(const Kernel *k, const Node *n, uint32_t input, Operand o)
+/* As an operand of n: inputs of a float op are real, of an integer op long long. */
+static Operand convert_operand(const Kernel *k, const Node *n, uint32_t input, Operand o)
 {
   bool condition = op_has(n, T_condition) && input == 0;
   if (op_has(n, T_as_is) || condition) return o;

@@ -120,8 +120,6 @@ const char *element_place(const Kernel *k, uint32_t argument, const char *index)
 /* The element at `index` of input k as an operand: a load with its conversion, or a literal. */
 Operand load_operand(const Kernel *k, Value in, const char *index);
 Operand as_real(const Kernel *k, Operand o);
-/* As an operand of n: inputs of a float op are real, of an integer op long long. */
-Operand convert_operand(const Kernel *k, const Node *n, uint32_t input, Operand o);
 /* The value of a map node, before it is rounded. `in`: operands as loaded, one for each input. */
 const char *node_expression(const Kernel *k, const Node *n, const Operand *in, const char *index);
 /* `expression` as node n's type has it: round_f16(x); or as it is stored: to_f16(x). */
@@ -154,7 +152,6 @@ void chain_begin(Chain *ch, Kernel *k, LoopShape space, Address *address, const 
 /* Node v is computed here: so its operands are loaded, unless they are computed here too. Row ops
  * compute what their program says; they load for themselves. */
 void chain_add(Chain *ch, Value v);
-bool chain_computes(const Chain *ch, Value v);
 /* The element at `index` of v is read so many times. After chain_add of what v may be. */
 void chain_use(Chain *ch, Value v, const char *index, uint32_t times);
 void chain_put_loads(Chain *ch); /* those that were not put before */
@@ -163,7 +160,6 @@ Operand chain_operand(const Chain *ch, Value v, const char *index);
 void chain_put_node(Chain *ch, Value v, const char *index);
 /* "const real t15 = ..;" for node v, and its store where it has bytes. */
 void put_value(const Kernel *k, Value v, const char *expression, const char *index);
-bool used_inside(const Kernel *k, Value v); /* by another node of the group */
 
 /* A line of a template without arithmetic that changes nothing (x * 1 - 0): fold.c. */
 const char *fold_line(const Kernel *k, const char *line);

@@ -46,13 +46,6 @@ static void say(Explanation *e, const char *text)
   vec_push(e->c->arena, &e->answer, text);
 }
 
-const char *explain_speed(const Explanation *e, Arena *arena)
-{
-  if (!e->against || !e->blocks.n || e->blocks.at[0].us <= 0) return "";
-  double times = e->against_us / e->blocks.at[0].us;
-  return arena_printf(arena, "%.2g times as fast as in %s", times, e->against);
-}
-
 /* ---- casts ---- */
 
 /* What would spare the casts of a value: the type where it is made, or why it has none. */

@@ -83,7 +83,6 @@ void explain_answer(Explanation *e);
 const char *explain_name(const Compile *c, Value v); /* of a variable or parameter, or the op */
 const char *explain_us(Arena *arena, double us);     /* "81.2 ms" */
 const char *explain_count(Arena *arena, double n, const char *unit); /* "1.20 TFLOP" */
-const char *explain_speed(const Explanation *e, Arena *arena); /* "2.3 times as fast as in f32" */
 
 /* ---- warn.c ---- */
 /* W409, W410, by diag_warning. */

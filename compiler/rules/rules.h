@@ -11,8 +11,6 @@ bool rule_need_float(Compile *c, const Node *n, uint32_t i);
 /* E311 when there are more axes than MAX_RANK, an axis of size 0 or too many elements. */
 bool rule_set_dims(Compile *c, Node *n, uint32_t rank, const int64_t *dim);
 void rule_copy_dims(Node *n, const Node *from);
-/* Dims of n: inputs [first, end) broadcast with each other; E303 when they do not fit. */
-bool rule_broadcast(Compile *c, Node *n, uint32_t first, uint32_t end);
 
 /* ---- numbers: constants.c ---- */
 

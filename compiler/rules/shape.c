@@ -77,9 +77,10 @@ static bool broadcast_error(Compile *c, const Node *n, const Node *a, const Node
   return false;
 }
 
-/* [32, 1, 4] with [5, 1] gives [32, 5, 4]. `decides` is the input that gave an axis its size: the
+/* Dims of n: inputs [first, end) broadcast with each other; E303 when they do not fit.
+ * [32, 1, 4] with [5, 1] gives [32, 5, 4]. `decides` is the input that gave an axis its size: the
  * message shows it beside the one that does not fit. */
-bool rule_broadcast(Compile *c, Node *n, uint32_t first, uint32_t end)
+static bool rule_broadcast(Compile *c, Node *n, uint32_t first, uint32_t end)
 {
   uint32_t rank = 0;
   int64_t dim[MAX_RANK];

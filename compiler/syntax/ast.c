@@ -217,12 +217,10 @@ Expr *ast_unary(Parser *p, Operator op, Expr *operand, Span span)
   return e;
 }
 
-/* op_span is that of the operator itself: messages about mixed operands underline it. */
-Expr *ast_binary(Parser *p, Operator op, Expr *left, Expr *right, Span op_span, Span span)
+Expr *ast_binary(Parser *p, Operator op, Expr *left, Expr *right, Span span)
 {
   Expr *e = new_expr(p, EXPR_binary, span);
   e->as.binary.op = op;
-  e->as.binary.op_span = op_span;
   e->as.binary.left = left;
   e->as.binary.right = right;
   over(p, e, left);

@@ -125,7 +125,6 @@ struct Expr {
     } unary;
     struct {
       Operator op;
-      Span op_span;
       Expr *left, *right;
     } binary;
     struct {

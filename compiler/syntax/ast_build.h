@@ -49,7 +49,7 @@ Expr *ast_call(Parser *p, Expr *callee, ArgList args, Span span);
 Expr *ast_index(Parser *p, Expr *base, SubList subs, Span span);
 Expr *ast_attr(Parser *p, Expr *base, Name name, Span span);
 Expr *ast_unary(Parser *p, Operator op, Expr *operand, Span span);
-Expr *ast_binary(Parser *p, Operator op, Expr *left, Expr *right, Span op_span, Span span);
+Expr *ast_binary(Parser *p, Operator op, Expr *left, Expr *right, Span span);
 Expr *ast_cond(Parser *p, Expr *then, Expr *test, Expr *other, Span span);
 Sub ast_slice(Expr *start, Expr *stop, Expr *step, Span span);
 

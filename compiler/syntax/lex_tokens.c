@@ -173,7 +173,7 @@ bool lex_needs_block(const Parser *p, uint32_t i)
 }
 
 /* Tokens that cannot begin a line: `.`, operators without a unary form, commas. */
-bool lex_only_continues(int kind)
+static bool lex_only_continues(int kind)
 {
   switch (kind) {
   case '.':

@@ -12,5 +12,3 @@ bool lex_can_end(int kind);              /* may a statement end with it? */
 bool lex_holds_defs(const Token *first); /* does this word open a block that may hold defs? */
 /* Is raw token i the first word of a statement or declaration that has a block? */
 bool lex_needs_block(const Parser *p, uint32_t i);
-/* May a line not begin with it? */
-bool lex_only_continues(int kind);

@@ -6,7 +6,6 @@
 /* ---- what was expected ---- */
 
 typedef struct Expected {
-  const Parser *p;
   const SyntaxError *e;
   Text text;
   int n;
@@ -57,7 +56,7 @@ const char *syntax_expected(const Parser *p, const SyntaxError *e)
 {
   const Token *t = &p->tokens.at[p->current];
   const char *found = parse_found(p, t);
-  Expected x = {.p = p, .e = e};
+  Expected x = {.e = e};
   text_init(&x.text, p->c->arena);
   bool begins = takes(&x, "INT"); /* an expression may stand here ... */
   bool ended = takes(&x, "AND");  /* ... or has just ended and may go on */

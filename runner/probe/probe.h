@@ -19,9 +19,8 @@ typedef struct Watch {
   uint32_t *seen; /* by probe: index into `at` */
   Seen *at;       /* in the order of the step */
   uint32_t n;
-  int64_t steps;   /* that were looked at */
-  double scale;    /* of the last one */
-  int64_t skipped; /* of them */
+  int64_t steps; /* that were looked at */
+  double scale;  /* of the last one */
 } Watch;
 
 /* Memory of the compile's arena. */

@@ -76,7 +76,7 @@ void watch_init(Watch *w, Compile *c)
 
 void watch_clear(Watch *w)
 {
-  w->steps = w->skipped = 0;
+  w->steps = 0;
   for (uint32_t i = 0; i < w->n; i++) w->at[i].range = (Range){0};
 }
 

@@ -74,8 +74,9 @@ static bool read_command_line(Repl *r, int argc, char **argv, int *status)
 
 /* ---- the session ---- */
 
-/* Blanks around the text are dropped; whoever takes it gets a copy that ends with a zero. */
-void repl_run(Repl *r, const char *text, size_t size)
+/* One input, a command or text of the language. Blanks around it are dropped; whoever takes it gets
+ * a copy that ends with a zero. */
+static void repl_run(Repl *r, const char *text, size_t size)
 {
   while (size && isspace((unsigned char)*text)) text++, size--;
   while (size && isspace((unsigned char)text[size - 1])) size--;

@@ -77,8 +77,6 @@ typedef struct Repl {
  * false. */
 bool repl_error(Repl *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 bool repl_check(Repl *r, ampc_status status); /* tells ampc_last_error unless it is AMPC_OK */
-/* One input: a command or text of the language. */
-void repl_run(Repl *r, const char *text, size_t size);
 
 /* ---- input.c: lines ---- */
 typedef struct Input Input;

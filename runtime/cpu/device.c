@@ -14,7 +14,6 @@ typedef struct CpuDevice {
   GemmCache *products;
   ConvCache *convolutions;
   void *looks[LOOKS];
-  bool real64;
 } CpuDevice;
 
 static CpuDevice *cpu_of(Device *d)
@@ -195,7 +194,6 @@ ampc_status cpu_device_open(const ampc_program *p, Device **out)
   CpuDevice *cpu = calloc(1, sizeof *cpu);
   if (!cpu) return ampc_fail(AMPC_RUN_FAILED, "out of memory opening the cpu device");
   cpu->device = (Device){.ops = &cpu_ops, .name = "cpu", .host_memory = true, .inputs = 1};
-  cpu->real64 = p->real64;
   cpu->pool = pool_create(ampc_processors());
   if (cpu->pool) cpu->products = gemm_cache_create(cpu->pool, p->real64);
   if (cpu->products) cpu->convolutions = conv_cache_create(cpu->pool, cpu->products, p->real64);

@@ -154,11 +154,11 @@ static char *sum_at(const GemmCall *p, int64_t entry, int64_t row, int64_t colum
   return p->c + at * size_of(p, p->g->c_type);
 }
 
-/* The operands of a block: one entry of the batch, from row i and column j of the tile on. */
+/* The operands of a block: one entry of the batch, m rows and n columns of the tile. */
 typedef struct BlockPlace {
   const void *a, *b, *bias;
   void *c;
-  int64_t i, j, m, n;
+  int64_t m, n;
 } BlockPlace;
 
 static BlockPlace place_of(const GemmCall *p, int64_t block)
@@ -167,9 +167,7 @@ static BlockPlace place_of(const GemmCall *p, int64_t block)
   int64_t i = x % p->blocks_m * p->block_m;
   Panel a = panel_a(p), b = panel_b(p);
   x /= p->blocks_m;
-  BlockPlace at = {.i = i, .j = j};
-  at.m = least(p->block_m, p->m - i);
-  at.n = least(p->block_n, p->n - j);
+  BlockPlace at = {.m = least(p->block_m, p->m - i), .n = least(p->block_n, p->n - j)};
   at.a = panel_at(p, &a, x, a.trans ? 0 : i, a.trans ? i : 0);
   at.b = panel_at(p, &b, x, b.trans ? j : 0, b.trans ? 0 : j);
   at.c = sum_at(p, x, i, j);

@@ -12,7 +12,7 @@
 
 /* ---- the clause ---- */
 
-const char *const *load_transpose(const ampc_load *x)
+static const char *const *load_transpose(const ampc_load *x)
 {
   return x->patterns + 2 * x->n_rename;
 }

@@ -32,8 +32,7 @@ typedef struct Loading {
   uint32_t strip_hits; /* names that began with `strip` */
 } Loading;
 
-/* The four kinds of patterns. `rename` has pairs. */
-const char *const *load_transpose(const ampc_load *x);
+/* Patterns of names that may be missing, and of those that may stay unused. */
 const char *const *load_missing(const ampc_load *x);
 const char *const *load_unused(const ampc_load *x);
 bool load_names(const char *const *patterns, uint32_t n, const char *name);

@@ -121,7 +121,8 @@ void session_set_values(Session *s, uint32_t block)
   }
 }
 
-ampc_status session_take_metrics(Session *s, uint32_t block)
+/* A block's metrics into s->told and s->values; clears them. */
+static ampc_status session_take_metrics(Session *s, uint32_t block)
 {
   const ampc_program *p = s->program;
   const ampc_block *b = &p->blocks[block];
@@ -133,7 +134,8 @@ ampc_status session_take_metrics(Session *s, uint32_t block)
   return ampc_clear_metrics(s->rt, block);
 }
 
-ampc_status evaluate(Session *s, uint32_t block)
+/* Runs an eval block over all its data. */
+static ampc_status evaluate(Session *s, uint32_t block)
 {
   double begin = progress_clock();
   ampc_status status = s->data->seek(s->batches[block], (ampc_data_position){0});

@@ -27,5 +27,3 @@ bool events_open(Events *e, const char *folder, int64_t step);
 /* One number under a name such as "train/loss". */
 bool events_scalar(Events *e, int64_t step, const char *tag, double value);
 bool events_close(Events *e);
-
-uint32_t crc32c(const void *bytes, size_t n); /* of the polynomial 0x1edc6f41, as in iSCSI */

@@ -18,7 +18,8 @@
 
 /* ---- checksums ---- */
 
-uint32_t crc32c(const void *bytes, size_t n)
+/* Of the polynomial 0x1edc6f41, as in iSCSI. */
+static uint32_t crc32c(const void *bytes, size_t n)
 {
   enum { REFLECTED = (int)0x82f63b78u };
   const unsigned char *p = bytes;

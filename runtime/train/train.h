@@ -112,10 +112,6 @@ ampc_status glances_take(Session *s, bool wait);
 /* ---- evaluate.c ---- */
 /* s->values of a block, of s->told. */
 void session_set_values(Session *s, uint32_t block);
-/* A block's metrics into s->told and s->values; clears them. */
-ampc_status session_take_metrics(Session *s, uint32_t block);
-/* Runs an eval block over all its data. */
-ampc_status evaluate(Session *s, uint32_t block);
 /* Those that are due after this step; all that have not run at this step with `last`. */
 ampc_status evaluate_due(Session *s, bool epoch_ended, bool last);
 

@@ -36,10 +36,3 @@ int64_t args_integer(const char *args, const char *name)
   int64_t n;
   return args_text(args, name, text, sizeof text) && ampc_read_whole(text, &n) ? n : 0;
 }
-
-double args_real(const char *args, const char *name)
-{
-  char text[NUMBER_ROOM];
-  double d;
-  return args_text(args, name, text, sizeof text) && ampc_read_real(text, &d) ? d : 0;
-}

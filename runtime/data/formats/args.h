@@ -14,4 +14,3 @@ const char *args_next(const char *args, const char *name, const char *after, int
 bool args_text(const char *args, const char *name, char *to, int size);
 /* 0 when absent or no whole number. */
 int64_t args_integer(const char *args, const char *name);
-double args_real(const char *args, const char *name);

@@ -9,7 +9,6 @@ typedef struct Png {
   png_infop info;
   FileWriter *file;
   ampc_status status; /* of the file */
-  jmp_buf place;      /* where a mistake jumps to */
 } Png;
 
 /* The libraries are loaded: they have called us. */
