@@ -1,84 +1,69 @@
 /* Files of a run that the page shows: the table of --log-dir, and what amp probe has found. */
 #include "report.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "runtime/data/formats/fields.h"
 #include "runtime/plan/file.h"
 
 enum { MOST_ROWS = 1500 }; /* of the table: more are no more to see */
 
-/* The next field of a line, without its quotes; *at moves behind it. False: the line has ended. */
-static bool next_field(Arena *arena, const char **at, const char **out)
+typedef struct Table {
+  Fields in;
+  json_t *lines; /* the first one has the names of columns */
+} Table;
+
+/* A name, or a number where the field is one; what is empty or a matrix is null. */
+static ampc_status take_field(void *context, int64_t field)
 {
-  Text t;
-  const char *s = *at;
-  if (!*s || *s == '\n' || *s == '\r') return false;
-  text_init(&t, arena);
-  if (*s != '"') {
-    size_t n = strcspn(s, ",\n\r");
-    text_add(&t, s, n);
-    s += n;
-  } else {
-    for (s++; *s && (*s != '"' || s[1] == '"'); s++) {
-      if (*s == '"') s++;
-      text_add(&t, s, 1);
-    }
-    s += *s == '"';
-  }
-  *at = s + (*s == ',');
-  *out = t.n ? t.at : "";
-  return true;
+  Table *t = context;
+  const char *text = t->in.text;
+  char *end;
+  double v = strtod(text, &end);
+  if (field == 0) json_array_append_new(t->lines, json_array());
+  size_t n = json_array_size(t->lines);
+  bool number = n > 1 && end > text && !*end && isfinite(v);
+  bool word = n == 1 || (*text && *text != '[');
+  json_array_append_new(json_array_get(t->lines, n - 1), number ? json_real(v)
+                                                         : word ? json_string(text)
+                                                                : json_null());
+  return AMPC_OK;
 }
 
-/* Fields of a line as strings, or as numbers where they are; what is empty or a matrix is null. */
-static json_t *line_json(Arena *arena, const char *line, bool numbers)
+static ampc_status read_table(const char *path, Table *t)
 {
-  const char *field;
-  json_t *out = json_array();
-  while (next_field(arena, &line, &field)) {
-    char *end;
-    double v = strtod(field, &end);
-    bool number = end > field && !*end && v - v == 0;
-    if (numbers && number)
-      json_array_append_new(out, json_real(v));
-    else if (numbers && (!*field || *field == '['))
-      json_array_append_new(out, json_null());
-    else
-      json_array_append_new(out, json_string(field));
-  }
-  return out;
+  int64_t fields;
+  bool ended = false;
+  ampc_status status = file_note_input(FILE_LOG, path);
+  if (!status) status = fields_open(path, ',', &t->in);
+  if (status) return status;
+  while (!status && !ended) status = fields_line(&t->in, take_field, t, &fields, &ended);
+  stream_close(&t->in.stream);
+  const char *first = json_string_value(json_array_get(json_array_get(t->lines, 0), 0));
+  if (!status && (!first || strcmp(first, "step") != 0))
+    status = ampc_fail(AMPC_BAD_FILE, "%s: not a table of --log-dir", path);
+  return status;
 }
 
-static const char *line_after(const char *s)
-{
-  s += strcspn(s, "\n");
-  return *s ? s + 1 : s;
-}
-
-/* Each so-manieth row, and all of evaluations, which are few. */
-static json_t *rows_json(Arena *arena, const char *text)
-{
-  uint32_t n = 0, i = 0;
-  for (const char *s = text; *s; s = line_after(s)) n++;
-  uint32_t each = n / MOST_ROWS + 1;
-  json_t *out = json_array();
-  for (const char *s = text; *s; s = line_after(s), i++)
-    if (i % each == 0 || i + 1 == n) json_array_append_new(out, line_json(arena, s, true));
-  return out;
-}
-
+/* Of the rows each so-manieth, and the last one. */
 json_t *report_log(const Report *r)
 {
   Arena *arena = r->e.c->arena;
-  uint32_t size;
-  const char *why = NULL, *path = arena_printf(arena, "%s/metrics.csv", r->log_dir);
-  const char *text = source_read(arena, FILE_LOG, path, &size, &why);
-  if (text && strncmp(text, "step,", 5) == 0)
-    return json_pack("{s:o, s:o}", "columns", line_json(arena, text, false), "rows",
-                     rows_json(arena, line_after(text)));
-  fprintf(stderr, "amp report: error: %s: %s\n", arena_shown(arena, path, ""),
-          text ? "not a table of --log-dir" : why);
-  return NULL;
+  Table *t = arena_new(arena, Table);
+  t->lines = json_array();
+  json_t *rows = json_array(), *out = NULL;
+  ampc_status status = read_table(arena_printf(arena, "%s/metrics.csv", r->log_dir), t);
+  size_t n = json_array_size(t->lines), each = n / MOST_ROWS + 1;
+  for (size_t i = 1; i < n; i++)
+    if (i % each == 1 % each || i + 1 == n) json_array_append(rows, json_array_get(t->lines, i));
+  if (status)
+    fprintf(stderr, "amp report: error: %s\n", ampc_last_error());
+  else
+    out = json_pack("{s:O, s:O}", "columns", json_array_get(t->lines, 0), "rows", rows);
+  json_decref(t->lines);
+  json_decref(rows);
+  return out;
 }
 
 json_t *report_probe(const Report *r)

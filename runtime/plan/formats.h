@@ -16,6 +16,8 @@ typedef struct ampc_header {
   int64_t samples;            /* at least 1 */
 } ampc_header;
 
+typedef struct ampc_array ampc_array;
+
 /* A source that is open. Each format has a struct of its own, which nobody else looks into. */
 typedef struct ampc_reader ampc_reader;
 
@@ -41,7 +43,11 @@ typedef struct ampc_format {
 
   /* Reads and checks the header of the file, believing no number in it that the size of the file
    * contradicts. NULL: the format has no file. */
-  ampc_status (*probe)(const char *path, const char *args, ampc_header *out);
+  ampc_status (*probe)(const struct ampc_format *f, const char *path, const char *args,
+                       ampc_header *out);
+
+  /* Of formats that array.h opens: where the elements lie. */
+  ampc_status (*locate)(const char *path, const char *args, bool contents, ampc_array *out);
 
   /* Opens `desc`, a source of program `p`; `path` is where its file lies, NULL if it has none. A
    * file that does not hold what the program was compiled for is refused, as is one that is cut or

@@ -36,7 +36,7 @@ static void read_source(const ampc_source *desc, bool probed)
 static void read_format(const ampc_format *f, const char *path)
 {
   ampc_header h;
-  bool probed = f->probe(path, arguments, &h) == AMPC_OK;
+  bool probed = f->probe(f, path, arguments, &h) == AMPC_OK;
   ampc_source desc = {.kind = f->kind,
                       .path = path,
                       .args = arguments,

@@ -457,7 +457,8 @@ static void check_large(void)
   temp_write(temp_path("x"), "", 0);
   MUST(truncate(temp_path("x"), size) == 0);
   ampc_header h;
-  MUST(ampc_format_raw.probe(temp_path("x"), "shape=1024\ndtype=u8\n", &h) == AMPC_OK);
+  MUST(ampc_format_raw.probe(&ampc_format_raw, temp_path("x"), "shape=1024\ndtype=u8\n", &h) ==
+       AMPC_OK);
   ampc_source desc = source_of(&ampc_format_raw, temp_path("x"), "shape=1024\ndtype=u8\n", &h);
   DataSource s;
   uint8_t sample[1024] = {1};

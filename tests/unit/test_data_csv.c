@@ -114,11 +114,11 @@ static void check_mistakes(void)
   refuse("a;b\n1;2\n", ab, "with `sep` \",\" its first line has 1 fields: a;b");
   refuse("a\n3000000000\n", "column=a\nnumber=0\nscalar=1\ndtype=i32\nheader=1\nsep=,\n",
          "no whole number of 32 bits");
-  static char wide[6000];
+  static char wide[(4 << 20) + 4];
   memset(wide, '1', sizeof wide - 1);
   wide[0] = 'a';
   wide[1] = '\n';
-  refuse(wide, "column=a\n" AB, "line 2: a field of more than 4096 bytes");
+  refuse(wide, "column=a\n" AB, "line 2: a field of more than 4 MiB");
   static const char zero[] = "a\n1\0002\n";
   DataSource s;
   CHECK(open_text(zero, sizeof zero - 1, "column=a\n" AB, &s) &&

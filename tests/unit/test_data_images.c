@@ -172,7 +172,7 @@ static void refuse_folder(const char *name, const char *args, const char *word)
   ampc_header h;
   char path[512];
   in_folder(path, name);
-  ampc_status status = ampc_format_images.probe(path, args, &h);
+  ampc_status status = ampc_format_images.probe(&ampc_format_images, path, args, &h);
   CHECK_MSG(status == AMPC_BAD_FILE && strstr(ampc_last_error(), word), "%s: no `%s` in: %s", name,
             word, status ? ampc_last_error() : "read");
 }

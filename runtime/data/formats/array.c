@@ -9,7 +9,7 @@
 enum { BOUNCE = 1 << 14 /* bytes that are converted at once */ };
 
 struct ampc_reader {
-  Array is;
+  ampc_array is;
   const ampc_program *program;
   const ampc_source *desc;
   uint64_t seed;
@@ -28,17 +28,17 @@ ampc_status array_type(const char *path, ElementType t, ampc_dtype *out)
                                               : "save them as f32");
 }
 
-int64_t array_bytes(const Array *a)
+int64_t array_bytes(const ampc_array *a)
 {
   int64_t n = a->is.samples * a->type.size;
   for (uint32_t i = 0; i < a->is.rank; i++) n *= a->is.dim[i];
   return n;
 }
 
-ampc_status array_probe(ArrayLocate *locate, const char *path, const char *args, ampc_header *out)
+ampc_status array_probe(const ampc_format *f, const char *path, const char *args, ampc_header *out)
 {
-  Array a = {.bytes.fd = -1};
-  ampc_status status = locate(path, args, false, &a);
+  ampc_array a = {.bytes.fd = -1};
+  ampc_status status = f->locate(path, args, false, &a);
   if (!status) *out = a.is;
   bytes_close(&a.bytes);
   return status;
@@ -47,7 +47,7 @@ ampc_status array_probe(ArrayLocate *locate, const char *path, const char *args,
 /* Bytes are bytes of the file, as they are for the convenience of small conversions. */
 static void settle(ampc_reader *r)
 {
-  Array *a = &r->is;
+  ampc_array *a = &r->is;
   r->elements = 1;
   for (uint32_t i = 0; i < a->is.rank; i++) r->elements *= a->is.dim[i];
   if (!a->step) a->step = r->elements;
@@ -57,16 +57,17 @@ static void settle(ampc_reader *r)
             a->type.size == ampc_element_size(r->program, a->is.dtype);
 }
 
-ampc_status array_open(ArrayLocate *locate, const ampc_program *p, const ampc_source *desc,
-                       const char *path, uint64_t seed, ampc_reader **out, int64_t *out_samples)
+ampc_status array_open(const ampc_program *p, const ampc_source *desc, const char *path,
+                       uint64_t seed, ampc_reader **out, int64_t *out_samples)
 {
+  const ampc_format *f = ampc_format_of(desc->kind);
   *out = NULL;
   ampc_reader *r = calloc(1, sizeof *r);
   if (!r) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
   *r = (ampc_reader){.program = p, .desc = desc, .seed = seed, .is.bytes.fd = -1};
-  ampc_status status = locate(path, desc->args, false, &r->is);
+  ampc_status status = f->locate(path, desc->args, false, &r->is);
   if (!status) status = header_check(&r->is.is, path, desc);
-  if (!status) status = locate(path, desc->args, true, &r->is);
+  if (!status) status = f->locate(path, desc->args, true, &r->is);
   if (status) {
     array_close(r);
     return status;
@@ -86,7 +87,7 @@ void array_use(ampc_reader *r, int64_t first, int64_t count)
 /* n elements from element `at` on. */
 static ampc_status copy_elements(const ampc_reader *r, int64_t at, int64_t n, char *to)
 {
-  const Array *a = &r->is;
+  const ampc_array *a = &r->is;
   int64_t size = a->type.size, piece = BOUNCE / size;
   if (r->same) return bytes_read(&a->bytes, at * size, n * size, to);
   uint8_t bounce[BOUNCE];

@@ -1,26 +1,23 @@
-/* What npy, npz, safetensors, raw, tokens and cifar10 have in common: elements of one type that lie
- * in a file one behind the other. A format says where; opening, checking and copying are here. */
+/* What idx, npy, npz, safetensors, raw, tokens and cifar10 have in common: elements of one type
+ * that lie in a file one behind the other. A format says where; opening, checking and copying are
+ * here. */
 #pragma once
 #include "bytes.h"
 #include "element.h"
 #include "runtime/plan/formats.h"
 
-typedef struct Array {
+typedef struct ampc_array {
   ElementType type;
   ampc_header is;
   int64_t step; /* elements from one sample to the next; 0: those of a sample */
   Bytes bytes;  /* of all samples; only where `contents` was asked for */
-} Array;
+} ampc_array;
 
-/* Reads the header of a file, and with `contents` opens the range of its elements; all of it is
- * checked against the size of the file. */
-typedef ampc_status ArrayLocate(const char *path, const char *args, bool contents, Array *out);
-
-ampc_status array_probe(ArrayLocate *locate, const char *path, const char *args, ampc_header *out);
-ampc_status array_open(ArrayLocate *locate, const ampc_program *p, const ampc_source *desc,
-                       const char *path, uint64_t seed, ampc_reader **out, int64_t *out_samples);
-
-/* As in ampc_format. */
+/* As in ampc_format. Its `locate` reads the header of a file, and with `contents` opens the range
+ * of its elements; all of it is checked against the size of the file. */
+ampc_status array_probe(const ampc_format *f, const char *path, const char *args, ampc_header *out);
+ampc_status array_open(const ampc_program *p, const ampc_source *desc, const char *path,
+                       uint64_t seed, ampc_reader **out, int64_t *out_samples);
 void array_use(ampc_reader *r, int64_t first, int64_t count);
 ampc_status array_copy(const ampc_reader *r, int64_t first, int64_t n, int64_t epoch, void *to);
 void array_close(ampc_reader *r);
@@ -29,4 +26,4 @@ void array_close(ampc_reader *r);
 ampc_status array_type(const char *path, ElementType t, ampc_dtype *out);
 
 /* Of all samples, in the file. */
-int64_t array_bytes(const Array *a);
+int64_t array_bytes(const ampc_array *a);

@@ -3,16 +3,9 @@
  * name that ends in .gz is unpacked. */
 #include <string.h>
 #include "args.h"
-#include "bytes.h"
-#include "header.h"
-#include <stdlib.h>
+#include "array.h"
 
 enum { PIXELS = 3 * 32 * 32, RECORD = 1 + PIXELS };
-
-struct ampc_reader {
-  Bytes bytes;
-  bool labels;
-};
 
 static bool wants_labels(const char *args)
 {
@@ -28,66 +21,23 @@ static ampc_status cifar10_known(const char *args, ampc_header *out)
   return AMPC_OK;
 }
 
-static ampc_status cifar10_probe(const char *path, const char *args, ampc_header *out)
+static ampc_status locate(const char *path, const char *args, bool contents, ampc_array *out)
 {
-  int64_t size;
-  cifar10_known(args, out);
+  int64_t size, first = !wants_labels(args); /* of the bytes of a record */
+  cifar10_known(args, &out->is);
   ampc_status status = bytes_count(path, "a batch of CIFAR-10", BY_NAME, &size);
   if (status) return status;
-  out->samples = size / RECORD;
-  if (size && size % RECORD == 0) return AMPC_OK;
-  return ampc_fail(
-      AMPC_BAD_FILE,
-      "%s is truncated or no binary batch of CIFAR-10: it has %lld bytes, which are not "
-      "whole records of %d",
-      path, (long long)size, RECORD);
-}
-
-static void cifar10_close(ampc_reader *r)
-{
-  if (r) bytes_close(&r->bytes);
-  free(r);
-}
-
-static ampc_status cifar10_open(const ampc_program *p, const ampc_source *desc, const char *path,
-                                uint64_t seed, ampc_reader **out, int64_t *out_samples)
-{
-  (void)p;
-  (void)seed;
-  ampc_header h;
-  *out = NULL;
-  ampc_status status = cifar10_probe(path, desc->args, &h);
-  if (!status) status = header_check(&h, path, desc);
-  if (status) return status;
-  ampc_reader *r = calloc(1, sizeof *r);
-  if (!r) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
-  r->labels = wants_labels(desc->args);
-  status = bytes_open(path, "a batch of CIFAR-10", BY_NAME, 0, h.samples * RECORD, true, &r->bytes);
-  if (status) {
-    free(r);
-    return status;
-  }
-  *out_samples = h.samples;
-  *out = r;
-  return AMPC_OK;
-}
-
-static ampc_status cifar10_copy(const ampc_reader *r, int64_t first, int64_t n, int64_t epoch,
-                                void *to)
-{
-  (void)epoch;
-  ampc_status status = AMPC_OK;
-  for (int64_t i = 0; i < n && !status; i++) {
-    int64_t at = (first + i) * RECORD;
-    uint8_t label;
-    if (!r->labels) {
-      status = bytes_read(&r->bytes, at + 1, PIXELS, (uint8_t *)to + i * PIXELS);
-    } else {
-      status = bytes_read(&r->bytes, at, 1, &label);
-      if (!status) ((int64_t *)to)[i] = label;
-    }
-  }
-  return status;
+  out->type = (ElementType){ELEMENT_UNSIGNED, 1, false};
+  out->step = RECORD;
+  out->is.samples = size / RECORD;
+  if (!size || size % RECORD)
+    return ampc_fail(
+        AMPC_BAD_FILE,
+        "%s is truncated or no binary batch of CIFAR-10: it has %lld bytes, which are not "
+        "whole records of %d",
+        path, (long long)size, RECORD);
+  if (!contents) return AMPC_OK;
+  return bytes_open(path, "a batch of CIFAR-10", BY_NAME, first, size - first, true, &out->bytes);
 }
 
 const ampc_format ampc_format_cifar10 = {
@@ -96,8 +46,9 @@ const ampc_format ampc_format_cifar10 = {
     .types = {AMPC_U8, AMPC_I64},
     .n_types = 2,
     .known = cifar10_known,
-    .probe = cifar10_probe,
-    .open = cifar10_open,
-    .copy = cifar10_copy,
-    .close = cifar10_close,
+    .probe = array_probe,
+    .locate = locate,
+    .open = array_open,
+    .copy = array_copy,
+    .close = array_close,
 };

@@ -1,7 +1,7 @@
-/* CSV files (RFC 4180), plain or gzipped: a line for each sample, fields between `sep`s, numbers. A
- * field may stand in quotes, "" within them is one. `column` (a line each) is a name of the header
- * line, or with `number` a count from 0. `scalar`: one column, a number a sample; else a vector.
- * `header` 0: the first line is a sample, too. All of the file is read when it is opened. */
+/* CSV files (fields.h): a line for each sample, fields between `sep`s, numbers. `column` (a line
+ * each) is a name of the header line, or with `number` a count from 0. `scalar`: one column, a
+ * number a sample; else a vector. `header` 0: the first line is a sample, too. All of the file is
+ * read when it is opened. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,13 +11,11 @@
 #include "header.h"
 #include "runtime/base/convert.h"
 #include "runtime/plan/number.h"
-#include "stream.h"
+#include "fields.h"
 
 enum {
   MOST_COLUMNS = 4096, /* that are asked for */
-  MOST_FIELD = 4096,   /* bytes */
   MOST_FIELDS = 1 << 20,
-  PIECE = 1 << 16,
   SHOWN_NAMES = 200 /* bytes */
 };
 
@@ -30,24 +28,19 @@ typedef struct Wanted {
 } Wanted;
 
 typedef struct Csv {
-  Stream stream;
+  Fields in;
   const char *args;
   Wanted wanted;
-  int64_t *place;      /* of each wanted column, in a line; -1: not found yet */
-  int32_t *column;     /* of each field, the other way round; -1: not wanted */
-  int64_t mapped;      /* entries of column; fields behind them are not wanted */
-  int64_t fields;      /* in the first line; each line has as many */
-  int64_t line, begun; /* of the file, from 1; that in which the record begins */
+  int64_t *place;  /* of each wanted column, in a line; -1: not found yet */
+  int32_t *column; /* of each field, the other way round; -1: not wanted */
+  int64_t mapped;  /* entries of column; fields behind them are not wanted */
+  int64_t fields;  /* in the first line; each line has as many */
   int64_t samples;
-  int field_size;
-  bool quoted;
-  char field[MOST_FIELD + 1];
+  bool at_header;
   char names[SHOWN_NAMES];     /* of the header line, as far as they are told */
   const ampc_program *program; /* NULL: numbers are not read, only counted */
   char *values;
   int64_t room; /* samples for which there is room in values */
-  char buffer[PIECE];
-  int64_t at, end; /* in the buffer */
 } Csv;
 
 struct ampc_reader {
@@ -111,94 +104,19 @@ static ampc_status csv_known(const char *args, ampc_header *out)
 
 /* ---- fields ---- */
 
-static ampc_status bad(const Csv *c, const char *what)
-{
-  return ampc_fail(AMPC_BAD_FILE, "%s, line %lld: %s", c->stream.path, (long long)c->begun, what);
-}
-
-/* The next byte, or -1 at the end of the file. */
-static ampc_status next_byte(Csv *c, int *out)
-{
-  *out = -1;
-  if (c->at == c->end) {
-    ampc_status status = stream_read(&c->stream, c->buffer, PIECE, &c->end);
-    c->at = 0;
-    if (status || !c->end) return status;
-  }
-  *out = (unsigned char)c->buffer[c->at++];
-  return AMPC_OK;
-}
-
-static ampc_status peek_byte(Csv *c, int *out)
-{
-  ampc_status status = next_byte(c, out);
-  if (*out >= 0) c->at--;
-  return status;
-}
-
-static ampc_status add_byte(Csv *c, int byte)
-{
-  if (c->field_size == MOST_FIELD) return bad(c, "a field of more than 4096 bytes");
-  c->field[c->field_size++] = (char)byte;
-  return AMPC_OK;
-}
-
-/* Behind the opening quote, up to the closing one. */
-static ampc_status read_quoted(Csv *c)
-{
-  int byte, more;
-  c->quoted = true;
-  for (;;) {
-    ampc_status status = next_byte(c, &byte);
-    if (status) return status;
-    if (byte < 0) return bad(c, "a quote is not closed");
-    c->line += byte == '\n';
-    if (byte == '"') {
-      status = peek_byte(c, &more);
-      if (status || more != '"') return status;
-      c->at++;
-    }
-    status = add_byte(c, byte);
-    if (status) return status;
-  }
-}
-
-/* Up to what ends it: *out_end is `sep`, a newline, or -1 for the end of the file. */
-static ampc_status read_field(Csv *c, int *out_end)
-{
-  c->field_size = 0;
-  c->quoted = false;
-  for (;;) {
-    int byte;
-    ampc_status status = next_byte(c, &byte);
-    if (!status && byte == '\r') continue; /* of a line that ends in \r\n */
-    if (status || byte < 0 || byte == '\n' || byte == c->wanted.sep) {
-      c->line += byte == '\n';
-      c->field[c->field_size] = 0;
-      *out_end = byte;
-      return status;
-    }
-    if (c->quoted) return bad(c, "something follows a closing quote");
-    status = byte == '"' && c->field_size == 0 ? read_quoted(c) : add_byte(c, byte);
-    if (status) return status;
-  }
-}
-
-/* ---- lines ---- */
-
 /* A name of the header, for the columns that are asked for by it. */
 static ampc_status name_column(Csv *c, int64_t field)
 {
   int n;
   int64_t i = 0;
   size_t used = strlen(c->names);
-  snprintf(c->names + used, sizeof c->names - used, "%s%s", used ? ", " : "", c->field);
+  snprintf(c->names + used, sizeof c->names - used, "%s%s", used ? ", " : "", c->in.text);
   for (const char *at = args_next(c->args, "column", NULL, &n); at;
        at = args_next(c->args, "column", at, &n), i++) {
-    if (n != c->field_size || memcmp(at, c->field, (size_t)n) != 0) continue;
+    if (n != c->in.size || memcmp(at, c->in.text, (size_t)n) != 0) continue;
     if (c->place[i] >= 0)
       return ampc_fail(AMPC_BAD_FILE, "%s has two columns `%s`: ask for one by its number",
-                       c->stream.path, c->field);
+                       c->in.stream.path, c->in.text);
     c->place[i] = field;
   }
   return AMPC_OK;
@@ -206,7 +124,7 @@ static ampc_status name_column(Csv *c, int64_t field)
 
 static bool read_number(Csv *c, double *real, int64_t *whole)
 {
-  char *from = c->field, *end = from + c->field_size;
+  char *from = c->in.text, *end = from + c->in.size;
   while (*from == ' ') from++;
   while (end > from && end[-1] == ' ') *--end = 0;
   if (*from == '+') from++;
@@ -228,12 +146,12 @@ static ampc_status no_number(const Csv *c, int64_t column)
   int n = 0;
   const char *at = args_next(c->args, "column", NULL, &n);
   for (int64_t i = 0; i < column && at; i++) at = args_next(c->args, "column", at, &n);
-  if (!c->field_size)
+  if (!c->in.size)
     return ampc_fail(AMPC_BAD_FILE, "%s, line %lld, column %.*s: the field is empty%s",
-                     c->stream.path, (long long)c->begun, at ? n : 0, at,
+                     c->in.stream.path, (long long)c->in.begun, at ? n : 0, at,
                      c->wanted.is.dtype == AMPC_F32 ? "; `nan` stands for what is not known" : "");
-  return ampc_fail(AMPC_BAD_FILE, "%s, line %lld, column %.*s: `%.40s` is no %s", c->stream.path,
-                   (long long)c->begun, at ? n : 0, at, c->field,
+  return ampc_fail(AMPC_BAD_FILE, "%s, line %lld, column %.*s: `%.40s` is no %s", c->in.stream.path,
+                   (long long)c->in.begun, at ? n : 0, at, c->in.text,
                    c->wanted.is.dtype == AMPC_F32   ? "number"
                    : c->wanted.is.dtype == AMPC_I32 ? "whole number of 32 bits; dtype=f32 reads it"
                                                     : "whole number; dtype=f32 reads it");
@@ -261,35 +179,20 @@ static ampc_status make_room(Csv *c)
   int64_t room = c->room ? 2 * c->room : 256;
   int64_t size = ampc_element_size(c->program, c->wanted.is.dtype) * c->wanted.n;
   char *more = realloc(c->values, (size_t)(room * size));
-  if (!more) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", c->stream.path);
+  if (!more) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", c->in.stream.path);
   c->values = more;
   c->room = room;
   return AMPC_OK;
 }
 
 /* One field of the header line or of a sample. */
-static ampc_status take_field(Csv *c, int64_t field, bool header)
+static ampc_status take_field(void *context, int64_t field)
 {
+  Csv *c = context;
   ampc_status status = AMPC_OK;
-  if (header) return c->wanted.numbers ? AMPC_OK : name_column(c, field);
+  if (c->at_header) return c->wanted.numbers ? AMPC_OK : name_column(c, field);
   if (c->program && field < c->mapped && c->column[field] >= 0)
     status = store_field(c, c->column[field]);
-  return status;
-}
-
-/* *out_fields 0: an empty line, which is passed over, or with *out_end -1 the end. */
-static ampc_status read_line(Csv *c, bool header, int64_t *out_fields, int *out_end)
-{
-  ampc_status status = AMPC_OK;
-  *out_fields = 0;
-  c->begun = c->line;
-  do {
-    status = read_field(c, out_end);
-    bool nothing = !*out_fields && !c->field_size && !c->quoted && *out_end != c->wanted.sep;
-    if (!status && nothing) return AMPC_OK;
-    if (!status) status = take_field(c, *out_fields, header);
-    ++*out_fields;
-  } while (!status && *out_end == c->wanted.sep);
   return status;
 }
 
@@ -299,7 +202,7 @@ static ampc_status map_columns(Csv *c)
   for (int64_t i = 0; i < c->wanted.n; i++)
     if (c->place[i] >= c->mapped) c->mapped = c->place[i] + 1;
   c->column = malloc((size_t)(c->mapped + 1) * sizeof *c->column);
-  if (!c->column) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", c->stream.path);
+  if (!c->column) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", c->in.stream.path);
   for (int64_t i = 0; i < c->mapped; i++) c->column[i] = -1;
   for (int64_t i = 0; i < c->wanted.n; i++) {
     int64_t place = c->place[i];
@@ -323,37 +226,26 @@ static ampc_status check_columns(Csv *c)
                  ? ampc_fail(AMPC_BAD_FILE,
                              "%s has no column %.*s: its first line has %lld fields, which count "
                              "from 0",
-                             c->stream.path, n, at, (long long)c->fields)
+                             c->in.stream.path, n, at, (long long)c->fields)
                  : ampc_fail(AMPC_BAD_FILE,
                              "%s has no column `%.*s`: with `sep` \"%s\" its first line has %lld "
                              "fields: %s",
-                             c->stream.path, n, at,
+                             c->in.stream.path, n, at,
                              c->wanted.sep == '\t' ? "\\t" : (char[]){c->wanted.sep, 0},
                              (long long)c->fields, c->names);
   return AMPC_OK;
 }
 
-/* Spreadsheets begin UTF-8 with a mark. */
-static ampc_status skip_mark(Csv *c)
-{
-  int byte;
-  ampc_status status = peek_byte(c, &byte);
-  if (!status && c->end >= 3 && memcmp(c->buffer, "\xef\xbb\xbf", 3) == 0) c->at = 3;
-  return status;
-}
-
 static ampc_status read_lines(Csv *c)
 {
   int64_t fields;
-  int end = 0;
   char why[80];
-  bool first = true;
-  ampc_status status = skip_mark(c);
-  if (!status && c->wanted.numbers) status = map_columns(c);
-  while (!status && end >= 0) {
-    bool header = first && c->wanted.header;
+  bool first = true, ended = false;
+  ampc_status status = c->wanted.numbers ? map_columns(c) : AMPC_OK;
+  while (!status && !ended) {
+    c->at_header = first && c->wanted.header;
     status = make_room(c);
-    if (!status) status = read_line(c, header, &fields, &end);
+    if (!status) status = fields_line(&c->in, take_field, c, &fields, &ended);
     if (status || !fields) continue;
     if (first) {
       c->fields = fields;
@@ -362,13 +254,13 @@ static ampc_status read_lines(Csv *c)
     } else if (fields != c->fields) {
       snprintf(why, sizeof why, "%lld fields, the first line has %lld", (long long)fields,
                (long long)c->fields);
-      status = bad(c, why);
+      status = fields_bad(&c->in, why);
     }
     first = false;
-    c->samples += !header;
+    c->samples += !c->at_header;
   }
   if (!status && !c->samples)
-    status = ampc_fail(AMPC_BAD_FILE, "%s is empty: it has no line of numbers", c->stream.path);
+    status = ampc_fail(AMPC_BAD_FILE, "%s is empty: it has no line of numbers", c->in.stream.path);
   return status;
 }
 
@@ -381,7 +273,6 @@ static ampc_status csv_read(const char *path, const char *args, const ampc_progr
   if (!c) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
   c->args = args;
   c->program = p;
-  c->line = 1;
   ampc_status status = read_arguments(args, &c->wanted);
   if (status) return status;
   c->place = malloc((size_t)c->wanted.n * sizeof *c->place);
@@ -393,10 +284,10 @@ static ampc_status csv_read(const char *path, const char *args, const ampc_progr
     c->place[i] = -1;
     if (c->wanted.numbers) column_number(at, n, &c->place[i]); /* read_arguments has checked it */
   }
-  status = stream_open(path, "a CSV file", &c->stream);
+  status = fields_open(path, c->wanted.sep, &c->in);
   if (status) return status;
   status = read_lines(c);
-  stream_close(&c->stream);
+  stream_close(&c->in.stream);
   return status;
 }
 
@@ -410,8 +301,10 @@ static void csv_free(Csv *c)
   free(c);
 }
 
-static ampc_status csv_probe(const char *path, const char *args, ampc_header *out)
+static ampc_status csv_probe(const ampc_format *f, const char *path, const char *args,
+                             ampc_header *out)
 {
+  (void)f;
   Csv *c;
   ampc_status status = csv_read(path, args, NULL, &c);
   if (!status) {

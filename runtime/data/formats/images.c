@@ -162,14 +162,16 @@ static ampc_status images_known(const char *args, ampc_header *out)
   return status;
 }
 
-static ampc_status images_probe(const char *path, const char *args, ampc_header *out)
+static ampc_status images_probe(const ampc_format *f, const char *path, const char *args,
+                                ampc_header *out)
 {
-  Folder f;
+  (void)f;
+  Folder folder;
   ampc_status status = images_known(args, out);
   if (status) return status;
-  status = folder_list(path, args, &f);
-  out->samples = f.n;
-  folder_free(&f);
+  status = folder_list(path, args, &folder);
+  out->samples = folder.n;
+  folder_free(&folder);
   return status;
 }
 
@@ -180,7 +182,6 @@ static ampc_status images_probe(const char *path, const char *args, ampc_header 
 typedef struct Cut {
   PictureArea area;
   int64_t full_width, full_height, begin_x, begin_y;
-  bool mirrored;
 } Cut;
 
 /* torchvision's RandomResizedCrop.get_params. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include "stream.h"
 
-static ampc_status locate(const char *path, const char *args, bool contents, Array *out)
+static ampc_status locate(const char *path, const char *args, bool contents, ampc_array *out)
 {
   (void)args;
   int64_t got, at = 0;
@@ -21,24 +21,14 @@ static ampc_status locate(const char *path, const char *args, bool contents, Arr
   return bytes_open(path, "an NPY file", BY_CONTENT, at, array_bytes(out), true, &out->bytes);
 }
 
-static ampc_status npy_probe(const char *path, const char *args, ampc_header *out)
-{
-  return array_probe(locate, path, args, out);
-}
-
-static ampc_status npy_open(const ampc_program *p, const ampc_source *desc, const char *path,
-                            uint64_t seed, ampc_reader **out, int64_t *out_samples)
-{
-  return array_open(locate, p, desc, path, seed, out, out_samples);
-}
-
 const ampc_format ampc_format_npy = {
     .kind = AMPC_SOURCE_NPY,
     .name = "npy",
     .types = {AMPC_U8, AMPC_BOOL, AMPC_I32, AMPC_I64, AMPC_F16, AMPC_F32},
     .n_types = 6,
-    .probe = npy_probe,
-    .open = npy_open,
+    .probe = array_probe,
+    .locate = locate,
+    .open = array_open,
     .copy = array_copy,
     .close = array_close,
 };

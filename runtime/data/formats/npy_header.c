@@ -63,7 +63,7 @@ static ampc_status refuse_type(const char *path, const char *descr)
 }
 
 /* '<f4': byte order, kind, size. */
-static ampc_status take_type(Scan *s, const char *path, Array *out)
+static ampc_status take_type(Scan *s, const char *path, ampc_array *out)
 {
   char descr[32];
   if (takes(s, "["))
@@ -116,7 +116,7 @@ static ampc_status take_shape(Scan *s, const char *path, ampc_header *h)
 }
 
 /* Keys come in any order, each once. */
-static ampc_status read_dict(Scan *s, const char *path, Array *out)
+static ampc_status read_dict(Scan *s, const char *path, ampc_array *out)
 {
   char key[32];
   bool fortran = false;
@@ -147,7 +147,7 @@ static ampc_status read_dict(Scan *s, const char *path, Array *out)
 }
 
 ampc_status npy_read_header(const char *path, const uint8_t *head, int64_t got, int64_t most,
-                            Array *out, int64_t *out_at)
+                            ampc_array *out, int64_t *out_at)
 {
   static const char magic[] = "\x93NUMPY";
   int64_t elements;

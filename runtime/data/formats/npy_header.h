@@ -7,4 +7,4 @@ enum { NPY_HEAD = 1 << 16 /* bytes at the beginning of a file that hold any head
 /* Fills in type and header of `out`, and where the elements begin, from the first `got` bytes of a
  * file of up to `most` bytes. */
 ampc_status npy_read_header(const char *path, const uint8_t *head, int64_t got, int64_t most,
-                            Array *out, int64_t *out_at);
+                            ampc_array *out, int64_t *out_at);

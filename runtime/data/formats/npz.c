@@ -12,7 +12,7 @@ enum { HELD_MOST = 256 << 20 /* bytes of a stored member; a larger one is read w
 
 /* A deflated member is unpacked whole; the header is cut off by moving what lies behind it. */
 static ampc_status open_contents(const char *path, int fd, const ZipMember *m, int64_t at,
-                                 Array *out)
+                                 ampc_array *out)
 {
   int64_t size = array_bytes(out);
   if (at + size != m->size)
@@ -29,7 +29,7 @@ static ampc_status open_contents(const char *path, int fd, const ZipMember *m, i
 }
 
 static ampc_status read_member(const char *path, int fd, const ZipMember *m, bool contents,
-                               Array *out)
+                               ampc_array *out)
 {
   int64_t got, at;
   uint8_t *head = malloc(NPY_HEAD);
@@ -41,7 +41,7 @@ static ampc_status read_member(const char *path, int fd, const ZipMember *m, boo
   return status;
 }
 
-static ampc_status locate(const char *path, const char *args, bool contents, Array *out)
+static ampc_status locate(const char *path, const char *args, bool contents, ampc_array *out)
 {
   char name[256];
   int fd;
@@ -58,24 +58,14 @@ static ampc_status locate(const char *path, const char *args, bool contents, Arr
   return status;
 }
 
-static ampc_status npz_probe(const char *path, const char *args, ampc_header *out)
-{
-  return array_probe(locate, path, args, out);
-}
-
-static ampc_status npz_open(const ampc_program *p, const ampc_source *desc, const char *path,
-                            uint64_t seed, ampc_reader **out, int64_t *out_samples)
-{
-  return array_open(locate, p, desc, path, seed, out, out_samples);
-}
-
 const ampc_format ampc_format_npz = {
     .kind = AMPC_SOURCE_NPZ,
     .name = "npz",
     .types = {AMPC_U8, AMPC_BOOL, AMPC_I32, AMPC_I64, AMPC_F16, AMPC_F32},
     .n_types = 6,
-    .probe = npz_probe,
-    .open = npz_open,
+    .probe = array_probe,
+    .locate = locate,
+    .open = array_open,
     .copy = array_copy,
     .close = array_close,
 };

@@ -18,7 +18,7 @@ static const struct {
     {"f32", {ELEMENT_FLOAT, 4, false}},
 };
 
-static ampc_status read_arguments(const char *args, Array *out)
+static ampc_status read_arguments(const char *args, ampc_array *out)
 {
   char name[8] = "", size[32];
   args_text(args, "dtype", name, sizeof name);
@@ -43,13 +43,13 @@ static ampc_status read_arguments(const char *args, Array *out)
 
 static ampc_status raw_known(const char *args, ampc_header *out)
 {
-  Array a = {0};
+  ampc_array a = {0};
   ampc_status status = read_arguments(args, &a);
   *out = a.is;
   return status;
 }
 
-static ampc_status locate(const char *path, const char *args, bool contents, Array *out)
+static ampc_status locate(const char *path, const char *args, bool contents, ampc_array *out)
 {
   int64_t size, elements;
   ampc_status status = read_arguments(args, out);
@@ -70,25 +70,15 @@ static ampc_status locate(const char *path, const char *args, bool contents, Arr
   return contents ? bytes_open(path, "raw binary", BY_NAME, 0, size, true, &out->bytes) : AMPC_OK;
 }
 
-static ampc_status raw_probe(const char *path, const char *args, ampc_header *out)
-{
-  return array_probe(locate, path, args, out);
-}
-
-static ampc_status raw_open(const ampc_program *p, const ampc_source *desc, const char *path,
-                            uint64_t seed, ampc_reader **out, int64_t *out_samples)
-{
-  return array_open(locate, p, desc, path, seed, out, out_samples);
-}
-
 const ampc_format ampc_format_raw = {
     .kind = AMPC_SOURCE_RAW,
     .name = "raw",
     .types = {AMPC_U8, AMPC_BOOL, AMPC_I32, AMPC_I64, AMPC_F16, AMPC_BF16, AMPC_F32},
     .n_types = 7,
     .known = raw_known,
-    .probe = raw_probe,
-    .open = raw_open,
+    .probe = array_probe,
+    .locate = locate,
+    .open = array_open,
     .copy = array_copy,
     .close = array_close,
 };

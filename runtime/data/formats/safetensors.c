@@ -35,7 +35,7 @@ static int64_t most_bytes(const Stream *s, int64_t file_size, int64_t header)
   return gzdirect(s->file) ? file_size - LENGTH - header : s->most;
 }
 
-static ampc_status locate(const char *path, const char *args, bool contents, Array *out)
+static ampc_status locate(const char *path, const char *args, bool contents, ampc_array *out)
 {
   char key[512], *text = NULL;
   int64_t size = 0, at = 0, file_size;
@@ -58,25 +58,14 @@ static ampc_status locate(const char *path, const char *args, bool contents, Arr
                     false, &out->bytes);
 }
 
-static ampc_status safetensors_probe(const char *path, const char *args, ampc_header *out)
-{
-  return array_probe(locate, path, args, out);
-}
-
-static ampc_status safetensors_open(const ampc_program *p, const ampc_source *desc,
-                                    const char *path, uint64_t seed, ampc_reader **out,
-                                    int64_t *out_samples)
-{
-  return array_open(locate, p, desc, path, seed, out, out_samples);
-}
-
 const ampc_format ampc_format_safetensors = {
     .kind = AMPC_SOURCE_SAFETENSORS,
     .name = "safetensors",
     .types = {AMPC_U8, AMPC_BOOL, AMPC_I32, AMPC_I64, AMPC_F16, AMPC_BF16, AMPC_F32},
     .n_types = 7,
-    .probe = safetensors_probe,
-    .open = safetensors_open,
+    .probe = array_probe,
+    .locate = locate,
+    .open = array_open,
     .copy = array_copy,
     .close = array_close,
 };

@@ -69,11 +69,11 @@ ampc_status ampc_shards_probe(const ampc_format *f, const char *path, const char
   glob_t files;
   ampc_status status = find_files(f, path, out_found, &files);
   if (status || !*out_found) return status;
-  if (!files.gl_pathc) return f->probe(path, args, out);
+  if (!files.gl_pathc) return f->probe(f, path, args, out);
   *out = (ampc_header){0};
   for (size_t i = 0; i < files.gl_pathc && !status; i++) {
     ampc_header one;
-    status = f->probe(files.gl_pathv[i], args, &one);
+    status = f->probe(f, files.gl_pathv[i], args, &one);
     if (!status && i && !same_samples(&one, out))
       status = ampc_fail(AMPC_BAD_FILE, "%s and %s have samples of different types or shapes",
                          files.gl_pathv[0], files.gl_pathv[i]);

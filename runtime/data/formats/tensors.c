@@ -228,8 +228,8 @@ static ampc_status check_ranges(const char *path, Tensors *all, int64_t most)
   return AMPC_OK;
 }
 
-static ampc_status take_wanted(const char *path, const Tensors *all, const char *key, Array *out,
-                               int64_t *out_at)
+static ampc_status take_wanted(const char *path, const Tensors *all, const char *key,
+                               ampc_array *out, int64_t *out_at)
 {
   const Tensor *found = NULL;
   int64_t elements, n = 0;
@@ -261,7 +261,7 @@ static ampc_status take_wanted(const char *path, const Tensors *all, const char 
 }
 
 ampc_status tensors_find(const char *path, const char *text, int64_t size, int64_t most,
-                         const char *key, Array *out, int64_t *out_at)
+                         const char *key, ampc_array *out, int64_t *out_at)
 {
   Tensors all = {0};
   Scan s = {text, text + size};

@@ -16,7 +16,7 @@ static const struct {
              {"u16", {ELEMENT_UNSIGNED, 2, false}},
              {"i32", {ELEMENT_SIGNED, 4, false}}};
 
-static ampc_status read_arguments(const char *args, Array *out)
+static ampc_status read_arguments(const char *args, ampc_array *out)
 {
   char name[16] = "";
   args_text(args, "format", name, sizeof name);
@@ -36,7 +36,7 @@ static ampc_status read_arguments(const char *args, Array *out)
 
 static ampc_status tokens_known(const char *args, ampc_header *out)
 {
-  Array a = {0};
+  ampc_array a = {0};
   ampc_status status = read_arguments(args, &a);
   *out = a.is;
   return status;
@@ -99,7 +99,7 @@ static ampc_status read_shard(const char *path, ElementType type, int64_t size, 
 
 /* ---- the file ---- */
 
-static ampc_status locate(const char *path, const char *args, bool contents, Array *out)
+static ampc_status locate(const char *path, const char *args, bool contents, ampc_array *out)
 {
   int64_t size, before;
   ampc_status status = read_arguments(args, out);
@@ -118,17 +118,6 @@ static ampc_status locate(const char *path, const char *args, bool contents, Arr
   return contents ? bytes_open(path, "tokens", BY_NAME, before, size, true, &out->bytes) : AMPC_OK;
 }
 
-static ampc_status tokens_probe(const char *path, const char *args, ampc_header *out)
-{
-  return array_probe(locate, path, args, out);
-}
-
-static ampc_status tokens_open(const ampc_program *p, const ampc_source *desc, const char *path,
-                               uint64_t seed, ampc_reader **out, int64_t *out_samples)
-{
-  return array_open(locate, p, desc, path, seed, out, out_samples);
-}
-
 const ampc_format ampc_format_tokens = {
     .kind = AMPC_SOURCE_TOKENS,
     .name = "tokens",
@@ -136,8 +125,9 @@ const ampc_format ampc_format_tokens = {
     .n_types = 1,
     .draws = true,
     .known = tokens_known,
-    .probe = tokens_probe,
-    .open = tokens_open,
+    .probe = array_probe,
+    .locate = locate,
+    .open = array_open,
     .use = array_use,
     .copy = array_copy,
     .close = array_close,
