@@ -54,7 +54,6 @@ ampc_status suite_probes(Arena *a, TestRun *run);
 ampc_status suite_sums(Arena *a, TestRun *run);
 ampc_status suite_layout(Arena *a, TestRun *run);
 ampc_status suite_layout_random(Arena *a, TestRun *run);
-ampc_status suite_fusion(Arena *a, TestRun *run);
 ampc_status suite_model(Arena *a, TestRun *run);
 ampc_status suite_twin(Arena *a, TestRun *run);
 ampc_status suite_jobs(Arena *a, TestRun *run);

@@ -39,9 +39,8 @@ static ampc_status run_suites(TestRun *run)
       {.suite = suite_forward},       {.suite = suite_backward}, {.suite = suite_random},
       {.suite = suite_step},          {.suite = suite_running},  {.suite = suite_scan},
       {.suite = suite_lookups},       {.suite = suite_probes},   {.suite = suite_layout},
-      {.suite = suite_layout_random}, {.suite = suite_fusion},   {.suite = suite_model},
-      {.suite = suite_twin},          {.suite = suite_jobs},     {.suite = suite_scaler},
-      {.suite = suite_sums}};
+      {.suite = suite_layout_random}, {.suite = suite_model},    {.suite = suite_twin},
+      {.suite = suite_jobs},          {.suite = suite_scaler},   {.suite = suite_sums}};
   enum { COUNT = sizeof threads / sizeof *threads };
   ampc_status status = AMPC_OK;
   for (uint32_t i = 0; i < COUNT; i++) {
@@ -101,7 +100,7 @@ static const OptionRow selftest_options[] = {
     {"no-cudnn", 0, NULL, "convolutions by our own kernels, also where cuDNN is found",
      .kind = OPTION_call, .read = read_no_cudnn},
     {"filter", 0, "NAME", "one op only", .kind = OPTION_call, .read = read_filter},
-    {"graphs", 0, "N", "how many graphs each suite of random graphs makes; without it a few",
+    {"graphs", 0, "N", "how many random graphs of images are made; without it a few",
      .kind = OPTION_number, .field = offsetof(TestRun, graphs), .least = 1},
     {"seed", 0, "N", "the number of the first of them (default 1)", .kind = OPTION_number,
      .field = offsetof(TestRun, seed)},

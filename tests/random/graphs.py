@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""graphs.py AMPC AMP [--simt SIMT_CHECK] [--seed N | --fresh] [--graphs N] [--folder DIR]
+"""graphs.py AMPC AMP [--simt SIMT_CHECK] [--device cuda] [--seed N | --fresh] [--graphs N] [--folder DIR]
 
 Random graphs: -O0 = -O1 = -O2 to the bit, and so are a block with and without checkpoint(); for a share of them the emitted program
 is the run in process, the CUDA text is the C text thread by thread, and gradients are differences in doubles. README.md says how
@@ -29,13 +29,13 @@ def examine(options, first):
     seeds = range(first, min(first + TOGETHER, options.seed + options.graphs))
     number = first // TOGETHER
     with tempfile.TemporaryDirectory(prefix="ampc-graphs-") as folder:
-        tools = trial.Tools(options.ampc, options.amp, options.simt, folder)
+        tools = trial.Tools(options.ampc, options.amp, options.simt, options.device, folder)
         graphs, died = job.draw_graphs(tools, draw.Reference(options.ampc), seeds)
         wrong = [(graph, "compiler", what) for graph, what in died]
         if graphs:
-            variants = ["O1", "O2", "plain"] + ["emitted"] * (number % SHARES["emitted"] == 0)
-            proofs = ["simt"] * (options.simt is not None and number % SHARES["simt"] == 1) + \
-                ["gradients"] * (number % SHARES["gradients"] == 2)
+            due = [kind for i, kind in enumerate(SHARES) if number % SHARES[kind] == i and options.device == "cpu"]
+            variants = ["O1", "O2", "plain"] + [kind for kind in due if kind in trial.VARIANTS]
+            proofs = [kind for kind in due if kind in trial.PROOFS and (kind != "simt" or options.simt)]
             found = trial.examine(tools, list(graphs), variants, proofs)
             wrong += [(g, *found[g.seed]) for g in graphs if g.seed in found]
         for graph, kind, what in wrong:
@@ -63,6 +63,7 @@ def read_options():
     reader.add_argument("ampc", type=lambda p: pathlib.Path(p).resolve())
     reader.add_argument("amp", type=lambda p: pathlib.Path(p).resolve())
     reader.add_argument("--simt", type=lambda p: pathlib.Path(p).resolve())
+    reader.add_argument("--device", default="cpu", help="of cuda there are no emitted programs, no simt and no gradients")
     reader.add_argument("--seed", type=int, default=0, help="the first graph")
     reader.add_argument("--fresh", action="store_true", help="begin at a graph that no run of another day begins at")
     reader.add_argument("--graphs", type=int, default=240)

@@ -21,8 +21,8 @@ OUTSIDE = r"element \[.*\] of an index is"  # a graph whose numbers name no row 
 class Tools:
     """The programs under test, and a folder for what they write."""
 
-    def __init__(self, ampc, amp, simt, folder):
-        self.ampc, self.amp, self.simt, self.folder = ampc, amp, simt, pathlib.Path(folder)
+    def __init__(self, ampc, amp, simt, device, folder):
+        self.ampc, self.amp, self.simt, self.device, self.folder = ampc, amp, simt, device, pathlib.Path(folder)
         for compiler in ("clang", "gcc"):
             quick = self.folder / "quick" / compiler
             quick.mkdir(parents=True, exist_ok=True)
@@ -67,7 +67,7 @@ def trained(tools, text, level, name, *options):
     path = tools.folder / f"{name}.amp"
     path.write_text(str(text))
     saved = tools.folder / f"{name}.safetensors"
-    wrong = tools.run(tools.amp, "train", "--device", "cpu", f"-O{level}", "-q", "--seed", "1", "--save", saved, *options, path)
+    wrong = tools.run(tools.amp, "train", "--device", tools.device, f"-O{level}", "-q", "--seed", "1", "--save", saved, *options, path)
     return (wrong, None) if wrong else (None, tensors(saved))
 
 
