@@ -57,7 +57,7 @@ ROOMS = {
                       " runner cost runtime runtime/cuda",
     "runner/probe": "compiler compiler/cli compiler/command compiler/diag compiler/graph runner jit job runtime",
     "runner/report": "compiler/cli compiler/cost compiler/emit compiler/explain compiler/nvrtc compiler/passes"
-                     " runner inspect",
+                     " runner inspect runtime/data/formats",
     "runner/selftest": "compiler compiler/cli compiler/graph compiler/passes runner jit probe runtime",
     "runner/selftest/ops": "compiler/graph runner/selftest",
     "runner/train": "compiler compiler/cli runner jit job probe",
