@@ -112,6 +112,8 @@ grep -qE 'read (-D|--set)' err && failed "-v calls an option a file"
 same "what --deps writes with -D and --set" m.d <(echo "m.cu: $job")
 passes "--library" "$ampc" --library --emit=c "$job"
 grep -q 'int main' out && failed "--library has a main"
+"$ampc" --color=always wrong.amp 2>err
+grep -q $'\e\\[1;31m' err || failed "--color=always: no colours"
 "$ampc" --error-format=json wrong.amp 2>err
 [ $? -eq 1 ] && python3 -c 'import json
 lines = [json.loads(line)["line"] for line in open("err")]

@@ -89,4 +89,6 @@ status 3 "$amp" selftest "$work/two.amp"
 says "minimizes several values"
 status 2 "$amp" selftest --filter relu "$work/right.amp"
 says "--filter picks ops"
+status 0 "$amp" selftest --filter ceil --brief --verbose
+says "ok: ceil: "
 echo "gradients of jobs: right ones pass, a wrong one is found"

@@ -24,16 +24,12 @@ Datum apply_binary(Lower *l, Operator op, Datum a, Datum b, Span span);
 Datum eval_index(Lower *l, Scope *s, const Expr *e);
 
 /* ---- type.c ---- */
-const char *type_text(Lower *l, const TypeExpr *t);
 void bind_sizes(Lower *l, Scope *s, const TypeExpr *t, Datum value);
-
-/* ---- stmt.c ---- */
-void bind_errors(Lower *l, Scope *s, const Block *b);
 
 /* ---- native.c ---- */
 const Native *native_find(const char *name, bool internal);
 void native_names(Lower *l, NameVec *out); /* those that the language can name */
-extern const Native natives[], jvp_natives[];
+extern const Native jvp_natives[];
 
 /* ---- library.c ---- */
 /* Ends the program where a def of the layer library names an optimizer or a

@@ -473,7 +473,7 @@ static Datum run_buffer(Lower *l, Args *args)
   return make_param(l, ARG(0), ARG(1), ARG(2), true, args->span);
 }
 
-const Native natives[] = {
+static const Native natives[] = {
     {"round", 1, 1, true, false, run_rounded},
     {"floor", 1, 1, true, false, run_rounded},
     {"ceil", 1, 1, true, false, run_rounded},

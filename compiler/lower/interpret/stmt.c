@@ -39,6 +39,18 @@ static void note_missing(Lower *l, Scope *s, const Block *b, const char *why)
   }
 }
 
+/* Names that a statement would have bound hold D_error after a mistake. */
+static void bind_errors(Lower *l, Scope *s, const Block *b)
+{
+  for (uint32_t i = 0; i < b->n; i++) {
+    const Stmt *st = b->at[i];
+    for (uint32_t k = 0; st->kind == STMT_assign && k < st->as.assign.targets.n; k++) {
+      const Expr *target = st->as.assign.targets.at[k];
+      if (target->kind == EXPR_name) scope_bind(l, s, target->as.name, d_of(D_error), target->span);
+    }
+  }
+}
+
 /* The test is a compile-time value, so one branch is elaborated and the other leaves nothing
  * in the graph. After a mistake in the test neither is, but their names count as bound. */
 static void exec_if(Lower *l, Frame *f, const Stmt *st)
@@ -59,18 +71,6 @@ static void exec_if(Lower *l, Frame *f, const Stmt *st)
 }
 
 /* ---- assignment ---- */
-
-/* Names that a statement would have bound hold D_error after a mistake. */
-void bind_errors(Lower *l, Scope *s, const Block *b)
-{
-  for (uint32_t i = 0; i < b->n; i++) {
-    const Stmt *st = b->at[i];
-    for (uint32_t k = 0; st->kind == STMT_assign && k < st->as.assign.targets.n; k++) {
-      const Expr *target = st->as.assign.targets.at[k];
-      if (target->kind == EXPR_name) scope_bind(l, s, target->as.name, d_of(D_error), target->span);
-    }
-  }
-}
 
 /* A method must not rebind a layer: `fc1 = relu(fc1(x))` would read the tensor as the layer
  * the next time. In the module's own body, where layers are made, it may. */

@@ -61,7 +61,7 @@ static bool dtype_fits(const char *name, DType d)
 }
 
 /* As the program wrote it. */
-const char *type_text(Lower *l, const TypeExpr *t)
+static const char *type_text(Lower *l, const TypeExpr *t)
 {
   return source_text(l, t->span);
 }

@@ -32,11 +32,8 @@ void lower_minimize(Lower *l, Frame *f, const Stmt *s);
 /* ---- schedule.c ---- */
 Value setting_node(Lower *l, const char *key, double number, ampc_domain domain,
                    Span span); /* one for each key */
-/* Of `step` steps; `key`, "opt.lr", begins the keys of its arguments, and `domain` is of what it
- * gives. Value 0 after a message. */
-Value schedule_node(Lower *l, const Schedule *s, Value step, const char *key, ampc_domain domain,
-                    Span span);
-/* The same of arithmetic with schedules too: what a setting is. */
+/* What a setting is: a schedule, or arithmetic with some, of `step` steps; `key`, "opt.lr", begins
+ * the keys of their arguments, and `domain` is of what it gives. Value 0 after a message. */
 Value setting_schedule(Lower *l, const Schedule *s, Value step, const char *key, ampc_domain domain,
                        Span span);
 Datum extreme_schedule(Lower *l, const Args *args, const char *name); /* `min(a, b)` in a setting */

@@ -9,7 +9,7 @@ typedef struct Plateau {
   Span span;
 } Plateau;
 
-/* The setting "KEY.start" of such a schedule; `key` and `domain` as of schedule_node. */
+/* The setting "KEY.start" of such a schedule; `key` and `domain` as of setting_schedule. */
 Value plateau_node(Lower *l, const Plateau *p, const char *key, ampc_domain domain, Span span);
 /* After all blocks: finds the metrics. */
 void plateaus_settle(Lower *l);

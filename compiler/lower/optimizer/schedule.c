@@ -88,8 +88,8 @@ static Value argument_node(Lower *l, const Purpose *to, const InputInfo *input, 
 }
 
 /* A repeated op makes a chain: value -> op(value, first) -> op(that, second) -> ... */
-Value schedule_node(Lower *l, const Schedule *s, Value step, const char *key, ampc_domain domain,
-                    Span span)
+static Value schedule_node(Lower *l, const Schedule *s, Value step, const char *key,
+                           ampc_domain domain, Span span)
 {
   if (s->plateau) return plateau_node(l, s->plateau, key, domain, span);
   const Purpose to = {key, domain, span};
