@@ -235,6 +235,16 @@ def keys():
     t.expect(r"^amp> ")
     t.type(f":save {WORK}/c", rf"^saved .* at step {steps}$")
     t.type(":step", rf"step {steps + 1}/32 ")
+    # no evaluation after it, as there is at the end of a job
+    with open("tests/repl/small.amp", encoding="utf-8") as small, open(WORK + "/long.amp", "w", encoding="utf-8") as long:
+        long.write(small.read().replace("epochs=4", "epochs=1000000"))
+    t.type(f":open {WORK}/long.amp")
+    t.send(":train\r")
+    t.expect(r"step [0-9]+/8000000")
+    t.interrupt()
+    answer = t.expect(r"^interrupted after [0-9]+ steps?((.|\n)*)^amp> ").group(1)
+    if "eval" in answer:
+        raise Failed(f"an interrupted training is evaluated:\n{answer}")
     t.send(":time net(ones(512, 8))\r")
     t.interrupt()
     t.expect(r"^amp> ")

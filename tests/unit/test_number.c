@@ -95,6 +95,13 @@ static void check_steps(void)
   CHECK(!ampc_steps_of((int64_t)1 << 62, 4, &n) && !ampc_steps_of(INT64_MAX, INT64_MAX, &n));
 }
 
+/* Batches of an epoch that are no whole steps of an accumulation are a step, too. */
+static void check_groups(void)
+{
+  CHECK(ampc_groups(6, 3) == 2 && ampc_groups(7, 3) == 3 && ampc_groups(8, 3) == 3);
+  CHECK(ampc_groups(2, 3) == 1 && ampc_groups(0, 3) == 0 && ampc_groups(5, 1) == 5);
+}
+
 int main(void)
 {
   check_whole();
@@ -102,5 +109,6 @@ int main(void)
   check_domains();
   check_texts();
   check_steps();
+  check_groups();
   return check_done();
 }
