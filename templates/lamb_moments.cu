@@ -3,24 +3,17 @@
  * those of the weight and of that. Padding behind a parameter counts for nothing. */
 __global__ void $name($arguments)
 {
-  TABLE($index, parameters) = {
-$parameters
-  };
+  $lines parameters
   const real eps = $eps, weight_decay = $weight_decay;
   const real beta2 = $beta2, fresh1 = R(1.0) - $beta1, fresh2 = R(1.0) - beta2;
 @bias_correction  const real t = (real)optimizer->taken;
 @bias_correction  const real correct1 = R(1.0) / -ampc_expm1(t * ampc_log1p(-fresh1));
 @bias_correction  const real correct2 = ampc_sqrt(-ampc_expm1(t * ampc_log1p(-fresh2)));
-  const real factor = (real)optimizer->factor;
-@clip_value  const real most = $clip_value;
-@!micro  const int taken = !optimizer->found_inf;
-@micro  const int taken = !optimizer->found_inf && !optimizer->waits;
+  $lines factor
+  $lines taken
   if (taken)
   ROW_LOOP(256, $index, part, $parts) {
-    TABLE_ROW(parameters, $params, at, part);
-    const $index begin = parameters[at + 1] + (part - parameters[at]) * $part;
-    const $index rest = parameters[at + 2] - begin;
-    const $index n = rest < $part ? rest : $part;
+    $lines part
     ROW_PART(real, weight_part, R(0.0));
     ROW_PART(real, change_part, R(0.0));
     ROW_REDUCE(4, 256, $index, c, (n + 3) / 4 * 4, {
@@ -29,9 +22,7 @@ $parameters
       VECTOR_LOAD(4, real, m_at, moment1 + begin + c);
       VECTOR_LOAD(4, real, v_at, moment2 + begin + c);
       VECTOR_EACH(4, j) {
-        real g = g_at[j] * factor;
-@clip_value        g = ampc_max(-most, ampc_min(g, most));
-@maximize        g = -g;
+        $lines gradient
         const real m = m_at[j] + fresh1 * (g - m_at[j]);
         const real v = beta2 * v_at[j] + fresh2 * g * g;
 @bias_correction        const real u = correct1 * (m / (ampc_sqrt(v) / correct2 + eps)) + weight_decay * w_at[j];

@@ -2,11 +2,8 @@
  * is to be subtracted from them; 1 where either is 0. */
 __global__ void $name($arguments)
 {
-  TABLE($index, parameters) = {
-$parameters
-  };
-@!micro  const int taken = !optimizer->found_inf;
-@micro  const int taken = !optimizer->found_inf && !optimizer->waits;
+  $lines parameters
+  $lines taken
   if (taken)
   ROW_LOOP(32, int, of, $params) {
     const $index first = parameters[3 * of], n = parameters[3 * of + 3] - first;

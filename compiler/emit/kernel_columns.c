@@ -145,5 +145,5 @@ void emit_columns(Kernel *k, const Convolution *v)
                d.n * conv_out_pixels(&d) * d.c * conv_taps(&d) > INT_LIMIT;
   k->index_type = large ? "long long" : "int";
   uint32_t file = t.columns.whole ? 1 + (t.asked == AMPC_CONV_WEIGHT) : 0;
-  put_template(&t, columns_file[file]);
+  put_template(&t, embedded_find(columns_file[file]));
 }

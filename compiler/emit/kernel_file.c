@@ -78,7 +78,7 @@ static void put_parameter(const Parameter *p, int64_t elements, int64_t first_pa
 {
   const Template *t = data;
   int64_t at = p->offset - own_group(t)->first;
-  EMIT(t->k->p, "    %lld, %lld, %lld, // %s\n", (long long)first_part, (long long)at,
+  EMIT(t->k->p, "  %lld, %lld, %lld, // %s\n", (long long)first_part, (long long)at,
        (long long)(at + elements), comment_text(t->k->c->arena, p->path, strlen(p->path), 60));
 }
 
@@ -86,24 +86,20 @@ static void put_parameter(const Parameter *p, int64_t elements, int64_t first_pa
  * last; then the number of parts. */
 const char *put_parameters(Template *t)
 {
-  t->k->p->indent += t->k->is_part;
   param_parts_each(t->k->g, attr_int(t->n, "optimizer"), (uint32_t)attr_int(t->n, "group"),
                    &t->parts, put_parameter, t);
-  EMIT(t->k->p, "    %lld\n", (long long)t->parts.n);
+  EMIT(t->k->p, "  %lld\n", (long long)t->parts.n);
   return NULL;
 }
 
 /* ---- lines ---- */
 
-/* @word and @!word: the line stands where all of them hold. *s becomes what is behind them. */
-static bool line_stands(Template *t, const char **s, const char *end)
+static bool line_stands(Template *t, const TemplateLine *line)
 {
-  while (**s == '@') {
-    bool wanted = (*s)[1] != '!';
-    *s += wanted ? 1 : 2;
-    size_t n = word_length(*s, end);
-    if (word_holds(t, *s, n) != wanted) return false;
-    *s += n;
+  for (; line; line = line->in) {
+    const char *s = line->text;
+    for (Mark m; mark_next(&s, &m);)
+      if (word_holds(t, m.word, m.n) != m.wanted) return false;
   }
   return true;
 }
@@ -112,7 +108,7 @@ static bool line_stands(Template *t, const char **s, const char *end)
 static bool fill_line(Template *t, Text *line, const char *s, const char *end)
 {
   for (size_t n; s < end; s += 1 + n) {
-    n = *s == '$' ? word_length(s + 1, end) : 0;
+    n = *s == '$' ? word_length(s + 1) : 0;
     const char *text = n ? word_text(t, s + 1, n) : NULL;
     if (n && !text) return false;
     text_add(line, text ? text : s, text ? strlen(text) : 1);
@@ -120,30 +116,31 @@ static bool fill_line(Template *t, Text *line, const char *s, const char *end)
   return true;
 }
 
-static void put_line(Template *t, uint32_t number, const char *s, const char *end)
+static void put_line(Template *t, const TemplateLine *from)
 {
   Printer *p = t->k->p;
   Text line;
+  const char *s = line_text(from), *file = arena_printf(t->k->c->arena, "templates/%s", from->file);
   int outside = p->indent, levels = t->k->is_part && outside ? outside - 1 : 0;
-  if (!line_stands(t, &s, end)) return;
+  levels += from->indent / 2;
   text_init(&line, t->k->c->arena);
   for (int i = 0; i < levels; i++) text_puts(&line, "  ");
   p->indent = levels + (int)strspn(s, " ") / 2;
-  bool filled = fill_line(t, &line, s, end);
+  bool filled = fill_line(t, &line, s, from->end);
   p->indent = outside;
   if (filled && strncmp(line.at, "__global__", 10) == 0) /* a long list of arguments */
-    printer_wrap(p, t->file, (int)number, "    ", "%s\n", line.at);
+    printer_wrap(p, file, (int)from->number, "    ", "%s\n", line.at);
   else if (filled) {
     const char *text = fold_line(t->k, line.at);
-    printer_text(p, t->file, number, text, strlen(text));
+    printer_text(p, file, from->number, text, strlen(text));
   }
   if (filled && !line.n) EMIT(p, "\n");
 }
 
 /* The kernel's name and its braces, which a part of a launch does not have. */
-static bool is_frame_line(const char *s, const char *end)
+static bool is_frame_line(const TemplateLine *line)
 {
-  return end > s && (*s == '{' || *s == '}' || *s == '_');
+  return *line->text == '{' || *line->text == '}' || *line->text == '_';
 }
 
 /* Elements that the frame's loop over i has; most templates have loops of their own. */
@@ -157,26 +154,22 @@ static int64_t walked(const Template *t)
   return 1;
 }
 
-void put_template(Template *t, const char *name)
+void put_template(Template *t, const EmbeddedFile *file)
 {
-  const EmbeddedFile *file = embedded_find(name);
-  t->file = arena_printf(t->k->c->arena, "templates/%s", name);
-  for (TemplateLine line = template_head(file); template_next(&line);)
-    if (!t->k->is_part || !is_frame_line(line.text, line.end))
-      put_line(t, line.number, line.text, line.end);
+  TemplateLines lines = {.arena = t->k->c->arena};
+  template_read(&lines, t->op, file);
+  for (uint32_t i = 0; i < lines.n; i++)
+    if (!(t->k->is_part && is_frame_line(lines.at[i])) && line_stands(t, lines.at[i]))
+      put_line(t, lines.at[i]);
 }
 
-/* By name, as it is or as a hole ($out); an input as its own hole: lr_at is $lr. */
 bool template_uses(const Kernel *k, const char *name)
 {
-  const char *op = op_of(ir_node(k->g, k->group->anchor))->name;
-  const EmbeddedFile *file = embedded_find(arena_printf(k->c->arena, "%s.cu", op));
-  size_t n = strlen(name), input = n > 3 && strcmp(name + n - 3, "_at") == 0 ? n - 3 : 0;
-  for (const char *s = file->text, *end = s + file->size; s < end; s++) {
-    size_t hole = *s == '$', size = word_length(s + hole, end);
-    if (size == (hole && input ? input : n) && memcmp(s + hole, name, size) == 0) return true;
-    s += hole + size - (size > 0);
-  }
+  const OpInfo *op = op_of(ir_node(k->g, k->group->anchor));
+  TemplateLines lines = {.arena = k->c->arena};
+  template_read(&lines, op, template_file(op));
+  for (uint32_t i = 0; i < lines.n; i++)
+    if (line_uses(lines.at[i], name)) return true;
   return false;
 }
 
@@ -203,5 +196,5 @@ void emit_file(Kernel *k)
   if (is_pick(op)) t.pick = pick_of(k, n);
   if (has_attr(op, "group"))
     t.parts = param_parts(k->g, attr_int(n, "optimizer"), (uint32_t)attr_int(n, "group"));
-  put_template(&t, arena_printf(k->c->arena, "%s.cu", op->name));
+  put_template(&t, template_file(op));
 }

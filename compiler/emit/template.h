@@ -20,7 +20,6 @@ typedef struct Pick {
 typedef struct Template {
   Kernel *k;
   const Node *n;
-  const char *file;         /* "templates/metric.cu" */
   const OpInfo *op;         /* of n; NULL: the template is about a convolution */
   int64_t count;            /* elements that the kernel walks */
   ImageDims image, results; /* of an op of images: of these, and of their windows */
@@ -36,9 +35,43 @@ typedef struct Template {
   ConvColumns columns;      /* of it */
 } Template;
 
+/* ---- lines: template_lines.c ---- */
+
+typedef struct TemplateLine {
+  const char *file;       /* "metric.cu" */
+  uint32_t number;        /* from 1 */
+  const char *text, *end; /* without its '\n' */
+  const struct TemplateLine
+      *in;    /* where `$lines name` stands, whose marks hold for it, too; or NULL */
+  int indent; /* columns that it is moved by */
+} TemplateLine;
+typedef struct TemplateLines {
+  TemplateLine **at;
+  uint32_t n, cap;
+  Arena *arena;
+  const EmbeddedFile *own;
+} TemplateLines;
+extern const char template_shared[]; /* "update.cu" */
+/* Adds those of the op, whose file is `own`, or of a file about convolutions. */
+void template_read(TemplateLines *out, const OpInfo *op, const EmbeddedFile *own);
+const EmbeddedFile *template_file(const OpInfo *op);
+const char *template_begin(const EmbeddedFile *file); /* behind the comment that it opens with */
+
+size_t word_length(const char *s);
+typedef struct Mark { /* @word or @!word */
+  const char *word;
+  size_t n;
+  bool wanted;
+} Mark;
+bool mark_next(const char **s, Mark *out); /* those that a line begins with, one after the other */
+const char *line_text(const TemplateLine *line); /* behind them */
+/* As a word or as a hole ($out); an input as its own hole: lr_at is $lr. */
+bool line_uses(const TemplateLine *line, const char *name);
+_Noreturn void template_broken(const TemplateLine *line, const char *word, size_t n,
+                               const char *what);
+
 /* ---- words: template_words.c ---- */
 
-size_t word_length(const char *s, const char *end);
 /* @word: a row of the table; an input that is given, an attribute that is not 0, a flag of the
  * group. */
 bool word_holds(Template *t, const char *word, size_t n);
@@ -46,16 +79,7 @@ bool word_holds(Template *t, const char *word, size_t n);
 const char *word_text(Template *t, const char *word, size_t n);
 /* Ends the program, and names the line, if the file has a word that templates of t's op, or about
  * convolutions, do not have. */
-void template_check(Template t, const EmbeddedFile *file);
-
-typedef struct TemplateLine {
-  const char *text, *end; /* without its '\n' */
-  const char *file_end;
-  uint32_t number; /* from 1 */
-} TemplateLine;
-TemplateLine template_head(const EmbeddedFile *file); /* before the first one: behind the comment */
-bool template_next(TemplateLine *line);
-void put_template(Template *t, const char *name); /* kernel_file.c */
+void template_check(Arena *a, Template t, const EmbeddedFile *file);
 
 /* ---- what rows of the table ask ---- */
 
@@ -68,6 +92,7 @@ const ParamGroup *own_group(const Template *t);
 bool has_attr(const OpInfo *op, const char *name);
 
 /* kernel_file.c */
+void put_template(Template *t, const EmbeddedFile *file);
 bool is_first_group(const Template *t);
 bool has_role(const Template *t, ArgRole role);
 const char *put_parameters(Template *t);

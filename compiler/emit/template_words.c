@@ -54,13 +54,6 @@ static const Word words[] = {
 
 /* ---- looking up ---- */
 
-size_t word_length(const char *s, const char *end)
-{
-  size_t n = 0;
-  while (s + n < end && (isalnum((unsigned char)s[n]) || s[n] == '_')) n++;
-  return n;
-}
-
 static const Word *find(Template *t, bool mark, const char *word, size_t n)
 {
   for (const Word *w = words; n && w < words + sizeof words / sizeof *words; w++)
@@ -103,26 +96,6 @@ const char *word_text(Template *t, const char *word, size_t n)
                                            : attr_text(t, attr_named(t->op, word, n));
 }
 
-/* ---- lines ---- */
-
-TemplateLine template_head(const EmbeddedFile *file)
-{
-  TemplateLine line = {
-      .end = strstr(file->text, "*/\n") + 2, .file_end = file->text + file->size, .number = 1};
-  for (const char *s = file->text; s < line.end; s++) line.number += *s == '\n';
-  return line;
-}
-
-bool template_next(TemplateLine *line)
-{
-  if (line->end + 1 >= line->file_end) return false;
-  line->text = line->end + 1;
-  line->end = memchr(line->text, '\n', (size_t)(line->file_end - line->text));
-  if (!line->end) line->end = line->file_end;
-  line->number++;
-  return true;
-}
-
 /* ---- checking ---- */
 
 /* A flag, or a word of the variant, of some optimizer whose kernel this is. */
@@ -147,42 +120,65 @@ static bool is_known(Template *t, bool mark, const char *word, size_t n)
          (mark && is_optimizer_word(t->op, word, n));
 }
 
-/* A word that the line must not have, behind its sign; NULL: there is none. */
-static const char *unknown_word(Template *t, const char *s, const char *end)
+static void check_word(Template *t, const TemplateLine *line, bool mark, const char *word, size_t n)
 {
-  while (*s == '@') {
-    s += s[1] == '!' ? 2 : 1;
-    size_t n = word_length(s, end);
-    if (!is_known(t, true, s, n)) return s;
-    s += n;
-  }
-  for (; s < end; s++)
-    if (*s == '$' && !is_known(t, false, s + 1, word_length(s + 1, end))) return s + 1;
-  return NULL;
+  if (!is_known(t, mark, word, n))
+    template_broken(line, word, n, "word of this template, see compiler/emit/template_words.def");
 }
 
-void template_check(Template t, const EmbeddedFile *file)
+void template_check(Arena *a, Template t, const EmbeddedFile *file)
 {
-  for (TemplateLine line = template_head(file); template_next(&line);) {
-    const char *word = unknown_word(&t, line.text, line.end);
-    if (!word) continue;
-    fprintf(stderr, "ampc: templates/%s:%u: `%.*s` is no word of this template, see %s\n",
-            file->name, line.number, (int)word_length(word, line.end), word,
-            "compiler/emit/template_words.def");
-    abort();
+  TemplateLines lines = {.arena = a};
+  template_read(&lines, t.op, file);
+  for (uint32_t i = 0; i < lines.n; i++) {
+    const TemplateLine *line = lines.at[i];
+    for (const TemplateLine *l = line; l; l = l->in) {
+      const char *s = l->text;
+      for (Mark m; mark_next(&s, &m);) check_word(&t, l, true, m.word, m.n);
+    }
+    for (const char *s = line_text(line); s < line->end; s++)
+      if (*s == '$') check_word(&t, line, false, s + 1, word_length(s + 1));
   }
+}
+
+static bool text_has(const EmbeddedFile *file, const char *word)
+{
+  for (const char *s = template_begin(file); (s = strstr(s, word)); s++)
+    if (word_length(s - 1) < word_length(s) && word_length(s) == strlen(word)) return true;
+  return false;
+}
+
+/* What all updates share loads and stores moments, whoever keeps them. */
+static void check_use(const OptimizerInfo *row, const char *word, bool shared, bool wanted)
+{
+  bool used = text_has(template_file(op_row(row->update)), word);
+  if (shared) used |= text_has(embedded_find(template_shared), word);
+  if (row->measure != OP_COUNT) used |= text_has(template_file(op_row(row->measure)), word);
+  if (used != wanted)
+    optimizer_broken(row->name, used ? "its template must not have" : "its template lacks", word);
+}
+
+/* Words and moments that no template uses would be passed over in silence; a moment that one uses
+ * and no row keeps would be an error of the C compiler. */
+static void check_optimizer(const OptimizerInfo *row)
+{
+  static const char *const moments[MAX_MOMENTS] = {"m_at", "v_at", "u_at"};
+  for (uint32_t i = 0; i < row->n_words; i++) check_use(row, row->word[i], true, true);
+  for (uint32_t i = 0; i < row->n_settings; i++) check_use(row, row->setting[i]->name, true, true);
+  for (uint32_t i = 0; i < MAX_MOMENTS; i++)
+    check_use(row, moments[i], false, row->moments >> i & 1);
 }
 
 static void check_all(void)
 {
-  char name[64];
-  for (OpKind i = 0; i < OP_COUNT; i++) {
-    snprintf(name, sizeof name, "%s.cu", op_row(i)->name);
+  Arena *a = arena_create();
+  for (OpKind i = 0; i < OP_COUNT; i++)
     if (op_row(i)->tmpl == TMPL_file)
-      template_check((Template){.op = op_row(i)}, embedded_find(name));
-  }
+      template_check(a, (Template){.op = op_row(i)}, template_file(op_row(i)));
   for (uint32_t i = 0; i < COLUMNS_FILES; i++)
-    template_check((Template){.columns = {.whole = i > 0}}, embedded_find(columns_file[i]));
+    template_check(a, (Template){.columns = {.whole = i > 0}}, embedded_find(columns_file[i]));
+  for (OptimizerKind i = 0; i < OPT_COUNT; i++) check_optimizer(optimizer_row(i));
+  arena_destroy(a);
 }
 
 void templates_check(void)

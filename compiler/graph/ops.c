@@ -192,6 +192,13 @@ static void parse_file_args(OpInfo *op)
   }
 }
 
+bool op_takes(const OpInfo *op, FileArg what)
+{
+  uint32_t i = 0;
+  while (i < op->n_file_args && op->file_args[i] != what) i++;
+  return i < op->n_file_args;
+}
+
 /* Kernels of rows have room for the operands that the signature names, and for no more. */
 static void refuse_variadic_row(const OpInfo *op)
 {

@@ -185,6 +185,7 @@ bool op_lookup(const char *name, OpKind *out); /* language names only: internal 
 OpKind op_named(const char *name);
 
 bool op_input_optional(const OpInfo *op, uint32_t i); /* input i of a node may be absent */
+bool op_takes(const OpInfo *op, FileArg what);        /* its kernel, as its code says */
 bool op_by_library(
     const OpInfo *op); /* a matrix product or convolution: the vendor library runs it */
 bool op_says_type(const OpInfo *op); /* its precision is none of autocast's categories */

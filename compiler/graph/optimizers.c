@@ -1,7 +1,6 @@
 /* What expands from optimizers.def: rows, looked up by name; their words, checked against the
- * update's row in ops.def and its template. */
+ * update's row in ops.def. Against templates emit/template_words.c checks them. */
 #include "optimizers.h"
-#include "compiler/base/embedded.h"
 #include <ctype.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -191,9 +190,7 @@ static void check_op(const OptimizerInfo *row, OpKind kind, FileArg walked, uint
 {
   const OpInfo *op = op_row(kind);
   uint32_t place;
-  bool ranges = false;
-  for (uint32_t i = 0; i < op->n_file_args; i++) ranges |= op->file_args[i] == walked;
-  if (op->tmpl != TMPL_file || !ranges)
+  if (op->tmpl != TMPL_file || !op_takes(op, walked))
     optimizer_broken(row->name, "no op of a template that walks the group:", op->name);
   if (!attr_find(op, "optimizer", &place) || !attr_find(op, "group", &place))
     optimizer_broken(row->name, "no attributes `optimizer` and `group` in", op->name);
@@ -218,58 +215,6 @@ static void check_update(OptimizerInfo *row)
   if (measures) check_op(row, row->measure, FILE_moments, op_row(row->measure)->signature.n_inputs);
 }
 
-/* Whether a line of the template is marked @word or @!word. */
-static bool is_marked(const char *text, const char *word)
-{
-  size_t n = strlen(word);
-  for (const char *s = text; (s = strstr(s, word)); s += n) {
-    bool mark = s > text && (s[-1] == '@' || (s[-1] == '!' && s - 1 > text && s[-2] == '@'));
-    if (mark && !isalnum((unsigned char)s[n]) && s[n] != '_') return true;
-  }
-  return false;
-}
-
-/* There is one, ops.c has seen to it. */
-static const char *template_of(OpKind op)
-{
-  char name[64];
-  snprintf(name, sizeof name, "%s.cu", op_row(op)->name);
-  return embedded_find(name)->text;
-}
-
-/* Whether the template of the update, or that before it, has it. */
-static bool templates_have(const OptimizerInfo *row, const char *word,
-                           bool (*has)(const char *text, const char *word))
-{
-  if (row->measure != OP_COUNT && has(template_of(row->measure), word)) return true;
-  return has(template_of(row->update), word);
-}
-
-static bool has_word(const char *text, const char *word)
-{
-  return strstr(text, word) != NULL;
-}
-
-/* Words and moments that no template uses would be passed over in silence; a moment that one uses
- * and no row keeps would be an error of the C compiler. */
-static void check_template(const OptimizerInfo *row)
-{
-  char moment[] = "moment0";
-  for (uint32_t i = 0; i < row->n_words; i++)
-    if (!templates_have(row, row->word[i], is_marked))
-      optimizer_broken(row->name, "the template has no line that is marked", row->word[i]);
-  for (const OptimizerArgument *a = row->argument; a < row->argument + row->n_arguments; a++)
-    if (a->optional && !templates_have(row, row->setting[a->first]->name, is_marked))
-      optimizer_broken(row->name, "the template has no line that is marked", a->name);
-  for (uint32_t i = 0; i < MAX_MOMENTS; i++) {
-    moment[sizeof moment - 2] = (char)('1' + i);
-    bool used = templates_have(row, moment, has_word), kept = row->moments >> i & 1;
-    if (used != kept)
-      optimizer_broken(row->name,
-                       kept ? "the template has no" : "the template has, and the row not,", moment);
-  }
-}
-
 /* The check of the op's row comes first: the rest relies on it. */
 static void parse_all(void)
 {
@@ -282,7 +227,6 @@ static void parse_all(void)
     parse_list(row, row->moments_text, copy[0], take_moment);
     parse_list(row, row->variant_text, copy[2], take_word);
     find_arguments(row);
-    check_template(row);
   }
 }
 

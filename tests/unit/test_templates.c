@@ -18,7 +18,7 @@ static const char *said_of(Template t, const char *text)
   pid_t child = fork();
   if (child == 0) {
     dup2(ends[1], STDERR_FILENO);
-    template_check(t, &file);
+    template_check(arena_create(), t, &file);
     _exit(0);
   }
   close(ends[1]);
@@ -48,7 +48,7 @@ static void test_unknown(Template t, const char *line, const char *word)
 {
   char text[256], message[128];
   snprintf(text, sizeof text, "/* a test of\n * words: $nobody */\n\n%s\n}\n", line);
-  snprintf(message, sizeof message, "ampc: templates/test.cu:4: `%s` is no word", word);
+  snprintf(message, sizeof message, "ampc: templates/test.cu:4: `%s` is no ", word);
   CHECK_MSG(strstr(said_of(t, text), message), "instead of `%s`: %s", message, said_of(t, text));
 }
 
@@ -59,7 +59,8 @@ static void test_check(void)
   /* rows of the table by subject, inputs, attributes */
   test_known(pool, "/* */\n@argmax@!ceil $x[$index] = $kernel0 + $value_out; // $oh @nobody\n");
   test_known(back, "/* */\n      $operands_dy\n$dy\n");
-  test_known(sgd, "/* */\n@nesterov@moment1@!clip_value  $lr * $clamp1\n");
+  test_known(sgd, "/* */\n// --- constants\n@nesterov@moment1@!clip_value  $lr * $clamp1\n"
+                  "// --- formula\n  w -= $lr * g;\n");
   test_known(columns, "/* */\n@deep$seen_d");
   test_known(whole, "/* */\n@deep@grouped $seen_d $from_x(x)");
   test_unknown(pool, "@nobody  x", "nobody");
@@ -71,11 +72,24 @@ static void test_check(void)
   /* of other subjects, other ops, other uses */
   test_unknown(pool, "$lanes", "lanes");
   test_unknown(pool, "$dy", "dy");
-  test_unknown(of(OP_adam_update), "@nesterov  x", "nesterov");
-  test_unknown(of(OP_adam_update), "$maximize", "maximize");
-  test_unknown(sgd, "@count  x", "count");
+  test_unknown(of(OP_lamb_moments), "@nesterov  x", "nesterov");
+  test_unknown(of(OP_lamb_moments), "$maximize", "maximize");
+  test_unknown(of(OP_lamb_moments), "@count  x", "count");
   test_unknown(columns, "$from_x", "from_x");
   test_unknown(columns, "$count", "count");
+}
+
+/* Pieces are checked where they stand, and with the marks under which they are put together. */
+static void test_pieces(void)
+{
+  Template pool = of(OP_max_pool2d), sgd = of(OP_sgd_update);
+  test_known(pool, "/* */\n@value  $lines a\n// --- b\n$ow\n// --- a\n    $lines b\n");
+  test_unknown(pool, "@nobody  $lines taken", "nobody");
+  test_unknown(pool, "$lines nobody", "nobody");
+  test_unknown(pool, "$lines a\n// --- ab\n$x\n", "a");
+  CHECK(strstr(said_of(sgd, "/* */\n// --- formula\n"), "update.cu:7: `constants` is no piece"));
+  const char *deep = "/* */\n$lines a\n// --- a\n$lines b\n// --- b\n@ceil  $nobody";
+  CHECK(strstr(said_of(pool, deep), "test.cu:6: `nobody` is no word"));
 }
 
 static bool has_word(const EmbeddedFile *file, char sign, const char *word)
@@ -83,7 +97,7 @@ static bool has_word(const EmbeddedFile *file, char sign, const char *word)
   size_t n = strlen(word);
   for (const char *s = file->text; (s = strchr(s, sign)); s++) {
     const char *from = s + 1 + (s[1] == '!');
-    if (word_length(from, file->text + file->size) == n && memcmp(from, word, n) == 0) return true;
+    if (word_length(from) == n && memcmp(from, word, n) == 0) return true;
   }
   return false;
 }
@@ -95,14 +109,30 @@ static void test_used(char sign, const char *word)
   CHECK_MSG(false, "no template has %c%s", sign, word);
 }
 
+/* Each piece stands somewhere. */
+static void test_piece_used(const EmbeddedFile *file)
+{
+  char use[64];
+  for (const char *s = file->text; (s = strstr(s, "// --- ")); s++) {
+    snprintf(use, sizeof use, "$lines %.*s\n", (int)word_length(s + 7), s + 7);
+    bool used = strstr(file->text, use) || strstr(embedded_find("update.cu")->text, use);
+    for (const EmbeddedFile *f = embedded_files; f->name && !used; f++)
+      used = strcmp(file->name, "update.cu") == 0 && strstr(f->name, ".cu") && strstr(f->text, use);
+    CHECK_MSG(used, "%s: no template has %s", file->name, use);
+  }
+}
+
 int main(void)
 {
   templates_check();
   test_check();
+  test_pieces();
 #define SUBJECT(about, condition)
 #define MARK(about, word, condition) test_used('@', #word);
 #define TEXT(about, word, text)      test_used('$', #word);
 #define NUMBER(about, word, value)   test_used('$', #word);
 #include "compiler/emit/template_words.def"
+  for (const EmbeddedFile *f = embedded_files; f->name; f++)
+    if (strcmp(strrchr(f->name, '.'), ".cu") == 0) test_piece_used(f);
   return check_done();
 }

@@ -1,0 +1,114 @@
+/* templates/<file>.cu as lines. A file may be in pieces: what stands behind `// --- name` is
+ * printed where a line `$lines name` stands, at its column. The op's own file is searched for the
+ * name, then update.cu, whose text in front of its pieces is the frame of ops that walk a group's
+ * ranges. */
+#include "template.h"
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char marker[] = "// --- ", use[] = "$lines ";
+const char template_shared[] = "update.cu";
+enum { COLUMN = 2 }; /* of pieces in their file */
+
+size_t word_length(const char *s)
+{
+  size_t n = 0;
+  while (isalnum((unsigned char)s[n]) || s[n] == '_') n++;
+  return n;
+}
+
+bool mark_next(const char **s, Mark *out)
+{
+  if (**s != '@') return false;
+  out->wanted = (*s)[1] != '!';
+  out->word = *s + (out->wanted ? 1 : 2);
+  out->n = word_length(out->word);
+  *s = out->word + out->n;
+  return true;
+}
+
+const char *line_text(const TemplateLine *line)
+{
+  const char *s = line->text;
+  for (Mark m; mark_next(&s, &m);) {}
+  return s;
+}
+
+bool line_uses(const TemplateLine *line, const char *name)
+{
+  size_t n = strlen(name), input = n > 3 && strcmp(name + n - 3, "_at") == 0 ? n - 3 : 0;
+  for (const char *s = line->text; s < line->end; s++) {
+    size_t hole = *s == '$', size = word_length(s + hole);
+    if (size == (hole && input ? input : n) && memcmp(s + hole, name, size) == 0) return true;
+    s += hole + size - (size > 0);
+  }
+  return false;
+}
+
+void template_broken(const TemplateLine *line, const char *word, size_t n, const char *what)
+{
+  fprintf(stderr, "ampc: templates/%s:%u: `%.*s` is no %s\n", line->file, line->number, (int)n,
+          word, what);
+  abort();
+}
+
+const char *template_begin(const EmbeddedFile *file)
+{
+  return strstr(file->text, "*/\n") + 3;
+}
+
+/* Behind the marker of the piece; NULL: the file has none of that name. */
+static const char *find_piece(const EmbeddedFile *file, const char *name, size_t n)
+{
+  const char *s = file->text;
+  while ((s = strstr(s, marker))) {
+    s += sizeof marker - 1;
+    if (strncmp(s, name, n) == 0 && s[n] == '\n') return s + n + 1;
+  }
+  return NULL;
+}
+
+/* `line`: what its lines have in common. */
+static void add_piece(TemplateLines *out, const EmbeddedFile *file, const char *s,
+                      TemplateLine line)
+{
+  line.file = file->name;
+  line.number = 1;
+  for (const char *t = file->text; t < s; t++) line.number += *t == '\n';
+  for (; *s && strncmp(s, marker, sizeof marker - 1) != 0; line.number++) {
+    TemplateLine *new = arena_new(out->arena, TemplateLine);
+    line.text = s;
+    line.end = s + strcspn(s, "\n");
+    *new = line;
+    s = line.end + (*line.end == '\n');
+    const char *text = line_text(new), *word = text + strspn(text, " ");
+    if (strncmp(word, use, sizeof use - 1) != 0) {
+      vec_push(out->arena, out, new);
+      continue;
+    }
+    const char *name = word + sizeof use - 1;
+    size_t n = (size_t)(line.end - name);
+    const EmbeddedFile *from = out->own;
+    const char *begin = find_piece(from, name, n);
+    if (!begin) begin = find_piece(from = embedded_find(template_shared), name, n);
+    if (!begin) template_broken(new, name, n, "piece of it or of update.cu");
+    add_piece(out, from, begin,
+              (TemplateLine){.in = new, .indent = line.indent + (int)(word - text) - COLUMN});
+  }
+}
+
+void template_read(TemplateLines *out, const OpInfo *op, const EmbeddedFile *own)
+{
+  const EmbeddedFile *file = op && op_takes(op, FILE_ranges) ? embedded_find(template_shared) : own;
+  out->own = own;
+  add_piece(out, file, template_begin(file), (TemplateLine){0});
+}
+
+const EmbeddedFile *template_file(const OpInfo *op)
+{
+  char name[64];
+  snprintf(name, sizeof name, "%s.cu", op->name);
+  return embedded_find(name);
+}
