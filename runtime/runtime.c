@@ -5,11 +5,7 @@
 #include <string.h>
 #include "runtime.h"
 #include "runtime/plan/needs.h"
-
-static const char *const space_names[AMPC_SPACE_COUNT] = {
-    "none",    "state",   "weights",         "f16 copies", "bf16 copies",  "gradients", "moments",
-    "moments", "moments", "weight averages", "buffers",    "kept buffers", "input",     "work",
-};
+#include "runtime/plan/types.h"
 
 /* ---- create and free ---- */
 
@@ -38,7 +34,8 @@ static ampc_status open_spaces(ampc_runtime *rt)
     if (s == AMPC_INPUT) bytes += (d->inputs - 1) * rt->input_step;
     void *memory = NULL;
     ampc_status status = d->ops->alloc(d, bytes, &memory);
-    if (status) return ampc_fail(status, "%s: %s", space_names[s], ampc_last_error());
+    if (status)
+      return ampc_fail(status, "%s: %s", ampc_space_of((ampc_space)s)->shown, ampc_last_error());
     rt->space[s] = memory;
   }
   rt->input = rt->space[AMPC_INPUT];
@@ -503,8 +500,8 @@ static ampc_status check_range(const ampc_runtime *rt, ampc_ref r, int64_t bytes
   if (space && r.offset >= 0 && bytes >= 0 && r.offset <= size && bytes <= size - r.offset)
     return AMPC_OK;
   return ampc_fail(AMPC_BAD_USAGE, "%lld bytes at %lld lie outside the %s, which have %lld bytes",
-                   (long long)bytes, (long long)r.offset, space ? space_names[r.space] : "spaces",
-                   (long long)size);
+                   (long long)bytes, (long long)r.offset,
+                   space ? ampc_space_of(r.space)->shown : "spaces", (long long)size);
 }
 
 ampc_status ampc_read(ampc_runtime *rt, ampc_ref from, void *to, int64_t bytes)

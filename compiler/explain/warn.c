@@ -2,7 +2,7 @@
  * that f16 does not reach. Numbers of the text are pass precision's (W408). */
 #include <math.h>
 #include "explain.h"
-#include "runtime/plan/float_type.h"
+#include "runtime/plan/types.h"
 
 /* ---- sizes ---- */
 
@@ -21,20 +21,21 @@ static void warn_sizes(Explanation *e)
   }
 }
 
-/* ---- the range of f16 ---- */
+/* ---- the range of narrow types ---- */
 
 /* arange(100000).to(f16) */
 static bool warn_integers(Explanation *e, const Node *n)
 {
   Compile *c = e->c;
-  if (!op_has(n, T_casts) || n->dtype != AMPC_F16) return false;
+  const ampc_type *type = ampc_type_of(n->dtype);
+  if (!op_has(n, T_casts) || !ampc_is_narrow(n->dtype)) return false;
   const Node *from = ir_in(c, n, 0);
   if (dtype_is_float(from->dtype) || from->dtype == AMPC_BOOL) return false;
   IntegerRange r = integer_range(c, n->in[0]);
   double most = fmax(fabs(r.low), fabs(r.high));
-  if (isinf(most) || most < ampc_float_type_of(AMPC_F16)->overflow) return false;
-  diag_warning(c, W410, n->span, "integers up to %.0f become f16, whose largest number is 65504",
-               most);
+  if (isinf(most) || most < type->overflow) return false;
+  diag_warning(c, W410, n->span, "integers up to %.0f become %s, whose largest number is %s", most,
+               type->name, type->greatest_text);
   diag_help(c, "`.to(f32)`");
   return true;
 }
@@ -43,12 +44,13 @@ static bool warn_integers(Explanation *e, const Node *n)
 static bool warn_sum(Explanation *e, const Node *n)
 {
   Compile *c = e->c;
-  if (n->dtype != AMPC_F16 || !op_has(n, T_sums) || op_of(n)->code.uses_length) return false;
+  const ampc_type *type = ampc_type_of(n->dtype);
+  if (!ampc_is_narrow(n->dtype) || !op_has(n, T_sums) || op_of(n)->code.uses_length) return false;
   const Node *x = ir_in(c, n, 0);
   int64_t of = ir_elements(n) ? ir_elements(x) / ir_elements(n) : 0;
-  if ((double)of <= ampc_float_type_of(AMPC_F16)->greatest) return false;
-  diag_warning(c, W410, n->span, "a sum of %lld numbers is stored as f16, whose largest is 65504",
-               (long long)of);
+  if ((double)of <= type->greatest) return false;
+  diag_warning(c, W410, n->span, "a sum of %lld numbers is stored as %s, whose largest is %s",
+               (long long)of, type->name, type->greatest_text);
   diag_help(c, "`.to(f32)` before the sum");
   return true;
 }

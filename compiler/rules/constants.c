@@ -2,21 +2,21 @@
  * number has no type of its own (it never raises a tensor's), so in 16 bits -1e9 may be -inf and an
  * eps nothing at all. */
 #include "rules.h"
-#include "runtime/plan/float_type.h"
+#include "runtime/plan/types.h"
 #include <math.h>
 
 double rule_rounded(DType d, double v)
 {
-  const ampc_float_type *r = ampc_float_type_of(d);
+  const ampc_type *r = ampc_type_of(d);
   if (!isfinite(v) || v == 0) return v;
   if (fabs(v) >= r->overflow) return copysign(INFINITY, v);
-  double step = fmax(ldexp(1, ilogb(v) + 1 - r->digits), r->least);
+  double step = fmax(ldexp(1, ilogb(v) - r->mantissa), r->least);
   return rint(v / step) * step;
 }
 
 static bool overflows(DType d, double v)
 {
-  return isfinite(v) && fabs(v) >= ampc_float_type_of(d)->overflow;
+  return isfinite(v) && fabs(v) >= ampc_type_of(d)->overflow;
 }
 
 static bool vanishes(DType d, double v)
@@ -29,21 +29,21 @@ static bool vanishes(DType d, double v)
 static void refuse(Compile *c, const Node *n, DType d, double v)
 {
   diag_error(c, E402, n->span, "%s does not fit %s (largest %s)", ir_number_text(c, v),
-             ir_dtype_name(d), ampc_float_type_of(d)->greatest_text);
+             ir_dtype_name(d), ampc_type_of(d)->greatest_text);
   diag_help(c, "`-inf` for a mask, or compute it in `autocast(f32)`");
 }
 
 static void warn_great(Compile *c, const Node *n, DType d, double v, const char *so)
 {
   diag_warning(c, W408, n->span, "%s does not fit %s (largest %s): %s", ir_number_text(c, v),
-               ir_dtype_name(d), ampc_float_type_of(d)->greatest_text, so);
+               ir_dtype_name(d), ampc_type_of(d)->greatest_text, so);
   diag_help(c, d == AMPC_F32 ? "a number that f32 has" : "compute it in `autocast(f32)`");
 }
 
 static void warn_small(Compile *c, const Node *n, DType d, double v, const char *so)
 {
   diag_warning(c, W408, n->span, "%s is 0 in %s (smallest %s): %s", ir_number_text(c, v),
-               ir_dtype_name(d), ampc_float_type_of(d)->least_text, so);
+               ir_dtype_name(d), ampc_type_of(d)->least_text, so);
   diag_help(c, d == AMPC_F32 ? "a number that f32 has" : "compute it in `autocast(f32)`");
 }
 
@@ -88,12 +88,11 @@ static void check_divided(Compile *c, const Node *n, double v, uint32_t input)
   } else if (v != 0 && overflows(n->dtype, 1 / v)) {
     diag_warning(
         c, W408, n->span, "dividing by %s leaves %s (largest %s): most results are infinite",
-        ir_number_text(c, v), ir_dtype_name(n->dtype), ampc_float_type_of(n->dtype)->greatest_text);
+        ir_number_text(c, v), ir_dtype_name(n->dtype), ampc_type_of(n->dtype)->greatest_text);
     diag_help(c, "compute it in `autocast(f32)`");
   } else if (isfinite(v) && v != 0 && vanishes(n->dtype, 1 / v)) {
     diag_warning(c, W408, n->span, "dividing by %s leaves %s (smallest %s): most results are 0",
-                 ir_number_text(c, v), ir_dtype_name(n->dtype),
-                 ampc_float_type_of(n->dtype)->least_text);
+                 ir_number_text(c, v), ir_dtype_name(n->dtype), ampc_type_of(n->dtype)->least_text);
     diag_help(c, "compute it in `autocast(f32)`");
   }
 }

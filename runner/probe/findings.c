@@ -1,7 +1,7 @@
 /* What is wrong with a value, in words. One finding a value: the worst. */
 #include <stdlib.h>
 #include "probe.h"
-#include "runtime/plan/float_type.h"
+#include "runtime/plan/types.h"
 
 /* How bad it is: a group a hundred times worse than the next, within it by how many elements it
  * strikes. */
@@ -63,7 +63,7 @@ static bool is_lost(const Judge *j)
   if (!r->infinite) return false;
   const char *end = j->type == AMPC_F32 ? ""
                                         : TEXT(j, "; %s ends at %.6g", type_name(j),
-                                               ampc_float_type_of(j->type)->greatest);
+                                               ampc_type_of(j->type)->greatest);
   return found(j, lost_badness(j),
                TEXT(j, "%lld of %lld are infinite%s", (long long)r->infinite, (long long)r->n, end),
                j->type == AMPC_F32 ? "" : where_cure(j));
@@ -74,7 +74,8 @@ static bool is_over(const Judge *j)
 {
   const Range *r = j->r;
   const Graph *g = j->w->c->graph;
-  if (j->s->probe->kind == PROBE_weight && r->over_f16 && g->params.at[j->s->probe->param].copy16)
+  if (j->s->probe->kind == PROBE_weight && r->over_f16 &&
+      g->params.at[j->s->probe->param].copy16)
     return found(j, OVER * (2 + share(j, r->over_f16)),
                  TEXT(j, "%lld of %lld leave f16, in which it is read (the greatest is %.3g)",
                       (long long)r->over_f16, (long long)r->n, r->greatest),

@@ -1,7 +1,7 @@
 #include "range.h"
 #include <math.h>
 #include <string.h>
-#include "runtime/plan/float_type.h"
+#include "runtime/plan/types.h"
 
 /* Exponent field e of f32 is 2^(e - BIAS) and up. */
 enum { BIAS = 127 };
@@ -37,7 +37,7 @@ bool range_is_finite(const Range *r)
 int64_t range_over(const Range *r, ampc_dtype d)
 {
   if (d == AMPC_F16) return r->over_f16;
-  return d == AMPC_BF16 && r->greatest >= ampc_float_type_of(d)->overflow ? 1 : 0;
+  return ampc_is_narrow(d) && r->greatest >= ampc_type_of(d)->overflow ? 1 : 0;
 }
 
 /* Elements that are not 0 whose exponent lies below `limit`. All those below 2^-126 count as the
@@ -52,10 +52,10 @@ static int64_t below(const Range *r, int limit)
 
 int64_t range_under(const Range *r, ampc_dtype d, double scale)
 {
-  return below(r, ilogb(ampc_float_type_of(d)->least) - 1 + (int)lround(log2(scale)));
+  return below(r, ilogb(ampc_type_of(d)->least) - 1 + (int)lround(log2(scale)));
 }
 
 int64_t range_subnormal(const Range *r, ampc_dtype d)
 {
-  return below(r, ilogb(ampc_float_type_of(d)->normal));
+  return below(r, ilogb(ampc_type_of(d)->normal));
 }

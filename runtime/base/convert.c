@@ -3,6 +3,7 @@
  * same bits. */
 #include <string.h>
 #include "convert.h"
+#include "runtime/plan/types.h"
 #if defined __x86_64__
 #  include <immintrin.h>
 #endif
@@ -111,40 +112,50 @@ static int64_t narrow_f16c(const float *from, uint16_t *to, int64_t n)
 }
 #endif
 
-void convert_widen(ampc_dtype from_type, const void *from, float *to, int64_t n)
+static void f16_widen(const void *from, float *to, int64_t n)
 {
   const uint16_t *h = from;
-  int64_t i = 0;
-  switch (from_type) {
-  case AMPC_F16:
-    if (has_f16c()) i = widen_f16c(h, to, n);
-    for (; i < n; i++) to[i] = f32_of_f16(h[i]);
-    break;
-  case AMPC_BF16:
-    for (; i < n; i++) to[i] = f32_of_bf16(h[i]);
-    break;
-  default:
+  int64_t i = has_f16c() ? widen_f16c(h, to, n) : 0;
+  for (; i < n; i++) to[i] = f32_of_f16(h[i]);
+}
+
+static void f16_narrow(const float *from, void *to, int64_t n)
+{
+  uint16_t *h = to;
+  int64_t i = has_f16c() ? narrow_f16c(from, h, n) : 0;
+  for (; i < n; i++) h[i] = f16_of(from[i]);
+}
+
+static void bf16_widen(const void *from, float *to, int64_t n)
+{
+  for (int64_t i = 0; i < n; i++) to[i] = f32_of_bf16(((const uint16_t *)from)[i]);
+}
+
+static void bf16_narrow(const float *from, void *to, int64_t n)
+{
+  for (int64_t i = 0; i < n; i++) ((uint16_t *)to)[i] = bf16_of(from[i]);
+}
+
+#define CONVERSIONS(KIND, name, ...) [AMPC_##KIND] = {name##_widen, name##_narrow},
+static const struct {
+  void (*widen)(const void *from, float *to, int64_t n);
+  void (*narrow)(const float *from, void *to, int64_t n);
+} conversions[AMPC_DTYPE_COUNT] = {AMPC_NARROW_FLOATS(CONVERSIONS)};
+
+void convert_widen(ampc_dtype from_type, const void *from, float *to, int64_t n)
+{
+  if (ampc_is_narrow(from_type))
+    conversions[from_type].widen(from, to, n);
+  else
     memcpy(to, from, (size_t)n * sizeof *to);
-    break;
-  }
 }
 
 void convert_narrow(ampc_dtype to_type, const float *from, void *to, int64_t n)
 {
-  uint16_t *h = to;
-  int64_t i = 0;
-  switch (to_type) {
-  case AMPC_F16:
-    if (has_f16c()) i = narrow_f16c(from, h, n);
-    for (; i < n; i++) h[i] = f16_of(from[i]);
-    break;
-  case AMPC_BF16:
-    for (; i < n; i++) h[i] = bf16_of(from[i]);
-    break;
-  default:
+  if (ampc_is_narrow(to_type))
+    conversions[to_type].narrow(from, to, n);
+  else
     memcpy(to, from, (size_t)n * sizeof *from);
-    break;
-  }
 }
 
 void convert_tf32(const float *from, float *to, int64_t n)
@@ -162,12 +173,6 @@ void number_store(ampc_dtype t, bool real64, void *base, int64_t i, double value
       ((float *)base)[i] = (float)value;
     }
     break;
-  case AMPC_F16:
-    ((uint16_t *)base)[i] = f16_of((float)value);
-    break;
-  case AMPC_BF16:
-    ((uint16_t *)base)[i] = bf16_of((float)value);
-    break;
   case AMPC_I32:
     ((int32_t *)base)[i] = (int32_t)value;
     break;
@@ -177,26 +182,30 @@ void number_store(ampc_dtype t, bool real64, void *base, int64_t i, double value
   case AMPC_U8:
     ((uint8_t *)base)[i] = (uint8_t)value;
     break;
-  default:
+  case AMPC_BOOL:
     ((uint8_t *)base)[i] = value != 0;
+    break;
+  default:
+    convert_narrow(t, &(float){(float)value}, (char *)base + i * ampc_dtype_size(t), 1);
     break;
   }
 }
 
 double number_load(ampc_dtype t, bool real64, const void *base, int64_t i)
 {
+  float wide;
   switch (t) {
   case AMPC_F32:
     return real64 ? ((const double *)base)[i] : (double)((const float *)base)[i];
-  case AMPC_F16:
-    return (double)f32_of_f16(((const uint16_t *)base)[i]);
-  case AMPC_BF16:
-    return (double)f32_of_bf16(((const uint16_t *)base)[i]);
   case AMPC_I32:
     return ((const int32_t *)base)[i];
   case AMPC_I64:
     return (double)((const int64_t *)base)[i];
-  default:
+  case AMPC_U8:
+  case AMPC_BOOL:
     return ((const uint8_t *)base)[i];
+  default:
+    convert_widen(t, (const char *)base + i * ampc_dtype_size(t), &wide, 1);
+    return (double)wide;
   }
 }

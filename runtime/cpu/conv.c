@@ -17,6 +17,7 @@
 #include "conv_product.h"
 #include "runtime/base/convert.h"
 #include "runtime/plan/conv_sizes.h"
+#include "runtime/plan/types.h"
 #include "dnn.h"
 
 struct ConvCache {
@@ -111,7 +112,7 @@ static bool in_place(const ConvPlan *plan, bool is_x)
   const ConvTiling *t = &plan->tiling;
   bool wide = is_x ? t->wide_x : t->wide_y;
   if (!is_x && is_sliced(plan)) return false;
-  return !wide || (is_x ? plan->x_type : plan->y_type) == AMPC_BF16;
+  return !wide || (is_x ? plan->x_type : plan->y_type) != AMPC_F32;
 }
 
 /* Where both images are used in place, their rooms in the lane are free for the library's scratch
@@ -428,16 +429,11 @@ static int run_weight(Work *work)
 
 /* ---- the whole ---- */
 
-static bool is_float(ampc_dtype t)
-{
-  return t == AMPC_F32 || t == AMPC_F16 || t == AMPC_BF16;
-}
-
 /* The compiler makes no other; a plan may come from elsewhere. */
 static ampc_status check_types(const ampc_conv *d, bool real64)
 {
-  bool types = is_float(d->x_type) && is_float(d->w_type) && is_float(d->y_type) &&
-               (!d->has_bias || is_float(d->bias_type));
+  bool types = ampc_is_float(d->x_type) && ampc_is_float(d->w_type) && ampc_is_float(d->y_type) &&
+               (!d->has_bias || ampc_is_float(d->bias_type));
   bool all32 = d->x_type == AMPC_F32 && d->w_type == AMPC_F32 && d->y_type == AMPC_F32 &&
                (!d->has_bias || d->bias_type == AMPC_F32);
   if (!types || (real64 && !all32))

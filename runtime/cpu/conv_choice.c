@@ -13,11 +13,6 @@
 #include "primitive.h"
 #include "runtime/plan/conv_sizes.h"
 
-static dnnl_data_type_t library_type(ampc_dtype t)
-{
-  return t == AMPC_BF16 ? dnnl_bf16 : dnnl_f32;
-}
-
 /* ---- descriptions ---------------------------------------------------------------------------- */
 
 /* A sequence is an image of height 1: for images there is more generated code. */
@@ -227,23 +222,15 @@ void conv_choice_free(Choice *c)
   *c = (Choice){0};
 }
 
-/* Note [native bf16]: all operands must be bf16. */
-static bool is_native(const ampc_conv *d)
-{
-  bool x = d->kind == AMPC_CONV_DATA || d->x_type == AMPC_BF16;
-  bool w = d->kind == AMPC_CONV_WEIGHT || d->w_type == AMPC_BF16;
-  bool y = d->kind == AMPC_CONV_FORWARD || d->y_type == AMPC_BF16;
-  return x && w && y && has_native_bf16();
-}
-
-/* bf16 where the machine computes with it, else f32. */
+/* Both operands' type where the machine computes with it (Note [native bf16]), else f32. */
 dnnl_status_t conv_choose(ConvPlan *p, dnnl_engine_t engine, Choice *out)
 {
   const ampc_conv *d = &p->desc;
-  if (is_native(d)) {
-    p->x_type = d->x_type == AMPC_BF16 ? AMPC_BF16 : AMPC_F32;
-    p->w_type = d->kind == AMPC_CONV_WEIGHT ? AMPC_F32 : AMPC_BF16;
-    p->y_type = d->y_type == AMPC_BF16 ? AMPC_BF16 : AMPC_F32;
+  ampc_dtype type = d->kind == AMPC_CONV_DATA ? d->y_type : d->x_type;
+  if (library_takes(type) && type == (d->kind == AMPC_CONV_WEIGHT ? d->y_type : d->w_type)) {
+    p->x_type = d->x_type == type ? type : AMPC_F32;
+    p->w_type = d->kind == AMPC_CONV_WEIGHT ? AMPC_F32 : type;
+    p->y_type = d->y_type == type ? type : AMPC_F32;
     dnnl_status_t bad = choose_types(p, engine, out);
     if (!bad || bad == dnnl_out_of_memory) return bad;
   }

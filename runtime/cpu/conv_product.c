@@ -198,9 +198,9 @@ static ConvTiling tiling_of(const ampc_conv *d, bool real64)
   int64_t size = d->kind == AMPC_CONV_DATA ? (int64_t)sizeof(float) : ampc_dtype_size(d->x_type);
   int64_t column = rows * size;
   bool weight = d->kind == AMPC_CONV_WEIGHT;
-  bool native = d->x_type == AMPC_BF16 && d->y_type == AMPC_BF16 &&
-                (d->w_type == AMPC_BF16 || (weight && d->w_type == AMPC_F32)) &&
-                !(d->has_bias && d->bias_type == AMPC_F16) && has_native_bf16();
+  bool bias = !d->has_bias || d->bias_type == AMPC_F32 || d->bias_type == d->x_type;
+  bool native = library_takes(d->x_type) && d->y_type == d->x_type && bias &&
+                (d->w_type == d->x_type || (weight && d->w_type == AMPC_F32));
   if (real64 || !native || t.depth == all) return t;
   if (t.total / column >= all) t.sum = 0;
   int64_t fit = (t.total - t.sum) / column, parts = (all + fit - 1) / fit;

@@ -15,6 +15,7 @@
 #include "primitive.h"
 #include "runtime/base/convert.h"
 #include "runtime/plan/gemm_tiling.h"
+#include "runtime/plan/types.h"
 
 /* EDGE: C in blocks of about this size; larger when there would be more than MAX_BLOCKS. Below
  * SMALL multiply-adds one thread is quicker than telling others. */
@@ -31,7 +32,7 @@ typedef struct GemmCall {
   GemmTiling tiling;
   GemmCache *cache;
   bool real64;
-  bool native;     /* operands are bf16 and the library takes them: Note [native bf16] */
+  bool native;     /* the library takes the operands as they are: Note [native bf16] */
   bool fused_bias; /* the library adds it */
   bool prepare;    /* only make what is needed */
   const char *a, *b, *bias;
@@ -234,7 +235,7 @@ static ampc_status find_primitives(GemmCall *p)
                       .trans_b = g->trans_b,
                       .add = p->p0 > 0 || g->accumulate,
                       .has_bias = p->fused_bias && p->p0 == 0,
-                      .type = p->native ? AMPC_BF16 : AMPC_F32,
+                      .type = p->native ? g->a_type : AMPC_F32,
                       .c_type = t->c.used ? AMPC_F32 : g->c_type};
   if (key.has_bias) key.bias_type = g->bias_type;
   int64_t last_m = p->m - (p->blocks_m - 1) * p->block_m;
@@ -256,7 +257,7 @@ static ampc_status find_primitives(GemmCall *p)
 /* Half of the least number above 0: the greatest that is rounded to 0. */
 static float vanishing(ampc_dtype d)
 {
-  return d == AMPC_F16 ? 0x1p-25f : d == AMPC_BF16 ? 0x1p-134f : 0;
+  return ampc_is_narrow(d) ? (float)(ampc_type_of(d)->least / 2) : 0;
 }
 
 /* NaN stays, and so does -0, which rounding makes of what is not below -least: the result is that
@@ -356,16 +357,11 @@ static ampc_status run_tile(GemmCall *p)
   return AMPC_OK;
 }
 
-static bool is_float(ampc_dtype t)
-{
-  return t == AMPC_F32 || t == AMPC_F16 || t == AMPC_BF16;
-}
-
 /* A plan may come from elsewhere; what the loops below take for granted is checked here. */
 static ampc_status check(const ampc_gemm *g, bool real64)
 {
-  bool types = is_float(g->a_type) && is_float(g->b_type) && is_float(g->c_type) &&
-               (!g->has_bias || is_float(g->bias_type));
+  bool types = ampc_is_float(g->a_type) && ampc_is_float(g->b_type) && ampc_is_float(g->c_type) &&
+               (!g->has_bias || ampc_is_float(g->bias_type));
   bool all32 = g->a_type == AMPC_F32 && g->b_type == AMPC_F32 && g->c_type == AMPC_F32 &&
                (!g->has_bias || g->bias_type == AMPC_F32);
   if (!types || (real64 && !all32))
@@ -413,14 +409,15 @@ int64_t gemm_cache_bytes(const GemmCache *cache)
 static void choose_types(GemmCall *p)
 {
   const ampc_gemm *g = p->g;
-  bool narrow_c = g->c_type == AMPC_BF16 && !g->relu && !(g->has_bias && g->bias_type == AMPC_F16);
-  p->native = g->a_type == AMPC_BF16 && g->b_type == AMPC_BF16 && g->k > 0 && has_native_bf16();
+  bool bias = !g->has_bias || g->bias_type == AMPC_F32 || g->bias_type == g->a_type;
+  bool narrow_c = g->c_type == g->a_type && !g->relu && bias;
+  p->native = library_takes(g->a_type) && g->b_type == g->a_type && g->k > 0;
   ampc_gemm in_place = *g;
   if (p->native) in_place.a_type = in_place.b_type = AMPC_F32, in_place.tf32 = false;
   if (p->native && narrow_c) in_place.c_type = AMPC_F32;
   p->tiling = ampc_gemm_tiling(&in_place, p->real64);
   p->fused_bias = g->has_bias && !p->real64 && g->k > 0 && !p->tiling.c.used &&
-                  (g->bias_type == AMPC_F32 || (p->native && g->bias_type == AMPC_BF16));
+                  (g->bias_type == AMPC_F32 || (p->native && g->bias_type == g->a_type));
 }
 
 /* Tiles are computed one after the other: they share the workspace. */

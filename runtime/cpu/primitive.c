@@ -9,6 +9,7 @@
 #include <string.h>
 #include "dnn.h"
 #include "runtime/base/out_of_memory.h"
+#include "runtime/plan/types.h"
 
 typedef struct PrimitiveLane { /* made when the lane runs its first block of this kind */
   dnnl_memory_t a, b, bias, c, scratch;
@@ -31,10 +32,17 @@ struct PrimitiveCache {
   int64_t lane_scratch, allocated;
 };
 
-bool has_native_bf16(void)
+bool library_takes(ampc_dtype t)
 {
   unsigned isa = (unsigned)dnnl_get_effective_cpu_isa(), wanted = dnnl_cpu_isa_avx512_core_bf16;
-  return (isa & wanted) == wanted;
+  return t == AMPC_BF16 && (isa & wanted) == wanted;
+}
+
+int library_type(ampc_dtype t)
+{
+#define LIBRARY_TYPE(KIND, name, SPACE, copy, cpu, ...) [AMPC_##KIND] = cpu,
+  static const dnnl_data_type_t types[] = {AMPC_FLOATS(LIBRARY_TYPE)};
+  return (int)types[t];
 }
 
 /* ---- the table ---- */
@@ -143,16 +151,11 @@ ampc_status primitive_cache_allocate(PrimitiveCache *cache)
 
 /* ---- making ---- */
 
-static dnnl_data_type_t library_type(int64_t t)
-{
-  return t == AMPC_BF16 ? dnnl_bf16 : dnnl_f32;
-}
-
 static dnnl_status_t matrix_desc(dnnl_memory_desc_t *out, int64_t type, int64_t rows,
                                  int64_t columns, int64_t ld, int64_t trans)
 {
   dnnl_dims_t size = {rows, columns}, step = {trans ? 1 : ld, trans ? ld : 1};
-  return dnnl_memory_desc_init_by_strides(out, 2, size, library_type(type), step);
+  return dnnl_memory_desc_init_by_strides(out, 2, size, library_type((ampc_dtype)type), step);
 }
 
 /* The library's words for the key: strides say what is transposed. */

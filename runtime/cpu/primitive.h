@@ -7,7 +7,7 @@
 typedef struct PrimitiveKey {
   int64_t m, n, k, lda, ldb, ldc;
   int64_t trans_a, trans_b, add, has_bias;
-  int64_t type, c_type, bias_type; /* f32, or bf16 where has_native_bf16(); f32 takes no bf16 */
+  int64_t type, c_type, bias_type; /* f32, or one that library_takes(); f32 takes no other */
 } PrimitiveKey;
 
 typedef struct Primitive Primitive;
@@ -28,4 +28,5 @@ ampc_status primitive_failed(int status); /* the library's status, not 0, as an 
 /* Note [native bf16]
  * A processor with dot products of bf16 takes such operands as they are: it sums in f32, too, and
  * is twice as fast. Elsewhere the library would imitate it slowly, and operands are widened. */
-bool has_native_bf16(void);
+bool library_takes(ampc_dtype t);
+int library_type(ampc_dtype t); /* a float's dnnl_data_type_t */

@@ -12,6 +12,7 @@
 #include "cudnn_graph.h"
 #include <stdio.h>
 #include "runtime/plan/conv_sizes.h"
+#include "runtime/plan/types.h"
 
 /* The tensors of the graph by number. OLD is the gradient before it is added to; SUM lies nowhere.
  */
@@ -65,7 +66,9 @@ void dnn_set_descriptor(DnnObjects *o, DnnDescriptor d, DnnAttribute attribute, 
 
 int32_t dnn_type_of(ampc_dtype t)
 {
-  return t == AMPC_F16 ? CUDNN_DATA_HALF : t == AMPC_BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
+#define LIBRARY_TYPE(KIND, name, SPACE, copy, cpu, lt, dnn, ...) [AMPC_##KIND] = dnn,
+  static const int32_t types[AMPC_DTYPE_COUNT] = {AMPC_FLOATS(LIBRARY_TYPE)};
+  return types[t];
 }
 
 /* dims [a, b, size..] where b lies innermost */

@@ -2,6 +2,7 @@
  * is loaded when it is first called for. */
 #include <math.h>
 #include "cuda_device.h"
+#include "runtime/base/convert.h"
 
 enum { BLOCK = 256, EACH = 8 /* as in kept.cu */, ARGUMENTS = 16, BIAS_ARGUMENTS = 10 };
 
@@ -37,7 +38,8 @@ ampc_status cuda_kept(CudaDevice *d, const KeptWalk *walk, const KeptDraws *draw
   uint64_t values[ARGUMENTS];
   void *arguments[ARGUMENTS];
   set_walk(walk, out, values);
-  values[10] = draws->type == AMPC_F16 ? 0x3c00 : 0x3f80;
+  values[10] = 0;
+  convert_narrow(draws->type, &(float){1}, &values[10], 1);
   values[11] = draws->causal;
   values[12] = (uint64_t)(uintptr_t)draws->state;
   values[13] = draws->stream;

@@ -11,6 +11,7 @@
 #include "product.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include "runtime/plan/types.h"
 
 struct ProductPlans {
   ProductPlan *at;
@@ -73,19 +74,11 @@ bool product_is_refused(LtStatus s)
 
 static bool type_of(const CudaDevice *d, ampc_dtype t, LtType *out)
 {
-  switch (t) {
-  case AMPC_F32:
-    *out = d->program->real64 ? CUDA_R_64F : CUDA_R_32F;
-    return true;
-  case AMPC_F16:
-    *out = CUDA_R_16F;
-    return true;
-  case AMPC_BF16:
-    *out = CUDA_R_16BF;
-    return true;
-  default:
-    return false;
-  }
+#define LIBRARY_TYPE(KIND, name, SPACE, copy, cpu, lt, ...) [AMPC_##KIND] = lt,
+  static const LtType types[] = {AMPC_FLOATS(LIBRARY_TYPE)};
+  if (!ampc_is_float(t)) return false;
+  *out = t == AMPC_F32 && d->program->real64 ? CUDA_R_64F : types[t];
+  return true;
 }
 
 static LtStatus set(const CudaApi *api, LtMatmul m, LtMatmulAttribute what, uint32_t value)

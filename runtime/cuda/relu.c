@@ -3,6 +3,7 @@
  * it is loaded when it is first called for. */
 #include <stdlib.h>
 #include "cuda_device.h"
+#include "runtime/plan/types.h"
 
 /* A number below 0 is one whose bits, as a whole number, lie from the one after -0 to -inf: `count`
  * of them from `first` on. NaN and -0 lie outside and stay, as in ampc_relu. A thread an element.
@@ -55,10 +56,12 @@ typedef struct Format { /* how a type's numbers below 0 lie */
 
 static Format format_of(const CudaDevice *d, ampc_dtype type)
 {
-  if (type == AMPC_F16) return (Format){"ampc_relu16", 0x8001, 0x7c00};
-  if (type == AMPC_BF16) return (Format){"ampc_relu16", 0x8001, 0x7f80};
-  if (!d->program->real64) return (Format){"ampc_relu32", 0x80000001, 0x7f800000};
-  return (Format){"ampc_relu64", 0x8000000000000001, 0x7ff0000000000000};
+  static const char *const kernels[] = {
+      [2] = "ampc_relu16", [4] = "ampc_relu32", [8] = "ampc_relu64"};
+  int64_t size = ampc_element_size(d->program, type);
+  int mantissa = size == 8 ? 52 : ampc_type_of(type)->mantissa;
+  uint64_t sign = 1ull << (8 * size - 1);
+  return (Format){kernels[size], sign + 1, sign - (1ull << mantissa)};
 }
 
 static ampc_status load(CudaDevice *d)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "runtime/base/convert.h"
 #include "runtime/plan/file.h"
+#include "runtime/plan/types.h"
 
 enum { CHECKED_AT_ONCE = 1 << 16 /* bytes of samples, at least one sample */ };
 
@@ -86,8 +87,7 @@ static ampc_status check_limit(const DataSource *s)
 bool source_find_lost(const DataSource *s, int64_t *sample, double *value)
 {
   ampc_dtype t = s->desc->dtype;
-  bool floats = t == AMPC_F32 || t == AMPC_F16 || t == AMPC_BF16;
-  if (!floats || !s->path) return false;
+  if (!ampc_is_float(t) || !s->path) return false;
   int64_t element;
   return !find_value(s, is_not_finite, sample, &element, value) && *sample >= 0;
 }

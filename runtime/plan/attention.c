@@ -48,7 +48,7 @@ int64_t ampc_attention_bias(const ampc_attention *a)
 
 static bool has_wide_type(const ampc_attention *a)
 {
-  return a->type != AMPC_F16 && a->type != AMPC_BF16;
+  return ampc_dtype_size(a->type) != 2;
 }
 
 static bool has_odd_width(const ampc_attention *a)

@@ -5,25 +5,6 @@
 #include "ampc_plan.h"
 #include "ampc_state.h"
 
-static const struct {
-  const char *name;
-  int64_t size;
-} dtypes[AMPC_DTYPE_COUNT] = {
-    [AMPC_F32] = {"f32", 4},   [AMPC_F16] = {"f16", 2}, [AMPC_BF16] = {"bf16", 2},
-    [AMPC_I32] = {"i32", 4},   [AMPC_I64] = {"i64", 8}, [AMPC_U8] = {"u8", 1},
-    [AMPC_BOOL] = {"bool", 1},
-};
-
-int64_t ampc_dtype_size(ampc_dtype t)
-{
-  return t < AMPC_DTYPE_COUNT ? dtypes[t].size : 0;
-}
-
-const char *ampc_dtype_name(ampc_dtype t)
-{
-  return t < AMPC_DTYPE_COUNT ? dtypes[t].name : "none";
-}
-
 int64_t ampc_element_size(const ampc_program *p, ampc_dtype t)
 {
   return p && p->real64 && t == AMPC_F32 ? (int64_t)sizeof(double) : ampc_dtype_size(t);

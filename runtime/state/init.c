@@ -5,6 +5,7 @@
 #include "param.h"
 #include "runtime/runtime.h"
 #include "runtime/plan/needs.h"
+#include "runtime/plan/types.h"
 
 enum { PIECE = 1 << 15 /* values that are on their way at once: no copy of the weights is made */ };
 
@@ -64,16 +65,17 @@ ampc_status ampc_init_params(ampc_runtime *rt, uint64_t seed)
   return status ? status : ampc_refresh_copies(rt);
 }
 
-/* Elements [first, first + n) of a space of 16-bit copies, which may have fewer than MASTER. */
-static ampc_status refresh(ampc_runtime *rt, ampc_space space, ampc_dtype type, const float *master,
-                           int64_t first, int64_t n)
+/* Elements [first, first + n) of the copies of a type, which may be fewer than MASTER has. */
+static ampc_status refresh(ampc_runtime *rt, ampc_dtype type, const float *master, int64_t first,
+                           int64_t n)
 {
-  int64_t room = rt->program->space_bytes[space] / 2 - first;
+  ampc_space space = ampc_type_of(type)->copies;
+  int64_t size = ampc_dtype_size(type), room = rt->program->space_bytes[space] / size - first;
   if (n > room) n = room;
-  uint16_t copy[PIECE];
+  float copy[PIECE]; /* room for any type */
   if (n <= 0) return AMPC_OK;
   convert_narrow(type, master, copy, n);
-  return ampc_write(rt, (ampc_ref){space, 2 * first}, copy, 2 * n);
+  return ampc_write(rt, (ampc_ref){space, size * first}, copy, size * n);
 }
 
 /* On the host, where no step is under way; in a step the optimizer's kernel writes them. */
@@ -82,16 +84,18 @@ ampc_status ampc_refresh_copies(ampc_runtime *rt)
   NEEDS(rt);
   const ampc_program *p = rt->program;
   int64_t size = sizeof(float), all = p->space_bytes[AMPC_MASTER] / size;
-  if (p->real64 || p->space_bytes[AMPC_COPY16] + p->space_bytes[AMPC_COPYBF] == 0)
-    return AMPC_OK; /* no 16-bit types with real64 */
+  int64_t copies = 0;
+  for (ampc_dtype d = 0; d < AMPC_DTYPE_COUNT; d++)
+    copies += p->space_bytes[ampc_type_of(d)->copies];
+  if (p->real64 || !copies) return AMPC_OK; /* no narrow types with real64 */
   float *master = malloc((size_t)(PIECE * size));
   if (!master) return ampc_fail(AMPC_RUN_FAILED, "out of memory for weight copies");
   ampc_status status = AMPC_OK;
   for (int64_t i = 0; i < all && !status; i += PIECE) {
     int64_t n = all - i < PIECE ? all - i : PIECE;
     status = ampc_read(rt, (ampc_ref){AMPC_MASTER, i * size}, master, n * size);
-    if (!status) status = refresh(rt, AMPC_COPY16, AMPC_F16, master, i, n);
-    if (!status) status = refresh(rt, AMPC_COPYBF, AMPC_BF16, master, i, n);
+    for (ampc_dtype d = 0; d < AMPC_DTYPE_COUNT && !status; d++)
+      status = refresh(rt, d, master, i, n);
   }
   free(master);
   return status;

@@ -9,6 +9,7 @@
 #include "load.h"
 #include "runtime/plan/pattern.h"
 #include "runtime/plan/needs.h"
+#include "runtime/plan/types.h"
 
 /* ---- the clause ---- */
 
@@ -103,10 +104,8 @@ static ampc_status name_tensor(Loading *x, uint32_t number)
 /* Floats of any width are one kind, integers another. */
 static bool same_kind(ampc_dtype a, ampc_dtype b)
 {
-  static const char kind[AMPC_DTYPE_COUNT + 1] = {
-      [AMPC_F32] = 'f', [AMPC_F16] = 'f', [AMPC_BF16] = 'f', [AMPC_I32] = 'i',
-      [AMPC_I64] = 'i', [AMPC_U8] = 'i',  [AMPC_BOOL] = 'b'};
-  return kind[a] == kind[b];
+  if (a == AMPC_BOOL || b == AMPC_BOOL || a == AMPC_DTYPE_COUNT) return a == b;
+  return ampc_is_float(a) == ampc_is_float(b);
 }
 
 static Fit fit_of(const Loading *x, const TensorEntry *e, const ampc_param *q)

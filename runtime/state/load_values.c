@@ -6,16 +6,12 @@
 #include "load.h"
 #include "param.h"
 #include "runtime/base/convert.h"
-#include "runtime/plan/float_type.h"
+#include "runtime/plan/types.h"
 
 enum { PIECE = 1 << 18 /* elements on their way at once */ };
 
-/* The types of 16 bits in which a job may read weights. */
-static const ampc_dtype narrow[] = {AMPC_F16, AMPC_BF16};
-enum { NARROW_COUNT = sizeof narrow / sizeof *narrow };
-
-typedef struct Range { /* of one of them */
-  bool read;           /* as it, by the job */
+typedef struct Range { /* of a narrow type, in which the job may read weights */
+  bool read;           /* it does */
   int64_t beyond, vanished;
 } Range;
 
@@ -26,7 +22,7 @@ typedef struct Copying {
   ampc_space space;
   int64_t size;             /* bytes of an element of the parameter */
   int64_t lost, not_finite; /* elements; so are those of Range */
-  Range range[NARROW_COUNT];
+  Range range[AMPC_DTYPE_COUNT];
   char *raw, *made;
 } Copying;
 
@@ -63,11 +59,6 @@ static void narrow_integers(Copying *c, int64_t n)
   }
 }
 
-static bool is_float(ampc_dtype t)
-{
-  return t == AMPC_F32 || t == AMPC_F16 || t == AMPC_BF16;
-}
-
 static void convert_floats(Copying *c, int64_t n)
 {
   const TensorEntry *e = &c->from->entry;
@@ -83,28 +74,34 @@ static void convert_floats(Copying *c, int64_t n)
   }
 }
 
-static void count_range(Range *r, const ampc_float_type *type, double v)
+static double magnitude(const Copying *c, int64_t i)
 {
-  r->beyond += r->read && isfinite(v) && v >= type->overflow;
-  r->vanished += r->read && v > 0 && v <= type->least / 2;
+  return fabs(number_load(c->to->dtype, c->rt->program->real64, c->made, i));
+}
+
+static void count_range(Copying *c, ampc_dtype d, int64_t n)
+{
+  const ampc_type *type = ampc_type_of(d);
+  Range *r = &c->range[d];
+  for (int64_t i = 0; i < n && r->read; i++) {
+    double v = magnitude(c, i);
+    r->beyond += isfinite(v) && v >= type->overflow;
+    r->vanished += v > 0 && v <= type->least / 2;
+  }
 }
 
 static void count_floats(Copying *c, int64_t n)
 {
-  if (!is_float(c->to->dtype)) return;
-  for (int64_t i = 0; i < n; i++) {
-    double v = fabs(number_load(c->to->dtype, c->rt->program->real64, c->made, i));
-    c->not_finite += !isfinite(v);
-    for (int k = 0; k < NARROW_COUNT; k++)
-      count_range(&c->range[k], ampc_float_type_of(narrow[k]), v);
-  }
+  if (!ampc_is_float(c->to->dtype)) return;
+  for (int64_t i = 0; i < n; i++) c->not_finite += !isfinite(magnitude(c, i));
+  for (ampc_dtype d = 0; d < AMPC_DTYPE_COUNT; d++) count_range(c, d, n);
 }
 
 static void convert(Copying *c, int64_t n)
 {
   if (same_type(c))
     memcpy(c->made, c->raw, (size_t)(n * c->size));
-  else if (is_float(c->to->dtype))
+  else if (ampc_is_float(c->to->dtype))
     convert_floats(c, n);
   else
     narrow_integers(c, n);
@@ -149,12 +146,12 @@ static ampc_status copy_transposed(Copying *c)
 }
 
 /* Some that vanish are there among many weights, and do no harm; every hundredth may. */
-static void tell_range(const Copying *c, int k, ampc_tell *tell, void *to)
+static void tell_range(const Copying *c, ampc_dtype d, ampc_tell *tell, void *to)
 {
   char line[400];
-  const ampc_float_type *n = ampc_float_type_of(narrow[k]);
-  const char *name = ampc_dtype_name(narrow[k]);
-  const Range *r = &c->range[k];
+  const ampc_type *n = ampc_type_of(d);
+  const char *name = n->name;
+  const Range *r = &c->range[d];
   long long all = c->to->elements;
   if (r->beyond) {
     snprintf(line, sizeof line,
@@ -176,7 +173,7 @@ static void tell_values(const Copying *c, ampc_tell *tell, void *to)
   char line[400];
   long long all = c->to->elements;
   const char *type = ampc_dtype_name(c->to->dtype),
-             *became = is_float(c->to->dtype) ? "infinite" : "the nearest that it holds";
+             *became = ampc_is_float(c->to->dtype) ? "infinite" : "the nearest that it holds";
   if (c->lost) {
     snprintf(line, sizeof line, "%s: %lld of %lld values of the file are beyond %s and became %s",
              c->to->path, (long long)c->lost, all, type, became);
@@ -187,8 +184,10 @@ static void tell_values(const Copying *c, ampc_tell *tell, void *to)
              (long long)(c->not_finite - c->lost), all);
     tell(to, true, line);
   }
-  for (int k = 0; k < NARROW_COUNT; k++) tell_range(c, k, tell, to);
+  for (ampc_dtype d = 0; d < AMPC_DTYPE_COUNT; d++) tell_range(c, d, tell, to);
 }
+
+#define READ(KIND, name, SPACE, copy, ...) [AMPC_##KIND] = {.read = q->copy},
 
 ampc_status load_value(ampc_runtime *rt, const Loading *x, uint32_t i, ampc_tell *tell, void *to,
                        LoadCount *count)
@@ -199,7 +198,7 @@ ampc_status load_value(ampc_runtime *rt, const Loading *x, uint32_t i, ampc_tell
                .to = q,
                .space = q->buffer ? AMPC_BUFFER : AMPC_MASTER,
                .size = ampc_element_size(x->program, q->dtype),
-               .range = {{.read = q->copy16}, {.read = q->copybf}}};
+               .range = {AMPC_NARROW_FLOATS(READ)}};
   ampc_status status = x->fit[i] == FIT_transposed ? copy_transposed(&c) : copy_pieces(&c);
   free(c.raw);
   free(c.made);

@@ -12,21 +12,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "safetensors.h"
+#include "runtime/plan/types.h"
 
 #define CHECKSUM_KEY "ampc.checksum"
 static const char zeros[] = "0000000000000000";
 enum { DIGITS = sizeof zeros - 1, MAX_HEADER = 100 << 20, PIECE = 1 << 20 };
 
+#define FLOAT_KIND(KIND, name, SPACE, copy, cpu, lt, dnn, bytes, ...)                              \
+  {#KIND, bytes, AMPC_##KIND, false},
 static const struct {
   const char *name;
   int64_t size;
   ampc_dtype dtype;
   bool real64;
 } kinds[] = {
-    {"F32", 4, AMPC_F32, false},
-    {"F64", 8, AMPC_F32, true},
-    {"F16", 2, AMPC_F16, false},
-    {"BF16", 2, AMPC_BF16, false},
+    AMPC_FLOATS(FLOAT_KIND){"F64", 8, AMPC_F32, true},
     {"I32", 4, AMPC_I32, false},
     {"I64", 8, AMPC_I64, false},
     {"U8", 1, AMPC_U8, false},

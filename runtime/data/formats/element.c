@@ -3,6 +3,11 @@
 #include <string.h>
 #include "runtime/base/convert.h"
 
+#define NARROW_TYPE(KIND, ...)                                                                     \
+  case ELEMENT_##KIND:                                                                             \
+    *out = AMPC_##KIND;                                                                            \
+    return t.size == ampc_dtype_size(AMPC_##KIND);
+
 bool element_dtype(ElementType t, ampc_dtype *out)
 {
   switch (t.kind) {
@@ -16,11 +21,9 @@ bool element_dtype(ElementType t, ampc_dtype *out)
     *out = t.size <= 4 ? AMPC_I32 : AMPC_I64;
     return t.size <= 8;
   case ELEMENT_FLOAT:
-    *out = t.size == 2 ? AMPC_F16 : AMPC_F32;
-    return t.size == 2 || t.size == 4 || t.size == 8;
-  case ELEMENT_BFLOAT:
-    *out = AMPC_BF16;
-    return t.size == 2;
+    *out = AMPC_F32;
+    return t.size == 4 || t.size == 8;
+    AMPC_NARROW_FLOATS(NARROW_TYPE)
   default:
     return false;
   }
@@ -66,24 +69,23 @@ static void store_integer(ampc_dtype dtype, void *to, int64_t i, int64_t value)
   }
 }
 
-/* 16-bit floats keep their bits; f32 and f64 are the only floats that change. */
+/* Narrow floats keep their bits; f32 and f64 are the only floats that change. */
 void element_copy(const ampc_program *p, ElementType t, const uint8_t *from, int64_t n,
                   ampc_dtype dtype, void *to)
 {
   bool same = t.size == ampc_element_size(p, dtype) && (!t.big_endian || t.size == 1);
-  bool real = t.kind == ELEMENT_FLOAT && t.size > 2;
   if (same && t.kind != ELEMENT_BOOL) {
     memcpy(to, from, (size_t)n * t.size);
     return;
   }
   for (int64_t i = 0; i < n; i++) {
     uint64_t bits = load_bits(t, from + i * t.size);
-    if (real) {
+    if (t.kind == ELEMENT_FLOAT) {
       number_store(dtype, p->real64, to, i, float_value(t, bits));
     } else if (t.kind == ELEMENT_BOOL) {
       ((uint8_t *)to)[i] = bits != 0;
-    } else if (t.kind == ELEMENT_FLOAT || t.kind == ELEMENT_BFLOAT) {
-      ((uint16_t *)to)[i] = (uint16_t)bits;
+    } else if (t.kind > ELEMENT_FLOAT) {
+      memcpy((char *)to + i * t.size, &bits, t.size);
     } else {
       store_integer(dtype, to, i, integer_value(t, bits));
     }

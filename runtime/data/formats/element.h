@@ -1,14 +1,15 @@
 /* Elements as files have them, and what becomes of them in INPUT. */
 #pragma once
-#include "ampc_plan.h"
+#include "runtime/plan/types.h"
 
 typedef enum ElementKind {
   ELEMENT_NONE,
   ELEMENT_BOOL,
   ELEMENT_UNSIGNED,
   ELEMENT_SIGNED,
-  ELEMENT_FLOAT,
-  ELEMENT_BFLOAT
+  ELEMENT_FLOAT, /* of 4 or 8 bytes */
+#define ELEMENT_NARROW(KIND, ...) ELEMENT_##KIND,
+  AMPC_NARROW_FLOATS(ELEMENT_NARROW)
 } ElementKind;
 
 typedef struct ElementType {

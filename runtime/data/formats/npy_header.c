@@ -81,6 +81,7 @@ static ampc_status take_type(Scan *s, const char *path, ampc_array *out)
   bool known = size == 1 || size == 2 || size == 4 || size == 8;
   if (*end || !known || kind == ELEMENT_NONE || (kind == ELEMENT_FLOAT && size == 1))
     return refuse_type(path, descr);
+  if (kind == ELEMENT_FLOAT && size == 2) kind = ELEMENT_F16;
   out->type = (ElementType){kind, (uint8_t)size, descr[0] == '>' && size > 1};
   return array_type(path, out->type, &out->is.dtype);
 }

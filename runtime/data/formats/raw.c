@@ -8,15 +8,14 @@
 #include "header.h"
 #include "runtime/plan/number.h"
 
+#define NARROW_TYPE(KIND, name, SPACE, copy, cpu, lt, dnn, bytes, ...)                             \
+  {#name, {ELEMENT_##KIND, bytes, false}},
 static const struct {
   const char *name;
   ElementType type;
-} types[] = {
-    {"u8", {ELEMENT_UNSIGNED, 1, false}}, {"bool", {ELEMENT_BOOL, 1, false}},
-    {"i32", {ELEMENT_SIGNED, 4, false}},  {"i64", {ELEMENT_SIGNED, 8, false}},
-    {"f16", {ELEMENT_FLOAT, 2, false}},   {"bf16", {ELEMENT_BFLOAT, 2, false}},
-    {"f32", {ELEMENT_FLOAT, 4, false}},
-};
+} types[] = {{"u8", {ELEMENT_UNSIGNED, 1, false}}, {"bool", {ELEMENT_BOOL, 1, false}},
+             {"i32", {ELEMENT_SIGNED, 4, false}},  {"i64", {ELEMENT_SIGNED, 8, false}},
+             {"f32", {ELEMENT_FLOAT, 4, false}},   AMPC_NARROW_FLOATS(NARROW_TYPE)};
 
 static ampc_status read_arguments(const char *args, ampc_array *out)
 {
@@ -73,7 +72,7 @@ static ampc_status locate(const char *path, const char *args, bool contents, amp
 const ampc_format ampc_format_raw = {
     .kind = AMPC_SOURCE_RAW,
     .name = "raw",
-    .types = {AMPC_U8, AMPC_BOOL, AMPC_I32, AMPC_I64, AMPC_F16, AMPC_BF16, AMPC_F32},
+    .types = {AMPC_U8, AMPC_BOOL, AMPC_I32, AMPC_I64, AMPC_NARROW_FLOATS(AMPC_CONSTANT) AMPC_F32},
     .n_types = 7,
     .known = raw_known,
     .probe = array_probe,

@@ -61,7 +61,7 @@ static ampc_status locate(const char *path, const char *args, bool contents, amp
 const ampc_format ampc_format_safetensors = {
     .kind = AMPC_SOURCE_SAFETENSORS,
     .name = "safetensors",
-    .types = {AMPC_U8, AMPC_BOOL, AMPC_I32, AMPC_I64, AMPC_F16, AMPC_BF16, AMPC_F32},
+    .types = {AMPC_U8, AMPC_BOOL, AMPC_I32, AMPC_I64, AMPC_NARROW_FLOATS(AMPC_CONSTANT) AMPC_F32},
     .n_types = 7,
     .probe = array_probe,
     .locate = locate,

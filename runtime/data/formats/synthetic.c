@@ -5,6 +5,7 @@
 #include "runtime/base/convert.h"
 #include "runtime/base/philox.h"
 #include "runtime/plan/formats.h"
+#include "runtime/plan/types.h"
 
 struct ampc_reader {
   const ampc_source *desc;
@@ -19,7 +20,7 @@ static double value(const ampc_reader *r, int64_t e)
   const ampc_source *d = r->desc;
   if (d->low == 0 && d->high == 0) return philox_normal(r->seed, d->stream, (uint64_t)e);
   double v = d->low + (d->high - d->low) * philox_uniform(r->seed, d->stream, (uint64_t)e);
-  return d->dtype == AMPC_F32 || d->dtype == AMPC_F16 || d->dtype == AMPC_BF16 ? v : floor(v);
+  return ampc_is_float(d->dtype) ? v : floor(v);
 }
 
 /* Rounding to the type may reach `high`, which does not belong to the range: such a value becomes

@@ -25,18 +25,17 @@ typedef struct Tensors {
   int64_t n, room;
 } Tensors;
 
+#define NARROW_TYPE(KIND, name, SPACE, copy, cpu, lt, dnn, bytes, ...)                             \
+  {#KIND, {ELEMENT_##KIND, bytes, false}},
 static const struct {
   const char *name;
   ElementType type;
-} types[] = {
-    {"BOOL", {ELEMENT_BOOL, 1, false}},   {"U8", {ELEMENT_UNSIGNED, 1, false}},
-    {"I8", {ELEMENT_SIGNED, 1, false}},   {"U16", {ELEMENT_UNSIGNED, 2, false}},
-    {"I16", {ELEMENT_SIGNED, 2, false}},  {"U32", {ELEMENT_UNSIGNED, 4, false}},
-    {"I32", {ELEMENT_SIGNED, 4, false}},  {"U64", {ELEMENT_UNSIGNED, 8, false}},
-    {"I64", {ELEMENT_SIGNED, 8, false}},  {"F16", {ELEMENT_FLOAT, 2, false}},
-    {"BF16", {ELEMENT_BFLOAT, 2, false}}, {"F32", {ELEMENT_FLOAT, 4, false}},
-    {"F64", {ELEMENT_FLOAT, 8, false}},
-};
+} types[] = {{"BOOL", {ELEMENT_BOOL, 1, false}},  {"U8", {ELEMENT_UNSIGNED, 1, false}},
+             {"I8", {ELEMENT_SIGNED, 1, false}},  {"U16", {ELEMENT_UNSIGNED, 2, false}},
+             {"I16", {ELEMENT_SIGNED, 2, false}}, {"U32", {ELEMENT_UNSIGNED, 4, false}},
+             {"I32", {ELEMENT_SIGNED, 4, false}}, {"U64", {ELEMENT_UNSIGNED, 8, false}},
+             {"I64", {ELEMENT_SIGNED, 8, false}}, {"F32", {ELEMENT_FLOAT, 4, false}},
+             {"F64", {ELEMENT_FLOAT, 8, false}},  AMPC_NARROW_FLOATS(NARROW_TYPE)};
 
 /* ---- JSON ---- */
 

@@ -1,0 +1,72 @@
+#include "types.h"
+#include <string.h>
+
+#define FLOAT(KIND, name, SPACE, copy, cpu, lt, dnn, ...)                                          \
+  [AMPC_##KIND] = {#name, "AMPC_" #KIND, AMPC_##SPACE, __VA_ARGS__},
+#define WHOLE(KIND, named, bytes, in_kernels, in_c, in_npy)                                        \
+  [AMPC_##KIND] = {.name = #named,                                                                 \
+                   .constant = "AMPC_" #KIND,                                                      \
+                   .size = bytes,                                                                  \
+                   .kernel = in_kernels,                                                           \
+                   .c = in_c,                                                                      \
+                   .npy = in_npy}
+static const ampc_type types[AMPC_DTYPE_COUNT] = {
+    WHOLE(I32, i32, 4, "int", "int32_t", "<i4"), WHOLE(I64, i64, 8, "long long", "int64_t", "<i8"),
+    WHOLE(U8, u8, 1, "unsigned char", "uint8_t", "|u1"),
+    WHOLE(BOOL, bool, 1, "unsigned char", "uint8_t", "|b1"), AMPC_FLOATS(FLOAT)};
+
+#define SPACE(KIND, name, ...) [AMPC_##KIND] = {#name, "AMPC_" #KIND, __VA_ARGS__}
+#define COPIES(TYPE, type, KIND, name, ...)                                                        \
+  SPACE(KIND, name, AMPC_##TYPE, #type " copies", #type " copies of weights"),
+static const ampc_space_row spaces[AMPC_SPACE_COUNT] = {
+    SPACE(NONE, none, AMPC_DTYPE_COUNT, "none", ""),
+    SPACE(STATE, state, AMPC_DTYPE_COUNT, "state", "counters, scaler, settings"),
+    SPACE(MASTER, master, AMPC_F32, "weights", "weights (f32)"),
+    SPACE(GRAD, grad, AMPC_F32, "gradients", "gradients"),
+    SPACE(MOMENT1, moment1, AMPC_F32, "first moments", "optimizer state"),
+    SPACE(MOMENT2, moment2, AMPC_F32, "second moments", "optimizer state"),
+    SPACE(MOMENT3, moment3, AMPC_F32, "third moments", "optimizer state"),
+    SPACE(EMA, ema, AMPC_F32, "weight averages", "averages of weights (ema)"),
+    SPACE(BUFFER, buffer, AMPC_DTYPE_COUNT, "buffers", "buffers"),
+    SPACE(KEPT, kept, AMPC_DTYPE_COUNT, "kept buffers", "buffers as before a step (accumulate)"),
+    SPACE(INPUT, input, AMPC_DTYPE_COUNT, "batch", "batch"),
+    SPACE(WORK, work, AMPC_DTYPE_COUNT, "activations and work",
+          "work: all other values, placed by lifetime"),
+    AMPC_NARROW_FLOATS(COPIES)};
+
+const ampc_type *ampc_type_of(ampc_dtype d)
+{
+  return &types[d];
+}
+
+const ampc_space_row *ampc_space_of(ampc_space s)
+{
+  return &spaces[s];
+}
+
+bool ampc_is_float(ampc_dtype d)
+{
+  return d < AMPC_DTYPE_COUNT && types[d].mantissa > 0;
+}
+
+bool ampc_is_narrow(ampc_dtype d)
+{
+  return ampc_is_float(d) && d != AMPC_F32;
+}
+
+ampc_dtype ampc_dtype_by(const char *name)
+{
+  int d = 0;
+  while (d < AMPC_DTYPE_COUNT && strcmp(types[d].name, name) != 0) d++;
+  return (ampc_dtype)d;
+}
+
+int64_t ampc_dtype_size(ampc_dtype t)
+{
+  return t < AMPC_DTYPE_COUNT ? types[t].size : 0;
+}
+
+const char *ampc_dtype_name(ampc_dtype t)
+{
+  return t < AMPC_DTYPE_COUNT ? types[t].name : "none";
+}

@@ -1,0 +1,56 @@
+/* THE table of the types of elements, and that of the spaces of memory. */
+#pragma once
+#include "ampc_plan.h"
+
+/* A row of a float type:
+ *   KIND, name   AMPC_KIND; safetensors calls the type KIND, everybody else `name`
+ *   SPACE, copy  where copies of weights in it lie; their name in kernels, and in ampc_param
+ *   cpu, lt, dnn oneDNN's, cuBLASLt's and cuDNN's constant: only who calls the library expands it
+ * and the fields of ampc_type from `size` on. Kernels have from_name, to_name and round_name in
+ * templates/cpu.h and cuda.cuh; the host has name_widen and name_narrow in runtime/base/convert.c.
+ */
+#define AMPC_NARROW_FLOATS(ROW)                                                                    \
+  ROW(F16, f16, COPY16, copy16, dnnl_f16, CUDA_R_16F, CUDNN_DATA_HALF, 2, "f16", "uint16_t",       \
+      "<f2", 5, 10, 65504, 65520, 0x1p-24, 0x1p-14, "65504", "5.96e-8", 0)                         \
+  ROW(BF16, bf16, COPYBF, copybf, dnnl_bf16, CUDA_R_16BF, CUDNN_DATA_BFLOAT16, 2, "bf16",          \
+      "uint16_t", "", 8, 7, 0x1.fep127, 0x1.ffp127, 0x1p-133, 0x1p-126, "3.38953e38", "9.2e-41",   \
+      80)
+#define AMPC_FLOATS(ROW)                                                                           \
+  ROW(F32, f32, NONE, none, dnnl_f32, CUDA_R_32F, CUDNN_DATA_FLOAT, 4, "real", "float", "<f4", 8,  \
+      23, 0x1.fffffep127, 0x1.ffffffp127, 0x1p-149, 0x1p-126, "3.40282e38", "1.4e-45", 0)          \
+  AMPC_NARROW_FLOATS(ROW)
+
+typedef struct ampc_type {
+  const char *name, *constant; /* "bf16", "AMPC_BF16" */
+  ampc_space copies;           /* of weights; AMPC_NONE: there are none */
+  int64_t size;                /* bytes */
+  const char *kernel, *c;      /* in kernels; in C, where narrow floats are their bits */
+  const char *npy;             /* "": NumPy has none, files have f32 */
+  /* Of floats only. */
+  int exponent, mantissa; /* bits */
+  double greatest;        /* finite one */
+  double overflow;        /* numbers from it on round to infinity: half a step above the greatest */
+  double least;           /* the smallest above 0; up to half of it numbers round to 0 */
+  double normal;          /* numbers from it on have all digits */
+  const char *greatest_text, *least_text; /* for people: "65504", "5.96e-8" */
+  int capability; /* of the first GPUs that compute with it at full speed; 0: of all */
+} ampc_type;
+
+const ampc_type *ampc_type_of(ampc_dtype d);
+bool ampc_is_float(ampc_dtype d);
+bool ampc_is_narrow(ampc_dtype d);          /* a float of fewer bits than f32 */
+ampc_dtype ampc_dtype_by(const char *name); /* AMPC_DTYPE_COUNT: there is none */
+
+typedef struct ampc_space_row {
+  const char *name, *constant; /* "copy16", "AMPC_COPY16" */
+  ampc_dtype type;             /* of its elements; AMPC_DTYPE_COUNT: of several */
+  const char *shown, *purpose; /* "f16 copies", "f16 copies of weights" */
+} ampc_space_row;
+
+const ampc_space_row *ampc_space_of(ampc_space s);
+
+#define AMPC_CONSTANT(KIND, ...)     AMPC_##KIND,
+#define AMPC_QUOTED(KIND, name, ...) #name,
+/* "f16, bf16, ": for messages. */
+#define AMPC_LISTED(KIND, name, ...) #name ", "
+#define AMPC_NARROW_LIST             AMPC_NARROW_FLOATS(AMPC_LISTED)
