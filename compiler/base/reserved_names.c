@@ -1,5 +1,6 @@
 /* See reserved_names.h. */
 #include "reserved_names.h"
+#include "runtime/plan/types.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +19,6 @@ static const char *const reserved[] = {"a",
                                        "before",
                                        "begin",
                                        "best",
-                                       "bf16",
                                        "blockDim",
                                        "blockIdx",
                                        "blocks",
@@ -38,8 +38,6 @@ static const char *const reserved[] = {"a",
                                        "constexpr",
                                        "constinit",
                                        "continue",
-                                       "copy16",
-                                       "copybf",
                                        "d",
                                        "decltype",
                                        "default",
@@ -54,7 +52,6 @@ static const char *const reserved[] = {"a",
                                        "explicit",
                                        "export",
                                        "extern",
-                                       "f16",
                                        "factor",
                                        "false",
                                        "first",
@@ -109,8 +106,6 @@ static const char *const reserved[] = {"a",
                                        "nullptr",
                                        "o",
                                        "of",
-                                       "op_bf16",
-                                       "op_f16",
                                        "operator",
                                        "optimizer",
                                        "optimizers",
@@ -206,12 +201,17 @@ static int compare(const void *name, const void *word)
   return strcmp(name, *(const char *const *)word);
 }
 
+#define TYPE_NAMES(KIND, name, SPACE, copy, ...) #name, "op_" #name, #copy,
+static const char *const of_types[] = {AMPC_NARROW_FLOATS(TYPE_NAMES)};
+
 /* t14 is what a node's value is called; names in capitals may be macros. */
 bool reserved_name(const char *s)
 {
   size_t n = strlen(s);
   if (bsearch(s, reserved, sizeof reserved / sizeof *reserved, sizeof *reserved, compare))
     return true;
+  for (size_t i = 0; i < sizeof of_types / sizeof *of_types; i++)
+    if (strcmp(of_types[i], s) == 0) return true;
   if (n > 1 && s[0] == 't' && strspn(s + 1, "0123456789") == n - 1) return true; /* t14 */
   if (strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == n || s[0] == '_')
     return true; /* macros */

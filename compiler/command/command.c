@@ -75,7 +75,7 @@ bool reads_average(const Graph *g, const Node *param)
 bool is_working_copy(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
-  if (!op_has(n, T_casts) || (n->dtype != AMPC_F16 && n->dtype != AMPC_BF16)) return false;
+  if (!op_has(n, T_casts) || !ampc_is_narrow(n->dtype)) return false;
   const Node *from = ir_node(g, n->in[0]);
   const Parameter *p = ir_parameter(g, from);
   return p && !p->buffer && !reads_average(g, from);
@@ -270,8 +270,7 @@ static bool copies_in_use(const Graph *g, int optimizer, DType type)
   for (uint32_t i = 0; i < g->params.n; i++) {
     const Parameter *p = &g->params.at[i];
     const Parameter *weight = share_weight(g, p);
-    if (p->optimizer == optimizer && (type == AMPC_F16 ? weight->copy16 : weight->copybf))
-      return true;
+    if (p->optimizer == optimizer && weight->copies >> type & 1) return true;
   }
   return false;
 }
@@ -304,7 +303,7 @@ static void add_ranges(ArgBuild *b, const Node *n, FileArg which)
   int64_t index = attr_int(n, "optimizer");
   const Optimizer *o = &g->optimizers.at[index];
   const ParamGroup *own = &o->groups.at[attr_int(n, "group")];
-  int64_t at = own->first * float_bytes(b->c), at16 = own->master * 2;
+  int64_t at = own->first * float_bytes(b->c);
   int64_t master = own->master * float_bytes(b->c);
   add(b, ARG_grad, (Value){0}, AMPC_F32, AMPC_GRAD, at);
   add_argument(b, (KernelArg){.role = ARG_master,
@@ -315,10 +314,9 @@ static void add_ranges(ArgBuild *b, const Node *n, FileArg which)
   if (moments && own->moments & 2) add(b, ARG_moment2, (Value){0}, AMPC_F32, AMPC_MOMENT2, at);
   if (moments && own->moments & 4) add(b, ARG_moment3, (Value){0}, AMPC_F32, AMPC_MOMENT3, at);
   if (weights && o->ema) add(b, ARG_ema, (Value){0}, AMPC_F32, AMPC_EMA, master);
-  if (weights && copies_in_use(g, (int)index, AMPC_F16))
-    add(b, ARG_copy16, (Value){0}, AMPC_F16, AMPC_COPY16, at16);
-  if (weights && copies_in_use(g, (int)index, AMPC_BF16))
-    add(b, ARG_copybf, (Value){0}, AMPC_BF16, AMPC_COPYBF, at16);
+  for (DType d = 0; weights && d < AMPC_DTYPE_COUNT; d++)
+    if (copies_in_use(g, (int)index, d))
+      add(b, ARG_copy, (Value){0}, d, ampc_type_of(d)->copies, own->master * ampc_dtype_size(d));
 }
 
 static void add_metric(ArgBuild *b, int64_t index)

@@ -16,8 +16,7 @@ typedef enum ArgRole {
   ARG_moment2,
   ARG_moment3,
   ARG_ema,
-  ARG_copy16,  /* f16 * */
-  ARG_copybf,  /* bf16 * */
+  ARG_copy,    /* of the type of the copies */
   ARG_buffer,  /* of the parameter's type */
   ARG_kept,    /* likewise: the buffer as it was before the step */
   ARG_scratch, /* real *: room of an op of the job, own_scratch */

@@ -7,7 +7,7 @@
  * the frame around it converts. */
 static bool is_converted(const Compile *c, DType d)
 {
-  return is_cpu_target(c) && (d == AMPC_F16 || d == AMPC_BF16);
+  return is_cpu_target(c) && ampc_is_narrow(d);
 }
 
 /* Elements, of whole cache lines. */

@@ -236,8 +236,7 @@ static bool joins_parts(const Graph *g, const Node *n)
 bool is_widening(const Graph *g, const Node *n)
 {
   if (!op_has(n, T_casts) || n->dtype != AMPC_F32) return false;
-  DType from = ir_node(g, n->in[0])->dtype;
-  return from == AMPC_F16 || from == AMPC_BF16;
+  return ampc_is_narrow(ir_node(g, n->in[0])->dtype);
 }
 
 /* 128 bits: 8 numbers that had 16 bits before they were widened, or 4. The order of a sum follows

@@ -189,9 +189,8 @@ static void count_argument(const Counter *k, const Group *group, const KernelArg
     bytes = range_elements(c, group, a) * ir_dtype_size(c, AMPC_F32);
     take(k, who, bytes, norm || a->only_read ? 0 : bytes);
     break;
-  case ARG_copy16:
-  case ARG_copybf:
-    take(k, who, 0, range_elements(c, group, a) * 2);
+  case ARG_copy:
+    take(k, who, 0, range_elements(c, group, a) * ampc_dtype_size(a->type));
     break;
   case ARG_buffer:
   case ARG_kept:

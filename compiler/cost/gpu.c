@@ -2,6 +2,7 @@
 #include "gpu.h"
 #include <math.h>
 #include <string.h>
+#include "runtime/plan/types.h"
 
 static const Gpu gpus[] = {
 #define GPU(name, model, arch, ...) {#name, model, #arch, __VA_ARGS__, NULL},
@@ -46,8 +47,9 @@ void cost_choose(Cost *c)
 
 bool gpu_has_tensor(const Gpu *g, const ProductLoad *p)
 {
-  bool half = p->type == AMPC_F16 || (p->type == AMPC_BF16 && g->tensor_tf32 > 0);
-  return half || (p->type == AMPC_F32 && p->tf32 && g->tensor_tf32 > 0);
+  int needed = ampc_type_of(p->type)->capability;
+  bool narrow = ampc_is_narrow(p->type) && ampc_target_capability(g->arch) >= needed;
+  return narrow || (p->type == AMPC_F32 && p->tf32 && g->tensor_tf32 > 0);
 }
 
 /* Note [products]

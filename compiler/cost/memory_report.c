@@ -102,30 +102,9 @@ static void put_line(const Compile *c, Text *out, int64_t bytes, const char *wha
   if (bytes) text_printf(out, "%18s  %s\n", grouped(c->arena, bytes), what);
 }
 
-/* In the order of the report. */
-static const struct {
-  ampc_space space;
-  const char *what;
-} lines[] = {{AMPC_MASTER, "weights (f32)"},
-             {AMPC_COPY16, "f16 copies of weights"},
-             {AMPC_COPYBF, "bf16 copies of weights"},
-             {AMPC_GRAD, "gradients"},
-             {AMPC_MOMENT1, "optimizer state"},
-             {AMPC_MOMENT2, "optimizer state"},
-             {AMPC_MOMENT3, "optimizer state"},
-             {AMPC_EMA, "averages of weights (ema)"},
-             {AMPC_BUFFER, "buffers"},
-             {AMPC_KEPT, "buffers as before a step (accumulate)"},
-             {AMPC_STATE, "counters, scaler, settings"},
-             {AMPC_INPUT, "batch"},
-             {AMPC_WORK, "work: all other values, placed by lifetime"}};
-enum { LINES = sizeof lines / sizeof *lines };
-
-const char *memory_purpose(ampc_space space)
+static void put_space(const Compile *c, Text *out, ampc_space s)
 {
-  for (int i = 0; i < LINES; i++)
-    if (lines[i].space == space) return lines[i].what;
-  return "";
+  put_line(c, out, c->program->space_bytes[s], ampc_space_of(s)->purpose);
 }
 
 void memory_report(const Compile *c, int64_t library, Text *out)
@@ -134,7 +113,10 @@ void memory_report(const Compile *c, int64_t library, Text *out)
   int64_t total = memory_of_spaces(p) + (library > 0 ? library : 0);
   int64_t tensors = memory_of_tensors(c);
   text_printf(out, "memory of %s on %s, in bytes\n", p->source, p->target);
-  for (int i = 0; i < LINES; i++) put_line(c, out, p->space_bytes[lines[i].space], lines[i].what);
+  for (ampc_space s = AMPC_MASTER; s < AMPC_INPUT; s++) put_space(c, out, s);
+  put_space(c, out, AMPC_STATE);
+  put_space(c, out, AMPC_INPUT);
+  put_space(c, out, AMPC_WORK);
   put_line(c, out, library > 0 ? library : 0, "library scratch outside of work");
   text_printf(out, "%18s  in all%s, %.2f of the %s that all tensors take without reuse\n",
               grouped(c->arena, total), library < 0 ? " but for library scratch" : "",

@@ -11,8 +11,6 @@ const char *memory_text(Arena *arena, int64_t bytes); /* "443502916 bytes (444 M
 /* All spaces of the program; without the scratch space of vendors' libraries. */
 int64_t memory_of_spaces(const ampc_program *p);
 
-/* What a space is for, in words. */
-const char *memory_purpose(ampc_space space);
 
 /* After pass plan: space by space, the total, and what share of memory_of_tensors it is. `library`:
  * scratch space outside of WORK, or -1 where it is not known. */

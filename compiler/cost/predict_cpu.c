@@ -19,8 +19,8 @@
 /* Vector instructions an element of a kernel. 16-bit floats are rounded, and widened, in software.
  */
 static const double loading = 0.7, store = 3.5, operation = 0.6, function = 41, draw = 83,
-                    round_f16 = 29, round_bf16 = 6, choice = 2.4, row_element = 2, window = 10,
-                    template_element = 4;
+                    choice = 2.4, row_element = 2, window = 10, template_element = 4;
+static const double rounding[AMPC_DTYPE_COUNT] = {[AMPC_F16] = 29, [AMPC_BF16] = 6};
 /* Of a product: widening an element, rounding one of the result, storing one. */
 static const double widen = 5, narrow = 2.3, cell = 8;
 /* Of a convolution: rounding an element of an image; putting a weight in the library's order. */
@@ -71,8 +71,7 @@ static double node_slots(const Graph *g, Value v)
     slots += draw * elements;
   else if (op->code.dear)
     slots += function * elements;
-  if (computes && n->dtype == AMPC_F16) slots += round_f16 * results;
-  if (computes && n->dtype == AMPC_BF16) slots += round_bf16 * results;
+  if (computes) slots += rounding[n->dtype] * results;
   if (op->tmpl == TMPL_map && op->code.chooses) slots += choice * results;
   if (op->tmpl == TMPL_row) slots += row_element * elements;
   if (op->tmpl == TMPL_file) slots += elements * (op_has(n, T_windows) ? window : template_element);
@@ -119,14 +118,15 @@ static double speed_of(const Cpu *cpu, ampc_dtype type)
 
 static bool is_widened(const Cpu *cpu, ampc_dtype type)
 {
-  return type == AMPC_F16 || (type == AMPC_BF16 && cpu->bf16 <= 1);
+  return ampc_is_narrow(type) && speed_of(cpu, type) <= 1;
 }
 
 const char *cpu_against(const Cpu *cpu, ampc_dtype type)
 {
   if (!is_widened(cpu, type)) return NULL;
-  return type == AMPC_F16 ? "this processor multiplies f16 as f32"
-                          : "this processor multiplies bf16 as f32";
+#define AGAINST(KIND, name, ...) [AMPC_##KIND] = "this processor multiplies " #name " as f32",
+  static const char *const against[] = {AMPC_NARROW_FLOATS(AGAINST)};
+  return against[type];
 }
 
 /* Blocks of 256 x 256 are shared out; a product of less than a million multiply-adds is not. */

@@ -74,7 +74,7 @@ const char *attention_mask_place(const Template *t)
 const char *attention_from(const Template *t, uint32_t input)
 {
   DType type = ir_node(t->k->g, value_root(t->k->g, t->n->in[input]))->dtype;
-  return conversion_text(t, "from", type);
+  return conversion_name(t->k, "from", type);
 }
 
 /* Arguments have their names later. */

@@ -136,6 +136,13 @@ static bool is_pending(const Kernel *k, Value v)
   return false;
 }
 
+/* "from_f16(x)"; of a type that is not converted "x". */
+static const char *converted(const Kernel *k, const char *what, DType d, const char *x)
+{
+  if (!ampc_is_narrow(d)) return x;
+  return arena_printf(k->c->arena, "%s(%s)", conversion_name(k, what, d), x);
+}
+
 Operand load_operand(const Kernel *k, Value in, const char *index)
 {
   if (!in.id) return (Operand){0};
@@ -145,16 +152,7 @@ Operand load_operand(const Kernel *k, Value in, const char *index)
   uint32_t i = pointer_of(k, in);
   const KernelArg *a = &k->args.at[i];
   const char *place = element_place(k, i, index);
-  switch (a->type) {
-  case AMPC_F16:
-    return (Operand){arena_printf(k->c->arena, "from_f16(%s)", place), true};
-  case AMPC_BF16:
-    return (Operand){arena_printf(k->c->arena, "from_bf16(%s)", place), true};
-  case AMPC_F32:
-    return (Operand){place, true};
-  default:
-    return (Operand){place, false};
-  }
+  return (Operand){converted(k, "from", a->type, place), dtype_is_float(a->type)};
 }
 
 /* A literal becomes "R(3.0)" rather than "(real)3". */
@@ -254,7 +252,7 @@ const char *node_expression(const Kernel *k, const Node *n, const Operand *in, c
  * type. A literal is not: 0.1 of f16 stands as R(0.1). */
 bool needs_rounding(const Kernel *k, const Node *n)
 {
-  if (n->dtype != AMPC_F16 && n->dtype != AMPC_BF16) return false;
+  if (!ampc_is_narrow(n->dtype)) return false;
   if (!op_has(n, T_picks | T_strided)) return true;
   for (uint32_t i = 0; i < n->n_in; i++) {
     if (!n->in[i].id || (op_has(n, T_condition) && i == 0)) continue;
@@ -269,16 +267,12 @@ bool needs_rounding(const Kernel *k, const Node *n)
 const char *rounded(const Kernel *k, DType d, const char *expression)
 {
   switch (d) {
-  case AMPC_F16:
-    return arena_printf(k->c->arena, "round_f16(%s)", expression);
-  case AMPC_BF16:
-    return arena_printf(k->c->arena, "round_bf16(%s)", expression);
   case AMPC_I32:
     return arena_printf(k->c->arena, "(int)(%s)", expression);
   case AMPC_U8:
     return arena_printf(k->c->arena, "(unsigned char)(%s)", expression);
   default:
-    return expression;
+    return converted(k, "round", d, expression);
   }
 }
 
@@ -286,16 +280,12 @@ const char *rounded(const Kernel *k, DType d, const char *expression)
 const char *stored(const Kernel *k, DType d, const char *expression)
 {
   switch (d) {
-  case AMPC_F16:
-    return arena_printf(k->c->arena, "to_f16(%s)", expression);
-  case AMPC_BF16:
-    return arena_printf(k->c->arena, "to_bf16(%s)", expression);
   case AMPC_I32:
     return arena_printf(k->c->arena, "(int)(%s)", expression);
   case AMPC_U8:
   case AMPC_BOOL:
     return arena_printf(k->c->arena, "(unsigned char)(%s)", expression);
   default:
-    return expression;
+    return converted(k, "to", d, expression);
   }
 }

@@ -16,7 +16,7 @@ bool is_strided(const Template *t)
 /* Columns have the type of the images, which are moved as they are. */
 const char *columns_type(ampc_dtype type)
 {
-  return type == AMPC_F16 ? "f16" : type == AMPC_BF16 ? "bf16" : "real";
+  return ampc_type_of(type)->kernel;
 }
 
 /* "28 * 28": pixels of an image, or taps. A convolution over one axis is written as one over two,
@@ -100,13 +100,6 @@ const char *columns_arguments(const Template *t)
   type = columns_type(t->conv->w_type);
   return arena_printf(t->k->c->arena, "%s, const %s *__restrict__ w, %s *__restrict__ turned", text,
                       type, type);
-}
-
-/* "from_f16", "to_bf16"; nothing where numbers lie as they are. */
-const char *conversion_text(const Template *t, const char *what, ampc_dtype type)
-{
-  if (type != AMPC_F16 && type != AMPC_BF16) return "";
-  return arena_printf(t->k->c->arena, "%s_%s", what, columns_type(type));
 }
 
 const char *channel_text(const Template *t)

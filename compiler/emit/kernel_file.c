@@ -28,10 +28,10 @@ bool is_first_group(const Template *t)
   return attr_int(t->n, "group") == first;
 }
 
-bool has_role(const Template *t, ArgRole role)
+bool has_space(const Template *t, ampc_space space)
 {
   uint32_t i = 0;
-  while (i < t->k->args.n && t->k->args.at[i].role != role) i++;
+  while (i < t->k->args.n && t->k->args.at[i].place.space != space) i++;
   return i < t->k->args.n;
 }
 

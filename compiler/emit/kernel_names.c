@@ -28,10 +28,6 @@ void kernel_bug(const Kernel *k, Value v, const char *what)
 /* Floats in STATE are the host's: `float` even where real is double. */
 const char *element_type(const KernelArg *a)
 {
-  static const char *const of_type[AMPC_DTYPE_COUNT] = {
-      [AMPC_F32] = "real",          [AMPC_F16] = "f16",       [AMPC_BF16] = "bf16",
-      [AMPC_I32] = "int",           [AMPC_I64] = "long long", [AMPC_U8] = "unsigned char",
-      [AMPC_BOOL] = "unsigned char"};
   switch (a->role) {
   case ARG_state:
     return "ampc_state";
@@ -45,7 +41,12 @@ const char *element_type(const KernelArg *a)
     break;
   }
   bool host_float = a->place.space == AMPC_STATE && a->type == AMPC_F32;
-  return host_float ? "float" : of_type[a->type];
+  return host_float ? "float" : ampc_type_of(a->type)->kernel;
+}
+
+const char *conversion_name(const Kernel *k, const char *what, DType d)
+{
+  return ampc_is_narrow(d) ? arena_printf(k->c->arena, "%s_%s", what, ampc_dtype_name(d)) : "";
 }
 
 const char *local_type(DType d)
@@ -148,12 +149,14 @@ static const char *argument_name(Names *x, uint32_t i)
       [ARG_state] = "state",     [ARG_optimizer] = "optimizer", [ARG_metric] = "metric",
       [ARG_grad] = "grad",       [ARG_master] = "master",       [ARG_moment1] = "moment1",
       [ARG_moment2] = "moment2", [ARG_moment3] = "moment3",     [ARG_ema] = "ema",
-      [ARG_copy16] = "copy16",   [ARG_copybf] = "copybf",       [ARG_buffer] = "buffer",
-      [ARG_kept] = "kept",       [ARG_scratch] = "scratch",     [ARG_stream] = "stream"};
+      [ARG_buffer] = "buffer",   [ARG_kept] = "kept",           [ARG_scratch] = "scratch",
+      [ARG_stream] = "stream"};
   const KernelArg *a = &k->args.at[i];
   const char *name;
   if (a->role == ARG_grad && a->value.id)
     name = arena_printf(k->c->arena, "%s_grad", param_name(x, param_of(k, a)));
+  else if (a->role == ARG_copy)
+    name = ampc_space_of(a->place.space)->name;
   else if (a->role != ARG_in && a->role != ARG_out)
     name = k->group->n_parts ? shared_name(x, a, of_role[a->role]) : of_role[a->role];
   else

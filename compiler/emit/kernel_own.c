@@ -56,9 +56,7 @@ static uint32_t n_tensors(const Kernel *k)
 static const char *own_type(const Kernel *k, DType d)
 {
   KernelArg a = {.role = ARG_in, .type = d};
-  bool small = d == AMPC_F16 || d == AMPC_BF16;
-  if (small && is_cpu_target(k->c)) return "real";
-  if (small) return d == AMPC_F16 ? "op_f16" : "op_bf16";
+  if (ampc_is_narrow(d)) return is_cpu_target(k->c) ? "real" : conversion_name(k, "op", d);
   return element_type(&a);
 }
 
@@ -97,7 +95,7 @@ static void put_tensor(const Kernel *k, uint32_t i)
   const char *name = tensor(k, i)->name, *given = v.id ? pointer_name(k, v) : NULL;
   int64_t at = own_scratch_at(k->c, k->group, i);
   DType dtype = own_tensor_type(k->c, k->group, i);
-  const char *type = own_type(k, dtype), *d = dtype == AMPC_F16 ? "f16" : "bf16";
+  const char *type = own_type(k, dtype);
   bool input = i < own_of(own_node(k))->n_inputs;
   if (at < 0 && strcmp(name, given) != 0)
     EMIT(k->p, "const %s *const %s = %s;\n", type, name, given);
@@ -109,8 +107,8 @@ static void put_tensor(const Kernel *k, uint32_t i)
   EMIT(k->p, "%s *const %s = %s + %lld;%s\n", type, name, from, (long long)(at * real / unit),
        v.id ? "" : " // nobody reads it");
   if (input)
-    EMIT(k->p, "for (int64_t at = 0; at < %lld; at++) %s[at] = from_%s(%s[at]);\n",
-         (long long)ir_elements(ir_node(k->g, v)), name, d, given);
+    EMIT(k->p, "for (int64_t at = 0; at < %lld; at++) %s[at] = %s(%s[at]);\n",
+         (long long)ir_elements(ir_node(k->g, v)), name, conversion_name(k, "from", dtype), given);
 }
 
 static void put_results(const Kernel *k)
@@ -119,8 +117,8 @@ static void put_results(const Kernel *k)
     Value v = own_tensor(k->g, k->group, i);
     const Node *n = ir_node(k->g, v);
     if (!v.id || own_scratch_at(k->c, k->group, i) < 0) continue;
-    EMIT(k->p, "for (int64_t at = 0; at < %lld; at++) %s[at] = to_%s(%s[at]);\n",
-         (long long)ir_elements(n), pointer_name(k, v), n->dtype == AMPC_F16 ? "f16" : "bf16",
+    EMIT(k->p, "for (int64_t at = 0; at < %lld; at++) %s[at] = %s(%s[at]);\n",
+         (long long)ir_elements(n), pointer_name(k, v), conversion_name(k, "to", n->dtype),
          tensor(k, i)->name);
   }
 }

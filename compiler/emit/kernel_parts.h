@@ -55,6 +55,8 @@ void put_columns_head(const Kernel *k, const Convolution *v);
 void name_arguments(Kernel *k);
 /* "const f16 *__restrict__ x, real *__restrict__ y" */
 const char *argument_list(const Kernel *k);
+/* "from_f16"; "" of a type that kernels read as it lies. */
+const char *conversion_name(const Kernel *k, const char *what, DType d);
 const char *element_type(const KernelArg *a);   /* "f16", "float", "ampc_state" */
 bool argument_is_number(const KernelArg *a);    /* no pointer */
 uint32_t argument_of(const Kernel *k, Value v); /* index of the argument that holds v's bytes;

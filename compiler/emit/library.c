@@ -7,12 +7,6 @@
 #include <ctype.h>
 #include <string.h>
 
-/* As C has them; the 16-bit floats are their bits. */
-static const char *const c_types[AMPC_DTYPE_COUNT] = {
-    [AMPC_F32] = "float",   [AMPC_F16] = "uint16_t", [AMPC_BF16] = "uint16_t",
-    [AMPC_I32] = "int32_t", [AMPC_I64] = "int64_t",  [AMPC_U8] = "uint8_t",
-    [AMPC_BOOL] = "uint8_t"};
-
 static const char *job_prefix(Printer *p)
 {
   return identifier(p->c->arena, p->c->program->name);
@@ -67,11 +61,12 @@ static const char *signature(Printer *p, uint32_t block)
     text_printf(&t, ", int64_t %s", size_name(p, &b->size[i]));
   for (uint32_t i = 0; i < b->n_sources; i++) {
     const ampc_source *s = &g->sources[b->first_source + i];
-    text_printf(&t, ", const %s *%s", c_types[s->dtype], argument_name(p, s));
+    text_printf(&t, ", const %s *%s", ampc_type_of(s->dtype)->c, argument_name(p, s));
   }
   for (uint32_t i = 0; i < g->n_outputs; i++)
     if (g->outputs[i].block == block)
-      text_printf(&t, ", %s *%s", c_types[g->outputs[i].dtype], result_name(p, &g->outputs[i]));
+      text_printf(&t, ", %s *%s", ampc_type_of(g->outputs[i].dtype)->c,
+                  result_name(p, &g->outputs[i]));
   text_puts(&t, ")");
   return t.at;
 }

@@ -299,32 +299,24 @@ static const char *name_in(Places *x, ampc_ref at, Value v)
 static const char *flat_text(Printer *p, const ParamPlaces *params, ampc_ref at, Value v)
 {
   if (!v.id && !at.offset) return NULL;
-  bool half = at.space == AMPC_COPY16 || at.space == AMPC_COPYBF;
-  int64_t size = half ? 2 : ir_dtype_size(p->c, AMPC_F32);
-  bool weights = half || at.space == AMPC_MASTER || at.space == AMPC_EMA;
+  ampc_dtype type = ampc_space_of(at.space)->type;
+  int64_t size = ir_dtype_size(p->c, type);
+  bool weights = ampc_is_narrow(type) || at.space == AMPC_MASTER || at.space == AMPC_EMA;
   if (at.offset % size) return NULL;
   const char *name = weights ? NULL : param_at(params, 's', at.offset / size);
   if (!name) name = param_at(params, 'p', at.offset / size);
   if (!name) return NULL;
   const char *wide = at.offset > INT32_MAX ? "ll" : ""; /* of an enum's constant, an int */
-  return arena_printf(p->c->arena, "%s + %lld%s * %s", space_names[at.space], (long long)size, wide,
-                      name);
+  return arena_printf(p->c->arena, "%s + %lld%s * %s", ampc_space_of(at.space)->name,
+                      (long long)size, wide, name);
 }
 
 /* "work + at_relu26"; NULL: no name is known. */
 const char *place_text(Printer *p, Places *x, ampc_ref at, Value v)
 {
   const char *name = NULL;
+  if (ampc_space_of(at.space)->type != AMPC_DTYPE_COUNT) return flat_text(p, x->params, at, v);
   switch (at.space) {
-  case AMPC_MASTER:
-  case AMPC_COPY16:
-  case AMPC_COPYBF:
-  case AMPC_GRAD:
-  case AMPC_MOMENT1:
-  case AMPC_MOMENT2:
-  case AMPC_MOMENT3:
-  case AMPC_EMA:
-    return flat_text(p, x->params, at, v);
   case AMPC_BUFFER:
   case AMPC_KEPT:
     name = param_at(x->params, 'b', at.offset);
@@ -336,5 +328,5 @@ const char *place_text(Printer *p, Places *x, ampc_ref at, Value v)
   default:
     break;
   }
-  return name ? arena_printf(p->c->arena, "%s + %s", space_names[at.space], name) : NULL;
+  return name ? arena_printf(p->c->arena, "%s + %s", ampc_space_of(at.space)->name, name) : NULL;
 }

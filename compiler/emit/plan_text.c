@@ -3,13 +3,6 @@
 #include "emit.h"
 #include "compiler/graph/ir.h"
 
-static const char *const space_names[AMPC_SPACE_COUNT] = {
-    [AMPC_NONE] = "none",       [AMPC_STATE] = "state",     [AMPC_MASTER] = "master",
-    [AMPC_COPY16] = "copy16",   [AMPC_COPYBF] = "copybf",   [AMPC_GRAD] = "grad",
-    [AMPC_MOMENT1] = "moment1", [AMPC_MOMENT2] = "moment2", [AMPC_MOMENT3] = "moment3",
-    [AMPC_EMA] = "ema",         [AMPC_BUFFER] = "buffer",   [AMPC_KEPT] = "kept",
-    [AMPC_INPUT] = "input",     [AMPC_WORK] = "work"};
-
 /* work+64, or work+64+128t: 128 bytes further in each iteration */
 static void put_operand(Text *out, ampc_operand o)
 {
@@ -17,7 +10,7 @@ static void put_operand(Text *out, ampc_operand o)
     text_puts(out, "none");
     return;
   }
-  text_printf(out, "%s+%lld", space_names[o.at.space], (long long)o.at.offset);
+  text_printf(out, "%s+%lld", ampc_space_of(o.at.space)->name, (long long)o.at.offset);
   if (o.stride) text_printf(out, "%+lldt", (long long)o.stride);
 }
 
@@ -201,7 +194,8 @@ void emit_plan(Compile *c, Text *out)
   for (int s = AMPC_STATE; s < AMPC_SPACE_COUNT; s++) {
     total += p->space_bytes[s];
     if (p->space_bytes[s])
-      text_printf(out, "  %-8s %12lld bytes\n", space_names[s], (long long)p->space_bytes[s]);
+      text_printf(out, "  %-8s %12lld bytes\n", ampc_space_of(s)->name,
+                  (long long)p->space_bytes[s]);
   }
   text_printf(out, "  total    %12lld bytes\n", (long long)total);
 }

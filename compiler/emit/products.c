@@ -47,10 +47,10 @@ static const char *gemm_text(Printer *p, const ampc_gemm *d)
   field_truth(&t, "tf32", d->tf32);
   field_truth(&t, "has_bias", d->has_bias);
   field_truth(&t, "relu", d->relu);
-  field_text(&t, "a_type", dtype_enums[d->a_type]);
-  field_text(&t, "b_type", dtype_enums[d->b_type]);
-  field_text(&t, "c_type", dtype_enums[d->c_type]);
-  if (d->has_bias) field_text(&t, "bias_type", dtype_enums[d->bias_type]);
+  field_text(&t, "a_type", ampc_type_of(d->a_type)->constant);
+  field_text(&t, "b_type", ampc_type_of(d->b_type)->constant);
+  field_text(&t, "c_type", ampc_type_of(d->c_type)->constant);
+  if (d->has_bias) field_text(&t, "bias_type", ampc_type_of(d->bias_type)->constant);
   field_integer(&t, "workspace", d->workspace);
   field_integer(&t, "line", d->line);
   return t.at;
@@ -76,10 +76,10 @@ static const char *conv_text(Printer *p, const ampc_conv *d)
   field_truth(&t, "accumulate", d->accumulate);
   field_truth(&t, "tf32", d->tf32);
   field_truth(&t, "has_bias", d->has_bias);
-  field_text(&t, "x_type", dtype_enums[d->x_type]);
-  field_text(&t, "w_type", dtype_enums[d->w_type]);
-  field_text(&t, "y_type", dtype_enums[d->y_type]);
-  if (d->has_bias) field_text(&t, "bias_type", dtype_enums[d->bias_type]);
+  field_text(&t, "x_type", ampc_type_of(d->x_type)->constant);
+  field_text(&t, "w_type", ampc_type_of(d->w_type)->constant);
+  field_text(&t, "y_type", ampc_type_of(d->y_type)->constant);
+  if (d->has_bias) field_text(&t, "bias_type", ampc_type_of(d->bias_type)->constant);
   field_integer(&t, "workspace", d->workspace);
   if (d->grid) {
     const char *columns = p->c->program->kernels[d->columns].name;
@@ -130,7 +130,7 @@ static const char *attention_text(Printer *p, const ampc_attention *d)
   field_number(p, &t, "p", d->p);
   field_integer(&t, "state", d->state);
   field_integer(&t, "stream", d->stream);
-  field_text(&t, "type", dtype_enums[d->type]);
+  field_text(&t, "type", ampc_type_of(d->type)->constant);
   field_integer(&t, "line", d->line);
   return t.at;
 }

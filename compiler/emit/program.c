@@ -24,6 +24,8 @@ static const char *init_text(Printer *p, const ampc_init *init)
   return arena_printf(p->c->arena, "{%s}", t.at);
 }
 
+#define COPY_FIELD(KIND, name, SPACE, copy, ...) field_truth(&t, #copy, q->copy);
+
 /* The tables are those of ampc_plan.h, field by field in the order of the structs. */
 static void put_param_rows(Printer *p, const ParamPlaces *places, const ampc_param *rows,
                            uint32_t first, uint32_t n)
@@ -35,14 +37,13 @@ static void put_param_rows(Printer *p, const ParamPlaces *places, const ampc_par
     field_text(&t, "path", quoted(p, q->path));
     field_truth(&t, "buffer", q->buffer);
     field_text(&t, "optimizer", arena_printf(p->c->arena, "%d", q->optimizer));
-    field_text(&t, "dtype", dtype_enums[q->dtype]);
+    field_text(&t, "dtype", ampc_type_of(q->dtype)->constant);
     field_integer(&t, "rank", q->rank);
     if (q->rank) field_text(&t, "dim", dims(p, q->dim, q->rank));
     field_integer(&t, "elements", q->elements);
     field_text(&t, "offset", param_place(places, first + i));
     field_text(&t, "init", init_text(p, &q->init));
-    field_truth(&t, "copy16", q->copy16);
-    field_truth(&t, "copybf", q->copybf);
+    AMPC_NARROW_FLOATS(COPY_FIELD)
     field_truth(&t, "channels_last", q->channels_last);
     EMIT_WRAPPED(p, "   ", "  {%s},\n", t.at);
   }
@@ -207,7 +208,7 @@ static void put_sources(Printer *p, const ampc_program *g)
     field_text(&t, "kind", kinds[s->kind]);
     field_text(&t, "path", quoted(p, s->path));
     if (s->args) field_text(&t, "args", quoted(p, s->args));
-    field_text(&t, "dtype", dtype_enums[s->dtype]);
+    field_text(&t, "dtype", ampc_type_of(s->dtype)->constant);
     field_integer(&t, "rank", s->rank);
     if (s->rank) field_text(&t, "dim", dims(p, s->dim, s->rank));
     field_integer(&t, "samples", s->samples);
@@ -236,11 +237,11 @@ static void put_outputs(Printer *p, const ampc_program *g)
     text_init(&t, p->c->arena);
     field_text(&t, "name", quoted(p, o->name));
     field_integer(&t, "block", o->block);
-    field_text(&t, "dtype", dtype_enums[o->dtype]);
+    field_text(&t, "dtype", ampc_type_of(o->dtype)->constant);
     field_integer(&t, "rank", o->rank);
     if (o->rank) field_text(&t, "dim", dims(p, o->dim, o->rank));
     field_text(&t, "place",
-               arena_printf(p->c->arena, "{%s, %lld}", space_enums[o->place.space],
+               arena_printf(p->c->arena, "{%s, %lld}", ampc_space_of(o->place.space)->constant,
                             (long long)o->place.offset));
     EMIT_WRAPPED(p, "   ", "  {%s},\n", t.at);
   }
@@ -402,7 +403,7 @@ static void put_scaler(Printer *p, const ampc_scaler_desc *s)
 static void put_spaces(Printer *p, const ampc_program *g)
 {
   EMIT(p, "// bytes of no space");
-  for (int i = 1; i < AMPC_SPACE_COUNT; i++) EMIT(p, ", %s", space_names[i]);
+  for (int i = 1; i < AMPC_SPACE_COUNT; i++) EMIT(p, ", %s", ampc_space_of(i)->name);
   EMIT(p, "\n.space_bytes = {");
   for (int i = 0; i < AMPC_SPACE_COUNT; i++)
     EMIT(p, "%s%lld", i ? ", " : "", (long long)g->space_bytes[i]);

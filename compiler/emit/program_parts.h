@@ -5,9 +5,6 @@
 
 /* ---- values as C: program_text.c ---- */
 
-extern const char *const space_names[AMPC_SPACE_COUNT]; /* "work" */
-extern const char *const space_enums[AMPC_SPACE_COUNT]; /* "AMPC_WORK" */
-extern const char *const dtype_enums[AMPC_DTYPE_COUNT]; /* "AMPC_F16" */
 const char *quoted(Printer *p, const char *s);
 const char *comment_of(Printer *p, const char *name);
 const char *number(Printer *p, double v);

@@ -5,21 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const space_names[AMPC_SPACE_COUNT] = {
-    [AMPC_NONE] = "",           [AMPC_STATE] = "state",     [AMPC_MASTER] = "master",
-    [AMPC_COPY16] = "copy16",   [AMPC_COPYBF] = "copybf",   [AMPC_GRAD] = "grad",
-    [AMPC_MOMENT1] = "moment1", [AMPC_MOMENT2] = "moment2", [AMPC_MOMENT3] = "moment3",
-    [AMPC_EMA] = "ema",         [AMPC_BUFFER] = "buffer",   [AMPC_KEPT] = "kept",
-    [AMPC_INPUT] = "input",     [AMPC_WORK] = "work"};
-const char *const space_enums[AMPC_SPACE_COUNT] = {
-    "AMPC_NONE",   "AMPC_STATE",   "AMPC_MASTER",  "AMPC_COPY16",  "AMPC_COPYBF",
-    "AMPC_GRAD",   "AMPC_MOMENT1", "AMPC_MOMENT2", "AMPC_MOMENT3", "AMPC_EMA",
-    "AMPC_BUFFER", "AMPC_KEPT",    "AMPC_INPUT",   "AMPC_WORK"};
-const char *const dtype_enums[AMPC_DTYPE_COUNT] = {
-    [AMPC_F32] = "AMPC_F32",  [AMPC_F16] = "AMPC_F16", [AMPC_BF16] = "AMPC_BF16",
-    [AMPC_I32] = "AMPC_I32",  [AMPC_I64] = "AMPC_I64", [AMPC_U8] = "AMPC_U8",
-    [AMPC_BOOL] = "AMPC_BOOL"};
-
 const char *quoted(Printer *p, const char *s)
 {
   return string_literal(p->c->arena, s);

@@ -30,8 +30,8 @@ static const char *address(const Step *s, ampc_operand o, Value v, uint32_t dept
   Arena *arena = s->p->c->arena;
   if (o.at.space == AMPC_NONE) return "0";
   const char *text = place_text(s->p, s->places, o.at, v);
-  if (!text) text = space_names[o.at.space];
-  if (text == space_names[o.at.space] && o.at.offset)
+  if (!text) text = ampc_space_of(o.at.space)->name;
+  if (text == ampc_space_of(o.at.space)->name && o.at.offset)
     text = arena_printf(arena, "%s + %lld", text, (long long)o.at.offset);
   if (!depth || !o.stride) return text;
   return arena_printf(arena, "%s + %s * %lld", text, counter(s->p, depth), (long long)o.stride);
@@ -114,7 +114,8 @@ static void put_command(Step *s, const ampc_command *command, uint32_t depth)
     break;
   case AMPC_ALL_REDUCE:
     EMIT_WRAPPED(p, next, "ampc_do_all_reduce(rt%s, %s, %lld);\n", operands,
-                 dtype_enums[command->as.all_reduce.type], (long long)command->as.all_reduce.count);
+                 ampc_type_of(command->as.all_reduce.type)->constant,
+                 (long long)command->as.all_reduce.count);
     break;
   case AMPC_REPEAT:
     put_repeat(s, command, depth + 1);
@@ -237,7 +238,9 @@ void put_step(Printer *p, const ParamPlaces *params, Products *products, const a
   EMIT(p, "\nstatic void %s(ampc_runtime *rt)\n{\n", step_name(p, b, s));
   p->indent++;
   for (int i = AMPC_STATE; i < AMPC_SPACE_COUNT; i++) {
-    if (used[i]) EMIT(p, "char *const %s = ampc_spaces(rt)[%s];\n", space_names[i], space_enums[i]);
+    if (used[i])
+      EMIT(p, "char *const %s = ampc_spaces(rt)[%s];\n", ampc_space_of(i)->name,
+           ampc_space_of(i)->constant);
   }
   put_places(p, step.places);
   put_commands(&step, s->commands, s->n_commands, 0);

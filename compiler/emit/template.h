@@ -94,7 +94,7 @@ bool has_attr(const OpInfo *op, const char *name);
 /* kernel_file.c */
 void put_template(Template *t, const EmbeddedFile *file);
 bool is_first_group(const Template *t);
-bool has_role(const Template *t, ArgRole role);
+bool has_space(const Template *t, ampc_space space);
 const char *put_parameters(Template *t);
 int64_t partials_of(const Template *t);
 int64_t part_size(const Template *t);
@@ -131,7 +131,6 @@ enum { COLUMNS_FILES = 3 };
 extern const char *const columns_file[COLUMNS_FILES];
 bool is_strided(const Template *t);
 const char *columns_type(ampc_dtype type);
-const char *conversion_text(const Template *t, const char *what, ampc_dtype type);
 const char *whole_arguments(const Template *t);
 const char *columns_arguments(const Template *t);
 const char *channel_text(const Template *t);

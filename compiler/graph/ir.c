@@ -261,10 +261,7 @@ int64_t ir_elements(const Node *n)
 
 int64_t ir_dtype_size(const Compile *c, DType d)
 {
-  static const int64_t size[AMPC_DTYPE_COUNT] = {
-      [AMPC_F32] = 4, [AMPC_F16] = 2, [AMPC_BF16] = 2, [AMPC_I32] = 4,
-      [AMPC_I64] = 8, [AMPC_U8] = 1,  [AMPC_BOOL] = 1};
-  return d == AMPC_F32 && c->options.real64 ? 8 : size[d];
+  return d == AMPC_F32 && c->options.real64 ? 8 : ampc_dtype_size(d);
 }
 
 int64_t ir_bytes(const Compile *c, const Node *n)
@@ -337,6 +334,13 @@ uint16_t ir_region_sums(Compile *c, uint16_t region, bool wide)
   return (uint16_t)(g->regions.n - 1);
 }
 
+DType region_low(RegionKind kind)
+{
+#define LOW(KIND, name, ...) [REGION_##name] = AMPC_##KIND,
+  static const DType low[] = {AMPC_FLOATS(LOW)};
+  return low[kind];
+}
+
 bool ir_is_tf32(const Compile *c, const Node *n)
 {
   const Graph *g = c->graph;
@@ -345,14 +349,6 @@ bool ir_is_tf32(const Compile *c, const Node *n)
 }
 
 /* ---- text ---- */
-
-const char *ir_dtype_name(DType d)
-{
-  static const char *const name[AMPC_DTYPE_COUNT] = {
-      [AMPC_F32] = "f32", [AMPC_F16] = "f16", [AMPC_BF16] = "bf16", [AMPC_I32] = "i32",
-      [AMPC_I64] = "i64", [AMPC_U8] = "u8",   [AMPC_BOOL] = "bool"};
-  return name[d];
-}
 
 const char *ir_dims_text(Compile *c, const Node *n)
 {

@@ -12,7 +12,7 @@
 #include "compiler/base/names.h"
 #include "compiler/base/target.h"
 #include "compiler/diag/diag.h"
-#include "ampc_plan.h"
+#include "runtime/plan/types.h"
 
 /* MAX_ATTR: what a gradient of a convolution over three axes needs: three times stride, padding,
  * dilation and size, and groups. */
@@ -95,7 +95,15 @@ typedef struct Node {
 } Node;
 
 /* A part of the program with one precision: `precision`, autocast(..) { }, a pinned instance. */
-typedef enum RegionKind { REGION_f32, REGION_tf32, REGION_f16, REGION_bf16, REGION_off } RegionKind;
+typedef enum RegionKind {
+  REGION_f32,
+  REGION_tf32,
+  REGION_off,
+#define REGION(KIND, name, ...) REGION_##name,
+  AMPC_NARROW_FLOATS(REGION)
+} RegionKind;
+/* In which ops of class low compute there; f32: in no narrow type. */
+DType region_low(RegionKind kind);
 typedef struct Region {
   RegionKind kind;
   uint16_t parent;
@@ -150,12 +158,12 @@ typedef struct Parameter {
   uint8_t rank;
   int64_t dim[MAX_RANK];
   ampc_init init;
-  int of;              /* of a share: the parameter that it is of; else -1. Note [shares] */
-  int optimizer;       /* index into Graph.optimizers, -1: none */
-  uint32_t group;      /* index into the optimizer's groups */
-  bool copy16, copybf; /* pass plan: a 16-bit working copy is used */
-  bool channels_last;  /* pass layout: how it lies in every space; `dim` is the language's */
-  int64_t offset;      /* elements of MASTER, or bytes of BUFFER; pass memory */
+  int of;             /* of a share: the parameter that it is of; else -1. Note [shares] */
+  int optimizer;      /* index into Graph.optimizers, -1: none */
+  uint32_t group;     /* index into the optimizer's groups */
+  uint32_t copies;    /* pass memory: bit d: a working copy of type d is used */
+  bool channels_last; /* pass layout: how it lies in every space; `dim` is the language's */
+  int64_t offset;     /* elements of MASTER, or bytes of BUFFER; pass memory */
   Span span;
 } Parameter; /* those that are shares stand behind all others */
 
@@ -398,7 +406,7 @@ void ir_drop_dead(Compile *c);
 int64_t ir_elements(const Node *n);
 int64_t ir_dtype_size(const Compile *c, DType d);
 int64_t ir_bytes(const Compile *c, const Node *n);
-bool dtype_is_float(DType d);
+#define dtype_is_float ampc_is_float
 bool dtype_is_integer(DType d);        /* i32 i64 u8, not bool */
 DType dtype_promote(DType a, DType b); /* PyTorch's table for two tensors with dimensions */
 bool ir_same_dims(const Node *a, const Node *b);
@@ -419,7 +427,7 @@ uint16_t ir_region_sums(Compile *c, uint16_t region, bool wide);
 bool ir_is_tf32(const Compile *c, const Node *n); /* a product rounds its f32 operands first */
 /* ampc_metric_slots of the first n metrics. */
 uint32_t ir_metric_slots(const Graph *g, uint32_t n);
-const char *ir_dtype_name(DType d);                  /* "f32" */
+#define ir_dtype_name ampc_dtype_name
 const char *ir_dims_text(Compile *c, const Node *n); /* "[32, 784]" */
 /* "every 2 and 3", with `gap` between the words: what fires of a block's periods; "" if nothing. */
 const char *ir_fires_text(Arena *arena, const int64_t *period, uint32_t n, uint32_t fires,

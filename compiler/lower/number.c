@@ -75,7 +75,7 @@ bool want_dtype(Lower *l, Datum d, Span span, const char *what, DType *out)
                 "it is decided after this, by regions of precision; it may stand in `x.to(..)` "
                 "and as `dtype=` of new tensors");
     else if (!d_is(d, D_error))
-      diag_help(l->c, "types are f16 bf16 f32 i32 i64 u8 bool");
+      diag_help(l->c, "types are " AMPC_NARROW_LIST "f32, i32, i64, u8, bool");
     return false;
   }
   *out = d.as.dtype;

@@ -183,8 +183,9 @@ static ampc_ref leaf_place(Compile *c, const Node *n)
   }
 }
 
-/* A cast that is a weight's working copy lies in COPY16 or COPYBF, at the element that the weight
- * has in MASTER; the parameter notes that the copy is used, so that the optimizer writes it. */
+/* A cast that is a weight's working copy lies in the space of such copies, at the element that the
+ * weight has in MASTER; the parameter notes that the copy is used, so that the optimizer writes it.
+ */
 static void place_leaves(Compile *c)
 {
   Graph *g = c->graph;
@@ -194,8 +195,8 @@ static void place_leaves(Compile *c)
     if (op_of(n)->tmpl == TMPL_leaf) n->place = leaf_place(c, n);
     if (!is_working_copy(g, (Value){id})) continue;
     Parameter *p = &g->params.at[attr_int(ir_node(g, n->in[0]), "index")];
-    *(n->dtype == AMPC_F16 ? &p->copy16 : &p->copybf) = true;
-    n->place = (ampc_ref){n->dtype == AMPC_F16 ? AMPC_COPY16 : AMPC_COPYBF, p->offset * 2};
+    p->copies |= 1u << n->dtype;
+    n->place = (ampc_ref){ampc_type_of(n->dtype)->copies, p->offset * ampc_dtype_size(n->dtype)};
   }
 }
 

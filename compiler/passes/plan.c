@@ -30,6 +30,8 @@ static const char *job_name(Compile *c)
 
 /* ---- tables ---- */
 
+#define COPY_FIELD(KIND, name, SPACE, copy, ...) .copy = from->copies >> AMPC_##KIND & 1,
+
 /* The offsets are those of pass memory: elements of MASTER, bytes of BUFFER, of shares elements of
  * GRAD. Weights are f32 there whatever the program computes in; buffers have a type of their own.
  */
@@ -47,9 +49,7 @@ static void plan_params(Compile *c, ampc_program *p)
                           .elements = 1,
                           .offset = from->offset,
                           .init = from->init,
-                          .copy16 = from->copy16,
-                          .copybf = from->copybf,
-                          .channels_last = from->channels_last};
+                          AMPC_NARROW_FLOATS(COPY_FIELD).channels_last = from->channels_last};
     for (uint32_t k = 0; k < from->rank; k++) {
       out[i].dim[k] = from->dim[k];
       out[i].elements *= from->dim[k];
@@ -258,15 +258,15 @@ static bool keeps_buffers(const Graph *g)
   return false;
 }
 
-/* Bytes of the spaces of parameters. COPY16 and COPYBF have the offsets of MASTER, in elements of 2
- * bytes; averages end with the last parameter that an optimizer owns, GRAD and the moments with the
+/* Bytes of the spaces of parameters. Copies have the offsets of MASTER, in elements of their type;
+ * averages end with the last parameter that an optimizer owns, GRAD and the moments with the
  * last share. */
 static void param_spaces(Compile *c, ampc_program *p)
 {
   const Graph *g = c->graph;
   int64_t f32 = ir_dtype_size(c, AMPC_F32), elements = 0, trained = 0, owned = 0;
-  bool copy16 = false, copybf = false, moment1 = false, moment2 = false, moment3 = false;
-  bool ema = false;
+  bool moment1 = false, moment2 = false, moment3 = false, ema = false;
+  uint32_t copies = 0;
   for (uint32_t i = 0; i < p->n_params; i++) {
     const ampc_param *q = &p->params[i];
     int64_t end = q->offset + ampc_round_up(q->elements, AMPC_PARAM_ALIGN);
@@ -277,8 +277,7 @@ static void param_spaces(Compile *c, ampc_program *p)
     else
       elements = greatest(elements, end);
     if (q->optimizer >= 0) trained = greatest(trained, end);
-    copy16 |= g->params.at[i].copy16;
-    copybf |= g->params.at[i].copybf;
+    copies |= g->params.at[i].copies;
   }
   for (uint32_t i = 0; i < p->n_optimizers; i++) {
     owned = greatest(owned, p->optimizers[i].first + p->optimizers[i].count);
@@ -288,8 +287,8 @@ static void param_spaces(Compile *c, ampc_program *p)
     ema |= p->optimizers[i].uses_ema;
   }
   p->space_bytes[AMPC_MASTER] = elements * f32;
-  p->space_bytes[AMPC_COPY16] = copy16 ? elements * 2 : 0;
-  p->space_bytes[AMPC_COPYBF] = copybf ? elements * 2 : 0;
+  for (DType d = 0; d < AMPC_DTYPE_COUNT; d++)
+    if (copies >> d & 1) p->space_bytes[ampc_type_of(d)->copies] = elements * ampc_dtype_size(d);
   p->space_bytes[AMPC_GRAD] = owned * f32;
   p->space_bytes[AMPC_MOMENT1] = moment1 ? owned * f32 : 0;
   p->space_bytes[AMPC_MOMENT2] = moment2 ? owned * f32 : 0;

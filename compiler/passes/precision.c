@@ -150,8 +150,7 @@ static bool by_own_cast(Precision *p, Node *n)
   }
   if (own->cast == OWN_promote) cast_floats(p, n, widest);
   if (own->cast == OWN_type) cast_floats(p, n, own->type);
-  if (own->cast == OWN_low)
-    cast_floats(p, n, kind == REGION_f16 ? AMPC_F16 : kind == REGION_bf16 ? AMPC_BF16 : AMPC_F32);
+  if (own->cast == OWN_low) cast_floats(p, n, region_low(kind));
   return true;
 }
 
@@ -174,19 +173,13 @@ static void check_own_types(Precision *p, const Node *n)
 static WhyKind by_region(Precision *p, Node *n)
 {
   if (by_own_cast(p, n)) return WHY_own;
-  switch (region_of(p, n)->kind) {
-  case REGION_f16:
-    return autocast(p, n, AMPC_F16);
-  case REGION_bf16:
-    return autocast(p, n, AMPC_BF16);
-  case REGION_off:
+  RegionKind kind = region_of(p, n)->kind;
+  if (ampc_is_narrow(region_low(kind))) return autocast(p, n, region_low(kind));
+  if (kind == REGION_off) {
     check_off(p, n);
     return WHY_off;
-  case REGION_f32:
-  case REGION_tf32:
-    cast_floats(p, n, AMPC_F32);
-    break;
   }
+  cast_floats(p, n, AMPC_F32);
   return WHY_region;
 }
 
@@ -495,11 +488,11 @@ static const char *narrow_name(Compile *c, const Node *n)
 static void help_widened(Compile *c, const Node *n, const char *path)
 {
   const char *name = narrow_name(c, n);
-  DType low = c->graph->regions.at[n->region].kind == REGION_bf16 ? AMPC_BF16 : AMPC_F16;
+  DType low = region_low(c->graph->regions.at[n->region].kind);
   if (name)
     diag_help(c, "`%s.to(%s.dtype)`", path, name);
   else
-    diag_help(c, "`%s.to(%s)`", path, ir_dtype_name(low));
+    diag_help(c, "`%s.to(%s)`", path, ampc_is_narrow(low) ? ir_dtype_name(low) : "f16");
 }
 
 static void warn_widened(Compile *c)

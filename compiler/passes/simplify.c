@@ -23,7 +23,8 @@ typedef struct Simplify {
 static bool widens(DType a, DType b)
 {
   if (a == b || a == AMPC_BOOL) return true;
-  if (a == AMPC_F16 || a == AMPC_BF16) return b == AMPC_F32;
+  const ampc_type *from = ampc_type_of(a), *to = ampc_type_of(b);
+  if (dtype_is_float(a)) return to->exponent >= from->exponent && to->mantissa >= from->mantissa;
   if (a == AMPC_U8) return b != AMPC_BOOL;
   return a == AMPC_I32 && b == AMPC_I64;
 }

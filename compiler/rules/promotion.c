@@ -3,11 +3,6 @@
 #include "compiler/graph/ops.h"
 #include <assert.h>
 
-bool dtype_is_float(DType d)
-{
-  return d == AMPC_F32 || d == AMPC_F16 || d == AMPC_BF16;
-}
-
 bool dtype_is_integer(DType d)
 {
   return d == AMPC_I32 || d == AMPC_I64 || d == AMPC_U8;

@@ -2,6 +2,7 @@
 #include "parse.h"
 #include "compiler/base/names.h"
 #include "lex_words.h"
+#include "runtime/plan/types.h"
 #include <string.h>
 
 /* always: reserved everywhere but as a member or keyword. type: names a type everywhere. top:
@@ -9,6 +10,7 @@
  * variables. */
 typedef enum WordUse { WORD_always, WORD_type, WORD_top } WordUse;
 
+#define TYPE_WORD(KIND, name, ...) {#name, TOK_DTYPE, WORD_type},
 static const struct Word {
   const char *text;
   int kind;
@@ -39,10 +41,7 @@ static const struct Word {
     {"False", TOK_FALSE, WORD_always},
     {"none", TOK_NONE, WORD_always},
     {"None", TOK_NONE, WORD_always},
-    {"f16", TOK_DTYPE, WORD_type},
-    {"bf16", TOK_DTYPE, WORD_type},
-    {"f32", TOK_DTYPE, WORD_type},
-    {"i32", TOK_DTYPE, WORD_type},
+    AMPC_FLOATS(TYPE_WORD){"i32", TOK_DTYPE, WORD_type},
     {"i64", TOK_DTYPE, WORD_type},
     {"u8", TOK_DTYPE, WORD_type},
     {"bool", TOK_DTYPE, WORD_type},

@@ -67,7 +67,7 @@ static const char *types_of_kernel(Compile *c, const KernelArgs *args)
   for (uint32_t i = 0; i < args->n; i++) {
     const KernelArg *a = &args->at[i];
     bool state = is_of_state(a);
-    bool out = a->role == ARG_out || a->role == ARG_copy16 || a->role == ARG_copybf;
+    bool out = a->role == ARG_out || a->role == ARG_copy;
     if (a->over.id) add_type(&t, &seen, ir_node(c->graph, a->over)->dtype);
     if (!state && !out) add_type(&t, &seen, a->type);
   }

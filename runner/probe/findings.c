@@ -75,7 +75,7 @@ static bool is_over(const Judge *j)
   const Range *r = j->r;
   const Graph *g = j->w->c->graph;
   if (j->s->probe->kind == PROBE_weight && r->over_f16 &&
-      g->params.at[j->s->probe->param].copy16)
+      g->params.at[j->s->probe->param].copies >> AMPC_F16 & 1)
     return found(j, OVER * (2 + share(j, r->over_f16)),
                  TEXT(j, "%lld of %lld leave f16, in which it is read (the greatest is %.3g)",
                       (long long)r->over_f16, (long long)r->n, r->greatest),

@@ -5,6 +5,7 @@
 #include "runtime/base/terminal.h"
 #include "runtime/plan/bytes.h"
 #include "runtime/plan/number.h"
+#include "runtime/plan/types.h"
 #include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
@@ -316,19 +317,6 @@ static void print_bytes(const char *what, int64_t bytes)
  * only then. */
 bool command_memory(Repl *r, const char *arg)
 {
-  static const char *const names[AMPC_SPACE_COUNT] = {[AMPC_STATE] = "state",
-                                                      [AMPC_MASTER] = "weights",
-                                                      [AMPC_COPY16] = "f16 copies",
-                                                      [AMPC_COPYBF] = "bf16 copies",
-                                                      [AMPC_GRAD] = "gradients",
-                                                      [AMPC_MOMENT1] = "first moments",
-                                                      [AMPC_MOMENT2] = "second moments",
-                                                      [AMPC_MOMENT3] = "third moments",
-                                                      [AMPC_EMA] = "weight averages",
-                                                      [AMPC_BUFFER] = "buffers",
-                                                      [AMPC_KEPT] = "kept buffers",
-                                                      [AMPC_INPUT] = "batch",
-                                                      [AMPC_WORK] = "activations and work"};
   (void)arg;
   Compiled *p = program_latest(r);
   if (!p) return false;
@@ -340,7 +328,7 @@ bool command_memory(Repl *r, const char *arg)
       m.total += m.space[s] = p->c->program->space_bytes[s];
   }
   for (int s = AMPC_STATE; s < AMPC_SPACE_COUNT; s++)
-    if (m.space[s]) print_bytes(names[s], m.space[s]);
+    if (m.space[s]) print_bytes(ampc_space_of((ampc_space)s)->shown, m.space[s]);
   if (m.library) print_bytes("libraries", m.library);
   print_bytes("total", m.total);
   return true;

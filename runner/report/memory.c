@@ -2,6 +2,7 @@
 #include "report.h"
 #include "compiler/cost/memory_report.h"
 #include "compiler/passes/memory_use.h"
+#include "runtime/plan/types.h"
 
 typedef struct Life { /* of a value in WORK, in commands of the step */
   int64_t offset, bytes;
@@ -13,8 +14,8 @@ static json_t *spaces_json(const ampc_program *p)
   json_t *out = json_array();
   for (int s = 0; s < AMPC_SPACE_COUNT; s++)
     if (p->space_bytes[s])
-      json_array_append_new(
-          out, json_pack("[s, I]", memory_purpose((ampc_space)s), (json_int_t)p->space_bytes[s]));
+      json_array_append_new(out, json_pack("[s, I]", ampc_space_of((ampc_space)s)->purpose,
+                                           (json_int_t)p->space_bytes[s]));
   return out;
 }
 

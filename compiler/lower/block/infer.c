@@ -10,12 +10,8 @@
 /* `float` and `int` leave the type open. */
 static bool exact_dtype(const TypeExpr *t, DType *out)
 {
-  for (int i = 0; t->name && i < AMPC_DTYPE_COUNT; i++) {
-    if (strcmp(t->name, ir_dtype_name((DType)i)) != 0) continue;
-    *out = (DType)i;
-    return true;
-  }
-  return false;
+  *out = t->name ? ampc_dtype_by(t->name) : AMPC_DTYPE_COUNT;
+  return *out != AMPC_DTYPE_COUNT;
 }
 
 bool infer_argument_type(Lower *l, Scope *s, const Param *p, ampc_source *out)

@@ -254,19 +254,15 @@ static bool countable(Lower *l, const ampc_source *s, Span span)
  * which hold those up to 2^53. */
 static bool bound_fits(Lower *l, const ampc_source *s, const char *what, double bound, Span span)
 {
-  static const double least[] = {
-      [AMPC_F32] = -FLT_MAX, [AMPC_F16] = -65504,  [AMPC_BF16] = -0x1.fep127,
-      [AMPC_I32] = -0x1p31,  [AMPC_I64] = -0x1p53, [AMPC_U8] = 0,
-      [AMPC_BOOL] = 0};
-  static const double most[] = {
-      [AMPC_F32] = FLT_MAX, [AMPC_F16] = 65504, [AMPC_BF16] = 0x1.fep127, [AMPC_I32] = 0x1p31,
-      [AMPC_I64] = 0x1p53,  [AMPC_U8] = 256,    [AMPC_BOOL] = 2};
-  bool whole = dtype_is_float(s->dtype) || bound == floor(bound);
-  if (whole && bound >= least[s->dtype] && bound <= most[s->dtype]) return true;
+  static const double wholes[] = {
+      [AMPC_I32] = 0x1p31, [AMPC_I64] = 0x1p53, [AMPC_U8] = 256, [AMPC_BOOL] = 2};
+  bool real = dtype_is_float(s->dtype), sign = s->dtype != AMPC_U8 && s->dtype != AMPC_BOOL;
+  double most = real ? ampc_type_of(s->dtype)->greatest : wholes[s->dtype];
+  double least = sign ? -most : 0;
+  if ((real || bound == floor(bound)) && bound >= least && bound <= most) return true;
   return fail(l, E209, span,
               "`%s` of synthetic %s is %.17g; it must be a %snumber from %.9g to %.9g", what,
-              ir_dtype_name(s->dtype), bound, dtype_is_float(s->dtype) ? "" : "whole ",
-              least[s->dtype], most[s->dtype]),
+              ir_dtype_name(s->dtype), bound, real ? "" : "whole ", least, most),
          false;
 }
 

@@ -27,8 +27,8 @@ bool iterate(Lower *l, Datum d, Span span, DatumVec *out)
  * functions at once: here the function. */
 static Datum type_value(Lower *l, const char *name, Span span)
 {
-  for (int i = 0; i < AMPC_DTYPE_COUNT; i++)
-    if (strcmp(ir_dtype_name((DType)i), name) == 0) return d_dtype((DType)i);
+  DType d = ampc_dtype_by(name);
+  if (d != AMPC_DTYPE_COUNT) return d_dtype(d);
   const Native *n = native_find(name, false);
   if (n) return (Datum){.kind = D_native, .as.native = n};
   return fail(l, E209, span, "`%s` is no value", name);

@@ -343,7 +343,7 @@ static Datum run_takes_logits(Lower *l, Args *args)
 static Datum run_takes_probabilities(Lower *l, Args *args)
 {
   RegionKind kind = l->g->regions.at[l->at.region].kind;
-  if (kind != REGION_f16 && kind != REGION_bf16) return ARG(0);
+  if (!ampc_is_narrow(region_low(kind))) return ARG(0);
   fail(l, E403, args->span, "%s under %s: its gradient may not fit", ARG(1).as.text,
        region_kind_text(kind));
   const Node *n = ARG(0).kind == D_tensor ? maker(l, ARG(0).as.tensor) : NULL;
@@ -422,6 +422,21 @@ static Datum run_class_f32(Lower *l, Args *args)
   RegionKind kind = l->g->regions.at[l->at.region].kind;
   if (kind == REGION_off) return d_word("off");
   return kind == REGION_tf32 ? d_word("tf32") : d_dtype(AMPC_F32);
+}
+
+/* _limits(f16): bits, epsilon, the least normal number and the greatest one. */
+static Datum run_limits(Lower *l, Args *args)
+{
+  if (ARG(0).kind != D_dtype || !dtype_is_float(ARG(0).as.dtype))
+    return fail(l, E209, args->span, "finfo is of " AMPC_NARROW_LIST "or f32, got %s",
+                d_text(l, ARG(0)));
+  const ampc_type *t = ampc_type_of(ARG(0).as.dtype);
+  DatumVec limits = {0};
+  vec_push(l->arena, &limits, d_int(8 * t->size));
+  vec_push(l->arena, &limits, d_float(ldexp(1, -t->mantissa)));
+  vec_push(l->arena, &limits, d_float(t->normal));
+  vec_push(l->arena, &limits, d_float(t->greatest));
+  return d_list_of(l, &limits);
 }
 
 static Datum run_in_scan(Lower *l, Args *args)
@@ -510,6 +525,7 @@ static const Native natives[] = {
     {"member", 1, 2, false, true, native_member},
     {"copy", 1, 1, false, true, run_copy},
     {"class_f32", 0, 0, false, true, run_class_f32},
+    {"limits", 1, 1, false, true, run_limits},
     {"in_scan", 0, 0, false, true, run_in_scan},
     {"init", 5, 7, false, true, run_init},
     {"parameter", 3, 3, false, true, run_parameter},

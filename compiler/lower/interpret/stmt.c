@@ -247,7 +247,7 @@ static void exec_autocast(Lower *l, Frame *f, const Stmt *st)
   const ArgList *args = &st->as.region.args;
   RegionKind kind;
   if (args->n != 1 || args->at[0].key.text) {
-    fail(l, E205, st->span, "`autocast` takes one type: f16, bf16, f32 or off");
+    fail(l, E205, st->span, "`autocast` takes one type: " AMPC_NARROW_LIST "f32 or off");
     return;
   }
   if (!region_kind_of(l, f->scope, args->at[0].value, &kind)) return;

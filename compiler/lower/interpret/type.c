@@ -54,10 +54,8 @@ static bool dtype_fits(const char *name, DType d)
 {
   if (strcmp(name, "float") == 0) return dtype_is_float(d);
   if (strcmp(name, "int") == 0) return dtype_is_integer(d);
-  for (int i = 0; i < AMPC_DTYPE_COUNT; i++)
-    if (strcmp(ir_dtype_name((DType)i), name) == 0)
-      return d == (DType)i || (dtype_is_float(d) && dtype_is_float((DType)i));
-  return false;
+  DType named = ampc_dtype_by(name);
+  return d == named || (dtype_is_float(d) && dtype_is_float(named));
 }
 
 /* As the program wrote it. */

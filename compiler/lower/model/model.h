@@ -84,6 +84,7 @@ void lower_precision(Lower *l, const Decl *decl);
 
 /* ---- scaler.c ---- */
 void lower_no_scaler(Lower *l);
+bool needs_scaler(RegionKind kind);
 void default_scaler(Lower *l, RegionKind kind, Span span); /* of a job without the clause */
 Datum native_scaler(Lower *l, Args *args);
 

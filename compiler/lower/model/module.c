@@ -261,7 +261,7 @@ Datum instance_attr(Lower *l, Instance *m, const char *name, Span span)
 static Datum pin_instance(Lower *l, Instance *m, const Args *args)
 {
   if (args->at.n != 1)
-    return fail(l, E205, args->span, "`autocast` takes one type: f16, bf16, f32 or off");
+    return fail(l, E205, args->span, "`autocast` takes one type: " AMPC_NARROW_LIST "f32 or off");
   if (!region_kind_of_datum(l, args->at.at[0].value, args->at.at[0].span, &m->pin))
     return d_of(D_error);
   m->pinned = true;
@@ -285,7 +285,8 @@ static Datum freeze_instance(Lower *l, Instance *m, const Args *args)
 /* `.to(f16)`: the type in which the parameters below are stored; their masters stay f32. */
 static Datum store_instance(Lower *l, Instance *m, const Args *args)
 {
-  if (args->at.n != 1) return fail(l, E205, args->span, "`to` of a module takes f32, f16 or bf16");
+  if (args->at.n != 1)
+    return fail(l, E205, args->span, "`to` of a module takes " AMPC_NARROW_LIST "or f32");
   if (!want_store(l, args->at.at[0].value, args->at.at[0].span, &m->store)) return d_of(D_error);
   m->store_said = true;
   return d_instance(m);

@@ -32,7 +32,8 @@ Datum make_param(Lower *l, Datum shape, Datum init, Datum dtype, bool buffer, Sp
     return fail(l, E209, span, "`init` needs an initialiser such as normal_(), got %s",
                 d_kind_text(l, init));
   if (!buffer && !dtype_is_float(p->dtype))
-    return fail(l, E209, span, "a Parameter is f32, f16 or bf16, got %s", ir_dtype_name(p->dtype));
+    return fail(l, E209, span, "a Parameter is " AMPC_NARROW_LIST "or f32, got %s",
+                ir_dtype_name(p->dtype));
   if (!buffer) p->store = p->dtype;
   if (!buffer) p->dtype = AMPC_F32;
   p->rank = (uint8_t)rank;
@@ -47,7 +48,8 @@ bool want_store(Lower *l, Datum d, Span span, DType *out)
 {
   if (!want_dtype(l, d, span, "the type of storage", out)) return false;
   if (dtype_is_float(*out)) return true;
-  fail(l, E209, span, "parameters are stored as f32, f16 or bf16, got %s", ir_dtype_name(*out));
+  fail(l, E209, span, "parameters are stored as " AMPC_NARROW_LIST "or f32, got %s",
+       ir_dtype_name(*out));
   return false;
 }
 

@@ -145,11 +145,10 @@ static Datum cast_argument(Lower *l, Casting *k, Datum d, Span span)
 
 void policy_enter(Lower *l, const Callable *f, Args *args)
 {
-  RegionKind kind = l->g->regions.at[l->at.region].kind;
-  bool narrow = kind == REGION_f16 || kind == REGION_bf16;
-  if (!l->policies.n || !narrow || !f->file->builtin || !l->run || l->settings_of) return;
-  Casting k = {.policy = policy_of(l, (Datum){.kind = D_function, .as.function = f}),
-               .low = kind == REGION_f16 ? AMPC_F16 : AMPC_BF16};
+  DType low = region_low(l->g->regions.at[l->at.region].kind);
+  if (!l->policies.n || !ampc_is_narrow(low) || !f->file->builtin || !l->run || l->settings_of)
+    return;
+  Casting k = {.policy = policy_of(l, (Datum){.kind = D_function, .as.function = f}), .low = low};
   if (!k.policy) return;
   l->at.region = region_push(l, REGION_off, false, k.policy->span, k.policy->label);
   if (k.policy->class == PREC_none) return;

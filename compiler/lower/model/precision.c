@@ -1,14 +1,12 @@
 /* Regions of precision: the `precision` clause, autocast blocks, pins. */
 #include "model.h"
 
+#define NARROW_KIND(KIND, name, ...) {#name, REGION_##name},
 static const struct {
   const char *name;
   RegionKind kind;
-} kinds[] = {{"f32", REGION_f32},
-             {"tf32", REGION_tf32},
-             {"f16", REGION_f16},
-             {"bf16", REGION_bf16},
-             {"off", REGION_off}};
+} kinds[] = {
+    {"f32", REGION_f32}, {"tf32", REGION_tf32}, AMPC_NARROW_FLOATS(NARROW_KIND){"off", REGION_off}};
 enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
 
 const char *region_kind_text(RegionKind kind)
@@ -38,9 +36,10 @@ static bool kind_of_datum(Lower *l, Datum d, Span span, bool off, RegionKind *ou
                                         : "";
   if (kind_by_name(name, out) && (off || *out != REGION_off)) return true;
   if (off)
-    fail(l, E209, span, "a precision is f16, bf16, f32, tf32 or off, got %s", d_kind_text(l, d));
+    fail(l, E209, span, "a precision is " AMPC_NARROW_LIST "f32, tf32 or off, got %s",
+         d_kind_text(l, d));
   else
-    fail(l, E209, span, "the precision of a job is f16, bf16, f32 or tf32, got %s",
+    fail(l, E209, span, "the precision of a job is " AMPC_NARROW_LIST "f32 or tf32, got %s",
          d_kind_text(l, d));
   return false;
 }
@@ -71,14 +70,16 @@ bool region_kind_of(Lower *l, Scope *s, const Expr *e, RegionKind *out)
   return kind_of_expr(l, s, e, true, out);
 }
 
-/* Tensor cores know bf16 from compute capability 8.0 on; before it, libraries lack some of its
+/* Tensor cores know a type from some compute capability on; before it, libraries lack some of its
  * products and convolutions, and emulate the rest slowly. */
-static void refuse_bf16(Lower *l, Span span)
+static void check_target(Lower *l, DType d, Span span)
 {
   const char *target = l->c->options.target;
-  int capability = target ? ampc_target_capability(target) : 0;
-  if (!capability || capability >= 80) return;
-  fail(l, E405, span, "bf16 is for GPUs from sm_80 on, the target is %s", target);
+  int capability = target ? ampc_target_capability(target) : 0,
+      needed = ampc_type_of(d)->capability;
+  if (!capability || capability >= needed) return;
+  fail(l, E405, span, "%s is for GPUs from sm_%d on, the target is %s", ir_dtype_name(d), needed,
+       target);
   diag_help(l->c, "`precision f16`, which this GPU computes fast; or f32");
 }
 
@@ -108,7 +109,7 @@ uint16_t region_push(Lower *l, RegionKind kind, bool no_grad, Span span, const c
                      .span = span,
                      .label = label,
                      .checkpoint = g->regions.at[parent].checkpoint}));
-  if (kind == REGION_bf16 && g->regions.at[parent].kind != REGION_bf16) refuse_bf16(l, span);
+  if (kind != g->regions.at[parent].kind) check_target(l, region_low(kind), span);
   return (uint16_t)(g->regions.n - 1);
 }
 
@@ -134,7 +135,7 @@ uint16_t region_checkpoint(Lower *l, Span span)
 /* `precision f16 { scaler(init=1024.0) }`. False: there is none. */
 static bool clause_scaler(Lower *l, Scope *s, const Expr *e, RegionKind kind, bool overridden)
 {
-  if (kind == REGION_f16) {
+  if (needs_scaler(kind)) {
     l->in_precision = true;
     eval(l, s, e);
     l->in_precision = false;
@@ -223,7 +224,8 @@ void lower_precision(Lower *l, const Decl *decl)
     kind = l->level->kind;
   } else if (given && (!kind_by_name(given, &kind) || kind == REGION_off)) {
     fail(l, E207, (Span){0, 0},
-         "--set precision=%s: a precision is f16, bf16, f32 or tf32, or a level, O0 to O3", given);
+         "--set precision=%s: a precision is " AMPC_NARROW_LIST "f32 or tf32, or a level, O0 to O3",
+         given);
     return;
   } else if (!given && decl && !kind_of_expr(l, s, decl->as.object.value, false, &kind)) {
     return;

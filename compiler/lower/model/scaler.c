@@ -7,12 +7,18 @@ void lower_no_scaler(Lower *l)
   l->g->scaler = (ampc_scaler_desc){.init = 1, .growth = 1, .backoff = 1, .min = 1, .max = 1};
 }
 
-/* Only f16 has so little range that small gradients vanish. The numbers are those that scaler() of
- * the layer library has: --set may replace them here, too. */
+/* Small gradients vanish in a type that has less range than f32. */
+bool needs_scaler(RegionKind kind)
+{
+  return ampc_type_of(region_low(kind))->exponent < ampc_type_of(AMPC_F32)->exponent;
+}
+
+/* The numbers are those that scaler() of the layer library has: --set may replace them here, too.
+ */
 void default_scaler(Lower *l, RegionKind kind, Span span)
 {
   lower_no_scaler(l);
-  if (kind != REGION_f16) return;
+  if (!needs_scaler(kind)) return;
   Args none = {.span = span};
   l->in_precision = true;
   library_call(l, "scaler", &none);

@@ -88,7 +88,8 @@ static bool check_outputs(Lower *l, const OwnDecl *own)
     if (sized && strcmp(t->name, "int") != 0) continue;
     fail(l, E209, p->at[i].name.span, "the output `%s` needs a type with its sizes",
          p->at[i].name.text);
-    diag_help(l->c, "`%s: float[N, D]`, the widest float input; or f32, f16, bf16, i32, i64, u8",
+    diag_help(l->c,
+              "`%s: float[N, D]`, the widest float input; or " AMPC_NARROW_LIST "f32, i32, i64, u8",
               p->at[i].name.text);
     return false;
   }
@@ -172,7 +173,7 @@ static bool set_cast(OwnCall *k)
   k->op->cast = OWN_promote;
   if (d.kind == D_word && strcmp(d.as.text, "promote") == 0) return true;
   return fail(k->l, E209, e->span,
-              "the cast of an op is f32, f16, bf16, low, promote or none, got %s",
+              "the cast of an op is " AMPC_NARROW_LIST "f32, low, promote or none, got %s",
               d_kind_text(k->l, d)),
          false;
 }

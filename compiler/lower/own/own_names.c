@@ -3,6 +3,7 @@
 #include "own.h"
 
 /* Words of C, C++ and CUDA, and what the frame of a text calls its own. */
+#define TYPE_NAMES(KIND, name, ...) #name " op_" #name " "
 static const char words[] =
     " alignas alignof and asm auto bool break case catch char char8_t char16_t char32_t class "
     "compl concept const consteval constexpr constinit const_cast continue co_await co_return "
@@ -11,8 +12,8 @@ static const char words[] =
     "nullptr operator or private protected public real register reinterpret_cast requires "
     "restrict return short signed sizeof static static_assert static_cast struct switch template "
     "this thread_local throw true try typedef typeid typename typeof union unsigned using virtual "
-    "void volatile wchar_t while xor threadIdx blockIdx blockDim gridDim warpSize f16 bf16 op_f16 "
-    "op_bf16 R DEVICE UNUSED unix linux ";
+    "void volatile wchar_t while xor threadIdx blockIdx blockDim gridDim warpSize R "
+    "DEVICE UNUSED unix linux " AMPC_NARROW_FLOATS(TYPE_NAMES);
 
 typedef struct NameCheck {
   Lower *l;
