@@ -28,59 +28,32 @@ static int64_t whole(PtxType t, uint64_t bits)
   return is_signed(t) ? sign_extended(bits, bytes) : (int64_t)masked(bits, bytes);
 }
 
+/* What a number of 32 bits or less is, or either number of a pair. */
+static const ampc_dtype floats[] = {[PTX_f16] = AMPC_F16,
+                                    [PTX_f16x2] = AMPC_F16,
+                                    [PTX_bf16] = AMPC_BF16,
+                                    [PTX_bf16x2] = AMPC_BF16,
+                                    [PTX_f64] = AMPC_F32};
+
 static double real_of(PtxType t, uint64_t bits)
 {
-  uint32_t word = (uint32_t)bits;
-  uint16_t half = (uint16_t)bits;
   float f;
   double d;
-  switch (t) {
-  case PTX_f64:
-    memcpy(&d, &bits, sizeof d);
-    return d;
-  case PTX_f16:
-  case PTX_f16x2:
-    convert_widen(AMPC_F16, &half, &f, 1);
-    return f;
-  case PTX_bf16:
-  case PTX_bf16x2:
-    convert_widen(AMPC_BF16, &half, &f, 1);
-    return f;
-  default:
-    memcpy(&f, &word, sizeof f);
-    return f;
-  }
-}
-
-static uint64_t half_bits(ampc_dtype t, double value)
-{
-  float f = (float)value;
-  uint16_t half;
-  convert_narrow(t, &f, &half, 1);
-  return half;
+  memcpy(&d, &bits, sizeof d);
+  if (t == PTX_f64) return d;
+  convert_widen(floats[t], &bits, &f, 1);
+  return f;
 }
 
 static uint64_t bits_of(PtxType t, double value)
 {
   float f = (float)value;
-  uint32_t word;
-  uint64_t bits;
-  switch (t) {
-  case PTX_f64:
+  uint64_t bits = 0;
+  if (t == PTX_f64)
     memcpy(&bits, &value, sizeof bits);
-    return bits;
-  case PTX_f16:
-    return half_bits(AMPC_F16, value);
-  case PTX_bf16:
-    return half_bits(AMPC_BF16, value);
-  case PTX_f16x2:
-    return half_bits(AMPC_F16, value) * 0x10001;
-  case PTX_bf16x2:
-    return half_bits(AMPC_BF16, value) * 0x10001;
-  default:
-    memcpy(&word, &f, sizeof word);
-    return word;
-  }
+  else
+    convert_narrow(floats[t], &f, &bits, 1);
+  return t == PTX_f16x2 || t == PTX_bf16x2 ? bits * 0x10001 : bits;
 }
 
 static bool is_real(PtxType t)

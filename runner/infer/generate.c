@@ -12,6 +12,7 @@
 #include "runtime/base/philox.h"
 #include "runtime/plan/file.h"
 #include "runtime/plan/shown.h"
+#include "runtime/plan/types.h"
 #include "sample.h"
 
 enum { MOST_PROMPT = 1 << 28, BYTES = 256 };
@@ -155,7 +156,7 @@ static ampc_status check_block(const ampc_program *p, uint32_t block)
   const ampc_output_desc *out = result_of(p, block, &count);
   const char *name = p->blocks[block].call;
   type_text(in->dtype, in->rank, in->dim, in_text);
-  if (in->rank != 2 || in->dim[0] != 1 || in->dtype < AMPC_I32 || in->dtype > AMPC_U8)
+  if (in->rank != 2 || in->dim[0] != 1 || ampc_is_float(in->dtype) || in->dtype == AMPC_BOOL)
     return ampc_fail(
         AMPC_BAD_USAGE,
         "--generate: the argument of infer `%s` is %s; it goes on with the tokens of one "
@@ -167,7 +168,7 @@ static ampc_status check_block(const ampc_program *p, uint32_t block)
   type_text(out->dtype, out->rank, out->dim, out_text);
   bool all = out->rank == 3 && out->dim[0] == 1 && out->dim[1] == in->dim[1];
   bool last = out->rank == 2 && out->dim[0] == 1;
-  if (out->dtype > AMPC_BF16 || (!all && !last))
+  if (!ampc_is_float(out->dtype) || (!all && !last))
     return ampc_fail(
         AMPC_BAD_USAGE,
         "--generate: infer `%s` gives %s of %s; it gives the logits of what follows each "

@@ -1,13 +1,12 @@
 /* NPY files as NumPy reads them: magic, version 1.0, a Python dictionary padded with blanks. */
 #include <string.h>
 #include "infer.h"
+#include "runtime/plan/types.h"
 
 static const char *descr_of(ampc_dtype dtype, bool real64)
 {
-  static const char *const names[AMPC_DTYPE_COUNT] = {
-      [AMPC_F32] = "<f4", [AMPC_F16] = "<f2", [AMPC_BF16] = "<f4", /* NumPy has no bf16 */
-      [AMPC_I32] = "<i4", [AMPC_I64] = "<i8", [AMPC_U8] = "|u1",   [AMPC_BOOL] = "|b1"};
-  return dtype == AMPC_F32 && real64 ? "<f8" : names[dtype];
+  const char *own = ampc_type_of(dtype)->npy;
+  return dtype == AMPC_F32 && real64 ? "<f8" : *own ? own : ampc_type_of(AMPC_F32)->npy;
 }
 
 void npy_header(ampc_dtype dtype, bool real64, int64_t rows, bool has_rows, uint32_t rank,

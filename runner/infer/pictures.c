@@ -10,6 +10,7 @@
 #include "infer.h"
 #include "runtime/base/convert.h"
 #include "runtime/data/formats/picture_write.h"
+#include "runtime/plan/types.h"
 
 enum { COLUMNS = 8, GAP = 2 };
 #define MOST_PIXELS ((int64_t)1 << 27) /* as many as are read */
@@ -51,7 +52,7 @@ static ampc_status no_pictures(const Pictures *p, const char *why)
 static ampc_status check(Pictures *p)
 {
   const ampc_output_desc *o = p->result;
-  bool number = o->dtype <= AMPC_BF16 || o->dtype == AMPC_U8;
+  bool number = ampc_is_float(o->dtype) || o->dtype == AMPC_U8;
   bool colour = o->rank == 4 && (o->dim[1] == 1 || o->dim[1] == 3);
   size_t n = strlen(p->path);
   if (!number || !(colour || o->rank == 3)) return no_pictures(p, "");

@@ -8,6 +8,7 @@
 #include "runtime/base/convert.h"
 #include "runtime/plan/file.h"
 #include "runtime/plan/shown.h"
+#include "runtime/plan/types.h"
 
 enum { DEFAULT_TOP = 5, NAME_ROOM = 1024 };
 
@@ -131,7 +132,7 @@ static ampc_status check_top(InferWriter *w)
 {
   const Result *r = &w->at[0];
   const ampc_output_desc *o = r->desc;
-  bool fits = w->n == 1 && r->rows && o->rank == 2 && o->dtype <= AMPC_BF16;
+  bool fits = w->n == 1 && r->rows && o->rank == 2 && ampc_is_float(o->dtype);
   if (!fits)
     return ampc_fail(
         AMPC_BAD_USAGE,
@@ -258,13 +259,13 @@ static ampc_status save_name(InferWriter *w, int64_t row)
   return status ? status : file_add(&w->sample_names, "\n", 1);
 }
 
-/* bf16 becomes f32 in a file. */
+/* What NumPy lacks becomes f32 in a file. */
 static ampc_status save_rows(Result *r, int64_t n)
 {
-  if (r->desc->dtype != AMPC_BF16) return file_add(&r->file, r->bytes, n * r->size);
+  if (*ampc_type_of(r->desc->dtype)->npy) return file_add(&r->file, r->bytes, n * r->size);
   float *wide = malloc((size_t)n * sizeof *wide + 1);
   if (!wide) return no_memory();
-  convert_widen(AMPC_BF16, r->bytes, wide, n);
+  convert_widen(r->desc->dtype, r->bytes, wide, n);
   ampc_status status = file_add(&r->file, wide, n * (int64_t)sizeof *wide);
   free(wide);
   return status;

@@ -6,6 +6,7 @@
 #include "ampc_rt.h"
 #include "compiler/cost/load.h"
 #include "compiler/emit/emit.h"
+#include "runtime/base/convert.h"
 #include "runtime/plan/conv_columns.h"
 #include "runtime/plan/conv_sizes.h"
 #include "runtime/plan/conv_tiling.h"
@@ -27,10 +28,10 @@ static uint64_t pattern_of(const KernelArg *a)
   if (a->role == ARG_state || a->role == ARG_optimizer || a->role == ARG_metric) return 0;
   if (a->role == ARG_stream) return 0;
   if (a->place.space == AMPC_STATE) return 0;
-  return a->type == AMPC_F16    ? 0x3C003C003C003C00u
-         : a->type == AMPC_BF16 ? 0x3F803F803F803F80u
-         : a->type == AMPC_F32  ? 0x3F8000003F800000u
-                                : 0;
+  uint64_t bits = 0;
+  if (dtype_is_float(a->type)) convert_narrow(a->type, &(float){1}, &bits, 1);
+  for (int64_t at = 8 * ampc_dtype_size(a->type); at < 64; at *= 2) bits |= bits << at;
+  return bits;
 }
 
 /* Of a convolution's kernel in one of its passes: see conv_columns.h. */

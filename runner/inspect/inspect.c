@@ -11,6 +11,7 @@
 #include "compiler/cli/options.h"
 #include "compiler/cost/gpu.h"
 #include "runner/runner.h"
+#include "runtime/plan/types.h"
 
 /* What the command line asks for. The first architecture is also the one that is compiled for. */
 typedef struct InspectCommand {
@@ -71,7 +72,8 @@ static const OptionRow inspect_options[] = {
      "one kernel (fc1_relu_drop, or a part of its name): its text, its lines, its PTX",
      .kind = OPTION_text, .field = offsetof(InspectCommand, kernel)},
     {"diff", 0, "A B",
-     "what changes from precision A to B (f32, tf32, f16, bf16); registers too where --arch is "
+     "what changes from precision A to B (" AMPC_NARROW_LIST
+     "f32, tf32); registers too where --arch is "
      "given",
      .kind = OPTION_text, .field = offsetof(InspectCommand, diff[0])},
     {"by-layer", 0, NULL, "the commands added up by the layer that they compute",

@@ -169,10 +169,11 @@ static void tell_value(const Again *a, const Seen *s)
   tell_inputs(a, s);
 }
 
-/* Infinite, and of 16 bits with a lesser range than f32. */
+/* Infinite, and of a lesser range than f32. */
 static bool leaves_range(const Seen *s)
 {
-  return s->probe->of.dtype == AMPC_F16 && s->range.infinite > 0;
+  return ampc_type_of(s->probe->of.dtype)->exponent < ampc_type_of(AMPC_F32)->exponent &&
+         s->range.infinite > 0;
 }
 
 /* The first value of forward, or of backward at a scale of 1: the numbers themselves. */

@@ -45,8 +45,8 @@ static json_t *value_json(const Watch *w, const Seen *s)
   json_object_set_new(out, "least", json_real(r->least));
   if (s->probe->kind == PROBE_gradient)
     json_object_set_new(out, "scale", json_real(seen_scale(w, s)));
-  json_object_set_new(out, "f16", limits_json(r, AMPC_F16));
-  json_object_set_new(out, "bf16", limits_json(r, AMPC_BF16));
+  for (ampc_dtype d = 0; d < AMPC_DTYPE_COUNT; d++)
+    if (ampc_is_narrow(d)) json_object_set_new(out, ampc_dtype_name(d), limits_json(r, d));
   json_object_set_new(out, "exponents", exponents_json(r));
   (void)w;
   return out;

@@ -2,6 +2,7 @@
 #include "repl.h"
 #include "compiler/help/help.h"
 #include "runtime/base/terminal.h"
+#include "runtime/plan/types.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +32,7 @@ static const Command commands[] = {
     {"set", "[KEY=VALUE]", "a setting: :set opt.lr=1e-4; alone: lists them", command_set},
     {"const", "[NAME=VALUE]", "replace a const of the job; alone: lists what was replaced",
      command_const},
-    {"precision", "[WORD]", "f32, tf32, f16 or bf16; weights and optimizer stay",
+    {"precision", "[WORD]", AMPC_NARROW_LIST "f32 or tf32; weights and optimizer stay",
      command_precision},
     {"train", "[N]", "N steps, or to the end of the job; Ctrl-C ends between two steps",
      command_train},

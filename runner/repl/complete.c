@@ -104,7 +104,7 @@ static void offer_files(const Wanted *w)
 
 static bool offer_precisions(const Wanted *w)
 {
-  static const char *const words[] = {"f32", "tf32", "f16", "bf16", NULL};
+  static const char *const words[] = {"f32", "tf32", AMPC_NARROW_FLOATS(AMPC_QUOTED) NULL};
   offer_all(w, words);
   return true;
 }
@@ -153,11 +153,14 @@ static bool offer_arguments(const Repl *r, const Wanted *w, const char *command)
 static void offer_language(const Repl *r, const Wanted *w)
 {
   static const char *const words[] = {
-      "import",    "const",   "dim",       "module", "op",    "data",   "model",
-      "optimizer", "train",   "precision", "eval",   "infer", "def",    "return",
-      "if",        "else",    "for",       "in",     "with",  "metric", "assert",
-      "autocast",  "no_grad", "minimize",  "true",   "false", "none",   "f32",
-      "f16",       "bf16",    "i32",       "i64",    "u8",    "bool",   NULL};
+      "import", "const",     "dim",     "module",
+      "op",     "data",      "model",   "optimizer",
+      "train",  "precision", "eval",    "infer",
+      "def",    "return",    "if",      "else",
+      "for",    "in",        "with",    "metric",
+      "assert", "autocast",  "no_grad", "minimize",
+      "true",   "false",     "none",    "i32",
+      "i64",    "u8",        "bool",    AMPC_FLOATS(AMPC_QUOTED) NULL};
   offer_all(w, words);
   Builtins builtins = {0};
   list_builtins(w->arena, &builtins);

@@ -32,7 +32,8 @@ static void without_numbers(const char *line, size_t n, char *out)
  * with the same line in another precision. */
 static void without_types(const char *line, size_t n, char *out)
 {
-  static const char *const types[] = {"bf16[", "f16[", "f32["};
+#define OPENED(KIND, name, ...) #name "[",
+  static const char *const types[] = {AMPC_FLOATS(OPENED)};
   char *text = malloc(n + 1);
   if (!text) arena_out_of_memory();
   without_numbers(line, n, text);

@@ -2,6 +2,7 @@
 #include "repl.h"
 #include "runtime/base/terminal.h"
 #include "runner/selftest/number.h"
+#include "runtime/plan/types.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -68,11 +69,6 @@ typedef struct Style {
   Form form;
   int width;
 } Style;
-
-static bool is_float(ampc_dtype d)
-{
-  return d == AMPC_F32 || d == AMPC_F16 || d == AMPC_BF16;
-}
 
 static int write_number(const Style *s, const HostTensor *t, int64_t at, char text[40])
 {
@@ -157,9 +153,9 @@ static void walk(Printer *p, uint32_t axis, int64_t at, bool first_look)
 /* Two walks: over the sizes of the numbers, then over their widths. */
 static void choose_style(Printer *p)
 {
-  p->style.form = p->t->dtype == AMPC_BOOL ? FORM_truth
-                  : is_float(p->t->dtype)  ? FORM_plain
-                                           : FORM_integer;
+  p->style.form = p->t->dtype == AMPC_BOOL     ? FORM_truth
+                  : ampc_is_float(p->t->dtype) ? FORM_plain
+                                               : FORM_integer;
   p->least = INFINITY;
   walk(p, 0, 0, true);
   bool plain = p->most < 1e5 && (p->most == 0 || p->most >= 1e-3);
@@ -189,8 +185,8 @@ static void print_ends(const HostTensor *t, double least, double most)
   if (t->whole)
     printf("range: %" PRId64 " to %" PRId64, low, high);
   else
-    printf("range: %.*g to %.*g", is_float(t->dtype) ? 5 : 17, least, is_float(t->dtype) ? 5 : 17,
-           most);
+    printf("range: %.*g to %.*g", ampc_is_float(t->dtype) ? 5 : 17, least,
+           ampc_is_float(t->dtype) ? 5 : 17, most);
 }
 
 /* Of the finite elements; those that are not are counted. One element is its own range. The

@@ -9,11 +9,11 @@
  * the scale. An ulp of f32 is 2^-24 of it or more. */
 static const double tf32_ulps = 0x1p15 + 0x1p4;
 
-/* A factor of each term that is rounded to 16 bits, half an ulp of those, makes the sum so much of
- * the sum of |a b| wrong, which is the scale. */
+/* A factor of each term that is rounded to a narrow type, half an ulp of those, makes the sum so
+ * much of the sum of |a b| wrong, which is the scale. */
 static double narrow_ulps(DType type)
 {
-  return type == AMPC_F16 ? 0x1p13 : type == AMPC_BF16 ? 0x1p16 : 0;
+  return ampc_is_narrow(type) ? ldexp(1, 23 - ampc_type_of(type)->mantissa) : 0;
 }
 
 /* The bound of this case: that of the op, and more for each term that is summed. */

@@ -150,11 +150,12 @@ static void check_copies(const StepBody *b)
 {
   const char *precision = b->recipe->precision;
   if (strcmp(precision, "f32") == 0) return;
-  DType d = strcmp(precision, "f16") == 0 ? AMPC_F16 : AMPC_BF16;
+  DType d = ampc_dtype_by(precision);
+  const char *at = (const char *)b->after->copy;
   bool good = true;
   for (int i = 0; i < STEP_FC; i++) {
     double master = (double)b->after->weight[STEP_W + i], copy;
-    number_decode(d, false, &b->after->copy[i], 1, &copy);
+    number_decode(d, false, at + i * ampc_dtype_size(d), 1, &copy);
     good = good && copy == number_round(d, master);
   }
   test_check(b->run, optimizer_row(b->recipe->kind)->update, d, good,

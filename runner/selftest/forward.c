@@ -48,10 +48,8 @@ static ampc_status compare_doubles(Arena *a, TestRun *run, const CaseList *cases
   CaseList wide = {0};
   for (uint32_t i = 0; i < cases->n; i++) {
     const Case *t = &cases->at[i];
-    bool narrow = t->want.dtype == AMPC_F16 || t->want.dtype == AMPC_BF16 || t->tf32;
-    for (uint32_t k = 0; k < t->n_in; k++) {
-      if (t->in[k].dtype == AMPC_F16 || t->in[k].dtype == AMPC_BF16) narrow = true;
-    }
+    bool narrow = ampc_is_narrow(t->want.dtype) || t->tf32;
+    for (uint32_t k = 0; k < t->n_in; k++) narrow |= ampc_is_narrow(t->in[k].dtype);
     if (!narrow && t->type == AMPC_F32) vec_push(a, &wide, *t);
   }
   if (wide.n == 0) return AMPC_OK;

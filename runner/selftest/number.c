@@ -4,25 +4,28 @@
 #include <math.h>
 #include <string.h>
 
-/* All that a binary format is. */
-typedef struct Format {
-  int digits, min_exponent; /* of the significand; of the least normal number, 1 <= m < 2 */
-  double max;
-} Format;
+/* Of the least normal number. */
+static int min_exponent(DType d)
+{
+  return 2 - (1 << (ampc_type_of(d)->exponent - 1));
+}
 
-static const Format formats[] = {
-    [AMPC_F32] = {24, -126, 0x1.fffffep127},
-    [AMPC_F16] = {11, -14, 65504.0},
-    [AMPC_BF16] = {8, -126, 0x1.fep127},
-};
+static double greatest(DType d)
+{
+  int fraction = ampc_type_of(d)->mantissa;
+  return ldexp(2 - ldexp(1, -fraction), 1 - min_exponent(d));
+}
+
+static int exponent_of(DType d, double x)
+{
+  int exponent = isfinite(x) && x != 0 ? ilogb(x) : min_exponent(d);
+  return exponent < min_exponent(d) ? min_exponent(d) : exponent;
+}
 
 /* Subnormal numbers lie as far apart as the least normal ones. */
 double number_ulp(DType d, double x)
 {
-  const Format *f = &formats[d];
-  int exponent = isfinite(x) && x != 0 ? ilogb(x) : f->min_exponent;
-  if (exponent < f->min_exponent) exponent = f->min_exponent;
-  return ldexp(1.0, exponent - f->digits + 1);
+  return ldexp(1.0, exponent_of(d, x) - ampc_type_of(d)->mantissa);
 }
 
 /* Toward zero, limited to what the type holds; NaN is 0. */
@@ -45,7 +48,7 @@ double number_round(DType d, double x)
   if (!isfinite(x) || x == 0) return x;
   double ulp = number_ulp(d, x);
   double r = nearbyint(x / ulp) * ulp;
-  return fabs(r) > formats[d].max ? copysign(INFINITY, x) : r;
+  return fabs(r) > greatest(d) ? copysign(INFINITY, x) : r;
 }
 
 double number_round_bits(double x, int digits)
@@ -65,39 +68,36 @@ double number_worse(double a, double b)
   return a > b || isnan(a) ? a : b;
 }
 
-/* Bits of a 16-bit float: sign, exponent, fraction. x is a value of the type already. Subnormal
+/* Bits of a narrow float: sign, exponent, fraction. x is a value of the type already. Subnormal
  * numbers need no case of their own: the units of the fraction carry over into the exponent. */
-static uint16_t encode16(DType d, double x)
+static uint32_t encode(DType d, double x)
 {
-  const Format *f = &formats[d];
-  int fraction = f->digits - 1, exponent_bits = 15 - fraction;
-  unsigned sign = signbit(x) ? 0x8000u : 0, top = ((1u << exponent_bits) - 1) << fraction;
+  const ampc_type *t = ampc_type_of(d);
+  int fraction = t->mantissa, exponent_bits = t->exponent;
+  unsigned top = ((1u << exponent_bits) - 1) << fraction;
+  unsigned sign = signbit(x) ? 1u << (exponent_bits + fraction) : 0;
   x = fabs(x);
-  if (isnan(x)) return (uint16_t)(sign | top | (1u << (fraction - 1)));
-  if (isinf(x)) return (uint16_t)(sign | top);
+  if (isnan(x)) return sign | top | 1u << (fraction - 1);
+  if (isinf(x)) return sign | top;
   double units = x / number_ulp(d, x); /* whole, as x is a value of the type */
-  int exponent = x == 0 ? f->min_exponent : ilogb(x);
-  if (exponent < f->min_exponent) exponent = f->min_exponent;
-  unsigned biased = (unsigned)(exponent - f->min_exponent) << fraction;
-  return (uint16_t)(sign | (biased + (unsigned)units));
+  unsigned biased = (unsigned)(exponent_of(d, x) - min_exponent(d)) << fraction;
+  return sign | (biased + (unsigned)units);
 }
 
 /* The exponent of all ones is infinity or NaN, that of all zeros a subnormal number. */
-static double decode16(DType d, uint16_t bits)
+static double decode(DType d, uint32_t bits)
 {
-  const Format *f = &formats[d];
-  int fraction = f->digits - 1;
-  int top = (1 << (15 - fraction)) - 1;
-  int exponent = (bits >> fraction) & top, low = bits & ((1 << fraction) - 1);
+  int fraction = ampc_type_of(d)->mantissa, top = (1 << ampc_type_of(d)->exponent) - 1;
+  int exponent = (int)(bits >> fraction) & top, low = (int)bits & ((1 << fraction) - 1);
   double x;
   if (exponent == top) {
     x = low ? NAN : INFINITY;
   } else if (exponent == 0) {
-    x = ldexp(low, f->min_exponent - fraction);
+    x = ldexp(low, min_exponent(d) - fraction);
   } else {
-    x = ldexp(low + (1 << fraction), f->min_exponent + exponent - 1 - fraction);
+    x = ldexp(low + (1 << fraction), min_exponent(d) + exponent - 1 - fraction);
   }
-  return bits & 0x8000 ? -x : x;
+  return bits >> fraction > (uint32_t)top ? -x : x;
 }
 
 int64_t number_size(DType d, bool real64)
@@ -113,6 +113,8 @@ static int64_t to_i64(double x)
 
 void number_encode(DType d, bool real64, const double *from, int64_t n, void *to)
 {
+  const int64_t size = ampc_dtype_size(d);
+  uint32_t bits;
   for (int64_t i = 0; i < n; i++) {
     switch (d) {
     case AMPC_F32:
@@ -121,18 +123,19 @@ void number_encode(DType d, bool real64, const double *from, int64_t n, void *to
       else
         ((float *)to)[i] = (float)from[i];
       break;
-    case AMPC_F16:
-    case AMPC_BF16:
-      ((uint16_t *)to)[i] = encode16(d, from[i]);
-      break;
     case AMPC_I32:
       ((int32_t *)to)[i] = (int32_t)from[i];
       break;
     case AMPC_I64:
       ((int64_t *)to)[i] = to_i64(from[i]);
       break;
-    default:
+    case AMPC_U8:
+    case AMPC_BOOL:
       ((uint8_t *)to)[i] = (uint8_t)from[i];
+      break;
+    default:
+      bits = encode(d, from[i]);
+      memcpy((char *)to + i * size, &bits, (size_t)size);
       break;
     }
   }
@@ -140,14 +143,12 @@ void number_encode(DType d, bool real64, const double *from, int64_t n, void *to
 
 void number_decode(DType d, bool real64, const void *from, int64_t n, double *to)
 {
+  const int64_t size = ampc_dtype_size(d);
+  uint32_t bits = 0;
   for (int64_t i = 0; i < n; i++) {
     switch (d) {
     case AMPC_F32:
       to[i] = real64 ? ((const double *)from)[i] : ((const float *)from)[i];
-      break;
-    case AMPC_F16:
-    case AMPC_BF16:
-      to[i] = decode16(d, ((const uint16_t *)from)[i]);
       break;
     case AMPC_I32:
       to[i] = ((const int32_t *)from)[i];
@@ -155,8 +156,13 @@ void number_decode(DType d, bool real64, const void *from, int64_t n, double *to
     case AMPC_I64:
       to[i] = (double)((const int64_t *)from)[i];
       break;
-    default:
+    case AMPC_U8:
+    case AMPC_BOOL:
       to[i] = ((const uint8_t *)from)[i];
+      break;
+    default:
+      memcpy(&bits, (const char *)from + i * size, (size_t)size);
+      to[i] = decode(d, bits);
       break;
     }
   }

@@ -94,6 +94,9 @@ static void fill_batch(Batch *batch, char letter, uint64_t *random)
   if (letter == 'f') batch->z[7] = INFINITY;
 }
 
+#define COPIES(KIND, name, SPACE, copied, cpu, lt, dnn, bytes, ...)                                \
+  {AMPC_##SPACE, w ? NULL : s->copy, bytes},
+
 /* `w` is f32 and has no copy; `fc.weight` has one in 16-bit precisions. */
 static ampc_status read_param(Built *b, const ampc_param *q, StepState *s)
 {
@@ -105,8 +108,7 @@ static ampc_status read_param(Built *b, const ampc_param *q, StepState *s)
     int size;
   } all[] = {{AMPC_MASTER, &s->weight[at], 4},     {AMPC_MOMENT1, &s->moment[0][at], 4},
              {AMPC_MOMENT2, &s->moment[1][at], 4}, {AMPC_MOMENT3, &s->moment[2][at], 4},
-             {AMPC_EMA, &s->ema[at], 4},           {AMPC_COPY16, w ? NULL : s->copy, 2},
-             {AMPC_COPYBF, w ? NULL : s->copy, 2}};
+             {AMPC_EMA, &s->ema[at], 4},           AMPC_NARROW_FLOATS(COPIES)};
   ampc_status status = AMPC_OK;
   for (size_t i = 0; i < sizeof all / sizeof *all && !status; i++) {
     ampc_ref from = {all[i].space, q->offset * all[i].size};

@@ -45,7 +45,7 @@ typedef struct Batch {
 
 typedef struct StepState { /* w, then fc.weight */
   float weight[STEP_N], moment[MAX_MOMENTS][STEP_N], ema[STEP_N];
-  uint16_t copy[STEP_FC]; /* 16-bit copy of fc.weight */
+  float copy[STEP_FC]; /* room for the narrow copy of fc.weight, of any type */
   ampc_state state;
   ampc_optimizer optimizer;
 } StepState;
