@@ -20,7 +20,9 @@
  */
 static const double loading = 0.7, store = 3.5, operation = 0.6, function = 41, draw = 83,
                     choice = 2.4, row_element = 2, window = 10, template_element = 4;
-static const double rounding[AMPC_DTYPE_COUNT] = {[AMPC_F16] = 29, [AMPC_BF16] = 6};
+enum { round_f16 = 29, round_bf16 = 6 };
+#define ROUNDING(KIND, name, ...) [AMPC_##KIND] = round_##name,
+static const double rounding[AMPC_DTYPE_COUNT] = {AMPC_NARROW_FLOATS(ROUNDING)};
 /* Of a product: widening an element, rounding one of the result, storing one. */
 static const double widen = 5, narrow = 2.3, cell = 8;
 /* Of a convolution: rounding an element of an image; putting a weight in the library's order. */

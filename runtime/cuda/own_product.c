@@ -19,6 +19,7 @@ static void say_once(const ampc_gemm *g)
 enum { NUMBERS = 14 };
 static void set_numbers(const ampc_gemm *g, int64_t out[NUMBERS])
 {
+  _Static_assert(AMPC_I32 == 3, "product.cu knows f32, f16 and bf16");
   int64_t types = g->a_type | g->b_type << 4 | g->c_type << 8 | g->bias_type << 12;
   const int64_t numbers[NUMBERS] = {
       g->m,

@@ -1,6 +1,7 @@
 /* The relu of products whose library turns NaN into 0: Note [NaN through a product] in gemm.c. The
  * runtime has no compiler for CUDA, so it is PTX, which the driver compiles. Few GPUs need it, so
  * it is loaded when it is first called for. */
+#include <stdio.h>
 #include <stdlib.h>
 #include "cuda_device.h"
 #include "runtime/plan/types.h"
@@ -50,18 +51,16 @@ const char cuda_relu_ptx[] = ".version 6.3\n"
 enum { BLOCK = 256 };
 
 typedef struct Format { /* how a type's numbers below 0 lie */
-  const char *kernel;
+  int bits;
   uint64_t first, count; /* the bits after -0; those of +inf */
 } Format;
 
 static Format format_of(const CudaDevice *d, ampc_dtype type)
 {
-  static const char *const kernels[] = {
-      [2] = "ampc_relu16", [4] = "ampc_relu32", [8] = "ampc_relu64"};
   int64_t size = ampc_element_size(d->program, type);
   int mantissa = size == 8 ? 52 : ampc_type_of(type)->mantissa;
   uint64_t sign = 1ull << (8 * size - 1);
-  return (Format){kernels[size], sign + 1, sign - (1ull << mantissa)};
+  return (Format){(int)size * 8, sign + 1, sign - (1ull << mantissa)};
 }
 
 static ampc_status load(CudaDevice *d)
@@ -73,12 +72,14 @@ static ampc_status load(CudaDevice *d)
 ampc_status cuda_relu(CudaDevice *d, ampc_dtype type, void *x, int64_t n)
 {
   Format f = format_of(d, type);
+  char kernel[16];
+  snprintf(kernel, sizeof kernel, "ampc_relu%d", f.bits);
   CuFunction function;
   CuPointer at = cuda_address(x);
   uint64_t elements = (uint64_t)n;
   void *arguments[] = {&at, &elements, &f.first, &f.count};
   ampc_status status = load(d);
-  if (!status) status = CUDA(d, cuModuleGetFunction(&function, d->relu, f.kernel));
+  if (!status) status = CUDA(d, cuModuleGetFunction(&function, d->relu, kernel));
   if (status) return status;
   unsigned grid = (unsigned)((n + BLOCK - 1) / BLOCK);
   return CUDA(d, cuLaunchKernel(function, grid, 1, 1, BLOCK, 1, 1, 0, d->stream, arguments, NULL));
