@@ -1,4 +1,4 @@
-/* The grammar of ampc. It only builds the tree: every action is one ast_ call. LALR(1) without
+/* The grammar of ampc. It only builds the tree: every action makes one node. LALR(1) without
  * conflicts and without precedence declarations; docs/grammar.md tells what makes that possible.
  * Statement ends (NL) and reserved words are decided before tokens come here (lex_tokens.c). */
 %code requires {
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 static int amp_lex(AMP_STYPE *value, AMP_LTYPE *place, Parser *p);
 static void amp_error(const AMP_LTYPE *place, Parser *p, const char *text);
+#define BINARY(op, left, right, place) EXPR(binary, place, .as.binary = {op, left, right})
 #define YYMAXDEPTH 6000 /* entries, 32 bytes each */
 #define YYLLOC_DEFAULT(current, rhs, n)                                                            \
   ((current).start = (n) ? YYRHSLOC(rhs, 1).start : YYRHSLOC(rhs, 0).end,                          \
@@ -34,14 +35,13 @@ static void amp_error(const AMP_LTYPE *place, Parser *p, const char *text);
   Sub sub;
   SubList subs;
   Operator op;
-  TypeExpr *type;
+  TypeExpr type;
   TypeList types;
   Param param;
   ParamList params;
   Stmt *stmt;
-  Block *block;
-  Function *function;
-  Decl *decl;
+  Block block;
+  Function function;
 }
 
 %token <token> NL "newline" NAME "name" INT FLOAT STRING DTYPE "type name"
@@ -51,7 +51,6 @@ static void amp_error(const AMP_LTYPE *place, Parser *p, const char *text);
 %token ARROW "->" POW "**" FDIV "//" LE "<=" GE ">=" EQ "==" NE "!="
 %token <token> AUG "augmented assignment" DOTS "..."
 
-%nterm <decl> decl
 %nterm <function> def
 %nterm <params> params params_opt paramlist
 %nterm <param> param
@@ -73,30 +72,32 @@ static void amp_error(const AMP_LTYPE *place, Parser *p, const char *text);
  * where that is. The rules with `body` take up the braces of a declaration that could not be read.
  */
 program: %empty
-  | program decl                                { ast_add_decl(p, $2); }
-  | program expr NL                             { ast_add_decl(p, ast_expr_decl(p, $2, @2)); }
+  | program decl
+  | program expr NL                             { ast_add_call(p, $2, @2); }
   | program error NL                            { yyerrok; }
   | program error body NL                       { yyerrok; }
   ;
 
-decl: IMPORT STRING NL                          { $$ = ast_import(p, $2, @$); }
-  | CONST name type_opt '=' expr NL             { $$ = ast_const(p, $2, $3, $5, @$); }
-  | DIM name callargs_opt NL                    { $$ = ast_dim(p, $2, $3, @$); }
-  | def                                         { $$ = ast_function_decl(p, DECL_def, $1, @$); }
-  | MODULE name params_opt body NL              { $$ = ast_module(p, $2, $3, $4, @$); }
+decl: IMPORT STRING NL                          { DECL(import, @$, .as.path = $2->as.string); }
+  | CONST name type_opt '=' expr NL
+      { DECL(const, @$, .name = $2, .as.constant = {$3, $5}); }
+  | DIM name callargs_opt NL                    { DECL(dim, @$, .name = $2, .as.args = $3); }
+  | def                                 { DECL(def, @$, .name = $1.name, .as.function = $1); }
+  | MODULE name params_opt body NL      { DECL(module, @$, .name = $2, .as.module = {$3, $4}); }
   | OP name '(' params ')' ARROW '(' params ')' body NL
-                                                { $$ = ast_op(p, $2, $4, $8, $10, @$); }
+      { DECL(op, @$, .name = $2, .as.op = {$4, $8, $10}); }
   | DATA name params_opt block NL
-      { $$ = ast_function_decl(p, DECL_data, ast_function(p, $2, $3, (TypeList){0}, $4), @$); }
-  | MODEL name '=' expr block_opt NL            { $$ = ast_object(p, DECL_model, $2, $4, $5, @$); }
-  | OPTIMIZER name '=' expr block_opt NL     { $$ = ast_object(p, DECL_optimizer, $2, $4, $5, @$); }
-  | PRECISION expr block_opt NL       { $$ = ast_object(p, DECL_precision, (Name){0}, $2, $3, @$); }
-  | TRAIN names IN expr with_opt block NL       { $$ = ast_run(p, DECL_train, $2, $4, $5, $6, @$); }
-  | EVAL names IN expr with_opt block NL        { $$ = ast_run(p, DECL_eval, $2, $4, $5, $6, @$); }
+      { DECL(data, @$, .name = $2, .as.function = {$2, $3, NULL, 0, $4}); }
+  | MODEL name '=' expr block_opt NL    { DECL(model, @$, .name = $2, .as.object = {$4, $5}); }
+  | OPTIMIZER name '=' expr block_opt NL
+      { DECL(optimizer, @$, .name = $2, .as.object = {$4, $5}); }
+  | PRECISION expr block_opt NL                 { DECL(precision, @$, .as.object = {$2, $3}); }
+  | TRAIN names IN expr with_opt block NL       { DECL(train, @$, .as.run = {$2, $4, $5, $6}); }
+  | EVAL names IN expr with_opt block NL        { DECL(eval, @$, .as.run = {$2, $4, $5, $6}); }
   | INFER name '(' params ')' ret_opt block NL
-      { $$ = ast_function_decl(p, DECL_infer, ast_function(p, $2, $4, $6, $7), @$); }
+      { DECL(infer, @$, .name = $2, .as.function = {$2, $4, $6.at, $6.n, $7}); }
   ;
-def: DEF name '(' params ')' ret_opt block NL   { $$ = ast_function(p, $2, $4, $6, $7); } ;
+def: DEF name '(' params ')' ret_opt block NL   { $$ = (Function){$2, $4, $6.at, $6.n, $7}; } ;
 name: NAME                                      { $$ = (Name){$1->as.name, @1}; } ;
 params_opt: %empty                              { $$ = (ParamList){0}; }
   | '(' params ')'                              { $$ = $2; }
@@ -104,36 +105,36 @@ params_opt: %empty                              { $$ = (ParamList){0}; }
 callargs_opt: %empty                            { $$ = (ArgList){0}; }
   | '(' args ')'                                { $$ = $2; }
   ;
-block_opt: %empty                               { $$ = NULL; }
+block_opt: %empty                               { $$ = (Block){0}; }
   | block
   ;
 with_opt: %empty                                { $$ = (ArgList){0}; }
   | WITH kwargs                                 { $$ = $2; }
   ;
-kwargs: kwarg                                   { $$ = ast_args(p, (ArgList){0}, $1); }
-  | kwargs ',' kwarg                            { $$ = ast_args(p, $1, $3); }
+kwargs: kwarg                                   { $$ = (ArgList){0}; APPEND($$, $1); }
+  | kwargs ',' kwarg                            { $$ = $1; APPEND($$, $3); }
   ;
 kwarg: name '=' expr                            { $$ = (Arg){.key = $1, .value = $3}; } ;
-type_opt: %empty                                { $$ = NULL; }
+type_opt: %empty                                { $$ = (TypeExpr){0}; }
   | ':' type                                    { $$ = $2; }
   ;
 ret_opt: %empty                                 { $$ = (TypeList){0}; }
-  | ARROW type                                  { $$ = ast_types(p, (TypeList){0}, $2); }
+  | ARROW type                                  { $$ = (TypeList){0}; APPEND($$, $2); }
   | ARROW '(' types ')'                         { $$ = $3; }
   | ARROW '(' types ',' ')'                     { $$ = $3; }
   ;
-types: type                                     { $$ = ast_types(p, (TypeList){0}, $1); }
-  | types ',' type                              { $$ = ast_types(p, $1, $3); }
+types: type                                     { $$ = (TypeList){0}; APPEND($$, $1); }
+  | types ',' type                              { $$ = $1; APPEND($$, $3); }
   ;
-type: DTYPE                                     { $$ = ast_type(p, $1, NULL, @$); }
-  | DTYPE '[' dims ']'                          { $$ = ast_type(p, $1, &$3, @$); }
+type: DTYPE                                    { $$ = (TypeExpr){.name = $1->as.name, .span = @$}; }
+  | DTYPE '[' dims ']'                      { $$ = (TypeExpr){$1->as.name, true, $3.at, $3.n, @$}; }
   ;
 dims: %empty                                    { $$ = (ExprList){0}; }
   | dimlist
   | dimlist ','
   ;
-dimlist: dim                                    { $$ = ast_exprs(p, (ExprList){0}, $1); }
-  | dimlist ',' dim                             { $$ = ast_exprs(p, $1, $3); }
+dimlist: dim                                    { $$ = (ExprList){0}; APPEND($$, $1); }
+  | dimlist ',' dim                             { $$ = $1; APPEND($$, $3); }
   ;
 dim: expr
   | DOTS                                        { $$ = NULL; }
@@ -142,71 +143,76 @@ params: %empty                                  { $$ = (ParamList){0}; }
   | paramlist
   | paramlist ','
   ;
-paramlist: param                                { $$ = ast_params(p, (ParamList){0}, $1); }
-  | paramlist ',' param                         { $$ = ast_params(p, $1, $3); }
+paramlist: param                                { $$ = (ParamList){0}; APPEND($$, $1); }
+  | paramlist ',' param                         { $$ = $1; APPEND($$, $3); }
   ;
-param: name type_opt                            { $$ = ast_param($1, $2, NULL); }
-  | name type_opt '=' expr                      { $$ = ast_param($1, $2, $4); }
+param: name type_opt                            { $$ = (Param){$1, $2, NULL}; }
+  | name type_opt '=' expr                      { $$ = (Param){$1, $2, $4}; }
   ;
-names: name                                     { $$ = ast_names(p, (NameList){0}, $1); }
-  | names ',' name                              { $$ = ast_names(p, $1, $3); }
+names: name                                     { $$ = (NameList){0}; APPEND($$, $1); }
+  | names ',' name                              { $$ = $1; APPEND($$, $3); }
   ;
 
 /* A block holds statements, a body those and defs: of a module, or of an op. */
-block: '{' stmts '}'                            { $$ = ast_block($2, @$); } ;
-stmts: %empty                                   { $$ = ast_new_block(p); }
+block: '{' stmts '}'                            { $$ = $2; $$.span = @$; } ;
+stmts: %empty                                   { $$ = (Block){0}; }
   | stmts stmt                                  { $$ = ast_add_stmt(p, $1, $2); }
   ;
-body: '{' members '}'                           { $$ = ast_block($2, @$); } ;
-members: %empty                                 { $$ = ast_new_block(p); }
+body: '{' members '}'                           { $$ = $2; $$.span = @$; } ;
+members: %empty                                 { $$ = (Block){0}; }
   | members stmt                                { $$ = ast_add_stmt(p, $1, $2); }
-  | members def                                 { $$ = ast_add_stmt(p, $1, ast_def(p, $2, @2)); }
+  | members def                           { $$ = ast_add_stmt(p, $1, STMT(def, @2, .as.def = $2)); }
   ;
 
 stmt: exprs NL                                  { $$ = ast_expr_stmt(p, $1, @$); }
   | exprs '=' exprs NL                          { $$ = ast_assign(p, $1, $3, @$); }
-  | expr AUG expr NL                            { $$ = ast_augment(p, $1, $2, $3, @$); }
-  | RETURN exprs NL                             { $$ = ast_exprs_stmt(p, STMT_return, $2, @$); }
+  | expr AUG expr NL                            { $$ = ast_augment(p, $1, $2->as.op, $3, @$); }
+  | RETURN exprs NL                             { $$ = STMT(return, @$, .as.exprs = $2); }
   | if_stmt NL
-  | FOR names IN expr block NL                  { $$ = ast_for(p, $2, $4, $5, @$); }
-  | SCAN name IN expr CARRY names block NL      { $$ = ast_scan(p, $2, $4, $6, $7, @$); }
-  | EMIT name '=' expr NL                       { $$ = ast_named(p, STMT_emit, $2, $4, @$); }
-  | AUTOCAST '(' args ')' block_opt NL          { $$ = ast_region(p, STMT_autocast, $3, $5, @$); }
-  | NO_GRAD block NL                     { $$ = ast_region(p, STMT_no_grad, (ArgList){0}, $2, @$); }
-  | EVERY expr block NL                         { $$ = ast_every(p, $2, $3, @$); }
-  | MINIMIZE expr WITH names NL                 { $$ = ast_minimize(p, $2, $4, @$); }
-  | METRIC name '=' expr NL                     { $$ = ast_named(p, STMT_metric, $2, $4, @$); }
-  | ASSERT exprs NL                             { $$ = ast_exprs_stmt(p, STMT_assert, $2, @$); }
+  | FOR names IN expr block NL                  { $$ = STMT(for, @$, .as.loop = {$2, $4, $5}); }
+  | SCAN name IN expr CARRY names block NL  { $$ = STMT(scan, @$, .as.scan = {$2, $4, $6, $7}); }
+  | EMIT name '=' expr NL                       { $$ = STMT(emit, @$, .as.named = {$2, $4}); }
+  | AUTOCAST '(' args ')' block_opt NL
+      { $$ = STMT(autocast, @$, .as.region = {$3, $5.span.end != 0, $5}); }
+  | NO_GRAD block NL                    { $$ = STMT(no_grad, @$, .as.region = {{0}, true, $2}); }
+  | EVERY expr block NL                         { $$ = STMT(every, @$, .as.every = {$2, $3}); }
+  | MINIMIZE expr WITH names NL              { $$ = STMT(minimize, @$, .as.minimize = {$2, $4}); }
+  | METRIC name '=' expr NL                     { $$ = STMT(metric, @$, .as.named = {$2, $4}); }
+  | ASSERT exprs NL                             { $$ = STMT(assert, @$, .as.exprs = $2); }
   | error NL                                    { $$ = NULL; yyerrok; }
   | error block NL                              { $$ = NULL; yyerrok; }
   | error block ELSE block NL                   { $$ = NULL; yyerrok; }
   | error block ELSE if_stmt NL                 { $$ = NULL; yyerrok; }
   ;
 /* The NL that ends an `if` stands behind its last `}`, so that `} else {` is one line. */
-if_stmt: IF expr block                          { $$ = ast_if(p, $2, $3, NULL, @$); }
-  | IF expr block ELSE block                    { $$ = ast_if(p, $2, $3, $5, @$); }
-  | IF expr block ELSE if_stmt               { $$ = ast_if(p, $2, $3, ast_else_if(p, $5, @5), @$); }
+if_stmt: IF expr block                 { $$ = STMT(if, @$, .as.branch = {.test = $2, .then = $3}); }
+  | IF expr block ELSE block                    { $$ = STMT(if, @$, .as.branch = {$2, $3, $5}); }
+  | IF expr block ELSE if_stmt
+      {
+        Block other = ast_add_stmt(p, (Block){.span = @5}, $5); /* a block of one `if` */
+        $$ = STMT(if, @$, .as.branch = {$2, $3, other});
+      }
   ;
 
-exprs: expr                                     { $$ = ast_exprs(p, (ExprList){0}, $1); }
-  | exprs ',' expr                              { $$ = ast_exprs(p, $1, $3); }
+exprs: expr                                     { $$ = (ExprList){0}; APPEND($$, $1); }
+  | exprs ',' expr                              { $$ = $1; APPEND($$, $3); }
   ;
 /* One rule for each level of precedence, the loosest first. A comparison takes two operands of the
  * next level, so a chain `a < b < c` does not fit: it has a message of its own. */
 expr: or
-  | or IF or ELSE expr                          { $$ = ast_cond(p, $1, $3, $5, @$); }
+  | or IF or ELSE expr                          { $$ = EXPR(cond, @$, .as.cond = {$3, $1, $5}); }
   ;
 or: and
-  | or OR and                                   { $$ = ast_binary(p, OPER_or, $1, $3, @$); }
+  | or OR and                                   { $$ = BINARY(OPER_or, $1, $3, @$); }
   ;
 and: not
-  | and AND not                                 { $$ = ast_binary(p, OPER_and, $1, $3, @$); }
+  | and AND not                                 { $$ = BINARY(OPER_and, $1, $3, @$); }
   ;
 not: cmp
-  | NOT not                                     { $$ = ast_unary(p, OPER_not, $2, @$); }
+  | NOT not                                    { $$ = EXPR(unary, @$, .as.unary = {OPER_not, $2}); }
   ;
 cmp: bor
-  | bor cmpop bor                               { $$ = ast_binary(p, $2, $1, $3, @$); }
+  | bor cmpop bor                               { $$ = BINARY($2, $1, $3, @$); }
   ;
 cmpop: '<'                                      { $$ = OPER_lt; }
   | '>'                                         { $$ = OPER_gt; }
@@ -216,49 +222,49 @@ cmpop: '<'                                      { $$ = OPER_lt; }
   | NE                                          { $$ = OPER_ne; }
   ;
 bor: band
-  | bor '|' band                                { $$ = ast_binary(p, OPER_bitor, $1, $3, @$); }
+  | bor '|' band                                { $$ = BINARY(OPER_bitor, $1, $3, @$); }
   ;
 band: sum
-  | band '&' sum                                { $$ = ast_binary(p, OPER_bitand, $1, $3, @$); }
+  | band '&' sum                                { $$ = BINARY(OPER_bitand, $1, $3, @$); }
   ;
 sum: term
-  | sum '+' term                                { $$ = ast_binary(p, OPER_add, $1, $3, @$); }
-  | sum '-' term                                { $$ = ast_binary(p, OPER_sub, $1, $3, @$); }
+  | sum '+' term                                { $$ = BINARY(OPER_add, $1, $3, @$); }
+  | sum '-' term                                { $$ = BINARY(OPER_sub, $1, $3, @$); }
   ;
 term: unary
-  | term '*' unary                              { $$ = ast_binary(p, OPER_mul, $1, $3, @$); }
-  | term '/' unary                              { $$ = ast_binary(p, OPER_div, $1, $3, @$); }
-  | term FDIV unary                             { $$ = ast_binary(p, OPER_floordiv, $1, $3, @$); }
-  | term '%' unary                              { $$ = ast_binary(p, OPER_mod, $1, $3, @$); }
-  | term '@' unary                              { $$ = ast_binary(p, OPER_matmul, $1, $3, @$); }
+  | term '*' unary                              { $$ = BINARY(OPER_mul, $1, $3, @$); }
+  | term '/' unary                              { $$ = BINARY(OPER_div, $1, $3, @$); }
+  | term FDIV unary                           { $$ = BINARY(OPER_floordiv, $1, $3, @$); }
+  | term '%' unary                              { $$ = BINARY(OPER_mod, $1, $3, @$); }
+  | term '@' unary                              { $$ = BINARY(OPER_matmul, $1, $3, @$); }
   ;
 unary: power
-  | '-' unary                                   { $$ = ast_unary(p, OPER_neg, $2, @$); }
-  | '~' unary                                   { $$ = ast_unary(p, OPER_invert, $2, @$); }
+  | '-' unary                                  { $$ = EXPR(unary, @$, .as.unary = {OPER_neg, $2}); }
+  | '~' unary                               { $$ = EXPR(unary, @$, .as.unary = {OPER_invert, $2}); }
   ;
 power: postfix
-  | postfix POW unary                           { $$ = ast_binary(p, OPER_pow, $1, $3, @$); }
+  | postfix POW unary                           { $$ = BINARY(OPER_pow, $1, $3, @$); }
   ;
 postfix: atom
-  | postfix '(' args ')'                        { $$ = ast_call(p, $1, $3, @$); }
-  | postfix '[' subs ']'                        { $$ = ast_index(p, $1, $3, @$); }
-  | postfix '[' subs ',' ']'                    { $$ = ast_index(p, $1, $3, @$); }
-  | postfix '.' name                            { $$ = ast_attr(p, $1, $3, @$); }
+  | postfix '(' args ')'                        { $$ = EXPR(call, @$, .as.call = {$1, $3}); }
+  | postfix '[' subs ']'                        { $$ = EXPR(index, @$, .as.index = {$1, $3}); }
+  | postfix '[' subs ',' ']'                    { $$ = EXPR(index, @$, .as.index = {$1, $3}); }
+  | postfix '.' name                            { $$ = EXPR(attr, @$, .as.attr = {$1, $3}); }
   ;
-atom: NAME                                      { $$ = ast_name(p, EXPR_name, $1, @$); }
-  | DTYPE                                       { $$ = ast_name(p, EXPR_type, $1, @$); }
-  | INT                                         { $$ = ast_int(p, $1, @$); }
-  | FLOAT                                       { $$ = ast_float(p, $1, @$); }
-  | STRING                                      { $$ = ast_string(p, $1, @$); }
-  | TRUE                                        { $$ = ast_plain(p, EXPR_true, @$); }
-  | FALSE                                       { $$ = ast_plain(p, EXPR_false, @$); }
-  | NONE                                        { $$ = ast_plain(p, EXPR_none, @$); }
+atom: NAME                                      { $$ = EXPR(name, @$, .as.name = $1->as.name); }
+  | DTYPE                                       { $$ = EXPR(type, @$, .as.name = $1->as.name); }
+  | INT                                        { $$ = EXPR(int, @$, .as.integer = $1->as.integer); }
+  | FLOAT                                      { $$ = EXPR(float, @$, .as.number = $1->as.number); }
+  | STRING                                    { $$ = EXPR(string, @$, .as.string = $1->as.string); }
+  | TRUE                                        { $$ = EXPR(true, @$); }
+  | FALSE                                       { $$ = EXPR(false, @$); }
+  | NONE                                        { $$ = EXPR(none, @$); }
   | '(' expr ')'                                { $$ = $2; }
-  | '(' expr ',' exprs_tail ')'                 { $$ = ast_tuple(p, $2, $4, @$); }
-  | '[' ']'                                     { $$ = ast_list(p, (ArgList){0}, @$); }
-  | '[' items ']'                               { $$ = ast_list(p, $2, @$); }
-  | '[' items ',' ']'                           { $$ = ast_list(p, $2, @$); }
-  | '[' expr FOR names IN or comp_if ']'        { $$ = ast_comp(p, $2, $4, $6, $7, @$); }
+  | '(' expr ',' exprs_tail ')'           { $$ = EXPR(tuple, @$, .as.args = ast_tuple(p, $2, $4)); }
+  | '[' ']'                                     { $$ = EXPR(list, @$); }
+  | '[' items ']'                               { $$ = EXPR(list, @$, .as.args = $2); }
+  | '[' items ',' ']'                           { $$ = EXPR(list, @$, .as.args = $2); }
+  | '[' expr FOR names IN or comp_if ']'       { $$ = EXPR(comp, @$, .as.comp = {$2, $4, $6, $7}); }
   ;
 exprs_tail: %empty                              { $$ = (ExprList){0}; }
   | exprs
@@ -267,8 +273,8 @@ exprs_tail: %empty                              { $$ = (ExprList){0}; }
 comp_if: %empty                                 { $$ = NULL; }
   | IF or                                       { $$ = $2; }
   ;
-items: item                                     { $$ = ast_args(p, (ArgList){0}, $1); }
-  | items ',' item                              { $$ = ast_args(p, $1, $3); }
+items: item                                     { $$ = (ArgList){0}; APPEND($$, $1); }
+  | items ',' item                              { $$ = $1; APPEND($$, $3); }
   ;
 item: expr                                      { $$ = (Arg){.value = $1}; }
   | '*' expr                                    { $$ = (Arg){.star = true, .value = $2}; }
@@ -277,20 +283,20 @@ args: %empty                                    { $$ = (ArgList){0}; }
   | arglist
   | arglist ','
   ;
-arglist: arg                                    { $$ = ast_args(p, (ArgList){0}, $1); }
-  | arglist ',' arg                             { $$ = ast_args(p, $1, $3); }
+arglist: arg                                    { $$ = (ArgList){0}; APPEND($$, $1); }
+  | arglist ',' arg                             { $$ = $1; APPEND($$, $3); }
   ;
 arg: expr                                       { $$ = (Arg){.value = $1}; }
   | name '=' expr                               { $$ = (Arg){.key = $1, .value = $3}; }
   | '*' expr                                    { $$ = (Arg){.star = true, .value = $2}; }
   ;
-subs: sub                                       { $$ = ast_subs(p, (SubList){0}, $1); }
-  | subs ',' sub                                { $$ = ast_subs(p, $1, $3); }
+subs: sub                                       { $$ = (SubList){0}; APPEND($$, $1); }
+  | subs ',' sub                                { $$ = $1; APPEND($$, $3); }
   ;
 sub: expr                                { $$ = (Sub){.kind = SUB_index, .span = @$, .index = $1}; }
   | DOTS                                        { $$ = (Sub){.kind = SUB_ellipsis, .span = @$}; }
-  | opt ':' opt                                 { $$ = ast_slice($1, $3, NULL, @$); }
-  | opt ':' opt ':' opt                         { $$ = ast_slice($1, $3, $5, @$); }
+  | opt ':' opt                                 { $$ = (Sub){SUB_slice, @$, NULL, $1, $3, NULL}; }
+  | opt ':' opt ':' opt                         { $$ = (Sub){SUB_slice, @$, NULL, $1, $3, $5}; }
   ;
 opt: %empty                                     { $$ = NULL; }
   | expr

@@ -65,7 +65,7 @@ static bool option_value(Lower *l, const char *option, const char *text, Datum l
 bool const_override(Lower *l, File *f, const Decl *decl, Datum *value)
 {
   const Options *o = &l->c->options;
-  const char *name = decl->as.constant.name.text;
+  const char *name = decl->name.text;
   for (uint32_t i = 0; i < o->n_consts && !f->builtin; i++) {
     if (strcmp(o->consts[i].key, name) != 0) continue;
     const char *option = arena_printf(l->arena, "-D %s=%s", name, o->consts[i].value);

@@ -282,7 +282,7 @@ static void text_of(Lower *l, Text *t, Datum d, size_t most)
     text_puts(t, d.as.native->name);
     break;
   case D_own:
-    text_puts(t, d.as.own->decl->as.op.name.text);
+    text_puts(t, d.as.own->decl->name.text);
     break;
   case D_op:
     text_puts(t, op_row(d.as.op)->name);

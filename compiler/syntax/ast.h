@@ -2,156 +2,9 @@
  * no shapes, types or op names; all of that begins in passes/lower. Every node has the span of its
  * text. Lists are arrays with a count. */
 #pragma once
-#include "compiler/diag/diag.h"
+#include "ast_expr.h"
 
-typedef struct Expr Expr;
 typedef struct Stmt Stmt;
-typedef struct Decl Decl;
-
-typedef struct Name { /* an identifier and where it stands; text is NULL when absent */
-  const char *text;
-  Span span;
-} Name;
-
-typedef struct NameList {
-  Name *at;
-  uint32_t n;
-} NameList;
-
-typedef struct ExprList {
-  Expr **at;
-  uint32_t n;
-} ExprList;
-
-typedef struct Arg { /* f(x), f(key=x), f(*x), [*x] */
-  Name key;
-  bool star;
-  Expr *value;
-} Arg;
-
-typedef struct ArgList {
-  Arg *at;
-  uint32_t n;
-} ArgList;
-
-typedef enum SubKind { SUB_index, SUB_ellipsis, SUB_slice } SubKind;
-typedef struct Sub { /* one subscript: x[i], x[...], x[a:b:c] */
-  SubKind kind;
-  Span span;
-  Expr *index;
-  Expr *start, *stop, *step; /* NULL when left out */
-} Sub;
-
-typedef enum ExprKind {
-  EXPR_name,   /* name */
-  EXPR_type,   /* name: f16 bf16 f32 i32 i64 u8 bool float int str list, as a value */
-  EXPR_int,    /* integer */
-  EXPR_float,  /* number */
-  EXPR_string, /* string, escapes already resolved */
-  EXPR_true,
-  EXPR_false,
-  EXPR_none,
-  EXPR_list,   /* args: [a, *b] */
-  EXPR_tuple,  /* args: (a, b), also `return a, b` */
-  EXPR_comp,   /* comp: [value for names in iter if cond] */
-  EXPR_call,   /* call */
-  EXPR_index,  /* index */
-  EXPR_attr,   /* attr: base.name */
-  EXPR_unary,  /* unary */
-  EXPR_binary, /* binary; `and` and `or` too */
-  EXPR_cond    /* cond: then if test else other */
-} ExprKind;
-
-typedef enum Operator {
-  OPER_add,
-  OPER_sub,
-  OPER_mul,
-  OPER_div,
-  OPER_floordiv,
-  OPER_mod,
-  OPER_matmul,
-  OPER_pow,
-  OPER_lt,
-  OPER_gt,
-  OPER_le,
-  OPER_ge,
-  OPER_eq,
-  OPER_ne,
-  OPER_bitand,
-  OPER_bitor,
-  OPER_and,
-  OPER_or,
-  OPER_neg,
-  OPER_invert,
-  OPER_not,
-  OPER_count
-} Operator;
-const char *operator_text(Operator op); /* "+", "//", "and", ... */
-
-struct Expr {
-  ExprKind kind;
-  uint16_t height; /* levels of the tree below, 1 for a leaf; at most 500, so passes may recurse */
-  Span span;
-  union {
-    const char *name;
-    int64_t integer;
-    double number;
-    struct {
-      const char *text;
-      size_t size;
-    } string;
-    ArgList args;
-    struct {
-      Expr *value;
-      NameList names;
-      Expr *iter, *cond;
-    } comp;
-    struct {
-      Expr *callee;
-      ArgList args;
-    } call;
-    struct {
-      Expr *base;
-      Sub *subs;
-      uint32_t n;
-    } index;
-    struct {
-      Expr *base;
-      Name name;
-    } attr;
-    struct {
-      Operator op;
-      Expr *operand;
-    } unary;
-    struct {
-      Operator op;
-      Expr *left, *right;
-    } binary;
-    struct {
-      Expr *test, *then, *other;
-    } cond;
-  } as;
-};
-
-typedef struct TypeExpr TypeExpr; /* float[N, 3, ...] in a signature */
-struct TypeExpr {
-  const char *name; /* "float", "f16", ... ; NULL when no type was written */
-  bool tensor;      /* brackets were there, perhaps empty */
-  Expr **dims;      /* a NULL entry is `...` */
-  uint32_t n_dims;
-  Span span;
-};
-
-typedef struct Param {
-  Name name;
-  TypeExpr type;
-  Expr *value; /* default, or NULL */
-} Param;
-
-typedef struct ParamList {
-  Param *at;
-  uint32_t n;
-} ParamList;
 
 typedef struct Block { /* { ... } */
   Stmt **at;
@@ -237,16 +90,16 @@ struct Stmt {
 };
 
 typedef enum DeclKind {
-  DECL_import,    /* import: path */
+  DECL_import,    /* path */
   DECL_const,     /* constant */
-  DECL_dim,       /* dim */
+  DECL_dim,       /* args */
   DECL_def,       /* function */
   DECL_module,    /* module */
   DECL_op,        /* op: outputs are in `outputs` */
   DECL_data,      /* function */
   DECL_model,     /* object: value and clauses */
   DECL_optimizer, /* object */
-  DECL_precision, /* object, name absent */
+  DECL_precision, /* object, without a name */
   DECL_train,     /* run */
   DECL_eval,      /* run */
   DECL_infer,     /* function */
@@ -254,35 +107,27 @@ typedef enum DeclKind {
   DECL_body       /* function, without parameters: statements typed at a prompt (ast_parse_input) */
 } DeclKind;
 
-struct Decl {
+typedef struct Decl {
   DeclKind kind;
   Span span;
+  Name name; /* of the kinds that have one: for functions that of the function */
   union {
+    StringText path;
     struct {
-      const char *path;
-    } import;
-    struct {
-      Name name;
       TypeExpr type;
       Expr *value;
     } constant;
-    struct {
-      Name name;
-      ArgList args;
-    } dim;
+    ArgList args;
     Function function;
     struct {
-      Name name;
       ParamList params;
       Block body;
     } module;
     struct {
-      Name name;
       ParamList params, outputs;
       Block body;
     } op;
     struct {
-      Name name;
       Expr *value;
       Block clauses;
     } object;
@@ -294,7 +139,7 @@ struct Decl {
     } run;
     Expr *value;
   } as;
-};
+} Decl;
 
 typedef struct Ast { /* of one source, in source order */
   Decl **at;

@@ -6,24 +6,7 @@
 /* NULL for blocks, imports and calls, which declare no name. */
 const Name *ast_decl_name(const Decl *d)
 {
-  switch (d->kind) {
-  case DECL_const:
-    return &d->as.constant.name;
-  case DECL_dim:
-    return &d->as.dim.name;
-  case DECL_def:
-  case DECL_data:
-    return &d->as.function.name;
-  case DECL_module:
-    return &d->as.module.name;
-  case DECL_op:
-    return &d->as.op.name;
-  case DECL_model:
-  case DECL_optimizer:
-    return &d->as.object.name;
-  default:
-    return NULL;
-  }
+  return d->name.text && d->kind != DECL_infer && d->kind != DECL_body ? &d->name : NULL;
 }
 
 /* The literal of name= of a block; NULL where it has none. */
@@ -60,14 +43,14 @@ static bool replaces(const Decl *old, const Decl *d)
   if (old->kind != d->kind) return false;
   switch (d->kind) {
   case DECL_import:
-    return strcmp(old->as.import.path, d->as.import.path) == 0;
+    return strcmp(old->as.path.text, d->as.path.text) == 0;
   case DECL_precision:
     return true;
   case DECL_train:
   case DECL_eval:
     return same_text(block_name(old), block_name(d));
   case DECL_infer:
-    return strcmp(old->as.function.name.text, d->as.function.name.text) == 0;
+    return strcmp(old->name.text, d->name.text) == 0;
   case DECL_expr:
     return called(d) && same_text(called(old), called(d));
   default:

@@ -1,5 +1,5 @@
 /* Inside of the front end: text -> raw tokens (grammar/amp.l) -> tokens (lex_tokens.c,
- * lex_brackets.c) -> tree (grammar/amp.y, ast.c).
+ * lex_brackets.c) -> tree (grammar/amp.y, ast_build.c).
  *
  * The whole text is cut into tokens before the parser runs. So a statement end, a reserved word or
  * an unclosed bracket is decided with all of the text in view, and a message can look around. */
@@ -17,10 +17,7 @@ typedef struct Token {
     const char *name; /* names, reserved words, types */
     int64_t integer;
     double number;
-    struct {
-      const char *text;
-      size_t size;
-    } string;
+    StringText string;
     Operator op;
   } as;
 } Token;

@@ -152,7 +152,7 @@ static bool set_const(Writing *w, const char *key, const char *value)
 {
   for (uint32_t i = 0; i < w->c->ast->n; i++) {
     const Decl *d = w->c->ast->at[i];
-    if (d->kind != DECL_const || strcmp(d->as.constant.name.text, key) != 0) continue;
+    if (d->kind != DECL_const || strcmp(d->name.text, key) != 0) continue;
     change(w, d->as.constant.value->span, literal(w, is_text_const(w->r, key), value));
     return true;
   }
@@ -245,7 +245,7 @@ static bool set_optimizer(Writing *w, const char *owner, const char *key, const 
   if (strncmp(key, "group", 5) == 0 || strncmp(key, "beta", 4) == 0) return false;
   for (uint32_t i = 0; i < w->c->ast->n; i++) {
     const Decl *d = w->c->ast->at[i];
-    if (d->kind == DECL_optimizer && strcmp(d->as.object.name.text, owner) == 0)
+    if (d->kind == DECL_optimizer && strcmp(d->name.text, owner) == 0)
       return set_argument(w, d->as.object.value, key, value);
   }
   return false;

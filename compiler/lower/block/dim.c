@@ -128,9 +128,9 @@ Datum declare_dim(Lower *l, File *f, const Decl *decl)
 {
   Dim *d = arena_new(l->arena, Dim);
   Scope *s = scope_new(l, NULL, f, NULL);
-  const ArgList *args = &decl->as.dim.args;
+  const ArgList *args = &decl->as.args;
   bool good = true;
-  *d = (Dim){.name = decl->as.dim.name.text, .span = decl->span};
+  *d = (Dim){.name = decl->name.text, .span = decl->span};
   for (uint32_t i = 0; i < args->n; i++) good = dim_argument(l, s, &args->at[i], d) && good;
   if (!good || !dim_bounds(l, d) || !asked_sizes(l, d)) return d_of(D_error);
   return (Datum){.kind = D_dim, .as.dim = d};

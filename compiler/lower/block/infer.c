@@ -98,7 +98,7 @@ static void add_results(Lower *l, const Frame *f, const Function *def)
 BlockInfo infer_info(const Lower *l, const Decl *decl)
 {
   return (BlockInfo){.kind = AMPC_INFER,
-                     .name = decl->as.function.name.text,
+                     .name = decl->name.text,
                      .span = decl->span,
                      .batch = 1,
                      .accumulate = 1,

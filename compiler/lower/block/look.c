@@ -73,13 +73,13 @@ static bool read_window(Lower *l, Scope *s, const Sub *sub, Look *out)
 static Expr *of_batch(Lower *l, const Expr *e)
 {
   Expr *copy = arena_new(l->arena, Expr), *zero = arena_new(l->arena, Expr);
-  Sub *subs = arena_array(l->arena, Sub, e->as.index.n);
-  memcpy(subs, e->as.index.subs, e->as.index.n * sizeof *subs);
+  Sub *subs = arena_array(l->arena, Sub, e->as.index.subs.n);
+  memcpy(subs, e->as.index.subs.at, e->as.index.subs.n * sizeof *subs);
   *zero = (Expr){.kind = EXPR_int, .height = 1, .span = subs[0].span};
   if (subs[0].kind == SUB_index) subs[0].index = zero;
   subs[0].start = subs[0].stop = NULL;
   *copy = *e;
-  copy->as.index.subs = subs;
+  copy->as.index.subs.at = subs;
   return copy;
 }
 
@@ -102,7 +102,7 @@ static const Expr *take_window(Lower *l, Scope *s, const Expr *e, Look *look)
       return copy;
     }
   }
-  const Sub *sub = &e->as.index.subs[0];
+  const Sub *sub = &e->as.index.subs.at[0];
   if (sub->kind == SUB_ellipsis || !read_window(l, s, sub, look)) return e;
   return of_batch(l, e);
 }

@@ -90,8 +90,8 @@ static Datum string_slice(Lower *l, Scope *s, const Sub *sub, Datum base)
 /* One axis only: nested lists are indexed one after the other, `xs[0][1]`. */
 static Datum index_list(Lower *l, Scope *s, const Expr *e, Datum base)
 {
-  const Sub *sub = e->as.index.subs;
-  if (e->as.index.n != 1 || sub->kind == SUB_ellipsis)
+  const Sub *sub = e->as.index.subs.at;
+  if (e->as.index.subs.n != 1 || sub->kind == SUB_ellipsis)
     return fail(l, E209, e->span, "a list has one axis");
   if (base.kind == D_str) return string_slice(l, s, sub, base);
   if (sub->kind == SUB_slice) return list_slice(l, s, sub, base);
@@ -221,8 +221,8 @@ static bool is_new_axis(const Sub *sub)
 /* Counts first, since `...` stands for as many axes as the others leave. */
 static Datum index_tensor(Lower *l, Scope *s, const Expr *e, Datum base)
 {
-  const Sub *subs = e->as.index.subs;
-  uint32_t n = e->as.index.n, used = 0, added = 0, dots = 0;
+  const Sub *subs = e->as.index.subs.at;
+  uint32_t n = e->as.index.subs.n, used = 0, added = 0, dots = 0;
   for (uint32_t i = 0; i < n; i++) {
     used += subs[i].kind != SUB_ellipsis && !is_new_axis(&subs[i]);
     added += is_new_axis(&subs[i]);

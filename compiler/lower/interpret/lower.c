@@ -68,7 +68,7 @@ static bool open_imports(Lower *l, File *f)
     const Decl *d = f->ast->at[i];
     if (d->kind != DECL_import) continue;
     uint32_t known = l->files.n;
-    const Ast *ast = source_import(l->c, d->as.import.path, d->span);
+    const Ast *ast = source_import(l->c, d->as.path.text, d->span);
     if (!ast) return false;
     File *import = file_open(l, ast, false);
     vec_push(l->arena, &f->imports, import);
@@ -122,7 +122,7 @@ static void run_blocks(Lower *l)
     const Decl *d = l->job->ast->at[i];
     const char *one = l->c->options.infer_block;
     if (l->sizes->sizing != SIZING_asked && d->kind != DECL_infer) continue;
-    if (one && (d->kind != DECL_infer || strcmp(d->as.function.name.text, one) != 0)) continue;
+    if (one && (d->kind != DECL_infer || strcmp(d->name.text, one) != 0)) continue;
     if (d->kind == DECL_train) lower_run(l, d, ++trains);
     if (d->kind == DECL_eval) lower_run(l, d, ++evals);
     if (d->kind == DECL_infer) lower_infer(l, d);

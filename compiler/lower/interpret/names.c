@@ -57,7 +57,7 @@ static Datum declared_function(Lower *l, File *f, const Decl *d)
 static Datum declared_class(Lower *l, File *f, const Decl *d)
 {
   Class *class = arena_new(l->arena, Class);
-  *class = (Class){d->as.module.name.text, d, f};
+  *class = (Class){d->name.text, d, f};
   return (Datum){.kind = D_class, .as.class = class};
 }
 
@@ -69,7 +69,7 @@ static Datum declared_const(Lower *l, File *f, const Decl *d)
   Datum v = eval(l, s, d->as.constant.value);
   if (!d_is(v, D_error) && d->as.constant.type.name &&
       !check_type(l, s, &d->as.constant.type, &v, d->as.constant.value->span,
-                  d->as.constant.name.text))
+                  d->name.text))
     return d_of(D_error);
   if (d_is_tensor(v) && v.kind != D_schedule)
     return fail(l, E210, d->as.constant.value->span, "a const is a compile-time value, got %s",

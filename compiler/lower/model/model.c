@@ -231,7 +231,7 @@ static void model_clause(Lower *l, Scope *s, Model *model, const Stmt *st)
  * module that is built and used without one is reported where its parameter is read. */
 Datum declare_model(Lower *l, File *f, const Decl *decl)
 {
-  const char *name = decl->as.object.name.text;
+  const char *name = decl->name.text;
   Scope *s = scope_new(l, NULL, f, NULL);
   uint32_t errors = diag_error_count(l->c);
   Datum v = eval(l, s, decl->as.object.value);

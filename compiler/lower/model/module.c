@@ -223,7 +223,7 @@ Datum instance_call(Lower *l, Instance *m, Args *args)
     return v;
   }
   fail(l, E209, args->span, "%s has no `forward` and cannot be called", m->class->name);
-  if (m->class->decl) diag_note(l->c, m->class->decl->as.module.name.span, "it is declared here");
+  if (m->class->decl) diag_note(l->c, m->class->decl->name.span, "it is declared here");
   return d_of(D_error);
 }
 

@@ -16,7 +16,7 @@
 Opt *declare_optimizer(Lower *l, File *f, const Decl *decl)
 {
   Opt *o = arena_new(l->arena, Opt);
-  o->name = decl->as.object.name.text;
+  o->name = decl->name.text;
   o->decl = decl;
   o->file = f;
   o->index = (int)l->g->optimizers.n;

@@ -68,7 +68,7 @@ static bool check_inputs(Lower *l, const OwnDecl *own)
     return false;
   }
   if (tensors >= 1 && tensors <= MAX_SIGNATURE) return true;
-  return fail(l, E209, own->decl->as.op.name.span, "an op takes 1 to %d tensors, this one takes %u",
+  return fail(l, E209, own->decl->name.span, "an op takes 1 to %d tensors, this one takes %u",
               MAX_SIGNATURE, tensors),
          false;
 }
@@ -77,7 +77,7 @@ static bool check_outputs(Lower *l, const OwnDecl *own)
 {
   const ParamList *p = &own->decl->as.op.outputs;
   if (p->n < 1 || p->n > MAX_RESULTS) {
-    fail(l, E210, own->decl->as.op.name.span, "an op has 1 to %d outputs, this one has %u",
+    fail(l, E210, own->decl->name.span, "an op has 1 to %d outputs, this one has %u",
          MAX_RESULTS, p->n);
     return false;
   }
@@ -110,17 +110,17 @@ static bool check_backward(Lower *l, const OwnDecl *own)
 static bool check_launch(Lower *l, const OwnDecl *own)
 {
   const Expr *const *at = own->clause;
-  const Span span = own->decl->as.op.name.span;
+  const Span span = own->decl->name.span;
   if (!at[CLAUSE_cuda] && !at[CLAUSE_host])
     return fail(l, E702, span, "op `%s` has neither `cuda` nor `host` text",
-                own->decl->as.op.name.text),
+                own->decl->name.text),
            false;
   if (!at[CLAUSE_cuda]) return true;
   if (at[CLAUSE_threads] && at[CLAUSE_grid])
     return fail(l, E210, at[CLAUSE_grid]->span, "an op has `threads` or a `grid`, not both"), false;
   if (at[CLAUSE_threads] || (at[CLAUSE_grid] && at[CLAUSE_block])) return true;
   fail(l, E210, span, "op `%s` does not say how many threads run its text",
-       own->decl->as.op.name.text);
+       own->decl->name.text);
   diag_help(l->c, "`threads = N * D`: one for each i; or `grid =` and `block =`");
   return false;
 }
@@ -282,7 +282,7 @@ static bool check_text(const OwnCall *k)
   const Target *target = target_of(o->target);
   const char *word = target->own_text;
   if (k->decl->text[target->kind].text) return true;
-  fail(k->l, E702, k->decl->decl->as.op.name.span,
+  fail(k->l, E702, k->decl->decl->name.span,
        "op `%s` has no `%s` text, needed by --target=%s", k->op->name, word, o->target);
   diag_help(k->l->c, "add `%s = \"...\"`, in %s", word, target->own_language);
   return false;
@@ -318,7 +318,7 @@ static Datum make_call(OwnCall *k, Span span)
 
 Datum call_own(Lower *l, const OwnDecl *decl, Args *args)
 {
-  const Name *name = &decl->decl->as.op.name;
+  const Name *name = &decl->decl->name;
   if (!decl->good || !call_begin(l, name->text, decl->file, args->span)) return d_of(D_error);
   OwnOp *op = arena_new(l->arena, OwnOp);
   *op = (OwnOp){.name = name->text, .span = name->span};

@@ -80,7 +80,7 @@ void lower_own_backward(Lower *l, const OwnDecl *decl, Scope *s, Value op)
   if (!is_wanted(l)) return;
   const Function *def = decl->backward;
   Cursor at = l->at;
-  const char *label = arena_printf(l->arena, "backward of %s", decl->decl->as.op.name.text);
+  const char *label = arena_printf(l->arena, "backward of %s", decl->decl->name.text);
   l->at.region = region_push(l, REGION_off, false, def->name.span, label);
   l->in_backward++;
   Frame frame = {.kind = FRAME_function, .scope = scope_new(l, s, decl->file, NULL)};

@@ -1,0 +1,160 @@
+/* The tree of expressions, and of the signatures that they stand in. */
+#pragma once
+#include "compiler/diag/diag.h"
+
+typedef struct Expr Expr;
+
+typedef struct Name { /* an identifier and where it stands; text is NULL when absent */
+  const char *text;
+  Span span;
+} Name;
+
+typedef struct StringText { /* of a literal; it may hold zeros */
+  const char *text;
+  size_t size;
+} StringText;
+
+typedef struct NameList {
+  Name *at;
+  uint32_t n;
+} NameList;
+
+typedef struct ExprList {
+  Expr **at;
+  uint32_t n;
+} ExprList;
+
+typedef struct Arg { /* f(x), f(key=x), f(*x), [*x] */
+  Name key;
+  bool star;
+  Expr *value;
+} Arg;
+
+typedef struct ArgList {
+  Arg *at;
+  uint32_t n;
+} ArgList;
+
+typedef enum SubKind { SUB_index, SUB_ellipsis, SUB_slice } SubKind;
+typedef struct Sub { /* one subscript: x[i], x[...], x[a:b:c] */
+  SubKind kind;
+  Span span;
+  Expr *index;
+  Expr *start, *stop, *step; /* NULL when left out */
+} Sub;
+
+typedef struct SubList {
+  Sub *at;
+  uint32_t n;
+} SubList;
+
+typedef enum ExprKind {
+  EXPR_name,   /* name */
+  EXPR_type,   /* name: f16 bf16 f32 i32 i64 u8 bool float int str list, as a value */
+  EXPR_int,    /* integer */
+  EXPR_float,  /* number */
+  EXPR_string, /* string, escapes already resolved */
+  EXPR_true,
+  EXPR_false,
+  EXPR_none,
+  EXPR_list,   /* args: [a, *b] */
+  EXPR_tuple,  /* args: (a, b), also `return a, b` */
+  EXPR_comp,   /* comp: [value for names in iter if cond] */
+  EXPR_call,   /* call */
+  EXPR_index,  /* index */
+  EXPR_attr,   /* attr: base.name */
+  EXPR_unary,  /* unary */
+  EXPR_binary, /* binary; `and` and `or` too */
+  EXPR_cond    /* cond: then if test else other */
+} ExprKind;
+
+typedef enum Operator {
+  OPER_add,
+  OPER_sub,
+  OPER_mul,
+  OPER_div,
+  OPER_floordiv,
+  OPER_mod,
+  OPER_matmul,
+  OPER_pow,
+  OPER_lt,
+  OPER_gt,
+  OPER_le,
+  OPER_ge,
+  OPER_eq,
+  OPER_ne,
+  OPER_bitand,
+  OPER_bitor,
+  OPER_and,
+  OPER_or,
+  OPER_neg,
+  OPER_invert,
+  OPER_not,
+  OPER_count
+} Operator;
+const char *operator_text(Operator op); /* "+", "//", "and", ... */
+
+struct Expr {
+  ExprKind kind;
+  uint16_t height; /* levels of the tree below, 1 for a leaf; at most 500, so passes may recurse */
+  Span span;
+  union {
+    const char *name;
+    int64_t integer;
+    double number;
+    StringText string;
+    ArgList args;
+    struct {
+      Expr *value;
+      NameList names;
+      Expr *iter, *cond;
+    } comp;
+    struct {
+      Expr *callee;
+      ArgList args;
+    } call;
+    struct {
+      Expr *base;
+      SubList subs;
+    } index;
+    struct {
+      Expr *base;
+      Name name;
+    } attr;
+    struct {
+      Operator op;
+      Expr *operand;
+    } unary;
+    struct {
+      Operator op;
+      Expr *left, *right;
+    } binary;
+    struct {
+      Expr *test, *then, *other;
+    } cond;
+  } as;
+};
+
+typedef struct TypeExpr { /* float[N, 3, ...] in a signature */
+  const char *name;       /* "float", "f16", ... ; NULL when no type was written */
+  bool tensor;            /* brackets were there, perhaps empty */
+  Expr **dims;            /* a NULL entry is `...` */
+  uint32_t n_dims;
+  Span span;
+} TypeExpr;
+
+typedef struct TypeList {
+  TypeExpr *at;
+  uint32_t n;
+} TypeList;
+
+typedef struct Param {
+  Name name;
+  TypeExpr type;
+  Expr *value; /* default, or NULL */
+} Param;
+
+typedef struct ParamList {
+  Param *at;
+  uint32_t n;
+} ParamList;
