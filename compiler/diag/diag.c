@@ -198,12 +198,13 @@ static const char *message_text(Compile *c, const char *fmt, va_list ap)
   return arena_shown(c->arena, arena_vprintf(c->arena, fmt, ap), "");
 }
 
-void diag_error(Compile *c, ErrorCode code, Span span, const char *fmt, ...)
+bool diag_error(Compile *c, ErrorCode code, Span span, const char *fmt, ...)
 {
   va_list ap;
   va_start(ap, fmt);
   report(c, SEVERITY_error, code, span, message_text(c, fmt, ap));
   va_end(ap);
+  return false;
 }
 
 /* -Wno-NAME */
@@ -227,9 +228,9 @@ void diag_warning(Compile *c, ErrorCode code, Span span, const char *fmt, ...)
   va_end(ap);
 }
 
-void diag_note(Compile *c, Span span, const char *fmt, ...)
+bool diag_note(Compile *c, Span span, const char *fmt, ...)
 {
-  if (diag_state(c)->muted) return;
+  if (diag_state(c)->muted) return false;
   va_list ap;
   va_start(ap, fmt);
   const char *text = message_text(c, fmt, ap);
@@ -237,16 +238,18 @@ void diag_note(Compile *c, Span span, const char *fmt, ...)
   span = diag_user_span(c, span);
   if (c->diag->wounding) diag_wound(c, span);
   show(c, &(Message){SEVERITY_note, NULL, span, text});
+  return false;
 }
 
-void diag_help(Compile *c, const char *fmt, ...)
+bool diag_help(Compile *c, const char *fmt, ...)
 {
-  if (diag_state(c)->muted) return;
+  if (diag_state(c)->muted) return false;
   va_list ap;
   va_start(ap, fmt);
   const char *text = message_text(c, fmt, ap);
   va_end(ap);
   show(c, &(Message){SEVERITY_help, NULL, {0, 0}, text});
+  return false;
 }
 
 bool diag_is_muted(const Compile *c)

@@ -33,13 +33,14 @@ typedef struct Source {
 
 /* Each prints (or, for --error-format=json, collects) one message. A note or help belongs to the
  * last error or warning. The span of a message inside a builtin source is replaced by the innermost
- * user call that led there: see diag_frame_push. Text: lower case, no full stop, both values. */
-void diag_error(Compile *c, ErrorCode code, Span span, const char *fmt, ...)
+ * user call that led there: see diag_frame_push. Text: lower case, no full stop, both values.
+ * Always false, so that what found a mistake can return what tells of it. */
+bool diag_error(Compile *c, ErrorCode code, Span span, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 void diag_warning(Compile *c, ErrorCode code, Span span, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
-void diag_note(Compile *c, Span span, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-void diag_help(Compile *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+bool diag_note(Compile *c, Span span, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+bool diag_help(Compile *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* A note that follows each error from here on, such as "with S = 64"; NULL: none. */
 void diag_circumstance(Compile *c, Span span, const char *text);
@@ -73,7 +74,7 @@ bool diag_explain(const char *code);
 bool diag_is_warning(const char *name); /* is there a warning of this name, for -Wno-NAME */
 
 /* Help for a name that is none of `names`: the nearest one, else all of them. */
-void diag_help_names(Compile *c, const char *name, const char *const *names, uint32_t n);
+bool diag_help_names(Compile *c, const char *name, const char *const *names, uint32_t n);
 
 /* The candidate nearest to `name` in spelling, or NULL when none is near enough to suggest. */
 const char *diag_nearest(const char *name, const char *const *candidates, uint32_t n);

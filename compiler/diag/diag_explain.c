@@ -93,14 +93,14 @@ const char *diag_nearest(const char *name, const char *const *candidates, uint32
 /* A longer list is cut: it would bury the message. */
 enum { MOST_NAMES = 24 };
 
-void diag_help_names(Compile *c, const char *name, const char *const *names, uint32_t n)
+bool diag_help_names(Compile *c, const char *name, const char *const *names, uint32_t n)
 {
   const char *near = diag_nearest(name, names, n);
-  if (near) diag_help(c, "did you mean `%s`?", near);
-  if (near || !n) return;
+  if (near) return diag_help(c, "did you mean `%s`?", near);
+  if (!n) return false;
   Text list;
   text_init(&list, c->arena);
   for (uint32_t i = 0; i < n && i < MOST_NAMES; i++)
     text_printf(&list, "%s`%s`", i ? ", " : "", names[i]);
-  diag_help(c, "there %s %s%s", n == 1 ? "is" : "are", list.at, n > MOST_NAMES ? ", .." : "");
+  return diag_help(c, "there %s %s%s", n == 1 ? "is" : "are", list.at, n > MOST_NAMES ? ", .." : "");
 }

@@ -21,9 +21,8 @@ Graph *ir_create(Compile *c)
 static bool inputs_fit(Compile *c, const Cursor *at, OpKind op, uint32_t n_in)
 {
   if (n_in <= UINT16_MAX) return true;
-  diag_error(c, E210, at->span, "%s takes at most %d tensors, got %u", op_row(op)->name, UINT16_MAX,
-             n_in);
-  return false;
+  return diag_error(c, E210, at->span, "%s takes at most %d tensors, got %u", op_row(op)->name,
+                    UINT16_MAX, n_in);
 }
 
 /* linear(x, w) without bias: in[2] is 0. So in[i] exists for every input of the signature. */
@@ -121,8 +120,7 @@ static bool count_elements(Compile *c, const Node *n)
   if (g->facts & IR_SHAPED) return true;
   g->elements += ir_elements(n);
   if (g->elements <= MOST_ELEMENTS) return true;
-  diag_error(c, E311, n->span, "the tensors of the job have more than 2^56 elements in all");
-  return false;
+  return diag_error(c, E311, n->span, "the tensors of the job have more than 2^56 elements in all");
 }
 
 /* ---- loops ---- */

@@ -7,15 +7,15 @@
 /* ---- checks ---- */
 
 /* `what` names the place: "the axis of size needs an int, got float 1.5". */
-static Datum wrong_kind(Lower *l, Datum d, Span span, const char *what, const char *wanted)
+static bool wrong_kind(Lower *l, Datum d, Span span, const char *what, const char *wanted)
 {
-  if (d_is(d, D_error)) return d;
-  return fail(l, E209, span, "%s needs %s, got %s", what, wanted, d_kind_text(l, d));
+  if (d_is(d, D_error)) return false;
+  return refuse(l, E209, span, "%s needs %s, got %s", what, wanted, d_kind_text(l, d));
 }
 
 bool want_int(Lower *l, Datum d, Span span, const char *what, int64_t *out)
 {
-  if (d.kind != D_int) return wrong_kind(l, d, span, what, "an int"), false;
+  if (d.kind != D_int) return wrong_kind(l, d, span, what, "an int");
   *out = d.as.integer;
   return true;
 }
@@ -23,7 +23,7 @@ bool want_int(Lower *l, Datum d, Span span, const char *what, int64_t *out)
 /* An int will do; the other way round it will not, since 2.0 layers are a mistake. */
 bool want_float(Lower *l, Datum d, Span span, const char *what, double *out)
 {
-  if (!d_is_number(d)) return wrong_kind(l, d, span, what, "a number"), false;
+  if (!d_is_number(d)) return wrong_kind(l, d, span, what, "a number");
   *out = d_number(d);
   return true;
 }
@@ -34,9 +34,8 @@ bool want_count(Lower *l, Datum d, Span span, const char *what, int64_t least, i
   char range[AMPC_RANGE_ROOM];
   if (!want_int(l, d, span, what, out)) return false;
   if (*out >= least && *out <= most) return true;
-  return fail(l, E209, span, "%s is %lld; it must be %s", what, (long long)*out,
-              ampc_range_text(range, least, most)),
-         false;
+  return refuse(l, E209, span, "%s is %lld; it must be %s", what, (long long)*out,
+                ampc_range_text(range, least, most));
 }
 
 /* In f32 a number may become a bound that it is not itself: 0.999999999 is 1 there. */
@@ -47,39 +46,35 @@ bool want_in(Lower *l, Datum d, Span span, const char *what, ampc_domain domain,
   double rounded = (double)(float)*out;
   bool changed = rounded != *out && (rounded == 0 || rounded == 1 || isinf(rounded));
   const char *as_f32 = changed ? arena_printf(l->arena, ", in f32 %g", rounded) : "";
-  return fail(l, E209, span, "%s is %s%s; it must be %s", what, d_text(l, d), as_f32,
-              ampc_domain_text(domain)),
-         false;
+  return refuse(l, E209, span, "%s is %s%s; it must be %s", what, d_text(l, d), as_f32,
+                ampc_domain_text(domain));
 }
 
 bool want_bool(Lower *l, Datum d, Span span, const char *what, bool *out)
 {
-  if (d.kind != D_bool) return wrong_kind(l, d, span, what, "true or false"), false;
+  if (d.kind != D_bool) return wrong_kind(l, d, span, what, "true or false");
   *out = d.as.truth;
   return true;
 }
 
 bool want_str(Lower *l, Datum d, Span span, const char *what, const char **out)
 {
-  if (d.kind != D_str) return wrong_kind(l, d, span, what, "a str"), false;
+  if (d.kind != D_str) return wrong_kind(l, d, span, what, "a str");
   *out = d.as.text;
   return true;
 }
 
 bool want_dtype(Lower *l, Datum d, Span span, const char *what, DType *out)
 {
-  if (d.kind != D_dtype) {
-    wrong_kind(l, d, span, what, "a type");
-    if (d.kind == D_type_of)
-      diag_help(l->c,
-                "it is decided after this, by regions of precision; it may stand in `x.to(..)` "
-                "and as `dtype=` of new tensors");
-    else if (!d_is(d, D_error))
-      diag_help(l->c, "types are " AMPC_NARROW_LIST "f32, i32, i64, u8, bool");
-    return false;
-  }
   *out = d.as.dtype;
-  return true;
+  if (d.kind == D_dtype) return true;
+  wrong_kind(l, d, span, what, "a type");
+  if (d.kind == D_type_of)
+    diag_help(l->c, "it is decided after this, by regions of precision; it may stand in `x.to(..)` "
+                    "and as `dtype=` of new tensors");
+  else if (!d_is(d, D_error))
+    diag_help(l->c, "types are " AMPC_NARROW_LIST "f32, i32, i64, u8, bool");
+  return false;
 }
 
 bool want_sizes(Lower *l, Datum d, Span span, const char *what, int64_t *dim, uint32_t *rank)
@@ -89,11 +84,10 @@ bool want_sizes(Lower *l, Datum d, Span span, const char *what, int64_t *dim, ui
     *rank = 1;
     return true;
   }
-  if (d.kind != D_list) return wrong_kind(l, d, span, what, "a list of ints"), false;
+  if (d.kind != D_list) return wrong_kind(l, d, span, what, "a list of ints");
   if (d.n > MAX_RANK)
-    return fail(l, E209, span, "%s has %u sizes; tensors have at most %d axes", what, d.n,
-                MAX_RANK),
-           false;
+    return refuse(l, E209, span, "%s has %u sizes; tensors have at most %d axes", what, d.n,
+                  MAX_RANK);
   for (uint32_t i = 0; i < d.n; i++)
     if (!want_int(l, d.as.list[i], span, what, &dim[i])) return false;
   *rank = d.n;

@@ -47,8 +47,7 @@ static bool infer_size(Lower *l, const Node *x, int64_t *dim, uint32_t rank, Spa
   if (good && product(dim, rank) == n) return true;
   fail(l, E304, span, "%s changes the number of elements: %s to %s", name, ir_dims_text(l->c, x),
        d_text(l, d_sizes(l, dim, rank)));
-  diag_note(l->c, x->span, "%s has %lld elements", ir_dims_text(l->c, x), (long long)n);
-  return false;
+  return diag_note(l->c, x->span, "%s has %lld elements", ir_dims_text(l->c, x), (long long)n);
 }
 
 /* view() and reshape() are one here: whether data moves is a question of layout, which pass
@@ -179,9 +178,8 @@ static bool new_shape(Lower *l, const Args *args, uint32_t first, const char *na
   if (!rest_sizes(l, args, first, name, dim, &rank)) return false;
   for (uint32_t i = 0; i < rank; i++)
     if (dim[i] < 1)
-      return fail(l, E311, args->span, "%s of shape %s; sizes are at least 1", name,
-                  d_text(l, d_sizes(l, dim, rank))),
-             false;
+      return refuse(l, E311, args->span, "%s of shape %s; sizes are at least 1", name,
+                    d_text(l, d_sizes(l, dim, rank)));
   *out = ir_shape_attrs(l->c, dim, rank);
   return true;
 }

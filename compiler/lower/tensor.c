@@ -9,10 +9,9 @@ static bool in_run(Lower *l, Span span)
 {
   if (l->run && !l->settings_of) return true;
   if (l->settings_of)
-    fail(l, E210, span, "a setting is made of numbers and schedules; a tensor cannot stand in it");
-  else
-    fail(l, E210, span, "tensors exist in train, eval, infer and data blocks only");
-  return false;
+    return refuse(l, E210, span,
+                  "a setting is made of numbers and schedules; a tensor cannot stand in it");
+  return refuse(l, E210, span, "tensors exist in train, eval, infer and data blocks only");
 }
 
 /* The module path of the innermost member that is being run, for notes. */
@@ -282,7 +281,7 @@ static bool bind_key(Lower *l, Bound *b, const ArgValue *arg)
   for (uint32_t i = 0; i < b->n_slots; i++) {
     if (strcmp(names[i], arg->key) != 0) continue;
     if (b->slot[i])
-      return fail(l, E205, arg->key_span, "%s gets `%s` twice", b->info->name, arg->key), false;
+      return refuse(l, E205, arg->key_span, "%s gets `%s` twice", b->info->name, arg->key);
     b->slot[i] = arg;
     return true;
   }
@@ -302,8 +301,7 @@ static bool bind_slots(Lower *l, Bound *b, const Args *args)
       good = bind_key(l, b, arg) && good;
     } else if (position >= b->n_slots) {
       fail(l, E205, arg->span, "%s takes at most %u arguments", b->info->name, b->n_slots);
-      diag_help(l->c, "`%s`", op_signature_text(l, b));
-      return false;
+      return diag_help(l->c, "`%s`", op_signature_text(l, b));
     } else {
       b->slot[position++] = arg;
     }
@@ -332,9 +330,8 @@ static bool push_input(Lower *l, Datum d, Span span, ValueVec *out)
 static bool push_variadic(Lower *l, const Bound *b, const ArgValue *arg, ValueVec *out)
 {
   if (arg->value.kind != D_list || !arg->value.n)
-    return fail(l, E209, arg->span, "%s needs a list of tensors, got %s", b->info->name,
-                d_kind_text(l, arg->value)),
-           false;
+    return refuse(l, E209, arg->span, "%s needs a list of tensors, got %s", b->info->name,
+                  d_kind_text(l, arg->value));
   for (uint32_t i = 0; i < arg->value.n; i++)
     if (!push_input(l, arg->value.as.list[i], arg->span, out)) return false;
   return true;
@@ -359,9 +356,8 @@ static bool bind_inputs(Lower *l, const Bound *b, ValueVec *out)
 bool normal_axis(Lower *l, int64_t axis, uint32_t rank, Datum x, Span span, int64_t *out)
 {
   if (axis < -(int64_t)rank || axis >= (int64_t)rank)
-    return fail(l, E311, span, "axis %lld is not one of %s, which has %u", (long long)axis,
-                d_text(l, x), rank),
-           false;
+    return refuse(l, E311, span, "axis %lld is not one of %s, which has %u", (long long)axis,
+                  d_text(l, x), rank);
   *out = axis < 0 ? axis + rank : axis;
   return true;
 }
@@ -378,7 +374,7 @@ static bool axes_mask(Lower *l, const ArgValue *arg, Datum x, uint32_t rank, con
   for (uint32_t i = 0; i < n; i++) {
     if (!normal_axis(l, list[i], rank, x, arg->span, &axis)) return false;
     if (*mask & (1 << axis))
-      return fail(l, E311, arg->span, "axis %lld is named twice", (long long)axis), false;
+      return refuse(l, E311, arg->span, "axis %lld is named twice", (long long)axis);
     *mask |= 1 << axis;
   }
   return true;

@@ -181,4 +181,5 @@ const char *d_answer_text(Lower *l, Datum d); /* the same, with all that a list 
 /* Reports and gives D_error. */
 Datum fail(Lower *l, ErrorCode code, Span span, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+#define refuse(...) (fail(__VA_ARGS__), false)
 const char *source_text(Lower *l, Span span);

@@ -19,11 +19,9 @@ static bool check_elements(Compile *c, const Node *n)
 {
   int64_t elements = 1;
   for (uint32_t i = 0; i < n->rank; i++) {
-    if (n->dim[i] < 1 || n->dim[i] > MOST_ELEMENTS / elements) {
-      diag_error(c, E311, n->span, "%s makes a tensor with %s elements: %s", op_of(n)->name,
-                 n->dim[i] < 1 ? "no" : "too many", ir_dims_text(c, n));
-      return false;
-    }
+    if (n->dim[i] < 1 || n->dim[i] > MOST_ELEMENTS / elements)
+      return diag_error(c, E311, n->span, "%s makes a tensor with %s elements: %s", op_of(n)->name,
+                        n->dim[i] < 1 ? "no" : "too many", ir_dims_text(c, n));
     elements *= n->dim[i];
   }
   return true;
@@ -31,11 +29,9 @@ static bool check_elements(Compile *c, const Node *n)
 
 bool rule_set_dims(Compile *c, Node *n, uint32_t rank, const int64_t *dim)
 {
-  if (rank > MAX_RANK) {
-    diag_error(c, E311, n->span, "%s makes a tensor of %u axes, the most are %d", op_of(n)->name,
-               rank, MAX_RANK);
-    return false;
-  }
+  if (rank > MAX_RANK)
+    return diag_error(c, E311, n->span, "%s makes a tensor of %u axes, the most are %d",
+                      op_of(n)->name, rank, MAX_RANK);
   n->rank = (uint8_t)rank;
   memset(n->dim, 0, sizeof n->dim);
   for (uint32_t i = 0; i < rank; i++) n->dim[i] = dim[i];
@@ -54,8 +50,7 @@ bool rule_need_float(Compile *c, const Node *n, uint32_t i)
   if (dtype_is_float(in->dtype)) return true;
   diag_error(c, E406, n->span, "%s needs float[..] as %s, got %s", op_of(n)->name,
              op_of(n)->signature.input[i].name, ir_type_text(c, in));
-  diag_help(c, "`.to(f32)`");
-  return false;
+  return diag_help(c, "`.to(f32)`");
 }
 
 /* Shapes are aligned at the right: with rank 3, [4] is [1, 1, 4]. The size of `in` along that
@@ -212,8 +207,7 @@ bool shape_signed(Compile *c, Node *n)
   if (ir_in(c, n, 0)->dtype != AMPC_BOOL) return shape_same(c, n);
   diag_error(c, E406, n->span, "%s needs numbers, got %s", op_of(n)->name,
              ir_type_text(c, ir_in(c, n, 0)));
-  diag_help(c, "`~` for conditions, `.to(f32)` to count with them");
-  return false;
+  return diag_help(c, "`~` for conditions, `.to(f32)` to count with them");
 }
 
 /* exp(integers) is f32. Of a number, drop makes something that is random: no longer a number. */
@@ -230,8 +224,7 @@ static bool need_bool(Compile *c, const Node *n, uint32_t i, const char *what)
   const Node *in = ir_in(c, n, i);
   if (in->dtype == AMPC_BOOL) return true;
   diag_error(c, E406, n->span, "%s needs bool[..], got %s", what, ir_type_text(c, in));
-  diag_help(c, "a comparison makes one: `x != 0`");
-  return false;
+  return diag_help(c, "a comparison makes one: `x != 0`");
 }
 
 bool shape_test(Compile *c, Node *n)
@@ -250,8 +243,7 @@ bool shape_broadcast(Compile *c, Node *n)
   if (n->dtype == AMPC_BOOL && !picks) {
     diag_error(c, E406, n->span, "%s needs numbers, got %s and %s", op_of(n)->name,
                ir_type_text(c, ir_in(c, n, 0)), ir_type_text(c, ir_in(c, n, 1)));
-    diag_help(c, "`&` and `|` for conditions, `.to(f32)` to count with them");
-    return false;
+    return diag_help(c, "`&` and `|` for conditions, `.to(f32)` to count with them");
   }
   return rule_broadcast(c, n, 0, n->n_in);
 }
@@ -265,8 +257,7 @@ bool shape_divide(Compile *c, Node *n)
   if (!zero || dtype_is_float(n->dtype)) return true;
   diag_error(c, E406, n->span, "%s of %s by 0 is no integer", op_of(n)->name,
              ir_type_text(c, ir_in(c, n, 0)));
-  diag_help(c, "`.to(f32)`");
-  return false;
+  return diag_help(c, "`.to(f32)`");
 }
 
 /* Integers to the power of integers are integers, so a power below 0 has no result. */
@@ -278,8 +269,7 @@ bool shape_pow(Compile *c, Node *n)
   if (!below || dtype_is_float(n->dtype)) return true;
   diag_error(c, E406, n->span, "%s to the power %lld is no integer",
              ir_type_text(c, ir_in(c, n, 0)), (long long)attr_int(power, "value"));
-  diag_help(c, "`.to(f32)`");
-  return false;
+  return diag_help(c, "`.to(f32)`");
 }
 
 bool shape_compare(Compile *c, Node *n)
@@ -295,8 +285,7 @@ bool shape_bitwise(Compile *c, Node *n)
     diag_error(c, E406, n->span, "`%s` needs bool[..] or int[..], got %s and %s",
                n->op == OP_logical_and ? "&" : "|", ir_type_text(c, ir_in(c, n, 0)),
                ir_type_text(c, ir_in(c, n, 1)));
-    diag_help(c, "a comparison makes a condition: `x != 0`");
-    return false;
+    return diag_help(c, "a comparison makes a condition: `x != 0`");
   }
   return rule_broadcast(c, n, 0, n->n_in);
 }
@@ -355,9 +344,8 @@ static bool need_axis(Compile *c, const Node *n)
     assert(attr_int(n, "dim") >= 0 && attr_int(n, "dim") < x->rank);
     return true;
   }
-  diag_error(c, E311, n->span, "%s works along an axis, got %s", op_of(n)->name,
-             ir_type_text(c, x));
-  return false;
+  return diag_error(c, E311, n->span, "%s works along an axis, got %s", op_of(n)->name,
+                    ir_type_text(c, x));
 }
 
 bool shape_arg_reduce(Compile *c, Node *n)
@@ -378,8 +366,7 @@ static bool check_row_vector(Compile *c, const Node *n, uint32_t i)
   diag_error(c, E311, n->span, "%s along axis %lld of %s needs %s [%lld], got %s", op_of(n)->name,
              (long long)axis, ir_dims_text(c, x), op_of(n)->signature.input[i].name,
              (long long)size, ir_dims_text(c, w));
-  diag_note(c, w->span, "this one");
-  return false;
+  return diag_note(c, w->span, "this one");
 }
 
 /* Softmax, norms and their gradients: the result has the shape of input 0. */
@@ -442,8 +429,7 @@ static bool need_single(Compile *c, const Node *n, ErrorCode code, const char *w
   bool number = dtype_is_float(x->dtype) || n->op == OP_metric;
   if (x->rank == 0 && number) return true;
   diag_error(c, code, n->span, "%s needs a single number, got %s", what, ir_type_text(c, x));
-  diag_help(c, "`.mean()` or `.sum()`");
-  return false;
+  return diag_help(c, "`.mean()` or `.sum()`");
 }
 
 /* Nobody reads an effect: its shape is that of a single f32. */

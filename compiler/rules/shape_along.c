@@ -7,9 +7,8 @@ static bool need_axis(Compile *c, const Node *n)
   const Node *x = ir_in(c, n, 0);
   assert(!x->rank || (attr_int(n, "dim") >= 0 && attr_int(n, "dim") < x->rank));
   if (x->rank) return true;
-  diag_error(c, E311, n->span, "%s works along an axis, got %s", op_of(n)->name,
-             ir_type_text(c, x));
-  return false;
+  return diag_error(c, E311, n->span, "%s works along an axis, got %s", op_of(n)->name,
+                    ir_type_text(c, x));
 }
 
 /* As sums: of integers and bools in i64. */

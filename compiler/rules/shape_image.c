@@ -35,8 +35,7 @@ static bool need_images(Compile *c, const Node *n, uint32_t i, uint32_t spatial)
   diag_error(c, E311, n->span, "%s needs images [n, c, %s] as %s, got %s", op_of(n)->name,
              axes_text[spatial], op_of(n)->signature.input[i].name, ir_type_text(c, x));
   if (x->rank == 1 + spatial) help_axis(c, n, x);
-  diag_note(c, x->span, "it gets its shape here");
-  return false;
+  return diag_note(c, x->span, "it gets its shape here");
 }
 
 /* Images of sizes d in the type and layout of `like`. */
@@ -73,9 +72,8 @@ static bool check_attrs(Compile *c, const Node *n)
     int64_t value = n->attr[i].i, least = from_zero ? 0 : 1;
     bool whole = sig->attr[i].kind != ATTR_bool && sig->attr[i].kind != ATTR_float;
     if (!whole || (value >= least && value <= INT32_MAX)) continue;
-    diag_error(c, E311, n->span, "`%s` of %s is %lld; it must be %s", argument_name(name),
-               op_of(n)->name, (long long)value, ampc_range_text(range, least, INT32_MAX));
-    return false;
+    return diag_error(c, E311, n->span, "`%s` of %s is %lld; it must be %s", argument_name(name),
+                      op_of(n)->name, (long long)value, ampc_range_text(range, least, INT32_MAX));
   }
   return true;
 }
@@ -135,8 +133,7 @@ static bool windows_fit(Compile *c, const Node *n, const Node *x, const Window *
   diag_error(c, E311, n->span, "the %s kernel of %s does not fit images of %s, padding %s",
              sizes_text(c, kernel, d->spatial), op_of(n)->name, sizes_text(c, d->size, d->spatial),
              sizes_text(c, pad, d->spatial));
-  diag_note(c, x->span, "the images get their shape here");
-  return false;
+  return diag_note(c, x->span, "the images get their shape here");
 }
 
 /* Does a convolution or pool with these windows make images of the sizes of y from those of x? */
@@ -181,15 +178,12 @@ static bool check_weight(Compile *c, const Node *n, const Node *w)
 {
   int64_t groups = attr_int(n, "groups");
   uint32_t spatial = spatial_of(n);
-  if (w->rank != 2 + spatial) {
-    diag_error(c, E311, n->span, "the weight of %s is [out, in / groups, %s], got %s",
-               op_of(n)->name, axes_text[spatial], ir_dims_text(c, w));
-    return false;
-  }
+  if (w->rank != 2 + spatial)
+    return diag_error(c, E311, n->span, "the weight of %s is [out, in / groups, %s], got %s",
+                      op_of(n)->name, axes_text[spatial], ir_dims_text(c, w));
   if (w->dim[0] % groups == 0) return true;
-  diag_error(c, E311, n->span, "%lld groups of %s do not divide %lld output channels",
-             (long long)groups, op_of(n)->name, (long long)w->dim[0]);
-  return false;
+  return diag_error(c, E311, n->span, "%lld groups of %s do not divide %lld output channels",
+                    (long long)groups, op_of(n)->name, (long long)w->dim[0]);
 }
 
 /* The line to write instead: `conv1 = Conv2d(1, ..)` for the weight `conv1.weight`. It can only be
@@ -213,8 +207,7 @@ static bool check_channels(Compile *c, const Node *n, const Node *x, const Node 
   help_channels(c, w, have);
   diag_note(c, w->span, "the weight is [out, in / groups, %s] = %s", axes_text[spatial_of(n)],
             ir_dims_text(c, w));
-  diag_note(c, x->span, "the images get their shape here");
-  return false;
+  return diag_note(c, x->span, "the images get their shape here");
 }
 
 /* [n, c, in..] by a weight [out, c / groups, kernel..] gives [n, out, windows..]. */
@@ -224,11 +217,10 @@ bool shape_conv(Compile *c, Node *n)
     return false;
   const Node *x = ir_in(c, n, 0), *w = ir_in(c, n, 1), *bias = ir_in(c, n, 2);
   if (!check_weight(c, n, w) || !check_channels(c, n, x, w)) return false;
-  if (n->in[2].id && (bias->rank != 1 || bias->dim[0] != w->dim[0])) {
-    diag_error(c, E311, n->span, "the bias of %s with weight %s is [%lld], got %s", op_of(n)->name,
-               ir_dims_text(c, w), (long long)w->dim[0], ir_dims_text(c, bias));
-    return false;
-  }
+  if (n->in[2].id && (bias->rank != 1 || bias->dim[0] != w->dim[0]))
+    return diag_error(c, E311, n->span, "the bias of %s with weight %s is [%lld], got %s",
+                      op_of(n)->name, ir_dims_text(c, w), (long long)w->dim[0],
+                      ir_dims_text(c, bias));
   ImageDims d = ir_image_dims(x);
   Window windows[AMPC_MAX_SPATIAL];
   weight_windows(n, w, windows);
@@ -253,16 +245,13 @@ bool shape_conv_data(Compile *c, Node *n)
     diag_error(c, E302, n->span,
                "a transposed convolution expects %lld input channels, got %lld: %s",
                (long long)w->dim[0], (long long)d.c, ir_type_text(c, dy));
-    diag_note(c, w->span, "the weight is %s", ir_dims_text(c, w));
-    return false;
+    return diag_note(c, w->span, "the weight is %s", ir_dims_text(c, w));
   }
   Window windows[AMPC_MAX_SPATIAL];
   weight_windows(n, w, windows);
-  if (!windows_make(&x, windows, &d)) {
-    diag_error(c, E311, n->span, "no convolution makes %s of images of %s", ir_dims_text(c, dy),
-               sizes_text(c, x.size, x.spatial));
-    return false;
-  }
+  if (!windows_make(&x, windows, &d))
+    return diag_error(c, E311, n->span, "no convolution makes %s of images of %s",
+                      ir_dims_text(c, dy), sizes_text(c, x.size, x.spatial));
   return set_images(c, n, dy, x) && (n->dtype = op_common_type(c, n), true);
 }
 
@@ -282,11 +271,9 @@ bool shape_conv_weight(Compile *c, Node *n)
     w.size[i] = attr_int(n, rule_kernel_size(spatial, i));
     windows[i] = rule_window(n, i, w.size[i]);
   }
-  if (from.c % groups || d.c % groups || !windows_make(&from, windows, &d)) {
-    diag_error(c, E311, n->span, "no convolution makes %s of %s", ir_dims_text(c, dy),
-               ir_dims_text(c, x));
-    return false;
-  }
+  if (from.c % groups || d.c % groups || !windows_make(&from, windows, &d))
+    return diag_error(c, E311, n->span, "no convolution makes %s of %s", ir_dims_text(c, dy),
+                      ir_dims_text(c, x));
   return set_images(c, n, x, w) && (n->dtype = op_common_type(c, n), true);
 }
 
@@ -299,9 +286,8 @@ static bool need_channels(Compile *c, const Node *n)
   if (!rule_need_float(c, n, 0)) return false;
   int64_t channel = attr_int(n, "channel");
   if (x->rank > 1 && channel >= 0 && channel < x->rank) return true;
-  diag_error(c, E311, n->span, "%s needs a tensor [n, c, ..], got %s", op_of(n)->name,
-             ir_type_text(c, x));
-  return false;
+  return diag_error(c, E311, n->span, "%s needs a tensor [n, c, ..], got %s", op_of(n)->name,
+                    ir_type_text(c, x));
 }
 
 static bool check_channel_vector(Compile *c, const Node *n, uint32_t i)
@@ -312,8 +298,7 @@ static bool check_channel_vector(Compile *c, const Node *n, uint32_t i)
   diag_error(c, E311, n->span, "%s of %lld channels, %s, needs %s [%lld], got %s", op_of(n)->name,
              (long long)channels, ir_type_text(c, x), op_of(n)->signature.input[i].name,
              (long long)channels, ir_dims_text(c, v));
-  diag_note(c, v->span, "this one");
-  return false;
+  return diag_note(c, v->span, "this one");
 }
 
 /* Forward: x, then vectors of the channels; backward: dy and x of one shape, then the vectors. */
@@ -322,11 +307,9 @@ bool shape_batch_norm(Compile *c, Node *n)
   if (!need_channels(c, n)) return false;
   const Node *x = ir_in(c, n, 0);
   bool backward = n->op == OP_batch_norm_backward;
-  if (backward && !ir_same_dims(x, ir_in(c, n, 1))) {
-    diag_error(c, E311, n->span, "batch_norm_backward of %s and %s", ir_dims_text(c, x),
-               ir_dims_text(c, ir_in(c, n, 1)));
-    return false;
-  }
+  if (backward && !ir_same_dims(x, ir_in(c, n, 1)))
+    return diag_error(c, E311, n->span, "batch_norm_backward of %s and %s", ir_dims_text(c, x),
+                      ir_dims_text(c, ir_in(c, n, 1)));
   for (uint32_t i = backward ? 2 : 1; i < n->n_in; i++)
     if (!check_channel_vector(c, n, i)) return false;
   rule_copy_dims(n, x);
@@ -377,9 +360,9 @@ bool shape_pool2d(Compile *c, Node *n)
   pool_windows(n, w);
   for (uint32_t i = 0; i < POOL_AXES; i++) {
     if (2 * w[i].pad <= w[i].kernel) continue;
-    diag_error(c, E311, n->span, "%s pads %lld at each side, the most is half of the kernel's %lld",
-               op_of(n)->name, (long long)w[i].pad, (long long)w[i].kernel);
-    return false;
+    return diag_error(c, E311, n->span,
+                      "%s pads %lld at each side, the most is half of the kernel's %lld",
+                      op_of(n)->name, (long long)w[i].pad, (long long)w[i].kernel);
   }
   if (!windows_fit(c, n, x, w, &d) || !set_images(c, n, x, d)) return false;
   uint32_t argmax;
@@ -399,9 +382,8 @@ bool shape_pool2d_backward(Compile *c, Node *n)
   Window w[POOL_AXES];
   pool_windows(n, w);
   if (windows_make(&x, w, &d)) return set_images(c, n, dy, x);
-  diag_error(c, E311, n->span, "no pool makes %s of images of %s", ir_dims_text(c, dy),
-             sizes_text(c, x.size, x.spatial));
-  return false;
+  return diag_error(c, E311, n->span, "no pool makes %s of images of %s", ir_dims_text(c, dy),
+                    sizes_text(c, x.size, x.spatial));
 }
 
 /* Forward and backward alike: the attributes say the size of the result. */
@@ -428,11 +410,9 @@ bool shape_interpolate(Compile *c, Node *n)
     if (__builtin_mul_overflow(d.size[1], t, &d.size[1])) d.size[1] = INT64_MAX;
     return set_images(c, n, x, d); /* which knows what a tensor can be */
   }
-  if (d.size[0] % s || d.size[1] % t) {
-    diag_error(c, E311, n->span, "interpolation by %lldx%lld does not make %s", (long long)s,
-               (long long)t, ir_dims_text(c, x));
-    return false;
-  }
+  if (d.size[0] % s || d.size[1] % t)
+    return diag_error(c, E311, n->span, "interpolation by %lldx%lld does not make %s", (long long)s,
+                      (long long)t, ir_dims_text(c, x));
   d.size[0] /= s;
   d.size[1] /= t;
   return set_images(c, n, x, d);

@@ -9,8 +9,7 @@ static bool need_integers(Compile *c, const Node *n, uint32_t i)
   if (dtype_is_integer(index->dtype)) return true;
   diag_error(c, E311, n->span, "%s needs an index of integers, got %s", op_of(n)->name,
              ir_type_text(c, index));
-  diag_help(c, "`.to(i64)`");
-  return false;
+  return diag_help(c, "`.to(i64)`");
 }
 
 /* x [4, 7, 5] along axis 1 by an index [2, 3]: [4, 2, 3, 5]. */
@@ -44,9 +43,8 @@ static bool index_fits(Compile *c, const Node *n, const Node *x)
   bool fits = index->rank == x->rank && axis < x->rank;
   for (uint32_t i = 0; fits && i < x->rank; i++) fits = i == axis || index->dim[i] == x->dim[i];
   if (fits) return true;
-  diag_error(c, E311, n->span, "%s along axis %lld: the index %s does not fit %s", op_of(n)->name,
-             (long long)axis, ir_dims_text(c, index), ir_dims_text(c, x));
-  return false;
+  return diag_error(c, E311, n->span, "%s along axis %lld: the index %s does not fit %s",
+                    op_of(n)->name, (long long)axis, ir_dims_text(c, index), ir_dims_text(c, x));
 }
 
 bool shape_gather(Compile *c, Node *n)
@@ -66,11 +64,9 @@ bool shape_scatter_add(Compile *c, Node *n)
   int64_t dim[MAX_RANK];
   if (!need_integers(c, n, 1) || !rule_need_float(c, n, 0) || (x && !rule_need_float(c, n, 2)))
     return false;
-  if (!ir_same_dims(src, index)) {
-    diag_error(c, E311, n->span, "scatter_add of %s by an index %s", ir_dims_text(c, src),
-               ir_dims_text(c, index));
-    return false;
-  }
+  if (!ir_same_dims(src, index))
+    return diag_error(c, E311, n->span, "scatter_add of %s by an index %s", ir_dims_text(c, src),
+                      ir_dims_text(c, index));
   if (x && !index_fits(c, n, x)) return false;
   memcpy(dim, src->dim, sizeof dim);
   dim[attr_int(n, "dim")] = attr_int(n, "size");

@@ -19,9 +19,8 @@ bool shape_reshape(Compile *c, Node *n)
   if (ir_elements(n) == ir_elements(x)) return true;
   diag_error(c, E304, n->span, "reshape changes the number of elements: %s to %s",
              ir_dims_text(c, x), ir_dims_text(c, n));
-  diag_help(c, "%s has %lld elements, %s has %lld", ir_dims_text(c, x), (long long)ir_elements(x),
-            ir_dims_text(c, n), (long long)ir_elements(n));
-  return false;
+  return diag_help(c, "%s has %lld elements, %s has %lld", ir_dims_text(c, x),
+                   (long long)ir_elements(x), ir_dims_text(c, n), (long long)ir_elements(n));
 }
 
 /* x [4, 1] to [2, 4, 3]: its axes are the last ones of the result, and those of size 1 are
@@ -38,17 +37,15 @@ bool shape_expand(Compile *c, Node *n)
   }
   if (fits) return true;
   diag_error(c, E303, n->span, "cannot expand %s to %s", ir_dims_text(c, x), ir_dims_text(c, n));
-  diag_help(c, "axes are aligned at the right and only an axis of size 1 stretches");
-  return false;
+  return diag_help(c, "axes are aligned at the right and only an axis of size 1 stretches");
 }
 
 static bool axis_exists(Compile *c, const Node *n, int64_t axis)
 {
   const Node *x = ir_in(c, n, 0);
   if (axis >= 0 && axis < x->rank) return true;
-  diag_error(c, E311, n->span, "%s has no axis %lld: %s", op_of(n)->name, (long long)axis,
-             ir_type_text(c, x));
-  return false;
+  return diag_error(c, E311, n->span, "%s has no axis %lld: %s", op_of(n)->name, (long long)axis,
+                    ir_type_text(c, x));
 }
 
 bool shape_transpose(Compile *c, Node *n)
@@ -82,11 +79,9 @@ bool shape_permute(Compile *c, Node *n)
   for (uint32_t i = 0; i < x->rank; i++) {
     int64_t axis = ir_permuted_axis(n, i);
     if (!axis_exists(c, n, axis)) return false;
-    if (seen >> axis & 1) {
-      diag_error(c, E311, n->span, "permute of %s names axis %lld twice", ir_dims_text(c, x),
-                 (long long)axis);
-      return false;
-    }
+    if (seen >> axis & 1)
+      return diag_error(c, E311, n->span, "permute of %s names axis %lld twice", ir_dims_text(c, x),
+                        (long long)axis);
     seen |= 1u << axis;
     n->dim[i] = x->dim[axis];
   }
@@ -100,12 +95,10 @@ bool shape_slice(Compile *c, Node *n)
   int64_t axis = attr_int(n, "dim"), start = attr_int(n, "start");
   int64_t stop = attr_int(n, "stop"), step = attr_int(n, "step");
   if (!axis_exists(c, n, axis)) return false;
-  if (start < 0 || stop <= start || stop > x->dim[axis] || step < 1) {
-    diag_error(c, E311, n->span, "slice %lld:%lld:%lld of axis %lld does not lie in %s",
-               (long long)start, (long long)stop, (long long)step, (long long)axis,
-               ir_dims_text(c, x));
-    return false;
-  }
+  if (start < 0 || stop <= start || stop > x->dim[axis] || step < 1)
+    return diag_error(c, E311, n->span, "slice %lld:%lld:%lld of axis %lld does not lie in %s",
+                      (long long)start, (long long)stop, (long long)step, (long long)axis,
+                      ir_dims_text(c, x));
   rule_copy_dims(n, x);
   n->dtype = x->dtype;
   n->dim[axis] = (stop - start + step - 1) / step;
@@ -131,11 +124,9 @@ bool shape_pad(Compile *c, Node *n)
   int64_t after = attr_int(n, "after");
   int64_t dim[MAX_RANK];
   if (!axis_exists(c, n, axis)) return false;
-  if (before < 0 || after < 0 || before > INT32_MAX || after > INT32_MAX) {
-    diag_error(c, E311, n->span, "pad of axis %lld by %lld and %lld", (long long)axis,
-               (long long)before, (long long)after);
-    return false;
-  }
+  if (before < 0 || after < 0 || before > INT32_MAX || after > INT32_MAX)
+    return diag_error(c, E311, n->span, "pad of axis %lld by %lld and %lld", (long long)axis,
+                      (long long)before, (long long)after);
   memcpy(dim, x->dim, sizeof dim);
   dim[axis] += before + after;
   n->dtype = x->dtype;
@@ -162,8 +153,7 @@ bool shape_cat(Compile *c, Node *n)
     if (!joinable(first, x, axis)) {
       diag_error(c, E311, n->span, "cat along axis %lld cannot join %s and %s", (long long)axis,
                  ir_dims_text(c, first), ir_dims_text(c, x));
-      diag_note(c, x->span, "tensor %u gets its shape here", i);
-      return false;
+      return diag_note(c, x->span, "tensor %u gets its shape here", i);
     }
     size += x->dim[axis];
   }
@@ -178,9 +168,8 @@ static bool need_rank_0(Compile *c, const Node *n, uint32_t i)
 {
   const Node *value = ir_in(c, n, i);
   if (value->rank == 0) return true;
-  diag_error(c, E311, n->span, "%s needs a single number as value, got %s", op_of(n)->name,
-             ir_type_text(c, value));
-  return false;
+  return diag_error(c, E311, n->span, "%s needs a single number as value, got %s", op_of(n)->name,
+                    ir_type_text(c, value));
 }
 
 /* A tensor with dimensions takes part in promotion even when it is filled with a number. */
@@ -211,12 +200,10 @@ bool shape_shifted(Compile *c, Node *n)
   int64_t dim[MAX_RANK];
   bool fits = x->rank >= 3 && offset->rank == 2 && offset->dim[0] == x->dim[0] &&
               offset->dim[1] == 2 && offset->dtype == AMPC_I32;
-  if (!fits) {
-    diag_error(c, E311, n->span,
-               "images [n, .., h, w] and offsets i32[n, 2] are needed, got %s and %s",
-               ir_type_text(c, x), ir_type_text(c, offset));
-    return false;
-  }
+  if (!fits)
+    return diag_error(c, E311, n->span,
+                      "images [n, .., h, w] and offsets i32[n, 2] are needed, got %s and %s",
+                      ir_type_text(c, x), ir_type_text(c, offset));
   memcpy(dim, x->dim, sizeof dim);
   dim[x->rank - 2] = attr_int(n, "h");
   dim[x->rank - 1] = attr_int(n, "w");

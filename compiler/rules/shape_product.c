@@ -8,18 +8,16 @@ static bool inner_error(Compile *c, const Node *n, const char *what)
   const Node *a = ir_in(c, n, 0), *b = ir_in(c, n, 1);
   diag_error(c, E301, n->span, "%s: %s x %s", what, ir_dims_text(c, a), ir_dims_text(c, b));
   diag_note(c, a->span, "the left operand gets its shape here");
-  diag_note(c, b->span, "the right operand gets its shape here");
-  return false;
+  return diag_note(c, b->span, "the right operand gets its shape here");
 }
 
 static bool need_axes(Compile *c, const Node *n, uint32_t i, uint32_t least)
 {
   const Node *x = ir_in(c, n, i);
   if (x->rank >= least) return true;
-  diag_error(c, E301, n->span, "%s needs a tensor of at least %u ax%s as %s, got %s",
-             op_of(n)->name, least, least == 1 ? "is" : "es", op_of(n)->signature.input[i].name,
-             ir_type_text(c, x));
-  return false;
+  return diag_error(c, E301, n->span, "%s needs a tensor of at least %u ax%s as %s, got %s",
+                    op_of(n)->name, least, least == 1 ? "is" : "es",
+                    op_of(n)->signature.input[i].name, ir_type_text(c, x));
 }
 
 static bool need_float_operands(Compile *c, const Node *n)
@@ -98,14 +96,11 @@ bool shape_linear(Compile *c, Node *n)
     diag_error(c, E301, n->span, "linear expects %lld input features, got %lld: %s",
                (long long)w->dim[1], (long long)x->dim[x->rank - 1], ir_type_text(c, x));
     diag_note(c, x->span, "the input gets its shape here");
-    diag_note(c, w->span, "the weight is [out, in] = %s", ir_dims_text(c, w));
-    return false;
+    return diag_note(c, w->span, "the weight is [out, in] = %s", ir_dims_text(c, w));
   }
-  if (n->in[2].id && (bias->rank != 1 || bias->dim[0] != w->dim[0])) {
-    diag_error(c, E311, n->span, "the bias of linear with weight %s is [%lld], got %s",
-               ir_dims_text(c, w), (long long)w->dim[0], ir_dims_text(c, bias));
-    return false;
-  }
+  if (n->in[2].id && (bias->rank != 1 || bias->dim[0] != w->dim[0]))
+    return diag_error(c, E311, n->span, "the bias of linear with weight %s is [%lld], got %s",
+                      ir_dims_text(c, w), (long long)w->dim[0], ir_dims_text(c, bias));
   int64_t dim[MAX_RANK];
   memcpy(dim, x->dim, sizeof dim);
   dim[x->rank - 1] = w->dim[0];

@@ -215,8 +215,7 @@ bool lex_is_text(Parser *p)
   if (!zero) return true;
   uint32_t at = s->base + (uint32_t)(zero - s->text);
   diag_error(p->c, E100, (Span){at, at + 1}, "byte 0x00: this is no text");
-  diag_help(p->c, "save the file as UTF-8");
-  return false;
+  return diag_help(p->c, "save the file as UTF-8");
 }
 
 /* Characters that other languages use, or that a word processor has put in. */

@@ -76,19 +76,16 @@ static const Source *find_source(const Compile *c, uint32_t base)
 bool parse_start(Parser *p, Compile *c, uint32_t base, Ast *out)
 {
   *p = (Parser){.c = c, .source = find_source(c, base), .out = out};
-  if (p->source->size > MAX_SOURCE) {
-    diag_error(c, E100, (Span){base, base}, "the file has %u bytes; at most %d can be read",
-               p->source->size, MAX_SOURCE);
-    return false;
-  }
+  if (p->source->size > MAX_SOURCE)
+    return diag_error(c, E100, (Span){base, base}, "the file has %u bytes; at most %d can be read",
+                      p->source->size, MAX_SOURCE);
   p->most_raw = p->source->builtin ? UINT32_MAX : MAX_TOKENS - c->tokens;
   if (!lex_is_text(p)) return false;
   lex_check_utf8(p);
   lex_raw(p);
   if (p->raw.n - 1 > p->most_raw) { /* without its end */
-    diag_error(c, E100, p->raw.at[p->raw.n - 1].span,
-               "the files of the job have more than %d words and signs", MAX_TOKENS);
-    return false;
+    return diag_error(c, E100, p->raw.at[p->raw.n - 1].span,
+                      "the files of the job have more than %d words and signs", MAX_TOKENS);
   }
   if (!p->source->builtin) c->tokens += p->raw.n - 1;
   lex_tokens(p);

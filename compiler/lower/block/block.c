@@ -65,15 +65,14 @@ static const Arg *find_option(const Decl *decl, const char *name)
 static bool name_fits(Lower *l, const char *name, Span span)
 {
   size_t n = strlen(name);
-  if (n == 0) return fail(l, E209, span, "the name is empty"), false;
+  if (n == 0) return refuse(l, E209, span, "the name is empty");
   if (n > MOST_NAME)
-    return fail(l, E209, span, "the name has %zu bytes; it has at most %d", n, MOST_NAME), false;
+    return refuse(l, E209, span, "the name has %zu bytes; it has at most %d", n, MOST_NAME);
   if (ampc_is_plain(name, n)) return true;
   fail(l, E209, span, "the name has characters that cannot be printed: `%s`", name);
-  diag_help(l->c,
-            "control characters, those that turn the direction of text, and bytes that are no "
+  return diag_help(
+      l->c, "control characters, those that turn the direction of text, and bytes that are no "
             "UTF-8 cannot stand in a name");
-  return false;
 }
 
 /* Counts are at least 1, and no more than can be counted; a seed may be anything. */
@@ -152,10 +151,9 @@ static bool read_options(Lower *l, const Decl *decl, BlockInfo *b)
 bool begin_block(Lower *l, Run *run, const BlockInfo *info, const Run *first)
 {
   if (l->g->blocks.n == MAX_BLOCKS)
-    return fail(l, E210, info->span,
-                "the job has more than %d blocks, batch sizes and kinds of steps counted apart",
-                MAX_BLOCKS),
-           false;
+    return refuse(l, E210, info->span,
+                  "the job has more than %d blocks, batch sizes and kinds of steps counted apart",
+                  MAX_BLOCKS);
   uint16_t block = (uint16_t)l->g->blocks.n;
   vec_push(l->arena, &l->g->blocks, *info);
   *run = (Run){.name = info->name,
@@ -196,10 +194,9 @@ static bool bind_batch(Lower *l, Scope *s, const Decl *decl)
     name_node(l, s, names->at[i].text, item);
     scope_bind(l, s, names->at[i].text, item, names->at[i].span);
   }
-  if (good && !l->run->n_sources) {
-    fail(l, E209, source->span, "this reads no data source, it gives %s", d_kind_text(l, v));
-    return false;
-  }
+  if (good && !l->run->n_sources)
+    return refuse(l, E209, source->span, "this reads no data source, it gives %s",
+                  d_kind_text(l, v));
   return good;
 }
 
@@ -210,8 +207,7 @@ static bool check_batch(Lower *l, const Decl *decl, const BlockInfo *b)
   if (!samples || b->batch <= samples || !b->drop_last) return true;
   fail(l, E605, decl->as.run.source->span, "batch=%lld of %lld samples gives no step",
        (long long)b->batch, (long long)samples);
-  diag_help(l->c, "a smaller `batch`, or drop_last=false");
-  return false;
+  return diag_help(l->c, "a smaller `batch`, or drop_last=false");
 }
 
 /* `epochs` and the samples are each within bounds; the steps that they come to must be, too. */
@@ -219,9 +215,9 @@ static bool check_steps(Lower *l, const Decl *decl, const BlockInfo *b)
 {
   int64_t per_epoch = l->run->samples / b->batch + (b->drop_last ? 0 : 1), steps;
   if (b->max_steps || ampc_steps_of(b->epochs, per_epoch, &steps)) return true;
-  fail(l, E605, decl->as.run.source->span, "epochs=%lld of %lld samples are more than %lld steps",
-       (long long)b->epochs, (long long)l->run->samples, (long long)AMPC_MOST_STEPS);
-  return false;
+  return refuse(l, E605, decl->as.run.source->span,
+                "epochs=%lld of %lld samples are more than %lld steps", (long long)b->epochs,
+                (long long)l->run->samples, (long long)AMPC_MOST_STEPS);
 }
 
 void add_output(Lower *l, const char *name, Datum v, Span span)

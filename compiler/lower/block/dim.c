@@ -14,17 +14,15 @@ static bool dim_argument(Lower *l, Scope *s, const Arg *arg, Dim *d)
   static const char *const names[] = {"min", "max", "multiple"};
   int64_t *const into[] = {&d->least, &d->most, &d->multiple};
   if (!arg->key.text || arg->star)
-    return fail(l, E205, arg->value->span, "a dim takes `min`, `max` and `multiple`, by name"),
-           false;
+    return refuse(l, E205, arg->value->span, "a dim takes `min`, `max` and `multiple`, by name");
   for (int i = 0; i < 3; i++) {
     if (strcmp(arg->key.text, names[i]) != 0) continue;
-    if (into[i][0]) return fail(l, E205, arg->key.span, "`%s` is given twice", names[i]), false;
+    if (into[i][0]) return refuse(l, E205, arg->key.span, "`%s` is given twice", names[i]);
     const char *what = arena_printf(l->arena, "`%s` of dim `%s`", names[i], d->name);
     return want_count(l, eval(l, s, arg->value), arg->value->span, what, 1, MOST_SIZE, into[i]);
   }
   fail(l, E205, arg->key.span, "a dim has no argument `%s`", arg->key.text);
-  diag_help_names(l->c, arg->key.text, names, 3);
-  return false;
+  return diag_help_names(l->c, arg->key.text, names, 3);
 }
 
 /* Bounds that are no sizes themselves would make "the most" another number than the one written. */
@@ -32,21 +30,18 @@ static bool dim_bounds(Lower *l, Dim *d)
 {
   if (!d->most) {
     fail(l, E305, d->span, "dim `%s` has no `max`", d->name);
-    diag_help(l->c, "memory is planned for the greatest size: `dim %s(max=256)`", d->name);
-    return false;
+    return diag_help(l->c, "memory is planned for the greatest size: `dim %s(max=256)`", d->name);
   }
   if (!d->multiple) d->multiple = 1;
   if (!d->least) d->least = d->multiple;
   const char *wrong = d->most % d->multiple ? "max" : d->least % d->multiple ? "min" : NULL;
   int64_t value = d->most % d->multiple ? d->most : d->least;
   if (wrong)
-    return fail(l, E305, d->span, "`%s` of dim `%s` is %lld, which is no multiple of %lld", wrong,
-                d->name, (long long)value, (long long)d->multiple),
-           false;
+    return refuse(l, E305, d->span, "`%s` of dim `%s` is %lld, which is no multiple of %lld", wrong,
+                  d->name, (long long)value, (long long)d->multiple);
   if (d->least <= d->most) return true;
-  return fail(l, E305, d->span, "dim `%s` is at least %lld and at most %lld", d->name,
-              (long long)d->least, (long long)d->most),
-         false;
+  return refuse(l, E305, d->span, "dim `%s` is at least %lld and at most %lld", d->name,
+                (long long)d->least, (long long)d->most);
 }
 
 Datum dim_misplaced(Lower *l, const Dim *d, Span span)
@@ -74,8 +69,7 @@ bool dim_takes(Lower *l, const Dim *d, int64_t size, Span span, const char *what
   else
     fail(l, E305, span, "%s is %lld; it is a multiple of %lld, such as %lld", what, (long long)size,
          (long long)d->multiple, (long long)ampc_round_up(size, d->multiple));
-  diag_note(l->c, d->span, "declared here");
-  return false;
+  return diag_note(l->c, d->span, "declared here");
 }
 
 static void add_size(int64_t *list, uint32_t *n, int64_t size)
@@ -93,11 +87,9 @@ static bool read_sizes(Lower *l, const Dim *d, const char *text, int64_t *list, 
     errno = 0;
     long long size = strtoll(text, &end, 10);
     bool number = end > text && *text >= '0' && *text <= '9' && !errno;
-    if (!number || (*end && *end != ',')) {
-      fail(l, E305, (Span){0, 0}, "%s: expected sizes, such as %lld or %lld,%lld", option,
-           (long long)d->most, (long long)d->least, (long long)d->most);
-      return false;
-    }
+    if (!number || (*end && *end != ','))
+      return refuse(l, E305, (Span){0, 0}, "%s: expected sizes, such as %lld or %lld,%lld", option,
+                    (long long)d->most, (long long)d->least, (long long)d->most);
     if (!dim_takes(l, d, size, (Span){0, 0}, arena_printf(l->arena, "%s: the size", option)))
       return false;
     add_size(list, n, size);
@@ -170,7 +162,7 @@ static bool add_dim(Lower *l, Choice *x, const Expr *e)
   if (d_is(v, D_error)) return false;
   if (v.kind != D_dim || dim_named(x, e) < AMPC_MAX_SIZES) return true;
   if (x->n == AMPC_MAX_SIZES)
-    return fail(l, E305, e->span, "an infer block has at most %d dims", AMPC_MAX_SIZES), false;
+    return refuse(l, E305, e->span, "an infer block has at most %d dims", AMPC_MAX_SIZES);
   x->dim[x->n++] = v.as.dim;
   return true;
 }

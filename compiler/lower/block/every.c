@@ -62,9 +62,8 @@ static bool add_period(Lower *l, int64_t n, Span span)
   if (b->n_periods == AMPC_MAX_PERIODS) {
     fail(l, E605, span, "`every %lld` is one more number than the %d that a block may have",
          (long long)n, AMPC_MAX_PERIODS);
-    diag_help(l->c,
-              "the block is compiled for each kind of step that they make: use fewer numbers");
-    return false;
+    return diag_help(
+        l->c, "the block is compiled for each kind of step that they make: use fewer numbers");
   }
   b->period[b->n_periods++] = n;
   return true;

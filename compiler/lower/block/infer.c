@@ -19,19 +19,17 @@ bool infer_argument_type(Lower *l, Scope *s, const Param *p, ampc_source *out)
   const TypeExpr *t = &p->type;
   if (!exact_dtype(t, &out->dtype) || !t->tensor) {
     fail(l, E209, p->name.span, "`%s` of an infer block needs a type with its sizes", p->name.text);
-    diag_help(l->c, "`%s: f32[32, 784]`", p->name.text);
-    return false;
+    return diag_help(l->c, "`%s: f32[32, 784]`", p->name.text);
   }
   if (t->n_dims > MAX_RANK)
-    return fail(l, E209, t->span, "tensors have at most %d axes", MAX_RANK), false;
+    return refuse(l, E209, t->span, "tensors have at most %d axes", MAX_RANK);
   for (uint32_t i = 0; i < t->n_dims; i++) {
-    if (!t->dims[i]) return fail(l, E209, t->span, "`...` is no size of an input"), false;
+    if (!t->dims[i]) return refuse(l, E209, t->span, "`...` is no size of an input");
     if (!want_int(l, eval(l, s, t->dims[i]), t->dims[i]->span, "a size", &out->dim[i]))
       return false;
     if (out->dim[i] < 1)
-      return fail(l, E209, t->dims[i]->span, "a size is %lld; it is at least 1",
-                  (long long)out->dim[i]),
-             false;
+      return refuse(l, E209, t->dims[i]->span, "a size is %lld; it is at least 1",
+                    (long long)out->dim[i]);
   }
   out->rank = t->n_dims;
   return true;

@@ -19,15 +19,13 @@ bool infer_batch(Lower *l, Scope *s, const Function *def, int64_t *out)
     const Param *p = &def->params.at[i];
     ampc_source type = {.rank = 0};
     if (!infer_argument_type(l, s, p, &type)) return false;
-    if (type.rank == 0) {
-      fail(l, E209, p->name.span, "`%s` has no axis of samples, so it cannot be read from data",
-           p->name.text);
-      return false;
-    }
+    if (type.rank == 0)
+      return refuse(l, E209, p->name.span,
+                    "`%s` has no axis of samples, so it cannot be read from data", p->name.text);
     if (i && type.dim[0] != *out) {
-      fail(l, E209, p->name.span, "`%s` has %lld samples, `%s` has %lld: data give all as many",
-           p->name.text, (long long)type.dim[0], def->params.at[0].name.text, (long long)*out);
-      return false;
+      return refuse(l, E209, p->name.span,
+                    "`%s` has %lld samples, `%s` has %lld: data give all as many", p->name.text,
+                    (long long)type.dim[0], def->params.at[0].name.text, (long long)*out);
     }
     *out = type.dim[0];
   }
@@ -69,9 +67,8 @@ static bool input_values(Lower *l, Scope *outer, const Function *def, Datum *out
   if (o->n_infer_inputs != 1 || out[0].kind != D_list) return true;
   Datum list = out[0];
   if (list.n < def->params.n)
-    return fail(l, E209, spans[0], "this gives %u values, infer `%s` takes %u", list.n,
-                def->name.text, def->params.n),
-           false;
+    return refuse(l, E209, spans[0], "this gives %u values, infer `%s` takes %u", list.n,
+                  def->name.text, def->params.n);
   for (uint32_t i = 0; i < def->params.n; i++) {
     out[i] = list.as.list[i];
     spans[i] = spans[0];
@@ -88,9 +85,8 @@ static bool read_values(Lower *l, Scope *s, const Function *def, Datum **out, Sp
   if (!input_values(l, s, def, *out, *spans)) return false;
   l->g->blocks.at[l->run->block].n_sources = l->run->n_sources;
   if (!l->run->n_sources)
-    return fail(l, E209, (*spans)[0], "this reads no data source, it gives %s",
-                d_kind_text(l, (*out)[0])),
-           false;
+    return refuse(l, E209, (*spans)[0], "this reads no data source, it gives %s",
+                  d_kind_text(l, (*out)[0]));
   return true;
 }
 
@@ -145,9 +141,8 @@ bool infer_measure(Lower *l, Scope *s, const Function *def, Choice *x)
   Span *spans;
   for (uint32_t i = 0; i < x->n; i++)
     if (x->dim[i]->n_asked > 1)
-      return fail(l, E305, (Span){0, 0}, "--dim %s asks for %u sizes; data are read in one",
-                  x->dim[i]->name, x->dim[i]->n_asked),
-             false;
+      return refuse(l, E305, (Span){0, 0}, "--dim %s asks for %u sizes; data are read in one",
+                    x->dim[i]->name, x->dim[i]->n_asked);
   if (!read_values(l, s, def, &values, &spans)) return false;
   for (uint32_t i = 0; i < def->params.n; i++)
     if (!found_sizes(l, x, &def->params.at[i], values[i], spans[i])) return false;

@@ -71,7 +71,7 @@ static bool count_samples(Lower *l, const ampc_source *s, Span span)
   if (!s->samples) return true;
   ampc_part(s->samples, s->part_begin, s->part_end, &first, &count);
   if (count < 1)
-    return fail(l, E605, span, "this part of %lld samples is empty", (long long)s->samples), false;
+    return refuse(l, E605, span, "this part of %lld samples is empty", (long long)s->samples);
   if (run->samples && run->samples != count) {
     fail(l, E605, span, "sources of one block differ in length: %lld and %lld samples",
          (long long)run->samples, (long long)count);
@@ -112,12 +112,11 @@ static bool source_part(Lower *l, Datum part, Span span, ampc_source *s)
   if (part.kind == D_none) return true;
   if (part.kind != D_list || part.n != 2 || !d_is_number(part.as.list[0]) ||
       !d_is_number(part.as.list[1]))
-    return fail(l, E209, span, "`part` needs [begin, end], got %s", d_kind_text(l, part)), false;
+    return refuse(l, E209, span, "`part` needs [begin, end], got %s", d_kind_text(l, part));
   s->part_begin = d_number(part.as.list[0]);
   s->part_end = d_number(part.as.list[1]);
   if (s->part_begin >= 0 && s->part_begin < s->part_end && s->part_end <= 1) return true;
-  return fail(l, E209, span, "`part` is %s; it needs 0.0 <= begin < end <= 1.0", d_text(l, part)),
-         false;
+  return refuse(l, E209, span, "`part` is %s; it needs 0.0 <= begin < end <= 1.0", d_text(l, part));
 }
 
 /* shape= and its companions, for a file that need not be there. The type is u8 unless given. */
@@ -128,11 +127,10 @@ static bool given_shape(Lower *l, Datum shape, Datum dtype, Datum samples, Span 
   s->rank = 0;
   if (!want_sizes(l, shape, span, "`shape`", s->dim, &s->rank)) return false;
   if (s->rank >= MAX_RANK)
-    return fail(l, E209, span, "`shape` leaves no axis for the batch: at most %d sizes",
-                MAX_RANK - 1),
-           false;
+    return refuse(l, E209, span, "`shape` leaves no axis for the batch: at most %d sizes",
+                  MAX_RANK - 1);
   for (uint32_t i = 0; i < s->rank; i++)
-    if (s->dim[i] < 1) return fail(l, E209, span, "`shape` has a size below 1"), false;
+    if (s->dim[i] < 1) return refuse(l, E209, span, "`shape` has a size below 1");
   if (dtype.kind != D_none && !want_dtype(l, dtype, span, "`dtype`", &s->dtype)) return false;
   const char *what = s->kind == AMPC_SOURCE_SYNTHETIC ? "`n` of synthetic" : "`samples`";
   return samples.kind == D_none ||
@@ -149,8 +147,7 @@ static bool gives_type(Lower *l, const ampc_format *format, DType type, Span spa
     const char *before = i == 0 ? "" : i + 1 < format->n_types ? ", " : " and ";
     text_printf(&known, "%s%s", before, ir_dtype_name(format->types[i]));
   }
-  fail(l, E209, span, "%s reads %s, not %s", format->name, known.at, ir_dtype_name(type));
-  return false;
+  return refuse(l, E209, span, "%s reads %s, not %s", format->name, known.at, ir_dtype_name(type));
 }
 
 /* One stream of numbers for each call in the text, however often it is elaborated. */
@@ -173,10 +170,9 @@ static bool add_argument(Lower *l, Text *to, const char *name, Datum value, Span
   }
   bool text = value.kind == D_str;
   if (!text && value.kind != D_bool && value.kind != D_dtype && !d_is_number(value))
-    return fail(l, E209, span, "`%s` needs text or numbers, got %s", name, d_kind_text(l, value)),
-           false;
+    return refuse(l, E209, span, "`%s` needs text or numbers, got %s", name, d_kind_text(l, value));
   if (text && strpbrk(value.as.text, "\n\r"))
-    return fail(l, E209, span, "`%s` has more than one line", name), false;
+    return refuse(l, E209, span, "`%s` has more than one line", name);
   if (value.kind == D_bool) value = d_int(value.as.truth);
   text_printf(to, "%s=%s\n", name, text ? value.as.text : d_text(l, value));
   return true;
@@ -201,7 +197,7 @@ static bool known_header(Lower *l, const ampc_format *format, Datum samples, Spa
                          ampc_source *s)
 {
   ampc_header h;
-  if (format->known(s->args, &h)) return fail(l, E209, span, "%s", ampc_last_error()), false;
+  if (format->known(s->args, &h)) return refuse(l, E209, span, "%s", ampc_last_error());
   s->dtype = h.dtype;
   s->rank = h.rank;
   memcpy(s->dim, h.dim, sizeof s->dim);
@@ -244,9 +240,8 @@ static bool countable(Lower *l, const ampc_source *s, Span span)
   int64_t n = s->samples;
   for (uint32_t i = 0; i < s->rank; i++)
     if (__builtin_mul_overflow(n, s->dim[i], &n))
-      return fail(l, E209, span, "synthetic of %lld samples has more than 2^63 numbers",
-                  (long long)s->samples),
-             false;
+      return refuse(l, E209, span, "synthetic of %lld samples has more than 2^63 numbers",
+                    (long long)s->samples);
   return true;
 }
 
@@ -260,10 +255,9 @@ static bool bound_fits(Lower *l, const ampc_source *s, const char *what, double 
   double most = real ? ampc_type_of(s->dtype)->greatest : wholes[s->dtype];
   double least = sign ? -most : 0;
   if ((real || bound == floor(bound)) && bound >= least && bound <= most) return true;
-  return fail(l, E209, span,
-              "`%s` of synthetic %s is %.17g; it must be a %snumber from %.9g to %.9g", what,
-              ir_dtype_name(s->dtype), bound, real ? "" : "whole ", least, most),
-         false;
+  return refuse(l, E209, span,
+                "`%s` of synthetic %s is %.17g; it must be a %snumber from %.9g to %.9g", what,
+                ir_dtype_name(s->dtype), bound, real ? "" : "whole ", least, most);
 }
 
 /* low= and high=, [low, high). Without them floats are standard normal; integers need them. */
@@ -271,15 +265,14 @@ static bool bounds(Lower *l, Datum low, Datum high, Span span, ampc_source *s)
 {
   if (low.kind == D_none && high.kind == D_none) {
     if (dtype_is_float(s->dtype)) return true;
-    fail(l, E205, span, "synthetic %s needs `low` and `high`", ir_dtype_name(s->dtype));
-    return false;
+    return refuse(l, E205, span, "synthetic %s needs `low` and `high`", ir_dtype_name(s->dtype));
   }
   if (!want_float(l, low.kind == D_none ? d_int(0) : low, span, "`low`", &s->low) ||
       !want_float(l, high, span, "`high`", &s->high) || !bound_fits(l, s, "low", s->low, span) ||
       !bound_fits(l, s, "high", s->high, span))
     return false;
   if (s->low < s->high) return true;
-  return fail(l, E209, span, "synthetic numbers in [%g, %g)", s->low, s->high), false;
+  return refuse(l, E209, span, "synthetic numbers in [%g, %g)", s->low, s->high);
 }
 
 /* _synthetic(n, shape, dtype, low, high, seed, part) */
@@ -337,9 +330,8 @@ static bool labels_fit(Lower *l, int64_t low, int64_t high, int64_t n, int64_t i
   } else {
     return true;
   }
-  diag_help(l->c, "`low=0, high=%lld` makes labels from 0 to %lld", (long long)n,
-            (long long)(n - 1));
-  return false;
+  return diag_help(l->c, "`low=0, high=%lld` makes labels from 0 to %lld", (long long)n,
+                   (long long)(n - 1));
 }
 
 /* _classes(target, n, ignore_index, "cross_entropy"): target holds classes below n. True when some

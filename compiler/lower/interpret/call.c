@@ -48,7 +48,7 @@ static bool bind_by_key(Lower *l, const Binder *b, const ArgValue *arg)
   for (uint32_t i = 0; i < n; i++) {
     if (strcmp(b->params->at[i].name.text, arg->key) != 0) continue;
     if (b->slot[i])
-      return fail(l, E205, arg->key_span, "%s gets `%s` twice", b->callee, arg->key), false;
+      return refuse(l, E205, arg->key_span, "%s gets `%s` twice", b->callee, arg->key);
     b->slot[i] = arg;
     return true;
   }
@@ -71,8 +71,7 @@ static bool bind_args(Lower *l, const Binder *b, const Args *args)
     } else if (position >= b->params->n) {
       fail(l, E205, arg->span, "%s takes %u argument%s, got %u", b->callee, b->params->n,
            b->params->n == 1 ? "" : "s", args->at.n);
-      diag_help(l->c, "`%s`", signature_text(l, b->callee, b->params));
-      return false;
+      return diag_help(l->c, "`%s`", signature_text(l, b->callee, b->params));
     } else {
       b->slot[position++] = arg;
     }

@@ -65,7 +65,7 @@ bool unpack(Lower *l, Datum v, uint32_t n, Span span, Datum *out)
   }
   DatumVec items = {0};
   if (!iterate(l, v, span, &items)) return false;
-  if (items.n != n) return fail(l, E209, span, "%u names for %u values", n, items.n), false;
+  if (items.n != n) return refuse(l, E209, span, "%u names for %u values", n, items.n);
   memcpy(out, items.at, n * sizeof *out);
   return true;
 }
@@ -86,8 +86,7 @@ bool may_unroll(Lower *l, Datum list, Span span)
 {
   if (!list.sized) return true;
   fail(l, E308, span, "`%s` has a run-time size and cannot be unrolled", source_text(l, span));
-  diag_help(l->c, "`scan t in %s carry h { ... }`", source_text(l, span));
-  return false;
+  return diag_help(l->c, "`scan t in %s carry h { ... }`", source_text(l, span));
 }
 
 /* `[Linear(n, n) for i in range(3) if i > 0]`. Each round has a scope of its own, so the names

@@ -30,9 +30,8 @@ static bool slice_range(Lower *l, Scope *s, const Sub *sub, int64_t size, bool b
 {
   if (!optional_value(l, s, sub->step, "the step of a slice", 1, &r->step)) return false;
   if (r->step == 0 || (r->step < 0 && !backwards))
-    return fail(l, E209, sub->span, "the step of a slice is %lld; it must be %s",
-                (long long)r->step, backwards ? "other than 0" : "positive"),
-           false;
+    return refuse(l, E209, sub->span, "the step of a slice is %lld; it must be %s",
+                  (long long)r->step, backwards ? "other than 0" : "positive");
   int64_t low = r->step < 0 ? -1 : 0, high = r->step < 0 ? size - 1 : size;
   bool start_given = sub->start != NULL, stop_given = sub->stop != NULL;
   if (!optional_value(l, s, sub->start, "the start of a slice", 0, &r->start) ||
@@ -57,9 +56,8 @@ static bool element(Lower *l, Datum index, const Sub *sub, int64_t size, const c
   int64_t i;
   if (!want_int(l, index, sub->index->span, "an index", &i)) return false;
   if (i < -size || i >= size)
-    return fail(l, E209, sub->span, "index %lld of %s with %lld elements", (long long)i, what,
-                (long long)size),
-           false;
+    return refuse(l, E209, sub->span, "index %lld of %s with %lld elements", (long long)i, what,
+                  (long long)size);
   *out = i < 0 ? i + size : i;
   return true;
 }
@@ -134,9 +132,8 @@ static bool append_slice(Lower *l, TensorIndex *t, SliceBounds r, int64_t size)
 {
   if (r.n == size && r.step == 1) return true;
   if (r.n == 0)
-    return fail(l, E311, t->span, "a slice of axis %u, which is %lld, is empty", t->axis,
-                (long long)size),
-           false;
+    return refuse(l, E311, t->span, "a slice of axis %u, which is %lld, is empty", t->axis,
+                  (long long)size);
   if (r.n == 1) r = (SliceBounds){r.start, r.start + 1, 1, 1}; /* whatever its step was */
   Datum d = append(l, t->span, OP_slice, &t->x, 1,
                    ATTRS({"dim", {.i = t->axis}}, {"start", {.i = r.start}},
@@ -153,10 +150,10 @@ static bool note_tensor(Lower *l, TensorIndex *t, Datum index)
   if (!v.id) return false;
   if (!dtype_is_integer(n->dtype)) {
     fail(l, E311, t->span, "an index is an int or a tensor of integers, got %s", d_text(l, index));
-    diag_help(l->c, n->dtype == AMPC_BOOL
-                        ? "sizes do not depend on values: `where(mask, x, 0)` keeps the shape"
-                        : "`.to(i64)`");
-    return false;
+    return diag_help(l->c,
+                     n->dtype == AMPC_BOOL
+                         ? "sizes do not depend on values: `where(mask, x, 0)` keeps the shape"
+                         : "`.to(i64)`");
   }
   t->tensor[t->n_tensors] = d_tensor(v);
   t->tensor_at[t->n_tensors++] = d_int(t->rank);

@@ -20,17 +20,15 @@ static bool push_point(Jvp *j, Datum point, Datum direction)
 {
   Lower *l = j->l;
   if (!d_is_tensor(point) || !d_is_tensor(direction))
-    return fail(l, E209, j->span, "jvp takes tensors and their directions, got %s and %s",
-                d_kind_text(l, point), d_kind_text(l, direction)),
-           false;
+    return refuse(l, E209, j->span, "jvp takes tensors and their directions, got %s and %s",
+                  d_kind_text(l, point), d_kind_text(l, direction));
   Value x = as_tensor(l, point, j->span), v = as_tensor(l, direction, j->span);
   if (!x.id || !v.id) return false;
   const Node *xn = ir_node(l->g, x), *vn = ir_node(l->g, v);
   if (!ir_same_dims(xn, vn) || !dtype_is_float(xn->dtype) || !dtype_is_float(vn->dtype)) {
     fail(l, E311, j->span, "jvp takes floats and directions of the same shape, got %s and %s",
          ir_type_text(l->c, xn), ir_type_text(l->c, vn));
-    diag_help(l->c, "`ones_like(x)` is a direction for the derivative by each element");
-    return false;
+    return diag_help(l->c, "`ones_like(x)` is a direction for the derivative by each element");
   }
   Datum own = append(l, j->span, OP_reshape, &x, 1, ir_shape_attrs(l->c, xn->dim, xn->rank));
   if (d_is(own, D_error)) return false;
@@ -44,9 +42,8 @@ static bool push_points(Jvp *j, Datum points, Datum directions)
 {
   if (points.kind != D_list && directions.kind != D_list) return push_point(j, points, directions);
   if (points.kind != D_list || directions.kind != D_list || points.n != directions.n || !points.n)
-    return fail(j->l, E209, j->span, "jvp takes one direction for each argument, got %s and %s",
-                d_kind_text(j->l, points), d_kind_text(j->l, directions)),
-           false;
+    return refuse(j->l, E209, j->span, "jvp takes one direction for each argument, got %s and %s",
+                  d_kind_text(j->l, points), d_kind_text(j->l, directions));
   for (uint32_t i = 0; i < points.n; i++)
     if (!push_point(j, points.as.list[i], directions.as.list[i])) return false;
   return true;

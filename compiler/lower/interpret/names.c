@@ -68,8 +68,7 @@ static Datum declared_const(Lower *l, File *f, const Decl *d)
   Scope *s = scope_new(l, NULL, f, NULL);
   Datum v = eval(l, s, d->as.constant.value);
   if (!d_is(v, D_error) && d->as.constant.type.name &&
-      !check_type(l, s, &d->as.constant.type, &v, d->as.constant.value->span,
-                  d->name.text))
+      !check_type(l, s, &d->as.constant.type, &v, d->as.constant.value->span, d->name.text))
     return d_of(D_error);
   if (d_is_tensor(v) && v.kind != D_schedule)
     return fail(l, E210, d->as.constant.value->span, "a const is a compile-time value, got %s",

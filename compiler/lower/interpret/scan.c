@@ -40,10 +40,10 @@ static bool find_turns(Lower *l, const Stmt *st, const DatumVec *items, Scan *ou
       step = next - items->at[0].as.integer;
     bool even = i < 2 || (next - items->at[i - 1].as.integer == step && step);
     if (d.kind == D_int && even) continue;
-    fail(l, E210, iter->span, "`scan` counts: it goes over a range or `reversed(range(..))`");
-    return false;
+    return refuse(l, E210, iter->span,
+                  "`scan` counts: it goes over a range or `reversed(range(..))`");
   }
-  if (!items->n) return fail(l, E210, iter->span, "this `scan` goes over nothing"), false;
+  if (!items->n) return refuse(l, E210, iter->span, "this `scan` goes over nothing");
   *reversed = step < 0;
   out->count = items->n;
   out->step = *reversed ? -step : step;
@@ -103,14 +103,12 @@ static bool keeps_shape(Lower *l, const char *name, Value in, Value out, Span sp
        sizes ? ir_dims_text(l->c, a) : ir_type_text(l->c, a),
        sizes ? ir_dims_text(l->c, b) : ir_type_text(l->c, b));
   if (sizes && !a->rank)
-    diag_help(l->c, "a number enters as one: begin with `zeros(%s)`", ir_dims_text(l->c, b));
-  else if (!sizes && a->dtype == AMPC_I64 && dtype_is_float(b->dtype))
-    diag_help(l->c, "begin with a float, such as 0.0");
-  else
-    diag_help(l->c,
-              "`scan` keeps the shape of what it carries; what grows is emitted: `emit all = %s`",
-              name);
-  return false;
+    return diag_help(l->c, "a number enters as one: begin with `zeros(%s)`", ir_dims_text(l->c, b));
+  if (!sizes && a->dtype == AMPC_I64 && dtype_is_float(b->dtype))
+    return diag_help(l->c, "begin with a float, such as 0.0");
+  return diag_help(
+      l->c, "`scan` keeps the shape of what it carries; what grows is emitted: `emit all = %s`",
+      name);
 }
 
 /* `in` is what the round found, `out` what it leaves; gives what stands behind the loop. */
@@ -180,8 +178,7 @@ static bool may_stand(Lower *l, const Stmt *st)
 {
   if (!l->g->regions.at[l->at.region].checkpoint) return true;
   fail(l, E210, st->span, "`scan` cannot stand in a call of `checkpoint`");
-  diag_help(l->c, "call `checkpoint` for what stands before and behind the loop");
-  return false;
+  return diag_help(l->c, "call `checkpoint` for what stands before and behind the loop");
 }
 
 /* The names of the round, then what it leaves, all values before any name. */

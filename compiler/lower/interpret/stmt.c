@@ -297,8 +297,7 @@ static bool may_stand_in_scan(Lower *l, const Frame *f, const Stmt *st)
                                                  : NULL;
   if (f->kind != FRAME_scan || !word) return true;
   fail(l, E210, st->span, "`%s` cannot stand in `scan`", word);
-  diag_help(l->c, "carry or `emit` a value, and use it behind the loop");
-  return false;
+  return diag_help(l->c, "carry or `emit` a value, and use it behind the loop");
 }
 
 static void exec_stmt(Lower *l, Frame *f, const Stmt *st)

@@ -15,8 +15,7 @@ static bool want_sums(Lower *l, Datum d, Span span, bool *out)
     fail(l, E209, span, "sums are f32 or f64, got %s", ir_dtype_name(d.as.dtype));
   else
     fail(l, E209, span, "sums are f32 or f64, got %s", d_kind_text(l, d));
-  diag_help(l->c, "`accumulate(f64, sum)`: the type first, then the ops");
-  return false;
+  return diag_help(l->c, "`accumulate(f64, sum)`: the type first, then the ops");
 }
 
 /* Ops that only the library can name; a def has the name of the op that it ends in: layer_norm. */
@@ -39,18 +38,16 @@ static bool adds_up(Lower *l, Datum d, Span span, bool wide)
     row = op_row(op);
   } else {
     fail(l, E407, span, "`accumulate` is for functions that add up, got %s", d_kind_text(l, d));
-    diag_help(l->c, "`accumulate(f64, sum, layer_norm)`: names of functions");
-    return false;
+    return diag_help(l->c, "`accumulate(f64, sum, layer_norm)`: names of functions");
   }
   const char *why = row ? op_against_wide(row) : NULL;
   if (!wide || !why) return true;
-  fail(l, E407, span, "`%s` has no sums of f64: %s", row->name, why);
-  return false;
+  return refuse(l, E407, span, "`%s` has no sums of f64: %s", row->name, why);
 }
 
 void clause_accumulate(Lower *l, const Args *args)
 {
-  bool wide;
+  bool wide = false;
   for (uint32_t i = 0; i < args->at.n; i++) {
     if (!args->at.at[i].key) continue;
     fail(l, E205, args->at.at[i].key_span, "`accumulate` has no named arguments");

@@ -73,10 +73,9 @@ static bool running_buffer(Lower *l, Datum d, bool counts, Span span, int64_t *o
   *out = ir_parameter(l->g, n) ? attr_int(n, "index") : -1;
   span = diag_user_span(l->c, span);
   if (*out < 0 && d.kind == D_param)
-    return fail(l, E210, span,
-                "Buffer `%s` is assigned already; running statistics are updated once a step",
-                d.as.param->name),
-           false;
+    return refuse(l, E210, span,
+                  "Buffer `%s` is assigned already; running statistics are updated once a step",
+                  d.as.param->name);
   if (*out < 0) return true;
   const Parameter *p = &l->g->params.at[*out];
   const char *type = ir_dtype_name(p->dtype);
@@ -86,8 +85,7 @@ static bool running_buffer(Lower *l, Datum d, bool counts, Span span, int64_t *o
     fail(l, E209, span, "running statistics are stored as f32, Buffer `%s` is %s", p->path, type);
   else
     return true;
-  diag_help(l->c, "`Buffer([channels])`; a copy does not move: `%s.detach()`", p->path);
-  return false;
+  return diag_help(l->c, "`Buffer([channels])`; a copy does not move: `%s.detach()`", p->path);
 }
 
 /* _running(buffer, stat, momentum, factor) moves a running statistic, _running(buffer, stat)

@@ -32,15 +32,13 @@ static bool bind_arguments(Loading *x, const Args *args)
     if (k >= N_ARGUMENTS || x->given[k]) {
       fail(x->l, E205, arg->span, "load takes %s",
            k >= N_ARGUMENTS ? "six arguments at most" : "each argument once");
-      diag_help(x->l->c, "`%s`", signature);
-      return false;
+      return diag_help(x->l->c, "`%s`", signature);
     }
     x->given[k] = arg;
   }
   if (x->given[PATH]) return true;
   fail(x->l, E205, args->span, "load needs the path of a file");
-  diag_help(x->l->c, "`load(\"net.safetensors\")`");
-  return false;
+  return diag_help(x->l->c, "`load(\"net.safetensors\")`");
 }
 
 static const char *text_argument(Loading *x, uint32_t k)

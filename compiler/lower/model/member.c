@@ -25,8 +25,7 @@ static bool claim_module(Lower *l, Instance *owner, const char *name, Instance *
   if (m->owner) {
     fail(l, E504, span, "this module is already a member, as `%s`", path_of(l, m->owner, m->name));
     diag_note(l->c, m->span, "it is built here");
-    diag_help(l->c, "build another one; `a.weight = b.weight` shares the weight");
-    return false;
+    return diag_help(l->c, "build another one; `a.weight = b.weight` shares the weight");
   }
   m->owner = owner;
   m->name = name;
@@ -49,9 +48,8 @@ static bool claim(Lower *l, Instance *owner, const char *name, Datum v, Span spa
     bool tied = false;
     if (!claim(l, owner, element_name(l, name, i), v.as.list[i], span, &tied)) return false;
     if (tied)
-      return fail(l, E504, span, "this parameter is already a member, as `%s`",
-                  path_of(l, v.as.list[i].as.param->owner, v.as.list[i].as.param->name)),
-             false;
+      return refuse(l, E504, span, "this parameter is already a member, as `%s`",
+                    path_of(l, v.as.list[i].as.param->owner, v.as.list[i].as.param->name));
   }
   return true;
 }
@@ -101,15 +99,13 @@ static bool tie_fits(Lower *l, const Expr *target, Datum old, Datum value, Span 
 {
   const char *text = source_text(l, target->span);
   if (old.kind != D_param)
-    return fail(l, E210, span, "`%s` is no parameter, it cannot be tied", text), false;
+    return refuse(l, E210, span, "`%s` is no parameter, it cannot be tied", text);
   if (value.kind != D_param)
-    return fail(l, E209, span, "`%s` needs a parameter, got %s", text, d_kind_text(l, value)),
-           false;
+    return refuse(l, E209, span, "`%s` needs a parameter, got %s", text, d_kind_text(l, value));
   if (same_shape(old.as.param, value.as.param)) return true;
   fail(l, E311, span, "`%s` is %s, what it is tied to is %s", text, d_text(l, old),
        d_text(l, value));
-  diag_note(l->c, value.as.param->span, "this one");
-  return false;
+  return diag_note(l->c, value.as.param->span, "this one");
 }
 
 /* `fc2.weight = fc1.weight` in a module's body: the place on the left holds the parameter on

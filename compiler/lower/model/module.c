@@ -36,8 +36,7 @@ static bool add_child(Lower *l, Instance *m, const char *name, Datum child, Span
       diag_help(l->c, "activations have a module form: `ReLU()` for `relu`");
     return false;
   }
-  if (scope_find(m->body, name))
-    return fail(l, E205, span, "Sequential gets `%s` twice", name), false;
+  if (scope_find(m->body, name)) return refuse(l, E205, span, "Sequential gets `%s` twice", name);
   bind_member(l, m->body, name, child, span);
   return true;
 }

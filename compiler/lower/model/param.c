@@ -48,9 +48,8 @@ bool want_store(Lower *l, Datum d, Span span, DType *out)
 {
   if (!want_dtype(l, d, span, "the type of storage", out)) return false;
   if (dtype_is_float(*out)) return true;
-  fail(l, E209, span, "parameters are stored as " AMPC_NARROW_LIST "or f32, got %s",
-       ir_dtype_name(*out));
-  return false;
+  return refuse(l, E209, span, "parameters are stored as " AMPC_NARROW_LIST "or f32, got %s",
+                ir_dtype_name(*out));
 }
 
 /* A new version begins where an optimizer of the parameter has stepped; of a buffer, where any
@@ -121,9 +120,8 @@ static bool fans(Lower *l, const ParamSlot *p, Span span, double *in, double *ou
 {
   if (p->rank < 2) {
     Datum d = {.kind = D_param, .as.param = (ParamSlot *)(uintptr_t)p};
-    fail(l, E209, span, "this initialiser needs at least two axes, the parameter is %s",
-         d_text(l, d));
-    return false;
+    return refuse(l, E209, span, "this initialiser needs at least two axes, the parameter is %s",
+                  d_text(l, d));
   }
   double field = 1;
   for (uint32_t i = 2; i < p->rank; i++) field *= (double)p->dim[i];
@@ -144,8 +142,7 @@ static bool fits_shape(Lower *l, const Init *init, const ParamSlot *p, Span span
     needs = "`groups` of dirac_ divides the first axis";
   if (!needs) return true;
   Datum d = {.kind = D_param, .as.param = (ParamSlot *)(uintptr_t)p};
-  fail(l, E209, span, "%s, the parameter is %s", needs, d_text(l, d));
-  return false;
+  return refuse(l, E209, span, "%s, the parameter is %s", needs, d_text(l, d));
 }
 
 /* xavier_* and kaiming_* become a plain normal or uniform with numbers for this shape, so that

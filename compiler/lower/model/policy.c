@@ -25,8 +25,7 @@ static bool want_class(Lower *l, Datum d, Span span, OpPrecision *out)
   for (size_t i = 0; d.kind == D_word && i < sizeof classes / sizeof *classes; i++)
     if (strcmp(d.as.text, class_text(classes[i])) == 0) return *out = classes[i], true;
   fail(l, E209, span, "a class of ops is low, f32, promote or none, got %s", d_kind_text(l, d));
-  diag_help(l->c, "`policy(f32, gelu)`: the class first, then the ops");
-  return false;
+  return diag_help(l->c, "`policy(f32, gelu)`: the class first, then the ops");
 }
 
 bool policy_table_op(Datum d, OpKind *out)
@@ -60,7 +59,7 @@ static bool has_class(Lower *l, Datum d, Span span)
 
 void clause_policy(Lower *l, const Args *args)
 {
-  OpPrecision class;
+  OpPrecision class = PREC_none;
   for (uint32_t i = 0; i < args->at.n; i++) {
     if (!args->at.at[i].key) continue;
     fail(l, E205, args->at.at[i].key_span, "`policy` has no named arguments");

@@ -36,12 +36,10 @@ static bool kind_of_datum(Lower *l, Datum d, Span span, bool off, RegionKind *ou
                                         : "";
   if (kind_by_name(name, out) && (off || *out != REGION_off)) return true;
   if (off)
-    fail(l, E209, span, "a precision is " AMPC_NARROW_LIST "f32, tf32 or off, got %s",
-         d_kind_text(l, d));
-  else
-    fail(l, E209, span, "the precision of a job is " AMPC_NARROW_LIST "f32 or tf32, got %s",
-         d_kind_text(l, d));
-  return false;
+    return refuse(l, E209, span, "a precision is " AMPC_NARROW_LIST "f32, tf32 or off, got %s",
+                  d_kind_text(l, d));
+  return refuse(l, E209, span, "the precision of a job is " AMPC_NARROW_LIST "f32 or tf32, got %s",
+                d_kind_text(l, d));
 }
 
 bool region_kind_of_datum(Lower *l, Datum d, Span span, RegionKind *out)
@@ -59,8 +57,7 @@ static bool kind_of_expr(Lower *l, Scope *s, const Expr *e, bool off, RegionKind
       if (off || kinds[i].kind != REGION_off) names[n++] = kinds[i].name;
     for (int i = 0; !off && i < LEVEL_COUNT; i++) names[n++] = levels[i].name;
     fail(l, E201, e->span, "unknown precision `%s`", e->as.name);
-    diag_help_names(l->c, e->as.name, names, n);
-    return false;
+    return diag_help_names(l->c, e->as.name, names, n);
   }
   return kind_of_datum(l, eval(l, s, e), e->span, off, out);
 }

@@ -79,9 +79,8 @@ static bool scaler_replay(Lower *l, Datum given, Span span, bool *out)
     return false;
   *out = strcmp(text, "replay") == 0;
   if (*out || strcmp(text, "skip") == 0) return true;
-  fail(l, E209, span, "`on_overflow` of the scaler is \"%s\"; it must be \"skip\" or \"replay\"",
-       text);
-  return false;
+  return refuse(l, E209, span,
+                "`on_overflow` of the scaler is \"%s\"; it must be \"skip\" or \"replay\"", text);
 }
 
 /* Run again at the same scale, a step would overflow again. */
@@ -91,9 +90,8 @@ static bool replay_helps(Lower *l, const ampc_scaler_desc *d, Span span)
   const char *what =
       d->dynamic ? arena_printf(l->arena, "hysteresis=%lld", (long long)d->hysteresis) : "`static`";
   fail(l, E605, span, "on_overflow=\"replay\" and %s contradict each other", what);
-  diag_help(l->c,
-            "a step is run again at the lower scale; there the first overflow has to lower it");
-  return false;
+  return diag_help(
+      l->c, "a step is run again at the lower scale; there the first overflow has to lower it");
 }
 
 /* As the kernels have them: in f32. */
@@ -101,8 +99,7 @@ static bool scaler_bounds(Lower *l, const ampc_scaler_desc *d, Span span)
 {
   if (d->min <= d->init && d->init <= d->max) return true;
   fail(l, E209, span, "the scaler starts at %g, outside of [%g, %g]", d->init, d->min, d->max);
-  diag_help(l->c, "`min` and `max` bound the scale, so min <= init <= max");
-  return false;
+  return diag_help(l->c, "`min` and `max` bound the scale, so min <= init <= max");
 }
 
 /* scaler(mode, init, growth, backoff, interval, min, max, static, hysteresis, per_optimizer,

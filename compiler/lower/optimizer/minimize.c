@@ -74,8 +74,7 @@ static bool check_loss(Lower *l, const Opt *o, Value loss, Span span)
   if (!r.stale) return true;
   fail(l, E602, span, "this loss uses values of `%s` from before `minimize ... with %s`",
        r.stale->name, last_step(l, (uint32_t)attr_int(r.stale, "index"))->name);
-  diag_help(l->c, "compute what depends on it again after that `minimize`");
-  return false;
+  return diag_help(l->c, "compute what depends on it again after that `minimize`");
 }
 
 /* The node that pass gradient replaces by backward pass, check, clip and update. Its inputs:
@@ -114,14 +113,12 @@ static bool set_accumulate(Lower *l, const Opt *o, bool another, Span span)
          "`%s` has accumulate=%lld and minimizes twice in a body, but there is one place to add up "
          "gradients",
          o->name, (long long)o->accumulate);
-    diag_help(l->c, "minimize the sum of the losses, or leave out `accumulate`");
-    return false;
+    return diag_help(l->c, "minimize the sum of the losses, or leave out `accumulate`");
   }
   if (another && b->accumulate != o->accumulate)
-    return fail(l, E605, span,
-                "`%s` has accumulate=%lld, the optimizers before it in this block %lld", o->name,
-                (long long)o->accumulate, (long long)b->accumulate),
-           false;
+    return refuse(l, E605, span,
+                  "`%s` has accumulate=%lld, the optimizers before it in this block %lld", o->name,
+                  (long long)o->accumulate, (long long)b->accumulate);
   b->accumulate = o->accumulate;
   return true;
 }

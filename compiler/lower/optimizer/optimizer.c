@@ -46,8 +46,8 @@ static bool check_averages(Lower *l, const Adoption *a, uint32_t param)
   fail(l, E605, a->span, "`%s` keeps an average of `%s`, and so does `%s`", a->opt->name,
        l->g->params.at[param].path, o->name);
   diag_note(l->c, o->span, "`%s` is declared here", o->name);
-  diag_help(l->c, "eval blocks read one of them: leave out the `ema` of the other optimizer");
-  return false;
+  return diag_help(l->c,
+                   "eval blocks read one of them: leave out the `ema` of the other optimizer");
 }
 
 /* Frozen parameters and buffers are left alone; no error, since a model usually has both
@@ -83,13 +83,12 @@ static bool adopt_all(Lower *l, Datum model, Adoption *a)
     return true;
   }
   if (model.kind != D_instance)
-    return fail(l, E209, a->span,
-                "an optimizer needs a model, a part of one or a list of them, "
-                "got %s",
-                d_kind_text(l, model)),
-           false;
+    return refuse(l, E209, a->span,
+                  "an optimizer needs a model, a part of one or a list of them, "
+                  "got %s",
+                  d_kind_text(l, model));
   if (!model.as.instance->path)
-    return fail(l, E210, a->span, "this module is not part of a model"), false;
+    return refuse(l, E210, a->span, "this module is not part of a model");
   walk_members(l, model.as.instance, model.as.instance->path, &(MemberVisitor){NULL, adopt, a});
   return true;
 }
@@ -124,9 +123,8 @@ bool check_setting(Lower *l, const Opt *o, const char *key, const char *name, Da
   if (!setting_value(l, setting_key(l, key, name), v)) return false;
   if (v->kind == D_none && is_optional(l, o, name)) return true;
   if (!d_is_number(*v) && v->kind != D_schedule)
-    return fail(l, E209, span, "`%s` of `%s` needs a number or a schedule, got %s", name, o->name,
-                d_kind_text(l, *v)),
-           false;
+    return refuse(l, E209, span, "`%s` of `%s` needs a number or a schedule, got %s", name, o->name,
+                  d_kind_text(l, *v));
   double number;
   return !d_is_number(*v) ||
          want_in(l, *v, span, arena_printf(l->arena, "`%s` of `%s`", name, o->name),
@@ -183,9 +181,8 @@ static bool check_clamp(Lower *l, const Opt *o, uint32_t group, Span span)
     if (strcmp(o->setting[i], "clamp1") != 0) continue;
     Datum low = group_setting(o, group, i, &key), high = group_setting(o, group, i + 1, &key);
     if (!d_is_number(low) || !d_is_number(high) || d_number(low) <= d_number(high)) return true;
-    return fail(l, E209, span, "`clamp` of `%s` is [%s, %s]; the first is the smaller one", key,
-                ir_number_text(l->c, d_number(low)), ir_number_text(l->c, d_number(high))),
-           false;
+    return refuse(l, E209, span, "`clamp` of `%s` is [%s, %s]; the first is the smaller one", key,
+                  ir_number_text(l->c, d_number(low)), ir_number_text(l->c, d_number(high)));
   }
   return true;
 }
@@ -203,8 +200,8 @@ bool settle_group(Lower *l, const Opt *o, uint32_t group, Span span)
   for (uint32_t i = 0; i < row->n_flags; i++) {
     if (!(own->flags >> i & 1)) continue;
     if (condition_holds(o, group, own->flags, row->n_settings, row->needs[i])) continue;
-    fail(l, E605, span, "%s needs %s", row->word[i], condition_text(l, row, row->needs[i]));
-    return false;
+    return refuse(l, E605, span, "%s needs %s", row->word[i],
+                  condition_text(l, row, row->needs[i]));
   }
   return true;
 }
@@ -275,9 +272,8 @@ static bool read_accumulate(Lower *l, Opt *o, Datum v, Span span)
     fail(l, E210, span,
          "`steps_per_epoch` and `total_steps` count steps, and stand before "
          "`accumulate` is known");
-    diag_help(l->c, "write `accumulate=%lld` in the declaration of `%s` itself, by its name",
-              (long long)n, o->name);
-    return false;
+    return diag_help(l->c, "write `accumulate=%lld` in the declaration of `%s` itself, by its name",
+                     (long long)n, o->name);
   }
   o->accumulate = n;
   return true;

@@ -125,8 +125,7 @@ static bool group_clause(Lower *l, Opt *o, const Args *args, Match *m)
   while (n < args->at.n && !args->at.at[n].key) n++;
   if (!n) {
     fail(l, E205, args->span, "`group` takes patterns and then settings");
-    diag_help(l->c, "`group(\"**.bias\", weight_decay=0.0)`");
-    return false;
+    return diag_help(l->c, "`group(\"**.bias\", weight_decay=0.0)`");
   }
   SettingGroup group = {.key = arena_printf(l->arena, "%s.group%u", o->name, index)};
   ParamGroup own = {.flags = q->groups.at[0].flags, .settings = index};
@@ -147,8 +146,7 @@ static bool clause(Lower *l, Opt *o, const Stmt *st, Match *m)
   bool named = e && e->kind == EXPR_call && e->as.call.callee->kind == EXPR_name;
   if (!named || strcmp(e->as.call.callee->as.name, "group") != 0) {
     fail(l, E210, st->span, "this is no clause of an optimizer");
-    diag_help(l->c, "the clause is `group(*patterns, **settings)`");
-    return false;
+    return diag_help(l->c, "the clause is `group(*patterns, **settings)`");
   }
   Args args = {.span = e->span};
   if (!eval_args(l, scope_new(l, NULL, o->file, NULL), &e->as.call.args, &args)) return false;

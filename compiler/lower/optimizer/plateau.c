@@ -20,9 +20,8 @@ static bool want_word(Lower *l, Datum v, Span span, const char *name, const char
   if (!want_str(l, v, span, of_plateau(l, name), &word)) return false;
   *out = strcmp(word, second) == 0;
   if (*out || strcmp(word, first) == 0) return true;
-  fail(l, E209, span, "`%s` of plateau_schedule is \"%s\"; it must be \"%s\" or \"%s\"", name, word,
-       first, second);
-  return false;
+  return refuse(l, E209, span, "`%s` of plateau_schedule is \"%s\"; it must be \"%s\" or \"%s\"",
+                name, word, first, second);
 }
 
 /* Not in the layer library, where the name of the argument `metric` is a reserved word. Arguments
@@ -46,14 +45,13 @@ static bool take_arguments(Lower *l, const Args *args, Datum value[ARGUMENTS])
     if (slot == ARGUMENTS)
       return wrong_key(l, "plateau_schedule", arg, names, ARGUMENTS, signature), false;
     if (given[slot])
-      return fail(l, E205, args->span, "plateau_schedule gets `%s` twice", names[slot]), false;
+      return refuse(l, E205, args->span, "plateau_schedule gets `%s` twice", names[slot]);
     given[slot] = true;
     value[slot] = arg->value;
   }
   if (given[LR] && given[METRIC]) return true;
   fail(l, E205, args->span, "plateau_schedule needs `lr` and `metric`");
-  diag_help(l->c, "`%s`", signature);
-  return false;
+  return diag_help(l->c, "`%s`", signature);
 }
 
 static bool want_real(Lower *l, const Datum *value, uint32_t i, Span span, ampc_domain domain,

@@ -46,8 +46,7 @@ static bool counts_evenly(Lower *l, const Setting *s, Span span)
          "its updates come every %lld steps in one block and every %lld in another, so this "
          "schedule has no length of its own",
          (long long)s->every, (long long)r->every);
-  diag_help(l->c, "give `steps=`, the updates that it takes in all");
-  return false;
+  return diag_help(l->c, "give `steps=`, the updates that it takes in all");
 }
 
 /* The number of steps that the block takes, as data: the run knows it for certain, since --steps

@@ -18,13 +18,12 @@ static bool read_clause(Lower *l, OwnDecl *own, const Stmt *st)
   const char *name = one && target->kind == EXPR_name ? target->as.name : "";
   for (uint32_t i = 0; i < CLAUSE_COUNT; i++) {
     if (strcmp(name, clauses[i]) != 0) continue;
-    if (own->clause[i]) return fail(l, E210, st->span, "`%s` is said twice", name), false;
+    if (own->clause[i]) return refuse(l, E210, st->span, "`%s` is said twice", name);
     own->clause[i] = st->as.assign.values.at[0];
     return true;
   }
   fail(l, E210, st->span, "this is no clause of an op");
-  diag_help_names(l->c, name, clauses, CLAUSE_COUNT);
-  return false;
+  return diag_help_names(l->c, name, clauses, CLAUSE_COUNT);
 }
 
 static bool read_body(Lower *l, OwnDecl *own)
@@ -63,24 +62,20 @@ static bool check_inputs(Lower *l, const OwnDecl *own)
     if (t->name && (t->tensor || is_number_type(t))) continue;
     fail(l, E209, p->at[i].name.span, "`%s` of an op needs a type: its text is compiled for it",
          p->at[i].name.text);
-    diag_help(l->c, "`%s: float[N, D]` is a tensor, `%s: int` a number", p->at[i].name.text,
-              p->at[i].name.text);
-    return false;
+    return diag_help(l->c, "`%s: float[N, D]` is a tensor, `%s: int` a number", p->at[i].name.text,
+                     p->at[i].name.text);
   }
   if (tensors >= 1 && tensors <= MAX_SIGNATURE) return true;
-  return fail(l, E209, own->decl->name.span, "an op takes 1 to %d tensors, this one takes %u",
-              MAX_SIGNATURE, tensors),
-         false;
+  return refuse(l, E209, own->decl->name.span, "an op takes 1 to %d tensors, this one takes %u",
+                MAX_SIGNATURE, tensors);
 }
 
 static bool check_outputs(Lower *l, const OwnDecl *own)
 {
   const ParamList *p = &own->decl->as.op.outputs;
-  if (p->n < 1 || p->n > MAX_RESULTS) {
-    fail(l, E210, own->decl->name.span, "an op has 1 to %d outputs, this one has %u",
-         MAX_RESULTS, p->n);
-    return false;
-  }
+  if (p->n < 1 || p->n > MAX_RESULTS)
+    return refuse(l, E210, own->decl->name.span, "an op has 1 to %d outputs, this one has %u",
+                  MAX_RESULTS, p->n);
   for (uint32_t i = 0; i < p->n; i++) {
     const TypeExpr *t = &p->at[i].type;
     bool sized = t->name && t->tensor && t->n_dims <= MAX_RANK;
@@ -88,10 +83,10 @@ static bool check_outputs(Lower *l, const OwnDecl *own)
     if (sized && strcmp(t->name, "int") != 0) continue;
     fail(l, E209, p->at[i].name.span, "the output `%s` needs a type with its sizes",
          p->at[i].name.text);
-    diag_help(l->c,
-              "`%s: float[N, D]`, the widest float input; or " AMPC_NARROW_LIST "f32, i32, i64, u8",
-              p->at[i].name.text);
-    return false;
+    return diag_help(l->c,
+                     "`%s: float[N, D]`, the widest float input; or " AMPC_NARROW_LIST
+                     "f32, i32, i64, u8",
+                     p->at[i].name.text);
   }
   return true;
 }
@@ -102,8 +97,7 @@ static bool check_backward(Lower *l, const OwnDecl *own)
   if (!own->backward || own->backward->params.n == n) return true;
   fail(l, E703, own->backward->name.span, "backward takes %u value%s, the op has %u output%s",
        own->backward->params.n, &"s"[own->backward->params.n == 1], n, &"s"[n == 1]);
-  diag_help(l->c, "it is given the gradient of each output");
-  return false;
+  return diag_help(l->c, "it is given the gradient of each output");
 }
 
 /* How many threads there are must be said, and once. */
@@ -112,17 +106,14 @@ static bool check_launch(Lower *l, const OwnDecl *own)
   const Expr *const *at = own->clause;
   const Span span = own->decl->name.span;
   if (!at[CLAUSE_cuda] && !at[CLAUSE_host])
-    return fail(l, E702, span, "op `%s` has neither `cuda` nor `host` text",
-                own->decl->name.text),
-           false;
+    return refuse(l, E702, span, "op `%s` has neither `cuda` nor `host` text",
+                  own->decl->name.text);
   if (!at[CLAUSE_cuda]) return true;
   if (at[CLAUSE_threads] && at[CLAUSE_grid])
-    return fail(l, E210, at[CLAUSE_grid]->span, "an op has `threads` or a `grid`, not both"), false;
+    return refuse(l, E210, at[CLAUSE_grid]->span, "an op has `threads` or a `grid`, not both");
   if (at[CLAUSE_threads] || (at[CLAUSE_grid] && at[CLAUSE_block])) return true;
-  fail(l, E210, span, "op `%s` does not say how many threads run its text",
-       own->decl->name.text);
-  diag_help(l->c, "`threads = N * D`: one for each i; or `grid =` and `block =`");
-  return false;
+  fail(l, E210, span, "op `%s` does not say how many threads run its text", own->decl->name.text);
+  return diag_help(l->c, "`threads = N * D`: one for each i; or `grid =` and `block =`");
 }
 
 Datum declare_own(Lower *l, File *f, const Decl *d)
@@ -172,10 +163,9 @@ static bool set_cast(OwnCall *k)
   if (d.kind == D_none || (d.kind == D_word && strcmp(d.as.text, "low") == 0)) return true;
   k->op->cast = OWN_promote;
   if (d.kind == D_word && strcmp(d.as.text, "promote") == 0) return true;
-  return fail(k->l, E209, e->span,
-              "the cast of an op is " AMPC_NARROW_LIST "f32, low, promote or none, got %s",
-              d_kind_text(k->l, d)),
-         false;
+  return refuse(k->l, E209, e->span,
+                "the cast of an op is " AMPC_NARROW_LIST "f32, low, promote or none, got %s",
+                d_kind_text(k->l, d));
 }
 
 /* A number of the launch, -1 where it is not said. */
@@ -245,9 +235,8 @@ static bool set_numbers(OwnCall *k)
     if (b->value.kind == D_bool) number.value.i = b->value.as.truth;
     if (b->value.kind == D_float) number.value.f = b->value.as.number;
     if (b->value.kind == D_schedule)
-      return fail(k->l, E209, b->span, "`%s` of op %s is a number of its text, got a schedule",
-                  b->name, k->op->name),
-             false;
+      return refuse(k->l, E209, b->span, "`%s` of op %s is a number of its text, got a schedule",
+                    b->name, k->op->name);
     if (d_is_number(b->value) || b->value.kind == D_bool) out[k->op->n_numbers++] = number;
   }
   k->op->number = out;
@@ -282,10 +271,9 @@ static bool check_text(const OwnCall *k)
   const Target *target = target_of(o->target);
   const char *word = target->own_text;
   if (k->decl->text[target->kind].text) return true;
-  fail(k->l, E702, k->decl->decl->name.span,
-       "op `%s` has no `%s` text, needed by --target=%s", k->op->name, word, o->target);
-  diag_help(k->l->c, "add `%s = \"...\"`, in %s", word, target->own_language);
-  return false;
+  fail(k->l, E702, k->decl->decl->name.span, "op `%s` has no `%s` text, needed by --target=%s",
+       k->op->name, word, o->target);
+  return diag_help(k->l->c, "add `%s = \"...\"`, in %s", word, target->own_language);
 }
 
 /* The tensor, or a tuple of them. */

@@ -45,14 +45,12 @@ static bool gradient_of_input(Lower *l, const OwnOp *own, Value op, uint32_t i, 
   if (!dtype_is_float(x->dtype)) {
     fail(l, E703, span, "backward of %s gives a gradient of `%s`, which is %s", own->name,
          own->input[i].name, ir_type_text(l->c, x));
-    diag_help(l->c, "`none` for what has no gradient");
-    return false;
+    return diag_help(l->c, "`none` for what has no gradient");
   }
   if (ir_same_dims(x, dx) && dtype_is_float(dx->dtype)) return true;
   fail(l, E703, span, "backward of %s gives %s for `%s`, which is %s", own->name,
        ir_type_text(l->c, dx), own->input[i].name, ir_type_text(l->c, x));
-  diag_note(l->c, own->input[i].span, "`%s` is declared here", own->input[i].name);
-  return false;
+  return diag_note(l->c, own->input[i].span, "`%s` is declared here", own->input[i].name);
 }
 
 static void take_gradients(Lower *l, Value op, Datum v, Span span)

@@ -45,13 +45,11 @@ static bool check_name(NameCheck *k, Name name)
                (clause[CLAUSE_parts] && strcmp(name.text, "part") == 0) ||
                (clause[CLAUSE_shared] && strcmp(name.text, "shared") == 0);
   if (is_word(name.text))
-    return fail(l, E204, name.span, "`%s` is a word of C, C++ or CUDA, so the text cannot use it",
-                name.text),
-           false;
+    return refuse(l, E204, name.span, "`%s` is a word of C, C++ or CUDA, so the text cannot use it",
+                  name.text);
   if (frame)
-    return fail(l, E204, name.span, "`%s` has a meaning of its own in the text of an op",
-                name.text),
-           false;
+    return refuse(l, E204, name.span, "`%s` has a meaning of its own in the text of an op",
+                  name.text);
   for (uint32_t i = 0; i < k->seen.n; i++) {
     const Name *other = &k->seen.at[i];
     if (!collides(other->text, name.text) && !collides(name.text, other->text)) continue;

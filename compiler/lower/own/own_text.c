@@ -23,7 +23,7 @@ static bool file_text(Lower *l, File *f, const Expr *e, OwnText *out)
   Args args = {.span = e->span};
   if (!eval_args(l, scope_new(l, NULL, f, NULL), &e->as.call.args, &args)) return false;
   if (args.at.n != 1 || args.at.at[0].key || args.at.at[0].value.kind != D_str)
-    return fail(l, E205, e->span, "`file` takes the path of a text: file(\"kernel.cu\")"), false;
+    return refuse(l, E205, e->span, "`file` takes the path of a text: file(\"kernel.cu\")");
   uint32_t base, size;
   const char *text = source_open_text(l->c, args.at.at[0].value.as.text, e->span, &base, &size);
   if (text) *out = (OwnText){text, size, {base, base + size}, true};
@@ -45,9 +45,9 @@ static bool check_text(Lower *l, const OwnText *t)
     Span place = {t->span.start + at - n, t->span.start + at};
     fail(l, E209, t->raw ? place : t->span, "the text of an op has `%s`, which cannot be shown",
          escape);
-    diag_help(l->c, "control characters, those that turn the direction of text, and bytes that are "
-                    "no UTF-8 cannot stand in it; strings of C have escapes for them");
-    return false;
+    return diag_help(
+        l->c, "control characters, those that turn the direction of text, and bytes that are "
+              "no UTF-8 cannot stand in it; strings of C have escapes for them");
   }
   while (end && strchr(" \t\r\n", t->text[end - 1])) end--;
   bool joins =
@@ -68,6 +68,5 @@ bool own_text(Lower *l, File *f, const Expr *e, OwnText *out)
       strcmp(e->as.call.callee->as.name, "file") == 0)
     return file_text(l, f, e, out) && check_text(l, out);
   fail(l, E209, e->span, "the text of an op is a string, or a file");
-  diag_help(l->c, "`cuda = \"\"\"...\"\"\"`, or `cuda = file(\"kernel.cu\")`");
-  return false;
+  return diag_help(l->c, "`cuda = \"\"\"...\"\"\"`, or `cuda = file(\"kernel.cu\")`");
 }
