@@ -16,8 +16,10 @@ Datum number_unary(Lower *l, Operator op, Datum a, Span span);
 bool want_int(Lower *l, Datum d, Span span, const char *what, int64_t *out);
 bool want_float(Lower *l, Datum d, Span span, const char *what, double *out);
 /* And of what its place takes. */
-bool want_count(Lower *l, Datum d, Span span, const char *what, int64_t least, int64_t most,
-                int64_t *out);
+typedef struct Counts {
+  int64_t least, most;
+} Counts;
+bool want_count(Lower *l, Datum d, Span span, const char *what, Counts range, int64_t *out);
 bool want_in(Lower *l, Datum d, Span span, const char *what, ampc_domain domain, double *out);
 bool want_bool(Lower *l, Datum d, Span span, const char *what, bool *out);
 bool want_str(Lower *l, Datum d, Span span, const char *what, const char **out);

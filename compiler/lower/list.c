@@ -55,8 +55,8 @@ static Datum run_split(Lower *l, Args *args)
 }
 
 const Native list_natives[] = {
-    {"find", 2, 2, false, true, run_find},
-    {"without", 2, 2, false, true, run_without},
-    {"split", 2, 2, false, true, run_split},
+    {"find", 2, 2, .internal = true, .run = run_find},
+    {"without", 2, 2, .internal = true, .run = run_without},
+    {"split", 2, 2, .internal = true, .run = run_split},
     {0},
 };

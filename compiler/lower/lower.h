@@ -94,8 +94,8 @@ typedef struct ArgValue {
 
 typedef struct Args {
   VEC(ArgValue) at;
-  Span span;                   /* of the call */
-  const struct Native *native; /* that is called; or NULL */
+  Span span;            /* of the call */
+  const Native *native; /* that is called; else NULL */
 } Args;
 
 enum { ANY_NUMBER = 255 };
@@ -105,6 +105,9 @@ struct Native {
   bool keys;           /* takes keyword arguments and sorts them out itself */
   bool internal;       /* written _name, in the layer library only */
   Datum (*run)(Lower *l, Args *args);
+  /* what those that share a `run` differ in */
+  double (*number)(double);
+  int64_t value;
 };
 
 /* ---- the run of a function body, a module body or a block ---- */

@@ -28,14 +28,13 @@ bool want_float(Lower *l, Datum d, Span span, const char *what, double *out)
   return true;
 }
 
-bool want_count(Lower *l, Datum d, Span span, const char *what, int64_t least, int64_t most,
-                int64_t *out)
+bool want_count(Lower *l, Datum d, Span span, const char *what, Counts range, int64_t *out)
 {
-  char range[AMPC_RANGE_ROOM];
+  char text[AMPC_RANGE_ROOM];
   if (!want_int(l, d, span, what, out)) return false;
-  if (*out >= least && *out <= most) return true;
+  if (*out >= range.least && *out <= range.most) return true;
   return refuse(l, E209, span, "%s is %lld; it must be %s", what, (long long)*out,
-                ampc_range_text(range, least, most));
+                ampc_range_text(text, range.least, range.most));
 }
 
 /* In f32 a number may become a bound that it is not itself: 0.999999999 is 1 there. */
@@ -117,35 +116,31 @@ static int64_t floor_div(int64_t a, int64_t b)
 }
 
 /* Sizes are made of these, so overflow is an error and never wraps. */
-static Datum int_arithmetic(Lower *l, Operator op, int64_t a, int64_t b, Span span)
+static bool int_result(Operator op, int64_t a, int64_t b, int64_t *r)
 {
-  int64_t r = 0;
-  bool overflow = false;
   switch (op) {
   case OPER_add:
-    overflow = __builtin_add_overflow(a, b, &r);
-    break;
+    return !__builtin_add_overflow(a, b, r);
   case OPER_sub:
-    overflow = __builtin_sub_overflow(a, b, &r);
-    break;
+    return !__builtin_sub_overflow(a, b, r);
   case OPER_mul:
-    overflow = __builtin_mul_overflow(a, b, &r);
-    break;
-  case OPER_floordiv:
-    overflow = a == INT64_MIN && b == -1;
-    break;
+    return !__builtin_mul_overflow(a, b, r);
   case OPER_pow:
-    overflow = !power(a, b, &r);
-    break;
-  default:
-    break;
+    return power(a, b, r);
+  case OPER_mod:
+    return *r = b == -1 ? 0 : a - floor_div(a, b) * b, true;
+  default: /* `//` */
+    if (a == INT64_MIN && b == -1) return false;
+    return *r = floor_div(a, b), true;
   }
-  if (overflow)
-    return fail(l, E209, span, "%lld %s %lld does not fit 64 bits", (long long)a, operator_text(op),
-                (long long)b);
-  if (op == OPER_floordiv) r = floor_div(a, b);
-  if (op == OPER_mod) r = b == -1 ? 0 : a - floor_div(a, b) * b;
-  return d_int(r);
+}
+
+static Datum int_arithmetic(Lower *l, Operator op, int64_t a, int64_t b, Span span)
+{
+  int64_t r;
+  if (int_result(op, a, b, &r)) return d_int(r);
+  return fail(l, E209, span, "%lld %s %lld does not fit 64 bits", (long long)a, operator_text(op),
+              (long long)b);
 }
 
 static Datum float_arithmetic(Operator op, double a, double b)
@@ -227,33 +222,8 @@ static Datum equal(Lower *l, Datum a, Datum b, Span span)
   return count_work(l, work, span) ? d_bool(same) : d_of(D_error);
 }
 
-/* Order is for two numbers or two strings; equality for everything. */
-static Datum compare(Lower *l, Operator op, Datum a, Datum b, Span span)
+static Datum ordered(Operator op, double x, double y)
 {
-  bool none = a.kind == D_none || b.kind == D_none;
-  if (!none && (d_contains(a, D_type_of) || d_contains(b, D_type_of))) {
-    fail(l, E307, span, "`%s` needs compile-time values, got %s", operator_text(op),
-         d_text(l, d_contains(a, D_type_of) ? a : b));
-    diag_help(l->c, "%s", type_of_help);
-    return d_of(D_error);
-  }
-  if (op == OPER_eq) return equal(l, a, b, span);
-  if (op == OPER_ne) {
-    Datum same = equal(l, a, b, span);
-    return d_is(same, D_error) ? same : d_bool(!same.as.truth);
-  }
-  double x, y;
-  if (d_is_number(a) && d_is_number(b)) {
-    x = d_number(a);
-    y = d_number(b);
-  } else if (a.kind == D_str && b.kind == D_str) {
-    if (!count_work(l, a.n / BYTES_PER_WORK, span)) return d_of(D_error);
-    x = strcmp(a.as.text, b.as.text);
-    y = 0;
-  } else {
-    return fail(l, E209, span, "`%s` cannot compare %s and %s", operator_text(op),
-                d_kind_text(l, a), d_kind_text(l, b));
-  }
   switch (op) {
   case OPER_lt:
     return d_bool(x < y);
@@ -266,6 +236,28 @@ static Datum compare(Lower *l, Operator op, Datum a, Datum b, Span span)
   }
 }
 
+/* Order is for two numbers or two strings; equality for everything whose value is known. */
+static Datum compare(Lower *l, Operator op, Datum a, Datum b, Span span)
+{
+  bool none = a.kind == D_none || b.kind == D_none, late = d_contains(a, D_type_of);
+  if (!none && (late || d_contains(b, D_type_of))) {
+    fail(l, E307, span, "`%s` needs compile-time values, got %s", operator_text(op),
+         d_text(l, late ? a : b));
+    diag_help(l->c, "%s", type_of_help);
+    return d_of(D_error);
+  }
+  if (op == OPER_eq || op == OPER_ne) {
+    Datum same = equal(l, a, b, span);
+    return d_is(same, D_error) ? same : d_bool(same.as.truth == (op == OPER_eq));
+  }
+  if (d_is_number(a) && d_is_number(b)) return ordered(op, d_number(a), d_number(b));
+  if (a.kind != D_str || b.kind != D_str)
+    return fail(l, E209, span, "`%s` cannot compare %s and %s", operator_text(op),
+                d_kind_text(l, a), d_kind_text(l, b));
+  if (!count_work(l, a.n / BYTES_PER_WORK, span)) return d_of(D_error);
+  return ordered(op, strcmp(a.as.text, b.as.text), 0);
+}
+
 /* `&` and `|`: of bools they do not short-circuit as `and` and `or` do. */
 static Datum bits(Operator op, Datum a, Datum b)
 {
@@ -274,21 +266,29 @@ static Datum bits(Operator op, Datum a, Datum b)
   return d_int(op == OPER_bitand ? a.as.integer & b.as.integer : a.as.integer | b.as.integer);
 }
 
+/* What `+` joins and `*` repeats; false: no such operands. */
+static bool on_items(Lower *l, Operator op, Datum a, Datum b, Span span, Datum *out)
+{
+  if (op == OPER_add && a.kind == b.kind && (a.kind == D_list || a.kind == D_str))
+    return *out = join(l, a, b, span), true;
+  if (op == OPER_mul && a.kind == D_list && b.kind == D_int)
+    return *out = repeat_list(l, a, b.as.integer, span), true;
+  if (op == OPER_mul && a.kind == D_int && b.kind == D_list)
+    return *out = repeat_list(l, b, a.as.integer, span), true;
+  return false;
+}
+
 /* Both operands are compile-time values; apply_binary() has sent tensors elsewhere. */
 Datum number_binary(Lower *l, Operator op, Datum a, Datum b, Span span)
 {
+  bool of_bits = op == OPER_bitand || op == OPER_bitor;
+  bool have_bits = a.kind == b.kind && (a.kind == D_bool || a.kind == D_int);
+  Datum d;
   if (op >= OPER_lt && op <= OPER_ne) return compare(l, op, a, b, span);
-  if (op == OPER_bitand || op == OPER_bitor) {
-    if (a.kind == b.kind && (a.kind == D_bool || a.kind == D_int)) return bits(op, a, b);
-  } else if (d_is_number(a) && d_is_number(b) && op != OPER_matmul) {
+  if (of_bits && have_bits) return bits(op, a, b);
+  if (!of_bits && op != OPER_matmul && d_is_number(a) && d_is_number(b))
     return number_arithmetic(l, op, a, b, span);
-  } else if (op == OPER_add && a.kind == b.kind && (a.kind == D_list || a.kind == D_str)) {
-    return join(l, a, b, span);
-  } else if (op == OPER_mul && a.kind == D_list && b.kind == D_int) {
-    return repeat_list(l, a, b.as.integer, span);
-  } else if (op == OPER_mul && a.kind == D_int && b.kind == D_list) {
-    return repeat_list(l, b, a.as.integer, span);
-  }
+  if (on_items(l, op, a, b, span, &d)) return d;
   fail(l, E209, span, "`%s` cannot take %s and %s", operator_text(op), d_kind_text(l, a),
        d_kind_text(l, b));
   if (op == OPER_add && (a.kind == D_str || b.kind == D_str))

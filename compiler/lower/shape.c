@@ -52,8 +52,9 @@ static bool infer_size(Lower *l, const Node *x, int64_t *dim, uint32_t rank, Spa
 
 /* view() and reshape() are one here: whether data moves is a question of layout, which pass
  * layout answers. */
-static Datum reshaped(Lower *l, Args *args, const char *name)
+static Datum run_reshape(Lower *l, Args *args)
 {
+  const char *name = args->native->name;
   int64_t dim[MAX_RANK];
   uint32_t rank;
   Value x = as_tensor(l, ARG(0), SPAN(0));
@@ -61,16 +62,6 @@ static Datum reshaped(Lower *l, Args *args, const char *name)
       !infer_size(l, ir_node(l->g, x), dim, rank, args->span, name))
     return d_of(D_error);
   return reshape_to(l, x, dim, rank, args->span);
-}
-
-static Datum run_view(Lower *l, Args *args)
-{
-  return reshaped(l, args, "view");
-}
-
-static Datum run_reshape(Lower *l, Args *args)
-{
-  return reshaped(l, args, "reshape");
 }
 
 /* -1 keeps the size of an axis; new axes come in front. */
@@ -169,13 +160,12 @@ static bool dtype_key(Lower *l, const Args *args, const char *name, AskedType *o
   return true;
 }
 
-/* The attributes of a new tensor of the sizes that are arguments from `first` on. */
-static bool new_shape(Lower *l, const Args *args, uint32_t first, const char *name,
-                      const NamedAttr **out)
+/* The attributes of a new tensor of the sizes that are arguments. */
+static bool new_shape(Lower *l, const Args *args, const char *name, const NamedAttr **out)
 {
   int64_t dim[MAX_RANK];
   uint32_t rank;
-  if (!rest_sizes(l, args, first, name, dim, &rank)) return false;
+  if (!rest_sizes(l, args, 0, name, dim, &rank)) return false;
   for (uint32_t i = 0; i < rank; i++)
     if (dim[i] < 1)
       return refuse(l, E311, args->span, "%s of shape %s; sizes are at least 1", name,
@@ -186,81 +176,67 @@ static bool new_shape(Lower *l, const Args *args, uint32_t first, const char *na
 
 /* One number that every element reads: the tensor takes no memory until somebody needs it
  * there. */
-static Datum filled(Lower *l, Args *args, uint32_t first, Datum value, const char *name)
+static Datum filled(Lower *l, Args *args, Datum value)
 {
   const NamedAttr *shape;
   AskedType type = {.dtype = AMPC_F32};
-  if (!dtype_key(l, args, name, &type) || !new_shape(l, args, first, name, &shape))
-    return d_of(D_error);
+  const char *name = args->native->name;
+  if (!dtype_key(l, args, name, &type) || !new_shape(l, args, name, &shape)) return d_of(D_error);
   Value v = as_tensor(l, value, args->span);
   Datum number = v.id ? cast_as(l, v, type, args->span) : d_of(D_error);
   if (d_is(number, D_error)) return number;
   return append(l, args->span, OP_full, &number.as.tensor, 1, shape);
 }
 
-/* Random numbers, drawn in f32. */
-static Datum drawn(Lower *l, Args *args, OpKind op, const char *name)
+/* zeros, ones */
+static Datum run_filled(Lower *l, Args *args)
 {
-  const NamedAttr *shape;
-  AskedType type = {.dtype = AMPC_F32};
-  if (!dtype_key(l, args, name, &type) || !new_shape(l, args, 0, name, &shape))
-    return d_of(D_error);
-  if (!dtype_is_float(type.dtype))
-    return fail(l, E209, args->span, "%s makes floats, not %s", name, ir_dtype_name(type.dtype));
-  Datum v = append(l, args->span, op, NULL, 0, shape);
-  return d_is(v, D_error) ? v : cast_as(l, v.as.tensor, type, args->span);
-}
-
-static Datum run_rand(Lower *l, Args *args)
-{
-  return drawn(l, args, OP_uniform, "rand");
-}
-
-static Datum run_randn(Lower *l, Args *args)
-{
-  return drawn(l, args, OP_normal, "randn");
-}
-
-static Datum run_zeros(Lower *l, Args *args)
-{
-  return filled(l, args, 0, d_int(0), "zeros");
-}
-
-static Datum run_ones(Lower *l, Args *args)
-{
-  return filled(l, args, 0, d_int(1), "ones");
+  return filled(l, args, d_int(args->native->value));
 }
 
 /* _full(shape, value, dtype) of the layer library */
 static Datum run_full(Lower *l, Args *args)
 {
-  Args shape = {.span = args->span};
+  Args shape = {.span = args->span, .native = args->native};
   args_push(l, &shape, ARG(0), SPAN(0));
   vec_push(l->arena, &shape.at, (ArgValue){ARG(2), "dtype", SPAN(2), SPAN(2)});
-  return filled(l, &shape, 0, ARG(1), "full");
+  return filled(l, &shape, ARG(1));
+}
+
+/* rand, randn: random numbers, drawn in f32. */
+static Datum run_drawn(Lower *l, Args *args)
+{
+  const NamedAttr *shape;
+  AskedType type = {.dtype = AMPC_F32};
+  const char *name = args->native->name;
+  if (!dtype_key(l, args, name, &type) || !new_shape(l, args, name, &shape)) return d_of(D_error);
+  if (!dtype_is_float(type.dtype))
+    return fail(l, E209, args->span, "%s makes floats, not %s", name, ir_dtype_name(type.dtype));
+  Datum v = append(l, args->span, (OpKind)args->native->value, NULL, 0, shape);
+  return d_is(v, D_error) ? v : cast_as(l, v.as.tensor, type, args->span);
 }
 
 /* _indices(shape): i64, of each element its place in row-major order */
 static Datum run_indices(Lower *l, Args *args)
 {
   const NamedAttr *shape;
-  if (!new_shape(l, args, 0, "indices", &shape)) return d_of(D_error);
+  if (!new_shape(l, args, "indices", &shape)) return d_of(D_error);
   return append(l, args->span, OP_indices, NULL, 0, shape);
 }
 
 const Native shape_natives[] = {
-    {"view", 1, ANY_NUMBER, false, false, run_view},
-    {"reshape", 1, ANY_NUMBER, false, false, run_reshape},
-    {"expand", 1, ANY_NUMBER, false, false, run_expand},
-    {"repeat", 1, ANY_NUMBER, false, false, run_repeat},
-    {"permute", 1, ANY_NUMBER, false, false, run_permute},
-    {"size", 1, 2, false, false, run_size},
-    {"to", 2, 2, false, false, run_to},
-    {"zeros", 0, ANY_NUMBER, true, false, run_zeros},
-    {"ones", 0, ANY_NUMBER, true, false, run_ones},
-    {"rand", 0, ANY_NUMBER, true, false, run_rand},
-    {"randn", 0, ANY_NUMBER, true, false, run_randn},
-    {"full", 3, 3, false, true, run_full},
-    {"indices", 1, 1, false, true, run_indices},
+    {"view", 1, ANY_NUMBER, .run = run_reshape},
+    {"reshape", 1, ANY_NUMBER, .run = run_reshape},
+    {"expand", 1, ANY_NUMBER, .run = run_expand},
+    {"repeat", 1, ANY_NUMBER, .run = run_repeat},
+    {"permute", 1, ANY_NUMBER, .run = run_permute},
+    {"size", 1, 2, .run = run_size},
+    {"to", 2, 2, .run = run_to},
+    {"zeros", 0, ANY_NUMBER, .keys = true, .run = run_filled, .value = 0},
+    {"ones", 0, ANY_NUMBER, .keys = true, .run = run_filled, .value = 1},
+    {"rand", 0, ANY_NUMBER, .keys = true, .run = run_drawn, .value = OP_uniform},
+    {"randn", 0, ANY_NUMBER, .keys = true, .run = run_drawn, .value = OP_normal},
+    {"full", 3, 3, .internal = true, .run = run_full},
+    {"indices", 1, 1, .internal = true, .run = run_indices},
     {0},
 };

@@ -139,16 +139,13 @@ bool d_equal(Datum a, Datum b, uint32_t *left)
     return a.as.dtype == b.as.dtype;
   case D_op:
     return a.as.op == b.as.op;
-  case D_own:
-    return a.as.own == b.as.own;
   case D_tensor:
     return a.as.tensor.id == b.as.tensor.id;
+  case D_own:
   case D_class:
-    return a.as.class == b.as.class;
   case D_instance:
-    return a.as.instance == b.as.instance;
   case D_param:
-    return a.as.param == b.as.param;
+    return a.as.object == b.as.object;
   case D_function:
     return a.as.function->def == b.as.function->def && a.as.function->self == b.as.function->self;
   default:
@@ -242,79 +239,66 @@ static const char *param_text(Lower *l, const ParamSlot *p)
   return t.at;
 }
 
-/* What str() gives and what messages show; not much more of it than `most` bytes. */
-static void text_of(Lower *l, Text *t, Datum d, size_t most)
+/* Of values that have a text as they are; NULL: text_of() writes it. */
+static const char *name_of(Lower *l, Datum d)
 {
   switch ((DatumKind)d.kind) {
   case D_error:
-    text_puts(t, "?");
-    break;
+    return "?";
   case D_absent:
   case D_none:
-    text_puts(t, "none");
-    break;
+    return "none";
   case D_bool:
-    text_puts(t, d.as.truth ? "true" : "false");
-    break;
-  case D_int:
-    text_printf(t, "%lld", (long long)d.as.integer);
-    break;
-  case D_float:
-    float_text(t, d.as.number);
-    break;
-  case D_str:
-  case D_word:
-    text_add(t, d.as.text, strnlen(d.as.text, most + 1));
-    break;
-  case D_list:
-    list_text(l, t, d, most);
-    break;
+    return d.as.truth ? "true" : "false";
   case D_dtype:
-    text_puts(t, ir_dtype_name(d.as.dtype));
-    break;
+    return ir_dtype_name(d.as.dtype);
   case D_type_of:
-    text_puts(t, "the type of a float tensor");
-    break;
+    return "the type of a float tensor";
   case D_function:
-    text_puts(t, d.as.function->def->name.text);
-    break;
+    return d.as.function->def->name.text;
   case D_native:
-    text_puts(t, d.as.native->name);
-    break;
+    return d.as.native->name;
   case D_own:
-    text_puts(t, d.as.own->decl->name.text);
-    break;
+    return d.as.own->decl->name.text;
   case D_op:
-    text_puts(t, op_row(d.as.op)->name);
-    break;
+    return op_row(d.as.op)->name;
   case D_class:
-    text_puts(t, d.as.class->name);
-    break;
+    return d.as.class->name;
   case D_instance:
-    text_puts(t, d.as.instance->class->name);
-    break;
+    return d.as.instance->class->name;
   case D_param:
-    text_puts(t, param_text(l, d.as.param));
-    break;
+    return param_text(l, d.as.param);
   case D_tensor:
-    text_puts(t, ir_type_text(l->c, ir_node(l->g, d.as.tensor)));
-    break;
+    return ir_type_text(l->c, ir_node(l->g, d.as.tensor));
   case D_init:
-    text_puts(t, "an initialiser");
-    break;
+    return "an initialiser";
   case D_schedule:
-    text_puts(t, "a schedule");
-    break;
+    return "a schedule";
   case D_optimizer:
-    text_puts(t, d.as.optimizer->name);
-    break;
+    return d.as.optimizer->name;
   case D_dim:
-    text_puts(t, "a dim");
-    break;
-  case D_statistics:
-    text_printf(t, "what `metric` makes of %s", d.as.statistics->name);
-    break;
+    return "a dim";
+  default:
+    return NULL;
   }
+}
+
+/* What str() gives and what messages show; not much more of it than `most` bytes. */
+static void text_of(Lower *l, Text *t, Datum d, size_t most)
+{
+  const char *name = name_of(l, d);
+  if (name)
+    text_puts(t, name);
+  else if (d.kind == D_int)
+    text_printf(t, "%lld", (long long)d.as.integer);
+  else if (d.kind == D_float)
+    float_text(t, d.as.number);
+  else if (d.kind == D_list)
+    list_text(l, t, d, most);
+  else if (d.kind == D_statistics)
+    text_printf(t, "what `metric` makes of %s", d.as.statistics->name);
+  else
+    text_add(t, d.as.text, strnlen(d.as.text, most + 1));
 }
 
 /* At the start of a character of UTF-8. */
@@ -350,32 +334,18 @@ const char *d_text(Lower *l, Datum d)
  * [3]". A tensor's type says what it is. */
 static const char *kind_text(Lower *l, Datum d, const char *text)
 {
-  switch ((DatumKind)d.kind) {
-  case D_bool:
-    return arena_printf(l->arena, "bool %s", text);
-  case D_int:
-    return arena_printf(l->arena, "int %s", text);
-  case D_float:
-    return arena_printf(l->arena, "float %s", text);
-  case D_str:
-    return arena_printf(l->arena, "str \"%s\"", text);
-  case D_list:
-    return arena_printf(l->arena, "%s %s", d.tuple ? "tuple" : "list", text);
-  case D_dtype:
-    return arena_printf(l->arena, "dtype %s", text);
-  case D_function:
-  case D_native:
-  case D_op:
-    return arena_printf(l->arena, "function %s", text);
-  case D_class:
-    return arena_printf(l->arena, "module %s, not yet built", text);
-  case D_instance:
-    return arena_printf(l->arena, "a module %s", text);
-  case D_optimizer:
-    return arena_printf(l->arena, "optimizer %s", text);
-  default:
-    return text;
-  }
+  static const char *const kinds[][2] = {
+      [D_bool] = {"bool ", ""},         [D_int] = {"int ", ""},
+      [D_float] = {"float ", ""},       [D_str] = {"str \"", "\""},
+      [D_list] = {"list ", ""},         [D_dtype] = {"dtype ", ""},
+      [D_function] = {"function ", ""}, [D_native] = {"function ", ""},
+      [D_op] = {"function ", ""},       [D_class] = {"module ", ", not yet built"},
+      [D_instance] = {"a module ", ""}, [D_optimizer] = {"optimizer ", ""},
+      [D_statistics] = {NULL, NULL}, /* the last kind */
+  };
+  const char *const *kind = kinds[d.kind];
+  if (d.tuple && d.kind == D_list) return arena_printf(l->arena, "tuple %s", text);
+  return kind[0] ? arena_printf(l->arena, "%s%s%s", kind[0], text, kind[1]) : text;
 }
 
 const char *d_kind_text(Lower *l, Datum d)

@@ -139,6 +139,7 @@ struct Datum {
     Opt *optimizer;
     const Dim *dim;
     const Statistics *statistics;
+    const void *object; /* whichever of the pointers above it is */
   } as;
 };
 

@@ -12,16 +12,24 @@ typedef struct Option { /* of `with` */
   const char *name;
   DatumKind kind;
   bool train, eval;
+  size_t field; /* of BlockInfo; 0: none takes the value as it is */
 } Option;
 
+#define FIELD(name) offsetof(BlockInfo, name)
 static const Option options[] = {
-    {"batch", D_int, true, true},       {"epochs", D_int, true, false},
-    {"steps", D_int, true, true},       {"every", D_int, false, true},
-    {"log", D_int, true, false},        {"save_every", D_int, true, false},
-    {"early_stop", D_int, true, false}, {"shuffle", D_bool, true, true},
-    {"drop_last", D_bool, true, true},  {"save", D_str, true, false},
-    {"name", D_str, true, true},        {"seed", D_int, true, true},
-    {"resume", D_str, true, false},
+    {"batch", D_int, true, true, FIELD(batch)},
+    {"epochs", D_int, true, false, FIELD(epochs)},
+    {"steps", D_int, true, true, FIELD(max_steps)},
+    {"every", D_int, false, true, FIELD(every)},
+    {"log", D_int, true, false, FIELD(log)},
+    {"save_every", D_int, true, false, FIELD(save_every)},
+    {"early_stop", D_int, true, false, FIELD(early_stop)},
+    {"shuffle", D_bool, true, true, FIELD(shuffle)},
+    {"drop_last", D_bool, true, true, FIELD(drop_last)},
+    {"save", D_str, true, false, FIELD(save)},
+    {"name", D_str, true, true, FIELD(name)},
+    {"seed", D_int, true, true, 0},
+    {"resume", D_str, true, false, 0},
 };
 enum { OPTION_COUNT = sizeof options / sizeof options[0], MOST_NAME = 100 };
 
@@ -86,7 +94,7 @@ static bool option_kind_fits(Lower *l, const Option *o, Datum v, Span span)
     return want_str(l, v, span, o->name, &text) &&
            (strcmp(o->name, "name") != 0 || name_fits(l, text, span));
   if (strcmp(o->name, "seed") == 0) return want_int(l, v, span, o->name, &count);
-  return want_count(l, v, span, what, 1, AMPC_MOST_STEPS, &count);
+  return want_count(l, v, span, what, (Counts){1, AMPC_MOST_STEPS}, &count);
 }
 
 /* A checkpoint is of the whole run, so all blocks that name one name the same. */
@@ -103,20 +111,13 @@ static void set_resume(Lower *l, BlockInfo *b, const char *path, Span span)
   b->resume = path;
 }
 
-/* The value has the right kind here. */
+/* The value has the right kind here; an empty `save` is none. */
 static void set_option(Lower *l, BlockInfo *b, const Option *o, Datum v, Span span)
 {
-  if (strcmp(o->name, "batch") == 0) b->batch = v.as.integer;
-  if (strcmp(o->name, "epochs") == 0) b->epochs = v.as.integer;
-  if (strcmp(o->name, "steps") == 0) b->max_steps = v.as.integer;
-  if (strcmp(o->name, "every") == 0) b->every = v.as.integer;
-  if (strcmp(o->name, "log") == 0) b->log = v.as.integer;
-  if (strcmp(o->name, "save_every") == 0) b->save_every = v.as.integer;
-  if (strcmp(o->name, "early_stop") == 0) b->early_stop = v.as.integer;
-  if (strcmp(o->name, "shuffle") == 0) b->shuffle = v.as.truth;
-  if (strcmp(o->name, "drop_last") == 0) b->drop_last = v.as.truth;
-  if (strcmp(o->name, "save") == 0) b->save = v.n ? v.as.text : NULL;
-  if (strcmp(o->name, "name") == 0) b->name = v.as.text;
+  void *field = (char *)b + o->field;
+  if (o->field && o->kind == D_int) *(int64_t *)field = v.as.integer;
+  if (o->kind == D_bool) *(bool *)field = v.as.truth;
+  if (o->field && o->kind == D_str) *(const char **)field = v.n ? v.as.text : NULL;
   if (strcmp(o->name, "seed") == 0) l->g->seed = (uint64_t)v.as.integer;
   if (strcmp(o->name, "resume") == 0 && v.n) set_resume(l, b, v.as.text, span);
 }

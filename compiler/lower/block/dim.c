@@ -19,7 +19,8 @@ static bool dim_argument(Lower *l, Scope *s, const Arg *arg, Dim *d)
     if (strcmp(arg->key.text, names[i]) != 0) continue;
     if (into[i][0]) return refuse(l, E205, arg->key.span, "`%s` is given twice", names[i]);
     const char *what = arena_printf(l->arena, "`%s` of dim `%s`", names[i], d->name);
-    return want_count(l, eval(l, s, arg->value), arg->value->span, what, 1, MOST_SIZE, into[i]);
+    return want_count(l, eval(l, s, arg->value), arg->value->span, what, (Counts){1, MOST_SIZE},
+                      into[i]);
   }
   fail(l, E205, arg->key.span, "a dim has no argument `%s`", arg->key.text);
   return diag_help_names(l->c, arg->key.text, names, 3);

@@ -127,7 +127,7 @@ void exec_every(Lower *l, Frame *f, const Stmt *st)
     return;
   }
   Datum v = eval(l, f->scope, interval);
-  if (!want_count(l, v, interval->span, "`every`", 1, AMPC_MOST_STEPS, &n)) return;
+  if (!want_count(l, v, interval->span, "`every`", (Counts){1, AMPC_MOST_STEPS}, &n)) return;
   int64_t each = least_multiple(l->run->every, n); /* within another it fires where both do */
   if (!l->run->whole) {
     if (add_period(l, each, interval->span)) exec_first(l, f, st, n);

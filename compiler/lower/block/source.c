@@ -134,7 +134,7 @@ static bool given_shape(Lower *l, Datum shape, Datum dtype, Datum samples, Span 
   if (dtype.kind != D_none && !want_dtype(l, dtype, span, "`dtype`", &s->dtype)) return false;
   const char *what = s->kind == AMPC_SOURCE_SYNTHETIC ? "`n` of synthetic" : "`samples`";
   return samples.kind == D_none ||
-         want_count(l, samples, span, what, 1, AMPC_MOST_SAMPLES, &s->samples);
+         want_count(l, samples, span, what, (Counts){1, AMPC_MOST_SAMPLES}, &s->samples);
 }
 
 /* Whether the elements of such a file can become `type`. */
@@ -202,7 +202,7 @@ static bool known_header(Lower *l, const ampc_format *format, Datum samples, Spa
   s->rank = h.rank;
   memcpy(s->dim, h.dim, sizeof s->dim);
   if (samples.kind != D_none &&
-      !want_count(l, samples, span, "`samples`", 1, AMPC_MOST_SAMPLES, &s->samples))
+      !want_count(l, samples, span, "`samples`", (Counts){1, AMPC_MOST_SAMPLES}, &s->samples))
     return false;
   return read_header(l, format, span, s);
 }
@@ -382,10 +382,10 @@ static Datum run_negative(Lower *l, Args *args)
 }
 
 const Native source_natives[] = {
-    {"file", 7, 7, false, true, run_file},
-    {"synthetic", 7, 7, false, true, run_synthetic},
-    {"classes", 4, 4, false, true, run_classes},
-    {"negative", 1, 1, false, true, run_negative},
-    {"indices_below", 3, 3, false, true, run_indices_below},
+    {"file", 7, 7, .internal = true, .run = run_file},
+    {"synthetic", 7, 7, .internal = true, .run = run_synthetic},
+    {"classes", 4, 4, .internal = true, .run = run_classes},
+    {"negative", 1, 1, .internal = true, .run = run_negative},
+    {"indices_below", 3, 3, .internal = true, .run = run_indices_below},
     {0},
 };

@@ -274,44 +274,32 @@ static Datum eval_cond(Lower *l, Scope *s, const Expr *e)
   return eval(l, s, truth ? e->as.cond.then : e->as.cond.other);
 }
 
-static Datum eval_any(Lower *l, Scope *s, const Expr *e)
+static Datum eval_literal(const Expr *e)
 {
   switch (e->kind) {
-  case EXPR_name:
-    return lookup(l, s, e->as.name, e->span);
-  case EXPR_type:
-    return type_value(l, e->as.name, e->span);
   case EXPR_int:
     return d_int(e->as.integer);
   case EXPR_float:
     return d_float(e->as.number);
   case EXPR_string:
     return d_str(e->as.string.text);
-  case EXPR_true:
-    return d_bool(true);
-  case EXPR_false:
-    return d_bool(false);
   case EXPR_none:
     return d_of(D_none);
-  case EXPR_list:
-  case EXPR_tuple:
-    return eval_items(l, s, e);
-  case EXPR_comp:
-    return eval_comp(l, s, e);
-  case EXPR_call:
-    return eval_call(l, s, e);
-  case EXPR_index:
-    return eval_index(l, s, e);
-  case EXPR_attr:
-    return eval_attr(l, s, e);
-  case EXPR_unary:
-    return eval_unary(l, s, e);
-  case EXPR_binary:
-    return eval_binary(l, s, e);
-  case EXPR_cond:
-    return eval_cond(l, s, e);
+  default:
+    return d_bool(e->kind == EXPR_true);
   }
-  return d_of(D_error);
+}
+
+static Datum eval_any(Lower *l, Scope *s, const Expr *e)
+{
+  static Datum (*const run[])(Lower *, Scope *, const Expr *) = {
+      [EXPR_list] = eval_items,  [EXPR_tuple] = eval_items,   [EXPR_comp] = eval_comp,
+      [EXPR_call] = eval_call,   [EXPR_index] = eval_index,   [EXPR_attr] = eval_attr,
+      [EXPR_unary] = eval_unary, [EXPR_binary] = eval_binary, [EXPR_cond] = eval_cond,
+  };
+  if (e->kind == EXPR_name) return lookup(l, s, e->as.name, e->span);
+  if (e->kind == EXPR_type) return type_value(l, e->as.name, e->span);
+  return run[e->kind] ? run[e->kind](l, s, e) : eval_literal(e);
 }
 
 /* What recurses over a list relies on this: lists that share others hold no more than they show. */

@@ -3,46 +3,43 @@
 #include "compiler/lower/model/model.h"
 #include "scan.h"
 
-/* A part of a slice; `x[2:]` leaves its end out and gets `other`. */
-static bool optional_value(Lower *l, Scope *s, const Expr *e, const char *what, int64_t other,
-                           int64_t *out)
-{
-  *out = other;
-  if (!e) return true;
-  Datum v = eval(l, s, e);
-  return d_is(v, D_none) || want_int(l, v, e->span, what, out);
-}
-
-/* Python lets slices reach past the ends: "abc"[1:10] is "bc". */
-static int64_t clamp(int64_t v, int64_t low, int64_t high)
-{
-  return v < low ? low : v > high ? high : v;
-}
-
 /* Elements start, start + step, ... : n of them. stop is where Python's would be. */
 typedef struct SliceBounds {
   int64_t start, stop, step, n;
 } SliceBounds;
 
+/* A part of a slice; `x[2:]` leaves its end out, which keeps what *out has. */
+static bool optional_value(Lower *l, Scope *s, const Expr *e, const char *what, int64_t *out)
+{
+  if (!e) return true;
+  Datum v = eval(l, s, e);
+  return d_is(v, D_none) || want_int(l, v, e->span, what, out);
+}
+
+/* Python lets slices reach past the ends: "abc"[1:10] is "bc"; below 0 is counted from the end. */
+static int64_t clamp(int64_t v, int64_t size, bool backwards)
+{
+  int64_t low = backwards ? -1 : 0, high = backwards ? size - 1 : size;
+  if (v < 0) v += size;
+  return v < low ? low : v > high ? high : v;
+}
+
 /* As Python's slice.indices(size). */
 static bool slice_range(Lower *l, Scope *s, const Sub *sub, int64_t size, bool backwards,
                         SliceBounds *r)
 {
-  if (!optional_value(l, s, sub->step, "the step of a slice", 1, &r->step)) return false;
+  *r = (SliceBounds){.step = 1};
+  if (!optional_value(l, s, sub->step, "the step of a slice", &r->step)) return false;
   if (r->step == 0 || (r->step < 0 && !backwards))
     return refuse(l, E209, sub->span, "the step of a slice is %lld; it must be %s",
                   (long long)r->step, backwards ? "other than 0" : "positive");
-  int64_t low = r->step < 0 ? -1 : 0, high = r->step < 0 ? size - 1 : size;
-  bool start_given = sub->start != NULL, stop_given = sub->stop != NULL;
-  if (!optional_value(l, s, sub->start, "the start of a slice", 0, &r->start) ||
-      !optional_value(l, s, sub->stop, "the end of a slice", 0, &r->stop))
+  bool back = r->step < 0;
+  if (!optional_value(l, s, sub->start, "the start of a slice", &r->start) ||
+      !optional_value(l, s, sub->stop, "the end of a slice", &r->stop))
     return false;
-  r->start = !start_given ? (r->step < 0 ? high : low)
-                          : clamp(r->start < 0 ? r->start + size : r->start, low, high);
-  r->stop = !stop_given ? (r->step < 0 ? low : high)
-                        : clamp(r->stop < 0 ? r->stop + size : r->stop, low, high);
-  int64_t span = r->step > 0 ? r->stop - r->start : r->start - r->stop;
-  int64_t step = r->step > 0 ? r->step : -r->step;
+  r->start = sub->start ? clamp(r->start, size, back) : back ? size - 1 : 0;
+  r->stop = sub->stop ? clamp(r->stop, size, back) : back ? -1 : size;
+  int64_t span = back ? r->start - r->stop : r->stop - r->start, step = back ? -r->step : r->step;
   r->n = span > 0 ? (span - 1) / step + 1 : 0;
   return true;
 }
@@ -215,28 +212,34 @@ static bool is_new_axis(const Sub *sub)
   return sub->kind == SUB_index && sub->index->kind == EXPR_none;
 }
 
-/* Counts first, since `...` stands for as many axes as the others leave. */
+/* Counts, since `...` stands for as many axes as the others leave: *used, those that subscripts
+ * stand for. */
+static bool subs_fit(Lower *l, const SubList *subs, const TensorIndex *t, uint32_t *used)
+{
+  uint32_t added = 0, dots = 0, rank = ir_node(l->g, t->x)->rank;
+  for (uint32_t i = 0; i < subs->n; i++) {
+    added += is_new_axis(&subs->at[i]);
+    dots += subs->at[i].kind == SUB_ellipsis;
+  }
+  *used = subs->n - added - dots;
+  if (*used <= rank && rank + added <= MAX_RANK && dots <= 1) return true;
+  return refuse(l, E311, t->span, "%u subscripts for %s", *used, d_text(l, d_tensor(t->x)));
+}
+
 static Datum index_tensor(Lower *l, Scope *s, const Expr *e, Datum base)
 {
-  const Sub *subs = e->as.index.subs.at;
-  uint32_t n = e->as.index.subs.n, used = 0, added = 0, dots = 0;
-  for (uint32_t i = 0; i < n; i++) {
-    used += subs[i].kind != SUB_ellipsis && !is_new_axis(&subs[i]);
-    added += is_new_axis(&subs[i]);
-    dots += subs[i].kind == SUB_ellipsis;
-  }
+  const SubList *subs = &e->as.index.subs;
+  uint32_t used;
   TensorIndex t = {.x = as_tensor(l, base, e->as.index.base->span), .span = e->span};
-  if (!t.x.id) return d_of(D_error);
+  if (!t.x.id || !subs_fit(l, subs, &t, &used)) return d_of(D_error);
   uint32_t rank = ir_node(l->g, t.x)->rank;
-  if (used > rank || rank + added > MAX_RANK || dots > 1)
-    return fail(l, E311, e->span, "%u subscripts for %s", used, d_text(l, d_tensor(t.x)));
-  for (uint32_t i = 0; i < n; i++) {
-    if (subs[i].kind == SUB_ellipsis) {
+  for (const Sub *sub = subs->at; sub < subs->at + subs->n; sub++) {
+    if (sub->kind == SUB_ellipsis) {
       keep_axes(l, &t, t.axis + rank - used);
-    } else if (is_new_axis(&subs[i])) {
+    } else if (is_new_axis(sub)) {
       t.dim[t.rank++] = 1;
       t.reshaped = true;
-    } else if (!index_axis(l, s, &subs[i], &t)) {
+    } else if (!index_axis(l, s, sub, &t)) {
       return d_of(D_error);
     }
   }

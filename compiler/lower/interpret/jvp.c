@@ -109,4 +109,4 @@ static Datum run_jvp(Lower *l, Args *args)
   return result;
 }
 
-const Native jvp_natives[] = {{"jvp", 3, 3, false, false, run_jvp}, {0}};
+const Native jvp_natives[] = {{"jvp", 3, 3, .run = run_jvp}, {0}};

@@ -14,67 +14,60 @@
 /* ---- numbers: functions that are ops as well, which call.c calls on a tensor ---- */
 
 /* Keywords such as `dim=` make sense for tensors only. */
-static Datum no_keys(Lower *l, const Args *args, const char *name)
+static bool no_keys(Lower *l, const Args *args)
 {
   for (uint32_t i = 0; i < args->at.n; i++)
     if (args->at.at[i].key)
-      return fail(l, E205, args->at.at[i].key_span,
-                  "%s of compile-time values has no argument `%s`", name, args->at.at[i].key);
-  return d_of(D_none);
+      return refuse(l, E205, args->at.at[i].key_span,
+                    "%s of compile-time values has no argument `%s`", args->native->name,
+                    args->at.at[i].key);
+  return true;
 }
 
-/* The native's function of numbers. */
-static double apply(const Native *native, double v)
+static bool one_number(Lower *l, const Args *args, double *out)
 {
-  static const struct {
-    const char *name;
-    double (*f)(double);
-  } functions[] = {{"round", rint}, {"floor", floor}, {"ceil", ceil},
-                   {"sqrt", sqrt},  {"log", log},     {"exp", exp}};
-  uint32_t i = 0;
-  while (strcmp(functions[i].name, native->name) != 0) i++;
-  return functions[i].f(v);
+  return no_keys(l, args) && want_float(l, ARG(0), SPAN(0), args->native->name, out);
 }
 
-/* To an int, as in Python: `Linear(4, round(1.5 * n))` needs one. */
-static Datum run_rounded(Lower *l, Args *args)
+/* As in Python. */
+static Datum to_int(Lower *l, double v, Span span)
 {
-  const Native *native = args->native;
-  double v;
-  if (d_is(no_keys(l, args, native->name), D_error) || ARG(0).kind == D_int) return ARG(0);
-  if (!want_float(l, ARG(0), SPAN(0), native->name, &v)) return d_of(D_error);
-  v = apply(native, v);
-  if (!(fabs(v) < 9.2e18)) return fail(l, E209, args->span, "%g does not fit an int", v);
+  if (!(fabs(v) < 9.2e18)) return fail(l, E209, span, "%g does not fit an int", v);
   return d_int((int64_t)v);
 }
 
-/* A result that is no finite number stops the compile here, where its operand is known:
- * log(0). */
+/* round, floor, ceil: to an int, as in Python: `Linear(4, round(1.5 * n))` needs one. */
+static Datum run_rounded(Lower *l, Args *args)
+{
+  double v;
+  if (!one_number(l, args, &v)) return d_of(D_error);
+  return ARG(0).kind == D_int ? ARG(0) : to_int(l, args->native->number(v), args->span);
+}
+
+/* sqrt, log, exp. A result that is no finite number stops the compile here, where its operand is
+ * known: log(0). */
 static Datum run_mapped(Lower *l, Args *args)
 {
-  const char *name = args->native->name;
   double v;
-  if (d_is(no_keys(l, args, name), D_error) || !want_float(l, ARG(0), SPAN(0), name, &v))
-    return d_of(D_error);
-  double r = apply(args->native, v);
+  if (!one_number(l, args, &v)) return d_of(D_error);
+  double r = args->native->number(v);
   if (!isfinite(r) && isfinite(v))
-    return fail(l, E209, args->span, "%s(%s) is not a finite number", name, d_text(l, ARG(0)));
+    return fail(l, E209, args->span, "%s(%s) is not a finite number", args->native->name,
+                d_text(l, ARG(0)));
   return d_float(r);
 }
 
 static Datum run_abs(Lower *l, Args *args)
 {
-  if (d_is(no_keys(l, args, "abs"), D_error)) return d_of(D_error);
   double v;
-  if (!want_float(l, ARG(0), SPAN(0), "abs", &v)) return d_of(D_error);
+  if (!one_number(l, args, &v)) return d_of(D_error);
   return v < 0 ? number_unary(l, OPER_neg, ARG(0), args->span) : ARG(0);
 }
 
 static Datum run_sum(Lower *l, Args *args)
 {
   DatumVec items = {0};
-  if (d_is(no_keys(l, args, "sum"), D_error) || !iterate(l, ARG(0), SPAN(0), &items))
-    return d_of(D_error);
+  if (!no_keys(l, args) || !iterate(l, ARG(0), SPAN(0), &items)) return d_of(D_error);
   if (!items.n) return d_int(0);
   Datum total = items.at[0];
   for (uint32_t i = 1; i < items.n; i++)
@@ -93,7 +86,7 @@ static Datum run_einsum(Lower *l, Args *args)
 {
   Args two = {.span = args->span};
   DatumVec items = {0};
-  if (d_is(no_keys(l, args, "einsum"), D_error)) return d_of(D_error);
+  if (!no_keys(l, args)) return d_of(D_error);
   if (ARG(0).kind != D_str)
     return fail(l, E209, SPAN(0), "einsum begins with an equation such as \"ij,jk->ik\", got %s",
                 d_kind_text(l, ARG(0)));
@@ -113,19 +106,19 @@ static Datum run_einsum(Lower *l, Args *args)
 static Datum run_extreme(Lower *l, Args *args)
 {
   const char *name = args->native->name;
-  Operator better = strcmp(name, "min") == 0 ? OPER_lt : OPER_gt;
   DatumVec items = {0};
   for (uint32_t i = 0; i < args->at.n; i++)
     if (d_is_tensor(ARG(i)))
-      return l->settings_of ? extreme_schedule(l, args, name)
+      return l->settings_of ? extreme_schedule(l, args)
                             : library_call(l, arena_printf(l->arena, "_tensor_%s", name), args);
-  if (d_is(no_keys(l, args, name), D_error)) return d_of(D_error);
+  if (!no_keys(l, args)) return d_of(D_error);
   if (args->at.n == 1) {
     if (!iterate(l, ARG(0), SPAN(0), &items)) return d_of(D_error);
   } else {
     for (uint32_t i = 0; i < args->at.n; i++) vec_push(l->arena, &items, ARG(i));
   }
   if (!items.n) return fail(l, E209, args->span, "%s of an empty list", name);
+  Operator better = (Operator)args->native->value;
   Datum best = items.at[0];
   for (uint32_t i = 1; i < items.n; i++) {
     Datum wins = number_binary(l, better, items.at[i], best, args->span);
@@ -143,9 +136,7 @@ static Datum run_int(Lower *l, Args *args)
   double v;
   if (ARG(0).kind == D_bool) return d_int(ARG(0).as.truth);
   if (ARG(0).kind == D_int) return ARG(0);
-  if (!want_float(l, ARG(0), SPAN(0), "int", &v)) return d_of(D_error);
-  if (!(fabs(v) < 9.2e18)) return fail(l, E209, args->span, "%g does not fit an int", v);
-  return d_int((int64_t)v);
+  return want_float(l, ARG(0), SPAN(0), "int", &v) ? to_int(l, v, args->span) : d_of(D_error);
 }
 
 static Datum run_float(Lower *l, Args *args)
@@ -181,28 +172,31 @@ static Datum run_len(Lower *l, Args *args)
   return iterate(l, ARG(0), SPAN(0), &items) ? d_int(items.n) : d_of(D_error);
 }
 
+/* From, to and step of a range; *sized: they are made of a dim. */
+static bool range_numbers(Lower *l, const Args *args, int64_t v[3], bool *sized)
+{
+  for (uint32_t i = 0; i < args->at.n; i++) {
+    *sized |= ARG(i).sized;
+    if (d_is_tensor(ARG(i)))
+      return refuse(l, E308, args->span, "`range(%s)` has a run-time size and cannot be unrolled",
+                    source_text(l, SPAN(i)));
+    if (!want_int(l, ARG(i), SPAN(i), "range", &v[args->at.n == 1 ? 1 : i])) return false;
+  }
+  return v[2] || refuse(l, E209, args->span, "range with step 0");
+}
+
 static Datum run_range(Lower *l, Args *args)
 {
   int64_t v[3] = {0, 0, 1};
   bool sized = false;
-  for (uint32_t i = 0; i < args->at.n; i++) {
-    uint32_t slot = args->at.n == 1 ? 1 : i;
-    sized = sized || ARG(i).sized;
-    if (d_is_tensor(ARG(i))) {
-      fail(l, E308, args->span, "`range(%s)` has a run-time size and cannot be unrolled",
-           source_text(l, SPAN(i)));
-      return d_of(D_error);
-    }
-    if (!want_int(l, ARG(i), SPAN(i), "range", &v[slot])) return d_of(D_error);
-  }
-  if (v[2] == 0) return fail(l, E209, args->span, "range with step 0");
   DatumVec items = {0};
-  for (int64_t i = v[0]; v[2] > 0 ? i < v[1] : i > v[1]; i += v[2]) {
+  if (!range_numbers(l, args, v, &sized)) return d_of(D_error);
+  for (int64_t i = v[0]; v[2] > 0 ? i < v[1] : i > v[1];) {
     if (items.n >= MAX_LIST)
       return fail(l, E209, args->span, "this range has more than %d elements", MAX_LIST);
     if (items.n % ELEMENTS_PER_WORK == 0 && !count_work(l, 1, args->span)) return d_of(D_error);
     vec_push(l->arena, &items, d_int(i));
-    if ((v[2] > 0 && i > INT64_MAX - v[2]) || (v[2] < 0 && i < INT64_MIN - v[2])) break;
+    if (__builtin_add_overflow(i, v[2], &i)) break;
   }
   Datum list = d_list_of(l, &items);
   list.sized = sized;
@@ -309,8 +303,8 @@ static Datum run_number(Lower *l, Args *args)
 static Datum run_count(Lower *l, Args *args)
 {
   int64_t v;
-  bool good =
-      want_count(l, ARG(0), args->span, ARG(1).as.text, ARG(2).as.integer, ARG(3).as.integer, &v);
+  bool good = want_count(l, ARG(0), args->span, ARG(1).as.text,
+                         (Counts){ARG(2).as.integer, ARG(3).as.integer}, &v);
   return good ? ARG(0) : d_of(D_error);
 }
 
@@ -370,16 +364,11 @@ static Datum run_is_tensor(Lower *l, Args *args)
   return d_bool(d_is_tensor(ARG(0)));
 }
 
-static Datum run_is_list(Lower *l, Args *args)
+/* _is_list, _is_str */
+static Datum run_is_kind(Lower *l, Args *args)
 {
   (void)l;
-  return d_bool(ARG(0).kind == D_list);
-}
-
-static Datum run_is_str(Lower *l, Args *args)
-{
-  (void)l;
-  return d_bool(ARG(0).kind == D_str);
+  return d_bool(ARG(0).kind == args->native->value);
 }
 
 /* _same(key, value): whether both are one tensor, so that what is made of it is made once. */
@@ -475,63 +464,57 @@ static Datum run_init(Lower *l, Args *args)
   return (Datum){.kind = D_init, .as.init = init};
 }
 
-/* _parameter(shape, init, dtype): Parameter() of the library, with its defaults filled in. */
+/* _parameter(shape, init, dtype): Parameter() of the library, with its defaults filled in. Or
+ * _buffer(shape, init, dtype): saved with the model but not trained, as running statistics are. */
 static Datum run_parameter(Lower *l, Args *args)
 {
-  return make_param(l, ARG(0), ARG(1), ARG(2), false, args->span);
-}
-
-/* _buffer(shape, init, dtype): saved with the model but not trained, as running statistics
- * are. */
-static Datum run_buffer(Lower *l, Args *args)
-{
-  return make_param(l, ARG(0), ARG(1), ARG(2), true, args->span);
+  return make_param(l, ARG(0), ARG(1), ARG(2), args->native->value, args->span);
 }
 
 static const Native natives[] = {
-    {"round", 1, 1, true, false, run_rounded},
-    {"floor", 1, 1, true, false, run_rounded},
-    {"ceil", 1, 1, true, false, run_rounded},
-    {"sqrt", 1, 1, true, false, run_mapped},
-    {"log", 1, 1, true, false, run_mapped},
-    {"exp", 1, 1, true, false, run_mapped},
-    {"abs", 1, 1, true, false, run_abs},
-    {"sum", 1, 3, true, false, run_sum},
-    {"min", 1, ANY_NUMBER, true, false, run_extreme},
-    {"max", 1, ANY_NUMBER, true, false, run_extreme},
-    {"einsum", 2, ANY_NUMBER, true, false, run_einsum},
-    {"int", 1, 1, false, false, run_int},
-    {"float", 1, 1, false, false, run_float},
-    {"str", 1, 1, false, false, run_str},
-    {"list", 1, 1, false, false, run_list},
-    {"len", 1, 1, false, false, run_len},
-    {"range", 1, 3, false, false, run_range},
-    {"enumerate", 1, 1, false, false, run_enumerate},
-    {"zip", 1, ANY_NUMBER, false, false, run_zip},
-    {"reversed", 1, 1, false, false, run_reversed},
-    {"checkpoint", 1, ANY_NUMBER, true, false, run_checkpoint},
-    {"manual_seed", 1, 1, false, false, run_manual_seed},
-    {"error", 2, 3, false, true, run_error},
-    {"number", 3, 3, false, true, run_number},
-    {"count", 4, 4, false, true, run_count},
-    {"takes_logits", 2, 2, false, true, run_takes_logits},
-    {"takes_probabilities", 2, 2, false, true, run_takes_probabilities},
-    {"type", 1, 1, false, true, run_type},
-    {"is_float", 1, 1, false, true, run_is_float},
-    {"is_tensor", 1, 1, false, true, run_is_tensor},
-    {"is_list", 1, 1, false, true, run_is_list},
-    {"is_str", 1, 1, false, true, run_is_str},
-    {"same", 2, 2, false, true, run_same},
-    {"member", 1, 2, false, true, native_member},
-    {"copy", 1, 1, false, true, run_copy},
-    {"class_f32", 0, 0, false, true, run_class_f32},
-    {"limits", 1, 1, false, true, run_limits},
-    {"in_scan", 0, 0, false, true, run_in_scan},
-    {"init", 5, 7, false, true, run_init},
-    {"parameter", 3, 3, false, true, run_parameter},
-    {"buffer", 3, 3, false, true, run_buffer},
-    {"running", 2, 5, false, true, native_running},
-    {"scaler", 11, 11, false, true, native_scaler},
+    {"round", 1, 1, .keys = true, .run = run_rounded, .number = rint},
+    {"floor", 1, 1, .keys = true, .run = run_rounded, .number = floor},
+    {"ceil", 1, 1, .keys = true, .run = run_rounded, .number = ceil},
+    {"sqrt", 1, 1, .keys = true, .run = run_mapped, .number = sqrt},
+    {"log", 1, 1, .keys = true, .run = run_mapped, .number = log},
+    {"exp", 1, 1, .keys = true, .run = run_mapped, .number = exp},
+    {"abs", 1, 1, .keys = true, .run = run_abs},
+    {"sum", 1, 3, .keys = true, .run = run_sum},
+    {"min", 1, ANY_NUMBER, .keys = true, .run = run_extreme, .value = OPER_lt},
+    {"max", 1, ANY_NUMBER, .keys = true, .run = run_extreme, .value = OPER_gt},
+    {"einsum", 2, ANY_NUMBER, .keys = true, .run = run_einsum},
+    {"int", 1, 1, .run = run_int},
+    {"float", 1, 1, .run = run_float},
+    {"str", 1, 1, .run = run_str},
+    {"list", 1, 1, .run = run_list},
+    {"len", 1, 1, .run = run_len},
+    {"range", 1, 3, .run = run_range},
+    {"enumerate", 1, 1, .run = run_enumerate},
+    {"zip", 1, ANY_NUMBER, .run = run_zip},
+    {"reversed", 1, 1, .run = run_reversed},
+    {"checkpoint", 1, ANY_NUMBER, .keys = true, .run = run_checkpoint},
+    {"manual_seed", 1, 1, .run = run_manual_seed},
+    {"error", 2, 3, .internal = true, .run = run_error},
+    {"number", 3, 3, .internal = true, .run = run_number},
+    {"count", 4, 4, .internal = true, .run = run_count},
+    {"takes_logits", 2, 2, .internal = true, .run = run_takes_logits},
+    {"takes_probabilities", 2, 2, .internal = true, .run = run_takes_probabilities},
+    {"type", 1, 1, .internal = true, .run = run_type},
+    {"is_float", 1, 1, .internal = true, .run = run_is_float},
+    {"is_tensor", 1, 1, .internal = true, .run = run_is_tensor},
+    {"is_list", 1, 1, .internal = true, .run = run_is_kind, .value = D_list},
+    {"is_str", 1, 1, .internal = true, .run = run_is_kind, .value = D_str},
+    {"same", 2, 2, .internal = true, .run = run_same},
+    {"member", 1, 2, .internal = true, .run = native_member},
+    {"copy", 1, 1, .internal = true, .run = run_copy},
+    {"class_f32", 0, 0, .internal = true, .run = run_class_f32},
+    {"limits", 1, 1, .internal = true, .run = run_limits},
+    {"in_scan", 0, 0, .internal = true, .run = run_in_scan},
+    {"init", 5, 7, .internal = true, .run = run_init},
+    {"parameter", 3, 3, .internal = true, .run = run_parameter},
+    {"buffer", 3, 3, .internal = true, .run = run_parameter, .value = true},
+    {"running", 2, 5, .internal = true, .run = native_running},
+    {"scaler", 11, 11, .internal = true, .run = native_scaler},
     {0},
 };
 

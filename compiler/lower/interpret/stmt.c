@@ -300,55 +300,31 @@ static bool may_stand_in_scan(Lower *l, const Frame *f, const Stmt *st)
   return diag_help(l->c, "carry or `emit` a value, and use it behind the loop");
 }
 
+static void exec_expr(Lower *l, Frame *f, const Stmt *st)
+{
+  eval(l, f->scope, st->as.value);
+}
+
 static void exec_stmt(Lower *l, Frame *f, const Stmt *st)
 {
-  if (!may_stand_in_scan(l, f, st)) return;
-  switch (st->kind) {
-  case STMT_expr:
-    eval(l, f->scope, st->as.value);
-    break;
-  case STMT_assign:
-    exec_assign(l, f, st);
-    break;
-  case STMT_augment:
-    exec_augment(l, f, st);
-    break;
-  case STMT_return:
-    exec_return(l, f, st);
-    break;
-  case STMT_assert:
-    exec_assert(l, f, st);
-    break;
-  case STMT_if:
-    exec_if(l, f, st);
-    break;
-  case STMT_for:
-    exec_for(l, f, st);
-    break;
-  case STMT_scan:
-    exec_scan(l, f, st);
-    break;
-  case STMT_emit:
-    exec_emit(l, f, st);
-    break;
-  case STMT_autocast:
-    exec_autocast(l, f, st);
-    break;
-  case STMT_no_grad:
-    exec_no_grad(l, f, st);
-    break;
-  case STMT_every:
-    exec_every(l, f, st);
-    break;
-  case STMT_minimize:
-    lower_minimize(l, f, st);
-    break;
-  case STMT_metric:
-    exec_metric(l, f, st);
-    break;
-  case STMT_def:
-    break; /* a method: looked up when it is called */
-  }
+  static void (*const run[])(Lower *, Frame *, const Stmt *) = {
+      [STMT_expr] = exec_expr,
+      [STMT_assign] = exec_assign,
+      [STMT_augment] = exec_augment,
+      [STMT_return] = exec_return,
+      [STMT_assert] = exec_assert,
+      [STMT_if] = exec_if,
+      [STMT_for] = exec_for,
+      [STMT_scan] = exec_scan,
+      [STMT_emit] = exec_emit,
+      [STMT_autocast] = exec_autocast,
+      [STMT_no_grad] = exec_no_grad,
+      [STMT_every] = exec_every,
+      [STMT_minimize] = lower_minimize,
+      [STMT_metric] = exec_metric,
+      [STMT_def] = NULL, /* a method: looked up when it is called */
+  };
+  if (may_stand_in_scan(l, f, st) && run[st->kind]) run[st->kind](l, f, st);
 }
 
 /* Statements until one returns. An `autocast` without a block ends here. */

@@ -60,7 +60,7 @@ static bool scaler_number(Lower *l, int i, Datum given, Span span, double *real,
   if (!setting_value(l, arena_printf(l->arena, "scaler.%s", name), &given)) return false;
   const char *what = arena_printf(l->arena, "`%s` of the scaler", name);
   if (scaler_numbers[i].most)
-    return want_count(l, given, span, what, 1, scaler_numbers[i].most, count);
+    return want_count(l, given, span, what, (Counts){1, scaler_numbers[i].most}, count);
   return given.kind == D_none || want_in(l, given, span, what, scaler_numbers[i].domain, real);
 }
 

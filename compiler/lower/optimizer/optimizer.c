@@ -267,7 +267,7 @@ static bool read_accumulate(Lower *l, Opt *o, Datum v, Span span)
   int64_t n;
   if (!setting_value(l, setting_key(l, o->name, "accumulate"), &v)) return false;
   const char *what = arena_printf(l->arena, "`accumulate` of `%s`", o->name);
-  if (!want_count(l, v, span, what, 1, AMPC_MOST_STEPS, &n)) return false;
+  if (!want_count(l, v, span, what, (Counts){1, AMPC_MOST_STEPS}, &n)) return false;
   if (n != o->accumulate && l->steps_asked) {
     fail(l, E210, span,
          "`steps_per_epoch` and `total_steps` count steps, and stand before "
@@ -443,7 +443,7 @@ static Datum run_statistics(Lower *l, Args *args)
 }
 
 const Native optimizer_natives[] = {
-    {"optimizer", 4, ANY_NUMBER, true, true, run_optimizer},
-    {"statistics", 3, 3, false, true, run_statistics},
+    {"optimizer", 4, ANY_NUMBER, .keys = true, .internal = true, .run = run_optimizer},
+    {"statistics", 3, 3, .internal = true, .run = run_statistics},
     {0},
 };

@@ -36,5 +36,5 @@ Value setting_node(Lower *l, const char *key, double number, ampc_domain domain,
  * the keys of their arguments, and `domain` is of what it gives. Value 0 after a message. */
 Value setting_schedule(Lower *l, const Schedule *s, Value step, const char *key, ampc_domain domain,
                        Span span);
-Datum extreme_schedule(Lower *l, const Args *args, const char *name); /* `min(a, b)` in a setting */
-Datum counting_schedule(Lower *l, OpKind op); /* `step` and `epoch` in a setting */
+Datum extreme_schedule(Lower *l, const Args *args); /* `min(a, b)` in a setting */
+Datum counting_schedule(Lower *l, OpKind op);                  /* `step` and `epoch` in a setting */

@@ -62,7 +62,7 @@ static bool want_real(Lower *l, const Datum *value, uint32_t i, Span span, ampc_
 
 static bool want_evaluations(Lower *l, const Datum *value, uint32_t i, Span span, int64_t *out)
 {
-  return want_count(l, value[i], span, of_plateau(l, names[i]), 0, AMPC_MOST_STEPS, out);
+  return want_count(l, value[i], span, of_plateau(l, names[i]), (Counts){0, AMPC_MOST_STEPS}, out);
 }
 
 static Datum run_plateau(Lower *l, Args *args)
@@ -107,8 +107,8 @@ static bool count_of(Lower *l, const char *key, const char *name, Span span, int
 {
   Datum v = d_int(*at);
   key = arena_printf(l->arena, "%s.%s", key, name);
-  return setting_value(l, key, &v) &&
-         want_count(l, v, span, arena_printf(l->arena, "`%s`", key), 0, AMPC_MOST_STEPS, at);
+  return setting_value(l, key, &v) && want_count(l, v, span, arena_printf(l->arena, "`%s`", key),
+                                                 (Counts){0, AMPC_MOST_STEPS}, at);
 }
 
 /* `key`: "opt.lr"; `domain`: of what the setting stands for. */
@@ -204,6 +204,6 @@ void plateaus_settle(Lower *l)
 }
 
 const Native plateau_natives[] = {
-    {"plateau_schedule", 1, ARGUMENTS, true, false, run_plateau},
+    {"plateau_schedule", 1, ARGUMENTS, .keys = true, .run = run_plateau},
     {0},
 };

@@ -168,13 +168,14 @@ Datum schedule_of(Lower *l, OpKind op, const Datum *operand, uint32_t n, const A
   return (Datum){.kind = D_schedule, .as.schedule = s};
 }
 
-Datum extreme_schedule(Lower *l, const Args *args, const char *name)
+Datum extreme_schedule(Lower *l, const Args *args)
 {
-  OpKind op = op_named(strcmp(name, "min") == 0 ? "minimum" : "maximum");
+  OpKind op = op_named(args->native->value == OPER_lt ? "minimum" : "maximum");
   Datum best = ARG(0);
   for (uint32_t i = 0; i < args->at.n; i++) {
     if (args->at.at[i].key)
-      return fail(l, E205, args->at.at[i].key_span, "%s of numbers has no named arguments", name);
+      return fail(l, E205, args->at.at[i].key_span, "%s of numbers has no named arguments",
+                  args->native->name);
     if (i) best = schedule_of(l, op, (Datum[]){best, ARG(i)}, 2, NULL, args->span);
     if (d_is(best, D_error)) break;
   }
@@ -238,24 +239,27 @@ static Datum run_schedule(Lower *l, Args *args)
 }
 
 /* Not in the layer library, where the name of the argument `every` is a reserved word. */
-typedef struct WithEvery {
-  const char *name, *signature, *row, *arg[3];
-  double last; /* of the last argument, which may be left out */
-} WithEvery;
-
-static Datum run_with_every(Lower *l, Args *args, const WithEvery *w)
+static Datum run_with_every(Lower *l, Args *args)
 {
+  static const struct WithEvery {
+    const char *row, *signature, *arg[3];
+    double last; /* of the last argument, which may be left out */
+  } rows[] = {
+      {"step", "step_schedule(lr, every, gamma=0.1)", {"lr", "every", "gamma"}, 0.1},
+      {"exponential", "exponential_schedule(lr, gamma, every=1)", {"lr", "gamma", "every"}, 1}};
+  const struct WithEvery *w = &rows[args->native->value];
+  const char *name = args->native->name;
   Datum value[3] = {d_of(D_absent), d_of(D_absent), d_float(w->last)};
   for (uint32_t i = 0; i < args->at.n; i++) {
     const ArgValue *arg = &args->at.at[i];
     uint32_t slot = i;
     for (uint32_t k = 0; arg->key && k < 3; k++)
       if (strcmp(w->arg[k], arg->key) == 0) slot = k + 3;
-    if (arg->key && slot < 3) return wrong_key(l, w->name, arg, w->arg, 3, w->signature);
+    if (arg->key && slot < 3) return wrong_key(l, name, arg, w->arg, 3, w->signature);
     value[slot % 3] = arg->value;
   }
   if (d_is(value[0], D_absent) || d_is(value[1], D_absent)) {
-    fail(l, E205, args->span, "%s needs `%s` and `%s`", w->name, w->arg[0], w->arg[1]);
+    fail(l, E205, args->span, "%s needs `%s` and `%s`", name, w->arg[0], w->arg[1]);
     diag_help(l->c, "`%s`", w->signature);
     return d_of(D_error);
   }
@@ -265,29 +269,9 @@ static Datum run_with_every(Lower *l, Args *args, const WithEvery *w)
   return run_schedule(l, &all);
 }
 
-static Datum run_step_schedule(Lower *l, Args *args)
-{
-  static const WithEvery row = {"step_schedule",
-                                "step_schedule(lr, every, gamma=0.1)",
-                                "step",
-                                {"lr", "every", "gamma"},
-                                0.1};
-  return run_with_every(l, args, &row);
-}
-
-static Datum run_exponential_schedule(Lower *l, Args *args)
-{
-  static const WithEvery row = {"exponential_schedule",
-                                "exponential_schedule(lr, gamma, every=1)",
-                                "exponential",
-                                {"lr", "gamma", "every"},
-                                1};
-  return run_with_every(l, args, &row);
-}
-
 const Native schedule_natives[] = {
-    {"schedule", 2, 3, false, true, run_schedule},
-    {"step_schedule", 1, 3, true, false, run_step_schedule},
-    {"exponential_schedule", 1, 3, true, false, run_exponential_schedule},
+    {"schedule", 2, 3, .internal = true, .run = run_schedule},
+    {"step_schedule", 1, 3, .keys = true, .run = run_with_every, .value = 0},
+    {"exponential_schedule", 1, 3, .keys = true, .run = run_with_every, .value = 1},
     {0},
 };

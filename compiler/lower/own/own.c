@@ -175,7 +175,7 @@ static bool launch_number(OwnCall *k, OwnClause clause, int64_t most, int64_t *o
   *out = -1;
   if (!e) return true;
   const char *what = arena_printf(k->l->arena, "`%s` of op %s", clauses[clause], k->op->name);
-  return want_count(k->l, eval(k->l, k->scope, e), e->span, what, 1, most, out);
+  return want_count(k->l, eval(k->l, k->scope, e), e->span, what, (Counts){1, most}, out);
 }
 
 enum { MOST_BLOCK = 1024, MOST_SHARED = 49152, USUAL_BLOCK = 256 };
@@ -212,7 +212,8 @@ static bool set_outputs(OwnCall *k)
     out[i] = (OwnTensor){p->at[i].name.text, t->name, t->span, t->n_dims, {0}};
     for (uint32_t d = 0; d < t->n_dims; d++) {
       Datum size = eval(k->l, k->scope, t->dims[d]);
-      if (!want_count(k->l, size, t->dims[d]->span, "a size", 1, INT64_MAX, &out[i].dim[d]))
+      if (!want_count(k->l, size, t->dims[d]->span, "a size", (Counts){1, INT64_MAX},
+                      &out[i].dim[d]))
         return false;
     }
   }
