@@ -89,37 +89,56 @@ static bool path_fits(const char *path)
   return false;
 }
 
-bool build_line(const CommandLine *cmd, Text *out)
+/* A word behind `flag`. */
+static void add_word(Text *out, const char *flag, const char *word)
+{
+  text_printf(out, " %s", flag);
+  shell_word(out, word);
+}
+
+/* What the line is made of. */
+typedef struct Build {
+  const Target *target;
+  bool object, named; /* no program; the emitted file ends as its compiler wants it */
+  const char *path, *result;
+  char include[PATH_MAX], library[PATH_MAX];
+} Build;
+
+static bool find_parts(const CommandLine *cmd, Arena *arena, Build *b)
 {
   static const char *const include_places[] = {"include", "../include", NULL};
   static const char *const library_places[] = {".", "../lib", "../lib/x86_64-linux-gnu",
                                                "../lib/aarch64-linux-gnu", NULL};
-  const Target *target = target_of(cmd->options.target);
-  const bool object = cmd->library;
-  const char *suffix = target->suffix, *path = text_path(cmd, suffix, out->arena);
-  bool named = has_suffix(path, suffix);
-  int stem = (int)(strlen(path) - (named ? strlen(suffix) : 0));
-  const char *end = object ? ".o" : named ? "" : ".out";
-  const char *result = arena_printf(out->arena, "%.*s%s", stem, path, end);
-  char include[PATH_MAX], library[PATH_MAX];
-  if (!path_fits(path) || !path_fits(result)) return false;
-  if (!find_beside(include_places, "ampc_rt.h", include) || !path_fits(include)) return false;
-  if (!object && (!find_beside(library_places, "libampcrt.a", library) || !path_fits(library)))
+  const char *suffix = b->target->suffix;
+  b->path = text_path(cmd, suffix, arena);
+  b->named = has_suffix(b->path, suffix);
+  int stem = (int)(strlen(b->path) - (b->named ? strlen(suffix) : 0));
+  b->result = arena_printf(arena, "%.*s%s", stem, b->path,
+                           b->object  ? ".o"
+                           : b->named ? ""
+                                      : ".out");
+  if (!path_fits(b->path) || !path_fits(b->result) ||
+      !find_beside(include_places, "ampc_rt.h", b->include) || !path_fits(b->include))
     return false;
-  text_puts(out, target->build[0]);
-  if (object) text_puts(out, " -c");
+  return b->object ||
+         (find_beside(library_places, "libampcrt.a", b->library) && path_fits(b->library));
+}
+
+bool build_line(const CommandLine *cmd, Text *out)
+{
+  const Target *target = target_of(cmd->options.target);
+  Build b = {.target = target, .object = cmd->library};
+  if (!find_parts(cmd, out->arena, &b)) return false;
+  text_printf(out, "%s%s", target->build[0], b.object ? " -c" : "");
   for (const char *const *flag = target->build + 1; *flag; flag++) text_printf(out, " %s", *flag);
   if (target->arch) text_printf(out, " %s%s", target->arch, cmd->options.target);
-  text_puts(out, " -I");
-  shell_word(out, include);
-  text_puts(out, " -o ");
-  shell_word(out, result);
-  text_puts(out, " ");
-  if (!named) text_printf(out, "-x %s ", target->language);
-  shell_word(out, path);
-  if (!object) {
-    text_puts(out, named ? " -L" : target->kind == TARGET_cuda ? " -x c -L" : " -x none -L");
-    shell_word(out, library);
+  add_word(out, "-I", b.include);
+  add_word(out, "-o ", b.result);
+  if (!b.named) text_printf(out, " -x %s", target->language);
+  add_word(out, "", b.path);
+  if (!b.object) {
+    if (!b.named) text_puts(out, target->kind == TARGET_cuda ? " -x c" : " -x none");
+    add_word(out, "-L", b.library);
     text_puts(out, " -lampcrt -lz -ldnnl -lgomp -ljansson -lxxhash -lpthread -ldl -lm");
   }
   text_puts(out, "\n");

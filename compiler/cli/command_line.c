@@ -306,9 +306,9 @@ static void apply_choices(CommandLine *cmd)
 
 bool command_line_read(Arena *arena, int argc, char **argv, CommandLine *out, int *status)
 {
-  Operands jobs;
+  Operands jobs = {argv, argc};
   *out = (CommandLine){.options = options_default()};
-  if (!options_read(&ampc_table, arena, argc, argv, out, &jobs, status)) return false;
+  if (!options_read(&ampc_table, arena, &jobs, out, status)) return false;
   *status = options_count_jobs(&ampc_table, &jobs, 1, 1);
   if (*status) return false;
   out->options.input = jobs.at[0];

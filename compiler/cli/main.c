@@ -158,6 +158,22 @@ static int check_places(const CommandLine *cmd)
   return 0;
 }
 
+/* The text is whole: it is written, or what was asked of it is told. */
+static int deliver(Compile *c, const CommandLine *cmd, const Text *text)
+{
+  const char *output = cmd->check ? NULL : cmd->output;
+  if (cmd->blame) return show_blame(c, cmd, text);
+  if (cmd->kind == OUTPUT_cubin && !cmd->output && isatty(STDOUT_FILENO))
+    return usage_error("ampc", "a cubin is not for a terminal: use -o FILE.cubin");
+  if (!replace_output(cmd, output, text)) return BAD_FILE;
+  int status = cmd->deps ? write_deps(c, cmd) : 0;
+  if (status) return status;
+  if (!output_write(output, text->at, text->n)) return BAD_FILE;
+  if (cmd->verbose && output)
+    fprintf(stderr, "ampc: wrote %s, %zu bytes\n", arena_shown(c->arena, output, ""), text->n);
+  return 0;
+}
+
 /* In the order of the options' meaning: nothing is written before all of it could be made. */
 static int run(Compile *c, const CommandLine *cmd)
 {
@@ -166,20 +182,10 @@ static int run(Compile *c, const CommandLine *cmd)
   if (!status && c->program) status = check_limit(c);
   if (!status) status = check_places(cmd);
   if (status || (cmd->check && !cmd->options.dump_after)) return status;
-  const char *output = cmd->check ? NULL : cmd->output;
   Text text;
   text_init(&text, c->arena);
   status = produce(c, cmd, &text);
-  if (status) return status;
-  if (cmd->blame) return show_blame(c, cmd, &text);
-  if (cmd->kind == OUTPUT_cubin && !cmd->output && isatty(STDOUT_FILENO))
-    return usage_error("ampc", "a cubin is not for a terminal: use -o FILE.cubin");
-  if (!replace_output(cmd, output, &text)) return BAD_FILE;
-  if (cmd->deps && (status = write_deps(c, cmd))) return status;
-  if (!output_write(output, text.at, text.n)) return BAD_FILE;
-  if (cmd->verbose && output)
-    fprintf(stderr, "ampc: wrote %s, %zu bytes\n", arena_shown(c->arena, output, ""), text.n);
-  return 0;
+  return status ? status : deliver(c, cmd, &text);
 }
 
 int main(int argc, char **argv)

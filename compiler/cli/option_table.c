@@ -262,18 +262,17 @@ static int read_option(const Reader *r, int option, char **argv)
                              between});
 }
 
-bool options_read(const OptionTable *table, Arena *arena, int argc, char **argv, void *into,
-                  Operands *out, int *status)
+bool options_read(const OptionTable *table, Arena *arena, Operands *words, void *into, int *status)
 {
   Reader r = {.table = table, .arena = arena, .base = into};
   gather(&r);
   opterr = 0; /* the messages are ours */
   optind = 0; /* begins anew, and forgets a command line that was read before */
-  for (int option; (option = getopt_long(argc, argv, r.letters, r.named, NULL)) != -1;) {
-    *status = read_option(&r, option, argv);
+  for (int option; (option = getopt_long(words->n, words->at, r.letters, r.named, NULL)) != -1;) {
+    *status = read_option(&r, option, words->at);
     if (*status != OPTIONS_GO_ON) return false;
   }
-  *out = (Operands){argv + optind, argc - optind};
+  *words = (Operands){words->at + optind, words->n - optind};
   *status = 0;
   return true;
 }

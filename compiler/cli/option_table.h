@@ -70,11 +70,10 @@ typedef struct Operands { /* the words that are no options, in their order: a pa
   int n;
 } Operands;
 
-/* Reads argv[1] and what follows into the struct `into`; argv is reordered, operands last. Every
- * table has --help beside its rows. False when there is nothing left to do: *status is then 0
- * after --help and the like, 2 after a message about wrong usage. */
-bool options_read(const OptionTable *table, Arena *arena, int argc, char **argv, void *into,
-                  Operands *out, int *status);
+/* Reads *words, which are argv, into the struct `into`; argv is reordered, and *words is then its
+ * operands. Every table has --help beside its rows. False when there is nothing left to do: *status
+ * is then 0 after --help and the like, 2 after a message about wrong usage. */
+bool options_read(const OptionTable *table, Arena *arena, Operands *words, void *into, int *status);
 
 /* Are there as many jobs as the program takes? 0, or 2 after a message. */
 int options_count_jobs(const OptionTable *table, const Operands *jobs, int least, int most);

@@ -34,14 +34,19 @@ static _Noreturn void broken(const Check *k, const char *rule)
   ir_bug(k->c, k->pass, (Value){k->id}, rule);
 }
 
-/* Order, number and blocks of inputs. Every pass counts on inputs standing before their users. */
-static void check_inputs(const Check *k)
+static void check_number_of_inputs(const Check *k)
 {
-  const Graph *g = k->c->graph;
   const OpSignature *sig = &op_of(k->n)->signature;
   bool variadic = sig->n_inputs && sig->input[sig->n_inputs - 1].variadic;
   if (variadic ? k->n->n_in + 1u < sig->n_inputs : k->n->n_in != sig->n_inputs)
     broken(k, "wrong number of inputs");
+}
+
+/* Order and blocks of inputs. Every pass counts on inputs standing before their users. */
+static void check_inputs(const Check *k)
+{
+  const Graph *g = k->c->graph;
+  check_number_of_inputs(k);
   for (uint32_t i = 0; i < k->n->n_in; i++) {
     Value in = k->n->in[i];
     if (!in.id && !op_input_optional(op_of(k->n), i)) broken(k, "required input is absent");
@@ -156,25 +161,25 @@ static void check_gradient(const Check *k)
   if (value->layout != layout) broken(k, "a gradient that lies otherwise than its parameter");
 }
 
+/* `image`: the op asks for images there, or for a convolution's weight. */
+static void check_input_layout(const Check *k, const Node *in, bool image)
+{
+  bool last = in->layout == LAYOUT_channels_last, laid = k->n->layout == LAYOUT_channels_last;
+  if (image && in->rank > 2 && !last) broken(k, "images that are not channels last");
+  if (op_image_inputs(op_of(k->n)) || op_of(k->n)->tmpl == TMPL_row) return;
+  if (in->rank == k->n->rank && last != laid) broken(k, "inputs of different layouts");
+}
+
 /* After pass layout: an op that is given images gets them channels last, and a convolution its
  * weight; all others either follow the layout of their inputs or get what the language sees. */
 static void check_layout(const Check *k)
 {
   const Node *n = k->n;
-  OpTemplate tmpl = op_of(n)->tmpl;
-  uint32_t images = op_image_inputs(op_of(n));
-  bool laid = n->layout == LAYOUT_channels_last;
-  bool moves = op_has(n, T_permutes) || op_has(n, T_repeats) || n->op == OP_reshape;
-  if (laid && n->rank < 3) broken(k, "too few axes for channels last");
-  for (uint32_t i = 0; i < n->n_in && !moves; i++) {
-    if (!n->in[i].id) continue;
-    const Node *in = ir_in(k->c, n, i);
-    bool last = in->layout == LAYOUT_channels_last, image = images >> i & 1;
-    image = image || tmpl == TMPL_conv;
-    if (image && in->rank > 2 && !last) broken(k, "images that are not channels last");
-    if (images || tmpl == TMPL_row || in->rank != n->rank) continue;
-    if (last != laid) broken(k, "inputs of different layouts");
-  }
+  uint32_t images = op_of(n)->tmpl == TMPL_conv ? ~0u : op_image_inputs(op_of(n));
+  if (n->layout == LAYOUT_channels_last && n->rank < 3) broken(k, "too few axes for channels last");
+  if (op_has(n, T_permutes) || op_has(n, T_repeats) || n->op == OP_reshape) return;
+  for (uint32_t i = 0; i < n->n_in; i++)
+    if (n->in[i].id) check_input_layout(k, ir_in(k->c, n, i), images >> i & 1);
 }
 
 /* Each node of a command is an effect, is kept or is read by another node; else its kernel would

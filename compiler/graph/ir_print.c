@@ -79,49 +79,51 @@ static const char *forward_text(Compile *c, const Node *n)
   return arena_printf(c->arena, "gradient of %s", from->name ? from->name : op_of(from)->name);
 }
 
+static const char *region_reason(Compile *c, const Node *n, const char *region)
+{
+  if (c->graph->regions.at[n->region].kind == REGION_off)
+    return arena_printf(c->arena, "cast%s", region);
+  if (ir_is_tf32(c, n) && op_by_library(op_of(n)))
+    return arena_printf(c->arena, "%s is tf32%s", op_of(n)->name, region);
+  return arena_printf(c->arena, "all is f32%s", region);
+}
+
 const char *ir_why_text(Compile *c, const Node *n)
 {
-  const char *op = op_of(n)->name;
-  const char *region = region_text(c, n);
+  /* what the op does, in its region; or all there is to say */
+  static const struct {
+    const char *text;
+    bool of_op, in_region;
+  } reasons[] = {
+      [WHY_none] = {"", false, false},
+      [WHY_asked] = {"as written", false, false},
+      [WHY_storage] = {"stored type", false, false},
+      [WHY_low] = {" is low", true, true},
+      [WHY_f32] = {" is f32", true, true},
+      [WHY_promote] = {" takes the widest", true, true},
+      [WHY_follow] = {" follows its inputs", true, false},
+      [WHY_off] = {" follows its inputs", true, true},
+      [WHY_own] = {" says `cast`", true, false},
+      [WHY_state] = {"state is f32", false, false},
+  };
+  const char *op = op_of(n)->name, *region = region_text(c, n);
   const uint8_t *policy = c->graph->policy;
   if (policy && !n->row && n->op < OP_COUNT && policy[n->op]) region = ", by `policy`";
   if (n->after.id) return "computed again, by checkpoint";
   switch ((WhyKind)n->why) {
-  case WHY_none:
-    return "";
   case WHY_fixed:
     if (op_has(n, T_literal)) return "a number";
     return arena_printf(c->arena, "%s gives %s", op, ir_dtype_name(n->dtype));
-  case WHY_asked:
-    return "as written";
-  case WHY_storage:
-    return "stored type";
-  case WHY_low:
-    return arena_printf(c->arena, "%s is low%s", op, region);
-  case WHY_f32:
-    return arena_printf(c->arena, "%s is f32%s", op, region);
-  case WHY_promote:
-    return arena_printf(c->arena, "%s takes the widest%s", op, region);
-  case WHY_follow:
-    return arena_printf(c->arena, "%s follows its inputs", op);
   case WHY_region:
-    if (c->graph->regions.at[n->region].kind == REGION_off)
-      return arena_printf(c->arena, "cast%s", region);
-    if (ir_is_tf32(c, n) && op_by_library(op_of(n)))
-      return arena_printf(c->arena, "%s is tf32%s", op, region);
-    return arena_printf(c->arena, "all is f32%s", region);
-  case WHY_off:
-    return arena_printf(c->arena, "%s follows its inputs%s", op, region);
-  case WHY_own:
-    return arena_printf(c->arena, "%s says `cast`", op);
+    return region_reason(c, n, region);
   case WHY_cast_for:
     return cast_reason(c, n);
   case WHY_forward:
     return forward_text(c, n);
-  case WHY_state:
-    return "state is f32";
+  default:
+    return arena_printf(c->arena, "%s%s%s", reasons[n->why].of_op ? op : "", reasons[n->why].text,
+                        reasons[n->why].in_region ? region : "");
   }
-  return "";
 }
 
 /* ---- attributes ---- */

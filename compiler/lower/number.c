@@ -258,6 +258,11 @@ static Datum compare(Lower *l, Operator op, Datum a, Datum b, Span span)
   return ordered(op, strcmp(a.as.text, b.as.text), 0);
 }
 
+static bool have_bits(Datum a, Datum b)
+{
+  return a.kind == b.kind && (a.kind == D_bool || a.kind == D_int);
+}
+
 /* `&` and `|`: of bools they do not short-circuit as `and` and `or` do. */
 static Datum bits(Operator op, Datum a, Datum b)
 {
@@ -281,13 +286,11 @@ static bool on_items(Lower *l, Operator op, Datum a, Datum b, Span span, Datum *
 /* Both operands are compile-time values; apply_binary() has sent tensors elsewhere. */
 Datum number_binary(Lower *l, Operator op, Datum a, Datum b, Span span)
 {
-  bool of_bits = op == OPER_bitand || op == OPER_bitor;
-  bool have_bits = a.kind == b.kind && (a.kind == D_bool || a.kind == D_int);
+  bool of_bits = op == OPER_bitand || op == OPER_bitor, numbers = d_is_number(a) && d_is_number(b);
   Datum d;
   if (op >= OPER_lt && op <= OPER_ne) return compare(l, op, a, b, span);
-  if (of_bits && have_bits) return bits(op, a, b);
-  if (!of_bits && op != OPER_matmul && d_is_number(a) && d_is_number(b))
-    return number_arithmetic(l, op, a, b, span);
+  if (of_bits && have_bits(a, b)) return bits(op, a, b);
+  if (numbers && !of_bits && op != OPER_matmul) return number_arithmetic(l, op, a, b, span);
   if (on_items(l, op, a, b, span, &d)) return d;
   fail(l, E209, span, "`%s` cannot take %s and %s", operator_text(op), d_kind_text(l, a),
        d_kind_text(l, b));

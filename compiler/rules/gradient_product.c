@@ -13,17 +13,21 @@ static Value gemm(Back *b, Value x, Value y, bool trans_x, bool trans_y)
  *   d op(x) = dy op(z)^T        d op(z) = op(x)^T dy
  * Where a flag is set the transpose of this is wanted, which is again a product with flags:
  *   dx = (dy op(z)^T)^T = op(z) dy^T */
-static void product_gradients(Back *b, Value x, Value z, bool tx, bool tz, Value dy, Value *out)
+typedef struct Factors {
+  Value x, z;
+  bool tx, tz;
+} Factors;
+static void product_gradients(Back *b, Factors f, Value dy, Value *out)
 {
-  out[0] = tx ? gemm(b, z, dy, tz, true) : gemm(b, dy, z, false, !tz);
-  out[1] = tz ? gemm(b, dy, x, true, tx) : gemm(b, x, dy, !tx, false);
+  out[0] = f.tx ? gemm(b, f.z, dy, f.tz, true) : gemm(b, dy, f.z, false, !f.tz);
+  out[1] = f.tz ? gemm(b, dy, f.x, true, f.tx) : gemm(b, f.x, dy, !f.tx, false);
 }
 
 void grad_gemm(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
-  product_gradients(&b, b.n.in[0], b.n.in[1], attr_int(&b.n, "trans_a"), attr_int(&b.n, "trans_b"),
-                    dy, out_dx);
+  Factors f = {b.n.in[0], b.n.in[1], attr_int(&b.n, "trans_a"), attr_int(&b.n, "trans_b")};
+  product_gradients(&b, f, dy, out_dx);
 }
 
 /* [.., k] as a matrix [rows, k]: a linear layer treats all leading axes alike. */
@@ -46,7 +50,7 @@ void grad_linear(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
   Value in = as_matrix(&b, b.n.in[0]), out = as_matrix(&b, dy), d[2];
-  product_gradients(&b, in, b.n.in[1], false, true, out, d);
+  product_gradients(&b, (Factors){in, b.n.in[1], false, true}, out, d);
   out_dx[0] = reshape_as(&b, d[0], 0);
   out_dx[1] = d[1];
   if (b.n.in[2].id) out_dx[2] = out;
@@ -97,7 +101,7 @@ static void batched_gradients(Back *b, Value *out_dx)
   Value x = as_batch(b, 0, lead, n_lead), z = as_batch(b, 1, lead, n_lead), d[2];
   const Node *xn = ir_node(b->c->graph, x), *zn = ir_node(b->c->graph, z);
   Value dy = ir_reshape(b->c, &b->at, b->dy, (int64_t[]){xn->dim[0], xn->dim[1], zn->dim[2]}, 3);
-  product_gradients(b, x, z, false, false, dy, d);
+  product_gradients(b, (Factors){x, z, false, false}, dy, d);
   for (uint32_t i = 0; i < 2; i++) out_dx[i] = from_batch(b, d[i], i, lead, n_lead);
 }
 
@@ -112,7 +116,7 @@ static void single_gradients(Back *b, Value *out_dx)
   Value weight = ir_reshape(b->c, &b->at, b->n.in[1], (int64_t[]){z.dim[0], columns}, 2);
   int64_t rows = ir_node(b->c->graph, x)->dim[0];
   Value dy = ir_reshape(b->c, &b->at, b->dy, (int64_t[]){rows, columns}, 2);
-  product_gradients(b, x, weight, false, false, dy, d);
+  product_gradients(b, (Factors){x, weight, false, false}, dy, d);
   for (uint32_t i = 0; i < 2; i++) out_dx[i] = reshape_as(b, d[i], i);
 }
 

@@ -61,13 +61,14 @@ static int64_t aligned_dim(const Node *in, uint32_t rank, uint32_t axis)
   return axis < missing ? 1 : in->dim[axis - missing];
 }
 
-static bool broadcast_error(Compile *c, const Node *n, const Node *a, const Node *b, int64_t da,
-                            int64_t db, uint32_t axis, uint32_t rank)
+static bool broadcast_error(Compile *c, const Node *n, const Node *a, const Node *b, uint32_t axis,
+                            uint32_t rank)
 {
   /* with different ranks only an index from the right means the same axis in both */
   int shown = a->rank == b->rank ? (int)axis : (int)axis - (int)rank;
   diag_error(c, E303, n->span, "cannot broadcast %s with %s: axis %d is %lld and %lld",
-             ir_dims_text(c, a), ir_dims_text(c, b), shown, (long long)da, (long long)db);
+             ir_dims_text(c, a), ir_dims_text(c, b), shown, (long long)aligned_dim(a, rank, axis),
+             (long long)aligned_dim(b, rank, axis));
   if (a->rank != b->rank) diag_help(c, "shapes are aligned at the right; `unsqueeze` adds an axis");
   return false;
 }
@@ -89,7 +90,7 @@ static bool rule_broadcast(Compile *c, Node *n, uint32_t first, uint32_t end)
       const Node *in = ir_in(c, n, i);
       int64_t d = aligned_dim(in, rank, axis);
       if (d == 1 || d == dim[axis]) continue;
-      if (decides) return broadcast_error(c, n, decides, in, dim[axis], d, axis, rank);
+      if (decides) return broadcast_error(c, n, decides, in, axis, rank);
       dim[axis] = d;
       decides = in;
     }

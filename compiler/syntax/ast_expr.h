@@ -135,6 +135,13 @@ struct Expr {
   } as;
 };
 
+/* The name that is called: "f" of `f(x)`; "" where e, which may be NULL, is no such call. */
+static inline const char *called_name(const Expr *e)
+{
+  bool call = e && e->kind == EXPR_call && e->as.call.callee->kind == EXPR_name;
+  return call ? e->as.call.callee->as.name : "";
+}
+
 typedef struct TypeExpr { /* float[N, 3, ...] in a signature */
   const char *name;       /* "float", "f16", ... ; NULL when no type was written */
   bool tensor;            /* brackets were there, perhaps empty */

@@ -19,8 +19,7 @@ bool ast_is_open(const char *text, uint32_t size)
     lex_raw(&p); /* no further: that would mend what is open */
     for (uint32_t i = 0; i < p.raw.n; i++) {
       int kind = p.raw.at[i].kind;
-      open += kind == '(' || kind == '[' || kind == '{';
-      open -= kind == ')' || kind == ']' || kind == '}';
+      open += kind_opens(kind) - kind_closes(kind);
     }
   }
   compile_destroy(c);
@@ -32,24 +31,8 @@ bool ast_is_open(const char *text, uint32_t size)
 /* By its first word; what else is typed is a statement. */
 static bool starts_declaration(const Parser *p)
 {
-  switch (p->tokens.at[0].kind) {
-  case TOK_IMPORT:
-  case TOK_CONST:
-  case TOK_DIM:
-  case TOK_DEF:
-  case TOK_MODULE:
-  case TOK_OP:
-  case TOK_DATA:
-  case TOK_MODEL:
-  case TOK_OPTIMIZER:
-  case TOK_PRECISION:
-  case TOK_TRAIN:
-  case TOK_EVAL:
-  case TOK_INFER:
-    return true;
-  default:
-    return false;
-  }
+  return ONE_OF(p->tokens.at[0].kind, TOK_IMPORT, TOK_CONST, TOK_DIM, TOK_DEF, TOK_MODULE, TOK_OP,
+                TOK_DATA, TOK_MODEL, TOK_OPTIMIZER, TOK_PRECISION, TOK_TRAIN, TOK_EVAL, TOK_INFER);
 }
 
 /* A token that stands nowhere in the text: its span is empty. */

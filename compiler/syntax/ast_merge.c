@@ -20,14 +20,6 @@ static const char *block_name(const Decl *d)
   return NULL;
 }
 
-/* The function that a call at the top of the file calls. */
-static const char *called(const Decl *d)
-{
-  const Expr *e = d->as.value;
-  bool call = e->kind == EXPR_call && e->as.call.callee->kind == EXPR_name;
-  return call ? e->as.call.callee->as.name : NULL;
-}
-
 static bool same_text(const char *a, const char *b)
 {
   return a == b || (a && b && strcmp(a, b) == 0);
@@ -52,7 +44,8 @@ static bool replaces(const Decl *old, const Decl *d)
   case DECL_infer:
     return strcmp(old->name.text, d->name.text) == 0;
   case DECL_expr:
-    return called(d) && same_text(called(old), called(d));
+    return *called_name(d->as.value) &&
+           strcmp(called_name(old->as.value), called_name(d->as.value)) == 0;
   default:
     return false;
   }

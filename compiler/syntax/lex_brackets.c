@@ -51,6 +51,12 @@ static bool first_on_line(const Matcher *m, uint32_t i)
   return i == 0 || raw_at(m, i - 1)->kind == RAW_NEWLINE;
 }
 
+/* Is a ( or [ the innermost open bracket? */
+static bool in_round(const Matcher *m)
+{
+  return m->open.n && m->open.at[m->open.n - 1].kind != '{';
+}
+
 static int closer_of(int open)
 {
   return open == '(' ? ')' : open == '[' ? ']' : '}';
@@ -140,7 +146,7 @@ static uint32_t close_unclosed(Matcher *m, uint32_t stop, uint32_t told)
 static void close_round(Matcher *m, uint32_t stop)
 {
   uint32_t told = NOWHERE;
-  while (m->open.n && m->open.at[m->open.n - 1].kind != '{') told = close_unclosed(m, stop, told);
+  while (in_round(m)) told = close_unclosed(m, stop, told);
 }
 
 /* ---- the walk ---- */
@@ -163,9 +169,8 @@ static void push_open(Matcher *m, uint32_t i)
     *t = (Token){.kind = 0, .span = {t->span.start, t->span.start}};
     return;
   }
-  bool in_round = t->kind == '{' && m->open.n && m->open.at[m->open.n - 1].kind != '{';
   bool holds_defs = lex_holds_defs(raw_at(m, m->statement));
-  Open open = {t->kind, i, column(m, m->line_start), holds_defs, in_round};
+  Open open = {t->kind, i, column(m, m->line_start), holds_defs, t->kind == '{' && in_round(m)};
   vec_push(p->c->arena, &m->open, open);
 }
 
@@ -287,7 +292,7 @@ static void meet_line_end(Matcher *m, uint32_t i)
 /* Is raw token i the first of a statement? */
 static bool starts_statement(const Matcher *m, uint32_t i)
 {
-  if (m->open.n && m->open.at[m->open.n - 1].kind != '{') return false;
+  if (in_round(m)) return false;
   uint32_t last = i;
   while (last > 0 && raw_at(m, last - 1)->kind == RAW_NEWLINE) last--;
   if (!last) return true;
@@ -312,14 +317,13 @@ static void match(Matcher *m)
   m->end = arena_array(p->c->arena, uint32_t, p->raw.n);
   for (uint32_t i = 0; p->raw.at[i].kind; i++) {
     int kind = p->raw.at[i].kind;
-    bool inside = m->open.n && m->open.at[m->open.n - 1].kind != '{';
-    if (kind == RAW_NEWLINE && !inside)
+    if (kind == RAW_NEWLINE && !in_round(m))
       meet_line_end(m, i);
     else if (starts_statement(m, i))
       meet_statement(m, i);
-    if (kind == '(' || kind == '[' || kind == '{')
+    if (kind_opens(kind))
       push_open(m, i);
-    else if (kind == ')' || kind == ']' || kind == '}')
+    else if (kind_closes(kind))
       pop_open(m, i);
     else if (kind == TOK_NAME && m->open.n)
       meet_word(m, i);

@@ -63,6 +63,13 @@ static const struct Word {
     {"infer", TOK_INFER, WORD_top},
 };
 
+bool kind_among(int kind, const int *kinds, size_t n)
+{
+  for (size_t i = 0; i < n; i++)
+    if (kinds[i] == kind) return true;
+  return false;
+}
+
 static const struct Word *find_word(const char *text)
 {
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
@@ -100,44 +107,15 @@ bool lex_is_top_word(const char *name)
  * comprehensions. */
 bool lex_starts_statement(int kind)
 {
-  switch (kind) {
-  case TOK_DEF:
-  case TOK_RETURN:
-  case TOK_IF:
-  case TOK_FOR:
-  case TOK_SCAN:
-  case TOK_EMIT:
-  case TOK_AUTOCAST:
-  case TOK_NO_GRAD:
-  case TOK_MINIMIZE:
-  case TOK_METRIC:
-  case TOK_EVERY:
-  case TOK_ASSERT:
-    return true;
-  default:
-    return false;
-  }
+  return ONE_OF(kind, TOK_DEF, TOK_RETURN, TOK_IF, TOK_FOR, TOK_SCAN, TOK_EMIT, TOK_AUTOCAST,
+                TOK_NO_GRAD, TOK_MINIMIZE, TOK_METRIC, TOK_EVERY, TOK_ASSERT);
 }
 
 /* Can an expression end with this token? Then a newline behind it ends the statement. */
 bool lex_can_end(int kind)
 {
-  switch (kind) {
-  case TOK_NAME:
-  case TOK_DTYPE:
-  case TOK_INT:
-  case TOK_FLOAT:
-  case TOK_STRING:
-  case TOK_TRUE:
-  case TOK_FALSE:
-  case TOK_NONE:
-  case ')':
-  case ']':
-  case '}':
-    return true;
-  default:
-    return false;
-  }
+  return kind_closes(kind) || ONE_OF(kind, TOK_NAME, TOK_DTYPE, TOK_INT, TOK_FLOAT, TOK_STRING,
+                                     TOK_TRUE, TOK_FALSE, TOK_NONE);
 }
 
 /* A `def` on its own line inside of a module belongs to it; elsewhere it shows that a brace
@@ -153,20 +131,9 @@ bool lex_holds_defs(const Token *first)
 bool lex_needs_block(const Parser *p, uint32_t i)
 {
   static const char *const always[] = {"module", "op", "data", "infer", "train", "eval"};
-  switch (lex_word_kind(p, i)) {
-  case TOK_IF:
-  case TOK_FOR:
-  case TOK_SCAN:
-  case TOK_NO_GRAD:
-  case TOK_EVERY:
-  case TOK_DEF:
-    return true;
-  case TOK_NAME:
-    break;
-  default:
-    return false;
-  }
-  for (size_t k = 0; k < sizeof always / sizeof always[0]; k++)
+  int kind = lex_word_kind(p, i);
+  if (ONE_OF(kind, TOK_IF, TOK_FOR, TOK_SCAN, TOK_NO_GRAD, TOK_EVERY, TOK_DEF)) return true;
+  for (size_t k = 0; kind == TOK_NAME && k < sizeof always / sizeof always[0]; k++)
     if (strcmp(p->raw.at[i].as.name, always[k]) == 0) return p->raw.at[i + 1].kind == TOK_NAME;
   return false;
 }
@@ -174,32 +141,8 @@ bool lex_needs_block(const Parser *p, uint32_t i)
 /* Tokens that cannot begin a line: `.`, operators without a unary form, commas. */
 static bool lex_only_continues(int kind)
 {
-  switch (kind) {
-  case '.':
-  case '*':
-  case '/':
-  case '%':
-  case '@':
-  case '<':
-  case '>':
-  case '|':
-  case '&':
-  case '+':
-  case ',':
-  case '=':
-  case TOK_POW:
-  case TOK_FDIV:
-  case TOK_LE:
-  case TOK_GE:
-  case TOK_EQ:
-  case TOK_NE:
-  case TOK_AUG:
-  case TOK_AND:
-  case TOK_OR:
-    return true;
-  default:
-    return false;
-  }
+  return ONE_OF(kind, '.', '*', '/', '%', '@', '<', '>', '|', '&', '+', ',', '=', TOK_POW, TOK_FDIV,
+                TOK_LE, TOK_GE, TOK_EQ, TOK_NE, TOK_AUG, TOK_AND, TOK_OR);
 }
 
 /* ---- from raw tokens to tokens ---- */
@@ -306,37 +249,21 @@ static bool tell_joined(Filter *f, uint32_t newline)
 static void add_raw(Filter *f, uint32_t i)
 {
   Token t = f->p->raw.at[i];
+  bool can_end = lex_can_end(last_kind(f)), round = in_round(f);
   t.raw = i;
-  switch (t.kind) {
-  case RAW_NEWLINE:
-    if (!in_round(f) && lex_can_end(last_kind(f)) && !tell_joined(f, i)) add_end(f, i);
-    return;
-  case RAW_SEMICOLON:
-    if (in_round(f))
-      add_token(f, t);
-    else if (lex_can_end(last_kind(f)))
-      add_end(f, i);
-    return;
-  case ')':
-  case ']':
-  case '}':
+  if (t.kind == RAW_NEWLINE) {
+    if (!round && can_end && !tell_joined(f, i)) add_end(f, i);
+  } else if (t.kind == RAW_SEMICOLON && !round) {
+    if (can_end) add_end(f, i);
+  } else if (kind_closes(t.kind)) {
     add_closer(f, t.kind, t);
-    return;
-  case '(':
-  case '[':
-  case '{':
+  } else if (kind_opens(t.kind)) {
     add_opener(f, t.kind, t);
-    return;
-  case TOK_NAME:
-    t.kind = name_kind(f, i);
-    break;
-  case 0:
-    add_end(f, i);
-    break;
-  default:
-    break;
+  } else {
+    if (t.kind == TOK_NAME) t.kind = name_kind(f, i);
+    if (!t.kind) add_end(f, i);
+    add_token(f, t);
   }
-  add_token(f, t);
 }
 
 /* Brackets first: the breaks say where a bracket is to be added (`close`) or left out. */

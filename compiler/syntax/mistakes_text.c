@@ -26,56 +26,61 @@ static void add(Expected *x, const char *what, int left)
   text_puts(&x->text, what);
 }
 
+/* begins: stands where an expression begins, and so in `an expression`. goes_on: what has ended may
+ * go on with it. */
 static const struct Kind {
   const char *symbol, *what;
+  bool begins, goes_on;
 } kinds[] = {
-    {"newline", "the end of the line"},
-    {"'='", "`=`"},
-    {"','", "`,`"},
-    {"':'", "`:`"},
-    {"')'", "`)`"},
-    {"']'", "`]`"},
-    {"'{'", "`{`"},
-    {"'('", "`(`"},
-    {"'['", "`[`"},
-    {"->", "`->`"},
-    {"IN", "`in`"},
-    {"WITH", "`with`"},
-    {"CARRY", "`carry`"},
-    {"ELSE", "`else`"},
-    {"FOR", "`for`"},
-    {"STRING", "a text in quotes"},
-    {"type name", "a type"},
-    {"name", "a name"},
-    {"...", "`...`"},
+    {"newline", "the end of the line", false, false},
+    {"'='", "`=`", false, false},
+    {"','", "`,`", false, false},
+    {"':'", "`:`", false, false},
+    {"')'", "`)`", false, false},
+    {"']'", "`]`", false, false},
+    {"'{'", "`{`", false, false},
+    {"'('", "`(`", true, true},
+    {"'['", "`[`", true, true},
+    {"->", "`->`", false, false},
+    {"IN", "`in`", false, false},
+    {"WITH", "`with`", false, false},
+    {"CARRY", "`carry`", false, false},
+    {"ELSE", "`else`", false, false},
+    {"FOR", "`for`", false, false},
+    {"STRING", "a text in quotes", true, false},
+    {"type name", "a type", true, false},
+    {"name", "a name", true, false},
+    {"...", "`...`", false, false},
 };
+enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
-/* From what the grammar would have taken. What an expression may begin or go on with is summed
- * up, and a list of more than four things helps nobody: then only what was found is said. */
+/* What could stand here, at most N_KINDS + 1; gives how many. What an expression may begin or go on
+ * with is summed up. */
+static int list_expected(const Expected *x, const char **list)
+{
+  bool begins = takes(x, "INT"); /* an expression may stand here ... */
+  bool ended = takes(x, "AND");  /* ... or has just ended and may go on */
+  int n = 0;
+  if (takes(x, "RETURN")) return list[0] = "a statement", 1;
+  if (begins) list[n++] = "an expression";
+  for (int i = 0; i < N_KINDS; i++) {
+    const struct Kind *k = &kinds[i];
+    if ((begins && k->begins) || (ended && k->goes_on) || !takes(x, k->symbol)) continue;
+    if (ended && strcmp(k->symbol, "'='") == 0 && takes(x, "')'")) continue; /* rarely meant */
+    list[n++] = k->what;
+  }
+  return n;
+}
+
+/* From what the grammar would have taken. A list of more than four things helps nobody: then only
+ * what was found is said. */
 const char *syntax_expected(const Parser *p, const SyntaxError *e)
 {
   const Token *t = &p->tokens.at[p->current];
-  const char *found = parse_found(p, t);
+  const char *found = parse_found(p, t), *list[N_KINDS + 1];
   Expected x = {.e = e};
   text_init(&x.text, p->c->arena);
-  bool begins = takes(&x, "INT"); /* an expression may stand here ... */
-  bool ended = takes(&x, "AND");  /* ... or has just ended and may go on */
-  bool statement = takes(&x, "RETURN");
-  const char *list[sizeof kinds / sizeof kinds[0] + 1];
-  int n = 0;
-  if (statement)
-    list[n++] = "a statement";
-  else if (begins)
-    list[n++] = "an expression";
-  for (size_t i = 0; !statement && i < sizeof kinds / sizeof kinds[0]; i++) {
-    const char *s = kinds[i].symbol;
-    bool in_expression = strcmp(s, "name") == 0 || strcmp(s, "type name") == 0 ||
-                         strcmp(s, "STRING") == 0 || strcmp(s, "'('") == 0 || strcmp(s, "'['") == 0;
-    if (begins && in_expression) continue;
-    if (ended && (strcmp(s, "'('") == 0 || strcmp(s, "'['") == 0)) continue;
-    if (ended && strcmp(s, "'='") == 0 && takes(&x, "')'")) continue; /* key= is rarely meant */
-    if (takes(&x, s)) list[n++] = kinds[i].what;
-  }
+  int n = list_expected(&x, list);
   if (!n || n > 4) return arena_printf(p->c->arena, "%s cannot stand here", found);
   if (p->raw.at[t->raw].kind == TOK_NAME && t->kind != TOK_NAME && strcmp(list[0], "a name") == 0 &&
       n == 1)
@@ -88,35 +93,15 @@ const char *syntax_expected(const Parser *p, const SyntaxError *e)
 
 static bool is_comparison(int kind)
 {
-  return kind == '<' || kind == '>' || kind == TOK_LE || kind == TOK_GE || kind == TOK_EQ ||
-         kind == TOK_NE;
+  return ONE_OF(kind, '<', '>', TOK_LE, TOK_GE, TOK_EQ, TOK_NE);
 }
 
 /* Does this token lie outside of the operands of a comparison beside it? */
 static bool is_border(int kind)
 {
-  switch (kind) {
-  case 0:
-  case TOK_NL:
-  case TOK_AND:
-  case TOK_OR:
-  case TOK_NOT:
-  case TOK_IF:
-  case TOK_ELSE:
-  case TOK_FOR:
-  case TOK_IN:
-  case TOK_RETURN:
-  case TOK_ASSERT:
-  case TOK_AUG:
-  case '=':
-  case ',':
-  case ':':
-  case '{':
-  case '}':
-    return true;
-  default:
-    return is_comparison(kind);
-  }
+  return is_comparison(kind) ||
+         ONE_OF(kind, 0, TOK_NL, TOK_AND, TOK_OR, TOK_NOT, TOK_IF, TOK_ELSE, TOK_FOR, TOK_IN,
+                TOK_RETURN, TOK_ASSERT, TOK_AUG, '=', ',', ':', '{', '}');
 }
 
 /* First token of the operand that ends before token `end`. */

@@ -22,6 +22,19 @@ typedef struct Token {
   } as;
 } Token;
 
+/* Is it one of these kinds of tokens? */
+bool kind_among(int kind, const int *kinds, size_t n);
+#define ONE_OF(kind, ...)                                                                          \
+  kind_among(kind, (const int[]){__VA_ARGS__}, sizeof((const int[]){__VA_ARGS__}) / sizeof(int))
+static inline bool kind_opens(int kind)
+{
+  return kind == '(' || kind == '[' || kind == '{';
+}
+static inline bool kind_closes(int kind)
+{
+  return kind == ')' || kind == ']' || kind == '}';
+}
+
 enum { RAW_NEWLINE = '\n', RAW_SEMICOLON = ';' };
 
 typedef struct Tokens {

@@ -138,10 +138,10 @@ static bool writes_pictures(const InferCommand *cmd)
 
 static bool read_command_line(Arena *arena, int argc, char **argv, InferCommand *cmd, int *status)
 {
-  Operands jobs;
+  Operands jobs = {argv, argc};
   *cmd =
       (InferCommand){.compile = options_default(), .train = {.device = "auto"}, .temperature = 1};
-  if (!options_read(&infer_verb, arena, argc, argv, cmd, &jobs, status)) return false;
+  if (!options_read(&infer_verb, arena, &jobs, cmd, status)) return false;
   *status = options_count_jobs(&infer_verb, &jobs, 1, 1);
   if (!*status && cmd->data && cmd->n_inputs)
     *status = usage_error("amp infer", "--data does not go with --input");

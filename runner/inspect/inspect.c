@@ -147,10 +147,10 @@ static int read_operands(const Operands *given, InspectCommand *cmd)
 
 static bool read_command_line(Arena *arena, int argc, char **argv, InspectCommand *cmd, int *status)
 {
-  Operands operands;
+  Operands operands = {argv, argc};
   *cmd = (InspectCommand){.compile = options_default(), .archs = {"sm_80"}, .n_archs = 1};
   cmd->compile.target = "sm_80";
-  if (!options_read(&inspect_verb, arena, argc, argv, cmd, &operands, status)) return false;
+  if (!options_read(&inspect_verb, arena, &operands, cmd, status)) return false;
   *status = read_operands(&operands, cmd);
   return *status == 0;
 }

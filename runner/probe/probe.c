@@ -129,10 +129,10 @@ int probe_main(int argc, char **argv)
   Arena *arena = arena_create();
   ProbeCommand cmd = {
       .compile = options_default(), .train = {.device = "auto"}, .steps = USUAL_STEPS};
-  Operands jobs;
+  Operands jobs = {argv, argc};
   int status;
   char target[AMPC_TARGET_ROOM];
-  bool good = options_read(&probe_verb, arena, argc, argv, &cmd, &jobs, &status);
+  bool good = options_read(&probe_verb, arena, &jobs, &cmd, &status);
   if (good) good = !(status = options_count_jobs(&probe_verb, &jobs, 1, 1));
   if (good && cmd.output && !cmd.json) {
     status = usage_error("amp probe", "--output goes with --json");

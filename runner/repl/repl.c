@@ -59,10 +59,10 @@ bool repl_check(Repl *r, ampc_status status)
 /* Into the session, which `:open` and `:set` change later. */
 static bool read_command_line(Repl *r, int argc, char **argv, int *status)
 {
-  Operands jobs;
+  Operands jobs = {argv, argc};
   ReplCommand cmd = {.compile = options_default(), .run = {.device = "auto"}};
   cmd.compile.input = "repl"; /* what messages call the text that was typed */
-  if (!options_read(&repl_verb, r->arena, argc, argv, &cmd, &jobs, status)) return false;
+  if (!options_read(&repl_verb, r->arena, &jobs, &cmd, status)) return false;
   *status = options_count_jobs(&repl_verb, &jobs, 0, 1);
   r->options = cmd.compile;
   r->device = cmd.run.device;

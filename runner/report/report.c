@@ -77,9 +77,9 @@ static const char *default_output(Arena *arena, const char *job)
 
 static bool read_command_line(Arena *arena, int argc, char **argv, ReportCommand *cmd, int *status)
 {
-  Operands jobs;
+  Operands jobs = {argv, argc};
   *cmd = (ReportCommand){.compile = options_default(), .gpu = gpu_find("h200")};
-  if (!options_read(&report_verb, arena, argc, argv, cmd, &jobs, status)) return false;
+  if (!options_read(&report_verb, arena, &jobs, cmd, status)) return false;
   *status = options_count_jobs(&report_verb, &jobs, 1, 1);
   if (*status) return false;
   cmd->compile.input = jobs.at[0];

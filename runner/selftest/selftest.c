@@ -147,9 +147,9 @@ static int test_jobs(Arena *arena, TestRun *run)
 static int test(Arena *arena, int argc, char **argv)
 {
   static TestRun run = {.device = "cpu", .seed = 1};
-  Operands jobs;
+  Operands jobs = {argv, argc};
   int wrong;
-  if (!options_read(&selftest_verb, arena, argc, argv, &run, &jobs, &wrong)) return wrong;
+  if (!options_read(&selftest_verb, arena, &jobs, &run, &wrong)) return wrong;
   run.jobs = jobs.at;
   run.n_jobs = (uint32_t)jobs.n;
   if (!tables_whole()) return AMPC_RUN_FAILED;

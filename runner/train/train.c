@@ -62,9 +62,9 @@ static const OptionTable eval_verb = {
 static bool read_command_line(const OptionTable *table, Arena *arena, int argc, char **argv,
                               TrainCommand *cmd, int *status)
 {
-  Operands jobs;
+  Operands jobs = {argv, argc};
   *cmd = (TrainCommand){.compile = options_default(), .train = {.device = "auto"}};
-  if (!options_read(table, arena, argc, argv, cmd, &jobs, status)) return false;
+  if (!options_read(table, arena, &jobs, cmd, status)) return false;
   *status = options_count_jobs(table, &jobs, 1, 1);
   if (*status) return false;
   cmd->train.eval_only = table == &eval_verb;

@@ -26,8 +26,8 @@ struct Look {
 /* The function that an expression calls by name; NULL: none, or no function of a file. */
 static const Callable *callee_of(Lower *l, Scope *s, File *f, const Expr *e)
 {
-  if (e->kind != EXPR_call || e->as.call.callee->kind != EXPR_name) return NULL;
-  const char *name = e->as.call.callee->as.name;
+  const char *name = called_name(e);
+  if (!*name) return NULL;
   Datum d = s ? lookup_quiet(l, s, name, e->span) : lookup_global(l, f, name, e->span);
   return d.kind == D_function ? d.as.function : NULL;
 }

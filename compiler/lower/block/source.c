@@ -207,6 +207,18 @@ static bool known_header(Lower *l, const ampc_format *format, Datum samples, Spa
   return read_header(l, format, span, s);
 }
 
+/* Shape, type and number of samples: by the arguments, or as the file's header says. */
+static bool file_shape(Lower *l, const ampc_format *format, Args *args, ampc_source *s)
+{
+  Span span = args->span;
+  if (format->known) return known_header(l, format, ARG(4), span, s);
+  if (ARG(2).kind != D_none)
+    return given_shape(l, ARG(2), ARG(3), ARG(4), span, s) && gives_type(l, format, s->dtype, span);
+  if (ARG(3).kind == D_none && ARG(4).kind == D_none) return read_header(l, format, span, s);
+  return refuse(l, E205, span,
+                "`dtype` and `samples` go with `shape`: without it the file's header is read");
+}
+
 /* _file(format, path, shape, dtype, samples, part, arguments): all formats that have a file */
 static Datum run_file(Lower *l, Args *args)
 {
@@ -219,19 +231,7 @@ static Datum run_file(Lower *l, Args *args)
       !source_arguments(l, ARG(6), span, &s))
     return d_of(D_error);
   if (format->draws) s.stream = call_site(l, span) << 40; /* epochs are counted below */
-  if (format->known) {
-    if (!known_header(l, format, ARG(4), span, &s)) return d_of(D_error);
-  } else if (ARG(2).kind != D_none) {
-    if (!given_shape(l, ARG(2), ARG(3), ARG(4), span, &s) || !gives_type(l, format, s.dtype, span))
-      return d_of(D_error);
-  } else if (ARG(3).kind != D_none || ARG(4).kind != D_none) {
-    return fail(l, E205, span,
-                "`dtype` and `samples` go with `shape`: without it the file's header "
-                "is read");
-  } else if (!read_header(l, format, span, &s)) {
-    return d_of(D_error);
-  }
-  return add_source(l, &s, span);
+  return file_shape(l, format, args, &s) ? add_source(l, &s, span) : d_of(D_error);
 }
 
 /* All the numbers of a synthetic source are counted in 64 bits. */
@@ -318,18 +318,18 @@ static void limit_values(Lower *l, ampc_source *s, int64_t n, int64_t ignored, c
 }
 
 /* Labels that are made are known now. */
-static bool labels_fit(Lower *l, int64_t low, int64_t high, int64_t n, int64_t ignored,
-                       const char *name, Span span)
+static bool labels_fit(Lower *l, IntegerRange b, int64_t n, int64_t ignored, const char *name,
+                       Span span)
 {
-  if (low < 0 && !(low == -1 && ignored == -1)) {
+  int64_t low = (int64_t)b.low, high = (int64_t)b.high;
+  if (low < 0 && !(low == -1 && ignored == -1))
     fail(l, E310, span, "%s of %lld classes gets labels from %lld on", name, (long long)n,
          (long long)low);
-  } else if (high >= n && !(high == n && ignored == n)) {
+  else if (high >= n && !(high == n && ignored == n))
     fail(l, E310, span, "%s of %lld classes gets labels up to %lld", name, (long long)n,
          (long long)high);
-  } else {
+  else
     return true;
-  }
   return diag_help(l->c, "`low=0, high=%lld` makes labels from 0 to %lld", (long long)n,
                    (long long)(n - 1));
 }
@@ -347,8 +347,7 @@ static Datum run_classes(Lower *l, Args *args)
   bool some_ignored = (double)ignored >= b.low && (double)ignored <= b.high;
   const char *why = arena_printf(l->arena, "classes of %s", ARG(3).as.text);
   if (has_file(s)) limit_values(l, s, n, some_ignored ? ignored : 0, why, args->span);
-  if (s->kind == AMPC_SOURCE_SYNTHETIC &&
-      !labels_fit(l, (int64_t)b.low, (int64_t)b.high, n, ignored, ARG(3).as.text, args->span))
+  if (s->kind == AMPC_SOURCE_SYNTHETIC && !labels_fit(l, b, n, ignored, ARG(3).as.text, args->span))
     return d_of(D_error);
   return d_bool(some_ignored || s->kind == AMPC_SOURCE_ARGUMENT);
 }

@@ -24,6 +24,12 @@ static int64_t clamp(int64_t v, int64_t size, bool backwards)
   return v < low ? low : v > high ? high : v;
 }
 
+static int64_t elements_of(const SliceBounds *r)
+{
+  int64_t sign = r->step < 0 ? -1 : 1, span = sign * (r->stop - r->start);
+  return span > 0 ? (span - 1) / (sign * r->step) + 1 : 0;
+}
+
 /* As Python's slice.indices(size). */
 static bool slice_range(Lower *l, Scope *s, const Sub *sub, int64_t size, bool backwards,
                         SliceBounds *r)
@@ -39,8 +45,7 @@ static bool slice_range(Lower *l, Scope *s, const Sub *sub, int64_t size, bool b
     return false;
   r->start = sub->start ? clamp(r->start, size, back) : back ? size - 1 : 0;
   r->stop = sub->stop ? clamp(r->stop, size, back) : back ? -1 : size;
-  int64_t span = back ? r->start - r->stop : r->stop - r->start, step = back ? -r->step : r->step;
-  r->n = span > 0 ? (span - 1) / step + 1 : 0;
+  r->n = elements_of(r);
   return true;
 }
 

@@ -18,8 +18,7 @@ static const ArgList *final_call(const Function *def, const char *native)
   const Stmt *last = def->body.n ? def->body.at[def->body.n - 1] : NULL;
   if (!last || last->kind != STMT_return || last->as.exprs.n != 1) return NULL;
   const Expr *e = last->as.exprs.at[0];
-  if (e->kind != EXPR_call || e->as.call.callee->kind != EXPR_name) return NULL;
-  return strcmp(e->as.call.callee->as.name, native) == 0 ? &e->as.call.args : NULL;
+  return strcmp(called_name(e), native) == 0 ? &e->as.call.args : NULL;
 }
 
 /* Its first argument, which names a row. */

@@ -207,11 +207,11 @@ static void model_clause(Lower *l, Scope *s, Model *model, const Stmt *st)
     return;
   }
   const Expr *e = st->kind == STMT_expr ? st->as.value : NULL;
-  if (!e || e->kind != EXPR_call || e->as.call.callee->kind != EXPR_name) {
+  const char *name = called_name(e);
+  if (!*name) {
     unknown_clause(l, st->span);
     return;
   }
-  const char *name = e->as.call.callee->as.name;
   Args args = {.span = e->span};
   if (!eval_args(l, s, &e->as.call.args, &args))
     return;

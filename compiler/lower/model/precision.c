@@ -173,30 +173,30 @@ static void clause_params(Lower *l, const Args *args)
   diag_help(l->c, "`params(bf16)`; for some of them `store(bf16, \"pattern\")` in `model`");
 }
 
+static void run_clause(Lower *l, const char *name, const Args *args, RegionKind kind)
+{
+  if (strcmp(name, "policy") == 0) clause_policy(l, args);
+  if (strcmp(name, "accumulate") == 0) clause_accumulate(l, args);
+  if (strcmp(name, "params") == 0) clause_params(l, args);
+  if (strcmp(name, "tf32") == 0) clause_tf32(l, args, kind);
+}
+
 /* True: it is the scaler's. */
 static bool precision_clause(Lower *l, Scope *s, const Stmt *st, RegionKind kind, bool overridden)
 {
+  static const char *const clauses[] = {"scaler", "policy", "accumulate", "params", "tf32"};
   const Expr *e = st->kind == STMT_expr ? st->as.value : NULL;
-  const char *name = e && e->kind == EXPR_call && e->as.call.callee->kind == EXPR_name
-                         ? e->as.call.callee->as.name
-                         : "";
+  const char *name = called_name(e);
   Args args = {.span = st->span};
-  bool policy = strcmp(name, "policy") == 0, params = strcmp(name, "params") == 0;
-  bool accumulate = strcmp(name, "accumulate") == 0;
-  if (strcmp(name, "scaler") == 0) return clause_scaler(l, s, e, kind, overridden);
-  if (!policy && !params && !accumulate && strcmp(name, "tf32") != 0) {
+  bool known = false;
+  for (size_t i = 0; i < sizeof clauses / sizeof *clauses; i++)
+    known |= strcmp(name, clauses[i]) == 0;
+  if (!known) {
     fail(l, E210, st->span, "this is no clause of `precision`");
-    diag_help(l->c, "clauses are scaler, policy, accumulate, params, tf32");
-  } else if (eval_args(l, s, &e->as.call.args, &args)) {
-    if (policy)
-      clause_policy(l, &args);
-    else if (accumulate)
-      clause_accumulate(l, &args);
-    else if (params)
-      clause_params(l, &args);
-    else
-      clause_tf32(l, &args, kind);
+    return diag_help(l->c, "clauses are scaler, policy, accumulate, params, tf32");
   }
+  if (strcmp(name, "scaler") == 0) return clause_scaler(l, s, e, kind, overridden);
+  if (eval_args(l, s, &e->as.call.args, &args)) run_clause(l, name, &args, kind);
   return false;
 }
 
@@ -210,23 +210,27 @@ static const Level *level_of(Lower *l, Scope *s, const char *given, const Decl *
   return taken ? NULL : level_by_name(e->as.name);
 }
 
+/* The precision of the job, by the command line or its text; false after a message. */
+static bool job_kind(Lower *l, Scope *s, const Decl *decl, RegionKind *out)
+{
+  const char *given = setting_override(l, "precision");
+  *out = REGION_f32;
+  l->level = level_of(l, s, given, decl);
+  if (l->level) return *out = l->level->kind, true;
+  if (!given) return !decl || kind_of_expr(l, s, decl->as.object.value, false, out);
+  if (kind_by_name(given, out) && *out != REGION_off) return true;
+  return refuse(l, E207, (Span){0, 0},
+                "--set precision=%s: a precision is " AMPC_NARROW_LIST "f32 or tf32, or a level, O0 to O3",
+                given);
+}
+
 /* decl is NULL in a job without the clause: f32, unless the command line says otherwise. */
 void lower_precision(Lower *l, const Decl *decl)
 {
   Scope *s = scope_new(l, NULL, l->job, NULL);
-  RegionKind kind = REGION_f32;
-  const char *given = setting_override(l, "precision");
-  l->level = level_of(l, s, given, decl);
-  if (l->level) {
-    kind = l->level->kind;
-  } else if (given && (!kind_by_name(given, &kind) || kind == REGION_off)) {
-    fail(l, E207, (Span){0, 0},
-         "--set precision=%s: a precision is " AMPC_NARROW_LIST "f32 or tf32, or a level, O0 to O3",
-         given);
-    return;
-  } else if (!given && decl && !kind_of_expr(l, s, decl->as.object.value, false, &kind)) {
-    return;
-  }
+  RegionKind kind;
+  bool given = setting_override(l, "precision") != NULL, scaled = false;
+  if (!job_kind(l, s, decl, &kind)) return;
   l->g->precision = region_kind_text(kind);
   if (!decl && !given) {
     lower_no_scaler(l);
@@ -237,9 +241,8 @@ void lower_precision(Lower *l, const Decl *decl)
   const char *word = l->level ? l->level->name : region_kind_text(kind);
   l->job_region = region_push(l, l->level ? l->level->region : kind, false, span,
                               arena_printf(l->arena, "precision %s", word));
-  bool scaled = false;
   for (uint32_t i = 0; decl && i < decl->as.object.clauses.n; i++)
-    if (precision_clause(l, s, decl->as.object.clauses.at[i], kind, given != NULL)) scaled = true;
+    scaled |= precision_clause(l, s, decl->as.object.clauses.at[i], kind, given);
   bool none = l->level && l->level->number == 3;
   if (!scaled) default_scaler(l, none ? REGION_f32 : kind, span);
 }

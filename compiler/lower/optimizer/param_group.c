@@ -143,8 +143,7 @@ static bool group_clause(Lower *l, Opt *o, const Args *args, Match *m)
 static bool clause(Lower *l, Opt *o, const Stmt *st, Match *m)
 {
   const Expr *e = st->kind == STMT_expr ? st->as.value : NULL;
-  bool named = e && e->kind == EXPR_call && e->as.call.callee->kind == EXPR_name;
-  if (!named || strcmp(e->as.call.callee->as.name, "group") != 0) {
+  if (strcmp(called_name(e), "group") != 0) {
     fail(l, E210, st->span, "this is no clause of an optimizer");
     return diag_help(l->c, "the clause is `group(*patterns, **settings)`");
   }

@@ -12,18 +12,6 @@ static const char *of_plateau(Lower *l, const char *name)
   return arena_printf(l->arena, "`%s` of plateau_schedule", name);
 }
 
-/* One of two words; *out: it is the second one. */
-static bool want_word(Lower *l, Datum v, Span span, const char *name, const char *first,
-                      const char *second, bool *out)
-{
-  const char *word;
-  if (!want_str(l, v, span, of_plateau(l, name), &word)) return false;
-  *out = strcmp(word, second) == 0;
-  if (*out || strcmp(word, first) == 0) return true;
-  return refuse(l, E209, span, "`%s` of plateau_schedule is \"%s\"; it must be \"%s\" or \"%s\"",
-                name, word, first, second);
-}
-
 /* Not in the layer library, where the name of the argument `metric` is a reserved word. Arguments
  * and defaults of torch.optim.lr_scheduler.ReduceLROnPlateau. */
 enum { LR, METRIC, FACTOR, PATIENCE, MODE, THRESHOLD, RELATIVE, COOLDOWN, LEAST, EPS, ARGUMENTS };
@@ -60,6 +48,18 @@ static bool want_real(Lower *l, const Datum *value, uint32_t i, Span span, ampc_
   return want_in(l, value[i], span, of_plateau(l, names[i]), domain, out);
 }
 
+/* One of two words; *out: it is the second one. */
+static bool want_word(Lower *l, const Datum *value, uint32_t i, Span span, const char *const two[2],
+                      bool *out)
+{
+  const char *word;
+  if (!want_str(l, value[i], span, of_plateau(l, names[i]), &word)) return false;
+  *out = strcmp(word, two[1]) == 0;
+  return *out || strcmp(word, two[0]) == 0 ||
+         refuse(l, E209, span, "`%s` of plateau_schedule is \"%s\"; it must be \"%s\" or \"%s\"",
+                names[i], word, two[0], two[1]);
+}
+
 static bool want_evaluations(Lower *l, const Datum *value, uint32_t i, Span span, int64_t *out)
 {
   return want_count(l, value[i], span, of_plateau(l, names[i]), (Counts){0, AMPC_MOST_STEPS}, out);
@@ -67,6 +67,7 @@ static bool want_evaluations(Lower *l, const Datum *value, uint32_t i, Span span
 
 static Datum run_plateau(Lower *l, Args *args)
 {
+  static const char *const modes[] = {"min", "max"}, *const relative[] = {"rel", "abs"};
   Datum v[ARGUMENTS] = {
       [LR] = d_of(D_absent),     [METRIC] = d_of(D_absent), [FACTOR] = d_float(0.1),
       [PATIENCE] = d_int(10),    [MODE] = d_str("min"),     [THRESHOLD] = d_float(1e-4),
@@ -81,9 +82,9 @@ static Datum run_plateau(Lower *l, Args *args)
               want_str(l, v[METRIC], span, of_plateau(l, "metric"), &p->metric) &&
               want_real(l, v, FACTOR, span, AMPC_FRACTION, &rule->factor) &&
               want_evaluations(l, v, PATIENCE, span, &rule->patience) &&
-              want_word(l, v[MODE], span, "mode", "min", "max", &rule->highest) &&
+              want_word(l, v, MODE, span, modes, &rule->highest) &&
               want_real(l, v, THRESHOLD, span, AMPC_NOT_NEGATIVE, &rule->threshold) &&
-              want_word(l, v[RELATIVE], span, "threshold_mode", "rel", "abs", &rule->absolute) &&
+              want_word(l, v, RELATIVE, span, relative, &rule->absolute) &&
               want_evaluations(l, v, COOLDOWN, span, &rule->cooldown) &&
               want_real(l, v, LEAST, span, AMPC_FINITE, &rule->least) &&
               want_real(l, v, EPS, span, AMPC_NOT_NEGATIVE, &rule->eps);

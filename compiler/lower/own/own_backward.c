@@ -35,9 +35,9 @@ static bool bind_operands(Lower *l, const OwnDecl *decl, Scope *s, Value op)
 }
 
 /* One gradient, in the shape of its input; `none` for what has none, as integers. */
-static bool gradient_of_input(Lower *l, const OwnOp *own, Value op, uint32_t i, Datum d, Span span,
-                              Value *out)
+static bool gradient_of_input(Lower *l, Value op, uint32_t i, Datum d, Span span, Value *out)
 {
+  const OwnOp *own = own_of(ir_node(l->g, op));
   *out = (Value){0};
   if (d_is(d, D_none)) return true;
   if (d_is(d, D_error) || !(*out = as_tensor(l, d, span)).id) return false;
@@ -67,8 +67,7 @@ static void take_gradients(Lower *l, Value op, Datum v, Span span)
     return;
   }
   for (uint32_t i = 0; i < n; i++)
-    good = gradient_of_input(l, own, op, i, v.kind == D_list ? v.as.list[i] : v, span,
-                             &gradients[i]) &&
+    good = gradient_of_input(l, op, i, v.kind == D_list ? v.as.list[i] : v, span, &gradients[i]) &&
            good;
   if (good) own_backward(l->c, &l->at, op, gradients);
 }

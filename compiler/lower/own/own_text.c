@@ -30,32 +30,37 @@ static bool file_text(Lower *l, File *f, const Expr *e, OwnText *out)
   return text != NULL;
 }
 
-/* The text is printed unchanged, into files and on terminals. So it must not contain characters
- * that an editor or a terminal would obey, and must not end in a sign that continues the line. */
-static bool check_text(Lower *l, const OwnText *t)
+/* The first character that an editor or a terminal would obey; *escape is empty if there is none.
+ */
+static Span hidden_character(const OwnText *t, char escape[AMPC_ESCAPE_ROOM])
 {
-  char escape[AMPC_ESCAPE_ROOM] = "";
-  uint32_t at = 0, n = 0, end = t->size;
-  for (; at < t->size && !escape[0]; at += n) {
+  uint32_t at = 0, n = 0;
+  for (*escape = 0; at < t->size && !*escape; at += n) {
     n = (uint32_t)ampc_character(t->text + at, t->size - at, escape);
     bool ends_line = t->text[at] == '\r' && at + 1 < t->size && t->text[at + 1] == '\n';
-    if (ends_line || t->text[at] == '\n' || t->text[at] == '\t') escape[0] = 0;
+    if (ends_line || t->text[at] == '\n' || t->text[at] == '\t') *escape = 0;
   }
-  if (escape[0]) {
-    Span place = {t->span.start + at - n, t->span.start + at};
-    fail(l, E209, t->raw ? place : t->span, "the text of an op has `%s`, which cannot be shown",
-         escape);
+  return t->raw ? (Span){t->span.start + at - n, t->span.start + at} : t->span;
+}
+
+/* The text is printed unchanged, into files and on terminals. So it must not contain such
+ * characters, and must not end in a sign that continues the line. */
+static bool check_text(Lower *l, const OwnText *t)
+{
+  char escape[AMPC_ESCAPE_ROOM];
+  Span place = hidden_character(t, escape);
+  if (*escape) {
+    fail(l, E209, place, "the text of an op has `%s`, which cannot be shown", escape);
     return diag_help(
         l->c, "control characters, those that turn the direction of text, and bytes that are "
               "no UTF-8 cannot stand in it; strings of C have escapes for them");
   }
+  uint32_t end = t->size;
   while (end && strchr(" \t\r\n", t->text[end - 1])) end--;
-  bool joins =
-      end && (t->text[end - 1] == '\\' || (end >= 3 && memcmp(t->text + end - 3, "?\?/", 3) == 0));
-  return !joins ||
-         (fail(l, E209, t->span, "the text of an op ends in `%s`, which joins the next line",
-               t->text[end - 1] == '/' ? "?\?/" : "\\"),
-          false);
+  bool trigraph = end >= 3 && memcmp(t->text + end - 3, "?\?/", 3) == 0;
+  if (!trigraph && (!end || t->text[end - 1] != '\\')) return true;
+  return refuse(l, E209, t->span, "the text of an op ends in `%s`, which joins the next line",
+                trigraph ? "?\?/" : "\\");
 }
 
 bool own_text(Lower *l, File *f, const Expr *e, OwnText *out)
@@ -64,9 +69,7 @@ bool own_text(Lower *l, File *f, const Expr *e, OwnText *out)
     *out = string_text(l, e);
     return check_text(l, out);
   }
-  if (e->kind == EXPR_call && e->as.call.callee->kind == EXPR_name &&
-      strcmp(e->as.call.callee->as.name, "file") == 0)
-    return file_text(l, f, e, out) && check_text(l, out);
+  if (strcmp(called_name(e), "file") == 0) return file_text(l, f, e, out) && check_text(l, out);
   fail(l, E209, e->span, "the text of an op is a string, or a file");
   return diag_help(l->c, "`cuda = \"\"\"...\"\"\"`, or `cuda = file(\"kernel.cu\")`");
 }
