@@ -33,3 +33,26 @@ Datum wrong_key(Lower *l, const char *callee, const ArgValue *arg, const char *c
     diag_help(l->c, "`%s`", signature);
   return d_of(D_error);
 }
+
+bool args_bind(Lower *l, const Args *args, const Signature *sig, const ArgValue **given)
+{
+  for (uint32_t i = 0; i < args->at.n; i++) {
+    const ArgValue *arg = &args->at.at[i];
+    uint32_t k = arg->key ? 0 : i;
+    while (arg->key && k < sig->n && strcmp(sig->names[k], arg->key) != 0) k++;
+    if (k == sig->n && arg->key)
+      return wrong_key(l, sig->callee, arg, sig->names, sig->n, sig->text), false;
+    if (k >= sig->n)
+      fail(l, E205, arg->span, "%s takes at most %u arguments", sig->callee, sig->n);
+    else if (given[k])
+      fail(l, E205, arg->span, "%s gets `%s` twice", sig->callee, sig->names[k]);
+    if (k >= sig->n || given[k]) return diag_help(l->c, "`%s`", sig->text);
+    given[k] = arg;
+  }
+  for (uint32_t k = 0; k < sig->required; k++) {
+    if (given[k]) continue;
+    fail(l, E205, args->span, "%s needs the argument `%s`", sig->callee, sig->names[k]);
+    return diag_help(l->c, "`%s`", sig->text);
+  }
+  return true;
+}

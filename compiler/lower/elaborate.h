@@ -56,6 +56,13 @@ void args_push(Lower *l, Args *a, Datum value, Span span);
 const char *signature_text(Lower *l, const char *name, const ParamList *params);
 Datum wrong_key(Lower *l, const char *callee, const ArgValue *arg, const char *const *names,
                 uint32_t n, const char *signature);
+typedef struct Signature {   /* of what is no def and no op */
+  const char *callee, *text; /* "load"; "load(path, strip=\"\")" */
+  const char *const *names;  /* of its arguments */
+  uint32_t n, required;      /* the first of them must be given */
+} Signature;
+/* given[k]: the argument names[k]; as it was if there is none. False after a message. */
+bool args_bind(Lower *l, const Args *args, const Signature *sig, const ArgValue **given);
 
 /* ---- work.c ---- */
 /* Around the run of a def's or a module's body; false: it goes too far, which has been said. */

@@ -66,11 +66,19 @@ void grad_none(Compile *c, Value n, Value dy, Value *out_dx)
 
 /* ---- types and shapes ---- */
 
-/* The cast back is what the caller does with every gradient of another type. */
-void grad_cast(Compile *c, Value n, Value dy, Value *out_dx)
+/* dx is dy. The cast back, and the sum over axes along which x was repeated, are what backward.c
+ * does with every gradient that does not fit its input. */
+void grad_passed(Compile *c, Value n, Value dy, Value *out_dx)
 {
   (void)c, (void)n;
   out_dx[0] = dy;
+}
+
+/* Doing it once more undoes it: exchanging two axes, flipping, y = -x. */
+void grad_again(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  out_dx[0] = back_like(b, b->n.op, &dy, 1);
 }
 
 /* The bytes stay, so dx is dy in x's shape. */
@@ -81,39 +89,14 @@ void grad_reshape(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = ir_reshape(c, &b->at, dy, to.dim, to.rank);
 }
 
-/* y repeats x along axes of size 1 or new ones: dx is dy summed over these. backward.c does that
- * with every gradient that is larger than its input. */
-void grad_expand(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  (void)c, (void)n;
-  out_dx[0] = dy;
-}
-
-/* Exchanging the same two axes once more undoes it. */
-void grad_transpose(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  (void)x;
-  out_dx[0] = back_like(b, OP_transpose, &dy, 1);
-}
-
 /* Axis i of y is axis p[i] of x, so axis p[i] of dx is axis i of dy: the inverse permutation. y of
  * axes (2, 0, 1) has a gradient of axes (1, 2, 0). */
 void grad_permute(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
-  (void)x;
   uint32_t back_axes[MAX_RANK];
   for (uint32_t i = 0; i < b->n.rank; i++) back_axes[ir_permuted_axis(&b->n, i)] = i;
   out_dx[0] = ir_permute(c, &b->at, dy, back_axes);
-}
-
-/* Flipping once more undoes it. */
-void grad_flip_axis(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  (void)x;
-  out_dx[0] = back_like(b, OP_flip_axis, &dy, 1);
 }
 
 /* y[i] = x[i + offset]: dx[i] = dy[i - offset], in x's size, which a crop makes larger than y's. */
@@ -178,12 +161,25 @@ void grad_cat(Compile *c, Value n, Value dy, Value *out_dx)
 
 /* ---- one input ---- */
 
-/* y = -x: dx = -dy */
-void grad_neg(Compile *c, Value n, Value dy, Value *out_dx)
+/* An op has the formula: dx is NAME_backward of dy and x. Slopes of functions that have a corner
+ * are those of PyTorch: at 0 elu's is alpha; at a bound of clamp no gradient passes. */
+static Value slope_times(Back *b, Value of)
+{
+  OpKind op = op_named(arena_printf(b->c->arena, "%s_backward", op_of(&b->n)->name));
+  return back_like(b, op, (Value[]){b->dy, of}, 2);
+}
+
+void grad_slope(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
-  (void)x;
-  out_dx[0] = back_unary(b, OP_neg, dy);
+  out_dx[0] = slope_times(b, x[0]);
+}
+
+/* The same of dy and y: sigmoid has dy y (1 - y), tanh dy (1 - y^2). */
+void grad_slope_by_result(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  out_dx[0] = slope_times(b, n);
 }
 
 /* y = |x|: dx = dy sign(x), 0 at 0 as in PyTorch */
@@ -213,58 +209,8 @@ static Value relu_before_pool(Back *b, Value n)
 void grad_relu(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
-  (void)x;
   out_dx[0] = relu_before_pool(b, n);
   if (!out_dx[0].id) out_dx[0] = back_binary(b, OP_relu_backward, dy, n);
-}
-
-/* The slopes of gelu, hardswish and silu are long: functions of x in templates/device.cuh, one op
- * each. */
-void grad_gelu_erf(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = back_binary(b, OP_gelu_erf_backward, dy, x[0]);
-}
-
-void grad_gelu_tanh(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = back_binary(b, OP_gelu_tanh_backward, dy, x[0]);
-}
-
-void grad_silu(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = back_binary(b, OP_silu_backward, dy, x[0]);
-}
-
-/* At 0 the slope is that of the left side, alpha, as in PyTorch. */
-void grad_elu(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = back_like(b, OP_elu_backward, (Value[]){dy, x[0]}, 2);
-}
-
-void grad_hardswish(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = back_binary(b, OP_hardswish_backward, dy, x[0]);
-}
-
-/* y = sigmoid(x): dx = dy y (1 - y) */
-void grad_sigmoid(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  (void)x;
-  out_dx[0] = back_binary(b, OP_sigmoid_backward, dy, n);
-}
-
-/* y = tanh(x): dx = dy (1 - y^2) */
-void grad_tanh(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  (void)x;
-  out_dx[0] = back_binary(b, OP_tanh_backward, dy, n);
 }
 
 /* y = erf(x): dx = dy 2 / sqrt(pi) exp(-x^2) */
@@ -279,7 +225,6 @@ void grad_erf(Compile *c, Value n, Value dy, Value *out_dx)
 void grad_sqrt(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
-  (void)x;
   out_dx[0] = back_binary(b, OP_div, dy, back_scale(b, n, 2));
 }
 
@@ -287,7 +232,6 @@ void grad_sqrt(Compile *c, Value n, Value dy, Value *out_dx)
 void grad_exp(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
-  (void)x;
   out_dx[0] = back_mul(b, dy, n);
 }
 
@@ -295,7 +239,6 @@ void grad_exp(Compile *c, Value n, Value dy, Value *out_dx)
 void grad_expm1(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
-  (void)x;
   out_dx[0] = back_mul(b, dy, back_binary(b, OP_add, n, back_number(b, 1)));
 }
 
@@ -324,7 +267,6 @@ void grad_log2(Compile *c, Value n, Value dy, Value *out_dx)
 void grad_rsqrt(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
-  (void)x;
   Value cube = back_mul(b, back_mul(b, n, n), n);
   out_dx[0] = back_mul(b, back_scale(b, dy, -0.5), cube);
 }
@@ -333,7 +275,6 @@ void grad_rsqrt(Compile *c, Value n, Value dy, Value *out_dx)
 void grad_reciprocal(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
-  (void)x;
   out_dx[0] = back_mul(b, back_unary(b, OP_neg, dy), back_mul(b, n, n));
 }
 
@@ -344,19 +285,11 @@ void grad_softplus(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_mul(b, dy, back_unary(b, OP_sigmoid, x[0]));
 }
 
-/* At a bound no gradient passes, as in PyTorch. */
-void grad_clamp(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = back_like(b, OP_clamp_backward, (Value[]){dy, x[0]}, 2);
-}
-
 /* y = kept ? x / (1 - p) : 0, and dx is the same of dy. The mask is not stored: the same stream
  * draws the same numbers again. */
 void grad_drop(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
-  (void)x;
   out_dx[0] = back_like(b, OP_drop, &dy, 1);
   ir_node(c->graph, out_dx[0])->stream = b->n.stream;
 }
@@ -389,7 +322,6 @@ void grad_add(Compile *c, Value n, Value dy, Value *out_dx)
 void grad_sub(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
-  (void)x;
   out_dx[0] = dy;
   out_dx[1] = back_unary(b, OP_neg, dy);
 }

@@ -33,7 +33,8 @@ Value back_greatest(Back *b);
 /* An op with inputs in[0, n) and the attributes of the forward node. */
 Value back_like(Back *b, OpKind op, const Value *in, uint32_t n);
 
-/* The head of a rule: `b` to build with, `x` the inputs of the forward node. */
+/* The head of a rule: `b` to build with, `x` the inputs of the forward node, if it needs them. */
 #define BEGIN                                                                                      \
   Back back = back_begin(c, n, dy), *b = &back;                                                    \
-  const Value *x = b->n.in
+  const Value *x = b->n.in;                                                                        \
+  (void)x

@@ -51,7 +51,6 @@ void grad_prod(Compile *c, Value n, Value dy, Value *out_dx)
 void grad_cumsum(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
-  (void)x;
   out_dx[0] = ir_append(c, &b->at, OP_cumsum, &dy, 1,
                         ATTRS({"dim", {.i = attr_int(&b->n, "dim")}},
                               {"reverse", {.i = !attr_int(&b->n, "reverse")}}));

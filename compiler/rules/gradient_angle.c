@@ -19,7 +19,6 @@ void grad_cos(Compile *c, Value n, Value dy, Value *out_dx)
 void grad_tan(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
-  (void)x;
   Value square = back_mul(b, n, n);
   out_dx[0] = back_mul(b, dy, back_binary(b, OP_add, square, back_number(b, 1)));
 }

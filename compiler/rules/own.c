@@ -102,11 +102,7 @@ bool shape_own_operand(Compile *c, Node *n)
   const Node *op = ir_in(c, n, 0);
   const OwnOp *own = own_of(op);
   uint32_t i = (uint32_t)attr_int(n, "index");
-  if (i < own->n_inputs) {
-    rule_copy_dims(n, ir_in(c, op, i));
-    n->dtype = ir_in(c, op, i)->dtype;
-    return true;
-  }
+  if (i < own->n_inputs) return rule_like(n, ir_in(c, op, i), ir_in(c, op, i)->dtype);
   i = (i - own->n_inputs) % own->n_outputs;
   n->dtype = own_output_type(c, op, i);
   return rule_set_dims(c, n, own->output[i].rank, own->output[i].dim);

@@ -10,7 +10,8 @@
 bool rule_need_float(Compile *c, const Node *n, uint32_t i);
 /* E311 when there are more axes than MAX_RANK, an axis of size 0 or too many elements. */
 bool rule_set_dims(Compile *c, Node *n, uint32_t rank, const int64_t *dim);
-void rule_copy_dims(Node *n, const Node *from);
+/* The dims of another node, in this type. Nothing is checked, since those were; always true. */
+bool rule_like(Node *n, const Node *from, DType dtype);
 
 /* ---- numbers: constants.c ---- */
 

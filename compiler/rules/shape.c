@@ -38,10 +38,12 @@ bool rule_set_dims(Compile *c, Node *n, uint32_t rank, const int64_t *dim)
   return check_elements(c, n);
 }
 
-void rule_copy_dims(Node *n, const Node *from)
+bool rule_like(Node *n, const Node *from, DType dtype)
 {
   n->rank = from->rank;
   memcpy(n->dim, from->dim, sizeof n->dim);
+  n->dtype = dtype;
+  return true;
 }
 
 bool rule_need_float(Compile *c, const Node *n, uint32_t i)
@@ -178,28 +180,23 @@ bool shape_counter(Compile *c, Node *n)
 /* A cast is asked for, so its result counts as a tensor even where it is made of numbers. */
 bool shape_cast(Compile *c, Node *n)
 {
-  rule_copy_dims(n, ir_in(c, n, 0));
-  n->dtype = (DType)attr_int(n, "dtype");
+  rule_like(n, ir_in(c, n, 0), (DType)attr_int(n, "dtype"));
   n->weak = false;
   return true;
 }
 
 bool shape_cast_like(Compile *c, Node *n)
 {
-  rule_copy_dims(n, ir_in(c, n, 0));
-  n->dtype = ir_in(c, n, 1)->dtype;
+  rule_like(n, ir_in(c, n, 0), ir_in(c, n, 1)->dtype);
   for (uint32_t i = 2; i < n->n_in; i++) n->dtype = dtype_promote(n->dtype, ir_in(c, n, i)->dtype);
   n->weak = false;
   return true;
 }
 
-/* Unlike set_dims, nothing is checked: the input was. */
 bool shape_same(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, 0);
-  rule_copy_dims(n, x);
-  n->dtype = x->dtype;
-  return true;
+  return rule_like(n, x, x->dtype);
 }
 
 /* A bool has no negative. */
@@ -231,9 +228,7 @@ static bool need_bool(Compile *c, const Node *n, uint32_t i, const char *what)
 bool shape_test(Compile *c, Node *n)
 {
   if (n->op == OP_logical_not && !need_bool(c, n, 0, "`~`")) return false;
-  rule_copy_dims(n, ir_in(c, n, 0));
-  n->dtype = AMPC_BOOL;
-  return true;
+  return rule_like(n, ir_in(c, n, 0), AMPC_BOOL);
 }
 
 /* Arithmetic: bools are no numbers here, though maximum and minimum may choose between them. */

@@ -16,17 +16,13 @@ bool shape_cumulative(Compile *c, Node *n)
 {
   if (!need_axis(c, n)) return false;
   const Node *x = ir_in(c, n, 0);
-  rule_copy_dims(n, x);
-  n->dtype = dtype_is_float(x->dtype) ? x->dtype : AMPC_I64;
-  return true;
+  return rule_like(n, x, dtype_is_float(x->dtype) ? x->dtype : AMPC_I64);
 }
 
 bool shape_sort_order(Compile *c, Node *n)
 {
   if (!need_axis(c, n)) return false;
-  rule_copy_dims(n, ir_in(c, n, 0));
-  n->dtype = AMPC_I64;
-  return true;
+  return rule_like(n, ir_in(c, n, 0), AMPC_I64);
 }
 
 /* As many elements along the axis as `order` has. */
@@ -34,17 +30,14 @@ bool shape_pick_ordered(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, 0), *order = ir_in(c, n, 1);
   assert(order->dtype == AMPC_I64 && order->rank == x->rank);
-  rule_copy_dims(n, order);
-  n->dtype = x->dtype;
-  return true;
+  return rule_like(n, order, x->dtype);
 }
 
 /* `size` of them, as x has. */
 bool shape_place_ordered(Compile *c, Node *n)
 {
   const Node *dy = ir_in(c, n, 0);
-  rule_copy_dims(n, dy);
+  rule_like(n, dy, dy->dtype);
   n->dim[attr_int(n, "dim")] = attr_int(n, "size");
-  n->dtype = dy->dtype;
   return true;
 }

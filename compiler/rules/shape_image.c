@@ -312,8 +312,7 @@ bool shape_batch_norm(Compile *c, Node *n)
                       ir_dims_text(c, ir_in(c, n, 1)));
   for (uint32_t i = backward ? 2 : 1; i < n->n_in; i++)
     if (!check_channel_vector(c, n, i)) return false;
-  rule_copy_dims(n, x);
-  n->dtype = x->dtype;
+  rule_like(n, x, x->dtype);
   n->layout = x->layout;
   return true;
 }

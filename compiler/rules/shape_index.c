@@ -29,9 +29,8 @@ bool shape_index_select(Compile *c, Node *n)
 /* Only gradient rules make this node: dy is [k, ..], the index [k]. */
 bool shape_index_select_backward(Compile *c, Node *n)
 {
-  rule_copy_dims(n, ir_in(c, n, 0));
+  rule_like(n, ir_in(c, n, 0), AMPC_F32);
   n->dim[0] = attr_int(n, "size");
-  n->dtype = AMPC_F32;
   return true;
 }
 
@@ -51,9 +50,7 @@ bool shape_gather(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, 0);
   if (!need_integers(c, n, 1) || !index_fits(c, n, x)) return false;
-  rule_copy_dims(n, ir_in(c, n, 1));
-  n->dtype = x->dtype;
-  return true;
+  return rule_like(n, ir_in(c, n, 1), x->dtype);
 }
 
 /* src and index have one shape; along `dim` the result has `size`, as x has. */

@@ -53,8 +53,7 @@ bool shape_transpose(Compile *c, Node *n)
   const Node *x = ir_in(c, n, 0);
   int64_t a = attr_int(n, "dim0"), b = attr_int(n, "dim1");
   if (!axis_exists(c, n, a) || !axis_exists(c, n, b)) return false;
-  rule_copy_dims(n, x);
-  n->dtype = x->dtype;
+  rule_like(n, x, x->dtype);
   n->dim[a] = x->dim[b];
   n->dim[b] = x->dim[a];
   return true;
@@ -63,9 +62,7 @@ bool shape_transpose(Compile *c, Node *n)
 bool shape_flip_axis(Compile *c, Node *n)
 {
   if (!axis_exists(c, n, attr_int(n, "dim"))) return false;
-  rule_copy_dims(n, ir_in(c, n, 0));
-  n->dtype = ir_in(c, n, 0)->dtype;
-  return true;
+  return rule_like(n, ir_in(c, n, 0), ir_in(c, n, 0)->dtype);
 }
 
 /* Axis i of the result is axis p[i] of x, and p must name each axis once: [2, 3, 4] permuted by
@@ -99,8 +96,7 @@ bool shape_slice(Compile *c, Node *n)
     return diag_error(c, E311, n->span, "slice %lld:%lld:%lld of axis %lld does not lie in %s",
                       (long long)start, (long long)stop, (long long)step, (long long)axis,
                       ir_dims_text(c, x));
-  rule_copy_dims(n, x);
-  n->dtype = x->dtype;
+  rule_like(n, x, x->dtype);
   n->dim[axis] = (stop - start + step - 1) / step;
   return true;
 }
@@ -110,8 +106,7 @@ bool shape_slice(Compile *c, Node *n)
 bool shape_slice_backward(Compile *c, Node *n)
 {
   const Node *dy = ir_in(c, n, 0);
-  rule_copy_dims(n, dy);
-  n->dtype = dy->dtype;
+  rule_like(n, dy, dy->dtype);
   n->dim[attr_int(n, "dim")] = attr_int(n, "size");
   return true;
 }
@@ -214,8 +209,7 @@ bool shape_shifted(Compile *c, Node *n)
 bool shape_full_like(Compile *c, Node *n)
 {
   if (!need_rank_0(c, n, 1)) return false;
-  rule_copy_dims(n, ir_in(c, n, 0));
-  n->dtype = ir_in(c, n, 0)->dtype;
+  rule_like(n, ir_in(c, n, 0), ir_in(c, n, 0)->dtype);
   n->weak = false;
   return true;
 }

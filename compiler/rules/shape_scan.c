@@ -11,8 +11,7 @@ static const Loop *loop_of(const Compile *c, const Node *n)
 /* A number that is carried becomes a tensor: it will be something else in the next iteration. */
 bool shape_carry(Compile *c, Node *n)
 {
-  rule_copy_dims(n, ir_in(c, n, 0));
-  n->dtype = ir_in(c, n, 0)->dtype;
+  rule_like(n, ir_in(c, n, 0), ir_in(c, n, 0)->dtype);
   n->weak = false;
   return true;
 }
@@ -21,8 +20,7 @@ bool shape_next(Compile *c, Node *n)
 {
   const Node *carry = ir_in(c, n, 0);
   assert(ir_same_dims(carry, ir_in(c, n, 1)));
-  rule_copy_dims(n, carry);
-  n->dtype = carry->dtype;
+  rule_like(n, carry, carry->dtype);
   n->weak = false;
   return true;
 }

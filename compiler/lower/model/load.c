@@ -7,8 +7,9 @@
 
 enum { PATH, STRIP, RENAME, TRANSPOSE, MISSING, UNUSED, N_ARGUMENTS };
 static const char *const names[] = {"path", "strip", "rename", "transpose", "missing", "unused"};
-static const char signature[] =
-    "load(path, strip=\"\", rename=[], transpose=[], missing=[], unused=[])";
+static const Signature signature = {
+    "load", "load(path, strip=\"\", rename=[], transpose=[], missing=[], unused=[])", names,
+    N_ARGUMENTS, PATH + 1};
 
 typedef struct Loading {
   Lower *l;
@@ -19,27 +20,6 @@ typedef struct Loading {
   Span span;
   bool good;
 } Loading;
-
-/* Sorts the arguments of the call. */
-static bool bind_arguments(Loading *x, const Args *args)
-{
-  for (uint32_t i = 0; i < args->at.n; i++) {
-    const ArgValue *arg = &args->at.at[i];
-    uint32_t k = arg->key ? 0 : i;
-    while (arg->key && k < N_ARGUMENTS && strcmp(names[k], arg->key) != 0) k++;
-    if (k >= N_ARGUMENTS && arg->key)
-      return wrong_key(x->l, "load", arg, names, N_ARGUMENTS, signature), false;
-    if (k >= N_ARGUMENTS || x->given[k]) {
-      fail(x->l, E205, arg->span, "load takes %s",
-           k >= N_ARGUMENTS ? "six arguments at most" : "each argument once");
-      return diag_help(x->l->c, "`%s`", signature);
-    }
-    x->given[k] = arg;
-  }
-  if (x->given[PATH]) return true;
-  fail(x->l, E205, args->span, "load needs the path of a file");
-  return diag_help(x->l->c, "`load(\"net.safetensors\")`");
-}
 
 static const char *text_argument(Loading *x, uint32_t k)
 {
@@ -174,7 +154,7 @@ static uint32_t rename_pairs(Loading *x)
 void clause_load(Lower *l, const Model *model, const Args *args, Span span)
 {
   Loading x = {.l = l, .model = model, .good = true};
-  if (!bind_arguments(&x, args)) return;
+  if (!args_bind(l, args, &signature, x.given)) return;
   ampc_load load = {.path = text_argument(&x, PATH),
                     .model = model->name,
                     .prefix = "",

@@ -18,29 +18,11 @@ enum { LR, METRIC, FACTOR, PATIENCE, MODE, THRESHOLD, RELATIVE, COOLDOWN, LEAST,
 static const char *const names[ARGUMENTS] = {"lr",     "metric",    "factor",         "patience",
                                              "mode",   "threshold", "threshold_mode", "cooldown",
                                              "min_lr", "eps"};
-static const char signature[] =
+static const Signature signature = {
+    "plateau_schedule",
     "plateau_schedule(lr, metric, factor=0.1, patience=10, mode=\"min\", threshold=1e-4, "
-    "threshold_mode=\"rel\", cooldown=0, min_lr=0.0, eps=1e-8)";
-
-/* False after a message. */
-static bool take_arguments(Lower *l, const Args *args, Datum value[ARGUMENTS])
-{
-  bool given[ARGUMENTS] = {false};
-  for (uint32_t i = 0; i < args->at.n; i++) {
-    const ArgValue *arg = &args->at.at[i];
-    uint32_t slot = arg->key ? 0 : i;
-    while (arg->key && slot < ARGUMENTS && strcmp(names[slot], arg->key) != 0) slot++;
-    if (slot == ARGUMENTS)
-      return wrong_key(l, "plateau_schedule", arg, names, ARGUMENTS, signature), false;
-    if (given[slot])
-      return refuse(l, E205, args->span, "plateau_schedule gets `%s` twice", names[slot]);
-    given[slot] = true;
-    value[slot] = arg->value;
-  }
-  if (given[LR] && given[METRIC]) return true;
-  fail(l, E205, args->span, "plateau_schedule needs `lr` and `metric`");
-  return diag_help(l->c, "`%s`", signature);
-}
+    "threshold_mode=\"rel\", cooldown=0, min_lr=0.0, eps=1e-8)",
+    names, ARGUMENTS, METRIC + 1};
 
 static bool want_real(Lower *l, const Datum *value, uint32_t i, Span span, ampc_domain domain,
                       double *out)
@@ -73,7 +55,10 @@ static Datum run_plateau(Lower *l, Args *args)
       [PATIENCE] = d_int(10),    [MODE] = d_str("min"),     [THRESHOLD] = d_float(1e-4),
       [RELATIVE] = d_str("rel"), [COOLDOWN] = d_int(0),     [LEAST] = d_float(0),
       [EPS] = d_float(1e-8)};
-  if (!take_arguments(l, args, v)) return d_of(D_error);
+  const ArgValue *given[ARGUMENTS] = {NULL};
+  if (!args_bind(l, args, &signature, given)) return d_of(D_error);
+  for (int i = 0; i < ARGUMENTS; i++)
+    if (given[i]) v[i] = given[i]->value;
   Schedule *s = arena_new(l->arena, Schedule);
   Plateau *p = arena_new(l->arena, Plateau);
   ampc_plateau *rule = &p->rule;

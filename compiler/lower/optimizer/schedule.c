@@ -241,28 +241,22 @@ static Datum run_schedule(Lower *l, Args *args)
 /* Not in the layer library, where the name of the argument `every` is a reserved word. */
 static Datum run_with_every(Lower *l, Args *args)
 {
+  static const char *const step[] = {"lr", "every", "gamma"};
+  static const char *const exponential[] = {"lr", "gamma", "every"};
   static const struct WithEvery {
-    const char *row, *signature, *arg[3];
+    const char *row;
     double last; /* of the last argument, which may be left out */
+    Signature signature;
   } rows[] = {
-      {"step", "step_schedule(lr, every, gamma=0.1)", {"lr", "every", "gamma"}, 0.1},
-      {"exponential", "exponential_schedule(lr, gamma, every=1)", {"lr", "gamma", "every"}, 1}};
+      {"step", 0.1, {"step_schedule", "step_schedule(lr, every, gamma=0.1)", step, 3, 2}},
+      {"exponential",
+       1,
+       {"exponential_schedule", "exponential_schedule(lr, gamma, every=1)", exponential, 3, 2}}};
   const struct WithEvery *w = &rows[args->native->value];
-  const char *name = args->native->name;
-  Datum value[3] = {d_of(D_absent), d_of(D_absent), d_float(w->last)};
-  for (uint32_t i = 0; i < args->at.n; i++) {
-    const ArgValue *arg = &args->at.at[i];
-    uint32_t slot = i;
-    for (uint32_t k = 0; arg->key && k < 3; k++)
-      if (strcmp(w->arg[k], arg->key) == 0) slot = k + 3;
-    if (arg->key && slot < 3) return wrong_key(l, name, arg, w->arg, 3, w->signature);
-    value[slot % 3] = arg->value;
-  }
-  if (d_is(value[0], D_absent) || d_is(value[1], D_absent)) {
-    fail(l, E205, args->span, "%s needs `%s` and `%s`", name, w->arg[0], w->arg[1]);
-    diag_help(l->c, "`%s`", w->signature);
-    return d_of(D_error);
-  }
+  const ArgValue *given[3] = {NULL};
+  if (!args_bind(l, args, &w->signature, given)) return d_of(D_error);
+  Datum value[3] = {given[0]->value, given[1]->value,
+                    given[2] ? given[2]->value : d_float(w->last)};
   Args all = {.span = args->span};
   args_push(l, &all, d_str(w->row), args->span);
   args_push(l, &all, d_list(value, 3), args->span);
