@@ -70,8 +70,8 @@ while IFS= read -r place; do complain "$place is a mark of a conflict"; done < <
   git grep -nE '^(<<<<<<<|>>>>>>>) ' -- . | cut -d: -f1,2)
 
 # Two traits of ops with one bit would each be the other.
-while IFS= read -r bit; do complain "compiler/graph/ops.h has two traits of bit $bit"; done < <(
-  grep -oE 'T_[a-z_]+ = 1[ul]* << [0-9]+' compiler/graph/ops.h | sed 's/.*<< //' | sort | uniq -d)
+while IFS= read -r bit; do complain "compiler/graph/traits.h has two traits of bit $bit"; done < <(
+  grep -oE 'T_[a-z_]+ = 1[ul]* << [0-9]+' compiler/graph/traits.h | sed 's/.*<< //' | sort | uniq -d)
 
 # Searched by halves.
 sed -n '/reserved\[\] = {/,/};/p' compiler/base/reserved_names.c | grep -o '"[^"]*"' | LC_ALL=C sort -cu ||

@@ -65,7 +65,8 @@ ROOMS = {
                    " compiler/lower/interpret runner infer jit job probe selftest runtime runtime/data runtime/train",
     "bench": "compiler runner/jit runtime/cpu",
 }
-INSTALLED = {"ampc_rt.h": "runtime/include", "ampc_plan.h": "runtime/plan", "ampc_state.h": "runtime/plan"}
+INSTALLED = {"ampc_rt.h": "runtime/include"}
+INSTALLED |= {f"ampc_{name}.h": "runtime/plan" for name in ("plan", "commands", "declared", "values", "state")}
 GENERATED = {"amp.tab.h": "compiler/syntax", "amp.lex.h": "compiler/syntax"}
 
 

@@ -69,9 +69,7 @@ bool shape_attention(Compile *c, Node *n)
 bool shape_attention_backward(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, (uint32_t)attr_int(n, "of"));
-  rule_copy_dims(n, x);
-  n->dtype = attr_int(n, "rounded") ? x->dtype : AMPC_F32;
-  return true;
+  return rule_like(n, x, attr_int(n, "rounded") ? x->dtype : AMPC_F32);
 }
 
 /* ---- scores in memory ---- */

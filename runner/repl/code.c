@@ -1,5 +1,5 @@
 /* Commands about the code of the program: graph, casts, kernels, and who wrote a line. */
-#include "repl.h"
+#include "commands.h"
 #include "compiler/command/command.h"
 #include "compiler/emit/emit.h"
 #include "compiler/graph/ir.h"

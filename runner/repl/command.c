@@ -1,5 +1,5 @@
 /* THE table of commands of the prompt, and finding one by the beginning of its name. */
-#include "repl.h"
+#include "commands.h"
 #include "compiler/help/help.h"
 #include "runtime/base/terminal.h"
 #include "runtime/plan/types.h"

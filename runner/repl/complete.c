@@ -1,6 +1,6 @@
 /* What Tab may put behind what has been typed: commands and their words, parameter paths, kernels,
  * passes, settings, files; in the language its words, built-ins and the names of the program. */
-#include "repl.h"
+#include "commands.h"
 #include "compiler/lower/interpret/describe.h"
 #include "compiler/help/help.h"
 #include "compiler/graph/ir.h"

@@ -1,5 +1,5 @@
 /* :ptx and :sass: what NVRTC and nvdisasm make of a kernel. Neither needs a GPU. */
-#include "repl.h"
+#include "commands.h"
 #include "compiler/emit/emit.h"
 #include "runner/jit/child.h"
 #include <errno.h>

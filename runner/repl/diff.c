@@ -1,5 +1,5 @@
 /* :diff: two passes, two checkpoints, two precisions. */
-#include "repl.h"
+#include "commands.h"
 #include "compiler/graph/ir.h"
 #include <ctype.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* :kernel NAME edit and reload: a kernel's text in a file of its own, and from there into the
  * program that runs. */
-#include "repl.h"
+#include "commands.h"
 #include "compiler/command/command.h"
 #include "compiler/emit/emit.h"
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* `:explain`: what ampc --explain tells, of the session's program; of one line where one is given.
  */
-#include "repl.h"
+#include "commands.h"
 #include "compiler/explain/explain.h"
 #include "runtime/plan/number.h"
 #include <limits.h>

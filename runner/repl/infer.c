@@ -1,6 +1,6 @@
 /* :infer, an infer block of the session on the weights of the session: compiled alone, on a twin.
  */
-#include "repl.h"
+#include "commands.h"
 #include "runner/infer/infer.h"
 #include <stdlib.h>
 #include <string.h>

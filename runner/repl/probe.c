@@ -1,5 +1,5 @@
 /* :probe: how large the values of the next step are, on a twin, so that nothing moves. */
-#include "repl.h"
+#include "commands.h"
 #include "runner/probe/probe.h"
 
 enum { MOST_ROWS = 12 };

@@ -1,5 +1,5 @@
 /* amp repl: the session and its loop. */
-#include "repl.h"
+#include "commands.h"
 #include "compiler/cli/options.h"
 #include "runner/runner.h"
 #include "runner/job/options.h"

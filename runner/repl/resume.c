@@ -1,5 +1,5 @@
 /* Going on with a run at the prompt, as `amp train --resume` does. */
-#include "repl.h"
+#include "commands.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* :show and :grad: values of the training step, looked at on a twin, so that nothing moves. */
-#include "repl.h"
+#include "commands.h"
 #include "compiler/command/command.h"
 #include "compiler/graph/ir.h"
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Commands about the job and its state. */
-#include "repl.h"
+#include "commands.h"
 #include "runner/job/options.h"
 #include "runtime/runtime.h"
 #include "runtime/base/terminal.h"

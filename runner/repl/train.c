@@ -1,6 +1,6 @@
 /* Training and evaluating in a session: the steps of `amp train`, any number at a time, with the
  * same numbers. Ctrl-C ends between two steps. */
-#include "repl.h"
+#include "commands.h"
 #include "runtime/metric.h"
 #include "runtime/outside.h"
 #include "runtime/plan/number.h"

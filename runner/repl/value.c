@@ -1,6 +1,6 @@
 /* Values of expressions: a program of one block, run once on a twin of the weights. What it reads
  * of data is one batch. */
-#include "repl.h"
+#include "commands.h"
 #include "compiler/graph/ir.h"
 #include "runtime/data/source.h"
 #include "runtime/outside.h"

@@ -5,7 +5,7 @@
  * :set take the place of those in the text; for the few that have none there (a const of an import,
  * a setting of a group) the command that :write prints has an option. The text is compiled before
  * it is written: it must give the program of the session. */
-#include "repl.h"
+#include "commands.h"
 #include "runner/job/options.h"
 #include "compiler/cli/build_line.h"
 #include "compiler/base/user_text.h"

@@ -1,0 +1,81 @@
+/* What fails, the types of values, and the spaces that they lie in. */
+#ifndef AMPC_VALUES_H
+#define AMPC_VALUES_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- what failed ---- */
+
+/* Also the exit statuses of programs. */
+typedef enum ampc_status {
+  AMPC_OK = 0,
+  AMPC_BAD_USAGE = 2,   /* options, names */
+  AMPC_BAD_FILE = 3,    /* missing, unreadable, truncated, of another model, damaged */
+  AMPC_NO_COMPILER = 4, /* cc, nvcc or NVRTC failed */
+  AMPC_RUN_FAILED = 5,  /* device, memory, non-finite loss */
+  AMPC_INTERRUPTED = 130
+} ampc_status;
+
+const char *ampc_last_error(void); /* per thread; never NULL */
+ampc_status ampc_fail(ampc_status status, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3))); /* sets ampc_last_error, returns status */
+ampc_status ampc_fail_log(ampc_status status, const char *log); /* the same with lines of a log */
+
+/* ---- values and where they lie ---- */
+
+typedef enum ampc_dtype {
+  AMPC_F32, /* IEEE binary32; double under Note [real64] of the compiler's ir.h */
+  AMPC_F16, /* IEEE binary16 */
+  AMPC_BF16,
+  AMPC_I32,
+  AMPC_I64,
+  AMPC_U8,
+  AMPC_BOOL, /* one byte, 0 or 1 */
+  AMPC_DTYPE_COUNT
+} ampc_dtype;
+
+enum { AMPC_MAX_RANK = 6 };
+
+enum {
+  AMPC_CPU_ALIGN = 64,     /* bytes, of places in WORK and INPUT: a cache line, any vector */
+  AMPC_CUDA_ALIGN = 256,   /* bytes, likewise: whole memory transactions, cuBLASLt's fast kernels */
+  AMPC_PARAM_ALIGN = 64,   /* elements, of a parameter in the flat spaces from MASTER to MOMENT2 */
+  AMPC_BUFFER_ALIGN = 256, /* bytes, of a buffer */
+};
+
+typedef enum ampc_space {
+  AMPC_NONE,  /* no memory: `offset` is a number; 0 for an operand that is absent: a null pointer */
+  AMPC_STATE, /* ampc_state.h */
+  AMPC_MASTER,  /* f32 weights, parameter after parameter, each aligned; padding is zero */
+  AMPC_COPY16,  /* f16 working copies: element e of MASTER at e here */
+  AMPC_COPYBF,  /* bf16 working copies, likewise */
+  AMPC_GRAD,    /* f32 gradients, element for element as MASTER; zero when a step begins */
+  AMPC_MOMENT1, /* optimizer state, likewise (momentum buffer; Adam's m) */
+  AMPC_MOMENT2, /* Adam's v */
+  AMPC_MOMENT3, /* the greatest v of amsgrad; the mean of gradients of a centered RMSprop */
+  AMPC_EMA,     /* f32 averages of the weights, likewise: what eval and infer blocks read */
+  AMPC_BUFFER,  /* f32 and integer state that is not trained (running statistics) */
+  AMPC_KEPT,    /* where a step has several bodies: BUFFER as it was before the first of them */
+  AMPC_INPUT,   /* the batch of the current step */
+  AMPC_WORK,    /* everything else, placed by lifetime */
+  AMPC_SPACE_COUNT
+} ampc_space;
+
+typedef struct ampc_ref {
+  ampc_space space;
+  int64_t offset; /* bytes */
+} ampc_ref;
+
+/* The next multiple, or n itself. */
+int64_t ampc_round_up(int64_t n, int64_t multiple);
+int64_t ampc_dtype_size(ampc_dtype t);     /* bytes */
+const char *ampc_dtype_name(ampc_dtype t); /* "f32", ... */
+
+#ifdef __cplusplus
+}
+#endif
+#endif
