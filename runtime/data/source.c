@@ -31,23 +31,27 @@ static bool is_not_finite(const DataSource *s, double value)
   return !isfinite(value);
 }
 
-/* The first such value of samples [first, first + n) of the part; false: there is none. */
+typedef struct Found {
+  int64_t sample, element; /* counted from the beginning of the file, where the reader looks for it;
+                              of the sample. -1: there is none */
+  double value;
+} Found;
+
+/* The first such value of n samples; false: there is none. */
 static bool find_in_piece(const DataSource *s, const char *bytes, int64_t n, IsBad *is_bad,
-                          int64_t *sample, int64_t *element, double *value)
+                          Found *out)
 {
   for (int64_t i = 0; i < n * s->elements; i++) {
-    *value = number_load(s->desc->dtype, s->program->real64, bytes, i);
-    *sample = i / s->elements;
-    *element = i % s->elements;
-    if (is_bad(s, *value)) return true;
+    double value = number_load(s->desc->dtype, s->program->real64, bytes, i);
+    if (!is_bad(s, value)) continue;
+    *out = (Found){i / s->elements, i % s->elements, value};
+    return true;
   }
   return false;
 }
 
-/* Over the whole part. *sample counts from the beginning of the file, where the reader looks for
- * it; -1: there is none. */
-static ampc_status find_value(const DataSource *s, IsBad *is_bad, int64_t *sample, int64_t *element,
-                              double *value)
+/* Over the whole part. */
+static ampc_status find_value(const DataSource *s, IsBad *is_bad, Found *out)
 {
   int64_t piece = CHECKED_AT_ONCE / s->sample_bytes;
   if (piece < 1) piece = 1;
@@ -58,10 +62,10 @@ static ampc_status find_value(const DataSource *s, IsBad *is_bad, int64_t *sampl
   for (int64_t i = 0; i < s->count && !found && !status; i += piece) {
     int64_t n = s->count - i < piece ? s->count - i : piece;
     status = source_copy(s, i, n, AMPC_AS_STORED, bytes);
-    found = !status && find_in_piece(s, bytes, n, is_bad, sample, element, value);
-    *sample += s->first + i;
+    found = !status && find_in_piece(s, bytes, n, is_bad, out);
+    out->sample += s->first + i;
   }
-  if (!found) *sample = -1;
+  if (!found) out->sample = -1;
   free(bytes);
   return status;
 }
@@ -71,16 +75,15 @@ static ampc_status find_value(const DataSource *s, IsBad *is_bad, int64_t *sampl
 static ampc_status check_limit(const DataSource *s)
 {
   const ampc_source *d = s->desc;
-  int64_t sample = -1, element;
-  double value = 0;
+  Found at = {.sample = -1};
   char besides[40] = "", within[40] = "";
   if (d->limit == 0 || !s->path) return AMPC_OK;
-  ampc_status status = find_value(s, is_out_of_range, &sample, &element, &value);
-  if (status || sample < 0) return status;
+  ampc_status status = find_value(s, is_out_of_range, &at);
+  if (status || at.sample < 0) return status;
   if (d->ignored) snprintf(besides, sizeof besides, " or %lld", (long long)d->ignored);
-  if (s->elements > 1) snprintf(within, sizeof within, ", element %lld,", (long long)element);
+  if (s->elements > 1) snprintf(within, sizeof within, ", element %lld,", (long long)at.element);
   return ampc_fail(AMPC_BAD_FILE, "%s: sample %lld%s is %.17g, expected 0 to %lld%s (%s)", s->path,
-                   (long long)sample, within, value, (long long)(d->limit - 1), besides,
+                   (long long)at.sample, within, at.value, (long long)(d->limit - 1), besides,
                    d->limit_why ? d->limit_why : "limit");
 }
 
@@ -88,8 +91,11 @@ bool source_find_lost(const DataSource *s, int64_t *sample, double *value)
 {
   ampc_dtype t = s->desc->dtype;
   if (!ampc_is_float(t) || !s->path) return false;
-  int64_t element;
-  return !find_value(s, is_not_finite, sample, &element, value) && *sample >= 0;
+  Found at = {.sample = -1};
+  bool found = !find_value(s, is_not_finite, &at) && at.sample >= 0;
+  *sample = at.sample;
+  *value = at.value;
+  return found;
 }
 
 /* ---- opening, reading ---- */
@@ -122,8 +128,8 @@ ampc_status source_open(const ampc_program *p, const ampc_source *desc, const ch
     if (!out->path) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
   }
   bool found;
-  ampc_status status =
-      ampc_shards_open(out->format, p, desc, out->path, seed, &found, &out->reader, &out->samples);
+  const ampc_opening opening = {out->format, p, desc, out->path, seed};
+  ampc_status status = ampc_shards_open(&opening, &found, &out->reader, &out->samples);
   if (status) return found ? status : explain_missing(out, data_dir, status);
   ampc_part(out->samples, desc->part_begin, desc->part_end, &out->first, &out->count);
   ampc_shards_use(out->reader, out->first, out->count);

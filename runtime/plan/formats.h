@@ -2,7 +2,8 @@
  *
  * A job names a file, and its shapes come from that file's header, so both sides have to understand
  * headers in the same way: there is one reader a format and both call it. The readers stand in
- * runtime/data/formats; they link zlib and nothing else, so that the compiler can link them.
+ * runtime/data/formats; they link zlib, jansson and nothing else, so that the compiler can link
+ * them.
  *
  * Functions return a status, and ampc_last_error() then is one line that names the file. */
 #pragma once
@@ -16,15 +17,26 @@ typedef struct ampc_header {
   int64_t samples;            /* at least 1 */
 } ampc_header;
 
-typedef struct ampc_array ampc_array;
-
 /* A source that is open. Each format has a struct of its own, which nobody else looks into. */
 typedef struct ampc_reader ampc_reader;
 
 /* An `epoch` of the samples as they are stored, without what training draws. */
 enum { AMPC_AS_STORED = -1 };
 
-typedef struct ampc_format {
+typedef struct ampc_array ampc_array; /* array.h */
+typedef struct ampc_format ampc_format;
+
+/* What is opened: `desc`, a source of `program`; `path` is where its file lies, NULL if it has
+ * none. All of it must outlive the reader. */
+typedef struct ampc_opening {
+  const ampc_format *format;
+  const ampc_program *program;
+  const ampc_source *desc;
+  const char *path;
+  uint64_t seed;
+} ampc_opening;
+
+struct ampc_format {
   ampc_source_kind kind;
   const char *name; /* both as in the row of AMPC_FORMATS */
 
@@ -37,24 +49,20 @@ typedef struct ampc_format {
   bool alone; /* several files would not be one: a pattern must name one of them */
   bool draws; /* some numbers at random, so each call in a job has a stream of its own */
 
-  /* `args` is ampc_source.args throughout. What the arguments alone say, all but the samples;
-   * refuses those that make no sense, without naming a file. NULL: the header tells. */
-  ampc_status (*known)(const char *args, ampc_header *out);
+  /* The arguments alone say all but the samples. `probe` with the path NULL tells it, and refuses
+   * arguments that make no sense, without naming a file. False: the header tells. */
+  bool known;
 
   /* Reads and checks the header of the file, believing no number in it that the size of the file
-   * contradicts. NULL: the format has no file. */
-  ampc_status (*probe)(const struct ampc_format *f, const char *path, const char *args,
-                       ampc_header *out);
+   * contradicts. `args` is ampc_source.args throughout. NULL: the format has no file. */
+  ampc_status (*probe)(const ampc_format *f, const char *path, const char *args, ampc_header *out);
 
-  /* Of formats that array.h opens: where the elements lie. */
+  /* Of a format whose functions are those of array.h: an ArrayLocate. */
   ampc_status (*locate)(const char *path, const char *args, bool contents, ampc_array *out);
 
-  /* Opens `desc`, a source of program `p`; `path` is where its file lies, NULL if it has none. A
-   * file that does not hold what the program was compiled for is refused, as is one that is cut or
-   * damaged, so far as can be seen without reading all of a large one. `p`, `desc` and `path` must
-   * outlive the reader. */
-  ampc_status (*open)(const ampc_program *p, const ampc_source *desc, const char *path,
-                      uint64_t seed, ampc_reader **out, int64_t *out_samples);
+  /* A file that does not hold what the program was compiled for is refused, as is one that is cut
+   * or damaged, so far as can be seen without reading all of a large one. */
+  ampc_status (*open)(const ampc_opening *o, ampc_reader **out, int64_t *out_samples);
 
   /* Only samples [first, first + count) are used, and what is drawn keeps to them. May be NULL. */
   void (*use)(ampc_reader *r, int64_t first, int64_t count);
@@ -70,7 +78,7 @@ typedef struct ampc_format {
   bool (*sample_name)(const ampc_reader *r, int64_t sample, char *text, size_t size);
 
   void (*close)(ampc_reader *r); /* NULL is fine */
-} ampc_format;
+};
 
 #define AMPC_FORMAT_TABLE(KIND, name) extern const ampc_format ampc_format_##name;
 AMPC_FORMATS(AMPC_FORMAT_TABLE)
@@ -90,8 +98,7 @@ ampc_status ampc_shards_probe(const ampc_format *f, const char *path, const char
                               bool *out_found, ampc_header *out);
 /* Of all files together; *out_found as above, also after a failure; `use` and the rest as in
  * ampc_format. */
-ampc_status ampc_shards_open(const ampc_format *f, const ampc_program *p, const ampc_source *desc,
-                             const char *path, uint64_t seed, bool *out_found, ampc_shards **out,
+ampc_status ampc_shards_open(const ampc_opening *o, bool *out_found, ampc_shards **out,
                              int64_t *out_samples);
 void ampc_shards_use(ampc_shards *s, int64_t first, int64_t count);
 ampc_status ampc_shards_copy(const ampc_shards *s, int64_t first, int64_t n, int64_t epoch,

@@ -228,7 +228,7 @@ static void check_tensors(void)
       {X("[0,24,30]") "}", "not the JSON"},
       {X("[-1,23]") "}", "not the JSON"},
       {X("[0,24]") ",\"x\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}}",
-       "more than one"},
+       "duplicate object key"},
       {X("[0,24]"), "not the JSON"},
       {"{\"x\":{\"dtype\":\"F32\",\"shape\":[3,2],\"dtype\":\"F32\",\"data_offsets\":[0,24]}}",
        "not the JSON"},
@@ -331,8 +331,10 @@ static void check_raw(void)
   MUST(f && gzwrite(f, values, sizeof values) == sizeof values && gzclose(f) == Z_OK);
   expect("raw", temp_path("x.gz"), "shape=2\ndtype=f32\n", AMPC_F32, 3, 1, 0, 1);
   ampc_header h;
-  CHECK(ampc_format_raw.known("shape=2\ndtype=f64\n", &h) && strstr(ampc_last_error(), "f64"));
-  CHECK(ampc_format_raw.known("shape=0\ndtype=u8\n", &h) && strstr(ampc_last_error(), "size 0"));
+  CHECK(ampc_format_raw.probe(&ampc_format_raw, NULL, "shape=2\ndtype=f64\n", &h) &&
+        strstr(ampc_last_error(), "f64"));
+  CHECK(ampc_format_raw.probe(&ampc_format_raw, NULL, "shape=0\ndtype=u8\n", &h) &&
+        strstr(ampc_last_error(), "size 0"));
 }
 
 /* Windows share their ends; a drawn one lies within the part, and is the same for the same epoch.

@@ -15,7 +15,7 @@ static ampc_status open_text(const char *text, size_t size, const char *args, Da
   ampc_header h = {0}, probed;
   bool found;
   temp_write(temp_path("x"), text, size);
-  ampc_status status = ampc_format_csv.known(args, &h);
+  ampc_status status = ampc_format_csv.probe(&ampc_format_csv, NULL, args, &h);
   MUST(!status);
   desc = (ampc_source){.kind = AMPC_SOURCE_CSV,
                        .path = "x",
@@ -136,7 +136,8 @@ static void check_arguments(void)
              {"column=a\nnumber=0\nscalar=0\ndtype=f32\nheader=1\nsep=,,\n", "`sep`"},
              {"column=a\nnumber=0\nscalar=0\ndtype=f32\nheader=1\nsep=\n", "`sep`"}};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-    CHECK_MSG(ampc_format_csv.known(bad[i].args, &h) && strstr(ampc_last_error(), bad[i].word),
+    CHECK_MSG(ampc_format_csv.probe(&ampc_format_csv, NULL, bad[i].args, &h) &&
+                  strstr(ampc_last_error(), bad[i].word),
               "%s: %s", bad[i].args, ampc_last_error());
 }
 

@@ -129,9 +129,10 @@ static void check_lies(void)
   uint8_t file[sizeof images + 1] = {0};
   memcpy(file, images, sizeof images);
   temp_write(temp_path("x"), file, sizeof file);
-  expect_refused(&desc, "has more than", "trailing byte");
+  expect_refused(&desc, "more than the 28 bytes that its header promises", "trailing byte");
   write_gz(file, sizeof file);
-  expect_refused(&desc, "has more than", "trailing byte, gzipped");
+  expect_refused(&desc, "more than the 28 bytes that its header promises",
+                 "trailing byte, gzipped");
   static const struct {
     int at, value;
     const char *word;
@@ -145,7 +146,7 @@ static void check_lies(void)
               {7, 0, "empty"},
               {11, 3, "u8[3, 2]"},
               {2, 0x0c, "i32[2, 2]"},
-              {7, 2, "has more than"}};
+              {7, 2, "more than the 24 bytes"}};
   for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
     memcpy(file, images, sizeof images);
     file[lies[i].at] = (uint8_t)lies[i].value;

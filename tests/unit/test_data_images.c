@@ -16,7 +16,7 @@ static ampc_source source_of(const char *path, const char *args)
 {
   ampc_source s = {.kind = AMPC_SOURCE_IMAGES, .path = path, .args = args, .part_end = 1};
   ampc_header h;
-  MUST(ampc_format_images.known(args, &h) == AMPC_OK);
+  MUST(ampc_format_images.probe(&ampc_format_images, NULL, args, &h) == AMPC_OK);
   s.dtype = h.dtype;
   s.rank = h.rank;
   memcpy(s.dim, h.dim, sizeof s.dim);
@@ -282,7 +282,8 @@ static void check_folders(void)
              {"size=8\ncorrupt=stop\nratio=1\nhflip=2\n", "`hflip`"}};
   ampc_header h;
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-    CHECK_MSG(ampc_format_images.known(bad[i].args, &h) && strstr(ampc_last_error(), bad[i].word),
+    CHECK_MSG(ampc_format_images.probe(&ampc_format_images, NULL, bad[i].args, &h) &&
+                  strstr(ampc_last_error(), bad[i].word),
               "%s: %s", bad[i].args, ampc_last_error());
 }
 

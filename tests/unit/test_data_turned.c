@@ -174,7 +174,8 @@ static void check_arguments(void)
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     char args[128];
     snprintf(args, sizeof args, SMALL "%s", bad[i]);
-    CHECK_MSG(ampc_format_images.known(args, &h) && strstr(ampc_last_error(), "`exif` of images"),
+    CHECK_MSG(ampc_format_images.probe(&ampc_format_images, NULL, args, &h) &&
+                  strstr(ampc_last_error(), "`exif` of images"),
               "%s: %s", args, ampc_last_error());
   }
 }

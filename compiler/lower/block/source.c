@@ -197,7 +197,8 @@ static bool known_header(Lower *l, const ampc_format *format, Datum samples, Spa
                          ampc_source *s)
 {
   ampc_header h;
-  if (format->known(s->args, &h)) return refuse(l, E209, span, "%s", ampc_last_error());
+  if (format->probe(format, NULL, s->args, &h))
+    return refuse(l, E209, span, "%s", ampc_last_error());
   s->dtype = h.dtype;
   s->rank = h.rank;
   memcpy(s->dim, h.dim, sizeof s->dim);

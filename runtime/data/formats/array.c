@@ -44,10 +44,24 @@ ampc_status array_probe(const ampc_format *f, const char *path, const char *args
   return status;
 }
 
-/* Bytes are bytes of the file, as they are for the convenience of small conversions. */
+/* Elements that are held, the other way round: once, and not in every epoch. */
+static void turn_round(ampc_array *a)
+{
+  uint8_t *at = a->bytes.held;
+  unsigned size = a->type.size;
+  for (uint8_t *end = at + a->bytes.size; at < end; at += size)
+    for (unsigned i = 0; i < size / 2; i++) {
+      uint8_t byte = at[i];
+      at[i] = at[size - 1 - i];
+      at[size - 1 - i] = byte;
+    }
+  a->type.big_endian = false;
+}
+
 static void settle(ampc_reader *r)
 {
   ampc_array *a = &r->is;
+  if (a->type.big_endian && a->bytes.held) turn_round(a);
   r->elements = 1;
   for (uint32_t i = 0; i < a->is.rank; i++) r->elements *= a->is.dim[i];
   if (!a->step) a->step = r->elements;
@@ -57,17 +71,16 @@ static void settle(ampc_reader *r)
             a->type.size == ampc_element_size(r->program, a->is.dtype);
 }
 
-ampc_status array_open(const ampc_program *p, const ampc_source *desc, const char *path,
-                       uint64_t seed, ampc_reader **out, int64_t *out_samples)
+ampc_status array_open(const ampc_opening *o, ampc_reader **out, int64_t *out_samples)
 {
-  const ampc_format *f = ampc_format_of(desc->kind);
+  const char *path = o->path, *args = o->desc->args;
   *out = NULL;
   ampc_reader *r = calloc(1, sizeof *r);
   if (!r) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
-  *r = (ampc_reader){.program = p, .desc = desc, .seed = seed, .is.bytes.fd = -1};
-  ampc_status status = f->locate(path, desc->args, false, &r->is);
-  if (!status) status = header_check(&r->is.is, path, desc);
-  if (!status) status = f->locate(path, desc->args, true, &r->is);
+  *r = (ampc_reader){.program = o->program, .desc = o->desc, .seed = o->seed, .is.bytes.fd = -1};
+  ampc_status status = o->format->locate(path, args, false, &r->is);
+  if (!status) status = header_check(&r->is.is, path, o->desc);
+  if (!status) status = o->format->locate(path, args, true, &r->is);
   if (status) {
     array_close(r);
     return status;

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "stream.h"
 
 enum {
   HELD_MOST = 256 << 20, /* bytes of a file that is not compressed */
@@ -103,10 +102,10 @@ static ampc_status read_exactly(Stream *s, int64_t size, bool whole, Bytes *b)
   return !status && whole && got ? too_long(s->path, b->at + size) : status;
 }
 
-static ampc_status open_packed(const char *expected, int64_t size, bool whole, Bytes *b)
+static ampc_status open_packed(const DataFile *f, int64_t size, bool whole, Bytes *b)
 {
   Stream s;
-  ampc_status status = stream_open(b->path, expected, &s);
+  ampc_status status = stream_open(f, &s);
   if (status) return status;
   status = skip(&s, b->at);
   if (!status && size > s.most) status = truncated(b->path, s.most, size);
@@ -116,34 +115,32 @@ static ampc_status open_packed(const char *expected, int64_t size, bool whole, B
 }
 
 /* Opens the file; *out_packed: it is gzipped. */
-static ampc_status look(const char *path, const char *expected, Packing packing, int *out_fd,
-                        int64_t *out_size, bool *out_packed)
+static ampc_status look(const DataFile *f, int *out_fd, int64_t *out_size, bool *out_packed)
 {
   uint8_t magic[2] = {0};
-  size_t n = strlen(path);
-  bool named = n > 3 && strcmp(path + n - 3, ".gz") == 0;
-  ampc_status status = stream_open_file(path, expected, out_fd, out_size);
+  size_t n = strlen(f->path);
+  bool named = n > 3 && strcmp(f->path + n - 3, ".gz") == 0;
+  ampc_status status = stream_open_file(f, out_fd, out_size);
   if (status) return status;
   *out_packed = pread(*out_fd, magic, 2, 0) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
-  if (packing == BY_CONTENT || *out_packed == named) return AMPC_OK;
+  if (!f->by_name || *out_packed == named) return AMPC_OK;
   *out_packed = false;
   if (!named) return AMPC_OK;
   close(*out_fd);
-  return ampc_fail(AMPC_BAD_FILE, "%s is called .gz, but is not gzipped", path);
+  return ampc_fail(AMPC_BAD_FILE, "%s is called .gz, but is not gzipped", f->path);
 }
 
-ampc_status bytes_open(const char *path, const char *expected, Packing packing, int64_t at,
-                       int64_t size, bool whole, Bytes *out)
+ampc_status bytes_open(const DataFile *f, int64_t at, int64_t size, bool whole, Bytes *out)
 {
   int fd;
   int64_t file_size;
   bool packed;
-  *out = (Bytes){.path = path, .fd = -1, .at = at};
-  ampc_status status = look(path, expected, packing, &fd, &file_size, &packed);
+  *out = (Bytes){.path = f->path, .fd = -1, .at = at};
+  ampc_status status = look(f, &fd, &file_size, &packed);
   if (status) return status;
   if (packed) {
     close(fd);
-    status = open_packed(expected, size, whole, out);
+    status = open_packed(f, size, whole, out);
   } else {
     status = open_plain(fd, file_size, size, whole, out);
   }
@@ -151,18 +148,18 @@ ampc_status bytes_open(const char *path, const char *expected, Packing packing, 
   return status;
 }
 
-ampc_status bytes_count(const char *path, const char *expected, Packing packing, int64_t *out)
+ampc_status bytes_count(const DataFile *f, int64_t *out)
 {
   int fd;
   bool packed;
   char scrap[1 << 14];
-  ampc_status status = look(path, expected, packing, &fd, out, &packed);
+  ampc_status status = look(f, &fd, out, &packed);
   if (status) return status;
   close(fd);
   if (!packed) return AMPC_OK;
   Stream s;
   int64_t got = sizeof scrap;
-  status = stream_open(path, expected, &s);
+  status = stream_open(f, &s);
   if (status) return status;
   for (*out = 0; !status && got == sizeof scrap; *out += got)
     status = stream_read(&s, scrap, sizeof scrap, &got);

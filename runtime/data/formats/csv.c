@@ -57,6 +57,26 @@ static bool column_number(const char *at, int n, int64_t *out)
   return ampc_read_count(text, 0, MOST_FIELDS, out);
 }
 
+static ampc_status check_numbers(const char *args)
+{
+  int n;
+  int64_t number;
+  for (const char *at = args_next(args, "column", NULL, &n); at;
+       at = args_next(args, "column", at, &n))
+    if (!column_number(at, n, &number))
+      return ampc_fail(AMPC_BAD_USAGE, "csv has no column %.*s; they count from 0", n, at);
+  return AMPC_OK;
+}
+
+static ampc_status read_type(const char *args, ampc_dtype *out)
+{
+  char text[8] = "";
+  args_text(args, "dtype", text, sizeof text);
+  *out = strcmp(text, "f32") == 0 ? AMPC_F32 : strcmp(text, "i64") == 0 ? AMPC_I64 : AMPC_I32;
+  if (*out != AMPC_I32 || strcmp(text, "i32") == 0) return AMPC_OK;
+  return ampc_fail(AMPC_BAD_USAGE, "csv reads f32, i32 and i64, not %s", text);
+}
+
 static ampc_status read_arguments(const char *args, Wanted *w)
 {
   char text[8];
@@ -72,34 +92,16 @@ static ampc_status read_arguments(const char *args, Wanted *w)
                      MOST_COLUMNS);
   if (!w->numbers && !w->header)
     return ampc_fail(AMPC_BAD_USAGE, "without a header line columns of csv are numbers, from 0 on");
-  for (const char *at = args_next(args, "column", NULL, &n); at && w->numbers;
-       at = args_next(args, "column", at, &n)) {
-    int64_t number;
-    if (!column_number(at, n, &number))
-      return ampc_fail(AMPC_BAD_USAGE, "csv has no column %.*s; they count from 0", n, at);
-  }
+  ampc_status status = w->numbers ? check_numbers(args) : AMPC_OK;
+  if (status) return status;
   if (!args_text(args, "sep", text, sizeof text) || strlen(text) != 1 || strchr("\"\r", text[0]))
     return ampc_fail(AMPC_BAD_USAGE, "`sep` of csv is one character, such as \",\" or \"\\t\"");
   w->sep = text[0];
-  args_text(args, "dtype", text, sizeof text);
-  w->is.dtype = strcmp(text, "f32") == 0   ? AMPC_F32
-                : strcmp(text, "i64") == 0 ? AMPC_I64
-                                           : AMPC_I32;
-  if (w->is.dtype == AMPC_I32 && strcmp(text, "i32") != 0)
-    return ampc_fail(AMPC_BAD_USAGE, "csv reads f32, i32 and i64, not %s", text);
   if (!args_integer(args, "scalar")) {
     w->is.rank = 1;
     w->is.dim[0] = w->n;
   }
-  return AMPC_OK;
-}
-
-static ampc_status csv_known(const char *args, ampc_header *out)
-{
-  Wanted w;
-  ampc_status status = read_arguments(args, &w);
-  *out = w.is;
-  return status;
+  return read_type(args, &w->is.dtype);
 }
 
 /* ---- fields ---- */
@@ -236,27 +238,32 @@ static ampc_status check_columns(Csv *c)
   return AMPC_OK;
 }
 
+/* The first line says how many fields the others have. */
+static ampc_status end_line(Csv *c, int64_t fields)
+{
+  char why[80];
+  if (c->fields == fields) return AMPC_OK;
+  if (c->fields) {
+    snprintf(why, sizeof why, "%lld fields, the first line has %lld", (long long)fields,
+             (long long)c->fields);
+    return fields_bad(&c->in, why);
+  }
+  c->fields = fields;
+  ampc_status status = check_columns(c);
+  return status || c->wanted.numbers ? status : map_columns(c);
+}
+
 static ampc_status read_lines(Csv *c)
 {
   int64_t fields;
-  char why[80];
-  bool first = true, ended = false;
+  bool ended = false;
   ampc_status status = c->wanted.numbers ? map_columns(c) : AMPC_OK;
   while (!status && !ended) {
-    c->at_header = first && c->wanted.header;
+    c->at_header = !c->fields && c->wanted.header;
     status = make_room(c);
     if (!status) status = fields_line(&c->in, take_field, c, &fields, &ended);
     if (status || !fields) continue;
-    if (first) {
-      c->fields = fields;
-      status = check_columns(c);
-      if (!status && !c->wanted.numbers) status = map_columns(c);
-    } else if (fields != c->fields) {
-      snprintf(why, sizeof why, "%lld fields, the first line has %lld", (long long)fields,
-               (long long)c->fields);
-      status = fields_bad(&c->in, why);
-    }
-    first = false;
+    status = end_line(c, fields);
     c->samples += !c->at_header;
   }
   if (!status && !c->samples)
@@ -266,7 +273,8 @@ static ampc_status read_lines(Csv *c)
 
 /* ---- the row of the table ---- */
 
-/* Reads the file, and with `p` its numbers. The caller frees *out, also after a failure. */
+/* Reads the file, and with `p` its numbers; the path NULL: only the arguments. The caller frees
+ * *out, also after a failure. */
 static ampc_status csv_read(const char *path, const char *args, const ampc_program *p, Csv **out)
 {
   Csv *c = *out = calloc(1, sizeof *c);
@@ -274,7 +282,7 @@ static ampc_status csv_read(const char *path, const char *args, const ampc_progr
   c->args = args;
   c->program = p;
   ampc_status status = read_arguments(args, &c->wanted);
-  if (status) return status;
+  if (status || !path) return status;
   c->place = malloc((size_t)c->wanted.n * sizeof *c->place);
   if (!c->place) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
   int64_t i = 0;
@@ -321,20 +329,18 @@ static void csv_close(ampc_reader *r)
   free(r);
 }
 
-static ampc_status csv_open(const ampc_program *p, const ampc_source *desc, const char *path,
-                            uint64_t seed, ampc_reader **out, int64_t *out_samples)
+static ampc_status csv_open(const ampc_opening *o, ampc_reader **out, int64_t *out_samples)
 {
-  (void)seed;
   Csv *c;
   *out = NULL;
-  ampc_status status = csv_read(path, desc->args, p, &c);
+  ampc_status status = csv_read(o->path, o->desc->args, o->program, &c);
   ampc_reader *r = status ? NULL : calloc(1, sizeof *r);
-  if (!status && !r) status = ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
+  if (!status && !r) status = ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", o->path);
   if (!status) {
     ampc_header is = c->wanted.is;
     is.samples = c->samples;
-    status = header_check(&is, path, desc);
-    *r = (ampc_reader){c->values, c->wanted.n * ampc_element_size(p, is.dtype)};
+    status = header_check(&is, o->path, o->desc);
+    *r = (ampc_reader){c->values, c->wanted.n * ampc_element_size(o->program, is.dtype)};
     *out_samples = c->samples;
     c->values = NULL;
   }
@@ -359,7 +365,7 @@ const ampc_format ampc_format_csv = {
     .name = "csv",
     .types = {AMPC_F32, AMPC_I32, AMPC_I64},
     .n_types = 3,
-    .known = csv_known,
+    .known = true,
     .probe = csv_probe,
     .open = csv_open,
     .copy = csv_copy,

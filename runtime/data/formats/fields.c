@@ -99,7 +99,7 @@ ampc_status fields_open(const char *path, char sep, Fields *out)
   int byte;
   out->sep = sep;
   out->line = 1;
-  ampc_status status = stream_open(path, "a CSV file", &out->stream);
+  ampc_status status = stream_open(&(DataFile){path, "a CSV file", false}, &out->stream);
   if (status) return status;
   status = peek_byte(out, &byte);
   if (!status && out->end >= 3 && memcmp(out->buffer, "\xef\xbb\xbf", 3) == 0) out->at = 3;

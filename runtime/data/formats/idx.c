@@ -6,6 +6,7 @@
 #include "header.h"
 #include "stream.h"
 
+/* All types of IDX. */
 static const struct {
   uint8_t code;
   ElementType type;
@@ -33,7 +34,7 @@ static ampc_status read_magic(Stream *s, ampc_array *out)
   out->type.kind = ELEMENT_NONE;
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
     if (types[i].code == magic[2]) out->type = types[i].type;
-  if (!element_dtype(out->type, &out->is.dtype))
+  if (out->type.kind == ELEMENT_NONE)
     return ampc_fail(AMPC_BAD_FILE,
                      "%s is no IDX file: its elements have type 0x%02x, expected 0x08 (u8), 0x09 "
                      "(i8), 0x0b (i16), 0x0c (i32), 0x0d (f32) or 0x0e (f64)",
@@ -41,13 +42,12 @@ static ampc_status read_magic(Stream *s, ampc_array *out)
   if (magic[3] < 1 || magic[3] > AMPC_MAX_RANK)
     return ampc_fail(AMPC_BAD_FILE, "%s has %d axes; 1 to %d are read", s->path, magic[3],
                      AMPC_MAX_RANK);
-  out->is.rank = magic[3] - 1u;
-  return AMPC_OK;
+  out->is = (ampc_header){.rank = magic[3] - 1u};
+  return array_type(s->path, out->type, &out->is.dtype);
 }
 
-/* All of the header; from here on the sizes are ones that the file has room for. *at: where the
- * elements begin. */
-static ampc_status read_header(Stream *s, ampc_array *out, int64_t *at)
+/* All of the header; from here on the sizes are ones that the file has room for. */
+static ampc_status read_header(Stream *s, ampc_array *out)
 {
   ampc_status status = read_magic(s, out);
   if (status) return status;
@@ -63,21 +63,21 @@ static ampc_status read_header(Stream *s, ampc_array *out, int64_t *at)
     int64_t size = (int64_t)d[0] << 24 | (int64_t)d[1] << 16 | (int64_t)d[2] << 8 | (int64_t)d[3];
     *(i ? &out->is.dim[i - 1] : &out->is.samples) = size;
   }
-  *at = 4 + want;
   return header_elements(&out->is, s->path, s->most / out->type.size, &elements);
 }
 
 static ampc_status locate(const char *path, const char *args, bool contents, ampc_array *out)
 {
+  const DataFile file = {path, "an IDX file", false};
   (void)args;
   Stream s;
-  int64_t at = 0;
-  ampc_status status = stream_open(path, "an IDX file", &s);
+  ampc_status status = stream_open(&file, &s);
   if (status) return status;
-  status = read_header(&s, out, &at);
+  status = read_header(&s, out);
   stream_close(&s);
   if (status || !contents) return status;
-  return bytes_open(path, "an IDX file", BY_CONTENT, at, array_bytes(out), true, &out->bytes);
+  int64_t header = 4 + 4 * ((int64_t)out->is.rank + 1);
+  return bytes_open(&file, header, array_bytes(out), true, &out->bytes);
 }
 
 const ampc_format ampc_format_idx = {

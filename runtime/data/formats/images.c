@@ -108,14 +108,10 @@ static ampc_status read_upright(const char *args, Settings *s)
   return ampc_fail(AMPC_BAD_USAGE, "`exif` of images is true, false or none, got %s", text);
 }
 
-static ampc_status read_arguments(const char *args, Settings *s)
+static ampc_status read_size(const char *args, Settings *s)
 {
   char text[TEXT] = "";
   double size[2] = {0}, resize = 0;
-  ampc_status status;
-  *s = (Settings){.train = args_integer(args, "train") != 0};
-  args_text(args, "of", text, sizeof text);
-  s->labels = strcmp(text, "label") == 0;
   if (!read_two(args, "size", size) || !is_side(size[0]) || !is_side(size[1]))
     return ampc_fail(AMPC_BAD_USAGE,
                      "`size` of images is a whole number or [height, width], from 1 "
@@ -124,21 +120,30 @@ static ampc_status read_arguments(const char *args, Settings *s)
   s->height = (int64_t)size[0];
   s->width = (int64_t)size[1];
   s->resize = s->height > s->width ? s->height : s->width;
-  if (is_given(args, "resize")) {
-    args_text(args, "resize", text, sizeof text);
-    if (!read_number(text, &resize) || !is_side(resize) || resize < (double)s->resize)
-      return ampc_fail(AMPC_BAD_USAGE,
-                       "`resize` of images is %s; it must be a whole number from %lld, the larger "
-                       "side of `size`, to %d",
-                       text, (long long)s->resize, MOST_SIDE);
-    s->resize = (int64_t)resize;
-  }
-  *text = 0;
-  args_text(args, "corrupt", text, sizeof text);
-  s->skip = strcmp(text, "skip") == 0;
-  if (!s->skip && strcmp(text, "stop") != 0)
+  if (!is_given(args, "resize")) return AMPC_OK;
+  args_text(args, "resize", text, sizeof text);
+  if (!read_number(text, &resize) || !is_side(resize) || resize < (double)s->resize)
+    return ampc_fail(AMPC_BAD_USAGE,
+                     "`resize` of images is %s; it must be a whole number from %lld, the larger "
+                     "side of `size`, to %d",
+                     text, (long long)s->resize, MOST_SIDE);
+  s->resize = (int64_t)resize;
+  return AMPC_OK;
+}
+
+static ampc_status read_arguments(const char *args, Settings *s)
+{
+  char text[TEXT] = "", corrupt[TEXT] = "";
+  *s = (Settings){.train = args_integer(args, "train") != 0};
+  args_text(args, "of", text, sizeof text);
+  s->labels = strcmp(text, "label") == 0;
+  ampc_status status = read_size(args, s);
+  if (status) return status;
+  args_text(args, "corrupt", corrupt, sizeof corrupt);
+  s->skip = strcmp(corrupt, "skip") == 0;
+  if (!s->skip && strcmp(corrupt, "stop") != 0)
     return ampc_fail(AMPC_BAD_USAGE, "`corrupt` of images is \"stop\" or \"skip\", got \"%s\"",
-                     text);
+                     corrupt);
   status = read_upright(args, s);
   if (status) return status;
   s->crops = is_given(args, "scale");
@@ -154,21 +159,15 @@ static ampc_header header_of(const Settings *s)
                    : (ampc_header){.dtype = AMPC_U8, .rank = 3, .dim = {3, s->height, s->width}};
 }
 
-static ampc_status images_known(const char *args, ampc_header *out)
-{
-  Settings s;
-  ampc_status status = read_arguments(args, &s);
-  *out = header_of(&s);
-  return status;
-}
-
 static ampc_status images_probe(const ampc_format *f, const char *path, const char *args,
                                 ampc_header *out)
 {
   (void)f;
+  Settings s;
   Folder folder;
-  ampc_status status = images_known(args, out);
-  if (status) return status;
+  ampc_status status = read_arguments(args, &s);
+  *out = header_of(&s);
+  if (status || !path) return status;
   status = folder_list(path, args, &folder);
   out->samples = folder.n;
   folder_free(&folder);
@@ -177,11 +176,14 @@ static ampc_status images_probe(const ampc_format *f, const char *path, const ch
 
 /* ---- what is cut out ---- */
 
-/* Part of a picture in its own pixels, and what becomes of it: `full` pixels of which those from
- * `begin` on are kept, as many as the result has. */
+/* Part of an axis of a picture, `length` of its own pixels, and what becomes of it: `full` pixels
+ * of which `size` are kept, those from `begin` on. */
+typedef struct CutAxis {
+  int64_t from, length, full, begin, size;
+} CutAxis;
+
 typedef struct Cut {
-  PictureArea area;
-  int64_t full_width, full_height, begin_x, begin_y;
+  CutAxis x, y;
 } Cut;
 
 /* torchvision's RandomResizedCrop.get_params. */
@@ -206,36 +208,30 @@ static PictureArea random_area(const Settings *s, Draw *d, int64_t width, int64_
 
 static Cut random_cut(const Settings *s, Draw *d, int64_t width, int64_t height)
 {
-  return (Cut){
-      .area = random_area(s, d, width, height), .full_width = s->width, .full_height = s->height};
+  PictureArea a = random_area(s, d, width, height);
+  return (Cut){{a.x, a.width, s->width, 0, s->width}, {a.y, a.height, s->height, 0, s->height}};
 }
 
 /* The longer side is cut off to whole pixels, halves of a pixel go to the even side: torchvision's.
  */
 static Cut middle_cut(const Settings *s, int64_t width, int64_t height)
 {
-  Cut c = {.area = {0, 0, width, height}, .full_width = s->resize, .full_height = s->resize};
-  if (width > height) {
-    c.full_width = s->resize * width / height;
-  } else {
-    c.full_height = s->resize * height / width;
-  }
-  c.begin_x = llrint((double)(c.full_width - s->width) / 2);
-  c.begin_y = llrint((double)(c.full_height - s->height) / 2);
-  return c;
+  int64_t x = width > height ? s->resize * width / height : s->resize;
+  int64_t y = width > height ? s->resize : s->resize * height / width;
+  return (Cut){{0, width, x, llrint((double)(x - s->width) / 2), s->width},
+               {0, height, y, llrint((double)(y - s->height) / 2), s->height}};
 }
 
-/* Of one axis, in pixels of the picture as shrunk: `ratio` of them to one of its own. */
-static ResizeAxis axis_of(int64_t from, int64_t length, int64_t full, int64_t begin, int64_t size,
-                          double ratio, int64_t most)
+/* In pixels of the picture as shrunk: `most` of them, which were `all`. */
+static ResizeAxis axis_of(const CutAxis *c, int64_t all, int64_t most)
 {
-  double step = (double)length * ratio / (double)full, first = (double)from * ratio;
-  double support = step > 1 ? step : 1, low = first + ((double)begin + 0.5) * step - support - 1,
-         high = first + ((double)(begin + size) - 0.5) * step + support + 1;
-  ResizeAxis a = {.begin = first + (double)begin * step, .scale = step, .size = size};
+  double ratio = (double)most / (double)all, length = (double)c->length * ratio;
+  double step = length / (double)c->full, first = (double)c->from * ratio;
+  double support = step > 1 ? step : 1, low = first + ((double)c->begin + 0.5) * step - support - 1,
+         high = first + ((double)(c->begin + c->size) - 0.5) * step + support + 1;
+  ResizeAxis a = {.begin = first + (double)c->begin * step, .scale = step, .size = c->size};
   a.first = llrint(floor(low > first ? low : first));
-  a.last =
-      llrint(ceil(high < first + (double)length * ratio ? high : first + (double)length * ratio));
+  a.last = llrint(ceil(high < first + length ? high : first + length));
   if (a.last > most) a.last = most;
   if (a.first >= a.last) a.first = a.last - 1;
   return a;
@@ -246,8 +242,8 @@ static ResizeAxis axis_of(int64_t from, int64_t length, int64_t full, int64_t be
 static int shrink_of(const Picture *p, const Cut *c)
 {
   int shrink = 1;
-  while (picture_shrinks(p, 2 * shrink) && c->area.width >= 4 * shrink * c->full_width &&
-         c->area.height >= 4 * shrink * c->full_height)
+  while (picture_shrinks(p, 2 * shrink) && c->x.length >= 4 * shrink * c->x.full &&
+         c->y.length >= 4 * shrink * c->y.full)
     shrink *= 2;
   return shrink;
 }
@@ -273,10 +269,7 @@ static ampc_status draw_picture(const ampc_reader *r, const char *path, Picture 
   Cut c = train && s->crops ? random_cut(s, &d, width, height) : middle_cut(s, width, height);
   int shrink = shrink_of(p, &c);
   int64_t columns = (width + shrink - 1) / shrink, rows = (height + shrink - 1) / shrink;
-  ResizeAxis x = axis_of(c.area.x, c.area.width, c.full_width, c.begin_x, s->width,
-                         (double)columns / (double)width, columns),
-             y = axis_of(c.area.y, c.area.height, c.full_height, c.begin_y, s->height,
-                         (double)rows / (double)height, rows);
+  ResizeAxis x = axis_of(&c.x, width, columns), y = axis_of(&c.y, height, rows);
   x.mirrored = mirrored;
   PictureArea area = {x.first, y.first, x.last - x.first, y.last - y.first};
   uint8_t *pixels = malloc((size_t)(3 * area.width * area.height));
@@ -312,7 +305,7 @@ static ampc_status read_file(ampc_reader *r, int64_t i, int64_t sample, int64_t 
   name_of(r, f, name, sizeof name);
   int used = snprintf(path, sizeof path, "%s/%s", r->folder.root, name);
   if (used >= PATH) return ampc_fail(AMPC_BAD_FILE, "%.200s...: the path is too long", path);
-  ampc_status status = bytes_open(path, "a picture", BY_NAME, 0, -1, false, &bytes);
+  ampc_status status = bytes_open(&(DataFile){path, "a picture", true}, 0, -1, false, &bytes);
   if (status) return status;
   status = bytes.held ? picture_open(path, bytes.held, bytes.size, r->is.upright, &p)
                       : ampc_fail(AMPC_BAD_FILE, "%s is damaged: it has %lld bytes", path,
@@ -378,21 +371,20 @@ static void images_close(ampc_reader *r)
   free(r);
 }
 
-static ampc_status images_open(const ampc_program *p, const ampc_source *desc, const char *path,
-                               uint64_t seed, ampc_reader **out, int64_t *out_samples)
+static ampc_status images_open(const ampc_opening *o, ampc_reader **out, int64_t *out_samples)
 {
-  (void)p;
+  const char *path = o->path;
   *out = NULL;
   ampc_reader *r = calloc(1, sizeof *r);
   if (!r) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
   r->path = path;
-  r->seed = seed;
-  r->stream = desc->stream;
-  ampc_status status = read_arguments(desc->args, &r->is);
-  if (!status) status = folder_list(path, desc->args, &r->folder);
+  r->seed = o->seed;
+  r->stream = o->desc->stream;
+  ampc_status status = read_arguments(o->desc->args, &r->is);
+  if (!status) status = folder_list(path, o->desc->args, &r->folder);
   ampc_header h = header_of(&r->is);
   h.samples = r->folder.n;
-  if (!status) status = header_check(&h, path, desc);
+  if (!status) status = header_check(&h, path, o->desc);
   if (!status) r->damaged = calloc((size_t)r->folder.n, sizeof *r->damaged);
   if (!status && !r->damaged) status = ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
   if (status) {
@@ -429,7 +421,7 @@ const ampc_format ampc_format_images = {
     .works = true,
     .alone = true, /* each folder would count its own classes */
     .draws = true,
-    .known = images_known,
+    .known = true,
     .probe = images_probe,
     .open = images_open,
     .copy = images_copy,

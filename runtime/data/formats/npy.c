@@ -1,24 +1,19 @@
 /* NPY files of NumPy, plain or gzipped: numpy.save. The first axis counts the samples. */
 #include "npy_header.h"
-#include <stdlib.h>
-#include "stream.h"
 
 static ampc_status locate(const char *path, const char *args, bool contents, ampc_array *out)
 {
   (void)args;
+  const DataFile file = {path, "an NPY file", false};
   int64_t got, at = 0;
   Stream s;
-  uint8_t *head = malloc(NPY_HEAD);
-  if (!head) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
-  ampc_status status = stream_open(path, "an NPY file", &s);
-  if (!status) {
-    status = stream_read(&s, head, NPY_HEAD, &got);
-    if (!status) status = npy_read_header(path, head, got, s.most, out, &at);
-    stream_close(&s);
-  }
-  free(head);
-  if (status || !contents) return status;
-  return bytes_open(path, "an NPY file", BY_CONTENT, at, array_bytes(out), true, &out->bytes);
+  uint8_t head[NPY_HEAD];
+  ampc_status status = stream_open(&file, &s);
+  if (status) return status;
+  status = stream_read(&s, head, NPY_HEAD, &got);
+  if (!status) status = npy_read_header(path, head, got, s.most, out, &at);
+  stream_close(&s);
+  return status || !contents ? status : bytes_open(&file, at, array_bytes(out), true, &out->bytes);
 }
 
 const ampc_format ampc_format_npy = {

@@ -65,6 +65,9 @@ static ampc_status refuse_type(const char *path, const char *descr)
 /* '<f4': byte order, kind, size. */
 static ampc_status take_type(Scan *s, const char *path, ampc_array *out)
 {
+  static const char letters[] = "fiub";
+  static const ElementKind kinds[] = {ELEMENT_FLOAT, ELEMENT_SIGNED, ELEMENT_UNSIGNED,
+                                      ELEMENT_BOOL};
   char descr[32];
   if (takes(s, "["))
     return ampc_fail(AMPC_BAD_FILE, "%s has records as elements, expected numbers: save one field",
@@ -73,14 +76,10 @@ static ampc_status take_type(Scan *s, const char *path, ampc_array *out)
   if (!strchr("<>|=", descr[0]) || strlen(descr) < 3) return refuse_type(path, descr);
   char *end;
   long size = strtol(descr + 2, &end, 10);
-  ElementKind kind = descr[1] == 'f'   ? ELEMENT_FLOAT
-                     : descr[1] == 'i' ? ELEMENT_SIGNED
-                     : descr[1] == 'u' ? ELEMENT_UNSIGNED
-                     : descr[1] == 'b' ? ELEMENT_BOOL
-                                       : ELEMENT_NONE;
-  bool known = size == 1 || size == 2 || size == 4 || size == 8;
-  if (*end || !known || kind == ELEMENT_NONE || (kind == ELEMENT_FLOAT && size == 1))
-    return refuse_type(path, descr);
+  const char *letter = strchr(letters, descr[1]);
+  bool known = letter && size >= 1 && size <= 8 && (size & (size - 1)) == 0;
+  if (*end || !known || (descr[1] == 'f' && size == 1)) return refuse_type(path, descr);
+  ElementKind kind = kinds[letter - letters];
   if (kind == ELEMENT_FLOAT && size == 2) kind = ELEMENT_F16;
   out->type = (ElementType){kind, (uint8_t)size, descr[0] == '>' && size > 1};
   return array_type(path, out->type, &out->is.dtype);
@@ -116,23 +115,27 @@ static ampc_status take_shape(Scan *s, const char *path, ampc_header *h)
   return AMPC_OK;
 }
 
+/* Its number; false: there is no such key. */
+static bool take_key(Scan *s, unsigned *out)
+{
+  static const char *const keys[] = {"descr", "fortran_order", "shape"};
+  char key[32];
+  if (!take_quoted(s, key, sizeof key) || !takes(s, ":")) return false;
+  for (*out = 0; *out < 3 && strcmp(key, keys[*out]) != 0;) ++*out;
+  return *out < 3;
+}
+
 /* Keys come in any order, each once. */
 static ampc_status read_dict(Scan *s, const char *path, ampc_array *out)
 {
-  char key[32];
   bool fortran = false;
-  unsigned seen = 0;
+  unsigned seen = 0, which;
   if (!takes(s, "{")) return damaged(path);
   while (!takes(s, "}")) {
-    if (!take_quoted(s, key, sizeof key) || !takes(s, ":")) return damaged(path);
-    unsigned which = strcmp(key, "descr") == 0           ? 1
-                     : strcmp(key, "fortran_order") == 0 ? 2
-                     : strcmp(key, "shape") == 0         ? 4
-                                                         : 0;
-    if (!which || seen & which) return damaged(path);
-    seen |= which;
-    ampc_status status = which == 1   ? take_type(s, path, out)
-                         : which == 2 ? take_order(s, path, &fortran)
+    if (!take_key(s, &which) || seen & 1u << which) return damaged(path);
+    seen |= 1u << which;
+    ampc_status status = which == 0   ? take_type(s, path, out)
+                         : which == 1 ? take_order(s, path, &fortran)
                                       : take_shape(s, path, &out->is);
     if (status) return status;
     takes(s, ",");

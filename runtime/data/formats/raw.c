@@ -40,19 +40,13 @@ static ampc_status read_arguments(const char *args, ampc_array *out)
   return AMPC_OK;
 }
 
-static ampc_status raw_known(const char *args, ampc_header *out)
-{
-  ampc_array a = {0};
-  ampc_status status = read_arguments(args, &a);
-  *out = a.is;
-  return status;
-}
-
 static ampc_status locate(const char *path, const char *args, bool contents, ampc_array *out)
 {
+  const DataFile file = {path, "raw binary", true};
   int64_t size, elements;
   ampc_status status = read_arguments(args, out);
-  if (!status) status = bytes_count(path, "raw binary", BY_NAME, &size);
+  if (status || !path) return status;
+  status = bytes_count(&file, &size);
   if (status) return status;
   out->is.samples = 1;
   status = header_elements(&out->is, path, size / out->type.size, &elements);
@@ -66,7 +60,7 @@ static ampc_status locate(const char *path, const char *args, bool contents, amp
     return ampc_fail(AMPC_BAD_FILE,
                      "%s has %lld bytes, which are not whole samples of %lld: %lld are left", path,
                      (long long)size, (long long)sample, (long long)(size % sample));
-  return contents ? bytes_open(path, "raw binary", BY_NAME, 0, size, true, &out->bytes) : AMPC_OK;
+  return contents ? bytes_open(&file, 0, size, true, &out->bytes) : AMPC_OK;
 }
 
 const ampc_format ampc_format_raw = {
@@ -74,7 +68,7 @@ const ampc_format ampc_format_raw = {
     .name = "raw",
     .types = {AMPC_U8, AMPC_BOOL, AMPC_I32, AMPC_I64, AMPC_NARROW_FLOATS(AMPC_CONSTANT) AMPC_F32},
     .n_types = 7,
-    .known = raw_known,
+    .known = true,
     .probe = array_probe,
     .locate = locate,
     .open = array_open,

@@ -8,7 +8,7 @@
 #include "runtime/plan/formats.h"
 
 typedef struct Shard {
-  ampc_source desc; /* the source of which each file is a part */
+  ampc_source desc; /* that of which each file is a part, as this one has it */
   ampc_reader *reader;
   int64_t begin, end; /* its samples, counted over all files */
 } Shard;
@@ -85,9 +85,10 @@ ampc_status ampc_shards_probe(const ampc_format *f, const char *path, const char
   return status;
 }
 
-static ampc_status open_files(ampc_shards *s, const ampc_program *p, const ampc_source *desc,
-                              const char *path, uint64_t seed)
+static ampc_status open_files(ampc_shards *s, const ampc_opening *o)
 {
+  const ampc_source *desc = o->desc;
+  ampc_opening file = *o;
   int64_t samples = 0;
   ampc_status status = AMPC_OK;
   for (size_t i = 0; i < s->n && !status; i++) {
@@ -95,8 +96,9 @@ static ampc_status open_files(ampc_shards *s, const ampc_program *p, const ampc_
     *one = *desc;
     one->samples = s->files.gl_pathc ? 0 : desc->samples; /* of one of several any number will do */
     one->stream ^= (uint64_t)i << 28; /* each draws its own numbers; epochs are counted below */
-    status = s->format->open(p, one, s->files.gl_pathc ? s->files.gl_pathv[i] : path, seed,
-                             &s->at[i].reader, &samples);
+    file.desc = one;
+    if (s->files.gl_pathc) file.path = s->files.gl_pathv[i];
+    status = s->format->open(&file, &s->at[i].reader, &samples);
     s->at[i].begin = i ? s->at[i - 1].end : 0;
     s->at[i].end = s->at[i].begin + samples;
   }
@@ -104,26 +106,27 @@ static ampc_status open_files(ampc_shards *s, const ampc_program *p, const ampc_
   if (!status && desc->samples && desc->samples != all)
     status = ampc_fail(AMPC_BAD_FILE,
                        "%s has %lld samples, the program was compiled for %lld: compile it again",
-                       path, (long long)all, (long long)desc->samples);
+                       o->path, (long long)all, (long long)desc->samples);
   return status;
 }
 
-ampc_status ampc_shards_open(const ampc_format *f, const ampc_program *p, const ampc_source *desc,
-                             const char *path, uint64_t seed, bool *out_found, ampc_shards **out,
+ampc_status ampc_shards_open(const ampc_opening *o, bool *out_found, ampc_shards **out,
                              int64_t *out_samples)
 {
+  const ampc_source *desc = o->desc;
   *out = NULL;
   *out_found = true;
   ampc_shards *s = calloc(1, sizeof *s);
   if (!s) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
-  s->format = f;
-  s->sample_bytes = ampc_element_size(p, desc->dtype);
+  s->format = o->format;
+  s->sample_bytes = ampc_element_size(o->program, desc->dtype);
   for (uint32_t i = 0; i < desc->rank; i++) s->sample_bytes *= desc->dim[i];
-  ampc_status status = f->probe ? find_files(f, path, out_found, &s->files) : AMPC_OK;
+  ampc_status status =
+      s->format->probe ? find_files(s->format, o->path, out_found, &s->files) : AMPC_OK;
   s->n = s->files.gl_pathc ? s->files.gl_pathc : 1;
   s->at = calloc(s->n, sizeof *s->at);
   if (!status && !s->at) status = ampc_fail(AMPC_RUN_FAILED, "out of memory");
-  if (!status) status = open_files(s, p, desc, path, seed);
+  if (!status) status = open_files(s, o);
   if (status) {
     ampc_shards_close(s);
     return status;

@@ -12,40 +12,40 @@ enum {
   DEFLATE_MOST = 1032 /* bytes out of one byte in, by the format of deflate */
 };
 
-ampc_status stream_open_file(const char *path, const char *expected, int *out_fd, int64_t *out_size)
+ampc_status stream_open_file(const DataFile *f, int *out_fd, int64_t *out_size)
 {
   struct stat info;
-  int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  int fd = open(f->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (fd < 0 || fstat(fd, &info) != 0) {
     int error = errno;
     if (fd >= 0) close(fd);
-    return ampc_fail(AMPC_BAD_FILE, "cannot open %s: %s", path, strerror(error));
+    return ampc_fail(AMPC_BAD_FILE, "cannot open %s: %s", f->path, strerror(error));
   }
   if (!S_ISREG(info.st_mode)) {
     close(fd);
-    return ampc_fail(AMPC_BAD_FILE, "%s is %s, expected %s", path,
-                     S_ISDIR(info.st_mode) ? "a folder" : "no regular file", expected);
+    return ampc_fail(AMPC_BAD_FILE, "%s is %s, expected %s", f->path,
+                     S_ISDIR(info.st_mode) ? "a folder" : "no regular file", f->expected);
   }
   *out_fd = fd;
   *out_size = info.st_size;
   return AMPC_OK;
 }
 
-ampc_status stream_open(const char *path, const char *expected, Stream *out)
+ampc_status stream_open(const DataFile *f, Stream *out)
 {
   int fd = -1;
   int64_t size = 0;
-  ampc_status status = stream_open_file(path, expected, &fd, &size);
+  ampc_status status = stream_open_file(f, &fd, &size);
   if (status) return status;
   errno = ENOMEM; /* zlib says nothing when it has no memory */
   gzFile file = gzdopen(fd, "rb");
   if (!file) {
     int error = errno;
     close(fd);
-    if (error == ENOMEM) return ampc_fail(AMPC_RUN_FAILED, "out of memory reading %s", path);
-    return ampc_fail(AMPC_BAD_FILE, "cannot open %s: %s", path, strerror(error));
+    if (error == ENOMEM) return ampc_fail(AMPC_RUN_FAILED, "out of memory reading %s", f->path);
+    return ampc_fail(AMPC_BAD_FILE, "cannot open %s: %s", f->path, strerror(error));
   }
-  *out = (Stream){file, path, size * DEFLATE_MOST};
+  *out = (Stream){file, f->path, size, size * DEFLATE_MOST};
   gzbuffer(file, BUFFER);
   return AMPC_OK;
 }

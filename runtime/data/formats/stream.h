@@ -3,19 +3,23 @@
 #include <zlib.h>
 #include "ampc_plan.h"
 
+typedef struct DataFile {
+  const char *path;
+  const char *expected; /* what should be there, for messages: "an IDX file" */
+  bool by_name; /* its first bytes may be any: a name that ends in .gz tells that it is gzipped */
+} DataFile;
+
 typedef struct Stream {
   gzFile file;
-  const char *path; /* the caller's */
-  int64_t most;     /* bytes that can come out of a file of this size */
+  const char *path;   /* the caller's */
+  int64_t size, most; /* bytes of the file; that can come out of one of this size */
 } Stream;
 
-/* Opens a regular file, for whoever reads it without a stream. `expected` says for the message what
- * should be there: "an IDX file". */
-ampc_status stream_open_file(const char *path, const char *expected, int *out_fd,
-                             int64_t *out_size);
+/* Opens a regular file, for whoever reads it without a stream. */
+ampc_status stream_open_file(const DataFile *f, int *out_fd, int64_t *out_size);
 
 /* The same through zlib. */
-ampc_status stream_open(const char *path, const char *expected, Stream *out);
+ampc_status stream_open(const DataFile *f, Stream *out);
 void stream_close(Stream *s);
 
 /* Reads up to n bytes; *out_read is less only at the end of the file. Reading on there has zlib

@@ -44,10 +44,9 @@ static ampc_status synthetic_copy(const ampc_reader *r, int64_t first, int64_t n
 }
 
 /* The bounds are known, so the limit is checked without making a number. */
-static ampc_status synthetic_open(const ampc_program *p, const ampc_source *desc, const char *path,
-                                  uint64_t seed, ampc_reader **out, int64_t *out_samples)
+static ampc_status synthetic_open(const ampc_opening *o, ampc_reader **out, int64_t *out_samples)
 {
-  (void)path;
+  const ampc_source *desc = o->desc;
   *out = NULL;
   if (desc->limit && (desc->low < 0 || desc->high > (double)desc->limit))
     return ampc_fail(AMPC_BAD_FILE, "synthetic values from %g to %g, expected 0 to %lld (%s)",
@@ -55,9 +54,9 @@ static ampc_status synthetic_open(const ampc_program *p, const ampc_source *desc
                      desc->limit_why ? desc->limit_why : "limit");
   ampc_reader *r = malloc(sizeof *r);
   if (!r) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
-  *r = (ampc_reader){.desc = desc, .seed = seed, .real64 = p->real64, .elements = 1};
+  *r = (ampc_reader){.desc = desc, .seed = o->seed, .real64 = o->program->real64, .elements = 1};
   for (uint32_t i = 0; i < desc->rank; i++) r->elements *= desc->dim[i];
-  r->sample_bytes = r->elements * ampc_element_size(p, desc->dtype);
+  r->sample_bytes = r->elements * ampc_element_size(o->program, desc->dtype);
   *out_samples = desc->samples;
   *out = r;
   return AMPC_OK;

@@ -34,14 +34,6 @@ static ampc_status read_arguments(const char *args, ampc_array *out)
   return AMPC_OK;
 }
 
-static ampc_status tokens_known(const char *args, ampc_header *out)
-{
-  ampc_array a = {0};
-  ampc_status status = read_arguments(args, &a);
-  *out = a.is;
-  return status;
-}
-
 /* ---- llm.c's shards ---- */
 
 enum { SHARD_BYTES = 1024, SHARD_MARK = 20240520, SHARD_VERSION = 1 };
@@ -73,14 +65,15 @@ static ampc_status check_shard(const char *path, const uint8_t *head, int64_t by
 }
 
 /* Bytes in front of the tokens, of a file of `size` bytes: 0, or those of a header. */
-static ampc_status read_shard(const char *path, ElementType type, int64_t size, int64_t *before)
+static ampc_status read_shard(const DataFile *file, ElementType type, int64_t size, int64_t *before)
 {
+  const char *path = file->path;
   uint8_t head[12];
   int64_t count;
   Bytes b;
   *before = 0;
   if (size < SHARD_BYTES || type.size == 1) return AMPC_OK;
-  ampc_status status = bytes_open(path, "tokens", BY_NAME, 0, sizeof head, false, &b);
+  ampc_status status = bytes_open(file, 0, sizeof head, false, &b);
   if (status) return status;
   status = bytes_read(&b, 0, sizeof head, head);
   bytes_close(&b);
@@ -101,10 +94,12 @@ static ampc_status read_shard(const char *path, ElementType type, int64_t size, 
 
 static ampc_status locate(const char *path, const char *args, bool contents, ampc_array *out)
 {
+  const DataFile file = {path, "tokens", true};
   int64_t size, before;
   ampc_status status = read_arguments(args, out);
-  if (!status) status = bytes_count(path, "tokens", BY_NAME, &size);
-  if (!status) status = read_shard(path, out->type, size, &before);
+  if (status || !path) return status;
+  status = bytes_count(&file, &size);
+  if (!status) status = read_shard(&file, out->type, size, &before);
   if (status) return status;
   size -= before;
   if (size % out->type.size)
@@ -115,7 +110,7 @@ static ampc_status locate(const char *path, const char *args, bool contents, amp
   if (out->is.samples < 1)
     return ampc_fail(AMPC_BAD_FILE, "%s has %lld tokens, less than one window of %lld", path,
                      (long long)tokens, (long long)out->is.dim[0]);
-  return contents ? bytes_open(path, "tokens", BY_NAME, before, size, true, &out->bytes) : AMPC_OK;
+  return contents ? bytes_open(&file, before, size, true, &out->bytes) : AMPC_OK;
 }
 
 const ampc_format ampc_format_tokens = {
@@ -124,7 +119,7 @@ const ampc_format ampc_format_tokens = {
     .types = {AMPC_I32},
     .n_types = 1,
     .draws = true,
-    .known = tokens_known,
+    .known = true,
     .probe = array_probe,
     .locate = locate,
     .open = array_open,

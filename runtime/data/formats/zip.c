@@ -25,15 +25,9 @@ static uint64_t number(const uint8_t *from, int n)
   return v;
 }
 
-static ampc_status damaged(const char *path, const char *why)
+static ampc_status damaged(const Bytes *zip, const char *why)
 {
-  return ampc_fail(AMPC_BAD_FILE, "%s is truncated or damaged: %s", path, why);
-}
-
-static ampc_status read_at(const char *path, int fd, int64_t at, void *to, int64_t n)
-{
-  Bytes b = {.path = path, .fd = fd};
-  return bytes_read(&b, at, n, to);
+  return ampc_fail(AMPC_BAD_FILE, "%s is truncated or damaged: %s", zip->path, why);
 }
 
 /* ---- the directory ---- */
@@ -44,23 +38,23 @@ typedef struct Directory {
 } Directory;
 
 /* zip64 has sizes of 64 bits in an end record of its own. */
-static ampc_status read_end64(const char *path, int fd, int64_t end, int64_t *at, int64_t *size,
+static ampc_status read_end64(const Bytes *zip, int64_t end, int64_t *at, int64_t *size,
                               int64_t *members)
 {
   uint8_t locator[LOCATOR], record[END64];
   static const char why[] = "its zip64 directory cannot be found";
-  if (end < LOCATOR + END64) return damaged(path, why);
-  ampc_status status = read_at(path, fd, end - LOCATOR, locator, LOCATOR);
+  if (end < LOCATOR + END64) return damaged(zip, why);
+  ampc_status status = bytes_read(zip, end - LOCATOR, LOCATOR, locator);
   if (status) return status;
   uint64_t where = number(locator + 8, 8);
   if (number(locator, 4) != 0x07064b50 || where > (uint64_t)(end - LOCATOR - END64))
-    return damaged(path, why);
-  status = read_at(path, fd, (int64_t)where, record, END64);
+    return damaged(zip, why);
+  status = bytes_read(zip, (int64_t)where, END64, record);
   if (status) return status;
   uint64_t n = number(record + 32, 8), bytes = number(record + 40, 8),
            from = number(record + 48, 8);
   if (number(record, 4) != 0x06064b50 || from > where || bytes > where - from || n > bytes / ENTRY)
-    return damaged(path, why);
+    return damaged(zip, why);
   *at = (int64_t)from;
   *size = (int64_t)bytes;
   *members = (int64_t)n;
@@ -68,40 +62,40 @@ static ampc_status read_end64(const char *path, int fd, int64_t end, int64_t *at
 }
 
 /* `end` is where the end record lies in the file. */
-static ampc_status read_directory(const char *path, int fd, int64_t end, const uint8_t *record,
+static ampc_status read_directory(const Bytes *zip, int64_t end, const uint8_t *record,
                                   Directory *out)
 {
   int64_t members = (int64_t)number(record + 10, 2), size = (int64_t)number(record + 12, 4),
           at = (int64_t)number(record + 16, 4);
   if (number(record + 4, 2) != 0)
-    return ampc_fail(AMPC_BAD_FILE, "%s is one part of an archive in several", path);
+    return ampc_fail(AMPC_BAD_FILE, "%s is one part of an archive in several", zip->path);
   if (members == 0xffff || size == 0xffffffff || at == 0xffffffff) {
-    ampc_status status = read_end64(path, fd, end, &at, &size, &members);
+    ampc_status status = read_end64(zip, end, &at, &size, &members);
     if (status) return status;
   }
-  if (at > end || size > end - at) return damaged(path, "its directory lies outside of it");
+  if (at > end || size > end - at) return damaged(zip, "its directory lies outside of it");
   if (size > MOST_DIRECTORY)
-    return ampc_fail(AMPC_BAD_FILE, "%s has a directory of %lld bytes; up to %lld are read", path,
-                     (long long)size, (long long)MOST_DIRECTORY);
+    return ampc_fail(AMPC_BAD_FILE, "%s has a directory of %lld bytes; up to %lld are read",
+                     zip->path, (long long)size, (long long)MOST_DIRECTORY);
   *out = (Directory){malloc((size_t)size + 1), size, members};
-  if (!out->bytes) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
-  return read_at(path, fd, at, out->bytes, size);
+  if (!out->bytes) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", zip->path);
+  return bytes_read(zip, at, size, out->bytes);
 }
 
 /* The end record is looked for from the end on, since a comment of any length follows it. */
-static ampc_status open_directory(const char *path, int fd, int64_t file_size, Directory *out)
+static ampc_status open_directory(const Bytes *zip, Directory *out)
 {
-  int64_t n = file_size < END + MOST_COMMENT ? file_size : END + MOST_COMMENT;
+  int64_t n = zip->size < END + MOST_COMMENT ? zip->size : END + MOST_COMMENT;
   uint8_t *tail = malloc((size_t)n + 1);
-  if (!tail) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
-  ampc_status status = read_at(path, fd, file_size - n, tail, n);
+  if (!tail) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", zip->path);
+  ampc_status status = bytes_read(zip, zip->size - n, n, tail);
   int64_t i = n - END;
   while (!status && i >= 0 &&
          (number(tail + i, 4) != 0x06054b50 || (int64_t)number(tail + i + 20, 2) != n - END - i))
     i--;
   if (!status && i < 0)
-    status = damaged(path, "it has no directory at its end, as zip archives have");
-  if (!status) status = read_directory(path, fd, file_size - n + i, tail + i, out);
+    status = damaged(zip, "it has no directory at its end, as zip archives have");
+  if (!status) status = read_directory(zip, zip->size - n + i, tail + i, out);
   free(tail);
   return status;
 }
@@ -138,32 +132,31 @@ static bool read_sizes(const uint8_t *e, ZipMember *m)
 }
 
 /* From the directory to the bytes, past the member's own header. */
-static ampc_status locate_member(const char *path, int fd, int64_t file_size, const char *name,
-                                 const uint8_t *e, ZipMember *m)
+static ampc_status locate_member(const Bytes *zip, const char *name, const uint8_t *e, ZipMember *m)
 {
   uint8_t local[LOCAL];
   int64_t method = (int64_t)number(e + 10, 2);
-  if (number(e + 8, 2) & 1) return ampc_fail(AMPC_BAD_FILE, "%s has %s encrypted", path, name);
+  if (number(e + 8, 2) & 1) return ampc_fail(AMPC_BAD_FILE, "%s has %s encrypted", zip->path, name);
   if (method != 0 && method != 8)
     return ampc_fail(AMPC_BAD_FILE,
                      "%s has %s compressed by method %lld; stored and deflated are "
                      "read: numpy.savez or savez_compressed",
-                     path, name, (long long)method);
-  if (!read_sizes(e, m) || file_size < LOCAL || m->at > file_size - LOCAL)
-    return damaged(path, "a member lies outside of it");
-  ampc_status status = read_at(path, fd, m->at, local, LOCAL);
+                     zip->path, name, (long long)method);
+  if (!read_sizes(e, m) || zip->size < LOCAL || m->at > zip->size - LOCAL)
+    return damaged(zip, "a member lies outside of it");
+  ampc_status status = bytes_read(zip, m->at, LOCAL, local);
   if (status) return status;
-  if (number(local, 4) != 0x04034b50) return damaged(path, "a member is not where it should be");
+  if (number(local, 4) != 0x04034b50) return damaged(zip, "a member is not where it should be");
   m->at += LOCAL + (int64_t)number(local + 26, 2) + (int64_t)number(local + 28, 2);
-  if (m->at > file_size || m->packed > file_size - m->at)
-    return damaged(path, "a member lies outside of it");
+  if (m->at > zip->size || m->packed > zip->size - m->at)
+    return damaged(zip, "a member lies outside of it");
   bool lies = m->deflated ? m->size > m->packed * DEFLATE_MOST : m->size != m->packed;
   if (!lies) return AMPC_OK;
   return ampc_fail(AMPC_BAD_FILE, "%s is damaged: %s cannot have %lld bytes, packed into %lld",
-                   path, name, (long long)m->size, (long long)m->packed);
+                   zip->path, name, (long long)m->size, (long long)m->packed);
 }
 
-static ampc_status not_there(const char *path, const char *name, const char *ending,
+static ampc_status not_there(const Bytes *zip, const char *name, const char *ending,
                              const Directory *d)
 {
   char list[300] = "";
@@ -178,15 +171,14 @@ static ampc_status not_there(const char *path, const char *name, const char *end
     e += ENTRY + n + number(e + 30, 2) + number(e + 32, 2);
     if (e > end) break;
   }
-  return ampc_fail(AMPC_BAD_FILE, "%s has no %.*s; it has %s", path, (int)(strlen(name) - cut),
+  return ampc_fail(AMPC_BAD_FILE, "%s has no %.*s; it has %s", zip->path, (int)(strlen(name) - cut),
                    name, *list ? list : "nothing");
 }
 
-ampc_status zip_find(const char *path, int fd, int64_t file_size, const char *name,
-                     const char *ending, ZipMember *out)
+ampc_status zip_find(const Bytes *zip, const char *name, const char *ending, ZipMember *out)
 {
   Directory d = {0};
-  ampc_status status = open_directory(path, fd, file_size, &d);
+  ampc_status status = open_directory(zip, &d);
   if (status) {
     free(d.bytes);
     return status;
@@ -200,17 +192,17 @@ ampc_status zip_find(const char *path, int fd, int64_t file_size, const char *na
         whole ? ENTRY + (int64_t)(number(e + 28, 2) + number(e + 30, 2) + number(e + 32, 2))
               : INT64_MAX;
     if (size > end - e) {
-      status = damaged(path, "its directory ends too early");
+      status = damaged(zip, "its directory ends too early");
     } else if (number(e + 28, 2) == n && memcmp(e + ENTRY, name, n) == 0) {
-      status = found
-                   ? ampc_fail(AMPC_BAD_FILE,
-                               "%s has two members %s, and nothing says which is meant", path, name)
-                   : locate_member(path, fd, file_size, name, e, out);
+      status =
+          found ? ampc_fail(AMPC_BAD_FILE, "%s has two members %s, and nothing says which is meant",
+                            zip->path, name)
+                : locate_member(zip, name, e, out);
       found = true;
     }
     e += status ? 0 : size;
   }
-  if (!status && !found) status = not_there(path, name, ending, &d);
+  if (!status && !found) status = not_there(zip, name, ending, &d);
   free(d.bytes);
   return status;
 }
@@ -218,8 +210,8 @@ ampc_status zip_find(const char *path, int fd, int64_t file_size, const char *na
 /* ---- its bytes ---- */
 
 /* Inflates up to n bytes; *out_end: that was all of the member, by the word of deflate. */
-static ampc_status inflate_member(const char *path, int fd, const ZipMember *m, uint8_t *to,
-                                  int64_t n, int64_t *out_read, bool *out_end)
+static ampc_status inflate_member(const Bytes *zip, const ZipMember *m, uint8_t *to, int64_t n,
+                                  int64_t *out_read, bool *out_end)
 {
   uint8_t in[1 << 14];
   z_stream z = {0};
@@ -230,7 +222,7 @@ static ampc_status inflate_member(const char *path, int fd, const ZipMember *m, 
     if (!z.avail_in && taken < m->packed) {
       int64_t piece =
           m->packed - taken < (int64_t)sizeof in ? m->packed - taken : (int64_t)sizeof in;
-      status = read_at(path, fd, m->at + taken, in, piece);
+      status = bytes_read(zip, m->at + taken, piece, in);
       taken += piece;
       z.next_in = in;
       z.avail_in = (uInt)piece;
@@ -244,39 +236,38 @@ static ampc_status inflate_member(const char *path, int fd, const ZipMember *m, 
   inflateEnd(&z);
   *out_read = done;
   *out_end = code == Z_STREAM_END;
-  if (code == Z_MEM_ERROR) return ampc_fail(AMPC_RUN_FAILED, "out of memory reading %s", path);
+  if (code == Z_MEM_ERROR) return ampc_fail(AMPC_RUN_FAILED, "out of memory reading %s", zip->path);
   if (!status && code != Z_OK && code != Z_STREAM_END)
-    status = damaged(path, code == Z_BUF_ERROR ? "a member ends too early" : "a member's bytes");
+    status = damaged(zip, code == Z_BUF_ERROR ? "a member ends too early" : "a member's bytes");
   return status;
 }
 
-ampc_status zip_head(const char *path, int fd, const ZipMember *m, void *to, int64_t n,
-                     int64_t *out_read)
+ampc_status zip_head(const Bytes *zip, const ZipMember *m, void *to, int64_t n, int64_t *out_read)
 {
   bool end;
   if (n > m->size) n = m->size;
-  if (m->deflated) return inflate_member(path, fd, m, to, n, out_read, &end);
+  if (m->deflated) return inflate_member(zip, m, to, n, out_read, &end);
   *out_read = n;
-  return read_at(path, fd, m->at, to, n);
+  return bytes_read(zip, m->at, n, to);
 }
 
 /* One byte more is asked for than the member should have, so that one that lies is seen. */
-ampc_status zip_read(const char *path, int fd, const ZipMember *m, uint8_t **out)
+ampc_status zip_read(const Bytes *zip, const ZipMember *m, uint8_t **out)
 {
   int64_t got = m->size;
   bool end = true;
   *out = malloc((size_t)m->size + 1);
-  if (!*out) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
-  ampc_status status = m->deflated ? inflate_member(path, fd, m, *out, m->size + 1, &got, &end)
-                                   : read_at(path, fd, m->at, *out, m->size);
+  if (!*out) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", zip->path);
+  ampc_status status = m->deflated ? inflate_member(zip, m, *out, m->size + 1, &got, &end)
+                                   : bytes_read(zip, m->at, m->size, *out);
   if (!status && (got != m->size || !end))
-    status = damaged(path, "a member has not the size that the directory promises");
+    status = damaged(zip, "a member has not the size that the directory promises");
   uLong sum = crc32(0, NULL, 0);
   for (int64_t at = 0; !status && at < m->size; at += 1 << 30) {
     int64_t piece = m->size - at < 1 << 30 ? m->size - at : 1 << 30;
     sum = crc32(sum, *out + at, (uInt)piece);
   }
-  if (!status && sum != m->crc) status = damaged(path, "the checksum of a member differs");
+  if (!status && sum != m->crc) status = damaged(zip, "the checksum of a member differs");
   if (status) {
     free(*out);
     *out = NULL;

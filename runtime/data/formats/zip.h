@@ -10,12 +10,10 @@ typedef struct ZipMember {
 } ZipMember;
 
 /* Finds a member by its name. All sizes are ones that the archive has room for. The message for a
- * name that is not there lists those that are, without their ending. */
-ampc_status zip_find(const char *path, int fd, int64_t file_size, const char *name,
-                     const char *ending, ZipMember *out);
+ * name that is not there lists those that are, without their ending. `zip` is the open file. */
+ampc_status zip_find(const Bytes *zip, const char *name, const char *ending, ZipMember *out);
 
 /* The first bytes of a member, up to `n`; *out_read is less only at its end. */
-ampc_status zip_head(const char *path, int fd, const ZipMember *m, void *to, int64_t n,
-                     int64_t *out_read);
+ampc_status zip_head(const Bytes *zip, const ZipMember *m, void *to, int64_t n, int64_t *out_read);
 /* All of it into *out, which the caller frees; checked against its checksum. */
-ampc_status zip_read(const char *path, int fd, const ZipMember *m, uint8_t **out);
+ampc_status zip_read(const Bytes *zip, const ZipMember *m, uint8_t **out);
