@@ -99,7 +99,7 @@ typedef struct GemmCall {
 static void call_gemm(void *context)
 {
   GemmCall *k = context;
-  must(cpu_gemm(gemms, &k->g, k->a, k->b, NULL, k->c, k->workspace) == AMPC_OK);
+  must(cpu_gemm(gemms, &k->g, &(GemmOperands){k->a, k->b, NULL, k->c, k->workspace}) == AMPC_OK);
 }
 
 static void bench_product(const Product *p, ampc_dtype type)
@@ -138,7 +138,7 @@ typedef struct ConvCall {
 static void call_conv(void *context)
 {
   ConvCall *k = context;
-  must(cpu_conv(convs, &k->d, k->x, k->w, NULL, k->y, k->workspace) == AMPC_OK);
+  must(cpu_conv(convs, &k->d, &(ConvOperands){k->x, k->w, NULL, k->y, k->workspace}) == AMPC_OK);
 }
 
 static void bench_convolution(const Convolution *v, ampc_conv_kind kind, ampc_dtype type)

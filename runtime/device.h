@@ -12,6 +12,17 @@ typedef struct Device Device;
 
 enum { LOOKS = 32 };
 
+/* Where the operands of a product and of a convolution lie; `bias` counts where there is one. */
+typedef struct GemmOperands {
+  const void *a, *b, *bias;
+  void *c, *workspace;
+} GemmOperands;
+typedef struct ConvOperands {
+  void *x, *w;
+  const void *bias;
+  void *y, *workspace;
+} ConvOperands;
+
 typedef struct DeviceOps {
   /* Zeroed memory, aligned for any kernel. */
   ampc_status (*alloc)(Device *d, int64_t bytes, void **out);
@@ -28,10 +39,8 @@ typedef struct DeviceOps {
   ampc_status (*fill)(Device *d, void *to, uint8_t value, int64_t bytes);
   ampc_status (*launch)(Device *d, const ampc_kernel *kernel, uint32_t grid, uint32_t block,
                         void *const *args);
-  ampc_status (*gemm)(Device *d, const ampc_gemm *g, const void *a, const void *b, const void *bias,
-                      void *c, void *workspace);
-  ampc_status (*conv)(Device *d, const ampc_conv *c, void *x, void *w, const void *bias, void *y,
-                      void *workspace);
+  ampc_status (*gemm)(Device *d, const ampc_gemm *g, const GemmOperands *at);
+  ampc_status (*conv)(Device *d, const ampc_conv *c, const ConvOperands *at);
   /* What a kernel computes, by the library. NULL: it can do nothing of that kind. Otherwise
    * *out_done tells whether it does this; if not, nothing has happened. args: the kernel's. */
   ampc_status (*launch_by_library)(Device *d, const ampc_attention *a, void *const *args,

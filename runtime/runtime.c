@@ -453,23 +453,23 @@ void ampc_do_attention(ampc_runtime *rt, const ampc_attention *desc, uint32_t ke
 void ampc_do_gemm(ampc_runtime *rt, const ampc_gemm *desc, const void *a, const void *b,
                   const void *bias, void *c, void *workspace)
 {
+  const GemmOperands at = {a, b, bias, c, workspace};
   if (!rt || rt->failed) return;
   const DeviceOps *ops = rt->device->ops;
-  keep_failure_of(rt,
-                  rt->preparing ? ops->prepare_gemm(rt->device, desc)
-                                : ops->gemm(rt->device, desc, a, b, bias, c, workspace),
-                  desc->line);
+  keep_failure_of(
+      rt, rt->preparing ? ops->prepare_gemm(rt->device, desc) : ops->gemm(rt->device, desc, &at),
+      desc->line);
 }
 
 void ampc_do_conv(ampc_runtime *rt, const ampc_conv *desc, void *x, void *w, const void *bias,
                   void *y, void *workspace)
 {
+  const ConvOperands at = {x, w, bias, y, workspace};
   if (!rt || rt->failed) return;
   const DeviceOps *ops = rt->device->ops;
-  keep_failure_of(rt,
-                  rt->preparing ? ops->prepare_conv(rt->device, desc)
-                                : ops->conv(rt->device, desc, x, w, bias, y, workspace),
-                  desc->line);
+  keep_failure_of(
+      rt, rt->preparing ? ops->prepare_conv(rt->device, desc) : ops->conv(rt->device, desc, &at),
+      desc->line);
 }
 
 void ampc_do_copy(ampc_runtime *rt, void *to, const void *from, int64_t bytes)

@@ -243,7 +243,8 @@ static void run_share(Work *work, int64_t lane, int64_t share, int64_t slice, ch
     widen(d->y_type, y, y_used, images * y_size);
   }
   int threads = dnn_enter();
-  dnnl_status_t bad = conv_plan_run(plan, lane, images, x_used, w, y_used, r.scratch);
+  const ConvOperands at = {.x = x_used, .w = w, .y = y_used, .workspace = r.scratch};
+  dnnl_status_t bad = conv_plan_run(plan, lane, images, &at);
   dnn_leave(threads);
   if (bad) atomic_store(&work->failed, (int)bad);
   if (x_used != x && d->kind == AMPC_CONV_DATA)
@@ -500,24 +501,23 @@ ampc_status cpu_conv_implementation(ConvCache *cache, const ampc_conv *d, const 
   return status;
 }
 
-ampc_status cpu_conv(ConvCache *cache, const ampc_conv *d, void *x, void *w, const void *bias,
-                     void *y, void *workspace)
+ampc_status cpu_conv(ConvCache *cache, const ampc_conv *d, const ConvOperands *at)
 {
   ConvPlan *plan = find(cache, d);
   ampc_status status = plan ? AMPC_OK : check(d, cache->real64);
   if (status) return status;
   if (!plan && ampc_conv_tiling(d, cache->real64).product)
-    return conv_by_product(cache->pool, cache->products, cache->real64, d, x, w, bias, y,
-                           workspace);
+    return conv_by_product(cache->pool, cache->products, cache->real64, d, at);
   if (!plan) status = cpu_conv_prepare(cache, d);
   if (!status) status = allocate_scratch(cache);
   if (status) return status;
   plan = cache->plans[cache->last];
   const ConvTiling *t = &plan->tiling;
-  Work work = {.cache = cache, .plan = plan, .x = x, .w = w, .y = y};
-  work.lanes = (char *)workspace + t->bias + t->packed;
+  Work work = {.cache = cache, .plan = plan, .x = at->x, .w = at->w, .y = at->y};
+  work.lanes = (char *)at->workspace + t->bias + t->packed;
   work.n_lanes = lanes_of(cache, plan);
-  int bad = d->kind == AMPC_CONV_WEIGHT ? run_weight(&work) : run_images(&work, bias, workspace);
+  int bad =
+      d->kind == AMPC_CONV_WEIGHT ? run_weight(&work) : run_images(&work, at->bias, at->workspace);
   if (!bad) return AMPC_OK;
   return ampc_fail(AMPC_RUN_FAILED, "oneDNN failed in a convolution: its status is %d", bad);
 }

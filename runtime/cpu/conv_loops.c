@@ -252,10 +252,9 @@ static void clear(const Walk *walk, int64_t images, const float *bias)
     for (int64_t i = 0; i < pixels; i++) memcpy(walk->y + i * k, bias, (size_t)k * sizeof(float));
 }
 
-void conv_loops_run(const ampc_conv *d, int64_t images, int64_t filters, float *x, float *w,
-                    float *y, const float *bias)
+void conv_loops_run(const ampc_conv *d, int64_t images, int64_t filters, const ConvOperands *at)
 {
-  Walk walk = {.add = functions()->kind[d->kind], .x = x, .w = w, .y = y};
+  Walk walk = {.add = functions()->kind[d->kind], .x = at->x, .w = at->w, .y = at->y};
   set_axes(d, walk.axis);
   walk.lines = (Lines){.d = d,
                        .c = d->c,
@@ -264,7 +263,7 @@ void conv_loops_run(const ampc_conv *d, int64_t images, int64_t filters, float *
                        .k_each = filters / d->groups,
                        .x_step = walk.axis[AXES - 1].stride * d->c,
                        .y_step = filters};
-  clear(&walk, images, bias);
+  clear(&walk, images, at->bias);
   for (int64_t n = 0; n < images; n++)
     for (int64_t i = 0; i < walk.axis[0].out; i++)
       for (int64_t j = 0; j < walk.axis[1].out; j++) walk_line(&walk, n, i, j);

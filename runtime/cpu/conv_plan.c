@@ -164,8 +164,7 @@ dnnl_status_t conv_plan_unpack(ConvPlan *p, int64_t lane, void *packed, void *pl
   return dnnl_success;
 }
 
-dnnl_status_t conv_plan_run(ConvPlan *p, int64_t lane, int64_t images, void *x, void *w, void *y,
-                            void *scratch)
+dnnl_status_t conv_plan_run(ConvPlan *p, int64_t lane, int64_t images, const ConvOperands *at)
 {
   static const int arguments[][3] = {
       [AMPC_CONV_FORWARD] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST},
@@ -174,15 +173,18 @@ dnnl_status_t conv_plan_run(ConvPlan *p, int64_t lane, int64_t images, void *x, 
   const int *argument = arguments[p->desc.kind];
   bool weight = p->desc.kind == AMPC_CONV_WEIGHT;
   if (p->loops) {
-    conv_loops_run(&p->desc, images, p->filters, x, weight ? w : p->packed_at, y, p->bias_at);
+    conv_loops_run(
+        &p->desc, images, p->filters,
+        &(ConvOperands){
+            .x = at->x, .w = weight ? at->w : p->packed_at, .bias = p->bias_at, .y = at->y});
     return dnnl_success;
   }
   int which = images == p->tiling.images ? 0 : 1;
   ConvLane *l = &p->lane[lane];
-  dnnl_status_t bad = dnnl_memory_set_data_handle(l->x[which], x);
-  if (!bad) bad = dnnl_memory_set_data_handle(l->y[which], y);
-  if (!bad) bad = dnnl_memory_set_data_handle(l->scratch, scratch);
-  if (!bad && weight) bad = dnnl_memory_set_data_handle(l->w, w);
+  dnnl_status_t bad = dnnl_memory_set_data_handle(l->x[which], at->x);
+  if (!bad) bad = dnnl_memory_set_data_handle(l->y[which], at->y);
+  if (!bad) bad = dnnl_memory_set_data_handle(l->scratch, at->workspace);
+  if (!bad && weight) bad = dnnl_memory_set_data_handle(l->w, at->w);
   dnnl_exec_arg_t args[] = {{argument[0], l->x[which]},
                             {argument[1], weight ? l->w : p->packed},
                             {argument[2], l->y[which]},

@@ -35,8 +35,8 @@ void conv_plan_free(ConvPlan *plan);
 dnnl_status_t conv_plan_pack(ConvPlan *plan, int64_t slice, const void *plain, char *packed);
 /* After that: where all weights and the bias are. */
 dnnl_status_t conv_plan_operands(ConvPlan *plan, void *packed, const void *bias);
-/* One share. `w`: where a weight gradient goes, in the library's order; else not looked at. */
-dnnl_status_t conv_plan_run(ConvPlan *plan, int64_t lane, int64_t images, void *x, void *w, void *y,
-                            void *scratch);
+/* One share. `w`: where a weight gradient goes, in the library's order; else not looked at. The
+ * workspace is the library's scratch space. */
+dnnl_status_t conv_plan_run(ConvPlan *plan, int64_t lane, int64_t images, const ConvOperands *at);
 /* A weight gradient, or a slice of it, into its own order. */
 dnnl_status_t conv_plan_unpack(ConvPlan *plan, int64_t lane, void *packed, void *plain);

@@ -244,15 +244,17 @@ static ampc_status run_part(const Job *job, int64_t group, int64_t begin)
   const char *bias = g.has_bias ? job->bias + group * k * size_of(job, d->bias_type) : NULL;
   unsigned threads = pool_threads(job->pool);
   if (d->kind == AMPC_CONV_DATA) {
-    ampc_status status = cpu_gemm(job->products, &g, y, w, NULL, columns.columns, room);
+    ampc_status status =
+        cpu_gemm(job->products, &g, &(GemmOperands){y, w, NULL, columns.columns, room});
     if (!status && lays_out) pool_run(job->pool, sum_task, &columns, threads);
     return status;
   }
   if (lays_out) pool_run(job->pool, gather_task, &columns, threads);
   if (d->kind == AMPC_CONV_WEIGHT)
-    return cpu_gemm(job->products, &g, y, columns.columns, NULL, w, room);
+    return cpu_gemm(job->products, &g, &(GemmOperands){y, columns.columns, NULL, w, room});
   char *to = job->tiling.sum > 0 ? sum : y;
-  ampc_status status = cpu_gemm(job->products, &g, columns.columns, w, bias, to, room);
+  ampc_status status =
+      cpu_gemm(job->products, &g, &(GemmOperands){columns.columns, w, bias, to, room});
   Narrowing last = {job, sum, y};
   if (to == sum && begin + columns.depth == columns.all)
     pool_run(job->pool, narrow_task, &last, threads);
@@ -298,18 +300,18 @@ static ampc_status run_images(const Job *all, int64_t first)
 }
 
 ampc_status conv_by_product(Pool *pool, GemmCache *products, bool real64, const ampc_conv *d,
-                            void *x, void *w, const void *bias, void *y, void *workspace)
+                            const ConvOperands *at)
 {
   Job job = {.d = d,
              .tiling = tiling_of(d, real64),
              .real64 = real64,
              .pool = pool,
              .products = products,
-             .x = x,
-             .w = w,
-             .y = y,
-             .columns = workspace,
-             .bias = bias};
+             .x = at->x,
+             .w = at->w,
+             .y = at->y,
+             .columns = at->workspace,
+             .bias = at->bias};
   ampc_status status = AMPC_OK;
   for (int64_t first = 0; first < d->n && !status; first += job.tiling.images)
     status = run_images(&job, first);

@@ -4,4 +4,4 @@
 
 ampc_status conv_by_product_prepare(GemmCache *products, bool real64, const ampc_conv *d);
 ampc_status conv_by_product(Pool *pool, GemmCache *products, bool real64, const ampc_conv *d,
-                            void *x, void *w, const void *bias, void *y, void *workspace);
+                            const ConvOperands *at);

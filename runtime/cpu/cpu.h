@@ -10,8 +10,7 @@ int64_t gemm_cache_bytes(const GemmCache *cache); /* of the library's scratch sp
 /* Makes what the product needs, so that gemm_cache_bytes knows of it. */
 ampc_status cpu_gemm_prepare(GemmCache *cache, const ampc_gemm *g);
 /* See ampc_gemm; operands are plain memory. */
-ampc_status cpu_gemm(GemmCache *cache, const ampc_gemm *g, const void *a, const void *b,
-                     const void *bias, void *c, void *workspace);
+ampc_status cpu_gemm(GemmCache *cache, const ampc_gemm *g, const GemmOperands *at);
 
 typedef struct ConvCache ConvCache; /* what is made once for each convolution of a program */
 /* NULL without memory; the others outlive it. */
@@ -19,8 +18,7 @@ ConvCache *conv_cache_create(Pool *pool, GemmCache *products, bool real64);
 void conv_cache_free(ConvCache *cache);
 int64_t conv_cache_bytes(const ConvCache *cache); /* of scratch space outside the workspaces */
 /* See ampc_conv; operands are plain memory. Prepares what was not prepared. */
-ampc_status cpu_conv(ConvCache *cache, const ampc_conv *d, void *x, void *w, const void *bias,
-                     void *y, void *workspace);
+ampc_status cpu_conv(ConvCache *cache, const ampc_conv *d, const ConvOperands *at);
 ampc_status cpu_conv_prepare(ConvCache *cache, const ampc_conv *d);
 /* What computes it on this machine: the library's name for its code, "loops" or "product". The name
  * lives as long as the cache. */

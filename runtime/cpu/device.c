@@ -84,16 +84,14 @@ static ampc_status cpu_launch(Device *d, const ampc_kernel *kernel, uint32_t gri
   return AMPC_OK;
 }
 
-static ampc_status cpu_do_gemm(Device *d, const ampc_gemm *g, const void *a, const void *b,
-                               const void *bias, void *c, void *workspace)
+static ampc_status cpu_do_gemm(Device *d, const ampc_gemm *g, const GemmOperands *at)
 {
-  return cpu_gemm(cpu_of(d)->products, g, a, b, bias, c, workspace);
+  return cpu_gemm(cpu_of(d)->products, g, at);
 }
 
-static ampc_status cpu_do_conv(Device *d, const ampc_conv *c, void *x, void *w, const void *bias,
-                               void *y, void *workspace)
+static ampc_status cpu_do_conv(Device *d, const ampc_conv *c, const ConvOperands *at)
 {
-  return cpu_conv(cpu_of(d)->convolutions, c, x, w, bias, y, workspace);
+  return cpu_conv(cpu_of(d)->convolutions, c, at);
 }
 
 static ampc_status cpu_prepare_conv(Device *d, const ampc_conv *c)

@@ -157,8 +157,7 @@ static char *sum_at(const GemmCall *p, int64_t entry, int64_t row, int64_t colum
 
 /* The operands of a block: one entry of the batch, m rows and n columns of the tile. */
 typedef struct BlockPlace {
-  const void *a, *b, *bias;
-  void *c;
+  GemmOperands at;
   int64_t m, n;
 } BlockPlace;
 
@@ -168,24 +167,25 @@ static BlockPlace place_of(const GemmCall *p, int64_t block)
   int64_t i = x % p->blocks_m * p->block_m;
   Panel a = panel_a(p), b = panel_b(p);
   x /= p->blocks_m;
-  BlockPlace at = {.m = least(p->block_m, p->m - i), .n = least(p->block_n, p->n - j)};
-  at.a = panel_at(p, &a, x, a.trans ? 0 : i, a.trans ? i : 0);
-  at.b = panel_at(p, &b, x, b.trans ? j : 0, b.trans ? 0 : j);
-  at.c = sum_at(p, x, i, j);
+  BlockPlace block_at = {.m = least(p->block_m, p->m - i), .n = least(p->block_n, p->n - j)};
+  GemmOperands *at = &block_at.at;
+  at->a = panel_at(p, &a, x, a.trans ? 0 : i, a.trans ? i : 0);
+  at->b = panel_at(p, &b, x, b.trans ? j : 0, b.trans ? 0 : j);
+  at->c = sum_at(p, x, i, j);
   if (p->fused_bias && p->p0 == 0)
-    at.bias = p->bias + (p->j0 + j) * ampc_dtype_size(p->g->bias_type);
-  return at;
+    at->bias = p->bias + (p->j0 + j) * ampc_dtype_size(p->g->bias_type);
+  return block_at;
 }
 
 /* Doubles, which the library does not know: for tests of gradients, where speed is no matter. */
 static void multiply_real64(const GemmCall *p, const BlockPlace *at)
 {
   const ampc_gemm *g = p->g;
-  const double *a = at->a, *b = at->b;
+  const double *a = at->at.a, *b = at->at.b;
   int64_t a_row = g->trans_a ? 1 : g->lda, a_depth = g->trans_a ? g->lda : 1;
   int64_t b_column = g->trans_b ? g->ldb : 1, b_depth = g->trans_b ? 1 : g->ldb;
   for (int64_t i = 0; i < at->m; i++) {
-    double *row = (double *)at->c + i * g->ldc;
+    double *row = (double *)at->at.c + i * g->ldc;
     for (int64_t j = 0; j < at->n && !g->accumulate; j++) row[j] = 0;
     for (int64_t d = 0; d < p->k; d++) {
       double factor = a[i * a_row + d * a_depth];
@@ -199,7 +199,7 @@ static void clear_block(const GemmCall *p, const BlockPlace *at)
 {
   int64_t ldc = p->tiling.c.used ? p->tiling.c.ld : p->g->ldc;
   for (int64_t r = 0; r < at->m && !p->g->accumulate; r++)
-    memset((float *)at->c + r * ldc, 0, (size_t)at->n * sizeof(float));
+    memset((float *)at->at.c + r * ldc, 0, (size_t)at->n * sizeof(float));
 }
 
 /* A lane runs every n_lanes-th block of the tile, in all entries. */
@@ -214,7 +214,7 @@ static void multiply_task(void *context, unsigned lane, unsigned n_lanes)
       clear_block(p, &at);
     } else {
       Primitive *primitive = p->primitive[at.m < p->block_m][at.n < p->block_n];
-      int bad = primitive_run(p->cache->primitives, primitive, lane, at.a, at.b, at.bias, at.c);
+      int bad = primitive_run(p->cache->primitives, primitive, lane, &at.at);
       if (bad) atomic_store(&p->failed, bad);
     }
   }
@@ -447,19 +447,18 @@ ampc_status cpu_gemm_prepare(GemmCache *cache, const ampc_gemm *g)
   return run_tiles(&p);
 }
 
-ampc_status cpu_gemm(GemmCache *cache, const ampc_gemm *g, const void *a, const void *b,
-                     const void *bias, void *c, void *workspace)
+ampc_status cpu_gemm(GemmCache *cache, const ampc_gemm *g, const GemmOperands *at)
 {
   ampc_status status = check(g, cache->real64);
   if (status || g->m == 0 || g->n == 0) return status;
   GemmCall p = {.g = g,
                 .cache = cache,
                 .real64 = cache->real64,
-                .a = a,
-                .b = b,
-                .bias = bias,
-                .c = c,
-                .workspace = workspace};
+                .a = at->a,
+                .b = at->b,
+                .bias = at->bias,
+                .c = at->c,
+                .workspace = at->workspace};
   status = run_tiles(&p);
   int bad = atomic_load(&p.failed);
   return status || !bad ? status : primitive_failed(bad);

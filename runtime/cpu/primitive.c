@@ -261,15 +261,15 @@ static dnnl_status_t make_lane(const PrimitiveCache *cache, const Primitive *pri
 
 /* The first run of a lane makes its memory objects; that is safe, since no other lane touches them.
  */
-int primitive_run(PrimitiveCache *cache, Primitive *primitive, unsigned lane, const void *a,
-                  const void *b, const void *bias, void *c)
+int primitive_run(PrimitiveCache *cache, Primitive *primitive, unsigned lane,
+                  const GemmOperands *at)
 {
   PrimitiveLane *l = &primitive->lane[lane];
   dnnl_status_t bad = l->scratch ? dnnl_success : make_lane(cache, primitive, l);
-  if (!bad) bad = dnnl_memory_set_data_handle(l->a, (void *)a);
-  if (!bad) bad = dnnl_memory_set_data_handle(l->b, (void *)b);
-  if (!bad) bad = dnnl_memory_set_data_handle(l->c, c);
-  if (!bad && bias) bad = dnnl_memory_set_data_handle(l->bias, (void *)bias);
+  if (!bad) bad = dnnl_memory_set_data_handle(l->a, (void *)at->a);
+  if (!bad) bad = dnnl_memory_set_data_handle(l->b, (void *)at->b);
+  if (!bad) bad = dnnl_memory_set_data_handle(l->c, at->c);
+  if (!bad && at->bias) bad = dnnl_memory_set_data_handle(l->bias, (void *)at->bias);
   char *scratch = cache->scratch + lane * cache->lane_scratch;
   if (!bad) bad = dnnl_memory_set_data_handle(l->scratch, scratch);
   dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, l->a},
@@ -279,7 +279,7 @@ int primitive_run(PrimitiveCache *cache, Primitive *primitive, unsigned lane, co
                             {DNNL_ARG_BIAS, l->bias}};
   if (bad) return (int)bad;
   int threads = dnn_enter();
-  bad = dnnl_primitive_execute(primitive->run, cache->stream[lane], bias ? 5 : 4, args);
+  bad = dnnl_primitive_execute(primitive->run, cache->stream[lane], at->bias ? 5 : 4, args);
   dnn_leave(threads);
   return (int)bad;
 }

@@ -21,9 +21,10 @@ int64_t primitive_cache_bytes(const PrimitiveCache *cache); /* of scratch space 
 ampc_status primitive_cache_allocate(PrimitiveCache *cache);
 /* Finds or makes one. Not while blocks are run. */
 ampc_status primitive_get(PrimitiveCache *cache, const PrimitiveKey *key, Primitive **out);
-/* 0, or the library's status. One call at a time on each lane. */
-int primitive_run(PrimitiveCache *cache, Primitive *primitive, unsigned lane, const void *a,
-                  const void *b, const void *bias, void *c);
+/* 0, or the library's status. One call at a time on each lane. `bias` is NULL where there is none;
+ * the workspace is not looked at. */
+int primitive_run(PrimitiveCache *cache, Primitive *primitive, unsigned lane,
+                  const GemmOperands *at);
 ampc_status primitive_failed(int status); /* the library's status, not 0, as an error */
 /* Note [native bf16]
  * A processor with dot products of bf16 takes such operands as they are: it sums in f32, too, and

@@ -11,6 +11,7 @@ typedef struct Convolution {
   const ampc_conv *asked; /* d, or the gradient of images that d is: Note [columns on CUDA] */
   ConvColumns columns;
   ampc_gemm product; /* of one group of one part */
+  ConvOperands at;   /* of d: x and y have changed places where it mirrors `asked` */
   char *room, *turned, *workspace;
 } Convolution;
 
@@ -51,28 +52,26 @@ static void set_product(Convolution *v)
 }
 
 /* One group, or all of them, of the images from `first` on. */
-static ampc_status multiply(const Convolution *v, int64_t first, int64_t group, char *x, char *w,
-                            const void *bias, char *y)
+static ampc_status multiply(const Convolution *v, int64_t first, int64_t group)
 {
   const ampc_conv *d = v->d;
   Device *device = &v->device->device;
   ampc_gemm g = v->product;
   int64_t k = d->k / d->groups, depth = d->c / d->groups * conv_taps(d);
-  char *pixels = at(v, y, first * conv_out_elements(d) + group * k, d->y_type);
-  char *weights = at(v, w, group * k * depth, d->w_type);
+  char *pixels = at(v, v->at.y, first * conv_out_elements(d) + group * k, d->y_type);
+  char *weights = at(v, v->columns.turned ? v->turned : v->at.w, group * k * depth, d->w_type);
   bool direct = v->columns.direct;
-  char *columns = direct ? at(v, x, first * conv_in_elements(d) + group * depth, d->x_type)
+  char *columns = direct ? at(v, v->at.x, first * conv_in_elements(d) + group * depth, d->x_type)
                          : at(v, v->room, group * depth, v->columns.type);
-  switch (d->kind) {
-  case AMPC_CONV_FORWARD:
-    return cuda_gemm(device, &g, columns, weights, at(v, bias, group * k, d->bias_type), pixels,
-                     v->workspace);
-  case AMPC_CONV_DATA:
-    return cuda_gemm(device, &g, pixels, weights, NULL, columns, v->workspace);
-  default:
-    g.accumulate = d->accumulate || first > 0;
-    return cuda_gemm(device, &g, pixels, columns, NULL, weights, v->workspace);
-  }
+  const char *bias = at(v, v->at.bias, group * k, d->bias_type);
+  GemmOperands forward = {columns, weights, bias, pixels, v->workspace},
+               data = {pixels, weights, NULL, columns, v->workspace},
+               weight = {pixels, columns, NULL, weights, v->workspace};
+  if (d->kind == AMPC_CONV_WEIGHT) g.accumulate = d->accumulate || first > 0;
+  return cuda_gemm(device, &g,
+                   d->kind == AMPC_CONV_FORWARD ? &forward
+                   : d->kind == AMPC_CONV_DATA  ? &data
+                                                : &weight);
 }
 
 static ampc_status find_kernel(const Convolution *v, const ampc_kernel **out)
@@ -87,34 +86,33 @@ static ampc_status find_kernel(const Convolution *v, const ampc_kernel **out)
 }
 
 /* The program's kernel: the columns of images [first, ..), and turned weights. */
-static ampc_status arrange(const Convolution *v, int64_t first, char *x, void *w)
+static ampc_status arrange(const Convolution *v, int64_t first)
 {
   const ampc_conv *d = v->d;
   const ampc_kernel *kernel = NULL;
   if (v->columns.direct) return AMPC_OK;
   ampc_status status = find_kernel(v, &kernel);
   if (status) return status;
-  void *args[] = {at(v, x, first * conv_in_elements(d), d->x_type), v->room, w, v->turned};
+  void *args[] = {at(v, v->at.x, first * conv_in_elements(d), d->x_type), v->room, v->at.w,
+                  v->turned};
   return cuda_launch(&v->device->device, kernel, d->grid, d->block, args);
 }
 
 /* Some images: columns, then their products. */
-static ampc_status run_part(const Convolution *v, int64_t first, char *x, char *w, const void *bias,
-                            char *y)
+static ampc_status run_part(const Convolution *v, int64_t first)
 {
   int64_t calls = v->d->groups / v->product.batch;
-  ampc_status status = arrange(v, first, x, w);
-  char *weights = v->columns.turned ? v->turned : w;
-  for (int64_t i = 0; i < calls && !status; i++)
-    status = multiply(v, first, i, x, weights, bias, y);
+  ampc_status status = arrange(v, first);
+  for (int64_t i = 0; i < calls && !status; i++) status = multiply(v, first, i);
   return status;
 }
 
 /* All of it by the program's kernel, pass after pass. */
-static ampc_status run_whole(const Convolution *v, void *x, void *w, const void *bias, void *y)
+static ampc_status run_whole(const Convolution *v)
 {
   const ampc_conv *d = v->asked;
-  void *const b = (void *)(uintptr_t)bias;
+  void *const x = v->at.x, *const w = v->at.w, *const y = v->at.y;
+  void *const b = (void *)(uintptr_t)v->at.bias;
   const ampc_kernel *kernel = NULL;
   ampc_status status = find_kernel(v, &kernel);
   for (int i = 0; i < ampc_conv_passes(d, &v->columns) && !status; i++) {
@@ -134,20 +132,19 @@ int64_t conv_own_scratch(const CudaDevice *d, const ampc_conv *c)
   return t.whole ? t.bytes : ampc_conv_workspace_cuda(c, d->program->real64, d->capability);
 }
 
-ampc_status conv_own(CudaDevice *device, const ampc_conv *d, void *x, void *w, const void *bias,
-                     void *y, void *scratch)
+ampc_status conv_own(CudaDevice *device, const ampc_conv *d, const ConvOperands *operands)
 {
   ampc_conv of_columns = ampc_conv_of_columns(d);
-  Convolution v = {.device = device, .d = &of_columns, .asked = d};
-  bool mirrored = of_columns.kind != d->kind;
+  Convolution v = {.device = device, .d = &of_columns, .asked = d, .at = *operands};
   ampc_status status = AMPC_OK;
   v.columns = ampc_conv_columns(d, device->program->real64);
-  v.room = scratch;
-  if (v.columns.whole) return run_whole(&v, x, w, bias, y);
+  v.room = operands->workspace;
+  if (v.columns.whole) return run_whole(&v);
+  if (of_columns.kind != d->kind) v.at.x = operands->y, v.at.y = operands->x;
   v.turned = v.room + v.columns.bytes;
   v.workspace = v.turned + v.columns.turned;
   set_product(&v);
   for (int64_t i = 0; i < v.columns.parts && !status; i++)
-    status = run_part(&v, i * v.columns.images, mirrored ? y : x, w, bias, mirrored ? x : y);
+    status = run_part(&v, i * v.columns.images);
   return status;
 }

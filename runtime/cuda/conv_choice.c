@@ -31,46 +31,42 @@ ampc_status cuda_prepare_conv(Device *device, const ampc_conv *c)
 
 /* ---- a call ---- */
 
-typedef struct Operands {
+typedef struct Call {
   const ampc_conv *c;
-  void *x, *w;
-  const void *bias;
-  void *y;
-} Operands;
+  ConvOperands at; /* the workspace is scratch: Note [scratch] in cudnn_choice.c */
+} Call;
 
 static DnnOperands operands(void *context, DnnForm form, void *room)
 {
-  const Operands *at = context;
+  const Call *call = context;
   (void)room;
-  return dnn_conv_operands(at->c, form, at->x, at->w, at->bias, at->y);
+  return dnn_conv_operands(call->c, form, &call->at);
 }
 
-static ampc_status run(CudaDevice *d, Operands *at)
+static ampc_status run(CudaDevice *d, Call *own)
 {
-  DnnProblem t = dnn_conv_problem(at->c);
-  DnnRoom sizes = room_of(d, at->c);
-  DnnCall call = {operands, at};
+  DnnProblem t = dnn_conv_problem(own->c);
+  DnnRoom sizes = room_of(d, own->c);
+  DnnCall call = {operands, own};
   DnnChoice *p;
-  void *room;
+  ConvOperands *at = &own->at;
   ampc_status status = dnn_choose(d, &t, &sizes, &p);
   bool aligned = dnn_is_aligned(at->x) && dnn_is_aligned(at->w) && dnn_is_aligned(at->bias) &&
                  dnn_is_aligned(at->y);
   if (!status && p->plan.plan && aligned) status = dnn_run(d, &t, &sizes, &call, p);
   if (status || (p->plan.plan && aligned)) return status;
-  status = dnn_scratch(d, sizes.own, &room);
-  return status ? status : conv_own(d, at->c, at->x, at->w, at->bias, at->y, room);
+  status = dnn_scratch(d, sizes.own, &at->workspace);
+  return status ? status : conv_own(d, own->c, at);
 }
 
-ampc_status cuda_conv(Device *device, const ampc_conv *c, void *x, void *w, const void *bias,
-                      void *y, void *workspace)
+ampc_status cuda_conv(Device *device, const ampc_conv *c, const ConvOperands *at)
 {
   CudaDevice *d = cuda_of(device);
-  Operands at = {c, x, w, bias, y};
-  (void)workspace; /* Note [scratch] in cudnn_choice.c */
+  Call call = {c, *at};
   if (is_empty(c)) return AMPC_OK;
   ampc_status status = gpu_enter(d);
   setup_lock();
-  if (!status) status = run(d, &at);
+  if (!status) status = run(d, &call);
   setup_unlock();
   return status;
 }

@@ -4,5 +4,5 @@
 
 /* Bytes of scratch that it needs: no room for products where none runs. */
 int64_t conv_own_scratch(const CudaDevice *d, const ampc_conv *c);
-ampc_status conv_own(CudaDevice *d, const ampc_conv *c, void *x, void *w, const void *bias, void *y,
-                     void *scratch);
+/* The workspace is that scratch. */
+ampc_status conv_own(CudaDevice *d, const ampc_conv *c, const ConvOperands *at);

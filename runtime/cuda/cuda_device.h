@@ -110,8 +110,7 @@ ampc_status products_open(CudaDevice *d);
 void products_close(CudaDevice *d);
 /* Nothing: what the library plans depends on where the operands lie, so the first call does it. */
 ampc_status cuda_prepare_gemm(Device *d, const ampc_gemm *g);
-ampc_status cuda_gemm(Device *d, const ampc_gemm *g, const void *a, const void *b, const void *bias,
-                      void *c, void *workspace);
+ampc_status cuda_gemm(Device *d, const ampc_gemm *g, const GemmOperands *at);
 
 /* ---- products that the library refuses: own_product.c ---- */
 
@@ -126,8 +125,7 @@ void relu_close(CudaDevice *d);
 
 /* ---- convolutions: conv_choice.c, by own kernels: conv.c ---- */
 
-ampc_status cuda_conv(Device *d, const ampc_conv *c, void *x, void *w, const void *bias, void *y,
-                      void *workspace);
+ampc_status cuda_conv(Device *d, const ampc_conv *c, const ConvOperands *at);
 ampc_status cuda_prepare_conv(Device *d, const ampc_conv *c);
 
 /* ---- dropout and masks as tensors for cuDNN: kept.c ---- */

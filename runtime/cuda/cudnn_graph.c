@@ -310,11 +310,10 @@ void dnn_add_operand(DnnOperands *o, int64_t number, const void *place)
   o->place[o->n++] = (void *)(uintptr_t)place;
 }
 
-DnnOperands dnn_conv_operands(const ampc_conv *c, DnnForm form, void *x, void *w, const void *bias,
-                              void *y)
+DnnOperands dnn_conv_operands(const ampc_conv *c, DnnForm form, const ConvOperands *at)
 {
-  DnnOperands o = {.number = {X, W, Y}, .place = {x, w, y}, .n = 3};
-  if (c->has_bias) dnn_add_operand(&o, BIAS, bias);
-  if (c->accumulate && form == DNN_JOINED) dnn_add_operand(&o, OLD, w);
+  DnnOperands o = {.number = {X, W, Y}, .place = {at->x, at->w, at->y}, .n = 3};
+  if (c->has_bias) dnn_add_operand(&o, BIAS, at->bias);
+  if (c->accumulate && form == DNN_JOINED) dnn_add_operand(&o, OLD, at->w);
   return o;
 }

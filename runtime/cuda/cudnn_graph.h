@@ -1,7 +1,7 @@
 /* Problems as cuDNN's graphs of operations. */
 #pragma once
-#include "ampc_plan.h"
 #include "cudnn_api.h"
+#include "runtime/device.h"
 #include "runtime/plan/toolkit.h"
 
 enum { DNN_MOST_MADE = 140, DNN_ALIGN = 16 /* bytes, of every operand */ };
@@ -85,5 +85,4 @@ void dnn_add_operand(DnnOperands *o, int64_t number, const void *place);
 /* ---- a convolution: cudnn_graph.c ---- */
 
 DnnProblem dnn_conv_problem(const ampc_conv *c);
-DnnOperands dnn_conv_operands(const ampc_conv *c, DnnForm form, void *x, void *w, const void *bias,
-                              void *y);
+DnnOperands dnn_conv_operands(const ampc_conv *c, DnnForm form, const ConvOperands *at);

@@ -34,7 +34,8 @@ ampc_status cuda_prepare_gemm(Device *device, const ampc_gemm *g)
 }
 
 /* By the library: *out_refused if it will not do it in any form. */
-static ampc_status by_library(CudaDevice *d, const ampc_gemm *g, Operands at, bool *out_refused);
+static ampc_status by_library(CudaDevice *d, const ampc_gemm *g, GemmOperands at,
+                              bool *out_refused);
 
 /* ---- what the library does not take as it stands ---- */
 
@@ -42,7 +43,7 @@ enum { LEAST_ALIGNMENT = 16 }; /* bytes, of a bias in the epilogue */
 
 /* A bias that begins between two such places, as that of a group of a convolution may, is first
  * copied to the beginning of the workspace. */
-static ampc_status with_aligned_bias(CudaDevice *d, const ampc_gemm *g, Operands at,
+static ampc_status with_aligned_bias(CudaDevice *d, const ampc_gemm *g, GemmOperands at,
                                      bool *out_refused)
 {
   ampc_gemm rest = *g;
@@ -58,7 +59,7 @@ static ampc_status with_aligned_bias(CudaDevice *d, const ampc_gemm *g, Operands
 
 /* The matrices of a batch, one by one. Where the library refuses some of them only, by where they
  * lie, those are done by our own kernel. */
-static ampc_status one_by_one(CudaDevice *d, const ampc_gemm *g, Operands at, bool *out_refused)
+static ampc_status one_by_one(CudaDevice *d, const ampc_gemm *g, GemmOperands at, bool *out_refused)
 {
   ampc_gemm one = *g;
   ampc_status status = AMPC_OK;
@@ -68,7 +69,7 @@ static ampc_status one_by_one(CudaDevice *d, const ampc_gemm *g, Operands at, bo
   one.batch = 1;
   one.stride_a = one.stride_b = one.stride_c = 0;
   for (int64_t i = 0; i < g->batch && !status; i++) {
-    Operands now = at;
+    GemmOperands now = at;
     now.a = (const char *)at.a + i * a;
     now.b = (const char *)at.b + i * b;
     now.c = (char *)at.c + i * c;
@@ -81,7 +82,7 @@ static ampc_status one_by_one(CudaDevice *d, const ampc_gemm *g, Operands at, bo
 }
 
 /* A relu that the library cannot do, or not as we want it: afterwards, where results lie dense. */
-static ampc_status relu_afterwards(CudaDevice *d, const ampc_gemm *g, Operands at,
+static ampc_status relu_afterwards(CudaDevice *d, const ampc_gemm *g, GemmOperands at,
                                    bool *out_refused)
 {
   ampc_gemm rest = *g;
@@ -96,7 +97,7 @@ static ampc_status relu_afterwards(CudaDevice *d, const ampc_gemm *g, Operands a
 /* ---- the call ---- */
 
 /* `factor`: of the product, 1 or NaN. */
-static LtStatus run(CudaDevice *d, const ampc_gemm *g, const ProductPlan *p, const Operands *at,
+static LtStatus run(CudaDevice *d, const ampc_gemm *g, const ProductPlan *p, const GemmOperands *at,
                     float factor)
 {
   const LtHeuristic *h = &p->algorithm[p->chosen];
@@ -125,7 +126,7 @@ static ampc_status is_nan(CudaDevice *d, const ampc_gemm *g, const void *c, bool
 
 /* Leaves out the algorithms whose relu loses NaN: Note [NaN through a product]. */
 static ampc_status take_one_that_keeps_nan(CudaDevice *d, const ampc_gemm *g, ProductPlan *p,
-                                           const Operands *at)
+                                           const GemmOperands *at)
 {
   for (; p->chosen < p->n_algorithms; p->chosen++) {
     LtStatus s = run(d, g, p, at, NAN);
@@ -141,7 +142,7 @@ static ampc_status take_one_that_keeps_nan(CudaDevice *d, const ampc_gemm *g, Pr
 /* The heuristic names algorithms that then do not run. A step is tried out before it is recorded
  * (graph.c), so that the first one that runs is known by then. */
 static ampc_status run_first_that_can(CudaDevice *d, const ampc_gemm *g, ProductPlan *p,
-                                      const Operands *at)
+                                      const GemmOperands *at)
 {
   LtStatus s = CUBLAS_STATUS_SUCCESS;
   if (g->has_bias) /* products of one kind share a plan */
@@ -158,13 +159,13 @@ static ampc_status run_first_that_can(CudaDevice *d, const ampc_gemm *g, Product
   return !s || product_is_refused(s) ? AMPC_OK : product_failed(d, g, s, "failed");
 }
 
-static ampc_status by_library(CudaDevice *d, const ampc_gemm *g, Operands at, bool *out_refused)
+static ampc_status by_library(CudaDevice *d, const ampc_gemm *g, GemmOperands at, bool *out_refused)
 {
   ProductPlan *p;
   *out_refused = false;
   if (g->has_bias && (uintptr_t)at.bias % LEAST_ALIGNMENT)
     return with_aligned_bias(d, g, at, out_refused);
-  ampc_status status = product_find(d, g, at.a, at.b, at.bias, at.c, &p);
+  ampc_status status = product_find(d, g, &at, &p);
   if (!status && p->n_algorithms) status = run_first_that_can(d, g, p, &at);
   if (status || p->n_algorithms) return status;
   if (g->relu) return relu_afterwards(d, g, at, out_refused);
@@ -173,15 +174,13 @@ static ampc_status by_library(CudaDevice *d, const ampc_gemm *g, Operands at, bo
   return AMPC_OK;
 }
 
-ampc_status cuda_gemm(Device *device, const ampc_gemm *g, const void *a, const void *b,
-                      const void *bias, void *c, void *workspace)
+ampc_status cuda_gemm(Device *device, const ampc_gemm *g, const GemmOperands *at)
 {
   CudaDevice *d = cuda_of(device);
-  Operands at = {a, b, bias, c, workspace};
   bool refused;
   if (g->m == 0 || g->n == 0 || g->batch == 0) return AMPC_OK;
   ampc_status status = gpu_enter(d);
   if (status) return status;
-  status = g->k ? by_library(d, g, at, &refused) : empty_sum(d, g, c, &refused);
-  return status || !refused ? status : own_product(d, g, &at);
+  status = g->k ? by_library(d, g, *at, &refused) : empty_sum(d, g, at->c, &refused);
+  return status || !refused ? status : own_product(d, g, at);
 }

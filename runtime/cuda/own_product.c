@@ -40,7 +40,7 @@ static void set_numbers(const ampc_gemm *g, int64_t out[NUMBERS])
   for (int i = 0; i < NUMBERS; i++) out[i] = numbers[i];
 }
 
-ampc_status own_product(CudaDevice *d, const ampc_gemm *g, const Operands *at)
+ampc_status own_product(CudaDevice *d, const ampc_gemm *g, const GemmOperands *at)
 {
   CuFunction function;
   CuPointer pointers[] = {cuda_address(at->a), cuda_address(at->b),

@@ -228,11 +228,12 @@ static ampc_status grow(ProductPlans *s)
 }
 
 /* A program has some dozens of kinds of products and a step is recorded once, so a list will do. */
-ampc_status product_find(CudaDevice *d, const ampc_gemm *g, const void *a, const void *b,
-                         const void *bias, const void *c, ProductPlan **out)
+ampc_status product_find(CudaDevice *d, const ampc_gemm *g, const GemmOperands *at,
+                         ProductPlan **out)
 {
   ProductPlans *s = d->products;
-  uint32_t alignment[4] = {alignment_of(a), alignment_of(b), alignment_of(c), alignment_of(bias)};
+  uint32_t alignment[4] = {alignment_of(at->a), alignment_of(at->b), alignment_of(at->c),
+                           alignment_of(at->bias)};
   for (uint32_t i = 0; i < s->n; i++) {
     ProductPlan *p = *out = &s->at[i];
     bool fits = same(&p->desc, g);
@@ -244,7 +245,7 @@ ampc_status product_find(CudaDevice *d, const ampc_gemm *g, const void *a, const
   ProductPlan *p = &s->at[s->n];
   *p = (ProductPlan){.desc = *g};
   for (int k = 0; k < 4; k++) p->alignment[k] = alignment[k];
-  status = make(d, p, bias);
+  status = make(d, p, at->bias);
   if (status) {
     destroy(d->api, p);
   } else {

@@ -17,21 +17,17 @@ typedef struct ProductPlan {
 
 /* The plan of g for operands at such addresses, from d->products or made now. It may have no
  * algorithm. */
-ampc_status product_find(CudaDevice *d, const ampc_gemm *g, const void *a, const void *b,
-                         const void *bias, const void *c, ProductPlan **out);
+ampc_status product_find(CudaDevice *d, const ampc_gemm *g, const GemmOperands *at,
+                         ProductPlan **out);
 /* "product of f16 [5, 4] and f16 [4, 6] to f16 with bias": gives `out` back. */
 enum { PRODUCT_TEXT = 200 };
 char *product_text(const ampc_gemm *g, char out[PRODUCT_TEXT]);
-typedef struct Operands {
-  const void *a, *b, *bias;
-  void *c, *workspace;
-} Operands;
 /* The library has no algorithm for the product, or the algorithm does not run. The heuristic gives
  * INVALID_VALUE for some products of one row or one column, before CUDA 12.1 also for very long
  * products. */
 bool product_is_refused(LtStatus status);
 /* By our own kernel: own_product.c. Says so once a process. */
-ampc_status own_product(CudaDevice *d, const ampc_gemm *g, const Operands *at);
+ampc_status own_product(CudaDevice *d, const ampc_gemm *g, const GemmOperands *at);
 /* Says what failed, with the sizes and types of the product. */
 ampc_status product_failed(const CudaDevice *d, const ampc_gemm *g, LtStatus status,
                            const char *what);

@@ -255,8 +255,9 @@ static void check_product(const ampc_gemm *g)
 
 static ampc_status multiply(void *context)
 {
-  return device->ops->gemm(device, context, place(A), place(B), place(BIAS + bias_at), place(C),
-                           place(WORKSPACE));
+  return device->ops->gemm(
+      device, context,
+      &(GemmOperands){place(A), place(B), place(BIAS + bias_at), place(C), place(WORKSPACE)});
 }
 
 /* As a step: tried out, recorded, run. */
@@ -326,7 +327,7 @@ static int only_unfit_gradient(void)
 static ampc_status multiply_apart(void *context)
 {
   void **at = context;
-  return device->ops->gemm(device, at[0], at[1], at[2], NULL, at[3], at[4]);
+  return device->ops->gemm(device, at[0], &(GemmOperands){at[1], at[2], NULL, at[3], at[4]});
 }
 
 static double small_number(int64_t i)

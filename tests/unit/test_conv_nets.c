@@ -377,8 +377,9 @@ static void run(ConvCache *cache, const ampc_conv *d, int type, char *result)
   void *workspace = aligned_alloc(64, (size_t)d->workspace + 64);
   MUST(workspace);
   ampc_status status =
-      cpu_conv(cache, d, data ? result : (char *)o.x, forward || data ? (char *)o.w : result, NULL,
-               forward ? result : (char *)o.y, workspace);
+      cpu_conv(cache, d,
+               &(ConvOperands){data ? result : (char *)o.x, forward || data ? (char *)o.w : result,
+                               NULL, forward ? result : (char *)o.y, workspace});
   CHECK_MSG(status == AMPC_OK, "%s", ampc_last_error());
   compare(&o, d->kind == AMPC_CONV_WEIGHT ? AMPC_F32 : types[type], result, elements);
   free(workspace);

@@ -197,8 +197,9 @@ static void call(ConvCache *cache, const ampc_conv *d, const Operands *o)
   char *workspace = aligned_alloc(64, (bytes + 127) / 64 * 64);
   MUST(workspace);
   memset(workspace, 0xff, bytes + 64); /* NaN; and the last 64 bytes must stay */
-  CHECK_MSG(cpu_conv(cache, d, o->x.bytes, o->w.bytes, d->has_bias ? o->bias.bytes : NULL,
-                     o->y.bytes, workspace) == AMPC_OK,
+  CHECK_MSG(cpu_conv(cache, d,
+                     &(ConvOperands){o->x.bytes, o->w.bytes, d->has_bias ? o->bias.bytes : NULL,
+                                     o->y.bytes, workspace}) == AMPC_OK,
             "%s", ampc_last_error());
   for (size_t i = 0; i < 64; i++) CHECK(workspace[bytes + i] == (char)0xff);
   free(workspace);
@@ -213,8 +214,11 @@ static void by_loops(const ampc_conv *d, const Operands *o, int64_t slices, Arra
   MUST(packed);
   for (int64_t s = 0; s < slices && d->kind != AMPC_CONV_WEIGHT; s++)
     conv_loops_pack(d, s * filters, filters, w + s * plain, packed);
-  conv_loops_run(d, d->n, d->k, (float *)(void *)o->x.bytes, packed, (float *)(void *)o->y.bytes,
-                 d->has_bias ? (const float *)(const void *)o->bias.bytes : NULL);
+  conv_loops_run(d, d->n, d->k,
+                 &(ConvOperands){.x = o->x.bytes,
+                                 .w = packed,
+                                 .bias = d->has_bias ? o->bias.bytes : NULL,
+                                 .y = o->y.bytes});
   if (d->kind == AMPC_CONV_WEIGHT) conv_loops_unpack(d, d->k, packed, w);
   compare(d, false, o, NULL, result, AMPC_F32);
   free(packed);
@@ -464,7 +468,7 @@ static void one_rounding(void)
   }
   number_store(AMPC_F16, false, &bias, 0, 0x1p-11);
   void *workspace = aligned_alloc(64, (size_t)(d.workspace + 63) / 64 * 64);
-  CHECK(cpu_conv(cache_one, &d, x, w, &bias, &y, workspace) == AMPC_OK);
+  CHECK(cpu_conv(cache_one, &d, &(ConvOperands){x, w, &bias, &y, workspace}) == AMPC_OK);
   CHECK(number_load(AMPC_F16, false, &y, 0) == 1 + 0x1p-10);
   free(workspace);
 }
@@ -472,7 +476,7 @@ static void one_rounding(void)
 static void refused(ampc_conv d, const char *why)
 {
   float x = 1, w = 1, y = 0;
-  CHECK(cpu_conv(cache_one, &d, &x, &w, NULL, &y, NULL) == AMPC_RUN_FAILED);
+  CHECK(cpu_conv(cache_one, &d, &(ConvOperands){&x, &w, NULL, &y, NULL}) == AMPC_RUN_FAILED);
   CHECK_MSG(strstr(ampc_last_error(), why), "%s", ampc_last_error());
 }
 

@@ -111,8 +111,8 @@ static void run(ampc_gemm g, bool real64)
   Matrix before = matrix(AMPC_U8, false, g.stride_c * g.batch);
   memcpy(before.bytes, c.bytes, (size_t)c.elements * sizeof(double));
   void *workspace = malloc((size_t)g.workspace + 1);
-  CHECK_MSG(cpu_gemm(real64 ? cache_real64 : cache_plain, &g, a.bytes, b.bytes, bias.bytes, c.bytes,
-                     workspace) == AMPC_OK,
+  CHECK_MSG(cpu_gemm(real64 ? cache_real64 : cache_plain, &g,
+                     &(GemmOperands){a.bytes, b.bytes, bias.bytes, c.bytes, workspace}) == AMPC_OK,
             "%s", ampc_last_error());
   compare(&g, real64, &a, &b, &bias, &before, &c);
   check_gaps(&g, real64, &before, &c);
@@ -165,7 +165,8 @@ static void relu_and_small_ones(void)
   number_store(AMPC_F16, false, (char *)b, 1, -0x1p-3);
   void *workspace = malloc((size_t)g.workspace + 1);
   MUST(workspace);
-  CHECK(cpu_gemm(cache_plain, &g, (char *)a, (char *)b, NULL, (char *)c, workspace) == AMPC_OK);
+  CHECK(cpu_gemm(cache_plain, &g,
+                 &(GemmOperands){(char *)a, (char *)b, NULL, (char *)c, workspace}) == AMPC_OK);
   double vanished = number_load(AMPC_F16, false, (char *)c, 0);
   double below = number_load(AMPC_F16, false, (char *)c, 1);
   CHECK(vanished == 0 && signbit(vanished));
@@ -255,7 +256,7 @@ static void one_rounding(void)
   }
   number_store(AMPC_F16, false, &bias, 0, 0x1p-11);
   void *workspace = malloc((size_t)g.workspace);
-  CHECK(cpu_gemm(cache_plain, &g, a, b, &bias, &c, workspace) == AMPC_OK);
+  CHECK(cpu_gemm(cache_plain, &g, &(GemmOperands){a, b, &bias, &c, workspace}) == AMPC_OK);
   CHECK(number_load(AMPC_F16, false, &c, 0) == 1 + 0x1p-10);
   free(workspace);
 }
@@ -281,8 +282,10 @@ static void any_threads(void)
   Pool *five = pool_create(5), *one = pool_create(1);
   GemmCache *cache_five = gemm_cache_create(five, false),
             *cache_one = gemm_cache_create(one, false);
-  CHECK(cpu_gemm(cache_one, &g, a.bytes, b.bytes, NULL, c.bytes, workspace) == AMPC_OK);
-  CHECK(cpu_gemm(cache_five, &g, a.bytes, b.bytes, NULL, d.bytes, workspace) == AMPC_OK);
+  CHECK(cpu_gemm(cache_one, &g, &(GemmOperands){a.bytes, b.bytes, NULL, c.bytes, workspace}) ==
+        AMPC_OK);
+  CHECK(cpu_gemm(cache_five, &g, &(GemmOperands){a.bytes, b.bytes, NULL, d.bytes, workspace}) ==
+        AMPC_OK);
   CHECK(memcmp(c.bytes, d.bytes, (size_t)c.elements * sizeof(float)) == 0);
   gemm_cache_free(cache_five);
   gemm_cache_free(cache_one);
@@ -301,19 +304,24 @@ static void refusals(void)
   float one = 1, c = 0;
   ampc_gemm bad = g;
   bad.a_type = AMPC_I32;
-  CHECK(cpu_gemm(cache_plain, &bad, &one, &one, NULL, &c, NULL) == AMPC_RUN_FAILED);
+  CHECK(cpu_gemm(cache_plain, &bad, &(GemmOperands){&one, &one, NULL, &c, NULL}) ==
+        AMPC_RUN_FAILED);
   bad = g;
   bad.b_type = AMPC_F16; /* and no workspace */
-  CHECK(cpu_gemm(cache_plain, &bad, &one, &one, NULL, &c, NULL) == AMPC_RUN_FAILED);
-  CHECK(cpu_gemm(cache_real64, &bad, &one, &one, NULL, &c, NULL) == AMPC_RUN_FAILED);
+  CHECK(cpu_gemm(cache_plain, &bad, &(GemmOperands){&one, &one, NULL, &c, NULL}) ==
+        AMPC_RUN_FAILED);
+  CHECK(cpu_gemm(cache_real64, &bad, &(GemmOperands){&one, &one, NULL, &c, NULL}) ==
+        AMPC_RUN_FAILED);
   bad = g;
   bad.m = (int64_t)1 << 31;
-  CHECK(cpu_gemm(cache_plain, &bad, &one, &one, NULL, &c, NULL) == AMPC_RUN_FAILED);
+  CHECK(cpu_gemm(cache_plain, &bad, &(GemmOperands){&one, &one, NULL, &c, NULL}) ==
+        AMPC_RUN_FAILED);
   bad = g;
   bad.c_type = AMPC_F16;
   bad.accumulate = true;
   bad.workspace = 4096;
-  CHECK(cpu_gemm(cache_plain, &bad, &one, &one, NULL, &c, NULL) == AMPC_RUN_FAILED);
+  CHECK(cpu_gemm(cache_plain, &bad, &(GemmOperands){&one, &one, NULL, &c, NULL}) ==
+        AMPC_RUN_FAILED);
 }
 
 int main(void)
