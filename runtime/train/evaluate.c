@@ -19,16 +19,23 @@ static ampc_status bring_samples(ampc_runtime *rt, const ampc_source *s, const c
   return status;
 }
 
+typedef struct Step { /* of a block, on the batches that come next */
+  ampc_runtime *rt;
+  const ampc_data_interface *data;
+  ampc_batches *from;
+  uint32_t block;
+  int64_t step, bodies;
+} Step;
+
 /* The loader gives a batch of all sources in one piece, which begins with the source that lies
  * lowest in INPUT. *out_at: where the batch stands. */
-static ampc_status run_batch(ampc_runtime *rt, const ampc_data_interface *data, ampc_batches *from,
-                             uint32_t block, int64_t step, int64_t *out_samples,
-                             ampc_data_position *out_at)
+static ampc_status run_batch(const Step *s, int64_t *out_samples, ampc_data_position *out_at)
 {
+  ampc_runtime *rt = s->rt;
   const ampc_program *p = rt->program;
-  const ampc_block *b = &p->blocks[block];
+  const ampc_block *b = &p->blocks[s->block];
   const void *base;
-  ampc_status status = data->next(from, &base, out_samples, out_at);
+  ampc_status status = s->data->next(s->from, &base, out_samples, out_at);
   if (status) return status;
   int64_t lowest = INT64_MAX;
   for (uint32_t i = 0; i < b->n_sources; i++)
@@ -40,8 +47,8 @@ static ampc_status run_batch(ampc_runtime *rt, const ampc_data_interface *data, 
     status = bring_samples(rt, source, (const char *)base + (source->offset - lowest), *out_samples,
                            b->kind == AMPC_INFER ? b->batch : 0);
   }
-  if (!status && b->kind != AMPC_TRAIN) status = runtime_set_call(rt, step);
-  return status ? status : ampc_run_step(rt, block, ampc_variant_at(b, *out_samples, step));
+  if (!status && b->kind != AMPC_TRAIN) status = runtime_set_call(rt, s->step);
+  return status ? status : ampc_run_step(rt, s->block, ampc_variant_at(b, *out_samples, s->step));
 }
 
 ampc_status ampc_run_batch(ampc_runtime *rt, const ampc_data_interface *data, ampc_batches *from,
@@ -49,21 +56,19 @@ ampc_status ampc_run_batch(ampc_runtime *rt, const ampc_data_interface *data, am
 {
   NEEDS(rt && data && from && out_samples && block < rt->program->n_blocks);
   ampc_data_position at;
-  return run_batch(rt, data, from, block, step, out_samples, &at);
+  return run_batch(&(Step){rt, data, from, block, step, 1}, out_samples, &at);
 }
 
 /* *out_first: where its first batch stands. */
-static ampc_status run_bodies(ampc_runtime *rt, const ampc_data_interface *data, ampc_batches *from,
-                              uint32_t block, int64_t step, int64_t bodies, int64_t *out_samples,
-                              ampc_data_position *out_first)
+static ampc_status run_bodies(const Step *s, int64_t *out_samples, ampc_data_position *out_first)
 {
   ampc_status status = AMPC_OK;
   ampc_data_position at;
   int64_t samples = 0;
   *out_samples = 0;
-  for (int64_t i = 0; i < bodies && !status; i++) {
-    status = ampc_set_group(rt, i == 0, i == bodies - 1);
-    if (!status) status = run_batch(rt, data, from, block, step, &samples, &at);
+  for (int64_t i = 0; i < s->bodies && !status; i++) {
+    status = ampc_set_group(s->rt, i == 0, i == s->bodies - 1);
+    if (!status) status = run_batch(s, &samples, &at);
     if (i == 0) *out_first = at;
     *out_samples += samples;
   }
@@ -72,12 +77,11 @@ static ampc_status run_bodies(ampc_runtime *rt, const ampc_data_interface *data,
 
 /* Note [replay] in compiler/passes/gradient.c. The metrics of an attempt that is repeated do not
  * count. */
-static ampc_status run_until_passed(ampc_runtime *rt, const ampc_data_interface *data,
-                                    ampc_batches *from, uint32_t block, int64_t step,
-                                    int64_t bodies, int64_t *out_samples)
+static ampc_status run_until_passed(const Step *s, int64_t *out_samples)
 {
+  ampc_runtime *rt = s->rt;
   const ampc_program *p = rt->program;
-  const ampc_block *b = &p->blocks[block];
+  const ampc_block *b = &p->blocks[s->block];
   uint32_t first = ampc_metric_slots(p->metrics, b->first_metric);
   uint32_t n = ampc_metric_slots(p->metrics + b->first_metric, b->n_metrics);
   int64_t bytes = (int64_t)(n * sizeof(ampc_metric));
@@ -89,10 +93,10 @@ static ampc_status run_until_passed(ampc_runtime *rt, const ampc_data_interface 
   ampc_status status = ampc_wait(rt);
   if (!status && n) status = ampc_read(rt, place, before, bytes);
   while (!status && state.replay) {
-    status = run_bodies(rt, data, from, block, step, bodies, out_samples, &at);
+    status = run_bodies(s, out_samples, &at);
     if (!status) status = ampc_get_state(rt, &state);
     if (status || !state.replay) continue;
-    status = data->seek(from, at);
+    status = s->data->seek(s->from, at);
     if (!status && n) status = ampc_write(rt, place, before, bytes);
   }
   free(before);
@@ -103,10 +107,10 @@ ampc_status ampc_run_group(ampc_runtime *rt, const ampc_data_interface *data, am
                            uint32_t block, int64_t step, int64_t bodies, int64_t *out_samples)
 {
   NEEDS(rt && data && from && out_samples && bodies > 0 && block < rt->program->n_blocks);
+  const Step s = {rt, data, from, block, step, bodies};
   ampc_data_position first;
-  if (rt->program->scaler.replay)
-    return run_until_passed(rt, data, from, block, step, bodies, out_samples);
-  return run_bodies(rt, data, from, block, step, bodies, out_samples, &first);
+  return rt->program->scaler.replay ? run_until_passed(&s, out_samples)
+                                    : run_bodies(&s, out_samples, &first);
 }
 
 void session_set_values(Session *s, uint32_t block)

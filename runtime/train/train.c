@@ -334,10 +334,21 @@ static ampc_status look_on(Session *s, uint32_t block)
   return status;
 }
 
-/* What is due after a step: a line, a checkpoint, evaluations, the end. */
-static ampc_status after_step(Session *s, const Course *c, int64_t step)
+/* What is due after a step: a checkpoint, evaluations, the end. An evaluation may fail or be
+ * killed, so the checkpoint comes before it; what it has led to is saved after it. */
+static ampc_status save_and_evaluate(Session *s, const Course *c, bool epoch_ended)
 {
   int64_t every = s->options->save_every ? s->options->save_every : c->block->save_every;
+  bool save = s->path && every && s->steps % every == 0;
+  ampc_status status = save ? session_save(s, s->path) : AMPC_OK;
+  if (!status) status = evaluate_due(s, epoch_ended, false);
+  if (!status && save) status = session_save(s, s->path);
+  if (!status && interrupt_take_save()) status = save_asked(s);
+  return !status && interrupt_requested() ? stop_interrupted(s) : status;
+}
+
+static ampc_status after_step(Session *s, const Course *c, int64_t step)
+{
   bool look = s->rt->device->host_memory || s->steps % LOOK_EVERY == 0;
   /* a few batches again and again are no epochs worth a word */
   bool epoch_ended = (step + 1) % c->per_epoch == 0 && !s->options->overfit_batches;
@@ -345,12 +356,7 @@ static ampc_status after_step(Session *s, const Course *c, int64_t step)
   ampc_status status = look_on(s, c->index);
   if (!status) status = report_step(s, c->index, must, look);
   if (!status) status = glances_take(s, must);
-  bool save = s->path && every && s->steps % every == 0;
-  if (!status && save) status = session_save(s, s->path); /* an evaluation may fail or be killed */
-  if (!status) status = evaluate_due(s, epoch_ended, false);
-  if (!status && save) status = session_save(s, s->path);
-  if (!status && interrupt_take_save()) status = save_asked(s);
-  return !status && interrupt_requested() ? stop_interrupted(s) : status;
+  return status ? status : save_and_evaluate(s, c, epoch_ended);
 }
 
 static ampc_status train_block(Session *s, const Course *c)
@@ -449,21 +455,28 @@ static ampc_status set_lengths(Session *s, const Course *courses)
   return status;
 }
 
+/* Of all train blocks, and from which one on the run goes. */
+static ampc_status set_courses(Session *s, Course *courses, uint32_t last)
+{
+  const ampc_program *p = s->program;
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i <= last && !status; i++)
+    if (p->blocks[i].kind == AMPC_TRAIN) status = course_of(s, i, &courses[i]);
+  if (status) return status;
+  if (!s->options->resume)
+    while (!courses[s->position.block].block) s->position.block++;
+  limit_courses(s, courses, last);
+  return set_lengths(s, courses);
+}
+
 /* Trains the blocks in their order, as far as --steps and a resumed run leave steps to do. If no
  * step is left, the run is saved where it stands. */
 static ampc_status train_blocks(Session *s)
 {
-  const ampc_program *p = s->program;
-  uint32_t last = last_train_block(p);
-  Course *courses = calloc(p->n_blocks + 1, sizeof *courses);
+  uint32_t last = last_train_block(s->program);
+  Course *courses = calloc(s->program->n_blocks + 1, sizeof *courses);
   if (!courses) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
-  ampc_status status = AMPC_OK;
-  for (uint32_t i = 0; i <= last && !status; i++)
-    if (p->blocks[i].kind == AMPC_TRAIN) status = course_of(s, i, &courses[i]);
-  if (!s->options->resume)
-    while (!courses[s->position.block].block) s->position.block++;
-  if (!status) limit_courses(s, courses, last);
-  if (!status) status = set_lengths(s, courses);
+  ampc_status status = set_courses(s, courses, last);
   if (!status) status = evaluate_resumed(s, &courses[s->position.block]);
   bool any = false;
   for (uint32_t i = 0; i <= last && !status && !s->out_of_time; i++) {
@@ -516,26 +529,43 @@ static ampc_status run(Session *s)
   return AMPC_OK;
 }
 
+static bool make_room(Session *s)
+{
+  const ampc_program *p = s->program;
+  s->batches = calloc(p->n_blocks + 1, sizeof *s->batches);
+  s->evaluated = calloc(p->n_blocks + 1, sizeof *s->evaluated);
+  s->logged = calloc(p->n_blocks + 1, sizeof *s->logged);
+  s->values = calloc(p->n_metrics + 1, sizeof *s->values);
+  s->known = calloc(p->n_metrics + 1, sizeof *s->known);
+  s->told = calloc(ampc_metric_slots(p->metrics, p->n_metrics) + 1, sizeof *s->told);
+  s->locks = malloc((p->n_blocks + 1) * sizeof *s->locks);
+  for (uint32_t i = 0; s->locks && i < p->n_blocks; i++) s->locks[i] = -1;
+  s->state = malloc((size_t)p->space_bytes[AMPC_STATE]);
+  return s->batches && s->evaluated && s->logged && s->values && s->known && s->told && s->locks &&
+         s->state;
+}
+
+static void give_back(Session *s)
+{
+  for (uint32_t i = 0; s->batches && i < s->program->n_blocks; i++)
+    if (s->batches[i]) s->data->close(s->batches[i]);
+  for (uint32_t i = 0; s->locks && i < s->program->n_blocks; i++)
+    if (s->locks[i] >= 0) close(s->locks[i]);
+  void *const rooms[] = {s->batches, s->locks, s->evaluated, s->logged,
+                         s->values,  s->known, s->told,      s->state};
+  for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) free(rooms[i]);
+}
+
 ampc_status ampc_train(ampc_runtime *rt, const ampc_data_interface *data,
                        const ampc_train_options *options)
 {
   NEEDS(rt && data && options);
-  const ampc_program *p = rt->program;
   ampc_train_options own = *options;
-  Session s = {.rt = rt, .program = p, .data = data, .options = &own};
+  Session s = {.rt = rt, .program = rt->program, .data = data, .options = &own};
   s.deadline = options->max_time > 0 ? progress_clock() + options->max_time : HUGE_VAL;
   progress_start(&s.progress, options->quiet);
-  s.batches = calloc(p->n_blocks + 1, sizeof *s.batches);
-  s.evaluated = calloc(p->n_blocks + 1, sizeof *s.evaluated);
-  s.logged = calloc(p->n_blocks + 1, sizeof *s.logged);
-  s.values = calloc(p->n_metrics + 1, sizeof *s.values);
-  s.known = calloc(p->n_metrics + 1, sizeof *s.known);
-  s.told = calloc(ampc_metric_slots(p->metrics, p->n_metrics) + 1, sizeof *s.told);
-  s.locks = malloc((p->n_blocks + 1) * sizeof *s.locks);
-  for (uint32_t i = 0; s.locks && i < p->n_blocks; i++) s.locks[i] = -1;
-  s.state = malloc((size_t)p->space_bytes[AMPC_STATE]);
   ampc_status status = AMPC_RUN_FAILED;
-  if (s.batches && s.evaluated && s.logged && s.values && s.known && s.told && s.locks && s.state) {
+  if (make_room(&s)) {
     interrupt_catch();
     status = resume_settle(&s, &own);
     if (!status) status = run(&s);
@@ -544,17 +574,6 @@ ampc_status ampc_train(ampc_runtime *rt, const ampc_data_interface *data,
   } else {
     ampc_fail(status, "out of memory");
   }
-  for (uint32_t i = 0; s.batches && i < p->n_blocks; i++)
-    if (s.batches[i]) data->close(s.batches[i]);
-  for (uint32_t i = 0; s.locks && i < p->n_blocks; i++)
-    if (s.locks[i] >= 0) close(s.locks[i]);
-  free(s.batches);
-  free(s.locks);
-  free(s.evaluated);
-  free(s.logged);
-  free(s.values);
-  free(s.known);
-  free(s.told);
-  free(s.state);
+  give_back(&s);
   return status;
 }
