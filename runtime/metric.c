@@ -61,6 +61,16 @@ static double over_classes(const Counts *k, bool iou, bool weighted)
   return ratio(sum, weights);
 }
 
+static double macro(const Counts *k, bool iou)
+{
+  return over_classes(k, iou, false);
+}
+
+static double weighted(const Counts *k, bool iou)
+{
+  return over_classes(k, iou, true);
+}
+
 static double micro(const Counts *k, bool iou)
 {
   return overlap(iou, sum_of(k->right, k->n), sum_of(k->predicted, k->n), sum_of(k->actual, k->n));
@@ -72,8 +82,9 @@ static double binary(const Counts *k, bool iou)
 }
 
 /* R_K of Gorodkin 2004, which of two classes is Matthews' coefficient. */
-static double matthews(const Counts *k)
+static double matthews(const Counts *k, bool iou)
 {
+  (void)iou;
   double all = sum_of(k->actual, k->n), right = sum_of(k->right, k->n);
   double both = 0, predicted = 0, actual = 0;
   for (uint32_t c = 0; c < k->n; c++) {
@@ -83,6 +94,18 @@ static double matthews(const Counts *k)
   }
   return ratio(right * all - both, sqrt(all * all - predicted) * sqrt(all * all - actual));
 }
+
+/* Of the kinds that are made of the counts of classes. */
+static const struct {
+  double (*of)(const Counts *k, bool iou);
+  bool iou;
+} formulas[AMPC_METRIC_KIND_COUNT] = {
+    [AMPC_METRIC_F1_MACRO] = {macro, false},       [AMPC_METRIC_IOU_MACRO] = {macro, true},
+    [AMPC_METRIC_F1_WEIGHTED] = {weighted, false}, [AMPC_METRIC_IOU_WEIGHTED] = {weighted, true},
+    [AMPC_METRIC_F1_MICRO] = {micro, false},       [AMPC_METRIC_IOU_MICRO] = {micro, true},
+    [AMPC_METRIC_F1_BINARY] = {binary, false},     [AMPC_METRIC_IOU_BINARY] = {binary, true},
+    [AMPC_METRIC_MATTHEWS] = {matthews, false},
+};
 
 /* NaN where all of x or all of y are equal, as scipy has it. */
 static double pearson(const ampc_metric *s)
@@ -114,25 +137,8 @@ static double computed_value(const ampc_metric_desc *m, const ampc_metric *slots
   if (!metric_is_number(m) || slots[m->statistics - 1].sum > 0) return NAN;
   if (m->kind == AMPC_METRIC_AUC) return auc(slots, (m->statistics - 1) / 2);
   const Counts k = counts_of(m, slots);
-  if (sum_of(k.actual, k.n) == 0) return NAN;
-  switch (m->kind) {
-  case AMPC_METRIC_F1_MACRO:
-  case AMPC_METRIC_IOU_MACRO:
-    return over_classes(&k, m->kind == AMPC_METRIC_IOU_MACRO, false);
-  case AMPC_METRIC_F1_WEIGHTED:
-  case AMPC_METRIC_IOU_WEIGHTED:
-    return over_classes(&k, m->kind == AMPC_METRIC_IOU_WEIGHTED, true);
-  case AMPC_METRIC_F1_MICRO:
-  case AMPC_METRIC_IOU_MICRO:
-    return micro(&k, m->kind == AMPC_METRIC_IOU_MICRO);
-  case AMPC_METRIC_F1_BINARY:
-  case AMPC_METRIC_IOU_BINARY:
-    return binary(&k, m->kind == AMPC_METRIC_IOU_BINARY);
-  case AMPC_METRIC_MATTHEWS:
-    return matthews(&k);
-  default:
-    return NAN;
-  }
+  if (!formulas[m->kind].of || sum_of(k.actual, k.n) == 0) return NAN;
+  return formulas[m->kind].of(&k, formulas[m->kind].iou);
 }
 
 /* A NaN that a processor makes may have a sign, and would be printed as "-nan". */
