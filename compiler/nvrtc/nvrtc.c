@@ -24,8 +24,8 @@ static void load(void)
 #define CUDA_API(result, name, parameters) {#name, offsetof(NvrtcApi, name)},
 #include "nvrtc.def"
   };
-  is_loaded = ampc_toolkit_open("libnvrtc", symbols, sizeof symbols / sizeof *symbols, &loaded,
-                                why_not) != 0;
+  const ampc_library l = {"libnvrtc", symbols, sizeof symbols / sizeof *symbols, 0, 0, NULL};
+  is_loaded = ampc_toolkit_open(&l, &loaded, why_not) != 0;
 }
 
 bool nvrtc_load(const NvrtcApi **out, char why[AMPC_WHY_ROOM])

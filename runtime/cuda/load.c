@@ -88,18 +88,19 @@ static void load_driver(void)
 
 static void load_blas(void)
 {
-  blas.loaded = ampc_toolkit_open("libcublasLt", blas_symbols, COUNT(blas_symbols), &api, blas.why);
+  const ampc_library l = {"libcublasLt", blas_symbols, COUNT(blas_symbols), 0, 0, NULL};
+  blas.loaded = ampc_toolkit_open(&l, &api, blas.why);
 }
 
 /* Its first digits say nothing of functions: each version 9 has more than the one before. */
 static void load_dnn(void)
 {
-  if (!ampc_library_open("libcudnn", DNN_VERSION, DNN_VERSION, dnn_symbols, COUNT(dnn_symbols),
-                         &dnn_api,
-                         "cuDNN 9 (a package of its own; as a Python wheel nvidia-cudnn-cu12 or "
-                         "nvidia-cudnn-cu13)",
-                         dnn.why))
-    return;
+  static const char install[] =
+      "cuDNN 9 (a package of its own; as a Python wheel nvidia-cudnn-cu12 "
+      "or nvidia-cudnn-cu13)";
+  const ampc_library l = {"libcudnn",  dnn_symbols, COUNT(dnn_symbols),
+                          DNN_VERSION, DNN_VERSION, install};
+  if (!ampc_library_open(&l, &dnn_api, dnn.why)) return;
   size_t version = dnn_api.cudnnGetVersion();
   dnn.loaded = version >= OLDEST_DNN && version < NEXT_DNN;
   if (!dnn.loaded)

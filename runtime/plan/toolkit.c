@@ -26,56 +26,61 @@ void ampc_toolkit_limit(int version)
   atomic_store(&driver, version);
 }
 
-static void not_here(const char *stem, int newest, int oldest, const char *install, char *why)
+static void not_here(const ampc_library *l, char *why)
 {
   char places[AMPC_WHY_ROOM / 2], or_older[24] = "";
   toolkit_tell_places(places, sizeof places);
-  if (oldest < newest) snprintf(or_older, sizeof or_older, " or .%d", oldest);
+  if (l->oldest < l->newest) snprintf(or_older, sizeof or_older, " or .%d", l->oldest);
   snprintf(why, AMPC_WHY_ROOM,
            "%s.so.%d%s is not on this machine: install %s, or say where it is with --cuda-path "
            "DIR; looked for in %s",
-           stem, newest, or_older, install, places);
+           l->stem, l->newest, or_older, l->install, places);
 }
 
-static void *open_version(const char *stem, int version, void *open(const char *file))
+/* The newest that there is; *out_version is its own. */
+static void *open_newest(const ampc_library *l, void *open(const char *file), int *out_version)
 {
   char file[64];
-  snprintf(file, sizeof file, "%s.so.%d", stem, version);
-  return open(file);
+  void *library = NULL;
+  for (int version = l->newest; version >= l->oldest && !library; version--) {
+    snprintf(file, sizeof file, "%s.so.%d", l->stem, version);
+    library = open(file);
+    *out_version = version;
+  }
+  return library;
 }
 
 /* In the folder that was given any version counts more than a newer one elsewhere. */
-int ampc_library_open(const char *stem, int newest, int oldest, const ampc_symbol *symbols,
-                      size_t n, void *table, const char *install, char why[AMPC_WHY_ROOM])
+int ampc_library_open(const ampc_library *l, void *table, char why[AMPC_WHY_ROOM])
 {
-  void *library = NULL;
-  int version = newest + 1;
-  while (!library && version > oldest) library = open_version(stem, --version, toolkit_open_given);
-  if (!library) version = newest + 1;
-  while (!library && version > oldest) library = open_version(stem, --version, toolkit_open_found);
+  int version = 0;
+  void *library = open_newest(l, toolkit_open_given, &version);
+  if (!library) library = open_newest(l, toolkit_open_found, &version);
   if (!library) {
-    not_here(stem, newest, oldest, install, why);
+    not_here(l, why);
     return 0;
   }
-  const char *lacks = ampc_bind(library, symbols, n, table);
+  const char *lacks = ampc_bind(library, l->symbols, l->n_symbols, table);
   if (!lacks) return version;
-  snprintf(why, AMPC_WHY_ROOM, "%s.so.%d has no function %s: it is damaged or too old", stem,
+  snprintf(why, AMPC_WHY_ROOM, "%s.so.%d has no function %s: it is damaged or too old", l->stem,
            version, lacks);
   dlclose(library);
   return 0;
 }
 
 /* A library for a newer CUDA than the driver's makes what the driver cannot run. */
-int ampc_toolkit_open(const char *stem, const ampc_symbol *symbols, size_t n, void *table,
-                      char why[AMPC_WHY_ROOM])
+int ampc_toolkit_open(const ampc_library *l, void *table, char why[AMPC_WHY_ROOM])
 {
   int supported = atomic_load(&driver);
   bool limited = supported && supported / 1000 < NEWEST;
   char install[120] = "the CUDA toolkit or its Python wheel";
+  ampc_library fitting = *l;
   if (limited)
     snprintf(install, sizeof install,
              "that version of the CUDA toolkit, or a newer driver than this one for CUDA %d.%d",
              supported / 1000, supported % 1000 / 10);
-  return ampc_library_open(stem, limited ? supported / 1000 : NEWEST, OLDEST, symbols, n, table,
-                           install, why);
+  fitting.newest = limited ? supported / 1000 : NEWEST;
+  fitting.oldest = OLDEST;
+  fitting.install = install;
+  return ampc_library_open(&fitting, table, why);
 }

@@ -35,12 +35,16 @@ void ampc_toolkit_limit(int version);
  * thread. */
 void ampc_toolkit_path(const char *folder);
 
-/* Opens the newest `stem`.so.N that fits and fills in `table`. Gives N, or 0 with the reason in
- * `why`. The library stays open until the process ends. */
-int ampc_toolkit_open(const char *stem, const ampc_symbol *symbols, size_t n, void *table,
-                      char why[AMPC_WHY_ROOM]);
+typedef struct ampc_library {
+  const char *stem; /* STEM.so.N */
+  const ampc_symbol *symbols;
+  size_t n_symbols;
+  int newest, oldest;  /* N; of ampc_library_open, as is what brings it, in words: */
+  const char *install; /* "its package" */
+} ampc_library;
 
-/* The same for a library with versions of its own: N is from `newest` down to `oldest`. `install`
- * is what brings it, in words. */
-int ampc_library_open(const char *stem, int newest, int oldest, const ampc_symbol *symbols,
-                      size_t n, void *table, const char *install, char why[AMPC_WHY_ROOM]);
+/* Opens the newest library of NVIDIA's toolkit that fits and fills in `table`. Gives N, or 0 with
+ * the reason in `why`. The library stays open until the process ends. */
+int ampc_toolkit_open(const ampc_library *l, void *table, char why[AMPC_WHY_ROOM]);
+/* The same for a library with versions of its own. */
+int ampc_library_open(const ampc_library *l, void *table, char why[AMPC_WHY_ROOM]);

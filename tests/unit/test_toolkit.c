@@ -34,8 +34,8 @@ static char why[AMPC_WHY_ROOM];
 static int found(const char *stem)
 {
   Table table;
-  return ampc_library_open(stem, 13, 12, symbols, 1, &table, "its package", why) ? table.answer()
-                                                                                 : 0;
+  const ampc_library l = {stem, symbols, 1, 13, 12, "its package"};
+  return ampc_library_open(&l, &table, why) ? table.answer() : 0;
 }
 
 /* Each place, from the last one looked at to the first, takes over from the one before. */
@@ -100,7 +100,7 @@ static void test_nowhere(void)
   const ampc_symbol lacks = {"question", 0};
   Table table;
   ampc_toolkit_path(temp_path("home"));
-  CHECK(!ampc_library_open("libampcb", 13, 12, &lacks, 1, &table, "", why));
+  CHECK(!ampc_library_open(&(ampc_library){"libampcb", &lacks, 1, 13, 12, ""}, &table, why));
   CHECK_MSG(strstr(why, "has no function question"), "%s", why);
 }
 
@@ -108,15 +108,16 @@ static void test_nowhere(void)
 static void test_limit(void)
 {
   Table table;
+  const ampc_library l = {"libampcnone", symbols, 1, 9, 9, "its package"};
   ampc_toolkit_limit(12040);
-  CHECK(!ampc_toolkit_open("libampcnone", symbols, 1, &table, why));
+  CHECK(!ampc_toolkit_open(&l, &table, why));
   CHECK_MSG(strstr(why, "libampcnone.so.12 is") && strstr(why, "newer driver") &&
                 strstr(why, "CUDA 12.4"),
             "%s", why);
-  CHECK(!ampc_library_open("libampcnone", 9, 9, symbols, 1, &table, "its package", why));
+  CHECK(!ampc_library_open(&l, &table, why));
   CHECK_MSG(!strstr(why, "driver") && strstr(why, "install its package, or"), "%s", why);
   ampc_toolkit_limit(13000);
-  CHECK(!ampc_toolkit_open("libampcnone", symbols, 1, &table, why));
+  CHECK(!ampc_toolkit_open(&l, &table, why));
   CHECK_MSG(strstr(why, ".so.13 or .12 is") && !strstr(why, "driver"), "%s", why);
 }
 
