@@ -209,13 +209,19 @@ static void cut_slices(const ampc_conv *d, ConvTiling *t)
   t->lanes = 2;
 }
 
+/* What is not f32 is widened; and f32 for tf32, but for what the convolution itself writes. */
+static bool is_wide(const ampc_conv *d, ampc_dtype type, ampc_conv_kind writes)
+{
+  return type != AMPC_F32 || (d->tf32 && d->kind != writes);
+}
+
 /* What every kind needs: which operands are widened, rooms of one image, slices of weights. */
 static void set_rooms(const ampc_conv *d, ConvTiling *t)
 {
   bool weight = d->kind == AMPC_CONV_WEIGHT;
-  t->wide_x = d->x_type != AMPC_F32 || (d->tf32 && d->kind != AMPC_CONV_DATA);
-  t->wide_w = d->w_type != AMPC_F32 || (d->tf32 && !weight);
-  t->wide_y = d->y_type != AMPC_F32 || (d->tf32 && d->kind != AMPC_CONV_FORWARD);
+  t->wide_x = is_wide(d, d->x_type, AMPC_CONV_DATA);
+  t->wide_w = is_wide(d, d->w_type, AMPC_CONV_WEIGHT);
+  t->wide_y = is_wide(d, d->y_type, AMPC_CONV_FORWARD);
   if (d->has_bias && d->bias_type != AMPC_F32) t->bias = floats(d->k);
   if (t->wide_x) t->x = floats(conv_in_elements(d));
   if (t->wide_y) t->y = floats(conv_out_elements(d));

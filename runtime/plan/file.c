@@ -317,7 +317,8 @@ static bool sync_folder(const char *path)
   return done;
 }
 
-ampc_status file_finish(FileWriter *w, bool durable)
+/* To its place; NULL, or why not. */
+static const char *move(FileWriter *w, bool durable)
 {
   bool good =
       take_permissions(w) && (!durable || fsync(w->fd) == 0) && (w->name || name_open_file(w));
@@ -325,7 +326,12 @@ ampc_status file_finish(FileWriter *w, bool durable)
   if (good) good = (w->fd = fcntl(written, F_DUPFD_CLOEXEC, 0)) >= 0;
   if (written >= 0 && close(written) != 0) good = false;
   const char *why = good ? unreplaceable(w->path) : strerror(errno);
-  if (!why && rename(w->name, w->path) != 0) why = strerror(errno);
+  return why || rename(w->name, w->path) == 0 ? why : strerror(errno);
+}
+
+ampc_status file_finish(FileWriter *w, bool durable)
+{
+  const char *why = move(w, durable);
   if (why) return failed(w, why);
   free(w->name);
   w->name = NULL;

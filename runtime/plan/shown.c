@@ -3,20 +3,27 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Bytes of a character that begins so; 0: none does. */
+static size_t size_of(unsigned first)
+{
+  if (first < 0x80) return 1;
+  return first < 0xc2 || first > 0xf4 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+}
+
 /* Reads one character of UTF-8 into *out. Its bytes, or 0 where there is none: overlong forms,
  * surrogates and what lies past U+10FFFF are no characters. */
 static size_t decode(const unsigned char *s, size_t left, unsigned *out)
 {
   static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
   unsigned first = s[0];
-  size_t n = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-  if (n == 0 || n > left || first > 0xf4) return 0;
+  size_t n = size_of(first);
+  if (n == 0 || n > left) return 0;
   unsigned value = n == 1 ? first : first & (0x7fu >> n);
   for (size_t i = 1; i < n; i++) {
     if ((s[i] & 0xc0) != 0x80) return 0;
     value = value << 6 | (s[i] & 0x3fu);
   }
-  if (value < least[n] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) return 0;
+  if (value < least[n] || value > 0x10ffff || value - 0xd800 < 0x800) return 0;
   *out = value;
   return n;
 }
