@@ -122,8 +122,24 @@ static const char *scaler_word(const ampc_program *p)
   return !p->scaler.on ? "off" : p->scaler.dynamic ? "dynamic" : "static";
 }
 
-/* "format" is PyTorch's word for how its own files are read. A growth counter below 0 counts
- * overflows in a row, which end with the run. */
+/* A growth counter below 0 counts overflows in a row, which end with the run. */
+static bool set_scaler(TensorFile *f, const ampc_program *p, const ampc_state *s)
+{
+  return tensor_file_set(f, "ampc.scaler", scaler_word(p)) &&
+         set(f, "ampc.scale", "%.9g", (double)s->scale) &&
+         set(f, "ampc.growth", "%lld", s->growth > 0 ? s->growth : 0) &&
+         (!p->scaler.replay || set(f, "ampc.replayed", "%lld", s->replayed)) &&
+         (s->hysteresis < 2 || set(f, "ampc.spared", "%lld", s->spared));
+}
+
+static bool set_position(TensorFile *f, ampc_data_position at)
+{
+  return set(f, "ampc.position.block", "%lld", (long long)at.block) &&
+         set(f, "ampc.position.epoch", "%lld", (long long)at.epoch) &&
+         set(f, "ampc.position.batch", "%lld", (long long)at.batch);
+}
+
+/* "format" is PyTorch's word for how its own files are read. */
 static bool set_metadata(TensorFile *f, const ampc_program *p, const ampc_state *s,
                          ampc_data_position at)
 {
@@ -133,14 +149,7 @@ static bool set_metadata(TensorFile *f, const ampc_program *p, const ampc_state 
          set(f, "ampc.model", "%016llx", (unsigned long long)p->model_hash) &&
          set(f, "ampc.seed", "%lld", s->seed) && set(f, "ampc.body", "%lld", s->body) &&
          set(f, "ampc.step", "%lld", s->step) && set(f, "ampc.skipped", "%lld", s->skipped) &&
-         tensor_file_set(f, "ampc.scaler", scaler_word(p)) &&
-         set(f, "ampc.scale", "%.9g", (double)s->scale) &&
-         set(f, "ampc.growth", "%lld", s->growth > 0 ? s->growth : 0) &&
-         (!p->scaler.replay || set(f, "ampc.replayed", "%lld", s->replayed)) &&
-         (s->hysteresis < 2 || set(f, "ampc.spared", "%lld", s->spared)) &&
-         set(f, "ampc.position.block", "%lld", (long long)at.block) &&
-         set(f, "ampc.position.epoch", "%lld", (long long)at.epoch) &&
-         set(f, "ampc.position.batch", "%lld", (long long)at.batch);
+         set_scaler(f, p, s) && set_position(f, at);
 }
 
 /* Only of a run that stops early and has been evaluated. */

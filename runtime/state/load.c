@@ -211,8 +211,7 @@ static uint32_t own_params(const Loading *x)
   return n;
 }
 
-static ampc_status apply(ampc_runtime *rt, const Loading *all, uint32_t n, uint32_t k,
-                         ampc_tell *tell, void *to)
+static ampc_status apply(const Loading *all, uint32_t n, uint32_t k)
 {
   const Loading *x = &all[k];
   LoadCount count = {0};
@@ -221,35 +220,15 @@ static ampc_status apply(ampc_runtime *rt, const Loading *all, uint32_t n, uint3
   for (uint32_t i = 0; i < x->program->n_params && !status; i++) {
     bool later = false; /* a later clause gives it */
     for (uint32_t m = k + 1; m < n; m++) later = later || all[m].given[i];
-    if (x->given[i] && !later) status = load_value(rt, x, i, tell, to, &count);
+    if (x->given[i] && !later) status = load_value(x, i, &count);
   }
   snprintf(line, sizeof line, "loaded %u of %u parameters and buffers of %s from %s", count.tensors,
            own_params(x), x->load->model, x->path);
   size_t end = strlen(line);
   if (count.converted)
     snprintf(line + end, sizeof line - end, ", %u of them converted", count.converted);
-  if (!status) tell(to, false, line);
+  if (!status) x->tell(x->to, false, line);
   return status;
-}
-
-/* All clauses of a program, or what stands for them. */
-static ampc_status load_all(ampc_runtime *rt, const ampc_load *loads, uint32_t n, bool averages,
-                            const char *data_dir, ampc_tell *tell, void *to)
-{
-  Loading *all = calloc(n + 1, sizeof *all);
-  ampc_status status = all ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "out of memory");
-  for (uint32_t i = 0; i < n && !status; i++) {
-    all[i] = (Loading){.program = ampc_program_of(rt), .load = &loads[i], .averages = averages};
-    status = open_load(&all[i], data_dir);
-  }
-  for (uint32_t i = 0; i < n && !status; i++)
-    status = load_account(&all[i], all, i + 1, is_last(all, n, i));
-  for (uint32_t i = 0; i < n && !status; i++) status = apply(rt, all, n, i, tell, to);
-  for (uint32_t i = 0; i < n && all; i++)
-    if (all[i].load) close_load(&all[i]);
-  free(all);
-  if (!status) status = averages_begin(rt);
-  return status ? status : ampc_refresh_copies(rt);
 }
 
 static void tell_nobody(void *to, bool warning, const char *line)
@@ -257,13 +236,35 @@ static void tell_nobody(void *to, bool warning, const char *line)
   (void)to, (void)warning, (void)line;
 }
 
+/* All clauses of a program, or what stands for them; each as `like`. */
+static ampc_status load_all(const Loading *like, const ampc_load *loads, uint32_t n,
+                            const char *data_dir)
+{
+  Loading *all = calloc(n + 1, sizeof *all);
+  ampc_status status = all ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  for (uint32_t i = 0; i < n && !status; i++) {
+    all[i] = *like;
+    all[i].program = ampc_program_of(like->rt);
+    all[i].load = &loads[i];
+    if (!like->tell) all[i].tell = tell_nobody;
+    status = open_load(&all[i], data_dir);
+  }
+  for (uint32_t i = 0; i < n && !status; i++)
+    status = load_account(&all[i], all, i + 1, is_last(all, n, i));
+  for (uint32_t i = 0; i < n && !status; i++) status = apply(all, n, i);
+  for (uint32_t i = 0; i < n && all; i++)
+    if (all[i].load) close_load(&all[i]);
+  free(all);
+  if (!status) status = averages_begin(like->rt);
+  return status ? status : ampc_refresh_copies(like->rt);
+}
+
 ampc_status ampc_load_params(ampc_runtime *rt, const char *data_dir, ampc_tell *tell, void *to)
 {
   NEEDS(rt);
   const ampc_program *p = ampc_program_of(rt);
-  return p->n_loads
-             ? load_all(rt, p->loads, p->n_loads, false, data_dir, tell ? tell : tell_nobody, to)
-             : AMPC_OK;
+  const Loading like = {.rt = rt, .tell = tell, .to = to};
+  return p->n_loads ? load_all(&like, p->loads, p->n_loads, data_dir) : AMPC_OK;
 }
 
 /* As a clause without patterns, of all models at once; and averages, which infer blocks read. A
@@ -273,7 +274,10 @@ ampc_status ampc_load_weights(ampc_runtime *rt, const char *path, ampc_tell *tel
   NEEDS(rt && path);
   const ampc_load load = {
       .path = path, .model = ampc_program_of(rt)->name, .prefix = "", .strip = ""};
-  bool has_space = ampc_program_of(rt)->space_bytes[AMPC_EMA] > 0;
-  ampc_status status = load_all(rt, &load, 1, !has_space, NULL, tell ? tell : tell_nobody, to);
+  const Loading like = {.rt = rt,
+                        .tell = tell,
+                        .to = to,
+                        .averages = ampc_program_of(rt)->space_bytes[AMPC_EMA] == 0};
+  ampc_status status = load_all(&like, &load, 1, NULL);
   return status ? status : averages_load(rt, path);
 }

@@ -18,6 +18,9 @@ typedef enum Fit { FIT_none, FIT_same, FIT_transposed, FIT_shape, FIT_kind } Fit
 
 /* A clause at work: its tensors, and what becomes of the parameters of its model. */
 typedef struct Loading {
+  ampc_runtime *rt;
+  ampc_tell *tell;
+  void *to;
   const ampc_program *program;
   const ampc_load *load;
   char *path;    /* of the file, in the data directory */
@@ -57,7 +60,6 @@ typedef struct LoadCount { /* of what was written */
 } LoadCount;
 /* The tensor of parameter i becomes its value. Tells of values that are no numbers, or that a type
  * does not hold. */
-ampc_status load_value(ampc_runtime *rt, const Loading *x, uint32_t i, ampc_tell *tell, void *to,
-                       LoadCount *count);
+ampc_status load_value(const Loading *x, uint32_t i, LoadCount *count);
 /* Whether two tensors of the files have the same bytes, type and shape. */
 ampc_status load_is_same(const LoadTensor *a, const LoadTensor *b, bool *out);

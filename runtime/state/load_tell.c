@@ -82,22 +82,30 @@ static void widest(const Names *s, const char *name, bool exact, char *to)
   if (names_good_one(s, to)) strcpy(to, name);
 }
 
-/* `missing=["a.**", "b.*.weight"]`. */
-static void put_patterns(const Report *r, const Names *s, const char *argument, bool exact)
+/* Patterns that name all bad ones, or as many as there is room for; *out_all: all. Malloced. */
+static int choose_patterns(const Names *s, bool exact, char *chosen[PATTERNS], bool *out_all)
 {
-  char *chosen[PATTERNS] = {0};
   int n = 0;
-  bool all = true;
+  *out_all = true;
   for (uint32_t i = 0; i < s->n_bad; i++) {
-    bool covered = false;
-    for (int k = 0; k < n; k++) covered = covered || pattern_matches(chosen[k], s->bad[i], false);
-    if (covered) continue;
-    all = all && n < PATTERNS;
+    int k = 0;
+    while (k < n && !pattern_matches(chosen[k], s->bad[i], false)) k++;
+    if (k < n) continue;
+    *out_all = *out_all && n < PATTERNS;
     char *pattern = n < PATTERNS ? malloc(strlen(s->bad[i]) + 5) : NULL;
     if (!pattern) continue;
     widest(s, s->bad[i], exact, pattern);
     chosen[n++] = pattern;
   }
+  return n;
+}
+
+/* `missing=["a.**", "b.*.weight"]`. */
+static void put_patterns(const Report *r, const Names *s, const char *argument, bool exact)
+{
+  char *chosen[PATTERNS];
+  bool all;
+  int n = choose_patterns(s, exact, chosen, &all);
   fprintf(r->out, "%s=%s", argument, n > 1 || !all ? "[" : "");
   for (int k = 0; k < n; k++) {
     fprintf(r->out, "%s\"%s\"", k ? ", " : "", chosen[k]);

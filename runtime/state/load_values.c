@@ -146,7 +146,7 @@ static ampc_status copy_transposed(Copying *c)
 }
 
 /* Some that vanish are there among many weights, and do no harm; every hundredth may. */
-static void tell_range(const Copying *c, ampc_dtype d, ampc_tell *tell, void *to)
+static void tell_range(const Copying *c, ampc_dtype d, const Loading *x)
 {
   char line[400];
   const ampc_type *n = ampc_type_of(d);
@@ -158,17 +158,17 @@ static void tell_range(const Copying *c, ampc_dtype d, ampc_tell *tell, void *to
              "%s: %lld of %lld values are beyond %s (%s): infinite wherever the job reads them "
              "as %s",
              c->to->path, (long long)r->beyond, all, name, n->greatest_text, name);
-    tell(to, true, line);
+    x->tell(x->to, true, line);
   }
   if (r->vanished) {
     snprintf(line, sizeof line,
              "%s: %lld of %lld values are below %s (%s): 0 wherever the job reads them as %s",
              c->to->path, (long long)r->vanished, all, name, n->least_text, name);
-    tell(to, r->vanished >= all / 100, line);
+    x->tell(x->to, r->vanished >= all / 100, line);
   }
 }
 
-static void tell_values(const Copying *c, ampc_tell *tell, void *to)
+static void tell_values(const Copying *c, const Loading *x)
 {
   char line[400];
   long long all = c->to->elements;
@@ -177,23 +177,22 @@ static void tell_values(const Copying *c, ampc_tell *tell, void *to)
   if (c->lost) {
     snprintf(line, sizeof line, "%s: %lld of %lld values of the file are beyond %s and became %s",
              c->to->path, (long long)c->lost, all, type, became);
-    tell(to, true, line);
+    x->tell(x->to, true, line);
   }
   if (c->not_finite > c->lost) {
     snprintf(line, sizeof line, "%s: %lld of %lld values of the file are not finite", c->to->path,
              (long long)(c->not_finite - c->lost), all);
-    tell(to, true, line);
+    x->tell(x->to, true, line);
   }
-  for (ampc_dtype d = 0; d < AMPC_DTYPE_COUNT; d++) tell_range(c, d, tell, to);
+  for (ampc_dtype d = 0; d < AMPC_DTYPE_COUNT; d++) tell_range(c, d, x);
 }
 
 #define READ(KIND, name, SPACE, copy, ...) [AMPC_##KIND] = {.read = q->copy},
 
-ampc_status load_value(ampc_runtime *rt, const Loading *x, uint32_t i, ampc_tell *tell, void *to,
-                       LoadCount *count)
+ampc_status load_value(const Loading *x, uint32_t i, LoadCount *count)
 {
   const ampc_param *q = &x->program->params[i];
-  Copying c = {.rt = rt,
+  Copying c = {.rt = x->rt,
                .from = &x->at[x->given[i] - 1],
                .to = q,
                .space = q->buffer ? AMPC_BUFFER : AMPC_MASTER,
@@ -203,7 +202,7 @@ ampc_status load_value(ampc_runtime *rt, const Loading *x, uint32_t i, ampc_tell
   free(c.raw);
   free(c.made);
   if (status) return status;
-  tell_values(&c, tell, to);
+  tell_values(&c, x);
   count->tensors++;
   count->converted += !same_type(&c);
   return AMPC_OK;
