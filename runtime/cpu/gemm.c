@@ -220,13 +220,11 @@ static void multiply_task(void *context, unsigned lane, unsigned n_lanes)
   }
 }
 
-/* The primitives of the tile's blocks, at most four: blocks of the last row and of the last column
- * may be smaller. */
-static ampc_status find_primitives(GemmCall *p)
+/* Of the tile's blocks, but for their sizes. */
+static PrimitiveKey key_of(const GemmCall *p)
 {
   const ampc_gemm *g = p->g;
   const GemmTiling *t = &p->tiling;
-  if (p->real64 || p->k == 0) return AMPC_OK;
   PrimitiveKey key = {.k = p->k,
                       .lda = t->a.used ? t->a.ld : g->lda,
                       .ldb = t->b.used ? t->b.ld : g->ldb,
@@ -238,13 +236,28 @@ static ampc_status find_primitives(GemmCall *p)
                       .type = p->native ? g->a_type : AMPC_F32,
                       .c_type = t->c.used ? AMPC_F32 : g->c_type};
   if (key.has_bias) key.bias_type = g->bias_type;
+  return key;
+}
+
+/* Whether there are blocks of the whole size along an axis, or of `last` where that is smaller. */
+static bool has_blocks(int64_t blocks, int64_t whole, int64_t last, bool smaller)
+{
+  return smaller ? last < whole : blocks > 1 || last == whole;
+}
+
+/* The primitives of the tile's blocks, at most four: blocks of the last row and of the last column
+ * may be smaller. */
+static ampc_status find_primitives(GemmCall *p)
+{
+  if (p->real64 || p->k == 0) return AMPC_OK;
+  PrimitiveKey key = key_of(p);
   int64_t last_m = p->m - (p->blocks_m - 1) * p->block_m;
   int64_t last_n = p->n - (p->blocks_n - 1) * p->block_n;
   ampc_status status = AMPC_OK;
   for (int i = 0; i < 4 && !status; i++) {
     bool row = i / 2, column = i % 2;
-    bool any = row ? last_m < p->block_m : p->blocks_m > 1 || last_m == p->block_m;
-    any &= column ? last_n < p->block_n : p->blocks_n > 1 || last_n == p->block_n;
+    bool any = has_blocks(p->blocks_m, p->block_m, last_m, row) &&
+               has_blocks(p->blocks_n, p->block_n, last_n, column);
     key.m = row ? last_m : p->block_m;
     key.n = column ? last_n : p->block_n;
     if (any) status = primitive_get(p->cache->primitives, &key, &p->primitive[row][column]);
@@ -328,8 +341,22 @@ static void cut(int64_t size, int64_t edge, int64_t *out_block, int64_t *out_blo
   *out_blocks = ceil_div(size, *out_block);
 }
 
-/* One tile of C, summed over all pieces of k: widen, multiply, and after the last piece store.
- * Blocks depend on the shape alone; `shares`, how many threads help, changes no bit. */
+/* One piece of k: widen, multiply. `shares`, how many threads help, changes no bit. */
+static ampc_status run_piece(GemmCall *p, unsigned shares)
+{
+  Pool *pool = p->cache->pool;
+  p->k = least(p->tiling.kt, p->g->k - p->p0);
+  ampc_status status = find_primitives(p);
+  if (status || p->prepare) return status;
+  status = primitive_cache_allocate(p->cache->primitives);
+  if (status) return status;
+  if (p->tiling.a.used || p->tiling.b.used) pool_run(pool, widen_task, p, shares);
+  pool_run(pool, multiply_task, p, shares);
+  return AMPC_OK;
+}
+
+/* One tile of C, summed over all pieces of k, and after the last piece stored. Blocks depend on the
+ * shape alone. */
 static ampc_status run_tile(GemmCall *p)
 {
   const ampc_gemm *g = p->g;
@@ -342,13 +369,8 @@ static ampc_status run_tile(GemmCall *p)
   unsigned shares = work * p->entries < SMALL ? 1 : pool_threads(pool);
   p->p0 = 0;
   do {
-    p->k = least(p->tiling.kt, g->k - p->p0);
-    ampc_status status = find_primitives(p);
-    if (!status && !p->prepare) status = primitive_cache_allocate(p->cache->primitives);
+    ampc_status status = run_piece(p, shares);
     if (status) return status;
-    bool widens = p->tiling.a.used || p->tiling.b.used;
-    if (widens && !p->prepare) pool_run(pool, widen_task, p, shares);
-    if (!p->prepare) pool_run(pool, multiply_task, p, shares);
     p->p0 += p->tiling.kt;
   } while (p->p0 < g->k);
   if (p->prepare) return AMPC_OK;

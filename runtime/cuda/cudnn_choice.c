@@ -170,6 +170,17 @@ static DnnChoice *append(DnnChoices *s)
   return p;
 }
 
+/* By a plan, or else by own kernels; says why. */
+static void decide(const CudaDevice *d, const DnnProblem *t, const DnnRoom *room, DnnChoice *p)
+{
+  const DnnChoices *s = d->choices;
+  if (s->library && !d->program->real64) {
+    plan(s, t, room->limit, p);
+    if (!p->plan.plan) say_absent(p->problem, p->plan.why);
+  }
+  if (!s->library && strcmp(s->why, "--no-cudnn") != 0) say_absent(room->what, s->why);
+}
+
 ampc_status dnn_choose(CudaDevice *d, const DnnProblem *t, const DnnRoom *room, DnnChoice **out)
 {
   DnnChoices *s = d->choices ? d->choices : open_choices(d);
@@ -178,10 +189,7 @@ ampc_status dnn_choose(CudaDevice *d, const DnnProblem *t, const DnnRoom *room, 
   DnnChoice *p = s ? append(s) : NULL;
   if (!p) return ampc_fail(AMPC_RUN_FAILED, "out of memory for plans of cuDNN");
   memcpy(p->problem, t->words, sizeof p->problem);
-  bool possible = s->library && !d->program->real64;
-  if (possible) plan(s, t, room->limit, p);
-  if (!p->plan.plan && possible) say_absent(p->problem, p->plan.why);
-  if (!s->library && strcmp(s->why, "--no-cudnn") != 0) say_absent(room->what, s->why);
+  decide(d, t, room, p);
   int64_t bytes = p->plan.plan ? room->beside + p->plan.workspace : room->own;
   if (bytes > s->needed) s->needed = bytes;
   *out = p;

@@ -50,27 +50,35 @@ static const char *against(int32_t note, bool exact)
   }
 }
 
-static bool is_acceptable(const DnnApi *api, const DnnProblem *t, DnnDescriptor config, DnnPlan *p)
+/* Its number, and the notes of an engine. */
+static DnnStatus read_engine(const DnnApi *api, DnnDescriptor config, int64_t *out_number,
+                             int64_t *out_n, int32_t notes[MOST_NOTES])
 {
   DnnDescriptor engine = NULL;
-  int64_t n = 0, number = -1;
-  int32_t notes[MOST_NOTES];
-  const char *why = NULL;
   DnnStatus s = api->cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine);
   if (!s)
     s = api->cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE,
-                                      CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &n, &engine);
+                                      CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, out_n, &engine);
   if (!s)
     s = api->cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1,
-                                      &n, &number);
+                                      out_n, out_number);
   if (!s)
     s = api->cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
-                                      CUDNN_TYPE_NUMERICAL_NOTE, MOST_NOTES, &n, notes);
+                                      CUDNN_TYPE_NUMERICAL_NOTE, MOST_NOTES, out_n, notes);
+  if (engine) api->cudnnBackendDestroyDescriptor(engine);
+  return s;
+}
+
+static bool is_acceptable(const DnnApi *api, const DnnProblem *t, DnnDescriptor config, DnnPlan *p)
+{
+  int64_t n = 0, number = -1;
+  int32_t notes[MOST_NOTES];
+  const char *why = NULL;
+  DnnStatus s = read_engine(api, config, &number, &n, notes);
   if (s) refuse_failed(p, api, "an engine's notes", s);
   for (int64_t i = 0; i < n && !s && !why; i++) why = against(notes[i], t->exact);
   for (uint32_t i = 0; i < p->n_failed && !why; i++)
     if (p->failed[i] == number) why = "fails when it is called";
-  if (engine) api->cudnnBackendDestroyDescriptor(engine);
   p->engine = number;
   char text[TEXT_ROOM];
   snprintf(text, sizeof text, "its engine %lld %s", (long long)number, why ? why : "");

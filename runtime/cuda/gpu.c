@@ -50,39 +50,38 @@ static void say_skipped(int ordinal, const char *name, const char *why)
     fprintf(stderr, "note: cuda:%d %s is not used: %s\n", ordinal, name, why);
 }
 
-/* Takes GPU `i` if it is wanted, can run the program and is free. Else adds it to out->seen. */
-static bool take(const CudaApi *api, int least, bool exact, int wish, int i, Choice *out)
+/* The GPU `at->ordinal` is not taken; `why` it is not free, or NULL. */
+static void note_seen(const char *name, const char *why, int wish, Choice *at)
+{
+  at->closed = at->closed || why;
+  if (why && wish == ANY_GPU) say_skipped(at->ordinal, name, why);
+  if (wish != at->ordinal && wish != ANY_GPU && wish < at->n) return; /* another is asked for */
+  size_t used = strlen(at->seen);
+  snprintf(at->seen + used, sizeof at->seen - used, "%scuda:%d %s (sm_%d%s%s)", used ? ", " : "",
+           at->ordinal, name, at->capability, why ? ", " : "", why ? why : "");
+}
+
+/* Whether the GPU `at->ordinal` is wanted, can run the program and is free. */
+static bool take(const CudaApi *api, int least, bool exact, int wish, Choice *at)
 {
   char name[64] = "";
-  CuDevice gpu;
-  if (api->cuDeviceGet(&gpu, i) != CUDA_SUCCESS) return false;
-  api->cuDeviceGetName(name, sizeof name, gpu);
-  int have = capability_of(api, gpu);
-  bool fits = (exact ? have == least : have >= least) && (wish == ANY_GPU || wish == i);
-  const char *why = fits ? why_closed(api, gpu) : NULL;
-  if (fits && !why) {
-    out->ordinal = i;
-    out->gpu = gpu;
-    out->capability = have;
-    return true;
-  }
-  out->closed = out->closed || why;
-  if (why && wish == ANY_GPU) say_skipped(i, name, why);
-  if (wish != i && wish != ANY_GPU && wish < out->n) return false; /* another GPU is asked for */
-  size_t used = strlen(out->seen);
-  snprintf(out->seen + used, sizeof out->seen - used, "%scuda:%d %s (sm_%d%s%s)", used ? ", " : "",
-           i, name, have, why ? ", " : "", why ? why : "");
-  return false;
+  if (api->cuDeviceGet(&at->gpu, at->ordinal) != CUDA_SUCCESS) return false;
+  api->cuDeviceGetName(name, sizeof name, at->gpu);
+  int have = at->capability = capability_of(api, at->gpu);
+  bool fits = (exact ? have == least : have >= least) && (wish == ANY_GPU || wish == at->ordinal);
+  const char *why = fits ? why_closed(api, at->gpu) : NULL;
+  if (!fits || why) note_seen(name, why, wish, at);
+  return fits && !why;
 }
 
 /* Chooses the GPU `wish`; ANY_GPU: the first that is free. It must run code for capability `least`;
  * `exact`: it must have just that capability. */
 static bool choose(const CudaApi *api, int least, bool exact, int wish, Choice *out)
 {
-  *out = (Choice){.ordinal = -1};
+  *out = (Choice){.ordinal = 0};
   if (api->cuDeviceGetCount(&out->n) != CUDA_SUCCESS) out->n = 0;
-  for (int i = 0; i < out->n; i++)
-    if (take(api, least, exact, wish, i, out)) return true;
+  for (; out->ordinal < out->n; out->ordinal++)
+    if (take(api, least, exact, wish, out)) return true;
   return false;
 }
 

@@ -11,6 +11,7 @@
 #include "product.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include "runtime/plan/types.h"
 
 struct ProductPlans {
@@ -103,36 +104,43 @@ static LtStatus make_matmul(const CudaDevice *d, const ampc_gemm *g, LtMatmul *o
   if (s || !g->has_bias) return s;
   LtType bias = 0;
   type_of(d, g->bias_type, &bias);
-  return s ? s : set(api, *out, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, (uint32_t)bias);
+  return set(api, *out, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, (uint32_t)bias);
 }
 
-/* A matrix of ours, [rows, columns] row-major, as the transposed one that it is to the library. */
-static LtStatus make_layout(const CudaDevice *d, const ampc_gemm *g, ampc_dtype type, int64_t rows,
-                            int64_t columns, int64_t ld, int64_t stride, LtLayout *out)
+typedef struct Matrix { /* of ours, row-major as it is stored */
+  ampc_dtype type;
+  bool trans;
+  int64_t rows, columns; /* not transposed */
+  int64_t ld, stride, batch;
+} Matrix;
+
+/* As the transposed one that it is to the library. */
+static LtStatus make_layout(const CudaDevice *d, const Matrix *m, LtLayout *out)
 {
   const CudaApi *api = d->api;
   LtType t = 0;
-  int32_t batch = (int32_t)g->batch;
-  type_of(d, type, &t);
-  LtStatus s = api->cublasLtMatrixLayoutCreate(out, t, (uint64_t)columns, (uint64_t)rows, ld);
-  if (s || g->batch == 1) return s;
+  int32_t batch = (int32_t)m->batch;
+  uint64_t rows = (uint64_t)m->rows, columns = (uint64_t)m->columns;
+  type_of(d, m->type, &t);
+  LtStatus s = api->cublasLtMatrixLayoutCreate(out, t, m->trans ? rows : columns,
+                                               m->trans ? columns : rows, m->ld);
+  if (s || m->batch == 1) return s;
   s = api->cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch,
                                             sizeof batch);
   if (s) return s;
   return api->cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
-                                               &stride, sizeof stride);
+                                               &m->stride, sizeof m->stride);
 }
 
 static LtStatus make_layouts(const CudaDevice *d, ProductPlan *p)
 {
   const ampc_gemm *g = &p->desc;
-  int64_t m = g->m, n = g->n, k = g->k;
-  LtStatus s = make_layout(d, g, g->b_type, g->trans_b ? n : k, g->trans_b ? k : n, g->ldb,
-                           g->stride_b, &p->b);
-  if (!s)
-    s = make_layout(d, g, g->a_type, g->trans_a ? k : m, g->trans_a ? m : k, g->lda, g->stride_a,
-                    &p->a);
-  return s ? s : make_layout(d, g, g->c_type, m, n, g->ldc, g->stride_c, &p->c);
+  const Matrix a = {g->a_type, g->trans_a, g->m, g->k, g->lda, g->stride_a, g->batch};
+  const Matrix b = {g->b_type, g->trans_b, g->k, g->n, g->ldb, g->stride_b, g->batch};
+  const Matrix c = {g->c_type, false, g->m, g->n, g->ldc, g->stride_c, g->batch};
+  LtStatus s = make_layout(d, &b, &p->b);
+  if (!s) s = make_layout(d, &a, &p->a);
+  return s ? s : make_layout(d, &c, &p->c);
 }
 
 /* What the heuristic may choose from: sums in a fixed order, our workspace, alignments as they are.
@@ -146,10 +154,10 @@ static LtStatus make_preference(const CudaDevice *d, const ProductPlan *p, LtPre
     LtPreferenceAttribute what;
     const uint32_t *value;
   } numbers[] = {{CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &scheme},
-                 {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &p->alignment[1]},
-                 {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &p->alignment[0]},
-                 {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &p->alignment[2]},
-                 {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &p->alignment[2]}};
+                 {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &p->key.alignment[1]},
+                 {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &p->key.alignment[0]},
+                 {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &p->key.alignment[2]},
+                 {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &p->key.alignment[2]}};
   LtStatus s = api->cublasLtMatmulPreferenceCreate(out);
   if (!s)
     s = api->cublasLtMatmulPreferenceSetAttribute(*out, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
@@ -197,23 +205,23 @@ static ampc_status make(CudaDevice *d, ProductPlan *p, const void *bias)
 
 /* ---- finding it again ---- */
 
-static bool same(const ampc_gemm *x, const ampc_gemm *y)
-{
-  return x->m == y->m && x->n == y->n && x->k == y->k && x->batch == y->batch && x->lda == y->lda &&
-         x->ldb == y->ldb && x->ldc == y->ldc && x->stride_a == y->stride_a &&
-         x->stride_b == y->stride_b && x->stride_c == y->stride_c && x->trans_a == y->trans_a &&
-         x->trans_b == y->trans_b && x->tf32 == y->tf32 && x->has_bias == y->has_bias &&
-         x->relu == y->relu && x->a_type == y->a_type && x->b_type == y->b_type &&
-         x->c_type == y->c_type && (!x->has_bias || x->bias_type == y->bias_type) &&
-         x->workspace == y->workspace;
-}
-
 /* The greatest power of two that divides the address, up to what the fastest algorithms want. */
 static uint32_t alignment_of(const void *p)
 {
   uintptr_t at = (uintptr_t)p;
   uint32_t lowest = (uint32_t)(at & (~at + 1));
   return at % AMPC_CUDA_ALIGN ? lowest : AMPC_CUDA_ALIGN;
+}
+
+/* All that a plan depends on: of the product, and where operands lie. */
+static ProductKey key_of(const ampc_gemm *g, const GemmOperands *at)
+{
+  ampc_dtype bias = g->has_bias ? g->bias_type : AMPC_DTYPE_COUNT;
+  return (ProductKey){
+      {g->m, g->n, g->k, g->batch, g->lda, g->ldb, g->ldc, g->stride_a, g->stride_b, g->stride_c,
+       g->trans_a, g->trans_b, g->tf32, g->relu, g->a_type, g->b_type, g->c_type, bias,
+       g->workspace},
+      {alignment_of(at->a), alignment_of(at->b), alignment_of(at->c), alignment_of(at->bias)}};
 }
 
 static ampc_status grow(ProductPlans *s)
@@ -232,19 +240,13 @@ ampc_status product_find(CudaDevice *d, const ampc_gemm *g, const GemmOperands *
                          ProductPlan **out)
 {
   ProductPlans *s = d->products;
-  uint32_t alignment[4] = {alignment_of(at->a), alignment_of(at->b), alignment_of(at->c),
-                           alignment_of(at->bias)};
-  for (uint32_t i = 0; i < s->n; i++) {
-    ProductPlan *p = *out = &s->at[i];
-    bool fits = same(&p->desc, g);
-    for (int k = 0; k < 4; k++) fits = fits && p->alignment[k] == alignment[k];
-    if (fits) return AMPC_OK;
-  }
+  const ProductKey key = key_of(g, at);
+  for (uint32_t i = 0; i < s->n; i++)
+    if (memcmp(&(*out = &s->at[i])->key, &key, sizeof key) == 0) return AMPC_OK;
   ampc_status status = grow(s);
   if (status) return status;
   ProductPlan *p = &s->at[s->n];
-  *p = (ProductPlan){.desc = *g};
-  for (int k = 0; k < 4; k++) p->alignment[k] = alignment[k];
+  *p = (ProductPlan){.desc = *g, .key = key};
   status = make(d, p, at->bias);
   if (status) {
     destroy(d->api, p);

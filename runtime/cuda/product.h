@@ -4,9 +4,14 @@
 
 enum { MOST_ALGORITHMS = 8 };
 
+typedef struct ProductKey { /* no padding: keys are compared as bytes */
+  int64_t words[19];
+  uint32_t alignment[4]; /* bytes, of a, b, c, bias */
+} ProductKey;
+
 typedef struct ProductPlan {
   ampc_gemm desc;
-  uint32_t alignment[4]; /* bytes, of a, b, c, bias */
+  ProductKey key;
   LtMatmul matmul;
   LtLayout a, b, c; /* in cuBLASLt's column-major view: its first operand is b */
   LtHeuristic algorithm[MOST_ALGORITHMS]; /* as the heuristic ranks them */
