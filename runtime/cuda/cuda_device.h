@@ -12,6 +12,9 @@ typedef struct DnnLibrary DnnLibrary;
 typedef struct DnnChoices DnnChoices;
 typedef struct Recording Recording;
 
+/* Kernels of our own, as PTX: of relu.c, and what nvcc made of product.cu and kept.cu. */
+typedef enum OwnText { OWN_RELU, OWN_PRODUCT, OWN_KEPT, OWN_COUNT } OwnText;
+
 typedef struct CudaDevice {
   Device device;
   const CudaApi *api;
@@ -29,11 +32,10 @@ typedef struct CudaDevice {
   Looks *looks;
   BlasLibrary *blas;
   ProductPlans *products;
-  DnnChoices *choices;    /* NULL before the first */
-  CuModule relu, product; /* relu.c, own_product.c; NULL where no product needed it */
-  CuModule kept;          /* kept.c; NULL before the first use */
-  Recording *recordings;  /* two a step, one for each half of INPUT */
-  void *kept_state;       /* room for STATE while a step is tried out */
+  DnnChoices *choices;     /* NULL before the first */
+  CuModule own[OWN_COUNT]; /* NULL before the first call */
+  Recording *recordings;   /* two a step, one for each half of INPUT */
+  void *kept_state;        /* room for STATE while a step is tried out */
 } CudaDevice;
 
 static inline CudaDevice *cuda_of(Device *d)
@@ -90,6 +92,11 @@ ampc_status modules_open(CudaDevice *d); /* fills in d->functions */
 void modules_close(CudaDevice *d);
 ampc_status cuda_launch(Device *d, const ampc_kernel *kernel, uint32_t grid, uint32_t block,
                         void *const *args);
+/* A kernel of our own, on `grid` blocks of OWN_BLOCK threads. */
+enum { OWN_BLOCK = 256 };
+ampc_status cuda_run_own(CudaDevice *d, OwnText text, const char *name, int64_t grid,
+                         void **arguments);
+extern const char cuda_relu_ptx[], cuda_product_ptx[], cuda_kept_ptx[];
 
 /* ---- between host and device: copy.c ---- */
 
@@ -112,16 +119,9 @@ void products_close(CudaDevice *d);
 ampc_status cuda_prepare_gemm(Device *d, const ampc_gemm *g);
 ampc_status cuda_gemm(Device *d, const ampc_gemm *g, const GemmOperands *at);
 
-/* ---- products that the library refuses: own_product.c ---- */
-
-extern const char cuda_product_ptx[]; /* of product.cu */
-void own_product_close(CudaDevice *d);
-
 /* ---- the relu of products whose library loses NaN: relu.c ---- */
 
-extern const char cuda_relu_ptx[];
 ampc_status cuda_relu(CudaDevice *d, ampc_dtype type, void *x, int64_t n); /* in place */
-void relu_close(CudaDevice *d);
 
 /* ---- convolutions: conv_choice.c, by own kernels: conv.c ---- */
 
@@ -130,7 +130,6 @@ ampc_status cuda_prepare_conv(Device *d, const ampc_conv *c);
 
 /* ---- dropout and masks as tensors for cuDNN: kept.c ---- */
 
-extern const char cuda_kept_ptx[]; /* of kept.cu */
 /* The elements [n, heads, l, s], any of them 1 where all are alike; the job's mask, or NULL, with
  * its strides along them. */
 typedef struct KeptWalk {
@@ -150,7 +149,6 @@ typedef struct KeptDraws {
 ampc_status cuda_kept(CudaDevice *d, const KeptWalk *walk, const KeptDraws *draws, void *out);
 /* 0 where a query may see a key, else a very low score; f32. */
 ampc_status cuda_bias(CudaDevice *d, const KeptWalk *walk, void *out);
-void kept_close(CudaDevice *d);
 
 /* ---- launches that cuDNN may do instead ---- */
 

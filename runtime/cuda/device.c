@@ -71,9 +71,6 @@ static void cuda_close(Device *device)
     recordings_close(d);
     dnn_choices_close(d);
     products_close(d);
-    relu_close(d);
-    own_product_close(d);
-    kept_close(d);
     modules_close(d);
     staging_close(d);
     gpu_close(d);

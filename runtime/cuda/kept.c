@@ -1,10 +1,9 @@
-/* Dropout and masks of scores as tensors for cuDNN: kept.cu, which the driver gets as PTX. It
- * is loaded when it is first called for. */
+/* Dropout and masks of scores as tensors for cuDNN: kept.cu. */
 #include <math.h>
 #include "cuda_device.h"
 #include "runtime/base/convert.h"
 
-enum { BLOCK = 256, EACH = 8 /* as in kept.cu */, ARGUMENTS = 16, BIAS_ARGUMENTS = 10 };
+enum { EACH = 8 /* as in kept.cu */, ARGUMENTS = 16, BIAS_ARGUMENTS = 10 };
 
 /* Draws are multiples of 2^-24, and the program's kernel compares them with p as an f32. */
 static uint64_t least_of(double p)
@@ -14,13 +13,8 @@ static uint64_t least_of(double p)
 
 static ampc_status run(CudaDevice *d, const char *name, int64_t n, void **arguments)
 {
-  CuFunction function;
-  ampc_status status = AMPC_OK;
-  if (!d->kept) status = CUDA(d, cuModuleLoadDataEx(&d->kept, cuda_kept_ptx, 0, NULL, NULL));
-  if (!status) status = CUDA(d, cuModuleGetFunction(&function, d->kept, name));
-  if (status) return status;
-  unsigned grid = (unsigned)((n + BLOCK * EACH - 1) / (BLOCK * EACH));
-  return CUDA(d, cuLaunchKernel(function, grid, 1, 1, BLOCK, 1, 1, 0, d->stream, arguments, NULL));
+  return cuda_run_own(d, OWN_KEPT, name, (n + OWN_BLOCK * EACH - 1) / (OWN_BLOCK * EACH),
+                      arguments);
 }
 
 /* The arguments that both kernels have, in their order: out, sizes, mask. */
@@ -56,9 +50,4 @@ ampc_status cuda_bias(CudaDevice *d, const KeptWalk *walk, void *out)
   set_walk(walk, out, values);
   for (int i = 0; i < BIAS_ARGUMENTS; i++) arguments[i] = &values[i];
   return run(d, "ampc_bias", (int64_t)values[1], arguments);
-}
-
-void kept_close(CudaDevice *d)
-{
-  if (d->kept) d->api->cuModuleUnload(d->kept);
 }

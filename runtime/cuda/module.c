@@ -96,6 +96,8 @@ ampc_status modules_open(CudaDevice *d)
 
 void modules_close(CudaDevice *d)
 {
+  for (int i = 0; i < OWN_COUNT; i++)
+    if (d->own[i]) d->api->cuModuleUnload(d->own[i]);
   for (uint32_t i = 0; d->modules && i < d->program->n_images; i++)
     if (d->modules[i]) d->api->cuModuleUnload(d->modules[i]);
   free(d->modules);
@@ -119,4 +121,19 @@ ampc_status cuda_launch(Device *device, const ampc_kernel *kernel, uint32_t grid
   if (r == CUDA_SUCCESS) return AMPC_OK;
   ampc_status status = cuda_status(d, r, "cuLaunchKernel");
   return ampc_fail(status, "kernel %s: %s", kernel->name, ampc_last_error());
+}
+
+/* The driver compiles a text when it is first called for: few programs need one. */
+ampc_status cuda_run_own(CudaDevice *d, OwnText text, const char *name, int64_t grid,
+                         void **arguments)
+{
+  static const char *const texts[] = {cuda_relu_ptx, cuda_product_ptx, cuda_kept_ptx};
+  CuFunction function;
+  ampc_status status = AMPC_OK;
+  if (!d->own[text])
+    status = CUDA(d, cuModuleLoadDataEx(&d->own[text], texts[text], 0, NULL, NULL));
+  if (!status) status = CUDA(d, cuModuleGetFunction(&function, d->own[text], name));
+  if (status) return status;
+  return CUDA(d, cuLaunchKernel(function, (unsigned)grid, 1, 1, OWN_BLOCK, 1, 1, 0, d->stream,
+                                arguments, NULL));
 }

@@ -1,10 +1,9 @@
-/* Products that cuBLASLt refuses, by our own kernel: product.cu, which the driver gets as PTX. It
- * is loaded when it is first called for. */
+/* Products that cuBLASLt refuses, by our own kernel: product.cu. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include "product.h"
 
-enum { TILE = 64, BLOCK = 256 }; /* as in product.cu */
+enum { TILE = 64 }; /* as in product.cu */
 
 static void say_once(const ampc_gemm *g)
 {
@@ -42,7 +41,6 @@ static void set_numbers(const ampc_gemm *g, int64_t out[NUMBERS])
 
 ampc_status own_product(CudaDevice *d, const ampc_gemm *g, const GemmOperands *at)
 {
-  CuFunction function;
   CuPointer pointers[] = {cuda_address(at->a), cuda_address(at->b),
                           cuda_address(g->has_bias ? at->bias : NULL), cuda_address(at->c)};
   int64_t numbers[NUMBERS];
@@ -54,17 +52,6 @@ ampc_status own_product(CudaDevice *d, const ampc_gemm *g, const GemmOperands *a
   set_numbers(g, numbers);
   for (int i = 0; i < 4; i++) arguments[i] = &pointers[i];
   for (int i = 0; i < NUMBERS; i++) arguments[4 + i] = &numbers[i];
-  ampc_status status = AMPC_OK;
-  if (!d->product)
-    status = CUDA(d, cuModuleLoadDataEx(&d->product, cuda_product_ptx, 0, NULL, NULL));
   const char *name = d->program->real64 ? "ampc_product_f64" : "ampc_product";
-  if (!status) status = CUDA(d, cuModuleGetFunction(&function, d->product, name));
-  if (status) return status;
-  unsigned grid = (unsigned)(across * down * g->batch);
-  return CUDA(d, cuLaunchKernel(function, grid, 1, 1, BLOCK, 1, 1, 0, d->stream, arguments, NULL));
-}
-
-void own_product_close(CudaDevice *d)
-{
-  if (d->product) d->api->cuModuleUnload(d->product);
+  return cuda_run_own(d, OWN_PRODUCT, name, across * down * g->batch, arguments);
 }

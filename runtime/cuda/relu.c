@@ -1,8 +1,6 @@
 /* The relu of products whose library turns NaN into 0: Note [NaN through a product] in gemm.c. The
- * runtime has no compiler for CUDA, so it is PTX, which the driver compiles. Few GPUs need it, so
- * it is loaded when it is first called for. */
+ * runtime has no compiler for CUDA, so it is PTX. */
 #include <stdio.h>
-#include <stdlib.h>
 #include "cuda_device.h"
 #include "runtime/plan/types.h"
 
@@ -48,8 +46,6 @@ const char cuda_relu_ptx[] = ".version 6.3\n"
                              ".target sm_70\n"
                              ".address_size 64\n" RELU("16", "2") RELU("32", "4") RELU("64", "8");
 
-enum { BLOCK = 256 };
-
 typedef struct Format { /* how a type's numbers below 0 lie */
   int bits;
   uint64_t first, count; /* the bits after -0; those of +inf */
@@ -63,29 +59,13 @@ static Format format_of(const CudaDevice *d, ampc_dtype type)
   return (Format){(int)size * 8, sign + 1, sign - (1ull << mantissa)};
 }
 
-static ampc_status load(CudaDevice *d)
-{
-  if (d->relu) return AMPC_OK;
-  return CUDA(d, cuModuleLoadDataEx(&d->relu, cuda_relu_ptx, 0, NULL, NULL));
-}
-
 ampc_status cuda_relu(CudaDevice *d, ampc_dtype type, void *x, int64_t n)
 {
   Format f = format_of(d, type);
   char kernel[16];
   snprintf(kernel, sizeof kernel, "ampc_relu%d", f.bits);
-  CuFunction function;
   CuPointer at = cuda_address(x);
   uint64_t elements = (uint64_t)n;
   void *arguments[] = {&at, &elements, &f.first, &f.count};
-  ampc_status status = load(d);
-  if (!status) status = CUDA(d, cuModuleGetFunction(&function, d->relu, kernel));
-  if (status) return status;
-  unsigned grid = (unsigned)((n + BLOCK - 1) / BLOCK);
-  return CUDA(d, cuLaunchKernel(function, grid, 1, 1, BLOCK, 1, 1, 0, d->stream, arguments, NULL));
-}
-
-void relu_close(CudaDevice *d)
-{
-  if (d->relu) d->api->cuModuleUnload(d->relu);
+  return cuda_run_own(d, OWN_RELU, kernel, (n + OWN_BLOCK - 1) / OWN_BLOCK, arguments);
 }
