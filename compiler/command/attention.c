@@ -1,6 +1,7 @@
 /* Attention as kernels: see attention.h. */
 #include "attention.h"
 #include "compiler/rules/rules.h"
+#include "runtime/plan/arithmetic.h"
 #include "runtime/plan/attention.h"
 #include <assert.h>
 #include <string.h>
@@ -56,11 +57,6 @@ static void choose_tile(Compile *c, TileWalk *w, const Sizes *s, bool backward)
     if (room(w, s, backward) * ir_dtype_size(c, AMPC_F32) <= SHARED_BYTES) return;
   }
   assert(!"a head is too wide");
-}
-
-static int64_t ceil_div(int64_t n, int64_t by)
-{
-  return (n + by - 1) / by;
 }
 
 /* On the CPU 64 and 32 whatever the head: two tiles of 64 x 64 numbers and a step fit its caches,

@@ -6,6 +6,7 @@
 #include "conv_product.h"
 #include <string.h>
 #include "primitive.h"
+#include "runtime/plan/arithmetic.h"
 #include "runtime/plan/conv_sizes.h"
 #include "runtime/plan/conv_tiling.h"
 #include "runtime/base/convert.h"
@@ -21,11 +22,6 @@ typedef struct Columns {
   char *image, *columns;
   float *sum; /* of the parts so far, pixels of a group; NULL: there is one part */
 } Columns;
-
-static int64_t least(int64_t a, int64_t b)
-{
-  return a < b ? a : b;
-}
 
 /* The pixel of x that a tap sees from pixel `out` of y; -1: it sees padding. */
 static int64_t seen_pixel(const ampc_conv *d, int64_t out, int64_t tap)

@@ -14,6 +14,7 @@
 #include <string.h>
 #include "primitive.h"
 #include "runtime/base/convert.h"
+#include "runtime/plan/arithmetic.h"
 #include "runtime/plan/gemm_tiling.h"
 #include "runtime/plan/types.h"
 
@@ -43,16 +44,6 @@ typedef struct GemmCall {
   Primitive *primitive[2][2];                   /* [1]: of the last row, of the last column */
   atomic_int failed;                            /* the library's status */
 } GemmCall;
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-  return (a + b - 1) / b;
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-  return a < b ? a : b;
-}
 
 static int64_t size_of(const GemmCall *p, ampc_dtype t)
 {

@@ -1,17 +1,18 @@
 /* Sizes of columns and of partial sums: see conv_columns.h. Part of both libraries. */
 #include "conv_columns.h"
+#include "arithmetic.h"
 #include "conv_sizes.h"
 
 enum { COLUMN_BYTES = 64 << 20, MIB = 1 << 20, THREADS = 1 << 16 /* that fill a GPU */ };
 
-/* The greatest divisor of n that is at most `most`; at least 1. */
-static int64_t divisor(int64_t n, int64_t most)
+/* The greatest divisor of n that is at most `limit`; at least 1. */
+static int64_t divisor(int64_t n, int64_t limit)
 {
   int64_t best = 1;
   for (int64_t i = 1; i * i <= n; i++) {
     if (n % i) continue;
-    if (i <= most) best = i > best ? i : best;
-    if (n / i <= most) best = n / i > best ? n / i : best;
+    if (i <= limit) best = most(best, i);
+    if (n / i <= limit) best = most(best, n / i);
   }
   return best;
 }
@@ -46,19 +47,13 @@ static bool is_whole(const ampc_conv *d)
   return (d->groups > 1 && depth == 1) || depth * conv_taps(d) <= CONV_WHOLE_DEPTH;
 }
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-  return (a + b - 1) / b;
-}
-
 /* So many parts that their threads fill a GPU, of some pixels each. */
 static void cut_sums(const ampc_conv *d, int64_t size, ConvColumns *t)
 {
   enum { LEAST_PIXELS = 16, MOST_SUMS = 2048, ALONE = 48 };
   int64_t all = d->n * conv_out_pixels(d), weights = conv_weights(d);
-  int64_t parts = ceil_div(THREADS * t->vector, weights);
-  if (parts > MOST_SUMS) parts = MOST_SUMS;
-  if (parts > ceil_div(all, LEAST_PIXELS)) parts = ceil_div(all, LEAST_PIXELS);
+  int64_t parts = least(ceil_div(THREADS * t->vector, weights), MOST_SUMS);
+  parts = least(parts, ceil_div(all, LEAST_PIXELS));
   t->pixels = ceil_div(all, parts);
   t->sums = ceil_div(all, t->pixels);
   if (t->sums > ALONE) t->join = ceil_div(t->sums, ALONE);

@@ -1,5 +1,6 @@
 /* Sizes of the pieces of a convolution on the CPU. Part of both libraries. */
 #include "conv_tiling.h"
+#include "arithmetic.h"
 #include "conv_sizes.h"
 
 /* SHARES: about as many pieces of a batch, if each has MIN_WORK multiply-adds. SHARE_BYTES:
@@ -22,37 +23,17 @@ enum {
   SUM_BYTES = 1 << 20
 };
 
-static int64_t least(int64_t a, int64_t b)
-{
-  return a < b ? a : b;
-}
-
-static int64_t most(int64_t a, int64_t b)
-{
-  return a > b ? a : b;
-}
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-  return (a + b - 1) / b;
-}
-
-static int64_t round_up(int64_t a, int64_t b)
-{
-  return ceil_div(a, b) * b;
-}
-
 static int64_t floats(int64_t n)
 {
-  return round_up(n * (int64_t)sizeof(float), AMPC_CPU_ALIGN);
+  return ampc_round_up(n * (int64_t)sizeof(float), AMPC_CPU_ALIGN);
 }
 
 /* Libraries keep weights in blocks of `block` output and up to 16 input channels. */
 static int64_t packed_bytes(const ampc_conv *d, int64_t block)
 {
   int64_t k = d->k / d->groups, c = d->c / d->groups, taps = conv_taps(d);
-  if (k == 1 && c == 1) return floats(round_up(d->groups, 16) * taps);
-  return floats(d->groups * round_up(k, block) * round_up(c, 16) * taps);
+  if (k == 1 && c == 1) return floats(ampc_round_up(d->groups, 16) * taps);
+  return floats(d->groups * ampc_round_up(k, block) * ampc_round_up(c, 16) * taps);
 }
 
 /* Note [columns]
@@ -134,7 +115,7 @@ static ConvTiling cut_columns(const ampc_conv *d, int64_t depth, int64_t all, bo
   int64_t size = real64 ? (int64_t)sizeof(double) : ampc_dtype_size(type);
   int64_t rows = d->n * conv_out_pixels(d);
   ConvTiling t = {.product = true, .depth = depth, .images = d->n};
-  t.columns = round_up(rows * depth * size, 64);
+  t.columns = ampc_round_up(rows * depth * size, 64);
   if (d->kind == AMPC_CONV_FORWARD && g.c_type != d->y_type) t.sum = floats(rows * g.n);
   if (d->kind == AMPC_CONV_DATA && depth < all)
     t.sum = floats(d->n * conv_in_elements(d) / d->groups);

@@ -1,14 +1,10 @@
 /* Sizes of the panels of a matrix product on the CPU. */
 #include "gemm_tiling.h"
+#include "arithmetic.h"
 
 /* Bounds on a panel: wide enough that widening it costs little beside the product, small enough
  * that the workspace of any product stays near 20 MB. */
 enum { TILE = 1024, DEPTH = 2048, TOGETHER_BYTES = 16 << 20 };
-
-static int64_t least(int64_t a, int64_t b)
-{
-  return a < b ? a : b;
-}
 
 static GemmRoom room(bool used, int64_t rows, int64_t columns)
 {
@@ -34,7 +30,7 @@ GemmTiling ampc_gemm_tiling(const ampc_gemm *g, bool real64)
   t.c = room(wc, t.mt, t.nt);
   t.bytes = t.a.bytes + t.b.bytes + t.c.bytes;
   int64_t fit = t.bytes > 0 ? TOGETHER_BYTES / t.bytes : g->batch;
-  t.entries = least(g->batch, fit > 1 ? fit : 1);
+  t.entries = least(g->batch, most(fit, 1));
   return t;
 }
 
