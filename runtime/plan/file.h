@@ -74,6 +74,9 @@ ampc_status file_check_writable(const char *path, const FileKind *kind);
 ampc_status file_read(const char *path, char **out, int64_t *out_size);
 const char *file_read_any(const char *path, int64_t most, char **out, int64_t *out_size);
 
+/* `n` bytes at `at` of an open file, all of them. */
+ampc_status file_read_at(const char *path, int fd, int64_t at, int64_t n, void *to);
+
 /* ---- names ---- */
 
 /* Whether something is there that a text goes into and does not replace: a device, a pipe, an open

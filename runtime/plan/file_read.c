@@ -27,6 +27,17 @@ static int open_at_once(const char *path)
 
 /* ---- regular files ---- */
 
+ampc_status file_read_at(const char *path, int fd, int64_t at, int64_t n, void *to)
+{
+  for (int64_t done = 0; done < n;) {
+    ssize_t got = pread(fd, (char *)to + done, (size_t)(n - done), at + done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return cannot_read(path, got < 0 ? strerror(errno) : "it became shorter");
+    done += got;
+  }
+  return AMPC_OK;
+}
+
 /* The size may change while we read: what was there at the beginning must come. */
 static ampc_status read_regular(int fd, const char *path, char **out, int64_t *out_size)
 {
@@ -34,18 +45,11 @@ static ampc_status read_regular(int fd, const char *path, char **out, int64_t *o
   if (fstat(fd, &info) != 0) return cannot_read(path, strerror(errno));
   if (S_ISDIR(info.st_mode)) return cannot_read(path, strerror(EISDIR));
   if (!S_ISREG(info.st_mode)) return cannot_read(path, "not a regular file");
-  int64_t got = 0;
   *out_size = info.st_size;
   *out = malloc((size_t)info.st_size + 1);
   if (!*out) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
-  while (got < *out_size) {
-    ssize_t n = read(fd, *out + got, (size_t)(*out_size - got));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return cannot_read(path, n < 0 ? strerror(errno) : "it became shorter");
-    got += n;
-  }
-  (*out)[got] = 0;
-  return AMPC_OK;
+  (*out)[*out_size] = 0;
+  return file_read_at(path, fd, 0, *out_size, *out);
 }
 
 ampc_status file_read(const char *path, char **out, int64_t *out_size)

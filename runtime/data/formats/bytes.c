@@ -1,27 +1,14 @@
 /* Ranges of files. */
 #include "bytes.h"
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "runtime/plan/file.h"
 
 enum {
   HELD_MOST = 256 << 20, /* bytes of a file that is not compressed */
   PIECE = 1 << 20        /* bytes that are read at once where the end is not known */
 };
-
-static ampc_status read_file(const char *path, int fd, int64_t at, int64_t n, void *to)
-{
-  for (int64_t done = 0; done < n;) {
-    ssize_t got = pread(fd, (char *)to + done, (size_t)(n - done), at + done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0)
-      return ampc_fail(AMPC_BAD_FILE, "cannot read %s: %s", path,
-                       got < 0 ? strerror(errno) : "it became shorter");
-    done += got;
-  }
-  return AMPC_OK;
-}
 
 static ampc_status truncated(const char *path, int64_t has, int64_t wants)
 {
@@ -47,7 +34,7 @@ static ampc_status open_plain(int fd, int64_t file_size, int64_t size, bool whol
   b->size = size;
   if (!status && size <= HELD_MOST) {
     b->held = malloc((size_t)size + 1);
-    status = b->held ? read_file(b->path, fd, b->at, size, b->held)
+    status = b->held ? file_read_at(b->path, fd, b->at, size, b->held)
                      : ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", b->path);
   }
   if (status || b->held) {
@@ -176,7 +163,7 @@ void bytes_close(Bytes *b)
 
 ampc_status bytes_read(const Bytes *b, int64_t at, int64_t n, void *to)
 {
-  if (!b->held) return read_file(b->path, b->fd, b->at + at, n, to);
+  if (!b->held) return file_read_at(b->path, b->fd, b->at + at, n, to);
   memcpy(to, b->held + at, (size_t)n);
   return AMPC_OK;
 }
