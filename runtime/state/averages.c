@@ -8,8 +8,6 @@
 #include "runtime/runtime.h"
 #include "safetensors.h"
 
-enum { PIECE = 1 << 20 /* bytes that are on their way at once */ };
-
 /* The space has the optimizers' parameters, which come first in MASTER. */
 ampc_status averages_begin(ampc_runtime *rt)
 {
@@ -19,41 +17,25 @@ ampc_status averages_begin(ampc_runtime *rt)
 }
 
 /* One that the file lacks, as under another name of the optimizer, stays the weight. */
-static ampc_status load_one(ampc_runtime *rt, const TensorFile *f, const ampc_param *q, char *piece)
+static ampc_status load_one(ampc_runtime *rt, const TensorFile *f, const ampc_param *q)
 {
   const ampc_program *p = rt->program;
-  const char *optimizer = ampc_average_of(p, q)->name;
   TensorType type = {AMPC_F32, p->real64, q->rank, q->dim};
   char *name = NULL;
-  if (asprintf(&name, "optimizer.%s.ema/%s", optimizer, q->path) < 0)
+  if (asprintf(&name, "optimizer.%s.ema/%s", ampc_average_of(p, q)->name, q->path) < 0)
     return ampc_fail(AMPC_RUN_FAILED, "out of memory for weights");
-  int64_t size = ampc_element_size(p, AMPC_F32), begin = tensor_file_find(f, name, &type);
-  int64_t each = param_piece(q, PIECE / size);
+  TensorPlace from = {f, tensor_file_find(f, name, &type)};
   free(name);
-  ampc_status status = AMPC_OK;
-  for (int64_t at = 0; begin >= 0 && at < q->elements && !status; at += each) {
-    int64_t n = q->elements - at < each ? q->elements - at : each;
-    status = tensor_file_load(f, begin + at * size, piece, n * size);
-    if (!status) status = param_write(rt, q, AMPC_EMA, at, n, piece);
-  }
-  return status;
+  if (from.begin < 0) return AMPC_OK;
+  return param_move(rt, q, AMPC_EMA, true, tensor_place_load, &from);
 }
 
 static ampc_status load_all(ampc_runtime *rt, const TensorFile *f)
 {
   const ampc_program *p = rt->program;
-  int64_t most = PIECE, size = ampc_element_size(p, AMPC_F32);
-  for (uint32_t i = 0; i < p->n_params; i++) {
-    int64_t bytes = param_piece(&p->params[i], PIECE / size) * size;
-    if (bytes > most) most = bytes;
-  }
-  char *piece = malloc((size_t)most);
-  ampc_status status = piece ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "out of memory for weights");
-  for (uint32_t i = 0; i < p->n_params && !status; i++) {
-    const ampc_param *q = &p->params[i];
-    if (ampc_average_of(p, q)) status = load_one(rt, f, q, piece);
-  }
-  free(piece);
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < p->n_params && !status; i++)
+    if (ampc_average_of(p, &p->params[i])) status = load_one(rt, f, &p->params[i]);
   return status;
 }
 

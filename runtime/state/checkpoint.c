@@ -18,7 +18,6 @@
 #include "runtime/plan/needs.h"
 
 static const char version[] = "2";
-enum { PIECE = 1 << 20 /* bytes of tensors that are on their way at once */ };
 
 /* The texts, ended by NULL, one behind the other. Malloced; NULL: out of memory. */
 static char *text_join(const char *const *parts)
@@ -36,8 +35,7 @@ typedef struct Entry {
   const ampc_param *param;
   ampc_space space;
   char *name;
-  int64_t unit, piece; /* bytes of an element; elements that are on their way at once */
-  int64_t begin;       /* bytes, in the file's data */
+  int64_t begin; /* bytes, in the file's data */
 } Entry;
 
 typedef struct Entries {
@@ -58,15 +56,9 @@ static char *entry_name(const ampc_param *q, const ampc_optimizer_desc *o, const
 }
 
 /* Where the bytes lie in the file is known when all are listed. */
-static void add_entry(Entries *e, const ampc_program *p, const ampc_param *q, ampc_space space,
-                      char *name)
+static void add_entry(Entries *e, const ampc_param *q, ampc_space space, char *name)
 {
-  int64_t unit = ampc_element_size(p, q->buffer ? q->dtype : AMPC_F32);
-  e->at[e->n++] = (Entry){.param = q,
-                          .space = space,
-                          .name = name,
-                          .unit = unit,
-                          .piece = param_piece(q, PIECE / unit)};
+  e->at[e->n++] = (Entry){.param = q, .space = space, .name = name};
 }
 
 static void entries_free(Entries *e)
@@ -78,9 +70,9 @@ static void entries_free(Entries *e)
 static void add_moments(Entries *e, const ampc_program *p, const ampc_param *q)
 {
   const ampc_optimizer_desc *o = q->optimizer < 0 ? NULL : &p->optimizers[q->optimizer];
-  if (o && o->uses_moment1) add_entry(e, p, q, AMPC_MOMENT1, entry_name(q, o, "moment1"));
-  if (o && o->uses_moment2) add_entry(e, p, q, AMPC_MOMENT2, entry_name(q, o, "moment2"));
-  if (o && o->uses_moment3) add_entry(e, p, q, AMPC_MOMENT3, entry_name(q, o, "moment3"));
+  if (o && o->uses_moment1) add_entry(e, q, AMPC_MOMENT1, entry_name(q, o, "moment1"));
+  if (o && o->uses_moment2) add_entry(e, q, AMPC_MOMENT2, entry_name(q, o, "moment2"));
+  if (o && o->uses_moment3) add_entry(e, q, AMPC_MOMENT3, entry_name(q, o, "moment3"));
 }
 
 /* Parameters and buffers first, then moments, each in the program's order: it decides the bytes. */
@@ -90,13 +82,13 @@ static ampc_status entries_of(const ampc_program *p, Entries *out)
   if (!out->at) return ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");
   for (uint32_t i = 0; i < p->n_params; i++) {
     const ampc_param *q = &p->params[i];
-    add_entry(out, p, q, q->buffer ? AMPC_BUFFER : AMPC_MASTER, entry_name(q, NULL, NULL));
+    add_entry(out, q, q->buffer ? AMPC_BUFFER : AMPC_MASTER, entry_name(q, NULL, NULL));
   }
   for (uint32_t i = 0; i < p->n_params; i++) {
     const ampc_param *q = &p->params[i];
     const ampc_optimizer_desc *average = ampc_average_of(p, q);
     add_moments(out, p, q);
-    if (average) add_entry(out, p, q, AMPC_EMA, entry_name(q, average, "ema"));
+    if (average) add_entry(out, q, AMPC_EMA, entry_name(q, average, "ema"));
   }
   for (uint32_t i = 0; i < p->n_shares; i++) add_moments(out, p, &p->shares[i]);
   for (uint32_t i = 0; i < out->n; i++)
@@ -229,42 +221,21 @@ static ampc_status fill_header(ampc_runtime *rt, Entries *e, ampc_data_position 
   return good ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");
 }
 
-/* Room for the largest piece of them; NULL: out of memory. */
-static char *piece_room(const Entries *e)
+static ampc_status write_piece(void *to, int64_t at, int64_t bytes, void *piece)
 {
-  int64_t bytes = 1;
-  for (uint32_t i = 0; i < e->n; i++)
-    if (e->at[i].piece * e->at[i].unit > bytes) bytes = e->at[i].piece * e->at[i].unit;
-  return malloc((size_t)bytes);
-}
-
-/* By pieces, so that no second copy of the tensors is needed. */
-static ampc_status write_entry(ampc_runtime *rt, const Entry *e, char *piece, TensorWriter *w)
-{
-  int64_t all = e->param->elements;
-  ampc_status status = AMPC_OK;
-  for (int64_t at = 0; at < all && !status; at += e->piece) {
-    int64_t n = all - at < e->piece ? all - at : e->piece;
-    status = param_read(rt, e->param, e->space, at, n, piece);
-    if (!status) status = tensor_write(w, piece, n * e->unit);
-  }
-  return status;
+  (void)at;
+  return tensor_write(to, piece, bytes);
 }
 
 static ampc_status write_file(ampc_runtime *rt, const Entries *e, TensorFile *f, const char *path)
 {
   TensorWriter w;
-  char *piece = piece_room(e);
-  ampc_status status = piece ? tensor_write_begin(&w, f, path)
-                             : ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");
-  bool begun = !status;
-  for (uint32_t i = 0; i < e->n && !status; i++) status = write_entry(rt, &e->at[i], piece, &w);
-  if (!status) {
-    status = tensor_write_end(&w);
-  } else if (begun) {
-    tensor_write_abandon(&w);
-  }
-  free(piece);
+  ampc_status status = tensor_write_begin(&w, f, path);
+  if (status) return status;
+  for (uint32_t i = 0; i < e->n && !status; i++)
+    status = param_move(rt, e->at[i].param, e->at[i].space, false, write_piece, &w);
+  if (!status) return tensor_write_end(&w);
+  tensor_write_abandon(&w);
   return status;
 }
 
@@ -542,25 +513,13 @@ static ampc_status apply_state(ampc_runtime *rt, const Saved *s)
   return status;
 }
 
-static ampc_status load_entry(ampc_runtime *rt, const TensorFile *f, const Entry *e, char *piece)
-{
-  int64_t all = e->param->elements;
-  ampc_status status = AMPC_OK;
-  for (int64_t at = 0; at < all && !status; at += e->piece) {
-    int64_t n = all - at < e->piece ? all - at : e->piece;
-    status = tensor_file_load(f, e->begin + at * e->unit, piece, n * e->unit);
-    if (!status) status = param_write(rt, e->param, e->space, at, n, piece);
-  }
-  return status;
-}
-
 static ampc_status apply(ampc_runtime *rt, const TensorFile *f, const Entries *e, const Saved *s)
 {
-  char *piece = piece_room(e);
-  if (!piece) return ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");
   ampc_status status = apply_state(rt, s);
-  for (uint32_t i = 0; i < e->n && !status; i++) status = load_entry(rt, f, &e->at[i], piece);
-  free(piece);
+  for (uint32_t i = 0; i < e->n && !status; i++) {
+    TensorPlace from = {f, e->at[i].begin};
+    status = param_move(rt, e->at[i].param, e->at[i].space, true, tensor_place_load, &from);
+  }
   int64_t gradients = rt->program->space_bytes[AMPC_GRAD];
   if (!status && gradients)
     status = rt->device->ops->fill(rt->device, rt->space[AMPC_GRAD], 0, gradients);

@@ -95,6 +95,24 @@ ampc_status param_write(ampc_runtime *rt, const ampc_param *q, ampc_space space,
   return status ? status : ampc_write(rt, place_of(p, q, space, first), from, bytes);
 }
 
+ampc_status param_move(ampc_runtime *rt, const ampc_param *q, ampc_space space, bool load,
+                       ParamMove *move, void *context)
+{
+  enum { PIECE = 1 << 20 /* bytes that are on their way at once */ };
+  int64_t size = ampc_element_size(rt->program, q->dtype), each = param_piece(q, PIECE / size);
+  char *piece = malloc((size_t)(each * size) + 1);
+  ampc_status status =
+      piece ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", q->path);
+  for (int64_t at = 0; at < q->elements && !status; at += each) {
+    int64_t n = q->elements - at < each ? q->elements - at : each;
+    if (!load) status = param_read(rt, q, space, at, n, piece);
+    if (!status) status = move(context, at * size, n * size, piece);
+    if (!status && load) status = param_write(rt, q, space, at, n, piece);
+  }
+  free(piece);
+  return status;
+}
+
 ampc_status ampc_read_param(ampc_runtime *rt, const ampc_param *q, ampc_space space, void *to)
 {
   NEEDS(rt && q && to);

@@ -7,6 +7,11 @@
 int64_t param_piece(const ampc_param *q, int64_t most);
 ampc_status param_read(ampc_runtime *rt, const ampc_param *q, ampc_space space, int64_t first,
                        int64_t n, void *to);
+/* All of it by pieces, so that no second copy of it is needed: `move` takes the bytes of each,
+ * which begin at `at`; with `load` it makes them. */
+typedef ampc_status ParamMove(void *context, int64_t at, int64_t bytes, void *piece);
+ampc_status param_move(ampc_runtime *rt, const ampc_param *q, ampc_space space, bool load,
+                       ParamMove *move, void *context);
 /* `from` is lost: it is put into the order of the space. */
 ampc_status param_write(ampc_runtime *rt, const ampc_param *q, ampc_space space, int64_t first,
                         int64_t n, void *from);

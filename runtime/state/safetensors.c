@@ -244,20 +244,6 @@ static ampc_status damaged(const char *path, const char *why)
   return ampc_fail(AMPC_BAD_FILE, "%s is damaged: %s", path, why);
 }
 
-/* `n` bytes at `at` of the file, all of them. */
-static ampc_status read_at(const TensorFile *f, const char *path, int64_t at, void *to, int64_t n)
-{
-  for (int64_t done = 0; done < n;) {
-    ssize_t got = pread(f->fd, (char *)to + done, (size_t)(n - done), at + done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0)
-      return ampc_fail(AMPC_BAD_FILE, "cannot read %s: %s", path,
-                       got < 0 ? strerror(errno) : "it became shorter");
-    done += got;
-  }
-  return AMPC_OK;
-}
-
 /* Of the header as it was summed, and of the tensors as they lie in the file. */
 static ampc_status sum_up(const TensorFile *f, const char *path, const char *text,
                           int64_t text_size, XXH3_state_t *sum)
@@ -272,7 +258,7 @@ static ampc_status sum_up(const TensorFile *f, const char *path, const char *tex
   ampc_status status = AMPC_OK;
   for (int64_t at = 0; at < f->size && !status; at += PIECE) {
     int64_t n = f->size - at < PIECE ? f->size - at : PIECE;
-    status = read_at(f, path, f->begin + at, piece, n);
+    status = file_read_at(path, f->fd, f->begin + at, n, piece);
     if (!status) XXH3_64bits_update(sum, piece, (size_t)n);
   }
   free(piece);
@@ -350,7 +336,7 @@ static ampc_status check_file(const char *path, int64_t file_size, TensorFile *f
   f->size = file_size - f->begin;
   char *text = malloc((size_t)length + 1);
   if (!text) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
-  ampc_status status = read_at(f, path, 8, text, length);
+  ampc_status status = file_read_at(path, f->fd, 8, length, text);
   if (!status) status = check_header(path, text, length, f);
   free(text);
   return status;
@@ -451,5 +437,11 @@ int64_t tensor_file_find(const TensorFile *f, const char *name, const TensorType
 
 ampc_status tensor_file_load(const TensorFile *f, int64_t begin, void *to, int64_t bytes)
 {
-  return read_at(f, f->path, f->begin + begin, to, bytes);
+  return file_read_at(f->path, f->fd, f->begin + begin, bytes, to);
+}
+
+ampc_status tensor_place_load(void *place, int64_t at, int64_t bytes, void *piece)
+{
+  const TensorPlace *p = place;
+  return tensor_file_load(p->file, p->begin + at, piece, bytes);
 }

@@ -63,5 +63,11 @@ void tensor_type_text(const TensorType *t, char *to, size_t size);
 void tensor_entry_text(const json_t *entry, char *to, size_t size);
 /* Where a tensor begins if it is there with that type, else -1. */
 int64_t tensor_file_find(const TensorFile *f, const char *name, const TensorType *t);
+/* A ParamMove of a tensor's bytes into `piece`. */
+typedef struct TensorPlace {
+  const TensorFile *file;
+  int64_t begin;
+} TensorPlace;
+ampc_status tensor_place_load(void *place, int64_t at, int64_t bytes, void *piece);
 /* Bytes of the tensors, from `begin` on. */
 ampc_status tensor_file_load(const TensorFile *f, int64_t begin, void *to, int64_t bytes);
