@@ -242,7 +242,7 @@ static ampc_status open_table(Session *s, void **out)
 
 /* ---- rows ---- */
 
-static bool is_due(Session *s, void *own, uint32_t block, bool must)
+bool log_due(Session *s, void *own, uint32_t block, bool must)
 {
   (void)own;
   return must || s->steps % report_every(s, block) == 0;
@@ -288,4 +288,4 @@ static ampc_status end_table(Session *s, void *own, ampc_status status)
   return ampc_fail(AMPC_BAD_FILE, "the log in %s is not complete", s->options->log_dir);
 }
 
-const Sink table_sink = {open_table, is_due, tell_step, tell_evaluated, end_table};
+const Sink table_sink = {open_table, log_due, tell_step, tell_evaluated, end_table};

@@ -12,6 +12,8 @@ ampc_status log_unwritable(Session *s);
 
 /* Whether the log had an evaluation at this step when the run began; both files have it then. */
 bool log_has(const Session *s, uint32_t block);
+/* Sink.due of both. */
+bool log_due(Session *s, void *own, uint32_t block, bool must);
 
 /* ---- the format of events: log_events.c ---- */
 

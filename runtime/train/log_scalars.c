@@ -16,12 +16,6 @@ static ampc_status open_events(Session *s, void **out)
   return log_unwritable(s);
 }
 
-static bool is_due(Session *s, void *own, uint32_t block, bool must)
-{
-  (void)own;
-  return must || s->steps % report_every(s, block) == 0;
-}
-
 /* `good`: all before it was written. */
 __attribute__((format(printf, 5, 6))) static bool put_scalar(Events *e, int64_t step, double value,
                                                              bool good, const char *fmt, ...)
@@ -80,4 +74,4 @@ static ampc_status end_events(Session *s, void *own, ampc_status status)
   return AMPC_OK;
 }
 
-const Sink events_sink = {open_events, is_due, tell_step, tell_evaluated, end_events};
+const Sink events_sink = {open_events, log_due, tell_step, tell_evaluated, end_events};
