@@ -211,15 +211,21 @@ static ampc_status read_kind(const char *path, const FileKind *kind, bool *out)
 
 /* Folders that are read hold pictures. A file that bears the mark of another kind is no picture,
  * so the folders are not searched for it. */
+static bool may_be_picture(const FileKind *kind, bool own)
+{
+  return !own || !kind->n || kind == &file_png;
+}
+
 ampc_status file_guard(const char *path, const FileKind *kind)
 {
   struct stat at;
   bool own = false;
   if (stat(path, &at) != 0 || !S_ISREG(at.st_mode)) return AMPC_OK;
-  ampc_status status = kind && at.st_size && !forced ? read_kind(path, kind, &own) : AMPC_OK;
-  ampc_status input = guard_inputs(path, &at, kind, !own || !kind->n || kind == &file_png);
+  bool kept = kind && at.st_size && !forced; /* unless it is of this kind */
+  ampc_status status = kept ? read_kind(path, kind, &own) : AMPC_OK;
+  ampc_status input = guard_inputs(path, &at, kind, may_be_picture(kind, own));
   if (input || status) return input ? input : status;
-  if (!kind || forced || own || !at.st_size) return AMPC_OK;
+  if (!kept || own) return AMPC_OK;
   return ampc_fail(AMPC_BAD_FILE,
                    "cannot write %s: the file that is there is no %s; give another name or remove "
                    "it, or --force writes over it",

@@ -57,7 +57,9 @@ struct ampc_format {
    * contradicts. `args` is ampc_source.args throughout. NULL: the format has no file. */
   ampc_status (*probe)(const ampc_format *f, const char *path, const char *args, ampc_header *out);
 
-  /* Of a format whose functions are those of array.h: an ArrayLocate. */
+  /* Of a format whose functions are those of array.h: reads the header of a file, and with
+   * `contents` opens the range of its elements; all of it is checked against the size of the file.
+   * Where it is `known`, the path may be NULL, as above. */
   ampc_status (*locate)(const char *path, const char *args, bool contents, ampc_array *out);
 
   /* A file that does not hold what the program was compiled for is refused, as is one that is cut

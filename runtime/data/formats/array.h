@@ -13,11 +13,6 @@ struct ampc_array {
   Bytes bytes;  /* of all samples; only where `contents` was asked for */
 };
 
-/* ampc_format.locate: reads the header of a file, and with `contents` opens the range of its
- * elements; all of it is checked against the size of the file. Where the arguments alone are known,
- * a `path` that is NULL asks for what they say. */
-typedef ampc_status ArrayLocate(const char *path, const char *args, bool contents, ampc_array *out);
-
 /* As in ampc_format. */
 ampc_status array_probe(const ampc_format *f, const char *path, const char *args, ampc_header *out);
 ampc_status array_open(const ampc_opening *o, ampc_reader **out, int64_t *out_samples);
