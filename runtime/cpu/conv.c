@@ -17,7 +17,6 @@
 #include "conv_product.h"
 #include "runtime/base/convert.h"
 #include "runtime/plan/conv_sizes.h"
-#include "runtime/plan/types.h"
 #include "dnn.h"
 
 struct ConvCache {
@@ -433,11 +432,8 @@ static int run_weight(Work *work)
 /* The compiler makes no other; a plan may come from elsewhere. */
 static ampc_status check_types(const ampc_conv *d, bool real64)
 {
-  bool types = ampc_is_float(d->x_type) && ampc_is_float(d->w_type) && ampc_is_float(d->y_type) &&
-               (!d->has_bias || ampc_is_float(d->bias_type));
-  bool all32 = d->x_type == AMPC_F32 && d->w_type == AMPC_F32 && d->y_type == AMPC_F32 &&
-               (!d->has_bias || d->bias_type == AMPC_F32);
-  if (!types || (real64 && !all32))
+  const ampc_dtype types[] = {d->x_type, d->w_type, d->y_type, d->bias_type};
+  if (!cpu_takes(types, d->has_bias ? 4 : 3, real64))
     return ampc_fail(AMPC_RUN_FAILED, "no convolution of %s by %s to %s on the cpu",
                      ampc_dtype_name(d->x_type), ampc_dtype_name(d->w_type),
                      ampc_dtype_name(d->y_type));

@@ -9,6 +9,8 @@ void gemm_cache_free(GemmCache *cache);
 int64_t gemm_cache_bytes(const GemmCache *cache); /* of the library's scratch space */
 /* Makes what the product needs, so that gemm_cache_bytes knows of it. */
 ampc_status cpu_gemm_prepare(GemmCache *cache, const ampc_gemm *g);
+/* Whether products are of these types: of floats, with real64 of f32 alone, which are doubles. */
+bool cpu_takes(const ampc_dtype *types, int n, bool real64);
 /* See ampc_gemm; operands are plain memory. */
 ampc_status cpu_gemm(GemmCache *cache, const ampc_gemm *g, const GemmOperands *at);
 

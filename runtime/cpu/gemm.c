@@ -370,14 +370,18 @@ static ampc_status run_tile(GemmCall *p)
   return AMPC_OK;
 }
 
+bool cpu_takes(const ampc_dtype *types, int n, bool real64)
+{
+  bool all = true;
+  for (int i = 0; i < n; i++) all &= real64 ? types[i] == AMPC_F32 : ampc_is_float(types[i]);
+  return all;
+}
+
 /* A plan may come from elsewhere; what the loops below take for granted is checked here. */
 static ampc_status check(const ampc_gemm *g, bool real64)
 {
-  bool types = ampc_is_float(g->a_type) && ampc_is_float(g->b_type) && ampc_is_float(g->c_type) &&
-               (!g->has_bias || ampc_is_float(g->bias_type));
-  bool all32 = g->a_type == AMPC_F32 && g->b_type == AMPC_F32 && g->c_type == AMPC_F32 &&
-               (!g->has_bias || g->bias_type == AMPC_F32);
-  if (!types || (real64 && !all32))
+  const ampc_dtype types[] = {g->a_type, g->b_type, g->c_type, g->bias_type};
+  if (!cpu_takes(types, g->has_bias ? 4 : 3, real64))
     return ampc_fail(AMPC_RUN_FAILED, "no matrix product of %s and %s to %s on the cpu",
                      ampc_dtype_name(g->a_type), ampc_dtype_name(g->b_type),
                      ampc_dtype_name(g->c_type));
@@ -418,19 +422,24 @@ int64_t gemm_cache_bytes(const GemmCache *cache)
   return primitive_cache_bytes(cache->primitives);
 }
 
+/* Beside operands that the library takes as they are. */
+static bool has_fitting_bias(const ampc_gemm *g)
+{
+  return !g->has_bias || g->bias_type == AMPC_F32 || g->bias_type == g->a_type;
+}
+
 /* How the library is used: on which types, and who adds the bias. */
 static void choose_types(GemmCall *p)
 {
   const ampc_gemm *g = p->g;
-  bool bias = !g->has_bias || g->bias_type == AMPC_F32 || g->bias_type == g->a_type;
-  bool narrow_c = g->c_type == g->a_type && !g->relu && bias;
+  bool narrow_c = g->c_type == g->a_type && !g->relu && has_fitting_bias(g);
   p->native = library_takes(g->a_type) && g->b_type == g->a_type && g->k > 0;
   ampc_gemm in_place = *g;
   if (p->native) in_place.a_type = in_place.b_type = AMPC_F32, in_place.tf32 = false;
   if (p->native && narrow_c) in_place.c_type = AMPC_F32;
   p->tiling = ampc_gemm_tiling(&in_place, p->real64);
   p->fused_bias = g->has_bias && !p->real64 && g->k > 0 && !p->tiling.c.used &&
-                  (g->bias_type == AMPC_F32 || (p->native && g->bias_type == g->a_type));
+                  (p->native ? has_fitting_bias(g) : g->bias_type == AMPC_F32);
 }
 
 /* Tiles are computed one after the other: they share the workspace. */

@@ -62,12 +62,19 @@ static ampc_status refuse_type(const char *path, const char *descr)
                    path, *what == 'O' ? "object" : descr);
 }
 
-/* '<f4': byte order, kind, size. */
-static ampc_status take_type(Scan *s, const char *path, ampc_array *out)
+static ElementKind kind_of(char letter, long size)
 {
   static const char letters[] = "fiub";
   static const ElementKind kinds[] = {ELEMENT_FLOAT, ELEMENT_SIGNED, ELEMENT_UNSIGNED,
                                       ELEMENT_BOOL};
+  const char *at = strchr(letters, letter);
+  if (!at || size < (letter == 'f' ? 2 : 1) || size > 8 || size & (size - 1)) return ELEMENT_NONE;
+  return letter == 'f' && size == 2 ? ELEMENT_F16 : kinds[at - letters];
+}
+
+/* '<f4': byte order, kind, size. */
+static ampc_status take_type(Scan *s, const char *path, ampc_array *out)
+{
   char descr[32];
   if (takes(s, "["))
     return ampc_fail(AMPC_BAD_FILE, "%s has records as elements, expected numbers: save one field",
@@ -76,11 +83,8 @@ static ampc_status take_type(Scan *s, const char *path, ampc_array *out)
   if (!strchr("<>|=", descr[0]) || strlen(descr) < 3) return refuse_type(path, descr);
   char *end;
   long size = strtol(descr + 2, &end, 10);
-  const char *letter = strchr(letters, descr[1]);
-  bool known = letter && size >= 1 && size <= 8 && (size & (size - 1)) == 0;
-  if (*end || !known || (descr[1] == 'f' && size == 1)) return refuse_type(path, descr);
-  ElementKind kind = kinds[letter - letters];
-  if (kind == ELEMENT_FLOAT && size == 2) kind = ELEMENT_F16;
+  ElementKind kind = kind_of(descr[1], size);
+  if (*end || kind == ELEMENT_NONE) return refuse_type(path, descr);
   out->type = (ElementType){kind, (uint8_t)size, descr[0] == '>' && size > 1};
   return array_type(path, out->type, &out->is.dtype);
 }
