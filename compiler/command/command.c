@@ -353,6 +353,12 @@ static void add_inputs(ArgBuild *b, const Group *p)
   }
 }
 
+static void add_outputs(ArgBuild *b, const Group *p)
+{
+  for (uint32_t i = 0; i < p->n; i++)
+    if (ir_node(b->c->graph, p->nodes[i])->place.space != AMPC_NONE) add_result(b, p->nodes[i]);
+}
+
 static void add_file_arg(ArgBuild *b, const Group *p, FileArg arg)
 {
   Value v = p->anchor;
@@ -362,9 +368,7 @@ static void add_file_arg(ArgBuild *b, const Group *p, FileArg arg)
     add_inputs(b, p);
     break;
   case FILE_out:
-    for (uint32_t i = 0; i < p->n; i++)
-      if (ir_node(b->c->graph, p->nodes[i])->place.space != AMPC_NONE)
-        add_value(b, ARG_out, p->nodes[i]);
+    add_outputs(b, p);
     break;
   case FILE_state:
   case FILE_const_state:
@@ -427,9 +431,7 @@ static void add_part(ArgBuild *b, const Group *p)
     return;
   }
   add_inputs(b, p);
-  for (uint32_t i = 0; i < p->n; i++) {
-    if (ir_node(g, p->nodes[i])->place.space != AMPC_NONE) add_result(b, p->nodes[i]);
-  }
+  add_outputs(b, p);
   for (uint32_t i = 0; i < p->n; i++) {
     int64_t param = ir_adds_to(ir_node(g, p->nodes[i]));
     if (param >= 0)
@@ -521,28 +523,28 @@ static Geometry row_geometry(const RowShape *r)
   return (Geometry){limit_grid((r->outer + rows_of_block - 1) / rows_of_block), CUDA_BLOCK};
 }
 
+static Geometry work_geometry(Compile *c, const Group *p)
+{
+  int64_t work = work_of(c, p), threads = at_least_1(work / CPU_SHARE);
+  if (is_cpu_target(c)) return (Geometry){(uint32_t)(threads > 64 ? 64 : threads), 1};
+  bool vectors = p->anchor.id && node_range(c->graph, ir_node(c->graph, p->anchor)) >= 0;
+  return elements_geometry(vectors ? work / 4 : work);
+}
+
 Geometry part_geometry(Compile *c, const Group *p)
 {
-  const Graph *g = c->graph;
-  const Node *n = ir_node(g, p->anchor);
+  const Node *n = ir_node(c->graph, p->anchor);
   bool cpu = is_cpu_target(c);
-  if (p->anchor.id && own_of(n)) return own_geometry(c, p);
-  if (p->anchor.id && op_has(n, T_tiles)) return tiles_geometry(c, p);
-  if (p->anchor.id && op_has(n, T_one_block)) return (Geometry){1, cpu ? 1 : CUDA_BLOCK};
-  int64_t work = work_of(c, p);
-  if (cpu) {
-    int64_t threads = at_least_1(work / CPU_SHARE);
-    return (Geometry){(uint32_t)(threads > 64 ? 64 : threads), 1};
-  }
-  if (p->anchor.id && op_has(n, T_partials)) return (Geometry){(uint32_t)n->dim[0], CUDA_BLOCK};
-  if (p->anchor.id && op_of(n)->tmpl == TMPL_row) {
-    RowShape r = row_shape(g, p->anchor);
-    return row_geometry(&r);
-  }
-  if (p->anchor.id && op_has(n, T_windows)) return elements_geometry(window_walk(c, p).threads);
-  if (p->anchor.id && node_range(g, n) >= 0)
-    return elements_geometry(work / 4); /* by vectors of 4 */
-  return elements_geometry(work);
+  if (!p->anchor.id) return work_geometry(c, p);
+  if (own_of(n)) return own_geometry(c, p);
+  if (op_has(n, T_tiles)) return tiles_geometry(c, p);
+  if (op_has(n, T_one_block)) return (Geometry){1, cpu ? 1 : CUDA_BLOCK};
+  if (cpu) return work_geometry(c, p);
+  if (op_has(n, T_partials)) return (Geometry){(uint32_t)n->dim[0], CUDA_BLOCK};
+  if (op_has(n, T_windows)) return elements_geometry(window_walk(c, p).threads);
+  if (op_of(n)->tmpl != TMPL_row) return work_geometry(c, p);
+  RowShape r = row_shape(c->graph, p->anchor);
+  return row_geometry(&r);
 }
 
 /* Of an elementwise group on CUDA a thread a vector: EACH_VECTOR is no loop. Grid 0: it has none.

@@ -98,17 +98,18 @@ static int64_t conv_flops(const ampc_conv *d)
 
 /* ---- bytes ---- */
 
-/* Elements of a flat space that an argument covers: the slot of one parameter, or the range
- * that an update walks. */
-static int64_t range_elements(const Compile *c, const Group *group, const KernelArg *a)
+/* Of a flat space that an argument covers: the slot of one parameter, or the range that an update
+ * walks. */
+static int64_t range_bytes(Compile *c, const Group *group, const KernelArg *a)
 {
   const Graph *g = c->graph;
-  if (a->value.id) return ir_elements(ir_node(g, ir_node(g, a->value)->in[0]));
-  return node_range(g, ir_node(g, group->anchor));
+  int64_t elements = a->value.id ? ir_elements(ir_node(g, ir_node(g, a->value)->in[0]))
+                                 : node_range(g, ir_node(g, group->anchor));
+  return elements * ir_dtype_size(c, a->type);
 }
 
 /* A kernel that only moves a part of a value (a slice) reads no more than it writes. */
-static int64_t operand_bytes(const Compile *c, const Group *group, const KernelArg *a)
+static int64_t operand_bytes(Compile *c, const Group *group, const KernelArg *a)
 {
   const Graph *g = c->graph;
   const Node *n = ir_node(g, a->value);
@@ -120,8 +121,9 @@ static int64_t operand_bytes(const Compile *c, const Group *group, const KernelA
 }
 
 /* Of a buffer that is read and written: running statistics. */
-static int64_t buffer_bytes(const Compile *c, const KernelArg *a)
+static int64_t buffer_bytes(Compile *c, const Group *group, const KernelArg *a)
 {
+  (void)group;
   const Parameter *p = &c->graph->params.at[a->index];
   int64_t bytes = ir_dtype_size(c, p->dtype);
   for (uint32_t i = 0; i < p->rank; i++) bytes *= p->dim[i];
@@ -143,6 +145,19 @@ static int64_t made_bytes(const Compile *c, Value v)
   const Node *n = ir_node(c->graph, v);
   int64_t bytes = ir_bytes(c, n);
   return n->op == OP_stack ? bytes / n->dim[0] : bytes;
+}
+
+static int64_t result_bytes(Compile *c, const Group *group, const KernelArg *a)
+{
+  (void)group;
+  return made_bytes(c, a->value);
+}
+
+/* Written and read back. */
+static int64_t scratch_bytes(Compile *c, const Group *group, const KernelArg *a)
+{
+  (void)a;
+  return own_scratch(c, group);
 }
 
 /* Whose operand it is: of an input the first node that reads it, of a result the one that makes it,
@@ -167,46 +182,28 @@ static void take(const Counter *k, Value who, int64_t read, int64_t written)
   k->nodes[who.id].written += written;
 }
 
+/* What is read or written of each argument; of all others a few bytes of STATE, as are settings, or
+ * a number. */
+static const struct {
+  int64_t (*bytes)(Compile *c, const Group *group, const KernelArg *a);
+  bool read, written;
+} roles[] = {[ARG_in] = {operand_bytes, true, false},   [ARG_out] = {result_bytes, false, true},
+             [ARG_grad] = {range_bytes, true, true},    [ARG_master] = {range_bytes, true, true},
+             [ARG_moment1] = {range_bytes, true, true}, [ARG_moment2] = {range_bytes, true, true},
+             [ARG_moment3] = {range_bytes, true, true}, [ARG_ema] = {range_bytes, true, true},
+             [ARG_copy] = {range_bytes, false, true},   [ARG_buffer] = {buffer_bytes, true, true},
+             [ARG_kept] = {buffer_bytes, true, true},   [ARG_scratch] = {scratch_bytes, true, true},
+             [ARG_stream] = {NULL, false, false}};
+
 static void count_argument(const Counter *k, const Group *group, const KernelArg *a)
 {
-  Compile *c = k->c;
-  bool norm = group->anchor.id && reads_gradients(ir_node(c->graph, group->anchor));
-  Value who = owner_of(c->graph, group, a);
-  int64_t bytes;
-  switch (a->role) {
-  case ARG_in:
-    if (a->place.space != AMPC_STATE) take(k, who, operand_bytes(c, group, a), 0);
-    break;
-  case ARG_out:
-    take(k, who, a->over.id ? made_bytes(c, a->over) : 0, made_bytes(c, a->value));
-    break;
-  case ARG_grad:
-  case ARG_master:
-  case ARG_moment1:
-  case ARG_moment2:
-  case ARG_moment3:
-  case ARG_ema:
-    bytes = range_elements(c, group, a) * ir_dtype_size(c, AMPC_F32);
-    take(k, who, bytes, norm || a->only_read ? 0 : bytes);
-    break;
-  case ARG_copy:
-    take(k, who, 0, range_elements(c, group, a) * ampc_dtype_size(a->type));
-    break;
-  case ARG_buffer:
-  case ARG_kept:
-    bytes = buffer_bytes(c, a);
-    take(k, who, bytes, bytes);
-    break;
-  case ARG_scratch: /* written and read back */
-    bytes = own_scratch(c, group);
-    take(k, who, bytes, bytes);
-    break;
-  case ARG_state:
-  case ARG_optimizer:
-  case ARG_metric:
-  case ARG_stream:
-    break; /* a few bytes of STATE, as are settings; or a number */
-  }
+  const Graph *g = k->c->graph;
+  if (!roles[a->role].bytes || (a->role == ARG_in && a->place.space == AMPC_STATE)) return;
+  int64_t bytes = roles[a->role].bytes(k->c, group, a);
+  int64_t over = a->over.id ? made_bytes(k->c, a->over) : 0;
+  bool norm = group->anchor.id && reads_gradients(ir_node(g, group->anchor));
+  bool read = roles[a->role].read, stays = read && (norm || a->only_read);
+  take(k, owner_of(g, group, a), read ? bytes : over, roles[a->role].written && !stays ? bytes : 0);
 }
 
 static void count_kernel(const Counter *k, const Group *group)

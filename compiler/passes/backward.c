@@ -283,13 +283,15 @@ static void no_more(void *data, Value v, Value gradient)
   (void)data, (void)v, (void)gradient; /* gradient_of reads dx when all are done */
 }
 
-void gradient_of(Compile *c, const Cursor *at, Value y, Value dy, const Value *xs, uint32_t n_xs,
-                 Value *out_dx)
+const Value *gradient_of(Compile *c, const Cursor *at, Value y, Value dy, const Value *xs,
+                         uint32_t n)
 {
   Backward b;
+  Value *out = arena_array(c->arena, Value, n);
   backward_init(&b, c, c->graph->nodes.n);
-  for (uint32_t i = 0; i < n_xs; i++) b.wanted[xs[i].id] = true;
+  for (uint32_t i = 0; i < n; i++) b.wanted[xs[i].id] = true;
   dy = ir_cast(c, at, dy, ir_node(c->graph, y)->dtype);
   if (backward_find(&b, y)) backward_run(&b, y, dy, no_more, NULL);
-  for (uint32_t i = 0; i < n_xs; i++) out_dx[i] = b.dx[xs[i].id];
+  for (uint32_t i = 0; i < n; i++) out[i] = b.dx[xs[i].id];
+  return out;
 }

@@ -192,21 +192,28 @@ static bool shapes_join(const Fuse *f, const Members *r, const Members *w)
 
 /* An elementwise node of the rows' shape reads one of another shape, such as a single value: that
  * is computed once a row, behind the walks that would need it. */
-static bool reads_other_shape(const Fuse *f, const Members *m, uint32_t a, uint32_t b,
-                              const Node *x)
+static bool reads_other_shape(const Fuse *f, uint32_t id, uint32_t a, uint32_t b, const Node *x)
 {
-  for (uint32_t i = 0; i < m->nodes.n; i++) {
-    const Node *n = &f->g->nodes.at[m->nodes.at[i]];
-    if (op_of(n)->tmpl != TMPL_map || !ir_same_dims(node_walked(f->g, (Value){m->nodes.at[i]}), x))
-      continue;
-    for (uint32_t k = 0; k < n->n_in; k++) {
-      Value from = value_root(f->g, n->in[k]);
-      bool here = from.id && (f->group[from.id] == a || f->group[from.id] == b);
-      if (here && template_of(f, from.id) == TMPL_map && !ir_same_dims(node_walked(f->g, from), x))
-        return true;
-    }
+  const Node *n = &f->g->nodes.at[id];
+  bool maps = op_of(n)->tmpl == TMPL_map && ir_same_dims(node_walked(f->g, (Value){id}), x);
+  for (uint32_t k = 0; k < n->n_in && maps; k++) {
+    Value from = value_root(f->g, n->in[k]);
+    bool here = from.id && (f->group[from.id] == a || f->group[from.id] == b);
+    if (here && template_of(f, from.id) == TMPL_map && !ir_same_dims(node_walked(f->g, from), x))
+      return true;
   }
   return false;
+}
+
+/* In none of two sets does a node so: x is what their row ops walk. */
+static bool read_one_shape(const Fuse *f, uint32_t a, uint32_t b, const Node *x)
+{
+  const Members *m = &f->sets.at[a], *w = &f->sets.at[b];
+  for (uint32_t i = 0; i < m->nodes.n + w->nodes.n; i++) {
+    uint32_t id = i < m->nodes.n ? m->nodes.at[i] : w->nodes.at[i - m->nodes.n];
+    if (reads_other_shape(f, id, a, b, x)) return false;
+  }
+  return true;
 }
 
 /* Columns that are no axes of the rows' shape know an element by its number alone: nothing there
@@ -248,6 +255,13 @@ static bool both_keep_carried(const Fuse *f, uint32_t a, uint32_t b)
   return f->g->loops.n == 1 || (keeps_carried(f, m, w) && keeps_carried(f, w, m));
 }
 
+static bool rows_join(const Fuse *f, uint32_t row, uint32_t reader, uint32_t writer)
+{
+  return knows_elements(f, row, &f->sets.at[reader]) &&
+         knows_elements(f, row, &f->sets.at[writer]) &&
+         read_one_shape(f, reader, writer, walked_by(f, row));
+}
+
 /* Sets of one block that fit together. */
 static bool can_join(Fuse *f, uint32_t reader, uint32_t writer)
 {
@@ -257,11 +271,7 @@ static bool can_join(Fuse *f, uint32_t reader, uint32_t writer)
   if (!run_together(f, from, to) || !both_keep_carried(f, reader, writer)) return false;
   if (!row_in(f, r) && !shapes_join(f, r, w)) return false;
   uint32_t row = row_in(f, r) ? row_in(f, r) : row_in(f, w);
-  if (row && (!knows_elements(f, row, r) || !knows_elements(f, row, w))) return false;
-  const Node *x = row ? walked_by(f, row) : NULL;
-  if (row &&
-      (reads_other_shape(f, r, reader, writer, x) || reads_other_shape(f, w, reader, writer, x)))
-    return false;
+  if (row && !rows_join(f, row, reader, writer)) return false;
   return r->nodes.n + w->nodes.n <= MAX_GROUP && !fuse_makes_cycle(f, reader, writer);
 }
 
@@ -347,10 +357,8 @@ static bool can_join_after(Fuse *f, uint32_t id, uint32_t other)
                   ir_same_dims(node_walked(f->g, (Value){w->nodes.at[i]}), walked_by(f, other));
   for (uint32_t i = 0; i < m->nodes.n; i++)
     if (!reads_before_rows(&b, m->nodes.at[i])) return false;
-  const Node *x = walked_by(f, other);
-  if (reads_other_shape(f, m, set, b.set, x) || reads_other_shape(f, w, set, b.set, x))
-    return false;
-  return !fuse_makes_cycle(f, set, b.set) && !fuse_waits_for(f, b.set, set);
+  return read_one_shape(f, set, b.set, walked_by(f, other)) && !fuse_makes_cycle(f, set, b.set) &&
+         !fuse_waits_for(f, b.set, set);
 }
 
 static bool can_join_beside(Fuse *f, uint32_t id, uint32_t other)

@@ -377,13 +377,32 @@ static void lay_gradient(Layouts *l, uint32_t id, Node *n)
   ir_rewrite_add(&l->r, id, n);
 }
 
-/* What no image reaches is copied. `old` is used for the shape that a reshape's input had in the
- * language. */
+/* What images reach, or a random number. `old` is used for the shape that a reshape's input had in
+ * the language. */
+static void lay_reached(Layouts *l, uint32_t id, Node *n)
+{
+  OpTemplate tmpl = op_of(n)->tmpl;
+  uint32_t axis;
+  if (tmpl == TMPL_map && !op_has(n, T_effect))
+    lay_map(l, id, n);
+  else if (tmpl == TMPL_row)
+    lay_row(l, id, n);
+  else if (tmpl == TMPL_move && attr_find(op_of(n), "dim", &axis))
+    lay_along_axis(l, id, n);
+  else if (op_has(n, T_permutes))
+    lay_moved(l, id, n);
+  else if (n->op == OP_reshape && regroups_pixels(&l->r.old[l->r.old[id].in[0].id], n))
+    lay_regrouped(l, id, n);
+  else if (n->op == OP_expand)
+    lay_expand(l, id, n);
+  else
+    lay_as_written(l, id, n);
+}
+
+/* What no image reaches is copied. */
 static void lay_node(Layouts *l, uint32_t id)
 {
   Node n = ir_rewrite_mapped(&l->r, id);
-  OpTemplate tmpl = op_of(&n)->tmpl;
-  uint32_t axis;
   if (op_image_inputs(op_of(&n)))
     lay_images(l, id, &n);
   else if (ir_parameter(l->c->graph, &n))
@@ -394,20 +413,8 @@ static void lay_node(Layouts *l, uint32_t id)
     lay_as_written(l, id, &n);
   else if (!any_last(l, &n) && !op_of(&n)->code.random)
     ir_rewrite_add(&l->r, id, &n);
-  else if (tmpl == TMPL_map && !op_has(&n, T_effect))
-    lay_map(l, id, &n);
-  else if (tmpl == TMPL_row)
-    lay_row(l, id, &n);
-  else if (tmpl == TMPL_move && attr_find(op_of(&n), "dim", &axis))
-    lay_along_axis(l, id, &n);
-  else if (op_has(&n, T_permutes))
-    lay_moved(l, id, &n);
-  else if (n.op == OP_reshape && regroups_pixels(&l->r.old[l->r.old[id].in[0].id], &n))
-    lay_regrouped(l, id, &n);
-  else if (n.op == OP_expand)
-    lay_expand(l, id, &n);
   else
-    lay_as_written(l, id, &n);
+    lay_reached(l, id, &n);
 }
 
 /* Parameters that a convolution reads, as they are or in another type, and shares of them. Buffers

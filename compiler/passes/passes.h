@@ -16,5 +16,5 @@ bool pass_plan(Compile *c);      /* c->program: commands, tables; IR_PLANNED */
 
 /* Gradient of y with respect to each of xs, given dy (shape and type of y): appended at `at`. A
  * value that y does not depend on gets 0. For tests. */
-void gradient_of(Compile *c, const Cursor *at, Value y, Value dy, const Value *xs, uint32_t n_xs,
-                 Value *out_dx);
+const Value *gradient_of(Compile *c, const Cursor *at, Value y, Value dy, const Value *xs,
+                         uint32_t n);

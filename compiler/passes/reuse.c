@@ -64,6 +64,14 @@ static bool is_read_beside(const Graph *g, const Group *launch, const Group *p, 
   return false;
 }
 
+/* Operand x, of another command, dies as `out` is made, and its bytes are as many. */
+static bool dies_for(const Graph *g, Value x, const Node *out, const Life *lives)
+{
+  const Node *from = ir_node(g, x);
+  return x.id && from->group && from->group != out->group && lives[x.id].last == out->group &&
+         from->dtype == out->dtype && ir_same_dims(from, out);
+}
+
 Value value_to_reuse(Compile *c, Value v, const Life *lives, const bool *taken)
 {
   const Graph *g = c->graph;
@@ -76,11 +84,8 @@ Value value_to_reuse(Compile *c, Value v, const Life *lives, const bool *taken)
     const Node *n = ir_node(g, p->nodes[i]);
     for (uint32_t k = 0; k < n->n_in; k++) {
       Value x = value_root(g, n->in[k]);
-      const Node *from = ir_node(g, x);
-      if (!x.id || from->group == out->group || !from->group || taken[x.id]) continue;
-      if (lives[x.id].last != out->group || from->dtype != out->dtype) continue;
-      if (launch->n_parts && is_read_beside(g, launch, p, x)) continue;
-      if (ir_same_dims(from, out) && is_read_well(g, p, x, v, alone)) return x;
+      if (!dies_for(g, x, out, lives) || taken[x.id]) continue;
+      if (!is_read_beside(g, launch, p, x) && is_read_well(g, p, x, v, alone)) return x;
     }
   }
   return (Value){0};

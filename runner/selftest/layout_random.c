@@ -343,9 +343,8 @@ static void build(Images *g, Built *b, Arena *a, uint64_t seed, bool plain)
   vec_push(a, &g->values, settle(g, source(g, 4, dim)));
   vec_push(a, &g->values, settle(g, conv_step(g, g->values.at[0])));
   for (int i = 0; i < STEPS; i++) add_step(g);
-  Value *dx = arena_array(a, Value, g->wanted.n);
   Value loss = loss_of(g), one = ir_number(b->c, &g->at, 1);
-  gradient_of(b->c, &g->at, loss, one, g->wanted.at, g->wanted.n, dx);
+  const Value *dx = gradient_of(b->c, &g->at, loss, one, g->wanted.at, g->wanted.n);
   for (uint32_t i = 3; i < g->values.n; i += 3) add_output(g, g->values.at[i]);
   for (uint32_t i = 0; i < g->wanted.n; i++) add_output(g, dx[i]);
 }

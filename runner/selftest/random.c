@@ -32,9 +32,9 @@ static ampc_status open_drops(Drops *d, Arena *a, const TestRun *run, DType type
   d->x = tensor_like(a, type, 1, (int64_t[]){DROP_N});
   tensor_fill(&d->x, 'v', &random);
   Cursor at = built_cursor(false);
-  Value x = built_source(&d->b, &d->x), dy = built_source(&d->b, &d->x), dx;
+  Value x = built_source(&d->b, &d->x), dy = built_source(&d->b, &d->x);
   Value y = append_drop(&d->b, x, drop_p, 1);
-  gradient_of(d->b.c, &at, y, dy, &x, 1, &dx);
+  Value dx = *gradient_of(d->b.c, &at, y, dy, &x, 1);
   d->y = built_output(&d->b, y);
   d->dx = built_output(&d->b, dx);
   d->other = built_output(&d->b, append_drop(&d->b, x, drop_p, 2));
@@ -200,10 +200,9 @@ static ampc_status check_detach(Arena *a, TestRun *run)
   Tensor x = tensor_like(a, AMPC_F32, 1, (int64_t[]){33}), dx;
   tensor_fill(&x, 'v', &random);
   Cursor at = built_cursor(false);
-  Value in = built_source(&b, &x), dy = built_source(&b, &x), out;
+  Value in = built_source(&b, &x), dy = built_source(&b, &x);
   Value y = ir_binary(b.c, &at, OP_mul, ir_unary(b.c, &at, OP_detach, in), in);
-  gradient_of(b.c, &at, y, dy, &in, 1, &out);
-  uint32_t output = built_output(&b, out);
+  uint32_t output = built_output(&b, *gradient_of(b.c, &at, y, dy, &in, 1));
   ampc_status status = built_load(&b);
   if (!status) status = built_write(&b, 0, &x);
   if (!status) status = built_write(&b, 1, &x);
