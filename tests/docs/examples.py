@@ -45,13 +45,13 @@ def listings():
         yield "docs/language.md", block.split("\n")[0], "", block.rstrip("\n").split("\n")
 
 
-def checked(line, checks):
+def checked(line, checks, number):
     """The statement, and a check of what stands behind its #."""
     code, _, note = (part.strip() for part in line.partition(" #"))
     bound = (re.findall(r"(\w+) [-+*/]?= ", code) or [""])[-1]
     out = [code]
     if re.match(TYPE, note):
-        name = f"is_{len(checks)}"
+        name = f"is_{number}_{len(checks)}"
         checks.append(f"def {name}(value: {note}) {{ return value }}")
         out.append(f"{bound} = {name}({bound})")
     elif note.startswith("= "):
@@ -59,67 +59,75 @@ def checked(line, checks):
     return out
 
 
-def program(lines):
-    """The example as a job."""
-    text = "\n".join(lines)
-    if re.match(DECLARATION, text):
-        given = dict(GIVEN)
-        words = set(re.findall(r"^" + DECLARATION, text, re.M))
-        module = re.search(r"^module (Net)\b", text, re.M)
-        if "model" not in words and module:
-            given["model"] = "model net = Net()"
-        own = re.search(r"^data (\w+)\(([^)]*)\)", text, re.M)
-        extra = []
-        if own:
-            returned = re.search(r"return (.*?)(?: *\}|\n|$)", text[own.start():])[1]
-            count = len(re.sub(r"\[[^\]]*\]|\([^()]*(?:\([^()]*\)[^()]*)*\)", "", returned).split(","))
-            names = ", ".join(f"v{i}" for i in range(count))
-            arguments = '"x"' if own[2] else ""
-            extra = [f"eval {names} in {own[1]}({arguments}) with batch=2 {{ metric m = v0.to(f32).mean() }}"]
-        if (words <= {"data", "import"} and own) or {"model", "infer"} <= words:
-            return text + "\n" + "\n".join(extra) + "\n"
-        added = [line for kind, line in given.items() if kind == "data" or kind not in words]
-        return "\n".join(added + [text] + extra) + "\n"
+def declarations(text):
+    """Declarations as a job."""
+    given = dict(GIVEN)
+    words = set(re.findall(r"^" + DECLARATION, text, re.M))
+    module = re.search(r"^module (Net)\b", text, re.M)
+    if "model" not in words and module:
+        given["model"] = "model net = Net()"
+    own = re.search(r"^data (\w+)\(([^)]*)\)", text, re.M)
+    extra = []
+    if own:
+        returned = re.search(r"return (.*?)(?: *\}|\n|$)", text[own.start():])[1]
+        count = len(re.sub(r"\[[^\]]*\]|\([^()]*(?:\([^()]*\)[^()]*)*\)", "", returned).split(","))
+        names = ", ".join(f"v{i}" for i in range(count))
+        arguments = '"x"' if own[2] else ""
+        extra = [f"eval {names} in {own[1]}({arguments}) with batch=2 {{ metric m = v0.to(f32).mean() }}"]
+    if (words <= {"data", "import"} and own) or {"model", "infer"} <= words:
+        return text + "\n" + "\n".join(extra) + "\n"
+    added = [line for kind, line in given.items() if kind == "data" or kind not in words]
+    return "\n".join(added + [text] + extra) + "\n"
+
+
+def statements(lines, number):
+    """Statements as a model of their own: many may stand in one job."""
     checks, members, body, depth = [], [], [], 0
     for line in lines:
         if depth == 0 and re.match(MEMBER, line):
             members.append(line.partition(" #")[0].rstrip())
             continue
-        statements = checked(line, checks) if depth == 0 else [line]
+        body += checked(line, checks, number) if depth == 0 else [line]
         depth += line.partition(" #")[0].count("{") - line.partition(" #")[0].count("}")
-        body += statements
     last = (re.findall(r"^\s*(?:autocast\(.*?\) \{ |if .*?\{ )?(\w+)(?:, \w+)* [-+*/]?= ", "\n".join(body), re.M) or ["0"])[-1]
     result = last if checks else "zeros(1)"
-    return "\n".join(checks + ["module Example {"] + ["  " + m for m in members] + ["  def forward() {"] +
-                     ["    " + b for b in body] + [f"    return {result}", "  }", "}", "model net = Example()",
-                                                    "infer example() { return net() }"]) + "\n"
+    return "\n".join([*checks, f"module Example{number} {{", *("  " + m for m in members), "  def forward() {",
+                      *("    " + b for b in body), f"    return {result}", "  }", "}", f"model net{number} = Example{number}()",
+                      f"infer example{number}() {{ return net{number}() }}"]) + "\n"
 
 
-def parameters(build, job, text):
-    """Names of parameters that the entry does not have."""
-    done = subprocess.run([build / "ampc", "--emit=params", job], capture_output=True, text=True)
-    names = re.findall(r"^(?:layer|attention)\.([\w.]+)", done.stdout, re.M)
-    return [n for n in names if not re.search(r"\b" + re.escape(n.split(".")[0]) + r"\b", text)]
+def compiled(ampc, job, text):
+    """What is wrong with the job, and the names of its parameters."""
+    job.write_text(text)
+    done = subprocess.run([ampc, "--emit=params", job], capture_output=True, text=True)
+    return done.stderr if done.returncode else "", re.findall(r"^([\w.]+) \[", done.stdout, re.M)
 
 
 def main():
-    build = pathlib.Path(sys.argv[1]).resolve()
-    bad, count = [], 0
+    ampc = pathlib.Path(sys.argv[1]).resolve() / "ampc"
+    bad, alone, together = [], [], []
+    for number, (chapter, heading, text, lines) in enumerate([*entries(), *listings()]):
+        where = f"{chapter}: {heading}"
+        if not lines and not heading.startswith(("import", "assert")):
+            bad.append(f"{where}: no example")
+        elif lines and re.match(DECLARATION, "\n".join(lines)):
+            alone.append((where, declarations("\n".join(lines))))
+        elif lines:
+            together.append((where, statements(lines, number), f"net{number}.", text))
     with tempfile.TemporaryDirectory(prefix="ampc-examples-") as folder:
         job = pathlib.Path(folder) / "example.amp"
-        for chapter, heading, text, lines in [*entries(), *listings()]:
-            if not lines:
-                if not heading.startswith(("import", "assert")):
-                    bad.append(f"{chapter}: {heading}: no example")
-                continue
-            count += 1
-            job.write_text(program(lines))
-            done = subprocess.run([build / "ampc", "--check", job], capture_output=True, text=True)
-            if done.returncode:
-                bad.append(f"{chapter}: {heading}: {done.stderr}\n{job.read_text()}")
-                continue
-            bad += [f"{chapter}: {heading}: does not name the parameter {n}" for n in parameters(build, job, text) if text]
-    print(f"{count} examples")
+        wrong, names = compiled(ampc, job, "".join(text for _, text, *_ in together))
+        for where, text in alone + [(where, text) for where, text, *_ in together if wrong]:
+            why, _ = compiled(ampc, job, text)
+            if why:
+                bad.append(f"{where}: {why}\n{text}")
+    if wrong and not bad:
+        bad.append(f"each example is right, and all of them in one job are not: {wrong}")
+    for where, _, net, text in together if not wrong else []:
+        own = [n.removeprefix(net) for n in names if n.startswith(net)]
+        bad += [f"{where}: does not name the parameter {n}" for _, n in (o.split(".", 1) for o in own if re.match(r"layer\.|attention\.", o))
+                if text and not re.search(r"\b" + re.escape(n.split(".")[0]) + r"\b", text)]
+    print(f"{len(alone) + len(together)} examples")
     for line in bad:
         print("FAILED:", line)
     return 1 if bad else 0
