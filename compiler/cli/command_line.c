@@ -146,13 +146,14 @@ static const OptionRow output_options[] = {
     {"explain", 0, "FORMAT",
      "text (default) or json: each node's type with its reason, casts, tensor cores, predicted "
      "time; whether the precision pays",
-     .kind = OPTION_choice, FIELD(explain), .words = format_words, .bare = true},
+     .kind = OPTION_choice, FIELD(explain), .words = format_words, .bare = true,
+     .without = "emit dump-after blame build-line check"},
     {"gpu", 0, "NAME",
      "what --explain predicts for, one of"
 #define GPU(name, ...) " " #name
 #include "compiler/cost/gpus.def"
      " (default h200; with --target=cpu it is this machine's processor)",
-     .kind = OPTION_call, .read = read_gpu},
+     .kind = OPTION_call, .read = read_gpu, .with = "explain"},
     {"blame", 0, "LINE", "which line of the compiler wrote this line of the output",
      .kind = OPTION_number, FIELD(blame), .least = 1, .expected = "a line number"},
     {"deps", 0, "FILE", "write what the output depends on, for make", .kind = OPTION_text,
@@ -264,10 +265,7 @@ static int choose_kind(CommandLine *out)
 static int choose_gpu(CommandLine *out)
 {
   const char *program = ampc_table.program;
-  if (!out->explain) return out->gpu ? usage_error(program, "--gpu goes with --explain only") : 0;
-  if (out->kind || out->options.dump_after || out->blame || out->build_line || out->check)
-    return usage_error(program, "--explain does not go with --emit, --dump-after, --blame, "
-                                "--build-line and --check");
+  if (!out->explain) return 0;
   bool cpu = out->options.target && is_cpu(out);
   if (cpu && out->gpu)
     return usage_error(program,

@@ -21,6 +21,7 @@ typedef struct Reader {
   char *base;                         /* the struct of the whole command line */
   const OptionRow *row[MOST_OPTIONS]; /* of all groups; the last is --help */
   void *into[MOST_OPTIONS];           /* what each row fills */
+  bool given[MOST_OPTIONS];           /* on this command line */
   uint32_t n;
   struct option named[MOST_OPTIONS + 1]; /* `val` is NAMED + index into row */
   char letters[2 * MOST_OPTIONS + 2];    /* as getopt wants them: ":o:q" */
@@ -250,16 +251,44 @@ static int unknown_option(const Reader *r, char **argv)
 }
 
 /* What getopt_long has returned: a row's option, or one of its two kinds of complaint. */
-static int read_option(const Reader *r, int option, char **argv)
+static int read_option(Reader *r, int option, char **argv)
 {
   if (option == ':') return usage_error(r->table->program, "%s needs a value", argv[optind - 1]);
   if (option == '?') return unknown_option(r, argv);
   uint32_t i = index_of(r, option);
   if (r->row[i] == &help_row) return print_help(r);
+  r->given[i] = true;
   bool by_letter = option < NAMED;
   const char *between = !optarg ? "" : optarg == argv[optind - 1] ? " " : by_letter ? "" : "=";
   return take(&(OptionGiven){r->arena, r->table->program, r->row[i], r->into[i], optarg, by_letter,
                              between});
+}
+
+/* The first of these options that was given; NULL: none. */
+static const char *first_given(const Reader *r, const char *names)
+{
+  for (const char *s = names; s && *s; s += strspn(s, " ")) {
+    const char *name = arena_strndup(r->arena, s, strcspn(s, " "));
+    for (uint32_t i = 0; i < r->n; i++)
+      if (r->given[i] && r->row[i]->name && strcmp(r->row[i]->name, name) == 0) return name;
+    s += strlen(name);
+  }
+  return NULL;
+}
+
+/* Options that contradict each other are refused: guessing would hide a slip. */
+static int check_given(const Reader *r)
+{
+  const char *program = r->table->program;
+  for (uint32_t i = 0; i < r->n; i++) {
+    const OptionRow *row = r->row[i];
+    if (!r->given[i]) continue;
+    const char *other = first_given(r, row->without);
+    if (other) return usage_error(program, "--%s does not go with --%s", row->name, other);
+    if (row->with && !first_given(r, row->with))
+      return usage_error(program, "--%s goes with --%s", row->name, row->with);
+  }
+  return 0;
 }
 
 bool options_read(const OptionTable *table, Arena *arena, Operands *words, void *into, int *status)
@@ -273,6 +302,6 @@ bool options_read(const OptionTable *table, Arena *arena, Operands *words, void 
     if (*status != OPTIONS_GO_ON) return false;
   }
   *words = (Operands){words->at + optind, words->n - optind};
-  *status = 0;
-  return true;
+  *status = check_given(&r);
+  return *status == 0;
 }

@@ -50,6 +50,8 @@ struct OptionRow {
   bool bare; /* OPTION_choice: without a value it is the first of the words; a value needs the = */
   const char *expected; /* "a line number"; NULL: the message follows from the kind */
   OptionRead *read;
+  const char *with;    /* names of options with blanks between them: it goes with one of these, */
+  const char *without; /* and with none of these */
 };
 
 typedef struct OptionGroup {

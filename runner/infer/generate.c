@@ -23,23 +23,7 @@ static const uint64_t stream = 0x74657874; /* of the random numbers */
 int generate_check(const InferCommand *cmd)
 {
   static const char program[] = "amp infer";
-  const char *lone = cmd->prompt            ? "--prompt"
-                     : cmd->prompt_file     ? "--prompt-file"
-                     : cmd->top_k           ? "--top-k"
-                     : cmd->has_temperature ? "--temperature"
-                                            : NULL;
-  if (!cmd->generate) return lone ? usage_error(program, "%s goes with --generate", lone) : 0;
-  const char *other = cmd->data        ? "--data"
-                      : cmd->n_inputs  ? "--input"
-                      : cmd->n_outputs ? cmd->outputs[0].png ? "--png" : "--output"
-                      : cmd->names     ? "--names"
-                      : cmd->top       ? "--top"
-                      : cmd->classes   ? "--classes"
-                                       : NULL;
-  if (other) return usage_error(program, "%s does not go with --generate", other);
-  if (cmd->prompt && cmd->prompt_file)
-    return usage_error(program, "--prompt does not go with --prompt-file");
-  if (!cmd->prompt && !cmd->prompt_file)
+  if (cmd->generate && !cmd->prompt && !cmd->prompt_file)
     return usage_error(program,
                        "--generate goes on with a text: --prompt TEXT or --prompt-file FILE");
   if (cmd->prompt && !*cmd->prompt)

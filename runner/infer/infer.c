@@ -85,34 +85,35 @@ static const OptionRow infer_options[] = {
     {"block", 0, "NAME", "which infer block, where the job has several", .kind = OPTION_text,
      FIELD(block)},
     {"input", 0, "FILE", "data of its argument, NAME=FILE where it has several: .npy, idx, ...",
-     .kind = OPTION_call, .read = read_input},
+     .kind = OPTION_call, .read = read_input, .without = "generate"},
     {"data", 0, "CALL", "or a data block of the job, as 'faces(\"test\")', or any source",
-     .kind = OPTION_text, FIELD(data)},
+     .kind = OPTION_text, FIELD(data), .without = "input generate"},
     {"weights", 0, "FILE", "a checkpoint, or a safetensors file with the job's names",
      .kind = OPTION_text, FIELD(weights)},
     {"output", 0, "FILE", "results as .npy, NAME=FILE where there are several (else as text)",
-     .kind = OPTION_call, .read = read_output},
+     .kind = OPTION_call, .read = read_output, .without = "generate"},
     {"png", 0, "FILE", "results as pictures, a grid; one each where FILE is a folder or ends in /",
-     .kind = OPTION_call, .read = read_output},
+     .kind = OPTION_call, .read = read_output, .without = "generate"},
     {"range", 0, "LOW,HIGH", "what is black and what is white in them (default 0,1)",
-     .kind = OPTION_call, .read = read_range},
+     .kind = OPTION_call, .read = read_range, .with = "png"},
     {"columns", 0, "N", "pictures side by side in a grid (default 8)", .kind = OPTION_number,
-     FIELD(columns), .least = 1},
+     FIELD(columns), .least = 1, .with = "png"},
     {"names", 0, "FILE", "what the samples are called, a line each: the names of pictures",
-     .kind = OPTION_text, FIELD(names)},
+     .kind = OPTION_text, FIELD(names), .without = "generate"},
     {"top", 0, "K", "the K largest of each sample's numbers, with their classes",
-     .kind = OPTION_number, FIELD(top), .least = 1},
+     .kind = OPTION_number, FIELD(top), .least = 1, .without = "generate"},
     {"classes", 0, "FILE", "names of the classes, a line each (without --top: the first 5)",
-     .kind = OPTION_text, FIELD(classes)},
+     .kind = OPTION_text, FIELD(classes), .without = "generate"},
     {"generate", 0, "N", "write N more tokens behind a prompt: text of a language model",
      .kind = OPTION_number, FIELD(generate), .least = 1},
-    {"prompt", 0, "TEXT", "what the text begins with", .kind = OPTION_text, FIELD(prompt)},
+    {"prompt", 0, "TEXT", "what the text begins with", .kind = OPTION_text, FIELD(prompt),
+     .with = "generate", .without = "prompt-file"},
     {"prompt-file", 0, "FILE", "or a file of bytes, or (.bin) of tokens of 16 bits",
-     .kind = OPTION_text, FIELD(prompt_file)},
+     .kind = OPTION_text, FIELD(prompt_file), .with = "generate"},
     {"temperature", 0, "T", "below 1: likelier tokens, 0: the likeliest (default 1)",
-     .kind = OPTION_call, .read = read_temperature},
+     .kind = OPTION_call, .read = read_temperature, .with = "generate"},
     {"top-k", 0, "K", "draw among the K likeliest tokens (default: all)", .kind = OPTION_number,
-     FIELD(top_k), .least = 1},
+     FIELD(top_k), .least = 1, .with = "generate"},
     {"quiet", 'q', NULL, "results only", .kind = OPTION_flag, FIELD(quiet)},
     {NULL, 'v', NULL, "tell what the memory is needed for", .kind = OPTION_flag, FIELD(verbose)},
     {0}};
@@ -129,13 +130,6 @@ static const OptionTable infer_verb = {
     .notes = "exit status: 0 done; 1 errors in the program; 2 bad usage; 3 a file is missing or\n"
              "unreadable; 4 the C compiler failed; 5 the run failed"};
 
-static bool writes_pictures(const InferCommand *cmd)
-{
-  bool any = false;
-  for (uint32_t i = 0; i < cmd->n_outputs; i++) any = any || cmd->outputs[i].png;
-  return any;
-}
-
 static bool read_command_line(Arena *arena, int argc, char **argv, InferCommand *cmd, int *status)
 {
   Operands jobs = {argv, argc};
@@ -143,10 +137,6 @@ static bool read_command_line(Arena *arena, int argc, char **argv, InferCommand 
       (InferCommand){.compile = options_default(), .train = {.device = "auto"}, .temperature = 1};
   if (!options_read(&infer_verb, arena, &jobs, cmd, status)) return false;
   *status = options_count_jobs(&infer_verb, &jobs, 1, 1);
-  if (!*status && cmd->data && cmd->n_inputs)
-    *status = usage_error("amp infer", "--data does not go with --input");
-  if (!*status && (cmd->ranged || cmd->columns) && !writes_pictures(cmd))
-    *status = usage_error("amp infer", "--%s goes with --png", cmd->ranged ? "range" : "columns");
   if (!*status) *status = generate_check(cmd);
   if (*status) return false;
   cmd->compile.input = jobs.at[0];

@@ -70,29 +70,31 @@ static const OptionRow inspect_options[] = {
      .kind = OPTION_call, .read = read_archs},
     {"kernel", 0, "NAME",
      "one kernel (fc1_relu_drop, or a part of its name): its text, its lines, its PTX",
-     .kind = OPTION_text, .field = offsetof(InspectCommand, kernel)},
+     .kind = OPTION_text, .field = offsetof(InspectCommand, kernel), .without = "diff"},
     {"diff", 0, "A B",
      "what changes from precision A to B (" AMPC_NARROW_LIST
      "f32, tf32); registers too where --arch is "
      "given",
      .kind = OPTION_text, .field = offsetof(InspectCommand, diff[0])},
     {"by-layer", 0, NULL, "the commands added up by the layer that they compute",
-     .kind = OPTION_flag, .field = offsetof(InspectCommand, by_layer)},
+     .kind = OPTION_flag, .field = offsetof(InspectCommand, by_layer),
+     .without = "kernel diff json cudnn"},
     {"gpu", 0, "NAME",
      "what each command costs on a GPU, one of"
 #define GPU(name, ...) " " #name
 #include "compiler/cost/gpus.def"
      ": instructions, bytes, predicted time, what bounds it",
-     .kind = OPTION_call, .read = read_gpu},
+     .kind = OPTION_call, .read = read_gpu, .without = "kernel by-layer diff arch cudnn"},
     {"cudnn", 0, NULL,
      "which engine of cuDNN computes each command on the first --arch, or why none does",
-     .kind = OPTION_flag, .field = offsetof(InspectCommand, cudnn)},
+     .kind = OPTION_flag, .field = offsetof(InspectCommand, cudnn), .without = "diff"},
     {"no-cudnn", 0, NULL, "with --gpu: without cuDNN, by kernels of ours and products",
-     .kind = OPTION_flag, .field = offsetof(InspectCommand, gpu.no_cudnn)},
+     .kind = OPTION_flag, .field = offsetof(InspectCommand, gpu.no_cudnn), .with = "gpu"},
     {"measured", 0, "FILE",
      "with --gpu: times of commands to show beside, as bench_steps --commands writes them",
-     .kind = OPTION_text, .field = offsetof(InspectCommand, gpu.measured)},
-    {"json", 0, NULL, "for programs", .kind = OPTION_flag, .field = offsetof(InspectCommand, json)},
+     .kind = OPTION_text, .field = offsetof(InspectCommand, gpu.measured), .with = "gpu"},
+    {"json", 0, NULL, "for programs", .kind = OPTION_flag, .field = offsetof(InspectCommand, json),
+     .without = "kernel"},
     {0}};
 
 static const OptionTable inspect_verb = {
@@ -128,18 +130,6 @@ static int read_operands(const Operands *given, InspectCommand *cmd)
   int status = options_count_jobs(&inspect_verb, given, 1 + precisions, 1 + precisions);
   if (status) return status;
   if (precisions) cmd->diff[1] = given->at[0];
-  if (precisions && (cmd->kernel || cmd->cudnn))
-    return usage_error(program, "--%s does not go with --diff", cmd->kernel ? "kernel" : "cudnn");
-  if (cmd->by_layer && (cmd->kernel || cmd->json || precisions || cmd->cudnn))
-    return usage_error(program, "--by-layer does not go with --kernel, --diff, --json and --cudnn");
-  if (cmd->json && cmd->kernel) return usage_error(program, "--json does not go with --kernel");
-  if ((cmd->gpu.no_cudnn || cmd->gpu.measured) && !cmd->gpu.name)
-    return usage_error(program, "--%s goes with --gpu only",
-                       cmd->gpu.no_cudnn ? "no-cudnn" : "measured");
-  if (cmd->gpu.name &&
-      (cmd->kernel || cmd->by_layer || precisions || cmd->arch_given || cmd->cudnn))
-    return usage_error(program,
-                       "--gpu does not go with --kernel, --by-layer, --diff, --arch and --cudnn");
   if (cmd->gpu.name) cmd->compile.target = gpu_find(cmd->gpu.name)->arch;
   cmd->compile.input = given->at[precisions];
   return 0;

@@ -35,7 +35,7 @@ static const OptionRow probe_options[] = {
     {"json", 0, NULL, "everything as JSON, with histograms of exponents", .kind = OPTION_flag,
      .field = offsetof(ProbeCommand, json)},
     {"output", 0, "FILE", "the JSON goes there, not to stdout", .kind = OPTION_text,
-     .field = offsetof(ProbeCommand, output)},
+     .field = offsetof(ProbeCommand, output), .with = "json"},
     {0}};
 
 static const OptionTable probe_verb = {
@@ -134,10 +134,6 @@ int probe_main(int argc, char **argv)
   char target[AMPC_TARGET_ROOM];
   bool good = options_read(&probe_verb, arena, &jobs, &cmd, &status);
   if (good) good = !(status = options_count_jobs(&probe_verb, &jobs, 1, 1));
-  if (good && cmd.output && !cmd.json) {
-    status = usage_error("amp probe", "--output goes with --json");
-    good = false;
-  }
   if (good && (status = (int)ampc_device_target(cmd.train.device, target)) != 0) {
     fprintf(stderr, "amp: error: %s\n", ampc_last_error());
     good = false;

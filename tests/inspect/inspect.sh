@@ -120,7 +120,7 @@ refuses "a GPU and an architecture" 2 'does not go with' "$amp" inspect --gpu h2
 refuses "a GPU and engines of cuDNN" 2 'does not go with' "$amp" inspect --gpu h200 --cudnn "$job"
 refuses "layers and engines of cuDNN" 2 'does not go with' "$amp" inspect --by-layer --cudnn "$job"
 refuses "two precisions and engines of cuDNN" 2 'does not go with' "$amp" inspect --cudnn --diff f32 f16 "$job"
-refuses "no cuDNN of no GPU" 2 'goes with --gpu only' "$amp" inspect --no-cudnn "$job"
+refuses "no cuDNN of no GPU" 2 'goes with --gpu' "$amp" inspect --no-cudnn "$job"
 refuses "one precision" 2 'no second precision' "$amp" inspect --diff f32 "$job"
 refuses "no precision" 1 'f64' "$amp" inspect --diff f32 f64 "$job"
 refuses "a wrong job" 3 'nothing\.amp' "$amp" inspect nothing.amp
