@@ -1,63 +1,46 @@
 /* Two texts line by line: the shortest list of lines to leave out and to add (Myers, 1986). */
 #include "repl.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_EDITS = 4000 /* beyond that the texts have little in common */ };
 
-/* A text cut into lines, which stay in the text; `key` is allocated, one a line. */
-typedef struct Lines {
-  const char **at;
-  size_t *size;
-  char **key;
-  int n;
-} Lines;
+typedef struct Line { /* it stays in its text; `key` is what it is compared by */
+  const char *at, *key;
+  size_t size;
+} Line;
+typedef VEC(Line) Lines;
 
-static void *checked(void *p)
+static const char *key_of(Arena *arena, LineKey *key, const char *line, size_t size)
 {
-  if (!p) arena_out_of_memory();
-  return p;
+  char *out = arena_array(arena, char, size + 1);
+  key(line, size, out);
+  return out;
 }
 
-static void split(const char *text, LineKey *key, Lines *out)
+static Lines split(Arena *arena, const char *text, LineKey *key)
 {
-  int cap = 0;
-  *out = (Lines){0};
+  Lines out = {0};
   for (const char *s = text; *s; s += strcspn(s, "\n"), s += *s == '\n') {
     size_t n = strcspn(s, "\n");
-    if (out->n == cap) {
-      cap = cap ? 2 * cap : 256;
-      out->at = checked(realloc(out->at, (size_t)cap * sizeof *out->at));
-      out->size = checked(realloc(out->size, (size_t)cap * sizeof *out->size));
-      out->key = checked(realloc(out->key, (size_t)cap * sizeof *out->key));
-    }
-    out->at[out->n] = s;
-    out->size[out->n] = n;
-    out->key[out->n] = checked(malloc(n + 1));
-    key(s, n, out->key[out->n]);
-    out->n++;
+    Line line = {s, key_of(arena, key, s, n), n};
+    vec_push(arena, &out, line);
   }
-}
-
-static void release(Lines *l)
-{
-  for (int i = 0; i < l->n; i++) free(l->key[i]);
-  free(l->key);
-  free(l->at);
-  free(l->size);
+  return out;
 }
 
 /* "- line", "+ line" */
-static void put(char mark, const Lines *l, int i)
+static void put(char mark, const Line *l)
 {
-  printf("%c %.*s\n", mark, (int)l->size[i], l->at[i]);
+  printf("%c %.*s\n", mark, (int)l->size, l->at);
 }
 
 /* Myers walks a grid from (0, 0) to (lines of a, lines of b): right leaves out a line of a,
  * down adds one of b, and diagonal steps over equal lines are free. Diagonal k is x - y. */
 typedef struct Search {
-  const Lines *a, *b;
+  Arena *arena;
+  const Line *a, *b;
+  int n_a, n_b;
   LineKey *shown;
   int **furthest; /* of each number of edits: how far on each diagonal */
   int edits;
@@ -66,25 +49,30 @@ typedef struct Search {
 
 static bool equal(const Search *s, int x, int y)
 {
-  return strcmp(s->a->key[x], s->b->key[y]) == 0;
+  return strcmp(s->a[x].key, s->b[y].key) == 0;
+}
+
+/* x on diagonal k after edit number d, of what the edit before it reached; *added: the edit adds a
+ * line of b, else it leaves out one of a. */
+static int step(const int *before, int d, int k, bool *added)
+{
+  int down = k < d ? before[k + d] : -1, right = k > -d ? before[k + d - 2] + 1 : -1;
+  *added = down >= right;
+  return *added ? down : right;
 }
 
 /* furthest[d][k + d]: x on diagonal k = x - y after d edits. */
 static bool find_path(Search *s)
 {
-  int n = s->a->n, m = s->b->n;
+  int n = s->n_a, m = s->n_b;
   for (int d = 0; d <= n + m && d <= MOST_EDITS; d++) {
-    int *now = checked(malloc(((size_t)2 * (size_t)d + 1) * sizeof *now));
+    int *now = arena_array(s->arena, int, (size_t)2 * (size_t)d + 1);
     const int *before = d ? s->furthest[d - 1] : NULL;
     s->furthest[d] = now;
     s->edits = d;
     for (int k = -d; k <= d; k += 2) {
-      int x = 0;
-      if (d) {
-        int down = k < d ? before[k + 1 + d - 1] : -1;       /* a line of b is added */
-        int right = k > -d ? before[k - 1 + d - 1] + 1 : -1; /* a line of a is left out */
-        x = down >= right ? down : right;
-      }
+      bool added;
+      int x = d ? step(before, d, k, &added) : 0;
       while (x < n && x - k < m && x - k >= 0 && equal(s, x, x - k)) x++;
       now[k + d] = x;
       if (x >= n && x - k >= m) return true;
@@ -94,64 +82,51 @@ static bool find_path(Search *s)
 }
 
 /* Two lines that pair up: shown as changed if they differ in what the user sees. */
-static void put_match(Search *s, int x, int y)
+static void put_match(Search *s, const Line *x, const Line *y)
 {
-  char *a = checked(malloc(s->a->size[x] + 1)), *b = checked(malloc(s->b->size[y] + 1));
-  s->shown(s->a->at[x], s->a->size[x], a);
-  s->shown(s->b->at[y], s->b->size[y], b);
-  if (strcmp(a, b) != 0) {
-    s->differs = true;
-    put('-', s->a, x);
-    put('+', s->b, y);
-  }
-  free(a);
-  free(b);
+  const char *a = key_of(s->arena, s->shown, x->at, x->size);
+  if (strcmp(a, key_of(s->arena, s->shown, y->at, y->size)) == 0) return;
+  s->differs = true;
+  put('-', x);
+  put('+', y);
 }
 
-/* Prints the path. Going back from its end tells each edit (xs[d]: was it an added line?); going
+/* Prints the path. Going back from its end tells each edit (added[d]); going
  * forward from its beginning prints them. */
 static void put_path(Search *s)
 {
-  int *xs = checked(malloc(((size_t)s->edits + 1) * sizeof *xs));
-  int x = s->a->n, y = s->b->n;
+  bool *added = arena_array(s->arena, bool, (size_t)s->edits + 1);
+  int x = s->n_a, y = s->n_b;
   for (int d = s->edits; d > 0; d--) {
-    const int *before = s->furthest[d - 1];
     int k = x - y;
-    int down = k < d ? before[k + 1 + d - 1] : -1, right = k > -d ? before[k - 1 + d - 1] + 1 : -1;
-    bool added = down >= right;
-    xs[d] = added;
-    x = added ? down : right - 1;
-    y = x - (added ? k + 1 : k - 1);
+    x = step(s->furthest[d - 1], d, k, &added[d]);
+    y = x - k - added[d];
+    x -= !added[d];
   }
   x = y = 0;
   for (int d = 0; d <= s->edits; d++) {
     if (d) {
       s->differs = true;
-      xs[d] ? put('+', s->b, y++) : put('-', s->a, x++);
+      added[d] ? put('+', &s->b[y++]) : put('-', &s->a[x++]);
     }
-    while (x < s->a->n && y < s->b->n && equal(s, x, y)) put_match(s, x++, y++);
+    while (x < s->n_a && y < s->n_b && equal(s, x, y)) put_match(s, &s->a[x++], &s->b[y++]);
   }
-  free(xs);
 }
 
 /* Texts that differ too much are not listed: the search takes memory with the square of the
  * edits. */
 bool diff_lines(const char *a, const char *b, LineKey *key, LineKey *shown)
 {
-  Lines from, to;
-  split(a, key, &from);
-  split(b, key, &to);
-  Search s = {&from, &to, shown, NULL, 0, false};
-  s.furthest = checked(calloc((size_t)MOST_EDITS + 2, sizeof *s.furthest));
+  Arena *arena = arena_create();
+  Lines from = split(arena, a, key), to = split(arena, b, key);
+  Search s = {arena, from.at, to.at, (int)from.n, (int)to.n, shown, NULL, 0, false};
+  s.furthest = arena_array(arena, int *, (size_t)MOST_EDITS + 2);
   if (find_path(&s)) {
     put_path(&s);
   } else {
     printf("more than %d lines differ\n", MOST_EDITS);
     s.differs = true;
   }
-  for (int i = 0; i <= s.edits; i++) free(s.furthest[i]);
-  free(s.furthest);
-  release(&from);
-  release(&to);
+  arena_destroy(arena);
   return s.differs;
 }
