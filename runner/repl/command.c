@@ -10,11 +10,10 @@
 
 typedef struct Command {
   const char *name, *usage, *help;
-  bool (*run)(Repl *r, const char *arg);
+  CommandRun *run;
 } Command;
 
-static bool command_quit(Repl *r, const char *arg);
-static bool command_help(Repl *r, const char *arg);
+static CommandRun command_quit, command_help;
 
 static const Command commands[] = {
     {"open", "FILE", "another job; weights and what was typed are dropped", command_open},

@@ -11,34 +11,9 @@ bool kernel_edit(Repl *r, uint32_t kernel);
 bool kernel_reload(Repl *r, uint32_t kernel);
 void kernel_forget_files(Repl *r);
 const char *command_name_at(uint32_t i); /* ":train"; NULL after the last */
-
-bool command_open(Repl *r, const char *arg);
-bool command_reload(Repl *r, const char *arg);
-bool command_write(Repl *r, const char *arg);
-bool command_save(Repl *r, const char *arg);
-bool command_load(Repl *r, const char *arg);
-bool command_resume(Repl *r, const char *arg);
-bool command_set(Repl *r, const char *arg);
-bool command_const(Repl *r, const char *arg);
-bool command_precision(Repl *r, const char *arg);
-bool command_train(Repl *r, const char *arg);
-bool command_step(Repl *r, const char *arg);
-bool command_eval(Repl *r, const char *arg);
-bool command_infer(Repl *r, const char *arg);
-bool command_show(Repl *r, const char *arg);
-bool command_type(Repl *r, const char *arg);
-bool command_params(Repl *r, const char *arg);
-bool command_loss(Repl *r, const char *arg);
-bool command_scaler(Repl *r, const char *arg);
-bool command_grad(Repl *r, const char *arg);
-bool command_probe(Repl *r, const char *arg);
-bool command_memory(Repl *r, const char *arg);
-bool command_time(Repl *r, const char *arg);
-bool command_graph(Repl *r, const char *arg);
-bool command_casts(Repl *r, const char *arg);
-bool command_explain(Repl *r, const char *arg);
-bool command_kernel(Repl *r, const char *arg);
-bool command_ptx(Repl *r, const char *arg);
-bool command_sass(Repl *r, const char *arg);
-bool command_blame(Repl *r, const char *arg);
-bool command_diff(Repl *r, const char *arg);
+typedef bool CommandRun(Repl *r, const char *arg);
+CommandRun command_open, command_reload, command_write, command_save, command_load, command_resume,
+    command_set, command_const, command_precision, command_train, command_step, command_eval,
+    command_infer, command_show, command_type, command_params, command_loss, command_scaler,
+    command_grad, command_probe, command_memory, command_time, command_graph, command_casts,
+    command_explain, command_kernel, command_ptx, command_sass, command_blame, command_diff;

@@ -34,8 +34,9 @@ static void offer_all(const Wanted *w, const char *const *words)
 
 /* ---- the words of commands ---- */
 
-static void offer_commands(const Wanted *w)
+static void offer_commands(const Repl *r, const Wanted *w)
 {
+  (void)r;
   for (uint32_t i = 0; command_name_at(i); i++)
     offer(w, arena_printf(w->arena, ":%s", command_name_at(i)));
 }
@@ -82,15 +83,17 @@ static void offer_settings(const Repl *r, const Wanted *w)
     offer(w, arena_printf(w->arena, "%s=", p->settings[i].name));
 }
 
-static void offer_passes(const Wanted *w)
+static void offer_passes(const Repl *r, const Wanted *w)
 {
+  (void)r;
   for (uint32_t i = 0; pass_name(i); i++) offer(w, pass_name(i));
 }
 
 /* Folders end with a slash, so that the next Tab looks into them. What has been typed is a name,
  * not a pattern. */
-static void offer_files(const Wanted *w)
+static void offer_files(const Repl *r, const Wanted *w)
 {
+  (void)r;
   glob_t found;
   Text pattern;
   text_init(&pattern, w->arena);
@@ -102,49 +105,76 @@ static void offer_files(const Wanted *w)
   globfree(&found);
 }
 
-static bool offer_precisions(const Wanted *w)
+static void offer_precisions(const Repl *r, const Wanted *w)
 {
   static const char *const words[] = {"f32", "tf32", AMPC_NARROW_FLOATS(AMPC_QUOTED) NULL};
+  (void)r;
   offer_all(w, words);
-  return true;
+}
+
+static void offer_kinds(const Repl *r, const Wanted *w)
+{
+  static const char *const kinds[] = {"pass", "ckpt", "precision", NULL};
+  (void)r;
+  offer_all(w, kinds);
+}
+
+static void offer_help(const Repl *r, const Wanted *w)
+{
+  (void)r;
+  for (uint32_t i = 0; command_name_at(i); i++) offer(w, command_name_at(i));
+  NameVec names = {0};
+  help_names(w->arena, &names);
+  for (uint32_t i = 0; i < names.n; i++) offer(w, names.at[i]);
+}
+
+/* What a command takes; the first that begins with what was typed holds. */
+typedef struct Argument {
+  const char *command; /* "": any other */
+  void (*offers[4])(const Repl *r, const Wanted *w);
+  bool expression; /* or an expression */
+} Argument;
+static const Argument arguments[] = {
+    {"open", {offer_files}, false},
+    {"save", {offer_files}, false},
+    {"load", {offer_files}, false},
+    {"write", {offer_files}, false},
+    {"set", {offer_settings}, false},
+    {"precision", {offer_precisions}, false},
+    {"graph", {offer_passes}, false},
+    {"kernel", {offer_kernels}, false},
+    {"ptx", {offer_kernels}, false},
+    {"sass", {offer_kernels}, false},
+    {"diff", {offer_kinds, offer_passes, offer_precisions, offer_files}, false},
+    {"help", {offer_help}, false},
+    {"show", {offer_params, offer_values}, true},
+    {"params", {offer_params}, false},
+    {"grad", {offer_params}, false},
+    {"casts", {offer_params}, false},
+    {"", {offer_params}, true},
+};
+
+static const Argument *argument_of(const char *command)
+{
+  const Argument *a = arguments;
+  size_t n = 0;
+  while (isalpha((unsigned char)command[n])) n++;
+  while (*a->command && (!n || strncmp(a->command, command, n) != 0)) a++;
+  return a;
 }
 
 /* All that follows is one file's name, blanks and all. */
 static bool takes_file(const char *command)
 {
-  static const char *const names[] = {"open", "save", "load", "write"};
-  size_t n = 0;
-  while (isalpha((unsigned char)command[n])) n++;
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (n && strncmp(names[i], command, n) == 0) return true;
-  return false;
+  return argument_of(command)->offers[0] == offer_files;
 }
 
 /* False: the command takes an expression. */
 static bool offer_arguments(const Repl *r, const Wanted *w, const char *command)
 {
-  static const char *const kinds[] = {"pass", "ckpt", "precision", NULL};
-  char c[16] = "";
-  size_t n = 0;
-  while (n + 1 < sizeof c && isalpha((unsigned char)command[n])) c[n] = command[n], n++;
-  if (takes_file(command)) return offer_files(w), true;
-  if (!strncmp("set", c, n)) return offer_settings(r, w), true;
-  if (!strncmp("precision", c, n)) return offer_precisions(w);
-  if (!strncmp("graph", c, n)) return offer_passes(w), true;
-  if (!strncmp("kernel", c, n) || !strncmp("ptx", c, n) || !strncmp("sass", c, n))
-    return offer_kernels(r, w), true;
-  if (!strncmp("diff", c, n))
-    return offer_all(w, kinds), offer_passes(w), offer_precisions(w), offer_files(w), true;
-  if (!strncmp("help", c, n)) {
-    for (uint32_t i = 0; command_name_at(i); i++) offer(w, command_name_at(i));
-    NameVec names = {0};
-    help_names(w->arena, &names);
-    for (uint32_t i = 0; i < names.n; i++) offer(w, names.at[i]);
-    return true;
-  }
-  offer_params(r, w);
-  if (!strncmp("show", c, n)) offer_values(r, w);
-  return !strncmp("params", c, n) || !strncmp("grad", c, n) || !strncmp("casts", c, n);
+  const Argument *a = argument_of(command);
+  for (int i = 0; i < 4 && a->offers[i]; i++) a->offers[i](r, w);
+  return !a->expression;
 }
 
 /* ---- the words of the language ---- */
@@ -181,11 +211,11 @@ static void offer_members(const Repl *r, const Wanted *w)
 }
 
 /* A word of a command goes on to the next blank or "="; one of the language ends at operators
- * and brackets, but not at the dot of a path. The name of a file may have all of these in it. */
-void complete(Repl *r, Arena *arena, const char *text, size_t size, size_t *out_start, NameVec *out)
+ * and brackets, but not at the dot of a path. The name of a file may have all of these in it.
+ * `lead`: blanks in front. */
+static size_t start_of_word(const char *text, size_t size, size_t lead, bool command)
 {
-  size_t lead = strspn(text, " \t"), start = size;
-  bool command = lead < size && text[lead] == ':';
+  size_t start = size;
   const char *breaks = command ? " \t=" : " \t()[]{},=+-*/@:;<>";
   while (start > lead + command && !strchr(breaks, text[start - 1])) start--;
   if (command && start == lead + 1) start = lead;
@@ -194,11 +224,19 @@ void complete(Repl *r, Arena *arena, const char *text, size_t size, size_t *out_
     start += strspn(text + start, " \t");
     if (start > size) start = size;
   }
+  return start;
+}
+
+void complete(Repl *r, Arena *arena, const char *text, size_t size, size_t *out_start, NameVec *out)
+{
+  size_t lead = strspn(text, " \t");
+  bool command = lead < size && text[lead] == ':';
+  size_t start = start_of_word(text, size, lead, command);
   const char *word = arena_strndup(arena, text + start, size - start);
   Wanted w = {arena, word, size - start, out};
   *out_start = start;
   if (command && start == lead)
-    offer_commands(&w);
+    offer_commands(r, &w);
   else if (!command || !offer_arguments(r, &w, text + lead + 1))
     offer_language(r, &w), offer_members(r, &w);
 }

@@ -13,12 +13,10 @@
 enum { ALL = 1000 /* elements that are shown without gaps */, EDGE = 3 /* beside a gap */ };
 
 /* What lies at `place`, or, of a parameter, in its space. */
-static ampc_status read_as(ampc_runtime *rt, ampc_ref place, const ampc_param *q, ampc_dtype dtype,
-                           uint32_t rank, const int64_t *dim, HostTensor *out)
+static ampc_status read_as(ampc_runtime *rt, ampc_ref place, const ampc_param *q, HostTensor *out)
 {
   const ampc_program *p = ampc_program_of(rt);
-  *out = (HostTensor){.dtype = dtype, .rank = rank, .elements = 1};
-  for (uint32_t i = 0; i < rank; i++) out->elements *= out->dim[i] = dim[i];
+  ampc_dtype dtype = out->dtype;
   int64_t bytes = out->elements * ampc_element_size(p, dtype);
   void *raw = malloc((size_t)bytes + 1);
   size_t elements = (size_t)out->elements + 1;
@@ -39,16 +37,25 @@ static ampc_status read_as(ampc_runtime *rt, ampc_ref place, const ampc_param *q
   return status;
 }
 
+static HostTensor empty_tensor(ampc_dtype dtype, uint32_t rank, const int64_t *dim)
+{
+  HostTensor t = {.dtype = dtype, .rank = rank, .elements = 1};
+  for (uint32_t i = 0; i < rank; i++) t.elements *= t.dim[i] = dim[i];
+  return t;
+}
+
 ampc_status tensor_read(ampc_runtime *rt, ampc_ref place, ampc_dtype dtype, uint32_t rank,
                         const int64_t *dim, HostTensor *out)
 {
-  return read_as(rt, place, NULL, dtype, rank, dim, out);
+  *out = empty_tensor(dtype, rank, dim);
+  return read_as(rt, place, NULL, out);
 }
 
 ampc_status tensor_read_param(ampc_runtime *rt, const ampc_param *q, ampc_space space,
                               HostTensor *out)
 {
-  return read_as(rt, (ampc_ref){space, 0}, q, q->dtype, q->rank, q->dim, out);
+  *out = empty_tensor(q->dtype, q->rank, q->dim);
+  return read_as(rt, (ampc_ref){space, 0}, q, out);
 }
 
 const char *tensor_type(const HostTensor *t, char text[128])

@@ -229,6 +229,25 @@ bool program_open(Repl *r, const char *path)
 
 /* ---- inputs ---- */
 
+Assignment *program_set_of(const Repl *r, const char *key)
+{
+  for (uint32_t i = 0; i < r->sets.n; i++)
+    if (strcmp(r->sets.at[i].key, key) == 0) return &r->sets.at[i];
+  return NULL;
+}
+
+/* Drops what was said of `owner` itself, and of "owner.part". */
+static void forget(Assignment *at, uint32_t *n, const char *owner, bool itself, bool parts)
+{
+  size_t size = strlen(owner);
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < *n; i++) {
+    char next = strncmp(at[i].key, owner, size) == 0 ? at[i].key[size] : '?';
+    if (!(itself && !next) && !(parts && next == '.')) at[kept++] = at[i];
+  }
+  *n = kept;
+}
+
 /* A new declaration wins over earlier -D, --set, :const and :set of the same name: they replaced
  * parts of the declaration that it replaces. */
 static void forget_overrides(Repl *r, const Ast *ast)
@@ -237,28 +256,19 @@ static void forget_overrides(Repl *r, const Ast *ast)
   for (uint32_t i = 0; i < ast->n; i++) {
     const Decl *d = ast->at[i];
     const Name *name = ast_decl_name(d);
-    const char *owner = d->kind == DECL_precision ? "precision" : name ? name->text : "";
-    size_t size = strlen(owner);
-    uint32_t n = 0;
-    for (uint32_t k = 0; k < o->n_consts; k++)
-      if (d->kind != DECL_const || strcmp(o->consts[k].key, owner) != 0)
-        o->consts[n++] = o->consts[k];
-    o->n_consts = n;
-    n = 0;
-    for (uint32_t k = 0; k < o->n_settings; k++) {
-      const char *key = o->settings[k].key;
-      bool own = size && strncmp(key, owner, size) == 0 && (key[size] == '.' || !key[size]);
-      if (!own) o->settings[n++] = o->settings[k];
-    }
-    o->n_settings = n;
-    n = 0;
-    for (uint32_t k = 0; k < r->sets.n; k++) {
-      const char *key = r->sets.at[k].key;
-      bool own = d->kind == DECL_optimizer && strncmp(key, owner, size) == 0 && key[size] == '.';
-      if (!own) r->sets.at[n++] = r->sets.at[k];
-    }
-    r->sets.n = n;
+    const char *owner = d->kind == DECL_precision ? "precision" : name ? name->text : NULL;
+    if (!owner) continue;
+    if (d->kind == DECL_const) forget(o->consts, &o->n_consts, owner, true, false);
+    forget(o->settings, &o->n_settings, owner, true, true);
+    if (d->kind == DECL_optimizer) forget(r->sets.at, &r->sets.n, owner, false, true);
   }
+}
+
+static Assignment *copy(Arena *arena, const Assignment *from, uint32_t n)
+{
+  Assignment *to = arena_array(arena, Assignment, n + 1);
+  for (uint32_t i = 0; i < n; i++) to[i] = from[i];
+  return to;
 }
 
 /* A declaration that is right in itself is taken even where the rest does not fit it yet: the next
@@ -268,10 +278,8 @@ static bool take_declarations(Repl *r, Compile *c, const Part *part, const Ast *
   Options before = r->options;
   Assignments sets = {0};
   for (uint32_t i = 0; i < r->sets.n; i++) vec_push(r->arena, &sets, r->sets.at[i]);
-  before.consts = arena_array(r->arena, Assignment, before.n_consts + 1);
-  before.settings = arena_array(r->arena, Assignment, before.n_settings + 1);
-  for (uint32_t i = 0; i < before.n_consts; i++) before.consts[i] = r->options.consts[i];
-  for (uint32_t i = 0; i < before.n_settings; i++) before.settings[i] = r->options.settings[i];
+  before.consts = copy(r->arena, before.consts, before.n_consts);
+  before.settings = copy(r->arena, before.settings, before.n_settings);
   forget_overrides(r, ast);
   c->options.n_consts = r->options.n_consts;
   c->options.n_settings = r->options.n_settings;
@@ -371,13 +379,6 @@ bool program_setting(Repl *r, const char *key, const char *value)
   Options before = r->options;
   r->options.settings = with(r->arena, before.settings, &r->options.n_settings, key, value);
   return recompile(r, &before);
-}
-
-static Assignment *copy(Arena *arena, const Assignment *from, uint32_t n)
-{
-  Assignment *to = arena_array(arena, Assignment, n + 1);
-  for (uint32_t i = 0; i < n; i++) to[i] = from[i];
-  return to;
 }
 
 void program_as_given(Repl *r)

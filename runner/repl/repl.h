@@ -118,6 +118,7 @@ bool program_input(Repl *r, const char *text, size_t size);
 bool program_const(Repl *r, const char *name, const char *value);
 bool program_setting(Repl *r, const char *key, const char *value);
 void program_as_given(Repl *r); /* -D and --set: those of the command line for its job, else none */
+Assignment *program_set_of(const Repl *r, const char *key); /* what :set said of it; or NULL */
 /* The program as it stands, or NULL after its messages. */
 Compiled *program_latest(Repl *r);
 

@@ -121,9 +121,8 @@ static bool list_settings(Repl *r)
     float value = (float)g->settings[i].value;
     ampc_ref at = runtime_setting_place(g, i);
     if (r->live == p && !repl_check(r, ampc_read(r->rt, at, &value, sizeof value))) return false;
-    for (uint32_t k = 0; k < r->sets.n && r->live != p; k++)
-      if (strcmp(r->sets.at[k].key, g->settings[i].name) == 0)
-        value = (float)number_of(r->sets.at[k].value);
+    const Assignment *set = r->live == p ? NULL : program_set_of(r, g->settings[i].name);
+    if (set) value = (float)number_of(set->value);
     printf("%-24s %.7g\n", g->settings[i].name, (double)value);
   }
   for (uint32_t i = 0; i < r->options.n_settings; i++)
@@ -142,12 +141,11 @@ static ampc_domain domain_of(const ampc_program *p, const char *key)
 /* So that the next program gets it, too. */
 static void remember_set(Repl *r, const char *key, const char *value)
 {
-  for (uint32_t i = 0; i < r->sets.n; i++)
-    if (strcmp(r->sets.at[i].key, key) == 0) {
-      r->sets.at[i].value = value;
-      return;
-    }
-  vec_push(r->arena, &r->sets, (Assignment){key, value});
+  Assignment *set = program_set_of(r, key);
+  if (set)
+    set->value = value;
+  else
+    vec_push(r->arena, &r->sets, (Assignment){key, value});
 }
 
 /* A number that kernels read is written where they read it; nothing is compiled. The rest (batch

@@ -39,15 +39,18 @@ static double clock_now(void)
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* The first train block from `from` on; false: there is none. */
+static bool find_block(const ampc_program *p, uint32_t from, uint32_t *out)
+{
+  for (*out = from; *out < p->n_blocks; ++*out)
+    if (p->blocks[*out].kind == AMPC_TRAIN) return true;
+  return false;
+}
+
 /* From the block of the next step on: earlier ones are done. */
 bool train_block(const Repl *r, const ampc_program *p, uint32_t *out)
 {
-  for (uint32_t i = (uint32_t)r->position.block; i < p->n_blocks; i++)
-    if (p->blocks[i].kind == AMPC_TRAIN) {
-      *out = i;
-      return true;
-    }
-  return false;
+  return find_block(p, (uint32_t)r->position.block, out);
 }
 
 /* ---- what is told ---- */
@@ -346,14 +349,6 @@ static bool eval_due(Run *t, bool all)
   return true;
 }
 
-/* The next train block in the order of the job; false: there is none. */
-static bool next_block(const Run *t, uint32_t *out)
-{
-  for (*out = t->block + 1; *out < t->p->n_blocks; ++*out)
-    if (t->p->blocks[*out].kind == AMPC_TRAIN) return true;
-  return false;
-}
-
 /* What was due at the step where a session was loaded may not have been made: `amp train` then
  * makes it, perhaps once more. */
 static bool eval_before(Run *t)
@@ -361,13 +356,18 @@ static bool eval_before(Run *t)
   return t->at.step == 0 || t->r->steps == 0 || eval_due(t, false);
 }
 
-/* The block's steps until `most` of this :train are done, if that is not 0. Only the last block
- * goes on beyond its end, and only on demand. */
+/* Until `most` steps of this :train are done, if that is not 0. Only the last block goes on beyond
+ * its end, and only on demand. */
+static bool goes_on(const Run *t, int64_t most, bool last)
+{
+  if (t->stale || input_interrupted()) return false;
+  return most ? t->done < most && (last || t->at.step < t->end) : t->at.step < t->end;
+}
+
 static bool run_block(Run *t, int64_t most, bool last)
 {
   if (!t->stale && !eval_before(t)) return false;
-  while ((!most || t->done < most) && (t->at.step < t->end || (most && last)) && !t->stale &&
-         !input_interrupted()) {
+  while (goes_on(t, most, last)) {
     ampc_status status = run_step(t);
     if (status) end_line(t);
     if (!repl_check(t->r, status)) return false;
@@ -379,6 +379,14 @@ static bool run_block(Run *t, int64_t most, bool last)
 
 static void tell_end(Run *t)
 {
+  char line[PATIENCE_ROOM];
+  if (t->done == 0 && !input_interrupted()) {
+    if (t->stale)
+      patience_text(t->r->rt, line), puts(line);
+    else
+      printf("all %lld steps of the job are done; :train N goes on\n", (long long)t->end);
+    return;
+  }
   double seconds = clock_now() - t->began;
   if (t->told != t->at.step) print_line(t);
   end_line(t);
@@ -395,23 +403,13 @@ static bool train_blocks(Run *t, int64_t n)
   Repl *r = t->r;
   for (bool more = true; more;) {
     uint32_t next;
-    bool last = !next_block(t, &next);
+    bool last = !find_block(t->p, t->block + 1, &next);
     if (!repl_check(r, begin_block(t)) || !run_block(t, n, last)) return false;
     more = !last && !input_interrupted() && (!n || t->done < n);
     if (more) t->block = next;
   }
-  if (t->done == 0 && !input_interrupted() && t->stale) {
-    char line[PATIENCE_ROOM];
-    patience_text(r->rt, line);
-    puts(line);
-    return true;
-  }
-  if (t->done == 0 && !input_interrupted()) {
-    printf("all %lld steps of the job are done; :train N goes on\n", (long long)t->end);
-    return true;
-  }
   tell_end(t);
-  return n || input_interrupted() || eval_all(r, t->evaluated);
+  return n || t->done == 0 || input_interrupted() || eval_all(r, t->evaluated);
 }
 
 static bool can_stop_early(Repl *r, const ampc_program *p)

@@ -212,30 +212,36 @@ static uint32_t start_of_arguments(const Compile *c, const Expr *call)
   return callee.end + (uint32_t)strcspn(source_at(c, (Span){callee.end, callee.end}), "(") + 1;
 }
 
-/* "lr" of `AdamW(net, lr=0.1)`, "lr.peak" of a schedule that was called with `peak=`. By position
- * only the model and the learning rate are known, the first two of every optimizer. A schedule gets
- * no further argument: it may have it by position, or call it otherwise. */
+/* Of the first `n` letters of `key`. By position only the model and the learning rate are known,
+ * the first two of every optimizer. */
+static const Expr *argument_of(const ArgList *args, const char *key, size_t n, bool top)
+{
+  const Expr *value = find_argument(args, key, n);
+  bool second = args->n > 1 && !args->at[1].key.text && !args->at[1].star;
+  bool is_lr = n == 2 && strncmp(key, "lr", n) == 0;
+  return !value && top && second && is_lr ? args->at[1].value : value;
+}
+
+/* Behind the other arguments of an optimizer, which are said by their keys. A schedule gets none:
+ * it may have it by position, or call it otherwise. */
+static bool add_argument(Writing *w, const Expr *call, const char *key, const char *value)
+{
+  const ArgList *args = &call->as.call.args;
+  if (!args->n || (args->n > 1 && !args->at[1].key.text)) return false;
+  add_to_list(w, end_of_list(w->c, start_of_arguments(w->c, call), args), ", ", key, value);
+  return true;
+}
+
+/* "lr" of `AdamW(net, lr=0.1)`, "lr.peak" of a schedule that was called with `peak=`. */
 static bool set_argument(Writing *w, const Expr *call, const char *key, const char *value)
 {
   for (bool top = true; call->kind == EXPR_call; top = false) {
-    const ArgList *args = &call->as.call.args;
     size_t n = strcspn(key, ".");
-    const Expr *old = find_argument(args, key, n);
-    bool second = args->n > 1 && !args->at[1].key.text && !args->at[1].star;
-    if (!old && top && second && n == 2 && strncmp(key, "lr", n) == 0) old = args->at[1].value;
-    if (key[n]) {
-      if (!old) return false;
-      call = old;
-      key += n + 1;
-      continue;
-    }
-    bool keys_only = args->n && (args->n == 1 || args->at[1].key.text);
-    if (!old && !(top && keys_only)) return false;
-    if (old)
-      change(w, old->span, value);
-    else
-      add_to_list(w, end_of_list(w->c, start_of_arguments(w->c, call), args), ", ", key, value);
-    return true;
+    const Expr *old = argument_of(&call->as.call.args, key, n, top);
+    if (!key[n] && old) return change(w, old->span, value), true;
+    if (!old) return !key[n] && top && add_argument(w, call, key, value);
+    call = old;
+    key += n + 1;
   }
   return false;
 }
@@ -275,13 +281,6 @@ static bool is_overruled(const Repl *r, const char *key)
   return r->seed_given && dot && strcmp(dot, ".seed") == 0;
 }
 
-static bool is_set(const Repl *r, const char *key)
-{
-  for (uint32_t i = 0; i < r->sets.n; i++)
-    if (strcmp(r->sets.at[i].key, key) == 0) return true;
-  return false;
-}
-
 /* :set comes after --set; each value goes into the text or into the command. */
 static void set_values(Writing *w)
 {
@@ -292,7 +291,7 @@ static void set_values(Writing *w)
       vec_push(arena, &w->consts, o->consts[i]);
   for (uint32_t i = 0; i < o->n_settings; i++) {
     const Assignment *a = &o->settings[i];
-    if (!is_last(o->settings, o->n_settings, i) || is_set(w->r, a->key)) continue;
+    if (!is_last(o->settings, o->n_settings, i) || program_set_of(w->r, a->key)) continue;
     if (is_overruled(w->r, a->key)) continue;
     if (!set_setting(w, a->key, a->value)) vec_push(arena, &w->settings, *a);
   }
@@ -380,10 +379,8 @@ static bool same_settings(const Repl *r, const ampc_program *p, const ampc_progr
 {
   bool same = p->n_settings == q->n_settings;
   for (uint32_t i = 0; same && i < p->n_settings; i++) {
-    double value = p->settings[i].value;
-    for (uint32_t k = 0; k < r->sets.n; k++)
-      if (strcmp(r->sets.at[k].key, p->settings[i].name) == 0)
-        value = number_of(r->sets.at[k].value);
+    const Assignment *set = program_set_of(r, p->settings[i].name);
+    double value = set ? number_of(set->value) : p->settings[i].value;
     same = strcmp(p->settings[i].name, q->settings[i].name) == 0 &&
            (float)value == (float)q->settings[i].value;
   }
