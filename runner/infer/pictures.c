@@ -49,12 +49,11 @@ static ampc_status no_pictures(const Pictures *p, const char *why)
                    p->path, o->name, ampc_dtype_name(o->dtype), dims, why);
 }
 
-static ampc_status check(Pictures *p)
+static ampc_status check_shape(Pictures *p)
 {
   const ampc_output_desc *o = p->result;
   bool number = ampc_is_float(o->dtype) || o->dtype == AMPC_U8;
   bool colour = o->rank == 4 && (o->dim[1] == 1 || o->dim[1] == 3);
-  size_t n = strlen(p->path);
   if (!number || !(colour || o->rank == 3)) return no_pictures(p, "");
   p->channels = o->rank == 4 ? (int)o->dim[1] : 1;
   p->height = o->dim[o->rank - 2];
@@ -62,6 +61,15 @@ static ampc_status check(Pictures *p)
   if (p->height > PICTURE_LONGEST || p->width > PICTURE_LONGEST ||
       p->height * p->width > MOST_PIXELS)
     return no_pictures(p, ", of more than 2^27 pixels or with a side of more than 1000000");
+  return AMPC_OK;
+}
+
+static ampc_status check(Pictures *p)
+{
+  const ampc_output_desc *o = p->result;
+  size_t n = strlen(p->path);
+  ampc_status status = check_shape(p);
+  if (status) return status;
   if (p->ranged && o->dtype == AMPC_U8)
     return ampc_fail(AMPC_BAD_USAGE, "--range: %s is u8, from 0 to 255 already", o->name);
   if (!p->folder && (n < 5 || strcmp(p->path + n - 4, ".png") != 0))

@@ -271,29 +271,34 @@ static ampc_status save_rows(Result *r, int64_t n)
   return status;
 }
 
+static ampc_status take_result(InferWriter *w, Result *r, int64_t samples)
+{
+  int64_t all = ampc_output_elements(r->desc), batch = w->program->blocks[0].batch;
+  if (!r->rows && samples != batch)
+    return ampc_fail(AMPC_BAD_USAGE,
+                     "%s has no axis of samples: it is of a batch of %lld, and the data have %lld",
+                     r->desc->name, (long long)batch, (long long)samples);
+  ampc_status status = ampc_read(w->rt, r->desc->place, r->bytes, all * r->size);
+  if (!status && r->open) status = save_rows(r, r->rows ? samples * r->row : all);
+  if (!status && r->pictures)
+    status = pictures_add(r->pictures, r->bytes, r->rows ? samples : r->desc->dim[0]);
+  return status;
+}
+
+static ampc_status put_sample(InferWriter *w, int64_t row)
+{
+  ampc_status status = w->names_open ? save_name(w, row) : AMPC_OK;
+  if (status || w->top) return status ? status : put_top(w, row);
+  for (uint32_t i = 0; i < w->n && !w->cmd->n_outputs; i++)
+    if (w->at[i].rows || row == 0) put_row(w, &w->at[i], row);
+  return AMPC_OK;
+}
+
 ampc_status infer_write_batch(InferWriter *w, int64_t samples)
 {
   ampc_status status = AMPC_OK;
-  for (uint32_t i = 0; i < w->n && !status; i++) {
-    Result *r = &w->at[i];
-    int64_t all = ampc_output_elements(r->desc);
-    bool whole = r->rows || samples == w->program->blocks[0].batch;
-    if (!whole)
-      return ampc_fail(
-          AMPC_BAD_USAGE,
-          "%s has no axis of samples: it is of a batch of %lld, and the data have %lld",
-          r->desc->name, (long long)w->program->blocks[0].batch, (long long)samples);
-    status = ampc_read(w->rt, r->desc->place, r->bytes, all * r->size);
-    if (!status && r->open) status = save_rows(r, r->rows ? samples * r->row : all);
-    if (!status && r->pictures)
-      status = pictures_add(r->pictures, r->bytes, r->rows ? samples : r->desc->dim[0]);
-  }
-  for (int64_t row = 0; row < samples && w->names_open && !status; row++)
-    status = save_name(w, row);
-  for (int64_t row = 0; row < samples && w->top && !status; row++) status = put_top(w, row);
-  for (int64_t row = 0; row < samples && !w->top && !status; row++)
-    for (uint32_t i = 0; i < w->n; i++)
-      if (!w->cmd->n_outputs && (w->at[i].rows || row == 0)) put_row(w, &w->at[i], row);
+  for (uint32_t i = 0; i < w->n && !status; i++) status = take_result(w, &w->at[i], samples);
+  for (int64_t row = 0; row < samples && !status; row++) status = put_sample(w, row);
   w->samples += samples;
   return status;
 }

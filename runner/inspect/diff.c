@@ -80,32 +80,45 @@ static Side side_of(const Inspection *in, uint16_t block)
   return s;
 }
 
-/* best[i][j]: of the commands from i of a and from j of b on. */
-static Pairs pair_up(const Side *a, const Side *b)
+/* Of the commands from i of a and from j of b on, at [i * (b->n + 1) + j]. */
+typedef struct Scores {
+  uint32_t *match; /* of these two as a pair */
+  uint32_t *best;  /* of all pairs from here on */
+} Scores;
+
+static Scores score_all(const Side *a, const Side *b)
 {
-  Arena *arena = a->in->c->arena;
-  uint32_t width = b->n + 1;
-  uint32_t *best = arena_array(arena, uint32_t, (a->n + 1) * width);
-  uint32_t *match = arena_array(arena, uint32_t, (a->n + 1) * width);
+  uint32_t width = b->n + 1, room = (a->n + 1) * width;
+  Scores s = {arena_array(a->in->c->arena, uint32_t, room),
+              arena_array(a->in->c->arena, uint32_t, room)};
   for (uint32_t i = a->n; i-- > 0;)
     for (uint32_t j = b->n; j-- > 0;) {
-      uint32_t s = score(a->in, &a->at[i], b->in, &b->at[j]), here = i * width + j;
-      match[here] = s;
-      best[here] = s ? s + best[here + width + 1] : 0;
-      if (best[here + width] > best[here]) best[here] = best[here + width];
-      if (best[here + 1] > best[here]) best[here] = best[here + 1];
+      uint32_t here = i * width + j, *best = &s.best[here];
+      s.match[here] = score(a->in, &a->at[i], b->in, &b->at[j]);
+      *best = s.match[here] ? s.match[here] + best[width + 1] : 0;
+      if (best[width] > *best) *best = best[width];
+      if (best[1] > *best) *best = best[1];
     }
+  return s;
+}
+
+static Pairs pair_up(const Side *a, const Side *b)
+{
+  Scores s = score_all(a, b);
+  uint32_t width = b->n + 1;
   Pairs out = {0};
   for (uint32_t i = 0, j = 0; i < a->n || j < b->n;) {
-    uint32_t here = i * width + j;
-    if (i < a->n && j < b->n && match[here] && best[here] == match[here] + best[here + width + 1]) {
-      Change change = same(&a->at[i], &b->at[j]) ? CHANGE_none : CHANGE_types;
-      vec_push(arena, &out, (Pair){&a->at[i++], &b->at[j++], change});
-    } else if (i < a->n && (j == b->n || best[here + width] >= best[here + 1])) {
-      vec_push(arena, &out, (Pair){&a->at[i++], NULL, CHANGE_removed});
-    } else {
-      vec_push(arena, &out, (Pair){NULL, &b->at[j++], CHANGE_added});
-    }
+    const uint32_t *best = &s.best[i * width + j], match = s.match[i * width + j]; /* 0 at an end */
+    bool removed = i < a->n && (j == b->n || best[width] >= best[1]);
+    Pair p = {NULL, NULL, removed ? CHANGE_removed : CHANGE_added};
+    if (match && *best == match + best[width + 1])
+      p = (Pair){&a->at[i++], &b->at[j++], CHANGE_none};
+    else if (removed)
+      p.a = &a->at[i++];
+    else
+      p.b = &b->at[j++];
+    if (p.a && p.b && !same(p.a, p.b)) p.change = CHANGE_types;
+    vec_push(a->in->c->arena, &out, p);
   }
   return out;
 }
