@@ -42,19 +42,8 @@ void test_coverage(TestRun *run);
 uint32_t test_print(const TestRun *run); /* returns how many failed */
 
 /* Suites; a status is a failure of the machinery, not of a case. Arena: for all that they keep. */
-ampc_status suite_forward(Arena *a, TestRun *run);
-ampc_status suite_backward(Arena *a, TestRun *run);
-ampc_status suite_random(Arena *a, TestRun *run);
-ampc_status suite_step(Arena *a, TestRun *run);
-ampc_status suite_running(Arena *a, TestRun *run);
-ampc_status suite_scaler(Arena *a, TestRun *run);
-ampc_status suite_scan(Arena *a, TestRun *run);
-ampc_status suite_lookups(Arena *a, TestRun *run);
-ampc_status suite_probes(Arena *a, TestRun *run);
-ampc_status suite_sums(Arena *a, TestRun *run);
-ampc_status suite_layout(Arena *a, TestRun *run);
-ampc_status suite_layout_random(Arena *a, TestRun *run);
-ampc_status suite_model(Arena *a, TestRun *run);
-ampc_status suite_twin(Arena *a, TestRun *run);
-ampc_status suite_jobs(Arena *a, TestRun *run);
-ampc_status suite_differences(Arena *a, TestRun *run); /* of jobs, and nothing else */
+typedef ampc_status Suite(Arena *a, TestRun *run);
+Suite suite_forward, suite_backward, suite_random, suite_step, suite_running, suite_scaler,
+    suite_scan, suite_lookups, suite_probes, suite_sums, suite_layout, suite_layout_random,
+    suite_model, suite_twin, suite_jobs;
+Suite suite_differences; /* of jobs, and nothing else */

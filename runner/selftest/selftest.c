@@ -13,7 +13,7 @@
 /* ---- suites ---- */
 
 typedef struct SuiteThread { /* the C compiler takes most of the time: suites run side by side */
-  ampc_status (*suite)(Arena *a, TestRun *run);
+  Suite *suite;
   TestRun *run;
   pthread_t thread;
   ampc_status status;
@@ -35,16 +35,15 @@ static void *run_suite(void *data)
 /* All threads are joined before the first error is told. */
 static ampc_status run_suites(TestRun *run)
 {
-  SuiteThread threads[] = {
-      {.suite = suite_forward},       {.suite = suite_backward}, {.suite = suite_random},
-      {.suite = suite_step},          {.suite = suite_running},  {.suite = suite_scan},
-      {.suite = suite_lookups},       {.suite = suite_probes},   {.suite = suite_layout},
-      {.suite = suite_layout_random}, {.suite = suite_model},    {.suite = suite_twin},
-      {.suite = suite_jobs},          {.suite = suite_scaler},   {.suite = suite_sums}};
-  enum { COUNT = sizeof threads / sizeof *threads };
+  static Suite *const suites[] = {suite_forward, suite_backward,      suite_random,  suite_step,
+                                  suite_running, suite_scan,          suite_lookups, suite_probes,
+                                  suite_layout,  suite_layout_random, suite_model,   suite_twin,
+                                  suite_jobs,    suite_scaler,        suite_sums};
+  enum { COUNT = sizeof suites / sizeof *suites };
+  SuiteThread threads[COUNT];
   ampc_status status = AMPC_OK;
   for (uint32_t i = 0; i < COUNT; i++) {
-    threads[i].run = run;
+    threads[i] = (SuiteThread){.suite = suites[i], .run = run};
     if (pthread_create(&threads[i].thread, NULL, run_suite, &threads[i]) != 0)
       return ampc_fail(AMPC_RUN_FAILED, "cannot start a thread");
   }
@@ -59,20 +58,12 @@ static ampc_status run_suites(TestRun *run)
 /* ---- options ---- */
 
 /* A filter that fits nothing would pass with no case run. */
-static bool known_op(const char *name)
-{
-  for (uint32_t op = 0; op < OP_COUNT; op++) {
-    if (strcmp(op_row(op)->name, name) == 0) return true;
-  }
-  return false;
-}
-
 static int read_filter(const OptionGiven *given)
 {
-  if (!known_op(given->value))
-    return usage_error(given->program, "no op %s; `ampc --list-ops` lists them", given->value);
   ((TestRun *)given->into)->filter = given->value;
-  return OPTIONS_GO_ON;
+  for (uint32_t op = 0; op < OP_COUNT; op++)
+    if (strcmp(op_row(op)->name, given->value) == 0) return OPTIONS_GO_ON;
+  return usage_error(given->program, "no op %s; `ampc --list-ops` lists them", given->value);
 }
 
 static int read_no_cudnn(const OptionGiven *given)
