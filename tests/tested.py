@@ -38,7 +38,7 @@ def main():
     ampc, amp = sys.argv[1:]
     commands = text_of("tests", ".sh", ".py", ".amp", ".repl", "CMakeLists.txt")
     verbs = re.findall(r"^  ([a-z]+) ", printed(amp, "--help"), re.M)
-    formats = rows("runtime/plan/ampc_plan.h", r"ROW\(\w+, (\w+)\)", "#define AMPC_FORMATS", "\n\n")
+    formats = rows("runtime/plan/ampc_declared.h", r"ROW\(\w+, (\w+)\)", "#define AMPC_FORMATS", "\n\n")
     kinds = [ # what it is, its names, where they stand, and how
         ("verb", verbs, commands, r"amp['\"})]*,? ['\"]?{}\b"),
         ("option of ampc", options(printed(ampc, "--help")), commands, r"(?<![-\w]){}(?![-\w])"),

@@ -71,8 +71,8 @@ static ampc_ref place_of(const ampc_program *p, const ampc_param *q, ampc_space 
   return (ampc_ref){space, (q->buffer ? q->offset : q->offset * size) + first * size};
 }
 
-ampc_status param_read(ampc_runtime *rt, const ampc_param *q, ampc_space space, int64_t first,
-                       int64_t n, void *to)
+static ampc_status param_read(ampc_runtime *rt, const ampc_param *q, ampc_space space,
+                              int64_t first, int64_t n, void *to)
 {
   const ampc_program *p = rt->program;
   int64_t bytes = n * ampc_element_size(p, q->dtype);

@@ -5,8 +5,6 @@
 /* How many elements a piece of a parameter has: whole filters of what lies channels last, at most
  * `most` elements or one filter. Pieces are read and written from multiples of it on. */
 int64_t param_piece(const ampc_param *q, int64_t most);
-ampc_status param_read(ampc_runtime *rt, const ampc_param *q, ampc_space space, int64_t first,
-                       int64_t n, void *to);
 /* All of it by pieces, so that no second copy of it is needed: `move` takes the bytes of each,
  * which begin at `at`; with `load` it makes them. */
 typedef ampc_status ParamMove(void *context, int64_t at, int64_t bytes, void *piece);
