@@ -168,24 +168,27 @@ static const char *facts_text(uint32_t facts)
   return "-";
 }
 
-void list_passes(Text *out)
+void list_passes(const TableView *view, Text *out)
 {
-  text_printf(out, "%-10s %-8s %-8s %s\n", "pass", "needs", "gives", "why here");
+  Table t;
+  table_open(&t, out->arena, out, view, "pass|needs|gives|why here:<20");
   for (const Pass *p = passes; p < passes + PASS_COUNT; p++)
-    text_printf(out, "%-10s %-8s %-8s %s\n", p->name, facts_text(p->needs), facts_text(p->gives),
-                p->why);
+    TABLE_ROW(&t, 0, {p->name}, {facts_text(p->needs)}, {facts_text(p->gives)}, {p->why});
+  table_put(&t);
 }
 
-/* --list-ops, aligned in columns. What says its type itself is shown as "fixed". */
-void list_ops(Text *out)
+/* What says its type itself is shown as "fixed". */
+void list_ops(const TableView *view, Text *out)
 {
   static const char *const precision[] = {"low",   "f32",   "promote", "none", "fixed",
                                           "fixed", "fixed", "fixed",   "fixed"};
-  text_printf(out, "%-22s %-9s %-74s %s\n", "op", "precision", "signature", "what it is");
+  Table t;
+  table_open(&t, out->arena, out, view, "op:<16|precision|signature:<24|what it is:<20");
   for (uint32_t i = 0; i < OP_COUNT; i++) {
     const OpInfo *op = op_row((OpKind)i);
     bool internal = op->signature.internal;
-    text_printf(out, "%-22s %-9s %-74s %s\n", op->name, precision[op->precision],
-                op->signature_text + internal, internal ? "(internal)" : op->doc);
+    TABLE_ROW(&t, 0, {op->name}, {precision[op->precision]}, {op->signature_text + internal},
+              {internal ? "(internal)" : op->doc});
   }
+  table_put(&t);
 }

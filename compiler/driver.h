@@ -19,5 +19,5 @@ bool compile_parse_job(Compile *c);
 bool compile_graph(Compile *c);
 bool pass_exists(const char *name);
 const char *pass_name(uint32_t i); /* in order; NULL after the last */
-void list_passes(Text *out);
-void list_ops(Text *out); /* from the op table: name, signature, precision, doc */
+void list_passes(const TableView *view, Text *out);
+void list_ops(const TableView *view, Text *out); /* the op table */

@@ -31,12 +31,12 @@ enum { VERB_COUNT = sizeof verbs / sizeof verbs[0] };
 static int print_help(void)
 {
   puts("usage: amp VERB [options] job.amp\n");
-  for (const Verb *v = verbs; v < verbs + VERB_COUNT; v++) printf("  %-10s %s\n", v->name, v->help);
+  for (const Verb *v = verbs; v < verbs + VERB_COUNT; v++) printf("  %-8s  %s\n", v->name, v->help);
   puts("\n'amp VERB --help' lists the options of a verb\n"
        "\n"
-       "exit status: 0 success, 1 errors in the program, 2 bad usage, 3 a file is missing or\n"
-       "unreadable, 4 the C compiler failed, 5 the run failed, 70 a bug in amp, 130 interrupted\n"
-       "by SIGINT, SIGTERM or SIGHUP; training saves first");
+       "exit status: 0 success, 1 errors in the program, 2 bad usage, 3 a file is\n"
+       "missing or unreadable, 4 the C compiler failed, 5 the run failed, 70 a bug in\n"
+       "amp, 130 interrupted by SIGINT, SIGTERM or SIGHUP; training saves first");
   return 0;
 }
 

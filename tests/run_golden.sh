@@ -13,6 +13,7 @@
 # line is answered with one such message that contains TEXT; then there may be no others.
 # --rewrite writes the answers. Look at the difference before you keep it.
 set -u
+unset COLUMNS
 root=$(cd "$(dirname "$0")/.." && pwd)
 rewrite=
 if [ "${1-}" = --rewrite ]; then rewrite=1; shift; fi

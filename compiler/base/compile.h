@@ -3,6 +3,7 @@
 #pragma once
 #include <sys/types.h>
 #include "arena.h"
+#include "table.h"
 
 typedef struct Compile Compile;
 typedef struct Ast Ast;                   /* syntax/ast.h */
@@ -48,6 +49,7 @@ typedef struct Options {
   uint32_t error_limit;   /* 20 */
   bool color, json_errors, werror;
   bool silent;              /* messages are counted, not shown */
+  TableView view;           /* of tables for people */
   const char **no_warnings; /* -Wno-NAME */
   uint32_t n_no_warnings;
 } Options;

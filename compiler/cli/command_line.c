@@ -69,6 +69,13 @@ static int read_pass(const OptionGiven *given)
   return OPTIONS_GO_ON;
 }
 
+static int read_list(const OptionGiven *given)
+{
+  bool ops = strcmp(given->row->name, "list-ops") == 0;
+  ((CommandLine *)given->into)->list = ops ? list_ops : list_passes;
+  return OPTIONS_GO_ON;
+}
+
 /* ---- options that answer at once: their exit status ---- */
 
 static int print_version(const OptionGiven *given)
@@ -76,25 +83,6 @@ static int print_version(const OptionGiven *given)
   (void)given;
   puts("ampc " AMPC_VERSION);
   return 0;
-}
-
-static int print_list(Arena *arena, void (*list)(Text *out))
-{
-  Text text;
-  text_init(&text, arena);
-  list(&text);
-  fwrite(text.at, 1, text.n, stdout);
-  return 0;
-}
-
-static int print_passes(const OptionGiven *given)
-{
-  return print_list(given->arena, list_passes);
-}
-
-static int print_ops(const OptionGiven *given)
-{
-  return print_list(given->arena, list_ops);
 }
 
 static int explain_error(const OptionGiven *given)
@@ -180,8 +168,8 @@ static const OptionRow inside_options[] = {
     {"help-on", 0, "NAME", "what NAME is in the language, with an example; `all` prints everything",
      .kind = OPTION_call, .read = print_help_on},
     {"list-passes", 0, NULL, "the passes and why they stand in this order", .kind = OPTION_call,
-     .read = print_passes},
-    {"list-ops", 0, NULL, "the op table", .kind = OPTION_call, .read = print_ops},
+     .read = read_list},
+    {"list-ops", 0, NULL, "the op table", .kind = OPTION_call, .read = read_list},
     {"version", 0, NULL, "print the version", .kind = OPTION_call, .read = print_version},
     {0}};
 
@@ -192,11 +180,12 @@ static const OptionTable ampc_table = {
     .groups = (const OptionGroup[]){{output_options, 0},
                                     {job_options, offsetof(CommandLine, options)},
                                     {memory_options, offsetof(CommandLine, options)},
+                                    {table_options, offsetof(CommandLine, options)},
                                     {message_options, 0},
                                     {inside_options, 0},
                                     {NULL, 0}},
     .notes =
-        "exit status: 0 success, 1 errors in the program, 2 bad usage, 3 a file is missing or\n"
+        "exit status: 0 success, 1 errors in the program, 2 bad usage, 3 a file is missing or "
         "unreadable, 4 NVRTC failed, 5 out of memory or over --memory-limit, 70 a bug in ampc"};
 
 /* ---- what they mean together ---- */
@@ -302,11 +291,23 @@ static void apply_choices(CommandLine *cmd)
   cmd->options.json_errors = cmd->error_format == FORMAT_json;
 }
 
+/* True: that was all. */
+static bool print_list(Arena *arena, const CommandLine *cmd)
+{
+  Text text;
+  text_init(&text, arena);
+  if (!cmd->list) return false;
+  cmd->list(&cmd->options.view, &text);
+  fwrite(text.at, 1, text.n, stdout);
+  return true;
+}
+
 bool command_line_read(Arena *arena, int argc, char **argv, CommandLine *out, int *status)
 {
   Operands jobs = {argv, argc};
   *out = (CommandLine){.options = options_default()};
   if (!options_read(&ampc_table, arena, &jobs, out, status)) return false;
+  if (print_list(arena, out)) return false;
   *status = options_count_jobs(&ampc_table, &jobs, 1, 1);
   if (*status) return false;
   out->options.input = jobs.at[0];

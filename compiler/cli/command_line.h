@@ -25,9 +25,10 @@ typedef struct CommandLine {
   const char *output; /* NULL or "-": stdout */
   const char *deps;   /* file for make's dependencies, or NULL */
   bool library, build_line, force, check, verbose;
-  uint32_t blame;          /* line, or 0 */
-  int explain;             /* EXPLAIN_TEXT ..; 0: not asked for */
-  const Gpu *gpu;          /* that --explain predicts for; NULL: not given */
+  void (*list)(const TableView *, Text *); /* --list-ops, --list-passes: all that is to be done */
+  uint32_t blame;                          /* line, or 0 */
+  int explain;                             /* EXPLAIN_TEXT ..; 0: not asked for */
+  const Gpu *gpu;                          /* that --explain predicts for; NULL: not given */
   int color, error_format; /* 1 + index of the word, 0: not given; options has what follows */
 } CommandLine;
 

@@ -6,14 +6,16 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include "compiler/base/table.h"
 #include "compiler/diag/diag.h"
 #include "runtime/plan/shown.h"
 #include "compiler/cost/memory_report.h"
 #include "runtime/plan/number.h"
+#include "runtime/plan/terminal.h"
 
 /* NAMED: getopt_long's number of the first option with a name; below are letters. LEFT_WIDTH: an
  * option that takes more columns has a line of its own in --help. */
-enum { MOST_OPTIONS = 64, NAMED = 256, LEFT_WIDTH = 24, LINE_WIDTH = 98 };
+enum { MOST_OPTIONS = 64, NAMED = 256, LEFT_WIDTH = 24 };
 
 typedef struct Reader {
   const OptionTable *table;
@@ -76,31 +78,17 @@ int options_count_jobs(const OptionTable *table, const Operands *jobs, int least
 
 /* ---- --help ---- */
 
-/* "--emit KIND", "-o FILE", "-q, --quiet" */
+/* "  --emit KIND", "  -o FILE", "  -q, --quiet" */
 static const char *shown_as(Arena *arena, const OptionRow *row)
 {
-  if (row->shown) return row->shown;
+  if (row->shown) return arena_printf(arena, "  %s", row->shown);
   Text text;
   text_init(&text, arena);
+  text_puts(&text, "  ");
   if (row->letter) text_printf(&text, "-%c%s", row->letter, row->name ? ", " : "");
   if (row->name) text_printf(&text, "--%s", row->name);
   if (row->value) text_printf(&text, row->bare ? "[=%s]" : " %s", row->value);
   return text.at;
-}
-
-/* Prints words from column `left` on, in lines that end before LINE_WIDTH. */
-static void print_words(const char *text, int left)
-{
-  int column = left;
-  for (size_t size; *text; text += size, text += strspn(text, " ")) {
-    size = strcspn(text, " ");
-    if (column > left && column + 1 + (int)size > LINE_WIDTH) {
-      printf("\n%*s", left, "");
-      column = left;
-    }
-    column += printf("%s%.*s", column > left ? " " : "", (int)size, text);
-  }
-  putchar('\n');
 }
 
 static int widest(const Reader *r)
@@ -108,35 +96,35 @@ static int widest(const Reader *r)
   size_t most = 0;
   for (uint32_t i = 0; i < r->n; i++) {
     size_t size = strlen(shown_as(r->arena, r->row[i]));
-    if (size > most && size <= LEFT_WIDTH) most = size;
+    if (size > most && size <= 2 + LEFT_WIDTH) most = size;
   }
   return (int)most;
 }
 
-static void print_row(Arena *arena, const OptionRow *row, int width)
+static void put_words(Text *out, const char *words)
 {
-  const char *shown = shown_as(arena, row);
-  int left = 2 + width + 2;
-  if ((int)strlen(shown) > width)
-    printf("  %s\n%*s", shown, left, "");
-  else
-    printf("  %-*s  ", width, shown);
-  print_words(row->help, left);
+  if (!words) return;
+  text_puts(out, "\n");
+  text_wrap(out, words, 0, line_columns());
+  text_puts(out, "\n");
 }
 
 /* A blank line stands between groups. */
 static int print_help(const Reader *r)
 {
   const OptionTable *t = r->table;
-  int width = widest(r);
-  printf("usage: %s %s\n", t->program, t->usage);
-  if (t->about) printf("\n%s\n", t->about);
+  int left = widest(r) + 2;
+  Text out;
+  text_init(&out, r->arena);
+  text_printf(&out, "usage: %s %s\n", t->program, t->usage);
+  put_words(&out, t->about);
   for (uint32_t i = 0; i < r->n; i++) {
     const OptionRow *row = r->row[i];
-    if (i == 0 || (row != r->row[i - 1] + 1 && row != &help_row)) putchar('\n');
-    print_row(r->arena, row, width);
+    if (i == 0 || (row != r->row[i - 1] + 1 && row != &help_row)) text_puts(&out, "\n");
+    text_entry(&out, shown_as(r->arena, row), row->help, left);
   }
-  if (t->notes) printf("\n%s\n", t->notes);
+  put_words(&out, t->notes);
+  fwrite(out.at, 1, out.n, stdout);
   return 0;
 }
 

@@ -105,6 +105,13 @@ const OptionRow memory_options[] = {
      .kind = OPTION_flag, .field = offsetof(Options, poison)},
     {0}};
 
+const OptionRow table_options[] = {
+    {"wide", 0, NULL, "tables with all columns and a row for each layer, in lines of any width",
+     .kind = OPTION_flag, .field = offsetof(Options, view.wide)},
+    {"top", 0, "N", "of each table the N rows that cost most", .kind = OPTION_number, .least = 1,
+     .field = offsetof(Options, view.top)},
+    {0}};
+
 /* ---- bugs of ours ---- */
 
 static const char *aborting_program;

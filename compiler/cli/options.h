@@ -4,10 +4,11 @@
 #include "compiler/base/compile.h"
 #include "option_table.h"
 
-/* Groups for option tables; both fill an Options, whose arrays then belong to the table's arena. */
+/* Groups for option tables; they fill an Options, whose arrays then belong to the table's arena. */
 extern const OptionRow
     job_options[]; /* what is compiled: -D --set -I --data-dir --cuda-path -O --strict-rounding */
 extern const OptionRow memory_options[]; /* --memory-limit --check-memory --poison */
+extern const OptionRow table_options[];  /* --wide --top */
 
 /* As they are where the command line says nothing. */
 Options options_default(void);

@@ -2,7 +2,6 @@
 #include "memory_report.h"
 #include "compiler/command/command.h"
 #include "compiler/driver.h"
-#include "runtime/plan/bytes.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,8 +26,7 @@ bool memory_read_size(const char *text, int64_t *out)
 
 const char *memory_text(Arena *arena, int64_t bytes)
 {
-  char text[AMPC_BYTES_ROOM];
-  return arena_printf(arena, "%lld bytes (%s)", (long long)bytes, ampc_bytes_text(bytes, text));
+  return arena_printf(arena, "%lld bytes (%s)", (long long)bytes, bytes_text(arena, (double)bytes));
 }
 
 static const char *grouped(Arena *arena, int64_t n) /* "443,502,916" */
@@ -126,10 +124,9 @@ void memory_report(const Compile *c, int64_t library, Text *out)
 const char *memory_line(const Compile *c, int64_t library)
 {
   const ampc_program *p = c->program;
-  char text[AMPC_BYTES_ROOM];
   int64_t total = memory_of_spaces(p) + (library > 0 ? library : 0);
   return arena_printf(c->arena, "memory of %s on %s: %s (-v: for what)", p->source, p->target,
-                      ampc_bytes_text(total, text));
+                      bytes_text(c->arena, (double)total));
 }
 
 /* ---- the largest batch ---- */

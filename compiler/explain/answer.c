@@ -5,22 +5,6 @@
 
 /* ---- words ---- */
 
-const char *explain_us(Arena *arena, double us)
-{
-  if (us >= 1e6) return arena_printf(arena, "%.3g s", us / 1e6);
-  if (us >= 1e3) return arena_printf(arena, "%.3g ms", us / 1e3);
-  return arena_printf(arena, "%.3g us", us);
-}
-
-const char *explain_count(Arena *arena, double n, const char *unit)
-{
-  static const char *const prefixes[] = {"", "k", "M", "G", "T", "P"};
-  int i = 0;
-  while (n >= 999.5 && i < 5) n /= 1000, i++;
-  const char *space = i || *unit ? " " : "";
-  return arena_printf(arena, i ? "%.3g%s%s%s" : "%.0f%s%s%s", n, space, prefixes[i], unit);
-}
-
 const char *explain_name(const Compile *c, Value v)
 {
   const Node *n = ir_node(c->graph, v);
@@ -82,8 +66,8 @@ static void say_casts(Explanation *e, const ExplainBlock *b, bool first_said)
   for (uint32_t i = first_said; i < b->sources.n && i < MOST; i++) {
     const ExplainSource *s = &b->sources.at[i];
     say(e, arena_printf(e->c->arena, "%.0f %% of the time (%s, %s) is %s", percent(s->us, b->us),
-                        explain_us(e->c->arena, s->us),
-                        explain_count(e->c->arena, (double)s->bytes, "B"), source_text(e, s)));
+                        time_text(e->c->arena, s->us), bytes_text(e->c->arena, (double)s->bytes),
+                        source_text(e, s)));
   }
   for (uint32_t i = 0; i < b->nodes.n && b->weight_casts; i++)
     if (b->nodes.at[i].weight_cast) {
@@ -153,7 +137,7 @@ static const char *differences(Arena *arena, const double *now, const double *be
   for (int i = 0; i < PART_COUNT; i++) {
     if (fabs(now[i] - before[i]) < step / 50) continue;
     text_printf(&t, "%s%s %s instead of %s", t.n ? ", " : "", cost_part_names[i],
-                explain_us(arena, now[i]), explain_us(arena, before[i]));
+                time_text(arena, now[i]), time_text(arena, before[i]));
   }
   return t.n ? t.at : "all parts nearly alike";
 }
@@ -202,7 +186,7 @@ static void say_sizes(Explanation *e, const ExplainBlock *b)
                         "step would be %s shorter (%.0f %%)",
                         (long long)s->size, ir_dtype_name(s->type), explain_name(e->c, s->value),
                         line_text(e, s->value), (long long)s->padded,
-                        explain_us(e->c->arena, s->saves), percent(s->saves, b->us)));
+                        time_text(e->c->arena, s->saves), percent(s->saves, b->us)));
   }
 }
 

@@ -81,30 +81,15 @@ void explain_gather(Compile *c, const Gpu *gpu, Compile *other, Explanation *out
 /* What a reader would ask, as sentences. */
 void explain_answer(Explanation *e);
 const char *explain_name(const Compile *c, Value v); /* of a variable or parameter, or the op */
-const char *explain_us(Arena *arena, double us);     /* "81.2 ms" */
-const char *explain_count(Arena *arena, double n, const char *unit); /* "1.20 TFLOP" */
 
 /* ---- warn.c ---- */
 /* W409, W410, by diag_warning. */
 void explain_warn(Explanation *e);
 
-/* ---- fold.c ---- */
-typedef struct ExplainLine { /* nodes that are alike but for numbers in their path */
-  const ExplainNode *first;
-  const char *path; /* "h.*.attn" */
-  const char *type; /* "f16[128, 512]" */
-  uint32_t times;
-  int64_t flops, bytes;
-  double us;
-} ExplainLine;
-typedef VEC(ExplainLine) ExplainLines;
-/* Without views and what is stored. `line`: of the job, 0: all. `line_of`: by the id of a node, 1 +
- * its index in *out, 0 where there is none; or NULL. */
-void explain_fold(const Explanation *e, const ExplainBlock *b, uint32_t line, ExplainLines *out,
-                  uint32_t *line_of);
-
 /* ---- text.c, json.c ---- */
-void explain_text(const Explanation *e, Text *out);
+/* Views and what stays as it is stored say nothing that their users do not. */
+bool explain_is_shown(const Compile *c, const ExplainNode *n);
+void explain_text(const Explanation *e, Text *out); /* as options.view says */
 /* The nodes of a line of the job, for the prompt; 0: all. False: there are none. */
 bool explain_line(const Explanation *e, uint32_t line, Text *out);
 void explain_json(const Explanation *e, Text *out);

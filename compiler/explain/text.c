@@ -1,15 +1,13 @@
-/* `--explain`: for people. Equal nodes of equal layers (h.0, h.1, ..) are one line. */
+/* `--explain`: for people. JSON is for programs. */
 #include "compiler/cost/cpu.h"
 #include "compiler/cost/memory_report.h"
 #include "explain.h"
-#include "runtime/plan/bytes.h"
 
 /* ---- lines ---- */
 
 /* "f32>bf16 before 25.2 MB"; casts of no bytes are told by their types. */
 static void put_casts(Text *t, const ExplainCasts *casts, const char *where)
 {
-  char room[AMPC_BYTES_ROOM];
   for (uint32_t i = 0; i < casts->n; i++) {
     const ExplainCast *k = &casts->at[i];
     bool again = false;
@@ -17,16 +15,15 @@ static void put_casts(Text *t, const ExplainCasts *casts, const char *where)
       again |= casts->at[j].from == k->from && casts->at[j].to == k->to;
     if (again) continue;
     text_printf(t, "; cast %s>%s %s it", ir_dtype_name(k->from), ir_dtype_name(k->to), where);
-    if (k->bytes) text_printf(t, ", %s", ampc_bytes_text(k->bytes, room));
+    if (k->bytes) text_printf(t, ", %s", bytes_text(t->arena, (double)k->bytes));
   }
 }
 
 static const char *casts_text(Arena *arena, const ExplainNode *n)
 {
-  char room[AMPC_BYTES_ROOM];
   Text t;
   text_init(&t, arena);
-  if (n->cast_bytes) text_printf(&t, "; moves %s", ampc_bytes_text(n->cast_bytes, room));
+  if (n->cast_bytes) text_printf(&t, "; moves %s", bytes_text(arena, (double)n->cast_bytes));
   if (n->weight_cast) text_puts(&t, "; a weight, in each step");
   put_casts(&t, &n->before, "before");
   put_casts(&t, &n->after, "after");
@@ -52,114 +49,122 @@ static const char *tensor_text(const Explanation *e, const ExplainBlock *b, cons
   return "; tensor cores";
 }
 
-static void put_line(const Explanation *e, const ExplainBlock *b, const ExplainLine *l, Text *out)
+bool explain_is_shown(const Compile *c, const ExplainNode *n)
 {
-  Compile *c = e->c;
-  Arena *arena = c->arena;
-  const Node *n = ir_node(c->graph, l->first->value);
-  const char *times = l->times > 1 ? arena_printf(arena, " x %u", l->times) : "";
-  const char *path = l->times > 1 ? l->path : l->first->path;
-  const char *line = l->first->place.line ? arena_printf(arena, "%u", l->first->place.line) : "-";
-  text_printf(out, "%5s  %-22s  %-28s  %-24s  %8s  %8s  %8s  %s%s%s%s\n", line, *path ? path : "-",
-              arena_printf(arena, "%s%s", op_of(n)->name, times), l->type,
-              l->flops ? explain_count(arena, (double)l->flops, "") : "-",
-              l->bytes ? explain_count(arena, (double)l->bytes, "B") : "-",
-              l->us > 0 ? explain_us(arena, l->us) : "-", l->first->reason, ir_types_text(c, n),
-              casts_text(arena, l->first), tensor_text(e, b, l->first));
+  OpTemplate tmpl = op_of(ir_node(c->graph, n->value))->tmpl;
+  return tmpl != TMPL_leaf && tmpl != TMPL_alias && tmpl != TMPL_loop;
 }
 
-/* False: there are none. */
-static bool put_lines(const Explanation *e, const ExplainBlock *b, uint32_t line, Text *out)
+static void add_row(const Explanation *e, const ExplainBlock *b, const ExplainNode *n, Table *t)
 {
-  ExplainLines lines;
-  explain_fold(e, b, line, &lines, NULL);
-  if (!lines.n) return false;
-  if (line) text_printf(out, "%s\n", ir_block_text(e->c, b->block));
-  text_printf(out, "%5s  %-22s  %-28s  %-24s  %8s  %8s  %8s  %s\n", "line", "layer", "op", "type",
-              "FLOPs", "bytes", "time", e->gpu->cpu ? "why; casts" : "why; casts; tensor cores");
-  for (uint32_t i = 0; i < lines.n; i++) put_line(e, b, &lines.at[i], out);
+  Compile *c = e->c;
+  const Node *node = ir_node(c->graph, n->value);
+  int64_t bytes = n->count.read + n->count.written;
+  const char *why = arena_printf(c->arena, "%s%s%s%s", n->reason, ir_types_text(c, node),
+                                 casts_text(c->arena, n), tensor_text(e, b, n));
+  TABLE_ROW(t, n->us, {n->place.line ? arena_printf(c->arena, "%u", n->place.line) : "-"},
+            {*n->path ? n->path : "-"}, {op_of(node)->name}, {ir_dtype_name(node->dtype)},
+            {ir_dims_text(c, node)}, {.amount = n->count.flops ? (double)n->count.flops : -1},
+            {.amount = bytes ? (double)bytes : -1}, {.amount = n->us > 0 ? n->us : -1}, {why});
+}
+
+/* The nodes of a line of the job; 0: all. False: there are none. */
+static bool put_rows(const Explanation *e, const ExplainBlock *b, uint32_t line, Table *t)
+{
+  for (uint32_t i = 0; i < b->nodes.n; i++) {
+    const ExplainNode *n = &b->nodes.at[i];
+    if (explain_is_shown(e->c, n) && (!line || n->place.line == line)) add_row(e, b, n, t);
+  }
+  if (!t->rows.n) return false;
+  if (line) table_say(t, 0, "%s", ir_block_text(e->c, b->block));
+  table_put(t);
   return true;
 }
 
 /* ---- sums ---- */
 
-static void put_flops(const Explanation *e, const ExplainBlock *b, Text *out)
+enum { LABEL = 15 }; /* characters in front of the sums of a line */
+
+/* "f32 110 M, f16 11.3 G" */
+static const char *types_text(Arena *arena, const double of[AMPC_DTYPE_COUNT], double least,
+                              const char *text(Arena *, double))
 {
-  Arena *arena = e->c->arena;
-  text_printf(out, "  arithmetic   %s", explain_count(arena, (double)b->flops, "FLOP"));
+  Text t;
+  text_init(&t, arena);
   for (int i = 0; i < AMPC_DTYPE_COUNT; i++)
-    if (b->flops_by_type[i])
-      text_printf(out, ", %s %s", ir_dtype_name((DType)i),
-                  explain_count(arena, (double)b->flops_by_type[i], ""));
-  text_puts(out, "\n");
+    if (of[i] >= least)
+      text_printf(&t, "%s%s %s", t.n ? ", " : "", ir_dtype_name((DType)i), text(arena, of[i]));
+  return t.at;
 }
 
-static void put_times(const Explanation *e, const ExplainBlock *b, Text *out)
+static void put_sums(const ExplainBlock *b, Table *t)
 {
-  Arena *arena = e->c->arena;
-  text_printf(out, "  time         %s in %u commands", explain_us(arena, b->us), b->commands);
+  Arena *a = t->arena;
+  double flops[AMPC_DTYPE_COUNT];
+  Text parts;
+  text_init(&parts, a);
+  for (int i = 0; i < AMPC_DTYPE_COUNT; i++) flops[i] = (double)b->flops_by_type[i];
   for (int i = 0; i < PART_COUNT; i++)
     if (b->parts[i] > 0)
-      text_printf(out, ", %s %.0f %%", cost_part_names[i], 100 * b->parts[i] / b->us);
-  text_puts(out, "\n  by type     ");
-  const char *comma = " ";
-  for (int i = 0; i < AMPC_DTYPE_COUNT; i++)
-    if (b->us_by_type[i] >= b->us / 1000) {
-      text_printf(out, "%s%s %s", comma, ir_dtype_name((DType)i),
-                  explain_us(arena, b->us_by_type[i]));
-      comma = ", ";
-    }
-  text_puts(out, "\n");
-}
-
-static void put_sums(const Explanation *e, const ExplainBlock *b, Text *out)
-{
-  Arena *arena = e->c->arena;
-  put_times(e, b, out);
-  put_flops(e, b, out);
-  text_printf(out, "  memory       %s read, %s written; casts move %s, %u of weights\n",
-              explain_count(arena, (double)b->read, "B"),
-              explain_count(arena, (double)b->written, "B"),
-              explain_count(arena, (double)b->cast_bytes, "B"), b->weight_casts);
+      text_printf(&parts, ", %s %.0f %%", cost_part_names[i], 100 * b->parts[i] / b->us);
+  table_say(t, LABEL, "  time         %s in %u commands%s", time_text(a, b->us), b->commands,
+            parts.at);
+  table_say(t, LABEL, "  by type      %s", types_text(a, b->us_by_type, b->us / 1000, time_text));
+  table_say(t, LABEL, "  FLOPs        %s: %s", count_text(a, (double)b->flops),
+            types_text(a, flops, 1, count_text));
+  table_say(t, LABEL, "  memory       %s read, %s written; casts move %s, %u of weights",
+            bytes_text(a, (double)b->read), bytes_text(a, (double)b->written),
+            bytes_text(a, (double)b->cast_bytes), b->weight_casts);
 }
 
 /* ---- the whole ---- */
 
-static void put_block(const Explanation *e, const ExplainBlock *b, Text *out)
+static void put_block(const Explanation *e, const ExplainBlock *b, Table *t)
 {
-  text_printf(out, "\n%s: predicted %s on %s\n", ir_block_text(e->c, b->block),
-              explain_us(e->c->arena, b->us), e->gpu->model);
+  table_say(t, 2, "\n%s: predicted %s on %s", ir_block_text(e->c, b->block),
+            time_text(t->arena, b->us), e->gpu->model);
   for (uint32_t i = 0; i < e->answer.n && b == e->blocks.at; i++)
-    text_printf(out, "  - %s\n", e->answer.at[i]);
-  put_sums(e, b, out);
-  text_puts(out, "\n");
-  put_lines(e, b, 0, out);
+    table_say(t, 4, "  - %s", e->answer.at[i]);
+  put_sums(b, t);
+  text_puts(t->out, "\n");
+  put_rows(e, b, 0, t);
 }
 
 /* What the times are predicted from. */
-static void put_rates(const Cpu *cpu, Text *out)
+static void put_rates(const Cpu *cpu, Table *t)
 {
-  text_printf(
-      out,
-      "measured: %u thread%s, vectors of %d f32, %.1f GHz; %.0f GFLOP/s; %.0f GB/s in caches, "
-      "%.0f GB/s in memory\n",
-      cpu->threads, cpu->threads == 1 ? "" : "s", cpu->lanes, cpu->mhz / 1e3, cpu->peak,
-      cpu->moves[0], cpu->moves[CPU_SIZES - 1]);
+  table_say(t, 2,
+            "measured: %u thread%s, vectors of %d f32, %.1f GHz; %.0f GFLOP/s; %.0f GB/s in "
+            "caches, %.0f GB/s in memory",
+            cpu->threads, cpu->threads == 1 ? "" : "s", cpu->lanes, cpu->mhz / 1e3, cpu->peak,
+            cpu->moves[0], cpu->moves[CPU_SIZES - 1]);
+}
+
+static void open_table(const Explanation *e, Text *out, Table *t)
+{
+  table_open(t, e->c->arena, out, &e->c->options.view,
+             "line:number!1|layer:key<10|op:<12|type|shape:!4|FLOPs:count!3|bytes:bytes!2|time:"
+             "time|why:<28");
 }
 
 void explain_text(const Explanation *e, Text *out)
 {
   const ampc_program *p = e->c->program;
-  char room[AMPC_BYTES_ROOM];
-  text_printf(out, "%s: %s for %s, %s of memory\n", p->source, p->precision, e->c->options.target,
-              ampc_bytes_text(memory_of_spaces(p), room));
-  if (e->gpu->cpu) put_rates(e->gpu->cpu, out);
-  for (uint32_t i = 0; i < e->blocks.n; i++) put_block(e, &e->blocks.at[i], out);
+  Table t;
+  open_table(e, out, &t);
+  table_say(&t, 2, "%s: %s for %s, %s of memory", p->source, p->precision, e->c->options.target,
+            bytes_text(t.arena, (double)memory_of_spaces(p)));
+  if (e->gpu->cpu) put_rates(e->gpu->cpu, &t);
+  for (uint32_t i = 0; i < e->blocks.n; i++) put_block(e, &e->blocks.at[i], &t);
+  table_close(&t);
 }
 
 bool explain_line(const Explanation *e, uint32_t line, Text *out)
 {
   bool any = false;
-  for (uint32_t i = 0; i < e->blocks.n; i++) any |= put_lines(e, &e->blocks.at[i], line, out);
+  Table t;
+  open_table(e, out, &t);
+  for (uint32_t i = 0; i < e->blocks.n; i++) any |= put_rows(e, &e->blocks.at[i], line, &t);
+  table_close(&t);
   return any;
 }

@@ -17,7 +17,7 @@ static void warn_sizes(Explanation *e)
                  "%lld elements of %s are no multiple of 16 bytes, so tensor cores are slow here",
                  (long long)s->size, ir_dtype_name(s->type));
     diag_help(c, "with %lld a step would be %s shorter on %s", (long long)s->padded,
-              explain_us(c->arena, s->saves), e->gpu->name);
+              time_text(c->arena, s->saves), e->gpu->name);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "compiler/lower/interpret/describe.h"
 #include "compiler/base/embedded.h"
 #include "compiler/base/names.h"
+#include "compiler/base/table.h"
 #include "compiler/diag/diag.h"
 #include <ctype.h>
 #include <string.h>
@@ -93,50 +94,36 @@ static bool has_own_signature(const Entry *e)
   return strlen(e->heading) > strlen(e->name);
 }
 
-/* Adds a word to a paragraph: to the line, or on a new one that is indented so far. */
-static void put_word(Text *out, size_t *column, size_t indent, const char *word, size_t n)
-{
-  if (*column && *column + 1 + n > WIDTH) {
-    text_printf(out, "\n%*s", (int)indent, "");
-    *column = indent;
-  } else if (*column) {
-    text_puts(out, " ");
-    *column += 1;
-  }
-  text_add(out, word, n);
-  *column += n;
-}
-
 /* Paragraphs are filled, examples stay as they are. */
 static void put_text(Text *out, const char *text, size_t size)
 {
   const char *end = text + size;
-  size_t column = 0;
-  for (const char *line = text; line < end;) {
-    const char *stop = memchr(line, '\n', (size_t)(end - line));
+  Text words;
+  text_init(&words, out->arena);
+  for (const char *line = text, *stop; line <= end; line = stop + 1) {
+    stop = line < end ? memchr(line, '\n', (size_t)(end - line)) : NULL;
     if (!stop) stop = end;
-    bool example = strncmp(line, "    ", 4) == 0;
-    if ((example || line == stop) && column) text_puts(out, "\n"), column = 0;
-    if (example || line == stop) text_add(out, line, (size_t)(stop - line)), text_puts(out, "\n");
-    for (const char *p = line; !example && p < stop;) {
-      size_t n = 0;
-      while (p + n < stop && p[n] != ' ') n++;
-      if (n) put_word(out, &column, 0, p, n);
-      p += n + (p + n < stop);
+    bool filled = line < stop && strncmp(line, "    ", 4) != 0;
+    if (filled) text_printf(&words, "%s%.*s", words.n ? " " : "", (int)(stop - line), line);
+    if ((!filled || stop == end) && words.n) {
+      text_wrap(out, words.at, 0, WIDTH);
+      text_puts(out, "\n");
+      text_init(&words, out->arena);
     }
-    line = stop + 1;
+    if (!filled && line < end) text_printf(out, "%.*s\n", (int)(stop - line), line);
   }
-  if (column) text_puts(out, "\n");
 }
 
 /* Broken between arguments. */
 static void put_signature(Text *out, const char *text)
 {
-  size_t column = 0;
+  size_t start = out->n;
   for (const char *p = text; *p;) {
     const char *comma = strstr(p, ", ");
     size_t n = comma ? (size_t)(comma - p) + 1 : strlen(p);
-    put_word(out, &column, 4, p, n);
+    bool full = out->n > start && out->n - start + 1 + n > WIDTH;
+    if (full) start = out->n + 1;
+    text_printf(out, "%s%.*s", full ? "\n    " : p > text ? " " : "", (int)n, p);
     p += n + (comma != NULL);
   }
   text_puts(out, "\n");

@@ -127,7 +127,7 @@ static const OptionTable infer_verb = {
                                     {job_options, offsetof(InferCommand, compile)},
                                     {memory_options, offsetof(InferCommand, compile)},
                                     {NULL, 0}},
-    .notes = "exit status: 0 done; 1 errors in the program; 2 bad usage; 3 a file is missing or\n"
+    .notes = "exit status: 0 done; 1 errors in the program; 2 bad usage; 3 a file is missing or "
              "unreadable; 4 the C compiler failed; 5 the run failed"};
 
 static bool read_command_line(Arena *arena, int argc, char **argv, InferCommand *cmd, int *status)

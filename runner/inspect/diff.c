@@ -4,13 +4,13 @@
  * come and go and chains are cut at other places. So pairs are chosen that cross nowhere and score
  * highest together: the same nodes but for casts, from the same line; or at least the same main
  * one. */
-#include <stdio.h>
+#include <math.h>
 #include <string.h>
 #include "inspect.h"
 
 typedef enum Change { CHANGE_none, CHANGE_types, CHANGE_removed, CHANGE_added } Change;
 static const char *const change_words[] = {"same", "changed", "removed", "added"};
-static const char change_marks[] = " ~-+";
+static const char *const change_marks[] = {"", "~", "<", ">"};
 
 typedef struct Pair { /* a or b is NULL where the other has no match */
   const CommandRow *a, *b;
@@ -132,29 +132,25 @@ static const char *both(Arena *arena, const char *a, const char *b)
   return arena_printf(arena, "%s -> %s", a, b);
 }
 
-/* NULL: this side has no such command. */
-static const char *registers(const Inspection *in, const CommandRow *r, uint32_t arch)
+static double moved(const CommandRow *r)
 {
-  return r ? arena_printf(in->c->arena, "%d", r->usage[arch].registers) : NULL;
+  return r ? (double)(r->read + r->written) : -1;
 }
 
-/* A line of the diff. Columns are wide enough for "old -> new" and not cut: it is read in a
- * pager. */
-static void put_pair(const Inspection *in, const Pair *p)
+static void add_pair(const Inspection *in, const Pair *p, Table *t)
 {
-  Arena *arena = in->c->arena;
   const CommandRow *a = p->a, *b = p->b, *any = b ? b : a;
-  char line[16] = "-";
-  if (any->place.source) snprintf(line, sizeof line, "%u", any->place.line);
-  printf("  %c %-44s %5s  %-29s  %-20s  read %-20s  written %s", change_marks[p->change],
-         both(arena, a ? a->name : NULL, b ? b->name : NULL), line,
-         both(arena, a ? a->types : NULL, b ? b->types : NULL),
-         both(arena, a ? a->shape : NULL, b ? b->shape : NULL),
-         both(arena, a ? inspect_bytes(a->read) : NULL, b ? inspect_bytes(b->read) : NULL),
-         both(arena, a ? inspect_bytes(a->written) : NULL, b ? inspect_bytes(b->written) : NULL));
-  for (uint32_t i = 0; i < in->n_archs && any->kernel; i++)
-    printf("  %s %s registers", in->arch[i], both(arena, registers(in, a, i), registers(in, b, i)));
-  putchar('\n');
+  TableCell cells[7 + INSPECT_ARCHS] = {{change_marks[p->change]},
+                                        {both(t->arena, a ? a->name : NULL, b ? b->name : NULL)},
+                                        {inspect_line_number(in, any)},
+                                        {both(t->arena, a ? a->types : NULL, b ? b->types : NULL)},
+                                        {both(t->arena, a ? a->shape : NULL, b ? b->shape : NULL)},
+                                        {.amount = moved(a)},
+                                        {.amount = moved(b)}};
+  for (uint32_t i = 0; i < in->n_archs; i++)
+    cells[7 + i].text = both(t->arena, a ? inspect_usage_text(t->arena, &a->usage[i]) : NULL,
+                             b ? inspect_usage_text(t->arena, &b->usage[i]) : NULL);
+  table_row(t, fabs(moved(b) - moved(a)), cells);
 }
 
 /* Of one block in one precision. */
@@ -174,22 +170,25 @@ static Total total_of(const Side *s)
   return t;
 }
 
-static void put_block(const Side *a, const Side *b, uint16_t block)
+static void put_block(const Side *a, const Side *b, uint16_t block, Table *t)
 {
   Pairs pairs = pair_up(a, b);
   uint32_t unchanged = 0;
-  printf("\n%s\n", inspect_block_text(a->in, block));
   for (uint32_t i = 0; i < pairs.n; i++) {
     if (pairs.at[i].change)
-      put_pair(a->in, &pairs.at[i]);
+      add_pair(a->in, &pairs.at[i], t);
     else
       unchanged++;
   }
   Total x = total_of(a), y = total_of(b);
-  printf("  %u commands are the same in both; commands %lld -> %lld, casts %lld -> %lld, "
-         "bytes moved %s -> %s\n",
-         unchanged, (long long)x.commands, (long long)y.commands, (long long)x.casts,
-         (long long)y.casts, inspect_bytes(x.bytes), inspect_bytes(y.bytes));
+  table_say(t, 2, "\n%s", inspect_block_text(a->in, block));
+  if (t->rows.n) table_put(t);
+  table_say(t, 2,
+            "  %u commands are the same in both; commands %lld -> %lld, casts %lld -> %lld, bytes "
+            "moved %s -> %s",
+            unchanged, (long long)x.commands, (long long)y.commands, (long long)x.casts,
+            (long long)y.casts, bytes_text(t->arena, (double)x.bytes),
+            bytes_text(t->arena, (double)y.bytes));
 }
 
 /* All spaces; scratch of vendors' libraries is not known without a device. */
@@ -200,16 +199,31 @@ static int64_t memory_of(const Inspection *in)
   return bytes;
 }
 
+static void open_table(const Inspection *a, const Inspection *b, Table *t)
+{
+  Text columns;
+  text_init(&columns, a->c->arena);
+  text_printf(&columns,
+              "|name:key<22|line:number!1|types:<13|shape:!3<11|%s bytes:bytes|%s bytes:bytes",
+              a->c->program->precision, b->c->program->precision);
+  for (uint32_t i = 0; i < a->n_archs; i++) text_printf(&columns, "|%s:!2<10", a->arch[i]);
+  table_open(t, a->c->arena, NULL, &a->c->options.view, columns.at);
+}
+
 int inspect_diff(const Inspection *a, const Inspection *b)
 {
-  printf("%s, %s: %s -> %s\n", a->c->program->source, a->c->options.target,
-         a->c->program->precision, b->c->program->precision);
-  puts("  ~ changed, - only in the first, + only in the second");
+  Table t;
+  open_table(a, b, &t);
+  table_say(&t, 2, "%s, %s: %s -> %s", a->c->program->source, a->c->options.target,
+            a->c->program->precision, b->c->program->precision);
+  table_say(&t, 2, "  ~ changed, < only in the first, > only in the second");
   for (uint32_t i = 0; i < a->c->graph->blocks.n; i++) {
     Side x = side_of(a, (uint16_t)i), y = side_of(b, (uint16_t)i);
-    put_block(&x, &y, (uint16_t)i);
+    put_block(&x, &y, (uint16_t)i, &t);
   }
-  printf("\nmemory %s -> %s\n", inspect_bytes(memory_of(a)), inspect_bytes(memory_of(b)));
+  table_say(&t, 2, "\nmemory %s -> %s", bytes_text(t.arena, (double)memory_of(a)),
+            bytes_text(t.arena, (double)memory_of(b)));
+  table_close(&t);
   return 0;
 }
 

@@ -1,10 +1,5 @@
 /* What `amp inspect --gpu` prints: a table for people, an object for programs. */
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-#include "columns.h"
 #include "gpu.h"
-#include "runtime/base/terminal.h"
 
 /* ---- sums ---- */
 
@@ -22,101 +17,65 @@ static double roof_share(const GpuRow *r)
 
 /* ---- the table ---- */
 
-enum { COLUMNS = 12, MEASURED = 9 };
-
-typedef struct Table {
-  Column at[COLUMNS];
-  int columns; /* of the terminal */
-} Table;
-
-static Table make_table(void)
+static void open_table(const Inspection *in, Table *t)
 {
-  static const Column all[COLUMNS] = {
-      {"name", 4, true, 0},      {"line", 4, false, 6},    {"types", 5, true, 7},
-      {"shape", 5, true, 5},     {"threads", 7, false, 4}, {"instr/el", 8, false, 2},
-      {"bytes", 9, false, 0},    {"L2", 9, false, 3},      {"us", 6, false, 0},
-      {"measured", 8, false, 0}, {"bound", 7, true, 0},    {"roof", 5, false, 1}};
-  Table t = {.columns = terminal_columns(STDOUT_FILENO)};
-  memcpy(t.at, all, sizeof all);
-  return t;
+  table_open(t, in->c->arena, NULL, &in->c->options.view,
+             "name:key<24|line:number!4|types:!7<11|shape:!8|threads:number!5|instr/"
+             "el:number!3|bytes:bytes|L2:bytes!6|time:time|measured:time|bound|roof:number!2|nodes:"
+             "!9<16|why:!1<18");
 }
 
-static const char *line_text(Arena *arena, const CommandRow *row)
+/* `nodes` is what a kernel consists of; the last column tells why a product is slow. */
+static void add_row(const Inspection *in, const GpuRow *r, Table *t)
 {
-  return row->place.source ? arena_printf(arena, "%u", row->place.line) : "-";
+  Arena *a = t->arena;
+  const char *why = r->own ? r->own : r->tensor ? r->tensor : "";
+  TABLE_ROW(t, r->us, {r->row->name}, {inspect_line_number(in, r->row)}, {r->row->types},
+            {r->row->shape}, {count_text(a, r->cost.in_flight)},
+            {r->counted ? arena_printf(a, "%.1f", instructions_an_element(r)) : "-"},
+            {.amount = r->bytes}, {.amount = r->cost.l2_bytes}, {.amount = r->us},
+            {.amount = r->measured > 0 ? r->measured : -1}, {bound_names[r->cost.bound]},
+            {arena_printf(a, "%.0f %%", 100 * roof_share(r))}, {inspect_nodes_text(in, r->row)},
+            {why});
 }
 
-static void row_texts(const Inspection *in, const GpuRow *r, const char *out[COLUMNS])
+static void put_block(const Inspection *in, const GpuReport *r, uint16_t block, Table *t)
 {
-  Arena *a = in->c->arena;
-  const char *const texts[COLUMNS] = {
-      r->row->name,
-      line_text(a, r->row),
-      r->row->types,
-      r->row->shape,
-      arena_printf(a, "%.0f", r->cost.in_flight),
-      r->counted ? arena_printf(a, "%.1f", instructions_an_element(r)) : "-",
-      arena_strdup(a, inspect_bytes((int64_t)r->bytes)),
-      arena_strdup(a, inspect_bytes((int64_t)r->cost.l2_bytes)),
-      arena_printf(a, "%.1f", r->us),
-      r->measured > 0 ? arena_printf(a, "%.1f", r->measured) : "-",
-      bound_names[r->cost.bound],
-      arena_printf(a, "%.0f %%", 100 * roof_share(r))};
-  memcpy(out, texts, sizeof texts);
-}
-
-/* What stands behind the columns: why a product is slow, what a kernel consists of. */
-static const char *rest_text(const GpuRow *r)
-{
-  return r->own ? r->own : r->tensor ? r->tensor : r->row->nodes;
-}
-
-static void put_block(const Inspection *in, const GpuReport *r, uint16_t block, const Table *t)
-{
-  const char *texts[COLUMNS];
+  Arena *a = t->arena;
   GpuBlock b = gpu_block(in, r, block);
   if (!b.commands) return;
-  printf("\n%s\n", inspect_block_text(in, block));
-  columns_put(t->at, COLUMNS, NULL, "nodes", t->columns);
-  for (uint32_t i = 0; i < in->rows.n; i++) {
-    if (in->rows.at[i].block != block) continue;
-    row_texts(in, &r->rows[i], texts);
-    columns_put(t->at, COLUMNS, texts, rest_text(&r->rows[i]), t->columns);
-  }
-  printf("  %u commands, %d nodes of a graph: %s moved (unavoidable %s)\n", b.commands, b.nodes,
-         inspect_bytes((int64_t)b.bytes), inspect_bytes((int64_t)b.unavoidable));
-  printf("  %s instructions of our kernels, predicted %.0f us",
-         inspect_flops((int64_t)b.instructions), b.us);
-  if (b.measured > 0) printf(", measured %.0f us", b.measured);
-  putchar('\n');
+  for (uint32_t i = 0; i < in->rows.n; i++)
+    if (in->rows.at[i].block == block) add_row(in, &r->rows[i], t);
+  table_say(t, 2, "\n%s", inspect_block_text(in, block));
+  table_put(t);
+  table_say(t, 2, "  %u commands, %d nodes of a graph: %s moved (unavoidable %s)", b.commands,
+            b.nodes, bytes_text(a, b.bytes), bytes_text(a, b.unavoidable));
+  table_say(t, 2, "  %s instructions of our kernels, predicted %s%s%s",
+            count_text(a, b.instructions), time_text(a, b.us), b.measured > 0 ? ", measured " : "",
+            b.measured > 0 ? time_text(a, b.measured) : "");
 }
 
-static void put_assumptions(const GpuReport *r)
+static void put_assumptions(const GpuReport *r, Table *t)
 {
   const Gpu *g = r->gpu;
-  printf("\nus are predicted: the slowest of memory, L2, issue and the\n"
-         "longest warp's latency, and %.1f us for each node. %s:\n"
-         "%d multiprocessors at %d MHz, %.0f of %.0f GB/s from\n"
-         "DRAM, %.0f GB/s from L2, %.0f TFLOP/s in 16 bits, %.0f in\n"
-         "tf32, of which a product reaches 0.8. %s\n",
-         g->node, g->model, g->multiprocessors, g->mhz, g->dram, g->dram_peak, g->l2, g->tensor16,
-         g->tensor_tf32, r->no_cudnn ? "No cuDNN: own kernels." : "With cuDNN.");
+  table_say(t, 0,
+            "\ntime is predicted: the slowest of memory, L2, issue and the longest warp's latency, "
+            "and %.1f us for each node. %s: %d multiprocessors at %d MHz, %.0f of %.0f GB/s from "
+            "DRAM, %.0f GB/s from L2, %.0f TFLOP/s in 16 bits, %.0f in tf32, of which a product "
+            "reaches 0.8. %s",
+            g->node, g->model, g->multiprocessors, g->mhz, g->dram, g->dram_peak, g->l2,
+            g->tensor16, g->tensor_tf32, r->no_cudnn ? "No cuDNN: own kernels." : "With cuDNN.");
 }
 
 int gpu_print_table(const Inspection *in, const GpuReport *r)
 {
-  const char *texts[COLUMNS];
-  Table t = make_table();
-  for (uint32_t i = 0; i < in->rows.n; i++) {
-    row_texts(in, &r->rows[i], texts);
-    columns_see(t.at, COLUMNS, texts);
-  }
-  if (!r->measured) t.at[MEASURED].width = 0;
-  columns_fit(t.at, COLUMNS, t.columns);
-  printf("%s: %s, predicted for %s (%s)\n", in->c->program->source, in->c->program->precision,
-         r->gpu->model, r->gpu->arch);
+  Table t;
+  open_table(in, &t);
+  table_say(&t, 2, "%s: %s, predicted for %s (%s)", in->c->program->source,
+            in->c->program->precision, r->gpu->model, r->gpu->arch);
   for (uint32_t i = 0; i < in->c->graph->blocks.n; i++) put_block(in, r, (uint16_t)i, &t);
-  put_assumptions(r);
+  put_assumptions(r, &t);
+  table_close(&t);
   return 0;
 }
 

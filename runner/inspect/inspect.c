@@ -101,22 +101,19 @@ static const OptionTable inspect_verb = {
     .program = "amp inspect",
     .usage = "[options] job.amp\n"
              "       amp inspect [options] --diff PRECISION PRECISION job.amp",
-    .about =
-        "A table of the job's commands: what each computes, from which line, in which types and\n"
-        "sizes, the bytes it moves and its arithmetic; and what each kernel needs on a GPU. No "
-        "GPU\n"
-        "is used.",
+    .about = "A table of the job's commands: what each computes, from which line, in which types "
+             "and sizes, the bytes it moves and its arithmetic; and what each kernel needs on a "
+             "GPU. No GPU is used.",
     .groups = (const OptionGroup[]){{inspect_options, 0},
                                     {job_options, offsetof(InspectCommand, compile)},
+                                    {table_options, offsetof(InspectCommand, compile)},
                                     {NULL, 0}},
     .notes =
         "Bytes are those of the operands, each once. FLOPs: 2 for each multiplication of a "
-        "product,\n"
-        "1 for each operator and function of an elementwise or row op; - where they are not\n"
-        "counted. Registers (a thread), shared memory (bytes a block) and spills (bytes a thread)\n"
-        "are those that ptxas tells through NVRTC. --arch cpu names what computes a convolution "
-        "on\n"
-        "this machine: oneDNN's code, a product, or loops of our own."};
+        "product, 1 for each operator and function of an elementwise or row op; - where they are "
+        "not counted. Registers (a thread), shared memory (bytes a block) and spills (bytes a "
+        "thread) are those that ptxas tells through NVRTC. --arch cpu names what computes a "
+        "convolution on this machine: oneDNN's code, a product, or loops of our own."};
 
 /* `--diff A B job` is an option with its value, and two operands. */
 static int read_operands(const Operands *given, InspectCommand *cmd)

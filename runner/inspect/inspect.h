@@ -79,9 +79,10 @@ int inspect_diff_json(const Inspection *a, const Inspection *b);
 /* Text, lines of the job and PTX of one kernel: kernel.c. */
 int inspect_kernel(Inspection *in, const char *name);
 
-/* "1.23 MB", "456 k"; into one of a few buffers that are used in turn. */
-const char *inspect_bytes(int64_t n);
-const char *inspect_flops(int64_t n); /* "-" for -1 */
+/* Cells of tables. "12"; of an imported file "mnist.amp:12"; "-": the user wrote no line. */
+const char *inspect_line_number(const Inspection *in, const CommandRow *row);
+const char *inspect_nodes_text(const Inspection *in, const CommandRow *row);
+const char *inspect_usage_text(Arena *arena, const Usage *u); /* "32, 1.02 kB"; "-": not known */
 json_t *inspect_row_json(const Inspection *in, const CommandRow *row);
 json_t *inspect_fires_json(const BlockInfo *b); /* the numbers of `every` that fire: a list */
 int inspect_print_json(json_t *value);          /* takes the reference */

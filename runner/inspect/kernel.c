@@ -8,7 +8,7 @@
 #include "compiler/nvrtc/nvrtc.h"
 #include "compiler/emit/emit.h"
 #include "inspect.h"
-#include "runtime/base/terminal.h"
+#include "runtime/plan/terminal.h"
 #include "compiler/cli/option_table.h"
 
 enum { NARROWEST = 60 /* columns of a side that are still read with pleasure */ };
@@ -102,39 +102,32 @@ static uint32_t count_instructions(const Text *ptx)
 
 /* ---- printing ---- */
 
-/* The next piece of at most `width` bytes of a line; false at the end of the text. */
-static bool next_piece(const char **at, int width, const char **piece, int *size)
+static const char *take_line(Arena *arena, const char **at)
 {
-  if (!**at) return false;
   size_t n = strcspn(*at, "\n");
-  bool whole = n <= (size_t)width;
-  *piece = *at;
-  *size = whole ? (int)n : width;
-  *at += *size;
-  if (whole && **at == '\n') ++*at;
-  return true;
+  const char *line = arena_strndup(arena, *at, n);
+  *at += n + ((*at)[n] == '\n');
+  return line;
 }
 
-/* Two texts in columns of equal width; lines that are longer go on in the next row. */
-static void put_beside(const char *left, const char *right, int columns)
+/* Two texts side by side. */
+static void put_beside(const Inspection *in, const char *left, const char *right)
 {
-  int width = (columns - 3) / 2;
-  for (;;) {
-    const char *l = "", *r = "";
-    int n_l = 0, n_r = 0;
-    bool more = next_piece(&left, width, &l, &n_l);
-    more |= next_piece(&right, width, &r, &n_r);
-    if (!more) return;
-    printf("%-*.*s | %.*s\n", width, n_l, l, n_r, r);
-  }
+  Table t;
+  table_open(&t, in->c->arena, NULL, &(TableView){0}, "kernel:<40|:<1|PTX:<40");
+  while (*left || *right)
+    TABLE_ROW(&t, 0, {take_line(t.arena, &left)}, {"|"}, {take_line(t.arena, &right)});
+  table_put(&t);
+  table_close(&t);
 }
 
 static void put_row_facts(const Inspection *in, const CommandRow *r)
 {
+  Arena *a = in->c->arena;
   printf("%s, in %s\n", r->name, inspect_block_text(in, r->block));
   printf("  %s %s, %s; %s read, %s written, %s FLOPs\n", r->types, r->shape,
-         inspect_frame_text(in, r), inspect_bytes(r->read), inspect_bytes(r->written),
-         inspect_flops(r->flops));
+         inspect_frame_text(in, r), bytes_text(a, (double)r->read),
+         bytes_text(a, (double)r->written), count_text(a, (double)r->flops));
   if (r->kind == COMMAND_conv && r->kernel) printf("  its columns are made by %s\n", r->kernel);
   if (r->kernel) printf("  grid %u, block %u\n", r->at.grid, r->at.block);
   for (uint32_t i = 0; i < in->n_archs && r->usage[i].known; i++)
@@ -151,10 +144,9 @@ static int put_ptx(Inspection *in, uint32_t kernel, const char *left)
   emit_some_kernels(in->c, kernel, 1, &text);
   if (!emit_nvrtc(in->c, &text, in->c->options.target, NVRTC_ptx, &ptx)) return AMPC_NO_COMPILER;
   Text body = ptx_body(in->c->arena, &ptx);
-  int columns = terminal_columns(STDOUT_FILENO);
   printf("  PTX for %s: %u instructions\n\n", in->c->options.target, count_instructions(&body));
-  if (columns >= 2 * NARROWEST)
-    put_beside(left, body.at, columns);
+  if (terminal_columns(STDOUT_FILENO) >= 2 * NARROWEST)
+    put_beside(in, left, body.at);
   else
     printf("%s\n%s", left, body.at);
   return 0;

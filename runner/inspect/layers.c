@@ -1,12 +1,8 @@
 /* `amp inspect --by-layer`: the commands of a block added up by the layer that they compute,
  * forward and backward. A command that does the work of several layers counts for the one of its
  * main node; what no layer asked for (loss, metrics) and each optimizer have a row of their own. */
-#include "columns.h"
 #include "inspect.h"
-#include "runtime/base/terminal.h"
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct LayerRow {
   const char *name;  /* "net.fc1", "opt" */
@@ -72,20 +68,12 @@ static LayerRows rows_of(const Inspection *in, uint16_t block)
   return rows;
 }
 
-enum { COLUMNS = 7 };
-
-static void row_texts(const Inspection *in, const LayerRow *r, const LayerRow *all,
-                      const char *out[COLUMNS])
+static void add_row(const LayerRow *r, const LayerRow *all, Table *t)
 {
-  Arena *arena = in->c->arena;
-  int64_t bytes = r->read + r->written, whole = all->read + all->written;
-  out[0] = r->shown;
-  out[1] = arena_printf(arena, "%lld", (long long)r->commands);
-  out[2] = arena_printf(arena, "%lld", (long long)r->backward);
-  out[3] = arena_strdup(arena, inspect_bytes(r->read));
-  out[4] = arena_strdup(arena, inspect_bytes(r->written));
-  out[5] = arena_printf(arena, "%.1f %%", 100.0 * (double)bytes / (double)(whole ? whole : 1));
-  out[6] = arena_strdup(arena, inspect_flops(r->flops));
+  double bytes = (double)(r->read + r->written), whole = (double)(all->read + all->written);
+  TABLE_ROW(t, bytes, {r->shown}, {.amount = (double)r->commands}, {.amount = (double)r->backward},
+            {.amount = (double)r->read}, {.amount = (double)r->written},
+            {.amount = 100 * bytes / (whole ? whole : 1)}, {.amount = (double)r->flops});
 }
 
 static LayerRow sum_of(const LayerRows *rows)
@@ -101,34 +89,26 @@ static LayerRow sum_of(const LayerRows *rows)
   return all;
 }
 
-static void put_block(const Inspection *in, uint16_t block)
+static void put_block(const Inspection *in, uint16_t block, Table *t)
 {
-  Column at[COLUMNS] = {{"layer", 5, true, 0}, {"commands", 8, false, 2}, {"backward", 8, false, 3},
-                        {"read", 9, false, 0}, {"written", 9, false, 0},  {"of bytes", 8, false, 1},
-                        {"FLOPs", 9, false, 0}};
   LayerRows rows = rows_of(in, block);
   LayerRow all = sum_of(&rows);
-  const char *texts[COLUMNS];
-  int columns = terminal_columns(STDOUT_FILENO);
   if (!rows.n) return;
-  vec_push(in->c->arena, &rows, all);
-  for (uint32_t i = 0; i < rows.n; i++) {
-    row_texts(in, &rows.at[i], &all, texts);
-    columns_see(at, COLUMNS, texts);
-  }
-  columns_fit(at, COLUMNS, columns);
-  printf("\n%s\n", inspect_block_text(in, block));
-  columns_put(at, COLUMNS, NULL, "", columns);
-  for (uint32_t i = 0; i < rows.n; i++) {
-    row_texts(in, &rows.at[i], &all, texts);
-    columns_put(at, COLUMNS, texts, "", columns);
-  }
+  for (uint32_t i = 0; i < rows.n; i++) add_row(&rows.at[i], &all, t);
+  add_row(&all, &all, t);
+  table_say(t, 2, "\n%s", inspect_block_text(in, block));
+  table_put(t);
 }
 
 int inspect_layers(const Inspection *in)
 {
-  printf("%s: %s, %s, by layer\n", in->c->program->source, in->c->program->precision,
-         in->c->options.target);
-  for (uint32_t i = 0; i < in->c->graph->blocks.n; i++) put_block(in, (uint16_t)i);
+  Table t;
+  table_open(&t, in->c->arena, NULL, &in->c->options.view,
+             "layer:key<12|commands:count!2|backward:count!3|read:bytes|written:bytes|of "
+             "bytes:share!1|FLOPs:count");
+  table_say(&t, 2, "%s: %s, %s, by layer", in->c->program->source, in->c->program->precision,
+            in->c->options.target);
+  for (uint32_t i = 0; i < in->c->graph->blocks.n; i++) put_block(in, (uint16_t)i, &t);
+  table_close(&t);
   return 0;
 }

@@ -1,37 +1,10 @@
 /* The table of `amp inspect` for people. */
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-#include "columns.h"
 #include "inspect.h"
-#include "runtime/base/terminal.h"
-#include "runtime/plan/bytes.h"
 
-/* ---- numbers ---- */
+/* ---- cells ---- */
 
-/* In a few static buffers by turns, so that one printf may take several. */
-static const char *scaled(int64_t n, const char *unit)
-{
-  enum { BUFFERS = 8 };
-  static char buffers[BUFFERS][AMPC_BYTES_ROOM];
-  static unsigned next;
-  return ampc_scaled_text(n, unit, buffers[next++ % BUFFERS]);
-}
-
-const char *inspect_bytes(int64_t n)
-{
-  return scaled(n, "B");
-}
-
-const char *inspect_flops(int64_t n)
-{
-  return n < 0 ? "-" : scaled(n, "");
-}
-
-/* ---- the table ---- */
-
-/* "12"; of an imported file "mnist.amp:12"; "-" where the user wrote no line. */
-static const char *line_number(const Inspection *in, const CommandRow *r)
+const char *inspect_line_number(const Inspection *in, const CommandRow *r)
 {
   if (!r->place.source) return "-";
   const char *path = r->place.source->shown, *slash = strrchr(path, '/');
@@ -43,109 +16,134 @@ static const char *line_number(const Inspection *in, const CommandRow *r)
                       job ? "" : ":", r->place.line);
 }
 
-enum { OWN_COLUMNS = 10, USAGE_COLUMNS = 3, MOST_COLUMNS = OWN_COLUMNS + 3 * INSPECT_ARCHS };
-
-typedef struct Table {
-  Column at[MOST_COLUMNS];
-  int n, columns; /* of the terminal */
-} Table;
-
-/* What is known without the table goes first where it does not fit. */
-static Table make_table(const Inspection *in)
+/* A name for each node that is like the `first` one of the group; 0: it is not the first such. */
+static uint32_t count_alike(const Inspection *in, const Group *group, uint32_t first)
 {
-  static const Column own[OWN_COLUMNS] = {{"name", 4, true, 0},     {"line", 4, false, 1},
-                                          {"types", 5, true, 2},    {"shape", 5, true, 4},
-                                          {"grid", 5, false, 7},    {"block", 5, false, 8},
-                                          {"template", 8, true, 6}, {"read", 9, false, 0},
-                                          {"written", 9, false, 0}, {"FLOPs", 9, false, 0}};
-  static const Column usage[USAGE_COLUMNS] = {
-      {"regs", 4, false, 3}, {"shared", 6, false, 5}, {"spilled", 7, false, 5}};
-  Table t = {.n = OWN_COLUMNS, .columns = terminal_columns(STDOUT_FILENO)};
-  memcpy(t.at, own, sizeof own);
-  for (uint32_t i = 0; i < in->n_archs; i++, t.n += USAGE_COLUMNS) {
-    memcpy(t.at + t.n, usage, sizeof usage);
-    if (in->n_archs > 1) t.at[t.n].title = "| regs"; /* a bar keeps architectures apart */
+  const Graph *g = in->c->graph;
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < group->n; i++) {
+    bool alike = op_of(ir_node(g, group->nodes[i])) == op_of(ir_node(g, group->nodes[first]));
+    if (alike && i < first) return 0;
+    n += alike;
   }
-  return t;
+  return n;
 }
 
-static const char *number(Arena *arena, bool known, int64_t n)
+/* "sum, grad_accumulate x 3"; the wide table has each with its number. */
+const char *inspect_nodes_text(const Inspection *in, const CommandRow *r)
 {
-  return known ? arena_printf(arena, "%lld", (long long)n) : "-";
+  const Group *group = &in->c->graph->groups.at[r->group];
+  Text t;
+  text_init(&t, in->c->arena);
+  if (in->c->options.view.wide) return r->nodes;
+  for (uint32_t i = 0; i < group->n; i++) {
+    uint32_t n = count_alike(in, group, i);
+    if (!n) continue;
+    text_printf(&t, "%s%s", t.n ? ", " : "", op_of(ir_node(in->c->graph, group->nodes[i]))->name);
+    if (n > 1) text_printf(&t, " x %u", n);
+  }
+  return t.at;
 }
 
-/* Commands of the vendor's library choose their own grid. */
-static void row_texts(const Inspection *in, const CommandRow *r, const char *out[MOST_COLUMNS])
+/* "1056 x 256"; commands of the vendor's library choose their own grid. */
+static const char *grid_text(Arena *arena, const CommandRow *r)
 {
-  Arena *arena = in->c->arena;
-  const char *const own[OWN_COLUMNS] = {r->name,
-                                        line_number(in, r),
-                                        r->types,
-                                        r->shape,
-                                        number(arena, r->kernel != NULL, r->at.grid),
-                                        number(arena, r->kernel != NULL, r->at.block),
-                                        inspect_frame_text(in, r),
-                                        arena_strdup(arena, inspect_bytes(r->read)),
-                                        arena_strdup(arena, inspect_bytes(r->written)),
-                                        arena_strdup(arena, inspect_flops(r->flops))};
-  memcpy(out, own, sizeof own);
-  for (uint32_t i = 0; i < in->n_archs; i++) {
-    const Usage *u = &r->usage[i];
-    const char **at = out + OWN_COLUMNS + USAGE_COLUMNS * i;
-    at[0] = number(arena, u->known, u->registers);
-    if (in->n_archs > 1) at[0] = arena_printf(arena, "| %4s", at[0]);
-    at[1] = number(arena, u->known, u->shared);
-    at[2] = number(arena, u->known, u->spilled);
-  }
+  return r->kernel ? arena_printf(arena, "%u x %u", r->at.grid, r->at.block) : "-";
+}
+
+const char *inspect_usage_text(Arena *arena, const Usage *u)
+{
+  Text t;
+  text_init(&t, arena);
+  if (!u->known) return "-";
+  text_printf(&t, "%d", u->registers);
+  if (u->shared) text_printf(&t, ", %s", bytes_text(arena, u->shared));
+  if (u->spilled) text_printf(&t, ", %s spilled", bytes_text(arena, u->spilled));
+  return t.at;
+}
+
+/* ---- the table ---- */
+
+enum { OWN_COLUMNS = 9 };
+
+/* What is known without the table goes first where it does not fit; the libraries in column
+ * template are what is asked for. Usage stands in front of the nodes, a column for each
+ * architecture. */
+static void open_table(const Inspection *in, Table *t)
+{
+  Text columns;
+  bool libraries = false;
+  for (uint32_t i = 0; i < in->rows.n; i++) libraries |= in->rows.at[i].library != NULL;
+  text_init(&columns, in->c->arena);
+  text_printf(&columns,
+              "name:key<26|line:number!1|types:!2<14|shape:!4|launch:!7|template:!%d<12|read:bytes|"
+              "written:bytes|FLOPs:count",
+              libraries ? 0 : 6);
+  for (uint32_t i = 0; i < in->n_archs; i++) text_printf(&columns, "|%s:!3<12", in->arch[i]);
+  text_puts(&columns, "|nodes:!5<16");
+  table_open(t, in->c->arena, NULL, &in->c->options.view, columns.at);
+}
+
+static void add_row(const Inspection *in, const CommandRow *r, Table *t)
+{
+  TableCell cells[OWN_COLUMNS + INSPECT_ARCHS + 1] = {{r->name},
+                                                      {inspect_line_number(in, r)},
+                                                      {r->types},
+                                                      {r->shape},
+                                                      {grid_text(t->arena, r)},
+                                                      {inspect_frame_text(in, r)},
+                                                      {.amount = (double)r->read},
+                                                      {.amount = (double)r->written},
+                                                      {.amount = (double)r->flops}};
+  uint32_t n = OWN_COLUMNS;
+  for (uint32_t i = 0; i < in->n_archs; i++)
+    cells[n++].text = inspect_usage_text(t->arena, &r->usage[i]);
+  cells[n].text = inspect_nodes_text(in, r);
+  table_row(t, (double)(r->read + r->written), cells);
 }
 
 /* Head, rows and sums of a block; nothing for one without commands. FLOPs that are not counted
  * count as none. */
-static void put_block(const Inspection *in, uint16_t block, const Table *t)
+static void put_block(const Inspection *in, uint16_t block, Table *t)
 {
-  int64_t read = 0, written = 0, flops = 0;
+  double read = 0, written = 0, flops = 0;
   uint32_t commands = 0;
-  const char *texts[MOST_COLUMNS];
   for (uint32_t i = 0; i < in->rows.n; i++) {
     const CommandRow *r = &in->rows.at[i];
     if (r->block != block) continue;
-    if (commands++ == 0) {
-      printf("\n%s\n", inspect_block_text(in, block));
-      columns_put(t->at, t->n, NULL, "nodes", t->columns);
-    }
-    row_texts(in, r, texts);
-    columns_put(t->at, t->n, texts, r->nodes, t->columns);
-    read += r->read;
-    written += r->written;
-    flops += r->flops > 0 ? r->flops : 0;
+    commands++;
+    add_row(in, r, t);
+    read += (double)r->read;
+    written += (double)r->written;
+    flops += r->flops > 0 ? (double)r->flops : 0;
   }
-  if (commands)
-    printf("  %u commands: %s read, %s written, %s FLOPs\n", commands, inspect_bytes(read),
-           inspect_bytes(written), inspect_flops(flops));
+  if (!commands) return;
+  table_say(t, 2, "\n%s", inspect_block_text(in, block));
+  table_put(t);
+  table_say(t, 2, "  %u commands: %s read, %s written, %s FLOPs", commands,
+            bytes_text(t->arena, read), bytes_text(t->arena, written), count_text(t->arena, flops));
 }
 
-static void put_title(const Inspection *in)
+static void put_title(const Inspection *in, Table *t)
 {
+  Text archs;
+  text_init(&archs, t->arena);
   uint32_t kernels = 0;
   for (uint32_t i = 0; i < in->rows.n; i++) kernels += in->rows.at[i].kind == COMMAND_kernel;
-  printf("%s: %s, %s, %u commands, %u of them kernels", in->c->program->source,
-         in->c->program->precision, in->c->options.target, in->rows.n, kernels);
   for (uint32_t i = 0; i < in->n_archs; i++)
-    printf("%s%s", i ? " | " : "; registers, bytes of shared memory and spilled: ", in->arch[i]);
-  putchar('\n');
+    text_printf(&archs, "%s%s", i ? ", " : "; ", in->arch[i]);
+  table_say(t, 2, "%s: %s, %s, %u commands, %u of them kernels%s%s", in->c->program->source,
+            in->c->program->precision, in->c->options.target, in->rows.n, kernels, archs.at,
+            archs.n ? ": registers, shared memory, spills" : "");
 }
 
 int inspect_table(const Inspection *in, const char *note)
 {
-  Table t = make_table(in);
-  const char *texts[MOST_COLUMNS];
-  for (uint32_t i = 0; i < in->rows.n; i++) {
-    row_texts(in, &in->rows.at[i], texts);
-    columns_see(t.at, t.n, texts);
-  }
-  columns_fit(t.at, t.n, t.columns);
-  put_title(in);
+  Table t;
+  open_table(in, &t);
+  put_title(in, &t);
   for (uint32_t i = 0; i < in->c->graph->blocks.n; i++) put_block(in, (uint16_t)i, &t);
-  if (note) printf("\n%s\n", note);
+  if (note) table_say(&t, 0, "\n%s", note);
+  table_close(&t);
   return 0;
 }

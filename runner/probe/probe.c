@@ -20,7 +20,7 @@ typedef struct ProbeCommand {
   ampc_train_options train;
   uint32_t steps;
   const char *resume, *output, *path;
-  bool all, json;
+  bool json;
 } ProbeCommand;
 
 static const OptionRow probe_options[] = {
@@ -30,8 +30,6 @@ static const OptionRow probe_options[] = {
      .field = offsetof(ProbeCommand, resume)},
     {"path", 0, "PATH", "only values whose name begins so: net.fc2", .kind = OPTION_text,
      .field = offsetof(ProbeCommand, path)},
-    {"all", 0, NULL, "a row for each value", .kind = OPTION_flag,
-     .field = offsetof(ProbeCommand, all)},
     {"json", 0, NULL, "everything as JSON, with histograms of exponents", .kind = OPTION_flag,
      .field = offsetof(ProbeCommand, json)},
     {"output", 0, "FILE", "the JSON goes there, not to stdout", .kind = OPTION_text,
@@ -41,15 +39,16 @@ static const OptionRow probe_options[] = {
 static const OptionTable probe_verb = {
     .program = "amp probe",
     .usage = "[options] job.amp",
-    .about = "Trains some steps and tells how large activations, gradients, weights and updates "
-             "are, the\n"
-             "worst first: what leaves the range of its type, what becomes 0. Saves nothing.",
+    .about =
+        "Trains some steps and tells how large activations, gradients, weights and updates are, "
+        "the worst first: what leaves the range of its type, what becomes 0. Saves nothing.",
     .groups = (const OptionGroup[]){{probe_options, 0},
                                     {fresh_options, offsetof(ProbeCommand, train)},
                                     {job_options, offsetof(ProbeCommand, compile)},
                                     {memory_options, offsetof(ProbeCommand, compile)},
+                                    {table_options, offsetof(ProbeCommand, compile)},
                                     {NULL, 0}},
-    .notes = "exit status: 0 done; 1 errors in the program; 2 bad usage; 3 a file is missing or\n"
+    .notes = "exit status: 0 done; 1 errors in the program; 2 bad usage; 3 a file is missing or "
              "unreadable; 4 the C compiler failed; 5 the run failed; 130 interrupted"};
 
 static ampc_status look(void *context, ampc_runtime *rt, uint32_t block, int64_t step,
@@ -94,7 +93,8 @@ static ampc_status tell(const Watch *w, const ProbeCommand *cmd)
   if (cmd->json) return write_json(w, cmd->output);
   printf("%lld steps of %s, %s\n\n", (long long)w->steps, w->c->program->source,
          w->c->program->precision);
-  watch_print(w, cmd->path, cmd->all || cmd->path ? 0 : USUAL_ROWS);
+  uint32_t top = cmd->compile.view.top, most = top ? top : USUAL_ROWS;
+  watch_print(w, cmd->path, cmd->compile.view.wide || cmd->path ? 0 : most);
   return AMPC_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "compiler/emit/emit.h"
 #include "compiler/graph/ir.h"
 #include "runtime/plan/number.h"
+#include "runtime/plan/terminal.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,39 +46,44 @@ static bool is_wanted(const Graph *g, const Node *cast, const char *pattern)
   return (from && path_matches(pattern, from)) || (to && path_matches(pattern, to));
 }
 
-/* "job.amp:12:7   h   f32[32, 512] -> f16   reason"; "-" where no line of the user's asked for
- * it. */
-static void print_cast(Compile *c, const Node *n)
+/* "-" where no line of the user's asked for it. */
+static void add_cast(Compile *c, const Node *n, Table *t)
 {
   const Node *from = ir_in(c, n, 0);
   Span span = diag_user_span(c, n->span);
   Place at = span.end ? diag_place(c, span) : (Place){0};
-  const char *name = name_of(c->graph, from);
-  const char *what = name ? name : op_of(from)->name;
-  const char *place =
-      at.source ? arena_printf(c->arena, "%s:%u:%u", at.source->shown, at.line, at.column) : "-";
-  printf("%-24s %-16s %s -> %s  %s\n", place, what, ir_type_text(c, from), ir_dtype_name(n->dtype),
-         ir_why_text(c, n));
+  const char *name = name_of(c->graph, from), *place = "-";
+  const char *slash = at.source ? strrchr(at.source->shown, '/') : NULL;
+  if (at.source)
+    place = arena_printf(c->arena, "%s:%u:%u", slash ? slash + 1 : at.source->shown, at.line,
+                         at.column);
+  const char *types =
+      arena_printf(c->arena, "%s -> %s", ir_type_text(c, from), ir_dtype_name(n->dtype));
+  TABLE_ROW(t, 0, {place}, {name ? name : op_of(from)->name}, {types}, {ir_why_text(c, n)});
 }
 
 /* Block by block; other variants than the first have no casts but the same again and are left out.
- */
+ * Gives the number of casts. */
 static uint32_t print_casts(Compile *c, const char *pattern)
 {
   const Graph *g = c->graph;
   uint32_t found = 0;
+  Table t;
+  table_open(&t, c->arena, NULL, &c->options.view, "place:!1<14|value:key<12|cast:<14|why:<24");
   for (uint32_t b = 0; b < g->blocks.n; b++) {
     const BlockInfo *block = &g->blocks.at[b];
-    bool headed = false;
+    uint32_t before = found;
     for (uint32_t i = 1; i < g->nodes.n && block->variant_of < 0; i++) {
       const Node *n = &g->nodes.at[i];
       if (!op_has(n, T_casts) || n->block != b || !is_wanted(g, n, pattern)) continue;
-      if (!headed) printf("block %s\n", block->name);
-      headed = true;
-      print_cast(c, n);
+      add_cast(c, n, &t);
       found++;
     }
+    if (found == before) continue;
+    table_say(&t, 2, "block %s", block->name);
+    table_put(&t);
   }
+  table_close(&t);
   return found;
 }
 
@@ -125,29 +131,34 @@ bool kernel_find(Repl *r, const ampc_program *p, const char *name, uint32_t *out
   return repl_error(r, "no kernel %s; :kernel lists them", name);
 }
 
-/* Prints the line at s without its comment sign, and those with which a wide one goes on. */
-static void print_title(const char *s)
+/* Adds the line at s without its comment sign, and those with which a wide one goes on. */
+static void put_title(Text *out, const char *s)
 {
   static const char next[] = "\n//     ";
-  for (bool first = true;; first = false) {
+  do {
     s += strspn(s, "\n/ ");
     size_t size = strcspn(s, "\n");
-    printf("%s%.*s", first ? "" : " ", (int)size, s);
+    text_printf(out, "%s%.*s", out->n ? " " : "", (int)size, s);
     s += size;
-    if (strncmp(s, next, strlen(next)) != 0) return;
-  }
+  } while (strncmp(s, next, strlen(next)) == 0);
 }
 
 /* The title of a kernel's text, a comment, says which values it computes and where they stand. */
 static void list_kernels(Repl *r, Compile *c)
 {
+  Text out;
+  text_init(&out, c->arena);
   for (uint32_t i = 0; i < c->program->n_kernels; i++) {
-    Text text;
+    Text text, title;
     text_init(&text, c->arena);
+    text_init(&title, c->arena);
     emit_kernel(c, i, &text);
-    print_title(text.at);
-    puts(kernels_is_edited(r->kernels, c, i) ? "  (edited)" : "");
+    put_title(&title, text.at);
+    if (kernels_is_edited(r->kernels, c, i)) text_puts(&title, "  (edited)");
+    text_wrap(&out, title.at, 4, line_columns());
+    text_puts(&out, "\n");
   }
+  fputs(out.at, stdout);
 }
 
 /* The lines between its comment and the next one, numbered as in the whole text. */

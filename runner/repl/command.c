@@ -1,12 +1,11 @@
 /* THE table of commands of the prompt, and finding one by the beginning of its name. */
 #include "commands.h"
 #include "compiler/help/help.h"
-#include "runtime/base/terminal.h"
+#include "runtime/plan/terminal.h"
 #include "runtime/plan/types.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct Command {
   const char *name, *usage, *help;
@@ -154,34 +153,12 @@ static bool command_quit(Repl *r, const char *arg)
   return true;
 }
 
-/* In lines of the terminal's width, 96 where there is none, broken between words. `at`: where the
- * first one begins; the others begin at `indent`. */
-static void put_wrapped(const char *text, int at, int indent)
+/* `left`: where the help begins, at least. */
+static void put_usage(Text *out, const Command *c, int left)
 {
-  int columns = terminal_columns(STDOUT_FILENO);
-  if (!columns) columns = 96;
-  while (*text) {
-    size_t size = strcspn(text, " ");
-    int word = (int)size;
-    bool first = at == indent;
-    if (!first && at + 1 + word > columns) {
-      printf("\n%*s", indent, "");
-      at = indent;
-      first = true;
-    }
-    at += printf("%s%.*s", first ? "" : " ", word, text);
-    text += size + strspn(text + size, " ");
-  }
-  putchar('\n');
-}
-
-/* `width` of the left column; 0: one space between usage and help. */
-static void print_usage(const Command *c, int width)
-{
-  char head[64];
-  snprintf(head, sizeof head, ":%s %s", c->name, c->usage);
-  int n = printf("%-*s ", width, head);
-  put_wrapped(c->help, n, n);
+  char *head = arena_printf(out->arena, ":%s %s", c->name, c->usage);
+  int size = (int)strlen(head) + 2;
+  text_entry(out, head, c->help, size > left ? size : left);
 }
 
 static bool begins_a_command(const char *word)
@@ -193,43 +170,56 @@ static bool begins_a_command(const char *word)
 
 /* What a name is in the language; false: nothing, which has been said where no command begins so.
  */
-static bool help_word(Repl *r, const char *name, bool *said)
+static bool help_word(Repl *r, const char *name, Text *out, bool *said)
 {
-  Arena *arena = arena_create();
-  Text text;
-  text_init(&text, arena);
-  bool any = help_on(name, &text);
-  const char *near = any || begins_a_command(name) ? NULL : help_nearest(arena, name);
+  bool any = help_on(name, out);
+  const char *near = any || begins_a_command(name) ? NULL : help_nearest(out->arena, name);
   *said = near != NULL;
   if (near) repl_error(r, "no `%s`; did you mean `%s`?", name, near);
-  fputs(text.at, stdout);
-  arena_destroy(arena);
   return any;
 }
 
 /* `:help :train` is about the command, `:help train` about the language, too. */
-static bool help_with(Repl *r, const char *arg)
+static bool help_with(Repl *r, const char *arg, Text *out)
 {
   bool command = *arg == ':', said = false;
   if (command) arg++;
-  bool word = !command && help_word(r, arg, &said);
+  bool word = !command && help_word(r, arg, out, &said);
   if (said || (word && !begins_a_command(arg))) return word;
   const Command *c = find(r, arg, strlen(arg));
-  if (c && word) putchar('\n');
-  if (c) print_usage(c, 0);
+  if (c && word) text_puts(out, "\n");
+  if (c) put_usage(out, c, 0);
   return c != NULL;
+}
+
+static void help_all_commands(Text *out)
+{
+  int width = line_columns();
+  text_wrap(out,
+            "A declaration of the language is added to the program; one of a name that is there "
+            "takes its place. An expression is run and printed; an assignment (x = ones(3)) is "
+            "remembered. A bracket that is open keeps the input open. Commands may be shortened:",
+            0, width);
+  text_puts(out, "\n");
+  for (const Command *c = commands; c < commands + COMMAND_COUNT; c++) put_usage(out, c, 32);
+  text_wrap(out,
+            "Tab completes, Up recalls an input, Ctrl-R searches; Ctrl-C ends what is at work or "
+            "drops what was typed, Ctrl-D ends the session. <3> in a message is the third input.",
+            0, width);
+  text_puts(out, "\n");
 }
 
 static bool command_help(Repl *r, const char *arg)
 {
-  if (*arg) return help_with(r, arg);
-  put_wrapped("A declaration of the language is added to the program; one of a name that is there "
-              "takes its place. An expression is run and printed; an assignment (x = ones(3)) is "
-              "remembered. A bracket that is open keeps the input open. Commands may be shortened:",
-              0, 0);
-  for (const Command *c = commands; c < commands + COMMAND_COUNT; c++) print_usage(c, 30);
-  put_wrapped("Tab completes, Up recalls an input, Ctrl-R searches; Ctrl-C ends what is at work or "
-              "drops what was typed, Ctrl-D ends the session. <3> in a message is the third input.",
-              0, 0);
-  return true;
+  bool any = true;
+  Arena *arena = arena_create();
+  Text text;
+  text_init(&text, arena);
+  if (*arg)
+    any = help_with(r, arg, &text);
+  else
+    help_all_commands(&text);
+  fputs(text.at, stdout);
+  arena_destroy(arena);
+  return any;
 }

@@ -1,6 +1,6 @@
 /* A curve in the terminal, drawn with braille characters: each holds 2 by 4 dots. */
 #include "repl.h"
-#include "runtime/base/terminal.h"
+#include "runtime/plan/terminal.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Tensors as text: all of a small one, the corners of a large one, and their range. */
 #include "repl.h"
-#include "runtime/base/terminal.h"
+#include "runtime/plan/terminal.h"
 #include "runner/selftest/number.h"
 #include "runtime/plan/types.h"
 #include <inttypes.h>

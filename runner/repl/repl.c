@@ -24,11 +24,11 @@ static const OptionTable repl_verb = {
     .usage = "[options] [job.amp]",
     .groups = (const OptionGroup[]){{fresh_options, offsetof(ReplCommand, run)},
                                     {job_options, offsetof(ReplCommand, compile)},
+                                    {table_options, offsetof(ReplCommand, compile)},
                                     {NULL, 0}},
-    .notes =
-        "Input is the language or a command; ':help' lists the commands. Where the input is no\n"
-        "terminal there is no prompt; after a mistake the next input is read all the same, and\n"
-        "the exit status is then 1."};
+    .notes = "Input is the language or a command; ':help' lists the commands. Where the input is "
+             "no terminal there is no prompt; after a mistake the next input is read all the same, "
+             "and the exit status is then 1."};
 
 /* ---- messages ---- */
 

@@ -2,8 +2,6 @@
 #include "commands.h"
 #include "runner/job/options.h"
 #include "runtime/runtime.h"
-#include "runtime/base/terminal.h"
-#include "runtime/plan/bytes.h"
 #include "runtime/plan/number.h"
 #include "runtime/plan/types.h"
 #include <fnmatch.h>
@@ -11,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Shell patterns: "fc*.weight". */
 bool path_matches(const char *pattern, const char *path)
@@ -194,49 +191,37 @@ bool command_precision(Repl *r, const char *arg)
 
 /* ---- what there is ---- */
 
-/* Of the paths that match; a terminal gets no more than they need. */
-static int path_width(const ampc_program *p, const char *pattern)
-{
-  enum { WIDTH = 36 };
-  int longest = 0;
-  if (!terminal_columns(STDOUT_FILENO)) return WIDTH;
-  for (uint32_t i = 0; i < p->n_params; i++) {
-    int n = (int)strlen(p->params[i].path);
-    if (path_matches(pattern, p->params[i].path) && n > longest) longest = n;
-  }
-  return longest;
-}
-
 /* "opt", or "opt_a, opt_b". */
-static void print_optimizers(const ampc_program *p, const ampc_param *q)
+static const char *optimizers_text(Arena *arena, const ampc_program *p, const ampc_param *q)
 {
-  int width = printf("%s", q->buffer          ? "buffer"
-                           : q->optimizer < 0 ? "frozen"
-                                              : p->optimizers[q->optimizer].name);
+  Text t;
+  text_init(&t, arena);
+  text_puts(&t, q->buffer          ? "buffer"
+                : q->optimizer < 0 ? "frozen"
+                                   : p->optimizers[q->optimizer].name);
   for (uint32_t i = 0; i < p->n_shares; i++)
     if (strcmp(p->shares[i].path, q->path) == 0)
-      width += printf(", %s", p->optimizers[p->shares[i].optimizer].name);
-  printf("%*s", width < 10 ? 10 - width : 0, "");
+      text_printf(&t, ", %s", p->optimizers[p->shares[i].optimizer].name);
+  return t.at;
 }
 
 /* `running`: the program of q is the one that runs, so there are values to take the norm of. */
-static bool print_param(Repl *r, const ampc_program *p, const ampc_param *q, bool running,
-                        int width)
+static bool add_param(Repl *r, const ampc_program *p, const ampc_param *q, bool running, Table *t)
 {
   char type[128];
-  HostTensor t = {.dtype = q->dtype, .rank = q->rank};
-  memcpy(t.dim, q->dim, sizeof t.dim);
-  printf("%-*s %-20s ", width, q->path, tensor_type(&t, type));
-  print_optimizers(p, q);
+  const char *norm = "";
+  HostTensor x = {.dtype = q->dtype, .rank = q->rank};
+  memcpy(x.dim, q->dim, sizeof x.dim);
   if (running) {
     ampc_space space = q->buffer ? AMPC_BUFFER : AMPC_MASTER;
     double sum = 0;
-    if (!repl_check(r, tensor_read_param(r->rt, q, space, &t))) return false;
-    for (int64_t i = 0; i < t.elements; i++) sum += t.at[i] * t.at[i];
-    free(t.at);
-    printf(" norm %.5g", sqrt(sum));
+    if (!repl_check(r, tensor_read_param(r->rt, q, space, &x))) return false;
+    for (int64_t i = 0; i < x.elements; i++) sum += x.at[i] * x.at[i];
+    free(x.at);
+    norm = arena_printf(t->arena, "%.5g", sqrt(sum));
   }
-  putchar('\n');
+  TABLE_ROW(t, 0, {q->path}, {arena_strdup(t->arena, tensor_type(&x, type))},
+            {optimizers_text(t->arena, p, q)}, {norm});
   return true;
 }
 
@@ -246,17 +231,19 @@ bool command_params(Repl *r, const char *arg)
   if (!p) return false;
   const ampc_program *g = p->c->program;
   int64_t total = 0;
-  int width = path_width(g, arg);
-  uint32_t shown = 0;
+  Table t;
+  table_open(&t, p->c->arena, NULL, &r->options.view,
+             "parameter:key<20|type|optimizer:<8|norm:number");
   for (uint32_t i = 0; i < g->n_params; i++) {
     const ampc_param *q = &g->params[i];
     if (!path_matches(arg, q->path)) continue;
-    if (!print_param(r, g, q, r->live == p, width)) return false;
+    if (!add_param(r, g, q, r->live == p, &t)) return false;
     if (!q->buffer) total += q->elements;
-    shown++;
   }
-  if (!shown && *arg) return repl_error(r, "no parameter matches %s", arg);
-  printf("total %lld parameters\n", (long long)total);
+  if (!t.rows.n && *arg) return repl_error(r, "no parameter matches %s", arg);
+  if (t.rows.n) table_put(&t);
+  table_say(&t, 0, "total %lld parameters", (long long)total);
+  table_close(&t);
   return true;
 }
 
@@ -305,12 +292,6 @@ bool command_scaler(Repl *r, const char *arg)
   return true;
 }
 
-static void print_bytes(const char *what, int64_t bytes)
-{
-  char text[AMPC_BYTES_ROOM];
-  printf("%-22s %10s\n", what, ampc_bytes_text(bytes, text));
-}
-
 /* What is there where the program runs, else what it will take; the libraries' part is known
  * only then. */
 bool command_memory(Repl *r, const char *arg)
@@ -325,9 +306,14 @@ bool command_memory(Repl *r, const char *arg)
     for (int s = AMPC_STATE; s < AMPC_SPACE_COUNT; s++)
       m.total += m.space[s] = p->c->program->space_bytes[s];
   }
+  Table t;
+  table_open(&t, p->c->arena, NULL, &r->options.view, "for|bytes:bytes");
   for (int s = AMPC_STATE; s < AMPC_SPACE_COUNT; s++)
-    if (m.space[s]) print_bytes(ampc_space_of((ampc_space)s)->shown, m.space[s]);
-  if (m.library) print_bytes("libraries", m.library);
-  print_bytes("total", m.total);
+    if (m.space[s])
+      TABLE_ROW(&t, 0, {ampc_space_of((ampc_space)s)->shown}, {.amount = (double)m.space[s]});
+  if (m.library) TABLE_ROW(&t, 0, {"libraries"}, {.amount = (double)m.library});
+  TABLE_ROW(&t, 0, {"total"}, {.amount = (double)m.total});
+  table_put(&t);
+  table_close(&t);
   return true;
 }

@@ -9,15 +9,15 @@
 
 enum { MOST_ROWS = 1500 }; /* of the table: more are no more to see */
 
-typedef struct Table {
+typedef struct LogTable {
   Fields in;
   json_t *lines; /* the first one has the names of columns */
-} Table;
+} LogTable;
 
 /* A name, or a number where the field is one; what is empty or a matrix is null. */
 static ampc_status take_field(void *context, int64_t field)
 {
-  Table *t = context;
+  LogTable *t = context;
   const char *text = t->in.text;
   char *end;
   double v = strtod(text, &end);
@@ -31,7 +31,7 @@ static ampc_status take_field(void *context, int64_t field)
   return AMPC_OK;
 }
 
-static ampc_status read_table(const char *path, Table *t)
+static ampc_status read_table(const char *path, LogTable *t)
 {
   int64_t fields;
   bool ended = false;
@@ -50,7 +50,7 @@ static ampc_status read_table(const char *path, Table *t)
 json_t *report_log(const Report *r)
 {
   Arena *arena = r->e.c->arena;
-  Table *t = arena_new(arena, Table);
+  LogTable *t = arena_new(arena, LogTable);
   t->lines = json_array();
   json_t *rows = json_array(), *out = NULL;
   ampc_status status = read_table(arena_printf(arena, "%s/metrics.csv", r->log_dir), t);

@@ -2,6 +2,58 @@
 #include "report.h"
 #include <string.h>
 
+/* ---- layers that are alike ---- */
+
+typedef struct Line { /* nodes that are alike but for numbers in their path */
+  const ExplainNode *first;
+  const char *path; /* "h.*.attn" */
+  const char *type; /* "f16[128, 512]" */
+  uint32_t times;
+  int64_t flops, bytes;
+  double us;
+} Line;
+typedef VEC(Line) Lines;
+
+static bool is_alike(const Compile *c, const Line *l, const ExplainNode *n, const char *type)
+{
+  const Node *a = ir_node(c->graph, l->first->value), *b = ir_node(c->graph, n->value);
+  return a->op == b->op && a->row == b->row && l->first->place.line == n->place.line &&
+         l->first->place.source == n->place.source && strcmp(l->first->reason, n->reason) == 0 &&
+         strcmp(l->type, type) == 0;
+}
+
+/* The latest ones first: layers that are alike stand one after the other. */
+static Line *line_of_node(Compile *c, Lines *lines, const ExplainNode *n)
+{
+  const char *type = ir_type_text(c, ir_node(c->graph, n->value)), *path;
+  for (uint32_t i = lines->n; i-- > 0;) {
+    Line *l = &lines->at[i];
+    if (!is_alike(c, l, n, type) || !(path = text_common(c->arena, l->path, n->path))) continue;
+    l->path = path;
+    return l;
+  }
+  vec_push(c->arena, lines, (Line){.first = n, .path = n->path, .type = type});
+  return &lines->at[lines->n - 1];
+}
+
+/* `line_of`: by the id of a node, 1 + its index in *out, 0 where there is none. */
+static void fold(const Explanation *e, const ExplainBlock *b, Lines *out, uint32_t *line_of)
+{
+  *out = (Lines){0};
+  for (uint32_t i = 0; i < b->nodes.n; i++) {
+    const ExplainNode *n = &b->nodes.at[i];
+    if (!explain_is_shown(e->c, n)) continue;
+    Line *l = line_of_node(e->c, out, n);
+    l->times++;
+    l->flops += n->count.flops;
+    l->bytes += n->count.read + n->count.written;
+    l->us += n->us;
+    line_of[n->value.id] = 1 + (uint32_t)(l - out->at);
+  }
+}
+
+/* ---- a line ---- */
+
 static const char *phase_of(const Graph *g, const ExplainNode *n)
 {
   const Node *node = ir_node(g, n->value);
@@ -41,7 +93,7 @@ static json_t *tensor_json(const ExplainNode *n)
   return json_string(n->made->against ? n->made->against : "tensor cores");
 }
 
-static json_t *node_json(const Report *r, const ExplainLine *l, const uint32_t *line_of)
+static json_t *node_json(const Report *r, const Line *l, const uint32_t *line_of)
 {
   const ExplainNode *n = l->first;
   const Node *node = ir_node(r->e.c->graph, n->value);
@@ -64,10 +116,10 @@ json_t *report_nodes(const Report *r)
 {
   const Compile *c = r->e.c;
   uint32_t *line_of = arena_array(c->arena, uint32_t, c->graph->nodes.n);
-  ExplainLines lines;
+  Lines lines;
   json_t *out = json_array();
   if (!r->e.blocks.n) return out;
-  explain_fold(&r->e, &r->e.blocks.at[0], 0, &lines, line_of);
+  fold(&r->e, &r->e.blocks.at[0], &lines, line_of);
   for (uint32_t i = 0; i < lines.n; i++)
     json_array_append_new(out, node_json(r, &lines.at[i], line_of));
   return out;

@@ -60,8 +60,7 @@ static const OptionTable report_verb = {
     .program = "amp report",
     .usage = "[options] job.amp",
     .about =
-        "The job as a page for a browser, which needs no network: its layers with types, casts "
-        "and\n"
+        "The job as a page for a browser, which needs no network: its layers with types, casts and "
         "their reasons, memory over the step, kernels beside their lines; of a run its curves.",
     .groups = (const OptionGroup[]){
         {report_options, 0}, {job_options, offsetof(ReportCommand, compile)}, {NULL, 0}}};

@@ -95,50 +95,47 @@ void test_coverage(TestRun *run)
 
 /* ---- printing ---- */
 
-static void print_types(uint32_t types)
+static const char *types_text(Arena *arena, uint32_t types)
 {
-  char text[64] = "";
-  for (uint32_t d = 0; d < AMPC_DTYPE_COUNT; d++) {
-    if (!(types >> d & 1)) continue;
-    if (*text) strcat(text, " ");
-    strcat(text, ampc_dtype_name((ampc_dtype)d));
-  }
-  printf("%-28s", text);
+  Text t;
+  text_init(&t, arena);
+  for (uint32_t d = 0; d < AMPC_DTYPE_COUNT; d++)
+    if (types >> d & 1) text_printf(&t, "%s%s", t.n ? " " : "", ampc_dtype_name((ampc_dtype)d));
+  return t.at;
 }
 
-/* Cases and the worst of them; dashes where there are none. */
-static void print_proof(const Tally *t)
-{
-  if (t->cases)
-    printf(" %6u %6.3f", t->cases, t->worst);
-  else
-    printf(" %6s %6s", "-", "-");
-}
-
-static void print_op(const TestRun *run, OpKind op)
+static void add_op(const TestRun *run, OpKind op, Table *t)
 {
   const Tally *f = &run->tally[op][PROOF_forward], *b = &run->tally[op][PROOF_backward];
-  const Tally *t = &run->tally[op][PROOF_twin];
-  if (f->cases + b->cases + t->cases == 0) return;
-  printf("%-26s ", op_row(op)->name);
-  print_types(f->types | b->types | t->types);
-  print_proof(f);
-  print_proof(b);
-  if (test_on_gpu(run)) print_proof(t);
-  printf("  %s\n", f->failed + b->failed + t->failed ? "FAILED" : "pass");
+  const Tally *w = &run->tally[op][PROOF_twin];
+  if (f->cases + b->cases + w->cases == 0) return;
+  TableCell cells[9] = {{op_row(op)->name}, {types_text(t->arena, f->types | b->types | w->types)}};
+  const Tally *const proofs[] = {f, b, w};
+  for (int i = 0; i < 3; i++) { /* cases and the worst of them; dashes where there are none */
+    const Tally *p = proofs[i];
+    cells[2 + 2 * i].text = p->cases ? arena_printf(t->arena, "%u", p->cases) : "-";
+    cells[3 + 2 * i].text = p->cases ? arena_printf(t->arena, "%.3f", p->worst) : "-";
+  }
+  cells[8].text = f->failed + b->failed + w->failed ? "FAILED" : "pass";
+  table_row(t, 0, cells);
 }
 
 static void print_table(const TestRun *run, uint32_t passed, uint32_t failed)
 {
-  printf("%-26s %-28s %6s %6s %6s %6s", "op", "types", "cases", "worst", "grads", "worst");
-  if (test_on_gpu(run)) printf(" %6s %6s", "twins", "worst");
-  printf("\n");
-  for (uint32_t op = 0; op < OP_COUNT; op++) print_op(run, (OpKind)op);
-  printf("worst: largest error of what passed, in units of its bound\n");
+  Arena *arena = arena_create();
+  Table t;
+  table_open(&t, arena, NULL, &(TableView){0},
+             "op:<16|types:<9|cases:number|worst:number|grads:number|worst:number|twins:number|"
+             "worst:number|");
+  for (uint32_t op = 0; op < OP_COUNT; op++) add_op(run, (OpKind)op, &t);
+  if (t.rows.n) table_put(&t);
+  table_say(&t, 0, "worst: largest error of what passed, in units of its bound");
   if (test_on_gpu(run))
-    printf("twins: %s against cpu; elementwise kernels and moves must have the same bits\n",
-           run->target);
-  printf("%u passed, %u failed\n", passed, failed);
+    table_say(&t, 0, "twins: %s against cpu; elementwise kernels and moves must have the same bits",
+              run->target);
+  table_say(&t, 0, "%u passed, %u failed", passed, failed);
+  table_close(&t);
+  arena_destroy(arena);
 }
 
 /* The same as the table; for scripts. */

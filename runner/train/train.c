@@ -28,12 +28,9 @@ static const OptionRow verbose_option[] = {
     {NULL, 'v', NULL, "tell what the memory is needed for", .kind = OPTION_flag, .field = 0}, {0}};
 
 static const char train_notes[] =
-    "exit status: 0 done, or stopped by --max-time; 1 errors in the program; 2 bad usage; 3 a "
-    "file\n"
-    "is missing or unreadable, or a log could not be written (all else was done); 4 the C "
-    "compiler\n"
-    "failed; 5 the run failed; 130 interrupted by SIGINT, SIGTERM or SIGHUP, after saving. "
-    "SIGUSR1\n"
+    "exit status: 0 done, or stopped by --max-time; 1 errors in the program; 2 bad usage; 3 a file "
+    "is missing or unreadable, or a log could not be written (all else was done); 4 the C compiler "
+    "failed; 5 the run failed; 130 interrupted by SIGINT, SIGTERM or SIGHUP, after saving. SIGUSR1 "
     "saves and goes on.";
 
 static const OptionTable train_verb = {
@@ -55,7 +52,7 @@ static const OptionTable eval_verb = {
                                     {memory_options, offsetof(TrainCommand, compile)},
                                     {verbose_option, offsetof(TrainCommand, verbose)},
                                     {NULL, 0}},
-    .notes = "exit status: 0 done; 1 errors in the program; 2 bad usage; 3 a file is missing or\n"
+    .notes = "exit status: 0 done; 1 errors in the program; 2 bad usage; 3 a file is missing or "
              "unreadable; 4 the C compiler failed; 5 the run failed; 130 interrupted"};
 
 /* False when there is nothing left to do; *status says how it ended. */

@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "runtime/plan/shown.h"
-#include "runtime/base/terminal.h"
+#include "runtime/plan/terminal.h"
 #include "train.h"
 
 #define REFRESH 0.1 /* seconds between two states of a terminal's line */

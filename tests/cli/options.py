@@ -5,6 +5,7 @@ usage: options.py AMPC AMP
 Nothing is run: each call ends with a message about wrong usage, which says that the option is known. An option
 that takes a value is given none; a flag is given one.
 """
+import os
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import tempfile
 
 ampc, amp = sys.argv[1:3]
 failures = []
+COLUMNS = 80
 
 # Options that only training uses: eval neither lists nor takes them.
 TRAIN_ONLY = ["seed", "steps", "max-time", "overfit-batches", "save", "save-every", "keep-last", "keep-best",
@@ -19,7 +21,8 @@ TRAIN_ONLY = ["seed", "steps", "max-time", "overfit-batches", "save", "save-ever
 
 
 def call(command, *words):
-    done = subprocess.run([*command, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    done = subprocess.run([*command, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          env=dict(os.environ, COLUMNS=str(COLUMNS)))
     return done.returncode, done.stdout, done.stderr
 
 
@@ -59,7 +62,7 @@ def check_columns(name, help_text):
     starts = {m.end() for m in re.finditer(r"^  -\S.*?  +(?=\S)", help_text, re.M)
               for m in [re.match(r"  -\S.*?  +", m.group())]}
     check(f"{name} --help is in columns", len(starts) == 1, starts)
-    wide = [line for line in help_text.splitlines() if len(line) > 98 or line != line.rstrip()]
+    wide = [line for line in help_text.splitlines() if len(line) > COLUMNS or line != line.rstrip()]
     check(f"{name} --help fits its lines", not wide, wide)
 
 

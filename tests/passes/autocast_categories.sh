@@ -50,7 +50,7 @@ for region in f16 bf16; do
 done
 
 # ops that the language names, and their category in the table
-"$ampc" --list-ops >"$work/ops" || complain "--list-ops"
+"$ampc" --list-ops --wide >"$work/ops" || complain "--list-ops"
 while read -r op category; do
   case $(grep -cE "^$op +" "$list") in
   0) [ "$category" = none ] || complain "$op, $category in the op table, is not in $(basename "$list")" ;;
