@@ -12,7 +12,8 @@ HEAD = """data samples() { return synthetic(8, [4, 6]), synthetic(8, [5], dtype=
 precision f16 { scaler(init=1.0) }
 """
 OPTIMIZERS = ["SGD({0}, lr=0.1, momentum=0.5)", "Adam({0}, lr=1e-3)", "AdamW({0}, lr=1e-3, weight_decay=0.1, clip_norm=1.0)",
-              "RMSprop({0}, lr=1e-3, momentum=0.9)", "Adagrad({0}, lr=1e-2)", "LAMB({0}, lr=2e-3, weight_decay=0.01)"]
+              "RMSprop({0}, lr=1e-3, momentum=0.9)", "Adagrad({0}, lr=1e-2)", "Adadelta({0}, lr=0.1)",
+              "LAMB({0}, lr=2e-3, weight_decay=0.01)"]
 
 
 class Died(Exception):

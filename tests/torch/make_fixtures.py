@@ -555,6 +555,7 @@ RUNS = {  # name: optimizer, schedule or None, clip_norm or None, more settings;
                                               centered=True), None, None),
     "adagrad": (lambda p: torch.optim.Adagrad(p, lr=1e-2, lr_decay=0.1, weight_decay=0.01,
                                               initial_accumulator_value=0.01), None, None),
+    "adadelta": (lambda p: torch.optim.Adadelta(p, lr=0.5, rho=0.8, eps=1e-4, weight_decay=0.01), None, None),
     "clip_value": (lambda p: torch.optim.SGD(p, lr=0.5, momentum=0.9), None, 0.5,
                    {"clip_value": 1e-3, "clamp": 0.1}),
     "accumulate": (lambda p: torch.optim.AdamW(p, lr=2e-3, weight_decay=0.01), None, 0.5,

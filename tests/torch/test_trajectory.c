@@ -128,6 +128,7 @@ static const Run runs[] = {
     {"rmsprop", "RMSprop(net, lr=1e-3, alpha=0.9, eps=1e-4, momentum=0.5, centered=true)"},
     {"adagrad", "Adagrad(net, lr=1e-2, lr_decay=0.1, weight_decay=0.01, "
                 "initial_accumulator_value=0.01)"},
+    {"adadelta", "Adadelta(net, lr=0.5, rho=0.8, eps=1e-4, weight_decay=0.01)"},
     {"clip_value", "SGD(net, lr=0.5, momentum=0.9, clip_norm=0.5, clip_value=1e-3, "
                    "clamp=[-0.1, 0.1])"},
     {"accumulate", "AdamW(net, lr=2e-3, weight_decay=0.01, clip_norm=0.5, accumulate=4)"},

@@ -9,6 +9,7 @@ static const OpTest tests[] = {
     {OP_adam_update, NO_CASES("suite step: formula adam")},
     {OP_rmsprop_update, NO_CASES("suite step: formula rmsprop")},
     {OP_adagrad_update, NO_CASES("suite step: formula adagrad")},
+    {OP_adadelta_update, NO_CASES("suite step: formula adadelta")},
     {OP_lamb_moments, NO_CASES("suite step: formula lamb")},
     {OP_trust_ratio, NO_CASES("suite step: formula lamb_whole")},
     {OP_lamb_update, NO_CASES("suite step: formula lamb_whole")},
@@ -154,6 +155,22 @@ const Recipe recipes[] = {
      .clamp = {-1, 1},
      .precision = "f32",
      .plan = "nNn"},
+    {.label = "adadelta",
+     .kind = OPT_Adadelta,
+     .setting = {{"lr", 1}, {"rho", 0.9}, {"eps", 1e-6}},
+     .precision = "f32",
+     .plan = "nnNnnin"},
+    {.label = "adadelta decay, clips, ema, clamp",
+     .kind = OPT_Adadelta,
+     .setting = {{"lr", 0.5}, {"rho", 0.75}, {"eps", 1e-3}, {"weight_decay", 0.1}},
+     .flag = "maximize",
+     .clip = 2,
+     .clip_value = 0.5,
+     .ema = 0.75,
+     .clamp = {-0.5, 0.5},
+     .precision = "f16",
+     .scaler = {1024, 2, 0.5, 2, 256, 4096},
+     .plan = "inNninn"},
     {.label = "lamb",
      .kind = OPT_LAMB,
      .setting =
@@ -290,6 +307,23 @@ static void adagrad(const Recipe *r, Update *u)
   u->weight -= step * g / root;
 }
 
+/* The roots halve what their operands are off by, relative to them; the gradient is off by an ulp
+ * of `terms`. */
+static void adadelta(const Recipe *r, Update *u)
+{
+  double rho = recipe_setting(r, "rho"), eps = recipe_setting(r, "eps");
+  double lr = recipe_setting(r, "lr"), decay = recipe_setting(r, "weight_decay") * u->weight;
+  double g = u->g + decay, terms = fabs(u->g) + fabs(decay);
+  double v = rho * u->moment[1] + (1 - rho) * g * g;
+  double ratio = sqrt(u->moment[0] + eps) / sqrt(v + eps), change = ratio * g;
+  u->moment[0] = rho * u->moment[0] + (1 - rho) * change * change;
+  u->moment[1] = v;
+  u->moment_size[0] = u->moment[0] + 2 * (1 - rho) * fabs(change) * ratio * terms;
+  u->moment_size[1] = v + (1 - rho) * fabs(g) * terms;
+  u->weight_size = fabs(u->weight) + 2 * lr * ratio * terms;
+  u->weight -= lr * change;
+}
+
 /* The gradient's part and the decay may cancel: what rounds is as large as both. */
 static void lamb(const Recipe *r, Update *u)
 {
@@ -327,8 +361,8 @@ static void lamb_whole(const Recipe *r, Update *u, int n)
 }
 
 static Formula *const formulas[OPT_COUNT] = {
-    [OPT_SGD] = sgd,         [OPT_Adam] = adam,       [OPT_AdamW] = adam,
-    [OPT_RMSprop] = rmsprop, [OPT_Adagrad] = adagrad, [OPT_LAMB] = lamb};
+    [OPT_SGD] = sgd,         [OPT_Adam] = adam,         [OPT_AdamW] = adam, [OPT_RMSprop] = rmsprop,
+    [OPT_Adagrad] = adagrad, [OPT_Adadelta] = adadelta, [OPT_LAMB] = lamb};
 static WholeFormula *const whole_formulas[OPT_COUNT] = {[OPT_LAMB] = lamb_whole};
 
 Formula *optimizer_formula(OptimizerKind kind)
