@@ -259,7 +259,7 @@ int64_t ir_elements(const Node *n)
 
 int64_t ir_dtype_size(const Compile *c, DType d)
 {
-  return d == AMPC_F32 && c->options.real64 ? 8 : ampc_dtype_size(d);
+  return ampc_size_of(d, c->options.real64);
 }
 
 int64_t ir_bytes(const Compile *c, const Node *n)

@@ -80,9 +80,9 @@ static int64_t source_elements(const ampc_source *s, int64_t batch)
 /* What the loader has laid out for the job as it stands, of which f32 becomes double. */
 static void *widened(Trial *t, const ampc_source *s, int64_t n, const char *bytes)
 {
-  void *raw = arena_alloc(t->arena, (size_t)(n * number_size(s->dtype, true)), 64);
+  void *raw = arena_alloc(t->arena, (size_t)(n * ampc_size_of(s->dtype, true)), 64);
   double *at = arena_array(t->arena, double, (size_t)n);
-  if (s->dtype != AMPC_F32) return memcpy(raw, bytes, (size_t)(n * number_size(s->dtype, true)));
+  if (s->dtype != AMPC_F32) return memcpy(raw, bytes, (size_t)(n * ampc_size_of(s->dtype, true)));
   number_decode(s->dtype, false, bytes, n, at);
   number_encode(s->dtype, true, at, n, raw);
   return raw;
@@ -120,7 +120,7 @@ static ampc_status write_batch(Trial *t)
   for (uint32_t i = 0; i < b->n_sources && !status; i++) {
     const ampc_source *s = &p->sources[b->first_source + i];
     status = ampc_write(t->b.rt, (ampc_ref){AMPC_INPUT, s->offset}, t->batch[i],
-                        source_elements(s, b->batch) * number_size(s->dtype, true));
+                        source_elements(s, b->batch) * ampc_size_of(s->dtype, true));
   }
   return status;
 }

@@ -108,7 +108,7 @@ ampc_status built_put(Built *b, uint32_t source, const void *raw, int64_t bytes)
 /* Sources and outputs have the sizes of the graph: doubles for f32 where real64 is on. */
 ampc_status built_write(Built *b, uint32_t source, const Tensor *t)
 {
-  int64_t bytes = t->n * number_size(t->dtype, b->real64);
+  int64_t bytes = t->n * ampc_size_of(t->dtype, b->real64);
   void *raw = arena_alloc(b->c->arena, (size_t)bytes, 64);
   number_encode(t->dtype, b->real64, t->at, t->n, raw);
   return built_put(b, source, raw, bytes);
@@ -124,7 +124,7 @@ ampc_status built_read(Built *b, Arena *a, uint32_t output, Tensor *out)
 {
   const ampc_output_desc *o = &b->c->program->outputs[output];
   *out = tensor_like(a, o->dtype, o->rank, o->dim);
-  int64_t bytes = out->n * number_size(o->dtype, b->real64);
+  int64_t bytes = out->n * ampc_size_of(o->dtype, b->real64);
   void *raw = arena_alloc(a, (size_t)bytes, 64);
   ampc_status status = ampc_read(b->rt, o->place, raw, bytes);
   if (status == AMPC_OK) number_decode(o->dtype, b->real64, raw, out->n, out->at);

@@ -100,11 +100,6 @@ static double decode(DType d, uint32_t bits)
   return bits >> fraction > (uint32_t)top ? -x : x;
 }
 
-int64_t number_size(DType d, bool real64)
-{
-  return d == AMPC_F32 && real64 ? 8 : ampc_dtype_size(d);
-}
-
 /* 2^63 stands for the largest i64, which is no double. */
 static int64_t to_i64(double x)
 {

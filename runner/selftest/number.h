@@ -13,7 +13,6 @@ double number_worse(double a, double b);        /* the larger error; a NaN is th
 /* real64: the graph computes in doubles, so what is f32 elsewhere takes 8 bytes. */
 void number_encode(DType d, bool real64, const double *from, int64_t n, void *to);
 void number_decode(DType d, bool real64, const void *from, int64_t n, double *to);
-DType number_type(char letter); /* f f32, h f16, b bf16, i i32, l i64, u u8, else bool */
-int64_t number_size(DType d, bool real64);
+DType number_type(char letter);          /* f f32, h f16, b bf16, i i32, l i64, u u8, else bool */
 uint64_t number_random(uint64_t *state); /* SplitMix64 */
 double number_uniform(uint64_t *state);  /* [0, 1) */

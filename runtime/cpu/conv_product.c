@@ -3,6 +3,7 @@
  * A row of columns belongs to a pixel of y; element t c + i of it is what tap t of the filter sees
  * there of the i-th of a group's c channels, zero where that lies outside the image. Pixels and
  * taps are counted in row-major order, from the first of an image or filter. */
+#include "runtime/plan/types.h"
 #include "conv_product.h"
 #include <string.h>
 #include "primitive.h"
@@ -146,11 +147,6 @@ typedef struct Job {
   const char *bias;
 } Job;
 
-static int64_t size_of(const Job *job, ampc_dtype t)
-{
-  return job->real64 ? (int64_t)sizeof(double) : ampc_dtype_size(t);
-}
-
 static int64_t all_columns(const ampc_conv *d) /* of a group */
 {
   return d->c / d->groups * conv_taps(d);
@@ -211,7 +207,7 @@ static Columns columns_of(const Job *job, int64_t group, int64_t begin)
   int64_t c = d->c / d->groups, all = all_columns(d);
   Columns k = {.d = d,
                .real64 = job->real64,
-               .size = size_of(job, d->x_type),
+               .size = ampc_size_of(d->x_type, job->real64),
                .first = group * c,
                .channels = c,
                .begin = begin,
@@ -234,10 +230,11 @@ static ampc_status run_part(const Job *job, int64_t group, int64_t begin)
   Columns columns = columns_of(job, group, begin);
   ampc_gemm g = product_of(job, begin);
   bool lays_out = !job->tiling.direct;
-  char *w = job->w + (group * k * columns.all + begin) * size_of(job, d->w_type);
-  char *y = job->y + group * k * size_of(job, d->y_type);
+  char *w = job->w + (group * k * columns.all + begin) * ampc_size_of(d->w_type, job->real64);
+  char *y = job->y + group * k * ampc_size_of(d->y_type, job->real64);
   char *sum = job->columns + job->tiling.columns, *room = sum + job->tiling.sum;
-  const char *bias = g.has_bias ? job->bias + group * k * size_of(job, d->bias_type) : NULL;
+  const char *bias =
+      g.has_bias ? job->bias + group * k * ampc_size_of(d->bias_type, job->real64) : NULL;
   unsigned threads = pool_threads(job->pool);
   if (d->kind == AMPC_CONV_DATA) {
     ampc_status status =
@@ -286,8 +283,8 @@ static ampc_status run_images(const Job *all, int64_t first)
   ampc_conv some = some_images(all, first);
   Job job = *all;
   job.d = &some;
-  job.x += first * conv_in_elements(&some) * size_of(all, some.x_type);
-  job.y += first * conv_out_elements(&some) * size_of(all, some.y_type);
+  job.x += first * conv_in_elements(&some) * ampc_size_of(some.x_type, all->real64);
+  job.y += first * conv_out_elements(&some) * ampc_size_of(some.y_type, all->real64);
   ampc_status status = AMPC_OK;
   for (int64_t i = 0; i < some.groups && !status; i++)
     for (int64_t at = 0; at < all_columns(&some) && !status; at += job.tiling.depth)

@@ -45,11 +45,6 @@ typedef struct GemmCall {
   atomic_int failed;                            /* the library's status */
 } GemmCall;
 
-static int64_t size_of(const GemmCall *p, ampc_dtype t)
-{
-  return p->real64 ? (int64_t)sizeof(double) : ampc_dtype_size(t);
-}
-
 /* ---- panels ---- */
 
 typedef struct Panel {
@@ -99,7 +94,7 @@ static const char *panel_at(const GemmCall *p, const Panel *panel, int64_t entry
            (row * panel->room->ld + column) * (int64_t)sizeof(float);
   int64_t at =
       (p->e0 + entry) * panel->stride + (panel->row + row) * panel->ld + panel->column + column;
-  return panel->base + at * size_of(p, panel->type);
+  return panel->base + at * ampc_size_of(panel->type, p->real64);
 }
 
 /* Rows from `begin` to `end` of the panels of all entries, counted through. */
@@ -143,7 +138,7 @@ static char *sum_at(const GemmCall *p, int64_t entry, int64_t row, int64_t colum
     return p->workspace + entry * t->bytes + t->a.bytes + t->b.bytes +
            (row * t->c.ld + column) * (int64_t)sizeof(float);
   int64_t at = (p->e0 + entry) * p->g->stride_c + (p->i0 + row) * p->g->ldc + p->j0 + column;
-  return p->c + at * size_of(p, p->g->c_type);
+  return p->c + at * ampc_size_of(p->g->c_type, p->real64);
 }
 
 /* The operands of a block: one entry of the batch, m rows and n columns of the tile. */
@@ -298,7 +293,8 @@ static void store_rows(const GemmCall *p, int64_t j, int64_t n, int64_t begin, i
 {
   const ampc_gemm *g = p->g;
   float wide[CHUNK];
-  const char *bias = g->has_bias ? p->bias + (p->j0 + j) * size_of(p, g->bias_type) : NULL;
+  const char *bias =
+      g->has_bias ? p->bias + (p->j0 + j) * ampc_size_of(g->bias_type, p->real64) : NULL;
   if (bias && !p->real64) convert_widen(g->bias_type, bias, wide, n);
   for (int64_t r = begin; r < end; r++) {
     int64_t entry = r / p->m, row = r % p->m;

@@ -15,14 +15,10 @@ typedef struct Convolution {
   char *room, *turned, *workspace;
 } Convolution;
 
-static int64_t size_of(const Convolution *v, ampc_dtype t)
-{
-  return ampc_element_size(v->device->program, t);
-}
-
 static char *at(const Convolution *v, const void *base, int64_t elements, ampc_dtype type)
 {
-  return base ? (char *)(uintptr_t)base + elements * size_of(v, type) : NULL;
+  return base ? (char *)(uintptr_t)base + elements * ampc_element_size(v->device->program, type)
+              : NULL;
 }
 
 /* The product of a part; its groups in one call, where each is as far from the last as the first

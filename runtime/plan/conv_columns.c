@@ -2,6 +2,7 @@
 #include "conv_columns.h"
 #include "arithmetic.h"
 #include "conv_sizes.h"
+#include "types.h"
 
 enum { COLUMN_BYTES = 64 << 20, MIB = 1 << 20, THREADS = 1 << 16 /* that fill a GPU */ };
 
@@ -66,12 +67,10 @@ static ConvColumns whole(const ampc_conv *d, bool real64, ConvColumns t)
 {
   bool weight = d->kind == AMPC_CONV_WEIGHT;
   ampc_conv m = ampc_conv_of_columns(d);
-  int64_t wide = real64 ? (int64_t)sizeof(double) : 4;
-  int64_t x = real64 && m.x_type == AMPC_F32 ? wide : ampc_dtype_size(m.x_type);
-  int64_t y = real64 && m.y_type == AMPC_F32 ? wide : ampc_dtype_size(m.y_type);
+  int64_t x = ampc_size_of(m.x_type, real64), y = ampc_size_of(m.y_type, real64);
   t.whole = true;
   t.vector = vector_of(ampc_conv_is_depthwise(d) ? d->c : m.k / m.groups, x < y ? x : y);
-  if (weight) cut_sums(d, wide, &t);
+  if (weight) cut_sums(d, ampc_size_of(AMPC_F32, real64), &t);
   int64_t pixels = d->n * conv_out_pixels(&m), threads = pixels * m.k / t.vector;
   for (t.each = 4; pixels % t.each != 0 || threads / t.each < THREADS / 4; t.each /= 2)
     if (t.each == 1) break;
@@ -112,8 +111,7 @@ ConvColumns ampc_conv_columns(const ampc_conv *d, bool real64)
   ConvColumns t = {.direct = conv_is_pointwise(d), .images = d->n, .parts = 1, .type = m.x_type};
   if (t.direct || d->n == 0) return t;
   if (is_whole(d) && d->k > 0) return whole(d, real64, t);
-  int64_t size = real64 ? (int64_t)sizeof(double) : ampc_dtype_size(t.type);
-  int64_t w_size = real64 ? (int64_t)sizeof(double) : ampc_dtype_size(d->w_type);
+  int64_t size = ampc_size_of(t.type, real64), w_size = ampc_size_of(d->w_type, real64);
   int64_t image = conv_out_pixels(&m) * m.c * conv_taps(d) * size;
   /* parts of a weight's gradient are summed in the result, which must then be f32 */
   bool whole = d->kind == AMPC_CONV_WEIGHT && d->w_type != AMPC_F32;

@@ -2,6 +2,7 @@
 #include "conv_tiling.h"
 #include "arithmetic.h"
 #include "conv_sizes.h"
+#include "types.h"
 
 /* SHARES: about as many pieces of a batch, if each has MIN_WORK multiply-adds. SHARE_BYTES:
  * of a share in f32, which should stay in a core's cache. POINTWISE_WEIGHTS: from here on a product
@@ -112,7 +113,7 @@ static ConvTiling cut_columns(const ampc_conv *d, int64_t depth, int64_t all, bo
 {
   ampc_gemm g = ampc_conv_product_part(d, depth, real64);
   ampc_dtype type = d->kind == AMPC_CONV_DATA ? AMPC_F32 : d->x_type;
-  int64_t size = real64 ? (int64_t)sizeof(double) : ampc_dtype_size(type);
+  int64_t size = ampc_size_of(type, real64);
   int64_t rows = d->n * conv_out_pixels(d);
   ConvTiling t = {.product = true, .depth = depth, .images = d->n};
   t.columns = ampc_round_up(rows * depth * size, 64);

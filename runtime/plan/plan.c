@@ -5,11 +5,6 @@
 #include "ampc_plan.h"
 #include "ampc_state.h"
 
-int64_t ampc_element_size(const ampc_program *p, ampc_dtype t)
-{
-  return p && p->real64 && t == AMPC_F32 ? (int64_t)sizeof(double) : ampc_dtype_size(t);
-}
-
 const ampc_optimizer_desc *ampc_average_of(const ampc_program *p, const ampc_param *q)
 {
   if (!p || !q) return NULL;

@@ -66,6 +66,16 @@ int64_t ampc_dtype_size(ampc_dtype t)
   return t < AMPC_DTYPE_COUNT ? types[t].size : 0;
 }
 
+int64_t ampc_size_of(ampc_dtype d, bool real64)
+{
+  return d == AMPC_F32 && real64 ? (int64_t)sizeof(double) : ampc_dtype_size(d);
+}
+
+int64_t ampc_element_size(const ampc_program *p, ampc_dtype t)
+{
+  return ampc_size_of(t, p && p->real64);
+}
+
 const char *ampc_dtype_name(ampc_dtype t)
 {
   return t < AMPC_DTYPE_COUNT ? types[t].name : "none";

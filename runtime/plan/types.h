@@ -37,6 +37,7 @@ typedef struct ampc_type {
 } ampc_type;
 
 const ampc_type *ampc_type_of(ampc_dtype d);
+int64_t ampc_size_of(ampc_dtype d, bool real64); /* bytes; f32 is 8 with real64 */
 bool ampc_is_float(ampc_dtype d);
 bool ampc_is_narrow(ampc_dtype d);          /* a float of fewer bits than f32 */
 ampc_dtype ampc_dtype_by(const char *name); /* AMPC_DTYPE_COUNT: there is none */
