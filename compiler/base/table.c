@@ -82,7 +82,7 @@ static size_t line_size(const char *s, int width)
 {
   size_t space = 0, dot = 0, sign = 0, n = 0;
   for (int used = 0; s[n]; n++) {
-    if (s[n] == ' ') space = n;
+    if (s[n] == ' ' && s[n + 1] != '%') space = n;
     if (begins_character(s[n]) && used++ == width)
       return space ? space : dot ? dot : sign ? sign : n;
     if (s[n] == '.') dot = n + 1;
