@@ -20,7 +20,7 @@ status=$?
   sed -E -e 's/ in [0-9.]+ s, [0-9]+ samples\/s/ in T s/' \
     -e 's/^(step [0-9]+\/[0-9]+ .*loss) [^ ]+/\1 L/' -e 's/^(.*  acc) [0-9.]+/\1 A/' \
     -e 's/^(eval[a-z0-9]* acc:) [0-9.]+/\1 A/' -e 's/^(parameter .*optimizer) +norm$/\1  norm/' -e 's/^([a-z0-9_.]+ +[a-z0-9]+\[[0-9, ]*\] +[a-z_, ]*[a-z_]) +[0-9.e+-]+$/\1  N/' \
-    -e 's/^ *[0-9]+  ([^ ]|  |$)/    N  \1/' -e 's/^(total|work: .*lifetime) +[0-9.]+ [kM]?B/\1 N/' \
+    -e 's/^ *[0-9]+  ([^ ]|  |$)/    N  \1/' -e 's/^(total|activations and work) +[0-9.]+ [kM]?B/\1 N/' \
     -e '/^libraries +[0-9.]+ [kM]?B$/d' "$work/all"
   echo "exit status $status"
 } >"$work/out"

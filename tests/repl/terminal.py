@@ -127,7 +127,7 @@ def every_command():
     t.type(":show loss", r"^[0-9.]+  f32\[\]$")
     t.type(":show fc1.weight", r"^f32\[16, 8\]$", r"stored type$", r"^read as f16\[16, 8\]")
     t.type(":type net(ones(7, 8))", r"^f16\[7, 4\]  linear is low")
-    t.type(":memory", r"^weights \(f32\) +[0-9.]+ kB$", r"^total ")
+    t.type(":memory", r"^weights +[0-9.]+ kB$", r"^total ")
     t.type(":time net(ones(64, 8))", r"^[0-9.]+ ms \(median of [0-9]+; least [0-9.]+ ms\), [0-9]+ kernels$")
     t.type(":graph", r"%[0-9]+ = linear f16", r"^# block 1: eval")
     t.type(":graph lower", r"%[0-9]+ = minimize")
