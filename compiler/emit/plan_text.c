@@ -191,7 +191,7 @@ void emit_plan(Compile *c, Text *out)
   }
   int64_t total = 0;
   text_puts(out, "memory\n");
-  for (int s = AMPC_STATE; s < AMPC_SPACE_COUNT; s++) {
+  for (ampc_space s = AMPC_STATE; s < AMPC_SPACE_COUNT; s++) {
     total += p->space_bytes[s];
     if (p->space_bytes[s])
       text_printf(out, "  %-8s %12lld bytes\n", ampc_space_of(s)->name,

@@ -403,7 +403,7 @@ static void put_scaler(Printer *p, const ampc_scaler_desc *s)
 static void put_spaces(Printer *p, const ampc_program *g)
 {
   EMIT(p, "// bytes of no space");
-  for (int i = 1; i < AMPC_SPACE_COUNT; i++) EMIT(p, ", %s", ampc_space_of(i)->name);
+  for (ampc_space i = 1; i < AMPC_SPACE_COUNT; i++) EMIT(p, ", %s", ampc_space_of(i)->name);
   EMIT(p, "\n.space_bytes = {");
   for (int i = 0; i < AMPC_SPACE_COUNT; i++)
     EMIT(p, "%s%lld", i ? ", " : "", (long long)g->space_bytes[i]);

@@ -237,7 +237,7 @@ void put_step(Printer *p, const ParamPlaces *params, Products *products, const a
   put_products(p, products, s->commands, s->n_commands);
   EMIT(p, "\nstatic void %s(ampc_runtime *rt)\n{\n", step_name(p, b, s));
   p->indent++;
-  for (int i = AMPC_STATE; i < AMPC_SPACE_COUNT; i++) {
+  for (ampc_space i = AMPC_STATE; i < AMPC_SPACE_COUNT; i++) {
     if (used[i])
       EMIT(p, "char *const %s = ampc_spaces(rt)[%s];\n", ampc_space_of(i)->name,
            ampc_space_of(i)->constant);
