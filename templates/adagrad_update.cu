@@ -1,7 +1,9 @@
-/* torch.optim.Adagrad. t updates were taken, this one included; the sum begins with initial_accumulator_value:
+/* torch.optim.Adagrad. t updates were taken, this one included; the sum begins with
+ * initial_accumulator_value:
  *   sum += g^2;  w -= lr / (1 + (t - 1) lr_decay) g / (sqrt(sum) + eps) */
 // --- constants
-  const real lr = $lr, eps = $eps, weight_decay = $weight_decay, initial = $initial_accumulator_value;
+  const real lr = $lr, eps = $eps, weight_decay = $weight_decay;
+  const real initial = $initial_accumulator_value;
   const int first = optimizer->taken == 1;
   const real step = lr / (R(1.0) + (real)(optimizer->taken - 1) * $lr_decay);
 // --- formula

@@ -33,13 +33,15 @@ __global__ void $name($arguments)
       const int count = last - from < $rows ? last - from : $rows;
       BLOCK_MEETS;
       BLOCK_CELLS(row, c, $rows, $d)
-        step[row * $room + c] = row < count ? $from_k($k[$k_at + ($index)(from + row) * $k_row + c]) * $scale : R(0.0);
+        step[row * $room + c] =
+            row < count ? $from_k($k[$k_at + ($index)(from + row) * $k_row + c]) * $scale : R(0.0);
       BLOCK_MEETS;
       TILE_SUMS(real, score, $rows, $lanes);
       TILE_CLEAR(score, $rows, $lanes);
       tile_product($rows, count, $lanes, width, $d, score, step, $room, 1, queries);
       TILE_EACH(row, lane, at, $rows, count, $lanes, width, {
-@placed        const int query UNUSED = first + (lane < valid ? lane : valid - 1), key UNUSED = from + row;
+@placed        const int query UNUSED = first + (lane < valid ? lane : valid - 1);
+@placed        const int key UNUSED = from + row;
         real value = score[at];
 @causal        value = key > query ? -ampc_inf() : value;
 @allowed        value = $mask[$mask_at + $mask_place] ? value : -ampc_inf();
@@ -55,7 +57,8 @@ __global__ void $name($arguments)
         total[lane] *= factor[lane];
       }
 @values      BLOCK_CELLS(row, c, $rows, $e_room)
-@values        step[row * $room + c] = row < count && c < $e ? $from_v($v[$v_at + ($index)(from + row) * $v_row + c]) : R(0.0);
+@values        step[row * $room + c] = row < count && c < $e
+@values            ? $from_v($v[$v_at + ($index)(from + row) * $v_row + c]) : R(0.0);
       BLOCK_MEETS;
       TILE_EACH(row, lane, at, $rows, count, $lanes, width, {
         weights[row * $lanes + lane] = ampc_exp(weights[row * $lanes + lane] - peak[lane]);
@@ -65,7 +68,8 @@ __global__ void $name($arguments)
 @values@random      BLOCK_MEETS;
 @values@random      TILE_EACH(row, lane, at, $rows, count, $lanes, width, {
 @values@random        const int query = first + (lane < valid ? lane : valid - 1);
-@values@random        const real drawn = ampc_uniform(seed, body, $stream, ((image * $heads + head) * (long long)$l + query) * $s + (from + row));
+@values@random        const real drawn = ampc_uniform(seed, body, $stream,
+@values@random            ((image * $heads + head) * (long long)$l + query) * $s + (from + row));
 @values@random        weights[row * $lanes + lane] *= drawn >= $p ? 1 / (1 - $p) : R(0.0);
 @values@random      })
 @values@random      BLOCK_MEETS;
@@ -75,8 +79,11 @@ __global__ void $name($arguments)
     BLOCK_MEETS;
 @values    TILE_EACH(row, lane, at, $e_room, $e, $lanes, width, {
 @values      const real result = total[lane] == R(0.0) ? R(0.0) : sum[at] / total[lane];
-@values      if (lane < valid) $values[((image * $l + first + lane) * $heads + head) * $e + row] = $result;
+@values      if (lane < valid)
+@values        $values[((image * $l + first + lane) * $heads + head) * $e + row] = $result;
 @values    })
-@logarithms    BLOCK_EACH(lane, valid) $logarithms[(image * $l + first + lane) * $heads + head] = total[lane] == R(0.0) ? ampc_inf() : peak[lane] + ampc_log(total[lane]);
+@logarithms    BLOCK_EACH(lane, valid)
+@logarithms      $logarithms[(image * $l + first + lane) * $heads + head] =
+@logarithms          total[lane] == R(0.0) ? ampc_inf() : peak[lane] + ampc_log(total[lane]);
   }
 }

@@ -1,7 +1,7 @@
-/* The gradients of keys and values, of queries, or of all three: Note [attention] in command/attention.h.
- * Pieces: `keys` has a tile of keys and values and walks the queries that see them, `queries` the other way
- * round. Both make the `products` of a step, the scores and the slopes of their weights, and of each the `score`
- * of a query and a key. */
+/* The gradients of keys and values, of queries, or of all three: Note [attention] in
+ * command/attention.h. Pieces: `keys` has a tile of keys and values and walks the queries that see
+ * them, `queries` the other way round. Both make the `products` of a step, the scores and the
+ * slopes of their weights, and of each the `score` of a query and a key. */
 __global__ void $name($arguments)
 {
 @random  const long long seed = state->seed, body = state->body;
@@ -46,14 +46,17 @@ __global__ void $name($arguments)
       tile_e[c * $lanes + lane] = $from_v($v[$v_at + key * $v_row + c]);
     }
 @joint    BLOCK_CELLS(lane, c, valid, $d_room)
-@joint      keys[lane * $d_room + c] = c < $d ? $from_k($k[$k_at + ($index)(first + lane) * $k_row + c]) * $scale : R(0.0);
+@joint      keys[lane * $d_room + c] =
+@joint          c < $d ? $from_k($k[$k_at + ($index)(first + lane) * $k_row + c]) * $scale : R(0.0);
     for (int from = begin; from < last; from += $rows) {
       const int count = last - from < $rows ? last - from : $rows;
       BLOCK_MEETS;
       BLOCK_CELLS(row, c, $rows, $d_room)
-        step_d[row * $d_room + c] = row < count && c < $d ? $from_q($q[$q_at + ($index)(from + row) * $q_row + c]) : R(0.0);
+        step_d[row * $d_room + c] =
+            row < count && c < $d ? $from_q($q[$q_at + ($index)(from + row) * $q_row + c]) : R(0.0);
       BLOCK_CELLS(row, c, $rows, $e_room)
-        step_e[row * $e_room + c] = row < count && c < $e ? $from_dy($dy[$dy_at + ($index)(from + row) * $dy_row + c]) : R(0.0);
+        step_e[row * $e_room + c] = row < count && c < $e
+            ? $from_dy($dy[$dy_at + ($index)(from + row) * $dy_row + c]) : R(0.0);
       BLOCK_EACH(row, count) {
         query_sums[row] = $sums[(image * $l + from + row) * $heads + head];
         query_off[row] = $off[(image * $l + from + row) * $heads + head];
@@ -64,7 +67,8 @@ __global__ void $name($arguments)
         const int query UNUSED = from + row, key UNUSED = first + (lane < valid ? lane : valid - 1);
         $lines score
         const real weight = ampc_exp(value - query_sums[row]);
-@random        const real drawn = ampc_uniform(seed, body, $stream, ((image * $heads + head) * (long long)$l + query) * $s + key);
+@random        const real drawn = ampc_uniform(seed, body, $stream,
+@random            ((image * $heads + head) * (long long)$l + query) * $s + key);
 @random        const real share = drawn >= $p ? 1 / (1 - $p) : R(0.0);
 @random        slope[at] *= share;
 @random        weights[row * $lanes + lane] = weight * share;
@@ -80,7 +84,8 @@ __global__ void $name($arguments)
       BLOCK_MEETS;
       tile_product($d_room, $d, $lanes, width, count, sum_d, step_d, 1, $d_room, weights);
 @joint      BLOCK_CELLS(row, c, $rows, $d_room)
-@joint        sum_q[row * $d_room + c] = first > 0 && row < count && c < $d ? $dq[((image * $l + from + row) * $heads + head) * $d + c] : R(0.0);
+@joint        sum_q[row * $d_room + c] = first > 0 && row < count && c < $d
+@joint            ? $dq[((image * $l + from + row) * $heads + head) * $d + c] : R(0.0);
 @joint      tile_product($rows, count, $d_room, $d_room, valid, sum_q, weights, $lanes, 1, keys);
 @joint      BLOCK_CELLS(row, c, count, $d)
 @joint        $dq[((image * $l + from + row) * $heads + head) * $d + c] = sum_q[row * $d_room + c];
@@ -124,16 +129,19 @@ __global__ void $name($arguments)
     const int count = last - from < $rows ? last - from : $rows;
     BLOCK_MEETS;
     BLOCK_CELLS(row, c, $rows, $d_room)
-      step_d[row * $d_room + c] = row < count && c < $d ? $from_k($k[$k_at + ($index)(from + row) * $k_row + c]) * $scale : R(0.0);
+      step_d[row * $d_room + c] = row < count && c < $d
+          ? $from_k($k[$k_at + ($index)(from + row) * $k_row + c]) * $scale : R(0.0);
     BLOCK_CELLS(row, c, $rows, $e_room)
-      step_e[row * $e_room + c] = row < count && c < $e ? $from_v($v[$v_at + ($index)(from + row) * $v_row + c]) : R(0.0);
+      step_e[row * $e_room + c] =
+          row < count && c < $e ? $from_v($v[$v_at + ($index)(from + row) * $v_row + c]) : R(0.0);
     BLOCK_MEETS;
     $lines products
     TILE_EACH(row, lane, at, $rows, count, $lanes, width, {
       const int query UNUSED = first + (lane < valid ? lane : valid - 1), key UNUSED = from + row;
       $lines score
       const real weight = ampc_exp(value - query_sums[lane]);
-@random      const real drawn = ampc_uniform(seed, body, $stream, ((image * $heads + head) * (long long)$l + query) * $s + key);
+@random      const real drawn = ampc_uniform(seed, body, $stream,
+@random          ((image * $heads + head) * (long long)$l + query) * $s + key);
 @random      const real share = drawn >= $p ? 1 / (1 - $p) : R(0.0);
 @random      slope[at] *= share;
       weights[row * $lanes + lane] = weight * (slope[at] - query_off[lane]);

@@ -21,8 +21,9 @@ __global__ void $name($arguments)
     }
 @ceil    const int high = top + $kernel0 < $h + $pad0 ? $kernel0 : $h + $pad0 - top;
 @ceil    const int wide = left + $kernel1 < $w + $pad1 ? $kernel1 : $w + $pad1 - left;
-@ceil    const real divisor = (real)($divisor ? $divisor : $count_include_pad ? high * wide : pixels);
-@!ceil    const real divisor = (real)($divisor ? $divisor : $count_include_pad ? $kernel0 * $kernel1 : pixels);
+    const real divisor = (real)($divisor ? $divisor : $count_include_pad
+@ceil        ? high * wide : pixels);
+@!ceil        ? $kernel0 * $kernel1 : pixels);
     EACH_COLUMN(j, width) {
       const real result = sum[j] / divisor;
       $out[o * $c + first + j] = $result;

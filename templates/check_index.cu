@@ -1,4 +1,5 @@
-/* The first element of an index that names none of $rows rows, for the host to tell. Of a run the first one stays. */
+/* The first element of an index that names none of $rows rows, for the host to tell. Of a run the
+ * first one stays. */
 __global__ void $name($arguments)
 {
   ROW_LOOP(256, int, row, 1) {

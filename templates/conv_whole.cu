@@ -1,7 +1,7 @@
 /* A convolution of few channels a group, or the gradient of its images: Note [whole] in
- * conv_columns.h. A thread sums up neighbouring channels of some pixels of the result, over the taps
- * of the filter and what each of them sees of the group's channels; of a gradient these are pixels of
- * dy that saw the pixel. A gradient of a depthwise one takes three taps at once: four are
+ * conv_columns.h. A thread sums up neighbouring channels of some pixels of the result, over the
+ * taps of the filter and what each of them sees of the group's channels; of a gradient these are
+ * pixels of dy that saw the pixel. A gradient of a depthwise one takes three taps at once: four are
  * 100 registers, two blocks a multiprocessor, or spill (EfficientNet-B0 on sm_100). */
 __global__ void $name($arguments)
 {
@@ -18,11 +18,13 @@ __global__ void $name($arguments)
 @!depthwise#pragma unroll 4
 @!depthwise      for (int c = 0; c < $channels; c++) {
         VECTOR_LOCAL($vector, real, weight);
-@depthwise        VECTOR_EACH($vector, j) weight[j] = $from_w(w[(k + j) * ($taps) + tap]);
-@!depthwise@!back@grouped        VECTOR_EACH($vector, j) weight[j] = $from_w(w[((group * $filters + k + j) * ($taps) + tap) * $channels + c]);
-@!depthwise@!back@!grouped        VECTOR_EACH($vector, j) weight[j] = $from_w(w[((k + j) * ($taps) + tap) * $channels + c]);
-@!depthwise@back@grouped        VECTOR_EACH($vector, j) weight[j] = $from_w(w[((group * $channels + c) * ($taps) + tap) * $filters + k + j]);
-@!depthwise@back@!grouped        VECTOR_EACH($vector, j) weight[j] = $from_w(w[(c * ($taps) + tap) * $filters + k + j]);
+        VECTOR_EACH($vector, j)
+          weight[j] = $from_w(w[
+@depthwise              (k + j) * ($taps) + tap]);
+@!back@grouped              ((group * $filters + k + j) * ($taps) + tap) * $channels + c]);
+@!depthwise@!back@!grouped              ((k + j) * ($taps) + tap) * $channels + c]);
+@back@grouped              ((group * $channels + c) * ($taps) + tap) * $filters + k + j]);
+@!depthwise@back@!grouped              (c * ($taps) + tap) * $filters + k + j]);
 #pragma unroll
         for (int p = 0; p < $each; p++) {
           const $index pixel = first + p;
@@ -31,22 +33,28 @@ __global__ void $name($arguments)
 @deep          const int z = $seen_d;
           const int row = $seen_h;
           const int column = $seen_w;
-@strided@deep          const int meets = z % $stride_d == 0 && row % $stride_h == 0 && column % $stride_w == 0;
+@strided@deep          const int meets =
+@strided@deep              z % $stride_d == 0 && row % $stride_h == 0 && column % $stride_w == 0;
 @strided@flat          const int meets = row % $stride_h == 0 && column % $stride_w == 0;
 @strided@deep          const int oz = z / $stride_d;
 @strided          const int oy = row / $stride_h, ox = column / $stride_w;
-@strided@deep          const int inside = meets && z >= 0 && oz < $d && row >= 0 && oy < $h && column >= 0 && ox < $w;
+@strided@deep          const int inside = meets && z >= 0 && oz < $d &&
+@strided@deep              row >= 0 && oy < $h && column >= 0 && ox < $w;
 @strided@flat          const int inside = meets && row >= 0 && oy < $h && column >= 0 && ox < $w;
 @strided@deep          const $index seen = ((image * $d + oz) * $h + oy) * $w + ox;
 @strided@flat          const $index seen = (image * $h + oy) * $w + ox;
-@!strided@deep          const int inside = z >= 0 && z < $d && row >= 0 && row < $h && column >= 0 && column < $w;
+@!strided@deep          const int inside =
+@!strided@deep              z >= 0 && z < $d && row >= 0 && row < $h && column >= 0 && column < $w;
 @!strided@flat          const int inside = row >= 0 && row < $h && column >= 0 && column < $w;
 @!strided@deep          const $index seen = ((image * $d + z) * $h + row) * $w + column;
 @!strided@flat          const $index seen = (image * $h + row) * $w + column;
           const $index from = inside ? seen : 0; /* somewhere, where it does not count */
 @depthwise@vectors          VECTOR_LOAD($vector, $x_type, channels, x + from * $c + k);
-@depthwise@vectors          VECTOR_EACH($vector, j) sum[p][j] = ampc_fma(inside ? $from_x(channels[j]) : R(0.0), weight[j], sum[p][j]);
-@depthwise@!vectors          VECTOR_EACH($vector, j) sum[p][j] = ampc_fma(inside ? $from_x(x[from * $c + k + j]) : R(0.0), weight[j], sum[p][j]);
+@depthwise          VECTOR_EACH($vector, j)
+@depthwise            sum[p][j] = ampc_fma(inside
+@depthwise@vectors                ? $from_x(channels[j])
+@depthwise@!vectors                ? $from_x(x[from * $c + k + j])
+@depthwise                : R(0.0), weight[j], sum[p][j]);
 @grouped          const real seen_there = $from_x(x[from * $c + group * $channels + c]);
 @!depthwise@!grouped          const real seen_there = $from_x(x[from * $c + c]);
 @!depthwise          const real value = inside ? seen_there : R(0.0);
@@ -58,7 +66,8 @@ __global__ void $name($arguments)
     for (int p = 0; p < $each; p++) {
 @grouped      const $index to = (first + p) * $k + group * $filters + k;
 @!grouped      const $index to = (first + p) * $k + k;
-@biased@grouped      VECTOR_EACH($vector, j) sum[p][j] += $from_bias(bias[group * $filters + k + j]);
+@biased@grouped      VECTOR_EACH($vector, j)
+@biased@grouped        sum[p][j] += $from_bias(bias[group * $filters + k + j]);
 @biased@!grouped      VECTOR_EACH($vector, j) sum[p][j] += $from_bias(bias[k + j]);
 @vectors      VECTOR_ROOM($vector, $y_type, result, y + to);
 @vectors      VECTOR_EACH($vector, j) result[j] = $to_y(sum[p][j]);

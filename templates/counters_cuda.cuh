@@ -1,8 +1,8 @@
 /* CUDA: counters that a block keeps in shared memory; the same names on the CPU are in cpu.h. */
 
 // --- COUNTERS
-/* n counters of a block, at 0; COUNT adds 1 to counter k for element j of a vector. When all have counted,
- * EACH_COUNTER walks them, and COUNTED(name, k) is what one has. */
+/* n counters of a block, at 0; COUNT adds 1 to counter k for element j of a vector. When all have
+ * counted, EACH_COUNTER walks them, and COUNTED(name, k) is what one has. */
 #define COUNTERS(name, n)                                                                          \
   __shared__ unsigned name[n];                                                                     \
   __syncthreads(); /* those of the row before are read */                                          \

@@ -26,7 +26,8 @@ typedef unsigned short bf16;
 
 // --- from_f16
 /* One instruction, of the library that every CUDA compiler links. Unlike asm it is known to be a
- * function of its operand, so that what one loop has converted is not converted again in the next. */
+ * function of its operand, so that what one loop has converted is not converted again in the
+ * next. */
 #ifdef __cplusplus
 extern "C" __device__ float __nv_half2float(unsigned short);
 #endif
@@ -105,8 +106,8 @@ struct op_bf16 {
 #endif
 
 // --- round_bf16
-/* from_bf16(to_bf16(x)): a pair, x above and 0 below, has its bits; and only pairs are converted at full
- * rate. */
+/* from_bf16(to_bf16(x)): a pair, x above and 0 below, has its bits; and only pairs are converted at
+ * full rate. */
 DEVICE real round_bf16(real x)
 {
 #if __CUDA_ARCH__ >= 800
@@ -167,8 +168,8 @@ DEVICE void vector_copy_words(void *to, const void *from, int bytes)
   (sizeof *(to) == 4 ? vector_copy_words(to, from, bytes) : vector_copy(to, from, bytes))
 
 // --- VECTOR_LOAD
-/* Vectors are what a thread takes at once: n neighbours, 8, 4 or 1, in registers. name[j], j of [0, n),
- * are those at `from`. */
+/* Vectors are what a thread takes at once: n neighbours, 8, 4 or 1, in registers. name[j], j of [0,
+ * n), are those at `from`. */
 #define VECTOR_LOAD(n, T, name, from)                                                              \
   __align__(16) T name[n];                                                                         \
   VECTOR_COPY(name, from, (int)sizeof name)
@@ -189,8 +190,8 @@ DEVICE void vector_copy_words(void *to, const void *from, int bytes)
 #define VECTOR_EACH(n, j) _Pragma("unroll") for (int j = 0; j < (n); j++)
 
 // --- EACH_VECTOR
-/* for each vector of elements [i, i + n) of [0, count), n divides count: the launch has a thread for
- * each, so that this is a loop in its looks only */
+/* for each vector of elements [i, i + n) of [0, count), n divides count: the launch has a thread
+ * for each, so that this is a loop in its looks only */
 #define EACH_VECTOR(n, T, i, count)                                                                \
   for (T i = ((T)blockIdx.x * (T)blockDim.x + (T)threadIdx.x) * (n); i < (count); i = (count))
 
@@ -203,8 +204,8 @@ DEVICE void vector_copy_words(void *to, const void *from, int bytes)
        r < (rows); r = (rows))
 
 // --- EACH_ROWS_VECTOR
-/* likewise, for each vector of columns and `k` rows at a time, which EACH_OF_ROWS in it walks: what is
- * the same in all rows stands before that */
+/* likewise, for each vector of columns and `k` rows at a time, which EACH_OF_ROWS in it walks: what
+ * is the same in all rows stands before that */
 #define EACH_ROWS_VECTOR(n, T, r, c, rows, columns, k)                                             \
   for (T r##_at = (T)blockIdx.x * (T)blockDim.x + (T)threadIdx.x,                                  \
          r##_first = r##_at / ((columns) / (n)),                                                   \
@@ -296,8 +297,9 @@ DEVICE int last_block(unsigned *arrived)
 #define ROWS_OF_WARP(threads) ((threads) < 32 ? 32 / (threads) : 1)
 
 // --- ROW_LOOP
-/* For each row of [0, rows): `threads` of a block of 256 share it, all of them or a power of 2 up to
- * 32. A warp's lanes for which no row is left (row_on is 0) walk no elements, but meet the others. */
+/* For each row of [0, rows): `threads` of a block of 256 share it, all of them or a power of 2 up
+ * to 32. A warp's lanes for which no row is left (row_on is 0) walk no elements, but meet the
+ * others. */
 #define ROW_LOOP(threads, T, row, rows)                                                            \
   for (T row##_at = ((T)blockIdx.x * 256 + (T)threadIdx.x) / (threads), row UNUSED = 0,            \
          row_on = 1, row_lane = (T)threadIdx.x % (threads);                                        \
@@ -314,8 +316,9 @@ DEVICE int last_block(unsigned *arrived)
 #define PRAGMA(text) _Pragma(#text)
 
 // --- ROW_WALK
-/* For each vector of n elements [c, c + n) of [from, from + length) that is the thread's. Of short rows the
- * loop is unrolled whole, so that what one walk has loaded or computed is there for the next. */
+/* For each vector of n elements [c, c + n) of [from, from + length) that is the thread's. Of short
+ * rows the loop is unrolled whole, so that what one walk has loaded or computed is there for the
+ * next. */
 #define ROW_WALK(n, threads, T, c, from, length, ...)                                              \
   if (row_on) {                                                                                    \
     PRAGMA(unroll ((n) == 1 ? 8 : 32 / (n)))                                                       \
@@ -330,7 +333,7 @@ DEVICE int last_block(unsigned *arrived)
   }
 
 // --- ROW_EACH
-/* for each vector of n elements [c, c + n) of [0, length), n divides length; no reductions inside */
+/* for each vector of n elements [c, c + n) of [0, length), n divides length; no reductions in it */
 #define ROW_EACH(n, threads, T, c, length, ...)                                                    \
   ROW_WALK(n, threads, T, c, 0, length, __VA_ARGS__)
 
@@ -341,8 +344,8 @@ DEVICE int last_block(unsigned *arrived)
   ROW_WALK(n, threads, T, c, 0, length, __VA_ARGS__)
 
 // --- ROW_REDUCE_LONG
-/* As ROW_REDUCE, in stretches of 64 elements a thread, `ends` after each: what is added to a long sum
- * is rounded as the sum is, so each stretch begins anew. */
+/* As ROW_REDUCE, in stretches of 64 elements a thread, `ends` after each: what is added to a long
+ * sum is rounded as the sum is, so each stretch begins anew. */
 #define ROW_REDUCE_LONG(n, threads, T, c, length, ends, ...)                                       \
   for (T c##_from = 0; c##_from + 64 * (threads) <= (length); c##_from += 64 * (threads)) {        \
     ROW_WALK(n, threads, T, c, c##_from, 64 * (threads), __VA_ARGS__)                              \
@@ -396,9 +399,9 @@ DEVICE int last_block(unsigned *arrived)
   const T end = row_on ? (T)((long long)(length) * (row_lane + 1) / (threads)) : 0
 
 // --- ROW_BEFORE
-/* Defines a function that joins what the threads of a row before this one have, in their order; in the
- * first one `start`. Lanes meet others at twice the distance each time: in `part` a thread has what is
- * joined of its group, in `before` that of those in front of it. */
+/* Defines a function that joins what the threads of a row before this one have, in their order; in
+ * the first one `start`. Lanes meet others at twice the distance each time: in `part` a thread has
+ * what is joined of its group, in `before` that of those in front of it. */
 #define ROW_BEFORE(T, name, JOIN, start)                                                           \
   DEVICE T name(T part, int threads)                                                               \
   {                                                                                                \
@@ -420,8 +423,8 @@ DEVICE int last_block(unsigned *arrived)
   }
 
 // --- row_before_line
-/* The threads of a row have lines y -> a y + b, one behind the other: what those before this one make of
- * 0. As ROW_BEFORE. */
+/* The threads of a row have lines y -> a y + b, one behind the other: what those before this one
+ * make of 0. As ROW_BEFORE. */
 DEVICE double row_before_line(double a, double b, int threads)
 {
   __shared__ double a_of_warp[8], b_of_warp[8];
@@ -451,8 +454,8 @@ DEVICE double row_before_line(double a, double b, int threads)
 }
 
 // --- COLUMN_LOOP
-/* Channels of pools: a thread has one to itself, so that memory is read in its order by neighbouring
- * threads. */
+/* Channels of pools: a thread has one to itself, so that memory is read in its order by
+ * neighbouring threads. */
 #define COLUMN_LOOP(T, o, first, width, outer, inner)                                              \
   for (T o##_at = (T)blockIdx.x * (T)blockDim.x + (T)threadIdx.x, o = 0, first = 0, width = 1;     \
        o##_at < (T)(outer) * (inner) && (o = o##_at / (inner), first = o##_at % (inner), 1);       \
@@ -462,9 +465,9 @@ DEVICE double row_before_line(double a, double b, int threads)
 #define EACH_COLUMN(j, width) for (int j = 0; j < (int)(width); j++)
 
 // --- COLUMN_TILES
-/* Reductions over an axis that is not the last: columns [0, inner) for each o of [0, outer). A block
- * takes a tile of `lanes` vectors of n columns; 256 threads, `lanes` side by side, share its rows
- * out. A thread that has no columns walks no rows, but meets the others. */
+/* Reductions over an axis that is not the last: columns [0, inner) for each o of [0, outer). A
+ * block takes a tile of `lanes` vectors of n columns; 256 threads, `lanes` side by side, share its
+ * rows out. A thread that has no columns walks no rows, but meets the others. */
 #define COLUMN_TILES(n, T, o, column, outer, inner, lanes)                                         \
   for (T o##_at = (T)blockIdx.x, o = 0, column = 0, tile_row = 0,                                  \
          tiles = ((inner) + (lanes) * (n) - 1) / ((lanes) * (n)), tile_rows = 256 / (lanes);       \
@@ -486,8 +489,8 @@ DEVICE double row_before_line(double a, double b, int threads)
 #define COLUMN_LOCAL(n, T, name) T name[n]
 
 // --- COLUMN_WALK
-/* For each row c of [begin, begin + size) that is the thread's; `whole`: none is beyond `all`, so that
- * it is a loop of known length and `at_once` rows are loaded at once. */
+/* For each row c of [begin, begin + size) that is the thread's; `whole`: none is beyond `all`, so
+ * that it is a loop of known length and `at_once` rows are loaded at once. */
 #define COLUMN_WALK(at_once, T, c, begin, size, all, whole, ...)                                   \
   if (tile_row < tile_rows) {                                                                      \
     if (whole) {                                                                                   \
@@ -512,8 +515,8 @@ DEVICE double row_before_line(double a, double b, int threads)
               __VA_ARGS__)
 
 // --- COLUMN_ROWS
-/* For each row c of [begin, begin + size) that is less than `all`, and that is the thread's; `begin`
- * is a multiple of `size`. */
+/* For each row c of [begin, begin + size) that is less than `all`, and that is the thread's;
+ * `begin` is a multiple of `size`. */
 #define COLUMN_ROWS(...) COLUMN_PIECE(4, __VA_ARGS__)
 
 // --- COLUMN_STRETCHES
@@ -531,8 +534,8 @@ DEVICE double row_before_line(double a, double b, int threads)
   }
 
 // --- COLUMN_ROWS_LONG
-/* As COLUMN_ROWS, in stretches of 64 rows a thread, `ends` after each: what is added to a long sum is
- * rounded as the sum is, so each stretch begins anew. */
+/* As COLUMN_ROWS, in stretches of 64 rows a thread, `ends` after each: what is added to a long sum
+ * is rounded as the sum is, so each stretch begins anew. */
 #define COLUMN_ROWS_LONG(...) COLUMN_STRETCHES(4, __VA_ARGS__)
 
 // --- COLUMN_ROWS_CROWDED

@@ -1,6 +1,6 @@
-/* Of each row the products of its elements up to this one, $exclusive: without itself; $reverse: from the
- * end on. A thread has a stretch of neighbours and begins with the product of those before it. In double,
- * rounded once. */
+/* Of each row the products of its elements up to this one, $exclusive: without itself; $reverse:
+ * from the end on. A thread has a stretch of neighbours and begins with the product of those before
+ * it. In double, rounded once. */
 __global__ void $name($arguments)
 {
   ROW_LOOP($threads, $index, row, $rows) {

@@ -1,5 +1,6 @@
-/* Of each row the sums of its elements up to this one, itself too; $reverse: from the end on. A thread has
- * a stretch of neighbours and begins with what those before it have summed. In double, rounded once. */
+/* Of each row the sums of its elements up to this one, itself too; $reverse: from the end on. A
+ * thread has a stretch of neighbours and begins with what those before it have summed. In double,
+ * rounded once. */
 __global__ void $name($arguments)
 {
   ROW_LOOP($threads, $index, row, $rows) {

@@ -110,7 +110,8 @@ DEVICE real ampc_gelu_tanh(real x)
 }
 
 // --- ampc_gelu_tanh_slope
-/* s + x s (1 - s) (2 u)', s = sigmoid(2 u); 1 - s is sigmoid(-2 u); x s is 0 where (2 u)' is large */
+/* s + x s (1 - s) (2 u)', s = sigmoid(2 u); 1 - s is sigmoid(-2 u); x s is 0 where (2 u)' is
+ * large */
 DEVICE real ampc_gelu_tanh_slope(real x)
 {
   real u = R(1.5957691216057308) * (x + R(0.044715) * x * x * x);
@@ -154,8 +155,8 @@ DEVICE real ampc_hardswish_slope(real x)
 }
 
 // --- ampc_atan2_slope
-/* x / (x^2 + y^2): the slope of atan2(y, x) along y; with both exchanged minus that along x. 0 at the
- * origin, as in PyTorch. */
+/* x / (x^2 + y^2): the slope of atan2(y, x) along y; with both exchanged minus that along x. 0 at
+ * the origin, as in PyTorch. */
 DEVICE real ampc_atan2_slope(real x, real y)
 {
   real square = x * x + y * y;
@@ -163,7 +164,8 @@ DEVICE real ampc_atan2_slope(real x, real y)
 }
 
 // --- ampc_bce
-/* -t log p - (1 - t) log(1 - p), where no logarithm is below -100; NaN where p is no probability. */
+/* -t log p - (1 - t) log(1 - p), where no logarithm is below -100; NaN where p is no
+ * probability. */
 DEVICE real ampc_bce(real p, real t)
 {
   real in = ampc_max(ampc_log(p), R(-100.0)), out = ampc_max(ampc_log1p(-p), R(-100.0));
@@ -171,7 +173,8 @@ DEVICE real ampc_bce(real p, real t)
 }
 
 // --- ampc_bce_slope
-/* (p - t) / (p (1 - p)) without the bounds of ampc_bce, but finite: torch's divides by 1e-12 at least. */
+/* (p - t) / (p (1 - p)) without the bounds of ampc_bce, but finite: torch's divides by 1e-12 at
+ * least. */
 DEVICE real ampc_bce_slope(real p, real t)
 {
   return (p - t) / ampc_max((R(1.0) - p) * p, R(1e-12));
@@ -353,8 +356,8 @@ DEVICE real ampc_normal(long long seed, long long body, unsigned stream, long lo
 }
 
 // --- ampc_place
-/* Where result o of resampling lies among the pixels of an axis, 0 being the first one's centre or, of the
- * nearest pixel, its edge. In float whatever `real` is, as PyTorch computes it. */
+/* Where result o of resampling lies among the pixels of an axis, 0 being the first one's centre or,
+ * of the nearest pixel, its edge. In float whatever `real` is, as PyTorch computes it. */
 DEVICE float ampc_place(int o, float scale, int taps, int centred)
 {
   if (!centred) return scale * (float)o;
@@ -432,8 +435,8 @@ DEVICE real ampc_schedule_cosine(real t, real peak, real steps, real warmup, rea
 }
 
 // --- ampc_schedule_onecycle
-/* torch.optim.lr_scheduler.OneCycleLR with its defaults: a cosine from peak / 25 up to peak over the
- * first 0.3 steps - 1, and one down to peak / 250000 at steps - 1. */
+/* torch.optim.lr_scheduler.OneCycleLR with its defaults: a cosine from peak / 25 up to peak over
+ * the first 0.3 steps - 1, and one down to peak / 250000 at steps - 1. */
 DEVICE real ampc_schedule_onecycle(real t, real peak, real steps)
 {
   real top = R(0.3) * steps - R(1.0), last = steps - R(1.0);
@@ -456,8 +459,8 @@ DEVICE real ampc_schedule_polynomial(real t, real start, real end, real steps, r
 }
 
 // --- ampc_schedule_inverse_sqrt
-/* t < warmup: peak t / warmup. Then peak sqrt(warmup / t), where warmup is at least 1; Vaswani et al.,
- * 2017, up to a factor. */
+/* t < warmup: peak t / warmup. Then peak sqrt(warmup / t), where warmup is at least 1; Vaswani et
+ * al., 2017, up to a factor. */
 DEVICE real ampc_schedule_inverse_sqrt(real t, real peak, real warmup)
 {
   if (t < warmup) return peak * (t / warmup);

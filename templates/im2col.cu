@@ -1,6 +1,7 @@
-/* Columns of images, Note [columns on CUDA] in conv_columns.h: a row has what the taps of the filter
- * see at a pixel of the result, tap after tap, all channels of a group each. For the gradient of
- * images these are pixels of dy that saw the pixel, and the weights are turned with them. */
+/* Columns of images, Note [columns on CUDA] in conv_columns.h: a row has what the taps of the
+ * filter see at a pixel of the result, tap after tap, all channels of a group each. For the
+ * gradient of images these are pixels of dy that saw the pixel, and the weights are turned with
+ * them. */
 __global__ void $name($arguments)
 {
 @vectors  GRID_ROW_VECTORS($vector, $index, cell, c, $cells, $channels) {
@@ -15,13 +16,16 @@ __global__ void $name($arguments)
     const int y = $seen_h;
     const int column = $seen_w;
 @strided    /* between two pixels of dy there are others that nobody saw */
-@strided@deep    const int meets = z % $stride_d == 0 && y % $stride_h == 0 && column % $stride_w == 0;
+@strided@deep    const int meets =
+@strided@deep        z % $stride_d == 0 && y % $stride_h == 0 && column % $stride_w == 0;
 @strided@flat    const int meets = y % $stride_h == 0 && column % $stride_w == 0;
 @strided@deep    const int oz = z / $stride_d;
 @strided    const int oy = y / $stride_h, ox = column / $stride_w;
-@strided@deep    const int inside = meets && z >= 0 && oz < $d && y >= 0 && oy < $h && column >= 0 && ox < $w;
+@strided@deep    const int inside =
+@strided@deep        meets && z >= 0 && oz < $d && y >= 0 && oy < $h && column >= 0 && ox < $w;
 @strided@flat    const int inside = meets && y >= 0 && oy < $h && column >= 0 && ox < $w;
-@!strided@deep    const int inside = z >= 0 && z < $d && y >= 0 && y < $h && column >= 0 && column < $w;
+@!strided@deep    const int inside =
+@!strided@deep        z >= 0 && z < $d && y >= 0 && y < $h && column >= 0 && column < $w;
 @!strided@flat    const int inside = y >= 0 && y < $h && column >= 0 && column < $w;
 @strided@deep    const $index seen = ((image * $d + oz) * $h + oy) * $w + ox;
 @strided@flat    const $index seen = (image * $h + oy) * $w + ox;
@@ -39,7 +43,7 @@ __global__ void $name($arguments)
 @vectors    VECTOR_STORE(columns + cell * $channels + c, to);
 @!vectors    columns[cell * $channels + c] = inside ? x[from] : ($type)0;
   }
-@back  /* w, [group, k, tap, c], as [group, c, tap, k]: from a channel of x to all that it was multiplied by */
+@back  /* w, [group, k, tap, c], as [group, c, tap, k]: from a channel of x to all that it meets */
 @back  GRID_LOOP($index, i, $weights) {
 @back    const $index filter = i / $channels / ($taps);
 @back    const int k = (int)(i % $channels), tap = (int)(i / $channels % ($taps));

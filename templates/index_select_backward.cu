@@ -1,7 +1,7 @@
 /* Each row takes what the index sends to it, in the order of the index: the sum has one order,
  * whatever the number of threads. A thread has some rows and one column, on the CPU neighbouring
- * ones, and walks all of the index: four places at once, as a short one that is unrolled whole keeps
- * all its rows in registers. */
+ * ones, and walks all of the index: four places at once, as a short one that is unrolled whole
+ * keeps all its rows in registers. */
 __global__ void $name($arguments)
 {
   COLUMN_LOOP($index, part, first, width, $parts, $columns) {

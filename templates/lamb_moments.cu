@@ -1,6 +1,7 @@
-/* Note [lamb]: the first kernel of LAMB. The moments of a group move as Adam's; what is to be subtracted
- * goes to the slots of the gradients, and of each part of a parameter there are the sums of two squares:
- * those of the weight and of that. Padding behind a parameter counts for nothing. */
+/* Note [lamb]: the first kernel of LAMB. The moments of a group move as Adam's; what is to be
+ * subtracted goes to the slots of the gradients, and of each part of a parameter there are the sums
+ * of two squares: those of the weight and of that. Padding behind a parameter counts for
+ * nothing. */
 __global__ void $name($arguments)
 {
   $lines parameters
@@ -25,7 +26,8 @@ __global__ void $name($arguments)
         $lines gradient
         const real m = m_at[j] + fresh1 * (g - m_at[j]);
         const real v = beta2 * v_at[j] + fresh2 * g * g;
-@bias_correction        const real u = correct1 * (m / (ampc_sqrt(v) / correct2 + eps)) + weight_decay * w_at[j];
+@bias_correction        const real u = correct1 * (m / (ampc_sqrt(v) / correct2 + eps)) +
+@bias_correction            weight_decay * w_at[j];
 @!bias_correction        const real u = m / (ampc_sqrt(v) + eps) + weight_decay * w_at[j];
         m_at[j] = m;
         v_at[j] = v;

@@ -1,7 +1,7 @@
-/* Of each row from its end on y_c = b_c + a_n y_n, n the one behind c: of each element b and of all behind it,
- * times what lies between in a. $forth: from its beginning on y_c = b_c + a_c y_n, n the one before c. Each is a
- * line of what comes first; a thread has a stretch of neighbours, whose lines are one line, and begins with what
- * those before it make of 0. In double, rounded once. */
+/* Of each row from its end on y_c = b_c + a_n y_n, n the one behind c: of each element b and of all
+ * behind it, times what lies between in a. $forth: from its beginning on y_c = b_c + a_c y_n, n the
+ * one before c. Each is a line of what comes first; a thread has a stretch of neighbours, whose
+ * lines are one line, and begins with what those before it make of 0. In double, rounded once. */
 __global__ void $name($arguments)
 {
   ROW_LOOP($threads, $index, row, $rows) {

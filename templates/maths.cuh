@@ -2,9 +2,10 @@
  * compilers vectorise them), with explicit fmaf and otherwise plain IEEE operations. Contraction is
  * off wherever this is compiled, so results have the same bits on every machine. maths64.cuh has
  * the same names in double precision.
- *
+ * 
  * A helper is the text from its marker line to the next one; the emitter takes the helpers that a
- * file uses, and what they use, in this order. Stated errors are checked by tests/unit/test_maths. */
+ * file uses, and what they use, in this order. Stated errors are checked by
+ * tests/unit/test_maths. */
 
 // --- ampc_inf
 DEVICE float ampc_inf(void)
@@ -74,7 +75,8 @@ DEVICE float ampc_fmod(float x, float y) /* exact */
 
 // --- ampc_exp_sum
 /* e^(x + low), |low| a small part of x. n = round(x / ln 2), r = x + low - n ln 2, and
- * e^r = 1 + r + r^2/2! + ... + r^7/7!, |r| <= ln(2)/2. Two factors make 2^n, which may be subnormal. */
+ * e^r = 1 + r + r^2/2! + ... + r^7/7!, |r| <= ln(2)/2. Two factors make 2^n, which may be
+ * subnormal. */
 DEVICE float ampc_exp_sum(float x, float low)
 {
   x = x < -104.0f ? -104.0f : x;
@@ -283,8 +285,9 @@ DEVICE double ampc_angle(float x)
 }
 
 // --- ampc_sin_cos
-/* sin x for quadrant 0, cos x for quadrant 1. n = round(x 2/pi), r = x - n pi/2 in doubles, then the
- * Taylor series to r^9 and r^10. Exact to 2 ulp for |x| < 2^40; beyond that r loses its bits. */
+/* sin x for quadrant 0, cos x for quadrant 1. n = round(x 2/pi), r = x - n pi/2 in doubles, then
+ * the Taylor series to r^9 and r^10. Exact to 2 ulp for |x| < 2^40; beyond that r loses its
+ * bits. */
 DEVICE float ampc_sin_cos(double x, int quadrant)
 {
   double shifted = fma(x, 6.36619772367581343e-1, 6755399441055744.0); /* 1.5 2^52 */
@@ -341,7 +344,8 @@ DEVICE float ampc_tan(float x)
 }
 
 // --- ampc_asin_rest
-/* asin s - s for |s| <= 1/2, z = s^2: s z P(z), P through the Chebyshev points; its error is 2^-29. */
+/* asin s - s for |s| <= 1/2, z = s^2: s z P(z), P through the Chebyshev points; its error is
+ * 2^-29. */
 DEVICE float ampc_asin_rest(float s, float z)
 {
   float p = fmaf(z, 3.36908475e-02f, 1.71492379e-02f);
@@ -367,7 +371,8 @@ DEVICE float ampc_asin(float x)
 }
 
 // --- ampc_acos
-/* pi/2 - asin x; above 1/2 it is 2 asin sqrt((1 - a) / 2), which does not cancel; error <= 2 ulp. */
+/* pi/2 - asin x; above 1/2 it is 2 asin sqrt((1 - a) / 2), which does not cancel; error <= 2
+ * ulp. */
 DEVICE float ampc_acos(float x)
 {
   float a = ampc_abs(x);
@@ -381,9 +386,10 @@ DEVICE float ampc_acos(float x)
 }
 
 // --- ampc_atan2
-/* The angle of the point (x, y), -pi..pi. Of the octant's two numbers a <= b: a / b, or, where that is
- * above 1/2, pi/4 + atan((a - b) / (a + b)), whose difference is exact; then mirrored. atan is an odd
- * polynomial through the Chebyshev points; its error is 2^-30. Signs of zeros count; error <= 2 ulp. */
+/* The angle of the point (x, y), -pi..pi. Of the octant's two numbers a <= b: a / b, or, where that
+ * is above 1/2, pi/4 + atan((a - b) / (a + b)), whose difference is exact; then mirrored. atan is
+ * an odd polynomial through the Chebyshev points; its error is 2^-30. Signs of zeros count; error
+ * <= 2 ulp. */
 DEVICE float ampc_atan2(float y, float x)
 {
   float u = ampc_abs(x), v = ampc_abs(y), inf = ampc_inf();

@@ -2,8 +2,9 @@
  * multiplied. Clipping as torch.nn.utils.clip_grad_norm_: min(1, clip / (norm + 1e-6)).
  * Without a loss scaler nothing can be done about a gradient that is not finite: it is treated as a
  * loss that is not finite, after which no update is taken and the weights stay as they were.
- * @scale: the optimizer has a loss scale of its own, which scaler_update moves. @replay: Note [replay] in
- * compiler/passes/gradient.c; @looks: it does no more than look. @micro: only the last body of a step decides. */
+ * @scale: the optimizer has a loss scale of its own, which scaler_update moves. @replay: Note
+ * [replay] in compiler/passes/gradient.c; @looks: it does no more than look. @micro: only the last
+ * body of a step decides. */
 __global__ void $name($arguments)
 {
 @micro@!looks  ONE_THREAD {

@@ -1,4 +1,5 @@
-/* Each element at the index of its row that `order` has for it, 0 elsewhere; no index comes twice. */
+/* Each element at the index of its row that `order` has for it, 0 elsewhere; no index comes
+ * twice. */
 __global__ void $name($arguments)
 {
   ROW_LOOP(256, $index, row, $rows) {

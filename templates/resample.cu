@@ -1,4 +1,5 @@
-/* Each result is a sum of $taps0 x $taps1 pixels around its place, which at the border are those there. */
+/* Each result is a sum of $taps0 x $taps1 pixels around its place, which at the border are those
+ * there. */
 __global__ void $name($arguments)
 {
   COLUMN_LOOP($index, o, first, width, $windows, $c) {

@@ -1,4 +1,5 @@
-/* The gradient of each pixel: its share of those of all results that it is a part of, in their order. */
+/* The gradient of each pixel: its share of those of all results that it is a part of, in their
+ * order. */
 __global__ void $name($arguments)
 {
   COLUMN_LOOP($index, o, first, width, $pixels, $c) {

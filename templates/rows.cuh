@@ -1,9 +1,9 @@
-/* How the partial results of a row, or of a column, are joined; which row of a table is whose; what lies
- * before a thread's share of a row. */
+/* How the partial results of a row, or of a column, are joined; which row of a table is whose; what
+ * lies before a thread's share of a row. */
 
 // --- TABLE_ROW
-/* at: where in a table of `rows` rows of 3 numbers that row begins which is the last one whose first number
- * is not above x. */
+/* at: where in a table of `rows` rows of 3 numbers that row begins which is the last one whose
+ * first number is not above x. */
 #define TABLE_ROW(table, rows, at, x)                                                              \
   int at = 0;                                                                                      \
   for (int at##_end = (rows); at##_end - at > 1;) {                                                \

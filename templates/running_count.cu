@@ -1,4 +1,5 @@
-/* Counts the updates of running statistics. @micro: a step that is skipped counts none of its bodies. */
+/* Counts the updates of running statistics. @micro: a step that is skipped counts none of its
+ * bodies. */
 __global__ void $name($arguments)
 {
 @!micro  ONE_THREAD buffer[0] += !optimizer->found_inf;

@@ -1,6 +1,6 @@
 /* Running statistics as torch.nn.BatchNorm: buffer = (1 - momentum) buffer + momentum $factor stat,
- * unless the step's gradients were not finite. @micro: each body updates them, and the last one of a step
- * that is skipped puts back what was there before the first. */
+ * unless the step's gradients were not finite. @micro: each body updates them, and the last one of
+ * a step that is skipped puts back what was there before the first. */
 __global__ void $name($arguments)
 {
 @!micro  if (!optimizer->found_inf) {

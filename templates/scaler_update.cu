@@ -1,17 +1,19 @@
-/* Ends a train body: the scale moves as ampc_move_scale() says. @scales: each optimizer has one, which moves
- * where it has decided in this body; they lie behind ampc_state.
- * @replay: a step that is to be run again does not count, and its bodies have the same numbers again.
- * @acts: the body has an optimizer; without one nothing was looked at, and the scale stays. */
+/* Ends a train body: the scale moves as ampc_move_scale() says. @scales: each optimizer has one,
+ * which moves where it has decided in this body; they lie behind ampc_state. @replay: a step that
+ * is to be run again does not count, and its bodies have the same numbers again. @acts: the body
+ * has an optimizer; without one nothing was looked at, and the scale stays. */
 __global__ void $name($arguments)
 {
   ONE_THREAD {
 @acts@micro    if (state->closes) { /* the scale is held until the step's last body */
 @acts@!micro    {
-@acts@!scales      ampc_move_scale(state, state->found_inf, &state->scale, &state->growth, &state->spared);
+@acts@!scales      ampc_move_scale(state, state->found_inf, &state->scale, &state->growth,
+@acts@!scales          &state->spared);
 @acts@scales      ampc_optimizer *own = (ampc_optimizer *)(state + 1);
 @acts@scales      for (int i = 0; i < $optimizers; i++) {
 @acts@scales        if (own[i].judged)
-@acts@scales          ampc_move_scale(state, own[i].overflowed, &own[i].scale, &own[i].growth, &own[i].spared);
+@acts@scales          ampc_move_scale(state, own[i].overflowed, &own[i].scale, &own[i].growth,
+@acts@scales              &own[i].spared);
 @acts@scales        own[i].inv_scale = (float)(1.0 / (double)own[i].scale);
 @acts@scales        own[i].judged = own[i].overflowed = 0;
 @acts@scales        if (i == 0 || own[i].scale < state->scale) state->scale = own[i].scale;

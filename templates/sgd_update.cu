@@ -1,5 +1,5 @@
-/* torch.optim.SGD: the buffer is g at the first update, then momentum buffer + (1 - dampening) g; Nesterov
- * steps along g + momentum buffer. */
+/* torch.optim.SGD: the buffer is g at the first update, then momentum buffer + (1 - dampening) g;
+ * Nesterov steps along g + momentum buffer. */
 // --- constants
   const real lr = $lr, weight_decay = $weight_decay;
 @moment1  const real momentum = $momentum, fresh = R(1.0) - $dampening;

@@ -1,8 +1,9 @@
-/* Of each row the indices of its elements in their order, $descending: the greatest first; NaN is greater than
- * all, equal ones stay as they are. Bitonic: pairs are put in order, first those of blocks of 2, so that these are
- * in order, then of 4, and so on; the first step of each compares a block's first element with its last, so that
- * every pair has the smaller one in front and what a row lacks of a power of 2 may be left out. No two elements
- * are equal where their places count, so that the network gives the one stable order. */
+/* Of each row the indices of its elements in their order, $descending: the greatest first; NaN is
+ * greater than all, equal ones stay as they are. Bitonic: pairs are put in order, first those of
+ * blocks of 2, so that these are in order, then of 4, and so on; the first step of each compares a
+ * block's first element with its last, so that every pair has the smaller one in front and what a
+ * row lacks of a power of 2 may be left out. No two elements are equal where their places count, so
+ * that the network gives the one stable order. */
 __global__ void $name($arguments)
 {
   ROW_LOOP(256, $index, row, $rows) {
@@ -28,8 +29,10 @@ __global__ void $name($arguments)
                 const $index i = at + ($index)back * $inner;
                 back_value = $x;
               }
-@!integers              int less = back_value < front_value || (front_value != front_value && back_value == back_value);
-@!integers              int more = front_value < back_value || (back_value != back_value && front_value == front_value);
+@!integers              int less = back_value < front_value ||
+@!integers                  (front_value != front_value && back_value == back_value);
+@!integers              int more = front_value < back_value ||
+@!integers                  (back_value != back_value && front_value == front_value);
 @integers              int less = back_value < front_value, more = front_value < back_value;
               const int exchange = ($descending ? more : less) || (!less && !more && back < front);
               if (exchange) {

@@ -1,5 +1,5 @@
-/* CUDA: products of small matrices that a block of 256 threads keeps in shared memory and registers;
- * the same names on the CPU are those of tiles_cpu.h. */
+/* CUDA: products of small matrices that a block of 256 threads keeps in shared memory and
+ * registers; the same names on the CPU are those of tiles_cpu.h. */
 
 // --- BLOCK_LOOP
 /* for each unit of [0, n), each by all threads of a block together */
@@ -14,8 +14,8 @@
 #define BLOCK_EACH(i, n) for (int i = (int)threadIdx.x; i < (n); i += 256)
 
 // --- BLOCK_CELLS
-/* for each row of [0, rows) and c of [0, columns), shared out to the threads of a block: a thread keeps its
- * column where 256 are whole rows; four at a time, as more addresses would spill */
+/* for each row of [0, rows) and c of [0, columns), shared out to the threads of a block: a thread
+ * keeps its column where 256 are whole rows; four at a time, as more addresses would spill */
 #define BLOCK_CELLS(row, c, rows, columns)                                                         \
   _Pragma("unroll 4") for (int row##_at = (int)threadIdx.x, row = 0, c = 0;                        \
                            row##_at < (rows) * (columns) &&                                        \

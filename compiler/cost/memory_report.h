@@ -11,7 +11,6 @@ const char *memory_text(Arena *arena, int64_t bytes); /* "443502916 bytes (444 M
 /* All spaces of the program; without the scratch space of vendors' libraries. */
 int64_t memory_of_spaces(const ampc_program *p);
 
-
 /* After pass plan: space by space, the total, and what share of memory_of_tensors it is. `library`:
  * scratch space outside of WORK, or -1 where it is not known. */
 void memory_report(const Compile *c, int64_t library, Text *out);

@@ -102,5 +102,6 @@ bool diag_help_names(Compile *c, const char *name, const char *const *names, uin
   text_init(&list, c->arena);
   for (uint32_t i = 0; i < n && i < MOST_NAMES; i++)
     text_printf(&list, "%s`%s`", i ? ", " : "", names[i]);
-  return diag_help(c, "there %s %s%s", n == 1 ? "is" : "are", list.at, n > MOST_NAMES ? ", .." : "");
+  const char *more = n > MOST_NAMES ? ", .." : "";
+  return diag_help(c, "there %s %s%s", n == 1 ? "is" : "are", list.at, more);
 }

@@ -13,8 +13,8 @@
 
 typedef unsigned long long Wide;
 
-/* The 24 bits of ampc_uniform. ampc_philox is that of templates/device.cuh: product_check puts it in
- * front of this text. */
+/* The 24 bits of ampc_uniform. ampc_philox is that of templates/device.cuh: product_check puts it
+ * in front of this text. */
 static __device__ unsigned drawn(Wide seed, Wide body, unsigned stream, Wide element)
 {
   return ampc_philox((unsigned)element, (unsigned)(element >> 32), (unsigned)body, stream,

@@ -220,7 +220,8 @@ static bool job_kind(Lower *l, Scope *s, const Decl *decl, RegionKind *out)
   if (!given) return !decl || kind_of_expr(l, s, decl->as.object.value, false, out);
   if (kind_by_name(given, out) && *out != REGION_off) return true;
   return refuse(l, E207, (Span){0, 0},
-                "--set precision=%s: a precision is " AMPC_NARROW_LIST "f32 or tf32, or a level, O0 to O3",
+                "--set precision=%s: a precision is " AMPC_NARROW_LIST
+                "f32 or tf32, or a level, O0 to O3",
                 given);
 }
 

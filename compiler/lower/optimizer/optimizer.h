@@ -37,4 +37,4 @@ Value setting_node(Lower *l, const char *key, double number, ampc_domain domain,
 Value setting_schedule(Lower *l, const Schedule *s, Value step, const char *key, ampc_domain domain,
                        Span span);
 Datum extreme_schedule(Lower *l, const Args *args); /* `min(a, b)` in a setting */
-Datum counting_schedule(Lower *l, OpKind op);                  /* `step` and `epoch` in a setting */
+Datum counting_schedule(Lower *l, OpKind op);       /* `step` and `epoch` in a setting */

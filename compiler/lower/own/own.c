@@ -83,10 +83,9 @@ static bool check_outputs(Lower *l, const OwnDecl *own)
     if (sized && strcmp(t->name, "int") != 0) continue;
     fail(l, E209, p->at[i].name.span, "the output `%s` needs a type with its sizes",
          p->at[i].name.text);
-    return diag_help(l->c,
-                     "`%s: float[N, D]`, the widest float input; or " AMPC_NARROW_LIST
-                     "f32, i32, i64, u8",
-                     p->at[i].name.text);
+    return diag_help(
+        l->c, "`%s: float[N, D]`, the widest float input; or " AMPC_NARROW_LIST "f32, i32, i64, u8",
+        p->at[i].name.text);
   }
   return true;
 }
