@@ -285,6 +285,9 @@ static void fit(Table *t, int *width)
   }
   while (narrow(t, natural, most, width) > 0 && most > CRAMPED) most--;
   int room = -narrow(t, natural, most, width);
+  if (t->key < t->n) /* a name is read whole, so it comes first, up to a quarter of the line */
+    for (int *key = &width[t->key]; *key < natural[t->key] && *key < t->width / 4 && room > 0;)
+      ++*key, room--;
   for (bool any = true; any && room > 0;) { /* a character each, in turn */
     any = false;
     for (uint32_t i = 0; i < t->n && room > 0; i++)

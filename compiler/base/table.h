@@ -7,8 +7,8 @@
  *     "h.*.ln_1": column n tells how many they are, and their amounts are added up.
  *  3. Columns go until the rest fits, the one with the greatest number behind `!` first. A line
  *     below the tables names them. Those without such a number stay.
- *  4. Columns with a `<` share the room that is left, with the width behind it at least; a longer
- *     text goes on below itself.
+ *  4. Columns with a `<` share the room that is left, with the width behind it at least, the key
+ *     first; a longer text goes on below itself.
  * --wide leaves out all but the first; --top N keeps the rows of the N greatest costs.
  *
  * Columns are given as text, "line:number!1|layer:key<10|bytes:bytes|why": title, kind, `!`, `<`.
