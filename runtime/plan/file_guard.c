@@ -4,7 +4,7 @@
  * compared by device and inode. FileKind.over names the exceptions: a run may save to the
  * checkpoint from which it goes on, and the prompt may write the session's job. Other files are
  * replaced if they are empty or begin as the output does; --force replaces the rest, but no input.
- * compiler/replace.h tells what -o of ampc replaces. */
+ * compiler/cli/replace.h tells what -o of ampc replaces. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
