@@ -12,7 +12,8 @@ typedef struct Device Device;
 
 enum { LOOKS = 32 };
 
-/* Where the operands of a product and of a convolution lie; `bias` counts where there is one. */
+/* The addresses of the operands of a matrix product or a convolution; `bias` is read only by those
+ * that have one. */
 typedef struct GemmOperands {
   const void *a, *b, *bias;
   void *c, *workspace;

@@ -260,8 +260,8 @@ static uint32_t find_dropped(const Table *t, const int *width)
   return found;
 }
 
-/* Least widths of the columns, at most `most`; gives what a row of them is wider than a line, below
- * 0 the room that is left. */
+/* Gives each column its least width, but no more than `most`. Returns by how many characters a row
+ * is then wider than a line; a negative number is room that is left. */
 static int narrow(const Table *t, const int *natural, int most, int *width)
 {
   int used = -GAP;

@@ -173,7 +173,8 @@ bool template_uses(const Kernel *k, const char *name)
   return false;
 }
 
-/* Of pools and their like: images, and what is made of them or, of a gradient, what makes them. */
+/* Finds the images that a pool reads and the results that it writes. The gradient of a pool writes
+ * what the pool reads, so its node and its input change places. */
 static void find_images(Template *t)
 {
   bool back = t->op->gradient == grad_none;

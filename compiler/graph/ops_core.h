@@ -1,5 +1,5 @@
-/* The ops that the graph itself is made of: parameters, numbers, casts, views, loops. How nodes of
- * them are made, and what is asked about them; so that few need to name them. */
+/* The ops that the graph itself is made of: parameters, numbers, casts, views, loops. These
+ * functions make their nodes and answer questions about them, so that few files name the ops. */
 #pragma once
 #include "ir.h"
 

@@ -225,7 +225,8 @@ static PrimitiveKey key_of(const GemmCall *p)
   return key;
 }
 
-/* Whether there are blocks of the whole size along an axis, or of `last` where that is smaller. */
+/* An axis is cut into `blocks` blocks of size `whole`; the last one has size `last`, which may be
+ * smaller. Tells whether there is a block of the smaller size, or one of the whole size. */
 static bool has_blocks(int64_t blocks, int64_t whole, int64_t last, bool smaller)
 {
   return smaller ? last < whole : blocks > 1 || last == whole;

@@ -6,7 +6,7 @@
 
 enum { LEAST = 20, MOST = 10000, USUAL = 80, USUAL_TEXT = 100 };
 
-/* 0: the variable is not there, or no number of columns. */
+/* The width that the variable COLUMNS gives; 0 if it is not set, or is no width that is allowed. */
 static int columns_said(void)
 {
   const char *said = getenv("COLUMNS");
