@@ -75,11 +75,7 @@ void grad_passed(Compile *c, Value n, Value dy, Value *out_dx)
 }
 
 /* Doing it once more undoes it: exchanging two axes, flipping, y = -x. */
-void grad_again(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = back_like(b, b->n.op, &dy, 1);
-}
+RULE(grad_again, back_like(b, b->n.op, &dy, 1))
 
 /* The bytes stay, so dx is dy in x's shape. */
 void grad_reshape(Compile *c, Value n, Value dy, Value *out_dx)
@@ -169,25 +165,13 @@ static Value slope_times(Back *b, Value of)
   return back_like(b, op, (Value[]){b->dy, of}, 2);
 }
 
-void grad_slope(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = slope_times(b, x[0]);
-}
+RULE(grad_slope, slope_times(b, x[0]))
 
 /* The same of dy and y: sigmoid has dy y (1 - y), tanh dy (1 - y^2). */
-void grad_slope_by_result(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = slope_times(b, n);
-}
+RULE(grad_slope_by_result, slope_times(b, n))
 
 /* y = |x|: dx = dy sign(x), 0 at 0 as in PyTorch */
-void grad_abs(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = back_mul(b, dy, back_unary(b, OP_sign, x[0]));
-}
+RULE(grad_abs, back_mul(b, dy, back_unary(b, OP_sign, x[0])))
 
 /* A relu whose only reader is max_pool2d: what is the greatest of a window after it is so in the
  * pool's result, so that tells as well whether it was above 0, and is smaller. The same bits: all
@@ -222,46 +206,22 @@ void grad_erf(Compile *c, Value n, Value dy, Value *out_dx)
 }
 
 /* y = sqrt(x): dx = dy / (2 y) */
-void grad_sqrt(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = back_binary(b, OP_div, dy, back_scale(b, n, 2));
-}
+RULE(grad_sqrt, back_binary(b, OP_div, dy, back_scale(b, n, 2)))
 
 /* y = exp(x): dx = dy y */
-void grad_exp(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = back_mul(b, dy, n);
-}
+RULE(grad_exp, back_mul(b, dy, n))
 
 /* y = exp(x) - 1: dx = dy (y + 1) */
-void grad_expm1(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = back_mul(b, dy, back_binary(b, OP_add, n, back_number(b, 1)));
-}
+RULE(grad_expm1, back_mul(b, dy, back_binary(b, OP_add, n, back_number(b, 1))))
 
 /* y = log(x): dx = dy / x */
-void grad_log(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = back_binary(b, OP_div, dy, x[0]);
-}
+RULE(grad_log, back_binary(b, OP_div, dy, x[0]))
 
 /* y = log(1 + x): dx = dy / (1 + x) */
-void grad_log1p(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = back_binary(b, OP_div, dy, back_binary(b, OP_add, x[0], back_number(b, 1)));
-}
+RULE(grad_log1p, back_binary(b, OP_div, dy, back_binary(b, OP_add, x[0], back_number(b, 1))))
 
 /* y = log(x) / log(2): dx = dy / (x log(2)) */
-void grad_log2(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = back_binary(b, OP_div, dy, back_scale(b, x[0], log(2.0)));
-}
+RULE(grad_log2, back_binary(b, OP_div, dy, back_scale(b, x[0], log(2.0))))
 
 /* y = x^(-1/2): dx = -dy y^3 / 2 */
 void grad_rsqrt(Compile *c, Value n, Value dy, Value *out_dx)
@@ -272,18 +232,10 @@ void grad_rsqrt(Compile *c, Value n, Value dy, Value *out_dx)
 }
 
 /* y = 1 / x: dx = -dy y^2 */
-void grad_reciprocal(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = back_mul(b, back_unary(b, OP_neg, dy), back_mul(b, n, n));
-}
+RULE(grad_reciprocal, back_mul(b, back_unary(b, OP_neg, dy), back_mul(b, n, n)))
 
 /* y = log(1 + exp(x)): dx = dy sigmoid(x) */
-void grad_softplus(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = back_mul(b, dy, back_unary(b, OP_sigmoid, x[0]));
-}
+RULE(grad_softplus, back_mul(b, dy, back_unary(b, OP_sigmoid, x[0])))
 
 /* y = kept ? x / (1 - p) : 0, and dx is the same of dy. The mask is not stored: the same stream
  * draws the same numbers again. */
@@ -296,11 +248,7 @@ void grad_drop(Compile *c, Value n, Value dy, Value *out_dx)
 
 /* The mask comes from x[1], uniform numbers [n, 1, ..] that are kept; so dx drops the same
  * samples. */
-void grad_drop_parts(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = back_like(b, OP_drop_parts, (Value[]){dy, x[1]}, 2);
-}
+RULE(grad_drop_parts, back_like(b, OP_drop_parts, (Value[]){dy, x[1]}, 2))
 
 /* y has the shape of input 0 and the value of input 1, so only input 1 has a gradient. */
 void grad_like(Compile *c, Value n, Value dy, Value *out_dx)
@@ -319,20 +267,10 @@ void grad_add(Compile *c, Value n, Value dy, Value *out_dx)
 }
 
 /* y = x - z: dx = dy, dz = -dy */
-void grad_sub(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = dy;
-  out_dx[1] = back_unary(b, OP_neg, dy);
-}
+RULE_2(grad_sub, dy, back_unary(b, OP_neg, dy))
 
 /* y = x z: dx = dy z, dz = dy x */
-void grad_mul(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = back_mul(b, dy, x[1]);
-  out_dx[1] = back_mul(b, dy, x[0]);
-}
+RULE_2(grad_mul, back_mul(b, dy, x[1]), back_mul(b, dy, x[0]))
 
 /* y = x + v z w: dx = dy, dz = dy v w, dw = dy v z */
 void grad_addcmul(Compile *c, Value n, Value dy, Value *out_dx)
@@ -364,12 +302,8 @@ void grad_prelu(Compile *c, Value n, Value dy, Value *out_dx)
 }
 
 /* y = x / z: dx = dy / z, dz = -dy y / z */
-void grad_div(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = back_binary(b, OP_div, dy, x[1]);
-  out_dx[1] = back_mul(b, back_unary(b, OP_neg, dy), back_binary(b, OP_div, n, x[1]));
-}
+RULE_2(grad_div, back_binary(b, OP_div, dy, x[1]),
+       back_mul(b, back_unary(b, OP_neg, dy), back_binary(b, OP_div, n, x[1])))
 
 /* y = x - z floor(x / z), where the floor is constant but for jumps:
  *   dx = dy, dz = -dy floor(x / z) */
@@ -430,19 +364,9 @@ static Value share_of(Back *b, OpKind loses, Value x, Value z)
   return back_where(b, back_binary(b, loses, x, z), back_number(b, 0), tie);
 }
 
-void grad_maximum(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = share_of(b, OP_lt, x[0], x[1]);
-  out_dx[1] = share_of(b, OP_lt, x[1], x[0]);
-}
+RULE_2(grad_maximum, share_of(b, OP_lt, x[0], x[1]), share_of(b, OP_lt, x[1], x[0]))
 
-void grad_minimum(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = share_of(b, OP_gt, x[0], x[1]);
-  out_dx[1] = share_of(b, OP_gt, x[1], x[0]);
-}
+RULE_2(grad_minimum, share_of(b, OP_gt, x[0], x[1]), share_of(b, OP_gt, x[1], x[0]))
 
 /* y = condition ? x : z. The condition is bool: no gradient. */
 void grad_where(Compile *c, Value n, Value dy, Value *out_dx)

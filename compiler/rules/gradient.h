@@ -38,3 +38,18 @@ Value back_like(Back *b, OpKind op, const Value *in, uint32_t n);
   Back back = back_begin(c, n, dy), *b = &back;                                                    \
   const Value *x = b->n.in;                                                                        \
   (void)x
+
+/* A rule that is an expression for input 0; RULE_2: and one for input 1. */
+#define RULE(name, dx)                                                                             \
+  void name(Compile *c, Value n, Value dy, Value *out_dx)                                          \
+  {                                                                                                \
+    BEGIN;                                                                                         \
+    out_dx[0] = (dx);                                                                              \
+  }
+#define RULE_2(name, dx, dz)                                                                       \
+  void name(Compile *c, Value n, Value dy, Value *out_dx)                                          \
+  {                                                                                                \
+    BEGIN;                                                                                         \
+    out_dx[0] = (dx);                                                                              \
+    out_dx[1] = (dz);                                                                              \
+  }

@@ -48,13 +48,9 @@ void grad_prod(Compile *c, Value n, Value dy, Value *out_dx)
 }
 
 /* x_c is in y_c and all behind it. */
-void grad_cumsum(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = ir_append(c, &b->at, OP_cumsum, &dy, 1,
-                        ATTRS({"dim", {.i = attr_int(&b->n, "dim")}},
-                              {"reverse", {.i = !attr_int(&b->n, "reverse")}}));
-}
+RULE(grad_cumsum, ir_append(c, &b->at, OP_cumsum, &dy, 1,
+                            ATTRS({"dim", {.i = attr_int(&b->n, "dim")}},
+                                  {"reverse", {.i = !attr_int(&b->n, "reverse")}})))
 
 /* dx_c = (x_0 .. x_c-1) s_c with s_c = dy_c + x_c+1 s_c+1: no division, so right where x is 0. From
  * the other end it is the same of what is turned round; without x_c itself, of dy of the next

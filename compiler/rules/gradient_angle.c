@@ -2,18 +2,10 @@
 #include "gradient.h"
 
 /* y = sin(x): dx = dy cos(x) */
-void grad_sin(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = back_mul(b, dy, back_unary(b, OP_cos, x[0]));
-}
+RULE(grad_sin, back_mul(b, dy, back_unary(b, OP_cos, x[0])))
 
 /* y = cos(x): dx = -dy sin(x) */
-void grad_cos(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = back_mul(b, dy, back_unary(b, OP_neg, back_unary(b, OP_sin, x[0])));
-}
+RULE(grad_cos, back_mul(b, dy, back_unary(b, OP_neg, back_unary(b, OP_sin, x[0]))))
 
 /* y = tan(x): dx = dy (1 + y^2) */
 void grad_tan(Compile *c, Value n, Value dy, Value *out_dx)
@@ -32,32 +24,16 @@ static Value arc_slope(Back *b, Value x)
 }
 
 /* y = asin(x): dx = dy / sqrt(1 - x^2) */
-void grad_asin(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = back_mul(b, dy, arc_slope(b, x[0]));
-}
+RULE(grad_asin, back_mul(b, dy, arc_slope(b, x[0])))
 
 /* y = acos(x): dx = -dy / sqrt(1 - x^2) */
-void grad_acos(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = back_mul(b, dy, back_unary(b, OP_neg, arc_slope(b, x[0])));
-}
+RULE(grad_acos, back_mul(b, dy, back_unary(b, OP_neg, arc_slope(b, x[0]))))
 
 /* y = sinh(x): dx = dy cosh(x) */
-void grad_sinh(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = back_mul(b, dy, back_unary(b, OP_cosh, x[0]));
-}
+RULE(grad_sinh, back_mul(b, dy, back_unary(b, OP_cosh, x[0])))
 
 /* y = cosh(x): dx = dy sinh(x) */
-void grad_cosh(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = back_mul(b, dy, back_unary(b, OP_sinh, x[0]));
-}
+RULE(grad_cosh, back_mul(b, dy, back_unary(b, OP_sinh, x[0])))
 
 /* z = atan2(y, x): dy' = dz x / (x^2 + y^2), dx' = -dz y / (x^2 + y^2) */
 void grad_atan2(Compile *c, Value n, Value dy, Value *out_dx)

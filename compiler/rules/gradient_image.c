@@ -33,8 +33,10 @@ static Value sized(Back *b, OpKind op, const Value *in, uint32_t n, Sizes s)
   return ir_append(b->c, &b->at, op, in, n, attrs);
 }
 
-static Value sized_image(Back *b, OpKind op, const Value *in, uint32_t n, ImageDims d)
+/* Of images of the sizes of input 0. */
+static Value sized_image(Back *b, OpKind op, const Value *in, uint32_t n)
 {
+  ImageDims d = ir_image_dims(back_in(b, 0));
   return sized(b, op, in, n, (Sizes){rule_image_size, d.spatial, d.size});
 }
 
@@ -77,9 +79,8 @@ void grad_conv(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
   Value x = b.n.in[0], weight = b.n.in[1];
-  ImageDims d = ir_image_dims(back_in(&b, 0));
   Node kernel = *back_in(&b, 1);
-  out_dx[0] = sized_image(&b, gradient_op(&b, "_data"), (Value[]){dy, weight}, 2, d);
+  out_dx[0] = sized_image(&b, gradient_op(&b, "_data"), (Value[]){dy, weight}, 2);
   out_dx[1] = weight_gradient(&b, (Value[]){dy, x}, &kernel);
   if (b.n.in[2].id) out_dx[2] = channel_sum(&b, dy);
 }
@@ -171,36 +172,12 @@ Value back_greatest(Back *b)
   return ir_append(b->c, &b->at, OP_max_pool2d, b->n.in, 1, attrs);
 }
 
-void grad_max_pool2d(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  Back b = back_begin(c, n, dy);
-  ImageDims d = ir_image_dims(back_in(&b, 0));
-  out_dx[0] = sized_image(&b, OP_max_pool2d_backward, (Value[]){dy, back_greatest(&b)}, 2, d);
-}
+RULE(grad_max_pool2d, sized_image(b, OP_max_pool2d_backward, (Value[]){dy, back_greatest(b)}, 2))
 
-void grad_avg_pool2d(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  Back b = back_begin(c, n, dy);
-  ImageDims d = ir_image_dims(back_in(&b, 0));
-  out_dx[0] = sized_image(&b, OP_avg_pool2d_backward, &dy, 1, d);
-}
+RULE(grad_avg_pool2d, sized_image(b, OP_avg_pool2d_backward, &dy, 1))
 
-void grad_adaptive_avg_pool2d(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  Back b = back_begin(c, n, dy);
-  ImageDims d = ir_image_dims(back_in(&b, 0));
-  out_dx[0] = sized_image(&b, OP_adaptive_avg_pool2d_backward, &dy, 1, d);
-}
+RULE(grad_adaptive_avg_pool2d, sized_image(b, OP_adaptive_avg_pool2d_backward, &dy, 1))
 
-void grad_interpolate_nearest(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  Back b = back_begin(c, n, dy);
-  out_dx[0] = back_like(&b, OP_interpolate_nearest_backward, &dy, 1);
-}
+RULE(grad_interpolate_nearest, back_like(b, OP_interpolate_nearest_backward, &dy, 1))
 
-void grad_resample(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  Back b = back_begin(c, n, dy);
-  ImageDims d = ir_image_dims(back_in(&b, 0));
-  out_dx[0] = sized_image(&b, OP_resample_backward, &dy, 1, d);
-}
+RULE(grad_resample, sized_image(b, OP_resample_backward, &dy, 1))

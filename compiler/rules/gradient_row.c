@@ -20,11 +20,7 @@ static Value expand_to_input(Back *b, Value v)
 }
 
 /* y = sum of x: each x has the whole dy. */
-void grad_sum(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  Back b = back_begin(c, n, dy);
-  out_dx[0] = expand_to_input(&b, keep_axes(&b, dy, (uint64_t)attr_int(&b.n, "dim")));
-}
+RULE(grad_sum, expand_to_input(b, keep_axes(b, dy, (uint64_t)attr_int(&b->n, "dim"))))
 
 /* y = sum of x / n: each x has dy / n. Divided before it is expanded: once a row, not once an
  * element. */
@@ -51,31 +47,15 @@ void grad_amax(Compile *c, Value n, Value dy, Value *out_dx)
 }
 
 /* The index that argmax gives has the whole gradient, however many are equal. */
-void grad_max_along(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  Back b = back_begin(c, n, dy);
-  out_dx[0] = back_like(&b, OP_max_along_backward, (Value[]){b.n.in[0], dy}, 2);
-}
+RULE(grad_max_along, back_like(b, OP_max_along_backward, (Value[]){b->n.in[0], dy}, 2))
 
-void grad_min_along(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  Back b = back_begin(c, n, dy);
-  out_dx[0] = back_like(&b, OP_min_along_backward, (Value[]){b.n.in[0], dy}, 2);
-}
+RULE(grad_min_along, back_like(b, OP_min_along_backward, (Value[]){b->n.in[0], dy}, 2))
 
 /* dx = y (dy - sum(dy y)), the sum along the row */
-void grad_softmax(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  Back b = back_begin(c, n, dy);
-  out_dx[0] = back_like(&b, OP_softmax_backward, (Value[]){dy, n}, 2);
-}
+RULE(grad_softmax, back_like(b, OP_softmax_backward, (Value[]){dy, n}, 2))
 
 /* dx = dy - exp(y) sum(dy), the sum along the row */
-void grad_log_softmax(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  Back b = back_begin(c, n, dy);
-  out_dx[0] = back_like(&b, OP_log_softmax_backward, (Value[]){dy, n}, 2);
-}
+RULE(grad_log_softmax, back_like(b, OP_log_softmax_backward, (Value[]){dy, n}, 2))
 
 /* dx = dy softmax(x). Not dy exp(x - y): if x is large, the rounded y has too few digits for that.
  * A row of all -inf has y = -inf; its gradient is 0. */
@@ -92,18 +72,10 @@ void grad_logsumexp(Compile *c, Value n, Value dy, Value *out_dx)
 
 /* y = sum (x - mean)^2 / (n - correction): dx = dy 2 (x - mean) / (n - correction). What goes
  * through the mean cancels. */
-void grad_row_var(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  Back b = back_begin(c, n, dy);
-  out_dx[0] = back_like(&b, OP_row_var_backward, (Value[]){b.n.in[0], dy}, 2);
-}
+RULE(grad_row_var, back_like(b, OP_row_var_backward, (Value[]){b->n.in[0], dy}, 2))
 
 /* y = sqrt(var): dx = dy (x - mean) / (y (n - correction)); 0 where y is 0 */
-void grad_row_std(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  Back b = back_begin(c, n, dy);
-  out_dx[0] = back_like(&b, OP_row_std_backward, (Value[]){b.n.in[0], n, dy}, 3);
-}
+RULE(grad_row_std, back_like(b, OP_row_std_backward, (Value[]){b->n.in[0], n, dy}, 3))
 
 /* y = z weight + bias with z = (x - mean) rstd. z is layer_norm without weight, computed once more:
  * that is cheaper than keeping it. dweight = dy z and dbias = dy have the shape of y; backward.c

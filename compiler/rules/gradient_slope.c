@@ -32,11 +32,7 @@ static Value line(Back *b, double a, double factor, Value x)
 }
 
 /* Slopes that are constant piece by piece: relu, clamp. */
-void grad_flat_slope(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  Back b = back_begin(c, n, dy);
-  out_dx[0] = same_slope(&b);
-}
+RULE(grad_flat_slope, same_slope(b))
 
 /* z = dy y (1 - y): by y, dy (1 - 2 y) */
 void grad_sigmoid_backward(Compile *c, Value n, Value dy, Value *out_dx)
