@@ -24,6 +24,23 @@ static const char *init_text(Printer *p, const ampc_init *init)
   return arena_printf(p->c->arena, "{%s}", t.at);
 }
 
+/* A table whose rows have many fields; one without rows is not printed. */
+typedef void PutRow(Printer *p, Text *t, const void *row);
+#define PUT_TABLE(p, g, T, name, put)                                                              \
+  put_table(p, #T, #name, (g)->name, (g)->n_##name, sizeof(T), put)
+static void put_table(Printer *p, const char *type, const char *name, const void *rows, uint32_t n,
+                      size_t size, PutRow *put)
+{
+  if (n) EMIT(p, "static const %s %s[] = {\n", type, name);
+  for (uint32_t i = 0; i < n; i++) {
+    Text t;
+    text_init(&t, p->c->arena);
+    put(p, &t, (const char *)rows + i * size);
+    EMIT_WRAPPED(p, "   ", "  {%s},\n", t.at);
+  }
+  if (n) EMIT(p, "};\n");
+}
+
 #define COPY_FIELD(KIND, name, SPACE, copy, ...) field_truth(&t, #copy, q->copy);
 
 /* The tables are those of ampc_plan.h, field by field in the order of the structs. */
@@ -61,61 +78,57 @@ static void put_params(Printer *p, const ampc_program *g, const ParamPlaces *pla
   put_param_rows(p, places, g->shares, g->n_params, g->n_shares);
 }
 
+static uint32_t patterns_of(const ampc_load *x)
+{
+  return 2 * x->n_rename + x->n_transpose + x->n_missing + x->n_unused;
+}
+
+static void put_load(Printer *p, Text *t, const void *row)
+{
+  const ampc_load *x = row;
+  uint32_t number = (uint32_t)(x - p->c->program->loads);
+  field_text(t, "path", quoted(p, x->path));
+  field_text(t, "model", quoted(p, x->model));
+  field_text(t, "prefix", quoted(p, x->prefix));
+  field_text(t, "strip", quoted(p, x->strip));
+  if (patterns_of(x))
+    field_text(t, "patterns", arena_printf(p->c->arena, "load%u_patterns", number));
+  field_integer(t, "n_rename", x->n_rename);
+  field_integer(t, "n_transpose", x->n_transpose);
+  field_integer(t, "n_missing", x->n_missing);
+  field_integer(t, "n_unused", x->n_unused);
+  field_integer(t, "line", x->line);
+}
+
 /* A clause's patterns are a table of their own, whose number the name has. */
 static void put_loads(Printer *p, const ampc_program *g)
 {
   for (uint32_t i = 0; i < g->n_loads; i++) {
     const ampc_load *x = &g->loads[i];
-    uint32_t n = 2 * x->n_rename + x->n_transpose + x->n_missing + x->n_unused;
+    uint32_t n = patterns_of(x);
     if (n) EMIT(p, "static const char *const load%u_patterns[] = {\n", i);
     for (uint32_t k = 0; k < n; k++) EMIT(p, "  %s,\n", quoted(p, x->patterns[k]));
     if (n) EMIT(p, "};\n");
   }
-  if (g->n_loads) EMIT(p, "static const ampc_load loads[] = {\n");
-  for (uint32_t i = 0; i < g->n_loads; i++) {
-    const ampc_load *x = &g->loads[i];
-    Text t;
-    text_init(&t, p->c->arena);
-    field_text(&t, "path", quoted(p, x->path));
-    field_text(&t, "model", quoted(p, x->model));
-    field_text(&t, "prefix", quoted(p, x->prefix));
-    field_text(&t, "strip", quoted(p, x->strip));
-    if (x->n_rename + x->n_transpose + x->n_missing + x->n_unused)
-      field_text(&t, "patterns", arena_printf(p->c->arena, "load%u_patterns", i));
-    field_integer(&t, "n_rename", x->n_rename);
-    field_integer(&t, "n_transpose", x->n_transpose);
-    field_integer(&t, "n_missing", x->n_missing);
-    field_integer(&t, "n_unused", x->n_unused);
-    field_integer(&t, "line", x->line);
-    EMIT_WRAPPED(p, "   ", "  {%s},\n", t.at);
-  }
-  if (g->n_loads) EMIT(p, "};\n");
+  PUT_TABLE(p, g, ampc_load, loads, put_load);
   if (g->n_aliases) EMIT(p, "static const ampc_alias aliases[] = {\n");
   for (uint32_t i = 0; i < g->n_aliases; i++)
     EMIT(p, "  {.path = %s, .param = %u},\n", quoted(p, g->aliases[i].path), g->aliases[i].param);
   if (g->n_aliases) EMIT(p, "};\n");
 }
 
-static void put_optimizers(Printer *p, const ampc_program *g)
+static void put_optimizer(Printer *p, Text *t, const void *row)
 {
-  if (!g->n_optimizers) return;
-  EMIT(p, "static const ampc_optimizer_desc optimizers[] = {\n");
-  for (uint32_t i = 0; i < g->n_optimizers; i++) {
-    const ampc_optimizer_desc *o = &g->optimizers[i];
-    Text t;
-    text_init(&t, p->c->arena);
-    field_text(&t, "name", quoted(p, o->name));
-    field_text(&t, "kind", quoted(p, o->kind));
-    field_integer(&t, "first", o->first);
-    field_integer(&t, "count", o->count);
-    field_truth(&t, "uses_moment1", o->uses_moment1);
-    field_truth(&t, "uses_moment2", o->uses_moment2);
-    field_truth(&t, "uses_moment3", o->uses_moment3);
-    field_truth(&t, "uses_ema", o->uses_ema);
-    field_integer(&t, "updates", o->updates);
-    EMIT_WRAPPED(p, "   ", "  {%s},\n", t.at);
-  }
-  EMIT(p, "};\n");
+  const ampc_optimizer_desc *o = row;
+  field_text(t, "name", quoted(p, o->name));
+  field_text(t, "kind", quoted(p, o->kind));
+  field_integer(t, "first", o->first);
+  field_integer(t, "count", o->count);
+  field_truth(t, "uses_moment1", o->uses_moment1);
+  field_truth(t, "uses_moment2", o->uses_moment2);
+  field_truth(t, "uses_moment3", o->uses_moment3);
+  field_truth(t, "uses_ema", o->uses_ema);
+  field_integer(t, "updates", o->updates);
 }
 
 static const char *domain_name(ampc_domain domain)
@@ -128,27 +141,18 @@ static const char *domain_name(ampc_domain domain)
   return names[domain];
 }
 
-static void put_plateaus(Printer *p, const ampc_program *g)
+static void put_plateau(Printer *p, Text *t, const void *row)
 {
-  if (!g->n_plateaus) return;
-  EMIT(p, "/* settings that are lowered when a metric gets no better */\n");
-  EMIT(p, "static const ampc_plateau plateaus[] = {\n");
-  for (uint32_t i = 0; i < g->n_plateaus; i++) {
-    const ampc_plateau *from = &g->plateaus[i];
-    Text t;
-    text_init(&t, p->c->arena);
-    text_printf(&t, ".setting = %u, .metric = %u", from->setting, from->metric);
-    field_truth(&t, "highest", from->highest);
-    field_truth(&t, "absolute", from->absolute);
-    field_integer(&t, "patience", from->patience);
-    field_integer(&t, "cooldown", from->cooldown);
-    field_number(p, &t, "factor", from->factor);
-    field_number(p, &t, "threshold", from->threshold);
-    field_number(p, &t, "least", from->least);
-    field_number(p, &t, "eps", from->eps);
-    EMIT_WRAPPED(p, "   ", "  {%s},\n", t.at);
-  }
-  EMIT(p, "};\n");
+  const ampc_plateau *from = row;
+  text_printf(t, ".setting = %u, .metric = %u", from->setting, from->metric);
+  field_truth(t, "highest", from->highest);
+  field_truth(t, "absolute", from->absolute);
+  field_integer(t, "patience", from->patience);
+  field_integer(t, "cooldown", from->cooldown);
+  field_number(p, t, "factor", from->factor);
+  field_number(p, t, "threshold", from->threshold);
+  field_number(p, t, "least", from->least);
+  field_number(p, t, "eps", from->eps);
 }
 
 static const char *metric_kind_name(ampc_metric_kind kind)
@@ -192,77 +196,53 @@ static void put_settings(Printer *p, const ampc_program *g)
   EMIT(p, "};\n");
 }
 
-static void put_sources(Printer *p, const ampc_program *g)
+static void put_source(Printer *p, Text *t, const void *row)
 {
   static const char *const kinds[] = {
 #define ROW(KIND, name) "AMPC_SOURCE_" #KIND,
       AMPC_FORMATS(ROW) ROW(ARGUMENT, argument)
 #undef ROW
   };
-  if (!g->n_sources) return;
-  EMIT(p, "static const ampc_source sources[] = {\n");
-  for (uint32_t i = 0; i < g->n_sources; i++) {
-    const ampc_source *s = &g->sources[i];
-    Text t;
-    text_init(&t, p->c->arena);
-    field_text(&t, "kind", kinds[s->kind]);
-    field_text(&t, "path", quoted(p, s->path));
-    if (s->args) field_text(&t, "args", quoted(p, s->args));
-    field_text(&t, "dtype", ampc_type_of(s->dtype)->constant);
-    field_integer(&t, "rank", s->rank);
-    if (s->rank) field_text(&t, "dim", dims(p, s->dim, s->rank));
-    field_integer(&t, "samples", s->samples);
-    field_number(p, &t, "part_begin", s->part_begin);
-    field_number(p, &t, "part_end", s->part_end);
-    field_integer(&t, "limit", s->limit);
-    field_integer(&t, "ignored", s->ignored);
-    if (s->limit_why) field_text(&t, "limit_why", quoted(p, s->limit_why));
-    field_integer(&t, "offset", s->offset);
-    field_number(p, &t, "low", s->low);
-    field_number(p, &t, "high", s->high);
-    if (s->stream)
-      field_text(&t, "stream", arena_printf(p->c->arena, "%lluull", (unsigned long long)s->stream));
-    EMIT_WRAPPED(p, "   ", "  {%s},\n", t.at);
-  }
-  EMIT(p, "};\n");
+  const ampc_source *s = row;
+  field_text(t, "kind", kinds[s->kind]);
+  field_text(t, "path", quoted(p, s->path));
+  if (s->args) field_text(t, "args", quoted(p, s->args));
+  field_text(t, "dtype", ampc_type_of(s->dtype)->constant);
+  field_integer(t, "rank", s->rank);
+  if (s->rank) field_text(t, "dim", dims(p, s->dim, s->rank));
+  field_integer(t, "samples", s->samples);
+  field_number(p, t, "part_begin", s->part_begin);
+  field_number(p, t, "part_end", s->part_end);
+  field_integer(t, "limit", s->limit);
+  field_integer(t, "ignored", s->ignored);
+  if (s->limit_why) field_text(t, "limit_why", quoted(p, s->limit_why));
+  field_integer(t, "offset", s->offset);
+  field_number(p, t, "low", s->low);
+  field_number(p, t, "high", s->high);
+  if (s->stream)
+    field_text(t, "stream", arena_printf(p->c->arena, "%lluull", (unsigned long long)s->stream));
 }
 
-static void put_outputs(Printer *p, const ampc_program *g)
+static void put_output(Printer *p, Text *t, const void *row)
 {
-  if (!g->n_outputs) return;
-  EMIT(p, "static const ampc_output_desc outputs[] = {\n");
-  for (uint32_t i = 0; i < g->n_outputs; i++) {
-    const ampc_output_desc *o = &g->outputs[i];
-    Text t;
-    text_init(&t, p->c->arena);
-    field_text(&t, "name", quoted(p, o->name));
-    field_integer(&t, "block", o->block);
-    field_text(&t, "dtype", ampc_type_of(o->dtype)->constant);
-    field_integer(&t, "rank", o->rank);
-    if (o->rank) field_text(&t, "dim", dims(p, o->dim, o->rank));
-    field_text(&t, "place",
-               arena_printf(p->c->arena, "{%s, %lld}", ampc_space_of(o->place.space)->constant,
-                            (long long)o->place.offset));
-    EMIT_WRAPPED(p, "   ", "  {%s},\n", t.at);
-  }
-  EMIT(p, "};\n");
+  const ampc_output_desc *o = row;
+  field_text(t, "name", quoted(p, o->name));
+  field_integer(t, "block", o->block);
+  field_text(t, "dtype", ampc_type_of(o->dtype)->constant);
+  field_integer(t, "rank", o->rank);
+  if (o->rank) field_text(t, "dim", dims(p, o->dim, o->rank));
+  field_text(t, "place",
+             arena_printf(p->c->arena, "{%s, %lld}", ampc_space_of(o->place.space)->constant,
+                          (long long)o->place.offset));
 }
 
-static void put_checks(Printer *p, const ampc_program *g)
+static void put_check(Printer *p, Text *t, const void *row)
 {
-  if (!g->n_checks) return;
-  EMIT(p, "static const ampc_check checks[] = {\n");
-  for (uint32_t i = 0; i < g->n_checks; i++) {
-    const ampc_check *k = &g->checks[i];
-    Text t;
-    text_init(&t, p->c->arena);
-    field_text(&t, "why", quoted(p, k->why));
-    field_integer(&t, "rows", k->rows);
-    field_integer(&t, "rank", k->rank);
-    if (k->rank) field_text(&t, "dim", dims(p, k->dim, k->rank));
-    EMIT_WRAPPED(p, "   ", "  {%s},\n", t.at);
-  }
-  EMIT(p, "};\n");
+  const ampc_check *k = row;
+  field_text(t, "why", quoted(p, k->why));
+  field_integer(t, "rows", k->rows);
+  field_integer(t, "rank", k->rank);
+  if (k->rank) field_text(t, "dim", dims(p, k->dim, k->rank));
 }
 
 /* K_<name> is what a launch says; on the CPU the table has the thunks. */
@@ -465,12 +445,13 @@ void emit_program(Compile *c, Text *out, bool with_main)
   const ParamPlaces *places = param_places_create(c);
   put_params(&p, g, places);
   put_loads(&p, g);
-  put_optimizers(&p, g);
+  PUT_TABLE(&p, g, ampc_optimizer_desc, optimizers, put_optimizer);
   put_settings(&p, g);
-  put_plateaus(&p, g);
-  put_sources(&p, g);
-  put_outputs(&p, g);
-  put_checks(&p, g);
+  if (g->n_plateaus) EMIT(&p, "/* settings that are lowered when a metric gets no better */\n");
+  PUT_TABLE(&p, g, ampc_plateau, plateaus, put_plateau);
+  PUT_TABLE(&p, g, ampc_source, sources, put_source);
+  PUT_TABLE(&p, g, ampc_output_desc, outputs, put_output);
+  PUT_TABLE(&p, g, ampc_check, checks, put_check);
   put_kernels(&p, g);
   Products *products = products_create(c);
   EMIT(&p, "\n/* ---- steps: what runs, in order ---- */\n");
