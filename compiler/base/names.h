@@ -2,6 +2,7 @@
  * array. Names are only ever added behind those that are there. */
 #pragma once
 #include "arena.h"
+#include <ctype.h>
 #include <string.h>
 
 typedef VEC(const char *) NameVec;
@@ -17,6 +18,31 @@ enum { NO_NAME = UINT32_MAX };
 static inline bool same_name(const char *a, const char *b)
 {
   return *a == *b && strcmp(a, b) == 0;
+}
+
+/* Whether the n characters at `word` are this name. */
+static inline bool is_name(const char *word, size_t n, const char *name)
+{
+  return strlen(name) == n && memcmp(word, name, n) == 0;
+}
+
+static inline bool in_name(char c) /* a letter, a digit, _ */
+{
+  return isalnum((unsigned char)c) || c == '_';
+}
+
+static inline size_t name_size(const char *s) /* of the name that s begins with */
+{
+  size_t n = 0;
+  while (in_name(s[n])) n++;
+  return n;
+}
+
+/* The last part of a path. */
+static inline const char *file_name(const char *path)
+{
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
 }
 
 /* The first of the `n` entries at `at`, of `size` bytes each, that has the name; NO_NAME: none. */

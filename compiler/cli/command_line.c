@@ -206,18 +206,12 @@ static bool is_named_file(const char *output)
   return output && strcmp(output, "-") != 0 && !file_is_special(output);
 }
 
-static const char *name_of(const char *path)
-{
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
 /* Whether both names lead to one file, which need not be there yet. */
 static bool is_same_place(const char *a, const char *b)
 {
   char *target[2] = {file_target(a), file_target(b)};
   struct stat in[2];
-  bool same = target[0] && target[1] && strcmp(name_of(target[0]), name_of(target[1])) == 0;
+  bool same = target[0] && target[1] && strcmp(file_name(target[0]), file_name(target[1])) == 0;
   for (int i = 0; i < 2 && same; i++) {
     char *folder = file_folder(target[i]);
     same = folder && stat(folder, &in[i]) == 0;

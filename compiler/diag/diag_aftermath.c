@@ -1,16 +1,11 @@
 /* After a mistake of syntax the rest of the program is elaborated all the same, for the mistakes
  * that it has of its own. What only follows from the text that could not be read is not told: the
  * first message explains it, and the next compile tells what is left. */
-#include <ctype.h>
 #include <string.h>
+#include "compiler/base/names.h"
 #include "diag_internal.h"
 
 enum { MAX_WOUNDS = 1000, MAX_HEAD = 1000 /* bytes */ }; /* all are looked at for each mistake */
-
-static bool is_word(char c)
-{
-  return isalnum((unsigned char)c) || c == '_';
-}
 
 /* What a line defines stands before its first `=` or `(`: of `h = relu((x)` that is h, of `def
  * forward(x` forward. */
@@ -38,9 +33,9 @@ void diag_wound(Compile *c, Span span)
 static bool has_word(const Wound *line, const char *word, uint32_t size)
 {
   for (uint32_t i = 0; i + size <= line->size; i++) {
-    if (i && is_word(line->text[i - 1])) continue;
+    if (i && in_name(line->text[i - 1])) continue;
     if (memcmp(line->text + i, word, size) != 0) continue;
-    if (i + size == line->size || !is_word(line->text[i + size])) return true;
+    if (i + size == line->size || !in_name(line->text[i + size])) return true;
   }
   return false;
 }
@@ -74,7 +69,7 @@ bool diag_is_aftermath(const Compile *c, ErrorCode code, Span span)
   const char *text = place.source->text + (span.start - place.source->base);
   uint32_t n = span.end - span.start;
   for (uint32_t i = 0, size; i < n; i += size) {
-    for (size = 0; i + size < n && is_word(text[i + size]);) size++;
+    for (size = 0; i + size < n && in_name(text[i + size]);) size++;
     if (size && wounded(d, text + i, size)) return true;
     if (!size) size = 1;
   }

@@ -8,7 +8,7 @@
 /* Ends a token: what follows is not part of the number. */
 static bool ends(char c)
 {
-  return !isalnum((unsigned char)c) && c != '_' && c != '.';
+  return !in_name(c) && c != '.';
 }
 
 /* What stands before an operand binds no stronger than a sum: + - = ( , < > and the beginning. */

@@ -50,7 +50,7 @@ static const char *element_text(const CodeScope *s, const CodePiece *p)
 static const char *local_text(const CodeScope *s, const CodePiece *p)
 {
   uint32_t i = 0;
-  while (s->locals && s->locals[i] && !is(p->text, p->size, s->locals[i])) i++;
+  while (s->locals && s->locals[i] && !is_name(p->text, p->size, s->locals[i])) i++;
   if (!s->locals || !s->locals[i] || !s->local_texts[i]) return NULL;
   return arena_printf(s->k->c->arena, "%s%s", s->local_texts[i], s->local_suffix);
 }

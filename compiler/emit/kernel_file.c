@@ -108,7 +108,7 @@ static bool line_stands(Template *t, const TemplateLine *line)
 static bool fill_line(Template *t, Text *line, const char *s, const char *end)
 {
   for (size_t n; s < end; s += 1 + n) {
-    n = *s == '$' ? word_length(s + 1) : 0;
+    n = *s == '$' ? name_size(s + 1) : 0;
     const char *text = n ? word_text(t, s + 1, n) : NULL;
     if (n && !text) return false;
     text_add(line, text ? text : s, text ? strlen(text) : 1);

@@ -82,8 +82,7 @@ Origin origin_of(Compile *c, uint32_t group, size_t width)
   Origin out = {.owner = owner_text(c, group_main_node(c->graph, group)), .text = "", .place = ""};
   Place place = span.end ? diag_place(c, span) : (Place){0};
   if (!place.source || place.source->builtin) return out;
-  const char *slash = strrchr(place.source->path, '/');
-  const char *file = slash ? slash + 1 : place.source->path;
+  const char *file = file_name(place.source->path);
   out.place =
       arena_printf(c->arena, "%s:%u", comment_text(c->arena, file, strlen(file), 200), place.line);
   if (!out.owner) out.text = span_text(c, span, width);

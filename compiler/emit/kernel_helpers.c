@@ -4,7 +4,6 @@
 #include "compiler/base/embedded.h"
 #include "kernel_parts.h"
 #include <assert.h>
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +21,7 @@ typedef struct Section {
 typedef struct Helpers {
   Compile *c;
   VEC(Section) sections;
-  uint32_t *by_name;   /* indices of the named ones, sorted */
+  Section **by_name;   /* the named ones, sorted */
   uint64_t sizes[256]; /* of the names with this first letter, a bit each: most words are none */
   uint32_t n_named;
   uint32_t first_after_prelude;
@@ -55,9 +54,11 @@ static void read_file(Helpers *h, const char *name)
   vec_push(h->c->arena, &h->sections, open);
 }
 
-static int compare_names(const char *a, size_t n, const char *b, size_t m)
+static int by_name(const void *left, const void *right)
 {
-  int order = memcmp(a, b, n < m ? n : m);
+  const Section *a = *(Section *const *)left, *b = *(Section *const *)right;
+  size_t n = a->name_size, m = b->name_size;
+  int order = memcmp(a->name, b->name, n < m ? n : m);
   return order ? order : (n > m) - (n < m);
 }
 
@@ -65,19 +66,14 @@ static int compare_names(const char *a, size_t n, const char *b, size_t m)
  * compile. */
 static void sort_names(Helpers *h)
 {
-  h->by_name = arena_array(h->c->arena, uint32_t, h->sections.n);
+  h->by_name = arena_array(h->c->arena, Section *, h->sections.n);
   for (uint32_t i = 0; i < h->sections.n; i++) {
-    const Section *s = &h->sections.at[i];
+    Section *s = &h->sections.at[i];
     if (!s->name) continue;
     h->sizes[(unsigned char)*s->name] |= (uint64_t)1 << (s->name_size & 63);
-    uint32_t at = h->n_named++;
-    for (; at > 0; at--) {
-      const Section *before = &h->sections.at[h->by_name[at - 1]];
-      if (compare_names(before->name, before->name_size, s->name, s->name_size) <= 0) break;
-      h->by_name[at] = h->by_name[at - 1];
-    }
-    h->by_name[at] = i;
+    h->by_name[h->n_named++] = s;
   }
+  qsort(h->by_name, h->n_named, sizeof *h->by_name, by_name);
 }
 
 /* ---- finding ---- */
@@ -85,16 +81,10 @@ static void sort_names(Helpers *h)
 /* Marks the helper of that name, if there is one: most words are none. */
 static void use(Helpers *h, const char *name, size_t n)
 {
-  uint32_t low = 0, high = h->n_named;
+  Section wanted = {.name = name, .name_size = n}, *key = &wanted;
   if (!(h->sizes[(unsigned char)*name] >> (n & 63) & 1)) return;
-  while (low < high) {
-    uint32_t mid = (low + high) / 2;
-    Section *s = &h->sections.at[h->by_name[mid]];
-    int order = compare_names(name, n, s->name, s->name_size);
-    if (order == 0) s->used = true;
-    if (order == 0) return;
-    *(order < 0 ? &high : &low) = order < 0 ? mid : mid + 1;
-  }
+  Section **s = bsearch(&key, h->by_name, h->n_named, sizeof *h->by_name, by_name);
+  if (s) (*s)->used = true;
 }
 
 /* Every word counts, in comments as well: a helper too many does no harm. */
@@ -102,7 +92,7 @@ static void use_words(Helpers *h, const char *s, size_t size)
 {
   for (const char *end = s + size; s < end;) {
     const char *from = s;
-    while (s < end && (isalnum((unsigned char)*s) || *s == '_')) s++;
+    while (s < end && in_name(*s)) s++;
     if (s > from)
       use(h, from, (size_t)(s - from));
     else

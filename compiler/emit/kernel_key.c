@@ -20,11 +20,6 @@ typedef struct Names { /* in the order in which they are seen */
   uint32_t n;
 } Names;
 
-static bool is_word(char c)
-{
-  return isalnum((unsigned char)c) || c == '_';
-}
-
 /* Index of the name, which is added where that is asked for; UINT32_MAX: not there, or no room.
  * A name without a number stays in the key as it is: less is shared, nothing wrong is. */
 static uint32_t name_index(Names *names, const char *s, size_t n, bool add)
@@ -45,7 +40,7 @@ static void read_parameters(const char *s, const char *head, Names *names)
   while ((open = strstr(open, head)) && (open = strchr(open, '(')) && (close = strchr(open, ')'))) {
     for (const char *p = open + 1; p < close;) {
       const char *end = p + strcspn(p, ",)"), *word = end;
-      while (word > p && is_word(word[-1])) word--;
+      while (word > p && in_name(word[-1])) word--;
       name_index(names, word, (size_t)(end - word), true);
       p = end + 1;
     }
@@ -137,11 +132,11 @@ XXH128_hash_t kernel_key(Arena *arena, const Text *kernel, const char *name)
       if (key.n && key.at[key.n - 1] != ' ') text_puts(&key, " ");
       s++;
     } else if (isalpha((unsigned char)*s) || *s == '_') {
-      while (is_word(s[n])) n++;
+      while (in_name(s[n])) n++;
       add_word(&key, s, n, name, &parameters, &temporaries);
       s += n;
     } else if (isdigit((unsigned char)*s)) { /* a number with its suffix is no name */
-      while (is_word(s[n]) || s[n] == '.') n++;
+      while (in_name(s[n]) || s[n] == '.') n++;
       text_add(&key, s, n);
       s += n;
     } else {

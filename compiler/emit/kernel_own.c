@@ -27,12 +27,11 @@ static const OwnText *own_text(const Kernel *k)
 static bool text_names(const Kernel *k, const char *name)
 {
   const OwnText *t = own_text(k);
-  size_t n = strlen(name);
   for (const char *s = t->text, *end = s + t->size; t->text && s < end; s++) {
     if (!isalpha((unsigned char)*s) && *s != '_') continue;
     const char *from = s;
-    while (s < end && (isalnum((unsigned char)*s) || *s == '_')) s++;
-    if ((size_t)(s - from) == n && memcmp(from, name, n) == 0) return true;
+    while (s < end && in_name(*s)) s++;
+    if (is_name(from, (size_t)(s - from), name)) return true;
   }
   return false;
 }
@@ -149,8 +148,7 @@ static void put_numbers(const Kernel *k)
 
 static void put_place(const Kernel *k, uint32_t line, const Place *place)
 {
-  const char *slash = strrchr(place->source->path, '/');
-  const char *file = slash ? slash + 1 : place->source->path;
+  const char *file = file_name(place->source->path);
   const char *text =
       arena_printf(k->c->arena, "#line %u %s", line, string_literal(k->c->arena, file));
   printer_text(k->p, "compiler/emit/kernel_own.c", __LINE__, text, strlen(text));

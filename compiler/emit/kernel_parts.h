@@ -4,12 +4,6 @@
 #include "kernel.h"
 #include <string.h>
 
-/* Whether the n characters at `word` are this name. */
-static inline bool is(const char *word, size_t n, const char *name)
-{
-  return strlen(name) == n && memcmp(word, name, n) == 0;
-}
-
 enum { INT_LIMIT = 1 << 30 }; /* elements: above it, walking in strides could overflow an int */
 
 typedef struct Vector { /* neighbours that a thread has at hand: name[j] */

@@ -66,7 +66,7 @@ static Span mistake_span(const Source *s, const Mistake *m, const char *log)
   uint32_t column = m->column ? m->column : column_below(log, line, size);
   if (column && column <= size) {
     from = to = column - 1;
-    while (to < size && (isalnum((unsigned char)line[to]) || line[to] == '_')) to++;
+    while (to < size && in_name(line[to])) to++;
     if (to == from) to++;
   }
   uint32_t base = s->base + (uint32_t)(line - s->text);
@@ -76,10 +76,8 @@ static Span mistake_span(const Source *s, const Mistake *m, const char *log)
 static bool is_in(const Compile *c, const OwnText *t, const Mistake *m)
 {
   Place first = diag_place(c, t->span), last = diag_place(c, (Span){t->span.end, t->span.end});
-  const char *slash = strrchr(first.source->path, '/');
-  const char *file = slash ? slash + 1 : first.source->path;
-  return strlen(file) == m->file_size && memcmp(file, m->file, m->file_size) == 0 &&
-         m->line >= first.line && (m->line <= last.line || last.source != first.source);
+  return is_name(m->file, m->file_size, file_name(first.source->path)) && m->line >= first.line &&
+         (m->line <= last.line || last.source != first.source);
 }
 
 /* Of the text that has this line, if one has. */

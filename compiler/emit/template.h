@@ -57,7 +57,6 @@ void template_read(TemplateLines *out, const OpInfo *op, const EmbeddedFile *own
 const EmbeddedFile *template_file(const OpInfo *op);
 const char *template_begin(const EmbeddedFile *file); /* behind the comment that it opens with */
 
-size_t word_length(const char *s);
 typedef struct Mark { /* @word or @!word */
   const char *word;
   size_t n;

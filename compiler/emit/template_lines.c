@@ -3,7 +3,6 @@
  * name, then update.cu, whose text in front of its pieces is the frame of ops that walk a group's
  * ranges. */
 #include "template.h"
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,19 +11,12 @@ static const char marker[] = "// --- ", use[] = "$lines ";
 const char template_shared[] = "update.cu";
 enum { COLUMN = 2 }; /* of pieces in their file */
 
-size_t word_length(const char *s)
-{
-  size_t n = 0;
-  while (isalnum((unsigned char)s[n]) || s[n] == '_') n++;
-  return n;
-}
-
 bool mark_next(const char **s, Mark *out)
 {
   if (**s != '@') return false;
   out->wanted = (*s)[1] != '!';
   out->word = *s + (out->wanted ? 1 : 2);
-  out->n = word_length(out->word);
+  out->n = name_size(out->word);
   *s = out->word + out->n;
   return true;
 }
@@ -40,7 +32,7 @@ bool line_uses(const TemplateLine *line, const char *name)
 {
   size_t n = strlen(name), input = n > 3 && strcmp(name + n - 3, "_at") == 0 ? n - 3 : 0;
   for (const char *s = line->text; s < line->end; s++) {
-    size_t hole = *s == '$', size = word_length(s + hole);
+    size_t hole = *s == '$', size = name_size(s + hole);
     if (size == (hole && input ? input : n) && memcmp(s + hole, name, size) == 0) return true;
     s += hole + size - (size > 0);
   }

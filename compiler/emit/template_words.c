@@ -5,7 +5,6 @@
 #include "compiler/graph/ranges.h"
 #include "runtime/plan/conv_sizes.h"
 #include "emit.h"
-#include <ctype.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +56,7 @@ static const Word words[] = {
 static const Word *find(Template *t, bool mark, const char *word, size_t n)
 {
   for (const Word *w = words; n && w < words + sizeof words / sizeof *words; w++)
-    if (*w->name == *word && is(word, n, w->name) && mark == (w->holds != NULL) && w->about(t))
+    if (*w->name == *word && is_name(word, n, w->name) && mark == (w->holds != NULL) && w->about(t))
       return w;
   return NULL;
 }
@@ -66,14 +65,14 @@ static const Word *find(Template *t, bool mark, const char *word, size_t n)
 static uint32_t input_named(const OpInfo *op, const char *word, size_t n)
 {
   uint32_t i = 0;
-  while (i < op->signature.n_inputs && !is(word, n, op->signature.input[i].name)) i++;
+  while (i < op->signature.n_inputs && !is_name(word, n, op->signature.input[i].name)) i++;
   return i;
 }
 
 static uint32_t attr_named(const OpInfo *op, const char *word, size_t n)
 {
   uint32_t i = 0;
-  while (i < op->signature.n_attrs && !is(word, n, op->signature.attr[i].name)) i++;
+  while (i < op->signature.n_attrs && !is_name(word, n, op->signature.attr[i].name)) i++;
   return i;
 }
 
@@ -106,7 +105,7 @@ static bool is_optimizer_word(const OpInfo *op, const char *word, size_t n)
     if (op_row(row->update) != op && (row->measure == OP_COUNT || op_row(row->measure) != op))
       continue;
     for (uint32_t k = 0; k < row->n_words; k++)
-      if (is(word, n, row->word[k])) return true;
+      if (is_name(word, n, row->word[k])) return true;
   }
   return false;
 }
@@ -137,14 +136,14 @@ void template_check(Arena *a, Template t, const EmbeddedFile *file)
       for (Mark m; mark_next(&s, &m);) check_word(&t, l, true, m.word, m.n);
     }
     for (const char *s = line_text(line); s < line->end; s++)
-      if (*s == '$') check_word(&t, line, false, s + 1, word_length(s + 1));
+      if (*s == '$') check_word(&t, line, false, s + 1, name_size(s + 1));
   }
 }
 
 static bool text_has(const EmbeddedFile *file, const char *word)
 {
   for (const char *s = template_begin(file); (s = strstr(s, word)); s++)
-    if (word_length(s - 1) < word_length(s) && word_length(s) == strlen(word)) return true;
+    if (name_size(s - 1) < name_size(s) && name_size(s) == strlen(word)) return true;
   return false;
 }
 

@@ -2,6 +2,7 @@
  * mistake is ours: it ends the program with the op's name. */
 #include "code.h"
 #include "ops.h"
+#include "compiler/base/names.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,18 +27,6 @@ static _Noreturn void broken(const CodeParser *p, const char *what, const char *
 {
   fprintf(stderr, "ampc: ops.def: code of op %s: %s `%.*s`\n", p->op, what, (int)n, word);
   abort();
-}
-
-static bool is_word(const char *text, size_t n, const char *word)
-{
-  return strlen(word) == n && memcmp(text, word, n) == 0;
-}
-
-static size_t word_length(const char *s)
-{
-  size_t n = 0;
-  while (isalnum((unsigned char)s[n]) || s[n] == '_') n++;
-  return n;
 }
 
 static void *keep(const CodeParser *p, const void *items, size_t size)
@@ -89,7 +78,7 @@ static void add_operand(CodeParser *p)
 static uint32_t find_attribute(const CodeParser *p, const char *name, size_t n)
 {
   uint32_t i = 0;
-  while (i < p->signature->n_attrs && !is_word(name, n, p->signature->attr[i].name)) i++;
+  while (i < p->signature->n_attrs && !is_name(name, n, p->signature->attr[i].name)) i++;
   if (i == p->signature->n_attrs) broken(p, "no such attribute:", name, n);
   return i;
 }
@@ -106,9 +95,9 @@ static void add_dollar(CodeParser *p)
                {"size", PIECE_size},
                {"stream", PIECE_stream}};
   const char *name = p->at + 1;
-  size_t n = word_length(name);
+  size_t n = name_size(name);
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-    if (!is_word(name, n, words[i].word)) continue;
+    if (!is_name(name, n, words[i].word)) continue;
     add_piece(p, words[i].kind, n + 1);
     return;
   }
@@ -119,14 +108,14 @@ static void add_dollar(CodeParser *p)
 static bool is_defined(const CodeParser *p, const char *name, size_t n)
 {
   for (uint32_t i = 0; i < p->n_statements; i++)
-    if (p->statements[i].name && is_word(name, n, p->statements[i].name)) return true;
+    if (p->statements[i].name && is_name(name, n, p->statements[i].name)) return true;
   return false;
 }
 
 /* A word is a function if a parenthesis follows, else it must be defined by a statement before. */
 static void add_name(CodeParser *p)
 {
-  size_t n = word_length(p->at);
+  size_t n = name_size(p->at);
   if (p->at[n] == '(')
     add_piece(p, PIECE_call, n);
   else if (is_defined(p, p->at, n))
@@ -173,7 +162,7 @@ static void read_expression(CodeParser *p)
     else if (isalpha((unsigned char)*p->at))
       add_name(p);
     else
-      add_text(p, isdigit((unsigned char)*p->at) ? word_length(p->at) : 1);
+      add_text(p, isdigit((unsigned char)*p->at) ? name_size(p->at) : 1);
   }
 }
 
@@ -212,7 +201,7 @@ static void read_arg(CodeParser *p, StatementKind kind, const char *name)
 /* "m = " of "max m = $0". */
 static const char *read_name(CodeParser *p)
 {
-  size_t n = word_length(p->at);
+  size_t n = name_size(p->at);
   const char *name = arena_strndup(p->arena, p->at, n);
   p->at += n;
   p->at += strspn(p->at, " ");
@@ -233,8 +222,8 @@ static void read_statement(CodeParser *p)
                {"min", STATEMENT_min, false},         {"argmax", STATEMENT_max, true},
                {"argmin", STATEMENT_min, true},       {"let", STATEMENT_let, false},
                {"each", STATEMENT_each, false},       {"row", STATEMENT_row, false}};
-  size_t n = word_length(p->at), i = 0;
-  while (i < sizeof words / sizeof *words && !is_word(p->at, n, words[i].word)) i++;
+  size_t n = name_size(p->at), i = 0;
+  while (i < sizeof words / sizeof *words && !is_name(p->at, n, words[i].word)) i++;
   if (i == sizeof words / sizeof *words) broken(p, "no kind of statement:", p->at, n);
   p->at += n;
   p->at += strspn(p->at, " ");
@@ -270,7 +259,7 @@ static bool is_cheap(const CodePiece *call)
       "min", "nan",  "relu",  "round",          "rsqrt", "sign",      "sqrt",     "sub_max"};
   size_t prefix = strlen("ampc_");
   for (size_t i = 0; i < sizeof cheap / sizeof *cheap; i++)
-    if (call->size > prefix && is_word(call->text + prefix, call->size - prefix, cheap[i]))
+    if (call->size > prefix && is_name(call->text + prefix, call->size - prefix, cheap[i]))
       return true;
   return false;
 }
@@ -362,7 +351,7 @@ typedef struct Step {
 static CodePiece given_piece(const Step *t, const char *name, size_t n)
 {
   uint32_t i = 0;
-  while (!t->program->statements[i].name || !is_word(name, n, t->program->statements[i].name)) i++;
+  while (!t->program->statements[i].name || !is_name(name, n, t->program->statements[i].name)) i++;
   return (CodePiece){.kind = PIECE_element, .input = t->n_inputs + i, .condition = -1};
 }
 

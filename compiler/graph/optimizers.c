@@ -268,7 +268,6 @@ bool optimizer_holds(const Optimizer *o, const ParamGroup *group, const char *wo
 {
   const OptimizerInfo *row = optimizer_of(o);
   for (uint32_t i = 0; i < row->n_words; i++)
-    if (strlen(row->word[i]) == n && memcmp(row->word[i], word, n) == 0)
-      return i >= row->n_flags || (group->flags >> i & 1);
+    if (is_name(word, n, row->word[i])) return i >= row->n_flags || (group->flags >> i & 1);
   return false;
 }

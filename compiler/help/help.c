@@ -9,7 +9,6 @@
 #include "compiler/base/names.h"
 #include "compiler/base/table.h"
 #include "compiler/diag/diag.h"
-#include <ctype.h>
 #include <string.h>
 
 static const char *const chapters[] = {
@@ -41,8 +40,7 @@ static const char *line_of(Arena *arena, const char *p)
 /* The identifier that a heading begins with. */
 static const char *name_of(Arena *arena, const char *heading)
 {
-  size_t n = 0;
-  while (isalnum((unsigned char)heading[n]) || heading[n] == '_') n++;
+  size_t n = name_size(heading);
   return arena_strndup(arena, heading, n ? n : strlen(heading));
 }
 

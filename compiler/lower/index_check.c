@@ -5,8 +5,8 @@
 const char *with_place(Lower *l, const char *why, Span span)
 {
   Place p = diag_place(l->c, diag_user_span(l->c, span));
-  const char *file = p.source ? p.source->path : "", *slash = strrchr(file, '/');
-  return arena_printf(l->arena, "%s, %s:%u", why, slash ? slash + 1 : file, p.line);
+  const char *file = p.source ? file_name(p.source->path) : "";
+  return arena_printf(l->arena, "%s, %s:%u", why, file, p.line);
 }
 
 void check_computed(Lower *l, Value v, int64_t n, const char *name, Span span)

@@ -12,17 +12,11 @@
 #include <math.h>
 #include <string.h>
 
-static const char *base_name(const char *path)
-{
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
 /* models/mlp/mlp.amp is job "mlp". The name goes into messages, checkpoints and lines of JSON, so
  * it is what can be printed of a file's name, which may be any bytes. */
 static const char *job_name(Compile *c)
 {
-  const char *base = base_name(c->options.input);
+  const char *base = file_name(c->options.input);
   const char *dot = strrchr(base, '.');
   size_t n = dot && dot > base ? (size_t)(dot - base) : strlen(base);
   return arena_shown(c->arena, arena_strndup(c->arena, base, n), "");
@@ -393,7 +387,7 @@ bool pass_plan(Compile *c)
   Graph *g = c->graph;
   ampc_program *p = arena_new(c->arena, ampc_program);
   p->name = job_name(c);
-  p->source = arena_shown(c->arena, base_name(c->options.input), "");
+  p->source = arena_shown(c->arena, file_name(c->options.input), "");
   p->target = c->options.target;
   p->precision = g->precision ? g->precision : "f32";
   p->seed = g->seed;

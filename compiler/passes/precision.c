@@ -7,7 +7,6 @@
 #include "passes.h"
 #include "compiler/graph/own.h"
 #include "compiler/rules/rules.h"
-#include <ctype.h>
 #include <string.h>
 
 /* The casts that one node has already, by type. A cast inside no_grad lets no gradient through, so
@@ -452,7 +451,7 @@ static uint32_t count_followers(const Graph *g, uint32_t first, bool *wide)
 
 static bool is_word_char(char c)
 {
-  return isalnum((unsigned char)c) || c == '_' || c == '.';
+  return in_name(c) || c == '.';
 }
 
 static bool has_word(const char *text, size_t size, const char *word)

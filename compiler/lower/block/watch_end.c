@@ -1,7 +1,6 @@
 /* options.watch: finds the value when its block ends. */
 #include "block.h"
 #include "compiler/lower/watch.h"
-#include <ctype.h>
 
 /* Does the text name something that the block itself has bound? Members behind a dot do not count,
  * nor does what stands in quotes. */
@@ -10,9 +9,8 @@ static bool mentions_local(Lower *l, Scope *s)
   const char *text = l->c->options.watch;
   bool quoted = false;
   for (const char *p = text; *p;) {
-    size_t n = 0;
+    size_t n = name_size(p);
     quoted = quoted != (*p == '"' && !(p > text && p[-1] == '\\'));
-    while (isalnum((unsigned char)p[n]) || p[n] == '_') n++;
     bool member = p > text && p[-1] == '.';
     if (n && !member && !quoted && scope_find(s, arena_strndup(l->arena, p, n))) return true;
     p += n ? n : 1;
