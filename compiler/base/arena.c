@@ -125,6 +125,16 @@ void arena_release(Arena *a, ArenaMark mark)
 }
 
 /* An escape has at most four times the bytes of what it stands for. */
+const char *arena_number(Arena *a, double v, int least)
+{
+  char s[40];
+  for (int digits = least; digits <= 17; digits++) {
+    snprintf(s, sizeof s, "%.*g", digits, v);
+    if (strtod(s, NULL) == v) break;
+  }
+  return arena_strdup(a, s);
+}
+
 const char *arena_shown(Arena *a, const char *s, const char *keep)
 {
   size_t n = strlen(s);

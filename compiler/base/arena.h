@@ -28,6 +28,8 @@ char *arena_strndup(Arena *a, const char *s, size_t n); /* adds the final zero *
 char *arena_strdup(Arena *a, const char *s);
 char *arena_printf(Arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 char *arena_vprintf(Arena *a, const char *fmt, va_list ap);
+/* With as few digits, `least` at least, as give v again: "0.1", "1e+09". */
+const char *arena_number(Arena *a, double v, int least);
 /* So that it can be printed: runtime/plan/shown.h. Bytes that `keep` lists stay. */
 const char *arena_shown(Arena *a, const char *s, const char *keep);
 

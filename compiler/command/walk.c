@@ -302,7 +302,7 @@ RowWalk row_walk(const RowShape *r)
   return w;
 }
 
-static bool is_dear(const Graph *g, const Group *p)
+bool group_is_dear(const Graph *g, const Group *p)
 {
   for (uint32_t i = 0; i < p->n; i++)
     if (op_of(ir_node(g, p->nodes[i]))->code.dear) return true;
@@ -314,7 +314,7 @@ static uint32_t vector_of(const Compile *c, const Group *p, const KernelArgs *ar
 {
   enum { BUSY = 16384 }; /* threads */
   int64_t columns = left->rank ? left->dim[left->rank - 1] : 1, all = loop_elements(left);
-  bool dear = is_dear(c->graph, p);
+  bool dear = group_is_dear(c->graph, p);
   if (all < 256) return 1;
   for (uint32_t n = widest_vector(c, args); n >= 4; n /= 2)
     if (columns % n == 0 && (!dear || all / n >= BUSY)) return n;

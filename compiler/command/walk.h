@@ -39,6 +39,7 @@ RowWalk row_walk(const RowShape *r);
 
 /* A group of elementwise nodes and of moves that are other strides: emit/kernel_map.c prints it. */
 bool group_is_map(const Graph *g, const Group *p);
+bool group_is_dear(const Graph *g, const Group *p); /* a node calls a long function */
 
 typedef struct MapWalk {
   LoopShape shape, left; /* of the nodes; and what is left of it once axes are joined */

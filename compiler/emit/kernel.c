@@ -109,21 +109,14 @@ static bool holds_row(const Kernel *k)
          ir_node(k->g, value_root(k->g, kernel_main_node(k)->in[0]))->group != k->index;
 }
 
-static bool is_dear(const Kernel *k)
-{
-  bool dear = false;
-  for (uint32_t i = 0; i < k->group->n; i++)
-    dear |= op_of(ir_node(k->g, k->group->nodes[i]))->code.dear;
-  return dear;
-}
-
 /* Gradients of rows that go through a long function: several rows and the function's constants.
  * With random numbers ptxas finds its way by itself, and would take twice as many for one block. */
 static bool holds_dear_row(const Kernel *k)
 {
   bool draws = false;
   for (uint32_t i = 0; i < k->group->n; i++) draws |= op_draws(ir_node(k->g, k->group->nodes[i]));
-  return is_dear(k) && !draws && keeps_row(k) && op_of(kernel_main_node(k))->gradient == grad_none;
+  return group_is_dear(k->g, k->group) && !draws && keeps_row(k) &&
+         op_of(kernel_main_node(k))->gradient == grad_none;
 }
 
 /* Bytes that a thread loads once for its rows: map_walk has an access for each input in turn. */
@@ -148,7 +141,7 @@ static int64_t shared_bytes(const Kernel *k)
 static unsigned blocks_of_columns(const Kernel *k)
 {
   enum { MUCH = 128 /* bytes */ };
-  if (k->group->n_parts || !is_dear(k)) return 0;
+  if (k->group->n_parts || !group_is_dear(k->g, k->group)) return 0;
   if (group_is_map(k->g, k->group)) return shared_bytes(k) >= MUCH ? 3 : 0;
   if (kernel_template(k) != TMPL_row) return 0;
   for (uint32_t i = 0; i < k->group->n; i++)

@@ -1,11 +1,19 @@
 /* Moves that are not one affine walk: cat, pad and the gradient of a slice, flips and shifts. */
 #include "kernel_parts.h"
 
-static int64_t product(const Node *n, uint32_t from, uint32_t to)
+int64_t dims_product(const Node *n, uint32_t from, uint32_t to)
 {
   int64_t all = 1;
   for (uint32_t i = from; i < to; i++) all *= n->dim[i];
   return all;
+}
+
+const char *moved_element(const Kernel *k, uint32_t input, const char *index)
+{
+  const Node *n = ir_node(k->g, k->group->nodes[0]);
+  uint32_t from = argument_of(k, n->in[input]);
+  if (from >= k->args.n) return stored(k, n->dtype, load_operand(k, n->in[input], "0").text);
+  return arena_printf(k->c->arena, "%s[%s]", k->arg_names[from], index);
 }
 
 static uint32_t axis_of(const Node *n, int64_t axis)
@@ -14,18 +22,14 @@ static uint32_t axis_of(const Node *n, int64_t axis)
 }
 
 /* One loop an input: [outer, its part of the axis times inner] into [outer, all]. */
-static void put_part(Kernel *k, Value in, uint32_t axis, int64_t row, int64_t *at)
+static void put_part(Kernel *k, uint32_t input, uint32_t axis, int64_t row, int64_t *at)
 {
-  const Node *x = ir_node(k->g, in);
-  const Node *n = ir_node(k->g, k->group->nodes[0]);
-  int64_t outer = product(x, 0, axis), own = product(x, axis, x->rank);
+  const Node *x = ir_in(k->c, ir_node(k->g, k->group->nodes[0]), input);
+  int64_t outer = dims_product(x, 0, axis), own = dims_product(x, axis, x->rank);
   if (outer == 0 || own == 0) return;
   const char *to = pointer_name(k, k->group->nodes[0]);
   const char *index = arena_printf(k->c->arena, "r * %lld + c", (long long)own);
-  uint32_t from = argument_of(k, in);
-  const char *element = from < k->args.n
-                            ? arena_printf(k->c->arena, "%s[%s]", k->arg_names[from], index)
-                            : stored(k, n->dtype, load_operand(k, in, "0").text);
+  const char *element = moved_element(k, input, index);
   EMIT(k->p, "GRID_ROWS(%s, r, c, %lld, %lld) {\n", k->index_type, (long long)outer,
        (long long)own);
   const char *place = arena_printf(k->c->arena, "r * %lld + c", (long long)row);
@@ -38,8 +42,8 @@ void emit_cat(Kernel *k)
 {
   const Node *n = ir_node(k->g, k->group->nodes[0]);
   uint32_t axis = axis_of(n, attr_int(n, "dim"));
-  int64_t at = 0, row = product(n, axis, n->rank);
-  for (uint32_t i = 0; i < n->n_in; i++) put_part(k, n->in[i], axis, row, &at);
+  int64_t at = 0, row = dims_product(n, axis, n->rank);
+  for (uint32_t i = 0; i < n->n_in; i++) put_part(k, i, axis, row, &at);
 }
 
 typedef struct Filled { /* where input 0 lies along the axis of the result, one value elsewhere */
@@ -71,32 +75,20 @@ void emit_filled(Kernel *k)
   const Node *n = ir_node(k->g, k->group->nodes[0]), *x = ir_node(k->g, n->in[0]);
   Filled f = filled_of(n);
   long long size = n->dim[f.axis], count = x->dim[f.axis];
-  long long outer = product(n, 0, f.axis), inner = product(n, f.axis + 1, n->rank);
+  long long outer = dims_product(n, 0, f.axis), inner = dims_product(n, f.axis + 1, n->rank);
   const char *to = pointer_name(k, k->group->nodes[0]);
-  uint32_t from = argument_of(k, n->in[0]);
   EMIT(k->p, "GRID_ROWS(%s, r, c, %lld, %lld) {\n", k->index_type, outer * size, inner);
   k->p->indent++;
   EMIT(k->p, "const %s d = r %% %lld - %lld;\n", k->index_type, size, f.start);
   const char *fits = f.step == 1 ? "" : arena_printf(k->c->arena, " && d %% %lld == 0", f.step);
   EMIT(k->p, "const int kept = d >= 0 && d < %lld%s;\n", (count - 1) * f.step + 1, fits);
   const char *row = f.step == 1 ? "d" : arena_printf(k->c->arena, "d / %lld", f.step);
-  const char *element = from < k->args.n
-                            ? arena_printf(k->c->arena, "%s[(r / %lld * %lld + %s) * %lld + c]",
-                                           k->arg_names[from], size, count, row, inner)
-                            : stored(k, n->dtype, load_operand(k, n->in[0], "0").text);
-  EMIT(k->p, "%s[r * %lld + c] = kept ? %s : %s; // %%%u %s\n", to, inner, element,
-       fill_text(k, n, f.value), k->group->nodes[0].id, op_of(n)->name);
+  const char *index =
+      arena_printf(k->c->arena, "(r / %lld * %lld + %s) * %lld + c", size, count, row, inner);
+  EMIT(k->p, "%s[r * %lld + c] = kept ? %s : %s; // %%%u %s\n", to, inner,
+       moved_element(k, 0, index), fill_text(k, n, f.value), k->group->nodes[0].id, op_of(n)->name);
   k->p->indent--;
   EMIT(k->p, "}\n");
-}
-
-/* Element `index` of input 0. */
-static const char *moved_element(const Kernel *k, const char *index)
-{
-  const Node *n = ir_node(k->g, k->group->nodes[0]);
-  uint32_t from = argument_of(k, n->in[0]);
-  if (from >= k->args.n) return stored(k, n->dtype, load_operand(k, n->in[0], "0").text);
-  return arena_printf(k->c->arena, "%s[%s]", k->arg_names[from], index);
 }
 
 /* Row r of [outer * size] comes from the row with its place along the axis mirrored: k = r - p +
@@ -105,14 +97,15 @@ void emit_flip(Kernel *k)
 {
   const Node *n = ir_node(k->g, k->group->nodes[0]);
   uint32_t axis = axis_of(n, attr_int(n, "dim"));
-  long long size = n->dim[axis], outer = product(n, 0, axis), inner = product(n, axis + 1, n->rank);
+  long long size = n->dim[axis], outer = dims_product(n, 0, axis),
+            inner = dims_product(n, axis + 1, n->rank);
   const char *to = pointer_name(k, k->group->nodes[0]);
   EMIT(k->p, "GRID_ROWS(%s, r, c, %lld, %lld) {\n", k->index_type, outer * size, inner);
   EMIT(k->p, "  const %s k = r - r %% %lld + %lld - r %% %lld;\n", k->index_type, size, size - 1,
        size);
   const char *index = arena_printf(k->c->arena, "k * %lld + c", inner);
-  EMIT(k->p, "  %s[r * %lld + c] = %s; // %%%u flip_axis\n}\n", to, inner, moved_element(k, index),
-       k->group->nodes[0].id);
+  EMIT(k->p, "  %s[r * %lld + c] = %s; // %%%u flip_axis\n}\n", to, inner,
+       moved_element(k, 0, index), k->group->nodes[0].id);
 }
 
 /* A row of pixels at a time; s is where the sample's two offsets stand. */
@@ -123,15 +116,15 @@ void emit_shifted(Kernel *k)
   long long oh = n->dim[n->rank - 2], ow = n->dim[n->rank - 1];
   const char *to = pointer_name(k, k->group->nodes[0]);
   const char *offset = pointer_name(k, n->in[1]), *type = k->index_type;
-  EMIT(k->p, "GRID_ROWS(%s, r, c, %lld, %lld) {\n", type, (long long)product(n, 0, n->rank - 1),
-       ow);
+  EMIT(k->p, "GRID_ROWS(%s, r, c, %lld, %lld) {\n", type,
+       (long long)dims_product(n, 0, n->rank - 1), ow);
   k->p->indent++;
-  EMIT(k->p, "const %s s = r / %lld * 2;\n", type, (long long)product(n, 1, n->rank - 1));
+  EMIT(k->p, "const %s s = r / %lld * 2;\n", type, (long long)dims_product(n, 1, n->rank - 1));
   EMIT(k->p, "const %s i = r %% %lld + %s[s], j = c + %s[s + 1];\n", type, oh, offset, offset);
   EMIT(k->p, "const int kept = i >= 0 && i < %lld && j >= 0 && j < %lld;\n", h, w);
   const char *index = arena_printf(k->c->arena, "(r / %lld * %lld + i) * %lld + j", oh, h, w);
-  EMIT(k->p, "%s[r * %lld + c] = kept ? %s : 0; // %%%u shifted\n", to, ow, moved_element(k, index),
-       k->group->nodes[0].id);
+  EMIT(k->p, "%s[r * %lld + c] = kept ? %s : 0; // %%%u shifted\n", to, ow,
+       moved_element(k, 0, index), k->group->nodes[0].id);
   k->p->indent--;
   EMIT(k->p, "}\n");
 }

@@ -7,8 +7,6 @@
 #include "compiler/graph/own.h"
 #include "kernel_parts.h"
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- texts that cannot be made ---- */
@@ -238,10 +236,5 @@ const char *real_text(const Kernel *k, double v)
   if (isnan(v)) return "ampc_nan()";
   if (isinf(v)) return v > 0 ? "ampc_inf()" : "(-ampc_inf())";
   if (v == rint(v) && fabs(v) < 1e15) return arena_printf(k->c->arena, "R(%.1f)", v);
-  char s[40];
-  for (int digits = 1; digits <= 17; digits++) { /* the shortest form that reads back the same */
-    snprintf(s, sizeof s, "%.*g", digits, v);
-    if (strtod(s, NULL) == v) break;
-  }
-  return arena_printf(k->c->arena, "R(%s)", s);
+  return arena_printf(k->c->arena, "R(%s)", arena_number(k->c->arena, v, 1));
 }

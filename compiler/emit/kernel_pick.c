@@ -2,18 +2,11 @@
  * What an index names outside of the tensor is not read: NaN stands there, in integers 0. */
 #include "template.h"
 
-static int64_t product(const Node *n, uint32_t from, uint32_t to)
-{
-  int64_t all = 1;
-  for (uint32_t i = from; i < to; i++) all *= n->dim[i];
-  return all;
-}
-
 static Pick picked(const Node *whole, int64_t axis, int64_t places)
 {
   uint32_t at = (uint32_t)axis;
-  return (Pick){product(whole, 0, at), whole->dim[at], product(whole, at + 1, whole->rank), places,
-                1};
+  return (Pick){dims_product(whole, 0, at), whole->dim[at],
+                dims_product(whole, at + 1, whole->rank), places, 1};
 }
 
 static Pick moved(const Kernel *k, const Node *n)
@@ -42,11 +35,8 @@ void emit_picked(Kernel *k)
   EMIT(k->p, "const int there = row >= 0 && row < %lld;\n", p.size);
   const char *from = arena_printf(k->c->arena, "(r / %lld * %lld + (%s)row) * %lld + c", p.places,
                                   p.size, type, p.inner);
-  uint32_t x = argument_of(k, n->in[0]);
-  const char *element = x < k->args.n ? arena_printf(k->c->arena, "%s[%s]", k->arg_names[x], from)
-                                      : stored(k, n->dtype, load_operand(k, n->in[0], "0").text);
-  EMIT(k->p, "%s[r * %lld + c] = there ? %s : %s; // %%%u %s\n", to, p.inner, element, nothing,
-       v.id, op_of(n)->name);
+  EMIT(k->p, "%s[r * %lld + c] = there ? %s : %s; // %%%u %s\n", to, p.inner,
+       moved_element(k, 0, from), nothing, v.id, op_of(n)->name);
   k->p->indent--;
   EMIT(k->p, "}\n");
 }

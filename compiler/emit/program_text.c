@@ -2,7 +2,6 @@
 #include "compiler/base/user_text.h"
 #include "program_parts.h"
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 const char *quoted(Printer *p, const char *s)
@@ -19,11 +18,7 @@ const char *comment_of(Printer *p, const char *name)
 const char *number(Printer *p, double v)
 {
   if (isinf(v)) return v > 0 ? "(1.0 / 0.0)" : "(-1.0 / 0.0)";
-  for (int digits = 6; digits < 17; digits++) { /* the shortest form that reads back the same */
-    const char *s = arena_printf(p->c->arena, "%.*g", digits, v);
-    if (strtod(s, NULL) == v) return s;
-  }
-  return arena_printf(p->c->arena, "%.17g", v);
+  return arena_number(p->c->arena, v, 6);
 }
 
 const char *truth(bool b)

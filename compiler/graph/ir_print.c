@@ -2,7 +2,6 @@
  * of what users read, so it is stable: no addresses, no order that depends on hashing. */
 #include "ops.h"
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,13 +129,8 @@ const char *ir_why_text(Compile *c, const Node *n)
 
 const char *ir_number_text(Compile *c, double v)
 {
-  char text[40];
-  for (int digits = 6; digits <= 17; digits++) {
-    snprintf(text, sizeof text, "%.*g", digits, v);
-    if (strtod(text, NULL) == v) break;
-  }
-  const char *e = strchr(text, 'e');
-  if (!isfinite(v) || strchr(text, '.')) return arena_strdup(c->arena, text);
+  const char *text = arena_number(c->arena, v, 6), *e = strchr(text, 'e');
+  if (!isfinite(v) || strchr(text, '.')) return text;
   if (!e) return arena_printf(c->arena, "%s.0", text);
   return arena_printf(c->arena, "%.*se%d", (int)(e - text), text, atoi(e + 1)); /* not 1e+09 */
 }

@@ -3,8 +3,6 @@
 #include "value.h"
 #include "elaborate.h"
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 Datum d_bool(bool v)
 {
@@ -218,11 +216,7 @@ static void list_text(Lower *l, Text *t, Datum d, size_t most)
 /* As Python prints it: the shortest digits that read back as the same number. */
 static void float_text(Text *t, double v)
 {
-  char s[40];
-  for (int digits = 1; digits <= 17; digits++) {
-    snprintf(s, sizeof s, "%.*g", digits, v);
-    if (strtod(s, NULL) == v) break;
-  }
+  const char *s = arena_number(t->arena, v, 1);
   text_puts(t, s);
   if (isfinite(v) && !strpbrk(s, ".e")) text_puts(t, ".0");
 }

@@ -167,7 +167,7 @@ void rule_check_numbers(Compile *c, const Node *n)
 
 /* ---- powers ---- */
 
-static bool is_number(const Node *n, double *out)
+bool rule_literal(const Node *n, double *out)
 {
   if (n->op == OP_number) *out = attr_float(n, "value");
   if (n->op == OP_integer) *out = (double)attr_int(n, "value");
@@ -191,7 +191,7 @@ static Value simple_power(Compile *c, const Cursor *at, Value x, double e, bool 
 Value rule_simple_power(Compile *c, const Node *n)
 {
   double e;
-  if (n->op != OP_pow || !is_number(ir_in(c, n, 1), &e)) return (Value){0};
+  if (n->op != OP_pow || !rule_literal(ir_in(c, n, 1), &e)) return (Value){0};
   if (ir_in(c, n, 0)->dtype != n->dtype || !dtype_is_float(n->dtype)) return (Value){0};
   Cursor at = ir_cursor_at(n, (WhyKind)n->why);
   at.origin = n->origin;

@@ -315,14 +315,6 @@ void grad_remainder(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[1] = back_mul(b, back_unary(b, OP_neg, dy), times);
 }
 
-/* Whether n is a literal of the program, and its value. */
-static bool constant_of(const Node *n, double *out)
-{
-  if (n->op == OP_number) *out = attr_float(n, "value");
-  if (n->op == OP_integer) *out = (double)attr_int(n, "value");
-  return n->op == OP_number || n->op == OP_integer;
-}
-
 /* The slope e x^(e - 1) of x^e for a literal e that is not 0. 1 and 2 are by far the most frequent
  * exponents: they need no power. */
 static Value power_slope(Back *b, Value x, double e)
@@ -340,7 +332,7 @@ void grad_pow(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
   double e = 0;
-  if (constant_of(ir_node(c->graph, x[1]), &e)) {
+  if (rule_literal(ir_node(c->graph, x[1]), &e)) {
     if (e != 0) out_dx[0] = back_mul(b, dy, power_slope(b, x[0], e));
     return;
   }

@@ -8,6 +8,8 @@
 
 /* E406 unless input i is of a float type. */
 bool rule_need_float(Compile *c, const Node *n, uint32_t i);
+/* E311 for a tensor of rank 0: n works along an axis of input 0. */
+bool rule_need_axis(Compile *c, const Node *n);
 /* E311 when there are more axes than MAX_RANK, an axis of size 0 or too many elements. */
 bool rule_set_dims(Compile *c, Node *n, uint32_t rank, const int64_t *dim);
 /* The dims of another node, in this type. Nothing is checked, since those were; always true. */
@@ -17,6 +19,8 @@ bool rule_like(Node *n, const Node *from, DType dtype);
 
 /* E402 or W408 where a number among the operands of n does not stay what the program says. */
 void rule_check_numbers(Compile *c, const Node *n);
+/* Whether n is a literal of the program, and its value. */
+bool rule_literal(const Node *n, double *out);
 /* v as a value of a float type: rounded to nearest, ties to even; infinite beyond its range. */
 double rule_rounded(DType d, double v);
 /* x^e with a literal e such as 2 or 0.5, as products, quotients or a root; 0: n stays as it is. */

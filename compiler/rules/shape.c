@@ -333,7 +333,7 @@ bool shape_part_sums(Compile *c, Node *n)
 }
 
 /* A row op needs its axis: a tensor of rank 0 has none. */
-static bool need_axis(Compile *c, const Node *n)
+bool rule_need_axis(Compile *c, const Node *n)
 {
   const Node *x = ir_in(c, n, 0);
   if (x->rank) {
@@ -346,7 +346,7 @@ static bool need_axis(Compile *c, const Node *n)
 
 bool shape_arg_reduce(Compile *c, Node *n)
 {
-  if (!need_axis(c, n)) return false;
+  if (!rule_need_axis(c, n)) return false;
   n->dtype = AMPC_I64;
   return drop_axes(c, n, ir_in(c, n, 0), 1ull << attr_int(n, "dim"), attr_int(n, "keepdim"));
 }
@@ -368,7 +368,7 @@ static bool check_row_vector(Compile *c, const Node *n, uint32_t i)
 /* Softmax, norms and their gradients: the result has the shape of input 0. */
 bool shape_row_same(Compile *c, Node *n)
 {
-  if (!need_axis(c, n) || !rule_need_float(c, n, 0)) return false;
+  if (!rule_need_axis(c, n) || !rule_need_float(c, n, 0)) return false;
   if (n->op == OP_layer_norm && !(check_row_vector(c, n, 1) && check_row_vector(c, n, 2)))
     return false;
   return shape_same(c, n);
@@ -377,7 +377,7 @@ bool shape_row_same(Compile *c, Node *n)
 /* One result a row. */
 bool shape_row_reduce(Compile *c, Node *n)
 {
-  if (!need_axis(c, n) || !rule_need_float(c, n, 0)) return false;
+  if (!rule_need_axis(c, n) || !rule_need_float(c, n, 0)) return false;
   n->dtype = ir_in(c, n, 0)->dtype;
   return drop_axes(c, n, ir_in(c, n, 0), 1ull << attr_int(n, "dim"), attr_int(n, "keepdim"));
 }
@@ -385,14 +385,14 @@ bool shape_row_reduce(Compile *c, Node *n)
 /* One element of each row, of any type. */
 bool shape_row_pick(Compile *c, Node *n)
 {
-  if (!need_axis(c, n)) return false;
+  if (!rule_need_axis(c, n)) return false;
   n->dtype = ir_in(c, n, 0)->dtype;
   return drop_axes(c, n, ir_in(c, n, 0), 1ull << attr_int(n, "dim"), attr_int(n, "keepdim"));
 }
 
 bool shape_row_var(Compile *c, Node *n)
 {
-  if (!need_axis(c, n) || !rule_need_float(c, n, 0)) return false;
+  if (!rule_need_axis(c, n) || !rule_need_float(c, n, 0)) return false;
   n->dtype = ir_in(c, n, 0)->dtype;
   return drop_axes(c, n, ir_in(c, n, 0), 1ull << attr_int(n, "dim"), false);
 }
@@ -402,7 +402,7 @@ bool shape_row_var(Compile *c, Node *n)
 bool shape_cross_entropy(Compile *c, Node *n)
 {
   const Node *logits = ir_in(c, n, 0), *target = ir_in(c, n, 1);
-  if (!need_axis(c, n) || !rule_need_float(c, n, 0)) return false;
+  if (!rule_need_axis(c, n) || !rule_need_float(c, n, 0)) return false;
   n->dtype = logits->dtype;
   drop_axes(c, n, logits, 1ull << attr_int(n, "dim"), false);
   if (dtype_is_integer(target->dtype) && ir_same_dims(n, target)) return true;

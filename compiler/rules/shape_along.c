@@ -2,26 +2,17 @@
 #include "rules.h"
 #include <assert.h>
 
-static bool need_axis(Compile *c, const Node *n)
-{
-  const Node *x = ir_in(c, n, 0);
-  assert(!x->rank || (attr_int(n, "dim") >= 0 && attr_int(n, "dim") < x->rank));
-  if (x->rank) return true;
-  return diag_error(c, E311, n->span, "%s works along an axis, got %s", op_of(n)->name,
-                    ir_type_text(c, x));
-}
-
 /* As sums: of integers and bools in i64. */
 bool shape_cumulative(Compile *c, Node *n)
 {
-  if (!need_axis(c, n)) return false;
+  if (!rule_need_axis(c, n)) return false;
   const Node *x = ir_in(c, n, 0);
   return rule_like(n, x, dtype_is_float(x->dtype) ? x->dtype : AMPC_I64);
 }
 
 bool shape_sort_order(Compile *c, Node *n)
 {
-  if (!need_axis(c, n)) return false;
+  if (!rule_need_axis(c, n)) return false;
   return rule_like(n, ir_in(c, n, 0), AMPC_I64);
 }
 

@@ -4,6 +4,13 @@
 
 typedef struct Expr Expr;
 
+/* As long as it is; it grows by ast_grow. */
+#define LIST(T)                                                                                    \
+  struct {                                                                                         \
+    T *at;                                                                                         \
+    uint32_t n;                                                                                    \
+  }
+
 typedef struct Name { /* an identifier and where it stands; text is NULL when absent */
   const char *text;
   Span span;
@@ -14,15 +21,9 @@ typedef struct StringText { /* of a literal; it may hold zeros */
   size_t size;
 } StringText;
 
-typedef struct NameList {
-  Name *at;
-  uint32_t n;
-} NameList;
+typedef LIST(Name) NameList;
 
-typedef struct ExprList {
-  Expr **at;
-  uint32_t n;
-} ExprList;
+typedef LIST(Expr *) ExprList;
 
 typedef struct Arg { /* f(x), f(key=x), f(*x), [*x] */
   Name key;
@@ -30,10 +31,7 @@ typedef struct Arg { /* f(x), f(key=x), f(*x), [*x] */
   Expr *value;
 } Arg;
 
-typedef struct ArgList {
-  Arg *at;
-  uint32_t n;
-} ArgList;
+typedef LIST(Arg) ArgList;
 
 typedef enum SubKind { SUB_index, SUB_ellipsis, SUB_slice } SubKind;
 typedef struct Sub { /* one subscript: x[i], x[...], x[a:b:c] */
@@ -43,10 +41,7 @@ typedef struct Sub { /* one subscript: x[i], x[...], x[a:b:c] */
   Expr *start, *stop, *step; /* NULL when left out */
 } Sub;
 
-typedef struct SubList {
-  Sub *at;
-  uint32_t n;
-} SubList;
+typedef LIST(Sub) SubList;
 
 typedef enum ExprKind {
   EXPR_name,   /* name */
@@ -150,10 +145,7 @@ typedef struct TypeExpr { /* float[N, 3, ...] in a signature */
   Span span;
 } TypeExpr;
 
-typedef struct TypeList {
-  TypeExpr *at;
-  uint32_t n;
-} TypeList;
+typedef LIST(TypeExpr) TypeList;
 
 typedef struct Param {
   Name name;
@@ -161,7 +153,4 @@ typedef struct Param {
   Expr *value; /* default, or NULL */
 } Param;
 
-typedef struct ParamList {
-  Param *at;
-  uint32_t n;
-} ParamList;
+typedef LIST(Param) ParamList;

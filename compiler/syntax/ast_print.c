@@ -3,8 +3,6 @@
 #include "compiler/base/compile.h"
 #include "ast_forms.h"
 #include "runtime/plan/shown.h"
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct Printer {
@@ -51,17 +49,6 @@ static void print_string(Printer *pr, const char *s, size_t n)
   text_puts(pr->out, "\"");
 }
 
-/* With as few digits as give the same number back. */
-static void print_number(Printer *pr, double number)
-{
-  char text[32];
-  for (int digits = 1; digits <= 17; digits++) {
-    snprintf(text, sizeof text, "%.*g", digits, number);
-    if (strtod(text, NULL) == number) break;
-  }
-  text_printf(pr->out, " %s", text);
-}
-
 /* What stands on the node's own line. */
 static void print_text(Printer *pr, const Part *part, const void *at)
 {
@@ -74,7 +61,7 @@ static void print_text(Printer *pr, const Part *part, const void *at)
     text_printf(pr->out, " %lld", (long long)*(const int64_t *)at);
     break;
   case PART_number:
-    print_number(pr, *(const double *)at);
+    text_printf(pr->out, " %s", arena_number(pr->c->arena, *(const double *)at, 1));
     break;
   case PART_string:
     print_string(pr, ((const StringText *)at)->text, ((const StringText *)at)->size);

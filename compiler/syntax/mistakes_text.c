@@ -104,36 +104,22 @@ static bool is_border(int kind)
                 TOK_RETURN, TOK_ASSERT, TOK_AUG, '=', ',', ':', '{', '}');
 }
 
-/* First token of the operand that ends before token `end`. */
-static uint32_t operand_start(const Parser *p, uint32_t end)
+/* From token `i` on, in steps of 1 or -1, through an operand: the first token that is none of it.
+ */
+static uint32_t behind_operand(const Parser *p, int64_t i, int step)
 {
-  uint32_t i = end;
-  for (uint32_t depth = 0; i > 0; i--) {
-    int kind = p->tokens.at[i - 1].kind;
-    if (kind == ')' || kind == ']')
-      depth++;
-    else if (depth && (kind == '(' || kind == '['))
-      depth--;
-    else if (!depth && (is_border(kind) || kind == '(' || kind == '['))
-      break;
-  }
-  return i;
-}
-
-/* Behind the last token of the operand that starts at `start`. */
-static uint32_t operand_end(const Parser *p, uint32_t start)
-{
-  uint32_t i = start;
-  for (uint32_t depth = 0; p->tokens.at[i].kind; i++) {
+  uint32_t depth = 0;
+  for (; i >= 0 && p->tokens.at[i].kind; i += step) {
     int kind = p->tokens.at[i].kind;
-    if (kind == '(' || kind == '[')
+    bool left = kind == '(' || kind == '[', right = kind == ')' || kind == ']';
+    if (step > 0 ? left : right)
       depth++;
-    else if (depth && (kind == ')' || kind == ']'))
+    else if (depth && (left || right))
       depth--;
-    else if (!depth && (is_border(kind) || kind == ')' || kind == ']'))
+    else if (!depth && (left || right || is_border(kind)))
       break;
   }
-  return i;
+  return (uint32_t)i;
 }
 
 /* The text of tokens from..to-1 on one line. */
@@ -149,9 +135,10 @@ static const char *text_of(const Parser *p, uint32_t from, uint32_t to)
 /* `a < b < c`, stuck at the second: as it stands, or as it should be. */
 static const char *chain(const Parser *p, bool mended)
 {
-  uint32_t second = p->current, middle = operand_start(p, second);
+  uint32_t second = p->current, middle = behind_operand(p, (int64_t)second - 1, -1) + 1;
   if (!middle) return "...";
-  uint32_t first = middle - 1, left = operand_start(p, first), right = operand_end(p, second + 1);
+  uint32_t first = middle - 1, left = behind_operand(p, (int64_t)first - 1, -1) + 1,
+           right = behind_operand(p, (int64_t)second + 1, 1);
   const char *b = text_of(p, middle, second);
   const char *a = text_of(p, left, first), *op1 = text_of(p, first, first + 1);
   const char *op2 = text_of(p, second, second + 1), *c = text_of(p, second + 1, right);

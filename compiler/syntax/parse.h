@@ -37,10 +37,7 @@ static inline bool kind_closes(int kind)
 
 enum { RAW_NEWLINE = '\n', RAW_SEMICOLON = ';' };
 
-typedef struct Tokens {
-  Token *at;
-  uint32_t n, cap;
-} Tokens;
+typedef VEC(Token) Tokens;
 
 /* A mistake found before parsing, told when the parser gets there, so that messages come in the
  * order of the text. */
@@ -52,10 +49,7 @@ typedef struct Problem {
   const char *note; /* may be NULL */
 } Problem;
 
-typedef struct Problems {
-  Problem *at;
-  uint32_t n, cap;
-} Problems;
+typedef VEC(Problem) Problems;
 
 typedef struct Parser {
   Compile *c;
@@ -90,10 +84,7 @@ typedef struct Break { /* insert `close` before raw token `raw`; 0: leave the ra
   int close;
   uint32_t open; /* the raw token that it closes */
 } Break;
-typedef struct Breaks {
-  Break *at;
-  uint32_t n, cap;
-} Breaks;
+typedef VEC(Break) Breaks;
 Breaks lex_brackets(Parser *p);
 
 void parse_problem(Parser *p, ErrorCode code, Span span, const char *text, const char *help);
