@@ -103,11 +103,16 @@ bool group_by_library(const Graph *g, uint32_t group)
   return anchor.id && op_by_library(op_of(ir_node(g, anchor)));
 }
 
+bool group_convolves(const Graph *g, uint32_t group)
+{
+  return group_by_library(g, group) &&
+         op_of(ir_node(g, g->groups.at[group].anchor))->tmpl == TMPL_conv;
+}
+
 bool group_is_columns(Compile *c, uint32_t group)
 {
-  if (is_cpu_target(c) || !group_by_library(c->graph, group)) return false;
-  if (op_of(ir_node(c->graph, c->graph->groups.at[group].anchor))->tmpl != TMPL_conv) return false;
-  return convolution_of(c, group).desc.grid > 0;
+  return !is_cpu_target(c) && group_convolves(c->graph, group) &&
+         convolution_of(c, group).desc.grid > 0;
 }
 
 uint32_t group_n_args(Compile *c, uint32_t group)
@@ -139,9 +144,7 @@ int64_t group_workspace(Compile *c, uint32_t group)
   Value anchor = c->graph->groups.at[group].anchor;
   if (anchor.id && own_of(ir_node(c->graph, anchor)))
     return own_scratch(c, &c->graph->groups.at[group]);
-  if (!group_by_library(c->graph, group)) return 0;
-  bool conv = op_of(ir_node(c->graph, anchor))->tmpl == TMPL_conv;
-  return conv ? convolution_of(c, group).desc.workspace : product_of(c, group).desc.workspace;
+  return group_by_library(c->graph, group) ? group_call(c, group).workspace : 0;
 }
 
 ampc_operand value_operand(Compile *c, Value v, bool written)

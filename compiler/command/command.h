@@ -56,8 +56,9 @@ bool is_working_copy(const Graph *g, Value v);
 /* Elements of the optimizer's or group's range that the kernel of n walks; -1: it walks none. */
 int64_t node_range(const Graph *g, const Node *n);
 
-/* Whether the vendor library runs the group, not a kernel of ours. */
+/* Whether the vendor library runs the group, not a kernel of ours; whether it is a convolution. */
 bool group_by_library(const Graph *g, uint32_t group);
+bool group_convolves(const Graph *g, uint32_t group);
 
 /* After pass memory. Order: inputs by first use, outputs in node order, then the state of random
  * ops. Ops with a template file of their own have the order of their code in ops.def. */
@@ -154,6 +155,14 @@ typedef struct Convolution {
   Value x, w, bias, y; /* bias may be 0 */
 } Convolution;
 Convolution convolution_of(Compile *c, uint32_t group);
+/* Either of them, where it does not matter which. */
+typedef struct LibraryCall {
+  Value operands[4]; /* a, b, bias, c or x, w, bias, y */
+  uint32_t result;   /* which of them is written: of a convolution its kind says that */
+  bool accumulates;
+  int64_t workspace;
+} LibraryCall;
+LibraryCall group_call(Compile *c, uint32_t group);
 /* The program's own kernel of a group: that of a launch, or on CUDA the one that makes the columns
  * of a convolution or does it whole, conv_columns.h. False: the library does it all, or nothing is
  * to be done. */

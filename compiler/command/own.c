@@ -40,8 +40,7 @@ static int64_t room_of_unread(Compile *c, const Group *p, uint32_t i)
 {
   const OwnOp *own = own_of(ir_node(c->graph, p->anchor));
   const OwnTensor *y = &own->output[i - own->n_inputs];
-  int64_t elements = 1, real = ir_dtype_size(c, AMPC_F32);
-  for (uint32_t d = 0; d < y->rank; d++) elements *= y->dim[d];
+  int64_t elements = dims_product(y->dim, y->rank), real = ir_dtype_size(c, AMPC_F32);
   DType type = own_tensor_type(c, p, i);
   if (is_converted(c, type)) return room_of(c, type, elements);
   return ampc_round_up(elements * ir_dtype_size(c, type), 16 * real) / real;

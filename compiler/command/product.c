@@ -3,9 +3,7 @@
 
 static int64_t lead(const Node *n, uint32_t last) /* product of all axes but the last ones */
 {
-  int64_t m = 1;
-  for (uint32_t i = 0; i + last < n->rank; i++) m *= n->dim[i];
-  return m;
+  return n->rank > last ? dims_product(n->dim, n->rank - last) : 1;
 }
 
 static int64_t axis_from_end(const Node *n, uint32_t i) /* 1: the last; 1 where there is none */
@@ -99,4 +97,17 @@ Product product_of(Compile *c, uint32_t group)
   d->workspace = is_cpu_target(c) ? ampc_gemm_workspace_cpu(d, c->options.real64)
                                   : ampc_gemm_workspace_cuda(target_capability(c));
   return p;
+}
+
+LibraryCall group_call(Compile *c, uint32_t group)
+{
+  static const uint8_t results[] = {
+      [AMPC_CONV_DATA] = 0, [AMPC_CONV_WEIGHT] = 1, [AMPC_CONV_FORWARD] = 3};
+  if (group_convolves(c->graph, group)) {
+    Convolution v = convolution_of(c, group);
+    return (LibraryCall){
+        {v.x, v.w, v.bias, v.y}, results[v.desc.kind], v.desc.accumulate, v.desc.workspace};
+  }
+  Product v = product_of(c, group);
+  return (LibraryCall){{v.a, v.b, v.bias, v.c}, 3, v.desc.accumulate, v.desc.workspace};
 }

@@ -12,9 +12,7 @@ LoopShape loop_shape_of(const Node *n)
 
 int64_t loop_elements(const LoopShape *s)
 {
-  int64_t n = 1;
-  for (uint32_t i = 0; i < s->rank; i++) n *= s->dim[i];
-  return n;
+  return dims_product(s->dim, s->rank);
 }
 
 Access access_whole(const LoopShape *s)

@@ -125,9 +125,7 @@ static int64_t buffer_bytes(Compile *c, const Group *group, const KernelArg *a)
 {
   (void)group;
   const Parameter *p = &c->graph->params.at[a->index];
-  int64_t bytes = ir_dtype_size(c, p->dtype);
-  for (uint32_t i = 0; i < p->rank; i++) bytes *= p->dim[i];
-  return bytes;
+  return ir_dtype_size(c, p->dtype) * dims_product(p->dim, p->rank);
 }
 
 /* A gradient norm only reads what an update also writes. */
@@ -219,39 +217,29 @@ int64_t kernel_bytes(Compile *c, const Group *group)
   return sum.read + sum.written;
 }
 
-/* For commands without a list of arguments: what is read, and the result, which is read too
- * where the command adds to it. */
-static void count_values(const Counter *k, const Group *group, const Value *reads, uint32_t n,
-                         Value result, bool accumulates)
+static int64_t library_flops(Compile *c, uint32_t group)
 {
-  const Graph *g = k->c->graph;
-  int64_t read = 0, written = made_bytes(k->c, result);
-  for (uint32_t i = 0; i < n; i++)
-    if (reads[i].id) read += ir_bytes(k->c, ir_node(g, reads[i]));
-  take(k, group->anchor, read + (accumulates ? written : 0), written);
+  if (group_convolves(c->graph, group)) {
+    ampc_conv d = convolution_of(c, group).desc;
+    return conv_flops(&d);
+  }
+  ampc_gemm d = product_of(c, group).desc;
+  return 2 * d.m * d.n * d.k * d.batch;
 }
 
-/* Which of x, w, y is the result depends on the direction of the convolution; the others are
- * read. */
+/* The result is read too where the command adds to it. */
 static void count_product(const Counter *k, uint32_t group)
 {
-  const Group *of = &k->c->graph->groups.at[group];
-  if (k->sum->kind == COMMAND_conv) {
-    Convolution p = convolution_of(k->c, group);
-    Value result = p.desc.kind == AMPC_CONV_FORWARD ? p.y
-                   : p.desc.kind == AMPC_CONV_DATA  ? p.x
-                                                    : p.w;
-    Value all[] = {p.x, p.w, p.bias, p.y}, reads[4];
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < 4; i++)
-      if (all[i].id != result.id) reads[n++] = all[i];
-    count_values(k, of, reads, n, result, p.desc.accumulate);
-    k->sum->flops = conv_flops(&p.desc);
-  } else {
-    Product p = product_of(k->c, group);
-    count_values(k, of, (Value[]){p.a, p.b, p.bias}, 3, p.c, p.desc.accumulate);
-    k->sum->flops = 2 * p.desc.m * p.desc.n * p.desc.k * p.desc.batch;
-  }
+  const Graph *g = k->c->graph;
+  const Group *of = &g->groups.at[group];
+  LibraryCall call = group_call(k->c, group);
+  int64_t written = made_bytes(k->c, call.operands[call.result]);
+  int64_t read = call.accumulates ? written : 0;
+  for (uint32_t i = 0; i < 4; i++)
+    if (call.operands[i].id && i != call.result)
+      read += ir_bytes(k->c, ir_node(g, call.operands[i]));
+  take(k, of->anchor, read, written);
+  k->sum->flops = library_flops(k->c, group);
   if (k->nodes) k->nodes[of->anchor.id].flops += k->sum->flops;
 }
 
@@ -267,8 +255,7 @@ static int64_t times_of(const Graph *g, const Group *group)
 static CommandKind command_kind(const Graph *g, uint32_t group)
 {
   if (!group_by_library(g, group)) return COMMAND_kernel;
-  bool conv = op_of(ir_node(g, g->groups.at[group].anchor))->tmpl == TMPL_conv;
-  return conv ? COMMAND_conv : COMMAND_gemm;
+  return group_convolves(g, group) ? COMMAND_conv : COMMAND_gemm;
 }
 
 CommandCount command_count(Compile *c, uint32_t group, NodeCount *nodes)

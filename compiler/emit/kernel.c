@@ -62,8 +62,11 @@ static bool is_empty(const Kernel *k) /* no element to write */
 void put_body(Kernel *k)
 {
   const Node *n = kernel_main_node(k);
-  if (is_empty(k)) return;
-  if (kernel_template(k) == TMPL_row)
+  if (kernel_template(k) == TMPL_file)
+    emit_file(k);
+  else if (is_empty(k))
+    return;
+  else if (kernel_template(k) == TMPL_row)
     emit_row(k);
   else if (n->op == OP_cat)
     emit_cat(k);

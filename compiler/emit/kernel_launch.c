@@ -100,10 +100,7 @@ static void put_function(const Kernel *launch, const Group *group, const char *n
   EMIT_WRAPPED(k.p, "    ", "DEVICE void %s(%s)\n", name, argument_list(&k));
   EMIT(k.p, alone ? "{\n  ALONE {\n" : "{\n");
   k.p->indent += 1 + alone;
-  if (kernel_template(&k) == TMPL_file)
-    emit_file(&k);
-  else
-    put_body(&k);
+  put_body(&k);
   k.p->indent -= 1 + alone;
   EMIT(k.p, alone ? "  }\n}\n\n" : "}\n\n");
 }
@@ -189,10 +186,7 @@ static void put_part(const Kernel *launch, const Group *group, const Part *part)
   EMIT_WRAPPED(k.p, "  // ", "%s{ // %s\n", part->where, kernel_nodes_text(&k));
   k.p->indent++;
   if (file) put_own_names(launch, &k);
-  if (kernel_template(&k) == TMPL_file)
-    emit_file(&k);
-  else
-    put_body(&k);
+  put_body(&k);
   k.p->indent--;
   EMIT(k.p, "}\n");
 }

@@ -1,13 +1,6 @@
 /* Moves that are not one affine walk: cat, pad and the gradient of a slice, flips and shifts. */
 #include "kernel_parts.h"
 
-int64_t dims_product(const Node *n, uint32_t from, uint32_t to)
-{
-  int64_t all = 1;
-  for (uint32_t i = from; i < to; i++) all *= n->dim[i];
-  return all;
-}
-
 const char *moved_element(const Kernel *k, uint32_t input, const char *index)
 {
   const Node *n = ir_node(k->g, k->group->nodes[0]);
@@ -25,7 +18,7 @@ static uint32_t axis_of(const Node *n, int64_t axis)
 static void put_part(Kernel *k, uint32_t input, uint32_t axis, int64_t row, int64_t *at)
 {
   const Node *x = ir_in(k->c, ir_node(k->g, k->group->nodes[0]), input);
-  int64_t outer = dims_product(x, 0, axis), own = dims_product(x, axis, x->rank);
+  int64_t outer = dims_product(x->dim, axis), own = dims_product(x->dim + axis, x->rank - axis);
   if (outer == 0 || own == 0) return;
   const char *to = pointer_name(k, k->group->nodes[0]);
   const char *index = arena_printf(k->c->arena, "r * %lld + c", (long long)own);
@@ -42,7 +35,7 @@ void emit_cat(Kernel *k)
 {
   const Node *n = ir_node(k->g, k->group->nodes[0]);
   uint32_t axis = axis_of(n, attr_int(n, "dim"));
-  int64_t at = 0, row = dims_product(n, axis, n->rank);
+  int64_t at = 0, row = dims_product(n->dim + axis, n->rank - axis);
   for (uint32_t i = 0; i < n->n_in; i++) put_part(k, i, axis, row, &at);
 }
 
@@ -75,7 +68,8 @@ void emit_filled(Kernel *k)
   const Node *n = ir_node(k->g, k->group->nodes[0]), *x = ir_node(k->g, n->in[0]);
   Filled f = filled_of(n);
   long long size = n->dim[f.axis], count = x->dim[f.axis];
-  long long outer = dims_product(n, 0, f.axis), inner = dims_product(n, f.axis + 1, n->rank);
+  long long outer = dims_product(n->dim, f.axis),
+            inner = dims_product(n->dim + f.axis + 1, n->rank - f.axis - 1);
   const char *to = pointer_name(k, k->group->nodes[0]);
   EMIT(k->p, "GRID_ROWS(%s, r, c, %lld, %lld) {\n", k->index_type, outer * size, inner);
   k->p->indent++;
@@ -97,8 +91,8 @@ void emit_flip(Kernel *k)
 {
   const Node *n = ir_node(k->g, k->group->nodes[0]);
   uint32_t axis = axis_of(n, attr_int(n, "dim"));
-  long long size = n->dim[axis], outer = dims_product(n, 0, axis),
-            inner = dims_product(n, axis + 1, n->rank);
+  long long size = n->dim[axis], outer = dims_product(n->dim, axis),
+            inner = dims_product(n->dim + axis + 1, n->rank - axis - 1);
   const char *to = pointer_name(k, k->group->nodes[0]);
   EMIT(k->p, "GRID_ROWS(%s, r, c, %lld, %lld) {\n", k->index_type, outer * size, inner);
   EMIT(k->p, "  const %s k = r - r %% %lld + %lld - r %% %lld;\n", k->index_type, size, size - 1,
@@ -117,9 +111,10 @@ void emit_shifted(Kernel *k)
   const char *to = pointer_name(k, k->group->nodes[0]);
   const char *offset = pointer_name(k, n->in[1]), *type = k->index_type;
   EMIT(k->p, "GRID_ROWS(%s, r, c, %lld, %lld) {\n", type,
-       (long long)dims_product(n, 0, n->rank - 1), ow);
+       (long long)dims_product(n->dim, n->rank - 1), ow);
   k->p->indent++;
-  EMIT(k->p, "const %s s = r / %lld * 2;\n", type, (long long)dims_product(n, 1, n->rank - 1));
+  EMIT(k->p, "const %s s = r / %lld * 2;\n", type,
+       (long long)dims_product(n->dim + 1, n->rank - 2u));
   EMIT(k->p, "const %s i = r %% %lld + %s[s], j = c + %s[s + 1];\n", type, oh, offset, offset);
   EMIT(k->p, "const int kept = i >= 0 && i < %lld && j >= 0 && j < %lld;\n", h, w);
   const char *index = arena_printf(k->c->arena, "(r / %lld * %lld + i) * %lld + j", oh, h, w);

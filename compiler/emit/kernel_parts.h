@@ -174,8 +174,7 @@ void emit_map(Kernel *k); /* kernel_map.c: elementwise groups and moves */
 void emit_cat(Kernel *k); /* kernel_move.c */
 void emit_flip(Kernel *k);
 void emit_shifted(Kernel *k);
-void emit_filled(Kernel *k);                                     /* slice_backward and pad */
-int64_t dims_product(const Node *n, uint32_t from, uint32_t to); /* of its axes [from, to) */
+void emit_filled(Kernel *k); /* slice_backward and pad */
 /* Of a move: element `index` of an input, as it is stored. */
 const char *moved_element(const Kernel *k, uint32_t input, const char *index);
 void emit_picked(Kernel *k); /* kernel_pick.c: index_select and gather */

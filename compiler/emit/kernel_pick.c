@@ -5,8 +5,8 @@
 static Pick picked(const Node *whole, int64_t axis, int64_t places)
 {
   uint32_t at = (uint32_t)axis;
-  return (Pick){dims_product(whole, 0, at), whole->dim[at],
-                dims_product(whole, at + 1, whole->rank), places, 1};
+  return (Pick){dims_product(whole->dim, at), whole->dim[at],
+                dims_product(whole->dim + at + 1, whole->rank - at - 1), places, 1};
 }
 
 static Pick moved(const Kernel *k, const Node *n)

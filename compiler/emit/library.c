@@ -153,12 +153,8 @@ void put_library(Printer *p)
 /* "u8[1, 3, 224, 224]" */
 static const char *type_of(Printer *p, ampc_dtype dtype, const int64_t *dim, uint32_t rank)
 {
-  Text t;
-  text_init(&t, p->c->arena);
-  text_printf(&t, "%s[", ampc_dtype_name(dtype));
-  for (uint32_t i = 0; i < rank; i++) text_printf(&t, "%s%lld", i ? ", " : "", (long long)dim[i]);
-  text_puts(&t, "]");
-  return t.at;
+  Arena *a = p->c->arena;
+  return arena_printf(a, "%s%s", ampc_dtype_name(dtype), ir_sizes_text(a, dim, rank));
 }
 
 /* The types of arguments and results; of a block with sizes behind these. */

@@ -118,12 +118,9 @@ void operand_values(Compile *c, uint32_t group, const ampc_command *k, Value *ou
   if (k->kind == AMPC_LAUNCH_KERNEL) {
     KernelArgs args = kernel_args(c, group);
     for (uint32_t i = 0; i < args.n; i++) out[i] = args.at[i].value;
-  } else if (k->kind == AMPC_GEMM) {
-    Product v = product_of(c, group);
-    memcpy(out, (Value[]){v.a, v.b, v.bias, v.c, {0}}, 5 * sizeof(Value));
-  } else if (k->kind == AMPC_CONV) {
-    Convolution v = convolution_of(c, group);
-    memcpy(out, (Value[]){v.x, v.w, v.bias, v.y, {0}}, 5 * sizeof(Value));
+  } else if (k->kind == AMPC_GEMM || k->kind == AMPC_CONV) {
+    LibraryCall call = group_call(c, group);
+    memcpy(out, call.operands, sizeof call.operands);
   }
 }
 

@@ -250,11 +250,16 @@ Cursor ir_cursor_of(const Graph *g, Value v)
 
 /* ---- facts ---- */
 
+int64_t dims_product(const int64_t *dim, uint32_t rank)
+{
+  int64_t product = 1;
+  for (uint32_t i = 0; i < rank; i++) product *= dim[i];
+  return product;
+}
+
 int64_t ir_elements(const Node *n)
 {
-  int64_t count = 1;
-  for (uint32_t i = 0; i < n->rank; i++) count *= n->dim[i];
-  return count;
+  return dims_product(n->dim, n->rank);
 }
 
 int64_t ir_dtype_size(const Compile *c, DType d)
@@ -348,15 +353,19 @@ bool ir_is_tf32(const Compile *c, const Node *n)
 
 /* ---- text ---- */
 
-const char *ir_dims_text(Compile *c, const Node *n)
+const char *ir_sizes_text(Arena *a, const int64_t *dim, uint32_t rank)
 {
   Text t;
-  text_init(&t, c->arena);
+  text_init(&t, a);
   text_puts(&t, "[");
-  for (uint32_t i = 0; i < n->rank; i++)
-    text_printf(&t, "%s%lld", i ? ", " : "", (long long)n->dim[i]);
+  for (uint32_t i = 0; i < rank; i++) text_printf(&t, "%s%lld", i ? ", " : "", (long long)dim[i]);
   text_puts(&t, "]");
   return t.at;
+}
+
+const char *ir_dims_text(Compile *c, const Node *n)
+{
+  return ir_sizes_text(c->arena, n->dim, n->rank);
 }
 
 const char *ir_type_text(Compile *c, const Node *n)

@@ -156,6 +156,7 @@ void ir_drop_dead(Compile *c);
 
 /* ---- facts ---- */
 int64_t ir_elements(const Node *n);
+int64_t dims_product(const int64_t *dim, uint32_t rank);
 int64_t ir_dtype_size(const Compile *c, DType d);
 int64_t ir_bytes(const Compile *c, const Node *n);
 #define dtype_is_float ampc_is_float
@@ -181,6 +182,7 @@ bool ir_is_tf32(const Compile *c, const Node *n); /* a product rounds its f32 op
 uint32_t ir_metric_slots(const Graph *g, uint32_t n);
 #define ir_dtype_name ampc_dtype_name
 const char *ir_dims_text(Compile *c, const Node *n); /* "[32, 784]" */
+const char *ir_sizes_text(Arena *a, const int64_t *dim, uint32_t rank);
 /* "every 2 and 3", with `gap` between the words: what fires of a block's periods; "" if nothing. */
 const char *ir_fires_text(Arena *arena, const int64_t *period, uint32_t n, uint32_t fires,
                           const char *gap);

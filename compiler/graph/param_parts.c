@@ -5,13 +5,6 @@
  * many blocks as a GPU has at once. LEAST: elements that keep a block of 256 threads busy. */
 enum { MOST = 1024, LEAST = 1024 };
 
-static int64_t elements_of(const Parameter *p)
-{
-  int64_t n = 1;
-  for (uint32_t i = 0; i < p->rank; i++) n *= p->dim[i];
-  return n;
-}
-
 static bool belongs(const Parameter *p, int64_t optimizer, uint32_t group)
 {
   return !p->buffer && p->optimizer == optimizer && p->group == group;
@@ -24,7 +17,7 @@ void param_parts_each(const Graph *g, int64_t optimizer, uint32_t group, const P
   for (uint32_t i = 0; i < g->params.n; i++) {
     const Parameter *p = &g->params.at[i];
     if (!belongs(p, optimizer, group)) continue;
-    int64_t n = elements_of(p);
+    int64_t n = dims_product(p->dim, p->rank);
     each(p, n, at, data);
     at += (n + parts->size - 1) / parts->size;
   }

@@ -224,13 +224,8 @@ static void float_text(Text *t, double v)
 /* "f32[32, 10]", as a tensor of that shape is shown. */
 static const char *param_text(Lower *l, const ParamSlot *p)
 {
-  Text t;
-  text_init(&t, l->arena);
-  text_printf(&t, "%s[", ir_dtype_name(p->dtype));
-  for (uint32_t i = 0; i < p->rank; i++)
-    text_printf(&t, "%s%lld", i ? ", " : "", (long long)p->dim[i]);
-  text_puts(&t, "]");
-  return t.at;
+  return arena_printf(l->arena, "%s%s", ir_dtype_name(p->dtype),
+                      ir_sizes_text(l->arena, p->dim, p->rank));
 }
 
 /* Of values that have a text as they are; NULL: text_of() writes it. */

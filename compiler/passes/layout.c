@@ -355,12 +355,9 @@ static void lay_expand(Layouts *l, uint32_t id, Node *n)
 {
   if (ir_in(l->c, n, 0)->rank != n->rank) {
     lay_as_written(l, id, n);
-    return;
+  } else {
+    lay_regrouped(l, id, n);
   }
-  int64_t dim[MAX_RANK];
-  lay_dims(n->dim, n->rank, dim);
-  ir_set_shape(n, dim);
-  add(l, id, n, LAYOUT_channels_last);
 }
 
 static void lay_param(Layouts *l, uint32_t id, Node *n)

@@ -40,10 +40,8 @@ static int64_t place_owned_by(Graph *g, int owner, uint32_t group, int64_t at)
   for (uint32_t i = 0; i < g->params.n; i++) {
     Parameter *p = &g->params.at[i];
     if (p->buffer || p->optimizer != owner || p->group != group) continue;
-    int64_t n = 1;
-    for (uint32_t k = 0; k < p->rank; k++) n *= p->dim[k];
     p->offset = at;
-    at += ampc_round_up(n, AMPC_PARAM_ALIGN);
+    at += ampc_round_up(dims_product(p->dim, p->rank), AMPC_PARAM_ALIGN);
   }
   return at;
 }
@@ -115,8 +113,7 @@ static void place_params(Compile *c)
   for (uint32_t i = 0; i < g->params.n; i++) {
     Parameter *p = &g->params.at[i];
     if (!p->buffer) continue;
-    int64_t n = 1;
-    for (uint32_t k = 0; k < p->rank; k++) n *= p->dim[k];
+    int64_t n = dims_product(p->dim, p->rank);
     p->offset = bytes;
     bytes += ampc_round_up(n * ir_dtype_size(c, p->dtype), AMPC_BUFFER_ALIGN);
   }
@@ -135,8 +132,7 @@ static void place_sources(Placement *p)
         s->offset = g->sources.at[g->blocks.at[info->variant_of].first_source + i].offset;
         continue;
       }
-      int64_t n = info->batch > 0 ? info->batch : 1;
-      for (uint32_t k = 0; k < s->rank; k++) n *= s->dim[k];
+      int64_t n = (info->batch > 0 ? info->batch : 1) * dims_product(s->dim, s->rank);
       s->offset = at;
       at += ampc_round_up(n * ir_dtype_size(p->c, s->dtype), p->align);
     }

@@ -37,26 +37,11 @@ static void add_scratch(UseList *l, uint32_t group, int64_t bytes)
   add(l, (Value){0}, l->c->graph->groups.at[group].workspace, bytes, true);
 }
 
-static void product_uses(UseList *l, uint32_t group)
+static void library_uses(UseList *l, uint32_t group)
 {
-  Product p = product_of(l->c, group);
-  add_value(l, p.a, false);
-  add_value(l, p.b, false);
-  add_value(l, p.bias, false);
-  add_value(l, p.c, true);
-  add_scratch(l, group, p.desc.workspace);
-}
-
-/* Which of the three tensors is written depends on the kind: images (DATA), weight gradient or
- * result. */
-static void convolution_uses(UseList *l, uint32_t group)
-{
-  Convolution p = convolution_of(l->c, group);
-  add_value(l, p.x, p.desc.kind == AMPC_CONV_DATA);
-  add_value(l, p.w, p.desc.kind == AMPC_CONV_WEIGHT);
-  add_value(l, p.bias, false);
-  add_value(l, p.y, p.desc.kind == AMPC_CONV_FORWARD);
-  add_scratch(l, group, p.desc.workspace);
+  LibraryCall call = group_call(l->c, group);
+  for (uint32_t i = 0; i < 4; i++) add_value(l, call.operands[i], i == call.result);
+  add_scratch(l, group, call.workspace);
 }
 
 /* An argument may stand for two values: the result, and the operand whose bytes it takes
@@ -76,15 +61,11 @@ static void kernel_uses(UseList *l, uint32_t group)
 
 WorkUses work_uses(Compile *c, uint32_t group)
 {
-  const Graph *g = c->graph;
   UseList l = {.c = c};
-  if (!group_by_library(g, group)) {
+  if (group_by_library(c->graph, group))
+    library_uses(&l, group);
+  else
     kernel_uses(&l, group);
-  } else if (op_of(ir_node(g, g->groups.at[group].anchor))->tmpl == TMPL_conv) {
-    convolution_uses(&l, group);
-  } else {
-    product_uses(&l, group);
-  }
   return (WorkUses){l.uses.at, l.uses.n};
 }
 

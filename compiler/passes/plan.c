@@ -40,14 +40,11 @@ static void plan_params(Compile *c, ampc_program *p)
                           .optimizer = from->optimizer,
                           .dtype = from->buffer ? from->dtype : AMPC_F32,
                           .rank = from->rank,
-                          .elements = 1,
+                          .elements = dims_product(from->dim, from->rank),
                           .offset = from->offset,
                           .init = from->init,
                           AMPC_NARROW_FLOATS(COPY_FIELD).channels_last = from->channels_last};
-    for (uint32_t k = 0; k < from->rank; k++) {
-      out[i].dim[k] = from->dim[k];
-      out[i].elements *= from->dim[k];
-    }
+    memcpy(out[i].dim, from->dim, from->rank * sizeof *from->dim);
   }
   p->params = out;
   p->n_params = share_params(g);
@@ -304,8 +301,8 @@ static void plan_spaces(Compile *c, ampc_program *p)
     p->space_bytes[AMPC_WORK] = greatest(p->space_bytes[AMPC_WORK], info->work_bytes);
     for (uint32_t i = 0; i < info->n_sources; i++) {
       const ampc_source *s = &g->sources.at[info->first_source + i];
-      int64_t bytes = (info->batch > 0 ? info->batch : 1) * ir_dtype_size(c, s->dtype);
-      for (uint32_t k = 0; k < s->rank; k++) bytes *= s->dim[k];
+      int64_t bytes = (info->batch > 0 ? info->batch : 1) * ir_dtype_size(c, s->dtype) *
+                      dims_product(s->dim, s->rank);
       p->space_bytes[AMPC_INPUT] = greatest(p->space_bytes[AMPC_INPUT], s->offset + bytes);
     }
   }

@@ -74,8 +74,7 @@ static ampc_command group_command(Compile *c, uint32_t group, uint32_t kernel)
 {
   const Graph *g = c->graph;
   if (!group_by_library(g, group)) return launch_command(c, group, kernel);
-  OpTemplate tmpl = op_of(ir_node(g, g->groups.at[group].anchor))->tmpl;
-  return tmpl == TMPL_conv ? conv_command(c, group, kernel) : gemm_command(c, group);
+  return group_convolves(g, group) ? conv_command(c, group, kernel) : gemm_command(c, group);
 }
 
 /* The commands of a block as they are listed, those of a loop in a list of their own. */

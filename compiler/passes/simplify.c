@@ -95,20 +95,6 @@ static Value fold(Compile *c, Node *n)
 
 /* ---- matmul to gemm ---- */
 
-/* matmul's operand v as [batch, rows, columns], repeated along the leading axes `lead` of the
- * result; a vector on the left is one row. */
-static Value as_batch(Compile *c, const Cursor *at, Value v, const int64_t *lead, uint32_t n_lead)
-{
-  Node x = *ir_node(c->graph, v);
-  int64_t rows = x.rank > 1 ? x.dim[x.rank - 2] : 1, columns = x.dim[x.rank - 1], batch = 1;
-  int64_t full[MAX_RANK + 2];
-  for (uint32_t i = 0; i < n_lead; i++) batch *= full[i] = lead[i];
-  full[n_lead] = rows;
-  full[n_lead + 1] = columns;
-  v = ir_expand(c, at, v, full, n_lead + 2);
-  return ir_reshape(c, at, v, (int64_t[]){batch, rows, columns}, 3);
-}
-
 /* The operands of n as two matrices, or as two equal batches of matrices. */
 static void set_operands(Compile *c, const Cursor *at, Node *n)
 {
@@ -120,8 +106,8 @@ static void set_operands(Compile *c, const Cursor *at, Node *n)
     return;
   }
   uint32_t n_lead = (uint32_t)n->rank - (a.rank == 1 ? 1 : 2);
-  n->in[0] = as_batch(c, at, n->in[0], n->dim, n_lead);
-  n->in[1] = as_batch(c, at, n->in[1], n->dim, n_lead);
+  n->in[0] = rule_as_batch(c, at, n->in[0], n->dim, n_lead);
+  n->in[1] = rule_as_batch(c, at, n->in[1], n->dim, n_lead);
 }
 
 /* [5, 2, 3] by [3, 4] becomes reshape, gemm [10, 3] x [3, 4], reshape: the names and the reason for

@@ -58,20 +58,16 @@ void grad_linear(Compile *c, Value n, Value dy, Value *out_dx)
 
 /* ---- matmul ---- */
 
-/* Operand i as [batch, rows, columns], with the leading axes of the whole product: [5, 1, 2, 3]
- * times [4, 3, 6] has lead [5, 4], so the right operand becomes [20, 3, 6]. A vector on the left is
- * one row. */
-static Value as_batch(Back *b, uint32_t i, const int64_t *lead, uint32_t n_lead)
+Value rule_as_batch(Compile *c, const Cursor *at, Value v, const int64_t *lead, uint32_t n_lead)
 {
-  Node x = *back_in(b, i);
+  Node x = *ir_node(c->graph, v);
   int64_t rows = x.rank > 1 ? x.dim[x.rank - 2] : 1, columns = x.dim[x.rank - 1];
-  int64_t full[MAX_RANK + 2], batch = 1;
-  for (uint32_t k = 0; k < n_lead; k++) batch *= full[k] = lead[k];
+  int64_t full[MAX_RANK + 2];
+  memcpy(full, lead, n_lead * sizeof *full);
   full[n_lead] = rows;
   full[n_lead + 1] = columns;
-  Value v = b->n.in[i];
-  v = ir_expand(b->c, &b->at, v, full, n_lead + 2);
-  return ir_reshape(b->c, &b->at, v, (int64_t[]){batch, rows, columns}, 3);
+  v = ir_expand(c, at, v, full, n_lead + 2);
+  return ir_reshape(c, at, v, (int64_t[]){dims_product(lead, n_lead), rows, columns}, 3);
 }
 
 /* The way back: a gradient [batch, rows, columns] of operand i with the leading axes of the
@@ -98,7 +94,8 @@ static void batched_gradients(Back *b, Value *out_dx)
   bool row = back_in(b, 0)->rank == 1;
   const int64_t *lead = b->n.dim;
   uint32_t n_lead = (uint32_t)b->n.rank - (row ? 1 : 2);
-  Value x = as_batch(b, 0, lead, n_lead), z = as_batch(b, 1, lead, n_lead), d[2];
+  Value x = rule_as_batch(b->c, &b->at, b->n.in[0], lead, n_lead), d[2];
+  Value z = rule_as_batch(b->c, &b->at, b->n.in[1], lead, n_lead);
   const Node *xn = ir_node(b->c->graph, x), *zn = ir_node(b->c->graph, z);
   Value dy = ir_reshape(b->c, &b->at, b->dy, (int64_t[]){xn->dim[0], xn->dim[1], zn->dim[2]}, 3);
   product_gradients(b, (Factors){x, z, false, false}, dy, d);

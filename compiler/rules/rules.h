@@ -26,6 +26,13 @@ double rule_rounded(DType d, double v);
 /* x^e with a literal e such as 2 or 0.5, as products, quotients or a root; 0: n stays as it is. */
 Value rule_simple_power(Compile *c, const Node *n);
 
+/* ---- products: gradient_product.c ---- */
+
+/* Operand v of matmul as [batch, rows, columns], with the leading axes of the whole product:
+ * [5, 1, 2, 3] times [4, 3, 6] has lead [5, 4], so the right operand becomes [20, 3, 6]. A vector
+ * on the left is one row. */
+Value rule_as_batch(Compile *c, const Cursor *at, Value v, const int64_t *lead, uint32_t n_lead);
+
 /* ---- ops whose kernels multiply in tiles (T_tiles) ---- */
 
 /* Whether the device's library may compute n: 16 bits, for a GPU, and no numbers are added to the

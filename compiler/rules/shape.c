@@ -144,8 +144,7 @@ bool shape_param(Compile *c, Node *n)
 bool shape_gradient(Compile *c, Node *n)
 {
   const Parameter *p = &c->graph->params.at[attr_int(n, "index")];
-  int64_t elements = 1;
-  for (uint32_t i = 0; i < p->rank; i++) elements *= p->dim[i];
+  int64_t elements = dims_product(p->dim, p->rank);
   n->dtype = AMPC_F32;
   return rule_set_dims(c, n, 1, &elements);
 }

@@ -23,12 +23,3 @@ bool shape_pick_ordered(Compile *c, Node *n)
   assert(order->dtype == AMPC_I64 && order->rank == x->rank);
   return rule_like(n, order, x->dtype);
 }
-
-/* `size` of them, as x has. */
-bool shape_place_ordered(Compile *c, Node *n)
-{
-  const Node *dy = ir_in(c, n, 0);
-  rule_like(n, dy, dy->dtype);
-  n->dim[attr_int(n, "dim")] = attr_int(n, "size");
-  return true;
-}

@@ -48,16 +48,7 @@ static bool adds_up(Lower *l, Datum d, Span span, bool wide)
 void clause_accumulate(Lower *l, const Args *args)
 {
   bool wide = false;
-  for (uint32_t i = 0; i < args->at.n; i++) {
-    if (!args->at.at[i].key) continue;
-    fail(l, E205, args->at.at[i].key_span, "`accumulate` has no named arguments");
-    return;
-  }
-  if (args->at.n < 2) {
-    fail(l, E205, args->span, "`accumulate` takes a type and then ops");
-    diag_help(l->c, "`accumulate(f64, sum, layer_norm)`");
-    return;
-  }
+  if (!first_and_ops(l, args, "accumulate", "type", "`accumulate(f64, sum, layer_norm)`")) return;
   if (!want_sums(l, args->at.at[0].value, args->at.at[0].span, &wide)) return;
   for (uint32_t i = 1; i < args->at.n; i++) {
     Datum d = args->at.at[i].value;

@@ -97,6 +97,9 @@ void policy_enter(Lower *l, const Callable *f, Args *args);
 /* Ops of the table by the names that the language has for them: `sum` is a function of numbers,
  * too. */
 bool policy_table_op(Datum d, OpKind *out);
+/* Whether a clause has what it says of ops, and ops; a message if not. */
+bool first_and_ops(Lower *l, const Args *args, const char *clause, const char *first,
+                   const char *example);
 
 /* ---- level.c ---- */
 const Level *level_by_name(const char *name); /* NULL: there is none */

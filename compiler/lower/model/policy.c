@@ -57,19 +57,21 @@ static bool has_class(Lower *l, Datum d, Span span)
   return false;
 }
 
+bool first_and_ops(Lower *l, const Args *args, const char *clause, const char *first,
+                   const char *example)
+{
+  for (uint32_t i = 0; i < args->at.n; i++)
+    if (args->at.at[i].key)
+      return refuse(l, E205, args->at.at[i].key_span, "`%s` has no named arguments", clause);
+  if (args->at.n >= 2) return true;
+  fail(l, E205, args->span, "`%s` takes a %s and then ops", clause, first);
+  return diag_help(l->c, "%s", example);
+}
+
 void clause_policy(Lower *l, const Args *args)
 {
   OpPrecision class = PREC_none;
-  for (uint32_t i = 0; i < args->at.n; i++) {
-    if (!args->at.at[i].key) continue;
-    fail(l, E205, args->at.at[i].key_span, "`policy` has no named arguments");
-    return;
-  }
-  if (args->at.n < 2) {
-    fail(l, E205, args->span, "`policy` takes a class and then ops");
-    diag_help(l->c, "`policy(f32, gelu, my_op)`");
-    return;
-  }
+  if (!first_and_ops(l, args, "policy", "class", "`policy(f32, gelu, my_op)`")) return;
   if (!want_class(l, args->at.at[0].value, args->at.at[0].span, &class)) return;
   for (uint32_t i = 1; i < args->at.n; i++) {
     Datum d = args->at.at[i].value;
