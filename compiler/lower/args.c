@@ -6,21 +6,6 @@ void args_push(Lower *l, Args *a, Datum value, Span span)
   vec_push(l->arena, &a->at, (ArgValue){value, NULL, span, span});
 }
 
-/* "Conv2d(in_channels, out_channels, kernel_size, stride=1)", for the help of a message.
- * Defaults are shown in the words of the source. */
-const char *signature_text(Lower *l, const char *name, const ParamList *params)
-{
-  Text t;
-  text_init(&t, l->arena);
-  text_printf(&t, "%s(", name);
-  for (uint32_t i = 0; i < params->n; i++) {
-    text_printf(&t, "%s%s", i ? ", " : "", params->at[i].name.text);
-    if (params->at[i].value) text_printf(&t, "=%s", source_text(l, params->at[i].value->span));
-  }
-  text_puts(&t, ")");
-  return t.at;
-}
-
 /* A keyword argument that the callee does not have. */
 Datum wrong_key(Lower *l, const char *callee, const ArgValue *arg, const char *const *names,
                 uint32_t n, const char *signature)
@@ -32,6 +17,49 @@ Datum wrong_key(Lower *l, const char *callee, const ArgValue *arg, const char *c
   else
     diag_help(l->c, "`%s`", signature);
   return d_of(D_error);
+}
+
+/* `f(dim=1)`. */
+static bool sort_key(Lower *l, const Callee *f, const ArgValue *arg, const ArgValue **slot)
+{
+  uint32_t k = 0;
+  if (!count_work(l, f->n / BYTES_PER_WORK, arg->key_span)) return false;
+  while (k < f->n && strcmp(f->argument(f->of, k), arg->key) != 0) k++;
+  if (k < f->n && slot[k])
+    return refuse(l, E205, arg->key_span, "%s gets `%s` twice", f->name, arg->key);
+  if (k < f->n) return slot[k] = arg, true;
+  const char **names = arena_array(l->arena, const char *, f->n);
+  for (k = 0; k < f->n; k++) names[k] = f->argument(f->of, k);
+  wrong_key(l, f->name, arg, names, f->n, f->text(l, f->name, f->of));
+  return false;
+}
+
+bool args_sort(Lower *l, const Callee *f, const Args *args, const ArgValue **slot)
+{
+  bool good = true;
+  uint32_t position = 0;
+  for (uint32_t i = 0; i < args->at.n; i++) {
+    const ArgValue *arg = &args->at.at[i];
+    if (d_is(arg->value, D_error)) good = false;
+    if (arg->key) {
+      good = sort_key(l, f, arg, slot) && good;
+    } else if (position < f->n) {
+      slot[position++] = arg;
+    } else {
+      if (f->is_op)
+        fail(l, E205, arg->span, "%s takes at most %u arguments", f->name, f->n);
+      else
+        fail(l, E205, arg->span, "%s takes %u argument%s, got %u", f->name, f->n,
+             f->n == 1 ? "" : "s", args->at.n);
+      return diag_help(l->c, "`%s`", f->text(l, f->name, f->of));
+    }
+  }
+  for (uint32_t i = 0; good && i < f->n; i++) {
+    if (slot[i] || f->optional(f->of, i)) continue;
+    fail(l, E205, args->span, "%s needs the argument `%s`", f->name, f->argument(f->of, i));
+    good = diag_help(l->c, "`%s`", f->text(l, f->name, f->of));
+  }
+  return good;
 }
 
 bool args_bind(Lower *l, const Args *args, const Signature *sig, const ArgValue **given)

@@ -53,9 +53,20 @@ Datum cast_as(Lower *l, Value x, AskedType type, Span span);
 
 /* ---- args.c ---- */
 void args_push(Lower *l, Args *a, Datum value, Span span);
-const char *signature_text(Lower *l, const char *name, const ParamList *params);
 Datum wrong_key(Lower *l, const char *callee, const ArgValue *arg, const char *const *names,
                 uint32_t n, const char *signature);
+typedef struct Callee { /* a def, a module or an op of the table, by its arguments */
+  const char *name;
+  const void *of;
+  uint32_t n;
+  const char *(*argument)(const void *of, uint32_t i); /* what argument i is called */
+  bool (*optional)(const void *of, uint32_t i);
+  const char *(*text)(Lower *l, const char *name, const void *of); /* "f(x, dim=1)" */
+  bool is_op;
+} Callee;
+/* Sorts arguments into slots as Python does: by position first, then by name; false after a
+ * message: what gets none must be optional. */
+bool args_sort(Lower *l, const Callee *f, const Args *args, const ArgValue **slot);
 typedef struct Signature {   /* of what is no def and no op */
   const char *callee, *text; /* "load"; "load(path, strip=\"\")" */
   const char *const *names;  /* of its arguments */

@@ -229,13 +229,13 @@ typedef struct Bound { /* arguments of an op in the order of its signature */
   const OpInfo *info;
   const OpSignature *sig;
   const ArgValue *slot[MAX_SLOTS];
-  uint32_t n_slots;
   Span span;
 } Bound;
 
 /* Inputs first, then attributes: the order in which arguments are written. */
-static const char *slot_name(const OpSignature *sig, uint32_t i)
+static const char *slot_name(const void *of, uint32_t i)
 {
+  const OpSignature *sig = of;
   return i < sig->n_inputs ? sig->input[i].name : sig->attr[i - sig->n_inputs].name;
 }
 
@@ -256,65 +256,29 @@ static void attr_default(Text *t, const AttrInfo *a)
   }
 }
 
-/* `softmax(x, dim)`, `sum(x, dim=none, keepdim=false)` */
-static const char *op_signature_text(Lower *l, const Bound *b)
+static bool slot_optional(const void *of, uint32_t i)
 {
+  const OpSignature *sig = of;
+  return i < sig->n_inputs ? sig->input[i].optional : !sig->attr[i - sig->n_inputs].required;
+}
+
+/* `softmax(x, dim)`, `sum(x, dim=none, keepdim=false)` */
+static const char *op_text(Lower *l, const char *name, const void *of)
+{
+  const OpSignature *sig = of;
   Text t;
   text_init(&t, l->arena);
-  text_printf(&t, "%s(", b->info->name);
-  for (uint32_t i = 0; i < b->n_slots; i++) {
-    text_printf(&t, "%s%s", i ? ", " : "", slot_name(b->sig, i));
-    if (i < b->sig->n_inputs) {
-      if (b->sig->input[i].optional) text_puts(&t, "=none");
-    } else if (!b->sig->attr[i - b->sig->n_inputs].required) {
-      attr_default(&t, &b->sig->attr[i - b->sig->n_inputs]);
-    }
+  text_printf(&t, "%s(", name);
+  for (uint32_t i = 0; i < sig->n_inputs + sig->n_attrs; i++) {
+    text_printf(&t, "%s%s", i ? ", " : "", slot_name(sig, i));
+    if (!slot_optional(sig, i)) continue;
+    if (i < sig->n_inputs)
+      text_puts(&t, "=none");
+    else
+      attr_default(&t, &sig->attr[i - sig->n_inputs]);
   }
   text_puts(&t, ")");
   return t.at;
-}
-
-static bool bind_key(Lower *l, Bound *b, const ArgValue *arg)
-{
-  const char *names[MAX_SLOTS];
-  for (uint32_t i = 0; i < b->n_slots; i++) names[i] = slot_name(b->sig, i);
-  for (uint32_t i = 0; i < b->n_slots; i++) {
-    if (strcmp(names[i], arg->key) != 0) continue;
-    if (b->slot[i])
-      return refuse(l, E205, arg->key_span, "%s gets `%s` twice", b->info->name, arg->key);
-    b->slot[i] = arg;
-    return true;
-  }
-  wrong_key(l, b->info->name, arg, names, b->n_slots, op_signature_text(l, b));
-  return false;
-}
-
-/* As bind_args() of call.c does for a def, by the signature of the op table instead. */
-static bool bind_slots(Lower *l, Bound *b, const Args *args)
-{
-  bool good = true;
-  uint32_t position = 0;
-  for (uint32_t i = 0; i < args->at.n; i++) {
-    const ArgValue *arg = &args->at.at[i];
-    if (arg->value.kind == D_error) good = false;
-    if (arg->key) {
-      good = bind_key(l, b, arg) && good;
-    } else if (position >= b->n_slots) {
-      fail(l, E205, arg->span, "%s takes at most %u arguments", b->info->name, b->n_slots);
-      return diag_help(l->c, "`%s`", op_signature_text(l, b));
-    } else {
-      b->slot[position++] = arg;
-    }
-  }
-  for (uint32_t i = 0; good && i < b->n_slots; i++) {
-    bool required = i < b->sig->n_inputs ? !b->sig->input[i].optional
-                                         : b->sig->attr[i - b->sig->n_inputs].required;
-    if (b->slot[i] || !required) continue;
-    fail(l, E205, b->span, "%s needs the argument `%s`", b->info->name, slot_name(b->sig, i));
-    diag_help(l->c, "`%s`", op_signature_text(l, b));
-    good = false;
-  }
-  return good;
 }
 
 typedef VEC(Value) ValueVec;
@@ -438,11 +402,12 @@ static Datum call_in_setting(Lower *l, OpKind op, const Bound *b)
  * one node. */
 Datum call_op(Lower *l, OpKind op, Args *args)
 {
-  Bound b = {op_row(op), &op_row(op)->signature, {0}, 0, args->span};
-  b.n_slots = b.sig->n_inputs + b.sig->n_attrs;
+  Bound b = {op_row(op), &op_row(op)->signature, {0}, args->span};
+  const Callee f = {b.info->name, b.sig, b.sig->n_inputs + b.sig->n_attrs, slot_name, slot_optional,
+                    op_text,      true};
   ValueVec in = {0};
   Attr attr[MAX_ATTR] = {{0}};
-  if (!bind_slots(l, &b, args)) return d_of(D_error);
+  if (!args_sort(l, &f, args, b.slot)) return d_of(D_error);
   for (uint32_t i = 0; i < b.sig->n_inputs; i++)
     if (b.slot[i] && is_setting(l, b.slot[i]->value)) return call_in_setting(l, op, &b);
   if (!bind_inputs(l, &b, &in)) return d_of(D_error);

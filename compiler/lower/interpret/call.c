@@ -32,57 +32,30 @@ bool eval_args(Lower *l, Scope *s, const ArgList *list, Args *out)
 
 /* ---- parameters ---- */
 
-/* The arguments of one call, sorted into its parameters. */
-typedef struct Binder {
-  const char *callee;
-  const ParamList *params;
-  const ArgValue **slot;
-  Span span;
-} Binder;
-
-/* `f(dim=1)`. */
-static bool bind_by_key(Lower *l, const Binder *b, const ArgValue *arg)
+/* "Conv2d(in_channels, out_channels, kernel_size, stride=1)", for the help of a message.
+ * Defaults are shown in the words of the source. */
+static const char *params_text(Lower *l, const char *name, const void *of)
 {
-  uint32_t n = b->params->n;
-  if (!count_work(l, n / BYTES_PER_WORK, arg->key_span)) return false;
-  for (uint32_t i = 0; i < n; i++) {
-    if (strcmp(b->params->at[i].name.text, arg->key) != 0) continue;
-    if (b->slot[i])
-      return refuse(l, E205, arg->key_span, "%s gets `%s` twice", b->callee, arg->key);
-    b->slot[i] = arg;
-    return true;
+  const ParamList *params = of;
+  Text t;
+  text_init(&t, l->arena);
+  text_printf(&t, "%s(", name);
+  for (uint32_t i = 0; i < params->n; i++) {
+    text_printf(&t, "%s%s", i ? ", " : "", params->at[i].name.text);
+    if (params->at[i].value) text_printf(&t, "=%s", source_text(l, params->at[i].value->span));
   }
-  const char **names = arena_array(l->arena, const char *, n);
-  for (uint32_t i = 0; i < n; i++) names[i] = b->params->at[i].name.text;
-  wrong_key(l, b->callee, arg, names, n, signature_text(l, b->callee, b->params));
-  return false;
+  text_puts(&t, ")");
+  return t.at;
 }
 
-/* Sorts arguments into slots as Python does: by position first, then by name; a parameter that
- * gets none needs a default. */
-static bool bind_args(Lower *l, const Binder *b, const Args *args)
+static const char *param_name(const void *of, uint32_t i)
 {
-  bool good = true;
-  uint32_t position = 0;
-  for (uint32_t i = 0; i < args->at.n; i++) {
-    const ArgValue *arg = &args->at.at[i];
-    if (arg->key) {
-      good = bind_by_key(l, b, arg) && good;
-    } else if (position >= b->params->n) {
-      fail(l, E205, arg->span, "%s takes %u argument%s, got %u", b->callee, b->params->n,
-           b->params->n == 1 ? "" : "s", args->at.n);
-      return diag_help(l->c, "`%s`", signature_text(l, b->callee, b->params));
-    } else {
-      b->slot[position++] = arg;
-    }
-  }
-  for (uint32_t i = 0; good && i < b->params->n; i++) {
-    if (b->slot[i] || b->params->at[i].value) continue;
-    fail(l, E205, b->span, "%s needs the argument `%s`", b->callee, b->params->at[i].name.text);
-    diag_help(l->c, "`%s`", signature_text(l, b->callee, b->params));
-    good = false;
-  }
-  return good;
+  return ((const ParamList *)of)->at[i].name.text;
+}
+
+static bool has_default(const void *of, uint32_t i)
+{
+  return ((const ParamList *)of)->at[i].value != NULL;
 }
 
 /* The argument, or the default, which is evaluated in the scope of the call: `def f(a, b=a *
@@ -99,12 +72,13 @@ static Datum param_datum(Lower *l, Scope *s, const Param *p, const ArgValue *arg
 bool bind_params(Lower *l, Scope *s, const char *callee, const ParamList *params, Args *args)
 {
   if (!count_work(l, params->n, args->span)) return false;
-  Binder b = {callee, params, arena_array(l->arena, const ArgValue *, params->n), args->span};
-  if (!bind_args(l, &b, args)) return false;
+  const Callee f = {callee, params, params->n, param_name, has_default, params_text, false};
+  const ArgValue **slot = arena_array(l->arena, const ArgValue *, params->n);
+  if (!args_sort(l, &f, args, slot)) return false;
   Span *span = arena_array(l->arena, Span, params->n);
   for (uint32_t i = 0; i < params->n; i++) {
     const Param *p = &params->at[i];
-    Datum v = param_datum(l, s, p, b.slot[i], &span[i]);
+    Datum v = param_datum(l, s, p, slot[i], &span[i]);
     if (d_is(v, D_error)) return false;
     scope_bind(l, s, p->name.text, v, p->name.span);
   }
