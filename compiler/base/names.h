@@ -2,7 +2,6 @@
  * array. Names are only ever added behind those that are there. */
 #pragma once
 #include "arena.h"
-#include <ctype.h>
 #include <string.h>
 
 typedef VEC(const char *) NameVec;
@@ -26,9 +25,10 @@ static inline bool is_name(const char *word, size_t n, const char *name)
   return strlen(name) == n && memcmp(word, name, n) == 0;
 }
 
-static inline bool in_name(char c) /* a letter, a digit, _ */
+/* A letter, a digit, _. ASCII, whatever the locale says: a compiler of C need not take more. */
+static inline bool in_name(char c)
 {
-  return isalnum((unsigned char)c) || c == '_';
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
 static inline size_t name_size(const char *s) /* of the name that s begins with */

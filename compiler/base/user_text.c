@@ -1,8 +1,8 @@
 /* The user's text as comment, string literal and identifier of C; see Note [the user's text in C].
  */
 #include "user_text.h"
+#include "names.h"
 #include "runtime/plan/shown.h"
-#include <ctype.h>
 #include <string.h>
 
 /* ---- comments ---- */
@@ -30,8 +30,7 @@ static void drop_end(Text *t)
 static bool is_plain(const char *s, size_t n)
 {
   for (size_t i = 0; i < n; i++)
-    if (!isalnum((unsigned char)s[i]) && !memchr("_. ,:=()[]", s[i], sizeof "_. ,:=()[]" - 1))
-      return false;
+    if (!in_name(s[i]) && !memchr(". ,:=()[]", s[i], sizeof ". ,:=()[]" - 1)) return false;
   return true;
 }
 
@@ -84,17 +83,11 @@ const char *string_literal(Arena *a, const char *s)
 
 /* ---- identifiers ---- */
 
-/* ASCII, whatever the locale says: a compiler of C need not take more. */
-static bool is_word(char c)
-{
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
 char *identifier(Arena *a, const char *name)
 {
   size_t digit = *name >= '0' && *name <= '9', n = strlen(name);
   char *out = arena_alloc(a, digit + n + 1, 1);
   if (digit) out[0] = 'p';
-  for (size_t i = 0; i <= n; i++) out[digit + i] = is_word(name[i]) || i == n ? name[i] : '_';
+  for (size_t i = 0; i <= n; i++) out[digit + i] = in_name(name[i]) || i == n ? name[i] : '_';
   return out;
 }

@@ -240,12 +240,16 @@ Cursor ir_cursor_at(const Node *n, WhyKind why)
                   .loop = n->loop};
 }
 
-Cursor ir_cursor_of(const Graph *g, Value v)
+Cursor ir_cursor_like(const Node *n)
 {
-  const Node *n = ir_node(g, v);
   Cursor at = ir_cursor_at(n, (WhyKind)n->why);
   at.origin = n->origin;
   return at;
+}
+
+Cursor ir_cursor_of(const Graph *g, Value v)
+{
+  return ir_cursor_like(ir_node(g, v));
 }
 
 /* ---- facts ---- */
@@ -297,9 +301,7 @@ uint32_t ir_set_image_dims(const ImageDims *d, Layout layout, int64_t dim[MAX_RA
 
 int64_t ir_pixels(const ImageDims *d)
 {
-  int64_t pixels = 1;
-  for (uint32_t i = 0; i < d->spatial; i++) pixels *= d->size[i];
-  return pixels;
+  return dims_product(d->size, d->spatial);
 }
 
 Layout ir_param_dims(const Parameter *p, int64_t dim[MAX_RANK])

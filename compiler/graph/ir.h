@@ -129,9 +129,9 @@ static inline Node *ir_in(Compile *c, const Node *n, uint32_t i)
   return &c->graph->nodes.at[n->in[i].id];
 }
 Cursor ir_cursor_at(const Node *n,
-                    WhyKind why); /* where n stands, for a node with another reason */
-Cursor ir_cursor_of(const Graph *g,
-                    Value v); /* to continue a node: its block, region, span, origin */
+                    WhyKind why);     /* where n stands, for a node with another reason */
+Cursor ir_cursor_like(const Node *n); /* to continue a node: its block, region, span, origin */
+Cursor ir_cursor_of(const Graph *g, Value v); /* likewise */
 
 /* ---- loops: Note [loops] ---- */
 

@@ -42,42 +42,49 @@ static bool is_border(const Node *n)
   return op_of(n)->tmpl == TMPL_loop && op_has(n, T_effect);
 }
 
-/* All users of cast v can convert as they load: kernels, and aliases whose users can. `phase`: in
- * which phase they must all be, UINT32_MAX: any. */
-static bool reads_widened(const Fold *f, Value v, uint32_t phase)
+static bool in_phase(const Fold *f, Value v, uint32_t phase)
+{
+  return phase == UINT32_MAX || f->phase[v.id] == phase;
+}
+
+/* Whether a use of a value is such that the value may be folded. `phase`: in which phase of the
+ * step all its users must be, UINT32_MAX: in any. */
+typedef bool Reads(const Fold *f, uint32_t use, uint32_t phase);
+
+static bool all_read(const Fold *f, Value v, uint32_t phase, Reads *reads)
 {
   uint32_t use = f->first_use[v.id];
   bool good = use != 0;
-  for (; use && good; use = f->next_use[use]) {
-    const Node *user = ir_node(f->g, f->user.at[use]);
-    OpTemplate t = op_of(user)->tmpl;
-    good = t == TMPL_map || t == TMPL_row || t == TMPL_file || is_border(user);
-    if (t == TMPL_alias && !op_has(user, T_kept))
-      good = reads_widened(f, f->user.at[use], phase);
-    else if (phase != UINT32_MAX && f->phase[f->user.at[use].id] != phase)
-      good = false;
-  }
+  for (; use && good; use = f->next_use[use]) good = reads(f, use, phase);
   return good;
 }
 
-/* All users of expand v can load with stride 0: elementwise ops, and row ops for operands read
- * element by element. What a row op reads once a row (@1) is addressed by the row alone: only a
- * single value does. If a user is a folded cast, its own users must be able to as well. */
-static bool reads_expanded(const Fold *f, Value v, uint32_t phase)
+/* Users of a cast can convert as they load: kernels, and aliases whose users can. */
+static bool reads_widened(const Fold *f, uint32_t use, uint32_t phase)
 {
-  bool single = ir_elements(ir_node(f->g, ir_node(f->g, v)->in[0])) == 1;
-  uint32_t use = f->first_use[v.id];
-  bool good = use != 0;
-  for (; use && good; use = f->next_use[use]) {
-    const Node *user = ir_node(f->g, f->user.at[use]);
-    OpTemplate t = op_of(user)->tmpl;
-    uint32_t input = f->input.at[use];
-    good = t == TMPL_map || is_border(user) ||
-           (t == TMPL_row && input > 0 && (single || !op_of(user)->code.reads_row_value[input]));
-    if (good && user->folded) good = reads_expanded(f, f->user.at[use], phase);
-    if (phase != UINT32_MAX && f->phase[f->user.at[use].id] != phase) good = false;
-  }
-  return good;
+  Value v = f->user.at[use];
+  const Node *user = ir_node(f->g, v);
+  OpTemplate t = op_of(user)->tmpl;
+  if (t == TMPL_alias && !op_has(user, T_kept)) return all_read(f, v, phase, reads_widened);
+  bool loads = t == TMPL_map || t == TMPL_row || t == TMPL_file || is_border(user);
+  return loads && in_phase(f, v, phase);
+}
+
+/* Users of an expand can load with stride 0: elementwise ops, and row ops for operands read element
+ * by element. What a row op reads once a row (@1) is addressed by the row alone: only a single
+ * value does. If a user is a folded cast, its own users must be able to as well. */
+static bool reads_expanded(const Fold *f, uint32_t use, uint32_t phase)
+{
+  Value v = f->user.at[use];
+  const Node *user = ir_node(f->g, v);
+  OpTemplate t = op_of(user)->tmpl;
+  uint32_t input = f->input.at[use];
+  const Node *expand = ir_node(f->g, user->in[input]);
+  bool single = ir_elements(ir_node(f->g, expand->in[0])) == 1;
+  bool loads =
+      t == TMPL_map || is_border(user) ||
+      (t == TMPL_row && input > 0 && (single || !op_of(user)->code.reads_row_value[input]));
+  return loads && (!user->folded || all_read(f, v, phase, reads_expanded)) && in_phase(f, v, phase);
 }
 
 /* A folded node is computed where its readers stand. If it reads a weight, the scale or a counter,
@@ -93,26 +100,20 @@ static uint32_t wanted_phase(const Fold *f, Value v)
 static bool can_fold(const Fold *f, Value v)
 {
   const Node *n = ir_node(f->g, v);
-  if (n->op == OP_expand) return reads_expanded(f, v, wanted_phase(f, v));
-  return is_widening(f->g, n) && reads_widened(f, v, wanted_phase(f, v));
+  if (n->op == OP_expand) return all_read(f, v, wanted_phase(f, v), reads_expanded);
+  return is_widening(f->g, n) && all_read(f, v, wanted_phase(f, v), reads_widened);
 }
 
-/* All users of move v can read through it: ops that take any strides, as far as strides say where
+/* Users of a move can read through it: ops that take any strides, as far as strides say where
  * elements lie, and views and folded nodes that only such ops read. */
-static bool reads_strided(const Fold *f, Value v, uint32_t phase)
+static bool reads_strided(const Fold *f, uint32_t use, uint32_t phase)
 {
-  uint32_t use = f->first_use[v.id];
-  bool good = use != 0;
-  for (; use && good; use = f->next_use[use]) {
-    const Node *user = ir_node(f->g, f->user.at[use]);
-    if (op_has(user, T_tiles))
-      good = tiles_read(f->g, user, f->input.at[use]) &&
-             (phase == UINT32_MAX || f->phase[f->user.at[use].id] == phase);
-    else
-      good = (user->folded || (op_of(user)->tmpl == TMPL_alias && !op_has(user, T_kept))) &&
-             reads_strided(f, f->user.at[use], phase);
-  }
-  return good;
+  Value v = f->user.at[use];
+  const Node *user = ir_node(f->g, v);
+  if (op_has(user, T_tiles))
+    return tiles_read(f->g, user, f->input.at[use]) && in_phase(f, v, phase);
+  return (user->folded || (op_of(user)->tmpl == TMPL_alias && !op_has(user, T_kept))) &&
+         all_read(f, v, phase, reads_strided);
 }
 
 static void fold_moves(Fold *f)
@@ -121,7 +122,7 @@ static void fold_moves(Fold *f)
     Node *n = &f->g->nodes.at[id];
     if (n->folded || !(op_has(n, T_permutes) || op_has(n, T_strided))) continue;
     n->folded = true; /* so that tiles_read looks through it */
-    n->folded = reads_strided(f, (Value){id}, wanted_phase(f, (Value){id}));
+    n->folded = all_read(f, (Value){id}, wanted_phase(f, (Value){id}), reads_strided);
   }
 }
 

@@ -357,8 +357,7 @@ static void settle_node(Settle *s, uint32_t id)
     if (!n->name) n->name = old->name;
   } else {
     Node n = ir_rewrite_mapped(&s->r, id);
-    Cursor at = ir_cursor_at(&n, (WhyKind)n.why);
-    at.origin = n.origin;
+    Cursor at = ir_cursor_like(&n);
     for (uint32_t i = 0; i < n.n_in && n.loop; i++)
       if (n.in[i].id) n.in[i] = fetch(s, n.in[i], n.loop, &at);
     ir_rewrite_add(&s->r, id, &n);

@@ -99,8 +99,7 @@ static void look_at_stacked(Looking *p)
   for (uint32_t i = 0; i < p->stacked.n; i++) {
     uint32_t id = p->stacked.at[i];
     Node n = *ir_node(p->c->graph, p->r.map[id]);
-    Cursor at = ir_cursor_at(&n, (WhyKind)n.why);
-    at.origin = n.origin;
+    Cursor at = ir_cursor_like(&n);
     Value x = flat(p->c, &at, p->r.map[id]);
     look_at(p, id, ir_stack(p->c, &at, x, n.loop));
   }

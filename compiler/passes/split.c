@@ -22,13 +22,6 @@
 #include "passes.h"
 #include <string.h>
 
-static Cursor cursor_of(const Node *n)
-{
-  Cursor at = ir_cursor_at(n, (WhyKind)n->why);
-  at.origin = n->origin;
-  return at;
-}
-
 /* v, which has the elements of n, as n. */
 static Value in_place_of(Compile *c, const Cursor *at, const Node *n, Value v)
 {
@@ -61,7 +54,7 @@ static Value summed(Compile *c, const Cursor *at, Value x, int64_t columns)
 
 static Value sum_in_parts(Compile *c, const Node *n)
 {
-  Cursor at = cursor_of(n);
+  Cursor at = ir_cursor_like(n);
   int64_t columns = ir_elements(n), all = ir_elements(ir_in(c, n, 0));
   Value v = summed(c, &at, n->in[0], columns);
   if (op_of(n)->code.uses_length) /* a mean */
@@ -278,7 +271,8 @@ static Value row_in_parts(Compile *c, Reductions *made, const Node *n, const Row
                           int64_t parts)
 {
   const OpCode *code = &op_of(n)->code;
-  LongRow r = {.c = c, .made = made, .at = cursor_of(n), .n = *n, .shape = *shape, .parts = parts};
+  LongRow r = {
+      .c = c, .made = made, .at = ir_cursor_like(n), .n = *n, .shape = *shape, .parts = parts};
   Value v = {0};
   for (uint32_t i = 0; i < code->n_statements; i++) {
     const CodeStatement *s = &code->statements[i];

@@ -193,8 +193,7 @@ Value rule_simple_power(Compile *c, const Node *n)
   double e;
   if (n->op != OP_pow || !rule_literal(ir_in(c, n, 1), &e)) return (Value){0};
   if (ir_in(c, n, 0)->dtype != n->dtype || !dtype_is_float(n->dtype)) return (Value){0};
-  Cursor at = ir_cursor_at(n, (WhyKind)n->why);
-  at.origin = n->origin;
+  Cursor at = ir_cursor_like(n);
   Value v = simple_power(c, &at, n->in[0], e, n->dtype == AMPC_F32);
   if (v.id && e != 1) ir_node(c->graph, v)->name = n->name;
   return v;

@@ -78,22 +78,21 @@ DType own_output_type(Compile *c, const Node *n, uint32_t i)
   return found ? type : AMPC_F32;
 }
 
+static bool like_output(Compile *c, Node *n, const Node *op, uint32_t i)
+{
+  const OwnTensor *y = &own_of(op)->output[i];
+  n->dtype = own_output_type(c, op, i);
+  return rule_set_dims(c, n, y->rank, y->dim);
+}
+
 bool shape_own(Compile *c, Node *n)
 {
-  const OwnTensor *y = &own_of(n)->output[own_of(n)->main];
-  n->dtype = own_output_type(c, n, own_of(n)->main);
-  n->weak = false;
-  return rule_set_dims(c, n, y->rank, y->dim);
+  return like_output(c, n, n, own_of(n)->main);
 }
 
 bool shape_own_result(Compile *c, Node *n)
 {
-  const Node *op = ir_in(c, n, 0);
-  uint32_t i = (uint32_t)attr_int(n, "index");
-  const OwnTensor *y = &own_of(op)->output[i];
-  n->dtype = own_output_type(c, op, i);
-  n->weak = false;
-  return rule_set_dims(c, n, y->rank, y->dim);
+  return like_output(c, n, ir_in(c, n, 0), (uint32_t)attr_int(n, "index"));
 }
 
 /* Outputs are behind inputs, their gradients behind these. */
@@ -103,9 +102,7 @@ bool shape_own_operand(Compile *c, Node *n)
   const OwnOp *own = own_of(op);
   uint32_t i = (uint32_t)attr_int(n, "index");
   if (i < own->n_inputs) return rule_like(n, ir_in(c, op, i), ir_in(c, op, i)->dtype);
-  i = (i - own->n_inputs) % own->n_outputs;
-  n->dtype = own_output_type(c, op, i);
-  return rule_set_dims(c, n, own->output[i].rank, own->output[i].dim);
+  return like_output(c, n, op, (i - own->n_inputs) % own->n_outputs);
 }
 
 bool shape_own_backward(Compile *c, Node *n)

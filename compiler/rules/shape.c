@@ -149,30 +149,18 @@ bool shape_gradient(Compile *c, Node *n)
   return rule_set_dims(c, n, 1, &elements);
 }
 
-bool shape_number(Compile *c, Node *n)
-{
-  (void)c;
-  return scalar_of(n, AMPC_F32, true);
-}
+#define SCALAR(shape, type, weak)                                                                  \
+  bool shape(Compile *c, Node *n)                                                                  \
+  {                                                                                                \
+    (void)c;                                                                                       \
+    return scalar_of(n, type, weak);                                                               \
+  }
 
-bool shape_integer(Compile *c, Node *n)
-{
-  (void)c;
-  return scalar_of(n, AMPC_I64, true);
-}
-
+SCALAR(shape_number, AMPC_F32, true)
+SCALAR(shape_integer, AMPC_I64, true)
 /* Settings and schedules are numbers; the loss scale is a tensor that gradients start from. */
-bool shape_scalar(Compile *c, Node *n)
-{
-  (void)c;
-  return scalar_of(n, AMPC_F32, n->op != OP_loss_scale);
-}
-
-bool shape_counter(Compile *c, Node *n)
-{
-  (void)c;
-  return scalar_of(n, AMPC_I64, false);
-}
+SCALAR(shape_scalar, AMPC_F32, n->op != OP_loss_scale)
+SCALAR(shape_counter, AMPC_I64, false)
 
 /* ---- elementwise ---- */
 

@@ -2,8 +2,10 @@
 
 #define P(kind, label, member)                                                                     \
   {                                                                                                \
-    PART_##kind, label, offsetof(Expr, as.member)                                                  \
+    PART_##kind, label, offsetof(NODE, as.member)                                                  \
   }
+
+#define NODE Expr
 const Form expr_forms[] = {
     [EXPR_name] = {"name", {P(word, "", name)}},
     [EXPR_type] = {"type", {P(word, "", name)}},
@@ -29,12 +31,9 @@ const Form expr_forms[] = {
                    {P(expr, "then", cond.then), P(expr, "test", cond.test),
                     P(expr, "else", cond.other)}},
 };
-#undef P
+#undef NODE
 
-#define P(kind, label, member)                                                                     \
-  {                                                                                                \
-    PART_##kind, label, offsetof(Stmt, as.member)                                                  \
-  }
+#define NODE Stmt
 const Form stmt_forms[] = {
     [STMT_expr] = {"expr", {P(expr, "", value)}},
     [STMT_assign] = {"assign",
@@ -62,12 +61,9 @@ const Form stmt_forms[] = {
     [STMT_metric] = {"metric", {P(word, "", named.name), P(expr, "", named.value)}},
     [STMT_def] = {"def", {P(word, "", def.name), P(function, "", def)}},
 };
-#undef P
+#undef NODE
 
-#define P(kind, label, member)                                                                     \
-  {                                                                                                \
-    PART_##kind, label, offsetof(Decl, as.member)                                                  \
-  }
+#define NODE Decl
 #define NAME                                                                                       \
   {                                                                                                \
     PART_word, "", offsetof(Decl, name)                                                            \

@@ -97,7 +97,7 @@ static bool has_word(const EmbeddedFile *file, char sign, const char *word)
   size_t n = strlen(word);
   for (const char *s = file->text; (s = strchr(s, sign)); s++) {
     const char *from = s + 1 + (s[1] == '!');
-    if (word_length(from) == n && memcmp(from, word, n) == 0) return true;
+    if (name_size(from) == n && memcmp(from, word, n) == 0) return true;
   }
   return false;
 }
@@ -114,7 +114,7 @@ static void test_piece_used(const EmbeddedFile *file)
 {
   char use[64];
   for (const char *s = file->text; (s = strstr(s, "// --- ")); s++) {
-    snprintf(use, sizeof use, "$lines %.*s\n", (int)word_length(s + 7), s + 7);
+    snprintf(use, sizeof use, "$lines %.*s\n", (int)name_size(s + 7), s + 7);
     bool used = strstr(file->text, use) || strstr(embedded_find("update.cu")->text, use);
     for (const EmbeddedFile *f = embedded_files; f->name && !used; f++)
       used = strcmp(file->name, "update.cu") == 0 && strstr(f->name, ".cu") && strstr(f->text, use);

@@ -11,6 +11,13 @@
 #define ARG(i)  (args->at.at[i].value)
 #define SPAN(i) (args->at.at[i].span)
 
+#define NATIVE(run, value)                                                                         \
+  static Datum run(Lower *l, Args *args)                                                           \
+  {                                                                                                \
+    (void)l, (void)args;                                                                           \
+    return value;                                                                                  \
+  }
+
 /* ---- numbers: functions that are ops as well, which call.c calls on a tensor ---- */
 
 /* Keywords such as `dim=` make sense for tensors only. */
@@ -348,28 +355,13 @@ static Datum run_takes_probabilities(Lower *l, Args *args)
 }
 
 /* _type(x): a value as messages show it, for the texts of _error(). */
-static Datum run_type(Lower *l, Args *args)
-{
-  return d_str(d_text(l, ARG(0)));
-}
+NATIVE(run_type, d_str(d_text(l, ARG(0))))
 
-static Datum run_is_float(Lower *l, Args *args)
-{
-  return d_bool(dtype_is_float(tensor_dtype(l, ARG(0))));
-}
-
-static Datum run_is_tensor(Lower *l, Args *args)
-{
-  (void)l;
-  return d_bool(d_is_tensor(ARG(0)));
-}
+NATIVE(run_is_float, d_bool(dtype_is_float(tensor_dtype(l, ARG(0)))))
+NATIVE(run_is_tensor, d_bool(d_is_tensor(ARG(0))))
 
 /* _is_list, _is_str */
-static Datum run_is_kind(Lower *l, Args *args)
-{
-  (void)l;
-  return d_bool(ARG(0).kind == args->native->value);
-}
+NATIVE(run_is_kind, d_bool(ARG(0).kind == args->native->value))
 
 /* _same(key, value): whether both are one tensor, so that what is made of it is made once. */
 static Datum run_same(Lower *l, Args *args)
@@ -428,11 +420,7 @@ static Datum run_limits(Lower *l, Args *args)
   return d_list_of(l, &limits);
 }
 
-static Datum run_in_scan(Lower *l, Args *args)
-{
-  (void)args;
-  return d_bool(l->at.loop != 0);
-}
+NATIVE(run_in_scan, d_bool(l->at.loop != 0))
 
 /* _init("normal", a, b, fan_out, gain, low, high) */
 static Datum run_init(Lower *l, Args *args)
@@ -466,10 +454,7 @@ static Datum run_init(Lower *l, Args *args)
 
 /* _parameter(shape, init, dtype): Parameter() of the library, with its defaults filled in. Or
  * _buffer(shape, init, dtype): saved with the model but not trained, as running statistics are. */
-static Datum run_parameter(Lower *l, Args *args)
-{
-  return make_param(l, ARG(0), ARG(1), ARG(2), args->native->value, args->span);
-}
+NATIVE(run_parameter, make_param(l, ARG(0), ARG(1), ARG(2), args->native->value, args->span))
 
 static const Native natives[] = {
     {"round", 1, 1, .keys = true, .run = run_rounded, .number = rint},
