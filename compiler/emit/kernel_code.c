@@ -262,30 +262,23 @@ bool needs_rounding(const Kernel *k, const Node *n)
   return false;
 }
 
+/* "(int)(x)" of integers; of 16-bit floats what `how` makes of them. */
+static const char *narrowed(const Kernel *k, const char *how, DType d, const char *expression)
+{
+  const char *type = d == AMPC_I32 ? "int" : d == AMPC_U8 ? "unsigned char" : NULL;
+  return type ? arena_printf(k->c->arena, "(%s)(%s)", type, expression)
+              : converted(k, how, d, expression);
+}
+
 /* `real` holds more than 16 bits: a node of a 16-bit type rounds its value even where nothing is
  * stored. */
 const char *rounded(const Kernel *k, DType d, const char *expression)
 {
-  switch (d) {
-  case AMPC_I32:
-    return arena_printf(k->c->arena, "(int)(%s)", expression);
-  case AMPC_U8:
-    return arena_printf(k->c->arena, "(unsigned char)(%s)", expression);
-  default:
-    return converted(k, "round", d, expression);
-  }
+  return narrowed(k, "round", d, expression);
 }
 
 /* The same value as it lies in memory: 16-bit floats are plain integers there. */
 const char *stored(const Kernel *k, DType d, const char *expression)
 {
-  switch (d) {
-  case AMPC_I32:
-    return arena_printf(k->c->arena, "(int)(%s)", expression);
-  case AMPC_U8:
-  case AMPC_BOOL:
-    return arena_printf(k->c->arena, "(unsigned char)(%s)", expression);
-  default:
-    return converted(k, "to", d, expression);
-  }
+  return narrowed(k, "to", d == AMPC_BOOL ? AMPC_U8 : d, expression);
 }

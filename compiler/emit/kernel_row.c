@@ -77,30 +77,20 @@ static const char *value_index(const RowKernel *r, const RowOp *op, uint32_t inp
   return ir_elements(value_shape(r->k->g, op->n->in[input])) == 1 ? "0" : row_index(r);
 }
 
-/* Tells the chain which elements the statements read, and how often, so that each is loaded
- * once. */
-static void use_elements(const RowKernel *r, Chain *ch, const Uses *uses)
-{
-  for (uint32_t i = 0; i < uses->n; i++) {
-    const RowOp *op = uses->at[i].op;
-    for (uint32_t k = 0; k < op->n->n_in; k++)
-      if (op->n->in[k].id)
-        chain_use(ch, op->n->in[k], operand_index(r, op, k),
-                  statement_uses(op, uses->at[i].s, PIECE_element, k));
-  }
-}
-
-/* The same for what they read once a row. In a loop along the row it counts twice, so that it gets
- * a variable in front of the loop: compilers make no vectors of a loop that loads it under a
+/* Tells the chain what the statements read, elements or values of the row, and how often, so that
+ * each is loaded once. In a loop along the row what they read once a row counts twice, so that it
+ * gets a variable in front of the loop: compilers make no vectors of a loop that loads it under a
  * condition. */
-static void use_row_values(const RowKernel *r, Chain *ch, const Uses *uses, bool loops)
+static void use_pieces(const RowKernel *r, Chain *ch, const Uses *uses, PieceKind kind,
+                       uint32_t times)
 {
   for (uint32_t i = 0; i < uses->n; i++) {
     const RowOp *op = uses->at[i].op;
     for (uint32_t k = 0; k < op->n->n_in; k++)
       if (op->n->in[k].id)
-        chain_use(ch, op->n->in[k], value_index(r, op, k),
-                  statement_uses(op, uses->at[i].s, PIECE_row_value, k) * (loops ? 2 : 1));
+        chain_use(ch, op->n->in[k],
+                  kind == PIECE_element ? operand_index(r, op, k) : value_index(r, op, k),
+                  statement_uses(op, uses->at[i].s, kind, k) * times);
   }
 }
 
@@ -287,10 +277,10 @@ static void put_walk(RowKernel *r, const Uses *uses, const bool *needed, WalkKin
   Chain elements, of_column, *row_values = r->columns ? &of_column : &r->values;
   chain_begin(&elements, k, r->space, element_index, r);
   chain_begin(&of_column, k, r->space, element_index, r);
-  use_row_values(r, row_values, uses, !r->columns);
+  use_pieces(r, row_values, uses, PIECE_row_value, r->columns ? 1 : 2);
   if (!r->columns) chain_put_loads(row_values);
   add_nodes(r, &elements, needed);
-  use_elements(r, &elements, uses);
+  use_pieces(r, &elements, uses, PIECE_element, 1);
   if (is_shared_by_rows(r)) row_put_loads(r, row_values, true);
   if (is_shared_by_rows(r)) row_put_loads(r, &elements, true);
   open_walk(r, uses, &elements, kind);
@@ -411,7 +401,7 @@ static void put_row(RowKernel *r, const Uses *uses)
   mark_ops(r, needed, uses);
   chain_begin(&ch, r->k, loop_shape_of(uses->at[0].op->n), row_address, r);
   add_nodes(r, &ch, needed);
-  use_row_values(r, &ch, uses, false);
+  use_pieces(r, &ch, uses, PIECE_row_value, 1);
   row_open(r, r->columns ? "COLUMN_ONCE {" : "ROW_ONCE {");
   uint32_t outside = r->k->vectors.n;
   r->k->by_vectors = r->columns;
