@@ -3,17 +3,13 @@
 #include "template.h"
 #include "compiler/graph/optimizers.h"
 #include "compiler/graph/ranges.h"
+#include "runtime/plan/arithmetic.h"
 #include "runtime/plan/conv_sizes.h"
 #include "emit.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int64_t larger(int64_t a, int64_t b)
-{
-  return a > b ? a : b;
-}
 
 bool has_attr(const OpInfo *op, const char *name)
 {

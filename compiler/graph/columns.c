@@ -1,5 +1,6 @@
 /* How sums along columns and long rows are cut up: see columns.h. */
 #include "columns.h"
+#include "runtime/plan/arithmetic.h"
 
 /* Note [column tiles]
  * A GPU is busy where every multiprocessor has a block and every thread some rows that it can load
@@ -13,11 +14,6 @@ enum {
   WALK = 4, /* rows of a thread: parts have multiples of it, which are loaded at once */
   WIDEST = 8
 };
-
-static int64_t divided_up(int64_t n, int64_t by)
-{
-  return (n + by - 1) / by;
-}
 
 /* The least power of 2 that is n or more, up to a warp. */
 static uint32_t lanes_of(int64_t n)
@@ -38,11 +34,11 @@ ColumnTile column_tile(int64_t outer, int64_t length, int64_t inner, uint32_t wi
 {
   ColumnTile t = {.vector = dividing_vector(inner, widest)};
   const uint32_t least = t.vector > 1 ? 2 : WIDEST; /* lanes that read 32 bytes together */
-  t.lanes = lanes_of(divided_up(inner, t.vector));
+  t.lanes = lanes_of(ceil_div(inner, t.vector));
   while (t.lanes > least && CUDA_BLOCK / t.lanes < length &&
-         outer * divided_up(inner, t.lanes * t.vector) < MULTIPROCESSORS)
+         outer * ceil_div(inner, t.lanes * t.vector) < MULTIPROCESSORS)
     t.lanes /= 2;
-  t.tiles = divided_up(inner, (int64_t)t.lanes * t.vector);
+  t.tiles = ceil_div(inner, (int64_t)t.lanes * t.vector);
   return t;
 }
 
@@ -51,24 +47,24 @@ ColumnTile column_tile(int64_t outer, int64_t length, int64_t inner, uint32_t wi
 ColumnTile column_join_tile(int64_t inner, bool alone)
 {
   ColumnTile t = {.vector = dividing_vector(inner, WIDEST)};
-  t.lanes = lanes_of(divided_up(inner, t.vector));
-  while (!alone && t.vector > 1 && divided_up(inner, t.lanes * t.vector) < MULTIPROCESSORS)
+  t.lanes = lanes_of(ceil_div(inner, t.vector));
+  while (!alone && t.vector > 1 && ceil_div(inner, t.lanes * t.vector) < MULTIPROCESSORS)
     t.vector = t.vector > 4 ? 4 : 1;
-  t.tiles = divided_up(inner, (int64_t)t.lanes * t.vector);
+  t.tiles = ceil_div(inner, (int64_t)t.lanes * t.vector);
   return t;
 }
 
 int64_t column_part_rows(int64_t rows, int64_t channels)
 {
-  int64_t lanes = lanes_of(divided_up(channels, WIDEST)), at_once = CUDA_BLOCK / lanes;
-  int64_t tiles = divided_up(channels, lanes * WIDEST);
-  int64_t walk = divided_up(rows, at_once) * tiles / (2 * MULTIPROCESSORS);
-  return at_once * (walk < WALK ? WALK : divided_up(walk, WALK) * WALK);
+  int64_t lanes = lanes_of(ceil_div(channels, WIDEST)), at_once = CUDA_BLOCK / lanes;
+  int64_t tiles = ceil_div(channels, lanes * WIDEST);
+  int64_t walk = ceil_div(rows, at_once) * tiles / (2 * MULTIPROCESSORS);
+  return at_once * (walk < WALK ? WALK : ceil_div(walk, WALK) * WALK);
 }
 
 int64_t column_parts(int64_t rows, int64_t channels)
 {
-  int64_t parts = divided_up(rows, column_part_rows(rows, channels));
+  int64_t parts = ceil_div(rows, column_part_rows(rows, channels));
   return parts < 1 ? 1 : parts;
 }
 

@@ -6,6 +6,7 @@
 #include "compiler/graph/optimizers.h"
 #include "compiler/graph/shares.h"
 #include "passes.h"
+#include "runtime/plan/arithmetic.h"
 #include "runtime/plan/number.h"
 #include "runtime/plan/shown.h"
 #include <assert.h>
@@ -234,11 +235,6 @@ static uint32_t *plan_blocks(Compile *c, ampc_program *p)
 
 /* ---- sizes, identity ---- */
 
-static int64_t greatest(int64_t a, int64_t b)
-{
-  return a > b ? a : b;
-}
-
 /* Some step has several bodies that update running statistics. */
 static bool keeps_buffers(const Graph *g)
 {
@@ -262,16 +258,16 @@ static void param_spaces(Compile *c, ampc_program *p)
     const ampc_param *q = &p->params[i];
     int64_t end = q->offset + ampc_round_up(q->elements, AMPC_PARAM_ALIGN);
     if (q->buffer)
-      p->space_bytes[AMPC_BUFFER] = greatest(
+      p->space_bytes[AMPC_BUFFER] = most(
           p->space_bytes[AMPC_BUFFER],
           q->offset + ampc_round_up(q->elements * ir_dtype_size(c, q->dtype), AMPC_BUFFER_ALIGN));
     else
-      elements = greatest(elements, end);
-    if (q->optimizer >= 0) trained = greatest(trained, end);
+      elements = most(elements, end);
+    if (q->optimizer >= 0) trained = most(trained, end);
     copies |= g->params.at[i].copies;
   }
   for (uint32_t i = 0; i < p->n_optimizers; i++) {
-    owned = greatest(owned, p->optimizers[i].first + p->optimizers[i].count);
+    owned = most(owned, p->optimizers[i].first + p->optimizers[i].count);
     moment1 |= p->optimizers[i].uses_moment1;
     moment2 |= p->optimizers[i].uses_moment2;
     moment3 |= p->optimizers[i].uses_moment3;
@@ -298,12 +294,12 @@ static void plan_spaces(Compile *c, ampc_program *p)
       p->n_optimizers, ampc_metric_slots(p->metrics, p->n_metrics), p->n_settings);
   for (uint32_t b = 0; b < g->blocks.n; b++) {
     const BlockInfo *info = &g->blocks.at[b];
-    p->space_bytes[AMPC_WORK] = greatest(p->space_bytes[AMPC_WORK], info->work_bytes);
+    p->space_bytes[AMPC_WORK] = most(p->space_bytes[AMPC_WORK], info->work_bytes);
     for (uint32_t i = 0; i < info->n_sources; i++) {
       const ampc_source *s = &g->sources.at[info->first_source + i];
       int64_t bytes = (info->batch > 0 ? info->batch : 1) * ir_dtype_size(c, s->dtype) *
                       dims_product(s->dim, s->rank);
-      p->space_bytes[AMPC_INPUT] = greatest(p->space_bytes[AMPC_INPUT], s->offset + bytes);
+      p->space_bytes[AMPC_INPUT] = most(p->space_bytes[AMPC_INPUT], s->offset + bytes);
     }
   }
 }
