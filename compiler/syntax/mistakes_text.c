@@ -54,8 +54,8 @@ static const struct Kind {
 };
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
-/* Lists what the parser would take here, at most N_KINDS + 1 texts, and returns how many. The tokens
- * that begin an expression are one text; those that continue one are left out. */
+/* Lists what the parser would take here, at most N_KINDS + 1 texts, and returns how many. The
+ * tokens that begin an expression are one text; those that continue one are left out. */
 static int list_expected(const Expected *x, const char **list)
 {
   bool begins = takes(x, "INT"); /* an expression may stand here ... */
