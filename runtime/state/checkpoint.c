@@ -5,8 +5,6 @@
  * Metadata: counters, scaler, data position, seed, config. What a step computes anew (gradients,
  * norms, metrics, 16-bit copies) and settings stay out, and so do times and paths: same state, same
  * bytes. */
-#include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,16 +16,6 @@
 #include "runtime/plan/needs.h"
 
 static const char version[] = "2";
-
-/* The texts, ended by NULL, one behind the other. Malloced; NULL: out of memory. */
-static char *text_join(const char *const *parts)
-{
-  size_t size = 1;
-  for (uint32_t i = 0; parts[i]; i++) size += strlen(parts[i]);
-  char *out = calloc(size, 1), *to = out;
-  for (uint32_t i = 0; out && parts[i]; i++) to = stpcpy(to, parts[i]);
-  return out;
-}
 
 /* ---- which tensors there are ---- */
 
@@ -52,7 +40,7 @@ static TensorType type_of(const ampc_program *p, const ampc_param *q)
 static char *entry_name(const ampc_param *q, const ampc_optimizer_desc *o, const char *moment)
 {
   if (!o) return strdup(q->path);
-  return text_join((const char *[]){"optimizer.", o->name, ".", moment, "/", q->path, NULL});
+  return metadata_key(KEY("optimizer.", o->name, ".", moment, "/", q->path));
 }
 
 /* Where the bytes lie in the file is known when all are listed. */
@@ -98,15 +86,9 @@ static ampc_status entries_of(const ampc_program *p, Entries *out)
 
 /* ---- saving ---- */
 
-__attribute__((format(printf, 3, 4))) static bool set(TensorFile *f, const char *key,
-                                                      const char *format, ...)
+static bool set_count(TensorFile *f, const char *const *key, int64_t value)
 {
-  char value[64];
-  va_list args;
-  va_start(args, format);
-  vsnprintf(value, sizeof value, format, args);
-  va_end(args);
-  return tensor_file_set(f, key, value);
+  return metadata_set(f, key, "%lld", (long long)value);
 }
 
 static const char *scaler_word(const ampc_program *p)
@@ -118,17 +100,10 @@ static const char *scaler_word(const ampc_program *p)
 static bool set_scaler(TensorFile *f, const ampc_program *p, const ampc_state *s)
 {
   return tensor_file_set(f, "ampc.scaler", scaler_word(p)) &&
-         set(f, "ampc.scale", "%.9g", (double)s->scale) &&
-         set(f, "ampc.growth", "%lld", s->growth > 0 ? s->growth : 0) &&
-         (!p->scaler.replay || set(f, "ampc.replayed", "%lld", s->replayed)) &&
-         (s->hysteresis < 2 || set(f, "ampc.spared", "%lld", s->spared));
-}
-
-static bool set_position(TensorFile *f, ampc_data_position at)
-{
-  return set(f, "ampc.position.block", "%lld", (long long)at.block) &&
-         set(f, "ampc.position.epoch", "%lld", (long long)at.epoch) &&
-         set(f, "ampc.position.batch", "%lld", (long long)at.batch);
+         metadata_set(f, KEY("ampc.scale"), "%.9g", (double)s->scale) &&
+         set_count(f, KEY("ampc.growth"), s->growth > 0 ? s->growth : 0) &&
+         (!p->scaler.replay || set_count(f, KEY("ampc.replayed"), s->replayed)) &&
+         (s->hysteresis < 2 || set_count(f, KEY("ampc.spared"), s->spared));
 }
 
 /* "format" is PyTorch's word for how its own files are read. */
@@ -138,18 +113,20 @@ static bool set_metadata(TensorFile *f, const ampc_program *p, const ampc_state 
   return tensor_file_set(f, "format", "pt") && tensor_file_set(f, "ampc.version", version) &&
          tensor_file_set(f, "ampc.job", p->name) &&
          tensor_file_set(f, "ampc.config", p->config ? p->config : "{}") &&
-         set(f, "ampc.model", "%016llx", (unsigned long long)p->model_hash) &&
-         set(f, "ampc.seed", "%lld", s->seed) && set(f, "ampc.body", "%lld", s->body) &&
-         set(f, "ampc.step", "%lld", s->step) && set(f, "ampc.skipped", "%lld", s->skipped) &&
-         set_scaler(f, p, s) && set_position(f, at);
+         metadata_set(f, KEY("ampc.model"), "%016llx", (unsigned long long)p->model_hash) &&
+         set_count(f, KEY("ampc.seed"), s->seed) && set_count(f, KEY("ampc.body"), s->body) &&
+         set_count(f, KEY("ampc.step"), s->step) && set_count(f, KEY("ampc.skipped"), s->skipped) &&
+         set_scaler(f, p, s) && set_count(f, KEY("ampc.position.block"), at.block) &&
+         set_count(f, KEY("ampc.position.epoch"), at.epoch) &&
+         set_count(f, KEY("ampc.position.batch"), at.batch);
 }
 
 /* Only of a run that stops early and has been evaluated. */
 static bool set_patience(TensorFile *f, const Patience *p)
 {
-  return !p->any || (set(f, "ampc.early_stop.best", "%.17g", p->best) &&
-                     set(f, "ampc.early_stop.stale", "%lld", (long long)p->stale) &&
-                     set(f, "ampc.early_stop.step", "%lld", (long long)p->step));
+  return !p->any || (metadata_set(f, KEY("ampc.early_stop.best"), "%.17g", p->best) &&
+                     set_count(f, KEY("ampc.early_stop.stale"), p->stale) &&
+                     set_count(f, KEY("ampc.early_stop.step"), p->step));
 }
 
 /* For the record: a resumed run uses the settings it is given. */
@@ -161,42 +138,21 @@ static ampc_status set_settings(ampc_runtime *rt, TensorFile *f)
     float value;
     ampc_status status = ampc_read(rt, runtime_setting_place(p, i), &value, sizeof value);
     if (status) return status;
-    char *key = text_join((const char *[]){"ampc.setting.", p->settings[i].name, NULL});
-    good = key && set(f, key, "%.9g", (double)value);
-    free(key);
+    good = metadata_set(f, KEY("ampc.setting.", p->settings[i].name), "%.9g", (double)value);
   }
   return good ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");
 }
 
-/* Malloced; NULL: out of memory. Names have any length, and no two of them share a key. */
-static char *optimizer_key(const ampc_program *p, uint32_t i, const char *what)
-{
-  return text_join((const char *[]){"ampc.optimizer.", p->optimizers[i].name, ".", what, NULL});
-}
-
-/* The key is freed; NULL: out of memory. */
-static bool set_own_count(TensorFile *f, char *key, long long value)
-{
-  bool good = key && set(f, key, "%lld", value);
-  free(key);
-  return good;
-}
-
-static bool set_own_real(TensorFile *f, char *key, double value)
-{
-  bool good = key && set(f, key, "%.9g", value);
-  free(key);
-  return good;
-}
+#define OPTIMIZER_KEY(p, i, what) KEY("ampc.optimizer.", (p)->optimizers[i].name, what)
 
 /* Updates taken; its scale, where each has one. */
 static bool set_optimizer(TensorFile *f, const ampc_program *p, uint32_t i, const ampc_optimizer *o)
 {
-  if (!set_own_count(f, optimizer_key(p, i, "taken"), o->taken)) return false;
+  if (!set_count(f, OPTIMIZER_KEY(p, i, ".taken"), o->taken)) return false;
   if (!p->scaler.per_optimizer) return true;
-  return set_own_real(f, optimizer_key(p, i, "scale"), (double)o->scale) &&
-         set_own_count(f, optimizer_key(p, i, "growth"), o->growth > 0 ? o->growth : 0) &&
-         (p->scaler.hysteresis < 2 || set_own_count(f, optimizer_key(p, i, "spared"), o->spared));
+  return metadata_set(f, OPTIMIZER_KEY(p, i, ".scale"), "%.9g", (double)o->scale) &&
+         set_count(f, OPTIMIZER_KEY(p, i, ".growth"), o->growth > 0 ? o->growth : 0) &&
+         (p->scaler.hysteresis < 2 || set_count(f, OPTIMIZER_KEY(p, i, ".spared"), o->spared));
 }
 
 static ampc_status fill_header(ampc_runtime *rt, Entries *e, ampc_data_position at, TensorFile *f)
@@ -264,162 +220,93 @@ typedef struct Saved { /* the metadata as numbers */
   bool dynamic;
 } Saved;
 
-/* A file from somewhere: what is read, and the first key whose value makes no sense. */
-typedef struct Metadata {
-  const TensorFile *file;
-  const char *path, *bad;
-  char *bad_expected; /* malloced: what would have done */
-  char *key;          /* malloced: one that was put together */
-  char range[AMPC_RANGE_ROOM];
-} Metadata;
-
-/* The text of a key; "" after it is missing, which no reader of a number takes. */
-static const char *text_of(const Metadata *m, const char *key)
+static int64_t count_of(Metadata *m, const char *const *key, int64_t most)
 {
-  const char *text = tensor_file_get(m->file, key);
-  return text ? text : "";
+  return metadata_count(m, key, 0, most);
 }
 
-static bool refuse(Metadata *m, const char *key, const char *expected)
+/* Where the file has it. */
+static int64_t count_or(Metadata *m, const char *const *key, int64_t absent)
 {
-  m->bad = key;
-  m->bad_expected = strdup(expected);
-  return false;
+  return metadata_get(m, key) ? count_of(m, key, AMPC_MOST_STEPS) : absent;
 }
 
-static bool get_within(Metadata *m, const char *key, int64_t least, int64_t most, long long *out)
+static void get_scaler(Metadata *m, Saved *s)
 {
-  int64_t value = 0;
-  char range[AMPC_RANGE_ROOM];
-  bool good = ampc_read_count(text_of(m, key), least, most, &value);
-  *out = value;
-  return good || refuse(m, key, ampc_range_text(range, least, most));
+  const char *word = metadata_get(m, KEY("ampc.scaler"));
+  s->dynamic = word && strcmp(word, "dynamic") == 0;
+  if (!m->bad && !s->dynamic && (!word || (strcmp(word, "static") && strcmp(word, "off"))))
+    metadata_refuse(m, "off, static or dynamic");
+  s->state.growth = count_of(m, KEY("ampc.growth"), AMPC_MOST_STEPS);
+  s->state.scale = (float)metadata_real(m, KEY("ampc.scale"), AMPC_SCALE);
+  s->state.replayed = count_or(m, KEY("ampc.replayed"), 0);
+  s->state.spared = count_or(m, KEY("ampc.spared"), 0);
 }
 
-static bool get_count(Metadata *m, const char *key, long long most, long long *out)
+static void get_patience(Metadata *m, Saved *s)
 {
-  return get_within(m, key, 0, most, out);
+  const char *best = metadata_get(m, KEY("ampc.early_stop.best"));
+  s->patience.any = best != NULL;
+  if (!best) return;
+  if (!ampc_read_real(best, &s->patience.best)) metadata_refuse(m, "a finite number");
+  s->patience.stale = count_of(m, KEY("ampc.early_stop.stale"), s->state.step);
+  s->patience.step = count_of(m, KEY("ampc.early_stop.step"), s->state.step);
 }
 
-static bool get_scale(Metadata *m, const char *key, float *out)
+/* The position is that of the next batch. Whether the epoch has as many is the loader's to see. */
+static void get_counters(Metadata *m, const ampc_program *p, Saved *s)
 {
-  double scale = 0;
-  if (!ampc_read_real(text_of(m, key), &scale) || !ampc_in_domain(AMPC_SCALE, scale))
-    return refuse(m, key, ampc_domain_text(AMPC_SCALE));
-  *out = (float)scale;
-  return true;
+  s->state.seed = metadata_count(m, KEY("ampc.seed"), INT64_MIN, INT64_MAX);
+  s->state.body = count_of(m, KEY("ampc.body"), AMPC_MOST_STEPS);
+  s->state.step = count_of(m, KEY("ampc.step"), s->state.body);
+  s->state.skipped = count_of(m, KEY("ampc.skipped"), s->state.step);
+  get_scaler(m, s);
+  get_patience(m, s);
+  plateaus_read(m, p, s->state.step, s->plateau);
+  s->at.block = count_of(m, KEY("ampc.position.block"), (int64_t)p->n_blocks - 1);
+  s->at.epoch = count_of(m, KEY("ampc.position.epoch"), AMPC_MOST_STEPS);
+  s->at.batch = count_of(m, KEY("ampc.position.batch"), AMPC_MOST_STEPS);
 }
 
-static bool get_scaler(Metadata *m, Saved *s)
+static ampc_status nonsense(const Metadata *m, const char *path, const ampc_program *p)
 {
-  const char *word = text_of(m, "ampc.scaler");
-  s->dynamic = strcmp(word, "dynamic") == 0;
-  if (!s->dynamic && strcmp(word, "static") != 0 && strcmp(word, "off") != 0)
-    return refuse(m, "ampc.scaler", "off, static or dynamic");
-  if (!get_count(m, "ampc.growth", AMPC_MOST_STEPS, &s->state.growth)) return false;
-  return get_scale(m, "ampc.scale", &s->state.scale) &&
-         (!tensor_file_get(m->file, "ampc.replayed") ||
-          get_count(m, "ampc.replayed", AMPC_MOST_STEPS, &s->state.replayed)) &&
-         (!tensor_file_get(m->file, "ampc.spared") ||
-          get_count(m, "ampc.spared", AMPC_MOST_STEPS, &s->state.spared));
-}
-
-/* Of the next batch. Whether the epoch has as many is the loader's to see. */
-static bool get_position(Metadata *m, const ampc_program *p, Saved *s)
-{
-  long long block, epoch, batch;
-  if (!get_count(m, "ampc.position.block", (long long)p->n_blocks - 1, &block) ||
-      !get_count(m, "ampc.position.epoch", AMPC_MOST_STEPS, &epoch) ||
-      !get_count(m, "ampc.position.batch", AMPC_MOST_STEPS, &batch))
-    return false;
-  s->at = (ampc_data_position){epoch, batch, block};
-  return true;
-}
-
-static bool get_patience(Metadata *m, Saved *s)
-{
-  const char *best = tensor_file_get(m->file, "ampc.early_stop.best");
-  long long stale, step;
-  if (!best) return true;
-  if (!ampc_read_real(best, &s->patience.best))
-    return refuse(m, "ampc.early_stop.best", "a finite number");
-  if (!get_count(m, "ampc.early_stop.stale", s->state.step, &stale) ||
-      !get_count(m, "ampc.early_stop.step", s->state.step, &step))
-    return false;
-  s->patience.any = true;
-  s->patience.stale = stale;
-  s->patience.step = step;
-  return true;
-}
-
-static bool get_plateaus(Metadata *m, const ampc_program *p, Saved *s)
-{
-  if (plateaus_read(m->file, p, s->state.step, s->plateau, &m->key, m->range)) return true;
-  m->bad = m->key;
-  m->bad_expected = strdup(m->range);
-  return false;
-}
-
-static bool get_counters(Metadata *m, const ampc_program *p, Saved *s)
-{
-  return get_within(m, "ampc.seed", INT64_MIN, INT64_MAX, &s->state.seed) &&
-         get_count(m, "ampc.body", AMPC_MOST_STEPS, &s->state.body) &&
-         get_count(m, "ampc.step", s->state.body, &s->state.step) &&
-         get_count(m, "ampc.skipped", s->state.step, &s->state.skipped) && get_scaler(m, s) &&
-         get_patience(m, s) && get_plateaus(m, p, s) && get_position(m, p, s);
-}
-
-static ampc_status nonsense(const Metadata *m, const ampc_program *p)
-{
-  const char *found = tensor_file_get(m->file, m->bad);
-  return ampc_fail(AMPC_BAD_FILE,
-                   "%s is of another model than %s, or forged: %s is %s%s%s, expected %s", m->path,
-                   p->source, m->bad, found ? "`" : "missing", found ? found : "", found ? "`" : "",
-                   m->bad_expected ? m->bad_expected : "another value");
+  const char *key = m->key ? m->key : "a key", *found = tensor_file_get(m->file, key);
+  return ampc_fail(
+      AMPC_BAD_FILE, "%s is of another model than %s, or forged: %s is %s%s%s, expected %s", path,
+      p->source, key, found ? "`" : "missing", found ? found : "", found ? "`" : "", m->expected);
 }
 
 /* Updates in so many steps, which are 2^53 at most. */
-static long long most_taken(const ampc_optimizer_desc *o, long long steps)
+static int64_t most_taken(const ampc_optimizer_desc *o, int64_t steps)
 {
-  long long most;
-  return __builtin_mul_overflow(steps, o->updates > 1 ? o->updates : 1, &most) ? LLONG_MAX : most;
-}
-
-/* The key of optimizer i, which m->key has until the next; NULL: the file lacks it. */
-static const char *own_key(Metadata *m, const ampc_program *p, uint32_t i, const char *what)
-{
-  free(m->key);
-  m->key = optimizer_key(p, i, what);
-  return m->key && tensor_file_get(m->file, m->key) ? m->key : NULL;
+  int64_t most;
+  return __builtin_mul_overflow(steps, o->updates > 1 ? o->updates : 1, &most) ? INT64_MAX : most;
 }
 
 /* A file with one scale for all optimizers is one where each has that. */
-static bool get_optimizer(Metadata *m, const ampc_program *p, Saved *s, uint32_t i)
+static void get_optimizer(Metadata *m, const ampc_program *p, Saved *s, uint32_t i)
 {
   ampc_optimizer *o = &s->optimizer[i];
-  own_key(m, p, i, "taken");
-  if (!m->key) return refuse(m, "ampc.optimizer", "memory for its names");
-  if (!get_count(m, m->key, most_taken(&p->optimizers[i], s->state.step), &o->taken)) return false;
-  if (!p->scaler.per_optimizer) return true;
+  int64_t most = most_taken(&p->optimizers[i], s->state.step);
+  o->taken = count_of(m, OPTIMIZER_KEY(p, i, ".taken"), most);
+  if (!p->scaler.per_optimizer) return;
   o->scale = s->state.scale;
-  o->growth = s->state.growth;
-  o->spared = s->state.spared;
-  return (!own_key(m, p, i, "scale") || get_scale(m, m->key, &o->scale)) &&
-         (!own_key(m, p, i, "growth") || get_count(m, m->key, AMPC_MOST_STEPS, &o->growth)) &&
-         (!own_key(m, p, i, "spared") || get_count(m, m->key, AMPC_MOST_STEPS, &o->spared));
+  if (metadata_get(m, OPTIMIZER_KEY(p, i, ".scale")))
+    o->scale = (float)metadata_real(m, OPTIMIZER_KEY(p, i, ".scale"), AMPC_SCALE);
+  o->growth = count_or(m, OPTIMIZER_KEY(p, i, ".growth"), s->state.growth);
+  o->spared = count_or(m, OPTIMIZER_KEY(p, i, ".spared"), s->state.spared);
 }
 
 /* Counters that make no sense are those of another program, or somebody's who wishes us ill. */
 static ampc_status get_saved(const char *path, const TensorFile *f, const ampc_program *p, Saved *s)
 {
-  Metadata m = {.file = f, .path = path};
+  Metadata m = {.file = f};
   s->optimizer = calloc(p->n_optimizers + 1, sizeof *s->optimizer);
   s->plateau = calloc(p->n_plateaus + 1, sizeof *s->plateau);
   if (!s->optimizer || !s->plateau) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
-  ampc_status status = get_counters(&m, p, s) ? AMPC_OK : nonsense(&m, p);
-  for (uint32_t i = 0; i < p->n_optimizers && !status; i++)
-    if (!get_optimizer(&m, p, s, i)) status = nonsense(&m, p);
-  free(m.bad_expected);
+  get_counters(&m, p, s);
+  for (uint32_t i = 0; i < p->n_optimizers; i++) get_optimizer(&m, p, s, i);
+  ampc_status status = m.bad ? nonsense(&m, path, p) : AMPC_OK;
   free(m.key);
   return status;
 }

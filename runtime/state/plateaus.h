@@ -1,8 +1,7 @@
 /* What a checkpoint has of settings that are lowered when a metric gets no better. */
 #pragma once
-#include "runtime/plan/number.h"
+#include "metadata.h"
 #include "runtime/runtime.h"
-#include "safetensors.h"
 
 typedef struct SavedPlateau {
   PlateauState state; /* but for its start */
@@ -11,10 +10,7 @@ typedef struct SavedPlateau {
 
 /* Those whose metric has been evaluated. */
 ampc_status plateaus_write(ampc_runtime *rt, TensorFile *f);
-/* One a plateau of the program; what the file lacks stays as it is. False: *out_key has a value
- * that makes no sense, and `expected` says what would. *out_key is malloced, NULL where memory ran
- * out, and the caller's in any case; it may be one of before. */
-bool plateaus_read(const TensorFile *f, const ampc_program *p, int64_t steps, SavedPlateau *out,
-                   char **out_key, char expected[AMPC_RANGE_ROOM]);
+/* One a plateau of the program; what the file lacks stays as it is. */
+void plateaus_read(Metadata *m, const ampc_program *p, int64_t steps, SavedPlateau *out);
 /* After a reset, which has given settings their start. */
 ampc_status plateaus_apply(ampc_runtime *rt, const SavedPlateau *from);
