@@ -26,7 +26,7 @@ static Expected expect_gradient(const Recipe *r, const Batch *batch, double scal
     squares += sum * sum;
   }
   e.norm = sqrt(squares);
-  if (r->clip > 0) e.clip = fmin(1, r->clip / (e.norm + 1e-6));
+  if (recipe_flag(r, "clip")) e.clip = fmin(1, recipe_setting(r, "clip") / (e.norm + 1e-6));
   return e;
 }
 
@@ -50,7 +50,8 @@ static double ulps_off(float got, double want, double size, double ulps)
 /* What all optimizers have: the bound of a gradient and its sign. */
 static void apply_formula(const Recipe *r, Update *x)
 {
-  if (r->clip_value > 0) x->g = fmax(-r->clip_value, fmin(x->g, r->clip_value));
+  double most = recipe_setting(r, "clip_value");
+  if (most > 0) x->g = fmax(-most, fmin(x->g, most));
   if (recipe_flag(r, "maximize")) x->g = -x->g;
   optimizer_formula(r->kind)(r, x);
 }
@@ -59,8 +60,11 @@ static void apply_formula(const Recipe *r, Update *x)
  * (torch.optim.swa_utils.AveragedModel). */
 static void apply_bounds(const Recipe *r, Update *x)
 {
-  if (r->clamp[1] > 0) x->weight = fmax(r->clamp[0], fmin(x->weight, r->clamp[1]));
-  x->ema = x->taken == 0 ? x->weight : r->ema * x->ema + (1 - r->ema) * x->weight;
+  double low = number_round(AMPC_F32, recipe_number(r, "clamp", 0));
+  double high = number_round(AMPC_F32, recipe_number(r, "clamp", 1));
+  double ema = recipe_setting(r, "ema");
+  if (high > 0) x->weight = fmax(low, fmin(x->weight, high));
+  x->ema = x->taken == 0 ? x->weight : ema * x->ema + (1 - ema) * x->weight;
   x->ema_size = fmax(x->weight_size, fabs(x->ema));
 }
 
@@ -97,7 +101,7 @@ static UpdateError update_error(const Recipe *r, const Expected *e, const StepSt
   expect_updates(r, e, before, all);
   for (int i = 0; i < STEP_N; i++) {
     const Update *x = &all[i];
-    if (r->ema > 0)
+    if (recipe_flag(r, "ema"))
       worst.weight = fmax(worst.weight, ulps_off(after->ema[i], x->ema, x->ema_size, ULPS));
     worst.weight = fmax(worst.weight, ulps_off(after->weight[i], x->weight, x->weight_size, ULPS));
     for (int k = 0; k < MAX_MOMENTS; k++)
@@ -165,19 +169,19 @@ static void check_copies(const StepBody *b)
 /* Backoff at once, growth after `interval` good bodies in a row, both within bounds. */
 static void check_scaler(const StepBody *b, bool finite)
 {
-  const Scaler *s = &b->recipe->scaler;
+  const Scaler s = recipe_scaler(b->recipe);
   const ampc_state *before = &b->before->state, *after = &b->after->state;
   double scale = (double)before->scale;
   long long growth = before->growth; /* below zero: overflows where the scale is lowest */
-  bool lowest = before->scale <= (float)s->min;
+  bool lowest = before->scale <= (float)s.min;
   growth = finite ? (growth > 0 ? growth : 0) + 1 : !lowest ? 0 : growth < 0 ? growth - 1 : -1;
-  if (s->init > 0 && !finite) scale = fmax(s->min, scale * s->backoff);
-  if (s->init > 0 && growth == s->interval) {
-    scale = fmin(s->max, scale * s->growth);
+  if (s.init > 0 && !finite) scale = fmax(s.min, scale * s.backoff);
+  if (s.init > 0 && growth == s.interval) {
+    scale = fmin(s.max, scale * s.growth);
     growth = 0;
   }
   bool good = (double)after->scale == scale && (double)after->inv_scale == 1 / scale;
-  if (s->init > 0) good = good && after->growth == growth;
+  if (s.init > 0) good = good && after->growth == growth;
   good = good && after->skipped == before->skipped + !finite;
   check(b, OP_scaler_update, good,
         arena_printf(b->arena,
@@ -201,35 +205,19 @@ static void check_control(const StepBody *b, const Expected *e)
         arena_printf(b->arena, "learning rate %.9g", (double)o->lr));
 }
 
-/* Settings are f32 on the device. */
-static Recipe stored(const Recipe *r)
+void step_check(const StepBody *b)
 {
-  Recipe s = *r;
-  s.clip = number_round(AMPC_F32, s.clip);
-  s.clip_value = number_round(AMPC_F32, s.clip_value);
-  s.ema = number_round(AMPC_F32, s.ema);
-  for (int i = 0; i < 2; i++) s.clamp[i] = number_round(AMPC_F32, s.clamp[i]);
-  for (uint32_t i = 0; i < MAX_SIGNATURE; i++)
-    s.setting[i].value = number_round(AMPC_F32, s.setting[i].value);
-  return s;
-}
-
-void step_check(const StepBody *body)
-{
-  Recipe exact = stored(body->recipe);
-  StepBody b = *body;
-  b.recipe = &exact;
-  const ampc_state *before = &b.before->state;
-  Expected e = expect_gradient(&exact, b.batch, (double)before->scale);
-  bool scaled = exact.scaler.init > 0, finite = loss_finite(b.batch);
+  const ampc_state *before = &b->before->state;
+  Expected e = expect_gradient(b->recipe, b->batch, (double)before->scale);
+  bool scaled = recipe_flag(b->recipe, "scaler"), finite = loss_finite(b->batch);
   long long noted = scaled ? 0 : before->bad_loss;
   if (scaled && !finite) noted = -(before->body + 1);
   if (!scaled && !noted && (e.dropped || !finite)) noted = before->body + 1;
   e.dropped = e.dropped || noted != 0;
-  check(&b, OP_metric, b.after->state.bad_loss == noted,
+  check(b, OP_metric, b->after->state.bad_loss == noted,
         "a loss that is not finite is noted, or gradient without a scaler");
-  check_control(&b, &e);
-  check_update(&b, &e);
-  check_copies(&b);
-  check_scaler(&b, !e.dropped);
+  check_control(b, &e);
+  check_update(b, &e);
+  check_copies(b);
+  check_scaler(b, !e.dropped);
 }

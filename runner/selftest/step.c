@@ -23,26 +23,30 @@ static void print_optimizer(Text *t, const Recipe *r)
     text_printf(t, ", %s=%s", a->name, a->n > 1 ? "[" : "");
     for (uint32_t k = 0; k < a->n; k++)
       text_printf(t, "%s%.17g", k ? ", " : "",
-                  recipe_setting(r, optimizer_setting_name(row, a->first + k)));
+                  recipe_number(r, optimizer_setting_name(row, a->first + k), 0));
     text_puts(t, a->n > 1 ? "]" : "");
   }
-  if (r->clip > 0) text_printf(t, ", clip_norm=%.17g", r->clip);
-  if (r->clip_value > 0) text_printf(t, ", clip_value=%.17g", r->clip_value);
-  if (r->ema > 0) text_printf(t, ", ema=%.17g", r->ema);
-  if (r->clamp[1] > 0) text_printf(t, ", clamp=[%.17g, %.17g]", r->clamp[0], r->clamp[1]);
+  static const char *const all[][2] = {
+      {"clip", "clip_norm"}, {"clip_value", "clip_value"}, {"ema", "ema"}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    if (recipe_flag(r, all[i][0]))
+      text_printf(t, ", %s=%.17g", all[i][1], recipe_number(r, all[i][0], 0));
+  if (recipe_flag(r, "clamp"))
+    text_printf(t, ", clamp=[%.17g, %.17g]", recipe_number(r, "clamp", 0),
+                recipe_number(r, "clamp", 1));
   text_puts(t, ")\n");
 }
 
 /* Without a scaler the clause is the type alone. */
 static void print_precision(Text *t, const Recipe *r)
 {
-  const Scaler *s = &r->scaler;
+  const Scaler s = recipe_scaler(r);
   text_printf(t, "precision %s", r->precision);
-  if (s->init > 0)
+  if (s.init > 0)
     text_printf(t,
                 " { scaler(init=%.1f, growth=%.17g, backoff=%.17g, interval=%lld, min=%.1f, "
                 "max=%.1f) }",
-                s->init, s->growth, s->backoff, (long long)s->interval, s->min, s->max);
+                s.init, s.growth, s.backoff, (long long)s.interval, s.min, s.max);
   text_puts(t, "\n");
 }
 

@@ -15,16 +15,10 @@ typedef struct Scaler { /* init 0: none */
 typedef struct Recipe {
   const char *label; /* NULL ends the table */
   OptimizerKind kind;
-  struct {
-    const char *name; /* as the update's inputs: "beta1"; those left out are 0 */
-    double value;
-  } setting[MAX_SIGNATURE];
-  const char *flag; /* "nesterov"; several with spaces between them; or NULL */
-  double clip;      /* 0: none; likewise clip_value and ema */
-  double clip_value, ema;
-  double clamp[2]; /* both 0: none */
+  /* settings as the update's inputs, "beta1=0.9", those left out are 0; flags, "nesterov"; and what
+   * all optimizers have: clip, clip_value, ema, clamp=LOW,HIGH, scaler=, the numbers of Scaler */
+  const char *words;
   const char *precision;
-  Scaler scaler;
   const char *plan; /* a letter a body */
 } Recipe;
 
@@ -59,7 +53,9 @@ Formula *optimizer_formula(OptimizerKind kind);
 typedef void WholeFormula(const Recipe *r, Update *u, int n);
 WholeFormula *optimizer_whole_formula(OptimizerKind kind);
 bool recipe_flag(const Recipe *r, const char *name);
-double recipe_setting(const Recipe *r, const char *name);
+double recipe_setting(const Recipe *r, const char *name);       /* as f32, as on the device */
+double recipe_number(const Recipe *r, const char *name, int i); /* as it is said; of several */
+Scaler recipe_scaler(const Recipe *r);
 ampc_status recipes_check(void);
 
 typedef struct StepBody { /* a body that was run */

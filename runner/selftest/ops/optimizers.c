@@ -2,6 +2,8 @@
  * documentation of torch.optim, in plain double arithmetic. */
 #include "entry.h"
 #include "runner/selftest/step.h"
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const OpTest tests[] = {
@@ -26,194 +28,104 @@ FAMILY(optimizers)
  * With a and f the loss is not finite either. After each of i, a and f a scaler skips the update
  * and lowers the scale; without one, nothing is updated from there on. */
 const Recipe recipes[] = {
-    {.label = "sgd", .kind = OPT_SGD, .setting = {{"lr", 0.1}}, .precision = "f32", .plan = "nnN"},
-    {.label = "sgd momentum",
-     .kind = OPT_SGD,
-     .setting = {{"lr", 0.1}, {"momentum", 0.9}, {"weight_decay", 0.01}},
-     .precision = "f32",
-     .plan = "nnnn"},
-    {.label = "sgd dampening",
-     .kind = OPT_SGD,
-     .setting = {{"lr", 0.05}, {"momentum", 0.5}, {"dampening", 0.25}},
-     .precision = "bf16",
-     .plan = "nnnn"},
-    {.label = "sgd nesterov, scaler",
-     .kind = OPT_SGD,
-     .setting = {{"lr", 0.1}, {"momentum", 0.9}, {"weight_decay", 0.001}},
-     .flag = "nesterov",
-     .precision = "f16",
-     .scaler = {1024, 2, 0.5, 3, 256, 4096},
-     .plan = "nninnnnnnnnnniiiiiinn"},
-    {.label = "sgd first body overflows",
-     .kind = OPT_SGD,
-     .setting = {{"lr", 0.1}, {"momentum", 0.9}, {"dampening", 0.5}},
-     .precision = "f16",
-     .scaler = {65536, 2, 0.5, 2000, 1, 16777216},
-     .plan = "iinnn"},
-    {.label = "sgd lost losses",
-     .kind = OPT_SGD,
-     .setting = {{"lr", 0.1}, {"momentum", 0.9}},
-     .precision = "f16",
-     .scaler = {8, 2, 0.5, 2, 2, 64},
-     .plan = "nanfnnaaaanfnn"},
-    {.label = "sgd clip",
-     .kind = OPT_SGD,
-     .setting = {{"lr", 0.1}},
-     .clip = 1,
-     .precision = "f16",
-     .scaler = {512, 4, 0.25, 2, 1, 65536},
-     .plan = "nNnNinn"},
-    {.label = "adam",
-     .kind = OPT_Adam,
-     .setting = {{"lr", 0.01}, {"beta1", 0.9}, {"beta2", 0.999}, {"eps", 1e-8}},
-     .precision = "f32",
-     .plan = "nnNnnin"},
-    {.label = "adam decay",
-     .kind = OPT_Adam,
-     .setting =
-         {{"lr", 0.01}, {"beta1", 0.8}, {"beta2", 0.95}, {"eps", 1e-3}, {"weight_decay", 0.1}},
-     .precision = "f16",
-     .scaler = {1024, 2, 0.5, 2, 1, 65536},
-     .plan = "ninnfnn"},
-    {.label = "adamw",
-     .kind = OPT_AdamW,
-     .setting =
-         {{"lr", 0.01}, {"beta1", 0.9}, {"beta2", 0.999}, {"eps", 1e-8}, {"weight_decay", 0.1}},
-     .precision = "bf16",
-     .plan = "nnan"},
-    {.label = "adamw clip",
-     .kind = OPT_AdamW,
-     .setting =
-         {{"lr", 0.01}, {"beta1", 0.9}, {"beta2", 0.99}, {"eps", 1e-6}, {"weight_decay", 0.05}},
-     .clip = 0.5,
-     .precision = "f16",
-     .scaler = {2048, 2, 0.25, 2, 1024, 65536},
-     .plan = "niiinnn"},
-    {.label = "rmsprop",
-     .kind = OPT_RMSprop,
-     .setting = {{"lr", 0.01}, {"alpha", 0.99}, {"eps", 1e-8}},
-     .precision = "f32",
-     .plan = "nnNnnin"},
-    {.label = "rmsprop momentum",
-     .kind = OPT_RMSprop,
-     .setting =
-         {{"lr", 0.01}, {"alpha", 0.9}, {"eps", 1e-3}, {"weight_decay", 0.1}, {"momentum", 0.9}},
-     .clip = 0.5,
-     .precision = "f16",
-     .scaler = {2048, 2, 0.25, 2, 1024, 65536},
-     .plan = "niiinnn"},
-    {.label = "sgd maximize, clamp",
-     .kind = OPT_SGD,
-     .setting = {{"lr", 0.1}, {"momentum", 0.9}},
-     .flag = "maximize",
-     .clamp = {-0.3, 0.5},
-     .precision = "f16",
-     .scaler = {1024, 2, 0.5, 2, 256, 4096},
-     .plan = "nninnN"},
-    {.label = "adam amsgrad, clip_value, ema",
-     .kind = OPT_Adam,
-     .setting = {{"lr", 0.01}, {"beta1", 0.9}, {"beta2", 0.9}, {"eps", 1e-8}},
-     .flag = "amsgrad",
-     .clip_value = 0.75,
-     .ema = 0.75,
-     .precision = "f16",
-     .scaler = {1024, 2, 0.5, 2, 256, 4096},
-     .plan = "inNnninn"},
-    {.label = "adamw clips, clamp, ema",
-     .kind = OPT_AdamW,
-     .setting =
-         {{"lr", 0.1}, {"beta1", 0.9}, {"beta2", 0.99}, {"eps", 1e-6}, {"weight_decay", 0.05}},
-     .clip = 2,
-     .clip_value = 0.25,
-     .ema = 0.99,
-     .clamp = {-0.25, 0.25},
-     .precision = "bf16",
-     .plan = "nnnnn"},
-    {.label = "rmsprop centered",
-     .kind = OPT_RMSprop,
-     .setting =
-         {{"lr", 0.01}, {"alpha", 0.9}, {"eps", 1e-3}, {"weight_decay", 0.1}, {"momentum", 0.9}},
-     .flag = "centered",
-     .ema = 0.5,
-     .precision = "f32",
-     .plan = "nnNnn"},
-    {.label = "adagrad",
-     .kind = OPT_Adagrad,
-     .setting = {{"lr", 0.1},
-                 {"lr_decay", 0.1},
-                 {"weight_decay", 0.01},
-                 {"initial_accumulator_value", 0.1},
-                 {"eps", 1e-10}},
-     .clip_value = 1,
-     .precision = "f16",
-     .scaler = {1024, 2, 0.5, 2, 256, 4096},
-     .plan = "inNninn"},
-    {.label = "adagrad clamp",
-     .kind = OPT_Adagrad,
-     .setting = {{"lr", 0.05}, {"eps", 1e-3}},
-     .flag = "maximize",
-     .clamp = {-1, 1},
-     .precision = "f32",
-     .plan = "nNn"},
-    {.label = "adadelta",
-     .kind = OPT_Adadelta,
-     .setting = {{"lr", 1}, {"rho", 0.9}, {"eps", 1e-6}},
-     .precision = "f32",
-     .plan = "nnNnnin"},
-    {.label = "adadelta decay, clips, ema, clamp",
-     .kind = OPT_Adadelta,
-     .setting = {{"lr", 0.5}, {"rho", 0.75}, {"eps", 1e-3}, {"weight_decay", 0.1}},
-     .flag = "maximize",
-     .clip = 2,
-     .clip_value = 0.5,
-     .ema = 0.75,
-     .clamp = {-0.5, 0.5},
-     .precision = "f16",
-     .scaler = {1024, 2, 0.5, 2, 256, 4096},
-     .plan = "inNninn"},
-    {.label = "lamb",
-     .kind = OPT_LAMB,
-     .setting =
-         {{"lr", 0.01}, {"beta1", 0.9}, {"beta2", 0.999}, {"eps", 1e-6}, {"weight_decay", 0.1}},
-     .flag = "bias_correction always_adapt",
-     .precision = "f32",
-     .plan = "nnNnnin"},
-    {.label = "lamb clip, scaler, ema, clamp",
-     .kind = OPT_LAMB,
-     .setting = {{"lr", 0.05}, {"beta1", 0.8}, {"beta2", 0.9}, {"eps", 1e-3}},
-     .flag = "bias_correction always_adapt maximize",
-     .clip = 2,
-     .ema = 0.75,
-     .clamp = {0.125, 0.5}, /* padding becomes 0.125, and is no part of a norm */
-     .precision = "f16",
-     .scaler = {1024, 2, 0.5, 2, 256, 4096},
-     .plan = "inNninn"},
-    {.label = "lamb that is not corrected",
-     .kind = OPT_LAMB,
-     .setting =
-         {{"lr", 0.01}, {"beta1", 0.9}, {"beta2", 0.99}, {"eps", 1e-6}, {"weight_decay", 0.01}},
-     .clip_value = 0.5,
-     .precision = "bf16",
-     .plan = "nnan"},
-    {.label = "lamb that does not adapt",
-     .kind = OPT_LAMB,
-     .setting = {{"lr", 0.01}, {"beta1", 0.9}, {"beta2", 0.99}, {"eps", 1e-6}},
-     .flag = "bias_correction",
-     .precision = "f32",
-     .plan = "nnn"},
+    {"sgd", OPT_SGD, "lr=0.1", "f32", "nnN"},
+    {"sgd momentum", OPT_SGD, "lr=0.1 momentum=0.9 weight_decay=0.01", "f32", "nnnn"},
+    {"sgd dampening", OPT_SGD, "lr=0.05 momentum=0.5 dampening=0.25", "bf16", "nnnn"},
+    {"sgd nesterov, scaler", OPT_SGD,
+     "lr=0.1 momentum=0.9 weight_decay=0.001 nesterov scaler=1024,2,0.5,3,256,4096", "f16",
+     "nninnnnnnnnnniiiiiinn"},
+    {"sgd first body overflows", OPT_SGD,
+     "lr=0.1 momentum=0.9 dampening=0.5 scaler=65536,2,0.5,2000,1,16777216", "f16", "iinnn"},
+    {"sgd lost losses", OPT_SGD, "lr=0.1 momentum=0.9 scaler=8,2,0.5,2,2,64", "f16",
+     "nanfnnaaaanfnn"},
+    {"sgd clip", OPT_SGD, "lr=0.1 clip=1 scaler=512,4,0.25,2,1,65536", "f16", "nNnNinn"},
+    {"adam", OPT_Adam, "lr=0.01 beta1=0.9 beta2=0.999 eps=1e-8", "f32", "nnNnnin"},
+    {"adam decay", OPT_Adam,
+     "lr=0.01 beta1=0.8 beta2=0.95 eps=1e-3 weight_decay=0.1 scaler=1024,2,0.5,2,1,65536", "f16",
+     "ninnfnn"},
+    {"adamw", OPT_AdamW, "lr=0.01 beta1=0.9 beta2=0.999 eps=1e-8 weight_decay=0.1", "bf16", "nnan"},
+    {"adamw clip", OPT_AdamW,
+     "lr=0.01 beta1=0.9 beta2=0.99 eps=1e-6 weight_decay=0.05 clip=0.5 "
+     "scaler=2048,2,0.25,2,1024,65536",
+     "f16", "niiinnn"},
+    {"rmsprop", OPT_RMSprop, "lr=0.01 alpha=0.99 eps=1e-8", "f32", "nnNnnin"},
+    {"rmsprop momentum", OPT_RMSprop,
+     "lr=0.01 alpha=0.9 eps=1e-3 weight_decay=0.1 momentum=0.9 clip=0.5 "
+     "scaler=2048,2,0.25,2,1024,65536",
+     "f16", "niiinnn"},
+    {"sgd maximize, clamp", OPT_SGD,
+     "lr=0.1 momentum=0.9 maximize clamp=-0.3,0.5 scaler=1024,2,0.5,2,256,4096", "f16", "nninnN"},
+    {"adam amsgrad, clip_value, ema", OPT_Adam,
+     "lr=0.01 beta1=0.9 beta2=0.9 eps=1e-8 amsgrad clip_value=0.75 ema=0.75 "
+     "scaler=1024,2,0.5,2,256,4096",
+     "f16", "inNnninn"},
+    {"adamw clips, clamp, ema", OPT_AdamW,
+     "lr=0.1 beta1=0.9 beta2=0.99 eps=1e-6 weight_decay=0.05 clip=2 clip_value=0.25 ema=0.99 "
+     "clamp=-0.25,0.25",
+     "bf16", "nnnnn"},
+    {"rmsprop centered", OPT_RMSprop,
+     "lr=0.01 alpha=0.9 eps=1e-3 weight_decay=0.1 momentum=0.9 centered ema=0.5", "f32", "nnNnn"},
+    {"adagrad", OPT_Adagrad,
+     "lr=0.1 lr_decay=0.1 weight_decay=0.01 initial_accumulator_value=0.1 eps=1e-10 clip_value=1 "
+     "scaler=1024,2,0.5,2,256,4096",
+     "f16", "inNninn"},
+    {"adagrad clamp", OPT_Adagrad, "lr=0.05 eps=1e-3 maximize clamp=-1,1", "f32", "nNn"},
+    {"adadelta", OPT_Adadelta, "lr=1 rho=0.9 eps=1e-6", "f32", "nnNnnin"},
+    {"adadelta decay, clips, ema, clamp", OPT_Adadelta,
+     "lr=0.5 rho=0.75 eps=1e-3 weight_decay=0.1 maximize clip=2 clip_value=0.5 ema=0.75 "
+     "clamp=-0.5,0.5 scaler=1024,2,0.5,2,256,4096",
+     "f16", "inNninn"},
+    {"lamb", OPT_LAMB,
+     "lr=0.01 beta1=0.9 beta2=0.999 eps=1e-6 weight_decay=0.1 bias_correction always_adapt", "f32",
+     "nnNnnin"},
+    /* padding becomes 0.125, and is no part of a norm */
+    {"lamb clip, scaler, ema, clamp", OPT_LAMB,
+     "lr=0.05 beta1=0.8 beta2=0.9 eps=1e-3 bias_correction always_adapt maximize clip=2 ema=0.75 "
+     "clamp=0.125,0.5 scaler=1024,2,0.5,2,256,4096",
+     "f16", "inNninn"},
+    {"lamb that is not corrected", OPT_LAMB,
+     "lr=0.01 beta1=0.9 beta2=0.99 eps=1e-6 weight_decay=0.01 clip_value=0.5", "bf16", "nnan"},
+    {"lamb that does not adapt", OPT_LAMB, "lr=0.01 beta1=0.9 beta2=0.99 eps=1e-6 bias_correction",
+     "f32", "nnn"},
     {.label = NULL},
 };
 
+/* The word that is `name`, with numbers behind it or not. */
+static bool find_word(const Recipe *r, const char *name, RowWord *out)
+{
+  for (const char *s = r->words; row_word(&s, out);) {
+    size_t n = out->key ? out->key : out->size;
+    if (strlen(name) == n && strncmp(out->at, name, n) == 0) return true;
+  }
+  return false;
+}
+
 bool recipe_flag(const Recipe *r, const char *name)
 {
-  return r->flag && strstr(r->flag, name); /* no flag's name is a part of another's */
+  RowWord word;
+  return find_word(r, name, &word);
+}
+
+double recipe_number(const Recipe *r, const char *name, int i)
+{
+  RowWord word;
+  double value = 0;
+  if (!find_word(r, name, &word)) return 0;
+  char *s = (char *)(uintptr_t)(word.at + word.key);
+  for (int k = 0; k <= i; k++) value = strtod(s + 1, &s);
+  return value;
 }
 
 double recipe_setting(const Recipe *r, const char *name)
 {
-  for (uint32_t i = 0; i < MAX_SIGNATURE && r->setting[i].name; i++)
-    if (strcmp(r->setting[i].name, name) == 0) return r->setting[i].value;
-  return 0;
+  return number_round(AMPC_F32, recipe_number(r, name, 0));
+}
+
+Scaler recipe_scaler(const Recipe *r)
+{
+  double n[6];
+  for (int i = 0; i < 6; i++) n[i] = recipe_number(r, "scaler", i);
+  return (Scaler){n[0], n[1], n[2], (int64_t)n[3], n[4], n[5]};
 }
 
 /* ---- formulas: what an element must become, with the sizes that round ---- */
@@ -380,10 +292,17 @@ WholeFormula *optimizer_whole_formula(OptimizerKind kind)
 /* A setting that the optimizer does not have would be passed over in silence. */
 static ampc_status check_settings(const Recipe *r)
 {
-  for (uint32_t i = 0, k; i < MAX_SIGNATURE && r->setting[i].name; i++) {
-    if (!optimizer_setting_find(optimizer_row(r->kind), r->setting[i].name, &k))
+  static const char of_all[] = " clip clip_value ema clamp scaler ";
+  RowWord word;
+  for (const char *s = r->words; row_word(&s, &word);) {
+    char name[64];
+    uint32_t k;
+    snprintf(name, sizeof name, " %.*s ", (int)word.key, word.at);
+    if (!word.key || strstr(of_all, name)) continue;
+    snprintf(name, sizeof name, "%.*s", (int)word.key, word.at);
+    if (!optimizer_setting_find(optimizer_row(r->kind), name, &k))
       return ampc_fail(AMPC_RUN_FAILED, "recipe %s: %s has no setting `%s`", r->label,
-                       optimizer_row(r->kind)->name, r->setting[i].name);
+                       optimizer_row(r->kind)->name, name);
   }
   return AMPC_OK;
 }
