@@ -20,6 +20,18 @@ void array_use(ampc_reader *r, int64_t first, int64_t count);
 ampc_status array_copy(const ampc_reader *r, int64_t first, int64_t n, int64_t epoch, void *to);
 void array_close(ampc_reader *r);
 
+/* The row of such a format, whose file says with `locate` where the elements are. */
+#define ARRAY_FORMAT(KIND, format_name, ...)                                                       \
+  const ampc_format ampc_format_##format_name = {.kind = AMPC_SOURCE_##KIND,                       \
+                                                 .name = #format_name,                             \
+                                                 .probe = array_probe,                             \
+                                                 .locate = locate,                                 \
+                                                 .open = array_open,                               \
+                                                 .use = array_use,                                 \
+                                                 .copy = array_copy,                               \
+                                                 .close = array_close,                             \
+                                                 __VA_ARGS__}
+
 /* Fills in the type of the language; refuses a type that has none. */
 ampc_status array_type(const char *path, ElementType t, ampc_dtype *out);
 

@@ -32,15 +32,4 @@ static ampc_status locate(const char *path, const char *args, bool contents, amp
   return contents ? bytes_open(&file, first, size - first, true, &out->bytes) : AMPC_OK;
 }
 
-const ampc_format ampc_format_cifar10 = {
-    .kind = AMPC_SOURCE_CIFAR10,
-    .name = "cifar10",
-    .types = {AMPC_U8, AMPC_I64},
-    .n_types = 2,
-    .known = true,
-    .probe = array_probe,
-    .locate = locate,
-    .open = array_open,
-    .copy = array_copy,
-    .close = array_close,
-};
+ARRAY_FORMAT(CIFAR10, cifar10, .types = {AMPC_U8, AMPC_I64}, .n_types = 2, .known = true);

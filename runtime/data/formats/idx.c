@@ -80,14 +80,4 @@ static ampc_status locate(const char *path, const char *args, bool contents, amp
   return bytes_open(&file, header, array_bytes(out), true, &out->bytes);
 }
 
-const ampc_format ampc_format_idx = {
-    .kind = AMPC_SOURCE_IDX,
-    .name = "idx",
-    .types = {AMPC_U8, AMPC_I32, AMPC_F32},
-    .n_types = 3,
-    .probe = array_probe,
-    .locate = locate,
-    .open = array_open,
-    .copy = array_copy,
-    .close = array_close,
-};
+ARRAY_FORMAT(IDX, idx, .types = {AMPC_U8, AMPC_I32, AMPC_F32}, .n_types = 3);

@@ -16,14 +16,5 @@ static ampc_status locate(const char *path, const char *args, bool contents, amp
   return status || !contents ? status : bytes_open(&file, at, array_bytes(out), true, &out->bytes);
 }
 
-const ampc_format ampc_format_npy = {
-    .kind = AMPC_SOURCE_NPY,
-    .name = "npy",
-    .types = {AMPC_U8, AMPC_BOOL, AMPC_I32, AMPC_I64, AMPC_F16, AMPC_F32},
-    .n_types = 6,
-    .probe = array_probe,
-    .locate = locate,
-    .open = array_open,
-    .copy = array_copy,
-    .close = array_close,
-};
+ARRAY_FORMAT(NPY, npy, .types = {AMPC_U8, AMPC_BOOL, AMPC_I32, AMPC_I64, AMPC_F16, AMPC_F32},
+             .n_types = 6);

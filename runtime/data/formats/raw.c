@@ -63,15 +63,7 @@ static ampc_status locate(const char *path, const char *args, bool contents, amp
   return contents ? bytes_open(&file, 0, size, true, &out->bytes) : AMPC_OK;
 }
 
-const ampc_format ampc_format_raw = {
-    .kind = AMPC_SOURCE_RAW,
-    .name = "raw",
-    .types = {AMPC_U8, AMPC_BOOL, AMPC_I32, AMPC_I64, AMPC_NARROW_FLOATS(AMPC_CONSTANT) AMPC_F32},
-    .n_types = 7,
-    .known = true,
-    .probe = array_probe,
-    .locate = locate,
-    .open = array_open,
-    .copy = array_copy,
-    .close = array_close,
-};
+ARRAY_FORMAT(RAW, raw,
+             .types = {AMPC_U8, AMPC_BOOL, AMPC_I32, AMPC_I64,
+                       AMPC_NARROW_FLOATS(AMPC_CONSTANT) AMPC_F32},
+             .n_types = 7, .known = true);

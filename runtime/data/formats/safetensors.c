@@ -236,14 +236,7 @@ static ampc_status locate(const char *path, const char *args, bool contents, amp
   return status || !contents ? status : bytes_open(&file, at, array_bytes(out), false, &out->bytes);
 }
 
-const ampc_format ampc_format_safetensors = {
-    .kind = AMPC_SOURCE_SAFETENSORS,
-    .name = "safetensors",
-    .types = {AMPC_U8, AMPC_BOOL, AMPC_I32, AMPC_I64, AMPC_NARROW_FLOATS(AMPC_CONSTANT) AMPC_F32},
-    .n_types = 7,
-    .probe = array_probe,
-    .locate = locate,
-    .open = array_open,
-    .copy = array_copy,
-    .close = array_close,
-};
+ARRAY_FORMAT(SAFETENSORS, safetensors,
+             .types = {AMPC_U8, AMPC_BOOL, AMPC_I32, AMPC_I64,
+                       AMPC_NARROW_FLOATS(AMPC_CONSTANT) AMPC_F32},
+             .n_types = 7);

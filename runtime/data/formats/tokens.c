@@ -113,17 +113,4 @@ static ampc_status locate(const char *path, const char *args, bool contents, amp
   return contents ? bytes_open(&file, before, size, true, &out->bytes) : AMPC_OK;
 }
 
-const ampc_format ampc_format_tokens = {
-    .kind = AMPC_SOURCE_TOKENS,
-    .name = "tokens",
-    .types = {AMPC_I32},
-    .n_types = 1,
-    .draws = true,
-    .known = true,
-    .probe = array_probe,
-    .locate = locate,
-    .open = array_open,
-    .use = array_use,
-    .copy = array_copy,
-    .close = array_close,
-};
+ARRAY_FORMAT(TOKENS, tokens, .types = {AMPC_I32}, .n_types = 1, .draws = true, .known = true);
