@@ -5,11 +5,11 @@
 #include "generate.h"
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include "compiler/cli/option_table.h"
 #include "runtime/base/convert.h"
 #include "runtime/base/philox.h"
+#include "runtime/plan/clock.h"
 #include "runtime/plan/file.h"
 #include "runtime/plan/shown.h"
 #include "runtime/plan/types.h"
@@ -121,25 +121,15 @@ static const ampc_source *argument_of(const ampc_program *p, uint32_t block)
   return &p->sources[p->blocks[block].first_source];
 }
 
-/* "i64[1, 64]" */
-static const char *type_text(ampc_dtype dtype, uint32_t rank, const int64_t *dim, char text[200])
-{
-  int n = snprintf(text, 200, "%s[", ampc_dtype_name(dtype));
-  for (uint32_t i = 0; i < rank; i++)
-    n += snprintf(text + n, 200 - (size_t)n, "%s%lld", i ? ", " : "", (long long)dim[i]);
-  snprintf(text + n, 200 - (size_t)n, "]");
-  return text;
-}
-
 /* Tokens of one text in, what follows each of them or the last one out. */
 static ampc_status check_block(const ampc_program *p, uint32_t block)
 {
-  char in_text[200], out_text[200];
+  char in_text[AMPC_TYPE_ROOM], out_text[AMPC_TYPE_ROOM];
   uint32_t count = 0;
   const ampc_source *in = argument_of(p, block);
   const ampc_output_desc *out = result_of(p, block, &count);
   const char *name = p->blocks[block].call;
-  type_text(in->dtype, in->rank, in->dim, in_text);
+  ampc_type_text(in_text, in->dtype, in->rank, in->dim);
   if (in->rank != 2 || in->dim[0] != 1 || ampc_is_float(in->dtype) || in->dtype == AMPC_BOOL)
     return ampc_fail(
         AMPC_BAD_USAGE,
@@ -149,7 +139,7 @@ static ampc_status check_block(const ampc_program *p, uint32_t block)
   if (count != 1)
     return ampc_fail(AMPC_BAD_USAGE,
                      "--generate: infer `%s` has %u results; it has one, the logits", name, count);
-  type_text(out->dtype, out->rank, out->dim, out_text);
+  ampc_type_text(out_text, out->dtype, out->rank, out->dim);
   bool all = out->rank == 3 && out->dim[0] == 1 && out->dim[1] == in->dim[1];
   bool last = out->rank == 2 && out->dim[0] == 1;
   if (!ampc_is_float(out->dtype) || (!all && !last))
@@ -342,25 +332,18 @@ static ampc_status put_text(const Generation *t, Written *w, bool end)
   return ampc_fail(AMPC_RUN_FAILED, "standard output cannot be written");
 }
 
-static double seconds(void)
-{
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 ampc_status generate_run(ampc_runtime *rt, const InferCommand *cmd)
 {
   Generation t = {.rt = rt, .program = ampc_program_of(rt), .cmd = cmd};
   Written w = {.terminal = isatty(STDOUT_FILENO)};
-  double begun = seconds();
+  double begun = seconds_now();
   ampc_status status = text_open(&t);
   if (!status) status = put_text(&t, &w, false);
   for (uint32_t i = 0; i < cmd->generate && !status; i++) {
     status = next_token(&t);
     if (!status) status = put_text(&t, &w, i + 1 == cmd->generate);
   }
-  double taken = seconds() - begun;
+  double taken = seconds_now() - begun;
   if (!status && !cmd->quiet)
     fprintf(stderr, "%u tokens in %.2f s (%.1f a second)\n", cmd->generate, taken,
             cmd->generate / (taken > 0 ? taken : 1e-9));

@@ -39,14 +39,11 @@ static ampc_status no_memory(void)
 static ampc_status no_pictures(const Pictures *p, const char *why)
 {
   const ampc_output_desc *o = p->result;
-  char dims[200] = "";
-  for (uint32_t i = 0, n = 0; i < o->rank && n < sizeof dims; i++)
-    n += (uint32_t)snprintf(dims + n, sizeof dims - n, "%s%lld", i ? ", " : "",
-                            (long long)o->dim[i]);
+  char type[AMPC_TYPE_ROOM];
   return ampc_fail(AMPC_BAD_USAGE,
-                   "--png %s: %s is %s[%s]%s; pictures are float or u8[N, 1, height, width], "
+                   "--png %s: %s is %s%s; pictures are float or u8[N, 1, height, width], "
                    "[N, 3, height, width] or [N, height, width]",
-                   p->path, o->name, ampc_dtype_name(o->dtype), dims, why);
+                   p->path, o->name, ampc_type_text(type, o->dtype, o->rank, o->dim), why);
 }
 
 static ampc_status check_shape(Pictures *p)

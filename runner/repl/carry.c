@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const ampc_param *carry_find(const ampc_program *p, const ampc_param *like)
+/* The parameter or buffer of p that may go on as `like`; NULL: a reshaped one, or one of another
+ * type, begins anew. */
+static const ampc_param *find_like(const ampc_program *p, const ampc_param *like)
 {
   for (uint32_t i = 0; i < p->n_params; i++) {
     const ampc_param *q = &p->params[i];
@@ -99,10 +101,23 @@ static ampc_status carry_params(ampc_runtime *from, ampc_runtime *to, uint32_t *
   ampc_status status = AMPC_OK;
   *out_kept = 0;
   for (uint32_t i = 0; i < q->n_params && !status; i++) {
-    const ampc_param *a = carry_find(p, &q->params[i]);
+    const ampc_param *a = find_like(p, &q->params[i]);
     if (!a) continue;
     status = carry_param(from, a, to, &q->params[i]);
     ++*out_kept;
+  }
+  return status ? status : ampc_refresh_copies(to);
+}
+
+ampc_status carry_averages(ampc_runtime *from, ampc_runtime *to)
+{
+  const ampc_program *p = from ? ampc_program_of(from) : NULL, *q = ampc_program_of(to);
+  ampc_status status = AMPC_OK;
+  if (!p || !p->space_bytes[AMPC_EMA]) return AMPC_OK;
+  for (uint32_t i = 0; i < q->n_params && !status; i++) {
+    const ampc_param *a = find_like(p, &q->params[i]);
+    if (a && ampc_average_of(p, a))
+      status = copy_space(from, a, AMPC_EMA, to, &q->params[i], AMPC_MASTER);
   }
   return status ? status : ampc_refresh_copies(to);
 }

@@ -31,25 +31,6 @@ static const char *take_block(Compile *c, const char **arg)
   return word;
 }
 
-/* Infer blocks read the averages of weights where an optimizer keeps them, and the twin has no
- * optimizers: it gets them as its weights. */
-static ampc_status take_averages(const Repl *r, ampc_runtime *twin)
-{
-  const ampc_program *p = r->rt ? ampc_program_of(r->rt) : NULL, *q = ampc_program_of(twin);
-  ampc_status status = AMPC_OK;
-  if (!p || !p->space_bytes[AMPC_EMA]) return AMPC_OK;
-  for (uint32_t i = 0; i < q->n_params && !status; i++) {
-    const ampc_param *to = &q->params[i], *from = carry_find(p, to);
-    if (!from || !ampc_average_of(p, from)) continue;
-    void *room = malloc((size_t)(to->elements * ampc_element_size(q, to->dtype)) + 1);
-    if (!room) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
-    status = ampc_read_param(r->rt, from, AMPC_EMA, room);
-    if (!status) status = ampc_write_param(twin, to, AMPC_MASTER, room);
-    free(room);
-  }
-  return status ? status : ampc_refresh_copies(twin);
-}
-
 static bool run_block(Repl *r, const Options *options, InferCommand *cmd)
 {
   Compiled *p = program_compile(r, &(Request){.infer = options});
@@ -57,7 +38,7 @@ static bool run_block(Repl *r, const Options *options, InferCommand *cmd)
   if (!p) return false;
   bool good = repl_check(r, live_twin(r, p, NULL, &rt));
   cmd->train.data_dir = r->data_dir;
-  good = good && repl_check(r, take_averages(r, rt)) && repl_check(r, infer_run(rt, cmd));
+  good = good && repl_check(r, carry_averages(r->rt, rt)) && repl_check(r, infer_run(rt, cmd));
   ampc_free(rt);
   compiled_drop(p);
   return good;

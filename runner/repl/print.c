@@ -58,15 +58,6 @@ ampc_status tensor_read_param(ampc_runtime *rt, const ampc_param *q, ampc_space 
   return read_as(rt, (ampc_ref){space, 0}, q, out);
 }
 
-const char *tensor_type(const HostTensor *t, char text[128])
-{
-  size_t n = (size_t)snprintf(text, 128, "%s[", ampc_dtype_name(t->dtype));
-  for (uint32_t i = 0; i < t->rank; i++)
-    n += (size_t)snprintf(text + n, 128 - n, "%s%lld", i ? ", " : "", (long long)t->dim[i]);
-  snprintf(text + n, 128 - n, "]");
-  return text;
-}
-
 /* ---- one number ---- */
 
 typedef enum Form { FORM_integer, FORM_truth, FORM_plain, FORM_exponent } Form;
@@ -174,11 +165,11 @@ static void choose_style(Printer *p)
 
 void tensor_print(const HostTensor *t)
 {
-  char type[128];
+  char type[AMPC_TYPE_ROOM];
   Printer p = {.t = t, .gaps = t->elements > ALL, .columns = terminal_columns(STDOUT_FILENO)};
   choose_style(&p);
   walk(&p, 0, 0, false);
-  printf("%s%s\n", t->rank > 1 ? "\n" : "  ", tensor_type(t, type));
+  printf("%s%s\n", t->rank > 1 ? "\n" : "  ", ampc_type_text(type, t->dtype, t->rank, t->dim));
 }
 
 /* Integers to the last digit, other numbers to five. */

@@ -151,9 +151,9 @@ ampc_status live_try_batch(Repl *r, ampc_runtime *twin, uint32_t block, int64_t 
 ampc_status carry(ampc_runtime *from, ampc_runtime *to, uint32_t *out_kept);
 /* What hangs on evaluations; after :set was applied, for it has settings that were lowered. */
 ampc_status carry_judged(ampc_runtime *from, ampc_runtime *to);
-/* The parameter or buffer of p that may go on as `like`; NULL: a reshaped one, or one of another
- * type, begins anew. */
-const ampc_param *carry_find(const ampc_program *p, const ampc_param *like);
+/* Infer blocks read the averages of weights where an optimizer keeps them, and `to` has no
+ * optimizers: it gets them as its weights. `from` NULL: there are none. */
+ampc_status carry_averages(ampc_runtime *from, ampc_runtime *to);
 
 /* ---- state.c, resume.c ---- */
 bool state_load(Repl *r, const char *path); /* a checkpoint; false after a message */
@@ -198,12 +198,13 @@ ampc_status tensor_read_param(ampc_runtime *rt, const ampc_param *q, ampc_space 
 void tensor_print(const HostTensor *t); /* values, abbreviated, and the type */
 void tensor_print_range(
     const HostTensor *t); /* least, greatest, mean, deviation, what is not finite */
-const char *tensor_type(const HostTensor *t, char text[128]);
 
 /* ---- plot.c ---- */
 void plot_curve(const double *at, size_t n, const char *title);
 
 /* ---- value.c: expressions ---- */
+/* The outputs of a block: one, or those of a tuple. */
+bool outputs_print(Repl *r, ampc_runtime *rt, uint32_t block, bool range);
 bool value_run(Repl *r, Compiled *p);       /* prints what its bodies answer */
 bool value_show(Repl *r, const char *text); /* and its range, and why it has its type */
 

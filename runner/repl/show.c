@@ -90,20 +90,6 @@ static bool block_index(const Repl *r, const ampc_program *p, uint32_t *out)
   return false;
 }
 
-/* The outputs of a block: one, or those of a tuple. */
-static bool show_outputs(Repl *r, ampc_runtime *twin, uint32_t block)
-{
-  const ampc_program *g = ampc_program_of(twin);
-  bool good = true;
-  for (uint32_t i = 0; i < g->n_outputs && good; i++) {
-    const ampc_output_desc *o = &g->outputs[i];
-    HostTensor t;
-    if (o->block == block)
-      good = show_tensor(r, tensor_read(twin, o->place, o->dtype, o->rank, o->dim, &t), &t);
-  }
-  return good;
-}
-
 /* Runs the next step on a twin of a program that gives out the value. */
 static bool show_watched(Repl *r, Compiled *p, uint32_t *out_block)
 {
@@ -119,7 +105,7 @@ static bool show_watched(Repl *r, Compiled *p, uint32_t *out_block)
   if (good && samples != g->blocks[block].batch)
     good =
         repl_error(r, "the next batch is the last, smaller one of its epoch; :step goes past it");
-  good = good && show_outputs(r, twin, block);
+  good = good && outputs_print(r, twin, block, true);
   ampc_free(twin);
   return good;
 }

@@ -208,11 +208,10 @@ static const char *optimizers_text(Arena *arena, const ampc_program *p, const am
 /* `running`: the program of q is the one that runs, so there are values to take the norm of. */
 static bool add_param(Repl *r, const ampc_program *p, const ampc_param *q, bool running, Table *t)
 {
-  char type[128];
+  char type[AMPC_TYPE_ROOM];
   const char *norm = "";
-  HostTensor x = {.dtype = q->dtype, .rank = q->rank};
-  memcpy(x.dim, q->dim, sizeof x.dim);
   if (running) {
+    HostTensor x;
     ampc_space space = q->buffer ? AMPC_BUFFER : AMPC_MASTER;
     double sum = 0;
     if (!repl_check(r, tensor_read_param(r->rt, q, space, &x))) return false;
@@ -220,7 +219,8 @@ static bool add_param(Repl *r, const ampc_program *p, const ampc_param *q, bool 
     free(x.at);
     norm = arena_printf(t->arena, "%.5g", sqrt(sum));
   }
-  TABLE_ROW(t, 0, {q->path}, {arena_strdup(t->arena, tensor_type(&x, type))},
+  TABLE_ROW(t, 0, {q->path},
+            {arena_strdup(t->arena, ampc_type_text(type, q->dtype, q->rank, q->dim))},
             {optimizers_text(t->arena, p, q)}, {norm});
   return true;
 }

@@ -3,6 +3,7 @@
 #include "commands.h"
 #include "runtime/metric.h"
 #include "runtime/outside.h"
+#include "runtime/plan/clock.h"
 #include "runtime/plan/number.h"
 #include "runtime/train/judge.h"
 #include "runtime/train/lost.h"
@@ -10,7 +11,6 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #define REFRESH 0.1 /* seconds between two states of a terminal's line */
@@ -31,13 +31,6 @@ typedef struct Run { /* one :train */
   int64_t *evaluated; /* one a block: the step of its last evaluation, -1: none */
   double *values;     /* one a metric: averages of these evaluations */
 } Run;
-
-static double clock_now(void)
-{
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* The first train block from `from` on; false: there is none. */
 static bool find_block(const ampc_program *p, uint32_t from, uint32_t *out)
@@ -106,7 +99,7 @@ static bool print_line(Run *t)
   if (t->p->scaler.on) printf("  skipped %lld", state.skipped);
   t->line_open = t->terminal;
   t->told = t->at.step;
-  t->printed = clock_now();
+  t->printed = seconds_now();
   if (!t->terminal) putchar('\n');
   fflush(stdout);
   return true;
@@ -115,7 +108,7 @@ static bool print_line(Run *t)
 /* By the clock where a line is rewritten, by steps where each stays. */
 static bool line_is_due(const Run *t)
 {
-  if (t->terminal) return clock_now() - t->printed >= REFRESH;
+  if (t->terminal) return seconds_now() - t->printed >= REFRESH;
   int64_t log = t->p->blocks[t->block].log;
   return t->at.step % (log ? log : DEFAULT_LOG) == 0;
 }
@@ -387,7 +380,7 @@ static void tell_end(Run *t)
       printf("all %lld steps of the job are done; :train N goes on\n", (long long)t->end);
     return;
   }
-  double seconds = clock_now() - t->began;
+  double seconds = seconds_now() - t->began;
   if (t->told != t->at.step) print_line(t);
   end_line(t);
   printf("%s %lld step%s in %.1f s", input_interrupted() ? "interrupted after" : "trained",
@@ -426,7 +419,7 @@ bool train_steps(Repl *r, int64_t n)
   Run t = {.r = r, .p = r->live->c->program, .told = -1, .terminal = isatty(STDOUT_FILENO)};
   if (!train_block(r, t.p, &t.block)) return repl_error(r, "the program has no train block");
   if (!can_stop_early(r, t.p) || !repl_check(r, forgive(r))) return false;
-  t.began = clock_now();
+  t.began = seconds_now();
   t.evaluated = malloc((t.p->n_blocks + 1) * sizeof *t.evaluated);
   t.values = calloc(t.p->n_metrics + 1, sizeof *t.values);
   if (!t.evaluated || !t.values) arena_out_of_memory();

@@ -4,18 +4,18 @@
 #include "compiler/graph/ir.h"
 #include "runtime/data/source.h"
 #include "runtime/outside.h"
+#include "runtime/plan/clock.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-/* Whatever the expression gives: a tuple has several outputs. */
-static bool print_outputs(Repl *r, ampc_runtime *rt, bool range)
+bool outputs_print(Repl *r, ampc_runtime *rt, uint32_t block, bool range)
 {
   const ampc_program *p = ampc_program_of(rt);
   for (uint32_t i = 0; i < p->n_outputs; i++) {
     const ampc_output_desc *o = &p->outputs[i];
     HostTensor t;
+    if (o->block != block) continue;
     if (!repl_check(r, tensor_read(rt, o->place, o->dtype, o->rank, o->dim, &t))) return false;
     tensor_print(&t);
     if (range) tensor_print_range(&t);
@@ -66,7 +66,7 @@ static bool run(Repl *r, Compiled *p, bool range)
   ampc_runtime *rt;
   if (!repl_check(r, live_twin(r, p, NULL, &rt))) return false;
   bool good = repl_check(r, write_batch(r, p, rt)) && repl_check(r, ampc_run_step(rt, 0, 0)) &&
-              repl_check(r, outside_take(rt)) && print_outputs(r, rt, range);
+              repl_check(r, outside_take(rt)) && outputs_print(r, rt, 0, range);
   ampc_free(rt);
   return good;
 }
@@ -115,13 +115,6 @@ bool value_show(Repl *r, const char *text)
   if (p) print_types(p->c);
   compiled_drop(p);
   return p != NULL;
-}
-
-static double seconds_now(void)
-{
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 static int compare_doubles(const void *a, const void *b)

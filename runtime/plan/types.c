@@ -1,4 +1,5 @@
 #include "types.h"
+#include <stdio.h>
 #include <string.h>
 
 #define FLOAT(KIND, name, SPACE, copy, cpu, lt, dnn, ...)                                          \
@@ -74,6 +75,15 @@ int64_t ampc_size_of(ampc_dtype d, bool real64)
 int64_t ampc_element_size(const ampc_program *p, ampc_dtype t)
 {
   return ampc_size_of(t, p && p->real64);
+}
+
+const char *ampc_type_text(char to[AMPC_TYPE_ROOM], ampc_dtype d, uint32_t rank, const int64_t *dim)
+{
+  int n = snprintf(to, AMPC_TYPE_ROOM, "%s[", ampc_dtype_name(d));
+  for (uint32_t i = 0; i < rank; i++)
+    n += snprintf(to + n, AMPC_TYPE_ROOM - (size_t)n, "%s%lld", i ? ", " : "", (long long)dim[i]);
+  snprintf(to + n, AMPC_TYPE_ROOM - (size_t)n, "]");
+  return to;
 }
 
 const char *ampc_dtype_name(ampc_dtype t)

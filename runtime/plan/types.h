@@ -42,6 +42,11 @@ bool ampc_is_float(ampc_dtype d);
 bool ampc_is_narrow(ampc_dtype d);          /* a float of fewer bits than f32 */
 ampc_dtype ampc_dtype_by(const char *name); /* AMPC_DTYPE_COUNT: there is none */
 
+/* "u8[28, 28]" into `to`. */
+enum { AMPC_TYPE_ROOM = 200 };
+const char *ampc_type_text(char to[AMPC_TYPE_ROOM], ampc_dtype d, uint32_t rank,
+                           const int64_t *dim);
+
 typedef struct ampc_space_row {
   const char *name, *constant; /* "copy16", "AMPC_COPY16" */
   ampc_dtype type;             /* of its elements; AMPC_DTYPE_COUNT: of several */

@@ -4,6 +4,7 @@
 #include "runtime/base/interrupt.h"
 #include "runtime/outside.h"
 #include "train.h"
+#include "runtime/plan/clock.h"
 #include "runtime/plan/needs.h"
 
 /* The samples of a source; what an infer block's batch has no more of is its first one again, so
@@ -141,7 +142,7 @@ static ampc_status session_take_metrics(Session *s, uint32_t block)
 /* Runs an eval block over all its data. */
 static ampc_status evaluate(Session *s, uint32_t block)
 {
-  double begin = progress_clock();
+  double begin = seconds_now();
   ampc_status status = s->data->seek(s->batches[block], (ampc_data_position){0});
   if (!status) status = ampc_clear_metrics(s->rt, block);
   int64_t n = session_batches(s, block), most = s->program->blocks[block].max_steps;
@@ -153,7 +154,7 @@ static ampc_status evaluate(Session *s, uint32_t block)
   if (!status) status = outside_take(s->rt);
   if (!status) status = session_take_metrics(s, block);
   s->evaluated[block] = s->steps;
-  s->progress.paused += progress_clock() - begin;
+  s->progress.paused += seconds_now() - begin;
   return status;
 }
 

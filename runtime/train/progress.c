@@ -3,24 +3,17 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
+#include "runtime/plan/clock.h"
 #include "runtime/plan/shown.h"
 #include "runtime/plan/terminal.h"
 #include "train.h"
 
 #define REFRESH 0.1 /* seconds between two states of a terminal's line */
 
-double progress_clock(void)
-{
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 void progress_start(Progress *p, bool quiet)
 {
-  *p = (Progress){.quiet = quiet, .terminal = isatty(STDERR_FILENO), .started = progress_clock()};
+  *p = (Progress){.quiet = quiet, .terminal = isatty(STDERR_FILENO), .started = seconds_now()};
 }
 
 /* ---- a line of text, built piece by piece ---- */
@@ -158,7 +151,7 @@ static ampc_status open_line(Session *s, void **own)
 static bool is_due(Session *s, void *own, uint32_t block, bool must)
 {
   Progress *p = own;
-  double now = progress_clock();
+  double now = seconds_now();
   bool due = p->terminal ? now - p->printed >= REFRESH : s->steps % report_every(s, block) == 0;
   if (must || due) p->printed = now;
   return must || due;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "train.h"
+#include "runtime/plan/clock.h"
 
 enum { DEFAULT_LOG = 100 };
 
@@ -80,7 +81,7 @@ static Record record_of(Session *s, const Glance *g)
     s->rates[i] = (double)o.lr;
     s->scales[i] = (double)o.scale;
   }
-  r.seconds = progress_clock() - s->progress.started - s->progress.paused;
+  r.seconds = seconds_now() - s->progress.started - s->progress.paused;
   r.rate = r.seconds > 0 ? (double)r.samples / r.seconds : 0;
   return r;
 }

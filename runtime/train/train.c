@@ -17,6 +17,7 @@
 #include "runtime/plan/number.h"
 #include "runtime/state/safetensors.h"
 #include "train.h"
+#include "runtime/plan/clock.h"
 #include "runtime/plan/needs.h"
 
 /* Steps between looks at the loss where it has to come from a device. */
@@ -206,7 +207,7 @@ static ampc_status check_loss(Session *s)
 ampc_status session_save(Session *s, const char *path)
 {
   if (s->saved && s->saved_step == s->steps && !s->judged) return AMPC_OK;
-  double begin = progress_clock();
+  double begin = seconds_now();
   ampc_status status = check_loss(s);
   if (!status) status = ampc_checkpoint_save(s->rt, path, s->position);
   if (status) return status;
@@ -214,7 +215,7 @@ ampc_status session_save(Session *s, const char *path)
   s->saved_step = s->steps;
   s->judged = false;
   status = keep_last(s);
-  s->progress.paused += progress_clock() - begin;
+  s->progress.paused += seconds_now() - begin;
   return status;
 }
 
@@ -320,7 +321,7 @@ static ampc_status train_step(Session *s, const Course *c, int64_t step)
   s->position = position_of(c, step + 1);
   s->progress.steps++;
   s->progress.samples += samples;
-  s->out_of_time = progress_clock() >= s->deadline;
+  s->out_of_time = seconds_now() >= s->deadline;
   return status;
 }
 
@@ -562,7 +563,7 @@ ampc_status ampc_train(ampc_runtime *rt, const ampc_data_interface *data,
   NEEDS(rt && data && options);
   ampc_train_options own = *options;
   Session s = {.rt = rt, .program = rt->program, .data = data, .options = &own};
-  s.deadline = options->max_time > 0 ? progress_clock() + options->max_time : HUGE_VAL;
+  s.deadline = options->max_time > 0 ? seconds_now() + options->max_time : HUGE_VAL;
   progress_start(&s.progress, options->quiet);
   ampc_status status = AMPC_RUN_FAILED;
   if (make_room(&s)) {

@@ -87,7 +87,7 @@ struct Session {
   int64_t saved_step;
   bool judged; /* an evaluation after that save has changed what a checkpoint holds */
   ampc_data_position position; /* of the next step */
-  double deadline;             /* progress_clock() of --max-time, or infinity */
+  double deadline;             /* seconds_now() of --max-time, or infinity */
   bool out_of_time;
   bool stale;      /* the train block that runs ends early */
   bool log_failed; /* the log in --log-dir is not complete; that was said */
@@ -157,6 +157,5 @@ void progress_start(Progress *p, bool quiet);
 void progress_note(Progress *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void progress_warn(Progress *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void progress_end_line(Progress *p); /* of a line that is still open */
-double progress_clock(void);
 /* Results, on stdout. */
 void progress_results(Session *s);
