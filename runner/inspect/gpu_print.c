@@ -90,22 +90,20 @@ static json_t *times_json(const Cost *c)
 static json_t *cost_json(const GpuRow *r)
 {
   const Cost *c = &r->cost;
+  bool vendor = r->row->kind != COMMAND_kernel;
+  json_t *why = !vendor ? NULL : r->tensor ? json_string(r->tensor) : json_null();
   json_t *out =
-      json_pack("{s:i, s:f, s:f, s:s, s:f, s:o, s:f, s:f}", "nodes", r->nodes, "bytes", r->bytes,
-                "us", r->us, "bound", bound_names[c->bound], "roof", roof_share(r), "times",
-                times_json(c), "l2_bytes", c->l2_bytes, "threads", c->in_flight);
-  if (r->measured > 0) json_object_set_new(out, "measured_us", json_real(r->measured));
-  if (r->row->kind != COMMAND_kernel) {
-    json_object_set_new(out, "tensor", json_boolean(!r->tensor));
-    json_object_set_new(out, "why_not", r->tensor ? json_string(r->tensor) : json_null());
-  }
-  if (r->own) json_object_set_new(out, "own", json_string(r->own));
+      json_pack("{s:i, s:f, s:f, s:s, s:f, s:o, s:f, s:f, s:o*, s:o*, s:o*, s:s*}", "nodes",
+                r->nodes, "bytes", r->bytes, "us", r->us, "bound", bound_names[c->bound], "roof",
+                roof_share(r), "times", times_json(c), "l2_bytes", c->l2_bytes, "threads",
+                c->in_flight, "measured_us", r->measured > 0 ? json_real(r->measured) : NULL,
+                "tensor", vendor ? json_boolean(!r->tensor) : NULL, "why_not", why, "own", r->own);
   if (!r->counted) return out;
-  json_object_set_new(out, "instructions", json_real(r->counts.instructions));
-  json_object_set_new(out, "instructions_per_element", json_real(instructions_an_element(r)));
-  json_object_set_new(out, "slots", json_real(r->counts.slots));
-  json_object_set_new(out, "longest", json_real(r->counts.longest));
-  json_object_set_new(out, "walked", json_real(r->counts.walked));
+  json_t *counts =
+      json_pack("{s:f, s:f, s:f, s:f, s:f}", "instructions", r->counts.instructions,
+                "instructions_per_element", instructions_an_element(r), "slots", r->counts.slots,
+                "longest", r->counts.longest, "walked", r->counts.walked);
+  json_object_update_new(out, counts);
   return out;
 }
 

@@ -79,6 +79,9 @@ int inspect_diff_json(const Inspection *a, const Inspection *b);
 /* Text, lines of the job and PTX of one kernel: kernel.c. */
 int inspect_kernel(Inspection *in, const char *name);
 
+/* Its place among the program's kernels; their number: it is none of them. `name` may be NULL. */
+uint32_t inspect_kernel_index(const ampc_program *p, const char *name);
+
 /* Cells of tables. "12"; of an imported file "mnist.amp:12"; "-": the user wrote no line. */
 const char *inspect_line_number(const Inspection *in, const CommandRow *row);
 const char *inspect_nodes_text(const Inspection *in, const CommandRow *row);

@@ -39,19 +39,15 @@ static json_t *nodes_json(const Inspection *in, const CommandRow *row)
 json_t *inspect_row_json(const Inspection *in, const CommandRow *row)
 {
   static const char *const kinds[] = {"kernel", "gemm", "conv"};
-  json_t *out =
-      json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "name", row->name, "kind", kinds[row->kind],
-                "template", row->frame, "types", row->types, "shape", row->shape, "read",
-                (json_int_t)row->read, "written", (json_int_t)row->written);
-  json_object_set_new(out, "flops", row->flops < 0 ? json_null() : json_integer(row->flops));
-  json_object_set_new(out, "file",
-                      row->place.source ? json_string(row->place.source->shown) : json_null());
-  json_object_set_new(out, "line", json_integer(row->place.line));
-  if (row->times > 1) json_object_set_new(out, "times", json_integer(row->times));
-  json_object_set_new(out, "nodes", nodes_json(in, row));
-  if (row->library) json_object_set_new(out, "library", json_string(row->library));
+  json_t *out = json_pack(
+      "{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:s?, s:I, s:o*, s:o, s:s*, s:s*}", "name",
+      row->name, "kind", kinds[row->kind], "template", row->frame, "types", row->types, "shape",
+      row->shape, "read", (json_int_t)row->read, "written", (json_int_t)row->written, "flops",
+      row->flops < 0 ? json_null() : json_integer(row->flops), "file",
+      row->place.source ? row->place.source->shown : NULL, "line", (json_int_t)row->place.line,
+      "times", row->times > 1 ? json_integer(row->times) : NULL, "nodes", nodes_json(in, row),
+      "library", row->library, "kernel", row->kernel);
   if (!row->kernel) return out;
-  json_object_set_new(out, "kernel", json_string(row->kernel));
   json_object_set_new(out, "grid", json_integer(row->at.grid));
   json_object_set_new(out, "block", json_integer(row->at.block));
   json_object_set_new(out, "usage", usage_json(in, row));

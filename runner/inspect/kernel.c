@@ -52,8 +52,7 @@ static int no_row(const Inspection *in, const char *name, uint32_t found)
 static Text job_lines(const Inspection *in, const CommandRow *row)
 {
   const Group *group = &in->c->graph->groups.at[row->group];
-  Text out;
-  text_init(&out, in->c->arena);
+  Text out = text_new(in->c->arena);
   for (uint32_t i = 0; i < group->n; i++) {
     Place p = inspect_place(in, group->nodes[i]);
     bool seen = !p.source;
@@ -78,8 +77,7 @@ static bool is_instruction(const char *line, size_t n)
 /* The entry of the kernel, without what every file of PTX has around it. */
 static Text ptx_body(Arena *arena, const Text *ptx)
 {
-  Text out;
-  text_init(&out, arena);
+  Text out = text_new(arena);
   const char *entry = strstr(ptx->at, ".entry"), *end = entry ? strstr(entry, "\n}") : NULL;
   while (entry && entry > ptx->at && entry[-1] != '\n') entry--;
   if (entry && end) text_add(&out, entry, (size_t)(end + 3 - entry));
@@ -138,9 +136,8 @@ static void put_row_facts(const Inspection *in, const CommandRow *r)
 /* `left`: the job's lines and the kernel's text, printed beside the PTX or above it. */
 static int put_ptx(Inspection *in, uint32_t kernel, const char *left)
 {
-  Text text, ptx;
-  text_init(&text, in->c->arena);
-  text_init(&ptx, in->c->arena);
+  Text text = text_new(in->c->arena);
+  Text ptx = text_new(in->c->arena);
   emit_some_kernels(in->c, kernel, 1, &text);
   if (!emit_nvrtc(in->c, &text, in->c->options.target, NVRTC_ptx, &ptx)) return AMPC_NO_COMPILER;
   Text body = ptx_body(in->c->arena, &ptx);
@@ -152,12 +149,10 @@ static int put_ptx(Inspection *in, uint32_t kernel, const char *left)
   return 0;
 }
 
-/* The row's kernel is one of the program's, so the walk ends. */
-static uint32_t kernel_index(const Inspection *in, const CommandRow *row)
+uint32_t inspect_kernel_index(const ampc_program *p, const char *name)
 {
-  const ampc_program *p = in->c->program;
   uint32_t i = 0;
-  while (strcmp(p->kernels[i].name, row->kernel) != 0) i++;
+  while (i < p->n_kernels && (!name || strcmp(p->kernels[i].name, name) != 0)) i++;
   return i;
 }
 
@@ -174,7 +169,7 @@ int inspect_kernel(Inspection *in, const char *name)
            loops ? "the runtime's own loops compute it" : "the vendor's library computes it");
     return 0;
   }
-  uint32_t kernel = kernel_index(in, row);
+  uint32_t kernel = inspect_kernel_index(in->c->program, row->kernel);
   emit_kernel(in->c, kernel, &left);
   if (!is_cpu_target(in->c) && nvrtc_present()) return put_ptx(in, kernel, left.at);
   printf("\n%s", left.at);

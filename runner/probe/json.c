@@ -30,25 +30,22 @@ static json_t *value_json(const Watch *w, const Seen *s)
 {
   const Range *r = &s->range;
   const Node *n = &s->probe->of;
+  bool gradient = s->probe->kind == PROBE_gradient;
   json_t *out =
-      json_pack("{s:s, s:s, s:s, s:s, s:s, s:b}", "kind", kinds[s->probe->kind], "name", s->name,
-                "path", s->probe->kind == PROBE_value ? n->layer ? n->layer : "" : s->name, "op",
-                op_of(n)->name, "type", ir_dtype_name(n->dtype), "backward", seen_is_backward(s));
-  json_object_set_new(out, "file",
-                      s->place.source ? json_string(s->place.source->shown) : json_null());
-  json_object_set_new(out, "line", json_integer(s->place.source ? s->place.line : 0));
-  json_object_set_new(out, "elements", json_integer(r->n));
-  json_object_set_new(out, "zeros", json_integer(r->zeros));
-  json_object_set_new(out, "nan", json_integer(r->nans));
-  json_object_set_new(out, "infinite", json_integer(r->infinite));
-  json_object_set_new(out, "greatest", json_real(r->greatest));
-  json_object_set_new(out, "least", json_real(r->least));
-  if (s->probe->kind == PROBE_gradient)
-    json_object_set_new(out, "scale", json_real(seen_scale(w, s)));
+      json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:s?, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:o*}",
+                "kind", kinds[s->probe->kind], "name", s->name, "path",
+                s->probe->kind != PROBE_value ? s->name
+                : n->layer                    ? n->layer
+                                              : "",
+                "op", op_of(n)->name, "type", ir_dtype_name(n->dtype), "backward",
+                seen_is_backward(s), "file", s->place.source ? s->place.source->shown : NULL,
+                "line", (json_int_t)(s->place.source ? s->place.line : 0), "elements",
+                (json_int_t)r->n, "zeros", (json_int_t)r->zeros, "nan", (json_int_t)r->nans,
+                "infinite", (json_int_t)r->infinite, "greatest", r->greatest, "least", r->least,
+                "scale", gradient ? json_real(seen_scale(w, s)) : NULL);
   for (ampc_dtype d = 0; d < AMPC_DTYPE_COUNT; d++)
     if (ampc_is_narrow(d)) json_object_set_new(out, ampc_dtype_name(d), limits_json(r, d));
   json_object_set_new(out, "exponents", exponents_json(r));
-  (void)w;
   return out;
 }
 

@@ -60,26 +60,15 @@ static Rows rows_of(const Report *r)
   return rows;
 }
 
-/* The row's place among the program's kernels; their number: the row has no kernel of ours. */
-static uint32_t kernel_index(const ampc_program *p, const char *name)
-{
-  uint32_t i = 0;
-  while (i < p->n_kernels && (!name || strcmp(p->kernels[i].name, name) != 0)) i++;
-  return i;
-}
-
 static json_t *row_json(const Report *r, const Row *row)
 {
   const CommandRow *k = row->first;
-  json_t *out = json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:f, s:I}", "name",
-                          k->name, "frame", k->frame, "types", k->types, "shape", k->shape, "nodes",
-                          k->nodes, "launches", (json_int_t)row->launches, "read",
-                          (json_int_t)row->read, "written", (json_int_t)row->written, "flops",
-                          (json_int_t)row->flops, "us", row->us, "line", (json_int_t)k->place.line);
-  if (!out) return NULL;
-  json_object_set_new(out, "source", json_string(inspect_line_text(&r->in, k->place)));
-  json_object_set_new(out, "text", json_boolean(k->kernel != NULL));
-  return out;
+  return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:f, s:I, s:s, s:b}", "name",
+                   k->name, "frame", k->frame, "types", k->types, "shape", k->shape, "nodes",
+                   k->nodes, "launches", (json_int_t)row->launches, "read", (json_int_t)row->read,
+                   "written", (json_int_t)row->written, "flops", (json_int_t)row->flops, "us",
+                   row->us, "line", (json_int_t)k->place.line, "source",
+                   inspect_line_text(&r->in, k->place), "text", k->kernel != NULL);
 }
 
 json_t *report_kernels(const Report *r)
@@ -104,8 +93,7 @@ static const char *entry_of(Arena *arena, const char *ptx, const char *name)
 {
   const char *line = arena_printf(arena, ".entry %s(", name), *at = strstr(ptx, line);
   const char *end = at ? strstr(at, "\n}") : NULL;
-  Text t;
-  text_init(&t, arena);
+  Text t = text_new(arena);
   for (size_t n; end && at < end + 2; at += n + 1) {
     n = strcspn(at, "\n");
     if (!is_kept(at, n)) continue;
@@ -118,9 +106,8 @@ static const char *entry_of(Arena *arena, const char *ptx, const char *name)
 static json_t *text_json(const Report *r, const Row *row, const char *ptx)
 {
   Compile *c = r->e.c;
-  uint32_t kernel = kernel_index(c->program, row->first->kernel);
-  Text text;
-  text_init(&text, c->arena);
+  uint32_t kernel = inspect_kernel_index(c->program, row->first->kernel);
+  Text text = text_new(c->arena);
   if (kernel < c->program->n_kernels) emit_kernel(c, kernel, &text);
   return json_pack("[s, s]", text.n ? text.at : "",
                    text.n ? entry_of(c->arena, ptx, c->program->kernels[kernel].name) : "");
@@ -129,12 +116,11 @@ static json_t *text_json(const Report *r, const Row *row, const char *ptx)
 static int make_ptx(Report *r, Text *out)
 {
   Compile *c = r->e.c;
-  Text kernels;
   if (!nvrtc_present()) {
     r->note = "no PTX: NVRTC (CUDA 12 or 13) is not on the machine that made this page";
     return 0;
   }
-  text_init(&kernels, c->arena);
+  Text kernels = text_new(c->arena);
   emit_kernels(c, &kernels);
   return emit_nvrtc(c, &kernels, c->options.target, NVRTC_ptx, out) ? 0 : AMPC_NO_COMPILER;
 }
@@ -191,8 +177,7 @@ static const char *pack_texts(const Report *r, const Rows *rows, const Text *ptx
 int report_texts(Report *r, const char **out)
 {
   enum { ROOM = 360 * 1000 };
-  Text ptx;
-  text_init(&ptx, r->e.c->arena);
+  Text ptx = text_new(r->e.c->arena);
   int status = r->no_ptx ? 0 : make_ptx(r, &ptx);
   if (status) return status;
   Rows rows = rows_of(r);
