@@ -187,9 +187,14 @@ char *arena_printf(Arena *a, const char *fmt, ...)
   return p;
 }
 
+Text text_new(Arena *a)
+{
+  return (Text){.arena = a, .at = arena_alloc(a, 256, 1), .cap = 256};
+}
+
 void text_init(Text *t, Arena *a)
 {
-  *t = (Text){.arena = a, .at = arena_alloc(a, 256, 1), .cap = 256};
+  *t = text_new(a);
 }
 
 void text_add(Text *t, const char *s, size_t n)

@@ -56,6 +56,7 @@ typedef struct Text {
   char *at; /* always ends in a zero */
   size_t n, cap;
 } Text;
+Text text_new(Arena *a);
 void text_init(Text *t, Arena *a);
 void text_add(Text *t, const char *s, size_t n);
 void text_puts(Text *t, const char *s);

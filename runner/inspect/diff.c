@@ -25,8 +25,7 @@ static const char *ops_of(const Inspection *in, const CommandRow *r)
 {
   const Graph *g = in->c->graph;
   const Group *group = &g->groups.at[r->group];
-  Text t;
-  text_init(&t, in->c->arena);
+  Text t = text_new(in->c->arena);
   for (uint32_t i = 0; i < group->n; i++) {
     const Node *n = ir_node(g, group->nodes[i]);
     if (!op_has(n, T_casts)) text_printf(&t, "%s%s", t.n ? " " : "", op_of(n)->name);
@@ -201,8 +200,7 @@ static int64_t memory_of(const Inspection *in)
 
 static void open_table(const Inspection *a, const Inspection *b, Table *t)
 {
-  Text columns;
-  text_init(&columns, a->c->arena);
+  Text columns = text_new(a->c->arena);
   text_printf(&columns,
               "|name:key<22|line:number!1|types:<13|shape:!3<11|%s bytes:bytes|%s bytes:bytes",
               a->c->program->precision, b->c->program->precision);

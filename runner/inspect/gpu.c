@@ -297,10 +297,9 @@ GpuBlock gpu_block(const Inspection *in, const GpuReport *r, uint16_t block)
 
 static bool read_ptx(Maker *m)
 {
-  Text kernels, ptx;
   Compile *c = m->in->c;
-  text_init(&kernels, c->arena);
-  text_init(&ptx, c->arena);
+  Text kernels = text_new(c->arena);
+  Text ptx = text_new(c->arena);
   emit_kernels(c, &kernels);
   if (!emit_nvrtc(c, &kernels, m->report->gpu->arch, NVRTC_ptx, &ptx)) return false;
   if (ptx_read(c->arena, ptx.at, &m->ptx, &m->why)) return true;

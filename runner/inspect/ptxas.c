@@ -115,9 +115,9 @@ static const char *identity_of(Inspection *in, const char *arch)
 /* A report is kept in the cache of kernels under the hash of their text. */
 int inspect_usage(Inspection *in, const char *arch)
 {
-  Text kernels, report;
+  Text report;
   char key[33], path[CACHE_PATH];
-  text_init(&kernels, in->c->arena);
+  Text kernels = text_new(in->c->arena);
   emit_kernels(in->c, &kernels);
   Cache cache;
   bool cached = cache_open(&cache) == AMPC_OK;

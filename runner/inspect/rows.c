@@ -35,8 +35,7 @@ static const char *frame_text(Compile *c, const Group *group)
 /* "%18 relu, %19 drop": numbers as in --dump-after=fuse. */
 static const char *nodes_text(Compile *c, const Group *group)
 {
-  Text t;
-  text_init(&t, c->arena);
+  Text t = text_new(c->arena);
   for (uint32_t i = 0; i < group->n; i++)
     text_printf(&t, "%s%%%u %s", i ? ", " : "", group->nodes[i].id,
                 op_of(ir_node(c->graph, group->nodes[i]))->name);
@@ -61,8 +60,7 @@ static bool is_of_state(const KernelArg *a)
 /* Types that are read and those that are written, each once: "f16,f32>f16". */
 static const char *types_of_kernel(Compile *c, const KernelArgs *args)
 {
-  Text t;
-  text_init(&t, c->arena);
+  Text t = text_new(c->arena);
   uint32_t seen = 0;
   for (uint32_t i = 0; i < args->n; i++) {
     const KernelArg *a = &args->at[i];

@@ -33,8 +33,7 @@ static uint32_t count_alike(const Inspection *in, const Group *group, uint32_t f
 const char *inspect_nodes_text(const Inspection *in, const CommandRow *r)
 {
   const Group *group = &in->c->graph->groups.at[r->group];
-  Text t;
-  text_init(&t, in->c->arena);
+  Text t = text_new(in->c->arena);
   if (in->c->options.view.wide) return r->nodes;
   for (uint32_t i = 0; i < group->n; i++) {
     uint32_t n = count_alike(in, group, i);
@@ -53,8 +52,7 @@ static const char *grid_text(Arena *arena, const CommandRow *r)
 
 const char *inspect_usage_text(Arena *arena, const Usage *u)
 {
-  Text t;
-  text_init(&t, arena);
+  Text t = text_new(arena);
   if (!u->known) return "-";
   text_printf(&t, "%d", u->registers);
   if (u->shared) text_printf(&t, ", %s", bytes_text(arena, u->shared));
@@ -71,10 +69,9 @@ enum { OWN_COLUMNS = 9 };
  * architecture. */
 static void open_table(const Inspection *in, Table *t)
 {
-  Text columns;
   bool libraries = false;
   for (uint32_t i = 0; i < in->rows.n; i++) libraries |= in->rows.at[i].library != NULL;
-  text_init(&columns, in->c->arena);
+  Text columns = text_new(in->c->arena);
   text_printf(&columns,
               "name:key<26|line:number!1|types:!2<14|shape:!4|launch:!7|template:!%d<12|read:bytes|"
               "written:bytes|FLOPs:count",
@@ -126,8 +123,7 @@ static void put_block(const Inspection *in, uint16_t block, Table *t)
 
 static void put_title(const Inspection *in, Table *t)
 {
-  Text archs;
-  text_init(&archs, t->arena);
+  Text archs = text_new(t->arena);
   uint32_t kernels = 0;
   for (uint32_t i = 0; i < in->rows.n; i++) kernels += in->rows.at[i].kind == COMMAND_kernel;
   for (uint32_t i = 0; i < in->n_archs; i++)

@@ -151,8 +151,7 @@ ampc_status jit_load_edited(Compile *c, TextEdit *edit, void *data, Jit **out)
 {
   *out = NULL;
   if (!is_cpu_target(c)) return load_cuda(c, edit, data, out);
-  Text text;
-  text_init(&text, c->arena);
+  Text text = text_new(c->arena);
   emit_kernels(c, &text);
   if (edit) edit(&text, data);
   void *library;

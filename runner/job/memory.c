@@ -56,8 +56,7 @@ ampc_status memory_admit(Compile *c, const char *device, bool quiet, bool verbos
     fprintf(stderr, "%s\n", memory_line(c, m.library));
     return AMPC_OK;
   }
-  Text text;
-  text_init(&text, c->arena);
+  Text text = text_new(c->arena);
   memory_report(c, m.library, &text);
   fputs(text.at, stderr);
   return AMPC_OK;

@@ -26,8 +26,7 @@ static const char *worst_text(const Watch *w, int64_t step)
 {
   uint32_t n;
   const Finding *at = watch_findings(w, &n);
-  Text text;
-  text_init(&text, w->c->arena);
+  Text text = text_new(w->c->arena);
   text_printf(&text, "probe of step %lld: ", (long long)step);
   if (!n) text_puts(&text, "nothing leaves the range of its type");
   for (uint32_t i = 0; i < n && i < MOST_WORDS; i++)

@@ -14,15 +14,13 @@ bool command_graph(Repl *r, const char *arg)
 {
   const char *pass = *arg ? arg : "simplify";
   if (!pass_exists(pass)) {
-    Text names;
-    text_init(&names, r->arena);
+    Text names = text_new(r->arena);
     for (uint32_t i = 0; pass_name(i); i++) text_printf(&names, " %s", pass_name(i));
     return repl_error(r, "no pass %s; there are%s", pass, names.at);
   }
   Compiled *p = program_compile(r, &(Request){.dump_after = arena_strdup(r->arena, pass)});
   if (!p) return false;
-  Text text;
-  text_init(&text, p->c->arena);
+  Text text = text_new(p->c->arena);
   ir_print(p->c, &text, true);
   fwrite(text.at, 1, text.n, stdout);
   compiled_drop(p);
@@ -146,12 +144,10 @@ static void put_title(Text *out, const char *s)
 /* The title of a kernel's text, a comment, says which values it computes and where they stand. */
 static void list_kernels(Repl *r, Compile *c)
 {
-  Text out;
-  text_init(&out, c->arena);
+  Text out = text_new(c->arena);
   for (uint32_t i = 0; i < c->program->n_kernels; i++) {
-    Text text, title;
-    text_init(&text, c->arena);
-    text_init(&title, c->arena);
+    Text text = text_new(c->arena);
+    Text title = text_new(c->arena);
     emit_kernel(c, i, &text);
     put_title(&title, text.at);
     if (kernels_is_edited(r->kernels, c, i)) text_puts(&title, "  (edited)");
@@ -164,8 +160,7 @@ static void list_kernels(Repl *r, Compile *c)
 /* The lines between its comment and the next one, numbered as in the whole text. */
 static void print_kernel(Compile *c, const char *name)
 {
-  Text text;
-  text_init(&text, c->arena);
+  Text text = text_new(c->arena);
   emit_kernels(c, &text);
   const char *head = arena_printf(c->arena, "// %s", name);
   size_t n = strlen(head);
@@ -211,8 +206,7 @@ bool command_blame(Repl *r, const char *arg)
   if (!p) return false;
   if (!ampc_read_count(arg, 1, UINT32_MAX, &line))
     return repl_error(r, ":blame needs a line number, as :kernel NAME shows them");
-  Text text;
-  text_init(&text, p->c->arena);
+  Text text = text_new(p->c->arena);
   emit_kernels(p->c, &text);
   const char *writer = emit_blame(p->c, (uint32_t)line), *s = text.at;
   if (!writer) return repl_error(r, "the kernels' text has no line %lld", (long long)line);

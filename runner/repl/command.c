@@ -213,8 +213,7 @@ static bool command_help(Repl *r, const char *arg)
 {
   bool any = true;
   Arena *arena = arena_create();
-  Text text;
-  text_init(&text, arena);
+  Text text = text_new(arena);
   if (*arg)
     any = help_with(r, arg, &text);
   else

@@ -95,8 +95,7 @@ static void offer_files(const Repl *r, const Wanted *w)
 {
   (void)r;
   glob_t found;
-  Text pattern;
-  text_init(&pattern, w->arena);
+  Text pattern = text_new(w->arena);
   for (size_t i = 0; i < w->size; i++)
     text_printf(&pattern, "%s%c", strchr("*?[\\", w->word[i]) ? "\\" : "", w->word[i]);
   text_puts(&pattern, "*");

@@ -27,8 +27,7 @@ static bool emit(Repl *r, const char *command, const char *name,
   if (!*name) return repl_error(r, "%s needs a kernel; :kernel lists them", command);
   Compiled *p = compile_device(r, name, &kernel);
   if (!p) return false;
-  Text text;
-  text_init(&text, p->c->arena);
+  Text text = text_new(p->c->arena);
   bool good = make(p->c, &text);
   r->failed = r->failed || !good;
   if (good) good = show(r, p->c->program->kernels[kernel].name, &text);

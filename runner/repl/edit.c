@@ -65,8 +65,7 @@ bool kernel_edit(Repl *r, uint32_t kernel)
   Compile *c = r->latest->c;
   const char *name = c->program->kernels[kernel].name;
   char path[FILE_PATH];
-  Text text;
-  text_init(&text, c->arena);
+  Text text = text_new(c->arena);
   emit_kernel(c, kernel, &text);
   if (!is_cpu_target(c)) return repl_error(r, "kernels are edited with --device cpu only");
   if (!open_folder(r)) return false;

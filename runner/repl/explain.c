@@ -11,7 +11,6 @@ bool command_explain(Repl *r, const char *arg)
   const Gpu *gpu = gpu_find("h200");
   int64_t line = 0;
   Explanation e;
-  Text text;
   if (*arg && !ampc_read_count(arg, 1, INT_MAX, &line))
     return repl_error(r, ":explain takes a line of the job, got %s", arg);
   Compiled *p = program_compile(r, &(Request){.target = gpu->arch});
@@ -20,7 +19,7 @@ bool command_explain(Repl *r, const char *arg)
   Compiled *other = program_compile(r, &against);
   explain_gather(p->c, gpu, other ? other->c : NULL, &e);
   compiled_drop(other);
-  text_init(&text, p->c->arena);
+  Text text = text_new(p->c->arena);
   bool any = !line || explain_line(&e, (uint32_t)line, &text);
   if (!line) explain_text(&e, &text);
   if (any) fwrite(text.at, 1, text.n, stdout);

@@ -309,8 +309,7 @@ static void drop_edit(Kernels *k, const char *name, XXH128_hash_t from)
  * `path` has no character that a string of C would need to escape. */
 static Text with_lines(Compile *c, const Text *text, const char *name, const char *path)
 {
-  Text out;
-  text_init(&out, c->arena);
+  Text out = text_new(c->arena);
   text_printf(&out, "#line 1 \"%s\"\n", path);
   text_add(&out, text->at, text->n);
   text_printf(&out, "\n#line 1 \"the call of %s\"\n", name);
@@ -326,8 +325,7 @@ bool kernels_edit(Kernels *k, Compile *c, uint32_t kernel, const char *path, con
   print_kernel(c, kernel, &original);
   XXH128_hash_t from = kernel_key(c->arena, &original, name);
   Unit unit = {.names = &name, .n = 1};
-  Text edited;
-  text_init(&edited, c->arena);
+  Text edited = text_new(c->arena);
   text_add(&edited, text, size);
   Text lines = with_lines(c, &edited, name, path);
   text_init(&unit.text, c->arena);

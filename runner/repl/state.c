@@ -194,8 +194,7 @@ bool command_precision(Repl *r, const char *arg)
 /* "opt", or "opt_a, opt_b". */
 static const char *optimizers_text(Arena *arena, const ampc_program *p, const ampc_param *q)
 {
-  Text t;
-  text_init(&t, arena);
+  Text t = text_new(arena);
   text_puts(&t, q->buffer          ? "buffer"
                 : q->optimizer < 0 ? "frozen"
                                    : p->optimizers[q->optimizer].name);

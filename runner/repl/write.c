@@ -438,8 +438,7 @@ static void add_option(Text *line, const char *option, const char *key, const ch
 static void tell(const Writing *w, const char *path)
 {
   const Repl *r = w->r;
-  Text line;
-  text_init(&line, w->c->arena);
+  Text line = text_new(w->c->arena);
   for (uint32_t i = 0; i < w->consts.n; i++)
     add_option(&line, "-D ", w->consts.at[i].key, w->consts.at[i].value);
   for (uint32_t i = 0; i < w->settings.n; i++)

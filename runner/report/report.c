@@ -225,8 +225,7 @@ static int write_page(Report *r, const char *output)
   if (!data) return status;
   char *json = json_dumps(data, JSON_COMPACT | JSON_REAL_PRECISION(6) | JSON_PRESERVE_ORDER);
   json_decref(data);
-  Text page;
-  text_init(&page, r->e.c->arena);
+  Text page = text_new(r->e.c->arena);
   if (json) fill_page(r, json, &page);
   free(json);
   ampc_status written = page.n ? file_write(output, &file_page, page.at, (int64_t)page.n)

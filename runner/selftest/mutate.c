@@ -12,8 +12,7 @@ typedef struct Mutation {
 static void replace_all(Text *text, void *data)
 {
   const Mutation *m = data;
-  Text out;
-  text_init(&out, text->arena);
+  Text out = text_new(text->arena);
   const char *s = text->at, *hit;
   while ((hit = strstr(s, m->from))) {
     text_add(&out, s, (size_t)(hit - s));

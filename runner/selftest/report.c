@@ -97,8 +97,7 @@ void test_coverage(TestRun *run)
 
 static const char *types_text(Arena *arena, uint32_t types)
 {
-  Text t;
-  text_init(&t, arena);
+  Text t = text_new(arena);
   for (uint32_t d = 0; d < AMPC_DTYPE_COUNT; d++)
     if (types >> d & 1) text_printf(&t, "%s%s", t.n ? " " : "", ampc_dtype_name((ampc_dtype)d));
   return t.at;

@@ -114,8 +114,7 @@ static const OptionTable selftest_verb = {
 static bool tables_whole(void)
 {
   Arena *a = arena_create();
-  Text faults;
-  text_init(&faults, a);
+  Text faults = text_new(a);
   op_tests_check_all(&faults);
   if (faults.n) fputs(faults.at, stderr);
   bool whole = faults.n == 0;

@@ -76,8 +76,7 @@ static void print_job(Text *t, const Recipe *r)
 static ampc_status compile_recipe(Built *b, Arena *a, const TestRun *run, const Recipe *r,
                                   int optimize)
 {
-  Text text;
-  text_init(&text, a);
+  Text text = text_new(a);
   print_job(&text, r);
   const char *name = arena_printf(a, "the job of recipe %s", r->label);
   return built_job(b, run, optimize, &(BuiltJob){.name = name, .text = text.at});
