@@ -24,9 +24,9 @@ static const double step = 0x1p-10, differences_bound = 1e-7, tangent_bound = 1e
 
 typedef struct GradientCase {
   Case base;
-  Builder *build; /* NULL: the op alone */
-  bool tangent;   /* it is the twin of the case before */
-  bool left_out;  /* a twin that has an op without a tangent */
+  const char *graph; /* of a chain; NULL: the op alone */
+  bool tangent;      /* it is the twin of the case before */
+  bool left_out;     /* a twin that has an op without a tangent */
   Tensor dy;
   uint32_t dy_source, dx_output[TEST_MAX_IN];
   /* by input: in the case's type, in doubles, by central differences */
@@ -43,11 +43,11 @@ static bool wanted(const Case *t, uint32_t i)
 }
 
 /* dy is drawn for the op's result; a chain's row gives it, as nobody knows its shape here. */
-static void make_gradient(Arena *a, const Case *base, Builder *build, GradientList *out)
+static void make_gradient(Arena *a, const Case *base, const char *graph, GradientList *out)
 {
-  GradientCase g = {.base = *base, .build = build};
+  GradientCase g = {.base = *base, .graph = graph};
   uint64_t random = 77;
-  if (build) {
+  if (graph) {
     g.dy = base->in[--g.base.n_in]; /* the row's last input */
   } else {
     case_expect(a, &g.base); /* for the shape and type of the result, and so of dy */
@@ -61,12 +61,12 @@ static void make_gradient(Arena *a, const Case *base, Builder *build, GradientLi
   vec_push(a, out, g);
 }
 
-static void make_row(Arena *a, const OpTest *test, const char *row, Builder *build,
+static void make_row(Arena *a, const OpTest *test, const char *row, const char *graph,
                      GradientList *out)
 {
   CaseList bases = {0};
   case_row_make(a, test, row, &bases);
-  for (uint32_t i = 0; i < bases.n; i++) make_gradient(a, &bases.at[i], build, out);
+  for (uint32_t i = 0; i < bases.n; i++) make_gradient(a, &bases.at[i], graph, out);
 }
 
 static void make_all(Arena *a, const TestRun *run, GradientList *out)
@@ -76,8 +76,8 @@ static void make_all(Arena *a, const TestRun *run, GradientList *out)
     if (!test_wanted(run, (OpKind)op)) continue;
     for (const char *const *row = test->gradients; row && *row; row++)
       make_row(a, test, *row, NULL, out);
-    for (const ChainRow *chain = test->chains; chain && chain->build; chain++)
-      make_row(a, test, chain->row, chain->build, out);
+    for (const ChainRow *chain = test->chains; chain && chain->graph; chain++)
+      make_row(a, test, chain->row, chain->graph, out);
   }
 }
 
@@ -107,7 +107,7 @@ static GradientCase gradient_widened(Arena *a, const GradientCase *g)
 static Value append_forward(Built *b, const GradientCase *g, const Cursor *at, const Value *in)
 {
   const Case *t = &g->base;
-  if (g->build) return g->build(b->c, at, in);
+  if (g->graph) return built_expression(b->c, at, g->graph, in, t->n_in);
   return ir_append_values(b->c, at, t->test->op, in, t->n_in, t->attr);
 }
 
@@ -322,7 +322,7 @@ static double type_bound(const GradientCase *g, uint32_t input)
   double size = fmax(largest(want), 0x1p-10) * GROWTH;
   double terms = fmax((double)g->dy.n, (double)g->base.in[input].n);
   double f32 = (F32_ULPS + terms) * number_ulp(AMPC_F32, size);
-  int nodes = g->build ? CHAIN_NODES : NODES;
+  int nodes = g->graph ? CHAIN_NODES : NODES;
   return f32 + (d == AMPC_F32 ? 0 : nodes * 0.5 * number_ulp(d, size));
 }
 

@@ -44,9 +44,6 @@ typedef double Element(const double *x, const double *a, double *scale);
 typedef bool Move(const Case *t, int64_t i, int64_t *at);
 /* How many terms one result is summed from. */
 typedef double Terms(const Case *t);
-/* A small graph instead of one op: from inputs to result. */
-typedef Value Builder(Compile *c, const Cursor *at, const Value *in);
-
 /* Note [rows]
  * A row of cases is text, a word each: first the types, letters of number_type, a case for each;
  * then the inputs: "7x33 l:33 s 2{1,nan} 3~p -" are dims, another type than the case's, a scalar,
@@ -62,7 +59,7 @@ bool row_word(const char **s, RowWord *out);
 const char *row_words(const char *row); /* behind the types */
 
 typedef struct ChainRow { /* gradients of a graph: inputs as in other rows, the last one is dy */
-  Builder *build;
+  const char *graph;      /* built_expression, of the others */
   const char *row;
 } ChainRow;
 

@@ -14,8 +14,10 @@ void built_open(Built *b, const TestRun *run, bool real64, int optimize);
 Cursor built_cursor(bool tf32);
 Value built_source(Built *b, const Tensor *t); /* index: graph->sources.n before the call */
 uint32_t built_output(Built *b, Value v);      /* its index */
-ampc_status built_load(Built *b);              /* compiles, loads, makes the runtime */
-ampc_status built_start(Built *b);             /* the same for what has been compiled */
+/* "h = matmul(a, b) + c; tanh(h) * h" of in[0], called a, in[1], called b, ..: expression.c. */
+Value built_expression(Compile *c, const Cursor *at, const char *text, const Value *in, uint32_t n);
+ampc_status built_load(Built *b);  /* compiles, loads, makes the runtime */
+ampc_status built_start(Built *b); /* the same for what has been compiled */
 /* A job of a suite. It is run fused and not, where nothing else is said. */
 typedef struct BuiltJob {
   const char *name, *text; /* "the job of sums" */

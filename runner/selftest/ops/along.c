@@ -93,27 +93,6 @@ static void reference_place_ordered(const Case *t, Tensor *y, double *scale)
   scale_as_size(y, scale);
 }
 
-/* cumsum(x) cumprod(x) */
-static Value chain_cumulative(Compile *c, const Cursor *at, const Value *in)
-{
-  Value sums = ir_append(c, at, OP_cumsum, in, 1, ATTRS({"dim", {.i = 1}}));
-  Value products = ir_append(c, at, OP_cumprod, in, 1, ATTRS({"dim", {.i = 1}}));
-  return ir_binary(c, at, OP_mul, sums, products);
-}
-
-/* the two greatest of each row, times x[:, :2] */
-static Value chain_topk(Compile *c, const Cursor *at, const Value *in)
-{
-  Value order =
-      ir_append(c, at, OP_sort_order, in, 1, ATTRS({"dim", {.i = 1}}, {"descending", {.i = true}}));
-  const NamedAttr *first =
-      ATTRS({"dim", {.i = 1}}, {"start", {.i = 0}}, {"stop", {.i = 2}}, {"step", {.i = 1}});
-  order = ir_append(c, at, OP_slice, &order, 1, first);
-  Value most =
-      ir_append(c, at, OP_pick_ordered, (Value[]){in[0], order}, 2, ATTRS({"dim", {.i = 1}}));
-  return ir_binary(c, at, OP_mul, most, ir_append(c, at, OP_slice, in, 1, first));
-}
-
 static const OpTest tests[] = {
     {OP_cumsum, "n", "=", FIRST(reference_cumsum),
      SUMMED(1, SUMS(1), terms_of_row, "in double and rounded once; in doubles additions in a row"),
@@ -137,7 +116,7 @@ static const OpTest tests[] = {
                "fhb 3x4{1,0,2,3,2,0,-1,0,0,2,1,-2} dim=1", "f 3x4x2~z dim=1 reverse=1",
                "f 3x4~z dim=1 exclusive=1",
                "f 3x4{1,0,2,3,2,0,-1,0,0,2,1,-2} dim=1 reverse=1 exclusive=1"),
-     CHAINS({chain_cumulative, "fhb 5x4~z 5x4~d"})},
+     CHAINS({"cumsum(a, dim=1) * cumprod(a, dim=1)", "fhb 5x4~z 5x4~d"})},
     {OP_line_sums, "dt", "=", FIRST(reference_line_sums),
      SUMMED(2, SUMS(2), terms_of_row, "in double and rounded once; in doubles two roundings each"),
      CASES("fhb 33x7 33x7 dim=1", "f 7x1025 7x1025 dim=1", "fh 1025x3 1025x3 dim=0",
@@ -157,7 +136,9 @@ static const OpTest tests[] = {
      CASES("fhb 2x3 l:2x3{2,0,1,1,2,0} dim=1", "fhb 3x5 l:2x5{2,0,1,1,2,0,1,0,2,1} dim=0",
            "fh 2x3x2 l:2x1x2{2,0,1,1} dim=1", "ilu 2x3 l:2x2{2,0,1,2} dim=1"),
      GRADIENTS("fhb 2x3 l:2x3{2,0,1,1,2,0} dim=1", "f 3x4 l:2x4{2,0,1,0,0,2,0,1} dim=0"),
-     CHAINS({chain_topk, "fhb 3x4{1,4,2,3,9,8,6,7,-1,-4,-3,2} 3x2~d"})},
+     CHAINS({"o = slice(sort_order(a, dim=1, descending=1), dim=1, start=0, stop=2); "
+             "pick_ordered(a, o, dim=1) * slice(a, dim=1, start=0, stop=2)",
+             "fhb 3x4{1,4,2,3,9,8,6,7,-1,-4,-3,2} 3x2~d"})},
     {OP_place_ordered, "d", "=", WHOLE(shape_sized_of, reference_place_ordered), EXACT,
      CASES("fhb 2x3 l:2x3{2,0,1,1,2,0} dim=1 size=3", "fhb 2x3 l:2x3{4,0,1,1,6,0} dim=1 size=7",
            "fh 2x1x2 l:2x1x2{2,0,1,1} dim=1 size=300")},

@@ -189,31 +189,12 @@ static void reference_batch_norm_backward(const Case *t, Tensor *y, double *scal
   }
 }
 
-/* batch_norm(x), as in training: mean and variance are those of x */
-static Value chain_batch_norm(Compile *c, const Cursor *at, const Value *in)
-{
-  Node x = *ir_node(c->graph, in[0]);
-  const NamedAttr *channel = ATTRS({"channel", {.i = 1}});
-  const NamedAttr *rows = ATTRS({"rows", {.i = ir_elements(&x) / x.dim[1]}});
-  Value means = ir_append(c, at, OP_channel_means, in, 1, channel);
-  Value squares = ir_append(c, at, OP_channel_squares, in, 1, channel);
-  Value mean = ir_append(c, at, OP_channel_mean, &means, 1, rows);
-  Value var = ir_append(c, at, OP_channel_var, (Value[]){means, squares}, 2, rows);
-  Value rstd = ir_unary(c, at, OP_rsqrt, ir_binary(c, at, OP_add, var, ir_number(c, at, 1e-5)));
-  return ir_append(c, at, OP_batch_norm, (Value[]){in[0], mean, rstd, in[1], in[2]}, 5, channel);
-}
-
-/* batch_norm(x) with given statistics; chain_norm_plain: without weight and bias */
-static Value chain_norm_eval(Compile *c, const Cursor *at, const Value *in)
-{
-  return ir_append(c, at, OP_batch_norm_eval, in, 5, ATTRS({"channel", {.i = 1}}));
-}
-
-static Value chain_norm_plain(Compile *c, const Cursor *at, const Value *in)
-{
-  Value all[5] = {in[0], in[1], in[2]};
-  return ir_append(c, at, OP_batch_norm_eval, all, 5, ATTRS({"channel", {.i = 1}}));
-}
+/* as in training: mean and variance are those of a */
+#define BATCH_NORM(rows)                                                                           \
+  "m = channel_means(a, channel=1); s = channel_squares(a, channel=1); "                           \
+  "mean = channel_mean(m, rows=" #rows "); "                                                       \
+  "var = channel_var(m, s, rows=" #rows "); "                                                      \
+  "batch_norm(a, mean, rsqrt(var + 1e-5), b, c, channel=1)"
 
 #define PARTS WHOLE(shape_parts_of, reference_parts)
 
@@ -254,13 +235,14 @@ static const OpTest tests[] = {
     {OP_batch_norm, "nnpnn", "=", FIRST(reference_batch_norm), ULPS(4, "five roundings"),
      CASES("fhb 33x7 f:7 f:7 f:7 f:7 channel=1", "fhb 3x5x7x9 f:5 f:5 f:5 f:5 channel=1",
            "fh 3x5x7 f:5 f:5 - - channel=1"),
-     CHAINS({chain_batch_norm, "fhb 3x2x2x3~n 2~n 2~n 3x2x2x3~d"},
-            {chain_batch_norm, "fh 7x3~n 3~n 3~n 7x3~d"})},
+     CHAINS({BATCH_NORM(18), "fhb 3x2x2x3~n 2~n 2~n 3x2x2x3~d"},
+            {BATCH_NORM(7), "fh 7x3~n 3~n 3~n 7x3~d"})},
     {OP_batch_norm_eval, "nnpnn", "=", FIRST(reference_batch_norm), ULPS(4, "five roundings"),
      CASES("fhb 3x5x7x9 f:5 f:5 f:5 f:5 channel=1", "fh 33x7 f:7 f:7 - f:7 channel=1"),
-     CHAINS({chain_norm_eval, "fhb 2x3x2x3~n f:3~n f:3~p 3~n 3~n 2x3x2x3~d"},
-            {chain_norm_eval, "fh 5x3~n f:3~n f:3~p 3~n 3~n 5x3~d"},
-            {chain_norm_plain, "fh 5x3~n f:3~n f:3~p 5x3~d"})},
+     CHAINS({"batch_norm_eval(a, b, c, d, e, channel=1)",
+             "fhb 2x3x2x3~n f:3~n f:3~p 3~n 3~n 2x3x2x3~d"},
+            {"batch_norm_eval(a, b, c, d, e, channel=1)", "fh 5x3~n f:3~n f:3~p 3~n 3~n 5x3~d"},
+            {"batch_norm_eval(a, b, c, none, none, channel=1)", "fh 5x3~n f:3~n f:3~p 5x3~d"})},
     {OP_channel_products, "dnnp", "f", PARTS, SUMMED(4, 0.5, terms_of_parts, "additions in a row"),
      CASES("fhb 33x7 33x7 f:7 f:7 channel=1", "fhb 3x5x7x9 3x5x7x9 f:5 f:5 channel=1")},
     {OP_batch_norm_backward, "dnnpnnn", "=", FIRST(reference_batch_norm_backward),

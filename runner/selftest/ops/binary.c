@@ -55,29 +55,6 @@ ELEMENT(prelu, x[0] > 0 ? x[0] : x[0] * x[1], fabs(r))
 ELEMENT(clamp, isnan(x[0]) ? NAN : fmin(fmax(x[0], a[0]), a[1]), fabs(r))
 ELEMENT(clamp_backward, x[1] > a[0] && x[1] < a[1] ? x[0] : 0, fabs(r))
 
-/* x * x + x: three ways back to x */
-static Value chain_shared(Compile *c, const Cursor *at, const Value *in)
-{
-  return ir_binary(c, at, OP_add, ir_binary(c, at, OP_mul, in[0], in[0]), in[0]);
-}
-
-/* sigmoid(a + b) (a - b), b broadcast both times */
-static Value chain_broadcast(Compile *c, const Cursor *at, const Value *in)
-{
-  Value gate = ir_unary(c, at, OP_sigmoid, ir_binary(c, at, OP_add, in[0], in[1]));
-  return ir_binary(c, at, OP_mul, gate, ir_binary(c, at, OP_sub, in[0], in[1]));
-}
-
-/* x^3 + x^2 x^(1/2) + x^1: powers that are numbers have rules of their own */
-static Value chain_powers(Compile *c, const Cursor *at, const Value *in)
-{
-  static const double powers[] = {3, 2, 0.5, 1};
-  Value p[4];
-  for (int i = 0; i < 4; i++) p[i] = ir_binary(c, at, OP_pow, in[0], ir_number(c, at, powers[i]));
-  return ir_binary(c, at, OP_add, p[0],
-                   ir_binary(c, at, OP_add, ir_binary(c, at, OP_mul, p[1], p[2]), p[3]));
-}
-
 static const OpTest tests[] = {
     {OP_add, "ww", "=", MAP(add), ROUNDED,
      CASES("fhbil 1025 1025", "fhb 7x33 33", "fhb 7x1 1x33", "fh 33 7x33", "f 2x3x5 3x1", "f s 33",
@@ -88,10 +65,13 @@ static const OpTest tests[] = {
            "hb 33 f:1{1.5} result=f"),
      GRADIENTS("fhb 7x3~n 3~n", "f 5x1~n 1x3~n", "f s~n 7~n")},
     {OP_sub, "ww", "=", MAP(sub), ROUNDED, CASES("fhbil 1023 1023", "fhb 7x33 33", "f 33 7x33"),
-     GRADIENTS("fhb 7x3~n 3~n", "f 3~n 7x3~n"), CHAINS({chain_broadcast, "fhb 5x3~n 3~n 5x3~d"})},
+     GRADIENTS("fhb 7x3~n 3~n", "f 3~n 7x3~n"),
+     CHAINS({"sigmoid(a + b) * (a - b)", "fhb 5x3~n 3~n 5x3~d"})},
     {OP_mul, "ww", "=", MAP(mul), ROUNDED,
      CASES("fhbil 1025 1025", "fhb 7x33 7x1", "h i:33 33 result=h", "f i:33 33 result=f"),
-     GRADIENTS("fhb 7x3~n 7x1~n", "f 2x1x5~n 3x1~n"), CHAINS({chain_shared, "fhb 33~n 33~d"})},
+     GRADIENTS("fhb 7x3~n 7x1~n", "f 2x1x5~n 3x1~n"),
+     CHAINS(/* three ways back to a */
+            {"a * a + a", "fhb 33~n 33~d"})},
     {OP_div, "ww", "=", MAP(div), ROUNDED,
      CASES("fhb 1025 1025", "fhb 7x33 33", "il 33 33~q result=f"),
      GRADIENTS("fhb 7x3~n 3~q", "f 3~n 7x3~q")},
@@ -113,7 +93,8 @@ static const OpTest tests[] = {
            "il 10{2,3,-2,0,0,5,1,-1,-1,2} 10{10,3,5,0,3,1,-7,-3,-2,-1}",
            "u 4{2,3,0,15} 4{7,5,0,2}"),
      GRADIENTS("fhb 17~v 17~n", "f 5x3~v 3~n", "f 7~v s{2}"),
-     CHAINS({chain_powers, "fhb 33~v 33~d"})},
+     CHAINS(/* powers that are numbers have rules of their own */
+            {"a ** 3 + (a ** 2 * a ** 0.5 + a ** 1)", "fhb 33~v 33~d"})},
     {OP_atan2, "ww", "=", MAP(atan2), ULPS(2, "maths.cuh: 2"),
      CASES("fhb 1025 1025", "fhb 1025~n 1025~n", "fhb 7x1 33", "il 33 33 result=f",
            "f h:33 33 result=f",

@@ -194,34 +194,6 @@ static double terms_of_conv(const Case *t)
   return (double)(channels / v.groups * pixels(&v.w));
 }
 
-/* max_pool2d(conv2d(x + x, w, b)) and a flat copy of it: images meet what is none */
-static Value chain_images(Compile *c, const Cursor *at, const Value *in)
-{
-  const NamedAttr *conv = ATTRS({"pad0", {.i = 1}}, {"pad1", {.i = 1}});
-  const NamedAttr *pool = ATTRS({"kernel0", {.i = 2}}, {"kernel1", {.i = 2}}, {"stride0", {.i = 2}},
-                                {"stride1", {.i = 2}});
-  Value conv_in[] = {ir_binary(c, at, OP_add, in[0], in[0]), in[1], in[2]};
-  Value y = ir_append(c, at, OP_conv2d, conv_in, 3, conv);
-  y = ir_append(c, at, OP_max_pool2d, &y, 1, pool);
-  Node n = *ir_node(c->graph, y);
-  Value flat = ir_reshape(c, at, y, (int64_t[]){n.dim[0], ir_elements(&n) / n.dim[0]}, 2);
-  Value mean = ir_reduce(c, at, OP_mean, y, 12, true);
-  Value centred = ir_binary(c, at, OP_sub, y, mean);
-  return ir_binary(
-      c, at, OP_mul, flat,
-      ir_reshape(c, at, centred, (int64_t[]){n.dim[0], ir_elements(&n) / n.dim[0]}, 2));
-}
-
-/* Numbers that are no tensors: as weight of one convolution and as images of another. */
-static Value chain_numbers(Compile *c, const Cursor *at, const Value *in)
-{
-  Value one = ir_reshape(c, at, ir_number(c, at, 0.75), (int64_t[]){1, 1, 1, 1}, 4);
-  one = ir_cast(c, at, one, ir_node(c->graph, in[0])->dtype);
-  Value x = ir_append(c, at, OP_conv2d, (Value[]){in[0], one, {0}}, 3, NULL);
-  Value y = ir_append(c, at, OP_conv2d, (Value[]){one, in[1], {0}}, 3, NULL);
-  return ir_binary(c, at, OP_mul, x, y);
-}
-
 static const OpTest tests[] = {
     {OP_conv2d, "nnn", "=", WHOLE(shape_conv_of, reference_conv),
      SUMMED(2, 0.5, terms_of_conv, "additions in a row, bias"),
@@ -237,8 +209,15 @@ static const OpTest tests[] = {
      GRADIENTS("fhb 2x3x4x5 2x3x3x3 2 pad0=1 pad1=1",
                "fh 1x4x6x5 4x2x2x3 - stride0=2 stride1=1 pad0=1 pad1=0 groups=2",
                "f 1x2x7x5 3x2x3x2 3 dil0=2 dil1=3 stride0=1 stride1=1"),
-     CHAINS({chain_images, "fhb 2x2x4x4~n 3x2x3x3~n 3~n 2x12~d"},
-            {chain_numbers, "fhb 2x1x3x3~n 3x1x1x1~n 2x3x3x3~d"})},
+     CHAINS(/* images meet what is none */
+            {"y = max_pool2d(conv2d(a + a, b, c, pad0=1, pad1=1), kernel0=2, kernel1=2, stride0=2, "
+             "stride1=2); reshape(y, shape=[2, 12]) * reshape(y - mean(y, dim=12, keepdim=1), "
+             "shape=[2, 12])",
+             "fhb 2x2x4x4~n 3x2x3x3~n 3~n 2x12~d"},
+            /* a number that is no tensor: as weight, and as images */
+            {"n = in_type_of(reshape(0.75, shape=[1, 1, 1, 1]), a); conv2d(a, n, none) * conv2d(n, "
+             "b, none)",
+             "fhb 2x1x3x3~n 3x1x1x1~n 2x3x3x3~d"})},
     {OP_conv2d_data, "dn", "=", WHOLE(shape_conv_of, reference_conv),
      SUMMED(1, 0.5, terms_of_conv, "additions in a row"),
      CASES("fhb 2x5x5x7 5x3x3x3 h=7 w=9",

@@ -76,18 +76,6 @@ static double terms_of_places(const Case *t)
   return (double)t->in[1].dim[case_axis(t)] * PARTIAL_SUMS;
 }
 
-/* ---- chains ---- */
-
-/* Rows of x twice, and x by itself: sums of rows that meet another gradient. */
-static Value chain_tied(Compile *c, const Cursor *at, const Value *in)
-{
-  Value picked = ir_append(c, at, OP_index_select, in, 2, NULL);
-  Value twice = ir_append(c, at, OP_index_select, in, 2, NULL);
-  Value y = ir_binary(c, at, OP_mul, picked, ir_unary(c, at, OP_exp, twice));
-  return ir_append(c, at, OP_gemm, (Value[]){y, in[0]}, 2,
-                   ATTRS({"trans_a", {.i = 0}}, {"trans_b", {.i = 1}}));
-}
-
 static const OpTest tests[] = {
     {OP_index_select, "ww", "=", WHOLE(shape_selected, reference_selected), EXACT,
      CASES("fhbiluo 7x33 i:5{0,6,3,3,1} axis=0", "fhb 7x5 l:2x3{0,6,3,3,1,2} axis=0",
@@ -99,7 +87,9 @@ static const OpTest tests[] = {
            "fh 1025x7 i:3{1024,0,1023} axis=0"),
      GRADIENTS("fhb 4x3~n i:5{0,3,3,1,0} axis=0", "fhb 2x4x3~n l:2x2{3,0,1,3} axis=1",
                "f 2x3~n l:4{2,0,1,2} axis=1"),
-     CHAINS({chain_tied, "fhb 4x3~n i:5{0,3,3,1,2} 5x4~d"})},
+     CHAINS(/* sums of rows that meet another gradient */
+            {"gemm(index_select(a, b) * exp(index_select(a, b)), a, trans_b=1)",
+             "fhb 4x3~n i:5{0,3,3,1,2} 5x4~d"})},
     {OP_index_select_backward, "sw", "f", WHOLE(shape_sized_of, reference_row_sums),
      SUMMED(0.5, 0.5, terms_of_index, "a sum in the order of the index"),
      CASES("fhb 5x33 i:5{0,6,3,3,1} size=7", "fh 5x3x7 l:5{0,6,3,3,6} size=9",

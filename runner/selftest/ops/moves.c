@@ -180,59 +180,6 @@ static void reference_indices(const Case *t, Tensor *y, double *scale)
 ELEMENT(like, x[1], fabs(r))
 ELEMENT(full_like, x[1], fabs(r))
 
-/* ---- chains ---- */
-
-/* x[start:stop] along an axis */
-static Value slice(Compile *c, const Cursor *at, Value x, int axis, int start, int stop)
-{
-  return ir_append(c, at, OP_slice, &x, 1,
-                   ATTRS({"dim", {.i = axis}}, {"start", {.i = start}}, {"stop", {.i = stop}}));
-}
-
-/* cat(x, exp(x)) sliced across the seam */
-static Value chain_seam(Compile *c, const Cursor *at, const Value *in)
-{
-  Value both[] = {in[0], ir_unary(c, at, OP_exp, in[0])};
-  Value x = ir_append(c, at, OP_cat, both, 2, ATTRS({"dim", {.i = 1}}));
-  return ir_append(
-      c, at, OP_slice, &x, 1,
-      ATTRS({"dim", {.i = 1}}, {"start", {.i = 1}}, {"stop", {.i = 9}}, {"step", {.i = 2}}));
-}
-
-/* [n, c, h, w] as [n, h w, c] */
-static Value tokens(Compile *c, const Cursor *at, Value x)
-{
-  Node n = *ir_node(c->graph, x);
-  x = ir_reshape(c, at, x, (int64_t[]){n.dim[0], n.dim[1], n.dim[2] * n.dim[3]}, 3);
-  return ir_append(c, at, OP_transpose, &x, 1, ATTRS({"dim0", {.i = 1}}, {"dim1", {.i = 2}}));
-}
-
-/* Everything that follows the layout of images, from a convolution on, and ways out of it. */
-static Value chain_layouts(Compile *c, const Cursor *at, const Value *in)
-{
-  static const uint32_t channels_last[] = {0, 2, 3, 1};
-  const NamedAttr *channels = ATTRS({"dim", {.i = 1}});
-  const NamedAttr *shift =
-      ATTRS({"dim", {.i = 3}}, {"before", {.i = 1}}, {"after", {.i = 0}}, {"value", {.f = 0.5}});
-  Value h = ir_append(c, at, OP_conv2d, (Value[]){in[0], in[1], {0}}, 3, NULL);
-  h = ir_binary(c, at, OP_add, h, in[2]);
-  Value moved = ir_append(c, at, OP_pad, &h, 1, shift);
-  moved = slice(c, at, moved, 3, 0, 2);
-  Value both[] = {ir_append(c, at, OP_softmax, &h, 1, channels), moved};
-  Value d = ir_append(c, at, OP_cat, both, 2, channels);
-  d = ir_binary(c, at, OP_sub, d, ir_reduce(c, at, OP_mean, d, 12, true));
-  d = slice(c, at, d, 1, 2, 6);
-  Value p = ir_append(c, at, OP_permute, &h, 1, ir_axis_attrs(c, channels_last, 4));
-  p = ir_reshape(c, at, p, (int64_t[]){2, 6, 4}, 3);
-  return ir_binary(c, at, OP_add, ir_binary(c, at, OP_mul, tokens(c, at, h), p), tokens(c, at, d));
-}
-
-/* x in its own type: through the value, not through what only gives the type */
-static Value chain_like(Compile *c, const Cursor *at, const Value *in)
-{
-  return ir_binary(c, at, OP_like, ir_unary(c, at, OP_detach, in[0]), in[0]);
-}
-
 static const OpTest tests[] = {
     {OP_cast, "w", "d", FIRST(reference_cast), EXACT,
      CASES(
@@ -290,7 +237,13 @@ static const OpTest tests[] = {
            "fh 2x3x4x5x2x3 axis0=5 axis1=2 axis2=0 axis3=4 axis4=1 axis5=3",
            "f 1025x3 axis0=0 axis1=1"),
      GRADIENTS("fhb 2x3x4 axis0=2 axis1=0 axis2=1"),
-     CHAINS({chain_layouts, "fhb 2x3x3x2~n 4x3x1x1~n 3x1~n 2x6x4~d"})},
+     CHAINS(/* all that follows the layout of images, and ways out of it */
+            {"h = conv2d(a, b, none) + c; s = slice(pad(h, dim=3, before=1, after=0, value=0.5), "
+             "dim=3, start=0, stop=2); d = cat(softmax(h, dim=1), s, dim=1); e = slice(d - mean(d, "
+             "dim=12, keepdim=1), dim=1, start=2, stop=6); p = reshape(permute(h, axis0=0, "
+             "axis1=2, axis2=3, axis3=1), shape=[2, 6, 4]); transpose(reshape(h, shape=[2, 4, 6]), "
+             "dim0=1, dim1=2) * p + transpose(reshape(e, shape=[2, 4, 6]), dim0=1, dim1=2)",
+             "fhb 2x3x3x2~n 4x3x1x1~n 3x1~n 2x6x4~d"})},
     {OP_slice, "w", "=", MOVE(slice, shape_slice_of), EXACT,
      CASES("fhbiluo 33 dim=0 start=5 stop=29 step=1", "fhb 7x33 dim=1 start=0 stop=33 step=3",
            "fhb 7x33 dim=0 start=6 stop=7 step=1", "f 3x1025x2 dim=1 start=1 stop=1024 step=7"),
@@ -302,7 +255,8 @@ static const OpTest tests[] = {
     {OP_cat, "wwww", "=", WHOLE(shape_cat_of, reference_cat), EXACT,
      CASES("fhbiluo 7 33 1 dim=0", "fhb 3x7 3x1 3x33 dim=1", "fh 2x3x5 2x1x5 2x2x5 dim=1",
            "f 1025 1 dim=0", "h 3x5 dim=0", "f 300x259 300x257 dim=1", "h 33 f:7 dim=0 result=f"),
-     GRADIENTS("fhb 2x3 2x1 2x5 dim=1", "f 3 4 dim=0"), CHAINS({chain_seam, "fhb 3x5~n 3x4~d"})},
+     GRADIENTS("fhb 2x3 2x1 2x5 dim=1", "f 3 4 dim=0"),
+     CHAINS({"slice(cat(a, exp(a), dim=1), dim=1, start=1, stop=9, step=2)", "fhb 3x5~n 3x4~d"})},
     {OP_pad, "w", "=", MOVE(pad, shape_pad_of), EXACT,
      CASES("fhbiluo 7x33 dim=1 before=2 after=0", "fhb 3x5x7 dim=1 before=1 after=3 value=-1.5",
            "f 33 dim=0 before=0 after=5 value=2"),
@@ -320,7 +274,8 @@ static const OpTest tests[] = {
     {OP_indices, "", "l", WHOLE(shape_given_of, reference_indices), EXACT,
      CASES("l shape=7x33", "l shape=1025")},
     {OP_like, "ww", "=", MAP(like), EXACT, CASES("fhb 33 f:33", "hb 4 o:4"),
-     CHAINS({chain_like, "fhb 33~n 33~d"})},
+     CHAINS(/* through the value, not through what only gives the type */
+            {"like(detach(a), a)", "fhb 33~n 33~d"})},
     {OP_full_like, "ww", "=", MAP(full_like), EXACT, CASES("fhb 7x33 s", "f 1 s")},
 };
 FAMILY(moves)

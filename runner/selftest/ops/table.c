@@ -146,7 +146,7 @@ static void check_rows(const Check *c)
   const OpTest *t = c->test;
   for (const char *const *row = t->cases; row && *row; row++) check_row(c, *row);
   for (const char *const *row = t->gradients; row && *row; row++) check_row(c, *row);
-  for (const ChainRow *chain = t->chains; chain && chain->build; chain++) check_row(c, chain->row);
+  for (const ChainRow *chain = t->chains; chain && chain->graph; chain++) check_row(c, chain->row);
 }
 
 /* What the suites look at without asking whether it is there. */
