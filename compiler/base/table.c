@@ -161,8 +161,7 @@ const char *text_common(Arena *arena, const char *a, const char *b)
 {
   static const char ends[] = "._ ";
   ArenaMark mark = arena_mark(arena);
-  Text t;
-  text_init(&t, arena);
+  Text t = text_new(arena);
   for (;;) {
     size_t n = strcspn(a, ends), m = strcspn(b, ends);
     bool equal = n == m && strncmp(a, b, n) == 0;
@@ -341,8 +340,7 @@ void table_put(Table *t)
 
 void table_close(Table *t)
 {
-  Text note;
-  text_init(&note, t->arena);
+  Text note = text_new(t->arena);
   if (t->folded) text_puts(&note, "; n: rows that are alike, added up");
   for (uint32_t i = 0, k = 0; i < t->n; i++)
     if (t->dropped[i])

@@ -64,8 +64,7 @@ const char *comment_text(Arena *a, const char *s, size_t n, size_t width)
 const char *string_literal(Arena *a, const char *s)
 {
   if (!s) return "0";
-  Text t;
-  text_init(&t, a);
+  Text t = text_new(a);
   text_puts(&t, "\"");
   for (size_t left = strlen(s), n; left; s += n, left -= n) {
     char escape[AMPC_ESCAPE_ROOM];

@@ -93,8 +93,7 @@ static int explain_error(const OptionGiven *given)
 
 static int print_help_on(const OptionGiven *given)
 {
-  Text text;
-  text_init(&text, given->arena);
+  Text text = text_new(given->arena);
   bool all = strcmp(given->value, "all") == 0;
   if (all) help_all(&text);
   if (!all && !help_on(given->value, &text)) {
@@ -288,8 +287,7 @@ static void apply_choices(CommandLine *cmd)
 /* True: that was all. */
 static bool print_list(Arena *arena, const CommandLine *cmd)
 {
-  Text text;
-  text_init(&text, arena);
+  Text text = text_new(arena);
   if (!cmd->list) return false;
   cmd->list(&cmd->options.view, &text);
   fwrite(text.at, 1, text.n, stdout);

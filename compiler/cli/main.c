@@ -110,8 +110,7 @@ static bool add_make_name(Text *out, const char *name, const char *special)
 /* "output: job.amp imported.amp" */
 static int write_deps(Compile *c, const CommandLine *cmd)
 {
-  Text text;
-  text_init(&text, c->arena);
+  Text text = text_new(c->arena);
   bool good = add_make_name(&text, cmd->output ? cmd->output : "-", " \t#:%");
   text_puts(&text, ":");
   for (uint32_t i = 0; i < c->sources.n; i++) {
@@ -142,8 +141,7 @@ static int check_limit(Compile *c)
  * the job too. */
 static int print_build_line(Compile *c, const CommandLine *cmd)
 {
-  Text line;
-  text_init(&line, c->arena);
+  Text line = text_new(c->arena);
   if (!build_line(cmd, &line)) return BAD_FILE;
   return output_write(NULL, line.at, line.n) ? 0 : BAD_FILE;
 }
@@ -182,8 +180,7 @@ static int run(Compile *c, const CommandLine *cmd)
   if (!status && c->program) status = check_limit(c);
   if (!status) status = check_places(cmd);
   if (status || (cmd->check && !cmd->options.dump_after)) return status;
-  Text text;
-  text_init(&text, c->arena);
+  Text text = text_new(c->arena);
   status = produce(c, cmd, &text);
   return status ? status : deliver(c, cmd, &text);
 }

@@ -62,8 +62,7 @@ int option_wrong(const OptionGiven *given, const char *fmt, ...)
 /* "ast, graph or plan" */
 static const char *list_words(Arena *arena, const char *const *words)
 {
-  Text text;
-  text_init(&text, arena);
+  Text text = text_new(arena);
   for (uint32_t i = 0; words[i]; i++)
     text_printf(&text, "%s%s", i == 0 ? "" : words[i + 1] ? ", " : " or ", words[i]);
   return text.at;
@@ -82,8 +81,7 @@ int options_count_jobs(const OptionTable *table, const Operands *jobs, int least
 static const char *shown_as(Arena *arena, const OptionRow *row)
 {
   if (row->shown) return arena_printf(arena, "  %s", row->shown);
-  Text text;
-  text_init(&text, arena);
+  Text text = text_new(arena);
   text_puts(&text, "  ");
   if (row->letter) text_printf(&text, "-%c%s", row->letter, row->name ? ", " : "");
   if (row->name) text_printf(&text, "--%s", row->name);
@@ -114,8 +112,7 @@ static int print_help(const Reader *r)
 {
   const OptionTable *t = r->table;
   int left = widest(r) + 2;
-  Text out;
-  text_init(&out, r->arena);
+  Text out = text_new(r->arena);
   text_printf(&out, "usage: %s %s\n", t->program, t->usage);
   put_words(&out, t->about);
   for (uint32_t i = 0; i < r->n; i++) {

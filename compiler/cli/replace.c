@@ -79,9 +79,8 @@ static bool refuse(Arena *arena, const char *option, const char *path, Seal seal
 
 bool replace_output(const CommandLine *cmd, const char *path, const Text *text)
 {
-  Text there;
   if (cmd->force || !path || strcmp(path, "-") == 0) return true;
-  text_init(&there, text->arena);
+  Text there = text_new(text->arena);
   if (!read_there(path, &there)) return false;
   if (!there.n || is_same(&there, text)) return true;
   Seal seal = seal_of(there.at, there.n);
@@ -92,9 +91,8 @@ bool replace_output(const CommandLine *cmd, const char *path, const Text *text)
 /* A rule for the same output: `text` begins with its name and a colon. */
 bool replace_deps(const CommandLine *cmd, const Text *text)
 {
-  Text there;
   if (cmd->force || strcmp(cmd->deps, "-") == 0) return true;
-  text_init(&there, text->arena);
+  Text there = text_new(text->arena);
   if (!read_there(cmd->deps, &there)) return false;
   size_t head = (size_t)(strstr(text->at, ": ") - text->at) + 1;
   if (!there.n || begins(&there, text->at, head)) return true;

@@ -96,8 +96,7 @@ static const char *group_ops(Compile *c, uint32_t group)
   const Group *p = group_main_part(c->graph, group);
   const char **names = arena_array(c->arena, const char *, p->n);
   uint32_t n = ops_of(c->graph, p, names);
-  Text t;
-  text_init(&t, c->arena);
+  Text t = text_new(c->arena);
   for (uint32_t i = 0; i < n; i++) /* of many: the first, the second and the last */
     if (n <= 4 || i < 2 || i == n - 1) text_printf(&t, "%s%s", t.n ? "_" : "", names[i]);
   return t.at;

@@ -25,8 +25,7 @@ const Gpu *gpu_find(const char *name)
 
 const char *gpu_names(Arena *arena)
 {
-  Text t;
-  text_init(&t, arena);
+  Text t = text_new(arena);
   for (int i = 0; i < GPUS; i++) text_printf(&t, "%s%s", i ? ", " : "", gpus[i].name);
   return t.at;
 }

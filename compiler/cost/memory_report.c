@@ -32,8 +32,7 @@ const char *memory_text(Arena *arena, int64_t bytes)
 static const char *grouped(Arena *arena, int64_t n) /* "443,502,916" */
 {
   const char *digits = arena_printf(arena, "%lld", (long long)n);
-  Text t;
-  text_init(&t, arena);
+  Text t = text_new(arena);
   for (size_t i = 0, len = strlen(digits); i < len; i++) {
     if (i && (len - i) % 3 == 0) text_puts(&t, ",");
     text_add(&t, digits + i, 1);
@@ -186,8 +185,7 @@ const char *memory_refusal(Compile *c, int64_t need, int64_t limit, const char *
                            MemoryNeed *need_of)
 {
   const ampc_program *p = c->program;
-  Text t;
-  text_init(&t, c->arena);
+  Text t = text_new(c->arena);
   text_printf(&t, "%s needs %s of memory, %s %s; ", p->source, memory_text(c->arena, need),
               limit_name, memory_text(c->arena, limit));
   int64_t batch = largest_batch(c, limit, need_of);

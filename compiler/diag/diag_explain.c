@@ -98,8 +98,7 @@ bool diag_help_names(Compile *c, const char *name, const char *const *names, uin
   const char *near = diag_nearest(name, names, n);
   if (near) return diag_help(c, "did you mean `%s`?", near);
   if (!n) return false;
-  Text list;
-  text_init(&list, c->arena);
+  Text list = text_new(c->arena);
   for (uint32_t i = 0; i < n && i < MOST_NAMES; i++)
     text_printf(&list, "%s`%s`", i ? ", " : "", names[i]);
   const char *more = n > MOST_NAMES ? ", .." : "";

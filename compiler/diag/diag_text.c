@@ -108,8 +108,7 @@ static void add_quote(Compile *c, const Place *place, const Message *m, Text *ou
 
 void diag_print_text(Compile *c, const Message *m)
 {
-  Text out;
-  text_init(&out, c->arena);
+  Text out = text_new(c->arena);
   Place place = diag_place(c, m->span);
   bool color = c->options.color;
   if (m->severity == SEVERITY_help) text_puts(&out, "      ");

@@ -52,8 +52,7 @@ static size_t idle(const Text *before, const char *s)
 
 const char *fold_line(const Kernel *k, const char *line)
 {
-  Text t;
-  text_init(&t, k->c->arena);
+  Text t = text_new(k->c->arena);
   for (const char *s = line; *s;) {
     size_t plain = strcspn(s, " 1R"); /* nothing that may go begins there */
     text_add(&t, s, plain);

@@ -212,8 +212,7 @@ static void put_columns(Kernel *k, const Convolution *v)
 static void put_thunk(const Kernel *k)
 {
   const char *name = kernel_name(k->c, k->index);
-  Text t;
-  text_init(&t, k->c->arena);
+  Text t = text_new(k->c->arena);
   for (uint32_t i = 0; i < k->args.n; i++) {
     bool number = argument_is_number(&k->args.at[i]);
     text_printf(&t, "%s(%s%s)a[%u]", i ? ", " : "", element_type(&k->args.at[i]),
@@ -319,9 +318,8 @@ void emit_kernel(Compile *c, uint32_t i, Text *out)
 static Text kernels_aside(Compile *c, KernelRange range, const void **blame)
 {
   void *kept = c->blame;
-  Text out;
   Printer p;
-  text_init(&out, c->arena);
+  Text out = text_new(c->arena);
   printer_begin(&p, c, &out);
   put_kernels(&p, range);
   *blame = c->blame;
@@ -392,8 +390,7 @@ void emit_unit(Compile *c, const Text *kernels, const char *const *names, uint32
   Printer p;
   printer_begin(&p, c, out);
   put_state(&p);
-  Text all;
-  text_init(&all, c->arena);
+  Text all = text_new(c->arena);
   for (uint32_t i = 0; i < n; i++) text_add(&all, kernels[i].at, kernels[i].n);
   emit_helpers(&p, &all);
   text_add(out, all.at, all.n);

@@ -98,8 +98,7 @@ static const char *piece_text(const CodeScope *s, const CodePiece *p)
  * whose attribute is 0 is left out. */
 const char *code_text(const CodeScope *s, const CodeStatement *code)
 {
-  Text out;
-  text_init(&out, s->k->c->arena);
+  Text out = text_new(s->k->c->arena);
   for (uint32_t i = 0; i < code->n_pieces; i++) {
     if (!code_stands(s->n, code->pieces[i].condition)) continue;
     const char *text = piece_text(s, &code->pieces[i]);

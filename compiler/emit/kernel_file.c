@@ -119,11 +119,10 @@ static bool fill_line(Template *t, Text *line, const char *s, const char *end)
 static void put_line(Template *t, const TemplateLine *from)
 {
   Printer *p = t->k->p;
-  Text line;
   const char *s = line_text(from), *file = arena_printf(t->k->c->arena, "templates/%s", from->file);
   int outside = p->indent, levels = t->k->is_part && outside ? outside - 1 : 0;
   levels += from->indent / 2;
-  text_init(&line, t->k->c->arena);
+  Text line = text_new(t->k->c->arena);
   for (int i = 0; i < levels; i++) text_puts(&line, "  ");
   p->indent = levels + (int)strspn(s, " ") / 2;
   bool filled = fill_line(t, &line, s, from->end);

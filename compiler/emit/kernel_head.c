@@ -25,8 +25,7 @@ static const char *layers_text(Compile *c, const Group *p)
   enum { MOST = 3 };
   const char *seen[MOST];
   uint32_t n = 0;
-  Text t;
-  text_init(&t, c->arena);
+  Text t = text_new(c->arena);
   for (uint32_t i = 0; i < p->n; i++) {
     const char *layer = ir_node(c->graph, p->nodes[i])->layer;
     uint32_t at = 0;
@@ -48,8 +47,7 @@ static const char *span_text(const Compile *c, Span span, size_t width)
   Place place = diag_place(c, span);
   if (!span.end || !place.source || place.source->builtin) return "";
   const char *s = place.source->text + (span.start - place.source->base);
-  Text t;
-  text_init(&t, c->arena);
+  Text t = text_new(c->arena);
   for (size_t n = span.end - span.start; n; s++, n--) {
     if (n > 1 && *s == '{' && s[1] == '\n') break; /* a block has no end */
     bool blank = *s == ' ' || *s == '\t' || *s == '\n' || *s == '\r';
@@ -113,8 +111,7 @@ static void put_sharers(const Kernel *k)
   Arena *a = k->c->arena;
   VEC(Seen) seen = {0};
   NameIndex index = {0};
-  Text t;
-  text_init(&t, a);
+  Text t = text_new(a);
   vec_push(a, &seen, (Seen){sharer_text(k->c, k->index)});
   for (uint32_t i = k->group->sharer; i; i = k->g->groups.at[i].sharer) {
     const char *text = sharer_text(k->c, i);
@@ -149,8 +146,7 @@ static void put_title(const Kernel *k)
 
 const char *kernel_nodes_text(const Kernel *k)
 {
-  Text t;
-  text_init(&t, k->c->arena);
+  Text t = text_new(k->c->arena);
   for (uint32_t i = 0; i < k->group->n; i++) {
     const Node *n = ir_node(k->g, k->group->nodes[i]);
     text_printf(&t, "%s%%%u %s", i ? ", " : "", k->group->nodes[i].id, op_of(n)->name);
@@ -199,8 +195,7 @@ static const char *arithmetic_text(const Kernel *k)
  *   //   precision  load f16; compute f32; store f16; rounds add, relu */
 static void put_precision(const Kernel *k)
 {
-  Text t;
-  text_init(&t, k->c->arena);
+  Text t = text_new(k->c->arena);
   add_type(k, &t, "load ", ARG_in);
   if (t.n) text_puts(&t, "; ");
   bool moves = kernel_template(k) == TMPL_move;

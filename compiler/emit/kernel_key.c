@@ -111,10 +111,9 @@ static void add_word(Text *out, const char *s, size_t n, const char *kernel, Nam
 
 XXH128_hash_t kernel_key(Arena *arena, const Text *kernel, const char *name)
 {
-  Text key;
   Names parameters, temporaries;
   parameters.n = temporaries.n = 0;
-  text_init(&key, arena);
+  Text key = text_new(arena);
   read_parameters(kernel->at, "__global__ void ", &parameters);
   read_parameters(kernel->at, "DEVICE void ", &parameters);
   bool line_begins = true;

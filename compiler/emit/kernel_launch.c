@@ -109,11 +109,10 @@ static void put_function(const Kernel *launch, const Group *group, const char *n
 #ifndef NDEBUG
 static XXH128_hash_t part_key(const Kernel *launch, uint32_t part)
 {
-  Text text;
   Printer p;
   Kernel own = *launch;
   void *kept = launch->c->blame;
-  text_init(&text, launch->c->arena);
+  Text text = text_new(launch->c->arena);
   printer_begin(&p, launch->c, &text);
   own.p = &p;
   put_function(&own, &launch->group->parts[part], "part", false);
@@ -162,9 +161,8 @@ const Launch *put_functions(const Kernel *k)
  * line would be broken. */
 static void put_call(const Kernel *k, const Part *part)
 {
-  Text arguments, nodes;
-  text_init(&arguments, k->c->arena);
-  text_init(&nodes, k->c->arena);
+  Text arguments = text_new(k->c->arena);
+  Text nodes = text_new(k->c->arena);
   for (uint32_t i = 0; i < k->args.n; i++)
     text_printf(&arguments, "%s%s", i ? ", " : "", k->arg_names[i]);
   for (uint32_t i = 0; i < k->group->n; i++)

@@ -69,8 +69,7 @@ static const Use *first_with_stretches(const RowKernel *r, const Uses *uses)
 /* What the long sums of the loop do after each stretch. */
 static const char *ends_text(const RowKernel *r, const Uses *uses)
 {
-  Text ends;
-  text_init(&ends, r->k->c->arena);
+  Text ends = text_new(r->k->c->arena);
   for (uint32_t i = 0; i < uses->n; i++) {
     if (!row_has_stretches(r, &uses->at[i])) continue;
     if (r->columns)

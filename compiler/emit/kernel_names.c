@@ -179,8 +179,7 @@ void name_arguments(Kernel *k)
  * one pointer into STATE what they write by another: these have no __restrict__. */
 const char *argument_list(const Kernel *k)
 {
-  Text t;
-  text_init(&t, k->c->arena);
+  Text t = text_new(k->c->arena);
   for (uint32_t i = 0; i < k->args.n; i++) {
     const KernelArg *a = &k->args.at[i];
     bool read = a->role == ARG_in || a->only_read;

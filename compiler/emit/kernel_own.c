@@ -75,8 +75,7 @@ const char *own_argument_name(const Kernel *k, const KernelArg *a)
 
 const char *own_argument_list(const Kernel *k)
 {
-  Text t;
-  text_init(&t, k->c->arena);
+  Text t = text_new(k->c->arena);
   for (uint32_t i = 0; i < k->args.n; i++) {
     const KernelArg *a = &k->args.at[i];
     const char *type = is_cpu_target(k->c) || a->place.space == AMPC_STATE ? element_type(a)

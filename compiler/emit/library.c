@@ -54,8 +54,7 @@ static const char *signature(Printer *p, uint32_t block)
 {
   const ampc_program *g = p->c->program;
   const ampc_block *b = &g->blocks[block];
-  Text t;
-  text_init(&t, p->c->arena);
+  Text t = text_new(p->c->arena);
   text_printf(&t, "int %s(struct ampc_runtime *rt", function_name(p, b));
   for (uint32_t i = 0; i < b->n_sizes; i++)
     text_printf(&t, ", int64_t %s", size_name(p, &b->size[i]));
@@ -84,8 +83,7 @@ static const char *open_signature(Printer *p)
 /* Finds the block that has the sizes; gives its index. */
 static const char *put_choice(Printer *p, const ampc_block *b)
 {
-  Text t;
-  text_init(&t, p->c->arena);
+  Text t = text_new(p->c->arena);
   for (uint32_t i = 0; i < b->n_sizes; i++)
     text_printf(&t, "%s%s", i ? ", " : "", size_name(p, &b->size[i]));
   EMIT_WRAPPED(p, "    ", "const int64_t sizes[] = {%s};\n", t.at);
@@ -105,14 +103,12 @@ static void put_call(Printer *p, uint32_t block)
   EMIT(p, "{\n");
   p->indent++;
   if (b->n_sources) {
-    Text in;
-    text_init(&in, p->c->arena);
+    Text in = text_new(p->c->arena);
     for (uint32_t i = 0; i < b->n_sources; i++)
       text_printf(&in, "%s%s", i ? ", " : "", argument_name(p, &g->sources[b->first_source + i]));
     EMIT_WRAPPED(p, "    ", "const void *const in[] = {%s};\n", in.at);
   }
-  Text out;
-  text_init(&out, p->c->arena);
+  Text out = text_new(p->c->arena);
   for (uint32_t i = 0; i < g->n_outputs; i++) {
     if (g->outputs[i].block != block) continue;
     text_printf(&out, "%s%s", comma, result_name(p, &g->outputs[i]));

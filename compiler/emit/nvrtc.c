@@ -44,8 +44,7 @@ bool emit_nvrtc(Compile *c, const Text *kernels, const char *arch, NvrtcKind kin
 
 static bool emit_compiled(Compile *c, NvrtcKind kind, Text *out)
 {
-  Text kernels;
-  text_init(&kernels, c->arena);
+  Text kernels = text_new(c->arena);
   emit_kernels(c, &kernels);
   return emit_nvrtc(c, &kernels, c->options.target, kind, out);
 }

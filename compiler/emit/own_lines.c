@@ -9,8 +9,7 @@ const char own_line_after[] = "#line 1 \"kernels\"";
 void settle_lines(Arena *arena, Text *out, size_t from, const char *file)
 {
   if (!strstr(out->at + from, own_line_after)) return;
-  Text text;
-  text_init(&text, arena);
+  Text text = text_new(arena);
   uint32_t line = 1;
   for (const char *s = out->at + from, *next; *s; s = next, line++) {
     const char *end = strchrnul(s, '\n');

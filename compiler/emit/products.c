@@ -29,8 +29,7 @@ Products *products_create(Compile *c)
 
 static const char *gemm_text(Printer *p, const ampc_gemm *d)
 {
-  Text t;
-  text_init(&t, p->c->arena);
+  Text t = text_new(p->c->arena);
   field_integer(&t, "m", d->m);
   field_integer(&t, "n", d->n);
   field_integer(&t, "k", d->k);
@@ -59,8 +58,7 @@ static const char *gemm_text(Printer *p, const ampc_gemm *d)
 static const char *conv_text(Printer *p, const ampc_conv *d)
 {
   static const char *const kinds[] = {"AMPC_CONV_FORWARD", "AMPC_CONV_DATA", "AMPC_CONV_WEIGHT"};
-  Text t;
-  text_init(&t, p->c->arena);
+  Text t = text_new(p->c->arena);
   field_text(&t, "kind", kinds[d->kind]);
   field_integer(&t, "n", d->n);
   field_integer(&t, "c", d->c);
@@ -94,8 +92,7 @@ static const char *conv_text(Printer *p, const ampc_conv *d)
 static const char *operand_text(Printer *p, uint32_t argument, int64_t first, const int64_t *stride,
                                 uint32_t n)
 {
-  Text t;
-  text_init(&t, p->c->arena);
+  Text t = text_new(p->c->arena);
   field_integer(&t, "argument", argument);
   field_integer(&t, "first", first);
   field_text(&t, "stride", dims(p, stride, n));
@@ -104,8 +101,7 @@ static const char *operand_text(Printer *p, uint32_t argument, int64_t first, co
 
 static const char *attention_text(Printer *p, const ampc_attention *d)
 {
-  Text t;
-  text_init(&t, p->c->arena);
+  Text t = text_new(p->c->arena);
   field_truth(&t, "backward", d->backward);
   field_truth(&t, "causal", d->causal);
   field_integer(&t, "n", d->n);

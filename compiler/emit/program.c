@@ -14,8 +14,7 @@ static const char *init_text(Printer *p, const ampc_init *init)
   static const char *const kinds[] = {
       "AMPC_INIT_CONSTANT", "AMPC_INIT_UNIFORM", "AMPC_INIT_NORMAL",     "AMPC_INIT_TRUNC_NORMAL",
       "AMPC_INIT_EYE",      "AMPC_INIT_DIRAC",   "AMPC_INIT_ORTHOGONAL", "AMPC_INIT_PADDED"};
-  Text t;
-  text_init(&t, p->c->arena);
+  Text t = text_new(p->c->arena);
   field_text(&t, "kind", kinds[init->kind]);
   field_number(p, &t, "a", init->a);
   field_number(p, &t, "b", init->b);
@@ -33,8 +32,7 @@ static void put_table(Printer *p, const char *type, const char *name, const void
 {
   if (n) EMIT(p, "static const %s %s[] = {\n", type, name);
   for (uint32_t i = 0; i < n; i++) {
-    Text t;
-    text_init(&t, p->c->arena);
+    Text t = text_new(p->c->arena);
     put(p, &t, (const char *)rows + i * size);
     EMIT_WRAPPED(p, "   ", "  {%s},\n", t.at);
   }
@@ -49,8 +47,7 @@ static void put_param_rows(Printer *p, const ParamPlaces *places, const ampc_par
 {
   for (uint32_t i = 0; i < n; i++) {
     const ampc_param *q = &rows[i];
-    Text t;
-    text_init(&t, p->c->arena);
+    Text t = text_new(p->c->arena);
     field_text(&t, "path", quoted(p, q->path));
     field_truth(&t, "buffer", q->buffer);
     field_text(&t, "optimizer", arena_printf(p->c->arena, "%d", q->optimizer));
@@ -255,8 +252,7 @@ static void put_kernels(Printer *p, const ampc_program *g)
   EMIT(p, "static const ampc_kernel kernels[] = {\n");
   for (uint32_t i = 0; i < g->n_kernels; i++) {
     const ampc_kernel *k = &g->kernels[i];
-    Text t;
-    text_init(&t, p->c->arena);
+    Text t = text_new(p->c->arena);
     field_text(&t, "name", quoted(p, k->name));
     field_integer(&t, "n_args", k->n_args);
     field_text(&t, "function", arena_printf(p->c->arena, "(void (*)(void))%s%s", k->name, suffix));
@@ -268,8 +264,7 @@ static void put_kernels(Printer *p, const ampc_program *g)
 /* "{{"N", 1}, {"S", 64}}" */
 static const char *sizes_text(Printer *p, const ampc_block *b)
 {
-  Text t;
-  text_init(&t, p->c->arena);
+  Text t = text_new(p->c->arena);
   for (uint32_t i = 0; i < b->n_sizes; i++)
     text_printf(&t, "%s{%s, %lld}", i ? ", " : "{", quoted(p, b->size[i].name),
                 (long long)b->size[i].size);
@@ -280,9 +275,8 @@ static const char *sizes_text(Printer *p, const ampc_block *b)
 static void put_block(Printer *p, const ampc_block *b)
 {
   static const char *const kinds[] = {"AMPC_TRAIN", "AMPC_EVAL", "AMPC_INFER"};
-  Text t, variants;
-  text_init(&t, p->c->arena);
-  text_init(&variants, p->c->arena);
+  Text t = text_new(p->c->arena);
+  Text variants = text_new(p->c->arena);
   field_text(&t, "kind", kinds[b->kind]);
   field_text(&t, "name", quoted(p, b->name));
   field_integer(&t, "line", b->line);
@@ -347,9 +341,8 @@ static void put_tables(Printer *p, const ampc_program *g)
                 {"outputs", "n_outputs", g->n_outputs},
                 {"checks", "n_checks", g->n_checks},
                 {"blocks", "n_blocks", g->n_blocks}};
-  Text t, counts;
-  text_init(&t, p->c->arena);
-  text_init(&counts, p->c->arena);
+  Text t = text_new(p->c->arena);
+  Text counts = text_new(p->c->arena);
   for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
     if (!tables[i].n) continue;
     field_text(&t, tables[i].name, tables[i].name);
@@ -363,8 +356,7 @@ static void put_tables(Printer *p, const ampc_program *g)
 
 static void put_scaler(Printer *p, const ampc_scaler_desc *s)
 {
-  Text t;
-  text_init(&t, p->c->arena);
+  Text t = text_new(p->c->arena);
   field_truth(&t, "on", s->on);
   field_truth(&t, "dynamic", s->dynamic);
   field_truth(&t, "per_optimizer", s->per_optimizer);

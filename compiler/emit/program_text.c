@@ -29,8 +29,7 @@ const char *truth(bool b)
 /* A scalar has no sizes, but C has no empty initialiser. */
 const char *dims(Printer *p, const int64_t *dim, uint32_t rank)
 {
-  Text t;
-  text_init(&t, p->c->arena);
+  Text t = text_new(p->c->arena);
   text_puts(&t, "{");
   for (uint32_t i = 0; i < rank; i++) text_printf(&t, "%s%lld", i ? ", " : "", (long long)dim[i]);
   text_puts(&t, rank ? "}" : "0}");

@@ -47,8 +47,7 @@ static const char *operands_text(const Step *s, const ampc_command *command, uin
   Value *values = arena_array(c->arena, Value, n + 1);
   bool own = s->group && c->graph->groups.at[s->group].name == command->label;
   if (own) operand_values(c, s->group, command, values);
-  Text t;
-  text_init(&t, c->arena);
+  Text t = text_new(c->arena);
   bool is_launch = command->kind == AMPC_LAUNCH_KERNEL;
   for (uint32_t i = 0; i < n; i++) {
     if (is_launch && operands[i].at.space == AMPC_NONE)

@@ -132,8 +132,7 @@ static const char *obstacle_text(const Explanation *e, const ExplainBlock *b, Co
 /* "products 1.1 ms instead of 8.2 ms, ..": where the precisions differ by a fiftieth of a step. */
 static const char *differences(Arena *arena, const double *now, const double *before, double step)
 {
-  Text t;
-  text_init(&t, arena);
+  Text t = text_new(arena);
   for (int i = 0; i < PART_COUNT; i++) {
     if (fabs(now[i] - before[i]) < step / 50) continue;
     text_printf(&t, "%s%s %s instead of %s", t.n ? ", " : "", cost_part_names[i],

@@ -21,8 +21,7 @@ static void put_casts(Text *t, const ExplainCasts *casts, const char *where)
 
 static const char *casts_text(Arena *arena, const ExplainNode *n)
 {
-  Text t;
-  text_init(&t, arena);
+  Text t = text_new(arena);
   if (n->cast_bytes) text_printf(&t, "; moves %s", bytes_text(arena, (double)n->cast_bytes));
   if (n->weight_cast) text_puts(&t, "; a weight, in each step");
   put_casts(&t, &n->before, "before");
@@ -89,8 +88,7 @@ enum { LABEL = 15 }; /* characters in front of the sums of a line */
 static const char *types_text(Arena *arena, const double of[AMPC_DTYPE_COUNT], double least,
                               const char *text(Arena *, double))
 {
-  Text t;
-  text_init(&t, arena);
+  Text t = text_new(arena);
   for (int i = 0; i < AMPC_DTYPE_COUNT; i++)
     if (of[i] >= least)
       text_printf(&t, "%s%s %s", t.n ? ", " : "", ir_dtype_name((DType)i), text(arena, of[i]));
@@ -101,8 +99,7 @@ static void put_sums(const ExplainBlock *b, Table *t)
 {
   Arena *a = t->arena;
   double flops[AMPC_DTYPE_COUNT];
-  Text parts;
-  text_init(&parts, a);
+  Text parts = text_new(a);
   for (int i = 0; i < AMPC_DTYPE_COUNT; i++) flops[i] = (double)b->flops_by_type[i];
   for (int i = 0; i < PART_COUNT; i++)
     if (b->parts[i] > 0)

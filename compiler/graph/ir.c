@@ -357,8 +357,7 @@ bool ir_is_tf32(const Compile *c, const Node *n)
 
 const char *ir_sizes_text(Arena *a, const int64_t *dim, uint32_t rank)
 {
-  Text t;
-  text_init(&t, a);
+  Text t = text_new(a);
   text_puts(&t, "[");
   for (uint32_t i = 0; i < rank; i++) text_printf(&t, "%s%lld", i ? ", " : "", (long long)dim[i]);
   text_puts(&t, "]");

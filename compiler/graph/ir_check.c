@@ -16,11 +16,10 @@ typedef struct Check {
 
 void ir_bug(Compile *c, const char *pass, Value v, const char *rule)
 {
-  Text out;
   const Node *n = ir_node(c->graph, v);
   Span span = diag_user_span(c, n->span);
   Place at = span.end ? diag_place(c, span) : (Place){0};
-  text_init(&out, c->arena);
+  Text out = text_new(c->arena);
   ir_print(c, &out, true);
   fflush(stdout);
   fprintf(stderr, "%sampc: bug in pass %s: ", out.at, pass);

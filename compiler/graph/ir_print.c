@@ -270,8 +270,7 @@ static void print_node(Compile *c, Text *out, uint32_t id)
 const char *ir_fires_text(Arena *arena, const int64_t *period, uint32_t n, uint32_t fires,
                           const char *gap)
 {
-  Text t;
-  text_init(&t, arena);
+  Text t = text_new(arena);
   for (uint32_t i = 0; i < n; i++) {
     if (!(fires >> i & 1)) continue;
     if (t.n)

@@ -96,8 +96,7 @@ static bool has_own_signature(const Entry *e)
 static void put_text(Text *out, const char *text, size_t size)
 {
   const char *end = text + size;
-  Text words;
-  text_init(&words, out->arena);
+  Text words = text_new(out->arena);
   for (const char *line = text, *stop; line <= end; line = stop + 1) {
     stop = line < end ? memchr(line, '\n', (size_t)(end - line)) : NULL;
     if (!stop) stop = end;

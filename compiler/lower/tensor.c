@@ -266,8 +266,7 @@ static bool slot_optional(const void *of, uint32_t i)
 static const char *op_text(Lower *l, const char *name, const void *of)
 {
   const OpSignature *sig = of;
-  Text t;
-  text_init(&t, l->arena);
+  Text t = text_new(l->arena);
   text_printf(&t, "%s(", name);
   for (uint32_t i = 0; i < sig->n_inputs + sig->n_attrs; i++) {
     text_printf(&t, "%s%s", i ? ", " : "", slot_name(sig, i));

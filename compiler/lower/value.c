@@ -300,8 +300,7 @@ static void cut(Text *t, size_t most)
 
 const char *d_whole_text(Lower *l, Datum d)
 {
-  Text t;
-  text_init(&t, l->arena);
+  Text t = text_new(l->arena);
   text_of(l, &t, d, MAX_LIST);
   if (t.n > MAX_LIST + 1) cut(&t, MAX_LIST + 1);
   return t.at;
@@ -310,8 +309,7 @@ const char *d_whole_text(Lower *l, Datum d)
 const char *d_text(Lower *l, Datum d)
 {
   enum { SHOWN = 400 };
-  Text t;
-  text_init(&t, l->arena);
+  Text t = text_new(l->arena);
   text_of(l, &t, d, SHOWN);
   if (t.n <= SHOWN) return t.at;
   cut(&t, SHOWN);

@@ -363,8 +363,7 @@ static void json_assignments(Text *t, const char *key, const Assignment *a, uint
 /* What a checkpoint tells about the run that made it. */
 static const char *config_text(Compile *c, const ampc_program *p)
 {
-  Text t;
-  text_init(&t, c->arena);
+  Text t = text_new(c->arena);
   text_puts(&t, "{\"job\":");
   text_add_json(&t, p->source);
   text_puts(&t, ",\"precision\":");

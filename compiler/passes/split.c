@@ -220,8 +220,7 @@ static const char *text_of(const LongRow *r, uint32_t i)
   const Graph *g = r->c->graph;
   const CodeStatement *s = &op_row(op_step(r->n.op, i))->code.statements[0];
   uint32_t n_inputs = op_of(&r->n)->signature.n_inputs;
-  Text out;
-  text_init(&out, r->c->arena);
+  Text out = text_new(r->c->arena);
   for (uint32_t k = 0; k < s->n_pieces; k++) {
     const CodePiece *p = &s->pieces[k];
     if (!code_stands(&r->n, p->condition)) continue;

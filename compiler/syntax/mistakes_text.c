@@ -151,8 +151,7 @@ static const char *chain(const Parser *p, bool mended)
 const char *syntax_fill(const Parser *p, const char *text)
 {
   const Token *t = &p->tokens.at[p->current], *before = p->current ? t - 1 : t;
-  Text out;
-  text_init(&out, p->c->arena);
+  Text out = text_new(p->c->arena);
   while (*text) {
     size_t plain = strcspn(text, "$");
     text_add(&out, text, plain);

@@ -33,8 +33,7 @@ const char *source_read(Arena *arena, FileRole role, const char *path, uint32_t 
     free(bytes);
   }
   if (*why) return NULL;
-  Text text;
-  text_init(&text, arena);
+  Text text = text_new(arena);
   text_add(&text, bytes, (size_t)n);
   free(bytes);
   *size = (uint32_t)n;

@@ -238,8 +238,7 @@ uint32_t dim_named(const Choice *x, const Expr *size)
 
 const char *dims_text(Lower *l, const Choice *x, const char *is)
 {
-  Text t;
-  text_init(&t, l->arena);
+  Text t = text_new(l->arena);
   for (uint32_t i = 0; i < x->n; i++)
     text_printf(&t, "%s%s%s%lld", i ? ", " : "", x->dim[i]->name, is, (long long)x->value[i]);
   return t.at;

@@ -140,8 +140,7 @@ static bool given_shape(Lower *l, Datum shape, Datum dtype, Datum samples, Span 
 /* Whether the elements of such a file can become `type`. */
 static bool gives_type(Lower *l, const ampc_format *format, DType type, Span span)
 {
-  Text known;
-  text_init(&known, l->arena);
+  Text known = text_new(l->arena);
   for (uint32_t i = 0; i < format->n_types; i++) {
     if (format->types[i] == type) return true;
     const char *before = i == 0 ? "" : i + 1 < format->n_types ? ", " : " and ";
@@ -181,8 +180,7 @@ static bool add_argument(Lower *l, Text *to, const char *name, Datum value, Span
 /* [["key", "x"], ["random", true], ...] of the `def` as the text that the format reads. */
 static bool source_arguments(Lower *l, Datum list, Span span, ampc_source *s)
 {
-  Text text;
-  text_init(&text, l->arena);
+  Text text = text_new(l->arena);
   for (uint32_t i = 0; i < list.n; i++) {
     const Datum *pair = list.as.list[i].as.list;
     if (!add_argument(l, &text, pair[0].as.text, pair[1], span)) return false;

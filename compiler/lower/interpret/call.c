@@ -37,8 +37,7 @@ bool eval_args(Lower *l, Scope *s, const ArgList *list, Args *out)
 static const char *params_text(Lower *l, const char *name, const void *of)
 {
   const ParamList *params = of;
-  Text t;
-  text_init(&t, l->arena);
+  Text t = text_new(l->arena);
   text_printf(&t, "%s(", name);
   for (uint32_t i = 0; i < params->n; i++) {
     text_printf(&t, "%s%s", i ? ", " : "", params->at[i].name.text);

@@ -29,8 +29,7 @@ static const char *library_signature(Lower *l, const Global *g)
   const Name *name = ast_decl_name(g->decl);
   Place place = diag_place(l->c, name->span);
   const char *p = place.source->text + (name->span.end - place.source->base);
-  Text out;
-  text_init(&out, l->arena);
+  Text out = text_new(l->arena);
   text_puts(&out, g->name);
   if (*p == '(')
     add_arguments(&out, p);
@@ -56,8 +55,7 @@ static void add_default(Lower *l, Text *out, const AttrInfo *a)
 static const char *op_signature(Lower *l, const OpInfo *op)
 {
   const OpSignature *s = &op->signature;
-  Text out;
-  text_init(&out, l->arena);
+  Text out = text_new(l->arena);
   text_printf(&out, "%s(", op->name);
   for (uint32_t i = 0; i < s->n_inputs; i++) {
     const InputInfo *in = &s->input[i];

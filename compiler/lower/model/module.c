@@ -88,8 +88,7 @@ static Datum call_sequential(Lower *l, Instance *m, Args *args)
 static const Function *without_self(Lower *l, const Function *def)
 {
   if (!def->params.n || strcmp(def->params.at[0].name.text, "self") != 0) return def;
-  Text t;
-  text_init(&t, l->arena);
+  Text t = text_new(l->arena);
   for (uint32_t i = 1; i < def->params.n; i++)
     text_printf(&t, "%s%s", i > 1 ? ", " : "", def->params.at[i].name.text);
   fail(l, E203, def->params.at[0].name.span, "methods have no `self`");

@@ -163,8 +163,7 @@ static bool condition_holds(const Opt *o, uint32_t group, uint32_t flags, uint32
 /* "a momentum and no dampening" */
 static const char *condition_text(Lower *l, const OptimizerInfo *row, SettingCondition c)
 {
-  Text t;
-  text_init(&t, l->arena);
+  Text t = text_new(l->arena);
   for (uint32_t i = 0; i < row->n_settings; i++) {
     if (!((c.nonzero | c.zero) >> i & 1)) continue;
     text_printf(&t, "%s%s %s", t.n ? " and " : "", c.zero >> i & 1 ? "no" : "a",
@@ -323,8 +322,7 @@ static Datum run_optimizer(Lower *l, Args *args)
 /* "SGD(...), Adam(...) or AdamW(...)" */
 static const char *optimizer_choice(Lower *l)
 {
-  Text t;
-  text_init(&t, l->arena);
+  Text t = text_new(l->arena);
   for (OptimizerKind k = 0; k < OPT_COUNT; k++)
     text_printf(&t, "%s%s(...)",
                 k == 0               ? ""

@@ -72,8 +72,7 @@ static bool unknown_argument(Lower *l, const OptimizerInfo *row, const ArgValue 
 {
   const char *names[MAX_ARGUMENTS];
   uint32_t n = 0;
-  Text t;
-  text_init(&t, l->arena);
+  Text t = text_new(l->arena);
   text_puts(&t, "group(*patterns");
   for (uint32_t i = 0; i < row->n_arguments; i++) {
     if (row->argument[i].whole) continue;

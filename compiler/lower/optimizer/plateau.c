@@ -139,8 +139,7 @@ static bool is_named(const Lower *l, const Metric *m, const char *name)
 
 static void report_metric(Lower *l, const Plateau *p)
 {
-  Text t;
-  text_init(&t, l->arena);
+  Text t = text_new(l->arena);
   bool trained = false, matrix = false;
   for (uint32_t i = 0; i < l->g->metrics.n; i++) {
     const Metric *m = &l->g->metrics.at[i];
