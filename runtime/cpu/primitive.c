@@ -38,11 +38,11 @@ bool library_takes(ampc_dtype t)
   return t == AMPC_BF16 && (isa & wanted) == wanted;
 }
 
-int library_type(ampc_dtype t)
+unsigned library_type(ampc_dtype t)
 {
 #define LIBRARY_TYPE(KIND, name, SPACE, copy, cpu, ...) [AMPC_##KIND] = cpu,
   static const dnnl_data_type_t types[] = {AMPC_FLOATS(LIBRARY_TYPE)};
-  return (int)types[t];
+  return types[t];
 }
 
 /* ---- the table ---- */

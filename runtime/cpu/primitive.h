@@ -30,4 +30,4 @@ ampc_status primitive_failed(int status); /* the library's status, not 0, as an 
  * A processor with dot products of bf16 takes such operands as they are: it sums in f32, too, and
  * is twice as fast. Elsewhere the library would imitate it slowly, and operands are widened. */
 bool library_takes(ampc_dtype t);
-int library_type(ampc_dtype t); /* a float's dnnl_data_type_t */
+unsigned library_type(ampc_dtype t); /* a float's dnnl_data_type_t */

@@ -91,7 +91,7 @@ static void emit_all(Compile *c)
 }
 
 /* Under bit 16 the first line is the name of the file, which may be any bytes but / and zero. */
-static const char *file_name(Arena *arena, const uint8_t *data, size_t size)
+static const char *path_of(Arena *arena, const uint8_t *data, size_t size)
 {
   const char *text = (const char *)data + 1;
   size_t n = 0;
@@ -103,7 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   if (size < 1 || size > 1 << 14) return 0;
   Arena *arena = arena_create();
-  Options options = {.input = file_name(arena, data, size),
+  Options options = {.input = path_of(arena, data, size),
                      .target = data[0] & 1 ? "cpu" : "sm_80",
                      .optimize = data[0] & 2 ? 2 : 0,
                      .color = (data[0] & 4) != 0,
