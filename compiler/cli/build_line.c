@@ -99,7 +99,8 @@ static void add_word(Text *out, const char *flag, const char *word)
 /* What the line is made of. */
 typedef struct Build {
   const Target *target;
-  bool object, named; /* no program; the emitted file ends as its compiler wants it */
+  bool object; /* builds an object file, not a program */
+  bool named;  /* the emitted file has the target's suffix, so the compiler needs no -x */
   const char *path, *result;
   char include[PATH_MAX], library[PATH_MAX];
 } Build;

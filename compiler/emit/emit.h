@@ -5,7 +5,7 @@
 /* Pass kernels: commands whose kernels have the same text launch one. */
 bool pass_kernels(Compile *c);
 
-/* Ends the program if a template has a word that nobody knows; looks once a process. */
+/* Checks every template, once per process. Ends the process if one has an unknown word. */
 void templates_check(void);
 
 /* The whole trainer as one file: CUDA C for target sm_xx, C for target cpu (c->options.target). It

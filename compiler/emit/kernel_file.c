@@ -54,7 +54,8 @@ const char *number_text(const Template *t, int64_t v)
   return arena_printf(t->k->c->arena, "%lld", (long long)v);
 }
 
-/* The op's own results, or those that it joins. */
+/* Returns how many partial results there are: those that the op writes, or those of input 0, which
+ * it combines. */
 int64_t partials_of(const Template *t)
 {
   return op_has(t->n, T_partials) ? t->n->dim[0] : ir_in(t->k->c, t->n, 0)->dim[0];

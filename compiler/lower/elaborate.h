@@ -55,7 +55,7 @@ Datum cast_as(Lower *l, Value x, AskedType type, Span span);
 void args_push(Lower *l, Args *a, Datum value, Span span);
 Datum wrong_key(Lower *l, const char *callee, const ArgValue *arg, const char *const *names,
                 uint32_t n, const char *signature);
-typedef struct Callee { /* a def, a module or an op of the table, by its arguments */
+typedef struct Callee { /* the parameters of a def, a module or an op of the table */
   const char *name;
   const void *of;
   uint32_t n;

@@ -64,7 +64,8 @@ static bool is_read_beside(const Graph *g, const Group *launch, const Group *p, 
   return false;
 }
 
-/* Operand x, of another command, dies as `out` is made, and its bytes are as many. */
+/* Tells whether `out` may take the memory of x: another command computes x, the command of `out` is
+ * the last that reads it, and both have the same type and shape. */
 static bool dies_for(const Graph *g, Value x, const Node *out, const Life *lives)
 {
   const Node *from = ir_node(g, x);

@@ -39,7 +39,8 @@ Value back_like(Back *b, OpKind op, const Value *in, uint32_t n);
   const Value *x = b->n.in;                                                                        \
   (void)x
 
-/* A rule that is an expression for input 0; RULE_2: and one for input 1. */
+/* Defines a gradient rule by one expression: the gradient of input 0. RULE_2 takes a second one:
+ * the gradient of input 1. */
 #define RULE(name, dx)                                                                             \
   void name(Compile *c, Value n, Value dy, Value *out_dx)                                          \
   {                                                                                                \

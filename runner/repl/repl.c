@@ -74,8 +74,8 @@ static bool read_command_line(Repl *r, int argc, char **argv, int *status)
 
 /* ---- the session ---- */
 
-/* One input, a command or text of the language. Blanks around it are dropped; whoever takes it gets
- * a copy that ends with a zero. */
+/* Runs one input, a command or text of the language, without the blanks around it. A command is
+ * copied first, to end it with a zero byte. */
 static void repl_run(Repl *r, const char *text, size_t size)
 {
   while (size && isspace((unsigned char)*text)) text++, size--;

@@ -11,7 +11,7 @@ typedef struct Convolution {
   const ampc_conv *asked; /* d, or the gradient of images that d is: Note [columns on CUDA] */
   ConvColumns columns;
   ampc_gemm product; /* of one group of one part */
-  ConvOperands at;   /* of d: x and y have changed places where it mirrors `asked` */
+  ConvOperands at;   /* of d; x and y are swapped if d and `asked` differ in kind */
   char *room, *turned, *workspace;
 } Convolution;
 

@@ -1,4 +1,4 @@
-/* Modules, parameters and their start values; models; what `precision` says. */
+/* Lowers modules, parameters and their initial values, models, and `precision` declarations. */
 #pragma once
 #include "compiler/lower/elaborate.h"
 #include "compiler/lower/evaluate.h"

@@ -204,7 +204,7 @@ static const OpTest tests[] = {
            "fh 2x5x9x9 5x1x3x5 - pad0=1 pad1=2 groups=5",
            "fb 2x3x11x8 7x3x3x2 7 stride0=3 stride1=1 pad0=2 pad1=0 dil0=2 dil1=3",
            "f 1x33x3x3 17x33x2x2 17 pad0=1 pad1=1", "f 2x3x7x9 5x3x3x3 5 tf32=1",
-           /* groups of more products than one kernel does whole, and of pixels as they lie */
+           /* groups of more products than CONV_WHOLE_DEPTH; groups of 1x1, without columns */
            "f 2x10x5x4 6x5x3x3 6 pad0=1 pad1=1 groups=2", "f 2x68x2x3 4x34x1x1 4 groups=2"),
      GRADIENTS("fhb 2x3x4x5 2x3x3x3 2 pad0=1 pad1=1",
                "fh 1x4x6x5 4x2x2x3 - stride0=2 stride1=1 pad0=1 pad1=0 groups=2",
