@@ -124,7 +124,6 @@ void arena_release(Arena *a, ArenaMark mark)
   a->top->used = mark.used;
 }
 
-/* An escape has at most four times the bytes of what it stands for. */
 const char *arena_number(Arena *a, double v, int least)
 {
   char s[40];
@@ -135,6 +134,7 @@ const char *arena_number(Arena *a, double v, int least)
   return arena_strdup(a, s);
 }
 
+/* An escape has at most four times the bytes of what it stands for. */
 const char *arena_shown(Arena *a, const char *s, const char *keep)
 {
   size_t n = strlen(s);

@@ -46,11 +46,8 @@ bool args_sort(Lower *l, const Callee *f, const Args *args, const ArgValue **slo
     } else if (position < f->n) {
       slot[position++] = arg;
     } else {
-      if (f->is_op)
-        fail(l, E205, arg->span, "%s takes at most %u arguments", f->name, f->n);
-      else
-        fail(l, E205, arg->span, "%s takes %u argument%s, got %u", f->name, f->n,
-             f->n == 1 ? "" : "s", args->at.n);
+      fail(l, E205, arg->span, "%s takes at most %u argument%s, got %u", f->name, f->n,
+           f->n == 1 ? "" : "s", args->at.n);
       return diag_help(l->c, "`%s`", f->text(l, f->name, f->of));
     }
   }

@@ -62,10 +62,9 @@ typedef struct Callee { /* the parameters of a def, a module or an op of the tab
   const char *(*argument)(const void *of, uint32_t i); /* what argument i is called */
   bool (*optional)(const void *of, uint32_t i);
   const char *(*text)(Lower *l, const char *name, const void *of); /* "f(x, dim=1)" */
-  bool is_op;
 } Callee;
-/* Sorts arguments into slots as Python does: by position first, then by name; false after a
- * message: what gets none must be optional. */
+/* Sorts arguments into slots as Python does: by position first, then by name. A slot that gets none
+ * must be optional. Returns false after a message. */
 bool args_sort(Lower *l, const Callee *f, const Args *args, const ArgValue **slot);
 typedef struct Signature {   /* of what is no def and no op */
   const char *callee, *text; /* "load"; "load(path, strip=\"\")" */

@@ -402,8 +402,8 @@ static Datum call_in_setting(Lower *l, OpKind op, const Bound *b)
 Datum call_op(Lower *l, OpKind op, Args *args)
 {
   Bound b = {op_row(op), &op_row(op)->signature, {0}, args->span};
-  const Callee f = {b.info->name, b.sig, b.sig->n_inputs + b.sig->n_attrs, slot_name, slot_optional,
-                    op_text,      true};
+  const Callee f = {b.info->name, b.sig,         b.sig->n_inputs + b.sig->n_attrs,
+                    slot_name,    slot_optional, op_text};
   ValueVec in = {0};
   Attr attr[MAX_ATTR] = {{0}};
   if (!args_sort(l, &f, args, b.slot)) return d_of(D_error);

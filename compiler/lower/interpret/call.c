@@ -71,7 +71,7 @@ static Datum param_datum(Lower *l, Scope *s, const Param *p, const ArgValue *arg
 bool bind_params(Lower *l, Scope *s, const char *callee, const ParamList *params, Args *args)
 {
   if (!count_work(l, params->n, args->span)) return false;
-  const Callee f = {callee, params, params->n, param_name, has_default, params_text, false};
+  const Callee f = {callee, params, params->n, param_name, has_default, params_text};
   const ArgValue **slot = arena_array(l->arena, const ArgValue *, params->n);
   if (!args_sort(l, &f, args, slot)) return false;
   Span *span = arena_array(l->arena, Span, params->n);
