@@ -53,8 +53,8 @@ static float *unpack(const Matrix *m, const char *bytes, int64_t batch, bool tra
 
 /* sum[COLUMNS][ROWS] += a[ROWS at a time, k] b[k, COLUMNS]: a is [k][m], b is [n][k]. From the last
  * term to the first, as nobody else does. */
-static void tile(const float *a, int64_t m, const float *b, int64_t b_ld, int64_t k,
-                 float sum[COLUMNS][ROWS])
+UNCHECKED static void tile(const float *a, int64_t m, const float *b, int64_t b_ld, int64_t k,
+                           float sum[COLUMNS][ROWS])
 {
   float s[COLUMNS][ROWS] = {{0}};
   for (int64_t i = k; i-- > 0;)

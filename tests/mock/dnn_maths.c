@@ -78,7 +78,7 @@ static float *load(const Convolution *c, const Tensor *t, void *bytes, bool pixe
 }
 
 /* The pixel of x that a tap sees from a pixel of y; -1: padding. */
-static int64_t seen(const Convolution *c, int64_t out, int64_t tap)
+UNCHECKED static int64_t seen(const Convolution *c, int64_t out, int64_t tap)
 {
   int64_t in = 0, scale = 1;
   for (int64_t i = c->spatial; i-- > 0;) {
@@ -94,8 +94,8 @@ static int64_t seen(const Convolution *c, int64_t out, int64_t tap)
 }
 
 /* sum[to] += from[n] w[n][to], some of `to` at a time, so that they stay in registers */
-static void add_rows(const float *from, int64_t n, const float *w, int64_t step, int64_t to,
-                     float *sum)
+UNCHECKED static void add_rows(const float *from, int64_t n, const float *w, int64_t step,
+                               int64_t to, float *sum)
 {
   for (int64_t t = 0; t < to; t += CHUNK) {
     int64_t m = to - t < CHUNK ? to - t : CHUNK;
@@ -152,7 +152,8 @@ static void data(const Convolution *v, const Sizes *s, float *x, const float *w,
       }
 }
 
-static void weight(const Convolution *v, const Sizes *s, const float *x, float *w, const float *y)
+UNCHECKED static void weight(const Convolution *v, const Sizes *s, const float *x, float *w,
+                             const float *y)
 {
   int64_t c = s->c / s->groups, k = s->k / s->groups;
   for (int64_t t = 0; t < s->taps; t++)

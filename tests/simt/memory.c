@@ -8,7 +8,7 @@
 enum { PAGE_CELLS = 4096, CACHED = 256, NOBODY = 0xffff, MANY = 0xfffe };
 
 typedef struct Cell {
-  uint16_t run;           /* in which the rest holds, but for `twin` */
+  uint16_t run;           /* in which the rest holds, but for `twin`; of shared memory: the block */
   uint16_t twin;          /* the last run of a CPU text that touched it */
   SimtNow writer, reader; /* .block NOBODY; the reader's block and thread may be MANY */
   bool counts;            /* shared memory: it was written by an atomic addition */
@@ -26,6 +26,8 @@ static struct {
   uint64_t reads;
   Cell *shared;
   size_t shared_room;
+  uint16_t
+      block;   /* the number of memory_begin_block's calls: cells of earlier blocks do not hold */
   Page *table; /* open addressing */
   size_t room, count;
   Page recent[CACHED];
@@ -154,11 +156,12 @@ static void log_word(uintptr_t at, unsigned size)
   w->bytes += size;
 }
 
-static void refresh(Cell *c)
+static void refresh(Cell *c, uint16_t run)
 {
-  if (c->run == memory.run) return;
-  c->run = memory.run;
+  if (c->run == run) return;
+  c->run = run;
   c->writer.block = c->reader.block = NOBODY;
+  c->counts = false;
 }
 
 static void touch_shared(uintptr_t at, unsigned size, bool write)
@@ -166,7 +169,7 @@ static void touch_shared(uintptr_t at, unsigned size, bool write)
   uintptr_t first = at - (uintptr_t)memory.now.shared;
   for (uintptr_t i = first; i < first + size; i++) {
     Cell *c = &memory.shared[i];
-    refresh(c);
+    refresh(c, memory.block);
     if (write) {
       note_write(c, at);
     } else {
@@ -186,7 +189,7 @@ static void touch_global(uintptr_t at, unsigned size, bool write)
   bool whole = true; /* no part of it was written before */
   for (uintptr_t i = first; i <= last; i++) {
     Cell *c = cell_of(i);
-    refresh(c);
+    refresh(c, memory.run);
     if (memory.now.twin)
       c->twin = memory.run;
     else if (c->twin != memory.twin_run)
@@ -211,7 +214,7 @@ static void count_shared(uintptr_t at)
 {
   Cell *cells = memory.shared + (at - (uintptr_t)memory.now.shared);
   for (size_t i = 0; i < sizeof(unsigned); i++) {
-    refresh(&cells[i]);
+    refresh(&cells[i], memory.block);
     if (cells[i].counts) cells[i].writer = simt_now;
   }
   touch_shared(at, sizeof(unsigned), true);
@@ -234,7 +237,7 @@ void memory_count(const unsigned *at)
   uintptr_t last = ((uintptr_t)at + sizeof *at - 1) >> memory.now.shift;
   for (uintptr_t i = first; i <= last; i++) {
     Cell *c = cell_of(i);
-    refresh(c);
+    refresh(c, memory.run);
     if (c->writer.block != NOBODY) c->writer = simt_now;
   }
   touch_global((uintptr_t)at, sizeof *at, true);
@@ -273,15 +276,19 @@ void memory_begin(const MemoryRun *run)
   memory.reads = 0;
   if (run->twin) memory.twin_run = memory.run;
   if (run->shared_size > memory.shared_room) {
-    memory.shared = must(realloc(memory.shared, run->shared_size * sizeof(Cell)));
+    free(memory.shared);
+    memory.shared = must(calloc(run->shared_size, sizeof(Cell)));
     memory.shared_room = run->shared_size;
+    memory.block = 0;
   }
   memory.on = true;
 }
 
 void memory_begin_block(void)
 {
-  memset(memory.shared, 0, memory.now.shared_size * sizeof(Cell));
+  if (++memory.block) return;
+  memset(memory.shared, 0, memory.shared_room * sizeof(Cell));
+  memory.block = 1;
 }
 
 void memory_end(void)
