@@ -12,8 +12,8 @@
 #include "runtime/cuda/cuda_api.h"
 
 #define EXPORT __attribute__((visibility("default")))
-/* Sums over the mock's own copies: sanitizers find nothing of the product there and take a minute.
- */
+/* Such a function reads and writes only copies that the mock made. Sanitizers would find no fault
+ * of the product there, and they would take a minute. */
 #define UNCHECKED                          __attribute__((no_sanitize("address", "undefined")))
 #define CUDA_API(result, name, parameters) EXPORT result name parameters;
 #include "runtime/cuda/driver.def"

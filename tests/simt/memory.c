@@ -8,8 +8,8 @@
 enum { PAGE_CELLS = 4096, CACHED = 256, NOBODY = 0xffff, MANY = 0xfffe };
 
 typedef struct Cell {
-  uint16_t run;           /* in which the rest holds, but for `twin`; of shared memory: the block */
-  uint16_t twin;          /* the last run of a CPU text that touched it */
+  uint16_t run;  /* in which writer, reader and counts are valid; in shared memory: the block */
+  uint16_t twin; /* the last run of a CPU text that touched it */
   SimtNow writer, reader; /* .block NOBODY; the reader's block and thread may be MANY */
   bool counts;            /* shared memory: it was written by an atomic addition */
 } Cell;
@@ -26,9 +26,8 @@ static struct {
   uint64_t reads;
   Cell *shared;
   size_t shared_room;
-  uint16_t
-      block;   /* the number of memory_begin_block's calls: cells of earlier blocks do not hold */
-  Page *table; /* open addressing */
+  uint16_t block; /* counts blocks, over all launches: see Cell.run */
+  Page *table;    /* open addressing */
   size_t room, count;
   Page recent[CACHED];
 } memory;
