@@ -65,8 +65,9 @@ const char *conv_against(const Compile *c, const ampc_conv *d)
 
 /* ---- attention ---- */
 
-/* Forward two products over the scores, backward five, of half the scores where it is causal; our
- * kernel makes the scores of backward twice. The library writes those, and reads them again. */
+/* Attention computes two products over the scores in forward and five in backward. Causal attention
+ * computes half of the scores. Our kernel computes the scores of backward twice. The library writes
+ * them to memory and reads them again. */
 bool tile_load(Compile *c, uint32_t group, double bytes, TileLoad *out)
 {
   char known[AMPC_WHY_ROOM];

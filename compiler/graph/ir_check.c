@@ -160,7 +160,7 @@ static void check_gradient(const Check *k)
   if (value->layout != layout) broken(k, "a gradient that lies otherwise than its parameter");
 }
 
-/* `image`: the op asks for images there, or for a convolution's weight. */
+/* `image`: the op wants an image there, or the weight of a convolution. */
 static void check_input_layout(const Check *k, const Node *in, bool image)
 {
   bool last = in->layout == LAYOUT_channels_last, laid = k->n->layout == LAYOUT_channels_last;

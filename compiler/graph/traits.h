@@ -65,7 +65,7 @@ typedef enum OpTrait {
   T_kept = 1 << 14,         /* stays in the graph though nobody reads it */
   T_effect = 1 << 15,       /* writes state: never removed; see passes/order.c */
   T_adds = 1 << 16,         /* an effect that only adds to what is read later */
-  T_running = 1 << 17,      /* an update of running statistics: waits for an optimizer's decision */
+  T_running = 1 << 17,      /* updates running statistics, if the optimizer makes its step */
   T_assigns = 1ull << 32,   /* such an update that is made whether a loss needs its input or not */
   T_state_inputs = 1 << 18, /* its settings and values are f32 whatever the program computes in */
   /* geometry */

@@ -9,8 +9,8 @@ typedef struct LoopBack LoopBack;
 typedef struct Backward {
   Compile *c;
   uint32_t n;        /* forward nodes: ids below it */
-  bool *wanted;      /* by id: a gradient with respect to it is asked for; set by the caller */
-  bool *active;      /* by id: lies on a differentiable way from a wanted node to y */
+  bool *wanted;      /* by id: the caller wants the gradient with respect to it */
+  bool *active;      /* by id: it is on a differentiable path from a wanted node to y */
   Value *dx;         /* by id: the gradient so far */
   const Value *next; /* by id of a `carry`: its `next` */
   bool *looped;      /* by loop: it has been differentiated */

@@ -1,4 +1,4 @@
-/* How wide the lines are that people read. */
+/* The width of a line that people read. */
 #include "terminal.h"
 #include <stdlib.h>
 #include <sys/ioctl.h>

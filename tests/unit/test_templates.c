@@ -1,5 +1,5 @@
-/* Words of templates: each template has the words of its op and of what it is about; any other ends
- * the program with the file and the line. No row of the table is there for nothing. */
+/* Words of templates. A template may use the words of its op and of its subject. Any other word
+ * ends the program, and the message names the file and the line. Every row of the table is used. */
 #include "check.h"
 #include "compiler/emit/emit.h"
 #include "compiler/emit/template.h"

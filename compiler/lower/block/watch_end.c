@@ -1,4 +1,4 @@
-/* options.watch: finds the value when its block ends. */
+/* Finds the value that options.watch names, at the end of its block. */
 #include "block.h"
 #include "compiler/lower/watch.h"
 

@@ -91,8 +91,8 @@ Datum native_scaler(Lower *l, Args *args);
 /* ---- policy.c ---- */
 void clause_policy(Lower *l, const Args *args);
 const Policy *policy_of(const Lower *l, Datum callee); /* the last one; NULL: there is none */
-/* Before a def runs: where the job gives it a class its arguments are cast, and the region is one
- * with autocast off. instance_leave() restores that of the caller. */
+/* Is called before a def runs. If the job gives the def a class, this casts the arguments and turns
+ * autocast off. instance_leave() restores the caller's region. */
 void policy_enter(Lower *l, const Callable *f, Args *args);
 /* Ops of the table by the names that the language has for them: `sum` is a function of numbers,
  * too. */
