@@ -241,6 +241,10 @@ static void run_share(Work *work, int64_t lane, int64_t share, int64_t slice, ch
   } else if (y_used != y && d->kind != AMPC_CONV_FORWARD) {
     widen(d->y_type, y, y_used, images * y_size);
   }
+  /* oneDNN 2.6 multiplies scratch space that it has not written by 0 in a weight gradient of bf16:
+   * where a NaN is there, the gradient is NaN. */
+  if (d->kind == AMPC_CONV_WEIGHT && plan->x_type == AMPC_BF16)
+    memset(r.scratch, 0, (size_t)plan->scratch);
   int threads = dnn_enter();
   const ConvOperands at = {.x = x_used, .w = w, .y = y_used, .workspace = r.scratch};
   dnnl_status_t bad = conv_plan_run(plan, lane, images, &at);

@@ -292,7 +292,8 @@ static const ampc_conv shapes[] = {
     {.n = 2, 8, 8, 1, 2, {6, 6}, {2, 2}, {0}, {4, 4}, {0}, {0}},
     {.n = 2, 3, 4, 1, 2, {3, 3}, {3, 3}, {0}, {1, 1}, {4, 4}, {0}}, /* rows of padding alone */
     {.n = 2, 70, 70, 70, 2, {9, 8}, {5, 5}, {0}, {1, 2}, {4, 2}, {2}},
-    {.n = 2, 15, 3, 1, 2, {5, 6}, {1, 1}, {0}, {1, 1}, {0}, {0}}, /* an odd number of filters */
+    {.n = 2, 15, 3, 1, 2, {5, 6}, {1, 1}, {0}, {1, 1}, {0}, {0}},   /* an odd number of filters */
+    {.n = 2, 4, 1, 1, 2, {1, 1}, {3, 3}, {0}, {2, 2}, {1, 1}, {0}}, /* one pixel, padded */
     /* 1x1 with many weights: a product of x itself; in groups; with gaps, so that x is no matrix */
     {.n = 2, 400, 330, 1, 2, {2, 1}, {1, 1}, {0}, {1, 1}, {0}, {0}, .has_bias = true},
     {.n = 2, 724, 728, 2, 2, {1, 1}, {1, 1}, {0}, {1, 1}, {0}, {0}, .has_bias = true},
@@ -318,7 +319,7 @@ static const ampc_conv shapes[] = {
     {.n = 5, 12, 12, 12, 3, {3, 5, 4}, {3, 3, 3}, {0}, {1, 1, 1}, {1, 1, 1}, {0}, .has_bias = true},
 };
 
-enum { ODD = 11, POINTWISE }; /* where in shapes: 3 filters, 400 to 330 channels */
+enum { ODD = 11, ONE_PIXEL, POINTWISE }; /* the index in shapes */
 
 static ampc_conv dilated(ampc_conv d)
 {
@@ -338,7 +339,7 @@ static void every_shape(void)
 static void every_type(void)
 {
   static const ampc_dtype types[] = {AMPC_F32, AMPC_F16, AMPC_BF16};
-  static const size_t which[] = {1, 3, 4, 5, ODD};
+  static const size_t which[] = {1, 3, 4, 5, ODD, ONE_PIXEL};
   for (size_t i = 0; i < sizeof which / sizeof *which; i++)
     for (size_t t = 0; t < 54; t++) {
       ampc_conv d = dilated(shapes[which[i]]);
