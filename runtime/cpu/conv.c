@@ -241,8 +241,8 @@ static void run_share(Work *work, int64_t lane, int64_t share, int64_t slice, ch
   } else if (y_used != y && d->kind != AMPC_CONV_FORWARD) {
     widen(d->y_type, y, y_used, images * y_size);
   }
-  /* oneDNN 2.6 multiplies scratch space that it has not written by 0 in a weight gradient of bf16:
-   * where a NaN is there, the gradient is NaN. */
+  /* In a weight gradient of bf16, oneDNN 2.6 reads scratch space that it has not written. It
+   * multiplies what it reads by 0, so a NaN there makes the gradient NaN. */
   if (d->kind == AMPC_CONV_WEIGHT && plan->x_type == AMPC_BF16)
     memset(r.scratch, 0, (size_t)plan->scratch);
   int threads = dnn_enter();
