@@ -120,6 +120,7 @@ void emit_helpers(Printer *p, const Text *kernels)
   const Target *target = target_of(p->c->options.target);
   read_file(&h, target->prelude);
   h.sections.at[0].used = true; /* the head: what the machine needs in any case */
+  if (p->c->options.real64 && is_cpu_target(p->c)) read_file(&h, "cpu64.h");
   if (target->counters) read_file(&h, target->counters);
   h.first_after_prelude = h.sections.n;
   read_file(&h, p->c->options.real64 ? "maths64.cuh" : "maths.cuh");
