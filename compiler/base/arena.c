@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Blocks grow with what is there, so that a great graph does not lie in thousands of them. */
+/* Blocks grow with the size of the arena, so that a large graph does not need thousands of them. */
 enum { FIRST_BLOCK = 64 * 1024, GREATEST_BLOCK = 4 * 1024 * 1024, ALIGN = 16 };
 
 typedef struct Block {
@@ -26,8 +26,8 @@ _Noreturn void arena_out_of_memory(void)
   exit(5);
 }
 
-/* A great block will be used: its pages at once cost half of what they do one by one, as each is
- * first written to. Where the system cannot, they come one by one. */
+/* All pages of a large block will be used. To fault them in at once costs half as much as one by
+ * one at the first write. If the system cannot do this, they are faulted in one by one. */
 static void take_pages(char *at, size_t size)
 {
 #ifdef MADV_POPULATE_WRITE
@@ -60,7 +60,7 @@ Arena *arena_create(void)
 void arena_destroy(Arena *a)
 {
   if (!a) return;
-  for (Block *b = a->top; b;) { /* the arena itself lies in the last one */
+  for (Block *b = a->top; b;) { /* the last block contains the arena itself */
     Block *next = b->next;
     free(b);
     b = next;
@@ -96,7 +96,7 @@ void *arena_grow(Arena *a, const void *old, size_t old_size, size_t new_size, si
   return p;
 }
 
-/* What was allocated last grows where it is; for memory that has one owner. */
+/* Grows the most recent allocation in place. For memory with a single owner. */
 static void *extend(Arena *a, void *old, size_t old_size, size_t new_size, size_t align)
 {
   Block *b = a->top;
@@ -134,7 +134,7 @@ const char *arena_number(Arena *a, double v, int least)
   return arena_strdup(a, s);
 }
 
-/* An escape has at most four times the bytes of what it stands for. */
+/* An escape is at most four times as long as the bytes that it replaces. */
 const char *arena_shown(Arena *a, const char *s, const char *keep)
 {
   size_t n = strlen(s);
@@ -161,8 +161,8 @@ char *arena_strdup(Arena *a, const char *s)
   return arena_strndup(a, s, strlen(s));
 }
 
-/* Most texts are short: they are formatted once, into `small`, and not a second time for their
- * size. */
+/* Most texts are short: they are formatted once, into `small`. Only a longer one is formatted a
+ * second time. */
 char *arena_vprintf(Arena *a, const char *fmt, va_list ap)
 {
   char small[512];

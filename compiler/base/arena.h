@@ -1,6 +1,6 @@
-/* Memory of one compile. Everything the compiler makes lives in one arena and is freed with it;
- * nothing in compiler/ calls malloc except arena.c. Allocation never returns NULL: when the
- * machine is out of memory the program ends with exit status 5 and a message. */
+/* The memory of one compile. Everything that the compiler allocates is in one arena and is freed
+ * with it. In compiler/ only arena.c calls malloc or calloc. Allocation never returns NULL: if
+ * memory runs out, the program prints a message and exits with status 5. */
 #pragma once
 #include <stdarg.h>
 #include <stdbool.h>
@@ -10,36 +10,37 @@
 typedef struct Arena Arena;
 
 Arena *arena_create(void);
-void arena_destroy(Arena *a); /* NULL is fine */
+void arena_destroy(Arena *a); /* `a` may be NULL */
 
 void *arena_alloc(Arena *a, size_t size, size_t align); /* zeroed */
 void *arena_grow(Arena *a, const void *old, size_t old_size, size_t new_size, size_t align);
-/* What was allocated since the mark is given back: for work whose result is a number. Nothing that
- * outlives it may have been allocated or have grown in between. */
+/* arena_release frees what was allocated since the mark, for work whose result is only a number.
+ * Between the two calls, nothing that is used later may be allocated or grow. */
 typedef struct ArenaMark {
   void *block;
   size_t used;
 } ArenaMark;
 ArenaMark arena_mark(const Arena *a);
 void arena_release(Arena *a, ArenaMark mark);
-/* What every allocation of the compiler does when it fails: says so and ends with status 5. */
+/* Every failed allocation of the compiler ends here: prints a message and exits with status 5. */
 _Noreturn void arena_out_of_memory(void);
-char *arena_strndup(Arena *a, const char *s, size_t n); /* adds the final zero */
+char *arena_strndup(Arena *a, const char *s, size_t n); /* NUL-terminates the copy */
 char *arena_strdup(Arena *a, const char *s);
 char *arena_printf(Arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 char *arena_vprintf(Arena *a, const char *fmt, va_list ap);
-/* With as few digits, `least` at least, as give v again: "0.1", "1e+09". */
+/* The shortest text, with at least `least` digits, that strtod reads as exactly v: "0.1",
+ * "1e+09". */
 const char *arena_number(Arena *a, double v, int least);
-/* So that it can be printed: runtime/plan/shown.h. Bytes that `keep` lists stay. */
+/* Escapes `s` for printing: runtime/plan/shown.h. Bytes in `keep` are not escaped. */
 const char *arena_shown(Arena *a, const char *s, const char *keep);
 
 #define arena_new(a, T)      ((T *)arena_alloc((a), sizeof(T), _Alignof(T)))
 #define arena_array(a, T, n) ((T *)arena_alloc((a), sizeof(T) * (size_t)(n), _Alignof(T)))
 
-/* A growing array: declare as `VEC(Node) nodes;`, add with vec_push, read .at[i] and .n.
- * Its memory belongs to the arena: what was allocated last grows where it is, else growing leaves
- * the old memory behind (doubling keeps the waste under the final size); there is nothing to free.
- */
+/* A growing array: declare it as `VEC(Node) nodes;`, add with vec_push, read .at[i] and .n. The
+ * arena owns its memory, so there is nothing to free. The most recent allocation grows in place.
+ * Any other array is copied and its old memory stays unused: doubling keeps this waste below the
+ * final size. */
 #define VEC(T)                                                                                     \
   struct {                                                                                         \
     T *at;                                                                                         \
@@ -50,10 +51,10 @@ const char *arena_shown(Arena *a, const char *s, const char *keep);
    (v)->at[(v)->n++] = (__VA_ARGS__))
 void vec_reserve_(Arena *a, void **at, uint32_t *cap, uint32_t n, size_t size);
 
-/* Text that grows; used for everything that is printed into memory. */
+/* Text that grows: everything that is printed into memory. */
 typedef struct Text {
   Arena *arena;
-  char *at; /* always ends in a zero */
+  char *at; /* always NUL-terminated */
   size_t n, cap;
 } Text;
 Text text_new(Arena *a);

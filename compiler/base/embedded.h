@@ -1,10 +1,10 @@
-/* Text files that the build put into the program: templates, the layer library, ampc_state.h. */
+/* Text files that the build embeds in the program: templates, the layer library, ampc_state.h. */
 #pragma once
 #include <stddef.h>
 
 typedef struct EmbeddedFile {
   const char *name; /* base name, "map.cu"; NULL ends the table */
-  const char *text; /* ends in a zero */
+  const char *text; /* NUL-terminated */
   size_t size;
 } EmbeddedFile;
 

@@ -1,7 +1,7 @@
-/* Strings as JSON has them. */
+/* Prints strings as JSON. */
 #include "json.h"
 
-/* Length of the well-formed UTF-8 character at s (which ends in a zero), 0 if there is none. */
+/* The length of the well-formed UTF-8 character at s; 0 if there is none. `s` is NUL-terminated. */
 static unsigned utf8_size(const unsigned char *s)
 {
   unsigned n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;

@@ -1,6 +1,6 @@
-/* Strings as JSON has them. */
+/* Prints strings as JSON. */
 #pragma once
 #include "arena.h"
 
-/* In quotes: control characters escaped, bytes that are no UTF-8 replaced. */
+/* In quotes. Escapes control characters and replaces bytes that are not UTF-8. */
 void text_add_json(Text *out, const char *s);

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In the order of strcmp. Names that what is printed cannot have: keywords of C, C++ and CUDA,
- * macros of compilers, and what the printed text and the templates call their own variables. */
+/* Sorted as strcmp does. Names that cannot be used in emitted text: keywords of C, C++ and CUDA,
+ * compiler macros, and variables of the emitter and the templates. */
 static const char *const reserved[] = {"a",
                                        "alignas",
                                        "alignof",
@@ -180,7 +180,7 @@ static const char *const reserved[] = {"a",
                                        "xor",
                                        "z"};
 
-/* Families of names that helpers and printed variables have: ampc_exp, row_sum, s_part, x_at. */
+/* Name patterns of helpers and emitted variables: ampc_exp, row_sum, s_part, x_at. */
 static bool has_affix(const char *s, size_t n)
 {
   static const char *const prefixes[] = {"ampc_",  "row_",  "column_", "round_", "from_",  "to_",
@@ -204,7 +204,7 @@ static int compare(const void *name, const void *word)
 #define TYPE_NAMES(KIND, name, SPACE, copy, ...) #name, "op_" #name, #copy,
 static const char *const of_types[] = {AMPC_NARROW_FLOATS(TYPE_NAMES)};
 
-/* t14 is what a node's value is called; names in capitals may be macros. */
+/* Values of nodes are named like t14. Names in capitals may be macros. */
 bool reserved_name(const char *s)
 {
   size_t n = strlen(s);

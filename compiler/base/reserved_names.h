@@ -1,7 +1,8 @@
-/* Identifiers that the job cannot give to emitted text. */
+/* Identifiers that a job cannot use in emitted text. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A word of C, C++ or CUDA, or one that helpers, templates and printed variables use. */
+/* True for keywords of C, C++ and CUDA, and for names that helpers, templates or the emitter
+ * use. */
 bool reserved_name(const char *s);

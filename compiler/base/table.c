@@ -1,4 +1,4 @@
-/* Tables and sentences that people read: Note [tables]. */
+/* Tables and sentences for people: Note [tables]. */
 #include "table.h"
 #include <limits.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ const char *bytes_text(Arena *arena, double n)
   return scaled_text(arena, n, "B");
 }
 
-/* Three digits; less than a nanosecond is no time that a prediction could tell. */
+/* Three digits. A time below one nanosecond is too short to be predicted. */
 const char *time_text(Arena *arena, double us)
 {
   static const char *const units[] = {"ns", "us", "ms", "s"};
@@ -39,7 +39,7 @@ const char *time_text(Arena *arena, double us)
   return arena_printf(arena, "%.*f %s", n >= 99.95 ? 0 : n >= 9.995 ? 1 : 2, n, units[unit]);
 }
 
-/* Gives NULL for a kind of text. */
+/* Returns NULL for a kind that is text. */
 static const char *amount_text(Arena *arena, char kind, double amount)
 {
   switch (kind) {
@@ -63,7 +63,7 @@ static bool begins_character(char c)
   return ((unsigned char)c & 0xc0) != 0x80;
 }
 
-/* Characters of the first n bytes. */
+/* The number of characters in the first n bytes. */
 static int count_characters(const char *s, size_t n)
 {
   int count = 0;
@@ -76,8 +76,8 @@ static int text_width(const char *s)
   return count_characters(s, strlen(s));
 }
 
-/* The bytes of s that a line of so many characters takes: up to a space, else behind a sign that
- * ends a part of a name, else as many as fit. */
+/* How many bytes of s to print in a line of `width` characters: up to the last space, else up to
+ * the last separator within a name, else as many as fit. */
 static size_t line_size(const char *s, int width)
 {
   size_t space = 0, dot = 0, sign = 0, n = 0;
@@ -176,7 +176,7 @@ const char *text_common(Arena *arena, const char *a, const char *b)
   return NULL;
 }
 
-/* Adds `row` to one that is alike but for numbers in the key. */
+/* Adds `row` to a row that differs only in numbers of the key. */
 static bool fold_into(const Table *t, TableRow *into, const TableRow *row)
 {
   for (uint32_t i = 0; i < t->n; i++)
@@ -209,7 +209,7 @@ void table_row(Table *t, double cost, const TableCell *cells)
   vec_push(t->arena, &t->rows, row);
 }
 
-/* Sums, and how many rows a row stands for. */
+/* Formats the sums and the number of rows that a row stands for. */
 static void finish_rows(Table *t)
 {
   for (uint32_t k = 0; k < t->rows.n; k++) {
@@ -233,7 +233,7 @@ static int by_cost(const void *a, const void *b)
 
 /* ---- widths ---- */
 
-/* 0 for a column that tells nothing. */
+/* 0 for a column whose cells are all empty or "-". */
 static int natural_width(const Table *t, uint32_t column)
 {
   int most = 0;
@@ -248,7 +248,7 @@ static int natural_width(const Table *t, uint32_t column)
   return !tells ? 0 : most > title ? most : title;
 }
 
-/* The column that goes next; t->n: none may. */
+/* The next column to drop; t->n if there is none. */
 static uint32_t find_dropped(const Table *t, const int *width)
 {
   uint32_t found = t->n;
@@ -260,7 +260,7 @@ static uint32_t find_dropped(const Table *t, const int *width)
 }
 
 /* Gives each column its least width, but no more than `most`. Returns by how many characters a row
- * is then wider than a line; a negative number is room that is left. */
+ * is wider than a line; a negative number is the width that remains. */
 static int narrow(const Table *t, const int *natural, int most, int *width)
 {
   int used = -GAP;
@@ -272,7 +272,7 @@ static int narrow(const Table *t, const int *natural, int most, int *width)
   return used - t->width;
 }
 
-/* A line that has no room for the least widths gets less of them. */
+/* If the least widths do not fit in a line, they are reduced. */
 static void fit(Table *t, int *width)
 {
   enum { CRAMPED = 6 };
@@ -284,10 +284,10 @@ static void fit(Table *t, int *width)
   }
   while (narrow(t, natural, most, width) > 0 && most > CRAMPED) most--;
   int room = -narrow(t, natural, most, width);
-  if (t->key < t->n) /* a name is read whole, so it comes first, up to a quarter of the line */
+  if (t->key < t->n) /* a whole name is easier to read: first, widen the key to a quarter line */
     for (int *key = &width[t->key]; *key < natural[t->key] && *key < t->width / 4 && room > 0;)
       ++*key, room--;
-  for (bool any = true; any && room > 0;) { /* a character each, in turn */
+  for (bool any = true; any && room > 0;) { /* one character each, in turn */
     any = false;
     for (uint32_t i = 0; i < t->n && room > 0; i++)
       if (width[i] < natural[i]) width[i]++, room--, any = true;
@@ -296,7 +296,7 @@ static void fit(Table *t, int *width)
 
 /* ---- printing ---- */
 
-/* In as many lines as the longest cell needs. */
+/* Prints as many lines as the longest cell needs. */
 static void put_row(Table *t, const int *width, const char *const *texts)
 {
   const char *rest[TABLE_COLUMNS];

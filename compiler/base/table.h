@@ -1,19 +1,19 @@
-/* Tables and sentences that people read; programs read JSON.
+/* Tables and sentences for people. Programs read JSON instead.
  *
  * Note [tables]
- * No line is wider than line_columns() says. What makes a table fit, in this order:
- *  1. A column in which all cells are empty or "-" is not printed.
- *  2. Rows that are equal but for numbers in their key ("h.0.ln_1", "h.1.ln_1") are one row,
- *     "h.*.ln_1": column n tells how many they are, and their amounts are added up.
- *  3. Columns go until the rest fits, the one with the greatest number behind `!` first. A line
- *     below the tables names them. Those without such a number stay.
- *  4. Columns with a `<` share the room that is left, with the width behind it at least, the key
- *     first; a longer text goes on below itself.
- * --wide leaves out all but the first; --top N keeps the rows of the N greatest costs.
+ * No line is wider than line_columns(). A table is made to fit in these steps:
+ *  1. A column whose cells are all empty or "-" is not printed.
+ *  2. Rows that differ only in numbers in their key ("h.0.ln_1", "h.1.ln_1") become one row,
+ *     "h.*.ln_1". Column n counts them, and their amounts are added up.
+ *  3. Columns are dropped until the rest fits, the largest number after `!` first. A line below
+ *     the tables names them. A column without such a number is never dropped.
+ *  4. Columns with `<` get at least the width after it, and divide the remaining width among
+ *     them, the key first. A longer text wraps within its column.
+ * --wide turns off all steps but the first. --top N keeps the N rows with the highest cost.
  *
- * Columns are given as text, "line:number!1|layer:key<10|bytes:bytes|why": title, kind, `!`, `<`.
- * Kinds: text, which goes without saying; key: what the row is about; number: text, flush right;
- * and the amounts: count, bytes, share (given in percent), time (in microseconds). */
+ * A text defines the columns: "line:number!1|layer:key<10|bytes:bytes|why". Each has a title, then
+ * optionally a kind, `!` and `<`. Kinds: text (the default); key: the subject of the row; number:
+ * text, flush right; and the amounts count, bytes, share (a percentage), time (in microseconds). */
 #pragma once
 #include "arena.h"
 
@@ -22,7 +22,7 @@ typedef struct TableView { /* --wide, --top */
   uint32_t top; /* 0: all rows */
 } TableView;
 
-typedef union TableCell { /* as the kind of its column is */
+typedef union TableCell { /* the kind of the column says which member */
   const char *text;
   double amount; /* below 0: "-" */
 } TableCell;
@@ -32,50 +32,53 @@ enum { TABLE_COLUMNS = 24 };
 typedef struct TableColumn {
   const char *title;
   char kind; /* its first letter; text: 0 */
-  int drop;  /* 0: it stays */
-  int least; /* 0: it is never narrower than its texts */
+  int drop;  /* the number after `!`; 0: never dropped */
+  int least; /* the number after `<`; 0: never narrower than its texts */
 } TableColumn;
 
 typedef struct TableRow {
   const char **text;
   double *amount, cost;
-  uint32_t n;     /* rows that it stands for */
-  uint32_t order; /* in which the rows came */
+  uint32_t n;     /* rows that were folded into this one */
+  uint32_t order; /* position among the added rows */
 } TableRow;
 
 typedef struct Table {
   Text *out, own;
   Arena *arena;
   TableView view;
-  int width;                          /* of a line */
-  TableColumn columns[TABLE_COLUMNS]; /* with n behind the key */
-  uint32_t n, key;                    /* key: its index; there is none: TABLE_COLUMNS */
+  int width;                          /* of a line, in characters */
+  TableColumn columns[TABLE_COLUMNS]; /* column n follows the key */
+  uint32_t n, key;                    /* n: columns; key: the index of the key, TABLE_COLUMNS if
+                                       * there is none */
   VEC(TableRow) rows;
-  bool folded, dropped[TABLE_COLUMNS]; /* in a table that was put */
+  bool folded, dropped[TABLE_COLUMNS]; /* in any table that was printed */
 } Table;
 
-/* Tables of these columns. All is written to `out`; NULL: to stdout, when the table is closed. */
+/* Begins tables with these columns. Output goes to `out`, or to stdout in table_close if `out` is
+ * NULL. */
 void table_open(Table *t, Arena *arena, Text *out, const TableView *view, const char *columns);
-/* A cell for each column. Texts are kept, not copied. */
+/* Adds a row, with a cell for each column. Texts are not copied. */
 #define TABLE_ROW(t, cost, ...) table_row(t, cost, (TableCell[]){__VA_ARGS__})
 void table_row(Table *t, double cost, const TableCell *cells);
-/* Titles and rows, which are then forgotten: the next ones are another table. */
+/* Prints the titles and rows, and removes the rows: the next row begins a new table. */
 void table_put(Table *t);
-/* A line or more of words, which goes on `indent` characters from the left. */
+/* Prints a sentence. Further lines are indented by `indent` characters. */
 void table_say(Table *t, int indent, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* Says what --wide would show beside. */
+/* Prints which columns and rows only --wide shows. */
 void table_close(Table *t);
 
-/* Words behind what stands in the last line of `out`; where `width` is reached they go on `indent`
- * characters from the left. */
+/* Appends words to the last line of `out`. A line that would exceed `width` wraps, and the next one
+ * is indented by `indent` characters. */
 void text_wrap(Text *out, const char *words, int indent, int width);
-/* A line of a list: words that begin at `left`, on the next line if `head` has no room there. */
+/* Prints a list entry: `head`, then words in column `left`, on the next line if `head` is too
+ * long. */
 void text_entry(Text *out, const char *head, const char *words, int left);
-/* "h.*.ln_1" of "h.0.ln_1", or "h.*.ln_1", and "h.1.ln_1"; NULL: they differ in more than
- * numbers. */
+/* The common pattern of two names that differ only in numbers: "h.*.ln_1" of "h.0.ln_1" (or
+ * "h.*.ln_1") and "h.1.ln_1". NULL if they differ otherwise. */
 const char *text_common(Arena *arena, const char *a, const char *b);
 
-/* Amounts as tables show them; below 0: "-". */
+/* Amounts as tables print them. A negative amount is "-". */
 const char *count_text(Arena *arena, double n);
 const char *bytes_text(Arena *arena, double n);
-const char *time_text(Arena *arena, double us); /* given in microseconds */
+const char *time_text(Arena *arena, double us); /* `us`: microseconds */

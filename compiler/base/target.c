@@ -1,4 +1,4 @@
-/* THE table of targets. */
+/* The table of targets. */
 #include "target.h"
 #include <string.h>
 #include "ampc_plan.h"

@@ -1,5 +1,5 @@
-/* The user's text as comment, string literal and identifier of C; see Note [the user's text in C].
- */
+/* Prints the user's text as C comment, string literal or identifier: Note [the user's text in
+ * C]. */
 #include "user_text.h"
 #include "names.h"
 #include "runtime/plan/shown.h"
@@ -7,13 +7,13 @@
 
 /* ---- comments ---- */
 
-/* What ends a block comment, or seems to begin one. */
+/* True at the end of a block comment, or at text that looks like the start of one. */
 static bool is_comment_sign(const char *s, size_t left)
 {
   return left > 1 && (memcmp(s, "*/", 2) == 0 || memcmp(s, "/*", 2) == 0);
 }
 
-/* Spaces, and what would join the next line. */
+/* Removes trailing spaces and whatever would join the next line. */
 static void drop_end(Text *t)
 {
   for (;;) {
@@ -26,7 +26,7 @@ static void drop_end(Text *t)
   }
 }
 
-/* Nothing but what names and most expressions are made of: it is a comment as it stands. */
+/* True if all characters are those of names and simple expressions. Such text needs no change. */
 static bool is_plain(const char *s, size_t n)
 {
   for (size_t i = 0; i < n; i++)
@@ -59,8 +59,8 @@ const char *comment_text(Arena *a, const char *s, size_t n, size_t width)
 
 /* ---- strings ---- */
 
-/* Three octal digits always: a digit that follows is not taken for one more. ?? would begin a
- * trigraph. */
+/* Octal escapes always have three digits, so that a digit that follows is not read as a fourth. The
+ * second ? of ?? is escaped, because ?? can begin a trigraph. */
 const char *string_literal(Arena *a, const char *s)
 {
   if (!s) return "0";

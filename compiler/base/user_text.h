@@ -1,22 +1,22 @@
-/* What is the user's in emitted text: names, file names, source lines. Each of the three places
- * where such text may stand in C has one function, and nothing of it gets out of its place.
+/* Text of the user in emitted C: names, file names, source lines. C has three places for such text,
+ * and each has one function here that keeps the text inside its place.
  *
- * Note [the user's text in C]
- * A compiler reads text before it reads C: it joins a line that ends in a backslash with the next
- * one (also where spaces, tabs or control characters follow the backslash, and where the trigraph
- * ??/ is one), and some take a lone carriage return for the end of a line. So what looks like a
- * comment to the printer may swallow the next statement or end early. */
+ * Note [the user's text in C] A compiler changes the text before it parses C. If a line ends in a
+ * backslash, it is joined with the next one. Some compilers do so even if spaces, tabs or control
+ * characters follow the backslash, or if the trigraph ??/ stands for it. Some treat a lone carriage
+ * return as the end of a line. So text that is printed as a comment can swallow the next statement,
+ * or the comment can end early. */
 #pragma once
 #include "arena.h"
 
-/* For a comment of either kind: at most `width` characters, the rest cut off, with " .." for it. No
- * line ends in it, no comment either, and it never ends in a backslash; control characters are
- * shown as escapes. */
+/* Text for a comment of either kind: at most `width` characters. " .." marks text that was cut off.
+ * The result contains no end of a line or of a comment, and does not end in a backslash. Control
+ * characters are escaped. */
 const char *comment_text(Arena *a, const char *s, size_t n, size_t width);
 
-/* A C string literal whose value is `s`, byte for byte; "0" for NULL. */
+/* A C string literal with the value `s`, byte for byte; "0" if `s` is NULL. */
 const char *string_literal(Arena *a, const char *s);
 
-/* The name with a _ for all that C does not allow in one, and a p before a digit. Two names may
- * give the same identifier: who needs them apart sees to it. */
+/* The name with _ for each character that C does not allow in an identifier, and a p before a
+ * leading digit. Two names can give the same identifier: the caller must avoid clashes. */
 char *identifier(Arena *a, const char *name);
