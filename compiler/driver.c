@@ -1,4 +1,5 @@
-/* One compile: reads the job, parses it, runs the passes. What a pass does is in its own file. */
+/* One compile: reads the job, parses it, runs the passes. Each pass explains itself in its own
+ * file. */
 #include "driver.h"
 #include "compiler/base/limits.h"
 #include "compiler/emit/emit.h"
@@ -9,12 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The list is checked: what a pass needs must have been given by one before it. */
+/* run_passes asserts that earlier passes gave what a pass needs. */
 typedef struct Pass {
   const char *name;
   bool (*run)(Compile *c);
   uint32_t needs, gives; /* facts about the graph, IR_SHAPED ... */
-  const char *why;       /* it stands at this place */
+  const char *why;       /* the reason for its place in the list */
 } Pass;
 
 /* Read this array to know what ampc does. */
@@ -46,19 +47,19 @@ static const Pass passes[] = {
 enum { PASS_COUNT = sizeof passes / sizeof passes[0] };
 
 #ifdef NDEBUG
-static const bool checks_each = false; /* a tenth of the time that a large job takes */
+static const bool checks_each = false; /* it takes a tenth of the time of a large compile */
 #else
 static const bool checks_each = true;
 #endif
 
-/* Stops after the first pass that leaves errors. After mistakes of syntax that is lower, which
- * elaborates what could be read and so tells what else is wrong (diag_aftermath.c). */
+/* Stops after the first pass that leaves errors. After syntax errors that pass is lower: it
+ * elaborates the part that could be parsed, and so finds further errors (diag_aftermath.c). */
 static bool run_passes(Compile *c, const Pass *first)
 {
   templates_check();
   for (const Pass *p = first; p < passes + PASS_COUNT; p++) {
     assert(!p->needs || (c->graph->facts & p->needs) == p->needs);
-    if (!p->run(c) || diag_error_count(c)) return false; /* the pass has said why */
+    if (!p->run(c) || diag_error_count(c)) return false; /* the pass has reported an error */
     c->graph->facts |= p->gives;
     bool last = p + 1 == passes + PASS_COUNT;
     if (checks_each || p == first || last)
@@ -68,7 +69,7 @@ static bool run_passes(Compile *c, const Pass *first)
   return true;
 }
 
-/* The first pass is lower, which a graph made by hand has no need of. */
+/* The first pass is lower. A graph that was built by hand does not need it. */
 bool compile_graph(Compile *c)
 {
   bool good = run_passes(c, passes + 1);
@@ -78,7 +79,7 @@ bool compile_graph(Compile *c)
 
 /* ---- reading ---- */
 
-/* An unreadable job has exit status 3, not 1: cannot_read. */
+/* If the job cannot be read, the exit status is 3, not 1: cannot_read. */
 static bool parse_job(Compile *c)
 {
   uint32_t size;
@@ -96,7 +97,7 @@ bool compile_parse_job(Compile *c)
   return good;
 }
 
-/* Passes run even after mistakes of syntax, see run_passes. */
+/* The passes run even after syntax errors: see run_passes. */
 bool compile_job(Compile *c)
 {
   bool good = parse_job(c);
@@ -105,7 +106,7 @@ bool compile_job(Compile *c)
   return good;
 }
 
-/* For text that is in no file: tests, and jobs that programs make. */
+/* For text without a file: tests, and jobs that programs generate. */
 bool compile_text(Compile *c, const char *name, const char *text, size_t size)
 {
   assert(size <= MAX_SOURCE);
@@ -125,7 +126,7 @@ bool compile_add_file(Compile *c, const char *name, const char *text, size_t siz
   return good;
 }
 
-/* A line at the prompt: statements may stand at the top. */
+/* A line at the prompt: statements may be at the top level. */
 bool compile_add_input(Compile *c, const char *name, const char *text, size_t size, Ast *out)
 {
   Ast one = {0};
@@ -157,7 +158,7 @@ const char *pass_name(uint32_t i)
   return i < PASS_COUNT ? passes[i].name : NULL;
 }
 
-/* A pass needs and gives one fact at most. */
+/* A pass needs at most one fact and gives at most one. */
 static const char *facts_text(uint32_t facts)
 {
   static const char *const names[] = {"shaped", "typed",  "diffed", "laid",
@@ -177,7 +178,7 @@ void list_passes(const TableView *view, Text *out)
   table_put(&t);
 }
 
-/* What says its type itself is shown as "fixed". */
+/* An op with a type rule of its own is listed as "fixed". */
 void list_ops(const TableView *view, Text *out)
 {
   static const char *const precision[] = {"low",   "f32",   "promote", "none", "fixed",
