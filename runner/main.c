@@ -1,4 +1,4 @@
-/* amp: runs jobs. The first argument is the verb; each verb reads the rest itself. */
+/* amp: runs jobs. The first argument is the verb. Each verb parses the remaining arguments. */
 #include "runner.h"
 #include "compiler/diag/diag.h"
 #include "compiler/cli/options.h"
@@ -20,10 +20,11 @@ static const Verb verbs[] = {
     {"train", train_main, "train the job"},
     {"eval", eval_main, "run the eval blocks of the job on saved weights"},
     {"infer", infer_main, "run an infer block of the job over data"},
-    {"inspect", inspect_main, "what the job becomes: a table of its kernels"},
-    {"probe", probe_main, "some steps of the job, and how large their values are"},
-    {"report", report_main, "a page for a browser: layers, types, casts, memory, kernels, curves"},
-    {"repl", repl_main, "a prompt: declarations, statements, commands"},
+    {"inspect", inspect_main, "print the kernels that the job compiles to"},
+    {"probe", probe_main, "run some steps and report how large their values are"},
+    {"report", report_main,
+     "write a page for a browser: layers, types, casts, memory, kernels, curves"},
+    {"repl", repl_main, "a prompt for declarations, statements and commands"},
     {"selftest", selftest_main, "check every op against references on this machine"},
 };
 enum { VERB_COUNT = sizeof verbs / sizeof verbs[0] };

@@ -1,5 +1,5 @@
-/* The verbs of `amp`. Each gets the arguments from its own name on and returns an exit status
- * (ampc_status, or 1: errors in the program). */
+/* The verbs of `amp`. argv[0] is the verb's own name. Each verb returns an exit status: an
+ * ampc_status, or 1 for errors in the program. */
 #pragma once
 
 int train_main(int argc, char **argv);
