@@ -15,7 +15,7 @@
 
 extern char **environ;
 
-enum { LOOK = 2, PATIENCE = 2000 /* ms: between two looks; from SIGTERM to SIGKILL */ };
+enum { LOOK = 2, PATIENCE = 2000 /* ms: polling interval; time from SIGTERM to SIGKILL */ };
 
 int child_file(const char *text, size_t size)
 {
@@ -32,8 +32,8 @@ int child_file(const char *text, size_t size)
   return fd;
 }
 
-/* The child gets its own process group, so a Ctrl-C on the terminal does not reach it. Only
- * wait_for asks it to end, and the child has time to remove its files. */
+/* The child gets its own process group, so Ctrl-C on the terminal does not reach it. Only wait_for
+ * terminates it, and gives it time to remove its files. */
 static int spawn(pid_t *out, char *const argv[], char **environment, int input, int output)
 {
   posix_spawn_file_actions_t actions;
@@ -65,7 +65,7 @@ static bool wait_for(pid_t child, int *out_status)
   return true;
 }
 
-/* Holds off the end of this process while the child runs: wait_for ends the child first. */
+/* A signal cannot end this process while the child runs: wait_for terminates the child first. */
 int child_run(char *const argv[], char **environment, int input, int output)
 {
   pid_t child;
@@ -84,7 +84,7 @@ bool child_find(const char *name, char out[PATH_MAX])
   if (!path) path = "/usr/local/bin:/usr/bin:/bin";
   while (*path) {
     size_t n = strcspn(path, ":");
-    /* skips empty and relative entries: they depend on the working directory */
+    /* skip empty and relative entries: they depend on the working directory */
     if (*path == '/' && snprintf(out, PATH_MAX, "%.*s/%s", (int)n, path, name) < PATH_MAX &&
         access(out, X_OK) == 0)
       return true;

@@ -9,6 +9,6 @@ int child_file(const char *text, size_t size);
 /* Finds the program of this name in PATH. */
 bool child_find(const char *name, char out[PATH_MAX]);
 /* Runs a program and returns its exit status (128 + signal if it was killed), or -1 with errno.
- * `output` gets its stdout and stderr; `environment` NULL: that of this process. A request that
- * interrupt_requested reports ends the program. */
+ * `output` receives its stdout and stderr. `environment` NULL: that of this process. The program is
+ * terminated if interrupt_requested becomes true. */
 int child_run(char *const argv[], char **environment, int input, int output);

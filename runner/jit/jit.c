@@ -19,7 +19,7 @@ struct Jit {
   CudaImages *cuda;
 };
 
-typedef struct JitKernel { /* as emit_kernels writes them */
+typedef struct JitKernel { /* a row of the table that emit_kernels writes */
   const char *name;
   ampc_cpu_kernel *function;
 } JitKernel;
@@ -30,8 +30,8 @@ typedef struct Wanted { /* the text and the kernels that its library must have *
   uint32_t n;
 } Wanted;
 
-/* Whether the file reaches to the end of its table of sections, which comes last: what is cut off
- * would else be missed when it is used. */
+/* Whether the file contains its whole section table, which comes last. Using a truncated library
+ * would crash later. */
 static bool is_whole(const char *path)
 {
   ElfW(Ehdr) head;
@@ -44,12 +44,12 @@ static bool is_whole(const char *path)
   return good && (uint64_t)at.st_size >= head.e_shoff + (uint64_t)head.e_shnum * head.e_shentsize;
 }
 
-/* NULL with ampc_last_error: the file is not what was wanted. */
+/* NULL with ampc_last_error: the file is truncated, cannot be loaded or lacks a kernel. */
 static void *load(const char *path, const Wanted *wanted)
 {
   void *library = is_whole(path) ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
   if (!library) {
-    ampc_fail(AMPC_RUN_FAILED, "%s", is_whole(path) ? dlerror() : "it is no whole library");
+    ampc_fail(AMPC_RUN_FAILED, "%s", is_whole(path) ? dlerror() : "the file is truncated");
     return NULL;
   }
   for (uint32_t i = 0; i < wanted->n; i++)
@@ -60,8 +60,9 @@ static void *load(const char *path, const Wanted *wanted)
   return library;
 }
 
-/* Into a file without a name yet, which takes its place in the cache when it has been loaded. A
- * cache that cannot keep it is no reason to do without it. AMPC_BAD_FILE: there is no room. */
+/* Builds into a temporary file, which is renamed to its name in the cache after it has been loaded.
+ * If the cache cannot keep the file, a note is printed and the library is used anyway.
+ * AMPC_BAD_FILE: the folder cannot be written, for example because the disk is full. */
 static ampc_status build(const Cache *cache, const Toolchain *t, const Wanted *wanted,
                          const char *path, void **out)
 {
@@ -79,7 +80,8 @@ static ampc_status build(const Cache *cache, const Toolchain *t, const Wanted *w
   return status;
 }
 
-/* Found in the cache, or built there, or else where there is room. */
+/* Loads the library from the cache, or builds it there, or in another folder if the cache cannot be
+ * written. */
 static ampc_status find_or_build(Cache *cache, const Toolchain *t, const Wanted *wanted, void **out)
 {
   char key[33], path[CACHE_PATH], why[1024];
@@ -95,8 +97,8 @@ static ampc_status find_or_build(Cache *cache, const Toolchain *t, const Wanted 
   return status;
 }
 
-/* Built once, then found in the cache by its text and the compiler's identity. Closing the
- * cache may remove a temporary folder; what has been loaded stays. */
+/* The key in the cache is a hash of the text and of the compiler's identity. Closing the cache may
+ * remove a temporary folder; a loaded library stays usable. */
 ampc_status jit_open(const Text *text, const char *const *names, uint32_t n, void **out_library)
 {
   const Toolchain *t;
@@ -120,7 +122,7 @@ ampc_cpu_kernel *jit_find(void *library, const char *name)
   return NULL;
 }
 
-/* Puts the functions of the library at the program's kernels. */
+/* Stores the functions of the library in the program's kernels. */
 static ampc_status bind_kernels(Compile *c, void *library)
 {
   ampc_program *p = c->program;
@@ -146,7 +148,7 @@ static ampc_status load_cuda(Compile *c, TextEdit *edit, void *data, Jit **out)
   return status;
 }
 
-/* The library stays open as long as the Jit, for the program points into it. */
+/* The library stays open as long as the Jit, because the program points into it. */
 ampc_status jit_load_edited(Compile *c, TextEdit *edit, void *data, Jit **out)
 {
   *out = NULL;

@@ -1,8 +1,8 @@
-/* From the kernels of a plan to images for the driver; see jit_cuda.h.
+/* Compiles the kernels of a plan to images for the driver; see jit_cuda.h.
  *
- * A unit is the text of a few kernels with the helpers that they use: small enough that several
- * cores share the work, large enough that NVRTC's start does not count. Which kernels make a unit
- * depends on the program only, so that any machine finds the units of another in the cache. */
+ * A unit is the text of a few kernels with the helpers that they use. It is small enough that
+ * several cores share the work, and large enough that the start of NVRTC costs little. The program
+ * alone decides which kernels form a unit, so machines can share a cache. */
 #include "jit_cuda.h"
 #include "runtime/base/interrupt.h"
 #include "runtime/cache.h"
@@ -21,11 +21,11 @@ typedef struct Unit {
   Text text;
   uint32_t first, count; /* kernels */
   char *bytes;           /* malloced: a cubin or PTX */
-  char *trouble;         /* malloced: why there are none */
+  char *trouble;         /* malloced: why `bytes` is NULL */
 } Unit;
 
 struct CudaImages {
-  Unit *units; /* of the compile's arena, but for what is malloced */
+  Unit *units; /* in the compile's arena, except the malloced fields */
   uint32_t n;
 };
 
@@ -34,7 +34,7 @@ typedef struct Build {
   Cache cache;
   char architecture[24], identity[160];
   CudaImages *images;
-  atomic_uint next; /* unit to be taken */
+  atomic_uint next; /* next unit to build */
 } Build;
 
 /* ---- one unit ---- */

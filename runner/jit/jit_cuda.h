@@ -1,10 +1,10 @@
-/* Kernels for a GPU: text to cubins, by NVRTC. The JIT's CUDA half; see jit.h. */
+/* The CUDA half of the JIT (jit.h): NVRTC compiles the text of kernels to cubins. */
 #pragma once
 #include "jit.h"
 
 typedef struct CudaImages CudaImages;
 
-/* Sets c->program->images. Kernels go to NVRTC a few at a time, on all cores; what was compiled
- * before comes from the cache. */
+/* Sets c->program->images. All cores compile, a few kernels per call of NVRTC. Units that were
+ * compiled before are read from the cache. */
 ampc_status jit_cuda_load(Compile *c, TextEdit *edit, void *data, CudaImages **out);
-void jit_cuda_unload(CudaImages *images); /* NULL is fine; after the runtime has been freed */
+void jit_cuda_unload(CudaImages *images); /* after the runtime has been freed; NULL is allowed */

@@ -30,7 +30,7 @@ static void read_version(char *compiler, char *out, size_t size)
   if (output >= 0) close(output);
 }
 
-/* What -march=native depends on: the description of the first processor but for its clock. */
+/* The code of -march=native depends on these fields of the first processor in /proc/cpuinfo. */
 static void read_processor(char *out, size_t size)
 {
   FILE *f = fopen("/proc/cpuinfo", "r");
@@ -90,8 +90,8 @@ typedef struct Environment {
   char temporary[PATH_MAX + 8];
 } Environment;
 
-/* Ours, but for two: messages are in English, for find_full reads them, and temporary files may
- * have a place. */
+/* The environment of this process with two changes. LC_ALL=C makes messages English, because
+ * find_full searches them. TMPDIR is `scratch`, unless that is NULL. */
 static void make_environment(const char *scratch, Environment *out)
 {
   static char english[] = "LC_ALL=C";
@@ -109,9 +109,9 @@ static void make_environment(const char *scratch, Environment *out)
   if (scratch) out->at[kept] = out->temporary;
 }
 
-enum { MESSAGES = 4096 /* bytes of the compiler's messages that are read */ };
+enum { MESSAGES = 4096 /* bytes read of the compiler's messages */ };
 
-/* The line that tells of a disk without room, as a string; NULL: there is none. */
+/* The line of the messages that reports a full disk, NUL-terminated; NULL: there is none. */
 static const char *find_full(char *messages)
 {
   static const char *const reasons[] = {"No space left on device", "Disk quota exceeded",
@@ -126,7 +126,7 @@ static const char *find_full(char *messages)
   return NULL;
 }
 
-/* Why the compiler refused, in its own words. */
+/* Reports the compiler's own messages. */
 static ampc_status refused(const Toolchain *t, int fd, int status)
 {
   char text[MESSAGES + 1];

@@ -4,14 +4,14 @@
 
 typedef struct Toolchain {
   const char *compiler; /* path */
-  const char *identity; /* whatever decides what it makes of a text: version, flags, this CPU */
+  const char *identity; /* version, flags, this CPU: with the text, they decide the output */
 } Toolchain;
 
-/* Looked for once a process; AMPC_NO_COMPILER when PATH has none of cc, gcc and clang. */
+/* The compiler is searched once per process. AMPC_NO_COMPILER: PATH has none of cc, gcc, clang. */
 ampc_status toolchain_find(const Toolchain **out);
 
-/* Compiles C text to a shared library. What a refusing compiler says goes to stderr. `scratch` is
- * the folder for the compiler's own files (NULL: where it likes). AMPC_BAD_FILE: there was no room
- * for those or for the library; AMPC_NO_COMPILER: it refuses the text. */
+/* Compiles C text to a shared library at `path`. `scratch` is the folder for the compiler's
+ * temporary files (NULL: the compiler's default). AMPC_BAD_FILE: the disk is full.
+ * AMPC_NO_COMPILER: the compiler rejects the text, and ampc_last_error has its messages. */
 ampc_status toolchain_build(const Toolchain *t, const char *text, size_t size, const char *path,
                             const char *scratch);

@@ -1,11 +1,12 @@
-/* Limits on memory: of the user, of the machine, of the container that it runs in. */
+/* Limits on memory: the user's (--memory-limit), the machine's and the container's. */
 #include "memory.h"
 #include "compiler/cost/memory_report.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-/* A number in a file of the system, in bytes, after `name` where there is one; 0: not known. */
+/* Bytes from a file in /proc or /sys; 0: not known. With a `name`, the number is in kB and follows
+ * the name on its line. With "", the file begins with a number of bytes. */
 static int64_t read_bytes(const char *path, const char *name)
 {
   FILE *f = fopen(path, "r");
@@ -18,7 +19,7 @@ static int64_t read_bytes(const char *path, const char *name)
   return skip ? n * 1024 : n;
 }
 
-/* A container may have less than its machine. */
+/* A container may be limited to less memory than its machine has. */
 static int64_t machine_memory(void)
 {
   int64_t all = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
@@ -26,7 +27,7 @@ static int64_t machine_memory(void)
   return group > 0 && group < all ? group : all;
 }
 
-/* Negative: it cannot be known here. */
+/* Bytes that the program needs; -1: unknown. */
 static int64_t need_of(const ampc_program *p)
 {
   ampc_memory m;
@@ -45,7 +46,7 @@ ampc_status memory_admit(Compile *c, const char *device, bool quiet, bool verbos
   if (status) return status;
   int64_t limit = c->options.memory_limit, all = machine_memory();
   if (limit && m.total > limit) return refuse(c, m.total, limit, "--memory-limit is");
-  bool cpu = is_cpu_target(c); /* a GPU tells of its memory as it allocates */
+  bool cpu = is_cpu_target(c); /* a GPU reports a lack of memory when it allocates */
   if (cpu && m.total > all) return refuse(c, m.total, all, "this machine has");
   int64_t available = read_bytes("/proc/meminfo", "MemAvailable:");
   if (cpu && available && m.total > available)

@@ -1,5 +1,5 @@
-/* Which verb has which options of the training loop. The runtime reads their values, as it does for
- * emitted programs. */
+/* The options of the training loop that each verb takes. The runtime parses their values, as it
+ * does for emitted programs. */
 #include "options.h"
 #include "runtime/train/train_options.h"
 #include <string.h>
@@ -18,7 +18,7 @@ static int read_value(const OptionGiven *given)
   return usage_error(given->program, "%s", ampc_last_error());
 }
 
-/* A line of the list is either a row of ours or nothing, as TAKE_who says. */
+/* TAKE_who decides if a line of train_options.def becomes a row of the current table. */
 #define ROW(name, letter, value, kind_, field_, help)                                              \
   {name, letter, value, help, .kind = OPTION_call, .read = read_value},
 #define NO_ROW(name, letter, value, kind_, field_, help)

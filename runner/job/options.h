@@ -3,10 +3,10 @@
 #pragma once
 #include "compiler/cli/option_table.h"
 
-/* The folder that a path names something in; that of the job is where data paths start when nothing
- * else is said. */
+/* The folder part of a path, "." if there is none. Data paths are relative to the job's folder
+ * unless --data-dir names another one. */
 const char *folder_of(Arena *arena, const char *path);
 
-extern const OptionRow train_options[]; /* amp train has them all */
-extern const OptionRow eval_options[];  /* those that mean something in an evaluation */
-extern const OptionRow fresh_options[]; /* --device --seed --force: runs with new weights */
+extern const OptionRow train_options[]; /* amp train: all options */
+extern const OptionRow eval_options[];  /* amp eval: options that apply to an evaluation */
+extern const OptionRow fresh_options[]; /* probe, infer, repl: --device --seed --force */

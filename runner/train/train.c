@@ -1,4 +1,4 @@
-/* amp train and amp eval: compiles a job in this process, loads its kernels and runs it. */
+/* amp train and amp eval: compile a job in this process, load its kernels and run it. */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,18 +20,18 @@ typedef struct TrainCommand {
 } TrainCommand;
 
 static const OptionRow probe_option[] = {
-    {"probe-every", 0, "K", "each K-th step tells how large its values are (log: probe.jsonl)",
+    {"probe-every", 0, "K", "report every K steps how large the values are (log: probe.jsonl)",
      .kind = OPTION_number, .least = 1, .field = offsetof(Options, probe_every)},
     {0}};
 
 static const OptionRow verbose_option[] = {
-    {NULL, 'v', NULL, "tell what the memory is needed for", .kind = OPTION_flag, .field = 0}, {0}};
+    {NULL, 'v', NULL, "print what the memory is needed for", .kind = OPTION_flag, .field = 0}, {0}};
 
 static const char train_notes[] =
     "exit status: 0 done, or stopped by --max-time; 1 errors in the program; 2 bad usage; 3 a file "
     "is missing or unreadable, or a log could not be written (all else was done); 4 the C compiler "
     "failed; 5 the run failed; 130 interrupted by SIGINT, SIGTERM or SIGHUP, after saving. SIGUSR1 "
-    "saves and goes on.";
+    "saves and training continues.";
 
 static const OptionTable train_verb = {
     .program = "amp train",
@@ -55,7 +55,7 @@ static const OptionTable eval_verb = {
     .notes = "exit status: 0 done; 1 errors in the program; 2 bad usage; 3 a file is missing or "
              "unreadable; 4 the C compiler failed; 5 the run failed; 130 interrupted"};
 
-/* False when there is nothing left to do; *status says how it ended. */
+/* False: nothing is left to do, and *status is the exit status. */
 static bool read_command_line(const OptionTable *table, Arena *arena, int argc, char **argv,
                               TrainCommand *cmd, int *status)
 {
@@ -73,8 +73,8 @@ static bool read_command_line(const OptionTable *table, Arena *arena, int argc, 
 
 /* ---- running ---- */
 
-/* Options that do not go together, with each other or with the blocks of the job, are the runtime's
- * to find; the message names the verb all the same. */
+/* The runtime finds options that contradict each other or the blocks of the job. Its message for
+ * bad usage still begins with the verb. */
 static void print_error(const char *program, ampc_status status)
 {
   if (status == AMPC_OK || status == AMPC_INTERRUPTED || !*ampc_last_error()) return;
@@ -87,7 +87,7 @@ static void note_lost(void *context, ampc_runtime *rt, int64_t step, ampc_data_p
   ((OnLooker *)context)->lost = (Lost){true, step, at};
 }
 
-/* Admits, builds, runs: a job that does not fit is refused before a compiler starts. */
+/* Checks the memory first, so that a job that does not fit is refused before a compiler starts. */
 static ampc_status run_program(const char *program, Compile *c, const ampc_train_options *given,
                                bool verbose)
 {
@@ -112,14 +112,14 @@ static ampc_status run_program(const char *program, Compile *c, const ampc_train
   return status;
 }
 
-/* Weights come from a checkpoint, or from the files that the job's models load. */
+/* Weights come from a checkpoint or from the files in the `load` clauses of the job's models. */
 static bool has_weights(const Compile *c, const TrainCommand *cmd)
 {
   return !cmd->train.eval_only || cmd->train.resume || ampc_resume_path(c->program) ||
          c->program->n_loads;
 }
 
-/* The device decides the target, so it is looked for before the job is compiled. */
+/* The device decides the target, so it is selected before the job is compiled. */
 static int run(const OptionTable *table, int argc, char **argv)
 {
   Arena *arena = arena_create();
