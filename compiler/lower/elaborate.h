@@ -1,13 +1,13 @@
-/* What all of pass lower is made with: names, arguments, numbers, tensors. */
+/* What all rooms of pass lower use: scopes, arguments, numbers, tensors. */
 #pragma once
 #include "lower.h"
 
 /* ---- scope.c ---- */
 Scope *scope_new(Lower *l, Scope *parent, File *file, Instance *self);
-Binding *scope_find(Scope *s, const char *name); /* in s alone */
+Binding *scope_find(Scope *s, const char *name); /* in s only, not in its parents */
 Missing *scope_missing(Scope *s, const char *name);
 void scope_bind(Lower *l, Scope *s, const char *name, Datum value, Span span);
-/* A mistake in the layer library is ours: the first compile of the program names it and stops. */
+/* A mistake in the layer library is a bug in ampc. The first compile reports it and aborts. */
 _Noreturn void library_broken(const char *file, const char *what, const char *name);
 
 /* ---- number.c ---- */
@@ -15,7 +15,7 @@ Datum number_binary(Lower *l, Operator op, Datum a, Datum b, Span span);
 Datum number_unary(Lower *l, Operator op, Datum a, Span span);
 bool want_int(Lower *l, Datum d, Span span, const char *what, int64_t *out);
 bool want_float(Lower *l, Datum d, Span span, const char *what, double *out);
-/* And of what its place takes. */
+/* The next two also check the range that a place accepts. */
 typedef struct Counts {
   int64_t least, most;
 } Counts;
@@ -24,11 +24,11 @@ bool want_in(Lower *l, Datum d, Span span, const char *what, ampc_domain domain,
 bool want_bool(Lower *l, Datum d, Span span, const char *what, bool *out);
 bool want_str(Lower *l, Datum d, Span span, const char *what, const char **out);
 bool want_dtype(Lower *l, Datum d, Span span, const char *what, DType *out);
-/* A shape: a list of ints or one int; -1 is left as it is. */
+/* A shape: a list of ints or one int. Sizes of -1 stay -1. */
 bool want_sizes(Lower *l, Datum d, Span span, const char *what, int64_t *dim, uint32_t *rank);
 
 /* ---- tensor.c ---- */
-Value as_tensor(Lower *l, Datum d, Span span); /* value 0 after a message */
+Value as_tensor(Lower *l, Datum d, Span span); /* value 0: an error was reported */
 bool tensor_dims(Lower *l, Datum d, const int64_t **dim, uint32_t *rank);
 DType tensor_dtype(Lower *l, Datum d);
 Datum append(Lower *l, Span span, OpKind op, const Value *in, uint32_t n_in,
@@ -43,11 +43,12 @@ bool normal_axis(Lower *l, int64_t axis, uint32_t rank, Datum x, Span span, int6
 
 /* ---- type_of.c ---- */
 typedef struct AskedType {
-  DType dtype; /* what pass lower takes it for */
-  Value like;  /* it is the type of this value, whatever pass precision makes of it; 0: dtype */
+  DType dtype; /* the type as pass lower knows it */
+  Value like;  /* the final type of this value is meant; 0: `dtype` is */
 } AskedType;
 Datum type_of_tensor(Lower *l, Datum x, Span span);
-/* A type for `.to(..)` and `dtype=`; where one must be known at once it is want_dtype(). */
+/* A type for `.to(..)` and `dtype=`. Where the type must be known at once, want_dtype() checks
+ * it. */
 bool want_type(Lower *l, Datum d, Span span, const char *what, AskedType *out);
 Datum cast_as(Lower *l, Value x, AskedType type, Span span);
 
@@ -59,33 +60,34 @@ typedef struct Callee { /* the parameters of a def, a module or an op of the tab
   const char *name;
   const void *of;
   uint32_t n;
-  const char *(*argument)(const void *of, uint32_t i); /* what argument i is called */
+  const char *(*argument)(const void *of, uint32_t i); /* name of argument i */
   bool (*optional)(const void *of, uint32_t i);
   const char *(*text)(Lower *l, const char *name, const void *of); /* "f(x, dim=1)" */
 } Callee;
-/* Sorts arguments into slots as Python does: by position first, then by name. A slot that gets none
- * must be optional. Returns false after a message. */
+/* Sorts arguments into slots as Python does: first by position, then by name. A slot without an
+ * argument must be optional. Returns false after a message. */
 bool args_sort(Lower *l, const Callee *f, const Args *args, const ArgValue **slot);
-typedef struct Signature {   /* of what is no def and no op */
+typedef struct Signature {   /* of a function that is neither a def nor an op */
   const char *callee, *text; /* "load"; "load(path, strip=\"\")" */
-  const char *const *names;  /* of its arguments */
-  uint32_t n, required;      /* the first of them must be given */
+  const char *const *names; /* names of its arguments; the first `required` of them must be given */
+  uint32_t n, required;
 } Signature;
-/* given[k]: the argument names[k]; as it was if there is none. False after a message. */
+/* given[k]: the argument names[k]; unchanged if it is not given. Returns false after a message. */
 bool args_bind(Lower *l, const Args *args, const Signature *sig, const ArgValue **given);
 
 /* ---- work.c ---- */
-/* Around the run of a def's or a module's body; false: it goes too far, which has been said. */
+/* Called before and after the body of a def or a module runs. False: a limit is exceeded, which has
+ * been reported. */
 bool call_begin(Lower *l, const char *name, const File *file, Span call);
 void call_end(Lower *l);
 bool count_work(Lower *l, uint32_t amount, Span span);
-/* One more on C's stack; l->stack-- when it is left. */
+/* Counts one more level on the C stack. Decrement l->stack when the level is left. */
 bool go_deeper(Lower *l, Span span);
 
 /* ---- option.c ---- */
 bool setting_value(Lower *l, const char *key, Datum *value);
-const char *setting_override(Lower *l, const char *key); /* its text; NULL: not given */
-void check_settings(Lower *l);                           /* reports --set of unknown keys */
+const char *setting_override(Lower *l, const char *key); /* its text; NULL: no --set gives it */
+void check_settings(Lower *l);                           /* reports unknown keys of --set */
 bool const_override(Lower *l, File *f, const Decl *decl, Datum *value);
 void check_consts(Lower *l);
 

@@ -1,4 +1,4 @@
-/* Values of the language at compile time, and what is known of them without running anything. */
+/* Values of the language at compile time, and the queries on them that evaluate nothing. */
 #pragma once
 #include "compiler/graph/optimizers.h"
 #include "compiler/graph/own.h"
@@ -13,42 +13,42 @@ typedef struct Class Class;
 typedef struct Instance Instance;
 typedef struct Dim Dim; /* infer.h */
 
-/* What a value is at compile time, with the program text that makes one. */
+/* Kinds of values, each with program text that yields one. */
 typedef enum DatumKind {
-  D_error,    /* a mistake that has been reported: whatever uses it stays silent */
-  D_absent,   /* no such name, or an argument that was not given; never a variable's value */
-  D_none,     /* none; what a def without return gives */
-  D_bool,     /* true, 2 > 1, bias == none */
-  D_int,      /* 784, x.size(0) */
-  D_float,    /* 0.1, 1 / 2 */
-  D_str,      /* "mean" */
-  D_list,     /* [1, 2]; with `tuple`, (1, 2) and what several results are */
-  D_dtype,    /* f16 */
-  D_type_of,  /* x.dtype of a float tensor */
-  D_word,     /* a name that stands for itself: off, low, promote */
-  D_function, /* a def, a method, a data block */
-  D_native,   /* a function that C does: len, range, view */
-  D_op,       /* an op of the table: relu, softmax */
-  D_own,      /* an op that the job declares */
-  D_class,    /* a module that is not built: Linear */
-  D_instance, /* a module that is: Linear(4, 2) */
-  D_param,    /* Parameter([4]); a tensor as well, whose node is made where it is read */
-  D_tensor,   /* a node of the graph */
-  D_init,     /* normal_(0.0, 0.02): an initialiser that has not met its parameter */
-  D_schedule, /* linear_schedule(...): a number of the running program, made of compile-time ones */
+  D_error,     /* a mistake that has been reported; its users stay silent */
+  D_absent,    /* an unknown name or a missing argument; never the value of a variable */
+  D_none,      /* none; also the result of a def without `return` */
+  D_bool,      /* true, 2 > 1, bias == none */
+  D_int,       /* 784, x.size(0) */
+  D_float,     /* 0.1, 1 / 2 */
+  D_str,       /* "mean" */
+  D_list,      /* [1, 2]; with `tuple` set: (1, 2), or several results */
+  D_dtype,     /* f16 */
+  D_type_of,   /* x.dtype of a float tensor */
+  D_word,      /* a name that stands for itself: off, low, promote */
+  D_function,  /* a def, a method, a data block */
+  D_native,    /* a function written in C: len, range, view */
+  D_op,        /* an op of the op table: relu, softmax */
+  D_own,       /* an op that the job declares */
+  D_class,     /* a module that is not yet built: Linear */
+  D_instance,  /* a module that is built: Linear(4, 2) */
+  D_param,     /* Parameter([4]); also a tensor: reading it makes the node */
+  D_tensor,    /* a node of the graph */
+  D_init,      /* normal_(0.0, 0.02): an initialiser, not yet resolved for a parameter */
+  D_schedule,  /* linear_schedule(...): a run-time number, computed from compile-time ones */
   D_optimizer, /* Adam(net, lr=1e-3) */
-  D_dim,       /* dim S(max=512); in blocks of which it is a size, an int takes its place */
-  D_statistics /* f1(logits, y): counts that only `metric` takes; the host makes a number of them */
+  D_dim,       /* dim S(max=512); in blocks that use it as a size, an int replaces it */
+  D_statistics /* f1(logits, y): counts for `metric`, from which the host computes a number */
 } DatumKind;
 
-typedef struct Callable { /* a def; with self, a method */
+typedef struct Callable { /* a def; a method if `self` is set */
   const Function *def;
   File *file;
   Instance *self;
-  bool data; /* a data block: under no precision clause, may read sources */
+  bool data; /* a data block: may read sources; no precision clause applies */
 } Callable;
 
-typedef enum OwnClause { /* what stands in the braces of an op */
+typedef enum OwnClause { /* the clauses in the braces of an op */
                          CLAUSE_cast,
                          CLAUSE_threads,
                          CLAUSE_grid,
@@ -63,10 +63,10 @@ typedef enum OwnClause { /* what stands in the braces of an op */
 typedef struct OwnDecl {
   const Decl *decl;
   File *file;
-  const Expr *clause[CLAUSE_COUNT]; /* NULL: not said */
+  const Expr *clause[CLAUSE_COUNT]; /* NULL: no such clause */
   OwnText text[TARGET_COUNT];
   const Function *backward; /* NULL: none */
-  bool good;                /* else mistakes have been reported, and calls keep silent */
+  bool good;                /* false: mistakes have been reported, and calls report nothing more */
 } OwnDecl;
 
 typedef enum InitKind {
@@ -84,26 +84,26 @@ typedef enum InitKind {
   INIT_padded
 } InitKind;
 
-typedef struct Init { /* an initialiser before it knows its parameter's shape */
+typedef struct Init { /* an initialiser, before the shape of its parameter is known */
   InitKind kind;
-  double a, b;      /* as ampc_init; gain of xavier_*, slope `a` of kaiming_* */
+  double a, b; /* as in ampc_init; `a` also holds the gain of xavier_* and the slope of kaiming_* */
   double low, high; /* trunc_normal_ */
   bool fan_out;     /* kaiming_* */
-  const char *gain; /* nonlinearity of kaiming_* */
+  const char *gain; /* name of the nonlinearity, for kaiming_* */
 } Init;
 
 typedef struct ParamSlot {
-  Instance *owner; /* with `name` the canonical place: a tie adds others */
+  Instance *owner; /* owner and name are the canonical place; ties add others */
   const char *name;
   uint8_t rank;
   int64_t dim[MAX_RANK];
-  DType dtype; /* of a buffer; weights lie in f32 */
-  DType store; /* how a weight is stored where it is read: f32, f16 or bf16; its master is f32 */
+  DType dtype; /* of a buffer; for weights f32 */
+  DType store; /* type in which a weight is read: f32, f16 or bf16; its master is f32 */
   bool buffer;
-  const Init *init; /* that of the last `init` clause, else its own */
+  const Init *init; /* from the last `init` clause that names it, else its own */
   Span span, init_span;
   int index;  /* into Graph.params; -1 until its model is declared */
-  Value node; /* the one of block `block` and version `version` */
+  Value node; /* its node in block `block`, for version `version` */
   uint16_t block;
   uint32_t version;
 } ParamSlot;
@@ -113,17 +113,17 @@ typedef struct Native Native;
 typedef struct Datum Datum;
 struct Datum {
   uint8_t kind;
-  bool tuple;     /* a list written without brackets: printed so */
-  uint8_t depth;  /* of a list: lists within lists */
-  bool sized;     /* an int made of a dim, or its range: not to be unrolled */
-  uint32_t n;     /* of a list or string */
-  uint32_t total; /* of a list: values in it and in its lists, each as often as it stands there */
-  uint32_t holds; /* of a list: bit k: it or its lists hold a value of kind k */
+  bool tuple;     /* a list written with parentheses or none; printed with parentheses */
+  uint8_t depth;  /* nesting depth of a list */
+  bool sized;     /* an int computed from a dim, or a range of it: not to be unrolled */
+  uint32_t n;     /* length of a list or string */
+  uint32_t total; /* of a list: values in it and its sublists, with repetitions */
+  uint32_t holds; /* of a list: bit k is set if it or a sublist holds a value of kind k */
   union {
     bool truth;
     int64_t integer;
     double number;
-    const char *text; /* strings and words; ends in a zero */
+    const char *text; /* strings and words; NUL-terminated */
     const Datum *list;
     DType dtype;
     const Callable *function;
@@ -139,7 +139,7 @@ struct Datum {
     Opt *optimizer;
     const Dim *dim;
     const Statistics *statistics;
-    const void *object; /* whichever of the pointers above it is */
+    const void *object; /* any of the pointers above, for comparison */
   } as;
 };
 
@@ -166,20 +166,20 @@ static inline bool d_is(Datum d, DatumKind kind)
 }
 bool d_is_number(Datum d);                /* int, float */
 bool d_is_tensor(Datum d);                /* tensor, param, schedule */
-bool d_contains(Datum d, DatumKind kind); /* itself or somewhere in its lists */
+bool d_contains(Datum d, DatumKind kind); /* the value itself, or one in its lists */
 double d_number(Datum d);
-/* Counts down *left for each value and each BYTES_PER_WORK bytes that it reads, and ends at 0. */
+/* Equality as in Python. Decrements *left for each value and for each BYTES_PER_WORK bytes that it
+ * reads, and stops at 0. */
 bool d_equal(Datum a, Datum b, uint32_t *left);
-extern const char *const type_of_help; /* where the program asks what x.dtype is */
-/* 1, 0; -1 when the value has no truth (a tensor): reported as E307 at span. */
+extern const char *const type_of_help; /* help text for code that branches on x.dtype */
+/* 1 or 0; -1 for a value without a truth value, such as a tensor: reported as E307 at `span`. */
 int d_truth(Lower *l, Datum d, Span span, const char *place);
-const char *d_text(Lower *l, Datum d); /* "3", "[1, 2]", "f32[32, 10]": long ones end in "..." */
-const char *d_whole_text(Lower *l,
-                         Datum d);          /* up to MAX_LIST bytes, and one more if it is longer */
-const char *d_kind_text(Lower *l, Datum d); /* "int 3", "a list", "f32[32, 10]" */
-const char *d_answer_text(Lower *l, Datum d); /* the same, with all that a list has */
+const char *d_text(Lower *l, Datum d); /* "3", "[1, 2]", "f32[32, 10]"; long texts end in "..." */
+const char *d_whole_text(Lower *l, Datum d);  /* at most MAX_LIST + 1 bytes */
+const char *d_kind_text(Lower *l, Datum d);   /* "int 3", "a list", "f32[32, 10]" */
+const char *d_answer_text(Lower *l, Datum d); /* the same, but not shortened */
 
-/* Reports and gives D_error. */
+/* Reports an error and returns D_error. */
 Datum fail(Lower *l, ErrorCode code, Span span, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 #define refuse(...) (fail(__VA_ARGS__), false)
