@@ -1,13 +1,13 @@
-/* A node of the graph, and the regions and loops that it stands in. */
+/* A node of the graph, and the regions and loops that nodes belong to. */
 #pragma once
 #include "compiler/diag/diag.h"
 #include "runtime/plan/types.h"
 
-/* MAX_ATTR: what a gradient of a convolution over three axes needs: three times stride, padding,
- * dilation and size, and groups. */
+/* MAX_ATTR: the gradients of a 3D convolution have 13 attributes: stride, padding, dilation and a
+ * size for each of three axes, and groups. */
 enum { MAX_RANK = AMPC_MAX_RANK, MAX_ATTR = 13 };
-/* The result of grad_norm is [GRAD_NORM_PARTIALS, 2]: from each block of its kernel the sum of
- * squares and a flag, not 0 where a gradient is not finite. */
+/* grad_norm returns [GRAD_NORM_PARTIALS, 2]. Each block of its kernel writes a sum of squares and a
+ * flag, which is nonzero if a gradient is not finite. */
 enum { GRAD_NORM_PARTIALS = 256 };
 
 typedef enum OpKind {
@@ -27,33 +27,35 @@ typedef union Attr {
   double f;  /* ATTR_float */
 } Attr;
 
-typedef struct NamedAttr { /* an attribute of a node to be made */
+typedef struct NamedAttr { /* an attribute of a node that is being created */
   const char *name;        /* NULL ends a list */
   Attr value;
 } NamedAttr;
 /* ATTRS({"dim", {.i = 1}}, {"eps", {.f = 1e-5}}): a list for ir_append. */
 #define ATTRS(...) ((const NamedAttr[]){__VA_ARGS__, {NULL, {0}}})
 
-/* Why a node has its type; with the node's region it makes the text of dumps and --explain. */
+/* Why a node has its type. ir_why_text() combines it with the node's region to the reason that
+ * dumps and --explain print. */
 typedef enum WhyKind {
   WHY_none,     /* not decided yet (before pass precision) */
-  WHY_fixed,    /* the op gives it: comparisons, indices, counters, cast as written */
+  WHY_fixed,    /* the op determines it: comparisons, indices, counters; or no float type */
   WHY_asked,    /* .to(d) or dtype=d in the text */
   WHY_storage,  /* a parameter, buffer or source: its stored type */
-  WHY_low,      /* class low in a 16-bit region */
-  WHY_f32,      /* class f32 in a 16-bit region */
-  WHY_promote,  /* class promote: widest input */
-  WHY_follow,   /* class none: types of its inputs */
+  WHY_low,      /* category low in a 16-bit region */
+  WHY_f32,      /* category f32 in a 16-bit region */
+  WHY_promote,  /* category promote: widest input */
+  WHY_follow,   /* category none: types of its inputs */
   WHY_region,   /* region f32 or tf32: everything is f32 */
   WHY_off,      /* region off: types of its inputs */
-  WHY_own,      /* `cast` of an op of the job */
-  WHY_cast_for, /* a cast that pass precision added: the reason is that of its user */
-  WHY_forward,  /* a backward node: the type forward ran in */
+  WHY_own,      /* the `cast` clause of an own op */
+  WHY_cast_for, /* a cast that pass precision added: see the reason of its user */
+  WHY_forward,  /* a backward node: the type that forward computes in */
   WHY_state     /* optimizer, scaler and metric arithmetic: f32 */
 } WhyKind;
 
-/* Channels last: dims and attributes are those of [n, spatial.., c], which lies in row-major order.
- * Only pass layout makes such nodes; a shape rule of images gives the layout of its input on. */
+/* LAYOUT_channels_last: dims and attributes describe [n, spatial.., c], stored in row-major order.
+ * Only pass layout creates such nodes. The shape rule of an image op copies the layout of its
+ * input. */
 typedef enum Layout { LAYOUT_row_major, LAYOUT_channels_last } Layout;
 
 struct OpInfo;
@@ -62,28 +64,29 @@ typedef struct Node {
   DType dtype;
   uint8_t rank;
   uint8_t layout; /* Layout; pass layout */
-  bool weak;      /* a number or made of numbers only: never raises a tensor's float type */
-  uint8_t why;    /* WhyKind */
+  bool weak; /* a number, or computed from numbers only: never widens the float type of a tensor */
+  uint8_t why; /* WhyKind */
   uint16_t n_in, block, region;
-  uint16_t loop; /* Note [loops]: index into Graph.loops; 0: it is computed once a body */
+  uint16_t loop; /* index into Graph.loops, Note [loops]; 0: computed once per body */
   Value *in;     /* in the arena; {0} where an optional input is absent */
   int64_t dim[MAX_RANK];
   Attr attr[MAX_ATTR]; /* in the order of the op's signature */
-  Span span;           /* every rewrite copies it, so emitted code can always name a line */
-  const char *name;    /* of the variable the value was bound to, or of the parameter; or NULL */
-  const char *layer;   /* the module that made it: "net.fc1", "net" for the model; NULL: none did */
-  Value origin;        /* forward node a backward node came from; 0 for forward nodes */
-  Value after;     /* pass recompute: it is computed later than this one, which it does not read */
-  uint32_t stream; /* random ops: fixed at lowering, kept by clones and by the backward node */
+  Span span;           /* every rewrite copies it, so that emitted code can always name a line */
+  const char *name;    /* the variable that holds the value, or the parameter; or NULL */
+  const char *layer;   /* the module that created it: "net.fc1", "net" for the model; NULL: none */
+  Value origin;    /* the forward node that this backward node belongs to; 0 for forward nodes */
+  Value after;     /* pass recompute: run after this node, which is not an input; or 0 */
+  uint32_t stream; /* random ops: set at lowering; clones and backward nodes keep it */
   uint32_t group;  /* pass fuse: index into Graph.groups; 0 for none */
-  uint32_t part;   /* pass fuse: which part of the group, Note [parts] */
-  bool folded;     /* pass fuse: a cast or expand that its readers do as they load */
+  uint32_t part;   /* pass fuse: index into the group's parts, Note [parts] */
+  bool folded;     /* pass fuse: a cast or expand that its readers apply when they load */
   ampc_ref place;  /* pass memory: where the bytes are */
-  Value over;      /* pass memory: the dying input whose bytes it takes, or 0 */
-  const struct OpInfo *row; /* of an op of the job, own.h; NULL: that of the table */
+  Value over;      /* pass memory: the input whose bytes it reuses, or 0 */
+  const struct OpInfo *row; /* the row of an own op, own.h; NULL: the row in the table */
 } Node;
 
-/* A part of the program with one precision: `precision`, autocast(..) { }, a pinned instance. */
+/* A part of the job with one precision: from a `precision` clause, an autocast(..) { } or a pinned
+ * instance. */
 typedef enum RegionKind {
   REGION_f32,
   REGION_tf32,
@@ -91,39 +94,40 @@ typedef enum RegionKind {
 #define REGION(KIND, name, ...) REGION_##name,
   AMPC_NARROW_FLOATS(REGION)
 } RegionKind;
-/* In which ops of class low compute there; f32: in no narrow type. */
+/* The type in which ops of category low compute; f32: there is no narrow type. */
 DType region_low(RegionKind kind);
 typedef struct Region {
   RegionKind kind;
   uint16_t parent;
   bool no_grad;        /* nothing inside is differentiated */
-  bool wide;           /* `accumulate(f64, ..)`: op_is_wide says of which nodes that is more */
-  Span span;           /* the clause that made it */
+  bool wide;           /* in `accumulate(f64, ..)`; op_is_wide() says which nodes that changes */
+  Span span;           /* the clause that creates it */
   const char *label;   /* "precision f16", "autocast(f32)", "pin f32 on head" */
-  uint16_t sums_of;    /* the region that it is but for `wide`; 0: made for something else */
-  uint16_t checkpoint; /* which call of checkpoint() made the nodes, from 1; 0: none */
+  uint16_t sums_of;    /* the region that this one copies with another `wide`; 0: no copy */
+  uint16_t checkpoint; /* the call of checkpoint() that contains the nodes, from 1; 0: none */
 } Region;              /* regions[0]: f32, no clause */
 
 /* Note [loops]
- * A `scan` is a loop of the program: its nodes stand in the one array as all others do, with the
- * number of their loop, and are computed `count` times. What crosses its border are four ops:
- *   carry(initial)  before the loop: what is carried, as each iteration finds it
- *   next(carry, x)  in the loop, at its end: what the next iteration finds; behind the loop, what
- *                   the last one has left
- *   turn(xs)        in the loop: the slice of xs that is this iteration's, along axis 0
- *   stack(x)        in the loop: x of this iteration becomes a slice; behind the loop, all of them
- * So a node reads what is computed in its own loop or in one around it, of others only `next` and
- * `stack`, and no edge leads back. A node stands as far outside as its inputs allow (ir_append):
- * what does not change from iteration to iteration is computed once. Nothing random and no effect
- * stands in a loop; random numbers are drawn before it, for all iterations. Backward of a loop is a
- * loop of its own in the other direction (`of`); what it reads of forward's is stacked
- * (passes/loop_gradient.c). Pass fuse adds `scan` and `scan_end` around the nodes of a loop; pass
- * plan makes a command of them. */
+ * A `scan` is a loop of the program. Its nodes stand in the same array as all other
+ * nodes. Each has the number of its loop and is computed `count` times. Four ops cross the border
+ * of a loop:
+ *   carry(initial)  before the loop: the carried value at the start of each iteration
+ *   next(carry, x)  at the end of the loop: the carried value for the next iteration; after the
+ *                   loop: the value that the last iteration leaves
+ *   turn(xs)        in the loop: the slice of xs along axis 0 that belongs to this iteration
+ *   stack(x)        in the loop: x of this iteration becomes a slice; after the loop: all slices
+ * A node reads values of its own loop and of the loops around it. From other loops it reads only
+ * `next` and `stack`. No edge leads backwards. ir_append puts a node as far outside as its inputs
+ * allow, so values that are equal in all iterations are computed once. A loop contains no effects
+ * and no random ops: random numbers for all iterations are drawn before it. The backward of a loop
+ * is a separate loop (`of`) in the opposite direction. The forward values that it reads are stacked
+ * (passes/loop_gradient.c). Pass fuse adds `scan` and `scan_end` around the nodes of a loop. Pass
+ * plan turns these into a command. */
 typedef struct Loop {
   int64_t count;
-  bool reversed;   /* iteration i has slice count - 1 - i */
-  uint16_t parent; /* the loop around it; 0: none */
-  uint16_t of;     /* the loop whose backward it is; 0: none */
-  uint16_t back;   /* the last one made of it; 0: none */
+  bool reversed;   /* iteration i takes slice count - 1 - i */
+  uint16_t parent; /* the enclosing loop; 0: none */
+  uint16_t of;     /* the forward loop, if this is its backward; 0: none */
+  uint16_t back;   /* its backward loop that is being built or was built last; 0: none */
   Span span;
 } Loop; /* loops[0] is unused */
