@@ -17,8 +17,8 @@
 
 typedef struct Seal { /* the last bytes of a file */
   char magic[8];
-  XXH128_canonical_t sum; /* of everything before, seeded by the file's name: one that was put in
-                             another's place does not count */
+  XXH128_canonical_t sum; /* of everything before it, seeded by the file's name: a file under
+                             another name does not match */
 } Seal;
 static const char magic[8] = {'a', 'm', 'p', 'c', 'j', 'i', 't', '2'};
 
@@ -28,7 +28,7 @@ static bool folder_name(char out[PATH_MAX])
 {
   const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
   int n;
-  if (base && base[0] == '/') { /* the standard says that relative ones are to be ignored */
+  if (base && base[0] == '/') { /* the XDG standard says to ignore relative ones */
     n = snprintf(out, PATH_MAX, "%s/ampc", base);
   } else {
     const struct passwd *user = home && home[0] == '/' ? NULL : getpwuid(geteuid());
@@ -43,7 +43,7 @@ static void make_folders(char *path)
 {
   for (char *p = path + 1; (p = strchr(p, '/')); p++) {
     *p = 0;
-    mkdir(path, 0700); /* a failure shows at the last one */
+    mkdir(path, 0700); /* if this fails, so does the last mkdir */
     *p = '/';
   }
   mkdir(path, 0700);
@@ -61,7 +61,7 @@ static const char *folder_trouble(const char *path)
   return NULL;
 }
 
-/* The access bits do not tell everything: a file system may be full or read-only. */
+/* Access bits are not enough: the file system may be full or read-only. */
 static const char *write_trouble(const Cache *cache)
 {
   char probe[CACHE_PATH];
@@ -72,7 +72,7 @@ static const char *write_trouble(const Cache *cache)
   return good ? NULL : strerror(errno);
 }
 
-/* The last one is memory: there may be room when all disks are full. */
+/* The last one is in memory, so it may have space when all disks are full. */
 static const char *const places[] = {"/tmp", "/var/tmp", "/dev/shm"};
 enum { PLACES = sizeof places / sizeof *places };
 
@@ -157,7 +157,7 @@ static bool sum_of(int fd, size_t size, const char *path, XXH128_canonical_t *ou
   return true;
 }
 
-/* The bytes before the seal; -1: not a file of ours, or not a whole one. */
+/* The size without the seal. -1: the file is not the cache's, or not intact. */
 static off_t whole_size(int fd, const char *path)
 {
   struct stat at;
@@ -178,7 +178,7 @@ static void mark_used(int fd)
   futimens(fd, (struct timespec[]){{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}});
 }
 
-/* O_NONBLOCK: what is a pipe is looked at, not waited for. */
+/* O_NONBLOCK: opening a pipe must not block. */
 bool cache_has(const char *path)
 {
   int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -247,7 +247,7 @@ static ampc_status write_entry(const Cache *cache, const char *path, const char 
 
 ampc_status cache_write(const Cache *cache, const char *path, const char *bytes, size_t size)
 {
-  interrupt_hold(); /* the file has a temporary name until it is whole */
+  interrupt_hold(); /* the file has a temporary name until it is complete */
   ampc_status status = write_entry(cache, path, bytes, size);
   interrupt_release();
   return status;

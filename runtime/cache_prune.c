@@ -1,5 +1,5 @@
-/* Makes room in the cache; see cache_prune.h. Other processes may add, use and remove files at the
- * same time: a file that is gone meanwhile is no trouble, and whoever misses one builds it anew. */
+/* Removes files from the cache; see cache_prune.h. Other processes may add, use and remove files at
+ * the same time. A missing file is no error: a process that needs it rebuilds it. */
 #include "cache_prune.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include "cache.h"
 
-enum { UNFINISHED = 3600 /* seconds after which nobody works on a file that has no name yet */ };
+enum { UNFINISHED = 3600 /* seconds after which an unfinished file counts as abandoned */ };
 
 /* An entry; `used` is the time of its last access. */
 typedef struct File {
@@ -26,7 +26,7 @@ typedef struct Files {
   int64_t bytes;
 } Files;
 
-/* Only what the cache itself writes is ever removed: nobody loses a file that they put there. */
+/* Only files that the cache itself writes are removed, never a user's file. */
 static bool is_entry(const char *name)
 {
   static const char *const kinds[] = {"so", "cubin", "txt", "cudnn"};
@@ -53,7 +53,7 @@ static bool add_file(Files *f, const char *name, const struct stat *info)
   return true;
 }
 
-/* The entries of the folder, but for the newest one; what was left unfinished goes at once. */
+/* Lists the entries of the folder except `kept`. Removes abandoned unfinished files at once. */
 static void look(DIR *folder, const char *kept, Files *out)
 {
   int fd = dirfd(folder);
@@ -70,7 +70,7 @@ static void look(DIR *folder, const char *kept, Files *out)
   }
 }
 
-/* Longest unused first; names make the order the same everywhere. */
+/* Least recently used first. Names break ties, so the order is the same everywhere. */
 static int by_use(const void *a, const void *b)
 {
   const File *x = a, *y = b;
@@ -79,7 +79,8 @@ static int by_use(const void *a, const void *b)
   return strcmp(x->name, y->name);
 }
 
-/* Oldest first, until at most `bytes` are left; the entry `kept` counts and stays. */
+/* Removes the least recently used entries but `kept` until at most `bytes` are left, its own
+ * included. */
 void cache_prune_to(const char *kept, int64_t bytes)
 {
   const char *slash = strrchr(kept, '/');

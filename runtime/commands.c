@@ -1,5 +1,5 @@
-/* Command lists: checked and bound to addresses when the runtime is made, run step by step. A list
- * is that of a step or the body of an AMPC_REPEAT. */
+/* Command lists: checked and bound to addresses when the runtime is created, then run step by step.
+ * A list is that of a step or the body of an AMPC_REPEAT. */
 #include "runtime/plan/commands.h"
 #include <stdlib.h>
 #include "runtime.h"
@@ -22,8 +22,8 @@ static CommandList body_of(const ampc_command *k)
 
 /* ---- checks ---- */
 
-/* `bytes` from the operand on lie in its space, in every iteration. Places move evenly, so that the
- * first and the last decide. */
+/* Whether `bytes` bytes from the operand on are inside its space in every iteration. The stride is
+ * constant, so checking the first and the last iteration is enough. */
 static bool operand_is_valid(const ampc_program *p, ampc_operand o, int64_t count, int64_t bytes)
 {
   int64_t way, last;
@@ -35,7 +35,7 @@ static bool operand_is_valid(const ampc_program *p, ampc_operand o, int64_t coun
   return o.at.offset >= 0 && o.at.offset <= end && last >= 0 && last <= end;
 }
 
-/* Bytes that the command itself says it touches, where it does; kernels and products know alone. */
+/* Bytes that the command says it accesses. Kernels and products do not say; then 0. */
 static int64_t known_bytes(const ampc_program *p, const ampc_command *k)
 {
   switch (k->kind) {
@@ -82,7 +82,7 @@ static ampc_status check_list(ampc_runtime *rt, CommandList list)
 
 /* ---- before the first step ---- */
 
-/* What the device's libraries can do once for what they compute. */
+/* Lets the device's libraries prepare what the list's commands compute. */
 static ampc_status prepare(Device *d, CommandList list)
 {
   ampc_status status = AMPC_OK;
@@ -106,7 +106,7 @@ ampc_status commands_prepare(Device *d, const ampc_program *p)
   return status;
 }
 
-/* Steps that are functions tell what they ask for by asking. */
+/* Steps that are functions have no list. Calling them shows what the device must prepare. */
 static ampc_status prepare_functions(ampc_runtime *rt)
 {
   const ampc_program *p = rt->program;
@@ -120,8 +120,8 @@ static ampc_status prepare_functions(ampc_runtime *rt)
 
 /* ---- binding ---- */
 
-/* Appends the list to rt->bound, and the addresses of its operands to rt->addresses: commands in
- * their order, the body of a repeat behind it. */
+/* Appends the list to rt->bound, and the addresses of its operands to rt->addresses. Commands keep
+ * their order; the body of a repeat follows the repeat. */
 static void bind_list(ampc_runtime *rt, CommandList list)
 {
   ampc_operand room[COMMAND_OPERANDS];
@@ -180,8 +180,8 @@ void commands_free(ampc_runtime *rt)
 
 /* ---- a step ---- */
 
-/* The addresses of the operands in iteration t of their list; valid until the next call. Those that
- * are bound are of the first half of INPUT. */
+/* The addresses of the operands in iteration t of their list; valid until the next call. Bound
+ * addresses are those of the first half of INPUT. */
 static void *const *addresses_in(ampc_runtime *rt, const BoundCommand *b, int64_t t)
 {
   ampc_operand room[COMMAND_OPERANDS];
@@ -236,7 +236,7 @@ static void run_command(ampc_runtime *rt, const BoundCommand *b, int64_t t)
   }
 }
 
-/* The list of `n` bound commands, those of bodies counted too, in iteration t. */
+/* Runs iteration t of a list of `n` bound commands; `n` includes the commands of bodies. */
 static void run_list(ampc_runtime *rt, const BoundCommand *list, uint32_t n, int64_t t)
 {
   for (uint32_t i = 0; i < n && !rt->failed; i += 1 + list[i].body) run_command(rt, &list[i], t);

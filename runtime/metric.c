@@ -1,6 +1,6 @@
-/* Metrics that are worked out of statistics: sums over all samples, kept in STATE as an ampc_metric
- * each. Formulas and averages are scikit-learn's (f1_score, jaccard_score, matthews_corrcoef,
- * confusion_matrix); what would be divided by 0 is 0, as there. */
+/* Metrics that are computed from statistics: sums over all samples, each kept in STATE as an
+ * ampc_metric. Formulas and averages are those of scikit-learn (f1_score, jaccard_score,
+ * matthews_corrcoef, confusion_matrix). As there, a ratio with denominator 0 is 0. */
 #include "runtime/metric.h"
 #include "runtime/plan/needs.h"
 #include <math.h>
@@ -23,7 +23,7 @@ static double ratio(double a, double b)
 
 /* ---- of the counts of classes ---- */
 
-typedef struct Counts { /* right[c * 1]: of class c */
+typedef struct Counts { /* by class */
   const ampc_metric *right, *predicted, *actual;
   uint32_t n;
 } Counts;
@@ -34,7 +34,8 @@ static Counts counts_of(const ampc_metric_desc *m, const ampc_metric *slots)
   return (Counts){slots, slots + n, slots + 2 * n, n};
 }
 
-/* Dice's coefficient, which is F1, or Jaccard's: of numbers right, predicted and true. */
+/* Dice's coefficient, which is F1, or Jaccard's. The numbers are of right, predicted and true
+ * ones. */
 static double overlap(bool iou, double right, double predicted, double actual)
 {
   return iou ? ratio(right, predicted + actual - right) : ratio(2 * right, predicted + actual);
@@ -47,7 +48,7 @@ static double sum_of(const ampc_metric *at, uint32_t n)
   return sum;
 }
 
-/* The mean over classes that occur, as predicted or true ones; `weighted`: by how often they are
+/* The mean over classes that occur as predicted or true ones. `weighted`: by how often a class is
  * true. */
 static double over_classes(const Counts *k, bool iou, bool weighted)
 {
@@ -81,7 +82,7 @@ static double binary(const Counts *k, bool iou)
   return overlap(iou, k->right[1].sum, k->predicted[1].sum, k->actual[1].sum);
 }
 
-/* R_K of Gorodkin 2004, which of two classes is Matthews' coefficient. */
+/* R_K of Gorodkin 2004. For two classes it is Matthews' coefficient. */
 static double matthews(const Counts *k, bool iou)
 {
   (void)iou;
@@ -95,7 +96,7 @@ static double matthews(const Counts *k, bool iou)
   return ratio(right * all - both, sqrt(all * all - predicted) * sqrt(all * all - actual));
 }
 
-/* Of the kinds that are made of the counts of classes. */
+/* The formulas of the kinds that are computed from counts of classes. */
 static const struct {
   double (*of)(const Counts *k, bool iou);
   bool iou;
@@ -107,7 +108,7 @@ static const struct {
     [AMPC_METRIC_MATTHEWS] = {matthews, false},
 };
 
-/* NaN where all of x or all of y are equal, as scipy has it. */
+/* NaN if all x or all y are equal, as in scipy. */
 static double pearson(const ampc_metric *s)
 {
   double n = s[0].sum, x = s[1].sum, y = s[2].sum;
@@ -115,8 +116,8 @@ static double pearson(const ampc_metric *s)
   return spread > 0 ? (n * s[5].sum - x * y) / sqrt(spread) : NAN;
 }
 
-/* How many pairs of both classes have the greater score in class 1, equal ones half: the share of
- * them. NaN where one class has nobody, as scikit-learn's roc_auc_score. */
+/* The share of pairs, one sample of each class, in which the sample of class 1 has the higher
+ * score; ties count half. NaN if a class has no samples, as in scikit-learn's roc_auc_score. */
 static double auc(const ampc_metric *slots, uint32_t bins)
 {
   double below = 0, pairs = 0, ones = 0;
@@ -141,7 +142,7 @@ static double computed_value(const ampc_metric_desc *m, const ampc_metric *slots
   return formulas[m->kind].of(&k, formulas[m->kind].iou);
 }
 
-/* A NaN that a processor makes may have a sign, and would be printed as "-nan". */
+/* Drops the sign of a computed NaN, which would be printed as "-nan". */
 double metric_value(const ampc_metric_desc *m, const ampc_metric *slots)
 {
   double value = computed_value(m, slots);
@@ -184,7 +185,7 @@ ampc_status metric_read(ampc_runtime *rt, uint32_t metric, ampc_metric *out)
                    (int64_t)(slots_of(&p->metrics[metric]) * sizeof *out));
 }
 
-/* All slots of a metric, in memory of the caller's. */
+/* Reads all slots of a metric into new memory, which the caller frees. */
 static ampc_status slots_read(ampc_runtime *rt, uint32_t metric, ampc_metric **slots)
 {
   const ampc_program *p = rt->program;
@@ -196,7 +197,7 @@ static ampc_status slots_read(ampc_runtime *rt, uint32_t metric, ampc_metric **s
   return status;
 }
 
-/* Of one with statistics: as if one sample had its value. */
+/* A metric with statistics is returned as if one sample had its value. */
 ampc_status ampc_get_metric(ampc_runtime *rt, uint32_t metric, ampc_metric *out)
 {
   NEEDS(rt && out);

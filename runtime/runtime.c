@@ -1,4 +1,4 @@
-/* A program on a device: its memory, its steps, and what the host may read and set. */
+/* A program on a device: its memory, its steps, and access for the host. */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +9,7 @@
 
 /* ---- create and free ---- */
 
-/* A program is compiled for one kind of device, so `device` only confirms it ("auto": whatever it
- * is). */
+/* A program is compiled for one kind of device, so `device` only confirms it; "auto" fits each. */
 static ampc_status open_device(const ampc_program *p, const char *device, Device **out)
 {
   DeviceWish wish;
@@ -42,7 +41,7 @@ static ampc_status open_spaces(ampc_runtime *rt)
   return AMPC_OK;
 }
 
-/* What would make later calls write out of bounds. Kernels of images are checked by the device. */
+/* Finds what would let later calls write out of bounds. The device checks kernels of images. */
 static ampc_status check_program(const ampc_program *p)
 {
   if (p->world > 1)
@@ -67,7 +66,7 @@ static ampc_status write_settings(ampc_runtime *rt)
   return status;
 }
 
-/* Settings that were lowered are as they were. */
+/* Restores the settings that plateaus have lowered. */
 static ampc_status reset_plateaus(ampc_runtime *rt)
 {
   const ampc_program *p = rt->program;
@@ -80,7 +79,7 @@ static ampc_status reset_plateaus(ampc_runtime *rt)
   return status;
 }
 
-/* Where each optimizer has a scale of its own, all begin alike. */
+/* If each optimizer has its own scale, all of them begin with the same one. */
 static ampc_status reset_scales(ampc_runtime *rt, const ampc_state *state)
 {
   const ampc_program *p = rt->program;
@@ -91,7 +90,7 @@ static ampc_status reset_scales(ampc_runtime *rt, const ampc_state *state)
   return status;
 }
 
-/* Optimizers and metrics are cleared with the rest: they lie behind ampc_state. */
+/* Also clears optimizers and metrics, which follow ampc_state in the space. */
 ampc_status runtime_reset_state(ampc_runtime *rt, uint64_t seed)
 {
   const ampc_program *p = rt->program;
@@ -202,8 +201,8 @@ ampc_memory ampc_memory_of(const ampc_runtime *rt)
   return m;
 }
 
-/* What commands of a list can need beside WORK for a GPU's libraries: Note [scratch] of
- * cuda/cudnn_choice.c. */
+/* The most scratch space outside WORK that a command of the list can need for a GPU's libraries:
+ * Note [scratch] of cuda/cudnn_choice.c. */
 static int64_t scratch_of(const ampc_program *p, const ampc_command *commands, uint32_t n)
 {
   int64_t most = 0;
@@ -235,8 +234,8 @@ static int64_t most_scratch(const ampc_program *p)
   return most;
 }
 
-/* The CPU's library tells its scratch space only when its primitives exist, so a device is opened
- * and prepared for that; the spaces themselves are not allocated. */
+/* The CPU's library reports its scratch space only for existing primitives. So this opens and
+ * prepares a device, but does not allocate the spaces. */
 ampc_status ampc_plan_memory(const ampc_program *program, const char *device, ampc_memory *out)
 {
   NEEDS(program && out);
@@ -285,13 +284,13 @@ ampc_status device_no_rehearsal(Device *d, uint32_t key, void *state,
 
 /* ---- steps ---- */
 
-/* The failure of an earlier call, if there is one, as this call's. */
+/* Returns the failure of an earlier call, if there is one. */
 static ampc_status failed(const ampc_runtime *rt)
 {
   return rt->failed ? ampc_fail(rt->failed, "%s", rt->failure) : AMPC_OK;
 }
 
-/* Of the calls of a step, which run one after the other, only the first that fails says why. */
+/* The calls of a step run one after the other. Only the first failure is kept. */
 static void keep_failure(ampc_runtime *rt, ampc_status status)
 {
   if (!status || rt->failed) return;
@@ -306,7 +305,7 @@ ampc_runtime *ampc_called(ampc_runtime *rt, const char *name)
   return rt;
 }
 
-/* The library knows sizes and types; which operation of the job it is stands here. */
+/* The library's message has sizes and types. This adds which operation of the job it is. */
 static void keep_failure_of(ampc_runtime *rt, ampc_status status, uint32_t asked)
 {
   if (!status || rt->failed) return;
@@ -316,7 +315,7 @@ static void keep_failure_of(ampc_runtime *rt, ampc_status status, uint32_t asked
   keep_failure(rt, ampc_fail(status, "%s (%s%s): %s", rt->called, rt->program->source, line, why));
 }
 
-/* What run_commands is called with, through a device that may call it again later. */
+/* The argument of run_commands. A device may call that again later, with the same argument. */
 typedef struct Step {
   ampc_runtime *rt;
   uint32_t block, variant;
@@ -334,8 +333,9 @@ static ampc_status run_commands(void *context)
   return failed(s->rt);
 }
 
-/* All variants of a block whose steps have several bodies: the smaller last batch, too, first runs
- * where gradients lie that a trial would clear, and what `every` fires may come with it. */
+/* Rehearses all variants of a block whose steps have several bodies. Otherwise a variant, such as
+ * the smaller last batch, could have its trial run when the gradients of earlier bodies are
+ * summed. */
 static ampc_status rehearse(ampc_runtime *rt, uint32_t block)
 {
   const ampc_block *b = &rt->program->blocks[block];
@@ -350,7 +350,7 @@ static ampc_status rehearse(ampc_runtime *rt, uint32_t block)
   return status;
 }
 
-/* `first` and `closes` lie side by side. They are written where they change: twice a step. */
+/* `first` and `closes` are neighbours. They are written only if they change: twice a step. */
 ampc_status ampc_set_group(ampc_runtime *rt, bool first, bool closes)
 {
   NEEDS(rt);
@@ -369,8 +369,8 @@ ampc_status runtime_set_call(ampc_runtime *rt, int64_t call)
   return ampc_write(rt, (ampc_ref){AMPC_STATE, offsetof(ampc_state, call)}, &n, sizeof n);
 }
 
-/* An infer block fills its last batch up. What nothing was compiled for gets the number of
- * variants, which ampc_run_step refuses. */
+/* An infer block fills up its last batch. If no variant fits, the result is the number of variants,
+ * which ampc_run_step refuses. */
 uint32_t ampc_variant_at(const ampc_block *b, int64_t samples, int64_t step)
 {
   if (!b) return 0;
@@ -417,7 +417,7 @@ char *const *ampc_spaces(ampc_runtime *rt)
   return rt->space;
 }
 
-/* After a failure, and before the first step, calls of a step do nothing. */
+/* After a failure, and while libraries are prepared, the calls of a step do nothing. */
 static bool is_idle(const ampc_runtime *rt)
 {
   return !rt || rt->failed || rt->preparing;
@@ -492,7 +492,7 @@ void ampc_do_all_reduce(ampc_runtime *rt, void *at, ampc_dtype type, int64_t cou
 
 /* ---- reading and writing ---- */
 
-/* The bytes come from users (ampc_read, ampc_write): the sum is not computed, it could overflow. */
+/* Callers choose offset and size, so their sum could overflow and is not computed. */
 static ampc_status check_range(const ampc_runtime *rt, ampc_ref r, int64_t bytes)
 {
   bool space = r.space > AMPC_NONE && r.space < AMPC_SPACE_COUNT;

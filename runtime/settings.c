@@ -1,4 +1,4 @@
-/* Settings of a program: their places in STATE, and how they are read and set. */
+/* Settings of a program: their places in STATE; reading and writing them. */
 #include <stdio.h>
 #include <string.h>
 #include "runtime/plan/needs.h"
