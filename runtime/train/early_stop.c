@@ -1,6 +1,7 @@
-/* Early stop: a train block ends when the first metric of the first eval block has not become
- * better for so many evaluations in a row. What it goes by is in checkpoints, so a resumed run ends
- * where the other one would have. An evaluation that a resumed run makes again is counted once. */
+/* Early stop: a train block ends when the first metric of the first eval block has not improved for
+ * a given number of evaluations in a row. Checkpoints store this state, so a resumed run ends at
+ * the same step as an uninterrupted one. An evaluation that a resumed run repeats is counted
+ * once. */
 #include <math.h>
 #include <stdio.h>
 #include "train.h"
@@ -21,7 +22,7 @@ bool patience_waits_for(const ampc_runtime *rt, uint32_t block, int64_t most, in
          !(at->any && at->step == step);
 }
 
-/* What is not a number is no better than what is. */
+/* A value that is not finite is never an improvement. */
 bool patience_note(ampc_runtime *rt, uint32_t block, int64_t most, int64_t step, double value)
 {
   const ampc_program *p = rt->program;

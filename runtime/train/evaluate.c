@@ -1,5 +1,5 @@
-/* Eval blocks: all their data once, or `steps` batches; averages of their metrics. A Ctrl-C ends
- * them early. */
+/* Runs eval blocks on all their data once, or on `steps` batches, and averages their metrics.
+ * Ctrl-C ends an evaluation early. */
 #include <stdlib.h>
 #include "runtime/base/interrupt.h"
 #include "runtime/outside.h"
@@ -7,8 +7,8 @@
 #include "runtime/plan/clock.h"
 #include "runtime/plan/needs.h"
 
-/* The samples of a source; what an infer block's batch has no more of is its first one again, so
- * that nothing is wrong in it that is not wrong in the data. */
+/* Copies the samples of a source to INPUT. If the batch of an infer block has fewer samples, its
+ * first sample fills the rest: any other value could cause errors that are not in the data. */
 static ampc_status bring_samples(ampc_runtime *rt, const ampc_source *s, const char *from,
                                  int64_t samples, int64_t batch)
 {
@@ -20,7 +20,7 @@ static ampc_status bring_samples(ampc_runtime *rt, const ampc_source *s, const c
   return status;
 }
 
-typedef struct Step { /* of a block, on the batches that come next */
+typedef struct Step { /* a step of a block on the next batches */
   ampc_runtime *rt;
   const ampc_data_interface *data;
   ampc_batches *from;
@@ -28,8 +28,8 @@ typedef struct Step { /* of a block, on the batches that come next */
   int64_t step, bodies;
 } Step;
 
-/* The loader gives a batch of all sources in one piece, which begins with the source that lies
- * lowest in INPUT. *out_at: where the batch stands. */
+/* The loader returns a batch of all sources in one buffer. It begins with the source that has the
+ * lowest offset in INPUT. *out_at: the position of the batch. */
 static ampc_status run_batch(const Step *s, int64_t *out_samples, ampc_data_position *out_at)
 {
   ampc_runtime *rt = s->rt;
@@ -60,7 +60,7 @@ ampc_status ampc_run_batch(ampc_runtime *rt, const ampc_data_interface *data, am
   return run_batch(&(Step){rt, data, from, block, step, 1}, out_samples, &at);
 }
 
-/* *out_first: where its first batch stands. */
+/* *out_first: the position of the first batch. */
 static ampc_status run_bodies(const Step *s, int64_t *out_samples, ampc_data_position *out_first)
 {
   ampc_status status = AMPC_OK;
@@ -76,7 +76,7 @@ static ampc_status run_bodies(const Step *s, int64_t *out_samples, ampc_data_pos
   return status;
 }
 
-/* Note [replay] in compiler/passes/gradient.c. The metrics of an attempt that is repeated do not
+/* See Note [replay] in compiler/passes/gradient.c. The metrics of a repeated attempt do not
  * count. */
 static ampc_status run_until_passed(const Step *s, int64_t *out_samples)
 {
@@ -126,7 +126,7 @@ void session_set_values(Session *s, uint32_t block)
   }
 }
 
-/* A block's metrics into s->told and s->values; clears them. */
+/* Reads a block's metrics into s->told and s->values, then clears them. */
 static ampc_status session_take_metrics(Session *s, uint32_t block)
 {
   const ampc_program *p = s->program;
@@ -150,7 +150,7 @@ static ampc_status evaluate(Session *s, uint32_t block)
   int64_t samples;
   for (int64_t i = 0; i < n && !status && !interrupt_requested(); i++)
     status = ampc_run_batch(s->rt, s->data, s->batches[block], block, i, &samples);
-  if (!status) status = glances_take(s, true); /* steps are told before what comes after them */
+  if (!status) status = glances_take(s, true); /* report these steps first */
   if (!status) status = outside_take(s->rt);
   if (!status) status = session_take_metrics(s, block);
   s->evaluated[block] = s->steps;
@@ -164,7 +164,8 @@ static void tell_lowered(void *to, bool warning, const char *line)
   progress_note(to, "%s", line);
 }
 
-/* That of the end is for people: a run that is cut there and goes on has none. */
+/* The evaluation at the end of a run decides nothing: a run that is stopped there and resumed has
+ * no such evaluation. */
 static ampc_status judge(Session *s, uint32_t block, bool last)
 {
   if (last) return AMPC_OK;
@@ -175,12 +176,12 @@ static ampc_status judge(Session *s, uint32_t block, bool last)
   return plateau_note(s->rt, block, s->steps, s->values, tell_lowered, &s->progress);
 }
 
-/* What is kept comes after all evaluations of this step: so what they have led to is saved with it.
- */
+/* Runs keep_best after all evaluations of this step, so that the kept file includes their effects
+ * on settings and early stop. */
 ampc_status evaluate_due(Session *s, bool epoch_ended, bool last)
 {
   const ampc_program *p = s->program;
-  uint32_t first = p->n_blocks; /* that says what is best */
+  uint32_t first = p->n_blocks; /* the block that ranks checkpoints */
   if (s->options->train_only) return AMPC_OK;
   for (uint32_t i = 0; i < p->n_blocks; i++) {
     const ampc_block *b = &p->blocks[i];

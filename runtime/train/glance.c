@@ -1,7 +1,7 @@
-/* What the training loop learns of its steps without waiting for them. */
+/* Reads STATE after steps without waiting for them. */
 #include "train.h"
 
-/* The oldest one; *out_there is false where its bytes have not come and `wait` does not insist. */
+/* Takes the oldest copy. *out_there is false if it has not arrived; with `wait`, waits for it. */
 static ampc_status take_first(Session *s, bool wait, bool *out_there)
 {
   const Glance g = s->glances[s->first_glance];
@@ -18,7 +18,7 @@ ampc_status glance_begin(Session *s, Glance g)
 {
   bool there;
   ampc_status status = AMPC_OK;
-  if (s->n_glances == LOOKS) status = take_first(s, true, &there); /* none is left out */
+  if (s->n_glances == LOOKS) status = take_first(s, true, &there); /* no step is skipped */
   if (status) return status;
   uint32_t slot = (s->first_glance + s->n_glances) % LOOKS;
   status = runtime_look(s->rt, slot);

@@ -1,13 +1,13 @@
-/* Checkpoints that stay beside the newest one.
+/* Checkpoints that stay in addition to the newest one.
  *
  *   --keep-last K   job.safetensors.step400 ..              the last K that were written
  *   --keep-best K   job.safetensors.best-acc=0.8731.step468  the K best evaluations
  *
- * They are further names (hard links) of the file that was just written, so keeping one costs
- * nothing and a crash leaves whole files. Which there are is read from the folder, so a run that
- * goes on counts those of the run before. The last ones are those that were written last, whatever
- * their steps: files of an earlier, longer run go first. Best is the first metric of the first eval
- * block: the lowest where it is a loss, an error or a perplexity, else the highest. */
+ * They are hard links to the file that was just written. So keeping one copies no data, and a crash
+ * leaves only whole files. The folder itself is the list of kept files, so a resumed run counts
+ * those of the earlier run. --keep-last goes by the time of writing, not by the step, so files of
+ * an earlier, longer run are removed first. "Best" means the first metric of the first eval block:
+ * lowest for a loss, an error or a perplexity, otherwise highest. */
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
@@ -19,11 +19,11 @@
 #include "runtime/plan/file.h"
 #include "train.h"
 
-enum { LONGEST = 4096 }; /* of a path */
+enum { LONGEST = 4096 }; /* bytes of a path */
 
 typedef struct Kept {
   char *name;
-  double value; /* the larger, the sooner it goes */
+  double value; /* the larger, the earlier the file is removed */
   struct timespec written;
   long long step;
 } Kept;
@@ -35,7 +35,6 @@ typedef struct KeptList {
 
 /* ---- names ---- */
 
-/* The block whose evaluation says what is best; NULL: none does. */
 const ampc_block *keep_judge(const ampc_program *p)
 {
   for (uint32_t i = 0; i < p->n_blocks; i++) {
@@ -46,7 +45,7 @@ const ampc_block *keep_judge(const ampc_program *p)
   return NULL;
 }
 
-/* By the metric's name: a job has no word for it. */
+/* Decides by the metric's name, because a job has no keyword for it. */
 bool keep_lower_is_better(const ampc_metric_desc *m)
 {
   static const char *const words[] = {"loss", "error", "perplexity", "mse", "mae", "nll"};
@@ -56,7 +55,7 @@ bool keep_lower_is_better(const ampc_metric_desc *m)
   return found;
 }
 
-/* What comes behind the path: ".step" or ".best-acc=". */
+/* The text that follows the path: ".step" or ".best-acc=". */
 static char *prefix_of(const char *path, const char *metric)
 {
   size_t size = strlen(path) + (metric ? strlen(metric) : 0) + 16;
@@ -66,7 +65,7 @@ static char *prefix_of(const char *path, const char *metric)
   return out;
 }
 
-/* "400", or "0.8731.step468". */
+/* Reads "400", or with `best` "0.8731.step468". */
 static bool read_name(const char *rest, bool best, double *value, long long *step)
 {
   char *end;
@@ -80,9 +79,9 @@ static bool read_name(const char *rest, bool best, double *value, long long *ste
   return *rest >= '0' && *rest <= '9' && !*end;
 }
 
-/* ---- those that are there ---- */
+/* ---- the kept files ---- */
 
-/* `name`: of a file in the folder. Others than ours are left out; false: out of memory. */
+/* Adds the file `name` of the folder if its name is one of ours. False: out of memory. */
 static bool add(KeptList *list, const char *prefix, size_t folder, const char *name, bool best,
                 bool lower)
 {
@@ -100,7 +99,7 @@ static bool add(KeptList *list, const char *prefix, size_t folder, const char *n
   snprintf(k.name, size, "%.*s%s", (int)folder, prefix, name);
   struct stat info;
   if (lstat(k.name, &info) != 0 || !S_ISREG(info.st_mode)) {
-    free(k.name); /* gone meanwhile, or nothing of ours */
+    free(k.name); /* removed meanwhile, or not a checkpoint */
     return true;
   }
   k.written = info.st_mtim;
@@ -108,8 +107,8 @@ static bool add(KeptList *list, const char *prefix, size_t folder, const char *n
   return true;
 }
 
-/* What the folder holds of this prefix. One that cannot be read counts as empty: then nothing is
- * deleted. */
+/* Lists the files of this prefix in the folder. A folder that cannot be read counts as empty, so
+ * nothing is deleted. */
 static KeptList look(const char *path, const char *prefix, bool best, bool lower)
 {
   KeptList list = {0};
@@ -130,8 +129,8 @@ static void list_free(KeptList *list)
   free(list->at);
 }
 
-/* Better first; of equal ones, as all are without a value, the later. Two of one moment of the
- * clock are of one run. */
+/* Sorts better files first. Among equal values (--keep-last has no values), the later file comes
+ * first. Files with equal times are of one run, so their steps decide. */
 static int by_worth(const void *a, const void *b)
 {
   const Kept *x = a, *y = b;
@@ -144,15 +143,16 @@ static int by_worth(const void *a, const void *b)
 
 /* ---- keeping ---- */
 
-/* Who stops because nothing gets better wants the best. */
+/* Early stop keeps the best checkpoint by default. */
 static int64_t keeps_best(const Session *s)
 {
   if (s->options->keep_best) return s->options->keep_best;
   return early_stop_of(s, (uint32_t)s->position.block) > 0;
 }
 
-/* `length`: what the name would need; it may not have fitted. Where a file system cannot give it to
- * the file itself, such as that of a link that --save names, a second one is written. */
+/* Gives the saved file a second name. `length`: the length of the name, which may exceed `name`. If
+ * the file system cannot link the file, for example because --save names a link to another one,
+ * writes a second file. */
 static ampc_status give_name(const Session *s, const char *name, int length)
 {
   static const int unable[] = {EPERM, EMLINK, EOPNOTSUPP, ENOSYS, EXDEV};
@@ -195,7 +195,8 @@ ampc_status keep_last(const Session *s)
   return status;
 }
 
-/* Would a run with this value be one of the best `most`? Values are such that smaller is better. */
+/* Whether a checkpoint with this value would be one of the best `most`. Smaller values are
+ * better. */
 static bool is_among_best(const KeptList *list, int64_t most, double value)
 {
   int64_t better = 0;

@@ -1,9 +1,9 @@
-/* --log-dir: the folder, and the table metrics.csv in it, a row for each told step and evaluation.
- * log_scalars.c writes the same numbers as TensorBoard events.
+/* --log-dir: creates the folder and writes metrics.csv in it, a row for each reported step and
+ * evaluation. log_scalars.c writes the same numbers as TensorBoard events.
  *
- * A run that goes on from a checkpoint goes on in the same table: rows of steps that the checkpoint
- * does not know are of a run that was lost, and go. Whatever fails after the start ends table and
- * events with one note, never the run. */
+ * A run that resumes from a checkpoint continues the same table. Rows of steps after that
+ * checkpoint belong to a lost run and are removed. A write that fails after the start ends table
+ * and events with one note; the run continues. */
 #include "log.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -25,10 +25,10 @@ typedef struct Table {
   int lock;   /* on the path, or -1 */
 } Table;
 
-/* ---- columns, and the rows that are there ---- */
+/* ---- columns, and rows of an earlier run ---- */
 
-/* A field after RFC 4180, the parts one after the other: where a name holds what has a meaning in
- * the table, the field stands in quotes. NULL ends the parts. */
+/* Writes one field as RFC 4180 defines it: the texts of `parts` in a row, up to a NULL. The field
+ * is quoted if it contains a comma, a quote or a line end. */
 static void put_field(FILE *f, const char *const *parts)
 {
   bool plain = true;
@@ -63,7 +63,7 @@ static void put_names(const Session *s, FILE *f)
   fputc('\n', f);
 }
 
-/* A matrix as the text of its list of rows: "[[5,1],[0,4]]" is one field. */
+/* Writes a matrix as one field with the list of its rows, "[[5,1],[0,4]]". */
 static void put_metric(const Session *s, uint32_t metric, FILE *f)
 {
   const ampc_metric_desc *m = &s->program->metrics[metric];
@@ -78,7 +78,7 @@ static void put_metric(const Session *s, uint32_t metric, FILE *f)
   fputs("]]\"", f);
 }
 
-/* The metrics of one block that the row has; the columns of the others stay empty. */
+/* Writes the metrics of one block. The columns of other blocks stay empty. */
 static void put_metrics(const Session *s, uint32_t block, FILE *f)
 {
   const ampc_program *p = s->program;
@@ -101,7 +101,7 @@ static char *names_text(const Session *s)
   return fclose(f) == 0 ? text : NULL;
 }
 
-/* Bytes of the table that a run which goes on at this step keeps: rows of steps up to it. */
+/* Bytes of the table that a run keeps if it resumes at this step: rows of steps up to it. */
 static int64_t kept_bytes(const char *text, int64_t steps)
 {
   const char *row = strchr(text, '\n');
@@ -110,7 +110,8 @@ static int64_t kept_bytes(const char *text, int64_t steps)
   return row ? row - text : 0;
 }
 
-/* The evaluations of this step that the table has: one that is made once more is no second row. */
+/* Finds the evaluations of this step that the table already has, so that running one again adds no
+ * second row. */
 static ampc_status find_logged(Session *s, const char *text)
 {
   const ampc_program *p = s->program;
@@ -153,10 +154,10 @@ static ampc_status check_table(Session *s, const Table *t, int64_t *out_kept)
   if (!status && !names) status = ampc_fail(AMPC_RUN_FAILED, "out of memory");
   if (!status) {
     if (strncmp(text, names, strlen(names)) != 0)
-      status = ampc_fail(AMPC_BAD_FILE, "%s is of another job: its columns are others", t->path);
+      status = ampc_fail(AMPC_BAD_FILE, "%s belongs to another job: its columns differ", t->path);
     else
       *out_kept = kept_bytes(text, s->steps);
-    text[*out_kept] = 0; /* the rest will be cut off */
+    text[*out_kept] = 0; /* begin_table() cuts off the rest */
     if (!status) status = find_logged(s, text);
   }
   free(text);
@@ -164,8 +165,8 @@ static ampc_status check_table(Session *s, const Table *t, int64_t *out_kept)
   return status;
 }
 
-/* A pipe that nobody reads is no place for a table; one that somebody reads is written as it takes
- * it. */
+/* O_NONBLOCK: opening a pipe without a reader fails instead of waiting. Writes then block as
+ * usual. */
 static bool begin_table(const Session *s, Table *t, int64_t kept)
 {
   int fd = open(t->path, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
@@ -181,7 +182,7 @@ static bool begin_table(const Session *s, Table *t, int64_t kept)
 
 /* ---- opening and trouble ---- */
 
-/* The folder and those above it. */
+/* Creates the folder and its parents. */
 static bool make_folders(const char *path)
 {
   char part[PATH_MAX];
@@ -192,7 +193,7 @@ static bool make_folders(const char *path)
   }
   for (char *p = part + 1; (p = strchr(p, '/')); p++) {
     *p = 0;
-    mkdir(part, 0777); /* a failure shows at the last one */
+    mkdir(part, 0777); /* a failure shows at the last folder */
     *p = '/';
   }
   if (mkdir(path, 0777) == 0) return true;
@@ -204,7 +205,7 @@ static bool make_folders(const char *path)
 void log_give_up(Session *s)
 {
   if (!s->log_failed)
-    progress_warn(&s->progress, "note: cannot write the log in %s: %s; the run goes on without",
+    progress_warn(&s->progress, "note: cannot write the log in %s: %s; the run goes on without it",
                   s->options->log_dir, strerror(errno));
   s->log_failed = true;
 }

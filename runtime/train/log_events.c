@@ -1,11 +1,11 @@
 /* TensorBoard's event files, as far as scalars need them.
  *
- * A file is a row of TFRecord frames: length (8 bytes), its checksum, the bytes, their checksum;
- * all little-endian, checksums are CRC-32C turned and shifted so that one over data with checksums
- * in it stays good. The bytes are a protobuf Event: wall_time (1, double), step (2), file_version
- * (3), summary (5) with value (1) of tag (1) and simple_value (2, float), session_log (7) with
- * status (1). Formats: tensorflow/core/util/event.proto, core/framework/summary.proto,
- * core/lib/io/record_writer.h. */
+ * A file is a sequence of TFRecord frames: length (8 bytes), its checksum, the bytes, their
+ * checksum. All numbers are little-endian. A checksum is a CRC-32C, rotated and offset, because a
+ * CRC over data that contain CRCs is weak. The bytes are a protobuf Event: wall_time (1, double),
+ * step (2), file_version (3), summary (5) with value (1) of tag (1) and simple_value (2, float),
+ * session_log (7) with status (1). Formats: tensorflow/core/util/event.proto,
+ * core/framework/summary.proto, core/lib/io/record_writer.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -18,7 +18,7 @@
 
 /* ---- checksums ---- */
 
-/* Of the polynomial 0x1edc6f41, as in iSCSI. */
+/* CRC-32C: polynomial 0x1edc6f41, as in iSCSI. */
 static uint32_t crc32c(const void *bytes, size_t n)
 {
   enum { REFLECTED = (int)0x82f63b78u };
@@ -31,7 +31,7 @@ static uint32_t crc32c(const void *bytes, size_t n)
   return ~crc;
 }
 
-/* As TFRecord wants it: a checksum of bytes that hold checksums would be a weak one. */
+/* The masked checksum that TFRecord expects. */
 static uint32_t masked(const void *bytes, size_t n)
 {
   uint32_t crc = crc32c(bytes, n);
@@ -42,14 +42,14 @@ static uint32_t masked(const void *bytes, size_t n)
 
 enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
 
-enum { EVENT_ROOM = 128 }; /* bytes of all of an event but its tag */
+enum { EVENT_ROOM = 128 }; /* bytes of an event without its tag, at most */
 
 typedef struct Buffer {
-  unsigned char *at; /* room for what is put there */
+  unsigned char *at; /* large enough for all that is written */
   size_t n;
 } Buffer;
 
-/* Seven bits a byte, the lowest first; the top bit says that more follow. */
+/* Seven bits per byte, the lowest first. The top bit says that more bytes follow. */
 static void put_varint(Buffer *b, uint64_t v)
 {
   for (; v >= 0x80; v >>= 7) b->at[b->n++] = (unsigned char)(v | 0x80);
@@ -84,14 +84,15 @@ static void begin_event(Buffer *b, int64_t step)
   b->n = 0;
   put_key(b, 1, FIXED64);
   put_fixed(b, bits, 8);
-  if (!step) return; /* 0 is what an absent field means */
+  if (!step) return; /* an absent field means 0 */
   put_key(b, 2, VARINT);
   put_varint(b, (uint64_t)step);
 }
 
 /* ---- the file ---- */
 
-/* One write a frame: a reader meets whole frames, but for the last one of a killed process. */
+/* Writes each frame with one call, so that a reader finds whole frames. Only the last frame of a
+ * killed process may be incomplete. */
 static bool write_frame(Events *e, const Buffer *event)
 {
   Buffer frame = {malloc(event->n + 16), 0};
@@ -121,7 +122,7 @@ static bool begin_file(Events *e, int64_t step)
   bool good = write_frame(e, &b);
   if (!good || !step) return good;
   put_key(&session, 1, VARINT);
-  put_varint(&session, 1); /* START: events of this step and later ones are those of a lost run */
+  put_varint(&session, 1); /* START: readers discard events of this step and later ones */
   begin_event(&b, step + 1);
   put_bytes(&b, 7, session.at, session.n);
   return write_frame(e, &b);

@@ -1,4 +1,5 @@
-/* --log-dir: the numbers of a run as TensorBoard events, beside the table of log.c. */
+/* --log-dir: writes the numbers of a run as TensorBoard events, in addition to the table of
+ * log.c. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@ static ampc_status open_events(Session *s, void **out)
   return log_unwritable(s);
 }
 
-/* `good`: all before it was written. */
+/* `good`: all earlier writes succeeded. Returns false if one failed. */
 __attribute__((format(printf, 5, 6))) static bool put_scalar(Events *e, int64_t step, double value,
                                                              bool good, const char *fmt, ...)
 {
@@ -25,7 +26,7 @@ __attribute__((format(printf, 5, 6))) static bool put_scalar(Events *e, int64_t 
   va_start(args, fmt);
   int size = vasprintf(&tag, fmt, args);
   va_end(args);
-  if (size < 0) return false; /* names have any length, and none is cut: it would be another's */
+  if (size < 0) return false; /* names have any length; a truncated name could equal another one */
   good = good && events_scalar(e, step, tag, value);
   free(tag);
   return good;
@@ -36,7 +37,7 @@ static bool put_metrics(const Session *s, Events *e, uint32_t block, int64_t ste
   const ampc_block *b = &s->program->blocks[block];
   bool good = true;
   for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics; i++)
-    if (s->known[i] && metric_is_number(&s->program->metrics[i])) /* a matrix is in the table */
+    if (s->known[i] && metric_is_number(&s->program->metrics[i])) /* only the table has matrices */
       good = put_scalar(e, step, s->values[i], good, "%s/%s", b->name, s->program->metrics[i].name);
   return good;
 }
@@ -64,7 +65,7 @@ static void tell_evaluated(Session *s, void *own, uint32_t block)
   if (!put_metrics(s, own, block, s->steps)) log_give_up(s);
 }
 
-/* Whether the log is complete is the table's to say. */
+/* The table's sink returns the error of an incomplete log. */
 static ampc_status end_events(Session *s, void *own, ampc_status status)
 {
   (void)s;

@@ -1,21 +1,21 @@
-/* Without a scaler a loss or gradient that is not finite ends the run: nothing but the numbers
- * themselves can be wrong. With one it lowers the scale, and the run goes on; where the scale
- * cannot go down, it is not what is wrong, and after some such steps in a row the run ends as well.
- */
+/* Decides when numbers that are not finite end a run. Without a scaler, the first such loss or
+ * gradient ends it: only the numbers themselves can be the cause. With a scaler, an overflow lowers
+ * the scale and the run continues. If the scale cannot go lower, it is not the cause, and HOPELESS
+ * such steps in a row end the run. */
 #include "lost.h"
 #include <stdio.h>
 #include "runtime/outside.h"
 
-/* Steps in a row at the lowest scale after which no update is to be expected. */
+/* Steps in a row that overflow at the lowest scale until the run ends. */
 enum { HOPELESS = 20 };
 
-typedef struct Loss { /* what a message is made of */
+typedef struct Loss { /* the contents of a message */
   const ampc_state *state;
   const char *then, *last; /* "; the last checkpoint is ", its path; or "" both */
-  const char *culprit;     /* where the data holds such a number itself; or NULL */
+  const char *culprit;     /* the sample that contains such a number, or NULL */
 } Loss;
 
-/* The step itself has dropped this update and all later ones. */
+/* The message without a scaler. The device has dropped this update and all later ones. */
 static ampc_status first_one(const Loss *l)
 {
   return ampc_fail(AMPC_RUN_FAILED,
@@ -28,7 +28,7 @@ static ampc_status first_one(const Loss *l)
 static ampc_status many(const Loss *l)
 {
   const ampc_state *state = l->state;
-  bool lost = state->bad_loss != 0; /* that of the last step */
+  bool lost = state->bad_loss != 0; /* the loss of the last step was not finite */
   const char *advice =
       lost ? "a smaller learning rate, or a look at the data of these steps, may help"
            : "a smaller learning rate, or autocast(f32) around what overflows, may help";

@@ -1,4 +1,4 @@
-/* main() of emitted programs: the command line, then ampc_train. */
+/* main() of emitted programs: reads the command line and calls ampc_train. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ enum {
   MAX_OPTIONS = 40
 };
 
-/* Those of the training loop come after these, numbered from OPTION_train on. */
+/* The options of the training loop follow these, numbered from OPTION_train on. */
 static const struct option own_options[] = {
     {"cuda-path", required_argument, NULL, OPTION_cuda_path},
     {"data-dir", required_argument, NULL, OPTION_data_dir},
@@ -47,7 +47,7 @@ typedef struct Command {
   bool help;
 } Command;
 
-/* The training loop's option that getopt_long has found: by its letter or by its name. */
+/* The row of the training loop's option that getopt_long found, by its letter or by its number. */
 static const ampc_option *list_row(int option)
 {
   const ampc_option *row = ampc_train_option_list;
@@ -84,7 +84,7 @@ static ampc_status read_option(int option, char **argv, Command *c)
   }
 }
 
-/* getopt's tables: our own options, then those of the training loop. */
+/* Fills getopt's tables: our own options, then those of the training loop. */
 static void fill_options(struct option out[MAX_OPTIONS], char letters[2 * MAX_OPTIONS])
 {
   size_t n = sizeof own_options / sizeof *own_options;
@@ -137,8 +137,8 @@ static ampc_status apply_setting(ampc_runtime *rt, char *text)
   return ampc_set(rt, text, value);
 }
 
-/* Settings are replaced before the run, which may load a checkpoint: those do not come back from
- * it. */
+/* Applies --set before the run. The run may load a checkpoint, which does not restore these
+ * settings. */
 static ampc_status run(const ampc_program *program, const ampc_data_interface *data,
                        const Command *c)
 {

@@ -1,14 +1,13 @@
-/* Settings that are lowered when a metric gets no better:
- * torch.optim.lr_scheduler.ReduceLROnPlateau, whose step() each evaluation of the metric's block
- * is. What a plateau goes by is in checkpoints, and so is what the setting has come to: a resumed
- * run lowers it where the other one would have. An evaluation that a resumed run makes again is
- * counted once. */
+/* Lowers settings when a metric stops improving, as torch.optim.lr_scheduler.ReduceLROnPlateau.
+ * Each evaluation of the metric's block is one step() of it. Checkpoints store the state of a
+ * plateau and the current value of its setting, so a resumed run lowers the setting at the same
+ * step as an uninterrupted one. An evaluation that a resumed run repeats is counted once. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include "judge.h"
 
-/* What is not finite is no better than what is. */
+/* A value that is not finite is never an improvement. */
 static bool is_better(const ampc_plateau *p, const PlateauState *s, double value)
 {
   if (!isfinite(value) || !s->found) return isfinite(value);

@@ -1,4 +1,4 @@
-/* What a run tells its user. Progress goes to stderr, results to stdout. */
+/* The messages of a run. Progress goes to stderr, results to stdout. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "runtime/plan/terminal.h"
 #include "train.h"
 
-#define REFRESH 0.1 /* seconds between two states of a terminal's line */
+#define REFRESH 0.1 /* seconds between two updates of a terminal's line */
 
 void progress_start(Progress *p, bool quiet)
 {
@@ -55,7 +55,7 @@ static void add_metrics(Session *s, uint32_t block, Line *l)
 {
   const ampc_block *b = &s->program->blocks[block];
   for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics; i++) {
-    if (!s->known[i] || !metric_is_number(&s->program->metrics[i])) continue; /* no line has room */
+    if (!s->known[i] || !metric_is_number(&s->program->metrics[i])) continue; /* too long */
     add(l, " %s ", s->program->metrics[i].name);
     add_value(l, s->values[i]);
   }
@@ -73,7 +73,7 @@ static void add_rates(const Session *s, Line *l)
   }
 }
 
-/* Or those of the optimizers, where each has its own. */
+/* Adds the loss scale, or one per optimizer if each has its own. */
 static void add_scale(const Session *s, const Record *r, Line *l)
 {
   const ampc_program *p = s->program;
@@ -106,7 +106,7 @@ void progress_end_line(Progress *p)
   p->line_open = false;
 }
 
-/* Shorter words, one after the other, until the line fits. */
+/* Replaces words by shorter ones, one at a time, until the line fits. */
 static void shorten(Line *l, size_t columns)
 {
   static const char *const words[][2] = {{" samples/s", "/s"},
@@ -124,7 +124,7 @@ static void shorten(Line *l, size_t columns)
   }
 }
 
-/* On a terminal the line stays open; too long a line would not be rewritten but repeated. */
+/* On a terminal the line stays open. It must fit: a line that wraps is repeated, not rewritten. */
 static void show(Progress *p, Line *l, bool keep)
 {
   if (!p->terminal) {
@@ -139,15 +139,14 @@ static void show(Progress *p, Line *l, bool keep)
   fflush(stderr);
 }
 
-/* What it keeps is the session's own Progress: notes have to end an open line. */
+/* The sink's data is the session's own Progress, because notes must end an open line. */
 static ampc_status open_line(Session *s, void **own)
 {
   *own = s->options->quiet ? NULL : &s->progress;
   return AMPC_OK;
 }
 
-/* A terminal's line is rewritten a few times a second, whatever the steps; a file gets fewer lines.
- */
+/* A terminal's line is rewritten every REFRESH seconds; a file gets a line every `log` steps. */
 static bool is_due(Session *s, void *own, uint32_t block, bool must)
 {
   Progress *p = own;
@@ -221,10 +220,10 @@ void progress_results(Session *s)
   const ampc_program *p = s->program;
   ampc_state state;
   progress_end_line(&s->progress);
-  if (s->options->json) return; /* report_json.c has told them */
+  if (s->options->json) return; /* report_json.c has reported them */
   for (uint32_t i = 0; i < p->n_blocks; i++)
     if (p->blocks[i].kind == AMPC_EVAL) print_block(s, i);
-  bool scaled = p->scaler.on && !s->options->eval_only; /* else no step can be skipped */
+  bool scaled = p->scaler.on && !s->options->eval_only; /* otherwise no step can be skipped */
   if (scaled && ampc_get_state(s->rt, &state) == AMPC_OK)
     printf("skipped steps: %lld of %lld\n", state.skipped, (long long)s->steps);
   if (scaled && p->scaler.replay) printf("replayed: %lld\n", state.replayed);

@@ -1,10 +1,10 @@
-/* Who is told about a step, and with which averages.
+/* Passes steps to the sinks, each with averages over its own steps.
  *
  * Note [windows]
- * A metric is summed on the device until somebody asks. Asking costs a copy of STATE, which comes
- * later (glance.c), and a few writes; so it is done only at steps that some sink is to be told.
- * What comes is added up for each of them apart, so that each averages over the steps since it was
- * last told, however often the others ask. */
+ * The device sums each metric until a sink is due. Reading the sums costs a copy of STATE, which
+ * arrives later (glance.c), and a few writes that clear them. So they are read only at steps that
+ * some sink reports. The sums are then added to separate sums for each sink. So each sink averages
+ * over the steps since its own last report, however often others report. */
 #include <stdlib.h>
 #include <string.h>
 #include "train.h"
@@ -56,7 +56,7 @@ int64_t report_every(const Session *s, uint32_t block)
   return s->options->log ? s->options->log : of_block ? of_block : DEFAULT_LOG;
 }
 
-/* What the device had summed goes to every sink's own sums. */
+/* Adds the sums of the device to the sums of every sink. */
 static void add_metrics(Session *s, uint32_t block)
 {
   Slots at = slots_of_block(s, block);
@@ -86,7 +86,7 @@ static Record record_of(Session *s, const Glance *g)
   return r;
 }
 
-/* The averages of this sink's steps, for it to tell. */
+/* Computes the averages over this sink's steps, and clears its sums. */
 static void set_values(Session *s, uint32_t block, Telling *t)
 {
   Slots at = slots_of_block(s, block);

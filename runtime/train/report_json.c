@@ -1,5 +1,5 @@
-/* --json: one object a line on stdout. Numbers that JSON cannot write (NaN, infinity) are null, and
- * so are metrics of an `every` that has not fired. */
+/* --json: one object per line on stdout. A number that JSON cannot express (NaN, infinity) is null.
+ * So is a metric whose `every` has not fired. */
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "train.h"
 
 typedef struct Json {
-  bool failed; /* stdout could not be written */
+  bool failed; /* writing to stdout failed */
 } Json;
 
 static json_t *number(double v)
@@ -18,7 +18,7 @@ static json_t *number(double v)
   return isfinite(v) ? json_real(v) : json_null();
 }
 
-/* A path may be no UTF-8, which a string of JSON must be. NULL: null. */
+/* A string of JSON must be UTF-8, but a path need not be. NULL becomes null. */
 static json_t *path_text(const char *path)
 {
   size_t room = path ? 4 * strlen(path) + 1 : 0;
@@ -28,7 +28,7 @@ static json_t *path_text(const char *path)
   return out;
 }
 
-/* A list of rows. */
+/* A matrix as a list of rows. */
 static json_t *matrix(const Session *s, uint32_t metric)
 {
   const ampc_program *p = s->program;
@@ -55,7 +55,7 @@ static json_t *metrics(const Session *s, uint32_t block)
   return out;
 }
 
-/* A whole line at once, so that a reader sees it when the step is done. */
+/* Writes a whole line at once, so that a reader has it as soon as the step is done. */
 static void put(Session *s, Json *own, json_t *line)
 {
   bool good = line && json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9)) == 0;
@@ -63,7 +63,7 @@ static void put(Session *s, Json *own, json_t *line)
   json_decref(line);
   if (good) return;
   if (!own->failed)
-    progress_warn(&s->progress, "note: cannot write to stdout: %s; the run goes on without",
+    progress_warn(&s->progress, "note: cannot write to stdout: %s; the run goes on without JSON",
                   strerror(errno));
   own->failed = true;
   clearerr(stdout);
@@ -83,7 +83,7 @@ static bool is_due(Session *s, void *own, uint32_t block, bool must)
   return must || s->steps % (s->options->log ? s->options->log : 1) == 0;
 }
 
-/* NULL: all optimizers have one. */
+/* NULL: all optimizers share one scale. */
 static json_t *own_scales(const Session *s)
 {
   const ampc_program *p = s->program;
@@ -133,7 +133,7 @@ static void tell_end(Session *s, Json *own, ampc_status status)
   put(s, own, line);
 }
 
-/* A run that fails before its first step says so too. */
+/* Writes the end line, even of a run that failed before `open`. */
 static ampc_status end_json(Session *s, void *own, ampc_status status)
 {
   Json unopened = {false}, *json = own ? own : &unopened;

@@ -1,4 +1,5 @@
-/* From which checkpoint a run goes on: that of --resume, else that of `resume=` in the job. */
+/* Selects the checkpoint from which a run resumes: that of --resume, else that of `resume=` in the
+ * job. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,7 +13,7 @@ const char *ampc_resume_path(const ampc_program *program)
   return NULL;
 }
 
-/* The job, or this run of it, saves there, so its first time finds no file. */
+/* Whether the job or its --save writes this file. Then the file is missing in the first run. */
 static bool is_saved_to(const Session *s, const char *path)
 {
   const char *given = s->options->save;

@@ -1,9 +1,10 @@
 /* The training loop.
  *
  * Note [where a run stands]
- * A checkpoint says how many steps were attempted and which batch comes next; weights, optimizer,
- * scaler and random numbers follow from it. Evaluation changes none of that. So a run that was
- * stopped anywhere and resumed ends with the same bytes as one that was not. */
+ * A checkpoint stores the number of attempted steps and the position of the next batch, together
+ * with weights, optimizer state and scaler. Random numbers depend only on these counters and the
+ * seed. Evaluation changes none of this. So a run that was stopped at any step and resumed ends
+ * with the same bytes as an uninterrupted run. */
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -20,27 +21,27 @@
 #include "runtime/plan/clock.h"
 #include "runtime/plan/needs.h"
 
-/* Steps between looks at the loss where it has to come from a device. */
+/* Steps between two checks of the loss if STATE must be copied from a device. */
 enum { LOOK_EVERY = 100 };
 
 /* ---- before the first step ---- */
 
-/* --save goes before the block's own `save`; NULL: nothing is saved. */
+/* --save overrides the block's own `save`. NULL: nothing is saved. */
 static const char *save_path(const Session *s, const ampc_block *b)
 {
   if (s->options->train_only) return NULL;
   return s->options->save ? s->options->save : b->save;
 }
 
-/* The file to which this run saves block `i`; NULL: it does not save. */
+/* The file to which this run saves block `i`; NULL: it does not save the block. */
 static const char *place_of(const Session *s, uint32_t i)
 {
   const ampc_block *b = &s->program->blocks[i];
   return b->kind == AMPC_TRAIN && !s->options->eval_only ? save_path(s, b) : NULL;
 }
 
-/* A checkpoint goes where a link leads. Where that is the file of --resume under another name, that
- * one would be lost, perhaps against the intention. */
+/* Writing a checkpoint follows a symbolic link. If the link leads to the file of --resume, saving
+ * would overwrite that file, perhaps unintentionally. */
 static ampc_status check_link(const Session *s, const char *path)
 {
   const char *resume = s->options->resume;
@@ -55,8 +56,8 @@ static ampc_status check_link(const Session *s, const char *path)
       path, resume);
 }
 
-/* Better now than after hours: a place for checkpoints, which no other run writes to. Blocks may
- * share one. */
+/* Checks before training, rather than after hours, that the checkpoint can be written. Locks its
+ * path against other runs; blocks of this run may share it. */
 static ampc_status take_place(Session *s, uint32_t block, const char *path)
 {
   ampc_status status = file_check_writable(path, &file_checkpoint);
@@ -73,7 +74,7 @@ static ampc_status check_saving(const Session *s, bool saves)
                        : o->keep_best ? "--keep-best"
                                       : NULL;
   if (option && !saves) return ampc_fail(AMPC_BAD_USAGE, "%s needs --save FILE", option);
-  if (o->eval_only && o->log_dir) /* its rows would take the place of the run's later ones */
+  if (o->eval_only && o->log_dir) /* its rows would replace later rows of the run */
     return ampc_fail(AMPC_BAD_USAGE, "--log-dir is for training, not for an evaluation");
   if (o->limit_batches && o->overfit_batches)
     return ampc_fail(AMPC_BAD_USAGE, "--limit-batches does not go with --overfit-batches");
@@ -81,7 +82,7 @@ static ampc_status check_saving(const Session *s, bool saves)
   return status ? status : early_stop_check(s);
 }
 
-/* What can be refused before anything was loaded or written. */
+/* Rejects wrong options before anything is loaded or written. */
 static ampc_status check_options(Session *s)
 {
   const ampc_program *p = s->program;
@@ -111,14 +112,15 @@ static void tell_loaded(void *to, bool warning, const char *line)
     progress_note(to, "%s", line);
 }
 
-/* Start values, drawn and then loaded. */
+/* Draws initial values, then loads the files of `load` clauses over them. */
 static ampc_status begin_weights(Session *s)
 {
   ampc_status status = ampc_init_params(s->rt, s->seed);
   return status ? status : ampc_load_params(s->rt, s->options->data_dir, tell_loaded, &s->progress);
 }
 
-/* Start values, or those of a checkpoint with its seed: random numbers must go on as they were. */
+/* Sets initial values, or loads a checkpoint. A checkpoint also sets the seed, so that the sequence
+ * of random numbers continues. */
 static ampc_status load_weights(Session *s)
 {
   const ampc_train_options *o = s->options;
@@ -141,7 +143,7 @@ static ampc_status load_weights(Session *s)
   return AMPC_OK;
 }
 
-/* Checks the places again: only now all inputs of the run are known. */
+/* Checks the checkpoint paths again: only now all inputs of the run are known. */
 static ampc_status guard_places(const Session *s)
 {
   ampc_status status = AMPC_OK;
@@ -152,7 +154,7 @@ static ampc_status guard_places(const Session *s)
   return status;
 }
 
-/* A train block's data is not needed, and may not be there, when a run only evaluates. */
+/* Opens the data of the blocks that run. With --eval, the data of train blocks may be missing. */
 static ampc_status open_data(Session *s)
 {
   const ampc_program *p = s->program;
@@ -170,7 +172,7 @@ static ampc_status open_data(Session *s)
 
 enum { LOST_TEXT = 4096 };
 
-/* Where the first batch of step `step` of the run stands, of the block that runs. */
+/* The position of the first batch of step `step` of the run, in the current block. */
 static ampc_data_position position_before(const Session *s, int64_t step)
 {
   uint32_t block = (uint32_t)s->position.block;
@@ -192,10 +194,10 @@ ampc_status check_state(const Session *s, const ampc_state *state)
   snprintf(text, sizeof text, "%s", ampc_last_error());
   int64_t step = state->bad_loss > 0 ? state->bad_loss : state->step;
   o->lost(o->context, s->rt, step, position_before(s, step));
-  return ampc_fail(status, "%s", text); /* what the other has done has errors of its own */
+  return ampc_fail(status, "%s", text); /* o->lost may have replaced the error text */
 }
 
-/* Of the last step; those before it are told first. */
+/* Checks the loss of the last step. Earlier steps are reported first. */
 static ampc_status check_loss(Session *s)
 {
   ampc_state state;
@@ -225,7 +227,7 @@ static void tell_unsaved(Session *s)
                 s->options->eval_only ? "no step was done" : "no --save");
 }
 
-/* SIGUSR1: a checkpoint now, and on. */
+/* SIGUSR1: saves a checkpoint, then training continues. */
 static ampc_status save_asked(Session *s)
 {
   ampc_status status = s->path ? session_save(s, s->path) : AMPC_OK;
@@ -237,7 +239,8 @@ static ampc_status save_asked(Session *s)
   return AMPC_OK;
 }
 
-/* SIGINT, SIGTERM or SIGHUP: saves where it can, and ends the run with a status of its own. */
+/* SIGINT, SIGTERM or SIGHUP: saves if the block has a path, and ends the run with
+ * AMPC_INTERRUPTED. */
 static ampc_status stop_interrupted(Session *s)
 {
   const char *path = s->path;
@@ -255,13 +258,13 @@ static ampc_status stop_interrupted(Session *s)
 
 /* ---- a train block ---- */
 
-typedef struct Course { /* of one train block */
+typedef struct Course { /* the steps of one train block in this run */
   uint32_t index;
   const ampc_block *block;
-  int64_t batches;    /* of an epoch, as the options limit it */
+  int64_t batches;    /* per epoch, as the options limit them */
   int64_t per_epoch;  /* steps */
   int64_t first, end; /* steps within the block */
-  int64_t whole;      /* of the block in all: what schedules go by */
+  int64_t whole;      /* steps of the whole block; schedules use this length */
 } Course;
 
 int64_t session_batches(const Session *s, uint32_t block)
@@ -280,7 +283,7 @@ static ampc_data_position position_of(const Course *c, int64_t step)
   return (ampc_data_position){step / c->per_epoch, batch, c->index};
 }
 
-/* Batches of a step: the last one of an epoch takes what is left. */
+/* Batches in a step. The last step of an epoch takes the batches that are left. */
 static int64_t bodies_of(const Course *c, int64_t step)
 {
   int64_t left = c->batches - position_of(c, step).batch;
@@ -294,8 +297,8 @@ static ampc_status write_epoch(Session *s, int64_t epoch)
   return ampc_write(s->rt, at, &value, sizeof value);
 }
 
-/* Where the step's batch is read. The loader goes on by itself, but not over the batches that a
- * limited epoch leaves out. */
+/* Moves the loader to the step's batch. The loader advances by itself, but it does not skip the
+ * batches that a limited epoch leaves out. */
 static ampc_status seek(Session *s, const Course *c, int64_t step)
 {
   bool limited = c->batches < s->data->per_epoch(s->batches[c->index]);
@@ -306,8 +309,8 @@ static ampc_status seek(Session *s, const Course *c, int64_t step)
   return s->data->seek(s->batches[c->index], at);
 }
 
-/* One step, without what is due after it. The epoch in STATE is written when it changes: schedules
- * and lines read it on the device. */
+/* Runs one step, without the work that is due after it. Writes the epoch to STATE when it changes:
+ * schedules and progress lines read it there. */
 static ampc_status train_step(Session *s, const Course *c, int64_t step)
 {
   int64_t samples = 0;
@@ -335,8 +338,9 @@ static ampc_status look_on(Session *s, uint32_t block)
   return status;
 }
 
-/* What is due after a step: a checkpoint, evaluations, the end. An evaluation may fail or be
- * killed, so the checkpoint comes before it; what it has led to is saved after it. */
+/* Does what is due after a step: a checkpoint, evaluations, stopping. An evaluation may fail or be
+ * killed, so the checkpoint is written before it. If the evaluation changes state that a checkpoint
+ * stores, the checkpoint is written again. */
 static ampc_status save_and_evaluate(Session *s, const Course *c, bool epoch_ended)
 {
   int64_t every = s->options->save_every ? s->options->save_every : c->block->save_every;
@@ -351,7 +355,7 @@ static ampc_status save_and_evaluate(Session *s, const Course *c, bool epoch_end
 static ampc_status after_step(Session *s, const Course *c, int64_t step)
 {
   bool look = s->rt->device->host_memory || s->steps % LOOK_EVERY == 0;
-  /* a few batches again and again are no epochs worth a word */
+  /* with --overfit-batches, epochs are too short to report */
   bool epoch_ended = (step + 1) % c->per_epoch == 0 && !s->options->overfit_batches;
   bool last = step + 1 == c->end || s->out_of_time, must = epoch_ended || last;
   ampc_status status = look_on(s, c->index);
@@ -387,7 +391,7 @@ static uint32_t last_train_block(const ampc_program *p)
   return last;
 }
 
-/* The steps that are left of a block by the job, from where the run stands. */
+/* The steps of a block that the job still requires, from the run's position on. */
 static ampc_status course_of(const Session *s, uint32_t block, Course *out)
 {
   const ampc_block *b = &s->program->blocks[block];
@@ -407,7 +411,7 @@ static ampc_status course_of(const Session *s, uint32_t block, Course *out)
                        "go on with the `accumulate` that it was made with",
                        s->options->resume, (long long)s->position.batch, (long long)b->accumulate);
     if (!ampc_steps_of(s->position.epoch, c.per_epoch, &c.first))
-      return ampc_fail(AMPC_BAD_FILE, "%s stands in epoch %lld of %lld steps each: no run does",
+      return ampc_fail(AMPC_BAD_FILE, "%s is in epoch %lld of %lld steps each: no run is that long",
                        s->options->resume, (long long)s->position.epoch, (long long)c.per_epoch);
     int64_t step = s->position.batch / b->accumulate;
     c.first += step < c.per_epoch ? step : c.per_epoch;
@@ -435,8 +439,8 @@ static void limit_courses(Session *s, Course *courses, uint32_t last)
   }
 }
 
-/* What was due at the step of a checkpoint came after it was written, and may not have been made:
- * the run may have ended meanwhile. So it is made, perhaps once more. */
+/* Evaluations that are due at a checkpoint's step run after it is written. The earlier run may have
+ * ended before them, so they run now, perhaps for the second time. */
 static ampc_status evaluate_resumed(Session *s, const Course *c)
 {
   if (!s->options->resume || s->steps == 0) return AMPC_OK;
@@ -445,7 +449,7 @@ static ampc_status evaluate_resumed(Session *s, const Course *c)
   return evaluate_due(s, epoch_ended, false);
 }
 
-/* Schedules of the job's own length: --steps changes it, and so does the data. */
+/* Sets the length of schedules that have no `steps`. It depends on --steps and on the data. */
 static ampc_status set_lengths(Session *s, const Course *courses)
 {
   int64_t *steps = calloc(s->program->n_blocks + 1, sizeof *steps);
@@ -456,7 +460,7 @@ static ampc_status set_lengths(Session *s, const Course *courses)
   return status;
 }
 
-/* Of all train blocks, and from which one on the run goes. */
+/* Computes the courses of all train blocks, and the block in which the run begins. */
 static ampc_status set_courses(Session *s, Course *courses, uint32_t last)
 {
   const ampc_program *p = s->program;
@@ -470,8 +474,8 @@ static ampc_status set_courses(Session *s, Course *courses, uint32_t last)
   return set_lengths(s, courses);
 }
 
-/* Trains the blocks in their order, as far as --steps and a resumed run leave steps to do. If no
- * step is left, the run is saved where it stands. */
+/* Trains the blocks in their order, as far as --steps and the resumed position leave steps to do.
+ * If no step is left, saves the run as it is. */
 static ampc_status train_blocks(Session *s)
 {
   uint32_t last = last_train_block(s->program);
@@ -490,7 +494,7 @@ static ampc_status train_blocks(Session *s)
   return status;
 }
 
-/* A machine that fails has not touched what was saved before. */
+/* Adds the last checkpoint to the message: a device failure leaves that file valid. */
 static ampc_status name_checkpoint(const Session *s, ampc_status status)
 {
   if (!s->saved || strstr(ampc_last_error(), "the last checkpoint is")) return status;
@@ -500,7 +504,7 @@ static ampc_status name_checkpoint(const Session *s, ampc_status status)
 
 static void tell_end(Session *s)
 {
-  if (interrupt_take_save() && !s->saved) tell_unsaved(s); /* else the last save is the answer */
+  if (interrupt_take_save() && !s->saved) tell_unsaved(s); /* a save is an answer, too */
   if (s->out_of_time)
     progress_note(&s->progress, "stopped by --max-time after step %lld of %lld",
                   (long long)s->steps, (long long)s->total);
@@ -514,7 +518,7 @@ static ampc_status run(Session *s)
   ampc_status status = check_options(s);
   if (!status) status = load_weights(s);
   if (!status) status = open_data(s);
-  interrupt_ask(); /* from here on, ending at once would lose steps and lines of logs */
+  interrupt_ask(); /* from here on, ending at once would lose steps and log lines */
   if (!status) status = report_open(s);
   progress_start(&s->progress, s->options->quiet);
   if (!status && !s->options->eval_only) status = train_blocks(s);

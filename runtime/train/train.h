@@ -5,35 +5,35 @@
 
 typedef struct Session Session;
 
-/* ---- who is told about steps ---- */
+/* ---- sinks: consumers of a run's steps ---- */
 
-/* All of them, in the order in which they are told. One more is one word here and one file that
- * defines its Sink: `NAME_sink`. */
+/* All sinks, in the order in which they are called. A new sink needs one word here and one file
+ * that defines its Sink, `NAME_sink`. */
 #define SINKS(X) X(line) X(json) X(table) X(events)
 
 #define SINK_ENUM(name) SINK_##name,
 enum { SINKS(SINK_ENUM) SINK_COUNT };
 
-typedef struct Record { /* a step, as it is told; its metrics are in Session.values */
+typedef struct Record { /* a step as sinks report it; its metrics are in Session.values */
   uint32_t block;
-  int64_t step, samples; /* trained until then, since the start */
+  int64_t step, samples; /* samples trained since this process started */
   ampc_state state;
-  double seconds, rate; /* since the start, pauses left out; samples a second, or 0 */
-  bool must;            /* the end of an epoch or of the run, which everybody is told */
+  double seconds, rate; /* since the start, without pauses; samples per second, or 0: unknown */
+  bool must;            /* the end of an epoch or of the run: every open sink reports it */
 } Record;
 
-/* What a sink does. `own` is what `open` gave; functions but `open` and `end` are called only where
- * that is not NULL. `end` may be NULL. A sink that cannot write warns once and is silent from
- * then on: telling never ends a run. */
+/* The functions of a sink. `open` sets *own to the sink's data. All functions except `open` and
+ * `end` are called only if that is not NULL. `end` may be NULL. A sink that cannot write warns once
+ * and then stays silent: a failed write never ends a run. */
 typedef struct Sink {
-  /* Before the first step. Leaves *own NULL where the options do not ask for this sink. */
+  /* Called before the first step. Leaves *own NULL if the options do not request this sink. */
   ampc_status (*open)(Session *s, void **own);
-  /* Is this sink to be told of the step that has just been asked for? Asked once a step. */
+  /* Does this sink report the step that was just started? Called once per step. */
   bool (*due)(Session *s, void *own, uint32_t block, bool must);
   void (*step)(Session *s, void *own, const Record *r);
   void (*evaluated)(Session *s, void *own, uint32_t block);
-  /* The end of the run, also of one that failed before `open`: frees `own`. Where `status` is 0,
-   * gives a failure if not all was written. */
+  /* Called at the end of the run, even if the run failed before `open`. Frees `own`. If `status` is
+   * 0 and the sink's output is incomplete, returns an error. */
   ampc_status (*end)(Session *s, void *own, ampc_status status);
 } Sink;
 
@@ -42,26 +42,27 @@ SINKS(SINK_DECLARE)
 
 /* ---- one run ---- */
 
-/* Progress on stderr: one line that is rewritten on a terminal, a line every `log` steps else. */
+/* Progress on stderr. A terminal shows one line that is rewritten; a file gets a line every `log`
+ * steps. */
 typedef struct Progress {
   bool quiet, terminal;
-  bool line_open;          /* the terminal's cursor stands behind an unfinished line */
-  double started, printed; /* seconds */
-  double paused;           /* spent on evaluation and saving since the start */
+  bool line_open;          /* the terminal's cursor is behind an unfinished line */
+  double started, printed; /* values of seconds_now() */
+  double paused;           /* seconds spent on evaluation and saving since the start */
   int64_t samples, steps;  /* trained since the start */
 } Progress;
 
-/* STATE as it was after a step, on its way from the device: the loop does not wait for it. */
+/* A copy of STATE after one step, on its way from the device. The loop does not wait for it. */
 typedef struct Glance {
   uint32_t block;
   int64_t step, samples;
-  bool told, due[SINK_COUNT]; /* to whom; if to anybody, the block's metrics begin anew */
+  bool told, due[SINK_COUNT]; /* which sinks report the step, if any */
   bool must;                  /* as in Record */
 } Glance;
 
 typedef struct Telling { /* a sink in this run */
-  void *own;             /* of the sink; NULL: it is not told */
-  ampc_metric *sums;     /* one a slot: since this sink was last told */
+  void *own;             /* the sink's data; NULL: the sink is not active */
+  ampc_metric *sums;     /* sums since this sink last reported; one per slot */
 } Telling;
 
 struct Session {
@@ -70,92 +71,95 @@ struct Session {
   const ampc_data_interface *data;
   const ampc_train_options *options;
   uint64_t seed;
-  ampc_batches **batches; /* one a block; NULL where the run does not need it */
-  double *values;         /* one a metric: its last average */
-  bool *known;       /* likewise: it has one of the steps now told; `every` may not have fired */
-  ampc_metric *told; /* what these were made of: one a slot, see ampc_metric_slots */
+  ampc_batches **batches; /* one per block; NULL if the run does not need it */
+  double *values;         /* one per metric: its last value */
+  bool *known;            /* one per metric: whether the reported steps have a value */
+  ampc_metric *told;      /* the sums behind `values`: one per slot, see ampc_metric_slots */
   Telling telling[SINK_COUNT];
-  double *rates;        /* one an optimizer: its last learning rate */
-  double *scales;       /* likewise: its loss scale, where each has its own */
-  int *locks;           /* one a block: that of where it saves, or -1 */
-  int64_t *evaluated;   /* one a block: the step of its last evaluation, or -1 */
-  int64_t *logged;      /* likewise, of what the log had when the run began */
-  int64_t steps, total; /* attempted, those before a resume included; of the whole run */
-  bool resume_of_job;   /* options->resume is the job's own */
-  const char *path;     /* where the train block that runs saves, or NULL */
-  const char *saved;    /* where the last checkpoint of this run went, or NULL */
+  double *rates;        /* one per optimizer: its last learning rate */
+  double *scales;       /* one per optimizer: its loss scale, if each has its own */
+  int *locks;           /* one per block: the lock on its checkpoint file, or -1 */
+  int64_t *evaluated;   /* one per block: the step of its last evaluation, or -1 */
+  int64_t *logged;      /* likewise, of the evaluations that the log held when the run began */
+  int64_t steps, total; /* attempted, including those before a resume; of the whole run */
+  bool resume_of_job;   /* options->resume comes from the job */
+  const char *path;     /* where the current train block saves, or NULL */
+  const char *saved;    /* the last checkpoint that this run wrote, or NULL */
   int64_t saved_step;
-  bool judged; /* an evaluation after that save has changed what a checkpoint holds */
+  bool judged;                 /* an evaluation after that save changed what a checkpoint stores */
   ampc_data_position position; /* of the next step */
-  double deadline;             /* seconds_now() of --max-time, or infinity */
+  double deadline;             /* seconds_now() at which --max-time ends the run, or infinity */
   bool out_of_time;
-  bool stale;      /* the train block that runs ends early */
-  bool log_failed; /* the log in --log-dir is not complete; that was said */
+  bool stale;      /* early stop ends the current train block */
+  bool log_failed; /* the log in --log-dir is incomplete; the user was warned */
   Progress progress;
-  Glance glances[LOOKS]; /* those under way: a ring, whose index is the device's slot */
+  Glance glances[LOOKS]; /* copies under way: a ring buffer; the index is the device's slot */
   uint32_t first_glance, n_glances;
-  char *state; /* room for the STATE space */
+  char *state; /* a host copy of the STATE space */
 };
 
 /* ---- resume.c ---- */
-/* Where --resume is not given, what the job says. It may say where it saves itself: the first time
- * nothing is there, which is told, and the run begins anew. */
+/* If --resume is not given, the run continues from the checkpoint that the job names with
+ * `resume=`. A job that saves to that file finds none in its first run: a note says so, and the run
+ * begins with initial values. */
 ampc_status resume_settle(Session *s, ampc_train_options *own);
 
 /* ---- glance.c ---- */
-/* Asks for STATE as the calls so far leave it; `g` says what for. */
+/* Requests a copy of STATE as the calls so far leave it. `g` describes the step. */
 ampc_status glance_begin(Session *s, Glance g);
-/* Takes what has come: a loss that is not finite ends the run, else the step is told to whom it is
- * due. `wait`: all. */
+/* Takes the copies that have arrived. A loss that is not finite ends the run; otherwise the step
+ * goes to the sinks that are due. `wait`: waits for all copies. */
 ampc_status glances_take(Session *s, bool wait);
 
 /* ---- evaluate.c ---- */
-/* s->values of a block, of s->told. */
+/* Computes s->values of a block from s->told. */
 void session_set_values(Session *s, uint32_t block);
-/* Those that are due after this step; all that have not run at this step with `last`. */
+/* Runs the eval blocks that are due after this step; with `last`, all that have not run at it. */
 ampc_status evaluate_due(Session *s, bool epoch_ended, bool last);
 
 /* ---- train.c ---- */
-/* lost_check, with the run's last checkpoint. */
+/* Calls lost_check with the run's last checkpoint. If that fails, calls options->lost. */
 ampc_status check_state(const Session *s, const ampc_state *state);
-/* Writes a checkpoint unless it would equal the last one; keeps the last ones asked for. */
+/* Writes a checkpoint unless it would equal the last one. Applies --keep-last. */
 ampc_status session_save(Session *s, const char *path);
-/* Batches of an epoch, as the options limit them. */
+/* Batches per epoch, as the options limit them. */
 int64_t session_batches(const Session *s, uint32_t block);
 
-/* ---- report.c: tells a step to whom it is due ---- */
+/* ---- report.c: passes steps to the sinks that are due ---- */
 ampc_status report_open(Session *s);
 void report_begin_block(Session *s, uint32_t block);
-/* After a train step; `must` at the end of an epoch. Asks for STATE when somebody is due, or with
- * `look`, and clears the block's metrics when somebody is due. */
+/* Called after a train step; `must`: every sink is due. Requests a copy of STATE if a sink is due
+ * or `look` is set. Clears the block's metrics if a sink is due. */
 ampc_status report_step(Session *s, uint32_t block, bool must, bool look);
-/* Tells the step, from s->state: STATE as it was then. */
+/* Reports the step `g`. s->state is STATE as it was after that step. */
 void report_tell(Session *s, const Glance *g);
 void report_evaluated(Session *s, uint32_t block);
-/* The end of a run. Gives `status`, or AMPC_BAD_FILE when that is 0 and a log was lost. */
+/* The end of a run. Returns `status`. If that is 0 but the output of a sink is incomplete, returns
+ * AMPC_BAD_FILE. */
 ampc_status report_end(Session *s, ampc_status status);
 int64_t report_every(const Session *s, uint32_t block); /* steps between lines */
 
 /* ---- keep.c: --keep-last and --keep-best ---- */
 ampc_status keep_check(const Session *s); /* before the first step */
-ampc_status keep_last(const Session *s);  /* after s->saved was written */
-/* After the evaluation of a block: saves and keeps the run's state if it is among the best. */
+ampc_status keep_last(const Session *s);  /* after s->saved is written */
+/* Called after the evaluation of a block: saves and keeps the run's state if it is among the
+ * best. */
 ampc_status keep_best(Session *s, uint32_t block);
 
 /* ---- early_stop.c ---- */
-/* Evaluations without a better one after which a train block ends; 0: never. */
+/* Evaluations without an improvement after which a train block ends; 0: never. */
 int64_t early_stop_of(const Session *s, uint32_t block);
 ampc_status early_stop_check(const Session *s); /* before the first step */
-/* A train block begins; `anew`: with its first step. */
+/* A train block begins; `anew`: at its first step. */
 void early_stop_begin(Session *s, bool anew);
-/* After the evaluation of a block. */
+/* Called after the evaluation of a block. */
 void early_stop_note(Session *s, uint32_t block);
 
 /* ---- progress.c ---- */
 void progress_start(Progress *p, bool quiet);
-/* A message of its own line; progress_warn also with --quiet. */
+/* Prints a message on a line of its own. progress_warn prints even with --quiet. */
 void progress_note(Progress *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void progress_warn(Progress *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void progress_end_line(Progress *p); /* of a line that is still open */
-/* Results, on stdout. */
+void progress_end_line(Progress *p); /* ends a line that is still open */
+/* Prints the results on stdout. */
 void progress_results(Session *s);

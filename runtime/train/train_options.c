@@ -1,4 +1,4 @@
-/* Reads the options of the training loop by their list, train_options.def. */
+/* Reads the values of the training loop's options. Their list is train_options.def. */
 #include "train_options.h"
 #include <stddef.h>
 #include <string.h>
@@ -11,7 +11,7 @@ const ampc_option ampc_train_option_list[] = {
 #include "train_options.def"
     {NULL, NULL, NULL, 0}};
 
-/* ---- values: each reader fills the field of its row ---- */
+/* ---- readers: each fills the field of its row ---- */
 
 typedef ampc_status Reader(const char *name, const char *text, void *field);
 
@@ -43,7 +43,7 @@ static ampc_status read_seed(const char *name, const char *text, void *field)
   return status;
 }
 
-/* Seconds from "90", "90s", "1.5m", "2h"; a hundred years at most. */
+/* Reads "90", "90s", "1.5m" or "2h" as seconds; at most 100 years. */
 static ampc_status read_time(const char *name, const char *text, void *field)
 {
   enum { MOST_ROOM = 32 };
@@ -84,7 +84,7 @@ static ampc_status read_flag(const char *name, const char *text, void *field)
   return AMPC_OK;
 }
 
-/* --no-cudnn: the prompt makes runtimes for values, too. */
+/* --no-cudnn applies to the process: the prompt also creates runtimes to compute values. */
 static ampc_status read_process(const char *name, const char *text, void *field)
 {
   (void)name, (void)text, (void)field;
@@ -99,7 +99,7 @@ static ampc_status read_force(const char *name, const char *text, void *field)
   return AMPC_OK;
 }
 
-/* --data-threads N: the prompt opens data for values, too. */
+/* --data-threads N applies to the process: the prompt also opens data to compute values. */
 static ampc_status read_threads(const char *name, const char *text, void *field)
 {
   (void)field;
@@ -111,7 +111,7 @@ static ampc_status read_threads(const char *name, const char *text, void *field)
 
 /* ---- a row's value ---- */
 
-typedef struct Target { /* beside each row of the list: what reads its value, and what that fills */
+typedef struct Target { /* for each row of the list: its reader and its field */
   Reader *read;
   size_t field; /* offset in ampc_train_options */
 } Target;
@@ -126,7 +126,7 @@ ampc_status ampc_train_option(const char *name, const char *value, ampc_train_op
 {
   for (size_t i = 0; ampc_train_option_list[i].name; i++) {
     if (strcmp(ampc_train_option_list[i].name, name) != 0) continue;
-    if (targets[i].read == read_seed) t->seed_given = true; /* no number says "not given" */
+    if (targets[i].read == read_seed) t->seed_given = true; /* 0 is a seed, too */
     if (targets[i].read == read_steps) t->steps_given = true;
     return targets[i].read(name, value, (char *)t + targets[i].field);
   }

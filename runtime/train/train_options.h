@@ -1,13 +1,13 @@
-/* The options that fill ampc_train_options: those of train_options.def, as `amp` and emitted
- * programs take them. */
+/* The options that fill ampc_train_options. `amp` and emitted programs take them from
+ * train_options.def. */
 #pragma once
 #include "ampc_rt.h"
 
 typedef struct ampc_option {
-  const char *name, *value, *help; /* value: as --help writes it; NULL: takes none */
-  char letter;                     /* 0: has none */
+  const char *name, *value, *help; /* value: its name in --help; NULL: the option has no value */
+  char letter;                     /* 0: none */
 } ampc_option;
-extern const ampc_option ampc_train_option_list[]; /* ends with a null name */
+extern const ampc_option ampc_train_option_list[]; /* the last entry has a null name */
 
-/* Takes the option `name` of the list. The text of `value` must outlive t. */
+/* Reads `value` of the option `name` into t. The text of `value` must outlive t. */
 ampc_status ampc_train_option(const char *name, const char *value, ampc_train_options *t);
