@@ -1,5 +1,5 @@
-/* Why a run was lost: the step is done again by a program that looks at all values, and the first
- * one that is not finite is told, with what it is made of. Nothing of the run is changed. */
+/* Finds out why a run was lost. A second program with probes on all values repeats the step, and
+ * the first value that is not finite is printed with its inputs. The run itself does not change. */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,26 +9,27 @@
 #include "runner/jit/jit.h"
 #include "runtime/runtime.h"
 
-typedef struct Again { /* the step, done again */
+typedef struct Again { /* the repeated step */
   Compile *c;
   Jit *jit;
   ampc_runtime *rt;
   ampc_batches *batches;
   Watch watch;
   const Lost *lost;
-  ampc_state state;           /* as the step found it */
+  ampc_state state;           /* before the step */
   ampc_optimizer *optimizers; /* likewise */
 } Again;
 
-/* ---- as the run stood ---- */
+/* ---- the state before the step ---- */
 
-/* Both programs have the same parameters, settings and optimizers, so their spaces are alike. */
+/* Both programs have the same parameters, settings and optimizers, so these spaces have the same
+ * layout. */
 static ampc_status copy_space(ampc_runtime *from, ampc_runtime *to, ampc_space space)
 {
   int64_t bytes = from->program->space_bytes[space];
   if (!bytes || space == AMPC_GRAD) return AMPC_OK;
   if (to->program->space_bytes[space] != bytes)
-    return ampc_fail(AMPC_RUN_FAILED, "the program that looks on lies otherwise");
+    return ampc_fail(AMPC_RUN_FAILED, "the program with probes has another memory layout");
   void *room = malloc((size_t)bytes);
   if (!room) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
   ampc_status status = ampc_read(from, (ampc_ref){space, 0}, room, bytes);
@@ -45,7 +46,8 @@ static ampc_status copy_run(ampc_runtime *from, ampc_runtime *to)
   return status;
 }
 
-/* As before the step, so that it draws the same random numbers; `unscaled`: with a scale of 1. */
+/* Writes the state before the step, so that the same random numbers are drawn. `unscaled`: with a
+ * loss scale of 1. */
 static ampc_status set_state(Again *a, bool unscaled)
 {
   const ampc_program *p = a->c->program;
@@ -79,7 +81,7 @@ static ampc_status open_again(Again *a, const Options *options, ampc_runtime *fr
   own.probe_every = 1;
   own.silent = true;
   a->c = compile_create(&own);
-  if (!compile_job(a->c)) return ampc_fail(AMPC_RUN_FAILED, "the job does not compile any more");
+  if (!compile_job(a->c)) return ampc_fail(AMPC_RUN_FAILED, "the job no longer compiles");
   ampc_status status = jit_load(a->c, &a->jit);
   if (!status) status = ampc_create(a->c->program, device, &a->rt);
   if (!status) status = copy_run(from, a->rt);
@@ -106,7 +108,7 @@ static void close_again(Again *a)
   compile_destroy(a->c);
 }
 
-/* Body by body, up to the first that has such a number. */
+/* Runs the bodies of the step, up to the first one in which a value is not finite. */
 static ampc_status run_again(Again *a, bool unscaled, const Seen **out)
 {
   uint32_t block = (uint32_t)a->lost->at.block;
@@ -127,7 +129,7 @@ static ampc_status run_again(Again *a, bool unscaled, const Seen **out)
   return status;
 }
 
-/* ---- what is told ---- */
+/* ---- output ---- */
 
 static void tell_line(const Again *a, const Seen *s)
 {
@@ -142,7 +144,7 @@ static void tell_line(const Again *a, const Seen *s)
 /* "`net.relu` f16 up to 4.2e3" */
 static void tell_inputs(const Again *a, const Seen *s)
 {
-  const char *between = "  it is made of ";
+  const char *between = "  it is computed from ";
   for (uint32_t i = 0; i < s->probe->of.n_in; i++) {
     const Seen *in = watch_input(&a->watch, s, i);
     if (!in || !in->range.n) continue;
@@ -163,38 +165,36 @@ static void tell_value(const Again *a, const Seen *s)
           (long long)a->lost->step, seen_name(&a->watch, s), place);
   tell_line(a, s);
   fprintf(stderr,
-          "  of %lld numbers in %s %lld are infinite, %lld NaN; the greatest other one is %.3g\n",
+          "  of %lld numbers (%s) %lld are infinite and %lld NaN; the largest finite one is %.3g\n",
           (long long)r->n, ir_dtype_name(s->probe->of.dtype), (long long)r->infinite,
           (long long)r->nans, r->greatest);
   tell_inputs(a, s);
 }
 
-/* Infinite, and of a lesser range than f32. */
+/* Has infinite elements, in a type with a smaller range than f32. */
 static bool leaves_range(const Seen *s)
 {
   return ampc_type_of(s->probe->of.dtype)->exponent < ampc_type_of(AMPC_F32)->exponent &&
          s->range.infinite > 0;
 }
 
-/* The first value of forward, or of backward at a scale of 1: the numbers themselves. */
+/* For a value of forward, or of backward with a loss scale of 1: the numbers themselves are
+ * wrong. */
 static void tell_model(const Seen *s)
 {
   if (s->probe->kind == PROBE_weight)
-    fputs("  the model: the weight was so before this step, no loss scale changes that; go on from "
-          "an "
-          "earlier checkpoint with a smaller learning rate\n",
+    fputs("  the model: the weight was not finite before this step, so no loss scale helps; resume "
+          "from an earlier checkpoint with a smaller learning rate\n",
           stderr);
   else if (s->probe->of.op == OP_source)
-    fputs("  the data: a sample of this batch holds such a number\n", stderr);
+    fputs("  the data: a sample of this batch contains such a number\n", stderr);
   else if (leaves_range(s))
-    fputs(
-        "  the model: the number leaves the range of f16 (65504), at any loss scale; autocast(f32) "
-        "around this line, bf16, or smaller numbers before it\n",
-        stderr);
+    fputs("  the model: the number leaves the range of f16 (65504) at any loss scale; put "
+          "autocast(f32) around this line, use bf16, or make its inputs smaller\n",
+          stderr);
   else
-    fputs("  the model: the operation itself gives it, at any loss scale and in any type; look at "
-          "what "
-          "it is made of\n",
+    fputs("  the model: the operation itself produces it, at any loss scale and in any type; check "
+          "its inputs\n",
           stderr);
 }
 
@@ -202,8 +202,8 @@ static void tell_scale(float scale)
 {
   fprintf(
       stderr,
-      "  the loss scale: at %g the gradient leaves its range, at 1 it does not; let the scale go "
-      "lower (`min` of the scaler, or a smaller `static`), or autocast(f32) around this line\n",
+      "  the loss scale: the gradient leaves its range at scale %g but not at 1; lower `min` or "
+      "`static` of the scaler, or put autocast(f32) around this line\n",
       (double)scale);
 }
 
@@ -214,7 +214,7 @@ static ampc_status tell(Again *a)
   ampc_status status = run_again(a, false, &first);
   if (status) return status;
   if (!first) {
-    fprintf(stderr, "diagnosis: done again, step %lld has only finite numbers\n",
+    fprintf(stderr, "diagnosis: all numbers of the repeated step %lld are finite\n",
             (long long)a->lost->step);
     return AMPC_OK;
   }

@@ -1,12 +1,12 @@
-/* What is wrong with a value, in words. One finding a value: the worst. */
+/* Says in words what is wrong with a value. Each value has at most one finding, the worst. */
 #include <stdlib.h>
 #include "probe.h"
 #include "runtime/plan/types.h"
 
-/* How bad it is: a group a hundred times worse than the next, within it by how many elements it
- * strikes. */
+/* Badness of a finding. Each group is a hundred times worse than the next one. Within a group, the
+ * share of affected elements decides. */
 enum { LOST = 100000000, OVER = 1000000, UNDER = 10000, DULL = 100 };
-/* Shares from which on it is worth a word. */
+/* Least shares of the elements that are reported. */
 static const double MANY = 0.001, MOST = 0.1;
 
 typedef struct Judge {
@@ -42,9 +42,9 @@ static const char *where_cure(const Judge *j)
              : "autocast(f32) around its line, bf16, or smaller numbers before it";
 }
 
-/* ---- from bad to better ---- */
+/* ---- the checks, the worst first ---- */
 
-/* Where it begins is worse than what follows from it. */
+/* The first value that is not finite is worse than the values that are computed from it. */
 static double lost_badness(const Judge *j)
 {
   for (uint32_t i = 0; i < j->s->probe->of.n_in; i++) {
@@ -69,7 +69,7 @@ static bool is_lost(const Judge *j)
                j->type == AMPC_F32 ? "" : where_cure(j));
 }
 
-/* A weight is f32; what reads it in 16 bits reads a copy. */
+/* The weight itself is f32. Its f16 copy may overflow. */
 static bool is_over(const Judge *j)
 {
   const Range *r = j->r;
@@ -77,15 +77,15 @@ static bool is_over(const Judge *j)
   if (j->s->probe->kind == PROBE_weight && r->over_f16 &&
       g->params.at[j->s->probe->param].copies >> AMPC_F16 & 1)
     return found(j, OVER * (2 + share(j, r->over_f16)),
-                 TEXT(j, "%lld of %lld leave f16, in which it is read (the greatest is %.3g)",
+                 TEXT(j, "%lld of %lld leave the range of f16, in which it is read (largest: %.3g)",
                       (long long)r->over_f16, (long long)r->n, r->greatest),
                  "autocast(f32) around its layer, or weight decay");
   if (j->s->probe->kind != PROBE_value || j->type != AMPC_F16 || r->greatest < 32768) return false;
-  return found(j, OVER, TEXT(j, "the greatest is %.3g: f16 ends at 65504", r->greatest),
+  return found(j, OVER, TEXT(j, "the largest is %.3g; f16 ends at 65504", r->greatest),
                where_cure(j));
 }
 
-/* What a rounding to 16 bits has made 0. */
+/* Numbers that rounding to 16 bits has turned into 0 or into subnormal numbers. */
 static bool is_under(const Judge *j)
 {
   const Seen *from = watch_input(j->w, j->s, 0);
@@ -96,20 +96,20 @@ static bool is_under(const Judge *j)
       return found(
           j, UNDER * (1 + share(j, lost)),
           TEXT(j, "%.1f %% that were not 0 became 0 in %s", 100 * share(j, lost), type_name(j)),
-          seen_is_backward(j->s) ? "a greater loss scale, or bf16" : "bf16, or greater numbers");
+          seen_is_backward(j->s) ? "a larger loss scale, or bf16" : "bf16, or larger numbers");
   }
   int64_t few = range_subnormal(j->r, j->type);
   if (j->type != AMPC_F16 || share(j, few) < MOST) return false;
   return found(j, UNDER * share(j, few),
                TEXT(j, "%.0f %% lie below 6.1e-5, where f16 has fewer digits", 100 * share(j, few)),
-               seen_is_backward(j->s) ? "a greater loss scale, or bf16" : "");
+               seen_is_backward(j->s) ? "a larger loss scale, or bf16" : "");
 }
 
 static bool is_dull(const Judge *j)
 {
   if (j->r->zeros < j->r->n) return false;
   if (j->s->probe->kind == PROBE_update)
-    return found(j, 3 * DULL, "the step changes none of them", "");
+    return found(j, 3 * DULL, "the step changes no element", "");
   if (j->s->probe->kind == PROBE_gradient) return found(j, 2 * DULL, "all are 0", "");
   return j->s->probe->kind == PROBE_value && j->r->n > 1 && found(j, DULL, "all are 0", "");
 }

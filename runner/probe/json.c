@@ -1,4 +1,4 @@
-/* Probes as JSON: everything, in the order of the step. */
+/* Prints all probed values as JSON, in the order of the step. */
 #include "probe.h"
 
 static const char *const kinds[] = {[PROBE_value] = "value",
@@ -7,7 +7,8 @@ static const char *const kinds[] = {[PROBE_value] = "value",
                                     [PROBE_update] = "update",
                                     [PROBE_scale] = "scale"};
 
-/* [exponent of 2, how many], those that are there; the lowest has all below 2^-126, too. */
+/* A list of [exponent of 2, number of elements], without empty exponents. Entry -127 counts all
+ * elements below 2^-126 except zeros. */
 static json_t *exponents_json(const Range *r)
 {
   json_t *out = json_array();
@@ -18,7 +19,7 @@ static json_t *exponents_json(const Range *r)
   return out;
 }
 
-/* How many elements type d would lose: infinite, 0. */
+/* How many elements would become infinite, 0 or subnormal in type d. */
 static json_t *limits_json(const Range *r, ampc_dtype d)
 {
   return json_pack("{s:I, s:I, s:I}", "over", (json_int_t)range_over(r, d), "under",

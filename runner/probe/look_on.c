@@ -6,7 +6,7 @@
 
 enum { MOST_WORDS = 3 };
 
-/* One line a step that was looked at; whole lines only. */
+/* Appends one line of JSON for a probed step. */
 static ampc_status write_log(const OnLooker *l, int64_t step)
 {
   const char *path = arena_printf(l->watch.c->arena, "%s/probe.jsonl", l->log_dir);

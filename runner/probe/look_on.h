@@ -1,13 +1,14 @@
-/* `amp train --probe-every`: who looks on at a training. */
+/* `amp train --probe-every`: probes some steps of a training run. */
 #pragma once
 #include "probe.h"
 
 typedef struct OnLooker { /* context of ampc_train_options */
   Watch watch;
-  const char *log_dir; /* of the run, or NULL */
+  const char *log_dir; /* --log-dir of the run, or NULL */
   Lost lost;
 } OnLooker;
 
-/* after_step: of a step that was looked at, a line of DIR/probe.jsonl and the worst in words. */
+/* The after_step callback. After a probed step it writes a line to DIR/probe.jsonl and returns the
+ * worst findings as a note. */
 ampc_status look_on(void *context, ampc_runtime *rt, uint32_t block, int64_t step,
                     const char **out_note);

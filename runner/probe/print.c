@@ -1,4 +1,4 @@
-/* Probes as text: the worst in words, then a table in the order of the step. */
+/* Prints probed values as text: the worst findings in words, then tables. */
 #include <string.h>
 #include "probe.h"
 
@@ -60,7 +60,8 @@ static const char *share_text(const Watch *w, int64_t n, int64_t of)
   return arena_printf(w->c->arena, "%.1f %%", share);
 }
 
-/* Of a gradient all columns are of what the optimizer sees: the scale taken off. */
+/* The columns of a parameter's gradient show the numbers that the optimizer uses, divided by the
+ * loss scale. */
 static void add_row(const Watch *w, const Seen *s, double key, Table *t)
 {
   const Range *r = &s->range;
@@ -91,7 +92,7 @@ static bool has_row(const Seen *s, const char *path)
   return s->range.n && s->probe->kind != PROBE_scale && is_asked(s, path);
 }
 
-/* Those that have a key; NULL: all, in the order of the step. */
+/* Rows whose key is above 0. `key` NULL: all rows, in the order of the step. */
 static void put_rows(const Watch *w, const char *path, const char *title,
                      double key(const Watch *, const Seen *), Table *t)
 {
@@ -117,16 +118,16 @@ void watch_print(const Watch *w, const char *path, uint32_t most)
              "number|>f16:number|<f16:number");
   put_findings(w, path, &t);
   if (view.top) {
-    put_rows(w, path, "the greatest", greatest, &t);
-    put_rows(w, path, "of which most would be 0 in f16", share_under, &t);
-    table_say(&t, 0, "of %u values; --wide shows them", n);
+    put_rows(w, path, "the largest values", greatest, &t);
+    put_rows(w, path, "the largest shares that would be 0 in f16", share_under, &t);
+    table_say(&t, 0, "%u values in all; --wide shows them", n);
   } else {
     put_rows(w, path, "in the order of the step", NULL, &t);
   }
   table_say(&t, 0,
-            "absolute values; least: of those that are not 0; lost: infinite or NaN; >f16, <f16: "
-            "would be infinite, 0 in f16. Values of backward (gradient in ..) are times the loss "
-            "scale, %g, gradients of parameters are not",
+            "absolute values; least: of those that are not 0; lost: infinite or NaN; >f16: would "
+            "be infinite in f16; <f16: would be 0 in f16. Values of backward (gradient in ..) are "
+            "multiplied by the loss scale, %g; gradients of parameters are not",
             w->scale);
   table_close(&t);
 }

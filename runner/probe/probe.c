@@ -1,4 +1,5 @@
-/* amp probe: some training steps, and how large their values are. Writes no checkpoint. */
+/* amp probe: runs some training steps and reports how large their values are. Writes no
+ * checkpoint. */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,15 +25,15 @@ typedef struct ProbeCommand {
 } ProbeCommand;
 
 static const OptionRow probe_options[] = {
-    {"steps", 0, "N", "train N steps and look at all of them (default: 10)", .kind = OPTION_number,
+    {"steps", 0, "N", "train N steps and probe all of them (default: 10)", .kind = OPTION_number,
      .least = 1, .field = offsetof(ProbeCommand, steps)},
-    {"resume", 0, "FILE", "begin at a checkpoint", .kind = OPTION_text,
+    {"resume", 0, "FILE", "start from a checkpoint", .kind = OPTION_text,
      .field = offsetof(ProbeCommand, resume)},
-    {"path", 0, "PATH", "only values whose name begins so: net.fc2", .kind = OPTION_text,
+    {"path", 0, "PATH", "only values whose name begins with PATH, as net.fc2", .kind = OPTION_text,
      .field = offsetof(ProbeCommand, path)},
     {"json", 0, NULL, "everything as JSON, with histograms of exponents", .kind = OPTION_flag,
      .field = offsetof(ProbeCommand, json)},
-    {"output", 0, "FILE", "the JSON goes there, not to stdout", .kind = OPTION_text,
+    {"output", 0, "FILE", "write the JSON to FILE, not to stdout", .kind = OPTION_text,
      .field = offsetof(ProbeCommand, output), .with = "json"},
     {0}};
 
@@ -40,8 +41,9 @@ static const OptionTable probe_verb = {
     .program = "amp probe",
     .usage = "[options] job.amp",
     .about =
-        "Trains some steps and tells how large activations, gradients, weights and updates are, "
-        "the worst first: what leaves the range of its type, what becomes 0. Saves nothing.",
+        "Trains some steps and reports how large activations, gradients, weights and updates are. "
+        "The worst come first: values that leave the range of their type or become 0. Saves "
+        "nothing.",
     .groups = (const OptionGroup[]){{probe_options, 0},
                                     {fresh_options, offsetof(ProbeCommand, train)},
                                     {job_options, offsetof(ProbeCommand, compile)},
@@ -59,7 +61,7 @@ static ampc_status look(void *context, ampc_runtime *rt, uint32_t block, int64_t
   return watch_read(context, rt, block, &found);
 }
 
-/* A checkpoint has steps behind it, and N are meant beside them. */
+/* The N steps come in addition to the steps of a checkpoint. */
 static ampc_status count_steps(ampc_runtime *rt, ampc_train_options *o, uint32_t steps)
 {
   const char *path = o->resume ? o->resume : ampc_resume_path(ampc_program_of(rt));
@@ -72,7 +74,7 @@ static ampc_status count_steps(ampc_runtime *rt, ampc_train_options *o, uint32_t
   return status;
 }
 
-/* To the file `path`; NULL: to stdout. */
+/* `path` NULL: to stdout. */
 static ampc_status write_json(const Watch *w, const char *path)
 {
   json_t *value = watch_json(w);
@@ -115,7 +117,7 @@ static ampc_status run_program(Compile *c, const ProbeCommand *cmd)
   if (!status && cmd->output) status = file_guard(cmd->output, &file_probe);
   if (!status) status = count_steps(rt, &o, cmd->steps);
   if (!status) status = ampc_train(rt, &ampc_data, &o);
-  /* a run that is lost has been looked at up to its last step, which is what one wants to see */
+  /* if the run was lost, the steps up to the last one are still reported */
   if (status && *ampc_last_error()) fprintf(stderr, "amp: error: %s\n", ampc_last_error());
   ampc_status told = w.steps ? tell(&w, cmd) : AMPC_OK;
   if (told) fprintf(stderr, "amp: error: %s\n", ampc_last_error());

@@ -1,4 +1,4 @@
-/* What probes see: who reads them, what is told of them. Pass probe makes them (Graph.probes). */
+/* Reads and reports probes, which pass probe has added to the graph (Graph.probes). */
 #pragma once
 #include <jansson.h>
 #include "ampc_rt.h"
@@ -7,10 +7,10 @@
 #include "compiler/graph/ops.h"
 #include "range.h"
 
-typedef struct Seen { /* a value of the program, in all steps that looked at it */
-  const Probe *probe; /* the first one of it: variants of a block have their own */
+typedef struct Seen { /* a value of the program, over all probed steps */
+  const Probe *probe; /* the first of its probes: each variant of a block has its own */
   const char *name;   /* "net.fc2 linear", "fc2.weight" */
-  Place place;        /* of the line that the user wrote; source NULL: there is none */
+  Place place;        /* the user's line; source NULL: there is none */
   Range range;
 } Seen;
 
@@ -19,41 +19,41 @@ typedef struct Watch {
   uint32_t *seen; /* by probe: index into `at` */
   Seen *at;       /* in the order of the step */
   uint32_t n;
-  int64_t steps; /* that were looked at */
-  double scale;  /* of the last one */
+  int64_t steps; /* probed so far */
+  double scale;  /* loss scale of the last one */
 } Watch;
 
-/* Memory of the compile's arena. */
+/* Allocates in the compile's arena. */
 void watch_init(Watch *w, Compile *c);
-/* Forgets what was seen. */
+/* Clears all ranges. */
 void watch_clear(Watch *w);
-/* What the step has found that was just asked for in `block`: waits for it. `found` tells whether
- * its variant is one that looks. */
+/* Waits for the last step of `block` and adds its counts. *found: whether the variant of that step
+ * has probes. */
 ampc_status watch_read(Watch *w, ampc_runtime *rt, uint32_t block, bool *found);
-/* The first value in the order of the step that is not finite though what it is made of is; NULL:
- * there is none. backward: of those of backward alone, else of forward's, weights and data. */
+/* The first value in the order of the step that is not finite although its inputs are; NULL: there
+ * is none. `backward` true: searches backward; false: searches forward, weights and data. */
 const Seen *watch_first_lost(const Watch *w, bool backward);
-/* What a probe has seen; 0 and below: NULL. */
+/* The probed value of an input of s; NULL: the input has no probe. */
 const Seen *watch_input(const Watch *w, const Seen *s, uint32_t input);
 bool seen_is_backward(const Seen *s);
-/* What the numbers of a parameter's gradient are times: the loss scale of its step, of several the
- * greatest; else 1. */
+/* The factor in the numbers of s. For a parameter's gradient, the loss scale of its step, or the
+ * largest one of several steps; else 1. */
 double seen_scale(const Watch *w, const Seen *s);
 
 /* ---- findings.c ---- */
 
 typedef struct Finding { /* what is wrong with a value, in words */
   const Seen *seen;
-  double badness;          /* greater is worse */
-  const char *text, *cure; /* cure: "" where there is none to name */
+  double badness;          /* larger is worse */
+  const char *text, *cure; /* cure: "" if none is known */
 } Finding;
 /* The worst first. */
 const Finding *watch_findings(const Watch *w, uint32_t *out_n);
 
 /* ---- print.c, json.c ---- */
-/* Findings in words, then tables: the `most` greatest and those of which most would be 0 in f16; 0:
- * all values, in the order of the step; path: only values whose name begins with
- * it, or NULL. */
+/* Prints findings in words, then two tables of `most` rows: the largest values, and the largest
+ * shares that would be 0 in f16. `most` 0: one table of all values, in the order of the step.
+ * `path` limits the output to values whose name begins with it; NULL: all. */
 void watch_print(const Watch *w, const char *path, uint32_t most);
 /* "gradient of fc1.weight", for people. */
 const char *seen_name(const Watch *w, const Seen *s);
@@ -62,12 +62,12 @@ const char *finding_text(const Watch *w, const Finding *f);
 json_t *watch_json(const Watch *w);
 
 /* ---- diagnose.c ---- */
-typedef struct Lost { /* what ended a run: ampc_train_options.lost */
+typedef struct Lost { /* the step that ended a run: ampc_train_options.lost */
   bool there;
   int64_t step;          /* of the run */
   ampc_data_position at; /* its first batch */
 } Lost;
-/* Why that step of the run on rt was lost: it is done again by a program that looks at all values,
- * with the weights and the scale that rt has. Told on stderr. */
+/* Prints to stderr why that step of the run on rt was lost. A program with probes on all values
+ * repeats the step with the weights and the loss scale of rt. */
 void diagnose(const Options *options, const char *device, const char *data_dir, ampc_runtime *rt,
               const Lost *lost);

@@ -1,5 +1,5 @@
-/* Reads what probes have found, and adds up what several steps and variants of a block say of the
- * same value. */
+/* Reads the counts of probes, and sums those of the same value over steps and variants of a
+ * block. */
 #include "compiler/graph/ir.h"
 #include "probe.h"
 #include "runtime/runtime.h"
@@ -42,8 +42,8 @@ static bool same_value(const Compile *c, const Probe *a, const Probe *b)
          blocks[a->of.block].in_program == blocks[b->of.block].in_program;
 }
 
-/* The first entry not older than `from` that is of this value and of another variant than those
- * that it has already. Both lists are in the order of the step, so equal values come in turn. */
+/* The first entry for this value that has no probe of this variant yet; w->n: there is none. Both
+ * lists are in the order of the step, so several equal values match in order. */
 static uint32_t entry_of(const Watch *w, const Probe *p, const uint16_t *last_block)
 {
   for (uint32_t i = 0; i < w->n; i++)
@@ -120,7 +120,7 @@ ampc_status watch_read(Watch *w, ampc_runtime *rt, uint32_t block, bool *found)
   return status;
 }
 
-/* ---- where it begins ---- */
+/* ---- the first value that is not finite ---- */
 
 const Seen *watch_input(const Watch *w, const Seen *s, uint32_t input)
 {
