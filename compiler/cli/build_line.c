@@ -1,5 +1,6 @@
-/* The command that makes an object or a program of an emitted file. Paths in it are the user's:
- * each is one word of the shell and never an option of the compiler. */
+/* The command that builds an object or a program from an emitted file. It contains paths of the
+ * user: each must remain one word of the shell and must not be read as an option of the
+ * compiler. */
 #include "build_line.h"
 #include "runtime/plan/shown.h"
 #include <limits.h>
@@ -8,7 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The first of `places`, relative to the folder of this program, that holds `file`. */
+/* Finds the first of `places` that contains `file`. The places are relative to the folder of this
+ * program. */
 static bool find_beside(const char *const *places, const char *file, char *out)
 {
   char self[PATH_MAX], path[PATH_MAX + 64];
@@ -19,16 +21,16 @@ static bool find_beside(const char *const *places, const char *file, char *out)
   for (; *places; places++) {
     snprintf(path, sizeof path, "%s/%s/%s", self, *places, file);
     if (access(path, R_OK) != 0) continue;
-    *strrchr(path, '/') = 0; /* the folder: a link's own, where its neighbours are, too */
+    *strrchr(path, '/') = 0; /* the folder of the link itself, because the neighbours are there */
     if (realpath(path, out)) return true;
   }
-  fprintf(stderr, "ampc: error: %s is not installed beside this program in %s\n", file, self);
+  fprintf(stderr, "ampc: error: %s is not installed next to this program in %s\n", file, self);
   return false;
 }
 
-/* A word in single quotes; where the line could not be shown or pasted so, printf makes the word,
- * which every shell has. $() drops newlines at the end: path_fits sees to it that there are none.
- */
+/* Prints a word in single quotes. A word with characters that cannot be printed or pasted is made
+ * by printf, which every shell has. $() drops newlines at the end, but path_fits has rejected such
+ * names. */
 static void add_quoted(Text *out, const char *word)
 {
   bool plain = ampc_is_plain(word, strlen(word));
@@ -72,7 +74,7 @@ static const char *operand(Arena *arena, const char *path)
   return ampc_path_argument(arena_alloc(arena, room, 1), room, path);
 }
 
-/* The emitted file: -o, or the job's name in the working directory. */
+/* The path of the emitted file: -o, or the job's name in the working directory. */
 static const char *text_path(const CommandLine *cmd, const char *suffix, Arena *arena)
 {
   if (cmd->output && strcmp(cmd->output, "-") != 0) return operand(arena, cmd->output);
@@ -89,14 +91,14 @@ static bool path_fits(const char *path)
   return false;
 }
 
-/* A word behind `flag`. */
+/* Adds `flag` and the word after it. */
 static void add_word(Text *out, const char *flag, const char *word)
 {
   text_printf(out, " %s", flag);
   shell_word(out, word);
 }
 
-/* What the line is made of. */
+/* The parts of the command. */
 typedef struct Build {
   const Target *target;
   bool object; /* builds an object file, not a program */

@@ -1,10 +1,11 @@
-/* How emitted files are built. */
+/* The command that builds an emitted file. */
 #pragma once
 #include "command_line.h"
 
-/* The command that builds cmd->output (or what -o would have named) into an object or a program.
- * False after a message: the runtime's headers and libraries are not where they belong. */
+/* Prints the command that builds cmd->output (or the file that -o would have named) into an object
+ * or a program. Returns false after an error message if the runtime's headers or libraries are not
+ * found. */
 bool build_line(const CommandLine *cmd, Text *out);
 
-/* A word of a shell command, in quotes where it needs them. */
+/* Prints a word of a shell command, quoted if necessary. */
 void shell_word(Text *out, const char *word);

@@ -1,4 +1,4 @@
-/* Reads the command line of ampc: its options by their table, then what they mean together. */
+/* Reads the command line of ampc: first each option by its table row, then their combination. */
 #include "command_line.h"
 #include <stddef.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 /* ---- options that need more than a field ---- */
 
-/* Index of `word` in a list that ends with NULL, or -1. */
+/* The index of `word` in a NULL-terminated list, or -1. */
 static int word_index(const char *word, const char *const *words)
 {
   for (int i = 0; words[i]; i++)
@@ -21,8 +21,8 @@ static int word_index(const char *word, const char *const *words)
   return -1;
 }
 
-/* A list, not a pattern: NVRTC refuses others only when a kernel is built, far from the
- * mistake. */
+/* A list of names, not a pattern: NVRTC would reject an unknown architecture only when it compiles
+ * a kernel, far from the mistake. */
 static int read_target(const OptionGiven *given)
 {
   static const char *const archs[] = {"cpu",    "sm_70",  "sm_72",  "sm_75",  "sm_80",  "sm_86",
@@ -54,7 +54,7 @@ static int read_warning(const OptionGiven *given)
     o->no_warnings = arena_grow(given->arena, o->no_warnings, n * sizeof(char *),
                                 (n + 1) * sizeof(char *), _Alignof(char *));
     o->no_warnings[n] = word + 3;
-  } else if (strcmp(word, "all") != 0 && strcmp(word, "extra") != 0) { /* those are always on */
+  } else if (strcmp(word, "all") != 0 && strcmp(word, "extra") != 0) { /* both are always on */
     return option_wrong(given, "no such warning");
   }
   return OPTIONS_GO_ON;
@@ -76,7 +76,7 @@ static int read_list(const OptionGiven *given)
   return OPTIONS_GO_ON;
 }
 
-/* ---- options that answer at once: their exit status ---- */
+/* ---- options that print something and exit: they return the exit status ---- */
 
 static int print_version(const OptionGiven *given)
 {
@@ -116,7 +116,8 @@ static const char *const format_words[] = {"text", "json", NULL};
 #define FIELD(name) .field = offsetof(CommandLine, name)
 
 static const OptionRow output_options[] = {
-    {NULL, 'o', "FILE", "output, - is stdout (default); .cu .c .ptx .cubin .h say what is made",
+    {NULL, 'o', "FILE",
+     "output; - is stdout (default); the suffix .cu .c .ptx .cubin .h sets the kind",
      .kind = OPTION_text, FIELD(output)},
     {"emit", 0, "KIND", "ast graph plan params memory cuda c ptx cubin header",
      .kind = OPTION_choice, FIELD(kind), .words = kinds,
@@ -125,9 +126,9 @@ static const OptionRow output_options[] = {
      .read = read_target},
     {"library", 0, NULL, "no main(): functions that --emit=header declares", .kind = OPTION_flag,
      FIELD(library)},
-    {"build-line", 0, NULL, "print the command that builds the output, and do no more",
+    {"build-line", 0, NULL, "print the command that builds the output, and exit",
      .kind = OPTION_flag, FIELD(build_line)},
-    {"force", 0, NULL, "write over a file that was edited, or that ampc did not write",
+    {"force", 0, NULL, "overwrite a file that was edited, or that ampc did not write",
      .kind = OPTION_flag, FIELD(force)},
     {"check", 0, NULL, "diagnostics only", .kind = OPTION_flag, FIELD(check)},
     {"explain", 0, "FORMAT",
@@ -156,9 +157,9 @@ static const OptionRow message_options[] = {
      .kind = OPTION_number, FIELD(options.error_limit)},
     {"error-format", 0, "FORMAT", "text json", .kind = OPTION_choice, FIELD(error_format),
      .words = format_words},
-    {"explain-error", 0, "CODE", "an error with its cure", .kind = OPTION_call,
-     .read = explain_error},
-    {NULL, 'v', NULL, "tell what is read and written", .kind = OPTION_flag, FIELD(verbose)},
+    {"explain-error", 0, "CODE", "explain an error by a wrong and a right program",
+     .kind = OPTION_call, .read = explain_error},
+    {NULL, 'v', NULL, "report what is read and written", .kind = OPTION_flag, FIELD(verbose)},
     {0}};
 
 static const OptionRow inside_options[] = {
@@ -166,7 +167,7 @@ static const OptionRow inside_options[] = {
      .read = read_pass},
     {"help-on", 0, "NAME", "what NAME is in the language, with an example; `all` prints everything",
      .kind = OPTION_call, .read = print_help_on},
-    {"list-passes", 0, NULL, "the passes and why they stand in this order", .kind = OPTION_call,
+    {"list-passes", 0, NULL, "the passes and the reasons for their order", .kind = OPTION_call,
      .read = read_list},
     {"list-ops", 0, NULL, "the op table", .kind = OPTION_call, .read = read_list},
     {"version", 0, NULL, "print the version", .kind = OPTION_call, .read = print_version},
@@ -187,9 +188,9 @@ static const OptionTable ampc_table = {
         "exit status: 0 success, 1 errors in the program, 2 bad usage, 3 a file is missing or "
         "unreadable, 4 NVRTC failed, 5 out of memory or over --memory-limit, 70 a bug in ampc"};
 
-/* ---- what they mean together ---- */
+/* ---- combinations of options ---- */
 
-/* -o says what is made where --emit does not. False: the suffix says nothing. */
+/* Without --emit, the suffix of -o selects the kind of output. False if the suffix is unknown. */
 static bool kind_of_suffix(CommandLine *out)
 {
   static const char *const suffixes[] = {".cu", ".c", ".ptx", ".cubin", ".h", NULL};
@@ -199,13 +200,13 @@ static bool kind_of_suffix(CommandLine *out)
   return i >= 0;
 }
 
-/* A name whose suffix says what to make; that of a device or a pipe says nothing. */
+/* True for a file whose suffix counts. The name of a device or a pipe has no meaning here. */
 static bool is_named_file(const char *output)
 {
   return output && strcmp(output, "-") != 0 && !file_is_special(output);
 }
 
-/* Whether both names lead to one file, which need not be there yet. */
+/* True if both names lead to one file, which need not exist yet. */
 static bool is_same_place(const char *a, const char *b)
 {
   char *target[2] = {file_target(a), file_target(b)};
@@ -226,7 +227,8 @@ static bool is_cpu(const CommandLine *cmd)
   return target_of(cmd->options.target)->kind == TARGET_cpu;
 }
 
-/* --emit, else the suffix of -o, else CUDA or C by the target. 0, or 2 after a message. */
+/* The kind is that of --emit, else of the suffix of -o, else CUDA or C by the target. Returns 0, or
+ * 2 after a message. */
 static int choose_kind(CommandLine *out)
 {
   const char *target = out->options.target;
@@ -237,13 +239,14 @@ static int choose_kind(CommandLine *out)
   if (out->options.dump_after) return 0;
   if (!out->kind && to_file && !kind_of_suffix(out))
     return usage_error(ampc_table.program,
-                       "-o %s: the suffix does not tell what to make; use --emit=", out->output);
+                       "-o %s: the suffix is not .cu, .c, .ptx, .cubin or .h; add --emit=KIND",
+                       out->output);
   if (!out->kind) out->kind = target && is_cpu(out) ? OUTPUT_c : OUTPUT_cuda;
   return 0;
 }
 
-/* --explain predicts for a GPU, whose architecture the job is compiled for where none is given; or,
- * with --target=cpu, for the processor of this machine. */
+/* With --target=cpu, --explain predicts for the processor of this machine, else for a GPU. If no
+ * target is given, the job is compiled for the architecture of that GPU. */
 static int choose_gpu(CommandLine *out)
 {
   const char *program = ampc_table.program;
@@ -259,7 +262,7 @@ static int choose_gpu(CommandLine *out)
   return 0;
 }
 
-/* Options that contradict each other are refused: guessing would hide a slip. */
+/* Contradicting options are errors: a guess would hide a slip. */
 static int choose_target(CommandLine *out)
 {
   if (!out->options.target) out->options.target = out->kind == OUTPUT_c ? "cpu" : "sm_80";
@@ -276,7 +279,7 @@ static int choose_target(CommandLine *out)
   return 0;
 }
 
-/* Those that have to be told apart from "not given". */
+/* Applies options for which "not given" is a value of its own. */
 static void apply_choices(CommandLine *cmd)
 {
   enum { COLOR_auto = 1, COLOR_always, FORMAT_json = 2 };
@@ -284,7 +287,7 @@ static void apply_choices(CommandLine *cmd)
   cmd->options.json_errors = cmd->error_format == FORMAT_json;
 }
 
-/* True: that was all. */
+/* True if a list was printed: then there is nothing else to do. */
 static bool print_list(Arena *arena, const CommandLine *cmd)
 {
   Text text = text_new(arena);

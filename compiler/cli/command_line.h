@@ -23,15 +23,16 @@ typedef struct CommandLine {
   Options options;
   OutputKind kind;
   const char *output; /* NULL or "-": stdout */
-  const char *deps;   /* file for make's dependencies, or NULL */
+  const char *deps;   /* the file for make's dependencies, or NULL */
   bool library, build_line, force, check, verbose;
-  void (*list)(const TableView *, Text *); /* --list-ops, --list-passes: all that is to be done */
+  void (*list)(const TableView *, Text *); /* --list-ops, --list-passes: print this and exit */
   uint32_t blame;                          /* line, or 0 */
-  int explain;                             /* EXPLAIN_TEXT ..; 0: not asked for */
-  const Gpu *gpu;                          /* that --explain predicts for; NULL: not given */
-  int color, error_format; /* 1 + index of the word, 0: not given; options has what follows */
+  int explain;                             /* EXPLAIN_TEXT ..; 0: not given */
+  const Gpu *gpu;                          /* the GPU that --explain predicts for; NULL: not
+                                              given */
+  int color, error_format; /* 1 + index of the word, 0: not given; `options` gets the result */
 } CommandLine;
 
-/* Reads the command line into `out`, whose arrays belong to `arena`. False when there is nothing
- * left to do: *status is 0 after --help and the like, 2 after a message about wrong usage. */
+/* Reads the command line into `out`, whose arrays belong to `arena`. Returns false if the program
+ * is to exit with *status: 0 after options like --help, 2 after a message about wrong usage. */
 bool command_line_read(Arena *arena, int argc, char **argv, CommandLine *out, int *status);

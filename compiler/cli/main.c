@@ -17,7 +17,7 @@
 
 enum { BAD_PROGRAM = 1, BAD_USAGE = 2, BAD_FILE = 3, NO_COMPILER = 4, NO_MEMORY = 5, OUR_BUG = 70 };
 
-/* Runs the passes that the output needs: a syntax tree needs none. 0, or an exit status. */
+/* Runs the passes that the output needs; a syntax tree needs none. Returns 0, or an exit status. */
 static int compile(Compile *c, const CommandLine *cmd)
 {
   bool good = cmd->kind == OUTPUT_ast ? compile_parse_job(c) : compile_job(c);
@@ -33,7 +33,7 @@ static int compile(Compile *c, const CommandLine *cmd)
   return c->cannot_read ? BAD_FILE : BAD_PROGRAM;
 }
 
-/* The output as text, or the bytes of a cubin. 0, or an exit status after a message. */
+/* Makes the output: text, or the bytes of a cubin. Returns 0, or an exit status after a message. */
 static int produce(Compile *c, const CommandLine *cmd, Text *out)
 {
   if (cmd->options.dump_after && cmd->kind != OUTPUT_graph) {
@@ -77,7 +77,7 @@ static int produce(Compile *c, const CommandLine *cmd, Text *out)
   }
 }
 
-/* The line as it would be written, and the line of the compiler that wrote it. */
+/* Prints a line of the output, and the line of the compiler that printed it. */
 static int show_blame(Compile *c, const CommandLine *cmd, const Text *text)
 {
   const char *line = text->at, *end = text->at + text->n;
@@ -92,8 +92,9 @@ static int show_blame(Compile *c, const CommandLine *cmd, const Text *text)
   return 0;
 }
 
-/* A name as make reads it: $ doubled, a backslash before what `special` lists, and before
- * backslashes that stand before such. There is no way to write a newline. */
+/* Adds a name as make reads it: $ is doubled, and a backslash precedes each character of `special`
+ * and each backslash that stands before one. False if the name has a newline, which make cannot
+ * read. */
 static bool add_make_name(Text *out, const char *name, const char *special)
 {
   for (const char *p = name; *p; p++) {
@@ -127,7 +128,8 @@ static int write_deps(Compile *c, const CommandLine *cmd)
   return output_write(cmd->deps, text.at, text.n) ? 0 : BAD_FILE;
 }
 
-/* Scratch space of vendors' libraries is known only where the job runs. */
+/* Does not count scratch space of vendor libraries, whose size is known only on the machine that
+ * runs the job. */
 static int check_limit(Compile *c)
 {
   int64_t need = memory_of_spaces(c->program), limit = c->options.memory_limit;
@@ -137,8 +139,8 @@ static int check_limit(Compile *c)
   return NO_MEMORY;
 }
 
-/* Of the file that -o names or would have named; it may have been edited, so it is left alone, and
- * the job too. */
+/* Prints the build line for the file that -o names or would have named. Neither this file, which
+ * may have been edited, nor the job is read. */
 static int print_build_line(Compile *c, const CommandLine *cmd)
 {
   Text line = text_new(c->arena);
@@ -146,7 +148,7 @@ static int print_build_line(Compile *c, const CommandLine *cmd)
   return output_write(NULL, line.at, line.n) ? 0 : BAD_FILE;
 }
 
-/* Whatever was read is not written over, under whatever name. 0, or 2 after a message. */
+/* Refuses to overwrite an input under any of its names. Returns 0, or 2 after a message. */
 static int check_places(const CommandLine *cmd)
 {
   const char *const written[] = {cmd->check ? NULL : cmd->output, cmd->deps};
@@ -156,7 +158,7 @@ static int check_places(const CommandLine *cmd)
   return 0;
 }
 
-/* The text is whole: it is written, or what was asked of it is told. */
+/* `text` is complete: writes it, or prints what --blame asks about it. */
 static int deliver(Compile *c, const CommandLine *cmd, const Text *text)
 {
   const char *output = cmd->check ? NULL : cmd->output;
@@ -172,7 +174,7 @@ static int deliver(Compile *c, const CommandLine *cmd, const Text *text)
   return 0;
 }
 
-/* In the order of the options' meaning: nothing is written before all of it could be made. */
+/* Nothing is written before the complete output exists. */
 static int run(Compile *c, const CommandLine *cmd)
 {
   if (cmd->build_line) return print_build_line(c, cmd);

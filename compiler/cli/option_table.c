@@ -1,5 +1,5 @@
-/* Reads command lines by their tables, and prints --help from them. getopt_long does the words:
- * "--name value", "--name=value", names cut short, -abc, options after operands, "--". */
+/* Reads command lines by their tables, and prints --help from them. getopt_long splits the words:
+ * "--name value", "--name=value", abbreviated names, -abc, options after operands, "--". */
 #include "option_table.h"
 #include <assert.h>
 #include <getopt.h>
@@ -13,24 +13,24 @@
 #include "runtime/plan/number.h"
 #include "runtime/plan/terminal.h"
 
-/* NAMED: getopt_long's number of the first option with a name; below are letters. LEFT_WIDTH: an
- * option that takes more columns has a line of its own in --help. */
+/* NAMED: getopt_long's value for the first option with a name; smaller values are letters.
+ * LEFT_WIDTH: in --help, a longer option gets a line of its own. */
 enum { MOST_OPTIONS = 64, NAMED = 256, LEFT_WIDTH = 24 };
 
 typedef struct Reader {
   const OptionTable *table;
   Arena *arena;
   char *base;                         /* the struct of the whole command line */
-  const OptionRow *row[MOST_OPTIONS]; /* of all groups; the last is --help */
-  void *into[MOST_OPTIONS];           /* what each row fills */
-  bool given[MOST_OPTIONS];           /* on this command line */
+  const OptionRow *row[MOST_OPTIONS]; /* of all groups; the last one is --help */
+  void *into[MOST_OPTIONS];           /* the struct that each row fills */
+  bool given[MOST_OPTIONS];           /* on the command line */
   uint32_t n;
-  struct option named[MOST_OPTIONS + 1]; /* `val` is NAMED + index into row */
-  char letters[2 * MOST_OPTIONS + 2];    /* as getopt wants them: ":o:q" */
+  struct option named[MOST_OPTIONS + 1]; /* `val` is NAMED + index in `row` */
+  char letters[2 * MOST_OPTIONS + 2];    /* in getopt's syntax: ":o:q" */
 } Reader;
 
-/* Every table has it after its own rows. */
-static const OptionRow help_row = {"help", 0, NULL, "print this and do no more",
+/* Added to every table, after its own rows. */
+static const OptionRow help_row = {"help", 0, NULL, "print this help and exit",
                                    .kind = OPTION_call};
 
 /* ---- messages ---- */
@@ -107,7 +107,7 @@ static void put_words(Text *out, const char *words)
   text_puts(out, "\n");
 }
 
-/* A blank line stands between groups. */
+/* A blank line separates groups. */
 static int print_help(const Reader *r)
 {
   const OptionTable *t = r->table;
@@ -147,7 +147,7 @@ static bool read_word(const char *text, const char *const *words, int *out)
   return false;
 }
 
-/* Has the field got the value? If not, *expected says what would have done. */
+/* Stores the value in the field. If it is invalid, returns false and sets *expected. */
 static bool fill(const OptionGiven *given, const char **expected)
 {
   const OptionRow *row = given->row;
@@ -181,9 +181,9 @@ static int take(const OptionGiven *given)
   return option_wrong(given, "expected %s", row->expected ? row->expected : expected);
 }
 
-/* ---- the words ---- */
+/* ---- reading the words ---- */
 
-/* The row, and its letter and name for getopt. */
+/* Adds the row, and its letter and name for getopt. */
 static void add_row(Reader *r, const OptionRow *row, void *into)
 {
   assert(r->n < MOST_OPTIONS);
@@ -204,7 +204,7 @@ static void add_row(Reader *r, const OptionRow *row, void *into)
 
 static void gather(Reader *r)
 {
-  r->letters[0] = ':'; /* a missing value is ':', not '?' */
+  r->letters[0] = ':'; /* report a missing value as ':', not as '?' */
   for (const OptionGroup *g = r->table->groups; g->rows; g++)
     for (const OptionRow *row = g->rows; row->name || row->letter; row++)
       add_row(r, row, r->base + g->into);
@@ -215,11 +215,11 @@ static uint32_t index_of(const Reader *r, int option)
 {
   if (option >= NAMED) return (uint32_t)(option - NAMED);
   uint32_t i = 0;
-  while (r->row[i]->letter != option) i++; /* getopt knows no other letters */
+  while (r->row[i]->letter != option) i++; /* getopt accepts no other letters */
   return i;
 }
 
-/* An unknown name, or one that is short for several; or a value for an option that takes none. */
+/* Reports an unknown name, an ambiguous abbreviation, or a value for an option that takes none. */
 static int unknown_option(const Reader *r, char **argv)
 {
   const char *program = r->table->program, *word = argv[optind - 1], *names[MOST_OPTIONS];
@@ -235,7 +235,7 @@ static int unknown_option(const Reader *r, char **argv)
   return usage_error(program, "no option %s; did you mean --%s?", word, near);
 }
 
-/* What getopt_long has returned: a row's option, or one of its two kinds of complaint. */
+/* Handles a result of getopt_long: a row's option, or one of the two kinds of error. */
 static int read_option(Reader *r, int option, char **argv)
 {
   if (option == ':') return usage_error(r->table->program, "%s needs a value", argv[optind - 1]);
@@ -249,7 +249,7 @@ static int read_option(Reader *r, int option, char **argv)
                              between});
 }
 
-/* The first of these options that was given; NULL: none. */
+/* The first of these options that was given, or NULL. */
 static const char *first_given(const Reader *r, const char *names)
 {
   for (const char *s = names; s && *s; s += strspn(s, " ")) {
@@ -261,7 +261,7 @@ static const char *first_given(const Reader *r, const char *names)
   return NULL;
 }
 
-/* Options that contradict each other are refused: guessing would hide a slip. */
+/* Contradicting options are errors: a guess would hide a slip. */
 static int check_given(const Reader *r)
 {
   const char *program = r->table->program;
@@ -280,8 +280,8 @@ bool options_read(const OptionTable *table, Arena *arena, Operands *words, void 
 {
   Reader r = {.table = table, .arena = arena, .base = into};
   gather(&r);
-  opterr = 0; /* the messages are ours */
-  optind = 0; /* begins anew, and forgets a command line that was read before */
+  opterr = 0; /* getopt prints no messages */
+  optind = 0; /* restarts getopt, which may have read another command line before */
   for (int option; (option = getopt_long(words->n, words->at, r.letters, r.named, NULL)) != -1;) {
     *status = read_option(&r, option, words->at);
     if (*status != OPTIONS_GO_ON) return false;

@@ -1,4 +1,4 @@
-/* The options of the compiler that ampc and the verbs of amp take alike. */
+/* The compiler options that ampc and the verbs of amp share. */
 #include "options.h"
 #include <signal.h>
 #include <stddef.h>
@@ -13,9 +13,9 @@ Options options_default(void)
   return (Options){.optimize = 2, .error_limit = 20, .color = color};
 }
 
-/* ---- lists that grow by one for each option ---- */
+/* ---- lists that grow by one entry for each option ---- */
 
-/* False: `text` is not NAME=VALUE. */
+/* Returns false if `text` is not NAME=VALUE. */
 static bool assign(Arena *arena, Assignment **list, uint32_t *n, const char *text)
 {
   const char *equals = strchr(text, '=');
@@ -108,15 +108,15 @@ const OptionRow memory_options[] = {
 const OptionRow table_options[] = {
     {"wide", 0, NULL, "tables with all columns and a row for each layer, in lines of any width",
      .kind = OPTION_flag, .field = offsetof(Options, view.wide)},
-    {"top", 0, "N", "of each table the N rows that cost most", .kind = OPTION_number, .least = 1,
-     .field = offsetof(Options, view.top)},
+    {"top", 0, "N", "only the N rows of each table with the highest cost", .kind = OPTION_number,
+     .least = 1, .field = offsetof(Options, view.top)},
     {0}};
 
-/* ---- bugs of ours ---- */
+/* ---- bugs of the compiler ---- */
 
 static const char *aborting_program;
 
-/* Only calls that a signal handler may make. */
+/* Calls only functions that are safe in a signal handler. */
 static void on_abort(int signal_number)
 {
   static const char text[] = ": this is a bug in ampc, not in the job; please report it\n";

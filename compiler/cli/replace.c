@@ -1,4 +1,4 @@
-/* Does -o write over somebody's work? See Note [what -o replaces]. */
+/* Checks that -o does not overwrite somebody's work: Note [what -o replaces]. */
 #include "replace.h"
 #include "compiler/emit/seal.h"
 #include "runtime/plan/file.h"
@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* What lies there, if it is a file with something in it: a pipe or a device is not read, nor is an
- * open file such as /dev/stdout, which a text goes on in. False after a message. */
+/* Reads the existing file, if it is a regular one. Pipes, devices and open files such as
+ * /dev/stdout are not read: output to them is appended. Returns false after a message. */
 static bool read_there(const char *path, Text *out)
 {
   struct stat at;
@@ -16,7 +16,7 @@ static bool read_there(const char *path, Text *out)
   int64_t size;
   if (stat(path, &at) != 0 || !S_ISREG(at.st_mode) || file_is_special(path)) return true;
   if (file_read(path, &bytes, &size) != AMPC_OK) {
-    fprintf(stderr, "ampc: error: %s, and so not tell what would be written over\n",
+    fprintf(stderr, "ampc: error: %s, so ampc cannot check what it would overwrite\n",
             ampc_last_error());
     return false;
   }
@@ -30,7 +30,7 @@ static bool begins(const Text *text, const char *with, size_t n)
   return text->n >= n && memcmp(text->at, with, n) == 0;
 }
 
-/* An ELF file for NVIDIA's machines, whose number is 190. */
+/* An ELF file for NVIDIA GPUs: machine number 190. */
 static bool is_cubin(const Text *text)
 {
   enum { MACHINE = 18, CUDA = 190 };
@@ -44,8 +44,7 @@ static bool is_ptx(const Text *text)
   return begins(text, head, sizeof head - 1);
 }
 
-/* Does the file of an emitted text, whose seal is `seal`, or of another output show that ampc wrote
- * it? */
+/* True if the existing file shows that ampc wrote it. `seal` is that of an emitted text. */
 static bool is_ours(OutputKind kind, Seal seal, const Text *there)
 {
   if (kind == OUTPUT_ptx) return is_ptx(there);
@@ -58,20 +57,20 @@ static bool is_same(const Text *a, const Text *b)
   return a->n == b->n && memcmp(a->at, b->at, a->n) == 0;
 }
 
-/* The cure is in the message: how the work in the file is kept. */
+/* The message says how to keep the work in the file. */
 static bool refuse(Arena *arena, const char *option, const char *path, Seal seal)
 {
   const char *shown = arena_shown(arena, path, "");
   if (seal == SEAL_broken)
     fprintf(
         stderr,
-        "ampc: error: %s was edited since ampc wrote it, and %s would write over the edit\n"
-        "      to keep it, rename the file or write the new text beside it, and merge the two;\n"
+        "ampc: error: %s was edited since ampc wrote it, and %s would overwrite the edit\n"
+        "      to keep it, rename the file or write the new text to another one, and merge both;\n"
         "      --force writes over it\n",
         shown, option);
   else
     fprintf(stderr,
-            "ampc: error: %s is there already and does not look as if ampc had written it\n"
+            "ampc: error: %s exists and does not look as if ampc wrote it\n"
             "      choose another name for %s; --force writes over it\n",
             shown, option);
   return false;
@@ -88,7 +87,8 @@ bool replace_output(const CommandLine *cmd, const char *path, const Text *text)
   return refuse(text->arena, "-o", path, seal);
 }
 
-/* A rule for the same output: `text` begins with its name and a colon. */
+/* A rule for the same output may be replaced. `text` begins with the name of the output and a
+ * colon. */
 bool replace_deps(const CommandLine *cmd, const Text *text)
 {
   if (cmd->force || strcmp(cmd->deps, "-") == 0) return true;
