@@ -1,12 +1,12 @@
-/* Sources, places and the bookkeeping of messages: what is counted, what is shown, what has been
- * said already. How a message looks is left to diag_text.c and diag_json.c. */
+/* Sources, locations and the state of messages: which are counted, printed, or repetitions.
+ * diag_text.c and diag_json.c print them. */
 #include "diag.h"
 #include "diag_internal.h"
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Made at the first source, so that a Compile can be created without it. */
+/* Allocated with the first source, so that callers can create a Compile without it. */
 static DiagState *diag_state(Compile *c)
 {
   if (!c->diag) c->diag = arena_new(c->arena, DiagState);
@@ -15,16 +15,16 @@ static DiagState *diag_state(Compile *c)
 
 /* ---- sources and places ---- */
 
-/* Sources lie end to end in one space of offsets: two numbers say file and place. The starts
- * of lines are found once, here. */
+/* All sources share one range of offsets, so two numbers identify file and location. The line
+ * starts are computed once, here. */
 uint32_t diag_add_source(Compile *c, const char *path, const char *text, uint32_t size,
                          bool builtin)
 {
   DiagState *d = diag_state(c);
-  uint32_t base = 1; /* offset 0 is "nowhere" */
+  uint32_t base = 1; /* offset 0 means "no location" */
   if (c->sources.n) {
     const Source *last = &c->sources.at[c->sources.n - 1];
-    base = last->base + last->size + 1; /* so that the end of a source is a place of its own */
+    base = last->base + last->size + 1; /* the end of a source is a location of its own */
   }
   assert(size < UINT32_MAX - base);
   Lines lines = {0};
@@ -37,7 +37,7 @@ uint32_t diag_add_source(Compile *c, const char *path, const char *text, uint32_
   return base;
 }
 
-/* From the end, as the newest source is asked for most. */
+/* Searches from the end, because most requests are for the newest source. */
 static uint32_t source_index(const Compile *c, uint32_t offset)
 {
   for (uint32_t i = c->sources.n; i-- > 0;)
@@ -45,7 +45,7 @@ static uint32_t source_index(const Compile *c, uint32_t offset)
   return UINT32_MAX;
 }
 
-/* Binary search. Lines count from 0 here. */
+/* Binary search. Here lines count from 0. */
 static uint32_t line_of(const Lines *lines, uint32_t offset)
 {
   uint32_t low = 0, high = lines->start.n; /* start[low] <= offset < start[high] */
@@ -59,7 +59,8 @@ static uint32_t line_of(const Lines *lines, uint32_t offset)
   return low;
 }
 
-/* Of the span's start. A span of {0, 0}, such as that of a command-line option, has no place. */
+/* The location of the span's start. A span of {0, 0}, such as that of a command-line option, has
+ * none. */
 Place diag_place(const Compile *c, Span span)
 {
   uint32_t i = source_index(c, span.start);
@@ -69,7 +70,7 @@ Place diag_place(const Compile *c, Span span)
   return (Place){&c->sources.at[i], line + 1, span.start - lines->start.at[line] + 1};
 }
 
-/* Without its line end, that of Windows included. */
+/* The line end is removed, also a Windows one. */
 const char *diag_line_text(const Compile *c, const Place *place, uint32_t *size)
 {
   const Source *s = place->source;
@@ -87,8 +88,8 @@ const char *diag_line_text(const Compile *c, const Place *place, uint32_t *size)
 
 /* ---- frames ---- */
 
-/* Whoever runs a def or builds a module pushes the call, so that a mistake inside the layer
- * library is shown at the line of the job that led there. */
+/* The caller of a def or a module pushes the call, so that an error inside the layer library is
+ * reported at the line of the job that led to it. */
 void diag_frame_push(Compile *c, Span call)
 {
   vec_push(c->arena, &diag_state(c)->frames, call);
@@ -106,7 +107,7 @@ static bool is_builtin(const Compile *c, Span span)
   return i != UINT32_MAX && c->sources.at[i].builtin;
 }
 
-/* The innermost call outside of built-in sources. */
+/* The innermost call outside builtin sources. */
 Span diag_user_span(Compile *c, Span span)
 {
   const DiagState *d = diag_state(c);
@@ -118,10 +119,10 @@ Span diag_user_span(Compile *c, Span span)
 
 /* ---- messages ---- */
 
-enum { MAX_SEEN = 1000 }; /* beyond that a repetition is told again */
+enum { MAX_SEEN = 1000 }; /* later repetitions are printed again */
 
-/* One mistake, one message: a block that is elaborated again (another batch size, another
- * round of a loop) finds the same one at the same place, if with other sizes. */
+/* One mistake gives one message: a block that is elaborated again (another batch size, another
+ * round of a loop) finds the same mistake at the same location, possibly with other sizes. */
 static bool said_before(Compile *c, ErrorCode code, Span span)
 {
   DiagState *d = c->diag;
@@ -152,15 +153,15 @@ static void show(Compile *c, const Message *m)
     diag_print_text(c, m);
 }
 
-/* Every error and warning comes through here. It may be left out for four reasons: it follows
- * from a mistake of syntax, it has been said, the limit is reached, or far too many came before it.
- * `muted` tells the notes behind it. */
+/* Every error and warning passes here. Four reasons suppress it: it follows from a syntax error, it
+ * repeats an earlier one, the limit is reached, or a very large number is already hidden. `muted`
+ * then suppresses its notes too. */
 static void report(Compile *c, Severity severity, ErrorCode code, Span span, const char *text)
 {
   DiagState *d = diag_state(c);
   span = diag_user_span(c, span);
   d->muted = true;
-  if (d->hidden > MAX_SEEN) { /* nobody looks at them one by one: each repetition counts */
+  if (d->hidden > MAX_SEEN) { /* this many are only counted, repetitions included */
     d->errors += severity == SEVERITY_error;
     d->hidden += severity == SEVERITY_error;
     return;
@@ -192,7 +193,7 @@ void diag_circumstance(Compile *c, Span span, const char *text)
   d->circumstance = text;
 }
 
-/* Names, strings and paths of the user's stand in messages. */
+/* Messages contain names, strings and paths of the user, which are escaped here. */
 static const char *message_text(Compile *c, const char *fmt, va_list ap)
 {
   return arena_shown(c->arena, arena_vprintf(c->arena, fmt, ap), "");
@@ -262,7 +263,7 @@ uint32_t diag_error_count(const Compile *c)
   return c->diag ? c->diag->errors : 0;
 }
 
-/* The last word: how many errors were not shown. */
+/* Called after the last message: prints how many errors were hidden. */
 void diag_finish(Compile *c)
 {
   DiagState *d = diag_state(c);

@@ -1,14 +1,14 @@
-/* After a mistake of syntax the rest of the program is elaborated all the same, for the mistakes
- * that it has of its own. What only follows from the text that could not be read is not told: the
- * first message explains it, and the next compile tells what is left. */
+/* After a syntax error the rest of the program is still elaborated, to find its own mistakes.
+ * Errors that only follow from the unparsed text are suppressed: the syntax error explains them,
+ * and the next compile reports whatever remains. */
 #include <string.h>
 #include "compiler/base/names.h"
 #include "diag_internal.h"
 
-enum { MAX_WOUNDS = 1000, MAX_HEAD = 1000 /* bytes */ }; /* all are looked at for each mistake */
+enum { MAX_WOUNDS = 1000, MAX_HEAD = 1000 /* bytes */ }; /* bytes; each error searches all wounds */
 
-/* What a line defines stands before its first `=` or `(`: of `h = relu((x)` that is h, of `def
- * forward(x` forward. */
+/* A line defines the name before its first `=` or `(`: `h = relu((x)` defines h, and `def
+ * forward(x` defines forward. */
 static uint32_t head_size(const char *text, uint32_t size)
 {
   for (uint32_t i = 0; i < size; i++)
@@ -16,8 +16,8 @@ static uint32_t head_size(const char *text, uint32_t size)
   return size;
 }
 
-/* Remembers a line that could not be read: names that it defines will seem to be missing, and
- * that is no mistake of its own. */
+/* Remembers a line that could not be parsed. The names that it defines will be unknown, which is no
+ * separate mistake. */
 void diag_wound(Compile *c, Span span)
 {
   Place place = diag_place(c, span);
@@ -29,7 +29,7 @@ void diag_wound(Compile *c, Span span)
   vec_push(c->arena, &c->diag->wounds, (Wound){text, head_size(text, size)});
 }
 
-/* As a whole word: `fc` is not in `fc1`. */
+/* Finds only whole words: `fc` is not in `fc1`. */
 static bool has_word(const Wound *line, const char *word, uint32_t size)
 {
   for (uint32_t i = 0; i + size <= line->size; i++) {
@@ -47,15 +47,15 @@ static bool wounded(const DiagState *d, const char *word, uint32_t size)
   return false;
 }
 
-/* Names and arguments, and shapes: kinds of mistakes that show their cause in the place itself. */
+/* Errors about names, arguments and shapes: their cause is at their own location. */
 static bool stands_alone(ErrorCode code)
 {
   return (code >= E201 && code <= E205) || (code >= E301 && code < E401);
 }
 
-/* Is this error a consequence of an earlier mistake of syntax? Errors of a kind that needs the
- * whole program (types, training) always count as such. The others do if they stand on a
- * wounded line, or if a word that they point at is defined on one. */
+/* Does this error only follow from a syntax error? Yes, if its kind depends on the whole program
+ * (types, training). Any other error does if it is on a wounded line, or if its span contains a
+ * name that a wounded line defines. */
 bool diag_is_aftermath(const Compile *c, ErrorCode code, Span span)
 {
   const DiagState *d = c->diag;

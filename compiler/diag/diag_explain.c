@@ -10,7 +10,7 @@ const ErrorInfo error_info[ERROR_COUNT] = {
 #include "errors.def"
 };
 
-/* Indented, line by line. */
+/* Prints a program, indented. */
 static void print_program(const char *what, const char *text)
 {
   printf("\n%s:\n", what);
@@ -44,9 +44,9 @@ bool diag_is_warning(const char *name)
 
 enum { LONGEST_NAME = 63 };
 
-/* Edits (insert, delete, change, swap two neighbours) from a to b, counted in halves: a change
- * of case costs one half. Only three rows of the table are needed, as a swap looks back two.
- * Both are at most LONGEST_NAME long. */
+/* The edit distance from a to b in half edits. Insert, delete, substitute and swap of two
+ * neighbours cost 2; a change of case costs 1. A swap looks back two rows, so three rows of the
+ * table suffice. Both names have at most LONGEST_NAME characters. */
 static unsigned distance(const char *a, const char *b)
 {
   unsigned rows[3][LONGEST_NAME + 1], *before = rows[0], *last = rows[1], *row = rows[2];
@@ -70,19 +70,19 @@ static unsigned distance(const char *a, const char *b)
   return last[m];
 }
 
-/* The longer the name, the more may be wrong with it: one edit of `lr` is half of it, one of
- * `dropout` is not. */
+/* A longer name may have more edits: one edit changes half of `lr`, but only a small part of
+ * `dropout`. */
 const char *diag_nearest(const char *name, const char *const *candidates, uint32_t n)
 {
   size_t size = strlen(name);
   if (!size || size > LONGEST_NAME) return NULL;
   const char *best = NULL;
-  unsigned limit = size <= 2 ? 2 : size <= 5 ? 3 : 5; /* 1, 1.5 or 2.5 edits */
+  unsigned limit = size <= 2 ? 2 : size <= 5 ? 3 : 5; /* in half edits */
   for (uint32_t i = 0; i < n; i++) {
     if (strlen(candidates[i]) > LONGEST_NAME) continue;
     unsigned d = distance(name, candidates[i]);
     if (d <= limit && d < 2 * size) {
-      limit = d ? d - 1 : 0; /* of equally near ones the first */
+      limit = d ? d - 1 : 0; /* of equally similar names, keep the first */
       best = candidates[i];
       if (!d) break;
     }
@@ -90,7 +90,7 @@ const char *diag_nearest(const char *name, const char *const *candidates, uint32
   return best;
 }
 
-/* A longer list is cut: it would bury the message. */
+/* A longer list is cut, so that the message stays visible. */
 enum { MOST_NAMES = 24 };
 
 bool diag_help_names(Compile *c, const char *name, const char *const *names, uint32_t n)

@@ -1,4 +1,4 @@
-/* What diag.c shares with the two ways of printing a message. */
+/* What diag.c shares with the two message formats. */
 #pragma once
 #include "compiler/base/compile.h"
 #include "diag.h"
@@ -8,27 +8,27 @@ typedef enum Severity { SEVERITY_error, SEVERITY_warning, SEVERITY_note, SEVERIT
 typedef struct Message {
   Severity severity;
   const char *code; /* "E301"; NULL for notes and helps */
-  Span span;        /* {0,0}: no place */
+  Span span;        /* {0,0}: no location */
   const char *text;
 } Message;
 
-typedef struct Lines { /* of one source: where each line starts */
+typedef struct Lines { /* of one source: the offset of each line */
   VEC(uint32_t) start;
 } Lines;
 
-typedef struct Seen { /* a loop that is unrolled says the same thing once per round */
+typedef struct Seen { /* a loop that is unrolled repeats its messages in each round */
   ErrorCode code;
   Span span;
 } Seen;
 
-typedef struct Wound { /* a line that could not be read, or that such a message points at */
+typedef struct Wound { /* a line with a syntax error, or one that a note about it points at */
   const char *text;
-  uint32_t size; /* of its head: what it defines stands there */
+  uint32_t size; /* of the head of the line, which contains the name that it defines */
 } Wound;
 
 struct DiagState {
   uint32_t errors, warnings; /* counted, whether printed or not */
-  uint32_t hidden;           /* of the errors, those beyond the limit */
+  uint32_t hidden;           /* errors beyond the limit */
   bool muted;                /* the last message was not printed, so its notes are not either */
   VEC(Lines) lines;          /* one per source */
   VEC(Span) frames;
@@ -36,8 +36,9 @@ struct DiagState {
   VEC(Wound) wounds;
   Span circumstance_span;
   const char *circumstance; /* diag_circumstance() */
-  bool wounding;            /* the last message was about syntax: its notes show wounds too */
-  Text json;                /* the object that notes are still added to; empty when none is open */
+  bool wounding;            /* the last message was a syntax error: lines in its notes are wounds
+                               too */
+  Text json;                /* the object that still collects notes; empty if none is open */
   bool json_notes;
 };
 
@@ -47,7 +48,8 @@ typedef struct ErrorInfo {
 } ErrorInfo;
 extern const ErrorInfo error_info[ERROR_COUNT];
 
-/* diag_aftermath.c: notes the line of a syntax error; does an error only follow from one? */
+/* diag_aftermath.c: remembers the line of a syntax error; decides if an error only follows from
+ * one. */
 void diag_wound(Compile *c, Span span);
 bool diag_is_aftermath(const Compile *c, ErrorCode code, Span span);
 

@@ -1,12 +1,12 @@
 /* --error-format=json: one object a line, for editors and other programs. An error stays open until
- * the next one, because its notes and helps belong into it. */
+ * the next one, because it contains its notes and helps. */
 #include "diag_internal.h"
 #include <stdio.h>
 #include "compiler/base/json.h"
 
 static const char *const severity_text[] = {"error", "warning", "note", "help"};
 
-/* Lines and columns count from 1, columns in bytes, as in the text form. */
+/* Lines and columns count from 1, and columns count bytes, as in text messages. */
 static void add_place(Compile *c, Span span, Text *out)
 {
   Place from = diag_place(c, span);
@@ -18,7 +18,7 @@ static void add_place(Compile *c, Span span, Text *out)
               from.line, from.column, to.line, to.column);
 }
 
-/* Closes the object that is open and writes it. */
+/* Closes and prints the open object. */
 void diag_finish_json(Compile *c)
 {
   Text *out = &c->diag->json;
@@ -28,7 +28,7 @@ void diag_finish_json(Compile *c)
   out->n = 0;
 }
 
-/* Starts an object for an error or warning; a note or help goes into the one that is open. */
+/* Starts an object for an error or warning. A note or help is added to the open object. */
 void diag_print_json(Compile *c, const Message *m)
 {
   DiagState *d = c->diag;

@@ -1,8 +1,8 @@
-/* A message for people: place, text, and the source line with the cause underlined.
+/* A message for people: location, text, and the source line with the cause underlined.
  *
- * The line is shown as the user typed it except that control characters, those that turn the
- * direction of text, and broken UTF-8 become `?`, and that of a very long line only the part around
- * the cause is shown. */
+ * The line is printed as the user typed it, with two exceptions. Control characters, characters
+ * that change the direction of text, and invalid UTF-8 become `?`. Of a very long line only the
+ * part around the cause is printed. */
 #include "diag_internal.h"
 #include "runtime/plan/shown.h"
 #include <stdio.h>
@@ -14,13 +14,13 @@ static const char *const severity_text[] = {"error", "warning", "note", "help"};
 static const char *const severity_color[] = {"\033[1;31m", "\033[1;35m", "\033[1;36m",
                                              "\033[1;32m"};
 
-/* Bytes 10xxxxxx: inside of a UTF-8 character. */
+/* Bytes 10xxxxxx continue a UTF-8 character. */
 static bool is_continuation(char byte)
 {
   return ((unsigned char)byte & 0xc0) == 0x80;
 }
 
-/* Bytes of the UTF-8 character at s, at least 1; *valid tells whether it may be printed. */
+/* The size of the UTF-8 character at s, at least 1. *valid: it may be printed. */
 static uint32_t character_size(const char *s, uint32_t left, bool *valid)
 {
   char escape[AMPC_ESCAPE_ROOM];
@@ -29,15 +29,15 @@ static uint32_t character_size(const char *s, uint32_t left, bool *valid)
   return (uint32_t)n;
 }
 
-/* The part of the line to show, and the cause within it. */
+/* The printed part of the line, and the cause within it. */
 typedef struct Window {
   const char *text;
   uint32_t size, from, to; /* the cause is text[from..to) */
   bool cut_left, cut_right;
 } Window;
 
-/* A line of up to 160 bytes is shown whole. Of a longer one 60 bytes before the cause and what
- * fits behind it; a character is never cut in two. */
+/* A line of up to 160 bytes is printed whole. Of a longer one, 60 bytes before the cause are
+ * printed and whatever fits after it. UTF-8 characters are not split. */
 static Window window_of(const Compile *c, const Place *place, Span span)
 {
   Window w = {0};
@@ -61,8 +61,7 @@ static Window window_of(const Compile *c, const Place *place, Span span)
   return w;
 }
 
-/* A tab stays a tab, so that the underline, which repeats it, stands below the right
- * character. */
+/* Tabs are kept, and the underline repeats them, so that it is below the right characters. */
 static void add_source_line(Text *out, const Window *w)
 {
   if (w->cut_left) text_puts(out, "...");
@@ -79,7 +78,7 @@ static void add_source_line(Text *out, const Window *w)
   text_puts(out, "\n");
 }
 
-/* `^~~~`, one sign a character, not a byte. */
+/* `^~~~`: one mark for each character, not for each byte. */
 static void add_underline(Text *out, const Window *w)
 {
   if (w->cut_left) text_puts(out, "   ");
