@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The same bits as on the CPU: products are contracted only by fmaf. */
+/* Gives the same bits as on the CPU: only an explicit fmaf fuses a multiply and an add. */
 #define FLAG_CONTRACTION "--fmad=false"
 #define FLAG_LANGUAGE    "--std=c++17"
 #define FLAG_REPORT      "--ptxas-options=-v"
@@ -46,7 +46,7 @@ __attribute__((format(printf, 2, 3))) static void trouble(NvrtcImage *out, const
   va_end(args);
 }
 
-/* Malloced, "" where NVRTC says nothing; NULL: out of memory. */
+/* Allocated with malloc; "" if NVRTC has no log; NULL: out of memory. */
 static char *log_of(const NvrtcApi *api, NvrtcProgram p)
 {
   size_t size = 0;
@@ -73,7 +73,7 @@ static NvrtcResult take_image(const NvrtcApi *api, NvrtcProgram p, bool cubin, N
   out->bytes = malloc(size + 1);
   if (!out->bytes) return 0;
   r = cubin ? api->nvrtcGetCUBIN(p, out->bytes) : api->nvrtcGetPTX(p, out->bytes);
-  out->size = !cubin && size > 0 ? size - 1 : size; /* NVRTC counts the final zero of PTX */
+  out->size = !cubin && size > 0 ? size - 1 : size; /* NVRTC counts PTX's NUL */
   out->bytes[out->size] = 0;
   return r;
 }
@@ -123,7 +123,7 @@ bool nvrtc_report(const NvrtcApi *api, const char *text, const char *architectur
   return compile(api, text, architecture, true, out);
 }
 
-/* ---- what there is ---- */
+/* ---- queries ---- */
 
 bool nvrtc_present(void)
 {

@@ -1,5 +1,5 @@
-/* NVRTC, libnvrtc.so.13 or .12, with prototypes of our own: it is loaded at run time and its header
- * is never included. nvrtc.def lists the functions. */
+/* NVRTC, libnvrtc.so.13 or .12, with prototypes of this project: the library is loaded at run time
+ * and its header is never included. nvrtc.def lists the functions. */
 #pragma once
 #include <stddef.h>
 
