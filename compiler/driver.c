@@ -33,14 +33,14 @@ static const Pass passes[] = {
     {"recompute", pass_recompute, IR_LAID, 0,
      "clones typed nodes; simplify, if it came later, would share them again"},
     {"probe", pass_probe, IR_LAID, 0,
-     "looks at the values of the language; split and fuse then take them apart"},
+     "measures the values of the language, before split and fuse take them apart"},
     {"split", pass_split, IR_LAID, 0,
-     "cuts long sums and rows into parts; layout says what lies side by side, and a part is a "
-     "kernel's work"},
+     "cuts long sums and rows into parts: after layout, which decides what is adjacent, and before "
+     "fuse, which makes each part a kernel"},
     {"fuse", pass_fuse, IR_LAID, IR_FUSED, "groups the final nodes, one command each"},
     {"memory", pass_memory, IR_FUSED, IR_PLACED, "a value inside a group needs no memory"},
     {"kernels", pass_kernels, IR_PLACED, 0,
-     "the text of a kernel knows which operands lie together; the plan lists equal ones once"},
+     "the text of a kernel depends on where its operands are; plan lists equal kernels once"},
     {"plan", pass_plan, IR_PLACED, IR_PLANNED,
      "the command list that emit/ prints and the runtime walks"},
 };
