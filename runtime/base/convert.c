@@ -1,6 +1,6 @@
-/* Conversions in blocks. The loops are branch-free, so that a compiler vectorises them; for f16
- * there is an instruction on x86-64 since 2012, taken where the machine has it. Both ways give the
- * same bits. */
+/* Conversions of arrays. The loops have no branches, so that compilers vectorise them. For f16,
+ * x86-64 processors since 2012 have an instruction, used if present. Both ways give the same
+ * bits. */
 #include <string.h>
 #include "convert.h"
 #include "runtime/plan/types.h"
@@ -22,8 +22,8 @@ static inline float float_of(uint32_t x)
   return f;
 }
 
-/* Note [subnormal f16]: 0.5 has an ulp of 2^-24, the smallest f16. Adding it rounds a value below
- * 2^-14 to the f16 grid, in the hardware's rounding, and leaves the result in the low bits. */
+/* Note [subnormal f16]: the ulp of 0.5 is 2^-24, the smallest f16. Adding 0.5 rounds a value below
+ * 2^-14 to the f16 grid, in the hardware's rounding mode, and leaves the result in the low bits. */
 static inline uint16_t f16_of(float f)
 {
   uint32_t x = bits_of(f), a = x & 0x7fffffffu;
@@ -35,8 +35,8 @@ static inline uint16_t f16_of(float f)
   return (uint16_t)(h | ((x >> 16) & 0x8000u));
 }
 
-/* The exponent is moved from bias 15 to 127; subnormals are normalised by a subtraction, infinity
- * and NaN get the largest exponent, NaN is made quiet. */
+/* Changes the exponent's bias from 15 to 127. A subtraction normalises subnormals. Infinity and NaN
+ * get the largest exponent, and a NaN becomes quiet. */
 static inline float f32_of_f16(uint16_t h)
 {
   uint32_t a = (uint32_t)(h & 0x7fff) << 13, sign = (uint32_t)(h & 0x8000) << 16;
@@ -47,8 +47,8 @@ static inline float f32_of_f16(uint16_t h)
   return float_of(x | sign);
 }
 
-/* bf16 is the upper half of f32: half an ulp less one, plus the last bit that stays, rounds to
- * even. A NaN must not be rounded up to an infinity. */
+/* bf16 is the upper half of f32. Adding half an ulp, less one, plus the last bit that stays rounds
+ * to even. A NaN must not round up to infinity. */
 static inline uint16_t bf16_of(float f)
 {
   uint32_t x = bits_of(f);
@@ -69,7 +69,7 @@ static inline float tf32_of(float f)
 }
 
 #if defined __x86_64__
-/* Every processor with AVX2 has F16C, which clang 14 cannot ask for. */
+/* Every processor with AVX2 has F16C, which clang 14 cannot query. */
 static bool has_f16c(void)
 {
   return __builtin_cpu_supports("avx2");

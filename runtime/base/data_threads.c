@@ -1,6 +1,4 @@
-/* What ampc_use_data_threads() was told, for the loader, which the rest of the runtime does not
- * call.
- */
+/* Keeps what ampc_use_data_threads() has set, for the loader. */
 #include "data_threads.h"
 #include <stdatomic.h>
 #include "ampc_rt.h"

@@ -1,4 +1,4 @@
-/* How many threads decode pictures, where the user says so. */
+/* How many threads decode pictures, if the user has set it. */
 #pragma once
 
-int data_threads(void); /* 0: nobody has said */
+int data_threads(void); /* 0: not set */

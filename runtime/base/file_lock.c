@@ -1,7 +1,7 @@
-/* A lock is a name among the system's abstract sockets, made of the folder's and the file's own. It
- * lies in no folder, so nothing is left over, and it goes with its process however that ends. A
- * process of another machine, which may share the folder, does not see it: then the last one to
- * save wins, and each file is whole all the same (file.c). */
+/* A lock is an abstract Unix socket whose name is computed from the folder and the file's name. It
+ * is no file, so nothing is left behind, and it disappears with its process, however that ends. A
+ * process on another machine that shares the folder does not see the lock. Then the last one to
+ * save wins; each file is still complete (file.c). */
 #include "file_lock.h"
 #include <errno.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include "runtime/plan/file.h"
 
-/* FNV-1a: names are longer than an address may be. */
+/* FNV-1a, because a file name can be longer than a socket address. */
 static unsigned long long hash_of(const char *text)
 {
   unsigned long long hash = 0xcbf29ce484222325u;
@@ -22,7 +22,7 @@ static unsigned long long hash_of(const char *text)
   return hash;
 }
 
-/* Other names of the file give the same address. False: there is no such folder. */
+/* All names of a file give the same address. False: the folder does not exist. */
 static bool address_of(const char *path, struct sockaddr_un *out, socklen_t *out_size)
 {
   struct stat info;
@@ -41,7 +41,7 @@ static bool address_of(const char *path, struct sockaddr_un *out, socklen_t *out
   return there;
 }
 
-/* The process that listens at the address; 0: it cannot be known. */
+/* The process that listens at the address; 0: unknown. */
 static long holder_of(const struct sockaddr_un *address, socklen_t size)
 {
   struct ucred who = {.pid = 0};
@@ -60,7 +60,7 @@ ampc_status file_lock(const char *path, int *out)
   struct sockaddr_un address;
   socklen_t size;
   *out = -1;
-  if (!address_of(path, &address, &size)) return AMPC_OK; /* writing will say why */
+  if (!address_of(path, &address, &size)) return AMPC_OK; /* writing will report the error */
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return AMPC_OK;
   if (bind(fd, (struct sockaddr *)&address, size) == 0 && listen(fd, SOMAXCONN) == 0) {

@@ -19,7 +19,7 @@ enum {
   STACK = 256 << 10 /* bytes; handlers need little */
 };
 static const int signals[SIGNALS] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGPIPE, SIGXFSZ};
-static const long long twice = 300000000; /* ns; within them a second request does not count */
+static const long long twice = 300000000; /* ns; a second request within this time does not count */
 
 static const char *running; /* the program's name; NULL: main() is not ours */
 static bool terminal, prompt;
@@ -49,7 +49,7 @@ static void end_process(int number)
   _exit(AMPC_INTERRUPTED);
 }
 
-/* Nobody looks at requests: the process ends as soon as nothing is held. */
+/* The program does not check for requests: the process ends as soon as nothing is held. */
 static bool at_once(void)
 {
   return running && !asked;
@@ -114,7 +114,7 @@ static void *wait_for_signals(void *nothing)
   return nothing;
 }
 
-/* The thread takes the signals that the caller takes. Without it they wait for the step to end. */
+/* The thread accepts the caller's signals. Without it they wait for the end of the step. */
 static void start_listener(void)
 {
   pthread_attr_t small;
@@ -155,8 +155,8 @@ void interrupt_hold(void)
   held++;
 }
 
-/* The last release ends the process. Until then each thread that releases pauses here, so it begins
- * nothing new. */
+/* The last release ends the process. Until then each thread that releases waits here, so that it
+ * starts no new work. */
 void interrupt_release(void)
 {
   if (--held == 0 && requested && at_once()) end_process(SIGINT);

@@ -1,12 +1,13 @@
-/* Signals as requests: Ctrl-C (SIGINT), SIGTERM and SIGHUP to end, SIGUSR1 to save. A signal that
- * was ignored when the program began, as under nohup, stays ignored.
+/* Signals as requests: Ctrl-C (SIGINT), SIGTERM and SIGHUP request the end, SIGUSR1 requests a
+ * save. A signal that was ignored when the program began, as under nohup, stays ignored.
  *
  * Note [interrupts]
  * A program catches these signals from its first line to its end. At first a request to end takes
- * effect at once: a message, status 130. If something is held (a compiler that runs, a temporary
- * file), the request waits for the release. After interrupt_ask somebody looks at requests, such as
- * the training loop between two steps. Then only a second request ends the process at once. It does
- * not count right after the first: timeout(1), terminals and shells send some signals twice. */
+ * effect at once: a message and status 130. While something is held (a running compiler, a
+ * temporary file), the request waits for the release. After interrupt_ask the program itself checks
+ * for requests; the training loop does so between two steps. Then only a second request ends the
+ * process at once. It does not count right after the first: timeout(1), terminals and shells send
+ * some signals twice. */
 #pragma once
 #include <stdbool.h>
 
@@ -14,15 +15,15 @@
 
 /* Must be called before anything is opened. The message names `program`. */
 void interrupt_begin(const char *program);
-/* From here to the end of the process somebody looks at requests. */
+/* From here on the program itself checks for requests. */
 void interrupt_ask(void);
-/* The same for a prompt. Ctrl-C is only a request, however often it comes; SIGTERM and SIGHUP end
- * the session. If the input is no terminal, the signals also end the reading of a line. */
+/* The same for a prompt. Ctrl-C is then only a request, even if repeated; SIGTERM and SIGHUP end
+ * the session. If the input is no terminal, the signals also interrupt the reading of a line. */
 void interrupt_prompt(bool terminal);
 
 /* ---- for the training loop; works without interrupt_begin, too ---- */
 
-void interrupt_catch(void); /* also makes a pipe without a reader an error of write() */
+void interrupt_catch(void); /* also: write() to a pipe without a reader returns an error */
 void interrupt_restore(void);
 
 /* ---- for all ---- */
@@ -32,4 +33,4 @@ void interrupt_release(void); /* does not return if the process is to end */
 bool interrupt_requested(void);
 bool interrupt_ending(void);    /* the same, without Ctrl-C at a prompt */
 void interrupt_calm(void);      /* forgets a Ctrl-C at a prompt */
-bool interrupt_take_save(void); /* has a save been asked for since the last call? */
+bool interrupt_take_save(void); /* has a save been requested since the last call? */

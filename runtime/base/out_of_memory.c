@@ -5,8 +5,8 @@
 #include <unistd.h>
 #include "ampc_rt.h"
 
-/* Bytes. The code of a kernel and what oneDNN needs to make it stay below 1 MB, but each thread may
- * be making one, and a thread that allocates for the first time reserves some for itself. */
+/* Bytes. The code of a kernel and what oneDNN needs to generate it take less than 1 MB. But each
+ * thread may generate one, and a thread reserves some memory for itself at its first allocation. */
 enum { HEADROOM = 8 << 20 };
 
 bool out_of_memory_near(void)
@@ -24,7 +24,7 @@ static struct sigaction before_segv, before_abort;
 static void on_crash(int number, siginfo_t *info, void *context)
 {
   static const char text[] = ": error: out of memory\n";
-  bool sent = info->si_code <= 0 && info->si_code != SI_TKILL; /* which is abort() */
+  bool sent = info->si_code <= 0 && info->si_code != SI_TKILL; /* abort() sends SI_TKILL */
   (void)context;
   if (!sent && out_of_memory_near()) {
     ssize_t ignored = write(STDERR_FILENO, running, strlen(running));
@@ -33,7 +33,7 @@ static void on_crash(int number, siginfo_t *info, void *context)
     _exit(AMPC_RUN_FAILED);
   }
   sigaction(number, number == SIGSEGV ? &before_segv : &before_abort, NULL);
-  raise(number); /* is delivered when this handler returns */
+  raise(number); /* delivered when this handler returns */
 }
 
 void out_of_memory_stack(char stack[CRASH_STACK])

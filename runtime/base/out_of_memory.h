@@ -1,18 +1,19 @@
-/* Memory that runs out where no malloc of ours can see it: in libraries. */
+/* Detects that memory runs out inside a library, where no malloc of ampc can report it. */
 #pragma once
 #include <stdbool.h>
 
 enum { CRASH_STACK = 32 << 10 /* bytes; all registers of a processor with AMX take 11 KB */ };
 
-/* Is there too little room for what a library allocates in one go? To be asked before oneDNN makes
- * a kernel: it writes to buffers that it did not get, or throws what nobody catches. */
+/* True if there is too little memory for what a library allocates in one call. Check it before
+ * oneDNN generates a kernel: without memory oneDNN writes to buffers that it did not get, or throws
+ * an exception that nobody catches. */
 bool out_of_memory_near(void);
 
-/* From now on a crash where memory has run out ends the process with one sentence and status 5.
- * Any other crash, and a signal that somebody sent, is handled as before. `program` names it in the
- * sentence and must live on. The calling thread gets a stack for handlers. */
+/* From now on a crash after memory has run out ends the process with one sentence and status 5.
+ * Other crashes, and signals that a process sent, are handled as before. The sentence begins with
+ * `program`, which must stay valid. The calling thread gets a stack for handlers. */
 void out_of_memory_catch(const char *program);
 
-/* Lets handlers of crashes run on `stack` while this thread lives: its own may have no room left,
- * or be in use for data (Note [signals]). */
+/* Lets crash handlers run on `stack` while this thread lives. The thread's own stack may be full,
+ * or in use for data (Note [signals]). */
 void out_of_memory_stack(char stack[CRASH_STACK]);

@@ -1,4 +1,4 @@
-/* Numbers from Philox blocks: each block serves two neighbouring elements. */
+/* Random numbers from Philox blocks: each block serves two neighbouring elements. */
 #include <math.h>
 #include "philox.h"
 

@@ -1,5 +1,5 @@
 /* Philox 4x32-10: four random words from a 128-bit counter and a 64-bit key (Salmon et al., 2011).
- * Counter-based: any number of a sequence is found without the ones before it. */
+ * Any number of a sequence is computed from its counter, without the ones before it. */
 #pragma once
 #include <stdint.h>
 

@@ -1,17 +1,17 @@
-/* Signals are kept away from threads that compute.
+/* Keeps signals away from threads that compute.
  *
  * Note [signals]
- * Kernels that oneDNN makes use the stack pointer as one more pointer into data. A handler that
- * runs on such a thread puts its frame there: numbers are lost, or the process is. So threads that
- * we start take no signals, whoever calls ampc_run_step takes none while the CPU computes (the
- * device's `step`), and while ampc_train runs a thread that only waits takes them at once. What the
- * processor itself raises (SIGSEGV and its kind) cannot be put off: its handlers run on a stack of
- * their own, which each of these threads has (out_of_memory.h). */
+ * oneDNN's kernels use the stack pointer as one more pointer into data. A signal handler on such a
+ * thread would put its frame there: it would overwrite numbers or crash the process. So threads
+ * that the runtime starts block signals, and the caller of ampc_run_step blocks them while the CPU
+ * computes (the device's `step`). While ampc_train runs, a thread that only waits accepts them at
+ * once. Signals that the processor raises, such as SIGSEGV, cannot be deferred. Their handlers run
+ * on a separate stack, which each of these threads has (out_of_memory.h). */
 #pragma once
 #include <pthread.h>
 #include <signal.h>
 
-/* No signal is delivered to this thread until signals_release, but those that tell of a crash. */
+/* Until signals_release this thread receives no signals except those that report a crash. */
 void signals_hold(sigset_t *before);
 void signals_release(const sigset_t *before);
 /* pthread_create for a thread that takes no signals. */

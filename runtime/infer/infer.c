@@ -1,4 +1,4 @@
-/* Infer blocks, for whoever calls them: weights, then arguments in and results out. */
+/* Infer blocks for their callers: loading weights, passing arguments and returning results. */
 #include <stdio.h>
 #include <string.h>
 #include "runtime/base/convert.h"
@@ -6,8 +6,8 @@
 #include "runtime/runtime.h"
 #include "runtime/plan/needs.h"
 
-/* Start values first: random numbers begin where the seed says, and `missing` names what keeps its.
- */
+/* Initializes the parameters first: random numbers then begin as the seed says, and parameters that
+ * `missing` names keep their initial values. */
 static ampc_status take_weights(ampc_runtime *rt, const char *weights, const char *data_dir,
                                 ampc_tell *tell, void *to)
 {
@@ -44,7 +44,7 @@ static bool has_sizes(const ampc_block *b, const int64_t *sizes)
   return true;
 }
 
-/* "N = 1, S = 64" behind what is in `text` already; what has no room is left out. */
+/* Appends "N = 1, S = 64" to `text`, and cuts off what does not fit. */
 static void add_sizes(char *text, size_t room, const ampc_block *b, const int64_t *sizes)
 {
   for (uint32_t i = 0; i < b->n_sizes; i++) {
@@ -84,7 +84,7 @@ int64_t ampc_output_elements(const ampc_output_desc *o)
   return n;
 }
 
-/* What an argument names, such as rows of an embedding, is there. */
+/* Checks that the indices in an argument, such as rows of an embedding, are in range. */
 static ampc_status check_argument(const ampc_program *p, const ampc_source *s, const void *in,
                                   int64_t elements)
 {
@@ -118,13 +118,13 @@ static ampc_status write_arguments(ampc_runtime *rt, const ampc_block *b, const 
   return status;
 }
 
-/* No room for a result may be NULL; checked before anything runs. */
+/* Checks before anything runs that no result's buffer is NULL. */
 static ampc_status check_results(const ampc_program *p, uint32_t block, void *const *out)
 {
   uint32_t n = 0;
   for (uint32_t i = 0; i < p->n_outputs; i++)
     if (p->outputs[i].block == block && (!out || !out[n++]))
-      return ampc_fail(AMPC_BAD_USAGE, "the room for result %s is NULL", p->outputs[i].name);
+      return ampc_fail(AMPC_BAD_USAGE, "the buffer for result %s is NULL", p->outputs[i].name);
   return AMPC_OK;
 }
 
