@@ -1,5 +1,5 @@
-/* The parser of the code column; see code.h. It runs once a process, over text of our own, so a
- * mistake is ours: it ends the program with the op's name. */
+/* The parser of the code column; see code.h. It runs once per process, on text that is part of the
+ * compiler. So a mistake is a bug, and ends the program with the op's name. */
 #include "code.h"
 #include "ops.h"
 #include "compiler/base/names.h"
@@ -8,18 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_PIECES = 96 }; /* of all statements of one op */
+enum { MAX_PIECES = 96 }; /* for all statements of one op */
 
-/* `at` goes through the text once. Pieces of all statements are in one array; `first` says where
- * those of each begin. */
+/* `at` advances through the text once. The pieces of all statements are in one array; `first` holds
+ * the index of each statement's first piece. */
 typedef struct CodeParser {
   Arena *arena;
   const char *op, *at;
   const OpSignature *signature;
-  int condition; /* of the brackets around `at`; -1: none */
+  int condition; /* condition of the brackets around `at`; -1: none */
   CodePiece pieces[MAX_PIECES];
   CodeStatement statements[MAX_STATEMENTS];
-  uint32_t first[MAX_STATEMENTS]; /* piece of each statement */
+  uint32_t first[MAX_STATEMENTS]; /* first piece of each statement */
   uint32_t n_pieces, n_statements;
 } CodeParser;
 
@@ -46,7 +46,7 @@ static CodePiece *add_piece(CodeParser *p, PieceKind kind, size_t size)
   return piece;
 }
 
-/* Neighbouring text is one piece, so that `$0 * $1` has three. */
+/* Merges adjacent text into one piece, so that `$0 * $1` has three pieces. */
 static void add_text(CodeParser *p, size_t size)
 {
   CodePiece *last = p->n_pieces > p->first[p->n_statements] ? &p->pieces[p->n_pieces - 1] : NULL;
@@ -74,7 +74,7 @@ static void add_operand(CodeParser *p)
   p->at += 1 + piece->absent_size;
 }
 
-/* $name and [name: ..] stand for attributes of the op's own signature only. */
+/* $name and [name: ..] may only name attributes in the op's own signature. */
 static uint32_t find_attribute(const CodeParser *p, const char *name, size_t n)
 {
   uint32_t i = 0;
@@ -112,7 +112,8 @@ static bool is_defined(const CodeParser *p, const char *name, size_t n)
   return false;
 }
 
-/* A word is a function if a parenthesis follows, else it must be defined by a statement before. */
+/* A word followed by a parenthesis is a function. Any other word must be defined by an earlier
+ * statement. */
 static void add_name(CodeParser *p)
 {
   size_t n = name_size(p->at);
@@ -126,7 +127,7 @@ static void add_name(CodeParser *p)
 
 /* ---- statements ---- */
 
-/* [name: text] stands only where the attribute is not 0. */
+/* [name: text] is included only if the attribute is nonzero. */
 static void open_bracket(CodeParser *p)
 {
   size_t n = strcspn(p->at + 1, ":]");
@@ -135,7 +136,7 @@ static void open_bracket(CodeParser *p)
   p->at += n + 2;
 }
 
-/* Brackets give a condition to what stands between them; they do not nest. */
+/* Brackets give the text between them a condition. They do not nest. */
 static bool take_brackets(CodeParser *p)
 {
   if (*p->at == '[') {
@@ -149,7 +150,7 @@ static bool take_brackets(CodeParser *p)
   return true;
 }
 
-/* Up to the next semicolon. A number is one piece of text with its letters: 1e5. */
+/* Reads up to the next semicolon. A number and its letters are one piece of text: 1e5. */
 static void read_expression(CodeParser *p)
 {
   while (*p->at && *p->at != ';') {
@@ -166,7 +167,7 @@ static void read_expression(CodeParser *p)
   }
 }
 
-/* Opens a statement: pieces that are added now are its own, until end_statement. */
+/* Opens a statement. Pieces belong to it until end_statement. */
 static CodeStatement *add_statement(CodeParser *p, StatementKind kind, const char *name)
 {
   if (p->n_statements == MAX_STATEMENTS) broken(p, "too many statements at", p->at, 8);
@@ -182,7 +183,7 @@ static void end_statement(CodeParser *p)
   p->n_statements++;
 }
 
-/* argmax k = E is two reductions: the greatest E, then the first index that has it. */
+/* argmax k = E is two reductions: the largest E, then the first index that has it. */
 static void read_arg(CodeParser *p, StatementKind kind, const char *name)
 {
   const char *expression = p->at;
@@ -216,7 +217,7 @@ static void read_statement(CodeParser *p)
   static const struct {
     const char *word;
     StatementKind kind;
-    bool index; /* of the greatest or smallest, not the value */
+    bool index; /* the result is the index, not the value */
   } words[] = {{"near", STATEMENT_near, false},       {"sum", STATEMENT_sum, false},
                {"product", STATEMENT_product, false}, {"max", STATEMENT_max, false},
                {"min", STATEMENT_min, false},         {"argmax", STATEMENT_max, true},
@@ -237,7 +238,8 @@ static void read_statement(CodeParser *p)
   end_statement(p);
 }
 
-/* Statements between semicolons; a bracket may hold whole ones: [label_smoothing: sum a = $0;]. */
+/* Reads statements between semicolons. A bracket may contain whole statements: [label_smoothing:
+ * sum a = $0;]. */
 static void read_program(CodeParser *p)
 {
   while (*p->at) {
@@ -250,8 +252,8 @@ static void read_program(CodeParser *p)
 
 /* ---- facts ---- */
 
-/* Functions of one or a few instructions. All others are dear: they are not computed again in every
- * walk along a row, and a function that is new is dear until it is listed here. */
+/* Functions of one or a few instructions. All others are expensive, and kernels do not recompute
+ * them in every walk along a row. A new function counts as expensive until it is listed here. */
 static bool is_cheap(const CodePiece *call)
 {
   static const char *const cheap[] = {
@@ -280,7 +282,7 @@ static void find_piece_facts(OpCode *code, const CodePiece *piece)
     code->uses_length = true;
     break;
   case PIECE_index:
-  case PIECE_column: /* outside of a row's loop it is made of the index */
+  case PIECE_column: /* outside of a row's loop it is computed from the index */
     code->uses_index = true;
     break;
   case PIECE_call:
@@ -294,8 +296,8 @@ static void find_piece_facts(OpCode *code, const CodePiece *piece)
   }
 }
 
-/* Does the statement need a walk along the row after the first? It does if it is computed for each
- * element from what the whole row gave: a result of each element, or a reduction that mentions an
+/* True if the statement needs another walk along the row. It does if it is computed for each
+ * element from a result of the whole row: as a result per element, or as a reduction that uses an
  * earlier name. */
 static bool walks_again(const CodeStatement *s)
 {
@@ -305,7 +307,7 @@ static bool walks_again(const CodeStatement *s)
   return again;
 }
 
-/* What others would otherwise have to look for in the text. */
+/* Collects the facts that other files would otherwise search in the text. */
 static void find_facts(OpCode *code)
 {
   code->walks_once = true;
@@ -347,7 +349,7 @@ typedef struct Step {
   VEC(CodePiece) pieces;
 } Step;
 
-/* What statement `name` has given. */
+/* The input that holds the result of statement `name`. */
 static CodePiece given_piece(const Step *t, const char *name, size_t n)
 {
   uint32_t i = 0;
@@ -372,7 +374,7 @@ static void step_expression(Step *t, const CodeStatement *s)
   }
 }
 
-/* The first index is the least of those that have the value `best`, or NaN. */
+/* The first index is the smallest index at which the value is `best` or NaN. */
 static void step_first(Step *t, const CodeStatement *s)
 {
   bool single = s->n_pieces == 1;

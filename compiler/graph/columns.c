@@ -1,21 +1,22 @@
-/* How sums along columns and long rows are cut up: see columns.h. */
+/* How sums along columns and long rows are split: see columns.h. */
 #include "columns.h"
 #include "runtime/plan/arithmetic.h"
 
 /* Note [column tiles]
- * A GPU is busy where every multiprocessor has a block and every thread some rows that it can load
- * at once. Wide tiles read long stretches of memory, narrow ones have more blocks, and more threads
- * for the rows of each: so a tile is as wide as it can be and is halved, down to 32 bytes, while
- * blocks are too few. Parts are as many as fill the greatest GPUs twice, but of no fewer rows than
- * WALK for each thread, behind which the sum over the threads is little. */
+ * A GPU is busy if every multiprocessor has a block and every thread has several rows that it can
+ * load at once. Wide tiles read long runs of memory. Narrow tiles give more blocks, and more
+ * threads for the rows of each tile. So a tile starts as wide as possible and is halved, down to 32
+ * bytes, while there are too few blocks. The number of parts is enough to fill the largest GPUs
+ * twice. But each thread gets at least WALK rows in a part, so that the final sum over the threads
+ * costs little. */
 enum {
   WARP = 32,
   MULTIPROCESSORS = 132,
-  WALK = 4, /* rows of a thread: parts have multiples of it, which are loaded at once */
+  WALK = 4, /* rows per thread, loaded at once; parts have multiples of it */
   WIDEST = 8
 };
 
-/* The least power of 2 that is n or more, up to a warp. */
+/* The smallest power of 2 that is at least n, up to a warp. */
 static uint32_t lanes_of(int64_t n)
 {
   uint32_t lanes = 1;
@@ -33,7 +34,7 @@ uint32_t dividing_vector(int64_t n, uint32_t widest)
 ColumnTile column_tile(int64_t outer, int64_t length, int64_t inner, uint32_t widest)
 {
   ColumnTile t = {.vector = dividing_vector(inner, widest)};
-  const uint32_t least = t.vector > 1 ? 2 : WIDEST; /* lanes that read 32 bytes together */
+  const uint32_t least = t.vector > 1 ? 2 : WIDEST; /* lanes that together read 32 bytes */
   t.lanes = lanes_of(ceil_div(inner, t.vector));
   while (t.lanes > least && CUDA_BLOCK / t.lanes < length &&
          outer * ceil_div(inner, t.lanes * t.vector) < MULTIPROCESSORS)
@@ -42,8 +43,8 @@ ColumnTile column_tile(int64_t outer, int64_t length, int64_t inner, uint32_t wi
   return t;
 }
 
-/* The lanes decide how rows are shared out, and so the order of the sum; vectors may be narrower.
- */
+/* The number of lanes determines how rows are divided among threads, and thus the order of the sum.
+ * Vectors may be narrower. */
 ColumnTile column_join_tile(int64_t inner, bool alone)
 {
   ColumnTile t = {.vector = dividing_vector(inner, WIDEST)};
@@ -68,9 +69,9 @@ int64_t column_parts(int64_t rows, int64_t channels)
   return parts < 1 ? 1 : parts;
 }
 
-/* Sums of all there is. 16 numbers side by side are what the CPU takes at once and GPUs read in a
- * few vectors, and leave few partial sums; where they do not divide n, the least multiple of 8, 4
- * or 2 that does, or any number. */
+/* The width for the sum of a whole tensor. The CPU adds 16 adjacent numbers at once, GPUs read them
+ * in a few vectors, and they leave few partial sums. The width is the smallest divisor of n from 16
+ * to 256 that is a multiple of 8, or else of 4, 2 or 1. */
 static int64_t side_by_side(int64_t n)
 {
   enum { LEAST = 16, MOST = 256 };
@@ -82,15 +83,15 @@ static int64_t side_by_side(int64_t n)
 
 int64_t column_split(int64_t rows, int64_t columns)
 {
-  enum { LONG = 16384, MANY = 16 }; /* elements of one block; rows of a thread */
+  enum { LONG = 16384, MANY = 16 }; /* elements per block; rows per thread */
   if (columns == 1) return rows > LONG ? side_by_side(rows) : 0;
   ColumnTile t = column_tile(1, rows, columns, WIDEST);
   bool busy = t.tiles >= MULTIPROCESSORS / 2;
   return !busy && rows > (int64_t)MANY * (CUDA_BLOCK / t.lanes) ? columns : 0;
 }
 
-/* A block walks LONG elements in about the time of the launches that it costs to cut them. Parts
- * are some for each multiprocessor, of whole vectors where that can be. */
+/* A block reads LONG elements in about the time of the extra launches that a split costs. There are
+ * a few parts per multiprocessor, with whole vectors if possible. */
 int64_t row_split(int64_t outer, int64_t length, int64_t inner)
 {
   enum { LONG = 32768, SHORTEST = 2048 };

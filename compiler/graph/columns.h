@@ -1,44 +1,46 @@
-/* How sums along columns and long rows are cut up: the one place that knows, so that shapes,
- * launches and kernels agree. The rows of a matrix lie behind each other, neighbouring columns side
- * by side. */
+/* How sums along columns and long rows are split. Only this file decides it, so that shapes,
+ * launches and kernels agree. Rows of a matrix follow each other in memory; the columns of a row
+ * are adjacent. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 
 enum {
   CUDA_BLOCK = 256,   /* threads of a block */
-  COLUMN_LAST = 32768 /* elements of parts that one block joins in the time of a launch */
+  COLUMN_LAST = 32768 /* elements of parts that one block sums in the time of a launch */
 };
 
-/* What a block takes at a time: lanes * vector columns. `lanes` threads stand side by side, and
- * CUDA_BLOCK / lanes behind each other; these share the rows out. */
+/* A block works on lanes * vector columns. `lanes` threads read adjacent columns. There are
+ * CUDA_BLOCK / lanes such sets of threads, which divide the rows among them. */
 typedef struct ColumnTile {
-  uint32_t vector; /* neighbouring columns of a thread */
-  uint32_t lanes;  /* a power of 2, 32 at most */
-  int64_t tiles;   /* that [0, inner) is cut into; the last one may be cut off */
+  uint32_t vector; /* adjacent columns per thread */
+  uint32_t lanes;  /* a power of 2, at most 32 */
+  int64_t tiles;   /* number of tiles in [0, inner); the last may be partial */
 } ColumnTile;
 
-/* 8, 4 or 1 numbers, `widest` at most, of which n are a whole number of vectors. */
+/* The vector width 8, 4 or 1, at most `widest`, that divides n. */
 uint32_t dividing_vector(int64_t n, uint32_t widest);
 
-/* Of [outer, length, inner], where a thread may take up to `widest` columns: 8, 4 or 1. */
+/* The tile for [outer, length, inner]. A thread may read up to `widest` columns: 8, 4 or 1. */
 ColumnTile column_tile(int64_t outer, int64_t length, int64_t inner, uint32_t widest);
-/* Of parts [n, inner] that are joined: `alone` by one block, behind those that have made them, for
- * which more tiles would only come one after the other; or by blocks of their own. Both add up in
- * the same order. */
+/* The tile for summing parts [n, inner]. `alone`: one block sums them, after the blocks that have
+ * made them; it would run several tiles one after the other. Otherwise separate blocks sum them.
+ * Both add in the same order. */
 ColumnTile column_join_tile(int64_t inner, bool alone);
 
-/* Rows of a part, when [rows, channels] is reduced in parts; the last part may have fewer. By the
- * shape alone, never by the machine: the parts fix the order of the sum and so its bits. */
+/* Number of rows per part, if [rows, channels] is reduced in parts; the last part may have fewer.
+ * It depends on the shape only, never on the machine: the parts determine the order of the sum and
+ * thus its bits. */
 int64_t column_part_rows(int64_t rows, int64_t channels);
 int64_t column_parts(int64_t rows, int64_t channels);
 
-/* As how many columns the sum over the rows of [rows, columns] is cut into parts, for a GPU to be
- * busy: those that it has, or, where it is a sum of all there is, of neighbours that are summed
- * side by side. 0: it is short, has columns enough, or is of no number that divides. */
+/* The number of columns in which the sum over the rows of [rows, columns] is split into parts, to
+ * keep a GPU busy. It is `columns`. For a sum of a whole tensor (columns is 1), it is a number of
+ * adjacent elements that are summed in parallel. 0: do not split, since the sum is short, has
+ * enough columns, or no width divides it. */
 int64_t column_split(int64_t rows, int64_t columns);
 
-/* Into how many parts the rows of [outer, length, inner] are cut, so that a GPU is busy. By the
- * shape alone, so that all programs over the same rows stay together. 1: there is work enough side
- * by side, they are short, or no number divides. */
+/* The number of parts into which the rows of [outer, length, inner] are split, to keep a GPU busy.
+ * It depends on the shape only, so all row programs over the same rows stay together. 1: do not
+ * split, since there are enough rows or they are short, or no number divides them. */
 int64_t row_split(int64_t outer, int64_t length, int64_t inner);

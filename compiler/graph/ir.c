@@ -1,5 +1,5 @@
-/* Building the graph, and facts about its nodes. Printing is in ir_print.c, the rules that hold in
- * ir_check.c. */
+/* Building the graph, and facts about its nodes. ir_print.c prints it, ir_check.c checks its
+ * rules. */
 #include "ops.h"
 #include <assert.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static bool inputs_fit(Compile *c, const Cursor *at, OpKind op, uint32_t n_in)
                     UINT16_MAX, n_in);
 }
 
-/* linear(x, w) without bias: in[2] is 0. So in[i] exists for every input of the signature. */
+/* linear(x, w) without bias has {0} as in[2], so in[i] exists for every input of the signature. */
 static void set_inputs(Compile *c, Node *n, const Value *in, uint32_t n_in)
 {
   const OpSignature *sig = &op_of(n)->signature;
@@ -36,8 +36,8 @@ static void set_inputs(Compile *c, Node *n, const Value *in, uint32_t n_in)
   for (uint32_t i = 0; i < n_in; i++) n->in[i] = in[i];
 }
 
-/* An input that is missing though it is required comes from a node that was refused: the mistake
- * has been reported there, and nothing more is said here. */
+/* A required input is absent only if its node was rejected. That mistake has been reported, so
+ * nothing is reported here. */
 static bool inputs_present(const Node *n)
 {
   for (uint32_t i = 0; i < n->n_in; i++)
@@ -45,7 +45,7 @@ static bool inputs_present(const Node *n)
   return true;
 }
 
-/* -1 becomes the last axis: after this, axes count from the left and are never negative. */
+/* Replaces -1 by the last axis. Afterwards axes count from the left and are never negative. */
 static void settle_axes(Compile *c, Node *n)
 {
   const OpSignature *sig = &op_of(n)->signature;
@@ -55,7 +55,7 @@ static void settle_axes(Compile *c, Node *n)
   }
 }
 
-/* Whether the list, ended by a NULL name, has an attribute of that name. */
+/* True if the list, which a NULL name ends, contains an attribute of that name. */
 static bool is_named(const NamedAttr *attrs, const char *name)
 {
   for (; attrs && attrs->name; attrs++)
@@ -63,8 +63,8 @@ static bool is_named(const NamedAttr *attrs, const char *name)
   return false;
 }
 
-/* Defaults first, then what is given by name. A required attribute that is not given is our
- * mistake. */
+/* Sets defaults, then the attributes given by name. A missing required attribute is a bug of the
+ * compiler. */
 static void set_attrs(Node *n, const NamedAttr *attrs)
 {
   const OpInfo *op = op_of(n);
@@ -80,8 +80,8 @@ static void set_attrs(Node *n, const NamedAttr *attrs)
   }
 }
 
-/* An elementwise node of numbers only is a number too: 2 * 3 is weak, 2 * x is not. The shape rule
- * may say otherwise. */
+/* An elementwise node whose inputs are all numbers is a number too: 2 * 3 is weak, 2 * x is not.
+ * The shape rule may override this. */
 bool ir_infer(Compile *c, Node *n)
 {
   const OpInfo *op = op_of(n);
@@ -92,7 +92,7 @@ bool ir_infer(Compile *c, Node *n)
   return op->shape(c, n);
 }
 
-/* A node without attributes. */
+/* A new node without attributes. */
 static Node new_node(Compile *c, const Cursor *at, OpKind op, const OpInfo *row, const Value *in,
                      uint32_t n_in)
 {
@@ -110,8 +110,8 @@ static Node new_node(Compile *c, const Cursor *at, OpKind op, const OpInfo *row,
   return n;
 }
 
-/* 2^56 elements of a job, with what other passes make of them, leave sums of bytes far inside 64
- * bits. One tensor has 2^48 at most (rules/shape.c), and a list of nodes fits into memory. */
+/* A limit of 2^56 elements per job, even after other passes add nodes, keeps sums of bytes far
+ * below 2^63. One tensor has at most 2^48 (rules/shape.c). */
 #define MOST_ELEMENTS ((int64_t)1 << 56)
 
 static bool count_elements(Compile *c, const Node *n)
@@ -137,7 +137,7 @@ bool ir_loop_within(const Graph *g, uint16_t inner, uint16_t outer)
   return inner == outer;
 }
 
-/* Attributes are complete: axes are settled, then the rule gives dims and type. */
+/* Settles the axes of a node with complete attributes, then its shape rule sets dims and type. */
 static Value add_node(Compile *c, Node *n)
 {
   settle_axes(c, n);
@@ -197,7 +197,7 @@ const NamedAttr *ir_axis_attrs(Compile *c, const uint32_t *axes, uint32_t n)
   return out;
 }
 
-/* For gradients: conv2d_weight has the stride and padding of its conv2d. */
+/* For gradients: conv2d_weight takes the stride and padding of its conv2d. */
 const NamedAttr *ir_shared_attrs(Compile *c, const Node *n, OpKind op)
 {
   const OpSignature *sig = &op_of(n)->signature;

@@ -1,17 +1,18 @@
-/* The rules that hold of every graph after a pass. A broken one is our bug, never the user's: the
- * graph is dumped and the program aborts, so that a mistake is seen in the pass that made it. */
+/* The rules that hold for every graph after a pass. A violation is a bug of the compiler, never a
+ * user's mistake. The graph is dumped and the program aborts, so the bug shows up in the pass that
+ * caused it. */
 #include "ops.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Where the check stands, for the message: after which pass, at which node. */
+/* The position of the check, for the message: after which pass, at which node. */
 typedef struct Check {
   Compile *c;
   const char *pass;
   uint32_t id;
   const Node *n;
-  const bool *read; /* by id: whether another node reads it */
+  const bool *read; /* by id: another node reads it */
 } Check;
 
 void ir_bug(Compile *c, const char *pass, Value v, const char *rule)
@@ -41,7 +42,7 @@ static void check_number_of_inputs(const Check *k)
     broken(k, "wrong number of inputs");
 }
 
-/* Order and blocks of inputs. Every pass counts on inputs standing before their users. */
+/* The order and the blocks of inputs. Every pass relies on inputs that stand before their users. */
 static void check_inputs(const Check *k)
 {
   const Graph *g = k->c->graph;
@@ -53,12 +54,12 @@ static void check_inputs(const Check *k)
     if (in.id && ir_node(g, in)->block != k->n->block) broken(k, "input is of another block");
   }
   if (k->n->origin.id >= k->id) broken(k, "origin does not stand before the node");
-  if (k->n->after.id >= k->id) broken(k, "it is computed later than a node behind it");
+  if (k->n->after.id >= k->id) broken(k, "`after` does not stand before the node");
   if (k->n->region >= g->regions.n) broken(k, "no such region");
   if (g->blocks.n && k->n->block >= g->blocks.n) broken(k, "no such block");
 }
 
-/* Entries of the table that the attribute is an index into; -1: it is no index. */
+/* The number of entries in the table that the attribute indexes; -1: the attribute is no index. */
 static int64_t table_size(const Graph *g, const Node *n, AttrKind kind)
 {
   switch (kind) {
@@ -83,7 +84,7 @@ static int64_t table_size(const Graph *g, const Node *n, AttrKind kind)
   }
 }
 
-/* A node reads what is computed in its loop or in one around it: Note [loops]. */
+/* A node reads values of its own loop or of an enclosing one: Note [loops]. */
 static void check_loops(const Check *k)
 {
   const Graph *g = k->c->graph;
@@ -98,7 +99,7 @@ static void check_loops(const Check *k)
   if (op_draws(n)) broken(k, "random numbers in a loop");
 }
 
-/* An index into one of the graph's tables must be in it: later passes do not look again. */
+/* An index into a table of the graph must be in range: later passes do not check it again. */
 static void check_tables(const Check *k)
 {
   const OpSignature *sig = &op_of(k->n)->signature;
@@ -115,8 +116,7 @@ static bool keeps_f32_sum(const Node *n, DType inferred)
   return op_has(n, T_keeps_sum) && n->dtype == AMPC_F32 && dtype_is_float(inferred);
 }
 
-/* The shape rule once more: a pass that changed inputs or attributes must have changed dims as
- * well. */
+/* Runs the shape rule again: a pass that changes inputs or attributes must also update dims. */
 static void check_shape(const Check *k)
 {
   Node again = *k->n;
@@ -127,8 +127,8 @@ static void check_shape(const Check *k)
     broken(k, "its type is not what its inputs give");
 }
 
-/* After pass precision no op meets inputs of different types; only weak numbers have no type of
- * their own. */
+/* After pass precision no op mixes inputs of different types. Only weak numbers may have another
+ * type. */
 static void check_types(const Check *k)
 {
   if (k->n->why == WHY_none) broken(k, "no reason for its type");
@@ -144,8 +144,8 @@ static void check_types(const Check *k)
   }
 }
 
-/* After pass gradient each gradient looks like its parameter, in f32: updates walk both
- * together. */
+/* After pass gradient each gradient has the shape of its parameter, in f32: the update reads both
+ * in the same order. */
 static void check_gradient(const Check *k)
 {
   if (k->n->op == OP_minimize) broken(k, "minimize is left over");
@@ -157,10 +157,10 @@ static void check_gradient(const Check *k)
   if (value->dtype != AMPC_F32) broken(k, "a gradient that is not f32");
   if (value->rank != p->rank || memcmp(value->dim, dim, p->rank * sizeof *dim) != 0)
     broken(k, "a gradient with another shape than its parameter");
-  if (value->layout != layout) broken(k, "a gradient that lies otherwise than its parameter");
+  if (value->layout != layout) broken(k, "a gradient with another layout than its parameter");
 }
 
-/* `image`: the op wants an image there, or the weight of a convolution. */
+/* `image`: the op expects an image here, or the weight of a convolution. */
 static void check_input_layout(const Check *k, const Node *in, bool image)
 {
   bool last = in->layout == LAYOUT_channels_last, laid = k->n->layout == LAYOUT_channels_last;
@@ -169,8 +169,8 @@ static void check_input_layout(const Check *k, const Node *in, bool image)
   if (in->rank == k->n->rank && last != laid) broken(k, "inputs of different layouts");
 }
 
-/* After pass layout: an op that is given images gets them channels last, and a convolution its
- * weight; all others either follow the layout of their inputs or get what the language sees. */
+/* After pass layout image ops read channels-last images, and convolutions read channels-last
+ * weights. All other ops follow the layout of their inputs, or read the language's layout. */
 static void check_layout(const Check *k)
 {
   const Node *n = k->n;
@@ -181,8 +181,8 @@ static void check_layout(const Check *k)
     if (n->in[i].id) check_input_layout(k, ir_in(k->c, n, i), images >> i & 1);
 }
 
-/* Each node of a command is an effect, is kept or is read by another node; else its kernel would
- * have nothing to store. A `next` is exempt: the next iteration may read it. */
+/* Each node of a command is an effect, is kept or is read by another node; otherwise its kernel
+ * would store nothing. A `next` is exempt: the next iteration may read it. */
 static void check_read(const Check *k)
 {
   const Node *n = k->n;
@@ -199,7 +199,8 @@ static bool *find_read(Compile *c)
   return read;
 }
 
-/* Facts say which rules hold already: IR_TYPED rules from pass precision on, and so forth. */
+/* Graph.facts says which rules already hold: for example, IR_TYPED rules hold after pass
+ * precision. */
 void ir_check(Compile *c, const char *pass)
 {
   const Graph *g = c->graph;

@@ -1,8 +1,8 @@
-/* Making a new array of nodes from an old one, node by node. */
+/* Builds a new array of nodes from the old one, node by node. */
 #include "ops.h"
 #include <assert.h>
 
-/* The old array stays readable in r->old until the next rewrite, which writes there. */
+/* The old array stays readable in r->old until the next rewrite overwrites it. */
 void ir_rewrite_begin(Rewrite *r, Compile *c)
 {
   Graph *g = c->graph;
@@ -19,8 +19,8 @@ void ir_rewrite_begin(Rewrite *r, Compile *c)
   vec_push(c->arena, &g->nodes, (Node){0});
 }
 
-/* The copied node of an `output` is what the table of outputs names from now on; likewise of a
- * `probed`. */
+/* The table of outputs must refer to the copy of an `output` node, and the table of probes to the
+ * copy of a `probed` node. */
 static void move_output(Graph *g, const Node *n, Value to)
 {
   if (n->op == OP_probed) g->probes.at[attr_int(n, "index")].kept = to;
@@ -29,8 +29,8 @@ static void move_output(Graph *g, const Node *n, Value to)
   if (index < g->outputs.n) g->outputs.at[index].value = to;
 }
 
-/* By value: the copy is not in the graph yet. Its inputs must be done already, so nodes are copied
- * in order. */
+/* Returns the copy by value: it is not in the graph yet. Its inputs must have been mapped already,
+ * so nodes are copied in order. */
 Node ir_rewrite_mapped(Rewrite *r, uint32_t old_id)
 {
   assert(old_id && old_id < r->n_old);
@@ -63,7 +63,8 @@ Value ir_rewrite_copy(Rewrite *r, uint32_t old_id)
   return ir_rewrite_add(r, old_id, &n);
 }
 
-/* What is carried lives with what the next iteration finds. False: as before. */
+/* Marks live nodes. If a `carry` is live, so is its `next`. Returns true if a `carry` became live,
+ * so that another round is needed. */
 static bool find_live(const Rewrite *r, bool *live)
 {
   bool more = false;
@@ -79,15 +80,15 @@ static bool find_live(const Rewrite *r, bool *live)
   return more;
 }
 
-/* A living node may still name a dead one as `origin` or `after`. The first input of the dead node
- * takes its place there, so that a node of backward keeps an origin. */
+/* A live node may still name a dead one as `origin` or `after`. The first mapped input of the dead
+ * node replaces it there, so that a backward node keeps an origin. */
 static void drop(Rewrite *r, uint32_t id)
 {
   const Node *n = &r->old[id];
   for (uint32_t i = 0; i < n->n_in && !r->map[id].id; i++) r->map[id] = r->map[n->in[i].id];
 }
 
-/* Backwards: a node lives if it is an effect or an output, or if a living node reads it. */
+/* Works backwards: a node is live if it is an effect, is kept, or is read by a live node. */
 void ir_drop_dead(Compile *c)
 {
   Rewrite r;

@@ -1,6 +1,6 @@
-/* What expands from ops.def: the table itself, names, parsed signatures, attributes of nodes. The
- * columns of text are parsed at first use, so that a row is all there is to write; what does not
- * parse is our mistake and ends the program with the op's name. */
+/* The op table: rows from ops.def, look-up by name, parsed signatures, attributes of nodes. The
+ * text columns are parsed at first use. A parse error is a bug of the compiler and ends the program
+ * with the op's name. */
 #include "ops.h"
 #include "compiler/base/names.h"
 #include "compiler/base/embedded.h"
@@ -27,7 +27,7 @@ static OpInfo table[OP_COUNT] = {
 static pthread_once_t parse_once = PTHREAD_ONCE_INIT;
 static atomic_bool parsed;
 
-/* A mistake in the table is ours. */
+/* Reports a mistake in the table, which is a bug of the compiler. */
 static _Noreturn void broken(const char *op, const char *what, const char *word)
 {
   fprintf(stderr, "ampc: ops.def: op %s: %s `%s`\n", op, what, word);
@@ -38,7 +38,7 @@ static _Noreturn void broken(const char *op, const char *what, const char *word)
 
 enum { MAX_SIGNATURE_TEXT = 240 };
 
-/* Names point into these copies of the signatures, which are cut up in place. */
+/* Names point into these copies of the signatures, which the parser splits in place. */
 static char texts[OP_COUNT][MAX_SIGNATURE_TEXT];
 
 typedef struct SignatureParser {
@@ -53,7 +53,8 @@ static char *trim(char *s)
   return s;
 }
 
-/* "weight?" is optional, "tensors*" takes any number, "settings?*" any of which may be absent. */
+/* "weight?" is optional, "tensors*" takes any number of inputs, "settings?*" any number of optional
+ * ones. */
 static void parse_input(SignatureParser *p, char *item)
 {
   if (p->out->n_inputs == MAX_SIGNATURE) broken(p->op, "more than MAX_SIGNATURE inputs at", item);
@@ -74,7 +75,7 @@ static AttrInfo *add_attr(SignatureParser *p, const char *name, AttrKind kind)
   return attr;
 }
 
-/* The word between : and =, as the head of ops.def lists them. */
+/* The word between : and =. The head of ops.def lists these words. */
 static AttrKind parse_kind(const SignatureParser *p, const char *word)
 {
   static const struct {
@@ -104,7 +105,7 @@ static Attr parse_default(AttrKind kind, const char *text)
 {
   if (kind == ATTR_float) return (Attr){.f = strtod(text, NULL)};
   if (kind == ATTR_bool) return (Attr){.i = strcmp(text, "true") == 0};
-  if (kind == ATTR_axes) return (Attr){.i = 0}; /* `none` is the only default there is */
+  if (kind == ATTR_axes) return (Attr){.i = 0}; /* the only default is `none` */
   return (Attr){.i = strtoll(text, NULL, 10)};
 }
 
@@ -128,7 +129,7 @@ static void parse_attr(SignatureParser *p, char *item)
   attr->value = parse_default(attr->kind, value);
 }
 
-/* Items between commas. `list` is cut up in place. */
+/* Parses the items between commas. `list` is split in place. */
 static void parse_list(SignatureParser *p, char *list, void (*parse)(SignatureParser *, char *))
 {
   char *rest;
@@ -175,7 +176,7 @@ static FileArg parse_file_arg(const OpInfo *op, const char *word)
   broken(op->name, "no argument of a file op:", word);
 }
 
-/* "inputs metric state": what the kernel of templates/<op>.cu takes, in order. */
+/* "inputs metric state": the arguments of the kernel in templates/<op>.cu, in order. */
 static void parse_file_args(OpInfo *op)
 {
   char file[64];
@@ -199,7 +200,7 @@ bool op_takes(const OpInfo *op, FileArg what)
   return i < op->n_file_args;
 }
 
-/* Kernels of rows have room for the operands that the signature names, and for no more. */
+/* Row kernels have a fixed number of operands, so their ops cannot be variadic. */
 static void refuse_variadic_row(const OpInfo *op)
 {
   const OpSignature *s = &op->signature;
@@ -207,7 +208,7 @@ static void refuse_variadic_row(const OpInfo *op)
     broken(op->name, "a row op cannot take any number of", s->input[s->n_inputs - 1].name);
 }
 
-/* What the codes were parsed into; the table needs it until the process ends. */
+/* Holds the parsed code columns, which the table uses until the process ends. */
 static Arena *memory;
 
 static void free_memory(void)
@@ -290,7 +291,7 @@ void op_broken(const OpInfo *op, const char *what, const char *word)
   broken(op->name, what, word);
 }
 
-/* Called for every look at a node: what has been parsed is asked for once more only by a flag. */
+/* Called at every access to a node's row, so the fast path only tests a flag. */
 static void parse(void)
 {
   if (!atomic_load_explicit(&parsed, memory_order_acquire)) pthread_once(&parse_once, parse_all);
@@ -362,8 +363,8 @@ bool attr_find(const OpInfo *op, const char *name, uint32_t *out)
   return false;
 }
 
-/* A pass that asks for an attribute the op lacks is wrong: better to end here than to read another
- * one. */
+/* The index of an attribute. If the op lacks it, the pass has a bug, so the program ends instead of
+ * reading another attribute. */
 static uint32_t attr_place(const Node *n, const char *name)
 {
   uint32_t i;
@@ -386,7 +387,7 @@ void attr_set_int(Node *n, const char *name, int64_t value)
   n->attr[attr_place(n, name)].i = value;
 }
 
-/* Only attributes of kind `axes` are masks: softmax's dim is one axis. */
+/* Only attributes of kind `axes` are masks: the dim of softmax is a single axis. */
 bool op_axes(const Node *n, uint64_t *out)
 {
   uint32_t i;

@@ -1,4 +1,4 @@
-/* The ops that the graph itself is made of: see ops_core.h. */
+/* The ops that the graph itself consists of: see ops_core.h. */
 #include "ops.h"
 #include <string.h>
 
@@ -63,7 +63,7 @@ Value ir_permute(Compile *c, const Cursor *at, Value x, const uint32_t *axes)
   return ir_append(c, at, OP_permute, &x, 1, ir_axis_attrs(c, axes, ir_node(c->graph, x)->rank));
 }
 
-/* The highest run of neighbouring axes in a mask: rows are runs, so one node reduces one run. */
+/* The highest run of adjacent axes in a mask. A node reduces one run. */
 static uint64_t last_run(uint64_t axes)
 {
   uint64_t run = 0;
@@ -82,7 +82,7 @@ bool ir_axes_touch(uint64_t axes)
 
 Value ir_reduce(Compile *c, const Cursor *at, OpKind op, Value x, uint64_t axes, bool keepdim)
 {
-  while (axes && x.id) { /* from the right, so that the axes still to come keep their numbers */
+  while (axes && x.id) { /* from the right, so that the remaining axes keep their numbers */
     uint64_t run = last_run(axes);
     x = ir_append(c, at, op, &x, 1,
                   ATTRS({"dim", {.i = (int64_t)run}}, {"keepdim", {.i = keepdim}}));
@@ -91,8 +91,8 @@ Value ir_reduce(Compile *c, const Cursor *at, OpKind op, Value x, uint64_t axes,
   return x;
 }
 
-/* x [32, 4, 5], like [4, 1]: axis 0 is missing and axis 2 was of size 1, so both are summed, then
- * reshaped to [4, 1]. */
+/* x is [32, 4, 5], like is [4, 1]: axis 0 is missing in `like` and its axis 1 has size 1. So axes 0
+ * and 2 are summed and the result is reshaped to [4, 1]. */
 Value ir_sum_to(Compile *c, const Cursor *at, Value x, const Node *like)
 {
   Node to = *like, from = *ir_node(c->graph, x);
@@ -170,8 +170,8 @@ uint16_t ir_loop_of(const Graph *g, Value v)
   return ir_loop_of_node(g, ir_node(g, v));
 }
 
-/* An input of a node in loop `loop` that differs from iteration to iteration: of this loop, or of
- * the one whose backward it is. */
+/* True if an input of n differs between iterations of `loop`, or between those of its forward
+ * loop. */
 static bool reads_iteration(const Graph *g, const Node *n, uint16_t loop)
 {
   for (uint32_t i = 0; i < n->n_in; i++) {
@@ -181,7 +181,8 @@ static bool reads_iteration(const Graph *g, const Node *n, uint16_t loop)
   return false;
 }
 
-/* An op that crosses the border of a loop stands where that loop says; others move outwards. */
+/* An op that crosses the border of a loop stands where its attribute `loop` says. Others move
+ * outwards. */
 uint16_t ir_loop_for(const Graph *g, const Node *n)
 {
   uint32_t own;

@@ -1,5 +1,5 @@
-/* What expands from optimizers.def: rows, looked up by name; their words, checked against the
- * update's row in ops.def. Against templates emit/template_words.c checks them. */
+/* The optimizer table: rows from optimizers.def, look-up by name. The words of a row are checked
+ * against the update's row in ops.def; emit/template_words.c checks them against templates. */
 #include "optimizers.h"
 #include <ctype.h>
 #include <pthread.h>
@@ -29,7 +29,7 @@ void optimizer_broken(const char *name, const char *what, const char *word)
 
 enum { MAX_LIST_TEXT = 80 };
 
-/* Words point into these copies of the columns, which are cut up in place. */
+/* Words point into these copies of the columns, which the parser splits in place. */
 static char texts[OPT_COUNT][3][MAX_LIST_TEXT];
 
 static uint32_t setting_named(const OptimizerInfo *row, const char *name)
@@ -59,7 +59,7 @@ static SettingCondition parse_condition(const OptimizerInfo *row, char *text)
 
 typedef void TakeWord(OptimizerInfo *row, const char *word, SettingCondition condition);
 
-/* "word: condition, word": calls take for each. */
+/* "word: condition, word": calls `take` for each word. */
 static void parse_list(OptimizerInfo *row, const char *list, char *copy, TakeWord *take)
 {
   char *rest;
@@ -75,7 +75,7 @@ static void parse_list(OptimizerInfo *row, const char *list, char *copy, TakeWor
   }
 }
 
-/* Moments are known by the names of their spaces, which templates use. */
+/* Moments have the names of their spaces, which templates use. */
 static void take_moment(OptimizerInfo *row, const char *word, SettingCondition condition)
 {
   static const char *const names[MAX_MOMENTS] = {"moment1", "moment2", "moment3"};
@@ -88,7 +88,7 @@ static void take_moment(OptimizerInfo *row, const char *word, SettingCondition c
   optimizer_broken(row->name, "there is no space for", word);
 }
 
-/* Flags come first and then the variant, so a flag's place among the words is its bit. */
+/* Flags come first, then the variant, so a flag's index among the words is its bit. */
 static void take_word(OptimizerInfo *row, const char *word, SettingCondition condition)
 {
   if (row->n_words == MAX_WORDS) optimizer_broken(row->name, "more than MAX_WORDS at", word);
@@ -98,7 +98,7 @@ static void take_word(OptimizerInfo *row, const char *word, SettingCondition con
 
 /* ---- arguments ---- */
 
-/* Inputs [from, from + n) of an op that are not among the settings yet. */
+/* Adds inputs [from, from + n) of an op, except for those that are settings already. */
 static void add_settings(OptimizerInfo *row, OpKind op, uint32_t from, uint32_t n)
 {
   const OpSignature *sig = &op_row(op)->signature;
@@ -110,7 +110,7 @@ static void add_settings(OptimizerInfo *row, OpKind op, uint32_t from, uint32_t 
   }
 }
 
-/* `lr`, then those of `measure`, then what only the update has. */
+/* `lr`, then the inputs of `measure`, then the other inputs of the update. */
 static void find_settings(OptimizerInfo *row)
 {
   bool measures = row->measure != OP_COUNT;
@@ -119,7 +119,7 @@ static void find_settings(OptimizerInfo *row)
   add_settings(row, row->update, 1, op_row(row->update)->signature.n_inputs - 1 - measures);
 }
 
-/* How many settings from i on differ from it in the last digit only: beta1, beta2. */
+/* The number of settings from i on that differ only in the last digit: beta1, beta2. */
 static uint32_t numbered(const OptimizerInfo *row, uint32_t i)
 {
   const char *first = row->setting[i]->name;
@@ -134,8 +134,8 @@ static uint32_t numbered(const OptimizerInfo *row, uint32_t i)
   return n;
 }
 
-/* "beta1" as "betas", but "clamp1" as "clamp": what may be absent is one thing. Names live as long
- * as the process. */
+/* The argument's name: "betas" for "beta1", but "clamp" for the optional "clamp1". Names last as
+ * long as the process. */
 static const char *list_name(uint32_t kind, uint32_t i, const InputInfo *first)
 {
   enum { MAX_NAME = 24 };
@@ -145,7 +145,7 @@ static const char *list_name(uint32_t kind, uint32_t i, const InputInfo *first)
   return names[kind][i];
 }
 
-/* In the order of the settings, so that messages read as the table does. */
+/* In the order of the settings, so that messages list them in the table's order. */
 static void find_arguments(OptimizerInfo *row)
 {
   for (uint32_t i = 0, n; i < row->n_settings; i += n) {
@@ -185,7 +185,8 @@ bool setting_domain(const char *name, ampc_domain value, ampc_domain *out)
 
 /* ---- checks ---- */
 
-/* Inputs that may be many are no settings. Of these ops `inputs` are, the others are made. */
+/* Checks the first `inputs` inputs of an op, which are the settings. Pass gradient supplies the
+ * others. A variadic input cannot be a setting. */
 static void check_op(const OptimizerInfo *row, OpKind kind, FileArg walked, uint32_t inputs)
 {
   const OpInfo *op = op_row(kind);
@@ -203,7 +204,7 @@ static void check_op(const OptimizerInfo *row, OpKind kind, FileArg walked, uint
   }
 }
 
-/* `optimizer_control` shows the first setting as lr. */
+/* The first setting must be `lr`, because `optimizer_control` reports it as such. */
 static void check_update(OptimizerInfo *row)
 {
   const OpSignature *sig = &op_row(row->update)->signature;
@@ -215,7 +216,7 @@ static void check_update(OptimizerInfo *row)
   if (measures) check_op(row, row->measure, FILE_moments, op_row(row->measure)->signature.n_inputs);
 }
 
-/* The check of the op's row comes first: the rest relies on it. */
+/* The op's row is checked first, because the rest relies on it. */
 static void parse_all(void)
 {
   for (OptimizerInfo *row = table; row < table + OPT_COUNT; row++) {

@@ -1,4 +1,4 @@
-/* What expands from optimizers.def, the one table of optimizers. */
+/* The optimizer table in memory: what optimizers.def expands to. */
 #pragma once
 #include "ops.h"
 
@@ -8,33 +8,33 @@ enum {
   MAX_ARGUMENTS = MAX_SIGNATURE + MAX_WORDS
 };
 
-/* Which settings must not be the literal 0, and which must: bit masks over the settings.
- * Both empty: it always holds. `momentum !dampening` of SGD is {1 << 1, 1 << 2}. */
+/* A condition on settings, as bit masks: those that must not be the literal 0, and those that must
+ * be. It always holds if both are empty. `momentum !dampening` of SGD is {1 << 1, 1 << 2}. */
 typedef struct SettingCondition {
   uint32_t nonzero, zero;
   uint32_t flags; /* bits of flags that must be set */
 } SettingCondition;
 
-/* What the language takes, in order: settings, then flags. */
+/* An argument of an optimizer in the language; in order: settings, then flags. */
 typedef struct OptimizerArgument {
   const char *name;  /* "lr"; "betas" for beta1 and beta2 */
   bool flag;         /* then `first` is its bit in ParamGroup.flags */
-  bool optional;     /* may be `none`: the update then lacks these inputs */
-  bool whole;        /* of the optimizer: no clause `group` has it */
-  uint32_t first, n; /* settings [first, first + n); more than one are given as a list */
+  bool optional;     /* may be `none`: then the update lacks these inputs */
+  bool whole;        /* belongs to the whole optimizer; a `group` clause cannot set it */
+  uint32_t first, n; /* settings [first, first + n); several are given as a list */
 } OptimizerArgument;
 
 typedef struct OptimizerInfo {
   const char *name;       /* "AdamW" */
-  OpKind update, measure; /* measure: OP_COUNT where there is none */
+  OpKind update, measure; /* measure: OP_COUNT if there is none */
   const char *measure_text, *moments_text, *flags_text, *variant_text; /* see optimizers.def */
-  const InputInfo *setting[MAX_SIGNATURE];                             /* inputs of these ops */
+  const InputInfo *setting[MAX_SIGNATURE];                             /* inputs of both ops */
   uint32_t n_settings;
-  uint32_t moments; /* bit i: moment i + 1 is kept where keep[i] holds */
+  uint32_t moments; /* bit i: moment i + 1 is kept if keep[i] holds */
   SettingCondition keep[MAX_MOMENTS];
   uint32_t n_flags, n_words; /* words: the flags, then the variant */
   const char *word[MAX_WORDS];
-  SettingCondition needs[MAX_WORDS]; /* of a flag: what it is an error without */
+  SettingCondition needs[MAX_WORDS]; /* flags: the condition without which the flag is an error */
   OptimizerArgument argument[MAX_ARGUMENTS];
   uint32_t n_arguments;
 } OptimizerInfo;
@@ -48,16 +48,16 @@ static inline const OptimizerInfo *optimizer_of(const Optimizer *o)
 }
 bool optimizer_lookup(const char *name, OptimizerKind *out);
 const char *optimizer_setting_name(const OptimizerInfo *row, uint32_t i); /* "beta1" */
-/* Index of a setting; false: it has none of that name. */
+/* Finds the index of a setting; false: there is none of that name. */
 bool optimizer_setting_find(const OptimizerInfo *row, const char *name, uint32_t *out);
-/* The moments that some group of o keeps: bit i is moment i + 1. */
+/* The moments that any group of o keeps: bit i is moment i + 1. */
 uint32_t optimizer_moments(const Optimizer *o);
-/* Whether word[0, n) is a flag that the group has, or of the optimizer's variant. */
+/* True if word[0, n) is a flag that the group sets, or belongs to the optimizer's variant. */
 bool optimizer_holds(const Optimizer *o, const ParamGroup *group, const char *word, size_t n);
 
-/* The numbers that the setting `name` takes, by settings.def; `value` is the domain of what a
- * schedule stands for. False: the table does not have it. */
+/* Finds the domain of the setting `name` in settings.def. `value` is the domain of the setting that
+ * a schedule computes. Returns false if the table does not contain the name. */
 bool setting_domain(const char *name, ampc_domain value, ampc_domain *out);
 
-/* A mistake of ours about a row: the program ends with the row's name. */
+/* Reports a bug in a row of the table: ends the program with the row's name. */
 _Noreturn void optimizer_broken(const char *name, const char *what, const char *word);

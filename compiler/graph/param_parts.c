@@ -1,8 +1,8 @@
 /* See param_parts.h. */
 #include "param_parts.h"
 
-/* MOST: parts that a group is cut into, but for those that small parameters have of their own: as
- * many blocks as a GPU has at once. LEAST: elements that keep a block of 256 threads busy. */
+/* MOST: parts of a group, besides those that small parameters add: as many blocks as a GPU runs at
+ * once. LEAST: elements that keep a block of 256 threads busy. */
 enum { MOST = 1024, LEAST = 1024 };
 
 static bool belongs(const Parameter *p, int64_t optimizer, uint32_t group)

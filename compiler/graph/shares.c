@@ -37,8 +37,7 @@ int share_average(const Graph *g, uint32_t param)
 
 /* ---- groups of what lies together ---- */
 
-/* By optimizer and group, then as the weights lie: those of a group one behind the other, in the
- * order of the table. */
+/* The order of shares: by optimizer and group, then in the order of their weights in memory. */
 static bool stands_before(const Graph *g, const Parameter *a, const Parameter *b)
 {
   const Parameter *v = &g->params.at[a->of], *w = &g->params.at[b->of];
@@ -60,7 +59,7 @@ static void sort(Graph *g, uint32_t first)
   }
 }
 
-/* Nothing lies between the weights of two neighbours. */
+/* True if nothing lies between the weights of two neighbours. */
 static bool lie_together(const Graph *g, const Parameter *a, const Parameter *b)
 {
   const Parameter *v = &g->params.at[a->of], *w = &g->params.at[b->of];
