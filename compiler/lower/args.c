@@ -1,4 +1,4 @@
-/* Arguments of a call, and what to say about a wrong one. */
+/* Arguments of a call, and the messages about wrong ones. */
 #include "elaborate.h"
 
 void args_push(Lower *l, Args *a, Datum value, Span span)

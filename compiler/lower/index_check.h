@@ -1,11 +1,12 @@
-/* What an index may hold, for pass lower. */
+/* Checks of computed indices, for pass lower. */
 #pragma once
 #include "lower.h"
 
-/* "rows of embedding, gpt2.amp:50": `why` with the user's line behind it. */
+/* "rows of embedding, gpt2.amp:50": `why` and the user's line. */
 const char *with_place(Lower *l, const char *why, Span span);
 
-/* v is computed and says which of n rows are taken; `name` is the function that takes them. Where
- * what v is made of does not say that they exist, the device looks: OP_check_index. In a scan
- * nobody does: no effect stands there. Wrong ones give NaN in either case. */
+/* v is a computed index that selects among n rows; `name` is the function that uses it. If the
+ * range of v is not known to be inside of [0, n), an OP_check_index node makes the device check it.
+ * In a `scan` there is no check, since effects are not allowed there. A wrong index yields NaN in
+ * both cases. */
 void check_computed(Lower *l, Value v, int64_t n, const char *name, Span span);

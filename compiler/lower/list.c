@@ -1,5 +1,6 @@
-/* Built-ins for the layer library that search lists and texts. Written in the language, each
- * element would cost several statements, and einsum searches its labels many times. */
+/* Built-ins for the layer library that search lists and texts. If they were written in the
+ * language, each element would cost several statements, and einsum searches its labels many
+ * times. */
 #include "elaborate.h"
 #include <string.h>
 
@@ -15,7 +16,7 @@ static int64_t find_in(Datum list, Datum x, uint32_t *left)
   return -1;
 }
 
-/* _find(items, x): where x first stands in a list or a text; -1 if it does not. */
+/* _find(items, x): the first position of x in a list or a text; -1 if there is none. */
 static Datum run_find(Lower *l, Args *args)
 {
   Datum in = args->at.at[0].value, x = args->at.at[1].value;

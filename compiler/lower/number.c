@@ -1,5 +1,6 @@
-/* Arithmetic of compile-time values, as Python's: `/` gives a float, `//` and `%` round down, int
- * `**` int is an int. And the checks that a value is what its place needs (E209). */
+/* Arithmetic of compile-time values, as in Python: `/` returns a float, `//` and `%` round down,
+ * int `**` int is an int. Also the checks that a value has the kind and range that its place needs
+ * (E209). */
 #include "elaborate.h"
 #include "runtime/plan/number.h"
 #include <math.h>
@@ -20,7 +21,7 @@ bool want_int(Lower *l, Datum d, Span span, const char *what, int64_t *out)
   return true;
 }
 
-/* An int will do; the other way round it will not, since 2.0 layers are a mistake. */
+/* Accepts an int, too. want_int() does not accept a float, since 2.0 layers are a mistake. */
 bool want_float(Lower *l, Datum d, Span span, const char *what, double *out)
 {
   if (!d_is_number(d)) return wrong_kind(l, d, span, what, "a number");
@@ -37,7 +38,7 @@ bool want_count(Lower *l, Datum d, Span span, const char *what, Counts range, in
                 ampc_range_text(text, range.least, range.most));
 }
 
-/* In f32 a number may become a bound that it is not itself: 0.999999999 is 1 there. */
+/* Rounding to f32 can turn a number into an excluded bound: 0.999999999 becomes 1. */
 bool want_in(Lower *l, Datum d, Span span, const char *what, ampc_domain domain, double *out)
 {
   if (!want_float(l, d, span, what, out)) return false;
@@ -95,7 +96,7 @@ bool want_sizes(Lower *l, Datum d, Span span, const char *what, int64_t *dim, ui
 
 /* ---- integers ---- */
 
-/* By squaring. False: the result does not fit 64 bits. */
+/* Exponentiation by squaring. False: the result does not fit 64 bits. */
 static bool power(int64_t base, int64_t exponent, int64_t *out)
 {
   int64_t r = 1;
@@ -108,14 +109,14 @@ static bool power(int64_t base, int64_t exponent, int64_t *out)
   return true;
 }
 
-/* C rounds towards zero, Python down: -7 // 2 is -4. */
+/* C rounds towards zero, Python rounds down: -7 // 2 is -4. */
 static int64_t floor_div(int64_t a, int64_t b)
 {
   int64_t q = a / b;
   return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
 }
 
-/* Sizes are made of these, so overflow is an error and never wraps. */
+/* Sizes are computed with these, so overflow is an error and never wraps. */
 static bool int_result(Operator op, int64_t a, int64_t b, int64_t *r)
 {
   switch (op) {
@@ -165,7 +166,7 @@ static Datum float_arithmetic(Operator op, double a, double b)
   }
 }
 
-/* Ints stay ints but for `/` and negative powers, as in Python. */
+/* Ints stay ints, except for `/` and negative powers, as in Python. */
 static Datum number_arithmetic(Lower *l, Operator op, Datum a, Datum b, Span span)
 {
   bool divides = op == OPER_div || op == OPER_floordiv || op == OPER_mod;
@@ -196,7 +197,7 @@ static Datum repeat_list(Lower *l, Datum list, int64_t n, Span span)
   return d_list(at, (uint32_t)n * list.n);
 }
 
-/* Text is counted in bytes. A loop that doubles what it has is stopped by both checks. */
+/* The length of a text counts in bytes. Both checks stop a loop that doubles its value. */
 static Datum join(Lower *l, Datum a, Datum b, Span span)
 {
   bool text = a.kind == D_str;
@@ -213,7 +214,7 @@ static Datum join(Lower *l, Datum a, Datum b, Span span)
   return d_list(at, a.n + b.n);
 }
 
-/* As much as it looks at counts as work. */
+/* The comparison counts as work in proportion to what it reads. */
 static Datum equal(Lower *l, Datum a, Datum b, Span span)
 {
   uint32_t most = (MAX_WORK - l->work) * ELEMENTS_PER_WORK + 1, left = most;
@@ -236,7 +237,7 @@ static Datum ordered(Operator op, double x, double y)
   }
 }
 
-/* Order is for two numbers or two strings; equality for everything whose value is known. */
+/* Order is defined for two numbers or two strings; equality for all values that are known. */
 static Datum compare(Lower *l, Operator op, Datum a, Datum b, Span span)
 {
   bool none = a.kind == D_none || b.kind == D_none, late = d_contains(a, D_type_of);
@@ -263,7 +264,7 @@ static bool have_bits(Datum a, Datum b)
   return a.kind == b.kind && (a.kind == D_bool || a.kind == D_int);
 }
 
-/* `&` and `|`: of bools they do not short-circuit as `and` and `or` do. */
+/* `&` and `|`. Unlike `and` and `or` they do not short-circuit. */
 static Datum bits(Operator op, Datum a, Datum b)
 {
   if (a.kind == D_bool)
@@ -271,7 +272,7 @@ static Datum bits(Operator op, Datum a, Datum b)
   return d_int(op == OPER_bitand ? a.as.integer & b.as.integer : a.as.integer | b.as.integer);
 }
 
-/* What `+` joins and `*` repeats; false: no such operands. */
+/* `+` concatenates lists or strings; `*` repeats a list. False: other operands. */
 static bool on_items(Lower *l, Operator op, Datum a, Datum b, Span span, Datum *out)
 {
   if (op == OPER_add && a.kind == b.kind && (a.kind == D_list || a.kind == D_str))
@@ -283,7 +284,7 @@ static bool on_items(Lower *l, Operator op, Datum a, Datum b, Span span, Datum *
   return false;
 }
 
-/* Both operands are compile-time values; apply_binary() has sent tensors elsewhere. */
+/* Both operands are compile-time values: apply_binary() passes tensors to tensor_binary(). */
 Datum number_binary(Lower *l, Operator op, Datum a, Datum b, Span span)
 {
   bool of_bits = op == OPER_bitand || op == OPER_bitor, numbers = d_is_number(a) && d_is_number(b);

@@ -1,10 +1,10 @@
-/* What the command line says about the job: -D NAME=VALUE replaces a const, --set object.key=value
- * a setting. Values are written as in the language. */
+/* Options of the command line that change the job: -D NAME=VALUE replaces a const, and --set
+ * object.key=value replaces a setting. Values are written as in the language. */
 #include "elaborate.h"
 #include "evaluate.h"
 
-/* The text after `=` is parsed as a const of its own little source, so that a mistake in it is
- * shown like any other, with the option as its file. */
+/* The text after `=` is parsed as a const in a source of its own. So a mistake in it is shown like
+ * any other, with the option as the file name. */
 static Expr *parse_value(Lower *l, const char *option, const char *text)
 {
   const char *source = arena_printf(l->arena, "const value = %s\n", text);
@@ -16,7 +16,7 @@ static Expr *parse_value(Lower *l, const char *option, const char *text)
   return NULL;
 }
 
-/* For the message that says what the replaced value was. */
+/* For the message that names the kind of the replaced value. */
 static const char *kind_name(Datum d)
 {
   switch ((DatumKind)d.kind) {
@@ -37,9 +37,9 @@ static const char *kind_name(Datum d)
   }
 }
 
-/* The value of `text`, which takes the place of `like`; false after a message. Strings need no
- * quotes on a command line, and an int will do for a float. Anything else must be of the kind
- * that it replaces: `-D WIDTH=wide` is a mistake. */
+/* The value of `text`, which replaces `like`; false after a message. Strings need no quotes on a
+ * command line, and an int can replace a float. Any other value must have the kind of the one that
+ * it replaces: `-D WIDTH=wide` is a mistake. */
 static bool option_value(Lower *l, const char *option, const char *text, Datum like, Datum *out)
 {
   if (like.kind == D_str && text[0] != '"') {
@@ -60,7 +60,7 @@ static bool option_value(Lower *l, const char *option, const char *text, Datum l
 
 /* ---- consts ---- */
 
-/* -D reaches the consts of the job and of its imports, never those of the library. */
+/* -D replaces consts of the job and its imports, never those of the library. */
 bool const_override(Lower *l, File *f, const Decl *decl, Datum *value)
 {
   const Options *o = &l->c->options;
@@ -75,7 +75,7 @@ bool const_override(Lower *l, File *f, const Decl *decl, Datum *value)
   return true;
 }
 
-/* All names are collected for the suggestion. */
+/* Collects all names for the suggestion. */
 static bool is_const(Lower *l, const char *name, NameVec *names)
 {
   for (uint32_t i = 0; i < l->files.n; i++) {
@@ -90,7 +90,7 @@ static bool is_const(Lower *l, const char *name, NameVec *names)
   return false;
 }
 
-/* Before anything is worked out, so that a misspelt -D is not drowned in its consequences. */
+/* Runs before anything is evaluated, so that the message about a misspelt -D comes first. */
 void check_consts(Lower *l)
 {
   const Options *o = &l->c->options;
@@ -111,8 +111,9 @@ static bool is_known(Lower *l, const char *key)
          NO_NAME;
 }
 
-/* Whoever could take a --set asks here for its key, and so makes the key known: at the end,
- * those that nobody asked for are mistakes. The last of several wins. */
+/* Code that accepts a --set calls this with its key, which makes the key known. At the end of the
+ * pass, all other keys of --set are mistakes. If a key is given several times, the last one
+ * wins. */
 const char *setting_override(Lower *l, const char *key)
 {
   const Options *o = &l->c->options;
@@ -123,7 +124,7 @@ const char *setting_override(Lower *l, const char *key)
   return value;
 }
 
-/* Replaces *value if --set names it. False: its text is wrong, which has been said. */
+/* Replaces *value if --set names its key. False: the text is wrong, which has been reported. */
 bool setting_value(Lower *l, const char *key, Datum *value)
 {
   const char *text = setting_override(l, key);
@@ -131,7 +132,7 @@ bool setting_value(Lower *l, const char *key, Datum *value)
   return option_value(l, arena_printf(l->arena, "--set %s=%s", key, text), text, *value, value);
 }
 
-/* At the end of the pass, when every key has been asked for. */
+/* Runs at the end of the pass, when every key is known. */
 void check_settings(Lower *l)
 {
   const Options *o = &l->c->options;

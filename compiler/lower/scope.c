@@ -1,4 +1,4 @@
-/* Scopes: the names that a place of the program can see, each with its latest value. */
+/* Scopes: the names that are visible at a place of the program, each with its latest value. */
 #include "elaborate.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ Scope *scope_new(Lower *l, Scope *parent, File *file, Instance *self)
   return s;
 }
 
-/* In this scope alone; lookup_quiet() goes through the parents as well. */
+/* Searches this scope only; lookup_quiet() also searches its parents. */
 Binding *scope_find(Scope *s, const char *name)
 {
   uint32_t i = name_find(s->arena, &s->names_index, s->names.at, s->names.n, sizeof(Binding), name);
@@ -27,8 +27,8 @@ Missing *scope_missing(Scope *s, const char *name)
   return i == NO_NAME ? NULL : &s->missing.at[i];
 }
 
-/* An assignment rebinds: a name means its latest value. Tensors are never changed, `x = x + 1`
- * makes another node and lets x name it. */
+/* An assignment rebinds the name. Tensors never change: `x = x + 1` makes a new node, and x then
+ * names the new node. */
 void scope_bind(Lower *l, Scope *s, const char *name, Datum value, Span span)
 {
   Binding *b = scope_find(s, name);
@@ -38,8 +38,8 @@ void scope_bind(Lower *l, Scope *s, const char *name, Datum value, Span span)
     vec_push(l->arena, &s->names, (Binding){name, value, span, false});
 }
 
-/* The library is compiled into ampc, so a mistake in it is ours, not the user's: the first
- * compile of any job names it and stops. */
+/* The library is compiled into ampc, so a mistake in it is a bug in ampc. The first compile of any
+ * job reports it and aborts. */
 void library_broken(const char *file, const char *what, const char *name)
 {
   fprintf(stderr, "ampc: compiler/layers/%s: %s%s\n", file, what, name);

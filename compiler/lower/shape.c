@@ -1,11 +1,12 @@
-/* Built-ins that take a shape as any number of arguments, and the types of tensors. */
+/* Built-ins that take a shape as a variable number of arguments; `.to(type)`. */
 #include "elaborate.h"
 #include "evaluate.h"
 
 #define ARG(i)  (args->at.at[i].value)
 #define SPAN(i) (args->at.at[i].span)
 
-/* Sizes from arguments `first` on, `x.view(2, 3)` or `x.view([2, 3])`. Keywords are skipped. */
+/* Sizes from argument `first` on: `x.view(2, 3)` or `x.view([2, 3])`. Keyword arguments are
+ * skipped. */
 static bool rest_sizes(Lower *l, const Args *args, uint32_t first, const char *what, int64_t *dim,
                        uint32_t *rank)
 {
@@ -30,7 +31,7 @@ static int64_t product(const int64_t *dim, uint32_t rank)
   return n;
 }
 
-/* A size -1 becomes what the others leave. */
+/* Replaces a size of -1 by the number of elements divided by the other sizes. */
 static bool infer_size(Lower *l, const Node *x, int64_t *dim, uint32_t rank, Span span,
                        const char *name)
 {
@@ -50,8 +51,7 @@ static bool infer_size(Lower *l, const Node *x, int64_t *dim, uint32_t rank, Spa
   return diag_note(l->c, x->span, "%s has %lld elements", ir_dims_text(l->c, x), (long long)n);
 }
 
-/* view() and reshape() are one here: whether data moves is a question of layout, which pass
- * layout answers. */
+/* view() and reshape() are the same here. Pass layout decides whether data moves. */
 static Datum run_reshape(Lower *l, Args *args)
 {
   const char *name = args->native->name;
@@ -64,7 +64,7 @@ static Datum run_reshape(Lower *l, Args *args)
   return reshape_to(l, x, dim, rank, args->span);
 }
 
-/* -1 keeps the size of an axis; new axes come in front. */
+/* -1 keeps the size of an axis. New axes are in front. */
 static Datum run_expand(Lower *l, Args *args)
 {
   int64_t dim[MAX_RANK];
@@ -81,7 +81,7 @@ static Datum run_expand(Lower *l, Args *args)
   return v.id == x.id ? unchanged(l, x, args->span) : d_tensor(v);
 }
 
-/* `x.repeat(2, 3)`: the library's def takes the numbers as a list. */
+/* `x.repeat(2, 3)`. The library's def takes the counts as a list. */
 static Datum run_repeat(Lower *l, Args *args)
 {
   int64_t count[MAX_RANK];
@@ -93,7 +93,7 @@ static Datum run_repeat(Lower *l, Args *args)
   return library_call(l, "_repeat", &both);
 }
 
-/* Every axis once, in another order; the same order moves nothing. */
+/* Names every axis once, in a new order. The old order moves nothing. */
 static Datum run_permute(Lower *l, Args *args)
 {
   int64_t want[MAX_RANK];
@@ -118,7 +118,7 @@ static Datum run_permute(Lower *l, Args *args)
                : unchanged(l, x, args->span);
 }
 
-/* `x.size()` is a list, `x.size(1)` an int: compile-time values both. */
+/* `x.size()` is a list, `x.size(1)` an int. Both are compile-time values. */
 static Datum run_size(Lower *l, Args *args)
 {
   const int64_t *dim;
@@ -143,7 +143,7 @@ static Datum run_to(Lower *l, Args *args)
   return x.id ? cast_as(l, x, type, args->span) : d_of(D_error);
 }
 
-/* ---- tensors of one number ---- */
+/* ---- new tensors ---- */
 
 /* The one keyword of zeros(), ones(), rand() and randn(). */
 static bool dtype_key(Lower *l, const Args *args, const char *name, AskedType *out)
@@ -160,7 +160,7 @@ static bool dtype_key(Lower *l, const Args *args, const char *name, AskedType *o
   return true;
 }
 
-/* The attributes of a new tensor of the sizes that are arguments. */
+/* The attributes of a new tensor. The arguments are its sizes. */
 static bool new_shape(Lower *l, const Args *args, const char *name, const NamedAttr **out)
 {
   int64_t dim[MAX_RANK];
@@ -174,7 +174,7 @@ static bool new_shape(Lower *l, const Args *args, const char *name, const NamedA
   return true;
 }
 
-/* One number that every element reads: the tensor takes no memory until somebody needs it
+/* Every element reads the same number. The tensor takes memory only if a consumer needs it
  * there. */
 static Datum filled(Lower *l, Args *args, Datum value)
 {
@@ -203,7 +203,7 @@ static Datum run_full(Lower *l, Args *args)
   return filled(l, &shape, ARG(1));
 }
 
-/* rand, randn: random numbers, drawn in f32. */
+/* rand, randn: random numbers, generated in f32. */
 static Datum run_drawn(Lower *l, Args *args)
 {
   const NamedAttr *shape;
@@ -216,7 +216,7 @@ static Datum run_drawn(Lower *l, Args *args)
   return d_is(v, D_error) ? v : cast_as(l, v.as.tensor, type, args->span);
 }
 
-/* _indices(shape): i64, of each element its place in row-major order */
+/* _indices(shape): an i64 tensor in which each element is its own row-major index */
 static Datum run_indices(Lower *l, Args *args)
 {
   const NamedAttr *shape;

@@ -1,10 +1,10 @@
-/* Tensors of pass lower: from a value to a node, operators, and calls of ops by the signatures of
- * the op table. Every node is appended here or in model/param.c and optimizer/optimizer.c. */
+/* Tensors of pass lower: conversion of values to nodes, operators, and calls of ops by the
+ * signatures of the op table. append() makes the nodes of operations in the program text. */
 #include "elaborate.h"
 #include "evaluate.h"
 
-/* A node needs a block to stand in. Settings are worked out outside of the step: there arithmetic
- * with schedules is a schedule, schedule_of(). */
+/* A node belongs to a block. Settings are evaluated outside of the step; there, arithmetic with
+ * schedules yields a schedule: schedule_of(). */
 static bool in_run(Lower *l, Span span)
 {
   if (l->run && !l->settings_of) return true;
@@ -14,14 +14,15 @@ static bool in_run(Lower *l, Span span)
   return refuse(l, E210, span, "tensors exist in train, eval, infer and data blocks only");
 }
 
-/* The module path of the innermost member that is being run, for notes. */
+/* Notes the path of the innermost module whose code is running. */
 static void note_module(Lower *l)
 {
   if (l->inside && l->inside->path && l->inside->path[0])
     diag_note(l->c, l->inside_call, "in %s.%s", l->inside->model, l->inside->path);
 }
 
-/* What every appended node goes through; no value: its shape rule has told what is wrong. */
+/* Every appended node passes through here. If v is no value, the shape rule has reported the
+ * mistake. */
 static Datum appended(Lower *l, Value v)
 {
   if (!v.id) {
@@ -38,8 +39,8 @@ static Datum appended(Lower *l, Value v)
   return d_tensor(v);
 }
 
-/* The way in which nodes are made from the program's text. Inside of the library the span is
- * that of the job's call, since that is the line the user knows. */
+/* Appends the node of an operation in the program text. Inside the library the span is that of the
+ * job's call, since that is the line that the user knows. */
 Datum append(Lower *l, Span span, OpKind op, const Value *in, uint32_t n_in, const NamedAttr *attrs)
 {
   if (!in_run(l, span)) return d_of(D_error);
@@ -47,14 +48,15 @@ Datum append(Lower *l, Span span, OpKind op, const Value *in, uint32_t n_in, con
   return appended(l, ir_append(l->c, &l->at, op, in, n_in, attrs));
 }
 
-/* There are no bool constants: 0 or 1, cast. */
+/* There are no bool constants, so this casts 0 or 1. */
 static Value bool_tensor(Lower *l, bool v)
 {
   Value number = ir_integer(l->c, &l->at, v);
   return ir_cast(l->c, &l->at, number, AMPC_BOOL);
 }
 
-/* An operand as a node: numbers become constants, a parameter is read, a schedule is computed. */
+/* An operand as a node. A number becomes a constant, a parameter is read, a schedule is
+ * computed. */
 Value as_tensor(Lower *l, Datum d, Span span)
 {
   if (d_is(d, D_error) || !in_run(l, span)) return (Value){0};
@@ -82,8 +84,9 @@ Value as_tensor(Lower *l, Datum d, Span span)
   }
 }
 
-/* The shape, without making a node: for `x.shape` of a parameter, and for numbers, which have
- * no axes. False: the value is no operand. *dim dies with the next node. */
+/* The shape, without making a node: for `x.shape` of a parameter, and for numbers, which have no
+ * axes. False: the value cannot be an operand. *dim is valid only until the next node is
+ * appended. */
 bool tensor_dims(Lower *l, Datum d, const int64_t **dim, uint32_t *rank)
 {
   static const int64_t none[1];
@@ -108,7 +111,7 @@ bool tensor_dims(Lower *l, Datum d, const int64_t **dim, uint32_t *rank)
   }
 }
 
-/* Of numbers the type that they would have as nodes. */
+/* For a number: the type that its node would have. */
 DType tensor_dtype(Lower *l, Datum d)
 {
   if (d.kind == D_tensor) return ir_node(l->g, d.as.tensor)->dtype;
@@ -116,8 +119,8 @@ DType tensor_dtype(Lower *l, Datum d)
   return d.kind == D_int ? AMPC_I64 : d.kind == D_bool ? AMPC_BOOL : AMPC_F32;
 }
 
-/* What a view is that changes nothing: x itself. Inside of no_grad it is cut off, as a view that
- * changes something would be. */
+/* The result of a view that changes nothing: x itself. In a no_grad region x is detached, as the
+ * result of any other view is. */
 Datum unchanged(Lower *l, Value x, Span span)
 {
   if (!l->g->regions.at[l->at.region].no_grad) return d_tensor(x);
@@ -133,7 +136,7 @@ Datum reshape_to(Lower *l, Value x, const int64_t *dim, uint32_t rank, Span span
   return d_tensor(ir_reshape(l->c, &l->at, x, dim, rank));
 }
 
-/* .to(d) is obeyed to the letter: float types are not final yet, so the node is always made. */
+/* `.to(d)` always makes a node for float types, since they are not final yet. */
 Datum cast_to(Lower *l, Value x, DType d, Span span)
 {
   if (!dtype_is_float(d) && ir_node(l->g, x)->dtype == d) return d_tensor(x);
@@ -145,7 +148,7 @@ Datum cast_to(Lower *l, Value x, DType d, Span span)
 
 /* ---- operators ---- */
 
-/* Which op an operator is; `and`, `or` and `not` are none. */
+/* The op of an operator; `and`, `or` and `not` have none. */
 static OpKind operator_op(Operator op)
 {
   static const OpKind ops[OPER_count] = {
@@ -169,19 +172,20 @@ static OpKind operator_op(Operator op)
   return ops[op];
 }
 
-/* Strings, lists and modules are not. */
+/* Strings, lists and modules are no operands. */
 static bool is_operand(Datum d)
 {
   return d_is_tensor(d) || d_is_number(d) || d.kind == D_bool;
 }
 
-/* A schedule within the settings of an optimizer: what is made of it is no node but a schedule. */
+/* A schedule in the settings of an optimizer: arithmetic on it yields a schedule, not a node. */
 static bool is_setting(const Lower *l, Datum d)
 {
   return l->settings_of && d.kind == D_schedule;
 }
 
-/* number / tensor is reciprocal(tensor) * number, as in PyTorch: class f32 under autocast. */
+/* number / tensor is reciprocal(tensor) * number, as in PyTorch. Its category under autocast is
+ * f32. */
 static Datum divide_number(Lower *l, Datum a, Value b, Span span)
 {
   Datum r = append(l, span, OP_reciprocal, &b, 1, NULL);
@@ -190,7 +194,7 @@ static Datum divide_number(Lower *l, Datum a, Value b, Span span)
   return append(l, span, OP_mul, in, 2, NULL);
 }
 
-/* `x == none` asks whether an argument was given, and is answered at compile time. */
+/* `x == none` tests whether an argument was given, so the result is a compile-time value. */
 Datum tensor_binary(Lower *l, Operator op, Datum a, Datum b, Span span)
 {
   if ((op == OPER_eq || op == OPER_ne) && (a.kind == D_none || b.kind == D_none))
@@ -225,14 +229,14 @@ Datum tensor_unary(Lower *l, Operator op, Datum a, Span span)
 /* ---- calls by signature ---- */
 
 enum { MAX_SLOTS = MAX_SIGNATURE + MAX_ATTR };
-typedef struct Bound { /* arguments of an op in the order of its signature */
+typedef struct Bound { /* the arguments of an op, in the order of its signature */
   const OpInfo *info;
   const OpSignature *sig;
   const ArgValue *slot[MAX_SLOTS];
   Span span;
 } Bound;
 
-/* Inputs first, then attributes: the order in which arguments are written. */
+/* Inputs come first, then attributes, as in a call. */
 static const char *slot_name(const void *of, uint32_t i)
 {
   const OpSignature *sig = of;
@@ -289,7 +293,7 @@ static bool push_input(Lower *l, Datum d, Span span, ValueVec *out)
   return v.id != 0;
 }
 
-/* `cat([a, b], dim=1)`: one argument that is a list of inputs. */
+/* `cat([a, b], dim=1)`: one argument holds a list of inputs. */
 static bool push_variadic(Lower *l, const Bound *b, const ArgValue *arg, ValueVec *out)
 {
   if (arg->value.kind != D_list || !arg->value.n)
@@ -300,7 +304,7 @@ static bool push_variadic(Lower *l, const Bound *b, const ArgValue *arg, ValueVe
   return true;
 }
 
-/* An optional input that is not given is value 0: `linear(x, w)` has no bias. */
+/* An optional input that is not given becomes value 0: `linear(x, w)` has no bias. */
 static bool bind_inputs(Lower *l, const Bound *b, ValueVec *out)
 {
   for (uint32_t i = 0; i < b->sig->n_inputs; i++) {
@@ -315,7 +319,7 @@ static bool bind_inputs(Lower *l, const Bound *b, ValueVec *out)
   return true;
 }
 
-/* -1 is the last axis. After this pass axes count from 0. */
+/* -1 is the last axis. In the graph, axes count from 0. */
 bool normal_axis(Lower *l, int64_t axis, uint32_t rank, Datum x, Span span, int64_t *out)
 {
   if (axis < -(int64_t)rank || axis >= (int64_t)rank)
@@ -325,7 +329,7 @@ bool normal_axis(Lower *l, int64_t axis, uint32_t rank, Datum x, Span span, int6
   return true;
 }
 
-/* `dim=[0, 2]` as a mask of bits; 0 stands for all axes. */
+/* `dim=[0, 2]` as a bit mask. 0 means all axes. */
 static bool axes_mask(Lower *l, const ArgValue *arg, Datum x, uint32_t rank, const char *what,
                       int64_t *mask)
 {
@@ -343,8 +347,8 @@ static bool axes_mask(Lower *l, const ArgValue *arg, Datum x, uint32_t rank, con
   return true;
 }
 
-/* An axis is checked against the rank of the first input even where it is the default: softmax
- * of a scalar has none. */
+/* An axis is checked against the rank of the first input, even if it is the default: a scalar has
+ * no axis for softmax. */
 static bool attr_value(Lower *l, const Bound *b, uint32_t i, const ArgValue *arg, Value x,
                        Attr *out)
 {
@@ -386,7 +390,7 @@ static bool bind_attrs(Lower *l, const Bound *b, Value x, Attr *out)
   return true;
 }
 
-/* `sqrt(cosine_schedule(0.1))` among the settings of an optimizer. */
+/* `sqrt(cosine_schedule(0.1))` in the settings of an optimizer. */
 static Datum call_in_setting(Lower *l, OpKind op, const Bound *b)
 {
   Datum operand[MAX_SIGNATURE];
@@ -397,8 +401,8 @@ static Datum call_in_setting(Lower *l, OpKind op, const Bound *b)
   return schedule_of(l, op, operand, n, attr, b->span);
 }
 
-/* An op of the table called by its name: arguments into slots, tensors and attributes checked,
- * one node. */
+/* Calls an op of the op table by its name: sorts the arguments into slots, checks inputs and
+ * attributes, and appends one node. */
 Datum call_op(Lower *l, OpKind op, Args *args)
 {
   Bound b = {op_row(op), &op_row(op)->signature, {0}, args->span};

@@ -1,6 +1,6 @@
-/* `x.dtype` of a tensor. Of floats it is decided by pass precision, later than this, so it is no
- * value to branch on: it stands where a type is asked for, `.to(x.dtype)` and `dtype=x.dtype`, and
- * leaves a `cast_like` node that pass precision makes a cast of. */
+/* `x.dtype` of a tensor. Pass precision decides float types, later than this pass, so code cannot
+ * branch on one. It can be used where a type is expected, `.to(x.dtype)` and `dtype=x.dtype`, and
+ * then makes a `cast_like` node, which pass precision turns into a cast. */
 #include "elaborate.h"
 
 Datum type_of_tensor(Lower *l, Datum x, Span span)

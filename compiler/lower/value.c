@@ -1,5 +1,5 @@
-/* Compile-time values of pass lower: making, comparing and describing them, and the one way in
- * which the pass reports a mistake. */
+/* Compile-time values of pass lower: construction, comparison, text. fail(), the only function with
+ * which the pass reports a mistake, is also here. */
 #include "value.h"
 #include "elaborate.h"
 #include <math.h>
@@ -34,7 +34,7 @@ Datum d_dtype(DType d)
   return (Datum){.kind = D_dtype, .as.dtype = d};
 }
 
-/* Depth and total stay within their types: what is beyond the limits stays beyond them. */
+/* Depth and total saturate above their limits, so they cannot overflow. */
 static void count_item(Datum *list, Datum item)
 {
   enum { DEEP = UINT8_MAX - 1, MANY = 2 * MAX_LIST };
@@ -52,7 +52,7 @@ Datum d_list(const Datum *at, uint32_t n)
   return list;
 }
 
-/* The list gets an array of its own: `v` may grow or be changed afterwards. */
+/* Copies the elements, so `v` can change afterwards. */
 Datum d_list_of(Lower *l, const DatumVec *v)
 {
   Datum *copy = arena_array(l->arena, Datum, v->n);
@@ -60,7 +60,7 @@ Datum d_list_of(Lower *l, const DatumVec *v)
   return d_list(copy, v->n);
 }
 
-/* Node 0 is "none": an append that failed gives the D_error that keeps its users silent. */
+/* Value 0 means that an append failed. It becomes a D_error, so its users stay silent. */
 Datum d_tensor(Value v)
 {
   return v.id ? (Datum){.kind = D_tensor, .as.tensor = v} : d_of(D_error);
@@ -79,15 +79,15 @@ bool d_is_number(Datum d)
   return d.kind == D_int || d.kind == D_float;
 }
 
-/* What a node can be made of where an operand is needed: a parameter becomes one where it is
- * read, a schedule is arithmetic on the step. */
+/* Values that can become an operand node. A parameter gets a node when it is read; a schedule is
+ * arithmetic on the step. */
 bool d_is_tensor(Datum d)
 {
   return d.kind == D_tensor || d.kind == D_param || d.kind == D_schedule;
 }
 
-/* Does the value, or a list in it, hold one of this kind? For members: `layers = [Linear(4,
- * 4), Linear(4, 4)]` owns modules though it is a list. */
+/* Is the value, or one in its lists, of this kind? Members need this: `layers = [Linear(4, 4),
+ * Linear(4, 4)]` owns modules though it is a list. */
 bool d_contains(Datum d, DatumKind kind)
 {
   return d.kind == kind || (d.kind == D_list && d.holds >> kind & 1);
@@ -113,8 +113,8 @@ static bool texts_equal(const char *a, const char *b, uint32_t *left)
   return *left && strcmp(a, b) == 0;
 }
 
-/* As Python's ==: 1 == 1.0, lists element by element, modules and tensors only with
- * themselves. */
+/* As Python's ==. 1 == 1.0, lists are compared element by element, and modules and tensors are
+ * equal only to themselves. */
 bool d_equal(Datum a, Datum b, uint32_t *left)
 {
   if (!*left || !--*left) return false;
@@ -151,7 +151,7 @@ bool d_equal(Datum a, Datum b, uint32_t *left)
   }
 }
 
-/* A tensor stands where a truth is needed: what may have been meant. */
+/* Suggests a replacement where a tensor is used as a condition. */
 static const char *truth_help(const Lower *l, const char *place)
 {
   bool branch = strcmp(place, "`if`") == 0;
@@ -167,8 +167,8 @@ static const char *truth_help(const Lower *l, const char *place)
 const char *const type_of_help =
     "regions of precision decide it after this: `x.to(y.dtype)` needs no question";
 
-/* As Python's bool(): zero, "", [] and none are false. A tensor has no truth at compile time;
- * `if x > 0` is the most common mistake of all, so its message says what to write. */
+/* As Python's bool(): zero, "", [] and none are false. A tensor has no truth value at compile time.
+ * `if x > 0` is the most common mistake of all, so its help says what to write. */
 int d_truth(Lower *l, Datum d, Span span, const char *place)
 {
   switch ((DatumKind)d.kind) {
@@ -199,7 +199,7 @@ int d_truth(Lower *l, Datum d, Span span, const char *place)
 
 static void text_of(Lower *l, Text *t, Datum d, size_t most);
 
-/* Strings are quoted inside of lists only, as in Python: str(["a"]) is ["a"], str("a") is a. */
+/* Strings are quoted only inside lists, as in Python: str(["a"]) is ["a"], str("a") is a. */
 static void list_text(Lower *l, Text *t, Datum d, size_t most)
 {
   text_puts(t, d.tuple ? "(" : "[");
@@ -221,14 +221,14 @@ static void float_text(Text *t, double v)
   if (isfinite(v) && !strpbrk(s, ".e")) text_puts(t, ".0");
 }
 
-/* "f32[32, 10]", as a tensor of that shape is shown. */
+/* "f32[32, 10]", the same text as for a tensor of that shape. */
 static const char *param_text(Lower *l, const ParamSlot *p)
 {
   return arena_printf(l->arena, "%s%s", ir_dtype_name(p->dtype),
                       ir_sizes_text(l->arena, p->dim, p->rank));
 }
 
-/* Of values that have a text as they are; NULL: text_of() writes it. */
+/* The text of kinds that need no formatting; NULL: text_of() formats the value. */
 static const char *name_of(Lower *l, Datum d)
 {
   switch ((DatumKind)d.kind) {
@@ -272,7 +272,7 @@ static const char *name_of(Lower *l, Datum d)
   }
 }
 
-/* What str() gives and what messages show; not much more of it than `most` bytes. */
+/* The text that str() returns and that messages show. Stops shortly after `most` bytes. */
 static void text_of(Lower *l, Text *t, Datum d, size_t most)
 {
   const char *name = name_of(l, d);
@@ -290,7 +290,7 @@ static void text_of(Lower *l, Text *t, Datum d, size_t most)
     text_add(t, d.as.text, strnlen(d.as.text, most + 1));
 }
 
-/* At the start of a character of UTF-8. */
+/* Truncates to at most `most` bytes, at the start of a UTF-8 character. */
 static void cut(Text *t, size_t most)
 {
   t->n = most;
@@ -317,8 +317,8 @@ const char *d_text(Lower *l, Datum d)
   return t.at;
 }
 
-/* With the kind in front where the text alone could be misread: "int 3", `str "3"`, "list
- * [3]". A tensor's type says what it is. */
+/* Puts the kind in front if the text alone could be misread: "int 3", `str "3"`, "list [3]". The
+ * text of a tensor already begins with its type. */
 static const char *kind_text(Lower *l, Datum d, const char *text)
 {
   static const char *const kinds[][2] = {
@@ -328,7 +328,7 @@ static const char *kind_text(Lower *l, Datum d, const char *text)
       [D_function] = {"function ", ""}, [D_native] = {"function ", ""},
       [D_op] = {"function ", ""},       [D_class] = {"module ", ", not yet built"},
       [D_instance] = {"a module ", ""}, [D_optimizer] = {"optimizer ", ""},
-      [D_statistics] = {NULL, NULL}, /* the last kind */
+      [D_statistics] = {NULL, NULL}, /* the last kind: the size of the table */
   };
   const char *const *kind = kinds[d.kind];
   if (d.tuple && d.kind == D_list) return arena_printf(l->arena, "tuple %s", text);
@@ -345,8 +345,7 @@ const char *d_answer_text(Lower *l, Datum d)
   return kind_text(l, d, d_whole_text(l, d));
 }
 
-/* The one way in which the pass reports a mistake. What it returns can be handed on at once:
- * `return fail(...)`. */
+/* Reports a mistake. The result can be returned at once: `return fail(...)`. */
 Datum fail(Lower *l, ErrorCode code, Span span, const char *fmt, ...)
 {
   va_list ap;
@@ -357,7 +356,7 @@ Datum fail(Lower *l, ErrorCode code, Span span, const char *fmt, ...)
   return d_of(D_error);
 }
 
-/* The program's own words at `span`, on one line, for messages: "`bias` is false". Long ones end in
+/* The program text at `span`, on one line, for messages: "`bias` is false". Long text ends in
  * "...". */
 const char *source_text(Lower *l, Span span)
 {

@@ -1,6 +1,6 @@
-/* options.watch, from `amp repl`: a value of a train or eval block that becomes an output too, so
- * that a prompt can look at it. The text is a name, the path of a layer, or an expression over the
- * block's names. */
+/* options.watch, from `amp repl`: a value of a train or eval block that becomes an additional
+ * output, so that a prompt can show it. The text is a name, the path of a layer, or an expression
+ * over the names of the block. */
 #include "watch.h"
 #include "elaborate.h"
 #include <ctype.h>
@@ -13,14 +13,14 @@ static bool is_path(const char *s)
   return *s == 0;
 }
 
-/* The block that runs gives its value: not the smaller last batch of another. */
+/* Only the first variant of a block yields the value, not the one for a smaller last batch. */
 bool watch_is_on(const Lower *l)
 {
   return l->c->options.watch && l->run && l->run->first == l->run->block;
 }
 
-/* An expression is worked out where the block ends, with the weights that the step began with: so
- * nothing may update them before. */
+/* An expression is evaluated at the end of the block, with the weights from before the step. So no
+ * update may run before it. */
 bool watch_stops_updates(const Lower *l)
 {
   return watch_is_on(l) && !is_path(l->c->options.watch);
@@ -31,7 +31,7 @@ void watch_value(Lower *l, const char *name, Datum v)
   if (watch_is_on(l) && strcmp(l->c->options.watch, name) == 0) l->watched = v;
 }
 
-/* "fc1" or "net.fc1": the last call in the block counts. */
+/* `options.watch` is "fc1" or "net.fc1". The last call in the block wins. */
 void watch_call(Lower *l, const Instance *m, Datum v)
 {
   if (!watch_is_on(l) || !m->path) return;

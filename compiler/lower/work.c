@@ -1,8 +1,9 @@
-/* How much a program does in the compiler: one without an end gets a message. */
+/* Limits on the work that a program causes in the compiler. A program without an end gets a
+ * message. */
 #include "elaborate.h"
 
-/* The program would not end, or not soon. Everything that runs checks `stopped` and returns,
- * in silence. */
+/* Stops elaboration because a limit is exceeded. All code that elaborates checks `stopped` and
+ * returns without a message. */
 static bool stop(Lower *l, Span span, const char *text)
 {
   fail(l, E210, span, "%s", text);
@@ -10,8 +11,8 @@ static bool stop(Lower *l, Span span, const char *text)
   return false;
 }
 
-/* Counts what is run and made, so that `for i in range(10 ** 9)` ends with a message, not with the
- * user's patience. False: the job has been stopped. */
+/* Counts what is run and made, so that `for i in range(10 ** 9)` ends with a message. False: the
+ * job has been stopped. */
 bool count_work(Lower *l, uint32_t amount, Span span)
 {
   if (l->stopped) return false;
@@ -32,12 +33,15 @@ bool go_deeper(Lower *l, Span span)
                            MAX_STACK));
 }
 
-/* Around every call of a def and every module that is built. Depth finds recursion without end
- * long before C's own stack is full. The frames let messages inside of the library point at
- * the line of the job that called it. */
+/* Called for every def that is called and every module that is built. The limit on depth stops an
+ * endless recursion long before the C stack is full. The pushed frames let a message inside the
+ * library point at the line of the job that called it. */
 bool call_begin(Lower *l, const char *name, const File *file, Span span)
 {
-  enum { BUILTIN_DEPTH = 20, CALL_WORK = 8 }; /* so that a def of the job is named */
+  enum {
+    BUILTIN_DEPTH = 20,
+    CALL_WORK = 8
+  }; /* BUILTIN_DEPTH: the message names a def of the job, not of the library */
   uint32_t most = file->builtin ? MAX_DEPTH + BUILTIN_DEPTH : MAX_DEPTH;
   if (!count_work(l, CALL_WORK, span)) return false;
   if (l->depth >= most)

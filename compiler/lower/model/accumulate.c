@@ -1,9 +1,9 @@
-/* `accumulate(f64, sum, layer_norm)` in `precision`: what these ops, and their gradients, add up is
- * kept in double and rounded once.
+/* `accumulate(f64, sum, layer_norm)` in `precision`: these ops and their gradients keep their sums
+ * in double and round once.
  *
- * As with `policy`, of an op of the table the graph knows, and pass precision asks it wherever the
- * op comes from; a def of the layer library is elaborated in a region that says it. Gradients stand
- * in the region of what they are of. */
+ * As with `policy`, the graph records ops of the op table, and pass precision applies the clause to
+ * every node of the op. A def of the layer library is elaborated in a region that has the type of
+ * sums. Gradients are in the region of the node that they belong to. */
 #include "model.h"
 
 static bool want_sums(Lower *l, Datum d, Span span, bool *out)
@@ -18,7 +18,8 @@ static bool want_sums(Lower *l, Datum d, Span span, bool *out)
   return diag_help(l->c, "`accumulate(f64, sum)`: the type first, then the ops");
 }
 
-/* Ops that only the library can name; a def has the name of the op that it ends in: layer_norm. */
+/* The op of a def. Only the library can name such ops; a def has the same name as the op in which
+ * it ends: layer_norm. */
 static const OpInfo *op_of_def(const Datum *d)
 {
   const char *name = d->as.function->def->name.text;

@@ -1,19 +1,20 @@
 /* `running = 0.9 * running + 0.1 * x.mean(0)` in a method, where `running` is a Buffer of its
- * module: the rest of the step reads the new value, and the buffer takes it over together with the
- * step. Also the updates of running statistics by layers of the library. */
+ * module. The rest of the step reads the new value, and the step commits it to the buffer. Also the
+ * updates of running statistics by layers of the library. */
 #include "model.h"
 #include "compiler/lower/watch.h"
 #include <string.h>
 
-/* Floats take any number; integers are counts and places, of which a float would lose some. */
+/* A float Buffer accepts any number. An integer Buffer holds counts or indices, which a float could
+ * round, so it accepts integers only. */
 static bool type_fits(const ParamSlot *p, DType d)
 {
   if (dtype_is_float(p->dtype)) return true;
   return p->dtype == AMPC_BOOL ? d == AMPC_BOOL : dtype_is_integer(d);
 }
 
-/* In the buffer's type, cut off from differentiation: a buffer lives on, and a gradient does not go
- * into the past. */
+/* Casts the value to the buffer's type and detaches it: a buffer keeps its value over steps, and
+ * gradients do not reach back into earlier steps. */
 static Value buffer_value(Lower *l, ParamSlot *p, const char *name, Datum v, Span span)
 {
   Value x = as_tensor(l, v, span);
@@ -52,7 +53,7 @@ void assign_buffer(Lower *l, ParamSlot *p, const char *name, Datum v, Span span)
     diag_help(l->c, "carry the value, and assign it behind the loop");
     return;
   }
-  Value old = param_value(l, p, span); /* of this version, which the value replaces */
+  Value old = param_value(l, p, span); /* this version's node, which the value replaces */
   Value x = old.id ? buffer_value(l, p, name, v, span) : old;
   if (!x.id) return;
   p->node = x;
@@ -63,13 +64,13 @@ void assign_buffer(Lower *l, ParamSlot *p, const char *name, Datum v, Span span)
 /* ---- running statistics ---- */
 
 /* *out: the index of the Buffer that an update writes; -1: `d` is another tensor. Tensors do not
- * change, so that update is dropped; in PyTorch the update of a temporary is lost, too. */
+ * change, so that update is dropped. PyTorch loses the update of a temporary, too. */
 static bool running_buffer(Lower *l, Datum d, bool counts, Span span, int64_t *out)
 {
   Value v = as_tensor(l, d, span);
   if (!v.id) return false;
   const Node *n = ir_node(l->g, v);
-  while (op_has(n, T_casts)) n = ir_in(l->c, n, 0); /* of `policy`, or to the stored type */
+  while (op_has(n, T_casts)) n = ir_in(l->c, n, 0); /* casts by `policy` or to the stored type */
   *out = ir_parameter(l->g, n) ? attr_int(n, "index") : -1;
   span = diag_user_span(l->c, span);
   if (*out < 0 && d.kind == D_param)
@@ -88,9 +89,9 @@ static bool running_buffer(Lower *l, Datum d, bool counts, Span span, int64_t *o
   return diag_help(l->c, "`Buffer([channels])`; a copy does not move: `%s.detach()`", p->path);
 }
 
-/* _running(buffer, stat, momentum, factor) moves a running statistic, _running(buffer, stat)
- * counts. Pass gradient adds the update to the step whose loss needs `stat`, or the fifth argument
- * if there is one. If `buffer` is none, nothing happens. */
+/* _running(buffer, stat, momentum, factor) updates a running statistic; _running(buffer, stat)
+ * counts. Pass gradient adds the update to the step whose loss depends on `stat`, or on the fifth
+ * argument if there is one. If `buffer` is none, this does nothing. */
 Datum native_running(Lower *l, Args *args)
 {
   int64_t index;

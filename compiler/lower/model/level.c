@@ -1,10 +1,11 @@
-/* Levels of precision, `precision O2`, as NVIDIA's Apex had them. O0 is f32 and O1 is f16: words
- * for what there is. O2 and O3 cast no op: the model as a whole is f16, its weights where they are
- * read, what it is called with and, back to f32, what it gives; inside and around it all ops take
- * what they get. O2 leaves batch norm its f32 weights, and has a loss scale; O3 has neither.
+/* Levels: `precision O2`, as in NVIDIA's Apex. O0 is another word for f32, and O1 for f16. O2 and
+ * O3 cast no ops. The model as a whole runs in f16: its weights are cast where they are read, the
+ * arguments of its call are cast to f16, and its results are cast to f32. Inside and outside of it,
+ * ops take the types that they get. O2 keeps the weights of batch norm in f32 and has a loss scale;
+ * O3 does neither.
  *
- * Masters, gradients and running statistics are f32 at all levels; docs/precision.md says what else
- * is not as in Apex. */
+ * Masters, gradients and running statistics are f32 at all levels. docs/precision.md lists the
+ * other differences from Apex. */
 #include "model.h"
 
 const Level levels[LEVEL_COUNT] = {

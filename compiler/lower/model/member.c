@@ -1,9 +1,9 @@
-/* Members of module instances: who owns a module or parameter, under which name, and ties. Paths
+/* Members of module instances: the owner and the name of each module and parameter, and ties. Paths
  * are those of PyTorch's state_dict. */
 #include "model.h"
 
-/* "encoder.0.fc1.weight": the names from the root module down, as PyTorch's state_dict writes
- * them. Checkpoints and patterns use them. */
+/* "encoder.0.fc1.weight": the names from the root module down, as in PyTorch's state_dict.
+ * Checkpoints and patterns use them. */
 static const char *path_of(Lower *l, const Instance *owner, const char *name)
 {
   for (; owner && owner->name; owner = owner->owner)
@@ -11,7 +11,7 @@ static const char *path_of(Lower *l, const Instance *owner, const char *name)
   return name;
 }
 
-/* Lists of modules name their elements by index, as ModuleList does: "layers.3". */
+/* Elements of a list of modules are named by index, as in ModuleList: "layers.3". */
 static const char *element_name(Lower *l, const char *name, uint32_t i)
 {
   return arena_printf(l->arena, "%s.%u", name, i);
@@ -19,7 +19,8 @@ static const char *element_name(Lower *l, const char *name, uint32_t i)
 
 /* ---- owning ---- */
 
-/* A module is a member once: its parameters have one path, so one place in a checkpoint. */
+/* A module can be a member only once: its parameters have one path, and so one place in a
+ * checkpoint. */
 static bool claim_module(Lower *l, Instance *owner, const char *name, Instance *m, Span span)
 {
   if (m->owner) {
@@ -32,7 +33,8 @@ static bool claim_module(Lower *l, Instance *owner, const char *name, Instance *
   return true;
 }
 
-/* Makes `owner` own the modules and parameters in `v`. A parameter that has an owner is tied. */
+/* Makes `owner` the owner of the modules and parameters in `v`. If a parameter already has an
+ * owner, this is a tie, and *alias becomes true. */
 static bool claim(Lower *l, Instance *owner, const char *name, Datum v, Span span, bool *alias)
 {
   if (v.kind == D_instance) return claim_module(l, owner, name, v.as.instance, span);
@@ -54,8 +56,9 @@ static bool claim(Lower *l, Instance *owner, const char *name, Datum v, Span spa
   return true;
 }
 
-/* What a name held before it was rebound: free to become a member elsewhere. `fc = Linear(4,
- * 4)`, then `fc = Linear(8, 8)`: the first one is nobody's and has no parameters in the model. */
+/* Releases the value that a name held before it was rebound, so that it can become a member
+ * elsewhere. After `fc = Linear(4, 4)` and `fc = Linear(8, 8)` the first layer has no owner, and
+ * its parameters are not part of the model. */
 static void release(Instance *owner, Datum v)
 {
   if (v.kind == D_instance && v.as.instance->owner == owner) v.as.instance->owner = NULL;
@@ -63,8 +66,8 @@ static void release(Instance *owner, Datum v)
   for (uint32_t i = 0; v.kind == D_list && i < v.n; i++) release(owner, v.as.list[i]);
 }
 
-/* A name in a module's body. Modules and parameters in the value get this module as their
- * owner and this name. */
+/* Binds a name in a module's body. Modules and parameters in the value get this module as owner and
+ * this name. */
 void bind_member(Lower *l, Scope *s, const char *name, Datum value, Span span)
 {
   Binding *old = scope_find(s, name);
@@ -75,8 +78,8 @@ void bind_member(Lower *l, Scope *s, const char *name, Datum value, Span span)
   scope_find(s, name)->alias = alias;
 }
 
-/* _member(name, value): a member of the module that is being built, whose name is worked out.
- * _member(name): that of the module whose method is running. */
+/* _member(name, value) adds a member with a computed name to the module that is being built.
+ * _member(name) returns that member of the module whose method is running. */
 Datum native_member(Lower *l, Args *args)
 {
   const Args *a = args;
@@ -94,7 +97,7 @@ static bool same_shape(const ParamSlot *a, const ParamSlot *b)
   return a->rank == b->rank && memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0;
 }
 
-/* Both are parameters, of equal shapes. */
+/* Checks that both sides are parameters of equal shape. */
 static bool tie_fits(Lower *l, const Expr *target, Datum old, Datum value, Span span)
 {
   const char *text = source_text(l, target->span);
@@ -108,9 +111,9 @@ static bool tie_fits(Lower *l, const Expr *target, Datum old, Datum value, Span 
   return diag_note(l->c, value.as.param->span, "this one");
 }
 
-/* `fc2.weight = fc1.weight` in a module's body: the place on the left holds the parameter on
- * the right from now on, and its old parameter is dropped. In a checkpoint it stands once,
- * under its first path. */
+/* `fc2.weight = fc1.weight` in a module's body: the name on the left now holds the parameter on the
+ * right, and its old parameter is dropped. A checkpoint contains the parameter once, under its
+ * first path. */
 void tie(Lower *l, Scope *s, const Expr *target, Datum value, Span span)
 {
   const Name *name = &target->as.attr.name;
@@ -133,7 +136,7 @@ void tie(Lower *l, Scope *s, const Expr *target, Datum value, Span span)
 
 /* ---- walking ---- */
 
-/* A member, or a list of them, with its path. */
+/* Visits a member, or each member in a list, with its path. */
 static void walk_item(Lower *l, Datum v, const char *path, bool alias, const MemberVisitor *w)
 {
   if (v.kind == D_param && w->param) w->param(l, v.as.param, path, alias, w->data);

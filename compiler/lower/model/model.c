@@ -1,12 +1,12 @@
-/* `model` declarations: the parameters of the instance enter the graph's table under their paths,
- * then the clauses are applied in order, so that the last one that matches wins. Initialisers are
- * resolved after all clauses: one that is replaced need not fit. */
+/* `model` declarations. First the parameters of the instance enter the graph's table with their
+ * paths. Then the clauses are applied in order, so the last one that matches wins. Initialisers are
+ * resolved after all clauses: an initialiser that a clause replaces need not fit the shape. */
 #include "model.h"
 
 /* ---- registering ---- */
 
-/* As PyTorch's method, which sets all below: what is said of a module later, so of one further out,
- * counts. */
+/* As in PyTorch, `requires_grad()` of a module applies to all that is below it. An outer module is
+ * built later than its members, so its word overrides theirs. */
 static bool is_frozen(const ParamSlot *p)
 {
   bool frozen = false;
@@ -15,8 +15,8 @@ static bool is_frozen(const ParamSlot *p)
   return frozen;
 }
 
-/* Likewise of `.to(f16)`. A type that the parameter was made with is the innermost word, `params`
- * of `precision` the outermost. */
+/* The same rule for `.to(f16)`. It overrides a 16-bit type with which the parameter was made, and
+ * that type overrides `params` of `precision`. */
 static void settle_store(const Lower *l, ParamSlot *p)
 {
   if (!p->buffer && p->store == AMPC_F32) p->store = level_store(l, p);
@@ -29,7 +29,7 @@ static void register_layer(Lower *l, const Instance *m)
   vec_push(l->arena, &l->g->layers, (Layer){m->layer, m->model, m->class->name});
 }
 
-/* From here on the module is part of a model and knows its path. */
+/* From now on the module is part of a model and has a path. */
 static void register_module(Lower *l, Instance *m, const char *path, void *data)
 {
   m->path = path;
@@ -38,8 +38,8 @@ static void register_module(Lower *l, Instance *m, const char *path, void *data)
   register_layer(l, m);
 }
 
-/* Enters the graph's table in the order of definition, which is the order of places in memory
- * and of names in a checkpoint. A tied parameter has entered under its first path. */
+/* Adds the parameter to the graph's table, in the order of definition. That is also the order in
+ * memory and in a checkpoint. A tied parameter is already there under its first path. */
 static void register_param(Lower *l, ParamSlot *p, const char *path, bool alias, void *data)
 {
   if (alias || p->index >= 0) return;
@@ -58,7 +58,7 @@ static void register_param(Lower *l, ParamSlot *p, const char *path, bool alias,
   vec_push(l->arena, &l->g->params, parameter);
 }
 
-/* Files may know a tied parameter by its other names. */
+/* Files can contain a tied parameter under its other names. */
 static void register_alias(Lower *l, ParamSlot *p, const char *path, bool alias, void *data)
 {
   (void)data;
@@ -81,8 +81,8 @@ static void apply_init(Lower *l, ParamSlot *p, void *data)
   p->init_span = clause->span;
 }
 
-/* Initial values depend on the shape (fan in, fan out), so each parameter resolves its initialiser
- * anew. */
+/* Initial values depend on the shape (fan-in, fan-out), so the initialiser is resolved for each
+ * parameter. */
 static void resolve_param(Lower *l, ParamSlot *p, const char *path, bool alias, void *data)
 {
   (void)path, (void)data;
@@ -95,7 +95,8 @@ static void apply_frozen(Lower *l, ParamSlot *p, void *data)
   if (p->index >= 0) l->g->params.at[p->index].frozen = *(const bool *)data;
 }
 
-/* Buffers keep their types: running statistics in 16 bits would hardly move. */
+/* Buffers keep their types: in 16 bits, most updates of running statistics would round to
+ * nothing. */
 static void apply_store(Lower *l, ParamSlot *p, void *data)
 {
   (void)l;
@@ -124,7 +125,8 @@ Match match_of(Lower *l, const Model *model)
   return m;
 }
 
-/* `init("**.bias", zeros_())`; `init(Conv2d, kaiming_normal_())` is of weights, not of biases. */
+/* `init("**.bias", zeros_())`. `init(Conv2d, kaiming_normal_())` applies to weights, not to
+ * biases. */
 static void clause_init(Lower *l, Model *model, const Args *args)
 {
   uint32_t n = args->at.n;
@@ -170,8 +172,8 @@ static void clause_store(Lower *l, Model *model, const Args *args)
   match_patterns(l, &m, args->at.at + 1, args->at.n - 1);
 }
 
-/* `autocast(f32, "norm")` pins modules from outside, as `.autocast(f32)` does where they are
- * built. */
+/* `autocast(f32, "norm")` pins modules that are built elsewhere, as `.autocast(f32)` does at the
+ * place where a module is built. */
 static void clause_autocast(Lower *l, Scope *s, Model *model, const Stmt *st)
 {
   const ArgList *list = &st->as.region.args;
@@ -198,8 +200,7 @@ static void unknown_clause(Lower *l, Span span)
   diag_help(l->c, "clauses are load, init, freeze, unfreeze, autocast, store");
 }
 
-/* Clauses look like calls but are no functions: their names mean something in a model's braces
- * only. */
+/* Clauses look like calls, but their names are known only in the braces of a model. */
 static void model_clause(Lower *l, Scope *s, Model *model, const Stmt *st)
 {
   if (st->kind == STMT_autocast) {
@@ -227,8 +228,8 @@ static void model_clause(Lower *l, Scope *s, Model *model, const Stmt *st)
     unknown_clause(l, e->as.call.callee->span);
 }
 
-/* `model net = MLP(512) { clauses }`. Only what hangs below a model has a place in memory: a
- * module that is built and used without one is reported where its parameter is read. */
+/* `model net = MLP(512) { clauses }`. Only parameters below a model have a place in memory. If code
+ * uses a module outside of any model, param_value() reports it. */
 Datum declare_model(Lower *l, File *f, const Decl *decl)
 {
   const char *name = decl->name.text;
@@ -249,7 +250,7 @@ Datum declare_model(Lower *l, File *f, const Decl *decl)
   root->path = "";
   root->model = root->layer = name;
   register_layer(l, root);
-  /* the name travels through a void pointer; nobody writes to it */
+  /* the visitor takes the name as void *; nothing writes to it */
   MemberVisitor walk = {register_module, register_param, (void *)(uintptr_t)name};
   walk_members(l, root, "", &walk);
   walk_members(l, root, "", &(MemberVisitor){NULL, register_alias, NULL});
@@ -261,8 +262,8 @@ Datum declare_model(Lower *l, File *f, const Decl *decl)
   return v;
 }
 
-/* The model's name is not in a path, unless there are several: paths name parameters in
- * checkpoints, so they differ. */
+/* Paths contain the model's name only if the job has several models. Then it keeps the names of
+ * parameters in checkpoints distinct. */
 void prefix_paths(Lower *l)
 {
   Graph *g = l->g;

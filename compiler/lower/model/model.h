@@ -9,7 +9,8 @@ Datum instance_copy(Lower *l, const Instance *from);
 Datum instance_call(Lower *l, Instance *m, Args *args); /* m(x): its forward */
 Datum instance_method(Lower *l, Instance *m, const Name *name, Args *args);
 Datum instance_attr(Lower *l, Instance *m, const char *name, Span span);
-/* While a def of m runs, called from outside of m: its pin, and where messages say we are. */
+/* The state of the caller, which instance_enter() saves when a call enters module m from
+ * outside. */
 typedef struct Entry {
   Instance *inside;
   Span inside_call;
@@ -17,7 +18,7 @@ typedef struct Entry {
   uint16_t region;
   bool training;
 } Entry;
-Entry instance_enter(Lower *l, Instance *m, Span call); /* m may be NULL */
+Entry instance_enter(Lower *l, Instance *m, Span call); /* m may be NULL: then nothing changes */
 void instance_leave(Lower *l, Entry e);
 extern const Class class_sequential;
 
@@ -25,7 +26,7 @@ extern const Class class_sequential;
 void bind_member(Lower *l, Scope *s, const char *name, Datum value, Span span);
 Datum native_member(Lower *l, Args *args);
 void tie(Lower *l, Scope *s, const Expr *target, Datum value, Span span);
-/* Every module, parameter and buffer below m in the order of definition, with its path. */
+/* Visits every module, parameter and buffer below m in the order of definition, with its path. */
 typedef struct MemberVisitor {
   void (*module)(Lower *l, Instance *m, const char *path, void *data);
   void (*param)(Lower *l, ParamSlot *p, const char *path, bool alias, void *data);
@@ -39,8 +40,9 @@ Datum native_running(Lower *l, Args *args);
 
 /* ---- param.c ---- */
 Datum make_param(Lower *l, Datum shape, Datum init, Datum dtype, bool buffer, Span span);
-uint32_t param_version(const Lower *l, uint32_t index); /* steps that it has seen in the block */
-/* A type that weights may be stored in; false after a message. */
+uint32_t param_version(const Lower *l,
+                       uint32_t index); /* steps so far in the block that update it */
+/* Reads a type in which weights can be stored; false after a message. */
 bool want_store(Lower *l, Datum d, Span span, DType *out);
 bool init_resolve(Lower *l, const Init *init, const ParamSlot *p, Span span, ampc_init *out);
 
@@ -49,19 +51,19 @@ Datum declare_model(Lower *l, File *f, const Decl *decl);
 void prefix_paths(Lower *l); /* after all models are declared */
 
 /* ---- pattern.c ---- */
-typedef struct Root { /* a module or parameter, and the path by which patterns know it */
+typedef struct Root { /* a module or parameter, and the path at which its patterns start */
   Datum part;
   const char *path;
 } Root;
 typedef VEC(Root) RootVec;
-/* Calls `param` for every parameter (or, with modules, `module` for every instance) below the roots
- * that the patterns name; E501. */
+/* Calls `param` for every parameter below the roots that the patterns name; with `modules`,
+ * `module` for every instance. A pattern that matches nothing is an error: E501. */
 typedef struct Match {
-  const char *owner; /* the model or optimizer, for messages */
+  const char *owner; /* name of the model or optimizer, for messages */
   RootVec roots;
-  bool broken; /* mistakes were made in building it: what is missing is not said again */
+  bool broken; /* building it reported mistakes: a missing name is not reported again */
   bool modules;
-  bool initial; /* of `init`: buffers are not named, and a layer type names its weights */
+  bool initial; /* for `init`: patterns skip buffers, and a layer type skips biases */
   void (*param)(Lower *l, ParamSlot *p, void *data);
   void (*module)(Lower *l, Instance *m, void *data);
   void *data;
@@ -71,7 +73,7 @@ void match_patterns(Lower *l, const Match *m, const ArgValue *patterns, uint32_t
 Match match_of(Lower *l, const Model *model);
 
 /* ---- load.c ---- */
-/* `load(path, ...)` in a model: written down, for the file is read when a run begins. */
+/* `load(path, ...)` in a model. This records the clause; a run reads the file when it begins. */
 void clause_load(Lower *l, const Model *model, const Args *args, Span span);
 
 /* ---- precision.c ---- */
@@ -85,32 +87,34 @@ void lower_precision(Lower *l, const Decl *decl);
 /* ---- scaler.c ---- */
 void lower_no_scaler(Lower *l);
 bool needs_scaler(RegionKind kind);
-void default_scaler(Lower *l, RegionKind kind, Span span); /* of a job without the clause */
+void default_scaler(Lower *l, RegionKind kind, Span span); /* for a job without a `scaler` clause */
 Datum native_scaler(Lower *l, Args *args);
 
 /* ---- policy.c ---- */
 void clause_policy(Lower *l, const Args *args);
-const Policy *policy_of(const Lower *l, Datum callee); /* the last one; NULL: there is none */
-/* Is called before a def runs. If the job gives the def a class, this casts the arguments and turns
- * autocast off. instance_leave() restores the caller's region. */
+const Policy *policy_of(const Lower *l,
+                        Datum callee); /* the last one for this callee; NULL: none */
+/* Called before a def runs. If a `policy` of the job gives the def a category, this casts the
+ * arguments and turns autocast off. instance_leave() restores the caller's region. */
 void policy_enter(Lower *l, const Callable *f, Args *args);
-/* Ops of the table by the names that the language has for them: `sum` is a function of numbers,
- * too. */
+/* The op of the op table that `d` names. A native such as `sum`, which also takes numbers, counts
+ * as the op of its name. */
 bool policy_table_op(Datum d, OpKind *out);
-/* Whether a clause has what it says of ops, and ops; a message if not. */
+/* Checks that a clause has a first argument and at least one op; false after a message. */
 bool first_and_ops(Lower *l, const Args *args, const char *clause, const char *first,
                    const char *example);
 
 /* ---- level.c ---- */
-const Level *level_by_name(const char *name); /* NULL: there is none */
-/* How a parameter is stored of which nothing else is said. */
+const Level *level_by_name(const char *name); /* NULL: unknown */
+/* The type in which a parameter is stored unless a clause or its module names another. */
 DType level_store(const Lower *l, const ParamSlot *p);
-/* Before and behind a call of a module from outside of its model: floats that go in become f16,
- * what comes out f32. False: the level does not cast, and there is nothing to do behind it. */
+/* Called before and after a call of a module from outside of its model. level_enter() casts float
+ * arguments to f16, level_leave() casts the results to f32. level_enter() returns false if the
+ * level does not cast; then level_leave() must not be called. */
 bool level_enter(Lower *l, const Instance *m, Args *args);
 Datum level_leave(Lower *l, Datum result, Span span);
 
 /* ---- accumulate.c ---- */
 void clause_accumulate(Lower *l, const Args *args);
-/* Before a def runs, behind policy_enter: the region says how it adds up. */
+/* Called before a def runs, after policy_enter(). Sets the region's type of sums. */
 void accumulate_enter(Lower *l, const Callable *f);

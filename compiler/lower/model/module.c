@@ -1,11 +1,12 @@
-/* Modules of pass lower: building instances, and calling and reading them. Members and paths are in
+/* Modules of pass lower: building, calling and reading instances. Members and paths are in
  * member.c. */
 #include "model.h"
 #include "compiler/lower/watch.h"
 
 const Class class_sequential = {"Sequential", NULL, NULL};
 
-/* The scope of members has the scope of the module's parameters as parent: methods see both. */
+/* The scope of the module's parameters is the parent of the scope of its members, so methods can
+ * use both. */
 static Instance *instance_new(Lower *l, const Class *class, File *file, Span span)
 {
   Instance *m = arena_new(l->arena, Instance);
@@ -23,8 +24,8 @@ static Datum d_instance(Instance *m)
 
 /* ---- Sequential ---- */
 
-/* The commonest mistakes are `Sequential(relu)` for `Sequential(ReLU())`, and `Linear` without
- * brackets. */
+/* The most common mistakes are `Sequential(relu)` for `Sequential(ReLU())`, and `Linear` without an
+ * argument list. */
 static bool add_child(Lower *l, Instance *m, const char *name, Datum child, Span span)
 {
   if (child.kind != D_instance) {
@@ -47,7 +48,8 @@ static bool is_pair(Datum d)
   return d.kind == D_list && d.n == 2 && d.as.list[0].kind == D_str;
 }
 
-/* Children are members named by keyword, by pair, or else by their position: "0", "1". */
+/* Children are members. Their names are keywords, first elements of pairs, or positions: "0",
+ * "1". */
 static Datum make_sequential(Lower *l, Args *args)
 {
   Instance *m = instance_new(l, &class_sequential, l->library, args->span);
@@ -66,7 +68,7 @@ static Datum make_sequential(Lower *l, Args *args)
   return good ? d_instance(m) : d_of(D_error);
 }
 
-/* Each child gets what the one before it gave. */
+/* Each child is called with the result of the one before it. */
 static Datum call_sequential(Lower *l, Instance *m, Args *args)
 {
   if (args->at.n != 1 || args->at.at[0].key)
@@ -84,7 +86,8 @@ static Datum call_sequential(Lower *l, Instance *m, Args *args)
 
 /* ---- building ---- */
 
-/* `def forward(self, x)`, a habit from Python: after the message, the method without it. */
+/* `def forward(self, x)` is a habit from Python. After the message, elaboration goes on with the
+ * method without `self`. */
 static const Function *without_self(Lower *l, const Function *def)
 {
   if (!def->params.n || strcmp(def->params.at[0].name.text, "self") != 0) return def;
@@ -100,8 +103,8 @@ static const Function *without_self(Lower *l, const Function *def)
   return rest;
 }
 
-/* Before the body runs: members and methods share their names, and a method may be called
- * while the module is built. */
+/* Runs before the body, since members and methods share one scope, and the body may call a
+ * method. */
 static void bind_methods(Lower *l, Instance *m)
 {
   const Block *body = &m->class->decl->as.module.body;
@@ -126,7 +129,7 @@ static void run_body(Lower *l, Instance *m)
   l->building = outer;
 }
 
-/* `Linear(4, 2)`: its body is run once, and what it binds are the members. */
+/* `Linear(4, 2)`: runs the body once. The names that it binds are the members. */
 Datum instantiate(Lower *l, const Class *class, Args *args)
 {
   if (class == &class_sequential) return make_sequential(l, args);
@@ -150,8 +153,8 @@ static Datum copied(Lower *l, Datum v)
   return d_list_of(l, &items);
 }
 
-/* Another instance of the same arguments: modules among these are copied too, and its body is run
- * again, so that nothing is shared. Children of a Sequential are its arguments. */
+/* Another instance with the same arguments. Modules among the arguments are copied too, and the
+ * body runs again, so the copy shares nothing. The children of a Sequential are its arguments. */
 Datum instance_copy(Lower *l, const Instance *from)
 {
   if (!call_begin(l, from->class->name, from->class->file, from->span)) return d_of(D_error);
@@ -179,8 +182,8 @@ Datum instance_copy(Lower *l, const Instance *from)
 
 /* ---- using ---- */
 
-/* Calls of a module's own methods from within do not enter it again. Outside code that calls
- * in meets the module's pin, `.eval()`, and its path in messages: "in net.encoder.0". */
+/* A module that calls its own methods does not enter itself again. A call from outside applies the
+ * module's pin and `.eval()`, and messages then name its path: "in net.encoder.0". */
 Entry instance_enter(Lower *l, Instance *m, Span call)
 {
   Entry e = {l->inside, l->inside_call, l->at.layer, l->at.region, l->training};
@@ -225,8 +228,8 @@ Datum instance_call(Lower *l, Instance *m, Args *args)
   return d_of(D_error);
 }
 
-/* As unknown_name() for a module's members: E206 where a branch that was not taken would have
- * made it. */
+/* Like unknown_name(), for members of a module: E206 if a branch that was not taken would have made
+ * the member. */
 static Datum unknown_member(Lower *l, Instance *m, const char *name, Span span)
 {
   const Missing *missing = scope_missing(m->body, name);
@@ -254,8 +257,7 @@ Datum instance_attr(Lower *l, Instance *m, const char *name, Span span)
   return unknown_member(l, m, name, span);
 }
 
-/* `Linear(4, 4).autocast(f32)`: wherever this module is called from, its forward runs in that
- * precision. */
+/* `Linear(4, 4).autocast(f32)`: the module's forward always runs in that precision. */
 static Datum pin_instance(Lower *l, Instance *m, const Args *args)
 {
   if (args->at.n != 1)
@@ -267,8 +269,8 @@ static Datum pin_instance(Lower *l, Instance *m, const Args *args)
   return d_instance(m);
 }
 
-/* `.requires_grad(false)`: optimizers leave the parameters below alone; with true, whatever was
- * said of a part of it. */
+/* `.requires_grad(false)`: optimizers do not update the parameters below. With `true` they do, even
+ * if a part of the module said `false`. */
 static Datum freeze_instance(Lower *l, Instance *m, const Args *args)
 {
   bool needed = true;
@@ -280,7 +282,7 @@ static Datum freeze_instance(Lower *l, Instance *m, const Args *args)
   return d_instance(m);
 }
 
-/* `.to(f16)`: the type in which the parameters below are stored; their masters stay f32. */
+/* `.to(f16)`: the type in which the parameters below are stored. Their masters stay f32. */
 static Datum store_instance(Lower *l, Instance *m, const Args *args)
 {
   if (args->at.n != 1)
@@ -290,8 +292,8 @@ static Datum store_instance(Lower *l, Instance *m, const Args *args)
   return d_instance(m);
 }
 
-/* Methods of the module's own come first, so a module may define an `eval`. The others give
- * the module back, as in `Sequential(...).eval()`. */
+/* The module's own methods come first, so a module may define `eval`. The built-in methods return
+ * the module, for chains such as `Sequential(...).eval()`. */
 Datum instance_method(Lower *l, Instance *m, const Name *name, Args *args)
 {
   Binding *own = scope_find(m->body, name->text);

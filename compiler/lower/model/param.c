@@ -1,14 +1,14 @@
-/* Parameters and buffers of pass lower: making them, their initial values, their nodes. */
+/* Parameters and buffers of pass lower: their construction, initial values and nodes. */
 #include "model.h"
 #include "compiler/graph/shares.h"
 #include <math.h>
 
-/* Elements of all parameters and buffers together: of 8 bytes, in as many spaces as there are, they
- * can be added up in 64 bits. */
+/* The limit on elements of all parameters and buffers. With 8 bytes each, in every space, the total
+ * still fits in 64 bits. */
 #define MOST_PARAMS ((int64_t)1 << 48)
 
-/* A slot only: whether the parameter is part of a model, and so has a place in memory, is seen
- * later. */
+/* Makes only the slot. Whether the parameter belongs to a model, and so has a place in memory, is
+ * known later. */
 Datum make_param(Lower *l, Datum shape, Datum init, Datum dtype, bool buffer, Span span)
 {
   const char *what = buffer ? "Buffer" : "Parameter";
@@ -52,8 +52,9 @@ bool want_store(Lower *l, Datum d, Span span, DType *out)
                 ir_dtype_name(*out));
 }
 
-/* A new version begins where an optimizer of the parameter has stepped; of a buffer, where any
- * has: running statistics are taken over together with a step. */
+/* The version of a parameter increases with each step of one of its optimizers. The version of a
+ * buffer increases with each step of any optimizer, since a step also commits running
+ * statistics. */
 uint32_t param_version(const Lower *l, uint32_t index)
 {
   uint32_t steps = 0;
@@ -64,9 +65,9 @@ uint32_t param_version(const Lower *l, uint32_t index)
   return steps;
 }
 
-/* The node that reads the parameter: where it is stored in 16 bits, its working copy. All reads of
- * one version within a block share it. It stands in the outermost region: weights are stored as
- * they are, and casting them is the reader's business. */
+/* The node that reads the parameter, or its 16-bit copy if it is stored in 16 bits. All reads of
+ * one version in a block share the node. It is in the outermost region: reading yields the stored
+ * type, and the consumer casts it. */
 Value param_value(Lower *l, ParamSlot *p, Span span)
 {
   if (p->index < 0) {
@@ -93,8 +94,8 @@ Value param_value(Lower *l, ParamSlot *p, Span span)
 
 /* ---- initialisers: the numbers of torch.nn.init ---- */
 
-/* torch.nn.init.calculate_gain: how much an activation shrinks the variance. That of
- * leaky_relu depends on its slope, init->a. */
+/* torch.nn.init.calculate_gain: compensates for the variance that an activation removes. The gain
+ * of leaky_relu depends on its slope, init->a. */
 static bool gain_of(Lower *l, const Init *init, Span span, double *out)
 {
   static const struct {
@@ -115,7 +116,8 @@ static bool gain_of(Lower *l, const Init *init, Span span, double *out)
   return false;
 }
 
-/* How many inputs an output is made of, and the reverse. A weight is [out, in, kernel...]. */
+/* Fan-in and fan-out: how many inputs each output depends on, and the reverse. A weight has the
+ * shape [out, in, kernel...]. */
 static bool fans(Lower *l, const ParamSlot *p, Span span, double *in, double *out)
 {
   if (p->rank < 2) {
@@ -130,7 +132,7 @@ static bool fans(Lower *l, const ParamSlot *p, Span span, double *in, double *ou
   return true;
 }
 
-/* Initialisers that need a shape of a certain kind. */
+/* Checks initialisers that need a certain rank or size. */
 static bool fits_shape(Lower *l, const Init *init, const ParamSlot *p, Span span)
 {
   const char *needs = NULL;
@@ -145,8 +147,9 @@ static bool fits_shape(Lower *l, const Init *init, const ParamSlot *p, Span span
   return refuse(l, E209, span, "%s, the parameter is %s", needs, d_text(l, d));
 }
 
-/* xavier_* and kaiming_* become a plain normal or uniform with numbers for this shape, so that
- * the runtime knows neither. A uniform of standard deviation s reaches to sqrt(3) * s. */
+/* Replaces xavier_* and kaiming_* by a normal or uniform distribution with numbers for this shape,
+ * so the runtime needs neither. A uniform distribution with standard deviation s is on [-sqrt(3) s,
+ * sqrt(3) s]. */
 bool init_resolve(Lower *l, const Init *init, const ParamSlot *p, Span span, ampc_init *out)
 {
   static const ampc_init_kind as_given[] = {[INIT_constant] = AMPC_INIT_CONSTANT,

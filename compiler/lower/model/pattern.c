@@ -1,9 +1,9 @@
-/* Patterns of model and optimizer clauses: text, which runtime/plan/pattern.h explains; or a layer
- * type, or a list of patterns. */
+/* Patterns of model and optimizer clauses. A pattern is a text (runtime/plan/pattern.h explains
+ * it), a layer type, or a list of patterns. */
 #include "model.h"
 #include "runtime/plan/pattern.h"
 
-/* Length of the first segment: 3 of "fc1.weight". */
+/* Length of the first segment: 3 for "fc1.weight". */
 static size_t segment(const char *s)
 {
   return strcspn(s, ".");
@@ -15,16 +15,16 @@ static const char *next_segment(const char *s)
   return *s ? s + 1 : s;
 }
 
-/* One pattern on its way through a model. */
+/* The search for the matches of one pattern. */
 typedef struct Search {
   const Match *match;
   Datum pattern;
   uint32_t found, tried;
-  NameVec segments; /* of all paths, for the suggestion: gathered when nothing was found */
+  NameVec segments; /* of all paths, for the suggestion; collected if nothing matched */
   bool gathering;
 } Search;
 
-/* `freeze(BatchNorm2d)`: the parameters of every such layer, however deep. */
+/* `freeze(BatchNorm2d)`: is the parameter below such a layer, at any depth? */
 static bool built_by(const Instance *m, const Class *class)
 {
   for (; m; m = m->owner)
@@ -38,8 +38,8 @@ static void note_segments(Lower *l, Search *s, const char *path)
     vec_push(l->arena, &s->segments, arena_strndup(l->arena, path, segment(path)));
 }
 
-/* `init(Conv2d, kaiming_normal_())` is not meant for biases, which are named: "**.bias". No `init`
- * is meant for buffers: running statistics begin as their layer says. */
+/* `init(Conv2d, kaiming_normal_())` does not apply to biases; a pattern names those: "**.bias". No
+ * `init` applies to buffers: the layer sets the initial values of its running statistics. */
 static bool is_left_out(const Search *s, const ParamSlot *p)
 {
   if (!s->match->initial) return false;
@@ -97,7 +97,7 @@ static const char *suggestion(Lower *l, const Search *s, const char *pattern)
   return NULL;
 }
 
-/* All that lies below the roots. */
+/* Tries everything below the roots. */
 static void search(Lower *l, Search *s)
 {
   const Match *m = s->match;
@@ -111,7 +111,8 @@ static void search(Lower *l, Search *s)
   }
 }
 
-/* A pattern that matches nothing is a mistake nearly always: a layer was renamed. */
+/* A pattern that matches nothing is nearly always a mistake, such as the old name of a renamed
+ * layer. */
 static void no_match(Lower *l, Search *s, Span span)
 {
   const char *what = s->match->modules                                 ? "module"
@@ -146,7 +147,7 @@ static void match_one(Lower *l, const Match *m, Datum pattern, Span span)
   if (!s.found && !m->broken) no_match(l, &s, span);
 }
 
-/* Calls m->param or m->module for everything that any of the patterns names. */
+/* Calls m->param or m->module for each match of any of the patterns. */
 void match_patterns(Lower *l, const Match *m, const ArgValue *patterns, uint32_t n)
 {
   for (uint32_t i = 0; i < n; i++) match_one(l, m, patterns[i].value, patterns[i].span);

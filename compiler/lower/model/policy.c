@@ -1,9 +1,10 @@
-/* `policy(f32, gelu, my_op)` in `precision`: ops of another class of autocast than their own.
+/* `policy(f32, gelu, my_op)` in `precision`: moves ops to another category of autocast.
  *
- * Of an op of the table the graph knows, and pass precision asks it wherever the op comes from,
- * `+` and `@` too. A def of the layer library is treated as PyTorch's autocast treats a function:
- * its arguments are cast, and what it is made of runs with autocast off. An op of the job has its
- * `cast` replaced (own.c). All of it in 16-bit regions only, as classes mean nothing elsewhere. */
+ * For an op of the op table the graph records the category, and pass precision applies it to every
+ * node of the op, including those of `+` and `@`. A def of the layer library is treated as
+ * PyTorch's autocast treats a function: its arguments are cast, and its body runs with autocast
+ * off. For an op of the job the category replaces `cast` (own.c). All of this applies in 16-bit
+ * regions only, since categories have no meaning elsewhere. */
 #include "model.h"
 
 /* ---- the clause ---- */
@@ -34,7 +35,8 @@ bool policy_table_op(Datum d, OpKind *out)
   return d.kind == D_native && op_lookup(d.as.native->name, out);
 }
 
-/* What has a class: all that computes. What only moves data, or says its type, has none. */
+/* Every op that computes has a category. An op that only moves data, or that states its own type,
+ * has none. */
 static bool has_class(Lower *l, Datum d, Span span)
 {
   OpKind op;
@@ -97,12 +99,13 @@ const Policy *policy_of(const Lower *l, Datum callee)
 
 /* ---- a call of a def of the library ---- */
 
-/* The types that the arguments of one call are cast to: that of the class, or the widest of them.
- */
+/* Casts of the arguments of one call: to the type of the category, or to the widest type among
+ * them. */
 typedef struct Casting {
   const Policy *policy;
   DType low;
-  VEC(Value) floats; /* of `promote`: [0] is what is cast, [1] has the type of the region */
+  VEC(Value)
+  floats; /* for `promote`: the value, one of the region's type, all floats */
 } Casting;
 
 static bool is_float(Lower *l, Datum d)

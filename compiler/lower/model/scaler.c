@@ -1,4 +1,4 @@
-/* The loss scaler of a job: `precision f16 { scaler(...) }`, or the one that f16 has without it. */
+/* The loss scaler of a job: `precision f16 { scaler(...) }`, or the default scaler of f16. */
 #include "model.h"
 #include "runtime/plan/number.h"
 
@@ -7,14 +7,13 @@ void lower_no_scaler(Lower *l)
   l->g->scaler = (ampc_scaler_desc){.init = 1, .growth = 1, .backoff = 1, .min = 1, .max = 1};
 }
 
-/* Small gradients vanish in a type that has less range than f32. */
+/* Small gradients underflow in a type with fewer exponent bits than f32. */
 bool needs_scaler(RegionKind kind)
 {
   return ampc_type_of(region_low(kind))->exponent < ampc_type_of(AMPC_F32)->exponent;
 }
 
-/* The numbers are those that scaler() of the layer library has: --set may replace them here, too.
- */
+/* Uses the defaults of scaler() in the layer library. --set can replace them here, too. */
 void default_scaler(Lower *l, RegionKind kind, Span span)
 {
   lower_no_scaler(l);
@@ -25,8 +24,8 @@ void default_scaler(Lower *l, RegionKind kind, Span span)
   l->in_precision = false;
 }
 
-/* The numbers of a scaler, in the order of scaler() in the layer library, behind `mode`. A scale
- * and its inverse are both numbers of f32. */
+/* The numbers of a scaler, in the order of the arguments of scaler() in the layer library, after
+ * `mode`. A scale and its inverse are both numbers of f32. */
 enum {
   SCALER_init,
   SCALER_growth,
@@ -40,8 +39,8 @@ enum {
 };
 static const struct {
   const char *name;
-  ampc_domain domain; /* of those that are no counts */
-  int64_t most;       /* of counts, which begin with 1; 0: it is none */
+  ampc_domain domain; /* of a real number */
+  int64_t most;       /* largest value of a count, which is at least 1; 0: no count */
 } scaler_numbers[SCALER_COUNT] = {
     [SCALER_init] = {"init", AMPC_SCALE, 0},
     [SCALER_growth] = {"growth", AMPC_ABOVE_ONE, 0},
@@ -53,7 +52,7 @@ static const struct {
     [SCALER_hysteresis] = {.name = "hysteresis", .most = AMPC_MOST_STEPS},
 };
 
-/* Number i, or what --set gives for it: "scaler.init". A value of none is left as it is. */
+/* Number i, or the value that --set gives it: "scaler.init". `none` leaves the output unchanged. */
 static bool scaler_number(Lower *l, int i, Datum given, Span span, double *real, int64_t *count)
 {
   const char *name = scaler_numbers[i].name;
@@ -83,7 +82,7 @@ static bool scaler_replay(Lower *l, Datum given, Span span, bool *out)
                 "`on_overflow` of the scaler is \"%s\"; it must be \"skip\" or \"replay\"", text);
 }
 
-/* Run again at the same scale, a step would overflow again. */
+/* `replay` needs a lower scale: at the same scale the step would overflow again. */
 static bool replay_helps(Lower *l, const ampc_scaler_desc *d, Span span)
 {
   if (!d->replay || (d->dynamic && d->hysteresis == 1)) return true;
@@ -94,7 +93,7 @@ static bool replay_helps(Lower *l, const ampc_scaler_desc *d, Span span)
       l->c, "a step is run again at the lower scale; there the first overflow has to lower it");
 }
 
-/* As the kernels have them: in f32. */
+/* Compares the values that the kernels use. */
 static bool scaler_bounds(Lower *l, const ampc_scaler_desc *d, Span span)
 {
   if (d->min <= d->init && d->init <= d->max) return true;

@@ -1,17 +1,17 @@
-/* `minimize`: what the loss depends on, and the nodes that pass gradient replaces by backward pass,
- * check, clip and update. */
+/* `minimize`: checks what the loss depends on, and appends the node that pass gradient replaces by
+ * the backward pass, check, clip and update. */
 #include "optimizer.h"
 #include "compiler/lower/model/model.h"
 #include "compiler/lower/watch.h"
 #include "compiler/graph/shares.h"
 
 typedef struct Reach { /* what a loss depends on */
-  bool found;          /* a parameter of the optimizer */
-  const Node *stale;   /* a parameter read before its optimizer stepped */
-  const Node *cut;     /* where a path was cut */
+  bool found;          /* it depends on a parameter of the optimizer */
+  const Node *stale;   /* a read of a parameter from before its optimizer stepped; or NULL */
+  const Node *cut;     /* a node that cuts a path; or NULL */
 } Reach;
 
-/* `version` counts the steps of the parameter's optimizers before the read. */
+/* `version` is the number of steps of the parameter's optimizers before the read. */
 static void reach_param(Lower *l, Reach *r, const Node *n, const Opt *opt)
 {
   uint32_t index = (uint32_t)attr_int(n, "index");
@@ -20,7 +20,7 @@ static void reach_param(Lower *l, Reach *r, const Node *n, const Opt *opt)
   if (p->optimizer >= 0 && attr_int(n, "version") != param_version(l, index)) r->stale = n;
 }
 
-/* Of the optimizers of the parameter the one that has stepped last. */
+/* The optimizer of the parameter that stepped last. */
 static const Opt *last_step(const Lower *l, uint32_t param)
 {
   const Opt *last = NULL;
@@ -32,14 +32,14 @@ static const Opt *last_step(const Lower *l, uint32_t param)
   return last;
 }
 
-/* The value itself, cut off from differentiation: detach. */
+/* Does the node pass its value on but no gradient, like detach? */
 static bool cuts(const Node *n)
 {
   return op_of(n)->tmpl == TMPL_alias && op_of(n)->gradient == grad_none;
 }
 
-/* Does a change of the optimizer's parameters change the loss? Inputs stand before their
- * users, so one walk from the loss down the array is enough. */
+/* Does the loss depend on the optimizer's parameters? Inputs precede their users in the array, so
+ * one walk from the loss to the front is enough. */
 static Reach reach(Lower *l, const Opt *opt, Value loss)
 {
   Reach r = {0};
@@ -53,15 +53,16 @@ static Reach reach(Lower *l, const Opt *opt, Value loss)
     } else if (cuts(n) || l->g->regions.at[n->region].no_grad) {
       r.cut = n;
     } else {
-      uint32_t values = n->op == OP_cast_like ? 1 : n->n_in; /* of the other only the type */
+      uint32_t values = n->op == OP_cast_like ? 1 : n->n_in; /* of the second input only the type */
       for (uint32_t i = 0; i < values; i++) needed[n->in[i].id] = true;
     }
   }
   return r;
 }
 
-/* Both are silent mistakes in PyTorch: a loss that nothing can lower, and one made of values
- * from before a step, as in a GAN whose generator is judged by the discriminator of before. */
+/* PyTorch reports neither of these mistakes: a loss that no parameter can lower, and a loss of
+ * values from before a step. An example of the second is a GAN that judges its generator by the
+ * discriminator of before the step. */
 static bool check_loss(Lower *l, const Opt *o, Value loss, Span span)
 {
   Reach r = reach(l, o, loss);
@@ -77,8 +78,9 @@ static bool check_loss(Lower *l, const Opt *o, Value loss, Span span)
   return diag_help(l->c, "compute what depends on it again after that `minimize`");
 }
 
-/* The node that pass gradient replaces by backward pass, check, clip and update. Its inputs:
- * the loss; the settings group by group; clip_norm, which is of all groups together. */
+/* Appends the node that pass gradient replaces by the backward pass, check, clip and update. Its
+ * inputs are the loss, the settings of each group, and clip_norm, which applies to all groups
+ * together. */
 static void append_minimize(Lower *l, Opt *o, Value loss, const Stmt *st)
 {
   uint16_t region = l->at.region;
@@ -103,8 +105,9 @@ static void append_minimize(Lower *l, Opt *o, Value loss, const Stmt *st)
   o->last = l->run->n_minimized + 1;
 }
 
-/* All optimizers of a block step together, and each once: where gradients are added up over
- * bodies, those of one loss would meet those of the other. `another`: one has said how many. */
+/* All optimizers of a block have the same `accumulate`, so they step together. With accumulation
+ * each may minimize only once in a body, since one slot would otherwise sum the gradients of two
+ * losses. `another`: an earlier optimizer of the block has set `accumulate`. */
 static bool set_accumulate(Lower *l, const Opt *o, bool another, Span span)
 {
   BlockInfo *b = &l->g->blocks.at[l->run->block];
@@ -123,7 +126,8 @@ static bool set_accumulate(Lower *l, const Opt *o, bool another, Span span)
   return true;
 }
 
-/* "loss"; "loss_opt" behind another; "loss_opt_2" of an optimizer that minimizes again. */
+/* "loss" is the first in a block; "loss_opt" a later one; "loss_opt_2" another one of the same
+ * optimizer. */
 static const char *loss_name(Lower *l, const Opt *o)
 {
   const char *first = arena_printf(l->arena, "loss_%s", o->name), *name = first;
@@ -133,7 +137,7 @@ static const char *loss_name(Lower *l, const Opt *o)
   return name;
 }
 
-/* The optimizers that a `minimize` names; false after a message. */
+/* Finds the optimizers that a `minimize` names; false after a message. */
 static bool find_optimizers(Lower *l, Scope *s, const NameList *names, Opt **out)
 {
   bool good = true;
@@ -154,8 +158,8 @@ static bool find_optimizers(Lower *l, Scope *s, const NameList *names, Opt **out
   return good;
 }
 
-/* `minimize loss with a, b`: one backward pass for the parameters of both, then each has its own
- * check, clip and update. */
+/* `minimize loss with a, b`: one backward pass for the parameters of both, then a check, clip and
+ * update for each. */
 void lower_minimize(Lower *l, Frame *f, const Stmt *st)
 {
   const NameList *names = &st->as.minimize.optimizers;
@@ -177,7 +181,7 @@ void lower_minimize(Lower *l, Frame *f, const Stmt *st)
       return;
   const char *name = loss_name(l, opts[0]);
   l->run->n_losses++;
-  /* before the update, which does not happen when the loss is not finite */
+  /* before the update, since a loss that is not finite skips the update */
   if (ir_elements(ir_node(l->g, loss)) == 1) lower_metric(l, name, loss, true, e->span);
   if (watch_stops_updates(l)) return;
   for (uint32_t i = 0; i < names->n; i++) append_minimize(l, opts[i], loss, st);

@@ -3,14 +3,14 @@
 #include "compiler/lower/lower.h"
 
 typedef struct Plateau {
-  const char *metric; /* as it was named */
+  const char *metric; /* the name in the program */
   double start;
-  ampc_plateau rule; /* without its setting and its metric, as long as they are not known */
+  ampc_plateau rule; /* its setting and metric are set when they are known */
   Span span;
 } Plateau;
 
-/* The setting "KEY.start" of such a schedule; `key` and `domain` as of setting_schedule. */
+/* The setting "KEY.start" of such a schedule. `key` and `domain` are as for setting_schedule(). */
 Value plateau_node(Lower *l, const Plateau *p, const char *key, ampc_domain domain, Span span);
-/* After all blocks: finds the metrics. */
+/* Runs after all blocks: finds the metrics. */
 void plateaus_settle(Lower *l);
 extern const Native plateau_natives[];

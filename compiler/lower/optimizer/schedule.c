@@ -1,7 +1,7 @@
-/* Schedules: a number of the running program, made of the steps that an optimizer has taken. And
- * the nodes of settings, numbers that stay data so that --set and checkpoints can change them. The
- * arguments of a schedule are settings too: `lr=cosine_schedule(0.1, steps=100)` of `opt` makes
- * opt.lr.peak, opt.lr.steps, ... */
+/* Schedules: run-time numbers, computed from the number of steps that an optimizer has taken. Also
+ * the nodes of settings: numbers that are data of the program, so --set and checkpoints can change
+ * them. The arguments of a schedule are settings too: `lr=cosine_schedule(0.1, steps=100)` of `opt`
+ * makes opt.lr.peak, opt.lr.steps, ... */
 #include "optimizer.h"
 #include "plateau.h"
 
@@ -9,8 +9,8 @@
 
 /* ---- nodes of settings and schedules ---- */
 
-/* A setting is read from the state at run time, so `--set opt.lr=` and a resumed run may
- * change it without a new compile. The same key is one setting, however many blocks read it. */
+/* The program reads a setting from STATE at run time, so `--set opt.lr=` and a resumed run can
+ * change it without a new compile. A key is one setting, however many blocks read it. */
 Value setting_node(Lower *l, const char *key, double number, ampc_domain domain, Span span)
 {
   uint32_t n = l->g->settings.n;
@@ -24,15 +24,15 @@ Value setting_node(Lower *l, const char *key, double number, ampc_domain domain,
   return v;
 }
 
-/* What a schedule is being made for. */
+/* The purpose for which a schedule is lowered. */
 typedef struct Purpose {
   const char *key; /* "opt.lr"; NULL outside of optimizers */
   ampc_domain domain;
   Span span;
 } Purpose;
 
-/* A schedule of an optimizer counts its updates: it is as long as the block where each step has
- * one, or each n-th. */
+/* A schedule of an optimizer counts its updates. So its length follows from the length of the block
+ * only if the optimizer updates at a fixed interval of steps. */
 static bool counts_evenly(Lower *l, const Setting *s, Span span)
 {
   const Run *r = l->run;
@@ -49,9 +49,9 @@ static bool counts_evenly(Lower *l, const Setting *s, Span span)
   return diag_help(l->c, "give `steps=`, the updates that it takes in all");
 }
 
-/* The number of steps that the block takes, as data: the run knows it for certain, since --steps
- * and the length of the data may change it; by the job it is what pass plan makes of it. Of several
- * train blocks that read the setting it is the sum. */
+/* A setting that holds the number of steps of the block. Pass plan computes it from the job; the
+ * run corrects it, since --steps and the length of the data can change it. If several train blocks
+ * read the setting, it is the sum of their steps. */
 static Value length_node(Lower *l, const char *key, Span span, bool of_updates)
 {
   enum { NAMED = 64 };
@@ -68,7 +68,7 @@ static Value length_node(Lower *l, const char *key, Span span, bool of_updates)
   return v;
 }
 
-/* Input `input` of the op: a setting of the optimizer, called `name`, or outside of optimizers a
+/* Input `input` of the op. In an optimizer it is a setting called `name`; elsewhere it is a
  * constant. */
 static Value argument_node(Lower *l, const Purpose *to, const InputInfo *input, const char *name,
                            double number, bool own)
@@ -79,14 +79,15 @@ static Value argument_node(Lower *l, const Purpose *to, const InputInfo *input, 
   if (!to->key && !own) return ir_number(l->c, &l->at, number);
   Datum v = own ? d_of(D_none) : d_float(number);
   ampc_domain domain = to->domain;
-  setting_domain(input->name, to->domain, &domain); /* library.c has seen that there is one */
+  setting_domain(input->name, to->domain, &domain); /* library.c has checked that the row exists */
   if (!setting_value(l, key, &v) ||
       !want_in(l, v, to->span, arena_printf(l->arena, "`%s`", key), domain, &number))
     return (Value){0};
   return setting_node(l, key, number, domain, to->span);
 }
 
-/* A repeated op makes a chain: value -> op(value, first) -> op(that, second) -> ... */
+/* A repeated op makes a chain: op(value, first), then op of that result and the second element,
+ * ... */
 static Value schedule_node(Lower *l, const Schedule *s, Value step, const char *key,
                            ampc_domain domain, Span span)
 {
@@ -109,17 +110,18 @@ static Value schedule_node(Lower *l, const Schedule *s, Value step, const char *
   return in[1];
 }
 
-/* What one setting is being made of. */
+/* The state while the arithmetic of one setting is lowered. */
 typedef struct Making {
   Value step;
   const char *key;
   Span span;
-  uint32_t schedules; /* so far: the second one of opt.lr has its numbers as opt.lr.2.peak */
+  uint32_t schedules; /* so far; the arguments of the second one get keys such as opt.lr.2.peak */
 } Making;
 
 static Value part_node(Lower *l, Making *m, Datum d);
 
-/* Numbers within are constants of the program, those of schedules are settings as everywhere. */
+/* Numbers in the arithmetic are constants of the program. Arguments of schedules in it are
+ * settings. */
 static Value arithmetic_node(Lower *l, Making *m, const Schedule *s)
 {
   Value in[MAX_SIGNATURE];
@@ -198,8 +200,9 @@ Value schedule_value(Lower *l, const Schedule *s, Span span)
   return schedule_node(l, s, step, NULL, AMPC_FINITE, span);
 }
 
-/* `steps=none` is the block's own number of steps: a bit of *own. The numbers of a list: those of
- * `input` and the inputs after it, or all of the one input. */
+/* The numbers of a list. With `one`, all of them are values of the one input `input`; otherwise
+ * element i is the value of input[i]. `steps=none` sets a bit of *own: the block's own number of
+ * steps. */
 static const double *want_numbers(Lower *l, Datum list, const InputInfo *input, bool one, Span span,
                                   uint32_t *own)
 {
@@ -219,9 +222,10 @@ static const double *want_numbers(Lower *l, Datum list, const InputInfo *input, 
   return numbers;
 }
 
-/* _schedule("linear", [start, ...]): the op schedule_linear of the steps taken and these numbers.
- * _schedule("milestone", [value, gamma], milestones): the op once for each element of the list,
- * which is its last input; what it gives takes the place of the first number the next time. */
+/* _schedule("linear", [start, ...]): the op schedule_linear, applied to the steps taken and these
+ * numbers. _schedule("milestone", [value, gamma], milestones) applies the op once for each element
+ * of the list, which is its last input. Each result replaces the first number of the next
+ * application. */
 static Datum run_schedule(Lower *l, Args *args)
 {
   Schedule *s = arena_new(l->arena, Schedule);
@@ -238,14 +242,15 @@ static Datum run_schedule(Lower *l, Args *args)
   return (Datum){.kind = D_schedule, .as.schedule = s};
 }
 
-/* Not in the layer library, where the name of the argument `every` is a reserved word. */
+/* Defined in C, since `every` is a reserved word and so cannot name an argument of a def in the
+ * layer library. */
 static Datum run_with_every(Lower *l, Args *args)
 {
   static const char *const step[] = {"lr", "every", "gamma"};
   static const char *const exponential[] = {"lr", "gamma", "every"};
   static const struct WithEvery {
     const char *row;
-    double last; /* of the last argument, which may be left out */
+    double last; /* default of the last argument */
     Signature signature;
   } rows[] = {
       {"step", 0.1, {"step_schedule", "step_schedule(lr, every, gamma=0.1)", step, 3, 2}},

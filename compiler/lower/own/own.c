@@ -1,5 +1,6 @@
-/* `op name(x: float[N, D]) -> (y: float[N, D]) { ... }`: what can be said about the declaration,
- * and calls. Sizes and numbers of a call are constants of its text, so each call makes an op. */
+/* `op name(x: float[N, D]) -> (y: float[N, D]) { ... }`: checks of the declaration, and calls.
+ * Sizes and numbers of a call are constants of the kernel text, so each call makes an op of its
+ * own. */
 #include "own.h"
 #include "compiler/lower/model/model.h"
 #include "compiler/graph/ops.h"
@@ -99,7 +100,7 @@ static bool check_backward(Lower *l, const OwnDecl *own)
   return diag_help(l->c, "it is given the gradient of each output");
 }
 
-/* How many threads there are must be said, and once. */
+/* The number of threads must be given exactly once. */
 static bool check_launch(Lower *l, const OwnDecl *own)
 {
   const Expr *const *at = own->clause;
@@ -138,7 +139,8 @@ typedef struct OwnCall {
   OwnOp *op;
 } OwnCall;
 
-/* The types of regions of precision, the words of the op table, `none`. */
+/* Reads `cast`: a type, a category of the op table, or `none`. A `policy` of the job overrides
+ * it. */
 static bool set_cast(OwnCall *k)
 {
   static const OwnCast casts[] = {[PREC_low] = OWN_low,
@@ -167,7 +169,7 @@ static bool set_cast(OwnCall *k)
                 d_kind_text(k->l, d));
 }
 
-/* A number of the launch, -1 where it is not said. */
+/* A number of the launch; -1 if it is not given. */
 static bool launch_number(OwnCall *k, OwnClause clause, int64_t most, int64_t *out)
 {
   const Expr *e = k->decl->clause[clause];
@@ -223,7 +225,7 @@ static bool set_outputs(OwnCall *k)
   return true;
 }
 
-/* Sizes that the signature has bound, and numbers that were given. */
+/* Collects the sizes that the signature binds and the numbers that the call passes. */
 static bool set_numbers(OwnCall *k)
 {
   const Scope *s = k->scope;
@@ -243,7 +245,7 @@ static bool set_numbers(OwnCall *k)
   return true;
 }
 
-/* The tensors, as nodes: a number that is given for one becomes one. */
+/* Makes nodes of the tensor arguments. A number that is passed for a tensor becomes a node. */
 static bool set_inputs(OwnCall *k, Span span, Value *in)
 {
   const ParamList *p = &k->decl->decl->as.op.params;
@@ -264,7 +266,7 @@ static bool set_inputs(OwnCall *k, Span span, Value *in)
   return true;
 }
 
-/* The text for the machine that the job is compiled for must be there. */
+/* Checks that the op has a text for the target of this compile. */
 static bool check_text(const OwnCall *k)
 {
   const Options *o = &k->l->c->options;
@@ -276,7 +278,7 @@ static bool check_text(const OwnCall *k)
   return diag_help(k->l->c, "add `%s = \"...\"`, in %s", word, target->own_language);
 }
 
-/* The tensor, or a tuple of them. */
+/* One tensor, or a tuple if there are several outputs. */
 static Datum results_of(OwnCall *k, Value op)
 {
   Value out[MAX_RESULTS];

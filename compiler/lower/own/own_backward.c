@@ -1,12 +1,12 @@
-/* `def backward(dy)` of an op: elaborated behind the call, with autocast off; see Note [own
- * backward] in own.h. It sees the inputs as the op got them, the outputs, sizes and numbers. */
+/* `def backward(dy)` of an op is elaborated after the call, with autocast off: Note [own backward]
+ * in own.h. Its scope has the inputs as the op gets them, the outputs, sizes and numbers. */
 #include "own.h"
 #include "compiler/lower/model/model.h"
 
-/* Where nothing is differentiated there is no need of it; nor in backward itself. jvp turns it
- * round, wherever it stands: so ops that backward calls need theirs, in which they may call the
- * first one again. Each jvp goes two calls deep, and what is made there is differentiated in its
- * turn. */
+/* Backward is needed only where something is differentiated, and not inside backward itself. jvp
+ * transposes backward in any block, so an op that backward calls needs its own backward, which may
+ * call the first op again. Each jvp therefore goes two calls deep, and its nodes may be
+ * differentiated again by another jvp. */
 static bool is_wanted(const Lower *l)
 {
   bool trains = l->run && l->g->blocks.at[l->run->block].kind == AMPC_TRAIN &&
@@ -34,7 +34,8 @@ static bool bind_operands(Lower *l, const OwnDecl *decl, Scope *s, Value op)
   return bind_params(l, s, "backward", &decl->backward->params, &gradients);
 }
 
-/* One gradient, in the shape of its input; `none` for what has none, as integers. */
+/* Checks one gradient: it has the shape of its input, or is `none` for an input without a gradient,
+ * such as integers. */
 static bool gradient_of_input(Lower *l, Value op, uint32_t i, Datum d, Span span, Value *out)
 {
   const OwnOp *own = own_of(ir_node(l->g, op));

@@ -1,8 +1,8 @@
-/* Names in the text of an op: they are those of its signature, so C, C++ and CUDA must allow them,
- * and no two things may have one. */
+/* Names of the signature of an op, which its text uses. C, C++ and CUDA must accept them, and they
+ * must be unique. */
 #include "own.h"
 
-/* Words of C, C++ and CUDA, and what the frame of a text calls its own. */
+/* Reserved words of C, C++ and CUDA, and names that the template around a text defines. */
 #define TYPE_NAMES(KIND, name, ...) #name " op_" #name " "
 static const char words[] =
     " alignas alignof and asm auto bool break case catch char char8_t char16_t char32_t class "
@@ -29,7 +29,7 @@ static bool is_word(const char *name)
   return strncmp(name, "__", 2) == 0;
 }
 
-/* `x` and the type `x_t` of its elements; `i`, `part` and `shared` where there are such. */
+/* A tensor `x` also defines the type `x_t` of its elements. */
 static bool collides(const char *a, const char *b)
 {
   size_t n = strlen(a), m = strlen(b);
@@ -70,7 +70,7 @@ static bool check_list(NameCheck *k, const ParamList *p)
   return good;
 }
 
-/* Sizes that the signature names: each is bound once, whoever names it again. */
+/* Checks the sizes that the signature names. A size that is named again is the same one. */
 static bool check_sizes(NameCheck *k, const ParamList *p)
 {
   bool good = true;

@@ -1,10 +1,10 @@
-/* The text of an op: a string of the job, or a file beside it. */
+/* The text of an op: a string in the job, or a file next to it. */
 #include "own.h"
 #include "compiler/syntax/source.h"
 #include "runtime/plan/shown.h"
 
-/* Most strings stand in the job as they are. Where there are escapes, places in the text are those
- * of the string. */
+/* Most strings have the same bytes in the job, so a place in the text maps to a place in the job.
+ * For a string with escapes, the place is the whole string. */
 static OwnText string_text(Lower *l, const Expr *e)
 {
   OwnText out = {.text = e->as.string.text, .size = (uint32_t)e->as.string.size};
@@ -17,7 +17,7 @@ static OwnText string_text(Lower *l, const Expr *e)
   return out;
 }
 
-/* file("k.cu"), the path beside the file that names it. */
+/* file("k.cu"). The path is relative to the file that contains the call. */
 static bool file_text(Lower *l, File *f, const Expr *e, OwnText *out)
 {
   Args args = {.span = e->span};
@@ -30,8 +30,8 @@ static bool file_text(Lower *l, File *f, const Expr *e, OwnText *out)
   return text != NULL;
 }
 
-/* The first character that an editor or a terminal would obey; *escape is empty if there is none.
- */
+/* The place of the first character that an editor or a terminal would interpret; *escape is empty
+ * if there is none. */
 static Span hidden_character(const OwnText *t, char escape[AMPC_ESCAPE_ROOM])
 {
   uint32_t at = 0, n = 0;
@@ -44,7 +44,7 @@ static Span hidden_character(const OwnText *t, char escape[AMPC_ESCAPE_ROOM])
 }
 
 /* The text is printed unchanged, into files and on terminals. So it must not contain such
- * characters, and must not end in a sign that continues the line. */
+ * characters, and must not end with a line continuation. */
 static bool check_text(Lower *l, const OwnText *t)
 {
   char escape[AMPC_ESCAPE_ROOM];
