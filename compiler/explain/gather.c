@@ -183,7 +183,8 @@ static ExplainNode make_node(const Gather *t, uint32_t id)
   if (command) out.command = command_name(t->c, n->group);
   if (made && made->product && g->groups.at[n->group].anchor.id == id) out.made = made;
   if (op_has(n, T_casts) && is_working_copy(g, v))
-    out.reason = arena_printf(t->c->arena, "%s; the optimizer writes it", out.reason);
+    out.reason =
+        arena_printf(t->c->arena, "%s; free: the optimizer's kernel stores it", out.reason);
   find_casts(t, &out);
   return out;
 }

@@ -199,7 +199,7 @@ const char *ir_number_text(Compile *c, double v);    /* reads back as v: "0.1", 
 /* "; computes in f32, sums in f64": the types in which an op works, if they are not the stored
  * one. */
 const char *ir_types_text(Compile *c, const Node *n);
-const char *ir_why_text(Compile *c, const Node *n); /* "softmax runs in f32 even under `precision f16`, line 2" */
+const char *ir_why_text(Compile *c, const Node *n); /* "relu has the type of its inputs" */
 
 /* Text for --emit=graph and --dump-after. One node a line:
  *   %3 = softmax f32[32, 10] %2 dim=1    # 3:35 softmax is f32

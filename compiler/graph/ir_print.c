@@ -15,7 +15,7 @@ static const char *place_text(Compile *c, Span span)
   return arena_printf(c->arena, "%u:%u", p.line, p.column);
 }
 
-/* Whether the job as a whole has a precision; then what stands outside of it is worth a word. */
+/* Whether the job as a whole has a precision: then a node outside of it needs another reason. */
 static bool has_precision_clause(const Graph *g)
 {
   for (uint32_t i = 1; i < g->regions.n; i++) {
@@ -25,16 +25,19 @@ static bool has_precision_clause(const Graph *g)
   return false;
 }
 
-/* ", by precision f16, 2:1": the clause that made the region. What data blocks do is under none. */
+/* "`precision f16`, line 2": the clause that made the region. Some labels are prose, not code:
+ * "pin f32 on head", "a built-in of class f32". No clause covers the nodes of data blocks. */
 static const char *region_text(Compile *c, const Node *n)
 {
   const Region *all = c->graph->regions.at, *r = &all[n->region];
   while (r->sums_of || (r->no_grad && !all[r->parent].no_grad))
     r = &all[r->parent]; /* it set no precision */
-  if (!r->label && has_precision_clause(c->graph)) return ", outside of `precision`";
-  if (!r->label) return ", no precision clause";
-  if (!r->span.end) return arena_printf(c->arena, ", by %s", r->label);
-  return arena_printf(c->arena, ", by %s, %s", r->label, place_text(c, r->span));
+  if (!r->label && has_precision_clause(c->graph)) return "outside of `precision`";
+  if (!r->label) return "no `precision` clause";
+  bool prose = strncmp(r->label, "pin ", 4) == 0 || strncmp(r->label, "a ", 2) == 0;
+  const char *clause = prose ? r->label : arena_printf(c->arena, "`%s`", r->label);
+  if (!r->span.end) return clause;
+  return arena_printf(c->arena, "%s, line %u", clause, diag_place(c, r->span).line);
 }
 
 /* The node that a cast was added for: casts are shared, the first user stands for all. */
@@ -49,23 +52,58 @@ static const Node *first_user(const Graph *g, const Node *n)
   return NULL;
 }
 
-/* A cast that pass precision added says what its user wanted: "added: matmul is low, by precision
- * f16, 2:1". */
+/* What follows the op's name in the reason of n: "runs in f16: `precision f16`, line 2". NULL: the
+ * reason does not speak of the op. */
+static const char *op_reason(Compile *c, const Node *n)
+{
+  RegionKind kind = c->graph->regions.at[n->region].kind;
+  const char *region = region_text(c, n), *even = " even under ", *type;
+  const uint8_t *policy = c->graph->policy;
+  if (policy && !n->row && n->op < OP_COUNT && policy[n->op]) region = "`policy`", even = ": ";
+  switch ((WhyKind)n->why) {
+  case WHY_low:
+    return arena_printf(c->arena, "runs in %s: %s", ir_dtype_name(region_low(kind)), region);
+  case WHY_f32:
+    return arena_printf(c->arena, "runs in f32%s%s", even, region);
+  case WHY_promote:
+    return arena_printf(c->arena, "runs in its widest input type: %s", region);
+  case WHY_follow:
+    return "has the type of its inputs";
+  case WHY_off:
+    return arena_printf(c->arena, "has the type of its inputs: %s", region);
+  case WHY_region:
+    if (kind == REGION_off) return NULL; /* a cast that `policy` makes */
+    type = ir_is_tf32(c, n) && op_by_library(op_of(n)) ? "tf32" : "f32";
+    return arena_printf(c->arena, "runs in %s: %s", type, region);
+  case WHY_own:
+    return "declares `cast`";
+  case WHY_fixed:
+    if (op_has(n, T_literal)) return NULL;
+    return arena_printf(c->arena, "returns %s", ir_dtype_name(n->dtype));
+  default:
+    return NULL;
+  }
+}
+
+/* A cast that pass precision added has the reason of its user: "for matmul in f16: `precision f16`,
+ * line 2". */
 static const char *cast_reason(Compile *c, const Node *n)
 {
   const Node *user = first_user(c->graph, n);
   while (user && (user->op == OP_reshape || user->op == OP_permute))
     user = first_user(c->graph, user);
-  if (!user) return "added, no longer used";
-  if (user->why == WHY_cast_for) return "added for a cast";
-  const char *why = ir_why_text(c, user), *op = op_of(user)->name;
+  if (!user) return "no longer used";
+  if (user->why == WHY_cast_for) return "for another cast";
+  const char *why = op_reason(c, user), *op = op_of(user)->name;
   uint64_t axes;
   bool follows = user->why == WHY_follow || user->why == WHY_off || user->why == WHY_fixed;
   if (follows && op_axes(user, &axes))
-    why = arena_printf(c->arena, "%s in several steps rounds once", op);
+    why = "takes several steps and rounds once";
   else if (follows)
-    why = arena_printf(c->arena, "%s has mixed inputs", op);
-  return arena_printf(c->arena, "added: %s", why);
+    return arena_printf(c->arena, "for %s, whose inputs have several types", op);
+  if (!why) return arena_printf(c->arena, "for %s: %s", op, ir_why_text(c, user));
+  if (strncmp(why, "runs ", 5) == 0) return arena_printf(c->arena, "for %s %s", op, why + 5);
+  return arena_printf(c->arena, "for %s, which %s", op, why);
 }
 
 /* "gradient of h", by the variable's name where it has one, else by the op. */
@@ -78,50 +116,28 @@ static const char *forward_text(Compile *c, const Node *n)
   return arena_printf(c->arena, "gradient of %s", from->name ? from->name : op_of(from)->name);
 }
 
-static const char *region_reason(Compile *c, const Node *n, const char *region)
-{
-  if (c->graph->regions.at[n->region].kind == REGION_off)
-    return arena_printf(c->arena, "cast%s", region);
-  if (ir_is_tf32(c, n) && op_by_library(op_of(n)))
-    return arena_printf(c->arena, "%s is tf32%s", op_of(n)->name, region);
-  return arena_printf(c->arena, "all is f32%s", region);
-}
-
 const char *ir_why_text(Compile *c, const Node *n)
 {
-  /* what the op does, in its region; or all there is to say */
-  static const struct {
-    const char *text;
-    bool of_op, in_region;
-  } reasons[] = {
-      [WHY_none] = {"", false, false},
-      [WHY_asked] = {"as written", false, false},
-      [WHY_storage] = {"stored type", false, false},
-      [WHY_low] = {" is low", true, true},
-      [WHY_f32] = {" is f32", true, true},
-      [WHY_promote] = {" takes the widest", true, true},
-      [WHY_follow] = {" follows its inputs", true, false},
-      [WHY_off] = {" follows its inputs", true, true},
-      [WHY_own] = {" says `cast`", true, false},
-      [WHY_state] = {"state is f32", false, false},
-  };
-  const char *op = op_of(n)->name, *region = region_text(c, n);
-  const uint8_t *policy = c->graph->policy;
-  if (policy && !n->row && n->op < OP_COUNT && policy[n->op]) region = ", by `policy`";
   if (n->after.id) return "computed again, by checkpoint";
+  const char *why = op_reason(c, n);
+  if (why) return arena_printf(c->arena, "%s %s", op_of(n)->name, why);
   switch ((WhyKind)n->why) {
   case WHY_fixed:
-    if (op_has(n, T_literal)) return "a number";
-    return arena_printf(c->arena, "%s gives %s", op, ir_dtype_name(n->dtype));
+    return "a number";
+  case WHY_asked:
+    return "as written";
+  case WHY_storage:
+    return "stored type";
+  case WHY_state:
+    return "state is f32";
   case WHY_region:
-    return region_reason(c, n, region);
+    return arena_printf(c->arena, "cast: %s", region_text(c, n));
   case WHY_cast_for:
     return cast_reason(c, n);
   case WHY_forward:
     return forward_text(c, n);
   default:
-    return arena_printf(c->arena, "%s%s%s", reasons[n->why].of_op ? op : "", reasons[n->why].text,
-                        reasons[n->why].in_region ? region : "");
+    return "";
   }
 }
 

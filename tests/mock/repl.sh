@@ -26,7 +26,7 @@ module Net() { fc1 = Linear(8, 4)
 :eval
 END
 says "gradients" '^norm [0-9.e-]+; the loss scale of 65536 is taken out$'
-says "values" '^f16\[32, 4\]  .*linear is low'
+says "values" '^f16\[32, 4\]  .*linear runs in f16'
 says "a redefinition" '^kept 0 of 2 parameters'
 says "a step of it" '^step 3/32 .* loss [0-9]'
 says "an evaluation" '^eval acc: [0-9]'
