@@ -1,7 +1,7 @@
-/* Text that a language model goes on with: an infer block says of each position what follows it, a
- * token is drawn and put behind the text, and so on. The loop is the host's: a block stays a
- * function of its arguments. Where the length of its text is a dim, the block is compiled for a few
- * lengths, each twice the one before, and a step takes the least that the text fits in. */
+/* Generates text with a language model. An infer block computes the logits after each position; a
+ * token is drawn and appended, and so on. The loop runs on the host, so the block stays a function
+ * of its arguments. If the length of the text is a dim, the block is compiled for a few lengths,
+ * each twice the previous one. Each step uses the smallest length that the text fits in. */
 #include "generate.h"
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #include "sample.h"
 
 enum { MOST_PROMPT = 1 << 28, BYTES = 256 };
-static const uint64_t stream = 0x74657874; /* of the random numbers */
+static const uint64_t stream = 0x74657874; /* of random numbers; "text" */
 
 /* ---- the command line ---- */
 
@@ -25,9 +25,9 @@ int generate_check(const InferCommand *cmd)
   static const char program[] = "amp infer";
   if (cmd->generate && !cmd->prompt && !cmd->prompt_file)
     return usage_error(program,
-                       "--generate goes on with a text: --prompt TEXT or --prompt-file FILE");
+                       "--generate needs a text to continue: --prompt TEXT or --prompt-file FILE");
   if (cmd->prompt && !*cmd->prompt)
-    return usage_error(program, "--prompt is empty: a text has at least one token to go on from");
+    return usage_error(program, "--prompt is empty; give at least one token to continue from");
   return 0;
 }
 
@@ -41,7 +41,7 @@ static ampc_status take_bytes(Compile *c, PromptText *t, const char *bytes, int6
   return AMPC_OK;
 }
 
-/* As a source of tokens reads them: 16 bits each, least byte first. */
+/* 16 bits per token, little-endian, as a `tokens` source reads them. */
 static ampc_status take_tokens(Compile *c, PromptText *t, const char *file, const char *bytes,
                                int64_t n)
 {
@@ -72,37 +72,36 @@ static ampc_status read_prompt(InferCommand *cmd, Compile *c)
   free(bytes);
   if (!status && !cmd->text.n)
     status =
-        ampc_fail(AMPC_BAD_FILE, "%s is empty: a text has at least one token to go on from", file);
+        ampc_fail(AMPC_BAD_FILE, "%s is empty; give at least one token to continue from", file);
   return status;
 }
 
 ampc_status generate_begin(InferCommand *cmd, Compile *c, const Function *block)
 {
   if (block->params.n != 1)
-    return ampc_fail(
-        AMPC_BAD_USAGE,
-        "--generate: infer `%s` has %u arguments; it goes on with one, the tokens of a "
-        "text: i64[1, S]",
-        block->name.text, block->params.n);
+    return ampc_fail(AMPC_BAD_USAGE,
+                     "--generate: infer `%s` has %u arguments; expected one, the tokens of a text: "
+                     "i64[1, S]",
+                     block->name.text, block->params.n);
   ampc_status status = read_prompt(cmd, c);
   c->options.text_from = cmd->text.n;
-  c->options.text_to = cmd->text.n + cmd->generate - 1; /* nothing is asked of the last one */
+  c->options.text_to = cmd->text.n + cmd->generate - 1; /* the last token is no input */
   return status;
 }
 
-/* ---- what the blocks are ---- */
+/* ---- checks of the blocks ---- */
 
 typedef struct Generation {
   ampc_runtime *rt;
   const ampc_program *program;
   const InferCommand *cmd;
-  const ampc_output_desc *result; /* of the last block: all differ in length only */
-  int64_t n, most;                /* tokens so far; that a block takes */
+  const ampc_output_desc *result; /* of the last block; all blocks differ in length only */
+  int64_t n, most;                /* tokens so far; longest input of a block */
   int64_t *token;
   int64_t vocabulary;
-  void *in, *out; /* of a block */
+  void *in, *out; /* buffers of a block */
   double *logits, *order;
-  bool checked; /* that what stands behind a position does not matter */
+  bool checked; /* that the model is causal */
 } Generation;
 
 static const ampc_output_desc *result_of(const ampc_program *p, uint32_t block, uint32_t *count)
@@ -121,7 +120,8 @@ static const ampc_source *argument_of(const ampc_program *p, uint32_t block)
   return &p->sources[p->blocks[block].first_source];
 }
 
-/* Tokens of one text in, what follows each of them or the last one out. */
+/* The argument must be the tokens of one text, and the result the logits after each token or after
+ * the last one. */
 static ampc_status check_block(const ampc_program *p, uint32_t block)
 {
   char in_text[AMPC_TYPE_ROOM], out_text[AMPC_TYPE_ROOM];
@@ -133,27 +133,28 @@ static ampc_status check_block(const ampc_program *p, uint32_t block)
   if (in->rank != 2 || in->dim[0] != 1 || ampc_is_float(in->dtype) || in->dtype == AMPC_BOOL)
     return ampc_fail(
         AMPC_BAD_USAGE,
-        "--generate: the argument of infer `%s` is %s; it goes on with the tokens of one "
-        "text: i64[1, S], i32 or u8",
+        "--generate: the argument of infer `%s` is %s; expected the tokens of one text: "
+        "i64[1, S], i32 or u8",
         name, in_text);
   if (count != 1)
     return ampc_fail(AMPC_BAD_USAGE,
-                     "--generate: infer `%s` has %u results; it has one, the logits", name, count);
+                     "--generate: infer `%s` has %u results; expected one, the logits", name,
+                     count);
   ampc_type_text(out_text, out->dtype, out->rank, out->dim);
   bool all = out->rank == 3 && out->dim[0] == 1 && out->dim[1] == in->dim[1];
   bool last = out->rank == 2 && out->dim[0] == 1;
   if (!ampc_is_float(out->dtype) || (!all && !last))
     return ampc_fail(
         AMPC_BAD_USAGE,
-        "--generate: infer `%s` gives %s of %s; it gives the logits of what follows each "
-        "token, float[1, %lld, V], or the last one, float[1, V]",
+        "--generate: infer `%s` returns %s for %s; expected the logits after each token, "
+        "float[1, %lld, V], or after the last one, float[1, V]",
         name, out_text, in_text, (long long)in->dim[1]);
   if (all || !p->blocks[block].n_sizes) return AMPC_OK;
   return ampc_fail(
       AMPC_BAD_USAGE,
-      "--generate: infer `%s` gives %s, what follows the last token, so a text must be as "
-      "long as the block reads: write a number for its size, or give the logits of all "
-      "tokens, float[1, S, V]",
+      "--generate: infer `%s` returns %s, the logits after the last token only, so a text "
+      "cannot be padded to the size of the block: write a number for that size, or return "
+      "the logits after all tokens, float[1, S, V]",
       name, out_text);
 }
 
@@ -164,22 +165,22 @@ static ampc_status check_prompt(const Generation *t)
   if (!prompt->numbers && t->vocabulary > BYTES)
     return ampc_fail(
         AMPC_BAD_USAGE,
-        "--generate: infer `%s` knows %lld tokens, which are no bytes of text: give the "
-        "tokens, --prompt-file FILE.bin",
+        "--generate: infer `%s` has a vocabulary of %lld tokens, so a prompt cannot be bytes "
+        "of text: give numbers of tokens, --prompt-file FILE.bin",
         name, (long long)t->vocabulary);
   for (int64_t i = 0; i < prompt->n; i++)
     if (prompt->at[i] >= t->vocabulary)
       return ampc_fail(
           AMPC_BAD_USAGE,
-          "--generate: %s %lld of the prompt is %lld; infer `%s` knows those below %lld",
+          "--generate: %s %lld of the prompt is %lld; infer `%s` takes numbers below %lld",
           prompt->numbers ? "token" : "byte", (long long)i, (long long)prompt->at[i], name,
           (long long)t->vocabulary);
   if (t->result->rank == 3 || prompt->n >= t->most) return AMPC_OK;
   return ampc_fail(
       AMPC_BAD_USAGE,
-      "--generate: the prompt has %lld tokens; infer `%s` reads %lld and says what follows "
-      "the last one: give as many, or let it give the logits of all tokens, float[1, %lld, "
-      "%lld]",
+      "--generate: the prompt has %lld tokens; infer `%s` reads %lld and returns the logits "
+      "after the last one: give a prompt at least as long, or return the logits after all "
+      "tokens, float[1, %lld, %lld]",
       (long long)prompt->n, name, (long long)t->most, (long long)t->most, (long long)t->vocabulary);
 }
 
@@ -223,7 +224,7 @@ static void text_close(Generation *t)
 
 /* ---- a token ---- */
 
-/* The block of the least length that is not below n. */
+/* The block with the smallest length that is at least n. */
 static uint32_t block_for(const ampc_program *p, int64_t n)
 {
   uint32_t best = 0;
@@ -234,7 +235,7 @@ static uint32_t block_for(const ampc_program *p, int64_t n)
   return best;
 }
 
-/* The logits of what follows the last `n` tokens, behind which stands `pad`. */
+/* Computes the logits after the last `n` tokens, padded with token `pad`. */
 static ampc_status ask(Generation *t, uint32_t block, int64_t n, int64_t pad)
 {
   uint32_t count = 0;
@@ -250,7 +251,8 @@ static ampc_status ask(Generation *t, uint32_t block, int64_t n, int64_t pad)
   return status;
 }
 
-/* A model that looks at what comes would be led by the zeros that fill the block up. */
+/* Refuses a model that is not causal: padding would change its logits. The same text with another
+ * padding must give the same bits. */
 static ampc_status check_causal(Generation *t, uint32_t block, int64_t n)
 {
   size_t bytes = (size_t)t->vocabulary * sizeof *t->logits;
@@ -260,12 +262,13 @@ static ampc_status check_causal(Generation *t, uint32_t block, int64_t n)
   if (status || memcmp(t->order, t->logits, bytes) == 0) return status;
   return ampc_fail(
       AMPC_BAD_USAGE,
-      "--generate: what infer `%s` says of token %lld depends on the tokens behind it: it "
-      "is not causal",
+      "--generate: infer `%s` is not causal: its logits for token %lld depend on the tokens "
+      "after it",
       t->program->blocks[block].call, (long long)(n - 1));
 }
 
-/* The window of the last tokens slides along where the text is longer than what the block takes. */
+/* Appends one token. If the text is longer than the longest block, only its last tokens are
+ * read. */
 static ampc_status next_token(Generation *t)
 {
   int64_t n = t->n < t->most ? t->n : t->most;
@@ -277,7 +280,7 @@ static ampc_status next_token(Generation *t)
   const Sampling how = {t->cmd->temperature, t->cmd->top_k};
   if (sample_weights(t->logits, t->vocabulary, how, t->order))
     return ampc_fail(AMPC_RUN_FAILED,
-                     "the logits behind token %lld are not finite: there is none to be drawn",
+                     "the logits after token %lld are not finite, so no token can be drawn",
                      (long long)(t->n - 1));
   uint64_t drawn = (uint64_t)(t->n - t->cmd->text.n);
   double u = philox_uniform(t->program->seed, stream, drawn);
@@ -287,13 +290,13 @@ static ampc_status next_token(Generation *t)
 
 /* ---- the text ---- */
 
-typedef struct Written { /* what of the text has been put out */
+typedef struct Written { /* how much of the text has been printed */
   int64_t n;
   bool terminal;
 } Written;
 
-/* Whole characters, so that a terminal can be kept from obeying one; the rest waits for its other
- * bytes, of which there are at most three. */
+/* Prints whole UTF-8 characters, with control characters escaped so that the terminal does not
+ * interpret them. An incomplete character waits for its remaining bytes, at most three. */
 static void put_shown(const Generation *t, Written *w, bool end)
 {
   while (w->n < t->n) {

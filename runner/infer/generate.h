@@ -1,12 +1,11 @@
-/* amp infer --generate: text that a language model goes on with. */
+/* amp infer --generate: a language model continues a text. */
 #pragma once
 #include "infer.h"
 
-/* What of the command line does not go with --generate, and what it lacks: 0, or 2 after a message.
- */
+/* Checks the options of --generate. 0, or exit status 2 after a message. */
 int generate_check(const InferCommand *cmd);
-/* Reads the prompt into cmd->text, and asks the compile for the sizes that the text will have.
- * `block` is the one that goes on with it. */
+/* Reads the prompt into cmd->text, and requests the sizes that the text will have from the
+ * compiler. `block` is the infer block that will continue the text. */
 ampc_status generate_begin(InferCommand *cmd, Compile *c, const Function *block);
 /* Writes the text to standard output, token after token. */
 ampc_status generate_run(ampc_runtime *rt, const InferCommand *cmd);

@@ -1,4 +1,4 @@
-/* amp infer: compiles one infer block of a job, alone, and runs it over data. */
+/* amp infer: compiles one infer block of a job alone and runs it over data. */
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -61,7 +61,8 @@ static int read_range(const OptionGiven *given)
                        given->value);
   if (!isfinite(cmd->high - cmd->low))
     return usage_error(given->program,
-                       "--range %s: from black to white is more than a double holds", given->value);
+                       "--range %s: the difference of the two is more than a double holds",
+                       given->value);
   if (cmd->low >= cmd->high)
     return usage_error(given->program, "--range %s: black comes first: %g is not less than %g",
                        given->value, cmd->low, cmd->high);
@@ -82,40 +83,42 @@ static int read_temperature(const OptionGiven *given)
 #define FIELD(name) .field = offsetof(InferCommand, name)
 
 static const OptionRow infer_options[] = {
-    {"block", 0, "NAME", "which infer block, where the job has several", .kind = OPTION_text,
+    {"block", 0, "NAME", "the infer block; needed if the job has several", .kind = OPTION_text,
      FIELD(block)},
-    {"input", 0, "FILE", "data of its argument, NAME=FILE where it has several: .npy, idx, ...",
+    {"input", 0, "FILE", "data of its argument; NAME=FILE if it has several: .npy, idx, ...",
      .kind = OPTION_call, .read = read_input, .without = "generate"},
-    {"data", 0, "CALL", "or a data block of the job, as 'faces(\"test\")', or any source",
+    {"data", 0, "CALL",
+     "data from a data block of the job, as 'faces(\"test\")', or from any source",
      .kind = OPTION_text, FIELD(data), .without = "input generate"},
     {"weights", 0, "FILE", "a checkpoint, or a safetensors file with the job's names",
      .kind = OPTION_text, FIELD(weights)},
-    {"output", 0, "FILE", "results as .npy, NAME=FILE where there are several (else as text)",
+    {"output", 0, "FILE", "write results as .npy; NAME=FILE if there are several (default: text)",
      .kind = OPTION_call, .read = read_output, .without = "generate"},
-    {"png", 0, "FILE", "results as pictures, a grid; one each where FILE is a folder or ends in /",
+    {"png", 0, "FILE",
+     "write a grid of pictures, or one file each if FILE is a folder or ends in /",
      .kind = OPTION_call, .read = read_output, .without = "generate"},
-    {"range", 0, "LOW,HIGH", "what is black and what is white in them (default 0,1)",
+    {"range", 0, "LOW,HIGH", "the numbers that become black and white (default 0,1)",
      .kind = OPTION_call, .read = read_range, .with = "png"},
     {"columns", 0, "N", "pictures side by side in a grid (default 8)", .kind = OPTION_number,
      FIELD(columns), .least = 1, .with = "png"},
-    {"names", 0, "FILE", "what the samples are called, a line each: the names of pictures",
+    {"names", 0, "FILE", "write the names of the samples, the paths of pictures, one per line",
      .kind = OPTION_text, FIELD(names), .without = "generate"},
-    {"top", 0, "K", "the K largest of each sample's numbers, with their classes",
+    {"top", 0, "K", "print the K largest numbers of each sample, with their classes",
      .kind = OPTION_number, FIELD(top), .least = 1, .without = "generate"},
-    {"classes", 0, "FILE", "names of the classes, a line each (without --top: the first 5)",
+    {"classes", 0, "FILE", "names of the classes, one per line (without --top: prints 5)",
      .kind = OPTION_text, FIELD(classes), .without = "generate"},
-    {"generate", 0, "N", "write N more tokens behind a prompt: text of a language model",
+    {"generate", 0, "N", "continue a prompt with N tokens of a language model",
      .kind = OPTION_number, FIELD(generate), .least = 1},
-    {"prompt", 0, "TEXT", "what the text begins with", .kind = OPTION_text, FIELD(prompt),
+    {"prompt", 0, "TEXT", "the beginning of the text", .kind = OPTION_text, FIELD(prompt),
      .with = "generate", .without = "prompt-file"},
-    {"prompt-file", 0, "FILE", "or a file of bytes, or (.bin) of tokens of 16 bits",
+    {"prompt-file", 0, "FILE", "a file with the beginning: bytes, or tokens of 16 bits (.bin)",
      .kind = OPTION_text, FIELD(prompt_file), .with = "generate"},
-    {"temperature", 0, "T", "below 1: likelier tokens, 0: the likeliest (default 1)",
+    {"temperature", 0, "T", "below 1: favours probable tokens; 0: the most probable (default 1)",
      .kind = OPTION_call, .read = read_temperature, .with = "generate"},
-    {"top-k", 0, "K", "draw among the K likeliest tokens (default: all)", .kind = OPTION_number,
+    {"top-k", 0, "K", "draw among the K most probable tokens (default: all)", .kind = OPTION_number,
      FIELD(top_k), .least = 1, .with = "generate"},
-    {"quiet", 'q', NULL, "results only", .kind = OPTION_flag, FIELD(quiet)},
-    {NULL, 'v', NULL, "tell what the memory is needed for", .kind = OPTION_flag, FIELD(verbose)},
+    {"quiet", 'q', NULL, "print results only", .kind = OPTION_flag, FIELD(quiet)},
+    {NULL, 'v', NULL, "print what the memory is needed for", .kind = OPTION_flag, FIELD(verbose)},
     {0}};
 
 static const OptionTable infer_verb = {
@@ -193,7 +196,7 @@ static ampc_status run_program(Compile *c, InferCommand *cmd)
   return status;
 }
 
-/* What the block gets: NULL after a message. */
+/* The block to run, with its prompt or inputs set; NULL after a message. */
 static const Function *choose_block(Compile *c, InferCommand *cmd, ampc_status *status)
 {
   const Function *block = infer_choose_block(c, cmd->block);

@@ -1,4 +1,4 @@
-/* What the files of `amp infer` share. */
+/* Types and functions that the files of `amp infer` share. */
 #pragma once
 #include <stdio.h>
 #include "ampc_rt.h"
@@ -13,7 +13,7 @@ typedef struct InferOutput { /* --output and --png [NAME=]FILE */
   bool png;
 } InferOutput;
 
-typedef struct PromptText { /* what --generate goes on with */
+typedef struct PromptText { /* the prompt of --generate */
   int64_t *at, n;
   bool numbers; /* tokens of a file, not bytes */
 } PromptText;
@@ -25,11 +25,11 @@ typedef struct InferCommand {
   InferInput *inputs;
   InferOutput *outputs;
   uint32_t n_inputs, n_outputs;
-  uint32_t top;     /* 0: not asked for */
+  uint32_t top;     /* 0: not given */
   uint32_t columns; /* of a grid of pictures; 0: the default */
-  bool ranged;      /* numbers from `low`, black, to `high`, white; else from 0 to 1 */
+  bool ranged;      /* `low` is black and `high` is white; else 0 and 1 */
   double low, high;
-  uint32_t generate, top_k; /* 0: likewise */
+  uint32_t generate, top_k; /* 0: not given */
   const char *prompt, *prompt_file;
   double temperature;
   bool has_temperature;
@@ -38,42 +38,44 @@ typedef struct InferCommand {
 } InferCommand;
 
 /* ---- input.c ---- */
-/* The infer block of that name in c->ast; NULL as a name: the only one. NULL: ampc_last_error(). */
+/* The infer block of that name in c->ast; `wanted` NULL: the only one. Returns NULL with
+ * ampc_last_error(). */
 const Function *infer_choose_block(Compile *c, const char *wanted);
-/* The calls that give the arguments of the block, into c->options. False: ampc_last_error(). */
+/* Stores the calls that read the block's arguments in c->options. False: ampc_last_error(). */
 bool infer_choose_inputs(Compile *c, const InferCommand *cmd, const Function *block);
 
 /* ---- infer.c ---- */
-/* [NAME=]FILE. A name has no / in it, so a path with = behind one has none; *name is then NULL. */
+/* Splits [NAME=]FILE. A name contains no slash, so in "a/b=c" all is the file. *name NULL: no
+ * name. */
 void infer_split(Arena *arena, const char *value, const char **name, const char **file);
-/* Runs block 0, which has its arguments as data, over all of them. */
+/* Runs block 0 over all its data. */
 ampc_status infer_run(ampc_runtime *rt, const InferCommand *cmd);
 
 /* ---- write.c: where results go ---- */
 typedef struct InferWriter InferWriter;
-/* Of block 0 of the program, whose arguments are `data`, NULL where it has none; `batches` is how
- * many there are, each of the block's batch but the last. */
+/* Opens the outputs of block 0. `data`: its arguments, or NULL. `batches`: their number; all but
+ * the last are full. */
 ampc_status infer_write_begin(ampc_runtime *rt, const InferCommand *cmd, const ampc_batches *data,
                               int64_t batches, InferWriter **out);
-/* The results of a batch: `samples` of its rows. */
+/* Writes the first `samples` rows of the results of a batch. */
 ampc_status infer_write_batch(InferWriter *w, int64_t samples);
-/* All is written, or, where `status` is a failure, nothing of the last files is left. */
+/* Finishes the files and frees w. If `status` is a failure, the unfinished files are removed. */
 ampc_status infer_write_end(InferWriter *w, ampc_status status);
 
 /* ---- pictures.c: results as PNG ---- */
 typedef struct Pictures Pictures;
-/* Of a result [N, 1, height, width], [N, 3, height, width] or [N, height, width] of floats or u8: a
- * grid in one file, or where `path` is a folder or ends in a slash, a file for each sample. */
+/* For a result [N, 1, height, width], [N, 3, height, width] or [N, height, width] of floats or u8.
+ * Writes one grid; or one file per sample if `path` is a folder or ends in a slash. */
 ampc_status pictures_begin(const InferCommand *cmd, const ampc_output_desc *result, bool real64,
                            const char *path, Pictures **out);
-/* The next `n` samples. */
+/* Adds the next `n` samples. */
 ampc_status pictures_add(Pictures *p, const void *samples, int64_t n);
-/* All is written, or, where `status` is a failure, no grid is. Frees. */
+/* Writes the grid, unless `status` is a failure, and frees p. */
 ampc_status pictures_end(Pictures *p, ampc_status status);
 
 /* ---- npy.c ---- */
-/* The first bytes of an NPY file of an array in C order: always as many, so that the number of rows
- * can be written when it is known. */
+/* The header of an NPY file in C order. Its size is fixed, so that it can be overwritten when the
+ * number of rows is known. */
 enum { NPY_HEADER = 256 };
 void npy_header(ampc_dtype dtype, bool real64, int64_t rows, bool has_rows, uint32_t rank,
                 const int64_t *dim, char out[NPY_HEADER]);

@@ -1,5 +1,5 @@
-/* Where the arguments of an infer block come from: files become the calls of the language that read
- * them, so every format of the loader will do, with its checks. */
+/* Translates input files into the calls of the language that read them, so that every format of the
+ * loader can be used, with its checks. */
 #include <dirent.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "compiler/base/user_text.h"
 #include "infer.h"
 
-typedef struct Suffix { /* what a name ends with, and the source that reads such files */
+typedef struct Suffix { /* the end of a file's name, and the source that reads such files */
   const char *end, *source;
   bool key; /* FILE:KEY names one array of several */
 } Suffix;
@@ -28,7 +28,8 @@ static bool ends(const char *text, size_t n, const char *end)
   return n > m && memcmp(text + n - m, end, m) == 0;
 }
 
-/* Data paths of a job begin at its folder; those of a command line where it is typed. */
+/* Data paths in a job are relative to its folder, those of a command line to the working
+ * directory. */
 static const char *absolute(Arena *arena, const char *file)
 {
   char here[PATH_MAX];
@@ -51,7 +52,7 @@ static bool is_picture(const char *file)
                  strcasecmp(dot, ".png") == 0);
 }
 
-/* Itself, not in folders of classes. */
+/* Whether the folder itself contains pictures, instead of a folder per class. */
 static bool holds_pictures(const char *folder)
 {
   DIR *d = opendir(folder);
@@ -62,15 +63,16 @@ static bool holds_pictures(const char *folder)
   return found;
 }
 
-/* As classifiers are evaluated: the middle of a picture that is 8/7 as large (256 for 224), and
- * upright, as people see it. Pass lower knows the sizes of the argument by these names. */
+/* Pictures are prepared as for the evaluation of classifiers: turned upright (Exif), scaled to 8/7
+ * of the size (256 for 224), and cropped to the centre. Pass lower defines _height and _width as
+ * the sizes of the argument. */
 static const char *picture_call(Arena *arena, const char *file, const Param *p)
 {
   const TypeExpr *t = &p->type;
   if (!t->name || strcmp(t->name, "u8") != 0 || t->n_dims != 4)
     return ampc_fail(AMPC_BAD_USAGE,
-                     "--input %s: pictures are u8[N, 3, height, width], `%s` is not", file,
-                     p->name.text),
+                     "--input %s: pictures are u8[N, 3, height, width]; `%s` has another type",
+                     file, p->name.text),
            NULL;
   return arena_printf(
       arena, "images(%s, [_height, _width], resize=max(_height, _width) * 8 // 7, exif=true%s)",
@@ -88,15 +90,17 @@ static const char *call_of(Arena *arena, const char *file, const Param *p)
     size_t n = s->key && colon ? (size_t)(colon - file) : strlen(file);
     if (!ends(file, n, s->end)) continue;
     if (s->key && (!colon || !colon[1]))
-      return ampc_fail(AMPC_BAD_USAGE, "--input %s: which array of it? --input %s:KEY", file, file),
+      return ampc_fail(AMPC_BAD_USAGE,
+                       "--input %s: the file has several arrays; name one: --input %s:KEY", file,
+                       file),
              NULL;
     const char *path = absolute(arena, arena_strndup(arena, file, n));
     const char *key = s->key ? arena_printf(arena, ", %s", string_literal(arena, colon + 1)) : "";
     return arena_printf(arena, "%s(%s%s)", s->source, string_literal(arena, path), key);
   }
   ampc_fail(AMPC_BAD_USAGE,
-            "--input %s: its name does not say what it is: .jpg, .png, a folder of them, .npy, "
-            ".npz:KEY, .safetensors:KEY, -ubyte, .idx; --data takes any source",
+            "--input %s: unknown type of file; expected .jpg, .png, a folder of them, .npy, "
+            ".npz:KEY, .safetensors:KEY, -ubyte or .idx; --data takes any source",
             file);
   return NULL;
 }

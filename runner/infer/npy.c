@@ -1,4 +1,4 @@
-/* NPY files as NumPy reads them: magic, version 1.0, a Python dictionary padded with blanks. */
+/* Writes NPY headers: magic, version 1.0, a Python dictionary padded with blanks. */
 #include <string.h>
 #include "infer.h"
 #include "runtime/plan/types.h"

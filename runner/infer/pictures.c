@@ -1,7 +1,8 @@
-/* Results of `amp infer` as PNG: a grid of all samples, laid out as torchvision's make_grid does it
- * (8 columns, 2 black pixels around each; a lone picture has none), or a file for each. A number v
- * becomes the byte floor(255 x + 0.5), x = (v - low) / (high - low), as save_image has it; u8
- * stays. What is beyond the range is cut off, and told. */
+/* Writes results of `amp infer` as PNG: a grid of all samples or one file per sample. The grid is
+ * that of torchvision's make_grid: 8 columns, 2 black pixels around each picture, no border around
+ * a single picture. As in save_image, a number v becomes the byte floor(255 x + 0.5) with x = (v -
+ * low) / (high - low). u8 is not converted. Numbers outside the range are clipped, and a warning
+ * reports them. */
 #include <math.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 #include "runtime/plan/types.h"
 
 enum { COLUMNS = 8, GAP = 2 };
-#define MOST_PIXELS ((int64_t)1 << 27) /* as many as are read */
+#define MOST_PIXELS ((int64_t)1 << 27) /* also the limit for reading */
 
 struct Pictures {
   const char *path;
@@ -22,11 +23,11 @@ struct Pictures {
   double low, high;
   int64_t columns, height, width;
   int channels;
-  uint8_t *pixels;     /* of all samples of a grid, or of one; [height, width, channels] each */
-  int64_t n, room;     /* samples so far; that `pixels` has room for */
+  uint8_t *pixels;     /* all samples of a grid, or one sample; [height, width, channels] each */
+  int64_t n, room;     /* samples so far; capacity of `pixels` */
   int64_t numbers;     /* floats so far */
-  int64_t beyond, nan; /* that are outside the range, and that are NaN */
-  double least, most;  /* of those outside */
+  int64_t beyond, nan; /* how many are outside the range, and NaN */
+  double least, most;  /* of the numbers outside */
 };
 
 static ampc_status no_memory(void)
@@ -71,7 +72,7 @@ static ampc_status check(Pictures *p)
     return ampc_fail(AMPC_BAD_USAGE, "--range: %s is u8, from 0 to 255 already", o->name);
   if (!p->folder && (n < 5 || strcmp(p->path + n - 4, ".png") != 0))
     return ampc_fail(AMPC_BAD_USAGE,
-                     "--png %s: expected a name that ends in .png, or in / for a file a sample",
+                     "--png %s: expected a name that ends in .png, or in / for one file per sample",
                      p->path);
   return AMPC_OK;
 }
@@ -79,7 +80,7 @@ static ampc_status check(Pictures *p)
 static ampc_status make_folder(const char *path)
 {
   if (mkdir(path, 0777) == 0 || errno == EEXIST) return AMPC_OK;
-  return ampc_fail(AMPC_BAD_FILE, "folder %s cannot be made: %s", path, strerror(errno));
+  return ampc_fail(AMPC_BAD_FILE, "cannot create folder %s: %s", path, strerror(errno));
 }
 
 static bool is_folder(const char *path)
@@ -134,7 +135,7 @@ static uint8_t byte_of(Pictures *p, const void *samples, int64_t i)
   return (uint8_t)(255 * fmin(fmax(x, 0), 1) + 0.5);
 }
 
-/* Sample `from` of a batch, whose channels lie one behind the other. */
+/* Converts sample `from` of a batch from planes of channels to interleaved channels. */
 static void put_sample(Pictures *p, const void *samples, int64_t from, uint8_t *to)
 {
   int64_t plane = p->height * p->width;
@@ -165,7 +166,7 @@ static ampc_status save_one(Pictures *p)
   return status;
 }
 
-/* Room for one more sample; a folder needs no more than one. */
+/* Makes space for one more sample. Output to a folder keeps only one sample. */
 static ampc_status make_room(Pictures *p)
 {
   int64_t size = p->height * p->width * p->channels, room = p->room ? 2 * p->room : 1;
@@ -183,8 +184,8 @@ ampc_status pictures_add(Pictures *p, const void *samples, int64_t n)
   ampc_status status = AMPC_OK;
   if (!p->folder && (p->n + n) * p->height * p->width > MOST_PIXELS)
     return ampc_fail(AMPC_BAD_USAGE,
-                     "--png %s: more than %lld pictures of %lld x %lld pixels are no grid: fewer, "
-                     "or a file each: --png FOLDER/",
+                     "--png %s: a grid has at most %lld pictures of %lld x %lld pixels: use fewer, "
+                     "or one file per sample: --png FOLDER/",
                      p->path, (long long)(MOST_PIXELS / (p->height * p->width)),
                      (long long)p->width, (long long)p->height);
   for (int64_t i = 0; i < n && !status; i++) {
@@ -199,7 +200,7 @@ ampc_status pictures_add(Pictures *p, const void *samples, int64_t n)
 
 /* ---- the end ---- */
 
-/* Sample i into its place of a grid `width` pixels wide. */
+/* Copies sample i to its position in a grid that is `width` pixels wide. */
 static void place(const Pictures *p, int64_t i, int64_t columns, int64_t width, uint8_t *grid)
 {
   int64_t row = p->width * p->channels;
@@ -216,8 +217,8 @@ static ampc_status save_grid(const Pictures *p)
   if (p->n == 1) return save(p->path, p->pixels, p->width, p->height, p->channels);
   if (width > PICTURE_LONGEST || height > PICTURE_LONGEST)
     return ampc_fail(AMPC_BAD_USAGE,
-                     "--png %s: %lld columns make %lld x %lld pixels, and a side has at most %d: "
-                     "--columns",
+                     "--png %s: %lld columns make %lld x %lld pixels, but a side has at most %d: "
+                     "change --columns",
                      p->path, (long long)columns, (long long)width, (long long)height,
                      PICTURE_LONGEST);
   uint8_t *grid = calloc((size_t)(width * height), (size_t)p->channels);
@@ -228,20 +229,20 @@ static ampc_status save_grid(const Pictures *p)
   return status;
 }
 
-/* What a wrong range looks like; a picture does not show it. */
+/* A picture does not show that its range is wrong, so a warning does. */
 static void warn(const Pictures *p)
 {
   double all = (double)p->numbers;
   if (p->nan)
-    fprintf(stderr, "warning: --png %s: %lld numbers (%.2g %%) are nan, and black\n", p->path,
+    fprintf(stderr, "warning: --png %s: %lld numbers (%.2g %%) are nan and become black\n", p->path,
             (long long)p->nan, 100 * (double)p->nan / all);
   if (!p->beyond) return;
-  fprintf(stderr, "warning: --png %s: %.2g %% of the numbers are outside %g to %g, and cut off",
+  fprintf(stderr, "warning: --png %s: %.2g %% of the numbers are outside %g to %g and are clipped",
           p->path, 100 * (double)p->beyond / all, p->low, p->high);
   if (p->least >= -1 && p->most <= 1 && !p->ranged) {
-    fprintf(stderr, ": --range=-1,1 for those of a tanh\n");
+    fprintf(stderr, ": use --range=-1,1 for the output of a tanh\n");
   } else {
-    fprintf(stderr, "; they go from %g to %g\n", p->least, p->most);
+    fprintf(stderr, "; they range from %g to %g\n", p->least, p->most);
   }
 }
 

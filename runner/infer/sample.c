@@ -1,5 +1,5 @@
-/* Softmax with a temperature and the largest k, in double: it is done once a token, and nothing is
- * to depend on the device. */
+/* Softmax with temperature and top-k on the host, in double, so that the draw does not depend on
+ * the device. It runs once per token. */
 #include "sample.h"
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +11,8 @@ static int falling(const void *a, const void *b)
   return (x < y) - (x > y);
 }
 
-/* -1: none of them is likelier than the others. */
+/* The index of the largest logit, the first of equal ones. -1: a logit is NaN, or the largest is
+ * infinite. */
 static int64_t likeliest(const double *x, int64_t n)
 {
   int64_t best = 0;
@@ -45,7 +46,8 @@ int sample_weights(double *x, int64_t n, Sampling s, double *order)
   return 0;
 }
 
-/* Rounding may leave the whole sum below u: then it is the last one that can be drawn. */
+/* Rounding may leave the whole sum below u. Then the last token with a probability above 0 is
+ * drawn. */
 int64_t sample_pick(const double *probability, int64_t n, double u)
 {
   double sum = 0;

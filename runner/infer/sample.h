@@ -1,4 +1,4 @@
-/* The next token of a text, drawn from what a language model says of it. */
+/* Draws the next token of a text from the logits of a language model. */
 #pragma once
 #include <stdint.h>
 
@@ -7,12 +7,12 @@ typedef struct Sampling {
   uint32_t top_k;     /* 0: all */
 } Sampling;
 
-/* x: n logits, which become the probabilities that sample_pick draws by: those of softmax(x /
- * temperature), where all below the top_k-th largest are 0 and those that equal it are not, as
- * where torch.topk gives the bound. With temperature 0 the largest has 1, the first of equal ones.
- * -1: there is none that could be drawn, since a logit is NaN or positive infinity or all are
- * negative infinity; else 0. `order` is room for n numbers. */
+/* Replaces the n logits x by the probabilities for sample_pick: softmax(x / temperature), and 0 for
+ * logits below the top_k-th largest. Logits equal to that one are kept, as with a bound from
+ * torch.topk. With temperature 0 the largest logit, the first of equal ones, gets probability 1.
+ * Returns 0; or -1 if nothing can be drawn, because a logit is NaN or positive infinity or all are
+ * negative infinity. `order` is scratch for n numbers. */
 int sample_weights(double *x, int64_t n, Sampling s, double *order);
 
-/* The first token at which the sum of the probabilities is above u, which is from [0, 1). */
+/* The first token at which the cumulative probability exceeds u, which is in [0, 1). */
 int64_t sample_pick(const double *probability, int64_t n, double u);

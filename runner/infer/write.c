@@ -1,6 +1,6 @@
-/* Results of `amp infer`: lines of text, NPY files, pictures (pictures.c), or the likeliest
- * classes; and what the samples are called. A batch's rows beyond its samples fill it up and are
- * cut off. */
+/* Writes results of `amp infer`: lines of text, NPY files, pictures (pictures.c) or the most
+ * probable classes; and the names of the samples. Rows that only pad the last batch are left
+ * out. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,25 +15,25 @@ enum { DEFAULT_TOP = 5, NAME_ROOM = 1024 };
 typedef struct Result {
   const ampc_output_desc *desc;
   bool rows;         /* its first axis counts samples */
-  int64_t row, size; /* elements of a row, or of all; bytes of an element */
+  int64_t row, size; /* elements of a row, or of all if !rows; bytes of an element */
   char *bytes;       /* of a batch */
   FileWriter file;   /* fd -1: none */
   bool open;
-  Pictures *pictures; /* NULL: nobody wants them */
+  Pictures *pictures; /* NULL: no --png */
 } Result;
 
 struct InferWriter {
   ampc_runtime *rt;
   const ampc_program *program;
   const InferCommand *cmd;
-  const ampc_batches *data; /* NULL: there is none */
+  const ampc_batches *data; /* NULL: the block has no arguments */
   FileWriter sample_names;  /* --names */
   bool names_open;
   Result *at;
   uint32_t n;
-  int64_t batches, samples; /* samples: so far */
-  uint32_t top;             /* 0: numbers */
-  char *classes, **names;   /* names point into classes; NULL: numbers */
+  int64_t batches, samples; /* samples: written so far */
+  uint32_t top;             /* 0: print all numbers */
+  char *classes, **names;   /* names point into classes; NULL: no --classes */
   int64_t n_names;
 };
 
@@ -44,7 +44,7 @@ static ampc_status no_memory(void)
   return ampc_fail(AMPC_RUN_FAILED, "out of memory for results");
 }
 
-/* Without data there are no samples, and each result is one. */
+/* Without data there are no samples; each result is then printed whole. */
 static ampc_status open_results(InferWriter *w)
 {
   const ampc_program *p = w->program;
@@ -64,8 +64,8 @@ static ampc_status open_results(InferWriter *w)
     if (!r->bytes) return no_memory();
     if (r->rows || w->batches == 1) continue;
     return ampc_fail(AMPC_BAD_USAGE,
-                     "%s has no axis of samples: it is of a batch of %lld, and the data make %lld "
-                     "batches",
+                     "%s has no axis of samples, so all data must be one batch of %lld; they are "
+                     "%lld batches",
                      o->name, (long long)b->batch, (long long)w->batches);
   }
   return AMPC_OK;
@@ -97,8 +97,8 @@ static ampc_status open_output(InferWriter *w, const InferOutput *o)
     return ampc_fail(AMPC_BAD_USAGE, "--%s %s: there are %u results: write NAME=FILE, as %s=%s",
                      option, o->file, w->n, w->at[0].desc->name, o->file);
   if (o->png ? r->pictures != NULL : r->open)
-    return ampc_fail(AMPC_BAD_USAGE, "--%s %s: %s goes to another file already", option, o->file,
-                     r->desc->name);
+    return ampc_fail(AMPC_BAD_USAGE, "--%s %s: %s is written to another file already", option,
+                     o->file, r->desc->name);
   if (o->png) return pictures_begin(w->cmd, r->desc, w->program->real64, o->file, &r->pictures);
   if (n < 5 || strcmp(o->file + n - 4, ".npy") != 0)
     return ampc_fail(AMPC_BAD_USAGE, "--output %s: expected a name that ends in .npy", o->file);
@@ -107,7 +107,7 @@ static ampc_status open_output(InferWriter *w, const InferOutput *o)
   return status ? status : write_header(r, w->program->real64, 0, false);
 }
 
-/* A line each; the last may lack its end. */
+/* Reads one name per line; the newline of the last one may be missing. */
 static ampc_status read_classes(InferWriter *w)
 {
   int64_t size, n = 0;
@@ -127,7 +127,7 @@ static ampc_status read_classes(InferWriter *w)
   return AMPC_OK;
 }
 
-/* One result of numbers, classes along its last axis. */
+/* --top needs one float result with the classes along its last axis. */
 static ampc_status check_top(InferWriter *w)
 {
   const Result *r = &w->at[0];
@@ -136,8 +136,8 @@ static ampc_status check_top(InferWriter *w)
   if (!fits)
     return ampc_fail(
         AMPC_BAD_USAGE,
-        "--top and --classes need one result float[N, classes]; %s gives %u, the first "
-        "of rank %u of %s",
+        "--top and --classes need one result float[N, classes]; %s returns %u, the first "
+        "of rank %u and type %s",
         w->program->blocks[0].name, w->n, o->rank, ampc_dtype_name(o->dtype));
   if (w->names && w->n_names != o->dim[1])
     return ampc_fail(AMPC_BAD_FILE, "%s has %lld names, %s has %lld classes", w->cmd->classes,
@@ -176,7 +176,7 @@ ampc_status infer_write_begin(ampc_runtime *rt, const InferCommand *cmd, const a
 
 /* ---- a batch ---- */
 
-/* What the sample of a row is called, fit to be printed; "": it has only its number. */
+/* The name of a row's sample, with control characters escaped; "": it has none. */
 static const char *name_of_row(const InferWriter *w, int64_t row, char shown[NAME_ROOM])
 {
   char name[NAME_ROOM];
@@ -186,7 +186,7 @@ static const char *name_of_row(const InferWriter *w, int64_t row, char shown[NAM
   return ampc_show(shown, NAME_ROOM, name, "");
 }
 
-/* An i64 to its last digit; other numbers fit a double. Nine digits give back any f32. */
+/* i64 is printed exactly; other numbers fit a double. Nine digits identify any f32. */
 static void put_number(const InferWriter *w, const Result *r, int64_t i)
 {
   if (r->desc->dtype == AMPC_I64) {
@@ -197,8 +197,8 @@ static void put_number(const InferWriter *w, const Result *r, int64_t i)
   printf("%.*g", w->program->real64 ? 17 : 9, v);
 }
 
-/* "0.1 0.9"; "classify.1: 0.1 0.9" where there are several results; "cats/1.jpg: 0.1 0.9" of a
- * sample that has a name. */
+/* "0.1 0.9"; "classify.1: 0.1 0.9" if there are several results; "cats/1.jpg: 0.1 0.9" if the
+ * sample has a name. */
 static void put_row(const InferWriter *w, const Result *r, int64_t row)
 {
   char name[NAME_ROOM];
@@ -211,8 +211,8 @@ static void put_row(const InferWriter *w, const Result *r, int64_t row)
   putchar('\n');
 }
 
-/* The largest number that is none of those before it in their order: larger first, then the lower
- * class. NaN is less than all. */
+/* The class with the largest number that is not taken, the lowest one of equal numbers. NaN counts
+ * as the smallest number. */
 static int64_t next_best(const double *v, int64_t n, const bool *taken)
 {
   int64_t best = -1;
@@ -253,13 +253,13 @@ static ampc_status save_name(InferWriter *w, int64_t row)
   char name[NAME_ROOM];
   if (!*name_of_row(w, row, name))
     return ampc_fail(AMPC_BAD_USAGE,
-                     "--names %s: samples of this data have no names, only pictures have",
+                     "--names %s: samples of this data have no names; only pictures have names",
                      w->cmd->names);
   ampc_status status = file_add(&w->sample_names, name, (int64_t)strlen(name));
   return status ? status : file_add(&w->sample_names, "\n", 1);
 }
 
-/* What NumPy lacks becomes f32 in a file. */
+/* Types that NumPy lacks are written as f32. */
 static ampc_status save_rows(Result *r, int64_t n)
 {
   if (*ampc_type_of(r->desc->dtype)->npy) return file_add(&r->file, r->bytes, n * r->size);
@@ -275,9 +275,10 @@ static ampc_status take_result(InferWriter *w, Result *r, int64_t samples)
 {
   int64_t all = ampc_output_elements(r->desc), batch = w->program->blocks[0].batch;
   if (!r->rows && samples != batch)
-    return ampc_fail(AMPC_BAD_USAGE,
-                     "%s has no axis of samples: it is of a batch of %lld, and the data have %lld",
-                     r->desc->name, (long long)batch, (long long)samples);
+    return ampc_fail(
+        AMPC_BAD_USAGE,
+        "%s has no axis of samples, so it needs a full batch of %lld; the data have %lld",
+        r->desc->name, (long long)batch, (long long)samples);
   ampc_status status = ampc_read(w->rt, r->desc->place, r->bytes, all * r->size);
   if (!status && r->open) status = save_rows(r, r->rows ? samples * r->row : all);
   if (!status && r->pictures)

@@ -117,22 +117,22 @@ same "a program of one's own writes the same text" called said
 
 # ---- what it refuses -------------------------------------------------------------------------------
 ask="--generate 5 --prompt abc job.amp"
-refuses "attention to what comes" 2 'infer `ahead` says of token 2 depends on the tokens behind it' infer --block ahead $ask
-refuses "one position of a growing text" 2 'infer `short` gives f32\[1, 128\], what follows the last token, so a text must be as long' infer --block short $ask
+refuses "attention to what comes" 2 'infer `ahead` is not causal: its logits for token 2 depend on the tokens after it' infer --block ahead $ask
+refuses "one position of a growing text" 2 'infer `short` returns f32\[1, 128\], the logits after the last token only, so a text cannot be padded' infer --block short $ask
 refuses "a prompt shorter than the block" 2 'the prompt has 3 tokens; infer `last` reads 16' infer --block last $ask
 refuses "two texts" 2 'the argument of infer `two` is i64\[2, 16\]' infer --block two $ask
 refuses "two texts, by a dim" 2 'the argument of infer `next` is i64\[2, ' infer --block next --dim N=2 $ask
 refuses "no tokens" 2 'the argument of infer `numbers` is f32\[1, 16\]' infer --block numbers $ask
 refuses "two results" 2 'infer `pair` has 2 results' infer --block pair $ask
 refuses "two arguments" 2 'infer `more` has 2 arguments' infer --block more $ask
-refuses "no bytes" 2 'infer `wide` knows 300 tokens, which are no bytes of text' infer --block wide $ask
-refuses "not finite" 5 'the logits behind token 2 are not finite' infer --block nothing $ask
-refuses "a byte that it does not know" 2 'byte 1 of the prompt is 195; infer `next` knows those below 128' infer --block next --generate 5 --prompt 'aä' job.amp
+refuses "no bytes" 2 'infer `wide` has a vocabulary of 300 tokens, so a prompt cannot be bytes of text' infer --block wide $ask
+refuses "not finite" 5 'the logits after token 2 are not finite' infer --block nothing $ask
+refuses "a byte that it does not know" 2 'byte 1 of the prompt is 195; infer `next` takes numbers below 128' infer --block next --generate 5 --prompt 'aä' job.amp
 printf '\1\2\3' >odd.bin
 refuses "half a token" 3 'odd.bin has 3 bytes' infer --block next --generate 5 --prompt-file odd.bin job.amp
 refuses "an empty file" 3 'is empty' infer --block next --generate 5 --prompt-file /dev/null job.amp
 refuses "no file" 3 'cannot read gone' infer --block next --generate 5 --prompt-file gone job.amp
-refuses "no prompt" 2 'goes on with a text' infer --block next --generate 5 job.amp
+refuses "no prompt" 2 'needs a text to continue' infer --block next --generate 5 job.amp
 refuses "an empty prompt" 2 'prompt is empty' infer --block next --generate 5 --prompt '' job.amp
 refuses "two prompts" 2 'prompt does not go with --prompt-file' infer --block next --prompt-file text.txt $ask
 refuses "data, too" 2 'data does not go with --generate' infer --block next --data 'text()' $ask

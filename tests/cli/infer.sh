@@ -187,15 +187,15 @@ u "an input without a name" 'infer `both` takes x, y: write NAME=FILE for each' 
 u "a wrong name" 'infer `scores` has no argument z; it has x' infer job.amp --block scores --input z=x-ubyte
 u "input for nobody" 'infer `constant` takes no arguments' infer job.amp --block constant --input x-ubyte
 u "both ways" '--data does not go with --input' infer job.amp --block scores --input x-ubyte --data 'five(1)'
-u "no known suffix" 'its name does not say what it is' infer job.amp --block scores --input x.txt
-u "a picture for floats" 'pictures are u8\[N, 3, height, width\], `x` is not' infer show.amp --block means --input "$pictures/dog/clear.png"
-u "a folder for a row" 'pictures are u8\[N, 3, height, width\], `x` is not' infer job.amp --block scores --input "$pictures"
+u "no known suffix" 'unknown type of file' infer job.amp --block scores --input x.txt
+u "a picture for floats" 'pictures are u8\[N, 3, height, width\]; `x` has another type' infer show.amp --block means --input "$pictures/dog/clear.png"
+u "a folder for a row" 'pictures are u8\[N, 3, height, width\]; `x` has another type' infer job.amp --block scores --input "$pictures"
 refuses "no such picture" 3 'gone.png cannot be opened' infer show.amp --block show --input gone.png
 cp x-ubyte bad.png
 refuses "no picture" 3 'bad.png is damaged' infer show.amp --block show --input bad.png
 mkdir -p empty
 refuses "an empty folder" 3 'empty' infer show.amp --block show --input empty
-u "which array" '--input x.npz: which array of it' infer job.amp --block scores --input x.npz
+u "which array" '--input x.npz: the file has several arrays; name one: --input x.npz:KEY' infer job.amp --block scores --input x.npz
 refuses "no such file" 3 'gone-ubyte' infer job.amp --block scores --input gone-ubyte
 refuses "not that shape" 1 'E3.*declared u8\[4, 3\]|u8\[4\]' infer job.amp --block scores --input y-ubyte
 refuses "not that type" 1 'E306.*`x` of infer `scores` is declared u8\[N, 3\], the value is f32\[4, 3\]' infer job.amp --block scores --data 'five(1)'
@@ -204,8 +204,8 @@ refuses "no data" 1 'this reads no data source' infer job.amp --block scores --d
 refuses "no call" 1 'error' infer job.amp --block scores --data 'x ='
 refuses "no call, but an expression" 1 'call' infer job.amp --block scores --data 'model m = 3'
 refuses "unknown" 1 'unknown name `fvie`' infer job.amp --block scores --data 'fvie(1)'
-u "a whole result of several batches" 'whole has no axis of samples: it is of a batch of 4, and the data make 2 batches' infer job.amp --block whole --input x-ubyte
-u "a whole result of a part of a batch" 'whole has no axis of samples: it is of a batch of 8, and the data have 5' infer job.amp --block whole --input x-ubyte -D N=8
+u "a whole result of several batches" 'whole has no axis of samples, so all data must be one batch of 4; they are 2 batches' infer job.amp --block whole --input x-ubyte
+u "a whole result of a part of a batch" 'whole has no axis of samples, so it needs a full batch of 8; the data have 5' infer job.amp --block whole --input x-ubyte -D N=8
 sed 's/{ load.*//' job.amp >noload.amp
 u "no weights" 'the weights are missing' infer noload.amp --block scores --input x-ubyte
 refuses "weights of another model" 3 'E502: it lacks 1 of 2 parameters and buffers: fc.bias' bash -c "
@@ -218,10 +218,10 @@ refuses "names that are not as many" 3 'three.txt has 3 names, scores has 2 clas
 refuses "no names" 3 'gone.txt' infer job.amp --block scores --input x-ubyte --classes gone.txt
 u "output of no result" 'there is no result both.7; the first is both.0' infer job.amp --block both --data 'five(1)' --output both.7=x.npy
 u "output of which result" 'there are 4 results: write NAME=FILE, as both.0=x.npy' infer job.amp --block both --data 'five(1)' --output x.npy
-u "output twice" 'scores goes to another file already' infer job.amp --block scores --input x-ubyte --output a.npy --output b.npy
+u "output twice" 'scores is written to another file already' infer job.amp --block scores --input x-ubyte --output a.npy --output b.npy
 u "output of another kind" 'expected a name that ends in .npy' infer job.amp --block scores --input x-ubyte --output a.txt
 refuses "output nowhere" 3 'no/where.npy' infer job.amp --block scores --input x-ubyte --output no/where.npy
-u "names of numbers" '--names x.txt: samples of this data have no names, only pictures have' infer job.amp --block scores --input x-ubyte --names x.txt
+u "names of numbers" '--names x.txt: samples of this data have no names; only pictures have names' infer job.amp --block scores --input x-ubyte --names x.txt
 u "names of nothing" '--names x.txt: samples of this data have no names' infer job.amp --block constant --names x.txt
 refuses "names nowhere" 3 'no/where.txt' infer show.amp --block show --input "$pictures" --names no/where.txt
 for n in 0 129 -1 many; do

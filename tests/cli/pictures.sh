@@ -100,12 +100,12 @@ passes "--range" infer job.amp --block signed --png signed.png --range -1,1
 has "--range" "png('signed.png') == png('grey.png')"
 grep -q . err && failed "--range: warned $(cat err)"
 passes "numbers outside" infer job.amp --block signed --png cut.png
-grep -Eq 'warning: --png cut.png: [45][0-9] % of the numbers are outside 0 to 1, and cut off: --range=-1,1' err || failed "numbers outside: $(cat err)"
+grep -Eq 'warning: --png cut.png: [45][0-9] % of the numbers are outside 0 to 1 and are clipped: use --range=-1,1' err || failed "numbers outside: $(cat err)"
 passes "a range that is given" infer job.amp --block signed --png cut.png --range=-0.5,0.25
-grep -q 'outside -0.5 to 0.25, and cut off; they go from -1 to 0.99' err || failed "a range that is given: $(cat err)"
+grep -q 'outside -0.5 to 0.25 and are clipped; they range from -1 to 0.99' err || failed "a range that is given: $(cat err)"
 refuses "a range too wide" 2 'more than a double holds' infer job.amp --block signed --png cut.png --range=-1.7e308,1.7e308
 passes "nan" infer job.amp --block lost --png lost.png
-grep -Eq 'lost.png: [0-9]+ numbers \(.* %\) are nan, and black' err || failed "nan: $(cat err)"
+grep -Eq 'lost.png: [0-9]+ numbers \(.* %\) are nan and become black' err || failed "nan: $(cat err)"
 has "nan" "png('lost.png') == grid(lambda *at: (lambda v: 0 if v >= 230 else v)((${ramp//C/1})(*at)), 2, 1, 5, 7, 8)"
 passes "u8, f16 and bf16" infer job.amp --block bytes --png bytes.png
 has "u8" "png('bytes.png') == grid(lambda i, k, y, x: (((i * 3 + k) * 5 + y) * 7 + x) * 37 % 512 // 2, 4, 3, 5, 7, 8)"
@@ -143,7 +143,7 @@ u "two channels" 'two is f32\[3, 2, 5, 7\]; pictures are' infer job.amp --block 
 u "classes" 'classes is i64\[2, 5, 7\]; pictures are' infer job.amp --block classes --png x.png
 u "too wide" 'huge is f32\[1, 1, 1, 1000001\], of more than' infer job.amp --block huge --png x.png
 u "another name" '--png x.jpg: expected a name that ends in .png, or in / for' infer job.amp --block grey --png x.jpg
-u "twice" '--png b.png: grey goes to another file already' infer job.amp --block grey --png a.png --png b.png
+u "twice" '--png b.png: grey is written to another file already' infer job.amp --block grey --png a.png --png b.png
 u "no such result" '--png gray=x.png: there is no result gray; the first is grey' infer job.amp --block grey --png gray=x.png
 u "which result" '--png x.png: there are 2 results: write NAME=FILE, as halves.0=x.png' infer job.amp --block halves --png x.png
 u "a range of bytes" 'bytes is u8, from 0 to 255 already' infer job.amp --block bytes --png x.png --range 0,1
@@ -155,6 +155,6 @@ u "a range without pictures" '--range goes with --png' infer job.amp --block gre
 u "columns without pictures" '--columns goes with --png' infer job.amp --block grey --columns 3 --output x.npy
 u "no column" 'columns' infer job.amp --block grey --png x.png --columns 0
 refuses "nowhere" 3 'no/where.png' infer job.amp --block grey --png no/where.png
-refuses "no folder" 3 'folder no/where/ cannot be made' infer job.amp --block grey --png no/where/
+refuses "no folder" 3 'cannot create folder no/where/' infer job.amp --block grey --png no/where/
 [ -e x.png ] && failed "what is refused leaves nothing"
 [ $failures -eq 0 ]
