@@ -1,6 +1,5 @@
-/* Averages of weights, which eval and infer blocks read where an optimizer has `ema`: what they
- * begin with, and those of a checkpoint of ours whose weights alone are wanted. Resuming is
- * checkpoint.c. */
+/* Averages of weights, which eval and infer blocks read if an optimizer has `ema`: their initial
+ * values, and loading them together with the weights of a checkpoint. checkpoint.c resumes them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +7,7 @@
 #include "runtime/runtime.h"
 #include "safetensors.h"
 
-/* The space has the optimizers' parameters, which come first in MASTER. */
+/* The space EMA holds the optimizers' parameters, which come first in MASTER. */
 ampc_status averages_begin(ampc_runtime *rt)
 {
   int64_t bytes = rt->program->space_bytes[AMPC_EMA];
@@ -16,7 +15,8 @@ ampc_status averages_begin(ampc_runtime *rt)
   return rt->device->ops->copy(rt->device, rt->space[AMPC_EMA], rt->space[AMPC_MASTER], bytes);
 }
 
-/* One that the file lacks, as under another name of the optimizer, stays the weight. */
+/* An average that the file lacks keeps its weight as value. It is also lacking if the optimizer has
+ * another name there. */
 static ampc_status load_one(ampc_runtime *rt, const TensorFile *f, const ampc_param *q)
 {
   const ampc_program *p = rt->program;
@@ -39,7 +39,7 @@ static ampc_status load_all(ampc_runtime *rt, const TensorFile *f)
   return status;
 }
 
-/* Files of others, and the index of several, have none. */
+/* Files of other programs, and the index of several files, contain no averages. */
 ampc_status averages_load(ampc_runtime *rt, const char *path)
 {
   TensorFile f = {.fd = -1};

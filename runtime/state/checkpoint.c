@@ -1,10 +1,9 @@
 /* Checkpoints: the state of a training run as one safetensors file.
  *
  * Tensors: every parameter and buffer under its path; moments as "optimizer.NAME.moment1/PATH",
- * averages of weights as "optimizer.NAME.ema/PATH".
- * Metadata: counters, scaler, data position, seed, config. What a step computes anew (gradients,
- * norms, metrics, 16-bit copies) and settings stay out, and so do times and paths: same state, same
- * bytes. */
+ * averages of weights as "optimizer.NAME.ema/PATH". Metadata: counters, scaler, data position,
+ * seed, config, settings. Gradients, norms, metrics and 16-bit copies are left out, because a step
+ * computes them. Times and paths are left out, too: same state, same bytes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +22,7 @@ typedef struct Entry {
   const ampc_param *param;
   ampc_space space;
   char *name;
-  int64_t begin; /* bytes, in the file's data */
+  int64_t begin; /* offset in bytes in the file's data */
 } Entry;
 
 typedef struct Entries {
@@ -36,14 +35,15 @@ static TensorType type_of(const ampc_program *p, const ampc_param *q)
   return (TensorType){q->buffer ? q->dtype : AMPC_F32, p->real64, q->rank, q->dim};
 }
 
-/* `o` and `moment` are NULL for the parameter itself. Malloced; NULL: out of memory. */
+/* The tensor's name. `o` and `moment` are NULL for the parameter itself. Malloced; NULL: out of
+ * memory. */
 static char *entry_name(const ampc_param *q, const ampc_optimizer_desc *o, const char *moment)
 {
   if (!o) return strdup(q->path);
   return metadata_key(KEY("optimizer.", o->name, ".", moment, "/", q->path));
 }
 
-/* Where the bytes lie in the file is known when all are listed. */
+/* Leaves `begin` open; it is known when all entries are listed. */
 static void add_entry(Entries *e, const ampc_param *q, ampc_space space, char *name)
 {
   e->at[e->n++] = (Entry){.param = q, .space = space, .name = name};
@@ -63,7 +63,8 @@ static void add_moments(Entries *e, const ampc_program *p, const ampc_param *q)
   if (o && o->uses_moment3) add_entry(e, q, AMPC_MOMENT3, entry_name(q, o, "moment3"));
 }
 
-/* Parameters and buffers first, then moments, each in the program's order: it decides the bytes. */
+/* Lists parameters and buffers, then moments, each in the program's order. This order decides the
+ * bytes of the file. */
 static ampc_status entries_of(const ampc_program *p, Entries *out)
 {
   *out = (Entries){.at = calloc(5 * p->n_params + 3 * p->n_shares + 1, sizeof(Entry))};
@@ -96,7 +97,7 @@ static const char *scaler_word(const ampc_program *p)
   return !p->scaler.on ? "off" : p->scaler.dynamic ? "dynamic" : "static";
 }
 
-/* A growth counter below 0 counts overflows in a row, which end with the run. */
+/* A growth counter below 0 counts overflows in a row. A resumed run counts them from 0. */
 static bool set_scaler(TensorFile *f, const ampc_program *p, const ampc_state *s)
 {
   return tensor_file_set(f, "ampc.scaler", scaler_word(p)) &&
@@ -106,7 +107,7 @@ static bool set_scaler(TensorFile *f, const ampc_program *p, const ampc_state *s
          (s->hysteresis < 2 || set_count(f, KEY("ampc.spared"), s->spared));
 }
 
-/* "format" is PyTorch's word for how its own files are read. */
+/* "format" is the key with which PyTorch marks its own files. */
 static bool set_metadata(TensorFile *f, const ampc_program *p, const ampc_state *s,
                          ampc_data_position at)
 {
@@ -121,7 +122,7 @@ static bool set_metadata(TensorFile *f, const ampc_program *p, const ampc_state 
          set_count(f, KEY("ampc.position.batch"), at.batch);
 }
 
-/* Only of a run that stops early and has been evaluated. */
+/* Writes the early-stop state of a run that has been evaluated. */
 static bool set_patience(TensorFile *f, const Patience *p)
 {
   return !p->any || (metadata_set(f, KEY("ampc.early_stop.best"), "%.17g", p->best) &&
@@ -129,7 +130,7 @@ static bool set_patience(TensorFile *f, const Patience *p)
                      set_count(f, KEY("ampc.early_stop.step"), p->step));
 }
 
-/* For the record: a resumed run uses the settings it is given. */
+/* Writes the settings for information only: a resumed run uses its own settings. */
 static ampc_status set_settings(ampc_runtime *rt, TensorFile *f)
 {
   const ampc_program *p = rt->program;
@@ -145,7 +146,7 @@ static ampc_status set_settings(ampc_runtime *rt, TensorFile *f)
 
 #define OPTIMIZER_KEY(p, i, what) KEY("ampc.optimizer.", (p)->optimizers[i].name, what)
 
-/* Updates taken; its scale, where each has one. */
+/* Writes the updates taken, and the scale if each optimizer has its own. */
 static bool set_optimizer(TensorFile *f, const ampc_program *p, uint32_t i, const ampc_optimizer *o)
 {
   if (!set_count(f, OPTIMIZER_KEY(p, i, ".taken"), o->taken)) return false;
@@ -195,7 +196,7 @@ static ampc_status write_file(ampc_runtime *rt, const Entries *e, TensorFile *f,
   return status;
 }
 
-/* Waits for the device; the file is whole or not there. */
+/* Waits for the device. A crash leaves either the old file or the new one. */
 ampc_status ampc_checkpoint_save(ampc_runtime *rt, const char *path, ampc_data_position at)
 {
   NEEDS(rt && path);
@@ -214,9 +215,9 @@ ampc_status ampc_checkpoint_save(ampc_runtime *rt, const char *path, ampc_data_p
 typedef struct Saved { /* the metadata as numbers */
   ampc_state state;
   ampc_data_position at;
-  ampc_optimizer *optimizer; /* what the file has of each */
+  ampc_optimizer *optimizer; /* one per optimizer */
   Patience patience;
-  SavedPlateau *plateau; /* one a plateau */
+  SavedPlateau *plateau; /* one per plateau */
   bool dynamic;
 } Saved;
 
@@ -225,7 +226,7 @@ static int64_t count_of(Metadata *m, const char *const *key, int64_t most)
   return metadata_count(m, key, 0, most);
 }
 
-/* Where the file has it. */
+/* Reads a count that the file may lack. */
 static int64_t count_or(Metadata *m, const char *const *key, int64_t absent)
 {
   return metadata_get(m, key) ? count_of(m, key, AMPC_MOST_STEPS) : absent;
@@ -253,7 +254,8 @@ static void get_patience(Metadata *m, Saved *s)
   s->patience.step = count_of(m, KEY("ampc.early_stop.step"), s->state.step);
 }
 
-/* The position is that of the next batch. Whether the epoch has as many is the loader's to see. */
+/* Reads counters and the position of the next batch. The loader checks whether the epoch has that
+ * many batches. */
 static void get_counters(Metadata *m, const ampc_program *p, Saved *s)
 {
   s->state.seed = metadata_count(m, KEY("ampc.seed"), INT64_MIN, INT64_MAX);
@@ -276,14 +278,14 @@ static ampc_status nonsense(const Metadata *m, const char *path, const ampc_prog
       p->source, key, found ? "`" : "missing", found ? found : "", found ? "`" : "", m->expected);
 }
 
-/* Updates in so many steps, which are 2^53 at most. */
+/* The most updates that an optimizer can take in `steps` steps. `steps` is 2^53 at most. */
 static int64_t most_taken(const ampc_optimizer_desc *o, int64_t steps)
 {
   int64_t most;
   return __builtin_mul_overflow(steps, o->updates > 1 ? o->updates : 1, &most) ? INT64_MAX : most;
 }
 
-/* A file with one scale for all optimizers is one where each has that. */
+/* If the file has one scale for all optimizers, each gets that scale. */
 static void get_optimizer(Metadata *m, const ampc_program *p, Saved *s, uint32_t i)
 {
   ampc_optimizer *o = &s->optimizer[i];
@@ -297,7 +299,7 @@ static void get_optimizer(Metadata *m, const ampc_program *p, Saved *s, uint32_t
   o->spared = count_or(m, OPTIMIZER_KEY(p, i, ".spared"), s->state.spared);
 }
 
-/* Counters that make no sense are those of another program, or somebody's who wishes us ill. */
+/* Reads the metadata. Invalid counters belong to another program or to a forged file. */
 static ampc_status get_saved(const char *path, const TensorFile *f, const ampc_program *p, Saved *s)
 {
   Metadata m = {.file = f};
@@ -311,7 +313,7 @@ static ampc_status get_saved(const char *path, const TensorFile *f, const ampc_p
   return status;
 }
 
-/* Why the first tensor that does not fit does not: it is not there, or has another type. */
+/* Says why this tensor does not fit: the file lacks it, or it has another type or shape. */
 static ampc_status other_model(const char *path, const ampc_program *p, const TensorFile *f,
                                const Entry *e)
 {
@@ -334,8 +336,8 @@ static bool is_wanted(const Entries *e, const char *name)
   return strcmp(name, "__metadata__") == 0;
 }
 
-/* Version, then tensor by tensor, so that the message names one; then the hash, which knows what
- * the tensors do not show. Sets where each entry begins in the file's data. */
+/* Checks the version, then each tensor, so that the message can name one. The hash comes last: it
+ * covers facts that the tensors do not show. Sets the offset of each entry. */
 static ampc_status check_model(const char *path, const ampc_program *p, const TensorFile *f,
                                Entries *e)
 {
@@ -357,15 +359,15 @@ static ampc_status check_model(const char *path, const ampc_program *p, const Te
   if (!hash || strcmp(hash, wanted) != 0)
     return ampc_fail(AMPC_BAD_FILE,
                      "%s is of another model: its parameters are those of %s, but "
-                     "not which optimizer updates them",
+                     "other optimizers update them",
                      path, p->source);
   return AMPC_OK;
 }
 
 /* ---- loading: then the change ---- */
 
-/* What the checkpoint does not have starts anew: norms, metrics, the marks of a failed step. A
- * scale goes on only where both runs have one that moves. */
+/* Resets what a checkpoint does not store: norms, metrics and the flags of a failed step. The scale
+ * is restored only if both runs have a dynamic one. */
 static ampc_status apply_state(ampc_runtime *rt, const Saved *s)
 {
   const ampc_program *p = rt->program;
@@ -413,7 +415,7 @@ static ampc_status apply(ampc_runtime *rt, const TensorFile *f, const Entries *e
   return status ? status : ampc_refresh_copies(rt);
 }
 
-/* The runtime is as before if this fails before `apply`. */
+/* If a check fails, the runtime is unchanged. */
 ampc_status ampc_checkpoint_load(ampc_runtime *rt, const char *path, ampc_data_position *out_at)
 {
   NEEDS(rt && path && out_at);

@@ -1,4 +1,4 @@
-/* Start values of parameters, and what follows from them. */
+/* Sets parameters to their initial values, and fills the spaces that depend on them. */
 #include <stdlib.h>
 #include "runtime/base/convert.h"
 #include "init_values.h"
@@ -7,7 +7,7 @@
 #include "runtime/plan/needs.h"
 #include "runtime/plan/types.h"
 
-enum { PIECE = 1 << 15 /* values that are on their way at once: no copy of the weights is made */ };
+enum { PIECE = 1 << 15 /* values converted at once: no copy of all weights is made */ };
 
 static ampc_status zero_space(ampc_runtime *rt, ampc_space space)
 {
@@ -15,7 +15,7 @@ static ampc_status zero_space(ampc_runtime *rt, ampc_space space)
   return bytes ? rt->device->ops->fill(rt->device, rt->space[space], 0, bytes) : AMPC_OK;
 }
 
-/* The values are made as doubles and stored in the parameter's own type. */
+/* Computes the values as doubles and stores them in the parameter's own type. */
 static ampc_status init_param(ampc_runtime *rt, const ampc_param *q, ampc_space space,
                               uint64_t seed)
 {
@@ -39,7 +39,7 @@ static ampc_status init_param(ampc_runtime *rt, const ampc_param *q, ampc_space 
   return status;
 }
 
-/* Writes one space: all parameters of it, zeros between them. */
+/* Writes all parameters of one space, and zeros between them. */
 static ampc_status init_space(ampc_runtime *rt, ampc_space space, uint64_t seed)
 {
   const ampc_program *p = rt->program;
@@ -50,7 +50,7 @@ static ampc_status init_space(ampc_runtime *rt, ampc_space space, uint64_t seed)
   return status;
 }
 
-/* Gradients too: a body adds to what lies there. */
+/* Clears gradients, too, because a body adds to them. */
 ampc_status ampc_init_params(ampc_runtime *rt, uint64_t seed)
 {
   NEEDS(rt);
@@ -65,20 +65,21 @@ ampc_status ampc_init_params(ampc_runtime *rt, uint64_t seed)
   return status ? status : ampc_refresh_copies(rt);
 }
 
-/* Elements [first, first + n) of the copies of a type, which may be fewer than MASTER has. */
+/* Writes elements [first, first + n) of the copies in one type. This space may be smaller than
+ * MASTER. */
 static ampc_status refresh(ampc_runtime *rt, ampc_dtype type, const float *master, int64_t first,
                            int64_t n)
 {
   ampc_space space = ampc_type_of(type)->copies;
   int64_t size = ampc_dtype_size(type), room = rt->program->space_bytes[space] / size - first;
   if (n > room) n = room;
-  float copy[PIECE]; /* room for any type */
+  float copy[PIECE]; /* large enough for any type */
   if (n <= 0) return AMPC_OK;
   convert_narrow(type, master, copy, n);
   return ampc_write(rt, (ampc_ref){space, size * first}, copy, size * n);
 }
 
-/* On the host, where no step is under way; in a step the optimizer's kernel writes them. */
+/* Converts on the host between steps. Within a step, the optimizer's kernel writes the copies. */
 ampc_status ampc_refresh_copies(ampc_runtime *rt)
 {
   NEEDS(rt);

@@ -1,5 +1,5 @@
-/* What an initialiser makes of a parameter: the numbers of torch.nn.init, drawn from Philox. They
- * depend on the seed, the parameter's path and its shape alone. */
+/* Computes initial values: the distributions of torch.nn.init, drawn from Philox. They depend only
+ * on the seed, the parameter's path and its shape. */
 #include "init_values.h"
 #include <math.h>
 #include <stdlib.h>
@@ -7,14 +7,14 @@
 #include <xxhash.h>
 #include "runtime/base/philox.h"
 
-typedef struct Draw { /* which sequence of random numbers */
+typedef struct Draw { /* a sequence of random numbers */
   uint64_t seed, stream;
 } Draw;
 
 /* ---- element by element ---- */
 
-/* Normal numbers until one lies inside. Bounds far out in a tail would never be met: then the
- * nearer one is as good as any. */
+/* Draws normal numbers until one lies within the bounds. If the bounds are too far out in a tail to
+ * be hit, returns the bound nearer to the mean. */
 static double truncated(const ampc_init *init, Draw d, uint64_t i)
 {
   enum { TRIES = 1000 };
@@ -25,7 +25,7 @@ static double truncated(const ampc_init *init, Draw d, uint64_t i)
   return fabs(init->low - init->a) < fabs(init->high - init->a) ? init->low : init->high;
 }
 
-/* A convolution that gives its input on, in each of `a` groups of channels. */
+/* An element of a convolution that returns its input, in each of `a` groups of channels. */
 static double dirac(const ampc_param *p, int64_t i)
 {
   int64_t own = p->dim[0] / (int64_t)p->init.a, field = 1, centre = 0;
@@ -37,7 +37,7 @@ static double dirac(const ampc_param *p, int64_t i)
   return i % field == centre && to % own == from && to / own < (int64_t)p->init.a;
 }
 
-/* Element i of those that do not depend on the others. */
+/* Element i of an initialiser whose elements do not depend on each other. */
 static double element(const ampc_param *p, Draw d, int64_t i)
 {
   const ampc_init *init = &p->init;
@@ -61,8 +61,8 @@ static double element(const ampc_param *p, Draw d, int64_t i)
 
 /* ---- as a whole ---- */
 
-/* Gram-Schmidt makes the vectors of a matrix orthogonal one after the other. It takes TOGETHER of
- * them at a time and stores these interleaved. One pass over a finished vector then subtracts it
+/* Gram-Schmidt makes the vectors of a matrix orthogonal one after the other. It takes TOGETHER
+ * vectors at a time and stores them interleaved. One pass over a finished vector then subtracts it
  * from all of them. */
 enum { TOGETHER = 8 };
 
@@ -76,7 +76,7 @@ static void take_from_all(double *some, const double *q, int64_t size)
     for (int k = 0; k < TOGETHER; k++) some[i * TOGETHER + k] -= dot[k] * q[i];
 }
 
-/* The same for one vector. The dot product is several sums that need not wait for each other. */
+/* The same for one vector. The dot product uses several independent sums. */
 static void take(double *v, const double *q, int64_t size)
 {
   double part[TOGETHER] = {0}, dot = 0;
@@ -106,7 +106,7 @@ static void finish_some(double *v, int64_t first, int64_t n, int64_t size)
   }
 }
 
-/* v: `count` vectors of `size` elements; some: room for TOGETHER of them, interleaved. */
+/* v: `count` vectors of `size` elements. some: memory for TOGETHER of them, interleaved. */
 static void make_orthogonal(double *v, double *some, int64_t count, int64_t size)
 {
   for (int64_t first = 0; first < count; first += TOGETHER) {
@@ -128,7 +128,8 @@ static bool orthogonal(const ampc_param *p, Draw d, double *out)
   int64_t rows = p->dim[0], columns = p->elements / rows;
   bool wide = rows < columns;
   int64_t count = wide ? rows : columns, size = wide ? columns : rows;
-  int64_t next = wide ? columns : 1, step = wide ? 1 : columns; /* to the next vector, element */
+  int64_t next = wide ? columns : 1, step = wide ? 1 : columns; /* distance to the next vector, to
+                                                                   the next element */
   double *v = malloc((size_t)((count + TOGETHER) * size) * sizeof *v);
   if (!v) return false;
   for (int64_t k = 0; k < count; k++)

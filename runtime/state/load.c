@@ -1,9 +1,8 @@
-/* `load` clauses: start values of parameters from files of pretrained weights.
+/* `load` clauses: initial values of parameters from files of pretrained weights.
  *
- * Every tensor of a file and every parameter of its model is accounted for: a tensor that no
- * parameter has is named by `unused`, a parameter that no file has by `missing`, or nothing is
- * loaded at all. Of several clauses the last one that has a parameter gives its value. All checks
- * come before the first change. */
+ * Every tensor of a file must match a parameter of the model or a pattern of `unused`. Every
+ * parameter must match a tensor or a pattern of `missing`. Otherwise nothing is loaded. If several
+ * clauses set a parameter, the last one decides. All checks come before the first change. */
 #include <stdlib.h>
 #include <string.h>
 #include "load.h"
@@ -45,14 +44,14 @@ const char *load_own_name(const ampc_load *x, const char *path)
   return path + strlen(x->prefix);
 }
 
-/* ---- names of the file become ours ---- */
+/* ---- names in the file are translated to ours ---- */
 
 static ampc_status lost(const Loading *x)
 {
   return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", x->path);
 }
 
-/* Pair after pair, each on what the one before it made. */
+/* Applies the pairs of `rename` in order, each to the result of the one before it. */
 static ampc_status rename_tensor(Loading *x, LoadTensor *t)
 {
   for (uint32_t i = 0; i < x->load->n_rename; i++) {
@@ -78,7 +77,7 @@ static void mark_unused(Loading *x, LoadTensor *t)
   }
 }
 
-/* Strip, then `unused` sees the name, then rename. */
+/* Applies strip, then matches `unused`, then applies rename. */
 static ampc_status name_tensor(Loading *x, uint32_t number)
 {
   LoadTensor *t = &x->at[number];
@@ -99,9 +98,9 @@ static ampc_status name_tensor(Loading *x, uint32_t number)
   return json_object_set_new(x->index, t->ours, json_integer(number)) ? lost(x) : AMPC_OK;
 }
 
-/* ---- tensors meet parameters ---- */
+/* ---- tensors are matched with parameters ---- */
 
-/* Floats of any width are one kind, integers another. */
+/* All floats are one kind, all integers another; BOOL matches only itself. */
 static bool same_kind(ampc_dtype a, ampc_dtype b)
 {
   if (a == AMPC_BOOL || b == AMPC_BOOL || a == AMPC_DTYPE_COUNT) return a == b;
@@ -134,7 +133,8 @@ static void give(Loading *x, uint32_t i, LoadTensor *t)
   x->fit[i] = (uint8_t)fit_of(x, &t->entry, &x->program->params[i]);
 }
 
-/* PyTorch saves a tied parameter under all its names. Here it is one tensor, so they must agree. */
+/* PyTorch saves a tied parameter under all its names. Here it is one parameter, so the file's
+ * tensors must be equal. */
 static ampc_status give_alias(Loading *x, const ampc_alias *a)
 {
   LoadTensor *t =
@@ -218,7 +218,7 @@ static ampc_status apply(const Loading *all, uint32_t n, uint32_t k)
   char line[512];
   ampc_status status = AMPC_OK;
   for (uint32_t i = 0; i < x->program->n_params && !status; i++) {
-    bool later = false; /* a later clause gives it */
+    bool later = false; /* a later clause sets it */
     for (uint32_t m = k + 1; m < n; m++) later = later || all[m].given[i];
     if (x->given[i] && !later) status = load_value(x, i, &count);
   }
@@ -236,7 +236,7 @@ static void tell_nobody(void *to, bool warning, const char *line)
   (void)to, (void)warning, (void)line;
 }
 
-/* All clauses of a program, or what stands for them; each as `like`. */
+/* Executes all clauses of a program, each with the fields of `like`. */
 static ampc_status load_all(const Loading *like, const ampc_load *loads, uint32_t n,
                             const char *data_dir)
 {
@@ -267,8 +267,9 @@ ampc_status ampc_load_params(ampc_runtime *rt, const char *data_dir, ampc_tell *
   return p->n_loads ? load_all(&like, p->loads, p->n_loads, data_dir) : AMPC_OK;
 }
 
-/* As a clause without patterns, of all models at once; and averages, which infer blocks read. A
- * program without optimizers, as amp infer makes it, has them as its weights. */
+/* Loads the file like one clause without patterns for all models, and then averages, which infer
+ * blocks read. A program without optimizers, such as that of amp infer, has no space for averages,
+ * so they replace its weights. */
 ampc_status ampc_load_weights(ampc_runtime *rt, const char *path, ampc_tell *tell, void *to)
 {
   NEEDS(rt && path);

@@ -1,4 +1,4 @@
-/* What the files share that carry out `load` clauses. */
+/* Shared by the files that execute `load` clauses. */
 #pragma once
 #include <stdio.h>
 #include "runtime/runtime.h"
@@ -7,40 +7,42 @@
 /* A tensor of a file. */
 typedef struct LoadTensor {
   const TensorFile *file;
-  const char *name; /* there */
-  char *ours;       /* what strip and rename make of it */
+  const char *name; /* its name in the file */
+  char *ours;       /* its name after strip and rename */
   TensorEntry entry;
-  bool left;     /* it is not wanted: named by `unused`, or state of an optimizer of ours */
-  bool is_taken; /* a parameter has it, under its name or under one that is tied to it */
+  bool left;     /* it is skipped: named by `unused`, or optimizer state in a checkpoint of ours */
+  bool is_taken; /* a parameter takes it, under its own name or a tied one */
 } LoadTensor;
 
 typedef enum Fit { FIT_none, FIT_same, FIT_transposed, FIT_shape, FIT_kind } Fit;
 
-/* A clause at work: its tensors, and what becomes of the parameters of its model. */
+/* A `load` clause while it is executed: its tensors, and the parameters of its model that they
+ * match. */
 typedef struct Loading {
   ampc_runtime *rt;
   ampc_tell *tell;
   void *to;
   const ampc_program *program;
   const ampc_load *load;
-  char *path;    /* of the file, in the data directory */
-  bool averages; /* those of a checkpoint of ours in the place of its weights */
+  char *path;    /* of the file, including the data directory */
+  bool averages; /* in a checkpoint of ours, averages replace their weights */
   TensorFile *files;
   uint32_t n_files, n;
   LoadTensor *at;
-  json_t *index;       /* name of ours -> number of its tensor */
-  uint32_t *given;     /* one a parameter: number of its tensor, + 1; 0: the file has none */
-  uint8_t *fit;        /* one a parameter: Fit */
-  uint32_t *hits;      /* one a pattern: tensors that it named; pairs count at their left */
+  json_t *index;       /* name after strip and rename -> index of its tensor */
+  uint32_t *given;     /* one per parameter: index of its tensor + 1; 0: the file has none */
+  uint8_t *fit;        /* one per parameter: a Fit */
+  uint32_t *hits;      /* one per pattern: tensors that it matched; a pair of `rename` counts at its
+                          left */
   uint32_t strip_hits; /* names that began with `strip` */
 } Loading;
 
-/* Patterns of names that may be missing, and of those that may stay unused. */
+/* The patterns of `missing`, and those of `unused`. */
 const char *const *load_missing(const ampc_load *x);
 const char *const *load_unused(const ampc_load *x);
 bool load_names(const char *const *patterns, uint32_t n, const char *name);
 
-/* Whether the parameter belongs to the model of the clause; the name that the model has for it. */
+/* Whether the parameter belongs to the model of the clause; its name within that model. */
 bool load_is_own(const ampc_load *x, const ampc_param *q);
 const char *load_own_name(const ampc_load *x, const char *path);
 
@@ -49,17 +51,17 @@ ampc_status load_files_open(Loading *x);
 void load_files_close(Loading *x);
 
 /* ---- load_tell.c ---- */
-/* All that does not fit between the files of a model and the model, in one message, with the lines
- * to write; AMPC_OK: everything does. `all` are its clauses up to this one, the last of its model
- * if `last`: then parameters that none of them gives are told. */
+/* Reports all mismatches between a model and its files in one message, with the lines to write.
+ * Returns AMPC_OK if there is none. `all`: the model's clauses up to this one. `last`: this is the
+ * last of them, so parameters that no clause sets are reported, too. */
 ampc_status load_account(const Loading *x, const Loading *all, uint32_t n, bool last);
 
 /* ---- load_values.c ---- */
-typedef struct LoadCount { /* of what was written */
+typedef struct LoadCount { /* counts of what was written */
   uint32_t tensors, converted;
 } LoadCount;
-/* The tensor of parameter i becomes its value. Tells of values that are no numbers, or that a type
- * does not hold. */
+/* Writes the tensor of parameter i as its value. Reports values that are not finite or that a type
+ * cannot hold. */
 ampc_status load_value(const Loading *x, uint32_t i, LoadCount *count);
 /* Whether two tensors of the files have the same bytes, type and shape. */
 ampc_status load_is_same(const LoadTensor *a, const LoadTensor *b, bool *out);

@@ -1,6 +1,6 @@
-/* The tensors that a `load` clause reads: of a safetensors file, or of the shards that an index
- * file of Hugging Face names: {"weight_map": {"fc.weight": "model-00001-of-00002.safetensors",
- * ..}}. */
+/* The tensors that a `load` clause reads: those of one safetensors file, or those of the shards
+ * that a Hugging Face index file names: {"weight_map": {"fc.weight":
+ * "model-00001-of-00002.safetensors", ..}}. */
 #include <stdlib.h>
 #include <string.h>
 #include "load.h"
@@ -10,7 +10,7 @@ static ampc_status lost(const Loading *x)
   return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", x->path);
 }
 
-/* Opens the next file; its path is kept as long as the file. */
+/* Opens the next file. It takes ownership of `path`. */
 static ampc_status open_file(Loading *x, char *path)
 {
   if (!path) return lost(x);
@@ -36,7 +36,7 @@ static ampc_status bad_index(const Loading *x, const char *what, const char *nam
   return ampc_fail(AMPC_BAD_FILE, "%s is no index of safetensors files: %s%s", x->path, what, name);
 }
 
-/* The weight map; *out_root is to be given back. */
+/* Reads the weight map. The caller releases *out_root. */
 static ampc_status read_index(const Loading *x, json_t **out_root, const json_t **out_map)
 {
   char *text;
@@ -53,13 +53,13 @@ static ampc_status read_index(const Loading *x, json_t **out_root, const json_t 
              : bad_index(x, "it has no \"weight_map\": ", *out_root ? "another JSON" : error.text);
 }
 
-/* Shards lie beside the index: a name that leads elsewhere is not followed. */
+/* Shards are in the folder of the index. A name with a folder is rejected. */
 static bool is_shard_name(const char *name)
 {
   return name && *name && !strchr(name, '/') && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
-/* Each file once, in the order in which the map names them first. */
+/* Opens each file once, in the order in which the map first names them. */
 static ampc_status open_shards(Loading *x, const json_t *map, json_t *opened)
 {
   const char *name;
@@ -72,7 +72,8 @@ static ampc_status open_shards(Loading *x, const json_t *map, json_t *opened)
   {
     const char *shard = json_string_value(file);
     if (!status && !is_shard_name(shard))
-      status = bad_index(x, "a shard is the name of a file beside it; not so that of ", name);
+      status = bad_index(
+          x, "a shard must be the name of a file in the same folder; this is not so for ", name);
     if (status || json_object_get(opened, shard)) continue;
     status = open_file(x, file_join(folder, shard));
     if (status) continue;
@@ -83,7 +84,7 @@ static ampc_status open_shards(Loading *x, const json_t *map, json_t *opened)
   return status;
 }
 
-/* What the index names is where it says. */
+/* Checks that each shard contains the tensors that the index claims. */
 static ampc_status check_shards(const Loading *x, const json_t *map, const json_t *opened)
 {
   const char *name;
@@ -113,20 +114,21 @@ static ampc_status open_index(Loading *x)
 
 /* ---- the tensors ---- */
 
-/* A checkpoint of ours has moments and the like, which are no start values. */
+/* Optimizer state in a checkpoint of ours, such as moments, is not used as initial values. */
 static bool is_state_of_ours(const TensorFile *f, const char *name)
 {
   return strncmp(name, "optimizer.", 10) == 0 && tensor_file_get(f, "ampc.version");
 }
 
-/* "optimizer.opt.ema/fc.weight" is the average of fc.weight. NULL: it is none. */
+/* "fc.weight" if the tensor is "optimizer.opt.ema/fc.weight", the average of it. NULL: it is no
+ * average. */
 static const char *averaged(const Loading *x, const LoadTensor *t)
 {
   const char *ema = x->averages && t->left ? strstr(t->name, ".ema/") : NULL;
   return ema ? ema + 5 : NULL;
 }
 
-/* Averages take the places of their weights, under whose names they go on. */
+/* Replaces weights by their averages, which then have the names of the weights. */
 static void take_averages(Loading *x)
 {
   for (uint32_t i = 0; i < x->n; i++) {

@@ -1,16 +1,16 @@
-/* What a `load` clause cannot account for, and the lines that would: all of it in one message. Its
- * codes are those of compiler/diag/errors.def, which ampc --explain-error explains. */
+/* Reports all mismatches of a `load` clause in one message, with the lines that would resolve them.
+ * The codes are those of compiler/diag/errors.def, which ampc --explain-error explains. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include "load.h"
 #include "runtime/plan/pattern.h"
 
-enum { NAMES = 5 /* that are listed of a kind */, PATTERNS = 8 /* that are suggested */ };
+enum { NAMES = 5 /* names listed per kind of mismatch */, PATTERNS = 8 /* patterns suggested */ };
 
 typedef enum Side { SIDE_params, SIDE_tensors } Side;
 
-/* Names of one kind of mistake, beside those of which all is well. */
+/* bad: names with one kind of mismatch; good: names without it. */
 typedef struct Names {
   const char **bad, **good;
   uint32_t n_bad, n_good;
@@ -19,7 +19,7 @@ typedef struct Names {
 typedef struct Report {
   const Loading *x;
   FILE *out;
-  bool wrong; /* something was told */
+  bool wrong; /* a mismatch was reported */
 } Report;
 
 static bool names_room(Names *s, uint32_t most)
@@ -51,7 +51,8 @@ static bool names_good_one(const Names *s, const char *pattern)
   return false;
 }
 
-/* "h.0.attn.1.bias" as "h.*.attn.*.bias", or where `most` is 1 as "h.*.attn.1.bias". */
+/* Replaces the numbers in a name, at most `most` of them: "h.0.attn.1.bias" becomes
+ * "h.*.attn.*.bias", or "h.*.attn.1.bias" if `most` is 1. */
 static void without_numbers(const char *name, int most, char *to)
 {
   for (bool begins = true; *name; begins = name[-1] == '.') {
@@ -66,8 +67,9 @@ static void without_numbers(const char *name, int most, char *to)
   *to = 0;
 }
 
-/* The widest pattern that names nothing of which all is well: all below the first segment, unless
- * `exact`; the same name of all blocks; the name alone. `to` has room for the name and 4 more. */
+/* The widest pattern that matches `name` and no good name. Tries, in this order: everything below
+ * the first segment, unless `exact`; every number as `*`; only the first number as `*`; the name
+ * itself. `to` has space for the name and 4 bytes. */
 static void widest(const Names *s, const char *name, bool exact, char *to)
 {
   size_t first = strcspn(name, ".");
@@ -82,7 +84,8 @@ static void widest(const Names *s, const char *name, bool exact, char *to)
   if (names_good_one(s, to)) strcpy(to, name);
 }
 
-/* Patterns that name all bad ones, or as many as there is room for; *out_all: all. Malloced. */
+/* Chooses patterns that match all bad names, at most PATTERNS of them. *out_all: they match all.
+ * Malloced. */
 static int choose_patterns(const Names *s, bool exact, char *chosen[PATTERNS], bool *out_all)
 {
   int n = 0;
@@ -100,7 +103,7 @@ static int choose_patterns(const Names *s, bool exact, char *chosen[PATTERNS], b
   return n;
 }
 
-/* `missing=["a.**", "b.*.weight"]`. */
+/* Writes, for example, `missing=["a.**", "b.*.weight"]`. */
 static void put_patterns(const Report *r, const Names *s, const char *argument, bool exact)
 {
   char *chosen[PATTERNS];
@@ -123,7 +126,7 @@ static void put_names(const Report *r, const Names *s)
 
 /* ---- lacking parameters ---- */
 
-/* A parameter lacks a value if no clause of the model gives one, nor may leave it out. */
+/* A parameter lacks a value if no clause of the model sets it and none lists it in `missing`. */
 static bool is_lacking(const Loading *all, uint32_t n, const Loading *x, uint32_t i)
 {
   const ampc_param *q = &x->program->params[i];
@@ -137,7 +140,7 @@ static bool is_lacking(const Loading *all, uint32_t n, const Loading *x, uint32_
   return true;
 }
 
-/* Names of the file may begin with what PyTorch's wrappers put there: "module.fc.weight". */
+/* Names in the file may have a prefix from PyTorch's wrappers: "module.fc.weight". */
 static void suggest_strip(const Report *r, const Names *lacking)
 {
   const Loading *x = r->x;
@@ -146,13 +149,14 @@ static void suggest_strip(const Report *r, const Names *lacking)
     for (uint32_t k = 0; k < lacking->n_bad && dot && !x->at[i].is_taken; k++) {
       size_t n = strlen(name), m = strlen(lacking->bad[k]);
       if (n <= m || name[n - m - 1] != '.' || strcmp(name + n - m, lacking->bad[k]) != 0) continue;
-      fprintf(r->out, "  names of the file begin otherwise: strip=\"%.*s\"\n", (int)(n - m), name);
+      fprintf(r->out, "  names in the file begin with a prefix: strip=\"%.*s\"\n", (int)(n - m),
+              name);
       return;
     }
   }
 }
 
-/* Or lack what the model puts there: "fc.weight" of "backbone.fc.weight". */
+/* Names in the file may lack a prefix of the model: "fc.weight" for "backbone.fc.weight". */
 static void suggest_prefix(const Report *r, const Names *lacking)
 {
   const Loading *x = r->x;
@@ -160,13 +164,13 @@ static void suggest_prefix(const Report *r, const Names *lacking)
     for (const char *dot = strchr(lacking->bad[k], '.'); dot; dot = strchr(dot + 1, '.')) {
       const json_t *number = json_object_get(x->index, dot + 1);
       if (!number || x->at[json_integer_value(number)].is_taken) continue;
-      fprintf(r->out, "  names of the model begin otherwise: rename=[[\"**\", \"%.*s.**\"]]\n",
+      fprintf(r->out, "  names in the model begin with a prefix: rename=[[\"**\", \"%.*s.**\"]]\n",
               (int)(dot - lacking->bad[k]), lacking->bad[k]);
       return;
     }
 }
 
-/* With the last file of a model: what it lacks and none before it has. */
+/* Reports, at the last file of a model, the parameters that no file sets. */
 static bool tell_lacking(Report *r, const Loading *all, uint32_t n)
 {
   const Loading *x = r->x;
@@ -184,7 +188,7 @@ static bool tell_lacking(Report *r, const Loading *all, uint32_t n)
     fprintf(r->out, "\n");
     suggest_strip(r, &s);
     suggest_prefix(r, &s);
-    fprintf(r->out, "  where they keep their start values: ");
+    fprintf(r->out, "  if they keep their initial values: ");
     put_patterns(r, &s, "missing", false);
   }
   names_free(&s);
@@ -205,7 +209,7 @@ static void put_dims(FILE *out, const int64_t *dim, uint32_t rank)
   fprintf(out, "]");
 }
 
-/* "fc.weight is [10, 4] in the file, [4, 10] here" */
+/* Writes "fc.weight is [10, 4] in the file, [4, 10] here". */
 static void put_misfit(const Report *r, uint32_t i)
 {
   const Loading *x = r->x;
@@ -224,14 +228,14 @@ static void put_misfit(const Report *r, uint32_t i)
   fprintf(r->out, " here");
 }
 
-/* The name that `unused` sees: with strip, before rename. */
+/* The name that patterns of `unused` match: after strip, before rename. */
 static const char *seen_by_unused(const Loading *x, const LoadTensor *t)
 {
   size_t n = strlen(x->load->strip);
   return t->name + (n && strncmp(t->name, x->load->strip, n) == 0 ? n : 0);
 }
 
-/* Which kind of misfit a message is about. */
+/* Selects the parameters of one kind of mismatch. */
 typedef bool IsMisfit(const Loading *x, uint32_t i);
 
 static bool is_turned(const Loading *x, uint32_t i)
@@ -248,11 +252,11 @@ static bool is_other_shape(const Loading *x, uint32_t i)
 static void put_cure(const Report *r, const Names *s, const Names *in_file, bool turned)
 {
   if (turned) {
-    fprintf(r->out, "\n  where the file has them the other way round (a square one does not show "
-                    "it): ");
+    fprintf(r->out, "\n  if the file stores them transposed (list square ones, too: "
+                    "they cannot be detected): ");
     put_patterns(r, s, "transpose", true);
   } else {
-    fprintf(r->out, "\n  where they are trained anew: ");
+    fprintf(r->out, "\n  if they are trained from initial values: ");
     put_patterns(r, s, "missing", false);
     put_patterns(r, in_file, ", unused", false);
   }
@@ -306,14 +310,14 @@ static bool tell_unused(Report *r)
     fprintf(r->out, "\nE502: %u of its %u tensors %s no parameter: ", s.n_bad, x->n,
             s.n_bad > 1 ? "are" : "is");
     put_names(r, &s);
-    fprintf(r->out, "\n  where they are not needed: ");
+    fprintf(r->out, "\n  if they are not needed: ");
     put_patterns(r, &s, "unused", false);
   }
   names_free(&s);
   return good;
 }
 
-/* A pattern that matches nothing is a mistake nearly always, as in other clauses. */
+/* Reports patterns that match nothing: they are nearly always mistakes. */
 static void tell_idle(Report *r)
 {
   const ampc_load *load = r->x->load;

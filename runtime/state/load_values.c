@@ -1,5 +1,5 @@
-/* The numbers of a file become those of a parameter: floats of any width become the f32 of the
- * masters, integers those of the buffer. */
+/* Converts the numbers of a file to those of a parameter: floats of any width to the f32 of the
+ * masters, integers to the type of the buffer. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,10 +8,10 @@
 #include "runtime/base/convert.h"
 #include "runtime/plan/types.h"
 
-enum { PIECE = 1 << 18 /* elements on their way at once */ };
+enum { PIECE = 1 << 18 /* elements converted at once */ };
 
-typedef struct Range { /* of a narrow type, in which the job may read weights */
-  bool read;           /* it does */
+typedef struct Range { /* values outside the range of a narrow type */
+  bool read;           /* the job reads these weights in this type */
   int64_t beyond, vanished;
 } Range;
 
@@ -21,7 +21,7 @@ typedef struct Copying {
   const ampc_param *to;
   ampc_space space;
   int64_t size;             /* bytes of an element of the parameter */
-  int64_t lost, not_finite; /* elements; so are those of Range */
+  int64_t lost, not_finite; /* counts of elements, as in Range */
   Range range[AMPC_DTYPE_COUNT];
   char *raw, *made;
 } Copying;
@@ -127,7 +127,7 @@ static ampc_status copy_pieces(Copying *c)
   return status;
 }
 
-/* A matrix that the file has the other way round: all of it at once. */
+/* Loads a matrix that the file stores transposed. Converts all of it at once. */
 static ampc_status copy_transposed(Copying *c)
 {
   const TensorEntry *e = &c->from->entry;
@@ -145,7 +145,8 @@ static ampc_status copy_transposed(Copying *c)
   return param_write(c->rt, c->to, c->space, 0, n, c->raw);
 }
 
-/* Some that vanish are there among many weights, and do no harm; every hundredth may. */
+/* Warns if 1 % of the values vanish. Fewer are normal among many weights and do no harm, so they
+ * are only reported. */
 static void tell_range(const Copying *c, ampc_dtype d, const Loading *x)
 {
   char line[400];

@@ -1,5 +1,5 @@
-/* Parameters in the order of their shape, whatever the order in which they lie: the one place that
- * knows how a convolution's weight is stored. */
+/* Reads and writes parameters in the order of their shape, independent of their order in memory.
+ * Only this file knows how a convolution's weight is stored. */
 #include <stdlib.h>
 #include <string.h>
 #include "param.h"
@@ -8,7 +8,7 @@
 
 /* ---- one filter ---- */
 
-typedef struct Filter {         /* [c, kernel..] or [kernel.., c]: what the first axis counts */
+typedef struct Filter {         /* a slice along the first axis: [c, kernel..] or [kernel.., c] */
   int64_t channels, taps, size; /* size: bytes of an element */
 } Filter;
 
@@ -23,7 +23,8 @@ static Filter filter_of(const ampc_program *p, const ampc_param *q)
   return (Filter){channels, filter_elements(q) / channels, ampc_element_size(p, q->dtype)};
 }
 
-/* [rows, columns] as [columns, rows]. A loop for each size, so that the compiler sees it. */
+/* Transposes [rows, columns] to [columns, rows]. Copies words of 4 or 8 bytes, so that the compiler
+ * can specialize the loop. */
 static void transpose(int64_t size, const char *from, char *to, int64_t rows, int64_t columns)
 {
   const uint32_t *from4 = (const uint32_t *)(const void *)from;
@@ -39,7 +40,7 @@ static void transpose(int64_t size, const char *from, char *to, int64_t rows, in
     }
 }
 
-/* Whole filters in place, from one order to the other. */
+/* Reorders whole filters in place. */
 static ampc_status permute(const Filter *f, char *filters, int64_t n, bool to_channels_last)
 {
   int64_t bytes = f->channels * f->taps * f->size;
@@ -98,7 +99,7 @@ ampc_status param_write(ampc_runtime *rt, const ampc_param *q, ampc_space space,
 ampc_status param_move(ampc_runtime *rt, const ampc_param *q, ampc_space space, bool load,
                        ParamMove *move, void *context)
 {
-  enum { PIECE = 1 << 20 /* bytes that are on their way at once */ };
+  enum { PIECE = 1 << 20 /* bytes that are moved at once */ };
   int64_t size = ampc_element_size(rt->program, q->dtype), each = param_piece(q, PIECE / size);
   char *piece = malloc((size_t)(each * size) + 1);
   ampc_status status =

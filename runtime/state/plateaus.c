@@ -1,4 +1,4 @@
-/* See plateaus.h. Keys are "ampc.plateau.opt.lr.start.best" and the like. */
+/* See plateaus.h. A key is, for example, "ampc.plateau.opt.lr.start.best". */
 #include "plateaus.h"
 
 #define PLATEAU_KEY(p, i, what)                                                                    \

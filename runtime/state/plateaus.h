@@ -1,16 +1,17 @@
-/* What a checkpoint has of settings that are lowered when a metric gets no better. */
+/* The state of plateaus in a checkpoint: settings that are lowered when a metric stops
+ * improving. */
 #pragma once
 #include "metadata.h"
 #include "runtime/runtime.h"
 
 typedef struct SavedPlateau {
-  PlateauState state; /* but for its start */
-  double value;       /* what the setting had come to */
+  PlateauState state; /* without `start` */
+  double value;       /* the setting's value when the checkpoint was saved */
 } SavedPlateau;
 
-/* Those whose metric has been evaluated. */
+/* Writes the plateaus whose metric has been evaluated. */
 ampc_status plateaus_write(ampc_runtime *rt, TensorFile *f);
-/* One a plateau of the program; what the file lacks stays as it is. */
+/* Reads one SavedPlateau per plateau of the program. Those that the file lacks stay unchanged. */
 void plateaus_read(Metadata *m, const ampc_program *p, int64_t steps, SavedPlateau *out);
-/* After a reset, which has given settings their start. */
+/* Call after a reset, which sets settings to their initial values. */
 ampc_status plateaus_apply(ampc_runtime *rt, const SavedPlateau *from);

@@ -1,9 +1,9 @@
 /* Note [checksum]
- * The metadata has CHECKSUM_KEY: XXH3 of the whole file, computed with zeros in the place of its
- * own digits. So a changed bit anywhere is noticed, in the header as well as in the tensors.
+ * The metadata stores CHECKSUM_KEY: the XXH3 of the whole file, computed with zeros in place of its
+ * own digits. So a changed bit is detected anywhere, in the header as well as in the tensors.
  *
- * A header is hostile until checked: lengths, shapes and offsets are compared with the size of the
- * file before anything is read through them. */
+ * A header is untrusted until it is checked: lengths, shapes and offsets are compared with the size
+ * of the file before they are used to read anything. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ static const struct {
     {"I64", 8, AMPC_I64, false},
     {"U8", 1, AMPC_U8, false},
     {"BOOL", 1, AMPC_BOOL, false},
-    /* of other programs; we have no such type */
+    /* types of other programs, which we lack */
     {"I8", 1, AMPC_DTYPE_COUNT, false},
     {"I16", 2, AMPC_DTYPE_COUNT, false},
     {"U16", 2, AMPC_DTYPE_COUNT, false},
@@ -43,7 +43,7 @@ static const struct {
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
-/* Every type of ours has a row. */
+/* Every type of ours has a row, so the loop ends. */
 static size_t kind_of(const TensorType *t)
 {
   size_t i = 0;
@@ -53,7 +53,7 @@ static size_t kind_of(const TensorType *t)
 
 /* ---- writing ---- */
 
-/* A new reference, as jansson's functions ending in _new take it. */
+/* Returns a new reference, as jansson's functions ending in _new take it. */
 static json_t *shape_of(const TensorType *t)
 {
   json_t *shape = json_array();
@@ -90,7 +90,7 @@ static void length_bytes(int64_t n, uint8_t to[8])
   for (int i = 0; i < 8; i++) to[i] = (uint8_t)((uint64_t)n >> (8 * i));
 }
 
-/* The digits of the checksum in the text of a header, or NULL. */
+/* Finds the digits of the checksum in the text of a header. NULL: there are none. */
 static char *find_digits(char *text, int64_t size)
 {
   static const char before[] = "\"" CHECKSUM_KEY "\":\"";
@@ -99,7 +99,8 @@ static char *find_digits(char *text, int64_t size)
   return at + sizeof before - 1;
 }
 
-/* Sorted keys, no spaces inside, spaces behind up to a multiple of 8: same content, same bytes. */
+/* Writes the header with sorted keys, without spaces inside, padded with spaces to a multiple of 8
+ * bytes: same content, same bytes. */
 static char *header_text(const TensorFile *f, int64_t *out_size)
 {
   char *compact = json_dumps(f->header, JSON_COMPACT | JSON_SORT_KEYS);
@@ -112,7 +113,7 @@ static char *header_text(const TensorFile *f, int64_t *out_size)
   return text;
 }
 
-/* The header is made and summed with zeros for the checksum, which takes their place at the end. */
+/* Writes the header with zeros as the checksum. tensor_write_end replaces them. */
 static ampc_status write_header(TensorWriter *w, char *text, int64_t size)
 {
   uint8_t length[8];
@@ -166,7 +167,7 @@ typedef struct ByteRange {
   int64_t begin, end;
 } ByteRange;
 
-/* The row of an entry's type; N_KINDS: there is none. */
+/* The row of an entry's type in `kinds`; N_KINDS: none. */
 static size_t entry_kind(const json_t *entry)
 {
   const char *dtype = json_string_value(json_object_get(entry, "dtype"));
@@ -175,7 +176,7 @@ static size_t entry_kind(const json_t *entry)
   return i;
 }
 
-/* Size of the tensor by dtype and shape; -1 when they make no sense in a file of this size. */
+/* Bytes of the tensor by type and shape; -1: they are invalid in a file of this size. */
 static int64_t entry_bytes(const json_t *entry, int64_t most)
 {
   const json_t *shape = json_object_get(entry, "shape");
@@ -191,7 +192,7 @@ static int64_t entry_bytes(const json_t *entry, int64_t most)
   return bytes;
 }
 
-/* Where a tensor lies, if that fits the file and its own type. */
+/* The bytes of a tensor. False: they do not fit the file or the tensor's own type and shape. */
 static bool entry_range(const json_t *entry, int64_t size, ByteRange *out)
 {
   const json_t *offsets = json_object_get(entry, "data_offsets");
@@ -210,7 +211,8 @@ static int by_begin(const void *a, const void *b)
   return x->end < y->end ? -1 : x->end > y->end;
 }
 
-/* Tensors cover the data without gap or overlap; *out_bad names an offender, or is NULL. */
+/* Checks that the tensors cover the data without gap or overlap. *out_bad: the name of an invalid
+ * entry, or NULL. */
 static bool entries_are_sound(const TensorFile *f, const char **out_bad)
 {
   size_t n = 0;
@@ -244,7 +246,7 @@ static ampc_status damaged(const char *path, const char *why)
   return ampc_fail(AMPC_BAD_FILE, "%s is damaged: %s", path, why);
 }
 
-/* Of the header as it was summed, and of the tensors as they lie in the file. */
+/* Computes the checksum of the header text and of the tensors in the file. */
 static ampc_status sum_up(const TensorFile *f, const char *path, const char *text,
                           int64_t text_size, XXH3_state_t *sum)
 {
@@ -265,7 +267,8 @@ static ampc_status sum_up(const TensorFile *f, const char *path, const char *tex
   return status;
 }
 
-/* Zeros take the place of the digits, as when they were computed. Files of others have none. */
+/* Replaces the digits by zeros, as when the checksum was computed. Files of other programs have no
+ * checksum. */
 static ampc_status verify(const char *path, char *text, int64_t text_size, const TensorFile *f)
 {
   char *digits = find_digits(text, text_size), found[DIGITS + 1] = "", wanted[DIGITS + 1];
@@ -284,7 +287,8 @@ static ampc_status verify(const char *path, char *text, int64_t text_size, const
                    found, wanted);
 }
 
-/* Tensors next, checksum last: each may rely on what was checked before. */
+/* Parses the header, then checks the tensors, then the checksum. Each check relies on those before
+ * it. */
 static ampc_status check_header(const char *path, char *text, int64_t text_size, TensorFile *f)
 {
   json_error_t error;
@@ -301,7 +305,8 @@ static ampc_status check_header(const char *path, char *text, int64_t text_size,
   return verify(path, text, text_size, f);
 }
 
-/* What every safetensors file begins with. False: nothing else is to be believed either. */
+/* Reads the length of the header. False: this is no safetensors file, so none of its bytes can be
+ * trusted. */
 static bool read_length(const TensorFile *f, int64_t file_size, int64_t *out)
 {
   uint8_t head[9];
@@ -314,13 +319,13 @@ static bool read_length(const TensorFile *f, int64_t file_size, int64_t *out)
   return true;
 }
 
-/* What torch.save wrote is a zip archive or a pickle, which may run any program when it is read. */
+/* A file of torch.save is a zip archive or a pickle. Reading a pickle can run any program. */
 static const char *pickled_hint(const TensorFile *f)
 {
   uint8_t head[2] = {0};
   bool pickled = f->foreign && pread(f->fd, head, sizeof head, 0) == sizeof head &&
                  ((head[0] == 'P' && head[1] == 'K') || head[0] == 0x80);
-  return pickled ? "; it looks like one of PyTorch's, of which scripts/torch2safetensors makes one"
+  return pickled ? "; it looks like a file of PyTorch, which scripts/torch2safetensors converts"
                  : "";
 }
 
@@ -342,7 +347,7 @@ static ampc_status check_file(const char *path, int64_t file_size, TensorFile *f
   return status;
 }
 
-/* A pipe is not waited for. */
+/* O_NONBLOCK: opening a pipe does not wait for its writer. */
 static ampc_status open_file(const char *path, TensorFile *out, int64_t *out_size)
 {
   struct stat info;
@@ -376,7 +381,7 @@ ampc_status tensor_file_read_any(const char *path, TensorFile *out)
   return read_file(path, true, out);
 }
 
-/* The header has been checked: shape and place fit the file. */
+/* The header was checked: shape and offsets fit the file. */
 TensorEntry tensor_entry(const json_t *entry)
 {
   const json_t *shape = json_object_get(entry, "shape"), *axis;
@@ -422,7 +427,7 @@ void tensor_entry_text(const json_t *entry, char *to, size_t size)
   free(dims);
 }
 
-/* The header has been checked: the range lies in the data. */
+/* The header was checked: the range lies within the data. */
 int64_t tensor_file_find(const TensorFile *f, const char *name, const TensorType *t)
 {
   const json_t *entry = json_object_get(f->header, name);

@@ -159,13 +159,13 @@ refuses "no name fits" 3 'strip="module\."' run
 grep -q '^E502: it lacks 18 of 20 parameters and buffers: block.0.0.weight' err || failed "E502: what is lacking is listed"
 job 'load("other.safetensors", strip="module.")'
 refuses "names of another program" 3 'E502: it lacks 2 of 20 parameters and buffers: block.0.1.weight, block.1.1.weight' run
-for line in '^  where they keep their start values: missing="block.\*.1.weight"$' \
+for line in '^  if they keep their initial values: missing="block.\*.1.weight"$' \
   '^E503: 2 have another shape: module.block.0.0.weight is \[4, 8\] in the file, \[8, 4\] here, ' \
   'transpose="block.\*.0.weight"$' \
   '^E503: 2 have another shape: head.weight is \[1000, 4\] in the file, \[3, 4\] here, head.bias is ' \
-  '^  where they are trained anew: missing="head.\*\*", unused="head.\*\*"$' \
+  '^  if they are trained from initial values: missing="head.\*\*", unused="head.\*\*"$' \
   '^E502: 3 of its 21 tensors are no parameter: block.0.1.gamma, block.1.1.gamma, old.x$' \
-  '^  where they are not needed: unused=\["block.\*.\*.gamma", "old.\*\*"\]$'; do
+  '^  if they are not needed: unused=\["block.\*.\*.gamma", "old.\*\*"\]$'; do
   grep -q "$line" err || failed "the message lacks: $line"
 done
 job "$(echo "$cure" | sed 's/\["head.\*\*", "old"\]/["head.**", "odl"]/')"
