@@ -1,5 +1,5 @@
-/* train and eval blocks, and statements at a prompt: each is elaborated once, and again where a
- * smaller last batch is kept and for the choices of its `every`. */
+/* train and eval blocks, and statements at a prompt. Each is elaborated once, again if a smaller
+ * last batch is kept, and again for each choice of its `every`. */
 #include "block.h"
 #include "infer.h"
 #include "compiler/lower/watch.h"
@@ -12,7 +12,7 @@ typedef struct Option { /* of `with` */
   const char *name;
   DatumKind kind;
   bool train, eval;
-  size_t field; /* of BlockInfo; 0: none takes the value as it is */
+  size_t field; /* offset in BlockInfo; 0: the value is not stored there */
 } Option;
 
 #define FIELD(name) offsetof(BlockInfo, name)
@@ -33,13 +33,14 @@ static const Option options[] = {
 };
 enum { OPTION_COUNT = sizeof options / sizeof options[0], MOST_NAME = 100 };
 
-/* `epochs` is for train blocks, `every` for eval blocks. */
+/* Does the option apply to this kind of block? `epochs` is for train blocks, `every` for eval
+ * blocks. */
 static bool applies(const Option *o, const Decl *decl)
 {
   return decl->kind == DECL_train ? o->train : o->eval;
 }
 
-/* All unknown names of a `with`, not only the first. */
+/* Reports all unknown names of a `with`, not only the first. */
 static bool check_option_names(Lower *l, const Decl *decl, const char *block)
 {
   const ArgList *with = &decl->as.run.with;
@@ -69,7 +70,8 @@ static const Arg *find_option(const Decl *decl, const char *name)
   return NULL;
 }
 
-/* Progress, logs and tables call the block by its name: a line of text with something in it. */
+/* Progress, logs and tables print the name of a block, so it is one printable line that is not
+ * empty. */
 static bool name_fits(Lower *l, const char *name, Span span)
 {
   size_t n = strlen(name);
@@ -83,7 +85,7 @@ static bool name_fits(Lower *l, const char *name, Span span)
             "UTF-8 cannot stand in a name");
 }
 
-/* Counts are at least 1, and no more than can be counted; a seed may be anything. */
+/* Counts are from 1 to AMPC_MOST_STEPS; a seed is any int. */
 static bool option_kind_fits(Lower *l, const Option *o, Datum v, Span span)
 {
   int64_t count;
@@ -97,7 +99,7 @@ static bool option_kind_fits(Lower *l, const Option *o, Datum v, Span span)
   return want_count(l, v, span, what, (Counts){1, AMPC_MOST_STEPS}, &count);
 }
 
-/* A checkpoint is of the whole run, so all blocks that name one name the same. */
+/* A run resumes from one checkpoint, so all blocks that name one must name the same. */
 static void set_resume(Lower *l, BlockInfo *b, const char *path, Span span)
 {
   for (uint32_t i = 0; i < l->g->blocks.n; i++) {
@@ -111,7 +113,7 @@ static void set_resume(Lower *l, BlockInfo *b, const char *path, Span span)
   b->resume = path;
 }
 
-/* The value has the right kind here; an empty `save` is none. */
+/* The value has the right kind here. An empty text means that the option is not given. */
 static void set_option(Lower *l, BlockInfo *b, const Option *o, Datum v, Span span)
 {
   void *field = (char *)b + o->field;
@@ -122,8 +124,9 @@ static void set_option(Lower *l, BlockInfo *b, const Option *o, Datum v, Span sp
   if (strcmp(o->name, "resume") == 0 && v.n) set_resume(l, b, v.as.text, span);
 }
 
-/* In the order of the table, not of the text. --set replaces what is written and gives what is
- * not: "train.batch", under the block's first name even if `name=` gives it another. */
+/* Reads the options in the order of the table, not of the text. --set replaces a value or sets an
+ * option that the text lacks: "train.batch". The key uses the block's first name, even if `name=`
+ * gives it another. */
 static bool read_options(Lower *l, const Decl *decl, BlockInfo *b)
 {
   Scope *s = scope_new(l, NULL, l->job, NULL);
@@ -179,8 +182,8 @@ void end_block(Lower *l)
   l->at = (Cursor){0};
 }
 
-/* `train x, y in points(64)`: the data function runs once, its sources become inputs of a
- * step, and its results are bound to the names. After a mistake they are bound to D_error. */
+/* `train x, y in points(64)`: the data function runs once. Its sources become inputs of a step, and
+ * its results are bound to the names. After a mistake the names are bound to D_error. */
 static bool bind_batch(Lower *l, Scope *s, const Decl *decl)
 {
   const NameList *names = &decl->as.run.names;
@@ -201,7 +204,7 @@ static bool bind_batch(Lower *l, Scope *s, const Decl *decl)
   return good;
 }
 
-/* Fewer samples than a batch, and the rest dropped: there would be no step at all. */
+/* With fewer samples than a batch and drop_last, there would be no step at all. */
 static bool check_batch(Lower *l, const Decl *decl, const BlockInfo *b)
 {
   int64_t samples = l->run->samples;
@@ -211,7 +214,7 @@ static bool check_batch(Lower *l, const Decl *decl, const BlockInfo *b)
   return diag_help(l->c, "a smaller `batch`, or drop_last=false");
 }
 
-/* `epochs` and the samples are each within bounds; the steps that they come to must be, too. */
+/* `epochs` and the number of samples are within bounds; checks that the number of steps is, too. */
 static bool check_steps(Lower *l, const Decl *decl, const BlockInfo *b)
 {
   int64_t per_epoch = l->run->samples / b->batch + (b->drop_last ? 0 : 1), steps;
@@ -235,7 +238,8 @@ void add_output(Lower *l, const char *name, Datum v, Span span)
     vec_push(l->arena, &l->g->outputs, (Output){name, l->run->block, out.as.tensor});
 }
 
-/* The variants of a block have the metrics of the first; after a mistake nothing is known. */
+/* Warns about an eval block without metrics. Variants use the metrics of the first one. After an
+ * error the metrics are not known. */
 static void check_metrics(Lower *l, const Decl *decl)
 {
   if (l->run->n_metrics || l->run->first != l->run->block || diag_error_count(l->c)) return;
@@ -243,8 +247,8 @@ static void check_metrics(Lower *l, const Decl *decl)
   diag_help(l->c, "`metric acc = accuracy(net(x), y)`");
 }
 
-/* One variant of a train or eval block, from its batch to the scaler's update. begin_block()
- * may have moved the blocks, and so may what runs in between: b is found again. */
+/* One variant of a train or eval block, from its batch to the scaler's update. Code that runs in
+ * between can reallocate the array of blocks, so b is looked up again. */
 static void elaborate(Lower *l, const Decl *decl)
 {
   Scope *s = scope_new(l, NULL, l->job, NULL);
@@ -267,7 +271,7 @@ static void elaborate(Lower *l, const Decl *decl)
            ATTRS({"acts", {.i = l->run->n_minimized > 0}}));
 }
 
-/* The variants of one batch size but the first, `whole`, which has all that may fire: Note
+/* Elaborates the variants of one batch size except the first, `whole`, in which all fire: Note
  * [choices] in every.c. */
 static void elaborate_choices(Lower *l, const Decl *decl, const Run *whole, const BlockInfo *first,
                               const uint32_t *choice, uint32_t n)
@@ -290,9 +294,9 @@ static void elaborate_choices(Lower *l, const Decl *decl, const Run *whole, cons
   l->g->n_streams = streams;
 }
 
-/* A data set of 50 samples with batch=16 leaves 2. If these are kept, the block is elaborated
- * again with batch 2: shapes are compile-time values, so the smaller batch is a step of its
- * own. Either may name numbers of `every` that the other lacks. */
+/* A data set of 50 samples with batch=16 leaves 2 samples. If these are kept, the block is
+ * elaborated again with batch 2: shapes are compile-time values, so the smaller batch is a step of
+ * its own. Each of the two may use numbers of `every` that the other lacks. */
 static void elaborate_variants(Lower *l, const Decl *decl, BlockInfo *info)
 {
   Run run, rest;
@@ -346,8 +350,8 @@ static int compare_names(const void *a, const void *b)
   return order ? order : (p > q) - (p < q);
 }
 
-/* What is told of a block is told under its name, and logs have a column for it: no two blocks have
- * the same. Sorted, since a job may have many. */
+/* Logs have columns for each block and name it, so no two blocks may have the same name. Sorting is
+ * for jobs with many blocks. */
 void lower_check_names(Lower *l)
 {
   const BlockInfo **by_name = arena_array(l->arena, const BlockInfo *, l->g->blocks.n + 1);
@@ -366,8 +370,7 @@ void lower_check_names(Lower *l)
 
 /* ---- statements typed at a prompt ---- */
 
-/* What `amp repl` prints: compile-time values as text at once, tensors as outputs to be
- * computed. */
+/* The answer for `amp repl`: compile-time values as text now, tensors as outputs to compute. */
 void add_answer(Lower *l, Datum v, Span span)
 {
   bool tensors = d_contains(v, D_tensor) || d_contains(v, D_param) || d_contains(v, D_schedule);
@@ -388,7 +391,7 @@ void add_answer(Lower *l, Datum v, Span span)
     add_output(l, arena_printf(l->arena, "answer.%u", i), v.as.list[i], span);
 }
 
-/* Statements typed at the prompt, as an infer block without arguments. */
+/* Elaborates statements of a prompt as an infer block without arguments. */
 void lower_body(Lower *l, const Decl *decl)
 {
   const Function *def = &decl->as.function;

@@ -1,5 +1,5 @@
-/* `dim S(max=512, multiple=64)`: sizes of infer blocks that the caller chooses. Here: what is
- * declared, what --dim asks for, and which choices a block is elaborated for; Note [dims]. */
+/* `dim S(max=512, multiple=64)`: a size of infer blocks that the caller chooses. This file has the
+ * declaration, --dim, and the choices for which a block is elaborated; Note [dims] in infer.h. */
 #include "block.h"
 #include "infer.h"
 #include <errno.h>
@@ -26,7 +26,8 @@ static bool dim_argument(Lower *l, Scope *s, const Arg *arg, Dim *d)
   return diag_help_names(l->c, arg->key.text, names, 3);
 }
 
-/* Bounds that are no sizes themselves would make "the most" another number than the one written. */
+/* `min` and `max` must be valid sizes, so that the largest size is the number that the program
+ * says. */
 static bool dim_bounds(Lower *l, Dim *d)
 {
   if (!d->most) {
@@ -56,7 +57,7 @@ Datum dim_misplaced(Lower *l, const Dim *d, Span span)
   return d_of(D_error);
 }
 
-/* ---- what is asked for ---- */
+/* ---- requested sizes ---- */
 
 bool dim_takes(Lower *l, const Dim *d, int64_t size, Span span, const char *what)
 {
@@ -98,7 +99,7 @@ static bool read_sizes(Lower *l, const Dim *d, const char *text, int64_t *list, 
   }
 }
 
-/* Several --dim of one name add up. */
+/* Several --dim of one name are combined. */
 static bool asked_sizes(Lower *l, Dim *d)
 {
   const Options *o = &l->c->options;
@@ -168,7 +169,7 @@ static bool add_dim(Lower *l, Choice *x, const Expr *e)
   return true;
 }
 
-/* Names in sums and products; elsewhere a dim is misplaced, which is said there. */
+/* Finds names in operators. In other places a dim is an error, which is reported there. */
 static bool find_dims(Lower *l, Choice *x, const Expr *e)
 {
   if (e->kind == EXPR_name) return add_dim(l, x, e);
@@ -177,8 +178,9 @@ static bool find_dims(Lower *l, Choice *x, const Expr *e)
   return find_dims(l, x, e->as.binary.left) && find_dims(l, x, e->as.binary.right);
 }
 
-/* The block reads a text that grows. Compiling takes time, and so does what fills a block up: at
- * most four lengths, the greatest and its halves, of which a step takes the least that will do. */
+/* For a block that reads a growing text. Each size costs compile time, and padding costs run time.
+ * So at most four lengths are compiled: the maximum, a half, a quarter and an eighth of it. A step
+ * uses the shortest one that fits. */
 static void ask_lengths(Lower *l, Dim *d)
 {
   enum { LENGTHS = 4 };
@@ -196,7 +198,7 @@ static void ask_lengths(Lower *l, Dim *d)
   d->asked = list;
 }
 
-/* One text, which --generate goes on with. */
+/* Chooses sizes for --generate: one text, whose length grows. */
 static void ask_for_text(Lower *l, const Function *def, Choice *x)
 {
   const TypeExpr *t = &def->params.at[0].type;

@@ -1,13 +1,13 @@
 /* `every n { }` of a train block. The host knows the number of a step, so what fires is decided
- * before the step runs: a block is elaborated once for each choice of its `every` that comes, and
- * each is a step of its own.
+ * before the step runs. A block is elaborated once for each choice of its `every` that occurs, and
+ * each choice is a step of its own.
  *
  * Note [choices]
  * The first variant of a block has all that may fire. It finds mistakes, declares metrics in the
- * order of the text and learns which numbers stand behind `every`; the others are elaborated when
- * these are known. What an `every` that does not fire would have counted (losses, metrics, streams
- * of random numbers) is counted all the same, as the first variant had it: so all of them give the
- * same names and draw the same numbers, and an `every` with a metric in it changes no weight. */
+ * order of the text and collects the numbers of `every`. The other variants are elaborated when
+ * these are known. An `every` that does not fire still adds its losses, metrics and random streams
+ * to the counts, as in the first variant. So all variants have the same names and random numbers,
+ * and an `every` that contains only a metric changes no weight. */
 #include "block.h"
 #include "runtime/plan/number.h"
 #include <assert.h>
@@ -31,7 +31,7 @@ static int64_t greatest_divisor(int64_t a, int64_t b)
   return a;
 }
 
-/* Both are 2^53 at most, and so is what is told of more: no run gets there. */
+/* Both numbers are at most 2^53. A larger multiple is returned as 2^53, which no run reaches. */
 static int64_t least_multiple(int64_t a, int64_t b)
 {
   int64_t out;
@@ -50,9 +50,10 @@ static void exec_body(Lower *l, Frame *f, const Stmt *st, int64_t n)
   note_ended_names(l, s, inner.scope, arena_printf(l->arena, "`every %lld`", (long long)n));
 }
 
-/* ---- in the variant that has all of them ---- */
+/* ---- in the variant in which all fire ---- */
 
-/* The numbers of a block are those of its first variant, whichever batch size names one first. */
+/* Records the numbers at the first variant of the block, even if the variant for the smaller last
+ * batch is the first to use one. */
 static bool add_period(Lower *l, int64_t n, Span span)
 {
   BlockInfo *b = &l->g->blocks.at[l->run->first];
@@ -75,14 +76,15 @@ static Counted counted(const Lower *l)
   return (Counted){r->n_every, r->n_losses, r->n_metrics, l->g->n_streams};
 }
 
-/* A look at all values (pass probe) fires as an `every` around nothing would. */
+/* A step that pass probe measures counts as an `every` without statements. */
 void every_probe(Lower *l, Span span)
 {
   int64_t n = l->c->options.probe_every;
   if (n && !l->run->whole) add_period(l, n, span);
 }
 
-/* What this statement counts is written down at its place among those of the block. */
+/* Records what this statement adds to the counts, at its position among the `every` of the
+ * block. */
 static void exec_first(Lower *l, Frame *f, const Stmt *st, int64_t n)
 {
   Run *r = l->run;
@@ -97,7 +99,7 @@ static void exec_first(Lower *l, Frame *f, const Stmt *st, int64_t n)
                 after.n_metrics - before.n_metrics, after.n_streams - before.n_streams};
 }
 
-/* ---- in the others ---- */
+/* ---- in the other variants ---- */
 
 static bool fires(const Lower *l, int64_t n)
 {
@@ -128,7 +130,8 @@ void exec_every(Lower *l, Frame *f, const Stmt *st)
   }
   Datum v = eval(l, f->scope, interval);
   if (!want_count(l, v, interval->span, "`every`", (Counts){1, AMPC_MOST_STEPS}, &n)) return;
-  int64_t each = least_multiple(l->run->every, n); /* within another it fires where both do */
+  int64_t each =
+      least_multiple(l->run->every, n); /* inside another `every` it fires if both fire */
   if (!l->run->whole) {
     if (add_period(l, each, interval->span)) exec_first(l, f, st, n);
     return;
@@ -140,11 +143,12 @@ void exec_every(Lower *l, Frame *f, const Stmt *st)
     leave_out(l, at);
 }
 
-/* ---- which choices come ---- */
+/* ---- which choices occur ---- */
 
-/* The step after which all of `set` fires first is the least multiple of its numbers, and that of
- * all other steps with `set` divides theirs: the choice comes unless a number beside it divides it,
- * too. n does where the least multiple of what it has in common with each of `set` is n. */
+/* Let m be the least common multiple of the numbers in `set`. `set` first fires as a whole in step
+ * m, and m divides every step in which `set` fires. So the choice occurs unless a number outside of
+ * `set` divides m. A number n divides m exactly if the least common multiple of gcd(n, k), over all
+ * k in `set`, is n. That avoids an overflow of m. */
 static bool comes(const BlockInfo *b, uint32_t set)
 {
   for (uint32_t i = 0; i < b->n_periods; i++) {

@@ -1,13 +1,13 @@
-/* infer blocks: called from outside, so the sizes of their arguments are written down, as numbers
- * or as dims. Who calls one writes its arguments, or they are data of the compile (infer_data.c).
- */
+/* infer blocks. Other programs call them, so the sizes of their arguments are declared, as numbers
+ * or as dims. The caller writes the arguments, or data of the compile provide them
+ * (infer_data.c). */
 #include "infer.h"
 #include "block.h"
 #include <string.h>
 
 /* ---- arguments that the caller writes ---- */
 
-/* `float` and `int` leave the type open. */
+/* `float` and `int` are no exact types. */
 static bool exact_dtype(const TypeExpr *t, DType *out)
 {
   *out = t->name ? ampc_dtype_by(t->name) : AMPC_DTYPE_COUNT;
@@ -41,7 +41,7 @@ void infer_bind(Lower *l, Scope *s, const Param *p, Datum v)
   scope_bind(l, s, p->name.text, v, p->name.span);
 }
 
-/* Arguments are sources whose bytes the caller provides. */
+/* Makes each argument a source whose bytes the caller provides. */
 static bool bind_arguments(Lower *l, Scope *s, const Function *def)
 {
   BlockInfo *b = &l->g->blocks.at[l->run->block];
@@ -60,8 +60,8 @@ static bool bind_arguments(Lower *l, Scope *s, const Function *def)
 
 /* ---- the block ---- */
 
-/* Casts a result to the float type that the block declares, since callers rely on it. Elsewhere
- * annotations only check. */
+/* Casts a result to the float type that the block declares, since callers rely on it. In other
+ * places an annotation only checks. */
 static void add_result(Lower *l, const char *name, Datum v, const TypeExpr *type, Span span)
 {
   DType d;
@@ -104,8 +104,8 @@ BlockInfo infer_info(const Lower *l, const Decl *decl)
                      .first_source = l->g->sources.n};
 }
 
-/* `infer name(x: f32[32, 784]) { return ... }`: a block without training, for programs that
- * embed the model. */
+/* Elaborates one choice of sizes of `infer name(x: f32[32, 784]) { return ... }`: a block without
+ * training, for programs that embed the model. */
 static void lower_one(Lower *l, const Decl *decl, const Choice *x, const char *name)
 {
   const Function *def = &decl->as.function;
@@ -130,26 +130,27 @@ static void lower_one(Lower *l, const Decl *decl, const Choice *x, const char *n
   dims_leave(l);
 }
 
-/* A block that reads nothing but its batch: its arguments' shapes. */
+/* Elaborates a block that only reads its batch, and reads the dims off the shapes of the
+ * arguments. */
 static void measure(Lower *l, const Decl *decl, Choice *x)
 {
   const Function *def = &decl->as.function;
   BlockInfo info = infer_info(l, decl);
   Scope *s = scope_new(l, NULL, l->job, NULL);
   Run run;
-  for (uint32_t i = 0; i < x->n; i++) { /* one sample will do */
+  for (uint32_t i = 0; i < x->n; i++) { /* one sample is enough */
     const TypeExpr *t = &def->params.at[0].type;
     if (t->n_dims && t->dims[0] && dim_named(x, t->dims[0]) == i && !x->given[i])
       x->value[i] = x->dim[i]->least;
   }
   dims_enter(l, s, x);
-  dims_leave(l); /* these sizes are nobody's */
+  dims_leave(l); /* messages must not show these temporary sizes */
   if (infer_batch(l, s, def, &info.batch) && begin_block(l, &run, &info, NULL))
     infer_measure(l, s, def, x);
   end_block(l);
 }
 
-/* Bit 0: all dims are at their least; bit 1: at their most. */
+/* Bit 0: all dims are at their minimum; bit 1: at their maximum. */
 static uint32_t ends_of(const Choice *x)
 {
   bool least = true, most = true;
@@ -160,7 +161,8 @@ static uint32_t ends_of(const Choice *x)
   return (uint32_t)least | (uint32_t)most << 1;
 }
 
-/* Each choice that is asked for; a block that has several tells them in its name. */
+/* Elaborates each requested choice of sizes. If there are several, the name of each block contains
+ * its sizes. */
 void lower_infer(Lower *l, const Decl *decl)
 {
   const Function *def = &decl->as.function;

@@ -1,4 +1,4 @@
-/* Infer blocks, and their sizes that the caller chooses. */
+/* Infer blocks, and dims: their sizes that the caller chooses. */
 #pragma once
 #include "compiler/lower/lower.h"
 
@@ -7,67 +7,67 @@ struct Dim { /* dim S(max=512, multiple=64) */
   int64_t least, most, multiple;
   Span span;
   bool given;           /* by --dim */
-  const int64_t *asked; /* sizes to elaborate: those, else the greatest one */
+  const int64_t *asked; /* the sizes to elaborate: those of --dim, or else the largest */
   uint32_t n_asked;
 };
 
 /* Note [dims]
- * No size is ever unknown: a block with dims is elaborated anew for each choice of them that is
- * asked for, as train blocks are for their last batch, and each choice is a block of its own. What
- * depends on a size and is wrong for some shows only where it is elaborated, so pass lower goes
- * through such blocks with all dims at their least and at their most, too, and drops what that
- * gives. */
+ * Sizes are never unknown. A block with dims is elaborated once for each choice of sizes that is
+ * requested, as train blocks are for their last batch, and each choice is a block of its own. A
+ * mistake that depends on a size shows only if that size is elaborated. So pass lower also
+ * elaborates such blocks with all dims at their minimum and at their maximum, and discards the
+ * results. */
 typedef enum Sizing {
-  SIZING_asked, /* by --dim or by the data; those not asked for are at their most */
+  SIZING_asked, /* by --dim or by the data; other dims are at their maximum */
   SIZING_least,
   SIZING_most
 } Sizing;
 
-/* What one run of pass lower tells the next one about its blocks with dims. */
+/* What one elaboration of the job passes to the next one about blocks with dims. */
 typedef struct Sizes {
   Sizing sizing;
-  uint32_t ends_missed;          /* of some block nobody asked for the least (1), the most (2) */
-  bool known, again;             /* `found` are known; they have just been: again, with them */
-  int64_t found[AMPC_MAX_SIZES]; /* of the block whose arguments are data */
+  uint32_t ends_missed; /* bit 0, 1: the minimum, the maximum of some block was not elaborated */
+  bool known, again;    /* `found` is valid; it has just been set: elaborate again */
+  int64_t found[AMPC_MAX_SIZES]; /* sizes of the block whose arguments are data */
 } Sizes;
 
 void lower_infer(Lower *l, const Decl *decl);
 BlockInfo infer_info(const Lower *l, const Decl *decl);
 
-typedef struct Choice { /* of the dims that a signature names, in its order */
+typedef struct Choice { /* values of the dims that a signature names, in its order */
   uint32_t n;
   const Dim *dim[AMPC_MAX_SIZES];
-  bool given[AMPC_MAX_SIZES]; /* not to be found in data */
+  bool given[AMPC_MAX_SIZES]; /* given by --dim, so not read off the data */
   int64_t value[AMPC_MAX_SIZES];
 } Choice;
 
-/* Of an argument; its sizes are evaluated in s. */
+/* Reads the type of an argument; its sizes are evaluated in s. */
 bool infer_argument_type(Lower *l, Scope *s, const Param *p, ampc_source *out);
 void infer_bind(Lower *l, Scope *s, const Param *p, Datum v);
 
 /* ---- infer_data.c: arguments that are data (options.infer_inputs) ---- */
-/* The first size of all arguments: samples of a batch. */
+/* The size of axis 0 of all arguments: the samples of a batch. */
 bool infer_batch(Lower *l, Scope *s, const Function *def, int64_t *out);
 bool infer_bind_data(Lower *l, Scope *s, const Function *def);
-/* Finds sizes that were not given, in l->sizes->found. */
+/* Reads the dims that --dim does not give off the data, into l->sizes->found. */
 bool infer_measure(Lower *l, Scope *s, const Function *def, Choice *x);
 
 /* ---- dim.c ---- */
 Datum declare_dim(Lower *l, File *f, const Decl *decl);
-/* A dim where a number is wanted. */
+/* Reports a dim where a number is needed. */
 Datum dim_misplaced(Lower *l, const Dim *d, Span span);
-/* --dim of names that are no dims. */
+/* Reports a --dim whose name is not a dim. */
 void check_dims(Lower *l);
 
-/* The dims of a block and the values asked for. False after a message. */
+/* Finds the dims of a block and their requested values. False after a message. */
 bool dims_of(Lower *l, const Function *def, Choice *out);
-/* Binds the names, and lets messages tell the values. */
+/* Binds the names of the dims, and adds their values to messages. */
 void dims_enter(Lower *l, Scope *s, const Choice *x);
 void dims_leave(Lower *l);
-/* The dim that this size is, alone; or AMPC_MAX_SIZES. */
+/* The index of the dim if the expression `size` is just its name; else AMPC_MAX_SIZES. */
 uint32_t dim_named(const Choice *x, const Expr *size);
-/* Is this a size that the dim can have? `what` begins the message. */
+/* Checks that the dim can have this size; false after a message, which begins with `what`. */
 bool dim_takes(Lower *l, const Dim *d, int64_t size, Span span, const char *what);
-/* The next choice, the last dim first; false: that was the last. */
+/* Moves to the next choice; the last dim changes fastest. False: that was the last choice. */
 bool dims_next(Choice *x, uint32_t at[AMPC_MAX_SIZES]);
 const char *dims_text(Lower *l, const Choice *x, const char *is); /* "N = 1, S = 64" */

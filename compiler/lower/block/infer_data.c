@@ -1,10 +1,10 @@
-/* Arguments of an infer block that are data of the compile (options.infer_inputs), in batches as
- * large as the first size of the arguments. */
+/* Arguments of an infer block that are data of the compile (options.infer_inputs). The batch is the
+ * size of axis 0 of the arguments. */
 #include "block.h"
 #include "infer.h"
 #include <string.h>
 
-/* The sizes that a call for a picture reads: infer_inputs of options. */
+/* Binds the sizes that the call for a picture in options.infer_inputs reads. */
 static void bind_sides(Lower *l, Scope *s, const ampc_source *type, Span span)
 {
   if (type->rank < 2) return;
@@ -12,7 +12,6 @@ static void bind_sides(Lower *l, Scope *s, const ampc_source *type, Span span)
   scope_bind(l, s, "_width", d_int(type->dim[type->rank - 1]), span);
 }
 
-/* The first size of all arguments: samples of a batch. */
 bool infer_batch(Lower *l, Scope *s, const Function *def, int64_t *out)
 {
   for (uint32_t i = 0; i < def->params.n; i++) {
@@ -32,7 +31,7 @@ bool infer_batch(Lower *l, Scope *s, const Function *def, int64_t *out)
   return true;
 }
 
-/* The call that a command line gives for an argument; NULL after a message. */
+/* Parses the call that the command line gives for an argument; NULL after a message. */
 static const Expr *input_call(Lower *l, const char *text)
 {
   Ast *ast = arena_new(l->arena, Ast);
@@ -45,8 +44,8 @@ static const Expr *input_call(Lower *l, const char *text)
   return NULL;
 }
 
-/* What the calls give, one value an argument. One call may give several; what a data block gives
- * beyond them, such as labels, is not read. */
+/* Evaluates the calls: one value for each argument. A single call may return several values;
+ * further values of a data block, such as labels, are not used. */
 static bool input_values(Lower *l, Scope *outer, const Function *def, Datum *out, Span *spans)
 {
   const Options *o = &l->c->options;
@@ -76,7 +75,7 @@ static bool input_values(Lower *l, Scope *outer, const Function *def, Datum *out
   return true;
 }
 
-/* One value an argument, and where it was asked for. */
+/* Reads one value for each argument, and the span of its call. */
 static bool read_values(Lower *l, Scope *s, const Function *def, Datum **out, Span **spans)
 {
   uint32_t n = l->c->options.n_infer_inputs;
@@ -106,8 +105,8 @@ bool infer_bind_data(Lower *l, Scope *s, const Function *def)
 
 /* ---- dims ---- */
 
-/* As many as there are samples, if these are fewer than the greatest batch: it would be filled up.
- */
+/* The batch is the number of samples, rounded up to the dim's multiple, if that is smaller than the
+ * largest batch. A larger batch would only be padded. */
 static int64_t batch_size(const Lower *l, const Dim *d)
 {
   int64_t size = ampc_round_up(l->run->samples, d->multiple);
@@ -115,7 +114,7 @@ static int64_t batch_size(const Lower *l, const Dim *d)
   return size < d->least ? d->least : size;
 }
 
-/* What the axes of one argument's data say of the dims that stand there. */
+/* Reads dims off the axes of one argument's data. */
 static bool found_sizes(Lower *l, Choice *x, const Param *p, Datum v, Span span)
 {
   const int64_t *dim;
@@ -133,8 +132,8 @@ static bool found_sizes(Lower *l, Choice *x, const Param *p, Datum v, Span span)
   return true;
 }
 
-/* The sources are read with any batch, and their shapes tell the sizes: pass lower then begins
- * anew, with these. */
+/* Any batch size will do here: only the other sizes of the sources matter. Pass lower then
+ * elaborates the job again, with the sizes that were found. */
 bool infer_measure(Lower *l, Scope *s, const Function *def, Choice *x)
 {
   Datum *values;

@@ -1,29 +1,30 @@
-/* Data that a prompt looks at: an expression may call a data block, or a source.
+/* Data that a prompt shows: an expression may call a data block or a source.
  *
  *   mnist("t10k")[0][5000:5004]      what the data block makes of a batch of samples 5000 to 5003
  *   mnist("t10k")[0].mean()          of all samples
  *
- * In the first form only those samples are read, so a look at a large folder takes no time. Which
- * of the subscripts counts samples is told by the text of the `def`: the second where it gives
- * several values. The samples become the batch of the block; who runs it writes them to INPUT. */
+ * The first form reads those samples only, so it is fast even for a large folder. The text of the
+ * `def` decides which subscript counts samples: the second if the `def` returns several values,
+ * else the first. The samples become the batch of the block; the caller that runs the block writes
+ * them to INPUT. */
 #include "block.h"
 #include <string.h>
 #include "runtime/plan/formats.h"
 
 enum { MOST_CALLS = 16 };
-#define MOST_BYTES ((int64_t)1 << 30) /* of a source that is looked at whole */
+#define MOST_BYTES ((int64_t)1 << 30) /* limit for a source that is read as a whole */
 
 struct Look {
   Span span;     /* of the subscript, or of the whole expression */
-  bool is_index; /* one sample; the message for one that is not there is a subscript's */
+  bool is_index; /* the subscript is an index, not a slice: one that is out of range is an error */
   bool has_start, has_stop;
   int64_t start, stop;
-  bool told; /* what is wrong with it; all sources of a block are equally long */
+  bool told; /* the mistake is reported; all sources of a block have equal lengths */
 };
 
 /* ---- which subscript counts samples ---- */
 
-/* The function that an expression calls by name; NULL: none, or no function of a file. */
+/* The function that an expression calls by name; NULL: no call, or no function of a file. */
 static const Callable *callee_of(Lower *l, Scope *s, File *f, const Expr *e)
 {
   const char *name = called_name(e);
@@ -39,7 +40,7 @@ static bool reads_data(const Lower *l, const Callable *call)
          (call->data || (call->file == l->library && ampc_format_find(call->def->name.text)));
 }
 
-/* What its last statement returns is several values. */
+/* Does its last statement return several values? */
 static bool gives_several(Lower *l, const Callable *call)
 {
   for (int i = 0; call && i < MOST_CALLS; i++) {
@@ -53,7 +54,7 @@ static bool gives_several(Lower *l, const Callable *call)
   return false;
 }
 
-/* x[a:b]: a bound that is there, as a number. */
+/* x[a:b]: reads a bound; *has is false if it is left out. */
 static bool read_bound(Lower *l, Scope *s, const Expr *e, bool *has, int64_t *out)
 {
   *has = e != NULL;
@@ -69,7 +70,7 @@ static bool read_window(Lower *l, Scope *s, const Sub *sub, Look *out)
   return read_bound(l, s, sub->index, &out->has_start, &out->start);
 }
 
-/* The same subscript of the batch that has those samples alone. */
+/* The same subscript, applied to the batch that contains only those samples. */
 static Expr *of_batch(Lower *l, const Expr *e)
 {
   Expr *copy = arena_new(l->arena, Expr), *zero = arena_new(l->arena, Expr);
@@ -83,8 +84,9 @@ static Expr *of_batch(Lower *l, const Expr *e)
   return copy;
 }
 
-/* The expression as one of a batch, where it is a chain of subscripts behind a call of data, of
- * which one names samples; else as it is. */
+/* If the expression is a chain of subscripts after a call that reads data, and one subscript counts
+ * samples: reads that subscript into *look, and returns the expression for the batch. Else returns
+ * the expression unchanged. */
 static const Expr *take_window(Lower *l, Scope *s, const Expr *e, Look *look)
 {
   if (e->kind != EXPR_index) return e;
@@ -115,7 +117,7 @@ static int64_t within(int64_t at, int64_t n)
   return at < 0 ? 0 : at > n ? n : at;
 }
 
-/* All samples become a batch: are they so many that nobody wants that? */
+/* Limits the bytes of a batch, since all samples that are shown become one batch. */
 static bool fits(Lower *l, const ampc_source *s, int64_t n)
 {
   int64_t bytes = ampc_dtype_size(s->dtype);
@@ -128,7 +130,7 @@ static bool fits(Lower *l, const ampc_source *s, int64_t n)
       l->c, "some of them: `faces(\"test\")[0:4]`, `[0][0:4]` where a data block gives several");
 }
 
-/* From *first to *end of the n samples of a source. */
+/* Sets the samples to read: from *first to *end - 1 of the n samples of a source. */
 static bool choose(Lower *l, const ampc_source *s, int64_t n, int64_t *first, int64_t *end)
 {
   const Look *look = l->look;
@@ -155,7 +157,7 @@ bool look_at(Lower *l, const ampc_source *s)
   return true;
 }
 
-/* The value of a prompt's last line. */
+/* Evaluates the last statement of a prompt. */
 void look_result(Lower *l, Frame *f, const Stmt *last)
 {
   Look look = {.span = last->span};

@@ -1,5 +1,6 @@
-/* Data sources of pass lower: files, whose shapes their headers tell, synthetic numbers, and what
- * losses ask of them. What a header means is the format's business: see runtime/plan/formats.h. */
+/* Data sources of pass lower: files, whose headers hold their shapes, and synthetic numbers. Also
+ * the checks of targets that losses call. The format interprets a header:
+ * runtime/plan/formats.h. */
 #include "block.h"
 #include "compiler/lower/index_check.h"
 #include "runtime/plan/formats.h"
@@ -14,7 +15,7 @@
 
 /* ---- the header of a file ---- */
 
-/* Data lies in --data-dir, else beside the job. */
+/* The path of data: relative to --data-dir, or else to the folder of the job. */
 static const char *data_path(Lower *l, const char *path)
 {
   const char *root = l->c->options.data_dir;
@@ -24,16 +25,17 @@ static const char *data_path(Lower *l, const char *path)
   return slash ? arena_printf(l->arena, "%.*s/%s", (int)(slash - job), job, path) : path;
 }
 
-/* A file that is not there has a way out, `shape` or `samples`; one that is there and wrong has
- * none. Either way the exit status is that of bad files, not of a bad program. `out` may know all
- * already: then a file need not be there. */
+/* Reads the header of a file. If the file does not exist, the message offers `shape` or `samples`;
+ * if it exists and is wrong, there is no such way out. In both cases the exit status is that of bad
+ * files, not of a bad program. `out` may already be complete; then the file need not exist. */
 static bool read_header(Lower *l, const ampc_format *format, Span span, ampc_source *out)
 {
   const char *path = data_path(l, out->path);
   ampc_header header;
   bool there = true;
   ampc_status status = ampc_shards_probe(format, path, out->args, &there, &header);
-  if (status == AMPC_RUN_FAILED) arena_out_of_memory(); /* nothing is wrong with the file */
+  if (status == AMPC_RUN_FAILED)
+    arena_out_of_memory(); /* out of memory; the file is not the cause */
   if (!there && out->samples) return true;
   if (!there) {
     fail(l, E604, span, "%s cannot be opened, so its %s unknown: %s", path,
@@ -55,15 +57,15 @@ static bool read_header(Lower *l, const ampc_format *format, Span span, ampc_sou
 
 /* ---- sources ---- */
 
-/* Not synthetic, and no argument of an infer block. */
+/* Is the source a file? Else it is synthetic or an argument of an infer block. */
 static bool has_file(const ampc_source *s)
 {
   const ampc_format *format = ampc_format_of(s->kind);
   return format && format->probe;
 }
 
-/* All sources of a block advance together, so they are of one length. Where a file's is not known
- * (shape= without samples=) the loader compares. */
+/* All sources of a block advance together, so they must have the same length. If the length of a
+ * file is unknown (shape= without samples=), the loader compares. */
 static bool count_samples(Lower *l, const ampc_source *s, Span span)
 {
   Run *run = l->run;
@@ -84,7 +86,8 @@ static bool count_samples(Lower *l, const ampc_source *s, Span span)
   return true;
 }
 
-/* A remainder block reads what the block it belongs to has declared, in the same order. */
+/* The variant for a smaller last batch uses the sources that the first variant declares, in the
+ * same order. */
 static Datum add_source(Lower *l, const ampc_source *s, Span span)
 {
   Run *run = l->run;
@@ -94,7 +97,7 @@ static Datum add_source(Lower *l, const ampc_source *s, Span span)
   return append(l, span, OP_source, NULL, 0, ATTRS({"index", {.i = index}}));
 }
 
-/* Sources belong to `data` blocks; train and eval blocks take batches from those. */
+/* Sources may be called in `data` blocks only; train and eval blocks get batches from those. */
 static bool in_source(Lower *l, Span span, const char *name)
 {
   if (l->run && l->in_source) return true;
@@ -104,7 +107,7 @@ static bool in_source(Lower *l, Span span, const char *name)
   return false;
 }
 
-/* part=[0.0, 0.9]: fractions of the samples, all of them by default. */
+/* part=[0.0, 0.9]: a range of the samples, as fractions. The default is all samples. */
 static bool source_part(Lower *l, Datum part, Span span, ampc_source *s)
 {
   s->part_begin = 0;
@@ -119,7 +122,7 @@ static bool source_part(Lower *l, Datum part, Span span, ampc_source *s)
   return refuse(l, E209, span, "`part` is %s; it needs 0.0 <= begin < end <= 1.0", d_text(l, part));
 }
 
-/* shape= and its companions, for a file that need not be there. The type is u8 unless given. */
+/* Reads `shape`, `dtype` and `samples`, for a file that need not exist. The default type is u8. */
 static bool given_shape(Lower *l, Datum shape, Datum dtype, Datum samples, Span span,
                         ampc_source *s)
 {
@@ -137,7 +140,7 @@ static bool given_shape(Lower *l, Datum shape, Datum dtype, Datum samples, Span 
          want_count(l, samples, span, what, (Counts){1, AMPC_MOST_SAMPLES}, &s->samples);
 }
 
-/* Whether the elements of such a file can become `type`. */
+/* Checks that the format can convert its elements to `type`. */
 static bool gives_type(Lower *l, const ampc_format *format, DType type, Span span)
 {
   Text known = text_new(l->arena);
@@ -149,7 +152,7 @@ static bool gives_type(Lower *l, const ampc_format *format, DType type, Span spa
   return refuse(l, E209, span, "%s reads %s, not %s", format->name, known.at, ir_dtype_name(type));
 }
 
-/* One stream of numbers for each call in the text, however often it is elaborated. */
+/* Each call in the text has its own stream of random numbers, however often it is elaborated. */
 static uint64_t call_site(Lower *l, Span span)
 {
   span = diag_user_span(l->c, span);
@@ -159,7 +162,7 @@ static uint64_t call_site(Lower *l, Span span)
   return l->call_sites.n - 1;
 }
 
-/* One line of ampc_source.args, or of a list one for each element. */
+/* Adds one line to ampc_source.args, or one line for each element of a list. */
 static bool add_argument(Lower *l, Text *to, const char *name, Datum value, Span span)
 {
   if (value.kind == D_list) {
@@ -177,7 +180,8 @@ static bool add_argument(Lower *l, Text *to, const char *name, Datum value, Span
   return true;
 }
 
-/* [["key", "x"], ["random", true], ...] of the `def` as the text that the format reads. */
+/* Converts [["key", "x"], ["random", true], ...] from the `def` to the text that the format
+ * reads. */
 static bool source_arguments(Lower *l, Datum list, Span span, ampc_source *s)
 {
   Text text = text_new(l->arena);
@@ -189,8 +193,8 @@ static bool source_arguments(Lower *l, Datum list, Span span, ampc_source *s)
   return true;
 }
 
-/* Where the arguments alone tell type and shape, a file adds the number of samples; `samples` is
- * that of a file which is not there yet. */
+/* For formats whose arguments determine type and shape: only the number of samples comes from the
+ * file. `samples` gives it for a file that does not exist yet. */
 static bool known_header(Lower *l, const ampc_format *format, Datum samples, Span span,
                          ampc_source *s)
 {
@@ -206,7 +210,7 @@ static bool known_header(Lower *l, const ampc_format *format, Datum samples, Spa
   return read_header(l, format, span, s);
 }
 
-/* Shape, type and number of samples: by the arguments, or as the file's header says. */
+/* Determines shape, type and number of samples, from the arguments or from the file's header. */
 static bool file_shape(Lower *l, const ampc_format *format, Args *args, ampc_source *s)
 {
   Span span = args->span;
@@ -218,7 +222,8 @@ static bool file_shape(Lower *l, const ampc_format *format, Args *args, ampc_sou
                 "`dtype` and `samples` go with `shape`: without it the file's header is read");
 }
 
-/* _file(format, path, shape, dtype, samples, part, arguments): all formats that have a file */
+/* _file(format, path, shape, dtype, samples, part, arguments): a source of any format that reads
+ * files */
 static Datum run_file(Lower *l, Args *args)
 {
   const ampc_format *format = ampc_format_find(ARG(0).as.text);
@@ -229,11 +234,11 @@ static Datum run_file(Lower *l, Args *args)
   if (!in_source(l, span, format->name) || !source_part(l, ARG(5), span, &s) ||
       !source_arguments(l, ARG(6), span, &s))
     return d_of(D_error);
-  if (format->draws) s.stream = call_site(l, span) << 40; /* epochs are counted below */
+  if (format->draws) s.stream = call_site(l, span) << 40; /* the low 40 bits are for epochs */
   return file_shape(l, format, args, &s) ? add_source(l, &s, span) : d_of(D_error);
 }
 
-/* All the numbers of a synthetic source are counted in 64 bits. */
+/* The number of all elements of a synthetic source must fit in 64 bits. */
 static bool countable(Lower *l, const ampc_source *s, Span span)
 {
   int64_t n = s->samples;
@@ -244,8 +249,8 @@ static bool countable(Lower *l, const ampc_source *s, Span span)
   return true;
 }
 
-/* A bound is a number that the type holds, or one past the last. Integers are made as doubles,
- * which hold those up to 2^53. */
+/* A bound is a value of the type, or one past the largest. Integers are generated as doubles, which
+ * represent them exactly up to 2^53. */
 static bool bound_fits(Lower *l, const ampc_source *s, const char *what, double bound, Span span)
 {
   static const double wholes[] = {
@@ -259,7 +264,8 @@ static bool bound_fits(Lower *l, const ampc_source *s, const char *what, double 
                 ir_dtype_name(s->dtype), bound, real ? "" : "whole ", least, most);
 }
 
-/* low= and high=, [low, high). Without them floats are standard normal; integers need them. */
+/* low= and high= bound the numbers: [low, high). Without them floats have a standard normal
+ * distribution; integers need both. */
 static bool bounds(Lower *l, Datum low, Datum high, Span span, ampc_source *s)
 {
   if (low.kind == D_none && high.kind == D_none) {
@@ -289,9 +295,9 @@ static Datum run_synthetic(Lower *l, Args *args)
   return add_source(l, &s, span);
 }
 
-/* ---- what a loss asks about its target ---- */
+/* ---- checks of targets and indices ---- */
 
-/* The source that an integer tensor is a plain copy of, or NULL. */
+/* The source of which an integer tensor is a copy or a view; NULL: none. */
 static ampc_source *source_behind(Lower *l, Value v)
 {
   for (;;) {
@@ -304,8 +310,9 @@ static ampc_source *source_behind(Lower *l, Value v)
   }
 }
 
-/* The loader checks the labels of a file. What several losses take is what each of them takes.
- * `why`: "classes of cross_entropy". */
+/* Lets the loader check the labels of a file. If several losses use the source, the smallest number
+ * of classes is the limit, and a label is ignored only if all of them ignore it. `why`: "classes of
+ * cross_entropy". */
 static void limit_values(Lower *l, ampc_source *s, int64_t n, int64_t ignored, const char *why,
                          Span span)
 {
@@ -316,7 +323,7 @@ static void limit_values(Lower *l, ampc_source *s, int64_t n, int64_t ignored, c
   s->limit_why = with_place(l, why, span);
 }
 
-/* Labels that are made are known now. */
+/* The range of synthetic labels is known now. */
 static bool labels_fit(Lower *l, IntegerRange b, int64_t n, int64_t ignored, const char *name,
                        Span span)
 {
@@ -333,9 +340,8 @@ static bool labels_fit(Lower *l, IntegerRange b, int64_t n, int64_t ignored, con
                    (long long)(n - 1));
 }
 
-/* _classes(target, n, ignore_index, "cross_entropy"): target holds classes below n. True when some
- * may be ignored.
- */
+/* _classes(target, n, ignore_index, "cross_entropy"): checks that target holds classes below n.
+ * Returns true if some targets may be ignored. */
 static Datum run_classes(Lower *l, Args *args)
 {
   int64_t n = ARG(1).as.integer, ignored = ARG(2).as.integer;
@@ -351,7 +357,8 @@ static Datum run_classes(Lower *l, Args *args)
   return d_bool(some_ignored || s->kind == AMPC_SOURCE_ARGUMENT);
 }
 
-/* _indices_below(index, n, "embedding"): what the function takes, if a source gives it. */
+/* _indices_below(index, n, "embedding"): checks that all indices are below n. The compiler checks
+ * synthetic ones, the loader those of files and arguments, and the device computed ones. */
 static Datum run_indices_below(Lower *l, Args *args)
 {
   int64_t n = ARG(1).as.integer;
@@ -373,7 +380,7 @@ static Datum run_indices_below(Lower *l, Args *args)
   return d_of(D_error);
 }
 
-/* _negative(index): may some of it be below 0? */
+/* _negative(index): can an element of it be below 0? */
 static Datum run_negative(Lower *l, Args *args)
 {
   return d_bool(ARG(0).kind == D_tensor && integer_range(l->c, ARG(0).as.tensor).low < 0);

@@ -2,8 +2,7 @@
 #include "block.h"
 #include "compiler/lower/watch.h"
 
-/* Does the text name something that the block itself has bound? Members behind a dot do not count,
- * nor does what stands in quotes. */
+/* Does the text name a variable of the block? Names after a dot and inside quotes do not count. */
 static bool mentions_local(Lower *l, Scope *s)
 {
   const char *text = l->c->options.watch;
@@ -31,7 +30,7 @@ static Datum eval_text(Lower *l, Scope *s)
   return eval(l, s, body->at[0]->as.exprs.at[0]);
 }
 
-/* The latest value of the name in the functions that the block calls. */
+/* The latest node with this name, also in functions that the block calls. */
 static Datum named_node(Lower *l)
 {
   for (uint32_t i = l->g->nodes.n; --i;) {
@@ -42,7 +41,8 @@ static Datum named_node(Lower *l)
   return d_of(D_absent);
 }
 
-/* The block's own names first, then those of what it calls, its metrics and layers. */
+/* Searches the names of the block, then names in functions that it calls, then its metrics and
+ * layers. */
 static Datum find(Lower *l, Scope *s)
 {
   const Binding *b = scope_find(s, l->c->options.watch);

@@ -104,8 +104,7 @@ const Policy *policy_of(const Lower *l, Datum callee)
 typedef struct Casting {
   const Policy *policy;
   DType low;
-  VEC(Value)
-  floats; /* for `promote`: the value, one of the region's type, all floats */
+  VEC(Value) floats; /* for `promote`: the value, one of the region's type, then all */
 } Casting;
 
 static bool is_float(Lower *l, Datum d)

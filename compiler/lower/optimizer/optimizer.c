@@ -1,7 +1,7 @@
-/* Optimizers, their settings, and `metric`. The settings of an optimizer are worked out
- * at its first `minimize`, where the sizes of the training block are known: `steps_per_epoch` may
- * stand in a schedule. What an optimizer takes is in compiler/graph/optimizers.def; groups are in
- * param_group.c, schedules in schedule.c, `minimize` in minimize.c. */
+/* Optimizers, their settings, and `metric`. The settings of an optimizer are evaluated at its first
+ * `minimize`, where the sizes of the train block are known, so a schedule can use
+ * `steps_per_epoch`. The arguments of each optimizer are in compiler/graph/optimizers.def; groups
+ * are in param_group.c, schedules in schedule.c, `minimize` in minimize.c. */
 #include "optimizer.h"
 #include "compiler/lower/model/model.h"
 #include "compiler/lower/watch.h"
@@ -11,8 +11,8 @@
 
 #define ARG(i) (args->at.at[i].value)
 
-/* Only its place in the tables: the settings may need total_steps, so they wait for the block
- * that trains with it. Group 0 has the parameters that no clause names. */
+/* Only adds the optimizer to the tables. Its settings may need total_steps, so they wait for the
+ * block that trains with it. Group 0 has the parameters that no clause names. */
 Opt *declare_optimizer(Lower *l, File *f, const Decl *decl)
 {
   Opt *o = arena_new(l->arena, Opt);
@@ -29,15 +29,15 @@ Opt *declare_optimizer(Lower *l, File *f, const Decl *decl)
 
 /* ---- what an optimizer updates ---- */
 
-/* The parameters that an optimizer takes over. */
+/* The search for the parameters that an optimizer updates. */
 typedef struct Adoption {
   Opt *opt;
   Span span;      /* of the optimizer's call */
-  uint32_t count; /* parameters found, also those that are refused */
-  bool reported;  /* one is refused: the others are for the same reason */
+  uint32_t count; /* parameters found, including rejected ones */
+  bool reported;  /* one was rejected; the others would be for the same reason */
 } Adoption;
 
-/* One average of a weight is what eval blocks read. */
+/* Eval blocks read the average of a weight, so only one optimizer may keep one. */
 static bool check_averages(Lower *l, const Adoption *a, uint32_t param)
 {
   int other = share_average(l->g, param);
@@ -50,8 +50,8 @@ static bool check_averages(Lower *l, const Adoption *a, uint32_t param)
                    "eval blocks read one of them: leave out the `ema` of the other optimizer");
 }
 
-/* Frozen parameters and buffers are left alone; no error, since a model usually has both
- * kinds. A second optimizer gets a share, Note [shares]. */
+/* Skips frozen parameters and buffers without an error, since a model usually has some. A second
+ * optimizer of a parameter gets a share, Note [shares]. */
 static void adopt(Lower *l, ParamSlot *p, const char *path, bool alias, void *data)
 {
   Adoption *a = data;
@@ -95,13 +95,13 @@ static bool adopt_all(Lower *l, Datum model, Adoption *a)
 
 /* ---- settings ---- */
 
-/* "opt.lr", "opt.group1.lr": what --set names and checkpoints keep. */
+/* "opt.lr", "opt.group1.lr": the key in --set and in checkpoints. */
 static const char *setting_key(Lower *l, const char *group, const char *name)
 {
   return arena_printf(l->arena, "%s.%s", group, name);
 }
 
-/* optimizers.c has seen that the table has every setting. */
+/* optimizers.c has checked that the table has every setting. */
 static ampc_domain domain_of(const char *name)
 {
   ampc_domain domain = AMPC_FINITE;
@@ -109,7 +109,7 @@ static ampc_domain domain_of(const char *name)
   return domain;
 }
 
-/* Whether it may be `none`. */
+/* Can the setting be `none`? */
 static bool is_optional(Lower *l, const Opt *o, const char *name)
 {
   const OptimizerInfo *row = optimizer_of(&l->g->optimizers.at[o->index]);
@@ -117,7 +117,7 @@ static bool is_optional(Lower *l, const Opt *o, const char *name)
   return optimizer_setting_find(row, name, &i) && row->setting[i]->optional;
 }
 
-/* What --set makes of it, if it is a setting's value; `key` is that of its group. */
+/* Applies --set to *v, and checks that it is a value of the setting. `key` is that of its group. */
 bool check_setting(Lower *l, const Opt *o, const char *key, const char *name, Datum *v, Span span)
 {
   if (!setting_value(l, setting_key(l, key, name), v)) return false;
@@ -141,13 +141,13 @@ static bool add_setting(Lower *l, Opt *o, const char *name, Datum v, Span span)
   return true;
 }
 
-/* The literal 0. A schedule is not, whatever it comes to while the job runs. */
+/* Is it the literal 0? A schedule is not, whatever value it has during a run. */
 static bool is_zero(Datum v)
 {
   return d_is_number(v) && d_number(v) == 0;
 }
 
-/* Whether group `group` has the settings that a moment or a flag of optimizers.def asks for. */
+/* Does group `group` have the settings that a moment or a flag of optimizers.def requires? */
 static bool condition_holds(const Opt *o, uint32_t group, uint32_t flags, uint32_t n,
                             SettingCondition c)
 {
@@ -172,7 +172,7 @@ static const char *condition_text(Lower *l, const OptimizerInfo *row, SettingCon
   return t.at;
 }
 
-/* `clamp` has its numbers in order; one that is a schedule is nobody's to check here. */
+/* The two numbers of `clamp` must be in order. A schedule cannot be checked here. */
 static bool check_clamp(Lower *l, const Opt *o, uint32_t group, Span span)
 {
   const char *key;
@@ -225,7 +225,7 @@ bool set_flag(Lower *l, const OptimizerArgument *a, ParamGroup *group, Datum v, 
   return true;
 }
 
-/* One that may be `none` and is not. */
+/* Is an optional setting given? */
 static bool has_setting(const Opt *o, const char *name)
 {
   for (uint32_t i = 0; i < o->n_settings; i++)
@@ -233,7 +233,7 @@ static bool has_setting(const Opt *o, const char *name)
   return false;
 }
 
-/* check_library has seen that every argument is given. */
+/* check_library() has checked that every argument is given. */
 static const Datum *named_argument(const OptimizerInfo *row, const Args *args, const char *name)
 {
   for (uint32_t i = 0; i < args->at.n; i++)
@@ -241,7 +241,7 @@ static const Datum *named_argument(const OptimizerInfo *row, const Args *args, c
   optimizer_broken(row->name, "its def does not give", name);
 }
 
-/* The settings and flags that a def of the layer library gives, in the order of the table. */
+/* Adds the settings and flags that a def of the layer library passes, in the order of the table. */
 static bool add_arguments(Lower *l, Opt *o, const Args *args)
 {
   const Optimizer *q = &l->g->optimizers.at[o->index];
@@ -259,8 +259,9 @@ static bool add_arguments(Lower *l, Opt *o, const Args *args)
   return true;
 }
 
-/* The bodies of a step. They are read before the other settings, for total_steps counts steps; in a
- * call of its own (`optimizer opt = mine(net)`) they are known afterwards only. */
+/* Reads the number of bodies per step. It is read before the other settings, since total_steps
+ * counts steps. If `accumulate` is not in the declaration itself (`optimizer opt = mine(net)`), it
+ * is known only after them. */
 static bool read_accumulate(Lower *l, Opt *o, Datum v, Span span)
 {
   int64_t n;
@@ -292,8 +293,8 @@ static bool find_accumulate(Lower *l, Opt *o)
   return true;
 }
 
-/* _optimizer("SGD", model, clip_norm, accumulate, lr=lr, ...): every argument of the table by its
- * name */
+/* _optimizer("SGD", model, clip_norm, accumulate, lr=lr, ...): passes every argument of the table
+ * by name */
 static Datum run_optimizer(Lower *l, Args *args)
 {
   Opt *o = l->settings_of;
@@ -332,8 +333,8 @@ static const char *optimizer_choice(Lower *l)
   return t.at;
 }
 
-/* Runs the declaration's expression once, at the first `minimize` or at the end of the pass; the
- * native `_optimizer` finds the declaration in l->settings_of. */
+/* Evaluates the declaration's expression once, at the first `minimize` or at the end of the pass.
+ * The native `_optimizer` finds the declaration in l->settings_of. */
 bool optimizer_settle(Lower *l, Opt *o)
 {
   if (o->state != GLOBAL_new) return o->good;
@@ -348,8 +349,8 @@ bool optimizer_settle(Lower *l, Opt *o)
   return o->good = v.kind == D_optimizer;
 }
 
-/* In an optimizer a schedule counts the steps that it has taken: a step that a NaN made it
- * skip does not count. Value 0 for `none`; false after a message. */
+/* A schedule in an optimizer counts the steps that the optimizer has taken. A step that is skipped
+ * because of a NaN does not count. Value 0 for `none`; false after a message. */
 bool optimizer_setting(Lower *l, const Opt *o, uint32_t group, uint32_t i, Value *out)
 {
   const char *key;
@@ -378,8 +379,8 @@ bool has_metric(const Lower *l, const char *name)
   return false;
 }
 
-/* The index of a metric of the block; its variants share the metrics of the first, where their
- * names are checked. -1: there is one of this name. */
+/* The index of a metric of the block. All variants use the metrics of the first one, which checks
+ * their names. -1: the name is already used. */
 static int64_t add_metric(Lower *l, Metric m, Span span)
 {
   uint32_t index = l->run->first_metric + l->run->n_metrics;
@@ -393,8 +394,8 @@ static int64_t add_metric(Lower *l, Metric m, Span span)
   return index;
 }
 
-/* A metric is shown as one number, so its value is made a scalar of a float type; OP_metric
- * adds it up over the samples. */
+/* A metric is printed as one number, so its value becomes a scalar of a float type. OP_metric sums
+ * it over the samples. */
 void lower_metric(Lower *l, const char *name, Value value, bool is_loss, Span span)
 {
   int64_t index = add_metric(l, (Metric){.name = name, .is_loss = is_loss}, span);
@@ -419,8 +420,8 @@ void lower_statistics(Lower *l, const char *name, const Statistics *s, Span span
          ATTRS({"metric", {.i = index}}, {"samples", {.i = l->run->batch}}));
 }
 
-/* _statistics(values, "f1_macro", "f1"): what `metric` takes; the kinds are those of AMPC_METRICS.
- */
+/* _statistics(values, "f1_macro", "f1"): a value for `metric`. The kinds are those of
+ * AMPC_METRICS. */
 static Datum run_statistics(Lower *l, Args *args)
 {
   static const char *const names[AMPC_METRIC_KIND_COUNT] = {

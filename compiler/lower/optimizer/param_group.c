@@ -1,18 +1,18 @@
-/* `group(*patterns, **settings)` in an optimizer: parameters with settings of their own. A
- * parameter belongs to the last clause that names it, whole: a setting that this clause does not
- * give is the optimizer's, whatever earlier clauses say. */
+/* `group(*patterns, **settings)` in an optimizer: parameters with their own settings. A parameter
+ * belongs only to the last clause that names it. A setting that this clause does not set is the
+ * optimizer's, even if an earlier clause sets it. */
 #include "optimizer.h"
 #include "compiler/lower/model/model.h"
 #include "compiler/graph/shares.h"
 
-/* Where a parameter that matches goes. */
+/* The optimizer and the group of the parameters that match. */
 typedef struct Member {
   Opt *opt;
   uint32_t group;
 } Member;
 
-/* Patterns may also match what the optimizer leaves alone: buffers, frozen parameters, other
- * models' parts. Those stay as they are. */
+/* Patterns may also match what the optimizer does not update: buffers, frozen parameters, parts of
+ * other models. Those do not change. */
 static void join(Lower *l, ParamSlot *p, void *data)
 {
   const Member *m = data;
@@ -23,12 +23,12 @@ static void join(Lower *l, ParamSlot *p, void *data)
 
 /* ---- what patterns can name ---- */
 
-/* Where patterns start. In a list of models paths begin with the model's name, as two models
- * may have equal paths. */
+/* The module or parameter at which patterns start. In a list of models, paths begin with the
+ * model's name, since two models may have equal paths. */
 static void add_root(Lower *l, Datum part, bool listed, RootVec *roots)
 {
   const Instance *m = part.kind == D_param ? part.as.param->owner : part.as.instance;
-  if (!m || !m->path) return; /* a parameter of no model: nothing updates it */
+  if (!m || !m->path) return; /* outside of any model: no optimizer updates it */
   const char *path = m->path;
   if (part.kind == D_param)
     path = arena_printf(l->arena, "%s%s%s", path, path[0] ? "." : "", part.as.param->name);
@@ -36,7 +36,7 @@ static void add_root(Lower *l, Datum part, bool listed, RootVec *roots)
   vec_push(l->arena, roots, (Root){part, path});
 }
 
-/* What the optimizer was given: a model, a part of one, or a list. */
+/* Adds what the optimizer updates: a model, a part of one, or a list. */
 static void add_roots(Lower *l, Datum model, bool listed, RootVec *roots)
 {
   if (model.kind != D_list) add_root(l, model, listed, roots);
@@ -46,7 +46,7 @@ static void add_roots(Lower *l, Datum model, bool listed, RootVec *roots)
 
 /* ---- settings ---- */
 
-/* Setting i as parameters of `group` see it, and under which key: the clause's own, else the
+/* Setting i for the parameters of `group`, and its key: the clause's own setting, or else the
  * optimizer's. */
 Datum group_setting(const Opt *o, uint32_t group, uint32_t i, const char **key)
 {
@@ -56,7 +56,7 @@ Datum group_setting(const Opt *o, uint32_t group, uint32_t i, const char **key)
   return own ? g->value[i] : o->value[i];
 }
 
-/* Makes the setting `name` the group's own. */
+/* Gives the group its own setting `name`. */
 static bool set_one(Lower *l, const Opt *o, SettingGroup *g, const char *name, Datum v, Span span)
 {
   for (uint32_t i = 0; i < o->n_settings; i++) {
@@ -84,7 +84,8 @@ static bool unknown_argument(Lower *l, const OptimizerInfo *row, const ArgValue 
   return false;
 }
 
-/* A group can have what the optimizer's row has, but for what is of the whole. */
+/* A group accepts the arguments in the optimizer's row, except those that apply to the optimizer as
+ * a whole. */
 static bool set_argument(Lower *l, const Opt *o, SettingGroup *g, ParamGroup *group,
                          const ArgValue *arg)
 {
@@ -102,7 +103,7 @@ static bool set_argument(Lower *l, const Opt *o, SettingGroup *g, ParamGroup *gr
   return unknown_argument(l, row, arg);
 }
 
-/* --set may give a group what its clause does not. */
+/* --set can give a group a setting that its clause does not set. */
 static bool set_from_options(Lower *l, const Opt *o, SettingGroup *g, Span span)
 {
   for (uint32_t i = 0; i < o->n_settings; i++) {
@@ -138,7 +139,7 @@ static bool group_clause(Lower *l, Opt *o, const Args *args, Match *m)
   return settle_group(l, o, index, args->span);
 }
 
-/* Only `group` stands in the braces of an optimizer. */
+/* The only clause of an optimizer is `group`. */
 static bool clause(Lower *l, Opt *o, const Stmt *st, Match *m)
 {
   const Expr *e = st->kind == STMT_expr ? st->as.value : NULL;
@@ -151,7 +152,7 @@ static bool clause(Lower *l, Opt *o, const Stmt *st, Match *m)
   return group_clause(l, o, &args, m);
 }
 
-/* After the optimizer's own settings, which groups fall back on. */
+/* Runs after the optimizer's own settings, which are the defaults of its groups. */
 bool optimizer_groups(Lower *l, Opt *o, Datum model)
 {
   bool good = true;

@@ -1,7 +1,7 @@
 /* plateau_schedule(lr, metric, ...): a setting that the run lowers when a metric of an eval block
- * gets no better. Kernels read it as they read any setting, "opt.lr.start"; when it is lowered is
- * data of the plan, for runtime/train/plateau.c. The eval block may stand behind the train block,
- * so the metric is looked for when all blocks are there. */
+ * stops improving. Kernels read it like any setting, as "opt.lr.start". The rule for lowering it is
+ * data of the plan, for runtime/train/plateau.c. The eval block may come after the train block, so
+ * the metric is looked up after all blocks. */
 #include "plateau.h"
 #include "optimizer.h"
 #include "runtime/plan/number.h"
@@ -12,8 +12,8 @@ static const char *of_plateau(Lower *l, const char *name)
   return arena_printf(l->arena, "`%s` of plateau_schedule", name);
 }
 
-/* Not in the layer library, where the name of the argument `metric` is a reserved word. Arguments
- * and defaults of torch.optim.lr_scheduler.ReduceLROnPlateau. */
+/* Defined in C, since `metric` is a reserved word and so cannot name an argument of a def in the
+ * layer library. Arguments and defaults are those of torch.optim.lr_scheduler.ReduceLROnPlateau. */
 enum { LR, METRIC, FACTOR, PATIENCE, MODE, THRESHOLD, RELATIVE, COOLDOWN, LEAST, EPS, ARGUMENTS };
 static const char *const names[ARGUMENTS] = {"lr",     "metric",    "factor",         "patience",
                                              "mode",   "threshold", "threshold_mode", "cooldown",
@@ -30,7 +30,7 @@ static bool want_real(Lower *l, const Datum *value, uint32_t i, Span span, ampc_
   return want_in(l, value[i], span, of_plateau(l, names[i]), domain, out);
 }
 
-/* One of two words; *out: it is the second one. */
+/* Accepts one of two words; *out becomes true for the second one. */
 static bool want_word(Lower *l, const Datum *value, uint32_t i, Span span, const char *const two[2],
                       bool *out)
 {
@@ -79,7 +79,7 @@ static Datum run_plateau(Lower *l, Args *args)
 
 /* ---- the setting ---- */
 
-/* What --set makes of a number of the schedule: "opt.lr.factor". */
+/* A number of the schedule, which --set can replace: "opt.lr.factor". */
 static bool real_of(Lower *l, const char *key, const char *name, ampc_domain domain, Span span,
                     double *at)
 {
@@ -97,7 +97,7 @@ static bool count_of(Lower *l, const char *key, const char *name, Span span, int
                                                  (Counts){0, AMPC_MOST_STEPS}, at);
 }
 
-/* `key`: "opt.lr"; `domain`: of what the setting stands for. */
+/* `key`: "opt.lr"; `domain`: the range of the setting. */
 Value plateau_node(Lower *l, const Plateau *from, const char *key, ampc_domain domain, Span span)
 {
   Plateau p = *from;
@@ -117,7 +117,7 @@ Value plateau_node(Lower *l, const Plateau *from, const char *key, ampc_domain d
   uint32_t before = l->g->settings.n;
   Value v = setting_node(l, arena_printf(l->arena, "%s.start", key), p.start, domain, span);
   p.rule.setting = (uint32_t)attr_int(ir_node(l->g, v), "index");
-  if (p.rule.setting < before) return v; /* another block reads it, too */
+  if (p.rule.setting < before) return v; /* another block has already made it */
   vec_push(l->arena, &l->plateaus, p);
   return v;
 }
@@ -129,7 +129,7 @@ static bool is_judge(const Graph *g, const Metric *m)
   return g->blocks.at[m->block].kind == AMPC_EVAL && m->kind != AMPC_METRIC_CONFUSION;
 }
 
-/* "acc", or "eval2.acc" */
+/* The name is "acc" or "eval2.acc". */
 static bool is_named(const Lower *l, const Metric *m, const char *name)
 {
   const char *block = l->g->blocks.at[m->block].name;
@@ -167,7 +167,7 @@ static void report_metric(Lower *l, const Plateau *p)
               p->metric);
 }
 
-/* The first eval block that has it. */
+/* Finds the metric in the first eval block that has it. */
 static bool find_metric(Lower *l, Plateau *p)
 {
   for (uint32_t i = 0; i < l->g->metrics.n; i++) {
@@ -180,7 +180,8 @@ static bool find_metric(Lower *l, Plateau *p)
   return false;
 }
 
-/* Who looks at a value of a train block has the train blocks only, and evaluates nothing. */
+/* A prompt that watches a value of a train block (options.watch) evaluates nothing, so it needs no
+ * metric. */
 void plateaus_settle(Lower *l)
 {
   for (uint32_t i = 0; i < l->plateaus.n && !l->c->options.watch; i++)
