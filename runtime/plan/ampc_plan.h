@@ -1,9 +1,9 @@
-/* The plan of a job: all that a compiled program is, as plain data.
+/* The plan of a job: a compiled program as plain data.
  *
- * The one header that compiler and runtime share, with those that it includes. The compiler fills
- * an ampc_program; emit/ prints it as C (static tables and one step function a block), the JIT
- * hands it over in memory and the runtime walks the command lists. Both ways make the same calls in
- * the same order.
+ * Compiler and runtime share this header and those that it includes. The compiler fills an
+ * ampc_program. emit/ prints it as C (static tables and one step function per block); the JIT
+ * passes it in memory, and the runtime executes the command lists. Both make the same calls in the
+ * same order.
  *
  * Memory is a few flat spaces; every tensor is a byte offset into one of them. */
 #ifndef AMPC_PLAN_H
@@ -16,20 +16,20 @@ extern "C" {
 
 typedef struct ampc_runtime ampc_runtime;
 
-typedef struct ampc_dim_size { /* a dim of an infer block, and the size that it is compiled for */
+typedef struct ampc_dim_size { /* a dim of an infer block, and its compiled size */
   const char *name;
   int64_t size;
 } ampc_dim_size;
 
 enum {
   AMPC_MAX_SIZES = 8,    /* dims of an infer block */
-  AMPC_MAX_PERIODS = 7,  /* different numbers of `every` in a block */
+  AMPC_MAX_PERIODS = 7,  /* different periods of `every` in a block */
   AMPC_MAX_VARIANTS = 16 /* of a block */
 };
 
-typedef struct ampc_step { /* a block compiled for one batch size and one choice of `every` */
+typedef struct ampc_step { /* a block compiled for one batch size and one set of `every` */
   int64_t batch;
-  uint32_t fires;               /* bit i: it has what stands in `every period[i]` of its block */
+  uint32_t fires; /* bit i: it includes the statements of `every period[i]` of its block */
   const ampc_command *commands; /* NULL in emitted programs */
   uint32_t n_commands;
   void (*run)(ampc_runtime *rt); /* emitted programs; NULL in the JIT */
@@ -44,15 +44,14 @@ typedef struct ampc_output_desc { /* a result of an infer block; valid after its
   ampc_ref place;
 } ampc_output_desc;
 
-/* What a metric is made of its statistics, which are sums over all samples; runtime/metric.c has
- * the formulas. Of counts there are three a class, `right`, `predicted` and `true`, class after
- * class of each, or those of a matrix [true, predicted]; and behind them how many labels were no
- * class. */
+/* How a metric is computed from its statistics, which are sums over all samples; runtime/metric.c
+ * has the formulas. Counts are those of a matrix [true, predicted], or three per class: `right` of
+ * all classes, then `predicted`, then `true`. The number of labels that are no class comes last. */
 #define AMPC_METRICS(ROW)                                                                          \
-  ROW(MEAN, mean)             /* of a number, by samples; it has no statistics */                  \
-  ROW(PERPLEXITY, perplexity) /* sum of the losses, their number */                                \
+  ROW(MEAN, mean)             /* mean over samples; it has no statistics */                        \
+  ROW(PERPLEXITY, perplexity) /* sum of the losses; number of losses */                            \
   ROW(PEARSON, pearson)       /* number of elements; sums of x, y, x^2, y^2, x y */                \
-  ROW(AUC, auc)               /* from here on counts; of both classes in bins of scores */         \
+  ROW(AUC, auc)               /* from here on counts; here: each class, by bins of scores */       \
   ROW(F1_MACRO, f1_macro)                                                                          \
   ROW(F1_MICRO, f1_micro)                                                                          \
   ROW(F1_WEIGHTED, f1_weighted)                                                                    \
@@ -62,7 +61,7 @@ typedef struct ampc_output_desc { /* a result of an infer block; valid after its
   ROW(IOU_WEIGHTED, iou_weighted)                                                                  \
   ROW(IOU_BINARY, iou_binary)                                                                      \
   ROW(MATTHEWS, matthews)                                                                          \
-  ROW(CONFUSION, confusion) /* a matrix, and no single number */
+  ROW(CONFUSION, confusion) /* a matrix, not a single number */
 
 typedef enum ampc_metric_kind {
 #define AMPC_METRIC_KIND(KIND, name) AMPC_METRIC_##KIND,
@@ -84,33 +83,32 @@ typedef struct ampc_block {
   const char *name;                 /* "train", "eval"; numbered when there are several: "eval2" */
   uint32_t line;                    /* of the block in the job */
   int64_t batch, epochs, max_steps; /* max_steps 0: whole epochs */
-  int64_t accumulate;               /* bodies of a step, 1 or more; the last one of an epoch may
-                                       have fewer */
-  int64_t every, log, save_every;   /* 0: not given */
-  int64_t early_stop;               /* evaluations in a row without a better one after which a train
-                                       block ends; 0: never */
+  int64_t accumulate; /* bodies of a step, 1 or more; the last step of an epoch may have fewer */
+  int64_t every, log, save_every; /* 0: not given */
+  int64_t early_stop; /* a train block ends after so many evaluations in a row without a better one;
+                         0: never */
   bool shuffle, drop_last;
   const char *save;   /* path or NULL */
-  const char *resume; /* likewise; blocks that have one have the same */
-  const char *call;   /* of an infer block: its name in the job; with sizes, `name` may have more.
-                         Emitted where it has sizes */
+  const char *resume; /* likewise; the same for all blocks that have one */
+  const char *call; /* of an infer block: its name in the job. `name` may be longer if the block has
+                       sizes, and only then this is emitted */
   uint32_t n_sizes;
   ampc_dim_size size[AMPC_MAX_SIZES]; /* in the order in which the arguments name them. A block of
                                      the job is here once for each choice: ampc_infer_block */
   uint32_t first_source, n_sources;   /* in ampc_program.sources */
-  uint32_t first_metric, n_metrics;   /* in ampc_program.metrics: their places: ampc_metric_slots */
+  uint32_t first_metric, n_metrics;   /* in ampc_program.metrics; places: ampc_metric_slots */
   uint32_t n_periods;
-  int64_t period[AMPC_MAX_PERIODS]; /* rising: step s of the run, from 1, fires those that divide
-                                       s. Each choice that comes is a variant: ampc_variant_at */
-  uint32_t n_variants;              /* variant[0] is the whole batch with all that fires; behind
-                                       those of the whole batch stand those of the last, smaller one
-                                       of an epoch, in the same order */
+  int64_t period[AMPC_MAX_PERIODS]; /* increasing: step s of the run, from 1, fires those that
+                                       divide s. Each set that occurs is a variant:
+                                       ampc_variant_at */
+  uint32_t n_variants;              /* variant[0]: the whole batch, everything fires. The variants
+                                       of an epoch's last, smaller batch follow those of the whole
+                                       batch, in the same order */
   ampc_step variant[AMPC_MAX_VARIANTS];
 } ampc_block;
 
-/* An index that the step computes: its values must lie in [0, rows). The device looks
- * (ampc_outside), where nothing said so when the job was compiled and no data could be looked at.
- */
+/* An index that the step computes; its values must be in [0, rows). The device checks them
+ * (ampc_outside) if neither the compiler nor the loader could. */
 typedef struct ampc_check {
   const char *why; /* "rows of embedding, gpt2.amp:50" */
   int64_t rows;
@@ -118,10 +116,10 @@ typedef struct ampc_check {
   int64_t dim[AMPC_MAX_RANK];
 } ampc_check;
 
-typedef struct ampc_scaler_desc { /* start values of ampc_state; `on` false: scale 1, no checks */
+typedef struct ampc_scaler_desc { /* initial values of ampc_state; `on` false: scale 1, no checks */
   bool on, dynamic;
-  bool per_optimizer; /* each has a scale of its own */
-  bool replay;        /* a step that overflows is run again at the lower scale: ampc_run_group */
+  bool per_optimizer; /* each optimizer has its own scale */
+  bool replay;        /* a step that overflows runs again at a lower scale: ampc_run_group */
   double init, growth, backoff, min, max;
   int64_t interval, hysteresis; /* steps; overflows */
 } ampc_scaler_desc;
@@ -134,29 +132,29 @@ typedef struct ampc_kernel {
   void (*function)(void);
 } ampc_kernel;
 
-/* JIT on CUDA: a cubin or PTX with some of the program's kernels, in their order. */
+/* JIT on CUDA: a cubin or PTX with consecutive kernels of the program. */
 typedef struct ampc_image {
   const void *bytes;
   uint32_t first, count; /* kernels */
 } ampc_image;
 
-/* Emitted CUDA programs: the driver's handle of a __global__ function; 0 on success. */
+/* Emitted CUDA programs: finds the driver's handle of a __global__ function; 0 on success. */
 typedef int ampc_find_kernel(void **out, const void *function);
 
 typedef struct ampc_program {
   const char *name;      /* of the job: "mlp" */
-  const char *source;    /* path as given on the command line's last part: "mlp.amp" */
+  const char *source;    /* the file name of the path on the command line: "mlp.amp" */
   const char *target;    /* "cpu", "sm_80" */
   const char *precision; /* "f16" */
   const char *config;    /* JSON: model hash, consts, settings; kept in checkpoints */
-  uint64_t model_hash;   /* of parameter paths, shapes and optimizers: must match to resume */
+  uint64_t model_hash;   /* hash of parameter paths, shapes and optimizers; must match to resume */
   uint64_t seed;         /* manual_seed, or 0 */
-  bool real64;           /* tests: elements of AMPC_F32 are doubles, but for those of STATE */
+  bool real64;           /* tests: elements of AMPC_F32 are doubles, except in STATE */
   ampc_scaler_desc scaler;
   int64_t space_bytes[AMPC_SPACE_COUNT];
   const ampc_param *params;
-  const ampc_param *shares; /* a parameter again, for each further optimizer that updates it: that
-                               one's gradients and moments, to which `offset` counts elements */
+  const ampc_param *shares; /* a parameter again, for each further optimizer that updates it:
+                               `offset` counts elements to that optimizer's gradients and moments */
   const ampc_load *loads;
   const ampc_alias *aliases;
   const ampc_optimizer_desc *optimizers;
@@ -167,35 +165,34 @@ typedef struct ampc_program {
   const ampc_output_desc *outputs;
   const ampc_check *checks;
   const ampc_block *blocks;
-  const ampc_kernel *kernels; /* JIT: filled in after the kernels are compiled and loaded */
+  const ampc_kernel *kernels; /* JIT: set after the kernels are compiled and loaded */
   uint32_t n_params, n_shares, n_loads, n_aliases, n_optimizers, n_settings, n_plateaus, n_sources,
       n_metrics, n_outputs, n_checks;
   uint32_t n_blocks, n_kernels;
   const ampc_image *images; /* CUDA: images, or find_kernel; on the CPU neither */
   uint32_t n_images;
   ampc_find_kernel *find_kernel;
-  uint32_t world; /* devices that run this program together; 0 and 1: one alone */
+  uint32_t world; /* devices that run this program together; 0 and 1: a single one */
 } ampc_program;
 
-/* The optimizer that keeps averages of the parameter, which lie at its `offset`; NULL: none does.
- */
+/* The optimizer that keeps averages of the parameter, at its `offset`; NULL: none does. */
 const ampc_optimizer_desc *ampc_average_of(const ampc_program *p, const ampc_param *q);
 
-/* Offsets within STATE, in bytes; `i` one past the last gives where the next kind begins. They take
- * counts because the compiler asks before it has a program. */
+/* Offsets in STATE, in bytes. `i` one past the last gives the beginning of the next kind. They take
+ * counts because the compiler calls them before it has a program. */
 int64_t ampc_state_optimizer(uint32_t i);
 int64_t ampc_state_metric(uint32_t n_optimizers, uint32_t i);
 int64_t ampc_state_setting(uint32_t n_optimizers, uint32_t n_metrics, uint32_t i);
 
-/* A metric with statistics has an ampc_metric for each of them, one behind the other: how many the
- * first n of the table have in all. The counts of metrics above are of these. */
+/* How many ampc_metrics the first n metrics of the table have in all. A metric with statistics has
+ * one for each of them, one after the other. `n_metrics` and `i` above count ampc_metrics. */
 uint32_t ampc_metric_slots(const ampc_metric_desc *metrics, uint32_t n);
 
-/* Samples of `part=[begin, end]` of n: from *out_first on, *out_count. Ranges that meet at a
- * fraction neither overlap nor leave a gap. */
+/* The samples of `part=[begin, end]` of n: *out_count from *out_first on. Two parts that share a
+ * fraction as their bound neither overlap nor leave a gap. */
 void ampc_part(int64_t n, double begin, double end, int64_t *out_first, int64_t *out_count);
 
-/* 80 for "sm_80"; 0: not a GPU's. */
+/* 80 for "sm_80"; 0: not a GPU's target. */
 int ampc_target_capability(const char *target);
 
 int64_t ampc_element_size(const ampc_program *p, ampc_dtype t); /* bytes; f32 is 8 with real64 */

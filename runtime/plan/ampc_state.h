@@ -1,73 +1,74 @@
-/* What lives on the device and steers a step: counters, loss scaler, optimizers, metrics, settings.
+/* The state on the device that controls a step: counters, scaler, optimizers, metrics, settings.
  *
- * These structs are shared three ways: the host runtime, compiled kernels (the text of this file is
- * put before them; it includes nothing and is C and C++), and emitted programs through ampc_rt.h.
- * The STATE space (ampc_plan.h) is laid out as
+ * Three users share these structs: the host runtime, emitted programs (through ampc_rt.h), and
+ * compiled kernels. The text of this file is put before the kernels; it includes nothing and is C
+ * and C++. The STATE space (ampc_values.h) has the layout
  *   ampc_state, ampc_optimizer[n_optimizers], ampc_metric[], float settings[n_settings]
- * without gaps beyond each struct's own size. Host code never touches it in a step: it is read late
- * (metrics) and written between steps (settings). */
+ * without gaps other than the padding of each struct. The host does not access it during a step: it
+ * reads metrics later and writes settings between steps. */
 #ifndef AMPC_STATE_H
 #define AMPC_STATE_H
 
-typedef struct ampc_outside { /* the first element of a computed index that names no row */
-  long long check;            /* 1 + its place in ampc_program.checks; 0: there was none */
-  long long at, value;        /* where it stands, row-major, and what it is */
-  long long step;             /* ampc_state.step then */
+typedef struct ampc_outside { /* the first element of a computed index that is out of range */
+  long long check;            /* 1 + the check's index in ampc_program.checks; 0: no such element */
+  long long at, value;        /* the element's position, row-major, and its value */
+  long long step;             /* ampc_state.step at that time */
 } ampc_outside;
 
 typedef struct ampc_state {
   long long seed;
-  long long body;    /* train bodies (micro-steps) attempted; keys the random numbers */
-  long long step;    /* steps attempted: a step is `accumulate` bodies, or what an epoch has left */
+  long long body;    /* train bodies (micro-steps) attempted; part of the key of random numbers */
+  long long step;    /* steps attempted, of `accumulate` bodies each; the last of an epoch may have
+                        fewer */
   long long epoch;   /* from 0 */
-  float scale;       /* loss scale; 1 when there is no scaler. Where each optimizer has its own: the
-                        lowest of them, and `growth` likewise */
+  float scale;       /* loss scale; 1 without a scaler. If each optimizer has its own scale: the
+                        lowest of them; `growth` likewise */
   float inv_scale;   /* 1 / scale, rounded once from fp64 */
-  long long growth;  /* steps since the last overflow or growth; below 0: minus the number of
-                        steps in a row that overflowed where the scale is lowest */
-  long long spared;  /* overflows that have left the scale as it was, since it last was due to grow:
-                        `hysteresis` - 1 at most */
+  long long growth;  /* steps since the last overflow or growth; below 0: minus the number of steps
+                        in a row that overflowed at the lowest scale */
+  long long spared;  /* overflows that did not lower the scale, since it last was due to grow: below
+                        `hysteresis` */
   long long skipped; /* steps in which found_inf was 1 */
-  long long replayed;  /* times that a step was begun again, its scale being lower. Note [replay] in
-                          compiler/passes/gradient.c has what follows of it */
-  long long begun;     /* `body` at the step's first one */
-  int decided, passed; /* decisions of optimizers: in this attempt at the step; that are made for
-                          good, in this one or those before it, and are not made again */
-  int again, dropped;  /* 1: in this attempt the decisions from here on wait for the next; some
-                          update of the step was dropped for good */
-  int replay, pad;     /* 1: the last step has to be run again on the same batches, for the host */
-  long long bad_loss;  /* without a scaler 1 + step of the first minimized value or gradient that is
-                          not finite: from then on no update is taken; 0: none yet. With one minus
-                          that, of the last minimized value, 0 where it is finite: one step */
+  long long replayed;  /* restarts of steps at a lower scale: Note [replay] in
+                          compiler/passes/gradient.c */
+  long long begun;     /* `body` at the step's first body */
+  int decided, passed; /* numbers of optimizers' decisions: in this attempt at the step; those that
+                          are final, of this or earlier attempts, and are not made again */
+  int again, dropped;  /* 1: the decisions from here on wait for the next attempt; an update of the
+                          step was dropped for good */
+  int replay, pad;     /* replay: 1: the host must run the last step again on the same batches */
+  long long bad_loss;  /* without a scaler: 1 + step of the first minimized value or gradient that
+                          is not finite, after which no update is applied; 0: none yet. With a
+                          scaler: minus that for the last minimized value, or 0 if it is finite */
   long long growth_interval;            /* 2000 */
-  long long hysteresis;                 /* so many overflows lower the scale: 1 */
-  double growth_factor, backoff_factor; /* 2 and 0.5; a product with the scale is rounded once */
+  long long hysteresis;                 /* the scale is lowered after this many overflows: 1 */
+  double growth_factor, backoff_factor; /* 2 and 0.5; the product with the scale is rounded once */
   float min_scale, max_scale;
-  int found_inf;     /* 1: some optimizer of this step met a non-finite gradient */
+  int found_inf;     /* 1: some optimizer of this step found a non-finite gradient */
   int dynamic;       /* 0: static scale, or none */
-  unsigned arrived;  /* blocks of the running kernel that are done with all but what its last block
-                        does; 0 between kernels */
-  int first, closes; /* 1: this body is the first, the last of its step; only a block that
-                        accumulates asks, and ampc_set_group() writes them */
-  unsigned call;     /* which batch of an evaluation, or call of an infer block, from 0: beside
-                        `body` it keys the random numbers of blocks that train nothing */
+  unsigned arrived;  /* blocks of the running kernel that have done all but its last block's work; 0
+                        between kernels */
+  int first, closes; /* 1: this body is the first, the last of its step. Only blocks that accumulate
+                        read them; ampc_set_group() writes them */
+  unsigned call;     /* number of the evaluation's batch, or of the infer block's call, from 0: with
+                        `body` the key of the random numbers of blocks that do not train */
   ampc_outside outside;
 } ampc_state;
 
 typedef struct ampc_optimizer {
-  long long taken;  /* updates applied: schedules and bias correction count these */
-  int found_inf;    /* 1: this step's gradients are not finite, the update is dropped */
+  long long taken;  /* updates applied; schedules and bias correction count these */
+  int found_inf;    /* 1: this step's gradients are not finite, so the update is dropped */
   float grad_norm;  /* L2, unscaled, before clipping */
-  float factor;     /* inv_scale times the clip factor: what a gradient is multiplied with */
-  float lr;         /* of the last step, as the schedule gave it; for the progress line */
-  int first, waits; /* 1: this body is the first of its step; it is not the last, so gradients are
-                       only added up. Both 0 where nothing accumulates */
-  float scale, inv_scale; /* where each optimizer has a loss scale of its own, as in ampc_state: */
-  long long growth, spared; /* its scale; else 0 */
-  int judged, overflowed;   /* likewise, 1: in this body it has decided; dropped an update */
+  float factor;     /* inv_scale times the clip factor; gradients are multiplied by it */
+  float lr;         /* learning rate of the last step, by the schedule; for the progress line */
+  int first, waits; /* first: 1: this body is the first of its step. waits: 1: it is not the last,
+                       so gradients are only summed. Both 0 in a block that does not accumulate */
+  float scale, inv_scale;   /* this optimizer's own scale, if each has one; else 0 */
+  long long growth, spared; /* as in ampc_state, for that scale; else 0 */
+  int judged, overflowed;   /* likewise, 1: in this body it has decided, has dropped an update */
 } ampc_optimizer;
 
-typedef struct ampc_metric { /* average = sum / count; of a statistic the sum is what counts */
+typedef struct ampc_metric { /* average = sum / count; a statistic uses only `sum` */
   double sum;                /* of value times samples, since the host last cleared it */
   double count;              /* samples */
   float last;                /* value of the last body */

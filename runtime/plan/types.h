@@ -1,14 +1,13 @@
-/* THE table of the types of elements, and that of the spaces of memory. */
+/* THE table of element types, and the table of memory spaces. */
 #pragma once
 #include "ampc_plan.h"
 
 /* A row of a float type:
- *   KIND, name   AMPC_KIND; safetensors calls the type KIND, everybody else `name`
- *   SPACE, copy  where copies of weights in it lie; their name in kernels, and in ampc_param
- *   cpu, lt, dnn oneDNN's, cuBLASLt's and cuDNN's constant: only who calls the library expands it
+ *   KIND, name   AMPC_KIND; the type is called KIND in safetensors and `name` everywhere else
+ *   SPACE, copy  the space for copies of weights in the type; their name in kernels and ampc_param
+ *   cpu, lt, dnn the constant of oneDNN, cuBLASLt, cuDNN; only the library's callers expand it
  * and the fields of ampc_type from `size` on. Kernels have from_name, to_name and round_name in
- * templates/cpu.h and cuda.cuh; the host has name_widen and name_narrow in runtime/base/convert.c.
- */
+ * templates/cpu.h and cuda.cuh; the host has name_widen, name_narrow in runtime/base/convert.c. */
 #define AMPC_NARROW_FLOATS(ROW)                                                                    \
   ROW(F16, f16, COPY16, copy16, dnnl_f16, CUDA_R_16F, CUDNN_DATA_HALF, 2, "f16", "uint16_t",       \
       "<f2", 5, 10, 65504, 65520, 0x1p-24, 0x1p-14, "65504", "5.96e-8", 0)                         \
@@ -22,18 +21,18 @@
 
 typedef struct ampc_type {
   const char *name, *constant; /* "bf16", "AMPC_BF16" */
-  ampc_space copies;           /* of weights; AMPC_NONE: there are none */
+  ampc_space copies;           /* space of the copies of weights; AMPC_NONE: there are none */
   int64_t size;                /* bytes */
-  const char *kernel, *c;      /* in kernels; in C, where narrow floats are their bits */
-  const char *npy;             /* "": NumPy has none, files have f32 */
+  const char *kernel, *c;      /* type in kernels, in C; a narrow float is an integer in C */
+  const char *npy;             /* "": NumPy has no such type; files have f32 */
   /* Of floats only. */
   int exponent, mantissa; /* bits */
-  double greatest;        /* finite one */
-  double overflow;        /* numbers from it on round to infinity: half a step above the greatest */
-  double least;           /* the smallest above 0; up to half of it numbers round to 0 */
-  double normal;          /* numbers from it on have all digits */
-  const char *greatest_text, *least_text; /* for people: "65504", "5.96e-8" */
-  int capability; /* of the first GPUs that compute with it at full speed; 0: of all */
+  double greatest;        /* largest finite value */
+  double overflow;        /* from here on numbers round to infinity: greatest and half an ulp */
+  double least;           /* smallest value above 0; numbers up to half of it round to 0 */
+  double normal;          /* smallest normal value: from here on numbers have full precision */
+  const char *greatest_text, *least_text; /* for messages: "65504", "5.96e-8" */
+  int capability; /* compute capability of the first GPUs with full speed in this type; 0: all */
 } ampc_type;
 
 const ampc_type *ampc_type_of(ampc_dtype d);
@@ -42,14 +41,14 @@ bool ampc_is_float(ampc_dtype d);
 bool ampc_is_narrow(ampc_dtype d);          /* a float of fewer bits than f32 */
 ampc_dtype ampc_dtype_by(const char *name); /* AMPC_DTYPE_COUNT: there is none */
 
-/* "u8[28, 28]" into `to`. */
+/* Writes "u8[28, 28]" to `to`. */
 enum { AMPC_TYPE_ROOM = 200 };
 const char *ampc_type_text(char to[AMPC_TYPE_ROOM], ampc_dtype d, uint32_t rank,
                            const int64_t *dim);
 
 typedef struct ampc_space_row {
   const char *name, *constant; /* "copy16", "AMPC_COPY16" */
-  ampc_dtype type;             /* of its elements; AMPC_DTYPE_COUNT: of several */
+  ampc_dtype type;             /* type of its elements; AMPC_DTYPE_COUNT: several types */
   const char *shown, *purpose; /* "f16 copies", "f16 copies of weights" */
 } ampc_space_row;
 
