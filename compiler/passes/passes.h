@@ -1,20 +1,21 @@
-/* The passes, in the order of driver.c. Each is false after it has reported a user's mistake. */
+/* The passes, in the order in which driver.c runs them. A pass returns false if it has reported an
+ * error of the job. */
 #pragma once
 #include "compiler/graph/ir.h"
 
-bool pass_lower(Compile *c);     /* c->ast -> c->graph: elaborates; IR_SHAPED */
+bool pass_lower(Compile *c);     /* makes c->graph from c->ast; IR_SHAPED */
 bool pass_precision(Compile *c); /* decides types, inserts casts; IR_TYPED */
 bool pass_gradient(Compile *c);  /* expands `minimize`: backward, update; IR_DIFFED */
-bool pass_simplify(Compile *c);  /* equal nodes shared, dead ones dropped, casts folded */
-bool pass_layout(Compile *c);    /* NCHW or NHWC, explicit relayouts; IR_LAID */
-bool pass_recompute(Compile *c); /* checkpoint(): clones typed nodes */
-bool pass_probe(Compile *c);     /* options.probe_every: looks at how large values are */
-bool pass_split(Compile *c);     /* long sums and rows, cut into parts */
-bool pass_fuse(Compile *c);      /* groups of nodes, one command each; IR_FUSED */
-bool pass_memory(Compile *c);    /* places every value by lifetime; IR_PLACED */
-bool pass_plan(Compile *c);      /* c->program: commands, tables; IR_PLANNED */
+bool pass_simplify(Compile *c);  /* shares equal nodes, drops dead ones, folds casts */
+bool pass_layout(Compile *c);    /* NCHW or NHWC, relayouts as nodes; IR_LAID */
+bool pass_recompute(Compile *c); /* checkpoint(): clones nodes for backward */
+bool pass_probe(Compile *c);     /* options.probe_every: nodes that measure ranges of values */
+bool pass_split(Compile *c);     /* cuts long sums and rows into parts */
+bool pass_fuse(Compile *c);      /* groups nodes, one command a group; IR_FUSED */
+bool pass_memory(Compile *c);    /* gives every value its place, by lifetime; IR_PLACED */
+bool pass_plan(Compile *c);      /* writes c->program: commands, tables; IR_PLANNED */
 
-/* Gradient of y with respect to each of xs, given dy (shape and type of y): appended at `at`. A
- * value that y does not depend on gets 0. For tests. */
+/* Appends at `at` the gradient of y with respect to each of xs. dy is the gradient of y and has its
+ * shape and type. The result is {0} for a value that y does not depend on. For tests. */
 const Value *gradient_of(Compile *c, const Cursor *at, Value y, Value dy, const Value *xs,
                          uint32_t n);

@@ -1,7 +1,7 @@
-/* --poison: what nobody may read any more is overwritten, so that a read of it shows. */
+/* --poison: overwrites each value after its last reader, so that a later read is noticed. */
 #include "memory_use.h"
 
-enum { POISON = 0xff }; /* NaN as f32, f64, f16 and bf16; -1 as an integer */
+enum { POISON = 0xff }; /* each byte; NaN as f32, f64, f16 and bf16, -1 as an integer */
 
 typedef struct Poison {
   Compile *c;
@@ -14,8 +14,8 @@ typedef struct Poison {
 
 typedef VEC(ampc_command) Commands;
 
-/* The group that uses v last, if it is used in group `i`: of what a loop finds there already, all
- * iterations do, and so the end of that loop. */
+/* The group that uses v last, given that group `i` uses it. If v is from outside of a loop, all
+ * iterations use it: the answer is the group that ends the loop. */
 static uint32_t last_use(const Poison *p, Value v, uint32_t i)
 {
   const Graph *g = p->c->graph;
@@ -26,7 +26,8 @@ static uint32_t last_use(const Poison *p, Value v, uint32_t i)
   return i;
 }
 
-/* By work_uses, not by pass memory's lifetimes: poison must not repeat a mistake of that pass. */
+/* Uses work_uses(), not the lifetimes of pass memory: poison must not repeat a mistake of that
+ * pass. */
 static void find_last_uses(Poison *p, uint32_t block)
 {
   const Graph *g = p->c->graph;
@@ -58,7 +59,7 @@ static void fill(Poison *p, Commands *out, int64_t offset, int64_t bytes)
   vec_push(p->c->arena, out, k);
 }
 
-/* Bytes that a living value has, too (a result that took the room of an operand), are not
+/* A live value may share these bytes, if it took the memory of an operand: then they are not
  * filled. */
 static bool meets_live(const Poison *p, const WorkUse *use)
 {
@@ -67,7 +68,8 @@ static bool meets_live(const Poison *p, const WorkUse *use)
   return false;
 }
 
-/* What the command wrote lives; what it was the last to use dies. */
+/* Values that the command wrote become live. Values whose last use it was are dead and are
+ * filled. */
 static void after_command(Poison *p, uint32_t group, Commands *out)
 {
   WorkUses uses = {0};
@@ -78,7 +80,7 @@ static void after_command(Poison *p, uint32_t group, Commands *out)
     if (p->last[p->live.at[i].value.id] > group)
       p->live.at[n++] = p->live.at[i];
     else if (!uses.n)
-      vec_push(p->c->arena, &dead, p->live.at[i]); /* a loop has ended */
+      vec_push(p->c->arena, &dead, p->live.at[i]); /* the group ends a loop */
   }
   p->live.n = n;
   for (uint32_t i = 0; i < uses.n; i++)
@@ -91,7 +93,7 @@ static void after_command(Poison *p, uint32_t group, Commands *out)
     if (!meets_live(p, &dead.at[i])) fill(p, out, dead.at[i].offset, dead.at[i].bytes);
 }
 
-/* Commands of a list, with fills between them; p->group goes along. */
+/* A list of commands with fills between them. p->group advances with it. */
 static Commands poisoned(Poison *p, const ampc_command *commands, uint32_t n)
 {
   const Graph *g = p->c->graph;

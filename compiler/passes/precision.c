@@ -1,16 +1,16 @@
-/* Pass precision. Needs shapes; gives every node its type and the reason for it.
+/* Pass precision. Needs shapes. Gives every node its type and the reason for it.
  *
- * Each node's inputs are cast to what the region and the op's category ask for; the shape rule then
- * gives the right type of the result, because it follows its inputs. Every conversion is a node
- * after this pass, shared by all users of the same value in the same type. It stands before
- * gradient so that the derivative of a conversion is a conversion too. */
+ * The pass casts each node's inputs to the type that the region and the op's category ask for. Then
+ * the shape rule derives the type of the result from the inputs. After this pass every conversion
+ * is a node, which all users of the same value in the same type share. The pass comes before
+ * gradient, so that the derivative of a conversion is a conversion too. */
 #include "passes.h"
 #include "compiler/graph/own.h"
 #include "compiler/rules/rules.h"
 #include <string.h>
 
-/* The casts that one node has already, by type. A cast inside no_grad lets no gradient through, so
- * users outside of it need one of their own. */
+/* The casts that one node has already, by type and by whether the user is in no_grad. No gradient
+ * flows through a cast inside no_grad, so users outside of it need another one. */
 typedef struct SharedCasts {
   Value to[AMPC_DTYPE_COUNT][2];
 } SharedCasts;
@@ -19,9 +19,9 @@ typedef struct Precision {
   Compile *c;
   Rewrite r;
   VEC(SharedCasts) casts; /* by id of the new node */
-  DType *carried;         /* by id of an old `carry`: its type, AMPC_DTYPE_COUNT: not said yet */
-  bool refused;           /* sums of f64 that an op cannot have have been told */
-  bool settled;           /* no `next` has met another type than that of its `carry` */
+  DType *carried;         /* by id of an old `carry`: its type; AMPC_DTYPE_COUNT: not decided yet */
+  bool refused;           /* an error about sums of f64 has been reported */
+  bool settled;           /* every `next` has the type of its `carry` */
 } Precision;
 
 static const Region *region_of(const Precision *p, const Node *n)
@@ -31,8 +31,8 @@ static const Region *region_of(const Precision *p, const Node *n)
 
 /* ---- casts ---- */
 
-/* x in type d, for `user`. All users of x share the cast, so a weight is rounded once: that one
- * cast is the 16-bit working copy that the optimizer's kernel keeps up to date. */
+/* x in type d, for `user`. All users of x share the cast, so a weight is rounded once. That cast is
+ * the 16-bit working copy, which the optimizer's kernel updates. */
 static Value shared_cast(Precision *p, const Node *user, Value x, DType d)
 {
   if (ir_node(p->c->graph, x)->dtype == d) return x;
@@ -43,7 +43,7 @@ static Value shared_cast(Precision *p, const Node *user, Value x, DType d)
   return *slot = ir_cast(p->c, &at, x, d);
 }
 
-/* Numbers keep out of it: a literal in a kernel takes the type of what it meets. */
+/* Numbers are not cast: a literal in a kernel takes the type of the other operand. */
 static bool is_castable(const Precision *p, const Node *n, uint32_t i)
 {
   return n->in[i].id && !ir_in(p->c, n, i)->weak;
@@ -61,8 +61,8 @@ static void cast_floats(Precision *p, Node *n, DType d)
   }
 }
 
-/* What PyTorch's kernels do with mixed inputs: f16 + f32 computes in f32. full_like(x, v) copies v
- * into a tensor of x's type: so v takes the type of x. */
+/* As PyTorch's kernels with mixed inputs: f16 + f32 computes in f32. full_like(x, v) copies v into
+ * a tensor of x's type, so v is cast to that type. */
 static void cast_to_common(Precision *p, Node *n)
 {
   uint32_t first, end = op_mixed_inputs(n, &first);
@@ -71,7 +71,7 @@ static void cast_to_common(Precision *p, Node *n)
   for (uint32_t i = first; i < end; i++) {
     if (is_castable(p, n, i)) n->in[i] = shared_cast(p, n, n->in[i], common);
   }
-  if (end <= 1 && op_has(n, T_copies)) /* the number is copied into the result */
+  if (end <= 1 && op_has(n, T_copies)) /* input 1 is a number that is copied into the result */
     for (uint32_t i = 1; i < n->n_in; i++)
       if (is_castable(p, n, i)) n->in[i] = shared_cast(p, n, n->in[i], common);
 }
@@ -83,8 +83,8 @@ static const char *region_name(const Region *r)
   return r->label ? r->label : "autocast(off)";
 }
 
-/* `autocast(off)`, or class none: products take what they are given, so operands of different float
- * types are a mistake that the user must decide, as in PyTorch. */
+/* With `autocast(off)` or class none, products do not cast their operands. As in PyTorch, operands
+ * of different float types are an error that the user must resolve. */
 static void check_off(Precision *p, const Node *n)
 {
   const OpSignature *sig = &op_of(n)->signature;
@@ -102,7 +102,7 @@ static void check_off(Precision *p, const Node *n)
   }
 }
 
-/* Its own, or what `policy` says. */
+/* The category of the op, or the one that `policy` gives it. */
 static OpPrecision class_of(const Precision *p, const Node *n)
 {
   const uint8_t *policy = p->c->graph->policy;
@@ -110,7 +110,7 @@ static OpPrecision class_of(const Precision *p, const Node *n)
   return said ? (OpPrecision)(policy[n->op] - 1) : op_of(n)->precision;
 }
 
-/* The categories of torch.autocast("cuda") in a region whose 16-bit type is `low`. */
+/* Casts as torch.autocast("cuda") does, in a region whose 16-bit type is `low`. */
 static WhyKind autocast(Precision *p, Node *n, DType low)
 {
   DType widest = low;
@@ -128,12 +128,13 @@ static WhyKind autocast(Precision *p, Node *n, DType low)
     cast_floats(p, n, widest);
     return WHY_promote;
   default:
-    check_off(p, n); /* a product to which `policy` gives this class */
+    check_off(p, n); /* `policy` may give class none to a product */
     return WHY_follow;
   }
 }
 
-/* What an op of the job says itself, which counts where the region casts at all. */
+/* Obeys the `cast` of an op of the job, in regions that cast at all. False: there is none to
+ * obey. */
 static bool by_own_cast(Precision *p, Node *n)
 {
   RegionKind kind = region_of(p, n)->kind;
@@ -153,7 +154,7 @@ static bool by_own_cast(Precision *p, Node *n)
   return true;
 }
 
-/* `x: f32[N]` of an op of the job is a promise to its text. */
+/* The kernel text of an op of the job relies on the declared types: `x: f32[N]`. */
 static void check_own_types(Precision *p, const Node *n)
 {
   const OwnOp *own = own_of(n);
@@ -182,8 +183,8 @@ static WhyKind by_region(Precision *p, Node *n)
   return WHY_region;
 }
 
-/* First what the region asks for, then what mixed inputs promote to; the shape rule follows the
- * inputs. */
+/* Casts first as the region asks, then mixed inputs to their common type. The shape rule derives
+ * the type of the result from the inputs. */
 static void type_by_rules(Precision *p, Node *n)
 {
   n->why = (uint8_t)by_region(p, n);
@@ -193,12 +194,12 @@ static void type_by_rules(Precision *p, Node *n)
   if (n->weak || !dtype_is_float(n->dtype)) n->why = WHY_fixed;
 }
 
-/* ---- ops that say their type themselves ---- */
+/* ---- ops with a type of their own ---- */
 
-/* Metrics and settings are f32 whatever the program computes in. */
+/* Metrics and settings are f32 in every precision. */
 static void cast_state_inputs(Precision *p, Node *n)
 {
-  uint32_t first = n->op == OP_minimize ? 1 : 0; /* the loss keeps its type */
+  uint32_t first = n->op == OP_minimize ? 1 : 0; /* input 0 is the loss, which keeps its type */
   for (uint32_t i = first; i < n->n_in; i++) {
     if (n->in[i].id) n->in[i] = shared_cast(p, n, n->in[i], AMPC_F32);
   }
@@ -224,17 +225,18 @@ static void type_fixed(Precision *p, Node *n)
 {
   if (op_has(n, T_state_inputs)) cast_state_inputs(p, n);
   ir_infer(p->c, n);
-  if (op_has(n, T_casts) && n->why == WHY_region) return; /* by `policy` */
+  if (op_has(n, T_casts) && n->why == WHY_region) return; /* `policy` made this cast */
   n->why = (uint8_t)fixed_reason(op_of(n)->precision);
 }
 
 /* ---- constants ---- */
 
-/* A number that is compared with a tensor is rounded to the tensor's type first, as in PyTorch: in
- * f16, 0.1 equals a stored 0.1. So is a number in `//` or `%`: in f16, 0.7 % 0.7 is 0. */
+/* As in PyTorch, a number that is compared with a tensor is first rounded to the type of the
+ * tensor: in f16, 0.1 equals a stored 0.1. A number in `//` or `%` is rounded too: in f16, 0.7 %
+ * 0.7 is 0. */
 static void round_number(Precision *p, Node *n)
 {
-  if (!op_has(n, T_compares | T_rounds_number)) return; /* others need not have inputs at all */
+  if (!op_has(n, T_compares | T_rounds_number)) return; /* other ops may have no inputs */
   DType d = op_common_type(p->c, n);
   if (!dtype_is_float(d) || d == AMPC_F32) return;
   for (uint32_t i = 0; i < n->n_in; i++) {
@@ -248,7 +250,8 @@ static void round_number(Precision *p, Node *n)
 
 /* ---- sums ---- */
 
-/* A def of the library may be made of what has no sums of f64: the first such op is told. */
+/* A def of the library may consist of ops of which some cannot sum in f64. Reports the first
+ * one. */
 static void check_wide(Precision *p, const Node *n)
 {
   const char *why = op_against_wide(op_of(n));
@@ -261,7 +264,7 @@ static void check_wide(Precision *p, const Node *n)
   diag_help(p->c, "leave it out of `accumulate`");
 }
 
-/* What `accumulate` says of ops of the table. */
+/* `accumulate` names ops of the table that sum in f64. */
 static void set_sums(Precision *p, Node *n)
 {
   const bool *wide = p->c->graph->wide;
@@ -272,8 +275,8 @@ static void set_sums(Precision *p, Node *n)
 
 /* ---- the pass ---- */
 
-/* Sums of f64 over axes that do not touch: these are moved behind the others, and one node reduces
- * them, so that nothing is rounded on the way. */
+/* A sum in f64 over axes that are not adjacent. These axes are moved behind the others and one node
+ * reduces them, so no intermediate result is rounded. */
 static Value turned_reduction(Precision *p, const Node n, uint64_t axes)
 {
   Compile *c = p->c;
@@ -290,8 +293,8 @@ static Value turned_reduction(Precision *p, const Node n, uint64_t axes)
   return ir_reshape(c, &at, v, n.dim, n.rank);
 }
 
-/* sum(x, dim=[0, 2]) becomes two nodes, since one node reduces axes that touch. Between them sums
- * stay f32 even for 16-bit x, so that the result is rounded once, as if there were one node. */
+/* sum(x, dim=[0, 2]) becomes two nodes, since one node reduces adjacent axes. Between the two, sums
+ * stay f32 even for a 16-bit x: so the result is rounded once, as with one node. */
 static Value split_reduction(Precision *p, Node n, uint64_t axes)
 {
   if (op_is_wide(p->c, &n)) return turned_reduction(p, n, axes);
@@ -307,8 +310,8 @@ static Value split_reduction(Precision *p, Node n, uint64_t axes)
   return v;
 }
 
-/* .to() the type that x has already: x. Inside of no_grad no gradient flows through it, whichever
- * type that turns out to be. */
+/* .to() with the type that x has already returns x. Inside no_grad no gradient may flow through it,
+ * so the result is a detach there. */
 static Value as_it_is(Precision *p, const Node *n)
 {
   Cursor at = ir_cursor_at(n, WHY_follow);
@@ -317,9 +320,9 @@ static Value as_it_is(Precision *p, const Node *n)
 
 /* ---- loops ---- */
 
-/* What is carried has the type that a round finds it in and leaves it in: that with which it
- * begins, or else what the body makes of it, and so on. A body that gives another type each time
- * keeps the wider one. */
+/* Finds the type of a carried value. It must be the same at the beginning and at the end of each
+ * iteration. The first candidate is the type of the initial value, the next one the type that the
+ * body returns, and so on. If the body returns another type each time, the wider type is kept. */
 static void settle_carried(Precision *p, uint32_t carry, DType leaves)
 {
   DType finds = ir_node(p->c->graph, p->r.map[carry])->dtype;
@@ -339,7 +342,7 @@ static void type_carried(Precision *p, uint32_t id, Node *n)
   n->in[1] = shared_cast(p, n, n->in[1], ir_in(p->c, n, 0)->dtype);
 }
 
-/* .to(x.dtype): x has its type by now. */
+/* .to(x.dtype): the type of x is known here. */
 static Value as_type_of(Precision *p, const Node *n)
 {
   Cursor at = ir_cursor_at(n, n->why == WHY_region ? WHY_region : WHY_asked);
@@ -352,7 +355,8 @@ static Value as_type_of(Precision *p, const Node *n)
   return v;
 }
 
-/* `id` is of the old array; n has inputs of the new one, whose types are final. */
+/* `id` is an id of the old array. The inputs of n are ids of the new array, and their types are
+ * final. */
 static void type_node(Precision *p, uint32_t id)
 {
   Node n = ir_rewrite_mapped(&p->r, id);
@@ -380,7 +384,7 @@ static void type_node(Precision *p, uint32_t id)
     ir_rewrite_add(&p->r, id, &n);
 }
 
-/* Nodes from `first` on are forgotten, and the casts among them. */
+/* Removes the nodes from `first` on, and the casts among them from p->casts. */
 static void forget_from(Precision *p, uint32_t first)
 {
   p->c->graph->nodes.n = first;
@@ -391,7 +395,8 @@ static void forget_from(Precision *p, uint32_t first)
         if (p->casts.at[i].to[d][k].id >= first) p->casts.at[i].to[d][k].id = 0;
 }
 
-/* From a carry of an outermost loop to the loop's last node; 0: here begins none. */
+/* If node `id` is a carry of an outermost loop, the id behind the last node of the loop;
+ * else 0. */
 static uint32_t end_of_loop(const Precision *p, uint32_t id)
 {
   const Graph *g = p->c->graph;
@@ -404,7 +409,8 @@ static uint32_t end_of_loop(const Precision *p, uint32_t id)
   return end;
 }
 
-/* The nodes of a loop, until what it carries has found its types. Gives the id behind them. */
+/* Types the nodes of a loop again and again, until the types of the carried values settle. Returns
+ * the id behind the loop. */
 static uint32_t type_loop(Precision *p, uint32_t from, uint32_t end)
 {
   uint32_t begin = p->c->graph->nodes.n;
@@ -418,8 +424,8 @@ static uint32_t type_loop(Precision *p, uint32_t from, uint32_t end)
 
 /* ---- warnings ---- */
 
-/* x + p, x 16-bit and p a parameter in f32, is f32, and so is all that follows, at twice the
- * memory. The parameter that does so to n; 0: there is none. */
+/* If x is 16-bit and p is a parameter in f32, then x + p is f32, and so is every node that follows
+ * it, at twice the memory. Returns the parameter that widens n; 0: there is none. */
 static Value widening_parameter(const Graph *g, const Node *n)
 {
   Value param = {0};
@@ -434,7 +440,7 @@ static Value widening_parameter(const Graph *g, const Node *n)
   return narrow ? param : (Value){0};
 }
 
-/* How many nodes are f32 only because `first` is: those that follow it, directly or through
+/* How many nodes are f32 only because `first` is: they take their type from it, directly or through
  * others. */
 static uint32_t count_followers(const Graph *g, uint32_t first, bool *wide)
 {
@@ -465,8 +471,8 @@ static bool has_word(const char *text, size_t size, const char *word)
   return false;
 }
 
-/* The 16-bit operand of n as the text of n calls it: the help may use a name that stands there;
- * NULL: none does. */
+/* The 16-bit operand of n by the name that the source text of n uses, for the help text; NULL: the
+ * text names none. */
 static const char *narrow_name(Compile *c, const Node *n)
 {
   Place p = diag_place(c, n->span);
@@ -482,8 +488,8 @@ static const char *narrow_name(Compile *c, const Node *n)
   return NULL;
 }
 
-/* In the type of what it meets, which is right in any precision of the job; else in that type as it
- * is called. */
+/* Suggests a cast to the dtype of the other operand, which is right in any precision of the job. If
+ * that operand has no name in the text, suggests the type itself. */
 static void help_widened(Compile *c, const Node *n, const char *path)
 {
   const char *name = narrow_name(c, n);

@@ -1,16 +1,17 @@
-/* Pass probe. Note [probe]: how large are the values of a step? With options.probe_every, nodes
- * `ranges` look at what the language computes, and at parameters, their gradients and what updates
- * add to them; each stays in memory until the block's end, for the runner to read (runner/probe/).
+/* Pass probe. Note [probe]: how large are the values of a step? With options.probe_every this pass
+ * adds nodes `ranges`. They measure the values that the language computes, the parameters, the
+ * gradients of parameters, and the changes that updates make to parameters. Each result stays in
+ * memory until the block ends, where the runner reads it (runner/probe/).
  *
- * needs IR_LAID. Why here: casts, backward and layouts are there, and split and fuse, which come
- * next, leave no node of a row program or of an elementwise chain as the language knows it. A value
- * that somebody looks at is stored, by the kernel that has it in a register otherwise: so the same
- * kernels compute the same bits, and nothing but memory and time changes.
+ * Needs IR_LAID. Why here: casts, backward and layouts exist already. The next passes, split and
+ * fuse, break up the ops that the language names into parts and groups. A kernel that would keep a
+ * measured value in a register stores it too. So the same kernels compute the same bits; only
+ * memory and time change.
  *
- * It looks in train blocks, in those variants that fire with the period probe_every: no others
- * change (lower/block/every.c). What only moves, repeats or widens its input is left out, for it
- * has the input's values. Of a value in a loop all iterations are stacked, and the stack is looked
- * at. */
+ * The pass changes only variants of train blocks that fire with the period probe_every
+ * (lower/block/every.c). Ops that only move, repeat or widen their input are not measured, since
+ * they have the values of the input. A value in a loop is stacked over all iterations, and the
+ * stack is measured. */
 #include "compiler/command/command.h"
 #include "compiler/graph/ops.h"
 #include "passes.h"
@@ -24,10 +25,10 @@ typedef struct Weight { /* a parameter that the block's optimizers update */
 typedef struct Looking {
   Compile *c;
   Rewrite r;
-  uint32_t *probe;       /* old id -> its probe + 1, or that of what it only moves; 0: none */
-  VEC(uint32_t) stacked; /* old ids of values of a loop that has not ended */
-  VEC(Weight) weights;   /* of the block that is walked */
-  bool *seen;            /* by parameter: the block's weight has been looked at */
+  uint32_t *probe; /* old id -> its probe + 1, or that of the value that it only moves; 0: none */
+  VEC(uint32_t) stacked; /* old ids of values of the current loop, measured behind it */
+  VEC(Weight) weights;   /* of the current block */
+  bool *seen;            /* by parameter: it is measured in this block already */
 } Looking;
 
 static bool is_looked_at(const Graph *g, uint32_t block, uint32_t every)
@@ -40,7 +41,8 @@ static bool is_looked_at(const Graph *g, uint32_t block, uint32_t every)
 
 /* ---- which nodes ---- */
 
-/* The value of input 0 again, perhaps with other zeros: whoever wants to know looks there. */
+/* n has the values of input 0, perhaps with other zeros, so the probe of the input serves for
+ * both. */
 static bool only_moves(const Node *n, const Node *from)
 {
   OpTemplate tmpl = op_of(n)->tmpl;
@@ -48,7 +50,8 @@ static bool only_moves(const Node *n, const Node *from)
   return tmpl == TMPL_alias || tmpl == TMPL_move || op_has(n, T_repeats) || op_has(n, T_crosses);
 }
 
-/* Not the arithmetic of settings and schedules, nor what recompute makes once more. */
+/* Values that the language computes: not the arithmetic of settings and schedules, not clones of
+ * recompute. */
 static bool is_value(const Graph *g, uint32_t id)
 {
   const Node *n = &g->nodes.at[id];
@@ -60,14 +63,14 @@ static bool is_value(const Graph *g, uint32_t id)
 
 /* ---- probes ---- */
 
-/* As a list of numbers, whatever its layout. */
+/* As a vector, whatever its layout. */
 static Value flat(Compile *c, const Cursor *at, Value x)
 {
   int64_t n = ir_elements(ir_node(c->graph, x));
   return ir_reshape(c, at, x, &n, 1);
 }
 
-/* Looks at x; of: the node that people know it as. */
+/* Adds a probe of x. of: the node by which people know the value. */
 static uint32_t add_probe(Looking *p, Value x, ProbeKind kind, const Node *of, uint32_t param)
 {
   Compile *c = p->c;
@@ -93,7 +96,7 @@ static void look_at(Looking *p, uint32_t id, Value x)
   p->c->graph->probes.at[p->probe[id] - 1].in = in;
 }
 
-/* Behind the loop, as nothing is kept in one. */
+/* Probes of values of a loop stand behind it, since nothing in a loop is kept. */
 static void look_at_stacked(Looking *p)
 {
   for (uint32_t i = 0; i < p->stacked.n; i++) {
@@ -114,7 +117,7 @@ static Value param_at(Looking *p, const Cursor *at, uint32_t param, int64_t vers
   return flat(p->c, at, ir_append(p->c, at, OP_param, NULL, 0, which));
 }
 
-/* Once a block, where it is first read. */
+/* Once a block, where the weight is first read. */
 static void look_at_weight(Looking *p, uint32_t id)
 {
   Node n = *ir_node(p->c->graph, p->r.map[id]);
@@ -131,19 +134,22 @@ static bool is_kept_before(const Looking *p, uint32_t param)
   return false;
 }
 
-/* What its gradients are times, now: the step may move it at its end. */
+/* Measures the loss scale that the gradients are multiplied by. It must be read here: the step may
+ * change it at its end. */
 static uint32_t look_at_scale(Looking *p, const Node *norm)
 {
   Graph *g = p->c->graph;
   Cursor at = ir_cursor_at(norm, WHY_state);
-  bool own = norm->n_in && norm->in[0].id; /* of this optimizer, or of those of its loss */
+  bool own =
+      norm->n_in && norm->in[0].id; /* the optimizers of this loss have a scale of their own */
   if (!g->scaler.on) return 0;
   Value scale = own ? p->r.map[norm->in[0].id] : ir_append(p->c, &at, OP_loss_scale, NULL, 0, NULL);
   Node n = *ir_node(g, scale);
   return add_probe(p, scale, PROBE_scale, &n, 0);
 }
 
-/* In front of the optimizer's first kernel: what it finds, and what the weights are until then. */
+/* In front of the optimizer's first kernel: measures its gradients, and copies the weights before
+ * the update. */
 static void look_before_step(Looking *p, const Node *norm)
 {
   Graph *g = p->c->graph;
@@ -163,7 +169,7 @@ static void look_before_step(Looking *p, const Node *norm)
   }
 }
 
-/* At the end of the body. */
+/* At the end of the body: measures how much each weight has changed. */
 static void look_after_step(Looking *p, const Node *last)
 {
   Cursor at = ir_cursor_at(last, WHY_state);
