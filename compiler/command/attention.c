@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* Inputs of attention, and of attention_backward. */
+/* Inputs of attention and of attention_backward. */
 enum { QUERY, KEY, VALUE, MASK, SLOPE, SUMS, OFF, RESULT };
 
 bool attention_is_backward(const Node *n)
@@ -35,8 +35,8 @@ static Sizes sizes_of(const Graph *g, const Node *n)
   return (Sizes){q->dim[0], q->dim[1], v->dim[1], q->dim[2], q->dim[3], v->dim[3]};
 }
 
-/* Numbers that a block keeps in shared memory: operands of the tile, those of a step, the scores of
- * a step, and some that a query or key has one of. */
+/* How many numbers a block keeps in shared memory: operands of the tile, operands of a step, the
+ * scores of a step, and four numbers for each query and key. */
 static int64_t room(const TileWalk *w, const Sizes *s, bool backward)
 {
   int64_t widest = w->d_room > w->e_room ? w->d_room : w->e_room;
@@ -44,8 +44,8 @@ static int64_t room(const TileWalk *w, const Sizes *s, bool backward)
   return w->lanes * tile + w->rows * step + w->rows * w->lanes + 4 * (w->lanes + w->rows);
 }
 
-/* The greatest tile that fits: the more lanes a step serves the less is loaded. The smallest is for
- * heads of 256 features, more than that the library does not ask for. */
+/* Chooses the largest tile that fits: more lanes share the loads of a step. The smallest tile fits
+ * heads of 256 features; the library does not request wider ones. */
 static void choose_tile(Compile *c, TileWalk *w, const Sizes *s, bool backward)
 {
   enum { SHARED_BYTES = 48 * 1024 };
@@ -59,8 +59,8 @@ static void choose_tile(Compile *c, TileWalk *w, const Sizes *s, bool backward)
   assert(!"a head is too wide");
 }
 
-/* On the CPU 64 and 32 whatever the head: two tiles of 64 x 64 numbers and a step fit its caches,
- * and 32 lanes by 8 rows the registers of its vector unit. */
+/* On the CPU the tile is 64 lanes by 32 rows for every head size: two tiles of 64 x 64 numbers and
+ * a step fit in its caches, and 8 rows by 32 lanes fit in the vector registers. */
 TileWalk tile_walk(Compile *c, const Group *p)
 {
   enum { CPU_LANES = 64, CPU_ROWS = 32, CPU_ROOM = 32, CUDA_ROOM = 16 };
@@ -81,8 +81,8 @@ TileWalk tile_walk(Compile *c, const Group *p)
   return w;
 }
 
-/* On CUDA a block a unit, so that those of causal attention, which differ in length, find their
- * multiprocessor as one gets free. */
+/* On CUDA each unit is a block. Units of causal attention differ in length, so each starts on the
+ * next free multiprocessor. */
 Geometry tiles_geometry(Compile *c, const Group *p)
 {
   enum { CUDA_MOST = 1 << 20, CPU_MOST = 64, CPU_SHARE = 1 << 18 /* multiply-adds for a thread */ };
@@ -123,7 +123,7 @@ static uint32_t argument_number(const Graph *g, const KernelArgs *args, Value v)
   return 0;
 }
 
-/* Axes of one element have no stride in an Access; the library wants one. */
+/* In an Access, axes of one element have stride 0. The library needs their dense stride. */
 static ampc_attention_operand operand(const Node *x, const Access *a)
 {
   int64_t row = x->dim[2] * x->dim[3], dense[] = {x->dim[1] * row, row, x->dim[3]};
@@ -158,7 +158,7 @@ static bool find_mask(const Graph *g, const KernelArgs *args, const Node *n,
   return out->argument != 0;
 }
 
-/* False: not of the type. */
+/* Returns false if the input has another type, or if its strides do not suit. */
 static bool find_input(const Graph *g, const KernelArgs *args, const Node *n, uint32_t input,
                        ampc_dtype type, ampc_attention_operand *out)
 {
@@ -171,7 +171,7 @@ static bool find_input(const Graph *g, const KernelArgs *args, const Node *n, ui
   return true;
 }
 
-/* What the kernel writes, and sums, lie without gaps: rows of `width` for each head. */
+/* The results of the kernel, and the sums, are dense: rows of `width` numbers for each head. */
 static ampc_attention_operand whole(const Graph *g, const KernelArgs *args, Value v, int64_t rows,
                                     int64_t heads, int64_t width)
 {
@@ -223,7 +223,7 @@ bool attention_problem(Compile *c, uint32_t group, ampc_attention *out)
   return true;
 }
 
-/* Adds the arguments. False: the library cannot. */
+/* Adds the arguments. Returns false if the library cannot compute this group. */
 static bool find_operands(Compile *c, uint32_t group, ampc_attention *out)
 {
   const Graph *g = c->graph;
@@ -248,7 +248,7 @@ const ampc_attention *launch_for_library(Compile *c, uint32_t group, const char 
   bool good = find_operands(c, group, &a);
   bool told = !good && ampc_attention_against(&a, (ampc_cudnn){0, target_capability(c)}, known);
   if (told) *why = arena_strdup(c->arena, known);
-  if (!good && !told) *why = "cuDNN takes no such mask, or operands that lie so";
+  if (!good && !told) *why = "cuDNN does not support this mask or these strides";
   if (!good) return NULL;
   out = arena_new(c->arena, ampc_attention);
   *out = a;

@@ -1,6 +1,6 @@
 /* Groups of nodes as commands: see command.h. Matrix products are in product.c, convolutions in
- * convolution.c. Nothing is remembered: every question is answered from the graph again, so that
- * passes memory and plan and the emitter cannot disagree. */
+ * convolution.c. No result is cached: each call computes its answer from the graph, so passes
+ * memory and plan and the emitter cannot disagree. */
 #include "walk.h"
 #include "compiler/graph/own.h"
 #include "compiler/graph/shares.h"
@@ -26,14 +26,14 @@ const Node *value_shape(const Graph *g, Value v)
   return n;
 }
 
-/* An effect has no shape of its own; grad_accumulate walks the gradient that it adds. What is
- * stacked is written slice by slice. */
+/* An effect has no shape of its own: grad_accumulate walks the gradient that it adds. A stack is
+ * written slice by slice. */
 const Node *node_walked(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
   if (n->op != OP_stack && (!op_has(n, T_effect) || !n->n_in)) return n;
   const Node *value = ir_node(g, n->in[0]), *root = ir_node(g, value_root(g, n->in[0]));
-  return ir_elements(value) == ir_elements(root) ? root : value; /* else it is broadcast */
+  return ir_elements(value) == ir_elements(root) ? root : value; /* otherwise it is broadcast */
 }
 
 bool reads_flat(const Graph *g, Value v)
@@ -48,10 +48,10 @@ bool reads_flat(const Graph *g, Value v)
   return true;
 }
 
-/* True: the thread that computes element i of v reads element i of the operand and no other. Only
- * then may both stand in one kernel with the value in a register, or share bytes. Moves read other
- * elements, row ops whole rows; of these, operands read element by element ($k) in the shape of the
- * rows count. */
+/* True if the thread that computes element i of v reads element i of the operand and no other. Only
+ * then may both be in one kernel with the value in a register, or share bytes. Moves read other
+ * elements, and row ops read whole rows. A row op reads an operand in order if its code reads
+ * single elements of it ($k) and it has the shape of the rows. */
 bool reads_in_order(const Graph *g, Value v, uint32_t k)
 {
   const Node *n = ir_node(g, v), *root = ir_node(g, value_root(g, n->in[k]));
@@ -70,8 +70,8 @@ bool reads_average(const Graph *g, const Node *param)
   return !trains && share_average(g, (uint32_t)attr_int(param, "index")) >= 0;
 }
 
-/* cast(param) to 16 bits: the optimizer's kernel writes its result, so no kernel casts a weight. Of
- * averages there are no copies: few blocks read them. */
+/* For cast(param) to 16 bits: the optimizer's kernel writes the result, so no kernel casts a
+ * weight. Averages have no copies, because few blocks read them. */
 bool is_working_copy(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
@@ -86,8 +86,8 @@ int target_capability(const Compile *c)
   return ampc_target_capability(c->options.target);
 }
 
-/* grad_accumulate of a product that has been told to add into the gradient's slot itself: nothing
- * is left to run. */
+/* For grad_accumulate of a product that adds into the gradient's slot itself: nothing remains to
+ * run. */
 bool group_is_silent(const Graph *g, uint32_t group)
 {
   const Group *p = &g->groups.at[group];
@@ -163,7 +163,7 @@ ampc_operand value_operand(Compile *c, Value v, bool written)
 
 /* ---- arguments ---- */
 
-/* The arguments of one kernel while they are gathered. */
+/* Collects the arguments of one kernel. */
 typedef struct ArgBuild {
   Compile *c;
   VEC(KernelArg) args;
@@ -184,7 +184,7 @@ uint32_t same_argument(const KernelArgs *args, const KernelArg *a)
   return i;
 }
 
-/* Once, however many parts of a launch take it. */
+/* Adds the argument once, even if several parts of a launch take it. */
 static void add_argument(ArgBuild *b, KernelArg a)
 {
   KernelArgs have = {b->args.at, b->args.n};
@@ -200,8 +200,8 @@ static void add(ArgBuild *b, ArgRole role, Value v, DType type, ampc_space space
   add_argument(b, (KernelArg){.role = role, .value = v, .type = type, .place = {space, offset}});
 }
 
-/* The pointer to the bytes of v, once however often it is read. Numbers are literals in the kernel:
- * they have no pointer. */
+/* Adds the pointer to the bytes of v once, even if it is read often. Literals are printed in the
+ * kernel text and have no pointer. */
 static void add_value(ArgBuild *b, ArgRole role, Value v)
 {
   const Graph *g = b->c->graph;
@@ -215,8 +215,8 @@ static void add_value(ArgBuild *b, ArgRole role, Value v)
            (KernelArg){.role = role, .value = v, .type = n->dtype, .place = n->place});
 }
 
-/* A result. Where it takes the bytes of an input (Node.over) the pointer is in the list already, as
- * that input: it becomes the result's, and both are read and written through it. */
+/* Adds a result. If it overwrites an input (Node.over), the list already has that pointer: it
+ * becomes the result's, and the kernel reads and writes through it. */
 static void add_result(ArgBuild *b, Value v)
 {
   const Node *n = ir_node(b->c->graph, v);
@@ -231,7 +231,7 @@ static void add_result(ArgBuild *b, Value v)
   add_value(b, ARG_out, v);
 }
 
-/* Bytes of an f32 element: 8 under Note [real64]. */
+/* The size of an f32 element in bytes: 8 under Note [real64]. */
 static int64_t float_bytes(const Compile *c)
 {
   return ir_dtype_size(c, AMPC_F32);
@@ -244,8 +244,8 @@ static void add_state(ArgBuild *b, bool only_read)
              .role = ARG_state, .type = AMPC_U8, .place = {AMPC_STATE, 0}, .only_read = only_read});
 }
 
-/* What random numbers hang on: STATE has the seed and the step. The stream is an argument and no
- * literal, so that layers that are alike share their kernels. */
+/* Random numbers depend on the seed and the step in STATE and on a stream. The stream is an
+ * argument, not a literal, so that equal layers share their kernels. */
 static void add_random(ArgBuild *b, const Node *n)
 {
   if (!op_draws(n)) return;
@@ -254,8 +254,8 @@ static void add_random(ArgBuild *b, const Node *n)
                (KernelArg){.role = ARG_stream, .type = AMPC_I32, .place = {AMPC_NONE, n->stream}});
 }
 
-/* STATE is ampc_state, then an ampc_optimizer each, then an ampc_metric each, then settings:
- * ampc_state.h. */
+/* STATE is an ampc_state, an ampc_optimizer for each optimizer, an ampc_metric for each metric,
+ * then the settings: ampc_state.h. */
 static void add_optimizer(ArgBuild *b, int64_t index, bool only_read)
 {
   int64_t offset = ampc_state_optimizer((uint32_t)index);
@@ -266,8 +266,8 @@ static void add_optimizer(ArgBuild *b, int64_t index, bool only_read)
                               .only_read = only_read});
 }
 
-/* Does a forward pass read 16-bit copies of this optimizer's weights? Only then the update writes
- * them. */
+/* Does a forward pass read 16-bit copies of this optimizer's weights? The update writes them only
+ * then. */
 static bool copies_in_use(const Graph *g, int optimizer, DType type)
 {
   for (uint32_t i = 0; i < g->params.n; i++) {
@@ -278,7 +278,8 @@ static bool copies_in_use(const Graph *g, int optimizer, DType type)
   return false;
 }
 
-/* Where a step has several bodies, with the place for what the buffer was before the first one. */
+/* If a step has several bodies, also adds the place for the buffer's value before the first
+ * body. */
 static void add_buffer(ArgBuild *b, const Node *n)
 {
   const Graph *g = b->c->graph;
@@ -295,10 +296,10 @@ static void add_buffer(ArgBuild *b, const Node *n)
   if (g->blocks.at[n->block].accumulate > 1) add_argument(b, kept);
 }
 
-/* What an update kernel walks: the group's part of every flat space that it uses. Gradients and
- * moments are counted alike (`first`), weights, averages and 16-bit copies alike (`master`); the
- * two differ for shares only. Where an update has two kernels, the first has the moments and the
- * second what is made of the weights. */
+/* Adds what an update kernel walks: the range of the group in each space that it uses. Gradients
+ * and moments have one numbering (`first`); weights, averages and 16-bit copies have another
+ * (`master`). They differ only for shares. If an update has two kernels, the first updates the
+ * moments and the second the weights and all that follows from them. */
 static void add_ranges(ArgBuild *b, const Node *n, FileArg which)
 {
   const bool moments = which != FILE_weights, weights = which != FILE_moments;
@@ -338,14 +339,14 @@ static void add_gradients(ArgBuild *b, const Node *n)
   add(b, ARG_grad, (Value){0}, AMPC_F32, AMPC_GRAD, o->first * float_bytes(b->c));
 }
 
-/* Does the kernel that has `n` compute v itself? */
+/* True if the kernel of `n` computes v itself. */
 static bool is_of_part(const Graph *g, const Node *n, Value v)
 {
   const Node *root = ir_node(g, value_root(g, v));
   return root->group == n->group && root->part == n->part;
 }
 
-/* What the nodes of the part read that it does not compute itself. */
+/* Adds the values that the part reads and does not compute. */
 static void add_inputs(ArgBuild *b, const Group *p)
 {
   const Graph *g = b->c->graph;
@@ -401,14 +402,14 @@ static void add_file_arg(ArgBuild *b, const Group *p, FileArg arg)
   }
 }
 
-/* In the order of the row's code column: the words of a file op. */
+/* A file op lists its arguments in the code column of the op table; this is their order. */
 static void file_args(ArgBuild *b, const Group *p)
 {
   const OpInfo *op = op_of(ir_node(b->c->graph, p->anchor));
   for (uint32_t i = 0; i < op->n_file_args; i++) add_file_arg(b, p, op->file_args[i]);
 }
 
-/* Inputs, the result, the scratch. */
+/* Inputs, results, scratch. */
 static void own_args(ArgBuild *b, const Group *p)
 {
   const OwnOp *own = own_of(ir_node(b->c->graph, p->anchor));
@@ -419,9 +420,8 @@ static void own_args(ArgBuild *b, const Group *p)
     add_argument(b, (KernelArg){.role = ARG_scratch, .type = AMPC_F32, .place = p->workspace});
 }
 
-/* A file op says what its kernel takes. For all others: values from outside, then results that have
- * bytes (the rest stay in registers), then slots of gradients, then STATE and streams of random
- * numbers. */
+/* A file op lists its arguments itself. All others take: values from outside, results with a place
+ * (the rest stay in registers), slots of gradients, then STATE and streams of random numbers. */
 static void add_part(ArgBuild *b, const Group *p)
 {
   const Graph *g = b->c->graph;
@@ -457,18 +457,19 @@ KernelArgs kernel_args(Compile *c, uint32_t group)
   if (!p->n_parts) return part_args(c, p);
   ArgBuild b = {.c = c};
   for (uint32_t i = 0; i < p->n_parts; i++) add_part(&b, &p->parts[i]);
-  if (p->last < p->n_parts) add_state(&b, false); /* where its blocks are counted */
+  if (p->last < p->n_parts) add_state(&b, false); /* its blocks are counted there */
   return (KernelArgs){b.args.at, b.args.n};
 }
 
 /* ---- geometry ---- */
 
 enum {
-  CUDA_MAX_GRID = 1056, /* eight blocks on each of 132 multiprocessors; kernels walk the rest */
-  CPU_SHARE = 32768     /* elements that are worth waking a thread for */
+  CUDA_MAX_GRID =
+      1056,         /* eight blocks on each of 132 multiprocessors; kernels loop over the rest */
+  CPU_SHARE = 32768 /* elements that justify waking one more thread */
 };
 
-/* A grid of 0 blocks is an error on CUDA. */
+/* On CUDA a grid of 0 blocks is an error. */
 static int64_t at_least_1(int64_t n)
 {
   return n < 1 ? 1 : n;
@@ -487,8 +488,8 @@ int64_t node_range(const Graph *g, const Node *n)
   return -1;
 }
 
-/* Elements that the kernel walks: those of its nodes' shape; with an anchor those of its largest
- * operand; for an update those of the optimizer's range. */
+/* The number of elements that the kernel walks: those of its nodes' shape; with an anchor, those of
+ * its largest operand; for an update, those of the optimizer's range. */
 static int64_t work_of(Compile *c, const Group *p)
 {
   const Graph *g = c->graph;
@@ -514,8 +515,7 @@ Geometry elements_geometry(int64_t n)
   return (Geometry){limit_grid((n + CUDA_BLOCK - 1) / CUDA_BLOCK), CUDA_BLOCK};
 }
 
-/* Columns: a block for each tile. Else a row is contiguous and shared by threads of a block, which
- * has one row or several. */
+/* Columns: one block a tile. Rows: a block has one row or several, and its threads share them. */
 static Geometry row_geometry(const RowShape *r)
 {
   if (row_has_columns(r)) {
@@ -550,8 +550,8 @@ Geometry part_geometry(Compile *c, const Group *p)
   return row_geometry(&r);
 }
 
-/* Of an elementwise group on CUDA a thread a vector: EACH_VECTOR is no loop. Grid 0: it has none.
- */
+/* For an elementwise group on CUDA: one thread a vector, because EACH_VECTOR is not a loop. The
+ * grid is 0 if the group has no vectors. */
 static Geometry vector_geometry(Compile *c, uint32_t group)
 {
   const Group *p = &c->graph->groups.at[group];
@@ -563,11 +563,11 @@ static Geometry vector_geometry(Compile *c, uint32_t group)
   return (Geometry){(uint32_t)blocks, CUDA_BLOCK};
 }
 
-/* On the CPU a block is one thread of the pool: as many as the work is worth waking, 64 at most.
- * One kernel text serves both, because kernels walk with strides of the grid. For the same reason
- * the parts of a launch have the most blocks and threads that one of them asks for, so that each
- * adds up in the order that it has alone; and a block for each part that takes one. What the last
- * block does takes what there is. */
+/* On the CPU a block is one thread of the pool: as many as the work justifies, at most 64. Kernels
+ * loop with the stride of the grid, so one kernel text serves both machines. For the same reason
+ * the parts of a launch can all use the largest grid and block that any of them needs; each part
+ * still adds up in the same order as alone. Parts that take a single block each get one. The work
+ * of the last block uses the existing threads. */
 Geometry kernel_geometry(Compile *c, uint32_t group)
 {
   const Group *p = &c->graph->groups.at[group];

@@ -1,6 +1,6 @@
-/* What commands and kernels are called: by the layer that they compute and the ops that do it, so
- * that logs, tables and the emitted text speak of the same thing and a change elsewhere in the job
- * renames nothing. Identifiers of C, each once in a program. */
+/* Names of commands and kernels: the layer that they compute and the ops that it uses. So logs,
+ * tables and the emitted text use the same names, and a change elsewhere in the job renames
+ * nothing. Names are C identifiers, each unique in a program. */
 #include "compiler/base/names.h"
 #include "compiler/base/reserved_names.h"
 #include "compiler/base/user_text.h"
@@ -10,7 +10,7 @@
 
 /* ---- layers ---- */
 
-/* Elements of the greatest value that the part reads or makes, or of an optimizer's range. */
+/* The elements of the largest value that the part reads or computes, or of an optimizer's range. */
 static int64_t part_elements(const Graph *g, const Group *part)
 {
   int64_t most = 0;
@@ -52,7 +52,7 @@ const char *optimizer_name_of(const Graph *g, const Node *n)
   return has ? g->optimizers.at[n->attr[at].i].name : NULL;
 }
 
-/* Layers of a model are neighbours. */
+/* Layers of one model are adjacent in the table. */
 static bool has_several_models(const Graph *g)
 {
   const Layer *last = g->layers.at + g->layers.n - 1;
@@ -70,7 +70,7 @@ const char *layer_type(Compile *c, const char *layer)
   Graph *g = c->graph;
   uint32_t i =
       name_find(c->arena, &g->layer_index, g->layers.at, g->layers.n, sizeof(Layer), layer);
-  return i == NO_NAME ? NULL : g->layers.at[i].type; /* NULL: the graph was made by hand */
+  return i == NO_NAME ? NULL : g->layers.at[i].type; /* NULL: the graph was built by hand */
 }
 
 /* ---- commands ---- */
@@ -82,7 +82,7 @@ static uint32_t ops_of(const Graph *g, const Group *p, const char **out)
   for (uint32_t i = 0; i < p->n; i++) {
     const char *name = op_of(ir_node(g, p->nodes[i]))->name;
     uint32_t at = 0;
-    if (ir_node(g, p->nodes[i])->op == OP_own_result) continue; /* of an op that is there */
+    if (ir_node(g, p->nodes[i])->op == OP_own_result) continue; /* its op is listed too */
     while (at < n && strcmp(out[at], name) != 0) at++;
     out[at] = name;
     n += at == n;
@@ -97,12 +97,12 @@ static const char *group_ops(Compile *c, uint32_t group)
   const char **names = arena_array(c->arena, const char *, p->n);
   uint32_t n = ops_of(c->graph, p, names);
   Text t = text_new(c->arena);
-  for (uint32_t i = 0; i < n; i++) /* of many: the first, the second and the last */
+  for (uint32_t i = 0; i < n; i++) /* of many ops: the first two and the last */
     if (n <= 4 || i < 2 || i == n - 1) text_printf(&t, "%s%s", t.n ? "_" : "", names[i]);
   return t.at;
 }
 
-/* By the kind, for the user's name of a block may be any text. */
+/* The kind, because the user's name of a block may be any text. */
 const char *block_word(Compile *c, uint16_t block)
 {
   static const char *const kinds[] = {"train", "eval", "infer"};
@@ -114,7 +114,7 @@ const char *block_word(Compile *c, uint16_t block)
   return number > 1 ? arena_printf(c->arena, "%s%u", kind, number) : kind;
 }
 
-/* Paths may be long; their end tells layers apart. */
+/* Paths may be long. The end of a path distinguishes layers. */
 static const char *short_path(const char *path)
 {
   enum { LONGEST = 48 };
@@ -124,8 +124,8 @@ static const char *short_path(const char *path)
   return word && word[1] ? word + 1 : end;
 }
 
-/* Names that C does not allow, that begin with a digit, for a path may be cut there, or that begin
- * as those of places, parameters and steps do (places.c, step.c). */
+/* True for names that C does not allow, names that begin with a digit (a path may be cut there),
+ * and names that begin like those of places, parameters and steps (places.c, step.c). */
 static bool is_odd(const char *name)
 {
   static const char *const others[] = {"at_", "b_", "p_", "s_", "step_"};
@@ -134,8 +134,8 @@ static bool is_odd(const char *name)
   return reserved_name(name) || (*name >= '0' && *name <= '9');
 }
 
-/* "features_2_1_batch_norm_relu"; "train_mean" for what no layer asked for, "opt_grad_norm" for an
- * optimizer. Of blocks but the first one all names begin with the block. */
+/* "features_2_1_batch_norm_relu"; "train_mean" outside layers; "opt_grad_norm" for an optimizer. In
+ * all blocks but the first one, names begin with the block. */
 static const char *base_name(Compile *c, uint32_t group)
 {
   const Graph *g = c->graph;
@@ -151,9 +151,9 @@ static const char *base_name(Compile *c, uint32_t group)
 typedef struct Taken {
   const char *name;
   bool back;  /* of a backward pass */
-  uint32_t n; /* given with a number behind this one: up to which */
+  uint32_t n; /* the last number that was appended to this name */
 } Taken;
-typedef struct Names { /* those given so far */
+typedef struct Names { /* the names given so far */
   Arena *arena;
   VEC(Taken) taken;
   NameIndex index;
@@ -165,7 +165,8 @@ static Taken *find(Names *x, const char *name)
   return i == NO_NAME ? NULL : &x->taken.at[i];
 }
 
-/* Where backward does what forward does, "_back" tells them apart; else a number. */
+/* Makes a name unique. If backward uses the same ops as forward, "_back" distinguishes them; else a
+ * number. */
 static const char *give(Names *x, const char *base, bool back)
 {
   Taken *first = find(x, base);

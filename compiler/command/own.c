@@ -1,16 +1,16 @@
-/* Commands of the job's own ops: how many threads run their text, and what room it needs beside its
- * tensors. */
+/* Commands of the job's own ops: how many threads run their text, and how much scratch it needs in
+ * addition to its tensors. */
 #include "compiler/graph/own.h"
 #include "command.h"
 
-/* A text for the host is C, which has no arithmetic of 16 bits everywhere: it gets floats, which
- * the frame around it converts. */
+/* Host text is C, which lacks 16-bit arithmetic on some machines. So the kernel converts such
+ * tensors to f32 before the text and back after it. */
 static bool is_converted(const Compile *c, DType d)
 {
   return is_cpu_target(c) && ampc_is_narrow(d);
 }
 
-/* Elements, of whole cache lines. */
+/* In f32 elements, rounded up to whole cache lines. */
 static int64_t room_of(const Compile *c, DType d, int64_t elements)
 {
   return is_converted(c, d) ? (elements + 15) / 16 * 16 : 0;
@@ -35,7 +35,7 @@ DType own_tensor_type(Compile *c, const Group *p, uint32_t i)
   return i < n ? ir_in(c, op, i)->dtype : own_output_type(c, op, i - n);
 }
 
-/* An output that nobody reads has no bytes: its text writes it all the same. */
+/* An output that nobody reads has no place, but the text writes it all the same. */
 static int64_t room_of_unread(Compile *c, const Group *p, uint32_t i)
 {
   const OwnOp *own = own_of(ir_node(c->graph, p->anchor));
@@ -70,7 +70,8 @@ int64_t own_scratch(Compile *c, const Group *p)
   return elements * ir_dtype_size(c, AMPC_F32);
 }
 
-/* Before or behind the text; an output that nobody reads stays as it is. */
+/* True if tensors are converted before or after the text. An output that nobody reads is not
+ * converted. */
 static bool converts(Compile *c, const Group *p)
 {
   const OwnOp *own = own_of(ir_node(c->graph, p->anchor));
@@ -80,8 +81,9 @@ static bool converts(Compile *c, const Group *p)
   return any;
 }
 
-/* On the CPU one thread of the pool, unless the text is for a part of the work. Where tensors are
- * converted they must be all done before the text runs: then one thread does it all, too. */
+/* On the CPU one thread of the pool runs the text, unless the text is written for a part of the
+ * work. If tensors are converted, all conversions must finish before the text runs, so one thread
+ * does everything. */
 Geometry own_geometry(Compile *c, const Group *p)
 {
   enum { MOST_THREADS = 64 };

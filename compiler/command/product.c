@@ -1,12 +1,14 @@
-/* Matrix products as the vendor libraries take them: row-major sizes, strides, transposition. */
+/* Matrix products as vendor libraries take them: row-major sizes, strides, transposition. */
 #include "command.h"
 
-static int64_t lead(const Node *n, uint32_t last) /* product of all axes but the last ones */
+static int64_t lead(const Node *n, uint32_t last) /* product of all axes before the last `last`
+                                                     ones */
 {
   return n->rank > last ? dims_product(n->dim, n->rank - last) : 1;
 }
 
-static int64_t axis_from_end(const Node *n, uint32_t i) /* 1: the last; 1 where there is none */
+static int64_t axis_from_end(const Node *n, uint32_t i) /* i = 1: the last axis; 1 if it does not
+                                                           exist */
 {
   return n->rank >= i ? n->dim[n->rank - i] : 1;
 }
@@ -21,16 +23,16 @@ static void linear_sizes(const Node *x, const Node *w, ampc_gemm *d)
   d->trans_b = true;
 }
 
-/* The stride from matrix to matrix, in elements; 0 where one operand serves the whole batch. One
- * stride is enough: pass simplify has made one axis of all leading ones. */
+/* The stride from matrix to matrix, in elements; 0 if one operand serves the whole batch. One
+ * stride suffices, because pass simplify has merged all leading axes into one. */
 static int64_t batch_stride(const Node *x, int64_t batch)
 {
   if (batch == 1 || lead(x, 2) == 1) return 0;
   return axis_from_end(x, 1) * axis_from_end(x, 2);
 }
 
-/* [.., m, k] by [.., k, n], either transposed. A batch of left matrices by one right matrix is a
- * single product of m * batch rows. */
+/* [.., m, k] by [.., k, n], each possibly transposed. A batch of left matrices times one right
+ * matrix is a single product of m * batch rows. */
 static void matmul_sizes(const Node *n, const Node *a, const Node *b, ampc_gemm *d)
 {
   bool vector_a = a->rank == 1, vector_b = b->rank == 1;
@@ -43,29 +45,29 @@ static void matmul_sizes(const Node *n, const Node *a, const Node *b, ampc_gemm 
   d->batch = each > 0 ? ir_elements(n) / each : 0;
   d->stride_a = vector_a ? 0 : batch_stride(a, d->batch);
   d->stride_b = vector_b ? 0 : batch_stride(b, d->batch);
-  if (d->batch > 1 && d->stride_b == 0 && !d->trans_a) { /* one tall product instead of many */
+  if (d->batch > 1 && d->stride_b == 0 && !d->trans_a) { /* one tall product in place of many */
     d->m *= d->batch;
     d->batch = 1;
     d->stride_a = 0;
   }
 }
 
-/* Pass memory placed the result in the gradient's slot: the library adds to what is there
+/* True if pass memory placed the result in the gradient's slot. Then the library adds to the slot
  * (beta = 1). */
 static bool result_is_gradient(const Graph *g, Value v)
 {
   return ir_node(g, v)->place.space == AMPC_GRAD;
 }
 
-/* Only gemm has the flags of transposition: for other products they are not set. */
+/* Only gemm has the transposition attributes. For other products they count as unset. */
 static bool is_set(const Node *n, const char *attribute)
 {
   uint32_t i;
   return attr_find(op_of(n), attribute, &i) && n->attr[i].i;
 }
 
-/* Row-major, so the leading dimension is the row length as the operand is stored. `c` is the last
- * member: the relu that ends the product, if there is one. */
+/* Matrices are row-major, so the leading dimension is the row length of the stored operand. `c` is
+ * the last node of the group: a relu that ends the product, or the product itself. */
 Product product_of(Compile *c, uint32_t group)
 {
   const Graph *g = c->graph;
@@ -74,7 +76,7 @@ Product product_of(Compile *c, uint32_t group)
   const Node *n = ir_node(g, v), *a = ir_node(g, n->in[0]), *b = ir_node(g, n->in[1]);
   Product p = {.a = n->in[0], .b = n->in[1], .c = last};
   ampc_gemm *d = &p.desc;
-  if (op_of(n)->signature.n_inputs == 3) { /* with bias: the rows of a layer's weight are outputs */
+  if (op_of(n)->signature.n_inputs == 3) { /* with a bias: rows of a layer's weight are outputs */
     linear_sizes(a, b, d);
     p.bias = n->in[2];
   } else {

@@ -26,7 +26,7 @@ Access access_whole(const LoopShape *s)
   return a;
 }
 
-/* Axes are aligned at the right; those of size 1, or that n lacks, are not walked: stride 0. */
+/* Axes are aligned at the right. Axes of size 1, and axes that n lacks, have stride 0. */
 Access access_broadcast(const LoopShape *s, const Node *n)
 {
   Access a = {.offset = 0};
@@ -45,9 +45,9 @@ static Access access_own(const Node *n)
   return access_whole(&s);
 }
 
-/* What move n makes of the strides of its input x. A transpose exchanges two, a slice starts
- * further on and takes larger steps: no bytes are moved, so such a node can be a load of its
- * reader. */
+/* The strides of move n, from the strides `a` of its input x. A transpose swaps two strides; a
+ * slice starts at an offset and takes larger steps. No bytes move, so the reader of such a node can
+ * load through these strides. */
 static Access access_moved(const Node *n, const Node *x, Access a)
 {
   Access out = a;
@@ -62,11 +62,12 @@ static Access access_moved(const Node *n, const Node *x, Access a)
     for (uint32_t i = 0; i < n->rank; i++)
       out.stride[i] = i < more || x->dim[i - more] == 1 ? 0 : a.stride[i - more];
   }
-  return out; /* a cast: where x lies */
+  return out; /* a cast: the same as x */
 }
 
-/* A view to other dims of what lies at `a`, from the last axis to the first: axes of the old shape
- * that lie one in the other are one run, which axes of the new shape must divide among them. */
+/* The strides of a view of `from` with other dims. From the last axis to the first, adjacent axes
+ * of the old shape whose strides form one run are merged. The axes of the new shape must divide
+ * each run exactly. */
 static bool access_viewed(const Node *from, const Access *a, const Node *to, Access *out)
 {
   int k = (int)to->rank - 1;
@@ -103,8 +104,8 @@ bool access_through(const Graph *g, Value v, Access *out)
   return true;
 }
 
-/* What has as many elements as the loop lies in its order, whatever its shape is called: the slot
- * of a gradient, a view. */
+/* An operand with as many elements as the loop is read in order, whatever its shape: a gradient's
+ * slot, a view. */
 Access access_operand(Compile *c, const LoopShape *s, const Node *n, uint32_t input)
 {
   bool moves = op_of(n)->tmpl == TMPL_move;
@@ -124,8 +125,8 @@ static void drop_axis(LoopShape *s, Access *a, uint32_t n, uint32_t axis)
   s->rank--;
 }
 
-/* Are axes `axis` and the next one a single axis for every operand? [4, 8] with strides 8, 1 is
- * [32] with 1. */
+/* Are axes `axis` and `axis` + 1 a single axis for every operand? [4, 8] with strides 8, 1 is [32]
+ * with stride 1. */
 static bool walks_on(const LoopShape *s, const Access *a, uint32_t n, uint32_t axis)
 {
   for (uint32_t k = 0; k < n; k++)
@@ -133,7 +134,7 @@ static bool walks_on(const LoopShape *s, const Access *a, uint32_t n, uint32_t a
   return true;
 }
 
-/* Axes of size 1 are dropped first: they would keep their neighbours apart. */
+/* Drops axes of size 1 first, because they would prevent merging their neighbours. */
 void loop_collapse(LoopShape *s, Access *a, uint32_t n)
 {
   for (uint32_t i = s->rank; i > 0; i--)
@@ -147,13 +148,13 @@ void loop_collapse(LoopShape *s, Access *a, uint32_t n)
 
 /* ---- elementwise groups ---- */
 
-/* It computes elements, or is a load with strides of its own. */
+/* True if n computes elements, or is a load with its own strides. */
 static bool is_walk(const Node *n)
 {
   return op_of(n)->tmpl == TMPL_map || op_has(n, T_strided) || op_has(n, T_permutes);
 }
 
-/* A move that is a kernel of its own is its anchor. */
+/* A move that is a kernel by itself is the anchor of its group. */
 bool group_is_map(const Graph *g, const Group *p)
 {
   if (p->n_parts || (p->anchor.id && !is_walk(ir_node(g, p->anchor)))) return false;
@@ -162,12 +163,12 @@ bool group_is_map(const Graph *g, const Group *p)
   return true;
 }
 
-/* Note [vectors]
- * A thread of an elementwise kernel takes 128 bits of 16-bit numbers, 8 of them; 4 numbers where
- * all have 32 bits or more, so that neighbouring threads read neighbouring bytes. They lie along
- * the last axis that is left, which they must fill. Where a node calls a long function, threads do
- * less each until every multiprocessor has some. What is less than a block's is not worth the
- * words. */
+/* Note [vectors] A thread of an elementwise kernel takes 128 bits of 16-bit numbers, 8 of them. It
+ * takes 4 numbers if all have 32 bits or more. So neighbouring threads read neighbouring bytes. The
+ * elements of a vector are along the last axis of the merged shape, whose size they must divide. If
+ * a node calls a slow function, vectors are made smaller until every multiprocessor has work.
+ * Kernels with fewer elements than a block has threads use no vectors: the longer text is not worth
+ * it. */
 static uint32_t widest_vector(const Compile *c, const KernelArgs *args)
 {
   for (uint32_t i = 0; i < args->n; i++)
@@ -177,7 +178,7 @@ static uint32_t widest_vector(const Compile *c, const KernelArgs *args)
 
 /* ---- rows ---- */
 
-/* Those in front of the columns of part_sums; all, where these are no axes. */
+/* The row axes of part_sums: those before the columns. All axes, if the columns are not axes. */
 static void row_axes_of_columns(const Node *n, const Node *x, RowShape *r)
 {
   int64_t behind = 1, columns = n->dim[1];
@@ -188,13 +189,13 @@ static void row_axes_of_columns(const Node *n, const Node *x, RowShape *r)
   if (r->loose) r->to = x->rank;
 }
 
-/* The axes [from, to) that make a row: one, or a run of neighbours in a mask (none given: all). Of
- * channel statistics all axes but the last are reduced, cut into parts. */
+/* The axes [from, to) that make a row: one axis, or a run of adjacent axes in a mask (an empty mask
+ * means all). For channel statistics, all axes but the last are reduced, in parts. */
 static void row_axes(const Node *n, const Node *x, RowShape *r)
 {
   uint32_t attr;
   uint64_t mask;
-  if (attr_find(op_of(n), "channel", &attr)) { /* the last axis, since pass layout */
+  if (attr_find(op_of(n), "channel", &attr)) { /* the last axis since pass layout */
     assert(n->attr[attr].i == x->rank - 1);
     r->to = x->rank - 1u;
     r->parts = n->dim[0];
@@ -221,8 +222,8 @@ static bool is_alone(const Graph *g, const Node *n)
   return p && p->n_parts && n->part >= p->last;
 }
 
-/* Parts of a long sum that the last block of those that make them may join, and does so unless it
- * is told not to (-O0). */
+/* True for the reduction of the parts of a long sum. The last of the blocks that compute the parts
+ * can do it, and does so except at -O0. */
 static bool joins_parts(const Graph *g, const Node *n)
 {
   const Node *x = ir_node(g, value_root(g, n->in[0]));
@@ -237,8 +238,8 @@ bool is_widening(const Graph *g, const Node *n)
   return ampc_is_narrow(ir_node(g, n->in[0])->dtype);
 }
 
-/* 128 bits: 8 numbers that had 16 bits before they were widened, or 4. The order of a sum follows
- * from it, so it must not change with what a kernel fuses. */
+/* 128 bits: 8 numbers that had 16 bits before they were widened, otherwise 4. The order of a sum
+ * follows from this, so it must not depend on which nodes are fused. */
 static uint32_t widest_of(const Graph *g, const Node *x)
 {
   while (op_of(x)->tmpl == TMPL_alias || is_widening(g, x) || (op_is_step(x) && x->in[0].id))
@@ -247,7 +248,7 @@ static uint32_t widest_of(const Graph *g, const Node *x)
   return wide ? 4 : 8;
 }
 
-/* softmax over axis 1 of [2, 3, 4, 5]: outer 2, length 3, inner 20. */
+/* Example: for a softmax over axis 1 of [2, 3, 4, 5], outer is 2, length 3, inner 20. */
 RowShape row_shape(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v), *x = ir_node(g, n->in[0]);
@@ -281,17 +282,17 @@ ColumnTile row_tile(const RowShape *r)
   return column_tile(r->parts ? r->parts : r->outer, r->part_rows, r->inner, r->widest);
 }
 
-/* Note [rows]
- * A thread of a row takes 128 bits at once: 8 elements, or 4 of 32 bits. A short row has few
- * threads: each then has several vectors under way, and keeps them in registers for the next walk;
- * and joining sums costs little. So a row that a warp can hold gets a warp, or as few lanes of it
- * as read 32 bytes together, where threads in all still keep every multiprocessor busy; other rows
- * get a block. By the shape alone: the threads fix the order of the sum and so its bits. */
+/* Note [rows] A thread of a row takes 128 bits at once: 8 elements, or 4 of 32 bits. A short row
+ * has few threads. Each then has several loads in flight and keeps its vectors in registers for the
+ * next walk, and combining the sums is cheap. So a row that fits in the registers of a warp gets a
+ * warp. It gets fewer lanes, which together read at least 32 bytes, if the threads of all rows
+ * still keep every multiprocessor busy. Other rows get a block. Only the shape decides, because the
+ * threads fix the order of the sum and so its bits. */
 RowWalk row_walk(const RowShape *r)
 {
   enum { WARP = 32, BUSY = 16384 /* threads */ };
   RowWalk w = {.vector = dividing_vector(r->length, r->widest), .threads = CUDA_BLOCK};
-  const int64_t held = w.vector > 1 ? 32 : 8; /* elements of a thread, see ROW_WALK */
+  const int64_t held = w.vector > 1 ? 32 : 8; /* elements that a thread holds: ROW_WALK */
   if (r->length > WARP * w.vector && (r->length > WARP * held || r->outer * WARP < BUSY)) return w;
   for (w.threads = w.vector > 1 ? 2 : 4; w.threads < WARP; w.threads *= 2) {
     if (w.threads * w.vector >= r->length) break;
@@ -342,11 +343,11 @@ int64_t map_threads(const MapWalk *m)
   return (rows + m->rows - 1) / m->rows * (columns / m->vector);
 }
 
-/* Note [shared rows]
- * What is the same in all rows, such as a bias or the moments of a channel, is loaded once for two
- * rows of a thread, and what follows from it is computed once: where every multiprocessor still has
- * a block. More rows would need more registers than they spare instructions: loads of the third
- * wait for the first to be done. */
+/* Note [shared rows] Some operands are the same in all rows, such as a bias or the moments of a
+ * channel. A thread that computes two rows loads them once, and computes once whatever follows from
+ * them alone. This is done if every multiprocessor still has a block. More than two rows would cost
+ * more registers than they save instructions: the loads of the third row wait for those of the
+ * first. */
 static uint32_t rows_of(const MapWalk *m)
 {
   enum { ROWS = 2, BUSY = 32768 }; /* threads */
@@ -356,8 +357,8 @@ static uint32_t rows_of(const MapWalk *m)
   return shares && loop_elements(&m->left) / m->vector / ROWS >= BUSY ? ROWS : 1;
 }
 
-/* [32, 512] + [512] cannot be one axis, [32, 512] + [32, 512] can: axes are joined where all
- * operands allow it. Fewer axes are fewer divisions in the index. */
+/* Axes are merged if all operands permit it: [32, 512] + [512] cannot be one axis, [32, 512] + [32,
+ * 512] can. With fewer axes, the index needs fewer divisions. */
 MapWalk map_walk(Compile *c, const Group *p, const KernelArgs *args)
 {
   const Graph *g = c->graph;
@@ -379,9 +380,8 @@ MapWalk map_walk(Compile *c, const Group *p, const KernelArgs *args)
 
 /* ---- windows ---- */
 
-/* A tile is as large as a stride, so that no window is looked at twice where windows do not
- * overlap. Its sums must fit into registers, and on the CPU, where vectors are long, onto a stack.
- */
+/* A tile is as large as a stride, so that each window is read once if windows do not overlap. The
+ * sums of a tile must fit in registers, and on the CPU, where vectors are long, on the stack. */
 enum { MOST_OF_TILE = 4 };
 
 static bool is_backward(const Node *n)
@@ -389,7 +389,7 @@ static bool is_backward(const Node *n)
   return op_of(n)->gradient == grad_none;
 }
 
-/* Tiles of backward are as large as a stride, else they are pixels. */
+/* Tiles of backward are as large as a stride if that is small enough, else single pixels. */
 static bool has_tiles(const Node *n)
 {
   return attr_int(n, "stride0") * attr_int(n, "stride1") <= MOST_OF_TILE;
