@@ -15,8 +15,7 @@ ampc_status averages_begin(ampc_runtime *rt)
   return rt->device->ops->copy(rt->device, rt->space[AMPC_EMA], rt->space[AMPC_MASTER], bytes);
 }
 
-/* An average that the file lacks keeps its weight as value. It is also lacking if the optimizer has
- * another name there. */
+/* An average that the file lacks, perhaps because its optimizer is renamed, equals the weight. */
 static ampc_status load_one(ampc_runtime *rt, const TensorFile *f, const ampc_param *q)
 {
   const ampc_program *p = rt->program;

@@ -35,8 +35,7 @@ static TensorType type_of(const ampc_program *p, const ampc_param *q)
   return (TensorType){q->buffer ? q->dtype : AMPC_F32, p->real64, q->rank, q->dim};
 }
 
-/* The tensor's name. `o` and `moment` are NULL for the parameter itself. Malloced; NULL: out of
- * memory. */
+/* The tensor's name; of the parameter itself if `o` is NULL. Malloced; NULL: out of memory. */
 static char *entry_name(const ampc_param *q, const ampc_optimizer_desc *o, const char *moment)
 {
   if (!o) return strdup(q->path);
@@ -63,8 +62,7 @@ static void add_moments(Entries *e, const ampc_program *p, const ampc_param *q)
   if (o && o->uses_moment3) add_entry(e, q, AMPC_MOMENT3, entry_name(q, o, "moment3"));
 }
 
-/* Lists parameters and buffers, then moments, each in the program's order. This order decides the
- * bytes of the file. */
+/* Lists parameters and buffers, then moments. Their order decides the bytes of the file. */
 static ampc_status entries_of(const ampc_program *p, Entries *out)
 {
   *out = (Entries){.at = calloc(5 * p->n_params + 3 * p->n_shares + 1, sizeof(Entry))};
@@ -254,8 +252,7 @@ static void get_patience(Metadata *m, Saved *s)
   s->patience.step = count_of(m, KEY("ampc.early_stop.step"), s->state.step);
 }
 
-/* Reads counters and the position of the next batch. The loader checks whether the epoch has that
- * many batches. */
+/* Reads counters and the next batch's position. The loader checks that against the epoch. */
 static void get_counters(Metadata *m, const ampc_program *p, Saved *s)
 {
   s->state.seed = metadata_count(m, KEY("ampc.seed"), INT64_MIN, INT64_MAX);

@@ -133,8 +133,7 @@ static void give(Loading *x, uint32_t i, LoadTensor *t)
   x->fit[i] = (uint8_t)fit_of(x, &t->entry, &x->program->params[i]);
 }
 
-/* PyTorch saves a tied parameter under all its names. Here it is one parameter, so the file's
- * tensors must be equal. */
+/* PyTorch saves a tied parameter under all its names; here it is one, so the tensors must agree. */
 static ampc_status give_alias(Loading *x, const ampc_alias *a)
 {
   LoadTensor *t =

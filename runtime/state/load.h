@@ -16,8 +16,7 @@ typedef struct LoadTensor {
 
 typedef enum Fit { FIT_none, FIT_same, FIT_transposed, FIT_shape, FIT_kind } Fit;
 
-/* A `load` clause while it is executed: its tensors, and the parameters of its model that they
- * match. */
+/* A `load` clause that is executed: its tensors, and the parameters that take them. */
 typedef struct Loading {
   ampc_runtime *rt;
   ampc_tell *tell;
@@ -32,7 +31,7 @@ typedef struct Loading {
   json_t *index;       /* name after strip and rename -> index of its tensor */
   uint32_t *given;     /* one per parameter: index of its tensor + 1; 0: the file has none */
   uint8_t *fit;        /* one per parameter: a Fit */
-  uint32_t *hits;      /* one per pattern: tensors that it matched; a pair of `rename` counts at its
+  uint32_t *hits;      /* one per pattern: tensors that it matched; a `rename` pair counts at its
                           left */
   uint32_t strip_hits; /* names that began with `strip` */
 } Loading;

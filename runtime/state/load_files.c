@@ -72,8 +72,7 @@ static ampc_status open_shards(Loading *x, const json_t *map, json_t *opened)
   {
     const char *shard = json_string_value(file);
     if (!status && !is_shard_name(shard))
-      status = bad_index(
-          x, "a shard must be the name of a file in the same folder; this is not so for ", name);
+      status = bad_index(x, "a shard must be a file name without a folder; not so that of ", name);
     if (status || json_object_get(opened, shard)) continue;
     status = open_file(x, file_join(folder, shard));
     if (status) continue;
@@ -120,8 +119,7 @@ static bool is_state_of_ours(const TensorFile *f, const char *name)
   return strncmp(name, "optimizer.", 10) == 0 && tensor_file_get(f, "ampc.version");
 }
 
-/* "fc.weight" if the tensor is "optimizer.opt.ema/fc.weight", the average of it. NULL: it is no
- * average. */
+/* "fc.weight" of its average "optimizer.opt.ema/fc.weight". NULL: the tensor is no average. */
 static const char *averaged(const Loading *x, const LoadTensor *t)
 {
   const char *ema = x->averages && t->left ? strstr(t->name, ".ema/") : NULL;

@@ -84,8 +84,7 @@ static void widest(const Names *s, const char *name, bool exact, char *to)
   if (names_good_one(s, to)) strcpy(to, name);
 }
 
-/* Chooses patterns that match all bad names, at most PATTERNS of them. *out_all: they match all.
- * Malloced. */
+/* Chooses up to PATTERNS patterns that match bad names. *out_all: they match all. Malloced. */
 static int choose_patterns(const Names *s, bool exact, char *chosen[PATTERNS], bool *out_all)
 {
   int n = 0;
@@ -149,8 +148,7 @@ static void suggest_strip(const Report *r, const Names *lacking)
     for (uint32_t k = 0; k < lacking->n_bad && dot && !x->at[i].is_taken; k++) {
       size_t n = strlen(name), m = strlen(lacking->bad[k]);
       if (n <= m || name[n - m - 1] != '.' || strcmp(name + n - m, lacking->bad[k]) != 0) continue;
-      fprintf(r->out, "  names in the file begin with a prefix: strip=\"%.*s\"\n", (int)(n - m),
-              name);
+      fprintf(r->out, "  names in the file have a prefix: strip=\"%.*s\"\n", (int)(n - m), name);
       return;
     }
   }
@@ -164,7 +162,7 @@ static void suggest_prefix(const Report *r, const Names *lacking)
     for (const char *dot = strchr(lacking->bad[k], '.'); dot; dot = strchr(dot + 1, '.')) {
       const json_t *number = json_object_get(x->index, dot + 1);
       if (!number || x->at[json_integer_value(number)].is_taken) continue;
-      fprintf(r->out, "  names in the model begin with a prefix: rename=[[\"**\", \"%.*s.**\"]]\n",
+      fprintf(r->out, "  names in the model have a prefix: rename=[[\"**\", \"%.*s.**\"]]\n",
               (int)(dot - lacking->bad[k]), lacking->bad[k]);
       return;
     }

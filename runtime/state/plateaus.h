@@ -1,5 +1,4 @@
-/* The state of plateaus in a checkpoint: settings that are lowered when a metric stops
- * improving. */
+/* Checkpoints of plateaus: settings that are lowered when a metric stops improving. */
 #pragma once
 #include "metadata.h"
 #include "runtime/runtime.h"

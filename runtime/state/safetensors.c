@@ -99,8 +99,7 @@ static char *find_digits(char *text, int64_t size)
   return at + sizeof before - 1;
 }
 
-/* Writes the header with sorted keys, without spaces inside, padded with spaces to a multiple of 8
- * bytes: same content, same bytes. */
+/* Sorts keys and pads with spaces to a multiple of 8 bytes: same content, same bytes. */
 static char *header_text(const TensorFile *f, int64_t *out_size)
 {
   char *compact = json_dumps(f->header, JSON_COMPACT | JSON_SORT_KEYS);
@@ -211,8 +210,7 @@ static int by_begin(const void *a, const void *b)
   return x->end < y->end ? -1 : x->end > y->end;
 }
 
-/* Checks that the tensors cover the data without gap or overlap. *out_bad: the name of an invalid
- * entry, or NULL. */
+/* Tensors must cover the data without gap or overlap. *out_bad: an invalid entry, or NULL. */
 static bool entries_are_sound(const TensorFile *f, const char **out_bad)
 {
   size_t n = 0;
@@ -267,8 +265,7 @@ static ampc_status sum_up(const TensorFile *f, const char *path, const char *tex
   return status;
 }
 
-/* Replaces the digits by zeros, as when the checksum was computed. Files of other programs have no
- * checksum. */
+/* Puts zeros for the digits, as for the computation. Files of other programs have no checksum. */
 static ampc_status verify(const char *path, char *text, int64_t text_size, const TensorFile *f)
 {
   char *digits = find_digits(text, text_size), found[DIGITS + 1] = "", wanted[DIGITS + 1];
@@ -287,8 +284,7 @@ static ampc_status verify(const char *path, char *text, int64_t text_size, const
                    found, wanted);
 }
 
-/* Parses the header, then checks the tensors, then the checksum. Each check relies on those before
- * it. */
+/* Checks the tensors, then the checksum: each check relies on those before it. */
 static ampc_status check_header(const char *path, char *text, int64_t text_size, TensorFile *f)
 {
   json_error_t error;
@@ -305,8 +301,7 @@ static ampc_status check_header(const char *path, char *text, int64_t text_size,
   return verify(path, text, text_size, f);
 }
 
-/* Reads the length of the header. False: this is no safetensors file, so none of its bytes can be
- * trusted. */
+/* Reads the header's length. False: no safetensors file; none of its bytes can be trusted. */
 static bool read_length(const TensorFile *f, int64_t file_size, int64_t *out)
 {
   uint8_t head[9];
