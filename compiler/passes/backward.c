@@ -1,11 +1,12 @@
-/* Reverse differentiation: walks the nodes from y to the first and lets the rule of each add the
- * gradients of its inputs. Rules may return them broadcast or in another float type; here they are
- * summed to the input's shape and cast to its type, so that every gradient is like its value. */
+/* Reverse-mode differentiation. Walks the nodes from y back to the first one and calls the gradient
+ * rule of each, which adds the gradients of its inputs. A rule may return a gradient with the
+ * broadcast shape or another float type. It is summed to the shape of the input and cast to its
+ * type here, so that every gradient has the shape and type of its value. */
 #include "backward.h"
 #include "compiler/graph/own.h"
 #include <assert.h>
 
-enum { MAX_SLICES = 16 }; /* of one value that are joined */
+enum { MAX_SLICES = 16 }; /* slices of one value that are concatenated */
 
 void backward_init(Backward *b, Compile *c, uint32_t n)
 {
@@ -17,20 +18,23 @@ void backward_init(Backward *b, Compile *c, uint32_t n)
   b->next = ir_nexts(c);
 }
 
-/* Integers, bools and ops without a gradient rule; and all of a no_grad region. */
+/* No gradient flows through integers, bools, ops without a gradient rule, and regions with
+ * no_grad. */
 bool backward_stops(const Graph *g, const Node *n)
 {
   return op_of(n)->gradient == grad_none || g->regions.at[n->region].no_grad ||
          !dtype_is_float(n->dtype);
 }
 
-/* The inputs that n is computed from: `next` has its carry only to write to it. */
+/* The first input from which n is computed: a `next` has its carry as input 0 only to write to
+ * it. */
 static uint32_t first_operand(const Node *n)
 {
   return n->op == OP_next ? 1 : 0;
 }
 
-/* Which nodes a wanted one leads to. False: as before; what is carried leads back into its loop. */
+/* Finds the nodes that depend on a wanted node. A carried value depends on what its loop computes,
+ * so the search is repeated while it returns true. */
 static bool find_led(const Backward *b, Value y, bool *leads)
 {
   const Graph *g = b->c->graph;
@@ -63,8 +67,8 @@ static bool find_leading(const Backward *b, Value y, const bool *leads)
   return more;
 }
 
-/* A node is active where both hold: a wanted node leads to it (`leads`, forward) and it leads to y
- * (the second search, backward). Gradients of all others would be computed for nobody. */
+/* A node is active if it depends on a wanted node (`leads`, the forward search) and y depends on it
+ * (the backward search). No other gradients are computed. */
 bool backward_find(Backward *b, Value y)
 {
   bool *leads = arena_array(b->c->arena, bool, b->n), any = false;
@@ -76,7 +80,7 @@ bool backward_find(Backward *b, Value y)
 }
 
 /* v is the 16-bit working copy of a weight that is stored in f32: cast(param). With
- * --strict-rounding no weight is treated in a special way. */
+ * --strict-rounding no weight is treated specially. */
 static bool is_weight_copy(const Backward *b, Value v)
 {
   const Graph *g = b->c->graph;
@@ -86,10 +90,10 @@ static bool is_weight_copy(const Backward *b, Value v)
   return ir_parameter(g, from) && from->dtype == AMPC_F32;
 }
 
-/* v is the 16-bit form of a value in f32, made by pass precision for all readers at once. PyTorch
- * casts at each use, so there the gradients of the uses are rounded to 16 bits and meet in f32: a
- * sum in 16 bits is rounded each time and overflows where none of its terms does. Of weights
- * PyTorch keeps the cast as well. */
+/* v is a cast of an f32 value to 16 bits that pass precision made for all readers at once. PyTorch
+ * casts at each use: it rounds the gradient of each use to 16 bits and adds them in f32. A sum in
+ * 16 bits would be rounded at each addition, and could overflow although no term does. PyTorch
+ * casts weights once, so they do not count here. */
 static bool is_shared_cast(const Backward *b, Value v)
 {
   const Graph *g = b->c->graph;
@@ -99,10 +103,10 @@ static bool is_shared_cast(const Backward *b, Value v)
   return !ir_parameter(g, from) && from->dtype == AMPC_F32;
 }
 
-/* PyTorch rounds the gradient of a 16-bit weight to 16 bits and casts it to f32 afterwards. A
- * matrix product sums in f32 anyway: kept so, the gradient cannot overflow and the cast is gone.
- * That is done where dx is a product made for this use of the weight alone; else another reader
- * would see another type. */
+/* PyTorch rounds the gradient of a 16-bit weight to 16 bits and then casts it to f32. A matrix
+ * product sums in f32 anyway. If its result stays f32, the gradient cannot overflow and the cast is
+ * not needed. This is allowed only if dx is a product for this use of the weight alone: other
+ * readers of dx would find another type. */
 static bool made_for(const Graph *g, Value weight, Value dx)
 {
   const Node *product = ir_node(g, dx);
@@ -123,8 +127,8 @@ Cursor backward_cursor(const Graph *g, Value forward)
 }
 
 /* Adds dx to the gradient of x. dx may have more axes or another float type than x: it is summed
- * and cast here, so that no rule needs to. The gradient of a weight copy is f32 where made_for
- * allows it; further uses of the weight, and of a shared cast, are added in f32. */
+ * and cast here, so that no rule needs to do so. The gradient of a weight copy is f32 if made_for()
+ * allows it. Gradients of further uses of a weight copy or of a shared cast are added in f32. */
 void backward_add(Backward *b, const Cursor *at, Value x, Value dx)
 {
   Node like = *ir_node(b->c->graph, x);
@@ -134,7 +138,7 @@ void backward_add(Backward *b, const Cursor *at, Value x, Value dx)
   Value *sum = backward_sum(b, x);
   if (!weight || (!sum->id && ir_node(b->c->graph, dx)->dtype != AMPC_F32))
     dx = ir_cast(b->c, at, dx, like.dtype);
-  if (adds_wide && sum->id) { /* of several uses */
+  if (adds_wide && sum->id) { /* x has several uses */
     *sum = ir_cast(b->c, at, *sum, AMPC_F32);
     dx = ir_cast(b->c, at, dx, AMPC_F32);
   }
@@ -148,7 +152,8 @@ typedef struct Slices {
   uint32_t n;
 } Slices;
 
-/* One more part, in the order along the axis; false: v is none, or there are too many. */
+/* Adds one part, sorted by its start along the axis. False: v is no such part, or there are too
+ * many. */
 static bool add_slice(const Graph *g, Value v, Slices *out)
 {
   const Node *n = ir_node(g, v);
@@ -160,7 +165,7 @@ static bool add_slice(const Graph *g, Value v, Slices *out)
   return true;
 }
 
-/* The parts that v is the sum of; false: of something else too. */
+/* Finds the parts of which v is the sum. False: v has other terms too. */
 static bool find_slices(const Graph *g, Value v, Slices *out)
 {
   const Node *n = ir_node(g, v);
@@ -170,9 +175,9 @@ static bool find_slices(const Graph *g, Value v, Slices *out)
   return add_slice(g, v, out);
 }
 
-/* What was taken apart, such as queries, keys and values by chunk(), gets its gradient as parts
- * that are 0 everywhere else, and sums of these: joined they are moved once. Parts that overlap or
- * leave something out stay a sum. */
+/* A value that chunk() or slices split, such as queries, keys and values, gets one gradient per
+ * part, padded with zeros, and the sum of these. If the parts cover the value without overlap,
+ * their concatenation is the same and moves each element once. Else the sum stays. */
 static Value joined_slices(Compile *c, const Cursor *at, Value sum)
 {
   const Graph *g = c->graph;
@@ -189,7 +194,7 @@ static Value joined_slices(Compile *c, const Cursor *at, Value sum)
   return ir_append(c, at, OP_cat, s.part, s.n, ATTRS({"dim", {.i = dim}}));
 }
 
-/* An op of the job that lacks its backward: the gradient of which input is missed. */
+/* Reports an op of the job without `backward`, and the input that needs the gradient. */
 static bool lacks_backward(const Backward *b, Value v, const Node *n)
 {
   const OwnOp *own = own_of(n);
@@ -205,8 +210,9 @@ static bool lacks_backward(const Backward *b, Value v, const Node *n)
   return true;
 }
 
-/* An op of the job has one backward for all its outputs. It begins at the op's node, which stands
- * in front of those of its other outputs: so these see to it that it is reached. */
+/* An op of the job has one backward for all its outputs. It runs at the node of the op, which
+ * stands before the nodes of the other outputs. So these make sure that the op has a gradient: else
+ * it would be skipped. */
 static void reach_own(Backward *b, Value op)
 {
   Cursor at = backward_cursor(b->c->graph, op);
@@ -223,7 +229,7 @@ static void own_back(const Backward *b, Value op, Value *out_dx)
   own_gradients(b->c, op, dy, out_dx);
 }
 
-/* `n` is a copy: the rule appends nodes, which moves the array. */
+/* n is a copy, since the rule appends nodes and so may move the array. */
 static void step_back(Backward *b, Value v)
 {
   Compile *c = b->c;
@@ -261,8 +267,8 @@ void backward_step(Backward *b, Value v)
   if (!backward_stops(b->c->graph, ir_node(b->c->graph, v))) step_back(b, v);
 }
 
-/* By falling id: all users of a node stand behind it, so its gradient is complete when it is
- * reached. */
+/* By descending id: all users of a node stand behind it, so its gradient is complete when the walk
+ * comes to it. */
 void backward_run(Backward *b, Value y, Value dy, BackwardDone *done, void *data)
 {
   b->dx[y.id] = dy;
@@ -280,7 +286,7 @@ void backward_run(Backward *b, Value y, Value dy, BackwardDone *done, void *data
 
 static void no_more(void *data, Value v, Value gradient)
 {
-  (void)data, (void)v, (void)gradient; /* gradient_of reads dx when all are done */
+  (void)data, (void)v, (void)gradient; /* gradient_of() reads dx at the end */
 }
 
 const Value *gradient_of(Compile *c, const Cursor *at, Value y, Value dy, const Value *xs,

@@ -1,12 +1,13 @@
 /* Part of pass fuse: numbers that must be tensors.
  *
- * A number has no bytes, it is a literal in kernels; settings, counters and the loss scale have
- * theirs in STATE. Where such a value is itself a result of an infer block, or an operand of a
- * product, a convolution (as the gradient of a sum of one element is) or an op of the job, a `full`
- * writes it: the caller, the vendors' libraries and the job's text read tensors. */
+ * A number has no bytes: it is a literal in kernels. Settings, counters and the loss scale have
+ * bytes in STATE. Some readers need a tensor: the caller of an infer block, the vendors' libraries
+ * (products and convolutions), and the kernel text of ops of the job. For these a node `full`
+ * writes the number to memory. A sum of one element, for example, has a number as its gradient,
+ * which may be an operand of a convolution. */
 #include "fold.h"
 
-/* The number that v is through views; 0: it is a tensor. */
+/* The number that v is, perhaps seen through views; 0: v is a tensor. */
 static uint32_t number_of(const Rewrite *r, Value v)
 {
   uint32_t from = v.id;

@@ -1,21 +1,22 @@
-/* Part of pass fuse: casts to f32 from 16 bits, expands and, where ops of tiles read them, other
- * moves that are done by their readers.
+/* Part of pass fuse: folded nodes, whose readers do their work. These are casts from 16 bits to
+ * f32, expands and, if ops of tiles read them, other moves.
  *
- * A cast that widens is exact, so a kernel that reads the 16-bit value and converts it computes the
- * same; an expand is a load with stride 0. Neither then needs a kernel or room. Only kernels can do
- * so: matrix products and outputs need the bytes. */
+ * A cast to a wider type is exact, so a kernel may read the 16-bit value and convert it. An expand
+ * is a load with stride 0. Neither then needs a kernel or memory. Only kernels can do so: matrix
+ * products of the library and outputs need the bytes. */
 #include "fold.h"
 #include "compiler/command/command.h"
 
 typedef struct Fold {
   Graph *g;
   const uint32_t *phase;
-  uint32_t *first_use, *next_use; /* lists of (user, input) by value: index user_at */
+  uint32_t *first_use,
+      *next_use; /* lists of (user, input) by value, as indices into user and input */
   VEC(Value) user;
   VEC(uint32_t) input;
 } Fold;
 
-/* For each value the list of (user, input), so that all users are looked at in one walk. */
+/* Lists (user, input) for each value, so that all users are found in one walk. */
 static void list_uses(Compile *c, Fold *f)
 {
   uint32_t n = f->g->nodes.n, all = 1;
@@ -36,7 +37,8 @@ static void list_uses(Compile *c, Fold *f)
   }
 }
 
-/* `scan` and `scan_end` list what a loop reads: its bytes must be there, whoever converts them. */
+/* `scan` and `scan_end` list the values that a loop reads. Their bytes must exist, whoever converts
+ * them. */
 static bool is_border(const Node *n)
 {
   return op_of(n)->tmpl == TMPL_loop && op_has(n, T_effect);
@@ -47,8 +49,8 @@ static bool in_phase(const Fold *f, Value v, uint32_t phase)
   return phase == UINT32_MAX || f->phase[v.id] == phase;
 }
 
-/* Whether a use of a value is such that the value may be folded. `phase`: in which phase of the
- * step all its users must be, UINT32_MAX: in any. */
+/* Whether the value may be folded as far as this use is concerned. `phase`: the phase of the step
+ * in which all its users must be; UINT32_MAX: any. */
 typedef bool Reads(const Fold *f, uint32_t use, uint32_t phase);
 
 static bool all_read(const Fold *f, Value v, uint32_t phase, Reads *reads)
@@ -59,7 +61,7 @@ static bool all_read(const Fold *f, Value v, uint32_t phase, Reads *reads)
   return good;
 }
 
-/* Users of a cast can convert as they load: kernels, and aliases whose users can. */
+/* These users of a cast can convert as they load: kernels, and aliases all of whose users can. */
 static bool reads_widened(const Fold *f, uint32_t use, uint32_t phase)
 {
   Value v = f->user.at[use];
@@ -70,9 +72,10 @@ static bool reads_widened(const Fold *f, uint32_t use, uint32_t phase)
   return loads && in_phase(f, v, phase);
 }
 
-/* Users of an expand can load with stride 0: elementwise ops, and row ops for operands read element
- * by element. What a row op reads once a row (@1) is addressed by the row alone: only a single
- * value does. If a user is a folded cast, its own users must be able to as well. */
+/* These users of an expand can load with stride 0: elementwise ops, and row ops for operands that
+ * they read element by element. An operand that a row op reads once a row (@1) is addressed by the
+ * row alone, so only a single value may be expanded there. If a user is a folded cast, all its
+ * users must be able to do so too. */
 static bool reads_expanded(const Fold *f, uint32_t use, uint32_t phase)
 {
   Value v = f->user.at[use];
@@ -87,9 +90,9 @@ static bool reads_expanded(const Fold *f, uint32_t use, uint32_t phase)
   return loads && (!user->folded || all_read(f, v, phase, reads_expanded)) && in_phase(f, v, phase);
 }
 
-/* A folded node is computed where its readers stand. If it reads a weight, the scale or a counter,
- * a reader behind an update would see another value: so its readers must be in its own phase.
- * UINT32_MAX: the bytes do not change in a step, any phase does. */
+/* Readers compute a folded node. If it reads a weight, the scale or a counter, a reader behind an
+ * update would find another value: so all readers must be in the phase of the node. UINT32_MAX: no
+ * effect changes the bytes within a step, so any phase will do. */
 static uint32_t wanted_phase(const Fold *f, Value v)
 {
   const Node *root = ir_node(f->g, value_root(f->g, v));
@@ -104,8 +107,8 @@ static bool can_fold(const Fold *f, Value v)
   return is_widening(f->g, n) && all_read(f, v, wanted_phase(f, v), reads_widened);
 }
 
-/* Users of a move can read through it: ops that take any strides, as far as strides say where
- * elements lie, and views and folded nodes that only such ops read. */
+/* These users can read through a move: ops that take any strides, if strides can describe where the
+ * elements are; and views and folded nodes that only such ops read. */
 static bool reads_strided(const Fold *f, uint32_t use, uint32_t phase)
 {
   Value v = f->user.at[use];
@@ -121,12 +124,12 @@ static void fold_moves(Fold *f)
   for (uint32_t id = f->g->nodes.n - 1; id > 0; id--) {
     Node *n = &f->g->nodes.at[id];
     if (n->folded || !(op_has(n, T_permutes) || op_has(n, T_strided))) continue;
-    n->folded = true; /* so that tiles_read looks through it */
+    n->folded = true; /* tiles_read() looks through folded nodes */
     n->folded = all_read(f, (Value){id}, wanted_phase(f, (Value){id}), reads_strided);
   }
 }
 
-/* From the last node to the first: so users of a node are decided before the node. */
+/* From the last node to the first, so that users are decided before the nodes that they read. */
 void fold_nodes(Compile *c, const uint32_t *phase)
 {
   Fold f = {.g = c->graph, .phase = phase};

@@ -1,14 +1,15 @@
-/* What the files of pass fuse share: sets of nodes on their way to being groups. */
+/* What the files of pass fuse share: sets of nodes, which become groups at the end. */
 #pragma once
 #include "compiler/command/walk.h"
 
-enum { MAX_GROUP = 48 }; /* nodes: more would not fit in registers */
+enum { MAX_GROUP = 48 }; /* nodes of a set; more would not fit in registers */
 
 typedef struct Members {
   VEC(uint32_t) nodes; /* in execution order */
 } Members;
 
-/* Which nodes must come before a node though it reads no value of theirs: order.c. */
+/* Nodes that must come before another node, although that node reads no value of theirs:
+ * order.c. */
 typedef struct Edge {
   uint32_t before, next; /* a node; the next edge of the same list, 0: none */
 } Edge;
@@ -21,19 +22,20 @@ typedef struct Fuse {
   Compile *c;
   Graph *g;
   uint32_t *group; /* node -> index into sets; 0: not computed by a command */
-  uint32_t *part;  /* the same before launches were shared: Note [parts] */
+  uint32_t *part;  /* the same before sets shared launches: Note [parts] */
   uint32_t *phase; /* node -> number of fences before it, see Note [fences] */
   Order order;
   VEC(Members) sets;    /* sets.at[0] is unused */
   uint32_t *readers;    /* value -> how often it is read */
-  uint32_t *sums;       /* block, parameter -> gradients that are added to its slot */
-  uint32_t *reader;     /* value -> the last row op or small node that read it; 0: none */
-  uint32_t *row_reader; /* set -> the last small row op that read what it makes; 0: none */
-  bool *in_turn;        /* set -> a launch of one block, part after part */
-  uint32_t *level; /* part -> 1 + the most of those of its launch that it waits for; 0: not known */
+  uint32_t *sums;       /* block, parameter -> number of gradients added to its slot */
+  uint32_t *reader;     /* value -> the last row op or small node that reads it; 0: none */
+  uint32_t *row_reader; /* set -> the last small row op that reads a value of the set; 0: none */
+  bool *in_turn;        /* set -> it runs in one block, one part after the other */
+  uint32_t *level; /* part -> 1 + the highest level of the parts in its launch that it waits for; 0:
+                      not known */
   uint32_t *turn;  /* set -> its turn, later than those of all sets that it waits for */
-  uint32_t *taker; /* turn -> the set whose it is; 0: none */
-  uint32_t *room;  /* for as many */
+  uint32_t *taker; /* turn -> the set that has it; 0: none */
+  uint32_t *room;  /* scratch space for n sets */
   uint32_t *begin; /* loop -> the set that begins it */
   uint32_t *mark;  /* set -> the last search that was there */
   uint32_t search;
@@ -44,7 +46,7 @@ static inline const Node *node_at(const Fuse *f, uint32_t id)
   return &f->g->nodes.at[id];
 }
 
-/* One command may compute both: they are of one block and of one loop. */
+/* One command may compute both: they are in the same block and the same loop. */
 static inline bool run_together(const Fuse *f, uint32_t a, uint32_t b)
 {
   const Node *n = node_at(f, a), *m = node_at(f, b);
@@ -54,39 +56,42 @@ static inline bool run_together(const Fuse *f, uint32_t a, uint32_t b)
 /* order.c: finds the order of effects. After fold_nodes. */
 void order_effects(Compile *c, Order *out);
 
-/* loops.c: `scan` and `scan_end` around the nodes of each loop, which stand together then. */
+/* loops.c: puts the nodes of each loop together, between `scan` and `scan_end`. */
 void bound_loops(Compile *c);
 
 /* fuse.c: */
-/* What a command computes: leaves are there, aliases are the same bytes, folded nodes are done by
- * readers, and a working copy is written by the optimizer. */
+/* Whether a command computes the node. Leaves exist already, aliases have the bytes of another
+ * node, readers compute folded nodes, and the optimizer writes working copies. */
 bool fuse_has_command(const Graph *g, uint32_t id);
 void fuse_join(Fuse *f, uint32_t reader, uint32_t writer); /* into the writer's set */
 
 /* fuse_turns.c: which sets wait for which. */
-typedef struct Wait { /* a walk over what a node waits for; it begins with {0} */
+typedef struct Wait { /* an iterator over what a node waits for; begin with {0} */
   uint32_t input, edge, set;
   bool in_edges;
 } Wait;
-/* The next set that node `id` waits for: those that make its operands, then those that must come
- * before it, see order.c; 0 is none. False: there are no more. */
+/* The next set that node `id` waits for: first the sets that make its operands, then those that
+ * must come before it (order.c). w->set is 0 if no set makes the operand. False: there are no
+ * more. */
 bool fuse_next_wait(const Fuse *f, uint32_t id, Wait *w);
 void fuse_turns_create(Fuse *f);
 void fuse_turns_join(Fuse *f, uint32_t reader, uint32_t writer);
 bool fuse_waits_for(Fuse *f, uint32_t set, uint32_t target); /* directly or not */
-/* Does `reader` wait for `writer` through a third set? Then one command cannot do both. */
+/* Does `reader` wait for `writer` through a third set? Then one command cannot compute both. */
 bool fuse_makes_cycle(Fuse *f, uint32_t reader, uint32_t writer);
 bool fuse_are_apart(Fuse *f, uint32_t a, uint32_t b); /* neither waits for the other */
 
-/* fuse_windows.c: ops of windows, with each other and with what makes their operands. */
+/* fuse_windows.c: joins ops of windows, with each other and with the nodes that make their
+ * operands. */
 void fuse_windows(Fuse *f);
-/* fuse_tiles.c: nodes that multiply the same operands in tiles. */
+/* fuse_tiles.c: joins nodes that multiply the same operands in tiles. */
 void fuse_tiles(Fuse *f);
 
 /* fuse_groups.c: */
 void make_groups(Fuse *f);
 
-/* share.c: sets that share a launch. */
+/* share.c: joins sets that share a launch. */
 void share_launches(Fuse *f);
-/* Makes the group of a set, its parts in an order in which each follows what it waits for. */
+/* Makes the group of a set. Its parts are in an order in which each follows the parts that it waits
+ * for. */
 Group share_group(Fuse *f, const Members *m);

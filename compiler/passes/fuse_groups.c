@@ -1,4 +1,4 @@
-/* Part of pass fuse: sets become groups, numbered in the order in which their commands run. */
+/* Part of pass fuse: turns sets into groups, numbered in the order in which their commands run. */
 #include "fuse.h"
 
 static void add_group(Fuse *f, const Members *m, uint32_t *numbers, uint32_t set)
@@ -9,8 +9,9 @@ static void add_group(Fuse *f, const Members *m, uint32_t *numbers, uint32_t set
   vec_push(f->c->arena, &f->g->groups, out);
 }
 
-/* Sets take their turns by their first nodes, and launches by the first node of the part that
- * begins last: what this part waits for has its own turn before. Gives that node of each set. */
+/* Sets are numbered by their first nodes. A launch with several parts is numbered by the part that
+ * begins last, since the sets for which this part waits have earlier numbers. Returns the first
+ * node of that part for each set. */
 static uint32_t *last_begun(const Fuse *f)
 {
   uint32_t *last = arena_array(f->c->arena, uint32_t, f->sets.n);
@@ -25,8 +26,8 @@ static uint32_t *last_begun(const Fuse *f)
 
 static void order_set(Fuse *f, uint32_t set, uint32_t *numbers);
 
-/* The sets of a loop, which stand together: what they wait for outside of it, the beginning does.
- */
+/* Numbers the sets of a loop one after the other. `scan`, which begins the loop, waits for all sets
+ * outside of the loop that they wait for. */
 static void order_loop(Fuse *f, uint16_t loop, uint32_t *numbers)
 {
   uint32_t end = 0;
@@ -38,8 +39,8 @@ static void order_loop(Fuse *f, uint16_t loop, uint32_t *numbers)
   add_group(f, &f->sets.at[end], numbers, end);
 }
 
-/* The set that begins the outermost loop of those that `set` is in and that are not begun; or the
- * set itself. */
+/* The set that begins the outermost loop around `set` that is not numbered yet; `set` itself if
+ * there is none. */
 static uint32_t first_to_begin(const Fuse *f, uint32_t set, const uint32_t *numbers)
 {
   const Node *n = node_at(f, f->sets.at[set].nodes.at[0]);
@@ -50,7 +51,7 @@ static uint32_t first_to_begin(const Fuse *f, uint32_t set, const uint32_t *numb
   return first;
 }
 
-/* Numbers the set after all sets it waits for: group numbers are the order of commands. */
+/* Numbers the set after all sets that it waits for: group numbers are the order of commands. */
 static void order_set(Fuse *f, uint32_t set, uint32_t *numbers)
 {
   if (!set || numbers[set]) return;

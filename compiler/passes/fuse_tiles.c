@@ -1,7 +1,7 @@
 /* Part of pass fuse: nodes that multiply the same operands in tiles (T_tiles) share a kernel, which
- * makes their first product once. Their results differ: the last attribute says which it is. What
- * the device's library may do is one command at any level of optimization: at all of them it has to
- * be the same that does it. */
+ * computes their first product once. They differ only in the last attribute, which selects the
+ * result. Nodes that the device's library may compute share a command at every level of
+ * optimization, so that the same implementation computes them at all levels. */
 #include "fuse.h"
 #include "compiler/rules/rules.h"
 

@@ -1,9 +1,10 @@
 /* Part of pass fuse: which sets wait for which.
  *
- * Note [turns]: sets have turns, later than those of all that they wait for. So a search for a set
- * ends where turns are earlier than its own, and asking costs what lies between the two instead of
- * the whole program. Where two sets join, what lies between their turns is put in order again: what
- * the later one waits for, then both, then the others. */
+ * Note [turns]: each set has a turn, a number that is higher than those of all sets that it waits
+ * for. So a search for a set stops at sets with earlier turns, and a query costs only what lies
+ * between the two sets, not the whole program. When two sets join, the sets between their turns are
+ * numbered again: first those that the later one waits for, then the joined set, then the
+ * others. */
 #include "fuse.h"
 
 bool fuse_next_wait(const Fuse *f, uint32_t id, Wait *w)
@@ -21,7 +22,7 @@ bool fuse_next_wait(const Fuse *f, uint32_t id, Wait *w)
 
 /* ---- turns ---- */
 
-/* The graph's order is one of execution. */
+/* The order of the graph is a valid order of execution. */
 void fuse_turns_create(Fuse *f)
 {
   uint32_t n = f->sets.n;
@@ -31,7 +32,7 @@ void fuse_turns_create(Fuse *f)
   for (uint32_t i = 1; i < n; i++) f->turn[i] = f->taker[i] = i;
 }
 
-/* Marks what the set waits for whose turn is later than `from`. */
+/* Marks the sets with turns after `from` that the set waits for. */
 static void mark_waited(Fuse *f, uint32_t set, uint32_t from)
 {
   f->mark[set] = f->search;
@@ -67,7 +68,7 @@ void fuse_turns_join(Fuse *f, uint32_t reader, uint32_t writer)
   while (at <= last) f->taker[at++] = 0;
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 static bool waits_for(Fuse *f, uint32_t set, uint32_t target)
 {
@@ -87,8 +88,8 @@ bool fuse_waits_for(Fuse *f, uint32_t set, uint32_t target)
   return waits_for(f, set, target);
 }
 
-/* Let a write for b and b for c: one command for a and c would have to wait for b, which waits for
- * it. */
+/* Let a write a value for b, and b one for c. One command for a and c would wait for b, which waits
+ * for that command. */
 bool fuse_makes_cycle(Fuse *f, uint32_t reader, uint32_t writer)
 {
   f->search++;
