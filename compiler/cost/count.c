@@ -1,20 +1,20 @@
 /* Bytes and arithmetic of a command.
  *
  * Note [flops]
- * A product or convolution does two for each multiplication. In a kernel of ours each operator
- * + - * / and each call of a function in the op's code (ops.def) is one, for each element, or once
- * a row where it stands in a statement about a row; a reduction adds one an element. Comparisons,
- * casts, moves and arithmetic of integers are none. Ops whose text is a template file of their own
- * are not counted. Bytes are those of the tensors: each operand once, as large as what is used of
- * it, whatever caches and second passes make of it. A command in a loop (`scan`) counts as often as
- * the loop turns, of which each time makes one slice of what is stacked. */
+ * A product or convolution counts two for each multiply-add. In this program's kernels each
+ * operator + - * / and each function call in the op's code (ops.def) counts one: for each element,
+ * or once a row if the statement is about a row. A reduction adds one for each element.
+ * Comparisons, casts, moves and integer arithmetic do not count. Ops whose text is a template file
+ * are not counted. Bytes are those of the tensors: each operand once, with the size that is used,
+ * whatever caches and repeated reads do. A command in a loop (`scan`) counts once for each
+ * iteration, and each iteration writes one slice of a stack. */
 #include "count.h"
 #include <string.h>
 #include "runtime/plan/conv_sizes.h"
 
 /* ---- arithmetic ---- */
 
-/* Operators in a piece of text of an op's code. */
+/* The operators in a piece of an op's code. */
 static int64_t count_operators(const CodePiece *p)
 {
   int64_t count = 0;
@@ -35,7 +35,7 @@ static int64_t count_statement(const Node *n, const CodeStatement *s)
   return count;
 }
 
-/* A row program: statements about each element, and about the row. */
+/* For a row program: statements about each element and statements about the row. */
 static int64_t count_row(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
@@ -45,7 +45,9 @@ static int64_t count_row(const Graph *g, Value v)
   int64_t rows = (shape.parts ? shape.parts : shape.outer) * shape.inner;
   for (uint32_t i = 0; i < code->n_statements; i++) {
     const CodeStatement *s = &code->statements[i];
-    if (!code_stands(n, s->condition) || s->kind == STATEMENT_first) continue; /* a comparison */
+    if (!code_stands(n, s->condition) || s->kind == STATEMENT_first)
+      continue; /* `first` only
+                   compares */
     int64_t each = count_statement(n, s);
     if (statement_reduces(s->kind))
       flops += elements * (each + 1);
@@ -65,7 +67,7 @@ int64_t node_flops(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
   OpTemplate tmpl = op_of(n)->tmpl;
-  if (tmpl == TMPL_file || !ir_meets_floats(g, n)) return 0; /* of integers none is counted */
+  if (tmpl == TMPL_file || !ir_meets_floats(g, n)) return 0; /* integer arithmetic does not count */
   int64_t flops = 0;
   if (tmpl == TMPL_map) flops += ir_elements(n) * count_statement(n, &op_of(n)->code.statements[0]);
   if (ir_adds_to(n) >= 0) flops += ir_elements(ir_node(g, n->in[0]));
@@ -73,8 +75,7 @@ int64_t node_flops(const Graph *g, Value v)
   return flops;
 }
 
-/* -1: a template file of its own, whose text is not read. Nodes that were joined into one
- * kernel add up. */
+/* -1 for an op with its own template file, whose text is not read. The nodes of a kernel add up. */
 static void count_flops(const Counter *k, const Group *group)
 {
   const Graph *g = k->c->graph;
@@ -89,8 +90,8 @@ static void count_flops(const Counter *k, const Group *group)
   }
 }
 
-/* Two for each multiplication of an output element with its window, backward convolutions
- * alike: they do the same products in another order. */
+/* Two for each output element and weight of its window. Backward convolutions compute the same
+ * products in another order. */
 static int64_t conv_flops(const ampc_conv *d)
 {
   return 2 * d->n * conv_out_pixels(d) * conv_weights(d);
@@ -98,8 +99,8 @@ static int64_t conv_flops(const ampc_conv *d)
 
 /* ---- bytes ---- */
 
-/* Of a flat space that an argument covers: the slot of one parameter, or the range that an update
- * walks. */
+/* The bytes of a space that an argument covers: the slot of one parameter, or the range that an
+ * update walks. */
 static int64_t range_bytes(Compile *c, const Group *group, const KernelArg *a)
 {
   const Graph *g = c->graph;
@@ -108,7 +109,7 @@ static int64_t range_bytes(Compile *c, const Group *group, const KernelArg *a)
   return elements * ir_dtype_size(c, a->type);
 }
 
-/* A kernel that only moves a part of a value (a slice) reads no more than it writes. */
+/* A kernel that only moves part of a value (a slice) reads no more than it writes. */
 static int64_t operand_bytes(Compile *c, const Group *group, const KernelArg *a)
 {
   const Graph *g = c->graph;
@@ -120,7 +121,7 @@ static int64_t operand_bytes(Compile *c, const Group *group, const KernelArg *a)
   return elements * ir_dtype_size(c, a->type);
 }
 
-/* Of a buffer that is read and written: running statistics. */
+/* For a buffer that is read and written, such as running statistics. */
 static int64_t buffer_bytes(Compile *c, const Group *group, const KernelArg *a)
 {
   (void)group;
@@ -128,7 +129,7 @@ static int64_t buffer_bytes(Compile *c, const Group *group, const KernelArg *a)
   return ir_dtype_size(c, p->dtype) * dims_product(p->dim, p->rank);
 }
 
-/* A gradient norm only reads what an update also writes. */
+/* True for a gradient norm: it only reads the space that an update also writes. */
 static bool reads_gradients(const Node *anchor)
 {
   const OpInfo *op = op_of(anchor);
@@ -137,7 +138,7 @@ static bool reads_gradients(const Node *anchor)
   return false;
 }
 
-/* What one iteration makes of it. */
+/* The bytes of v that one iteration writes. */
 static int64_t made_bytes(const Compile *c, Value v)
 {
   const Node *n = ir_node(c->graph, v);
@@ -151,15 +152,15 @@ static int64_t result_bytes(Compile *c, const Group *group, const KernelArg *a)
   return made_bytes(c, a->value);
 }
 
-/* Written and read back. */
+/* Scratch is written and read back. */
 static int64_t scratch_bytes(Compile *c, const Group *group, const KernelArg *a)
 {
   (void)a;
   return own_scratch(c, group);
 }
 
-/* Whose operand it is: of an input the first node that reads it, of a result the one that makes it,
- * else the one that the kernel is about. */
+/* The node that an operand counts for: of an input, the first node that reads it; of a result, the
+ * node that computes it; otherwise the main node of the kernel. */
 static Value owner_of(const Graph *g, const Group *group, const KernelArg *a)
 {
   if (a->role == ARG_out) return a->value;
@@ -180,8 +181,8 @@ static void take(const Counter *k, Value who, int64_t read, int64_t written)
   k->nodes[who.id].written += written;
 }
 
-/* What is read or written of each argument; of all others a few bytes of STATE, as are settings, or
- * a number. */
+/* Whether each kind of argument is read and written. The others are a few bytes of STATE or a
+ * number. */
 static const struct {
   int64_t (*bytes)(Compile *c, const Group *group, const KernelArg *a);
   bool read, written;
@@ -227,7 +228,7 @@ static int64_t library_flops(Compile *c, uint32_t group)
   return 2 * d.m * d.n * d.k * d.batch;
 }
 
-/* The result is read too where the command adds to it. */
+/* If the command adds to its result, it reads the result too. */
 static void count_product(const Counter *k, uint32_t group)
 {
   const Graph *g = k->c->graph;
@@ -243,7 +244,7 @@ static void count_product(const Counter *k, uint32_t group)
   if (k->nodes) k->nodes[of->anchor.id].flops += k->sum->flops;
 }
 
-/* Of the loops around a command: how often it is launched. */
+/* How often a command is launched: the product of the counts of the loops around it. */
 static int64_t times_of(const Graph *g, const Group *group)
 {
   int64_t times = 1;

@@ -1,10 +1,9 @@
-/* How fast this machine's processor is.
+/* How fast the processor of this machine is.
  *
- * Note [measured rates]
- * Loops on all threads at once, the best of some rounds of each: additions that wait for one
- * another, multiply-adds that do not, and numbers read, added to and written in arrays of several
- * sizes, from what a core's first caches hold to 64 MB. They are compiled for the widest vectors
- * that the processor has, as the compiler of the kernels is told to (-march=native). */
+ * Note [measured rates] All threads run the same loop at once, and the best of several rounds
+ * counts. The loops are: dependent additions; independent multiply-adds; and reading, adding to and
+ * writing arrays of several sizes, from the first caches of a core up to 64 MB. They are compiled
+ * for the widest vectors of the processor, as the kernels are (-march=native). */
 #include "cpu.h"
 #include <math.h>
 #include <pthread.h>
@@ -17,12 +16,12 @@
 
 enum {
   ROUNDS = 4,
-  PASSES = 4,         /* through all loops: what disturbs a round often lasts longer */
+  PASSES = 4,         /* over all loops: a disturbance often lasts longer than a round */
   CHAIN = 400000,     /* additions */
-  ACCUMULATORS = 16,  /* that do not wait for one another */
-  MULTIPLIES = 60000, /* of each of them */
-  MOVED = 1 << 24,    /* elements read or written in arrays that are short */
-  WIDEST = 16,        /* f32 of a vector */
+  ACCUMULATORS = 16,  /* independent sums */
+  MULTIPLIES = 60000, /* for each accumulator */
+  MOVED = 1 << 24,    /* elements read or written in a round, if arrays are short */
+  WIDEST = 16,        /* f32 numbers in a vector */
   MAX_THREADS = 256
 };
 
@@ -30,7 +29,7 @@ typedef float Lanes __attribute__((vector_size(WIDEST * sizeof(float))));
 
 typedef struct Work { /* of one thread */
   float *from, *to;
-  long elements, times; /* walked, and how often */
+  long elements, times; /* in the arrays; how often they are walked */
 } Work;
 typedef void Loop(Work *w);
 
@@ -58,11 +57,11 @@ BODY move_body(Work *w)
 {
   for (long i = 0; i < w->times; i++) {
     add_body(w->from, w->to, w->elements);
-    __asm__ volatile("" ::: "memory"); /* each time anew */
+    __asm__ volatile("" ::: "memory"); /* not combined with other iterations */
   }
 }
 
-/* A set for each width of vectors. */
+/* One set of loops for each vector width. */
 #define LOOPS(name, target)                                                                        \
   target static void multiply_##name(Work *w)                                                      \
   {                                                                                                \
@@ -80,7 +79,7 @@ LOOPS(avx2, __attribute__((target("avx2,fma"))));
 LOOPS(avx512, __attribute__((target("avx512f"))));
 #endif
 
-/* Several a turn, so that its jump costs nothing. */
+/* Several additions an iteration, so that the branch costs nothing. */
 static void chain(Work *w)
 {
   unsigned long x = 0;
@@ -88,7 +87,7 @@ static void chain(Work *w)
 #pragma GCC unroll 8
     for (int k = 0; k < 8; k++) {
       x++;
-      __asm__ volatile("" : "+r"(x)); /* not all at once */
+      __asm__ volatile("" : "+r"(x)); /* the compiler must not merge the additions */
     }
   }
   w->to[0] = (float)x;
@@ -96,7 +95,7 @@ static void chain(Work *w)
 
 /* ---- timing ---- */
 
-typedef struct Timing { /* of a thread */
+typedef struct Timing { /* of one thread */
   Loop *loop;
   Work work;
   struct Meeting *meeting;
@@ -104,8 +103,8 @@ typedef struct Timing { /* of a thread */
 } Timing;
 
 typedef struct Meeting {
-  pthread_mutex_t gate;  /* held until it is known how many there are */
-  pthread_barrier_t all; /* where the threads meet before a round */
+  pthread_mutex_t gate;  /* held until the number of threads is known */
+  pthread_barrier_t all; /* where threads wait for each other before a round */
 } Meeting;
 
 static double now(void)
@@ -129,8 +128,8 @@ static void *time_loop(void *context)
   return NULL;
 }
 
-/* On a processor of its own, as far as there are enough: two of the short rounds on one processor
- * would be over before the system moves one away. */
+/* Starts each thread on its own processor if there are enough. Otherwise two threads could share
+ * one, and the short rounds would end before the system moves one of them. */
 static bool start(pthread_t *thread, Timing *t, unsigned index)
 {
   cpu_set_t allowed, own;
@@ -148,9 +147,9 @@ static bool start(pthread_t *thread, Timing *t, unsigned index)
   return up;
 }
 
-/* Microseconds of the best round, each that of its slowest thread: other programs, and a clock that
- * has not come up yet, make rounds longer and never shorter. Where fewer threads come up than are
- * wanted, they are fewer from here on. */
+/* Microseconds of the best round. A round lasts as long as its slowest thread: other programs, and
+ * a clock that is still rising, make rounds longer and never shorter. If fewer threads can be
+ * started than requested, *threads is reduced. */
 static double measure(Timing *t, unsigned *threads, Loop *loop)
 {
   pthread_t thread[MAX_THREADS];
@@ -196,7 +195,7 @@ static Loop *const *choose_loops(Cpu *cpu)
 
 enum { ALL = CPU_LEAST << 3 * (CPU_SIZES - 1) }; /* bytes of the longest arrays */
 
-/* Arrays of so many bytes in all. */
+/* `bytes`: of all arrays together. */
 static double measure_moves(Cpu *cpu, Timing *t, Loop *loop, long bytes, float *memory)
 {
   long elements = bytes / (long)sizeof(float) / 2 / (long)cpu->threads / WIDEST * WIDEST;
@@ -255,9 +254,9 @@ const Gpu *cpu_measure(Arena *arena)
                .mhz = (int)cpu->mhz,
                .dram_peak = cpu->moves[CPU_SIZES - 1],
                .dram = cpu->moves[CPU_SIZES - 1],
-               .node = 2, /* to wake the threads, and to wait for the last */
+               .node = 2, /* to wake the threads and wait for the last one */
                .cpu = cpu};
-  /* At least one lane: the rates are timed, and may fall below one on a busy processor. */
+  /* At least one lane: the rates are measured, and may fall below one on a busy processor. */
   row->lanes_f32 = (int)fmax(1, cpu->peak * 1e3 / (2 * cpu->mhz * cpu->threads) + 0.5);
   return row;
 }

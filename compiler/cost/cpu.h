@@ -1,4 +1,4 @@
-/* The processor of this machine, whose rates no table knows: they are measured. */
+/* The processor of this machine. No table has its rates, so they are measured. */
 #pragma once
 #include "gpu.h"
 
@@ -6,17 +6,17 @@ enum { CPU_SIZES = 4, CPU_LEAST = 1 << 17 };
 
 typedef struct Cpu {
   unsigned threads;
-  int lanes;   /* f32 numbers of a vector instruction */
-  double mhz;  /* instructions a us that wait for one another */
-  double peak; /* GFLOP/s of multiply-adds of f32, all threads */
-  double bf16; /* how many times as fast products of bf16 are; 1: it has no instructions for them */
-  double moves[CPU_SIZES]; /* GB/s that all threads read and write together, in arrays of so many
-                              bytes in all: CPU_LEAST, and each time eight times as many */
+  int lanes;               /* f32 numbers in a vector */
+  double mhz;              /* dependent instructions in a microsecond */
+  double peak;             /* GFLOP/s of f32 multiply-adds, all threads */
+  double bf16;             /* speed of bf16 products relative to f32; 1: no instructions for them */
+  double moves[CPU_SIZES]; /* GB/s that all threads together read and write. Total bytes of their
+                              arrays: CPU_LEAST, and eight times as many from size to size */
 } Cpu;
 
-/* As a row of the table, with `cpu` set; the memory is the arena's. Takes a tenth or two of
- * a second, in which all threads compute. */
+/* Measures the processor as a row of the GPU table, with `cpu` set. The memory is the arena's.
+ * Takes 0.1 or 0.2 seconds, in which all threads compute. */
 const Gpu *cpu_measure(Arena *arena);
-/* GB/s where a command reads and writes so many bytes; between sizes that were measured, what lies
- * between their rates. */
+/* GB/s of a command that reads and writes this many bytes, interpolated between the measured
+ * sizes. */
 double cpu_moves(const Cpu *cpu, double bytes);

@@ -1,4 +1,4 @@
-/* From the commands of libraries to products: sizes, types, alignment. */
+/* Library commands as products: sizes, types, alignment. */
 #include "load.h"
 #include "compiler/command/attention.h"
 #include "runtime/plan/attention.h"
@@ -92,9 +92,9 @@ bool tile_load(Compile *c, uint32_t group, double bytes, TileLoad *out)
   return true;
 }
 
-/* Of the rate of a product comes out at best about 0.6: flash attention is given as 50 to 73 % of a
- * GPU's peak (Dao, FlashAttention-2, 2023, on an A100), a product here as 80 %. Dropout draws its
- * mask before that: so many instructions a score. */
+/* Attention reaches about 0.6 of the peak: flash attention reaches 50 to 73 % on an A100 (Dao,
+ * FlashAttention-2, 2023), a product 80 %. Dropout first generates its mask, with `draw`
+ * instructions for each score. */
 Cost tile_cost(const Gpu *g, const TileLoad *t)
 {
   const double reached = 0.6, draw = 110;

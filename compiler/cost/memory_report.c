@@ -1,4 +1,4 @@
-/* The bytes of a compiled job as people want to know them, and the batch that fits a limit. */
+/* The bytes of a compiled job as text, and the largest batch that fits in a limit. */
 #include "memory_report.h"
 #include "compiler/command/command.h"
 #include "compiler/driver.h"
@@ -13,7 +13,7 @@ bool memory_read_size(const char *text, int64_t *out)
   size_t digits = strspn(text, "0123456789.");
   char *end;
   double size = strtod(text, &end);
-  if (!digits || end != text + digits) return false; /* strtod knows 0x10, 1e9 and inf, too */
+  if (!digits || end != text + digits) return false; /* strtod also accepts 0x10, 1e9 and inf */
   const char *letter = *end ? strchr(letters, *end) : NULL;
   const char *unit = letter ? end + 1 : end;
   bool by1000 = strcmp(unit, "B") == 0, by1024 = !*unit || (letter && strcmp(unit, "iB") == 0);
@@ -49,8 +49,8 @@ int64_t memory_of_spaces(const ampc_program *p)
   return sum;
 }
 
-/* Does the value lie in memory of its own? Leaves lie in spaces of theirs, aliases in another
- * value, gradients in GRAD. */
+/* Does the value have its own bytes? Leaves have spaces of their own, aliases are in another value,
+ * gradients in GRAD. */
 static bool has_own_bytes(const Compile *c, uint32_t id)
 {
   const Graph *g = c->graph;
@@ -59,7 +59,7 @@ static bool has_own_bytes(const Compile *c, uint32_t id)
          g->nodes.at[id].place.space != AMPC_GRAD;
 }
 
-/* Bytes of the values of a block that somebody reads. */
+/* The bytes of all values of a block that are read. */
 static int64_t values_of(const Compile *c, uint16_t block, const bool *read)
 {
   const Graph *g = c->graph;
@@ -70,16 +70,16 @@ static int64_t values_of(const Compile *c, uint16_t block, const bool *read)
   return sum;
 }
 
-/* What the job would take without reuse: every value that somebody reads, of the block whose values
- * are the most, has its own bytes; so have parameters, copies, gradients, moments, buffers, state
- * and batch. Scratch space is no tensor and is not in it. */
+/* The bytes of the job without reuse of memory. Every value that is read has its own bytes; only
+ * the block with the most bytes of values counts. Parameters, copies, gradients, moments, buffers,
+ * state and the batch are added. Scratch space is not a tensor and is left out. */
 static int64_t memory_of_tensors(const Compile *c)
 {
   const Graph *g = c->graph;
   bool *read = arena_array(c->arena, bool, g->nodes.n);
   for (uint32_t id = 1; id < g->nodes.n; id++)
     for (uint32_t i = 0; i < g->nodes.at[id].n_in; i++) {
-      Value v = g->nodes.at[id].in[i]; /* an alias reads for its own readers */
+      Value v = g->nodes.at[id].in[i]; /* an alias reads on behalf of its readers */
       while (v.id && op_of(ir_node(g, v))->tmpl == TMPL_alias) v = ir_node(g, v)->in[0];
       read[v.id] = true;
     }
@@ -93,7 +93,7 @@ static int64_t memory_of_tensors(const Compile *c)
 
 /* ---- the report ---- */
 
-/* A space that is empty gets no line. */
+/* Prints no line for an empty space. */
 static void put_line(const Compile *c, Text *out, int64_t bytes, const char *what)
 {
   if (bytes) text_printf(out, "%18s  %s\n", grouped(c->arena, bytes), what);
@@ -124,19 +124,19 @@ const char *memory_line(const Compile *c, int64_t library)
 {
   const ampc_program *p = c->program;
   int64_t total = memory_of_spaces(p) + (library > 0 ? library : 0);
-  return arena_printf(c->arena, "memory of %s on %s: %s (-v: for what)", p->source, p->target,
+  return arena_printf(c->arena, "memory of %s on %s: %s (-v: details)", p->source, p->target,
                       bytes_text(c->arena, (double)total));
 }
 
 /* ---- the largest batch ---- */
 
-/* Can --set make the batch of the block smaller? Infer blocks have no such setting. */
+/* Can --set reduce the batch of the block? Infer blocks have no such setting. */
 static bool has_batch(const ampc_block *b)
 {
   return b->kind != AMPC_INFER && b->batch > 0;
 }
 
-/* As --set knows the block, whatever its name=: kinds are numbered from the second block on. */
+/* The block's name in --set, which does not depend on its name=: "train", "train2", ... */
 static const char *batch_setting(const ampc_program *p, uint32_t block, Arena *arena)
 {
   static const char *const kinds[] = {[AMPC_TRAIN] = "train", [AMPC_EVAL] = "eval"};
@@ -147,7 +147,7 @@ static const char *batch_setting(const ampc_program *p, uint32_t block, Arena *a
   return arena_printf(arena, "%s%s.batch", kinds[kind], suffix);
 }
 
-/* The job with no batch larger than `most`: what it needs, or -1 where it is no job then. */
+/* The bytes that the job needs with no batch above `most`; -1 if it does not compile then. */
 static int64_t need_with(const Compile *c, int64_t most, MemoryNeed *need_of)
 {
   const ampc_program *p = c->program;
@@ -167,11 +167,11 @@ static int64_t need_with(const Compile *c, int64_t most, MemoryNeed *need_of)
   return need;
 }
 
-/* Halves the range: whether a batch fits is asked by compiling. 0: not even a batch of 1. */
+/* Binary search; each test compiles the job. 0: not even a batch of 1 fits. */
 static int64_t largest_batch(const Compile *c, int64_t limit, MemoryNeed *need_of)
 {
   const ampc_program *p = c->program;
-  int64_t fits = 0, too_large = 1; /* the last one that fits, the first that does not */
+  int64_t fits = 0, too_large = 1; /* largest that fits, smallest that does not */
   for (uint32_t i = 0; i < p->n_blocks; i++)
     if (has_batch(&p->blocks[i]) && p->blocks[i].batch > too_large) too_large = p->blocks[i].batch;
   while (too_large - fits > 1) {

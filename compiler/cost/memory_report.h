@@ -1,25 +1,26 @@
-/* How much memory a compiled job takes, before it runs. Shared by ampc and amp. */
+/* The memory of a compiled job, before it runs. ampc and amp share this file. */
 #pragma once
 #include "compiler/base/compile.h"
 #include "ampc_plan.h"
 
-/* "512MB" or "512M": powers of 1000 with a B, of 1024 without or with iB, as GNU's tools have it; a
- * plain number is bytes. False: not of that form, not above 0 or beyond 2^63. */
+/* Reads "512MB" or "512M": powers of 1000 with B; powers of 1024 without B or with iB, as in GNU
+ * tools. A plain number is bytes. Returns false for any other form and for values below 1 or from
+ * 2^63 up. */
 bool memory_read_size(const char *text, int64_t *out);
 const char *memory_text(Arena *arena, int64_t bytes); /* "443502916 bytes (444 MB)" */
 
-/* All spaces of the program; without the scratch space of vendors' libraries. */
+/* The sum of all spaces of the program, without the scratch space of vendor libraries. */
 int64_t memory_of_spaces(const ampc_program *p);
 
-/* After pass plan: space by space, the total, and what share of memory_of_tensors it is. `library`:
- * scratch space outside of WORK, or -1 where it is not known. */
+/* Valid after pass plan. Prints each space, the total, and the ratio of the total to
+ * memory_of_tensors. `library`: bytes of scratch outside WORK; -1: unknown. */
 void memory_report(const Compile *c, int64_t library, Text *out);
-const char *memory_line(const Compile *c, int64_t library); /* the total alone */
+const char *memory_line(const Compile *c, int64_t library); /* only the total */
 
-/* Bytes that a program needs in all; negative when that could not be found out. */
+/* All bytes that a program needs; negative if they could not be determined. */
 typedef int64_t MemoryNeed(const ampc_program *p);
 
-/* Says why the job was refused, and the largest batch that fits: the settings to use or, where a
- * batch of 1 does not fit, what that needs. Compiles the job again with other batch sizes. */
+/* Says why the job is refused, and gives the settings of the largest batch that fits, or the need
+ * of a batch of 1 if that does not fit. Compiles the job again with other batch sizes. */
 const char *memory_refusal(Compile *c, int64_t need, int64_t limit, const char *limit_name,
                            MemoryNeed *need_of);

@@ -1,15 +1,15 @@
 /* Predicted times of commands.
  *
- * Note [predicted]
- * What libraries multiply takes what Note [products] says. A kernel of ours takes as long as the
- * slowest of: its operands, each once, from DRAM; its instructions, told from the code of its
- * nodes; a load or two that nothing hides. Where `amp inspect --gpu` reads and walks the text of
- * every kernel, which takes seconds, this takes milliseconds and is further off where a kernel
- * reads its operands several times. The numbers of instructions are means of what that finds: so
- * many an element for loading, storing and indexing, so many for an operator, for a function such
- * as exp or tanh, and for a random number (integers, which have fewer lanes). Our own kernels
- * multiply in f32, at about half of the rate of its lanes. For this machine's processor see Note
- * [on a processor] in predict_cpu.c. */
+ * Note [predicted] Note [products] gives the time of library products. One of this program's
+ * kernels takes the longest of three times: that of its operands from DRAM, each once; that of its
+ * instructions, counted in the code of its nodes; and that of one or two loads that nothing hides.
+ * `amp inspect --gpu` reads and walks the text of every kernel, which takes seconds. This
+ * prediction takes milliseconds, and is less exact if a kernel reads its operands several times.
+ * The numbers of instructions below are averages of what `amp inspect` counts: for loading, storing
+ * and indexing an element, for an operator, for a function such as exp or tanh, and for a random
+ * number, which uses the fewer integer lanes. The program's own kernels multiply in f32, at about
+ * half the rate of its lanes. For the processor of this machine see Note [on a processor] in
+ * predict_cpu.c. */
 #include "predict.h"
 #include <math.h>
 #include "memory_report.h"
@@ -21,14 +21,14 @@ const char *const cost_part_names[] = {
     [PART_products] = "products", [PART_tiles] = "attention", [PART_casts] = "casts",
     [PART_state] = "optimizer",   [PART_kernels] = "kernels", [PART_launches] = "launches"};
 
-/* ---- kernels of ours ---- */
+/* ---- the program's own kernels ---- */
 
 static double results_a_us(const Gpu *g, int lanes)
 {
   return (double)lanes * g->multiprocessors * g->mhz;
 }
 
-/* Elements that a node computes: a reduction those of its input. */
+/* The elements that a node computes; for a reduction, those of its input. */
 static double elements_of(const Graph *g, const Node *n)
 {
   int64_t most = ir_elements(n);
@@ -41,7 +41,7 @@ static double elements_of(const Graph *g, const Node *n)
 
 static double issue_us(const Graph *g, const Gpu *gpu, const Group *group, double flops)
 {
-  enum { LANES = 128 }; /* four schedulers of a warp each */
+  enum { LANES = 128 }; /* four schedulers, a warp each */
   double walked = 0, functions = 0, draws = 0;
   for (uint32_t i = 0; i < group->n; i++) {
     const Node *n = ir_node(g, group->nodes[i]);
@@ -62,7 +62,7 @@ static double kernel_us(const Graph *g, const Gpu *gpu, const Group *group, doub
   return fmax(latency, fmax(issue, bytes / (gpu->dram * 1e3)));
 }
 
-/* It does nothing else, so no type but that of its operand asked for it. */
+/* True if the command only casts: then the cast exists only because of its operand's type. */
 static bool casts_only(const Graph *g, const Group *group)
 {
   for (uint32_t i = 0; i < group->n; i++)
@@ -94,7 +94,7 @@ static void take_product(Prediction *p, const Gpu *gpu)
   p->busy = cost.in_flight / 128 / gpu->multiprocessors;
 }
 
-/* FMAs of f32 lanes: no text of ours uses tensor cores. */
+/* With FMAs on f32 lanes: the program's own kernels do not use tensor cores. */
 static double own_product_us(const Gpu *gpu, double flops)
 {
   const double reached = 0.5;
@@ -119,7 +119,7 @@ static double own_tiles_us(const Gpu *gpu, const TileLoad *t)
          t->draws * A_DRAW / results_a_us(gpu, gpu->lanes_int);
 }
 
-/* On a GPU or a processor. */
+/* For a GPU and for a processor. */
 static void take_tiles(Prediction *p, const TileLoad *t, double us, const char *against)
 {
   p->part = PART_tiles;
@@ -138,7 +138,7 @@ static void take_tiles_on_gpu(Prediction *p, const Gpu *gpu, const TileLoad *t)
   take_tiles(p, t, us, t->library ? NULL : own);
 }
 
-/* ---- on this machine's processor ---- */
+/* ---- on the processor of this machine ---- */
 
 static void predict_on_cpu(Prediction *p, Compile *c, const Cpu *cpu, uint32_t group, double bytes)
 {

@@ -1,33 +1,32 @@
-/* Predicted times of commands on this machine's processor.
+/* Predicted times of commands on the processor of this machine.
  *
- * Note [on a processor]
- * The processor's rates are measured (cpu.c). What a kernel, a product or a convolution needs of
- * them is told by the numbers below, which were fitted to 3,300 commands of nine jobs in three
- * precisions, each timed by itself on two cores of a Zen 4 (bench_steps --commands). They count
- * vector instructions, one a cycle; on a processor that does two, kernels may take less than is
+ * Note [on a processor] The rates of the processor are measured (cpu.c). The numbers below say how
+ * much of them a kernel, a product or a convolution needs. They were fitted to 3,300 commands of
+ * nine jobs in three precisions, each timed alone on two cores of a Zen 4 (bench_steps --commands).
+ * They count vector instructions, one a cycle. A processor that executes two may be faster than
  * predicted.
  *
- * A kernel takes as long as its instructions, or as its operands take from where they lie: the
- * cache that the whole job's memory fits in, since a step walks through all of it. A product takes
- * its multiply-adds at the peak, nearly; 16-bit operands are widened first where the processor
- * multiplies f32 alone. No kernel uses more threads than it has blocks. */
+ * A kernel takes the time of its instructions or of its operands, whichever is longer. Operands
+ * come from the cache that holds the memory of the whole job, because a step walks through all of
+ * it. A product takes little more than its multiply-adds at peak rate. If the processor multiplies
+ * only f32, 16-bit operands are widened first. No kernel uses more threads than it has blocks. */
 #include "predict_cpu.h"
 #include <math.h>
 #include "count.h"
 #include "runtime/plan/conv_sizes.h"
 
-/* Vector instructions an element of a kernel. 16-bit floats are rounded, and widened, in software.
- */
+/* Vector instructions for each element of a kernel. 16-bit floats are rounded and widened in
+ * software. */
 static const double loading = 0.7, store = 3.5, operation = 0.6, function = 41, draw = 83,
                     choice = 2.4, row_element = 2, window = 10, template_element = 4;
 enum { round_f16 = 29, round_bf16 = 6 };
 #define ROUNDING(KIND, name, ...) [AMPC_##KIND] = round_##name,
 static const double rounding[AMPC_DTYPE_COUNT] = {AMPC_NARROW_FLOATS(ROUNDING)};
-/* Of a product: widening an element, rounding one of the result, storing one. */
+/* For products: to widen an element, to round an element of the result, to store one. */
 static const double widen = 5, narrow = 2.3, cell = 8;
-/* Of a convolution: rounding an element of an image; putting a weight in the library's order. */
+/* For convolutions: to round an element of an image; to reorder a weight for the library. */
 static const double narrow_image = 13.6, weight = 7.4;
-/* Of the peak's time. */
+/* Factors on the time at peak rate. */
 static const double product_factor = 1.12, grouped_factor = 1.8, tile_factor = 3.6;
 
 static double threads_of(const Cpu *cpu, double shares)
@@ -50,9 +49,10 @@ static double bytes_us(const Cpu *cpu, CpuBytes moved)
   return moved.bytes / (cpu_moves(cpu, fmax(moved.bytes, moved.memory)) * 1e3);
 }
 
-/* ---- kernels of ours ---- */
+/* ---- the program's own kernels ---- */
 
-/* Elements that a node walks: a reduction those of its input, an update those of its range. */
+/* The elements that a node walks: of a reduction those of its input, of an update those of its
+ * range. */
 static double elements_of(const Graph *g, const Node *n)
 {
   OpTemplate tmpl = op_of(n)->tmpl;
@@ -112,7 +112,7 @@ double cpu_tiles_us(const Cpu *cpu, const TileLoad *t)
 
 /* ---- products ---- */
 
-/* How many times as fast as f32 what has this type is multiplied. */
+/* The speed of products of this type, relative to f32. */
 static double speed_of(const Cpu *cpu, ampc_dtype type)
 {
   return type == AMPC_BF16 ? cpu->bf16 : 1;
@@ -131,7 +131,8 @@ const char *cpu_against(const Cpu *cpu, ampc_dtype type)
   return against[type];
 }
 
-/* Blocks of 256 x 256 are shared out; a product of less than a million multiply-adds is not. */
+/* Threads share the work in blocks of 256 x 256. A product of less than a million multiply-adds is
+ * not shared. */
 static double product_threads(const Cpu *cpu, const ampc_gemm *d)
 {
   const double edge = 256, small = 1 << 20;
@@ -155,7 +156,7 @@ double cpu_gemm_us(const Cpu *cpu, const ampc_gemm *d, CpuBytes moved)
 
 /* ---- convolutions ---- */
 
-/* What is made of vectors of channels is made of whole ones. */
+/* The library computes whole vectors of channels: the ratio of computed to real channels. */
 static double padding_of(const Cpu *cpu, const ampc_conv *d)
 {
   if (d->groups > 1 || d->kind == AMPC_CONV_WEIGHT) return 1;
@@ -169,7 +170,7 @@ static double image_slots(const Cpu *cpu, ampc_dtype type, double elements, bool
   return elements * (result ? narrow_image : widen);
 }
 
-/* bf16 is multiplied in pairs of channels of what is read. */
+/* bf16 products use pairs of input channels. */
 static double conv_speed(const Cpu *cpu, const ampc_conv *d)
 {
   int64_t channels = (d->kind == AMPC_CONV_DATA ? d->k : d->c) / d->groups;
