@@ -1,15 +1,15 @@
 /* Convolutions by oneDNN.
  *
  * Note [shares]
- * As with products (Note [library threads]) the library computes with one thread what our pool
- * shares out. Forward and data: each share is some images, and what they give does not depend on
- * the others. Weight: a fixed number of partial results over fixed images, added up in order; or,
- * where there are many weights, slices of the result. So the bits do not depend on the number of
- * threads.
+ * As for products (Note [library threads]), our pool distributes the work and the library computes
+ * each share with one thread. Forward and data: a share is some images, whose results do not depend
+ * on others. Weight: a fixed number of partial results, each over fixed images, is added in order.
+ * If there are many weights, threads compute slices of the result instead. So the bits do not
+ * depend on the number of threads.
  *
- * Primitives and memory objects are made once for each convolution and kept: see ConvPlan. Scratch
- * space of the library lies in the workspace; what does not fit there, in one piece of memory for
- * all, which is allocated when it is first used. */
+ * Primitives and memory objects are made once for each convolution and kept: see ConvPlan. The
+ * library's scratch space is in the workspace. If it does not fit there, the cache allocates one
+ * block for all convolutions at the first use. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ struct ConvCache {
   ConvPlan **plans;
   size_t n_plans, room, last; /* last: the plan that was used last */
   char *scratch;
-  int64_t scratch_bytes, allocated; /* needed by the plans; of `scratch` */
+  int64_t scratch_bytes, allocated; /* bytes that the plans need; bytes of `scratch` */
 };
 
 /* ---- what is kept ---------------------------------------------------------------------------- */
@@ -76,7 +76,7 @@ static bool same(const ampc_conv *a, const ampc_conv *b)
          a->workspace == b->workspace;
 }
 
-/* A step asks in the same order each time: the next one is mostly the plan after the last. */
+/* A step calls convolutions in a fixed order, so the search begins after the last plan. */
 static ConvPlan *find(ConvCache *cache, const ampc_conv *d)
 {
   for (size_t i = 0; i < cache->n_plans; i++) {
@@ -88,8 +88,8 @@ static ConvPlan *find(ConvCache *cache, const ampc_conv *d)
   return NULL;
 }
 
-/* Partial sums of a weight gradient are as many as the plan says, however many threads there are:
- * their number decides the bits. Else a lane without a thread of its own would be of no use. */
+/* The plan sets the number of partial sums of a weight gradient, whatever the number of threads,
+ * because it decides the bits. In other cases more lanes than threads are of no use. */
 static int64_t lanes_of(const ConvCache *cache, const ConvPlan *plan)
 {
   int64_t threads = pool_threads(cache->pool);
@@ -97,15 +97,15 @@ static int64_t lanes_of(const ConvCache *cache, const ConvPlan *plan)
   return plan->lanes < threads || partial ? plan->lanes : threads;
 }
 
-/* A weight gradient of many weights is computed a slice of the output channels at a time. The
- * library then sees y with these channels alone, which are copied side by side first. */
+/* A weight gradient of many weights is computed for a slice of the output channels at a time. These
+ * channels of y are first copied so that they are contiguous. */
 static bool is_sliced(const ConvPlan *plan)
 {
   return plan->filters < plan->desc.k;
 }
 
-/* Whether the library reads or writes an image operand where it lies. Else it is widened, or its
- * slice copied, to the lane's room. */
+/* Whether the library accesses an image operand in place. Otherwise the operand is widened, or its
+ * slice copied, into the lane's space. */
 static bool in_place(const ConvPlan *plan, bool is_x)
 {
   const ConvTiling *t = &plan->tiling;
@@ -114,7 +114,7 @@ static bool in_place(const ConvPlan *plan, bool is_x)
   return !wide || (is_x ? plan->x_type : plan->y_type) != AMPC_F32;
 }
 
-/* Where both images are used in place, their rooms in the lane are free for the library's scratch
+/* If both images are used in place, their space in the lane is free for the library's scratch
  * space. */
 static bool scratch_fits_images(const ConvPlan *plan)
 {
@@ -122,8 +122,8 @@ static bool scratch_fits_images(const ConvPlan *plan)
   return in_place(plan, true) && in_place(plan, false) && plan->scratch <= t->x + t->y;
 }
 
-/* The library says only on the machine how much scratch space it takes: what the plan does not have
- * room for lies in one piece of memory of the cache, which library_bytes counts. */
+/* The library's scratch size is known only on the machine that runs. If the plan reserved less, the
+ * scratch space is allocated by the cache, and library_bytes counts it. */
 static bool scratch_is_outside(const ConvPlan *plan)
 {
   return plan->scratch > plan->tiling.scratch && !scratch_fits_images(plan);
@@ -146,7 +146,7 @@ static ampc_status allocate_scratch(ConvCache *cache)
   return AMPC_OK;
 }
 
-/* A plan that is kept until the cache is freed: a program has few different convolutions. */
+/* Adds a plan, which is kept until the cache is freed: a program has few different convolutions. */
 static ampc_status add(ConvCache *cache, const ampc_conv *d)
 {
   if (cache->n_plans == cache->room) {
@@ -171,12 +171,12 @@ typedef struct Work {
   ConvCache *cache;
   ConvPlan *plan;
   char *x, *w, *y;
-  char *lanes; /* rooms of the lanes: Note [convolution workspace] */
+  char *lanes; /* the lanes' space: Note [convolution workspace] */
   int64_t n_lanes;
   atomic_int failed; /* the library's status, if not success */
 } Work;
 
-typedef struct Rooms { /* of one lane */
+typedef struct Rooms { /* addresses in the space of one lane */
   char *x, *y, *sum, *part, *scratch;
 } Rooms;
 
@@ -194,7 +194,7 @@ static Rooms rooms_of(const Work *work, int64_t lane)
   return r;
 }
 
-/* To f32 in `to`. What is f32 comes here for tf32 alone: it loses its low mantissa bits. */
+/* Converts to f32 in `to`. f32 itself is rounded to tf32: it comes here for nothing else. */
 static void widen(ampc_dtype type, const void *from, char *to, int64_t n)
 {
   float *wide = (float *)(void *)to;
@@ -205,7 +205,7 @@ static void widen(ampc_dtype type, const void *from, char *to, int64_t n)
   }
 }
 
-/* Copies the channels of a slice, of `rows` pixels of y, widened where the library wants f32. */
+/* Copies the channels of a slice for `rows` pixels of y. Widens them if the library needs f32. */
 static void take_slice(const ConvPlan *plan, int64_t slice, const char *y, char *to, int64_t rows)
 {
   const ampc_conv *d = &plan->desc;
@@ -221,8 +221,8 @@ static void take_slice(const ConvPlan *plan, int64_t slice, const char *y, char 
   }
 }
 
-/* Computes one share of the batch: widens what must be, calls the library, narrows what it gave.
- * `slice` and `w` (where the part of this share goes) are of a weight gradient. */
+/* Computes one share of the batch: widens operands, calls the library, narrows the result. For a
+ * weight gradient, `w` is the destination of the share's result in `slice`. */
 static void run_share(Work *work, int64_t lane, int64_t share, int64_t slice, char *w)
 {
   ConvPlan *plan = work->plan;
@@ -258,7 +258,7 @@ static void run_share(Work *work, int64_t lane, int64_t share, int64_t slice, ch
 
 /* ---- forward and data ---- */
 
-/* Lane by lane through the shares: which lane computes a share does not change its result. */
+/* Each lane computes every n_lanes-th share. This choice of the lane changes no result. */
 static void image_task(void *context, unsigned lane, unsigned n_lanes)
 {
   Work *work = context;
@@ -281,7 +281,7 @@ static void widen_task(void *context, unsigned block, unsigned n_blocks)
         end - begin);
 }
 
-/* All weights into the library's order, a slice at a time: the plain f32 copy has room for one. */
+/* Packs all weights, a slice at a time, because the f32 copy holds only one slice. */
 static int pack_weights(Work *work, char *packed)
 {
   ConvPlan *plan = work->plan;
@@ -333,8 +333,8 @@ static void add_floats(const char *from, char *to, int64_t bytes)
   for (int64_t i = 0; i < n; i++) sum[i] += part[i];
 }
 
-/* Each lane adds up the parts of its own stretch of shares: the first goes into `sum`, the others
- * into `part` and from there into `sum`. */
+/* Each lane sums its own range of shares. The first share is written to `sum`. Each later one is
+ * written to `part`, then added to `sum`. */
 static void sum_task(void *context, unsigned lane, unsigned n_lanes)
 {
   Work *work = context;
@@ -347,7 +347,7 @@ static void sum_task(void *context, unsigned lane, unsigned n_lanes)
   }
 }
 
-/* The sums of all lanes into that of lane 0, in order. Blocks share out the weights. */
+/* Adds the sums of all lanes to that of lane 0, in order. A block adds a range of weights. */
 static void join_task(void *context, unsigned block, unsigned n_blocks)
 {
   const Work *work = context;
@@ -365,7 +365,7 @@ typedef struct Finish {
   int64_t n;
 } Finish;
 
-/* A gradient that has its own order again, added to what is there or rounded to its type. */
+/* Adds a gradient in its own order to `to`, or rounds it to the type there. */
 static void finish_task(void *context, unsigned block, unsigned n_blocks)
 {
   const Finish *f = context;
@@ -380,7 +380,7 @@ static void finish_task(void *context, unsigned block, unsigned n_blocks)
   }
 }
 
-/* One slice of a weight gradient by one lane: the sum of all shares, unpacked to its place. */
+/* Computes one slice of a weight gradient on one lane: sums all shares, then unpacks the sum. */
 static void run_slice(Work *work, int64_t lane, int64_t slice)
 {
   ConvPlan *plan = work->plan;
@@ -407,7 +407,7 @@ static void slice_task(void *context, unsigned lane, unsigned n_lanes)
   for (int64_t s = lane; s < work->plan->tiling.slices; s += n_lanes) run_slice(work, lane, s);
 }
 
-/* A weight gradient. Many weights: a slice a lane. Else: a sum a lane, all sums joined. */
+/* Many weights: each lane computes slices. Otherwise: each lane has a sum, and these are added. */
 static int run_weight(Work *work)
 {
   ConvPlan *plan = work->plan;
@@ -433,7 +433,7 @@ static int run_weight(Work *work)
 
 /* ---- the whole ---- */
 
-/* The compiler makes no other; a plan may come from elsewhere. */
+/* Checks the types, because a plan may come from other sources than the compiler. */
 static ampc_status check_types(const ampc_conv *d, bool real64)
 {
   const ampc_dtype types[] = {d->x_type, d->w_type, d->y_type, d->bias_type};

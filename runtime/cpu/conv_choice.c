@@ -1,12 +1,12 @@
-/* Which of the library's implementations computes a convolution. All calls stand between dnn_enter
- * and dnn_leave.
+/* Selects the oneDNN implementation of a convolution. Calls must be between dnn_enter and
+ * dnn_leave.
  *
  * Note [reference code]
- * For what its generated code cannot do the library has plain loops, named "ref", which are some
- * hundred times slower and meant as a definition. Its list of implementations is walked through,
- * the quickest come first; a reference is never taken, nor products ("gemm") of one channel each
- * for a depthwise convolution, which are as slow. Where nothing else is left, loops of our own do
- * it: conv_loops.c. */
+ * If its generated code cannot compute a convolution, oneDNN has plain loops named "ref". They are
+ * about 100 times slower and meant as a definition. oneDNN lists its implementations, the fastest
+ * first. We never take a reference. Nor do we take products ("gemm") of one channel each for a
+ * depthwise convolution, which are as slow. If nothing else is left, loops of our own compute it:
+ * conv_loops.c. */
 #include "conv_choice.h"
 #include <stdio.h>
 #include <string.h>
@@ -15,13 +15,13 @@
 
 /* ---- descriptions ---------------------------------------------------------------------------- */
 
-/* A sequence is an image of height 1: for images there is more generated code. */
+/* Treats a sequence as an image of height 1: oneDNN has more generated code for images. */
 static bool is_sequence(const ampc_conv *d)
 {
   return d->spatial == 1;
 }
 
-/* Appends one number for each axis to the n that are there and gives how many they are then. */
+/* Appends one number for each axis to the first n of `dims`. Returns their new count. */
 static int add_axes(const ampc_conv *d, const int64_t *values, int64_t of_height, dnnl_dims_t dims,
                     int n)
 {
@@ -30,7 +30,7 @@ static int add_axes(const ampc_conv *d, const int64_t *values, int64_t of_height
   return n;
 }
 
-/* `any`: in an order of the library's choice; else as they lie. */
+/* `any`: in the order that the library chooses; otherwise in their own order. */
 static dnnl_status_t weights_desc(const ConvPlan *p, int64_t filters, bool any,
                                   dnnl_memory_desc_t *out)
 {
@@ -54,7 +54,7 @@ dnnl_status_t conv_plain_desc(const ConvPlan *p, int64_t filters, dnnl_memory_de
   return weights_desc(p, filters, false, out);
 }
 
-/* Channels last, though the library names the channels before the pixels. */
+/* Images are channels last in memory, although the library names channels before pixels. */
 static dnnl_status_t images_desc(const ampc_conv *d, int64_t n, int64_t channels,
                                  const int64_t *size, ampc_dtype type, dnnl_memory_desc_t *out)
 {
@@ -64,7 +64,7 @@ static dnnl_status_t images_desc(const ampc_conv *d, int64_t n, int64_t channels
                                       d->spatial == 3 ? dnnl_ndhwc : dnnl_nhwc);
 }
 
-/* All descriptions for a share of so many images. */
+/* All memory descriptors for a share of `images` images. */
 static dnnl_status_t shape_init(const ConvPlan *p, int64_t images, const dnnl_memory_desc_t *w,
                                 Shape *s)
 {
@@ -80,7 +80,7 @@ static dnnl_status_t shape_init(const ConvPlan *p, int64_t images, const dnnl_me
 static dnnl_status_t describe(const ConvPlan *p, const Shape *s, dnnl_convolution_desc_t *out)
 {
   const ampc_conv *d = &p->desc;
-  dnnl_dims_t stride, pad, dilation; /* dilation: how many elements are left out */
+  dnnl_dims_t stride, pad, dilation; /* dilation: elements skipped between two taps */
   int64_t left_out[AMPC_MAX_SPATIAL];
   for (uint32_t i = 0; i < d->spatial; i++) left_out[i] = d->dilation[i] - 1;
   add_axes(d, d->stride, 1, stride, 0);
@@ -104,12 +104,12 @@ static dnnl_status_t describe(const ConvPlan *p, const Shape *s, dnnl_convolutio
 /* ---- the library's list ---------------------------------------------------------------------- */
 
 typedef struct List {
-  dnnl_convolution_desc_t what; /* the iterator goes on to read it */
+  dnnl_convolution_desc_t what; /* the iterator keeps reading it */
   dnnl_primitive_attr_t attributes;
   dnnl_primitive_desc_iterator_t at;
 } List;
 
-/* Closed by the caller, also where it fails: then there is no implementation, or no memory. */
+/* The caller closes the list, also after a failure: no implementation, or no memory. */
 static dnnl_status_t list_open(const ConvPlan *p, dnnl_engine_t engine, const Shape *s, List *out)
 {
   dnnl_status_t bad = describe(p, s, &out->what);
@@ -134,9 +134,9 @@ static const char *name_of(dnnl_primitive_desc_t desc)
   return bad || !name ? "ref" : name;
 }
 
-/* Reference code and products of one channel take too long. The gradient of bf16 images by oneDNN
- * 2.6's 1x1 code is wrong for an odd number of filters: it adds them in pairs, and the last one's
- * other half is read from beyond. */
+/* Rejects slow code, see Note [reference code]. Also rejects oneDNN 2.6's 1x1 code for the gradient
+ * of bf16 images if the number of filters is odd. It adds filters in pairs and reads the missing
+ * one from beyond the end, so its result is wrong. */
 static bool is_refused(const ConvPlan *p, dnnl_primitive_desc_t desc)
 {
   const ampc_conv *d = &p->desc;
@@ -157,7 +157,7 @@ dnnl_status_t conv_slice_desc(const ConvPlan *p, const Choice *c, int64_t first,
   return dnnl_memory_desc_init_submemory(out, &c->shape[0].w, size, at);
 }
 
-/* Whether packed weights fit their room in the workspace and can be packed slice by slice. */
+/* Whether packed weights fit their space in the workspace and can be packed slice by slice. */
 static bool weights_fit(const ConvPlan *p, const Choice *c)
 {
   bool weight = p->desc.kind == AMPC_CONV_WEIGHT;
@@ -168,8 +168,8 @@ static bool weights_fit(const ConvPlan *p, const Choice *c)
          conv_slice_desc(p, c, p->tiling.slice, &slice) == dnnl_success;
 }
 
-/* The first of the list for the last share that takes the weights in the order that the others
- * have them. */
+/* Chooses the first implementation for the last share that takes the weights in the order of the
+ * other shares. */
 static dnnl_status_t choose_rest(const ConvPlan *p, dnnl_engine_t engine, Choice *c)
 {
   List list = {0};
@@ -186,7 +186,7 @@ static dnnl_status_t choose_rest(const ConvPlan *p, dnnl_engine_t engine, Choice
   return bad;
 }
 
-/* One implementation for all shares: whether it can be taken. */
+/* Whether this implementation can compute all shares. */
 static bool choose_this(const ConvPlan *p, dnnl_engine_t engine, Choice *c)
 {
   bool weight = p->desc.kind == AMPC_CONV_WEIGHT;
@@ -196,7 +196,7 @@ static bool choose_this(const ConvPlan *p, dnnl_engine_t engine, Choice *c)
   return weights_fit(p, c) && choose_rest(p, engine, c) == dnnl_success;
 }
 
-/* In the plan's types: the first implementation of the list that will do. */
+/* Chooses the first usable implementation for the plan's types. */
 static dnnl_status_t choose_types(ConvPlan *p, dnnl_engine_t engine, Choice *c)
 {
   dnnl_memory_desc_t any;

@@ -1,11 +1,11 @@
-/* Convolutions in loops of our own: Note [reference code] in conv_choice.c.
+/* Convolutions by loops of our own: Note [reference code] in conv_choice.c.
  *
- * The pixels of a line of y, along its last axis, see by one tap pixels of one line of x, a stride
- * apart. All three kinds go through such pairs of lines in the same order and differ in what they
- * add where: y += x w, x += y w, w += x y. Channels lie side by side, so the innermost loops are
- * vectors: of a depthwise convolution over the channels, of others over those of a group on the
- * side that is written. For that the weights lie as [tap, channel of a group on one side, all
- * channels of the other], where the other is that of x in a gradient of x, else that of y. */
+ * For one tap, the pixels of a line of y, along its last axis, read pixels of one line of x that
+ * are a stride apart. All three kinds visit such pairs of lines in the same order. They differ in
+ * what they add: y += x w, x += y w, w += x y. Channels are contiguous, so the innermost loops are
+ * vectors. A depthwise convolution loops over all channels; others loop over the channels of a
+ * group on the side that is written. For that, the weights are stored as [tap, channel of a group
+ * on one side, all channels of the other]. The other is x in a gradient of x, otherwise y. */
 #include "conv_loops.h"
 #include <string.h>
 #include "runtime/plan/conv_sizes.h"
@@ -14,16 +14,16 @@ enum { AXES = AMPC_MAX_SPATIAL, BLOCK = 64 }; /* BLOCK: channels whose sums stay
 
 typedef struct Lines {
   const ampc_conv *d;
-  int64_t c, k;           /* channels of a pixel of x and of y */
-  int64_t c_each, k_each; /* of a group */
+  int64_t c, k;           /* channels of a pixel of x, of y */
+  int64_t c_each, k_each; /* channels of a group */
   int64_t n;              /* pixels */
   int64_t x_step, y_step; /* elements from a pixel to the next */
-  float *x, *w, *y;       /* of the first pixels, of the tap */
+  float *x, *w, *y;       /* the first pixels; the tap */
 } Lines;
 
 /* ---- the order of weights -------------------------------------------------------------------- */
 
-/* Where tap t of channel c of filter k lies. */
+/* The index of tap t of channel c of filter k. */
 static int64_t packed_at(const ampc_conv *d, int64_t filters, int64_t k, int64_t c, int64_t t)
 {
   int64_t c_each = d->c / d->groups, k_each = filters / d->groups;
@@ -63,7 +63,7 @@ static inline void add_scaled(float a, const float *restrict b, float *restrict 
   for (int64_t i = 0; i < n; i++) sum[i] += a * b[i];
 }
 
-/* The sums of a pixel over the channels of a group of the other side. */
+/* Adds to a pixel the sums over the channels of a group of the other side. */
 static inline void add_pixel(const Lines *l, const float *from, int64_t from_each, float *to,
                              int64_t to_each, int64_t to_all)
 {
@@ -102,7 +102,7 @@ static inline __attribute__((always_inline)) void data_lines(const Lines *l)
   }
 }
 
-/* Channels [begin, begin + BLOCK): the line is summed before it is added. */
+/* Channels [begin, begin + BLOCK): sums the line in registers before adding it. */
 static inline __attribute__((always_inline)) void add_block(const Lines *l, int64_t begin)
 {
   float sum[BLOCK] = {0};
@@ -153,7 +153,7 @@ typedef struct LinesFunctions {
 LINES_FUNCTIONS(any_machine, )
 #if defined __x86_64__
 LINES_FUNCTIONS(with_avx2, __attribute__((target("avx2,fma"))))
-#  if defined __clang__ /* does not know the width as an attribute */
+#  if defined __clang__ /* clang lacks an attribute for the width */
 LINES_FUNCTIONS(with_avx512, __attribute__((target("avx512f"))))
 #  else
 LINES_FUNCTIONS(with_avx512, __attribute__((target("avx512f,prefer-vector-width=512"))))
@@ -171,7 +171,7 @@ static const LinesFunctions *functions(void)
 
 /* ---- all pairs of lines ---------------------------------------------------------------------- */
 
-/* One axis; those that a convolution lacks are first and have one pixel and one tap. */
+/* One axis. If a convolution has fewer axes, the first ones have one pixel and one tap. */
 typedef struct Axis {
   int64_t in, out, kernel, stride, pad, dilation;
 } Axis;
@@ -184,10 +184,10 @@ static void set_axes(const ampc_conv *d, Axis *axis)
         (Axis){d->in[i], d->out[i], d->kernel[i], d->stride[i], d->pad[i], d->dilation[i]};
 }
 
-/* The pixels [*out_begin, *out_end) of y that see x by the tap along this axis. */
+/* The pixels [*out_begin, *out_end) of y for which the tap reads inside x along this axis. */
 static void seeing(const Axis *a, int64_t tap, int64_t *out_begin, int64_t *out_end)
 {
-  int64_t shift = tap * a->dilation - a->pad; /* of the pixel that pixel 0 sees */
+  int64_t shift = tap * a->dilation - a->pad; /* position that pixel 0 reads */
   int64_t begin = shift < 0 ? (-shift + a->stride - 1) / a->stride : 0;
   int64_t end = shift < a->in ? (a->in - 1 - shift) / a->stride + 1 : 0;
   *out_begin = begin;
@@ -201,8 +201,8 @@ typedef struct Walk {
   float *x, *w, *y;
 } Walk;
 
-/* All taps of the last axis, for lines of y and x, counted through all images, and the first of
- * their taps. */
+/* Adds all taps of the last axis for one pair of lines. Lines are counted through all images.
+ * `first_tap`: the first of these taps. */
 static void add_lines(const Walk *walk, int64_t y_line, int64_t x_line, int64_t first_tap)
 {
   Lines l = walk->lines;
@@ -221,7 +221,7 @@ static void add_lines(const Walk *walk, int64_t y_line, int64_t x_line, int64_t 
   }
 }
 
-/* One line of y, at (i, j) of the first two axes of an image. */
+/* Visits one line of y, at (i, j) of the first two axes of an image. */
 static void walk_line(const Walk *walk, int64_t image, int64_t i, int64_t j)
 {
   const Axis *a = walk->axis, *b = a + 1, *last = a + 2;
@@ -237,7 +237,7 @@ static void walk_line(const Walk *walk, int64_t image, int64_t i, int64_t j)
   }
 }
 
-/* What is added to: the bias, or zeros. */
+/* Initializes the result with the bias or with zeros. */
 static void clear(const Walk *walk, int64_t images, const float *bias)
 {
   const ampc_conv *d = walk->lines.d;

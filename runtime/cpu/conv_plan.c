@@ -1,5 +1,5 @@
-/* Convolutions as oneDNN's primitives, or as loops of our own. All calls stand between dnn_enter
- * and dnn_leave. */
+/* Convolutions as oneDNN primitives, or by loops of our own. Calls must be between dnn_enter and
+ * dnn_leave. */
 #include "conv_choice.h"
 #include "conv_loops.h"
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 /* ---- objects --------------------------------------------------------------------------------- */
 
-/* The primitive between plain and packed weights of one slice, and its memory objects. */
+/* Makes the primitive that packs or unpacks one slice of the weights, and its memory objects. */
 static dnnl_status_t make_reorder(ConvPlan *p, dnnl_engine_t engine, const Choice *c)
 {
   dnnl_memory_desc_t plain, packed, next;
@@ -63,7 +63,7 @@ static dnnl_status_t make_objects(ConvPlan *p, dnnl_engine_t engine, const Choic
   return bad;
 }
 
-/* The library's objects, or none where loops do it. */
+/* Makes the library's objects, or none if loops compute it. */
 static dnnl_status_t make(ConvPlan *p, dnnl_engine_t engine)
 {
   Choice choice = {0};

@@ -1,7 +1,7 @@
 /* Convolutions as matrix products: Note [columns] in conv_tiling.c.
  *
- * A row of columns belongs to a pixel of y; element t c + i of it is what tap t of the filter sees
- * there of the i-th of a group's c channels, zero where that lies outside the image. Pixels and
+ * A row of columns belongs to a pixel of y. Element t c + i of the row is the value that tap t of
+ * the filter reads from channel i of the group's c channels, or zero outside the image. Pixels and
  * taps are counted in row-major order, from the first of an image or filter. */
 #include "runtime/plan/types.h"
 #include "conv_product.h"
@@ -17,14 +17,14 @@ enum { CHUNK = 256 };
 typedef struct Columns {
   const ampc_conv *d;
   bool real64;
-  int64_t size;              /* of an element of the image */
-  int64_t first, channels;   /* of the image: those of the group */
-  int64_t begin, depth, all; /* the part of a row: `depth` of `all` elements, from `begin` on */
+  int64_t size;              /* bytes of an element of the image */
+  int64_t first, channels;   /* channels of the image that belong to the group */
+  int64_t begin, depth, all; /* this part: `depth` of a row's `all` elements, from `begin` on */
   char *image, *columns;
-  float *sum; /* of the parts so far, pixels of a group; NULL: there is one part */
+  float *sum; /* sums over earlier parts, for the pixels of a group; NULL: there is one part */
 } Columns;
 
-/* The pixel of x that a tap sees from pixel `out` of y; -1: it sees padding. */
+/* The pixel of x that a tap reads for pixel `out` of y; -1: padding. */
 static int64_t seen_pixel(const ampc_conv *d, int64_t out, int64_t tap)
 {
   int64_t pixel = 0, step = 1;
@@ -39,7 +39,7 @@ static int64_t seen_pixel(const ampc_conv *d, int64_t out, int64_t tap)
   return pixel;
 }
 
-/* One row of columns: what each tap of the part sees. */
+/* Fills one row of columns with the values that the part's taps read. */
 static void gather_row(const Columns *k, int64_t row)
 {
   const ampc_conv *d = k->d;
@@ -65,7 +65,7 @@ static void gather_task(void *context, unsigned block, unsigned n_blocks)
     gather_row(k, r);
 }
 
-/* The pixel of y that sees pixel `in` of x by the tap; -1: none does. */
+/* The pixel of y whose tap reads pixel `in` of x; -1: none. */
 static int64_t seeing_pixel(const ampc_conv *d, int64_t in, int64_t tap)
 {
   int64_t pixel = 0, step = 1;
@@ -80,7 +80,7 @@ static int64_t seeing_pixel(const ampc_conv *d, int64_t in, int64_t tap)
   return pixel;
 }
 
-/* Sums are kept in double: the result is rounded once; between parts they are f32. */
+/* Adds in double, so that the result is rounded once. Between parts, sums are f32. */
 static void add_columns(const Columns *k, int64_t at, double *sum, int64_t n)
 {
   const double *wide = (const double *)(const void *)k->columns + at;
@@ -92,7 +92,7 @@ static void add_columns(const Columns *k, int64_t at, double *sum, int64_t n)
   }
 }
 
-/* To the images from element `at` on; before the last part, to `part`. */
+/* Stores sums in the images from element `at` on, or before the last part in `part`. */
 static void store_sums(const Columns *k, int64_t at, float *part, const double *sum, int64_t n)
 {
   float narrow[CHUNK];
@@ -106,7 +106,7 @@ static void store_sums(const Columns *k, int64_t at, float *part, const double *
   if (last) convert_narrow(k->d->x_type, narrow, k->image + at * k->size, n);
 }
 
-/* Channels [begin, begin + n) of the group, of a pixel of x: the sum of what was seen of it. */
+/* Sums all columns that read a pixel of x, for channels [begin, begin + n) of the group. */
 static void sum_pixel(const Columns *k, int64_t pixel, int64_t begin, int64_t n)
 {
   const ampc_conv *d = k->d;
@@ -152,8 +152,8 @@ static int64_t all_columns(const ampc_conv *d) /* of a group */
   return d->c / d->groups * conv_taps(d);
 }
 
-/* The part from column `begin` of a group on. The parts of a forward convolution are added up, the
- * first one has the bias. */
+/* The product for the part from column `begin` of a group on. The parts of a forward convolution
+ * are added up; the first one adds the bias. */
 static ampc_gemm product_of(const Job *job, int64_t begin)
 {
   const ampc_conv *d = job->d;
@@ -181,8 +181,8 @@ static void narrow_task(void *context, unsigned block, unsigned n_blocks)
     convert_narrow(d->y_type, sum + r * k, n->y + r * d->k * ampc_dtype_size(d->y_type), k);
 }
 
-/* Of operands that the library takes as they are there are no panels: their room is for columns,
- * and parts are larger. */
+/* The library takes some operands without widening, so they need no panels. Their space then holds
+ * columns, and parts are larger. */
 static ConvTiling tiling_of(const ampc_conv *d, bool real64)
 {
   ConvTiling t = ampc_conv_tiling(d, real64);
@@ -220,9 +220,9 @@ static Columns columns_of(const Job *job, int64_t group, int64_t begin)
   return k;
 }
 
-/* The columns of a group from `begin` on, and their product, in the order that the kind asks for.
- * Images that are the result are summed over the parts in f32 (`sum`), and rounded after the last.
- */
+/* Computes the part of a group from column `begin` on: forward and weight lay out columns and
+ * multiply; data multiplies and sums the columns. If the result is images, its sum over the parts
+ * is f32 (`sum`) and is rounded after the last part. */
 static ampc_status run_part(const Job *job, int64_t group, int64_t begin)
 {
   const ampc_conv *d = job->d;
@@ -254,7 +254,7 @@ static ampc_status run_part(const Job *job, int64_t group, int64_t begin)
   return status;
 }
 
-/* The images from `first` on that are handled at a time. */
+/* The convolution of the images that are computed together, from image `first` on. */
 static ampc_conv some_images(const Job *job, int64_t first)
 {
   ampc_conv some = *job->d;

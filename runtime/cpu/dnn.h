@@ -1,16 +1,17 @@
-/* The library's threads: it has its own, which must not compete with the pool's. */
+/* Limits oneDNN's own threads, which would compete with the pool's. */
 #pragma once
 #include <oneapi/dnnl/dnnl_version.h>
 #if DNNL_VERSION_MAJOR != 2
 #  error "ampc needs oneDNN 2.x; the functions of other versions differ"
 #endif
 
-/* OpenMP's interface, which the library is built on. Its header comes with some compilers only. */
+/* OpenMP's functions, which oneDNN uses. Only some compilers come with its header. */
 extern int omp_get_max_threads(void);
 extern void omp_set_num_threads(int n);
 
-/* Around calls of the library: it uses no thread but the caller's, and the caller's setting is kept
- * for others. Primitives must be made and run between the two. See Note [library threads]. */
+/* Call these around oneDNN calls: then oneDNN uses only the caller's thread, and the caller's
+ * setting is restored afterwards. Make and run primitives between the two. See Note [library
+ * threads]. */
 static inline int dnn_enter(void)
 {
   int before = omp_get_max_threads();

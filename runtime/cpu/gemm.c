@@ -1,13 +1,13 @@
 /* Matrix products by oneDNN.
  *
  * Note [library threads]
- * The product is cut into blocks of C whose sizes depend on its shape alone, the device's pool
- * shares them out and the library computes each with one thread. So the bits do not depend on the
- * number of threads, and no second set of threads competes for the cores.
+ * A product is divided into blocks of C whose sizes depend only on its shape. The device's pool
+ * distributes the blocks, and the library computes each with one thread. So the bits do not depend
+ * on the number of threads, and no second set of threads competes for the cores.
  *
  * Note [panels]
- * 16-bit operands are widened panel by panel into the workspace. A result that is not f32 is summed
- * there over all of k and rounded once, after the bias, when it is stored. */
+ * 16-bit operands are widened into the workspace, one panel at a time. A result that is not f32 is
+ * summed there over all of k. It is rounded once, after the bias, when it is stored. */
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -18,8 +18,8 @@
 #include "runtime/plan/gemm_tiling.h"
 #include "runtime/plan/types.h"
 
-/* EDGE: C in blocks of about this size; larger when there would be more than MAX_BLOCKS. Below
- * SMALL multiply-adds one thread is quicker than telling others. */
+/* EDGE: the edge of a block of C, about; larger if there would be more than MAX_BLOCKS. SMALL: with
+ * fewer multiply-adds, one thread is faster than waking others. */
 enum { EDGE = 256, MAX_BLOCKS = 64, SMALL = 1 << 20, CHUNK = 256 };
 
 struct GemmCache {
@@ -33,15 +33,15 @@ typedef struct GemmCall {
   GemmTiling tiling;
   GemmCache *cache;
   bool real64;
-  bool native;     /* the library takes the operands as they are: Note [native bf16] */
-  bool fused_bias; /* the library adds it */
-  bool prepare;    /* only make what is needed */
+  bool native;     /* the library takes the operands without widening: Note [native bf16] */
+  bool fused_bias; /* the library adds the bias */
+  bool prepare;    /* only make the primitives */
   const char *a, *b, *bias;
   char *c, *workspace;
-  /* the tile being computed, and the piece of k */
+  /* the current tile, and the current piece of k */
   int64_t e0, entries, i0, m, j0, n, p0, k;
   int64_t block_m, block_n, blocks_m, blocks_n; /* of the tile */
-  Primitive *primitive[2][2];                   /* [1]: of the last row, of the last column */
+  Primitive *primitive[2][2];                   /* [1]: for the last row; for the last column */
   atomic_int failed;                            /* the library's status */
 } GemmCall;
 
@@ -54,7 +54,7 @@ typedef struct Panel {
   int64_t ld, stride;                 /* elements */
   int64_t row, column, rows, columns; /* the panel, as stored */
   const GemmRoom *room;
-  char *wide; /* where it is widened to: of the first entry; they are tiling.bytes apart */
+  char *wide; /* its widened copy for the first entry; copies are tiling.bytes apart */
 } Panel;
 
 static Panel panel_a(const GemmCall *p)
@@ -84,8 +84,8 @@ static Panel panel_b(const GemmCall *p)
   return panel;
 }
 
-/* Where the element (row, column) of the panel lies, for the entry-th of those worked on together.
- */
+/* The address of element (row, column) of the panel. `entry` counts the entries that are computed
+ * together. */
 static const char *panel_at(const GemmCall *p, const Panel *panel, int64_t entry, int64_t row,
                             int64_t column)
 {
@@ -97,7 +97,7 @@ static const char *panel_at(const GemmCall *p, const Panel *panel, int64_t entry
   return panel->base + at * ampc_size_of(panel->type, p->real64);
 }
 
-/* Rows from `begin` to `end` of the panels of all entries, counted through. */
+/* Widens rows `begin` to `end` of the panels of all entries, counted through. */
 static void widen_rows(const GemmCall *p, const Panel *panel, int64_t begin, int64_t end)
 {
   for (int64_t r = begin; r < end; r++) {
@@ -130,7 +130,7 @@ static void widen_task(void *context, unsigned part, unsigned n_parts)
 
 /* ---- products ---- */
 
-/* Element (row, column) of the tile of C that is summed: in place, or in the workspace. */
+/* The address of element (row, column) of the tile of sums: in C, or in the workspace. */
 static char *sum_at(const GemmCall *p, int64_t entry, int64_t row, int64_t column)
 {
   const GemmTiling *t = &p->tiling;
@@ -163,7 +163,8 @@ static BlockPlace place_of(const GemmCall *p, int64_t block)
   return block_at;
 }
 
-/* Doubles, which the library does not know: for tests of gradients, where speed is no matter. */
+/* Multiplies doubles, which the library does not support. Speed does not matter: it serves gradient
+ * tests. */
 static void multiply_real64(const GemmCall *p, const BlockPlace *at)
 {
   const ampc_gemm *g = p->g;
@@ -180,7 +181,7 @@ static void multiply_real64(const GemmCall *p, const BlockPlace *at)
   }
 }
 
-/* A product over nothing, which the library leaves undone. */
+/* With k = 0 the library computes nothing, so this clears the block. */
 static void clear_block(const GemmCall *p, const BlockPlace *at)
 {
   int64_t ldc = p->tiling.c.used ? p->tiling.c.ld : p->g->ldc;
@@ -206,7 +207,7 @@ static void multiply_task(void *context, unsigned lane, unsigned n_lanes)
   }
 }
 
-/* Of the tile's blocks, but for their sizes. */
+/* The key of the tile's blocks, without their sizes. */
 static PrimitiveKey key_of(const GemmCall *p)
 {
   const ampc_gemm *g = p->g;
@@ -225,15 +226,15 @@ static PrimitiveKey key_of(const GemmCall *p)
   return key;
 }
 
-/* An axis is cut into `blocks` blocks of size `whole`; the last one has size `last`, which may be
- * smaller. Tells whether there is a block of the smaller size, or one of the whole size. */
+/* An axis is divided into `blocks` blocks of size `whole`; the last one has size `last`, which may
+ * be smaller. Returns whether there is a block of the smaller size, or one of the whole size. */
 static bool has_blocks(int64_t blocks, int64_t whole, int64_t last, bool smaller)
 {
   return smaller ? last < whole : blocks > 1 || last == whole;
 }
 
-/* The primitives of the tile's blocks, at most four: blocks of the last row and of the last column
- * may be smaller. */
+/* Finds the primitives of the tile's blocks, at most four: blocks of the last row and of the last
+ * column may be smaller. */
 static ampc_status find_primitives(GemmCall *p)
 {
   if (p->real64 || p->k == 0) return AMPC_OK;
@@ -254,14 +255,14 @@ static ampc_status find_primitives(GemmCall *p)
 
 /* ---- the end of a tile: bias, relu, rounding ---- */
 
-/* Half of the least number above 0: the greatest that is rounded to 0. */
+/* The largest number that this type rounds to 0: half of its least positive number. */
 static float vanishing(ampc_dtype d)
 {
   return ampc_is_narrow(d) ? (float)(ampc_type_of(d)->least / 2) : 0;
 }
 
-/* NaN stays, and so does -0, which rounding makes of what is not below -least: the result is that
- * of a relu after the rounding. */
+/* Computes the result of a relu after rounding: NaN stays, and a negative number that rounds to -0
+ * becomes -0. */
 static void relu_chunk(float *s, int64_t n, float least)
 {
   for (int64_t j = 0; j < n; j++) {
@@ -289,7 +290,7 @@ static void store_chunk_real64(const GemmCall *p, char *sum, const double *bias,
     for (int64_t j = 0; j < n; j++) s[j] = s[j] < 0 ? 0 : s[j];
 }
 
-/* Rows of all entries, counted through, in columns j to j + n of the tile. */
+/* Stores columns j to j + n of the tile, for rows of all entries, counted through. */
 static void store_rows(const GemmCall *p, int64_t j, int64_t n, int64_t begin, int64_t end)
 {
   const ampc_gemm *g = p->g;
@@ -320,8 +321,8 @@ static void store_task(void *context, unsigned part, unsigned n_parts)
 
 /* ---- the whole ---- */
 
-/* Cuts `size` into blocks of about `edge`: as equal as multiples of 16, which the library likes,
- * let them be; the last one may be smaller. */
+/* Divides `size` into blocks of about `edge`. They are as equal as multiples of 16 allow, which the
+ * library prefers; the last one may be smaller. */
 static void cut(int64_t size, int64_t edge, int64_t *out_block, int64_t *out_blocks)
 {
   int64_t blocks = ceil_div(size, edge);
@@ -329,7 +330,7 @@ static void cut(int64_t size, int64_t edge, int64_t *out_block, int64_t *out_blo
   *out_blocks = ceil_div(size, *out_block);
 }
 
-/* One piece of k: widen, multiply. `shares`, how many threads help, changes no bit. */
+/* Widens and multiplies one piece of k. `shares`: the number of threads, which changes no bit. */
 static ampc_status run_piece(GemmCall *p, unsigned shares)
 {
   Pool *pool = p->cache->pool;
@@ -343,8 +344,7 @@ static ampc_status run_piece(GemmCall *p, unsigned shares)
   return AMPC_OK;
 }
 
-/* One tile of C, summed over all pieces of k, and after the last piece stored. Blocks depend on the
- * shape alone. */
+/* Sums one tile of C over all pieces of k, then stores it. Blocks depend only on the shape. */
 static ampc_status run_tile(GemmCall *p)
 {
   const ampc_gemm *g = p->g;
@@ -374,7 +374,7 @@ bool cpu_takes(const ampc_dtype *types, int n, bool real64)
   return all;
 }
 
-/* A plan may come from elsewhere; what the loops below take for granted is checked here. */
+/* Checks what the loops rely on, because a plan may come from other sources than the compiler. */
 static ampc_status check(const ampc_gemm *g, bool real64)
 {
   const ampc_dtype types[] = {g->a_type, g->b_type, g->c_type, g->bias_type};
@@ -419,13 +419,13 @@ int64_t gemm_cache_bytes(const GemmCache *cache)
   return primitive_cache_bytes(cache->primitives);
 }
 
-/* Beside operands that the library takes as they are. */
+/* Whether the library takes this bias together with operands that are not widened. */
 static bool has_fitting_bias(const ampc_gemm *g)
 {
   return !g->has_bias || g->bias_type == AMPC_F32 || g->bias_type == g->a_type;
 }
 
-/* How the library is used: on which types, and who adds the bias. */
+/* Decides the types that the library computes in, and whether it adds the bias. */
 static void choose_types(GemmCall *p)
 {
   const ampc_gemm *g = p->g;
@@ -439,7 +439,7 @@ static void choose_types(GemmCall *p)
                   (p->native ? has_fitting_bias(g) : g->bias_type == AMPC_F32);
 }
 
-/* Tiles are computed one after the other: they share the workspace. */
+/* Computes the tiles one after the other, because they share the workspace. */
 static ampc_status run_tiles(GemmCall *p)
 {
   const ampc_gemm *g = p->g;

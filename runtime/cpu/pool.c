@@ -1,9 +1,9 @@
-/* Threads that share one task at a time.
+/* Threads that work on one task at a time.
  *
  * Note [dispatch]
- * A step is hundreds of tasks of some microseconds. A worker that has finished one spins briefly
- * for the next, each on a cache line of its own, and sleeps when none comes. The caller takes part,
- * spins for the stragglers and then yields the processor. Workers without a part are not woken. */
+ * A step consists of hundreds of tasks of some microseconds each. After a task, a worker briefly
+ * spins for the next one, on a cache line of its own; then it sleeps. The caller works, too. It
+ * spins for the slower workers, then yields the processor. Workers without a part are not woken. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -16,7 +16,7 @@
 enum { SPINS = 2000, LINE = 64, MAX_THREADS = 256 };
 
 typedef struct Worker {
-  _Alignas(LINE) atomic_uint ticket; /* raised by the caller: there is work, or the end */
+  _Alignas(LINE) atomic_uint ticket; /* incremented by the caller: work, or the end */
   atomic_bool asleep;
   pthread_mutex_t mutex;
   pthread_cond_t wake;
@@ -41,15 +41,15 @@ static inline void relax(void)
 #endif
 }
 
-/* Parts are dealt out in turn: thread i takes parts i, i + threads, ... */
+/* Thread i runs parts i, i + threads, ... */
 static void run_share(const Pool *pool, unsigned index)
 {
   for (unsigned part = index; part < pool->n_parts; part += pool->threads)
     pool->task(pool->context, part, pool->n_parts);
 }
 
-/* `asleep` is set before the ticket is looked at again and the caller raises the ticket before it
- * looks at `asleep`, so one of the two sees the other. */
+/* The worker sets `asleep` before it reads the ticket again. The caller increments the ticket
+ * before it reads `asleep`. So at least one of them sees the other's write. */
 static void await_ticket(Worker *w, unsigned seen)
 {
   for (int i = 0; i < SPINS; i++) {
@@ -72,7 +72,7 @@ static void raise_ticket(Worker *w)
   pthread_mutex_unlock(&w->mutex);
 }
 
-/* A worker's life: tickets count up, so none is missed between two looks. */
+/* The loop of a worker. Tickets count up, so none is missed. */
 static void *work(void *arg)
 {
   Worker *w = arg;
@@ -106,7 +106,7 @@ void pool_run(Pool *pool, PoolTask *task, void *context, unsigned n_parts)
   }
 }
 
-/* False: the system has no more threads; the pool is smaller then. */
+/* False: the system has no more threads; the pool is then smaller. */
 static bool worker_start(Worker *w, Pool *pool, unsigned index)
 {
   w->index = index;

@@ -1,12 +1,12 @@
-/* A few threads that share one task at a time. Which elements belong to a part depends on its
- * number alone, so results do not depend on the number of threads. */
+/* Threads that work on one task at a time. The elements of a part depend only on the part's number,
+ * so results do not depend on the number of threads. */
 #pragma once
 
 typedef struct Pool Pool;
 typedef void PoolTask(void *context, unsigned part, unsigned n_parts);
 
-/* `threads` counts the caller, who works too. Fewer threads come up where the system refuses more;
- * NULL only without memory. */
+/* `threads` includes the caller, who works, too. If the system refuses threads, the pool is
+ * smaller. NULL: out of memory. */
 Pool *pool_create(unsigned threads);
 void pool_free(Pool *pool);
 unsigned pool_threads(const Pool *pool);

@@ -1,8 +1,8 @@
-/* What oneDNN does for blocks of products: a hash table of its primitives that only grows. A
- * program needs one for each shape of a block, some dozens.
+/* oneDNN primitives for blocks of products, in a hash table that only grows. A program needs one
+ * for each shape of a block, some dozens.
  *
- * A primitive is made once and run by many lanes (threads of the pool) at the same time; each lane
- * has memory objects of its own, whose pointers it sets before each run. */
+ * A primitive is made once and run by many lanes (threads of the pool) at the same time. Each lane
+ * has its own memory objects and sets their pointers before each run. */
 #include "primitive.h"
 #include <oneapi/dnnl/dnnl.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "runtime/base/out_of_memory.h"
 #include "runtime/plan/types.h"
 
-typedef struct PrimitiveLane { /* made when the lane runs its first block of this kind */
+typedef struct PrimitiveLane { /* made when the lane first runs a block of this kind */
   dnnl_memory_t a, b, bias, c, scratch;
 } PrimitiveLane;
 
@@ -24,11 +24,11 @@ struct Primitive {
 
 struct PrimitiveCache {
   dnnl_engine_t engine;
-  dnnl_stream_t *stream; /* one a lane */
+  dnnl_stream_t *stream; /* one per lane */
   unsigned lanes;
-  Primitive **table; /* open addressing; `room` is a power of two, less than half full */
+  Primitive **table; /* open addressing; `room` is a power of two, at least twice `count` */
   size_t room, count;
-  char *scratch; /* `allocated` bytes, of which a lane uses lane_scratch */
+  char *scratch; /* `allocated` bytes; each lane uses lane_scratch of them */
   int64_t lane_scratch, allocated;
 };
 
@@ -95,7 +95,7 @@ int64_t primitive_cache_bytes(const PrimitiveCache *cache)
   return cache->lane_scratch * cache->lanes;
 }
 
-/* Of the key's words: it has no padding, all its members have 8 bytes. */
+/* Hashes the key's words. The key has no padding: all its members have 8 bytes. */
 static uint64_t hash(const PrimitiveKey *key)
 {
   const int64_t *word = &key->m;
@@ -107,7 +107,7 @@ static uint64_t hash(const PrimitiveKey *key)
   return h;
 }
 
-/* Where the block is or belongs. The table has room. */
+/* The entry of the key, or the free entry for it. The table is never full. */
 static Primitive **place_of(Primitive **table, size_t room, const PrimitiveKey *key)
 {
   size_t at = (size_t)hash(key) & (room - 1);
@@ -130,7 +130,7 @@ static bool grow(PrimitiveCache *cache)
   return true;
 }
 
-/* Scratch space is the largest that any primitive needs, once a lane: a lane runs one at a time. */
+/* Each lane has the largest scratch space of any primitive, because it runs one at a time. */
 static void need_scratch(PrimitiveCache *cache, const Primitive *primitive)
 {
   int64_t bytes =
@@ -158,7 +158,7 @@ static dnnl_status_t matrix_desc(dnnl_memory_desc_t *out, int64_t type, int64_t 
   return dnnl_memory_desc_init_by_strides(out, 2, size, library_type((ampc_dtype)type), step);
 }
 
-/* The library's words for the key: strides say what is transposed. */
+/* Describes the key to the library. Strides express transposition. */
 static dnnl_status_t describe(Primitive *primitive, dnnl_matmul_desc_t *out)
 {
   const PrimitiveKey *k = &primitive->key;
@@ -171,7 +171,7 @@ static dnnl_status_t describe(Primitive *primitive, dnnl_matmul_desc_t *out)
                                      k->has_bias ? &primitive->bias : NULL, &primitive->c);
 }
 
-/* Scratch space is ours, and C is added to where the key says so. */
+/* We provide the scratch space. If the key says so, C is added to. */
 static dnnl_status_t attributes_of(const PrimitiveKey *key, dnnl_primitive_attr_t *out)
 {
   dnnl_post_ops_t sum = NULL;
@@ -245,7 +245,7 @@ ampc_status primitive_failed(int status)
   return ampc_fail(AMPC_RUN_FAILED, "oneDNN failed in a matrix product: its status is %d", status);
 }
 
-/* What a lane runs for the first time may make kernels that its creation did not make. */
+/* Checks the memory, because a lane's first run can generate further kernels. */
 static dnnl_status_t make_lane(const PrimitiveCache *cache, const Primitive *primitive,
                                PrimitiveLane *l)
 {
@@ -259,8 +259,7 @@ static dnnl_status_t make_lane(const PrimitiveCache *cache, const Primitive *pri
   return bad;
 }
 
-/* The first run of a lane makes its memory objects; that is safe, since no other lane touches them.
- */
+/* The first run of a lane makes its memory objects. Only this lane accesses them. */
 int primitive_run(PrimitiveCache *cache, Primitive *primitive, unsigned lane,
                   const GemmOperands *at)
 {

@@ -1,33 +1,33 @@
-/* Blocks of matrix products as the library's primitives, made once for each kind of block. */
+/* Blocks of matrix products as oneDNN primitives, made once for each kind of block. */
 #pragma once
 #include "cpu.h"
 
-/* C [m, n] = A B (+ bias) (+ C); rows are ld elements apart. All members count, so that keys can be
- * compared as bytes. */
+/* C [m, n] = A B (+ bias) (+ C). Rows are ld elements apart. There is no padding, so that keys can
+ * be compared as bytes. */
 typedef struct PrimitiveKey {
   int64_t m, n, k, lda, ldb, ldc;
   int64_t trans_a, trans_b, add, has_bias;
-  int64_t type, c_type, bias_type; /* f32, or one that library_takes(); f32 takes no other */
+  int64_t type, c_type, bias_type; /* f32, or one that library_takes(); f32 takes only itself */
 } PrimitiveKey;
 
 typedef struct Primitive Primitive;
 typedef struct PrimitiveCache PrimitiveCache;
 
 PrimitiveCache *
-primitive_cache_create(unsigned lanes); /* lanes: threads that run blocks; NULL: memory */
+primitive_cache_create(unsigned lanes); /* lanes: threads that run blocks; NULL: out of memory */
 void primitive_cache_free(PrimitiveCache *cache);
 int64_t primitive_cache_bytes(const PrimitiveCache *cache); /* of scratch space */
-/* Scratch space for all that was made; before blocks are run. */
+/* Allocates scratch space for all primitives made so far. Call before blocks run. */
 ampc_status primitive_cache_allocate(PrimitiveCache *cache);
-/* Finds or makes one. Not while blocks are run. */
+/* Finds or makes a primitive. Do not call while blocks run. */
 ampc_status primitive_get(PrimitiveCache *cache, const PrimitiveKey *key, Primitive **out);
-/* 0, or the library's status. One call at a time on each lane. `bias` is NULL where there is none;
- * the workspace is not looked at. */
+/* Returns 0 or the library's status. Each lane runs one call at a time. `bias` may be NULL; the
+ * workspace is ignored. */
 int primitive_run(PrimitiveCache *cache, Primitive *primitive, unsigned lane,
                   const GemmOperands *at);
-ampc_status primitive_failed(int status); /* the library's status, not 0, as an error */
+ampc_status primitive_failed(int status); /* turns a status of the library, not 0, into an error */
 /* Note [native bf16]
- * A processor with dot products of bf16 takes such operands as they are: it sums in f32, too, and
- * is twice as fast. Elsewhere the library would imitate it slowly, and operands are widened. */
+ * A processor with bf16 dot products takes bf16 operands without widening. It also sums in f32 and
+ * is twice as fast. Elsewhere the library would emulate them slowly, so operands are widened. */
 bool library_takes(ampc_dtype t);
-unsigned library_type(ampc_dtype t); /* a float's dnnl_data_type_t */
+unsigned library_type(ampc_dtype t); /* the dnnl_data_type_t of a float */
