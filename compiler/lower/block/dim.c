@@ -169,7 +169,8 @@ static bool add_dim(Lower *l, Choice *x, const Expr *e)
   return true;
 }
 
-/* Finds names in operators. In other places a dim is an error, which is reported there. */
+/* Finds names in arithmetic, such as `2 * N`. In other places a dim is an error, which is reported
+ * there. */
 static bool find_dims(Lower *l, Choice *x, const Expr *e)
 {
   if (e->kind == EXPR_name) return add_dim(l, x, e);

@@ -12,7 +12,7 @@
 #include "runtime/plan/formats.h"
 
 enum { MOST_CALLS = 16 };
-#define MOST_BYTES ((int64_t)1 << 30) /* limit for a source that is read as a whole */
+#define MOST_BYTES ((int64_t)1 << 30) /* limit for the samples of a source that are read */
 
 struct Look {
   Span span;     /* of the subscript, or of the whole expression */

@@ -1,9 +1,9 @@
-/* Calls of pass lower: arguments, parameters, and the run of a function's body. */
+/* Calls of pass lower: arguments, parameters, and execution of a function's body. */
 #include "interpret.h"
 #include "compiler/lower/model/model.h"
 #include "compiler/lower/own/own.h"
 
-/* `f(*xs)`: each element is an argument by position. */
+/* `f(*xs)`: passes each element by position. */
 static bool push_starred(Lower *l, Args *out, Datum value, Span span)
 {
   DatumVec items = {0};
@@ -12,8 +12,8 @@ static bool push_starred(Lower *l, Args *out, Datum value, Span span)
   return true;
 }
 
-/* All arguments are evaluated even after a mistake in one, so that each gets its own message.
- * False: there was one, and the call is not made. */
+/* Evaluates all arguments even after a mistake in one, so that each gets its own message. False: at
+ * least one is wrong, so the call must not be made. */
 bool eval_args(Lower *l, Scope *s, const ArgList *list, Args *out)
 {
   bool good = true;
@@ -32,8 +32,8 @@ bool eval_args(Lower *l, Scope *s, const ArgList *list, Args *out)
 
 /* ---- parameters ---- */
 
-/* "Conv2d(in_channels, out_channels, kernel_size, stride=1)", for the help of a message.
- * Defaults are shown in the words of the source. */
+/* "Conv2d(in_channels, out_channels, kernel_size, stride=1)", for the help of a message. Defaults
+ * are shown as they are in the source. */
 static const char *params_text(Lower *l, const char *name, const void *of)
 {
   const ParamList *params = of;
@@ -57,17 +57,17 @@ static bool has_default(const void *of, uint32_t i)
   return ((const ParamList *)of)->at[i].value != NULL;
 }
 
-/* The argument, or the default, which is evaluated in the scope of the call: `def f(a, b=a *
- * 2)` may use a. */
+/* The argument, or else the default. Defaults are evaluated in the scope of the call: `def f(a, b=a
+ * * 2)` may use a. */
 static Datum param_datum(Lower *l, Scope *s, const Param *p, const ArgValue *arg, Span *span)
 {
   *span = arg ? arg->span : p->value->span;
   return arg ? arg->value : eval(l, s, p->value);
 }
 
-/* In three passes over the parameters. First values are bound, so that a default can use what
- * stands before it. Then the sizes that annotations name: `x: f32[N, C]` gives N and C. Only
- * then are types checked, since an annotation may use a size that a later parameter binds. */
+/* Makes three passes over the parameters. The first binds values, so that a default can use earlier
+ * parameters. The second binds the sizes that annotations name: `x: f32[N, C]` binds N and C. The
+ * third checks types, since an annotation may use a size that a later parameter binds. */
 bool bind_params(Lower *l, Scope *s, const char *callee, const ParamList *params, Args *args)
 {
   if (!count_work(l, params->n, args->span)) return false;
@@ -96,7 +96,8 @@ bool bind_params(Lower *l, Scope *s, const char *callee, const ParamList *params
 
 /* ---- functions ---- */
 
-/* A def that annotates its results has them checked: `-> f32[N, 10]`. Several are a tuple. */
+/* Checks the results of a def against its annotations: `-> f32[N, 10]`. Several results are a
+ * tuple. */
 Datum function_result(Lower *l, const Frame *f, const Function *def)
 {
   Datum v = f->returned ? f->result : d_of(D_none);
@@ -114,9 +115,9 @@ Datum function_result(Lower *l, const Frame *f, const Function *def)
   return v;
 }
 
-/* A data block reads under no precision clause: its numbers keep their stored types until the
- * model uses them. A body that made mistakes and did not return gives an error, not `none`, as
- * the mistake may have been in the expression that it would have returned. */
+/* No precision clause applies to a data block: its numbers keep their stored types until the model
+ * uses them. If a body has mistakes and does not return, the result is an error, not `none`, since
+ * the mistake may be in the expression that it would have returned. */
 static Datum run_body(Lower *l, const Callable *f, Scope *s)
 {
   Frame frame = {.kind = f->data ? FRAME_data : FRAME_function, .scope = s};
@@ -129,8 +130,8 @@ static Datum run_body(Lower *l, const Callable *f, Scope *s)
   return function_result(l, &frame, f->def);
 }
 
-/* A method's scope has the members of its module as parent, so that it reads them by name; a
- * def at the top of a file has none. */
+/* The parent of a method's scope is the scope of its module's members, so the method can use their
+ * names. The scope of a def at the top of a file has no parent. */
 Datum call_function(Lower *l, const Callable *f, Args *args)
 {
   if (!call_begin(l, f->def->name.text, f->file, args->span)) return d_of(D_error);
@@ -156,8 +157,8 @@ static Datum wrong_count(Lower *l, const Native *n, const Args *args)
               want == 1 ? "" : "s", args->at.n);
 }
 
-/* Checks the number of arguments against the table. Natives that take keywords (`keys`) sort
- * them out themselves. `sqrt(2)` is a number, `sqrt(x)` a node. */
+/* Checks the number of arguments against the table. Natives with `keys` check keyword arguments
+ * themselves. `sqrt(2)` is a number, `sqrt(x)` a node. */
 static Datum call_native(Lower *l, const Native *n, Args *args)
 {
   uint32_t count = args->at.n;
@@ -173,8 +174,8 @@ static Datum call_native(Lower *l, const Native *n, Args *args)
   return on_tensor && op_lookup(n->name, &op) ? call_op(l, op, args) : n->run(l, args);
 }
 
-/* Whatever can stand before `(`. An op appends a node, a module class builds an instance, an
- * instance runs its forward. */
+/* Calls any value. An op appends a node, a module class builds an instance, an instance runs its
+ * forward. */
 Datum call(Lower *l, Datum callee, Args *args)
 {
   switch ((DatumKind)callee.kind) {

@@ -1,4 +1,4 @@
-/* What the tables know of the names that every program can use: the layer library and the ops. */
+/* The built-in names with what the tables know of them: the layer library and the ops. */
 #include "describe.h"
 #include "compiler/lower/model/model.h"
 #include "interpret.h"
@@ -8,7 +8,7 @@
 
 /* ---- signatures ---- */
 
-/* From `(` to the `)` that ends it, each run of blanks as one. */
+/* Copies from `(` to the matching `)`, with each run of white space as one space. */
 static void add_arguments(Text *out, const char *from)
 {
   int depth = 0;
@@ -23,7 +23,8 @@ static void add_arguments(Text *out, const char *from)
   }
 }
 
-/* "Linear(in_features: int, out_features: int, bias: bool = true)", as the library has it. */
+/* "Linear(in_features: int, out_features: int, bias: bool = true)", from the text of the
+ * library. */
 static const char *library_signature(Lower *l, const Global *g)
 {
   const Name *name = ast_decl_name(g->decl);
@@ -85,7 +86,7 @@ static const char *op_facts(Lower *l, const OpInfo *op)
 
 /* ---- all of them ---- */
 
-/* A def of the library hides an op of its name. */
+/* A def of the library hides an op of the same name. */
 static Builtin describe(Lower *l, Arena *arena, const char *name)
 {
   OpKind op;
@@ -107,7 +108,7 @@ static bool is_listed(const Builtins *list, const char *name)
   return false;
 }
 
-/* `_names` are for the library alone. */
+/* Skips names that begin with `_`: only the library can use them. */
 void list_builtins(Arena *arena, Builtins *out)
 {
   Options options = {.error_limit = 1};

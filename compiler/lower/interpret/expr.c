@@ -2,8 +2,8 @@
 #include "interpret.h"
 #include "compiler/lower/model/model.h"
 
-/* What `for`, `*xs` and unpacking go through: a list or a Sequential's children. A tensor has
- * no elements at compile time, so the help says how to loop over its first axis. */
+/* The elements for `for`, `*xs` and unpacking: of a list or a Sequential. A tensor has no elements
+ * at compile time, so the help says how to loop over its first axis. */
 bool iterate(Lower *l, Datum d, Span span, DatumVec *out)
 {
   if (d.kind == D_list) {
@@ -23,8 +23,8 @@ bool iterate(Lower *l, Datum d, Span span, DatumVec *out)
   return false;
 }
 
-/* `f32` where a value is needed, as in `.to(f32)`. `int` and `float` are types and conversion
- * functions at once: here the function. */
+/* `f32` as a value, as in `.to(f32)`. `int` and `float` are both types and conversion functions; as
+ * values they are the functions. */
 static Datum type_value(Lower *l, const char *name, Span span)
 {
   DType d = ampc_dtype_by(name);
@@ -34,8 +34,7 @@ static Datum type_value(Lower *l, const char *name, Span span)
   return fail(l, E209, span, "`%s` is no value", name);
 }
 
-/* `[a, *b, c]` and `(a, b)`. A tuple is a list that remembers how it was written, for
- * messages. */
+/* `[a, *b, c]` and `(a, b)`. A tuple is a list with a mark, which messages use. */
 static Datum eval_items(Lower *l, Scope *s, const Expr *e)
 {
   DatumVec items = {0};
@@ -56,7 +55,8 @@ static Datum eval_items(Lower *l, Scope *s, const Expr *e)
   return list;
 }
 
-/* `a, b = f(x)`: as many names as values. One name takes the value whole. */
+/* `a, b = f(x)`: the numbers of names and values must be equal. One name takes the value as a
+ * whole. */
 bool unpack(Lower *l, Datum v, uint32_t n, Span span, Datum *out)
 {
   if (n == 1) {
@@ -80,8 +80,8 @@ bool bind_loop_names(Lower *l, Scope *s, const NameList *names, Datum item, Span
   return true;
 }
 
-/* Each size has its own elaboration, so a range of a dim could be unrolled; but code would grow
- * with the size, and a program for the greatest one might never end. */
+/* A range of a dim could be unrolled, since each size is elaborated on its own. But the code would
+ * grow with the size, and a program for the largest size might be far too large. */
 bool may_unroll(Lower *l, Datum list, Span span)
 {
   if (!list.sized) return true;
@@ -89,8 +89,8 @@ bool may_unroll(Lower *l, Datum list, Span span)
   return diag_help(l->c, "`scan t in %s carry h { ... }`", source_text(l, span));
 }
 
-/* `[Linear(n, n) for i in range(3) if i > 0]`. Each round has a scope of its own, so the names
- * do not leak. */
+/* `[Linear(n, n) for i in range(3) if i > 0]`. Each iteration has its own scope, so the loop names
+ * are not visible outside. */
 static Datum eval_comp(Lower *l, Scope *s, const Expr *e)
 {
   Datum source = eval(l, s, e->as.comp.iter);
@@ -117,9 +117,8 @@ static Datum eval_comp(Lower *l, Scope *s, const Expr *e)
 
 /* ---- a.b ---- */
 
-/* nn.Linear, torch.relu, F.pad, self.fc1: habits from Python. They get a message with what to
- * write here, instead of "unknown name `nn`". A job may still use such a name for something of
- * its own. */
+/* nn.Linear, torch.relu, F.pad, self.fc1 are habits from Python. Their message says what to write
+ * here, instead of "unknown name `nn`". The job may still declare such a name itself. */
 static bool is_python_prefix(Lower *l, Scope *s, const Expr *e)
 {
   static const char *const prefixes[] = {"nn", "F", "torch", "self", "np"};
@@ -142,7 +141,7 @@ static bool is_python_prefix(Lower *l, Scope *s, const Expr *e)
   return true;
 }
 
-/* For a tensor every function is a method, so the nearest name is looked for among them. */
+/* Every function is a method of tensors, so the nearest name is searched among all functions. */
 static Datum no_attr(Lower *l, Datum base, const Name *name)
 {
   fail(l, E201, name->span, "%s has no `%s`", d_kind_text(l, base), name->text);
@@ -156,8 +155,8 @@ static Datum no_attr(Lower *l, Datum base, const Name *name)
   return d_of(D_error);
 }
 
-/* A member without a call: `x.shape`, `fc.weight`. A function's name there is nearly always a
- * call whose brackets were forgotten. */
+/* An attribute: `x.shape`, `fc.weight`. If it is the name of a function, the parentheses of a call
+ * are probably missing. */
 static Datum attr_of(Lower *l, Scope *s, Datum base, const Expr *e)
 {
   const Name *name = &e->as.attr.name;
@@ -188,8 +187,8 @@ static Datum eval_attr(Lower *l, Scope *s, const Expr *e)
 
 /* ---- calls ---- */
 
-/* x.f(a) is f(x, a). Only built-ins and defs of files are looked up so, never locals or
- * members: otherwise a local variable called `mean` would break `x.mean()`. */
+/* x.f(a) is f(x, a). Only built-ins and defs of files can be methods, never locals or members:
+ * otherwise a local variable `mean` would break `x.mean()`. */
 static Datum call_method(Lower *l, Scope *s, const Expr *e, Datum base)
 {
   const Name *name = &e->as.call.callee->as.attr.name;
@@ -222,8 +221,8 @@ static Datum eval_call(Lower *l, Scope *s, const Expr *e)
 
 /* ---- operators ---- */
 
-/* As in Python the result is one of the operands, and the right one is not evaluated where the
- * left one decides: `bias and zeros_(b)`. */
+/* As in Python, the result is one of the operands, and the right one is evaluated only if the left
+ * one does not decide: `bias and zeros_(b)`. */
 static Datum eval_logic(Lower *l, Scope *s, const Expr *e)
 {
   bool is_and = e->as.binary.op == OPER_and;
@@ -235,7 +234,7 @@ static Datum eval_logic(Lower *l, Scope *s, const Expr *e)
   return d_truth(l, b, e->as.binary.right->span, is_and ? "`and`" : "`or`") < 0 ? d_of(D_error) : b;
 }
 
-/* One tensor makes the operation a node; numbers alone are worked out here and now. */
+/* If an operand is a tensor, the operation is a node; operations on numbers are evaluated now. */
 Datum apply_binary(Lower *l, Operator op, Datum a, Datum b, Span span)
 {
   if (d_is(a, D_error) || d_is(b, D_error)) return d_of(D_error);
@@ -264,7 +263,7 @@ static Datum eval_unary(Lower *l, Scope *s, const Expr *e)
   return number_unary(l, e->as.unary.op, a, e->span);
 }
 
-/* `a if test else b`: only the chosen one is evaluated, so the other may be wrong for this
+/* `a if test else b`: only the selected one is evaluated, so the other may be invalid for this
  * job's sizes. */
 static Datum eval_cond(Lower *l, Scope *s, const Expr *e)
 {
@@ -302,7 +301,8 @@ static Datum eval_any(Lower *l, Scope *s, const Expr *e)
   return run[e->kind] ? run[e->kind](l, s, e) : eval_literal(e);
 }
 
-/* What recurses over a list relies on this: lists that share others hold no more than they show. */
+/* Recursion over lists relies on these limits. They count shared sublists once for each
+ * occurrence. */
 static bool list_fits(Lower *l, Datum d, Span span)
 {
   if (d.depth > MAX_NESTING)
@@ -312,8 +312,8 @@ static bool list_fits(Lower *l, Datum d, Span span)
   return d.depth <= MAX_NESTING && d.total <= MAX_LIST;
 }
 
-/* Every expression goes through here. A D_error has been reported: it is handed up, never
- * reported again. */
+/* Evaluates any expression. A D_error has been reported, so it is returned and not reported
+ * again. */
 Datum eval(Lower *l, Scope *s, const Expr *e)
 {
   bool counts = ++l->expressions % ELEMENTS_PER_WORK == 0;

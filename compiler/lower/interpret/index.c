@@ -1,14 +1,15 @@
-/* Subscripts: elements and slices of lists and strings, of Sequential, and of tensors. */
+/* Subscripts: elements and slices of lists, strings, Sequential and tensors. */
 #include "interpret.h"
 #include "compiler/lower/model/model.h"
 #include "scan.h"
 
-/* Elements start, start + step, ... : n of them. stop is where Python's would be. */
+/* The n elements start, start + step, ... stop is as in Python. */
 typedef struct SliceBounds {
   int64_t start, stop, step, n;
 } SliceBounds;
 
-/* A part of a slice; `x[2:]` leaves its end out, which keeps what *out has. */
+/* Reads the start, end or step of a slice. If it is left out, as the end in `x[2:]`, *out is
+ * unchanged. */
 static bool optional_value(Lower *l, Scope *s, const Expr *e, const char *what, int64_t *out)
 {
   if (!e) return true;
@@ -16,7 +17,8 @@ static bool optional_value(Lower *l, Scope *s, const Expr *e, const char *what, 
   return d_is(v, D_none) || want_int(l, v, e->span, what, out);
 }
 
-/* Python lets slices reach past the ends: "abc"[1:10] is "bc"; below 0 is counted from the end. */
+/* As in Python, a slice may reach past the end: "abc"[1:10] is "bc". Negative positions count from
+ * the end. */
 static int64_t clamp(int64_t v, int64_t size, bool backwards)
 {
   int64_t low = backwards ? -1 : 0, high = backwards ? size - 1 : size;
@@ -30,7 +32,7 @@ static int64_t elements_of(const SliceBounds *r)
   return span > 0 ? (span - 1) / (sign * r->step) + 1 : 0;
 }
 
-/* As Python's slice.indices(size). */
+/* Like Python's slice.indices(size). */
 static bool slice_range(Lower *l, Scope *s, const Sub *sub, int64_t size, bool backwards,
                         SliceBounds *r)
 {
@@ -51,7 +53,7 @@ static bool slice_range(Lower *l, Scope *s, const Sub *sub, int64_t size, bool b
 
 /* ---- lists ---- */
 
-/* An index may be negative, counted from the end, but not outside. */
+/* A negative index counts from the end. An index out of range is an error. */
 static bool element(Lower *l, Datum index, const Sub *sub, int64_t size, const char *what,
                     int64_t *out)
 {
@@ -74,7 +76,7 @@ static Datum list_slice(Lower *l, Scope *s, const Sub *sub, Datum base)
   return d_list(at, (uint32_t)r.n);
 }
 
-/* Bytes, not characters: strings name files and parameters. */
+/* Indexes bytes, not characters: strings are names of files and parameters. */
 static Datum string_slice(Lower *l, Scope *s, const Sub *sub, Datum base)
 {
   SliceBounds r = {0, 0, 1, 1};
@@ -87,7 +89,7 @@ static Datum string_slice(Lower *l, Scope *s, const Sub *sub, Datum base)
   return d_str(text);
 }
 
-/* One axis only: nested lists are indexed one after the other, `xs[0][1]`. */
+/* A list has one axis. Nested lists are indexed one by one: `xs[0][1]`. */
 static Datum index_list(Lower *l, Scope *s, const Expr *e, Datum base)
 {
   const Sub *sub = e->as.index.subs.at;
@@ -109,16 +111,16 @@ static Datum index_sequential(Lower *l, Scope *s, const Expr *e, Datum base)
 
 /* ---- tensors ---- */
 
-/* x[:, 0, none, ..., 1:3] as it is taken apart from left to right. Each axis that is cut
- * becomes a slice node; axes that are dropped or added are one reshape at the end. */
+/* The state while x[:, 0, none, ..., 1:3] is lowered from left to right. Each slice of an axis
+ * becomes a slice node. One reshape at the end drops and adds axes. */
 typedef struct TensorIndex {
   Value x;
-  int64_t dim[2 * MAX_RANK]; /* of the result */
+  int64_t dim[2 * MAX_RANK]; /* sizes of the result */
   uint32_t rank, axis;
   Span span;
-  bool reshaped;             /* axes were dropped or added */
-  Datum tensor[MAX_RANK];    /* those that are tensors, which come last */
-  Datum tensor_at[MAX_RANK]; /* ints: the axes of the result that they take */
+  bool reshaped;             /* an axis was dropped or added */
+  Datum tensor[MAX_RANK];    /* subscripts that are tensors; they are applied last */
+  Datum tensor_at[MAX_RANK]; /* ints: the axes of the result to which they apply */
   uint32_t n_tensors;
 } TensorIndex;
 
@@ -129,14 +131,15 @@ static bool index_turn(Lower *l, Datum at, TensorIndex *t)
   return t->x.id != 0;
 }
 
-/* All of an axis needs no node. Tensors have no empty axes, so neither have slices. */
+/* A slice of a whole axis needs no node. Tensors have no empty axes, so a slice must not be
+ * empty. */
 static bool append_slice(Lower *l, TensorIndex *t, SliceBounds r, int64_t size)
 {
   if (r.n == size && r.step == 1) return true;
   if (r.n == 0)
     return refuse(l, E311, t->span, "a slice of axis %u, which is %lld, is empty", t->axis,
                   (long long)size);
-  if (r.n == 1) r = (SliceBounds){r.start, r.start + 1, 1, 1}; /* whatever its step was */
+  if (r.n == 1) r = (SliceBounds){r.start, r.start + 1, 1, 1}; /* the step has no effect */
   Datum d = append(l, t->span, OP_slice, &t->x, 1,
                    ATTRS({"dim", {.i = t->axis}}, {"start", {.i = r.start}},
                          {"stop", {.i = r.stop}}, {"step", {.i = r.step}}));
@@ -144,7 +147,7 @@ static bool append_slice(Lower *l, TensorIndex *t, SliceBounds r, int64_t size)
   return !d_is(d, D_error);
 }
 
-/* x[.., index, ..]: noted, until the axes are what they are. */
+/* x[.., index, ..]: records the tensor, which is applied after the axes of the result are known. */
 static bool note_tensor(Lower *l, TensorIndex *t, Datum index)
 {
   Value v = as_tensor(l, index, t->span);
@@ -163,8 +166,8 @@ static bool note_tensor(Lower *l, TensorIndex *t, Datum index)
   return true;
 }
 
-/* Slices are done, and axes dropped and added: now the tensors among the subscripts, by the
- * library's defs. */
+/* After slices and the reshape: applies the tensors among the subscripts, by defs of the
+ * library. */
 static Datum take_tensors(Lower *l, const TensorIndex *t, Datum x)
 {
   Args args = {.span = t->span};
@@ -180,8 +183,8 @@ static Datum take_tensors(Lower *l, const TensorIndex *t, Datum x)
   return library_call(l, "_taken_together", &args);
 }
 
-/* One subscript for one axis: a slice keeps the axis, an index takes one element of it and
- * drops it. */
+/* Applies one subscript to one axis. A slice keeps the axis; an index takes one element and drops
+ * the axis. */
 static bool index_axis(Lower *l, Scope *s, const Sub *sub, TensorIndex *t)
 {
   Node *n = ir_node(l->g, t->x);
@@ -204,8 +207,7 @@ static bool index_axis(Lower *l, Scope *s, const Sub *sub, TensorIndex *t)
   return true;
 }
 
-/* Axes up to `until` stay as they are: those that `...` stands for, and those behind the last
- * subscript. */
+/* Keeps the axes up to `until`: those that `...` matches, and those after the last subscript. */
 static void keep_axes(Lower *l, TensorIndex *t, uint32_t until)
 {
   for (; t->axis < until; t->axis++) t->dim[t->rank++] = ir_node(l->g, t->x)->dim[t->axis];
@@ -217,8 +219,8 @@ static bool is_new_axis(const Sub *sub)
   return sub->kind == SUB_index && sub->index->kind == EXPR_none;
 }
 
-/* Counts, since `...` stands for as many axes as the others leave: *used, those that subscripts
- * stand for. */
+/* Counts the axes that subscripts other than `...` and `none` use: *used. `...` matches the
+ * remaining axes. */
 static bool subs_fit(Lower *l, const SubList *subs, const TensorIndex *t, uint32_t *used)
 {
   uint32_t added = 0, dots = 0, rank = ir_node(l->g, t->x)->rank;

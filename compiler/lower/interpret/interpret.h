@@ -8,15 +8,15 @@ File *file_open(Lower *l, const Ast *ast, bool builtin);
 void file_add_globals(Lower *l, File *f, bool job);
 Global *file_find(File *f, const char *name);
 Datum global_value(Lower *l, File *f, Global *g);
-void visible_functions(Lower *l, NameVec *out); /* built-ins, for suggestions */
+void visible_functions(Lower *l, NameVec *out); /* the built-ins, for suggestions */
 
 /* ---- lower.c ---- */
 void open_library(Lower *l); /* l->library */
 
 /* ---- expr.c ---- */
-/* The elements of a list, the children of a Sequential. */
+/* Lists the elements of a list or the children of a Sequential; false after a message. */
 bool iterate(Lower *l, Datum d, Span span, DatumVec *out);
-bool may_unroll(Lower *l, Datum list, Span span); /* by `for`; E308 for the range of a dim */
+bool may_unroll(Lower *l, Datum list, Span span); /* for `for`; reports the range of a dim, E308 */
 bool bind_loop_names(Lower *l, Scope *s, const NameList *names, Datum item, Span span);
 Datum apply_binary(Lower *l, Operator op, Datum a, Datum b, Span span);
 
@@ -28,10 +28,10 @@ void bind_sizes(Lower *l, Scope *s, const TypeExpr *t, Datum value);
 
 /* ---- native.c ---- */
 const Native *native_find(const char *name, bool internal);
-void native_names(Lower *l, NameVec *out); /* those that the language can name */
+void native_names(Lower *l, NameVec *out); /* those that are not internal */
 extern const Native jvp_natives[];
 
 /* ---- library.c ---- */
-/* Ends the program where a def of the layer library names an optimizer or a
- * schedule that the tables do not have, or the other way round. */
+/* Aborts if a def of the layer library names an optimizer or a schedule that the tables lack, or if
+ * no def names an optimizer of the table. */
 void check_library(Lower *l);

@@ -1,5 +1,5 @@
-/* jvp(f, x, v): f(x) and its derivative along v, as torch.func.jvp. f is called as any function;
- * what it has left in the graph is then walked once more for the tangents (Note [tangents]). */
+/* jvp(f, x, v): f(x) and its derivative along v, like torch.func.jvp. f is called like any
+ * function; then a walk over the nodes that it appended makes the tangents (Note [tangents]). */
 #include "interpret.h"
 #include "describe.h"
 
@@ -11,11 +11,11 @@ typedef struct Jvp {
   Lower *l;
   Span span;
   ValueVec x, along;
-  Args args; /* of f */
+  Args args; /* arguments of f */
 } Jvp;
 
-/* One argument of f and its direction. What f gets is a node of its own: it may get one value
- * twice, each with its direction, and what it reads of the same value elsewhere is constant. */
+/* Adds one argument of f and its direction. f gets a new node as its argument. So f may get one
+ * value twice, with different directions, and other uses of that value in f are constant. */
 static bool push_point(Jvp *j, Datum point, Datum direction)
 {
   Lower *l = j->l;
@@ -49,7 +49,7 @@ static bool push_points(Jvp *j, Datum points, Datum directions)
   return true;
 }
 
-/* What f gave, with `each` of every tensor in it. */
+/* The result of f, in which each(tensor) replaces every tensor. */
 typedef Datum Each(Jvp *j, const Tangents *t, Datum y);
 
 static Datum mapped(Jvp *j, const Tangents *t, Datum y, Each *each)
@@ -66,7 +66,7 @@ static Datum mapped(Jvp *j, const Tangents *t, Datum y, Each *each)
   return list;
 }
 
-/* Parameters become nodes, before the nodes are counted. */
+/* Makes nodes of parameters, before tangents_find() reads the number of nodes. */
 static Datum as_result(Jvp *j, const Tangents *t, Datum y)
 {
   (void)t;
@@ -77,7 +77,7 @@ static Datum as_result(Jvp *j, const Tangents *t, Datum y)
   return v.id ? d_tensor(v) : d_of(D_error);
 }
 
-/* Zeros where y does not depend on x. */
+/* The tangent of y; zeros if y does not depend on x. */
 static Datum as_tangent(Jvp *j, const Tangents *t, Datum y)
 {
   Lower *l = j->l;

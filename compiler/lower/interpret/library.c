@@ -1,7 +1,10 @@
-/* The layer library against the tables: an optimizer or a schedule is a def that ends in
+/* Checks the layer library against the tables. An optimizer or a schedule is a def that ends with
+ *
  *   return _optimizer("SGD", model, clip_norm, accumulate, lr=lr, ...)
  *   return _schedule("linear", [start, ...])
- * Mistakes are ours, so they end the program when it starts, before anybody uses the name. */
+ *
+ * A mistake here is a bug in ampc, so the program aborts at its first compile, before anybody uses
+ * the name. */
 #include "interpret.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +15,7 @@ static _Noreturn void def_broken(const Function *def, const char *what, const ch
   abort();
 }
 
-/* The arguments of the call to `native` that the def ends in; NULL: it ends otherwise. */
+/* The arguments of the call of `native` with which the def ends; NULL: it ends otherwise. */
 static const ArgList *final_call(const Function *def, const char *native)
 {
   const Stmt *last = def->body.n ? def->body.at[def->body.n - 1] : NULL;
@@ -21,7 +24,7 @@ static const ArgList *final_call(const Function *def, const char *native)
   return strcmp(called_name(e), native) == 0 ? &e->as.call.args : NULL;
 }
 
-/* Its first argument, which names a row. */
+/* The first argument, which is the name of a row. */
 static const char *row_name(const Function *def, const ArgList *args)
 {
   const Expr *e = args->n ? args->at[0].value : NULL;
@@ -45,7 +48,7 @@ static bool has_key(const ArgList *args, const char *name)
   return false;
 }
 
-/* Every argument of the row is handed on by its name, and no other. */
+/* The def must pass every argument of the row by name, and no others. */
 static void check_optimizer(const Function *def, const ArgList *args, bool *found)
 {
   OptimizerKind kind;
@@ -66,7 +69,8 @@ static void check_optimizer(const Function *def, const ArgList *args, bool *foun
 
 /* ---- schedules ---- */
 
-/* One value for every input of the op after the steps taken; a list of those of the last one. */
+/* The def must pass one value for each input of the op after `step`, or a list of values for the
+ * last one. */
 static void check_schedule(Lower *l, const Function *def, const ArgList *args)
 {
   const char *name = arena_printf(l->arena, "schedule_%s", row_name(def, args));

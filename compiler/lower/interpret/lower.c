@@ -1,8 +1,8 @@
-/* Pass lower: elaborates the program. Needs the tree of the job; gives the graph with every shape
- * known. First of the passes, since all others work on the graph.
+/* Pass lower: elaborates the program. It needs the tree of the job and returns the graph with all
+ * shapes known. It is the first pass, since all others work on the graph.
  *
- * Declarations are worked out where they are first used, so their order in the file is free; models
- * come before optimizers and both before the blocks that run. */
+ * A declaration is evaluated where it is first used, so declarations may be in any order. Models
+ * are evaluated before optimizers, and both before the blocks that run. */
 #include "interpret.h"
 #include "compiler/lower/block/block.h"
 #include "compiler/lower/block/infer.h"
@@ -18,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Parses one file of compiler/layers and adds its declarations to `library`. A def that had an
- * op's name would hide the op from every job without a word, so that is refused. */
+/* Parses one file of compiler/layers and adds its declarations to `library`. A def with the name of
+ * an op would silently hide the op from every job, so it is rejected. */
 static void add_layers(Lower *l, const EmbeddedFile *f, Ast *library)
 {
   uint32_t base = diag_add_source(l->c, f->name, f->text, (uint32_t)f->size, true);
@@ -34,7 +34,7 @@ static void add_layers(Lower *l, const EmbeddedFile *f, Ast *library)
   }
 }
 
-/* A format of data that no `def` names could not be used. */
+/* Without a def, nobody could use a data format. */
 static void check_formats(Lower *l)
 {
   for (ampc_source_kind kind = 0; kind < AMPC_SOURCE_ARGUMENT; kind++) {
@@ -44,8 +44,8 @@ static void check_formats(Lower *l)
   }
 }
 
-/* The files of compiler/layers become one file scope: they share the names that begin with
- * `_`, and their order does not matter. */
+/* The files of compiler/layers become one file scope. They share the names that begin with `_`, and
+ * their order does not matter. */
 void open_library(Lower *l)
 {
   Ast *library = arena_new(l->arena, Ast);
@@ -59,9 +59,9 @@ void open_library(Lower *l)
   check_library(l);
 }
 
-/* Opens what `f` imports, and what that imports. Of an imported file only the declarations are
- * used; its models, optimizers and blocks are skipped. False: a file cannot be read, which has
- * been said. */
+/* Opens the imports of `f`, recursively. Only the declarations of an imported file are used; its
+ * models, optimizers and blocks are skipped. False: a file cannot be read, which has been
+ * reported. */
 static bool open_imports(Lower *l, File *f)
 {
   for (uint32_t i = 0; i < f->ast->n; i++) {
@@ -79,15 +79,14 @@ static bool open_imports(Lower *l, File *f)
   return true;
 }
 
-/* Works out all declarations of one kind. Those that something else has already used are done. */
+/* Evaluates all declarations of one kind. Some have already been evaluated, at their first use. */
 static void evaluate(Lower *l, DeclKind kind)
 {
   for (uint32_t i = 0; i < l->job->globals.n; i++)
     if (l->job->globals.at[i].decl->kind == kind) global_value(l, l->job, &l->job->globals.at[i]);
 }
 
-/* Calls at the top of the file, such as `manual_seed(1)`: they stand for themselves and are
- * run once. */
+/* Runs the calls at the top level of the file once, such as `manual_seed(1)`. */
 static void run_calls(Lower *l)
 {
   for (uint32_t i = 0; i < l->job->ast->n; i++) {
@@ -96,7 +95,8 @@ static void run_calls(Lower *l)
   }
 }
 
-/* The `precision` clause decides the outermost region, so it is read before models and blocks. */
+/* The `precision` clause determines the outermost region, so it is read before models and
+ * blocks. */
 static void find_precision(Lower *l)
 {
   const Decl *found = NULL;
@@ -113,7 +113,7 @@ static void find_precision(Lower *l)
   lower_precision(l, found);
 }
 
-/* Blocks in the order of the file. The second train block is called "train2", unless its
+/* Elaborates blocks in the order of the file. The second train block is named "train2" unless its
  * `with` names it. */
 static void run_blocks(Lower *l)
 {
@@ -131,11 +131,10 @@ static void run_blocks(Lower *l)
   lower_check_names(l);
 }
 
-/* One elaboration of the job, into a graph of its own. The order matters in three places. Consts
- * come first, as -D replaces them. A mistake in a const may leave anything without a member, and in
- * a model the same: what follows then keeps silent about members that are missing (`broken`).
- * Settings of optimizers that no `minimize` uses are worked out last, so that their mistakes are
- * found too. */
+/* Elaborates the job once, into a new graph. The order matters in three places. Consts come first,
+ * since -D replaces them. After a mistake in a const or a model, any module may lack members; so
+ * messages about missing members are then suppressed (`broken`). Settings of optimizers that no
+ * `minimize` uses are evaluated last, so that their mistakes are found too. */
 static void elaborate_job(Compile *c, Sizes *sizes)
 {
   Lower state = {.c = c, .g = ir_create(c), .arena = c->arena, .store = AMPC_F32, .sizes = sizes},
@@ -144,7 +143,7 @@ static void elaborate_job(Compile *c, Sizes *sizes)
   open_library(l);
   l->job = file_open(l, c->ast, false);
   file_add_globals(l, l->job, true);
-  if (!open_imports(l, l->job)) return; /* its names would all be unknown */
+  if (!open_imports(l, l->job)) return; /* all its names would be unknown */
   check_consts(l);
   check_dims(l);
   evaluate(l, DECL_const);
@@ -155,7 +154,7 @@ static void elaborate_job(Compile *c, Sizes *sizes)
   find_precision(l);
   evaluate(l, DECL_model);
   prefix_paths(l);
-  if (all) evaluate(l, DECL_optimizer); /* else nothing is trained */
+  if (all) evaluate(l, DECL_optimizer); /* otherwise nothing is trained */
   run_blocks(l);
   if (sizes->again || sizes->sizing != SIZING_asked) return;
   for (uint32_t i = 0; i < l->optimizers.n; i++) optimizer_settle(l, l->optimizers.at[i]);
@@ -164,8 +163,8 @@ static void elaborate_job(Compile *c, Sizes *sizes)
   if (!l->stopped) check_settings(l);
 }
 
-/* Note [dims]: again with the sizes that data have; and at both ends of what is allowed, where
- * these are not what is compiled, only to find mistakes. */
+/* Note [dims]: elaborates the job again with the sizes of the data. To find mistakes, it also
+ * elaborates the minimum and the maximum of dims, if these are not the sizes to compile. */
 bool pass_lower(Compile *c)
 {
   Sizes sizes = {.sizing = SIZING_asked};

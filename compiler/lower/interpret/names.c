@@ -1,5 +1,5 @@
-/* Names of pass lower: the declarations of files, and the order in which names are looked up:
- * locals, members, module parameters, this file, its imports, built-ins. */
+/* Names of pass lower: the declarations of files, and the order of lookup: locals, members, module
+ * parameters, this file, its imports, built-ins. */
 #include "interpret.h"
 #include "compiler/lower/block/infer.h"
 #include "compiler/lower/model/model.h"
@@ -10,7 +10,7 @@
 
 /* ---- files ---- */
 
-/* A file that is imported twice, or in a circle, is opened once: it is known by its tree. */
+/* A file that is imported twice, or in a cycle, is opened once; its tree identifies it. */
 File *file_open(Lower *l, const Ast *ast, bool builtin)
 {
   for (uint32_t i = 0; i < l->files.n; i++)
@@ -29,8 +29,8 @@ Global *file_find(File *f, const char *name)
   return i == NO_NAME ? NULL : &f->globals.at[i];
 }
 
-/* Declarations are known before any is worked out, so a def may call one further down. Models
- * and optimizers of imported files are left out: those files run as jobs of their own. */
+/* All declarations are entered before any is evaluated, so a def may call a later one. Models and
+ * optimizers of imported files are skipped: such a file can also run as a job of its own. */
 void file_add_globals(Lower *l, File *f, bool job)
 {
   for (uint32_t i = 0; i < f->ast->n; i++) {
@@ -61,8 +61,8 @@ static Datum declared_class(Lower *l, File *f, const Decl *d)
   return (Datum){.kind = D_class, .as.class = class};
 }
 
-/* `const WIDTH: int = 512`. The type is checked before -D replaces the value, which must be of
- * the same kind. */
+/* `const WIDTH: int = 512`. The type is checked before -D replaces the value by one of the same
+ * kind. */
 static Datum declared_const(Lower *l, File *f, const Decl *d)
 {
   Scope *s = scope_new(l, NULL, f, NULL);
@@ -76,8 +76,8 @@ static Datum declared_const(Lower *l, File *f, const Decl *d)
   return const_override(l, f, d, &v) ? v : d_of(D_error);
 }
 
-/* What a name of the file stands for. Functions and data blocks keep their tree and run when
- * they are called; models and optimizers are made here. */
+/* The value of a declaration. Functions and data blocks keep their tree and run when they are
+ * called; models and optimizers are made here. */
 static Datum declare(Lower *l, File *f, const Decl *d)
 {
   switch (d->kind) {
@@ -98,9 +98,9 @@ static Datum declare(Lower *l, File *f, const Decl *d)
   }
 }
 
-/* Worked out at the first use. The state finds circles: `const A = B` with `const B = A` comes
- * back here while A is busy. declare() may open files and so move `globals`: the entry is
- * found again by its index. */
+/* Evaluates a declaration at its first use. The state finds cycles: with `const A = B` and `const B
+ * = A`, this is called for A while A is busy. declare() may open files and so reallocate `globals`;
+ * so the entry is looked up again by its index. */
 Datum global_value(Lower *l, File *f, Global *g)
 {
   if (g->state == GLOBAL_done) return g->value;
@@ -120,8 +120,8 @@ Datum global_value(Lower *l, File *f, Global *g)
 
 /* ---- built-ins ---- */
 
-/* Ops without a name of their own in the language, such as channel_means: the library calls
- * them as _name. */
+/* Finds an op that is not visible in the language, such as channel_means. The library calls it as
+ * _name. */
 static bool internal_op(const char *name, OpKind *out)
 {
   for (uint32_t i = 0; i < OP_COUNT; i++)
@@ -132,8 +132,8 @@ static bool internal_op(const char *name, OpKind *out)
   return false;
 }
 
-/* steps_per_epoch and total_steps: numbers for schedules, known once it is known which block
- * the optimizer trains in. The last batch of an epoch counts if it is kept. */
+/* steps_per_epoch and total_steps: numbers for schedules. They are known when the block in which
+ * the optimizer trains is known. The last batch of an epoch counts if it is kept. */
 static int64_t epoch_steps(const Lower *l)
 {
   return ampc_groups(l->g->blocks.at[l->run->first].batches, l->settings_of->accumulate);
@@ -154,8 +154,8 @@ static Datum step_count(Lower *l, const char *name, Span span)
   return d_int(strcmp(name, "total_steps") == 0 ? epoch_steps(l) * b->epochs : epoch_steps(l));
 }
 
-/* `step` and `epoch` change from step to step, so they are nodes, not numbers; in an optimizer's
- * settings, which each block makes nodes of, a schedule. */
+/* `step` and `epoch` change with each step, so they are nodes, not numbers. In the settings of an
+ * optimizer they are schedules, from which each block makes nodes. */
 static Datum counter(Lower *l, OpKind op, Span span)
 {
   if (l->settings_of) return counting_schedule(l, op);
@@ -164,7 +164,7 @@ static Datum counter(Lower *l, OpKind op, Span span)
   return append(l, span, op, NULL, 0, NULL);
 }
 
-/* Names that are neither functions nor modules. D_absent: there is no such name. */
+/* Names that are neither functions nor modules. D_absent: the name is unknown. */
 static Datum builtin_value(Lower *l, const char *name, Span span)
 {
   static const char *const words[] = {"off", "low", "promote", "tf32", "f64"};
@@ -181,15 +181,15 @@ static Datum builtin_value(Lower *l, const char *name, Span span)
   return d_of(D_absent);
 }
 
-/* Nobody's value: own_text.c reads it where it may stand. */
+/* `file` has no value; own_text.c handles it where it is allowed. */
 static Datum text_of_op(Lower *l, Span span)
 {
   fail(l, E210, span, "`file` stands in an `op`, as the text of its `cuda` or `host`");
   return d_of(D_error);
 }
 
-/* The library first, since its defs may wrap an op of a like name; then functions of the
- * compiler, then ops. Names that begin with `_` are seen by library files only. */
+/* Searches the library first, since a def may wrap an op with a similar name; then functions of the
+ * compiler, then ops. Only library files can use names that begin with `_`. */
 static Datum lookup_builtin(Lower *l, File *from, const char *name, Span span)
 {
   OpKind op;
@@ -207,8 +207,7 @@ static Datum lookup_builtin(Lower *l, File *from, const char *name, Span span)
   return builtin_value(l, name, span);
 }
 
-/* A name that two imports have is neither's: which file comes first is no reason to take its own.
- */
+/* Reports a name that two imports declare: the order of imports must not decide. */
 static bool stands_again(Lower *l, const File *f, uint32_t first, const Global *g, Span span)
 {
   for (uint32_t i = first + 1; i < f->imports.n; i++) {
@@ -225,7 +224,7 @@ static bool stands_again(Lower *l, const File *f, uint32_t first, const Global *
   return false;
 }
 
-/* The file itself hides its imports, and they hide the built-ins. */
+/* Names of the file hide those of its imports, and these hide the built-ins. */
 Datum lookup_global(Lower *l, File *f, const char *name, Span span)
 {
   Global *g = file_find(f, name);
@@ -240,7 +239,7 @@ Datum lookup_global(Lower *l, File *f, const char *name, Span span)
 
 /* ---- unknown names ---- */
 
-/* For suggestions; `_names` of the library are nobody's business. */
+/* For suggestions; skips names that begin with `_`, which only the library can use. */
 static void add_file_names(Lower *l, NameVec *out, const File *f)
 {
   for (uint32_t i = 0; i < f->globals.n; i++)
@@ -255,8 +254,7 @@ void visible_functions(Lower *l, NameVec *out)
   native_names(l, out);
 }
 
-/* Of all names visible from `s`, the one that is spelt most like `name`; NULL if none comes
- * close. */
+/* The name visible from `s` whose spelling is nearest to `name`; NULL if none is near. */
 static const char *nearest_name(Lower *l, Scope *s, const char *name)
 {
   NameVec names = {0};
@@ -272,7 +270,7 @@ static const char *nearest_name(Lower *l, Scope *s, const char *name)
   return diag_nearest(name, names.at, names.n);
 }
 
-/* A name that is known elsewhere only: E206. */
+/* Reports a name that is defined, but not here: E206. */
 static Datum missing_name(Lower *l, const Missing *m, Span span)
 {
   if (m->ended) {
@@ -290,9 +288,9 @@ static Datum missing_name(Lower *l, const Missing *m, Span span)
   return d_of(D_error);
 }
 
-/* A name may be unknown because its `if` went the other way: `if bias { b = ... }` with
- * bias=false, and then a use of b. That gets a message of its own, which points at the branch; and
- * so does one that an `every` has defined. */
+/* Reports an unknown name. A name may be unknown because its `if` took the other branch: `if bias {
+ * b = ... }` with bias=false, and then a use of b. That message points at the branch. A name that
+ * an `every` defines also gets its own message. */
 static Datum unknown_name(Lower *l, Scope *s, const char *name, Span span)
 {
   for (Scope *p = s; p; p = p->parent) {
@@ -316,8 +314,8 @@ static Datum unknown_name(Lower *l, Scope *s, const char *name, Span span)
   return d_of(D_error);
 }
 
-/* Locals, then the module's members and parameters (the parents of a method's scope), then the
- * file. */
+/* Searches local variables, then the module's members and parameters (parents of a method's scope),
+ * then the file. */
 Datum lookup_quiet(Lower *l, Scope *s, const char *name, Span span)
 {
   for (Scope *p = s; p; p = p->parent) {

@@ -1,5 +1,5 @@
-/* Built-ins that are no ops and cannot be written in the layer library: compile-time functions, and
- * what the library needs from the compiler (those it calls as _name). */
+/* Built-ins that are not ops and cannot be written in the layer library: compile-time functions,
+ * and functions of the compiler that the library calls as _name. */
 #include "interpret.h"
 #include "compiler/lower/block/block.h"
 #include "compiler/lower/model/model.h"
@@ -18,9 +18,9 @@
     return value;                                                                                  \
   }
 
-/* ---- numbers: functions that are ops as well, which call.c calls on a tensor ---- */
+/* ---- numbers: for functions that are also ops; on a tensor, call.c calls the op ---- */
 
-/* Keywords such as `dim=` make sense for tensors only. */
+/* Rejects keywords such as `dim=`, which are for tensors only. */
 static bool no_keys(Lower *l, const Args *args)
 {
   for (uint32_t i = 0; i < args->at.n; i++)
@@ -36,14 +36,14 @@ static bool one_number(Lower *l, const Args *args, double *out)
   return no_keys(l, args) && want_float(l, ARG(0), SPAN(0), args->native->name, out);
 }
 
-/* As in Python. */
+/* Truncates towards zero, as in Python; an error if the number does not fit. */
 static Datum to_int(Lower *l, double v, Span span)
 {
   if (!(fabs(v) < 9.2e18)) return fail(l, E209, span, "%g does not fit an int", v);
   return d_int((int64_t)v);
 }
 
-/* round, floor, ceil: to an int, as in Python: `Linear(4, round(1.5 * n))` needs one. */
+/* round, floor, ceil return an int, as in Python: `Linear(4, round(1.5 * n))` needs one. */
 static Datum run_rounded(Lower *l, Args *args)
 {
   double v;
@@ -51,8 +51,8 @@ static Datum run_rounded(Lower *l, Args *args)
   return ARG(0).kind == D_int ? ARG(0) : to_int(l, args->native->number(v), args->span);
 }
 
-/* sqrt, log, exp. A result that is no finite number stops the compile here, where its operand is
- * known: log(0). */
+/* sqrt, log, exp. A result that is not finite is an error here, where its operand is known:
+ * log(0). */
 static Datum run_mapped(Lower *l, Args *args)
 {
   double v;
@@ -82,7 +82,7 @@ static Datum run_sum(Lower *l, Args *args)
   return total;
 }
 
-/* A def of the layer library, for what is easier to say in the language. */
+/* Calls a def of the layer library, for functions that are easier to write in the language. */
 Datum library_call(Lower *l, const char *name, Args *args)
 {
   return call(l, global_value(l, l->library, file_find(l->library, name)), args);
@@ -108,8 +108,8 @@ static Datum run_einsum(Lower *l, Args *args)
   return library_call(l, "_einsum", &two);
 }
 
-/* min and max of numbers or of one list. With a tensor among them it is the library's
- * function: elementwise of two, or along an axis. */
+/* min and max of numbers or of one list. If an argument is a tensor, calls the library's function:
+ * elementwise for two tensors, or along an axis. */
 static Datum run_extreme(Lower *l, Args *args)
 {
   const char *name = args->native->name;
@@ -179,7 +179,7 @@ static Datum run_len(Lower *l, Args *args)
   return iterate(l, ARG(0), SPAN(0), &items) ? d_int(items.n) : d_of(D_error);
 }
 
-/* From, to and step of a range; *sized: they are made of a dim. */
+/* Start, stop and step of a range; *sized: a dim is among their operands. */
 static bool range_numbers(Lower *l, const Args *args, int64_t v[3], bool *sized)
 {
   for (uint32_t i = 0; i < args->at.n; i++) {
@@ -285,8 +285,9 @@ static Datum run_error(Lower *l, Args *args)
   return d_of(D_error);
 }
 
-/* _number(value, "`p` of dropout", "unit"): the value, a number of that domain. Tensors and
- * schedules are none: what they hold shows only when they run. */
+/* _number(value, "`p` of dropout", "unit"): returns the value after checking that it is a number of
+ * that domain. Tensors and schedules are rejected, since their values are known only at run
+ * time. */
 static Datum run_number(Lower *l, Args *args)
 {
   static const struct {
@@ -306,7 +307,8 @@ static Datum run_number(Lower *l, Args *args)
   library_broken("_number()", "does not know the domain ", ARG(2).as.text);
 }
 
-/* _count(value, "`groups` of dirac_", least, most): the value, a whole number of that range. */
+/* _count(value, "`groups` of dirac_", least, most): returns the value after checking that it is an
+ * int in that range. */
 static Datum run_count(Lower *l, Args *args)
 {
   int64_t v;
@@ -315,7 +317,7 @@ static Datum run_count(Lower *l, Args *args)
   return good ? ARG(0) : d_of(D_error);
 }
 
-/* Looks through views, which change no value, and casts. */
+/* The node that computed v; skips views and casts. */
 static const Node *maker(Lower *l, Value v)
 {
   const Node *n = ir_node(l->g, v);
@@ -323,12 +325,12 @@ static const Node *maker(Lower *l, Value v)
   return n;
 }
 
-/* _takes_logits(x, "cross_entropy"): warns where x is a probability already: the loss would take
- * softmax or sigmoid twice, which trains, slowly, and is never meant. What log_softmax made is no
- * mistake: softmax makes the same of it. */
+/* _takes_logits(x, "cross_entropy"): warns if x is already a probability. The loss would then apply
+ * softmax or sigmoid twice: the net still trains, but slowly, and nobody wants that. The result of
+ * log_softmax is no mistake, since softmax maps it to the same probabilities. */
 static Datum run_takes_logits(Lower *l, Args *args)
 {
-  if (ARG(0).kind != D_tensor) return d_of(D_none); /* a parameter is made by nothing */
+  if (ARG(0).kind != D_tensor) return d_of(D_none); /* a parameter is no result of an op */
   const Node *n = maker(l, ARG(0).as.tensor);
   if (!op_has(n, T_squashes)) return d_of(D_none);
   diag_warning(l->c, W312, args->span, "%s takes logits, and gets what %s made", ARG(1).as.text,
@@ -338,9 +340,9 @@ static Datum run_takes_logits(Lower *l, Args *args)
   return d_of(D_none);
 }
 
-/* _takes_probabilities(x, "binary_cross_entropy"): x, where the region computes in f32: in 16 bits
- * a probability near 0 or 1 is one of them, and the gradient, 1 / p at most, fits no f16. As under
- * PyTorch's autocast, though x be f32 here. */
+/* _takes_probabilities(x, "binary_cross_entropy"): returns x if the region computes in f32. In 16
+ * bits a probability near 0 or 1 rounds to 0 or 1, and the gradient, up to 1 / p, may not fit. As
+ * in PyTorch's autocast this is an error even if x itself is f32. */
 static Datum run_takes_probabilities(Lower *l, Args *args)
 {
   RegionKind kind = l->g->regions.at[l->at.region].kind;
@@ -354,7 +356,7 @@ static Datum run_takes_probabilities(Lower *l, Args *args)
   return d_of(D_error);
 }
 
-/* _type(x): a value as messages show it, for the texts of _error(). */
+/* _type(x): the text of a value in messages, for _error(). */
 NATIVE(run_type, d_str(d_text(l, ARG(0))))
 
 NATIVE(run_is_float, d_bool(dtype_is_float(tensor_dtype(l, ARG(0)))))
@@ -363,7 +365,8 @@ NATIVE(run_is_tensor, d_bool(d_is_tensor(ARG(0))))
 /* _is_list, _is_str */
 NATIVE(run_is_kind, d_bool(ARG(0).kind == args->native->value))
 
-/* _same(key, value): whether both are one tensor, so that what is made of it is made once. */
+/* _same(key, value): are both the same tensor? Then the library computes common results only
+ * once. */
 static Datum run_same(Lower *l, Args *args)
 {
   (void)l;
@@ -372,7 +375,7 @@ static Datum run_same(Lower *l, Args *args)
   return d_bool(a.kind == D_param ? a.as.param == b.as.param : a.as.tensor.id == b.as.tensor.id);
 }
 
-/* checkpoint(block, x): block(x), whose values backward computes again instead of keeping them. */
+/* checkpoint(block, x): block(x); backward computes its values again instead of keeping them. */
 static Datum run_checkpoint(Lower *l, Args *args)
 {
   Args rest = {.span = args->span};
@@ -387,7 +390,7 @@ static Datum run_checkpoint(Lower *l, Args *args)
   return v;
 }
 
-/* _copy(layer): another one of the same arguments, with parameters of its own. */
+/* _copy(layer): another layer with the same arguments and its own parameters. */
 static Datum run_copy(Lower *l, Args *args)
 {
   if (ARG(0).kind != D_instance)
@@ -395,8 +398,8 @@ static Datum run_copy(Lower *l, Args *args)
   return instance_copy(l, ARG(0).as.instance);
 }
 
-/* _class_f32(): the precision that an op of class f32 computes in here, which the library
- * hands to autocast() around composites. */
+/* _class_f32(): the precision in which an op of category f32 computes in this region. The library
+ * passes it to autocast() around composites. */
 static Datum run_class_f32(Lower *l, Args *args)
 {
   (void)args;
@@ -405,7 +408,7 @@ static Datum run_class_f32(Lower *l, Args *args)
   return kind == REGION_tf32 ? d_word("tf32") : d_dtype(AMPC_F32);
 }
 
-/* _limits(f16): bits, epsilon, the least normal number and the greatest one. */
+/* _limits(f16): bits, epsilon, the smallest normal number and the largest number. */
 static Datum run_limits(Lower *l, Args *args)
 {
   if (ARG(0).kind != D_dtype || !dtype_is_float(ARG(0).as.dtype))
@@ -452,8 +455,8 @@ static Datum run_init(Lower *l, Args *args)
   return (Datum){.kind = D_init, .as.init = init};
 }
 
-/* _parameter(shape, init, dtype): Parameter() of the library, with its defaults filled in. Or
- * _buffer(shape, init, dtype): saved with the model but not trained, as running statistics are. */
+/* _parameter(shape, init, dtype): Parameter() of the library, with defaults filled in. Also
+ * _buffer(shape, init, dtype): saved with the model but not trained, such as running statistics. */
 NATIVE(run_parameter, make_param(l, ARG(0), ARG(1), ARG(2), args->native->value, args->span))
 
 static const Native natives[] = {
@@ -507,7 +510,7 @@ static const Native *const tables[] = {natives,           shape_natives,    sour
                                        optimizer_natives, schedule_natives, plateau_natives,
                                        jvp_natives,       list_natives};
 
-/* internal: those that the library alone may call, as _name. */
+/* internal: searches the functions that only the library may call, as _name. */
 const Native *native_find(const char *name, bool internal)
 {
   for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)

@@ -1,10 +1,10 @@
 /* `scan t in range(T) carry h { ...; emit out = h }`: a loop at run time. Its body is elaborated
- * once, with tensors in the place of what is carried; what crosses its border are four ops, Note
+ * once, with tensors in place of the carried values. Only four ops cross the border of a loop: Note
  * [loops] in ir.h.
  *
- * The body has names of its own: those carried, bound anew in each round, and what it binds itself.
- * Behind the loop the carried names hold what the last round left, and those emitted the slices of
- * all rounds, in the order of t, whichever way t goes. */
+ * The body has its own names: the carried ones, which each iteration binds again, and those that it
+ * binds itself. After the loop the carried names hold the values of the last iteration. The emitted
+ * names hold the slices of all iterations, in the order of t, even if t decreases. */
 #include "scan.h"
 #include "interpret.h"
 #include "compiler/lower/block/block.h"
@@ -13,7 +13,7 @@
 
 typedef struct Emitted {
   const char *name;
-  Value value; /* all slices */
+  Value value; /* the slices of all iterations */
   Span span;
 } Emitted;
 
@@ -21,14 +21,15 @@ struct Scan {
   Scan *outer;
   uint16_t loop;
   Value t;
-  int64_t low, step, count; /* t is low, low + step, ...; of a reversed loop the last one first */
+  int64_t low, step,
+      count; /* t is low, low + step, ...; a reversed loop starts with the last one */
   uint32_t n_carried;
   VEC(Emitted) emitted;
 };
 
 /* ---- t ---- */
 
-/* t counts evenly, up or down. */
+/* The values of t must be evenly spaced; they may increase or decrease. */
 static bool find_turns(Lower *l, const Stmt *st, const DatumVec *items, Scan *out, bool *reversed)
 {
   const Expr *iter = st->as.scan.iter;
@@ -51,14 +52,15 @@ static bool find_turns(Lower *l, const Stmt *st, const DatumVec *items, Scan *ou
   return true;
 }
 
-/* This round's part of a tensor outside of the loop. */
+/* The slice of this iteration from a tensor outside of the loop. */
 static Value part_of_round(Lower *l, const Scan *s, Value x, Span span)
 {
   Datum d = append(l, span, OP_turn, &x, 1, ATTRS({"loop", {.i = s->loop}}));
   return d_is(d, D_error) ? (Value){0} : d.as.tensor;
 }
 
-/* The numbers that t takes, as a tensor outside of the loop, of which each round has one. */
+/* Makes a tensor of all values of t outside of the loop, and returns the slice of this
+ * iteration. */
 static Value make_t(Lower *l, const Scan *s, Span span)
 {
   Datum table = append(l, span, OP_indices, NULL, 0, ir_shape_attrs(l->c, &s->count, 1));
@@ -72,7 +74,7 @@ static Value make_t(Lower *l, const Scan *s, Span span)
 
 /* ---- what is carried ---- */
 
-/* What a round finds: a tensor, or a list of them. */
+/* The carried value at the start of an iteration: a tensor, or a list of tensors. */
 static Datum carry_in(Lower *l, Scan *s, Datum before, Span span)
 {
   if (before.kind == D_list) {
@@ -92,7 +94,8 @@ static Datum carry_in(Lower *l, Scan *s, Datum before, Span span)
                 ATTRS({"loop", {.i = s->loop}}, {"index", {.i = s->n_carried++}}));
 }
 
-/* Sizes stay, and so does the kind of number; which float type it is, pass precision decides. */
+/* The sizes must not change, nor whether the type is a float or which integer type it is. Pass
+ * precision decides float types. */
 static bool keeps_shape(Lower *l, const char *name, Value in, Value out, Span span)
 {
   const Node *a = ir_node(l->g, in), *b = ir_node(l->g, out);
@@ -111,7 +114,8 @@ static bool keeps_shape(Lower *l, const char *name, Value in, Value out, Span sp
       name);
 }
 
-/* `in` is what the round found, `out` what it leaves; gives what stands behind the loop. */
+/* `in` is the value at the start of an iteration, `out` the value at its end. Returns the value
+ * after the loop. */
 static Datum carry_out(Lower *l, const char *name, Datum in, Datum out, Span span)
 {
   if (in.kind == D_list && out.kind == D_list && in.n == out.n) {
@@ -161,7 +165,7 @@ void exec_emit(Lower *l, Frame *f, const Stmt *st)
 
 /* ---- the statement ---- */
 
-/* After a mistake the names that the loop would have bound say nothing more. */
+/* Binds the names that the loop would have bound to D_error, after a mistake. */
 static void bind_nothing(Lower *l, Scope *to, const Stmt *st)
 {
   const NameList *carried = &st->as.scan.carry;
@@ -181,7 +185,8 @@ static bool may_stand(Lower *l, const Stmt *st)
   return diag_help(l->c, "call `checkpoint` for what stands before and behind the loop");
 }
 
-/* The names of the round, then what it leaves, all values before any name. */
+/* Elaborates an iteration: binds its names, runs its body, and then binds the results. All values
+ * are computed before a name is bound. */
 static void exec_rounds(Lower *l, Frame *f, const Stmt *st, Scan *s)
 {
   const NameList *carried = &st->as.scan.carry;
@@ -247,14 +252,14 @@ static const Scan *scan_of(const Lower *l, Datum d)
   return s;
 }
 
-/* What a round makes has no slices that wait for it: there t is a number like any other. */
+/* A value that is made in the loop has no slices outside of it: there t is an ordinary number. */
 bool is_scan_slice(const Lower *l, Datum d, Value x)
 {
   const Scan *s = scan_of(l, d);
   return s && !ir_loop_within(l->g, ir_loop_of(l->g, x), s->loop);
 }
 
-/* x with `axis` in front: moved once, before the loop. */
+/* Moves `axis` of x to the front, once, before the loop. */
 static Value axis_first(Lower *l, Value x, uint32_t axis, Span span)
 {
   uint32_t axes[MAX_RANK] = {axis}, n = 1, rank = ir_node(l->g, x)->rank;
@@ -286,7 +291,7 @@ Value index_by_scan(Lower *l, Value x, uint32_t axis, Datum t, Span span)
 
 /* ---- random numbers ---- */
 
-/* `table` has an axis in front for each loop around the cursor: the slice of this round. */
+/* The slice of this iteration. `table` has a leading axis for each loop around the cursor. */
 static Value slice_of_round(Lower *l, Value table, uint16_t loop)
 {
   if (!loop || !table.id) return table;
@@ -295,12 +300,13 @@ static Value slice_of_round(Lower *l, Value table, uint16_t loop)
   return ir_turn(l->c, &l->at, table, loop);
 }
 
-/* So each round draws numbers of its own, and backward has those of forward. */
+/* With one table for all iterations, each iteration has its own numbers, and backward reads those
+ * of forward. */
 Value draw_before_scan(Lower *l, Value v)
 {
   Graph *g = l->g;
   const Node drawn = *ir_node(g, v);
-  g->nodes.n--; /* it only told what to draw */
+  g->nodes.n--; /* it was needed only for its op and shape */
   bool drops = drawn.n_in > 0;
   OpKind op = drops ? OP_uniform : drawn.op;
   int64_t dim[2 * MAX_RANK];

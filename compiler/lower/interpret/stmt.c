@@ -1,5 +1,5 @@
-/* Statements of pass lower. After a mistake the next statement goes on; names that the broken one
- * would have bound hold D_error, so that their uses say nothing more. */
+/* Statements of pass lower. After a mistake, elaboration goes on with the next statement. Names
+ * that the wrong statement would have bound hold D_error, so uses of them are not reported. */
 #include "interpret.h"
 #include "compiler/lower/block/block.h"
 #include "scan.h"
@@ -20,9 +20,9 @@ static void note_missing_targets(Lower *l, Scope *s, const Stmt *st, const char 
   }
 }
 
-/* Names that only the branch not taken would have assigned, with the reason: "`bias` is
- * false". If the program uses one, unknown_name() can say so. A loop notes them in each round, so
- * every block counts. */
+/* Records the names that only the branch not taken would have assigned, with the reason: "`bias` is
+ * false". unknown_name() uses it for its message. A loop records them in each iteration, so every
+ * block counts as work. */
 static void note_missing(Lower *l, Scope *s, const Block *b, const char *why)
 {
   if (!b->n || !count_work(l, b->n / ELEMENTS_PER_WORK + 1, b->at[0]->span)) return;
@@ -39,7 +39,7 @@ static void note_missing(Lower *l, Scope *s, const Block *b, const char *why)
   }
 }
 
-/* Names that a statement would have bound hold D_error after a mistake. */
+/* Binds the names that a block would have bound to D_error, after a mistake. */
 static void bind_errors(Lower *l, Scope *s, const Block *b)
 {
   for (uint32_t i = 0; i < b->n; i++) {
@@ -51,8 +51,8 @@ static void bind_errors(Lower *l, Scope *s, const Block *b)
   }
 }
 
-/* The test is a compile-time value, so one branch is elaborated and the other leaves nothing
- * in the graph. After a mistake in the test neither is, but their names count as bound. */
+/* The test is a compile-time value, so one branch is elaborated, and the other adds nothing to the
+ * graph. After a mistake in the test neither branch is elaborated, but their names are bound. */
 static void exec_if(Lower *l, Frame *f, const Stmt *st)
 {
   const Expr *test = st->as.branch.test;
@@ -72,8 +72,9 @@ static void exec_if(Lower *l, Frame *f, const Stmt *st)
 
 /* ---- assignment ---- */
 
-/* A method must not rebind a layer: `fc1 = relu(fc1(x))` would read the tensor as the layer
- * the next time. In the module's own body, where layers are made, it may. */
+/* Is this a member that the code must not rebind? In a method, `fc1 = relu(fc1(x))` would make the
+ * next call read the tensor as the layer. The module's own body, which makes layers, may rebind
+ * them. */
 static bool is_member(const Frame *f, const char *name)
 {
   Instance *self = f->scope->self;
@@ -82,7 +83,7 @@ static bool is_member(const Frame *f, const char *name)
   return b && (d_contains(b->value, D_instance) || d_contains(b->value, D_param));
 }
 
-/* The Buffer of that name which a method may assign to; or NULL. */
+/* The Buffer with this name, which a method may assign; else NULL. */
 static ParamSlot *member_buffer(const Frame *f, const char *name)
 {
   if (!is_member(f, name)) return NULL;
@@ -100,8 +101,8 @@ static void reassigned_member(Lower *l, const Frame *f, const char *name, Span s
   diag_help(l->c, "use another name for the result");
 }
 
-/* A node is called after the first variable of the job that holds it: `h = relu(x)` makes
- * messages, dumps and emitted code say h. Constants are shared by many, so they get no name. */
+/* Names a node after the first variable of the job that holds it. With `h = relu(x)`, messages,
+ * dumps and emitted code say h. Constants are shared by many users, so they get no name. */
 void name_node(Lower *l, const Scope *s, const char *name, Datum v)
 {
   if (v.kind != D_tensor || s->file->builtin) return;
@@ -109,8 +110,8 @@ void name_node(Lower *l, const Scope *s, const char *name, Datum v)
   if (!n->name && n->op != OP_number && n->op != OP_integer) n->name = name;
 }
 
-/* What a name in a module's body is bound to becomes a member, with a path; everywhere else it
- * is a local. */
+/* Binds a name. In a module's body the value becomes a member with a path; elsewhere the name is a
+ * local variable. */
 static void assign_name(Lower *l, Frame *f, const char *name, Datum v, Span span)
 {
   name_node(l, f->scope, name, v);
@@ -125,7 +126,7 @@ static void assign_name(Lower *l, Frame *f, const char *name, Datum v, Span span
     scope_bind(l, f->scope, name, v, span);
 }
 
-/* `fc2.weight = fc1.weight` in a module's body ties the two: one parameter with two places. */
+/* `fc2.weight = fc1.weight` in a module's body ties the two: one parameter with two paths. */
 static void assign_target(Lower *l, Frame *f, const Expr *target, Datum v)
 {
   if (target->kind == EXPR_name)
@@ -136,9 +137,9 @@ static void assign_target(Lower *l, Frame *f, const Expr *target, Datum v)
     fail(l, E210, target->span, "only names can be assigned here");
 }
 
-/* All values before any name, so that `a, b = b, a` exchanges them. One name for several
- * values gets a tuple; several names for one value unpack it. After a mistake all names are
- * bound to D_error. */
+/* Evaluates all values before it binds a name, so `a, b = b, a` swaps them. One name for several
+ * values gets a tuple; several names for one value unpack it. After a mistake all names are bound
+ * to D_error. */
 static void exec_assign(Lower *l, Frame *f, const Stmt *st)
 {
   const ExprList *targets = &st->as.assign.targets, *values = &st->as.assign.values;
@@ -195,7 +196,7 @@ static void exec_return(Lower *l, Frame *f, const Stmt *st)
   f->result_span = st->span;
 }
 
-/* The values of the two sides of a comparison that failed. */
+/* Notes the values of both sides of a comparison that failed. */
 static void note_sides(Lower *l, Frame *f, const Expr *e)
 {
   if (e->kind != EXPR_binary || e->as.binary.op < OPER_lt || e->as.binary.op > OPER_ne) return;
@@ -220,8 +221,8 @@ static void exec_assert(Lower *l, Frame *f, const Stmt *st)
     diag_help(l->c, "`min`, `max` and `multiple` of a dim say which sizes it has");
 }
 
-/* Unrolled: the body is elaborated once for each element, so 1000 rounds of 10 ops are 10000
- * nodes. */
+/* Unrolls the loop: the body is elaborated once for each element, so 1000 iterations of 10 ops make
+ * 10000 nodes. */
 static void exec_for(Lower *l, Frame *f, const Stmt *st)
 {
   const Expr *iter = st->as.loop.iter;
@@ -239,9 +240,9 @@ static void exec_for(Lower *l, Frame *f, const Stmt *st)
   }
 }
 
-/* `autocast(f32) { ... }`: nodes made inside belong to a region of that precision. Without a
- * block it holds to the end of the enclosing one. In the library it marks built-ins that
- * compute in f32, and the reason says so. */
+/* `autocast(f32) { ... }`: nodes inside belong to a region of that precision. Without a block it
+ * applies to the end of the enclosing block. In the library it marks built-ins that compute in f32;
+ * their label is then the reason in dumps. */
 static void exec_autocast(Lower *l, Frame *f, const Stmt *st)
 {
   const ArgList *args = &st->as.region.args;
@@ -255,7 +256,8 @@ static void exec_autocast(Lower *l, Frame *f, const Stmt *st)
   const char *label = arena_printf(l->arena, "autocast(%s)", region_kind_text(kind));
   if (f->scope->file->builtin) label = "a built-in of class f32";
   l->at.region = region_push(l, kind, false, diag_user_span(l->c, st->span), label);
-  if (!st->as.region.has_block) return; /* the rest of the block, whose end restores the region */
+  if (!st->as.region.has_block)
+    return; /* until exec_block() restores the region at the end of the block */
   exec_block(l, f, &st->as.region.body);
   l->at.region = before;
 }
@@ -269,7 +271,7 @@ static void exec_no_grad(Lower *l, Frame *f, const Stmt *st)
   l->at.region = before;
 }
 
-/* `metric acc = accuracy(h, y)`: a number that is summed up over the block's steps. */
+/* `metric acc = accuracy(h, y)`: a number that is accumulated over the steps of the block. */
 static void exec_metric(Lower *l, Frame *f, const Stmt *st)
 {
   if (f->kind != FRAME_train && f->kind != FRAME_eval) {
@@ -287,7 +289,7 @@ static void exec_metric(Lower *l, Frame *f, const Stmt *st)
   if (v.id) lower_metric(l, name, v, false, span);
 }
 
-/* What happens once in a step, or ends it, cannot happen in each round. */
+/* A statement that runs once per step, or that ends the function, cannot run in each iteration. */
 static bool may_stand_in_scan(Lower *l, const Frame *f, const Stmt *st)
 {
   const char *word = st->kind == STMT_return     ? "return"
@@ -322,12 +324,12 @@ static void exec_stmt(Lower *l, Frame *f, const Stmt *st)
       [STMT_every] = exec_every,
       [STMT_minimize] = lower_minimize,
       [STMT_metric] = exec_metric,
-      [STMT_def] = NULL, /* a method: looked up when it is called */
+      [STMT_def] = NULL, /* a method: found when it is called */
   };
   if (may_stand_in_scan(l, f, st) && run[st->kind]) run[st->kind](l, f, st);
 }
 
-/* Statements until one returns. An `autocast` without a block ends here. */
+/* Runs statements until one returns. An `autocast` without a block ends here. */
 void exec_block(Lower *l, Frame *f, const Block *b)
 {
   uint16_t region = l->at.region;

@@ -1,8 +1,9 @@
-/* Type annotations: they check, and they bind the size names that are fresh. They do not cast; only
+/* Type annotations. They check values and bind size names that are new. They do not cast; only
  * infer blocks cast their results to declared float types (infer.c). */
 #include "interpret.h"
 
-/* A size name is fresh unless it is a parameter of its module or a const of the same file. */
+/* A size name is new unless it is bound in this scope, a parameter of the module, or a const of the
+ * same file. */
 static bool is_fresh(Scope *s, const char *name)
 {
   if (scope_find(s, name) || (s->self && scope_find(s->self->params, name))) return false;
@@ -10,8 +11,8 @@ static bool is_fresh(Scope *s, const char *name)
   return !g || g->decl->kind != DECL_const;
 }
 
-/* Axis of the value that annotated axis i stands for; -1 for `...`. Behind the dots it is
- * counted from the end: in f32[N, ..., C] C is the last. */
+/* The axis of the value for axis i of the annotation; -1 for `...`. After the dots, axes count from
+ * the end: in f32[N, ..., C], C is the last. */
 static int axis_of(const TypeExpr *t, uint32_t i, uint32_t rank)
 {
   for (uint32_t k = 0; k < t->n_dims; k++)
@@ -19,7 +20,7 @@ static int axis_of(const TypeExpr *t, uint32_t i, uint32_t rank)
   return t->dims[i] ? (int)i : -1;
 }
 
-/* `...` stands for any number of axes; in the tree it is a size that is NULL. */
+/* `...` matches any number of axes. In the tree it is a size that is NULL. */
 static bool has_dots(const TypeExpr *t)
 {
   for (uint32_t i = 0; i < t->n_dims; i++)
@@ -32,8 +33,8 @@ static bool rank_fits(const TypeExpr *t, uint32_t rank)
   return has_dots(t) ? rank >= t->n_dims - 1 : rank == t->n_dims;
 }
 
-/* `x: float[N, 784]` binds N to the first size of x, unless the name means something already;
- * then check_tensor() compares. */
+/* `x: float[N, 784]` binds N to the first size of x if the name is new. check_tensor() compares the
+ * other sizes. */
 void bind_sizes(Lower *l, Scope *s, const TypeExpr *t, Datum value)
 {
   const int64_t *dim;
@@ -49,7 +50,7 @@ void bind_sizes(Lower *l, Scope *s, const TypeExpr *t, Datum value)
   }
 }
 
-/* Of float types only the kind is known yet: pass precision decides them. */
+/* Any float type matches any other: pass precision decides float types later. */
 static bool dtype_fits(const char *name, DType d)
 {
   if (strcmp(name, "float") == 0) return dtype_is_float(d);
@@ -58,13 +59,14 @@ static bool dtype_fits(const char *name, DType d)
   return d == named || (dtype_is_float(d) && dtype_is_float(named));
 }
 
-/* As the program wrote it. */
+/* The annotation as it is in the program. */
 static const char *type_text(Lower *l, const TypeExpr *t)
 {
   return source_text(l, t->span);
 }
 
-/* Points at the annotation, and at where the value was made if that is another place. */
+/* Points at the annotation, and also at the place where the value was made if that is another
+ * place. */
 static bool mismatch(Lower *l, const TypeExpr *t, Datum v, Span span, const char *what)
 {
   fail(l, E306, span, "%s is declared %s, the value is %s", what, type_text(l, t), d_text(l, v));
@@ -103,7 +105,7 @@ static bool check_tensor(Lower *l, Scope *s, const TypeExpr *t, Datum v, Span sp
   return true;
 }
 
-/* For types without brackets: `n: int`. An int or a schedule will do for a float. */
+/* For types without brackets: `n: int`. A float accepts an int or a schedule. */
 static bool scalar_fits(const char *name, Datum v)
 {
   if (strcmp(name, "int") == 0) return v.kind == D_int;
@@ -113,8 +115,8 @@ static bool scalar_fits(const char *name, Datum v)
   return strcmp(name, "list") == 0 && v.kind == D_list;
 }
 
-/* Annotations check and never cast, but that an int given for `float` becomes one: code behind
- * it may rely on the kind. */
+/* Annotations check and never cast, with one exception: an int for `float` becomes a float, since
+ * later code may depend on the kind. */
 bool check_type(Lower *l, Scope *s, const TypeExpr *t, Datum *value, Span span, const char *what)
 {
   if (t->tensor) return check_tensor(l, s, t, *value, span, what);
