@@ -1,4 +1,5 @@
-/* torch.optim.Adadelta: v is the mean of g^2, m that of the squares of the changes s. */
+/* torch.optim.Adadelta: v is the running mean of g^2, m the running mean of s^2, where lr s is the
+ * change of a weight. */
 // --- constants
   const real lr = $lr, eps = $eps, weight_decay = $weight_decay, rho = $rho, fresh = R(1.0) - rho;
 // --- formula

@@ -1,4 +1,4 @@
-/* torch.optim.Adagrad. t updates were taken, this one included; the sum begins with
+/* torch.optim.Adagrad. t is the number of updates, including this one. The sum starts at
  * initial_accumulator_value:
  *   sum += g^2;  w -= lr / (1 + (t - 1) lr_decay) g / (sqrt(sum) + eps) */
 // --- constants

@@ -1,8 +1,8 @@
-/* torch.optim.Adam and AdamW. t updates were taken, this one included:
+/* torch.optim.Adam and AdamW. t is the number of updates, including this one:
  *   m += (1 - beta1) (g - m);  v = beta2 v + (1 - beta2) g^2
  *   w -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
- * amsgrad takes the greatest v so far for v. 1 - beta^t is computed from 1 - beta, which is
- * exact. */
+ * With amsgrad the largest v so far replaces v in the last formula. 1 - beta^t is computed from 1 -
+ * beta, which is exact. */
 // --- constants
   const real lr = $lr, eps = $eps, weight_decay = $weight_decay;
   const real beta2 = $beta2, fresh1 = R(1.0) - $beta1, fresh2 = R(1.0) - beta2;

@@ -1,5 +1,5 @@
-/* The means of $oh x $ow windows that cover the image as evenly as whole pixels allow; neighbours
- * may share pixels. */
+/* The means of $oh x $ow windows, which cover the image as evenly as whole pixels allow.
+ * Neighbouring windows may share pixels. */
 __global__ void $name($arguments)
 {
   COLUMN_LOOP($index, o, first, width, $windows, $c) {

@@ -1,5 +1,5 @@
-/* A tile of queries and all keys that it sees, in steps: Note [attention] in command/attention.h.
- * A query that sees no key has 0 as its result, as in PyTorch. */
+/* A block has a tile of queries and walks, in steps, all keys that they attend to: Note [attention]
+ * in command/attention.h. The result of a query that attends to no key is 0, as in PyTorch. */
 __global__ void $name($arguments)
 {
 @random  const long long seed = state->seed, body = state->body;

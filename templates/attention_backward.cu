@@ -1,7 +1,8 @@
 /* The gradients of keys and values, of queries, or of all three: Note [attention] in
- * command/attention.h. Pieces: `keys` has a tile of keys and values and walks the queries that see
- * them, `queries` the other way round. Both make the `products` of a step, the scores and the
- * slopes of their weights, and of each the `score` of a query and a key. */
+ * command/attention.h. Section `keys` has a tile of keys and values and walks the queries that
+ * attend to them. Section `queries` has a tile of queries and walks the keys. Both use `products`
+ * for the scores of a step and the gradients of their weights, and `score` for the score of one
+ * query and key. */
 __global__ void $name($arguments)
 {
 @random  const long long seed = state->seed, body = state->body;

@@ -1,5 +1,6 @@
-/* What a method assigns to a Buffer, unless the step's gradients were not finite. @micro: each body
- * assigns, and the last one of a step that is skipped puts back what was there before the first. */
+/* Stores what a method assigns to a Buffer, unless the gradients of the step are not finite.
+ * @micro: each body of a step assigns. If the step is skipped, its last body restores what the
+ * buffer was before the first body. */
 __global__ void $name($arguments)
 {
 @!micro  if (!optimizer->found_inf) {

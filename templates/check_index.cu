@@ -1,5 +1,5 @@
-/* The first element of an index that names none of $rows rows, for the host to tell. Of a run the
- * first one stays. */
+/* Records the first element of an index that is outside [0, $rows), for the host to report. The
+ * first one of a run is kept. */
 __global__ void $name($arguments)
 {
   ROW_LOOP(256, int, row, 1) {

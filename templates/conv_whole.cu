@@ -1,8 +1,9 @@
-/* A convolution of few channels a group, or the gradient of its images: Note [whole] in
- * conv_columns.h. A thread sums up neighbouring channels of some pixels of the result, over the
- * taps of the filter and what each of them sees of the group's channels; of a gradient these are
- * pixels of dy that saw the pixel. A gradient of a depthwise one takes three taps at once: four are
- * 100 registers, two blocks a multiprocessor, or spill (EfficientNet-B0 on sm_100). */
+/* A convolution with few channels per group, or the gradient of its images: Note [whole] in
+ * conv_columns.h. A thread computes neighbouring channels of some pixels of the result. It sums
+ * over the taps of the filter and over the channels of the group that a tap reads. For a gradient,
+ * a tap reads the pixel of dy whose forward sum has read this pixel by the same tap. The gradient
+ * of a depthwise convolution is unrolled by three taps. Four taps need 100 registers, so that only
+ * two blocks fit on a multiprocessor, or they spill (EfficientNet-B0 on sm_100). */
 __global__ void $name($arguments)
 {
   GRID_ROW_VECTORS($vector, $index, cell, k, $rows, $row) {
@@ -48,7 +49,7 @@ __global__ void $name($arguments)
 @!strided@flat          const int inside = row >= 0 && row < $h && column >= 0 && column < $w;
 @!strided@deep          const $index seen = ((image * $d + z) * $h + row) * $w + column;
 @!strided@flat          const $index seen = (image * $h + row) * $w + column;
-          const $index from = inside ? seen : 0; /* somewhere, where it does not count */
+          const $index from = inside ? seen : 0; /* any address: the value does not count */
 @depthwise@vectors          VECTOR_LOAD($vector, $x_type, channels, x + from * $c + k);
 @depthwise          VECTOR_EACH($vector, j)
 @depthwise            sum[p][j] = ampc_fma(inside

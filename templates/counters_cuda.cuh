@@ -1,11 +1,11 @@
-/* CUDA: counters that a block keeps in shared memory; the same names on the CPU are in cpu.h. */
+/* CUDA: counters that a block keeps in shared memory. cpu.h defines the same names for the CPU. */
 
 // --- COUNTERS
-/* n counters of a block, at 0; COUNT adds 1 to counter k for element j of a vector. When all have
- * counted, EACH_COUNTER walks them, and COUNTED(name, k) is what one has. */
+/* Declares n counters of a block, all 0. COUNT adds 1 to counter k for element j of a vector. After
+ * all counting, EACH_COUNTER loops over the counters and COUNTED(name, k) reads one. */
 #define COUNTERS(name, n)                                                                          \
   __shared__ unsigned name[n];                                                                     \
-  __syncthreads(); /* those of the row before are read */                                          \
+  __syncthreads(); /* all have read the counters of the row before */                              \
   for (unsigned k = threadIdx.x; k < (n); k += blockDim.x) name[k] = 0;                            \
   __syncthreads()
 #define COUNT(name, j, k) atomicAdd(&name[k], 1u)

@@ -1,6 +1,6 @@
-/* CPU: a block has one thread, and every block of a launch takes one contiguous share of the work,
- * so that kernels are plain loops which the compiler vectorises. The same kernel text runs on CUDA:
- * what stands here is what differs between the CPU and CUDA. */
+/* CPU. A block has one thread, and each block of a launch takes one contiguous share of the work.
+ * So kernels are plain loops that the compiler vectorises. The same kernel text runs on CUDA: this
+ * file defines what differs between the CPU and CUDA. */
 #define __global__ static
 #define DEVICE     static inline
 
@@ -14,7 +14,7 @@ float fmodf(float, float);
 double fma(double, double, double);
 double floor(double);
 
-/* which block this thread runs, of how many */
+/* the block that this thread runs, and the number of blocks */
 static _Thread_local unsigned block_index, block_count;
 
 // --- float_bits
@@ -47,13 +47,13 @@ typedef unsigned short f16;
 typedef unsigned short bf16;
 
 // --- from_f16
-/* A NaN keeps its bits; which ones it has on CUDA is not stated. */
+/* NaN keeps its bits; its bits on CUDA are unspecified. */
 DEVICE real from_f16(f16 h)
 {
   unsigned sign = (unsigned)(h & 0x8000u) << 16;
   unsigned bits = (unsigned)(h & 0x7fffu) << 13;
   unsigned exponent = bits & 0x0f800000u;
-  unsigned normal = bits + 0x38000000u;  /* the bias of f32 is 112 more */
+  unsigned normal = bits + 0x38000000u;  /* the exponent bias of f32 is larger by 112 */
   unsigned special = bits | 0x7f800000u; /* inf and NaN */
   unsigned tiny = float_bits(bits_float(bits + 0x38800000u) - bits_float(0x38800000u));
   unsigned magnitude = exponent == 0x0f800000u ? special : normal;
@@ -62,7 +62,8 @@ DEVICE real from_f16(f16 h)
 }
 
 // --- to_f16
-/* Nearest, halves to even; from 65520 on inf; NaN gives 0x7fff, as cvt.rn.f16.f32 does. */
+/* Rounds to nearest, ties to even. Values from 65520 on become inf; NaN becomes 0x7fff, as in
+ * cvt.rn.f16.f32. */
 DEVICE f16 to_f16(real value)
 {
   unsigned x = float_bits((float)value);
@@ -82,7 +83,7 @@ DEVICE real from_bf16(bf16 h)
 }
 
 // --- to_bf16
-/* Nearest, halves to even; NaN gives 0x7fff, as cvt.rn.bf16.f32 does. */
+/* Rounds to nearest, ties to even. NaN becomes 0x7fff, as in cvt.rn.bf16.f32. */
 DEVICE bf16 to_bf16(real value)
 {
   unsigned x = float_bits((float)value);
@@ -91,7 +92,7 @@ DEVICE bf16 to_bf16(real value)
 }
 
 // --- int64_t
-/* What the text of an op of the job may call. */
+/* Functions and types that the text of an op of the job may use. */
 #include <math.h>
 #include <stdint.h>
 
@@ -102,11 +103,12 @@ DEVICE real round_bf16(real x)
 }
 
 // --- philox_word
-/* 32 bits in a variable of 64: vectors of such products need no shuffling of halves. */
+/* 32 bits in a 64-bit variable: vectors of 64-bit products then need no shuffles. */
 typedef unsigned long long philox_word;
 
 // --- block_share
-/* Where the share of block k begins; whole cache lines, so that blocks have none in common. */
+/* Where the share of block k begins. Shares are whole cache lines, so two blocks never share a
+ * line. */
 DEVICE long long block_share(long long n, unsigned k)
 {
   long long at = (n + 63) / 64 * k / block_count * 64;
@@ -130,12 +132,13 @@ DEVICE long long block_share(long long n, unsigned k)
          c < c##_end; c++)
 
 // --- VECTOR_LOAD
-/* Vectors are what a thread takes at once: on CUDA n neighbours in registers, here up to
- * VECTOR_MOST where they lie, so that loops are long. name[j] are those at `from`. */
+/* A vector is what a thread processes at once: on CUDA n neighbouring elements in registers, here
+ * up to VECTOR_MOST elements in place, so that loops are long. name[j] is element j of the vector
+ * at `from`. */
 #define VECTOR_LOAD(n, T, name, from) T *const name = (T *)(from)
 
 // --- VECTOR_ROOM
-/* name[j] are what VECTOR_STORE will store at `to`. */
+/* Declares name[j], the elements that VECTOR_STORE will store at `to`. */
 #define VECTOR_ROOM(n, T, name, to) T *const name = (to)
 
 // --- VECTOR_STORE
@@ -145,16 +148,16 @@ DEVICE long long block_share(long long n, unsigned k)
 #define VECTOR_MOST 1024
 
 // --- VECTOR_LOCAL
-/* name[j] are the thread's own. */
+/* Declares name[j], local to the thread. */
 #define VECTOR_LOCAL(n, T, name) T name[VECTOR_MOST]
 
 // --- VECTOR_EACH
-/* For each j of the vector. Not unrolled: gcc would take the 16 elements of a reduction apart
- * before it makes vectors, and then finds none. */
+/* For each j of the vector. The loop is not unrolled: gcc would unroll the 16 elements of a
+ * reduction before it vectorises, and then find nothing to vectorise. */
 #define VECTOR_EACH(n, j) _Pragma("GCC unroll 1") for (int j = 0; j < vector_width; j++)
 
 // --- EACH_TAP
-/* for each k of [0, n): an element of a window */
+/* for each element k of a window, k in [0, n) */
 #define EACH_TAP(k, n) for (int k = 0; k < (n); k++)
 
 // --- GRID_VECTORS
@@ -184,14 +187,14 @@ DEVICE long long block_share(long long n, unsigned k)
 #define EACH_ROW_VECTOR(n, T, r, c, rows, columns) GRID_ROW_VECTORS(n, T, r, c, rows, columns)
 
 // --- EACH_ROWS_VECTOR
-/* on CUDA `k` rows at a time, which EACH_OF_ROWS walks; here it is one */
+/* on CUDA `k` rows at a time, over which EACH_OF_ROWS loops; here one row */
 #define EACH_ROWS_VECTOR(n, T, r, c, rows, columns, k) GRID_ROW_VECTORS(n, T, r, c, rows, columns)
 
 // --- EACH_OF_ROWS
 #define EACH_OF_ROWS(T, r, rows, k)
 
 // --- TABLE
-/* name[] = { .. }: numbers that the text gives */
+/* name[] = { .. }: constant numbers */
 #define TABLE(T, name) static const T name[]
 
 // --- ONE_THREAD
@@ -199,18 +202,18 @@ DEVICE long long block_share(long long n, unsigned k)
 #define ONE_THREAD if (block_index == 0)
 
 // --- FIRST_BLOCK
-/* the kernel is for one block, whatever the launch has */
+/* only block 0 continues, whatever the grid is */
 #define FIRST_BLOCK                                                                                \
   if (block_index > 0) return;                                                                     \
   block_count = 1
 
 // --- ALONE
-/* The statement after it is done by a block as if it were alone. */
+/* A block executes the statement after it as if it were the only block of the launch. */
 #define ALONE
 
 // --- last_block
-/* Blocks count in `arrived` that they have come here. True in the one that comes last, which sees
- * what all of them have stored; from here on it is the only one. */
+/* Each block counts its arrival in `arrived`. Returns 1 in the block that arrives last: it can read
+ * what all blocks have stored, and from here on it is the only block. */
 DEVICE int last_block(unsigned *arrived)
 {
   if (__atomic_add_fetch(arrived, 1, __ATOMIC_ACQ_REL) != block_count) return 0;
@@ -221,23 +224,24 @@ DEVICE int last_block(unsigned *arrived)
 }
 
 // --- LAST_BLOCK
-/* What comes after it is left to the block that is done last. */
+/* Only the block that arrives here last executes what follows. */
 #define LAST_BLOCK(state)                                                                          \
   if (!last_block(&(state)->arrived)) return
 
 // --- BLOCK_MEETS
-/* all threads of the block have come here, and each sees what the others have stored */
+/* barrier: all threads of the block wait here; then each can read what the others have stored */
 #define BLOCK_MEETS (void)0
 
 // --- ROW_LOOP
-/* for each row of [0, rows), all threads of a block together */
+/* for each row in [0, rows), by all threads of a block together */
 #define ROW_LOOP(threads, T, row, rows)                                                            \
   for (T row = (T)((long long)(rows)*block_index / block_count),                                   \
          row##_end = (T)((long long)(rows) * (block_index + 1) / block_count);                     \
        row < row##_end; row++)
 
 // --- ROW_EACH
-/* for each vector of elements [c, c + vector_width) of [0, length), a row; no reductions inside */
+/* For each vector of elements [c, c + vector_width) of the row [0, length). The body has no
+ * reductions. */
 #define ROW_EACH(n, threads, T, c, length, ...)                                                    \
   for (T c = 0; c < (length); c += VECTOR_MOST) {                                                  \
     const int vector_width = (int)((length)-c < VECTOR_MOST ? (length)-c : VECTOR_MOST);           \
@@ -249,10 +253,10 @@ DEVICE int last_block(unsigned *arrived)
 #define ROW_ONCE
 
 // --- ROW_REDUCE
-/* For each vector of elements [c, c + vector_width) of [0, length): reductions. Note [lanes]:
- * element c + j goes to partial result j of 16, and the 16 are joined as a tree. Any vector unit of
- * up to 16 lanes gives the same bits, and compilers see vector operations where they must not
- * reorder a float sum. The body stands twice: whole 16s and the rest. */
+/* For each vector of elements [c, c + vector_width) of [0, length), with reductions. Note [lanes]:
+ * element c + j is added to partial result j of 16, and a tree combines the 16. Vector units of up
+ * to 16 lanes all give the same bits. Compilers can vectorise the loop although they must not
+ * reorder a float sum. The body appears twice: for whole vectors of 16 and for the rest. */
 #define ROW_REDUCE(n, threads, T, c, length, ...)                                                  \
   do {                                                                                             \
     for (T c = 0; c + 16 <= (length); c += 16) {                                                   \
@@ -267,8 +271,8 @@ DEVICE int last_block(unsigned *arrived)
   } while (0)
 
 // --- ROW_REDUCE_LONG
-/* As ROW_REDUCE, in stretches, `ends` after each: what is added to a long sum is rounded as the sum
- * is, so each stretch begins anew. */
+/* As ROW_REDUCE, in stretches. After each stretch `ends` adds the partial sums to totals and
+ * restarts them at 0: an addition to a long sum loses more bits. */
 #define ROW_REDUCE_LONG(n, threads, T, c, length, ends, ...)                                       \
   do {                                                                                             \
     for (T c = 0; c + 16 <= (length);) {                                                           \
@@ -287,7 +291,7 @@ DEVICE int last_block(unsigned *arrived)
   } while (0)
 
 // --- ROW_PART_LONG
-/* As ROW_PART, and name_sum for what stretches have left. */
+/* As ROW_PART, with name_sum for the totals of the stretches so far. */
 #define ROW_PART_LONG(T, name, start)                                                              \
   T name[16], name##_sum[16];                                                                      \
   for (int lane = 0; lane < 16; lane++) name[lane] = name##_sum[lane] = (start)
@@ -300,8 +304,8 @@ DEVICE int last_block(unsigned *arrived)
   }
 
 // --- ROW_PART
-/* The partial results of a reduction, before any element; ROW_PUT names the one that element j
- * of a vector goes to. */
+/* Declares the 16 partial results of a reduction with their initial value. ROW_PUT refers to the
+ * one that takes element j of a vector. */
 #define ROW_PART(T, name, start)                                                                   \
   T name[16];                                                                                      \
   for (int lane = 0; lane < 16; lane++) name[lane] = (start)
@@ -310,9 +314,9 @@ DEVICE int last_block(unsigned *arrived)
 #define ROW_PUT(name) name[j]
 
 // --- COUNTERS
-/* n counters of a block, at 0; COUNT adds 1 to counter k for element j of a vector: neighbours in 4
- * rows, so that an addition does not wait for the one before it. When all have counted,
- * EACH_COUNTER walks them, and COUNTED(name, k) is what one has. */
+/* Declares n counters of a block, all 0. COUNT adds 1 to counter k for element j of a vector. Each
+ * counter has 4 copies, so that an addition does not wait for the one before it. After all
+ * counting, EACH_COUNTER loops over the counters and COUNTED(name, k) reads one. */
 #define COUNTERS(name, n)                                                                          \
   unsigned name[4][n];                                                                             \
   for (int row = 0; row < 4; row++)                                                                \
@@ -322,7 +326,7 @@ DEVICE int last_block(unsigned *arrived)
 #define EACH_COUNTER(k, n) for (int k = 0; k < (n); k++)
 
 // --- ROW_TREE
-/* Defines a function that joins partial results: row_sum(s_part). */
+/* Defines a function that combines the 16 partial results of a row. */
 #define ROW_TREE(T, name, JOIN)                                                                    \
   DEVICE T name(T *part, int threads)                                                              \
   {                                                                                                \
@@ -334,12 +338,12 @@ DEVICE int last_block(unsigned *arrived)
   }
 
 // --- ROW_SHARE
-/* The elements [first, end) of [0, length), neighbours, that are the thread's share of the row:
- * all. */
+/* The thread's share of the row: the elements [first, end) of [0, length), here all. */
 #define ROW_SHARE(threads, T, first, end, length) const T first = 0, end = (length)
 
 // --- ROW_BEFORE
-/* Defines a function that joins what the threads of a row before this one have: there are none. */
+/* Defines a function that combines the partial results of the row's threads before this one. There
+ * are none. */
 #define ROW_BEFORE(T, name, JOIN, start)                                                           \
   DEVICE T name(T part, int threads)                                                               \
   {                                                                                                \
@@ -348,8 +352,8 @@ DEVICE int last_block(unsigned *arrived)
   }
 
 // --- row_before_line
-/* The threads of a row have lines y -> a y + b, one behind the other: what those before this one
- * make of 0. There are none. */
+/* Each thread of a row has a linear function y -> a y + b. Returns what the functions of the
+ * threads before this one make of 0. There are none. */
 DEVICE double row_before_line(double a, double b, int threads)
 {
   (void)a, (void)b, (void)threads;
@@ -360,9 +364,9 @@ DEVICE double row_before_line(double a, double b, int threads)
 #define COLUMNS 64
 
 // --- COLUMN_LOOP
-/* Channels of pools: a block takes up to COLUMNS neighbouring ones at once, so that memory is read
- * in its order and vectors run across them. For each o of [0, outer), channels [first, first +
- * width) of [0, inner). */
+/* For channels of pools: for each o in [0, outer), the channels [first, first + width) of [0,
+ * inner). A block takes up to COLUMNS neighbouring channels at once, so that it reads memory in
+ * order and vectors run across channels. */
 #define COLUMN_LOOP(T, o, first, width, outer, inner)                                              \
   for (T o##_tiles = ((inner) + COLUMNS - 1) / COLUMNS,                                            \
          o##_at = (T)((long long)(outer)*o##_tiles * block_index / block_count),                   \
@@ -376,8 +380,8 @@ DEVICE double row_before_line(double a, double b, int threads)
 #define EACH_COLUMN(j, width) for (int j = 0; j < (int)(width); j++)
 
 // --- COLUMN_TILES
-/* Reductions over an axis that is not the last: columns [0, inner) for each o of [0, outer). A
- * block takes up to COLUMNS neighbouring columns at once, so that memory is read in its order and
+/* Reductions over an axis that is not the last: for the columns [0, inner) of each o in [0, outer).
+ * A block takes up to COLUMNS neighbouring columns at once, so that it reads memory in order and
  * vectors run across columns. */
 #define COLUMN_TILES(n, T, o, column, outer, inner, lanes)                                         \
   for (T o##_tiles = ((inner) + COLUMNS - 1) / COLUMNS,                                            \
@@ -390,7 +394,7 @@ DEVICE double row_before_line(double a, double b, int threads)
          vector_width; vector_width = 0)
 
 // --- COLUMN_PART
-/* The partial result of a reduction for each column, before any element. */
+/* Declares a partial result with its initial value for each column. */
 #define COLUMN_PART(n, T, name, start)                                                             \
   T name[COLUMNS];                                                                                 \
   VECTOR_EACH(n, name##_at) name[name##_at] = (start)
@@ -400,7 +404,7 @@ DEVICE double row_before_line(double a, double b, int threads)
 #define COLUMN_LOCAL(n, T, name) T name[COLUMNS]
 
 // --- COLUMN_ROWS
-/* For each row c of [begin, begin + size) that is less than `all`. */
+/* For each row c in [begin, begin + size) with c < all. */
 #define COLUMN_ROWS(T, c, begin, size, all, ...)                                                   \
   for (T c = (begin), c##_end = (begin) + (size) < (all) ? (begin) + (size) : (all); c < c##_end;  \
        c++) {                                                                                      \
@@ -408,8 +412,8 @@ DEVICE double row_before_line(double a, double b, int threads)
   }
 
 // --- COLUMN_ROWS_LONG
-/* As COLUMN_ROWS, in stretches, `ends` after each: what is added to a long sum is rounded as the
- * sum is, so each stretch begins anew. */
+/* As COLUMN_ROWS, in stretches. After each stretch `ends` adds the partial sums to totals and
+ * restarts them at 0: an addition to a long sum loses more bits. */
 #define COLUMN_ROWS_LONG(T, c, begin, size, all, ends, ...)                                        \
   for (T c = (begin), c##_all = (begin) + (size) < (all) ? (begin) + (size) : (all);               \
        c < c##_all;) {                                                                             \
@@ -429,7 +433,7 @@ DEVICE double row_before_line(double a, double b, int threads)
   }
 
 // --- COLUMN_NEAR
-/* For 4 rows spread over the part; of fewer rows, some of them again. */
+/* For 4 rows spread over the part. A part with fewer rows repeats some of them. */
 #define COLUMN_NEAR(T, c, begin, size, all, ...)                                                   \
   for (T c##_at = 0; c##_at < 4; c##_at++) {                                                       \
     const T c = (begin) + ((begin) + (size) < (all) ? (T)(size) : (all) - (begin)) * c##_at / 4;   \
@@ -441,7 +445,8 @@ DEVICE double row_before_line(double a, double b, int threads)
 #define COLUMN_ONCE
 
 // --- COLUMN_TREE
-/* Defines a function that joins the partial results of a block: there is one. */
+/* Defines a function that combines the partial results of a block's threads. There is only one
+ * thread. */
 #define COLUMN_TREE(T, name, JOIN)                                                                 \
   DEVICE void name(T *part, int n, int lanes)                                                      \
   {                                                                                                \

@@ -1,4 +1,5 @@
-/* The C library's functions that maths64.cuh calls. CUDA has them built in and refuses a declaration. */
+/* Declares the C library's functions that maths64.cuh calls. CUDA has them built in and rejects a
+ * declaration. */
 
 // --- fabs
 double fabs(double);

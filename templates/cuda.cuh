@@ -1,9 +1,9 @@
-/* CUDA: what differs between the CPU and CUDA, by the same names. A launch needs the grid and the
- * block that stand at its kernel: a thread takes one vector, ON_BLOCK(k) is for block k,
- * __launch_bounds__ is the largest block. Kernels without these walk their work in strides of the
- * whole launch. */
+/* CUDA. This file defines what differs between the CPU and CUDA, under the same names as the one
+ * for the CPU. Launch a kernel with the grid and block that the comment above it states: a thread
+ * takes one vector, ON_BLOCK(k) selects block k, __launch_bounds__ gives the largest block. Kernels
+ * that use none of these run with any launch: their loops stride over the whole grid. */
 #define DEVICE static __device__ __forceinline__
-#define UNUSED __attribute__((unused)) /* of what a loop tells its body, which need not ask */
+#define UNUSED __attribute__((unused)) /* for loop variables that a body may ignore */
 
 // --- float_bits
 DEVICE unsigned float_bits(float x)
@@ -25,21 +25,21 @@ typedef unsigned short f16;
 typedef unsigned short bf16;
 
 // --- from_f16
-/* One instruction, of the library that every CUDA compiler links. Unlike asm it is known to be a
- * function of its operand, so that what one loop has converted is not converted again in the
- * next. */
+/* One instruction, from the library that every CUDA compiler links. Unlike asm, the compiler knows
+ * that it depends only on its operand. So it does not repeat a conversion that an earlier loop has
+ * done. */
 #ifdef __cplusplus
 extern "C" __device__ float __nv_half2float(unsigned short);
 #endif
 
-/* Exact. A NaN stays one. */
+/* Exact. NaN stays NaN. */
 DEVICE real from_f16(f16 h)
 {
   return (real)__nv_half2float(h);
 }
 
 // --- to_f16
-/* Nearest, halves to even; from 65520 on inf; NaN gives 0x7fff. */
+/* Rounds to nearest, ties to even. Values from 65520 on become inf; NaN becomes 0x7fff. */
 DEVICE f16 to_f16(real value)
 {
   f16 h;
@@ -50,13 +50,13 @@ DEVICE f16 to_f16(real value)
 // --- from_bf16
 DEVICE real from_bf16(bf16 h)
 {
-  float x; /* bf16 is its upper half */
+  float x; /* bf16 is the upper half of f32 */
   asm("mov.b32 %0, {0, %1};" : "=f"(x) : "h"(h));
   return (real)x;
 }
 
 // --- to_bf16
-/* Nearest, halves to even; NaN gives 0x7fff. */
+/* Rounds to nearest, ties to even. NaN becomes 0x7fff. */
 DEVICE bf16 to_bf16(real value)
 {
 #if __CUDA_ARCH__ >= 800
@@ -71,7 +71,7 @@ DEVICE bf16 to_bf16(real value)
 }
 
 // --- int64_t
-/* NVRTC has no files to include; the functions of math.h are there anyway. */
+/* NVRTC has no headers to include; it has the functions of math.h built in. */
 #ifdef __CUDACC_RTC__
 typedef int int32_t;
 typedef unsigned uint32_t;
@@ -83,7 +83,7 @@ typedef unsigned long long uint64_t;
 #endif
 
 // --- op_f16
-/* An element of 16 bits in the text of an op of the job: read as a float, made of one. */
+/* A 16-bit element in the text of an op of the job. It converts implicitly from and to `real`. */
 #ifdef __cplusplus
 struct op_f16 {
   f16 bits;
@@ -106,8 +106,8 @@ struct op_bf16 {
 #endif
 
 // --- round_bf16
-/* from_bf16(to_bf16(x)): a pair, x above and 0 below, has its bits; and only pairs are converted at
- * full rate. */
+/* from_bf16(to_bf16(x)). Only pairs are converted at full rate. The pair of x (upper half) and 0
+ * (lower half) has the bits of the result. */
 DEVICE real round_bf16(real x)
 {
 #if __CUDA_ARCH__ >= 800
@@ -120,7 +120,7 @@ DEVICE real round_bf16(real x)
 }
 
 // --- philox_word
-/* 32 bits, of which 64-bit products are made. */
+/* 32 bits; products are computed in 64 bits. */
 typedef unsigned philox_word;
 
 // --- GRID_LOOP
@@ -137,8 +137,8 @@ typedef unsigned philox_word;
        r##_at += (T)gridDim.x * (T)blockDim.x)
 
 // --- vector_copy
-/* `bytes` (a literal: 1, 2, 4, 8 or whole 16s) in the fewest accesses; both addresses are multiples
- * of them, or of 16. */
+/* Copies `bytes` bytes in the fewest accesses. `bytes` is a literal: 1, 2, 4, 8 or a multiple of
+ * 16. Both addresses are multiples of `bytes`, or of 16 if it is larger. */
 DEVICE void vector_copy(void *to, const void *from, int bytes)
 {
   if (bytes == 1)
@@ -154,7 +154,7 @@ DEVICE void vector_copy(void *to, const void *from, int bytes)
 }
 
 // --- vector_copy_words
-/* The same for elements of 4 bytes: as numbers, which moves fewer registers. */
+/* The same for elements of 4 bytes. They are copied as floats, which moves fewer registers. */
 DEVICE void vector_copy_words(void *to, const void *from, int bytes)
 {
   if (bytes == 4)
@@ -168,21 +168,21 @@ DEVICE void vector_copy_words(void *to, const void *from, int bytes)
   (sizeof *(to) == 4 ? vector_copy_words(to, from, bytes) : vector_copy(to, from, bytes))
 
 // --- VECTOR_LOAD
-/* Vectors are what a thread takes at once: n neighbours, 8, 4 or 1, in registers. name[j], j of [0,
- * n), are those at `from`. */
+/* A vector is the n neighbouring elements (8, 4 or 1) that a thread processes at once, in
+ * registers. name[j], j in [0, n), is element j of the vector at `from`. */
 #define VECTOR_LOAD(n, T, name, from)                                                              \
   __align__(16) T name[n];                                                                         \
   VECTOR_COPY(name, from, (int)sizeof name)
 
 // --- VECTOR_ROOM
-/* name[j] are what VECTOR_STORE will store at `to`. */
+/* Declares name[j], the elements that VECTOR_STORE will store at `to`. */
 #define VECTOR_ROOM(n, T, name, to) __align__(16) T name[n]
 
 // --- VECTOR_STORE
 #define VECTOR_STORE(to, name) VECTOR_COPY(to, name, (int)sizeof name)
 
 // --- VECTOR_LOCAL
-/* name[j] are the thread's own. */
+/* Declares name[j], local to the thread. */
 #define VECTOR_LOCAL(n, T, name) T name[n]
 
 // --- VECTOR_EACH
@@ -190,22 +190,23 @@ DEVICE void vector_copy_words(void *to, const void *from, int bytes)
 #define VECTOR_EACH(n, j) _Pragma("unroll") for (int j = 0; j < (n); j++)
 
 // --- EACH_VECTOR
-/* for each vector of elements [i, i + n) of [0, count), n divides count: the launch has a thread
- * for each, so that this is a loop in its looks only */
+/* For each vector of elements [i, i + n) in [0, count); n divides count. The launch has a thread
+ * for each vector, so a thread runs the body at most once. */
 #define EACH_VECTOR(n, T, i, count)                                                                \
   for (T i = ((T)blockIdx.x * (T)blockDim.x + (T)threadIdx.x) * (n); i < (count); i = (count))
 
 // --- EACH_ROW_VECTOR
-/* likewise, for each vector of columns [c, c + n) of [0, columns) of each row r of [0, rows); n
- * divides columns */
+/* For each vector of columns [c, c + n) in [0, columns) of each row r in [0, rows); n divides
+ * columns. The launch has a thread for each vector, so a thread runs the body at most once. */
 #define EACH_ROW_VECTOR(n, T, r, c, rows, columns)                                                 \
   for (T r##_at = (T)blockIdx.x * (T)blockDim.x + (T)threadIdx.x, r = r##_at / ((columns) / (n)),  \
          c = (r##_at - r * ((columns) / (n))) * (n);                                               \
        r < (rows); r = (rows))
 
 // --- EACH_ROWS_VECTOR
-/* likewise, for each vector of columns and `k` rows at a time, which EACH_OF_ROWS in it walks: what
- * is the same in all rows stands before that */
+/* For each vector of columns [c, c + n) in [0, columns), with `k` rows at a time. EACH_OF_ROWS
+ * loops over these rows inside; what all rows have in common stands before it. The launch has a
+ * thread for each vector and `k` rows. */
 #define EACH_ROWS_VECTOR(n, T, r, c, rows, columns, k)                                             \
   for (T r##_at = (T)blockIdx.x * (T)blockDim.x + (T)threadIdx.x,                                  \
          r##_first = r##_at / ((columns) / (n)),                                                   \
@@ -213,24 +214,25 @@ DEVICE void vector_copy_words(void *to, const void *from, int bytes)
        r##_first < ((rows) + (k)-1) / (k); r##_first = (rows))
 
 // --- EACH_OF_ROWS
-/* They lie as far apart as they can: neighbouring threads have neighbouring rows. */
+/* The `k` rows of a thread are as far apart as possible: neighbouring threads have neighbouring
+ * rows. */
 #define EACH_OF_ROWS(T, r, rows, k)                                                                \
   _Pragma("unroll") for (T r##_k = 0, r = r##_first;                                               \
                          r##_k < (k) && ((rows) % (k) == 0 || r < (rows));                         \
                          r##_k++, r += ((rows) + (k)-1) / (k))
 
 // --- EACH_TAP
-/* for each k of [0, n), n a literal: an element of a window */
+/* for each element k of a window, k in [0, n); n is a literal */
 #define EACH_TAP(k, n) _Pragma("unroll 9") for (int k = 0; k < (n); k++)
 
 // --- GRID_VECTORS
-/* as EACH_VECTOR, in strides of any launch */
+/* as EACH_VECTOR, as a grid-stride loop for any launch */
 #define GRID_VECTORS(n, T, i, count)                                                               \
   for (T i = ((T)blockIdx.x * (T)blockDim.x + (T)threadIdx.x) * (n); i < (count);                  \
        i += (T)gridDim.x * (T)blockDim.x * (n))
 
 // --- GRID_ROW_VECTORS
-/* as EACH_ROW_VECTOR, in strides of any launch */
+/* as EACH_ROW_VECTOR, as a grid-stride loop for any launch */
 #define GRID_ROW_VECTORS(n, T, r, c, rows, columns)                                                \
   for (T r##_at = (T)blockIdx.x * (T)blockDim.x + (T)threadIdx.x, r = 0, c = 0;                    \
        r##_at < (T)(rows) * ((columns) / (n)) &&                                                   \
@@ -238,7 +240,7 @@ DEVICE void vector_copy_words(void *to, const void *from, int bytes)
        r##_at += (T)gridDim.x * (T)blockDim.x)
 
 // --- TABLE
-/* name[] = { .. }: numbers that the text gives, the same for all threads */
+/* name[] = { .. }: constant numbers, the same for all threads */
 #define TABLE(T, name) static __constant__ const T name[]
 
 // --- ONE_THREAD
@@ -246,20 +248,20 @@ DEVICE void vector_copy_words(void *to, const void *from, int bytes)
 #define ONE_THREAD if (blockIdx.x == 0 && threadIdx.x == 0)
 
 // --- ALONE
-/* The statement after it is done by a block as if it were alone. */
+/* A block executes the statement after it as if it were the only block of the launch. */
 typedef struct ampc_size {
   unsigned x;
 } ampc_size;
 #define ALONE for (ampc_size blockIdx UNUSED = {0}, gridDim = {1}; gridDim.x; gridDim.x = 0)
 
 // --- ON_BLOCK
-/* The statement after it is for block k of the launch, which does it alone. */
+/* Only block k executes the statement after it, as if it were the only block of the launch. */
 #define ON_BLOCK(k)                                                                                \
   if (blockIdx.x == (k)) ALONE
 
 // --- last_block
-/* Blocks count in `arrived` that they have come here. True in the one that comes last: it sees what
- * all of them have stored. */
+/* Each block counts its arrival in `arrived`. Returns 1 in the block that arrives last: it can read
+ * what all blocks have stored. */
 DEVICE int last_block(unsigned *arrived)
 {
   __shared__ int last;
@@ -275,31 +277,31 @@ DEVICE int last_block(unsigned *arrived)
 }
 
 // --- LAST_BLOCK
-/* What comes after it is left to the block that is done last. */
+/* Only the block that arrives here last executes what follows. */
 #define LAST_BLOCK(state)                                                                          \
   if (!last_block(&(state)->arrived)) return
 
 // --- LEAVE_FROM_BLOCK
-/* blocks from k on have nothing more to do */
+/* blocks k and above are done */
 #define LEAVE_FROM_BLOCK(k)                                                                        \
   if (blockIdx.x >= (k)) return
 
 // --- FIRST_BLOCK
-/* the kernel is for one block, whatever the launch has */
+/* only block 0 continues, whatever the grid is */
 #define FIRST_BLOCK                                                                                \
   if (blockIdx.x > 0) return
 
 // --- BLOCK_MEETS
-/* all threads of the block have come here, and each sees what the others have stored */
+/* barrier: all threads of the block wait here; then each can read what the others have stored */
 #define BLOCK_MEETS __syncthreads()
 
 // --- ROWS_OF_WARP
 #define ROWS_OF_WARP(threads) ((threads) < 32 ? 32 / (threads) : 1)
 
 // --- ROW_LOOP
-/* For each row of [0, rows): `threads` of a block of 256 share it, all of them or a power of 2 up
- * to 32. A warp's lanes for which no row is left (row_on is 0) walk no elements, but meet the
- * others. */
+/* For each row in [0, rows). `threads` threads of a block of 256 share a row: all of them, or a
+ * power of 2 up to 32. Lanes of a warp for which no row is left (row_on is 0) process no elements,
+ * but take part in shuffles. */
 #define ROW_LOOP(threads, T, row, rows)                                                            \
   for (T row##_at = ((T)blockIdx.x * 256 + (T)threadIdx.x) / (threads), row UNUSED = 0,            \
          row_on = 1, row_lane = (T)threadIdx.x % (threads);                                        \
@@ -316,9 +318,9 @@ DEVICE int last_block(unsigned *arrived)
 #define PRAGMA(text) _Pragma(#text)
 
 // --- ROW_WALK
-/* For each vector of n elements [c, c + n) of [from, from + length) that is the thread's. Of short
- * rows the loop is unrolled whole, so that what one walk has loaded or computed is there for the
- * next. */
+/* For each of the thread's vectors of n elements [c, c + n) in [from, from + length). For short
+ * rows the loop is unrolled completely, so what one walk has loaded or computed is in registers for
+ * the next. */
 #define ROW_WALK(n, threads, T, c, from, length, ...)                                              \
   if (row_on) {                                                                                    \
     PRAGMA(unroll ((n) == 1 ? 8 : 32 / (n)))                                                       \
@@ -333,19 +335,21 @@ DEVICE int last_block(unsigned *arrived)
   }
 
 // --- ROW_EACH
-/* for each vector of n elements [c, c + n) of [0, length), n divides length; no reductions in it */
+/* For each of the thread's vectors of n elements [c, c + n) in [0, length); n divides length. The
+ * body has no reductions. */
 #define ROW_EACH(n, threads, T, c, length, ...)                                                    \
   ROW_WALK(n, threads, T, c, 0, length, __VA_ARGS__)
 
 // --- ROW_REDUCE
-/* The same, with reductions. A thread has one partial result, which takes every element that the
- * thread meets; then the threads of the row join them. */
+/* For each of the thread's vectors of n elements [c, c + n) in [0, length), with reductions. A
+ * thread has one partial result for all elements that it walks; then the threads of the row combine
+ * theirs. */
 #define ROW_REDUCE(n, threads, T, c, length, ...)                                                  \
   ROW_WALK(n, threads, T, c, 0, length, __VA_ARGS__)
 
 // --- ROW_REDUCE_LONG
-/* As ROW_REDUCE, in stretches of 64 elements a thread, `ends` after each: what is added to a long
- * sum is rounded as the sum is, so each stretch begins anew. */
+/* As ROW_REDUCE, in stretches of 64 elements per thread. After each stretch `ends` adds the partial
+ * sum to a total and restarts it at 0: an addition to a long sum loses more bits. */
 #define ROW_REDUCE_LONG(n, threads, T, c, length, ends, ...)                                       \
   for (T c##_from = 0; c##_from + 64 * (threads) <= (length); c##_from += 64 * (threads)) {        \
     ROW_WALK(n, threads, T, c, c##_from, 64 * (threads), __VA_ARGS__)                              \
@@ -358,7 +362,7 @@ DEVICE int last_block(unsigned *arrived)
   }
 
 // --- ROW_PART_LONG
-/* As ROW_PART, and name_sum for what stretches have left. */
+/* As ROW_PART, with name_sum for the total of the stretches so far. */
 #define ROW_PART_LONG(T, name, start) T name = (start), name##_sum = (start)
 
 // --- ROW_END
@@ -367,15 +371,15 @@ DEVICE int last_block(unsigned *arrived)
   name = 0
 
 // --- ROW_PART
-/* The partial result of a reduction, before any element; ROW_PUT names it. */
+/* Declares the partial result of a reduction with its initial value. ROW_PUT refers to it. */
 #define ROW_PART(T, name, start) T name = (start)
 
 // --- ROW_PUT
 #define ROW_PUT(name) name
 
 // --- ROW_TREE
-/* Defines a function that joins the partial results of a row's threads, in a fixed order, and gives
- * the result to all of them. */
+/* Defines a function that combines the partial results of a row's threads in a fixed order. It
+ * returns the result in all of them. */
 #define ROW_TREE(T, name, JOIN)                                                                    \
   DEVICE T name(T part, int threads)                                                               \
   {                                                                                                \
@@ -393,15 +397,16 @@ DEVICE int last_block(unsigned *arrived)
   }
 
 // --- ROW_SHARE
-/* The elements [first, end) of [0, length), neighbours, that are the thread's share of the row. */
+/* The thread's share of the row: the contiguous elements [first, end) of [0, length). */
 #define ROW_SHARE(threads, T, first, end, length)                                                  \
   const T first = row_on ? (T)((long long)(length)*row_lane / (threads)) : 0;                      \
   const T end = row_on ? (T)((long long)(length) * (row_lane + 1) / (threads)) : 0
 
 // --- ROW_BEFORE
-/* Defines a function that joins what the threads of a row before this one have, in their order; in
- * the first one `start`. Lanes meet others at twice the distance each time: in `part` a thread has
- * what is joined of its group, in `before` that of those in front of it. */
+/* Defines a function that combines the partial results of the row's threads before this one, in
+ * their order; in the first thread it returns `start`. Lanes exchange values, in each step at twice
+ * the distance. `part` then combines the values of the lane's group, `before` those of the lanes in
+ * front of it. */
 #define ROW_BEFORE(T, name, JOIN, start)                                                           \
   DEVICE T name(T part, int threads)                                                               \
   {                                                                                                \
@@ -423,8 +428,8 @@ DEVICE int last_block(unsigned *arrived)
   }
 
 // --- row_before_line
-/* The threads of a row have lines y -> a y + b, one behind the other: what those before this one
- * make of 0. As ROW_BEFORE. */
+/* Each thread of a row has a linear function y -> a y + b. Returns what the functions of the
+ * threads before this one make of 0, applied in order. It works as ROW_BEFORE. */
 DEVICE double row_before_line(double a, double b, int threads)
 {
   __shared__ double a_of_warp[8], b_of_warp[8];
@@ -432,7 +437,7 @@ DEVICE double row_before_line(double a, double b, int threads)
   for (int step = 1; step < (threads < 32 ? threads : 32); step *= 2) {
     const double other_a = __shfl_xor_sync(0xffffffffu, a, step);
     const double other_b = __shfl_xor_sync(0xffffffffu, b, step);
-    if ((int)threadIdx.x & step) { /* the other one comes first */
+    if ((int)threadIdx.x & step) { /* the other lane is in front */
       before_b += before_a * other_b;
       before_a *= other_a;
       b += a * other_b;
@@ -454,8 +459,8 @@ DEVICE double row_before_line(double a, double b, int threads)
 }
 
 // --- COLUMN_LOOP
-/* Channels of pools: a thread has one to itself, so that memory is read in its order by
- * neighbouring threads. */
+/* For channels of pools. A thread takes one channel, so neighbouring threads read neighbouring
+ * memory. */
 #define COLUMN_LOOP(T, o, first, width, outer, inner)                                              \
   for (T o##_at = (T)blockIdx.x * (T)blockDim.x + (T)threadIdx.x, o = 0, first = 0, width = 1;     \
        o##_at < (T)(outer) * (inner) && (o = o##_at / (inner), first = o##_at % (inner), 1);       \
@@ -465,9 +470,10 @@ DEVICE double row_before_line(double a, double b, int threads)
 #define EACH_COLUMN(j, width) for (int j = 0; j < (int)(width); j++)
 
 // --- COLUMN_TILES
-/* Reductions over an axis that is not the last: columns [0, inner) for each o of [0, outer). A
- * block takes a tile of `lanes` vectors of n columns; 256 threads, `lanes` side by side, share its
- * rows out. A thread that has no columns walks no rows, but meets the others. */
+/* Reductions over an axis that is not the last: for the columns [0, inner) of each o in [0, outer).
+ * A block takes a tile of `lanes` vectors of n columns. Its 256 threads, `lanes` of them next to
+ * each other, divide the rows of the tile. A thread without columns walks no rows, but takes part
+ * in barriers. */
 #define COLUMN_TILES(n, T, o, column, outer, inner, lanes)                                         \
   for (T o##_at = (T)blockIdx.x, o = 0, column = 0, tile_row = 0,                                  \
          tiles = ((inner) + (lanes) * (n) - 1) / ((lanes) * (n)), tile_rows = 256 / (lanes);       \
@@ -479,7 +485,7 @@ DEVICE double row_before_line(double a, double b, int threads)
        o##_at += (T)gridDim.x)
 
 // --- COLUMN_PART
-/* The partial result of a reduction for each column of the thread, before any element. */
+/* Declares a partial result with its initial value for each column of the thread. */
 #define COLUMN_PART(n, T, name, start)                                                             \
   T name[n];                                                                                       \
   VECTOR_EACH(n, name##_at) name[name##_at] = (start)
@@ -489,8 +495,8 @@ DEVICE double row_before_line(double a, double b, int threads)
 #define COLUMN_LOCAL(n, T, name) T name[n]
 
 // --- COLUMN_WALK
-/* For each row c of [begin, begin + size) that is the thread's; `whole`: none is beyond `all`, so
- * that it is a loop of known length and `at_once` rows are loaded at once. */
+/* For each of the thread's rows c in [begin, begin + size). `whole` is true if no row is beyond
+ * `all`: then the loop has a known length and loads `at_once` rows at once. */
 #define COLUMN_WALK(at_once, T, c, begin, size, all, whole, ...)                                   \
   if (tile_row < tile_rows) {                                                                      \
     if (whole) {                                                                                   \
@@ -515,8 +521,8 @@ DEVICE double row_before_line(double a, double b, int threads)
               __VA_ARGS__)
 
 // --- COLUMN_ROWS
-/* For each row c of [begin, begin + size) that is less than `all`, and that is the thread's;
- * `begin` is a multiple of `size`. */
+/* For each of the thread's rows c in [begin, begin + size) with c < all. `begin` is a multiple of
+ * `size`. */
 #define COLUMN_ROWS(...) COLUMN_PIECE(4, __VA_ARGS__)
 
 // --- COLUMN_STRETCHES
@@ -534,12 +540,12 @@ DEVICE double row_before_line(double a, double b, int threads)
   }
 
 // --- COLUMN_ROWS_LONG
-/* As COLUMN_ROWS, in stretches of 64 rows a thread, `ends` after each: what is added to a long sum
- * is rounded as the sum is, so each stretch begins anew. */
+/* As COLUMN_ROWS, in stretches of 64 rows per thread. After each stretch `ends` adds the partial
+ * sums to totals and restarts them at 0: an addition to a long sum loses more bits. */
 #define COLUMN_ROWS_LONG(...) COLUMN_STRETCHES(4, __VA_ARGS__)
 
 // --- COLUMN_ROWS_CROWDED
-/* The same where registers have no room for more rows at once. */
+/* Rows in stretches, for kernels that lack registers: fewer rows are loaded at once. */
 #define COLUMN_ROWS_CROWDED(...) COLUMN_STRETCHES(2, __VA_ARGS__)
 
 // --- COLUMN_END
@@ -550,7 +556,7 @@ DEVICE double row_before_line(double a, double b, int threads)
   }
 
 // --- COLUMN_NEAR
-/* For 4 rows spread over the part, by every thread; of fewer rows, some of them again. */
+/* For 4 rows spread over the part, in every thread. A part with fewer rows repeats some of them. */
 #define COLUMN_NEAR(T, c, begin, size, all, ...)                                                   \
   _Pragma("unroll") for (T c##_at = 0; c##_at < 4; c##_at++) {                                     \
     const T c##_all = (all) % (size) == 0 || (begin) + (size) <= (all) ? (size) : (all) - (begin); \
@@ -563,8 +569,8 @@ DEVICE double row_before_line(double a, double b, int threads)
 #define COLUMN_ONCE if (tile_row == 0)
 
 // --- block_room
-/* What functions that join a block's columns have for them: one piece for all, so each begins with
- * a barrier. */
+/* Shared memory of the functions that combine the columns of a block. All use the same bytes, so
+ * each begins with a barrier. */
 DEVICE void *block_room(void)
 {
   __shared__ __align__(16) unsigned char room[8 * 256 * 8];
@@ -572,8 +578,8 @@ DEVICE void *block_room(void)
 }
 
 // --- COLUMN_TREE
-/* Defines a function that joins the partial results of a block, in a fixed order: part[j], j of
- * [0, n), becomes the result for column j in all its threads. */
+/* Defines a function that combines the partial results of a block in a fixed order. part[j], j in
+ * [0, n), becomes the result for column j in all threads of that column. */
 #define COLUMN_TREE(T, name, JOIN)                                                                 \
   DEVICE void name(T *part, int n, int lanes)                                                      \
   {                                                                                                \

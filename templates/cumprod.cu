@@ -1,6 +1,7 @@
-/* Of each row the products of its elements up to this one, $exclusive: without itself; $reverse:
- * from the end on. A thread has a stretch of neighbours and begins with the product of those before
- * it. In double, rounded once. */
+/* For each element of a row, the product of all elements up to it. $exclusive: without the element
+ * itself. $reverse: from the end of the row. A thread has a contiguous share of the row and begins
+ * with the product of all elements before its share. Floats are multiplied in double and rounded
+ * once. */
 __global__ void $name($arguments)
 {
   ROW_LOOP($threads, $index, row, $rows) {

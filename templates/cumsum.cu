@@ -1,6 +1,6 @@
-/* Of each row the sums of its elements up to this one, itself too; $reverse: from the end on. A
- * thread has a stretch of neighbours and begins with what those before it have summed. In double,
- * rounded once. */
+/* For each element of a row, the sum of all elements up to it, including itself. $reverse: from the
+ * end of the row. A thread has a contiguous share of the row and begins with the sum of all
+ * elements before its share. Floats are added in double and rounded once. */
 __global__ void $name($arguments)
 {
   ROW_LOOP($threads, $index, row, $rows) {

@@ -1,6 +1,6 @@
-/* Of each $part gradients the sum of their unscaled squares, and 1 if one of them is not finite
- * before it is unscaled (a square may overflow without that). Padding is zero. @micro: gradients
- * are whole only in the last body of a step. */
+/* For each $part gradients, the sum of the squares of the unscaled gradients, and 1 if a gradient
+ * is not finite before it is unscaled, else 0. (The square of a finite gradient may overflow.)
+ * Padding is zero. @micro: gradients are complete only in the last body of a step. */
 __global__ void $name($arguments)
 {
 @!scale  const real inv_scale = (real)state->inv_scale;

@@ -1,7 +1,7 @@
-/* Columns of images, Note [columns on CUDA] in conv_columns.h: a row has what the taps of the
- * filter see at a pixel of the result, tap after tap, all channels of a group each. For the
- * gradient of images these are pixels of dy that saw the pixel, and the weights are turned with
- * them. */
+/* The columns of images: Note [columns on CUDA] in conv_columns.h. A row holds what the taps of the
+ * filter read for one pixel of the result: tap after tap, each with all channels of a group. For
+ * the gradient of images, a tap reads the pixel of dy whose forward sum has read this pixel by the
+ * same tap. The kernel then also transposes the weights. */
 __global__ void $name($arguments)
 {
 @vectors  GRID_ROW_VECTORS($vector, $index, cell, c, $cells, $channels) {
@@ -15,7 +15,7 @@ __global__ void $name($arguments)
 @deep    const int z = $seen_d;
     const int y = $seen_h;
     const int column = $seen_w;
-@strided    /* between two pixels of dy there are others that nobody saw */
+@strided    /* only taps that fall on a pixel of dy read it */
 @strided@deep    const int meets =
 @strided@deep        z % $stride_d == 0 && y % $stride_h == 0 && column % $stride_w == 0;
 @strided@flat    const int meets = y % $stride_h == 0 && column % $stride_w == 0;
@@ -43,7 +43,7 @@ __global__ void $name($arguments)
 @vectors    VECTOR_STORE(columns + cell * $channels + c, to);
 @!vectors    columns[cell * $channels + c] = inside ? x[from] : ($type)0;
   }
-@back  /* w, [group, k, tap, c], as [group, c, tap, k]: from a channel of x to all that it meets */
+@back  /* transposes w from [group, k, tap, c] to [group, c, tap, k] */
 @back  GRID_LOOP($index, i, $weights) {
 @back    const $index filter = i / $channels / ($taps);
 @back    const int k = (int)(i % $channels), tap = (int)(i / $channels % ($taps));

@@ -1,7 +1,7 @@
-/* Each row takes what the index sends to it, in the order of the index: the sum has one order,
- * whatever the number of threads. A thread has some rows and one column, on the CPU neighbouring
- * ones, and walks all of the index: four places at once, as a short one that is unrolled whole
- * keeps all its rows in registers. */
+/* Each row sums the elements that the index sends to it, in the order of the index. So the order
+ * does not depend on the number of threads. A thread has some rows and one column, on the CPU
+ * neighbouring columns. It walks the whole index, unrolled by four: a short index that is unrolled
+ * completely keeps all its rows in registers. */
 __global__ void $name($arguments)
 {
   COLUMN_LOOP($index, part, first, width, $parts, $columns) {

@@ -1,4 +1,4 @@
-/* Every pixel becomes $scale0 x $scale1 of them. */
+/* Repeats each pixel $scale0 x $scale1 times. */
 __global__ void $name($arguments)
 {
   COLUMN_LOOP($index, o, first, width, $windows, $c) {

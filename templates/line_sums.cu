@@ -1,7 +1,8 @@
-/* Of each row from its end on y_c = b_c + a_n y_n, n the one behind c: of each element b and of all
- * behind it, times what lies between in a. $forth: from its beginning on y_c = b_c + a_c y_n, n the
- * one before c. Each is a line of what comes first; a thread has a stretch of neighbours, whose
- * lines are one line, and begins with what those before it make of 0. In double, rounded once. */
+/* A linear recurrence along each row. From the end of the row: y_c = b_c + a_n y_n with n = c + 1.
+ * $forth: from its beginning, y_c = b_c + a_c y_n with n = c - 1. Each y is a linear function of
+ * the one before it. A thread has a contiguous share of the row; the functions of its elements
+ * compose to one linear function. It begins with what the functions of the threads before it make
+ * of 0. Computed in double and rounded once. */
 __global__ void $name($arguments)
 {
   ROW_LOOP($threads, $index, row, $rows) {

@@ -1,11 +1,11 @@
-/* Elementary functions in single precision: C that is also CUDA C, without branches (so that
- * compilers vectorise them), with explicit fmaf and otherwise plain IEEE operations. Contraction is
- * off wherever this is compiled, so results have the same bits on every machine. maths64.cuh has
- * the same names in double precision.
- * 
- * A helper is the text from its marker line to the next one; the emitter takes the helpers that a
- * file uses, and what they use, in this order. Stated errors are checked by
- * tests/unit/test_maths. */
+/* Elementary functions in single precision. The text is both C and CUDA C. It avoids branches, so
+ * that compilers can vectorise it, and uses explicit fmaf and otherwise plain IEEE operations.
+ * Contraction is off wherever this is compiled, so results have the same bits on every machine.
+ * maths64.cuh defines the same names in double precision.
+ *
+ * A helper is the text from its marker line to the next one. The emitter copies the helpers that a
+ * file uses, and the helpers that those use, in this order. tests/unit/test_maths checks the errors
+ * that comments state. */
 
 // --- ampc_inf
 DEVICE float ampc_inf(void)
@@ -74,9 +74,9 @@ DEVICE float ampc_fmod(float x, float y) /* exact */
 }
 
 // --- ampc_exp_sum
-/* e^(x + low), |low| a small part of x. n = round(x / ln 2), r = x + low - n ln 2, and
- * e^r = 1 + r + r^2/2! + ... + r^7/7!, |r| <= ln(2)/2. Two factors make 2^n, which may be
- * subnormal. */
+/* e^(x + low), where |low| is small against |x|. With n = round(x / ln 2), r = x + low - n ln 2 and
+ * r| <= ln(2)/2: e^r = 1 + r + r^2/2! + ... + r^7/7!. 2^n may be subnormal, so it is applied as two
+ * factors. */
 DEVICE float ampc_exp_sum(float x, float low)
 {
   x = x < -104.0f ? -104.0f : x;
@@ -121,7 +121,7 @@ DEVICE float ampc_expm1(float x)
   p = fmaf(p * r, r, r);
   float scale = bits_float((float_bits(shifted) - 0x4b400000u + 127u) << 23);
   float small = fmaf(scale, p, scale - 1.0f);
-  float large = ampc_exp(x); /* the 1 is below its last bit */
+  float large = ampc_exp(x); /* the 1 is less than its last bit */
   small = x == 0.0f ? x : small;
   return x > 40.0f ? large : small;
 }
@@ -131,7 +131,7 @@ DEVICE float ampc_expm1(float x)
 DEVICE float ampc_log_parts(float x, float *k)
 {
   int tiny = x < 1.17549435e-38f;
-  float big = x * 8388608.0f; /* 2^23: a subnormal number has fewer bits */
+  float big = x * 8388608.0f; /* 2^23 makes a subnormal number normal */
   unsigned bits = float_bits(tiny ? big : x);
   int e = (int)(bits - 0x3f3504f3u) >> 23;
   *k = (float)(tiny ? e - 23 : e);
@@ -176,7 +176,7 @@ DEVICE float ampc_log2(float x) /* error <= 2 ulp */
 }
 
 // --- ampc_log1p
-/* log(u) + c / u with u = 1 + x rounded and c what the rounding lost; error <= 2 ulp. */
+/* log(u) + c / u, where u is 1 + x rounded and c is the rounding error; error <= 2 ulp. */
 DEVICE float ampc_log1p(float x)
 {
   float u = 1.0f + x;
@@ -202,8 +202,8 @@ DEVICE float ampc_tanh(float x)
 }
 
 // --- ampc_erf
-/* |x| <= 1: x + x P(x^2); else 1 - e^(-Q(|x|)) with Q near -log(erfc). Minimax fits made for this
- * file, errors 2^-29; in all <= 2 ulp. */
+/* If |x| <= 1: x + x P(x^2). Otherwise 1 - e^(-Q(|x|)) with Q close to -log(erfc). P and Q are
+ * minimax fits computed for this file, with errors of 2^-29. The total error is <= 2 ulp. */
 DEVICE float ampc_erf(float x)
 {
   float a = ampc_abs(x), z = x * x;
@@ -227,9 +227,10 @@ DEVICE float ampc_erf(float x)
 }
 
 // --- ampc_normal_cdf
-/* Phi(x), the share of a normal distribution that lies below x. |x| <= 1: 1/2 + x P(x^2); else for
- * x = -a it is t Q(t) e^(-a^2 / 2) with t = 1 / (1 + a / 2), the square in two parts. Minimax fits
- * made for this file, errors 2^-31 and 2^-24; in all <= 5 ulp, however far below 0. */
+/* Phi(x), the probability that a standard normal variable is below x. If |x| <= 1: 1/2 + x P(x^2).
+ * Otherwise, for x = -a: t Q(t) e^(-a^2 / 2) with t = 1 / (1 + a / 2) and a^2 in two parts. P and Q
+ * are minimax fits computed for this file, with errors of 2^-31 and 2^-24. The total error is <= 5
+ * ulp, also far below 0. */
 DEVICE float ampc_normal_cdf(float x)
 {
   float a = ampc_abs(x), z = x * x;
@@ -261,9 +262,9 @@ DEVICE double ampc_turn(double t)
 }
 
 // --- ampc_turns
-/* x / (2 pi) but for whole turns, in [0, 6), for 2^40 <= |x| < 2^128. The first 17 bits of
- * 1 / (2 pi) make whole turns and are left out. Six numbers of 29 bits each follow: a product of x
- * and one of them is exact in a double, and so is its fraction. What is behind them counts for less
+/* x / (2 pi) up to whole turns, in [0, 6), for 2^40 <= |x| < 2^128. The first 17 bits of 1 / (2 pi)
+ * only add whole turns and are left out. Six numbers hold the next bits, 29 each. The product of x
+ * and one of them is exact in a double, and so is its fraction. The bits after them contribute less
  * than 2^-62. */
 DEVICE double ampc_turns(double x)
 {
@@ -276,7 +277,7 @@ DEVICE double ampc_turns(double x)
 }
 
 // --- ampc_angle
-/* An angle below 2^40 that has the sine of x. */
+/* An angle below 2^40 that has the sine and cosine of x. */
 DEVICE double ampc_angle(float x)
 {
   double angle = (double)x;
@@ -285,9 +286,9 @@ DEVICE double ampc_angle(float x)
 }
 
 // --- ampc_sin_cos
-/* sin x for quadrant 0, cos x for quadrant 1. n = round(x 2/pi), r = x - n pi/2 in doubles, then
- * the Taylor series to r^9 and r^10. Exact to 2 ulp for |x| < 2^40; beyond that r loses its
- * bits. */
+/* sin x if quadrant is 0, cos x if it is 1. n = round(x 2/pi) and r = x - n pi/2 are computed in
+ * double. Then follow the Taylor series up to r^9 and r^10. Error <= 2 ulp for |x| < 2^40; beyond
+ * that r loses precision. */
 DEVICE float ampc_sin_cos(double x, int quadrant)
 {
   double shifted = fma(x, 6.36619772367581343e-1, 6755399441055744.0); /* 1.5 2^52 */
@@ -320,7 +321,7 @@ DEVICE float ampc_sin(float x)
 }
 
 // --- ampc_cos_near
-/* The cosine of an angle that is known to be below 2^40. */
+/* The cosine of an angle that is below 2^40. */
 DEVICE float ampc_cos_near(float x)
 {
   return ampc_sin_cos((double)x, 1);
@@ -334,7 +335,7 @@ DEVICE float ampc_cos(float x)
 }
 
 // --- ampc_tan
-/* sin x / cos x of the same remainder, see ampc_sin_cos; error <= 3 ulp. */
+/* sin x / cos x of the same reduced angle, see ampc_sin_cos; error <= 3 ulp. */
 DEVICE float ampc_tan(float x)
 {
   double y = ampc_angle(ampc_isfinite(x) ? x : 0.0f);
@@ -344,8 +345,8 @@ DEVICE float ampc_tan(float x)
 }
 
 // --- ampc_asin_rest
-/* asin s - s for |s| <= 1/2, z = s^2: s z P(z), P through the Chebyshev points; its error is
- * 2^-29. */
+/* asin s - s for |s| <= 1/2 and z = s^2, computed as s z P(z). P interpolates at Chebyshev points;
+ * its error is 2^-29. */
 DEVICE float ampc_asin_rest(float s, float z)
 {
   float p = fmaf(z, 3.36908475e-02f, 1.71492379e-02f);
@@ -357,7 +358,8 @@ DEVICE float ampc_asin_rest(float s, float z)
 }
 
 // --- ampc_asin
-/* Above 1/2: asin a = pi/2 - 2 asin sqrt((1 - a) / 2), where 1 - a is exact; error <= 2 ulp. */
+/* For a = |x| > 1/2: asin a = pi/2 - 2 asin sqrt((1 - a) / 2), where 1 - a is exact. Error <= 2
+ * ulp. */
 DEVICE float ampc_asin(float x)
 {
   float a = ampc_abs(x);
@@ -371,8 +373,8 @@ DEVICE float ampc_asin(float x)
 }
 
 // --- ampc_acos
-/* pi/2 - asin x; above 1/2 it is 2 asin sqrt((1 - a) / 2), which does not cancel; error <= 2
- * ulp. */
+/* pi/2 - asin x. For x > 1/2 it is 2 asin sqrt((1 - x) / 2), which does not cancel; x < -1/2 is
+ * mirrored. Error <= 2 ulp. */
 DEVICE float ampc_acos(float x)
 {
   float a = ampc_abs(x);
@@ -386,15 +388,15 @@ DEVICE float ampc_acos(float x)
 }
 
 // --- ampc_atan2
-/* The angle of the point (x, y), -pi..pi. Of the octant's two numbers a <= b: a / b, or, where that
- * is above 1/2, pi/4 + atan((a - b) / (a + b)), whose difference is exact; then mirrored. atan is
- * an odd polynomial through the Chebyshev points; its error is 2^-30. Signs of zeros count; error
- * <= 2 ulp. */
+/* The angle of the point (x, y), from -pi to pi. Let a <= b be |x| and |y| in order. The angle in
+ * the octant is atan(a / b), or pi/4 + atan((a - b) / (a + b)) if a / b > 1/2, where a - b is
+ * exact. Then it is mirrored. atan is an odd polynomial that interpolates at Chebyshev points; its
+ * error is 2^-30. Signs of zeros count. Error <= 2 ulp. */
 DEVICE float ampc_atan2(float y, float x)
 {
   float u = ampc_abs(x), v = ampc_abs(y), inf = ampc_inf();
   float a = u < v ? u : v, b = u < v ? v : u;
-  float scale = b > 1e38f ? 0.25f : 1.0f; /* a + b must fit */
+  float scale = b > 1e38f ? 0.25f : 1.0f; /* a + b must not overflow */
   a = b < inf ? a * scale : (a < inf ? 0.0f : 1.0f);
   b = b < inf ? b * scale : 1.0f;
   int near = a > 0.5f * b;
@@ -415,7 +417,8 @@ DEVICE float ampc_atan2(float y, float x)
 }
 
 // --- ampc_half_exp
-/* e^a / 2 = e^(a - ln 2), the difference in two parts: it fits where e^a does not. a >= 0. */
+/* e^a / 2 for a >= 0, as e^(a - ln 2) with the difference in two parts. It is finite where e^a
+ * already overflows. */
 DEVICE float ampc_half_exp(float a)
 {
   float x = a > 92.0f ? 92.0f : a;
@@ -425,7 +428,8 @@ DEVICE float ampc_half_exp(float a)
 }
 
 // --- ampc_sinh
-/* |x| < 1: the Taylor series to x^11; else (e^a - e^-a) / 2; error <= 2 ulp. */
+/* If |x| < 1: the Taylor series up to x^11. Otherwise (e^a - e^-a) / 2 with a = |x|. Error <= 2
+ * ulp. */
 DEVICE float ampc_sinh(float x)
 {
   float a = ampc_abs(x), z = x * x;
@@ -449,8 +453,8 @@ DEVICE float ampc_cosh(float x)
 }
 
 // --- ampc_pow_positive
-/* x^y = e^(y log x) for finite x > 0, with log x in two parts: s = f / (2 + f) as s + t, so that
- * log(1 + f) = 2 s + (2 t + s^3 (2/3 + 2/5 s^2 + ...)); error <= 4 ulp. */
+/* x^y = e^(y log x) for finite x > 0. log x is kept in two parts: f / (2 + f) is s + t, so that
+ * log(1 + f) = 2 s + (2 t + s^3 (2/3 + 2/5 s^2 + ...)). Error <= 4 ulp. */
 DEVICE float ampc_pow_positive(float x, float y)
 {
   float k;
@@ -464,7 +468,7 @@ DEVICE float ampc_pow_positive(float x, float y)
   p = fmaf(p, z, 4.00000000e-1f);
   p = fmaf(p, z, 6.66666667e-1f);
   float low = fmaf(p * z, s, 2.0f * t);
-  float high = k * 6.93145752e-1f; /* exact: 8 and 16 bits */
+  float high = k * 6.93145752e-1f; /* exact: factors of 8 and 16 bits */
   float sum = high + 2.0f * s;
   float big = high - sum;
   low += (big + 2.0f * s) + fmaf(k, 1.42860682e-6f, 0.0f);

@@ -1,5 +1,6 @@
-/* The functions of maths.cuh in double precision, from the C library: cpu64.h declares
- * it, CUDA knows it. Only tests use them: central differences in f64 prove the gradients. */
+/* The functions of maths.cuh in double precision. They call the C library: cpu64.h declares its
+ * functions, CUDA has them built in. Only tests use this file: central differences in f64 verify
+ * the gradients. */
 
 // --- ampc_inf
 DEVICE double ampc_inf(void)

@@ -1,5 +1,5 @@
-/* The greatest element of each window, a NaN before all others, or which one it is: the first of
- * equal ones, the last NaN; channel by channel. */
+/* The maximum of each window for each channel, or its position in the window, or both. A NaN counts
+ * as the maximum. The position is that of the first of equal elements, or of the last NaN. */
 __global__ void $name($arguments)
 {
   GRID_ROW_VECTORS($vector, $index, o, c, $windows, $c) {
@@ -20,7 +20,7 @@ __global__ void $name($arguments)
         $values
         value[j] = $x;
       }
-      VECTOR_EACH($vector, j) { /* two loops: each is one of vectors on the CPU */
+      VECTOR_EACH($vector, j) { /* two loops, so that the CPU vectorises each */
         const real v = value[j];
 @argmax        found[j] = found[j] < 0 || v > best[j] || v != v ? k : found[j];
         best[j] = ampc_max(v, best[j]);

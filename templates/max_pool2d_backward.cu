@@ -1,6 +1,6 @@
-/* The gradient of each pixel: of all windows that it lies in and whose greatest element it is. A
- * thread takes the pixels of a tile, which is as large as a stride, so that windows that do not
- * overlap are looked at once. */
+/* The gradient of each pixel: the sum over all windows of which it is the maximum. A thread takes
+ * the pixels of a tile, which is as large as a stride. So windows that do not overlap are read only
+ * once. */
 __global__ void $name($arguments)
 {
   GRID_ROW_VECTORS($vector, $index, o, c, $tiles, $c) {

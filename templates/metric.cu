@@ -1,7 +1,8 @@
-/* A number to its metric: averages are made late, on the host. $samples: that it stands for.
- * @loss: it is what `minimize` minimizes. Without a scaler the first one that is not finite ends
- * all updates; with one it is an overflow of its step, unless updates have ended already. @micro:
- * what a body of the step has found holds for those after it. */
+/* Adds a number to its metric; the host computes averages later. $samples: how many samples the
+ * number stands for. @loss: the number is what `minimize` minimizes. Without a scaler the first
+ * loss that is not finite ends all updates. With a scaler it counts as an overflow of its step,
+ * unless updates have already ended. @micro: what one body of the step has found holds for the
+ * bodies after it. */
 __global__ void $name($arguments)
 {
   ONE_THREAD {

@@ -1,5 +1,5 @@
-/* Each element at the index of its row that `order` has for it, 0 elsewhere; no index comes
- * twice. */
+/* Stores each element at the index in its row that `order` has for it, and 0 elsewhere. No index
+ * occurs twice. */
 __global__ void $name($arguments)
 {
   ROW_LOOP(256, $index, row, $rows) {
@@ -11,7 +11,7 @@ __global__ void $name($arguments)
         $out[to + (c + j) * $inner] = $result;
       }
     });
-    BLOCK_MEETS; /* zeros first */
+    BLOCK_MEETS; /* all zeros are stored */
     ROW_EACH(1, 256, $index, c, $ordered, {
       VECTOR_EACH(1, j) {
         const $index i = from + (c + j) * $inner;

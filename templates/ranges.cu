@@ -1,5 +1,5 @@
-/* How large the elements of $x are: of each part how many have which exponent, and the extremes
- * among them. The fields are those of compiler/graph/ranges.h; those not named are 0. */
+/* The magnitudes of the elements of $x: for each part a histogram of their exponents, and the
+ * extremes. The fields are those of compiler/graph/ranges.h; all others are 0. */
 __global__ void $name($arguments)
 {
   ROW_LOOP(256, int, part, $partials) {

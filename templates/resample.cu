@@ -1,5 +1,5 @@
-/* Each result is a sum of $taps0 x $taps1 pixels around its place, which at the border are those
- * there. */
+/* Each result is a weighted sum of $taps0 x $taps1 pixels around its place. Beyond the border, the
+ * border's pixels are repeated. */
 __global__ void $name($arguments)
 {
   COLUMN_LOOP($index, o, first, width, $windows, $c) {

@@ -1,6 +1,6 @@
-/* torch.optim.RMSprop: v = alpha v + (1 - alpha) g^2;  s = g / (sqrt(v) + eps);  w -= lr s
- * centered: a = alpha a + (1 - alpha) g, and v - a^2 stands for v under the root (0 where rounding
- * makes it less). With momentum, s is added to a buffer: b = momentum b + s;  w -= lr b. */
+/* torch.optim.RMSprop: v = alpha v + (1 - alpha) g^2;  s = g / (sqrt(v) + eps);  w -= lr s. With
+ * `centered`, a = alpha a + (1 - alpha) g, and v - a^2 replaces v under the root, or 0 if rounding
+ * makes it negative. With momentum, s is added to a buffer: b = momentum b + s;  w -= lr b. */
 // --- constants
   const real lr = $lr, eps = $eps, weight_decay = $weight_decay;
   const real alpha = $alpha, fresh = R(1.0) - alpha;

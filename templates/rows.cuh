@@ -1,9 +1,9 @@
-/* How the partial results of a row, or of a column, are joined; which row of a table is whose; what
- * lies before a thread's share of a row. */
+/* Functions that combine the partial results of a row or of a column, search a table for a row, and
+ * combine what precedes a thread's share of a row. */
 
 // --- TABLE_ROW
-/* at: where in a table of `rows` rows of 3 numbers that row begins which is the last one whose
- * first number is not above x. */
+/* Searches a table of `rows` rows of 3 numbers, sorted by the first number. `at` becomes the index
+ * of the last row whose first number is at most x; it counts numbers, not rows. */
 #define TABLE_ROW(table, rows, at, x)                                                              \
   int at = 0;                                                                                      \
   for (int at##_end = (rows); at##_end - at > 1;) {                                                \

@@ -1,5 +1,4 @@
-/* Counts the updates of running statistics. @micro: a step that is skipped counts none of its
- * bodies. */
+/* Counts the updates of running statistics. @micro: no body of a skipped step counts. */
 __global__ void $name($arguments)
 {
 @!micro  ONE_THREAD buffer[0] += !optimizer->found_inf;

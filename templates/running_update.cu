@@ -1,6 +1,6 @@
-/* Running statistics as torch.nn.BatchNorm: buffer = (1 - momentum) buffer + momentum $factor stat,
- * unless the step's gradients were not finite. @micro: each body updates them, and the last one of
- * a step that is skipped puts back what was there before the first. */
+/* Running statistics as in torch.nn.BatchNorm: buffer = (1 - momentum) buffer + momentum $factor
+ * stat, unless the gradients of the step are not finite. @micro: each body of a step updates them.
+ * If the step is skipped, its last body restores what the buffer was before the first body. */
 __global__ void $name($arguments)
 {
 @!micro  if (!optimizer->found_inf) {

@@ -1,11 +1,12 @@
-/* Ends a train body: the scale moves as ampc_move_scale() says. @scales: each optimizer has one,
- * which moves where it has decided in this body; they lie behind ampc_state. @replay: a step that
- * is to be run again does not count, and its bodies have the same numbers again. @acts: the body
- * has an optimizer; without one nothing was looked at, and the scale stays. */
+/* The last kernel of a train body. It updates the loss scale with ampc_move_scale(). @scales: each
+ * optimizer has a scale, which changes if the optimizer has decided in this body; the optimizers
+ * are stored after ampc_state. @replay: a step that will run again is not counted, and its bodies
+ * have the same numbers again. @acts: the body has an optimizer; without one no gradient was
+ * checked, and the scale stays. */
 __global__ void $name($arguments)
 {
   ONE_THREAD {
-@acts@micro    if (state->closes) { /* the scale is held until the step's last body */
+@acts@micro    if (state->closes) { /* the scale changes only in the step's last body */
 @acts@!micro    {
 @acts@!scales      ampc_move_scale(state, state->found_inf, &state->scale, &state->growth,
 @acts@!scales          &state->spared);

@@ -1,4 +1,4 @@
-/* Each result walks the places that may name it, in their order. */
+/* Each result sums the elements that name it in the index, in the order of the index. */
 __global__ void $name($arguments)
 {
   COLUMN_LOOP($index, o, first, width, $outer * $size, $columns) {

@@ -1,4 +1,4 @@
-/* torch.optim.SGD: the buffer is g at the first update, then momentum buffer + (1 - dampening) g;
+/* torch.optim.SGD: the buffer is g in the first update, then momentum buffer + (1 - dampening) g.
  * Nesterov steps along g + momentum buffer. */
 // --- constants
   const real lr = $lr, weight_decay = $weight_decay;

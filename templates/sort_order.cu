@@ -1,9 +1,9 @@
-/* Of each row the indices of its elements in their order, $descending: the greatest first; NaN is
- * greater than all, equal ones stay as they are. Bitonic: pairs are put in order, first those of
- * blocks of 2, so that these are in order, then of 4, and so on; the first step of each compares a
- * block's first element with its last, so that every pair has the smaller one in front and what a
- * row lacks of a power of 2 may be left out. No two elements are equal where their places count, so
- * that the network gives the one stable order. */
+/* The indices of each row's elements in ascending order; $descending: in descending order. NaN is
+ * larger than all numbers; equal elements keep their order. This is a bitonic sort: it sorts blocks
+ * of 2 elements, then of 4, and so on. The first step for each block size compares a block's first
+ * element with its last. So each pair has the smaller one in front, and elements that are missing
+ * to a power of 2 can be left out. Of equal elements the indices are compared, so the network gives
+ * the one stable order. */
 __global__ void $name($arguments)
 {
   ROW_LOOP(256, $index, row, $rows) {
@@ -13,7 +13,7 @@ __global__ void $name($arguments)
     });
     for ($index size = 2; size <= $padded; size *= 2) {
       for ($index step = size / 2; step > 0; step /= 2) {
-        BLOCK_MEETS; /* all have stored what they have exchanged */
+        BLOCK_MEETS; /* all threads have stored what they have exchanged */
         ROW_EACH(1, 256, $index, c, $padded / 2, {
           VECTOR_EACH(1, j) {
             const $index rest = (c + j) & (step - 1), low = 2 * (c + j) - rest;

@@ -1,5 +1,5 @@
-/* Statistics to their metric, each to its own slot. What is counted comes as integers and is added
- * in double: it stays exact. The metric itself is worked out late, on the host. */
+/* Adds statistics to their metric, each to its own slot. Counts come as integers and are added in
+ * double, so they stay exact. The host computes the metric from them later. */
 __global__ void $name($arguments)
 {
   GRID_LOOP($index, i, $count) {

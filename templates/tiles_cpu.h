@@ -1,37 +1,37 @@
-/* CPU: products of small matrices that a block keeps to itself. A block has one thread; the same
- * names on CUDA are those of tiles_cuda.cuh. */
+/* CPU: products of small matrices that a block keeps to itself; a block has one thread.
+ * tiles_cuda.cuh defines the same names for CUDA. */
 
 // --- UNUSED
-#define UNUSED __attribute__((unused)) /* of what a loop tells its body, which need not ask */
+#define UNUSED __attribute__((unused)) /* for loop variables that a body may ignore */
 
 // --- BLOCK_LOOP
-/* for each unit of [0, n), each by all threads of a block together */
+/* for each unit in [0, n), by all threads of a block together */
 #define BLOCK_LOOP(T, unit, n)                                                                     \
   for (T unit = (T)((long long)(n)*block_index / block_count),                                     \
          unit##_end = (T)((long long)(n) * (block_index + 1) / block_count);                       \
        unit < unit##_end; unit++)
 
 // --- BLOCK_ROOM
-/* name[n], which the threads of a block share */
+/* Declares name[n], which the threads of a block share. */
 #define BLOCK_ROOM(T, name, n) T name[n] __attribute__((aligned(64)))
 
 // --- BLOCK_EACH
-/* for each i of [0, n), which is no more than 256, one in a thread */
+/* for each i in [0, n), one in a thread; n is at most 256 */
 #define BLOCK_EACH(i, n) for (int i = 0; i < (n); i++)
 
 // --- BLOCK_CELLS
-/* for each row of [0, rows) and c of [0, columns), shared out to the threads of a block */
+/* for each row in [0, rows) and c in [0, columns), divided among the threads of a block */
 #define BLOCK_CELLS(row, c, rows, columns)                                                         \
   for (int row = 0; row < (rows); row++)                                                           \
     for (int c = 0; c < (columns); c++)
 
 // --- TILE_WIDTH
-/* How many lanes of a tile are computed where so many count. Note [tiles]: a tile is [rows, lanes],
- * lanes side by side in vectors; a step of fewer rows or lanes leaves the rest out. */
+/* How many lanes of a tile are computed if `valid` of them count. Note [tiles]: a tile is [rows,
+ * lanes]; its lanes are neighbours in vectors. A step with fewer rows or lanes skips the rest. */
 #define TILE_WIDTH(lanes, valid) (((valid) + 31) / 32 * 32)
 
 // --- TILE_SUMS
-/* name[at]: a number for each place of a tile, of which a thread has some */
+/* Declares name[at], a number for each element of a tile that the thread has. */
 #define TILE_SUMS(T, name, rows, lanes) T name[(rows) * (lanes)] __attribute__((aligned(64)))
 
 // --- TILE_CLEAR
@@ -39,7 +39,7 @@
   for (int name##_at = 0; name##_at < (rows) * (lanes); name##_at++) name[name##_at] = 0
 
 // --- TILE_EACH
-/* for each place of the first `used` rows and `width` lanes */
+/* for each element in the first `used` rows and `width` lanes */
 #define TILE_EACH(row, lane, at, rows, used, lanes, width, ...)                                    \
   for (int row = 0; row < (used); row++)                                                           \
     for (int lane = 0; lane < (width); lane++) {                                                   \
@@ -48,7 +48,7 @@
     }
 
 // --- tile_part
-/* 8 rows by 32 lanes of a product: they stay in the registers of a vector unit. */
+/* Computes 8 rows by 32 lanes of a product. Its sums stay in vector registers. */
 DEVICE void tile_part(int lanes, int depth, real *sum, const real *a, int a_row, int a_step,
                       const real *b)
 {
@@ -65,8 +65,8 @@ DEVICE void tile_part(int lanes, int depth, real *sum, const real *a, int a_row,
 }
 
 // --- tile_product
-/* sum[row, lane] += a[row, k] b[k, lane] over k of [0, depth), in order; a[row, k] is
- * a[row * a_row + k * a_step]. Rows are a multiple of 8, lanes one of 32. */
+/* sum[row, lane] += a[row, k] b[k, lane] over k in [0, depth), in order. a[row, k] is a[row * a_row
+ * + k * a_step]. `rows` is a multiple of 8, `lanes` of 32. */
 DEVICE void tile_product(int rows, int used, int lanes, int width, int depth, real *sum,
                          const real *a, int a_row, int a_step, const real *b)
 {
@@ -77,7 +77,7 @@ DEVICE void tile_product(int rows, int used, int lanes, int width, int depth, re
 }
 
 // --- tile_most
-/* most[lane] becomes the greatest of itself and its lane. */
+/* most[lane] becomes the maximum of itself and the elements of its lane. */
 DEVICE void tile_most(real *most, const real *tile, int used, int lanes, int width)
 {
   for (int row = 0; row < used; row++)

@@ -1,21 +1,22 @@
 /* CUDA: products of small matrices that a block of 256 threads keeps in shared memory and
- * registers; the same names on the CPU are those of tiles_cpu.h. */
+ * registers. tiles_cpu.h defines the same names for the CPU. */
 
 // --- BLOCK_LOOP
-/* for each unit of [0, n), each by all threads of a block together */
+/* for each unit in [0, n), by all threads of a block together */
 #define BLOCK_LOOP(T, unit, n) for (T unit = (T)blockIdx.x; unit < (n); unit += (T)gridDim.x)
 
 // --- BLOCK_ROOM
-/* name[n], which the threads of a block share */
+/* Declares name[n], which the threads of a block share. */
 #define BLOCK_ROOM(T, name, n) __shared__ __align__(16) T name[n]
 
 // --- BLOCK_EACH
-/* for each i of [0, n), which is no more than 256, one in a thread */
+/* for each i in [0, n), one in a thread; n is at most 256 */
 #define BLOCK_EACH(i, n) for (int i = (int)threadIdx.x; i < (n); i += 256)
 
 // --- BLOCK_CELLS
-/* for each row of [0, rows) and c of [0, columns), shared out to the threads of a block: a thread
- * keeps its column where 256 are whole rows; four at a time, as more addresses would spill */
+/* For each row in [0, rows) and c in [0, columns), divided among the threads of a block. If
+ * `columns` divides 256, a thread has the same column in each iteration. The loop is unrolled by
+ * four: more addresses would spill. */
 #define BLOCK_CELLS(row, c, rows, columns)                                                         \
   _Pragma("unroll 4") for (int row##_at = (int)threadIdx.x, row = 0, c = 0;                        \
                            row##_at < (rows) * (columns) &&                                        \
@@ -26,15 +27,16 @@
                            row##_at += 256)
 
 // --- TILE_WIDTH
-/* How many lanes of a tile are computed where so many count. Note [tiles]: a tile is [rows, lanes],
- * which 16 x 16 threads share out: rows y, y + 16, .. and lanes x, x + 16, .. are a thread's. */
+/* How many lanes of a tile are computed if `valid` of them count. Note [tiles]: a tile is [rows,
+ * lanes] and is divided among 16 x 16 threads. Thread (y, x) has rows y, y + 16, .. and lanes x, x
+ * + 16, .. */
 #define TILE_WIDTH(lanes, valid) (lanes)
 
 // --- TILE_ACROSS
 #define TILE_ACROSS(lanes) (((lanes) + 15) / 16)
 
 // --- TILE_SUMS
-/* name[at]: a number for each place of a tile, of which a thread has some */
+/* Declares name[at], a number for each element of a tile that the thread has. */
 #define TILE_SUMS(T, name, rows, lanes) T name[TILE_ACROSS(rows) * TILE_ACROSS(lanes)]
 
 // --- TILE_CLEAR
@@ -43,7 +45,7 @@
                          name##_at++) name[name##_at] = 0
 
 // --- TILE_EACH
-/* for each place of the first `used` rows and `width` lanes */
+/* for each element in the first `used` rows and `width` lanes */
 #define TILE_EACH(row, lane, at, rows, used, lanes, width, ...)                                    \
   _Pragma("unroll") for (int at = 0; at < TILE_ACROSS(rows) * TILE_ACROSS(lanes); at++) {          \
     const int row = (int)threadIdx.x / 16 + at / TILE_ACROSS(lanes) * 16;                          \
@@ -52,8 +54,8 @@
   }
 
 // --- tile_product
-/* sum[row, lane] += a[row, k] b[k, lane] over k of [0, depth), in order; a[row, k] is
- * a[row * a_row + k * a_step]. Of fewer than 16 rows or lanes several threads have the same. */
+/* sum[row, lane] += a[row, k] b[k, lane] over k in [0, depth), in order. a[row, k] is a[row * a_row
+ * + k * a_step]. With fewer than 16 rows or lanes, several threads compute the same element. */
 DEVICE void tile_product(int rows, int used, int lanes, int width, int depth, real *sum,
                          const real *a, int a_row, int a_step, const real *b)
 {
@@ -75,7 +77,7 @@ DEVICE void tile_product(int rows, int used, int lanes, int width, int depth, re
 }
 
 // --- tile_most
-/* most[lane] becomes the greatest of itself and its lane. */
+/* most[lane] becomes the maximum of itself and the elements of its lane. */
 DEVICE void tile_most(real *most, const real *tile, int used, int lanes, int width)
 {
   BLOCK_EACH(lane, width)

@@ -1,5 +1,5 @@
-/* One block joins the sums of a group's parts, parameter by parameter: the norm of its weights over
- * that of what is to be subtracted from them; 1 where either is 0. */
+/* One block combines the sums of a group's parts for each parameter. The result is the norm of the
+ * weights divided by the norm of their change u (lamb_update.cu), or 1 if either is 0. */
 __global__ void $name($arguments)
 {
   $lines parameters

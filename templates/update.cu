@@ -1,8 +1,8 @@
-/* The frame of updates: a group of parameters, element by element. templates/<op>.cu has an
- * update's formula: `constants`, and `formula`, which makes of w, the weight, and g, the gradient
- * after clipping and decay, the new w; m_at[j], v_at[j] and u_at[j] are its moments 1 to 3.
- * Gradients are cleared whether the update is taken or not; where `optimizer->waits`, they are only
- * added up. Parts that stand alone are for LAMB's kernels. */
+/* The frame of updates of a group of parameters, element by element. templates/<op>.cu has the
+ * formula of an update as two sections: `constants`, and `formula`, which computes the new weight w
+ * from w and g, the gradient after clipping and decay. m_at[j], v_at[j] and u_at[j] are the moments
+ * 1 to 3. Gradients are cleared whether the update is applied or not. While `optimizer->waits` is
+ * set, they only accumulate. Sections that the frame does not use are for LAMB's kernels. */
 __global__ void $name($arguments)
 {
   $lines constants
