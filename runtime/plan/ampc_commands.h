@@ -6,8 +6,8 @@
 extern "C" {
 #endif
 
-/* Where a command finds an operand. In iteration t of the AMPC_REPEAT around the command, the
- * innermost one, that is t * stride bytes further: a slice of a sequence, say. */
+/* The place of a command's operand. In iteration t of the innermost AMPC_REPEAT around the command,
+ * it is t * stride bytes further, for instance at the next slice of a sequence. */
 typedef struct ampc_operand {
   ampc_ref at;
   int64_t stride; /* bytes; 0: the same place in every iteration */
@@ -15,75 +15,75 @@ typedef struct ampc_operand {
 
 typedef struct ampc_launch {
   uint32_t kernel;      /* index into ampc_program.kernels */
-  uint32_t grid, block; /* CUDA geometry. On the CPU `grid` is the number of threads that share
-                           the work (a block there has one thread) and `block` is 1. */
+  uint32_t grid, block; /* CUDA geometry. On the CPU `grid` is the number of threads that share the
+                           work (a block has one thread there), and `block` is 1 */
   uint32_t n_args;
-  const ampc_operand *args; /* pointers, and the numbers in which launches of one kernel differ;
+  const ampc_operand *args; /* pointers, and numbers that differ between launches of one kernel;
                                sizes are literals in its text */
-  const struct ampc_attention *library; /* NULL, or what the kernel computes: a device whose library
-                                           can do it, too, asks that instead */
+  const struct ampc_attention *library; /* NULL, or what the kernel computes: a device calls its
+                                           library instead if that can compute it */
 } ampc_launch;
 
 /* C = A B (+ C) (+ bias), row-major, `batch` times with the given strides (elements).
  * A is [m, k], stored [k, m] if trans_a; B is [k, n], stored [n, k] if trans_b; C is [m, n].
- * Products are summed in f32 and rounded once, after the bias, to c_type. */
+ * Products are summed in f32 and, after the bias, rounded once to c_type. */
 typedef struct ampc_gemm {
   int64_t m, n, k, batch;
   int64_t lda, ldb, ldc, stride_a, stride_b, stride_c;
   bool trans_a, trans_b;
   bool accumulate; /* beta = 1: C is read and added to; c_type is then f32 */
   bool tf32;       /* f32 operands are rounded to 10 mantissa bits first */
-  bool has_bias;   /* one value a column, of bias_type */
+  bool has_bias;   /* one value per column, of bias_type */
   bool relu;       /* negative results become 0, after the bias; NaN stays */
   ampc_dtype a_type, b_type, c_type, bias_type;
-  int64_t workspace; /* bytes; on the CPU room for f32 copies of 16-bit operands and result, on
-                        CUDA what cuBLASLt may use */
+  int64_t workspace; /* bytes; on the CPU for f32 copies of 16-bit operands and results, on CUDA for
+                        cuBLASLt */
   uint32_t line;     /* of the job's text, for messages; 0: none */
 } ampc_gemm;
 
-/* A convolution (cross-correlation) over 1 to 3 spatial dimensions, or one of its gradients. Images
- * lie channels last, x as [n, in.., c] and y as [n, out.., k], and so do weights: [k, kernel..,
+/* A convolution (cross-correlation) over 1 to 3 spatial dimensions, or one of its gradients.
+ * Channels are the last axis: x is [n, in.., c], y is [n, out.., k], and weights are [k, kernel..,
  * c / groups]. Along each dimension, out = (in + 2 pad - dilation (kernel - 1) - 1) / stride + 1.
  *   forward   y   = x * w (+ bias[k])
  *   data      x   = gradient of x from y's
  *   weight    w (+)= gradient of w from x and y's; f32 when accumulate
- * Products are summed in f32 and rounded once, after the bias, to the result's type. */
+ * Products are summed in f32 and, after the bias, rounded once to the result's type. */
 enum { AMPC_MAX_SPATIAL = 3 };
 typedef enum ampc_conv_kind { AMPC_CONV_FORWARD, AMPC_CONV_DATA, AMPC_CONV_WEIGHT } ampc_conv_kind;
 typedef struct ampc_conv {
   ampc_conv_kind kind;
   int64_t n, c, k, groups;
-  uint32_t spatial; /* dimensions: the arrays have so many entries, the last for the width */
+  uint32_t spatial; /* dimensions: entries of the arrays below; the last one is the width */
   int64_t in[AMPC_MAX_SPATIAL], kernel[AMPC_MAX_SPATIAL], out[AMPC_MAX_SPATIAL];
   int64_t stride[AMPC_MAX_SPATIAL], pad[AMPC_MAX_SPATIAL], dilation[AMPC_MAX_SPATIAL];
   bool accumulate, tf32, has_bias;
-  ampc_dtype x_type, w_type, y_type, bias_type; /* whichever of them is the result counts too */
-  int64_t workspace;                            /* bytes; on CUDA 0: the device has its own */
-  uint32_t columns, grid, block;                /* CUDA: the kernel that turns images into columns
-                                                   or does it all: conv_columns.h; grid 0: none */
+  ampc_dtype x_type, w_type, y_type, bias_type; /* one of them is the result's */
+  int64_t workspace;                            /* bytes; 0 on CUDA, where the device has its own */
+  uint32_t columns, grid, block;                /* CUDA: the kernel that makes columns or computes
+                                                   it all: conv_columns.h; grid 0: none */
   uint32_t line;                                /* of the job's text, for messages; 0: none */
 } ampc_conv;
 
 /* Attention, y = drop(softmax(scale q k^T)) v for each image and head, or the gradients of q, k and
  * v.
+ *
  * q is [n, l, heads, d], k [n, s, heads, d], v [n, s, heads, e] and y [n, l, heads, e], all of one
- * type; `sums`, [n, l, heads], f32: of each query the logarithm of the sum of its weights before
- * they are divided by it. Causal: query i sees the keys up to i. A query that sees no key has 0 as
- * its result. Dropout keeps weight i, row-major
- * of [n, heads, l, s], where the number i that `stream` draws is not below p (ampc_uniform of
- * templates/device.cuh), and divides what it keeps by 1 - p.
- *   forward    y and sums of q, k and v
- *   backward   dq, dk and dv of q, k, v, y, sums and dy
- * Products are summed in f32; weights and gradients of scores are rounded to `type` before they
- * are multiplied, results when they are written. */
+ * type. `sums`, [n, l, heads] in f32, has for each query the logarithm of the sum of its weights
+ * before normalization. Causal: query i attends to keys 0 to i. The result of a query without keys
+ * is 0. Dropout drops weight i, row-major in [n, heads, l, s], if number i of `stream` is below p
+ * (ampc_uniform of templates/device.cuh), and divides the other weights by 1 - p.
+ *   forward    y and sums from q, k and v
+ *   backward   dq, dk and dv from q, k, v, y, sums and dy
+ * Products are summed in f32. Weights and gradients of scores are rounded to `type` before they are
+ * multiplied, results when they are written. */
 typedef struct ampc_attention_operand {
-  uint32_t argument; /* of the launch, from 1; 0: nobody wants it */
-  int64_t first;     /* the element of that argument that is the operand's first one */
-  int64_t stride[3]; /* elements, from an image, row, head to the next; the last axis is dense */
+  uint32_t argument; /* argument of the launch, from 1; 0: not needed */
+  int64_t first;     /* index in that argument of the operand's first element */
+  int64_t stride[3]; /* elements, from one image, row, head to the next; the last axis is dense */
 } ampc_attention_operand;
-typedef struct ampc_attention_mask { /* bools: may a query see a key? */
+typedef struct ampc_attention_mask { /* bools: may a query attend to a key? */
   uint32_t argument;                 /* as above */
-  int64_t first, stride[4];          /* along [n, heads, l, s]; 0: the same for all */
+  int64_t first, stride[4];          /* along [n, heads, l, s]; 0: the same along that axis */
 } ampc_attention_mask;
 typedef struct ampc_attention {
   bool backward, causal;
@@ -92,7 +92,7 @@ typedef struct ampc_attention {
   ampc_attention_operand dy, dq, dk, dv; /* backward */
   ampc_attention_mask mask;
   double scale, p;        /* p 0: no dropout */
-  uint32_t state, stream; /* arguments of the launch, as above: STATE, and a number */
+  uint32_t state, stream; /* arguments of the launch, as above: STATE, and the stream's number */
   ampc_dtype type;
   uint32_t line; /* of the job's text, for messages; 0: none */
 } ampc_attention;
@@ -103,9 +103,9 @@ typedef enum ampc_command_kind {
   AMPC_CONV,
   AMPC_COPY,
   AMPC_FILL,
-  AMPC_REPEAT,    /* a list of commands, `count` times in a row; what it carries from one iteration
-                     to the next lies where no stride moves it */
-  AMPC_ALL_REDUCE /* the sum over all devices of the program's world, in place on each of them */
+  AMPC_REPEAT,    /* a list of commands, `count` times in a row; operands without a stride carry
+                     state from one iteration to the next */
+  AMPC_ALL_REDUCE /* the sum over all devices of the program's world, in place on each */
 } ampc_command_kind;
 
 typedef struct ampc_command {
@@ -147,8 +147,8 @@ typedef struct ampc_command {
 /* Bytes that a product needs in ampc_gemm.workspace on the CPU; 0 for plain f32. */
 int64_t ampc_gemm_workspace_cpu(const ampc_gemm *g, bool real64);
 int64_t ampc_conv_workspace_cpu(const ampc_conv *d, bool real64);
-/* On CUDA, where `capability` is 90 for sm_90; that of a convolution lies beside WORK, and is the
- * most that it may need, by cuDNN or by our own kernels. */
+/* The same on CUDA; `capability` is 90 for sm_90. A convolution's workspace is outside WORK: this
+ * is the most that cuDNN or the program's own kernels may need. */
 int64_t ampc_gemm_workspace_cuda(int capability);
 int64_t ampc_conv_workspace_cuda(const ampc_conv *d, bool real64, int capability);
 

@@ -1,4 +1,4 @@
-/* What fails, the types of values, and the spaces that they lie in. */
+/* Statuses, the types of values, and the memory spaces. */
 #ifndef AMPC_VALUES_H
 #define AMPC_VALUES_H
 #include <stdbool.h>
@@ -28,7 +28,7 @@ ampc_status ampc_fail_log(ampc_status status, const char *log); /* the same with
 /* ---- values and where they lie ---- */
 
 typedef enum ampc_dtype {
-  AMPC_F32, /* IEEE binary32; double under Note [real64] of the compiler's ir.h */
+  AMPC_F32, /* IEEE binary32; double under Note [real64] of compiler/graph/ir.h */
   AMPC_F16, /* IEEE binary16 */
   AMPC_BF16,
   AMPC_I32,
@@ -42,24 +42,24 @@ enum { AMPC_MAX_RANK = 6 };
 
 enum {
   AMPC_CPU_ALIGN = 64,     /* bytes, of places in WORK and INPUT: a cache line, any vector */
-  AMPC_CUDA_ALIGN = 256,   /* bytes, likewise: whole memory transactions, cuBLASLt's fast kernels */
+  AMPC_CUDA_ALIGN = 256,   /* bytes, likewise: full memory transactions, cuBLASLt's fast kernels */
   AMPC_PARAM_ALIGN = 64,   /* elements, of a parameter in the flat spaces from MASTER to MOMENT2 */
   AMPC_BUFFER_ALIGN = 256, /* bytes, of a buffer */
 };
 
 typedef enum ampc_space {
-  AMPC_NONE,  /* no memory: `offset` is a number; 0 for an operand that is absent: a null pointer */
-  AMPC_STATE, /* ampc_state.h */
+  AMPC_NONE,    /* no memory: `offset` is a number; 0 for an absent operand: a null pointer */
+  AMPC_STATE,   /* ampc_state.h */
   AMPC_MASTER,  /* f32 weights, parameter after parameter, each aligned; padding is zero */
   AMPC_COPY16,  /* f16 working copies: element e of MASTER at e here */
   AMPC_COPYBF,  /* bf16 working copies, likewise */
   AMPC_GRAD,    /* f32 gradients, element for element as MASTER; zero when a step begins */
   AMPC_MOMENT1, /* optimizer state, likewise (momentum buffer; Adam's m) */
   AMPC_MOMENT2, /* Adam's v */
-  AMPC_MOMENT3, /* the greatest v of amsgrad; the mean of gradients of a centered RMSprop */
-  AMPC_EMA,     /* f32 averages of the weights, likewise: what eval and infer blocks read */
+  AMPC_MOMENT3, /* the largest v of amsgrad; the mean gradient of a centered RMSprop */
+  AMPC_EMA,     /* f32 averages of the weights, likewise; eval and infer blocks read them */
   AMPC_BUFFER,  /* f32 and integer state that is not trained (running statistics) */
-  AMPC_KEPT,    /* where a step has several bodies: BUFFER as it was before the first of them */
+  AMPC_KEPT,    /* for steps of several bodies: BUFFER as it was before the first of them */
   AMPC_INPUT,   /* the batch of the current step */
   AMPC_WORK,    /* everything else, placed by lifetime */
   AMPC_SPACE_COUNT
@@ -70,7 +70,7 @@ typedef struct ampc_ref {
   int64_t offset; /* bytes */
 } ampc_ref;
 
-/* The next multiple, or n itself. */
+/* The smallest multiple that is not below n. */
 int64_t ampc_round_up(int64_t n, int64_t multiple);
 int64_t ampc_dtype_size(ampc_dtype t);     /* bytes */
 const char *ampc_dtype_name(ampc_dtype t); /* "f32", ... */

@@ -1,4 +1,4 @@
-/* Sizes are counted in 64 bits. */
+/* Arithmetic on sizes, in 64 bits. */
 #pragma once
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-/* What cuDNN's attention can do, and what it writes: see Note [attention by cuDNN] in
+/* What cuDNN's attention can compute, and what it needs: see Note [attention by cuDNN] in
  * runtime/cuda/cudnn_attention.c. */
 #include "attention.h"
 #include <stdio.h>
@@ -85,7 +85,7 @@ static bool has_part_of_a_tile(const ampc_attention *a)
   return a->s % KEY_TILE != 0;
 }
 
-/* A causal mask hides places after the last key from all queries up to that key. */
+/* A causal mask hides the positions after the last key from queries that come no later than it. */
 static bool has_half_a_tile(const ampc_attention *a)
 {
   return a->s % KEY_TILE == HALF_TILE && (!a->causal || a->l > a->s);
@@ -98,8 +98,8 @@ static bool has_unlike_wide_heads(const ampc_attention *a)
 
 typedef enum Way { BOTH_WAYS, BACKWARD } Way;
 typedef struct Fault {
-  int from, before;   /* first faulty, first good cuDNN, 91501 for 9.15.1; 0: no bound */
-  int oldest, newest; /* capabilities of the GPUs, 90 for 9.0; both 0: all GPUs */
+  int from, before;   /* first faulty, first good version: 91501 for cuDNN 9.15.1; 0: no bound */
+  int oldest, newest; /* compute capabilities of the GPUs, 90 for 9.0; both 0: all GPUs */
   Way way;
   bool (*when)(const ampc_attention *a); /* NULL: always */
   const char *why;                       /* follows "cuDNN 9.10.1" if `from` is set */
@@ -114,7 +114,7 @@ static const Fault faults[] = {
     {0, 0, 0, 0, BOTH_WAYS, has_wide_head, "a head is wider than 256"},
     {0, 0, 0, 0, BOTH_WAYS, keeps_nothing, "dropout keeps nothing"},
     {0, 0, 0, 0, BOTH_WAYS, lies_oddly, "rows of an operand lie no multiple of 16 bytes apart"},
-    /* with one key: release notes; with more: cudnn-frontend issues 1071, 1072: a crash and NaN */
+    /* with one key: release notes; with more: cudnn-frontend issues 1071, 1072: crash and NaN */
     {0, 0, 0, 0, BACKWARD, has_one_query, "cuDNN has no sound gradients of one query"},
     {0, 0, 1, 79, BOTH_WAYS, NULL, "cuDNN's attention is for GPUs from sm_80 on"},
     {0, 0, 100, 109, BACKWARD, ampc_attention_has_kept,
@@ -123,14 +123,14 @@ static const Fault faults[] = {
     {90000, 91501, 0, 0, BACKWARD, has_part_of_a_tile,
      "reads outside of memory in steps that are repeated, because the keys are no multiple of 128"},
     {90000, 91800, 100, 109, BACKWARD, NULL, "makes gradients that differ from run to run"},
-    /* cudnn-frontend pull request 628: it takes exp(0 - sums) of keys that do not exist */
+    /* cudnn-frontend pull request 628: it computes exp(0 - sums) for keys that do not exist */
     {90000, 92600, 90, 99, BACKWARD, has_half_a_tile,
      "makes NaN of queries with low scores, because the keys are 64 more than a multiple of 128"},
     {91100, 0, 90, 99, BACKWARD, has_unlike_wide_heads,
      "makes wrong gradients of wide heads whose values have another width"},
 };
 
-/* An unknown version or GPU (0) counts as free of the faults of versions or GPUs. */
+/* An unknown version or GPU (0) is taken to have no faults of specific versions or GPUs. */
 static bool is_met(const Fault *f, const ampc_attention *a, ampc_cudnn with)
 {
   bool versions = f->from || f->before, gpus = f->oldest || f->newest;

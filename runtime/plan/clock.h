@@ -1,4 +1,4 @@
 #pragma once
 
-/* Seconds since some moment, which only go on. */
+/* Seconds since some moment; never decreases. */
 double seconds_now(void);

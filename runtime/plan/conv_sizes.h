@@ -1,4 +1,4 @@
-/* Counts that follow from the sizes of a convolution, whatever its number of dimensions. */
+/* Counts that follow from the sizes of a convolution, for any number of dimensions. */
 #pragma once
 #include "ampc_plan.h"
 
@@ -37,7 +37,7 @@ static inline int64_t conv_weights(const ampc_conv *d)
   return d->k * (d->c / d->groups) * conv_taps(d);
 }
 
-/* Whether the only tap sees each pixel of x once, in order: then x itself is the matrix of
+/* Whether the only tap reads each pixel of x once, in order: then x itself is the matrix of
  * columns. */
 static inline bool conv_is_pointwise(const ampc_conv *d)
 {

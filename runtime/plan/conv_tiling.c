@@ -1,12 +1,13 @@
-/* Sizes of the pieces of a convolution on the CPU. Part of both libraries. */
+/* How the CPU divides a convolution: sizes. */
 #include "conv_tiling.h"
 #include "arithmetic.h"
 #include "conv_sizes.h"
 #include "types.h"
 
-/* SHARES: about as many pieces of a batch, if each has MIN_WORK multiply-adds. SHARE_BYTES:
- * of a share in f32, which should stay in a core's cache. POINTWISE_WEIGHTS: from here on a product
- * has as many blocks as threads want, and takes 0.7 to 1.1 times as long as a convolution. */
+/* SHARES: about this many shares of a batch, if each has MIN_WORK multiply-adds or more.
+ * SHARE_BYTES: of a share in f32; it should stay in a core's cache. POINTWISE_WEIGHTS: from here on
+ * a product has enough blocks for all threads, and takes 0.7 to 1.1 times the time of a
+ * convolution. */
 enum {
   SHARES = 32,
   MIN_WORK = 1 << 20,
@@ -29,7 +30,7 @@ static int64_t floats(int64_t n)
   return ampc_round_up(n * (int64_t)sizeof(float), AMPC_CPU_ALIGN);
 }
 
-/* Libraries keep weights in blocks of `block` output and up to 16 input channels. */
+/* The library stores weights in blocks of `block` output and up to 16 input channels. */
 static int64_t packed_bytes(const ampc_conv *d, int64_t block)
 {
   int64_t k = d->k / d->groups, c = d->c / d->groups, taps = conv_taps(d);
@@ -38,15 +39,15 @@ static int64_t packed_bytes(const ampc_conv *d, int64_t block)
 }
 
 /* Note [columns]
- * Where an image has few pixels, a library reads all weights for a few rows of a product. If they
- * are too many for a core's cache, it is quicker to lay out what each pixel of y sees in one row
- * and to multiply this matrix of [n out.., kernel.. c] by the weights. Doubles, which only tests
- * use, go this way too. Beside panels of 16-bit operands the matrix is not there as a whole:
- * PART_DEPTH of its columns are laid out and multiplied before the next. Images that are the result
- * are sums over these parts, in f32: about SUM_BYTES of them at a time, from some of the batch. The
- * tap of a 1x1 filter with stride 1 sees each pixel
- * of x once: x is the matrix itself, and nothing is laid out. With a stride it is a copy of some
- * pixels, which pays where the library would get the weights in slices. */
+ * If an image has few pixels, the library reads all weights for a few rows of a product. If the
+ * weights do not fit into a core's cache, it is faster to copy the values that each pixel of y
+ * reads into one row, and to multiply this matrix [n out.., kernel.. c] by the weights. Doubles,
+ * which only tests use, are computed this way, too. For 16-bit operands the matrix never exists as
+ * a whole: PART_DEPTH of its columns are copied and multiplied before the next ones. Images that
+ * are the result are then sums over these parts, in f32: about SUM_BYTES of them at a time, from
+ * some images of the batch. The tap of a 1x1 filter with stride 1 reads each pixel of x once, so x
+ * itself is the matrix and nothing is copied. With a larger stride the matrix is a copy of some
+ * pixels. That is worth it where the library would get the weights in slices. */
 static bool by_product(const ampc_conv *d, bool real64)
 {
   if (conv_is_pointwise(d) && conv_weights(d) / d->groups >= POINTWISE_WEIGHTS) return true;
@@ -108,7 +109,7 @@ ampc_gemm ampc_conv_product_part(const ampc_conv *d, int64_t depth, bool real64)
   return g;
 }
 
-/* Rooms for so many of the `all` columns of a group. */
+/* Buffer sizes if `depth` of the `all` columns of a group are made at a time. */
 static ConvTiling cut_columns(const ampc_conv *d, int64_t depth, int64_t all, bool real64)
 {
   ampc_gemm g = ampc_conv_product_part(d, depth, real64);
@@ -124,7 +125,7 @@ static ConvTiling cut_columns(const ampc_conv *d, int64_t depth, int64_t all, bo
   return t;
 }
 
-/* The same for so many images at a time that their sums take about SUM_BYTES. */
+/* The same for as many images at a time as keep their sums near SUM_BYTES. */
 static ConvTiling cut_images(const ampc_conv *d, int64_t depth, int64_t all, bool real64)
 {
   int64_t sums = cut_columns(d, depth, all, real64).sum;
@@ -133,8 +134,8 @@ static ConvTiling cut_images(const ampc_conv *d, int64_t depth, int64_t all, boo
   return cut_columns(&some, depth, all, real64);
 }
 
-/* In parts, unless that takes more: the sums of many pixels. Without panels to widen what a product
- * reads, the whole is quicker. */
+/* Divides the columns into parts, unless that takes more memory because many pixels are summed. If
+ * nothing is widened for the product, the undivided matrix is faster. */
 static ConvTiling product_tiling(const ampc_conv *d, bool real64)
 {
   int64_t all = d->c / d->groups * conv_taps(d);
@@ -149,7 +150,7 @@ static ConvTiling product_tiling(const ampc_conv *d, bool real64)
   return parts.total >= whole.total || real64 || (f32 && !d->tf32) ? whole : parts;
 }
 
-/* Forward and data: shares of the batch, `lanes` of them at once. */
+/* Forward and data: divides the batch into shares, of which `lanes` are computed at once. */
 static void cut_batch(const ampc_conv *d, ConvTiling *t)
 {
   int64_t work = most(conv_out_pixels(d) * conv_weights(d), 1);
@@ -163,8 +164,8 @@ static void cut_batch(const ampc_conv *d, ConvTiling *t)
   t->lanes = least(least(t->shares, LANES), most(fit, 2));
 }
 
-/* Weight: a fixed number of partial results, the more the smaller they are. A lane goes through its
- * images in shares that stay in a core's cache but are worth an addition of all weights. */
+/* Weight: a fixed number of partial sums, more if they are small. A lane processes its images in
+ * shares, which stay in a core's cache but are large enough to be worth adding all weights once. */
 static void cut_sums(const ampc_conv *d, ConvTiling *t)
 {
   int64_t image = floats(conv_in_elements(d)) + floats(conv_out_elements(d));
@@ -178,7 +179,7 @@ static void cut_sums(const ampc_conv *d, ConvTiling *t)
   t->packed = 0;
 }
 
-/* Weight: a lane has slices of its own and goes through all images for each. */
+/* Weight: each lane has its own slices, and processes all images for each of them. */
 static void cut_slices(const ampc_conv *d, ConvTiling *t)
 {
   int64_t image = floats(conv_in_elements(d)) + floats(conv_out_elements(d));
@@ -191,13 +192,13 @@ static void cut_slices(const ampc_conv *d, ConvTiling *t)
   t->lanes = 2;
 }
 
-/* What is not f32 is widened; and f32 for tf32, but for what the convolution itself writes. */
+/* Operands that are not f32 are widened. With tf32 so are f32 operands, but not the result. */
 static bool is_wide(const ampc_conv *d, ampc_dtype type, ampc_conv_kind writes)
 {
   return type != AMPC_F32 || (d->tf32 && d->kind != writes);
 }
 
-/* What every kind needs: which operands are widened, rooms of one image, slices of weights. */
+/* Sets what every kind needs: operands to widen, buffers of one image, slices of weights. */
 static void set_rooms(const ampc_conv *d, ConvTiling *t)
 {
   bool weight = d->kind == AMPC_CONV_WEIGHT;

@@ -1,5 +1,5 @@
-/* The last error of each thread: one line of text, or that and the log of a compiler. Paths and
- * names in it come from outside: what a terminal would obey is shown as an escape. */
+/* The last error of each thread: one line of text, or that and a compiler's log. Paths and names in
+ * it come from outside, so control characters are shown as escapes. */
 #include <stdarg.h>
 #include <stdio.h>
 #include "ampc_plan.h"
@@ -12,7 +12,7 @@ const char *ampc_last_error(void)
   return last_error;
 }
 
-/* Gives `status` back, so that a caller can `return ampc_fail(...)`. */
+/* Returns `status`, so that a caller can `return ampc_fail(...)`. */
 ampc_status ampc_fail(ampc_status status, const char *fmt, ...)
 {
   char text[sizeof last_error]; /* an argument may be the last error itself */

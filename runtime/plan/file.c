@@ -1,11 +1,11 @@
 /* Note [a file or none]
- * New content goes to a file without a name in the folder of the one that it replaces. When it is
- * whole it gets a name beside that one and at once takes its place by rename. Whoever is killed
- * before leaves nothing behind. A file system without such files gives it the name at the start.
- * A file that is left all the same is removed when the place is written again (sweep). A writer
- * locks the file while it has such a name, so nobody writes a file without a lock. Another machine
- * may not see the lock. So the name says which machine wrote the file, and files of other machines
- * are removed when they are old. */
+ * New content goes to a file without a name, in the folder of the file that it replaces. When it is
+ * complete, it gets a name in that folder and at once replaces the file by a rename. So a process
+ * that is killed earlier leaves nothing behind. If a file system has no files without names, the
+ * new file gets its name at the start. A leftover file is removed when the same path is written
+ * again (sweep). While a file has such a name, its writer holds a lock on it, so a file without a
+ * lock has no writer. But another machine may not see the lock. So the name says which machine
+ * wrote the file, and files of other machines are removed when they are old. */
 #include "file.h"
 #include <dirent.h>
 #include <errno.h>
@@ -27,7 +27,7 @@ enum {
   TAIL = sizeof NEW - 1 + DIGITS,
   MOST_LINKS = 40,
   MOST_TRIES = 100,
-  UNFINISHED = 60, /* seconds after which nobody works on a file that has no name of its own */
+  UNFINISHED = 60, /* seconds after which a temporary file counts as abandoned */
   PROC = 0x9fa0    /* the file system /proc, in statfs */
 };
 
@@ -50,7 +50,7 @@ static const char *last_part(const char *path)
   return slash ? slash + 1 : path;
 }
 
-/* How much of a long name the new file's has: it must not be longer than names can be. */
+/* How much of a long name the temporary name keeps, because names have a maximal length. */
 static size_t kept_of(const char *name)
 {
   size_t size = strlen(name);
@@ -64,7 +64,7 @@ bool file_is_same(const char *a, const char *b)
          at_a.st_dev == at_b.st_dev && at_a.st_ino == at_b.st_ino;
 }
 
-/* What a link in the folder of `path` says. */
+/* The path to which a link in the folder of `path` leads. */
 static char *beside(const char *path, const char *to)
 {
   const char *slash = strrchr(path, '/');
@@ -75,7 +75,7 @@ static char *beside(const char *path, const char *to)
   return out;
 }
 
-/* Links of /proc, which /dev/stdout leads to, are open files; what they say is only a text. */
+/* Links in /proc, to which /dev/stdout leads, are open files; their text need not be a path. */
 static bool is_open_file(const char *link)
 {
   struct statfs system;
@@ -111,7 +111,7 @@ bool file_is_special(const char *path)
 
 /* ---- writing ---- */
 
-/* NULL where a new file can take this place, or why not. */
+/* NULL: a new file can take this place; else the reason why not. */
 static const char *unreplaceable(const char *target)
 {
   struct stat info;
@@ -134,7 +134,7 @@ static bool write_all(int fd, const char *bytes, int64_t size)
   return true;
 }
 
-/* Names this boot of this machine: the same in every process until the next reboot. */
+/* A number for this boot of this machine: the same in every process until the next reboot. */
 static uint32_t machine(void)
 {
   char id[64];
@@ -146,7 +146,7 @@ static uint32_t machine(void)
   return hash;
 }
 
-/* Before we have the lock, another process may take the new file for a leftover and remove it.
+/* Before the lock is held, another process may take the new file for a leftover and remove it.
  * False: it has locked or removed the file. */
 static bool lock_name(const FileWriter *w)
 {
@@ -156,8 +156,8 @@ static bool lock_name(const FileWriter *w)
          own.st_ino == there.st_ino;
 }
 
-/* A name beside the target that no other file has, whoever else writes to the same path: for the
- * file `from`, or with NULL for a new one. False with errno. */
+/* Finds a name in the target's folder that no other file has, even if others write to the same
+ * path. It is for the file `from`, or if that is NULL for a new file. False with errno. */
 static bool take_name(FileWriter *w, const char *from)
 {
   size_t kept = (size_t)(last_part(w->path) - w->path) + kept_of(last_part(w->path));
@@ -188,11 +188,11 @@ static bool name_open_file(FileWriter *w)
 {
   char from[64];
   snprintf(from, sizeof from, "/proc/self/fd/%d", w->fd);
-  flock(w->fd, LOCK_EX | LOCK_NB); /* without locks sweep goes by the age */
+  flock(w->fd, LOCK_EX | LOCK_NB); /* if this fails, sweep uses the age */
   return take_name(w, from);
 }
 
-/* False where the system lacks such files, or the way to give them a name. */
+/* False: the system has no files without names, or no way to name them. */
 static bool open_unnamed(FileWriter *w)
 {
   char *folder = file_folder(w->path);
@@ -213,15 +213,15 @@ static bool is_part(const char *entry)
          strspn(end + sizeof NEW - 1, "0123456789abcdef") == DIGITS;
 }
 
-/* Also a part of the files kept beside `name`, such as NAME.step400.new- and 16 digits. */
+/* True also for a part of a file kept with `name`, such as NAME.step400.new- and 16 digits. */
 static bool is_part_of(const char *entry, const char *name)
 {
   size_t n = kept_of(name);
   return strlen(entry) >= n + TAIL && strncmp(entry, name, n) == 0 && entry[n] == '.';
 }
 
-/* Removes a part that nobody writes. The lock tells it for parts of this machine. The age tells it
- * for parts of others, and where locks do not work. */
+/* Removes a part that nobody writes. For parts of this machine the lock decides; for parts of
+ * others, and if locks do not work, the age decides. */
 static void remove_left(int folder, const char *entry)
 {
   char own[DIGITS / 2 + 1];
@@ -236,7 +236,7 @@ static void remove_left(int folder, const char *entry)
   if (fd >= 0) close(fd);
 }
 
-/* Skips the last folder without parts, so writing thousands of files there stays fast. */
+/* Skips the last folder that had no parts, so that writing thousands of files there is fast. */
 static void sweep(const char *target)
 {
   static _Thread_local struct stat clean;
@@ -293,7 +293,7 @@ ampc_status file_put(FileWriter *w, int64_t at, const void *bytes, int64_t size)
   return AMPC_OK;
 }
 
-/* The new file is what the old one was to others. Whose it is only root may say, and not of all. */
+/* Gives the new file the permissions of the old one and, if the system allows, its owner. */
 static bool take_permissions(const FileWriter *w)
 {
   struct stat old, new;
@@ -301,7 +301,7 @@ static bool take_permissions(const FileWriter *w)
   if (fstat(w->fd, &new) != 0) return false;
   if ((old.st_uid != new.st_uid || old.st_gid != new.st_gid) &&
       fchown(w->fd, old.st_uid, old.st_gid) != 0) {
-    /* it is ours then */
+    /* then the user owns it */
   }
   return fchmod(w->fd, old.st_mode & 0777) == 0;
 }
@@ -317,7 +317,7 @@ static bool sync_folder(const char *path)
   return done;
 }
 
-/* To its place; NULL, or why not. */
+/* Moves the file to its place. NULL: done; else the reason of the failure. */
 static const char *move(FileWriter *w, bool durable)
 {
   bool good =
@@ -356,7 +356,7 @@ bool file_link(const char *from, const char *to)
   if (w.fd >= 0) flock(w.fd, LOCK_SH | LOCK_NB);
   bool good = w.path && w.fd >= 0 && take_name(&w, from) && rename(w.name, to) == 0;
   int error = errno;
-  file_abandon(&w); /* the name is still there where `to` was that file before */
+  file_abandon(&w); /* if `to` was the same file before, rename left the temporary name */
   errno = error;
   return good;
 }
@@ -371,7 +371,7 @@ ampc_status file_check_writable(const char *path, const FileKind *kind)
 
 /* ---- what is not a regular file ---- */
 
-/* One that this process has open goes on where it stands; opened again it would begin anew. -1 with
+/* Continues a file that this process has open: a second open would begin at the start. -1 with
  * errno. */
 static int open_as_it_is(const char *target)
 {

@@ -2,8 +2,8 @@
 #include "gemm_tiling.h"
 #include "arithmetic.h"
 
-/* Bounds on a panel: wide enough that widening it costs little beside the product, small enough
- * that the workspace of any product stays near 20 MB. */
+/* Limits of a panel: large enough that widening it costs little compared with the product, small
+ * enough that no product's workspace is much above 20 MB. */
 enum { TILE = 1024, DEPTH = 2048, TOGETHER_BYTES = 16 << 20 };
 
 static GemmRoom room(bool used, int64_t rows, int64_t columns)
