@@ -1,23 +1,24 @@
 /* Pass fuse: which nodes one command computes.
  *
- * needs IR_LAID: the final nodes, relayouts and recomputed ones included. Gives IR_FUSED:
- * Node.group and Graph.groups, numbered in the order in which their commands run. Why here: memory
- * must know which values never leave a kernel.
+ * Needs IR_LAID: the final nodes, relayouts and clones included. Gives IR_FUSED: Node.group and
+ * Graph.groups, numbered in the order in which their commands run. Why here: memory must know which
+ * values never leave a kernel.
  *
- * Without optimisation every node is a command of its own. Else elementwise nodes of one shape join
- * the groups of their producers, be these elementwise or row ops; row ops take in the elementwise
- * nodes that make their operands, and row ops over the same rows join each other; ops of windows
- * the same (fuse_windows.c). A value that somebody else reads too is stored as well. Moves that are
- * strided loads join their readers, widening casts and expands vanish into them (fold.c). Rounding
- * is the business of nodes, not of groups, so no bit of a result depends on what this pass does.
+ * Without optimization each node is a command of its own, but for fuse_tiles.c and join_own().
+ * With optimization, elementwise nodes of one shape join the groups of their producers, which may
+ * be elementwise nodes or row ops. Row ops join the elementwise nodes that make their operands, and
+ * other row ops over the same rows. Ops of windows do the same (fuse_windows.c). A value that other
+ * groups read is also stored. Moves that are strided loads join their readers; readers do the work
+ * of widening casts and expands (fold.c). Rounding depends on nodes, not on groups, so this pass
+ * changes no bit of a result.
  *
- * Nodes that change what others read without naming it (weights, gradients, scale, counters) are
- * in an order of their own (order.c), which counts here as if they were operands of each other. So
- * sums into one gradient are made in the same order whatever is fused. At last, small sets share
- * launches (share.c).
+ * Effects change values that other nodes read without naming the effect: weights, gradients, scale,
+ * counters. order.c orders such nodes, and its edges count here like operands. So sums into one
+ * gradient are made in the same order whatever is fused. At the end small sets share launches
+ * (share.c).
  *
- * Note [fences]: an effect that does more than add ends a phase of the step. What is computed where
- * its readers stand, and reads what effects change, needs all of them in its own phase. */
+ * Note [fences]: an effect that does more than add ends a phase of the step. A folded node that
+ * reads what effects change needs all its readers in its own phase. */
 #include "fuse.h"
 #include "fold.h"
 #include "passes.h"
@@ -37,7 +38,7 @@ static bool is_fence(const Node *n)
   return op_has(n, T_effect) && !op_has(n, T_adds);
 }
 
-/* The set that computes input k of n; 0 where nothing does. */
+/* The set that computes input k of n; 0: no set does. */
 static uint32_t producer(const Fuse *f, const Node *n, uint32_t k)
 {
   return f->group[value_root(f->g, n->in[k]).id];
@@ -55,15 +56,16 @@ static int64_t slot_of(const Graph *g, const Node *n)
   return n->block * (int64_t)g->params.n + attr_int(n, "param");
 }
 
-/* A weight used twice has two gradients that are added to one slot. Their order is part of the
- * result's bits: as commands of their own they keep it. */
+/* A weight that is used twice has two gradients that are added to one slot. Their order affects the
+ * bits of the result. Commands of their own keep it. */
 static bool stays_alone(const Fuse *f, uint32_t id)
 {
   const Node *n = &f->g->nodes.at[id];
   return ir_adds_to(n) >= 0 && f->sums[slot_of(f->g, n)] > 1;
 }
 
-/* Elementwise nodes; `loads_too`: and moves that are loads with other strides. */
+/* True: the set has elementwise nodes only. `loads_too`: it may have moves that are strided
+ * loads. */
 static bool only_maps(const Fuse *f, const Members *m, bool loads_too)
 {
   for (uint32_t i = 0; i < m->nodes.n; i++) {
@@ -84,23 +86,24 @@ static uint32_t row_in(const Fuse *f, const Members *m)
 
 /* ---- rows ---- */
 
-static const Node *walked_by(const Fuse *f, uint32_t row) /* the shape of its rows */
+static const Node *walked_by(const Fuse *f,
+                             uint32_t row) /* the value that has the shape of its rows */
 {
   return ir_node(f->g, f->g->nodes.at[row].in[0]);
 }
 
 /* Rows of length 1 have as many elements as results. Then neither the shape nor the size of a node
- * tells whether it stands in the loop over elements or once a row. So all nodes that join such a
- * row op stand once a row (RowKernel.flat), and no other row op joins it. */
+ * shows whether it is in the loop over elements or computed once a row. So all nodes that join such
+ * a row op are computed once a row (RowKernel.flat), and no other row op joins it. */
 static bool is_flat(const Fuse *f, uint32_t row)
 {
   return row_is_flat(f->g, (Value){row});
 }
 
-/* Rows are shared out to blocks, and few rows keep few threads of a GPU busy. Great elementwise
- * work would lose its own many threads by going with them, and `dear` work sooner. `threads`: of
- * how many the row op makes use. Parts are so many that each thread has little to do (columns.c).
- */
+/* Each block computes some rows, so few rows keep only few threads of a GPU busy. Large elementwise
+ * work that joins such a row op would lose its own many threads; expensive (`dear`) work reaches
+ * that limit sooner. `threads`: how many threads the row op uses. Ops that are cut into parts have
+ * so many parts that each thread has little to do (columns.c). */
 static bool has_room(const Fuse *f, uint32_t row, bool dear)
 {
   enum { THREADS = 4096, SMALL = 16384, BLOCK = 512 };
@@ -115,9 +118,9 @@ static bool has_room(const Fuse *f, uint32_t row, bool dear)
   return threads >= THREADS || elements <= SMALL;
 }
 
-/* Elementwise nodes w that make an operand of row op `row`, so that they need no memory. They are
- * computed again in each walk along the row (softmax walks three times), so they must be cheap, or
- * the row walked once. */
+/* True: the elementwise nodes w make an operand of row op `row` and may join it, so that they need
+ * no memory. They are computed again in each walk along the row (softmax walks three times). So
+ * they must be cheap, or the op must walk each row once. */
 static bool makes_operand(const Fuse *f, uint32_t row, const Members *w)
 {
   bool dear = false;
@@ -130,9 +133,9 @@ static bool makes_operand(const Fuse *f, uint32_t row, const Members *w)
   return !is_flat(f, row) && only_maps(f, w, false) && has_room(f, row, dear);
 }
 
-/* gemm, then relu, which the library does as it stores (op T_epilogue). The relu must be the only
- * reader, as the sum before it is nowhere. Rounding keeps the sign, so relu before or after it
- * gives the same. */
+/* gemm, then a relu that the library computes as it stores the product (T_epilogue). The relu must
+ * be the only reader, since the product itself is not stored. Rounding keeps the sign, so relu
+ * before and after it are equal. */
 static bool ends_product(const Fuse *f, const Members *r, const Members *w)
 {
   uint32_t product = w->nodes.at[0];
@@ -142,10 +145,10 @@ static bool ends_product(const Fuse *f, const Members *r, const Members *w)
 }
 
 /* Which kinds of sets one kernel can compute, r reading w:
- *   maps and strided loads   with maps and strided loads
- *   a row op                 with the cheap maps that make its operands
- *   maps                     with the row op whose result they read
- *   relu                     with the product that it ends */
+ *    maps and strided loads   with maps and strided loads
+ *    a row op                 with the cheap maps that make its operands
+ *    maps                     with the row op whose result they read
+ *    relu                     with the product that it ends */
 static bool kinds_join(const Fuse *f, const Members *r, const Members *w)
 {
   uint32_t reader = row_in(f, r), writer = row_in(f, w);
@@ -156,8 +159,8 @@ static bool kinds_join(const Fuse *f, const Members *r, const Members *w)
   return only_maps(f, w, true) && only_maps(f, r, true);
 }
 
-/* Whoever reads a value of the same kernel has it in a register: so a member of r may read w's
- * results only at the element (or row) that it computes itself. */
+/* A node that reads a value of its own kernel reads it from a register. So a member of r may read
+ * results of w only at the element (or row) that it computes itself. */
 static bool meets(const Fuse *f, const Members *r, uint32_t writer)
 {
   for (uint32_t i = 0; i < r->nodes.n; i++) {
@@ -169,14 +172,14 @@ static bool meets(const Fuse *f, const Members *r, uint32_t writer)
   return true;
 }
 
-/* The loop of a kernel has the shape of one node. Nodes of other shapes with as many elements may
- * stand in it where none of them has a use for axes. In a kernel of row ops a node's shape tells
- * whether it stands once a row: there only values of rows may have other shapes. */
+/* The loop of a kernel has the shape of one node. Nodes of another shape with as many elements may
+ * be in it if none of them uses axes. In a kernel of row ops the shape of a node shows whether it
+ * is computed once a row, so only values of rows may have another shape there. */
 static bool shapes_join(const Fuse *f, const Members *r, const Members *w)
 {
   const Node *first = node_walked(f->g, (Value){w->nodes.at[0]});
   uint32_t row = row_in(f, w);
-  bool elements = row && !is_flat(f, row); /* nodes may stand in the loop over elements */
+  bool elements = row && !is_flat(f, row); /* nodes may be in the loop over elements */
   bool same = true, flat = template_of(f, w->nodes.at[0]) != TMPL_gemm;
   if (row) first = &f->g->nodes.at[row];
   for (uint32_t i = 0; i < r->nodes.n + w->nodes.n; i++) {
@@ -190,8 +193,9 @@ static bool shapes_join(const Fuse *f, const Members *r, const Members *w)
   return same || (flat && !(elements && ir_elements(first) == ir_elements(walked_by(f, row))));
 }
 
-/* An elementwise node of the rows' shape reads one of another shape, such as a single value: that
- * is computed once a row, behind the walks that would need it. */
+/* True: an elementwise node with the shape of the rows reads a node of these two sets with another
+ * shape, such as a single value. The kernel computes such a value once a row, after the walks that
+ * would need it. */
 static bool reads_other_shape(const Fuse *f, uint32_t id, uint32_t a, uint32_t b, const Node *x)
 {
   const Node *n = &f->g->nodes.at[id];
@@ -205,7 +209,7 @@ static bool reads_other_shape(const Fuse *f, uint32_t id, uint32_t a, uint32_t b
   return false;
 }
 
-/* In none of two sets does a node so: x is what their row ops walk. */
+/* No node of the two sets reads so. x is the value that their row ops walk. */
 static bool read_one_shape(const Fuse *f, uint32_t a, uint32_t b, const Node *x)
 {
   const Members *m = &f->sets.at[a], *w = &f->sets.at[b];
@@ -216,8 +220,8 @@ static bool read_one_shape(const Fuse *f, uint32_t a, uint32_t b, const Node *x)
   return true;
 }
 
-/* Columns that are no axes of the rows' shape know an element by its number alone: nothing there
- * may read what is broadcast along some axes. */
+/* If the columns are no axes of the shape of the rows (`loose`), the kernel knows only the number
+ * of an element, not its axes. Then no node may read a value that is broadcast along some axes. */
 static bool knows_elements(const Fuse *f, uint32_t row, const Members *m)
 {
   bool loose = row_shape(f->g, (Value){row}).loose;
@@ -227,8 +231,8 @@ static bool knows_elements(const Fuse *f, uint32_t row, const Members *m)
   return true;
 }
 
-/* A kernel that writes over what is carried reads it where it writes: element by element, in front.
- */
+/* A kernel that overwrites a carried value must read it at the element that it writes, and before
+ * it writes it. */
 static bool keeps_carried(const Fuse *f, const Members *m, const Members *w)
 {
   for (uint32_t i = 0; i < m->nodes.n; i++) {
@@ -262,7 +266,7 @@ static bool rows_join(const Fuse *f, uint32_t row, uint32_t reader, uint32_t wri
          read_one_shape(f, reader, writer, walked_by(f, row));
 }
 
-/* Sets of one block that fit together. */
+/* True: one kernel may compute both sets. */
 static bool can_join(Fuse *f, uint32_t reader, uint32_t writer)
 {
   const Members *r = &f->sets.at[reader], *w = &f->sets.at[writer];
@@ -290,11 +294,12 @@ void fuse_join(Fuse *f, uint32_t reader, uint32_t writer)
   r->nodes.n = 0;
 }
 
-/* Joins the set of node id to the set of each operand, where that is allowed. */
+/* Joins the set of node id with the set of each operand, if that is allowed. */
 static void join_producers(Fuse *f, uint32_t id)
 {
   const Node *n = &f->g->nodes.at[id];
-  if (op_has(n, T_strided)) return; /* it reads other elements than its own: they lie in memory */
+  if (op_has(n, T_strided))
+    return; /* it reads other elements than it writes, so its operand must be in memory */
   for (uint32_t k = 0; k < n->n_in; k++) {
     uint32_t writer = producer(f, n, k), reader = f->group[id];
     if (writer && writer != reader && reads_in_order(f->g, (Value){id}, k) &&
@@ -303,9 +308,9 @@ static void join_producers(Fuse *f, uint32_t id)
   }
 }
 
-/* Row ops a and b walk the same rows of the same shape, so one kernel does both: cross entropy and
- * its gradient, mean and variance. Two results of one value a row must have one shape to be stored
- * alike. */
+/* Row ops a and b walk the same rows of the same shape, so one kernel can compute both: cross
+ * entropy and its gradient, mean and variance. Two results with one value a row must have one shape
+ * to be stored alike. */
 static bool same_rows(const Fuse *f, uint32_t a, uint32_t b)
 {
   RowShape x = row_shape(f->g, (Value){a}), y = row_shape(f->g, (Value){b});
@@ -316,8 +321,8 @@ static bool same_rows(const Fuse *f, uint32_t a, uint32_t b)
          !is_flat(f, b) && (!once || ir_same_dims(n, m));
 }
 
-/* The members of a set that need none of its row ops, elementwise nodes of the shape of the rows:
- * each walk can compute them. */
+/* The members of a set that need none of its row ops: elementwise nodes with the shape of the rows.
+ * Each walk can compute them. */
 typedef struct BeforeRows {
   const Fuse *f;
   uint32_t set;
@@ -341,8 +346,8 @@ static bool reads_before_rows(const BeforeRows *b, uint32_t id)
   return true;
 }
 
-/* What the set of row op `id` reads of another one over the same rows is made before its row ops
- * run, at the elements that it reads: then one kernel can do both. */
+/* True: the set of row op `id` may join that of `other`, a row op over the same rows. Values that
+ * it reads of that set must be computed before its row ops, at the elements that it reads. */
 static bool can_join_after(Fuse *f, uint32_t id, uint32_t other)
 {
   BeforeRows b = {.f = f, .set = f->group[other]};
@@ -370,7 +375,7 @@ static bool can_join_beside(Fuse *f, uint32_t id, uint32_t other)
          fuse_are_apart(f, besides, set);
 }
 
-/* What sums over columns read once a column, such as means. */
+/* Values that sums over columns read once a column, such as means. */
 typedef struct PerColumn {
   uint32_t at[3], n; /* values */
   bool more;
@@ -386,8 +391,8 @@ static void add_per_column(PerColumn *p, uint32_t value)
     p->at[p->n++] = value;
 }
 
-/* They stay in registers beside the sums. With those of two batch norms of one gradient ptxas
- * spills some. */
+/* These values stay in registers next to the sums. With the values of two batch norms of one
+ * gradient, ptxas spills some registers. */
 static bool has_too_many_columns(const Fuse *f, uint32_t id, uint32_t other)
 {
   RowShape shape = row_shape(f->g, (Value){id});
@@ -406,7 +411,7 @@ static bool has_too_many_columns(const Fuse *f, uint32_t id, uint32_t other)
   return p.more;
 }
 
-/* Row op `id` goes to the kernel of another one over the same rows. */
+/* Row op `id` joins the kernel of another one over the same rows, if that is allowed. */
 static void join_row(Fuse *f, uint32_t id, uint32_t other)
 {
   uint32_t row = other ? row_in(f, &f->sets.at[f->group[other]]) : 0;
@@ -415,7 +420,7 @@ static void join_row(Fuse *f, uint32_t id, uint32_t other)
     fuse_join(f, f->group[id], f->group[row]);
 }
 
-/* Row op `id` reads value `root`, itself or through an elementwise node. */
+/* Row op `id` reads value `root`, directly (`itself`) or through an elementwise node of its set. */
 static void join_readers(Fuse *f, uint32_t id, uint32_t root, bool itself)
 {
   enum { SMALL = 65536 };
@@ -427,10 +432,10 @@ static void join_readers(Fuse *f, uint32_t id, uint32_t root, bool itself)
   f->row_reader[maker] = id;
 }
 
-/* Row ops that read the same value in the same rows, under whatever shape, share a kernel, which
- * loads it once and makes equal reductions (the row's maximum) once; also where elementwise nodes
- * of their kernels read it. So do small ones that read what one kernel made, such as the sums of
- * the parts of two gradients. */
+/* Row ops that read the same value in the same rows, in whatever shape, share a kernel. It loads
+ * the value once and computes equal reductions (the maximum of the row) once. Elementwise nodes of
+ * their sets may be the readers. Small row ops that read values of one kernel share a kernel too,
+ * such as the sums over the parts of two gradients. */
 static void join_rows(Fuse *f, uint32_t id)
 {
   const Members own = f->sets.at[f->group[id]];
@@ -447,9 +452,9 @@ static void join_rows(Fuse *f, uint32_t id)
   }
 }
 
-/* A launch costs some microseconds, more than a small elementwise node computes: those of one shape
- * that read the same value share a kernel though neither reads the other. Great ones do not,
- * because their results would live longer. */
+/* A launch costs some microseconds, more than a small elementwise node computes. So small nodes of
+ * one shape that read the same value share a kernel although neither reads the other. Large ones do
+ * not, because their results would live longer. */
 static void join_small(Fuse *f, uint32_t id)
 {
   enum { SMALL = 4096 };
@@ -493,7 +498,7 @@ static void make_sets(Fuse *f)
   fuse_turns_create(f);
 }
 
-/* How often each value is read as bytes: readers behind an alias or a folded node count for the
+/* How many nodes read the bytes of each value. Readers of an alias or a folded node count for the
  * value itself. */
 static void count_readers(Fuse *f)
 {
@@ -505,7 +510,7 @@ static void count_readers(Fuse *f)
   }
 }
 
-/* All outputs of an op of the job are of its text. */
+/* The text of an op of the job computes all its outputs. */
 static void join_own(Fuse *f)
 {
   for (uint32_t id = 1; id < f->g->nodes.n; id++) {

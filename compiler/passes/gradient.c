@@ -1,6 +1,6 @@
-/* Pass gradient. Needs types; puts in the place of every `minimize` the backward nodes, the
- * accumulation of gradients and the optimizer's update. Backward runs in the types of forward, and
- * every node of it names the forward node it came from. */
+/* Pass gradient. Needs types. Replaces every `minimize` by the backward nodes, the accumulation of
+ * gradients and the update of the optimizer. Backward runs in the types of forward, and each of its
+ * nodes names the forward node that it comes from. */
 #include "compiler/graph/optimizers.h"
 #include "compiler/graph/shares.h"
 #include "backward.h"
@@ -8,13 +8,13 @@
 typedef struct Gradient {
   Compile *c;
   Rewrite r;
-  uint32_t *updated; /* by block and optimizer: id after which its parameters are new; 0: never */
-  VEC(Node) running; /* updates of running statistics that have not found their place yet */
+  uint32_t *updated; /* by block and optimizer: id of its last update; 0: none yet */
+  VEC(Node) running; /* updates of running statistics that have no place yet */
 } Gradient;
 
-typedef struct Minimize { /* the minimize nodes of one loss, which are expanded as one */
-  VEC(Node) nodes;        /* inputs are of the new array */
-  Value loss, scale; /* scale: of the loss, where that is of its optimizers; 0: the one of all */
+typedef struct Minimize { /* the minimize nodes of one loss; one backward serves all */
+  VEC(Node) nodes;        /* inputs are ids of the new array */
+  Value loss, scale;      /* scale: the lowest of its optimizers; 0: the one of the job */
 } Minimize;
 
 static uint32_t *updated_at(Gradient *p, uint16_t block, int64_t optimizer)
@@ -30,8 +30,8 @@ static bool trained_by(const Graph *g, const Node *n, int64_t optimizer)
   return share_find(g, (uint32_t)attr_int(n, "index"), optimizer) != NO_SHARE;
 }
 
-/* A parameter of the optimizers that minimize this loss; those of others get no gradient from it.
- */
+/* True: n is a parameter of an optimizer that minimizes this loss. Parameters of other optimizers
+ * get no gradient from it. */
 static bool is_wanted(const Graph *g, const Node *n, const Minimize *m)
 {
   if (n->block != m->nodes.at[0].block) return false;
@@ -40,7 +40,7 @@ static bool is_wanted(const Graph *g, const Node *n, const Minimize *m)
   return false;
 }
 
-/* For the message: the first node on the way back from y that keeps gradients from a wanted node,
+/* For the message: the first node on the way back from y that stops gradients to a wanted node,
  * such as a detach or an argmax. */
 static const Node *find_cut(const Backward *b, Value y)
 {
@@ -62,7 +62,8 @@ static const Node *find_cut(const Backward *b, Value y)
   return NULL;
 }
 
-/* Every optimizer has something of the loss: the first of which it does not. */
+/* The first minimize whose optimizer has no parameter on which the loss depends; NULL: there is
+ * none. */
 static const Node *without_gradient(const Backward *b, const Minimize *m)
 {
   const Graph *g = b->c->graph;
@@ -92,8 +93,8 @@ static void report_independent(Backward *b, const Node *minimize, Value loss)
             region ? " here" : "");
 }
 
-/* The parameter whose bytes v has, or whose 16-bit working copy it is; NULL: v is something
- * else. */
+/* The parameter of which v is a view or a cast, such as its 16-bit working copy; NULL: v is
+ * something else. */
 static const Node *as_parameter(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
@@ -102,7 +103,7 @@ static const Node *as_parameter(const Graph *g, Value v)
   return ir_parameter(g, n) ? n : NULL;
 }
 
-/* The step of the parameter's optimizers that came last, 0: none; and whose it was. */
+/* The last update of the parameter by any of its optimizers (*out); 0: none. */
 static uint32_t last_update(Gradient *p, uint16_t block, uint32_t param, uint32_t *out)
 {
   const Graph *g = p->c->graph;
@@ -116,9 +117,9 @@ static uint32_t last_update(Gradient *p, uint16_t block, uint32_t param, uint32_
   return last;
 }
 
-/* Two `minimize` in one block: the backward of the second reads weights again. If the first has
- * updated them since forward read them, it would differentiate at other weights than forward ran
- * with. */
+/* In a block with two `minimize`, the backward of the second reads weights. If the first has
+ * updated them since forward read them, the gradients would belong to other weights than forward
+ * used. That is an error. */
 static bool check_fresh(Gradient *p, const Backward *b, const Minimize *m)
 {
   const Graph *g = p->c->graph;
@@ -142,9 +143,9 @@ static bool check_fresh(Gradient *p, const Backward *b, const Minimize *m)
 
 /* ---- gradients ---- */
 
-/* Sums that go to rows of a weight: where its gradient has other parts, as that of an embedding
- * whose weight a product reads too, they need no tensor of their own, they are added to the slot.
- */
+/* True: v contains sums into rows of a weight, such as the gradient of an embedding. If the
+ * gradient has other terms too, because a product also reads the weight, each term is added to the
+ * slot by itself. Then such sums need no tensor of their own. */
 static bool has_row_sums(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
@@ -154,13 +155,13 @@ static bool has_row_sums(const Graph *g, Value v)
   return op_may_add(op_of(n)) && !op_by_library(op_of(n));
 }
 
-typedef struct Slots { /* of the optimizers that minimize a loss */
+typedef struct Slots { /* the gradient slots of the optimizers of one loss */
   Compile *c;
   const Minimize *of;
 } Slots;
 
-/* The gradient of parameter v is complete: it is added to its slot of the f32 gradients, of each
- * of the optimizers. */
+/* Called when the gradient of parameter v is complete: adds it to the f32 slot of the parameter,
+ * for each of the optimizers. */
 static void accumulate(void *data, Value v, Value gradient)
 {
   const Slots *slots = data;
@@ -183,8 +184,8 @@ static void accumulate(void *data, Value v, Value gradient)
   }
 }
 
-/* Where each optimizer has a scale of its own: of several the lowest, as there is one backward for
- * all of them; their gradients are divided by what it was. Else 0. */
+/* If each optimizer has a scale of its own, the lowest scale of the optimizers of this loss; else
+ * {0}. They share one backward, and all divide their gradients by that scale. */
 static Value own_scale(Gradient *p, const Minimize *m)
 {
   Compile *c = p->c;
@@ -199,9 +200,9 @@ static Value own_scale(Gradient *p, const Minimize *m)
   return lowest;
 }
 
-/* The gradient of the scaled loss with respect to the loss: the loss scale, or 1; of that a K-th
- * where K bodies are a step, also in a last one of an epoch that has fewer. It is a tensor, not a
- * number: all that is multiplied with it takes its type, that of the loss. */
+/* The gradient of the scaled loss with respect to the loss: the loss scale, or 1. It is divided by
+ * K if K bodies make a step, also in the last step of an epoch, which may have fewer. It is a
+ * tensor, not a number, so that all products with it have the type of the loss. */
 static Value seed(Gradient *p, const Minimize *m)
 {
   Compile *c = p->c;
@@ -219,7 +220,7 @@ static Value seed(Gradient *p, const Minimize *m)
 
 /* ---- running statistics ---- */
 
-/* Which values v is computed from, by id. */
+/* By id: v is computed from this value. */
 static bool *needed_for(Compile *c, Value v)
 {
   const Graph *g = c->graph;
@@ -232,7 +233,7 @@ static bool *needed_for(Compile *c, Value v)
   return needed;
 }
 
-/* The same buffer, before the same step. */
+/* True: a later node assigns the same buffer before the same step. */
 static bool assigned_again(const Gradient *p, uint32_t i)
 {
   const Node *n = &p->running.at[i];
@@ -245,9 +246,10 @@ static bool assigned_again(const Gradient *p, uint32_t i)
 }
 
 /* Running mean and variance of batch norm are written by the step, like weights: if a step is
- * skipped for overflow they must stay. So their updates stand right behind the decision of the
- * first optimizer whose loss needs them. Those that no loss needs stay in p->running and are never
- * made. What a method assigns to a Buffer goes with the first step behind it. */
+ * skipped because of an overflow, they must not change. So their updates stand right behind the
+ * decision of the first optimizer whose loss needs them. Updates that no loss needs stay in
+ * p->running and are never emitted. If a method assigns to a Buffer, the update belongs to the next
+ * step behind it. */
 static void append_running(Gradient *p, const Node *minimize)
 {
   Value loss = minimize->in[0];
@@ -262,8 +264,8 @@ static void append_running(Gradient *p, const Node *minimize)
       p->running.at[kept++] = n;
       continue;
     }
-    if (op_has(&n, T_assigns) && assigned_again(p, i)) continue; /* nobody sees this one */
-    if (n.n_in > 1) *last = (Value){0};                          /* `of` was for us */
+    if (op_has(&n, T_assigns) && assigned_again(p, i)) continue; /* overwritten before any read */
+    if (n.n_in > 1) *last = (Value){0};                          /* only this pass needs `of` */
     attr_set_int(&n, "optimizer", attr_int(minimize, "optimizer"));
     vec_push(p->c->arena, &p->c->graph->nodes, n);
   }
@@ -299,7 +301,8 @@ static bool has_parameters(const Graph *g, int64_t optimizer, uint32_t group)
   return any;
 }
 
-/* An input of an op that updates a group: a setting, which the optimizer has by its name. */
+/* Sets the inputs of an op that updates a group: the settings of the optimizer that have the names
+ * of the inputs. */
 static void named_settings(const OptimizerInfo *row, OpKind op, const Value *settings, Value *in)
 {
   const OpSignature *sig = &op_row(op)->signature;
@@ -307,8 +310,9 @@ static void named_settings(const OptimizerInfo *row, OpKind op, const Value *set
     if (optimizer_setting_find(row, sig->input[i].name, &at)) in[i] = settings[at];
 }
 
-/* Where the update needs norms of whole parameters, two kernels before it: one that measures their
- * parts, and one that joins them; its last blocks do that, pass fuse sees to it. */
+/* Appends the update of a group. If it needs norms of whole parameters, two nodes come before it:
+ * one measures parts of the parameters and one combines the parts. Pass fuse makes the last blocks
+ * of the first kernel do the second. */
 static Value append_group(Compile *c, const Cursor *at, const OptimizerInfo *row,
                           const Value *settings, const NamedAttr *own)
 {
@@ -324,8 +328,8 @@ static Value append_group(Compile *c, const Cursor *at, const OptimizerInfo *row
   return ir_append(c, at, row->update, in, n, own);
 }
 
-/* One update for each group that has parameters. All have the optimizer's decision behind them; the
- * id of the last is what check_fresh compares with. */
+/* Appends one update for each group that has parameters, behind the decision of the optimizer.
+ * check_fresh() needs the id of the last one. */
 static void append_updates(Gradient *p, const Node *minimize)
 {
   Compile *c = p->c;
@@ -342,18 +346,19 @@ static void append_updates(Gradient *p, const Node *minimize)
   }
 }
 
-/* Note [replay]
- * With scaler(on_overflow="replay") a step whose gradients overflow is run again, on the same
- * batches and with the same random numbers, at the scale that is lower then. What optimizers have
- * decided before the overflow stays decided: the attempt goes through the whole step again, but
- * updates nothing that has been updated. What comes behind the overflow waits for the next attempt.
- * So every optimizer takes its steps in the order of the text and once, with the weights that those
- * before it left, as if the scale had been low enough from the start. Optimizers of one loss have
- * one backward, before any of them moves: there all gradients are looked at before the first
- * decision, and they wait together. The device knows what is decided (ampc_state.passed) and
- * predicates the updates by it, as it does with steps that are skipped; the host waits for each
- * step to see ampc_state.replay, and brings the batches again. A loss that is not finite, or an
- * overflow at the lowest scale, cannot be cured so: such a step is skipped as without replay. */
+/* Note [replay] With scaler(on_overflow="replay") a step whose gradients overflow runs again, at
+ * the lower scale that the scaler then has, with the same batches and the same random numbers. The
+ * decisions that optimizers made before the overflow stay: the new attempt runs the whole step
+ * again but does not repeat their updates. The optimizers behind the overflow decide in the next
+ * attempt. So each optimizer updates once and in the order of the text, with the weights that the
+ * earlier ones left, as if the scale had been low enough from the start.
+ *
+ * The optimizers of one loss share a backward that runs before any of their updates. So all their
+ * gradients are checked before the first decision, and these optimizers wait together. The device
+ * records what is decided (ampc_state.passed) and predicates the updates by it, as it does for
+ * skipped steps. The host waits for each step to read ampc_state.replay, and supplies the batches
+ * again. Replay cannot cure a loss that is not finite or an overflow at the lowest scale: such a
+ * step is skipped, as without replay. */
 static void append_looks(Gradient *p, const Minimize *m, const Value *partials)
 {
   for (uint32_t i = 0; i < m->nodes.n; i++) {
@@ -371,8 +376,9 @@ static Value append_norm(Gradient *p, const Node *minimize, Value scale)
                    ATTRS({"optimizer", {.i = attr_int(minimize, "optimizer")}}));
 }
 
-/* In the order of the step: gradient norm, the decision (clip factor, skip), running statistics,
- * updates. The inputs of minimize are the loss, the settings of each group, then clip_norm. */
+/* Appends, in the order of the step: the decision (clip factor, skip), running statistics, updates.
+ * The gradient norm comes before. The inputs of minimize are the loss, the settings of each group,
+ * then clip_norm. */
 static void append_update(Gradient *p, const Node *minimize, Value scale, Value partials)
 {
   Compile *c = p->c;
@@ -394,9 +400,9 @@ static bool same_loss(const Node *a, const Node *b)
   return b->op == OP_minimize && a->block == b->block && a->in[0].id == b->in[0].id;
 }
 
-/* `minimize L with a, b` is two minimize nodes; all gradients come before the first update. Takes
- * the minimize at *id and those of the same loss after it; what stands between them (settings) is
- * copied in front. *id becomes that of the last one taken. */
+/* `minimize L with a, b` is two minimize nodes, whose gradients all come before the first update.
+ * Takes the minimize at *id and the later ones of the same loss. Nodes between them (settings) are
+ * copied in front. *id becomes the id of the last minimize taken. */
 static void collect(Gradient *p, uint32_t *id, Minimize *m)
 {
   const Node *first = &p->r.old[*id];
@@ -414,7 +420,8 @@ static void collect(Gradient *p, uint32_t *id, Minimize *m)
   }
 }
 
-/* Variants may have `every` without its step; the first one has all steps. */
+/* A variant may lack the step because of `every`. The first variant has all steps, so only that one
+ * is checked. */
 static void report_unassigned(const Gradient *p)
 {
   for (uint32_t i = 0; i < p->running.n; i++) {
