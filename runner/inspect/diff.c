@@ -1,9 +1,8 @@
-/* `amp inspect --diff A B`: the same job in two precisions, command by command.
- *
- * Which command of one is which of the other: those of a block stand in the same order, but casts
- * come and go and chains are cut at other places. So pairs are chosen that cross nowhere and score
- * highest together: the same nodes but for casts, from the same line; or at least the same main
- * one. */
+/* `amp inspect --diff A B`: the same job in two precisions, command by command. Matches the
+ * commands of the two programs. Both have the commands of a block in the same order, but casts
+ * differ and chains of elementwise ops are split at other places. The matching contains no crossing
+ * pairs and has the highest sum of scores. A pair scores high if both commands have the same ops
+ * except casts and come from the same line, and lower if only their main op is the same. */
 #include <math.h>
 #include <string.h>
 #include "inspect.h"
@@ -34,7 +33,7 @@ static const char *ops_of(const Inspection *in, const CommandRow *r)
   return t.at;
 }
 
-/* What the command is about: its anchor, else the last op that is no cast. */
+/* The op of the command's anchor, else the last op that is not a cast. */
 static OpKind main_op(const Inspection *in, const CommandRow *r)
 {
   const Graph *g = in->c->graph;
@@ -45,8 +44,8 @@ static OpKind main_op(const Inspection *in, const CommandRow *r)
   return OP_cast;
 }
 
-/* 4 the same ops and shape, 3 the same ops, 1 the same main op; 0 another line or op: never a
- * pair. */
+/* 4: the same ops and shape; 3: the same ops; 1: the same main op; 0: another line or op, so never
+ * a pair. */
 static uint32_t score(const Inspection *a, const CommandRow *x, const Inspection *b,
                       const CommandRow *y)
 {
@@ -55,7 +54,8 @@ static uint32_t score(const Inspection *a, const CommandRow *x, const Inspection
   return main_op(a, x) == main_op(b, y);
 }
 
-/* Nothing to show: registers are left out, since the same text gives the same ones. */
+/* Whether a pair is unchanged. Registers are not compared, since the same text has the same
+ * ones. */
 static bool same(const CommandRow *x, const CommandRow *y)
 {
   return strcmp(x->types, y->types) == 0 && strcmp(x->shape, y->shape) == 0 && x->read == y->read &&
@@ -79,10 +79,10 @@ static Side side_of(const Inspection *in, uint16_t block)
   return s;
 }
 
-/* Of the commands from i of a and from j of b on, at [i * (b->n + 1) + j]. */
+/* Scores at [i * (b->n + 1) + j], for command i of a and command j of b. */
 typedef struct Scores {
-  uint32_t *match; /* of these two as a pair */
-  uint32_t *best;  /* of all pairs from here on */
+  uint32_t *match; /* of the pair (i, j) */
+  uint32_t *best;  /* the best sum over commands from i and j on */
 } Scores;
 
 static Scores score_all(const Side *a, const Side *b)
@@ -122,9 +122,9 @@ static Pairs pair_up(const Side *a, const Side *b)
   return out;
 }
 
-/* ---- for people ---- */
+/* ---- the table ---- */
 
-/* "1.2 MB -> 602 kB", or one of them where they are equal or the other is missing. */
+/* "1.2 MB -> 602 kB"; only one text if they are equal or one is missing. */
 static const char *both(Arena *arena, const char *a, const char *b)
 {
   if (!a || !b || strcmp(a, b) == 0) return a ? a : b;
@@ -152,7 +152,7 @@ static void add_pair(const Inspection *in, const Pair *p, Table *t)
   table_row(t, fabs(moved(b) - moved(a)), cells);
 }
 
-/* Of one block in one precision. */
+/* Sums over one block in one precision. */
 typedef struct Total {
   int64_t commands, casts, bytes;
 } Total;
@@ -190,7 +190,7 @@ static void put_block(const Side *a, const Side *b, uint16_t block, Table *t)
             bytes_text(t->arena, (double)y.bytes));
 }
 
-/* All spaces; scratch of vendors' libraries is not known without a device. */
+/* The sum of all spaces. Scratch of vendors' libraries is unknown without a device. */
 static int64_t memory_of(const Inspection *in)
 {
   int64_t bytes = 0;
@@ -225,7 +225,7 @@ int inspect_diff(const Inspection *a, const Inspection *b)
   return 0;
 }
 
-/* ---- for programs ---- */
+/* ---- JSON ---- */
 
 static json_t *row_or_null(const Inspection *in, const CommandRow *r)
 {

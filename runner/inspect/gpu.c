@@ -1,4 +1,4 @@
-/* `amp inspect --gpu`: every command of a job walked and weighed (runner/cost). */
+/* `amp inspect --gpu`: predicts the cost of every command of a job (runner/cost). */
 #include "gpu.h"
 #include <errno.h>
 #include <stdio.h>
@@ -17,12 +17,12 @@ typedef struct Maker {
   Inspection *in;
   GpuReport *report;
   PtxText ptx;
-  const char *why; /* what is not understood */
+  const char *why; /* why a kernel cannot be counted */
 } Maker;
 
 /* ---- kernels ---- */
 
-/* 1.0 in the type, and 0 in integers and in STATE. */
+/* The bytes that the walk reads from an argument: 1.0 for floats, 0 for integers and STATE. */
 static uint64_t pattern_of(const KernelArg *a)
 {
   if (a->role == ARG_state || a->role == ARG_optimizer || a->role == ARG_metric) return 0;
@@ -34,7 +34,7 @@ static uint64_t pattern_of(const KernelArg *a)
   return bits;
 }
 
-/* Of a convolution's kernel in one of its passes: see conv_columns.h. */
+/* The arguments of a convolution's kernel in one of its passes; see conv_columns.h. */
 static uint32_t conv_arguments(Compile *c, const CommandRow *row, int pass, WalkArgument *out)
 {
   ampc_conv d = convolution_of(c, row->group).desc;
@@ -127,7 +127,7 @@ static void scale_counts(WalkCounts *c, double by)
   c->slots *= by;
 }
 
-/* Operands and result, each once. */
+/* Bytes of operands and result, each counted once. */
 static double product_bytes(const Inspection *in, const ampc_gemm *d)
 {
   int64_t bytes = d->m * d->k * ir_dtype_size(in->c, d->a_type) +
@@ -137,7 +137,8 @@ static double product_bytes(const Inspection *in, const ampc_gemm *d)
   return (double)(d->batch * bytes);
 }
 
-/* Images and columns; of a gradient of images the weights and the turned ones, too. */
+/* Bytes of images and columns. The gradient of images also reads the weights and writes them
+ * turned. */
 static double columns_bytes(const Inspection *in, const ampc_conv *d, const ConvColumns *t)
 {
   int64_t images = t->images * conv_in_elements(d) * ir_dtype_size(in->c, d->x_type);
@@ -145,8 +146,8 @@ static double columns_bytes(const Inspection *in, const ampc_conv *d, const Conv
   return (double)(t->bytes + images + weights);
 }
 
-/* Note [columns on CUDA]: parts of the images, each with a kernel that makes columns and with a
- * product of them. */
+/* A convolution by columns, see Note [columns on CUDA]: for each part of the images, a kernel
+ * writes the columns and a matrix product reads them. */
 static bool weigh_columns(Maker *m, const CommandRow *row, const ampc_conv *asked, GpuRow *out)
 {
   bool real64 = m->in->c->program->real64;
@@ -178,13 +179,13 @@ static bool weigh_columns(Maker *m, const CommandRow *row, const ampc_conv *aske
 
 /* ---- a command ---- */
 
-/* Of one launch. */
+/* Bytes of one launch. */
 static double launch_bytes(const CommandRow *row)
 {
   return (double)(row->read + row->written) / (double)row->times;
 }
 
-/* A kernel does it whole, pass after pass; partial sums are written and read. */
+/* A convolution by a kernel that runs in several passes and stores partial sums between them. */
 static bool weigh_whole(Maker *m, const CommandRow *row, const ampc_conv *d, GpuRow *out)
 {
   ConvColumns t = ampc_conv_columns(d, m->in->c->program->real64);
@@ -239,7 +240,7 @@ static void weigh_tiles(const Maker *m, const TileLoad *t, GpuRow *out)
   out->own = t->by;
 }
 
-/* All launches of a command in a loop. */
+/* Multiplies the cost of a command in a loop by its iterations. */
 static void repeat(GpuRow *r, int64_t times)
 {
   Cost once = r->cost;
@@ -315,8 +316,8 @@ static bool take_measured(const Inspection *in, const GpuReport *r, const char *
   return found;
 }
 
-/* "features_1_max_pool2d<tab>5.5" a line. A name that the job has not is of another one, or of the
- * same in another precision: its times would be shown for nothing. */
+/* Each line is "features_1_max_pool2d<tab>5.5". A name that the job lacks is an error: the file
+ * belongs to another job or precision, and its times would mislead. */
 static int read_measured(const Inspection *in, const GpuReport *r, const char *path)
 {
   char name[256];

@@ -1,22 +1,22 @@
-/* What gpu.c finds out and gpu_print.c shows. */
+/* The predictions that gpu.c computes and gpu_print.c prints. */
 #pragma once
 #include "inspect.h"
 #include "runner/cost/kernel.h"
 
-typedef struct GpuRow { /* of a command; the launches of a convolution by columns are added up */
+typedef struct GpuRow { /* of a command: the sum of all its launches */
   const CommandRow *row;
-  int nodes;          /* of the graph */
-  bool counted;       /* a kernel of ours is in it */
+  int nodes;          /* of the CUDA graph */
+  bool counted;       /* `counts` is valid: an own kernel runs */
   WalkCounts counts;  /* of all its launches */
-  double bytes;       /* of operands, each once; columns too */
-  Cost cost;          /* us: without the nodes */
-  double us;          /* with them */
-  double measured;    /* us; 0: not known */
-  const char *tensor; /* of a product: NULL, or why it is not for tensor cores */
-  const char *own;    /* of a convolution by our own kernels: why; of tiles by a library: which */
+  double bytes;       /* of operands and columns, each once */
+  Cost cost;          /* without the cost of graph nodes */
+  double us;          /* with graph nodes */
+  double measured;    /* us; 0: unknown */
+  const char *tensor; /* of a product: why it cannot use tensor cores, or NULL */
+  const char *own;    /* why own kernels compute a convolution, or the library for tiles, or NULL */
 } GpuRow;
 
-typedef struct GpuBlock { /* sums; measured 0: not of all commands */
+typedef struct GpuBlock { /* sums; measured 0: some command was not measured */
   uint32_t commands;
   int nodes;
   double bytes, unavoidable, instructions, us, measured;
@@ -29,8 +29,8 @@ typedef struct GpuReport {
 } GpuReport;
 
 GpuBlock gpu_block(const Inspection *in, const GpuReport *r, uint16_t block);
-/* Bytes that a step moves however its kernels are joined, at most the `moved` ones that it does:
- * see Note [unavoidable bytes]. */
+/* Bytes that a step must move however its kernels are fused; at most `moved`, the bytes that it
+ * does move. See Note [unavoidable bytes]. */
 double gpu_unavoidable(const Inspection *in, uint16_t block, double moved);
 int gpu_print_table(const Inspection *in, const GpuReport *r);
 int gpu_print_json(const Inspection *in, const GpuReport *r);

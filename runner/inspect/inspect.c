@@ -1,5 +1,5 @@
-/* amp inspect: what a job becomes, without running it. The command line; the rows and what is made
- * of them are in the other files. */
+/* amp inspect: prints the commands that a job compiles to, without running them. This file has the
+ * command line; the other files compute and print the rows. */
 #include "inspect.h"
 #include <stddef.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "runner/runner.h"
 #include "runtime/plan/types.h"
 
-/* What the command line asks for. The first architecture is also the one that is compiled for. */
+/* The options. The job is compiled for the first architecture. */
 typedef struct InspectCommand {
   Options compile;
   const char *archs[INSPECT_ARCHS];
@@ -34,7 +34,7 @@ static bool is_arch(const char *word)
   return digits >= 2 && digits <= 3 && (!*rest || strcmp(rest, "a") == 0);
 }
 
-/* Later --arch replace earlier ones. */
+/* A later --arch replaces an earlier one. */
 static int read_archs(const OptionGiven *given)
 {
   InspectCommand *cmd = given->into;
@@ -65,20 +65,18 @@ static int read_gpu(const OptionGiven *given)
 
 static const OptionRow inspect_options[] = {
     {"arch", 0, "LIST",
-     "architectures: sm_80,sm_90 (default sm_80); the first is compiled for. cpu: the commands of "
-     "the CPU; none: no registers",
+     "architectures such as sm_80,sm_90 (default sm_80); the job is compiled for the first. cpu: "
+     "the commands for the CPU; none: no registers",
      .kind = OPTION_call, .read = read_archs},
     {"kernel", 0, "NAME",
-     "one kernel (fc1_relu_drop, or a part of its name): its text, its lines, its PTX",
+     "print one kernel (fc1_relu_drop, or a part of its name): its text, its lines, its PTX",
      .kind = OPTION_text, .field = offsetof(InspectCommand, kernel), .without = "diff"},
     {"diff", 0, "A B",
      "what changes from precision A to B (" AMPC_NARROW_LIST
-     "f32, tf32); registers too where --arch is "
-     "given",
+     "f32, tf32); with --arch also of registers",
      .kind = OPTION_text, .field = offsetof(InspectCommand, diff[0])},
-    {"by-layer", 0, NULL, "the commands added up by the layer that they compute",
-     .kind = OPTION_flag, .field = offsetof(InspectCommand, by_layer),
-     .without = "kernel diff json cudnn"},
+    {"by-layer", 0, NULL, "sum the commands by the layer that they compute", .kind = OPTION_flag,
+     .field = offsetof(InspectCommand, by_layer), .without = "kernel diff json cudnn"},
     {"gpu", 0, "NAME",
      "what each command costs on a GPU, one of"
 #define GPU(name, ...) " " #name
@@ -88,12 +86,12 @@ static const OptionRow inspect_options[] = {
     {"cudnn", 0, NULL,
      "which engine of cuDNN computes each command on the first --arch, or why none does",
      .kind = OPTION_flag, .field = offsetof(InspectCommand, cudnn), .without = "diff"},
-    {"no-cudnn", 0, NULL, "with --gpu: without cuDNN, by kernels of ours and products",
+    {"no-cudnn", 0, NULL, "with --gpu: without cuDNN, by own kernels and matrix products",
      .kind = OPTION_flag, .field = offsetof(InspectCommand, gpu.no_cudnn), .with = "gpu"},
     {"measured", 0, "FILE",
-     "with --gpu: times of commands to show beside, as bench_steps --commands writes them",
+     "with --gpu: also show measured times of commands, as bench_steps --commands writes them",
      .kind = OPTION_text, .field = offsetof(InspectCommand, gpu.measured), .with = "gpu"},
-    {"json", 0, NULL, "for programs", .kind = OPTION_flag, .field = offsetof(InspectCommand, json),
+    {"json", 0, NULL, "print JSON", .kind = OPTION_flag, .field = offsetof(InspectCommand, json),
      .without = "kernel"},
     {0}};
 
@@ -101,9 +99,9 @@ static const OptionTable inspect_verb = {
     .program = "amp inspect",
     .usage = "[options] job.amp\n"
              "       amp inspect [options] --diff PRECISION PRECISION job.amp",
-    .about = "A table of the job's commands: what each computes, from which line, in which types "
-             "and sizes, the bytes it moves and its arithmetic; and what each kernel needs on a "
-             "GPU. No GPU is used.",
+    .about = "Prints a table of the job's commands: what each computes, from which line, in which "
+             "types and sizes, the bytes it moves, its FLOPs, and the registers and shared memory "
+             "of its kernel. No GPU is used.",
     .groups = (const OptionGroup[]){{inspect_options, 0},
                                     {job_options, offsetof(InspectCommand, compile)},
                                     {table_options, offsetof(InspectCommand, compile)},
@@ -111,11 +109,11 @@ static const OptionTable inspect_verb = {
     .notes =
         "Bytes are those of the operands, each once. FLOPs: 2 for each multiplication of a "
         "product, 1 for each operator and function of an elementwise or row op; - where they are "
-        "not counted. Registers (a thread), shared memory (bytes a block) and spills (bytes a "
-        "thread) are those that ptxas tells through NVRTC. --arch cpu names what computes a "
-        "convolution on this machine: oneDNN's code, a product, or loops of our own."};
+        "not counted. Registers (per thread), shared memory (bytes per block) and spills (bytes "
+        "per thread) are reported by ptxas, through NVRTC. --arch cpu names what computes a "
+        "convolution on this machine: oneDNN's code, a matrix product, or the runtime's loops."};
 
-/* `--diff A B job` is an option with its value, and two operands. */
+/* In `--diff A B job`, A is the value of the option; B and the job are operands. */
 static int read_operands(const Operands *given, InspectCommand *cmd)
 {
   const char *program = inspect_verb.program;
@@ -123,7 +121,8 @@ static int read_operands(const Operands *given, InspectCommand *cmd)
   if (precisions && given->n == 0)
     return usage_error(program, "--diff needs two precisions and a job");
   if (precisions && given->n == 1)
-    return usage_error(program, "--diff: no second precision, or no job");
+    return usage_error(
+        program, "--diff needs two precisions and a job: no second precision or no job was given");
   int status = options_count_jobs(&inspect_verb, given, 1 + precisions, 1 + precisions);
   if (status) return status;
   if (precisions) cmd->diff[1] = given->at[0];
@@ -142,9 +141,9 @@ static bool read_command_line(Arena *arena, int argc, char **argv, InspectComman
   return *status == 0;
 }
 
-/* ---- doing it ---- */
+/* ---- the run ---- */
 
-/* The default architecture is left out where there is no NVRTC; one that was asked for is not. */
+/* Without NVRTC the default architecture is left out; one that --arch names is an error. */
 static int add_usage(const InspectCommand *cmd, Inspection *in, const char **note)
 {
   int status = 0;
@@ -157,7 +156,7 @@ static int add_usage(const InspectCommand *cmd, Inspection *in, const char **not
   return status;
 }
 
-/* An exit status, after a message where it is not 0. */
+/* Returns an exit status, after a message if it is not 0. */
 static int inspect_one(const InspectCommand *cmd)
 {
   Inspection in;
@@ -179,7 +178,7 @@ static int inspect_one(const InspectCommand *cmd)
   return status;
 }
 
-/* The same job with --set precision=... added last, where it wins over others. */
+/* Compiles the job with --set precision=... added last, so that it overrides others. */
 static int open_in(Arena *arena, const InspectCommand *cmd, const char *precision, Inspection *out)
 {
   Options options = cmd->compile;

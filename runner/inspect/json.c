@@ -1,10 +1,10 @@
-/* `amp inspect --json`: the table as one object. */
+/* `amp inspect --json`: prints the table as one object. */
 #include <stdio.h>
 #include <string.h>
 #include "ampc_rt.h"
 #include "inspect.h"
 
-/* By architecture, in the order in which they were asked for. */
+/* Usage by architecture, in the order of --arch. */
 static json_t *usage_json(const Inspection *in, const CommandRow *row)
 {
   json_t *out = json_object();
@@ -17,7 +17,7 @@ static json_t *usage_json(const Inspection *in, const CommandRow *row)
   return out;
 }
 
-/* Lines are 0 where the user wrote none: the compiler made the node. */
+/* The line of a node that the compiler made is 0. */
 static json_t *nodes_json(const Inspection *in, const CommandRow *row)
 {
   const Graph *g = in->c->graph;
@@ -34,8 +34,8 @@ static json_t *nodes_json(const Inspection *in, const CommandRow *row)
   return out;
 }
 
-/* A command of the vendor's library has no kernel of ours to describe; on the CPU its
- * implementation of a convolution is named. */
+/* A command that a vendor's library computes has no grid, block and usage. On the CPU, key
+ * "library" names the library's implementation of a convolution. */
 json_t *inspect_row_json(const Inspection *in, const CommandRow *row)
 {
   static const char *const kinds[] = {"kernel", "gemm", "conv"};
@@ -62,7 +62,7 @@ json_t *inspect_fires_json(const BlockInfo *b)
   return out;
 }
 
-/* `remainder`: the variant for a smaller last batch; `every`: what fires in this one. */
+/* `remainder`: this variant is for a smaller last batch; `every`: the numbers that fire in it. */
 static json_t *block_json(const Inspection *in, uint16_t block)
 {
   const BlockInfo *b = &in->c->graph->blocks.at[block];
@@ -74,12 +74,12 @@ static json_t *block_json(const Inspection *in, uint16_t block)
                    "remainder", b->remainder, "every", inspect_fires_json(b), "commands", commands);
 }
 
-/* Keys keep the order in which they were added, so that two runs can be compared as text. */
+/* Keys keep the order in which they were added, so that the output of two runs can be diffed. */
 int inspect_print_json(json_t *value)
 {
   bool good = value != NULL;
   if (good) json_dumpf(value, stdout, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
-  putchar('\n'); /* whether it came out is told at the end */
+  putchar('\n'); /* main reports a failed write */
   json_decref(value);
   if (good) return 0;
   fprintf(stderr, "amp: error: out of memory\n");

@@ -1,5 +1,5 @@
-/* `amp inspect --kernel NAME`: the emitted text, the lines of the job that it comes from, and its
- * PTX; side by side where the terminal is wide enough, one below the other elsewhere. */
+/* `amp inspect --kernel NAME`: prints the emitted text, the lines of the job that it computes, and
+ * its PTX. They are side by side if the terminal is wide enough, else one below the other. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +11,11 @@
 #include "runtime/plan/terminal.h"
 #include "compiler/cli/option_table.h"
 
-enum { NARROWEST = 60 /* columns of a side that are still read with pleasure */ };
+enum { NARROWEST = 60 /* least width of a side, in columns */ };
 
 /* ---- finding ---- */
 
-/* The command of this name, or the only one in whose name this stands. */
+/* The command of this name, or the only one whose name contains it. */
 static const CommandRow *find_row(const Inspection *in, const char *name, uint32_t *out_found)
 {
   const CommandRow *found = NULL;
@@ -32,12 +32,13 @@ static const CommandRow *find_row(const Inspection *in, const char *name, uint32
   return found;
 }
 
-/* Exit status 2, with the nearest name. */
+/* Reports the mistake with the nearest name. Returns exit status 2. */
 static int no_row(const Inspection *in, const char *name, uint32_t found)
 {
   if (found)
-    return usage_error("amp inspect", "--kernel %s: %u commands have that in their names", name,
-                       found);
+    return usage_error("amp inspect",
+                       "--kernel %s: the names of %u commands contain this; give more of the name",
+                       name, found);
   const char **names = arena_array(in->c->arena, const char *, in->rows.n + 1);
   for (uint32_t i = 0; i < in->rows.n; i++) names[i] = in->rows.at[i].name;
   const char *near = diag_nearest(name, names, in->rows.n);
@@ -48,7 +49,7 @@ static int no_row(const Inspection *in, const char *name, uint32_t found)
 
 /* ---- the parts ---- */
 
-/* Each line of the job that a node of the kernel comes from, once, in the order of the nodes. */
+/* The lines of the job that the kernel's nodes come from, each once, in the order of the nodes. */
 static Text job_lines(const Inspection *in, const CommandRow *row)
 {
   const Group *group = &in->c->graph->groups.at[row->group];
@@ -67,14 +68,14 @@ static Text job_lines(const Inspection *in, const CommandRow *row)
   return out;
 }
 
-/* Lines of PTX that begin with a dot are declarations; labels are counted out by their missing
+/* Lines that begin with a dot are declarations. The caller skips labels, which have no
  * semicolon. */
 static bool is_instruction(const char *line, size_t n)
 {
   return n && line[0] != '/' && line[0] != '.';
 }
 
-/* The entry of the kernel, without what every file of PTX has around it. */
+/* The entry of the kernel, without the declarations around it. */
 static Text ptx_body(Arena *arena, const Text *ptx)
 {
   Text out = text_new(arena);
@@ -86,7 +87,7 @@ static Text ptx_body(Arena *arena, const Text *ptx)
   return out;
 }
 
-/* Instructions of the text, not of the machine: ptxas makes others of them. */
+/* Counts PTX instructions. ptxas translates them to other machine instructions. */
 static uint32_t count_instructions(const Text *ptx)
 {
   uint32_t n = 0;
@@ -108,7 +109,7 @@ static const char *take_line(Arena *arena, const char **at)
   return line;
 }
 
-/* Two texts side by side. */
+/* Prints two texts side by side. */
 static void put_beside(const Inspection *in, const char *left, const char *right)
 {
   Table t;
@@ -126,14 +127,14 @@ static void put_row_facts(const Inspection *in, const CommandRow *r)
   printf("  %s %s, %s; %s read, %s written, %s FLOPs\n", r->types, r->shape,
          inspect_frame_text(in, r), bytes_text(a, (double)r->read),
          bytes_text(a, (double)r->written), count_text(a, (double)r->flops));
-  if (r->kind == COMMAND_conv && r->kernel) printf("  its columns are made by %s\n", r->kernel);
+  if (r->kind == COMMAND_conv && r->kernel) printf("  kernel %s writes its columns\n", r->kernel);
   if (r->kernel) printf("  grid %u, block %u\n", r->at.grid, r->at.block);
   for (uint32_t i = 0; i < in->n_archs && r->usage[i].known; i++)
     printf("  %s: %d registers, %d bytes of shared memory, %d spilled\n", in->arch[i],
            r->usage[i].registers, r->usage[i].shared, r->usage[i].spilled);
 }
 
-/* `left`: the job's lines and the kernel's text, printed beside the PTX or above it. */
+/* `left`: the job's lines and the kernel's text, printed next to the PTX or above it. */
 static int put_ptx(Inspection *in, uint32_t kernel, const char *left)
 {
   Text text = text_new(in->c->arena);
@@ -165,7 +166,7 @@ int inspect_kernel(Inspection *in, const char *name)
   Text left = job_lines(in, row);
   if (!row->kernel) {
     bool loops = row->library && strcmp(row->library, "loops") == 0;
-    printf("\n%s\n%s; there is no text of ours\n", left.at,
+    printf("\n%s\n%s, so it has no kernel text\n", left.at,
            loops ? "the runtime's own loops compute it" : "the vendor's library computes it");
     return 0;
   }

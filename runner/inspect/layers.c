@@ -1,12 +1,12 @@
-/* `amp inspect --by-layer`: the commands of a block added up by the layer that they compute,
- * forward and backward. A command that does the work of several layers counts for the one of its
- * main node; what no layer asked for (loss, metrics) and each optimizer have a row of their own. */
+/* `amp inspect --by-layer`: sums the commands of a block by the layer that they compute, forward
+ * and backward. A command that computes nodes of several layers counts for the layer of its main
+ * node. Each optimizer has a row; row "(no layer)" has the rest, such as loss and metrics. */
 #include "inspect.h"
 #include <string.h>
 
 typedef struct LayerRow {
   const char *name;  /* "net.fc1", "opt" */
-  const char *shown; /* "fc1" where that says enough */
+  const char *shown; /* "fc1" if that is unambiguous */
   int64_t commands, backward, read, written, flops;
 } LayerRow;
 
@@ -28,7 +28,7 @@ static const char *without_model(const char *name)
   return dot ? dot + 1 : name;
 }
 
-/* Would another row be called so, too? */
+/* Whether another row has the same name without its model. */
 static bool is_ambiguous(const LayerRows *rows, uint32_t at)
 {
   const char *name = without_model(rows->at[at].name);
@@ -47,7 +47,7 @@ static void set_shown(const Graph *g, LayerRows *rows)
 
 /* ---- rows ---- */
 
-/* In the order in which the layers first have a command. */
+/* Rows are in the order of each layer's first command. */
 static LayerRows rows_of(const Inspection *in, uint16_t block)
 {
   const Graph *g = in->c->graph;

@@ -1,6 +1,6 @@
-/* What computes commands that libraries may compute. For the CPU the device is asked, which chooses
- * among the implementations of its library by what this machine has. For a GPU cuDNN is asked,
- * which plans for one that need not be here. */
+/* Names the library code that computes a command. For the CPU, the device reports which
+ * implementation its library selects on this machine. For a GPU, cuDNN plans for an architecture;
+ * the GPU need not be present. */
 #include <stdio.h>
 #include <string.h>
 #include "ampc_rt.h"
@@ -48,7 +48,7 @@ static const char *conv_text(Compile *c, const DnnMachine *machine, uint32_t gro
   return plan_text(c, machine, &problem, limit);
 }
 
-/* NULL: no library knows what the kernel computes. */
+/* NULL: no library can compute the kernel's nodes. */
 static const char *launch_text(Compile *c, const DnnMachine *machine, uint32_t group)
 {
   const char *why;

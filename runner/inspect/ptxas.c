@@ -1,4 +1,5 @@
-/* What ptxas says about kernels, and keeping it: compiling a few hundred kernels takes seconds. */
+/* Reads the reports of ptxas about kernels and caches them, since compiling a few hundred kernels
+ * takes seconds. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 
 /* ---- reading the report ---- */
 
-/* The whole number that stands before `word` in a line; -1: the line has no such word. */
+/* The integer before `word` in a line; -1: the line does not contain the word. */
 static int number_before(const char *line, size_t size, const char *word)
 {
   const char *at = memmem(line, size, word, strlen(word));
@@ -19,7 +20,7 @@ static int number_before(const char *line, size_t size, const char *word)
   return atoi(at);
 }
 
-/* The report knows kernels by their names only: the first row that launches it. */
+/* The first row that launches the kernel of this name. */
 static CommandRow *row_of(Inspection *in, const char *name, size_t size)
 {
   for (uint32_t i = 0; i < in->rows.n; i++) {
@@ -30,7 +31,7 @@ static CommandRow *row_of(Inspection *in, const char *name, size_t size)
   return NULL;
 }
 
-/* Commands may share a kernel. */
+/* Copies the usage to all rows that launch the same kernel. */
 static void spread(Inspection *in, uint32_t arch)
 {
   for (uint32_t i = 0; i < in->rows.n; i++) {
@@ -62,7 +63,7 @@ static void read_line(Inspection *in, const char *line, size_t size, uint32_t ar
   *current = NULL;
 }
 
-/* False: the report is silent about a kernel, so it is of another program or was cut. */
+/* False: the report lacks a kernel, so it is truncated or belongs to another program. */
 static bool read_report(Inspection *in, const char *report, uint32_t arch)
 {
   CommandRow *current = NULL;
@@ -78,21 +79,21 @@ static bool read_report(Inspection *in, const char *report, uint32_t arch)
   return all;
 }
 
-/* ---- making it ---- */
+/* ---- making the report ---- */
 
 enum { MANY_KERNELS = 50 };
 
-/* Asking takes seconds for a large job; a line on stderr says what the wait is for. */
+/* This takes seconds for a large job, so a line on stderr says what the wait is for. */
 static int make_report(Inspection *in, const Text *kernels, const char *arch, Text *out)
 {
   if (in->c->program->n_kernels >= MANY_KERNELS && nvrtc_present())
-    fprintf(stderr, "amp: note: asking ptxas about %u kernels for %s; the answer is kept\n",
+    fprintf(stderr, "amp: note: ptxas compiles %u kernels for %s; the result is cached\n",
             in->c->program->n_kernels, arch);
   text_init(out, in->c->arena);
   return emit_nvrtc(in->c, kernels, arch, NVRTC_report, out) ? 0 : AMPC_NO_COMPILER;
 }
 
-/* Of an earlier run, if it knows all kernels. */
+/* Reads the report of an earlier run. False: it lacks a kernel, or there is none. */
 static bool read_kept(Inspection *in, const char *path)
 {
   char *bytes;
@@ -103,7 +104,7 @@ static bool read_kept(Inspection *in, const char *path)
   return all;
 }
 
-/* Part of the key: another ptxas may give other numbers for the same text. */
+/* Part of the key, because another ptxas may report other numbers for the same text. */
 static const char *identity_of(Inspection *in, const char *arch)
 {
   const NvrtcApi *nvrtc;
@@ -112,7 +113,7 @@ static const char *identity_of(Inspection *in, const char *arch)
   return arena_printf(in->c->arena, "ampc %s, ptxas %s, %s", AMPC_VERSION, arch, made);
 }
 
-/* A report is kept in the cache of kernels under the hash of their text. */
+/* The report is cached in the cache of kernels, under the hash of their text. */
 int inspect_usage(Inspection *in, const char *arch)
 {
   Text report;
@@ -126,10 +127,10 @@ int inspect_usage(Inspection *in, const char *arch)
   bool known = cached && read_kept(in, path);
   int status = known ? 0 : make_report(in, &kernels, arch, &report);
   if (!known && status == 0 && !read_report(in, report.at, in->n_archs)) {
-    fprintf(stderr, "amp: error: NVRTC does not tell the registers of all kernels\n");
+    fprintf(stderr, "amp: error: the report of NVRTC lacks the registers of a kernel\n");
     status = AMPC_NO_COMPILER;
   } else if (!known && status == 0 && cached) {
-    /* whatever goes wrong with the cache is no reason to say nothing about the kernels */
+    /* a failure of the cache is ignored: the numbers are known */
     cache_write(&cache, path, report.at, report.n);
   }
   if (cached && cache.temporary) unlink(path);

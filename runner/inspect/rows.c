@@ -1,24 +1,25 @@
-/* From a compiled job to the rows of `amp inspect`. */
+/* Computes the rows of `amp inspect` from a compiled job. */
 #include "ampc_rt.h"
 #include "inspect.h"
 
-/* ---- the words of a row ---- */
+/* ---- the texts of a row ---- */
 
-/* The part of a launch that speaks for it: the one that it is called after, in turn the last. */
+/* The part of a launch that represents it: the part that names it; if that has parts itself, the
+ * last of them. */
 static const Group *main_part(const Graph *g, uint32_t group)
 {
   const Group *p = group_main_part(g, group);
   return p->n_parts ? &p->parts[p->n_parts - 1] : p;
 }
 
-/* The node that decides the form of a kernel: its anchor (a reduction, a product), else the
- * first. */
+/* The node that decides the template of a kernel: its anchor (a reduction, a product), else the
+ * first node. */
 static const Node *main_node(const Graph *g, const Group *group)
 {
   return ir_node(g, group->anchor.id ? group->anchor : group->nodes[0]);
 }
 
-/* The column "template". */
+/* The text of column "template". */
 static const char *frame_text(Compile *c, const Group *group)
 {
   static const char *const names[] = {
@@ -32,7 +33,7 @@ static const char *frame_text(Compile *c, const Group *group)
   return tmpl == TMPL_file ? arena_printf(c->arena, "%s.cu", op_of(n)->name) : names[tmpl];
 }
 
-/* "%18 relu, %19 drop": numbers as in --dump-after=fuse. */
+/* "%18 relu, %19 drop"; the numbers are those of --dump-after=fuse. */
 static const char *nodes_text(Compile *c, const Group *group)
 {
   Text t = text_new(c->arena);
@@ -42,7 +43,7 @@ static const char *nodes_text(Compile *c, const Group *group)
   return t.at;
 }
 
-/* Types are listed once each, in the order in which they are met; `seen` is a set of bits. */
+/* Adds a type unless it is listed already. `seen`: bit set of the listed types. */
 static void add_type(Text *t, uint32_t *seen, DType d)
 {
   if (*seen >> d & 1) return;
@@ -50,14 +51,14 @@ static void add_type(Text *t, uint32_t *seen, DType d)
   *seen |= 1u << d;
 }
 
-/* A struct of STATE, or what keys random numbers together with it. */
+/* A struct of STATE, or the stream of random numbers that is used with it. */
 static bool is_of_state(const KernelArg *a)
 {
   return a->role == ARG_state || a->role == ARG_optimizer || a->role == ARG_metric ||
          a->role == ARG_stream;
 }
 
-/* Types that are read and those that are written, each once: "f16,f32>f16". */
+/* The types that are read and those that are written, each once: "f16,f32>f16". */
 static const char *types_of_kernel(Compile *c, const KernelArgs *args)
 {
   Text t = text_new(c->arena);
@@ -100,7 +101,7 @@ static const char *types_text(Compile *c, uint32_t group, CommandKind kind)
   return types_of_kernel(c, &args);
 }
 
-/* What the kernel walks: a reduction walks its input. */
+/* The node whose elements the kernel visits: for a reduction, its input. */
 static const Node *walked_node(Compile *c, const Group *group)
 {
   const Node *n = main_node(c->graph, group);
@@ -111,7 +112,7 @@ static const Node *walked_node(Compile *c, const Group *group)
   return walks_input ? ir_node(c->graph, n->in[0]) : n;
 }
 
-/* Elements of a flat space that the kernel walks; -1: it walks a node. */
+/* The number of elements of a flat space that the kernel visits; -1: it visits a node. */
 static int64_t walked_range(const Graph *g, const Group *group)
 {
   return group->anchor.id ? node_range(g, ir_node(g, group->anchor)) : -1;
@@ -124,7 +125,7 @@ static const char *shape_text(Compile *c, const Group *group)
   return ir_dims_text(c, walked_node(c, group));
 }
 
-/* Of nodes that share a launch, those of the one that walks most. */
+/* The elements that a launch visits; if nodes share it, the largest number. */
 static int64_t walked_elements(Compile *c, const Group *group, const Group *main)
 {
   int64_t range = walked_range(c->graph, main);
@@ -136,7 +137,7 @@ static int64_t walked_elements(Compile *c, const Group *group, const Group *main
   return most;
 }
 
-/* Of a convolution by columns: the grid is that of the kernel that makes the columns. */
+/* For a convolution by columns, the grid of the kernel that writes the columns. */
 static Geometry geometry_of(Compile *c, uint32_t group)
 {
   if (!group_is_columns(c, group)) return kernel_geometry(c, group);
@@ -171,7 +172,7 @@ static CommandRow make_row(const Inspection *in, uint32_t group)
 
 /* ---- a job ---- */
 
-/* Silent groups are left out: they cost no command. */
+/* Leaves out silent groups, which are no commands. */
 int inspect_open(const Options *options, Inspection *out)
 {
   *out = (Inspection){.c = compile_create(options)};

@@ -1,17 +1,21 @@
 /* Note [unavoidable bytes]
- * What a step moves however well its kernels are joined. A library reads and writes its operands.
- * Between its commands anything can be computed on the way, again if need be, but for a reduction
- * (channel statistics, a sum over the batch): whoever uses its result walks the data once more. So
- * values that stay in memory are the step's inputs, parameters, what the library reads and writes,
- * and results of reductions; each has a depth, how many walks stand before it. All that has the
- * same depth is made in one walk, which reads each value that it needs once and writes its own. A
- * value that was stored for the library is computed again where that takes less than reading it,
- * as the walk reads most of its sources anyway. What an earlier walk had on its way, such as the
- * stream that residual blocks add to, may be stored by it, which the next ones read instead of all
- * that it was added up from: this is tried with and without, and what the program does is a third
- * way. The least of the three is told. State (optimizers, running statistics) is moved
- * as its commands say. No fusion within the library's kernels, such as statistics of what a
- * convolution writes, is assumed. */
+ * The bytes that a step must move however well its kernels are fused. A library reads and writes
+ * its operands. Between library commands, kernels can compute any value in registers, repeatedly if
+ * necessary. The exception is a reduction (channel statistics, a sum over the batch): its result is
+ * needed before the data can be used, so the data are read again in another walk.
+ *
+ * These values stay in memory: inputs of the step, parameters, operands and results of the library,
+ * and results of reductions. Each has a depth, the number of walks before it. One walk computes all
+ * values of the same depth. It reads each value that it needs once and writes its results.
+ *
+ * A value that was stored for the library is computed again if that reads fewer bytes than the
+ * value has, since the walk reads most of its inputs anyway. An earlier walk may also store a value
+ * that it computed in passing, such as the sum that residual blocks add to. Later walks then read
+ * it instead of all its terms. The estimate is made with and without such stores. The result is the
+ * least of both estimates and of the bytes that the program moves.
+ *
+ * State (optimizers, running statistics) counts as its commands move it. No fusion into the
+ * library's kernels is assumed, such as statistics of the output of a convolution. */
 #include <string.h>
 #include "gpu.h"
 
@@ -20,16 +24,16 @@ typedef enum Kept { KEPT_not, KEPT_leaf, KEPT_result, KEPT_computed, KEPT_stored
 typedef struct Walk {
   const Inspection *in;
   const Graph *g;
-  Kept *kept;      /* result: of the library or a reduction; computed: it can be made again */
-  int32_t *depth;  /* of what is kept */
-  uint32_t *seen;  /* the search that has met it last */
-  uint32_t *tried; /* the same of what may be read instead */
-  int32_t *made;   /* the first walk that computed it on its way; 0: none yet */
+  Kept *kept;      /* result: of the library or a reduction; computed: can be computed again */
+  int32_t *depth;  /* of kept values */
+  uint32_t *seen;  /* the last search that visited it */
+  uint32_t *tried; /* the last trial that visited it */
+  int32_t *made;   /* the first walk that computed it in passing; 0: none yet */
   uint32_t search, trial;
   VEC(Value) puts; /* results of walks */
-  VEC(Value) read; /* by the walk that is looked at */
+  VEC(Value) read; /* by the current walk */
   int32_t deepest;
-  bool stores; /* also what only later walks read */
+  bool stores; /* walks may store values for later walks */
   double bytes;
 } Walk;
 
@@ -38,7 +42,7 @@ static double bytes_of(const Walk *w, Value v)
   return (double)ir_bytes(w->in->c, ir_node(w->g, v));
 }
 
-/* Inputs and parameters lie there; so do the working copies of weights. */
+/* Inputs, parameters and working copies of weights are in memory before the step. */
 static Kept kept(const Walk *w, Value v)
 {
   bool leaf = op_of(ir_node(w->g, v))->tmpl == TMPL_leaf || is_working_copy(w->g, v);
@@ -51,7 +55,7 @@ static void keep(Walk *w, Value v, Kept how, int32_t depth)
   w->depth[v.id] = depth;
 }
 
-/* The greatest depth of what v is computed from by one walk. */
+/* The greatest depth of the values that a walk reads to compute v. */
 static int32_t depth_before(Walk *w, Value v)
 {
   int32_t most = 0;
@@ -70,7 +74,7 @@ static int32_t depth_before(Walk *w, Value v)
   return most;
 }
 
-/* Fewer results than elements: only after all of them are known can anybody use one. */
+/* Whether v has fewer elements than its input, so that no result is known before the walk ends. */
 static bool is_reduction(const Walk *w, Value v)
 {
   const Node *n = ir_node(w->g, v);
@@ -78,7 +82,7 @@ static bool is_reduction(const Walk *w, Value v)
   return ir_elements(n) < ir_elements(ir_node(w->g, n->in[0])) && row_shape(w->g, v).inner > 1;
 }
 
-/* A walk of its own depth computes v and leaves it in memory. */
+/* Marks v as computed and stored by the walk of its depth. */
 static void put(Walk *w, Value v)
 {
   if (kept(w, v)) return;
@@ -125,9 +129,9 @@ static void take_kernel(Walk *w, const Group *group)
   }
 }
 
-/* ---- what a walk reads ---- */
+/* ---- the reads of a walk ---- */
 
-/* Bytes of what v is computed from, as far as the walk does not read it anyway. */
+/* Additional bytes that the walk would read to compute v. */
 static double missing(Walk *w, Value v)
 {
   double bytes = 0;
@@ -141,8 +145,8 @@ static double missing(Walk *w, Value v)
   return bytes;
 }
 
-/* A value that an earlier walk had on its way is stored by it where that, and reading it, takes
- * less than making it again. */
+/* Whether an earlier walk should store v, which it computed in passing: writing and reading v must
+ * move fewer bytes than computing it again. */
 static bool is_worth_storing(Walk *w, Value v, int32_t depth)
 {
   if (!w->stores || !w->made[v.id] || w->made[v.id] == depth) return false;
@@ -150,7 +154,7 @@ static bool is_worth_storing(Walk *w, Value v, int32_t depth)
   return missing(w, v) > 2 * bytes_of(w, v);
 }
 
-/* Values that the walk at `depth` needs from memory for v. */
+/* Adds to w->read the values that the walk at `depth` reads to compute v. */
 static void read_for(Walk *w, Value v, int32_t depth)
 {
   const Node *n = ir_node(w->g, v);
@@ -182,7 +186,7 @@ static void read_all(Walk *w, int32_t depth)
     Value v = w->read.at[i];
     w->trial++;
     if (kept(w, v) == KEPT_computed && missing(w, v) < bytes_of(w, v))
-      read_for(w, v, depth); /* what was missing is added to the list */
+      read_for(w, v, depth); /* appends the missing inputs to w->read */
     else
       w->bytes += bytes_of(w, v);
   }
