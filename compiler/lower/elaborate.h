@@ -47,8 +47,7 @@ typedef struct AskedType {
   Value like;  /* the final type of this value is meant; 0: `dtype` is */
 } AskedType;
 Datum type_of_tensor(Lower *l, Datum x, Span span);
-/* A type for `.to(..)` and `dtype=`. Where the type must be known at once, want_dtype() checks
- * it. */
+/* A type for `.to(..)` and `dtype=`. want_dtype() accepts only a type that is known now. */
 bool want_type(Lower *l, Datum d, Span span, const char *what, AskedType *out);
 Datum cast_as(Lower *l, Value x, AskedType type, Span span);
 
@@ -76,8 +75,7 @@ typedef struct Signature {   /* of a function that is neither a def nor an op */
 bool args_bind(Lower *l, const Args *args, const Signature *sig, const ArgValue **given);
 
 /* ---- work.c ---- */
-/* Called before and after the body of a def or a module runs. False: a limit is exceeded, which has
- * been reported. */
+/* Around the body of a def or a module. False: a limit is exceeded, which has been reported. */
 bool call_begin(Lower *l, const char *name, const File *file, Span call);
 void call_end(Lower *l);
 bool count_work(Lower *l, uint32_t amount, Span span);

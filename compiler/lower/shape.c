@@ -5,8 +5,7 @@
 #define ARG(i)  (args->at.at[i].value)
 #define SPAN(i) (args->at.at[i].span)
 
-/* Sizes from argument `first` on: `x.view(2, 3)` or `x.view([2, 3])`. Keyword arguments are
- * skipped. */
+/* Sizes from argument `first` on: `x.view(2, 3)` or `x.view([2, 3])`. Skips keywords. */
 static bool rest_sizes(Lower *l, const Args *args, uint32_t first, const char *what, int64_t *dim,
                        uint32_t *rank)
 {
@@ -174,8 +173,7 @@ static bool new_shape(Lower *l, const Args *args, const char *name, const NamedA
   return true;
 }
 
-/* Every element reads the same number. The tensor takes memory only if a consumer needs it
- * there. */
+/* Every element reads one number. The tensor takes memory only if a consumer needs that. */
 static Datum filled(Lower *l, Args *args, Datum value)
 {
   const NamedAttr *shape;

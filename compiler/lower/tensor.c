@@ -21,8 +21,7 @@ static void note_module(Lower *l)
     diag_note(l->c, l->inside_call, "in %s.%s", l->inside->model, l->inside->path);
 }
 
-/* Every appended node passes through here. If v is no value, the shape rule has reported the
- * mistake. */
+/* Runs for every appended node. Without a value, the shape rule has reported the mistake. */
 static Datum appended(Lower *l, Value v)
 {
   if (!v.id) {
@@ -55,8 +54,7 @@ static Value bool_tensor(Lower *l, bool v)
   return ir_cast(l->c, &l->at, number, AMPC_BOOL);
 }
 
-/* An operand as a node. A number becomes a constant, a parameter is read, a schedule is
- * computed. */
+/* An operand as a node: a number becomes a constant, a parameter is read. */
 Value as_tensor(Lower *l, Datum d, Span span)
 {
   if (d_is(d, D_error) || !in_run(l, span)) return (Value){0};
@@ -184,8 +182,7 @@ static bool is_setting(const Lower *l, Datum d)
   return l->settings_of && d.kind == D_schedule;
 }
 
-/* number / tensor is reciprocal(tensor) * number, as in PyTorch. Its category under autocast is
- * f32. */
+/* number / tensor is reciprocal(tensor) * number, as in PyTorch: category f32. */
 static Datum divide_number(Lower *l, Datum a, Value b, Span span)
 {
   Datum r = append(l, span, OP_reciprocal, &b, 1, NULL);

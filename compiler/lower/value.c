@@ -356,8 +356,7 @@ Datum fail(Lower *l, ErrorCode code, Span span, const char *fmt, ...)
   return d_of(D_error);
 }
 
-/* The program text at `span`, on one line, for messages: "`bias` is false". Long text ends in
- * "...". */
+/* The program text at `span` on one line, for messages. Long text ends in "...". */
 const char *source_text(Lower *l, Span span)
 {
   enum { SHOWN = 200 };

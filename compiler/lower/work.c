@@ -1,5 +1,4 @@
-/* Limits on the work that a program causes in the compiler. A program without an end gets a
- * message. */
+/* Limits on the work of a program in the compiler. A program without an end gets a message. */
 #include "elaborate.h"
 
 /* Stops elaboration because a limit is exceeded. All code that elaborates checks `stopped` and

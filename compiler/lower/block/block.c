@@ -33,8 +33,7 @@ static const Option options[] = {
 };
 enum { OPTION_COUNT = sizeof options / sizeof options[0], MOST_NAME = 100 };
 
-/* Does the option apply to this kind of block? `epochs` is for train blocks, `every` for eval
- * blocks. */
+/* `epochs` is for train blocks only, `every` for eval blocks only. */
 static bool applies(const Option *o, const Decl *decl)
 {
   return decl->kind == DECL_train ? o->train : o->eval;
@@ -70,8 +69,7 @@ static const Arg *find_option(const Decl *decl, const char *name)
   return NULL;
 }
 
-/* Progress, logs and tables print the name of a block, so it is one printable line that is not
- * empty. */
+/* Progress, logs and tables print the name of a block, so it is one printable line. */
 static bool name_fits(Lower *l, const char *name, Span span)
 {
   size_t n = strlen(name);
@@ -271,8 +269,7 @@ static void elaborate(Lower *l, const Decl *decl)
            ATTRS({"acts", {.i = l->run->n_minimized > 0}}));
 }
 
-/* Elaborates the variants of one batch size except the first, `whole`, in which all fire: Note
- * [choices] in every.c. */
+/* All variants of one batch size except the first, `whole`: Note [choices] in every.c. */
 static void elaborate_choices(Lower *l, const Decl *decl, const Run *whole, const BlockInfo *first,
                               const uint32_t *choice, uint32_t n)
 {

@@ -19,8 +19,7 @@ void add_answer(Lower *l, Datum v, Span span);
 
 /* ---- every.c ---- */
 void exec_every(Lower *l, Frame *f, const Stmt *st);
-/* Called for a train block before its body. The steps that options.probe_every selects are a kind
- * of their own. */
+/* Called before the body of a train block. Steps that options.probe_every selects are a kind. */
 void every_probe(Lower *l, Span span);
 /* The choices of `every` that occur in steps, as bits of b->period; the choice of all comes first.
  * Also sorts the periods and sets b->fires. Returns 0 after a message if there are more than

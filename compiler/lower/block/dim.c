@@ -26,8 +26,7 @@ static bool dim_argument(Lower *l, Scope *s, const Arg *arg, Dim *d)
   return diag_help_names(l->c, arg->key.text, names, 3);
 }
 
-/* `min` and `max` must be valid sizes, so that the largest size is the number that the program
- * says. */
+/* `min` and `max` must be valid sizes, so that the largest size is what the program says. */
 static bool dim_bounds(Lower *l, Dim *d)
 {
   if (!d->most) {
@@ -169,8 +168,7 @@ static bool add_dim(Lower *l, Choice *x, const Expr *e)
   return true;
 }
 
-/* Finds names in arithmetic, such as `2 * N`. In other places a dim is an error, which is reported
- * there. */
+/* Finds names in arithmetic, such as `2 * N`. Elsewhere a dim is an error, reported there. */
 static bool find_dims(Lower *l, Choice *x, const Expr *e)
 {
   if (e->kind == EXPR_name) return add_dim(l, x, e);

@@ -83,8 +83,7 @@ void every_probe(Lower *l, Span span)
   if (n && !l->run->whole) add_period(l, n, span);
 }
 
-/* Records what this statement adds to the counts, at its position among the `every` of the
- * block. */
+/* Records what this statement adds to the counts, by its number among those of the block. */
 static void exec_first(Lower *l, Frame *f, const Stmt *st, int64_t n)
 {
   Run *r = l->run;

@@ -130,8 +130,7 @@ static void lower_one(Lower *l, const Decl *decl, const Choice *x, const char *n
   dims_leave(l);
 }
 
-/* Elaborates a block that only reads its batch, and reads the dims off the shapes of the
- * arguments. */
+/* Elaborates a block that only reads its batch, to take the dims from the shapes. */
 static void measure(Lower *l, const Decl *decl, Choice *x)
 {
   const Function *def = &decl->as.function;
@@ -161,8 +160,7 @@ static uint32_t ends_of(const Choice *x)
   return (uint32_t)least | (uint32_t)most << 1;
 }
 
-/* Elaborates each requested choice of sizes. If there are several, the name of each block contains
- * its sizes. */
+/* Elaborates each requested choice of sizes. If there are several, names contain the sizes. */
 void lower_infer(Lower *l, const Decl *decl)
 {
   const Function *def = &decl->as.function;

@@ -86,8 +86,7 @@ static bool count_samples(Lower *l, const ampc_source *s, Span span)
   return true;
 }
 
-/* The variant for a smaller last batch uses the sources that the first variant declares, in the
- * same order. */
+/* Other variants use the sources that the first one declares, in the same order. */
 static Datum add_source(Lower *l, const ampc_source *s, Span span)
 {
   Run *run = l->run;
@@ -180,8 +179,7 @@ static bool add_argument(Lower *l, Text *to, const char *name, Datum value, Span
   return true;
 }
 
-/* Converts [["key", "x"], ["random", true], ...] from the `def` to the text that the format
- * reads. */
+/* Converts [["key", "x"], ["random", true], ...] of the `def` to text for the format. */
 static bool source_arguments(Lower *l, Datum list, Span span, ampc_source *s)
 {
   Text text = text_new(l->arena);
@@ -222,8 +220,7 @@ static bool file_shape(Lower *l, const ampc_format *format, Args *args, ampc_sou
                 "`dtype` and `samples` go with `shape`: without it the file's header is read");
 }
 
-/* _file(format, path, shape, dtype, samples, part, arguments): a source of any format that reads
- * files */
+/* _file(format, path, shape, dtype, samples, part, arguments): any format that reads files */
 static Datum run_file(Lower *l, Args *args)
 {
   const ampc_format *format = ampc_format_find(ARG(0).as.text);

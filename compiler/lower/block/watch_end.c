@@ -41,8 +41,7 @@ static Datum named_node(Lower *l)
   return d_of(D_absent);
 }
 
-/* Searches the names of the block, then names in functions that it calls, then its metrics and
- * layers. */
+/* Searches names of the block, then of functions that it calls, then metrics and layers. */
 static Datum find(Lower *l, Scope *s)
 {
   const Binding *b = scope_find(s, l->c->options.watch);

@@ -96,8 +96,7 @@ bool bind_params(Lower *l, Scope *s, const char *callee, const ParamList *params
 
 /* ---- functions ---- */
 
-/* Checks the results of a def against its annotations: `-> f32[N, 10]`. Several results are a
- * tuple. */
+/* Checks results against annotations: `-> f32[N, 10]`. Several results are a tuple. */
 Datum function_result(Lower *l, const Frame *f, const Function *def)
 {
   Datum v = f->returned ? f->result : d_of(D_none);
@@ -174,8 +173,7 @@ static Datum call_native(Lower *l, const Native *n, Args *args)
   return on_tensor && op_lookup(n->name, &op) ? call_op(l, op, args) : n->run(l, args);
 }
 
-/* Calls any value. An op appends a node, a module class builds an instance, an instance runs its
- * forward. */
+/* Calls any value: an op appends a node, a class builds a module, a module runs its forward. */
 Datum call(Lower *l, Datum callee, Args *args)
 {
   switch ((DatumKind)callee.kind) {

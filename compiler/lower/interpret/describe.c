@@ -23,8 +23,7 @@ static void add_arguments(Text *out, const char *from)
   }
 }
 
-/* "Linear(in_features: int, out_features: int, bias: bool = true)", from the text of the
- * library. */
+/* "Linear(in_features: int, out_features: int, bias: bool = true)", from the library's text. */
 static const char *library_signature(Lower *l, const Global *g)
 {
   const Name *name = ast_decl_name(g->decl);

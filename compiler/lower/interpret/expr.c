@@ -55,8 +55,7 @@ static Datum eval_items(Lower *l, Scope *s, const Expr *e)
   return list;
 }
 
-/* `a, b = f(x)`: the numbers of names and values must be equal. One name takes the value as a
- * whole. */
+/* `a, b = f(x)`: needs equal numbers of names and values. One name takes the whole value. */
 bool unpack(Lower *l, Datum v, uint32_t n, Span span, Datum *out)
 {
   if (n == 1) {
@@ -263,8 +262,7 @@ static Datum eval_unary(Lower *l, Scope *s, const Expr *e)
   return number_unary(l, e->as.unary.op, a, e->span);
 }
 
-/* `a if test else b`: only the selected one is evaluated, so the other may be invalid for this
- * job's sizes. */
+/* `a if test else b`: only the selected one is evaluated; the other may be invalid here. */
 static Datum eval_cond(Lower *l, Scope *s, const Expr *e)
 {
   Datum test = eval(l, s, e->as.cond.test);
@@ -312,8 +310,7 @@ static bool list_fits(Lower *l, Datum d, Span span)
   return d.depth <= MAX_NESTING && d.total <= MAX_LIST;
 }
 
-/* Evaluates any expression. A D_error has been reported, so it is returned and not reported
- * again. */
+/* Evaluates any expression. A D_error is returned and not reported again. */
 Datum eval(Lower *l, Scope *s, const Expr *e)
 {
   bool counts = ++l->expressions % ELEMENTS_PER_WORK == 0;

@@ -8,8 +8,7 @@ typedef struct SliceBounds {
   int64_t start, stop, step, n;
 } SliceBounds;
 
-/* Reads the start, end or step of a slice. If it is left out, as the end in `x[2:]`, *out is
- * unchanged. */
+/* Reads the start, end or step of a slice. If it is left out, *out does not change. */
 static bool optional_value(Lower *l, Scope *s, const Expr *e, const char *what, int64_t *out)
 {
   if (!e) return true;
@@ -17,8 +16,7 @@ static bool optional_value(Lower *l, Scope *s, const Expr *e, const char *what, 
   return d_is(v, D_none) || want_int(l, v, e->span, what, out);
 }
 
-/* As in Python, a slice may reach past the end: "abc"[1:10] is "bc". Negative positions count from
- * the end. */
+/* As in Python: a slice may reach past the end, and negative positions count from the end. */
 static int64_t clamp(int64_t v, int64_t size, bool backwards)
 {
   int64_t low = backwards ? -1 : 0, high = backwards ? size - 1 : size;
@@ -131,8 +129,7 @@ static bool index_turn(Lower *l, Datum at, TensorIndex *t)
   return t->x.id != 0;
 }
 
-/* A slice of a whole axis needs no node. Tensors have no empty axes, so a slice must not be
- * empty. */
+/* A slice of a whole axis needs no node. An empty slice is an error: no tensor is empty. */
 static bool append_slice(Lower *l, TensorIndex *t, SliceBounds r, int64_t size)
 {
   if (r.n == size && r.step == 1) return true;
@@ -166,8 +163,7 @@ static bool note_tensor(Lower *l, TensorIndex *t, Datum index)
   return true;
 }
 
-/* After slices and the reshape: applies the tensors among the subscripts, by defs of the
- * library. */
+/* Applies the tensors among the subscripts by defs of the library, after the reshape. */
 static Datum take_tensors(Lower *l, const TensorIndex *t, Datum x)
 {
   Args args = {.span = t->span};
@@ -183,8 +179,7 @@ static Datum take_tensors(Lower *l, const TensorIndex *t, Datum x)
   return library_call(l, "_taken_together", &args);
 }
 
-/* Applies one subscript to one axis. A slice keeps the axis; an index takes one element and drops
- * the axis. */
+/* Applies one subscript to one axis. A slice keeps the axis; an index drops it. */
 static bool index_axis(Lower *l, Scope *s, const Sub *sub, TensorIndex *t)
 {
   Node *n = ir_node(l->g, t->x);
@@ -219,8 +214,7 @@ static bool is_new_axis(const Sub *sub)
   return sub->kind == SUB_index && sub->index->kind == EXPR_none;
 }
 
-/* Counts the axes that subscripts other than `...` and `none` use: *used. `...` matches the
- * remaining axes. */
+/* *used: the axes that subscripts other than `...` and `none` use. `...` matches the others. */
 static bool subs_fit(Lower *l, const SubList *subs, const TensorIndex *t, uint32_t *used)
 {
   uint32_t added = 0, dots = 0, rank = ir_node(l->g, t->x)->rank;

@@ -69,8 +69,7 @@ static void check_optimizer(const Function *def, const ArgList *args, bool *foun
 
 /* ---- schedules ---- */
 
-/* The def must pass one value for each input of the op after `step`, or a list of values for the
- * last one. */
+/* The def must pass a value for each input after `step`, or a list for the last one. */
 static void check_schedule(Lower *l, const Function *def, const ArgList *args)
 {
   const char *name = arena_printf(l->arena, "schedule_%s", row_name(def, args));

@@ -95,8 +95,7 @@ static void run_calls(Lower *l)
   }
 }
 
-/* The `precision` clause determines the outermost region, so it is read before models and
- * blocks. */
+/* `precision` determines the outermost region, so it is read before models and blocks. */
 static void find_precision(Lower *l)
 {
   const Decl *found = NULL;

@@ -61,8 +61,7 @@ static Datum declared_class(Lower *l, File *f, const Decl *d)
   return (Datum){.kind = D_class, .as.class = class};
 }
 
-/* `const WIDTH: int = 512`. The type is checked before -D replaces the value by one of the same
- * kind. */
+/* `const WIDTH: int = 512`. The type is checked before -D replaces the value. */
 static Datum declared_const(Lower *l, File *f, const Decl *d)
 {
   Scope *s = scope_new(l, NULL, f, NULL);
@@ -120,8 +119,7 @@ Datum global_value(Lower *l, File *f, Global *g)
 
 /* ---- built-ins ---- */
 
-/* Finds an op that is not visible in the language, such as channel_means. The library calls it as
- * _name. */
+/* Finds an op that only the library can call, as _name, such as channel_means. */
 static bool internal_op(const char *name, OpKind *out)
 {
   for (uint32_t i = 0; i < OP_COUNT; i++)

@@ -51,8 +51,7 @@ static Datum run_rounded(Lower *l, Args *args)
   return ARG(0).kind == D_int ? ARG(0) : to_int(l, args->native->number(v), args->span);
 }
 
-/* sqrt, log, exp. A result that is not finite is an error here, where its operand is known:
- * log(0). */
+/* sqrt, log, exp. A result that is not finite is an error, since the operand is known here. */
 static Datum run_mapped(Lower *l, Args *args)
 {
   double v;
@@ -365,8 +364,7 @@ NATIVE(run_is_tensor, d_bool(d_is_tensor(ARG(0))))
 /* _is_list, _is_str */
 NATIVE(run_is_kind, d_bool(ARG(0).kind == args->native->value))
 
-/* _same(key, value): are both the same tensor? Then the library computes common results only
- * once. */
+/* _same(key, value): are both the same tensor? Then the library computes some values once. */
 static Datum run_same(Lower *l, Args *args)
 {
   (void)l;

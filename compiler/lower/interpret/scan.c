@@ -21,8 +21,7 @@ struct Scan {
   Scan *outer;
   uint16_t loop;
   Value t;
-  int64_t low, step,
-      count; /* t is low, low + step, ...; a reversed loop starts with the last one */
+  int64_t low, step, count; /* t is low, low + step, ...; if reversed, the other way round */
   uint32_t n_carried;
   VEC(Emitted) emitted;
 };
@@ -59,8 +58,7 @@ static Value part_of_round(Lower *l, const Scan *s, Value x, Span span)
   return d_is(d, D_error) ? (Value){0} : d.as.tensor;
 }
 
-/* Makes a tensor of all values of t outside of the loop, and returns the slice of this
- * iteration. */
+/* A tensor of all values of t outside of the loop; returns the slice of this iteration. */
 static Value make_t(Lower *l, const Scan *s, Span span)
 {
   Datum table = append(l, span, OP_indices, NULL, 0, ir_shape_attrs(l->c, &s->count, 1));

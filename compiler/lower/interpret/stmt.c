@@ -110,8 +110,7 @@ void name_node(Lower *l, const Scope *s, const char *name, Datum v)
   if (!n->name && n->op != OP_number && n->op != OP_integer) n->name = name;
 }
 
-/* Binds a name. In a module's body the value becomes a member with a path; elsewhere the name is a
- * local variable. */
+/* Binds a name: in a module's body as a member with a path, elsewhere as a local variable. */
 static void assign_name(Lower *l, Frame *f, const char *name, Datum v, Span span)
 {
   name_node(l, f->scope, name, v);
@@ -221,8 +220,7 @@ static void exec_assert(Lower *l, Frame *f, const Stmt *st)
     diag_help(l->c, "`min`, `max` and `multiple` of a dim say which sizes it has");
 }
 
-/* Unrolls the loop: the body is elaborated once for each element, so 1000 iterations of 10 ops make
- * 10000 nodes. */
+/* Elaborates the body once for each element: 1000 iterations of 10 ops make 10000 nodes. */
 static void exec_for(Lower *l, Frame *f, const Stmt *st)
 {
   const Expr *iter = st->as.loop.iter;
@@ -257,7 +255,7 @@ static void exec_autocast(Lower *l, Frame *f, const Stmt *st)
   if (f->scope->file->builtin) label = "a built-in of class f32";
   l->at.region = region_push(l, kind, false, diag_user_span(l->c, st->span), label);
   if (!st->as.region.has_block)
-    return; /* until exec_block() restores the region at the end of the block */
+    return; /* exec_block() restores it at the end of the enclosing block */
   exec_block(l, f, &st->as.region.body);
   l->at.region = before;
 }

@@ -2,8 +2,7 @@
  * infer blocks cast their results to declared float types (infer.c). */
 #include "interpret.h"
 
-/* A size name is new unless it is bound in this scope, a parameter of the module, or a const of the
- * same file. */
+/* A name is new unless it is bound here, is a module parameter, or a const of the file. */
 static bool is_fresh(Scope *s, const char *name)
 {
   if (scope_find(s, name) || (s->self && scope_find(s->self->params, name))) return false;
@@ -65,8 +64,7 @@ static const char *type_text(Lower *l, const TypeExpr *t)
   return source_text(l, t->span);
 }
 
-/* Points at the annotation, and also at the place where the value was made if that is another
- * place. */
+/* Points at the annotation, and at the place where the value was made if it is elsewhere. */
 static bool mismatch(Lower *l, const TypeExpr *t, Datum v, Span span, const char *what)
 {
   fail(l, E306, span, "%s is declared %s, the value is %s", what, type_text(l, t), d_text(l, v));

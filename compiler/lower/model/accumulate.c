@@ -18,8 +18,7 @@ static bool want_sums(Lower *l, Datum d, Span span, bool *out)
   return diag_help(l->c, "`accumulate(f64, sum)`: the type first, then the ops");
 }
 
-/* The op of a def. Only the library can name such ops; a def has the same name as the op in which
- * it ends: layer_norm. */
+/* The op in which a def ends; it has the def's name, such as layer_norm. */
 static const OpInfo *op_of_def(const Datum *d)
 {
   const char *name = d->as.function->def->name.text;

@@ -19,8 +19,7 @@ static const char *element_name(Lower *l, const char *name, uint32_t i)
 
 /* ---- owning ---- */
 
-/* A module can be a member only once: its parameters have one path, and so one place in a
- * checkpoint. */
+/* A module is a member only once: its parameters have one path and one place in a checkpoint. */
 static bool claim_module(Lower *l, Instance *owner, const char *name, Instance *m, Span span)
 {
   if (m->owner) {
@@ -66,8 +65,7 @@ static void release(Instance *owner, Datum v)
   for (uint32_t i = 0; v.kind == D_list && i < v.n; i++) release(owner, v.as.list[i]);
 }
 
-/* Binds a name in a module's body. Modules and parameters in the value get this module as owner and
- * this name. */
+/* Binds a name in a module's body. Modules and parameters get this owner and this name. */
 void bind_member(Lower *l, Scope *s, const char *name, Datum value, Span span)
 {
   Binding *old = scope_find(s, name);

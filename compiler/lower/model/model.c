@@ -81,8 +81,7 @@ static void apply_init(Lower *l, ParamSlot *p, void *data)
   p->init_span = clause->span;
 }
 
-/* Initial values depend on the shape (fan-in, fan-out), so the initialiser is resolved for each
- * parameter. */
+/* Initial values depend on the shape, so the initialiser is resolved for each parameter. */
 static void resolve_param(Lower *l, ParamSlot *p, const char *path, bool alias, void *data)
 {
   (void)path, (void)data;
@@ -95,8 +94,7 @@ static void apply_frozen(Lower *l, ParamSlot *p, void *data)
   if (p->index >= 0) l->g->params.at[p->index].frozen = *(const bool *)data;
 }
 
-/* Buffers keep their types: in 16 bits, most updates of running statistics would round to
- * nothing. */
+/* Buffers keep their types: in 16 bits most updates of running statistics would be lost. */
 static void apply_store(Lower *l, ParamSlot *p, void *data)
 {
   (void)l;
@@ -125,8 +123,7 @@ Match match_of(Lower *l, const Model *model)
   return m;
 }
 
-/* `init("**.bias", zeros_())`. `init(Conv2d, kaiming_normal_())` applies to weights, not to
- * biases. */
+/* `init("**.bias", zeros_())`. `init(Conv2d, kaiming_normal_())` does not apply to biases. */
 static void clause_init(Lower *l, Model *model, const Args *args)
 {
   uint32_t n = args->at.n;

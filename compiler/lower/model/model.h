@@ -9,8 +9,7 @@ Datum instance_copy(Lower *l, const Instance *from);
 Datum instance_call(Lower *l, Instance *m, Args *args); /* m(x): its forward */
 Datum instance_method(Lower *l, Instance *m, const Name *name, Args *args);
 Datum instance_attr(Lower *l, Instance *m, const char *name, Span span);
-/* The state of the caller, which instance_enter() saves when a call enters module m from
- * outside. */
+/* The state of the caller, saved by instance_enter() when a call enters a module. */
 typedef struct Entry {
   Instance *inside;
   Span inside_call;

@@ -1,5 +1,4 @@
-/* Modules of pass lower: building, calling and reading instances. Members and paths are in
- * member.c. */
+/* Modules of pass lower: building, calling, reading. Members and paths are in member.c. */
 #include "model.h"
 #include "compiler/lower/watch.h"
 
@@ -48,8 +47,7 @@ static bool is_pair(Datum d)
   return d.kind == D_list && d.n == 2 && d.as.list[0].kind == D_str;
 }
 
-/* Children are members. Their names are keywords, first elements of pairs, or positions: "0",
- * "1". */
+/* Children are members, named by keyword, by pair, or by position: "0", "1". */
 static Datum make_sequential(Lower *l, Args *args)
 {
   Instance *m = instance_new(l, &class_sequential, l->library, args->span);
@@ -103,8 +101,7 @@ static const Function *without_self(Lower *l, const Function *def)
   return rest;
 }
 
-/* Runs before the body, since members and methods share one scope, and the body may call a
- * method. */
+/* Runs before the body, which may call a method. Members and methods share one scope. */
 static void bind_methods(Lower *l, Instance *m)
 {
   const Block *body = &m->class->decl->as.module.body;

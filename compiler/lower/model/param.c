@@ -7,8 +7,7 @@
  * still fits in 64 bits. */
 #define MOST_PARAMS ((int64_t)1 << 48)
 
-/* Makes only the slot. Whether the parameter belongs to a model, and so has a place in memory, is
- * known later. */
+/* Makes only the slot. Only parameters of a model, which are known later, get memory. */
 Datum make_param(Lower *l, Datum shape, Datum init, Datum dtype, bool buffer, Span span)
 {
   const char *what = buffer ? "Buffer" : "Parameter";

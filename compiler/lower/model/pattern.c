@@ -111,8 +111,7 @@ static void search(Lower *l, Search *s)
   }
 }
 
-/* A pattern that matches nothing is nearly always a mistake, such as the old name of a renamed
- * layer. */
+/* A pattern that matches nothing is nearly always a mistake: a layer was renamed. */
 static void no_match(Lower *l, Search *s, Span span)
 {
   const char *what = s->match->modules                                 ? "module"

@@ -35,8 +35,7 @@ bool policy_table_op(Datum d, OpKind *out)
   return d.kind == D_native && op_lookup(d.as.native->name, out);
 }
 
-/* Every op that computes has a category. An op that only moves data, or that states its own type,
- * has none. */
+/* Every op that computes has a category. An op that moves data or states its type has none. */
 static bool has_class(Lower *l, Datum d, Span span)
 {
   OpKind op;
@@ -99,8 +98,7 @@ const Policy *policy_of(const Lower *l, Datum callee)
 
 /* ---- a call of a def of the library ---- */
 
-/* Casts of the arguments of one call: to the type of the category, or to the widest type among
- * them. */
+/* Casts of the arguments of one call: to the category's type, or to the widest type. */
 typedef struct Casting {
   const Policy *policy;
   DType low;

@@ -126,8 +126,7 @@ static bool set_accumulate(Lower *l, const Opt *o, bool another, Span span)
   return true;
 }
 
-/* "loss" is the first in a block; "loss_opt" a later one; "loss_opt_2" another one of the same
- * optimizer. */
+/* "loss" is the first; "loss_opt" a later one; "loss_opt_2" again of the same optimizer. */
 static const char *loss_name(Lower *l, const Opt *o)
 {
   const char *first = arena_printf(l->arena, "loss_%s", o->name), *name = first;

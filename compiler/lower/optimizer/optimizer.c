@@ -131,7 +131,7 @@ bool check_setting(Lower *l, const Opt *o, const char *key, const char *name, Da
                  domain_of(name), &number);
 }
 
-/* Settings stand in the order of the kernel's arguments. */
+/* Adds a setting. The settings have the order of the kernel's arguments. */
 static bool add_setting(Lower *l, Opt *o, const char *name, Datum v, Span span)
 {
   if (!check_setting(l, o, o->name, name, &v, span)) return false;
@@ -293,8 +293,7 @@ static bool find_accumulate(Lower *l, Opt *o)
   return true;
 }
 
-/* _optimizer("SGD", model, clip_norm, accumulate, lr=lr, ...): passes every argument of the table
- * by name */
+/* _optimizer("SGD", model, clip_norm, accumulate, lr=lr, ...): every argument of the table */
 static Datum run_optimizer(Lower *l, Args *args)
 {
   Opt *o = l->settings_of;
@@ -420,8 +419,7 @@ void lower_statistics(Lower *l, const char *name, const Statistics *s, Span span
          ATTRS({"metric", {.i = index}}, {"samples", {.i = l->run->batch}}));
 }
 
-/* _statistics(values, "f1_macro", "f1"): a value for `metric`. The kinds are those of
- * AMPC_METRICS. */
+/* _statistics(values, "f1_macro", "f1"): a value for `metric`, of a kind of AMPC_METRICS */
 static Datum run_statistics(Lower *l, Args *args)
 {
   static const char *const names[AMPC_METRIC_KIND_COUNT] = {

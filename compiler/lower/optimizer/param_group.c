@@ -46,8 +46,7 @@ static void add_roots(Lower *l, Datum model, bool listed, RootVec *roots)
 
 /* ---- settings ---- */
 
-/* Setting i for the parameters of `group`, and its key: the clause's own setting, or else the
- * optimizer's. */
+/* Setting i of `group`, and its key: the clause's own setting, or else the optimizer's. */
 Datum group_setting(const Opt *o, uint32_t group, uint32_t i, const char **key)
 {
   const SettingGroup *g = group ? &o->groups.at[group - 1] : NULL;
@@ -84,8 +83,7 @@ static bool unknown_argument(Lower *l, const OptimizerInfo *row, const ArgValue 
   return false;
 }
 
-/* A group accepts the arguments in the optimizer's row, except those that apply to the optimizer as
- * a whole. */
+/* A group accepts the arguments of the optimizer's row that do not apply to the whole. */
 static bool set_argument(Lower *l, const Opt *o, SettingGroup *g, ParamGroup *group,
                          const ArgValue *arg)
 {

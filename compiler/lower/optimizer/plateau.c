@@ -180,8 +180,7 @@ static bool find_metric(Lower *l, Plateau *p)
   return false;
 }
 
-/* A prompt that watches a value of a train block (options.watch) evaluates nothing, so it needs no
- * metric. */
+/* A prompt that watches a value of a train block evaluates nothing: it needs no metric. */
 void plateaus_settle(Lower *l)
 {
   for (uint32_t i = 0; i < l->plateaus.n && !l->c->options.watch; i++)

@@ -68,8 +68,7 @@ static Value length_node(Lower *l, const char *key, Span span, bool of_updates)
   return v;
 }
 
-/* Input `input` of the op. In an optimizer it is a setting called `name`; elsewhere it is a
- * constant. */
+/* Input `input` of the op: in an optimizer a setting called `name`, elsewhere a constant. */
 static Value argument_node(Lower *l, const Purpose *to, const InputInfo *input, const char *name,
                            double number, bool own)
 {
@@ -86,8 +85,7 @@ static Value argument_node(Lower *l, const Purpose *to, const InputInfo *input, 
   return setting_node(l, key, number, domain, to->span);
 }
 
-/* A repeated op makes a chain: op(value, first), then op of that result and the second element,
- * ... */
+/* A repeated op makes a chain: value -> op(value, first) -> op(that, second) -> ... */
 static Value schedule_node(Lower *l, const Schedule *s, Value step, const char *key,
                            ampc_domain domain, Span span)
 {
@@ -120,8 +118,7 @@ typedef struct Making {
 
 static Value part_node(Lower *l, Making *m, Datum d);
 
-/* Numbers in the arithmetic are constants of the program. Arguments of schedules in it are
- * settings. */
+/* Numbers here are constants of the program; arguments of schedules are settings. */
 static Value arithmetic_node(Lower *l, Making *m, const Schedule *s)
 {
   Value in[MAX_SIGNATURE];
@@ -242,8 +239,7 @@ static Datum run_schedule(Lower *l, Args *args)
   return (Datum){.kind = D_schedule, .as.schedule = s};
 }
 
-/* Defined in C, since `every` is a reserved word and so cannot name an argument of a def in the
- * layer library. */
+/* Defined in C: `every` is a reserved word, so no def can have such an argument. */
 static Datum run_with_every(Lower *l, Args *args)
 {
   static const char *const step[] = {"lr", "every", "gamma"};

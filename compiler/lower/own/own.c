@@ -139,8 +139,7 @@ typedef struct OwnCall {
   OwnOp *op;
 } OwnCall;
 
-/* Reads `cast`: a type, a category of the op table, or `none`. A `policy` of the job overrides
- * it. */
+/* Reads `cast`: a type, a category, or `none`. A `policy` of the job overrides it. */
 static bool set_cast(OwnCall *k)
 {
   static const OwnCast casts[] = {[PREC_low] = OWN_low,
