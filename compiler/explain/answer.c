@@ -1,4 +1,4 @@
-/* What the numbers come to, as sentences: does the precision pay, and what stands in its way. */
+/* The conclusions in sentences: does the precision pay, and what prevents it? */
 #include <math.h>
 #include <string.h>
 #include "explain.h"
@@ -13,7 +13,7 @@ const char *explain_name(const Compile *c, Value v)
   return n->name ? n->name : op_of(n)->name;
 }
 
-/* ", line 14"; "" where no line of the job's stands for it. */
+/* ", line 14"; "" if the node has no line in the job. */
 static const char *line_text(const Explanation *e, Value v)
 {
   uint32_t line = node_line(e->c, v);
@@ -32,7 +32,8 @@ static void say(Explanation *e, const char *text)
 
 /* ---- casts ---- */
 
-/* What would spare the casts of a value: the type where it is made, or why it has none. */
+/* How to avoid the casts of a value: set its type where it is created. Or the reason for its
+ * type. */
 static const char *cure_of(const Explanation *e, const ExplainSource *s)
 {
   Compile *c = e->c;
@@ -42,7 +43,7 @@ static const char *cure_of(const Explanation *e, const ExplainSource *s)
   if (p || n->name) name = explain_name(c, s->value);
   if (n->why == WHY_region && c->graph->regions.at[n->region].label)
     return arena_printf(c->arena,
-                        "it is f32 by %s: what reads it belongs there too, or it does not",
+                        "it is f32 by %s: move its readers into that region, or move it out",
                         c->graph->regions.at[n->region].label);
   if (n->why == WHY_f32 || n->why == WHY_promote)
     return arena_printf(c->arena, "%s", ir_why_text(c, n));
@@ -81,7 +82,7 @@ static void say_casts(Explanation *e, const ExplainBlock *b, bool first_said)
 
 /* ---- does it pay? ---- */
 
-/* The part that takes most, casts within kernels counted with the casts. */
+/* The part with the most time. Casts within other kernels count as casts. */
 static CostPart largest_part(const ExplainBlock *b, double *us)
 {
   CostPart most = PART_products;
@@ -95,7 +96,7 @@ static CostPart largest_part(const ExplainBlock *b, double *us)
   return most;
 }
 
-/* Why tensor cores do not compute the products: that of the longest. */
+/* Why tensor cores do not compute the products: the reason of the longest one. */
 static const char *why_no_tensor(const ExplainBlock *b)
 {
   const Prediction *most = NULL;
@@ -115,21 +116,21 @@ static const char *obstacle_text(const Explanation *e, const ExplainBlock *b, Co
     return source_text(e, &b->sources.at[0]);
   case PART_launches:
     return arena_printf(arena,
-                        "from one of its %u kernels to the next, which no type makes shorter; a "
-                        "larger batch would pay",
+                        "the time between its %u kernels, which no type reduces; a "
+                        "larger batch would help",
                         b->commands);
   case PART_state:
-    return "the optimizer's, whose state is f32 whatever the precision; a larger batch, or "
-           "`accumulate`, would pay";
+    return "the optimizer, whose state is f32 in every precision; a larger batch or "
+           "`accumulate` would help";
   case PART_products:
   case PART_tiles:
     return arena_printf(arena, "%s%s%s", cost_part_names[part], why ? ": " : "", why ? why : "");
   default:
-    return "elementwise work and reductions, of which what stays f32 moves as many bytes as before";
+    return "elementwise ops and reductions; those that stay f32 move as many bytes as before";
   }
 }
 
-/* "products 1.1 ms instead of 8.2 ms, ..": where the precisions differ by a fiftieth of a step. */
+/* "products 1.1 ms instead of 8.2 ms, ..": the parts that differ by at least 1/50 of a step. */
 static const char *differences(Arena *arena, const double *now, const double *before, double step)
 {
   Text t = text_new(arena);
@@ -138,10 +139,10 @@ static const char *differences(Arena *arena, const double *now, const double *be
     text_printf(&t, "%s%s %s instead of %s", t.n ? ", " : "", cost_part_names[i],
                 time_text(arena, now[i]), time_text(arena, before[i]));
   }
-  return t.n ? t.at : "all parts nearly alike";
+  return t.n ? t.at : "no part differs much";
 }
 
-/* True: it has named the first of the casts. */
+/* Returns true if the sentence names the first of the casts. */
 static bool say_whether_it_pays(Explanation *e, const ExplainBlock *b)
 {
   const double pays = 1.1;

@@ -1,4 +1,5 @@
-/* `ampc --explain`: the job once more in the precision to compare with, then what is told. */
+/* `ampc --explain`: compiles the job again in the precision to compare with, then prints
+ * everything. */
 #include "explain.h"
 #include <string.h>
 

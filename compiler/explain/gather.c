@@ -1,10 +1,8 @@
-/* From the graph of a compiled job to what `--explain` tells of each node, and its sums.
+/* From the graph of a compiled job to the data of `--explain` for each node, with sums.
  *
- * Note [bytes of a cast]
- * A cast that is part of a kernel costs nothing by itself: what it reads would be read anyway. It
- * moves bytes where its command does nothing else, and where its result is stored beside the value
- * that it was made of. A working copy of a weight, which the optimizer writes as it updates it, is
- * none of both. */
+ * Note [bytes of a cast] A cast within a kernel is free: the kernel reads its operand anyway. A
+ * cast moves bytes if its command does nothing else, or if its result is stored in addition to its
+ * operand. A working copy of a weight is neither: the optimizer stores it during the update. */
 #include "explain.h"
 #include <stdlib.h>
 #include <string.h>
@@ -16,17 +14,17 @@ typedef struct Gather {
   NodeCount *counts;                /* by node */
   double *us;                       /* by node */
   Prediction *made;                 /* by group */
-  uint32_t *first_user, *next_user; /* by node: edges to casts that read it */
+  uint32_t *first_user, *next_user; /* by node: linked lists of the casts that read it */
 } Gather;
 
 /* ---- times of nodes ---- */
 
-/* What the node would take by itself, by which nodes of a kernel share its time. */
+/* The time that the node would take alone. Nodes share the time of their kernel in this ratio. */
 static double weight_of(const Gather *t, Value v)
 {
   const Gpu *gpu = t->e->gpu;
   const NodeCount *n = &t->counts[v.id];
-  double peak = 2.0 * gpu->lanes_f32 * gpu->multiprocessors * gpu->mhz; /* a us */
+  double peak = 2.0 * gpu->lanes_f32 * gpu->multiprocessors * gpu->mhz; /* FLOPs a microsecond */
   return (double)(n->read + n->written) / (gpu->dram * 1e3) + (double)n->flops / peak;
 }
 
@@ -68,7 +66,7 @@ static bool has_command(const Graph *g, const Node *n)
   return n->group && !n->folded && !group_is_silent(g, n->group);
 }
 
-/* The value is in memory for others too, not only on its way through a kernel. */
+/* True if the value is in memory for other readers too, not only in a register of a kernel. */
 static bool lies_in_memory(const Gather *t, Value v)
 {
   v = value_root(t->g, v);
@@ -97,7 +95,7 @@ static Value cast_source(const Graph *g, Value v)
   return v;
 }
 
-/* One of a parameter that is made in each step, and not by the optimizer. */
+/* True for a cast of a parameter that is repeated in each step, not done by the optimizer. */
 static bool is_weight_cast(const Gather *t, Value v)
 {
   const Node *n = ir_node(t->g, v);
@@ -153,7 +151,8 @@ static const char *path_of(const Graph *g, const Node *n)
   return optimizer ? optimizer : "";
 }
 
-/* What is computed with: the operands of a product, else the result, else the first float. */
+/* The type of the computation: of a product's operands, else of the result, else of the first float
+ * input. */
 static DType flops_type(const Graph *g, const Node *n, const Prediction *made)
 {
   if (made && made->product) return made->load.type;
@@ -201,7 +200,7 @@ static void add_to_sums(const Gather *t, ExplainBlock *b, const ExplainNode *n)
   b->us_by_type[result] += n->us;
 }
 
-/* ---- what is dear ---- */
+/* ---- what is expensive ---- */
 
 static ExplainSource *source_at(Gather *t, ExplainBlock *b, Value v)
 {
@@ -211,7 +210,7 @@ static ExplainSource *source_at(Gather *t, ExplainBlock *b, Value v)
   return &b->sources.at[b->sources.n - 1];
 }
 
-/* Of a cast that has a kernel of its own all that this takes, else its bytes. */
+/* For a cast with its own kernel, the time of this kernel; otherwise the time of its bytes. */
 static double cast_us(const Gather *t, const ExplainNode *n)
 {
   if (!n->cast_bytes) return 0;
@@ -233,7 +232,7 @@ static void find_sources(Gather *t, ExplainBlock *b)
   }
 }
 
-/* The first of two sizes of an operand whose rows are not aligned; 0: both are. */
+/* The first operand size whose rows are not aligned; 0: all are aligned. */
 static int64_t odd_size(const Compile *c, const ampc_gemm *d, DType *type)
 {
   const struct {
@@ -247,7 +246,7 @@ static int64_t odd_size(const Compile *c, const ampc_gemm *d, DType *type)
   return 0;
 }
 
-/* Images of three colours are no mistake: libraries have kernels for them. */
+/* Four channels or fewer are accepted: libraries have kernels for images with three colours. */
 static int64_t odd_channels(const Compile *c, const ampc_conv *d, DType *type)
 {
   enum { FEW = 4 };
@@ -303,8 +302,8 @@ static int by_us(const void *a, const void *b)
   return (x < y) - (x > y);
 }
 
-/* Note [what matters] A size or a cast is told of where it costs a hundredth of the step and ten
- * microseconds. */
+/* Note [what matters] A size or a cast is reported if it costs at least a hundredth of the step and
+ * at least ten microseconds. */
 static void keep_what_matters(ExplainBlock *b)
 {
   enum { LEAST_US = 10, PARTS = 100 };

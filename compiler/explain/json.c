@@ -1,4 +1,4 @@
-/* `--explain=json`: docs/explain.md has the keys. */
+/* `--explain=json`: docs/explain.md documents the keys. */
 #include "compiler/base/json.h"
 #include "compiler/cost/memory_report.h"
 #include "explain.h"
@@ -28,7 +28,7 @@ static void add_number(Text *out, const char *key, double n)
   text_printf(out, "\"%s\": %.9g, ", key, n);
 }
 
-/* In place of the comma behind the last of a list. */
+/* Replaces the comma after the last element of a list. */
 static void end(Text *out, const char *text)
 {
   if (out->n >= 2 && out->at[out->n - 2] == ',') out->n -= 2;
@@ -65,7 +65,7 @@ static void add_padded(Text *out, const ExplainBlock *b, Value v)
     }
 }
 
-/* null for what is no product, and on a processor. */
+/* null for a node that is not a product, and on a CPU. */
 static void add_tensor(const Explanation *e, const ExplainBlock *b, const ExplainNode *n, Text *out)
 {
   add_key(out, "tensor_cores");

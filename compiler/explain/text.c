@@ -1,11 +1,11 @@
-/* `--explain`: for people. JSON is for programs. */
+/* `--explain` for people. Programs read the JSON form. */
 #include "compiler/cost/cpu.h"
 #include "compiler/cost/memory_report.h"
 #include "explain.h"
 
 /* ---- lines ---- */
 
-/* "f32>bf16 before 25.2 MB"; casts of no bytes are told by their types. */
+/* "; cast f32>bf16 before it, 25.2 MB". A cast that moves no bytes is printed without them. */
 static void put_casts(Text *t, const ExplainCasts *casts, const char *where)
 {
   for (uint32_t i = 0; i < casts->n; i++) {
@@ -29,7 +29,7 @@ static const char *casts_text(Arena *arena, const ExplainNode *n)
   return t.n ? t.at : "";
 }
 
-/* Whether tensor cores compute it, and why not. */
+/* Whether tensor cores compute the node, and why not. */
 static const char *tensor_text(const Explanation *e, const ExplainBlock *b, const ExplainNode *n)
 {
   const double few = 0.25;
@@ -67,7 +67,7 @@ static void add_row(const Explanation *e, const ExplainBlock *b, const ExplainNo
             {.amount = bytes ? (double)bytes : -1}, {.amount = n->us > 0 ? n->us : -1}, {why});
 }
 
-/* The nodes of a line of the job; 0: all. False: there are none. */
+/* Prints the nodes of a line of the job; line 0: all nodes. False: none. */
 static bool put_rows(const Explanation *e, const ExplainBlock *b, uint32_t line, Table *t)
 {
   for (uint32_t i = 0; i < b->nodes.n; i++) {
@@ -82,7 +82,7 @@ static bool put_rows(const Explanation *e, const ExplainBlock *b, uint32_t line,
 
 /* ---- sums ---- */
 
-enum { LABEL = 15 }; /* characters in front of the sums of a line */
+enum { LABEL = 15 }; /* characters before the sums of a line */
 
 /* "f32 110 M, f16 11.3 G" */
 static const char *types_text(Arena *arena, const double of[AMPC_DTYPE_COUNT], double least,
@@ -127,7 +127,7 @@ static void put_block(const Explanation *e, const ExplainBlock *b, Table *t)
   put_rows(e, b, 0, t);
 }
 
-/* What the times are predicted from. */
+/* The rates that the predicted times are based on. */
 static void put_rates(const Cpu *cpu, Table *t)
 {
   table_say(t, 2,

@@ -1,5 +1,5 @@
-/* W409, sizes that keep tensor cores from their rate, where that matters; W410, integers and sums
- * that f16 does not reach. Numbers of the text are pass precision's (W408). */
+/* W409: sizes that make tensor cores slow, if that matters. W410: integers and sums beyond the
+ * range of f16. Pass precision warns about numbers in the text (W408). */
 #include <math.h>
 #include "explain.h"
 #include "runtime/plan/types.h"
@@ -40,7 +40,7 @@ static bool warn_integers(Explanation *e, const Node *n)
   return true;
 }
 
-/* The mean of what is added up would have to be below 1. */
+/* The result overflows unless the mean of the summed numbers is below 1. */
 static bool warn_sum(Explanation *e, const Node *n)
 {
   Compile *c = e->c;
@@ -55,7 +55,7 @@ static bool warn_sum(Explanation *e, const Node *n)
   return true;
 }
 
-/* Once a place: a loop of the program, and backward, make nodes of the same line. */
+/* Warns once for each location: loops and backward create several nodes for one line. */
 static void warn_range(Explanation *e)
 {
   const Graph *g = e->c->graph;
