@@ -202,7 +202,7 @@ const char *ir_types_text(Compile *c, const Node *n);
 const char *ir_why_text(Compile *c, const Node *n); /* "relu has the type of its inputs" */
 
 /* Text for --emit=graph and --dump-after. One node a line:
- *   %3 = softmax f32[32, 10] %2 dim=1    # 3:35 softmax is f32
+ *   %3 = softmax f32[32, 10] %2 dim=1    # 3:35 softmax runs in f32: no `precision` clause
  * If `tables` is set, tables (parameters, regions, blocks) follow as comments. */
 void ir_print(Compile *c, Text *out, bool tables);
 /* Aborts with a message and a dump if the graph breaks a rule that must hold after pass `pass`. */

@@ -7,7 +7,7 @@
 
 /* ---- why a node has its type ---- */
 
-/* "12:9", line and column; "-" for what no line of the job stands for. */
+/* "12:9", line and column; "-" if no line of the job corresponds to it. */
 static const char *place_text(Compile *c, Span span)
 {
   if (!span.end) return "-";
@@ -40,7 +40,7 @@ static const char *region_text(Compile *c, const Node *n)
   return arena_printf(c->arena, "%s, line %u", clause, diag_place(c, r->span).line);
 }
 
-/* The node that a cast was added for: casts are shared, the first user stands for all. */
+/* The node that a cast was added for. Casts are shared; the first user represents all. */
 static const Node *first_user(const Graph *g, const Node *n)
 {
   uint32_t id = (uint32_t)(n - g->nodes.at);
@@ -106,7 +106,7 @@ static const char *cast_reason(Compile *c, const Node *n)
   return arena_printf(c->arena, "for %s, which %s", op, why);
 }
 
-/* "gradient of h", by the variable's name where it has one, else by the op. */
+/* "gradient of h": the variable's name if it has one, else the op. */
 static const char *forward_text(Compile *c, const Node *n)
 {
   if (!n->origin.id) return "gradient";
@@ -183,18 +183,18 @@ static void print_value(Compile *c, Text *out, AttrKind kind, Attr value)
   }
 }
 
-/* Defaults are not shown: lines stay short, and an attribute that an op gets later changes no
- * dump. */
+/* Default values are not printed. Lines stay short, and an attribute that an op gets later changes
+ * no dump. */
 static bool is_default(Compile *c, const Node *n, uint32_t i)
 {
   const AttrInfo *info = &op_of(n)->signature.attr[i];
-  if (info->kind == ATTR_axes) /* all axes is what "none given" has become */
+  if (info->kind == ATTR_axes) /* "none given" has become the mask of all axes */
     return n->attr[i].i == ((int64_t)1 << ir_in(c, n, 0)->rank) - 1;
   return !info->required && memcmp(&info->value, &n->attr[i], sizeof(Attr)) == 0;
 }
 
-/* What an index into one of the graph's tables stands for. NULL: the attribute is no such index, or
- * there is no name yet. */
+/* The name of entry i in a table of the graph; NULL: the attribute is no such index, or there is no
+ * name yet. */
 static const char *table_name(const Graph *g, AttrKind kind, int64_t i)
 {
   switch (kind) {
@@ -215,18 +215,18 @@ static const char *table_name(const Graph *g, AttrKind kind, int64_t i)
   }
 }
 
-/* The first attribute is an index for parameters, sources and their like: its name is shown
+/* The first attribute of parameters, sources and similar ops is an index. Its name is printed
  * instead. */
 static void print_attrs(Compile *c, Text *out, const Node *n)
 {
   const OpSignature *sig = &op_of(n)->signature;
-  /* `shape`: the node's own dims say it */
+  /* `shape` repeats the node's dims */
   bool says_shape = sig->n_attrs > MAX_RANK && strcmp(sig->attr[0].name, "rank") == 0;
   for (uint32_t i = 0; i < sig->n_attrs && !says_shape; i++) {
     const AttrInfo *info = &sig->attr[i];
     const char *name = i == 0 ? table_name(c->graph, info->kind, n->attr[i].i) : NULL;
     if (name) {
-      text_printf(out, " %s", arena_shown(c->arena, name, "")); /* a source's is a path */
+      text_printf(out, " %s", arena_shown(c->arena, name, "")); /* a source's name is a path */
     } else if (op_has(n, T_literal)) {
       text_puts(out, " ");
       print_value(c, out, info->kind, n->attr[i]);
@@ -244,7 +244,7 @@ enum { COMMENT_COLUMN = 48 };
 static void print_inputs(Text *out, const Node *n)
 {
   uint32_t count = n->n_in;
-  while (count && !n->in[count - 1].id) count--; /* absent ones at the end are not shown */
+  while (count && !n->in[count - 1].id) count--; /* absent inputs at the end are not printed */
   for (uint32_t i = 0; i < count; i++) {
     if (n->in[i].id)
       text_printf(out, " %%%u", n->in[i].id);
@@ -265,7 +265,7 @@ const char *ir_types_text(Compile *c, const Node *n)
 }
 
 /* Prints for example
- *   %3 = softmax f32[32, 10] %2 dim=1                # 3:35 softmax is f32 */
+ *   %3 = softmax f32[32, 10] %2 dim=1    # 3:35 softmax runs in f32: no `precision` clause */
 static void print_node(Compile *c, Text *out, uint32_t id)
 {
   const Node *n = &c->graph->nodes.at[id];
@@ -297,7 +297,8 @@ const char *ir_fires_text(Arena *arena, const int64_t *period, uint32_t n, uint3
   return t.n ? t.at : "";
 }
 
-/* Variants of train and eval blocks are told apart by batch size and by what fires. */
+/* The text of a variant of a train or eval block contains its batch size and the periods that
+ * fire. */
 const char *ir_block_text(Compile *c, uint32_t block)
 {
   const BlockInfo *b = &c->graph->blocks.at[block];
@@ -307,7 +308,7 @@ const char *ir_block_text(Compile *c, uint32_t block)
                       *fires ? ", " : "", fires);
 }
 
-/* As comments, so that dumps with and without tables differ in no other line. */
+/* Prints tables as comments, so that dumps with and without them differ in no other line. */
 static void print_tables(Compile *c, Text *out)
 {
   const Graph *g = c->graph;

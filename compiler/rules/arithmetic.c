@@ -1,13 +1,13 @@
-/* The three types of an op: what it computes in, adds up in and stores. Here is said what the
- * kernels, the libraries and the job's `accumulate` make of a row of the table; dumps and reports
- * ask.
+/* The three types of an op: in which it computes, sums and stores. They follow from its row, from
+ * the kernels and libraries that run it, and from the job's `accumulate`. Dumps and reports query
+ * them.
  *
- * Kernels of our own compute in f32, whatever they load and store; sums are f32 unless the job asks
- * for f64, cumulative ones f64. Products take operands of the type in which they lie and add up in
- * f32. */
+ * The compiler's own kernels compute in f32, whatever types they load and store. They sum in f32,
+ * or in f64 if the job requests it. Cumulative ops sum in f64. Matrix products take their operands
+ * in the type in which they are stored, and sum in f32. */
 #include "rules.h"
 
-/* A statement of row code that adds up, or multiplies. */
+/* True if a statement of the row code sums or multiplies. */
 static bool accumulates(const OpInfo *op)
 {
   for (uint32_t i = 0; op->tmpl == TMPL_row && i < op->code.n_statements; i++) {
@@ -17,7 +17,7 @@ static bool accumulates(const OpInfo *op)
   return false;
 }
 
-/* Its rows are cut into parts, whatever the job asks for: Note [channels] in ops.def. */
+/* True if its rows are always split into parts: Note [channels] in ops.def. */
 static bool has_parts(const OpInfo *op)
 {
   for (uint32_t i = 0; i < op->code.n_statements; i++) {
@@ -31,15 +31,15 @@ static bool has_parts(const OpInfo *op)
 
 const char *op_against_wide(const OpInfo *op)
 {
-  if (op_by_library(op)) return "libraries that compute products add up in f32";
+  if (op_by_library(op)) return "the libraries for products sum in f32";
   if (op->traits & T_tiles) return "its products add up in f32";
   uint32_t channel;
   if (has_parts(op) || attr_find(op, "channel", &channel))
-    return "statistics of channels are taken in parts, which are f32";
-  if (op->tmpl == TMPL_own) return "its text adds up itself";
-  if (op->tmpl == TMPL_row) return accumulates(op) ? NULL : "it adds nothing up";
+    return "channel statistics are summed in parts, which are f32";
+  if (op->tmpl == TMPL_own) return "its own text computes the sums";
+  if (op->tmpl == TMPL_row) return accumulates(op) ? NULL : "it does not sum anything";
   bool broadcasts = op->tmpl == TMPL_map && (op->traits & T_mixes); /* its gradient is a sum */
-  return broadcasts ? NULL : "it adds nothing up";
+  return broadcasts ? NULL : "it does not sum anything";
 }
 
 bool op_is_wide(const Compile *c, const Node *n)
@@ -50,16 +50,17 @@ bool op_is_wide(const Compile *c, const Node *n)
          dtype_is_float(ir_in((Compile *)c, n, 0)->dtype);
 }
 
-/* ---- what it is in ---- */
+/* ---- types ---- */
 
-/* What a kernel holds one number in. Integers below 64 bits are C's int. */
+/* The type in which a kernel holds one number. Integers below 64 bits are C's int. */
 static const char *held_in(Compile *c, const Node *n)
 {
   if (ir_meets_floats(c->graph, n)) return c->options.real64 ? "f64" : "f32";
   return ir_dtype_name(n->dtype == AMPC_I64 ? AMPC_I64 : AMPC_I32);
 }
 
-/* No new number comes of a comparison, of one of the operands or of what lies elsewhere. */
+/* True if the op computes no new numbers: it compares, returns one of its operands, or moves
+ * elements. */
 static bool only_picks(const OpInfo *op)
 {
   const uint64_t none = T_effect | T_picks | T_compares | T_tests | T_as_is;

@@ -1,10 +1,10 @@
 /* The rules of attention: shapes, gradients (Note [attention] in command/attention.h), tangent.
  *
- * Queries, keys and values have been brought to four axes by the layer library, which tells of
- * those that do not fit; a mask is anybody's. Where scores lie in memory, l times s of each head,
- * which the op itself avoids, they are whole products: for the gradient of a mask of numbers and
- * for the tangent. A kernel that walks tangents in tiles would need a gradient, and so another one
- * of second order, before anything could be trained by it. */
+ * The layer library brings queries, keys and values to four axes and reports those that do not fit.
+ * Masks are checked here. The op itself never stores the scores, l * s for each head. The gradient
+ * of a mask of numbers and the tangent do. They use whole matrix products. A kernel that computes
+ * tangents in tiles would need a gradient of its own, and that one a second-order gradient, before
+ * it could be used in training. */
 #include "tangent.h"
 #include <assert.h>
 #include <math.h>
@@ -47,13 +47,13 @@ bool rule_by_library(Compile *c, const Node *n)
   return !is_cpu_target(c) && half && plain;
 }
 
-/* [n, l, heads, e], or of the sums [n, l, heads]. */
+/* [n, l, heads, e], or [n, l, heads] for the sums */
 bool shape_attention(Compile *c, Node *n)
 {
   const Node *q = ir_in(c, n, QUERY), *v = ir_in(c, n, VALUE);
   for (uint32_t i = 0; i < 3; i++)
     if (!rule_need_float(c, n, i)) return false;
-  for (uint32_t i = 1; i < 3; i++) { /* values have a width of their own */
+  for (uint32_t i = 1; i < 3; i++) { /* the width of values may differ */
     const Node *x = ir_in(c, n, i);
     bool fits = x->rank == 4 && x->dim[0] == q->dim[0] && x->dim[2] == q->dim[2] &&
                 x->dim[1] == v->dim[1] && (i == VALUE || x->dim[3] == q->dim[3]);
@@ -65,7 +65,7 @@ bool shape_attention(Compile *c, Node *n)
   return rule_set_dims(c, n, sums ? 3 : 4, (int64_t[]){q->dim[0], q->dim[1], q->dim[2], v->dim[3]});
 }
 
-/* That of the input that it is the gradient of. */
+/* The shape of the input that this is the gradient of. */
 bool shape_attention_backward(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, (uint32_t)attr_int(n, "of"));
@@ -80,7 +80,7 @@ static Value turned(Back *b, Value x)
                    ATTRS({"dim0", {.i = 1}}, {"dim1", {.i = 2}}));
 }
 
-/* x [n, l, heads, d] as [n heads, l, d]; {0} of {0} */
+/* x [n, l, heads, d] as [n heads, l, d]; {0} stays {0} */
 static Value heads_of(Back *b, Value x)
 {
   if (!x.id) return x;
@@ -94,13 +94,13 @@ static Value product(Back *b, Value x, Value y, bool trans_b)
   return ir_append(b->c, &b->at, OP_gemm, (Value[]){x, y}, 2, ATTRS({"trans_b", {.i = trans_b}}));
 }
 
-/* The scale meets the queries, as in the op: of 16 bits the scores would overflow sooner. */
+/* Scales the queries, as the op does: unscaled 16-bit scores would overflow sooner. */
 static Value scaled(Back *b, Value queries)
 {
   return back_scale(b, queries, attr_float(&b->n, "scale"));
 }
 
-/* What broadcasts to the scores, in their shape. */
+/* A mask that broadcasts to the scores, expanded to their shape. */
 static Value in_shape_of_scores(Back *b, Value mask)
 {
   Scores s = scores_of(b->c, &b->n);
@@ -108,7 +108,8 @@ static Value in_shape_of_scores(Back *b, Value mask)
   return ir_reshape(b->c, &b->at, mask, s.three, 3);
 }
 
-/* Dropout keys elements of [n, heads, l, s] by their index: as forward has it. */
+/* Dropout derives its random numbers from the index in [n, heads, l, s], so these are the numbers
+ * of forward. */
 static Value dropped(Back *b, Value weights)
 {
   if (!op_draws(&b->n)) return weights;
@@ -125,7 +126,7 @@ static Value wide_heads(Back *b, Value x)
   return heads_of(b, back_wide(b, x));
 }
 
-/* A number of each query, [n, l, heads] as [n heads, l, 1]. */
+/* One number per query, [n, l, heads] as [n heads, l, 1]. */
 static Value head_columns(Back *b, Value x)
 {
   Node n = *ir_node(b->c->graph, x);
@@ -133,8 +134,8 @@ static Value head_columns(Back *b, Value x)
   return wide_heads(b, x);
 }
 
-/* The gradient of numbers that were added to the scores is that of the scores: of the weights and
- * their gradient. */
+/* The gradient of an additive mask is the gradient of the scores. It is computed from the weights
+ * and their gradient. */
 static Value mask_gradient(Back *b, Value sums, Value off)
 {
   const Value *in = b->n.in;
@@ -150,7 +151,7 @@ static Value mask_gradient(Back *b, Value sums, Value off)
   return ir_reshape(b->c, &b->at, slope, scores_of(b->c, &b->n).four, 4);
 }
 
-/* The logarithms of the sums of the weights, as forward has them. */
+/* The logarithms of the sums of exponentials, as forward computes them. */
 static Value log_sums(Back *b)
 {
   Value v = ir_append(b->c, &b->at, OP_attention, b->n.in, b->n.n_in,
@@ -179,7 +180,7 @@ void grad_attention(Compile *c, Value n, Value dy, Value *out_dx)
   Value y = back_wide(b, b->y), wide = back_wide(b, dy);
   Value off = ir_reduce(c, &b->at, OP_sum, back_mul(b, wide, y), 1u << 3, false);
   Value sums = log_sums(b);
-  Value result = rule_by_library(c, &b->n) ? b->y : (Value){0}; /* which wants it, too */
+  Value result = rule_by_library(c, &b->n) ? b->y : (Value){0}; /* the library needs it, too */
   Value in[] = {x[QUERY], x[KEY], x[VALUE], x[MASK], dy, sums, off, result};
   for (uint32_t i = 0; i < 3; i++) out_dx[i] = gradient_of_input(b, in, i);
   if (x[MASK].id && dtype_is_float(back_in(b, MASK)->dtype))
@@ -187,11 +188,11 @@ void grad_attention(Compile *c, Value n, Value dy, Value *out_dx)
 }
 
 /* ---- the tangent ----
- * With S the scores, P = softmax(S) and D what dropout makes of it, y = D(P) v moves by
+ * With the scores S, P = softmax(S) and dropout D, the tangent of y = D(P) v is
  *   D(P_t) v + D(P) v_t    P_t = P (S_t - sum(P S_t))    S_t = scale (q_t k^T + q k_t^T) + mask_t
  */
 
-/* Whether a query may see a key, [l, s]. */
+/* True where a query may attend to a key, [l, s]. */
 static Value below_diagonal(Back *b)
 {
   Compile *c = b->c;
@@ -212,7 +213,8 @@ static Value masked(Back *b, Value scores)
   return added ? back_binary(b, OP_add, scores, mask) : back_where(b, mask, scores, none);
 }
 
-/* A query that sees no key gets 0 from the op, where a row of -inf has no softmax. */
+/* The op returns 0 for a query that attends to no key; the softmax of a row of -inf would be
+ * NaN. */
 static Value weights_of(Back *b, Value scores)
 {
   Value empty = {0}, zero = back_number(b, 0);
@@ -225,7 +227,7 @@ static Value weights_of(Back *b, Value scores)
   return empty.id ? back_where(b, empty, zero, weights) : weights;
 }
 
-/* {0}: scores do not move. */
+/* {0}: the scores have no tangent. */
 static Value tangent_of_scores(Forward *f, Value q, Value k)
 {
   Back *b = &f->b;

@@ -1,6 +1,6 @@
-/* Numbers among operands: whether they stay what the program says in the type that they meet. A
- * number has no type of its own (it never raises a tensor's), so in 16 bits -1e9 may be -inf and an
- * eps nothing at all. */
+/* Numbers among operands: do they keep their value in the type of the operation? A number has no
+ * type of its own and never widens a tensor's type. So in 16 bits -1e9 may become -inf, and an eps
+ * may become 0. */
 #include "rules.h"
 #include "runtime/plan/types.h"
 #include <math.h>
@@ -24,7 +24,7 @@ static bool vanishes(DType d, double v)
   return v != 0 && rule_rounded(d, v) == 0;
 }
 
-/* ---- what is said ---- */
+/* ---- messages ---- */
 
 static void refuse(Compile *c, const Node *n, DType d, double v)
 {
@@ -37,34 +37,36 @@ static void warn_great(Compile *c, const Node *n, DType d, double v, const char 
 {
   diag_warning(c, W408, n->span, "%s does not fit %s (largest %s): %s", ir_number_text(c, v),
                ir_dtype_name(d), ampc_type_of(d)->greatest_text, so);
-  diag_help(c, d == AMPC_F32 ? "a number that f32 has" : "compute it in `autocast(f32)`");
+  diag_help(c,
+            d == AMPC_F32 ? "write a number that f32 can hold" : "compute it in `autocast(f32)`");
 }
 
 static void warn_small(Compile *c, const Node *n, DType d, double v, const char *so)
 {
   diag_warning(c, W408, n->span, "%s is 0 in %s (smallest %s): %s", ir_number_text(c, v),
                ir_dtype_name(d), ampc_type_of(d)->least_text, so);
-  diag_help(c, d == AMPC_F32 ? "a number that f32 has" : "compute it in `autocast(f32)`");
+  diag_help(c,
+            d == AMPC_F32 ? "write a number that f32 can hold" : "compute it in `autocast(f32)`");
 }
 
-/* ---- where numbers stand ---- */
+/* ---- where numbers occur ---- */
 
-/* Into the result as it is: `x.masked_fill(mask, -1e9)` in f16 would silently be -inf. -inf itself
- * is what was meant. */
+/* A number that is copied to the result: `x.masked_fill(mask, -1e9)` in f16 would silently be -inf.
+ * A number -inf is intended. */
 static void check_copied(Compile *c, const Node *n, double v)
 {
   if (overflows(n->dtype, v)) refuse(c, n, n->dtype, v);
   if (vanishes(n->dtype, v)) warn_small(c, n, n->dtype, v, "0 is stored");
 }
 
-/* The greater of x and v, or (sign -1) the smaller one: the result is v, or on its other side. */
+/* The bound v of max(x, v) or, with sign -1, of min(x, v). The result is v or lies beyond it. */
 static void check_bound(Compile *c, const Node *n, double v, int sign)
 {
   if (overflows(n->dtype, v) && sign * v > 0) refuse(c, n, n->dtype, v);
   if (vanishes(n->dtype, v)) warn_small(c, n, n->dtype, v, "the bound is 0");
 }
 
-/* From twice the range on no x is left whose sum with v is finite. */
+/* If v is at least twice the range, x + v is infinite for every x. */
 static void check_added(Compile *c, const Node *n, double v)
 {
   if (overflows(n->dtype, v / 2))
@@ -80,24 +82,24 @@ static void check_factor(Compile *c, const Node *n, double v, double factor)
   if (vanishes(n->dtype, factor)) warn_small(c, n, n->dtype, v, "most results are 0");
 }
 
-/* Division by what is too small is a product with what is too great. */
+/* Division by a number that is too small is multiplication by one that is too large. */
 static void check_divided(Compile *c, const Node *n, double v, uint32_t input)
 {
   if (input == 0) {
     check_factor(c, n, v, v);
   } else if (v != 0 && overflows(n->dtype, 1 / v)) {
     diag_warning(
-        c, W408, n->span, "dividing by %s leaves %s (largest %s): most results are infinite",
+        c, W408, n->span, "division by %s overflows %s (largest %s): most results are infinite",
         ir_number_text(c, v), ir_dtype_name(n->dtype), ampc_type_of(n->dtype)->greatest_text);
     diag_help(c, "compute it in `autocast(f32)`");
   } else if (isfinite(v) && v != 0 && vanishes(n->dtype, 1 / v)) {
-    diag_warning(c, W408, n->span, "dividing by %s leaves %s (smallest %s): most results are 0",
+    diag_warning(c, W408, n->span, "division by %s underflows %s (smallest %s): most results are 0",
                  ir_number_text(c, v), ir_dtype_name(n->dtype), ampc_type_of(n->dtype)->least_text);
     diag_help(c, "compute it in `autocast(f32)`");
   }
 }
 
-/* Numbers are compared in the tensor's type. */
+/* Comparisons convert the number to the tensor's type. */
 static void check_compared(Compile *c, const Node *n, double v)
 {
   DType d = op_common_type(c, n);
@@ -108,7 +110,7 @@ static void check_compared(Compile *c, const Node *n, double v)
 
 /* ---- the rule ---- */
 
-/* The number that x is made of, if it is one number throughout. */
+/* The number whose value all elements of x have, if there is one. */
 static const Node *constant_of(const Graph *g, Value x)
 {
   const Node *n = ir_node(g, x);
@@ -174,8 +176,8 @@ bool rule_literal(const Node *n, double *out)
   return n->op == OP_number || n->op == OP_integer;
 }
 
-/* x^e for these e as in PyTorch: sqrt decides what -0 and -inf give. In 16 bits x^3 and x^-2 stay
- * powers, since x * x would be rounded first. 0: it stays a power. */
+/* x^e for these e as in PyTorch; with e = 0.5, sqrt determines the results for -0 and -inf. In 16
+ * bits x^3 and x^-2 remain powers, because x * x would be rounded first. 0: it remains a power. */
 static Value simple_power(Compile *c, const Cursor *at, Value x, double e, bool wide)
 {
   if (e == 1) return x;

@@ -2,8 +2,8 @@
 #include "gradient.h"
 #include <math.h>
 
-/* The new nodes stand in the block and region of y and point at it as their origin, so that a dump
- * says "gradient of softmax" and an error names the line of the forward node. */
+/* New nodes are in the block and region of y and have y as their origin. So a dump says "gradient
+ * of softmax", and an error names the line of the forward node. */
 Back back_begin(Compile *c, Value y, Value dy)
 {
   Back b = {.c = c, .at = ir_cursor_of(c->graph, y), .y = y, .dy = dy, .n = *ir_node(c->graph, y)};
@@ -58,7 +58,7 @@ Value back_like(Back *b, OpKind op, const Value *in, uint32_t n)
   return ir_append(b->c, &b->at, op, in, n, ir_shared_attrs(b->c, &b->n, op));
 }
 
-/* Not differentiable, or a constant: out_dx stays zero. */
+/* For ops that are not differentiable, and constants: out_dx stays zero. */
 void grad_none(Compile *c, Value n, Value dy, Value *out_dx)
 {
   (void)c, (void)n, (void)dy, (void)out_dx;
@@ -66,18 +66,18 @@ void grad_none(Compile *c, Value n, Value dy, Value *out_dx)
 
 /* ---- types and shapes ---- */
 
-/* dx is dy. The cast back, and the sum over axes along which x was repeated, are what backward.c
- * does with every gradient that does not fit its input. */
+/* dx is dy. backward.c casts every gradient to the type of its input, and sums over axes along
+ * which the input was repeated. */
 void grad_passed(Compile *c, Value n, Value dy, Value *out_dx)
 {
   (void)c, (void)n;
   out_dx[0] = dy;
 }
 
-/* Doing it once more undoes it: exchanging two axes, flipping, y = -x. */
+/* The op is its own inverse: swapping two axes, flipping, y = -x. */
 RULE(grad_again, back_like(b, b->n.op, &dy, 1))
 
-/* The bytes stay, so dx is dy in x's shape. */
+/* dx is dy in the shape of x. */
 void grad_reshape(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -85,8 +85,8 @@ void grad_reshape(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = ir_reshape(c, &b->at, dy, to.dim, to.rank);
 }
 
-/* Axis i of y is axis p[i] of x, so axis p[i] of dx is axis i of dy: the inverse permutation. y of
- * axes (2, 0, 1) has a gradient of axes (1, 2, 0). */
+/* Axis i of y is axis p[i] of x, so axis p[i] of dx is axis i of dy: the inverse permutation. For
+ * axes (2, 0, 1) it is (1, 2, 0). */
 void grad_permute(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -95,7 +95,8 @@ void grad_permute(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = ir_permute(c, &b->at, dy, back_axes);
 }
 
-/* y[i] = x[i + offset]: dx[i] = dy[i - offset], in x's size, which a crop makes larger than y's. */
+/* y[i] = x[i + offset]: dx[i] = dy[i - offset], in the size of x, which is larger than y after a
+ * crop. */
 void grad_shifted(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -114,7 +115,7 @@ static Value sliced(Back *b, Value x, int64_t dim, int64_t start, int64_t stop, 
                          {"step", {.i = step}}));
 }
 
-/* dx is the part of dy between the padding; the padding is constant. */
+/* dx is dy without the padding, which is constant. */
 void grad_pad(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -122,8 +123,8 @@ void grad_pad(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = sliced(b, dy, dim, before, before + ir_node(c->graph, x[0])->dim[dim], 1);
 }
 
-/* y = x[start:stop:step]: dx is 0 but at start, start + step, ..., where dy stands. `size` is
- * x's. */
+/* y = x[start:stop:step]: dx is dy at start, start + step, ..., and 0 elsewhere. `size` is that of
+ * x. */
 void grad_slice(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -133,8 +134,8 @@ void grad_slice(Compile *c, Value n, Value dy, Value *out_dx)
                               {"step", {.i = attr_int(&b->n, "step")}}, {"size", {.i = size}}));
 }
 
-/* The other way round: of y, only the places start, start + step, ... come from x. `stop` is one
- * past the last of them. */
+/* The inverse: only the elements start, start + step, ... of y come from x. `stop` is one past the
+ * last of them. */
 void grad_slice_backward(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -143,7 +144,7 @@ void grad_slice_backward(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = sliced(b, dy, dim, start, start + (count - 1) * step + 1, step);
 }
 
-/* Each input gets back its own part of dy. */
+/* Each input receives its slice of dy. */
 void grad_cat(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -157,8 +158,8 @@ void grad_cat(Compile *c, Value n, Value dy, Value *out_dx)
 
 /* ---- one input ---- */
 
-/* An op has the formula: dx is NAME_backward of dy and x. Slopes of functions that have a corner
- * are those of PyTorch: at 0 elu's is alpha; at a bound of clamp no gradient passes. */
+/* For ops with an op NAME_backward: dx is NAME_backward(dy, x). Derivatives at corners are those of
+ * PyTorch: at 0 that of elu is alpha; at a bound of clamp it is 0. */
 static Value slope_times(Back *b, Value of)
 {
   OpKind op = op_named(arena_printf(b->c->arena, "%s_backward", op_of(&b->n)->name));
@@ -167,15 +168,16 @@ static Value slope_times(Back *b, Value of)
 
 RULE(grad_slope, slope_times(b, x[0]))
 
-/* The same of dy and y: sigmoid has dy y (1 - y), tanh dy (1 - y^2). */
+/* NAME_backward(dy, y): sigmoid has dy y (1 - y), tanh dy (1 - y^2). */
 RULE(grad_slope_by_result, slope_times(b, n))
 
 /* y = |x|: dx = dy sign(x), 0 at 0 as in PyTorch */
 RULE(grad_abs, back_mul(b, dy, back_unary(b, OP_sign, x[0])))
 
-/* A relu whose only reader is max_pool2d: what is the greatest of a window after it is so in the
- * pool's result, so that tells as well whether it was above 0, and is smaller. The same bits: all
- * windows whose greatest element a pixel is have its value. {0}: dy comes from elsewhere. */
+/* For a relu whose only reader is a max_pool2d. The maximum of a window is also in the pool's
+ * result, which thus tells whether relu's input was above 0, and is smaller. So the mask is applied
+ * to the gradient of the pool's result. The bits are the same, because a pixel that is the maximum
+ * of several windows has the same value in all of them. {0}: dy comes from elsewhere. */
 static Value relu_before_pool(Back *b, Value n)
 {
   const Node back = *ir_node(b->c->graph, b->dy);
@@ -188,8 +190,8 @@ static Value relu_before_pool(Back *b, Value n)
   return ir_append(b->c, &at, back.op, (Value[]){masked, back.in[1]}, 2, attrs);
 }
 
-/* y = max(x, 0): dx = y > 0 ? dy : 0. By y rather than x: y is read by the next layer's gradient
- * anyway, x need not be kept. */
+/* y = max(x, 0): dx = y > 0 ? dy : 0. It uses y, which the next layer's gradient reads anyway, so
+ * that x need not be kept. */
 void grad_relu(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -237,8 +239,8 @@ RULE(grad_reciprocal, back_mul(b, back_unary(b, OP_neg, dy), back_mul(b, n, n)))
 /* y = log(1 + exp(x)): dx = dy sigmoid(x) */
 RULE(grad_softplus, back_mul(b, dy, back_unary(b, OP_sigmoid, x[0])))
 
-/* y = kept ? x / (1 - p) : 0, and dx is the same of dy. The mask is not stored: the same stream
- * draws the same numbers again. */
+/* y = kept ? x / (1 - p) : 0, and dx is the same function of dy. The mask is not stored: the same
+ * stream draws the same numbers again. */
 void grad_drop(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -246,7 +248,7 @@ void grad_drop(Compile *c, Value n, Value dy, Value *out_dx)
   ir_node(c->graph, out_dx[0])->stream = b->n.stream;
 }
 
-/* The mask comes from x[1], uniform numbers [n, 1, ..] that are kept; so dx drops the same
+/* The mask is computed from x[1], uniform numbers [n, 1, ..] that are kept, so dx drops the same
  * samples. */
 RULE(grad_drop_parts, back_like(b, OP_drop_parts, (Value[]){dy, x[1]}, 2))
 
@@ -292,7 +294,7 @@ void grad_addcdiv(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[2] = back_unary(b, OP_neg, back_mul(b, dz, back_binary(b, OP_div, x[1], x[2])));
 }
 
-/* y = x above 0, else w x: there dx = dy w and dw = dy x */
+/* y = x if x > 0, with dx = dy; else y = w x, with dx = dy w and dw = dy x */
 void grad_prelu(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -305,7 +307,7 @@ void grad_prelu(Compile *c, Value n, Value dy, Value *out_dx)
 RULE_2(grad_div, back_binary(b, OP_div, dy, x[1]),
        back_mul(b, back_unary(b, OP_neg, dy), back_binary(b, OP_div, n, x[1])))
 
-/* y = x - z floor(x / z), where the floor is constant but for jumps:
+/* y = x - z floor(x / z), where the floor is piecewise constant:
  *   dx = dy, dz = -dy floor(x / z) */
 void grad_remainder(Compile *c, Value n, Value dy, Value *out_dx)
 {
@@ -315,8 +317,8 @@ void grad_remainder(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[1] = back_mul(b, back_unary(b, OP_neg, dy), times);
 }
 
-/* The slope e x^(e - 1) of x^e for a literal e that is not 0. 1 and 2 are by far the most frequent
- * exponents: they need no power. */
+/* The derivative e x^(e - 1) of x^e for a literal e that is not 0. The exponents 1 and 2 are by far
+ * the most frequent, and need no power. */
 static Value power_slope(Back *b, Value x, double e)
 {
   if (e == 1) return back_number(b, 1);
@@ -326,8 +328,8 @@ static Value power_slope(Back *b, Value x, double e)
 
 /* y = x^z: dx = dy z x^(z - 1), dz = dy y log(x)
  *
- * Both formulas give NaN at places where the slope is 0. There, as PyTorch: exponent 0 has slope 0
- * everywhere; 0 to a power >= 0 does not depend on the power. */
+ * Both formulas give NaN at some points where the derivative is 0. As in PyTorch, the derivative
+ * for exponent 0 is 0 everywhere, and 0 to a power >= 0 does not depend on the power. */
 void grad_pow(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -347,9 +349,8 @@ void grad_pow(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[1] = back_mul(b, dy, back_where(b, settled, zero, by_power));
 }
 
-/* The gradient of x in max(x, z) or min(x, z): all of dy where x is the result, half of it where
- * both are equal (as PyTorch), else 0. `loses` is the comparison that is true where x is not the
- * result. */
+/* The gradient of x in max(x, z) or min(x, z): dy if x is the result, dy / 2 if both are equal (as
+ * in PyTorch), else 0. `loses` is the comparison that is true if x is not the result. */
 static Value share_of(Back *b, OpKind loses, Value x, Value z)
 {
   Value tie = back_where(b, back_binary(b, OP_eq, x, z), back_scale(b, b->dy, 0.5), b->dy);
@@ -360,7 +361,7 @@ RULE_2(grad_maximum, share_of(b, OP_lt, x[0], x[1]), share_of(b, OP_lt, x[1], x[
 
 RULE_2(grad_minimum, share_of(b, OP_gt, x[0], x[1]), share_of(b, OP_gt, x[1], x[0]))
 
-/* y = condition ? x : z. The condition is bool: no gradient. */
+/* y = condition ? x : z. The condition is a bool and has no gradient. */
 void grad_where(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -369,7 +370,7 @@ void grad_where(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[2] = back_where(b, x[0], zero, dy);
 }
 
-/* x logits, t targets: y = (1 - t) x + softplus(-x)
+/* x are logits, t targets: y = (1 - t) x + softplus(-x)
  *   dx = dy (sigmoid(x) - t), dt = -dy x */
 void grad_bce_with_logits(Compile *c, Value n, Value dy, Value *out_dx)
 {
@@ -379,7 +380,7 @@ void grad_bce_with_logits(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[1] = back_unary(b, OP_neg, back_mul(b, x[0], dy));
 }
 
-/* x probabilities, t targets: dx = dy (x - t) / (x (1 - x)), dt = dy (log(1 - x) - log x) */
+/* x are probabilities, t targets: dx = dy (x - t) / (x (1 - x)), dt = dy (log(1 - x) - log x) */
 void grad_bce(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;

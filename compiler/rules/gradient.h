@@ -1,20 +1,20 @@
-/* What gradient rules are written with.
+/* The helpers that gradient rules use.
  *
- * A rule gets dy in shape and type of y and may return a gradient in a broadcast shape or another
- * float type of the input: whoever calls the rules sums and casts it to fit (passes/backward.c).
- * Types are final here: nothing is cast by category, backward runs in the types of forward. */
+ * A rule receives dy in the shape and type of y. It may return a gradient in a broadcast shape or
+ * in another float type than the input: its caller, passes/backward.c, sums and casts it. Types are
+ * final here. Backward runs in the types of forward, so nothing is cast by category. */
 #pragma once
 #include "rules.h"
 
-typedef struct Back { /* one forward node and what its rule builds on */
+typedef struct Back { /* one forward node, and what its rule needs */
   Compile *c;
   Cursor at;
   Value y, dy;
-  Node n; /* a copy: appending moves the nodes */
+  Node n; /* a copy: an append may move the nodes */
 } Back;
 
 Back back_begin(Compile *c, Value y, Value dy);
-const Node *back_in(const Back *b, uint32_t i); /* dies with the next append */
+const Node *back_in(const Back *b, uint32_t i); /* valid until the next append */
 Value back_unary(Back *b, OpKind op, Value x);
 Value back_binary(Back *b, OpKind op, Value x, Value y);
 Value back_scale(Back *b, Value x, double factor); /* x times a number */
@@ -22,24 +22,24 @@ Value back_mul(Back *b, Value x, Value y);
 Value back_wide(Back *b, Value x); /* in f32 */
 Value back_where(Back *b, Value condition, Value x, Value y);
 Value back_number(Back *b, double v);
-/* x with axis `dim` turned round; x_c-by in the place of x_c, 0 where there is none: by is 1 or -1.
- */
+/* x with axis `dim` reversed; x shifted along `dim`: x_c-by at c, or 0 if there is none (by is 1 or
+ * -1). */
 Value back_flip(Back *b, Value x, int64_t dim);
 Value back_moved(Back *b, Value x, int64_t dim, int64_t by);
-/* Of a node with a channel: v [c] as [1, c, 1, ..], so that it meets images elementwise. */
+/* For a node with a channel: reshapes v [c] to [1, c, 1, ..], which broadcasts to images. */
 Value back_channels(Back *b, Value v);
-/* Of a max_pool2d: which element of each window is the greatest. */
+/* For a max_pool2d: the index of the largest element in each window. */
 Value back_greatest(Back *b);
-/* An op with inputs in[0, n) and the attributes of the forward node. */
+/* Appends an op with inputs in[0, n) and the attributes of the forward node. */
 Value back_like(Back *b, OpKind op, const Value *in, uint32_t n);
 
-/* The head of a rule: `b` to build with, `x` the inputs of the forward node, if it needs them. */
+/* The head of a rule: `b` for building, `x` the inputs of the forward node. */
 #define BEGIN                                                                                      \
   Back back = back_begin(c, n, dy), *b = &back;                                                    \
   const Value *x = b->n.in;                                                                        \
   (void)x
 
-/* Defines a gradient rule by one expression: the gradient of input 0. RULE_2 takes a second one:
+/* Defines a gradient rule by one expression: the gradient of input 0. RULE_2 takes a second one,
  * the gradient of input 1. */
 #define RULE(name, dx)                                                                             \
   void name(Compile *c, Value n, Value dy, Value *out_dx)                                          \

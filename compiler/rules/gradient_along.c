@@ -18,7 +18,7 @@ Value back_moved(Back *b, Value x, int64_t dim, int64_t by)
                    ATTRS({"dim", {.i = dim}}, {"before", {.i = by > 0}}, {"after", {.i = by < 0}}));
 }
 
-/* x_0 .. x_c without x_c itself, or from the other end. */
+/* The product of the elements before c, or with `reverse` after c. */
 static Value others(Back *b, Value x, int64_t dim, bool reverse)
 {
   return ir_append(
@@ -26,8 +26,9 @@ static Value others(Back *b, Value x, int64_t dim, bool reverse)
       ATTRS({"dim", {.i = dim}}, {"reverse", {.i = reverse}}, {"exclusive", {.i = true}}));
 }
 
-/* dx_c = dy times all others, those before c and those behind: right where some are 0. The axes
- * touch (pass precision): they are one in the middle of three. */
+/* dx_c = dy times the product of all other elements, those before c and those after c. It is
+ * correct if some are 0. The axes are adjacent (pass precision), so they form the middle of three
+ * axes. */
 void grad_prod(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -47,14 +48,14 @@ void grad_prod(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = ir_reshape(c, &b->at, dx, from.dim, from.rank);
 }
 
-/* x_c is in y_c and all behind it. */
+/* x_c contributes to y_c and all later results. */
 RULE(grad_cumsum, ir_append(c, &b->at, OP_cumsum, &dy, 1,
                             ATTRS({"dim", {.i = attr_int(&b->n, "dim")}},
                                   {"reverse", {.i = !attr_int(&b->n, "reverse")}})))
 
-/* dx_c = (x_0 .. x_c-1) s_c with s_c = dy_c + x_c+1 s_c+1: no division, so right where x is 0. From
- * the other end it is the same of what is turned round; without x_c itself, of dy of the next
- * place. */
+/* dx_c = (x_0 .. x_c-1) s_c with s_c = dy_c + x_c+1 s_c+1. It needs no division, so it is correct
+ * if x is 0. With `reverse` the axes of x, dy and dx are reversed. With `exclusive` dy is shifted
+ * by one. */
 void grad_cumprod(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -69,8 +70,9 @@ void grad_cumprod(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = reverse ? back_flip(b, dx, dim) : dx;
 }
 
-/* s_c = b_c + a_n s_n, n the one behind c or, forth, before it. db is the same of ds the other way;
- * a_c meets the s before c and the db of c, or the other way round. */
+/* s_c = b_c + a_n s_n, where n is the index after c or, with `forth`, before c. db is the same sum
+ * of ds in the other direction. da_c is db_c times the s before c, or without `forth` s_c times the
+ * db before c. */
 void grad_line_sums(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -82,7 +84,7 @@ void grad_line_sums(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[1] = back_mul(b, forth ? db : n, back_moved(b, forth ? n : db, dim, 1));
 }
 
-/* Each gradient goes back to the place that its element was taken from. */
+/* Each gradient returns to the position that its element was taken from. */
 void grad_pick_ordered(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;

@@ -1,4 +1,4 @@
-/* Gradient rules of angles and hyperbolas. */
+/* Gradient rules of trigonometric and hyperbolic functions. */
 #include "gradient.h"
 
 /* y = sin(x): dx = dy cos(x) */
@@ -15,7 +15,7 @@ void grad_tan(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_mul(b, dy, back_binary(b, OP_add, square, back_number(b, 1)));
 }
 
-/* 1 / sqrt(1 - x^2), of which (1 - x) (1 + x) loses no digits near 1. */
+/* 1 / sqrt(1 - x^2), as (1 - x) (1 + x), which loses no digits near 1. */
 static Value arc_slope(Back *b, Value x)
 {
   Value left = back_binary(b, OP_sub, back_number(b, 1), x);
@@ -35,7 +35,7 @@ RULE(grad_sinh, back_mul(b, dy, back_unary(b, OP_cosh, x[0])))
 /* y = cosh(x): dx = dy sinh(x) */
 RULE(grad_cosh, back_mul(b, dy, back_unary(b, OP_sinh, x[0])))
 
-/* z = atan2(y, x): dy' = dz x / (x^2 + y^2), dx' = -dz y / (x^2 + y^2) */
+/* z = atan2(y, x): the gradient of y is dz x / (x^2 + y^2), that of x is -dz y / (x^2 + y^2) */
 void grad_atan2(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;

@@ -4,7 +4,7 @@
 
 typedef const char *SizeName(uint32_t spatial, uint32_t axis);
 
-typedef struct Sizes { /* attributes that say how large the result is */
+typedef struct Sizes { /* the attributes that hold the size of the result */
   SizeName *name;
   uint32_t spatial;
   const int64_t *size;
@@ -17,9 +17,9 @@ static bool names_size(const Sizes *s, const char *attr)
   return false;
 }
 
-/* A gradient op with the attributes that it shares with the forward node (strides, padding, ..) and
- * the sizes that its inputs do not determine: with stride 2 images of 7x7 and 8x8 give the same
- * windows. */
+/* A gradient op with the attributes that it shares with the forward node (strides, padding, ..),
+ * and with the sizes that its inputs do not determine: with stride 2, images of 7x7 and 8x8 have
+ * equally many windows. */
 static Value sized(Back *b, OpKind op, const Value *in, uint32_t n, Sizes s)
 {
   const NamedAttr *shared = ir_shared_attrs(b->c, &b->n, op);
@@ -33,7 +33,7 @@ static Value sized(Back *b, OpKind op, const Value *in, uint32_t n, Sizes s)
   return ir_append(b->c, &b->at, op, in, n, attrs);
 }
 
-/* Of images of the sizes of input 0. */
+/* The same, for a gradient with the image sizes of input 0. */
 static Value sized_image(Back *b, OpKind op, const Value *in, uint32_t n)
 {
   ImageDims d = ir_image_dims(back_in(b, 0));
@@ -46,7 +46,7 @@ static Value total(Back *b, Value parts)
   return ir_reduce(b->c, &b->at, OP_sum, parts, 1, false);
 }
 
-/* The sum of all elements of each channel of x [n, c, h, w]: rules run before pass layout, so the
+/* The sum of all elements of each channel of x [n, c, h, w]. Rules run before pass layout, so the
  * channels are axis 1. */
 static Value channel_sum(Back *b, Value x)
 {
@@ -54,7 +54,7 @@ static Value channel_sum(Back *b, Value x)
   return total(b, ir_append(b->c, &b->at, OP_channel_sums, &x, 1, channel));
 }
 
-/* ---- convolutions: a row `x` of the table goes with rows `x_data` and `x_weight` ---- */
+/* ---- convolutions: row `x` of the table has gradient rows `x_data` and `x_weight` ---- */
 
 static OpKind forward_op(const Back *b)
 {
@@ -73,8 +73,8 @@ static Value weight_gradient(Back *b, const Value *in, const Node *weight)
   return sized(b, gradient_op(b, "_weight"), in, 2, kernel);
 }
 
-/* dx moves dy back through the kernel (a transposed convolution), dweight correlates dy with x,
- * dbias is the sum of dy over a channel. */
+/* dx is the transposed convolution of dy, dweight correlates dy with x, and dbias is the sum of dy
+ * over each channel. */
 void grad_conv(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
@@ -85,9 +85,8 @@ void grad_conv(Compile *c, Value n, Value dy, Value *out_dx)
   if (b.n.in[2].id) out_dx[2] = channel_sum(&b, dy);
 }
 
-/* The forward node is itself a transposed convolution, of ConvTranspose2d: x [n, out, h, w] becomes
- * larger images. So the plain convolution of dy is dx, and in dweight x and dy have changed
- * places. */
+/* The forward node is a transposed convolution (ConvTranspose2d): x [n, out, h, w] becomes larger
+ * images. So dx is the plain convolution of dy, and in dweight x and dy are swapped. */
 void grad_conv_data(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
@@ -103,7 +102,7 @@ typedef struct NormSums { /* the gradients of bias and weight */
   Value dy, dyx;
 } NormSums;
 
-/* With z = (x - mean) rstd: sum of dy and of dy z, each [channels]. */
+/* With z = (x - mean) rstd: the sums of dy and of dy z, each [channels]. */
 static NormSums norm_sums(Back *b)
 {
   const Value *in = b->n.in;
@@ -113,10 +112,10 @@ static NormSums norm_sums(Back *b)
   return (NormSums){total(b, sums), total(b, products)};
 }
 
-/* y = z weight + bias, z = (x - mean) rstd, and mean and rstd are those of x. With `rows` elements
- * a channel:
+/* y = z weight + bias with z = (x - mean) rstd, where mean and rstd are those of x. With `rows`
+ * elements per channel:
  *   dx = rstd weight (dy - sum(dy) / rows - z sum(dy z) / rows)
- * That is the whole gradient, what goes through mean and rstd included: so those two inputs get
+ * This is the whole gradient and includes the paths through mean and rstd, so these two inputs get
  * none. */
 void grad_batch_norm(Compile *c, Value n, Value dy, Value *out_dx)
 {
@@ -141,8 +140,8 @@ Value back_channels(Back *b, Value v)
 
 /* As batch norm, but mean and rstd do not depend on x. With s = rstd weight:
  *   dx = dy s, dmean = -s sum(dy), drstd = weight sum(dy (x - mean)) = weight sum(dy z) / rstd
- * The statistics are mostly Buffers; then dmean and drstd are dropped later. All of it is computed
- * in f32, also if x, the weight or a statistic has 16 bits. */
+ * The statistics are usually Buffers; then dmean and drstd are removed later. All is computed in
+ * f32, even if x, the weight or a statistic has 16 bits. */
 void grad_batch_norm_eval(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
@@ -160,7 +159,7 @@ void grad_batch_norm_eval(Compile *c, Value n, Value dy, Value *out_dx)
 
 /* ---- pools ---- */
 
-/* One byte, where x again would be several. */
+/* Backward keeps this index, usually one byte, instead of x, which has several bytes. */
 Value back_greatest(Back *b)
 {
   NamedAttr attrs[MAX_ATTR + 1];

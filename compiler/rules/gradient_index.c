@@ -1,7 +1,8 @@
-/* Gradient rules of ops that take or put elements where a tensor says. */
+/* Gradient rules of ops that read or write elements at the indices in a tensor. */
 #include "gradient.h"
 
-/* [a, b, c] as [b, a, c]; with a = 1 a reshape. */
+/* Reshapes v to [first, second, rest] and swaps the first two axes. If first is 1, it returns
+ * [second, rest]. */
 static Value turned(Back *b, Value v, int64_t first, int64_t second, int64_t rest)
 {
   v = ir_reshape(b->c, &b->at, v, (int64_t[]){first, second, rest}, 3);
@@ -10,8 +11,9 @@ static Value turned(Back *b, Value v, int64_t first, int64_t second, int64_t res
   return ir_permute(b->c, &b->at, v, axes);
 }
 
-/* y[o, k, i] = x[o, index[k], i]: each row of x takes the sum of the dy of the places that name it.
- * The axis goes to the front and back again, so that a row is all that one number names. */
+/* y[o, k, i] = x[o, index[k], i]: the gradient of a row of x is the sum of the dy at all positions
+ * that name the row. The axis is moved to the front and back again, so that each index names one
+ * contiguous row. */
 void grad_index_select(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -28,7 +30,7 @@ void grad_index_select(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = ir_reshape(c, &b->at, sums, from.dim, from.rank);
 }
 
-/* y[.., i] = x[.., index[.., i]]: dy goes back where it came from. */
+/* y[.., i] = x[.., index[.., i]]: dy is added at the indices. */
 void grad_gather(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -37,7 +39,7 @@ void grad_gather(Compile *c, Value n, Value dy, Value *out_dx)
                         ATTRS({"dim", {.i = dim}}, {"size", {.i = size}}));
 }
 
-/* y = x, and src where the index says: dsrc is the dy of these places. */
+/* y is x plus src at the indices: dsrc is dy at the indices, dx is dy. */
 void grad_scatter_add(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;

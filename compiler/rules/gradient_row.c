@@ -2,8 +2,8 @@
 #include "gradient.h"
 #include <math.h>
 
-/* v has the dims that forward reduced x to; here the reduced axes come back with size 1, so that v
- * meets x elementwise: x [2, 3, 4] summed over axis 1: v [2, 4] becomes [2, 1, 4]. */
+/* Restores the reduced axes of v with size 1, so that v broadcasts to x: for x [2, 3, 4] summed
+ * over axis 1, v [2, 4] becomes [2, 1, 4]. */
 static Value keep_axes(Back *b, Value v, uint64_t axes)
 {
   Node x = *back_in(b, 0);
@@ -19,11 +19,11 @@ static Value expand_to_input(Back *b, Value v)
   return ir_expand(b->c, &b->at, v, x.dim, x.rank);
 }
 
-/* y = sum of x: each x has the whole dy. */
+/* y = sum of x: each element of x receives dy. */
 RULE(grad_sum, expand_to_input(b, keep_axes(b, dy, (uint64_t)attr_int(&b->n, "dim"))))
 
-/* y = sum of x / n: each x has dy / n. Divided before it is expanded: once a row, not once an
- * element. */
+/* y = sum of x / n: each element of x receives dy / n. The division comes before the expansion:
+ * once per row, not once per element. */
 void grad_mean(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
@@ -32,8 +32,8 @@ void grad_mean(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = expand_to_input(&b, keep_axes(&b, share, (uint64_t)attr_int(&b.n, "dim")));
 }
 
-/* amax and amin: equal extremes share the gradient evenly. They are counted in f32, for f16 ends at
- * 65504 and stops being exact at 2048. */
+/* amax and amin: equal extremes share the gradient evenly. They are counted in f32, because f16
+ * ends at 65504 and is exact only up to 2048. */
 void grad_amax(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
@@ -46,19 +46,20 @@ void grad_amax(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_where(&b, extreme, share, back_number(&b, 0));
 }
 
-/* The index that argmax gives has the whole gradient, however many are equal. */
+/* The element at the index that argmax returns receives the whole gradient, even if several are
+ * equal. */
 RULE(grad_max_along, back_like(b, OP_max_along_backward, (Value[]){b->n.in[0], dy}, 2))
 
 RULE(grad_min_along, back_like(b, OP_min_along_backward, (Value[]){b->n.in[0], dy}, 2))
 
-/* dx = y (dy - sum(dy y)), the sum along the row */
+/* dx = y (dy - sum(dy y)), with the sum along the row */
 RULE(grad_softmax, back_like(b, OP_softmax_backward, (Value[]){dy, n}, 2))
 
-/* dx = dy - exp(y) sum(dy), the sum along the row */
+/* dx = dy - exp(y) sum(dy), with the sum along the row */
 RULE(grad_log_softmax, back_like(b, OP_log_softmax_backward, (Value[]){dy, n}, 2))
 
-/* dx = dy softmax(x). Not dy exp(x - y): if x is large, the rounded y has too few digits for that.
- * A row of all -inf has y = -inf; its gradient is 0. */
+/* dx = dy softmax(x). The form dy exp(x - y) is less exact: if x is large, the rounded y has too
+ * few digits. A row of all -inf has y = -inf; its gradient is 0. */
 void grad_logsumexp(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
@@ -70,14 +71,14 @@ void grad_logsumexp(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_mul(&b, keep_axes(&b, dy, axes), share);
 }
 
-/* y = sum (x - mean)^2 / (n - correction): dx = dy 2 (x - mean) / (n - correction). What goes
- * through the mean cancels. */
+/* y = sum (x - mean)^2 / (n - correction): dx = dy 2 (x - mean) / (n - correction). The terms
+ * through the mean cancel. */
 RULE(grad_row_var, back_like(b, OP_row_var_backward, (Value[]){b->n.in[0], dy}, 2))
 
-/* y = sqrt(var): dx = dy (x - mean) / (y (n - correction)); 0 where y is 0 */
+/* y = sqrt(var): dx = dy (x - mean) / (y (n - correction)); 0 if y is 0 */
 RULE(grad_row_std, back_like(b, OP_row_std_backward, (Value[]){b->n.in[0], n, dy}, 3))
 
-/* y = z weight + bias with z = (x - mean) rstd. z is layer_norm without weight, computed once more:
+/* y = z weight + bias with z = (x - mean) rstd. z is computed again, as layer_norm without weight:
  * that is cheaper than keeping it. dweight = dy z and dbias = dy have the shape of y; backward.c
  * sums them. */
 void grad_layer_norm(Compile *c, Value n, Value dy, Value *out_dx)
@@ -89,8 +90,8 @@ void grad_layer_norm(Compile *c, Value n, Value dy, Value *out_dx)
   if (bias.id) out_dx[2] = dy;
 }
 
-/* y = z weight with z = x r. z is rms_norm without weight, computed once more as for layer_norm;
- * dweight = dy z has the shape of y. */
+/* y = z weight with z = x r. z is computed again, as rms_norm without weight. dweight = dy z has
+ * the shape of y. */
 void grad_rms_norm(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
@@ -99,8 +100,8 @@ void grad_rms_norm(Compile *c, Value n, Value dy, Value *out_dx)
   if (weight.id) out_dx[1] = back_mul(&b, dy, back_like(&b, OP_rms_norm, &x, 1));
 }
 
-/* dx = dy (softmax(x) - one_hot(target)), dy once a row; the formula with label smoothing is in
- * ops.def. Targets are integers: no gradient. */
+/* dx = dy (softmax(x) - one_hot(target)), with one dy per row. The formula with label smoothing is
+ * in ops.def. Targets are integers and have no gradient. */
 void grad_cross_entropy(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);

@@ -1,15 +1,15 @@
-/* Gradient rules of what crosses the border of a loop: Note [loops] in ir.h. */
+/* Gradient rules of the ops that cross the border of a loop: Note [loops] in node.h. */
 #include "gradient.h"
 #include <assert.h>
 
-/* What is carried begins as its initial value. */
+/* The initial value receives the gradient of the carried value. */
 void grad_carry(Compile *c, Value n, Value dy, Value *out_dx)
 {
   (void)c, (void)n;
   out_dx[0] = dy;
 }
 
-/* The others stand in a loop, which is differentiated as a whole: passes/loop_gradient.c. */
+/* The other ops are in a loop, which is differentiated as a whole: passes/loop_gradient.c. */
 static void never(void)
 {
   assert(!"a loop is differentiated as a whole");

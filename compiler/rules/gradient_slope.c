@@ -1,10 +1,11 @@
-/* Gradient rules of what gradient rules make of functions whose slope is an op: dy times a slope,
- * of x or of y. Tangents use these ops too (Note [tangents]), and are differentiated. By dy each is
- * itself, of the gradient; by what the slope depends on, dy times its derivative. */
+/* Gradient rules of the ops NAME_backward, which compute dy times the derivative ("slope") of a
+ * function at x or y. Tangents use these ops too (Note [tangents]), and tangents are
+ * differentiated. The gradient of dy is the same op with dz in the place of dy. The gradient of x
+ * or y is dz dy times the second derivative. */
 #include "gradient.h"
 #include <math.h>
 
-/* The same op of dz in the place of dy. */
+/* The same op with dz in the place of dy. */
 static Value same_slope(Back *b)
 {
   Value *in = arena_array(b->c->arena, Value, b->n.n_in);
@@ -13,7 +14,7 @@ static Value same_slope(Back *b)
   return back_like(b, b->n.op, in, b->n.n_in);
 }
 
-/* In f32: second slopes are sums that cancel. */
+/* In f32, because the terms of second derivatives cancel. */
 static Value at_point(Back *b, uint32_t i)
 {
   return back_wide(b, b->n.in[i]);
@@ -31,10 +32,10 @@ static Value line(Back *b, double a, double factor, Value x)
   return back_binary(b, OP_add, back_scale(b, x, factor), back_number(b, a));
 }
 
-/* Slopes that are constant piece by piece: relu, clamp. */
+/* Slopes that are piecewise constant: relu, clamp. */
 RULE(grad_flat_slope, same_slope(b))
 
-/* z = dy y (1 - y): by y, dy (1 - 2 y) */
+/* z = dy y (1 - y): its derivative by y is dy (1 - 2 y) */
 void grad_sigmoid_backward(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back back = back_begin(c, n, dy), *b = &back;
@@ -43,7 +44,7 @@ void grad_sigmoid_backward(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[1] = bent(b, line(b, 1, -2, y));
 }
 
-/* z = dy (1 - y^2): by y, -2 dy y */
+/* z = dy (1 - y^2): its derivative by y is -2 dy y */
 void grad_tanh_backward(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back back = back_begin(c, n, dy), *b = &back;
@@ -114,7 +115,7 @@ void grad_hardswish_backward(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[1] = bent(b, back_where(b, within, back_number(b, 1.0 / 3), back_number(b, 0)));
 }
 
-/* s = x / r, r = x^2 + y^2: by x, (y^2 - x^2) / r^2; by y, -2 x y / r^2 */
+/* s = x / r with r = x^2 + y^2. Its derivatives: by x (y^2 - x^2) / r^2, by y -2 x y / r^2 */
 void grad_atan2_backward(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back back = back_begin(c, n, dy), *b = &back;
@@ -127,7 +128,8 @@ void grad_atan2_backward(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[2] = bent(b, back_binary(b, OP_div, both, rr));
 }
 
-/* s = (x - t) / (x (1 - x)): by x, (x^2 - 2 x t + t) / (x (1 - x))^2; by t, -1 / (x (1 - x)) */
+/* s = (x - t) / (x (1 - x)). Its derivatives: by x (x^2 - 2 x t + t) / (x (1 - x))^2, by t -1 / (x
+ * (1 - x)) */
 void grad_bce_backward(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back back = back_begin(c, n, dy), *b = &back;
@@ -140,7 +142,8 @@ void grad_bce_backward(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[2] = bent(b, back_binary(b, OP_div, back_number(b, -1), room));
 }
 
-/* z = y (dy - sum(dy y)): by dy the same, by y  dz (dy - sum(dy y)) - dy sum(dz y) */
+/* z = y (dy - sum(dy y)). The gradient of dy is the same op; the gradient of y is dz (dy - sum(dy
+ * y)) - dy sum(dz y) */
 void grad_softmax_backward(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back back = back_begin(c, n, dy), *b = &back;

@@ -1,5 +1,5 @@
-/* Rules of the job's own ops: shapes and types by their signature, gradients by copying what the
- * language says; Note [own backward] in own.h. */
+/* Rules of own ops. Shapes and types follow from the signature. Gradients are copies of the
+ * backward that the job defines: Note [own backward] in own.h. */
 #include "compiler/graph/own.h"
 #include "rules.h"
 #include <assert.h>
@@ -63,7 +63,7 @@ bool own_exact_type(const OwnTensor *t, DType *out)
 
 /* ---- shapes ---- */
 
-/* `float[..]` is the widest float input. */
+/* `float[..]` is the type of the widest float input. */
 DType own_output_type(Compile *c, const Node *n, uint32_t i)
 {
   DType type;
@@ -95,7 +95,7 @@ bool shape_own_result(Compile *c, Node *n)
   return like_output(c, n, ir_in(c, n, 0), (uint32_t)attr_int(n, "index"));
 }
 
-/* Outputs are behind inputs, their gradients behind these. */
+/* Indices count inputs, then outputs, then the gradients of outputs. */
 bool shape_own_operand(Compile *c, Node *n)
 {
   const Node *op = ir_in(c, n, 0);
@@ -113,7 +113,7 @@ bool shape_own_backward(Compile *c, Node *n)
 
 /* ---- gradients ---- */
 
-/* The node that ends op's backward; 0: it has none. */
+/* The node that ends the backward of op; 0: there is none. */
 static uint32_t end_of_backward(const Graph *g, Value op)
 {
   for (uint32_t id = op.id + 1; id < g->nodes.n; id++) {
@@ -135,7 +135,7 @@ bool own_reads_elements(const Node *n, uint32_t i)
   return n->op != OP_cast_like || i == 0;
 }
 
-typedef struct Copies { /* of the nodes behind the op's */
+typedef struct Copies { /* copies of the nodes that follow the op */
   Compile *c;
   Value op;
   const Value *dy; /* by output */
@@ -149,7 +149,7 @@ static Value copied(const Copies *k, Value v)
   return v.id > k->op.id && i < k->n && k->of[i].id ? k->of[i] : v;
 }
 
-/* What backward is given in the place of own_operand `id`; zeros, where the loss does not need that
+/* The value that replaces own_operand `id` in the copy: zeros if the loss does not depend on that
  * output. */
 static Value operand_of(const Copies *k, uint32_t id)
 {
@@ -169,9 +169,8 @@ static Value operand_of(const Copies *k, uint32_t id)
   return ir_zeros(k->c, &at, (Value){id}, operand->dtype);
 }
 
-/* The copy stands in backward, so it names the op as its origin; of a loop, in that which goes
- * back. Ops of the job in it have a backward of their own there where jvp needs it, with their
- * operands. */
+/* Copies a node into backward, with the op as its origin; in a loop, into the backward loop. If jvp
+ * needs it, an own op in the copy keeps its own backward and its operands. */
 static Value copy_node(Copies *k, uint32_t id)
 {
   Graph *g = k->c->graph;
@@ -189,7 +188,7 @@ static Value copy_node(Copies *k, uint32_t id)
   return (Value){g->nodes.n - 1};
 }
 
-/* Who needs the gradient has seen to it that there is a backward. */
+/* The caller has checked that the op has a backward. */
 void own_gradients(Compile *c, Value op, const Value *dy, Value *out_dx)
 {
   uint32_t end = end_of_backward(c->graph, op);
@@ -202,8 +201,8 @@ void own_gradients(Compile *c, Value op, const Value *dy, Value *out_dx)
     out_dx[i] = backward->in[i + 1].id ? copied(&k, backward->in[i + 1]) : (Value){0};
 }
 
-/* Backward of an op takes the gradients of all outputs, so passes/backward.c calls own_gradients
- * where it comes upon a node with one of these rules. */
+/* The backward of an op needs the gradients of all outputs. So passes/backward.c calls
+ * own_gradients when it reaches a node with one of these rules. */
 void grad_own(Compile *c, Value n, Value dy, Value *out_dx)
 {
   own_gradients(c, n, &dy, out_dx);

@@ -1,5 +1,5 @@
-/* In which type inputs of different types meet: PyTorch's ordinary promotion. What a region makes
- * of it is decided in passes/precision.c. */
+/* The common type of inputs of different types: PyTorch's ordinary promotion. passes/precision.c
+ * applies the region to it. */
 #include "compiler/graph/ops.h"
 #include <assert.h>
 
@@ -8,13 +8,13 @@ bool dtype_is_integer(DType d)
   return d == AMPC_I32 || d == AMPC_I64 || d == AMPC_U8;
 }
 
-/* The order in which integers win over each other; bool is below all. */
+/* The rank of integer types in promotion; bool is the lowest. */
 static int integer_width(DType d)
 {
   return d == AMPC_I64 ? 3 : d == AMPC_I32 ? 2 : d == AMPC_U8 ? 1 : 0;
 }
 
-/* i32 with u8 is i32, i64 with f16 is f16: any float wins over any integer. */
+/* i32 with u8 is i32. i64 with f16 is f16: a float takes precedence over any integer. */
 DType dtype_promote(DType a, DType b)
 {
   if (a == b) return a;
@@ -24,7 +24,7 @@ DType dtype_promote(DType a, DType b)
   return integer_width(a) > integer_width(b) ? a : b;
 }
 
-/* "No input of this class", in variables that else hold a DType. */
+/* "No input of this class", in variables that otherwise hold a DType. */
 enum { NO_TYPE = AMPC_DTYPE_COUNT };
 
 static int join(int a, DType b)
@@ -32,9 +32,9 @@ static int join(int a, DType b)
   return a == NO_TYPE ? (int)b : (int)dtype_promote((DType)a, b);
 }
 
-/* Joins the types of two classes of inputs, of which `higher` decides: an f16 tensor with
- * dimensions times an f32 scalar is f16. Only where lower is of a higher kind (bool < integer <
- * float) it counts: an i64 tensor times an f32 scalar is f32. */
+/* Combines the types of two classes of inputs. `higher` decides: an f16 tensor with dimensions
+ * times an f32 scalar is f16. `lower` matters only if it is of a higher kind (bool < integer <
+ * float): an i64 tensor times an f32 scalar is f32. */
 static int combine(int higher, int lower)
 {
   if (higher == NO_TYPE) return lower;
@@ -43,9 +43,9 @@ static int combine(int higher, int lower)
   return higher;
 }
 
-/* Ordinary promotion of inputs [first, end) of n: tensors with dimensions decide, then tensors
- * without, then numbers; a later class matters only when its kind (bool, integer, float) is higher.
- */
+/* Ordinary promotion of inputs [first, end) of n. Tensors with dimensions decide, then tensors
+ * without, then numbers. A later class matters only if its kind (bool, integer, float) is
+ * higher. */
 static DType promote(Compile *c, const Node *n, uint32_t first, uint32_t end)
 {
   int with_dims = NO_TYPE, without = NO_TYPE, numbers = NO_TYPE;
@@ -61,7 +61,7 @@ static DType promote(Compile *c, const Node *n, uint32_t first, uint32_t end)
 }
 
 /* matmul(x, y): both; where(condition, x, y): x and y; softmax(x), batch_norm(x, mean, ..): only x,
- * the other inputs have the types that the op wants. */
+ * because the other inputs already have the types that the op expects. */
 uint32_t op_mixed_inputs(const Node *n, uint32_t *first)
 {
   *first = op_has(n, T_condition) ? 1 : 0;

@@ -1,8 +1,9 @@
-/* The integers that a value may hold, by interval arithmetic over what it is made of. */
+/* The integers that a value may hold, by interval arithmetic over the nodes that it is computed
+ * from. */
 #include "compiler/graph/ops.h"
 #include <math.h>
 
-enum { DEEPEST = 12 }; /* nodes behind each other that are looked at */
+enum { DEEPEST = 12 }; /* longest chain of nodes that is followed */
 
 static IntegerRange range_of(Compile *c, Value v, int deep);
 
@@ -26,7 +27,7 @@ static IntegerRange of_type(DType d)
 static IntegerRange of_data(const ampc_source *s)
 {
   IntegerRange b = source_range(s);
-  if (!s->limit) return b; /* else the loader looks */
+  if (!s->limit) return b; /* otherwise the loader checks */
   return (IntegerRange){fmax(b.low, fmin(0, (double)s->ignored)),
                         fmin(b.high, fmax((double)s->limit - 1, (double)s->ignored))};
 }
@@ -38,7 +39,7 @@ static IntegerRange product(IntegerRange a, IntegerRange b)
   return (IntegerRange){fmin(fmin(p, q), fmin(r, s)), fmax(fmax(p, q), fmax(r, s))};
 }
 
-/* The sign is the divisor's. */
+/* The remainder has the sign of the divisor. */
 static IntegerRange rest(IntegerRange divisor)
 {
   bool positive = divisor.low > 0 && isfinite(divisor.high);
@@ -63,7 +64,7 @@ static IntegerRange of_two(OpKind op, IntegerRange a, IntegerRange b)
   }
 }
 
-/* i64 wraps around and doubles round beyond this. */
+/* Beyond this, doubles round and i64 may wrap around. */
 static bool is_exact(IntegerRange b)
 {
   return b.low > -0x1p53 && b.high < 0x1p53;

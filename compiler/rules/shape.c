@@ -1,6 +1,6 @@
 /* Shape rules: leaves, elementwise ops, reductions, rows, effects. A rule sets dims and dtype of a
- * node from its inputs and reports what a user did wrong. The dtype is what the inputs' types give
- * by ordinary promotion; pass precision casts the inputs of a typed graph so that this is right. */
+ * node from its inputs and reports mistakes of the user. The dtype follows from the input types by
+ * ordinary promotion. Pass precision casts the inputs, so the rule then sets the final type. */
 #include "rules.h"
 #include "compiler/graph/columns.h"
 #include "compiler/graph/param_parts.h"
@@ -10,11 +10,11 @@
 
 /* ---- shared with the other shape files ---- */
 
-/* 2^48 elements, of 8 bytes at most, are 2^51 bytes: products of sizes and strides stay far inside
- * 64 bits, and no machine has that much memory. */
+/* 2^48 elements of at most 8 bytes are 2^51 bytes. Products of sizes and strides stay far below
+ * 2^63, and no machine has that much memory. */
 #define MOST_ELEMENTS ((int64_t)1 << 48)
 
-/* No axis of size 0: kernels divide by sizes, and a reduction needs a first element. */
+/* Rejects an axis of size 0: kernels divide by sizes, and a reduction needs a first element. */
 static bool check_elements(Compile *c, const Node *n)
 {
   int64_t elements = 1;
@@ -30,7 +30,7 @@ static bool check_elements(Compile *c, const Node *n)
 bool rule_set_dims(Compile *c, Node *n, uint32_t rank, const int64_t *dim)
 {
   if (rank > MAX_RANK)
-    return diag_error(c, E311, n->span, "%s makes a tensor of %u axes, the most are %d",
+    return diag_error(c, E311, n->span, "%s makes a tensor of %u axes; the maximum is %d",
                       op_of(n)->name, rank, MAX_RANK);
   n->rank = (uint8_t)rank;
   memset(n->dim, 0, sizeof n->dim);
@@ -55,8 +55,8 @@ bool rule_need_float(Compile *c, const Node *n, uint32_t i)
   return diag_help(c, "`.to(f32)`");
 }
 
-/* Shapes are aligned at the right: with rank 3, [4] is [1, 1, 4]. The size of `in` along that
- * axis. */
+/* The size of `in` along an axis of the result. Shapes are aligned at the right: with rank 3, [4]
+ * is [1, 1, 4]. */
 static int64_t aligned_dim(const Node *in, uint32_t rank, uint32_t axis)
 {
   uint32_t missing = rank - in->rank;
@@ -66,7 +66,7 @@ static int64_t aligned_dim(const Node *in, uint32_t rank, uint32_t axis)
 static bool broadcast_error(Compile *c, const Node *n, const Node *a, const Node *b, uint32_t axis,
                             uint32_t rank)
 {
-  /* with different ranks only an index from the right means the same axis in both */
+  /* if ranks differ, only an index from the right names the same axis in both */
   int shown = a->rank == b->rank ? (int)axis : (int)axis - (int)rank;
   diag_error(c, E303, n->span, "cannot broadcast %s with %s: axis %d is %lld and %lld",
              ir_dims_text(c, a), ir_dims_text(c, b), shown, (long long)aligned_dim(a, rank, axis),
@@ -75,9 +75,9 @@ static bool broadcast_error(Compile *c, const Node *n, const Node *a, const Node
   return false;
 }
 
-/* Dims of n: inputs [first, end) broadcast with each other; E303 when they do not fit.
- * [32, 1, 4] with [5, 1] gives [32, 5, 4]. `decides` is the input that gave an axis its size: the
- * message shows it beside the one that does not fit. */
+/* Sets the dims of n by broadcasting inputs [first, end); E303 if they do not fit. [32, 1, 4] with
+ * [5, 1] gives [32, 5, 4]. `decides` is the input that determines the size of an axis: the message
+ * shows it with the input that does not fit. */
 static bool rule_broadcast(Compile *c, Node *n, uint32_t first, uint32_t end)
 {
   uint32_t rank = 0;
@@ -100,7 +100,7 @@ static bool rule_broadcast(Compile *c, Node *n, uint32_t first, uint32_t end)
   return rule_set_dims(c, n, rank, dim);
 }
 
-/* What a statement of a row program gives, in f32: inputs that are absent have no axes. */
+/* The result of a statement of a row program, in f32. Absent inputs have no axes. */
 bool shape_step(Compile *c, Node *n)
 {
   n->dtype = AMPC_F32;
@@ -109,7 +109,7 @@ bool shape_step(Compile *c, Node *n)
 
 /* ---- leaves ---- */
 
-/* A weak result does not raise the type of what it meets: 2 * x is f16 where x is f16. */
+/* A weak result does not widen the type of other operands: 2 * x is f16 if x is f16. */
 static bool scalar_of(Node *n, DType type, bool weak)
 {
   n->rank = 0;
@@ -118,8 +118,8 @@ static bool scalar_of(Node *n, DType type, bool weak)
   return true;
 }
 
-/* Data comes in batches: a leading axis of the block's batch size. An argument of an infer block
- * has the shape that is written. */
+/* Data has a leading axis with the block's batch size. An argument of an infer block has the
+ * declared shape. */
 bool shape_source(Compile *c, Node *n)
 {
   const ampc_source *s = &c->graph->sources.at[attr_int(n, "index")];
@@ -140,7 +140,7 @@ bool shape_param(Compile *c, Node *n)
   return rule_set_dims(c, n, p->rank, dim);
 }
 
-/* As it lies: updates and this see it as a list of numbers. */
+/* A flat list in memory order, as updates read it. */
 bool shape_gradient(Compile *c, Node *n)
 {
   const Parameter *p = &c->graph->params.at[attr_int(n, "index")];
@@ -158,13 +158,13 @@ bool shape_gradient(Compile *c, Node *n)
 
 SCALAR(shape_number, AMPC_F32, true)
 SCALAR(shape_integer, AMPC_I64, true)
-/* Settings and schedules are numbers; the loss scale is a tensor that gradients start from. */
+/* Settings and schedules are numbers. The loss scale is a tensor: gradients start from it. */
 SCALAR(shape_scalar, AMPC_F32, n->op != OP_loss_scale)
 SCALAR(shape_counter, AMPC_I64, false)
 
 /* ---- elementwise ---- */
 
-/* A cast is asked for, so its result counts as a tensor even where it is made of numbers. */
+/* A cast is explicit, so its result counts as a tensor even if its input is a number. */
 bool shape_cast(Compile *c, Node *n)
 {
   rule_like(n, ir_in(c, n, 0), (DType)attr_int(n, "dtype"));
@@ -186,7 +186,7 @@ bool shape_same(Compile *c, Node *n)
   return rule_like(n, x, x->dtype);
 }
 
-/* A bool has no negative. */
+/* Bools cannot be negated. */
 bool shape_signed(Compile *c, Node *n)
 {
   if (ir_in(c, n, 0)->dtype != AMPC_BOOL) return shape_same(c, n);
@@ -195,7 +195,7 @@ bool shape_signed(Compile *c, Node *n)
   return diag_help(c, "`~` for conditions, `.to(f32)` to count with them");
 }
 
-/* exp(integers) is f32. Of a number, drop makes something that is random: no longer a number. */
+/* exp(integers) is f32. The result of drop is random, so it is no longer a number. */
 bool shape_real(Compile *c, Node *n)
 {
   shape_same(c, n);
@@ -218,7 +218,7 @@ bool shape_test(Compile *c, Node *n)
   return rule_like(n, ir_in(c, n, 0), AMPC_BOOL);
 }
 
-/* Arithmetic: bools are no numbers here, though maximum and minimum may choose between them. */
+/* Arithmetic rejects bools, but maximum and minimum accept them. */
 bool shape_broadcast(Compile *c, Node *n)
 {
   n->dtype = op_common_type(c, n);
@@ -243,7 +243,7 @@ bool shape_divide(Compile *c, Node *n)
   return diag_help(c, "`.to(f32)`");
 }
 
-/* Integers to the power of integers are integers, so a power below 0 has no result. */
+/* Integers to the power of integers are integers, so a negative power is an error. */
 bool shape_pow(Compile *c, Node *n)
 {
   const Node *power = ir_in(c, n, 1);
@@ -282,7 +282,7 @@ bool shape_where(Compile *c, Node *n)
 
 /* ---- reductions and rows ---- */
 
-/* Dims of x without the axes of the mask, or with size 1 in their place. */
+/* Sets the dims of x without the axes in the mask, or with size 1 for these axes. */
 static bool drop_axes(Compile *c, Node *n, const Node *x, uint64_t axes, bool keep)
 {
   int64_t dim[MAX_RANK];
@@ -294,8 +294,8 @@ static bool drop_axes(Compile *c, Node *n, const Node *x, uint64_t axes, bool ke
   return rule_set_dims(c, n, rank, dim);
 }
 
-/* Mask 0, "no axes given", becomes the mask of all axes, so that nothing later needs to know of it.
- * Sums of integers and bools are i64, as in PyTorch. */
+/* Replaces mask 0, "no axes given", by the mask of all axes, so that later passes need no special
+ * case. Sums of integers and bools are i64, as in PyTorch. */
 bool shape_reduce(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, 0);
@@ -309,8 +309,8 @@ bool shape_reduce(Compile *c, Node *n)
   return drop_axes(c, n, x, (uint64_t)attr_int(n, "dim"), attr_int(n, "keepdim"));
 }
 
-/* [parts, columns] in f32, as a sum of 16-bit sums would lose what the parts kept; of integers and
- * bools in i64, as their sum. */
+/* [parts, columns]. The type is f32 for floats, because rounding the parts to 16 bits would lose
+ * precision, and i64 for integers and bools, as for their sum. */
 bool shape_part_sums(Compile *c, Node *n)
 {
   int64_t all = ir_elements(ir_in(c, n, 0)), columns = attr_int(n, "columns");
@@ -319,7 +319,7 @@ bool shape_part_sums(Compile *c, Node *n)
   return rule_set_dims(c, n, 2, (int64_t[]){column_parts(all / columns, columns), columns});
 }
 
-/* A row op needs its axis: a tensor of rank 0 has none. */
+/* A row op needs an axis, which a tensor of rank 0 does not have. */
 bool rule_need_axis(Compile *c, const Node *n)
 {
   const Node *x = ir_in(c, n, 0);
@@ -338,7 +338,7 @@ bool shape_arg_reduce(Compile *c, Node *n)
   return drop_axes(c, n, ir_in(c, n, 0), 1ull << attr_int(n, "dim"), attr_int(n, "keepdim"));
 }
 
-/* Weight and bias of a norm: one value for each element of the row. */
+/* Weight or bias of a norm: one value for each element of a row. */
 static bool check_row_vector(Compile *c, const Node *n, uint32_t i)
 {
   const Node *x = ir_in(c, n, 0), *w = ir_in(c, n, i);
@@ -361,7 +361,7 @@ bool shape_row_same(Compile *c, Node *n)
   return shape_same(c, n);
 }
 
-/* One result a row. */
+/* One result per row. */
 bool shape_row_reduce(Compile *c, Node *n)
 {
   if (!rule_need_axis(c, n) || !rule_need_float(c, n, 0)) return false;
@@ -384,8 +384,8 @@ bool shape_row_var(Compile *c, Node *n)
   return drop_axes(c, n, ir_in(c, n, 0), 1ull << attr_int(n, "dim"), false);
 }
 
-/* logits [n, classes, ..] along `dim`, target [n, ..]: losses [n, ..]. Which class is in range only
- * the kernel can tell. */
+/* logits [n, classes, ..] along `dim`, target [n, ..]: losses [n, ..]. Only the kernel can check
+ * that a class is in range. */
 bool shape_cross_entropy(Compile *c, Node *n)
 {
   const Node *logits = ir_in(c, n, 0), *target = ir_in(c, n, 1);
@@ -404,8 +404,7 @@ bool shape_cross_entropy(Compile *c, Node *n)
 
 /* ---- effects ---- */
 
-/* A loss that is not one number is the most frequent mistake here: the help names the
- * reductions. */
+/* The most frequent mistake here is a loss with several elements: the help names the reductions. */
 static bool need_single(Compile *c, const Node *n, ErrorCode code, const char *what)
 {
   const Node *x = ir_in(c, n, 0);
@@ -415,7 +414,7 @@ static bool need_single(Compile *c, const Node *n, ErrorCode code, const char *w
   return diag_help(c, "`.mean()` or `.sum()`");
 }
 
-/* Nobody reads an effect: its shape is that of a single f32. */
+/* Nobody reads the result of an effect: its shape is a single f32. */
 bool shape_effect(Compile *c, Node *n)
 {
   scalar_of(n, AMPC_F32, false);
@@ -424,7 +423,7 @@ bool shape_effect(Compile *c, Node *n)
   return true;
 }
 
-/* For each part of the group's parameters the sums of two squares. */
+/* Two sums of squares for each part of the group's parameters. */
 bool shape_param_parts(Compile *c, Node *n)
 {
   ParamParts parts =
@@ -433,7 +432,7 @@ bool shape_param_parts(Compile *c, Node *n)
   return rule_set_dims(c, n, 2, (int64_t[]){parts.n, 2});
 }
 
-/* A number for each parameter of the group. */
+/* One number for each parameter of the group. */
 bool shape_params(Compile *c, Node *n)
 {
   ParamParts parts =

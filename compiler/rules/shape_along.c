@@ -2,7 +2,7 @@
 #include "rules.h"
 #include <assert.h>
 
-/* As sums: of integers and bools in i64. */
+/* Integers and bools give i64, as for sums. */
 bool shape_cumulative(Compile *c, Node *n)
 {
   if (!rule_need_axis(c, n)) return false;
@@ -16,7 +16,7 @@ bool shape_sort_order(Compile *c, Node *n)
   return rule_like(n, ir_in(c, n, 0), AMPC_I64);
 }
 
-/* As many elements along the axis as `order` has. */
+/* The result has as many elements along the axis as `order`. */
 bool shape_pick_ordered(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, 0), *order = ir_in(c, n, 1);

@@ -1,5 +1,5 @@
 /* Shape rules of images and channels: convolutions, pools, batch norm. They read images in either
- * layout and give their input's layout on, so that they hold before pass layout and after it. */
+ * layout and set the layout of their input, so they hold before and after pass layout. */
 #include "rules.h"
 #include "compiler/graph/columns.h"
 #include <assert.h>
@@ -8,11 +8,12 @@
 
 /* ---- shared ---- */
 
-/* The axes of an image, as messages name them. */
+/* The names of an image's axes in messages. */
 static const char *const axes_text[] = {"", "w", "h, w", "d, h, w"};
 
-/* Which axis is missing? A convolution knows its channels by its weight [out, in / groups, ..]: if
- * the first axis has as many, the batch is what is missing. */
+/* Suggests how to add the missing axis. A convolution knows its channels from its weight [out,
+ * in / groups, ..]. If the size of the first axis is the number of channels, the batch axis is
+ * missing. */
 static void help_axis(Compile *c, const Node *n, const Node *x)
 {
   bool convolves = op_of(n)->tmpl == TMPL_conv && !op_has(n, T_gives_image | T_gives_weight);
@@ -38,7 +39,7 @@ static bool need_images(Compile *c, const Node *n, uint32_t i, uint32_t spatial)
   return diag_note(c, x->span, "it gets its shape here");
 }
 
-/* Images of sizes d in the type and layout of `like`. */
+/* Sets images of sizes d, with the type and layout of `like`. */
 static bool set_images(Compile *c, Node *n, const Node *like, ImageDims d)
 {
   n->dtype = like->dtype;
@@ -48,7 +49,7 @@ static bool set_images(Compile *c, Node *n, const Node *like, ImageDims d)
   return rule_set_dims(c, n, rank, dim);
 }
 
-/* What the language calls an attribute that an op has once for each axis: "stride" for stride0. */
+/* The name in the language of an attribute that an op has for each axis: "stride" for stride0. */
 static const char *argument_name(const char *attr)
 {
   static const char *const names[][2] = {{"stride", "stride"},      {"pad", "padding"},
@@ -60,7 +61,7 @@ static const char *argument_name(const char *attr)
   return attr;
 }
 
-/* Strides, dilations, kernels and scales count from 1, padding from 0. */
+/* Strides, dilations, kernels and scales must be at least 1, padding at least 0. */
 static bool check_attrs(Compile *c, const Node *n)
 {
   const OpSignature *sig = &op_of(n)->signature;
@@ -78,9 +79,9 @@ static bool check_attrs(Compile *c, const Node *n)
   return true;
 }
 
-/* stride0, pad0, dil0 are those of the first axis of an image, stride1, .. of the next. The
- * kernel's size is an attribute of pools but that of the weight in convolutions: the caller has it.
- */
+/* stride0, pad0, dil0 belong to the first axis of an image, stride1, .. to the next. The caller
+ * passes the kernel's size, because it is an attribute of pools but a size of the weight in
+ * convolutions. */
 Window rule_window(const Node *n, uint32_t axis, int64_t kernel)
 {
   static const char *const names[AMPC_MAX_SPATIAL][3] = {
@@ -92,9 +93,9 @@ Window rule_window(const Node *n, uint32_t axis, int64_t kernel)
                   dilates ? n->attr[dilation].i : 1, pools && n->attr[ceil].i};
 }
 
-/* How many windows fit into `size` pixels and their padding; 0 where not even one does. Size 28,
- * kernel 5, pad 2, stride 1: 28. With `ceil` one more, if it begins before the padding at the end.
- */
+/* The number of windows that fit into `size` pixels and their padding; 0 if none does. Size 28,
+ * kernel 5, pad 2, stride 1: 28. With `ceil` there is one more if it begins before the padding at
+ * the end. */
 static int64_t count_windows(int64_t size, Window w)
 {
   int64_t span;
@@ -115,7 +116,7 @@ static const char *sizes_text(Compile *c, const int64_t *size, uint32_t n) /* "2
   return text;
 }
 
-/* d: of the images x; becomes what the windows make of them. */
+/* d holds the sizes of the images x; they become the sizes of the result. */
 static bool windows_fit(Compile *c, const Node *n, const Node *x, const Window *w, ImageDims *d)
 {
   int64_t count[AMPC_MAX_SPATIAL], kernel[AMPC_MAX_SPATIAL], pad[AMPC_MAX_SPATIAL];
@@ -136,7 +137,7 @@ static bool windows_fit(Compile *c, const Node *n, const Node *x, const Window *
   return diag_note(c, x->span, "the images get their shape here");
 }
 
-/* Does a convolution or pool with these windows make images of the sizes of y from those of x? */
+/* True if a convolution or pool with these windows turns images of size x into images of size y. */
 static bool windows_make(const ImageDims *x, const Window *w, const ImageDims *y)
 {
   bool make = x->n == y->n;
@@ -147,7 +148,7 @@ static bool windows_make(const ImageDims *x, const Window *w, const ImageDims *y
 
 /* ---- convolutions: over as many axes as the op has strides ---- */
 
-/* Axes of an image of a convolution: it has a stride for each. */
+/* The number of image axes of a convolution, which has a stride for each. */
 static uint32_t spatial_of(const Node *n)
 {
   static const char *const strides[] = {"stride0", "stride1", "stride2"};
@@ -186,8 +187,8 @@ static bool check_weight(Compile *c, const Node *n, const Node *w)
                     (long long)groups, op_of(n)->name, (long long)w->dim[0]);
 }
 
-/* The line to write instead: `conv1 = Conv2d(1, ..)` for the weight `conv1.weight`. It can only be
- * named where the weight is a parameter of a module. */
+/* Suggests a line: `conv1 = Conv2d(1, ..)` for the weight `conv1.weight`. Only a weight that is a
+ * parameter of a module has such a name. */
 static void help_channels(Compile *c, const Node *w, int64_t channels)
 {
   while (w->op == OP_cast) w = ir_in(c, w, 0);
@@ -210,7 +211,7 @@ static bool check_channels(Compile *c, const Node *n, const Node *x, const Node 
   return diag_note(c, x->span, "the images get their shape here");
 }
 
-/* [n, c, in..] by a weight [out, c / groups, kernel..] gives [n, out, windows..]. */
+/* [n, c, in..] with a weight [out, c / groups, kernel..] gives [n, out, windows..]. */
 bool shape_conv(Compile *c, Node *n)
 {
   if (!check_attrs(c, n) || !need_images(c, n, 0, spatial_of(n)) || !rule_need_float(c, n, 1))
@@ -229,9 +230,9 @@ bool shape_conv(Compile *c, Node *n)
   return set_images(c, n, x, d) && (n->dtype = op_common_type(c, n), true);
 }
 
-/* The other way: dy [n, out, windows..] gives images [n, c, in..] of the sizes that attributes say.
- * dy must be what the convolution makes of images of that size. In gradients it always is; a
- * transposed convolution that a user wrote may ask for anything. */
+/* The inverse: dy [n, out, windows..] gives images [n, c, in..] with the sizes in the attributes. A
+ * convolution of such images must have the shape of dy. This always holds in gradients, but not for
+ * every transposed convolution that a user writes. */
 bool shape_conv_data(Compile *c, Node *n)
 {
   if (!need_images(c, n, 0, spatial_of(n)) || !rule_need_float(c, n, 1) || !check_attrs(c, n))
@@ -255,8 +256,8 @@ bool shape_conv_data(Compile *c, Node *n)
   return set_images(c, n, dy, x) && (n->dtype = op_common_type(c, n), true);
 }
 
-/* dy [n, out, windows..] and x [n, c, in..] give the weight's gradient [out, c / groups, kernel..].
- */
+/* dy [n, out, windows..] and x [n, c, in..] give the weight's gradient [out, c / groups,
+ * kernel..]. */
 bool shape_conv_weight(Compile *c, Node *n)
 {
   uint32_t spatial = spatial_of(n);
@@ -279,7 +280,7 @@ bool shape_conv_weight(Compile *c, Node *n)
 
 /* ---- channels ---- */
 
-/* Batch norm takes [n, c], [n, c, l] and [n, c, h, w]: any tensor with a channel axis. */
+/* Batch norm accepts [n, c], [n, c, l] and [n, c, h, w]: any tensor with a channel axis. */
 static bool need_channels(Compile *c, const Node *n)
 {
   const Node *x = ir_in(c, n, 0);
@@ -301,7 +302,7 @@ static bool check_channel_vector(Compile *c, const Node *n, uint32_t i)
   return diag_note(c, v->span, "this one");
 }
 
-/* Forward: x, then vectors of the channels; backward: dy and x of one shape, then the vectors. */
+/* Forward: x, then vectors of channels. Backward: dy and x of the same shape, then the vectors. */
 bool shape_batch_norm(Compile *c, Node *n)
 {
   if (!need_channels(c, n)) return false;
@@ -317,7 +318,7 @@ bool shape_batch_norm(Compile *c, Node *n)
   return true;
 }
 
-/* [parts, channels] in f32 whatever x is: a sum of 16-bit sums would lose what the parts kept. */
+/* [parts, channels], always in f32, because rounding the parts to 16 bits would lose precision. */
 bool shape_channel_parts(Compile *c, Node *n)
 {
   if (!need_channels(c, n)) return false;
@@ -330,7 +331,7 @@ bool shape_channel_parts(Compile *c, Node *n)
   return rule_set_dims(c, n, 2, (int64_t[]){column_parts(rows, channels), channels});
 }
 
-/* [parts, channels] to [channels]. */
+/* Turns [parts, channels] into [channels]. */
 bool shape_channel_join(Compile *c, Node *n)
 {
   const Node *parts = ir_in(c, n, 0);
@@ -349,7 +350,7 @@ static void pool_windows(const Node *n, Window *w)
     w[i] = rule_window(n, i, attr_int(n, i ? "kernel1" : "kernel0"));
 }
 
-/* With padding of more than half the kernel a window could lie in the padding alone. */
+/* With padding of more than half the kernel, a window could contain only padding. */
 bool shape_pool2d(Compile *c, Node *n)
 {
   if (!need_images(c, n, 0, POOL_AXES) || !check_attrs(c, n)) return false;
@@ -360,7 +361,7 @@ bool shape_pool2d(Compile *c, Node *n)
   for (uint32_t i = 0; i < POOL_AXES; i++) {
     if (2 * w[i].pad <= w[i].kernel) continue;
     return diag_error(c, E311, n->span,
-                      "%s pads %lld at each side, the most is half of the kernel's %lld",
+                      "%s pads %lld on each side; the maximum is half of the kernel size %lld",
                       op_of(n)->name, (long long)w[i].pad, (long long)w[i].kernel);
   }
   if (!windows_fit(c, n, x, w, &d) || !set_images(c, n, x, d)) return false;
@@ -370,7 +371,7 @@ bool shape_pool2d(Compile *c, Node *n)
   return true;
 }
 
-/* The size of the images is that of the attributes. */
+/* The attributes hold the size of the images. */
 bool shape_pool2d_backward(Compile *c, Node *n)
 {
   if (!need_images(c, n, 0, POOL_AXES) || !check_attrs(c, n)) return false;
@@ -385,7 +386,7 @@ bool shape_pool2d_backward(Compile *c, Node *n)
                     sizes_text(c, x.size, x.spatial));
 }
 
-/* Forward and backward alike: the attributes say the size of the result. */
+/* Forward and backward: the attributes hold the size of the result. */
 bool shape_adaptive_pool2d(Compile *c, Node *n)
 {
   if (!need_images(c, n, 0, POOL_AXES) || !check_attrs(c, n)) return false;
@@ -407,7 +408,7 @@ bool shape_interpolate(Compile *c, Node *n)
   if (n->op == OP_interpolate_nearest) {
     if (__builtin_mul_overflow(d.size[0], s, &d.size[0])) d.size[0] = INT64_MAX;
     if (__builtin_mul_overflow(d.size[1], t, &d.size[1])) d.size[1] = INT64_MAX;
-    return set_images(c, n, x, d); /* which knows what a tensor can be */
+    return set_images(c, n, x, d); /* which rejects sizes that are too large */
   }
   if (d.size[0] % s || d.size[1] % t)
     return diag_error(c, E311, n->span, "interpolation by %lldx%lld does not make %s", (long long)s,

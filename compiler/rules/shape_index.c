@@ -1,8 +1,8 @@
-/* Shape rules of ops that take or put elements where a tensor says. */
+/* Shape rules of ops that read or write elements at the indices in a tensor. */
 #include "rules.h"
 #include <string.h>
 
-/* E311 unless input i is of an integer type. */
+/* E311 unless input i has an integer type. */
 static bool need_integers(Compile *c, const Node *n, uint32_t i)
 {
   const Node *index = ir_in(c, n, i);
@@ -12,7 +12,7 @@ static bool need_integers(Compile *c, const Node *n, uint32_t i)
   return diag_help(c, "`.to(i64)`");
 }
 
-/* x [4, 7, 5] along axis 1 by an index [2, 3]: [4, 2, 3, 5]. */
+/* x [4, 7, 5] along axis 1 with an index [2, 3] gives [4, 2, 3, 5]. */
 bool shape_index_select(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, 0), *index = ir_in(c, n, 1);
@@ -26,7 +26,7 @@ bool shape_index_select(Compile *c, Node *n)
   return rule_set_dims(c, n, rank, dim);
 }
 
-/* Only gradient rules make this node: dy is [k, ..], the index [k]. */
+/* Only gradient rules create this node: dy is [k, ..], the index is [k]. */
 bool shape_index_select_backward(Compile *c, Node *n)
 {
   rule_like(n, ir_in(c, n, 0), AMPC_F32);
@@ -34,7 +34,7 @@ bool shape_index_select_backward(Compile *c, Node *n)
   return true;
 }
 
-/* The index has the axes of x, and their sizes but along `dim`. */
+/* The index must have the rank of x, and its sizes except along `dim`. */
 static bool index_fits(Compile *c, const Node *n, const Node *x)
 {
   const Node *index = ir_in(c, n, 1);
@@ -53,7 +53,7 @@ bool shape_gather(Compile *c, Node *n)
   return rule_like(n, ir_in(c, n, 1), x->dtype);
 }
 
-/* src and index have one shape; along `dim` the result has `size`, as x has. */
+/* src and index have the same shape. The result has `size` elements along `dim`, as x has. */
 bool shape_scatter_add(Compile *c, Node *n)
 {
   const Node *src = ir_in(c, n, 0), *index = ir_in(c, n, 1);
@@ -62,8 +62,9 @@ bool shape_scatter_add(Compile *c, Node *n)
   if (!need_integers(c, n, 1) || !rule_need_float(c, n, 0) || (x && !rule_need_float(c, n, 2)))
     return false;
   if (!ir_same_dims(src, index))
-    return diag_error(c, E311, n->span, "scatter_add of %s by an index %s", ir_dims_text(c, src),
-                      ir_dims_text(c, index));
+    return diag_error(c, E311, n->span,
+                      "scatter_add: src is %s and index is %s; they need the same shape",
+                      ir_dims_text(c, src), ir_dims_text(c, index));
   if (x && !index_fits(c, n, x)) return false;
   memcpy(dim, src->dim, sizeof dim);
   dim[attr_int(n, "dim")] = attr_int(n, "size");

@@ -1,4 +1,5 @@
-/* Shape rules of ops that move elements without computing: reshape, slice, cat, full and such. */
+/* Shape rules of ops that move elements without computing: reshape, slice, cat, full and
+ * similar. */
 #include "rules.h"
 #include <string.h>
 
@@ -10,7 +11,7 @@ static bool dims_from_attrs(Compile *c, Node *n)
   return rule_set_dims(c, n, rank, dim);
 }
 
-/* Bytes stay where they are: only the number of elements must match. */
+/* The bytes do not move: only the number of elements must match. */
 bool shape_reshape(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, 0);
@@ -23,7 +24,7 @@ bool shape_reshape(Compile *c, Node *n)
                    (long long)ir_elements(x), ir_dims_text(c, n), (long long)ir_elements(n));
 }
 
-/* x [4, 1] to [2, 4, 3]: its axes are the last ones of the result, and those of size 1 are
+/* x [4, 1] to [2, 4, 3]: the axes of x are the last axes of the result, and those of size 1 are
  * repeated. */
 bool shape_expand(Compile *c, Node *n)
 {
@@ -65,8 +66,8 @@ bool shape_flip_axis(Compile *c, Node *n)
   return rule_like(n, ir_in(c, n, 0), ir_in(c, n, 0)->dtype);
 }
 
-/* Axis i of the result is axis p[i] of x, and p must name each axis once: [2, 3, 4] permuted by
- * (2, 0, 1) is [4, 2, 3]. */
+/* Axis i of the result is axis p[i] of x. p must name each axis once: [2, 3, 4] permuted by (2, 0,
+ * 1) is [4, 2, 3]. */
 bool shape_permute(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, 0);
@@ -85,7 +86,7 @@ bool shape_permute(Compile *c, Node *n)
   return true;
 }
 
-/* start:stop:step takes the elements start, start + step, ... below stop, at least one. */
+/* start:stop:step selects the elements start, start + step, ... below stop, at least one. */
 bool shape_slice(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, 0);
@@ -101,8 +102,8 @@ bool shape_slice(Compile *c, Node *n)
   return true;
 }
 
-/* The size before slicing is an attribute: dy cannot tell it. Only gradient rules make this
- * node. */
+/* The size before slicing is an attribute, because dy does not determine it. Only gradient rules
+ * create this node. */
 bool shape_slice_backward(Compile *c, Node *n)
 {
   const Node *dy = ir_in(c, n, 0);
@@ -111,7 +112,8 @@ bool shape_slice_backward(Compile *c, Node *n)
   return true;
 }
 
-/* The bounds keep the sum of sizes inside 64 bits; rule_set_dims tells what is too large. */
+/* The bounds keep the sum of sizes within 64 bits; rule_set_dims reports a result that is too
+ * large. */
 bool shape_pad(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, 0);
@@ -120,15 +122,16 @@ bool shape_pad(Compile *c, Node *n)
   int64_t dim[MAX_RANK];
   if (!axis_exists(c, n, axis)) return false;
   if (before < 0 || after < 0 || before > INT32_MAX || after > INT32_MAX)
-    return diag_error(c, E311, n->span, "pad of axis %lld by %lld and %lld", (long long)axis,
-                      (long long)before, (long long)after);
+    return diag_error(c, E311, n->span,
+                      "cannot pad axis %lld by %lld and %lld: each must be from 0 to 2147483647",
+                      (long long)axis, (long long)before, (long long)after);
   memcpy(dim, x->dim, sizeof dim);
   dim[axis] += before + after;
   n->dtype = x->dtype;
   return rule_set_dims(c, n, x->rank, dim);
 }
 
-/* True when the tensors have the same sizes in all axes but `axis`. */
+/* True if the tensors have the same sizes in all axes except `axis`. */
 static bool joinable(const Node *a, const Node *b, int64_t axis)
 {
   if (a->rank != b->rank) return false;
@@ -167,7 +170,7 @@ static bool need_rank_0(Compile *c, const Node *n, uint32_t i)
                     ir_type_text(c, value));
 }
 
-/* A tensor with dimensions takes part in promotion even when it is filled with a number. */
+/* A tensor with dimensions takes part in promotion, even if a number fills it. */
 bool shape_full(Compile *c, Node *n)
 {
   if (!need_rank_0(c, n, 0)) return false;
@@ -188,7 +191,8 @@ bool shape_random(Compile *c, Node *n)
   return dims_from_attrs(c, n);
 }
 
-/* h and w are the size of the result: a crop takes 32x32 of padded images of 40x40. */
+/* h and w are the size of the result: for example, a crop of 32x32 pixels from padded images of
+ * 40x40. */
 bool shape_shifted(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, 0), *offset = ir_in(c, n, 1);

@@ -1,4 +1,4 @@
-/* Shape rules of what crosses the border of a loop: Note [loops] in ir.h. */
+/* Shape rules of the ops that cross the border of a loop: Note [loops] in node.h. */
 #include "rules.h"
 #include <assert.h>
 #include <string.h>
@@ -8,7 +8,7 @@ static const Loop *loop_of(const Compile *c, const Node *n)
   return &c->graph->loops.at[attr_int(n, "loop")];
 }
 
-/* A number that is carried becomes a tensor: it will be something else in the next iteration. */
+/* A carried number becomes a tensor, because it changes in the next iteration. */
 bool shape_carry(Compile *c, Node *n)
 {
   rule_like(n, ir_in(c, n, 0), ir_in(c, n, 0)->dtype);

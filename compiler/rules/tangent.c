@@ -1,33 +1,33 @@
-/* Forward differentiation: the derivative of a value along a direction of what it is made of, as
- * nodes that stand in the program like those that the user wrote: typed, differentiated and fused
- * by the passes behind.
+/* Forward differentiation: the derivative of a value in a direction of its inputs, as ordinary
+ * nodes. Later passes type, differentiate and fuse them like those that the user wrote.
  *
  * Note [tangents]
- * Hardly an op says its tangent; it follows from what the table has:
- *   elementwise ops    The Jacobian by an input is diagonal, so it is its own transpose: what the
- *                      gradient rule makes of dy, it makes of a tangent in the place of dy.
- *   T_linear           The op itself, of the tangents.
- *   T_bilinear         The op itself, with a tangent in the place of one factor, then of the other.
- *   one value a row    The gradient of that value is the row's slope: the sum of slope times
- *                      tangent.
- *   ops of the job     Their backward, turned round: passes/own_tangent.c.
- * Norms, softmax and picks are written out below, the others in the files tangent_*.c.
+ * Few ops have a tangent rule of their own. For most, the tangent follows from the table:
+ *   elementwise ops    The Jacobian for an input is diagonal, so it equals its transpose: the
+ *                      gradient rule, applied to a tangent instead of dy, computes the tangent.
+ *   T_linear           The op itself, applied to the tangents.
+ *   T_bilinear         The op itself with a tangent as one factor, plus the same for the other.
+ *   one value a row    The gradient of that value is the slope of the row: the tangent is the sum
+ *                      of slope times tangent.
+ *   own ops            Their backward, transposed: passes/own_tangent.c.
+ * Norms, softmax and picks are written out below, others in the files tangent_*.c.
  *
- * All that is made here has a gradient, since it is trained by: so the ops that gradient rules use,
- * such as tanh_backward, have rules of their own (gradient_slope.c), and tangents may be made of
- * tangents again.
+ * A training loss may depend on tangents, so all nodes that are created here have a gradient. The
+ * ops that gradient rules use, such as tanh_backward, therefore have gradient rules of their own
+ * (gradient_slope.c). Tangents of tangents work, too.
  *
  * Note [tangents of loops]
- * The tangents of a loop (Note [loops] in ir.h) stand in the loop itself: what is carried has its
- * tangent carried beside it, so each iteration makes both and none is stacked for the other. Which
- * of them move is found before: what an iteration leaves moves what the next one finds. The nodes
- * stand behind all others, where pass gradient could not tell that a loop has ended before its
- * results are read; it puts them in order first (loops_together). */
+ * The tangents of a loop (Note [loops] in node.h) are computed in the loop itself. Each carried
+ * value gets a carried tangent, so an iteration computes both, and no value is stacked. Which
+ * carried values have a tangent is determined before: if the value at the end of an iteration has
+ * one, so has the value at the start of the next. The nodes are appended after all others. There
+ * pass gradient could not tell that a loop has ended before its results are read, so it first puts
+ * the nodes in order (loops_together). */
 #include "tangent.h"
 #include "compiler/graph/own.h"
 #include <assert.h>
 
-/* ---- what the table has ---- */
+/* ---- tangents that follow from the table ---- */
 
 Value tangent_sum(Forward *f, Value a, Value b)
 {
@@ -44,7 +44,7 @@ Value tangent_shaped(Forward *f, Value v)
   return ir_reshape(f->b.c, &f->b.at, v, f->b.n.dim, f->b.n.rank);
 }
 
-/* What the gradient rule gives for input i. */
+/* The result of the gradient rule for input i. */
 static Value by_rule(Forward *f, Value dy, uint32_t i)
 {
   Value *dx = arena_array(f->b.c->arena, Value, f->b.n.n_in);
@@ -64,7 +64,7 @@ static Value elementwise(Forward *f)
   return sum.id ? ir_expand(f->b.c, &f->b.at, sum, n->dim, n->rank) : sum;
 }
 
-/* What the op adds itself, the `value` of pad, is constant. */
+/* A value that the op adds itself, the `value` of pad, is constant: its tangent is 0. */
 static Value linear(Forward *f)
 {
   const Node *n = &f->b.n;
@@ -89,7 +89,7 @@ static Value product(Forward *f, Value a, Value b, Value added)
   return ir_append_values(f->b.c, &f->b.at, n->op, (Value[]){a, b, added}, n->n_in, n->attr);
 }
 
-/* What is added goes with the product that is made first. */
+/* The added input is passed to the first product. */
 static Value bilinear(Forward *f)
 {
   const Value *x = f->b.n.in, *v = f->v, none = {0};
@@ -130,7 +130,7 @@ static Value variance(Forward *f)
                      back_number(b, n - attr_float(&b->n, "correction")));
 }
 
-/* y = sqrt(var); 0 where y is 0, as its gradient */
+/* y = sqrt(var); the tangent is 0 if y is 0, as is the gradient */
 static Value deviation(Forward *f)
 {
   Back *b = &f->b;
@@ -140,7 +140,7 @@ static Value deviation(Forward *f)
   return back_where(b, zero, back_number(b, 0), root);
 }
 
-/* Of y (d - sum(d y)): the same of v_d, and v_y (d - sum(d y)) - y sum(d v_y). */
+/* The tangent of y (d - sum(d y)): the same op of v_d, plus v_y (d - sum(d y)) - y sum(d v_y). */
 static Value softmax_backward(Forward *f)
 {
   Back *b = &f->b;
@@ -161,9 +161,9 @@ static Value log_softmax(Forward *f)
   return back_binary(b, OP_sub, f->v[0], reduced(f, OP_sum, share));
 }
 
-/* y = z weight + bias, where z = (x - mean) r of layer_norm, x r of rms_norm:
+/* y = z weight + bias, with z = (x - mean) r for layer_norm, z = x r for rms_norm:
  *   r (v - mean(v) - z mean(z v)) weight + z v_weight + v_bias
- * z and r once more, as ops that have gradients. */
+ * z and r are computed again, by ops that have gradients. */
 static Value normed(Forward *f, bool centred)
 {
   Back *b = &f->b;
@@ -197,7 +197,7 @@ static Value rms_norm(Forward *f)
   return normed(f, false);
 }
 
-/* The tangent of the element that is picked. */
+/* The tangent of the selected element. */
 static Value picked(Forward *f)
 {
   Back *b = &f->b;
@@ -209,8 +209,9 @@ static Value picked(Forward *f)
   return tangent_shaped(f, ir_append(b->c, &b->at, OP_gather, in, 2, ATTRS({"dim", {.i = dim}})));
 }
 
-/* The loss of a row is log(sum(exp(x))) less x at the target, so the sum of softmax(x) v less v
- * there; with label smoothing e less (1 - e) times that and e times the mean of v. */
+/* The loss of a row is log(sum(exp(x))) minus x at the target. So its tangent is the sum of
+ * softmax(x) v minus v at the target. With label smoothing e, the subtracted term is (1 - e) times
+ * v at the target plus e times the mean of v. */
 static Value cross_entropy(Forward *f)
 {
   Back *b = &f->b;
@@ -261,7 +262,7 @@ static Value next(Forward *f)
   return back_binary(&f->b, OP_next, f->v[0], left);
 }
 
-/* ---- which it is ---- */
+/* ---- selecting a rule ---- */
 
 static TangentRule *rule_of(const OpInfo *op, OpKind kind)
 {
@@ -308,8 +309,8 @@ bool op_has_tangent(OpKind op)
 
 /* ---- the walk ---- */
 
-/* As for gradients: integers, ops without a rule, and what is made under no_grad, unless all of it
- * is. */
+/* True if no tangent passes n. As for gradients, these are integers, ops without a rule, and nodes
+ * created under no_grad, unless the call itself is under no_grad. */
 static bool stops(const Tangents *t, const Node *n)
 {
   const Graph *g = t->c->graph;
@@ -318,8 +319,8 @@ static bool stops(const Tangents *t, const Node *n)
   return kept_out || constant || !dtype_is_float(n->dtype);
 }
 
-/* Which nodes depend on x, by id. A carry does as well where what an iteration leaves depends on
- * it: then what reads it is looked at once more. */
+/* The nodes that depend on x, by id. A carry also depends on x if the value that an iteration
+ * leaves does. Then the search repeats, for the nodes that read the carry. */
 static bool *find_moving(const Tangents *t)
 {
   const Graph *g = t->c->graph;
@@ -338,8 +339,9 @@ static bool *find_moving(const Tangents *t)
   return moves;
 }
 
-/* Nothing that it is made of may move after all: a gradient may be 0 whatever is given. What is
- * carried moves all the same, as others count on it; and an op's outputs, each for itself. */
+/* True if n reads a tangent. A node that depends on x may have none, since a gradient may be 0 for
+ * every input. Carried values always get one, because others rely on it, and so do the outputs of
+ * an op. */
 static bool reads_tangent(const Tangents *t, const Node *n)
 {
   bool any = n->op == OP_carry || n->op == OP_next || n->op == OP_own_result;
@@ -347,22 +349,22 @@ static bool reads_tangent(const Tangents *t, const Node *n)
   return any;
 }
 
-/* An op of the job says its derivative by its backward alone. */
+/* The derivative of an own op is defined by its backward only. */
 static bool lacks_backward(const Tangents *t, Value y, const Node *n)
 {
   const OwnOp *own = own_of(n);
   if (!own || own_has_backward(t->c->graph, y)) return false;
-  diag_error(t->c, E701, n->span, "op `%s` has no `backward`, of which jvp makes its derivative",
+  diag_error(t->c, E701, n->span, "op `%s` has no `backward`, which jvp needs for its derivative",
              own->name);
-  diag_note(t->c, t->span, "jvp asks for the derivative here");
+  diag_note(t->c, t->span, "jvp needs the derivative here");
   diag_note(t->c, own->span, "the op is declared here");
-  diag_help(t->c, "add `def backward(d%s)` to it, or `.detach()` what it is given",
+  diag_help(t->c, "add `def backward(d%s)` to it, or call `.detach()` on its arguments",
             own->output[0].name);
   return true;
 }
 
-/* The loop in which the tangent of y changes. y itself may stand outside of it: then the direction
- * changes from iteration to iteration, but the point does not. */
+/* The loop in which the tangent of y changes. y itself may be outside of it: then the direction
+ * differs between iterations, but the point does not. */
 static uint16_t innermost(const Graph *g, const Node *y, const Value *v)
 {
   uint16_t loop = y->loop;
@@ -374,7 +376,7 @@ static uint16_t innermost(const Graph *g, const Node *y, const Value *v)
 }
 
 /* Gradient rules put their nodes into `back`, the backward loop of a loop. For tangents that is
- * `inner`; from there nodes move out as far as their inputs allow. */
+ * `inner`. From there nodes move out as far as their inputs allow. */
 static void turn_loops(Graph *g, uint16_t inner, bool on)
 {
   for (uint16_t loop = inner;; loop = g->loops.at[loop].parent) {
@@ -383,7 +385,8 @@ static void turn_loops(Graph *g, uint16_t inner, bool on)
   }
 }
 
-/* Gradient rules make nodes that name y as their origin; these are no nodes of backward. */
+/* Gradient rules create nodes with y as their origin. These are not nodes of backward, so origin
+ * and reason are reset. */
 static void find_tangent(Tangents *t, Value y, TangentRule *rule)
 {
   Graph *g = t->c->graph;
@@ -391,7 +394,7 @@ static void find_tangent(Tangents *t, Value y, TangentRule *rule)
   Value *v = arena_array(t->c->arena, Value, n->n_in);
   for (uint32_t i = 0; i < n->n_in; i++) v[i] = t->of[n->in[i].id];
   uint16_t loop = innermost(g, n, v);
-  assert(!g->loops.at[loop].back); /* they are made by pass gradient, behind this one */
+  assert(!g->loops.at[loop].back); /* pass gradient creates backward loops later */
   turn_loops(g, loop, true);
   Forward f = {.b = back_begin(t->c, y, (Value){0}), .v = v, .of = t->of};
   uint32_t first = g->nodes.n;

@@ -2,8 +2,8 @@
 #include "tangent.h"
 #include <string.h>
 
-/* y_c = x_0 .. x_c moves as t_c = x_c t_c-1 + (x_0 .. x_c-1) v_c: no division, so right where x is
- * 0. */
+/* The tangent of y_c = x_0 .. x_c is t_c = x_c t_c-1 + (x_0 .. x_c-1) v_c. It needs no division, so
+ * it is correct if x is 0. */
 static Value of_products(Back *b, Value x, Value v, int64_t dim)
 {
   Value before = ir_append(b->c, &b->at, OP_cumprod, &x, 1,
@@ -25,8 +25,8 @@ Value tangent_cumprod(Forward *f)
   return reverse ? back_flip(b, t, dim) : t;
 }
 
-/* Axes [from, to) of x and v, which touch: that of their product, the last one of a row, stands in
- * axes of size 1. */
+/* The tangent of the product over the adjacent axes [from, to) of x. It is the last tangent of each
+ * row, in axes of size 1. */
 static Value of_axes(Back *b, Value x, Value v, uint32_t from, uint32_t to)
 {
   Node n = *ir_node(b->c->graph, x);
@@ -57,7 +57,8 @@ Value tangent_prod(Forward *f)
   return tangent_shaped(f, v);
 }
 
-/* s_c = b_c + a_n s_n, n the one behind c, or before it: the same sums of what moves either. */
+/* s_c = b_c + a_n s_n, where n is the index after c or, with `forth`, before c. The tangent is the
+ * same sum, of the tangents of b_c and a_n. */
 Value tangent_line_sums(Forward *f)
 {
   Back *b = &f->b;

@@ -3,8 +3,8 @@
 
 /* ---- batch norm ---- */
 
-/* Where the node computes in 16 bits its statistics are f32, and so are their tangents: a cast that
- * stands whatever type x gets. */
+/* The statistics of a 16-bit node are f32, and so are their tangents. This cast remains, whatever
+ * type x gets. */
 static Value in_f32(Back *b, Value x)
 {
   return ir_append(b->c, &b->at, OP_cast, &x, 1, ATTRS({"dtype", {.i = AMPC_F32}}));
@@ -15,20 +15,20 @@ static Value in_channels(Back *b, Value x)
   return back_channels(b, in_f32(b, x));
 }
 
-/* The mean of each channel, as x but for that. */
+/* The mean of each channel; the other axes have size 1. */
 static Value channel_means(Back *b, Value x)
 {
   uint64_t axes = ((1ull << b->n.rank) - 1) & ~(1ull << attr_int(&b->n, "channel"));
   return ir_reduce(b->c, &b->at, OP_mean, x, axes, true);
 }
 
-typedef struct Normed { /* z = off r: x without mean, over its deviation */
+typedef struct Normed { /* z = off r: x minus its mean, divided by its standard deviation */
   Value off, r, z;
 } Normed;
 
-/* Mean and deviation once more, as they depend on x: the gradient rule of batch norm has that in
- * one, so those that it reads have no gradient of their own. Beside the variance there is eps under
- * the root, which is what is left. */
+/* Mean and standard deviation again, as functions of x. The gradient rule of batch norm covers the
+ * paths through both, so the inputs of the node have no gradient of their own. eps is recovered as
+ * 1 / r^2 minus the variance. */
 static Normed of_batch(Back *b, Value off, Value r)
 {
   off = back_binary(b, OP_sub, off, channel_means(b, off));
@@ -39,8 +39,8 @@ static Normed of_batch(Back *b, Value off, Value r)
   return (Normed){off, r, back_mul(b, off, r)};
 }
 
-/* The part of x: z moves by r (v - mean(v) - z mean(z v)), or by r v if mean and deviation do not
- * depend on x. */
+/* The term of x: the tangent of z is r (v - mean(v) - z mean(z v)), or r v if mean and deviation do
+ * not depend on x. */
 static Value of_input(Forward *f, const Normed *x, bool batch)
 {
   Back *b = &f->b;
@@ -53,7 +53,7 @@ static Value of_input(Forward *f, const Normed *x, bool batch)
   return b->n.in[3].id ? back_mul(b, v, in_channels(b, b->n.in[3])) : v;
 }
 
-/* The part of mean and deviation, if they do not depend on x; 0 if neither has a tangent. */
+/* The term of mean and deviation, if they do not depend on x; 0 if neither has a tangent. */
 static Value of_statistics(Forward *f, const Normed *x)
 {
   Back *b = &f->b;
@@ -76,7 +76,7 @@ static Value normed(Forward *f, bool batch)
   if (!batch) part = tangent_sum(f, part, of_statistics(f, &x));
   if (v[3].id) part = tangent_sum(f, part, back_mul(b, x.z, in_channels(b, v[3])));
   if (v[4].id) part = tangent_sum(f, part, in_channels(b, v[4]));
-  if (!part.id) return part; /* those of the batch's mean and deviation count as part of x */
+  if (!part.id) return part; /* the term of x includes those of the batch's statistics */
   return back_binary(b, OP_like, in[0], ir_expand(b->c, &b->at, part, b->n.dim, b->n.rank));
 }
 
@@ -98,7 +98,8 @@ static Value attribute(Back *b, const char *name, uint32_t axis)
   return ir_integer(b->c, &b->at, attr_int(&b->n, name));
 }
 
-/* Row (axis 0) or column of the greatest pixel: the window's first one, and `tap` from there on. */
+/* The row (axis 0) or column of the largest pixel: that of the first pixel of the window, plus the
+ * offset that `tap` encodes. */
 static Value pixel(Back *b, Value tap, uint32_t axis)
 {
   int64_t dim[] = {axis ? 1 : b->n.dim[2], axis ? b->n.dim[3] : 1};
@@ -110,7 +111,7 @@ static Value pixel(Back *b, Value tap, uint32_t axis)
   return back_binary(b, OP_add, place, back_mul(b, step, attribute(b, "dil", axis)));
 }
 
-/* The tangent of the greatest pixel of each window. */
+/* The tangent of the largest pixel of each window. */
 Value tangent_max_pool2d(Forward *f)
 {
   Back *b = &f->b;
