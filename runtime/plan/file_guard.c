@@ -1,10 +1,10 @@
 /* Note [what may be replaced]
- * Every output goes through file_guard before it replaces a file. Code that reads a file notes it
- * as an input (file_note_input). No output replaces an input, under whatever name: files are
- * compared by device and inode. FileKind.over names the exceptions: a run may save to the
- * checkpoint from which it goes on, and the prompt may write the session's job. Other files are
- * replaced if they are empty or begin as the output does; --force replaces the rest, but no input.
- * compiler/cli/replace.h tells what -o of ampc replaces. */
+ * Every output is passed to file_guard before it replaces a file. Code that reads a file registers
+ * it as an input (file_note_input). No output replaces an input, under any name: files are compared
+ * by device and inode. FileKind.over names the exceptions: a run may save to the checkpoint from
+ * which it continues, and the prompt may write the session's job. Other files are replaced if they
+ * are empty or begin as the output does. --force also replaces the rest, but never an input.
+ * compiler/cli/replace.h says what -o of ampc replaces. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,9 +22,9 @@ const FileKind file_png = {"PNG picture", 0, "\x89PNG\r\n\x1a\n", 8, FILE_NO_ROL
 const FileKind file_probe = {"JSON of amp probe", 0, "{\n \"job\":", 9, FILE_NO_ROLE};
 const FileKind file_page = {"page of amp report", 16, "<!-- a page of amp report -->", 29,
                             FILE_NO_ROLE};
-/* No bytes tell this kind, so without --force it replaces only an empty file. */
+/* No bytes identify this kind, so without --force it replaces only an empty file. */
 const FileKind file_lines = {"list of names that amp infer wrote", 0, NULL, 0, FILE_NO_ROLE};
-/* A program that the prompt writes. It matches every file, and may replace the session's job. */
+/* A job that the prompt writes. This kind matches every file, and may replace the session's job. */
 const FileKind file_job = {"job", 0, "", 0, FILE_JOB};
 
 enum { HEAD = 64 /* bytes: more than any mark reaches */ };
@@ -47,8 +47,8 @@ typedef struct Input {
   struct Input *next;
   Identity is;
   FileRole role;
-  bool folder;      /* with files and folders of files */
-  Identity *within; /* its files, sorted; NULL until somebody asks */
+  bool folder;      /* a folder with files and folders of files */
+  Identity *within; /* its files, sorted; NULL until they are needed */
   size_t n, room;
   char path[];
 } Input;
@@ -76,7 +76,7 @@ static int compare(const void *a, const void *b)
 
 /* ---- inputs ---- */
 
-/* The entry of a path that was noted before. The path may lead to another file by now. */
+/* The entry of a path that was registered before. The path may lead to another file by now. */
 static Input *noted(FileRole role, const char *path)
 {
   Input *i = inputs;
@@ -128,7 +128,8 @@ static bool add_within(Input *to, const struct stat *info)
   return true;
 }
 
-/* Lists the files of a folder and `depth` levels below. What cannot be read was no input. */
+/* Lists the files of a folder and `depth` levels below. Skips folders that cannot be read: no
+ * inputs. */
 static bool list_within(Input *to, int fd, int depth)
 {
   DIR *d = fdopendir(fd);
@@ -209,8 +210,8 @@ static ampc_status read_kind(const char *path, const FileKind *kind, bool *out)
                    path, strerror(error));
 }
 
-/* Folders that are read hold pictures. A file that bears the mark of another kind is no picture,
- * so the folders are not searched for it. */
+/* Folders that are read contain pictures. A file that begins as another kind is no picture, so
+ * folders are not searched for it. */
 static bool may_be_picture(const FileKind *kind, bool own)
 {
   return !own || !kind->n || kind == &file_png;

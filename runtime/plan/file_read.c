@@ -1,4 +1,4 @@
-/* Reading. A pipe is opened without waiting for its other end: nobody may be there. */
+/* Reading. A pipe is opened without waiting for its writer, because there may be none. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -10,9 +10,9 @@
 #include "file.h"
 
 enum {
-  PATIENCE = 2000,     /* ms, for somebody who is about to write to a named pipe */
+  PATIENCE = 2000,     /* ms; for a process that is about to write to a named pipe */
   PAUSE = 10,          /* ms */
-  FIRST_ROOM = 1 << 16 /* bytes, of what does not say its size */
+  FIRST_ROOM = 1 << 16 /* bytes; for files of unknown size */
 };
 
 static ampc_status cannot_read(const char *path, const char *why)
@@ -38,7 +38,7 @@ ampc_status file_read_at(const char *path, int fd, int64_t at, int64_t n, void *
   return AMPC_OK;
 }
 
-/* The size may change while we read: what was there at the beginning must come. */
+/* The size may change during the read. All bytes that were there at the beginning must be read. */
 static ampc_status read_regular(int fd, const char *path, char **out, int64_t *out_size)
 {
   struct stat info;
@@ -84,14 +84,14 @@ static bool make_room(Bytes *b)
   return true;
 }
 
-/* Nothing was there: a named pipe whose writer has not come, else the end. */
+/* Nothing was read. True: this is a named pipe whose writer may still come; else it is the end. */
 static bool may_come(int fd, int *waited)
 {
   struct stat info;
   if (*waited >= PATIENCE || fstat(fd, &info) != 0 || !S_ISFIFO(info.st_mode)) return false;
   struct pollfd at = {.fd = fd, .events = POLLIN};
   *waited += PAUSE;
-  return poll(&at, 1, PAUSE) <= 0 || at.revents & POLLIN; /* else a writer has gone */
+  return poll(&at, 1, PAUSE) <= 0 || at.revents & POLLIN; /* else a writer has closed the pipe */
 }
 
 static const char *too_long(int64_t most)
@@ -101,7 +101,7 @@ static const char *too_long(int64_t most)
   return why;
 }
 
-/* NULL, or why not all could be read. */
+/* NULL, or the reason why not everything could be read. */
 static const char *read_any(int fd, int64_t most, Bytes *b)
 {
   int waited = 0;
@@ -111,7 +111,7 @@ static const char *read_any(int fd, int64_t most, Bytes *b)
     if (n > 0 && (b->n += n) > most) return too_long(most);
     if (n > 0 || (n < 0 && errno == EINTR)) continue;
     if (n < 0 && errno == EAGAIN) {
-      struct pollfd at = {.fd = fd, .events = POLLIN}; /* there is a writer: now wait for it */
+      struct pollfd at = {.fd = fd, .events = POLLIN}; /* a writer has the pipe open: wait for it */
       poll(&at, 1, -1);
     } else if (n < 0) {
       return strerror(errno);

@@ -1,33 +1,32 @@
-/* The formats of data: one table, which the compiler asks for shapes and the loader reads through.
+/* The formats of data: one table, from which the compiler gets shapes and the loader gets samples.
  *
- * A job names a file, and its shapes come from that file's header, so both sides have to understand
- * headers in the same way: there is one reader a format and both call it. The readers stand in
- * runtime/data/formats; they link zlib, jansson and nothing else, so that the compiler can link
- * them.
+ * A job names a file, and its shapes come from that file's header. Both sides must read headers in
+ * the same way, so each format has one reader, which both call. The readers are in
+ * runtime/data/formats. They link only zlib and jansson, so that the compiler can link them.
  *
- * Functions return a status, and ampc_last_error() then is one line that names the file. */
+ * Functions return a status. After a failure ampc_last_error() is one line that names the file. */
 #pragma once
 #include "ampc_plan.h"
 
-/* What the header of a file says, all of it checked. */
+/* What the header of a file says; all of it is checked. */
 typedef struct ampc_header {
-  ampc_dtype dtype; /* of the elements in INPUT; the file's own type may be a narrower integer */
-  uint32_t rank;    /* of one sample: below AMPC_MAX_RANK, since a batch has one axis more */
+  ampc_dtype dtype; /* of the elements in INPUT; the file's type may be a narrower integer */
+  uint32_t rank;    /* of one sample; below AMPC_MAX_RANK, because a batch has one more axis */
   int64_t dim[AMPC_MAX_RANK]; /* of one sample; each at least 1 */
   int64_t samples;            /* at least 1 */
 } ampc_header;
 
-/* A source that is open. Each format has a struct of its own, which nobody else looks into. */
+/* An open source. Each format has its own struct, which only that format accesses. */
 typedef struct ampc_reader ampc_reader;
 
-/* An `epoch` of the samples as they are stored, without what training draws. */
+/* An `epoch` that stands for the samples as they are stored, without training's random changes. */
 enum { AMPC_AS_STORED = -1 };
 
 typedef struct ampc_array ampc_array; /* array.h */
 typedef struct ampc_format ampc_format;
 
-/* What is opened: `desc`, a source of `program`; `path` is where its file lies, NULL if it has
- * none. All of it must outlive the reader. */
+/* What to open: `desc` is a source of `program`; `path` is its file, or NULL if it has none. All of
+ * it must outlive the reader. */
 typedef struct ampc_opening {
   const ampc_format *format;
   const ampc_program *program;
@@ -40,43 +39,45 @@ struct ampc_format {
   ampc_source_kind kind;
   const char *name; /* both as in the row of AMPC_FORMATS */
 
-  /* Formats with a file: the types that elements can have in INPUT, so that a job which gives
+  /* Formats with a file: the types that elements can have in INPUT. With these a job that gives
    * `shape` and `dtype` itself is checked without the file. */
   ampc_dtype types[AMPC_DTYPE_COUNT];
   uint32_t n_types;
 
-  bool works; /* a sample takes so long to make that several threads share a batch */
-  bool alone; /* several files would not be one: a pattern must name one of them */
-  bool draws; /* some numbers at random, so each call in a job has a stream of its own */
+  bool works; /* producing a sample takes so long that several threads share a batch */
+  bool alone; /* several files cannot form one source: a pattern must match one file */
+  bool draws; /* draws random numbers, so each call in a job has its own stream */
 
-  /* The arguments alone say all but the samples. `probe` with the path NULL tells it, and refuses
-   * arguments that make no sense, without naming a file. False: the header tells. */
+  /* True: the arguments determine all but the number of samples. Then `probe` with a NULL path
+   * returns it, and refuses invalid arguments without naming a file. False: the header is
+   * needed. */
   bool known;
 
-  /* Reads and checks the header of the file, believing no number in it that the size of the file
-   * contradicts. `args` is ampc_source.args throughout. NULL: the format has no file. */
+  /* Reads and checks the header of the file. Trusts no number in it that the size of the file
+   * contradicts. `args` is ampc_source.args everywhere. NULL: the format has no file. */
   ampc_status (*probe)(const ampc_format *f, const char *path, const char *args, ampc_header *out);
 
-  /* Of a format whose functions are those of array.h: reads the header of a file, and with
-   * `contents` opens the range of its elements; all of it is checked against the size of the file.
-   * Where it is `known`, the path may be NULL, as above. */
+  /* For formats that use the functions of array.h: reads the header of a file and checks all of it
+   * against the file's size; with `contents` also opens the range of its elements. If `known`, the
+   * path may be NULL, as above. */
   ampc_status (*locate)(const char *path, const char *args, bool contents, ampc_array *out);
 
-  /* A file that does not hold what the program was compiled for is refused, as is one that is cut
-   * or damaged, so far as can be seen without reading all of a large one. */
+  /* Refuses a file that does not have what the program was compiled for. Also refuses a truncated
+   * or damaged file, if that shows without reading all of a large one. */
   ampc_status (*open)(const ampc_opening *o, ampc_reader **out, int64_t *out_samples);
 
-  /* Only samples [first, first + count) are used, and what is drawn keeps to them. May be NULL. */
+  /* Only samples [first, first + count) are used, and random draws stay within them. May be
+   * NULL. */
   void (*use)(ampc_reader *r, int64_t first, int64_t count);
 
-  /* Writes samples [first, first + n) to `to`, as they lie in INPUT: without gaps, elements as
-   * large as ampc_element_size() says. Any order, any number of threads at once. What is drawn for
-   * a sample depends on seed, epoch and sample alone. */
+  /* Writes samples [first, first + n) to `to` as INPUT stores them: without gaps, with elements of
+   * ampc_element_size() bytes. Calls may come in any order and from any number of threads at once.
+   * Random draws for a sample depend only on seed, epoch and sample. */
   ampc_status (*copy)(const ampc_reader *r, int64_t first, int64_t n, int64_t epoch, void *to);
 
-  /* What people call a sample that is a file of its own, "cats/1.jpg", once it was copied: where
-   * one stands in for another, it is the one that was copied. False: it has only its number. May be
-   * NULL. */
+  /* The name of a sample that is a file, such as "cats/1.jpg"; valid after it was copied. If
+   * another file took its place, it is the name of that one. False: the sample has only its number.
+   * May be NULL. */
   bool (*sample_name)(const ampc_reader *r, int64_t sample, char *text, size_t size);
 
   void (*close)(ampc_reader *r); /* NULL is fine */
@@ -86,20 +87,20 @@ struct ampc_format {
 AMPC_FORMATS(AMPC_FORMAT_TABLE)
 #undef AMPC_FORMAT_TABLE
 
-const ampc_format *ampc_format_of(ampc_source_kind kind); /* NULL: a kind without a reader */
+const ampc_format *ampc_format_of(ampc_source_kind kind); /* NULL: this kind has no reader */
 const ampc_format *ampc_format_find(const char *name);    /* "idx"; NULL: there is none */
 
 /* ---- a source of one file or several ---- */
 
-/* A path that is no file's name is a pattern, as the shell knows it: its files, in sorted order,
- * follow each other as if they were one. Who wants a source's samples asks here, not its format. */
+/* A path that is not the name of a file is a pattern, as in the shell. The files that it matches,
+ * in sorted order, form one source. Who reads a source calls these functions, not its format. */
 typedef struct ampc_shards ampc_shards;
 
-/* *out_found false, and AMPC_OK: there is no such file, and errno says why. */
+/* *out_found is false, with AMPC_OK, if there is no such file; errno has the reason. */
 ampc_status ampc_shards_probe(const ampc_format *f, const char *path, const char *args,
                               bool *out_found, ampc_header *out);
-/* Of all files together; *out_found as above, also after a failure; `use` and the rest as in
- * ampc_format. */
+/* The same for opening: *out_samples counts those of all files, and *out_found is also set after a
+ * failure. `use` and the rest are as in ampc_format. */
 ampc_status ampc_shards_open(const ampc_opening *o, bool *out_found, ampc_shards **out,
                              int64_t *out_samples);
 void ampc_shards_use(ampc_shards *s, int64_t first, int64_t count);

@@ -1,5 +1,5 @@
-/* Checks the arguments of functions that other programs call. Their code is not ours, so a mistake
- * gives a status and no crash. */
+/* Checks the arguments of public functions. Other programs call them, so a wrong argument must give
+ * a status and not a crash. */
 #pragma once
 #include "ampc_plan.h"
 

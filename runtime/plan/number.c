@@ -1,4 +1,4 @@
-/* Which numbers a place takes, and reading them from text. */
+/* Which numbers are allowed where, and reading them from text. */
 #include "number.h"
 #include <errno.h>
 #include <float.h>
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bounds belong to the domain. FLT_BELOW_1 is the largest float below 1, FLT_ABOVE_1 the smallest
- * above it. A loss scale and its inverse are normal floats both. */
+/* Bounds are inclusive. FLT_BELOW_1 is the largest float below 1, FLT_ABOVE_1 the smallest above
+ * it. A loss scale and its inverse are both normal floats. */
 #define FLT_BELOW_1 0x1.fffffep-1
 #define FLT_ABOVE_1 0x1.000002p+0
 static const struct {
@@ -49,7 +49,7 @@ const char *ampc_domain_text(ampc_domain domain)
   return domains[domain].text;
 }
 
-/* strtoll and strtod take spaces, a plus, and hexadecimal digits, too. */
+/* strtoll and strtod would also accept spaces, a plus sign and hexadecimal digits. */
 static bool is_decimal(const char *text, const char *others)
 {
   const char *digits = text + (*text == '-');

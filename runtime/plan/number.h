@@ -1,31 +1,29 @@
-/* Numbers that come from outside: programs, command lines, files. A place says which numbers it
- * takes, and everyone who fills it asks here, so that a value has one meaning and one message
- * wherever it enters. */
+/* Numbers that come from outside: from jobs, command lines and files. All code that accepts such a
+ * number uses these functions, so a value has the same meaning and message wherever it enters. */
 #pragma once
 #include "ampc_plan.h"
 
-/* As many steps as a double counts one by one, in JSON too: longer than any run. So sums and
- * products of two counts of steps stay inside of 64 bits, or are found out by their factors. */
+/* The most steps: a double, as in JSON, counts this far one by one. No run is longer. Sums of two
+ * counts of steps fit into 64 bits; a product that does not is detected from its factors. */
 #define AMPC_MOST_STEPS ((int64_t)1 << 53)
-/* Of a source; a sample may have 2^48 elements, like any tensor. */
+/* The most samples of a source. A sample may have 2^48 elements, like any tensor. */
 #define AMPC_MOST_SAMPLES ((int64_t)1 << 48)
 
-/* Steps that so many batches make: `accumulate` each, the last one fewer where they do not come out
- * even. */
+/* The steps of that many batches: `accumulate` batches each, the last one may have fewer. */
 int64_t ampc_groups(int64_t batches, int64_t accumulate);
-/* Whole epochs as steps; false: more than there can be. */
+/* Converts whole epochs to steps. False: more than AMPC_MOST_STEPS. */
 bool ampc_steps_of(int64_t epochs, int64_t per_epoch, int64_t *out);
 
-/* Is the number, as f32, one of the domain? A value that f32 turns into another kind of number
- * (1e39 into infinity, 1e-60 into 0, 0.999999999 into 1) is none. */
+/* Whether the number, as f32, belongs to the domain. False if f32 turns the value into another kind
+ * of number: 1e39 into infinity, 1e-60 into 0, 0.999999999 into 1. */
 bool ampc_in_domain(ampc_domain domain, double value);
 const char *ampc_domain_text(ampc_domain domain); /* "a finite number, 0 or more" */
 
-/* The whole text is one number, without spaces and in decimal digits; false: it is not, or the
- * number does not fit. Reals are finite. */
+/* Reads a text that is one decimal number, without spaces. False: it is not, or the number does not
+ * fit. Reals are finite. */
 bool ampc_read_whole(const char *text, int64_t *out);
 bool ampc_read_real(const char *text, double *out);
-/* And within [least, most]. */
+/* The number must also be in [least, most]. */
 bool ampc_read_count(const char *text, int64_t least, int64_t most, int64_t *out);
 
 /* "a whole number from 1 to 100", "... to 2^53"; `most` INT64_MAX: "a whole number from 1 on". */

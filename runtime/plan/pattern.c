@@ -1,5 +1,5 @@
-/* Patterns against names, segment by segment; nothing is looked at more than twice a star, so no
- * pattern takes long. */
+/* Matches patterns segment by segment. Only the last wildcard is tried again, so no pattern takes
+ * long. */
 #include "pattern.h"
 #include <stdint.h>
 #include <stdlib.h>
@@ -10,12 +10,12 @@ typedef struct Part { /* of a name */
   size_t n;
 } Part;
 
-typedef struct Captures { /* what the wildcards stand for, in their order */
+typedef struct Captures { /* the texts that the wildcards stand for, in their order */
   Part at[PATTERN_WILDCARDS];
   int n;
 } Captures;
 
-/* Length of the first segment: 3 of "fc1.weight". */
+/* The length of the first segment: 3 for "fc1.weight". */
 static size_t segment(const char *s)
 {
   return strcspn(s, ".");
@@ -27,16 +27,16 @@ static const char *next_segment(const char *s)
   return *s ? s + 1 : s;
 }
 
-/* Wildcard number k stands for the text from `begin` to `end`. */
+/* Records that wildcard k stands for the text from `begin` to `end`. */
 static void capture(Captures *c, int k, const char *begin, const char *end)
 {
   if (k < PATTERN_WILDCARDS) c->at[k] = (Part){begin, (size_t)(end - begin)};
   c->n = k + 1;
 }
 
-/* One segment against one of a pattern: "conv*" matches "conv1". A star takes as little as will do:
- * where what follows it does not fit, the last one takes a character more, and those before it need
- * not be looked at again. */
+/* Matches a segment of a name with one of a pattern: "conv*" matches "conv1". A star first takes as
+ * little as possible. If the text after it does not match, the last star takes one character more;
+ * earlier stars need not be tried again. */
 static bool glob(const char *p, size_t n, const char *s, size_t m, Captures *c)
 {
   const char *p_end = p + n, *s_end = s + m, *star = NULL, *begin = NULL, *taken = NULL;
@@ -65,13 +65,13 @@ static bool is_any(const char *pattern)
   return segment(pattern) == 2 && memcmp(pattern, "**", 2) == 0;
 }
 
-/* The segments from `begin` to before `end`, without the dot behind them. */
+/* Records the segments from `begin` up to `end`, without the dot after them. */
 static void capture_segments(Captures *c, int k, const char *begin, const char *end)
 {
   capture(c, k, begin, end > begin && *end ? end - 1 : end);
 }
 
-/* `**` takes segments as a star takes characters. *rest is what follows the match. */
+/* `**` takes segments as a star takes characters. *rest is the text after the match. */
 static bool match(const char *pattern, const char *path, bool whole, Captures *c, const char **rest)
 {
   const char *any = NULL, *begin = NULL, *taken = NULL;
@@ -124,7 +124,7 @@ int pattern_wildcards(const char *pattern, unsigned char out[PATTERN_WILDCARDS])
   return n;
 }
 
-/* Room for all that can come of it: each wildcard stands for a part of the name. */
+/* A buffer large enough for any result: each wildcard stands for a part of the name. */
 static char *rename_room(const char *to, const char *name)
 {
   size_t stars = 1;
@@ -138,7 +138,7 @@ static char *put(char *end, const char *text, size_t n)
   return end + n;
 }
 
-/* A segment of `to`, its wildcards replaced; *k counts them. */
+/* Appends a segment of `to` with its wildcards replaced; *k counts them. */
 static char *put_segment(char *end, const char *to, const Captures *c, int *k)
 {
   if (is_any(to)) {
@@ -167,7 +167,7 @@ char *pattern_rename(const char *from, const char *to, const char *name, bool *o
   if (!out) return NULL;
   for (; *to; to = next_segment(to)) {
     char *begin = end > out ? end + 1 : end, *filled = put_segment(begin, to, &c, &k);
-    if (filled == begin) continue; /* `**` that stands for nothing takes its dot along */
+    if (filled == begin) continue; /* a `**` that stands for nothing also removes its dot */
     if (end > out) *end = '.';
     end = filled;
   }

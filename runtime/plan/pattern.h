@@ -1,17 +1,18 @@
-/* Patterns of names of parameters: `*` is any text within a segment ("conv*" of "features.conv1"),
- * `**` any number of segments, none included. What a matching name contains matches too: "encoder"
- * names all parameters below it. */
+/* Patterns that match names of parameters. `*` stands for any text in a segment ("conv*" matches
+ * the second segment of "features.conv1"), `**` for any number of segments, including none. A
+ * pattern also matches everything below a name that it matches: "encoder" matches all of its
+ * parameters. */
 #pragma once
 #include <stdbool.h>
 
-enum { PATTERN_WILDCARDS = 16 }; /* that a pattern of `rename` may have */
+enum { PATTERN_WILDCARDS = 16 }; /* the most in a pattern of `rename` */
 
-/* `whole`: the name itself must match, as where modules are named. */
+/* `whole`: the pattern must match all of the name, as for names of modules. */
 bool pattern_matches(const char *pattern, const char *name, bool whole);
-/* The wildcards of a pattern in their order, `*` as 1 and `**` as 2; at most PATTERN_WILDCARDS are
- * written. How many there are. */
+/* Writes the wildcards of a pattern in their order, `*` as 1 and `**` as 2, up to
+ * PATTERN_WILDCARDS. Returns how many there are. */
 int pattern_wildcards(const char *pattern, unsigned char out[PATTERN_WILDCARDS]);
-/* The name that `to` makes of `name` where `from` matches it: each wildcard of `to` stands for what
- * that of `from` at the same place in their order stands for, and what follows the match is kept.
- * Both have the same wildcards. Malloced; NULL: it does not match, or *out_lost: no memory. */
+/* Renames `name` if `from` matches it: in `to`, each wildcard is replaced by the text that the
+ * corresponding wildcard of `from` stands for, and the rest of the name follows. Both patterns have
+ * the same wildcards. Malloced. NULL: no match, or out of memory if *out_lost. */
 char *pattern_rename(const char *from, const char *to, const char *name, bool *out_lost);

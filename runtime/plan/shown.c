@@ -1,17 +1,17 @@
-/* What can be printed as it is, and what is printed instead. */
+/* Which characters can be printed, and the escapes for the others. */
 #include "shown.h"
 #include <stdio.h>
 #include <string.h>
 
-/* Bytes of a character that begins so; 0: none does. */
+/* The size of a character with this first byte; 0: no character begins with it. */
 static size_t size_of(unsigned first)
 {
   if (first < 0x80) return 1;
   return first < 0xc2 || first > 0xf4 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
 }
 
-/* Reads one character of UTF-8 into *out. Its bytes, or 0 where there is none: overlong forms,
- * surrogates and what lies past U+10FFFF are no characters. */
+/* Decodes one character of UTF-8 to *out and returns its size. 0: there is none; overlong forms,
+ * surrogates and values above U+10FFFF do not count. */
 static size_t decode(const unsigned char *s, size_t left, unsigned *out)
 {
   static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -28,8 +28,7 @@ static size_t decode(const unsigned char *s, size_t left, unsigned *out)
   return n;
 }
 
-/* U+2028 and U+2029 end lines; the others turn the direction of text, so that it reads as what it
- * is not. */
+/* U+2028 and U+2029 end lines; the others change the direction of text, which can disguise it. */
 static bool is_treacherous(unsigned value)
 {
   return value == 0x61c || (value >= 0x200e && value <= 0x200f) ||

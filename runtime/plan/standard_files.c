@@ -10,7 +10,7 @@ bool standard_files_open(void)
   signal(SIGXFSZ, SIG_IGN);
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
     if (fcntl(fd, F_GETFD) != -1) continue;
-    /* the lowest free number is taken; the wrong direction makes every use an error */
+    /* open takes the lowest free number; the wrong direction makes every use an error */
     if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) return false;
   }
   return true;

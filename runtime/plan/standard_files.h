@@ -1,13 +1,13 @@
-/* What each of our programs does before it opens a file. */
+/* What each of ampc's programs does before it opens a file. */
 #pragma once
 #include <stdbool.h>
 
-/* Fills the numbers of stdin, stdout and stderr that were closed when the program started: another
- * file with such a number would get what is printed. Reads and writes there fail, as before. False:
- * a number cannot be filled. Also, a write over the limit on the size of files (SIGXFSZ) is an
- * error of write(), like a full disk, and does not end the process. */
+/* Opens /dev/null for each of stdin, stdout and stderr that was closed when the program started.
+ * Otherwise the next opened file would get that number, and printed text would go to it. Reads and
+ * writes there still fail. False: a number cannot be filled. Also makes write() fail at the limit
+ * on file sizes (SIGXFSZ), as on a full disk, instead of ending the process. */
 bool standard_files_open(void);
 
-/* False, with a message that begins with `program`, if the stack is too small for the deepest
- * program or for the C compiler: they would crash. */
+/* Returns false, after a message that begins with `program`, if the stack is too small for the most
+ * deeply nested job or for the C compiler, which would crash. */
 bool stack_suffices(const char *program);

@@ -1,4 +1,4 @@
-/* The width of a line that people read. */
+/* The width of printed lines. */
 #include "terminal.h"
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -6,7 +6,7 @@
 
 enum { LEAST = 20, MOST = 10000, USUAL = 80, USUAL_TEXT = 100 };
 
-/* The width that the variable COLUMNS gives; 0 if it is not set, or is no width that is allowed. */
+/* The width in the variable COLUMNS; 0 if it is not set or not allowed. */
 static int columns_said(void)
 {
   const char *said = getenv("COLUMNS");

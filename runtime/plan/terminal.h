@@ -1,9 +1,9 @@
-/* How wide the lines are that people read. */
+/* The width of printed lines. */
 #pragma once
 
-/* Characters of a line of the terminal at `fd`: $COLUMNS, else what the terminal says, else 80; 0
- * where `fd` is no terminal, so that nothing is cut that a program reads. */
+/* Columns of the terminal at `fd`: $COLUMNS, else what the terminal says, else 80. 0: `fd` is no
+ * terminal, so nothing is cut off for a program that reads it. */
 int terminal_columns(int fd);
 
-/* Of a line of text on stdout: $COLUMNS, else the terminal's, else 100. */
+/* Columns of text on stdout: $COLUMNS, else the terminal's, else 100. */
 int line_columns(void);

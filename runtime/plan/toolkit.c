@@ -6,10 +6,10 @@
 #include <string.h>
 #include "toolkit_places.h"
 
-/* CUDA 12 has all that is called, and its drivers run what its libraries make. */
+/* CUDA 12 has all functions that are called, and its drivers run what its libraries generate. */
 enum { NEWEST = 13, OLDEST = 12 };
 
-static atomic_int driver; /* the CUDA version that it supports; 0: none has been loaded */
+static atomic_int driver; /* the CUDA version that the driver supports; 0: no driver is loaded */
 
 const char *ampc_bind(void *library, const ampc_symbol *symbols, size_t n, void *table)
 {
@@ -37,7 +37,7 @@ static void not_here(const ampc_library *l, char *why)
            l->stem, l->newest, or_older, l->install, places);
 }
 
-/* The newest that there is; *out_version is its own. */
+/* The newest version that exists; *out_version is set to it. */
 static void *open_newest(const ampc_library *l, void *open(const char *file), int *out_version)
 {
   char file[64];
@@ -50,7 +50,7 @@ static void *open_newest(const ampc_library *l, void *open(const char *file), in
   return library;
 }
 
-/* In the folder that was given any version counts more than a newer one elsewhere. */
+/* Any version in the folder of --cuda-path is preferred to a newer one elsewhere. */
 int ampc_library_open(const ampc_library *l, void *table, char why[AMPC_WHY_ROOM])
 {
   int version = 0;
@@ -68,7 +68,7 @@ int ampc_library_open(const ampc_library *l, void *table, char why[AMPC_WHY_ROOM
   return 0;
 }
 
-/* A library for a newer CUDA than the driver's makes what the driver cannot run. */
+/* A library for a newer CUDA than the driver's would generate code that the driver cannot run. */
 int ampc_toolkit_open(const ampc_library *l, void *table, char why[AMPC_WHY_ROOM])
 {
   int supported = atomic_load(&driver);

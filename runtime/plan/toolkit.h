@@ -1,50 +1,48 @@
-/* NVIDIA's toolkit libraries: where they lie and which version fits the driver. The compiler loads
- * NVRTC and the runtime cuBLASLt; both look here, so that one process takes both of one version.
- * Nothing is linked: a library is loaded when it is first asked for.
+/* NVIDIA's toolkit libraries: where they are and which version fits the driver. The compiler loads
+ * NVRTC, and the runtime loads cuBLASLt. Both use this search, so a process gets both in one
+ * version. Nothing is linked: a library is loaded when it is first needed.
  *
- * Looked through in this order: the folder of --cuda-path; where the loader looks
- * (LD_LIBRARY_PATH); CUDA_PATH and CUDA_HOME; the wheels of VIRTUAL_ENV and of the python3 on PATH;
- * /usr/local/cuda*. */
+ * The search order: the folder of --cuda-path; the loader's folders (LD_LIBRARY_PATH); CUDA_PATH
+ * and CUDA_HOME; the wheels of VIRTUAL_ENV and of the python3 on PATH; /usr/local/cuda*. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 
 enum { AMPC_WHY_ROOM = 800 }; /* bytes of a reason: what is wrong and what to do, in one line */
 
-/* A version of cuDNN, 91501 for 9.15.1, on a GPU, 90 for sm_90; 0: unknown. */
+/* A version of cuDNN (91501 for 9.15.1) and the GPU's capability (90 for sm_90); 0: unknown. */
 typedef struct ampc_cudnn {
   int version, capability;
 } ampc_cudnn;
 
-/* A function of a library, and where a table of pointers keeps it. */
+/* A function of a library, and its place in a table of pointers. */
 typedef struct ampc_symbol {
   const char *name;
   size_t offset; /* of the pointer in the table */
 } ampc_symbol;
 
-/* Fills in `table`; NULL, or the name of the first function that the library lacks. `library` is
- * what dlopen gave. */
+/* Fills in `table`. Returns NULL, or the name of the first function that the library lacks.
+ * `library` is a handle from dlopen. */
 const char *ampc_bind(void *library, const ampc_symbol *symbols, size_t n, void *table);
 
-/* The driver supports CUDA `version` (12040 for 12.4): toolkit libraries that are opened from now
- * on are of its major version or older. Safe from any thread. */
+/* Says that the driver supports CUDA `version` (12040 for 12.4). Toolkit libraries that are opened
+ * from now on have at most its major version. Any thread may call it. */
 void ampc_toolkit_limit(int version);
 
-/* Libraries are looked for in this folder first: a toolkit, a virtual environment, a folder of
- * Python packages, or of libraries. The text must outlive them. Before anything is opened; from one
- * thread. */
+/* Searches this folder first: a toolkit, a virtual environment, a folder of Python packages, or of
+ * libraries. The text must outlive all use. Call it before anything is opened, from one thread. */
 void ampc_toolkit_path(const char *folder);
 
 typedef struct ampc_library {
   const char *stem; /* STEM.so.N */
   const ampc_symbol *symbols;
   size_t n_symbols;
-  int newest, oldest;  /* N; of ampc_library_open, as is what brings it, in words: */
-  const char *install; /* "its package" */
+  int newest, oldest;  /* N; only ampc_library_open uses these and `install` */
+  const char *install; /* what to install, for messages: "its package" */
 } ampc_library;
 
-/* Opens the newest library of NVIDIA's toolkit that fits and fills in `table`. Gives N, or 0 with
- * the reason in `why`. The library stays open until the process ends. */
+/* Opens the newest library of NVIDIA's toolkit that fits, and fills in `table`. Returns N, or 0
+ * with the reason in `why`. The library stays open until the process ends. */
 int ampc_toolkit_open(const ampc_library *l, void *table, char why[AMPC_WHY_ROOM]);
-/* The same for a library with versions of its own. */
+/* The same for a library with its own version numbers. */
 int ampc_library_open(const ampc_library *l, void *table, char why[AMPC_WHY_ROOM]);

@@ -1,5 +1,4 @@
-/* See toolkit_places.h. Nothing is run to find a folder, and a place that is not there costs one
- * look. */
+/* See toolkit_places.h. No program is run to find a folder; a missing folder costs one lookup. */
 #include "toolkit_places.h"
 #include <dlfcn.h>
 #include <glob.h>
@@ -19,13 +18,13 @@ void ampc_toolkit_path(const char *folder)
 
 /* ---- one folder ---- */
 
-#define WHEELS "/lib*/python3*/*-packages/nvidia/*/lib" /* of a Python */
+#define WHEELS "/lib*/python3*/*-packages/nvidia/*/lib" /* wheels of a Python installation */
 
-/* What a folder of CUDA looks like inside: a toolkit, the wheels of a Python or its folder of all
- * packages, or just the libraries. */
+/* Where a folder of CUDA may have its libraries: a toolkit, the wheels of a Python installation,
+ * its folder of packages, or just libraries. */
 static const char *const insides[] = {"",       "/lib64",        "/lib", "/targets/*/lib",
                                       "/*/lib", "/nvidia/*/lib", WHEELS, NULL};
-static const char *const pythons[] = {WHEELS, "/lib", NULL}; /* the second one is conda's */
+static const char *const pythons[] = {WHEELS, "/lib", NULL}; /* the second is for conda */
 
 /* cuda-12.10 comes after cuda-12.8. */
 static int compare_versions(const void *a, const void *b)
@@ -33,7 +32,7 @@ static int compare_versions(const void *a, const void *b)
   return strverscmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The newest one of several. */
+/* Opens the newest of the libraries that match. */
 static void *open_matching(const char *pattern)
 {
   glob_t found;
@@ -46,7 +45,7 @@ static void *open_matching(const char *pattern)
   return library;
 }
 
-/* `folder` is a path, not a pattern: what is special to glob in it is taken as it stands. */
+/* `folder` is a path and not a pattern, so glob's special characters in it are escaped. */
 static void *open_inside(const char *folder, const char *const *in, const char *file)
 {
   char pattern[TOOLKIT_PATTERN], *to = pattern;
@@ -64,7 +63,7 @@ static void *open_inside(const char *folder, const char *const *in, const char *
 
 /* ---- Python ---- */
 
-/* Of "/home/me/venv/bin/python3", the first on PATH, "/home/me/venv". */
+/* For the first python3 on PATH, "/home/me/venv/bin/python3", writes "/home/me/venv". */
 static bool python_folder(char out[TOOLKIT_PATTERN])
 {
   const char *path = getenv("PATH");
@@ -85,14 +84,14 @@ static bool python_folder(char out[TOOLKIT_PATTERN])
 /* ---- all places ---- */
 
 typedef struct Place {
-  const char *name;   /* in messages, before the folder; NULL: the folder says it all */
+  const char *name;   /* text before the folder in messages; NULL: only the folder */
   const char *folder; /* NULL: there is none */
   const char *const *insides;
 } Place;
 
 enum { MOST_PLACES = 8 };
 
-/* `python` and `home` are room for folders that the places name. */
+/* `python` and `home` are buffers for folders that the places refer to. */
 static int list_places(Place out[MOST_PLACES], char python[TOOLKIT_PATTERN],
                        char home[TOOLKIT_PATTERN])
 {
