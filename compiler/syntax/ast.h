@@ -1,6 +1,6 @@
-/* The tree that the parser builds: plain tagged structs in the compile's arena. The grammar knows
- * no shapes, types or op names; all of that begins in passes/lower. Every node has the span of its
- * text. Lists are arrays with a count. */
+/* The tree that the parser builds: tagged structs in the compile's arena. The grammar knows no
+ * shapes, types or op names; pass lower adds them. Every node has the span of its text. Lists are
+ * arrays with a count. */
 #pragma once
 #include "ast_expr.h"
 
@@ -9,7 +9,7 @@ typedef struct Stmt Stmt;
 typedef struct Block { /* { ... } */
   Stmt **at;
   uint32_t n;
-  uint32_t height; /* statements one within the other */
+  uint32_t height; /* depth of nested statements */
   Span span;
 } Block;
 
@@ -31,7 +31,7 @@ typedef enum StmtKind {
   STMT_for,      /* loop */
   STMT_scan,     /* scan */
   STMT_emit,     /* named: emit name = value */
-  STMT_autocast, /* region; without a block (has_block false) it rules the rest of the block */
+  STMT_autocast, /* region; without a block (has_block false) it applies to the rest of the block */
   STMT_no_grad,  /* region, args empty */
   STMT_every,    /* every */
   STMT_minimize, /* minimize */
@@ -104,13 +104,13 @@ typedef enum DeclKind {
   DECL_eval,      /* run */
   DECL_infer,     /* function */
   DECL_expr,      /* value: a call such as manual_seed(1) */
-  DECL_body       /* function, without parameters: statements typed at a prompt (ast_parse_input) */
+  DECL_body       /* function without parameters: statements at a prompt (ast_parse_input) */
 } DeclKind;
 
 typedef struct Decl {
   DeclKind kind;
   Span span;
-  Name name; /* of the kinds that have one: for functions that of the function */
+  Name name; /* if the kind has one; for functions, that of the function */
   union {
     StringText path;
     struct {
@@ -141,26 +141,26 @@ typedef struct Decl {
   } as;
 } Decl;
 
-typedef struct Ast { /* of one source, in source order */
+typedef struct Ast { /* of one source, in the order of the text */
   Decl **at;
   uint32_t n, cap;
 } Ast;
 
-/* Parses the source that starts at `base` (diag_add_source). Mistakes are reported and skipped, so
- * the tree holds what could be read; false when there was any. */
+/* Parses the source that starts at `base` (diag_add_source). Errors are reported and skipped, so
+ * the tree has everything that could be parsed. Returns false if there was an error. */
 bool ast_parse(Compile *c, uint32_t base, Ast *out);
 
-/* The name that a declaration gives to the job's names; NULL where it gives none. */
+/* The name that a declaration defines in the job; NULL if it defines none. */
 const Name *ast_decl_name(const Decl *d);
 
-/* What is typed at a prompt: declarations as above, or else statements, which become one DECL_body.
- * A final expression among them is what that returns. */
+/* Parses text at a prompt: declarations as above, or else statements, which become one DECL_body.
+ * If the last statement is an expression, the body returns it. */
 bool ast_parse_input(Compile *c, uint32_t base, Ast *out);
-/* A bracket is still open at the end of the text, so more lines belong to it. */
+/* True if a bracket is open at the end of the text: then more lines belong to it. */
 bool ast_is_open(const char *text, uint32_t size);
-/* Adds declarations to a job's; one of the same name takes the place of the earlier. The same holds
- * for `precision`, for calls of the same function, for imports of the same path, and for a train or
- * eval block of the same name=. Bodies are added. */
+/* Adds declarations to those of a job. A declaration replaces an earlier one with the same name. So
+ * do `precision`, calls of the same function, imports of the same path, and train or eval blocks
+ * with the same name=. Bodies are appended. */
 void ast_merge(Compile *c, Ast *into, const Ast *more);
 
 /* --emit=ast: one node a line, indented by depth, with its kind, text and line:column. */

@@ -1,5 +1,5 @@
-/* Building the tree, and the few rules of syntax that the grammar cannot say: what may be assigned
- * to, and that nothing is too deep for the passes, which recurse. */
+/* Builds the tree, and checks the rules that the grammar cannot express: assignment targets, and
+ * the depth limits that protect the recursive passes. */
 #include "ast_build.h"
 #include "ast_forms.h"
 
@@ -16,8 +16,8 @@ const char *operator_text(Operator op)
   return text[op];
 }
 
-/* Room for one element more. Sizes are 1, 2, 4, ..., so a list is full exactly when its count is a
- * power of two. */
+/* Makes space for one more element. Capacities are 1, 2, 4, ..., so a list is full exactly if its
+ * count is a power of two. */
 void *ast_grow(Parser *p, void *at, uint32_t n, size_t size)
 {
   return n & (n - 1) ? at : arena_grow(p->c->arena, at, n * size, (n ? 2 * n : 1) * size, 16);
@@ -25,8 +25,8 @@ void *ast_grow(Parser *p, void *at, uint32_t n, size_t size)
 
 /* ---- expressions ---- */
 
-/* Notes that `e` stands above `child`. Past the limit of heights `e` becomes `none`, after one
- * message. */
+/* Updates the height of `e`, the parent of `child`. If it exceeds the limit, `e` becomes `none`,
+ * and the first time an error is reported. */
 static void over(Parser *p, Expr *e, const Expr *child)
 {
   if (!child || child->height < e->height) return;
@@ -70,7 +70,7 @@ Expr *ast_expr(Parser *p, Expr e)
   return made;
 }
 
-/* `a, b`: held like the items of a list. */
+/* `a, b`: stored like the items of a list. */
 ArgList ast_tuple(Parser *p, Expr *first, ExprList rest)
 {
   ArgList items = {0};
@@ -88,7 +88,7 @@ Stmt *ast_stmt(Parser *p, Stmt s)
   return made;
 }
 
-/* Of the statements in it. */
+/* The largest height of the blocks in it. */
 static uint32_t stmt_height(const Stmt *s)
 {
   uint32_t most = 0;
@@ -101,8 +101,8 @@ static uint32_t stmt_height(const Stmt *s)
   return most;
 }
 
-/* The passes recurse over statements: past the limit one is left out, after one message. Brackets
- * bound all that nests but `else if`. */
+/* The passes recurse over statements, so a statement beyond the limit is left out, with one error.
+ * The limit on brackets bounds all nesting except `else if`. */
 Block ast_add_stmt(Parser *p, Block block, Stmt *stmt)
 {
   uint32_t height = stmt ? stmt_height(stmt) : 0;
@@ -118,8 +118,8 @@ Block ast_add_stmt(Parser *p, Block block, Stmt *stmt)
   return block;
 }
 
-/* A statement of several values, `a, b`, computes nothing that can be used: it is most likely an
- * assignment without its right side. */
+/* A statement of several values, `a, b`, has no use. It is most likely an assignment without its
+ * right side. */
 Stmt *ast_expr_stmt(Parser *p, ExprList exprs, Span span)
 {
   if (exprs.n == 1) return STMT(expr, span, .as.value = exprs.at[0]);
@@ -127,15 +127,15 @@ Stmt *ast_expr_stmt(Parser *p, ExprList exprs, Span span)
   return NULL;
 }
 
-/* A name, or a path of names such as decoder.weight. */
+/* True for a name or a path of names such as decoder.weight. */
 static bool is_path(const Expr *e)
 {
   while (e->kind == EXPR_attr) e = e->as.attr.base;
   return e->kind == EXPR_name;
 }
 
-/* Values never change, so `x[0] = 1` cannot be: the most frequent habit from NumPy gets a
- * message of its own. */
+/* Values are immutable, so `x[0] = 1` is an error. It is a frequent habit from NumPy, so it has its
+ * own message. */
 static bool check_target(Parser *p, const Expr *e)
 {
   if (is_path(e)) return true;
@@ -169,7 +169,8 @@ void ast_add_decl(Parser *p, Decl d)
   vec_push(p->c->arena, p->out, made);
 }
 
-/* Of expressions only calls do something at the top of a file, such as `manual_seed(1)`. */
+/* At the top level of a file, only expressions that are calls have an effect, such as
+ * `manual_seed(1)`. */
 void ast_add_call(Parser *p, Expr *call, Span span)
 {
   if (call->kind == EXPR_call) {

@@ -1,22 +1,22 @@
-/* The tree of expressions, and of the signatures that they stand in. */
+/* The syntax tree of expressions, and of the signatures that contain them. */
 #pragma once
 #include "compiler/diag/diag.h"
 
 typedef struct Expr Expr;
 
-/* As long as it is; it grows by ast_grow. */
+/* A list without capacity; ast_grow extends it. */
 #define LIST(T)                                                                                    \
   struct {                                                                                         \
     T *at;                                                                                         \
     uint32_t n;                                                                                    \
   }
 
-typedef struct Name { /* an identifier and where it stands; text is NULL when absent */
+typedef struct Name { /* an identifier and its location; text is NULL if absent */
   const char *text;
   Span span;
 } Name;
 
-typedef struct StringText { /* of a literal; it may hold zeros */
+typedef struct StringText { /* of a literal; it may contain NUL bytes */
   const char *text;
   size_t size;
 } StringText;
@@ -38,7 +38,7 @@ typedef struct Sub { /* one subscript: x[i], x[...], x[a:b:c] */
   SubKind kind;
   Span span;
   Expr *index;
-  Expr *start, *stop, *step; /* NULL when left out */
+  Expr *start, *stop, *step; /* NULL if omitted */
 } Sub;
 
 typedef LIST(Sub) SubList;
@@ -48,7 +48,7 @@ typedef enum ExprKind {
   EXPR_type,   /* name: f16 bf16 f32 i32 i64 u8 bool float int str list, as a value */
   EXPR_int,    /* integer */
   EXPR_float,  /* number */
-  EXPR_string, /* string, escapes already resolved */
+  EXPR_string, /* string, with escapes resolved */
   EXPR_true,
   EXPR_false,
   EXPR_none,
@@ -130,7 +130,7 @@ struct Expr {
   } as;
 };
 
-/* The name that is called: "f" of `f(x)`; "" where e, which may be NULL, is no such call. */
+/* The name of the called function: "f" for `f(x)`. "" if e is NULL or not such a call. */
 static inline const char *called_name(const Expr *e)
 {
   bool call = e && e->kind == EXPR_call && e->as.call.callee->kind == EXPR_name;
@@ -138,8 +138,8 @@ static inline const char *called_name(const Expr *e)
 }
 
 typedef struct TypeExpr { /* float[N, 3, ...] in a signature */
-  const char *name;       /* "float", "f16", ... ; NULL when no type was written */
-  bool tensor;            /* brackets were there, perhaps empty */
+  const char *name;       /* "float", "f16", ...; NULL if no type was written */
+  bool tensor;            /* written with brackets, perhaps empty ones */
   Expr **dims;            /* a NULL entry is `...` */
   uint32_t n_dims;
   Span span;

@@ -1,31 +1,31 @@
-/* What each node of the tree consists of: for those who walk over it without asking what it is. */
+/* The parts of each kind of node, for code that walks the tree without a case for each kind. */
 #pragma once
 #include "ast.h"
 
 typedef enum PartKind {
-  PART_none, /* ends a list */
-  /* its own text */
-  PART_word, /* const char *, or a Name; NULL: it is absent */
+  PART_none, /* end of the list */
+  /* parts that are printed on the node's own line */
+  PART_word, /* const char *, or a Name; NULL: absent */
   PART_integer,
   PART_number,
   PART_string, /* StringText */
   PART_operator,
   PART_names,
-  /* what stands below it */
-  PART_expr, /* Expr *; NULL: it is absent */
+  /* parts that are subtrees */
+  PART_expr, /* Expr *; NULL: absent */
   PART_exprs,
   PART_args,
   PART_subs,
   PART_type,
   PART_params,
-  PART_block, /* Block; without a span it is absent */
+  PART_block, /* Block; no span: absent */
   PART_function
 } PartKind;
 
 typedef struct Part {
   PartKind kind;
-  const char *label; /* what it is to the node */
-  size_t at;         /* bytes from the node */
+  const char *label; /* its meaning in the node */
+  size_t at;         /* offset in the node, in bytes */
 } Part;
 
 enum { MAX_PARTS = 5 };

@@ -1,12 +1,12 @@
-/* What is typed at a prompt: is it whole, is it a declaration or a statement, and what does it
- * replace. The grammar stays that of files: statements are read as the body of a block whose other
- * tokens are added here and stand nowhere in the text. */
+/* Text at a prompt: is it complete, is it a declaration or statements? The grammar is that of
+ * files: statements are parsed as the body of a block whose other tokens are added here without
+ * text. */
 #include "ast_build.h"
 #include "amp.tab.h"
 #include "source.h"
 #include <string.h>
 
-/* More brackets opened than closed: the prompt asks for another line. */
+/* True if more brackets are opened than closed: then the prompt reads another line. */
 bool ast_is_open(const char *text, uint32_t size)
 {
   Options options = {.error_limit = 1};
@@ -16,7 +16,7 @@ bool ast_is_open(const char *text, uint32_t size)
   if (size <= MAX_SOURCE) {
     diag_add_source(c, "", text, size, false);
     p = (Parser){.c = c, .source = &c->sources.at[0], .most_raw = MAX_TOKENS};
-    lex_raw(&p); /* no further: that would mend what is open */
+    lex_raw(&p); /* no further step: the next one would close open brackets */
     for (uint32_t i = 0; i < p.raw.n; i++) {
       int kind = p.raw.at[i].kind;
       open += kind_opens(kind) - kind_closes(kind);
@@ -28,14 +28,14 @@ bool ast_is_open(const char *text, uint32_t size)
 
 /* ---- statements as a body ---- */
 
-/* By its first word; what else is typed is a statement. */
+/* The first word decides. Anything else is a statement. */
 static bool starts_declaration(const Parser *p)
 {
   return ONE_OF(p->tokens.at[0].kind, TOK_IMPORT, TOK_CONST, TOK_DIM, TOK_DEF, TOK_MODULE, TOK_OP,
                 TOK_DATA, TOK_MODEL, TOK_OPTIMIZER, TOK_PRECISION, TOK_TRAIN, TOK_EVAL, TOK_INFER);
 }
 
-/* A token that stands nowhere in the text: its span is empty. */
+/* A token that is not in the text: its span is empty. */
 static void push(Parser *p, Tokens *out, int kind, uint32_t at, uint32_t raw)
 {
   Token t = {.kind = kind, .span = {at, at}, .raw = raw};
@@ -58,7 +58,7 @@ static void wrap(Parser *p)
   p->tokens = out;
 }
 
-/* The body's own kind, and its last expression as its value. */
+/* Changes the kind to DECL_body and makes the last expression its value. */
 static void finish_body(Parser *p, Decl *d)
 {
   Block *body = &d->as.function.body;
@@ -77,7 +77,7 @@ bool ast_parse_input(Compile *c, uint32_t base, Ast *out)
   Parser p;
   if (!parse_start(&p, c, base, out)) return false;
   const Token *first = &p.tokens.at[0];
-  /* the one call that a file makes at its top */
+  /* the only call that files make at the top level */
   bool seed = first->kind == TOK_NAME && strcmp(first->as.name, "manual_seed") == 0;
   bool body = first->kind && !seed && !starts_declaration(&p);
   if (body) wrap(&p);

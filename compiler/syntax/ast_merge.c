@@ -1,4 +1,4 @@
-/* Declarations that come later and take the place of earlier ones: how a job grows at a prompt. */
+/* Later declarations replace earlier ones: how a job grows at a prompt. */
 #include "compiler/base/compile.h"
 #include "ast.h"
 #include <string.h>
@@ -9,7 +9,7 @@ const Name *ast_decl_name(const Decl *d)
   return d->name.text && d->kind != DECL_infer && d->kind != DECL_body ? &d->name : NULL;
 }
 
-/* The literal of name= of a block; NULL where it has none. */
+/* The string literal of a block's name=; NULL if it has none. */
 static const char *block_name(const Decl *d)
 {
   for (uint32_t i = 0; i < d->as.run.with.n; i++) {
@@ -25,9 +25,8 @@ static bool same_text(const char *a, const char *b)
   return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* Does d, typed later, take the place of old? What has a name replaces what has the same name,
- * even of another kind. There is one precision; blocks go by their `name=`, imports by their
- * path. */
+/* Does the later declaration d replace `old`? A name replaces the same name, even of another kind.
+ * There is only one precision. Blocks are identified by their `name=`, imports by their path. */
 static bool replaces(const Decl *old, const Decl *d)
 {
   const Name *a = ast_decl_name(old), *b = ast_decl_name(d);
@@ -51,10 +50,10 @@ static bool replaces(const Decl *old, const Decl *d)
   }
 }
 
-/* A declaration that replaces stands where the old one stood; blocks run in this order. */
+/* A replacing declaration takes the position of the old one, because blocks run in this order. */
 void ast_merge(Compile *c, Ast *into, const Ast *more)
 {
-  uint32_t before = into->n; /* what stands twice in one text is that text's mistake */
+  uint32_t before = into->n; /* a duplicate within one text is an error of that text */
   for (uint32_t i = 0; i < more->n; i++) {
     bool placed = false;
     for (uint32_t k = 0; k < before && !placed; k++) {

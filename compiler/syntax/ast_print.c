@@ -1,5 +1,5 @@
 /* --emit=ast: the tree as text, one node a line, indented by depth: kind, text, line:column. A
- * label such as `value:` before a kind says which part of the node above it is. */
+ * label such as `value:` before a kind names the part of the parent node. */
 #include "compiler/base/compile.h"
 #include "ast_forms.h"
 #include "runtime/plan/shown.h"
@@ -14,7 +14,7 @@ typedef struct Printer {
 static void print_node(Printer *pr, const char *label, const Form *form, Span span,
                        const void *node);
 
-/* Begins a line; what is printed until end() is the text of the node. */
+/* Begins a line. Whatever is printed before end() is the text of the node. */
 static void begin(Printer *pr, const char *label, const char *kind)
 {
   text_printf(pr->out, "%*s%s%s%s", pr->depth * 2, "", label, *label ? ": " : "", kind);
@@ -49,7 +49,7 @@ static void print_string(Printer *pr, const char *s, size_t n)
   text_puts(pr->out, "\"");
 }
 
-/* What stands on the node's own line. */
+/* Prints a part that belongs on the node's own line. */
 static void print_text(Printer *pr, const Part *part, const void *at)
 {
   switch (part->kind) {
@@ -78,7 +78,7 @@ static void print_text(Printer *pr, const Part *part, const void *at)
   }
 }
 
-/* ---- what stands below a node, indented ---- */
+/* ---- subtrees of a node, indented ---- */
 
 static void print_expr(Printer *pr, const char *label, const Expr *e)
 {

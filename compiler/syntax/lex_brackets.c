@@ -1,31 +1,32 @@
-/* Which bracket belongs to which, and where the ones that nobody closed must have ended.
+/* Matches brackets, and finds where unclosed ones must have ended.
  *
- * Inside ( ) and [ ] a newline means nothing, so one forgotten bracket would swallow the rest of
- * the file. But no expression contains a brace or a statement's first word: what stands open there
- * is unclosed. Then it is closed at the end of the first line after which the expression cannot go
- * on, and the parser never sees the mistake. Braces are closed at a declaration that stands no
- * deeper than the line that opened them, or, when that is not enough, by the indentation of `}`. */
+ * Inside ( ) and [ ] a newline has no meaning, so one unclosed bracket would swallow the rest of
+ * the file. But no expression contains a brace or the first word of a statement: a ( or [ that is
+ * open there is unclosed. It is then closed at the end of the first line after which the expression
+ * cannot continue, and the parser never meets the error. An unclosed { is closed at a declaration
+ * that is not indented more than the line of the {. If that does not suffice, the indentation of
+ * `}` decides. */
 #include "parse.h"
 #include "lex_words.h"
 #include <stdlib.h>
 
 typedef struct Open {
   int kind;
-  uint32_t raw;    /* where it stands */
-  uint32_t indent; /* column of the statement that it belongs to */
+  uint32_t raw;    /* index of its raw token */
+  uint32_t indent; /* column where its line starts */
   bool holds_defs; /* the body of a module or an op */
-  bool in_round;   /* a brace inside of ( ) or [ ], which is a mistake */
+  bool in_round;   /* a { inside ( ) or [ ], which is an error */
 } Open;
 
 typedef struct Matcher {
   Parser *p;
   VEC(Open) open;
-  uint32_t *end; /* of an opening raw token: the raw token behind which it is closed */
+  uint32_t *end; /* for an opening raw token: the raw token after the closing one */
   Breaks breaks;
   Problems problems;
-  uint32_t line_start, statement; /* first raw tokens: of the line, and of the statement */
-  bool needs_brace;               /* the statement has a block, which has not begun yet */
-  bool by_indent, by_header;      /* how to guess; see lex_brackets() */
+  uint32_t line_start, statement; /* first raw tokens of the line and of the statement */
+  bool needs_brace;               /* the statement must have a block, which has not begun yet */
+  bool by_indent, by_header;      /* ways to guess: see lex_brackets() */
   bool cut, unclosed_brace, stray_brace;
 } Matcher;
 
@@ -34,8 +35,8 @@ static const Token *raw_at(const Matcher *m, uint32_t i)
   return &m->p->raw.at[i];
 }
 
-/* The layout is a hint only: it decides where a forgotten bracket is closed, never what the
- * program means. */
+/* The layout is only a hint: it decides where an unclosed bracket ends, but never the meaning of a
+ * correct program. */
 static uint32_t column(const Matcher *m, uint32_t i)
 {
   return diag_place(m->p->c, raw_at(m, i)->span).column;
@@ -69,21 +70,22 @@ static void add_problem(Matcher *m, Problem problem)
 
 /* ---- where an unclosed ( or [ ends ---- */
 
-/* Can the expression that ends before raw token i not go on with it? Two operands side by side
- * (`a b`) never belong to one expression, and neither does a statement's first word. A `)` or
- * `]` may still close something. */
+/* Can the expression that ends before raw token i not continue with it? Two adjacent operands,
+ * as in `a b`, never belong to one expression, and neither does the first word of a statement. A
+ * `)` or `]` may still close something. */
 static bool cannot_continue(const Matcher *m, uint32_t i)
 {
   int kind = lex_word_kind(m->p, i);
   return lex_can_end(kind) ? kind != ')' && kind != ']' : kind == '{' || lex_starts_statement(kind);
 }
 
-/* The newline before `stop` at which the bracket `open` should have been closed, or `stop`. */
+/* The newline before `stop` where the bracket `open` should have been closed; `stop` if none is
+ * found. */
 static uint32_t find_break(const Matcher *m, uint32_t open, uint32_t stop)
 {
   uint32_t last = stop, next;
   for (uint32_t i = open + 1; i < stop; i++) {
-    if (m->end[i]) { /* a bracket inside that is closed */
+    if (m->end[i]) { /* a closed bracket inside */
       i = m->end[i] - 1;
       continue;
     }
@@ -96,7 +98,7 @@ static uint32_t find_break(const Matcher *m, uint32_t open, uint32_t stop)
   return last;
 }
 
-/* Names the place where the bracket must have been closed and what was found there instead. */
+/* Reports where the bracket must have been closed, and what was found there. */
 static void report_open(Matcher *m, const Open *open, uint32_t stop, uint32_t end)
 {
   Arena *a = m->p->c->arena;
@@ -123,8 +125,8 @@ static void report_open(Matcher *m, const Open *open, uint32_t stop, uint32_t en
   add_problem(m, problem);
 }
 
-/* Closes the innermost open bracket, which cannot be open at raw token `stop`. Brackets that end at
- * one place, `told`, get one message. */
+/* Closes the innermost open bracket, which cannot be open at raw token `stop`. Only one of several
+ * brackets that end at one place (`told`) is reported. */
 static uint32_t close_unclosed(Matcher *m, uint32_t stop, uint32_t told)
 {
   Arena *a = m->p->c->arena;
@@ -142,7 +144,7 @@ static uint32_t close_unclosed(Matcher *m, uint32_t stop, uint32_t told)
 
 #define NOWHERE UINT32_MAX
 
-/* Closes ( and [ down to the innermost {. */
+/* Closes all ( and [ inside the innermost {. */
 static void close_round(Matcher *m, uint32_t stop)
 {
   uint32_t told = NOWHERE;
@@ -151,8 +153,7 @@ static void close_round(Matcher *m, uint32_t stop)
 
 /* ---- the walk ---- */
 
-/* A `{` behind something that can end an expression starts a block: no ( or [ can be open
- * there. */
+/* A `{` after the end of an expression starts a block: no ( or [ can be open there. */
 static void push_open(Matcher *m, uint32_t i)
 {
   Parser *p = m->p;
@@ -165,7 +166,7 @@ static void push_open(Matcher *m, uint32_t i)
                              .text = arena_printf(p->c->arena, "more than %d brackets are open",
                                                   MAX_OPEN_BRACKETS)});
     m->cut = true;
-    p->raw.n = i + 1; /* what follows is not read */
+    p->raw.n = i + 1; /* the rest is not read */
     *t = (Token){.kind = 0, .span = {t->span.start, t->span.start}};
     return;
   }
@@ -174,7 +175,7 @@ static void push_open(Matcher *m, uint32_t i)
   vec_push(p->c->arena, &m->open, open);
 }
 
-/* Is a bracket of this kind open here, so that a closer of it has something to close? */
+/* Is a bracket of this kind open, so that its closing bracket can close it? */
 static bool is_open(const Matcher *m, int kind)
 {
   for (uint32_t i = m->open.n; i-- > 0;) {
@@ -185,8 +186,8 @@ static bool is_open(const Matcher *m, int kind)
   return false;
 }
 
-/* A `}` that begins a line further left than the innermost block, with another block in that
- * column: the inner one was forgotten. */
+/* If a `}` begins a line further left than the innermost block, and another block starts in its
+ * column, the inner block is unclosed. */
 static void close_by_indent(Matcher *m, uint32_t i)
 {
   if (!m->by_indent || !first_on_line(m, i)) return;
@@ -196,7 +197,8 @@ static void close_by_indent(Matcher *m, uint32_t i)
   while (m->open.n > same) close_unclosed(m, i, NOWHERE);
 }
 
-/* Has this line a message about brackets already? Then what does not fit after it is no news. */
+/* True if this line already has a message about brackets. Further mismatches on it are
+ * consequences. */
 static bool told_on_line(const Matcher *m, Span span)
 {
   if (!m->problems.n) return false;
@@ -204,8 +206,8 @@ static bool told_on_line(const Matcher *m, Span span)
   return diag_place(m->p->c, last->span).line == diag_place(m->p->c, span).line;
 }
 
-/* A closer. Inner brackets that are still open are closed before it; one that closes nothing,
- * or another kind, is a mistake and left out. */
+/* Handles a closing bracket. Inner brackets that are still open are closed before it. If it closes
+ * nothing, or another kind, that is an error, and it is left out. */
 static void pop_open(Matcher *m, uint32_t i)
 {
   Arena *a = m->p->c->arena;
@@ -238,8 +240,8 @@ static void pop_open(Matcher *m, uint32_t i)
   vec_push(a, &m->breaks, (Break){i, 0, i});
 }
 
-/* A declaration's first words, at the start of a line: ends every bracket, and the blocks of
- * statements that do not stand further left. */
+/* The first words of a declaration at the start of a line: closes all ( and [, and all blocks whose
+ * statement is not further left. */
 static void meet_declaration(Matcher *m, uint32_t i, bool def)
 {
   close_round(m, i);
@@ -250,7 +252,7 @@ static void meet_declaration(Matcher *m, uint32_t i, bool def)
   }
 }
 
-/* A name: perhaps a reserved word that ends what is open. */
+/* Handles a name, which may be a reserved word that closes open brackets. */
 static void meet_word(Matcher *m, uint32_t i)
 {
   const Token *t = raw_at(m, i);
@@ -269,7 +271,8 @@ static void meet_word(Matcher *m, uint32_t i)
   }
 }
 
-/* At a line end: the line begins a block, but has no `{`, and the next line is indented more. */
+/* At a line end: reports a missing `{` if the line begins a block without one and the next line is
+ * indented more. */
 static void meet_line_end(Matcher *m, uint32_t i)
 {
   Arena *a = m->p->c->arena;
@@ -301,7 +304,7 @@ static bool starts_statement(const Matcher *m, uint32_t i)
   return last < i && lex_can_end(before);
 }
 
-/* Remembers where the statement begins and whether a block must follow. */
+/* Remembers where the statement begins, and if a block must follow. */
 static void meet_statement(Matcher *m, uint32_t i)
 {
   if (first_on_line(m, i)) m->line_start = i;
@@ -309,8 +312,8 @@ static void meet_statement(Matcher *m, uint32_t i)
   m->needs_brace = lex_needs_block(m->p, i);
 }
 
-/* One walk over the raw tokens. Nothing is said yet: the walk may be done again with other
- * guesses. */
+/* One walk over the raw tokens. Nothing is reported yet, because the walk may be repeated with
+ * other guesses. */
 static void match(Matcher *m)
 {
   Parser *p = m->p;
@@ -340,14 +343,14 @@ static int by_place(const void *a, const void *b)
   return x->open == y->open ? 0 : x->open > y->open ? -1 : 1; /* the inner bracket first */
 }
 
-/* The first walk trusts the braces. If they do not fit, a second one looks at the indentation
- * too, and is taken if it explains them. What follows from a guess is marked `reported`, so
- * that the parser keeps silent about it. */
+/* The first walk trusts the braces. If they do not match, a second walk also uses the indentation,
+ * and its result is taken if it explains them. Tokens that depend on a guess are marked `reported`,
+ * so that the parser reports no errors about them. */
 Breaks lex_brackets(Parser *p)
 {
   Matcher m = {.p = p};
   match(&m);
-  if (!m.cut && (m.unclosed_brace || m.stray_brace)) { /* again, with a look at the layout */
+  if (!m.cut && (m.unclosed_brace || m.stray_brace)) { /* again, using the layout */
     Matcher again = {.p = p, .by_indent = m.unclosed_brace, .by_header = m.stray_brace};
     match(&again);
     if (!again.stray_brace) m = again;

@@ -1,5 +1,5 @@
-/* Values of numbers and strings, and what is wrong with those that have none. A broken literal
- * still becomes a token of its kind, so that it costs one message. */
+/* Values of numbers and strings, and messages about invalid ones. An invalid literal still becomes
+ * a token of its kind, so that it gives only one message. */
 #include "parse.h"
 #include "amp.tab.h"
 #include <ctype.h>
@@ -10,8 +10,8 @@
 
 /* ---- numbers ---- */
 
-/* Numbers of other languages: .5, 5., 0xff, 1__0, 2nd. The token becomes 1, so that the
- * expression around it can be read. */
+/* Numbers of other languages: .5, 5., 0xff, 1__0, 2nd. The token becomes 1, so that the expression
+ * around it can be parsed. */
 static void bad_number(Parser *p, Token *t, const char *text, const char *plain)
 {
   Arena *a = p->c->arena;
@@ -19,7 +19,7 @@ static void bad_number(Parser *p, Token *t, const char *text, const char *plain)
   size_t n = strlen(text);
   t->kind = TOK_INT;
   t->as.integer = 1;
-  t->reported = true; /* it may stand where a name should be */
+  t->reported = true; /* it may be in the place of a name */
   if (text[0] == '.') {
     help = arena_printf(a, "digits stand on both sides of the point: `0%s`", text);
   } else if (text[n - 1] == '.') {
@@ -34,7 +34,7 @@ static void bad_number(Parser *p, Token *t, const char *text, const char *plain)
   parse_problem(p, E100, t->span, why, help);
 }
 
-/* `_` between digits is dropped: 1_000_000. */
+/* Drops `_` between digits: 1_000_000. */
 void lex_number(Parser *p, Token *t, const char *text)
 {
   char *plain = arena_strdup(p->c->arena, text), *to = plain;
@@ -68,11 +68,11 @@ static int hex_value(char c)
 }
 
 typedef struct Unescape {
-  const char *at, *end; /* what is left of the source */
+  const char *at, *end; /* the unread part of the source */
   char *to;
 } Unescape;
 
-/* Reads up to `most` digits of the base; false when there are fewer than `least`. */
+/* Reads up to `most` digits of the base. Returns false if there are fewer than `least`. */
 static bool read_digits(Unescape *u, int base, int least, int most, unsigned *value)
 {
   int n = 0;
@@ -91,7 +91,7 @@ static bool put_byte(Unescape *u, unsigned value)
   return true;
 }
 
-/* Surrogates and what lies past U+10FFFF are no characters. */
+/* Returns false for surrogates and for values above U+10FFFF, which are not characters. */
 static bool put_utf8(Unescape *u, unsigned value)
 {
   if (value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) return false;
@@ -102,7 +102,7 @@ static bool put_utf8(Unescape *u, unsigned value)
   return true;
 }
 
-/* One escape; u->at is behind the backslash. An escape never becomes longer than it was. */
+/* Reads one escape; u->at is after the backslash. The result is never longer than the escape. */
 static bool unescape(Unescape *u)
 {
   static const char names[] = "abfnrtv\\\"'?", values[] = "\a\b\f\n\r\t\v\\\"'?";
@@ -137,7 +137,7 @@ static void bad_escape(Parser *p, Token *t, const char *start, const char *text,
                 "the escapes are those of C; a backslash itself is `\\\\`");
 }
 
-/* """...""" may go over several lines and knows no escapes: texts in CUDA C stand in it. */
+/* """...""" may have several lines and no escapes. It is used for CUDA C text. */
 static void lex_raw_string(Parser *p, Token *t, const char *text, size_t size)
 {
   bool closed = size >= 6 && memcmp(text + size - 3, "\"\"\"", 3) == 0;
@@ -148,7 +148,7 @@ static void lex_raw_string(Parser *p, Token *t, const char *text, size_t size)
   t->as.string.text = arena_strndup(p->c->arena, text + 3, t->as.string.size);
 }
 
-/* A string in typographic or single quotes is reported but keeps its value. */
+/* A string in typographic or single quotes is reported, but keeps its value. */
 void lex_string(Parser *p, Token *t, const char *text, size_t size)
 {
   if (size >= 3 && memcmp(text, "\"\"\"", 3) == 0) {
@@ -168,7 +168,7 @@ void lex_string(Parser *p, Token *t, const char *text, size_t size)
       continue;
     }
     const char *start = u.at++;
-    if (u.at == u.end) break; /* a backslash ends the line: not closed */
+    if (u.at == u.end) break; /* a backslash ends the line: the string is not closed */
     if (!unescape(&u)) bad_escape(p, t, start, text, (size_t)(u.at - start));
   }
   if (u.at == u.end)
@@ -180,9 +180,9 @@ void lex_string(Parser *p, Token *t, const char *text, size_t size)
   t->as.string.size = (size_t)(u.to - value);
 }
 
-/* ---- characters that begin nothing ---- */
+/* ---- characters that start no token ---- */
 
-/* Length of the well-formed character at s, 0 if there is none. */
+/* The length of the well-formed UTF-8 character at s; 0 if there is none. */
 static size_t utf8_size(const unsigned char *s, size_t left)
 {
   size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
@@ -192,7 +192,7 @@ static size_t utf8_size(const unsigned char *s, size_t left)
   return n;
 }
 
-/* The first bad byte only: a file in another encoding has many. */
+/* Reports only the first invalid byte, because a file in another encoding has many. */
 void lex_check_utf8(Parser *p)
 {
   const unsigned char *text = (const unsigned char *)p->source->text;
@@ -207,7 +207,7 @@ void lex_check_utf8(Parser *p)
   }
 }
 
-/* Names and strings end in a zero, and messages quote lines: a zero byte would cut them. */
+/* Rejects NUL bytes: names and strings are NUL-terminated, and messages quote lines. */
 bool lex_is_text(Parser *p)
 {
   const Source *s = p->source;
@@ -218,7 +218,7 @@ bool lex_is_text(Parser *p)
   return diag_help(p->c, "save the file as UTF-8");
 }
 
-/* Characters that other languages use, or that a word processor has put in. */
+/* Help for characters of other languages, or from a word processor. */
 static const char *stray_help(const char *text, size_t size)
 {
   static const char *const known[][2] = {
@@ -236,19 +236,19 @@ static const char *stray_help(const char *text, size_t size)
   return NULL;
 }
 
-/* Characters that begin no token. */
+/* Reports characters that start no token. */
 void lex_stray(Parser *p, Span span, const char *text, size_t size)
 {
   p->after_stray = true;
   if (span.start == p->source->base && size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
-    if (size == 3) { /* a byte order mark is harmless */
+    if (size == 3) { /* a byte order mark is allowed */
       p->after_stray = false;
       return;
     }
     span.start += 3, text += 3, size -= 3;
   }
   size_t n = utf8_size((const unsigned char *)text, size);
-  if (!n) return; /* told by lex_check_utf8 */
+  if (!n) return; /* reported by lex_check_utf8 */
   unsigned char c = (unsigned char)text[0];
   const char *what = c >= ' ' && c != 0x7f ? arena_printf(p->c->arena, "`%.*s`", (int)n, text)
                                            : arena_printf(p->c->arena, "byte 0x%02x", c);

@@ -5,9 +5,9 @@
 #include "runtime/plan/types.h"
 #include <string.h>
 
-/* always: reserved everywhere but as a member or keyword. type: names a type everywhere. top:
- * a keyword only where a declaration may begin, so `model` and `data` can be names of
- * variables. */
+/* always: reserved everywhere except as a member or keyword argument. type: names a type
+ * everywhere. top: reserved only where a declaration may begin, so `model` and `data` can be names
+ * of variables. */
 typedef enum WordUse { WORD_always, WORD_type, WORD_top } WordUse;
 
 #define TYPE_WORD(KIND, name, ...) {#name, TOK_DTYPE, WORD_type},
@@ -77,7 +77,7 @@ static const struct Word *find_word(const char *text)
   return NULL;
 }
 
-/* After `.` and before a single `=` reserved words are names. */
+/* After `.` and before a single `=`, reserved words are names. */
 static bool in_place_of_name(const Parser *p, uint32_t i)
 {
   uint32_t before = i, after = i + 1;
@@ -86,7 +86,7 @@ static bool in_place_of_name(const Parser *p, uint32_t i)
   return (before > 0 && p->raw.at[before - 1].kind == '.') || p->raw.at[after].kind == '=';
 }
 
-/* The kind of raw token i; for a name, that of the reserved word it is, if it is one here. */
+/* The kind of raw token i. A name that is a reserved word here gets the kind of that word. */
 int lex_word_kind(const Parser *p, uint32_t i)
 {
   const Token *t = &p->raw.at[i];
@@ -103,7 +103,7 @@ bool lex_is_top_word(const char *name)
   return word && word->use == WORD_top;
 }
 
-/* Words that begin a statement and stand nowhere in an expression, but for `if` and `for` in
+/* Words that start a statement and never occur in an expression, except `if` and `for` in
  * comprehensions. */
 bool lex_starts_statement(int kind)
 {
@@ -111,23 +111,23 @@ bool lex_starts_statement(int kind)
                 TOK_NO_GRAD, TOK_MINIMIZE, TOK_METRIC, TOK_EVERY, TOK_ASSERT);
 }
 
-/* Can an expression end with this token? Then a newline behind it ends the statement. */
+/* Can an expression end with this token? Then a newline after it ends the statement. */
 bool lex_can_end(int kind)
 {
   return kind_closes(kind) || ONE_OF(kind, TOK_NAME, TOK_DTYPE, TOK_INT, TOK_FLOAT, TOK_STRING,
                                      TOK_TRUE, TOK_FALSE, TOK_NONE);
 }
 
-/* A `def` on its own line inside of a module belongs to it; elsewhere it shows that a brace
- * was forgotten. */
+/* In a module or op, a `def` at the start of a line is a member. Elsewhere it shows an unclosed
+ * brace. */
 bool lex_holds_defs(const Token *first)
 {
   return first->kind == TOK_NAME &&
          (strcmp(first->as.name, "module") == 0 || strcmp(first->as.name, "op") == 0);
 }
 
-/* Does the statement that begins at raw token i have a block? `train = 3` has none, `train x
- * in ...` has. */
+/* Does the statement that starts at raw token i have a block? `train x in ...` has one, `train = 3`
+ * has none. */
 bool lex_needs_block(const Parser *p, uint32_t i)
 {
   static const char *const always[] = {"module", "op", "data", "infer", "train", "eval"};
@@ -138,7 +138,7 @@ bool lex_needs_block(const Parser *p, uint32_t i)
   return false;
 }
 
-/* Tokens that cannot begin a line: `.`, operators without a unary form, commas. */
+/* Tokens that cannot start a line: `.`, binary operators, commas. */
 static bool lex_only_continues(int kind)
 {
   return ONE_OF(kind, '.', '*', '/', '%', '@', '<', '>', '|', '&', '+', ',', '=', TOK_POW, TOK_FDIV,
@@ -147,7 +147,7 @@ static bool lex_only_continues(int kind)
 
 /* ---- from raw tokens to tokens ---- */
 
-/* The way from raw tokens to those that the parser sees. */
+/* The state of the conversion from raw tokens to parser tokens. */
 typedef struct Filter {
   Parser *p;
   char open[MAX_OPEN_BRACKETS + 1];
@@ -164,7 +164,7 @@ static void add_token(Filter *f, Token t)
   vec_push(f->p->c->arena, &f->p->tokens, t);
 }
 
-/* A statement end lies directly behind the last token; `raw` is what ended it. */
+/* Adds a statement end directly after the last token. `raw` is the raw token that ended it. */
 static void add_end(Filter *f, uint32_t raw)
 {
   const Tokens *done = &f->p->tokens;
@@ -175,7 +175,7 @@ static void add_end(Filter *f, uint32_t raw)
              .kind = TOK_NL, .span = {at, at}, .raw = raw, .reported = f->p->raw.at[raw].reported});
 }
 
-/* Inside of ( ) and [ ] newlines mean nothing. */
+/* Inside ( ) and [ ], newlines have no meaning. */
 static bool in_round(const Filter *f)
 {
   return f->depth && f->open[f->depth - 1] != '{';
@@ -197,7 +197,7 @@ static void add_opener(Filter *f, int kind, Token t)
   f->open[f->depth++] = (char)kind;
 }
 
-/* The bracket that was forgotten before raw token i. */
+/* Adds the bracket that is missing before raw token i. */
 static void add_missing(Filter *f, int kind, uint32_t i)
 {
   uint32_t at = last_kind(f) == TOK_NL ? f->p->raw.at[i].span.start
@@ -210,7 +210,7 @@ static void add_missing(Filter *f, int kind, uint32_t i)
   if (kind == '}') add_end(f, i);
 }
 
-/* Declarations begin at depth 0 only, at the start of a statement. */
+/* Declarations start only at depth 0, at the start of a statement. */
 static int name_kind(const Filter *f, uint32_t i)
 {
   Parser *p = f->p;
@@ -221,7 +221,7 @@ static int name_kind(const Filter *f, uint32_t i)
   return lex_word_kind(p, i);
 }
 
-/* A line that goes on where it must not: tells so, and reads the two lines as one. */
+/* If the next line continues this one where it must not, reports that and joins the lines. */
 static bool tell_joined(Filter *f, uint32_t newline)
 {
   Parser *p = f->p;
@@ -245,7 +245,7 @@ static bool tell_joined(Filter *f, uint32_t newline)
   return true;
 }
 
-/* One raw token: dropped, passed on, or turned into the end of a statement. */
+/* Handles a raw token: drops it, passes it on, or turns it into a statement end. */
 static void add_raw(Filter *f, uint32_t i)
 {
   Token t = f->p->raw.at[i];
@@ -266,7 +266,7 @@ static void add_raw(Filter *f, uint32_t i)
   }
 }
 
-/* Brackets first: the breaks say where a bracket is to be added (`close`) or left out. */
+/* Brackets come first: each Break adds a bracket (`close`) or leaves one out. */
 void lex_tokens(Parser *p)
 {
   Breaks breaks = lex_brackets(p);

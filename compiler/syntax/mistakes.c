@@ -1,14 +1,14 @@
-/* What to say when the parser is stuck, and where to let it go on.
+/* Messages for syntax errors, and where the parser continues.
  *
- * A mistake that people make has its own text in grammar/mistakes.txt: pairs of a wrong snippet and
- * its message, from which the build makes a table of (parser state, token). All others are answered
- * from what the grammar would have taken. */
+ * A frequent mistake has its own message in grammar/mistakes.txt. That file has pairs of a wrong
+ * snippet and a message, from which the build makes a table with the key (parser state, token). Any
+ * other message lists what the grammar accepts. */
 #include "mistakes.h"
 #include "amp.tab.h"
 #include "lex_words.h"
 #include <string.h>
 
-/* The token that the parser could not take. */
+/* The token that the parser could not accept. */
 static const Token *stuck_at(const Parser *p)
 {
   return &p->tokens.at[p->current];
@@ -19,7 +19,7 @@ static bool is_word(const Token *t, const char *word)
   return (t->kind == TOK_NAME || t->kind == TOK_DTYPE) && strcmp(t->as.name, word) == 0;
 }
 
-/* The most specific entry that fits: a word counts more than a state, a state more than a
+/* The most specific matching entry: a word counts more than a state, and a state more than a
  * token. */
 static const Mistake *find_mistake(const Parser *p, const SyntaxError *e)
 {
@@ -42,7 +42,7 @@ static uint32_t line_of(const Parser *p, const Token *t)
   return diag_place(p->c, t->span).line;
 }
 
-/* The open bracket around token i, or NULL outside of ( ) and [ ]. */
+/* The open bracket around token i; NULL outside ( ) and [ ]. */
 static const Token *round_bracket(const Parser *p, uint32_t i)
 {
   for (uint32_t depth = 0; i-- > 0;) {
@@ -57,7 +57,7 @@ static const Token *round_bracket(const Parser *p, uint32_t i)
   return NULL;
 }
 
-/* A message that seems to have nothing to do with its line: say which line it belongs to. */
+/* Adds a note if the error depends on an earlier line. */
 static void note_context(Parser *p)
 {
   const Token *t = stuck_at(p);
@@ -76,10 +76,11 @@ static void note_context(Parser *p)
   }
 }
 
-/* ---- going on ---- */
+/* ---- recovery ---- */
 
-/* Lets the parser go on at the end of the statement that token i is in, braces included. If it is
- * stuck at a `{`, which it will take for that of a block, it gets the `}` of that one first. */
+/* Lets the parser continue at the end of the statement that contains token i, braces included. If
+ * the error is at a `{`, which the parser will take for the start of a block, it gets the `}` of
+ * that block first. */
 static void skip_statement(Parser *p, uint32_t i)
 {
   uint32_t close = 0;
@@ -102,7 +103,7 @@ static uint32_t column_of(const Parser *p, const Token *t)
   return diag_place(p->c, t->span).column;
 }
 
-/* First token of the statement that the parser is stuck in. */
+/* The first token of the statement with the error. */
 static uint32_t statement_start(const Parser *p)
 {
   uint32_t i = p->current;
@@ -112,8 +113,8 @@ static uint32_t statement_start(const Parser *p)
   return i;
 }
 
-/* A block written with a colon: passes over its lines, which are those indented more than the line
- * of the colon. */
+/* After a block with a colon: skips its lines, which are indented more than the line of the
+ * colon. */
 static void skip_indented(Parser *p)
 {
   uint32_t i = statement_start(p);
@@ -127,14 +128,14 @@ static void skip_indented(Parser *p)
   }
 }
 
-/* After a `}` too many, the rest of the block seems to stand at the top level. */
+/* After a surplus `}`, the rest of the block seems to be at the top level. */
 static bool is_aftermath(const Parser *p)
 {
   return p->stray_brace && !p->open_braces && column_of(p, &p->tokens.at[statement_start(p)]) > 1;
 }
 
-/* Called by the parser. Brackets have been mended before, so what is left is local: one
- * message, then the next statement. */
+/* The parser calls this at a syntax error. Brackets are already corrected, so the remaining errors
+ * are local: report one message, then continue with the next statement. */
 void parse_syntax_error(Parser *p, const SyntaxError *e)
 {
   const Token *t = stuck_at(p);

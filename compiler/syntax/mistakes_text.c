@@ -1,4 +1,4 @@
-/* The words of a syntax message: what was expected, and pieces of the program in it. */
+/* The text of syntax messages: what was expected, and quoted parts of the program. */
 #include "mistakes.h"
 #include "amp.tab.h"
 #include <string.h>
@@ -11,7 +11,7 @@ typedef struct Expected {
   int n;
 } Expected;
 
-/* bison's symbol kinds are not in its header; its names for them are. */
+/* bison's header has no symbol kinds, but their names can be compared. */
 static bool takes(const Expected *x, const char *symbol)
 {
   for (int i = 0; i < x->e->n_expected; i++)
@@ -19,15 +19,15 @@ static bool takes(const Expected *x, const char *symbol)
   return false;
 }
 
-/* "a", "a or b", "a, b or c"; `left` says how many come after this one. */
+/* "a", "a or b", "a, b or c"; `left`: how many items follow this one. */
 static void add(Expected *x, const char *what, int left)
 {
   if (x->n++) text_puts(&x->text, left ? ", " : " or ");
   text_puts(&x->text, what);
 }
 
-/* begins: stands where an expression begins, and so in `an expression`. goes_on: what has ended may
- * go on with it. */
+/* begins: may start an expression, so `an expression` includes it. goes_on: may continue an
+ * expression that has ended. */
 static const struct Kind {
   const char *symbol, *what;
   bool begins, goes_on;
@@ -54,26 +54,26 @@ static const struct Kind {
 };
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
-/* Lists what the parser would take here, at most N_KINDS + 1 texts, and returns how many. The
- * tokens that begin an expression are one text; those that continue one are left out. */
+/* Lists what the grammar accepts here: at most N_KINDS + 1 texts, whose number is returned. All
+ * tokens that start an expression are one text. Tokens that continue one are left out. */
 static int list_expected(const Expected *x, const char **list)
 {
-  bool begins = takes(x, "INT"); /* an expression may stand here ... */
-  bool ended = takes(x, "AND");  /* ... or has just ended and may go on */
+  bool begins = takes(x, "INT"); /* an expression may start here ... */
+  bool ended = takes(x, "AND");  /* ... or has just ended and may continue */
   int n = 0;
   if (takes(x, "RETURN")) return list[0] = "a statement", 1;
   if (begins) list[n++] = "an expression";
   for (int i = 0; i < N_KINDS; i++) {
     const struct Kind *k = &kinds[i];
     if ((begins && k->begins) || (ended && k->goes_on) || !takes(x, k->symbol)) continue;
-    if (ended && strcmp(k->symbol, "'='") == 0 && takes(x, "')'")) continue; /* rarely meant */
+    if (ended && strcmp(k->symbol, "'='") == 0 && takes(x, "')'")) continue; /* rarely intended */
     list[n++] = k->what;
   }
   return n;
 }
 
-/* From what the grammar would have taken. A list of more than four things helps nobody: then only
- * what was found is said. */
+/* The message from the accepted tokens. A list of more than four items does not help: then the
+ * message names only the found token. */
 const char *syntax_expected(const Parser *p, const SyntaxError *e)
 {
   const Token *t = &p->tokens.at[p->current];
@@ -89,14 +89,14 @@ const char *syntax_expected(const Parser *p, const SyntaxError *e)
   return arena_printf(p->c->arena, "expected %s, found %s", x.text.at, found);
 }
 
-/* ---- pieces of the program ---- */
+/* ---- parts of the program ---- */
 
 static bool is_comparison(int kind)
 {
   return ONE_OF(kind, '<', '>', TOK_LE, TOK_GE, TOK_EQ, TOK_NE);
 }
 
-/* Does this token lie outside of the operands of a comparison beside it? */
+/* Is this token outside the operands of an adjacent comparison? */
 static bool is_border(int kind)
 {
   return is_comparison(kind) ||
@@ -104,8 +104,8 @@ static bool is_border(int kind)
                 TOK_RETURN, TOK_ASSERT, TOK_AUG, '=', ',', ':', '{', '}');
 }
 
-/* From token `i` on, in steps of 1 or -1, through an operand: the first token that is none of it.
- */
+/* Walks from token `i` through an operand, in steps of 1 or -1. Returns the first token after
+ * it. */
 static uint32_t behind_operand(const Parser *p, int64_t i, int step)
 {
   uint32_t depth = 0;
@@ -132,7 +132,7 @@ static const char *text_of(const Parser *p, uint32_t from, uint32_t to)
   return arena_strndup(p->c->arena, text, end - start);
 }
 
-/* `a < b < c`, stuck at the second: as it stands, or as it should be. */
+/* For `a < b < c`, with the error at the second `<`: the text as written, or as it should be. */
 static const char *chain(const Parser *p, bool mended)
 {
   uint32_t second = p->current, middle = behind_operand(p, (int64_t)second - 1, -1) + 1;
@@ -146,8 +146,8 @@ static const char *chain(const Parser *p, bool mended)
   return arena_printf(p->c->arena, "`%s %s %s and %s %s %s`", a, op1, b, b, op2, c);
 }
 
-/* $found is the token where the parser is stuck, $before the one before it; $chain and
- * $unchained are a chained comparison as it stands and as it should be. */
+/* Replaces $found by the token with the error, $before by the one before it, and $chain and
+ * $unchained by a chained comparison as written and as it should be. */
 const char *syntax_fill(const Parser *p, const char *text)
 {
   const Token *t = &p->tokens.at[p->current], *before = p->current ? t - 1 : t;

@@ -1,12 +1,12 @@
-/* From a source to its tree: cuts it into tokens, runs the parser over them, and tells what was
- * found wrong before parsing when the parser gets there, so that messages come in the order of the
- * text. */
+/* From a source to its tree: splits it into tokens and runs the parser over them. Problems that
+ * were found before are reported when the parser gets to their place, so that messages have the
+ * order of the text. */
 #include "ast_build.h"
 #include "amp.tab.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* A mistake that was found before parsing. It is told when the parser gets there. */
+/* Adds an error that was found before parsing. It is reported when the parser gets there. */
 void parse_problem(Parser *p, ErrorCode code, Span span, const char *text, const char *help)
 {
   vec_push(p->c->arena, &p->problems,
@@ -20,7 +20,7 @@ static int by_place(const void *a, const void *b)
   return strcmp(x->text, y->text);
 }
 
-/* Those that start at or before offset `until`. */
+/* Reports the problems that start at or before offset `until`. */
 static void tell_problems(Parser *p, uint32_t until)
 {
   for (; p->next_problem < p->problems.n; p->next_problem++) {
@@ -32,7 +32,8 @@ static void tell_problems(Parser *p, uint32_t until)
   }
 }
 
-/* What the parser calls for its next token. A jump leads over what an error made unreadable. */
+/* The parser calls this for its next token. A jump skips text that cannot be parsed after an
+ * error. */
 const Token *parse_next(Parser *p)
 {
   const Token *t = &p->tokens.at[p->next_token];
@@ -72,7 +73,7 @@ static const Source *find_source(const Compile *c, uint32_t base)
   return NULL;
 }
 
-/* Everything up to the parser: the encoding, raw tokens, brackets, tokens. */
+/* Everything before the parser: encoding, raw tokens, brackets, tokens. */
 bool parse_start(Parser *p, Compile *c, uint32_t base, Ast *out)
 {
   *p = (Parser){.c = c, .source = find_source(c, base), .out = out};
@@ -83,7 +84,7 @@ bool parse_start(Parser *p, Compile *c, uint32_t base, Ast *out)
   if (!lex_is_text(p)) return false;
   lex_check_utf8(p);
   lex_raw(p);
-  if (p->raw.n - 1 > p->most_raw) { /* without its end */
+  if (p->raw.n - 1 > p->most_raw) { /* its end does not count */
     return diag_error(c, E100, p->raw.at[p->raw.n - 1].span,
                       "the files of the job have more than %d words and signs", MAX_TOKENS);
   }
@@ -93,7 +94,7 @@ bool parse_start(Parser *p, Compile *c, uint32_t base, Ast *out)
   return true;
 }
 
-/* Runs bison's parser; mistakes behind its last token are told at the end. */
+/* Runs bison's parser. Problems after its last token are reported at the end. */
 void parse_run(Parser *p)
 {
   amp_parse(p);

@@ -1,4 +1,4 @@
-/* From files to trees: reads a job, what it imports and the texts of its own ops. */
+/* From files to trees: reads a job, its imports and the texts of its own ops. */
 #include "source.h"
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +20,8 @@ void compile_destroy(Compile *c)
   if (c) arena_destroy(c->arena);
 }
 
-/* Into the arena, for messages quote it. A file above MAX_SOURCE is refused before it fills the
- * memory. */
+/* The text is copied to the arena, because messages quote it. A file larger than MAX_SOURCE is
+ * rejected before it fills the memory. */
 const char *source_read(Arena *arena, FileRole role, const char *path, uint32_t *size,
                         const char **why)
 {
@@ -40,8 +40,9 @@ const char *source_read(Arena *arena, FileRole role, const char *path, uint32_t 
   return text.at;
 }
 
-/* Spans are offsets into all sources one after the other: diag_add_source says where this one
- * begins. False also where an earlier text had mistakes: the passes then only look for more. */
+/* Spans are offsets into the concatenation of all sources; diag_add_source returns the offset of
+ * this one. Also returns false if an earlier text had errors: then the passes only look for more
+ * errors. */
 bool source_parse(Compile *c, const char *name, const char *text, uint32_t size, Ast *out)
 {
   return ast_parse(c, diag_add_source(c, name, text, size, false), out) && !diag_error_count(c);
@@ -54,8 +55,9 @@ bool source_parse_file(Compile *c, const char *path, const char *text, uint32_t 
   return ast_parse(c, base, out) && !diag_error_count(c);
 }
 
-/* The file itself, whatever its paths are ("../b/x.amp" from two folders, a link): one that two
- * others import is one, its names are declared once, and imports in a circle end. */
+/* Finds an imported file by its identity, because it may have several paths ("../b/x.amp" from two
+ * folders, a link). A file that two others import is one import, its names are declared once, and
+ * circular imports end. */
 static Import *find_import(Compile *c, const char *path, const struct stat *file)
 {
   for (uint32_t i = 0; i < c->imports.n; i++) {
@@ -66,7 +68,8 @@ static Import *find_import(Compile *c, const char *path, const struct stat *file
   return NULL;
 }
 
-/* The import at this very path, parsed now if it was not before. NULL with why: not there. */
+/* The import at exactly this path, which is parsed if it is new. NULL with *why if it cannot be
+ * read. */
 static Import *open_import(Compile *c, const char *path, const char **why)
 {
   struct stat file = {.st_ino = 0};
@@ -82,12 +85,12 @@ static Import *open_import(Compile *c, const char *path, const char **why)
   import->device = file.st_dev;
   import->inode = file.st_ino;
   vec_push(c->arena, &c->imports, import);
-  /* mistakes are counted; what could be read is used */
+  /* errors are counted; everything that could be parsed is used */
   source_parse_file(c, path, text, size, import->ast);
   return import;
 }
 
-/* `path` as the file that holds `at` means it: beside that file. */
+/* `path` relative to the folder of the file that contains `at`. */
 static const char *path_beside(Compile *c, const char *path, Span at)
 {
   const Source *from = diag_place(c, at).source;
@@ -110,8 +113,8 @@ const char *source_open_text(Compile *c, const char *path, Span at, uint32_t *ba
   return text;
 }
 
-/* Beside the importing file first, so that a project does not depend on -I, then in the -I folders
- * in their order. A failure names the first place. */
+/* Searches the folder of the importing file first, so that a project does not depend on -I, then
+ * the -I folders in order. An error names the first place. */
 const Ast *source_import(Compile *c, const char *path, Span at)
 {
   const char *near = path_beside(c, path, at);
