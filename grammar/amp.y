@@ -1,6 +1,7 @@
-/* The grammar of ampc. It only builds the tree: every action makes one node. LALR(1) without
- * conflicts and without precedence declarations; docs/grammar.md tells what makes that possible.
- * Statement ends (NL) and reserved words are decided before tokens come here (lex_tokens.c). */
+/* The grammar of ampc. It only builds the tree: every action creates one node. It is LALR(1)
+ * without conflicts and without precedence declarations; docs/grammar.md explains what makes that
+ * possible. lex_tokens.c decides statement ends (NL) and reserved words before the parser gets the
+ * tokens. */
 %code requires {
 #include "compiler/syntax/ast_build.h"
 }
@@ -68,9 +69,9 @@ static void amp_error(const AMP_LTYPE *place, Parser *p, const char *text);
 %nterm <subs> subs
 %nterm <sub> sub
 %%
-/* After a mistake the parser goes on behind the next end of a statement; mistakes.c has chosen
- * where that is. The rules with `body` take up the braces of a declaration that could not be read.
- */
+/* After a syntax error the parser continues after the next statement end, whose place mistakes.c
+ * has chosen. The rules with `body` consume the braces of a declaration that could not be
+ * parsed. */
 program: %empty
   | program decl
   | program expr NL                             { ast_add_call(p, $2, @2); }
@@ -153,7 +154,7 @@ names: name                                     { $$ = (NameList){0}; APPEND($$,
   | names ',' name                              { $$ = $1; APPEND($$, $3); }
   ;
 
-/* A block holds statements, a body those and defs: of a module, or of an op. */
+/* A block contains statements. A body, of a module or an op, contains statements and defs. */
 block: '{' stmts '}'                            { $$ = $2; $$.span = @$; } ;
 stmts: %empty                                   { $$ = (Block){0}; }
   | stmts stmt                                  { $$ = ast_add_stmt(p, $1, $2); }
@@ -184,12 +185,12 @@ stmt: exprs NL                                  { $$ = ast_expr_stmt(p, $1, @$);
   | error block ELSE block NL                   { $$ = NULL; yyerrok; }
   | error block ELSE if_stmt NL                 { $$ = NULL; yyerrok; }
   ;
-/* The NL that ends an `if` stands behind its last `}`, so that `} else {` is one line. */
+/* The NL that ends an `if` comes after its last `}`, so `} else {` must be on one line. */
 if_stmt: IF expr block                 { $$ = STMT(if, @$, .as.branch = {.test = $2, .then = $3}); }
   | IF expr block ELSE block                    { $$ = STMT(if, @$, .as.branch = {$2, $3, $5}); }
   | IF expr block ELSE if_stmt
       {
-        Block other = ast_add_stmt(p, (Block){.span = @5}, $5); /* a block of one `if` */
+        Block other = ast_add_stmt(p, (Block){.span = @5}, $5); /* a block with one `if` */
         $$ = STMT(if, @$, .as.branch = {$2, $3, other});
       }
   ;
@@ -198,7 +199,7 @@ exprs: expr                                     { $$ = (ExprList){0}; APPEND($$,
   | exprs ',' expr                              { $$ = $1; APPEND($$, $3); }
   ;
 /* One rule for each level of precedence, the loosest first. A comparison takes two operands of the
- * next level, so a chain `a < b < c` does not fit: it has a message of its own. */
+ * next level, so a chain `a < b < c` is an error, which has its own message. */
 expr: or
   | or IF or ELSE expr                          { $$ = EXPR(cond, @$, .as.cond = {$3, $1, $5}); }
   ;
@@ -313,11 +314,11 @@ static int amp_lex(AMP_STYPE *value, AMP_LTYPE *place, Parser *p)
 
 static void amp_error(const AMP_LTYPE *place, Parser *p, const char *text)
 {
-  (void)text; /* with custom errors only "memory exhausted" comes here */
+  (void)text; /* with custom errors, bison calls this only for "memory exhausted" */
   parse_too_deep(p, *place);
 }
 
-/* The rule to reduce by in this state before this token, 0 if there is none. */
+/* The rule that this state reduces by before this token; 0 if there is none. */
 static int reduction(int state, int token)
 {
   int at = yypact[state];
@@ -328,9 +329,10 @@ static int reduction(int state, int token)
   return yydefact[state];
 }
 
-/* The look-ahead correction finds a mistake before any reduction, so the state on top of the stack
- * says little: after `if a` it is that of any name. This does the reductions that are still
- * possible, on a copy of what is above `real`, and gives the state that is truly stuck. */
+/* Look-ahead correction finds an error before any reduction, so the state on top of the stack says
+ * little: after `if a` it is the state after any name. This function does the reductions that are
+ * still possible on a copy of the states above `real`, and returns the state that cannot
+ * continue. */
 static int settled_state(const yypcontext_t *context)
 {
   enum { MOST = 64 };

@@ -1,20 +1,20 @@
 /* Builds the table of syntax messages: mistakes INPUT OUTPUT.
  *
  * INPUT (mistakes.txt) has pairs of a message and wrong snippets. The real lexer and parser run
- * over each snippet, and the state and token at which the parser gets stuck become the key of the
- * message. So the table needs no upkeep when the grammar changes: a snippet that is no longer
- * wrong, or no longer stuck at its last word, stops the build.
+ * over each snippet. The state and token of the syntax error become the key of the message. So the
+ * table needs no maintenance when the grammar changes: a snippet that is no longer wrong, or whose
+ * error is no longer at its last word, stops the build.
  *
- *   E100 there is no `while`        a message begins in the first column with its code
- *     help write `for`              what can be done about it
- *     skip                          the rest of the statement means nothing either
- *     word while until              only when the last word or the one before it is one of these
- *     anywhere                      in whatever state the parser is then
- *     | x = while %comparison       a snippet, wrong at its last word; in it
+ *   E100 there is no `while`        a message starts in the first column with its code
+ *     help write `for`              what the user can do
+ *     skip                          the rest of the statement is unusable too
+ *     word while until              only if the last word or the one before it is one of these
+ *     anywhere                      in any state of the parser
+ *     | x = while %comparison       a snippet with the error at its last word. In it,
  *                                     NL is the end of a line, ANY any token that is wrong there,
  *                                     WORD each of the words
- *   set %comparison <  >  <=        %comparison stands for each of these in turn (two spaces
- *                                   between them) */
+ *   set %comparison <  >  <=        %comparison means each of these in turn (separated by two
+ *                                   spaces) */
 #include "compiler/syntax/mistakes.h"
 #include "amp.tab.h"
 #include <stdio.h>
@@ -40,19 +40,19 @@ typedef struct Builder {
   const char *path;
   Arena *arena;
   int line, messages, n, n_sets, failed;
-  Entry message; /* that the next snippets belong to */
+  Entry message; /* the message of the next snippets */
   Entry entries[MAX_ENTRIES];
   Set sets[MAX_SETS];
 } Builder;
 
-/* Where the parser of the snippet first got stuck. */
+/* Where the first syntax error of the snippet is. */
 static struct {
   bool stuck;
   int state, token;
-  uint32_t end; /* of the text that the token came from */
+  uint32_t end; /* of the token's text */
 } seen;
 
-/* Takes the place of the compiler's own, in syntax/mistakes.c: it only remembers where. */
+/* Replaces the compiler's function in syntax/mistakes.c: only records the location. */
 void parse_syntax_error(Parser *p, const SyntaxError *e)
 {
   if (seen.stuck) return;
@@ -62,7 +62,7 @@ void parse_syntax_error(Parser *p, const SyntaxError *e)
   seen.end = p->raw.at[p->tokens.at[p->current].raw].span.end;
 }
 
-/* A mistake in mistakes.txt. The build stops when all have been told. */
+/* Reports an error in mistakes.txt. The build stops after all errors are reported. */
 static void complain(Builder *b, const char *what, const char *about)
 {
   fprintf(stderr, "%s:%d: %s: %s\n", b->path, b->line, what, about);
@@ -75,7 +75,7 @@ static bool ends_with(const char *text, const char *end)
   return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-/* Runs the parser over the snippet; false unless it gets stuck at the last word. */
+/* Runs the parser over the snippet. Returns false unless the error is at the last word. */
 static bool run_snippet(Builder *b, const char *snippet, bool any)
 {
   Ast tree = {0};
@@ -94,8 +94,8 @@ static bool run_snippet(Builder *b, const char *snippet, bool any)
   return seen.stuck && seen.end == base + size;
 }
 
-/* One snippet becomes one key of the table. Two messages for one key would leave it to chance
- * which one is shown, so that stops the build too. */
+/* Each snippet becomes a key of the table. Two messages for one key would make the choice random,
+ * so they stop the build too. */
 static void add_entry(Builder *b, const char *snippet)
 {
   bool any = ends_with(snippet, " ANY"), newline = ends_with(snippet, " NL");
@@ -125,7 +125,7 @@ static void add_entry(Builder *b, const char *snippet)
     b->entries[b->n++] = e;
 }
 
-/* The snippet once for each of the message's words, in the place of WORD. */
+/* Adds the snippet once for each word of the message, which replaces WORD. */
 static void add_words(Builder *b, const char *snippet)
 {
   const char *words = b->message.word, *at = strstr(snippet, "WORD");
@@ -145,7 +145,7 @@ static void add_words(Builder *b, const char *snippet)
   b->message.word = words;
 }
 
-/* Replaces the first %set by each of its members and goes on with the next. */
+/* Replaces the first %set by each of its members; recursion replaces the others. */
 static void add_snippet(Builder *b, const char *snippet)
 {
   for (int i = 0; i < b->n_sets; i++) {
