@@ -1,12 +1,14 @@
-/* Pass layout. Needs the differentiated graph; gives IR_LAID: how the elements of every value lie.
+/* Pass layout. Needs the graph with backward. Gives IR_LAID: the order in which the elements of
+ * every value lie.
  *
- * The language and the passes before this one see images as [n, c, h, w]. Convolutions, pools and
- * statistics of channels are fast where the channels of a pixel are neighbours, so here they get
- * their images as [n, h, w, c], and what is computed from such images elementwise, along one axis
- * or in parts stays so. Weights of convolutions too: [k, c, h, w] becomes [k, h, w, c], and a
- * parameter that is such a weight is stored so. What asks for the order of the language (reshapes,
- * products, outputs) gets it by a permute, or by a reshape where the bytes are the same. Axes and
- * shapes in nodes are those of the layout afterwards, so the later passes know nothing of layouts.
+ * In the language and in the passes before this one, images are [n, c, h, w]. Convolutions, pools
+ * and statistics of channels are fast if the channels of a pixel are adjacent. So this pass gives
+ * them images as [n, h, w, c]. Results that are computed from such images elementwise, along one
+ * axis or in parts keep that layout. Weights of convolutions change from [k, c, h, w] to [k, h, w,
+ * c], and a parameter that is such a weight is stored so. Ops that need the order of the language
+ * (reshapes, products, outputs) read it through a permute, or through a reshape if the bytes are
+ * the same. Afterwards axes and shapes of nodes are those of the layout, so later passes need not
+ * know of layouts.
  *
  * The same holds for all ranks from 3 on: [n, c, spatial..] becomes [n, spatial.., c]. */
 #include "compiler/graph/ops.h"
@@ -17,25 +19,25 @@
 typedef struct Layouts {
   Compile *c;
   Rewrite r;
-  VEC(Value) other; /* by new id: the value in the other layout, once somebody asked for it */
+  VEC(Value) other; /* by new id: the value in the other layout, once a node has needed it */
   uint8_t *streams; /* by stream of random numbers: 1 + layout in which it was first used */
 } Layouts;
 
 /* ---- axes ---- */
 
-/* Where axis `axis` of [n, c, ..] stands in [n, .., c]. */
+/* The position of axis `axis` of [n, c, ..] in [n, .., c]. */
 static uint32_t laid_axis(uint32_t rank, int64_t axis)
 {
   return axis == 0 ? 0 : axis == 1 ? rank - 1 : (uint32_t)axis - 1;
 }
 
-/* And back: which axis of [n, c, ..] axis `axis` of [n, .., c] is. */
+/* The reverse: the axis of [n, c, ..] that axis `axis` of [n, .., c] is. */
 static uint32_t named_axis(uint32_t rank, uint32_t axis)
 {
   return axis == 0 ? 0 : axis == rank - 1 ? 1 : axis + 1;
 }
 
-/* [2, 3, 8, 9] is [2, 8, 9, 3]. */
+/* [2, 3, 8, 9] becomes [2, 8, 9, 3]. */
 static void lay_dims(const int64_t *dim, uint32_t rank, int64_t *out)
 {
   for (uint32_t i = 0; i < rank; i++) out[laid_axis(rank, i)] = dim[i];
@@ -50,10 +52,10 @@ static uint64_t lay_mask(uint64_t mask, uint32_t rank)
   return out;
 }
 
-/* A reduction leaves the axes of x that are not in `gone`. Do they stand in the order in which the
- * language has them? Then its result is row-major without a move: [n, h, w, c] without h and w is
- * [n, c], without w it is [n, h, c], but the language means [n, c, h]. Axes of size 1 may stand
- * anywhere: the bytes are the same, and a reshape gives the dims. */
+/* A reduction keeps the axes of x that are not in `gone`. True: these are in the order of the
+ * language, so the result is row-major without a move. [n, h, w, c] without h and w is [n, c].
+ * Without w it is [n, h, c], but the language means [n, c, h]. Axes of size 1 may be anywhere: the
+ * bytes are the same, and a reshape sets the dims. */
 static bool keeps_order(const Node *x, uint64_t gone)
 {
   uint32_t last = 0;
@@ -76,15 +78,15 @@ static Cursor cursor_at(const Graph *g, Value v)
   return at;
 }
 
-/* A reshape, expand or full of v, in v's place of the program. */
+/* A reshape, expand or full of v, with the position of v in the job. */
 static Value as_shape(Layouts *l, Value v, OpKind op, const int64_t *dim, uint32_t rank)
 {
   Cursor at = cursor_at(l->c->graph, v);
   return ir_append(l->c, &at, op, &v, 1, ir_shape_attrs(l->c, dim, rank));
 }
 
-/* v with its axes in another order: axis i of the result is axes[i] of v. Where only axes of size 1
- * change places, as in [n, 1, h, w] to [n, h, w, 1], the bytes stay and a reshape does. */
+/* v with its axes in another order: axis i of the result is axes[i] of v. If only axes of size 1
+ * are swapped, as from [n, 1, h, w] to [n, h, w, 1], the bytes stay and a reshape is enough. */
 static Value permuted(Layouts *l, Value v, const uint32_t *axes)
 {
   const Node *n = ir_node(l->c->graph, v);
@@ -102,8 +104,8 @@ static Value permuted(Layouts *l, Value v, const uint32_t *axes)
   return ir_permute(l->c, &at, v, axes);
 }
 
-/* A reshape that keeps n and c and only arranges pixels anew, like [n, c, h, w] to [n, c, h w]: it
- * is one in channels last, too. */
+/* True: a reshape that keeps n and c and only rearranges the pixels, such as from [n, c, h, w] to
+ * [n, c, h w]. It is also a reshape in channels last. */
 static bool regroups_pixels(const Node *x, const Node *n)
 {
   return x->rank > 2 && n->rank > 2 && x->dim[0] == n->dim[0] && x->dim[1] == n->dim[1];
@@ -111,8 +113,8 @@ static bool regroups_pixels(const Node *x, const Node *n)
 
 static Value relaid(Layouts *l, Value v, Layout want);
 
-/* v with axes of size 1 in front, so that it has `rank` of them; they are aligned as in the
- * language, so v must be in its order. */
+/* v with axes of size 1 in front, so that it has `rank` axes. Axes are aligned as in the language,
+ * so v is first brought into its order. */
 static Value with_rank(Layouts *l, Value v, uint32_t rank)
 {
   int64_t dim[MAX_RANK];
@@ -124,8 +126,8 @@ static Value with_rank(Layouts *l, Value v, uint32_t rank)
   return as_shape(l, v, OP_reshape, dim, rank);
 }
 
-/* A node that repeats a smaller one (expand, full) in the other layout: repeating the small input
- * again, along the axes as they lie there, costs nothing; moving the large result would. */
+/* A node that repeats a smaller one (expand, full), in the other layout. Repeating the small input
+ * along the new axes costs nothing; moving the large result would. */
 static Value repeated(Layouts *l, const Node *n)
 {
   int64_t dim[MAX_RANK];
@@ -135,8 +137,8 @@ static Value repeated(Layouts *l, const Node *n)
   return as_shape(l, from, n->op, dim, n->rank);
 }
 
-/* Cheapest first: repeat again, fold the permute into the one that made v, reshape the other layout
- * of the input, and only then move the bytes. */
+/* Tries the cheapest way first: repeat again; merge the permute with the one that made v; reshape
+ * the other layout of the input; and only then move the bytes. */
 static Value make_relaid(Layouts *l, Value v, Layout want)
 {
   Node n = *ir_node(l->c->graph, v);
@@ -150,7 +152,7 @@ static Value make_relaid(Layouts *l, Value v, Layout want)
     return permuted(l, n.in[0], axes);
   }
   const Node *from = n.n_in ? ir_in(l->c, &n, 0) : NULL;
-  bool same_order = from && from->layout == LAYOUT_row_major; /* else it is a move without bytes */
+  bool same_order = from && from->layout == LAYOUT_row_major; /* else the reshape moves no bytes */
   if (last && n.op == OP_reshape && same_order && regroups_pixels(from, &n)) {
     int64_t dim[MAX_RANK];
     lay_dims(n.dim, n.rank, dim);
@@ -159,15 +161,15 @@ static Value make_relaid(Layouts *l, Value v, Layout want)
   return permuted(l, v, axes);
 }
 
-/* Both ways, so that moving back gives the value that was there. */
+/* Called for both directions, so that moving back returns the original value. */
 static void remember(Layouts *l, Value v, Value other)
 {
   while (l->other.n <= v.id) vec_push(l->c->arena, &l->other, (Value){0});
   l->other.at[v.id] = other;
 }
 
-/* v in layout `want`; each value is moved once, whoever asks. Ranks below 3 have one layout
- * only. */
+/* v in layout `want`. Each value is moved once for all its readers. Values of ranks below 3 have
+ * one layout only. */
 static Value relaid(Layouts *l, Value v, Layout want)
 {
   const Graph *g = l->c->graph;
@@ -194,7 +196,7 @@ static bool any_last(const Layouts *l, const Node *n)
   return false;
 }
 
-/* Shape and attributes of n are those of its new inputs; its type stays what it was. */
+/* Adds n with the shape and attributes that follow from its new inputs; its type stays. */
 static void add(Layouts *l, uint32_t id, Node *n, Layout layout)
 {
   DType type = n->dtype;
@@ -205,15 +207,16 @@ static void add(Layouts *l, uint32_t id, Node *n, Layout layout)
   ir_rewrite_add(&l->r, id, n);
 }
 
-/* n needs the order of the language: its inputs get it. */
+/* n needs the order of the language, so its inputs are brought into it. */
 static void lay_as_written(Layouts *l, uint32_t id, Node *n)
 {
   for (uint32_t i = 0; i < n->n_in; i++) n->in[i] = relaid(l, n->in[i], LAYOUT_row_major);
   ir_rewrite_add(&l->r, id, n);
 }
 
-/* Convolutions, pools, batch norm: images channels last, and so is the result (its shape rule gives
- * the layout on). The weight of a convolution lies like an image; vectors have one layout only. */
+/* Convolutions, pools, batch norm: images are channels last, and so is the result: the shape rule
+ * passes the layout on. The weight of a convolution lies like an image. Vectors have one layout
+ * only. */
 static void lay_images(Layouts *l, uint32_t id, Node *n)
 {
   uint32_t images = op_of(n)->tmpl == TMPL_conv ? ~0u : op_image_inputs(op_of(n));
@@ -225,9 +228,9 @@ static void lay_images(Layouts *l, uint32_t id, Node *n)
   add(l, id, n, LAYOUT_row_major);
 }
 
-/* An elementwise node lies as its inputs of the full size do, if any of them is channels last;
- * small ones are cheaper to move. Random numbers are keyed by the index of an element: dropout in
- * backward must lie as in forward, or it would drop others. */
+/* An elementwise node is channels last if an input of the full size is; smaller inputs are cheaper
+ * to move. Random numbers depend on the index of the element: dropout must have the same layout in
+ * backward as in forward, or it would drop other elements. */
 static Layout map_layout(const Layouts *l, const Node *n)
 {
   if (op_of(n)->code.random && l->streams[n->stream]) return l->streams[n->stream] - 1;
@@ -242,8 +245,8 @@ static Layout map_layout(const Layouts *l, const Node *n)
   return (whole ? whole_last : last) ? LAYOUT_channels_last : LAYOUT_row_major;
 }
 
-/* Inputs with fewer axes get axes of size 1 in front: [h, w] meets [n, c, h, w] by its last axes,
- * and in [n, h, w, c] these are others. */
+/* Inputs with fewer axes get axes of size 1 in front: [h, w] broadcasts over the last axes of [n,
+ * c, h, w], which are not the last axes of [n, h, w, c]. */
 static void lay_map(Layouts *l, uint32_t id, Node *n)
 {
   Layout layout = map_layout(l, n);
@@ -259,8 +262,9 @@ static void lay_map(Layouts *l, uint32_t id, Node *n)
   add(l, id, n, layout);
 }
 
-/* Inputs of x's rank are read element by element, those of one axis less row by row: these are not
- * moved, so the axes that the reduction leaves must be in the order of the language. */
+/* Inputs with the rank of x are read element by element, those with one axis less row by row. The
+ * latter are not moved, so the axes that the reduction keeps must be in the order of the
+ * language. */
 static bool inputs_follow(const Layouts *l, const Node *n, uint32_t rank, bool ordered)
 {
   for (uint32_t i = 0; i < n->n_in; i++) {
@@ -271,8 +275,8 @@ static bool inputs_follow(const Layouts *l, const Node *n, uint32_t rank, bool o
   return true;
 }
 
-/* What is read or given row by row has the axes of x that are not `gone`, and lies in the order of
- * the language; as x is laid, its axes of size 1 may stand elsewhere. */
+/* Values that are read or returned row by row have the axes of x that are not in `gone`, in the
+ * order of the language. In the layout of x, axes of size 1 may be elsewhere, so v is reshaped. */
 static Value as_rows(Layouts *l, Value v, const Node *x, uint64_t gone)
 {
   int64_t dim[MAX_RANK];
@@ -283,7 +287,7 @@ static Value as_rows(Layouts *l, Value v, const Node *x, uint64_t gone)
   return ir_reshape(l->c, &at, v, dim, rank);
 }
 
-/* Inputs of a row op on x, which is channels last. */
+/* Lays out the inputs of a row op on x, which is channels last. */
 static void lay_row_inputs(Layouts *l, Node *n, const Node *x, uint64_t gone)
 {
   for (uint32_t i = 0; i < n->n_in; i++) {
@@ -295,8 +299,8 @@ static void lay_row_inputs(Layouts *l, Node *n, const Node *x, uint64_t gone)
   }
 }
 
-/* A reduction or row op stays channels last where its axes still touch: softmax over c of
- * [n, h, w, c], a sum over h and w. A sum over c and h cannot: the mask 1010 is two runs. */
+/* A reduction or row op stays channels last if its axes are still adjacent: softmax over c of [n,
+ * h, w, c], a sum over h and w. A sum over c and h does not: its mask 1010 has two runs. */
 static void lay_row(Layouts *l, uint32_t id, Node *n)
 {
   uint32_t keep;
@@ -319,7 +323,7 @@ static void lay_row(Layouts *l, uint32_t id, Node *n)
   if (!same_rank) l->r.map[id] = ir_reshape(l->c, &at, l->r.map[id], written.dim, written.rank);
 }
 
-/* slice, pad, cat, flip_axis: one axis is named, the others stay as they are. */
+/* slice, pad, cat, flip_axis: these name one axis and keep the others. */
 static void lay_along_axis(Layouts *l, uint32_t id, Node *n)
 {
   for (uint32_t i = 0; i < n->n_in; i++) n->in[i] = relaid(l, n->in[i], LAYOUT_channels_last);
@@ -327,8 +331,8 @@ static void lay_along_axis(Layouts *l, uint32_t id, Node *n)
   add(l, id, n, LAYOUT_channels_last);
 }
 
-/* A transpose or permute of channels-last images in the language's order: one permute from where
- * the bytes are, which often is none. */
+/* A transpose or permute in the order of the language, of images that are channels last: one
+ * permute from the actual order of the bytes, which is often no move at all. */
 static void lay_moved(Layouts *l, uint32_t id, const Node *n)
 {
   uint32_t axes[MAX_RANK];
@@ -350,7 +354,7 @@ static void lay_regrouped(Layouts *l, uint32_t id, Node *n)
   add(l, id, n, LAYOUT_channels_last);
 }
 
-/* With more axes than its input the aligned axes are not those of the layout. */
+/* If the result has more axes than the input, the aligned axes are not those of the layout. */
 static void lay_expand(Layouts *l, uint32_t id, Node *n)
 {
   if (ir_in(l->c, n, 0)->rank != n->rank) {
@@ -366,7 +370,7 @@ static void lay_param(Layouts *l, uint32_t id, Node *n)
   add(l, id, n, last ? LAYOUT_channels_last : LAYOUT_row_major);
 }
 
-/* A gradient lies as its parameter does. */
+/* A gradient has the layout of its parameter. */
 static void lay_gradient(Layouts *l, uint32_t id, Node *n)
 {
   bool last = l->c->graph->params.at[attr_int(n, "param")].channels_last;
@@ -374,8 +378,8 @@ static void lay_gradient(Layouts *l, uint32_t id, Node *n)
   ir_rewrite_add(&l->r, id, n);
 }
 
-/* What images reach, or a random number. `old` is used for the shape that a reshape's input had in
- * the language. */
+/* A node that reads a channels-last value, or draws random numbers. `old` has the shape that the
+ * input of a reshape has in the language. */
 static void lay_reached(Layouts *l, uint32_t id, Node *n)
 {
   OpTemplate tmpl = op_of(n)->tmpl;
@@ -396,7 +400,7 @@ static void lay_reached(Layouts *l, uint32_t id, Node *n)
     lay_as_written(l, id, n);
 }
 
-/* What no image reaches is copied. */
+/* A node without such inputs is copied. */
 static void lay_node(Layouts *l, uint32_t id)
 {
   Node n = ir_rewrite_mapped(&l->r, id);
@@ -406,7 +410,7 @@ static void lay_node(Layouts *l, uint32_t id)
     lay_param(l, id, &n);
   else if (ir_adds_to(&n) >= 0)
     lay_gradient(l, id, &n);
-  else if (op_has(&n, T_crosses)) /* both sides have it in the order of the language */
+  else if (op_has(&n, T_crosses)) /* it crosses the border of a loop */
     lay_as_written(l, id, &n);
   else if (!any_last(l, &n) && !op_of(&n)->code.random)
     ir_rewrite_add(&l->r, id, &n);
@@ -414,8 +418,8 @@ static void lay_node(Layouts *l, uint32_t id)
     lay_reached(l, id, &n);
 }
 
-/* Parameters that a convolution reads, as they are or in another type, and shares of them. Buffers
- * stay as they are written. */
+/* Marks parameters that a convolution reads, directly or through casts, and shares of them. Buffers
+ * stay in the order of the language. */
 static void mark_weights(Graph *g)
 {
   for (uint32_t id = 1; id < g->nodes.n; id++) {

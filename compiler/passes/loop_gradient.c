@@ -1,13 +1,14 @@
 /* Backward of a loop (Note [loops] in ir.h): a loop in the other direction.
  *
- * It carries the gradients of what forward carries. A `stack` of forward is read slice by slice,
- * and the gradient of what forward read slice by slice is stacked. Values that the loop only reads
- * get the sum of what the iterations give them, carried in f32. Weights of products and
- * convolutions get theirs from one product for all iterations, behind the loop: operands are
- * stacked, and with an axis more in front of their rows the op is the same.
+ * It carries the gradients of the values that forward carries. The gradient of a `stack` of forward
+ * is read slice by slice, and the gradients of values that forward reads slice by slice are
+ * stacked. A value that the loop only reads gets the sum of the gradients of all iterations, which
+ * is carried in f32. Weights of products and convolutions get their gradients from one product for
+ * all iterations, behind the loop: its operands are stacked, and the iterations become more rows of
+ * the same op.
  *
- * Rules name values of forward's iterations as if both loops were one; settle_loops() makes slices
- * of stacks of them. */
+ * Gradient rules read values of forward's iterations as if both loops were one. settle_loops()
+ * replaces these reads by slices of stacks. */
 #include "compiler/graph/ops.h"
 #include "backward.h"
 #include <string.h>
@@ -21,12 +22,12 @@ struct LoopBack {
   LoopBack *outer;
   uint16_t loop, back;
   uint32_t n_carried;
-  Value *read; /* by id: the gradient of a value that the loop only reads, in one iteration */
+  Value *read; /* by id: the gradient in one iteration of a value that the loop only reads */
   VEC(Value) carries, turns;
   VEC(Postponed) postponed;
 };
 
-/* Outside of the loop that `l` is about. */
+/* Outside of the loop of `l`. */
 static Cursor cursor_outside(const LoopBack *l, Value forward)
 {
   const Graph *g = l->b->c->graph;
@@ -44,7 +45,8 @@ Value *backward_sum(Backward *b, Value x)
 
 /* ---- products ---- */
 
-/* Rows of input 0 are rows of the result, and the other inputs are the same for all of them. */
+/* True: each row of the result depends on one row of input 0, and all rows use the same other
+ * inputs. */
 static bool treats_rows_alike(const LoopBack *l, const Node *n)
 {
   const Graph *g = l->b->c->graph;
@@ -67,7 +69,8 @@ bool backward_postpone(Backward *b, Value v, Value dy)
   return any;
 }
 
-/* All iterations of v as rows: [T, n, k] is [T n, k]; of rank 1 they are rows already. */
+/* All iterations of v as rows: [T, n, k] becomes [T n, k]. The iterations of a vector are rows
+ * already. */
 static Value as_rows(const LoopBack *l, const Cursor *at, Value v, uint16_t loop)
 {
   Compile *c = l->b->c;
@@ -81,7 +84,8 @@ static Value as_rows(const LoopBack *l, const Cursor *at, Value v, uint16_t loop
   return ir_reshape(c, at, all, dim, x->rank - 1u);
 }
 
-/* The op once more, of all rows; only its rule is asked, and it is dropped. */
+/* Appends the op again, for the rows of all iterations. Only its gradient rule is needed: the node
+ * itself is dropped. */
 static void product_of_all(LoopBack *l, const Postponed *p)
 {
   Backward *b = l->b;
@@ -115,8 +119,8 @@ static Value add_carry(LoopBack *l, const Cursor *at, Value initial)
                    ATTRS({"loop", {.i = l->back}}, {"index", {.i = l->n_carried++}}));
 }
 
-/* The gradient of what iteration t leaves is that of what iteration t + 1 finds. It begins as that
- * of what stands behind the loop. */
+/* The gradient of the value that iteration t leaves is that of the value that iteration t + 1
+ * finds. It begins with the gradient from behind the loop. */
 static void begin_carried(LoopBack *l, Value carry)
 {
   Backward *b = l->b;
@@ -172,8 +176,9 @@ static void node_back(LoopBack *l, uint32_t id)
   }
 }
 
-/* What an iteration leaves: the gradients of what it found, and the sums of all iterations for what
- * it only read, which then stand in l->read. */
+/* Ends an iteration of backward. It leaves the gradients of the values that forward's iteration
+ * found, and the running sums of the gradients of values that it only read. Afterwards l->read has
+ * the sums over all iterations. */
 static void end_carried(LoopBack *l)
 {
   Backward *b = l->b;
@@ -198,7 +203,7 @@ static void end_carried(LoopBack *l)
   }
 }
 
-/* Gradients of what stands outside: b->loop is the loop around already. */
+/* Adds the gradients of values from outside of the loop. b->loop is the outer loop here. */
 static void add_outside(LoopBack *l)
 {
   Backward *b = l->b;
@@ -220,7 +225,7 @@ static void add_outside(LoopBack *l)
   for (uint32_t i = 0; i < l->postponed.n; i++) product_of_all(l, &l->postponed.at[i]);
 }
 
-/* Whether a gradient comes to the loop, and whether it has had its turn. */
+/* True: some result of the loop has a gradient. */
 static bool is_asked(const Backward *b, uint16_t loop, uint32_t last)
 {
   const Graph *g = b->c->graph;
@@ -267,15 +272,15 @@ void backward_loop(Backward *b, uint32_t id)
   differentiate(b, loop, id);
 }
 
-/* ---- what backward reads of forward's iterations ---- */
+/* ---- values of forward's iterations that backward reads ---- */
 
 typedef VEC(Value) Values;
 typedef struct Settle {
   Compile *c;
   Rewrite r;
-  uint32_t *stacks; /* by old id: how many axes of iterations are stacked in front of it */
+  uint32_t *stacks; /* by old id: how many axes of iterations its stack has */
   Values stacked;   /* by new id: its `stack`; 0: none */
-  Values turn;      /* by new id: the last slice of it that was made */
+  Values turn;      /* by new id: the last slice that was made of it */
 } Settle;
 
 static Value *slot(Compile *c, Values *list, Value v)
@@ -284,22 +289,23 @@ static Value *slot(Compile *c, Values *list, Value v)
   return &list->at[v.id];
 }
 
-/* A stack of what is the same in all iterations stays where it is. */
+/* True: n stacks values of iterations. A stack of a value that is the same in all iterations is
+ * left as it is. */
 static bool stacks_iterations(const Settle *s, const Node *n)
 {
   return n->op == OP_stack && ir_loop_of_node(s->c->graph, &s->r.old[n->in[0].id]) == n->loop;
 }
 
-/* The loop around `loop`, or itself, that is backward of `of`; 0: none. */
+/* `loop` or the loop around it that is the backward of `of`; 0: none. */
 static uint16_t backward_of(const Graph *g, uint16_t loop, uint16_t of)
 {
   while (loop && g->loops.at[loop].of != of) loop = g->loops.at[loop].parent;
   return loop;
 }
 
-/* A node in `loop` reads v, of the old array. What was a slice already is sliced again; of all else
- * the iterations are stacked, and those of the loops around, as far as `loop` does not stand there.
- */
+/* A node in `loop` reads value `id` of the old array. If the value is itself a slice, the stack
+ * that it comes from is sliced again. Else its iterations are stacked, for each loop around the
+ * value that is not around `loop`. */
 static void count_stacks(Settle *s, uint32_t id, uint16_t loop)
 {
   const Graph *g = s->c->graph;
@@ -330,7 +336,7 @@ static Value stack_of(Settle *s, Value v)
   return all;
 }
 
-/* v, of the new array, as a node in `loop` reads it. */
+/* v, an id of the new array, as a node in `loop` reads it. */
 static Value fetch(Settle *s, Value v, uint16_t loop, const Cursor *user)
 {
   Compile *c = s->c;

@@ -1,13 +1,14 @@
-/* Part of pass fuse: loops get a beginning and an end, Note [loops] in ir.h. And, before gradients
- * are taken, the order alone: tangents of a loop stand behind all else, Note [tangents of loops].
+/* Part of pass fuse: gives each loop a beginning and an end, Note [loops] in ir.h. Before pass
+ * gradient, only puts the nodes of each loop together: tangents of a loop stand behind all other
+ * nodes, Note [tangents of loops].
  *
- * `scan` stands before all nodes of a loop and `scan_end` behind them; what belongs outside and
- * stood between them comes before. Both read what the loop reads from outside: so all of that is
- * there when it begins, and lives until it ends.
+ * `scan` stands before all nodes of a loop and `scan_end` behind them. Nodes that belong outside
+ * but stood between them move before the loop. Both read the values that the loop reads from
+ * outside, so these exist when the loop begins and live until it ends.
  *
- * Copies are made where a place does not move as its reader would need it: a slice of a loop that
- * is read in another loop inside of it, for an operand moves with the innermost one; and what one
- * carried value leaves to another, which would be written over first. */
+ * A reader gets a copy in two cases. A slice of an outer loop is read in an inner loop: the address
+ * of an operand moves only with the innermost loop. And a `next` reads another carried value, which
+ * would be overwritten first. */
 #include "fuse.h"
 #include "backward.h"
 #include <assert.h>
@@ -15,7 +16,7 @@
 typedef struct Bounds {
   Compile *c;
   Rewrite r;
-  bool borders;  /* and copies: else only the order */
+  bool borders;  /* adds borders and copies; else only reorders */
   bool *done;    /* by old id */
   Value *copied; /* by old id: its copy; 0: none yet */
 } Bounds;
@@ -33,7 +34,7 @@ static const Node *old_root(const Bounds *b, Value v)
   return &b->r.old[v.id];
 }
 
-/* Whether input i of n has to be copied to be read there. */
+/* True: n must read a copy of its input i. */
 static bool needs_copy(const Bounds *b, const Node *n, uint32_t i)
 {
   const Node *x = old_root(b, n->in[i]);
@@ -42,8 +43,8 @@ static bool needs_copy(const Bounds *b, const Node *n, uint32_t i)
   return ir_carries(x) == n->loop && x != &b->r.old[n->in[0].id];
 }
 
-/* In the loop in which x is a slice or is carried, which is no other than that of n or around it.
- */
+/* The copy is made in the loop in which x is a slice or is carried: the loop of n, or one around
+ * it. */
 static Value copy_of(Bounds *b, Value x, const Node *n, uint32_t i)
 {
   Compile *c = b->c;
@@ -71,7 +72,7 @@ static void put_node(Bounds *b, uint32_t id)
   b->done[id] = true;
 }
 
-/* What the nodes [first, last] of a loop read from outside, each value once. */
+/* The values from outside that nodes [first, last] of a loop read, each once. */
 static uint32_t read_outside(Bounds *b, uint16_t loop, uint32_t first, uint32_t last, Value **out)
 {
   bool *seen = arena_array(b->c->arena, bool, b->r.n_old);
@@ -89,8 +90,8 @@ static uint32_t read_outside(Bounds *b, uint16_t loop, uint32_t first, uint32_t 
   return list.n;
 }
 
-/* Copies of slices that are there already are made before the loop that reads them; those of what
- * is carried in it, by who reads them. */
+/* Copies of slices from outside are made before the loop that reads them. put_node() and
+ * put_nexts() make copies of values that the loop carries. */
 static void put_copies(Bounds *b, uint16_t loop, uint32_t first, uint32_t last)
 {
   for (uint32_t id = first; id <= last; id++) {
@@ -102,7 +103,8 @@ static void put_copies(Bounds *b, uint16_t loop, uint32_t first, uint32_t last)
   }
 }
 
-/* Node `id` of `loop`, or the loop in it that the node stands in, behind what it reads. */
+/* Adds node `id` of `loop`, or the whole inner loop that the node is in, behind all that it
+ * reads. */
 static void put(Bounds *b, uint16_t loop, uint32_t id);
 
 static void put_inputs(Bounds *b, uint16_t loop, uint32_t id)
@@ -195,7 +197,7 @@ void bound_loops(Compile *c)
   if (c->graph->loops.n > 1) put_all(&b);
 }
 
-/* Whether something of a loop stands behind what reads the loop's results. */
+/* True: a node of a loop stands behind a reader of the results of the loop. */
 static bool is_torn(const Compile *c)
 {
   const Graph *g = c->graph;

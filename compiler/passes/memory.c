@@ -1,13 +1,13 @@
-/* Pass memory: where every value's bytes are.
+/* Pass memory: decides where the bytes of every value are.
  *
- * needs IR_FUSED: the groups and their order. Gives IR_PLACED: Node.place, Group.workspace, offsets
- * of parameters, sources and optimizers' ranges, BlockInfo.work_bytes. Why here: lifetimes are
- * known only when it is known which nodes share a kernel.
+ * Needs IR_FUSED: the groups and their order. Gives IR_PLACED: Node.place, Group.workspace, offsets
+ * of parameters, sources and optimizers' ranges, BlockInfo.work_bytes. Why here: lifetimes depend
+ * on which nodes share a kernel.
  *
- * A value of WORK lives from the command that writes it to the last that reads it. Values are
- * placed one after the other at the lowest offset where nothing that lives at the same time lies.
- * How is in pack.c; all depends on nothing but the graph. An elementwise result takes the room of
- * an operand that dies with it (reuse.c). */
+ * A value in WORK lives from the command that writes it to the last command that reads it. Values
+ * are placed one after the other, each at the lowest offset where it overlaps no value that lives
+ * at the same time. pack.c chooses the order, which depends on the graph alone. An elementwise
+ * result takes the bytes of an operand that dies with it (reuse.c). */
 #include "memory_use.h"
 #include "compiler/command/command.h"
 #include "compiler/graph/shares.h"
@@ -21,20 +21,20 @@
 
 typedef struct PlacedRoom {
   Room room;
-  ampc_ref *place; /* whose bytes it has */
+  ampc_ref *place; /* where the offset is stored */
 } PlacedRoom;
 
 typedef struct Placement {
   Compile *c;
   int64_t align;
   VEC(PlacedRoom) rooms; /* of the current block */
-  uint32_t *room;        /* value -> its room in `rooms` + 1; 0: none */
+  uint32_t *room;        /* value -> index of its interval in `rooms` + 1; 0: none */
 } Placement;
 
 /* ---- parameters, inputs, state ---- */
 
-/* Places the parameters of one group of an optimizer one after the other from `at` on, in elements;
- * returns the end. Owner -1: those that no optimizer trains. */
+/* Places the parameters of one group of an optimizer one after the other, from element `at` on.
+ * Returns the end. Owner -1: parameters that no optimizer trains. */
 static int64_t place_owned_by(Graph *g, int owner, uint32_t group, int64_t at)
 {
   for (uint32_t i = 0; i < g->params.n; i++) {
@@ -51,9 +51,9 @@ static bool has_shares(const Optimizer *o)
   return o->groups.at[o->groups.n - 1].shared;
 }
 
-/* Parameters of a group are neighbours, and groups of an optimizer too: one kernel updates an
- * interval of MASTER, and the same interval of gradients, moments and copies; of shares, which
- * are behind its own, these are two intervals. */
+/* Parameters of a group are adjacent, and so are the groups of an optimizer. So one kernel updates
+ * one interval of MASTER and the same interval of gradients, moments and copies. The shares of an
+ * optimizer stand behind its own parameters; for them the two intervals differ. */
 static int64_t place_optimizer(Graph *g, uint32_t index, int64_t at)
 {
   Optimizer *o = &g->optimizers.at[index];
@@ -67,7 +67,7 @@ static int64_t place_optimizer(Graph *g, uint32_t index, int64_t at)
   return at;
 }
 
-/* Where the weights of a group lie: shares have theirs elsewhere. */
+/* Finds the masters of each group. Those of shares are elsewhere. */
 static void find_masters(Graph *g)
 {
   for (uint32_t i = 0; i < g->optimizers.n; i++)
@@ -84,9 +84,10 @@ static void find_masters(Graph *g)
   }
 }
 
-/* MASTER: parameters by optimizer, frozen ones last, so that gradients and moments, which frozen
- * ones have none of, are a shorter space with the same offsets. Shares are no weights: optimizers
- * that have any come last, so that those of the last one leave no gap in MASTER. */
+/* MASTER has the parameters by optimizer, frozen ones last. Frozen ones have no gradients and
+ * moments, so these spaces are shorter and have the same offsets. Shares have no masters of their
+ * own. Optimizers with shares come last, so that the shares of the last one leave no gap in
+ * MASTER. */
 static void place_weights(Graph *g)
 {
   int64_t at = 0, end = 0;
@@ -104,7 +105,7 @@ static void place_weights(Graph *g)
   find_masters(g);
 }
 
-/* Buffers have bytes and a space of their own. */
+/* Buffers have a space of their own, with offsets in bytes. */
 static void place_params(Compile *c)
 {
   Graph *g = c->graph;
@@ -119,7 +120,8 @@ static void place_params(Compile *c)
   }
 }
 
-/* Every block's batch begins at 0 of INPUT; the smaller last batch uses the full one's places. */
+/* The batch of every block begins at offset 0 of INPUT. The smaller last batch of a block has the
+ * places of the full one. */
 static void place_sources(Placement *p)
 {
   Graph *g = p->c->graph;
@@ -147,7 +149,7 @@ static ampc_ref param_place(const Compile *c, const Node *n)
   return (ampc_ref){space, p->offset * ir_dtype_size(c, AMPC_F32)};
 }
 
-/* Where a leaf's bytes are in the spaces that exist before the step. */
+/* The place of a leaf, in a space that exists before the step. */
 static ampc_ref leaf_place(Compile *c, const Node *n)
 {
   const Graph *g = c->graph;
@@ -175,13 +177,13 @@ static ampc_ref leaf_place(Compile *c, const Node *n)
     return (ampc_ref){AMPC_STATE, ampc_state_optimizer((uint32_t)attr_int(n, "optimizer")) +
                                       (int64_t)offsetof(ampc_optimizer, taken)};
   default:
-    return (ampc_ref){AMPC_NONE, 0}; /* numbers: literals */
+    return (ampc_ref){AMPC_NONE, 0}; /* numbers are literals */
   }
 }
 
-/* A cast that is a weight's working copy lies in the space of such copies, at the element that the
- * weight has in MASTER; the parameter notes that the copy is used, so that the optimizer writes it.
- */
+/* A cast that is the working copy of a weight lies in the space of such copies, at the same element
+ * as the weight in MASTER. The parameter records the copy, so that the optimizer's kernel writes
+ * it. */
 static void place_leaves(Compile *c)
 {
   Graph *g = c->graph;
@@ -198,15 +200,16 @@ static void place_leaves(Compile *c)
 
 /* ---- WORK ---- */
 
-/* The vendor library can add a product in f32 to what lies at its result (beta = 1). */
+/* True: the vendor library can add the result, in f32, to the previous content (beta = 1). */
 static bool accumulates(const Node *n)
 {
   bool product = op_of(n)->tmpl == TMPL_gemm || op_has(n, T_keeps_sum);
   return product && n->dtype == AMPC_F32;
 }
 
-/* dw = gemm(..); grad_accumulate(dw): the product is told to write to the gradient's slot in GRAD
- * and adds there itself. No room in WORK, no kernel that adds. Only if nothing else reads dw. */
+/* dw = gemm(..); grad_accumulate(dw): the product writes to the slot of the gradient in GRAD and
+ * adds there itself. So dw needs no bytes in WORK and no kernel that adds. Only if nothing else
+ * reads dw. */
 static void place_gradients(Compile *c, const uint32_t *readers)
 {
   Graph *g = c->graph;
@@ -222,7 +225,7 @@ static void place_gradients(Compile *c, const uint32_t *readers)
   }
 }
 
-/* v is read by node n (NULL: whoever wants the block's results) at time `at`. */
+/* Node n reads v at time `at`. n NULL: the reader of the results of the block. */
 static void read_by(Graph *g, Life *lives, Value v, const Node *n, uint32_t at)
 {
   Value root = value_root(g, v);
@@ -240,7 +243,7 @@ static void find_lives(Graph *g, uint16_t block, uint32_t end, Life *lives, uint
     if (n->block != block) continue;
     bool alias = op_of(n)->tmpl == TMPL_alias;
     if (n->group) lives[id].first = n->group;
-    if (op_of(n)->tmpl == TMPL_own) lives[id].needed = true; /* its text stores it */
+    if (op_of(n)->tmpl == TMPL_own) lives[id].needed = true; /* the text of the op stores it */
     if (op_has(n, T_kept)) read_by(g, lives, n->in[0], NULL, end);
     if (alias || !n->group) continue;
     for (uint32_t i = 0; i < n->n_in; i++) {
@@ -251,8 +254,8 @@ static void find_lives(Graph *g, uint16_t block, uint32_t end, Life *lives, uint
   }
 }
 
-/* What crosses the border of a loop: all slices of a stack live from the loop's beginning on, and
- * what is carried lives on as what the last iteration left. */
+/* Values that cross the border of a loop: all slices of a stack live from the beginning of the loop
+ * on. A carried value lives as long as the result of the last iteration is read. */
 static void find_lives_of_loops(Compile *c, Life *lives)
 {
   const Graph *g = c->graph;
@@ -268,7 +271,7 @@ static void find_lives_of_loops(Compile *c, Life *lives)
   }
 }
 
-/* Gives all rooms of a block their offsets and returns how many bytes of WORK it needs. */
+/* Gives all intervals of a block their offsets. Returns the bytes of WORK that it needs. */
 static int64_t pack(Placement *p)
 {
   Room **rooms = arena_array(p->c->arena, Room *, p->rooms.n + 1);
@@ -289,8 +292,8 @@ static void add_room(Placement *p, ampc_ref *place, int64_t bytes, uint32_t firs
                                   .order = p->rooms.n}}));
 }
 
-/* A value that takes over the room of a dying operand makes that room live longer; any other gets a
- * new one. */
+/* A value that takes the interval of a dying operand extends the life of that interval. Any other
+ * value gets a new one. */
 static void add_value_room(Placement *p, uint32_t id, const Life *lives, bool *taken)
 {
   Node *n = ir_node(p->c->graph, (Value){id});
@@ -309,8 +312,8 @@ static void add_value_room(Placement *p, uint32_t id, const Life *lives, bool *t
   if (room->last < last) room->last = last;
 }
 
-/* Blocks run one after the other, so each has all of WORK. Values that no other command reads stay
- * in registers: no room. */
+/* Blocks run one after the other, so each may use all of WORK. Values that no other command reads
+ * stay in registers and have no bytes. */
 static void place_block(Placement *p, uint16_t block, const Life *lives)
 {
   Graph *g = p->c->graph;
@@ -338,7 +341,7 @@ static void place_block(Placement *p, uint16_t block, const Life *lives)
   }
 }
 
-/* By rising id, so that a view of a view finds the place of the first. */
+/* By ascending id, so that a view of a view has the place of the first one. */
 static void place_aliases(Graph *g)
 {
   for (uint32_t id = 1; id < g->nodes.n; id++) {

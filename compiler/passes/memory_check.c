@@ -1,12 +1,12 @@
-/* Runs through the commands of each block and keeps account of whose bytes lie where: what pass
- * memory gives must let every reader find what was written for it. */
+/* Simulates the commands of each block and records whose bytes are where. With the places that pass
+ * memory chose, every reader must find the value that was written for it. */
 #include "memory_use.h"
 #include <stdio.h>
 #include <stdlib.h>
 
 typedef struct Owner { /* a value that has been written */
   WorkUse use;
-  uint32_t spoiled_by; /* the group that wrote over some of it, or 0 */
+  uint32_t spoiled_by; /* the group that overwrote some of it; 0: none */
 } Owner;
 
 typedef struct Account {
@@ -31,7 +31,7 @@ static Owner *find(Account *a, Value v)
   return NULL;
 }
 
-/* The reader finds v's bytes only if they were written and nothing has been written over them
+/* The reader finds the bytes of v only if a command has written them and none has overwritten them
  * since. */
 static void check_read(Account *a, Value v, const char *reader)
 {
@@ -45,14 +45,14 @@ static void check_read(Account *a, Value v, const char *reader)
   }
 }
 
-/* Pass memory decided that v may overwrite x as its kernel runs: see reuse.c. */
+/* True: pass memory allowed v to overwrite x while its kernel runs (reuse.c). */
 static bool takes_bytes_of(const Account *a, Value v, Value x)
 {
   return v.id && ir_node(a->c->graph, v)->over.id == x.id;
 }
 
-/* Inside one command: blocks of a kernel run in any order, so what one writes must be nowhere that
- * another reads or writes. */
+/* Checks a single command. The blocks of a kernel run in any order, so the bytes that one writes
+ * must not be read or written by another. */
 static void check_command(Account *a, uint32_t group, const WorkUses *uses)
 {
   int64_t work = a->c->graph->blocks.at[a->block].work_bytes;
@@ -73,7 +73,7 @@ static void check_command(Account *a, uint32_t group, const WorkUses *uses)
   }
 }
 
-/* All values of which `use` covers a byte are spoiled; the written one is whole from here on. */
+/* All values that share a byte with `use` are spoiled. The written value is whole from here on. */
 static void note_write(Account *a, uint32_t group, const WorkUse *use)
 {
   for (uint32_t i = 0; i < a->owners.n; i++)
@@ -81,10 +81,10 @@ static void note_write(Account *a, uint32_t group, const WorkUse *use)
   if (use->value.id) vec_push(a->c->arena, &a->owners, (Owner){*use, 0});
   const Node *n = ir_node(a->c->graph, use->value);
   Owner *carry = n->op == OP_next ? find(a, n->in[0]) : NULL;
-  if (carry) carry->spoiled_by = 0; /* the next iteration finds it there */
+  if (carry) carry->spoiled_by = 0; /* the next iteration reads it there */
 }
 
-/* Reads come before writes: a command may read what it then overwrites. */
+/* Checks reads before it notes writes: a command may read what it then overwrites. */
 static void check_group(Account *a, uint32_t group)
 {
   WorkUses uses = work_uses(a->c, group);
@@ -95,7 +95,7 @@ static void check_group(Account *a, uint32_t group)
     if (uses.at[i].written) note_write(a, group, &uses.at[i]);
 }
 
-/* Results are read when the block has ended. */
+/* The caller reads results when the block has ended. */
 static void check_outputs(Account *a)
 {
   const Graph *g = a->c->graph;
@@ -107,8 +107,8 @@ static void check_outputs(Account *a)
   }
 }
 
-/* Where to go on after group `i`: a loop is run twice, so that the second iteration finds what the
- * first one has spoiled. */
+/* The group to check after group `i`. Each loop is run twice, so that the second iteration reads
+ * what the first one has spoiled. */
 static uint32_t following(const Graph *g, uint32_t i, uint32_t *again)
 {
   const Node *n = ir_node(g, g->groups.at[i].nodes[0]);
@@ -134,7 +134,7 @@ const char *memory_fault(Compile *c)
   return a.fault;
 }
 
-/* Quadratic in the values alive: so not in release builds, unless asked for. */
+/* Its time is quadratic in the number of live values, so release builds check only on request. */
 void memory_check(Compile *c)
 {
 #ifdef NDEBUG

@@ -1,20 +1,20 @@
 /* Operands of commands as intervals of WORK: see memory_use.h. */
 #include "memory_use.h"
 
-/* What one command uses, as it is collected. */
+/* The uses of one command, as they are collected. */
 typedef struct UseList {
   Compile *c;
   VEC(WorkUse) uses;
 } UseList;
 
-/* Other spaces than WORK do not share bytes: nothing to check there. */
+/* Values of other spaces than WORK do not share bytes, so they need no check. */
 static void add(UseList *l, Value v, ampc_ref place, int64_t bytes, bool written)
 {
   if (place.space != AMPC_WORK || bytes == 0) return;
   vec_push(l->c->arena, &l->uses, (WorkUse){v, place.offset, bytes, written});
 }
 
-/* The node that owns the bytes. Who reads a slice counts as reading all of what it is of. */
+/* The node that owns the bytes. A reader of a slice counts as a reader of the whole. */
 static Value owner_of(const Graph *g, Value v)
 {
   v = value_root(g, v);
@@ -22,7 +22,7 @@ static Value owner_of(const Graph *g, Value v)
   return v;
 }
 
-/* v as the library sees it: whole, at the place of the node that owns the bytes. */
+/* v as the library uses it: whole, at the place of the node that owns the bytes. */
 static void add_value(UseList *l, Value v, bool written)
 {
   if (!v.id) return;
@@ -31,7 +31,7 @@ static void add_value(UseList *l, Value v, bool written)
   add(l, root, n->place, ir_bytes(l->c, n), written);
 }
 
-/* Scratch is written by its command and read by nobody after it. */
+/* A command writes its scratch space, and no later command reads it. */
 static void add_scratch(UseList *l, uint32_t group, int64_t bytes)
 {
   add(l, (Value){0}, l->c->graph->groups.at[group].workspace, bytes, true);
