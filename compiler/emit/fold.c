@@ -1,17 +1,18 @@
-/* Sizes are literals, so a template's arithmetic may come out as `x * 1 - 0`. What changes nothing
- * is left out, so that the text says what is computed. Of integers: 1.0 and 0x1 are other tokens;
- * of numbers `R(1.0) * ` alone, which changes no bit. */
+/* Sizes are literals, so the arithmetic of a template may become `x * 1 - 0`. This file removes
+ * terms and factors that change nothing, so that the text shows what is computed. It looks for
+ * integers only: 1.0 and 0x1 are other tokens. Of float factors it removes only `R(1.0) * `, which
+ * changes no bit. */
 #include "kernel_parts.h"
 #include <ctype.h>
 #include <string.h>
 
-/* Ends a token: what follows is not part of the number. */
+/* Whether c ends a number. */
 static bool ends(char c)
 {
   return !in_name(c) && c != '.';
 }
 
-/* What stands before an operand binds no stronger than a sum: + - = ( , < > and the beginning. */
+/* Whether what precedes an operand binds no stronger than a sum: + - = ( , < > or the beginning. */
 static bool is_loose(const Text *t)
 {
   size_t n = t->n;
@@ -19,14 +20,15 @@ static bool is_loose(const Text *t)
   return n && strchr("+-=(,<>", t->at[n - 1]);
 }
 
-/* What follows does not bind the operand before it: * / % and an index do. */
+/* Whether what follows does not bind the operand before it; * / % and an index do. */
 static bool is_free(const char *s)
 {
   while (*s == ' ') s++;
   return !strchr("*/%[", *s) || !*s;
 }
 
-/* " + 0 * 49 * 128": the bytes of a sum's product of literals that begins with 0; else 0. */
+/* The length of a term such as " + 0 * 49 * 128", a product of literals that begins with 0; else
+ * 0. */
 static size_t idle_product(const char *s)
 {
   if (strncmp(s, " + 0 * ", 7) != 0) return 0;
@@ -38,8 +40,8 @@ static size_t idle_product(const char *s)
   return ends(*end) && is_free(end) ? (size_t)(end - s) : 0;
 }
 
-/* How many bytes at s may go: " * 1" and " / 1"; " + 0" and " - 0" where no product follows; "1 * "
- * where none is before it. */
+/* How many bytes at s can be removed: " * 1" and " / 1"; " + 0" and " - 0" if no product follows;
+ * "1 * " if no product precedes it. */
 static size_t idle(const Text *before, const char *s)
 {
   if ((strncmp(s, " * 1", 4) == 0 || strncmp(s, " / 1", 4) == 0) && ends(s[4])) return 4;
@@ -54,7 +56,7 @@ const char *fold_line(const Kernel *k, const char *line)
 {
   Text t = text_new(k->c->arena);
   for (const char *s = line; *s;) {
-    size_t plain = strcspn(s, " 1R"); /* nothing that may go begins there */
+    size_t plain = strcspn(s, " 1R"); /* nothing that can be removed begins there */
     text_add(&t, s, plain);
     s += plain;
     size_t n = idle(&t, s);

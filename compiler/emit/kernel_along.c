@@ -1,14 +1,14 @@
 /* Note [along]
- * Ops along an axis (templates/cumsum.cu, sort_order.cu and their like): the axis `dim` of the
- * shape [outer, length, inner] that input 0 has; of place_ordered the result. A row is what lies
- * along it. Templates say $rows (outer * inner), $length, $inner, $threads that share a row,
- * $padded (the power of 2 from $length on), $elements of the result and $ordered, the result's or
- * the order's length; and $element, what a row is worked out in: integers are exact, in long long.
- */
+ * Ops along an axis (templates/cumsum.cu, sort_order.cu and others). Input 0 has the shape [outer,
+ * length, inner], where length is the size of the axis `dim`; for place_ordered the result has it.
+ * A row is the elements along the axis. Templates use $rows (outer * inner), $length, $inner,
+ * $threads (how many threads share a row), $padded ($length rounded up to a power of 2), $elements
+ * (of the result), $ordered (the length of the result or of the order) and $element (the type in
+ * which a row is computed; integers are exact, in long long). */
 #include "template.h"
 
-/* Short rows have a thread each, long ones a block; what lies side by side is read together anyway.
- */
+/* Short rows have one thread each, long rows a warp or a block. If there are enough rows next to
+ * each other, one thread per row suffices: neighbouring threads then read neighbouring memory. */
 int64_t threads_of_row(Along a)
 {
   enum { ENOUGH = 132 * 2048 }; /* threads of a large GPU */

@@ -1,6 +1,6 @@
-/* Names, types and literals in kernels. Emitted text is meant to be read, so arguments have the
- * names of the job (`h`, `fc1_weight`) where C, C++ and CUDA allow it; the same job gives the same
- * names. */
+/* Names, types and literals in kernels. Emitted text is for people to read, so arguments have the
+ * names of the job (`h`, `fc1_weight`) where C, C++ and CUDA allow them. The same job gives the
+ * same names. */
 #include "compiler/base/reserved_names.h"
 #include "compiler/base/names.h"
 #include "compiler/base/user_text.h"
@@ -23,7 +23,7 @@ void kernel_bug(const Kernel *k, Value v, const char *what)
 
 /* ---- types ---- */
 
-/* Floats in STATE are the host's: `float` even where real is double. */
+/* Floats in STATE are those of the host: `float` even if real is double. */
 const char *element_type(const KernelArg *a)
 {
   switch (a->role) {
@@ -59,7 +59,7 @@ bool argument_is_number(const KernelArg *a)
 
 /* ---- names ---- */
 
-/* The parameter whose bytes or whose gradient's an argument has; NULL: none. */
+/* The path of the parameter whose value or gradient the argument points to; NULL: none. */
 static const char *param_of(const Kernel *k, const KernelArg *a)
 {
   const Graph *g = k->g;
@@ -77,11 +77,11 @@ static const char *last_word(const char *path)
   return dot ? dot + 1 : path;
 }
 
-typedef struct Names { /* of a kernel's arguments, while they are given */
+typedef struct Names { /* names of a kernel's arguments, while they are being chosen */
   const Kernel *k;
   struct ParamWord {
     const char *path, *word; /* "fc1.weight", "weight" */
-  } * params;                /* those that arguments are of */
+  } * params;                /* parameters that arguments point to */
   uint32_t n_params;
   NameIndex taken;
 } Names;
@@ -92,7 +92,8 @@ static bool is_taken(Names *x, uint32_t n, const char *name)
   return name_find(k->c->arena, &x->taken, k->arg_names, n, sizeof *k->arg_names, name) != NO_NAME;
 }
 
-/* "weight", for the kernel may be that of many layers; of several weights "fc1_weight". */
+/* "weight", because many layers may share the kernel; "fc1_weight" if the kernel has several
+ * weights. */
 static const char *param_name(const Names *x, const char *path)
 {
   bool several = false;
@@ -102,7 +103,7 @@ static const char *param_name(const Names *x, const char *path)
   return identifier(x->k->c->arena, several ? path : word);
 }
 
-/* What the value is called in the job, or else its op. */
+/* The name of the value in the job, or the name of its op. */
 static const char *source_name(const Names *x, const KernelArg *a)
 {
   const Kernel *k = x->k;
@@ -112,15 +113,15 @@ static const char *source_name(const Names *x, const KernelArg *a)
   return n->name && *n->name ? identifier(k->c->arena, n->name) : op_of(n)->name;
 }
 
-/* `h`, or `register_value` where C does not allow the name; in a template `lr_at` for input lr,
- * because the template says $lr for its value. */
+/* `h`, or `register_value` if C reserves the name. In a template it is `lr_at` for input lr,
+ * because $lr stands for its value there. */
 static const char *value_name(const Names *x, const KernelArg *a)
 {
   const Kernel *k = x->k;
   const Node *anchor = ir_node(k->g, k->group->anchor);
   if (own_of(anchor)) return own_argument_name(k, a);
   if (op_of(anchor)->tmpl == TMPL_file && !op_has(anchor, T_windows)) {
-    for (uint32_t i = 0; i < anchor->n_in; i++) /* templates know the names of the signature */
+    for (uint32_t i = 0; i < anchor->n_in; i++) /* templates use the names of the signature */
       if (value_root(k->g, anchor->in[i]).id == a->value.id)
         return arena_printf(k->c->arena, "%s_at", op_of(anchor)->signature.input[i].name);
     return anchor->op == OP_grad_norm ? "partials" : "out";
@@ -129,8 +130,8 @@ static const char *value_name(const Names *x, const KernelArg *a)
   return reserved_name(name) ? arena_printf(k->c->arena, "%s_value", name) : name;
 }
 
-/* Several parts of a launch may each have a buffer, which then is called as in checkpoints; other
- * things of STATE are counted. */
+/* Several parts of a launch may each have a buffer; its name is then the one in checkpoints. Other
+ * arguments in STATE are numbered. */
 static const char *shared_name(const Names *x, const KernelArg *a, const char *role)
 {
   Arena *arena = x->k->c->arena;
@@ -139,7 +140,7 @@ static const char *shared_name(const Names *x, const KernelArg *a, const char *r
   return a->index ? arena_printf(arena, "%s%u", role, a->index) : role;
 }
 
-/* Unique in the kernel: a second `x` is "x_2". */
+/* A name that is unique in the kernel: a second `x` is "x_2". */
 static const char *argument_name(Names *x, uint32_t i)
 {
   const Kernel *k = x->k;
@@ -175,8 +176,8 @@ void name_arguments(Kernel *k)
   for (uint32_t i = 0; i < k->args.n; i++) k->arg_names[i] = argument_name(&x, i);
 }
 
-/* const tells the reader and the compiler what a kernel only reads. Parts of a launch may read by
- * one pointer into STATE what they write by another: these have no __restrict__. */
+/* `const` marks what a kernel only reads. Parts of a launch may read through one pointer into STATE
+ * what they write through another, so these pointers have no __restrict__. */
 const char *argument_list(const Kernel *k)
 {
   Text t = text_new(k->c->arena);
@@ -191,7 +192,8 @@ const char *argument_list(const Kernel *k)
   return t.at;
 }
 
-/* A value and the operand whose bytes it takes have one pointer: `over` is looked for, too. */
+/* A value and the operand whose bytes it reuses (`over`) share one pointer, so both are
+ * searched. */
 uint32_t argument_of(const Kernel *k, Value v)
 {
   Value root = value_root(k->g, v);
@@ -229,7 +231,7 @@ bool argument_is_reused(const Kernel *k, Value v)
 
 /* ---- numbers ---- */
 
-/* A literal in C that reads back as v; R() makes it a `real`, so no double arithmetic slips in. */
+/* A C literal that reads back as v. R() makes it a `real`, so no arithmetic becomes double. */
 const char *real_text(const Kernel *k, double v)
 {
   if (isnan(v)) return "ampc_nan()";

@@ -1,4 +1,5 @@
-/* Accumulators of row kernels: what a reduction keeps of its elements, and how these are joined. */
+/* The accumulators of row kernels: their types, initial values and statements, and how they are
+ * combined. */
 #include "kernel_row.h"
 
 /* The type of an accumulator. "First index" and reductions of integers are exact in long long. */
@@ -8,7 +9,8 @@ static const char *part_type(const Use *use)
   return use->s->kind == STATEMENT_first || use->op->integers ? "long long" : "real";
 }
 
-/* The neutral value; for "first index" one past the row, which every real index is less than. */
+/* The neutral element of the reduction. For "first index" it is one past the row, larger than every
+ * real index. */
 static const char *part_start(const RowKernel *r, const RowOp *op, const Statement *s)
 {
   if (s->kind == STATEMENT_first)
@@ -32,8 +34,8 @@ static const char *joined(const RowKernel *r, const Use *use)
   return arena_printf(r->k->c->arena, "%s%s", names[use->s->kind], type);
 }
 
-/* One element into the accumulator. Of argmax the second reduction: the least c whose element
- * equals the greatest one; NaN (e != e) counts as equal, as in PyTorch. */
+/* Adds one element to the accumulator. The second reduction of argmax finds the smallest c whose
+ * element equals the maximum; NaN (e != e) counts as equal, as in PyTorch. */
 void row_put_part(const RowKernel *r, const Use *use, const char *e)
 {
   Arena *a = r->k->c->arena;
@@ -54,8 +56,8 @@ void row_put_part(const RowKernel *r, const Use *use, const char *e)
   EMIT(r->k->p, "%s = ampc_%s(%s, %s);\n", part, joined(r, use), part, e);
 }
 
-/* ROW_PART and COLUMN_PART declare what the machine needs: 16 accumulators a row on the CPU, one a
- * thread on CUDA; one a column. */
+/* ROW_PART and COLUMN_PART declare the accumulators that the machine needs. For a row these are 16
+ * on the CPU and one per thread on CUDA; for columns one per column. */
 void row_put_start(const RowKernel *r, const Use *use)
 {
   const char *t = part_type(use), *start = part_start(r, use->op, use->s);
@@ -70,7 +72,7 @@ void row_put_start(const RowKernel *r, const Use *use)
          start);
 }
 
-/* A sum of f64 is rounded here: what follows computes in the type of all kernels. */
+/* A sum in f64 is rounded here: the code that follows computes in `real`. */
 static void put_joined_columns(const RowKernel *r, const Use *use)
 {
   const char *s = use->s->as, *part = row_is_wide(use) ? "_part" : "";
@@ -80,7 +82,7 @@ static void put_joined_columns(const RowKernel *r, const Use *use)
   EMIT(r->k->p, "VECTOR_EACH(%u, j) %s[j] = (real)%s_part[j];\n", r->vector, s, s);
 }
 
-/* "const real s = row_sum(s_part);": joins what threads or accumulators have. */
+/* "const real s = row_sum(s_part);" combines the partial results of threads or accumulators. */
 void row_put_joined(const RowKernel *r, const Use *use)
 {
   const char *type = row_is_wide(use) ? "real" : part_type(use);

@@ -1,20 +1,21 @@
-/* Row ops as kernels: several of them where they walk the same rows, with the elementwise nodes
- * that make their operands or use their results.
+/* Prints row ops as kernels. A kernel may have several row ops that walk the same rows, and the
+ * elementwise nodes that compute their operands or use their results.
  *
- * The axis that is reduced may stand anywhere: the shape is [outer, n, inner]. With inner = 1 a row
- * is contiguous and a block walks it; else neighbouring columns are taken together, and what a
- * program keeps once a row is an array over them. Channels (Note [channels] in ops.def) are columns
- * whose rows are cut into parts, a result each.
+ * Any axis may be reduced: the shape is [outer, n, inner]. With inner = 1 a row is contiguous and a
+ * block walks it. Otherwise a block walks neighbouring columns together, and a variable of the row
+ * program is an array over these columns. Channels (Note [channels] in ops.def) are columns whose
+ * rows are cut into parts; each part has a result of its own.
  *
- * A value that is stored is computed by the first loop that needs it and loaded by later ones; what
- * is not stored is computed again where it is needed. */
+ * The first loop that needs a stored value computes it, and later loops load it. A value that is
+ * not stored is computed again in each loop that needs it. */
 #include "kernel_row.h"
 #include <assert.h>
 #include <string.h>
 
 /* ---- places ---- */
 
-/* Whether what begins at a vector in the operand is one that may be loaded at once. */
+/* Whether each vector of the operand begins at a multiple of the vector's size, so that it can be
+ * loaded at once. */
 static bool is_aligned(const RowKernel *r, const Access *a)
 {
   bool whole = a->offset % r->vector == 0;
@@ -22,9 +23,10 @@ static bool is_aligned(const RowKernel *r, const Access *a)
   return whole;
 }
 
-/* Place of an operand that is read element by element, in the variables of the loops: o or row for
- * the axes before the reduced ones, c for these, column for those behind. Where elements of a
- * vector do not lie side by side in the operand each is addressed: c + j, or column + j. */
+/* The index of an operand that is read element by element, in the variables of the loops: `o` or
+ * `row` for the axes before the reduced ones, `c` for the reduced ones, `column` for those after.
+ * If the elements of a vector are not contiguous in the operand, each has its own index: c + j, or
+ * column + j. */
 static const char *element_index(const void *frame, const Access *a)
 {
   const RowKernel *r = frame;
@@ -41,15 +43,15 @@ static const char *element_index(const void *frame, const Access *a)
   return index_sum(k, index_part(k, &r->space, a, 0, r->shape.from, row), along, columns, 0);
 }
 
-/* The place of a value that exists once a row; of columns the first one. */
+/* The index of a value that exists once a row; for columns that of the first column. */
 static const char *row_index(const RowKernel *r)
 {
   if (!r->columns) return "row";
   return arena_printf(r->k->c->arena, "o * %lld + column", (long long)r->shape.inner);
 }
 
-/* Place of an operand of an elementwise node that has the shape of a result of one value a row:
- * after `sum(x, dim=1) / n`, say. */
+/* The index of an operand of an elementwise node whose shape is that of a result with one value per
+ * row, for example in `sum(x, dim=1) / n`. */
 static const char *row_address(const void *frame, const Access *a)
 {
   const RowKernel *r = frame;
@@ -64,23 +66,23 @@ static const char *row_address(const void *frame, const Access *a)
 
 /* ---- operands ---- */
 
-/* The place of operand `input` read as $k .. */
+/* The index of operand `input` read as $k .. */
 static const char *operand_index(const RowKernel *r, const RowOp *op, uint32_t input)
 {
   Access a = access_broadcast(&r->space, value_shape(r->k->g, op->n->in[input]));
   return element_index(r, &a);
 }
 
-/* .. and as @k, one value a row; or a single value for all. */
+/* .. and read as @k, one value per row, or one value for all rows. */
 static const char *value_index(const RowKernel *r, const RowOp *op, uint32_t input)
 {
   return ir_elements(value_shape(r->k->g, op->n->in[input])) == 1 ? "0" : row_index(r);
 }
 
-/* Tells the chain what the statements read, elements or values of the row, and how often, so that
- * each is loaded once. In a loop along the row what they read once a row counts twice, so that it
- * gets a variable in front of the loop: compilers make no vectors of a loop that loads it under a
- * condition. */
+/* Registers with the chain which elements, or which values of the row, the statements read and how
+ * often, so that each is loaded once. `times` is 2 for values that a loop along the row reads once
+ * a row: they get a variable in front of the loop. Compilers do not vectorise a loop that loads
+ * such a value under a condition. */
 static void use_pieces(const RowKernel *r, Chain *ch, const Uses *uses, PieceKind kind,
                        uint32_t times)
 {
@@ -94,7 +96,7 @@ static void use_pieces(const RowKernel *r, Chain *ch, const Uses *uses, PieceKin
   }
 }
 
-/* The statement's C text, its operands found in the chains of this loop. */
+/* The statement's C text; its operands come from the chains of this loop. */
 static const char *expression(const RowKernel *r, const Use *use, const Chain *elements,
                               const Chain *row_values)
 {
@@ -115,7 +117,7 @@ static const char *expression(const RowKernel *r, const Use *use, const Chain *e
 
 /* ---- nodes of a loop ---- */
 
-/* The number of the node in the group; group.n: it is from outside. */
+/* The index of the node in the group; group.n: the node is not in the group. */
 static uint32_t group_index(const RowKernel *r, Value root)
 {
   const Group *g = r->k->group;
@@ -129,15 +131,16 @@ static bool is_map(const RowKernel *r, uint32_t i)
   return op_of(ir_node(r->k->g, r->k->group->nodes[i]))->tmpl != TMPL_row;
 }
 
-/* Elementwise nodes have the shape of the rows or that of a result of rows. */
+/* Whether elementwise node i has the shape of the rows; otherwise it has that of a row op's
+ * result. */
 static bool is_element(const RowKernel *r, uint32_t i)
 {
   const Node *n = node_walked(r->k->g, r->k->group->nodes[i]);
   return is_map(r, i) && !r->flat && ir_same_dims(n, r->x);
 }
 
-/* Marks v, if it is an elementwise node of this kernel, and what it is made of. Where a loop before
- * has stored it, it is loaded: marking ends there. */
+/* Marks v, if it is an elementwise node of this kernel, and the nodes that it is computed from. A
+ * value that an earlier loop has stored is loaded, so marking stops there. */
 static void need(const RowKernel *r, bool *needed, Value v)
 {
   uint32_t i = group_index(r, value_root(r->k->g, v));
@@ -155,14 +158,14 @@ static void need_operands(const RowKernel *r, bool *needed, const Uses *uses)
         need(r, needed, uses->at[i].op->n->in[k]);
 }
 
-/* It has bytes to be stored, or it adds to a gradient. */
+/* Whether node i stores its value or adds to a gradient. */
 static bool leaves_something(const RowKernel *r, uint32_t i)
 {
   Value v = r->k->group->nodes[i];
   return argument_of(r->k, v) < r->k->args.n || op_has(ir_node(r->k->g, v), T_effect);
 }
 
-/* All results that no loop has stored; false if there are none. */
+/* Marks all results that no loop has stored yet; false if there are none. */
 static bool need_results(const RowKernel *r, bool *needed)
 {
   bool any = false;
@@ -187,7 +190,7 @@ static const Use *use_of(const Uses *uses, Value v)
   return &uses->at[i];
 }
 
-/* Nodes in their order. A row op of the loop gives the value of its `each` or `row` statement. */
+/* Prints nodes in their order. The value of a row op is that of its `each` or `row` statement. */
 static void put_nodes(RowKernel *r, Chain *ch, const Chain *row_values, const Uses *uses,
                       const bool *needed, const char *index)
 {
@@ -204,9 +207,9 @@ static void put_nodes(RowKernel *r, Chain *ch, const Chain *row_values, const Us
 
 /* ---- reductions ---- */
 
-/* The reductions that can run in the loop that is printed next: those of an op up to the first that
- * needs the result of one of them (sum of exp(x - m) waits for max m), together with those of other
- * ops. */
+/* Collects the reductions for the next loop. An op contributes its reductions up to the first one
+ * that needs the result of another of them: sum of exp(x - m) waits for max m. Reductions of
+ * several ops share the loop. */
 static void gather_reductions(RowKernel *r, RowOp *op, Uses *out)
 {
   uint32_t first = op->at;
@@ -218,7 +221,7 @@ static void gather_reductions(RowKernel *r, RowOp *op, Uses *out)
   }
 }
 
-/* A program may begin with a guess. */
+/* Collects the guesses (`near`) with which programs may begin. */
 static void gather_near(RowKernel *r, RowOp *op, Uses *out)
 {
   if (op->at >= op->n_code || op->code[op->at].kind != STATEMENT_near) return;
@@ -226,8 +229,8 @@ static void gather_near(RowKernel *r, RowOp *op, Uses *out)
   if (!statement_is_printed(r, op, s)) vec_push(r->k->c->arena, out, ((Use){op, s}));
 }
 
-/* Is there a loop over the row still to come? If not, the one that is printed now must store all
- * results. */
+/* Whether another loop over the row will follow. If not, the loop that is printed now must store
+ * all results. */
 static bool walks_again(const RowKernel *r)
 {
   for (uint32_t i = 0; i < r->n_ops; i++)
@@ -239,11 +242,11 @@ static bool walks_again(const RowKernel *r)
 
 /* ---- walks ---- */
 
-/* What a walk is for: the mean of some rows, reductions, or results. */
+/* The purpose of a walk: the mean of some rows, reductions, or results. */
 typedef enum WalkKind { WALK_near, WALK_sums, WALK_each } WalkKind;
 
-/* Whether what does not change from row to row is loaded in front of them, by all threads. A single
- * row has one thread for each column, which may store over what it has read. */
+/* Whether all threads load what is the same in all rows in front of the loop over rows. With a
+ * single row there is one thread per column, and it may store over what it has read. */
 static bool is_shared_by_rows(const RowKernel *r)
 {
   return r->columns && r->shape.length > 1;
@@ -257,7 +260,8 @@ static void open_walk(const RowKernel *r, const Uses *uses, const Chain *element
     row_open_elements(r, kind == WALK_sums ? uses : NULL, elements);
 }
 
-/* A result lies there, or the code of a node or of a reduction says $i. */
+/* Whether the loop needs `i`: for a result at that index, or because the code of a node or of a
+ * reduction contains $i. */
 static bool asks_for_index(const RowKernel *r, const Uses *uses, const bool *needed, WalkKind kind)
 {
   for (uint32_t i = 0; i < r->k->group->n; i++) {
@@ -270,7 +274,7 @@ static bool asks_for_index(const RowKernel *r, const Uses *uses, const bool *nee
   return false;
 }
 
-/* A loop over all elements, with the nodes that it needs. */
+/* Prints a loop over all elements, with the nodes that it needs. */
 static void put_walk(RowKernel *r, const Uses *uses, const bool *needed, WalkKind kind)
 {
   Kernel *k = r->k;
@@ -304,7 +308,7 @@ static void put_walk(RowKernel *r, const Uses *uses, const bool *needed, WalkKin
   row_close(r, "});");
 }
 
-/* One loop for all of `uses`: accumulators, the loop, the results. */
+/* Prints the accumulators, one loop for all of `uses`, and the final results. */
 static void put_reductions(RowKernel *r, const Uses *uses)
 {
   bool *needed = arena_array(r->k->c->arena, bool, r->k->group->n);
@@ -315,21 +319,21 @@ static void put_reductions(RowKernel *r, const Uses *uses)
   for (uint32_t i = 0; i < uses->n; i++) row_put_joined(r, &uses->at[i]);
 }
 
-/* The guess that parts begin with: Note [moments] in ops.def. */
+/* Prints the guess with which parts begin: Note [moments] in ops.def. */
 static void put_near(RowKernel *r, const Uses *uses)
 {
   bool *needed = arena_array(r->k->c->arena, bool, r->k->group->n);
   need_operands(r, needed, uses);
   for (uint32_t i = 0; i < uses->n; i++) row_put_start(r, &uses->at[i]);
   put_walk(r, uses, needed, WALK_near);
-  EMIT(r->k->p, "BLOCK_MEETS;\n"); /* the next walk may store over what others have looked at */
+  EMIT(r->k->p, "BLOCK_MEETS;\n"); /* the next walk may store over what other threads have read */
   for (uint32_t i = 0; i < uses->n; i++)
     EMIT(r->k->p, "VECTOR_EACH(%u, j) %s[j] *= R(0.25);\n", r->vector, uses->at[i].s->as);
 }
 
 /* ---- results ---- */
 
-/* Once a row; for columns one in each element of an array. */
+/* Prints `let` statements: once a row; for columns an array with one value per column. */
 static bool put_lets(RowKernel *r, RowOp *op)
 {
   bool any = false;
@@ -348,7 +352,7 @@ static bool put_lets(RowKernel *r, RowOp *op)
   return any;
 }
 
-/* The results of kind `kind`: all programs have come to their last statements by now. */
+/* The results of kind `kind`. All programs have reached their last statements by now. */
 static Uses gather_last(RowKernel *r, StatementKind kind)
 {
   Uses out = {0};
@@ -365,7 +369,8 @@ static void mark_ops(const RowKernel *r, bool *needed, const Uses *uses)
   for (uint32_t i = 0; i < uses->n; i++) needed[group_index(r, uses->at[i].op->v)] = true;
 }
 
-/* Results in the shape of the rows: those of row ops, and what no loop has stored yet. */
+/* Prints the results in the shape of the rows: those of row ops, and those that no loop has stored
+ * yet. */
 static void put_each(RowKernel *r, const Uses *uses)
 {
   bool *needed = arena_array(r->k->c->arena, bool, r->k->group->n);
@@ -375,8 +380,8 @@ static void put_each(RowKernel *r, const Uses *uses)
   put_walk(r, uses, needed, WALK_each);
 }
 
-/* Of results that take the bytes of an operand, those whose operand was loaded in front of the
- * loops: a row of one element is where its result is. */
+/* Stores results that reuse the bytes of an operand that was loaded in front of the loops: a row of
+ * one element has its result in the same place. */
 static void store_outside(const RowKernel *r, const bool *needed, uint32_t outside)
 {
   const Kernel *k = r->k;
@@ -390,8 +395,8 @@ static void store_outside(const RowKernel *r, const bool *needed, uint32_t outsi
   }
 }
 
-/* Results that have one value a row, and the elementwise nodes of their shape; or one a row and
- * part. */
+/* Prints the results with one value per row, or per row and part, and the elementwise nodes of
+ * their shape. */
 static void put_row(RowKernel *r, const Uses *uses)
 {
   if (!uses->n) return;
@@ -419,8 +424,8 @@ static void put_row(RowKernel *r, const Uses *uses)
   row_close(r, "}");
 }
 
-/* Level by level: what is computed once a row, then one loop for all reductions that can run; until
- * only results are left. */
+/* Prints the programs level by level: `let` statements, then one loop for all reductions that can
+ * run, until only results are left. */
 static void put_program(RowKernel *r)
 {
   for (bool more = true; more;) {
@@ -440,7 +445,7 @@ static void put_program(RowKernel *r)
 
 /* ---- the kernel ---- */
 
-/* Reductions of integers, argmax of integers included, compute in long long. */
+/* Reductions of integers compute in long long, including argmax of integers. */
 static void add_op(RowKernel *r, Value v)
 {
   RowOp *op = &r->ops[r->n_ops++];
@@ -454,7 +459,8 @@ static void add_op(RowKernel *r, Value v)
   r->flat |= row_is_flat(r->k->g, v);
 }
 
-/* The shape of the rows, and the row ops of the group: all have the same rows (pass fuse). */
+/* Reads the shape of the rows and the row ops of the group. All row ops have the same rows (pass
+ * fuse). */
 static void measure(RowKernel *r)
 {
   const Kernel *k = r->k;
@@ -474,7 +480,7 @@ static void measure(RowKernel *r)
     if (!is_map(r, i)) add_op(r, k->group->nodes[i]);
 }
 
-/* Prints where part o begins, and as n how many rows it has where a program asks for that. */
+/* Prints `begin`, where part o begins, and `n`, how many rows it has, if a program uses it. */
 static void put_bounds(const RowKernel *r)
 {
   const char *t = r->k->index_type;

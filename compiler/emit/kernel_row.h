@@ -1,8 +1,8 @@
-/* Row ops of a kernel: what the files that print them share. */
+/* Declarations that the files share which print the row ops of a kernel. */
 #pragma once
 #include "kernel_parts.h"
 
-typedef struct Statement { /* of one node's program, which the kernel has */
+typedef struct Statement { /* of one node's program, as the kernel has it */
   StatementKind kind;
   const CodeStatement *code;
   const char *as; /* the kernel's variable, once it is known */
@@ -11,13 +11,13 @@ typedef struct Statement { /* of one node's program, which the kernel has */
 typedef struct RowOp {
   Value v;
   const Node *n;
-  bool integers; /* reductions of integers */
-  bool wide;     /* sums and products are f64, and rounded once */
+  bool integers; /* its reductions are of integers */
+  bool wide;     /* sums and products are computed in f64 and rounded once */
   Statement code[MAX_STATEMENTS];
   uint32_t n_code, at; /* `at`: the next statement to be printed */
 } RowOp;
 
-typedef struct Printed { /* a statement as the kernel has it: another op may ask for the same */
+typedef struct Printed { /* a statement of the kernel, which another op may reuse */
   StatementKind kind;
   const char *name, *as, *text;
 } Printed;
@@ -27,14 +27,14 @@ typedef struct RowKernel {
   const Node *x; /* input 0 of all its row ops has this shape */
   LoopShape space;
   RowShape shape;
-  bool columns; /* inner > 1, or channels */
+  bool columns; /* it reduces columns: inner > 1, or channels */
   ColumnTile tile;
-  RowWalk walk;    /* where there are no columns */
-  uint32_t vector; /* elements that a thread takes at once, of either */
-  bool flat;       /* row_is_flat: elementwise nodes stand once a row */
+  RowWalk walk;    /* if it reduces no columns */
+  uint32_t vector; /* elements that a thread processes at once, for rows and for columns */
+  bool flat;       /* row_is_flat: elementwise nodes are computed once a row */
   RowOp *ops;
   uint32_t n_ops;
-  Chain values; /* of whole rows: what was loaded once a row, for all loops */
+  Chain values; /* values that are loaded once a row, for all loops */
   VEC(Printed) printed;
 } RowKernel;
 
@@ -48,29 +48,29 @@ typedef VEC(Use) Uses;
 
 void row_open(const RowKernel *r, const char *line);
 void row_close(const RowKernel *r, const char *line);
-/* The loop over all elements; `uses`: the reductions in it, NULL where it makes results;
- * `elements`: what it reads. */
+/* The loop over all elements. `uses` are its reductions, or NULL if it computes results; `elements`
+ * are what it reads. */
 void row_open_elements(const RowKernel *r, const Uses *uses, const Chain *elements);
 /* The loop over 4 rows of a part. */
 void row_open_near(const RowKernel *r);
-/* Inside of one: `i`, where something asks for it. */
+/* Inside a loop: declares `i`. Called only if something uses it. */
 void row_put_index(const RowKernel *r);
 bool row_loads_at_index(const Chain *ch);
 /* The elements of the vector. */
 void row_open_vector(const RowKernel *r);
-/* VECTOR_LOAD for what the chain reads of the thread's vector. `outside`: of columns what no row
- * changes, in front of the loop over rows. */
+/* VECTOR_LOAD for what the chain reads of the thread's vector. `outside`: only for columns, what is
+ * the same in all rows, in front of the loop over rows. */
 void row_put_loads(const RowKernel *r, const Chain *ch, bool outside);
-/* And what the nodes of a loop store, at `index`. */
+/* Declares the vectors that the nodes of a loop store at `index`. */
 void row_put_results(const RowKernel *r, const bool *needed, const char *index);
-/* Whether the reduction is a sum that begins anew: Note [long sums]. */
+/* Whether the reduction is a sum that restarts after each stretch: Note [long sums]. */
 bool row_has_stretches(const RowKernel *r, const Use *use);
-/* Whether its accumulator is a double, which becomes a real when it has all. */
+/* Whether its accumulator is a double; the final result is a real. */
 bool row_is_wide(const Use *use);
 
 /* ---- accumulators: kernel_part.c ---- */
 
-/* In front of the loop; one element `e` in it; behind it, where the result gets its name. */
+/* In front of the loop; in it, for one element `e`; after it, where the result gets its name. */
 void row_put_start(const RowKernel *r, const Use *use);
 void row_put_part(const RowKernel *r, const Use *use, const char *e);
 void row_put_joined(const RowKernel *r, const Use *use);
@@ -79,13 +79,14 @@ void row_put_joined(const RowKernel *r, const Use *use);
 
 /* The statements of the op that hold for its attributes. */
 void read_program(RowOp *op);
-/* Whether the statement needs what `name` stands for in its program. */
+/* Whether the statement uses `name`, a name of its program. */
 bool statement_mentions(const RowOp *op, const Statement *s, const char *name);
 /* How often the statement reads `$input` (PIECE_element) or `@input` (PIECE_row_value). */
 uint32_t statement_uses(const RowOp *op, const Statement *s, PieceKind kind, uint32_t input);
-/* Gives the statement the variable of an equal one of another op, if there is one; otherwise a
- * variable of its own. */
+/* Whether an equal statement of another op is already printed. If so, the statement gets its
+ * variable, otherwise a variable of its own. */
 bool statement_is_printed(RowKernel *r, const RowOp *op, Statement *s);
-/* The statement's expression; in[k] is the element of input k, row[k] its value of the row. */
+/* The statement's expression. in[k] is the element of input k, row[k] the value of input k for the
+ * row. */
 const char *statement_text(const RowKernel *r, const RowOp *op, const Statement *s,
                            const Operand *in, const char *const *row);

@@ -1,5 +1,5 @@
-/* The vectors that a frame's loop has at hand: neighbours that are loaded and stored at once, see
- * VECTOR_LOAD in templates/. */
+/* The vectors of a frame's loop: neighbours that are loaded and stored at once, see VECTOR_LOAD in
+ * templates/. */
 #include "kernel_parts.h"
 #include <string.h>
 
@@ -11,7 +11,8 @@ static Vector *find_vector(const Kernel *k, uint32_t argument, const char *index
   return NULL;
 }
 
-/* "x_at"; of a second place "x_2_at". No argument's name ends so. */
+/* "x_at"; for a second place of the same argument "x_2_at". No argument has a name that ends like
+ * this. */
 static const char *vector_name(const Kernel *k, uint32_t argument)
 {
   const char *name = arena_printf(k->c->arena, "%s_at", k->arg_names[argument]);
@@ -19,7 +20,7 @@ static const char *vector_name(const Kernel *k, uint32_t argument)
   for (uint32_t i = 0; i < k->vectors.n; i++) {
     if (strcmp(k->vectors.at[i].name, name) != 0) continue;
     name = arena_printf(k->c->arena, "%s_%u_at", k->arg_names[argument], ++places);
-    i = UINT32_MAX; /* from the first on */
+    i = UINT32_MAX; /* start again */
   }
   return name;
 }

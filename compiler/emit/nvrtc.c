@@ -1,12 +1,12 @@
-/* Kernels to PTX or a cubin: `--emit=ptx`, `--emit=cubin`. How NVRTC is found and called stands in
- * compiler/nvrtc, where the JIT goes too. */
+/* Compiles kernels to PTX or a cubin: `--emit=ptx`, `--emit=cubin`. compiler/nvrtc finds and calls
+ * NVRTC, for this file and for the JIT. */
 #include "emit.h"
 #include "compiler/diag/diag.h"
 #include "compiler/nvrtc/nvrtc.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* A message of ours is a line; NVRTC's may be a log of many. */
+/* A message of ampc is one line; a message of NVRTC may be a log of many lines. */
 static void report_trouble(Compile *c, const char *trouble)
 {
   int n = (int)strcspn(trouble, "\n");
@@ -18,7 +18,7 @@ static void report_trouble(Compile *c, const char *trouble)
   }
 }
 
-/* The image and the message are malloc'ed by runtime/cuda and freed here. */
+/* runtime/cuda allocates the image and the message with malloc; they are freed here. */
 bool emit_nvrtc(Compile *c, const Text *kernels, const char *arch, NvrtcKind kind, Text *out)
 {
   const NvrtcApi *nvrtc;
