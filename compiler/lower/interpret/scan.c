@@ -1,6 +1,6 @@
 /* `scan t in range(T) carry h { ...; emit out = h }`: a loop at run time. Its body is elaborated
  * once, with tensors in place of the carried values. Only four ops cross the border of a loop: Note
- * [loops] in ir.h.
+ * [loops] in node.h.
  *
  * The body has its own names: the carried ones, which each iteration binds again, and those that it
  * binds itself. After the loop the carried names hold the values of the last iteration. The emitted
