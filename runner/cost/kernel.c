@@ -1,18 +1,21 @@
-/* From counts to microseconds.
+/* Turns the counts of a walk into microseconds.
  *
  * Note [roofs]
- * A kernel takes as long as the slowest of: its operands, each once, from DRAM; its sectors from
- * L2; its instructions, by the unit that they are for; its longest warp, as often as the grid fills
- * the GPU. What a block reads again is in L1 where the blocks of a multiprocessor have room for it,
- * else in L2 where its operands fit into that, else it comes from DRAM again. What the command
- * before left in L2 is not counted on. A multiprocessor that has no block does nothing. Clocks are
- * those of the data sheet. */
+ * A kernel takes as long as the slowest of four parts: reading and writing its operands once in
+ * DRAM; moving its sectors between L2 and the multiprocessors; issuing its instructions, each on
+ * its unit; and the latency of its longest warp, times the number of times that the grid fills the
+ * GPU.
+ *
+ * If a block reads data again, they are in L1 if the data of all blocks of a multiprocessor fit
+ * there. Else they are in L2 if the operands of the kernel fit into L2, else they come from DRAM
+ * again. No data of the previous command are assumed in L2. Multiprocessors without a block are
+ * idle. Clock rates are those of the data sheet. */
 #include "kernel.h"
 #include <math.h>
 
 enum { SCHEDULERS = 4, WARP = 32, L2_BYTES_A_CYCLE = 64, SECTOR_BYTES = 32 };
 
-/* Blocks that a multiprocessor holds at a time. */
+/* How many blocks are resident on a multiprocessor at the same time. */
 static double resident_blocks(const Gpu *g, const KernelLoad *k)
 {
   uint32_t warps = (k->block + WARP - 1) / WARP;
@@ -25,7 +28,7 @@ static double resident_blocks(const Gpu *g, const KernelLoad *k)
   return fmax(1, fmin(most, g->blocks));
 }
 
-/* Cycles of the busiest unit of the multiprocessors that have work. */
+/* Cycles of the busiest unit, on the `busy` multiprocessors that have blocks. */
 static double issue_cycles(const Gpu *g, const WalkCounts *c, double busy)
 {
   const double lanes[PIPE_COUNT] = {

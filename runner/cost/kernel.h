@@ -1,11 +1,11 @@
-/* From what was counted of a kernel to microseconds on a GPU: Note [roofs]. */
+/* Predicts the time of a kernel on a GPU from the counts of a walk: Note [roofs]. */
 #pragma once
 #include "compiler/cost/gpu.h"
 #include "walk.h"
 
-typedef struct KernelLoad { /* of a kernel of ours */
+typedef struct KernelLoad { /* of an own kernel */
   uint32_t grid, block;
-  int registers, shared; /* of a thread and a block; registers 0: not known */
+  int registers, shared; /* per thread; bytes per block; registers 0: unknown */
   double bytes;          /* of operands, each once */
   const WalkCounts *counts;
 } KernelLoad;

@@ -1,11 +1,12 @@
-/* What ptx_read.c and ptx_op.c share. */
+/* Functions that ptx_read.c and ptx_op.c share. */
 #pragma once
 #include "ptx.h"
 
-enum { PTX_CONST_BASE = 1 << 20 /* addresses of variables that are not in shared memory */ };
+enum { PTX_CONST_BASE = 1 << 20 /* first address of variables outside shared memory */ };
 
 PtxType ptx_type_named(const char *name); /* PTX_none: no type */
-/* Sets op, types and modifiers from i->name. NULL, or what is wrong with it. */
+/* Sets op, types and modifiers from i->name. Returns NULL, or what is wrong with the name. */
 const char *ptx_instruction(PtxInstruction *i);
-/* Once its operands are known. False: ptx.def has no row for it and its type. */
+/* Sets the costs; call it after the operands are parsed. False: ptx.def has no PTX_OP for the op
+ * and its type. */
 bool ptx_cost(PtxInstruction *i);

@@ -1,5 +1,5 @@
-/* PTX text to instructions: names, types, operands, labels. What an instruction costs is in
- * ptx.def; what it does is in walk_value.c. */
+/* Parses PTX text into instructions: names, types, operands, labels. ptx.def has the costs of
+ * instructions; walk_value.c computes their results. */
 #include <stdlib.h>
 #include <string.h>
 #include "compiler/base/names.h"
@@ -13,13 +13,13 @@ typedef VEC(Named) Names;
 
 typedef struct Reader {
   Arena *arena;
-  const char *s; /* what is still to be read */
+  const char *s; /* the rest of the text */
   const char *why;
-  Names variables; /* of the file and of the kernel: shared and constant memory */
+  Names variables; /* of the file and the kernel, in shared and constant memory */
   Names registers, labels, params;
   NameIndex register_index, label_index;
   uint64_t shared;        /* bytes so far */
-  VEC(uint8_t) constants; /* what constant memory has from PTX_CONST_BASE on */
+  VEC(uint8_t) constants; /* constant memory from PTX_CONST_BASE on */
   VEC(PtxInstruction) code;
   VEC(const char *) targets; /* of each instruction: the label, or NULL */
 } Reader;
@@ -37,7 +37,7 @@ static bool is_word(char ch)
   return ch && strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$%.:", ch);
 }
 
-/* Spaces, and what stands behind `//`. */
+/* Skips blanks and `//` comments. */
 static void skip(Reader *r)
 {
   for (;;) {
@@ -47,7 +47,8 @@ static void skip(Reader *r)
   }
 }
 
-/* The next word; "" before anything else. A label's colon is left. */
+/* Reads the next word; "" if the text continues with something else. The colon of a label is not
+ * read. */
 static const char *word(Reader *r)
 {
   skip(r);
@@ -82,7 +83,7 @@ static const Named *find(const Names *names, const char *name)
 
 /* ---- operands ---- */
 
-/* NO_NAME: none of that name is declared. */
+/* NO_NAME: no register of that name is declared. */
 static uint32_t register_of(Reader *r, const char *name)
 {
   return name_find(r->arena, &r->register_index, r->registers.at, r->registers.n,
@@ -113,7 +114,7 @@ static bool read_registers(Reader *r)
   return expect(r, ';');
 }
 
-/* 0f3F800000 and 0d3FF0000000000000 are bits; the rest are whole numbers. */
+/* 0f3F800000 and 0d3FF0000000000000 are bits of floats; other numbers are integers. */
 static bool number_of(const char *s, uint64_t *bits)
 {
   bool minus = *s == '-';
@@ -144,7 +145,7 @@ static bool special_of(const char *name, PtxOperand *out)
   return false;
 }
 
-/* `_` as a result is thrown away: a register that nobody reads. */
+/* A result `_` is discarded: it is declared as a register that no instruction reads. */
 static bool read_operand(Reader *r, PtxOperand *out)
 {
   bool negated = take(r, '!'), minus = take(r, '-');
@@ -167,7 +168,7 @@ static bool read_operand(Reader *r, PtxOperand *out)
   return true;
 }
 
-/* One, or some in braces. */
+/* Reads one operand, or several in braces. */
 static bool read_group(Reader *r, PtxOperand at[PTX_VECTOR], uint8_t *n)
 {
   *n = 0;
@@ -226,7 +227,7 @@ static bool read_memory(Reader *r, PtxInstruction *i)
   return read_address(r, i) && read_inputs(r, i);
 }
 
-/* Operands of instructions that are no branch: results first, where there are any. */
+/* Reads the operands of an instruction other than a branch: first the results, if it has any. */
 static bool read_operands(Reader *r, PtxInstruction *i)
 {
   switch (ptx_form(i->op)) {
@@ -252,7 +253,7 @@ static bool read_guard(Reader *r, PtxInstruction *i)
   return !take(r, '@') || read_operand(r, &i->guard);
 }
 
-/* From its guard to the semicolon. */
+/* Reads an instruction from its guard to the semicolon. */
 static bool read_instruction(Reader *r)
 {
   PtxInstruction i = {0};
@@ -273,8 +274,8 @@ static bool read_instruction(Reader *r)
 
 /* ---- declarations ---- */
 
-/* = {1, 2, 3}: `bytes` each, from `at` of constant memory on; the rest is 0. What is no number,
- * such as an address, stays 0. */
+/* Reads initial values such as = {1, 2, 3}, of `bytes` each, into constant memory from `at` on.
+ * Missing values are 0. An entry that is not a number, such as an address, ends the list. */
 static void read_constants(Reader *r, uint64_t at, uint64_t bytes, uint64_t size)
 {
   uint64_t value = 0;
@@ -289,7 +290,7 @@ static void read_constants(Reader *r, uint64_t at, uint64_t bytes, uint64_t size
   }
 }
 
-/* .shared .align 4 .b8 name[128]; the elements are of one of the types. */
+/* .shared .align 4 .b8 name[128]; the elements may have any type. */
 static bool read_variable(Reader *r)
 {
   const char *line = r->s, *name = "";
@@ -304,7 +305,7 @@ static bool read_variable(Reader *r)
   bytes = size;
   if (take(r, '[')) {
     const char *count = word(r);
-    size *= *count ? strtoull(count, NULL, 10) : 1; /* of the launch: none is used by its size */
+    size *= *count ? strtoull(count, NULL, 10) : 1; /* []: sized at the launch */
     if (!expect(r, ']')) return false;
   }
   if (!align) align = 1;
@@ -330,7 +331,7 @@ static bool begins(const char *s, const char *with)
   return strncmp(s, with, strlen(with)) == 0;
 }
 
-/* Of the text between a kernel's braces; those of inline assembly may stand within. */
+/* Reads a statement between a kernel's braces. Inline assembly may contain braces, too. */
 static bool read_statement(Reader *r)
 {
   skip(r);
@@ -347,7 +348,7 @@ static bool read_statement(Reader *r)
   return read_instruction(r);
 }
 
-/* Branches get the indices of their labels, and basic blocks their beginnings. */
+/* Sets the targets of branches, and marks the first instructions of basic blocks. */
 static bool resolve(Reader *r)
 {
   for (uint32_t i = 0; i < r->code.n; i++) {
@@ -370,7 +371,7 @@ static bool read_params(Reader *r)
   if (!expect(r, '(')) return false;
   while (!take(r, ')')) {
     const char *name = "", *w;
-    uint32_t n = r->params.n; /* vec_push may count first */
+    uint32_t n = r->params.n; /* vec_push may increment n before it evaluates this */
     while (*(w = word(r))) name = w;
     vec_push(r->arena, &r->params, (Named){name, n});
     take(r, ',');
@@ -379,7 +380,7 @@ static bool read_params(Reader *r)
   return true;
 }
 
-/* From the name on. Variables of a kernel stay known: their names differ. */
+/* Reads a kernel from its name on. Variables of earlier kernels stay known; their names differ. */
 static bool read_kernel(Reader *r, PtxKernel *out)
 {
   int depth = 0;

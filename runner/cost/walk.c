@@ -1,4 +1,4 @@
-/* Walks blocks of a kernel: see walk.h. */
+/* Executes blocks of a kernel: see walk.h. */
 #include "walk.h"
 #include <string.h>
 #include "walk_memory.h"
@@ -6,28 +6,28 @@
 enum { LANES = 32, DONE = UINT32_MAX };
 
 /* Note [cycles of a warp]
- * A GPU issues in the order of the machine's text, and ptxas orders each basic block so that loads
- * begin early. So here an instruction of a block issues as soon as its operands are there, loads
- * behind stores that they might see; a block ends when its last has issued, and takes at least one
- * cycle a slot. */
+ * A GPU issues machine instructions in order, and ptxas orders each basic block so that loads begin
+ * early. The model is therefore: within a basic block, an instruction issues as soon as its
+ * operands are ready; a load also waits for stores that it may alias. A basic block ends when its
+ * last instruction has issued. It takes at least one cycle per slot. */
 typedef struct Clock {
-  int64_t start, end; /* of the basic block, cycles */
-  int64_t slots;      /* of the block so far */
-  int64_t stored[2]; /* when the last store of the block went out, to global and to shared memory */
-  int64_t *ready;    /* when each register has its value */
+  int64_t start, end; /* cycles; of the basic block */
+  int64_t slots;      /* of the basic block so far */
+  int64_t stored[2];  /* cycle of the basic block's last store to global, shared */
+  int64_t *ready;     /* by register: the cycle when its value is ready */
 } Clock;
 
 typedef struct Walk {
   const PtxKernel *k;
   const WalkLaunch *launch;
-  WalkCounts *counts, *all, once; /* once: of what the last block does alone */
+  WalkCounts *counts, *all, once; /* once: counts of code that only the last block runs */
   WalkMemory memory;
   Arena *arena;
   uint64_t (*reg)[LANES];
-  uint32_t pc[LANES]; /* DONE: the lane has left */
+  uint32_t pc[LANES]; /* DONE: the lane has finished */
   uint32_t block, warp;
   Clock clock;
-  uint64_t steps; /* instructions of warps so far */
+  uint64_t steps; /* warp instructions so far */
   const char *why;
 } Walk;
 
@@ -105,7 +105,7 @@ static void tick(Clock *c, const PtxInstruction *i, uint32_t latency)
 
 /* ---- instructions ---- */
 
-/* Halves of a register: `mov.b32 {low, high}, r` and `mov.b32 r, {low, high}`. */
+/* Splits or joins a register: `mov.b32 {low, high}, r` and `mov.b32 r, {low, high}`. */
 static void move_parts(Walk *w, const PtxInstruction *i, uint32_t lane)
 {
   uint32_t n = i->n_to > 1 ? i->n_to : i->n_in, bits = 8 * ptx_type_bytes(i->type) / n;
@@ -138,7 +138,7 @@ static bool compute(Walk *w, const PtxInstruction *i, uint32_t mask)
   return true;
 }
 
-/* Of the lanes that are there. */
+/* Votes over the active lanes. */
 static void vote(Walk *w, const PtxInstruction *i, uint32_t mask)
 {
   uint32_t yes = 0;
@@ -166,7 +166,7 @@ static uint64_t loaded(const Walk *w, const PtxInstruction *i, uint64_t at, uint
   return walk_memory_value(&w->memory, w->launch, i, at + k * ptx_type_bytes(i->type));
 }
 
-/* Gives the cycles until a load has its value. */
+/* Executes a memory access. Returns the cycles until a load has its value. */
 static uint32_t touch(Walk *w, const PtxInstruction *i, uint32_t mask)
 {
   WalkAccess a = {.instruction = i, .bytes = ptx_type_bytes(i->type)};
@@ -175,7 +175,7 @@ static uint32_t touch(Walk *w, const PtxInstruction *i, uint32_t mask)
     if (mask >> lane & 1) a.at[a.n++] = operand(w, &i->in[0], lane) + (uint64_t)i->offset;
   a.bytes *= parts;
   uint32_t latency = walk_memory(&w->memory, w->launch, &a, w->counts);
-  bool stored_now = w->counts == &w->once; /* by blocks of this launch */
+  bool stored_now = w->counts == &w->once; /* this launch has stored it: in L2 */
   if (stored_now && latency > w->launch->latency_l2) latency = w->launch->latency_l2;
   for (uint32_t lane = 0, n = 0; lane < LANES; lane++) {
     if (!(mask >> lane & 1)) continue;
@@ -188,7 +188,7 @@ static uint32_t touch(Walk *w, const PtxInstruction *i, uint32_t mask)
   return latency;
 }
 
-/* All but branches. */
+/* Executes an instruction that is not a branch. */
 static bool execute(Walk *w, const PtxInstruction *i, uint32_t mask)
 {
   uint32_t latency = i->latency;
@@ -224,7 +224,7 @@ static void count(Walk *w, const PtxInstruction *i, uint32_t mask)
 
 /* ---- a warp ---- */
 
-/* The lanes that stand lowest in the text, and where the next ones stand. */
+/* The lanes with the lowest pc. *next: the second lowest pc. */
 static uint32_t lowest(const Walk *w, uint32_t *pc, uint32_t *next)
 {
   uint32_t mask = 0;
@@ -246,8 +246,7 @@ static void put_lanes(Walk *w, uint32_t mask, uint32_t pc)
     if (mask >> lane & 1) w->pc[lane] = pc;
 }
 
-/* A branch that `takes` of the lanes take. False: these part from the others, or the warp may not
- * end. */
+/* A branch that the lanes in `takes` take. False: the lanes diverge, or the warp runs too long. */
 static bool jump(Walk *w, const PtxInstruction *i, uint32_t mask, uint32_t takes, uint32_t *pc)
 {
   uint32_t to = i->op == PTX_OP_bra ? i->target : DONE;
@@ -259,7 +258,7 @@ static bool jump(Walk *w, const PtxInstruction *i, uint32_t mask, uint32_t takes
   return !parted && !(i->op == PTX_OP_bra && w->steps > w->launch->endless);
 }
 
-/* Lanes that stand together go on until some of them turn off or they meet others. */
+/* Executes lanes with the same pc until they diverge or reach the pc of other lanes. */
 static bool run_together(Walk *w, uint32_t mask, uint32_t pc, uint32_t next)
 {
   begin_block(&w->clock);
@@ -311,7 +310,8 @@ static bool run_block(Walk *w, uint32_t block)
   return true;
 }
 
-/* `by` times what was counted of the blocks that were walked, and what one does alone. */
+/* Scales the counts of the walked blocks to the whole grid, and adds those of the last block
+ * alone. */
 static void add_up(WalkCounts *c, double by, const WalkCounts *once)
 {
   c->instructions = by * c->instructions + once->instructions;
@@ -322,8 +322,8 @@ static void add_up(WalkCounts *c, double by, const WalkCounts *once)
   for (int i = 0; i < PIPE_COUNT; i++) c->pipe[i] = by * c->pipe[i] + once->pipe[i];
 }
 
-/* How many blocks are worth walking, when the first took `steps`; `both` ends of the grid are,
- * where the last block does more. */
+/* How many blocks to walk if the first took `steps` instructions. `both`: at least the first and
+ * the last, because the last block does more. */
 static uint32_t blocks_of(const WalkLaunch *launch, uint64_t steps, bool both)
 {
   uint64_t n = launch->most / (steps ? steps : 1);

@@ -8,8 +8,8 @@ enum { SECTOR = 32, LINE = 128, BANKS = 32, WORD = 4, ARGUMENT_SHIFT = 44, FIRST
 
 /* ---- addresses ---- */
 
-/* An index that is too small for its argument would fall into the one before: half its room is
- * left in front. */
+/* An argument begins in the middle of its address range, so that a negative index does not reach
+ * the argument before it. */
 uint64_t walk_argument_at(const WalkLaunch *launch, uint32_t n)
 {
   assert(n < launch->n_arguments);
@@ -78,7 +78,7 @@ static void grow(WalkMemory *m)
     if (old.slot[i]) *slot_of(m, old.slot[i]) = old.slot[i];
 }
 
-/* False: it was there. */
+/* False: the set already contains it. */
 static bool add(WalkMemory *m, uint64_t sector)
 {
   uint64_t *slot = slot_of(m, sector);
@@ -90,7 +90,7 @@ static bool add(WalkMemory *m, uint64_t sector)
 
 /* ---- accesses ---- */
 
-/* Units of `unit` bytes that the lanes touch, each once; a lane touches at most two. */
+/* Lists the units of `unit` bytes that the lanes access, each once. A lane accesses at most two. */
 static uint32_t units(const WalkAccess *a, uint32_t unit, uint64_t out[64])
 {
   uint32_t n = 0;
@@ -103,7 +103,7 @@ static uint32_t units(const WalkAccess *a, uint32_t unit, uint64_t out[64])
   return n;
 }
 
-/* Lanes that want different words of a bank wait for each other. */
+/* Bank conflicts: lanes that access different words of a bank are served one after the other. */
 static uint32_t bank_passes(const WalkAccess *a)
 {
   uint64_t word[64];

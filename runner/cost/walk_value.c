@@ -1,4 +1,4 @@
-/* What instructions compute, for one thread. */
+/* Computes the results of instructions for one thread. */
 #include <math.h>
 #include <string.h>
 #include "runtime/base/convert.h"
@@ -28,7 +28,7 @@ static int64_t whole(PtxType t, uint64_t bits)
   return is_signed(t) ? sign_extended(bits, bytes) : (int64_t)masked(bits, bytes);
 }
 
-/* What a number of 32 bits or less is, or either number of a pair. */
+/* The type of a float of at most 32 bits, or of the elements of a pair. Others are f32, value 0. */
 static const ampc_dtype floats[] = {[PTX_f16] = AMPC_F16,
                                     [PTX_f16x2] = AMPC_F16,
                                     [PTX_bf16] = AMPC_BF16,
@@ -64,10 +64,11 @@ static bool is_real(PtxType t)
 
 /* ---- arithmetic ---- */
 
-/* What a row of ptx.def has no value for. */
+/* A row of ptx.def without a value for this kind of type. */
 #define NONE (known = false, 0)
 
-/* Pairs of 16 bits are computed by their lower half, twice: what a pair holds decides nothing. */
+/* For a pair of 16-bit floats, the result of the lower half is used twice: no index depends on
+ * it. */
 static bool real_value(const PtxInstruction *i, const uint64_t in[], uint64_t *out)
 {
   double a = real_of(i->type, in[0]), b = i->n_in > 1 ? real_of(i->type, in[1]) : 0;
@@ -91,7 +92,7 @@ static bool below(PtxType t, uint64_t x, uint64_t y)
   return is_signed(t) ? (int64_t)x < (int64_t)y : x < y;
 }
 
-/* What PTX leaves open, dividing by zero, gives all ones, as GPUs do. */
+/* Division by zero, which PTX leaves undefined, returns all ones, as GPUs do. */
 static uint64_t quotient(PtxType t, uint64_t x, uint64_t y, bool rest)
 {
   int64_t a = whole(t, x), b = whole(t, y);
@@ -232,7 +233,7 @@ static double rounded(char mode, double x)
   return mode == 'z' ? trunc(x) : mode == 'm' ? floor(x) : mode == 'p' ? ceil(x) : nearbyint(x);
 }
 
-/* Out of range is the nearest number there is, no number is 0. */
+/* Numbers out of range are clamped, and NaN becomes 0. */
 static uint64_t to_whole(PtxType t, double x)
 {
   uint32_t bits = 8 * ptx_type_bytes(t);
@@ -243,7 +244,7 @@ static uint64_t to_whole(PtxType t, double x)
   return is_signed(t) ? (uint64_t)(int64_t)x : (uint64_t)x;
 }
 
-/* cvt.rn.f16x2.f32 d, a, b: a goes to the upper half. */
+/* In cvt.rn.f16x2.f32 d, a, b, a becomes the upper half. */
 static uint64_t conversion(const PtxInstruction *i, const uint64_t in[])
 {
   uint32_t bytes = ptx_type_bytes(i->type);
@@ -267,7 +268,7 @@ bool walk_value(const PtxInstruction *i, const uint64_t in[], uint64_t *out)
   case PTX_OP_cvta:
   case PTX_OP_shfl:
     *out = in[0];
-    return true; /* the lane's own */
+    return true; /* the lane's own value */
   case PTX_OP_selp:
     *out = in[2] & 1 ? in[0] : in[1];
     return true;
