@@ -1,5 +1,5 @@
-/* The commands of the step as a table, and the texts of its kernels. Commands that launch the same
- * kernel, or products of the same sizes, are one row. */
+/* The table of the step's commands, and the texts of its kernels. Commands that launch the same
+ * kernel share a row, as do equal commands of a library on the same line. */
 #include "report.h"
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static int by_time(const void *a, const void *b)
   return order ? order : (x->first > y->first) - (x->first < y->first);
 }
 
-/* The longest first. */
+/* Rows of the step, the slowest first. */
 static Rows rows_of(const Report *r)
 {
   Rows rows = {0};
@@ -81,14 +81,14 @@ json_t *report_kernels(const Report *r)
 
 /* ---- texts ---- */
 
-/* Lines of PTX that say something: no comments, places in the source and empty lines. */
+/* Whether a line of PTX is shown: comments, .loc lines and empty lines are not. */
 static bool is_kept(const char *line, size_t n)
 {
   size_t at = strspn(line, " \t");
   return at < n && strncmp(line + at, "//", 2) != 0 && strncmp(line + at, ".loc", 4) != 0;
 }
 
-/* The entry of a kernel in PTX of several. */
+/* The entry of one kernel, from the PTX of all. */
 static const char *entry_of(Arena *arena, const char *ptx, const char *name)
 {
   const char *line = arena_printf(arena, ".entry %s(", name), *at = strstr(ptx, line);
@@ -139,7 +139,7 @@ static const char *base64(Arena *arena, const unsigned char *s, size_t n)
   return out;
 }
 
-/* NULL: no memory. */
+/* Returns base64 of the gzipped text; NULL: out of memory. */
 static const char *compressed(Arena *arena, char *text)
 {
   enum { GZIP = 15 + 16, MEMORY = 9 };
@@ -159,7 +159,7 @@ static const char *compressed(Arena *arena, char *text)
   return good ? base64(arena, out, made) : NULL;
 }
 
-/* Texts of all rows, with PTX of the first so-many. NULL: no memory. */
+/* Packs the texts of all rows, with PTX for the first `with` rows. NULL: out of memory. */
 static const char *pack_texts(const Report *r, const Rows *rows, const Text *ptx, uint32_t with)
 {
   json_t *all = json_array();
@@ -172,8 +172,7 @@ static const char *pack_texts(const Report *r, const Rows *rows, const Text *ptx
   return out;
 }
 
-/* A page stays below half a megabyte: where it would not, the shortest of many kernels go without
- * PTX. */
+/* The page must stay below half a megabyte. If it would not, the fastest kernels get no PTX. */
 int report_texts(Report *r, const char **out)
 {
   enum { ROOM = 360 * 1000 };

@@ -1,4 +1,5 @@
-/* Files of a run that the page shows: the table of --log-dir, and what amp probe has found. */
+/* Reads the files of a run that the page shows: metrics.csv of --log-dir, and the JSON of amp
+ * probe. */
 #include "report.h"
 #include <math.h>
 #include <stdio.h>
@@ -7,14 +8,15 @@
 #include "runtime/data/formats/fields.h"
 #include "runtime/plan/file.h"
 
-enum { MOST_ROWS = 1500 }; /* of the table: more are no more to see */
+enum { MOST_ROWS = 1500 }; /* of the table: more would not be visible */
 
 typedef struct LogTable {
   Fields in;
-  json_t *lines; /* the first one has the names of columns */
+  json_t *lines; /* the first one contains the names of columns */
 } LogTable;
 
-/* A name, or a number where the field is one; what is empty or a matrix is null. */
+/* Adds a field: a number if it is one, else text. In rows, empty fields and matrices become
+ * null. */
 static ampc_status take_field(void *context, int64_t field)
 {
   LogTable *t = context;
@@ -46,7 +48,7 @@ static ampc_status read_table(const char *path, LogTable *t)
   return status;
 }
 
-/* Of the rows each so-manieth, and the last one. */
+/* Returns every n-th row, so that at most MOST_ROWS remain, and the last row. */
 json_t *report_log(const Report *r)
 {
   Arena *arena = r->e.c->arena;

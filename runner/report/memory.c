@@ -1,4 +1,4 @@
-/* Where values lie, and how long: the spaces of the program, and WORK over the step. */
+/* The spaces of the program, and the places and lifetimes of values in WORK over the step. */
 #include "report.h"
 #include "compiler/cost/memory_report.h"
 #include "compiler/passes/memory_use.h"
@@ -19,7 +19,7 @@ static json_t *spaces_json(const ampc_program *p)
   return out;
 }
 
-/* [offset, bytes, first command, last one, what it is, type, line] */
+/* [offset, bytes, first command, last command, description, type, line] */
 static json_t *life_json(const Report *r, const Life *l, Value v)
 {
   Compile *c = r->e.c;
@@ -39,7 +39,7 @@ static void take_command(const Report *r, uint32_t group, uint32_t at, Life *liv
   for (uint32_t i = 0; i < uses.n; i++) {
     const WorkUse *u = &uses.at[i];
     Life *l = &lives[u->value.id];
-    if (!u->value.id) { /* scratch lives as long as its command */
+    if (!u->value.id) { /* scratch is used by this command only */
       json_array_append_new(out, life_json(r, &(Life){u->offset, u->bytes, at, at}, u->value));
       continue;
     }

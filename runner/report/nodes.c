@@ -1,10 +1,10 @@
-/* The nodes of the step, layers that are alike once: what the page draws as a graph. */
+/* The nodes of the step, which the page draws as a graph. Equal layers are listed once. */
 #include "report.h"
 #include <string.h>
 
-/* ---- layers that are alike ---- */
+/* ---- equal layers ---- */
 
-typedef struct Line { /* nodes that are alike but for numbers in their path */
+typedef struct Line { /* nodes that differ only in the numbers of their path */
   const ExplainNode *first;
   const char *path; /* "h.*.attn" */
   const char *type; /* "f16[128, 512]" */
@@ -22,7 +22,7 @@ static bool is_alike(const Compile *c, const Line *l, const ExplainNode *n, cons
          strcmp(l->type, type) == 0;
 }
 
-/* The latest ones first: layers that are alike stand one after the other. */
+/* Searches the latest lines first, because equal layers follow each other. */
 static Line *line_of_node(Compile *c, Lines *lines, const ExplainNode *n)
 {
   const char *type = ir_type_text(c, ir_node(c->graph, n->value)), *path;
@@ -36,7 +36,7 @@ static Line *line_of_node(Compile *c, Lines *lines, const ExplainNode *n)
   return &lines->at[lines->n - 1];
 }
 
-/* `line_of`: by the id of a node, 1 + its index in *out, 0 where there is none. */
+/* line_of[id of a node] becomes 1 + its index in *out; 0: it has no line. */
 static void fold(const Explanation *e, const ExplainBlock *b, Lines *out, uint32_t *line_of)
 {
   *out = (Lines){0};
@@ -61,7 +61,7 @@ static const char *phase_of(const Graph *g, const ExplainNode *n)
   return op_of(node)->precision == PREC_state && !node->layer ? "update" : "forward";
 }
 
-/* Operands by the line that computes them; those that are stored by their name. */
+/* Adds the operands: "in" lists the lines that compute them, "stored" the names of stored ones. */
 static void add_operands(const Report *r, json_t *out, const Node *n, const uint32_t *line_of)
 {
   const Graph *g = r->e.c->graph;

@@ -1,11 +1,11 @@
-/* Draws the page from the JSON in #data. Text of the job is only ever put in as text. */
+/* Draws the page from the JSON in #data. Text of the job is inserted as text nodes only. */
 "use strict";
 (() => {
 const data = JSON.parse(document.getElementById("data").textContent);
 
 /* ---- elements ---- */
 
-/* make("p", {class: "x"}, "text", element, ..): text nodes for strings, nothing for null. */
+/* make("p", {class: "x"}, "text", element, ..): strings become text nodes, null is left out. */
 function make(tag, attributes, ...content) {
   return fill(document.createElement(tag), attributes, content);
 }
@@ -48,7 +48,7 @@ function section(id, title, ...content) {
   return make("section", {id, "aria-labelledby": id + "-title"}, make("h2", {id: id + "-title"}, title), ...content);
 }
 
-/* What stands between backticks is code. */
+/* Text between backticks becomes a code element. */
 function withCode(text) { return text.split("`").map((t, i) => i % 2 ? make("code", null, t) : t); }
 function fact(value, what) { return make("div", {class: "fact"}, make("b", null, value), make("span", null, what)); }
 
@@ -89,7 +89,7 @@ function drawTime() {
 
 /* ---- the model ---- */
 
-/* Runs of nodes with the same layer, layers within layers: [{name, path, items}, node, ..]. */
+/* Groups consecutive nodes by layer, recursively: [{name, path, items}, node, ..]. */
 function nested(list, depth) {
   const items = [];
   for (const n of list) {
@@ -105,7 +105,7 @@ function nested(list, depth) {
   return items;
 }
 
-let shown = null; /* the panel that is open, and its button */
+let shown = null; /* the open panel and its button */
 const buttons = new Map();
 function closePanel() {
   if (!shown) return;
@@ -153,7 +153,7 @@ function nodeButton(n) {
   return button;
 }
 
-/* The type that most of the layer's time is spent in. */
+/* The type with the largest share of the layer's time. */
 function mainType(list) {
   const by = {};
   for (const n of list) by[n.dtype] = (by[n.dtype] || 0) + n.us + 1e-9;
@@ -196,7 +196,7 @@ function drawModel() {
     at.replaceChildren(drawFlow(nested(data.nodes.filter(n => n.phase === phase), 0)));
   }
   show(chosen);
-  /* Right and left, or up and down, go along the nodes. */
+  /* The arrow keys move the focus between nodes. */
   at.addEventListener("keydown", e => {
     const step = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1}[e.key];
     if (e.key === "Escape") { if (shown) shown.button.focus(); closePanel(); }
@@ -206,19 +206,19 @@ function drawModel() {
     if (next) { next.focus(); e.preventDefault(); }
   });
   const legend = make("div", {class: "legend faint"}, types.filter(t => data.nodes.some(n => n.dtype === t)).map(typeMark),
-    make("span", null, make("span", {class: "cast"}, "f32→f16"), " a cast: press it for its reason; with a thick border it takes a hundredth of the step"));
+    make("span", null, make("span", {class: "cast"}, "f32→f16"), " a cast: press it for its reason; a thick border marks more than 1 % of the step"));
   return section("model", "The model", make("p", null, "Each box is a layer, each chip a value of the step, coloured by its type. Press one to see why it has that type and what it costs. Layers that are alike are one box."),
     legend, make("div", {class: "tools"}, tabs, open(true, "Open all"), open(false, "Close all")), at);
 }
 
 /* ---- memory ---- */
 
-/* The chart is as wide as the page has room for, so that its letters stay readable. */
+/* The chart is as wide as the page, so that its text stays readable. */
 function drawLives(wide, at, reading) {
   const m = data.memory, high = wide < 600 ? 360 : 420, left = 70, low = 30;
   const x = c => left + (wide - left - 10) * c / m.commands, y = b => 10 + (high - low - 10) * (1 - b / m.work);
   const svg = draw("svg", {class: "chart", viewBox: `0 0 ${wide} ${high}`, tabindex: 0, role: "application", id: "memory-chart",
-    "aria-label": "values over the step and their addresses; arrow keys go from value to value"});
+    "aria-label": "values over the step and their addresses; arrow keys select a value"});
   for (let i = 0; i <= 4; i++) {
     const line = y(m.work * i / 4);
     svg.append(draw("line", {class: "grid", x1: left, x2: wide - 10, y1: line, y2: line}), draw("text", {x: left - 8, y: line + 4, "text-anchor": "end"}, bytes(m.work * i / 4)));
@@ -250,7 +250,7 @@ function drawMemory() {
   const content = [make("div", {class: "scroll", style: "max-width:520px", tabindex: 0}, make("table", null, make("tbody", null,
     m.spaces.map(([what, n]) => make("tr", null, make("td", null, what), make("td", {class: "n"}, bytes(n)), make("td", {class: "n"}, percent(n, m.bytes)))))))];
   if (m.values.length && m.commands) {
-    const at = {value: -1}, reading = make("p", {class: "reading", id: "memory-reading"}, "Point at a value, or go through them by the arrow keys.");
+    const at = {value: -1}, reading = make("p", {class: "reading", id: "memory-reading"}, "Point at a value, or select one with the arrow keys.");
     const room = () => Math.max(320, Math.min(1160, document.documentElement.clientWidth - (document.documentElement.clientWidth > 640 ? 40 : 20)));
     let wide = room(), svg = drawLives(wide, at, reading);
     window.addEventListener("resize", () => {
@@ -262,7 +262,7 @@ function drawMemory() {
     const seen = new Set(m.values.map(v => typeClass(v[5]) ? v[5] : ""));
     content.push(make("h3", null, `Work: values over the step (${bytes(m.work)})`), svg, make("div", {class: "legend"}, types.filter(t => seen.has(t)).map(typeMark), seen.has("") ? make("span", {class: "type"}, "others") : null), reading);
   }
-  return section("memory", "Memory", make("p", null, "Across: the commands of the step. Up: addresses. A rectangle is a value from the command that makes it to the last one that reads it."), content);
+  return section("memory", "Memory", make("p", null, "Horizontal: the commands of the step. Vertical: addresses. Each rectangle is a value, from the command that writes it to the last command that reads it."), content);
 }
 
 /* ---- kernels ---- */
@@ -285,7 +285,7 @@ async function toggleKernel(k, index, row, button, columns) {
   button.setAttribute("aria-expanded", "true");
   const cell = make("td", {colspan: columns, class: "whole"}, make("p", null, k.nodes), k.source ? make("p", {class: "mono"}, `line ${k.line}: ${k.source}`) : null);
   row.after(make("tr", null, cell));
-  if (!k.text) { cell.append(make("p", {class: "faint"}, "A vendor's library computes it; there is no text of ours.")); return; }
+  if (!k.text) { cell.append(make("p", {class: "faint"}, "A vendor's library computes it, so it has no kernel text.")); return; }
   const [cuda, ptx] = (await readTexts())[index];
   cell.append(make("div", {class: "sides"}, codeBox("CUDA", cuda), ptx ? codeBox(`PTX for ${data.target}`, ptx) : make("p", {class: "faint"}, data.note || "no PTX")));
 }
@@ -298,7 +298,7 @@ function drawKernels() {
     const row = make("tr", null, cells.map((c, i) => make("td", {class: heads[i][1] || null, "data-label": heads[i][0]}, c)));
     body.append(row);
   });
-  return section("kernels", "Kernels", make("p", null, "The commands of the step, the longest first; those that launch the same kernel are one row. Press a name for its text", data.note ? "" : " and PTX", "."),
+  return section("kernels", "Kernels", make("p", null, "The commands of the step, the slowest first. Commands that launch the same kernel share a row. Press a name for its text", data.note ? "" : " and PTX", "."),
     data.note ? make("p", {class: "faint"}, data.note) : null,
     make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "kernels"}, make("table", {class: "stack"}, make("thead", null, make("tr", null, heads.map(([h, c]) => make("th", {class: c || null, scope: "col"}, h)))), body)));
 }
@@ -353,12 +353,12 @@ function drawProbe() {
   if (!p) return null;
   const lost = v => v.nan + v.infinite > 0 ? 2 : (v.f16.over + v.f16.under) / Math.max(1, v.elements);
   const groups = Object.keys(kinds).map(kind => [kind, p.values.filter(v => v.kind === kind).sort((a, b) => lost(b) - lost(a))]).filter(g => g[1].length);
-  return section("ranges", "Ranges of values", make("p", null, `Exponents of what ${p.steps} step${p.steps === 1 ? "" : "s"} computed, from 2^-60 to 2^40; the shaded part is what f16 holds; bf16 and f32 reach beyond both ends. What f16 would lose is red, the worst first.`),
+  return section("ranges", "Ranges of values", make("p", null, `Exponents of the values of ${p.steps} step${p.steps === 1 ? "" : "s"}, from 2^-60 to 2^40. The shaded range fits f16; bf16 and f32 extend beyond both ends of the chart. Numbers that f16 would lose are red. The worst values come first.`),
     p.findings && p.findings.length ? make("ul", {class: "answer"}, p.findings.map(f => make("li", null, f.text, f.help ? `; ${f.help}` : ""))) : null,
     groups.map(([kind, values], i) => { const d = make("details", {class: "layer"}, make("summary", null, make("span", {class: "name"}, kinds[kind]), make("span", {class: "faint"}, String(values.length))), make("div", {style: "padding:4px 12px 12px"}, values.map(drawRange))); d.open = i === 0; return d; }));
 }
 
-/* ---- all of it ---- */
+/* ---- the page ---- */
 
 drawHead();
 const parts = data.step ? [drawTime(), drawRun(), drawModel(), drawProbe(), drawMemory(), drawKernels()] : [drawMemory()];

@@ -1,9 +1,8 @@
-/* `amp report`: a job as one page that needs nothing else. The page is page.html with page.css and
- * page.js in it, and everything that it shows as JSON: nothing of the user's is markup or code.
- *
- * Note [the user's text in a page] JSON stands in an element of type application/json, whose end
- * tag is the one thing that a browser looks for there: every < is written as an escape. page.js
- * puts text into the page as text and never as markup. */
+/* `amp report`: writes a job as one self-contained page. The page consists of page.html, page.css,
+ * page.js and a JSON object with all data that it shows. No text of the user becomes markup or
+ * code. Note [the user's text in a page] The JSON is in an element of type application/json. A
+ * browser looks only for the end tag of that element, so every < in the JSON is written as an
+ * escape. page.js inserts text as text nodes, never as markup. */
 #include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -38,21 +37,21 @@ static int read_gpu(const OptionGiven *given)
 }
 
 static const OptionRow report_options[] = {
-    {NULL, 'o', "FILE", "the page (default: the job's name with .html)", .kind = OPTION_text,
-     .field = offsetof(ReportCommand, output)},
-    {"force", 0, NULL, "write over a file that is no page of amp report", .kind = OPTION_flag,
+    {NULL, 'o', "FILE", "the file to write (default: the job's name with .html)",
+     .kind = OPTION_text, .field = offsetof(ReportCommand, output)},
+    {"force", 0, NULL, "overwrite a file that is not a page of amp report", .kind = OPTION_flag,
      .field = offsetof(ReportCommand, force)},
     {"gpu", 0, "NAME",
-     "what times are predicted for, one of"
+     "the GPU that times are predicted for, one of"
 #define GPU(name, ...) " " #name
 #include "compiler/cost/gpus.def"
      " (default h200)",
      .kind = OPTION_call, .read = read_gpu},
-    {"log", 0, "DIR", "curves of a run: the folder of its --log-dir", .kind = OPTION_text,
+    {"log", 0, "DIR", "show curves of a run: the folder of its --log-dir", .kind = OPTION_text,
      .field = offsetof(ReportCommand, log_dir)},
-    {"probe", 0, "FILE", "ranges of values: what amp probe --json --output FILE wrote",
+    {"probe", 0, "FILE", "show ranges of values, from amp probe --json --output FILE",
      .kind = OPTION_text, .field = offsetof(ReportCommand, probe)},
-    {"no-ptx", 0, NULL, "kernels without PTX, which NVRTC takes seconds to make",
+    {"no-ptx", 0, NULL, "leave out the PTX of kernels, which NVRTC takes seconds to make",
      .kind = OPTION_flag, .field = offsetof(ReportCommand, no_ptx)},
     {0}};
 
@@ -60,12 +59,12 @@ static const OptionTable report_verb = {
     .program = "amp report",
     .usage = "[options] job.amp",
     .about =
-        "The job as a page for a browser, which needs no network: its layers with types, casts and "
-        "their reasons, memory over the step, kernels beside their lines; of a run its curves.",
+        "Writes the job as a page for a browser, which needs no network: layers with types, casts "
+        "and their reasons, memory over the step, kernels with their lines; and curves of a run.",
     .groups = (const OptionGroup[]){
         {report_options, 0}, {job_options, offsetof(ReportCommand, compile)}, {NULL, 0}}};
 
-/* "models/gpt2/gpt2.amp": gpt2.html, here. */
+/* For "models/gpt2/gpt2.amp": "gpt2.html" in the working directory. */
 static const char *default_output(Arena *arena, const char *job)
 {
   const char *slash = strrchr(job, '/'), *name = slash ? slash + 1 : job;
