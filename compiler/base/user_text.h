@@ -1,11 +1,12 @@
 /* Text of the user in emitted C: names, file names, source lines. C has three places for such text,
  * and each has one function here that keeps the text inside its place.
  *
- * Note [the user's text in C] A compiler changes the text before it parses C. If a line ends in a
- * backslash, it is joined with the next one. Some compilers do so even if spaces, tabs or control
- * characters follow the backslash, or if the trigraph ??/ stands for it. Some treat a lone carriage
- * return as the end of a line. So text that is printed as a comment can swallow the next statement,
- * or the comment can end early. */
+ * Note [the user's text in C]
+ * A compiler changes the text before it parses C. If a line ends in a backslash, it is joined with
+ * the next one. Some compilers do so even if spaces, tabs or control characters follow the
+ * backslash, or if the trigraph ??/ stands for it. Some treat a lone carriage return as the end of
+ * a line. So text that is printed as a comment can swallow the next statement, or the comment can
+ * end early. */
 #pragma once
 #include "arena.h"
 
