@@ -60,7 +60,7 @@ bool is_working_copy(const Graph *g, Value v);
  * none. */
 int64_t node_range(const Graph *g, const Node *n);
 
-/* Does the vendor library run the group, not a kernel of this program? Is it a convolution? */
+/* Does the vendor library run the group, not one of ampc's own kernels? Is it a convolution? */
 bool group_by_library(const Graph *g, uint32_t group);
 bool group_convolves(const Graph *g, uint32_t group);
 
@@ -175,7 +175,7 @@ typedef struct LibraryCall {
   int64_t workspace;
 } LibraryCall;
 LibraryCall group_call(Compile *c, uint32_t group);
-/* Does the group have a kernel in this program? True for a launch. On CUDA also for a convolution
+/* Does the group have one of ampc's own kernels? True for a launch. On CUDA also for a convolution
  * whose columns a kernel makes, or that a kernel computes whole (conv_columns.h). False if the
  * library does all of it, or if the group has no command. */
 bool group_has_kernel(Compile *c, uint32_t group);

@@ -163,12 +163,12 @@ bool group_is_map(const Graph *g, const Group *p)
   return true;
 }
 
-/* Note [vectors] A thread of an elementwise kernel takes 128 bits of 16-bit numbers, 8 of them. It
- * takes 4 numbers if all have 32 bits or more. So neighbouring threads read neighbouring bytes. The
- * elements of a vector are along the last axis of the merged shape, whose size they must divide. If
- * a node calls a slow function, vectors are made smaller until every multiprocessor has work.
- * Kernels with fewer elements than a block has threads use no vectors: the longer text is not worth
- * it. */
+/* Note [vectors]
+ * A thread of an elementwise kernel takes 128 bits of 16-bit numbers, 8 of them. It takes 4 numbers
+ * if all have 32 bits or more. So neighbouring threads read neighbouring bytes. The elements of a
+ * vector are along the last axis of the merged shape, whose size they must divide. If a node calls
+ * a slow function, vectors are made smaller until every multiprocessor has work. Kernels with fewer
+ * elements than a block has threads use no vectors: the longer text is not worth it. */
 static uint32_t widest_vector(const Compile *c, const KernelArgs *args)
 {
   for (uint32_t i = 0; i < args->n; i++)
@@ -282,12 +282,13 @@ ColumnTile row_tile(const RowShape *r)
   return column_tile(r->parts ? r->parts : r->outer, r->part_rows, r->inner, r->widest);
 }
 
-/* Note [rows] A thread of a row takes 128 bits at once: 8 elements, or 4 of 32 bits. A short row
- * has few threads. Each then has several loads in flight and keeps its vectors in registers for the
- * next walk, and combining the sums is cheap. So a row that fits in the registers of a warp gets a
- * warp. It gets fewer lanes, which together read at least 32 bytes, if the threads of all rows
- * still keep every multiprocessor busy. Other rows get a block. Only the shape decides, because the
- * threads fix the order of the sum and so its bits. */
+/* Note [rows]
+ * A thread of a row takes 128 bits at once: 8 elements, or 4 of 32 bits. A short row has few
+ * threads. Each then has several loads in flight and keeps its vectors in registers for the next
+ * walk, and combining the sums is cheap. So a row that fits in the registers of a warp gets a warp.
+ * It gets fewer lanes, which together read at least 32 bytes, if the threads of all rows still keep
+ * every multiprocessor busy. Other rows get a block. Only the shape decides, because the threads
+ * fix the order of the sum and so its bits. */
 RowWalk row_walk(const RowShape *r)
 {
   enum { WARP = 32, BUSY = 16384 /* threads */ };
@@ -343,11 +344,11 @@ int64_t map_threads(const MapWalk *m)
   return (rows + m->rows - 1) / m->rows * (columns / m->vector);
 }
 
-/* Note [shared rows] Some operands are the same in all rows, such as a bias or the moments of a
- * channel. A thread that computes two rows loads them once, and computes once whatever follows from
- * them alone. This is done if every multiprocessor still has a block. More than two rows would cost
- * more registers than they save instructions: the loads of the third row wait for those of the
- * first. */
+/* Note [shared rows]
+ * Some operands are the same in all rows, such as a bias or the moments of a channel. A thread that
+ * computes two rows loads them once, and computes once whatever follows from them alone. This is
+ * done if every multiprocessor still has a block. More than two rows would cost more registers than
+ * they save instructions: the loads of the third row wait for those of the first. */
 static uint32_t rows_of(const MapWalk *m)
 {
   enum { ROWS = 2, BUSY = 32768 }; /* threads */
