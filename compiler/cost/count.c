@@ -1,7 +1,7 @@
 /* Bytes and arithmetic of a command.
  *
  * Note [flops]
- * A product or convolution counts two for each multiply-add. In this program's kernels each
+ * A product or convolution counts two for each multiply-add. In ampc's own kernels each
  * operator + - * / and each function call in the op's code (ops.def) counts one: for each element,
  * or once a row if the statement is about a row. A reduction adds one for each element.
  * Comparisons, casts, moves and integer arithmetic do not count. Ops whose text is a template file

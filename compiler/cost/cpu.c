@@ -1,9 +1,10 @@
 /* How fast the processor of this machine is.
  *
- * Note [measured rates] All threads run the same loop at once, and the best of several rounds
- * counts. The loops are: dependent additions; independent multiply-adds; and reading, adding to and
- * writing arrays of several sizes, from the first caches of a core up to 64 MB. They are compiled
- * for the widest vectors of the processor, as the kernels are (-march=native). */
+ * Note [measured rates]
+ * All threads run the same loop at once, and the best of several rounds counts. The loops are:
+ * dependent additions; independent multiply-adds; and reading, adding to and writing arrays of
+ * several sizes, from the first caches of a core up to 64 MB. They are compiled for the widest
+ * vectors of the processor, as the kernels are (-march=native). */
 #include "cpu.h"
 #include <math.h>
 #include <pthread.h>

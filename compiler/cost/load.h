@@ -14,7 +14,7 @@ bool rows_aligned(const Compile *c, ampc_dtype type, int64_t elements);
 /* Why tensor cores do not compute the product, or not at full rate; NULL: they do. */
 const char *tensor_against(const Gpu *g, const ProductLoad *p);
 
-/* Why this program's kernels compute a convolution; NULL: cuDNN does. Observed with cuDNN 9
+/* Why ampc's own kernels compute a convolution; NULL: cuDNN does. Observed with cuDNN 9
  * (tests/cudnn): with f32 sums, 16-bit gradients of weights need whole vectors of channels and one
  * group. */
 const char *conv_against(const Compile *c, const ampc_conv *d);
@@ -22,7 +22,7 @@ const char *conv_against(const Compile *c, const ampc_conv *d);
 /* A kernel that multiplies in tiles (T_tiles), or the library that replaces it. */
 typedef struct TileLoad {
   ProductLoad load; /* the necessary products, as one */
-  double again;     /* multiplications of this program's kernel, relative to `load` */
+  double again;     /* multiplications of ampc's own kernel, relative to `load` */
   double draws;     /* random numbers */
   bool library;     /* the library computes it */
   const char *by;   /* which library, or why not */

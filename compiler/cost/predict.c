@@ -1,15 +1,16 @@
 /* Predicted times of commands.
  *
- * Note [predicted] Note [products] gives the time of library products. One of this program's
- * kernels takes the longest of three times: that of its operands from DRAM, each once; that of its
- * instructions, counted in the code of its nodes; and that of one or two loads that nothing hides.
+ * Note [predicted]
+ * Note [products] gives the time of library products. One of ampc's own kernels takes the
+ * longest of three times: that of its operands from DRAM, each once; that of its instructions,
+ * counted in the code of its nodes; and that of one or two loads that nothing hides. In contrast,
  * `amp inspect --gpu` reads and walks the text of every kernel, which takes seconds. This
  * prediction takes milliseconds, and is less exact if a kernel reads its operands several times.
  * The numbers of instructions below are averages of what `amp inspect` counts: for loading, storing
  * and indexing an element, for an operator, for a function such as exp or tanh, and for a random
- * number, which uses the fewer integer lanes. The program's own kernels multiply in f32, at about
- * half the rate of its lanes. For the processor of this machine see Note [on a processor] in
- * predict_cpu.c. */
+ * number, which uses the fewer integer lanes. ampc's own kernels multiply in f32, at about half the
+ * rate of its lanes. For the processor of this machine see Note [on a processor] in predict_cpu.c.
+ */
 #include "predict.h"
 #include <math.h>
 #include "memory_report.h"
@@ -21,7 +22,7 @@ const char *const cost_part_names[] = {
     [PART_products] = "products", [PART_tiles] = "attention", [PART_casts] = "casts",
     [PART_state] = "optimizer",   [PART_kernels] = "kernels", [PART_launches] = "launches"};
 
-/* ---- the program's own kernels ---- */
+/* ---- ampc's own kernels ---- */
 
 static double results_a_us(const Gpu *g, int lanes)
 {
@@ -94,7 +95,7 @@ static void take_product(Prediction *p, const Gpu *gpu)
   p->busy = cost.in_flight / 128 / gpu->multiprocessors;
 }
 
-/* With FMAs on f32 lanes: the program's own kernels do not use tensor cores. */
+/* With FMAs on f32 lanes: ampc's own kernels do not use tensor cores. */
 static double own_product_us(const Gpu *gpu, double flops)
 {
   const double reached = 0.5;

@@ -1,10 +1,10 @@
 /* Predicted times of commands on the processor of this machine.
  *
- * Note [on a processor] The rates of the processor are measured (cpu.c). The numbers below say how
- * much of them a kernel, a product or a convolution needs. They were fitted to 3,300 commands of
- * nine jobs in three precisions, each timed alone on two cores of a Zen 4 (bench_steps --commands).
- * They count vector instructions, one a cycle. A processor that executes two may be faster than
- * predicted.
+ * Note [on a processor]
+ * The rates of the processor are measured (cpu.c). The numbers below say how much of them a kernel,
+ * a product or a convolution needs. They were fitted to 3,300 commands of nine jobs in three
+ * precisions, each timed alone on two cores of a Zen 4 (bench_steps --commands). They count vector
+ * instructions, one a cycle. A processor that executes two may be faster than predicted.
  *
  * A kernel takes the time of its instructions or of its operands, whichever is longer. Operands
  * come from the cache that holds the memory of the whole job, because a step walks through all of
@@ -49,7 +49,7 @@ static double bytes_us(const Cpu *cpu, CpuBytes moved)
   return moved.bytes / (cpu_moves(cpu, fmax(moved.bytes, moved.memory)) * 1e3);
 }
 
-/* ---- the program's own kernels ---- */
+/* ---- ampc's own kernels ---- */
 
 /* The elements that a node walks: of a reduction those of its input, of an update those of its
  * range. */
