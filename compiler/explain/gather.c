@@ -1,8 +1,9 @@
 /* From the graph of a compiled job to the data of `--explain` for each node, with sums.
  *
- * Note [bytes of a cast] A cast within a kernel is free: the kernel reads its operand anyway. A
- * cast moves bytes if its command does nothing else, or if its result is stored in addition to its
- * operand. A working copy of a weight is neither: the optimizer stores it during the update. */
+ * Note [bytes of a cast]
+ * A cast within a kernel is free: the kernel reads its operand anyway. A cast moves bytes if its
+ * command does nothing else, or if its result is stored in addition to its operand. A working copy
+ * of a weight is neither: the optimizer stores it during the update. */
 #include "explain.h"
 #include <stdlib.h>
 #include <string.h>
