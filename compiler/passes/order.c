@@ -1,17 +1,17 @@
-/* Part of pass fuse: the order of nodes that no value tells.
+/* Part of pass fuse: the order of nodes that does not follow from operands.
  *
- * Weights, gradients, buffers, metrics, the scale and the decisions of optimizers are changed by
- * effects and read by nodes that do not name those. Each is a *thing* here. Who reads a thing comes
- * after the last node that changed it; who changes it, after that node and all that have read it
- * since. All other nodes may move: an update of running statistics and one of weights are in no
- * order. What an op reads and changes is in its row: the words of a file op, traits, leaves among
- * its inputs. */
+ * Effects change weights, gradients, buffers, metrics, the scale and the decisions of optimizers.
+ * Other nodes read these without naming the effects. Each of them is a *thing* here. A reader of a
+ * thing comes after the last node that changed it. A node that changes it comes after that node and
+ * after all readers since. There is no order between other nodes, such as an update of running
+ * statistics and one of weights. The row of an op says what it reads and changes: by the words of a
+ * file op, by traits, and by leaves among its inputs. */
 #include "fuse.h"
 
-/* Of one block. After THING_first: optimizers, metrics, parameters, slots of gradients. */
+/* Things of one block. From THING_first on: optimizers, metrics, parameters, slots of gradients. */
 enum {
   THING_scale,   /* the loss scale, counters of steps, the seed */
-  THING_verdict, /* what the host is told: overflow, a loss that is not finite */
+  THING_verdict, /* flags for the host: overflow, a loss that is not finite */
   THING_first
 };
 
@@ -26,7 +26,7 @@ typedef struct Things {
   Order *out;
   Thing *at;         /* of all blocks */
   uint32_t n;        /* of one block */
-  uint32_t *adds_to; /* product -> parameter + 1 to whose slot it may be told to add */
+  uint32_t *adds_to; /* product -> parameter + 1 to whose slot it may add; 0: none */
 } Things;
 
 static uint32_t optimizer_thing(int64_t optimizer)
@@ -95,7 +95,7 @@ static void reads_leaf(Things *t, uint32_t id, Value input)
 
 typedef void Touch(Things *t, uint32_t id, uint32_t thing);
 
-/* The parameters that an optimizer has, or one of its groups; `group` -1: all. */
+/* Touches the parameters of an optimizer, or of one of its groups; `group` -1: all. */
 static void touch_params(Things *t, uint32_t id, int64_t group, Touch *weight, Touch *slot)
 {
   const Graph *g = t->g;
@@ -108,7 +108,7 @@ static void touch_params(Things *t, uint32_t id, int64_t group, Touch *weight, T
   }
 }
 
-/* A metric says something about the step only where it is the loss. */
+/* A metric affects the state of the step only if it is the loss. */
 static void touch_state(Things *t, uint32_t id)
 {
   const Node *n = &t->g->nodes.at[id];
@@ -120,8 +120,8 @@ static void touch_state(Things *t, uint32_t id)
   changes(t, id, THING_verdict);
 }
 
-/* An update writes the learning rate to its optimizer's state, for people: nobody in a step reads
- * it, so the update counts as a reader of the decision. */
+/* An update writes the learning rate to the state of its optimizer, for people. No node in a step
+ * reads it, so the update counts as a reader of the decision. */
 static void touch_optimizer(Things *t, uint32_t id)
 {
   const Node *n = &t->g->nodes.at[id];
@@ -159,7 +159,7 @@ static void touch_argument(Things *t, uint32_t id, FileArg arg)
   case FILE_grad:
     touch_params(t, id, -1, NULL, reads);
     break;
-  case FILE_moments: /* moments are nobody else's */
+  case FILE_moments: /* no other node uses the moments */
     touch_params(t, id, attr_int(n, "group"), reads, changes);
     break;
   case FILE_ranges:
@@ -180,15 +180,15 @@ static void touch(Things *t, uint32_t id)
   for (uint32_t i = 0; i < op->n_file_args; i++) touch_argument(t, id, op->file_args[i]);
 }
 
-/* What is recomputed waits for backward to get there. */
+/* A clone of recompute waits for the gradient in Node.after. */
 static void waits(Things *t, uint32_t id)
 {
   uint32_t after = value_root(t->g, t->g->nodes.at[id].after).id;
   if (after && fuse_has_command(t->g, after)) must_follow(t, id, after);
 }
 
-/* A product may add to the slot itself, in the place of the grad_accumulate that reads it: pass
- * memory decides. So it keeps that node's place in the order. */
+/* If pass memory decides so, a product adds to the slot itself, in place of the grad_accumulate
+ * that reads it. So the product has the place of that node in the order. */
 static void find_products(Things *t)
 {
   for (uint32_t id = 1; id < t->g->nodes.n; id++) {
@@ -201,8 +201,8 @@ static void find_products(Things *t)
 
 /* ---- loops ---- */
 
-/* All of a loop comes after its beginning, so that comes after whatever something in it must
- * follow. What is carried is written over when all have read it. */
+/* All nodes of a loop come after its beginning. So the beginning comes after all nodes outside that
+ * a node in the loop must follow. A carried value is overwritten after all its readers. */
 static void order_loops(Things *t)
 {
   const Graph *g = t->g;

@@ -1,16 +1,17 @@
-/* Tangents of ops of the job (Note [tangents] in rules/tangent.c), which say their gradients alone.
+/* Tangents of ops of the job (Note [tangents] in rules/tangent.c), which declare only their
+ * gradients.
  *
- * With dx_i = B_i(dy), linear in dy, and t = J v what is asked for, <dy, t> is the sum of <B_i(dy),
- * v_i>: so t is the gradient of that sum by dy. The rule is copied, as a gradient would, with nodes
- * of nobody in the place of dy; then the copy is differentiated by these. What they hold is read by
- * nobody: simplify drops them. */
+ * Let dx_i = B_i(dy), which is linear in dy. For the tangent t = J v, the product <dy, t> is the
+ * sum of all <B_i(dy), v_i>. So t is the gradient of that sum with respect to dy. The rule is
+ * appended with placeholder nodes for dy, and the result is differentiated with respect to these.
+ * No node reads the values of the placeholders, so simplify drops them. */
 #include "compiler/graph/own.h"
 #include "compiler/rules/tangent.h"
 #include "backward.h"
 
 typedef struct Turned {
   Forward *f;
-  Value op, dy; /* in the place of the gradient of one output; those of others are 0 */
+  Value op, dy; /* dy: placeholder for the gradient of one output; the others are 0 */
 } Turned;
 
 static bool refuse(const Turned *t, const char *what, const Node *n)
@@ -27,7 +28,8 @@ static bool refuse(const Turned *t, const char *what, const Node *n)
   return false;
 }
 
-/* All that is made of dy, from `first` on, can be turned round. */
+/* True: all nodes from `first` on that depend on dy can be differentiated; else reports the first
+ * that cannot. */
 static bool can_turn(const Turned *t, uint32_t first)
 {
   Compile *c = t->f->b.c;
@@ -48,7 +50,7 @@ static bool can_turn(const Turned *t, uint32_t first)
   return true;
 }
 
-/* The gradient by dy of <dx, v>. {0}: dx does not depend on it. */
+/* The gradient of <dx, v> with respect to dy; {0}: dx does not depend on dy. */
 static Value turned(const Turned *t, Value dx, Value v)
 {
   Backward b;

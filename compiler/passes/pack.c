@@ -1,25 +1,26 @@
-/* Rooms of WORK: see pack.h. Greatest first mostly keeps close to the bound (the greatest sum of
- * bytes alive at once); where it does not, other orders are tried: Note [orders]. Of so many rooms
- * that one such try takes long they are placed in the order of time: Note [turns of rooms]. */
+/* Packs rooms (intervals) into WORK: see pack.h. Placing the largest room first mostly comes close
+ * to the bound, the largest sum of bytes alive at once. If it does not, other orders are tried:
+ * Note [orders]. If there are so many rooms that one such try takes long, they are placed in order
+ * of time: Note [turns of rooms]. */
 #include "pack.h"
 #include <stdlib.h>
 
-/* Note [orders] The smallest WORK is a packing problem; this is a search for a good answer at a
- * bounded cost. The first order is "greatest room first". The others put rooms with a long life in
- * front, by life, by first or by last command (KEYS), then the rest, greatest first; what counts as
- * long goes in LENGTHS steps from 0 to 10 / 32 of the block's commands. Each order is repaired up
- * to MOVES times: the room that reaches highest is placed first of all in the next try. A try
- * within 1 / CLOSE of the bound is good enough, and after about WORK comparisons the search
- * ends. */
+/* Note [orders] The smallest WORK is a packing problem. This search finds a good answer at a
+ * bounded cost. The first order is "largest room first". The other orders put rooms with a long
+ * life in front, sorted by life, by first or by last command (KEYS), and then the rest, largest
+ * first. A life is long if it reaches a limit, which takes LENGTHS values from 0 to 10 / 32 of the
+ * commands of the block. Each order is repaired up to MOVES times: the room that reaches highest is
+ * placed first in the next try. A try within 1 / CLOSE of the bound is good enough, and after about
+ * WORK comparisons the search ends. */
 enum { KEY_LIFE, KEY_FIRST, KEY_LAST, KEYS };
 enum { LENGTHS = 11, MOVES = 24, CLOSE = 256, WORK = 1 << 25 };
 
 typedef struct Order {
-  uint32_t key, length; /* length: of a life that counts as long; UINT32_MAX: none does */
+  uint32_t key, length; /* the shortest long life, in commands; UINT32_MAX: none is long */
 } Order;
 
-/* The search for a small WORK: rooms in the order of this try, those already placed by offset, the
- * bound that no placement can beat and the best size so far, in bytes. */
+/* The state of the search: rooms in the order of this try, placed rooms by offset, the bound that
+ * no placement can beat, the best size so far in bytes, comparisons so far. */
 typedef struct Packing {
   Room **order, **placed;
   uint32_t n;
@@ -35,7 +36,8 @@ static int64_t rank(const Room *r, const Order *o)
   return keys[o->key];
 }
 
-/* Total: ties end at the order of creation, so the result does not depend on the sort. */
+/* A total order: ties are broken by the order of creation, so the result does not depend on the
+ * sort. */
 static int placed_first(const void *x, const void *y, void *order)
 {
   const Room *a = *(Room *const *)x, *b = *(Room *const *)y;
@@ -53,7 +55,7 @@ static void sort_rooms(Packing *k, Order by)
   if (k->n) qsort_r(k->order, k->n, sizeof *k->order, placed_first, &by);
 }
 
-/* Keeps `placed` in the order of offsets, for lowest_offset. */
+/* Keeps `placed` sorted by offset, for lowest_offset(). */
 static void insert_placed(Room **placed, uint32_t n, Room *r)
 {
   uint32_t at = n;
@@ -61,11 +63,11 @@ static void insert_placed(Room **placed, uint32_t n, Room *r)
   placed[at] = r;
 }
 
-/* Lowest offset at which r meets none of the rooms already placed that live when it does. */
+/* The lowest offset at which r overlaps no placed room that lives at the same time. */
 static int64_t lowest_offset(const Room *r, Room **placed, uint32_t n)
 {
   int64_t at = 0;
-  for (uint32_t i = 0; i < n; i++) { /* in order of offset */
+  for (uint32_t i = 0; i < n; i++) { /* sorted by offset */
     const Room *p = placed[i];
     if (p->last < r->first || r->last < p->first) continue;
     if (p->at >= at + r->bytes) break;
@@ -74,8 +76,8 @@ static int64_t lowest_offset(const Room *r, Room **placed, uint32_t n)
   return at;
 }
 
-/* Places the rooms in the current order and keeps the offsets if they are the best so far. Returns
- * which room, by its place in the order, reaches highest: it wants to be placed earlier. */
+/* Places the rooms in the current order, and keeps the offsets if they are the best so far. Returns
+ * the index in the order of the room that reaches highest: the next try places it earlier. */
 static uint32_t try_order(Packing *k)
 {
   uint32_t highest = 0;
@@ -98,7 +100,7 @@ static bool is_done(const Packing *k)
   return k->best - k->bound <= k->bound / CLOSE || k->work > WORK;
 }
 
-/* One start order, then up to MOVES repairs of it. */
+/* Tries one initial order, then up to MOVES repairs of it. */
 static void try_from(Packing *k, Order by)
 {
   sort_rooms(k, by);
@@ -111,7 +113,7 @@ static void try_from(Packing *k, Order by)
   }
 }
 
-/* The greatest sum of bytes alive at once: no placement needs less. */
+/* The largest sum of bytes alive at once: no placement needs less. */
 static int64_t bytes_at_once(Arena *a, Room *const *rooms, uint32_t n, uint32_t n_commands)
 {
   int64_t *change = arena_array(a, int64_t, n_commands + 2), now = 0, most = 0;
@@ -128,14 +130,14 @@ static int64_t bytes_at_once(Arena *a, Room *const *rooms, uint32_t n, uint32_t 
 
 /* ---- many rooms ---- */
 
-/* Note [turns of rooms]
- * Each room is placed when its first command comes, in the lowest gap with enough room, and becomes
- * a gap after its last. What forward keeps lies side by side and ends in the opposite order, so
- * there are few gaps, and the time grows with the rooms and not with their square. */
+/* Note [turns of rooms] Each room is placed when its first command comes, in the lowest gap that is
+ * large enough, and becomes a gap after its last command. Values that forward keeps lie side by
+ * side and end in the opposite order. So there are few gaps, and the time grows with the number of
+ * rooms and not with its square. */
 typedef struct Gap {
   int64_t from, to;
 } Gap;
-typedef VEC(Gap) Gaps; /* in order; the last one has no end */
+typedef VEC(Gap) Gaps; /* sorted; the last one has no end */
 
 static void take_gap(Gaps *gaps, Room *r)
 {
@@ -147,7 +149,7 @@ static void take_gap(Gaps *gaps, Room *r)
   for (gaps->n--; i < gaps->n; i++) gaps->at[i] = gaps->at[i + 1];
 }
 
-/* Gaps that meet become one. */
+/* Adjacent gaps become one. */
 static void give_gap(Arena *a, Gaps *gaps, const Room *r)
 {
   int64_t end = r->at + r->bytes;
@@ -171,11 +173,11 @@ static void give_gap(Arena *a, Gaps *gaps, const Room *r)
   }
 }
 
-/* `commands`: the greatest `last`. */
+/* `commands`: the largest `last`. */
 static void place_in_turn(Arena *a, Packing *k, uint32_t commands)
 {
   Gaps gaps = {0};
-  Room **ends = arena_array(a, Room *, commands + 1); /* by command: the rooms that it reads last */
+  Room **ends = arena_array(a, Room *, commands + 1); /* by command: rooms that end with it */
   uint32_t done = 0;                                  /* commands whose rooms are gaps again */
   sort_rooms(k, (Order){.key = KEY_FIRST});
   vec_push(a, &gaps, (Gap){0, INT64_MAX});

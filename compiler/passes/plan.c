@@ -1,7 +1,8 @@
-/* Pass plan: the placed graph as an ampc_program, which emit/ prints and the runtime walks.
+/* Pass plan: writes the placed graph as an ampc_program, which emit/ prints and the runtime
+ * executes.
  *
- * needs IR_PLACED. Gives IR_PLANNED and c->program. Why last: it only writes down what the other
- * passes decided. Commands are in plan_commands.c. */
+ * Needs IR_PLACED. Gives IR_PLANNED and c->program. Why last: it only records the decisions of the
+ * other passes. plan_commands.c makes the commands. */
 #include "plan.h"
 #include "compiler/graph/optimizers.h"
 #include "compiler/graph/shares.h"
@@ -13,8 +14,8 @@
 #include <math.h>
 #include <string.h>
 
-/* models/mlp/mlp.amp is job "mlp". The name goes into messages, checkpoints and lines of JSON, so
- * it is what can be printed of a file's name, which may be any bytes. */
+/* models/mlp/mlp.amp is job "mlp". Messages, checkpoints and lines of JSON contain the name. A file
+ * name may have any bytes, so those that cannot be printed are escaped. */
 static const char *job_name(Compile *c)
 {
   const char *base = file_name(c->options.input);
@@ -27,9 +28,9 @@ static const char *job_name(Compile *c)
 
 #define COPY_FIELD(KIND, name, SPACE, copy, ...) .copy = from->copies >> AMPC_##KIND & 1,
 
-/* The offsets are those of pass memory: elements of MASTER, bytes of BUFFER, of shares elements of
- * GRAD. Weights are f32 there whatever the program computes in; buffers have a type of their own.
- */
+/* The offsets are those of pass memory: elements of MASTER for weights, bytes of BUFFER for
+ * buffers, elements of GRAD for shares. Weights are f32 in MASTER in every precision; buffers have
+ * their own types. */
 static void plan_params(Compile *c, ampc_program *p)
 {
   const Graph *g = c->graph;
@@ -57,7 +58,7 @@ static void plan_params(Compile *c, ampc_program *p)
   p->n_aliases = g->aliases.n;
 }
 
-/* Which moments an optimizer has decides which spaces exist and what a checkpoint holds. */
+/* The moments of an optimizer decide which spaces exist and what a checkpoint holds. */
 static void plan_optimizers(Compile *c, ampc_program *p)
 {
   const Graph *g = c->graph;
@@ -79,8 +80,8 @@ static void plan_optimizers(Compile *c, ampc_program *p)
   p->n_optimizers = g->optimizers.n;
 }
 
-/* A bit for each block of the program; beyond those that a setting can name there is nothing to
- * say. */
+/* Maps a mask of blocks of the graph to one of blocks of the program. Settings can name only the
+ * first 64 blocks. */
 static uint64_t steps_of(const Graph *g, uint64_t blocks, const uint32_t *block_index)
 {
   uint64_t out = 0;
@@ -89,8 +90,8 @@ static uint64_t steps_of(const Graph *g, uint64_t blocks, const uint32_t *block_
   return out;
 }
 
-/* Steps of these blocks by the job, or each n-th of them; 1 where the number of samples is not
- * known. */
+/* The number of steps that the job gives these blocks, divided by `every`; 1 if the number of
+ * samples is not known. */
 static double own_length(const Graph *g, uint64_t blocks, int64_t every)
 {
   double steps = 0;
@@ -130,7 +131,7 @@ static void plan_settings(Compile *c, ampc_program *p, const uint32_t *block_ind
   p->n_metrics = g->metrics.n;
 }
 
-/* block_index: block of the graph -> block of the program, where variants are no blocks. */
+/* block_index: block of the graph -> block of the program, in which variants are no blocks. */
 static void plan_outputs(Compile *c, ampc_program *p, const uint32_t *block_index)
 {
   const Graph *g = c->graph;
@@ -153,7 +154,8 @@ static void plan_outputs(Compile *c, ampc_program *p, const uint32_t *block_inde
 
 /* ---- blocks ---- */
 
-/* The metrics of a block are neighbours in the table: the first and their number say it all. */
+/* The metrics of a block are adjacent in the table, so the first one and their number describe
+ * them. */
 static void block_metrics(const Graph *g, uint32_t block, ampc_block *out)
 {
   for (uint32_t i = 0; i < g->metrics.n; i++) {
@@ -172,12 +174,13 @@ static ampc_step plan_step(Compile *c, uint32_t block)
 
 static void add_variant(Compile *c, uint32_t block, ampc_block *out)
 {
-  assert(out->n_variants < AMPC_MAX_VARIANTS); /* every_choices() saw to it */
+  assert(out->n_variants < AMPC_MAX_VARIANTS); /* every_choices() limits it */
   c->graph->blocks.at[block].variant = out->n_variants;
   out->variant[out->n_variants++] = plan_step(c, block);
 }
 
-/* Those of the whole batch, then those of the smaller last one; lower makes them in this order. */
+/* Adds the variants with the full batch, then those with the smaller last batch. lower makes them
+ * in this order. */
 static ampc_block plan_block(Compile *c, uint32_t b)
 {
   const Graph *g = c->graph;
@@ -213,8 +216,8 @@ static ampc_block plan_block(Compile *c, uint32_t b)
   return out;
 }
 
-/* Blocks of the graph that are variants of another become variants of its block in the program.
- * Returns the index of each graph block in the program. */
+/* A block of the graph that is a variant of another becomes a variant of its block in the program.
+ * Returns the index in the program of each block of the graph. */
 static uint32_t *plan_blocks(Compile *c, ampc_program *p)
 {
   Graph *g = c->graph;
@@ -235,7 +238,7 @@ static uint32_t *plan_blocks(Compile *c, ampc_program *p)
 
 /* ---- sizes, identity ---- */
 
-/* Some step has several bodies that update running statistics. */
+/* True: a step consists of several bodies that update running statistics. */
 static bool keeps_buffers(const Graph *g)
 {
   for (uint32_t i = 1; i < g->nodes.n; i++) {
@@ -245,8 +248,8 @@ static bool keeps_buffers(const Graph *g)
   return false;
 }
 
-/* Bytes of the spaces of parameters. Copies have the offsets of MASTER, in elements of their type;
- * averages end with the last parameter that an optimizer owns, GRAD and the moments with the
+/* Bytes of the spaces of parameters. Copies have the offsets of MASTER, in elements of their type.
+ * Averages end with the last parameter that an optimizer trains; GRAD and the moments end with the
  * last share. */
 static void param_spaces(Compile *c, ampc_program *p)
 {
@@ -284,8 +287,8 @@ static void param_spaces(Compile *c, ampc_program *p)
   if (keeps_buffers(g)) p->space_bytes[AMPC_KEPT] = p->space_bytes[AMPC_BUFFER];
 }
 
-/* Blocks run one at a time and share WORK and INPUT: each is as large as its greatest user asks
- * for. */
+/* Blocks run one at a time and share WORK and INPUT. Each space is as large as the block that needs
+ * most. */
 static void plan_spaces(Compile *c, ampc_program *p)
 {
   const Graph *g = c->graph;
@@ -309,8 +312,8 @@ static void hash_bytes(uint64_t *h, const void *data, size_t n) /* FNV-1a, 64 bi
   for (size_t i = 0; i < n; i++) *h = (*h ^ ((const unsigned char *)data)[i]) * 0x100000001b3u;
 }
 
-/* What must be equal for a checkpoint to fit: names, shapes and types of parameters, and which
- * optimizer state they and shares of them have. */
+/* A hash of what must be equal for a checkpoint to fit: names, shapes and types of parameters,
+ * their optimizers, and the shares. */
 static uint64_t model_hash(const ampc_program *p)
 {
   uint64_t h = 0xcbf29ce484222325u;
@@ -330,8 +333,8 @@ static uint64_t model_hash(const ampc_program *p)
   return h;
 }
 
-/* What is given on the command line may hold any bytes: those that are no UTF-8 are written as the
- * text \xNN. */
+/* Text from the command line may have any bytes. Bytes that are not UTF-8 are written as the text
+ * \xNN. */
 static void text_add_json(Text *t, const char *s)
 {
   text_puts(t, "\"");
@@ -360,7 +363,7 @@ static void json_assignments(Text *t, const char *key, const Assignment *a, uint
   text_puts(t, "}");
 }
 
-/* What a checkpoint tells about the run that made it. */
+/* The JSON that a checkpoint holds about the run that made it. */
 static const char *config_text(Compile *c, const ampc_program *p)
 {
   Text t = text_new(c->arena);

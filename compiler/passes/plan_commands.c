@@ -1,4 +1,4 @@
-/* Groups as commands of the plan. */
+/* Writes groups as commands of the plan. */
 #include "plan.h"
 #include "memory_use.h"
 
@@ -15,8 +15,8 @@ void plan_kernels(Compile *c, ampc_program *p)
   p->kernels = out;
 }
 
-/* Arguments, grid and block come from command/, which the emitter asks too: call and kernel
- * agree. */
+/* Arguments, grid and block come from command/, which the emitter also uses, so the call and the
+ * kernel agree. */
 static ampc_command launch_command(Compile *c, uint32_t group, uint32_t kernel)
 {
   KernelArgs args = kernel_args(c, group);
@@ -53,8 +53,8 @@ static ampc_command gemm_command(Compile *c, uint32_t group)
   return out;
 }
 
-/* On CUDA the library multiplies columns that a kernel of the program makes: desc.grid is not 0
- * then. */
+/* If desc.grid is not 0, the library multiplies columns that a kernel of the program makes (CUDA
+ * only). */
 static ampc_command conv_command(Compile *c, uint32_t group, uint32_t kernel)
 {
   const Graph *g = c->graph;
@@ -77,7 +77,7 @@ static ampc_command group_command(Compile *c, uint32_t group, uint32_t kernel)
   return group_convolves(g, group) ? conv_command(c, group, kernel) : gemm_command(c, group);
 }
 
-/* The commands of a block as they are listed, those of a loop in a list of their own. */
+/* Lists the commands of a block; those of a loop are a list of their own. */
 typedef struct Listing {
   Compile *c;
   uint32_t block;
@@ -98,8 +98,8 @@ static void list_command(const Listing *l, uint32_t group, Commands *out)
   vec_push(c->arena, out, command);
 }
 
-/* The groups from `first` on, up to the end of the loop that they stand in; gives what is behind
- * it. */
+/* Lists the groups from `first` on, up to the end of the loop that they are in. Returns the group
+ * behind that end. */
 static uint32_t list_groups(const Listing *l, uint32_t first, Commands *out)
 {
   Compile *c = l->c;
@@ -128,7 +128,7 @@ static uint32_t list_groups(const Listing *l, uint32_t first, Commands *out)
 }
 
 /* Groups are in the order of execution. Kernels are numbered over all blocks, so the groups of
- * other blocks count as well. */
+ * other blocks count too. */
 const ampc_command *plan_commands(Compile *c, uint32_t block, uint32_t *out_n)
 {
   const Graph *g = c->graph;

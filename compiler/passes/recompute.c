@@ -1,17 +1,17 @@
-/* Pass recompute: what stands in a call of checkpoint() is computed again for backward.
+/* Pass recompute: nodes in a call of checkpoint() are computed again for backward.
  *
- * needs IR_LAID: the types and layouts that forward has, so that the same kernels run on the same
- * numbers and give the same bits. Why here: simplify, if it came later, would share the clones with
- * what they are clones of.
+ * Needs IR_LAID: clones have the types and layouts of forward, so the same kernels compute the same
+ * bits. Why here: if simplify came later, it would merge the clones with their originals.
  *
- * Nodes of a checkpoint that backward reads, and those that make them out of what was there before
- * it, are cloned in front of the first of backward's nodes that needs one. What somebody else reads
- * has to be kept anyway, and so it is not computed again: the result of the checkpoint, statistics
- * that move running ones. Weights have not changed since: updates follow backward. Random numbers
- * are those of the same place in the job.
+ * This pass clones the nodes of a checkpoint that backward reads, and the nodes that compute these
+ * from values outside of the checkpoint. The clones stand in front of the first node of backward
+ * that needs one. A value that another node also reads must be kept anyway, so it is not cloned:
+ * the result of the checkpoint, statistics from which running ones are updated. Weights are the
+ * same for the clones, since updates follow backward. Clones draw the random numbers of their
+ * originals.
  *
- * A clone comes after the gradient that its first reader reads (Node.after), for which all of
- * forward had to be done: so no kernel computes it together with what it is a clone of. */
+ * A clone comes after the gradient that its first reader reads (Node.after). That gradient needs
+ * all of forward, so no kernel can compute a clone together with its original. */
 #include "compiler/command/command.h"
 #include "compiler/graph/ops.h"
 #include "passes.h"
@@ -19,9 +19,9 @@
 typedef struct Recompute {
   Rewrite r;
   const Graph *g;
-  uint16_t *checkpoint; /* node -> the call that it is computed again for; 0: it is kept */
-  bool *needed;         /* node -> it is computed again */
-  Value *clone;         /* node -> the second one; 0: none yet */
+  uint16_t *checkpoint; /* node -> the checkpoint() to clone it for; 0: it is kept */
+  bool *needed;         /* node -> it is cloned */
+  Value *clone;         /* node -> its clone; 0: none yet */
 } Recompute;
 
 static uint16_t checkpoint_of(const Graph *g, const Node *n)
@@ -29,7 +29,7 @@ static uint16_t checkpoint_of(const Graph *g, const Node *n)
   return n->origin.id ? 0 : g->regions.at[n->region].checkpoint;
 }
 
-/* Leaves are there, and so are working copies of weights; effects are no values. */
+/* Leaves and working copies of weights exist already; effects have no values. */
 static bool may_be_cloned(const Graph *g, uint32_t id)
 {
   const Node *n = &g->nodes.at[id];
@@ -50,7 +50,7 @@ static void find_checkpoints(Recompute *x)
   }
 }
 
-/* Backwards, for what a clone reads may be a clone, too. */
+/* From the last node to the first, since values that a clone reads may be cloned too. */
 static void find_needed(Recompute *x)
 {
   const Graph *g = x->g;
@@ -62,7 +62,7 @@ static void find_needed(Recompute *x)
   }
 }
 
-/* The last gradient that backward node `id` reads. */
+/* The last gradient that node `id` of backward reads. */
 static Value gradient_before(const Recompute *x, uint32_t id)
 {
   const Node *n = &x->r.old[id];
@@ -87,7 +87,7 @@ static void clone_node(Recompute *x, uint32_t id, Value after)
 }
 
 /* Clones the needed nodes of a checkpoint that stand before `until` and have no clone yet. Backward
- * may ask for a checkpoint several times: pass layout puts moves of forward's values between the
+ * may need a checkpoint several times, since pass layout puts moves of forward's values between the
  * nodes of backward. */
 static void clone_checkpoint(Recompute *x, uint16_t checkpoint, uint32_t until, Value after)
 {
@@ -96,7 +96,7 @@ static void clone_checkpoint(Recompute *x, uint16_t checkpoint, uint32_t until, 
       clone_node(x, id, after);
 }
 
-/* Backward reads clones. */
+/* Copies a node of backward, which reads clones where there are any. */
 static void copy_backward(Recompute *x, uint32_t id)
 {
   const Node *old = &x->r.old[id];

@@ -3,11 +3,11 @@
 #include "compiler/command/command.h"
 
 typedef struct Life {
-  uint32_t first, last; /* commands; first is that of the writer */
-  bool needed;          /* somebody outside the writer's group reads it */
+  uint32_t first, last; /* commands; first: the writer */
+  bool needed;          /* a node outside of the kernel that writes it reads it */
 } Life;
 
-/* An input of v's kernel that has v's type and shape, is read for the last time there, and is read
- * only where v's element is then written; 0 if there is none. taken[x]: x is promised to another.
- * The input may be anywhere: whether it lies in WORK is the caller's to look. */
+/* An input of v's kernel with the type and shape of v, which that kernel is the last to read, and
+ * reads only at the element of v that it then writes; {0}: there is none. taken[x]: another value
+ * takes the bytes of x. The input may be in any space: the caller checks that it is in WORK. */
 Value value_to_reuse(Compile *c, Value v, const Life *lives, const bool *taken);

@@ -1,21 +1,22 @@
 /* Part of pass fuse: small sets that share a launch, Note [parts] in ir.h.
  *
- * A launch costs some microseconds, more than a small kernel computes. What one block does (means
- * of a batch, metrics, the decision of an optimizer, the scaler, arithmetic of single values) goes
- * into one launch as far as the order allows, part after part. What is small and in no order with
- * another kernel goes beside it: updates of running statistics beside that of the weights, the sums
- * of a bias beside other work of backward. And little work that follows a reduction, such as the
- * sum of its parts, is done by the last of its blocks. */
+ * A launch costs some microseconds, more than a small kernel computes. Three kinds of work share
+ * one. First, all work of one block (means of a batch, metrics, the decision of an optimizer, the
+ * scaler, arithmetic of single values) goes into one launch, part after part, as far as the order
+ * allows. Second, a small set joins the launch of another set if neither waits for the other:
+ * updates of running statistics join that of the weights, and the sums of a bias join other work of
+ * backward. Third, the last block of a reduction also does little work that follows, such as the
+ * sum of its parts. */
 #include "fuse.h"
 
 enum {
-  MAX_POINTERS = 400,     /* of 512 that a launch takes */
+  MAX_POINTERS = 400,     /* pointers of a launch; CUDA allows 512 */
   ONE_BLOCK = 4096,       /* elements that one block reduces in the time of a launch */
-  SMALL = 4096,           /* elements of work that may go beside another kernel */
-  SMALL_COLUMNS = 131072, /* the same, where columns are summed: such as the parts of channels */
+  SMALL = 4096,           /* elements of a set that may join another launch */
+  SMALL_COLUMNS = 131072, /* the same for sums over columns, such as over the parts of channels */
 };
 
-/* The node that is no elementwise one; 0: all are. */
+/* The first node that is not elementwise; 0: there is none. */
 static uint32_t anchor_of(const Fuse *f, const uint32_t *nodes, uint32_t n)
 {
   for (uint32_t i = 0; i < n; i++) {
@@ -25,7 +26,7 @@ static uint32_t anchor_of(const Fuse *f, const uint32_t *nodes, uint32_t n)
   return 0;
 }
 
-/* Its gradient may be written by the product itself: then there is nothing to run. */
+/* True: a product may write this gradient to its slot itself. Then there is nothing to run. */
 static bool may_be_silent(const Fuse *f, uint32_t id)
 {
   const Node *n = node_at(f, id);
@@ -34,7 +35,8 @@ static bool may_be_silent(const Fuse *f, uint32_t id)
 
 /* ---- what fits ---- */
 
-/* One block does it: effects that say so, reductions of all there is, single values. */
+/* True: one block computes the set: effects with T_one_block, reductions to one value, single
+ * values. */
 static bool is_of_one_block(const Fuse *f, const Members *m)
 {
   uint32_t anchor = anchor_of(f, m->nodes.at, m->nodes.n);
@@ -44,20 +46,22 @@ static bool is_of_one_block(const Fuse *f, const Members *m)
   return s.outer == 1 && s.inner == 1 && !s.parts && s.length <= ONE_BLOCK;
 }
 
-/* A kernel of ours, in any case. */
+/* True: the set is certainly a generated kernel that may share a launch. */
 static bool is_kernel(const Fuse *f, const Members *m)
 {
   uint32_t anchor = anchor_of(f, m->nodes.at, m->nodes.n);
   for (uint32_t i = 0; i < m->nodes.n; i++)
     if (may_be_silent(f, m->nodes.at[i])) return false;
-  if (anchor && op_of(node_at(f, anchor))->tmpl == TMPL_own) return false; /* its text is whole */
+  if (anchor && op_of(node_at(f, anchor))->tmpl == TMPL_own)
+    return false; /* its text is a whole kernel */
   if (anchor && op_has(node_at(f, anchor), T_tiles))
     return false; /* it has shared memory of its own */
   if (anchor && op_of(node_at(f, anchor))->tmpl == TMPL_loop) return false;
   return m->nodes.n > 0 && (!anchor || !op_by_library(op_of(node_at(f, anchor))));
 }
 
-/* Little to compute: the running statistics of a layer, a few columns, elementwise work. */
+/* True: the set has little to compute, such as the running statistics of a layer, a few columns, or
+ * small elementwise work. */
 static bool is_small(const Fuse *f, const Members *m)
 {
   uint32_t anchor = anchor_of(f, m->nodes.at, m->nodes.n);
@@ -69,8 +73,9 @@ static bool is_small(const Fuse *f, const Members *m)
   return ir_elements(ir_node(f->g, n->in[0])) <= (row_has_columns(&r) ? SMALL_COLUMNS : SMALL);
 }
 
-/* Little enough for one block, behind what another kernel has made: no sum that is cut into parts
- * itself. Running statistics stand beside the update of the weights, in blocks of their own. */
+/* True: the set is little enough for the last block of the kernel whose result it reads. It must
+ * not be a sum that is cut into parts itself. Running statistics are updated next to the weights,
+ * in blocks of their own. */
 static bool may_be_last(const Fuse *f, const Members *m)
 {
   uint32_t anchor = anchor_of(f, m->nodes.at, m->nodes.n);
@@ -80,7 +85,7 @@ static bool may_be_last(const Fuse *f, const Members *m)
   return ir_elements(ir_node(f->g, node_at(f, anchor)->in[0])) <= COLUMN_LAST;
 }
 
-/* Reductions: their blocks have the threads that the last of them may find work for. */
+/* True: a reduction, whose blocks have as many threads as the work of the last block may need. */
 static bool may_have_last(const Fuse *f, const Members *m)
 {
   uint32_t anchor = anchor_of(f, m->nodes.at, m->nodes.n);
@@ -88,7 +93,7 @@ static bool may_have_last(const Fuse *f, const Members *m)
   return op_has(node_at(f, anchor), T_partials) || op_of(node_at(f, anchor))->tmpl == TMPL_row;
 }
 
-/* Pointers that its kernel takes at most. */
+/* The number of pointers that its kernel takes at most. */
 static uint32_t pointers(const Fuse *f, const Members *m)
 {
   uint32_t n = 0;
@@ -98,7 +103,7 @@ static uint32_t pointers(const Fuse *f, const Members *m)
   return n;
 }
 
-/* What sets are. */
+/* Properties of the sets. */
 typedef struct Sharing {
   Fuse *f;
   bool *kernel, *one_block, *small; /* by set */
@@ -116,7 +121,7 @@ static bool fit(const Sharing *s, uint32_t a, uint32_t b)
 
 /* ---- sharing ---- */
 
-/* The set's nodes go over to another's. */
+/* Moves the nodes of the set to another set. */
 static void share(Sharing *s, uint32_t set, uint32_t to)
 {
   fuse_join(s->f, set, to);
@@ -124,8 +129,8 @@ static void share(Sharing *s, uint32_t set, uint32_t to)
   s->small[to] &= s->small[set];
 }
 
-/* A launch of one block takes in all such sets, unless a third set stands between: one that waits
- * for some of them and that others wait for. */
+/* Joins all sets of one block into one launch. Two of them stay apart if a third set waits for one
+ * and the other waits for that. */
 static void share_one_block(Sharing *s)
 {
   Fuse *f = s->f;
@@ -139,7 +144,7 @@ static void share_one_block(Sharing *s)
   }
 }
 
-/* The set whose last block may do what `set` does: one that makes a value for it. 0: none. */
+/* The set whose last block may compute `set`: one that makes an operand of it; 0: none. */
 static uint32_t find_first(const Sharing *s, uint32_t set)
 {
   Fuse *f = s->f;
@@ -164,8 +169,8 @@ static void share_last(Sharing *s)
   }
 }
 
-/* `small`: only another small one will do. Work of one block that has company must stay one
- * block. */
+/* `small`: the partner must be small too. A launch of one block that already has several parts must
+ * stay one block. */
 static bool may_stand_beside(const Sharing *s, uint32_t set, uint32_t to, bool small)
 {
   if (!fit(s, set, to) || (small && !s->small[to])) return false;
@@ -173,7 +178,7 @@ static bool may_stand_beside(const Sharing *s, uint32_t set, uint32_t to, bool s
   return fuse_are_apart(s->f, set, to);
 }
 
-/* A partner for a small set among those that come soon after it, or came before. */
+/* A partner for a small set, among the sets soon after it, then among those before it. */
 static uint32_t find_partner(const Sharing *s, uint32_t set, bool small)
 {
   enum { FAR = 24 };
@@ -220,8 +225,8 @@ void share_launches(Fuse *f)
 
 /* ---- groups ---- */
 
-/* The anchor decides which emitter prints a kernel: its first node that is not elementwise. Strided
- * loads in a kernel of several nodes are part of elementwise kernels. */
+/* The anchor decides which emitter prints a kernel: it is the first node that is not elementwise.
+ * In a kernel of several nodes, strided loads belong to the elementwise work. */
 static Group make_part(const Fuse *f, const Members *m, uint32_t part, uint32_t number)
 {
   Group out = {.nodes = arena_array(f->c->arena, Value, m->nodes.n)};
@@ -236,7 +241,7 @@ static Group make_part(const Fuse *f, const Members *m, uint32_t part, uint32_t 
   return out;
 }
 
-/* The parts of a set, which are numbered by the node that they begin with. */
+/* The parts of a set, each known by the number that its set had before launches were shared. */
 typedef struct Parts {
   Fuse *f;
   const Members *m;
@@ -245,7 +250,7 @@ typedef struct Parts {
 
 static uint32_t level_of(Parts *p, uint32_t part);
 
-/* What a part that waits for node id has at least. */
+/* The lowest level of a part that waits for node id. */
 static uint32_t level_after(Parts *p, uint32_t part, uint32_t id)
 {
   bool here = p->f->group[id] == p->f->group[p->m->nodes.at[0]] && p->f->part[id] != part;
@@ -273,7 +278,7 @@ static uint32_t level_of(Parts *p, uint32_t part)
   return f->level[part] = level;
 }
 
-/* Elements that a part walks. */
+/* The number of elements that a part walks. */
 static int64_t work_of(const Parts *p, uint32_t part)
 {
   const Fuse *f = p->f;
@@ -294,8 +299,8 @@ static bool comes_before(Parts *p, uint32_t a, uint32_t b)
   return !p->f->in_turn[p->f->group[p->m->nodes.at[0]]] && work_of(p, a) < work_of(p, b);
 }
 
-/* Level by level, so that threads meet once for all parts of a level. Side by side the greatest
- * part is the last one, which names the launch. */
+/* Sorts parts by level, so that threads synchronize once before each level. Among parts of a level
+ * that run side by side the largest is the last one, which names the launch. */
 static void order_parts(Parts *p)
 {
   for (uint32_t i = 0; i < p->m->nodes.n; i++) {

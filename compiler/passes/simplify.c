@@ -1,10 +1,10 @@
-/* Pass simplify. Needs the whole graph, backward included. It changes no bit of any result, except
- * that powers by some numbers (2, 0.5) become products, quotients and roots.
+/* Pass simplify. Needs the whole graph, backward included. It changes no bit of any result, with
+ * one exception: powers by some numbers (2, 0.5) become products, quotients and roots.
  *
- * First every node is folded (conversions that undo each other, views of views), brought to one
- * form (matmul becomes gemm on matrices or equal batches, x^2 becomes x * x) and shared with an
- * equal node before it. Then nodes that nothing uses are dropped. Later passes rely on there being
- * no matmul and no detach. */
+ * First each node is brought to one form: matmul becomes gemm on matrices or equal batches, x^2
+ * becomes x * x. Then it is folded (casts that undo each other, views of views) and replaced by an
+ * equal node before it, if there is one. At last unused nodes are dropped. Later passes rely on the
+ * absence of matmul and detach. */
 #include "compiler/rules/rules.h"
 #include "passes.h"
 #include <string.h>
@@ -14,12 +14,12 @@ typedef struct Simplify {
   Rewrite r;
   uint32_t *table; /* open addressing: ids of nodes in the new array; 0 is free */
   uint32_t mask;
-  uint32_t updates; /* so far: counters that updates change are equal only between two of them */
+  uint32_t updates; /* id of the last effect: counters are equal only between two effects */
 } Simplify;
 
 /* ---- folding ---- */
 
-/* Every value of type a is exactly a value of type b: f16 in f32, but not f16 in bf16. */
+/* True: type b represents each value of type a exactly: f16 in f32, but not f16 in bf16. */
 static bool widens(DType a, DType b)
 {
   if (a == b || a == AMPC_BOOL) return true;
@@ -29,8 +29,8 @@ static bool widens(DType a, DType b)
   return a == AMPC_I32 && b == AMPC_I64;
 }
 
-/* cast(cast(x, wide), d) is cast(x, d): going to the wider type loses nothing, so both round once.
- * A cast to the type that x has is x. */
+/* cast(cast(x, wide), d) is cast(x, d): the cast to the wider type is exact, so both round once. A
+ * cast of x to its own type is x. */
 static Value fold_cast(Compile *c, Node *n)
 {
   const Node *inner = ir_in(c, n, 0);
@@ -39,7 +39,8 @@ static Value fold_cast(Compile *c, Node *n)
   return ir_in(c, n, 0)->dtype == n->dtype ? n->in[0] : (Value){0};
 }
 
-/* A reshape of a reshape reads the first one's input; a view to the same dims is its input. */
+/* A reshape of a reshape reads the input of the first one. A view with the dims of its input is its
+ * input. */
 static Value fold_view(Compile *c, Node *n)
 {
   if (n->op == OP_reshape) {
@@ -48,7 +49,7 @@ static Value fold_view(Compile *c, Node *n)
   return ir_same_dims(ir_in(c, n, 0), n) ? n->in[0] : (Value){0};
 }
 
-/* What exchanges two axes twice is as before. */
+/* Two permutes that undo each other are replaced by the original value. */
 static Value fold_transpose(Compile *c, const Node *n)
 {
   const Node *inner = ir_in(c, n, 0);
@@ -58,8 +59,8 @@ static Value fold_transpose(Compile *c, const Node *n)
   return inner->in[0];
 }
 
-/* add(x, expand(b)) is add(x, b): kernels broadcast their operands by stride 0. One input must
- * still have the full shape, because the result's shape comes from the inputs. */
+/* add(x, expand(b)) is add(x, b), since kernels broadcast operands with stride 0. One input must
+ * still have the full shape, since the shape of the result follows from the inputs. */
 static void skip_expands(Compile *c, Node *n)
 {
   uint32_t first, end = op_mixed_inputs(n, &first);
@@ -72,7 +73,7 @@ static void skip_expands(Compile *c, Node *n)
   }
 }
 
-/* What may stand for n, or 0; n's inputs may be changed to simpler ones. */
+/* The value that may replace n, or {0}. Inputs of n may be replaced by simpler ones. */
 static Value fold(Compile *c, Node *n)
 {
   switch (n->op) {
@@ -95,11 +96,11 @@ static Value fold(Compile *c, Node *n)
 
 /* ---- matmul to gemm ---- */
 
-/* The operands of n as two matrices, or as two equal batches of matrices. */
+/* Makes the operands of n two matrices, or two equal batches of matrices. */
 static void set_operands(Compile *c, const Cursor *at, Node *n)
 {
   Node a = *ir_in(c, n, 0), b = *ir_in(c, n, 1);
-  if (b.rank <= 2) { /* all rows of the left operand at once */
+  if (b.rank <= 2) { /* one product for all rows of the left operand */
     int64_t k = a.dim[a.rank - 1];
     n->in[0] = ir_reshape(c, at, n->in[0], (int64_t[]){ir_elements(&a) / k, k}, 2);
     n->in[1] = ir_reshape(c, at, n->in[1], (int64_t[]){k, b.rank == 1 ? 1 : b.dim[1]}, 2);
@@ -110,8 +111,8 @@ static void set_operands(Compile *c, const Cursor *at, Node *n)
   n->in[1] = rule_as_batch(c, at, n->in[1], n->dim, n_lead);
 }
 
-/* [5, 2, 3] by [3, 4] becomes reshape, gemm [10, 3] x [3, 4], reshape: the names and the reason for
- * the type go to the gemm. */
+/* [5, 2, 3] by [3, 4] becomes reshape, gemm [10, 3] x [3, 4], reshape. The gemm gets the name and
+ * the reason of the matmul. */
 static Value matmul_as_gemm(Compile *c, Node *n)
 {
   Cursor at = ir_cursor_at(n, WHY_follow);
@@ -147,7 +148,7 @@ static uint64_t mix(uint64_t h, uint64_t v)
   return h ^ (h >> 29);
 }
 
-/* Everything that `equal` compares, but for what follows from the inputs. */
+/* Hashes what equal() compares, except properties that follow from the inputs. */
 static uint64_t hash(const Node *n)
 {
   uint64_t h = mix(mix((uint64_t)n->op, n->dtype), n->block);
@@ -156,8 +157,8 @@ static uint64_t hash(const Node *n)
   return mix(h, n->stream);
 }
 
-/* Equal nodes compute the same bits. The region does not count, but where products round their
- * operands first (tf32), and where sums are f64. */
+/* True: both nodes compute the same bits. Their regions may differ, unless products round their
+ * operands to tf32 or sums are f64 in one of them. */
 static bool equal(const Compile *c, const Node *a, const Node *b)
 {
   return a->op == b->op && a->row == b->row && a->dtype == b->dtype && a->block == b->block &&
@@ -167,14 +168,14 @@ static bool equal(const Compile *c, const Node *a, const Node *b)
          memcmp(a->in, b->in, a->n_in * sizeof *a->in) == 0;
 }
 
-/* The loss scale and counters have no inputs and yet change with each update: two of these nodes
- * are equal only where no update stands between them. */
+/* The loss scale and counters have no inputs, but each update changes them. Two such nodes are
+ * equal only if no effect stands between them. */
 static bool reads_state(const Node *n)
 {
   return op_has(n, T_varies);
 }
 
-/* The equal node before n; otherwise 0, and the free slot for n. */
+/* The equal node before n, or {0} and the free slot for n. */
 static Value find_equal(Simplify *s, const Node *n, uint32_t **slot)
 {
   const Graph *g = s->c->graph;
@@ -187,8 +188,8 @@ static Value find_equal(Simplify *s, const Node *n, uint32_t **slot)
   }
 }
 
-/* Effects and outputs are never shared: twice the same metric is two metrics. Every effect starts a
- * new time for what reads_state. */
+/* Effects and outputs are never shared: the same metric twice is two metrics. Each effect ends the
+ * time in which nodes with reads_state() are equal. */
 static void share(Simplify *s, uint32_t id, const Node *n)
 {
   uint32_t *slot;

@@ -1,28 +1,30 @@
-/* Pass split. Needs IR_LAID: which elements lie side by side. What is reduced to few numbers, as a
- * loss over all elements of a batch of images or a bias's gradient over many rows, has few rows or
- * columns, and so few blocks that would walk far. Such work is cut into parts, each a block's.
+/* Pass split. Needs IR_LAID: the final order of elements. A reduction to few numbers, such as a
+ * loss over a batch of images or the gradient of a bias over many rows, has few rows or columns. So
+ * it would have few blocks, each with a long walk. This pass cuts such work into parts, one for
+ * each block.
  *
- * A long sum is the sum of its parts':
+ * A long sum is the sum over its parts:
  *
- *   sum(x)         x [4096, 1024] as [262144, 16]: part_sums [256, 16], their sum
- *   sum(x, 0)      x [100352, 64]: part_sums [262, 64], their sum over the parts
- *   mean(x)        the same, then a quotient
+ *    sum(x)         x [4096, 1024] as [262144, 16]: part_sums [256, 16], their sum
+ *    sum(x, 0)      x [100352, 64]: part_sums [262, 64], their sum over the parts
+ *    mean(x)        the same, then a quotient
  *
- * Any program over few long rows is taken statement by statement, Note [steps] in ops.h, each
- * reduction first within parts and then over them:
+ * Any row program over few long rows becomes a node for each statement, Note [steps] in ops.h. Each
+ * reduction runs first within parts and then over them:
  *
- *   softmax(x)     x [64, 50304] as [64, 8, 6288]: the greatest of 64 * 8 parts, then of each
- *                  row; the sums of exp(x - m) in the same way; then the quotients, elementwise
+ *    softmax(x)     x [64, 50304] as [64, 8, 6288]: the maximum of each of the 64 * 8 parts,
+ *                  then of each row; the sums of exp(x - m) likewise; then the quotients
  *
- * It is computed in f32 and rounded once, at the end; sums of integers are exact. The parts follow
- * from the shape (columns.h), so -O0, -O2, CPU and GPU add up in one order. */
+ * The parts are computed in f32 and the result is rounded once, at the end; sums of integers are
+ * exact. The parts follow from the shape (columns.h), so -O0, -O2, CPU and GPU sum in the same
+ * order. */
 #include "compiler/command/command.h"
 #include "compiler/graph/columns.h"
 #include "compiler/graph/ops.h"
 #include "passes.h"
 #include <string.h>
 
-/* v, which has the elements of n, as n. */
+/* v in place of n: with the type, shape and layout of n. */
 static Value in_place_of(Compile *c, const Cursor *at, const Node *n, Value v)
 {
   uint8_t layout = ir_node(c->graph, v)->layout;
@@ -36,13 +38,14 @@ static Value in_place_of(Compile *c, const Cursor *at, const Node *n, Value v)
 
 /* ---- sums ---- */
 
-/* Whether n is a sum or mean over the rows of [rows, columns]: that has columns of its own. */
+/* True: n is a sum or mean over the rows of [rows, columns]. It is cut in another way than row
+ * programs. */
 static bool is_sum_of_columns(const Node *n, const RowShape *r)
 {
   return op_has(n, T_sums) && r->outer == 1;
 }
 
-/* The sum of x, seen as [rows, columns], over the rows. */
+/* The sum over the rows of x, seen as [rows, columns]. */
 static Value summed(Compile *c, const Cursor *at, Value x, int64_t columns)
 {
   int64_t split = column_split(ir_elements(ir_node(c->graph, x)) / columns, columns);
@@ -64,13 +67,13 @@ static Value sum_in_parts(Compile *c, const Node *n)
 
 /* ---- rows ---- */
 
-/* A reduction that has been made: where cross entropy, its gradient and an accuracy need the same
- * one, they share it. */
+/* A reduction that has been made. Cross entropy, its gradient and an accuracy share one if they
+ * need the same. */
 typedef struct Reduction {
   uint16_t block;
-  Value after; /* recomputed ones are not those that were computed before */
+  Value after; /* Node.after: clones do not share reductions with their originals */
   StatementKind kind;
-  const char *text; /* of what is reduced, with the values that it reads: text_of() */
+  const char *text; /* of the reduced expression and its operands: text_of() */
   RowShape shape;
   Value value;
 } Reduction;
@@ -85,7 +88,7 @@ typedef struct LongRow {
   Node n;
   RowShape shape;
   int64_t parts;
-  Value given[MAX_STATEMENTS]; /* by each statement that has a name, one value a row */
+  Value given[MAX_STATEMENTS]; /* by statement that has a name: its result, one value a row */
 } LongRow;
 
 static int64_t operand_elements(const Graph *g, const Node *n, uint32_t k)
@@ -93,8 +96,8 @@ static int64_t operand_elements(const Graph *g, const Node *n, uint32_t k)
   return n->in[k].id ? ir_elements(ir_node(g, n->in[k])) : 1;
 }
 
-/* Whether the statement, if it is about elements, reads one of the rows, whose shape it then has.
- */
+/* True: the statement reads an element of the rows, whose shape it then has, or is computed once a
+ * row. */
 static bool has_shape(const Graph *g, const Node *n, const CodeStatement *s, const RowShape *r)
 {
   bool reads = !statement_reduces(s->kind) && s->kind != STATEMENT_each;
@@ -106,7 +109,8 @@ static bool has_shape(const Graph *g, const Node *n, const CodeStatement *s, con
   return reads;
 }
 
-/* Whether it asks how great the parts are that it joins: then it is about parts already. */
+/* True: the statement uses the sizes of the parts that it combines, so it works on parts
+ * already. */
 static bool joins_sizes(const CodeStatement *s)
 {
   for (uint32_t i = 0; i < s->n_pieces; i++)
@@ -114,8 +118,9 @@ static bool joins_sizes(const CodeStatement *s)
   return false;
 }
 
-/* Channel statistics begin with a guess and are in parts already; an index is kept in f32 until it
- * is a result. */
+/* True: the row program can be cut. Channel statistics begin with a guess and work on parts
+ * already. An index is f32 until it is a result, so rows of more than 2^24 elements cannot be
+ * cut. */
 static bool has_parts(const Graph *g, const Node *n, const RowShape *r)
 {
   const OpCode *code = &op_of(n)->code;
@@ -128,8 +133,8 @@ static bool has_parts(const Graph *g, const Node *n, const RowShape *r)
   return true;
 }
 
-/* Operands read element by element lie as the rows do, or are one row (not one column) or number
- * for all. */
+/* True: operands that are read element by element have the shape of the rows, or are one row (not
+ * one column) or one number for all rows. */
 static bool has_plain_operands(const Graph *g, const Node *n, const RowShape *r)
 {
   const OpCode *code = &op_of(n)->code;
@@ -142,7 +147,7 @@ static bool has_plain_operands(const Graph *g, const Node *n, const RowShape *r)
   return true;
 }
 
-/* Into how many parts the rows of n are cut. 1: they stay as they are. */
+/* The number of parts into which the rows of n are cut; 1: they are not cut. */
 static int64_t parts_of(const Graph *g, const Node *n, const RowShape *r)
 {
   if (!dtype_is_float(ir_node(g, n->in[0])->dtype) || r->parts) return 1;
@@ -150,7 +155,7 @@ static int64_t parts_of(const Graph *g, const Node *n, const RowShape *r)
   return row_split(r->outer, r->length, r->inner);
 }
 
-/* One value a row, in the axes of the rows. */
+/* v, one value a row, with the axes of the rows, of which the reduced ones have size 1. */
 static Value once_a_row(LongRow *r, Value v)
 {
   Node x = *ir_in(r->c, &r->n, 0);
@@ -160,7 +165,7 @@ static Value once_a_row(LongRow *r, Value v)
   return v;
 }
 
-/* A row value or operand as the steps within parts take it, over [outer, parts, length, inner]. */
+/* A row value or operand in the shape for steps within parts: [outer, parts, length, inner]. */
 static Value over_parts(LongRow *r, Value v)
 {
   int64_t inner = r->shape.inner, elements = ir_elements(ir_node(r->c->graph, v)) / inner;
@@ -174,7 +179,7 @@ static Value over_parts(LongRow *r, Value v)
   return ir_append(r->c, &r->at, OP_reshape, &v, 1, ir_shape_attrs(r->c, dim, inner > 1 ? 4 : 3));
 }
 
-/* A single value is not repeated first. */
+/* An expand of a single value is replaced by that value. */
 static Value unexpanded(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
@@ -182,7 +187,7 @@ static Value unexpanded(const Graph *g, Value v)
   return single ? n->in[0] : v;
 }
 
-/* What input k of a step stands for. */
+/* The value of input k of a step. */
 static Value step_input(LongRow *r, uint32_t k, bool in_parts)
 {
   const OpInfo *op = op_of(&r->n);
@@ -194,7 +199,7 @@ static Value step_input(LongRow *r, uint32_t k, bool in_parts)
   return k < n_inputs && op->code.reads_row_value[k] ? once_a_row(r, v) : v;
 }
 
-/* What statement i gives: for each element of parts, of rows, or once a row. */
+/* The result of statement i: for each element of the parts, or of the rows, or once a row. */
 static Value step(LongRow *r, uint32_t i, bool in_parts)
 {
   OpKind op = op_step(r->n.op, i);
@@ -214,7 +219,7 @@ static Value step(LongRow *r, uint32_t i, bool in_parts)
   return v;
 }
 
-/* "ampc_exp(%7 - %12)": what statement i computes of which values. */
+/* "ampc_exp(%7 - %12)": the expression of statement i with its values. */
 static const char *text_of(const LongRow *r, uint32_t i)
 {
   const Graph *g = r->c->graph;
@@ -284,13 +289,13 @@ static Value row_in_parts(Compile *c, Reductions *made, const Node *n, const Row
 
 /* ---- the pass ---- */
 
-typedef struct Split { /* of a node */
+typedef struct Split { /* how a node is cut */
   RowShape shape;
-  bool sum;      /* a long one */
-  int64_t parts; /* of long rows; 1: none */
+  bool sum;      /* a long sum */
+  int64_t parts; /* parts of long rows; 1: not cut */
 } Split;
 
-/* Parts are f32: sums of f64 stay with one block a row or column, however long. */
+/* Parts are f32, so sums in f64 are not cut: they keep one block a row or column, however long. */
 static Split split_of(const Compile *c, Value v)
 {
   const Graph *g = c->graph;
@@ -325,6 +330,6 @@ bool pass_split(Compile *c)
     else
       ir_rewrite_add(&r, id, &n);
   }
-  ir_drop_dead(c); /* a value that is not repeated any more */
+  ir_drop_dead(c); /* the expands of single values */
   return true;
 }
