@@ -1,5 +1,5 @@
 /* The memory of one compile. Everything that the compiler allocates is in one arena and is freed
- * with it. In compiler/ only arena.c calls malloc or calloc. Allocation never returns NULL: if
+ * with it: only nvrtc/, which several threads call, uses malloc. Allocation never returns NULL: if
  * memory runs out, the program prints a message and exits with status 5. */
 #pragma once
 #include <stdarg.h>
