@@ -18,16 +18,14 @@ void backward_init(Backward *b, Compile *c, uint32_t n)
   b->next = ir_nexts(c);
 }
 
-/* No gradient flows through integers, bools, ops without a gradient rule, and regions with
- * no_grad. */
+/* No gradient flows through integers, bools, ops without a gradient rule, and no_grad. */
 bool backward_stops(const Graph *g, const Node *n)
 {
   return op_of(n)->gradient == grad_none || g->regions.at[n->region].no_grad ||
          !dtype_is_float(n->dtype);
 }
 
-/* The first input from which n is computed: a `next` has its carry as input 0 only to write to
- * it. */
+/* The first input that n is computed from: a `next` only writes to its carry, input 0. */
 static uint32_t first_operand(const Node *n)
 {
   return n->op == OP_next ? 1 : 0;
@@ -152,8 +150,7 @@ typedef struct Slices {
   uint32_t n;
 } Slices;
 
-/* Adds one part, sorted by its start along the axis. False: v is no such part, or there are too
- * many. */
+/* Adds one part, sorted by its start. False: v is no such part, or there are too many. */
 static bool add_slice(const Graph *g, Value v, Slices *out)
 {
   const Node *n = ir_node(g, v);
@@ -267,8 +264,7 @@ void backward_step(Backward *b, Value v)
   if (!backward_stops(b->c->graph, ir_node(b->c->graph, v))) step_back(b, v);
 }
 
-/* By descending id: all users of a node stand behind it, so its gradient is complete when the walk
- * comes to it. */
+/* By descending id, so that all users of a node come before it and its gradient is complete. */
 void backward_run(Backward *b, Value y, Value dy, BackwardDone *done, void *data)
 {
   b->dx[y.id] = dy;

@@ -20,8 +20,7 @@ typedef struct Backward {
 void backward_init(Backward *b, Compile *c, uint32_t n);
 /* Finds the active nodes. False: no wanted node is active. */
 bool backward_find(Backward *b, Value y);
-/* Appends the gradients. Calls done(data, v, gradient) for each wanted node once its gradient is
- * final. */
+/* Appends the gradients. Calls done(data, v, gradient) for each wanted node at its end. */
 typedef void BackwardDone(void *data, Value v, Value gradient);
 void backward_run(Backward *b, Value y, Value dy, BackwardDone *done, void *data);
 /* True where no gradient flows from n to its inputs. */
@@ -31,8 +30,7 @@ bool backward_stops(const Graph *g, const Node *n);
 
 /* Backward of the outermost loop around node `id`, which is the last node of the loop. */
 void backward_loop(Backward *b, uint32_t id);
-/* Where the gradient of x is summed: in dx, or in the loop's own table if the loop being
- * differentiated only reads x. */
+/* Where the gradient of x is summed: in dx, or in a table of the loop if that only reads x. */
 Value *backward_sum(Backward *b, Value x);
 /* True: v is a product or convolution in a loop, with weights from outside of it. One product for
  * all iterations computes the gradients of these weights, later. */

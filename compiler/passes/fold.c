@@ -37,8 +37,7 @@ static void list_uses(Compile *c, Fold *f)
   }
 }
 
-/* `scan` and `scan_end` list the values that a loop reads. Their bytes must exist, whoever converts
- * them. */
+/* `scan` and `scan_end` list the values that a loop reads. Their bytes must exist. */
 static bool is_border(const Node *n)
 {
   return op_of(n)->tmpl == TMPL_loop && op_has(n, T_effect);

@@ -64,8 +64,7 @@ static bool stays_alone(const Fuse *f, uint32_t id)
   return ir_adds_to(n) >= 0 && f->sums[slot_of(f->g, n)] > 1;
 }
 
-/* True: the set has elementwise nodes only. `loads_too`: it may have moves that are strided
- * loads. */
+/* True: the set has elementwise nodes only; `loads_too`: or moves that are strided loads. */
 static bool only_maps(const Fuse *f, const Members *m, bool loads_too)
 {
   for (uint32_t i = 0; i < m->nodes.n; i++) {
@@ -231,8 +230,7 @@ static bool knows_elements(const Fuse *f, uint32_t row, const Members *m)
   return true;
 }
 
-/* A kernel that overwrites a carried value must read it at the element that it writes, and before
- * it writes it. */
+/* A kernel that overwrites a carried value must read it first, at the element that it writes. */
 static bool keeps_carried(const Fuse *f, const Members *m, const Members *w)
 {
   for (uint32_t i = 0; i < m->nodes.n; i++) {
@@ -498,8 +496,7 @@ static void make_sets(Fuse *f)
   fuse_turns_create(f);
 }
 
-/* How many nodes read the bytes of each value. Readers of an alias or a folded node count for the
- * value itself. */
+/* How many nodes read each value; those behind an alias or a folded node count too. */
 static void count_readers(Fuse *f)
 {
   for (uint32_t id = 1; id < f->g->nodes.n; id++) {

@@ -8,8 +8,7 @@ typedef struct Members {
   VEC(uint32_t) nodes; /* in execution order */
 } Members;
 
-/* Nodes that must come before another node, although that node reads no value of theirs:
- * order.c. */
+/* Nodes that must come before a node that reads no value of theirs: order.c. */
 typedef struct Edge {
   uint32_t before, next; /* a node; the next edge of the same list, 0: none */
 } Edge;
@@ -31,13 +30,12 @@ typedef struct Fuse {
   uint32_t *reader;     /* value -> the last row op or small node that reads it; 0: none */
   uint32_t *row_reader; /* set -> the last small row op that reads a value of the set; 0: none */
   bool *in_turn;        /* set -> it runs in one block, one part after the other */
-  uint32_t *level; /* part -> 1 + the highest level of the parts in its launch that it waits for; 0:
-                      not known */
-  uint32_t *turn;  /* set -> its turn, later than those of all sets that it waits for */
-  uint32_t *taker; /* turn -> the set that has it; 0: none */
-  uint32_t *room;  /* scratch space for n sets */
-  uint32_t *begin; /* loop -> the set that begins it */
-  uint32_t *mark;  /* set -> the last search that was there */
+  uint32_t *level;      /* part -> 1 + the highest level of parts that it waits for; 0: not known */
+  uint32_t *turn;       /* set -> its turn, later than those of all sets that it waits for */
+  uint32_t *taker;      /* turn -> the set that has it; 0: none */
+  uint32_t *room;       /* scratch space for n sets */
+  uint32_t *begin;      /* loop -> the set that begins it */
+  uint32_t *mark;       /* set -> the last search that was there */
   uint32_t search;
 } Fuse;
 
@@ -70,9 +68,8 @@ typedef struct Wait { /* an iterator over what a node waits for; begin with {0} 
   uint32_t input, edge, set;
   bool in_edges;
 } Wait;
-/* The next set that node `id` waits for: first the sets that make its operands, then those that
- * must come before it (order.c). w->set is 0 if no set makes the operand. False: there are no
- * more. */
+/* The next set that node `id` waits for: those that make its operands, then those that must come
+ * before it (order.c). w->set 0: no set makes the operand. False: there are no more. */
 bool fuse_next_wait(const Fuse *f, uint32_t id, Wait *w);
 void fuse_turns_create(Fuse *f);
 void fuse_turns_join(Fuse *f, uint32_t reader, uint32_t writer);
@@ -81,8 +78,7 @@ bool fuse_waits_for(Fuse *f, uint32_t set, uint32_t target); /* directly or not 
 bool fuse_makes_cycle(Fuse *f, uint32_t reader, uint32_t writer);
 bool fuse_are_apart(Fuse *f, uint32_t a, uint32_t b); /* neither waits for the other */
 
-/* fuse_windows.c: joins ops of windows, with each other and with the nodes that make their
- * operands. */
+/* fuse_windows.c: joins ops of windows, and the nodes that make their operands. */
 void fuse_windows(Fuse *f);
 /* fuse_tiles.c: joins nodes that multiply the same operands in tiles. */
 void fuse_tiles(Fuse *f);
@@ -92,6 +88,5 @@ void make_groups(Fuse *f);
 
 /* share.c: joins sets that share a launch. */
 void share_launches(Fuse *f);
-/* Makes the group of a set. Its parts are in an order in which each follows the parts that it waits
- * for. */
+/* Makes the group of a set. Each part follows the parts that it waits for. */
 Group share_group(Fuse *f, const Members *m);

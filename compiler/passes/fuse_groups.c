@@ -39,8 +39,7 @@ static void order_loop(Fuse *f, uint16_t loop, uint32_t *numbers)
   add_group(f, &f->sets.at[end], numbers, end);
 }
 
-/* The set that begins the outermost loop around `set` that is not numbered yet; `set` itself if
- * there is none. */
+/* The set that begins the outermost loop around `set` without a number; or `set` itself. */
 static uint32_t first_to_begin(const Fuse *f, uint32_t set, const uint32_t *numbers)
 {
   const Node *n = node_at(f, f->sets.at[set].nodes.at[0]);

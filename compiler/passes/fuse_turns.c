@@ -88,8 +88,7 @@ bool fuse_waits_for(Fuse *f, uint32_t set, uint32_t target)
   return waits_for(f, set, target);
 }
 
-/* Let a write a value for b, and b one for c. One command for a and c would wait for b, which waits
- * for that command. */
+/* Let a write for b, and b for c. One command for a and c would wait for b, which waits for it. */
 bool fuse_makes_cycle(Fuse *f, uint32_t reader, uint32_t writer)
 {
   f->search++;

@@ -51,8 +51,7 @@ static bool makes_windows(const Fuse *f, uint32_t reader, uint32_t writer, const
   return w->nodes.n + f->sets.at[reader].nodes.n <= MAX_GROUP;
 }
 
-/* The two nodes are equal except for bool attributes, which select what they return about the
- * windows. */
+/* The nodes are equal except for bool attributes, which select what they return. */
 static bool same_windows(const Fuse *f, uint32_t a, uint32_t b)
 {
   const Node *n = node_at(f, a), *m = node_at(f, b);

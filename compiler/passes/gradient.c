@@ -62,8 +62,7 @@ static const Node *find_cut(const Backward *b, Value y)
   return NULL;
 }
 
-/* The first minimize whose optimizer has no parameter on which the loss depends; NULL: there is
- * none. */
+/* The first minimize whose optimizer has no parameter that affects the loss; NULL: none. */
 static const Node *without_gradient(const Backward *b, const Minimize *m)
 {
   const Graph *g = b->c->graph;
@@ -93,8 +92,7 @@ static void report_independent(Backward *b, const Node *minimize, Value loss)
             region ? " here" : "");
 }
 
-/* The parameter of which v is a view or a cast, such as its 16-bit working copy; NULL: v is
- * something else. */
+/* The parameter that v is a view or cast of, such as its 16-bit copy; NULL: there is none. */
 static const Node *as_parameter(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
@@ -301,8 +299,7 @@ static bool has_parameters(const Graph *g, int64_t optimizer, uint32_t group)
   return any;
 }
 
-/* Sets the inputs of an op that updates a group: the settings of the optimizer that have the names
- * of the inputs. */
+/* Sets the inputs of an op that updates a group: the settings with the names of the inputs. */
 static void named_settings(const OptimizerInfo *row, OpKind op, const Value *settings, Value *in)
 {
   const OpSignature *sig = &op_row(op)->signature;
@@ -420,8 +417,7 @@ static void collect(Gradient *p, uint32_t *id, Minimize *m)
   }
 }
 
-/* A variant may lack the step because of `every`. The first variant has all steps, so only that one
- * is checked. */
+/* A variant may lack the step because of `every`, so only the first variant is checked. */
 static void report_unassigned(const Gradient *p)
 {
   for (uint32_t i = 0; i < p->running.n; i++) {

@@ -168,8 +168,7 @@ static void remember(Layouts *l, Value v, Value other)
   l->other.at[v.id] = other;
 }
 
-/* v in layout `want`. Each value is moved once for all its readers. Values of ranks below 3 have
- * one layout only. */
+/* v in layout `want`, moved once for all its readers. Ranks below 3 have one layout only. */
 static Value relaid(Layouts *l, Value v, Layout want)
 {
   const Graph *g = l->c->graph;

@@ -45,8 +45,7 @@ Value *backward_sum(Backward *b, Value x)
 
 /* ---- products ---- */
 
-/* True: each row of the result depends on one row of input 0, and all rows use the same other
- * inputs. */
+/* True: each row of the result depends on one row of input 0, with equal other inputs. */
 static bool treats_rows_alike(const LoopBack *l, const Node *n)
 {
   const Graph *g = l->b->c->graph;
@@ -69,8 +68,7 @@ bool backward_postpone(Backward *b, Value v, Value dy)
   return any;
 }
 
-/* All iterations of v as rows: [T, n, k] becomes [T n, k]. The iterations of a vector are rows
- * already. */
+/* All iterations of v as rows: [T, n, k] becomes [T n, k]; [T, k] has rows already. */
 static Value as_rows(const LoopBack *l, const Cursor *at, Value v, uint16_t loop)
 {
   Compile *c = l->b->c;
@@ -84,8 +82,7 @@ static Value as_rows(const LoopBack *l, const Cursor *at, Value v, uint16_t loop
   return ir_reshape(c, at, all, dim, x->rank - 1u);
 }
 
-/* Appends the op again, for the rows of all iterations. Only its gradient rule is needed: the node
- * itself is dropped. */
+/* Appends the op again, for the rows of all iterations, for its gradient only. */
 static void product_of_all(LoopBack *l, const Postponed *p)
 {
   Backward *b = l->b;
@@ -289,8 +286,7 @@ static Value *slot(Compile *c, Values *list, Value v)
   return &list->at[v.id];
 }
 
-/* True: n stacks values of iterations. A stack of a value that is the same in all iterations is
- * left as it is. */
+/* True: n stacks values of iterations, not a value that is the same in all of them. */
 static bool stacks_iterations(const Settle *s, const Node *n)
 {
   return n->op == OP_stack && ir_loop_of_node(s->c->graph, &s->r.old[n->in[0].id]) == n->loop;

@@ -43,8 +43,7 @@ static bool needs_copy(const Bounds *b, const Node *n, uint32_t i)
   return ir_carries(x) == n->loop && x != &b->r.old[n->in[0].id];
 }
 
-/* The copy is made in the loop in which x is a slice or is carried: the loop of n, or one around
- * it. */
+/* The copy is in the loop in which x is a slice or is carried: that of n or one around it. */
 static Value copy_of(Bounds *b, Value x, const Node *n, uint32_t i)
 {
   Compile *c = b->c;
@@ -103,8 +102,7 @@ static void put_copies(Bounds *b, uint16_t loop, uint32_t first, uint32_t last)
   }
 }
 
-/* Adds node `id` of `loop`, or the whole inner loop that the node is in, behind all that it
- * reads. */
+/* Adds node `id` of `loop`, or the inner loop that the node is in, behind what it reads. */
 static void put(Bounds *b, uint16_t loop, uint32_t id);
 
 static void put_inputs(Bounds *b, uint16_t loop, uint32_t id)

@@ -31,8 +31,7 @@ static Owner *find(Account *a, Value v)
   return NULL;
 }
 
-/* The reader finds the bytes of v only if a command has written them and none has overwritten them
- * since. */
+/* The bytes of v must have been written, and not been overwritten since. */
 static void check_read(Account *a, Value v, const char *reader)
 {
   const Owner *o = find(a, v);

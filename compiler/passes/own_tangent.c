@@ -28,8 +28,7 @@ static bool refuse(const Turned *t, const char *what, const Node *n)
   return false;
 }
 
-/* True: all nodes from `first` on that depend on dy can be differentiated; else reports the first
- * that cannot. */
+/* Can all nodes from `first` on that depend on dy be differentiated? Reports one that cannot. */
 static bool can_turn(const Turned *t, uint32_t first)
 {
   Compile *c = t->f->b.c;

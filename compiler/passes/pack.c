@@ -36,8 +36,7 @@ static int64_t rank(const Room *r, const Order *o)
   return keys[o->key];
 }
 
-/* A total order: ties are broken by the order of creation, so the result does not depend on the
- * sort. */
+/* A total order, by creation at last, so the result does not depend on the sort. */
 static int placed_first(const void *x, const void *y, void *order)
 {
   const Room *a = *(Room *const *)x, *b = *(Room *const *)y;

@@ -80,8 +80,7 @@ static void plan_optimizers(Compile *c, ampc_program *p)
   p->n_optimizers = g->optimizers.n;
 }
 
-/* Maps a mask of blocks of the graph to one of blocks of the program. Settings can name only the
- * first 64 blocks. */
+/* Maps a mask of blocks of the graph to blocks of the program; it has 64 bits. */
 static uint64_t steps_of(const Graph *g, uint64_t blocks, const uint32_t *block_index)
 {
   uint64_t out = 0;
@@ -154,8 +153,7 @@ static void plan_outputs(Compile *c, ampc_program *p, const uint32_t *block_inde
 
 /* ---- blocks ---- */
 
-/* The metrics of a block are adjacent in the table, so the first one and their number describe
- * them. */
+/* The metrics of a block are adjacent in the table: the first one and their number. */
 static void block_metrics(const Graph *g, uint32_t block, ampc_block *out)
 {
   for (uint32_t i = 0; i < g->metrics.n; i++) {
@@ -179,8 +177,7 @@ static void add_variant(Compile *c, uint32_t block, ampc_block *out)
   out->variant[out->n_variants++] = plan_step(c, block);
 }
 
-/* Adds the variants with the full batch, then those with the smaller last batch. lower makes them
- * in this order. */
+/* Adds the variants with the full batch, then those with the smaller last batch, as lower does. */
 static ampc_block plan_block(Compile *c, uint32_t b)
 {
   const Graph *g = c->graph;
@@ -333,8 +330,7 @@ static uint64_t model_hash(const ampc_program *p)
   return h;
 }
 
-/* Text from the command line may have any bytes. Bytes that are not UTF-8 are written as the text
- * \xNN. */
+/* Text from the command line. Bytes that are not UTF-8 are written as the text \xNN. */
 static void text_add_json(Text *t, const char *s)
 {
   text_puts(t, "\"");

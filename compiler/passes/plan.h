@@ -2,8 +2,7 @@
 #pragma once
 #include "compiler/command/command.h"
 
-/* Fills the table of kernels: one entry for each group that owns a kernel, in the order of
- * groups. */
+/* Fills the table of kernels: one entry for each group that owns one, in order of groups. */
 void plan_kernels(Compile *c, ampc_program *p);
 /* The commands of a block of the graph, in the order in which they run. *out_n: their number. */
 const ampc_command *plan_commands(Compile *c, uint32_t block, uint32_t *out_n);

@@ -15,8 +15,7 @@ void plan_kernels(Compile *c, ampc_program *p)
   p->kernels = out;
 }
 
-/* Arguments, grid and block come from command/, which the emitter also uses, so the call and the
- * kernel agree. */
+/* Arguments, grid and block come from command/, as in the emitter: call and kernel agree. */
 static ampc_command launch_command(Compile *c, uint32_t group, uint32_t kernel)
 {
   KernelArgs args = kernel_args(c, group);
@@ -53,8 +52,7 @@ static ampc_command gemm_command(Compile *c, uint32_t group)
   return out;
 }
 
-/* If desc.grid is not 0, the library multiplies columns that a kernel of the program makes (CUDA
- * only). */
+/* desc.grid not 0: the library multiplies columns that a kernel of the program makes (CUDA). */
 static ampc_command conv_command(Compile *c, uint32_t group, uint32_t kernel)
 {
   const Graph *g = c->graph;

@@ -26,8 +26,7 @@ static uint32_t last_use(const Poison *p, Value v, uint32_t i)
   return i;
 }
 
-/* Uses work_uses(), not the lifetimes of pass memory: poison must not repeat a mistake of that
- * pass. */
+/* By work_uses(), not by lifetimes: poison must not repeat a mistake of pass memory. */
 static void find_last_uses(Poison *p, uint32_t block)
 {
   const Graph *g = p->c->graph;
@@ -59,8 +58,7 @@ static void fill(Poison *p, Commands *out, int64_t offset, int64_t bytes)
   vec_push(p->c->arena, out, k);
 }
 
-/* A live value may share these bytes, if it took the memory of an operand: then they are not
- * filled. */
+/* Bytes that a live value shares, since it took those of an operand, are not filled. */
 static bool meets_live(const Poison *p, const WorkUse *use)
 {
   for (uint32_t i = 0; i < p->live.n; i++)
@@ -68,8 +66,7 @@ static bool meets_live(const Poison *p, const WorkUse *use)
   return false;
 }
 
-/* Values that the command wrote become live. Values whose last use it was are dead and are
- * filled. */
+/* Values that the command wrote become live; those that it was the last to use are filled. */
 static void after_command(Poison *p, uint32_t group, Commands *out)
 {
   WorkUses uses = {0};

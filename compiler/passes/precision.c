@@ -133,8 +133,7 @@ static WhyKind autocast(Precision *p, Node *n, DType low)
   }
 }
 
-/* Obeys the `cast` of an op of the job, in regions that cast at all. False: there is none to
- * obey. */
+/* Obeys the `cast` of an op of the job, in regions that cast. False: there is none. */
 static bool by_own_cast(Precision *p, Node *n)
 {
   RegionKind kind = region_of(p, n)->kind;
@@ -250,8 +249,7 @@ static void round_number(Precision *p, Node *n)
 
 /* ---- sums ---- */
 
-/* A def of the library may consist of ops of which some cannot sum in f64. Reports the first
- * one. */
+/* Some op of a def of the library may not sum in f64. Reports the first one. */
 static void check_wide(Precision *p, const Node *n)
 {
   const char *why = op_against_wide(op_of(n));
@@ -355,8 +353,7 @@ static Value as_type_of(Precision *p, const Node *n)
   return v;
 }
 
-/* `id` is an id of the old array. The inputs of n are ids of the new array, and their types are
- * final. */
+/* `id` is of the old array. The inputs of n are of the new one, and their types are final. */
 static void type_node(Precision *p, uint32_t id)
 {
   Node n = ir_rewrite_mapped(&p->r, id);
@@ -395,8 +392,7 @@ static void forget_from(Precision *p, uint32_t first)
         if (p->casts.at[i].to[d][k].id >= first) p->casts.at[i].to[d][k].id = 0;
 }
 
-/* If node `id` is a carry of an outermost loop, the id behind the last node of the loop;
- * else 0. */
+/* If node `id` is a carry of an outermost loop, the id behind that loop; else 0. */
 static uint32_t end_of_loop(const Precision *p, uint32_t id)
 {
   const Graph *g = p->c->graph;
@@ -440,8 +436,7 @@ static Value widening_parameter(const Graph *g, const Node *n)
   return narrow ? param : (Value){0};
 }
 
-/* How many nodes are f32 only because `first` is: they take their type from it, directly or through
- * others. */
+/* How many nodes take f32 from `first`, directly or through others. */
 static uint32_t count_followers(const Graph *g, uint32_t first, bool *wide)
 {
   uint32_t count = 0;
@@ -471,8 +466,7 @@ static bool has_word(const char *text, size_t size, const char *word)
   return false;
 }
 
-/* The 16-bit operand of n by the name that the source text of n uses, for the help text; NULL: the
- * text names none. */
+/* The 16-bit operand of n by its name in the source text of n; NULL: it has none there. */
 static const char *narrow_name(Compile *c, const Node *n)
 {
   Place p = diag_place(c, n->span);

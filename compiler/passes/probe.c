@@ -41,8 +41,7 @@ static bool is_looked_at(const Graph *g, uint32_t block, uint32_t every)
 
 /* ---- which nodes ---- */
 
-/* n has the values of input 0, perhaps with other zeros, so the probe of the input serves for
- * both. */
+/* n has the values of input 0, perhaps with other zeros, so it has the probe of the input. */
 static bool only_moves(const Node *n, const Node *from)
 {
   OpTemplate tmpl = op_of(n)->tmpl;
@@ -50,8 +49,7 @@ static bool only_moves(const Node *n, const Node *from)
   return tmpl == TMPL_alias || tmpl == TMPL_move || op_has(n, T_repeats) || op_has(n, T_crosses);
 }
 
-/* Values that the language computes: not the arithmetic of settings and schedules, not clones of
- * recompute. */
+/* Values of the language: not arithmetic of settings and schedules, not clones of recompute. */
 static bool is_value(const Graph *g, uint32_t id)
 {
   const Node *n = &g->nodes.at[id];
@@ -134,8 +132,7 @@ static bool is_kept_before(const Looking *p, uint32_t param)
   return false;
 }
 
-/* Measures the loss scale that the gradients are multiplied by. It must be read here: the step may
- * change it at its end. */
+/* Measures the loss scale of the gradients here, since the step may change it at its end. */
 static uint32_t look_at_scale(Looking *p, const Node *norm)
 {
   Graph *g = p->c->graph;
@@ -148,8 +145,7 @@ static uint32_t look_at_scale(Looking *p, const Node *norm)
   return add_probe(p, scale, PROBE_scale, &n, 0);
 }
 
-/* In front of the optimizer's first kernel: measures its gradients, and copies the weights before
- * the update. */
+/* Before the optimizer's first kernel: measures its gradients and copies the weights. */
 static void look_before_step(Looking *p, const Node *norm)
 {
   Graph *g = p->c->graph;

@@ -16,8 +16,7 @@ static const Group *kernel_of(const Graph *g, Value v)
   return group->n_parts ? &group->parts[n->part] : group;
 }
 
-/* True: an elementwise kernel or one of row ops. A single move reads other elements than it
- * writes. */
+/* True: an elementwise kernel or one of row ops, not a single move. */
 static bool is_kernel_of_elements(const Graph *g, const Group *p)
 {
   if (!p->anchor.id) return p->n > 1 || op_of(ir_node(g, p->nodes[0]))->tmpl == TMPL_map;
@@ -43,8 +42,7 @@ static bool reads(const Graph *g, const Node *n, Value x)
   return false;
 }
 
-/* True: for element i, all readers of x in the kernel read element i of x. `alone`: and v is the
- * only reader. */
+/* True: all readers of x in the kernel read element i of x for element i; `alone`: only v does. */
 static bool is_read_well(const Graph *g, const Group *p, Value x, Value v, bool alone)
 {
   for (uint32_t i = 0; i < p->n; i++) {

@@ -35,8 +35,7 @@ static bool may_be_silent(const Fuse *f, uint32_t id)
 
 /* ---- what fits ---- */
 
-/* True: one block computes the set: effects with T_one_block, reductions to one value, single
- * values. */
+/* True: one block does it: effects with T_one_block, reductions to one value, single values. */
 static bool is_of_one_block(const Fuse *f, const Members *m)
 {
   uint32_t anchor = anchor_of(f, m->nodes.at, m->nodes.n);
@@ -60,8 +59,7 @@ static bool is_kernel(const Fuse *f, const Members *m)
   return m->nodes.n > 0 && (!anchor || !op_by_library(op_of(node_at(f, anchor))));
 }
 
-/* True: the set has little to compute, such as the running statistics of a layer, a few columns, or
- * small elementwise work. */
+/* True: little to compute, such as running statistics, a few columns, small elementwise work. */
 static bool is_small(const Fuse *f, const Members *m)
 {
   uint32_t anchor = anchor_of(f, m->nodes.at, m->nodes.n);
@@ -169,8 +167,7 @@ static void share_last(Sharing *s)
   }
 }
 
-/* `small`: the partner must be small too. A launch of one block that already has several parts must
- * stay one block. */
+/* `small`: the partner must be small too. A launch of one block must stay one block. */
 static bool may_stand_beside(const Sharing *s, uint32_t set, uint32_t to, bool small)
 {
   if (!fit(s, set, to) || (small && !s->small[to])) return false;

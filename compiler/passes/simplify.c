@@ -39,8 +39,7 @@ static Value fold_cast(Compile *c, Node *n)
   return ir_in(c, n, 0)->dtype == n->dtype ? n->in[0] : (Value){0};
 }
 
-/* A reshape of a reshape reads the input of the first one. A view with the dims of its input is its
- * input. */
+/* A reshape reads the input of a reshape before it. A view without effect is its input. */
 static Value fold_view(Compile *c, Node *n)
 {
   if (n->op == OP_reshape) {

@@ -38,8 +38,7 @@ static Value in_place_of(Compile *c, const Cursor *at, const Node *n, Value v)
 
 /* ---- sums ---- */
 
-/* True: n is a sum or mean over the rows of [rows, columns]. It is cut in another way than row
- * programs. */
+/* True: n is a sum or mean over the rows of [rows, columns], which is cut by summed(). */
 static bool is_sum_of_columns(const Node *n, const RowShape *r)
 {
   return op_has(n, T_sums) && r->outer == 1;
@@ -67,8 +66,7 @@ static Value sum_in_parts(Compile *c, const Node *n)
 
 /* ---- rows ---- */
 
-/* A reduction that has been made. Cross entropy, its gradient and an accuracy share one if they
- * need the same. */
+/* A reduction that exists. Cross entropy, its gradient and an accuracy may share one. */
 typedef struct Reduction {
   uint16_t block;
   Value after; /* Node.after: clones do not share reductions with their originals */
@@ -96,8 +94,7 @@ static int64_t operand_elements(const Graph *g, const Node *n, uint32_t k)
   return n->in[k].id ? ir_elements(ir_node(g, n->in[k])) : 1;
 }
 
-/* True: the statement reads an element of the rows, whose shape it then has, or is computed once a
- * row. */
+/* True: the statement reads an element of the rows, or is computed once a row. */
 static bool has_shape(const Graph *g, const Node *n, const CodeStatement *s, const RowShape *r)
 {
   bool reads = !statement_reduces(s->kind) && s->kind != STATEMENT_each;
@@ -109,8 +106,7 @@ static bool has_shape(const Graph *g, const Node *n, const CodeStatement *s, con
   return reads;
 }
 
-/* True: the statement uses the sizes of the parts that it combines, so it works on parts
- * already. */
+/* True: the statement uses the sizes of parts that it combines: it works on parts already. */
 static bool joins_sizes(const CodeStatement *s)
 {
   for (uint32_t i = 0; i < s->n_pieces; i++)
