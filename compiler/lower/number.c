@@ -70,8 +70,9 @@ bool want_dtype(Lower *l, Datum d, Span span, const char *what, DType *out)
   if (d.kind == D_dtype) return true;
   wrong_kind(l, d, span, what, "a type");
   if (d.kind == D_type_of)
-    diag_help(l->c, "it is decided after this, by regions of precision; it may stand in `x.to(..)` "
-                    "and as `dtype=` of new tensors");
+    diag_help(
+        l->c,
+        "pass precision decides it later; use it in `x.to(..)` or as `dtype=` of a new tensor");
   else if (!d_is(d, D_error))
     diag_help(l->c, "types are " AMPC_NARROW_LIST "f32, i32, i64, u8, bool");
   return false;

@@ -10,7 +10,7 @@ static bool in_run(Lower *l, Span span)
   if (l->run && !l->settings_of) return true;
   if (l->settings_of)
     return refuse(l, E210, span,
-                  "a setting is made of numbers and schedules; a tensor cannot stand in it");
+                  "a setting is computed from numbers and schedules; it cannot use a tensor");
   return refuse(l, E210, span, "tensors exist in train, eval, infer and data blocks only");
 }
 
@@ -75,7 +75,8 @@ Value as_tensor(Lower *l, Datum d, Span span)
   default:
     fail(l, E209, span, "a tensor is needed here, got %s", d_kind_text(l, d));
     if (d.kind == D_statistics)
-      diag_help(l->c, "`metric name = %s(...)`: it is worked out of counts, over all samples",
+      diag_help(l->c,
+                "use it in `metric name = %s(...)`; it is computed from counts over all samples",
                 d.as.statistics->name);
     if (d.kind == D_class) diag_help(l->c, "build it first: `%s(...)`", d.as.class->name);
     return (Value){0};

@@ -165,7 +165,7 @@ static const char *truth_help(const Lower *l, const char *place)
 }
 
 const char *const type_of_help =
-    "regions of precision decide it after this: `x.to(y.dtype)` needs no question";
+    "pass precision decides float types later; `x.to(y.dtype)` needs no test";
 
 /* As Python's bool(): zero, "", [] and none are false. A tensor has no truth value at compile time.
  * `if x > 0` is the most common mistake of all, so its help says what to write. */

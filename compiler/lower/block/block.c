@@ -103,7 +103,7 @@ static void set_resume(Lower *l, BlockInfo *b, const char *path, Span span)
   for (uint32_t i = 0; i < l->g->blocks.n; i++) {
     const BlockInfo *other = &l->g->blocks.at[i];
     if (!other->resume || strcmp(other->resume, path) == 0) continue;
-    fail(l, E605, span, "a run goes on from one checkpoint, here from `%s` and from `%s`",
+    fail(l, E605, span, "a run resumes from one checkpoint, but the job names `%s` and `%s`",
          other->resume, path);
     diag_note(l->c, other->span, "the block that names the other one");
     return;
@@ -241,7 +241,7 @@ void add_output(Lower *l, const char *name, Datum v, Span span)
 static void check_metrics(Lower *l, const Decl *decl)
 {
   if (l->run->n_metrics || l->run->first != l->run->block || diag_error_count(l->c)) return;
-  diag_warning(l->c, W606, decl->span, "this eval block has no metric, so it tells nothing");
+  diag_warning(l->c, W606, decl->span, "this eval block has no metric, so it reports nothing");
   diag_help(l->c, "`metric acc = accuracy(net(x), y)`");
 }
 
@@ -372,7 +372,7 @@ void add_answer(Lower *l, Datum v, Span span)
 {
   bool tensors = d_contains(v, D_tensor) || d_contains(v, D_param) || d_contains(v, D_schedule);
   if (d_contains(v, D_type_of)) {
-    fail(l, E307, span, "%s is decided after this, by regions of precision", d_text(l, v));
+    fail(l, E307, span, "%s is not known yet: pass precision decides it later", d_text(l, v));
     diag_help(l->c, "`:type x` shows the type that x has");
     return;
   }

@@ -48,8 +48,7 @@ static bool dim_bounds(Lower *l, Dim *d)
 Datum dim_misplaced(Lower *l, const Dim *d, Span span)
 {
   fail(l, E305, span,
-       "dim `%s` has no value here: it is known in infer blocks of which an "
-       "argument has it as a size",
+       "dim `%s` has no value here: it has one in an infer block with an argument of that size",
        d->name);
   diag_help(l->c, "`infer f(x: f32[%s, 8]) { ... }`; elsewhere `x.size(0)` is the size that x has",
             d->name);

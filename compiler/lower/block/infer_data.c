@@ -22,9 +22,9 @@ bool infer_batch(Lower *l, Scope *s, const Function *def, int64_t *out)
       return refuse(l, E209, p->name.span,
                     "`%s` has no axis of samples, so it cannot be read from data", p->name.text);
     if (i && type.dim[0] != *out) {
-      return refuse(l, E209, p->name.span,
-                    "`%s` has %lld samples, `%s` has %lld: data give all as many", p->name.text,
-                    (long long)type.dim[0], def->params.at[0].name.text, (long long)*out);
+      return refuse(
+          l, E209, p->name.span, "`%s` has %lld samples and `%s` has %lld; data need equal numbers",
+          p->name.text, (long long)type.dim[0], def->params.at[0].name.text, (long long)*out);
     }
     *out = type.dim[0];
   }
@@ -40,7 +40,7 @@ static const Expr *input_call(Lower *l, const char *text)
   if (!ast_parse(l->c, at, ast)) return NULL;
   if (ast->n == 1 && ast->at[0]->kind == DECL_expr) return ast->at[0]->as.value;
   fail(l, E210, (Span){at, at + (uint32_t)strlen(text)},
-       "data are a call such as `faces(\"test\")`");
+       "data must be a call, such as `faces(\"test\")`");
   return NULL;
 }
 

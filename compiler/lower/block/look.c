@@ -126,8 +126,8 @@ static bool fits(Lower *l, const ampc_source *s, int64_t n)
   if (n <= MOST_BYTES / bytes) return true;
   fail(l, E209, l->look->span, "%lld samples of %lld bytes are too many to look at", (long long)n,
        (long long)bytes);
-  return diag_help(
-      l->c, "some of them: `faces(\"test\")[0:4]`, `[0][0:4]` where a data block gives several");
+  return diag_help(l->c, "take some of them: `faces(\"test\")[0:4]`, or `[0][0:4]` if a data block "
+                         "returns several values");
 }
 
 /* Sets the samples to read: from *first to *end - 1 of the n samples of a source. */
@@ -138,11 +138,12 @@ static bool choose(Lower *l, const ampc_source *s, int64_t n, int64_t *first, in
   *first = look->has_start ? within(look->start, n) : 0;
   *end = look->is_index ? *first + 1 : look->has_stop ? within(look->stop, n) : n;
   if (!s->samples)
-    return refuse(l, E209, span, "how many samples there are is not known: `samples=` says it");
+    return refuse(l, E209, span, "the number of samples is not known: give it with `samples=`");
   if (look->is_index && (look->start >= n || look->start < -n))
     return refuse(l, E209, span, "there is no sample %lld among %lld", (long long)look->start,
                   (long long)n);
-  if (*end <= *first) return refuse(l, E209, span, "these are none of %lld samples", (long long)n);
+  if (*end <= *first)
+    return refuse(l, E209, span, "this slice has none of the %lld samples", (long long)n);
   return fits(l, s, *end - *first);
 }
 

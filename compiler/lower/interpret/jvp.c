@@ -71,7 +71,7 @@ static Datum as_result(Jvp *j, const Tangents *t, Datum y)
 {
   (void)t;
   if (!d_is_tensor(y))
-    return fail(j->l, E209, j->span, "the function of jvp gives tensors, got %s",
+    return fail(j->l, E209, j->span, "the function of jvp must return tensors, got %s",
                 d_kind_text(j->l, y));
   Value v = as_tensor(j->l, y, j->span);
   return v.id ? d_tensor(v) : d_of(D_error);

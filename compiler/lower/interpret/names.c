@@ -104,7 +104,7 @@ Datum global_value(Lower *l, File *f, Global *g)
 {
   if (g->state == GLOBAL_done) return g->value;
   if (g->state == GLOBAL_busy)
-    return fail(l, E210, g->decl->span, "`%s` is defined by itself", g->name);
+    return fail(l, E210, g->decl->span, "the definition of `%s` uses itself", g->name);
   if (l->global_depth == MAX_DEPTH)
     return fail(l, E210, g->decl->span, "more than %d declarations need one another", MAX_DEPTH);
   g->state = GLOBAL_busy;
@@ -157,8 +157,7 @@ static Datum step_count(Lower *l, const char *name, Span span)
 static Datum counter(Lower *l, OpKind op, Span span)
 {
   if (l->settings_of) return counting_schedule(l, op);
-  if (!l->run)
-    return fail(l, E210, span, "`%s` counts while a block runs; here is none", op_row(op)->name);
+  if (!l->run) return fail(l, E210, span, "`%s` has a value in a block only", op_row(op)->name);
   return append(l, span, op, NULL, 0, NULL);
 }
 
@@ -275,9 +274,9 @@ static Datum missing_name(Lower *l, const Missing *m, Span span)
     bool loop = strcmp(m->why, "`scan`") == 0;
     fail(l, E206, span, "`%s` is not defined outside of %s", m->name, m->why);
     diag_note(l->c, m->span, "it is defined here, for the %s",
-              loop ? "round in which it is made" : "steps in which this fires");
+              loop ? "iteration in which it is made" : "steps in which this fires");
     diag_help(l->c, loop ? "carry it, or `emit` it"
-                         : "what every step needs stands outside of the braces");
+                         : "define it outside of the braces if every step needs it");
   } else {
     fail(l, E206, span, "`%s` is not defined when %s", m->name, m->why);
     diag_note(l->c, m->span, "it is defined in the other branch");

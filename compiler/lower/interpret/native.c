@@ -332,7 +332,7 @@ static Datum run_takes_logits(Lower *l, Args *args)
   if (ARG(0).kind != D_tensor) return d_of(D_none); /* a parameter is no result of an op */
   const Node *n = maker(l, ARG(0).as.tensor);
   if (!op_has(n, T_squashes)) return d_of(D_none);
-  diag_warning(l->c, W312, args->span, "%s takes logits, and gets what %s made", ARG(1).as.text,
+  diag_warning(l->c, W312, args->span, "%s takes logits, but gets the result of %s", ARG(1).as.text,
                op_of(n)->name);
   diag_note(l->c, n->span, "it is made here");
   diag_help(l->c, "leave out this %s", op_of(n)->name);
@@ -378,7 +378,8 @@ static Datum run_checkpoint(Lower *l, Args *args)
 {
   Args rest = {.span = args->span};
   if (args->at.at[0].key)
-    return fail(l, E205, args->at.at[0].key_span, "what checkpoint calls has no name");
+    return fail(l, E205, args->at.at[0].key_span,
+                "the function that checkpoint calls is given by position");
   if (l->at.loop) return fail(l, E210, args->span, "`checkpoint` cannot stand in `scan`");
   for (uint32_t i = 1; i < args->at.n; i++) vec_push(l->arena, &rest.at, args->at.at[i]);
   uint16_t before = l->at.region;
@@ -410,7 +411,7 @@ static Datum run_class_f32(Lower *l, Args *args)
 static Datum run_limits(Lower *l, Args *args)
 {
   if (ARG(0).kind != D_dtype || !dtype_is_float(ARG(0).as.dtype))
-    return fail(l, E209, args->span, "finfo is of " AMPC_NARROW_LIST "or f32, got %s",
+    return fail(l, E209, args->span, "finfo takes " AMPC_NARROW_LIST "or f32, got %s",
                 d_text(l, ARG(0)));
   const ampc_type *t = ampc_type_of(ARG(0).as.dtype);
   DatumVec limits = {0};

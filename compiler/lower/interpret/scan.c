@@ -41,9 +41,9 @@ static bool find_turns(Lower *l, const Stmt *st, const DatumVec *items, Scan *ou
     bool even = i < 2 || (next - items->at[i - 1].as.integer == step && step);
     if (d.kind == D_int && even) continue;
     return refuse(l, E210, iter->span,
-                  "`scan` counts: it goes over a range or `reversed(range(..))`");
+                  "`scan` needs evenly spaced ints: a range or `reversed(range(..))`");
   }
-  if (!items->n) return refuse(l, E210, iter->span, "this `scan` goes over nothing");
+  if (!items->n) return refuse(l, E210, iter->span, "this `scan` has no iterations");
   *reversed = step < 0;
   out->count = items->n;
   out->step = *reversed ? -step : step;
@@ -104,12 +104,12 @@ static bool keeps_shape(Lower *l, const char *name, Value in, Value out, Span sp
        sizes ? ir_dims_text(l->c, a) : ir_type_text(l->c, a),
        sizes ? ir_dims_text(l->c, b) : ir_type_text(l->c, b));
   if (sizes && !a->rank)
-    return diag_help(l->c, "a number enters as one: begin with `zeros(%s)`", ir_dims_text(l->c, b));
+    return diag_help(l->c, "a number is carried as a number: begin with `zeros(%s)`",
+                     ir_dims_text(l->c, b));
   if (!sizes && a->dtype == AMPC_I64 && dtype_is_float(b->dtype))
     return diag_help(l->c, "begin with a float, such as 0.0");
   return diag_help(
-      l->c, "`scan` keeps the shape of what it carries; what grows is emitted: `emit all = %s`",
-      name);
+      l->c, "a carried value keeps its shape; for a value that grows, write `emit all = %s`", name);
 }
 
 /* `in` is the value at the start of an iteration, `out` the value at its end. Returns the value
@@ -149,7 +149,7 @@ void exec_emit(Lower *l, Frame *f, const Stmt *st)
   Datum d = eval(l, f->scope, st->as.named.value);
   for (uint32_t i = 0; i < s->emitted.n; i++) {
     if (strcmp(s->emitted.at[i].name, name->text) != 0) continue;
-    fail(l, E210, name->span, "`%s` is emitted twice in a round", name->text);
+    fail(l, E210, name->span, "`%s` is emitted twice in an iteration", name->text);
     diag_note(l->c, s->emitted.at[i].span, "the first time is here");
     return;
   }
@@ -180,7 +180,7 @@ static bool may_stand(Lower *l, const Stmt *st)
 {
   if (!l->g->regions.at[l->at.region].checkpoint) return true;
   fail(l, E210, st->span, "`scan` cannot stand in a call of `checkpoint`");
-  return diag_help(l->c, "call `checkpoint` for what stands before and behind the loop");
+  return diag_help(l->c, "call `checkpoint` for the code before and after the loop");
 }
 
 /* Elaborates an iteration: binds its names, runs its body, and then binds the results. All values

@@ -217,7 +217,7 @@ static void exec_assert(Lower *l, Frame *f, const Stmt *st)
     fail(l, E210, e->at[0]->span, "`%s` does not hold", source_text(l, e->at[0]->span));
   note_sides(l, f, e->at[0]);
   if (l->run && l->g->blocks.at[l->run->block].n_sizes)
-    diag_help(l->c, "`min`, `max` and `multiple` of a dim say which sizes it has");
+    diag_help(l->c, "`min`, `max` and `multiple` of a dim limit its sizes");
 }
 
 /* Elaborates the body once for each element: 1000 iterations of 10 ops make 10000 nodes. */
@@ -297,7 +297,7 @@ static bool may_stand_in_scan(Lower *l, const Frame *f, const Stmt *st)
                                                  : NULL;
   if (f->kind != FRAME_scan || !word) return true;
   fail(l, E210, st->span, "`%s` cannot stand in `scan`", word);
-  return diag_help(l->c, "carry or `emit` a value, and use it behind the loop");
+  return diag_help(l->c, "carry or `emit` a value, and use it after the loop");
 }
 
 static void exec_expr(Lower *l, Frame *f, const Stmt *st)

@@ -50,7 +50,7 @@ void assign_buffer(Lower *l, ParamSlot *p, const char *name, Datum v, Span span)
   }
   if (l->at.loop) {
     fail(l, E210, span, "Buffer `%s` cannot be assigned in `scan`", name);
-    diag_help(l->c, "carry the value, and assign it behind the loop");
+    diag_help(l->c, "carry the value, and assign it after the loop");
     return;
   }
   Value old = param_value(l, p, span); /* this version's node, which the value replaces */
@@ -86,7 +86,9 @@ static bool running_buffer(Lower *l, Datum d, bool counts, Span span, int64_t *o
     fail(l, E209, span, "running statistics are stored as f32, Buffer `%s` is %s", p->path, type);
   else
     return true;
-  return diag_help(l->c, "`Buffer([channels])`; a copy does not move: `%s.detach()`", p->path);
+  return diag_help(
+      l->c, "pass a `Buffer([channels])`; or pass a copy, which is not updated: `%s.detach()`",
+      p->path);
 }
 
 /* _running(buffer, stat, momentum, factor) updates a running statistic; _running(buffer, stat)

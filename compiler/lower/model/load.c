@@ -123,7 +123,7 @@ static bool pair_fits(Loading *x, const char *from, const char *to, Span span)
     fail(x->l, E209, span, "\"%s\" and \"%s\" of `rename` have different wildcards", from, to);
   else
     return true;
-  diag_help(x->l->c, "what a wildcard on the left stands for takes the place of the one on the "
+  diag_help(x->l->c, "the text that a wildcard on the left matches replaces the one on the "
                      "right: `rename=[[\"**.gamma\", \"**.weight\"]]`");
   return x->good = false;
 }

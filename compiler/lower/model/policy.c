@@ -50,7 +50,7 @@ static bool has_class(Lower *l, Datum d, Span span)
   } else if (d.kind == D_function) {
     fail(l, E209, span, "`%s` is a def of the job, made of ops that have classes of their own",
          d_text(l, d));
-    diag_help(l->c, "`autocast(f32) { ... }` in it");
+    diag_help(l->c, "write `autocast(f32) { ... }` in its body");
   } else {
     fail(l, E209, span, "a policy is for ops, got %s", d_kind_text(l, d));
     diag_help(l->c, "`policy(f32, gelu, my_op)`: names of functions and of ops of the job");

@@ -90,7 +90,8 @@ static bool replay_helps(Lower *l, const ampc_scaler_desc *d, Span span)
       d->dynamic ? arena_printf(l->arena, "hysteresis=%lld", (long long)d->hysteresis) : "`static`";
   fail(l, E605, span, "on_overflow=\"replay\" and %s contradict each other", what);
   return diag_help(
-      l->c, "a step is run again at the lower scale; there the first overflow has to lower it");
+      l->c,
+      "a replay repeats the step at a lower scale, so the first overflow must lower the scale");
 }
 
 /* Compares the values that the kernels use. */

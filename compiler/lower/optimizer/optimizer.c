@@ -180,7 +180,8 @@ static bool check_clamp(Lower *l, const Opt *o, uint32_t group, Span span)
     if (strcmp(o->setting[i], "clamp1") != 0) continue;
     Datum low = group_setting(o, group, i, &key), high = group_setting(o, group, i + 1, &key);
     if (!d_is_number(low) || !d_is_number(high) || d_number(low) <= d_number(high)) return true;
-    return refuse(l, E209, span, "`clamp` of `%s` is [%s, %s]; the first is the smaller one", key,
+    return refuse(l, E209, span,
+                  "`clamp` of `%s` is [%s, %s]; the first must not exceed the second", key,
                   ir_number_text(l->c, d_number(low)), ir_number_text(l->c, d_number(high)));
   }
   return true;
@@ -270,8 +271,7 @@ static bool read_accumulate(Lower *l, Opt *o, Datum v, Span span)
   if (!want_count(l, v, span, what, (Counts){1, AMPC_MOST_STEPS}, &n)) return false;
   if (n != o->accumulate && l->steps_asked) {
     fail(l, E210, span,
-         "`steps_per_epoch` and `total_steps` count steps, and stand before "
-         "`accumulate` is known");
+         "`steps_per_epoch` and `total_steps` are used before `accumulate` is known");
     return diag_help(l->c, "write `accumulate=%lld` in the declaration of `%s` itself, by its name",
                      (long long)n, o->name);
   }

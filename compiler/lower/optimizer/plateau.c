@@ -102,7 +102,7 @@ Value plateau_node(Lower *l, const Plateau *from, const char *key, ampc_domain d
 {
   Plateau p = *from;
   if (!key) {
-    fail(l, E210, span, "plateau_schedule stands for a number of an optimizer");
+    fail(l, E210, span, "plateau_schedule is allowed only as a setting of an optimizer");
     diag_help(l->c, "`optimizer opt = SGD(net, lr=plateau_schedule(0.1, \"%s\"))`", p.metric);
     return (Value){0};
   }
@@ -150,16 +150,16 @@ static void report_metric(Lower *l, const Plateau *p)
       text_printf(&t, "%s\"%s.%s\"", t.n ? ", " : "", l->g->blocks.at[m->block].name, m->name);
   }
   fail(l, E201, p->span,
-       matrix ? "plateau_schedule goes by a number, and `%s` is a matrix"
-              : "plateau_schedule goes by a metric of an eval block, and none has `%s`",
+       matrix ? "plateau_schedule needs a metric that is one number, and `%s` is a matrix"
+              : "plateau_schedule needs a metric of an eval block, and none has `%s`",
        p->metric);
   if (trained)
     diag_help(l->c,
-              "what a train block measures changes with its batches; give an eval block "
+              "metrics of a train block vary with its batches; give an eval block "
               "`metric %s = ...`",
               p->metric);
   else if (t.n)
-    diag_help(l->c, "those that there are: %s", t.at);
+    diag_help(l->c, "metrics of eval blocks: %s", t.at);
   else
     diag_help(l->c,
               "the job has no eval block with a metric: `eval x, y in ... { metric %s = ... "

@@ -46,7 +46,7 @@ static bool counts_evenly(Lower *l, const Setting *s, Span span)
          "its updates come every %lld steps in one block and every %lld in another, so this "
          "schedule has no length of its own",
          (long long)s->every, (long long)r->every);
-  return diag_help(l->c, "give `steps=`, the updates that it takes in all");
+  return diag_help(l->c, "set `steps=` to the total number of its updates");
 }
 
 /* A setting that holds the number of steps of the block. Pass plan computes it from the job; the
@@ -57,7 +57,8 @@ static Value length_node(Lower *l, const char *key, Span span, bool of_updates)
   enum { NAMED = 64 };
   uint32_t block = (uint32_t)l->run->first;
   if (block >= NAMED) {
-    fail(l, E210, span, "a schedule without `steps` stands in one of the first %d blocks", NAMED);
+    fail(l, E210, span, "only the first %d blocks of a job can use a schedule without `steps`",
+         NAMED);
     return (Value){0};
   }
   Value v = setting_node(l, key, 0, AMPC_POSITIVE, span);
@@ -156,7 +157,7 @@ Datum schedule_of(Lower *l, OpKind op, const Datum *operand, uint32_t n, const A
     return fail(l, E209, span, "`%s` cannot stand in a setting, which is one number", row->name);
   for (uint32_t i = 0; i < n; i++)
     if (!d_is_number(operand[i]) && operand[i].kind != D_schedule)
-      return fail(l, E209, span, "a setting is made of numbers and schedules, got %s",
+      return fail(l, E209, span, "a setting is computed from numbers and schedules, got %s",
                   d_kind_text(l, operand[i]));
   Datum *copy = arena_array(l->arena, Datum, n + 1);
   if (n) memcpy(copy, operand, n * sizeof *copy);
