@@ -21,7 +21,7 @@ struct Scan {
   Scan *outer;
   uint16_t loop;
   Value t;
-  int64_t low, step, count; /* t is low, low + step, ...; if reversed, the other way round */
+  int64_t low, step, count; /* t is low, low + step, ...; a reversed loop counts down */
   uint32_t n_carried;
   VEC(Emitted) emitted;
 };
