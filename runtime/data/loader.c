@@ -1,6 +1,6 @@
-/* The batches of a block: all its sources advance together through one index. Threads fill a ring
- * of buffers ahead of the consumer; what is in a batch depends on seed and position alone, however
- * many they are. */
+/* The batches of a block: all its sources advance together. Threads fill a ring of buffers ahead of
+ * the consumer. The contents of a batch depend on seed and position only, not on the number of
+ * threads. */
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
@@ -14,15 +14,15 @@
 #include "source.h"
 #include "runtime/plan/needs.h"
 
-/* Three slots: one that the consumer reads, one that is ready, one that is being filled. */
+/* Three slots: the consumer reads one, one is ready, and one is being filled. */
 enum { RING = 3, ALIGN = 64 /* bytes */, MOST_THREADS = AMPC_MOST_DATA_THREADS, WHY = 1024 };
-enum { MOST_UNASKED = 16 /* threads, where nobody says how many */ };
+enum { MOST_UNASKED = 16 /* threads, if their number is not set */ };
 
 typedef struct Slot {
-  char *bytes; /* the block's sources as they lie in INPUT, from the lowest offset on */
+  char *bytes; /* the block's sources in the layout of INPUT, from the lowest offset on */
   ampc_data_position position;
-  int64_t samples;     /* below the block's batch at the end of an epoch that keeps its rest */
-  int64_t *index;      /* of its samples, when they are shuffled */
+  int64_t samples;     /* smaller than the block's batch for an epoch's last batch that is kept */
+  int64_t *index;      /* indices of its samples, if they are shuffled */
   int64_t begun, done; /* samples */
 } Slot;
 
@@ -33,14 +33,15 @@ struct ampc_batches {
   uint64_t seed;
   DataSource *sources;
   int64_t samples, per_epoch; /* samples and batches of an epoch */
-  int64_t base, bytes;        /* what a batch covers of INPUT */
-  int64_t piece;              /* samples that a thread takes on at once */
-  int64_t *order;             /* of epoch order_epoch, when it is shuffled; of who opens a slot */
+  int64_t base, bytes;        /* the range of INPUT that a batch covers */
+  int64_t piece;              /* samples that a thread takes at once */
+  int64_t *order;             /* of epoch order_epoch, if shuffled; used by the thread that opens a
+                                 slot */
   int64_t order_epoch;        /* -1: none yet */
 
   pthread_t threads[MOST_THREADS];
   int n_threads;
-  pthread_mutex_t mutex; /* for all below */
+  pthread_mutex_t mutex; /* protects all below */
   pthread_cond_t changed;
   bool quit, seeking, opening; /* opening: one thread prepares the next slot */
   int busy;                    /* threads that fill samples */
@@ -48,14 +49,14 @@ struct ampc_batches {
   int64_t opened, filled, taken; /* slots since the last seek */
   bool held;                     /* the consumer still reads slot taken - 1 */
   ampc_data_position ahead;      /* of the slot that is opened next */
-  ampc_status failed;            /* of a sample: then no more are begun */
-  int64_t failed_at;             /* that sample, counted since the last seek: the first of all */
+  ampc_status failed;            /* status of a sample; after a failure no new samples begin */
+  int64_t failed_at;             /* the first such sample, counted since the last seek */
   char why[WHY];
 };
 
 /* ---- the threads ---- */
 
-/* Samples [first, first + n) of the slot, from all sources. */
+/* Fills samples [first, first + n) of the slot, from all sources. */
 static ampc_status fill_samples(const ampc_batches *b, const Slot *slot, int64_t first, int64_t n)
 {
   int64_t epoch = slot->position.epoch, from = slot->position.batch * b->block->batch + first;
@@ -71,7 +72,7 @@ static ampc_status fill_samples(const ampc_batches *b, const Slot *slot, int64_t
   return AMPC_OK;
 }
 
-/* What is told is what comes first in the data, not in time. */
+/* Keeps the failure that comes first in the data, not in time. */
 static void keep_failure(ampc_batches *b, ampc_status status, int64_t at)
 {
   if (b->failed && b->failed_at <= at) return;
@@ -80,8 +81,8 @@ static void keep_failure(ampc_batches *b, ampc_status status, int64_t at)
   snprintf(b->why, sizeof b->why, "%s", ampc_last_error());
 }
 
-/* Samples are filled outside the lock. What lies behind those of a smaller last batch is of an
- * earlier one and is not read. */
+/* Fills samples outside the lock. After the samples of a smaller last batch the slot keeps those of
+ * an earlier batch; nothing reads them. */
 static void fill_some(ampc_batches *b)
 {
   int64_t number = b->opened - 1;
@@ -104,7 +105,7 @@ static void fill_some(ampc_batches *b)
   pthread_cond_broadcast(&b->changed);
 }
 
-/* The order of an epoch is found outside the lock, by one thread at a time. */
+/* Computes the order of an epoch outside the lock, in one thread at a time. */
 static void open_slot(ampc_batches *b)
 {
   Slot *slot = &b->ring[b->opened % RING];
@@ -130,7 +131,7 @@ static void open_slot(ampc_batches *b)
   pthread_cond_broadcast(&b->changed);
 }
 
-/* Only the slot that was opened last has samples that nobody has begun. */
+/* Only the slot that was opened last can have samples that no thread has taken. */
 static bool has_work(const ampc_batches *b)
 {
   const Slot *last = &b->ring[(b->opened + RING - 1) % RING];
@@ -169,9 +170,9 @@ static const char *source_name(const DataSource *s)
   return s->path ? s->path : "a synthetic source";
 }
 
-/* Whether the samples of the files make the batches that the block was compiled for. An infer block
- * takes any number: what fills up its last batch is computed and not looked at. With `samples`
- * unknown at compile time (shape=) this is the first place where they are counted. */
+/* Whether the samples of the files form the batches that the block was compiled for. An infer block
+ * accepts any number of samples: results for the padding of its last batch are ignored. If
+ * `samples` was unknown at compile time (shape=), they are counted here for the first time. */
 static ampc_status check_counts(ampc_batches *b)
 {
   const ampc_block *block = b->block;
@@ -211,7 +212,7 @@ static ampc_status open_sources(ampc_batches *b, const char *data_dir)
   return status ? status : check_counts(b);
 }
 
-/* Slots begin zeroed: gaps between sources are copied to the device and stay the same bytes. */
+/* Slots begin zeroed: gaps between sources are copied to the device, too, and must not vary. */
 static ampc_status open_ring(ampc_batches *b)
 {
   int64_t end = 0;
@@ -238,7 +239,7 @@ static ampc_status open_ring(ampc_batches *b)
   return AMPC_OK;
 }
 
-/* Also what a failed batches_open leaves: each part is freed if it was made. */
+/* Also frees what a failed batches_open has left. */
 static void batches_close(ampc_batches *b)
 {
   if (!b) return;
@@ -267,8 +268,8 @@ static int threads_that_work(void)
   return asked ? asked : n < MOST_UNASKED ? n : MOST_UNASKED;
 }
 
-/* Where samples take long to make there are as many threads as processors, or as was asked for;
- * where they are only copied, one has nothing to wait for but memory, and takes whole batches. */
+/* If samples are costly to produce, starts one thread per processor, or as many as were requested.
+ * If they are only copied, memory is the limit, so one thread copies whole batches. */
 static ampc_status start_threads(ampc_batches *b)
 {
   bool works = false;
@@ -313,7 +314,7 @@ static int64_t batches_per_epoch(const ampc_batches *b)
   return b->per_epoch;
 }
 
-/* Empties the ring. The position behind the last batch of an epoch, as a checkpoint may hold it, is
+/* Empties the ring. A checkpoint may hold the position after the last batch of an epoch, which is
  * the beginning of the next epoch. */
 static ampc_status batches_seek(ampc_batches *b, ampc_data_position to)
 {
@@ -335,8 +336,8 @@ static ampc_status batches_seek(ampc_batches *b, ampc_data_position to)
   return AMPC_OK;
 }
 
-/* Lets go of the slot handed out before, so that it can be filled, and waits for the next. A sample
- * that failed is told when all batches before its own have been read. */
+/* Releases the previous slot so that it can be filled, and waits for the next one. A failed sample
+ * is reported after all batches before its own have been read. */
 static ampc_status batches_next(ampc_batches *b, const void **out_base, int64_t *out_samples,
                                 ampc_data_position *out_position)
 {
@@ -360,7 +361,7 @@ static ampc_status batches_next(ampc_batches *b, const void **out_base, int64_t 
   return AMPC_OK;
 }
 
-/* Samples are looked at one after the other, which takes as long as an epoch does to read. */
+/* Reads the samples one after the other, which takes as long as reading an epoch. */
 static bool batches_find_lost(const ampc_batches *b, char *text, size_t size)
 {
   if (!b || !text) return false;

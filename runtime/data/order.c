@@ -1,11 +1,10 @@
-/* Fisher-Yates with numbers found by their position, so that any epoch's order can be had at once.
- */
+/* Fisher-Yates. Its random numbers are computed from positions, so any epoch can come first. */
 #include "order.h"
 #include "runtime/base/philox.h"
 
 enum { ORDER_STREAM = 0x6f726472 }; /* keeps these numbers apart from other uses of the seed */
 
-/* Number i of the sequence in [0, bound); the bias is below bound / 2^64. */
+/* Number i of the sequence, in [0, bound). The bias is below bound / 2^64. */
 static int64_t below(uint64_t seed, uint64_t stream, int64_t i, int64_t bound)
 {
   Philox p = philox(seed, (uint64_t)i, stream);
@@ -13,8 +12,7 @@ static int64_t below(uint64_t seed, uint64_t stream, int64_t i, int64_t bound)
   return (int64_t)(((unsigned __int128)bits * (uint64_t)bound) >> 64);
 }
 
-/* The epoch and the block are part of the stream, so blocks on the same data, and epochs, differ.
- */
+/* The stream depends on epoch and block, so epochs differ, and so do blocks on the same data. */
 void order_shuffle(int64_t *order, int64_t n, uint64_t seed, uint32_t block, int64_t epoch)
 {
   uint64_t stream = (uint64_t)ORDER_STREAM << 32 ^ (uint64_t)epoch ^ (uint64_t)block << 56;

@@ -1,5 +1,4 @@
-/* Sources: a format's reader, the part of its samples that a job uses, and the check of their
- * values. */
+/* Sources: a format's reader, the part of its samples that a job uses, and checks of values. */
 #include "source.h"
 #include <math.h>
 #include <errno.h>
@@ -15,10 +14,10 @@ enum { CHECKED_AT_ONCE = 1 << 16 /* bytes of samples, at least one sample */ };
 
 /* ---- values that are looked at ---- */
 
-/* Is the value one that the job cannot use? */
+/* Whether the job cannot use the value. */
 typedef bool IsBad(const DataSource *s, double value);
 
-/* No class of the loss that reads them. */
+/* Out of the range that the reading op allows, such as the classes of a loss. */
 static bool is_out_of_range(const DataSource *s, double value)
 {
   const ampc_source *d = s->desc;
@@ -32,12 +31,12 @@ static bool is_not_finite(const DataSource *s, double value)
 }
 
 typedef struct Found {
-  int64_t sample, element; /* counted from the beginning of the file, where the reader looks for it;
-                              of the sample. -1: there is none */
+  int64_t sample, element; /* counted in the file, for readers of messages; counted in the sample.
+                              -1: none */
   double value;
 } Found;
 
-/* The first such value of n samples; false: there is none. */
+/* Finds the first such value in n samples; false: there is none. */
 static bool find_in_piece(const DataSource *s, const char *bytes, int64_t n, IsBad *is_bad,
                           Found *out)
 {
@@ -50,7 +49,7 @@ static bool find_in_piece(const DataSource *s, const char *bytes, int64_t n, IsB
   return false;
 }
 
-/* Over the whole part. */
+/* Searches the whole part. */
 static ampc_status find_value(const DataSource *s, IsBad *is_bad, Found *out)
 {
   int64_t piece = CHECKED_AT_ONCE / s->sample_bytes;
@@ -70,8 +69,8 @@ static ampc_status find_value(const DataSource *s, IsBad *is_bad, Found *out)
   return status;
 }
 
-/* All values of the part are looked at once, so that no kernel has to. A format without a file
- * knows the bounds of its values and has checked them in `open`. */
+/* Checks all values of the part once, so that no kernel has to. A format without a file knows the
+ * bounds of its values and has checked them in `open`. */
 static ampc_status check_limit(const DataSource *s)
 {
   const ampc_source *d = s->desc;
@@ -100,7 +99,7 @@ bool source_find_lost(const DataSource *s, int64_t *sample, double *value)
 
 /* ---- opening, reading ---- */
 
-/* A file that is not there is mostly looked for in the wrong folder. */
+/* A missing file was usually searched for in the wrong folder. */
 static ampc_status explain_missing(const DataSource *s, const char *folder, ampc_status status)
 {
   if (access(s->path, F_OK) == 0) return status;
@@ -112,8 +111,8 @@ static ampc_status explain_missing(const DataSource *s, const char *folder, ampc
                    s->path, reason, folder && *folder ? folder : ".");
 }
 
-/* `part` picks samples after the whole source was opened, so that train and eval blocks on parts of
- * one file agree about its length. */
+/* `part` selects samples after the whole source is opened. So train and eval blocks on parts of one
+ * file agree about its length. */
 ampc_status source_open(const ampc_program *p, const ampc_source *desc, const char *data_dir,
                         uint64_t seed, DataSource *out)
 {

@@ -8,9 +8,8 @@
 enum { AMPC_ESCAPE_ROOM = 12 };
 
 /* Returns the size, at least 1 byte, of the first character of the `left` > 0 bytes at s. `escape`
- * is
- * "" if it can be printed; else it is the text to print instead. Escaped are control characters,
- * bytes that are no UTF-8, and characters that end lines or change the direction of text. */
+ * is "" if it can be printed, else the text to print instead. Escaped are control characters, bytes
+ * that are no UTF-8, and characters that end lines or change the direction of text. */
 size_t ampc_character(const char *s, size_t left, char escape[AMPC_ESCAPE_ROOM]);
 
 /* Whether all of it can be printed as it is. */

@@ -9,6 +9,5 @@ enum { TOOLKIT_PATTERN = 512 };
 void *toolkit_open_given(const char *file); /* only in the folder of --cuda-path */
 void *toolkit_open_found(const char *file); /* in the loader's folders, then in all other places */
 
-/* The places that both search, for messages: "--cuda-path /opt/cuda, the loader
- * (LD_LIBRARY_PATH)," */
+/* The places that both search, for messages: "the loader (LD_LIBRARY_PATH), /usr/local/cuda*". */
 void toolkit_tell_places(char *out, size_t size);

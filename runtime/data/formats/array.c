@@ -6,7 +6,7 @@
 #include "draw.h"
 #include "header.h"
 
-enum { BOUNCE = 1 << 14 /* bytes that are converted at once */ };
+enum { BOUNCE = 1 << 14 /* bytes that are converted at a time */ };
 
 struct ampc_reader {
   ampc_array is;
@@ -15,8 +15,8 @@ struct ampc_reader {
   uint64_t seed;
   int64_t elements;    /* of a sample */
   int64_t first, used; /* samples */
-  bool drawn;          /* samples begin anywhere within those that are used */
-  bool same;           /* elements are the same bytes in the file and in INPUT */
+  bool drawn;          /* samples begin anywhere in the used range */
+  bool same;           /* elements have the same bytes in the file and in INPUT */
 };
 
 ampc_status array_type(const char *path, ElementType t, ampc_dtype *out)
@@ -44,7 +44,7 @@ ampc_status array_probe(const ampc_format *f, const char *path, const char *args
   return status;
 }
 
-/* Elements that are held, the other way round: once, and not in every epoch. */
+/* Reverses the bytes of elements in memory: once instead of in every epoch. */
 static void turn_round(ampc_array *a)
 {
   uint8_t *at = a->bytes.held;
@@ -97,7 +97,7 @@ void array_use(ampc_reader *r, int64_t first, int64_t count)
   r->used = count;
 }
 
-/* n elements from element `at` on. */
+/* Copies n elements from element `at` on. */
 static ampc_status copy_elements(const ampc_reader *r, int64_t at, int64_t n, char *to)
 {
   const ampc_array *a = &r->is;
@@ -114,8 +114,8 @@ static ampc_status copy_elements(const ampc_reader *r, int64_t at, int64_t n, ch
   return AMPC_OK;
 }
 
-/* The element with which a sample begins: a drawn one lies anywhere between the first element of
- * the used samples and the last. */
+/* The first element of a sample. A drawn one is random, from the first element of the used samples
+ * to the last one that leaves a whole sample. */
 static int64_t beginning(const ampc_reader *r, int64_t sample, int64_t epoch)
 {
   int64_t step = r->is.step;

@@ -1,6 +1,5 @@
-/* What idx, npy, npz, safetensors, raw, tokens and cifar10 have in common: elements of one type
- * that lie in a file one behind the other. A format says where; opening, checking and copying are
- * here. */
+/* The common code of idx, npy, npz, safetensors, raw, tokens and cifar10: contiguous elements of
+ * one type in a file. A format says where they are; opening, checking and copying are here. */
 #pragma once
 #include "bytes.h"
 #include "element.h"
@@ -9,8 +8,8 @@
 struct ampc_array {
   ElementType type;
   ampc_header is;
-  int64_t step; /* elements from one sample to the next; 0: those of a sample */
-  Bytes bytes;  /* of all samples; only where `contents` was asked for */
+  int64_t step; /* elements from one sample to the next; 0: as many as a sample has */
+  Bytes bytes;  /* of all samples; only if `contents` was requested */
 };
 
 /* As in ampc_format. */
@@ -20,7 +19,7 @@ void array_use(ampc_reader *r, int64_t first, int64_t count);
 ampc_status array_copy(const ampc_reader *r, int64_t first, int64_t n, int64_t epoch, void *to);
 void array_close(ampc_reader *r);
 
-/* The row of such a format, whose file says with `locate` where the elements are. */
+/* The table row of such a format. The format's file defines `locate`, which finds the elements. */
 #define ARRAY_FORMAT(KIND, format_name, ...)                                                       \
   const ampc_format ampc_format_##format_name = {.kind = AMPC_SOURCE_##KIND,                       \
                                                  .name = #format_name,                             \
@@ -32,8 +31,8 @@ void array_close(ampc_reader *r);
                                                  .close = array_close,                             \
                                                  __VA_ARGS__}
 
-/* Fills in the type of the language; refuses a type that has none. */
+/* Sets the language's type for t; fails if there is none. */
 ampc_status array_type(const char *path, ElementType t, ampc_dtype *out);
 
-/* Of all samples, in the file. */
+/* Bytes of all samples in the file. */
 int64_t array_bytes(const ampc_array *a);

@@ -6,8 +6,8 @@
 #include "runtime/plan/file.h"
 
 enum {
-  HELD_MOST = 256 << 20, /* bytes of a file that is not compressed */
-  PIECE = 1 << 20        /* bytes that are read at once where the end is not known */
+  HELD_MOST = 256 << 20, /* bytes of an uncompressed file */
+  PIECE = 1 << 20        /* bytes that are read at a time if the size is not known */
 };
 
 static ampc_status truncated(const char *path, int64_t has, int64_t wants)
@@ -45,7 +45,7 @@ static ampc_status open_plain(int fd, int64_t file_size, int64_t size, bool whol
   return status;
 }
 
-/* Up to the end of the stream, however long it is. */
+/* Reads up to the end of the stream. */
 static ampc_status read_rest(Stream *s, Bytes *b)
 {
   int64_t room = 0, got = 0;
@@ -101,7 +101,7 @@ static ampc_status open_packed(const DataFile *f, int64_t size, bool whole, Byte
   return status;
 }
 
-/* Opens the file; *out_packed: it is gzipped. */
+/* Opens the file. *out_packed: it is gzipped. */
 static ampc_status look(const DataFile *f, int *out_fd, int64_t *out_size, bool *out_packed)
 {
   uint8_t magic[2] = {0};

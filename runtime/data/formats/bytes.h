@@ -1,22 +1,22 @@
-/* A range of a file's bytes that can be read anywhere, by any number of threads. */
+/* A range of a file's bytes with random access, for any number of threads. */
 #pragma once
 #include "stream.h"
 
-/* Held in memory when it is small or came out of a compressed file; else each read asks the system,
- * whose cache is as good. Then a file that is cut while it is open is an error of that read. */
+/* Held in memory if it is small or was compressed; otherwise each read calls the system, whose
+ * cache is as good. If the file is then truncated while it is open, that read fails. */
 typedef struct Bytes {
   const char *path; /* the caller's */
-  uint8_t *held;    /* NULL: in the file, from `at` on */
+  uint8_t *held;    /* NULL: the range is in the file, from `at` on */
   int fd;           /* -1: none */
   int64_t at, size;
 } Bytes;
 
-/* Bytes [at, at + size) of the file as it was before it was gzipped; size -1: up to its end.
- * `whole`: it must end there. */
+/* Opens bytes [at, at + size) of the unpacked file; size -1: up to its end. `whole`: the file must
+ * end there. */
 ampc_status bytes_open(const DataFile *f, int64_t at, int64_t size, bool whole, Bytes *out);
-/* As many bytes as bytes_open(.., 0, -1, ..) gives, without keeping them. */
+/* The size of the unpacked file. Keeps no bytes in memory. */
 ampc_status bytes_count(const DataFile *f, int64_t *out);
-void bytes_close(Bytes *b); /* also one of all zeros */
+void bytes_close(Bytes *b); /* a zeroed struct is fine */
 
-/* Bytes [at, at + n) of the range, which has them. */
+/* Reads bytes [at, at + n) of the range, which must contain them. */
 ampc_status bytes_read(const Bytes *b, int64_t at, int64_t n, void *to);

@@ -1,6 +1,5 @@
-/* The binary batches of CIFAR-10: records of a label and a picture, 1 + 3 x 32 x 32 bytes, red,
- * green and blue one behind the other. `of` says which of the two is wanted: "image" or "label". A
- * name that ends in .gz is unpacked. */
+/* The binary batches of CIFAR-10: records of a label and a picture, 1 + 3 x 32 x 32 bytes, in
+ * planes of red, green and blue. `of` selects "image" or "label". A file named *.gz is unpacked. */
 #include <string.h>
 #include "args.h"
 #include "array.h"

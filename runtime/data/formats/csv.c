@@ -1,7 +1,7 @@
-/* CSV files (fields.h): a line for each sample, fields between `sep`s, numbers. `column` (a line
- * each) is a name of the header line, or with `number` a count from 0. `scalar`: one column, a
- * number a sample; else a vector. `header` 0: the first line is a sample, too. All of the file is
- * read when it is opened. */
+/* CSV files (fields.h): one line per sample, fields separated by `sep`, all numbers. `column` (a
+ * line each) is a name in the header line or, with `number`, an index from 0. `scalar`: one column,
+ * so a sample is a number; otherwise it is a vector. `header` 0: the first line is a sample, too.
+ * Opening reads the whole file. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +14,12 @@
 #include "fields.h"
 
 enum {
-  MOST_COLUMNS = 4096, /* that are asked for */
+  MOST_COLUMNS = 4096, /* requested */
   MOST_FIELDS = 1 << 20,
   SHOWN_NAMES = 200 /* bytes */
 };
 
-/* What the arguments ask for. */
+/* What the arguments request. */
 typedef struct Wanted {
   ampc_header is;
   char sep;
@@ -31,16 +31,16 @@ typedef struct Csv {
   Fields in;
   const char *args;
   Wanted wanted;
-  int64_t *place;  /* of each wanted column, in a line; -1: not found yet */
-  int32_t *column; /* of each field, the other way round; -1: not wanted */
-  int64_t mapped;  /* entries of column; fields behind them are not wanted */
+  int64_t *place;  /* field of each requested column; -1: not found yet */
+  int32_t *column; /* requested column of each field; -1: none */
+  int64_t mapped;  /* entries of column; later fields are not requested */
   int64_t fields;  /* in the first line; each line has as many */
   int64_t samples;
   bool at_header;
-  char names[SHOWN_NAMES];     /* of the header line, as far as they are told */
-  const ampc_program *program; /* NULL: numbers are not read, only counted */
+  char names[SHOWN_NAMES];     /* of the header line, for messages */
+  const ampc_program *program; /* NULL: samples are only counted */
   char *values;
-  int64_t room; /* samples for which there is room in values */
+  int64_t room; /* samples that fit into values */
 } Csv;
 
 struct ampc_reader {
@@ -106,7 +106,7 @@ static ampc_status read_arguments(const char *args, Wanted *w)
 
 /* ---- fields ---- */
 
-/* A name of the header, for the columns that are asked for by it. */
+/* Assigns a field of the header line to the columns that are requested by its name. */
 static ampc_status name_column(Csv *c, int64_t field)
 {
   int n;
@@ -142,7 +142,7 @@ static bool read_number(Csv *c, double *real, int64_t *whole)
   return *real != 0 || ampc_read_real(from, real);
 }
 
-/* The field, of the column that was asked for as number `column`, is none that can be stored. */
+/* Reports that the field, of requested column number `column`, is no number that can be stored. */
 static ampc_status no_number(const Csv *c, int64_t column)
 {
   int n = 0;
@@ -159,7 +159,7 @@ static ampc_status no_number(const Csv *c, int64_t column)
                                                     : "whole number; dtype=f32 reads it");
 }
 
-/* The field as a number at its place in values. */
+/* Stores the field as a number in values. */
 static ampc_status store_field(Csv *c, int64_t column)
 {
   double real = 0;
@@ -187,7 +187,7 @@ static ampc_status make_room(Csv *c)
   return AMPC_OK;
 }
 
-/* One field of the header line or of a sample. */
+/* Processes one field of the header line or of a sample. */
 static ampc_status take_field(void *context, int64_t field)
 {
   Csv *c = context;
@@ -198,7 +198,7 @@ static ampc_status take_field(void *context, int64_t field)
   return status;
 }
 
-/* Once the places of all columns are known. */
+/* Fills c->column; call it when the fields of all columns are known. */
 static ampc_status map_columns(Csv *c)
 {
   for (int64_t i = 0; i < c->wanted.n; i++)
@@ -216,7 +216,7 @@ static ampc_status map_columns(Csv *c)
   return AMPC_OK;
 }
 
-/* What was asked for is there. */
+/* Checks that the requested columns exist. */
 static ampc_status check_columns(Csv *c)
 {
   int n;
@@ -238,7 +238,7 @@ static ampc_status check_columns(Csv *c)
   return AMPC_OK;
 }
 
-/* The first line says how many fields the others have. */
+/* Checks that the line has as many fields as the first line. */
 static ampc_status end_line(Csv *c, int64_t fields)
 {
   char why[80];
@@ -273,7 +273,7 @@ static ampc_status read_lines(Csv *c)
 
 /* ---- the row of the table ---- */
 
-/* Reads the file, and with `p` its numbers; the path NULL: only the arguments. The caller frees
+/* Reads the file, and with `p` also its numbers. A NULL path: only the arguments. The caller frees
  * *out, also after a failure. */
 static ampc_status csv_read(const char *path, const char *args, const ampc_program *p, Csv **out)
 {

@@ -1,6 +1,6 @@
-/* Random numbers of a sample: a sequence that depends on seed, source, epoch and sample alone, so
- * that any thread finds the same ones, and a run that goes on finds those of the one that did not
- * stop. */
+/* Random numbers of a sample: a sequence that depends only on seed, source, epoch and sample. So
+ * any thread computes the same numbers, and a resumed run gets those of a run that was not
+ * interrupted. */
 #pragma once
 #include "runtime/base/philox.h"
 

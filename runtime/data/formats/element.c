@@ -1,4 +1,4 @@
-/* Conversion of elements. Integers stay exact: none goes through a double. */
+/* Conversion of elements. Integers stay exact: they are not converted to double. */
 #include "element.h"
 #include <string.h>
 #include "runtime/base/convert.h"

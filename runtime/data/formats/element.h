@@ -1,4 +1,4 @@
-/* Elements as files have them, and what becomes of them in INPUT. */
+/* Types of elements in files, and their conversion to the types in INPUT. */
 #pragma once
 #include "runtime/plan/types.h"
 
@@ -18,10 +18,11 @@ typedef struct ElementType {
   bool big_endian; /* in the file */
 } ElementType;
 
-/* The type of the language that holds all numbers of the file's: integers that it lacks are
- * widened, f64 is rounded to f32. False: there is none, as for u64. */
+/* The language's type that holds all numbers of the file's type. Integer types that the language
+ * lacks are widened; f64 is rounded to f32. False: there is none, as for u64. */
 bool element_dtype(ElementType t, ampc_dtype *out);
 
-/* n elements of a file as elements of type `dtype`: what element_dtype gave, or a wider integer. */
+/* Converts n elements of a file to `dtype`: the type from element_dtype, or a wider integer
+ * type. */
 void element_copy(const ampc_program *p, ElementType t, const uint8_t *from, int64_t n,
                   ampc_dtype dtype, void *to);

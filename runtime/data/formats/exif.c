@@ -1,6 +1,6 @@
-/* Orientation of pictures. Column u and row v of the picture that stands upright are stored at
- * column u and row v, or v and u where rows become columns, each counted from the other end where
- * the picture is mirrored along it. */
+/* Orientation of pictures. Column u and row v of the upright picture are stored at column u and row
+ * v, or at v and u if rows become columns. Each is counted from the other end if the picture is
+ * mirrored along it. */
 #include "exif.h"
 #include <string.h>
 
@@ -15,7 +15,8 @@ static uint32_t number(const uint8_t *at, int bytes, bool big)
   return n;
 }
 
-/* The first folder of the TIFF file has it. What lies outside of the bytes is not there. */
+/* The tag is in the first directory of the TIFF data. Entries beyond the end of the bytes are
+ * ignored. */
 int exif_orientation(const uint8_t *tiff, int64_t size)
 {
   if (size < 8) return 1;

@@ -34,7 +34,7 @@ static ampc_status add_byte(Fields *f, int byte)
   return AMPC_OK;
 }
 
-/* Behind the opening quote, up to the closing one. */
+/* Reads from after the opening quote to the closing one. */
 static ampc_status read_quoted(Fields *f)
 {
   int byte, more;
@@ -54,7 +54,7 @@ static ampc_status read_quoted(Fields *f)
   }
 }
 
-/* Up to what ends it: *out_end is `sep`, a newline, or -1 for the end of the file. */
+/* Reads a field up to its end: *out_end is `sep`, a newline, or -1 for the end of the file. */
 static ampc_status read_field(Fields *f, int *out_end)
 {
   f->size = 0;
@@ -93,7 +93,7 @@ ampc_status fields_line(Fields *f, FieldTake *take, void *context, int64_t *out_
   return status;
 }
 
-/* Spreadsheets begin UTF-8 with a mark. */
+/* Skips the byte order mark with which spreadsheets begin UTF-8 files. */
 ampc_status fields_open(const char *path, char sep, Fields *out)
 {
   int byte;

@@ -1,5 +1,4 @@
-/* Folders of pictures. Names are compared byte by byte, so that the order is the same everywhere.
- */
+/* Folders of pictures. Names are compared byte by byte, so their order is the same everywhere. */
 #include "folder.h"
 #include <dirent.h>
 #include <errno.h>
@@ -10,7 +9,7 @@
 #include <sys/stat.h>
 #include "args.h"
 
-/* Names that live until the folder is freed, a list of pieces of memory. */
+/* A name in a linked list, valid until the folder is freed. */
 typedef struct Piece {
   struct Piece *next;
   char text[];
@@ -58,7 +57,7 @@ static bool is_picture(const char *name)
           strcasecmp(dot, ".png") == 0);
 }
 
-/* Links count as what they lead to. */
+/* Follows links. */
 static bool is_folder(DIR *within, const struct dirent *e)
 {
   struct stat info;
@@ -67,7 +66,7 @@ static bool is_folder(DIR *within, const struct dirent *e)
   return fstatat(dirfd(within), e->d_name, &info, 0) == 0 && S_ISDIR(info.st_mode);
 }
 
-/* The folders of `path`, or its pictures, sorted. */
+/* Lists the folders of `path`, or its pictures, sorted. */
 static ampc_status list(Folder *f, const char *path, bool folders, Names *out)
 {
   DIR *d = opendir(path);
@@ -102,7 +101,7 @@ static ampc_status find_classes(Folder *f, const char *path, const char *args, N
   return AMPC_OK;
 }
 
-/* The pictures of class c, behind those that are there. */
+/* Appends the pictures of class c. */
 static ampc_status add_class(Folder *f, const char *path, int32_t c, int64_t *room)
 {
   char *within;
@@ -132,10 +131,10 @@ static ampc_status add_class(Folder *f, const char *path, int32_t c, int64_t *ro
 
 typedef struct Place {
   FolderFile file;
-  int64_t size; /* of its class */
+  int64_t size; /* number of files of its class */
 } Place;
 
-/* File i of n lies at (2 i + 1) / (2 n): so each class is spread evenly. */
+/* File i of n of a class gets position (2 i + 1) / (2 n), so each class is spread evenly. */
 static int by_place(const void *a, const void *b)
 {
   const Place *x = a, *y = b;
@@ -168,7 +167,7 @@ static ampc_status note_members(Folder *f, const char *path)
   return AMPC_OK;
 }
 
-/* The folder that the picture is in is its class. */
+/* Makes a folder of one picture; the folder that contains it is its class. */
 static ampc_status list_one(Folder *f, const char *path)
 {
   const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -189,7 +188,7 @@ static ampc_status list_one(Folder *f, const char *path)
   return good ? note_members(f, path) : out_of_memory(path);
 }
 
-/* Classes that are named ask for folders. */
+/* Whether `path` is a single picture. If classes are named, it must be a folder. */
 static bool is_one(const char *path, const char *args)
 {
   int n;

@@ -1,16 +1,16 @@
-/* A folder of pictures: each of its folders is a class, whose files are its samples. Or a picture.
- */
+/* A folder of pictures: each of its folders is a class, and the files there are its samples. Also a
+ * single picture. */
 #pragma once
 #include "ampc_plan.h"
 
 typedef struct FolderFile {
   const char *name; /* within the class's folder */
   int32_t class;
-  int32_t rank; /* among the files of its class, which follow each other by name */
+  int32_t rank; /* position among the files of its class, sorted by name */
 } FolderFile;
 
 typedef struct Folder {
-  const char *root; /* where the folders of classes are */
+  const char *root; /* the folder that contains the classes */
   int64_t n, classes;
   FolderFile *files;  /* in the order of samples */
   const char **class; /* names, in the order of labels */
@@ -19,9 +19,9 @@ typedef struct Folder {
   void *memory;       /* of all names */
 } Folder;
 
-/* Lists the pictures: files that end in .jpg, .jpeg or .png. `args` may name the classes (a line
- * `class` each), in the order of labels; else they are all folders, in sorted order. Samples are in
- * an order in which each range has its share of each class. A class without pictures is refused.
- * Where `path` is a picture, that is the one sample of class ".", which names `root` itself. */
+/* Lists the pictures: files whose names end in .jpg, .jpeg or .png. `args` may name the classes (a
+ * line `class` each), in the order of labels; otherwise they are all folders, sorted. In the order
+ * of samples any range has its share of each class. A class without pictures is an error. If `path`
+ * is a picture, it is the only sample, of class ".", which stands for `root` itself. */
 ampc_status folder_list(const char *path, const char *args, Folder *out);
-void folder_free(Folder *f); /* also one of all zeros, or after a failure */
+void folder_free(Folder *f); /* also of a zeroed struct, or after a failure */

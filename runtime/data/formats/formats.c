@@ -1,5 +1,4 @@
-/* The table of formats, from the rows of AMPC_FORMATS. A row whose file is missing does not link.
- */
+/* The table of formats, from the rows of AMPC_FORMATS. A row without its file does not link. */
 #include "runtime/plan/formats.h"
 #include <string.h>
 

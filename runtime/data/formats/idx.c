@@ -1,5 +1,5 @@
-/* IDX files, the format of MNIST: two zero bytes, a type, the number of axes, one big-endian u32 an
- * axis, then the elements, big-endian. The first axis counts the samples. Often gzipped.
+/* IDX files, the format of MNIST: two zero bytes, a type, the number of axes, one big-endian u32
+ * per axis, then the elements, big-endian. The first axis counts the samples. Often gzipped.
  *
  *   00 00 08 03  00 00 ea 60  00 00 00 1c  00 00 00 1c  ...     60000 images of 28 x 28 bytes */
 #include "array.h"
@@ -16,7 +16,7 @@ static const struct {
     {0x0d, {ELEMENT_FLOAT, 4, true}},     {0x0e, {ELEMENT_FLOAT, 8, true}},
 };
 
-/* The four bytes 00 00 TT RR: fills in the type and the rank of a sample. */
+/* Reads the four bytes 00 00 TT RR and sets the type and the rank of a sample. */
 static ampc_status read_magic(Stream *s, ampc_array *out)
 {
   uint8_t magic[4];
@@ -46,7 +46,7 @@ static ampc_status read_magic(Stream *s, ampc_array *out)
   return array_type(s->path, out->type, &out->is.dtype);
 }
 
-/* All of the header; from here on the sizes are ones that the file has room for. */
+/* Reads the whole header and checks that the file can hold these sizes. */
 static ampc_status read_header(Stream *s, ampc_array *out)
 {
   ampc_status status = read_magic(s, out);
