@@ -222,8 +222,8 @@ void conv_choice_free(Choice *c)
   *c = (Choice){0};
 }
 
-/* Chooses the type of both operands if they share one and the machine computes in it (Note [native
- * bf16]). Otherwise, or if oneDNN refuses that type, chooses f32. */
+/* Chooses the type of both operands if they share one and the machine computes in it
+ * (Note [native bf16]). Otherwise, or if oneDNN refuses that type, chooses f32. */
 dnnl_status_t conv_choose(ConvPlan *p, dnnl_engine_t engine, Choice *out)
 {
   const ampc_conv *d = &p->desc;

@@ -9,9 +9,8 @@
 extern int omp_get_max_threads(void);
 extern void omp_set_num_threads(int n);
 
-/* Call these around oneDNN calls: then oneDNN uses only the caller's thread, and the caller's
- * setting is restored afterwards. Make and run primitives between the two. See Note [library
- * threads]. */
+/* Call these around oneDNN calls: then oneDNN uses only the caller's thread. dnn_leave restores the
+ * caller's setting. Make and run primitives between the two. See Note [library threads]. */
 static inline int dnn_enter(void)
 {
   int before = omp_get_max_threads();

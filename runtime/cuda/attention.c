@@ -1,15 +1,16 @@
-/* Attention by cuDNN where it is here and has an engine for it. Where not, nothing is done: the
- * program has a kernel of its own, and its caller launches it. */
+/* Attention by cuDNN, if cuDNN is here and has an engine for it. Otherwise nothing is computed, and
+ * the caller launches the program's own kernel. */
 #include "cudnn_attention.h"
 #include "cudnn_choice.h"
 
-/* Of the numbers which each query has one of: `off`, or sums that nobody wants. */
+/* Bytes for one number per query: `off`, or sums that the job does not need. */
 static int64_t number_bytes(const ampc_attention *part)
 {
   return ampc_round_up(part->n * part->heads * part->l * (int64_t)sizeof(float), AMPC_CUDA_ALIGN);
 }
 
-/* Before the plan's room that of such numbers, then what becomes of mask and dropout. */
+/* A call's scratch: one number per query, then the tensors of mask and dropout, then the plan's
+ * workspace. */
 static DnnRoom room_of(const ampc_attention *part)
 {
   return (DnnRoom){.limit = ampc_attention_scores(part) + DNN_ENGINE_ROOM,
@@ -18,7 +19,7 @@ static DnnRoom room_of(const ampc_attention *part)
                    .what = "attention runs"};
 }
 
-/* NULL: for the program's kernel. */
+/* *out is NULL if the program's kernel computes it. */
 static ampc_status choose(CudaDevice *d, const ampc_attention *part, DnnProblem *t, DnnChoice **out)
 {
   DnnRoom room = room_of(part);
@@ -84,7 +85,7 @@ static DnnOperands operands(void *context, DnnForm form, void *room)
   return dnn_attention_operands(dnn_api_of(c->d), c->part, &at, room, &c->numbers);
 }
 
-/* Where the operand has the part that begins with this image and head. */
+/* The operand's address for the part that begins with this image and head. */
 static void *place(const ampc_attention_operand *o, void *const *args, int64_t element,
                    int64_t image, int64_t head)
 {
@@ -108,7 +109,7 @@ static DnnAttentionPlaces places_of(const ampc_attention *a, void *const *args, 
                               .dv = place(&a->dv, args, e, i, h)};
 }
 
-/* The mask from this image and head on; `dim` of what is walked. */
+/* The mask from this image and head on. `dim`: the sizes of its walk. */
 static KeptWalk walk_of(const ampc_attention *a, const int64_t dim[4], void *const *args, int64_t i,
                         int64_t h)
 {
@@ -120,7 +121,7 @@ static KeptWalk walk_of(const ampc_attention *a, const int64_t dim[4], void *con
   return w;
 }
 
-/* A part has heads of one image, or whole images: its scores are neighbours. */
+/* A part has heads of one image, or whole images, so its scores have consecutive numbers. */
 static KeptDraws draws_of(const ampc_attention *a, void *const *args, int64_t i, int64_t h)
 {
   KeptDraws draws = {.type = a->type, .p = a->p};
@@ -148,7 +149,7 @@ static bool are_aligned(const DnnAttentionPlaces *at)
          dnn_is_aligned(at->dk) && dnn_is_aligned(at->dv);
 }
 
-/* Part after part. A plan that turns out to fail does so at the first one. */
+/* Computes all parts, one after the other. A plan that does not work fails at the first one. */
 static ampc_status run(CudaDevice *d, const ampc_attention *a, void *const *args, bool *out_done)
 {
   ampc_attention part = dnn_attention_part(a, DNN_SCORES_LIMIT);

@@ -1,5 +1,5 @@
-/* Convolutions by kernels of the program: as matrix products, Note [columns on CUDA] in
- * conv_columns.h, or whole, Note [whole] there. */
+/* Convolutions by the program's kernels: as matrix products, Note [columns on CUDA] in
+ * conv_columns.h, or directly, Note [whole] there. */
 #include "runtime/plan/conv_columns.h"
 #include "runtime/plan/conv_sizes.h"
 #include "runtime/plan/conv_tiling.h"
@@ -8,9 +8,9 @@
 typedef struct Convolution {
   CudaDevice *device;
   const ampc_conv *d;
-  const ampc_conv *asked; /* d, or the gradient of images that d is: Note [columns on CUDA] */
+  const ampc_conv *asked; /* d, or the gradient of images that becomes d: Note [columns on CUDA] */
   ConvColumns columns;
-  ampc_gemm product; /* of one group of one part */
+  ampc_gemm product; /* the product of one group of one part */
   ConvOperands at;   /* of d; x and y are swapped if d and `asked` differ in kind */
   char *room, *turned, *workspace;
 } Convolution;
@@ -21,8 +21,8 @@ static char *at(const Convolution *v, const void *base, int64_t elements, ampc_d
               : NULL;
 }
 
-/* The product of a part; its groups in one call, where each is as far from the last as the first
- * from the second and no bias goes with them. */
+/* Sets the product of a part. Without a bias, one call computes all groups, which are at equal
+ * distances. */
 static void set_product(Convolution *v)
 {
   const ampc_conv *d = v->d;
@@ -47,7 +47,7 @@ static void set_product(Convolution *v)
   }
 }
 
-/* One group, or all of them, of the images from `first` on. */
+/* Multiplies one group, or all, of the images from `first` on. */
 static ampc_status multiply(const Convolution *v, int64_t first, int64_t group)
 {
   const ampc_conv *d = v->d;
@@ -81,7 +81,8 @@ static ampc_status find_kernel(const Convolution *v, const ampc_kernel **out)
   return AMPC_OK;
 }
 
-/* The program's kernel: the columns of images [first, ..), and turned weights. */
+/* Launches the program's kernel: it makes the columns of images from `first` on, and transposes
+ * weights. */
 static ampc_status arrange(const Convolution *v, int64_t first)
 {
   const ampc_conv *d = v->d;
@@ -94,7 +95,7 @@ static ampc_status arrange(const Convolution *v, int64_t first)
   return cuda_launch(&v->device->device, kernel, d->grid, d->block, args);
 }
 
-/* Some images: columns, then their products. */
+/* Computes one part of the images: columns, then products. */
 static ampc_status run_part(const Convolution *v, int64_t first)
 {
   int64_t calls = v->d->groups / v->product.batch;
@@ -103,7 +104,7 @@ static ampc_status run_part(const Convolution *v, int64_t first)
   return status;
 }
 
-/* All of it by the program's kernel, pass after pass. */
+/* Computes the whole convolution by the program's kernel, pass after pass. */
 static ampc_status run_whole(const Convolution *v)
 {
   const ampc_conv *d = v->asked;

@@ -1,4 +1,4 @@
-/* Convolutions: by cuDNN where it is here and has an engine for them, else by the program's own
+/* Convolutions: by cuDNN if it is here and has an engine for them, otherwise by the program's own
  * kernels (conv_own.h). */
 #include "conv_own.h"
 #include "cudnn_choice.h"

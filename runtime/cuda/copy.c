@@ -1,42 +1,41 @@
-/* Bytes between host and device.
+/* Copies between host and device.
  *
  * Note [staging]
- * The driver copies from and to pinned memory while the host goes on. Two halves of such memory
- * take turns: what comes in is copied into the current half and sent; when it is full, an event
- * marks the end of its copies and the other half is next, once its own event has come. So the host
- * is never more than two halves ahead of the device, and it waits only then. Writes and batches
- * have such memory each.
+ * The driver copies from and to pinned memory while the host continues. Two halves of such memory
+ * take turns. Bytes from the host are copied into the current half and sent to the device. When the
+ * half is full, an event marks the end of its copies. The other half is used next, after its own
+ * event has occurred. So the host is at most two halves ahead of the device, and waits only then.
+ * Writes and batches have separate staging memory.
  *
  * Note [halves of INPUT]
- * Batches go to the device on a stream of their own, into the half of INPUT that the step under way
+ * Batches go to the device on a stream of their own, into the half of INPUT that the running step
  * does not read. Two events keep the order, and the host waits for neither:
- *   free   on the stream of the steps, when a half is left: what was called until then may read it.
- *          The batch that comes into this half next waits for that; the first one for what made
- *          the memory zero.
- *   there  on the stream of the batches, after each copy: all that is called later waits for it.
- * A half has its own recording of a step, as a graph keeps its addresses. */
+ *   free   on the stream of steps, when they leave a half: calls so far may read it. The next batch
+ *          for this half waits for it; the first batch waits until the memory has been zeroed.
+ *   there  on the stream of batches, after each copy: all later calls wait for it.
+ * Each half has its own recording of a step, because a graph contains addresses. */
 #include <stdlib.h>
 #include <string.h>
 #include "cuda_device.h"
 #include "runtime/plan/bytes.h"
 
-/* Bytes. A half holds a whole batch. */
+/* Bytes. A half of a batch's staging memory holds a whole batch. */
 enum { LEAST_HALF = 1 << 20, ALIGN = 64 };
 
 struct Staging {
   CuStream stream;
   char *memory; /* pinned: two halves */
   int64_t half; /* bytes */
-  int64_t used; /* of the current half */
+  int64_t used; /* bytes used of the current half */
   int current;
-  bool busy[2]; /* its event has been recorded and not been waited for */
+  bool busy[2]; /* its event was recorded, and the host has not waited for it */
   CuEvent done[2];
 };
 
 struct Inputs {
   Staging *staging;
   CuEvent free[2], there[2]; /* of each half */
-  bool turned;               /* a half has been left */
+  bool turned;               /* turn_input was called before */
 };
 
 struct Looks {
@@ -45,7 +44,7 @@ struct Looks {
   CuEvent there[LOOKS];
 };
 
-/* Memory of the host that the driver copies from and to by itself. */
+/* Allocates pinned host memory, which the driver copies without the host. */
 static ampc_status pinned(CudaDevice *d, int64_t bytes, char **out)
 {
   void *memory = NULL;
@@ -130,7 +129,7 @@ void staging_close(CudaDevice *d)
   free(l);
 }
 
-/* Makes room in the current half, or goes on to the other one. */
+/* Switches to the other half, after its copies are done. */
 static ampc_status next_half(CudaDevice *d, Staging *s)
 {
   ampc_status status = CUDA(d, cuEventRecord(s->done[s->current], s->stream));
@@ -143,14 +142,14 @@ static ampc_status next_half(CudaDevice *d, Staging *s)
   return CUDA(d, cuEventSynchronize(s->done[s->current]));
 }
 
-/* `from` may change when this returns: its bytes lie in the staging memory then. What does not fit
- * into a whole half goes in pieces. */
+/* `from` may change when this returns, because its bytes are in staging memory then. Bytes that
+ * exceed a half are sent in pieces. */
 static ampc_status send(CudaDevice *d, Staging *s, void *to, const void *from, int64_t bytes)
 {
   ampc_status status = gpu_enter(d);
   for (int64_t done = 0; done < bytes && !status;) {
     int64_t room = s->half - s->used, left = bytes - done;
-    if (room <= 0 || (room < left && left <= s->half)) { /* whole, where it can be */
+    if (room <= 0 || (room < left && left <= s->half)) { /* in one piece, if possible */
       status = next_half(d, s);
       continue;
     }
@@ -205,7 +204,7 @@ ampc_status cuda_wait(Device *device)
   return status;
 }
 
-/* Through pinned memory, which is free after a wait. */
+/* Copies through pinned memory, which is free after a wait. */
 ampc_status cuda_copy_out(Device *device, void *to, const void *from, int64_t bytes)
 {
   CudaDevice *d = cuda_of(device);
@@ -222,7 +221,7 @@ ampc_status cuda_copy_out(Device *device, void *to, const void *from, int64_t by
   return status;
 }
 
-/* In stream order after all calls so far, into the slot's own pinned memory. */
+/* Copies into the slot's own pinned memory, in stream order after all calls so far. */
 ampc_status cuda_look(Device *device, uint32_t slot, const void *from, int64_t bytes)
 {
   CudaDevice *d = cuda_of(device);

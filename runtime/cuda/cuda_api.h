@@ -1,6 +1,6 @@
-/* NVIDIA's driver and cuBLASLt with prototypes of our own: handles are pointers to structs that
- * nobody defines, enumerations are ints. The functions come from libraries that are loaded at run
- * time (load.h); driver.def and blas.def list them. */
+/* NVIDIA's driver and cuBLASLt with prototypes of our own: handles are pointers to undefined
+ * structs, enumerations are ints. The functions come from libraries that are loaded at run time
+ * (load.h); driver.def and blas.def list them. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -17,7 +17,7 @@ typedef struct CUfunc_st *CuFunction;
 typedef struct CUgraph_st *CuGraph;
 typedef struct CUgraphExec_st *CuGraphExec;
 
-enum { /* CuResult, those that are told apart */
+enum { /* CuResult, those that the code distinguishes */
        CUDA_SUCCESS = 0,
        CUDA_ERROR_OUT_OF_MEMORY = 2,
        CUDA_ERROR_STUB_LIBRARY = 34,
@@ -93,13 +93,13 @@ enum {                                                 /* LtPreferenceAttribute 
        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES = 7,
        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES = 8,
 };
-/* Parts of a long sum: joined by a second kernel, in a fixed order, in f32. INPLACE (1) would round
- * each part to the type of the result. */
+/* A second kernel adds the parts of a long sum, in a fixed order and in f32. INPLACE (1) would
+ * round each part to the type of the result. */
 enum { CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2 };
 
 /* ---- the functions ---- */
 
-typedef struct CudaApi { /* NULL where the library has not been loaded */
+typedef struct CudaApi { /* NULL if the library is not loaded */
 #define CUDA_API(result, name, parameters) result(*name) parameters;
 #include "driver.def"
 #define CUDA_API(result, name, parameters) result(*name) parameters;

@@ -1,4 +1,4 @@
-/* What the files of the CUDA device share. */
+/* Shared by the files of the CUDA device. */
 #pragma once
 #include "runtime/device.h"
 #include "load.h"
@@ -12,7 +12,7 @@ typedef struct DnnLibrary DnnLibrary;
 typedef struct DnnChoices DnnChoices;
 typedef struct Recording Recording;
 
-/* Kernels of our own, as PTX: of relu.c, and what nvcc made of product.cu and kept.cu. */
+/* Kernels of our own as PTX: that of relu.c, and product.cu and kept.cu compiled by NVRTC. */
 typedef enum OwnText { OWN_RELU, OWN_PRODUCT, OWN_KEPT, OWN_COUNT } OwnText;
 
 typedef struct CudaDevice {
@@ -21,21 +21,21 @@ typedef struct CudaDevice {
   const ampc_program *program;
   int capability; /* of the GPU: 90 for 9.0 */
   CuDevice gpu;
-  CuContext context;     /* the primary one, so that programs built by nvcc share it */
-  CuStream stream;       /* all work of the device, in order */
-  CuStream input;        /* but for batches on their way to INPUT: Note [halves of INPUT] */
-  int half;              /* of INPUT: the one that steps read from now on */
-  CuModule *modules;     /* one an image of the program */
-  CuFunction *functions; /* one a kernel */
+  CuContext context;     /* the primary context, so that programs built by nvcc share it */
+  CuStream stream;       /* all work of the device in order, except batches */
+  CuStream input;        /* batches on their way to INPUT: Note [halves of INPUT] */
+  int half;              /* the half of INPUT that steps read from now on */
+  CuModule *modules;     /* one per image of the program */
+  CuFunction *functions; /* one per kernel */
   Staging *staging;
   Inputs *inputs;
   Looks *looks;
   BlasLibrary *blas;
   ProductPlans *products;
-  DnnChoices *choices;     /* NULL before the first */
+  DnnChoices *choices;     /* NULL before the first problem of cuDNN */
   CuModule own[OWN_COUNT]; /* NULL before the first call */
-  Recording *recordings;   /* two a step, one for each half of INPUT */
-  void *kept_state;        /* room for STATE while a step is tried out */
+  Recording *recordings;   /* two per step, one for each half of INPUT */
+  void *kept_state;        /* holds STATE while a step is tried out */
 } CudaDevice;
 
 static inline CudaDevice *cuda_of(Device *d)
@@ -50,49 +50,50 @@ static inline CuPointer cuda_address(const void *p)
 
 /* ---- errors: error.c ---- */
 
-/* A call of the driver: a status, with ampc_last_error set when it is not 0. */
+/* Calls the driver and returns a status; if it is not 0, ampc_last_error is set. */
 #define CUDA(d, call) cuda_status(d, (d)->api->call, #call)
 ampc_status cuda_status(const CudaDevice *d, CuResult r, const char *call);
-/* The same for memory that was asked for. */
+/* The same for a call that requests `bytes` of memory. */
 ampc_status cuda_no_memory(const CudaDevice *d, CuResult r, const char *call, int64_t bytes);
 
 /* ---- what all devices of the process share: shared.c ---- */
 
-/* Held by all that opens or closes a device and by the first run of a step: Note [one at a time].
- * A thread may take it again. */
+/* Every call that opens or closes a device holds this lock, and so does the first run of a step:
+ * Note [one at a time]. The lock is recursive. */
 void setup_lock(void);
 void setup_unlock(void);
 
-/* A library's handle takes memory and time, so devices of a GPU share one; it belongs to the GPU
- * where it was made. This is the first member of what holds it. To be called under the lock. */
+/* A library's handle takes memory and time, so the devices of a GPU share one; it belongs to the
+ * GPU on which it was made. Shared is the first member of the struct that holds the handle. Call
+ * these functions under the lock. */
 typedef struct Shared {
   struct Shared *next;
   CuDevice gpu;
   int users;
 } Shared;
-void *shared_join(Shared *list, CuDevice gpu); /* counts one user more; NULL: there is none */
+void *shared_join(Shared *list, CuDevice gpu);             /* adds one user; NULL: there is none */
 void shared_add(Shared **list, Shared *new, CuDevice gpu); /* with one user */
-bool shared_leave(Shared **list, Shared *s); /* true: the last one, and s is no more in the list */
+bool shared_leave(Shared **list, Shared *s); /* true: this was the last user; s is removed */
 
-ampc_status blas_open(CudaDevice *d); /* loads cuBLASLt; d->blas */
+ampc_status blas_open(CudaDevice *d); /* loads cuBLASLt and sets d->blas */
 void blas_close(CudaDevice *d);       /* the last user of a GPU frees its handle */
 LtHandle blas_handle(const CudaDevice *d);
 
 /* ---- the GPU: gpu.c ---- */
 
-/* Opens the GPU of ordinal `wish`; ANY_GPU: the first that is free and can run the program. Sets
+/* Opens the GPU with ordinal `wish`; ANY_GPU: the first that is free and can run the program. Sets
  * device.name, capability and the context. */
 ampc_status gpu_open(CudaDevice *d, int wish);
-ampc_status gpu_enter(CudaDevice *d); /* makes the context that of this thread */
+ampc_status gpu_enter(CudaDevice *d); /* makes the context current in this thread */
 void gpu_close(CudaDevice *d);
 
 /* ---- kernels: module.c ---- */
 
-ampc_status modules_open(CudaDevice *d); /* fills in d->functions */
+ampc_status modules_open(CudaDevice *d); /* sets d->functions */
 void modules_close(CudaDevice *d);
 ampc_status cuda_launch(Device *d, const ampc_kernel *kernel, uint32_t grid, uint32_t block,
                         void *const *args);
-/* A kernel of our own, on `grid` blocks of OWN_BLOCK threads. */
+/* Launches a kernel of our own with `grid` blocks of OWN_BLOCK threads. */
 enum { OWN_BLOCK = 256 };
 ampc_status cuda_run_own(CudaDevice *d, OwnText text, const char *name, int64_t grid,
                          void **arguments);
@@ -115,7 +116,7 @@ ampc_status cuda_wait(Device *d);
 
 ampc_status products_open(CudaDevice *d);
 void products_close(CudaDevice *d);
-/* Nothing: what the library plans depends on where the operands lie, so the first call does it. */
+/* Does nothing: a plan depends on the operands' addresses, so the first call makes it. */
 ampc_status cuda_prepare_gemm(Device *d, const ampc_gemm *g);
 ampc_status cuda_gemm(Device *d, const ampc_gemm *g, const GemmOperands *at);
 
@@ -130,14 +131,14 @@ ampc_status cuda_prepare_conv(Device *d, const ampc_conv *c);
 
 /* ---- dropout and masks as tensors for cuDNN: kept.c ---- */
 
-/* The elements [n, heads, l, s], any of them 1 where all are alike; the job's mask, or NULL, with
- * its strides along them. */
+/* Sizes [n, heads, l, s]; a size is 1 if all elements along it are equal. `mask`: the job's mask
+ * with its strides along these axes, or NULL. */
 typedef struct KeptWalk {
   int64_t dim[4], stride[4];
   const void *mask;
 } KeptWalk;
-/* By draws `first` and on of a stream (ampc_attention). Causal: nobody asks for what lies behind a
- * query. p 0: it is the mask alone. */
+/* Dropout by the random numbers of a stream from number `first` on (ampc_attention). `causal`: keys
+ * behind the query are not needed, so none is drawn for them. p 0: only the mask. */
 typedef struct KeptDraws {
   ampc_dtype type; /* of 16 bits */
   double p;
@@ -145,9 +146,9 @@ typedef struct KeptDraws {
   const void *state;
   uint64_t stream, first;
 } KeptDraws;
-/* 1 where a weight is kept, else 0. */
+/* Writes 1 where a weight is kept, otherwise 0. */
 ampc_status cuda_kept(CudaDevice *d, const KeptWalk *walk, const KeptDraws *draws, void *out);
-/* 0 where a query may see a key, else a very low score; f32. */
+/* Writes 0 where a query may attend to a key, otherwise a very low score; f32. */
 ampc_status cuda_bias(CudaDevice *d, const KeptWalk *walk, void *out);
 
 /* ---- launches that cuDNN may do instead ---- */
@@ -159,7 +160,7 @@ ampc_status cuda_prepare_launch(Device *d, const ampc_attention *a);
 /* ---- by cuDNN or own kernels: cudnn_choice.c ---- */
 
 void dnn_choices_close(CudaDevice *d);
-int64_t dnn_scratch_bytes(const CudaDevice *d); /* beside WORK */
+int64_t dnn_scratch_bytes(const CudaDevice *d); /* in addition to WORK */
 
 /* ---- a step as one graph: graph.c ---- */
 

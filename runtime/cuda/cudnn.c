@@ -1,4 +1,4 @@
-/* cuDNN is loaded when a program first has a convolution; see cudnn.h. */
+/* Loads cuDNN when a program first has a convolution or attention; see cudnn.h. */
 #include "cudnn.h"
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,8 +12,8 @@ void ampc_use_cudnn(bool use)
   atomic_store(&unwanted, !use);
 }
 
-/* A plan holds code for one GPU and runs only where all of these are equal, and only in the cuDNN
- * that made it; its version stands for the rules by which we make one. */
+/* Collects the facts that a plan depends on: it contains code for one GPU, and is valid only for
+ * these attributes and this version of cuDNN. DNN_PLAN_VERSION stands for our own rules. */
 static void identify(const CudaDevice *d, const DnnApi *api, DnnLibrary *l)
 {
   static const CuDeviceAttribute attributes[] = {

@@ -1,4 +1,4 @@
-/* cuDNN in this process: found, started, and what it needs to know of a GPU. */
+/* cuDNN in this process: loads and starts it, and holds its description of a GPU. */
 #pragma once
 #include "cuda_device.h"
 #include "cudnn_plan.h"
@@ -6,15 +6,14 @@
 struct DnnLibrary {
   Shared shared; /* by all devices of a GPU */
   DnnMachine machine;
-  char identity[256]; /* of cuDNN and the GPU, as far as plans depend on them */
+  char identity[256]; /* all facts about cuDNN and the GPU that plans depend on */
 };
 
-/* NULL with the reason in `why`: none is found, it is too old, it does not start, or it is not
- * wanted. */
+/* NULL with the reason in `why`: cuDNN is missing, too old, does not start, or is not wanted. */
 DnnLibrary *dnn_open(CudaDevice *d, char why[AMPC_WHY_ROOM]);
 void dnn_close(DnnLibrary *l); /* the last user frees the handle; NULL is fine */
 
-/* For a GPU that is not here, of this compute capability (90 for 9.0): plans can be made and not be
- * run. False: out->api is NULL. dnn_machine_free in any case. */
+/* Describes an absent GPU of this compute capability (90 for 9.0). Plans for it can be made but not
+ * run. If this fails, returns false and out->api is NULL. Call dnn_machine_free in any case. */
 bool dnn_machine_of(int capability, DnnMachine *out, char why[AMPC_WHY_ROOM]);
 void dnn_machine_free(DnnMachine *m);

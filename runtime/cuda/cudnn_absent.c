@@ -1,5 +1,5 @@
-/* GPUs that are not here, as cuDNN wants them described: it then names engines and finishes plans
- * as it would on them. So tests see which engine a graph gets, and so does `amp inspect`. */
+/* Describes absent GPUs to cuDNN, which then names engines and finishes plans as on the real ones.
+ * So tests and `amp inspect` can show the engine of a graph without a GPU. */
 #include "cudnn.h"
 #include <dlfcn.h>
 #include <stdio.h>
@@ -7,15 +7,15 @@
 
 enum { PROPERTIES_ROOM = 1024 };
 
-/* What tells one GPU from another; all else is the same on those that we run on. Clocks and memory
- * are those of data sheets. */
+/* The properties in which GPUs differ; all others are equal on the GPUs that we support. Clocks and
+ * memory are those of data sheets. */
 typedef struct Model {
   int capability, multiprocessors, shared_optin, threads, blocks, l2, clock, memory_clock;
   int64_t memory;
   const char *name;
 } Model;
 
-/* The first of a capability or the next lower one is taken. */
+/* The first model of the given capability is used, or of the next lower one. */
 static const Model models[] = {
     {120, 170, 101376, 1536, 24, 100663296, 2407000, 14001000, 34000000000,
      "NVIDIA GeForce RTX 5090"},
@@ -29,7 +29,7 @@ static const Model models[] = {
 };
 enum { MODELS = sizeof models / sizeof *models };
 
-/* All of these keys are needed, and all numbers are whole. */
+/* cuDNN requires all of these keys, and integers as numbers. */
 static void describe(const Model *m, char out[PROPERTIES_ROOM])
 {
   snprintf(out, PROPERTIES_ROOM,

@@ -1,6 +1,6 @@
-/* cuDNN 9's graph interface with prototypes of our own, as cuda_api.h has the driver: all of it is
- * descriptors, which are made, given attributes one by one, and finalised. cudnn.def lists the
- * functions. */
+/* cuDNN 9's graph interface with prototypes of our own, as in cuda_api.h. Everything is a
+ * descriptor: it is created, its attributes are set one by one, then it is finalised. cudnn.def
+ * lists the functions. */
 #pragma once
 #include "cuda_api.h"
 
@@ -8,7 +8,7 @@ typedef int DnnStatus, DnnKind, DnnAttribute, DnnType;
 typedef struct cudnnContext *DnnHandle;
 typedef void *DnnDescriptor;
 
-enum { /* DnnStatus: those that are told apart; the thousands are the kind of failure */
+enum { /* DnnStatus: those that the code distinguishes; the thousands are the kind */
        CUDNN_STATUS_SUCCESS = 0,
        CUDNN_STATUS_NOT_SUPPORTED = 3000,
 };
@@ -142,7 +142,7 @@ enum {
 };
 enum { CUDNN_REDUCE_TENSOR_ADD = 0, CUDNN_REDUCE_TENSOR_MAX = 3 };
 enum { CUDNN_HEUR_MODE_FALLBACK = 2, CUDNN_HEUR_MODE_A = 3 };
-enum { /* what an engine does to numbers */
+enum { /* how an engine changes numbers */
        CUDNN_NUMERICAL_NOTE_TENSOR_CORE = 0,
        CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS = 1,
        CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION = 2,

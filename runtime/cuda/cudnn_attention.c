@@ -1,35 +1,36 @@
 /* Attention, and the gradients of its operands, as cuDNN's graph of operations.
  *
- * Note [attention by cuDNN] Its engines know one graph of forward and one of backward by their
- * operations, and compute each as one kernel that keeps no scores in memory (flash attention, as
- * Note [attention] of compiler/command/attention.h says of our own). On the way between the
- * operations everything is f32, but for what goes into a product again: the weights, and the
- * gradient of the scores, which are rounded to the type of the operands.
+ * Note [attention by cuDNN]
+ * cuDNN's engines recognize one graph of forward and one of backward by their operations. They
+ * compute each as one kernel that keeps no scores in memory (flash attention, like our own:
+ * Note [attention] in compiler/command/attention.h). Values between operations are f32, except
+ * operands of a product: the weights and the gradient of the scores are rounded to the type of the
+ * operands.
  *   forward    scores = scale q k^T, masked;  most = max scores;  e = exp(scores - most)
  *              sum = sum of e;  sums = most + log sum;  y = (e / sum) v
  *   backward   off = sum of dy y;  w = exp(scale q k^T - sums), masked;  dv = w^T dy
  *              dscores = scale w (dy v^T - off);  dk = dscores^T q;  dq = dscores k
- * With dropout the weights that go into products are multiplied by its mask, which is a tensor of
- * ones and zeros of the type of the operands, and divided by 1 - p; backward the mask is in the
- * gradient of the weights, too: dscores = scale w (mask (dy v^T) - (1 - p) off) / (1 - p). Anything
- * else that says the same has no engine.
- * A mask of the job is two tensors: numbers that are added to the scores, very low ones, and one
- * that multiplies as that of dropout does, so that a query which sees no key gets 0 and gives
- * nothing. Causal: scores of keys behind the query are the lowest number, by two indices that are
- * compared. `sums` is always asked for: without it the graph is another one, which cuDNN 9.19 does
- * not know. Not one of the operations may be left out that do nothing, like the factor 1 of `off`.
+ * With dropout, the weights in products are multiplied by its mask and divided by 1 - p. The mask
+ * is a tensor of ones and zeros in the type of the operands. In backward it also applies to the
+ * gradient of the weights: dscores = scale w (mask (dy v^T) - (1 - p) off) / (1 - p). No engine
+ * computes other graphs with the same meaning. A mask of the job becomes two tensors: very low
+ * numbers that are added to the scores, and a factor like that of dropout. With the factor, a query
+ * that attends to no key has result 0 and adds nothing to gradients. Causal: two indices are
+ * compared, and scores of keys behind the query become the lowest number. `sums` is always
+ * requested: without it the graph differs, and cuDNN 9.19 does not recognize it. Operations without
+ * effect, like the factor 1 of `off`, must not be omitted.
  *
- * dq is written in the type of q. Asked for it in f32, the engine has blocks of keys add to it as
- * they come, in another order each time. As it is, it writes dscores to memory, 2 bytes a score,
- * and sums dq up from there: the same bits each time, at the price of that room, for which
- * dnn_attention_part cuts the problem. */
+ * dq is written in the type of q. For dq in f32, the engine lets blocks of keys add to it in an
+ * order that changes from run to run. For 16 bits, it writes dscores to memory, 2 bytes per score,
+ * and sums dq from there, with the same bits each time. The price is this memory, so
+ * dnn_attention_part divides the problem. */
 #include "cudnn_attention.h"
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
 
-/* The tensors by number. OFF: what lies in memory between two of backward's operations. From
- * FIRST_NOWHERE on those that lie nowhere. */
+/* Numbers of the tensors. OFF is in memory between two operations of backward. Tensors from
+ * FIRST_NOWHERE on are not in memory. */
 enum {
   Q = 1,
   K,
@@ -55,9 +56,8 @@ typedef struct Build {
   DnnObjects *o;
   const ampc_attention *a;
   DnnDescriptor operations[MOST_OPERATIONS], kept;
-  int64_t n, next;               /* operations; the number of the next tensor that lies nowhere */
-  DnnSizes scores, turned, rows; /* [n, heads, l, s], the same as [n, heads, s, l]; a number each
-                                    query */
+  int64_t n, next;               /* operations; the number of the next tensor without memory */
+  DnnSizes scores, turned, rows; /* [n, heads, l, s]; [n, heads, s, l]; one number per query */
 } Build;
 
 /* ---- tensors ---- */
@@ -68,7 +68,7 @@ static DnnSizes sizes(int64_t n, int64_t heads, int64_t rows, int64_t columns)
       4, {n, heads, rows, columns}, {heads * rows * columns, rows * columns, columns, 1}};
 }
 
-/* As operands lie: [n, rows, heads, columns] with these strides of images, rows and heads. */
+/* Operands in memory: [n, rows, heads, columns] with these strides of images, rows and heads. */
 static DnnSizes lying(const ampc_attention *a, int64_t rows, int64_t columns, const int64_t *stride)
 {
   return (DnnSizes){4, {a->n, a->heads, rows, columns}, {stride[0], stride[2], stride[1], 1}};
@@ -112,7 +112,7 @@ static DnnDescriptor add(Build *b, DnnDescriptor operation)
   return b->operations[b->n++] = operation;
 }
 
-/* To `out`; or to what lies nowhere, which is the result. */
+/* point() writes to `out`; pointed() returns a tensor without memory. */
 static void point(Build *b, int32_t mode, DnnDescriptor x, DnnDescriptor y, DnnDescriptor out)
 {
   DnnPointwise p = {.mode = mode, .type = CUDNN_DATA_FLOAT, .x = x, .b = y, .y = out};
@@ -127,12 +127,12 @@ static DnnDescriptor pointed(Build *b, int32_t mode, DnnDescriptor x, DnnDescrip
   return out;
 }
 
-typedef struct Operand { /* of an operation, and under which attribute it gets it */
+typedef struct Operand { /* an operand of an operation, and its attribute */
   DnnAttribute attribute;
   DnnDescriptor descriptor;
 } Operand;
 
-/* An operation of this kind; `what` is for messages. */
+/* Adds an operation of this kind; `what` is for messages. */
 static void operate(Build *b, DnnKind kind, const char *what, uint32_t n, const Operand *operands)
 {
   DnnDescriptor d = dnn_make(b->o, kind, what);
@@ -154,7 +154,7 @@ static void multiply(Build *b, DnnDescriptor x, DnnDescriptor y, DnnDescriptor o
                       {CUDNN_ATTR_OPERATION_MATMUL_DESC, how}});
 }
 
-/* Along the last axis, to a number each query. */
+/* Reduces the last axis to one number per query. */
 static DnnDescriptor reduced(Build *b, int32_t operator, DnnDescriptor x)
 {
   DnnDescriptor out = between(b, CUDNN_DATA_FLOAT, &b->rows);
@@ -170,7 +170,7 @@ static DnnDescriptor reduced(Build *b, int32_t operator, DnnDescriptor x)
   return out;
 }
 
-/* x with its last axes the other way round, in the type that a product takes. */
+/* x with its last two axes swapped, in the type of a product's operands. */
 static DnnDescriptor reshaped(Build *b, DnnDescriptor x, const DnnSizes *s)
 {
   DnnDescriptor out = between(b, dnn_type_of(b->a->type), s);
@@ -182,7 +182,7 @@ static DnnDescriptor reshaped(Build *b, DnnDescriptor x, const DnnSizes *s)
 
 /* ---- the mask ---- */
 
-/* Of each score which query it is of, axis 2, or which key, axis 3. */
+/* The index of each score's query (axis 2) or key (axis 3). */
 static DnnDescriptor index_of(Build *b, DnnDescriptor scores, int64_t axis)
 {
   DnnPointwise p = {.mode = CUDNN_POINTWISE_GEN_INDEX,
@@ -224,7 +224,7 @@ static DnnDescriptor scaled_scores(Build *b, DnnDescriptor q, DnnDescriptor k)
   return pointed(b, CUDNN_POINTWISE_ADD, scores, bias, &b->scores);
 }
 
-/* A part of the heads begins anywhere. */
+/* `sums` of a part of the heads can begin at any address. */
 static DnnDescriptor sums_in_memory(Build *b)
 {
   const ampc_attention *a = b->a;
@@ -233,7 +233,7 @@ static DnnDescriptor sums_in_memory(Build *b)
   return dnn_tensor(b->o, SUMS, CUDNN_DATA_FLOAT, &s, DNN_NUMBERS);
 }
 
-/* Without what dropout leaves out. */
+/* Multiplies x by the factor of mask and dropout. */
 static DnnDescriptor kept(Build *b, DnnDescriptor x)
 {
   const ampc_attention *a = b->a;

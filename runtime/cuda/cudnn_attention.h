@@ -3,20 +3,20 @@
 #include "cudnn_graph.h"
 #include "runtime/plan/attention.h"
 
-/* What backward may write of the scores: a layer of GPT-2 at a batch of 16 needs 384 MiB; and what
- * an engine asks for beside that. */
+/* The limit of the scratch for scores: a layer of GPT-2 at batch 16 needs 384 MiB in backward. And
+ * the space that an engine may request in addition. */
 enum { DNN_SCORES_LIMIT = 512 * 1024 * 1024, DNN_ENGINE_ROOM = 1024 * 1024 };
 
-/* `a` with so few images, or so few heads of one image, that what is written beside the results,
- * the mask of dropout and what backward writes of the scores, is no more than `limit` bytes: all of
- * `a` is calls of that, one after the other. */
+/* `a` with fewer images, or fewer heads of one image, so that its scratch is at most `limit` bytes:
+ * the tensors of mask and dropout, and the scores that backward writes. `a` is computed by one call
+ * for each such part. */
 ampc_attention dnn_attention_part(const ampc_attention *a, int64_t limit);
 
 DnnProblem dnn_attention_problem(const ampc_attention *a);
 
-/* Where operands of a call lie; `kept` and `bias` are made of the
- * mask and dropout, where there are any; `dy` and the
- * gradients are backward's. Forward `sums` may be NULL, where nobody wants them. */
+/* The addresses of a call's operands. `kept` and `bias` are computed from the mask and dropout if
+ * there are any. `dy` and the gradients are for backward only. In forward, `sums` may be NULL if
+ * they are not needed. */
 typedef struct DnnAttentionPlaces {
   const void *q, *k, *v;
   void *y, *sums;
@@ -24,11 +24,11 @@ typedef struct DnnAttentionPlaces {
   void *dq, *dk, *dv;
   const void *kept, *bias;
 } DnnAttentionPlaces;
-/* The numbers that a call is given: they must live until it has been made. */
+/* Numbers that a call reads by address: they must live until the call is made. */
 typedef struct DnnAttentionNumbers {
-  float scale, share, lowest, kept; /* share: of the weights that dropout keeps */
+  float scale, share, lowest, kept; /* share: the fraction of the weights that dropout keeps */
 } DnnAttentionNumbers;
-/* `off`: room for as many f32 as there are sums, of backward alone. */
+/* `off`: space for as many f32 as there are sums; only backward needs it. */
 DnnOperands dnn_attention_operands(const DnnApi *api, const ampc_attention *a,
                                    const DnnAttentionPlaces *at, void *off,
                                    DnnAttentionNumbers *numbers);

@@ -1,12 +1,14 @@
-/* By cuDNN where it is here and has an engine, else by kernels of the program's own. Which, is
- * decided once for each kind of problem and kept; plans also in the cache of kernels.
+/* Computes by cuDNN if it is here and has an engine, otherwise by the program's own kernels. The
+ * choice is made once for each kind of problem and kept; plans are also kept in the cache of
+ * kernels.
  *
- * Note [scratch] Both ways need room that no plan of memory knows, so it lies beside WORK: one
- * piece for all, because a device does one thing after the other. cuDNN may have as much of it for
- * a convolution as columns, or partial sums, and a product of the same convolution would need. All
- * that a program calls is prepared before, so one is enough, unless cuDNN fails when it is called:
- * a piece that turns out to be too small stays, because steps that are recorded know its address.
- */
+ * Note [scratch]
+ * Both ways need scratch that no memory plan includes, so it is allocated in addition to WORK. All
+ * problems share one block, because a device does one thing after the other. For a convolution,
+ * cuDNN may use as much as our own way would: columns or partial sums, and a product. A program's
+ * problems are all prepared before, so one block is enough. The exception is an engine of cuDNN
+ * that fails in its first call. If the block is then too small, a larger one is added; the old one
+ * stays, because recorded steps contain its address. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,13 +24,13 @@ typedef struct Scratch {
 } Scratch;
 
 struct DnnChoices {
-  DnnLibrary *library; /* NULL: own kernels do it all, `why` */
+  DnnLibrary *library; /* NULL: own kernels compute everything, for the reason `why` */
   char why[AMPC_WHY_ROOM];
   Cache cache;
   DnnChoice **at;
   uint32_t n, room;
-  Scratch *scratch; /* the newest, greatest piece first */
-  int64_t needed;   /* bytes, by what has been prepared */
+  Scratch *scratch; /* the newest, largest block first */
+  int64_t needed;   /* bytes that the prepared problems need */
 };
 
 /* ---- opening and closing ---- */
@@ -93,7 +95,7 @@ ampc_status dnn_scratch(CudaDevice *d, int64_t bytes, void **out)
 
 #define OWN_KERNELS "the program's own kernels, not by cuDNN"
 
-/* Once a process: a job has many problems, and `amp inspect --cudnn` tells of each convolution. */
+/* Prints once per process: a job has many problems; `amp inspect --cudnn` lists them all. */
 static void say_once(atomic_bool *said, const char *what, const char *how, const char *why)
 {
   if (!atomic_exchange(said, true)) fprintf(stderr, "note: %s by %s: %s\n", what, how, why);
@@ -129,7 +131,7 @@ static void keep(const DnnChoices *s, const char *path, const DnnPlan *p)
   free(bytes);
 }
 
-/* From the cache, or made and put there. */
+/* Loads the plan from the cache, or makes it and writes it there. */
 static void plan(const DnnChoices *s, const DnnProblem *t, int64_t limit, DnnChoice *p)
 {
   const DnnLibrary *l = s->library;
@@ -146,7 +148,7 @@ static void plan(const DnnChoices *s, const DnnProblem *t, int64_t limit, DnnCho
   if (dnn_plan_make(&l->machine, t, limit, &p->plan) && kept) keep(s, path, &p->plan);
 }
 
-/* As the engine of p fails: by the next one, for later runs as well. */
+/* Replaces the plan of a failing engine by that of the next one, for later runs as well. */
 static void plan_anew(const DnnChoices *s, const DnnProblem *t, int64_t limit, DnnChoice *p)
 {
   char path[CACHE_PATH];
@@ -170,7 +172,7 @@ static DnnChoice *append(DnnChoices *s)
   return p;
 }
 
-/* By a plan, or else by own kernels; says why. */
+/* Decides between a plan and own kernels, and prints the reason for own kernels. */
 static void decide(const CudaDevice *d, const DnnProblem *t, const DnnRoom *room, DnnChoice *p)
 {
   const DnnChoices *s = d->choices;
@@ -208,7 +210,7 @@ bool dnn_is_aligned(const void *p)
   return (uintptr_t)p % DNN_ALIGN == 0;
 }
 
-/* A plan that fails when it is first called, before anything is recorded, gives way to the next. */
+/* If a plan fails in its first call, before anything is recorded, the next engine is used. */
 ampc_status dnn_run(CudaDevice *d, const DnnProblem *t, const DnnRoom *room, const DnnCall *call,
                     DnnChoice *p)
 {

@@ -1,21 +1,21 @@
 /* A convolution as cuDNN's graph of operations, in one of two forms.
  *
- * Note [forms] DIRECT is the convolution alone, with beta = 1 where it adds to a gradient. All its
- * tensors are of one type. JOINED has a second operation behind it, which adds the bias or what
- * lies in the gradient already; between the two lies a sum in f32 that is never in memory. So a
- * gradient in f32 of images in 16 bits is summed in f32 and rounded nowhere: DIRECT has no engine
- * for that. The gradient is read and written in place, each element by the thread that owns it.
+ * Note [forms]
+ * DIRECT is the convolution alone, with beta = 1 if it adds to a gradient. All its tensors have one
+ * type. JOINED has a second operation, which adds the bias or the old gradient. Between the two
+ * operations is a sum in f32 that is never in memory. So an f32 gradient from 16-bit images is
+ * summed in f32 and never rounded to 16 bits; DIRECT has no engine for that. The gradient is read
+ * and written in place, each element by the thread that owns it.
  *
- * cuDNN's dims are [n, c, spatial..] whatever lies where; strides tell that images and
- * weights lie channels last. It knows two spatial dimensions or three: one becomes two, of which
- * the first is 1. */
+ * cuDNN's dims are always [n, c, spatial..]; strides express that images and weights are channels
+ * last. It supports two or three spatial dimensions. One dimension becomes two, of which the first
+ * is 1. */
 #include "cudnn_graph.h"
 #include <stdio.h>
 #include "runtime/plan/conv_sizes.h"
 #include "runtime/plan/types.h"
 
-/* The tensors of the graph by number. OLD is the gradient before it is added to; SUM lies nowhere.
- */
+/* Numbers of the tensors. OLD is the gradient before the addition; SUM is not in memory. */
 enum { X = 1, W, Y, BIAS, SUM, OLD };
 
 /* ---- descriptors ---- */
@@ -71,7 +71,7 @@ int32_t dnn_type_of(ampc_dtype t)
   return types[t];
 }
 
-/* dims [a, b, size..] where b lies innermost */
+/* dims [a, b, size..] with b contiguous */
 static DnnSizes last_innermost(int64_t a, int64_t b, uint32_t spatial, const int64_t *size)
 {
   DnnSizes s = {.dim = {a, b}, .stride = {0, 1}};
@@ -130,7 +130,7 @@ static DnnDescriptor window(DnnObjects *o, const ampc_conv *c)
   return d;
 }
 
-/* The attributes of the three operations: which is which. */
+/* The kinds and attributes of the three operations. */
 typedef struct Names {
   DnnKind kind;
   DnnAttribute window, x, w, y, alpha, beta;
@@ -159,7 +159,7 @@ static const Names names[] = {
                           CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA},
 };
 
-/* x, w and y of the problem, and its result: where the convolution writes. */
+/* x, w and y of the problem; `result` is the one that the convolution writes. */
 typedef struct Tensors {
   DnnDescriptor x, w, y, result;
   DnnSizes result_sizes;
@@ -179,7 +179,7 @@ static Tensors operands(DnnObjects *o, const ampc_conv *c)
   return t;
 }
 
-/* Writes to `result` instead of to the operand that it stands for. */
+/* Writes to `result` instead of the operand that is t->result. */
 static DnnDescriptor convolve(DnnObjects *o, const ampc_conv *c, const Tensors *t,
                               DnnDescriptor result, bool accumulate)
 {
@@ -214,8 +214,7 @@ DnnDescriptor dnn_pointwise(DnnObjects *o, const DnnPointwise *p)
   return d;
 }
 
-/* The sum in f32 goes on to be the result: with the bias, with what lies there already, or rounded
- * alone. */
+/* Computes the result from the sum in f32: adds the bias or the old gradient, or only rounds. */
 static DnnDescriptor join(DnnObjects *o, const ampc_conv *c, DnnDescriptor sum, const Tensors *t)
 {
   static const int64_t ones[AMPC_MAX_SPATIAL] = {1, 1, 1};

@@ -4,16 +4,16 @@
 #include "runtime/device.h"
 #include "runtime/plan/toolkit.h"
 
-enum { DNN_MOST_MADE = 140, DNN_ALIGN = 16 /* bytes, of every operand */ };
+enum { DNN_MOST_MADE = 140, DNN_ALIGN = 16 /* bytes, for every operand */ };
 
-/* Descriptors that belong together. The first call that fails is kept, and nothing is done after
- * it. */
+/* Descriptors that belong together. After the first failure, which is kept, further calls do
+ * nothing. */
 typedef struct DnnObjects {
   const DnnApi *api;
   DnnDescriptor made[DNN_MOST_MADE];
   uint32_t n;
   DnnStatus status;
-  const char *what; /* that failed */
+  const char *what; /* what failed */
 } DnnObjects;
 
 DnnDescriptor dnn_make(DnnObjects *o, DnnKind kind, const char *what);
@@ -33,26 +33,25 @@ typedef struct DnnSizes {
 } DnnSizes;
 
 int32_t dnn_type_of(ampc_dtype t);
-/* IN_MEMORY: a place that calls give. NUMBERS: one that is aligned to an f32 only. NOWHERE: what
- * one operation hands to the next. A NUMBER is
- * given with a call, too, by the address of an f32 of the host. */
+/* IN_MEMORY: each call sets the address. NUMBERS: the same, but aligned only to an f32. NOWHERE:
+ * one operation passes it to the next. NUMBER: each call sets the host address of an f32. */
 typedef enum DnnPlace { DNN_IN_MEMORY, DNN_NUMBERS, DNN_NOWHERE, DNN_NUMBER } DnnPlace;
 DnnDescriptor dnn_tensor(DnnObjects *o, int64_t number, int32_t type, const DnnSizes *s,
                          DnnPlace place);
-/* y = mode(x, b), or x where t and b elsewhere; worked out as `type` and rounded to y's. b and t
- * may be NULL. GEN_INDEX: where an element of x stands along `axis`. */
+/* y = mode(x, b), or t ? x : b. Computed in `type` and rounded to y's type. b and t may be NULL.
+ * GEN_INDEX: y is the index of each element of x along `axis`. */
 typedef struct DnnPointwise {
   int32_t mode, type;
   int64_t axis;
   DnnDescriptor x, b, t, y;
 } DnnPointwise;
 DnnDescriptor dnn_pointwise(DnnObjects *o, const DnnPointwise *p);
-/* The whole of n operations; NULL: o->status says why. */
+/* The graph of n operations; NULL: o->status says why. */
 DnnDescriptor dnn_graph_of(DnnObjects *o, DnnHandle handle, int64_t n,
                            const DnnDescriptor *operations);
 
-/* Goes up whenever cudnn_graph.c makes another graph of the same problem, or cudnn_plan.c takes
- * other engines (Note [engines]): plans that are kept are those of before. */
+/* Increment this if cudnn_graph.c makes a different graph of a problem, or if cudnn_plan.c chooses
+ * engines differently (Note [engines]): then older plans in the cache are not used. */
 enum { DNN_PLAN_VERSION = 4 };
 
 /* Note [forms] in cudnn_graph.c. */
@@ -60,20 +59,19 @@ typedef enum DnnForm { DNN_DIRECT, DNN_JOINED, DNN_FORMS } DnnForm;
 
 enum { DNN_PROBLEM_ROOM = 640 };
 
-/* What cuDNN is to compute. */
+/* A problem that cuDNN may compute. */
 typedef struct DnnProblem {
-  char words[DNN_PROBLEM_ROOM]; /* all that a plan depends on: for messages, and to find it again */
-  bool forms[DNN_FORMS];        /* which graphs say it */
-  bool exact;                   /* f32 that no engine may round to tf32 */
+  char words[DNN_PROBLEM_ROOM]; /* all facts that a plan depends on: for messages; the plan's key */
+  bool forms[DNN_FORMS];        /* which forms of graphs express it */
+  bool exact;                   /* no engine may round its f32 to tf32 */
   const void *what;             /* the ampc_conv or ampc_attention, which must outlive this */
-  /* Tells why no engine may compute it, as ampc_attention_against does. The pointer may be NULL. */
+  /* Returns why no engine may compute it, like ampc_attention_against. The pointer may be NULL. */
   const char *(*against)(const void *what, ampc_cudnn with, char why[AMPC_WHY_ROOM]);
-  /* NULL: o->status says why. `handle` may be NULL where plans are made for a machine that is not
-   * there. */
+  /* NULL: o->status says why. `handle` may be NULL if the plan is for an absent GPU. */
   DnnDescriptor (*graph)(DnnObjects *o, DnnHandle handle, const void *what, DnnForm form);
 } DnnProblem;
 
-/* What goes with a call of a plan: where the tensors lie, by their number. */
+/* The operands of a call of a plan: addresses of tensors, by their number. */
 enum { DNN_MOST_OPERANDS = 16 };
 typedef struct DnnOperands {
   int64_t number[DNN_MOST_OPERANDS];

@@ -1,11 +1,11 @@
 /* Plans of cuDNN: see cudnn_plan.h.
  *
  * Note [engines]
- * An engine is one of cuDNN's ways to compute a graph. Its heuristics name those that they hold for
- * fast, the best first, then those that can do it at all. Taken is the first that sums in f32 in a
- * fixed order and does not transform its operands, so that the bounds that we state of products
- * hold; nothing is timed, so the same program takes the same one everywhere. cuDNN notes what an
- * engine does; that a note is missing is its word for the opposite. */
+ * An engine is one of cuDNN's ways to compute a graph. Its heuristics first list engines that they
+ * expect to be fast, the best first; a fallback lists the others. We take the first engine that
+ * sums in f32, in a fixed order, and does not transform its operands. So the bounds that we state
+ * for products hold. Nothing is timed, so a program always takes the same engine. cuDNN has notes
+ * on what an engine does; a missing note means that the engine does not do it. */
 #include "cudnn_plan.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ enum { MOST_CONFIGS = 64, MOST_NOTES = 16, TEXT_ROOM = 256, HEADER_ROOM = 64 };
 
 /* ---- which engine ---- */
 
-/* The first reason against an engine, or against a graph, is the one that is told. */
+/* Keeps the first reason against an engine or a graph, for messages. */
 static void refuse(DnnPlan *p, const char *why)
 {
   if (!p->why[0]) snprintf(p->why, sizeof p->why, "%s", why);
@@ -30,7 +30,7 @@ static void refuse_failed(DnnPlan *p, const DnnApi *api, const char *what, DnnSt
   refuse(p, why);
 }
 
-/* What speaks against an engine with this note; NULL: nothing. */
+/* Why an engine with this note is rejected; NULL: it is not. */
 static const char *against(int32_t note, bool exact)
 {
   switch (note) {
@@ -50,7 +50,7 @@ static const char *against(int32_t note, bool exact)
   }
 }
 
-/* Its number, and the notes of an engine. */
+/* Reads the number and the notes of an engine. */
 static DnnStatus read_engine(const DnnApi *api, DnnDescriptor config, int64_t *out_number,
                              int64_t *out_n, int32_t notes[MOST_NOTES])
 {
@@ -97,7 +97,7 @@ static void set_machine(DnnObjects *o, const DnnMachine *m, DnnDescriptor plan)
             &m->properties);
 }
 
-/* Of a plan that is finalised, if it is. */
+/* Reads the plan's workspace size, if the plan is finalised. */
 static bool measure(const DnnMachine *m, DnnPlan *p, DnnDescriptor plan)
 {
   DnnObjects *o = &p->objects;
@@ -108,7 +108,7 @@ static bool measure(const DnnMachine *m, DnnPlan *p, DnnDescriptor plan)
   return !o->status;
 }
 
-/* An engine that cannot do it after all leaves no more than its reason. */
+/* Finishes the plan of an engine. If that fails, only the reason is kept. */
 static bool finish(const DnnMachine *m, DnnDescriptor config, int64_t limit, DnnPlan *p)
 {
   DnnObjects *o = &p->objects;
@@ -132,7 +132,7 @@ static bool finish(const DnnMachine *m, DnnDescriptor config, int64_t limit, Dnn
   return good;
 }
 
-/* The configurations that a heuristic names, in its order. Their descriptors are the caller's. */
+/* Queries a heuristic for configurations, in its order. The caller owns their descriptors. */
 static int64_t ask(const DnnMachine *m, DnnDescriptor graph, int32_t mode, DnnPlan *p,
                    DnnDescriptor out[MOST_CONFIGS])
 {
@@ -163,7 +163,7 @@ static int64_t ask(const DnnMachine *m, DnnDescriptor graph, int32_t mode, DnnPl
   return found;
 }
 
-/* The objects of what is tried belong to the plan until it turns out that it will not be one. */
+/* The plan owns the objects of an attempt; if the attempt fails, they are destroyed. */
 static bool try_config(const DnnMachine *m, const DnnProblem *t, DnnDescriptor config,
                        int64_t limit, DnnPlan *p)
 {
@@ -233,7 +233,7 @@ void dnn_plan_free(DnnPlan *p)
 
 /* ---- kept between runs ---- */
 
-/* One line of ours, then what cuDNN makes of the plan. */
+/* Writes one line of our own, then cuDNN's text of the plan. */
 bool dnn_plan_save(const DnnPlan *p, char **out, size_t *size)
 {
   const DnnApi *api = p->objects.api;

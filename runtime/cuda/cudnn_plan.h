@@ -1,12 +1,12 @@
-/* Plans of cuDNN: which of its engines computes a problem, ready to run. */
+/* Plans of cuDNN: a problem and the engine that computes it, ready to run. */
 #pragma once
 #include "cudnn_graph.h"
 
-/* What plans are made for. */
+/* The GPU for which plans are made. */
 typedef struct DnnMachine {
   const DnnApi *api;
   int capability;           /* of the GPU: 90 for 9.0 */
-  DnnHandle handle;         /* of a GPU; NULL: of one that is not here, with these */
+  DnnHandle handle;         /* of a GPU that is here; NULL: it is absent and has these */
   DnnDescriptor properties; /* finalised */
   const char *lacks;        /* why cuDNN may lack engines for this GPU here; NULL: it has all */
 } DnnMachine;
@@ -15,25 +15,26 @@ enum { DNN_MOST_FAILED = 8 };
 
 typedef struct DnnPlan {
   DnnObjects objects;
-  DnnDescriptor plan; /* NULL: there is none, and `why` */
+  DnnDescriptor plan; /* NULL: there is none; `why` says why */
   DnnForm form;
   int64_t engine, workspace; /* cuDNN's number of the engine; bytes */
   char why[AMPC_WHY_ROOM];
-  int64_t failed[DNN_MOST_FAILED]; /* engines that dnn_plan_next leaves out */
+  int64_t failed[DNN_MOST_FAILED]; /* engines that dnn_plan_next skips */
   uint32_t n_failed;
 } DnnPlan;
 
-/* The first of cuDNN's engines that computes it as we want it, Note [engines], in at most `limit`
- * bytes of workspace. False: out->why. dnn_plan_free in any case. */
+/* Chooses cuDNN's first engine that satisfies Note [engines] with at most `limit` bytes of
+ * workspace. False: out->why says why. Call dnn_plan_free in any case. */
 bool dnn_plan_make(const DnnMachine *m, const DnnProblem *t, int64_t limit, DnnPlan *out);
-/* The engine of a plan fails when it is called: the first of the others. */
+/* Call this if the plan's engine fails in a call: chooses the first of the other engines. */
 bool dnn_plan_next(const DnnMachine *m, const DnnProblem *t, int64_t limit, DnnPlan *p);
 void dnn_plan_free(DnnPlan *p);
 
-/* A plan as bytes (malloced), for the same version of cuDNN and an equal GPU, and back. */
+/* Saves a plan as bytes (malloced), and loads it. Bytes are valid for the same version of cuDNN and
+ * an equal GPU. */
 bool dnn_plan_save(const DnnPlan *p, char **out, size_t *size);
 bool dnn_plan_load(const DnnMachine *m, const char *bytes, size_t size, DnnPlan *out);
 
-/* Puts the work on the handle's stream. The workspace is aligned to DNN_ALIGN. */
+/* Runs the plan on the handle's stream. The workspace is aligned to DNN_ALIGN. */
 DnnStatus dnn_plan_run(const DnnMachine *m, const DnnPlan *p, const DnnOperands *at,
                        void *workspace);

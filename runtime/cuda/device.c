@@ -1,8 +1,8 @@
-/* The CUDA device: the table of functions, memory, and what is done in one call of the driver. */
+/* The CUDA device: the table of functions, memory, and functions of a single driver call. */
 #include <stdlib.h>
 #include "cuda_device.h"
 
-/* Zeroed in stream order: the host does not wait, and whatever uses it comes later. */
+/* Zeroes the memory in stream order: the host does not wait, and later calls follow it. */
 static ampc_status cuda_alloc(Device *device, int64_t bytes, void **out)
 {
   CudaDevice *d = cuda_of(device);
@@ -18,7 +18,7 @@ static ampc_status cuda_alloc(Device *device, int64_t bytes, void **out)
   return CUDA(d, cuMemsetD8Async(memory, 0, (size_t)bytes, d->stream));
 }
 
-/* Memory of a context that broke off goes with the context. */
+/* If the context failed, its memory is freed with the context. */
 static void cuda_release(Device *device, void *memory)
 {
   CudaDevice *d = cuda_of(device);
@@ -52,16 +52,16 @@ int64_t cuda_bytes_beside(const ampc_program *p)
   return p->space_bytes[AMPC_STATE] + device_input_step(p); /* kept_state; the other half */
 }
 
-/* What the libraries have taken beside the spaces lies in the context; the driver tells only what
- * the whole GPU uses. */
+/* Libraries also allocate memory in the context. It is not counted, because the driver only reports
+ * the use of the whole GPU. */
 static int64_t cuda_library_bytes(const Device *device)
 {
   const CudaDevice *d = (const CudaDevice *)device;
   return cuda_bytes_beside(d->program) + dnn_scratch_bytes(d);
 }
 
-/* A context that broke off refuses all this and goes with its last user; the host's side is freed
- * all the same, and the message of what happened stays. */
+/* A failed context refuses these calls and is destroyed with its last user. The host's memory is
+ * freed nevertheless, and the error message stays. */
 static void cuda_close(Device *device)
 {
   CudaDevice *d = cuda_of(device);

@@ -1,13 +1,13 @@
-/* What the driver refuses, in one message: what happened, to which device, and what to do next. */
+/* Turns the driver's errors into one message: what happened, on which device, and what to do. */
 #include <string.h>
 #include "cuda_device.h"
 #include "runtime/plan/bytes.h"
 
-/* Errors after which a context is of no use: illegal addresses, failed launches, lost GPUs. */
+/* Errors that make a context unusable: illegal addresses, failed launches, lost GPUs. */
 static bool is_sticky(CuResult r)
 {
   enum { FIRST = 700, LAST = 719, ECC = 214, CONTAINED = 226 };
-  bool timeout_or_resources = r == 701; /* a launch that asks for too much harms nothing */
+  bool timeout_or_resources = r == 701; /* a launch that requests too much does no harm */
   return (r >= FIRST && r <= LAST && !timeout_or_resources) || r == ECC || r == CONTAINED;
 }
 
@@ -25,7 +25,7 @@ static const char *text_of(const CudaDevice *d, CuResult r)
   return text ? text : "no description";
 }
 
-/* `call`: its text, of which the message has the name. */
+/* `call`: the text of the call; the message has the function's name. */
 ampc_status cuda_status(const CudaDevice *d, CuResult r, const char *call)
 {
   if (r == CUDA_SUCCESS) return AMPC_OK;
@@ -33,8 +33,8 @@ ampc_status cuda_status(const CudaDevice *d, CuResult r, const char *call)
   if (r == CUDA_ERROR_OUT_OF_MEMORY) return cuda_no_memory(d, r, call, 0);
   if (is_sticky(r))
     return ampc_fail(AMPC_RUN_FAILED,
-                     "%s broke off: %s (%s, reported by %.*s); nothing on it can be used any more, "
-                     "checkpoints on disk are whole: go on from the last one with --resume; "
+                     "%s failed: %s (%s, reported by %.*s); this process cannot use it any more, "
+                     "but checkpoints on disk are intact: go on from the last one with --resume; "
                      "`compute-sanitizer` shows the kernel",
                      d->device.name, text_of(d, r), name_of(d, r), n, call);
   return ampc_fail(AMPC_RUN_FAILED, "%s: %.*s failed: %s (%s)", d->device.name, n, call,

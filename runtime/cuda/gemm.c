@@ -1,22 +1,23 @@
-/* Matrix products by cuBLASLt: the call. How a product is described to it: product.c.
+/* Matrix products by cuBLASLt: the call. product.c describes products to the library.
  *
  * Note [NaN through a product]
- * A relu leaves NaN as it is: a step that went wrong must be seen to. cuBLASLt says of its relu
- * only that it is max(x, 0), and the maximum of NaN and 0 is 0 to some instructions. So before an
- * algorithm is taken for a product with relu, it is called with NaN as the factor of the product,
- * which makes every result NaN, and one of them is looked at; then it computes the product itself.
- * An algorithm that lost it is not taken. Where none keeps it, the product goes without relu, and
- * one of our own follows (relu.c). All this is done once, as a step is tried out.
+ * A relu keeps NaN, so that a failed step is noticed. Of its relu cuBLASLt says only max(x, 0),
+ * and some instructions compute max(NaN, 0) as 0. So an algorithm for a product with relu is
+ * tested first. It is called with NaN as the factor of the product, which makes every result NaN,
+ * and one result is checked. Then it computes the product itself. An algorithm that loses the NaN
+ * is not used. If none keeps it, the product runs without relu, and a relu of our own follows
+ * (relu.c). All this happens once, when a step is tried out.
  *
- * Note [refused] What the library refuses as it stands is asked for in other forms: without relu,
- * with its bias moved, matrix by matrix. What it refuses in all of them our own kernel does
+ * Note [refused]
+ * If the library refuses a product, we request other forms: without relu, with an aligned bias,
+ * matrix by matrix. If it refuses all of them, our own kernel computes the product
  * (own_product.c). */
 #include <math.h>
 #include <string.h>
 #include "product.h"
 #include "runtime/base/convert.h"
 
-/* A sum of nothing: zeros, or what lies there already. */
+/* With k = 0 the result is zeros, or the old C. */
 static ampc_status empty_sum(CudaDevice *d, const ampc_gemm *g, void *c, bool *out_refused)
 {
   int64_t size = ampc_element_size(d->program, g->c_type);
@@ -26,23 +27,23 @@ static ampc_status empty_sum(CudaDevice *d, const ampc_gemm *g, void *c, bool *o
   return d->device.ops->fill(&d->device, c, 0, g->batch * g->m * g->n * size);
 }
 
-/* Nothing can be done yet: a plan depends on the alignment of operands. */
+/* Does nothing: a plan depends on the alignment of operands. */
 ampc_status cuda_prepare_gemm(Device *device, const ampc_gemm *g)
 {
   (void)device, (void)g;
   return AMPC_OK;
 }
 
-/* By the library: *out_refused if it will not do it in any form. */
+/* Computes by the library; *out_refused: it refuses all forms. */
 static ampc_status by_library(CudaDevice *d, const ampc_gemm *g, GemmOperands at,
                               bool *out_refused);
 
 /* ---- what the library does not take as it stands ---- */
 
-enum { LEAST_ALIGNMENT = 16 }; /* bytes, of a bias in the epilogue */
+enum { LEAST_ALIGNMENT = 16 }; /* bytes, for a bias in the epilogue */
 
-/* A bias that begins between two such places, as that of a group of a convolution may, is first
- * copied to the beginning of the workspace. */
+/* An unaligned bias, such as that of a group of a convolution, is first copied to the beginning of
+ * the workspace. */
 static ampc_status with_aligned_bias(CudaDevice *d, const ampc_gemm *g, GemmOperands at,
                                      bool *out_refused)
 {
@@ -57,8 +58,8 @@ static ampc_status with_aligned_bias(CudaDevice *d, const ampc_gemm *g, GemmOper
   return status ? status : by_library(d, &rest, at, out_refused);
 }
 
-/* The matrices of a batch, one by one. Where the library refuses some of them only, by where they
- * lie, those are done by our own kernel. */
+/* Computes the matrices of a batch one by one. The library may refuse some of them because of their
+ * addresses; our own kernel computes these. */
 static ampc_status one_by_one(CudaDevice *d, const ampc_gemm *g, GemmOperands at, bool *out_refused)
 {
   ampc_gemm one = *g;
@@ -81,7 +82,8 @@ static ampc_status one_by_one(CudaDevice *d, const ampc_gemm *g, GemmOperands at
   return status;
 }
 
-/* A relu that the library cannot do, or not as we want it: afterwards, where results lie dense. */
+/* Applies a relu after the product if the library cannot, or loses NaN. The result must be
+ * contiguous. */
 static ampc_status relu_afterwards(CudaDevice *d, const ampc_gemm *g, GemmOperands at,
                                    bool *out_refused)
 {
@@ -110,7 +112,7 @@ static LtStatus run(CudaDevice *d, const ampc_gemm *g, const ProductPlan *p, con
                                 h->workspace, d->stream);
 }
 
-/* The first result, looked at where it lies. Waits. */
+/* Checks the first result in device memory. Waits. */
 static ampc_status is_nan(CudaDevice *d, const ampc_gemm *g, const void *c, bool *out)
 {
   char bytes[sizeof(double)] = {0};
@@ -124,7 +126,7 @@ static ampc_status is_nan(CudaDevice *d, const ampc_gemm *g, const void *c, bool
   return status;
 }
 
-/* Leaves out the algorithms whose relu loses NaN: Note [NaN through a product]. */
+/* Skips the algorithms whose relu loses NaN: Note [NaN through a product]. */
 static ampc_status take_one_that_keeps_nan(CudaDevice *d, const ampc_gemm *g, ProductPlan *p,
                                            const GemmOperands *at)
 {
@@ -139,8 +141,8 @@ static ampc_status take_one_that_keeps_nan(CudaDevice *d, const ampc_gemm *g, Pr
   return AMPC_OK;
 }
 
-/* The heuristic names algorithms that then do not run. A step is tried out before it is recorded
- * (graph.c), so that the first one that runs is known by then. */
+/* The heuristic also names algorithms that do not run. A step is tried out before it is recorded
+ * (graph.c), so the first one that runs is known when recording begins. */
 static ampc_status run_first_that_can(CudaDevice *d, const ampc_gemm *g, ProductPlan *p,
                                       const GemmOperands *at)
 {

@@ -1,4 +1,4 @@
-/* Which GPU a program runs on, and its primary context. */
+/* Selects the GPU of a program, and opens its primary context. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,8 +25,8 @@ typedef struct Choice {
   char seen[600]; /* the GPUs that were not taken: "cuda:0 Tesla T4 (sm_75)" */
 } Choice;
 
-/* Why the GPU is not free; NULL: it is free. In mode EXCLUSIVE_PROCESS only an attempt to open it
- * tells whether another process has it. */
+/* Why the GPU is not free; NULL: it is free. In mode EXCLUSIVE_PROCESS, only an attempt to open it
+ * shows whether another process uses it. */
 static const char *why_closed(const CudaApi *api, CuDevice gpu)
 {
   int mode = 0;
@@ -50,12 +50,12 @@ static void say_skipped(int ordinal, const char *name, const char *why)
     fprintf(stderr, "note: cuda:%d %s is not used: %s\n", ordinal, name, why);
 }
 
-/* The GPU `at->ordinal` is not taken; `why` it is not free, or NULL. */
+/* Notes that the GPU `at->ordinal` is not taken. `why`: why it is not free, or NULL. */
 static void note_seen(const char *name, const char *why, int wish, Choice *at)
 {
   at->closed = at->closed || why;
   if (why && wish == ANY_GPU) say_skipped(at->ordinal, name, why);
-  if (wish != at->ordinal && wish != ANY_GPU && wish < at->n) return; /* another is asked for */
+  if (wish != at->ordinal && wish != ANY_GPU && wish < at->n) return; /* another one is requested */
   size_t used = strlen(at->seen);
   snprintf(at->seen + used, sizeof at->seen - used, "%scuda:%d %s (sm_%d%s%s)", used ? ", " : "",
            at->ordinal, name, at->capability, why ? ", " : "", why ? why : "");
@@ -93,7 +93,8 @@ static ampc_status no_gpu(const Choice *at, int wish, const char *target)
   if (wish >= at->n)
     return ampc_fail(AMPC_RUN_FAILED, "--device cuda:%d: there %s %d GPU%s: %s%s%s", wish,
                      at->n == 1 ? "is" : "are", at->n, at->n == 1 ? "" : "s", at->seen,
-                     hides ? "; those are left by CUDA_VISIBLE_DEVICES=" : "", hides ? hides : "");
+                     hides ? "; the list is limited by CUDA_VISIBLE_DEVICES=" : "",
+                     hides ? hides : "");
   if (at->closed)
     return ampc_fail(
         AMPC_RUN_FAILED,

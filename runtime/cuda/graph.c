@@ -1,18 +1,17 @@
 /* A step as one CUDA graph.
  *
  * Note [first step]
- * Libraries load kernels and choose algorithms when they are first used, which must not happen
- * while calls are recorded. So a step that runs for the first time is tried out: STATE is put aside
- * and marked as after a loss that is not finite, so that no weight, moment, buffer or count moves;
- * the calls are made; STATE comes back. (Gradients are cleared by the update whether it is taken or
- * not.) Then the same calls are recorded and the graph is launched, now and from then on. The whole
- * dance is in stream order: the host waits for none of it, but where it looks at a relu (Note [NaN
- * through a product] in gemm.c). Meanwhile no other thread opens or
- * closes a device: Note [one at a time] in shared.c.
+ * Libraries load kernels and choose algorithms at first use, which must not happen while calls are
+ * recorded. So the first time, a step is tried out. STATE is saved and marked as after a loss that
+ * is not finite, so that no weight, moment, buffer or counter changes. The calls run, and STATE is
+ * restored. (The update clears gradients even if it is skipped.) Then the same calls are recorded,
+ * and the graph is launched, now and from then on. All of this is in stream order. The host waits
+ * only where it checks a relu (Note [NaN through a product] in gemm.c). Meanwhile no other thread
+ * opens or closes a device: Note [one at a time] in shared.c.
  *
- * Where a step has several bodies, gradients lie between them that a trial would clear. There a
- * body is tried out before the first of them all (rehearse), once for both halves of INPUT: what
- * the libraries load does not depend on the half. */
+ * If a step has several bodies, a trial between them would clear their gradients. So a body is
+ * tried out before the first one of all (rehearse), once for both halves of INPUT: the choices of
+ * libraries do not depend on the half. */
 #include <stddef.h>
 #include <stdlib.h>
 #include "cuda_device.h"
@@ -22,7 +21,7 @@ struct Recording {
   bool rehearsed;
 };
 
-/* Each variant of each block with each half of INPUT. */
+/* One for each variant of each block with each half of INPUT. */
 static uint32_t n_recordings(const CudaDevice *d)
 {
   return 2 * AMPC_MAX_VARIANTS * d->program->n_blocks;
@@ -43,8 +42,8 @@ void recordings_close(CudaDevice *d)
   if (d->kept_state) d->device.ops->release(&d->device, d->kept_state);
 }
 
-/* bad_loss is marked with bytes of 1: any number but 0 stops all updates. So is `closes`: the body
- * clears the gradients, as the last of a step. */
+/* Sets the bytes of bad_loss to 1: any value but 0 stops all updates. Also sets `closes`, so that
+ * the body clears the gradients, as the last one of a step. */
 static ampc_status try_out(CudaDevice *d, void *state, ampc_status (*body)(void *), void *context)
 {
   size_t bytes = (size_t)d->program->space_bytes[AMPC_STATE];
@@ -60,8 +59,8 @@ static ampc_status try_out(CudaDevice *d, void *state, ampc_status (*body)(void 
   return status ? status : CUDA(d, cuMemcpyDtoDAsync_v2(now, kept, bytes, d->stream));
 }
 
-/* While the stream captures, calls go into a graph instead of running. Capturing is ended even when
- * a call failed: the stream is of no use until then. */
+/* While the stream captures, calls are added to a graph instead of running. Capturing is ended even
+ * if a call failed, because the stream cannot be used before. */
 static ampc_status record(CudaDevice *d, Recording *r, ampc_status (*body)(void *), void *context)
 {
   CuGraph graph = NULL;

@@ -5,7 +5,7 @@
 
 enum { EACH = 8 /* as in kept.cu */, ARGUMENTS = 16, BIAS_ARGUMENTS = 10 };
 
-/* Draws are multiples of 2^-24, and the program's kernel compares them with p as an f32. */
+/* Random numbers are multiples of 2^-24. As in the program's kernel, p is compared as an f32. */
 static uint64_t least_of(double p)
 {
   return (uint64_t)ceil((double)(float)p * 0x1p24);
@@ -17,7 +17,7 @@ static ampc_status run(CudaDevice *d, const char *name, int64_t n, void **argume
                       arguments);
 }
 
-/* The arguments that both kernels have, in their order: out, sizes, mask. */
+/* Sets the arguments that both kernels have, in their order: out, sizes, mask. */
 static void set_walk(const KeptWalk *w, void *out, uint64_t to[ARGUMENTS])
 {
   to[0] = (uint64_t)(uintptr_t)out;

@@ -1,31 +1,31 @@
-/* What cuDNN is told of the mask and dropout of scores, as tensors [.., heads, queries, keys] of n
- * elements: ampc_kept gives `one` where a weight is kept and 0 elsewhere, ampc_bias 0 where a
- * query may see a key and a very low score elsewhere. The runtime has no compiler for CUDA, so
- * the driver gets kept.ptx, which `product_check --rewrite` (tests/nvrtc) makes of this text.
+/* Makes tensors of mask and dropout for cuDNN: [.., heads, queries, keys], n elements. ampc_kept
+ * writes `one` where a weight is kept, otherwise 0. ampc_bias writes 0 where a query may attend to
+ * a key, otherwise a very low score. The runtime has no CUDA compiler, so the driver gets kept.ptx,
+ * which `product_check --rewrite` (tests/nvrtc) makes from this file.
  *
- * Dropout keeps element i where the number first + i that the program's kernel draws for it is
- * not below least / 2^24; least 0: there is none. `state` is that of ampc_state.h: its seed and
- * body come first. `causal`: nobody asks for what lies behind the query: that is 0 and costs no
- * draw. `mask`, bytes with strides m0 to m3 along the four axes, may be null. A thread takes
- * EACH elements, side by side; all arguments are of 64 bits. */
+ * Dropout keeps element i if its random number is not below least / 2^24. The program's kernel
+ * draws the same number, number first + i. least 0: no dropout. `state` is that of ampc_state.h,
+ * which begins with seed and body. `causal`: keys behind the query are not needed, so they are 0
+ * without a draw. `mask` may be null; it has bytes, with strides m0 to m3 along the four axes. A
+ * thread computes EACH consecutive elements. All arguments have 64 bits. */
 #define EACH   8
-#define LOWEST (-1e30f) /* no score comes near; a row of it is no row of NaN */
+#define LOWEST (-1e30f) /* no score is that low; a row of it gives no NaN */
 
 typedef unsigned long long Wide;
 
-/* The 24 bits of ampc_uniform. ampc_philox is that of templates/device.cuh: product_check puts it
- * in front of this text. */
+/* The 24 bits of ampc_uniform. ampc_philox is from templates/device.cuh; product_check puts it
+ * before this text. */
 static __device__ unsigned drawn(Wide seed, Wide body, unsigned stream, Wide element)
 {
   return ampc_philox((unsigned)element, (unsigned)(element >> 32), (unsigned)body, stream,
                      (unsigned)seed, (unsigned)(seed >> 32) ^ (unsigned)(body >> 32)) >> 8;
 }
 
-typedef struct Place { /* of an element, and of its byte in the mask */
+typedef struct Place { /* the position of an element, and of its byte in the mask */
   Wide key, query, head, image;
 } Place;
 
-/* The only divisions of a thread: what follows an element is found by go_on. */
+/* The only divisions of a thread: go_on finds the next elements. */
 static __device__ Place place_of(Wide i, Wide heads, Wide queries, Wide keys)
 {
   const Wide row = i / keys, matrix = row / queries;

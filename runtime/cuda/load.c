@@ -1,4 +1,4 @@
-/* The driver is asked for its version and started; see load.h. */
+/* Loads the libraries, checks the driver's version and starts it; see load.h. */
 #include "load.h"
 #include <dlfcn.h>
 #include <pthread.h>
@@ -7,11 +7,11 @@
 enum { OLDEST_DRIVER = 12000 }; /* CUDA 12.0 */
 enum { DNN_VERSION = 9, OLDEST_DNN = 90000, NEXT_DNN = 100000 };
 
-/* What a library gave when it was first asked for. */
+/* The result of the first attempt to load a library. */
 typedef struct Library {
   pthread_once_t once;
   bool loaded;
-  char why[AMPC_WHY_ROOM]; /* it is not loaded */
+  char why[AMPC_WHY_ROOM]; /* why it is not loaded */
 } Library;
 
 static Library driver = {.once = PTHREAD_ONCE_INIT}, blas = {.once = PTHREAD_ONCE_INIT};
@@ -92,7 +92,7 @@ static void load_blas(void)
   blas.loaded = ampc_toolkit_open(&l, &api, blas.why);
 }
 
-/* Its first digits say nothing of functions: each version 9 has more than the one before. */
+/* The major version does not decide which functions exist: each release of cuDNN 9 adds some. */
 static void load_dnn(void)
 {
   static const char install[] =

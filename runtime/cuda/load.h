@@ -1,11 +1,11 @@
-/* NVIDIA's driver, cuBLASLt and cuDNN, loaded when they are first asked for and kept until the
- * process ends. Which version of a library fits is runtime/plan/toolkit.h's to say. */
+/* NVIDIA's driver, cuBLASLt and cuDNN: loaded at first use, kept until the process ends.
+ * runtime/plan/toolkit.h decides which version of a library fits. */
 #pragma once
 #include "cudnn_api.h"
 #include "runtime/plan/toolkit.h"
 
-/* Each gives the one table of the process with the functions of its library filled in; false with
- * the reason in `why`. Safe from any thread. */
-bool cuda_load_driver(const CudaApi **out, char why[AMPC_WHY_ROOM]); /* and calls cuInit */
+/* Each returns the process's only table, with the functions of its library. False: `why` has the
+ * reason. Safe from any thread. */
+bool cuda_load_driver(const CudaApi **out, char why[AMPC_WHY_ROOM]); /* also calls cuInit */
 bool cuda_load_blas(const CudaApi **out, char why[AMPC_WHY_ROOM]);
 bool cuda_load_dnn(const DnnApi **out, char why[AMPC_WHY_ROOM]);

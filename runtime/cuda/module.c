@@ -1,15 +1,15 @@
-/* Kernels on the device: from images (the JIT) or from what nvcc has linked into the program. */
+/* Kernels on the device: from images (the JIT), or linked into the program by nvcc. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "cuda_device.h"
 
 enum {
-  MOST_ARGUMENTS = 512, /* of 8 bytes: what every architecture takes */
-  LOG_ROOM = 512        /* bytes of what the driver says about an image */
+  MOST_ARGUMENTS = 512, /* of 8 bytes; every architecture accepts that many */
+  LOG_ROOM = 512        /* bytes of the driver's message about an image */
 };
 
-/* An image is a cubin, which the driver takes as it is, or PTX, which it compiles. */
+/* An image is a cubin, which the driver loads directly, or PTX, which it compiles. */
 static ampc_status load_image(CudaDevice *d, uint32_t i)
 {
   char log[LOG_ROOM] = "";
@@ -35,7 +35,7 @@ static ampc_status load_image(CudaDevice *d, uint32_t i)
   return ampc_fail_log(status, text);
 }
 
-/* Images hold the program's kernels in their order, some each. */
+/* Each image has some of the program's kernels, in their order. */
 static ampc_status find_in_image(CudaDevice *d, uint32_t i)
 {
   const ampc_program *p = d->program;
@@ -50,7 +50,7 @@ static ampc_status find_in_image(CudaDevice *d, uint32_t i)
   return AMPC_OK;
 }
 
-/* nvcc gives a program's kernels to cudart, which knows the driver's handle for each. */
+/* nvcc registers a program's kernels with cudart, which knows the driver's handle of each. */
 static ampc_status find_linked(CudaDevice *d)
 {
   const ampc_program *p = d->program;
@@ -69,7 +69,7 @@ static ampc_status find_linked(CudaDevice *d)
   return AMPC_OK;
 }
 
-/* Images could leave one out. */
+/* Checks that the images contain all kernels. */
 static ampc_status check_complete(const CudaDevice *d)
 {
   const ampc_program *p = d->program;
@@ -104,7 +104,7 @@ void modules_close(CudaDevice *d)
   free(d->functions);
 }
 
-/* `args` are the addresses of operands; the driver wants pointers to them. */
+/* `args` are the addresses of operands; the driver needs pointers to these. */
 ampc_status cuda_launch(Device *device, const ampc_kernel *kernel, uint32_t grid, uint32_t block,
                         void *const *args)
 {
@@ -123,7 +123,7 @@ ampc_status cuda_launch(Device *device, const ampc_kernel *kernel, uint32_t grid
   return ampc_fail(status, "kernel %s: %s", kernel->name, ampc_last_error());
 }
 
-/* The driver compiles a text when it is first called for: few programs need one. */
+/* The driver compiles a text at its first use, because few programs need one. */
 ampc_status cuda_run_own(CudaDevice *d, OwnText text, const char *name, int64_t grid,
                          void **arguments)
 {

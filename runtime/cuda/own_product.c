@@ -1,4 +1,4 @@
-/* Products that cuBLASLt refuses, by our own kernel: product.cu. */
+/* Computes products that cuBLASLt refuses by our own kernel: product.cu. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include "product.h"
@@ -14,7 +14,7 @@ static void say_once(const ampc_gemm *g)
             product_text(g, text));
 }
 
-/* The kernel's numbers, in the order of its arguments: see there. */
+/* The kernel's numbers in the order of its arguments: see product.cu. */
 enum { NUMBERS = 14 };
 static void set_numbers(const ampc_gemm *g, int64_t out[NUMBERS])
 {

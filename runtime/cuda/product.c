@@ -1,13 +1,12 @@
-/* Plans of matrix products: descriptors and the algorithm, one for each kind of product.
+/* Plans of matrix products: descriptors and the algorithm, one plan for each kind of product.
  *
  * Note [row-major]
- * cuBLASLt's matrices are column-major: what is a row-major [m, n] to us is an [n, m] to it. So
- * C = A B is asked for as C' = B' A' with n and m swapped; nothing is copied, and one bias value a
- * column of C is one a row of C', as the epilogue wants it.
+ * cuBLASLt's matrices are column-major: our row-major [m, n] is an [n, m] to it. So C = A B is
+ * requested as C' = B' A', with n and m swapped. Nothing is copied. The epilogue needs one bias
+ * value per row of C', which is one per column of C.
  *
- * The algorithm is the first that runs of those that the library's heuristic names, among
- * algorithms that add up in f32 and in a fixed order: nothing is timed, so the same program takes
- * the same one on every GPU of a kind. */
+ * The heuristic lists algorithms that sum in f32 and in a fixed order. We use the first one that
+ * runs. Nothing is timed, so a program uses the same algorithm on every GPU of a kind. */
 #include "product.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,14 +106,14 @@ static LtStatus make_matmul(const CudaDevice *d, const ampc_gemm *g, LtMatmul *o
   return set(api, *out, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, (uint32_t)bias);
 }
 
-typedef struct Matrix { /* of ours, row-major as it is stored */
+typedef struct Matrix { /* our matrix, row-major as stored */
   ampc_dtype type;
   bool trans;
   int64_t rows, columns; /* not transposed */
   int64_t ld, stride, batch;
 } Matrix;
 
-/* As the transposed one that it is to the library. */
+/* Describes the matrix as its transpose, as the library sees it. */
 static LtStatus make_layout(const CudaDevice *d, const Matrix *m, LtLayout *out)
 {
   const CudaApi *api = d->api;
@@ -143,8 +142,7 @@ static LtStatus make_layouts(const CudaDevice *d, ProductPlan *p)
   return s ? s : make_layout(d, &c, &p->c);
 }
 
-/* What the heuristic may choose from: sums in a fixed order, our workspace, alignments as they are.
- */
+/* Limits the heuristic to sums in a fixed order, our workspace and the operands' alignments. */
 static LtStatus make_preference(const CudaDevice *d, const ProductPlan *p, LtPreference *out)
 {
   const CudaApi *api = d->api;
@@ -168,7 +166,7 @@ static LtStatus make_preference(const CudaDevice *d, const ProductPlan *p, LtPre
   return s;
 }
 
-/* Those that the heuristic names and says to be of no use are left out. */
+/* Lists the heuristic's algorithms without those that it marks as unusable. */
 static ampc_status list_algorithms(const CudaDevice *d, ProductPlan *p)
 {
   const CudaApi *api = d->api;
@@ -186,7 +184,7 @@ static ampc_status list_algorithms(const CudaDevice *d, ProductPlan *p)
   return AMPC_OK;
 }
 
-/* The bias's address is set before the heuristic is asked, which looks at its alignment. */
+/* The bias's address is set before the heuristic is called, because it checks the alignment. */
 static ampc_status make(CudaDevice *d, ProductPlan *p, const void *bias)
 {
   const ampc_gemm *g = &p->desc;
@@ -205,7 +203,8 @@ static ampc_status make(CudaDevice *d, ProductPlan *p, const void *bias)
 
 /* ---- finding it again ---- */
 
-/* The greatest power of two that divides the address, up to what the fastest algorithms want. */
+/* The largest power of two that divides the address, up to AMPC_CUDA_ALIGN, which suffices for the
+ * fastest algorithms. */
 static uint32_t alignment_of(const void *p)
 {
   uintptr_t at = (uintptr_t)p;
@@ -213,7 +212,7 @@ static uint32_t alignment_of(const void *p)
   return at % AMPC_CUDA_ALIGN ? lowest : AMPC_CUDA_ALIGN;
 }
 
-/* All that a plan depends on: of the product, and where operands lie. */
+/* All facts that a plan depends on: the product and the alignment of its operands. */
 static ProductKey key_of(const ampc_gemm *g, const GemmOperands *at)
 {
   ampc_dtype bias = g->has_bias ? g->bias_type : AMPC_DTYPE_COUNT;
@@ -235,7 +234,7 @@ static ampc_status grow(ProductPlans *s)
   return AMPC_OK;
 }
 
-/* A program has some dozens of kinds of products and a step is recorded once, so a list will do. */
+/* Searches a list: a program has some dozens of kinds of products, and records each step once. */
 ampc_status product_find(CudaDevice *d, const ampc_gemm *g, const GemmOperands *at,
                          ProductPlan **out)
 {

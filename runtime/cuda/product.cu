@@ -1,10 +1,10 @@
-/* C = A B (+ C) (+ bias), relu: an ampc_gemm of any types, strides and alignments, for what
- * cuBLASLt refuses (gemm.c). The runtime has no compiler for CUDA, so the driver gets
- * product.ptx, which `product_check --rewrite` (tests/nvrtc) makes of this text.
+/* C = A B (+ C) (+ bias), relu: an ampc_gemm of any types, strides and alignments, for products
+ * that cuBLASLt refuses (gemm.c). The runtime has no CUDA compiler, so the driver gets product.ptx,
+ * which `product_check --rewrite` (tests/nvrtc) makes from this file.
  *
- * A block has a tile of C; for DEPTH steps of the sum at a time, its threads bring a strip of A and
- * one of B to shared memory as f32. A thread sums up EACH x EACH results, SIDE apart, in the order
- * of k, and rounds each once. */
+ * A block computes a tile of C. For DEPTH steps of the sum at a time, its threads load a strip of A
+ * and one of B into shared memory as f32. A thread sums EACH x EACH results, SIDE apart, in the
+ * order of k, and rounds each once. */
 #define TILE  64
 #define DEPTH 16
 #define SIDE  16 /* threads along either side of a tile */
@@ -25,7 +25,7 @@ static __device__ __noinline__ float number_at(const void *x, int type, long lon
   return wide;
 }
 
-/* To nearest, halves to even; NaN stays one. */
+/* Rounds to nearest, ties to even; NaN stays NaN. */
 static __device__ __noinline__ void put_number(void *x, int type, long long i, float value)
 {
   if (type == F32) {
@@ -42,22 +42,22 @@ static __device__ __noinline__ void put_number(void *x, int type, long long i, f
   ((unsigned short *)x)[i] = bits;
 }
 
-/* The strip of a tile: element [l][i] is what lies at i * row + l * step, 0 where i or l is too
- * far. */
+/* Loads the strip of a tile: strip[l][i] is the element at i * row + l * step, or 0 if i or l is
+ * out of range. */
 static __device__ __noinline__ void bring(float (*strip)[TILE], const void *x, int type,
                                           long long from, long long row, long long step,
                                           long long rows, long long steps)
 {
 #pragma unroll 1
   for (int t = threadIdx.x; t < TILE * DEPTH; t += SIDE * SIDE) {
-    const int along = step == 1; /* neighbouring threads take what lies together */
+    const int along = step == 1; /* neighbouring threads read neighbouring elements */
     const int i = along ? t / DEPTH : t % TILE, l = along ? t % DEPTH : t / TILE;
     strip[l][i] = i < rows && l < steps ? number_at(x, type, from + i * row + l * step) : 0;
   }
 }
 
-/* A is [m, k], its element [i, l] at i * a_row + l * a_step; B is [k, n], its [l, j] at
- * j * b_column + l * b_step. `types`: those of a, b, c and bias, four bits each. */
+/* A is [m, k], with element [i, l] at i * a_row + l * a_step. B is [k, n], with [l, j] at j *
+ * b_column + l * b_step. `types`: those of a, b, c and bias, four bits each. */
 #ifdef __cplusplus
 extern "C"
 #endif
@@ -110,8 +110,8 @@ ampc_product(const void *a, const void *b, const void *bias, void *c, long long 
   }
 }
 
-/* The same of doubles, which only tests compute in: each thread sums up its results of the tile by
- * itself. `types` is of no use here. */
+/* The same for doubles, which only tests use: each thread sums its results of the tile alone.
+ * `types` is unused. */
 #ifdef __cplusplus
 extern "C"
 #endif

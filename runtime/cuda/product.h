@@ -1,4 +1,4 @@
-/* What cuBLASLt needs to know for one kind of product; made once, see product.c. */
+/* cuBLASLt's objects for one kind of product, made once: see product.c. */
 #pragma once
 #include "cuda_device.h"
 
@@ -14,25 +14,25 @@ typedef struct ProductPlan {
   ProductKey key;
   LtMatmul matmul;
   LtLayout a, b, c; /* in cuBLASLt's column-major view: its first operand is b */
-  LtHeuristic algorithm[MOST_ALGORITHMS]; /* as the heuristic ranks them */
+  LtHeuristic algorithm[MOST_ALGORITHMS]; /* in the order of the heuristic */
   int n_algorithms;                       /* 0: the library has none for this product */
-  int chosen;                             /* the first one that ran, or is still to be tried */
-  bool keeps_nan;                         /* of a relu: `chosen` was seen to */
+  int chosen;                             /* the first one that ran, or the next one to try */
+  bool keeps_nan;                         /* for a relu: `chosen` keeps NaN, which was checked */
 } ProductPlan;
 
-/* The plan of g for operands at such addresses, from d->products or made now. It may have no
+/* Finds the plan of g for operands at such addresses in d->products, or makes it. It may have no
  * algorithm. */
 ampc_status product_find(CudaDevice *d, const ampc_gemm *g, const GemmOperands *at,
                          ProductPlan **out);
-/* "product of f16 [5, 4] and f16 [4, 6] to f16 with bias": gives `out` back. */
+/* Writes "product of f16 [5, 4] and f16 [4, 6] to f16 with bias". Returns `out`. */
 enum { PRODUCT_TEXT = 200 };
 char *product_text(const ampc_gemm *g, char out[PRODUCT_TEXT]);
-/* The library has no algorithm for the product, or the algorithm does not run. The heuristic gives
- * INVALID_VALUE for some products of one row or one column, before CUDA 12.1 also for very long
- * products. */
+/* The library has no algorithm for the product, or the algorithm does not run. The heuristic
+ * returns INVALID_VALUE for some products of one row or one column, and before CUDA 12.1 also for
+ * very long products. */
 bool product_is_refused(LtStatus status);
-/* By our own kernel: own_product.c. Says so once a process. */
+/* Computes g by our own kernel (own_product.c); the first call in a process prints a note. */
 ampc_status own_product(CudaDevice *d, const ampc_gemm *g, const GemmOperands *at);
-/* Says what failed, with the sizes and types of the product. */
+/* An error that says what failed, with the sizes and types of the product. */
 ampc_status product_failed(const CudaDevice *d, const ampc_gemm *g, LtStatus status,
                            const char *what);

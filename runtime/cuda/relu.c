@@ -1,12 +1,12 @@
-/* The relu of products whose library turns NaN into 0: Note [NaN through a product] in gemm.c. The
- * runtime has no compiler for CUDA, so it is PTX. */
+/* The relu of products whose library turns NaN into 0: Note [NaN through a product] in gemm.c. It
+ * is written in PTX, because the runtime has no CUDA compiler. */
 #include <stdio.h>
 #include "cuda_device.h"
 #include "runtime/plan/types.h"
 
-/* A number below 0 is one whose bits, as a whole number, lie from the one after -0 to -inf: `count`
- * of them from `first` on. NaN and -0 lie outside and stay, as in ampc_relu. A thread an element.
- */
+/* The bits of negative numbers, read as integers, are a range from the one after -0 to -inf:
+ * `count` values from `first` on. NaN and -0 are outside and stay, as in ampc_relu. One thread per
+ * element. */
 #define RELU(BITS, BYTES)                                                                          \
   ".visible .entry ampc_relu" BITS "(.param .u64 x_, .param .u64 n_, .param .u64 first_,\n"        \
   "                            .param .u64 count_)\n"                                              \
@@ -41,12 +41,12 @@
   "  ret;\n"                                                                                       \
   "}\n"
 
-/* Of the oldest GPU that there is a program for; newer ones take it too. */
+/* For the oldest GPU that programs support; newer ones accept it, too. */
 const char cuda_relu_ptx[] = ".version 6.3\n"
                              ".target sm_70\n"
                              ".address_size 64\n" RELU("16", "2") RELU("32", "4") RELU("64", "8");
 
-typedef struct Format { /* how a type's numbers below 0 lie */
+typedef struct Format { /* the range of a type's negative numbers */
   int bits;
   uint64_t first, count; /* the bits after -0; those of +inf */
 } Format;

@@ -1,10 +1,10 @@
-/* What all CUDA devices of a process share: a lock, and the libraries' handles of each GPU.
+/* Shared by all CUDA devices of a process: a lock, and the libraries' handles for each GPU.
  *
  * Note [one at a time]
- * While a thread records a step, no other may allocate or free memory, load a module or start a
- * library: such calls wait for the whole GPU or use its default stream, which a recording does not
- * bear, whoever makes them. So all that opens or closes a device, and the first run of a step, hold
- * one lock. A step that has been recorded never takes it. */
+ * While a thread records a step, no other thread may allocate or free memory, load a module or
+ * start a library. Such calls wait for the whole GPU or use its default stream, and either breaks a
+ * recording, even from another thread. So everything that opens or closes a device, and the first
+ * run of a step, holds one lock. A recorded step never takes it. */
 #include <pthread.h>
 #include <stdlib.h>
 #include "cuda_device.h"
