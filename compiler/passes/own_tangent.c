@@ -18,13 +18,13 @@ static bool refuse(const Turned *t, const char *what, const Node *n)
 {
   Compile *c = t->f->b.c;
   const OwnOp *own = own_of(ir_node(c->graph, t->op));
-  diag_error(c, E703, n->span, "jvp needs the backward of op `%s` turned round, which stops at %s",
-             own->name, what);
+  diag_error(c, E703, n->span,
+             "jvp differentiates the backward of op `%s`, but cannot differentiate %s", own->name,
+             what);
   diag_note(c, t->f->b.n.span, "the op is called here");
   diag_help(
       c,
-      "backward is linear in the gradients that it is given: sums of products with what does not "
-      "depend on them");
+      "write backward as sums of products of its gradients with values that do not depend on them");
   return false;
 }
 
