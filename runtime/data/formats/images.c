@@ -1,16 +1,15 @@
-/* Folders of pictures as u8 [3, height, width], and the numbers of their classes. `of` says which
- * of the two is wanted: "image" or "label".
+/* Folders of pictures as u8 [3, height, width], or the numbers of their classes: `of` selects
+ * "image" or "label".
  *
- * Without `train` a picture is made so small that its shorter side is `resize`, and its middle is
- * cut out: torchvision's Resize and CenterCrop. With `train` and `scale`, a part of random area and
- * shape is cut out and made `height` x `width`: RandomResizedCrop(scale, ratio); and turned round
- * with probability `hflip`. What is random depends on seed, epoch and sample alone.
+ * Without `train` a picture is scaled so that its shorter side is `resize`, and the middle is cut
+ * out: torchvision's Resize and CenterCrop. With `train` and `scale`, an area of random size and
+ * shape is cut out and scaled to `height` x `width`: RandomResizedCrop(scale, ratio). It is
+ * mirrored with probability `hflip`. Random choices depend only on seed, epoch and sample.
  *
- * A damaged picture ends the run. With `skip` the next picture of its class takes its place, so the
+ * A damaged picture ends the run. With `skip` the next picture of its class replaces it, so the
  * label stays right and no other picture moves. A file that cannot be opened or read always ends
- * the run. Whether a picture is damaged does not depend
- * on what is cut out of it, so the same ones are left out in every epoch and by any number of
- * threads. */
+ * the run. Whether a picture counts as damaged does not depend on the area that is cut out. So the
+ * same ones are left out in every epoch and with any number of threads. */
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -32,7 +31,7 @@ enum { MOST_SIDE = 1 << 14, TRIES = 10, PATH = 4096, TEXT = 64 /* of an argument
 typedef struct Settings {
   int64_t height, width, resize;
   bool labels, train, crops, skip;
-  bool upright, upright_said; /* turned as Exif says; whether the job says so or not */
+  bool upright, upright_said; /* upright: turned as Exif says; upright_said: the job gives `exif` */
   double scale[2], ratio[2], hflip;
 } Settings;
 
@@ -41,14 +40,14 @@ struct ampc_reader {
   Folder folder;
   const char *path;
   uint64_t seed, stream;
-  atomic_uchar *damaged; /* of each file: it was, and has been told */
+  atomic_uchar *damaged; /* of each file: it is damaged, and that was reported */
   atomic_llong left_out;
   atomic_bool told_of_turned;
 };
 
 /* ---- arguments ---- */
 
-/* Also a number that is not finite, which is refused with its name. */
+/* Also accepts infinity and NaN, so that the message about them can name them. */
 static bool read_number(const char *text, double *to)
 {
   if (ampc_read_real(text, to)) return true;
@@ -63,7 +62,7 @@ static bool is_given(const char *args, const char *name)
   return args_next(args, name, NULL, &n) != NULL;
 }
 
-/* One number, or two; false: neither. */
+/* Reads one number or two. False: neither. */
 static bool read_two(const char *args, const char *name, double to[2])
 {
   int n;
@@ -176,8 +175,8 @@ static ampc_status images_probe(const ampc_format *f, const char *path, const ch
 
 /* ---- what is cut out ---- */
 
-/* Part of an axis of a picture, `length` of its own pixels, and what becomes of it: `full` pixels
- * of which `size` are kept, those from `begin` on. */
+/* A range of `length` pixels along one axis of a picture. It is scaled to `full` pixels, of which
+ * `size` are kept, those from `begin` on. */
 typedef struct CutAxis {
   int64_t from, length, full, begin, size;
 } CutAxis;
@@ -212,8 +211,7 @@ static Cut random_cut(const Settings *s, Draw *d, int64_t width, int64_t height)
   return (Cut){{a.x, a.width, s->width, 0, s->width}, {a.y, a.height, s->height, 0, s->height}};
 }
 
-/* The longer side is cut off to whole pixels, halves of a pixel go to the even side: torchvision's.
- */
+/* As torchvision: the longer side is truncated to whole pixels, and half pixels round to even. */
 static Cut middle_cut(const Settings *s, int64_t width, int64_t height)
 {
   int64_t x = width > height ? s->resize * width / height : s->resize;
@@ -222,7 +220,7 @@ static Cut middle_cut(const Settings *s, int64_t width, int64_t height)
                {0, height, y, llrint((double)(y - s->height) / 2), s->height}};
 }
 
-/* In pixels of the picture as shrunk: `most` of them, which were `all`. */
+/* Converts to pixels of the shrunk picture, which has `most` of them instead of `all`. */
 static ResizeAxis axis_of(const CutAxis *c, int64_t all, int64_t most)
 {
   double ratio = (double)most / (double)all, length = (double)c->length * ratio;
@@ -237,8 +235,8 @@ static ResizeAxis axis_of(const CutAxis *c, int64_t all, int64_t most)
   return a;
 }
 
-/* A picture is decoded at a half, a quarter or an eighth of its size where it then is still twice
- * as large as wanted, so that our filter decides what the result looks like, not the decoder's. */
+/* Decodes a picture at a half, a quarter or an eighth of its size if it then is still twice as
+ * large as needed. So ampc's filter decides what the result looks like, not the decoder's. */
 static int shrink_of(const Picture *p, const Cut *c)
 {
   int shrink = 1;
@@ -250,7 +248,7 @@ static int shrink_of(const Picture *p, const Cut *c)
 
 /* ---- one picture ---- */
 
-/* "cats/1.jpg"; "1.jpg" where pictures lie in the folder itself. */
+/* "cats/1.jpg"; "1.jpg" for a picture in the folder itself. */
 static void name_of(const ampc_reader *r, const FolderFile *f, char *to, size_t size)
 {
   const char *class = r->folder.class[f->class];
@@ -281,7 +279,7 @@ static ampc_status draw_picture(const ampc_reader *r, const char *path, Picture 
   return status;
 }
 
-/* Once: who knows of it says `exif`. */
+/* Prints the note only once. A job that gives `exif` gets none. */
 static void tell_of_turned(ampc_reader *r, const char *path, int orientation)
 {
   if (r->is.upright_said || orientation == 1 || atomic_exchange(&r->told_of_turned, true)) return;
@@ -292,7 +290,7 @@ static void tell_of_turned(ampc_reader *r, const char *path, int orientation)
           ampc_show(shown, sizeof shown, path, ""), orientation);
 }
 
-/* File `i`, with the draws of `sample`. *out_damaged: its bytes were read but are no picture. */
+/* Reads file `i` with the random draws of `sample`. *out_damaged: its bytes are no picture. */
 static ampc_status read_file(ampc_reader *r, int64_t i, int64_t sample, int64_t epoch, uint8_t *to,
                              bool *out_damaged)
 {
@@ -318,7 +316,7 @@ static ampc_status read_file(ampc_reader *r, int64_t i, int64_t sample, int64_t 
   return status;
 }
 
-/* Each damaged file is told once. */
+/* Reports each damaged file once. */
 static void leave_out(ampc_reader *r, int64_t i)
 {
   if (atomic_exchange(&r->damaged[i], 1)) return;
@@ -328,7 +326,7 @@ static void leave_out(ampc_reader *r, int64_t i)
           ampc_show(why, sizeof why, ampc_last_error(), ""));
 }
 
-/* The file of the sample, or else the next of its class. */
+/* Reads the file of the sample, or the next intact one of its class. */
 static ampc_status read_sample(ampc_reader *r, int64_t sample, int64_t epoch, uint8_t *to)
 {
   const FolderFile *f = &r->folder.files[sample];
@@ -349,7 +347,7 @@ static ampc_status read_sample(ampc_reader *r, int64_t sample, int64_t epoch, ui
                    (long long)size, class, r->path);
 }
 
-/* As of what the sample was made. */
+/* The name of the file that read_sample has used. */
 static bool images_name(const ampc_reader *r, int64_t sample, char *text, size_t size)
 {
   const FolderFile *f = &r->folder.files[sample];
@@ -396,7 +394,7 @@ static ampc_status images_open(const ampc_opening *o, ampc_reader **out, int64_t
   return AMPC_OK;
 }
 
-/* Only what it notes of damaged files changes in the reader, and that by atomics. */
+/* Changes only the reader's marks of damaged files, which are atomic. */
 static ampc_status images_copy(const ampc_reader *r, int64_t first, int64_t n, int64_t epoch,
                                void *to)
 {
@@ -419,7 +417,7 @@ const ampc_format ampc_format_images = {
     .types = {AMPC_U8, AMPC_I64},
     .n_types = 2,
     .works = true,
-    .alone = true, /* each folder would count its own classes */
+    .alone = true, /* each folder would number its own classes */
     .draws = true,
     .known = true,
     .probe = images_probe,

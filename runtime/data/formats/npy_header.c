@@ -1,13 +1,13 @@
-/* "\x93NUMPY", a version, the length of the text behind it, and that text, a dict of Python:
+/* "\x93NUMPY", a version, the length of the text that follows, and that text, a Python dict:
  *
- *   {'descr': '<f4', 'fortran_order': False, 'shape': (60000, 28, 28), }      and spaces, a newline
- */
+ *   {'descr': '<f4', 'fortran_order': False, 'shape': (60000, 28, 28), }      and spaces,
+ * newline */
 #include "npy_header.h"
 #include <stdlib.h>
 #include <string.h>
 #include "header.h"
 
-/* A place in the text of the header. */
+/* A position in the text of the header. */
 typedef struct Scan {
   const char *at, *end;
 } Scan;
@@ -18,7 +18,7 @@ static ampc_status damaged(const char *path)
                    "%s is damaged: its header is no dict of descr, fortran_order and shape", path);
 }
 
-/* Skips blanks, then `word` if it comes next. */
+/* Skips blanks, then `word` if it follows. Returns whether it did. */
 static bool takes(Scan *s, const char *word)
 {
   size_t n = strlen(word);
@@ -28,7 +28,7 @@ static bool takes(Scan *s, const char *word)
   return true;
 }
 
-/* 'text' or "text" of less than `size` bytes. */
+/* Reads 'text' or "text" of less than `size` bytes. */
 static bool take_quoted(Scan *s, char *to, int64_t size)
 {
   const char *quote = takes(s, "'") ? "'" : takes(s, "\"") ? "\"" : NULL;
@@ -72,7 +72,7 @@ static ElementKind kind_of(char letter, long size)
   return letter == 'f' && size == 2 ? ELEMENT_F16 : kinds[at - letters];
 }
 
-/* '<f4': byte order, kind, size. */
+/* Reads '<f4': byte order, kind, size. */
 static ampc_status take_type(Scan *s, const char *path, ampc_array *out)
 {
   char descr[32];
@@ -95,7 +95,7 @@ static ampc_status take_order(Scan *s, const char *path, bool *out_fortran)
   return *out_fortran || takes(s, "False") ? AMPC_OK : damaged(path);
 }
 
-/* (3, 4), (3,) or (). */
+/* Reads (3, 4), (3,) or (). */
 static ampc_status take_shape(Scan *s, const char *path, ampc_header *h)
 {
   uint32_t axes = 0;
@@ -119,7 +119,7 @@ static ampc_status take_shape(Scan *s, const char *path, ampc_header *h)
   return AMPC_OK;
 }
 
-/* Its number; false: there is no such key. */
+/* Reads a key; *out is its number. False: there is no such key. */
 static bool take_key(Scan *s, unsigned *out)
 {
   static const char *const keys[] = {"descr", "fortran_order", "shape"};
@@ -129,7 +129,7 @@ static bool take_key(Scan *s, unsigned *out)
   return *out < 3;
 }
 
-/* Keys come in any order, each once. */
+/* Keys may come in any order, each once. */
 static ampc_status read_dict(Scan *s, const char *path, ampc_array *out)
 {
   bool fortran = false;

@@ -1,10 +1,10 @@
-/* The header of NumPy's files, alone (npy) or as members of an archive (npz). */
+/* The header of NumPy files, single ones (npy) or members of an archive (npz). */
 #pragma once
 #include "array.h"
 
-enum { NPY_HEAD = 1 << 16 /* bytes at the beginning of a file that hold any header we read */ };
+enum { NPY_HEAD = 1 << 16 /* bytes; no header that is accepted is longer */ };
 
-/* Fills in type and header of `out`, and where the elements begin, from the first `got` bytes of a
- * file of up to `most` bytes. */
+/* Sets type and header of `out`, and *out_at, where the elements begin, from the first `got` bytes
+ * of a file of up to `most` bytes. */
 ampc_status npy_read_header(const char *path, const uint8_t *head, int64_t got, int64_t most,
                             ampc_array *out, int64_t *out_at);

@@ -1,13 +1,12 @@
-/* NPZ archives of NumPy: numpy.savez and savez_compressed. `key` names the array, a member KEY.npy.
- */
+/* NPZ archives of NumPy: numpy.savez, savez_compressed. `key` names the array, member KEY.npy. */
 #include "npy_header.h"
 #include <string.h>
 #include "args.h"
 #include "zip.h"
 
-enum { HELD_MOST = 256 << 20 /* bytes of a stored member; a larger one is read where it lies */ };
+enum { HELD_MOST = 256 << 20 /* bytes of a stored member; a larger one stays in the file */ };
 
-/* A deflated member is unpacked whole; the header is cut off by moving what lies behind it. */
+/* Unpacks a whole deflated member, then moves the elements over the header. */
 static ampc_status open_contents(const DataFile *f, const Bytes *zip, const ZipMember *m,
                                  int64_t at, ampc_array *out)
 {

@@ -1,8 +1,8 @@
-/* Pictures of either kind, told by their first bytes. Whatever their colours are, they come out as
- * red, green and blue: greys three times, CMYK by its product, transparency left away.
+/* Pictures of either kind, recognized by their first bytes. All colours are converted to red, green
+ * and blue: grey three times, CMYK by multiplication with black; transparency is dropped.
  *
- * The libraries report a mistake by a jump, so each of their calls stands in a function that sets
- * the place to jump to, and all that it needs afterwards stands in the Picture. */
+ * The libraries report errors by longjmp. So each of their calls is in a function that sets the
+ * jump target, and everything that is needed afterwards is in the Picture. */
 #include "picture.h"
 #include <stdlib.h>
 #include <string.h>
@@ -15,13 +15,13 @@ enum { WHY = JMSG_LENGTH_MAX };
 struct Picture {
   const char *path;
   const uint8_t *bytes;
-  int64_t size, at; /* of the file; where the PNG reader is */
+  int64_t size, at; /* size of the file; position of the PNG reader */
   bool is_jpeg;
-  int64_t width, height; /* as it is stored */
+  int64_t width, height; /* as stored */
   int orientation;       /* Exif's */
-  bool upright;          /* it is turned so */
-  jmp_buf place;         /* where a mistake jumps to */
-  char why[WHY];         /* what it was; empty: none */
+  bool upright;          /* it is turned as `orientation` says */
+  jmp_buf place;         /* target of longjmp after an error */
+  char why[WHY];         /* the error; empty: none */
   bool no_memory;        /* memory ran out: the picture may be good */
 
   const JpegLibrary *jpeg;
@@ -32,7 +32,7 @@ struct Picture {
   png_structp reader;
   png_infop info;
 
-  uint8_t *row; /* the pixels of a whole row, or of what the decoder makes of it */
+  uint8_t *row; /* the pixels of a whole row, as the decoder writes them */
 };
 
 static ampc_status out_of_memory(const Picture *p)
@@ -56,7 +56,7 @@ static void jpeg_stop(j_common_ptr decoder)
   longjmp(p->place, 1);
 }
 
-/* Warnings that say that pixels are lost; the others are about what is not a picture's. */
+/* Keeps warnings that mean lost pixels. Other warnings do not concern the pixels. */
 static void jpeg_warn(j_common_ptr decoder, int level)
 {
   Picture *p = decoder->client_data;
@@ -72,7 +72,7 @@ static void jpeg_say(j_common_ptr decoder)
   (void)decoder;
 }
 
-/* Exif's marker, among others of its number. */
+/* Finds Exif's marker among the markers with the same number. */
 static int jpeg_orientation(const Picture *p)
 {
   static const uint8_t exif[] = {'E', 'x', 'i', 'f', 0, 0};
@@ -103,7 +103,7 @@ static ampc_status jpeg_open(Picture *p)
   return AMPC_OK;
 }
 
-/* Programs of Adobe store CMYK inverted. */
+/* Adobe's programs store CMYK inverted. */
 static void cmyk_to_rgb(const uint8_t *from, int64_t n, bool inverted, uint8_t *to)
 {
   for (int64_t i = 0; i < n; i++)
@@ -114,8 +114,8 @@ static void cmyk_to_rgb(const uint8_t *from, int64_t n, bool inverted, uint8_t *
     }
 }
 
-/* Rows [0, area.y) and those behind the area are passed over, which leaves out the most of the
- * work, but not the look at their bits. Columns are those of whole blocks around the area. */
+/* Skips the rows before and after the area, which saves most of the work but still reads their
+ * bits. Columns are those of whole blocks around the area. */
 static void jpeg_rows(Picture *p, PictureArea area, uint8_t *to)
 {
   struct jpeg_decompress_struct *d = &p->decoder;
@@ -137,7 +137,8 @@ static void jpeg_rows(Picture *p, PictureArea area, uint8_t *to)
   JDIMENSION left = d->output_height - d->output_scanline;
   JSAMPROW row = p->row;
   if (left > 1)
-    p->jpeg->jpeg_skip_scanlines(d, left - 1); /* all that are left: it would look away */
+    p->jpeg->jpeg_skip_scanlines(d, left - 1); /* skipping all that are left would not check their
+                                                  bits */
   if (left) p->jpeg->jpeg_read_scanlines(d, &row, 1);
   p->jpeg->jpeg_finish_decompress(d);
 }
@@ -162,7 +163,7 @@ static ampc_status jpeg_read(Picture *p, int shrink, PictureArea area, uint8_t *
 static void png_stop(png_structp reader, png_const_charp why)
 {
   const PngLibrary *png;
-  if (picture_png_library(&png)) abort(); /* it has called us */
+  if (picture_png_library(&png)) abort(); /* libpng has called us */
   Picture *p = png->png_get_error_ptr(reader);
   snprintf(p->why, sizeof p->why, "%s", why);
   p->no_memory = strcasestr(why, "out of memory") || strcasestr(why, "insufficient memory");
@@ -178,7 +179,7 @@ static void png_say(png_structp reader, png_const_charp why)
 static void png_take(png_structp reader, png_bytep to, size_t n)
 {
   const PngLibrary *png;
-  if (picture_png_library(&png)) abort(); /* it has called us */
+  if (picture_png_library(&png)) abort(); /* libpng has called us */
   Picture *p = png->png_get_io_ptr(reader);
   if ((int64_t)n > p->size - p->at) png->png_error(reader, "it ends too early");
   memcpy(to, p->bytes + p->at, n);
@@ -207,8 +208,8 @@ static ampc_status png_open(Picture *p)
   return AMPC_OK;
 }
 
-/* All rows are made, for each depends on the one before it. An interlaced picture needs all of them
- * at once, `passes` times. */
+/* Decodes all rows, because each depends on the one before it. An interlaced picture needs all rows
+ * at once, in each of `passes` passes. */
 static void png_rows(Picture *p, int passes, PictureArea area, uint8_t *to)
 {
   size_t width = (size_t)p->width * 3;
@@ -240,7 +241,7 @@ static ampc_status png_read(Picture *p, PictureArea area, uint8_t *to)
 
 /* ---- either ---- */
 
-/* What the bytes begin like, of what people take for a JPEG; NULL: nothing that is known. */
+/* The kind of picture, among those mistaken for JPEG, that the bytes begin like; NULL: unknown. */
 static const char *other_kind(const uint8_t *bytes, int64_t size)
 {
   static const struct {

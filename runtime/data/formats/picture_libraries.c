@@ -1,5 +1,5 @@
-/* Loads libjpeg-turbo and libpng in the versions whose headers this was built with: their structs
- * differ between versions, and each library checks that. */
+/* Loads libjpeg-turbo and libpng in the versions whose headers this was built with. Their structs
+ * differ between versions, and each library checks its version. */
 #include "picture_libraries.h"
 #include <dlfcn.h>
 #include <pthread.h>
@@ -33,7 +33,7 @@ static PngLibrary png;
 static char jpeg_why[WHY], png_why[WHY]; /* empty: it was loaded */
 static pthread_once_t jpeg_once = PTHREAD_ONCE_INIT, png_once = PTHREAD_ONCE_INIT;
 
-/* Kept until the process ends. */
+/* The library stays loaded until the process ends. */
 static void load(const char *file, const ampc_symbol *symbols, size_t n, void *table, char *why)
 {
   void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);

@@ -1,4 +1,4 @@
-/* The functions of libjpeg-turbo and libpng that are called, and how they are found. */
+/* The functions of libjpeg-turbo and libpng that are called, and tables of pointers to them. */
 #pragma once
 #include <setjmp.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <png.h>
 #include "ampc_plan.h"
 
-/* JPEG_ and PNG_ rows: the functions, as their headers declare them. */
+/* The functions, declared as in their headers. */
 #define JPEG_FUNCTIONS(ROW)                                                                        \
   ROW(jpeg_std_error)                                                                              \
   ROW(jpeg_CreateDecompress)                                                                       \

@@ -1,4 +1,4 @@
-/* PNG files. libpng reports a mistake by a jump, so all that is needed after one stands in Png. */
+/* PNG files. libpng reports errors by longjmp, so everything that is needed after one is in Png. */
 #include "picture_write.h"
 #include <stdlib.h>
 #include "picture_libraries.h"
@@ -8,10 +8,10 @@ typedef struct Png {
   png_structp writer;
   png_infop info;
   FileWriter *file;
-  ampc_status status; /* of the file */
+  ampc_status status; /* of file_add */
 } Png;
 
-/* The libraries are loaded: they have called us. */
+/* libpng is loaded, because it has called the caller. */
 static const PngLibrary *loaded(void)
 {
   const PngLibrary *png;
@@ -41,7 +41,7 @@ static void give(png_structp writer, png_bytep bytes, size_t n)
   if (p->status) png->png_error(writer, "the file cannot be written");
 }
 
-/* The system has the bytes already. */
+/* Nothing to flush: file_add has passed the bytes to the system. */
 static void flush(png_structp writer)
 {
   (void)writer;

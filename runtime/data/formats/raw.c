@@ -1,6 +1,5 @@
-/* Raw binary: elements without a header, one sample behind the other, least byte first. Type and
- * shape are arguments: `dtype`, and a line `shape` for each axis. A name that ends in .gz is
- * unpacked. */
+/* Raw binary: samples one after the other, without a header, little-endian. Type and shape are
+ * arguments: `dtype`, and a line `shape` for each axis. A file named *.gz is unpacked. */
 #include <stdio.h>
 #include <string.h>
 #include "args.h"

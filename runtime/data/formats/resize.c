@@ -1,6 +1,7 @@
-/* Rows first, since neighbours in a row are summed side by side, then columns, into planes. Weights
- * are integers, so that every machine has the same bytes: 15 bits, and 7 more are kept between the
- * two sums; weights of a pixel sum to one exactly, so that a plain colour stays what it is. */
+/* First sums over rows, because all pixels of a row are summed side by side, then over columns,
+ * into planes. Weights are integers of 15 bits, so that every machine computes the same bytes; 7
+ * more bits are kept between the two sums. A pixel's weights sum to exactly one, so a plain colour
+ * stays. */
 #include "resize.h"
 #include <math.h>
 #include <stdlib.h>
@@ -8,14 +9,14 @@
 
 enum { WEIGHT_BITS = 15, KEPT_BITS = 7 };
 
-/* Of one axis: pixel i of the result is the sum of `taps` weights from pixel first[i] on. */
+/* The filter of one axis: pixel i of the result sums `taps` weighted pixels from first[i] on. */
 typedef struct Filter {
   int64_t taps;
   int64_t *first;  /* [size], counted from the axis' first pixel */
   int32_t *weight; /* [size, taps] */
 } Filter;
 
-/* Rounds weights to integers; the largest takes up the difference of their sum from one. */
+/* Rounds weights to integers. The largest absorbs the difference of their sum from one. */
 static void quantize(const double *real, int64_t n, double sum, int32_t *to)
 {
   int32_t left = 1 << WEIGHT_BITS;
@@ -28,7 +29,7 @@ static void quantize(const double *real, int64_t n, double sum, int32_t *to)
   to[largest] += left;
 }
 
-/* Weights of pixel i of the result; `real` has room for the taps. */
+/* Computes the weights of pixel i of the result. `real` is a buffer for the taps. */
 static void fill_pixel(const ResizeAxis *a, Filter *f, int64_t i, double support, double *real)
 {
   double centre = a->begin + ((double)i + 0.5) * a->scale, sum = 0;
@@ -66,7 +67,7 @@ static bool filter_make(const ResizeAxis *a, Filter *f)
   double *real = malloc((size_t)f->taps * sizeof *real);
   bool good = f->first && f->weight && real;
   for (int64_t i = 0; good && i < a->size; i++) fill_pixel(a, f, i, support, real);
-  /* all pixels sum as many: where those of one would lie behind the last, they begin earlier */
+  /* all pixels sum `taps` pixels: if some would lie after the last one, the sum begins earlier */
   for (int64_t i = 0; good && i < a->size; i++) {
     int64_t over = f->first[i] + f->taps - (a->last - a->first);
     if (over <= 0) continue;
@@ -79,7 +80,7 @@ static bool filter_make(const ResizeAxis *a, Filter *f)
   return good;
 }
 
-/* One row of the result before its columns are summed: KEPT_BITS more than a byte. */
+/* Sums source rows to one row of the result, with KEPT_BITS more than a byte. */
 static void sum_rows(const uint8_t *from, int64_t width, const int32_t *weight, int64_t taps,
                      int32_t *sum, uint16_t *to)
 {

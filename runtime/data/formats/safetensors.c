@@ -1,7 +1,6 @@
-/* Safetensors files: the length of a header in JSON (8 bytes, the least first), the header, the
- * tensors. {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...} says where in
- * these each of them lies. `key` names the tensor; its first axis counts the samples. Plain or
- * gzipped. */
+/* Safetensors files: the length of the header (8 bytes, little-endian), the header in JSON, the
+ * tensors. {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...} says where
+ * each one is. `key` names the tensor; its first axis counts the samples. Plain or gzipped. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +9,11 @@
 #include "header.h"
 #include "stream.h"
 
-enum { LENGTH = 8, MOST_HEADER = 100 << 20 /* bytes, as the format says */ };
+enum { LENGTH = 8, MOST_HEADER = 100 << 20 /* bytes; a limit of the format */ };
 
 typedef struct Tensor {
   ElementType type;
-  const char *name, *dtype; /* as the file writes them */
+  const char *name, *dtype; /* as in the file */
   uint32_t axes;
   int64_t size[AMPC_MAX_RANK];
   int64_t begin, end;
@@ -22,10 +21,10 @@ typedef struct Tensor {
 
 typedef struct Header {
   const char *path;
-  json_t *root;    /* has all texts */
+  json_t *root;    /* owns all texts */
   int64_t size;    /* bytes of the JSON */
-  int64_t most;    /* bytes that may follow it: known where the file is not gzipped */
-  Tensor *tensors; /* by where they begin */
+  int64_t most;    /* most bytes that can follow it; exact if the file is not gzipped */
+  Tensor *tensors; /* sorted by `begin` */
   size_t n;
 } Header;
 
@@ -80,7 +79,7 @@ static ampc_status read_json(Stream *s, Header *h)
                    s->path, error.text);
 }
 
-/* [1, 2, 3]: up to `room` numbers, none below 0. */
+/* Reads [1, 2, 3]: up to `room` numbers, none below 0. */
 static bool read_numbers(const json_t *list, int64_t *to, size_t room, uint32_t *out_n)
 {
   if (!json_is_array(list) || json_array_size(list) > room) return false;
@@ -137,7 +136,7 @@ static int by_begin(const void *a, const void *b)
   return x->end < y->end ? -1 : x->end > y->end;
 }
 
-/* The range of a tensor is as long as its shape and type ask for. */
+/* Checks that a tensor has as many bytes as its shape and type need. */
 static ampc_status check_range(const Header *h, const Tensor *t)
 {
   const char *path = h->path;
@@ -160,7 +159,7 @@ static ampc_status check_range(const Header *h, const Tensor *t)
       t->name, (long long)(t->end - t->begin), n == INT64_MAX ? "over " : "", (long long)n);
 }
 
-/* Ranges must not overlap: such a file was made to mislead. */
+/* Ranges must not overlap: a file in which they do was made to deceive. */
 static ampc_status check_ranges(Header *h)
 {
   Tensor *all = h->tensors;
@@ -208,7 +207,8 @@ static ampc_status take_wanted(const Header *h, const char *key, ampc_array *out
   return status ? status : header_elements(&out->is, h->path, most, &elements);
 }
 
-/* All tensors are checked: sizes fit shapes, none overlaps another or lies outside. */
+/* Finds the tensor `key`. Checks all tensors: sizes fit shapes, none overlaps another or lies
+ * outside. */
 static ampc_status find(const DataFile *file, const char *key, ampc_array *out, int64_t *out_at)
 {
   Stream s;

@@ -1,4 +1,4 @@
-/* Sources of several files, which follow each other in sorted order. */
+/* Sources of several files, one after the other in sorted order. */
 #include <errno.h>
 #include <glob.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "runtime/plan/formats.h"
 
 typedef struct Shard {
-  ampc_source desc; /* that of which each file is a part, as this one has it */
+  ampc_source desc; /* the source's description, adapted to this file */
   ampc_reader *reader;
   int64_t begin, end; /* its samples, counted over all files */
 } Shard;
@@ -16,12 +16,13 @@ typedef struct Shard {
 struct ampc_shards {
   const ampc_format *format;
   int64_t sample_bytes;
-  glob_t files; /* freed by globfree, also when empty */
+  glob_t files; /* freed by globfree, even if empty */
   size_t n;
   Shard *at;
 };
 
-/* Called by glob. A missing folder matches nothing; one that cannot be read may hold a match. */
+/* Called by glob. A missing folder matches nothing. A folder that cannot be read is an error,
+ * because it may contain a match. */
 static int refuse_folder(const char *path, int error)
 {
   (void)path;
@@ -30,8 +31,7 @@ static int refuse_folder(const char *path, int error)
   return 1;
 }
 
-/* *out_found false: no file has that name, and none matches. A name that is a file's is no pattern.
- */
+/* *out_found false: no file has that name or matches it. The name of a file is not a pattern. */
 static ampc_status find_files(const ampc_format *f, const char *path, bool *out_found, glob_t *out)
 {
   *out = (glob_t){0};
@@ -94,8 +94,8 @@ static ampc_status open_files(ampc_shards *s, const ampc_opening *o)
   for (size_t i = 0; i < s->n && !status; i++) {
     ampc_source *one = &s->at[i].desc;
     *one = *desc;
-    one->samples = s->files.gl_pathc ? 0 : desc->samples; /* of one of several any number will do */
-    one->stream ^= (uint64_t)i << 28; /* each draws its own numbers; epochs are counted below */
+    one->samples = s->files.gl_pathc ? 0 : desc->samples; /* each file may have any number */
+    one->stream ^= (uint64_t)i << 28; /* each file draws its own random numbers; low bits: epochs */
     file.desc = one;
     if (s->files.gl_pathc) file.path = s->files.gl_pathv[i];
     status = s->format->open(&file, &s->at[i].reader, &samples);
@@ -146,7 +146,7 @@ void ampc_shards_use(ampc_shards *s, int64_t first, int64_t count)
   }
 }
 
-/* The file that has the sample. */
+/* The index of the file that contains the sample. */
 static size_t shard_of(const ampc_shards *s, int64_t sample)
 {
   size_t low = 0, high = s->n - 1;

@@ -1,4 +1,4 @@
-/* Reads files through zlib, which passes on the bytes of a file that is not gzipped as they are. */
+/* Reads files through zlib, which returns the bytes of a file that is not gzipped unchanged. */
 #include "stream.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 enum {
-  PIECE = 1 << 30,    /* bytes a call: zlib counts them in an int */
-  BUFFER = 1 << 17,   /* bytes; zlib's own 8 KiB cost a third of the speed */
-  DEFLATE_MOST = 1032 /* bytes out of one byte in, by the format of deflate */
+  PIECE = 1 << 30,    /* bytes per call, because zlib counts them in an int */
+  BUFFER = 1 << 17,   /* bytes; zlib's default, 8 KiB, costs a third of the speed */
+  DEFLATE_MOST = 1032 /* most bytes from one byte of input, by deflate's format */
 };
 
 ampc_status stream_open_file(const DataFile *f, int *out_fd, int64_t *out_size)
@@ -37,7 +37,7 @@ ampc_status stream_open(const DataFile *f, Stream *out)
   int64_t size = 0;
   ampc_status status = stream_open_file(f, &fd, &size);
   if (status) return status;
-  errno = ENOMEM; /* zlib says nothing when it has no memory */
+  errno = ENOMEM; /* zlib does not set errno if it is out of memory */
   gzFile file = gzdopen(fd, "rb");
   if (!file) {
     int error = errno;

@@ -5,23 +5,24 @@
 
 typedef struct DataFile {
   const char *path;
-  const char *expected; /* what should be there, for messages: "an IDX file" */
-  bool by_name; /* its first bytes may be any: a name that ends in .gz tells that it is gzipped */
+  const char *expected; /* the expected contents, for messages: "an IDX file" */
+  bool by_name; /* it may begin with any bytes, so only a name that ends in .gz says that it is
+                   gzipped */
 } DataFile;
 
 typedef struct Stream {
   gzFile file;
   const char *path;   /* the caller's */
-  int64_t size, most; /* bytes of the file; that can come out of one of this size */
+  int64_t size, most; /* bytes of the file; most bytes that it can unpack to */
 } Stream;
 
-/* Opens a regular file, for whoever reads it without a stream. */
+/* Opens a regular file for reading without a stream. */
 ampc_status stream_open_file(const DataFile *f, int *out_fd, int64_t *out_size);
 
-/* The same through zlib. */
+/* Opens a regular file for reading through zlib. */
 ampc_status stream_open(const DataFile *f, Stream *out);
 void stream_close(Stream *s);
 
-/* Reads up to n bytes; *out_read is less only at the end of the file. Reading on there has zlib
- * compare the checksum of a gzipped file. */
+/* Reads up to n bytes; *out_read is smaller only at the end of the file. One more read there lets
+ * zlib check the checksum of a gzipped file. */
 ampc_status stream_read(Stream *s, void *to, int64_t n, int64_t *out_read);

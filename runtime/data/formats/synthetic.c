@@ -1,5 +1,5 @@
-/* Numbers made on the fly: element e of the source is number e of a random sequence, so a sample is
- * the same in whatever order samples are asked for. `low` and `high` 0: standard normal. */
+/* Random numbers: element e of the source is number e of a random sequence, so a sample is the same
+ * in any order of access. `low` and `high` 0: standard normal. */
 #include <math.h>
 #include <stdlib.h>
 #include "runtime/base/convert.h"
@@ -14,7 +14,7 @@ struct ampc_reader {
   int64_t elements, sample_bytes; /* of one sample */
 };
 
-/* Integers are the floor of a number in [low, high), so each is equally likely. */
+/* Integers are the floor of a real number in [low, high), so all are equally likely. */
 static double value(const ampc_reader *r, int64_t e)
 {
   const ampc_source *d = r->desc;
@@ -23,8 +23,7 @@ static double value(const ampc_reader *r, int64_t e)
   return ampc_is_float(d->dtype) ? v : floor(v);
 }
 
-/* Rounding to the type may reach `high`, which does not belong to the range: such a value becomes
- * `low`. */
+/* Rounding to the type may give `high`, which is outside the range: such a value becomes `low`. */
 static void make_sample(const ampc_reader *r, int64_t sample, char *to)
 {
   const ampc_source *d = r->desc;
@@ -43,7 +42,7 @@ static ampc_status synthetic_copy(const ampc_reader *r, int64_t first, int64_t n
   return AMPC_OK;
 }
 
-/* The bounds are known, so the limit is checked without making a number. */
+/* The bounds are known, so the limit is checked without computing numbers. */
 static ampc_status synthetic_open(const ampc_opening *o, ampc_reader **out, int64_t *out_samples)
 {
   const ampc_source *desc = o->desc;

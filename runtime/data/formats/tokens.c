@@ -1,9 +1,9 @@
-/* Tokens: numbers of words, as u8, u16 or i32, least byte first; behind a header of 256 i32, if
- * the file begins as llm.c's shards do: a mark, the version, the number of tokens. A sample is a
- * window of `length` of them as i32, and windows share their ends: the last token of one is the
- * first of the next, so that inputs [:, :-1] and targets [:, 1:] meet all tokens once. n tokens are
- * (n - 1) / (length - 1) windows. With `random` a window begins anywhere within the tokens that are
- * used. A name that ends in .gz is unpacked. */
+/* Tokens: numbers as u8, u16 or i32, little-endian. A file may begin as llm.c's shards do, with a
+ * header of 256 i32: a magic number, the version, the number of tokens. A sample is a window of
+ * `length` tokens as i32. Windows share their ends: the last token of one is the first of the next,
+ * so that inputs [:, :-1] and targets [:, 1:] contain all tokens once. n tokens form (n - 1) /
+ * (length - 1) windows. With `random` a window begins anywhere in the used tokens. A file named
+ * *.gz is unpacked. */
 #include <string.h>
 #include "args.h"
 #include "array.h"
@@ -37,7 +37,7 @@ static ampc_status read_arguments(const char *args, ampc_array *out)
 /* ---- llm.c's shards ---- */
 
 enum { SHARD_BYTES = 1024, SHARD_MARK = 20240520, SHARD_VERSION = 1 };
-/* The mark of its other kind, with tokens of 32 bits and version 7. */
+/* The magic number of llm.c's other shards, with tokens of 32 bits and version 7. */
 enum { WIDE_MARK = 20240801 };
 
 static int32_t word_at(const uint8_t *b)
@@ -46,7 +46,7 @@ static int32_t word_at(const uint8_t *b)
                    (uint32_t)b[3] << 24);
 }
 
-/* No GPT-2 token is 55432, the first half of the mark: tokens without a header do not begin so. */
+/* 55432, the first half of the magic number, is no GPT-2 token: no plain file of them begins so. */
 static ampc_status check_shard(const char *path, const uint8_t *head, int64_t bytes, int64_t *count)
 {
   int32_t version = word_at(head + 4);
@@ -64,7 +64,7 @@ static ampc_status check_shard(const char *path, const uint8_t *head, int64_t by
   return AMPC_OK;
 }
 
-/* Bytes in front of the tokens, of a file of `size` bytes: 0, or those of a header. */
+/* Sets *before to the bytes before the tokens in a file of `size` bytes: 0, or a header's. */
 static ampc_status read_shard(const DataFile *file, ElementType type, int64_t size, int64_t *before)
 {
   const char *path = file->path;

@@ -1,5 +1,5 @@
-/* Zip archives (PKWARE's APPNOTE 6.3): a directory at the end names the members. With zip64, as
- * Python writes for large files; without encryption and archives in several parts. */
+/* Zip archives (PKWARE's APPNOTE 6.3): a directory at the end names the members. Supports zip64,
+ * which Python writes for large files, but no encryption and no multi-part archives. */
 #include "zip.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,13 +8,13 @@
 #include <zlib.h>
 
 enum {
-  END = 22,     /* bytes of the end record, behind which a comment may stand */
-  LOCATOR = 20, /* of zip64's, before the end record */
+  END = 22,     /* bytes of the end record; a comment may follow it */
+  LOCATOR = 20, /* of zip64's locator, before the end record */
   END64 = 56,   /* of zip64's end record */
-  ENTRY = 46,   /* of a member in the directory, without its name and the rest */
-  LOCAL = 30,   /* of a member's own header, likewise */
+  ENTRY = 46,   /* of a member's entry in the directory, without name, extra field and comment */
+  LOCAL = 30,   /* of a member's own header, without name and extra field */
   MOST_COMMENT = 65535,
-  DEFLATE_MOST = 1032 /* bytes out of one byte in, by the format of deflate */
+  DEFLATE_MOST = 1032 /* most bytes from one byte of input, by deflate's format */
 };
 #define MOST_DIRECTORY ((int64_t)256 << 20) /* bytes */
 
@@ -37,7 +37,7 @@ typedef struct Directory {
   int64_t size, members;
 } Directory;
 
-/* zip64 has sizes of 64 bits in an end record of its own. */
+/* zip64 has 64-bit sizes in a separate end record. */
 static ampc_status read_end64(const Bytes *zip, int64_t end, int64_t *at, int64_t *size,
                               int64_t *members)
 {
@@ -61,7 +61,7 @@ static ampc_status read_end64(const Bytes *zip, int64_t end, int64_t *at, int64_
   return AMPC_OK;
 }
 
-/* `end` is where the end record lies in the file. */
+/* `end` is the offset of the end record in the file. */
 static ampc_status read_directory(const Bytes *zip, int64_t end, const uint8_t *record,
                                   Directory *out)
 {
@@ -82,7 +82,7 @@ static ampc_status read_directory(const Bytes *zip, int64_t end, const uint8_t *
   return bytes_read(zip, at, size, out->bytes);
 }
 
-/* The end record is looked for from the end on, since a comment of any length follows it. */
+/* Searches backwards for the end record, because a comment of any length may follow it. */
 static ampc_status open_directory(const Bytes *zip, Directory *out)
 {
   int64_t n = zip->size < END + MOST_COMMENT ? zip->size : END + MOST_COMMENT;
@@ -102,7 +102,7 @@ static ampc_status open_directory(const Bytes *zip, Directory *out)
 
 /* ---- one member ---- */
 
-/* Sizes of 64 bits stand in an extra field, in this order, in place of those that are all ones. */
+/* 64-bit sizes are in an extra field, in this order, for those sizes that are all ones. */
 static bool read_sizes(const uint8_t *e, ZipMember *m)
 {
   uint64_t value[3] = {number(e + 24, 4), number(e + 20, 4), number(e + 42, 4)};
@@ -131,7 +131,7 @@ static bool read_sizes(const uint8_t *e, ZipMember *m)
   return !wide;
 }
 
-/* From the directory to the bytes, past the member's own header. */
+/* Finds the member's bytes, which follow its own header. */
 static ampc_status locate_member(const Bytes *zip, const char *name, const uint8_t *e, ZipMember *m)
 {
   uint8_t local[LOCAL];
@@ -209,7 +209,7 @@ ampc_status zip_find(const Bytes *zip, const char *name, const char *ending, Zip
 
 /* ---- its bytes ---- */
 
-/* Inflates up to n bytes; *out_end: that was all of the member, by the word of deflate. */
+/* Inflates up to n bytes. *out_end: deflate says that the member ends there. */
 static ampc_status inflate_member(const Bytes *zip, const ZipMember *m, uint8_t *to, int64_t n,
                                   int64_t *out_read, bool *out_end)
 {
@@ -251,7 +251,7 @@ ampc_status zip_head(const Bytes *zip, const ZipMember *m, void *to, int64_t n, 
   return bytes_read(zip, m->at, n, to);
 }
 
-/* One byte more is asked for than the member should have, so that one that lies is seen. */
+/* Inflates one byte more than the member should have, so that a wrong size is detected. */
 ampc_status zip_read(const Bytes *zip, const ZipMember *m, uint8_t **out)
 {
   int64_t got = m->size;
