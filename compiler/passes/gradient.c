@@ -343,12 +343,13 @@ static void append_updates(Gradient *p, const Node *minimize)
   }
 }
 
-/* Note [replay] With scaler(on_overflow="replay") a step whose gradients overflow runs again, at
- * the lower scale that the scaler then has, with the same batches and the same random numbers. The
- * decisions that optimizers made before the overflow stay: the new attempt runs the whole step
- * again but does not repeat their updates. The optimizers behind the overflow decide in the next
- * attempt. So each optimizer updates once and in the order of the text, with the weights that the
- * earlier ones left, as if the scale had been low enough from the start.
+/* Note [replay]
+ * With scaler(on_overflow="replay") a step whose gradients overflow runs again, at the lower scale
+ * that the scaler then has, with the same batches and the same random numbers. The decisions that
+ * optimizers made before the overflow stay: the new attempt runs the whole step again but does not
+ * repeat their updates. The optimizers behind the overflow decide in the next attempt. So each
+ * optimizer updates once and in the order of the text, with the weights that the earlier ones
+ * left, as if the scale had been low enough from the start.
  *
  * The optimizers of one loss share a backward that runs before any of their updates. So all their
  * gradients are checked before the first decision, and these optimizers wait together. The device

@@ -129,10 +129,11 @@ static int64_t bytes_at_once(Arena *a, Room *const *rooms, uint32_t n, uint32_t 
 
 /* ---- many rooms ---- */
 
-/* Note [turns of rooms] Each room is placed when its first command comes, in the lowest gap that is
- * large enough, and becomes a gap after its last command. Values that forward keeps lie side by
- * side and end in the opposite order. So there are few gaps, and the time grows with the number of
- * rooms and not with its square. */
+/* Note [turns of rooms]
+ * Each room is placed when its first command comes, in the lowest gap that is large enough, and
+ * becomes a gap after its last command. Values that forward keeps lie side by side and end in the
+ * opposite order. So there are few gaps, and the time grows with the number of rooms and not with
+ * its square. */
 typedef struct Gap {
   int64_t from, to;
 } Gap;
