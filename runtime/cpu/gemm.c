@@ -163,8 +163,7 @@ static BlockPlace place_of(const GemmCall *p, int64_t block)
   return block_at;
 }
 
-/* Multiplies doubles, which the library does not support. Speed does not matter: it serves gradient
- * tests. */
+/* Multiplies doubles, which the library cannot do. Only gradient tests use it, at any speed. */
 static void multiply_real64(const GemmCall *p, const BlockPlace *at)
 {
   const ampc_gemm *g = p->g;

@@ -81,8 +81,7 @@ static ampc_status find_kernel(const Convolution *v, const ampc_kernel **out)
   return AMPC_OK;
 }
 
-/* Launches the program's kernel: it makes the columns of images from `first` on, and transposes
- * weights. */
+/* Launches the program's kernel: columns of images from `first` on, transposed weights. */
 static ampc_status arrange(const Convolution *v, int64_t first)
 {
   const ampc_conv *d = v->d;

@@ -386,7 +386,7 @@ DnnOperands dnn_attention_operands(const DnnApi *api, const ampc_attention *a,
                                    const DnnAttentionPlaces *at, void *off,
                                    DnnAttentionNumbers *numbers)
 {
-  enum { LOWEST_IS_INFINITE = 91000 }; /* cuDNN before 9.10 wants a finite one */
+  enum { LOWEST_IS_INFINITE = 91000 }; /* cuDNN before 9.10 needs a finite one */
   bool infinite = api->cudnnGetVersion() >= LOWEST_IS_INFINITE;
   DnnOperands o = {.number = {Q, K, V, Y, SUMS, SCALE}, .n = 6};
   *numbers = (DnnAttentionNumbers){(float)a->scale, (float)(1 - a->p),

@@ -82,8 +82,7 @@ static ampc_status one_by_one(CudaDevice *d, const ampc_gemm *g, GemmOperands at
   return status;
 }
 
-/* Applies a relu after the product if the library cannot, or loses NaN. The result must be
- * contiguous. */
+/* Applies a relu that the library cannot, or does wrongly, to the result if it is contiguous. */
 static ampc_status relu_afterwards(CudaDevice *d, const ampc_gemm *g, GemmOperands at,
                                    bool *out_refused)
 {

@@ -1,8 +1,7 @@
 #pragma once
 #include "ampc_plan.h"
 
-/* Whether the initial values of a parameter must be computed all at once, because each depends on
- * the others. */
+/* Whether initial values must be computed all at once, because each depends on the others. */
 bool init_is_whole(const ampc_param *p);
 /* Computes `n` initial values from element `first` on, or all of them if init_is_whole. False: out
  * of memory. */

@@ -306,7 +306,7 @@ static bool tell_unused(Report *r)
   if (good && s.n_bad) {
     r->wrong = true;
     fprintf(r->out, "\nE502: %u of its %u tensors %s no parameter: ", s.n_bad, x->n,
-            s.n_bad > 1 ? "are" : "is");
+            s.n_bad > 1 ? "match" : "matches");
     put_names(r, &s);
     fprintf(r->out, "\n  if they are not needed: ");
     put_patterns(r, &s, "unused", false);

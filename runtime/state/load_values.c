@@ -173,7 +173,7 @@ static void tell_values(const Copying *c, const Loading *x)
   char line[400];
   long long all = c->to->elements;
   const char *type = ampc_dtype_name(c->to->dtype),
-             *became = ampc_is_float(c->to->dtype) ? "infinite" : "the nearest that it holds";
+             *became = ampc_is_float(c->to->dtype) ? "infinite" : "its nearest value";
   if (c->lost) {
     snprintf(line, sizeof line, "%s: %lld of %lld values of the file are beyond %s and became %s",
              c->to->path, (long long)c->lost, all, type, became);

@@ -76,8 +76,7 @@ static ampc_status run_bodies(const Step *s, int64_t *out_samples, ampc_data_pos
   return status;
 }
 
-/* See Note [replay] in compiler/passes/gradient.c. The metrics of a repeated attempt do not
- * count. */
+/* See Note [replay] in compiler/passes/gradient.c. Metrics of a repeated attempt do not count. */
 static ampc_status run_until_passed(const Step *s, int64_t *out_samples)
 {
   ampc_runtime *rt = s->rt;

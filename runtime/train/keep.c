@@ -195,8 +195,7 @@ ampc_status keep_last(const Session *s)
   return status;
 }
 
-/* Whether a checkpoint with this value would be one of the best `most`. Smaller values are
- * better. */
+/* Whether a checkpoint with this value is one of the best `most`. Smaller values are better. */
 static bool is_among_best(const KeptList *list, int64_t most, double value)
 {
   int64_t better = 0;

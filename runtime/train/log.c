@@ -110,8 +110,7 @@ static int64_t kept_bytes(const char *text, int64_t steps)
   return row ? row - text : 0;
 }
 
-/* Finds the evaluations of this step that the table already has, so that running one again adds no
- * second row. */
+/* Finds this step's evaluations in the table, so that repeating one adds no second row. */
 static ampc_status find_logged(Session *s, const char *text)
 {
   const ampc_program *p = s->program;
@@ -165,8 +164,7 @@ static ampc_status check_table(Session *s, const Table *t, int64_t *out_kept)
   return status;
 }
 
-/* O_NONBLOCK: opening a pipe without a reader fails instead of waiting. Writes then block as
- * usual. */
+/* O_NONBLOCK: opening a pipe without a reader fails at once. Writes block as usual. */
 static bool begin_table(const Session *s, Table *t, int64_t kept)
 {
   int fd = open(t->path, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);

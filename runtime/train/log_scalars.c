@@ -1,5 +1,4 @@
-/* --log-dir: writes the numbers of a run as TensorBoard events, in addition to the table of
- * log.c. */
+/* --log-dir: writes the numbers of a run as TensorBoard events. log.c writes the table. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

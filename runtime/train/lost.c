@@ -11,7 +11,7 @@ enum { HOPELESS = 20 };
 
 typedef struct Loss { /* the contents of a message */
   const ampc_state *state;
-  const char *then, *last; /* "; the last checkpoint is ", its path; or "" both */
+  const char *then, *last; /* "; the last checkpoint is ", its path; or both "" */
   const char *culprit;     /* the sample that contains such a number, or NULL */
 } Loss;
 

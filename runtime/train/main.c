@@ -52,7 +52,7 @@ static const ampc_option *list_row(int option)
 {
   const ampc_option *row = ampc_train_option_list;
   if (option >= OPTION_train) return row + (option - OPTION_train);
-  while (row->letter != option) row++; /* getopt_long knows no other letters */
+  while (row->letter != option) row++; /* getopt_long returns no other letters */
   return row;
 }
 
@@ -137,8 +137,7 @@ static ampc_status apply_setting(ampc_runtime *rt, char *text)
   return ampc_set(rt, text, value);
 }
 
-/* Applies --set before the run. The run may load a checkpoint, which does not restore these
- * settings. */
+/* Applies --set before the run: a checkpoint that the run loads does not restore settings. */
 static ampc_status run(const ampc_program *program, const ampc_data_interface *data,
                        const Command *c)
 {

@@ -1,5 +1,4 @@
-/* Selects the checkpoint from which a run resumes: that of --resume, else that of `resume=` in the
- * job. */
+/* Selects the checkpoint from which a run resumes: --resume, else `resume=` in the job. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

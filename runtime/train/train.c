@@ -51,8 +51,8 @@ static ampc_status check_link(const Session *s, const char *path)
     return AMPC_OK;
   return ampc_fail(
       AMPC_BAD_FILE,
-      "cannot write %s: it is a link to %s, from which the run goes on; save to that name, "
-      "or to one of its own",
+      "cannot write %s: it is a link to %s, from which the run resumes; save to that name, "
+      "or to a new file",
       path, resume);
 }
 
@@ -134,7 +134,7 @@ static ampc_status load_weights(Session *s)
     return ampc_fail(AMPC_BAD_USAGE, "--seed %llu: %s was made with seed %lld; leave --seed out",
                      (unsigned long long)o->seed, o->resume, state.seed);
   if (s->program->blocks[s->position.block].kind != AMPC_TRAIN)
-    return ampc_fail(AMPC_BAD_FILE, "%s does not stand in a train block of %s", o->resume,
+    return ampc_fail(AMPC_BAD_FILE, "%s was not saved in a train block of %s", o->resume,
                      s->program->source);
   s->seed = (uint64_t)state.seed;
   s->steps = state.step;
@@ -239,8 +239,7 @@ static ampc_status save_asked(Session *s)
   return AMPC_OK;
 }
 
-/* SIGINT, SIGTERM or SIGHUP: saves if the block has a path, and ends the run with
- * AMPC_INTERRUPTED. */
+/* SIGINT, SIGTERM or SIGHUP: saves if there is a path; the run ends with AMPC_INTERRUPTED. */
 static ampc_status stop_interrupted(Session *s)
 {
   const char *path = s->path;
@@ -407,8 +406,8 @@ static ampc_status course_of(const Session *s, uint32_t block, Course *out)
   if (resumed && here) {
     if (s->position.batch % b->accumulate && s->position.batch < c.batches)
       return ampc_fail(AMPC_BAD_FILE,
-                       "%s stands behind batch %lld of an epoch, within a step of accumulate=%lld; "
-                       "go on with the `accumulate` that it was made with",
+                       "%s was saved after batch %lld of an epoch, within a step of "
+                       "accumulate=%lld; resume with the `accumulate` that it was saved with",
                        s->options->resume, (long long)s->position.batch, (long long)b->accumulate);
     if (!ampc_steps_of(s->position.epoch, c.per_epoch, &c.first))
       return ampc_fail(AMPC_BAD_FILE, "%s is in epoch %lld of %lld steps each: no run is that long",
@@ -421,7 +420,7 @@ static ampc_status course_of(const Session *s, uint32_t block, Course *out)
   return AMPC_OK;
 }
 
-/* --steps cuts the run short, or lengthens its last train block. */
+/* --steps shortens the run or lengthens its last train block. */
 static void limit_courses(Session *s, Course *courses, uint32_t last)
 {
   bool given = s->options->steps || s->options->steps_given;

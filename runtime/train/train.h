@@ -1,4 +1,4 @@
-/* What the files of the training loop share. */
+/* Shared by the files of the training loop. */
 #pragma once
 #include "judge.h"
 #include "runtime/metric.h"
@@ -42,8 +42,7 @@ SINKS(SINK_DECLARE)
 
 /* ---- one run ---- */
 
-/* Progress on stderr. A terminal shows one line that is rewritten; a file gets a line every `log`
- * steps. */
+/* Progress on stderr: one rewritten line on a terminal, otherwise a line every `log` steps. */
 typedef struct Progress {
   bool quiet, terminal;
   bool line_open;          /* the terminal's cursor is behind an unfinished line */
@@ -134,16 +133,15 @@ ampc_status report_step(Session *s, uint32_t block, bool must, bool look);
 /* Reports the step `g`. s->state is STATE as it was after that step. */
 void report_tell(Session *s, const Glance *g);
 void report_evaluated(Session *s, uint32_t block);
-/* The end of a run. Returns `status`. If that is 0 but the output of a sink is incomplete, returns
- * AMPC_BAD_FILE. */
+/* The end of a run. Returns `status`, or AMPC_BAD_FILE if that is 0 but a sink's output is
+ * incomplete. */
 ampc_status report_end(Session *s, ampc_status status);
 int64_t report_every(const Session *s, uint32_t block); /* steps between lines */
 
 /* ---- keep.c: --keep-last and --keep-best ---- */
 ampc_status keep_check(const Session *s); /* before the first step */
 ampc_status keep_last(const Session *s);  /* after s->saved is written */
-/* Called after the evaluation of a block: saves and keeps the run's state if it is among the
- * best. */
+/* After the evaluation of a block: saves and keeps the run's state if it is among the best. */
 ampc_status keep_best(Session *s, uint32_t block);
 
 /* ---- early_stop.c ---- */

@@ -1,5 +1,4 @@
-/* The options that fill ampc_train_options. `amp` and emitted programs take them from
- * train_options.def. */
+/* The options of ampc_train_options for `amp` and emitted programs, from train_options.def. */
 #pragma once
 #include "ampc_rt.h"
 

@@ -164,7 +164,7 @@ for line in '^  if they keep their initial values: missing="block.\*.1.weight"$'
   'transpose="block.\*.0.weight"$' \
   '^E503: 2 have another shape: head.weight is \[1000, 4\] in the file, \[3, 4\] here, head.bias is ' \
   '^  if they are trained from initial values: missing="head.\*\*", unused="head.\*\*"$' \
-  '^E502: 3 of its 21 tensors are no parameter: block.0.1.gamma, block.1.1.gamma, old.x$' \
+  '^E502: 3 of its 21 tensors match no parameter: block.0.1.gamma, block.1.1.gamma, old.x$' \
   '^  if they are not needed: unused=\["block.\*.\*.gamma", "old.\*\*"\]$'; do
   grep -q "$line" err || failed "the message lacks: $line"
 done

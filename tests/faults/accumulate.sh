@@ -103,6 +103,6 @@ printf ':train\n:save %s\n' "$work/repl" | "$amp" repl "$job" >"$work/out" 2>"$w
 same "the prompt, same checkpoint" "$work/a" "$work/repl"
 
 passes "a step of one batch" train --steps 1 --set opt.accumulate=1 --save "$work/one" "$job"
-refuses "resumed within a step" 3 "stands behind batch 1 of an epoch, within a step of accumulate=3" \
+refuses "resumed within a step" 3 "was saved after batch 1 of an epoch, within a step of accumulate=3" \
   "$amp" train --device cpu --quiet --resume "$work/one" "$job"
 finish
