@@ -43,7 +43,7 @@ typedef struct ParamGroup {
   uint32_t moments, flags; /* bits: moment i + 1 is kept, flag i is set */
   uint32_t settings;       /* the group whose settings it uses: itself, except for shares */
   bool shared;             /* its parameters are shares, Note [shares] in shares.h */
-  int64_t first, count;    /* elements of GRAD and the moments; pass memory */
+  int64_t first, count;    /* range in GRAD and the moments, in elements; pass memory */
   int64_t master;          /* the first element in MASTER: equals `first`, except for shares */
 } ParamGroup;
 typedef struct Optimizer {
@@ -55,7 +55,7 @@ typedef struct Optimizer {
   int64_t accumulate;     /* bodies per step */
   uint32_t updates;       /* the largest number of updates in one step of a block */
   Span span;
-  int64_t first, count; /* elements of GRAD and the moments; pass memory */
+  int64_t first, count; /* range in GRAD and the moments, in elements; pass memory */
 } Optimizer;
 
 typedef struct Setting { /* a number that runs read from memory: a change needs no compilation */

@@ -155,7 +155,7 @@ typedef struct Rewrite {
 void ir_rewrite_begin(Rewrite *r, Compile *c);
 Value ir_rewrite_copy(Rewrite *r, uint32_t old_id); /* same node, inputs mapped; sets map */
 Node ir_rewrite_mapped(Rewrite *r,
-                       uint32_t old_id); /* the copy, to be changed before it is added */
+                       uint32_t old_id); /* a copy that may be changed before it is added */
 Value ir_rewrite_add(Rewrite *r, uint32_t old_id, const Node *n); /* sets map */
 /* Removes the nodes that no effect and no output needs. */
 void ir_drop_dead(Compile *c);
@@ -183,7 +183,7 @@ Layout ir_param_dims(const Parameter *p, int64_t dim[MAX_RANK]);
 bool ir_meets_floats(const Graph *g, const Node *n); /* an input or the result is a float */
 /* The region with f64 sums or, if `wide` is false, f32 sums. Equal regions get the same index. */
 uint16_t ir_region_sums(Compile *c, uint16_t region, bool wide);
-bool ir_is_tf32(const Compile *c, const Node *n); /* a product rounds its f32 operands first */
+bool ir_is_tf32(const Compile *c, const Node *n); /* a product rounds its f32 operands to tf32 */
 /* ampc_metric_slots of the first n metrics. */
 uint32_t ir_metric_slots(const Graph *g, uint32_t n);
 #define ir_dtype_name ampc_dtype_name

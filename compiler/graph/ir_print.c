@@ -1,5 +1,5 @@
-/* The graph as text: one node a line, with the reason for its type. The text is part of tests and
- * of what users read, so it is stable: no addresses, no order that depends on hashing. */
+/* The graph as text: one node per line, with the reason for its type. Tests and users rely on this
+ * text, so it is stable: no addresses, no order that depends on hashing. */
 #include "ops.h"
 #include <math.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static const char *region_text(Compile *c, const Node *n)
 {
   const Region *all = c->graph->regions.at, *r = &all[n->region];
   while (r->sums_of || (r->no_grad && !all[r->parent].no_grad))
-    r = &all[r->parent]; /* it set no precision */
+    r = &all[r->parent]; /* this region sets no precision */
   if (!r->label && has_precision_clause(c->graph)) return "outside of `precision`";
   if (!r->label) return "no `precision` clause";
   bool prose = strncmp(r->label, "pin ", 4) == 0 || strncmp(r->label, "a ", 2) == 0;
@@ -52,8 +52,8 @@ static const Node *first_user(const Graph *g, const Node *n)
   return NULL;
 }
 
-/* What follows the op's name in the reason of n: "runs in f16: `precision f16`, line 2". NULL: the
- * reason does not speak of the op. */
+/* The text that follows the op's name in the reason of n: "runs in f16: `precision f16`, line 2".
+ * NULL: the reason does not name the op. */
 static const char *op_reason(Compile *c, const Node *n)
 {
   RegionKind kind = c->graph->regions.at[n->region].kind;
@@ -111,7 +111,7 @@ static const char *forward_text(Compile *c, const Node *n)
 {
   if (!n->origin.id) return "gradient";
   const Node *from = ir_node(c->graph, n->origin);
-  /* a product that pass simplify has put between reshapes */
+  /* skip the reshape that pass simplify adds after a product */
   while (from->op == OP_reshape && n->op != OP_reshape) from = ir_in(c, from, 0);
   return arena_printf(c->arena, "gradient of %s", from->name ? from->name : op_of(from)->name);
 }

@@ -39,7 +39,7 @@ typedef struct OptimizerInfo {
   uint32_t n_arguments;
 } OptimizerInfo;
 
-/* The table is parsed and checked at first use, once a process; thread-safe. A mistake in it ends
+/* The table is parsed and checked at first use, once per process; thread-safe. A mistake in it ends
  * the program with a message that names the optimizer and the word. */
 const OptimizerInfo *optimizer_row(OptimizerKind kind);
 static inline const OptimizerInfo *optimizer_of(const Optimizer *o)

@@ -7,12 +7,12 @@ typedef enum OpTemplate {
   TMPL_leaf,  /* nothing to run: parameters, inputs, constants, state */
   TMPL_alias, /* nothing to run: the same bytes with another shape */
   TMPL_map,   /* elementwise with broadcasting; `code` is an expression */
-  TMPL_move,  /* out[i] = in[f(i)]; `code` is unused, emit/ knows the index function */
+  TMPL_move,  /* out[i] = in[f(i)]; `code` is unused, emit/ contains the index function */
   TMPL_row,   /* reductions along an axis and an expression per element or per row;
                  `code` is a row program, see Note [row programs] in ops.def */
   TMPL_gemm,  /* a matrix product of the vendor library */
   TMPL_conv,  /* a convolution of the vendor library */
-  TMPL_file,  /* templates/<op name>.cu: a frame of its own; `code` lists its arguments */
+  TMPL_file,  /* templates/<op name>.cu: its own kernel text; `code` lists its arguments */
   TMPL_own    /* the job's own text, own.h */
 } OpTemplate;
 
@@ -20,7 +20,7 @@ typedef enum OpPrecision {
   /* the categories of autocast */
   PREC_low,     /* inputs are cast to the region's 16-bit type */
   PREC_f32,     /* inputs are cast to f32 */
-  PREC_promote, /* inputs are cast to the widest of them */
+  PREC_promote, /* inputs are cast to their widest type */
   PREC_none,    /* computes in the types of its inputs; mixed types promote as in PyTorch */
   /* the op determines its type itself: its shape rule sets it */
   PREC_stored, /* the type of the storage */
