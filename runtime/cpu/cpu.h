@@ -23,5 +23,5 @@ int64_t conv_cache_bytes(const ConvCache *cache); /* scratch space outside the w
 ampc_status cpu_conv(ConvCache *cache, const ampc_conv *d, const ConvOperands *at);
 ampc_status cpu_conv_prepare(ConvCache *cache, const ampc_conv *d);
 /* The code that computes it on this machine: the library's name of it, "loops" or "product". The
- * name lives as long as the cache. */
+ * name is valid as long as the cache. */
 ampc_status cpu_conv_implementation(ConvCache *cache, const ampc_conv *d, const char **out);

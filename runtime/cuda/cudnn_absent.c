@@ -29,7 +29,7 @@ static const Model models[] = {
 };
 enum { MODELS = sizeof models / sizeof *models };
 
-/* cuDNN requires all of these keys, and integers as numbers. */
+/* cuDNN requires all of these keys, and all numbers as integers. */
 static void describe(const Model *m, char out[PROPERTIES_ROOM])
 {
   snprintf(out, PROPERTIES_ROOM,

@@ -38,7 +38,7 @@ ampc_status cuda_prepare_gemm(Device *device, const ampc_gemm *g)
 static ampc_status by_library(CudaDevice *d, const ampc_gemm *g, GemmOperands at,
                               bool *out_refused);
 
-/* ---- what the library does not take as it stands ---- */
+/* ---- other forms of a product that the library refuses ---- */
 
 enum { LEAST_ALIGNMENT = 16 }; /* bytes, for a bias in the epilogue */
 

@@ -31,7 +31,7 @@ typedef struct Loading {
   json_t *index;       /* name after strip and rename -> index of its tensor */
   uint32_t *given;     /* one per parameter: index of its tensor + 1; 0: the file has none */
   uint8_t *fit;        /* one per parameter: a Fit */
-  uint32_t *hits;      /* one per pattern: tensors that it matched; a `rename` pair counts at its
+  uint32_t *hits;      /* one per pattern: the number of matched tensors; a pair counts at its
                           left */
   uint32_t strip_hits; /* names that began with `strip` */
 } Loading;

@@ -72,7 +72,7 @@ static ampc_status open_shards(Loading *x, const json_t *map, json_t *opened)
   {
     const char *shard = json_string_value(file);
     if (!status && !is_shard_name(shard))
-      status = bad_index(x, "a shard must be a file name without a folder; not so that of ", name);
+      status = bad_index(x, "a shard must be a file name without a folder; see ", name);
     if (status || json_object_get(opened, shard)) continue;
     status = open_file(x, file_join(folder, shard));
     if (status) continue;

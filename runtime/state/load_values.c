@@ -145,7 +145,7 @@ static ampc_status copy_transposed(Copying *c)
   return param_write(c->rt, c->to, c->space, 0, n, c->raw);
 }
 
-/* Warns if 1 % of the values vanish. Fewer do no harm among many weights: only a report. */
+/* Vanished values are a warning from 1 % on. Fewer do no harm among many weights. */
 static void tell_range(const Copying *c, ampc_dtype d, const Loading *x)
 {
   char line[400];

@@ -265,7 +265,7 @@ static ampc_status sum_up(const TensorFile *f, const char *path, const char *tex
   return status;
 }
 
-/* Puts zeros for the digits, as for the computation. Files of other programs have no checksum. */
+/* Verifies the checksum, computed with zeros as its digits. Files of other programs lack it. */
 static ampc_status verify(const char *path, char *text, int64_t text_size, const TensorFile *f)
 {
   char *digits = find_digits(text, text_size), found[DIGITS + 1] = "", wanted[DIGITS + 1];

@@ -137,7 +137,7 @@ static ampc_status apply_setting(ampc_runtime *rt, char *text)
   return ampc_set(rt, text, value);
 }
 
-/* Applies --set before the run: a checkpoint that the run loads does not restore settings. */
+/* Applies --set before the run. A checkpoint restores no settings except those of plateaus. */
 static ampc_status run(const ampc_program *program, const ampc_data_interface *data,
                        const Command *c)
 {

@@ -73,7 +73,7 @@ struct Session {
   ampc_batches **batches; /* one per block; NULL if the run does not need it */
   double *values;         /* one per metric: its last value */
   bool *known;            /* one per metric: whether the reported steps have a value */
-  ampc_metric *told;      /* the sums behind `values`: one per slot, see ampc_metric_slots */
+  ampc_metric *told;      /* the sums of `values`: one per slot, see ampc_metric_slots */
   Telling telling[SINK_COUNT];
   double *rates;        /* one per optimizer: its last learning rate */
   double *scales;       /* one per optimizer: its loss scale, if each has its own */
