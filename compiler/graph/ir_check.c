@@ -105,8 +105,7 @@ static void check_tables(const Check *k)
   const OpSignature *sig = &op_of(k->n)->signature;
   for (uint32_t i = 0; i < sig->n_attrs; i++) {
     int64_t size = table_size(k->c->graph, k->n, sig->attr[i].kind), at = k->n->attr[i].i;
-    bool unknown =
-        at == -1 && !sig->attr[i].required; /* -1 until pass gradient, for running statistics */
+    bool unknown = at == -1 && !sig->attr[i].required; /* statistics before pass gradient */
     if (size >= 0 && !unknown && (at < 0 || at >= size)) broken(k, "index outside its table");
   }
 }
