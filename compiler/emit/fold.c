@@ -27,8 +27,7 @@ static bool is_free(const char *s)
   return !strchr("*/%[", *s) || !*s;
 }
 
-/* The length of a term such as " + 0 * 49 * 128", a product of literals that begins with 0; else
- * 0. */
+/* The length of a term such as " + 0 * 49 * 128": 0 times literals; 0: there is none. */
 static size_t idle_product(const char *s)
 {
   if (strncmp(s, " + 0 * ", 7) != 0) return 0;

@@ -1,4 +1,4 @@
-/* All kernels of a program, each under a comment that says where it comes from. */
+/* Prints all kernels of a program, each under a comment that says where it comes from. */
 #include "kernel_parts.h"
 #include "compiler/base/embedded.h"
 #include "emit.h"
@@ -7,7 +7,7 @@
 
 /* ---- what a kernel is ---- */
 
-/* The most elements that one argument has: an index must be able to count them. */
+/* The number of elements of the largest argument: an index must be able to count them. */
 static int64_t most_elements(const Kernel *k)
 {
   int64_t most = 0;
@@ -23,8 +23,8 @@ static int64_t most_elements(const Kernel *k)
   return most;
 }
 
-/* `int` where it suffices: 64-bit index arithmetic costs registers and time on a GPU. Arguments get
- * their names when the code is printed: put_code. */
+/* The index type is `int` if that is large enough: 64-bit index arithmetic costs registers and time
+ * on a GPU. put_code names the arguments when it prints the code. */
 Kernel kernel_of(Printer *p, uint32_t group)
 {
   Kernel k = {.p = p, .c = p->c, .g = p->c->graph, .index = group};
@@ -84,7 +84,7 @@ void put_body(Kernel *k)
 
 /* ---- the kernel ---- */
 
-/* It makes the parts of a long sum, and perhaps more. */
+/* Whether the group computes the parts of a long sum, perhaps among other things. */
 static bool makes_parts(const Kernel *k, const Group *g)
 {
   bool any = false;
@@ -93,7 +93,7 @@ static bool makes_parts(const Kernel *k, const Group *g)
   return row_shape(k->g, g->anchor).parts > 0;
 }
 
-/* A thread keeps several vectors of a row: Note [rows]. */
+/* Whether a thread keeps several vectors of a row: Note [rows]. */
 static bool keeps_row(const Kernel *k)
 {
   if (k->group->n_parts || kernel_template(k) != TMPL_row) return false;
@@ -102,7 +102,7 @@ static bool keeps_row(const Kernel *k)
   return !row_has_columns(&r) && w.threads < CUDA_BLOCK && r.length > w.threads * w.vector;
 }
 
-/* One row op whose operand comes from memory as it is. */
+/* Whether the group has one row op whose operand is loaded from memory unchanged. */
 static bool holds_row(const Kernel *k)
 {
   uint32_t ops = 0;
@@ -112,8 +112,9 @@ static bool holds_row(const Kernel *k)
          ir_node(k->g, value_root(k->g, kernel_main_node(k)->in[0]))->group != k->index;
 }
 
-/* Gradients of rows that go through a long function: several rows and the function's constants.
- * With random numbers ptxas finds its way by itself, and would take twice as many for one block. */
+/* Whether the group has gradients of rows through a long function, which keep several rows and the
+ * function's constants in registers. With random numbers ptxas does well by itself; told of one
+ * block per multiprocessor it would use twice as many registers. */
 static bool holds_dear_row(const Kernel *k)
 {
   bool draws = false;
@@ -122,7 +123,8 @@ static bool holds_dear_row(const Kernel *k)
          op_of(kernel_main_node(k))->gradient == grad_none;
 }
 
-/* Bytes that a thread loads once for its rows: map_walk has an access for each input in turn. */
+/* The bytes that a thread loads once for all its rows. map_walk has an access for each input in
+ * order. */
 static int64_t shared_bytes(const Kernel *k)
 {
   MapWalk m = map_walk(k->c, k->group, &k->args);
@@ -137,10 +139,10 @@ static int64_t shared_bytes(const Kernel *k)
   return bytes;
 }
 
-/* A long function of rows that have much in common, such as batch norm and SiLU of 8 channels:
- * ptxas would fit four blocks into a multiprocessor and spill one number or two. How many blocks it
- * is told of instead; of sums along columns fewer, as they keep those besides, but for gradients of
- * a bias, which are one sum. 0: none of these. */
+/* The number of blocks per multiprocessor to tell ptxas for a long function of rows with large
+ * common data, such as batch norm and SiLU of 8 channels. By itself ptxas fits four blocks into a
+ * multiprocessor and spills one or two numbers. Sums along columns get fewer blocks, because they
+ * also keep their sums. Gradients of a bias are only one sum and get none. 0: leave it to ptxas. */
 static unsigned blocks_of_columns(const Kernel *k)
 {
   enum { MUCH = 128 /* bytes */ };
@@ -158,10 +160,10 @@ static bool holds_tile(const Kernel *k)
   return kernel_template(k) == TMPL_file && op_has(kernel_main_node(k), T_tiles);
 }
 
-/* The launch that the plan lists is the only one: registers are for a block of that size. Of many
- * parts ptxas would rather spill some than have fewer blocks. So it would where a thread keeps many
- * numbers, of a long sum, a row or a tile, unless it is told that there are two blocks for each
- * multiprocessor (column_part_rows), or one where two are not enough, or three where they are. */
+/* The plan's launch is the only one, so ptxas is told its block size. This is not done for launches
+ * of many parts: ptxas would spill registers rather than have fewer blocks. It also would if a
+ * thread keeps many numbers, of a long sum, a row or a tile. Then it is told the blocks per
+ * multiprocessor: two (column_part_rows), one if two do not fit, or three if they do. */
 static void put_bounds(const Kernel *k, unsigned block)
 {
   if (is_cpu_target(k->c)) return;
@@ -175,7 +177,7 @@ static void put_bounds(const Kernel *k, unsigned block)
     EMIT(k->p, "__launch_bounds__(%u)\n", block);
 }
 
-/* A file op's template has its own head and braces. */
+/* The template of a file op has its own head and braces. */
 static void put_kernel(Kernel *k)
 {
   const Launch *launch = k->group->n_parts ? put_functions(k) : NULL;
@@ -199,16 +201,16 @@ static void put_kernel(Kernel *k)
   EMIT(k->p, "}\n");
 }
 
-/* The kernel of a convolution: it arranges images as columns for the product, or computes all of it
- * without the library. */
+/* The kernel of a convolution. It arranges images as columns for the product, or it computes the
+ * whole convolution without the library. */
 static void put_columns(Kernel *k, const Convolution *v)
 {
   put_bounds(k, v->desc.block);
   emit_columns(k, v);
 }
 
-/* CPU: what the thread pool calls. It unpacks the arguments from an array and sets which block this
- * is. */
+/* CPU: the function that the thread pool calls. It unpacks the arguments and sets the block's
+ * number. */
 static void put_thunk(const Kernel *k)
 {
   const char *name = kernel_name(k->c, k->index);
@@ -231,7 +233,8 @@ typedef struct KernelRange { /* of the program's kernels */
   uint32_t first, count;
 } KernelRange;
 
-/* All but the comment above it. `v`: the convolution that it makes the columns of, or NULL. */
+/* Prints the kernel without its comment. `v`: the convolution whose columns it computes, or
+ * NULL. */
 static void put_code(Kernel *k, const Convolution *v)
 {
   name_arguments(k);
@@ -242,15 +245,15 @@ static void put_code(Kernel *k, const Convolution *v)
   if (is_cpu_target(k->c)) put_thunk(k);
 }
 
-/* The text that pass kernels has printed, unless the target is another one by now. */
+/* The text that pass kernels has printed; NULL if it was for another target. */
 static const KernelText *text_of(const Kernel *k)
 {
   const KernelText *text = k->group->text;
   return text && strcmp(text->target, k->c->options.target) == 0 ? text : NULL;
 }
 
-/* The convolution whose columns the group's kernel makes, into `room`; NULL: it is no such kernel.
- */
+/* The convolution whose columns the group's kernel computes, stored in `room`; NULL if the group
+ * has no such kernel. */
 static const Convolution *columns_of(Compile *c, uint32_t group, Convolution *room)
 {
   if (!group_is_columns(c, group)) return NULL;
@@ -275,7 +278,7 @@ static void put_group(Printer *p, uint32_t group)
     put_code(&k, columns);
 }
 
-/* What is in the making lies in `scratch`, so c->arena is that for a while. */
+/* Temporary data is allocated from `scratch`, so c->arena is `scratch` meanwhile. */
 const KernelText *emit_group(Compile *c, uint32_t group, Arena *scratch)
 {
   Arena *own = c->arena;
@@ -313,8 +316,8 @@ void emit_kernel(Compile *c, uint32_t i, Text *out)
   put_kernels(&p, (KernelRange){i, 1});
 }
 
-/* Kernels come after the helpers they use, so they are printed into a text of its own first, which
- * tells what helpers it names. *blame: where its lines come from. */
+/* Prints the kernels into a text of their own. They come after their helpers in the output, but the
+ * names in this text decide which helpers are printed. *blame: the origins of its lines. */
 static Text kernels_aside(Compile *c, KernelRange range, const void **blame)
 {
   void *kept = c->blame;
@@ -327,7 +330,7 @@ static Text kernels_aside(Compile *c, KernelRange range, const void **blame)
   return out;
 }
 
-/* The JIT's text includes nothing: the struct ampc_state is copied into it. */
+/* The JIT's text includes no files, so struct ampc_state is copied into it. */
 static void put_state(Printer *p)
 {
   const EmbeddedFile *state = embedded_find("ampc_state.h");

@@ -1,5 +1,5 @@
-/* What the rows of attention ask in template_words.def: operands, results, tiles, which are in
- * compiler/command/attention.h. */
+/* The functions that the rows of attention in template_words.def call: operands, results and tiles.
+ * compiler/command/attention.h explains them. */
 #include "compiler/command/attention.h"
 #include "template.h"
 
@@ -21,7 +21,7 @@ const char *attention_out(const Template *t, int64_t of)
   return pointer_name(t->k, attention_result(t->k->g, t->k->group, of));
 }
 
-/* Backward the anchor is any of the results, which have one type. */
+/* In backward the anchor is any of the results; all have one type. */
 const char *attention_stored(const Template *t)
 {
   Value first = attention_result(t->k->g, t->k->group, 0);
@@ -39,7 +39,7 @@ Access attention_place(const Template *t, uint32_t input)
   return a;
 }
 
-/* "image * 4096 + head * 64": the terms with a stride, or "0". */
+/* "image * 4096 + head * 64": the sum of the terms whose stride is not 0; "0" if there are none. */
 static const char *terms(const Kernel *k, const char *const name[2], int64_t first, int64_t second,
                          int64_t offset)
 {
@@ -55,7 +55,7 @@ static const char *terms(const Kernel *k, const char *const name[2], int64_t fir
   return index_sum(k, sum, NULL, NULL, offset);
 }
 
-/* A mask's axes are [n, heads, l, s], those of others [n, l, heads, d]. */
+/* The axes of a mask are [n, heads, l, s], those of other operands [n, l, heads, d]. */
 const char *attention_head(const Template *t, uint32_t input)
 {
   static const char *const axes[] = {"image", "head"};
@@ -70,20 +70,20 @@ const char *attention_mask_place(const Template *t)
   return terms(t->k, places, a.stride[2], a.stride[3], 0);
 }
 
-/* By what lies in memory. */
+/* The conversion from the type in memory. */
 const char *attention_from(const Template *t, uint32_t input)
 {
   DType type = ir_node(t->k->g, value_root(t->k->g, t->n->in[input]))->dtype;
   return conversion_name(t->k, "from", type);
 }
 
-/* Arguments have their names later. */
+/* Prints the number of an argument, because arguments have no names yet. */
 void put_library_line(const Kernel *k)
 {
   const char *why;
   const ampc_attention *a = launch_for_library(k->c, k->index, &why);
   if (!a) return;
-  EMIT(k->p, "//   library    cuDNN's attention, where it is there%s\n",
-       a->backward ? arena_printf(k->c->arena, "; argument %u is for it alone", a->y.argument)
+  EMIT(k->p, "//   library    cuDNN's attention, if cuDNN is installed%s\n",
+       a->backward ? arena_printf(k->c->arena, "; only cuDNN uses argument %u", a->y.argument)
                    : "");
 }

@@ -1,6 +1,6 @@
-/* The elementwise nodes of a group, one statement each. What they read from memory is addressed by
- * strides over the shape of the nodes, so broadcasting, transposing and slicing are only other
- * strides; the frame around knows how a variable of its loops becomes an address. */
+/* Prints the elementwise nodes of a group, one statement each. Operands in memory are addressed by
+ * strides over the shape of the nodes, so broadcasting, transposing and slicing are just other
+ * strides. The frame turns such an access into an index in the variables of its loops. */
 #include "kernel_parts.h"
 #include <string.h>
 
@@ -16,9 +16,9 @@ static bool is_row(const Node *n)
 
 /* ---- loads ---- */
 
-/* How often the text of node n contains its operand. In `a ? b : c` a load would be done for some
- * elements only, and compilers do not vectorise loops whose loads depend on data: it counts twice,
- * so that it gets a variable. */
+/* How often the text of node n contains its operand. In `a ? b : c` the load would happen only for
+ * some elements, and compilers do not vectorise loops whose loads depend on data. So such an
+ * operand counts twice, which gives it a variable. */
 uint32_t operand_uses(const Node *n, uint32_t input)
 {
   if (is_move(n)) return 1;
@@ -26,8 +26,7 @@ uint32_t operand_uses(const Node *n, uint32_t input)
   return code_reads(n, s, PIECE_element, input) * (code_chooses(n, s) ? 2 : 1);
 }
 
-/* The load of these bytes at this place; NULL if there is none yet. Aliases of one value share
- * it. */
+/* The load of these bytes at this index; NULL: none yet. Aliases of one value share a load. */
 static Load *find_load(const Chain *ch, Value v, const char *index)
 {
   for (uint32_t i = 0; i < ch->loads.n; i++) {
@@ -43,7 +42,7 @@ void chain_begin(Chain *ch, Kernel *k, LoopShape space, Address *address, const 
   *ch = (Chain){.k = k, .space = space, .address = address, .frame = frame};
 }
 
-/* v is a local variable of this loop already. */
+/* Whether v is already a local variable of this loop. */
 static bool chain_computes(const Chain *ch, Value v)
 {
   Value root = value_root(ch->k->g, v);
@@ -74,9 +73,9 @@ void chain_add(Chain *ch, Value v)
   }
 }
 
-/* "const real t12 = from_f16(x[i]);" for what is used more than once; else the load stands in the
- * expression. What this kernel overwrites is loaded first in any case. The same value at a second
- * place gets a suffix: t12_1. */
+/* Prints "const real t12 = from_f16(x[i]);" for a load that is used more than once; otherwise the
+ * load stands in the expression. A value that this kernel overwrites is always loaded first. The
+ * load of a value at a second index has a suffix: t12_1. */
 static void put_load(Chain *ch, uint32_t i)
 {
   const Kernel *k = ch->k;
@@ -113,7 +112,7 @@ Operand chain_operand(const Chain *ch, Value v, const char *index)
   return (Operand){arena_printf(ch->k->c->arena, "t%u", root.id), real};
 }
 
-/* By another node of the group. */
+/* Whether another node of the group uses v. */
 static bool used_inside(const Kernel *k, Value v)
 {
   for (uint32_t i = 0; i < k->group->n; i++) {
@@ -125,8 +124,8 @@ static bool used_inside(const Kernel *k, Value v)
 }
 
 /* grad_accumulate is "grad[i] += t9;". A value that is stored and not read again is rounded by the
- * store alone; one that is read again must be rounded first, so that readers see what memory would
- * have given them: fused or not, the same bits. */
+ * store alone. A value that is read again is rounded first, so that its readers get what a load
+ * would return: the bits are the same whether fused or not. */
 void put_value(const Kernel *k, Value v, const char *expression, const char *index)
 {
   const Node *n = ir_node(k->g, v);
@@ -159,7 +158,7 @@ void chain_put_node(Chain *ch, Value v, const char *index)
     if (n->in[i].id && operand_uses(n, i))
       in[i] = chain_operand(ch, n->in[i], ch->address(ch->frame, &a));
   }
-  /* its number, where it is one of a vector's */
+  /* the number of the element in the loop's shape; in a vector, j is added */
   const char *element = k->by_vectors ? arena_printf(k->c->arena, "(%s + j)", index) : index;
   put_value(k, v, node_expression(k, n, in, element), index);
 }

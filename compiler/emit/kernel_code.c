@@ -1,5 +1,6 @@
-/* The code column of the op table as C: `$0 + $1` with its words replaced, operands converted to
- * the type in which the op computes, results rounded to the type of the node. */
+/* Prints the code column of the op table as C: the words in `$0 + $1` are replaced, operands are
+ * converted to the type in which the op computes, and results are rounded to the type of the
+ * node. */
 #include "kernel_parts.h"
 #include "compiler/graph/columns.h"
 #include <stdlib.h>
@@ -7,7 +8,7 @@
 
 /* ---- pieces of code ---- */
 
-/* C has no literal for the least integer: it would negate one that does not fit. */
+/* C has no literal for the smallest integer: it would negate a literal that is out of range. */
 static const char *integer_text(const Kernel *k, int64_t v)
 {
   if (v == INT64_MIN) return "(-9223372036854775807 - 1)";
@@ -21,7 +22,8 @@ static const char *attribute_text(const CodeScope *s, uint32_t i)
   return integer_text(s->k, s->n->attr[i].i);
 }
 
-/* $n: a literal; in a part of a channel, the last of which may have fewer rows, the variable n. */
+/* $n: a literal, or the variable n in a part of a channel, because the last part may have fewer
+ * rows. */
 static const char *length_text(const CodeScope *s)
 {
   if (s->length_text) return s->length_text;
@@ -37,7 +39,7 @@ static const char *size_text(const CodeScope *s)
   return arena_printf(s->k->c->arena, "ampc_part_rows(%s, %lld, %lld)", s->column, each, rows);
 }
 
-/* $0; of an absent input the number that the code names: $1|1 gives R(1.0). */
+/* $0. For an absent input it is the number in the code: $1|1 becomes R(1.0). */
 static const char *element_text(const CodeScope *s, const CodePiece *p)
 {
   if (s->element && s->element[p->input].text) return s->element[p->input].text;
@@ -45,8 +47,8 @@ static const char *element_text(const CodeScope *s, const CodePiece *p)
   return arena_printf(s->k->c->arena, "R(%.*s.0)", (int)p->absent_size, p->absent);
 }
 
-/* What a name of a row program is called in the kernel: "m", or "m[j]" in columns, or "row_m_2"
- * where another op of the kernel has an m of its own. */
+/* The kernel's variable for a name of a row program: "m", "m[j]" in columns, or "row_m_2" if
+ * another op of the kernel has its own m. */
 static const char *local_text(const CodeScope *s, const CodePiece *p)
 {
   uint32_t i = 0;
@@ -55,8 +57,8 @@ static const char *local_text(const CodeScope *s, const CodePiece *p)
   return arena_printf(s->k->c->arena, "%s%s", s->local_texts[i], s->local_suffix);
 }
 
-/* What keys random numbers: the seed, which body of the training or batch of an evaluation it is,
- * and which op of the job. */
+/* The key of random numbers: the seed, the number of the training body or of the evaluation batch,
+ * and the op's stream. */
 static const char *stream_text(const CodeScope *s)
 {
   bool trains = s->k->c->graph->blocks.at[s->n->block].kind == AMPC_TRAIN;
@@ -94,8 +96,8 @@ static const char *piece_text(const CodeScope *s, const CodePiece *p)
   return NULL;
 }
 
-/* "$0 * ampc_gelu($1)" with its pieces replaced: "t7 * ampc_gelu(x[i])". What stands in brackets
- * whose attribute is 0 is left out. */
+/* "$0 * ampc_gelu($1)" with its pieces replaced: "t7 * ampc_gelu(x[i])". Pieces in brackets whose
+ * attribute is 0 are left out. */
 const char *code_text(const CodeScope *s, const CodeStatement *code)
 {
   Text out = text_new(s->k->c->arena);
@@ -110,7 +112,7 @@ const char *code_text(const CodeScope *s, const CodeStatement *code)
 
 /* ---- operands ---- */
 
-/* Numbers have no bytes: they stand in the expression. */
+/* A number has no place in memory; it is printed in the expression. */
 static Operand literal(const Kernel *k, const Node *n)
 {
   if (n->op == OP_number) return (Operand){real_text(k, attr_float(n, "value")), true};
@@ -127,7 +129,7 @@ const char *element_place(const Kernel *k, uint32_t argument, const char *index)
   return arena_printf(k->c->arena, "%s[%s]", k->arg_names[argument], index);
 }
 
-/* The kernel computes v itself, and no earlier loop has stored it. */
+/* Whether the kernel computes v itself and no earlier loop has stored it. */
 static bool is_pending(const Kernel *k, Value v)
 {
   for (uint32_t i = 0; i < k->group->n; i++)
@@ -135,7 +137,7 @@ static bool is_pending(const Kernel *k, Value v)
   return false;
 }
 
-/* "from_f16(x)"; of a type that is not converted "x". */
+/* "from_f16(x)", or "x" for a type that is not converted. */
 static const char *converted(const Kernel *k, const char *what, DType d, const char *x)
 {
   if (!ampc_is_narrow(d)) return x;
@@ -164,14 +166,14 @@ Operand as_real(const Kernel *k, Operand o)
   return (Operand){arena_printf(k->c->arena, "(real)%s", o.text), true};
 }
 
-/* A float number that goes into a tensor of integers: full_like(x, 2.5). */
+/* A float that is stored in a tensor of integers: full_like(x, 2.5). */
 static Operand as_integer(const Kernel *k, Operand o)
 {
   if (!o.text || !o.real) return o;
   return (Operand){arena_printf(k->c->arena, "ampc_to_i64(%s)", o.text), false};
 }
 
-/* A number that goes into a tensor of bools: full_like(x, 2). */
+/* A number that is stored in a tensor of bools: full_like(x, 2). */
 static Operand as_bool(const Kernel *k, Operand o)
 {
   return (Operand){arena_printf(k->c->arena, "(%s != 0)", o.text), false};
@@ -190,15 +192,14 @@ static bool any_float(const Kernel *k, const Node *n)
   return false;
 }
 
-/* Whether the arithmetic of n is that of floats. A comparison gives a bool, and what it compares
- * decides. */
+/* Whether n computes in floats. The result of a comparison is a bool, so its operands decide. */
 static bool computes_real(const Kernel *k, const Node *n)
 {
   if (op_has(n, T_compares)) return any_float(k, n);
   return op_has(n, T_tests) || dtype_is_float(n->dtype);
 }
 
-/* As an operand of n: inputs of a float op are real, of an integer op long long. */
+/* Converts an operand of n: to real for a float op, to long long for an integer op. */
 static Operand convert_operand(const Kernel *k, const Node *n, uint32_t input, Operand o)
 {
   bool condition = op_has(n, T_condition) && input == 0;
@@ -207,9 +208,8 @@ static Operand convert_operand(const Kernel *k, const Node *n, uint32_t input, O
   return computes_real(k, n) ? as_real(k, o) : as_integer(k, o);
 }
 
-/* To a float type only the rounding of the result does something, and that is not printed here.
- * From a float to an integer the C cast is undefined out of range: ampc_to_i32 and its like say
- * what happens. */
+/* A cast to a float type only rounds its result, which other code prints. From a float to an
+ * integer, the C cast is undefined out of range; ampc_to_i32 and the others define it. */
 static const char *cast_text(const Kernel *k, const Node *n, Operand x)
 {
   Arena *a = k->c->arena;
@@ -220,7 +220,7 @@ static const char *cast_text(const Kernel *k, const Node *n, Operand x)
   return arena_printf(a, n->dtype == AMPC_I32 ? "(int)%s" : "(unsigned char)%s", x.text);
 }
 
-/* $c of a step (Note [steps]): where in its row the element with this index is. */
+/* $c of a step (Note [steps]): the position in its row of the element with this index. */
 static const char *column_text(const Kernel *k, const char *index, int64_t length, int64_t inner)
 {
   const char *end = strchr(index, ')');
@@ -247,8 +247,8 @@ const char *node_expression(const Kernel *k, const Node *n, const Operand *in, c
 
 /* ---- results ---- */
 
-/* Ops that pick and moves by strides give a number of the type again where all they read is of that
- * type. A literal is not: 0.1 of f16 stands as R(0.1). */
+/* Ops that pick an operand and moves by strides need no rounding if all operands have the node's
+ * type. A literal does not have it: 0.1 of f16 is printed as R(0.1). */
 bool needs_rounding(const Kernel *k, const Node *n)
 {
   if (!ampc_is_narrow(n->dtype)) return false;
@@ -261,7 +261,7 @@ bool needs_rounding(const Kernel *k, const Node *n)
   return false;
 }
 
-/* "(int)(x)" of integers; of 16-bit floats what `how` makes of them. */
+/* "(int)(x)" for integers; for 16-bit floats the conversion `how`. */
 static const char *narrowed(const Kernel *k, const char *how, DType d, const char *expression)
 {
   const char *type = d == AMPC_I32 ? "int" : d == AMPC_U8 ? "unsigned char" : NULL;
@@ -269,14 +269,14 @@ static const char *narrowed(const Kernel *k, const char *how, DType d, const cha
               : converted(k, how, d, expression);
 }
 
-/* `real` holds more than 16 bits: a node of a 16-bit type rounds its value even where nothing is
+/* `real` has more than 16 bits, so a node of a 16-bit type rounds its value even if it is not
  * stored. */
 const char *rounded(const Kernel *k, DType d, const char *expression)
 {
   return narrowed(k, "round", d, expression);
 }
 
-/* The same value as it lies in memory: 16-bit floats are plain integers there. */
+/* The same value as it is stored: 16-bit floats are plain integers in memory. */
 const char *stored(const Kernel *k, DType d, const char *expression)
 {
   return narrowed(k, "to", d == AMPC_BOOL ? AMPC_U8 : d, expression);

@@ -1,10 +1,11 @@
-/* What templates of convolutions ask (im2col.cu, conv_whole.cu, conv_whole_weight.cu), and their
- * kernels. */
+/* The functions that the rows of convolution templates call (im2col.cu, conv_whole.cu,
+ * conv_whole_weight.cu), and the kernels of convolutions. */
 #include "template.h"
 #include "runtime/plan/conv_sizes.h"
 #include <string.h>
 
-/* Where a stride leaves pixels out, not all of x were seen. */
+/* Whether this is a gradient of images with a stride: not every tap of it falls on a pixel of
+ * dy. */
 bool is_strided(const Template *t)
 {
   const ampc_conv *d = t->conv;
@@ -13,14 +14,14 @@ bool is_strided(const Template *t)
   return strided && t->asked == AMPC_CONV_DATA;
 }
 
-/* Columns have the type of the images, which are moved as they are. */
+/* The C type of elements. Columns have the type of the images, which are copied unchanged. */
 const char *columns_type(ampc_dtype type)
 {
   return ampc_type_of(type)->kernel;
 }
 
-/* "28 * 28": pixels of an image, or taps. A convolution over one axis is written as one over two,
- * the first of size 1. */
+/* "28 * 28": the number of pixels of an image, or of taps. A convolution over one axis is printed
+ * as one over two, the first of size 1. */
 const char *sizes_text(const Template *t, const int64_t *size)
 {
   const ampc_conv *d = t->conv;
@@ -30,7 +31,7 @@ const char *sizes_text(const Template *t, const int64_t *size)
   return text;
 }
 
-/* The place of an axis that is counted from the last one, 1; below 0: the images lack it. */
+/* The index of an axis that is counted from the last one, 1; below 0: the images do not have it. */
 static int axis_place(const ampc_conv *d, uint32_t axis)
 {
   return (int)d->spatial - (int)axis;
@@ -42,7 +43,7 @@ int64_t axis_size(const Template *t, const int64_t *size, uint32_t axis)
   return i < 0 ? 1 : size[i];
 }
 
-/* The place along axis i of what `name` counts in row-major order: "at / 28", "tap % 3". */
+/* The position along axis i of what `name` counts in row-major order: "at / 28", "tap % 3". */
 static const char *place_text(const Template *t, const char *name, const int64_t *size, uint32_t i)
 {
   Arena *a = t->k->c->arena;
@@ -54,8 +55,8 @@ static const char *place_text(const Template *t, const char *name, const int64_t
   return i ? arena_printf(a, "%s %% %lld", text, (long long)size[i]) : text;
 }
 
-/* "at / 28 * 2 - 1 + tap / 3": along an axis, the pixel that a tap sees from pixel `at`; of a
- * gradient of images the other way round, not yet divided by the stride. */
+/* "at / 28 * 2 - 1 + tap / 3": the pixel along an axis that a tap reads for pixel `at` of the
+ * result. For a gradient of images it is the pixel of dy, not yet divided by the stride. */
 const char *seen_text(const Template *t, uint32_t axis)
 {
   const ampc_conv *d = t->conv;
@@ -72,8 +73,8 @@ const char *seen_text(const Template *t, uint32_t axis)
   return d->dilation[i] == 1 ? text : arena_printf(a, "%s * %lld", text, (long long)d->dilation[i]);
 }
 
-/* What is read, weights, the result, and the bias; of a gradient of weights images, dy, partial
- * sums and the result. */
+/* The parameters: the input, the weights, the result and the bias. For a gradient of weights: the
+ * images, dy, the partial sums and the result. */
 const char *whole_arguments(const Template *t)
 {
   Arena *a = t->k->c->arena;

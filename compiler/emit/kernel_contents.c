@@ -1,13 +1,13 @@
-/* The table of contents of an emitted text: its kernels in their order, each with the layer that it
- * is for and the shape that it walks. */
+/* The table of contents of an emitted text. It lists the kernels in order, each with its layer and
+ * the shape that it walks. */
 #include "kernel_parts.h"
 #include "runtime/plan/conv_columns.h"
 #include <string.h>
 
 enum { NAME_COLUMN = 48, OWNER_COLUMN = 38 };
 
-/* "[128, 28, 28, 32]"; "131328 elements" of an optimizer's range; what has no shape of its own by
- * what it consists of. */
+/* "[128, 28, 28, 32]"; "131328 elements" for the range of an optimizer. A kernel without a shape of
+ * its own is described by its parts or its purpose. */
 static const char *shape_text(const Kernel *k)
 {
   Arena *arena = k->c->arena;

@@ -1,10 +1,10 @@
-/* What the text of a group's kernel follows from, as numbers: groups with the same facts have the
- * same kernel, and only the first of them need be printed to know its key. A net has most of its
- * layers many times.
+/* The facts that determine the text of a group's kernel, as numbers. Groups with equal facts have
+ * the same kernel, so only the first of them is printed to get its key. Most layers of a net occur
+ * many times.
  *
- * Values are numbered as they are met, so that it does not matter which they are. The facts say too
- * much rather than too little: where two differ, the texts are compared. Debug builds print every
- * kernel and compare. */
+ * Values are numbered in the order in which they occur, so their identity does not matter. The
+ * facts may be too detailed: if they differ, the texts are compared. Debug builds print every
+ * kernel and check that equal facts give equal texts. */
 #include "compiler/command/command.h"
 #include "kernel_key.h"
 #include <string.h>
@@ -13,13 +13,13 @@ struct KernelFacts {
   Compile *c;
   const Graph *g;
   VEC(uint64_t) words;
-  uint32_t *number; /* of a node in these facts, from `first` on; smaller: not met yet */
+  uint32_t *number; /* of a node in these facts, from `first` on; smaller: not numbered yet */
   uint32_t first, n;
-  uint32_t part;   /* its number, where the facts are those of a part */
-  KernelArgs args; /* of the group: a stream is the argument that has it */
+  uint32_t part;   /* the part's number, if the facts are those of a part */
+  KernelArgs args; /* of the group; they identify streams */
 };
 
-/* Numbers of all nodes are room that each launch of several parts would take again. */
+/* The facts of a compilation are created once, because `number` has an entry for every node. */
 KernelFacts *kernel_facts(Compile *c)
 {
   if (c->facts) return c->facts;
@@ -40,7 +40,7 @@ static void add_dims(KernelFacts *f, const int64_t *dim, uint32_t rank)
   for (uint32_t i = 0; i < rank; i++) add(f, dim[i]);
 }
 
-/* Which parameter it is says the list of arguments; what matters is how it lies. */
+/* The arguments tell which parameter it is. Here only its layout matters. */
 static void add_param(KernelFacts *f, int64_t index)
 {
   const Parameter *p = &f->g->params.at[index];
@@ -61,7 +61,7 @@ static void add_attributes(KernelFacts *f, const Node *n)
 
 static void add_value(KernelFacts *f, Value v);
 
-/* A kernel looks through what is no work of its own to what it loads. */
+/* Whether a kernel reads the node's input instead of the node, which is no work of its own. */
 static bool is_looked_through(const Graph *g, const Node *n)
 {
   return op_of(n)->tmpl == TMPL_alias || n->folded || is_widening(g, n) || op_is_step(n);
@@ -87,7 +87,7 @@ static void add_value(KernelFacts *f, Value v)
   if (is_new) add_node(f, ir_node(f->g, v));
 }
 
-/* A kernel of eval counts its batches; the stream is an argument. */
+/* The stream is an argument. Kernels of evaluations key random numbers differently. */
 static void add_draw(KernelFacts *f, const Node *n)
 {
   const KernelArg stream = {.role = ARG_stream, .place = {AMPC_NONE, n->stream}};
@@ -117,7 +117,7 @@ static void add_argument(KernelFacts *f, const KernelArg *a)
   add_value(f, a->over);
 }
 
-/* Parts take the arguments of their launch. */
+/* Adds the arguments, and for each part which arguments of the launch it uses. */
 static void add_arguments(KernelFacts *f, uint32_t group)
 {
   const Group *p = &f->g->groups.at[group];
@@ -139,7 +139,7 @@ static void add_group(KernelFacts *f, const Group *p)
   for (uint32_t i = 0; i < p->n_parts; i++) add_group(f, &p->parts[i]);
 }
 
-/* All of it but what is for messages and for the library. */
+/* Adds all of it except what only messages or the library use. */
 static void add_convolution(KernelFacts *f, const ampc_conv *d)
 {
   add(f, (int64_t)d->kind << 8 | d->accumulate << 2 | d->tf32 << 1 | d->has_bias);

@@ -1,7 +1,7 @@
-/* Ops with a frame of their own: templates/<op>.cu with its holes filled. templates/README.md
- * explains them, template_words.def has the words:
+/* Prints ops with a frame of their own: templates/<op>.cu with its words replaced.
+ * templates/README.md explains templates, template_words.def has the words:
  *   GRID_LOOP($index, i, $count) {          becomes  GRID_LOOP(int, i, 4096) {
- *   @copy16      copy16[i] = to_f16(w);     stands only where the kernel has an argument copy16 */
+ *   @copy16      copy16[i] = to_f16(w);     is printed if the kernel has an argument copy16 */
 #include "template.h"
 #include "compiler/base/user_text.h"
 #include "compiler/graph/optimizers.h"
@@ -18,8 +18,8 @@ const ParamGroup *own_group(const Template *t)
   return &own_optimizer(t)->groups.at[attr_int(t->n, "group")];
 }
 
-/* Each group's update kernel has a learning rate, and the state has room to show one: that of the
- * first group that has parameters. */
+/* Whether this is the first group of the optimizer that has parameters. Each group has a learning
+ * rate, but the state can show only one: that of this group. */
 bool is_first_group(const Template *t)
 {
   const Optimizer *o = own_optimizer(t);
@@ -37,7 +37,7 @@ bool has_space(const Template *t, ampc_space space)
 
 /* ---- words ---- */
 
-/* The text of $name for an input: its single value, or its element at i where it has several; of
+/* The text of $name for an input: its single value, or its element at i if it has several; for
  * tiles its argument. */
 const char *input_text(const Template *t, uint32_t i)
 {
@@ -61,8 +61,8 @@ int64_t partials_of(const Template *t)
   return op_has(t->n, T_partials) ? t->n->dim[0] : ir_in(t->k->c, t->n, 0)->dim[0];
 }
 
-/* What is cut into so many parts: how many elements one has, a multiple of 16, the accumulators of
- * a reduction on the CPU. */
+/* The number of elements in one of these parts. It is a multiple of 16, the number of accumulators
+ * of a reduction on the CPU. */
 int64_t part_size(const Template *t)
 {
   int64_t n = partials_of(t), part = (t->count + n - 1) / n;
@@ -83,8 +83,8 @@ static void put_parameter(const Parameter *p, int64_t elements, int64_t first_pa
        (long long)(at + elements), comment_text(t->k->c->arena, p->path, strlen(p->path), 60));
 }
 
-/* Of each parameter of the group the first of its parts, its first element and the one behind its
- * last; then the number of parts. */
+/* Prints for each parameter of the group its first part, its first element and the element after
+ * its last one; then the number of parts. */
 const char *put_parameters(Template *t)
 {
   param_parts_each(t->k->g, attr_int(t->n, "optimizer"), (uint32_t)attr_int(t->n, "group"),
@@ -137,13 +137,13 @@ static void put_line(Template *t, const TemplateLine *from)
   if (filled && !line.n) EMIT(p, "\n");
 }
 
-/* The kernel's name and its braces, which a part of a launch does not have. */
+/* The kernel's name and its braces, which a part of a launch omits. */
 static bool is_frame_line(const TemplateLine *line)
 {
   return *line->text == '{' || *line->text == '}' || *line->text == '_';
 }
 
-/* Elements that the frame's loop over i has; most templates have loops of their own. */
+/* The number of elements in the frame's loop over i; most templates have loops of their own. */
 static int64_t walked(const Template *t)
 {
   int64_t range = node_range(t->k->g, t->n);
@@ -174,7 +174,7 @@ bool template_uses(const Kernel *k, const char *name)
 }
 
 /* Finds the images that a pool reads and the results that it writes. The gradient of a pool writes
- * what the pool reads, so its node and its input change places. */
+ * what the pool reads, so its node and its input are swapped. */
 static void find_images(Template *t)
 {
   bool back = t->op->gradient == grad_none;

@@ -1,4 +1,4 @@
-/* The comment above a kernel: what it is for and where that stands in the job, the nodes that it
+/* Prints the comment above a kernel: its purpose and its place in the job, the nodes that it
  * computes, types and shape. */
 #include "compiler/base/user_text.h"
 #include "compiler/base/names.h"
@@ -11,7 +11,7 @@
 
 enum { WIDEST = 112 /* columns of a line */ };
 
-/* "features.2.1 BatchNorm2d"; "features.2.1" where nobody said what it is. */
+/* "features.2.1 BatchNorm2d"; "features.2.1" if its type is not known. */
 static const char *layer_text(Compile *c, const char *layer)
 {
   const char *path = layer_path(c->graph, layer), *type = layer_type(c, layer);
@@ -41,7 +41,7 @@ static const char *layers_text(Compile *c, const Group *p)
   return t.at;
 }
 
-/* The text of the job that a span covers, on one line; "" where the job has none. */
+/* The text of the job that a span covers, on one line; "" if the span is not in the job. */
 static const char *span_text(const Compile *c, Span span, size_t width)
 {
   Place place = diag_place(c, span);
@@ -49,7 +49,7 @@ static const char *span_text(const Compile *c, Span span, size_t width)
   const char *s = place.source->text + (span.start - place.source->base);
   Text t = text_new(c->arena);
   for (size_t n = span.end - span.start; n; s++, n--) {
-    if (n > 1 && *s == '{' && s[1] == '\n') break; /* a block has no end */
+    if (n > 1 && *s == '{' && s[1] == '\n') break; /* only the head of a block */
     bool blank = *s == ' ' || *s == '\t' || *s == '\n' || *s == '\r';
     if (!blank) text_add(&t, s, 1);
     if (blank && t.n && t.at[t.n - 1] != ' ') text_puts(&t, " ");
@@ -57,14 +57,14 @@ static const char *span_text(const Compile *c, Span span, size_t width)
   return comment_text(c->arena, t.at, t.n, width);
 }
 
-/* The node whose expression says most. */
+/* The node whose expression describes the group best. */
 static Value speaker(const Compile *c, uint32_t group)
 {
   const Group *p = group_main_part(c->graph, group);
   return p->anchor.id ? p->anchor : p->nodes[p->n - 1];
 }
 
-/* What the group belongs to: a layer, an optimizer, or else the expression alone. */
+/* The owner of the group: a layer or an optimizer; NULL: none. */
 static const char *owner_text(Compile *c, const Node *main)
 {
   const char *optimizer = optimizer_name_of(c->graph, main);
@@ -92,7 +92,8 @@ static const char *source_text(Compile *c, uint32_t group, size_t width)
   return span_text(c, diag_user_span(c, ir_node(c->graph, speaker(c, group))->span), width);
 }
 
-/* Who else launches it, each once: "features.3.1", "backward of features.3.0", "mlp.amp:17". */
+/* The other layers or places that launch the kernel, each once: "features.3.1", "backward of
+ * features.3.0", "mlp.amp:17". */
 static const char *sharer_text(Compile *c, uint32_t group)
 {
   const Node *main = group_main_node(c->graph, group);
@@ -103,7 +104,7 @@ static const char *sharer_text(Compile *c, uint32_t group)
 }
 
 typedef struct Seen {
-  const char *text; /* first: NameIndex */
+  const char *text; /* the first field, for NameIndex */
 } Seen;
 
 static void put_sharers(const Kernel *k)
@@ -176,7 +177,7 @@ static void add_type(const Kernel *k, Text *t, const char *lead, ArgRole role)
   }
 }
 
-/* For the header comment: the type in which the nodes compute, whatever they read and write. */
+/* The type in which the nodes compute, independent of the types that they read and write. */
 static const char *arithmetic_text(const Kernel *k)
 {
   if (kernel_template(k) == TMPL_move) return "no arithmetic";
@@ -199,7 +200,7 @@ static void put_precision(const Kernel *k)
   add_type(k, &t, "load ", ARG_in);
   if (t.n) text_puts(&t, "; ");
   bool moves = kernel_template(k) == TMPL_move;
-  text_puts(&t, kernel_template(k) == TMPL_own ? "the text's own" : arithmetic_text(k));
+  text_puts(&t, kernel_template(k) == TMPL_own ? "compute as in its text" : arithmetic_text(k));
   add_type(k, &t, "; store ", ARG_out);
   uint32_t rounds = 0;
   for (uint32_t i = 0; i < k->group->n && !moves; i++) {
@@ -282,15 +283,15 @@ void put_columns_head(const Kernel *k, const Convolution *v)
   ConvColumns t = ampc_conv_columns(&v->desc, k->c->options.real64);
   if (t.whole && weight)
     EMIT(k->p,
-         "//   whole      where no library does it: sums of %lld parts, then their sum; grid %u, "
+         "//   whole      if no library computes it: sums of %lld parts, then their sum; grid %u, "
          "block %u; templates/conv_whole_weight.cu\n",
          (long long)t.sums, v->desc.grid, v->desc.block);
   else if (t.whole)
     EMIT(k->p,
-         "//   whole      where no library does it; grid %u, block %u; templates/conv_whole.cu\n",
+         "//   whole      if no library computes it; grid %u, block %u; templates/conv_whole.cu\n",
          v->desc.grid, v->desc.block);
   if (t.whole) return;
   EMIT(k->p, "//   columns    of the %s for the product; grid %u, block %u; templates/im2col.cu\n",
-       v->desc.kind == AMPC_CONV_DATA ? "gradients, and weights turned," : "images", v->desc.grid,
-       v->desc.block);
+       v->desc.kind == AMPC_CONV_DATA ? "gradients, and transposed weights," : "images",
+       v->desc.grid, v->desc.block);
 }

@@ -1,6 +1,6 @@
-/* Which of the embedded helpers a text needs. A helper is what stands from its marker line,
- * `// --- name`, to the next one; files and helpers are in an order in which each uses only what
- * stands before it, so one walk from the last to the first finds what is used. */
+/* Prints the embedded helpers that a text needs. A helper is the text from its marker line, `// ---
+ * name`, to the next one. Each helper uses only helpers that stand before it, in the order of files
+ * and of helpers, so one walk from the last to the first finds all that are used. */
 #include "compiler/base/embedded.h"
 #include "kernel_parts.h"
 #include <assert.h>
@@ -22,15 +22,14 @@ typedef struct Helpers {
   Compile *c;
   VEC(Section) sections;
   Section **by_name;   /* the named ones, sorted */
-  uint64_t sizes[256]; /* of the names with this first letter, a bit each: most words are none */
+  uint64_t sizes[256]; /* the lengths of the names with this first letter, one bit each */
   uint32_t n_named;
   uint32_t first_after_prelude;
 } Helpers;
 
 /* ---- reading ---- */
 
-/* Cuts an embedded file at its marker lines. What stands before the first one is a section without
- * a name. */
+/* Cuts an embedded file at its marker lines. The text before the first one has no name. */
 static void read_file(Helpers *h, const char *name)
 {
   const EmbeddedFile *file = embedded_find(name);
@@ -62,8 +61,7 @@ static int by_name(const void *left, const void *right)
   return order ? order : (n > m) - (n < m);
 }
 
-/* By name, so that each word of the text costs a binary search: emission is part of every
- * compile. */
+/* Sorts the names, so that each word costs a binary search: every compilation emits text. */
 static void sort_names(Helpers *h)
 {
   h->by_name = arena_array(h->c->arena, Section *, h->sections.n);
@@ -78,7 +76,7 @@ static void sort_names(Helpers *h)
 
 /* ---- finding ---- */
 
-/* Marks the helper of that name, if there is one: most words are none. */
+/* Marks the helper of that name, if there is one; most words are no helpers. */
 static void use(Helpers *h, const char *name, size_t n)
 {
   Section wanted = {.name = name, .name_size = n}, *key = &wanted;
@@ -87,7 +85,8 @@ static void use(Helpers *h, const char *name, size_t n)
   if (s) (*s)->used = true;
 }
 
-/* Every word counts, in comments as well: a helper too many does no harm. */
+/* Marks all words of the text, also those in comments. A comment must therefore not name a function
+ * that stands after it: this function would be printed without the helpers that it uses. */
 static void use_words(Helpers *h, const char *s, size_t size)
 {
   for (const char *end = s + size; s < end;) {
@@ -110,9 +109,8 @@ static void put_used(Helpers *h, Printer *p, uint32_t from, uint32_t to)
   }
 }
 
-/* Helpers use helpers that stand before them, so going backwards one walk marks all. `real` comes
- * first, then the prelude of the machine, then mathematics written in them. Without kernels nobody
- * would use what it defines, which compilers mind. */
+/* Prints `real`, the prelude of the machine, and the mathematics that builds on both. Without
+ * kernels it prints nothing: compilers warn of unused functions. */
 void emit_helpers(Printer *p, const Text *kernels)
 {
   Helpers h = {.c = p->c};

@@ -1,5 +1,5 @@
-/* Where an element lies, as text: the shortest arithmetic that gets there from the variables of a
- * loop. What is walked how: compiler/command/walk.h. */
+/* The index of an element as text: the shortest arithmetic in the variables of a loop.
+ * compiler/command/walk.h tells which values are walked how. */
 #include "kernel_parts.h"
 
 /* "r * 512", and "r" for stride 1. */
@@ -9,16 +9,16 @@ static const char *times(const Kernel *k, const char *term, int64_t stride)
   return arena_printf(k->c->arena, "%s * %lld", term, (long long)stride);
 }
 
-/* A NULL term is zero and is left out. */
+/* A NULL term is 0 and is left out. */
 static const char *plus(const Kernel *k, const char *a, const char *b)
 {
   if (!a || !b) return a ? a : b;
   return arena_printf(k->c->arena, "%s + %s", a, b);
 }
 
-/* One variable counts through several axes: with r over [4, 32] of strides 0 and 512, axis 0 is r /
- * 32 and axis 1 is r % 32, so the part is "r % 32 * 512". Axes with stride 0 need no arithmetic at
- * all. */
+/* One variable counts through several axes. With r over [4, 32] and strides 0 and 512, axis 0 is r
+ * / 32 and axis 1 is r % 32, so the part is "r % 32 * 512". Axes with stride 0 need no
+ * arithmetic. */
 const char *index_part(const Kernel *k, const LoopShape *s, const Access *a, uint32_t from,
                        uint32_t to, const char *variable)
 {

@@ -1,8 +1,8 @@
-/* Equal kernels: the key of a text, and pass kernels, by which commands whose kernels have the same
- * text launch one.
+/* Equal kernels: the key of a kernel's text, and pass kernels, after which commands with equal
+ * kernels launch the same one.
  *
- * needs IR_PLACED: which operands share bytes stands in the text. Why before plan: its table of
- * kernels has each once. */
+ * needs IR_PLACED: the text depends on which operands share bytes. It runs before plan, whose table
+ * of kernels has each kernel once. */
 #include "kernel_key.h"
 #include "compiler/command/command.h"
 #include "emit.h"
@@ -14,14 +14,15 @@
 /* ---- keys ---- */
 
 enum { MOST_NAMES = 1024 };
-typedef struct Names { /* in the order in which they are seen */
+typedef struct Names { /* in the order in which they occur */
   const char *at[MOST_NAMES];
   size_t size[MOST_NAMES];
   uint32_t n;
 } Names;
 
-/* Index of the name, which is added where that is asked for; UINT32_MAX: not there, or no room.
- * A name without a number stays in the key as it is: less is shared, nothing wrong is. */
+/* The index of the name, which is added if `add`. UINT32_MAX: it is not there, or the table is
+ * full. A name without an index stays in the key unchanged: fewer kernels are shared, but none
+ * wrongly. */
 static uint32_t name_index(Names *names, const char *s, size_t n, bool add)
 {
   for (uint32_t i = 0; i < names->n; i++)
@@ -32,8 +33,8 @@ static uint32_t name_index(Names *names, const char *s, size_t n, bool add)
   return names->n++;
 }
 
-/* The parameters: the last word before each comma of `__global__ void name(...)`, and of functions
- * in front of it. */
+/* Reads the parameters: the last word before each comma of `__global__ void name(...)`, and of the
+ * functions in front of it. */
 static void read_parameters(const char *s, const char *head, Names *names)
 {
   const char *open = s, *close;
@@ -48,7 +49,7 @@ static void read_parameters(const char *s, const char *head, Names *names)
   }
 }
 
-/* t14 or t14_end: how many bytes are its own name, else 0. */
+/* The length of the temporary's name in t14 or t14_end; 0: it is none. */
 static size_t temporary_size(const char *s, size_t n)
 {
   size_t digits = 1;
@@ -57,8 +58,8 @@ static size_t temporary_size(const char *s, size_t n)
   return digits > 1 && (digits == n || s[digits] == '_') ? digits : 0;
 }
 
-/* relu_at, relu_2_at: the neighbours that a thread has of parameter relu. How many bytes stand
- * before that ending. */
+/* The length of the parameter's name in relu_at or relu_2_at, a thread's vector of parameter relu;
+ * 0: it is none. */
 static size_t stem_size(const char *s, size_t n, bool number)
 {
   if (n < 4 || memcmp(s + n - 3, "_at", 3) != 0) return 0;
@@ -69,7 +70,7 @@ static size_t stem_size(const char *s, size_t n, bool number)
   return digits < n && digits > 1 && s[digits - 1] == '_' ? digits - 1 : 0;
 }
 
-/* The parameter that a word is, or is made of; *size: bytes of the word that are its name. */
+/* The parameter that a word is, or begins with; *size: the length of the parameter's name in it. */
 static uint32_t parameter_of(Names *parameters, const char *s, size_t n, size_t *size)
 {
   size_t stems[] = {n, stem_size(s, n, false), stem_size(s, n, true)};
@@ -81,8 +82,8 @@ static uint32_t parameter_of(Names *parameters, const char *s, size_t n, size_t 
   return UINT32_MAX;
 }
 
-/* Bytes at s that stand in the key as they are: a string, or a line of the preprocessor, both of
- * which an op of the job may have. */
+/* How many bytes at s the key contains unchanged: a string, or a line of the preprocessor. The text
+ * of an own op may have both. */
 static size_t verbatim_size(const char *s, bool line_begins)
 {
   if (*s == '#' && line_begins) return strcspn(s, "\n") + 1;
@@ -92,8 +93,8 @@ static size_t verbatim_size(const char *s, bool line_begins)
   return s[n] == '"' ? n + 1 : n;
 }
 
-/* A word of the text as the key has it: $k for the kernel's own name, $p2 for its parameter,
- * $t5 for a temporary, else the word itself. */
+/* Adds a word of the text to the key: $k for the kernel's own name, $p2 for its parameter, $t5 for
+ * a temporary, otherwise the word itself. */
 static void add_word(Text *out, const char *s, size_t n, const char *kernel, Names *parameters,
                      Names *temporaries)
 {
@@ -127,7 +128,7 @@ XXH128_hash_t kernel_key(Arena *arena, const Text *kernel, const char *name)
       s += n;
     } else if (s[0] == '/' && s[1] == '/') {
       s += strcspn(s, "\n");
-    } else if (isspace((unsigned char)*s)) { /* where lines are broken depends on names */
+    } else if (isspace((unsigned char)*s)) { /* line breaks depend on the length of names */
       if (key.n && key.at[key.n - 1] != ' ') text_puts(&key, " ");
       s++;
     } else if (isalpha((unsigned char)*s) || *s == '_') {
@@ -159,7 +160,7 @@ XXH128_hash_t group_key(Compile *c, uint32_t group)
 typedef struct Keys { /* a table with open addressing */
   struct {
     XXH128_hash_t key;
-    uint32_t group; /* the first with it; 0: a free slot */
+    uint32_t group; /* the first group with the key; 0: a free slot */
   } * at;
   uint32_t cap; /* a power of two, more than there are groups */
 } Keys;
@@ -172,7 +173,7 @@ static Keys keys_create(Arena *a, uint32_t n)
   return k;
 }
 
-/* The first group with this key, which `group` becomes if there is none. */
+/* The first group with this key; `group` itself if there is none yet. */
 static uint32_t first_with(Keys *k, XXH128_hash_t key, uint32_t group)
 {
   uint32_t slot = (uint32_t)key.low64 & (k->cap - 1);
@@ -190,14 +191,14 @@ typedef struct Sharing {
   Arena *scratch;
 } Sharing;
 
-/* The first group with the kernel of this one, which is printed where no facts tell. */
+/* The first group with the same kernel. The kernel is printed if the facts do not tell. */
 static uint32_t first_like(Sharing *s, uint32_t group)
 {
   Compile *c = s->c;
   uint32_t alike = first_with(&s->by_facts, facts_of(s->facts, group), group);
   assert(alike == group || XXH128_isEqual(group_key(c, alike), group_key(c, group)));
   if (alike != group) return group_kernel(c->graph, alike);
-  const char *name = kernel_name(c, group); /* now: it stays */
+  const char *name = kernel_name(c, group); /* not from scratch: the name must stay */
   ArenaMark mark = arena_mark(s->scratch);
   const KernelText *text = emit_group(c, group, s->scratch);
   uint32_t first = first_with(&s->by_text, kernel_key(s->scratch, &text->code, name), group);
@@ -209,7 +210,7 @@ static uint32_t first_like(Sharing *s, uint32_t group)
 bool pass_kernels(Compile *c)
 {
   Graph *g = c->graph;
-  uint32_t *last = arena_array(c->arena, uint32_t, g->groups.n); /* that shares its kernel */
+  uint32_t *last = arena_array(c->arena, uint32_t, g->groups.n); /* by first group: the last one */
   Sharing s = {.c = c,
                .by_facts = keys_create(c->arena, g->groups.n),
                .by_text = keys_create(c->arena, g->groups.n),

@@ -1,5 +1,5 @@
-/* Kernels of several parts: Note [parts] in ir.h. Parts that are alike, such as the sums of many
- * layers, are one function that each of them calls. */
+/* Kernels of several parts: Note [parts] in ir.h. Parts with equal text, such as the sums of many
+ * layers, become one function that each of them calls. */
 #include "kernel_key.h"
 #include "kernel_parts.h"
 #include <assert.h>
@@ -8,7 +8,7 @@
 typedef struct Part {
   XXH128_hash_t facts;
   const char *where;    /* "ON_BLOCK(3) ", or nothing */
-  const char *function; /* NULL: it has no like */
+  const char *function; /* NULL: no other part is like it */
 } Part;
 
 struct Launch {
@@ -18,7 +18,7 @@ struct Launch {
 
 /* ---- names ---- */
 
-/* The launch's name for an argument of one of its parts. */
+/* The name that the launch has for an argument of one of its parts. */
 static const char *name_in(const Kernel *launch, const KernelArg *a)
 {
   uint32_t i = same_argument(&launch->args, a);
@@ -26,14 +26,14 @@ static const char *name_in(const Kernel *launch, const KernelArg *a)
   return launch->arg_names[i];
 }
 
-/* Maps, rows and windows print the names of the launch. */
+/* Gives the part the names of the launch: maps, rows and windows print these. */
 static void use_names(const Kernel *launch, Kernel *part)
 {
   for (uint32_t i = 0; i < part->args.n; i++)
     part->arg_names[i] = name_in(launch, &part->args.at[i]);
 }
 
-/* Templates know their arguments by names of their own. */
+/* Declares the template's own names for its arguments as copies of the launch's arguments. */
 static void put_own_names(const Kernel *launch, const Kernel *part)
 {
   for (uint32_t i = 0; i < part->args.n; i++) {
@@ -46,7 +46,7 @@ static void put_own_names(const Kernel *launch, const Kernel *part)
   }
 }
 
-/* The part with names of its own, as if it were a kernel. */
+/* The part as a kernel with its own names. */
 static Kernel part_of(const Kernel *launch, const Group *group)
 {
   Kernel k = *launch;
@@ -65,8 +65,8 @@ static bool is_of_one_block(const Kernel *k, uint32_t part)
   return !g->in_turn && !is_cpu_target(k->c) && part_geometry(k->c, &g->parts[part]).grid == 1;
 }
 
-/* Where from `part` on each part is for one block, most blocks are done: a test instead of one for
- * each of the parts. */
+/* If each part from `part` on runs in one block, blocks without a part return here. This is one
+ * test instead of one for each part. */
 static void put_leave(const Kernel *k, uint32_t part, uint32_t grid)
 {
   uint32_t n = k->group->n_parts;
@@ -92,7 +92,9 @@ static const char *where_of(const Kernel *k, uint32_t part, uint32_t grid)
 
 /* ---- parts that are alike ---- */
 
-/* ALONE hides which block it is from what stands behind it, and so it does not from a function. */
+/* Prints a function for parts with equal text. ALONE redefines the block's number only in the text
+ * after it and not in a function that is called there. So the function contains ALONE if
+ * `alone`. */
 static void put_function(const Kernel *launch, const Group *group, const char *name, bool alone)
 {
   Kernel k = part_of(launch, group);
@@ -105,7 +107,7 @@ static void put_function(const Kernel *launch, const Group *group, const char *n
   EMIT(k.p, alone ? "  }\n}\n\n" : "}\n\n");
 }
 
-/* The text of a part, whatever its arguments are called. */
+/* The key of a part's text, independent of the names of its arguments. */
 #ifndef NDEBUG
 static XXH128_hash_t part_key(const Kernel *launch, uint32_t part)
 {
@@ -157,8 +159,8 @@ const Launch *put_functions(const Kernel *k)
 
 /* ---- the parts ---- */
 
-/* "net_sum_part(part_sums_2, bias_grad); // %580 sum %581 grad_accumulate": no comma, where a wide
- * line would be broken. */
+/* "net_sum_part(part_sums_2, bias_grad); // %580 sum %581 grad_accumulate". The nodes are not
+ * separated by commas, because a wide line is broken at commas. */
 static void put_call(const Kernel *k, const Part *part)
 {
   Text arguments = text_new(k->c->arena);

@@ -1,5 +1,5 @@
-/* The loops of row kernels: over the elements of a row, or over the rows of some columns; and what
- * long sums need of them. */
+/* The loops of row kernels, over the elements of a row or over the rows of some columns, and how
+ * they compute long sums. */
 #include "kernel_row.h"
 #include <string.h>
 
@@ -15,7 +15,7 @@ void row_close(const RowKernel *r, const char *line)
   EMIT(r->k->p, "%s\n", line);
 }
 
-/* "i": the number of the vector's first element in the shape of the rows. */
+/* Declares "i": the index of the vector's first element in the shape of the rows. */
 void row_put_index(const RowKernel *r)
 {
   const char *t = r->k->index_type;
@@ -36,9 +36,9 @@ bool row_loads_at_index(const Chain *ch)
 }
 
 /* Note [long sums]
- * What is added to a sum of n terms is rounded as the whole sum is: a mean of a million equal
- * numbers would be wrong in its third digit. Of long rows each accumulator begins anew after some
- * elements, and what it has is added to the sum of all before; columns the same. */
+ * Each addition rounds to the precision of the whole sum: a mean of a million equal numbers would
+ * be wrong in its third digit. So long rows and columns are summed in stretches. After each stretch
+ * the accumulator is added to a total and restarts at 0. */
 enum { LONG_ROW = 4096, LONG_COLUMN = 128 };
 
 static bool is_long(const RowKernel *r)
@@ -46,8 +46,8 @@ static bool is_long(const RowKernel *r)
   return r->shape.part_rows > (r->columns ? LONG_COLUMN : LONG_ROW);
 }
 
-/* Whether the statement's accumulator begins anew. Sums of integers are exact, those of doubles
- * nearly so. */
+/* Whether the statement's accumulator restarts after each stretch. Sums of integers are exact, sums
+ * of doubles nearly so. */
 bool row_has_stretches(const RowKernel *r, const Use *use)
 {
   bool rounds = use->s->kind == STATEMENT_sum && !use->op->integers && !use->op->wide;
@@ -66,7 +66,7 @@ static const Use *first_with_stretches(const RowKernel *r, const Uses *uses)
   return NULL;
 }
 
-/* What the long sums of the loop do after each stretch. */
+/* The statements for the long sums of the loop after each stretch. */
 static const char *ends_text(const RowKernel *r, const Uses *uses)
 {
   Text ends = text_new(r->k->c->arena);
@@ -80,8 +80,7 @@ static const char *ends_text(const RowKernel *r, const Uses *uses)
   return ends.at;
 }
 
-/* Whether it is the place of the first of elements that lie side by side: "i", "c * 64 + column".
- */
+/* Whether the index is that of the first of contiguous elements: "i", "c * 64 + column". */
 static bool is_vector(const RowKernel *r, const char *index)
 {
   const char *last = r->columns ? "column" : "c";
@@ -94,9 +93,9 @@ static bool changes_by_row(const Load *l)
   return strcmp(l->index, "i") == 0 || strstr(l->index, "c ") || strstr(l->index, "c)");
 }
 
-/* Whether 4 rows at once, and two numbers for each sum, leave too few of the 128 registers of a
- * thread for addresses and for what is the same in all rows: then ptxas spills on some machines.
- * Joins of parts are short, they wait for their loads and not for registers. */
+/* Whether 4 rows at once and two numbers for each sum leave too few of a thread's 128 registers for
+ * addresses and for what all rows share. Then ptxas spills on some machines. Reductions of parts
+ * are not crowded: they are short and wait for their loads, not for registers. */
 static bool is_crowded(const RowKernel *r, const Uses *uses, const Chain *elements)
 {
   enum { AT_ONCE = 4, MOST = 88 };
@@ -110,7 +109,7 @@ static bool is_crowded(const RowKernel *r, const Uses *uses, const Chain *elemen
   return r->shape.parts && AT_ONCE * bytes / 4 + sums > MOST;
 }
 
-/* COLUMN_ROWS shares the rows of a tile out to the block's threads. */
+/* COLUMN_ROWS divides the rows of a tile among the block's threads. */
 static void open_rows_of_columns(const RowKernel *r, const char *how, const char *ends)
 {
   const char *t = r->k->index_type, *begin = r->shape.parts ? "begin" : "0";
@@ -132,8 +131,8 @@ void row_open_vector(const RowKernel *r)
   row_open(r, arena_printf(r->k->c->arena, "VECTOR_EACH(%u, j) {", r->vector));
 }
 
-/* Along the row: ROW_REDUCE shares the elements out to the row's threads, or on the CPU to 16
- * accumulators in a fixed order; ROW_EACH is the same without a result. */
+/* Along the row: ROW_REDUCE divides the elements among the row's threads, or on the CPU among 16
+ * accumulators in a fixed order. ROW_EACH is the same without a reduction. */
 void row_open_elements(const RowKernel *r, const Uses *uses, const Chain *elements)
 {
   Arena *a = r->k->c->arena;
@@ -163,7 +162,7 @@ void row_put_loads(const RowKernel *r, const Chain *ch, bool outside)
   }
 }
 
-/* What adds to a gradient reads it too. */
+/* A node that adds to a gradient also loads it. */
 void row_put_results(const RowKernel *r, const bool *needed, const char *index)
 {
   for (uint32_t i = 0; i < r->k->group->n; i++) {

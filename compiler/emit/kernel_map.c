@@ -1,6 +1,6 @@
 /* Elementwise groups and moves: one loop over the shape. Axes that all operands walk alike are
- * joined, and what is left of the index arithmetic is printed. Where the last axis allows it, a
- * thread takes a vector at once: Note [vectors] in compiler/command/walk.c. */
+ * merged, and only the remaining index arithmetic is printed. If the last axis allows it, a thread
+ * processes a vector at once: Note [vectors] in compiler/command/walk.c. */
 #include "kernel_parts.h"
 #include <string.h>
 
@@ -10,10 +10,10 @@ typedef struct Map {
   uint32_t rows; /* of a thread: Note [shared rows] */
 } Map;
 
-/* The place of an operand in the loop's variables: "i" where it lies as the result does, else
- * strides over r and c, such as "c" for a bias or "r % 32 * 512 + c". Of an operand that has no
- * vectors each element is addressed: "(c + j) * 32 + r". A Chain calls it with the access over the
- * uncollapsed shape; `at` finds the same one in `joined`. */
+/* The index of an operand in the loop's variables. It is "i" if the operand lies as the result
+ * does, otherwise strides over r and c, such as "c" for a bias or "r % 32 * 512 + c". If the
+ * operand has no vectors, each element has its own index: "(c + j) * 32 + r". A Chain calls this
+ * with the access over the uncollapsed shape; `at` finds the collapsed access in `joined`. */
 static const char *index_of(const void *frame, const Access *walk)
 {
   const Map *m = frame;
@@ -33,8 +33,8 @@ static const char *index_of(const void *frame, const Access *walk)
 
 /* ---- the loop ---- */
 
-/* One axis left: GRID_LOOP over i. More: GRID_ROWS, rows r of contiguous columns c, so that the
- * inner loop has no division. */
+/* With one axis left: GRID_LOOP over i. With more: GRID_ROWS over rows r of contiguous columns c,
+ * so that the inner loop has no division. */
 static void begin_elements(const Map *m)
 {
   const Kernel *k = m->k;
@@ -50,8 +50,8 @@ static void begin_elements(const Map *m)
   }
 }
 
-/* The same where i is the first element of a vector. The grid of a launch of parts is that of its
- * greatest one, which need not be this. */
+/* The same for vectors; i is the first element of one. A launch of several parts has the grid of
+ * its largest part, so the loop of a part must work with any grid. */
 static void begin_vectors(const Map *m)
 {
   const Kernel *k = m->k;
@@ -70,7 +70,7 @@ static void begin_vectors(const Map *m)
   k->p->indent++;
 }
 
-/* Of some rows of a thread each. */
+/* Begins the loop over the rows of a thread, if there are several, and declares i. */
 static void begin_row(const Map *m)
 {
   const Kernel *k = m->k;
@@ -97,7 +97,8 @@ static bool is_computed(const Kernel *k, Value v)
   return false;
 }
 
-/* Operands that have vectors, in the order of map_walk: those that rows share, or the others. */
+/* Loads the operands with vectors, in the order of map_walk: those that rows share, or the
+ * others. */
 static void put_loads(const Map *m, bool shared)
 {
   Kernel *k = m->k;
@@ -106,7 +107,7 @@ static void put_loads(const Map *m, bool shared)
     const Node *n = ir_node(k->g, k->group->nodes[i]);
     for (uint32_t j = 0; j < n->n_in; j++) {
       if (!n->in[j].id || (at++, is_computed(k, n->in[j]))) continue;
-      if (!operand_uses(n, j)) continue; /* of x in randn_like(x) the shape counts */
+      if (!operand_uses(n, j)) continue; /* in randn_like(x) only the shape of x counts */
       const Access *a = &m->walk.joined[at];
       if (!walk_has_vectors(&m->walk, a)) continue;
       if ((m->rows > 1 && walk_shares_vectors(&m->walk, a)) != shared) continue;
@@ -115,7 +116,7 @@ static void put_loads(const Map *m, bool shared)
   }
 }
 
-/* A slot of a gradient is read too. */
+/* Declares the vectors of results. The slot of a gradient is also loaded. */
 static void put_results(const Map *m)
 {
   Kernel *k = m->k;
@@ -127,7 +128,7 @@ static void put_results(const Map *m)
 
 /* ---- what is computed ---- */
 
-/* A single move: bytes go as they are, without a round trip through real. */
+/* A single move copies bytes unchanged, without a conversion to real and back. */
 static void put_move(const Map *m, Value v)
 {
   const Kernel *k = m->k;
@@ -142,7 +143,7 @@ static void put_move(const Map *m, Value v)
   EMIT(k->p, "%s = %s; // %%%u %s\n", to, x, v.id, op_of(n)->name);
 }
 
-/* The loads that several nodes need, then a statement for each node. */
+/* Prints the loads that several nodes need, then a statement for each node. */
 static void put_elements(const Map *m)
 {
   Kernel *k = m->k;
@@ -158,7 +159,8 @@ static void put_elements(const Map *m)
   for (uint32_t i = 0; i < k->group->n; i++) chain_put_node(&ch, k->group->nodes[i], "i");
 }
 
-/* A small part of a launch has no use for vectors, which would cost all its parts registers. */
+/* Whether the kernel may use vectors. A small part of a launch gains nothing, and vectors would
+ * cost all parts registers. */
 static bool may_have_vectors(const Kernel *k)
 {
   enum { SMALL = 4096 };
@@ -186,7 +188,7 @@ static void emit_vectors(Map *m)
 void emit_map(Kernel *k)
 {
   Map m = {.k = k, .walk = map_walk(k->c, k->group, may_have_vectors(k) ? &k->args : NULL)};
-  m.rows = k->is_part ? 1 : m.walk.rows; /* a part walks in strides of the launch */
+  m.rows = k->is_part ? 1 : m.walk.rows; /* a part strides over the launch's grid */
   if (m.walk.vector > 1) {
     emit_vectors(&m);
     return;

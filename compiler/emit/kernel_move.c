@@ -14,7 +14,8 @@ static uint32_t axis_of(const Node *n, int64_t axis)
   return (uint32_t)(axis < 0 ? axis + n->rank : axis);
 }
 
-/* One loop an input: [outer, its part of the axis times inner] into [outer, all]. */
+/* Prints a loop that copies one input: [outer, its size along the axis times inner] to [outer,
+ * all]. */
 static void put_part(Kernel *k, uint32_t input, uint32_t axis, int64_t row, int64_t *at)
 {
   const Node *x = ir_in(k->c, ir_node(k->g, k->group->nodes[0]), input);
@@ -30,7 +31,7 @@ static void put_part(Kernel *k, uint32_t input, uint32_t axis, int64_t row, int6
   *at += own;
 }
 
-/* `at`: where along the row of the result the input's part begins. */
+/* `at`: where the input begins in a row of the result. */
 void emit_cat(Kernel *k)
 {
   const Node *n = ir_node(k->g, k->group->nodes[0]);
@@ -39,13 +40,13 @@ void emit_cat(Kernel *k)
   for (uint32_t i = 0; i < n->n_in; i++) put_part(k, i, axis, row, &at);
 }
 
-typedef struct Filled { /* where input 0 lies along the axis of the result, one value elsewhere */
+typedef struct Filled { /* input 0 along the axis of the result, and one value elsewhere */
   uint32_t axis;
   long long start, step;
   double value;
 } Filled;
 
-/* pad is a slice gradient with step 1 that fills with a value of its own. */
+/* pad is the gradient of a slice with step 1, except that it has its own fill value. */
 static Filled filled_of(const Node *n)
 {
   uint32_t axis = axis_of(n, attr_int(n, "dim"));
@@ -61,8 +62,8 @@ static const char *fill_text(const Kernel *k, const Node *n, double value)
   return stored(k, n->dtype, number);
 }
 
-/* Element d of the axis comes from element (d - start) / step of the input, where that is whole and
- * in range; elsewhere stands the fill value. */
+/* Element d of the axis is element (d - start) / step of the input, if that is an integer in range;
+ * otherwise it is the fill value. */
 void emit_filled(Kernel *k)
 {
   const Node *n = ir_node(k->g, k->group->nodes[0]), *x = ir_node(k->g, n->in[0]);
@@ -85,8 +86,8 @@ void emit_filled(Kernel *k)
   EMIT(k->p, "}\n");
 }
 
-/* Row r of [outer * size] comes from the row with its place along the axis mirrored: k = r - p +
- * (size - 1 - p), p = r % size. */
+/* Row r of [outer * size] is row k, whose position along the axis is mirrored: k = r - p + (size -
+ * 1 - p) with p = r % size. */
 void emit_flip(Kernel *k)
 {
   const Node *n = ir_node(k->g, k->group->nodes[0]);
@@ -102,7 +103,7 @@ void emit_flip(Kernel *k)
        moved_element(k, 0, index), k->group->nodes[0].id);
 }
 
-/* A row of pixels at a time; s is where the sample's two offsets stand. */
+/* Copies a row of pixels at a time; s is the index of the sample's two offsets. */
 void emit_shifted(Kernel *k)
 {
   const Node *n = ir_node(k->g, k->group->nodes[0]), *x = ir_node(k->g, n->in[0]);

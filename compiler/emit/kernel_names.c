@@ -92,8 +92,7 @@ static bool is_taken(Names *x, uint32_t n, const char *name)
   return name_find(k->c->arena, &x->taken, k->arg_names, n, sizeof *k->arg_names, name) != NO_NAME;
 }
 
-/* "weight", because many layers may share the kernel; "fc1_weight" if the kernel has several
- * weights. */
+/* "weight", because layers may share the kernel; "fc1_weight" if the kernel has several weights. */
 static const char *param_name(const Names *x, const char *path)
 {
   bool several = false;
@@ -192,8 +191,7 @@ const char *argument_list(const Kernel *k)
   return t.at;
 }
 
-/* A value and the operand whose bytes it reuses (`over`) share one pointer, so both are
- * searched. */
+/* A value and the operand whose bytes it reuses (`over`) share one pointer: both are searched. */
 uint32_t argument_of(const Kernel *k, Value v)
 {
   Value root = value_root(k->g, v);

@@ -1,11 +1,12 @@
-/* Kernels of the job's own ops: the user's text as it stands, in a frame that gives it what it
- * names: pointers, types of elements, sizes and numbers.
+/* Kernels of the job's own ops: the user's text unchanged, in a frame that declares what the text
+ * uses: pointers, types of elements, sizes and numbers.
  *
- * Lines of the text are the job's for compilers: `#line` before it, and behind it one that is made
- * right when the whole text is known (own_lines.c).
+ * The `#line` before the text makes compilers report the job's lines. The `#line` after the text is
+ * corrected when the whole output is known (own_lines.c).
  *
- * On CUDA an element of 16 bits is a struct that converts (op_f16 of templates/cuda.cuh). Host
- * texts are C, so there 16-bit tensors are floats in a scratch, converted around the text. */
+ * On CUDA a 16-bit element is a struct that converts itself (op_f16 of templates/cuda.cuh). Host
+ * texts are C, so there 16-bit tensors are floats in scratch memory, converted before and after the
+ * text. */
 #include "compiler/base/user_text.h"
 #include "compiler/graph/own.h"
 #include "emit.h"
@@ -23,7 +24,7 @@ static const OwnText *own_text(const Kernel *k)
   return &own_of(own_node(k))->text[target_of(k->c->options.target)->kind];
 }
 
-/* Names that the text has no use for are left out of the frame. */
+/* Whether the text uses the name; the frame declares only such names. */
 static bool text_names(const Kernel *k, const char *name)
 {
   const OwnText *t = own_text(k);
@@ -51,7 +52,7 @@ static uint32_t n_tensors(const Kernel *k)
   return own->n_inputs + own->n_outputs;
 }
 
-/* What the text sees as the type of an element. */
+/* The type of an element as the text uses it. */
 static const char *own_type(const Kernel *k, DType d)
 {
   KernelArg a = {.role = ARG_in, .type = d};
@@ -59,8 +60,8 @@ static const char *own_type(const Kernel *k, DType d)
   return element_type(&a);
 }
 
-/* The first tensor that is this argument gives it its name; where it is converted, that is the
- * name of the floats. */
+/* An argument has the name of its first tensor. If that tensor is converted, the name is that of
+ * its floats, and the argument is called "<name>_bits". */
 const char *own_argument_name(const Kernel *k, const KernelArg *a)
 {
   for (uint32_t i = 0; i < n_tensors(k); i++) {
@@ -86,7 +87,7 @@ const char *own_argument_list(const Kernel *k)
   return t.at;
 }
 
-/* A tensor that the frame has under another name: one that is given twice, or converted. */
+/* Declares a tensor whose name is not its argument's: one that is passed twice, or is converted. */
 static void put_tensor(const Kernel *k, uint32_t i)
 {
   Value v = own_tensor(k->g, k->group, i);
@@ -153,8 +154,8 @@ static void put_place(const Kernel *k, uint32_t line, const Place *place)
   printer_text(k->p, "compiler/emit/kernel_own.c", __LINE__, text, strlen(text));
 }
 
-/* As it stands in its file, columns included: the first line begins where the text does. In a
- * string with escapes every line is that of the string. */
+/* Prints the text with its original columns: the first line begins at the column where the text
+ * does. In a string with escapes, every line is reported as the line of the string. */
 static void put_text(const Kernel *k)
 {
   const OwnText *t = own_text(k);
@@ -181,8 +182,8 @@ static void put_text(const Kernel *k)
                strlen(own_line_after));
 }
 
-/* A text may move its pointers, `x += part * D`: for the next part they are what they were. No
- * tensor has a name that begins like these, own_names.c. */
+/* A text may move its pointers, as in `x += part * D`; they must be reset for the next part. No
+ * tensor has a name that begins like these copies: own_names.c. */
 static void put_part_pointers(const Kernel *k)
 {
   uint32_t inputs = own_of(own_node(k))->n_inputs;
@@ -202,7 +203,8 @@ static void put_part_pointers(const Kernel *k)
   k->p->indent -= 2;
 }
 
-/* Note [real64]: a host text says `float` of what is then double, and calls functions of float. */
+/* Under Note [real64] a host text's `float` is double, and its calls of float functions become
+ * calls of the double ones. */
 static void put_float(const Kernel *k, bool as_double)
 {
   static const char *const functions[] = {
@@ -221,7 +223,7 @@ static void put_float(const Kernel *k, bool as_double)
   }
 }
 
-/* A thread for each i, a part of the host's work, or the whole text. */
+/* Prints the text in a frame: a thread for each i, a part of the host's work, or just braces. */
 static void put_frame(const Kernel *k)
 {
   const OwnOp *own = own_of(own_node(k));
@@ -246,7 +248,7 @@ void emit_own(Kernel *k)
 {
   const OwnOp *own = own_of(own_node(k));
   bool cpu = is_cpu_target(k->c);
-  if (!own_text(k)->text) { /* a check of kernels compiles for both */
+  if (!own_text(k)->text) { /* a check of kernels compiles for both targets */
     EMIT(k->p, "#error \"op %s has no text for this machine\"\n", own->name);
     return;
   }

@@ -1,5 +1,4 @@
-/* The accumulators of row kernels: their types, initial values and statements, and how they are
- * combined. */
+/* The accumulators of row kernels: types, initial values, statements, and how they are combined. */
 #include "kernel_row.h"
 
 /* The type of an accumulator. "First index" and reductions of integers are exact in long long. */
@@ -9,8 +8,7 @@ static const char *part_type(const Use *use)
   return use->s->kind == STATEMENT_first || use->op->integers ? "long long" : "real";
 }
 
-/* The neutral element of the reduction. For "first index" it is one past the row, larger than every
- * real index. */
+/* The neutral element. For "first index" it is one past the row, larger than every real index. */
 static const char *part_start(const RowKernel *r, const RowOp *op, const Statement *s)
 {
   if (s->kind == STATEMENT_first)

@@ -1,16 +1,16 @@
-/* What the files that print kernels share. */
+/* Declarations that the files share which print kernels. */
 #pragma once
 #include "compiler/command/walk.h"
 #include "kernel.h"
 #include <string.h>
 
-enum { INT_LIMIT = 1 << 30 }; /* elements: above it, walking in strides could overflow an int */
+enum { INT_LIMIT = 1 << 30 }; /* elements; above it, a grid-stride loop could overflow an int */
 
-typedef struct Vector { /* neighbours that a thread has at hand: name[j] */
+typedef struct Vector { /* neighbours that a thread has in registers: name[j] */
   uint32_t argument;
-  const char *index; /* where they begin */
+  const char *index; /* the index of the first one */
   const char *name;  /* "x_at" */
-  bool stored;       /* by the loop */
+  bool stored;       /* the loop stores it */
 } Vector;
 
 typedef struct Kernel { /* the one that is being printed */
@@ -23,24 +23,24 @@ typedef struct Kernel { /* the one that is being printed */
   const char **arg_names; /* unique in this kernel */
   const char *index_type; /* "int", or "long long" where int may be too small */
   bool is_part;           /* of a launch: the text around it is printed already */
-  bool looks_ahead;       /* values are computed before their time, and not stored */
-  bool by_vectors;        /* its loops take several elements at once, j of them */
-  bool *stored;           /* [i]: an earlier loop has stored the result of row op i of the group */
-  VEC(Vector) vectors;    /* of the loop that is printed, and of those around it */
+  bool looks_ahead;       /* values are computed for a guess and not stored */
+  bool by_vectors;        /* its loops process several elements at once, with index j */
+  bool *stored;           /* [i]: an earlier loop has stored node i of the group */
+  VEC(Vector) vectors;    /* of the loop that is being printed and the loops around it */
 } Kernel;
 
 Kernel kernel_of(Printer *p, uint32_t group);
-/* The node that decides how the group is printed: its anchor, or any node of an elementwise
- * group; and how that is. */
+/* The node that decides how the group is printed, and how that is. It is the anchor, or any node of
+ * an elementwise group. */
 const Node *kernel_main_node(const Kernel *k);
 OpTemplate kernel_template(const Kernel *k);
 
 /* ---- the comment above: kernel_head.c ---- */
 
 const char *kernel_nodes_text(const Kernel *k);  /* "%14 add, %15 relu" */
-const Node *kernel_walked_node(const Kernel *k); /* whose shape the kernel walks */
+const Node *kernel_walked_node(const Kernel *k); /* the node whose shape the kernel walks */
 const char *kernel_parts_text(const Kernel *k);  /* "2 parts, side by side" */
-void put_library_line(const Kernel *k);          /* kernel_attention.c: a library that may do it */
+void put_library_line(const Kernel *k);          /* kernel_attention.c: a library that may run */
 void put_head(const Kernel *k);
 void put_columns_head(const Kernel *k, const Convolution *v);
 
@@ -49,19 +49,19 @@ void put_columns_head(const Kernel *k, const Convolution *v);
 void name_arguments(Kernel *k);
 /* "const f16 *__restrict__ x, real *__restrict__ y" */
 const char *argument_list(const Kernel *k);
-/* "from_f16"; "" of a type that kernels read as it lies. */
+/* "from_f16"; "" for a type that needs no conversion. */
 const char *conversion_name(const Kernel *k, const char *what, DType d);
 const char *element_type(const KernelArg *a);   /* "f16", "float", "ampc_state" */
-bool argument_is_number(const KernelArg *a);    /* no pointer */
+bool argument_is_number(const KernelArg *a);    /* not a pointer */
 uint32_t argument_of(const Kernel *k, Value v); /* index of the argument that holds v's bytes;
                                                   args.n: there is none */
-/* The same for a v that must have an argument: if it has none, this calls kernel_bug. */
+/* The same for a v that must have an argument; otherwise this calls kernel_bug. */
 uint32_t pointer_of(const Kernel *k, Value v);
 const char *pointer_name(const Kernel *k, Value v);
-/* Calls ir_bug: the text of the kernel cannot be made, because of node v. */
+/* Calls ir_bug: the kernel cannot be printed because of node v. */
 _Noreturn void kernel_bug(const Kernel *k, Value v, const char *what);
 Value value_of(const Kernel *k, const Node *n);
-const char *stream_name(const Kernel *k, const Node *n); /* the argument that is n's stream */
+const char *stream_name(const Kernel *k, const Node *n); /* the argument with n's stream */
 /* Whether the kernel writes another value over v, element by element. */
 bool argument_is_reused(const Kernel *k, Value v);
 const char *real_text(const Kernel *k, double v); /* "R(0.5)", "-ampc_inf()" */
@@ -69,21 +69,21 @@ const char *local_type(DType d); /* of a variable that holds such an element: "r
 
 /* ---- index arithmetic: kernel_index.c ---- */
 
-/* The part of an address that axes [from, to) give when one variable counts through them in order:
- * "r % 32 * 512"; NULL when it is 0. */
+/* The part of an index for axes [from, to), through which one variable counts in order: "r % 32 *
+ * 512"; NULL if it is 0. */
 const char *index_part(const Kernel *k, const LoopShape *s, const Access *a, uint32_t from,
                        uint32_t to, const char *variable);
-/* Terms joined by +, offset included; absent ones are NULL. */
+/* The sum of the terms and the offset; absent terms are NULL. */
 const char *index_sum(const Kernel *k, const char *a, const char *b, const char *c, int64_t offset);
 
 /* ---- vectors: kernel_vector.c ---- */
 
-/* "VECTOR_LOAD(8, f16, x_at, x + i);", once. */
+/* Prints "VECTOR_LOAD(8, f16, x_at, x + i);", only once. */
 void put_vector(Kernel *k, uint32_t width, uint32_t argument, const char *index);
-/* VECTOR_ROOM for a result, where it does not take the bytes of a vector that is there; VECTOR_LOAD
- * for one that `adds` to what is there. */
+/* Prints VECTOR_ROOM for a result, unless it reuses the bytes of a vector that is already there;
+ * VECTOR_LOAD for a result that `adds` to memory. */
 void put_result_vector(Kernel *k, bool adds, uint32_t width, uint32_t argument, const char *index);
-/* Those from `first` on that are results. */
+/* Prints VECTOR_STORE for the results among the vectors from `first` on. */
 void store_vectors(const Kernel *k, uint32_t first);
 
 /* ---- expressions: kernel_code.c ---- */
@@ -93,7 +93,7 @@ typedef struct Operand {
   bool real;        /* its C type: real, or an integer one */
 } Operand;
 
-typedef struct CodeScope { /* what the words of an op's code stand for */
+typedef struct CodeScope { /* the texts that replace the words of an op's code */
   const Kernel *k;
   const Node *n;
   const Operand *element;         /* $0 ... */
@@ -101,24 +101,24 @@ typedef struct CodeScope { /* what the words of an op's code stand for */
   const char *index;              /* $i */
   const char *column;             /* $c */
   int64_t length;                 /* $n */
-  const char *length_text;        /* $n where it is no constant; else NULL */
+  const char *length_text;        /* $n if it is no constant; else NULL */
   const char *const *locals;      /* names of a row program, NULL at the end */
-  const char *const *local_texts; /* what they are called in the kernel */
-  const char *local_suffix;       /* "[j]" where locals are arrays */
+  const char *const *local_texts; /* their names in the kernel */
+  const char *local_suffix;       /* "[j]" if locals are arrays */
   bool integers;                  /* arithmetic of integers: ampc_max becomes ampc_max_int */
 } CodeScope;
 const char *code_text(const CodeScope *s, const CodeStatement *code);
-/* How often n's statement reads `input` so. */
+/* How often n's statement reads `input` as a piece of this kind. */
 uint32_t code_reads(const Node *n, const CodeStatement *s, PieceKind kind, uint32_t input);
-bool code_chooses(const Node *n, const CodeStatement *s); /* a ? b : c stands in it */
-/* "x[i]"; of a vector that begins at `index` "x_at[j]". */
+bool code_chooses(const Node *n, const CodeStatement *s); /* it contains a ? b : c */
+/* "x[i]"; for a vector that begins at `index` "x_at[j]". */
 const char *element_place(const Kernel *k, uint32_t argument, const char *index);
 /* The element at `index` of input k as an operand: a load with its conversion, or a literal. */
 Operand load_operand(const Kernel *k, Value in, const char *index);
 Operand as_real(const Kernel *k, Operand o);
 /* The value of a map node, before it is rounded. `in`: operands as loaded, one for each input. */
 const char *node_expression(const Kernel *k, const Node *n, const Operand *in, const char *index);
-/* `expression` as node n's type has it: round_f16(x); or as it is stored: to_f16(x). */
+/* `expression` rounded to the type: round_f16(x); or converted to its stored form: to_f16(x). */
 bool needs_rounding(const Kernel *k,
                     const Node *n); /* its value may have more digits than its type */
 const char *rounded(const Kernel *k, DType d, const char *expression);
@@ -127,14 +127,14 @@ const char *stored(const Kernel *k, DType d, const char *expression);
 /* ---- elementwise nodes: kernel_chain.c ---- */
 
 typedef struct Load { /* an operand that comes from memory */
-  Value value;        /* as the node names it: an alias has its own shape */
+  Value value;        /* as the node refers to it: an alias has its own shape */
   const char *index;  /* of the element */
   uint32_t uses;
   Operand text;
 } Load;
-/* Text of the place of an element, in the variables of a frame's loops. */
+/* Returns the index of an element as text, in the variables of a frame's loops. */
 typedef const char *Address(const void *frame, const Access *a);
-typedef struct Chain { /* what one loop computes, and what it loads for that */
+typedef struct Chain { /* what one loop computes and loads */
   Kernel *k;
   LoopShape space; /* the shape of the nodes */
   Address *address;
@@ -145,37 +145,38 @@ typedef struct Chain { /* what one loop computes, and what it loads for that */
 
 uint32_t operand_uses(const Node *n, uint32_t input); /* 0: only its shape counts */
 void chain_begin(Chain *ch, Kernel *k, LoopShape space, Address *address, const void *frame);
-/* Node v is computed here: so its operands are loaded, unless they are computed here too. Row ops
- * compute what their program says; they load for themselves. */
+/* Declares that node v is computed here. Its operands are loaded unless they are computed here too.
+ * Row ops register their loads themselves. */
 void chain_add(Chain *ch, Value v);
-/* The element at `index` of v is read so many times. After chain_add of what v may be. */
+/* Declares that the element at `index` of v is read `times` times. Call it after chain_add of all
+ * nodes that may compute v. */
 void chain_use(Chain *ch, Value v, const char *index, uint32_t times);
-void chain_put_loads(Chain *ch); /* those that were not put before */
-/* A value that is computed here or was declared by chain_use; absent for value 0. */
+void chain_put_loads(Chain *ch); /* those that are not printed yet */
+/* A value that is computed here or declared by chain_use; absent for value 0. */
 Operand chain_operand(const Chain *ch, Value v, const char *index);
 void chain_put_node(Chain *ch, Value v, const char *index);
-/* "const real t15 = ..;" for node v, and its store where it has bytes. */
+/* Prints "const real t15 = ..;" for node v, and its store if it has bytes. */
 void put_value(const Kernel *k, Value v, const char *expression, const char *index);
 
-/* A line of a template without arithmetic that changes nothing (x * 1 - 0): fold.c. */
+/* fold.c: a line of a template without arithmetic that changes nothing (x * 1 - 0). */
 const char *fold_line(const Kernel *k, const char *line);
 
 /* ---- kernels of several parts: kernel_launch.c ---- */
 
 typedef struct Launch Launch;
-const Launch *put_functions(const Kernel *k); /* in front of it: those that parts have in common */
-void put_parts(const Launch *l);              /* inside of it */
+const Launch *put_functions(const Kernel *k); /* before the kernel: functions that parts share */
+void put_parts(const Launch *l);              /* inside the kernel */
 
 /* ---- frames ---- */
 
-void put_body(Kernel *k); /* kernel.c: one of these; nothing where there are no elements */
+void put_body(Kernel *k); /* kernel.c: calls one of these; nothing if there are no elements */
 
 void emit_map(Kernel *k); /* kernel_map.c: elementwise groups and moves */
 void emit_cat(Kernel *k); /* kernel_move.c */
 void emit_flip(Kernel *k);
 void emit_shifted(Kernel *k);
 void emit_filled(Kernel *k); /* slice_backward and pad */
-/* Of a move: element `index` of an input, as it is stored. */
+/* For a move: element `index` of an input, as it is stored. */
 const char *moved_element(const Kernel *k, uint32_t input, const char *index);
 void emit_picked(Kernel *k); /* kernel_pick.c: index_select and gather */
 void emit_row(Kernel *k);    /* kernel_row.c: row ops */
@@ -189,5 +190,5 @@ void emit_columns(Kernel *k,
 
 /* ---- helpers: kernel_helpers.c ---- */
 
-/* Prints the prelude, the types and those helpers that `kernels` and they themselves use. */
+/* Prints the prelude, the types, and the helpers that `kernels` and other helpers use. */
 void emit_helpers(Printer *p, const Text *kernels);

@@ -1,5 +1,5 @@
-/* Moves by an index: index_select, gather; and the sizes that templates of their gradients ask for.
- * What an index names outside of the tensor is not read: NaN stands there, in integers 0. */
+/* Moves by an index (index_select, gather), and the sizes for the templates of their gradients. If
+ * an index is out of range, the element is not read; the result is NaN, or 0 for integers. */
 #include "template.h"
 
 static Pick picked(const Node *whole, int64_t axis, int64_t places)
@@ -43,9 +43,9 @@ void emit_picked(Kernel *k)
 
 /* ---- templates ---- */
 
-/* Rows of the result that one thread has. Each walks all of the index, so few threads are little
- * work in all, and many are short of time: of a GPU some 65,536, on the CPU 16 shares of the rows.
- * The order of each sum is that of the index, whoever has it. */
+/* How many rows of the result a thread has. Each thread walks the whole index: few threads do
+ * little work in total, many threads are faster. On a GPU there are about 65,536 threads, on the
+ * CPU 16 shares of the rows. Each sum is in the order of the index in any case. */
 static int64_t rows_of_thread(const Kernel *k, const Pick *p)
 {
   enum { THREADS = 65536, SHARES = 16 };

@@ -1,12 +1,12 @@
-/* Programs of row ops (graph/code.h): their statements, and the text of these in a kernel. Several
- * row ops may share a kernel; what one of them has reduced, the others do not reduce again. */
+/* Programs of row ops (graph/code.h): their statements and the text of these in a kernel. Row ops
+ * that share a kernel reuse each other's equal statements. */
 #include "kernel_row.h"
 #include <assert.h>
 #include <string.h>
 
 /* ---- reading ---- */
 
-/* Statements in brackets whose attribute is 0 are left out here: [label_smoothing: sum a = $0;]. */
+/* Leaves out statements in brackets whose attribute is 0: [label_smoothing: sum a = $0;]. */
 void read_program(RowOp *op)
 {
   const OpCode *code = &op_of(op->n)->code;
@@ -34,7 +34,7 @@ bool statement_mentions(const RowOp *op, const Statement *s, const char *name)
 
 uint32_t statement_uses(const RowOp *op, const Statement *s, PieceKind kind, uint32_t input)
 {
-  bool chosen = kind == PIECE_element && code_chooses(op->n, s->code); /* see count_uses() */
+  bool chosen = kind == PIECE_element && code_chooses(op->n, s->code); /* see operand_uses() */
   uint32_t each = s->kind == STATEMENT_first ? 3 : chosen ? 2 : 1;     /* it is printed 3 times */
   return each * code_reads(op->n, s->code, kind, input);
 }
@@ -61,7 +61,7 @@ bool code_chooses(const Node *n, const CodeStatement *s)
 
 /* ---- text ---- */
 
-/* Names that statements before it define are known by now: `as` of each. */
+/* Names that earlier statements define are known: `as` of each. */
 const char *statement_text(const RowKernel *r, const RowOp *op, const Statement *s,
                            const Operand *in, const char *const *row)
 {
@@ -87,8 +87,8 @@ const char *statement_text(const RowKernel *r, const RowOp *op, const Statement 
   return code_text(&scope, s->code);
 }
 
-/* A text that is the same for statements that compute the same, with nodes in the place of
- * operands: two softmaxes of one value share their maximum by it. */
+/* A text that is equal for statements that compute the same: operands are replaced by node numbers.
+ * So two softmaxes of one value share their maximum. */
 static const char *meaning(const RowKernel *r, const RowOp *op, const Statement *s)
 {
   Arena *a = r->k->c->arena;

@@ -14,8 +14,8 @@
 
 /* ---- places ---- */
 
-/* Whether each vector of the operand begins at a multiple of the vector's size, so that it can be
- * loaded at once. */
+/* Whether each vector of the operand begins at a multiple of its size, so that one access loads
+ * it. */
 static bool is_aligned(const RowKernel *r, const Access *a)
 {
   bool whole = a->offset % r->vector == 0;
@@ -369,7 +369,7 @@ static void mark_ops(const RowKernel *r, bool *needed, const Uses *uses)
   for (uint32_t i = 0; i < uses->n; i++) needed[group_index(r, uses->at[i].op->v)] = true;
 }
 
-/* Prints the results in the shape of the rows: those of row ops, and those that no loop has stored
+/* Prints the results in the shape of the rows: those of row ops, and those that are not stored
  * yet. */
 static void put_each(RowKernel *r, const Uses *uses)
 {
@@ -380,8 +380,8 @@ static void put_each(RowKernel *r, const Uses *uses)
   put_walk(r, uses, needed, WALK_each);
 }
 
-/* Stores results that reuse the bytes of an operand that was loaded in front of the loops: a row of
- * one element has its result in the same place. */
+/* Stores results over operands that were loaded in front of the loops: a row of one element has its
+ * result in the same place. */
 static void store_outside(const RowKernel *r, const bool *needed, uint32_t outside)
 {
   const Kernel *k = r->k;
@@ -395,8 +395,8 @@ static void store_outside(const RowKernel *r, const bool *needed, uint32_t outsi
   }
 }
 
-/* Prints the results with one value per row, or per row and part, and the elementwise nodes of
- * their shape. */
+/* Prints results with one value per row, or per row and part, and elementwise nodes of their
+ * shape. */
 static void put_row(RowKernel *r, const Uses *uses)
 {
   if (!uses->n) return;
@@ -459,7 +459,7 @@ static void add_op(RowKernel *r, Value v)
   r->flat |= row_is_flat(r->k->g, v);
 }
 
-/* Reads the shape of the rows and the row ops of the group. All row ops have the same rows (pass
+/* Reads the shape of the rows and the row ops of the group, which all have these rows (pass
  * fuse). */
 static void measure(RowKernel *r)
 {

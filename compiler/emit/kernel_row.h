@@ -86,7 +86,6 @@ uint32_t statement_uses(const RowOp *op, const Statement *s, PieceKind kind, uin
 /* Whether an equal statement of another op is already printed. If so, the statement gets its
  * variable, otherwise a variable of its own. */
 bool statement_is_printed(RowKernel *r, const RowOp *op, Statement *s);
-/* The statement's expression. in[k] is the element of input k, row[k] the value of input k for the
- * row. */
+/* The statement's expression. in[k] is the element of input k, row[k] its value for the row. */
 const char *statement_text(const RowKernel *r, const RowOp *op, const Statement *s,
                            const Operand *in, const char *const *row);

@@ -11,7 +11,7 @@ static Vector *find_vector(const Kernel *k, uint32_t argument, const char *index
   return NULL;
 }
 
-/* "x_at"; for a second place of the same argument "x_2_at". No argument has a name that ends like
+/* "x_at"; for a second place of the argument "x_2_at". No argument has a name that ends like
  * this. */
 static const char *vector_name(const Kernel *k, uint32_t argument)
 {

@@ -1,5 +1,6 @@
-/* What a program without main() offers to others, and the header that declares it: weights, and a
- * function for each infer block. Names begin with the job's, so two jobs go into one program. */
+/* The functions of a program without main() for other programs, and the header that declares them:
+ * weights, and a function for each infer block. Names begin with the job's name, so two jobs can be
+ * linked into one program. */
 #include "compiler/base/user_text.h"
 #include "emit.h"
 #include "program_parts.h"
@@ -12,7 +13,7 @@ static const char *job_prefix(Printer *p)
   return identifier(p->c->arena, p->c->program->name);
 }
 
-/* Of an infer block; beside the functions that every library has. */
+/* The name of an infer block's function; it differs from the functions that every library has. */
 static const char *function_name(Printer *p, const ampc_block *b)
 {
   static const char *const taken[] = {"open", "close", "error", "program"};
@@ -22,7 +23,7 @@ static const char *function_name(Printer *p, const ampc_block *b)
   return arena_printf(p->c->arena, "%s_%s", job_prefix(p), name);
 }
 
-/* "out_0" of "classify.0", "out" of "classify". */
+/* "out_0" for "classify.0", "out" for "classify". */
 static const char *result_name(Printer *p, const ampc_output_desc *o)
 {
   const char *dot = strrchr(o->name, '.');
@@ -39,7 +40,8 @@ static const char *size_name(Printer *p, const ampc_dim_size *s)
   return arena_printf(p->c->arena, "size_%s", identifier(p->c->arena, s->name));
 }
 
-/* A block with dims is here once for each choice of them; its function is that of the first. */
+/* Whether the block is the first of its function. A block with dims exists once for each choice of
+ * them; all share one function. */
 static bool is_first(const ampc_program *g, uint32_t block)
 {
   if (g->blocks[block].kind != AMPC_INFER) return false;
@@ -48,8 +50,8 @@ static bool is_first(const ampc_program *g, uint32_t block)
   return true;
 }
 
-/* "int mlp_classify(struct ampc_runtime *rt, const uint8_t *in_image, float *out)"; sizes come
- * behind the runtime. */
+/* "int mlp_classify(struct ampc_runtime *rt, const uint8_t *in_image, float *out)"; sizes follow
+ * the runtime. */
 static const char *signature(Printer *p, uint32_t block)
 {
   const ampc_program *g = p->c->program;
@@ -80,7 +82,7 @@ static const char *open_signature(Printer *p)
 
 /* ---- the functions ---- */
 
-/* Finds the block that has the sizes; gives its index. */
+/* Prints code that finds the block with the given sizes; returns the name of its index. */
 static const char *put_choice(Printer *p, const ampc_block *b)
 {
   Text t = text_new(p->c->arena);
@@ -153,7 +155,7 @@ static const char *type_of(Printer *p, ampc_dtype dtype, const int64_t *dim, uin
   return arena_printf(a, "%s%s", ampc_dtype_name(dtype), ir_sizes_text(a, dim, rank));
 }
 
-/* The types of arguments and results; of a block with sizes behind these. */
+/* Prints the types of arguments and results; for a block with sizes, after these. */
 static void put_types(Printer *p, uint32_t block)
 {
   const ampc_program *g = p->c->program;
@@ -205,11 +207,11 @@ void emit_header(Compile *c, Text *out)
   EMIT(&p, "#ifndef %s\n#define %s\n#include <stdint.h>\n", guard, guard);
   EMIT(&p, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
   EMIT(&p,
-       "struct ampc_program;\nstruct ampc_runtime; /* the model on a device; of one thread at a "
-       "time */\n\n");
+       "struct ampc_program;\nstruct ampc_runtime; /* the model on a device; only one thread may "
+       "use it at a time */\n\n");
   EMIT(&p,
-       "/* Functions give 0, or an exit status of ampc, and then this is why: one line, or some. "
-       "*/\n");
+       "/* Functions return 0, or an exit status of ampc. Then this returns the reason, in one or "
+       "more lines. */\n");
   EMIT(&p, "const char *%s_error(void);\n\n", job);
   EMIT(&p,
        "/* `device`: \"cpu\", \"cuda\" or \"auto\". `weights`: a checkpoint or a safetensors "
@@ -217,7 +219,9 @@ void emit_header(Compile *c, Text *out)
        "(NULL: the current folder). */\n");
   EMIT_WRAPPED(&p, "    ", "%s;\n", open_signature(&p));
   EMIT(&p, "void %s_close(struct ampc_runtime *rt); /* NULL is fine */\n\n", job);
-  EMIT(&p, "/* For ampc_rt.h, as ampc_train. */\nconst struct ampc_program *%s_program(void);\n",
+  EMIT(&p,
+       "/* For functions of ampc_rt.h, such as ampc_train. */\n"
+       "const struct ampc_program *%s_program(void);\n",
        job);
   for (uint32_t i = 0; i < g->n_blocks; i++)
     if (is_first(g, i)) put_declaration(&p, i);

@@ -1,5 +1,5 @@
-/* `#line` behind the text of an op: from there on a compiler shall speak of the emitted text again,
- * whose lines are counted when it is whole. */
+/* The `#line` after the text of an own op. From there on compilers must report lines of the emitted
+ * file again. Its line number is known only when the whole text is printed. */
 #include "emit.h"
 #include "compiler/base/user_text.h"
 #include <string.h>

@@ -1,21 +1,21 @@
-/* What a compiler says about the text of an op, told at its place in the job. Reads the messages of
- * cc ("job.amp:5:12: error: ..") and of nvcc and NVRTC ("job.amp(5): error: ..", then the line
- * and a ^ below the place). */
+/* Reports a compiler's errors about the text of an own op at their places in the job. It reads the
+ * messages of cc ("job.amp:5:12: error: ..") and of nvcc and NVRTC ("job.amp(5): error: ..",
+ * followed by the line and a ^ below the error). */
 #include "compiler/graph/own.h"
 #include "emit.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct Mistake { /* of one line of a log */
+typedef struct Mistake { /* an error in one line of a log */
   const char *file;
   size_t file_size;
-  uint32_t line, column; /* column 0: not said */
+  uint32_t line, column; /* column 0: unknown */
   const char *text;
   size_t size;
 } Mistake;
 
-/* "5:12", "5)": the number; *s behind it. */
+/* Reads the number in "5:12" or "5)" and moves *s after it. */
 static uint32_t number_at(const char **s)
 {
   char *end;
@@ -42,8 +42,8 @@ static bool read_mistake(const char *s, size_t size, Mistake *out)
   return true;
 }
 
-/* The line that NVRTC shows below its message, and the ^ below that, counted in the text's own
- * columns. */
+/* The column of an error of NVRTC, from the line below its message and the ^ below that. It is
+ * counted in the columns of the text itself; 0: unknown. */
 static uint32_t column_below(const char *log, const char *line, size_t size)
 {
   const char *shown = strchr(log, '\n'), *mark = shown ? strchr(shown + 1, '\n') : NULL;
@@ -53,7 +53,7 @@ static uint32_t column_below(const char *log, const char *line, size_t size)
   return (uint32_t)(at - lead + own + 1);
 }
 
-/* The word there, or the one character; without a column what the line says. */
+/* The word or the character at the error; without a column the whole line. */
 static Span mistake_span(const Source *s, const Mistake *m, const char *log)
 {
   const char *line = s->text, *end = s->text + s->size;
@@ -80,7 +80,7 @@ static bool is_in(const Compile *c, const OwnText *t, const Mistake *m)
          (m->line <= last.line || last.source != first.source);
 }
 
-/* Of the text that has this line, if one has. */
+/* Reports the error if it is in the text of an own op. */
 static bool tell(Compile *c, const Mistake *m, const char *log)
 {
   const Target *target = target_of(c->options.target);
@@ -89,7 +89,7 @@ static bool tell(Compile *c, const Mistake *m, const char *log)
     const OwnText *t = own ? &own->text[target->kind] : NULL;
     if (!t || !t->text || !is_in(c, t, m)) continue;
     Mistake at = *m;
-    if (!t->raw) at.column = 0; /* escapes stand between the two */
+    if (!t->raw) at.column = 0; /* escapes shift the columns */
     Span span = mistake_span(diag_place(c, t->span).source, &at, t->raw ? log : "");
     diag_error(c, E704, t->raw ? span : t->span, "%.*s", (int)m->size, m->text);
     diag_note(c, own->span, "in the %s text of op %s", target->own_text, own->name);

@@ -1,5 +1,5 @@
-/* --emit=params: the parameters of the job under their PyTorch names. Buffers are listed, but they
- * are no parameters and the total leaves them out; a tied parameter counts once. */
+/* Prints --emit=params: the parameters of the job under their PyTorch names. Buffers are listed but
+ * are not parameters, so the total does not count them. A tied parameter counts once. */
 #include "emit.h"
 #include "compiler/graph/shares.h"
 

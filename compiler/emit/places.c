@@ -1,6 +1,6 @@
-/* Places in memory by name. A step function's operands are a space and where in it they lie:
- *   work + at_relu26             bytes; the table at the head of the function says what is there
- *   master + 4 * p_fc1_weight    elements times their size, for all spaces that lie as MASTER does
+/* Places in memory by name. An operand of a step function is a space and an offset in it:
+ *   work + at_relu26             bytes; a table at the head of the function lists them
+ *   master + 4 * p_fc1_weight    elements times their size, for all spaces laid out as MASTER
  *   buffer + b_bn_running_mean   bytes
  *   state + s_opt_lr             bytes */
 #include "compiler/base/user_text.h"
@@ -13,32 +13,32 @@
 #include <string.h>
 
 typedef struct NamedPlace { /* of WORK or STATE */
-  const char *name;         /* first: NameIndex */
+  const char *name;         /* the first field, for NameIndex */
   ampc_space space;
   int64_t offset;
   Value value;       /* {0}: scratch, or a part of STATE */
-  uint32_t from, to; /* commands, from 1 */
-  uint32_t next;     /* 1 + index of the place before this one of the same value, or of scratch */
+  uint32_t from, to; /* the first and the last command that use it, from 1 */
+  uint32_t next;     /* 1 + index of the previous place of the same value, or of scratch */
 } NamedPlace;
 
 struct Places {
-  VEC(NamedPlace) at; /* those of STATE come first */
+  VEC(NamedPlace) at; /* places of STATE come first */
   NameIndex names;
   uint32_t n_states;
   uint32_t
-      *last; /* by node: 1 + index of its last place; 0: of scratch, which many commands share */
+      *last; /* by node: 1 + index of its last place. Node 0: scratch, which many commands share */
   uint32_t n_scratch;
   const ParamPlaces *params;
 };
 
 typedef struct ParamPlace {
-  const char *name; /* first: NameIndex */
+  const char *name; /* the first field, for NameIndex */
   int64_t offset;
   char kind; /* 'p': a parameter, 'b': a buffer, 's': a share */
 } ParamPlace;
 
 struct ParamPlaces {
-  ParamPlace *at, **sorted; /* as the program has them; those with elements by space and offset */
+  ParamPlace *at, **sorted; /* in the program's order; those with elements by kind and offset */
   uint32_t n_sorted;
 };
 
@@ -56,7 +56,7 @@ static const char *share_name(Compile *c, const ampc_param *q)
   return arena_printf(c->arena, "%s.%s", q->path, c->program->optimizers[q->optimizer].name);
 }
 
-/* Two paths may give one identifier: the second has its index behind it. */
+/* Two paths may give the same identifier; the second one gets its index as a suffix. */
 ParamPlaces *param_places_create(Compile *c)
 {
   const ampc_program *g = c->program;
@@ -91,18 +91,18 @@ const char *param_place(const ParamPlaces *x, uint32_t i)
 void put_param_places(Printer *p, const ParamPlaces *x, const ampc_program *g)
 {
   EMIT(p,
-       "/* Where parameters lie. p_: elements of MASTER, GRAD, MOMENT1, MOMENT2, COPY16 and "
+       "/* Offsets of parameters. p_: in elements of MASTER, GRAD, MOMENT1, MOMENT2, COPY16 and "
        "COPYBF;\n"
-       "   b_: bytes of BUFFER. %s*/\nenum {\n",
-       g->n_shares ? "Of a parameter and an optimizer: what a further one has of it,\n"
-                     "   elements of GRAD and of moments. "
+       "   b_: in bytes of BUFFER. %s*/\nenum {\n",
+       g->n_shares ? "With an optimizer's name: its own share of a parameter that has\n"
+                     "   several optimizers, in elements of GRAD and of the moments. "
                    : "");
   for (uint32_t i = 0; i < g->n_params + g->n_shares; i++)
     EMIT(p, "  %s = %lld,\n", x->at[i].name, (long long)x->at[i].offset);
   EMIT(p, "};\n\n");
 }
 
-/* The parameter that begins there; NULL: none does. */
+/* The name of the parameter that begins at the offset; NULL: none does. */
 static const char *param_at(const ParamPlaces *x, char kind, int64_t offset)
 {
   ParamPlace wanted = {NULL, offset, kind}, *key = &wanted;
@@ -131,21 +131,21 @@ static const char *value_text(Compile *c, Value v)
   return arena_printf(c->arena, "at_%s", identifier(c->arena, n->name));
 }
 
-/* The place of that name; NULL: none has it. */
+/* The place of that name; NULL: there is none. */
 static NamedPlace *named(Printer *p, Places *x, const char *name)
 {
   uint32_t i = name_find(p->c->arena, &x->names, x->at.at, x->at.n, sizeof *x->at.at, name);
   return i == NO_NAME ? NULL : &x->at.at[i];
 }
 
-/* A name like this one that no other place has. */
+/* This name, with a suffix if another place has it. */
 static const char *free_name(Printer *p, Places *x, const char *name, int64_t number)
 {
   while (named(p, x, name)) name = arena_printf(p->c->arena, "%s_%lld", name, (long long)number);
   return name;
 }
 
-/* The place of the value, or of scratch, that lies there; NULL: none yet. */
+/* The known place of the value, or of scratch, at the offset; NULL: none yet. */
 static NamedPlace *known_place(Places *x, int64_t offset, Value v)
 {
   for (uint32_t i = x->last[v.id]; i; i = x->at.at[i - 1].next)
@@ -153,7 +153,7 @@ static NamedPlace *known_place(Places *x, int64_t offset, Value v)
   return NULL;
 }
 
-/* A value, or scratch, is used by command number `at`. */
+/* Records that command number `at` uses a value or scratch. */
 static void see(Printer *p, Places *x, ampc_ref ref, Value v, uint32_t at)
 {
   Compile *c = p->c;
@@ -181,7 +181,7 @@ static void see_command(Printer *p, Places *x, uint32_t group, const ampc_comman
     if (operands[i].at.space == AMPC_WORK) see(p, x, operands[i].at, values[i], at);
   if (k->kind != AMPC_LAUNCH_KERNEL) return;
   KernelArgs args = kernel_args(p->c, group);
-  for (uint32_t i = 0; i < args.n; i++) /* what a result is written over is read until here */
+  for (uint32_t i = 0; i < args.n; i++) /* the value that a result overwrites is read until here */
     for (uint32_t j = args.at[i].over.id ? x->last[args.at[i].over.id] : 0; j;
          j = x->at.at[j - 1].next)
       x->at.at[j - 1].to = at;
@@ -210,7 +210,8 @@ static void name_states(Printer *p, Places *x, const ampc_program *g)
   x->n_states = x->at.n;
 }
 
-/* Only those that an operand names are printed: others would be warnings. */
+/* Marks the places of STATE that operands use. The others are not printed: they would cause
+ * warnings. */
 static void see_states(Places *x, const ampc_command *k, uint32_t at)
 {
   ampc_operand room[COMMAND_OPERANDS];
@@ -234,7 +235,7 @@ Places *places_create(Printer *p, const ParamPlaces *params, const ampc_step *s)
   for (uint32_t i = 0; i < s->n_commands; i++) {
     const ampc_command *k = &s->commands[i];
     see_states(x, k, i + 1);
-    uint32_t own = group; /* groups are in the order of commands; a label is a group's name */
+    uint32_t own = group; /* groups are in the order of commands; a label is the name of a group */
     while (own < g->groups.n && g->groups.at[own].name != k->label) own++;
     if (own == g->groups.n) continue;
     see_command(p, x, own, k, i + 1);
@@ -276,7 +277,7 @@ void put_places(Printer *p, const Places *x)
   put_space(p, x, AMPC_STATE,
             "Places in STATE, in bytes: the loss scale, optimizers, metrics, settings.");
   put_space(p, x, AMPC_WORK,
-            "Places in WORK, in bytes: what lies there, from its first command to its last.");
+            "Places in WORK, in bytes; the value there and the commands that use it.");
 }
 
 /* ---- operands ---- */
@@ -292,7 +293,8 @@ static const char *name_in(Places *x, ampc_ref at, Value v)
   return NULL;
 }
 
-/* What is no value is an optimizer's range: all of the space, or from some parameter on. */
+/* An operand that is no value is the range of an optimizer: the whole space, or from a parameter
+ * on. */
 static const char *flat_text(Printer *p, const ParamPlaces *params, ampc_ref at, Value v)
 {
   if (!v.id && !at.offset) return NULL;
@@ -303,7 +305,7 @@ static const char *flat_text(Printer *p, const ParamPlaces *params, ampc_ref at,
   const char *name = weights ? NULL : param_at(params, 's', at.offset / size);
   if (!name) name = param_at(params, 'p', at.offset / size);
   if (!name) return NULL;
-  const char *wide = at.offset > INT32_MAX ? "ll" : ""; /* of an enum's constant, an int */
+  const char *wide = at.offset > INT32_MAX ? "ll" : ""; /* the constant of an enum is an int */
   return arena_printf(p->c->arena, "%s + %lld%s * %s", ampc_space_of(at.space)->name,
                       (long long)size, wide, name);
 }

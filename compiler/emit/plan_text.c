@@ -1,5 +1,5 @@
-/* --emit=plan: the commands with the places of their operands, then the spaces. Golden tests
- * compare this text. Places are space+offset in bytes. */
+/* Prints --emit=plan: the commands with the places of their operands, then the spaces. Golden tests
+ * compare this text. A place is space+offset in bytes. */
 #include "emit.h"
 #include "compiler/graph/ir.h"
 
@@ -60,7 +60,7 @@ static void put_sizes(Text *out, const int64_t *size, uint32_t n) /* 28x28 */
   for (uint32_t i = 0; i < n; i++) text_printf(out, "%s%lld", i ? "x" : "", (long long)size[i]);
 }
 
-/* Prints for example work+0 f16[28x28x32]: sizes and channels of one image. */
+/* Prints for example work+0 f16[28x28x32]: the sizes and the channels of one image. */
 static void put_image(Text *out, ampc_operand at, ampc_dtype type, const int64_t *size,
                       uint32_t spatial, int64_t channels)
 {
@@ -101,8 +101,8 @@ static void put_weight(Text *out, const ampc_command *command)
   text_puts(out, "]");
 }
 
-/* Result = operand sign operand: * is the convolution, *^T its gradient to the images, ** that to
- * the weight. */
+/* Prints result = operand sign operand. * is the convolution, *^T the gradient of the images, **
+ * the gradient of the weight. */
 static void put_conv(Text *out, const ampc_command *command)
 {
   const ampc_conv *d = &command->as.conv.desc;

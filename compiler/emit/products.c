@@ -1,16 +1,16 @@
-/* Descriptions of matrix products, convolutions and attention in an emitted text: constants, for
- * sizes do not change from step to step. Equal layers have equal products, so each is printed once,
- * under the label of the first command that has it. */
+/* Descriptions of matrix products, convolutions and attention in an emitted text. They are
+ * constants, since sizes do not change from step to step. Equal layers have equal products, so each
+ * description is printed once, under the label of the first command that has it. */
 #include "compiler/base/names.h"
 #include "program_parts.h"
 
 typedef struct Description {
-  const char *text; /* first: NameIndex; its fields as C */
+  const char *text; /* its fields as C; the first field, for NameIndex */
   const char *name;
 } Description;
 
-typedef struct Described { /* a command */
-  const char *label;       /* first: NameIndex */
+typedef struct Described { /* a command with a description */
+  const char *label;       /* the first field, for NameIndex */
   const char *name;        /* of its description */
 } Described;
 
@@ -131,8 +131,8 @@ static const char *attention_text(Printer *p, const ampc_attention *d)
   return t.at;
 }
 
-/* The name of the description with this text, which is printed if it is new. Fields of the two
- * kinds differ. */
+/* The name of the description with this text; it is printed if it is new. Products, convolutions
+ * and attention have different fields, so one table of texts serves all. */
 static const char *described(Printer *p, Products *x, const char *type, const char *label,
                              const char *text)
 {
@@ -154,7 +154,7 @@ void put_products(Printer *p, Products *x, const ampc_command *commands, uint32_
       name = described(p, x, "ampc_gemm", k->label, gemm_text(p, &k->as.gemm.desc));
     if (k->kind == AMPC_CONV)
       name = described(p, x, "ampc_conv", k->label, conv_text(p, &k->as.conv.desc));
-    if (k->kind == AMPC_LAUNCH_KERNEL && k->as.launch.library) /* a kernel has the label */
+    if (k->kind == AMPC_LAUNCH_KERNEL && k->as.launch.library) /* the kernel has the label */
       name = described(p, x, "ampc_attention", arena_printf(p->c->arena, "A_%s", k->label),
                        attention_text(p, k->as.launch.library));
     if (name) vec_push(p->c->arena, &x->commands, (Described){k->label, name});

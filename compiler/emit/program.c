@@ -1,6 +1,6 @@
-/* The host half of an emitted program: tables, one step function a block and batch size, main().
+/* The host half of an emitted program: tables, step functions, main().
  *
- * The text is C and C++ alike: fields of tables stand in the order of the structs. */
+ * The text is both C and C++: the fields of tables are in the order of the structs. */
 #include "compiler/command/command.h"
 #include "emit.h"
 #include "kernel.h"
@@ -23,7 +23,7 @@ static const char *init_text(Printer *p, const ampc_init *init)
   return arena_printf(p->c->arena, "{%s}", t.at);
 }
 
-/* A table whose rows have many fields; one without rows is not printed. */
+/* Prints a table whose rows have many fields; a table without rows is not printed. */
 typedef void PutRow(Printer *p, Text *t, const void *row);
 #define PUT_TABLE(p, g, T, name, put)                                                              \
   put_table(p, #T, #name, (g)->name, (g)->n_##name, sizeof(T), put)
@@ -41,7 +41,8 @@ static void put_table(Printer *p, const char *type, const char *name, const void
 
 #define COPY_FIELD(KIND, name, SPACE, copy, ...) field_truth(&t, #copy, q->copy);
 
-/* The tables are those of ampc_plan.h, field by field in the order of the structs. */
+/* Prints the rows of parameters. Their fields are in the order of ampc_plan.h, like those of all
+ * tables. */
 static void put_param_rows(Printer *p, const ParamPlaces *places, const ampc_param *rows,
                            uint32_t first, uint32_t n)
 {
@@ -97,7 +98,8 @@ static void put_load(Printer *p, Text *t, const void *row)
   field_integer(t, "line", x->line);
 }
 
-/* A clause's patterns are a table of their own, whose number the name has. */
+/* Prints the patterns of each `load` clause as a table, named by the clause's number, and the
+ * clauses. */
 static void put_loads(Printer *p, const ampc_program *g)
 {
   for (uint32_t i = 0; i < g->n_loads; i++) {
@@ -165,7 +167,7 @@ static const char *metric_kind_name(ampc_metric_kind kind)
 static void put_settings(Printer *p, const ampc_program *g)
 {
   if (g->n_settings) {
-    EMIT(p, "/* numbers that stay data: --set changes them */\n");
+    EMIT(p, "/* numbers in device memory, which --set changes without compiling */\n");
     EMIT(p, "static const ampc_setting settings[] = {\n");
     for (uint32_t i = 0; i < g->n_settings; i++) {
       const ampc_setting *s = &g->settings[i];
@@ -242,7 +244,7 @@ static void put_check(Printer *p, Text *t, const void *row)
   if (k->rank) field_text(t, "dim", dims(p, k->dim, k->rank));
 }
 
-/* K_<name> is what a launch says; on the CPU the table has the thunks. */
+/* A launch names its kernel K_<name>. On the CPU the table has the thunks. */
 static void put_kernels(Printer *p, const ampc_program *g)
 {
   const char *suffix = target_of(p->c->options.target)->table_suffix;
@@ -323,7 +325,7 @@ static void put_blocks(Printer *p, const ampc_program *g)
 
 /* ---- the program ---- */
 
-/* ".params = params,": a table without rows is not printed, but for the kernels' last row. */
+/* Prints ".params = params,". Tables without rows are left out. Kernels always have a last row. */
 static void put_tables(Printer *p, const ampc_program *g)
 {
   const struct {
@@ -371,10 +373,10 @@ static void put_scaler(Printer *p, const ampc_scaler_desc *s)
   if (t.n) EMIT(p, ".scaler = {%s},\n", t.at);
 }
 
-/* C++ has no designators of arrays' elements. */
+/* C++ has no designators for elements of arrays, so a comment names the spaces. */
 static void put_spaces(Printer *p, const ampc_program *g)
 {
-  EMIT(p, "// bytes of no space");
+  EMIT(p, "// bytes of the spaces: none");
   for (ampc_space i = 1; i < AMPC_SPACE_COUNT; i++) EMIT(p, ", %s", ampc_space_of(i)->name);
   EMIT(p, "\n.space_bytes = {");
   for (int i = 0; i < AMPC_SPACE_COUNT; i++)
@@ -398,7 +400,7 @@ static void put_program(Printer *p, const ampc_program *g)
   p->indent--;
 }
 
-/* The runtime launches through the driver, which has its own names for what nvcc linked. */
+/* The runtime launches through the driver, which has its own handles for the kernels of nvcc. */
 static void put_find_kernel(Printer *p)
 {
   EMIT(p, "\nstatic int find_kernel(void **out, const void *function)\n{\n"
@@ -410,16 +412,15 @@ static void put_head(Printer *p, const ampc_program *g)
   EMIT(p, "// %s: %s of %s, precision %s, target %s. Written by ampc; edit as you like.\n",
        comment_of(p, g->name), g->n_blocks ? "the steps" : "nothing to run",
        comment_of(p, g->source), g->precision, g->target);
-  EMIT(p,
-       "// What kernels are written in, kernels, tables, step functions, main(). Build line: ampc "
-       "--build-line.\n");
+  EMIT(p, "// In order: primitives for kernels, kernels, tables, step functions, main(). How to "
+          "compile it: ampc --build-line.\n");
   seal_put(p);
   put_contents(p);
   EMIT(p, "\n#include \"ampc_rt.h\"\n\n");
   if (g->n_kernels) EMIT(p, "/* ---- what kernels are written in ---- */\n\n");
 }
 
-/* What the emitted file is most likely called: "mlp.cu" of mlp.amp. */
+/* The probable name of the emitted file: "mlp.cu" for mlp.amp. */
 static const char *emitted_name(const Compile *c)
 {
   return arena_printf(c->arena, "%s%s", c->program->name, target_of(c->options.target)->suffix);
@@ -439,7 +440,7 @@ void emit_program(Compile *c, Text *out, bool with_main)
   put_loads(&p, g);
   PUT_TABLE(&p, g, ampc_optimizer_desc, optimizers, put_optimizer);
   put_settings(&p, g);
-  if (g->n_plateaus) EMIT(&p, "/* settings that are lowered when a metric gets no better */\n");
+  if (g->n_plateaus) EMIT(&p, "/* settings that are lowered when a metric stops improving */\n");
   PUT_TABLE(&p, g, ampc_plateau, plateaus, put_plateau);
   PUT_TABLE(&p, g, ampc_source, sources, put_source);
   PUT_TABLE(&p, g, ampc_output_desc, outputs, put_output);

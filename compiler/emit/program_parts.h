@@ -49,7 +49,6 @@ const char *product_name(Printer *p, Products *x, const ampc_command *command);
 /* ---- steps: step.c ---- */
 
 const char *step_name(Printer *p, const ampc_block *b, const ampc_step *s);
-/* The step function of a block at one batch size. The descriptions of its products stand above
- * it. */
+/* The step function of a block at one batch size, and above it the descriptions of its products. */
 void put_step(Printer *p, const ParamPlaces *params, Products *products, const ampc_block *b,
               const ampc_step *s);

@@ -1,4 +1,4 @@
-/* Values of a plan as C. */
+/* Prints the values of a plan as C. */
 #include "compiler/base/user_text.h"
 #include "program_parts.h"
 #include <math.h>
@@ -26,7 +26,7 @@ const char *truth(bool b)
   return b ? "true" : "false";
 }
 
-/* A scalar has no sizes, but C has no empty initialiser. */
+/* The sizes in braces; {0} for a scalar, because C has no empty initialiser. */
 const char *dims(Printer *p, const int64_t *dim, uint32_t rank)
 {
   Text t = text_new(p->c->arena);

@@ -1,4 +1,4 @@
-/* Writing and checking the line of the head that says what ampc wrote; see Note [the seal]. */
+/* Writes and checks the line of the head by which ampc knows its own text; see Note [the seal]. */
 #include "seal.h"
 #include <assert.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include <xxhash.h>
 
 #define WORDS "// As ampc wrote it: xxh64 "
-#define MARK  "\n" WORDS /* at the beginning of a line: no comment of the job's */
+#define MARK  "\n" WORDS /* at the beginning of a line, where no comment of the job can be */
 #define ZEROS "0000000000000000"
 
 enum { DIGITS = sizeof ZEROS - 1, HEAD = 4096 /* bytes of a text in which the line stands */ };
@@ -16,7 +16,7 @@ void seal_put(Printer *p)
   EMIT(p, WORDS ZEROS "; -o replaces an edited text only with --force.\n");
 }
 
-/* The digits of a text, or NULL. */
+/* The digits in the seal of a text; NULL: it has none. */
 static char *digits_of(const char *text, size_t size)
 {
   size_t head = size < HEAD ? size : HEAD;

@@ -1,4 +1,4 @@
-/* What runs, in order: a step function for each block and batch size. */
+/* Prints what runs, in order: a step function for each block and batch size. */
 #include "compiler/base/user_text.h"
 #include "compiler/command/command.h"
 #include "runtime/plan/commands.h"
@@ -11,20 +11,20 @@ typedef struct Step { /* the one that is being printed */
   const ampc_program *program;
   Places *places;
   Products *products;
-  uint32_t group;     /* of this command, or the last that has one: groups are in that order */
+  uint32_t group;     /* of the last command that has one; groups are in the order of commands */
   const char *origin; /* the comment above it */
 } Step;
 
 /* ---- commands ---- */
 
-/* The counter of a loop that is so deep in others: an operand's stride goes with the innermost. */
+/* The counter of a loop at this depth. The stride of an operand belongs to the innermost loop. */
 static const char *counter(Printer *p, uint32_t depth)
 {
   return arena_printf(p->c->arena, "t%u", depth);
 }
 
-/* "work + at_relu26", or a number where the place has no name: the spaces are char * in a step
- * function, so offsets are bytes. `depth`: number of loops around the command. */
+/* "work + at_relu26", or a number if the place has no name. The spaces of a step function are
+ * pointers to char, so offsets are bytes. `depth`: the number of loops around the command. */
 static const char *address(const Step *s, ampc_operand o, Value v, uint32_t depth)
 {
   Arena *arena = s->p->c->arena;
@@ -37,7 +37,7 @@ static const char *address(const Step *s, ampc_operand o, Value v, uint32_t dept
   return arena_printf(arena, "%s + %s * %lld", text, counter(s->p, depth), (long long)o.stride);
 }
 
-/* Where the operands lie, each behind ", ", or which number of a launch they are. */
+/* The addresses of the operands, or the numbers of a launch; each begins with ", ". */
 static const char *operands_text(const Step *s, const ampc_command *command, uint32_t depth)
 {
   Compile *c = s->p->c;
@@ -71,7 +71,7 @@ static void put_repeat(Step *s, const ampc_command *command, uint32_t depth)
   EMIT(s->p, "}\n");
 }
 
-static const char next[] = "    "; /* before further lines of a call */
+static const char next[] = "    "; /* begins further lines of a call */
 
 static void put_launch(Step *s, const ampc_command *command, const char *operands)
 {
@@ -86,7 +86,7 @@ static void put_launch(Step *s, const ampc_command *command, const char *operand
                  operands);
 }
 
-/* One command of the plan is one call in the step function, or a loop. */
+/* Prints a command of the plan as one call in the step function, or as a loop. */
 static void put_command(Step *s, const ampc_command *command, uint32_t depth)
 {
   Printer *p = s->p;
@@ -122,7 +122,7 @@ static void put_command(Step *s, const ampc_command *command, uint32_t depth)
   }
 }
 
-/* Which spaces the commands use: only these become local variables, for unused ones would be
+/* Finds the spaces that the commands use. Only these become local variables; others would cause
  * warnings. */
 static void find_spaces(const ampc_command *commands, uint32_t n, bool *used)
 {
@@ -138,8 +138,8 @@ static void find_spaces(const ampc_command *commands, uint32_t n, bool *used)
 
 /* ---- comments ---- */
 
-/* The group that became the command; 0: the compiler added it (poison). A label is the name of its
- * group. */
+/* The group that became the command; 0: the compiler added the command (poison). The label of a
+ * command is the name of its group. */
 static uint32_t group_of(const Step *s, const ampc_command *command)
 {
   const Graph *g = s->p->c->graph;
@@ -148,8 +148,8 @@ static uint32_t group_of(const Step *s, const ampc_command *command)
   return 0;
 }
 
-/* How much of "backward of h.0.mlp MLP" tells its block: "backward of h.0", up to the last
- * number of the path; all of it, where there is none. */
+/* The length of the part of "backward of h.0.mlp MLP" that names its block: "backward of h.0", up
+ * to the last number of the path. Without a number it is the whole length. */
 static size_t block_size(const char *owner)
 {
   size_t size = 0;
@@ -166,10 +166,10 @@ static bool same_block(const char *a, const char *b)
   return size == block_size(b) && memcmp(a, b, size) == 0;
 }
 
-/* Above the commands of a layer, or of an expression that is in none:
+/* Prints a comment above the commands of a layer, or of an expression that is in no layer:
  *   // backward of features.2.1 BatchNorm2d, mlp.amp:17
  *   // cross_entropy(logits, label), mlp.amp:26
- * Blocks, such as those of a transformer, stand apart. */
+ * An empty line separates blocks, such as those of a transformer. */
 static void put_origin(Step *s, const ampc_command *command)
 {
   uint32_t group = group_of(s, command);
@@ -195,8 +195,9 @@ static void put_commands(Step *s, const ampc_command *commands, uint32_t n, uint
 
 /* ---- a step ---- */
 
-/* A name may be any text. Where it is no identifier, or ends as if it had a number of ours, the
- * number of the block tells it from others: no two blocks get the same identifier. */
+/* Whether the block's name can be used unchanged. A name may be any text. If it is no identifier,
+ * or ends like a number of ampc, the block's number is appended: no two blocks get the same
+ * identifier. */
 static bool is_own_identifier(const char *name, const char *made)
 {
   const char *last = strrchr(name, '_');
@@ -204,7 +205,7 @@ static bool is_own_identifier(const char *name, const char *made)
   return strcmp(name, made) == 0 && !numbered;
 }
 
-/* "every2and3": no name without it ends like that. */
+/* A variant adds a suffix such as "every2and3"; no other name ends like that. */
 const char *step_name(Printer *p, const ampc_block *b, const ampc_step *s)
 {
   Arena *a = p->c->arena;

@@ -1,4 +1,4 @@
-/* What templates/<file>.cu may say, and what is known of the one that is printed. */
+/* The words of templates/<file>.cu, and what is known of the template that is being printed. */
 #pragma once
 #include "compiler/base/embedded.h"
 #include "compiler/command/walk.h"
@@ -13,26 +13,26 @@ typedef struct Along {
 
 typedef struct Pick {
   long long outer, size, inner; /* x is [outer, size, inner] */
-  long long places;             /* of the index along that axis */
-  long long rows;               /* of the result: those that a thread has */
+  long long places;             /* elements of the index along that axis */
+  long long rows;               /* rows of the result that a thread has */
 } Pick;
 
 typedef struct Template {
   Kernel *k;
   const Node *n;
-  const OpInfo *op;         /* of n; NULL: the template is about a convolution */
+  const OpInfo *op;         /* of n; NULL: the template is one of a convolution */
   int64_t count;            /* elements that the kernel walks */
-  ImageDims image, results; /* of an op of images: of these, and of their windows */
+  ImageDims image, results; /* of an op of images: the images, and the windows on them */
   WindowWalk windows;       /* of an op of windows */
   TileWalk walk;            /* of an op of tiles */
   Along along;              /* of an op along an axis */
-  Pick pick;                /* of an op that an index leads */
+  Pick pick;                /* of an op with an index */
   ParamParts parts;         /* of a group of parameters */
-  Chain chain;              /* its input whose element i is at hand */
+  Chain chain;              /* of the input whose element i is available */
   LoopShape shape;          /* of that */
   const ampc_conv *conv;    /* the convolution whose columns these are, else NULL */
-  ampc_conv_kind asked;     /* as planned; here a gradient of images is a convolution of dy */
-  ConvColumns columns;      /* of it */
+  ampc_conv_kind asked;     /* the planned kind; conv has a gradient of images as FORWARD, of dy */
+  ConvColumns columns;      /* of this convolution */
 } Template;
 
 /* ---- lines: template_lines.c ---- */
@@ -43,7 +43,7 @@ typedef struct TemplateLine {
   const char *text, *end; /* without its '\n' */
   const struct TemplateLine
       *in;    /* where `$lines name` stands, whose marks hold for it, too; or NULL */
-  int indent; /* columns that it is moved by */
+  int indent; /* columns by which it is moved */
 } TemplateLine;
 typedef struct TemplateLines {
   TemplateLine **at;
@@ -52,32 +52,32 @@ typedef struct TemplateLines {
   const EmbeddedFile *own;
 } TemplateLines;
 extern const char template_shared[]; /* "update.cu" */
-/* Adds those of the op, whose file is `own`, or of a file about convolutions. */
+/* Adds the lines of the op, whose file is `own`, or of the template of a convolution. */
 void template_read(TemplateLines *out, const OpInfo *op, const EmbeddedFile *own);
 const EmbeddedFile *template_file(const OpInfo *op);
-const char *template_begin(const EmbeddedFile *file); /* behind the comment that it opens with */
+const char *template_begin(const EmbeddedFile *file); /* the text after its first comment */
 
 typedef struct Mark { /* @word or @!word */
   const char *word;
   size_t n;
   bool wanted;
 } Mark;
-bool mark_next(const char **s, Mark *out); /* those that a line begins with, one after the other */
-const char *line_text(const TemplateLine *line); /* behind them */
-/* As a word or as a hole ($out); an input as its own hole: lr_at is $lr. */
+bool mark_next(const char **s, Mark *out);       /* the next of the marks that a line begins with */
+const char *line_text(const TemplateLine *line); /* the text after them */
+/* Whether the line uses the name, as an identifier or as a word ($out); for lr_at also as $lr. */
 bool line_uses(const TemplateLine *line, const char *name);
 _Noreturn void template_broken(const TemplateLine *line, const char *word, size_t n,
                                const char *what);
 
 /* ---- words: template_words.c ---- */
 
-/* @word: a row of the table; an input that is given, an attribute that is not 0, a flag of the
- * group. */
+/* Whether @word holds: a row of the table, an input that is given, an attribute that is not 0, or a
+ * flag of the group. */
 bool word_holds(Template *t, const char *word, size_t n);
-/* $word: a row, an input, an attribute; NULL: it has printed the line. */
+/* The text for $word: a row, an input or an attribute; NULL: it has printed the line. */
 const char *word_text(Template *t, const char *word, size_t n);
-/* Ends the program, and names the line, if the file has a word that templates of t's op, or about
- * convolutions, do not have. */
+/* Ends the program with a message that names the line, if the file has a word that templates of t's
+ * op, or of convolutions, do not have. */
 void template_check(Arena *a, Template t, const EmbeddedFile *file);
 
 /* ---- what rows of the table ask ---- */
@@ -104,7 +104,7 @@ const char *windows_type(const Template *t, bool argmax);
 int64_t windows_reach(const Template *t, const char *kernel, const char *dil, const char *stride);
 const char *put_operands(Template *t, uint32_t input);
 const char *put_values(Template *t);
-const char *windows_value(const Kernel *k, const Chain *ch, uint32_t input); /* the element j */
+const char *windows_value(const Kernel *k, const Chain *ch, uint32_t input); /* element j */
 
 /* kernel_along.c */
 Along along_of(const Kernel *k, const Node *n);
@@ -116,7 +116,7 @@ bool is_pick(const OpInfo *op);
 Pick pick_of(const Kernel *k, const Node *n);
 
 /* kernel_attention.c */
-bool attention_mask_is(const Template *t, bool numbers); /* a mask of them, or of bools */
+bool attention_mask_is(const Template *t, bool numbers); /* a mask of numbers, or of bools */
 bool attention_gives(const Template *t, int64_t of);
 const char *attention_stored(const Template *t); /* `result` */
 const char *attention_out(const Template *t, int64_t of);
