@@ -21,7 +21,7 @@ static double ratio(double a, double b)
   return b != 0 ? a / b : 0;
 }
 
-/* ---- of the counts of classes ---- */
+/* ---- metrics from counts of classes ---- */
 
 typedef struct Counts { /* by class */
   const ampc_metric *right, *predicted, *actual;
@@ -167,7 +167,7 @@ void metric_print_matrix(FILE *to, const ampc_metric_desc *m, const ampc_metric 
     fprintf(to, "%6s %.0f labels or predictions that are no class\n", "and", slots[n * n].sum);
 }
 
-/* ---- of a runtime ---- */
+/* ---- metrics of a runtime ---- */
 
 static uint32_t slots_of(const ampc_metric_desc *m)
 {

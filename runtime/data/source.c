@@ -12,7 +12,7 @@
 
 enum { CHECKED_AT_ONCE = 1 << 16 /* bytes of samples, at least one sample */ };
 
-/* ---- values that are looked at ---- */
+/* ---- checks of values ---- */
 
 /* Whether the job cannot use the value. */
 typedef bool IsBad(const DataSource *s, double value);
@@ -105,10 +105,10 @@ static ampc_status explain_missing(const DataSource *s, const char *folder, ampc
   if (access(s->path, F_OK) == 0) return status;
   const char *reason = strerror(errno);
   if (s->desc->path[0] == '/')
-    return ampc_fail(status, "cannot open %s: %s; this path stands in the program", s->path,
-                     reason);
-  return ampc_fail(status, "cannot open %s: %s; data is looked for in %s, or in --data-dir DIR",
-                   s->path, reason, folder && *folder ? folder : ".");
+    return ampc_fail(status, "cannot open %s: %s; the program contains this path", s->path, reason);
+  return ampc_fail(
+      status, "cannot open %s: %s; data is searched in %s; --data-dir DIR names another folder",
+      s->path, reason, folder && *folder ? folder : ".");
 }
 
 /* `part` selects samples after the whole source is opened. So train and eval blocks on parts of one

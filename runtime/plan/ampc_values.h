@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* ---- what failed ---- */
+/* ---- statuses ---- */
 
 /* Also the exit statuses of programs. */
 typedef enum ampc_status {
@@ -25,7 +25,7 @@ ampc_status ampc_fail(ampc_status status, const char *fmt, ...)
     __attribute__((format(printf, 2, 3))); /* sets ampc_last_error, returns status */
 ampc_status ampc_fail_log(ampc_status status, const char *log); /* the same with lines of a log */
 
-/* ---- values and where they lie ---- */
+/* ---- types and spaces ---- */
 
 typedef enum ampc_dtype {
   AMPC_F32, /* IEEE binary32; double under Note [real64] of compiler/graph/ir.h */

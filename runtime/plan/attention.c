@@ -5,7 +5,7 @@
 
 enum { WIDEST = 256, STEP = 8, KEY_TILE = 128, HALF_TILE = 64, QUERY_TILE = 64, SCORE_BYTES = 2 };
 
-/* ---- sizes: of the problem alone, so that costs can be told without cuDNN ---- */
+/* ---- sizes: from the problem alone, so that costs are known without cuDNN ---- */
 
 bool ampc_attention_has_kept(const ampc_attention *a)
 {

@@ -202,7 +202,7 @@ static bool open_unnamed(FileWriter *w)
   return w->fd >= 0;
 }
 
-/* ---- what was left behind ---- */
+/* ---- leftover files ---- */
 
 /* A part is a file that is still being written. Its name is NAME.new- followed by 16 digits. */
 static bool is_part(const char *entry)
@@ -256,7 +256,7 @@ static void sweep(const char *target)
   free(folder);
 }
 
-/* ---- writing a file piece by piece ---- */
+/* ---- writing a file in parts ---- */
 
 ampc_status file_begin(FileWriter *w, const char *path, const FileKind *kind)
 {
@@ -369,7 +369,7 @@ ampc_status file_check_writable(const char *path, const FileKind *kind)
   return status;
 }
 
-/* ---- what is not a regular file ---- */
+/* ---- other than regular files ---- */
 
 /* Continues a file that this process has open: a second open would begin at the start. -1 with
  * errno. */

@@ -206,7 +206,7 @@ static ampc_status read_kind(const char *path, const FileKind *kind, bool *out)
   *out = n >= (ssize_t)(kind->at + kind->n) && kind->begins &&
          memcmp(head + kind->at, kind->begins, kind->n) == 0;
   if (n >= 0) return AMPC_OK;
-  return ampc_fail(AMPC_BAD_FILE, "cannot read %s, and so not tell what would be replaced: %s",
+  return ampc_fail(AMPC_BAD_FILE, "cannot read %s to see which kind of file would be replaced: %s",
                    path, strerror(error));
 }
 

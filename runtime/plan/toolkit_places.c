@@ -128,7 +128,7 @@ void *toolkit_open_found(const char *file)
   return library ? library : open_matching(pattern);
 }
 
-/* ---- telling ---- */
+/* ---- messages ---- */
 
 __attribute__((format(printf, 3, 4))) static void add(char *out, size_t size, const char *fmt, ...)
 {

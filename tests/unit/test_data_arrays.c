@@ -398,10 +398,10 @@ static void check_shards_of_llm_c(void)
   refuse("tokens", path, "length=9\nformat=i32\n", "its tokens are `format=\"u16\"`");
   expect("tokens", path, "length=9\nformat=u8\n", AMPC_I32, (size - 1) / 8, 1, 0, 0);
   temp_write(path, &shard, (size_t)size - 2);
-  refuse("tokens", path, args, "of 33 tokens, and 64 bytes follow its header, expected 66");
+  refuse("tokens", path, args, "of 33 tokens, but 64 bytes follow its header, expected 66");
   shard.head[2] = 32;
   temp_write(path, &shard, (size_t)size);
-  refuse("tokens", path, args, "of 32 tokens, and 66 bytes follow its header, expected 64");
+  refuse("tokens", path, args, "of 32 tokens, but 66 bytes follow its header, expected 64");
   shard.head[2] = -1;
   temp_write(path, &shard, (size_t)size);
   refuse("tokens", path, args, "of -1 tokens");
@@ -411,7 +411,7 @@ static void check_shards_of_llm_c(void)
   shard.head[0] = 20240801;
   shard.head[1] = 7;
   temp_write(path, &shard, (size_t)size);
-  refuse("tokens", path, args, "with tokens of 32 bits; those of 16 are read");
+  refuse("tokens", path, args, "with 32-bit tokens; only 16-bit tokens can be read");
   shard.head[0] = 20240521; /* tokens that look a little like it */
   temp_write(path, &shard, (size_t)size);
   expect("tokens", path, args, AMPC_I32, (size / 2 - 1) / 32, 1, 0, 0);

@@ -267,7 +267,7 @@ static void check_folders(void)
   ampc_header many;
   in_folder(path, "[er]*");
   CHECK(ampc_shards_probe(&ampc_format_images, path, PLAIN, &found, &many) == AMPC_BAD_FILE);
-  CHECK_MSG(strstr(ampc_last_error(), "images reads one"), "%s", ampc_last_error());
+  CHECK_MSG(strstr(ampc_last_error(), "images reads only one"), "%s", ampc_last_error());
   refuse_folder("ramp", PLAIN "class=a\nclass=c\n", "ramp/c: No such file");
   static const struct {
     const char *args, *word;
@@ -292,7 +292,7 @@ static void check_kinds(void)
 {
   static const struct {
     const char *bytes, *word;
-  } kinds[] = {{"RIFF\1\1\1\1WEBPVP8 ", "is a WebP, whatever its name; JPEG and PNG are read"},
+  } kinds[] = {{"RIFF\1\1\1\1WEBPVP8 ", "is a WebP despite its name; only JPEG and PNG are read"},
                {"GIF89a......", "is a GIF"},
                {"BM..........", "is a BMP"},
                {"\1\1\1\1ftypheic", "is a HEIC"},

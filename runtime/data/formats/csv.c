@@ -91,7 +91,8 @@ static ampc_status read_arguments(const char *args, Wanted *w)
     return ampc_fail(AMPC_BAD_USAGE, "csv of %lld columns; 1 to %d are read", (long long)w->n,
                      MOST_COLUMNS);
   if (!w->numbers && !w->header)
-    return ampc_fail(AMPC_BAD_USAGE, "without a header line columns of csv are numbers, from 0 on");
+    return ampc_fail(AMPC_BAD_USAGE,
+                     "without a header line, columns of csv are numbers that count from 0");
   ampc_status status = w->numbers ? check_numbers(args) : AMPC_OK;
   if (status) return status;
   if (!args_text(args, "sep", text, sizeof text) || strlen(text) != 1 || strchr("\"\r", text[0]))
@@ -151,7 +152,7 @@ static ampc_status no_number(const Csv *c, int64_t column)
   if (!c->in.size)
     return ampc_fail(AMPC_BAD_FILE, "%s, line %lld, column %.*s: the field is empty%s",
                      c->in.stream.path, (long long)c->in.begun, at ? n : 0, at,
-                     c->wanted.is.dtype == AMPC_F32 ? "; `nan` stands for what is not known" : "");
+                     c->wanted.is.dtype == AMPC_F32 ? "; write `nan` for a missing value" : "");
   return ampc_fail(AMPC_BAD_FILE, "%s, line %lld, column %.*s: `%.40s` is no %s", c->in.stream.path,
                    (long long)c->in.begun, at ? n : 0, at, c->in.text,
                    c->wanted.is.dtype == AMPC_F32   ? "number"
@@ -210,7 +211,7 @@ static ampc_status map_columns(Csv *c)
     int64_t place = c->place[i];
     if (place < 0) continue;
     if (c->column[place] >= 0)
-      return ampc_fail(AMPC_BAD_USAGE, "column %lld of csv is asked for twice", (long long)place);
+      return ampc_fail(AMPC_BAD_USAGE, "csv lists column %lld twice", (long long)place);
     c->column[place] = (int32_t)i;
   }
   return AMPC_OK;

@@ -32,8 +32,8 @@ ampc_status header_check(const ampc_header *h, const char *path, const ampc_sour
   ampc_type_text(wants, desc->dtype, desc->rank, desc->dim);
   if (!same)
     return ampc_fail(AMPC_BAD_FILE,
-                     "%s has samples of type %s, the program was compiled for %s: its source wants "
-                     "shape=%s, dtype=%s",
+                     "%s has samples of type %s, the program was compiled for %s: compile it with "
+                     "shape=%s, dtype=%s in the source",
                      path, has, wants, strchr(has, '['), ampc_dtype_name(h->dtype));
   if (desc->samples && desc->samples != h->samples)
     return ampc_fail(AMPC_BAD_FILE,

@@ -173,7 +173,7 @@ static ampc_status images_probe(const ampc_format *f, const char *path, const ch
   return status;
 }
 
-/* ---- what is cut out ---- */
+/* ---- the area that is cut out ---- */
 
 /* A range of `length` pixels along one axis of a picture. It is scaled to `full` pixels, of which
  * `size` are kept, those from `begin` on. */
@@ -285,8 +285,8 @@ static void tell_of_turned(ampc_reader *r, const char *path, int orientation)
   if (r->is.upright_said || orientation == 1 || atomic_exchange(&r->told_of_turned, true)) return;
   char shown[PATH];
   fprintf(stderr,
-          "note: %s is stored turned (Exif orientation %d) and read as it is stored; exif=true "
-          "turns such pictures upright, exif=false says that they are meant so\n",
+          "note: %s has Exif orientation %d, but is read as it is stored; exif=true turns such "
+          "pictures upright, exif=false accepts them as they are\n",
           ampc_show(shown, sizeof shown, path, ""), orientation);
 }
 
@@ -339,7 +339,7 @@ static ampc_status read_sample(ampc_reader *r, int64_t sample, int64_t epoch, ui
     ampc_status status = read_file(r, i, sample, epoch, to, &damaged);
     if (!damaged) return status;
     if (!r->is.skip)
-      return ampc_fail(status, "%s; corrupt=\"skip\" would take the next picture of class %s",
+      return ampc_fail(status, "%s; with corrupt=\"skip\" the next picture of class %s replaces it",
                        ampc_last_error(), class);
     leave_out(r, i);
   }

@@ -146,11 +146,10 @@ static ampc_status read_dict(Scan *s, const char *path, ampc_array *out)
   }
   if (seen != 7) return damaged(path);
   if (fortran && out->is.rank > 0)
-    return ampc_fail(
-        AMPC_BAD_FILE,
-        "%s lies in Fortran order, so its samples are no ranges of bytes: save it with "
-        "numpy.save(path, numpy.ascontiguousarray(a))",
-        path);
+    return ampc_fail(AMPC_BAD_FILE,
+                     "%s is in Fortran order, so its samples are not contiguous: save it with "
+                     "numpy.save(path, numpy.ascontiguousarray(a))",
+                     path);
   return AMPC_OK;
 }
 

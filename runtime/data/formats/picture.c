@@ -239,7 +239,7 @@ static ampc_status png_read(Picture *p, PictureArea area, uint8_t *to)
   return AMPC_OK;
 }
 
-/* ---- either ---- */
+/* ---- both kinds ---- */
 
 /* The kind of picture, among those mistaken for JPEG, that the bytes begin like; NULL: unknown. */
 static const char *other_kind(const uint8_t *bytes, int64_t size)
@@ -262,7 +262,7 @@ static ampc_status no_picture(const char *path, const uint8_t *bytes, int64_t si
 {
   const char *other = other_kind(bytes, size);
   if (other)
-    return ampc_fail(AMPC_BAD_FILE, "%s is %s, whatever its name; JPEG and PNG are read", path,
+    return ampc_fail(AMPC_BAD_FILE, "%s is %s despite its name; only JPEG and PNG are read", path,
                      other);
   return ampc_fail(AMPC_BAD_FILE, "%s is damaged: %s", path,
                    size ? "it begins neither like a JPEG nor like a PNG" : "it is empty");

@@ -31,10 +31,11 @@ static ampc_status read_arguments(const char *args, ampc_array *out)
        at = args_next(args, "shape", at, &n)) {
     int64_t *dim = &out->is.dim[out->is.rank];
     if (out->is.rank++ == AMPC_MAX_RANK - 1)
-      return ampc_fail(AMPC_BAD_USAGE, "raw of more than %d axes", AMPC_MAX_RANK - 1);
+      return ampc_fail(AMPC_BAD_USAGE, "`shape` of raw has more than %d axes", AMPC_MAX_RANK - 1);
     snprintf(size, sizeof size, "%.*s", n, at);
     if (!ampc_read_count(size, 1, AMPC_MOST_SAMPLES, dim))
-      return ampc_fail(AMPC_BAD_USAGE, "`shape` of raw has the size %s", size);
+      return ampc_fail(AMPC_BAD_USAGE,
+                       "`shape` of raw has the size %s; sizes are whole numbers from 1", size);
   }
   return AMPC_OK;
 }

@@ -40,14 +40,14 @@ static ampc_status find_files(const ampc_format *f, const char *path, bool *out_
   if (*out_found) return file_note_input(FILE_DATA, path);
   int code = glob(path, 0, refuse_folder, out);
   if (code == GLOB_ABORTED)
-    return ampc_fail(AMPC_BAD_FILE, "cannot look for %s: a folder cannot be read: %s", path,
+    return ampc_fail(AMPC_BAD_FILE, "cannot search for %s: a folder cannot be read: %s", path,
                      strerror(errno));
   if (code == GLOB_NOSPACE) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
   *out_found = code == 0;
   errno = error;
   ampc_status status = AMPC_OK;
   if (f->alone && out->gl_pathc > 1)
-    status = ampc_fail(AMPC_BAD_FILE, "%s matches %s and others; %s reads one", path,
+    status = ampc_fail(AMPC_BAD_FILE, "%s matches %s and others; %s reads only one", path,
                        out->gl_pathv[0], f->name);
   for (size_t i = 0; i < out->gl_pathc && !status; i++)
     status = file_note_input(FILE_DATA, out->gl_pathv[i]);

@@ -52,15 +52,15 @@ static ampc_status check_shard(const char *path, const uint8_t *head, int64_t by
   int32_t version = word_at(head + 4);
   *count = word_at(head + 8);
   if (version != SHARD_VERSION)
-    return ampc_fail(AMPC_BAD_FILE,
-                     "%s is a shard of llm.c's of version %d; version 1, of tokens of 16 bits, is "
-                     "read",
-                     path, (int)version);
+    return ampc_fail(
+        AMPC_BAD_FILE,
+        "%s is an llm.c shard of version %d; only version 1, with 16-bit tokens, can be read", path,
+        (int)version);
   if (*count < 1 || *count > bytes / 2 || bytes != *count * 2)
-    return ampc_fail(AMPC_BAD_FILE,
-                     "%s is a shard of llm.c's of %lld tokens, and %lld bytes follow its header, "
-                     "expected %lld",
-                     path, (long long)*count, (long long)bytes, (long long)*count * 2);
+    return ampc_fail(
+        AMPC_BAD_FILE,
+        "%s is an llm.c shard of %lld tokens, but %lld bytes follow its header, expected %lld",
+        path, (long long)*count, (long long)bytes, (long long)*count * 2);
   return AMPC_OK;
 }
 
@@ -83,8 +83,9 @@ static ampc_status read_shard(const DataFile *file, ElementType type, int64_t si
   if (!shard && !wide) return AMPC_OK;
   if (wide || type.size != 2)
     return ampc_fail(AMPC_BAD_FILE,
-                     wide ? "%s is a shard of llm.c's with tokens of 32 bits; those of 16 are read"
-                          : "%s is a shard of llm.c's: its tokens are `format=\"u16\"`",
+                     wide
+                         ? "%s is an llm.c shard with 32-bit tokens; only 16-bit tokens can be read"
+                         : "%s is an llm.c shard, so its tokens need `format=\"u16\"`",
                      path);
   *before = SHARD_BYTES;
   return check_shard(path, head, size - SHARD_BYTES, &count);

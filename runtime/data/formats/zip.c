@@ -68,7 +68,8 @@ static ampc_status read_directory(const Bytes *zip, int64_t end, const uint8_t *
   int64_t members = (int64_t)number(record + 10, 2), size = (int64_t)number(record + 12, 4),
           at = (int64_t)number(record + 16, 4);
   if (number(record + 4, 2) != 0)
-    return ampc_fail(AMPC_BAD_FILE, "%s is one part of an archive in several", zip->path);
+    return ampc_fail(AMPC_BAD_FILE, "%s is one part of a multi-part archive; save it as one file",
+                     zip->path);
   if (members == 0xffff || size == 0xffffffff || at == 0xffffffff) {
     ampc_status status = read_end64(zip, end, &at, &size, &members);
     if (status) return status;
@@ -238,7 +239,8 @@ static ampc_status inflate_member(const Bytes *zip, const ZipMember *m, uint8_t 
   *out_end = code == Z_STREAM_END;
   if (code == Z_MEM_ERROR) return ampc_fail(AMPC_RUN_FAILED, "out of memory reading %s", zip->path);
   if (!status && code != Z_OK && code != Z_STREAM_END)
-    status = damaged(zip, code == Z_BUF_ERROR ? "a member ends too early" : "a member's bytes");
+    status = damaged(zip, code == Z_BUF_ERROR ? "a member ends too early"
+                                              : "a member cannot be unpacked");
   return status;
 }
 
@@ -261,7 +263,7 @@ ampc_status zip_read(const Bytes *zip, const ZipMember *m, uint8_t **out)
   ampc_status status = m->deflated ? inflate_member(zip, m, *out, m->size + 1, &got, &end)
                                    : bytes_read(zip, m->at, m->size, *out);
   if (!status && (got != m->size || !end))
-    status = damaged(zip, "a member has not the size that the directory promises");
+    status = damaged(zip, "a member's size differs from the directory's");
   uLong sum = crc32(0, NULL, 0);
   for (int64_t at = 0; !status && at < m->size; at += 1 << 30) {
     int64_t piece = m->size - at < 1 << 30 ? m->size - at : 1 << 30;
