@@ -120,7 +120,7 @@ same "shards and one file give the same" plain.out index.out
 index m-00001-of-00002.safetensors m-00001-of-00002.safetensors
 refuses "an index that lies" 3 'lacks head.weight, which model.safetensors.index.json says is there' run
 index m-00001-of-00002.safetensors ../m-00002-of-00002.safetensors
-refuses "a shard elsewhere" 3 'a shard is the name of a file beside it' run
+refuses "a shard elsewhere" 3 'a shard must be a file name without a folder; see ' run
 index m-00001-of-00002.safetensors gone.safetensors
 refuses "a shard that is not there" 3 'cannot open gone.safetensors' run
 echo '[1]' >model.safetensors.index.json
@@ -207,7 +207,7 @@ sed -i 's/^precision f16/precision f32/' job.amp
 # ---- files that are none ---------------------------------------------------------------------------
 job 'load("bad.safetensors")'
 printf 'PK\003\004 an archive' >bad.safetensors
-refuses "a file of torch.save" 3 'scripts/torch2safetensors makes one' run
+refuses "a file of torch.save" 3 'scripts/torch2safetensors converts' run
 printf '\200\002}q' >bad.safetensors
 refuses "a pickle" 3 'no safetensors file begins like that' run
 head -c 700 plain.safetensors >bad.safetensors

@@ -242,7 +242,7 @@ static void check_other_models(void)
   expect_foreign(&s, "seen is F32[]");
   small_program(&s);
   s.program.model_hash = 5;
-  expect_foreign(&s, "which optimizer");
+  expect_foreign(&s, "other optimizers update them");
   small_program(&s);
   s.program.real64 = true;
   for (int space = AMPC_MASTER; space <= AMPC_MOMENT2; space++) s.program.space_bytes[space] *= 2;
