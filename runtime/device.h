@@ -55,7 +55,7 @@ typedef struct DeviceOps {
   ampc_status (*prepare_conv)(Device *d, const ampc_conv *c);
   ampc_status (*prepare_gemm)(Device *d, const ampc_gemm *g);
   /* The implementation that would compute the convolution on this machine, as its library names it.
-   * The text lives as long as the device. NULL: the device cannot tell. */
+   * The text is valid as long as the device. NULL: the device does not know. */
   ampc_status (*conv_implementation)(Device *d, const ampc_conv *c, const char **out);
   /* Runs `body`, which makes the calls of step `key` (step_key()). These calls are always the same,
    * except for the half of INPUT, so a device may record and repeat them. Before it records, it may

@@ -21,7 +21,7 @@ enum {
 static const int signals[SIGNALS] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGPIPE, SIGXFSZ};
 static const long long twice = 300000000; /* ns; a second request within this time does not count */
 
-static const char *running; /* the program's name; NULL: main() is not ours */
+static const char *running; /* the program's name; NULL: main() is not ampc's */
 static bool terminal, prompt;
 static atomic_bool asked, requested, save_requested;
 static atomic_int held;

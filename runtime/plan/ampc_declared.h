@@ -24,7 +24,7 @@ typedef struct ampc_init {
 
 typedef struct ampc_param {
   const char *path; /* PyTorch state_dict path: "fc1.weight" */
-  bool buffer;      /* lies in BUFFER, not in MASTER; no gradient */
+  bool buffer;      /* in BUFFER, not in MASTER; no gradient */
   int optimizer;    /* index of its first optimizer; -1: frozen or in no optimizer */
   ampc_dtype dtype; /* f32 except for buffers */
   uint32_t rank;

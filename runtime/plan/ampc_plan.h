@@ -85,8 +85,8 @@ typedef struct ampc_block {
   int64_t batch, epochs, max_steps; /* max_steps 0: whole epochs */
   int64_t accumulate; /* bodies of a step, 1 or more; the last step of an epoch may have fewer */
   int64_t every, log, save_every; /* 0: not given */
-  int64_t early_stop; /* a train block ends after so many evaluations in a row without a better one;
-                         0: never */
+  int64_t early_stop; /* a train block ends after this many evaluations in a row without a better
+                         one; 0: never */
   bool shuffle, drop_last;
   const char *save;   /* path or NULL */
   const char *resume; /* likewise; the same for all blocks that have one */

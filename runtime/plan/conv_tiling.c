@@ -43,11 +43,11 @@ static int64_t packed_bytes(const ampc_conv *d, int64_t block)
  * weights do not fit into a core's cache, it is faster to copy the values that each pixel of y
  * reads into one row, and to multiply this matrix [n out.., kernel.. c] by the weights. Doubles,
  * which only tests use, are computed this way, too. For 16-bit operands the matrix never exists as
- * a whole: PART_DEPTH of its columns are copied and multiplied before the next ones. Images that
- * are the result are then sums over these parts, in f32: about SUM_BYTES of them at a time, from
- * some images of the batch. The tap of a 1x1 filter with stride 1 reads each pixel of x once, so x
+ * a whole: PART_DEPTH of its columns are copied and multiplied before the next ones. If images are
+ * the result, they are sums over these parts, in f32: about SUM_BYTES of them at a time, from some
+ * images of the batch. The tap of a 1x1 filter with stride 1 reads each pixel of x once, so x
  * itself is the matrix and nothing is copied. With a larger stride the matrix is a copy of some
- * pixels. That is worth it where the library would get the weights in slices. */
+ * pixels. That is worth it if the library would get the weights in slices. */
 static bool by_product(const ampc_conv *d, bool real64)
 {
   if (conv_is_pointwise(d) && conv_weights(d) / d->groups >= POINTWISE_WEIGHTS) return true;

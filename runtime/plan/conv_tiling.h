@@ -7,11 +7,11 @@
  * All sizes are bytes, multiples of 64. The buffers follow each other: `bias` and `packed` once,
  * then for each lane x, y, sum, part and scratch. A buffer of size 0 is not needed. `plain` weights
  * share the space of the lanes. Weights that are read are packed before the lanes begin; a gradient
- * is unpacked after they have ended, behind the sum of the first lane. Large weights are handled in
- * slices of the output channels, and `plain` holds one slice. For a gradient each lane computes
- * whole slices, one after the other, and unpacks a slice over the part of its last share. Only at
- * run time does the library say how much scratch space it needs. The plan has as much as most of
- * its primitives need; a larger one is allocated outside WORK (library_bytes). */
+ * is unpacked after they have ended, to the bytes after the first lane's sum. Large weights are
+ * processed in slices of the output channels, and `plain` holds one slice. For a gradient each lane
+ * computes whole slices, one after the other, and unpacks a slice over the part of its last share.
+ * Only at run time does the library say how much scratch space it needs. The plan has as much as
+ * most of its primitives need; a larger one is allocated outside WORK (library_bytes). */
 typedef struct ConvTiling {
   bool product;                /* computed as a matrix product of columns: Note [columns] */
   bool direct;                 /* x itself is the matrix of columns */

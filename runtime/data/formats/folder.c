@@ -72,7 +72,7 @@ static ampc_status list(Folder *f, const char *path, bool folders, Names *out)
   DIR *d = opendir(path);
   if (!d) return ampc_fail(AMPC_BAD_FILE, "cannot open the folder %s: %s", path, strerror(errno));
   bool good = true;
-  errno = 0; /* only errno tells whether readdir failed */
+  errno = 0; /* only errno says whether readdir failed */
   for (struct dirent *e; good && (e = readdir(d)); errno = 0) {
     bool wanted = folders ? e->d_name[0] != '.' && is_folder(d, e) : is_picture(e->d_name);
     if (wanted) good = add_name(f, out, e->d_name, strlen(e->d_name));
