@@ -85,7 +85,7 @@ static void add_piece(TemplateLines *out, const EmbeddedFile *file, const char *
     const EmbeddedFile *from = out->own;
     const char *begin = find_piece(from, name, n);
     if (!begin) begin = find_piece(from = embedded_find(template_shared), name, n);
-    if (!begin) template_broken(new, name, n, "piece of it or of update.cu");
+    if (!begin) template_broken(new, name, n, "section of it or of update.cu");
     add_piece(out, from, begin,
               (TemplateLine){.in = new, .indent = line.indent + (int)(word - text) - COLUMN});
   }
