@@ -1,13 +1,13 @@
-/* From the runtime of one program to that of the next: what has the same path, shape and type is
- * taken over, with its optimizer state where the optimizer has the same name and kind; counters and
- * the scaler go on. */
+/* Copies state from the runtime of one program to that of the next: parameters with the same path,
+ * shape and type; their optimizer state, if the optimizer has the same name and kind; counters and
+ * the scaler. */
 #include "repl.h"
 #include "runtime/runtime.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* The parameter or buffer of p that may go on as `like`; NULL: a reshaped one, or one of another
- * type, begins anew. */
+/* The parameter or buffer of p whose values `like` takes over. NULL: there is none of the same
+ * path, shape and type, so `like` keeps its initial values. */
 static const ampc_param *find_like(const ampc_program *p, const ampc_param *like)
 {
   for (uint32_t i = 0; i < p->n_params; i++) {
@@ -20,8 +20,8 @@ static const ampc_param *find_like(const ampc_program *p, const ampc_param *like
   return NULL;
 }
 
-/* What belongs to a in a space of `from`, to b in one of `to`. Through host memory: the two
- * runtimes may share a device, but neither can address the spaces of the other. */
+/* Copies the values of a in a space of `from` to those of b in a space of `to`. They pass through
+ * host memory, because neither runtime can address the spaces of the other. */
 static ampc_status copy_space(ampc_runtime *from, const ampc_param *a, ampc_space space,
                               ampc_runtime *to, const ampc_param *b, ampc_space to_space)
 {
@@ -39,13 +39,13 @@ static ampc_status copy_param(ampc_runtime *from, const ampc_param *a, ampc_runt
   return copy_space(from, a, space, to, b, space);
 }
 
-/* Moments of another kind of optimizer would be numbers with another meaning. */
+/* Moments of another kind of optimizer have another meaning. */
 static bool same_optimizer(const ampc_optimizer_desc *a, const ampc_optimizer_desc *b)
 {
   return a && b && strcmp(a->name, b->name) == 0 && strcmp(a->kind, b->kind) == 0;
 }
 
-/* The parameter, or the share of it, that this optimizer has in p; NULL: none. */
+/* The parameter, or its share, that this optimizer updates in p; NULL: none. */
 static const ampc_param *held_by(const ampc_program *p, const ampc_param *a,
                                  const ampc_optimizer_desc *o)
 {
@@ -58,7 +58,7 @@ static const ampc_param *held_by(const ampc_program *p, const ampc_param *a,
   return NULL;
 }
 
-/* Those of the parameter a go to b, a parameter or a share. */
+/* Copies the moments of parameter a to b, a parameter or a share. */
 static ampc_status carry_moments(ampc_runtime *from, const ampc_param *a, ampc_runtime *to,
                                  const ampc_param *b)
 {
@@ -94,7 +94,7 @@ static ampc_status carry_param(ampc_runtime *from, const ampc_param *a, ampc_run
                               : copy_space(from, a, AMPC_MASTER, to, b, AMPC_EMA);
 }
 
-/* The 16-bit copies are not carried: they follow from the masters. */
+/* The 16-bit copies are computed from the masters. */
 static ampc_status carry_params(ampc_runtime *from, ampc_runtime *to, uint32_t *out_kept)
 {
   const ampc_program *p = ampc_program_of(from), *q = ampc_program_of(to);
@@ -122,7 +122,8 @@ ampc_status carry_averages(ampc_runtime *from, ampc_runtime *to)
   return status ? status : ampc_refresh_copies(to);
 }
 
-/* The scale goes on only where both programs move it, also from one for all to one for each. */
+/* Copies the loss scale of an optimizer if it is dynamic in both programs. `from` may have one
+ * scale for all optimizers. */
 static void carry_scale(const ampc_program *p, const ampc_state *from, const ampc_optimizer *old,
                         const ampc_program *q, ampc_optimizer *to)
 {
@@ -153,8 +154,7 @@ static ampc_status carry_optimizer(ampc_runtime *from, uint32_t k, ampc_runtime 
   return ampc_write(to, place, &out, sizeof out);
 }
 
-/* The part of STATE that an optimizer has for itself: schedules and bias correction count the
- * updates in it. */
+/* Copies the optimizers' parts of STATE. They count updates, for schedules and bias correction. */
 static ampc_status carry_optimizers(ampc_runtime *from, ampc_runtime *to)
 {
   const ampc_program *p = ampc_program_of(from), *q = ampc_program_of(to);
@@ -167,8 +167,8 @@ static ampc_status carry_optimizers(ampc_runtime *from, ampc_runtime *to)
   return status;
 }
 
-/* Counters go on, so that schedules and random numbers do. The scale goes on only where both
- * programs move it; a fixed one is what its program says. */
+/* Copies counters, so that schedules and random numbers continue. The loss scale is copied only if
+ * it is dynamic in both programs. */
 static ampc_status carry_state(ampc_runtime *from, ampc_runtime *to)
 {
   ampc_state old, new;
@@ -190,7 +190,8 @@ static ampc_status carry_state(ampc_runtime *from, ampc_runtime *to)
   return ampc_write(to, (ampc_ref){AMPC_STATE, 0}, &new, sizeof new);
 }
 
-/* What evaluations have led to: how long ago the best one was, and settings that were lowered. */
+/* Copies the results of evaluations: when the best one was, and settings that a plateau has
+ * lowered. */
 ampc_status carry_judged(ampc_runtime *from, ampc_runtime *to)
 {
   const ampc_program *p = from->program, *q = to->program;

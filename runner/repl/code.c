@@ -1,4 +1,4 @@
-/* Commands about the code of the program: graph, casts, kernels, and who wrote a line. */
+/* Commands that print the code of the program: graph, casts, kernels, and the writer of a line. */
 #include "commands.h"
 #include "compiler/command/command.h"
 #include "compiler/emit/emit.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Compiles anew up to that pass: later ones change the graph in place. */
+/* Compiles again up to the pass, because later passes change the graph in place. */
 bool command_graph(Repl *r, const char *arg)
 {
   const char *pass = *arg ? arg : "simplify";
@@ -29,14 +29,14 @@ bool command_graph(Repl *r, const char *arg)
 
 /* ---- casts ---- */
 
-/* What the user calls it: the path of a parameter, the variable of a value; NULL: neither. */
+/* The user's name: the path of a parameter or the variable of a value; NULL: neither. */
 static const char *name_of(const Graph *g, const Node *n)
 {
   const Parameter *p = ir_parameter(g, n);
   return p ? p->path : n->name;
 }
 
-/* A cast is of the value that it reads and of the one that it makes. */
+/* A cast matches by the name of its input or of its result. */
 static bool is_wanted(const Graph *g, const Node *cast, const char *pattern)
 {
   if (!*pattern) return true;
@@ -44,7 +44,7 @@ static bool is_wanted(const Graph *g, const Node *cast, const char *pattern)
   return (from && path_matches(pattern, from)) || (to && path_matches(pattern, to));
 }
 
-/* "-" where no line of the user's asked for it. */
+/* The place is "-" if the cast has no line of the user's. */
 static void add_cast(Compile *c, const Node *n, Table *t)
 {
   const Node *from = ir_in(c, n, 0);
@@ -60,8 +60,8 @@ static void add_cast(Compile *c, const Node *n, Table *t)
   TABLE_ROW(t, 0, {place}, {name ? name : op_of(from)->name}, {types}, {ir_why_text(c, n)});
 }
 
-/* Block by block; other variants than the first have no casts but the same again and are left out.
- * Gives the number of casts. */
+/* Prints casts by block and returns their number. Only the first variant of a block is listed,
+ * because the others have the same casts. */
 static uint32_t print_casts(Compile *c, const char *pattern)
 {
   const Graph *g = c->graph;
@@ -98,7 +98,7 @@ bool command_casts(Repl *r, const char *arg)
 
 /* ---- kernels ---- */
 
-/* The kernel that a command of this name launches, which may be that of an earlier one. */
+/* The kernel that the command of this name launches. Commands may share a kernel. */
 static bool find_command(const ampc_step *s, const char *name, uint32_t *out)
 {
   for (uint32_t i = 0; i < s->n_commands; i++) {
@@ -110,8 +110,8 @@ static bool find_command(const ampc_step *s, const char *name, uint32_t *out)
   return false;
 }
 
-/* The kernel of this name, or of a command of this name, or the only one in whose name this stands:
- * "silu" for net_silu. */
+/* The kernel of the command of this name, or the kernel of this name, or the only kernel whose name
+ * contains it: "silu" for net_silu. */
 bool kernel_find(Repl *r, const ampc_program *p, const char *name, uint32_t *out)
 {
   uint32_t found = 0;
@@ -125,11 +125,11 @@ bool kernel_find(Repl *r, const ampc_program *p, const char *name, uint32_t *out
     found++;
   }
   if (found == 1) return true;
-  if (found) return repl_error(r, "%s may be %u kernels; :kernel lists them", name, found);
+  if (found) return repl_error(r, "%s matches %u kernels; :kernel lists them", name, found);
   return repl_error(r, "no kernel %s; :kernel lists them", name);
 }
 
-/* Adds the line at s without its comment sign, and those with which a wide one goes on. */
+/* Adds the comment line at s and its continuation lines, without the comment signs. */
 static void put_title(Text *out, const char *s)
 {
   static const char next[] = "\n//     ";
@@ -141,7 +141,8 @@ static void put_title(Text *out, const char *s)
   } while (strncmp(s, next, strlen(next)) == 0);
 }
 
-/* The title of a kernel's text, a comment, says which values it computes and where they stand. */
+/* Prints the title of each kernel's text, a comment with the values that it computes and their
+ * lines. */
 static void list_kernels(Repl *r, Compile *c)
 {
   Text out = text_new(c->arena);
@@ -157,7 +158,7 @@ static void list_kernels(Repl *r, Compile *c)
   fputs(out.at, stdout);
 }
 
-/* The lines between its comment and the next one, numbered as in the whole text. */
+/* Prints the lines of a kernel, numbered as in the whole text. */
 static void print_kernel(Compile *c, const char *name)
 {
   Text text = text_new(c->arena);
@@ -194,11 +195,12 @@ bool command_kernel(Repl *r, const char *arg)
   if (*verb) return repl_error(r, ":kernel %s %s: expected edit or reload", name, verb);
   print_kernel(p->c, p->c->program->kernels[kernel].name);
   if (kernels_is_edited(r->kernels, p->c, kernel))
-    puts("this is the emitted text; what runs is the edited one");
+    puts("this is the emitted text; the edited text runs");
   return true;
 }
 
-/* The printer keeps the writer of each line of the last text, so that text is made anew first. */
+/* The printer keeps the writers of the lines of the last emitted text only, so the text is emitted
+ * again. */
 bool command_blame(Repl *r, const char *arg)
 {
   Compiled *p = program_latest(r);

@@ -1,4 +1,4 @@
-/* THE table of commands of the prompt, and finding one by the beginning of its name. */
+/* The table of all commands of the prompt, and the search for one by the beginning of its name. */
 #include "commands.h"
 #include "compiler/help/help.h"
 #include "runtime/plan/terminal.h"
@@ -15,61 +15,68 @@ typedef struct Command {
 static CommandRun command_quit, command_help;
 
 static const Command commands[] = {
-    {"open", "FILE", "another job; weights and what was typed are dropped", command_open},
-    {"reload", "", "read the job's file again; weights of the same path and shape stay",
+    {"open", "FILE", "open another job; weights and typed input are dropped", command_open},
+    {"reload", "", "read the job's file again; weights with the same path and shape stay",
      command_reload},
     {"write", "FILE",
-     "the session as a program for amp train and ampc; :write! over a file that is there",
+     "write the session as a program for amp train and ampc; :write! overwrites a file",
      command_write},
     {"save", "FILE", "write a checkpoint", command_save},
-    {"load", "FILE", "a checkpoint: weights, optimizers, and the place in the data", command_load},
+    {"load", "FILE", "load a checkpoint: weights, optimizers and the position in the data",
+     command_load},
     {"resume", "[FILE]",
-     "load a checkpoint and train to the end of the job, as amp train --resume; alone: the one "
-     "that the job names with resume=",
+     "load a checkpoint and train to the end of the job, as amp train --resume; alone: the "
+     "checkpoint of the job's resume=",
      command_resume},
-    {"set", "[KEY=VALUE]", "a setting: :set opt.lr=1e-4; alone: lists them", command_set},
-    {"const", "[NAME=VALUE]", "replace a const of the job; alone: lists what was replaced",
+    {"set", "[KEY=VALUE]", "change a setting: :set opt.lr=1e-4; alone: list all", command_set},
+    {"const", "[NAME=VALUE]", "replace a const of the job; alone: list the replaced ones",
      command_const},
-    {"precision", "[WORD]", AMPC_NARROW_LIST "f32 or tf32; weights and optimizer stay",
-     command_precision},
-    {"train", "[N]", "N steps, or to the end of the job; Ctrl-C ends between two steps",
+    {"precision", "[WORD]",
+     "change to " AMPC_NARROW_LIST "f32 or tf32; weights and optimizers stay", command_precision},
+    {"train", "[N]", "train N steps, or to the end of the job; Ctrl-C stops after a step",
      command_train},
-    {"step", "", "one step", command_step},
+    {"step", "", "train one step", command_step},
     {"eval", "", "run the eval blocks", command_eval},
     {"infer", "[BLOCK] [INPUT]",
-     "run an infer block: on a file, on NAME=FILE for each argument, or on a call: "
+     "run an infer block on a file, on NAME=FILE for each argument, or on a call: "
      "fashion(\"t10k\")",
      command_infer},
     {"show", "NAME|EXPR",
-     "a parameter; of the next batch its data, a variable, a metric or a layer (fc1); or an "
-     "expression of these, as in :show argmax(net(x), dim=-1) == y; or samples of any data, as in "
+     "print a parameter; for the next batch its data, a variable, a metric or a layer (fc1); an "
+     "expression of these, as :show argmax(net(x), dim=-1) == y; or samples of any data, as "
      ":show faces(\"test\")[0][0:4]",
      command_show},
-    {"type", "EXPR", "type and shape of an expression, and why; nothing is run", command_type},
-    {"params", "[PATTERN]", "parameters: shape, type, optimizer, norm", command_params},
-    {"loss", "", "curve of the loss of the steps trained here", command_loss},
-    {"scaler", "", "loss scale, skipped steps", command_scaler},
-    {"grad", "PATH", "gradient of a parameter in the next batch; nothing is updated", command_grad},
+    {"type", "EXPR", "print type and shape of an expression, and the reason; nothing is run",
+     command_type},
+    {"params", "[PATTERN]", "list parameters: shape, type, optimizer, norm", command_params},
+    {"loss", "", "plot the loss of the steps trained in this session", command_loss},
+    {"scaler", "", "print the loss scale and the number of skipped steps", command_scaler},
+    {"grad", "PATH", "print a parameter's gradient for the next batch; nothing is updated",
+     command_grad},
     {"probe", "[PATH]",
-     "how large the values of the next step are, the worst first; all of one layer: :probe net.fc1",
+     "report how large the values of the next step are, the worst first; all values of one layer: "
+     ":probe net.fc1",
      command_probe},
-    {"memory", "", "bytes on the device, by purpose", command_memory},
-    {"time", "EXPR", "how long an expression takes", command_time},
-    {"graph", "[PASS]", "the graph after a pass (default: simplify)", command_graph},
-    {"casts", "[NAME]", "every cast with its line and reason; of one name or path", command_casts},
-    {"kernel", "[NAME [edit|reload]]", "text of a kernel; edit it; run the edited text",
+    {"memory", "", "print bytes on the device, by purpose", command_memory},
+    {"time", "EXPR", "measure how long an expression takes", command_time},
+    {"graph", "[PASS]", "print the graph after a pass (default: simplify)", command_graph},
+    {"casts", "[NAME]", "list casts with lines and reasons; with NAME: those of one name or path",
+     command_casts},
+    {"kernel", "[NAME [edit|reload]]", "print the text of a kernel; edit it; run the edited text",
      command_kernel},
-    {"ptx", "NAME", "PTX of a kernel", command_ptx},
-    {"sass", "NAME", "machine code of a kernel", command_sass},
-    {"blame", "LINE", "the compiler's line behind a line that :kernel shows", command_blame},
-    {"diff", "pass|ckpt|precision A B", "what differs between two passes, files, precisions",
+    {"ptx", "NAME", "print the PTX of a kernel", command_ptx},
+    {"sass", "NAME", "print the machine code of a kernel", command_sass},
+    {"blame", "LINE", "print which line of the compiler wrote a line that :kernel shows",
+     command_blame},
+    {"diff", "pass|ckpt|precision A B", "print the differences of two passes, files or precisions",
      command_diff},
     {"explain", "[LINE]",
-     "types with their reasons, casts, tensor cores and times predicted for an H200; of one line",
+     "print types with reasons, casts, tensor cores and times predicted for an H200; with LINE: "
+     "those of one line",
      command_explain},
-    {"help", "[NAME]", "this list; one command, or what NAME is in the language: :help Conv2d",
-     command_help},
-    {"quit", "", "end; so does Ctrl-D", command_quit},
+    {"help", "[NAME]",
+     "print this list; with NAME: a command or a name of the language: :help Conv2d", command_help},
+    {"quit", "", "end the session, as Ctrl-D does", command_quit},
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
 
@@ -78,7 +85,7 @@ const char *command_name_at(uint32_t i)
   return i < COMMAND_COUNT ? commands[i].name : NULL;
 }
 
-/* The one of this name, or the only one that begins so. */
+/* The command of this name, or the only one whose name begins with it. */
 static const Command *find(Repl *r, const char *word, size_t n)
 {
   const Command *found = NULL;
@@ -99,7 +106,7 @@ static const Command *find(Repl *r, const char *word, size_t n)
   for (uint32_t i = 0; i < COMMAND_COUNT; i++) names[i] = commands[i].name;
   const char *near = diag_nearest(text, names, COMMAND_COUNT);
   if (matches && n)
-    repl_error(r, ":%s may be %s", text, all);
+    repl_error(r, ":%s is ambiguous: %s", text, all);
   else if (near)
     repl_error(r, "no command :%s; did you mean :%s?", text, near);
   else
@@ -112,7 +119,7 @@ static bool takes_file(const Command *c)
   return strncmp(c->usage + (*c->usage == '['), "FILE", 4) == 0;
 }
 
-/* The name of a file may stand in quotes, as it does in the language. */
+/* The name of a file may be quoted, as in the language. */
 static const char *unquoted(Repl *r, const Command *c, const char *arg)
 {
   size_t n = strlen(arg);
@@ -131,8 +138,7 @@ bool command_is_said(const char *text, size_t size)
   return false;
 }
 
-/* `:name argument`: what takes nothing refuses an argument here, so that commands need not
- * look. */
+/* Runs `:name argument`. An argument for a command that takes none is rejected here. */
 bool command_run(Repl *r, const char *text)
 {
   const char *word = text + (*text == ':');
@@ -142,7 +148,7 @@ bool command_run(Repl *r, const char *text)
   const Command *c = find(r, word, n);
   if (!c) return false;
   const char *arg = word + n + strspn(word + n, " \t\n");
-  if (!*c->usage && *arg) return repl_error(r, ":%s takes nothing, got %s", c->name, arg);
+  if (!*c->usage && *arg) return repl_error(r, ":%s takes no argument, got %s", c->name, arg);
   return c->run(r, unquoted(r, c, arg));
 }
 
@@ -153,7 +159,7 @@ static bool command_quit(Repl *r, const char *arg)
   return true;
 }
 
-/* `left`: where the help begins, at least. */
+/* `left`: least column of the help text. */
 static void put_usage(Text *out, const Command *c, int left)
 {
   char *head = arena_printf(out->arena, ":%s %s", c->name, c->usage);
@@ -168,8 +174,8 @@ static bool begins_a_command(const char *word)
   return false;
 }
 
-/* What a name is in the language; false: nothing, which has been said where no command begins so.
- */
+/* Adds the help of a name of the language. False: there is none. *said: an error was printed,
+ * because there is a similar name and no such command. */
 static bool help_word(Repl *r, const char *name, Text *out, bool *said)
 {
   bool any = help_on(name, out);
@@ -179,7 +185,7 @@ static bool help_word(Repl *r, const char *name, Text *out, bool *said)
   return any;
 }
 
-/* `:help :train` is about the command, `:help train` about the language, too. */
+/* `:help :train` explains the command; `:help train` explains the statement, too. */
 static bool help_with(Repl *r, const char *arg, Text *out)
 {
   bool command = *arg == ':', said = false;
@@ -196,15 +202,16 @@ static void help_all_commands(Text *out)
 {
   int width = line_columns();
   text_wrap(out,
-            "A declaration of the language is added to the program; one of a name that is there "
-            "takes its place. An expression is run and printed; an assignment (x = ones(3)) is "
-            "remembered. A bracket that is open keeps the input open. Commands may be shortened:",
+            "A declaration of the language is added to the program, or replaces the one of the "
+            "same name. An expression is run and printed; an assignment (x = ones(3)) is "
+            "remembered. An open bracket continues the input. Commands may be shortened:",
             0, width);
   text_puts(out, "\n");
   for (const Command *c = commands; c < commands + COMMAND_COUNT; c++) put_usage(out, c, 32);
   text_wrap(out,
-            "Tab completes, Up recalls an input, Ctrl-R searches; Ctrl-C ends what is at work or "
-            "drops what was typed, Ctrl-D ends the session. <3> in a message is the third input.",
+            "Tab completes, Up recalls an input, Ctrl-R searches the history. Ctrl-C stops a "
+            "command or drops typed text; Ctrl-D ends the session. <3> in a message is the third "
+            "input.",
             0, width);
   text_puts(out, "\n");
 }

@@ -1,11 +1,12 @@
-/* The commands of the prompt: argument text without blanks around it. */
+/* The commands of the prompt. Each gets its argument without blanks around it. */
 #pragma once
 #include "repl.h"
 
 bool command_run(Repl *r, const char *text);
-/* `resume "net.safetensors"`, which is nothing in the language: a command without its colon. */
+/* Whether the text is a command without its colon, such as `resume "net.safetensors"`, which the
+ * language does not have. */
 bool command_is_said(const char *text, size_t size);
-bool path_matches(const char *pattern, const char *path); /* an empty pattern is any */
+bool path_matches(const char *pattern, const char *path); /* an empty pattern matches */
 bool kernel_find(Repl *r, const ampc_program *p, const char *name, uint32_t *out);
 bool kernel_edit(Repl *r, uint32_t kernel);
 bool kernel_reload(Repl *r, uint32_t kernel);

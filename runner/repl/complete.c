@@ -1,5 +1,5 @@
-/* What Tab may put behind what has been typed: commands and their words, parameter paths, kernels,
- * passes, settings, files; in the language its words, built-ins and the names of the program. */
+/* Completion with Tab: commands and their words, paths of parameters, kernels, passes, settings,
+ * files; and keywords, built-ins and names of the program. */
 #include "commands.h"
 #include "compiler/lower/interpret/describe.h"
 #include "compiler/help/help.h"
@@ -18,7 +18,7 @@ typedef struct Wanted {
   NameVec *out;
 } Wanted;
 
-/* Adds `text` if it goes on from the word that is being typed; each text once. */
+/* Adds `text` if it begins with the typed word; each text once. */
 static void offer(const Wanted *w, const char *text)
 {
   if (!text || strncmp(text, w->word, w->size) != 0) return;
@@ -41,15 +41,14 @@ static void offer_commands(const Repl *r, const Wanted *w)
     offer(w, arena_printf(w->arena, ":%s", command_name_at(i)));
 }
 
-/* What follows from the program comes from the latest one that compiled: Tab compiles nothing. */
+/* Tab compiles nothing: names come from the latest compiled program. */
 static void offer_params(const Repl *r, const Wanted *w)
 {
   const ampc_program *p = r->latest ? r->latest->c->program : NULL;
   for (uint32_t i = 0; p && i < p->n_params; i++) offer(w, p->params[i].path);
 }
 
-/* What :show looks at besides: the batch and the metrics of train blocks, and the layers that hold
- * parameters. */
+/* Further arguments of :show: the batch and metrics of train blocks, and layers with parameters. */
 static void offer_values(const Repl *r, const Wanted *w)
 {
   const Compile *c = r->latest ? r->latest->c : NULL;
@@ -67,7 +66,7 @@ static void offer_values(const Repl *r, const Wanted *w)
       offer(w, arena_strndup(w->arena, p->params[i].path, (size_t)(dot - p->params[i].path)));
 }
 
-/* The verbs are no first word: with nothing typed yet only kernels are offered. */
+/* The verbs follow a name, so they are not offered before a letter is typed. */
 static void offer_kernels(const Repl *r, const Wanted *w)
 {
   static const char *const verbs[] = {"edit", "reload", NULL};
@@ -89,8 +88,8 @@ static void offer_passes(const Repl *r, const Wanted *w)
   for (uint32_t i = 0; pass_name(i); i++) offer(w, pass_name(i));
 }
 
-/* Folders end with a slash, so that the next Tab looks into them. What has been typed is a name,
- * not a pattern. */
+/* Folders end with a slash, so that the next Tab completes inside them. Pattern characters in the
+ * typed name are escaped. */
 static void offer_files(const Repl *r, const Wanted *w)
 {
   (void)r;
@@ -127,7 +126,7 @@ static void offer_help(const Repl *r, const Wanted *w)
   for (uint32_t i = 0; i < names.n; i++) offer(w, names.at[i]);
 }
 
-/* What a command takes; the first that begins with what was typed holds. */
+/* The arguments of each command. The first row whose name begins with the typed command applies. */
 typedef struct Argument {
   const char *command; /* "": any other */
   void (*offers[4])(const Repl *r, const Wanted *w);
@@ -162,13 +161,13 @@ static const Argument *argument_of(const char *command)
   return a;
 }
 
-/* All that follows is one file's name, blanks and all. */
+/* Whether the rest of the line is one file name, which may contain blanks. */
 static bool takes_file(const char *command)
 {
   return argument_of(command)->offers[0] == offer_files;
 }
 
-/* False: the command takes an expression. */
+/* False: the command also takes an expression. */
 static bool offer_arguments(const Repl *r, const Wanted *w, const char *command)
 {
   const Argument *a = argument_of(command);
@@ -200,7 +199,7 @@ static void offer_language(const Repl *r, const Wanted *w)
   }
 }
 
-/* Members behind a model's name: net.fc1.weight is parameter fc1.weight of net. */
+/* Members of a model: net.fc1.weight is parameter fc1.weight of net. */
 static void offer_members(const Repl *r, const Wanted *w)
 {
   const char *dot = memchr(w->word, '.', w->size);
@@ -209,9 +208,9 @@ static void offer_members(const Repl *r, const Wanted *w)
     offer(w, arena_printf(w->arena, "%.*s.%s", (int)(dot - w->word), w->word, p->params[i].path));
 }
 
-/* A word of a command goes on to the next blank or "="; one of the language ends at operators
- * and brackets, but not at the dot of a path. The name of a file may have all of these in it.
- * `lead`: blanks in front. */
+/* Where the last word begins. Words of a command are separated by blanks and "=", words of the
+ * language by operators and brackets, but not by the dots of a path. A file name may contain all of
+ * these. `lead`: number of leading blanks. */
 static size_t start_of_word(const char *text, size_t size, size_t lead, bool command)
 {
   size_t start = size;

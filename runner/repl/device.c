@@ -1,4 +1,4 @@
-/* :ptx and :sass: what NVRTC and nvdisasm make of a kernel. Neither needs a GPU. */
+/* :ptx and :sass print the output of NVRTC and nvdisasm for a kernel. Neither needs a GPU. */
 #include "commands.h"
 #include "compiler/emit/emit.h"
 #include "runner/jit/child.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The session's program for a GPU, whatever device the session runs on: its kernels have the
+/* Compiles the session's program for a GPU, also if the session runs on the CPU: kernels have the
  * same names on both. NULL after a message. */
 static Compiled *compile_device(Repl *r, const char *name, uint32_t *out_kernel)
 {
@@ -18,7 +18,7 @@ static Compiled *compile_device(Repl *r, const char *name, uint32_t *out_kernel)
   return NULL;
 }
 
-/* `make` turns the whole program into PTX or a cubin, `show` prints the part of one kernel. */
+/* `make` compiles the whole program to PTX or a cubin; `show` prints one kernel of it. */
 static bool emit(Repl *r, const char *command, const char *name,
                  bool (*make)(Compile *c, Text *out),
                  bool (*show)(Repl *r, const char *kernel, const Text *text))
@@ -35,7 +35,7 @@ static bool emit(Repl *r, const char *command, const char *name,
   return good;
 }
 
-/* From ".visible .entry NAME(" to the brace that ends it. */
+/* Prints the text from ".visible .entry NAME(" to its closing brace. */
 static bool show_ptx(Repl *r, const char *kernel, const Text *text)
 {
   char head[256];
@@ -53,7 +53,7 @@ bool command_ptx(Repl *r, const char *arg)
   return emit(r, ":ptx", arg, emit_ptx, show_ptx);
 }
 
-/* The section .text.NAME of what nvdisasm prints. */
+/* Prints section .text.NAME of the output of nvdisasm. */
 static bool print_section(Repl *r, FILE *from, const char *kernel)
 {
   char *line = NULL, head[256];
@@ -70,11 +70,11 @@ static bool print_section(Repl *r, FILE *from, const char *kernel)
   return found || repl_error(r, "the machine code has no %s", kernel);
 }
 
-/* nvdisasm reads files only, and prints all kernels of one. */
+/* nvdisasm needs a file, and prints all kernels in it. */
 static bool disassemble(Repl *r, char *path, const char *kernel)
 {
   char program[PATH_MAX];
-  if (!child_find("nvdisasm", program)) return false; /* command_sass found it before */
+  if (!child_find("nvdisasm", program)) return false; /* command_sass has checked this */
   int input = child_file("", 0), output = child_file("", 0);
   char *argv[] = {program, "-c", path, NULL};
   int status = input >= 0 && output >= 0 ? child_run(argv, NULL, input, output) : -1;

@@ -1,5 +1,5 @@
-/* :kernel NAME edit and reload: a kernel's text in a file of its own, and from there into the
- * program that runs. */
+/* :kernel NAME edit writes a kernel's text to a file; :kernel NAME reload builds that file into the
+ * running program. */
 #include "commands.h"
 #include "compiler/command/command.h"
 #include "compiler/emit/emit.h"
@@ -13,7 +13,7 @@
 
 enum { FILE_PATH = 512 };
 
-/* One folder a session, made when the first kernel is edited; kernel_forget_files removes it. */
+/* A session creates one folder when the first kernel is edited; kernel_forget_files removes it. */
 static bool open_folder(Repl *r)
 {
   if (r->edits[0]) return true;
@@ -23,16 +23,16 @@ static bool open_folder(Repl *r)
   return repl_error(r, "cannot make a folder in /tmp: %s", strerror(errno));
 }
 
-/* ".cu", so that editors colour it: the text of a CPU kernel has the same form. */
+/* The suffix .cu makes editors highlight the syntax, which is that of CPU kernels, too. */
 static void file_path(const Repl *r, const char *name, char path[FILE_PATH])
 {
   snprintf(path, FILE_PATH, "%s/%.200s.cu", r->edits, name);
 }
 
-/* A kernel that is being edited already keeps what the user wrote. */
+/* Does not overwrite the user's earlier edits of the kernel. */
 static bool write_text(Repl *r, const char *path, const Text *text)
 {
-  FILE *f = fopen(path, "wx"); /* what is there is being edited */
+  FILE *f = fopen(path, "wx"); /* an existing file has edits */
   if (!f && errno == EEXIST) return true;
   bool good = f && fwrite(text->at, 1, text->n, f) == text->n;
   int reason = errno;
@@ -40,7 +40,7 @@ static bool write_text(Repl *r, const char *path, const Text *text)
   return good || repl_error(r, "cannot write %s: %s", path, strerror(reason));
 }
 
-/* The shell splits $EDITOR into words, as users expect of it. */
+/* $EDITOR may have arguments, so the shell runs it. */
 static bool run_editor(Repl *r, const char *path)
 {
   const char *editor = getenv("EDITOR");
@@ -54,12 +54,12 @@ static bool run_editor(Repl *r, const char *path)
   int status = system(command);
   if (status == -1) return repl_error(r, "cannot run %s: %s", editor, strerror(errno));
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
-  return repl_error(r, "%s ended with status %d", editor,
+  return repl_error(r, "%s exited with status %d", editor,
                     WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
-/* Writes the emitted text to a file and opens $EDITOR on it. Nothing runs it before :kernel
- * NAME reload. */
+/* Writes the emitted text to a file and opens $EDITOR on it. The edited text runs only after
+ * :kernel NAME reload. */
 bool kernel_edit(Repl *r, uint32_t kernel)
 {
   Compile *c = r->latest->c;
@@ -75,7 +75,7 @@ bool kernel_edit(Repl *r, uint32_t kernel)
   return true;
 }
 
-/* A text that does not build leaves the kernel as it was. */
+/* If the text does not build, the kernel is unchanged. */
 bool kernel_reload(Repl *r, uint32_t kernel)
 {
   char path[FILE_PATH];
@@ -86,9 +86,9 @@ bool kernel_reload(Repl *r, uint32_t kernel)
   file_path(r, name, path);
   const char *why,
       *text = r->edits[0] ? source_read(c->arena, FILE_NO_ROLE, path, &size, &why) : NULL;
-  if (!text) return repl_error(r, "%s is not being edited; :kernel %s edit", name, name);
+  if (!text) return repl_error(r, "%s has no edited text; :kernel %s edit makes one", name, name);
   if (!kernels_edit(r->kernels, c, kernel, path, text, size))
-    return repl_error(r, "%s; the kernel is as it was", ampc_last_error());
+    return repl_error(r, "%s; the kernel is unchanged", ampc_last_error());
   if (!repl_check(r, kernels_load(r->kernels, c, c->program))) return false;
   printf("%s runs %s\n", name,
          kernels_is_edited(r->kernels, c, kernel) ? "the edited text" : "as it was emitted");

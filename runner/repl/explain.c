@@ -1,5 +1,4 @@
-/* `:explain`: what ampc --explain tells, of the session's program; of one line where one is given.
- */
+/* :explain prints the output of ampc --explain for the session's program, or for one line of it. */
 #include "commands.h"
 #include "compiler/explain/explain.h"
 #include "runtime/plan/number.h"

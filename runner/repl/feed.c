@@ -1,5 +1,5 @@
-/* The data of the blocks: opened when a block first runs, and kept when the next program reads the
- * same the same way. */
+/* The data of the blocks. They are opened when a block first runs, and stay open if the next
+ * program reads the same data in the same way. */
 #include "repl.h"
 #include "runtime/plan/number.h"
 #include <stdlib.h>
@@ -10,7 +10,7 @@ static bool same_text(const char *a, const char *b)
   return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* Every field that decides which bytes are read and where they are put. */
+/* Compares every field that decides which bytes are read and where they are stored. */
 static bool same_source(const ampc_source *a, const ampc_source *b)
 {
   return a->kind == b->kind && same_text(a->path, b->path) && same_text(a->args, b->args) &&
@@ -20,14 +20,14 @@ static bool same_source(const ampc_source *a, const ampc_source *b)
          a->offset == b->offset && a->low == b->low && a->high == b->high && a->stream == b->stream;
 }
 
-/* Of an epoch's last batch, or of all where none is smaller. */
+/* The size of an epoch's last batch. */
 static int64_t last_batch(const ampc_block *b)
 {
   return b->variant[b->n_variants - 1].batch;
 }
 
-/* Same data, same order, same batches: then the open files and the thread that reads ahead can
- * stay. */
+/* Whether both programs read the same data in the same order and batches, so that the open files
+ * and the prefetching thread can be kept. */
 static bool same_reading(const ampc_program *p, const ampc_program *q, uint32_t block)
 {
   const ampc_block *a = &p->blocks[block], *b = &q->blocks[block];
@@ -39,8 +39,7 @@ static bool same_reading(const ampc_program *p, const ampc_program *q, uint32_t 
   return same;
 }
 
-/* The program of a feed is kept as long as the feed: its tables are read by the loader's
- * thread. */
+/* A feed keeps its program, because the loader's thread reads tables of it. */
 static void feed_close(Feed *f)
 {
   if (f->batches) ampc_data.close(f->batches);
@@ -55,7 +54,7 @@ void feeds_close(Repl *r)
   r->feeds = NULL;
 }
 
-/* The next step's block, by name: others may have come before it. */
+/* Finds the next step's block by name in the new program, where its index may differ. */
 static void move_position(Repl *r, const ampc_program *p, const ampc_program *q)
 {
   uint64_t old = (uint64_t)r->position.block;
@@ -67,8 +66,8 @@ static void move_position(Repl *r, const ampc_program *p, const ampc_program *q)
   r->position = (ampc_data_position){0};
 }
 
-/* Feeds pass to the next program by the index of their block; those that it reads in another
- * way are closed and opened again when they are needed. */
+/* Moves feeds to the next program, by the index of their block. Feeds that it reads in another way
+ * are closed, and opened again when they are needed. */
 void feeds_move(Repl *r, Compiled *to)
 {
   const ampc_program *q = to->c->program;
@@ -87,8 +86,8 @@ void feeds_move(Repl *r, Compiled *to)
   r->feeds = feeds;
 }
 
-/* Opened with the seed of the running state, from which the order of samples follows; anew when
- * a checkpoint has brought another one. */
+/* The seed of the running state decides the order of samples. The feed is opened again if a
+ * checkpoint has changed the seed. */
 ampc_status feed_at(Repl *r, uint32_t block, ampc_data_position at, ampc_batches **out)
 {
   Feed *f = &r->feeds[block];
@@ -113,8 +112,8 @@ ampc_data_position position_at(const Next *n, int64_t together)
   return (ampc_data_position){n->step / n->per_epoch, n->step % n->per_epoch * together, n->block};
 }
 
-/* An epoch may have another number of batches than when the position was set; the number of steps
- * stays. */
+/* The number of batches per epoch may have changed since the position was set. The number of steps
+ * done stays the same. */
 ampc_status feed_next(Repl *r, uint32_t block, Next *out)
 {
   ampc_data_position *at = &r->position;
@@ -127,7 +126,7 @@ ampc_status feed_next(Repl *r, uint32_t block, Next *out)
   out->per_epoch = ampc_groups(out->n_batches, together);
   int64_t each = ampc_groups(r->per_epoch ? r->per_epoch : out->n_batches, together);
   if (!ampc_steps_of(at->epoch, each, &out->step))
-    return ampc_fail(AMPC_BAD_FILE, "no run stands in epoch %lld of %lld steps each",
+    return ampc_fail(AMPC_BAD_FILE, "the position is out of range: epoch %lld of %lld steps each",
                      (long long)at->epoch, (long long)each);
   out->step += at->batch / together;
   *at = position_at(out, together);

@@ -1,11 +1,11 @@
-/* :infer, an infer block of the session on the weights of the session: compiled alone, on a twin.
- */
+/* :infer runs an infer block of the session with the weights of the session. The block is compiled
+ * alone and runs on a twin. */
 #include "commands.h"
 #include "runner/infer/infer.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* The words of `text` as inputs, or a call as data. */
+/* Reads `text` as a call for data if it contains a bracket, else as input files. */
 static void read_inputs(Arena *arena, const char *text, InferCommand *cmd)
 {
   if (strchr(text, '(')) {
@@ -21,7 +21,7 @@ static void read_inputs(Arena *arena, const char *text, InferCommand *cmd)
   }
 }
 
-/* The first word, where it names a block. */
+/* Takes the first word if it names a block; else returns NULL. */
 static const char *take_block(Compile *c, const char **arg)
 {
   size_t n = strcspn(*arg, " \t\n");

@@ -1,6 +1,6 @@
-/* Where inputs come from: the line editor on a terminal, else the lines of stdin. Lines are joined
- * while a bracket is open. Ctrl-C drops what has been typed. While a command runs, it is a request
- * that the command looks at. */
+/* Reads inputs: from the line editor on a terminal, else from stdin. Lines are joined while a
+ * bracket is open. Ctrl-C drops the typed text. While a command runs, Ctrl-C sets a flag that the
+ * command checks. */
 #include "repl.h"
 #include "runtime/base/interrupt.h"
 #include "runtime/base/signals.h"
@@ -18,11 +18,11 @@
 #include <unistd.h>
 #include <wchar.h>
 
-enum { HISTORY = 2000 /* inputs */, HISTORY_ENTRY = 1 << 16 /* bytes of one that is kept */ };
+enum { HISTORY = 2000 /* inputs */, HISTORY_ENTRY = 1 << 16 /* largest one that is kept, bytes */ };
 
 struct Input {
   Repl *r;
-  EditLine *editor; /* NULL: no terminal */
+  EditLine *editor; /* NULL: stdin is no terminal */
   History *history;
   char history_path[PATH_MAX]; /* empty: not kept */
   char *line;                  /* getline's */
@@ -50,7 +50,7 @@ static void make_folders(char *path)
 {
   for (char *p = path + 1; (p = strchr(p, '/')); p++) {
     *p = 0;
-    mkdir(path, 0700); /* a failure shows when the file is written */
+    mkdir(path, 0700); /* if it fails, writing the file fails, too */
     *p = '/';
   }
 }
@@ -82,8 +82,7 @@ static void open_history(Input *in)
   history(in->history, &event, H_LOAD, in->history_path);
 }
 
-/* An input is one entry, however many lines it has. A history that cannot be kept is no reason to
- * say anything. */
+/* Adds an input, of any number of lines, as one entry. Failures to save the history are ignored. */
 static void keep_input(Input *in)
 {
   HistEvent event;
@@ -91,14 +90,14 @@ static void keep_input(Input *in)
   if (in->text[strspn(in->text, " \t\n")] == 0) return;
   history(in->history, &event, H_ENTER, in->text);
   if (!in->history_path[0]) return;
-  mode_t mask = umask(077); /* what was typed is the user's own */
+  mode_t mask = umask(077); /* only the user may read it */
   history(in->history, &event, H_SAVE, in->history_path);
   umask(mask);
 }
 
 /* ---- the editor ---- */
 
-/* libedit asks before each line; another prompt while an input goes on over several. */
+/* libedit calls this before each line. Continuation lines have another prompt. */
 static char *prompt(EditLine *editor)
 {
   Input *in;
@@ -107,8 +106,8 @@ static char *prompt(EditLine *editor)
   return in->size ? more : first;
 }
 
-/* Waits for input or a request; false after a request. Signals are let in only during ppoll, so a
- * request that comes just before the wait is not missed. */
+/* Waits for input or an interrupt; false after an interrupt. Signals are blocked except during
+ * ppoll, so an interrupt just before the wait is not missed. */
 static bool wait_for_input(void)
 {
   sigset_t before;
@@ -120,7 +119,7 @@ static bool wait_for_input(void)
   return !interrupt_requested();
 }
 
-/* A character. The editor's own reader would go on after a signal. */
+/* Reads a character. The editor's own reader would ignore an interrupt. */
 static int read_character(EditLine *editor, wchar_t *out)
 {
   char bytes[MB_LEN_MAX];
@@ -134,12 +133,12 @@ static int read_character(EditLine *editor, wchar_t *out)
     size_t used = mbrtowc(out, bytes, ++n, &state);
     if (used == (size_t)-2) continue;
     if (used != (size_t)-1) return 1;
-    n = 0; /* no character: left out */
+    n = 0; /* not a character: skipped */
   }
   return 0;
 }
 
-/* Bytes that all words have in common at their beginning. */
+/* Length in bytes of the words' common prefix. */
 static size_t common_size(const NameVec *words)
 {
   size_t n = strlen(words->at[0]);
@@ -149,7 +148,7 @@ static size_t common_size(const NameVec *words)
   return n;
 }
 
-/* In columns that fit the terminal; a list of more than 200 says little and is cut. */
+/* Prints words in columns that fit the terminal, at most 200. */
 static void list_words(const NameVec *words)
 {
   enum { MOST = 200 };
@@ -168,8 +167,8 @@ static void list_words(const NameVec *words)
   fflush(stdout);
 }
 
-/* Tab: adds what all candidates have in common; where that is nothing new it lists them. A
- * single one gets a space behind it, unless it is a folder or has a bracket in it. */
+/* Tab inserts the common prefix of all candidates. If that adds nothing, it lists them. A single
+ * candidate is followed by a space, unless it is a folder or contains a bracket. */
 static unsigned char complete_key(EditLine *editor, int key)
 {
   (void)key;
@@ -206,7 +205,7 @@ static void open_editor(Input *in)
   el_set(in->editor, EL_CLIENTDATA, in);
   el_set(in->editor, EL_PROMPT, prompt);
   el_set(in->editor, EL_EDITOR, "emacs");
-  /* the kernel would drop what is written while it hands out Ctrl-C: at the prompt and at work */
+  /* else Ctrl-C would make the kernel drop unread input and output, also while a command runs */
   el_set(in->editor, EL_SETTY, "-d", "+noflsh", NULL);
   el_set(in->editor, EL_SETTY, "-x", "+noflsh", NULL);
   el_set(in->editor, EL_GETCFN, read_character);
@@ -242,7 +241,7 @@ static const char *read_line(Input *in, size_t *out_size)
 {
   if (in->editor) {
     int n = 0;
-    /* before the prompt: whoever sees that may type Ctrl-D or Ctrl-C */
+    /* before the prompt appears, because the user may then type Ctrl-D or Ctrl-C */
     el_set(in->editor, EL_PREP_TERM, 1);
     const char *line = el_gets(in->editor, &n);
     *out_size = n > 0 ? (size_t)n : 0;
@@ -256,7 +255,7 @@ static const char *read_line(Input *in, size_t *out_size)
   return n > 0 ? in->line : NULL;
 }
 
-/* Keeps a final zero behind the text. */
+/* Keeps the text NUL-terminated. */
 static void add_line(Input *in, const char *line, size_t n)
 {
   if (in->size + n + 1 > in->cap) {
@@ -269,14 +268,14 @@ static void add_line(Input *in, const char *line, size_t n)
   in->text[in->size] = 0;
 }
 
-/* Commands are a line: brackets in them open nothing. */
+/* A command is one line; brackets do not continue it. */
 static bool is_command(const Input *in)
 {
   return in->text[strspn(in->text, " \t")] == ':';
 }
 
-/* An input that is open at the end of stdin is handed on as it is: the parser says what is
- * missing. So is one beyond INPUT_LIMIT, which is refused. */
+/* An input with an open bracket at the end of stdin is returned as it is, and the parser reports
+ * the mistake. An input beyond INPUT_LIMIT is returned, too; program_input rejects it. */
 const char *input_next(Input *in, size_t *out_size)
 {
   in->size = 0;
@@ -284,11 +283,11 @@ const char *input_next(Input *in, size_t *out_size)
     size_t n;
     input_calm();
     const char *line = read_line(in, &n);
-    if (!line && input_interrupted()) { /* what was typed is dropped */
+    if (!line && input_interrupted()) { /* drop the typed text */
       if (!in->editor || interrupt_ending()) return NULL;
       el_reset(in->editor);
-      tcflush(STDIN_FILENO, TCIFLUSH); /* typed before it, not read yet */
-      keep_input(in); /* the lines before the one that was being typed can be had again */
+      tcflush(STDIN_FILENO, TCIFLUSH); /* and unread keys */
+      keep_input(in);                  /* earlier lines of the input can be recalled */
       in->size = 0;
       puts("^C");
       continue;

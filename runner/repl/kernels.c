@@ -1,8 +1,7 @@
-/* Built kernels of a session, by content.
- *
- * The key (compiler/emit/kernel_key.h) holds while a change elsewhere moves numbers and lines in a
- * kernel's text. What is not known is printed together, built in one or two runs of the C compiler
- * and loaded. Libraries stay loaded while a kernel of theirs may be asked for again. */
+/* Keeps the built kernels of a session by content. The key of a kernel (compiler/emit/kernel_key.h)
+ * does not change if a change elsewhere only moves numbers and lines in the kernel's text. Unknown
+ * kernels are built together in one or two runs of the C compiler. The KEPT_LIBRARIES most recently
+ * used libraries stay loaded. */
 #include "repl.h"
 #include "compiler/emit/emit.h"
 #include "compiler/emit/kernel_key.h"
@@ -13,11 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEPT_LIBRARIES = 32, SPLIT_FROM = 8 /* kernels that are worth a second compiler */ };
+enum { KEPT_LIBRARIES = 32, SPLIT_FROM = 8 /* so many kernels are worth a second compiler */ };
 
 typedef struct Library {
-  void *handle;  /* NULL: closed, the place is free */
-  uint64_t used; /* number of the load that last asked for it */
+  void *handle;  /* NULL: closed, the entry is free */
+  uint64_t used; /* number of the last load that used it */
 } Library;
 
 typedef struct Known {
@@ -26,7 +25,7 @@ typedef struct Known {
   uint32_t library;
 } Known;
 
-typedef struct Edit { /* the kernel of this name, while it is `from`, is run as `text` */
+typedef struct Edit { /* `text` replaces the kernel of this name while its key is `from` */
   XXH128_hash_t from;
   char *name, *text;
   size_t size;
@@ -37,10 +36,10 @@ struct Kernels {
   Known *known;
   Edit *edits;
   uint32_t n_libraries, n_known, n_edits;
-  uint64_t loads; /* so far; the clock of Library.used */
+  uint64_t loads; /* number of loads so far: the clock of Library.used */
 };
 
-/* Room for one more behind n elements. */
+/* Makes space for one more than n elements. */
 static void *grown(void *old, uint32_t n, size_t size)
 {
   void *at = realloc(old, (n + 1) * size);
@@ -84,7 +83,7 @@ typedef struct Unit { /* some kernels of a program, built together */
   char error[4096];
 } Unit;
 
-/* Runs in a thread of its own for the second unit. */
+/* The second unit is built in another thread. */
 static void *build_unit(void *arg)
 {
   Unit *u = arg;
@@ -93,7 +92,7 @@ static void *build_unit(void *arg)
   return NULL;
 }
 
-/* The last error of a thread is its own: it is told again in this one. */
+/* ampc_last_error is per thread, so the error of the other thread is set again in this one. */
 static ampc_status build_units(Unit *units, uint32_t n)
 {
   pthread_t thread;
@@ -112,7 +111,7 @@ static ampc_status build_units(Unit *units, uint32_t n)
   return AMPC_OK;
 }
 
-/* Index of the library; places of closed ones are used again. */
+/* Returns the index of the library. Entries of closed libraries are reused. */
 static uint32_t keep_library(Kernels *k, void *handle)
 {
   uint32_t i = 0;
@@ -125,8 +124,8 @@ static uint32_t keep_library(Kernels *k, void *handle)
   return i;
 }
 
-/* NULL: not built in this session, or forgotten. The pointer holds until the next kernel is
- * remembered. */
+/* NULL: not built in this session, or unloaded. The pointer is valid until the next call of
+ * remember. */
 static const Known *find_known(const Kernels *k, XXH128_hash_t key)
 {
   for (uint32_t i = 0; i < k->n_known; i++)
@@ -134,7 +133,7 @@ static const Known *find_known(const Kernels *k, XXH128_hash_t key)
   return NULL;
 }
 
-/* The unit's library belongs to k from here on, also after a failure. */
+/* Passes the unit's library to k, also after a failure. */
 static ampc_status remember(Kernels *k, const Unit *u, const XXH128_hash_t *keys)
 {
   uint32_t library = keep_library(k, u->library);
@@ -148,7 +147,7 @@ static ampc_status remember(Kernels *k, const Unit *u, const XXH128_hash_t *keys
   return AMPC_OK;
 }
 
-/* Libraries with kernels of the running program count as just used: they must stay loaded. */
+/* Marks the libraries of the running program as just used, because they must stay loaded. */
 static void mark_running(Kernels *k, const ampc_program *running)
 {
   for (uint32_t i = 0; running && i < running->n_kernels; i++)
@@ -157,7 +156,7 @@ static void mark_running(Kernels *k, const ampc_program *running)
         k->libraries[k->known[n].library].used = k->loads;
 }
 
-/* Unloads the libraries that were not asked for in the longest time, down to KEPT_LIBRARIES. */
+/* Unloads the least recently used libraries, until KEPT_LIBRARIES are left. */
 static void forget_old(Kernels *k)
 {
   for (;;) {
@@ -180,7 +179,7 @@ static void forget_old(Kernels *k)
 
 /* ---- a program ---- */
 
-/* The kernels of a program that have to be built: parallel arrays. */
+/* The kernels of a program that must be built, as parallel arrays. */
 typedef struct Missing {
   Text *texts;
   const char **names;
@@ -188,7 +187,7 @@ typedef struct Missing {
   uint32_t n;
 } Missing;
 
-/* An edit holds while what is emitted for that kernel stays what the user saw. */
+/* An edit applies while the emitted text of its kernel stays the one that the user has edited. */
 static Edit *find_edit(const Kernels *k, const char *name, XXH128_hash_t from)
 {
   for (uint32_t i = 0; i < k->n_edits; i++) {
@@ -198,14 +197,14 @@ static Edit *find_edit(const Kernels *k, const char *name, XXH128_hash_t from)
   return NULL;
 }
 
-/* As it is emitted, edited or not. */
+/* The emitted text, even if the kernel is edited. */
 static void print_kernel(Compile *c, uint32_t i, Text *out)
 {
   text_init(out, c->arena);
   emit_kernel(c, i, out);
 }
 
-/* Key of the text that runs as kernel i, which is the edited one where there is one. */
+/* The text that runs as kernel i, edited or emitted, and its key. */
 static XXH128_hash_t current(const Kernels *k, Compile *c, uint32_t i, Text *text)
 {
   const char *name = c->program->kernels[i].name;
@@ -218,12 +217,12 @@ static XXH128_hash_t current(const Kernels *k, Compile *c, uint32_t i, Text *tex
   return kernel_key(c->arena, text, name);
 }
 
-/* Many kernels are built by two compilers side by side. All of a program are one text, though:
- * `amp train` of the same job then finds it in the cache. */
+/* Two compilers build many kernels in parallel. If all kernels of a program are missing, they are
+ * one text, which `amp train` of the same job then finds in the cache. */
 static ampc_status build_missing(Kernels *k, Compile *c, const Missing *m)
 {
   uint32_t n_units = m->n >= SPLIT_FROM ? 2 : 1, half = n_units == 2 ? m->n / 2 : m->n;
-  bool whole = m->n == c->program->n_kernels; /* one text then, which `amp train` caches too */
+  bool whole = m->n == c->program->n_kernels; /* as for `amp train` */
   if (whole) n_units = 1, half = m->n;
   Unit units[2];
   for (uint32_t i = 0; i < n_units; i++) {
@@ -238,8 +237,7 @@ static ampc_status build_missing(Kernels *k, Compile *c, const Missing *m)
   return status;
 }
 
-/* Two walks: what is missing is built before anything of the program is touched, so a failure
- * leaves its kernels as they were. */
+/* Missing kernels are built before the program is changed, so a failure leaves it unchanged. */
 ampc_status kernels_load(Kernels *k, Compile *c, const ampc_program *running)
 {
   ampc_program *p = c->program;
@@ -291,7 +289,8 @@ void kernels_check_edits(Kernels *k, Compile *c)
       i++;
       continue;
     }
-    printf("the edited text of %s runs no more: what is emitted has changed\n", k->edits[i].name);
+    printf("the edited text of %s no longer runs: the emitted text has changed\n",
+           k->edits[i].name);
     free_edit(&k->edits[i]);
     k->edits[i] = k->edits[--k->n_edits];
   }
@@ -305,8 +304,8 @@ static void drop_edit(Kernels *k, const char *name, XXH128_hash_t from)
   *e = k->edits[--k->n_edits];
 }
 
-/* The text with the lines of its file, so that the C compiler's messages count and quote those.
- * `path` has no character that a string of C would need to escape. */
+/* The text with #line directives, so that the C compiler's messages refer to the edited file.
+ * `path` contains no character that a C string must escape. */
 static Text with_lines(Compile *c, const Text *text, const char *name, const char *path)
 {
   Text out = text_new(c->arena);
@@ -316,7 +315,7 @@ static Text with_lines(Compile *c, const Text *text, const char *name, const cha
   return out;
 }
 
-/* The edited text goes through the compiler alone first: a broken one leaves all as it is. */
+/* The edited text is first compiled alone, so that a broken one changes nothing. */
 bool kernels_edit(Kernels *k, Compile *c, uint32_t kernel, const char *path, const char *text,
                   size_t size)
 {
@@ -334,7 +333,7 @@ bool kernels_edit(Kernels *k, Compile *c, uint32_t kernel, const char *path, con
   k->loads++;
   if (build_units(&unit, 1) || remember(k, &unit, &key)) return false;
   drop_edit(k, name, from);
-  if (XXH128_isEqual(from, key)) return true; /* as it was emitted */
+  if (XXH128_isEqual(from, key)) return true; /* the text was not changed */
   k->edits = grown(k->edits, k->n_edits, sizeof *k->edits);
   k->edits[k->n_edits] = (Edit){from, strdup(name), strndup(text, size), size};
   if (!k->edits[k->n_edits].name || !k->edits[k->n_edits].text) arena_out_of_memory();

@@ -1,11 +1,12 @@
-/* Two texts line by line: the shortest list of lines to leave out and to add (Myers, 1986). */
+/* Compares two texts line by line: finds the shortest list of lines to remove and to add (Myers,
+ * 1986). */
 #include "repl.h"
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_EDITS = 4000 /* beyond that the texts have little in common */ };
+enum { MOST_EDITS = 4000 /* with more, the texts have little in common */ };
 
-typedef struct Line { /* it stays in its text; `key` is what it is compared by */
+typedef struct Line { /* `at` points into its text; lines are compared by `key` */
   const char *at, *key;
   size_t size;
 } Line;
@@ -35,14 +36,15 @@ static void put(char mark, const Line *l)
   printf("%c %.*s\n", mark, (int)l->size, l->at);
 }
 
-/* Myers walks a grid from (0, 0) to (lines of a, lines of b): right leaves out a line of a,
- * down adds one of b, and diagonal steps over equal lines are free. Diagonal k is x - y. */
+/* Myers' algorithm walks a grid from (0, 0) to (lines of a, lines of b). A step right removes a
+ * line of a, a step down adds a line of b, and diagonal steps over equal lines are free. Diagonal k
+ * is x - y. */
 typedef struct Search {
   Arena *arena;
   const Line *a, *b;
   int n_a, n_b;
   LineKey *shown;
-  int **furthest; /* of each number of edits: how far on each diagonal */
+  int **furthest; /* by number of edits: the furthest x on each diagonal */
   int edits;
   bool differs;
 } Search;
@@ -52,8 +54,8 @@ static bool equal(const Search *s, int x, int y)
   return strcmp(s->a[x].key, s->b[y].key) == 0;
 }
 
-/* x on diagonal k after edit number d, of what the edit before it reached; *added: the edit adds a
- * line of b, else it leaves out one of a. */
+/* The furthest x on diagonal k after d edits; `before`: those after d - 1. *added: the last edit
+ * adds a line of b, else it removes one of a. */
 static int step(const int *before, int d, int k, bool *added)
 {
   int down = k < d ? before[k + d] : -1, right = k > -d ? before[k + d - 2] + 1 : -1;
@@ -61,7 +63,7 @@ static int step(const int *before, int d, int k, bool *added)
   return *added ? down : right;
 }
 
-/* furthest[d][k + d]: x on diagonal k = x - y after d edits. */
+/* Fills in furthest[d][k + d], the x on diagonal k = x - y after d edits. False: too many edits. */
 static bool find_path(Search *s)
 {
   int n = s->n_a, m = s->n_b;
@@ -81,7 +83,7 @@ static bool find_path(Search *s)
   return false;
 }
 
-/* Two lines that pair up: shown as changed if they differ in what the user sees. */
+/* Prints two matching lines as changed if their `shown` keys differ. */
 static void put_match(Search *s, const Line *x, const Line *y)
 {
   const char *a = key_of(s->arena, s->shown, x->at, x->size);
@@ -91,8 +93,8 @@ static void put_match(Search *s, const Line *x, const Line *y)
   put('+', y);
 }
 
-/* Prints the path. Going back from its end tells each edit (added[d]); going
- * forward from its beginning prints them. */
+/* Prints the path. Walking back from its end finds each edit (added[d]); walking forward prints
+ * them. */
 static void put_path(Search *s)
 {
   bool *added = arena_array(s->arena, bool, (size_t)s->edits + 1);
@@ -113,8 +115,7 @@ static void put_path(Search *s)
   }
 }
 
-/* Texts that differ too much are not listed: the search takes memory with the square of the
- * edits. */
+/* Texts that differ too much are not listed, because memory grows with the square of the edits. */
 bool diff_lines(const char *a, const char *b, LineKey *key, LineKey *shown)
 {
   Arena *arena = arena_create();

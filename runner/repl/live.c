@@ -1,4 +1,4 @@
-/* The program that runs: kernels, runtime, and the passage from one program to the next. */
+/* The running program: its kernels, its runtime, and the change to the next program. */
 #include "repl.h"
 #include "compiler/command/command.h"
 #include "runtime/plan/number.h"
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Settings that were said with :set hold as long as the program has them. */
+/* Applies the values of :set again, as far as the program has these settings. */
 static ampc_status apply_sets(const Repl *r, ampc_runtime *rt)
 {
   const ampc_program *p = ampc_program_of(rt);
@@ -47,16 +47,15 @@ static void tell_loaded(void *to, bool warning, const char *line)
   printf("%s%s\n", warning ? "warning: " : "", line);
 }
 
-/* The files of `load` clauses are read when the session begins, and again when the clauses change.
- */
+/* Reads the files of `load` clauses when the session begins, and again if the clauses change. */
 static ampc_status load_files(const Repl *r, ampc_runtime *rt)
 {
   if (r->rt && same_loads(ampc_program_of(r->rt), ampc_program_of(rt))) return AMPC_OK;
   return ampc_load_params(rt, r->data_dir, tell_loaded, NULL);
 }
 
-/* Start values are drawn first, for what the running program does not have; then the rest is
- * carried over and :set is applied again. *out is NULL after a failure. */
+/* All parameters first get initial values. Then the state of the running program is copied and :set
+ * is applied. *out is NULL after a failure. */
 static ampc_status make_runtime(const Repl *r, Compiled *p, const ampc_program *as,
                                 ampc_runtime **out, uint32_t *out_kept)
 {
@@ -76,7 +75,7 @@ static ampc_status make_runtime(const Repl *r, Compiled *p, const ampc_program *
   return status;
 }
 
-/* For a GPU kernels are not kept one by one but as `amp train` keeps them, some at a time. */
+/* Kernels for a GPU are not kept one by one, but cached a few per unit, as for `amp train`. */
 static ampc_status load(const Repl *r, Compiled *p)
 {
   if (!is_cpu_target(p->c)) return p->jit ? AMPC_OK : jit_load(p->c, &p->jit);
@@ -87,12 +86,12 @@ ampc_status live_twin(Repl *r, Compiled *p, const ampc_program *as, ampc_runtime
 {
   uint32_t kept;
   *out = NULL;
-  ampc_status status = as ? AMPC_OK : load(r, p); /* a copy has the functions already */
+  ampc_status status = as ? AMPC_OK : load(r, p); /* `as` has the kernels already */
   return status ? status : make_runtime(r, p, as, out, &kept);
 }
 
-/* feed_next seeks to the batch of the next step, and nothing counts it as done: training reads
- * it again. */
+/* feed_next seeks to the batch of the next step. The position does not advance, so training reads
+ * that batch again. */
 ampc_status live_try_batch(Repl *r, ampc_runtime *twin, uint32_t block, int64_t *out_samples)
 {
   uint32_t own;
@@ -107,11 +106,12 @@ ampc_status live_try_batch(Repl *r, ampc_runtime *twin, uint32_t block, int64_t 
 static void tell_kept(const ampc_program *p, uint32_t kept)
 {
   if (kept < p->n_params)
-    printf("kept %u of %u parameters and buffers; the others begin anew\n", kept, p->n_params);
+    printf("kept %u of %u parameters and buffers; the others get initial values\n", kept,
+           p->n_params);
 }
 
-/* The new runtime is whole before the old one is given up: after a failure the session runs
- * what it ran. */
+/* The new runtime is complete before the old one is freed, so after a failure the session keeps its
+ * program. */
 bool live_ready(Repl *r)
 {
   Compiled *p = program_latest(r);

@@ -1,4 +1,4 @@
-/* A curve in the terminal, drawn with braille characters: each holds 2 by 4 dots. */
+/* Draws a curve in the terminal with braille characters, which have 2 by 4 dots each. */
 #include "repl.h"
 #include "runtime/plan/terminal.h"
 #include <math.h>
@@ -8,7 +8,7 @@
 
 enum { ROWS = 12, LABEL = 10, MOST_COLUMNS = 400 };
 
-/* Of the terminal, or 80 where stdout is none. */
+/* Columns of the terminal, or 80 if stdout is no terminal. */
 static int plot_columns(void)
 {
   int columns = terminal_columns(STDOUT_FILENO);
@@ -16,7 +16,7 @@ static int plot_columns(void)
   return columns > MOST_COLUMNS ? MOST_COLUMNS : columns;
 }
 
-/* The least and greatest of the finite values; false: there is none. */
+/* The least and the greatest finite value; false: there is none. */
 static bool find_range(const double *at, size_t n, double *low, double *high)
 {
   *low = INFINITY;
@@ -30,15 +30,15 @@ static bool find_range(const double *at, size_t n, double *low, double *high)
   return *low < *high;
 }
 
-/* Bits of a braille character are numbered down its left column, then the right; the lowest row
- * came later. */
+/* The bits of a braille character are numbered down its left column, then down its right one. The
+ * lowest row was added later and has the highest bits. */
 static void set_dot(unsigned char *cells, int columns, int x, int y)
 {
   static const unsigned char bits[2][4] = {{0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}};
   cells[y / 4 * columns + x / 2] |= bits[x % 2][y % 4];
 }
 
-/* Each column of dots shows the mean of its steps; a value and the next are joined by a line. */
+/* Each column of dots shows the mean of its steps. Lines connect neighbouring columns. */
 static void draw(const double *at, size_t n, double low, double high, unsigned char *cells,
                  int columns)
 {
@@ -62,7 +62,7 @@ static void draw(const double *at, size_t n, double low, double high, unsigned c
   }
 }
 
-/* Braille characters begin at U+2800; three bytes in UTF-8. */
+/* Braille characters begin at U+2800 and have three bytes in UTF-8. */
 static void put_cell(unsigned char dots)
 {
   unsigned code = 0x2800u + dots;

@@ -1,4 +1,4 @@
-/* Tensors as text: all of a small one, the corners of a large one, and their range. */
+/* Prints tensors: all elements of a small one, the corners of a large one, and the range. */
 #include "repl.h"
 #include "runtime/plan/terminal.h"
 #include "runner/selftest/number.h"
@@ -10,9 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ALL = 1000 /* elements that are shown without gaps */, EDGE = 3 /* beside a gap */ };
+enum {
+  ALL = 1000 /* elements that are printed without gaps */,
+  EDGE = 3 /* at each side of a gap */
+};
 
-/* What lies at `place`, or, of a parameter, in its space. */
+/* Reads the elements at `place`; if q is given, those of parameter q in place.space. */
 static ampc_status read_as(ampc_runtime *rt, ampc_ref place, const ampc_param *q, HostTensor *out)
 {
   const ampc_program *p = ampc_program_of(rt);
@@ -62,7 +65,8 @@ ampc_status tensor_read_param(ampc_runtime *rt, const ampc_param *q, ampc_space 
 
 typedef enum Form { FORM_integer, FORM_truth, FORM_plain, FORM_exponent } Form;
 
-/* All elements of a tensor are printed in one form and width, so that columns line up. */
+/* All elements of a tensor are printed with the same form and width, so that columns are
+ * aligned. */
 typedef struct Style {
   Form form;
   int width;
@@ -84,8 +88,8 @@ typedef struct Printer {
   const HostTensor *t;
   Style style;
   bool gaps;
-  bool measure; /* nothing is printed: widths only */
-  int columns;  /* of the terminal; 0: rows are not broken */
+  bool measure; /* only widths are measured, nothing is printed */
+  int columns;  /* of the terminal; 0: rows are not wrapped */
   double least, most;
 } Printer;
 
@@ -95,7 +99,7 @@ static bool in_gap(const Printer *p, uint32_t axis, int64_t i)
   return p->gaps && n > 2 * EDGE && i >= EDGE && i < n - EDGE;
 }
 
-/* The least and greatest size of the elements decide between plain digits and exponents. */
+/* The least and the greatest magnitude decide between plain digits and exponents. */
 static void see(Printer *p, double v)
 {
   if (isfinite(v) && v != 0) {
@@ -104,7 +108,7 @@ static void see(Printer *p, double v)
   }
 }
 
-/* The same walk first measures the widest number and then prints. */
+/* Measures the width of a number, or prints it. */
 static void put_number(Printer *p, int64_t at)
 {
   char text[40];
@@ -115,8 +119,8 @@ static void put_number(Printer *p, int64_t at)
     p->style.width = n;
 }
 
-/* What stands between two elements of a row, or two rows. A row that is longer than the terminal
- * goes on under its first element. */
+/* Prints the separator of two elements or two rows. A row that is wider than the terminal continues
+ * below its first element. */
 static void put_comma(const Printer *p, uint32_t axis, int64_t i)
 {
   int width = p->style.width + 2, room = p->columns - (int)p->t->rank - 1;
@@ -126,7 +130,7 @@ static void put_comma(const Printer *p, uint32_t axis, int64_t i)
   for (uint32_t k = 0; breaks && k <= axis; k++) putchar(' ');
 }
 
-/* Visits the numbers that are shown, in order; prints brackets and commas unless it only looks. */
+/* Visits the printed elements in order. `first_look`: only collects their magnitudes. */
 static void walk(Printer *p, uint32_t axis, int64_t at, bool first_look)
 {
   const HostTensor *t = p->t;
@@ -148,7 +152,7 @@ static void walk(Printer *p, uint32_t axis, int64_t at, bool first_look)
   if (text) putchar(']');
 }
 
-/* Two walks: over the sizes of the numbers, then over their widths. */
+/* Walks twice: over the magnitudes of the numbers, then over their widths. */
 static void choose_style(Printer *p)
 {
   p->style.form = p->t->dtype == AMPC_BOOL     ? FORM_truth
@@ -172,7 +176,7 @@ void tensor_print(const HostTensor *t)
   printf("%s%s\n", t->rank > 1 ? "\n" : "  ", ampc_type_text(type, t->dtype, t->rank, t->dim));
 }
 
-/* Integers to the last digit, other numbers to five. */
+/* Prints integers exactly, and floats with five digits. */
 static void print_ends(const HostTensor *t, double least, double most)
 {
   int64_t low = INT64_MAX, high = INT64_MIN;
@@ -187,8 +191,9 @@ static void print_ends(const HostTensor *t, double least, double most)
            ampc_is_float(t->dtype) ? 5 : 17, most);
 }
 
-/* Of the finite elements; those that are not are counted. One element is its own range. The
- * deviation takes a second walk: subtracting squares of large means loses digits. */
+/* Range, mean and deviation are those of the finite elements; others are counted. A single element
+ * has no range. The deviation needs a second loop, because the difference of large squares loses
+ * digits. */
 void tensor_print_range(const HostTensor *t)
 {
   double least = INFINITY, most = -INFINITY, sum = 0, squares = 0;

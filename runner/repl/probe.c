@@ -1,4 +1,5 @@
-/* :probe: how large the values of the next step are, on a twin, so that nothing moves. */
+/* :probe reports how large the values of the next step are. The step runs on a twin, so the session
+ * does not change. */
 #include "commands.h"
 #include "runner/probe/probe.h"
 
@@ -16,7 +17,7 @@ static bool look(Repl *r, Compiled *p, uint32_t block, const char *path)
               repl_check(r, watch_read(&w, twin, block, &found));
   ampc_free(twin);
   if (!good) return false;
-  if (!found) return repl_error(r, "the program looks at nothing in this step");
+  if (!found) return repl_error(r, "this step has no probes");
   watch_print(&w, *path ? path : NULL, *path ? 0 : MOST_ROWS);
   return true;
 }

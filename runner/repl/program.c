@@ -1,4 +1,5 @@
-/* The program of a session: the job's file and what was typed; see Note [how a session grows]. */
+/* The program of a session: the job's file and the accepted inputs; see Note [how a session
+ * grows]. */
 #include "repl.h"
 #include "compiler/graph/ir.h"
 #include <errno.h>
@@ -20,7 +21,7 @@ void compiled_drop(Compiled *p)
   free(p);
 }
 
-/* The compile belongs to the program from here on. */
+/* Passes the compile to a new program. */
 static Compiled *compiled_of(Compile *c)
 {
   Compiled *p = malloc(sizeof *p);
@@ -31,7 +32,7 @@ static Compiled *compiled_of(Compile *c)
 
 /* ---- one compile ---- */
 
-/* Statements do not see the data of a train block; a program that asks for it is told who does. */
+/* Statements cannot use the data of a train block. If one does, a hint names :show. */
 static void add_hints(const Repl *r, Compile *c)
 {
   const Compile *from = r->latest ? r->latest->c : NULL;
@@ -41,7 +42,7 @@ static void add_hints(const Repl *r, Compile *c)
     for (uint32_t k = 0; d->kind == DECL_train && k < d->as.run.names.n; k++) {
       const char *name = arena_strdup(c->arena, d->as.run.names.at[k].text);
       const char *text =
-          arena_printf(c->arena, "`%s` is data of the next batch: :show looks at it", name);
+          arena_printf(c->arena, "`%s` is data of the next batch; :show prints it", name);
       vec_push(c->arena, &hints, (NameHint){name, text});
     }
   }
@@ -49,7 +50,7 @@ static void add_hints(const Repl *r, Compile *c)
   c->options.n_hints = hints.n;
 }
 
-/* A compile with the options of the session and what the request changes. */
+/* A compile with the session's options, changed as the request says. */
 static Compile *begin(const Repl *r, const Request *q)
 {
   Options options = r->options;
@@ -78,7 +79,7 @@ static bool read_inputs(const Repl *r, Compile *c)
   return good;
 }
 
-/* Mistakes of all parts are told, not only those of the first. */
+/* Reports the mistakes of all parts, not only those of the first. */
 static bool read_parts(const Repl *r, Compile *c)
 {
   bool good = !r->file.text || compile_add_file(c, r->file.name, r->file.text, r->file.size);
@@ -97,8 +98,8 @@ Compile *program_parse(Repl *r, Ast *file)
   return NULL;
 }
 
-/* Leaves out the settings that would be reported as unknown because only some declarations are
- * compiled; `precision`, where given, takes the place of the session's. */
+/* If only some declarations are compiled (`all` false), leaves out settings other than precision,
+ * which would be reported as unknown. `precision`, if given, replaces the session's. */
 static void choose_settings(Compile *c, const char *precision, bool all)
 {
   Options *o = &c->options;
@@ -113,14 +114,14 @@ static void choose_settings(Compile *c, const char *precision, bool all)
   o->n_settings = n;
 }
 
-/* Blocks that run by themselves; an expression has no use for them. */
+/* Blocks, which an expression does not need. */
 static bool is_run(DeclKind kind)
 {
   return kind == DECL_train || kind == DECL_eval || kind == DECL_infer;
 }
 
-/* Joins the bodies of all inputs into one, in order. The value that an earlier one ended with was
- * printed then and is left out. */
+/* Joins the bodies of all inputs into one, in order. The final value of an earlier input has been
+ * printed already and is left out. */
 static void join_bodies(Compile *c)
 {
   Ast kept = {0};
@@ -145,7 +146,7 @@ static void join_bodies(Compile *c)
   *c->ast = kept;
 }
 
-/* Only train blocks can have the value of a name that :show watches; the others would cost
+/* Only train blocks can compute a value that :show watches. Compiling the others would cost
  * time. */
 static void keep_trains(Compile *c)
 {
@@ -190,7 +191,7 @@ Compiled *program_compile(Repl *r, const Request *q)
 
 /* ---- the latest program ---- */
 
-/* Takes over the reference; NULL: the next who asks compiles. */
+/* Takes over the reference. NULL: the next program_latest compiles. */
 static void set_latest(Repl *r, Compiled *p)
 {
   compiled_drop(r->latest);
@@ -203,7 +204,7 @@ Compiled *program_latest(Repl *r)
   return r->latest;
 }
 
-/* A file with mistakes of syntax is not taken: every later compile would stop at them. */
+/* A file with errors of syntax is rejected, because every later compile would fail. */
 static bool parses(Repl *r, const Part *file)
 {
   Compile *c = begin(r, &(Request){0});
@@ -219,11 +220,11 @@ bool program_open(Repl *r, const char *path)
   const char *why, *text = source_read(r->arena, FILE_JOB, path, &size, &why);
   if (!text) return repl_error(r, "cannot read %s: %s", path, why);
   Part file = {arena_strdup(r->arena, path), text, size};
-  if (!parses(r, &file)) return repl_error(r, "%s was not taken", path);
+  if (!parses(r, &file)) return repl_error(r, "%s was not opened", path);
   r->file = file;
   r->declared.n = 0;
   set_latest(r, NULL);
-  program_latest(r); /* what is wrong has been told; the next input may mend it */
+  program_latest(r); /* reports mistakes, which later inputs may correct */
   return true;
 }
 
@@ -236,7 +237,7 @@ Assignment *program_set_of(const Repl *r, const char *key)
   return NULL;
 }
 
-/* Drops what was said of `owner` itself, and of "owner.part". */
+/* Drops values of the key `owner` (if itself) and of keys "owner.x" (if parts). */
 static void forget(Assignment *at, uint32_t *n, const char *owner, bool itself, bool parts)
 {
   size_t size = strlen(owner);
@@ -248,8 +249,8 @@ static void forget(Assignment *at, uint32_t *n, const char *owner, bool itself, 
   *n = kept;
 }
 
-/* A new declaration wins over earlier -D, --set, :const and :set of the same name: they replaced
- * parts of the declaration that it replaces. */
+/* Drops earlier -D, --set, :const and :set of the new declarations' names, because they changed
+ * declarations that are now replaced. */
 static void forget_overrides(Repl *r, const Ast *ast)
 {
   Options *o = &r->options;
@@ -271,8 +272,8 @@ static Assignment *copy(Arena *arena, const Assignment *from, uint32_t n)
   return to;
 }
 
-/* A declaration that is right in itself is taken even where the rest does not fit it yet: the next
- * input may change the rest. */
+/* A declaration without errors is accepted even if the rest of the program does not fit it yet,
+ * because later inputs may change the rest. */
 static bool take_declarations(Repl *r, Compile *c, const Part *part, const Ast *ast)
 {
   Options before = r->options;
@@ -289,17 +290,17 @@ static bool take_declarations(Repl *r, Compile *c, const Part *part, const Ast *
     compile_destroy(c);
     r->options = before;
     r->sets = sets;
-    return repl_error(r, "not taken; the program is as it was");
+    return repl_error(r, "rejected; the program is unchanged");
   }
   vec_push(r->arena, &r->declared, *part);
   set_latest(r, good ? compiled_of(c) : NULL);
   if (good) return true;
   compile_destroy(c);
-  return repl_error(r, "taken, but the rest of the program does not fit it yet");
+  return repl_error(r, "accepted, but the rest of the program does not fit it yet");
 }
 
-/* A body that only returns a value is asked once and forgotten; one that assigns is part of the
- * program from then on. */
+/* An input that only returns a value runs once and is forgotten. One that assigns becomes part of
+ * the program. */
 static bool has_effect(const Ast *ast)
 {
   for (uint32_t i = 0; i < ast->n; i++)
@@ -342,7 +343,7 @@ bool program_input(Repl *r, const char *text, size_t size)
 
 /* ---- options ---- */
 
-/* A copy with the key's value replaced or added. */
+/* Returns a copy in which the key's value is replaced or added. */
 static Assignment *with(Arena *arena, const Assignment *old, uint32_t *n, const char *key,
                         const char *value)
 {
@@ -355,7 +356,7 @@ static Assignment *with(Arena *arena, const Assignment *old, uint32_t *n, const 
   return all;
 }
 
-/* Options change for good only when the program compiles with them. */
+/* Restores the old options if the program does not compile with the new ones. */
 static bool recompile(Repl *r, const Options *before)
 {
   Compiled *p = program_compile(r, &(Request){0});
@@ -364,7 +365,7 @@ static bool recompile(Repl *r, const Options *before)
     return true;
   }
   r->options = *before;
-  return repl_error(r, "not taken; the program is as it was");
+  return repl_error(r, "rejected; the program is unchanged");
 }
 
 bool program_const(Repl *r, const char *name, const char *value)

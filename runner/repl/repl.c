@@ -16,7 +16,7 @@
 
 typedef struct ReplCommand {
   Options compile;
-  ampc_train_options run; /* device and seed of it */
+  ampc_train_options run; /* only device and seed are used */
 } ReplCommand;
 
 static const OptionTable repl_verb = {
@@ -26,9 +26,9 @@ static const OptionTable repl_verb = {
                                     {job_options, offsetof(ReplCommand, compile)},
                                     {table_options, offsetof(ReplCommand, compile)},
                                     {NULL, 0}},
-    .notes = "Input is the language or a command; ':help' lists the commands. Where the input is "
-             "no terminal there is no prompt; after a mistake the next input is read all the same, "
-             "and the exit status is then 1."};
+    .notes = "Input is the language or a command; ':help' lists the commands. If the input is not "
+             "a terminal, there is no prompt; after a mistake the next input is still read, and "
+             "the exit status is 1."};
 
 /* ---- messages ---- */
 
@@ -50,18 +50,18 @@ bool repl_check(Repl *r, ampc_status status)
   if (status == AMPC_OK) return true;
   if (input_interrupted()) return repl_error(r, "interrupted");
   if (*ampc_last_error()) return repl_error(r, "%s", ampc_last_error());
-  r->failed = true; /* and told at its place: jit_tell */
+  r->failed = true; /* jit_tell has printed the message */
   return false;
 }
 
 /* ---- the command line ---- */
 
-/* Into the session, which `:open` and `:set` change later. */
+/* Reads the options into the session; `:open` and `:set` may change them later. */
 static bool read_command_line(Repl *r, int argc, char **argv, int *status)
 {
   Operands jobs = {argv, argc};
   ReplCommand cmd = {.compile = options_default(), .run = {.device = "auto"}};
-  cmd.compile.input = "repl"; /* what messages call the text that was typed */
+  cmd.compile.input = "repl"; /* name of typed text in messages */
   if (!options_read(&repl_verb, r->arena, &jobs, &cmd, status)) return false;
   *status = options_count_jobs(&repl_verb, &jobs, 0, 1);
   r->options = cmd.compile;
@@ -75,7 +75,7 @@ static bool read_command_line(Repl *r, int argc, char **argv, int *status)
 /* ---- the session ---- */
 
 /* Runs one input, a command or text of the language, without the blanks around it. A command is
- * copied first, to end it with a zero byte. */
+ * copied, so that it is NUL-terminated. */
 static void repl_run(Repl *r, const char *text, size_t size)
 {
   while (size && isspace((unsigned char)*text)) text++, size--;
@@ -90,7 +90,7 @@ static void repl_run(Repl *r, const char *text, size_t size)
   fflush(stdout);
 }
 
-/* False: there is no such file, as for the other verbs. */
+/* False: the job's file cannot be read, which ends the session as for other verbs. */
 static bool open_session(Repl *r)
 {
   r->kernels = kernels_create();
@@ -104,7 +104,7 @@ static bool open_session(Repl *r)
   return readable;
 }
 
-/* Feeds and runtime before the programs whose tables they read; kernels last. */
+/* Frees feeds and runtime before the programs whose tables they read, and kernels last. */
 static void close_session(Repl *r)
 {
   live_close(r);
@@ -114,7 +114,7 @@ static void close_session(Repl *r)
   free(r->losses.at);
 }
 
-/* A terminal's session ends with 0 whatever went wrong in it; that of a script with 1. */
+/* After a mistake, a session on a terminal returns 0, and that of a script 1. */
 static int loop(Repl *r)
 {
   Input *in = input_open(r);
@@ -142,7 +142,7 @@ int repl_main(int argc, char **argv)
   Arena *arena = arena_create();
   Repl r = {.arena = arena};
   int status;
-  const char *locale = setlocale(LC_CTYPE, ""); /* the editor must know what a character is */
+  const char *locale = setlocale(LC_CTYPE, ""); /* the editor needs the character encoding */
   if (!locale || !strcmp(locale, "C") || !strcmp(locale, "POSIX")) setlocale(LC_CTYPE, "C.UTF-8");
   r.interactive = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
   char target[AMPC_TARGET_ROOM];

@@ -1,26 +1,28 @@
-/* A session of `amp repl`: what its files share.
+/* A session of `amp repl`: the types and functions that its files share.
  *
  * Note [how a session grows]
- * The program is the job's file and, in order, the inputs that were taken; a later declaration
- * takes the place of an earlier one (ast_merge). Each change is a compile of the whole program, a
- * few milliseconds; what costs time is building kernels, and a kernel whose text is known but for
- * the names of its variables is not built again (kernels.c). The running state (weights,
- * moments, counters) lives in a runtime of the last program that ran. When a newer program is to
- * run, a new runtime takes over what has the same path and shape (carry.c). So nothing is
- * built before it is needed, and a change that does not compile changes nothing. */
+ * The program consists of the job's file and the accepted inputs, in order. A later declaration
+ * replaces an earlier one (ast_merge). Each change compiles the whole program, which takes a few
+ * milliseconds. Building kernels takes longer, so a kernel is not built again if its text is known
+ * except for the names of its variables (kernels.c).
+ *
+ * The running state (weights, moments, counters) is in the runtime of the last program that ran.
+ * Before a newer program runs, a new runtime copies the state that has the same path and shape
+ * (carry.c). Kernels are therefore built only when they are needed, and a change that does not
+ * compile has no effect. */
 #pragma once
 #include "ampc_rt.h"
 #include "compiler/driver.h"
 #include "compiler/base/names.h"
 #include "runner/jit/jit.h"
 
-typedef struct Compiled { /* a program that compiled; freed with its last user */
+typedef struct Compiled { /* a compiled program; freed with its last user */
   Compile *c;
   uint32_t users;
-  Jit *jit; /* on a GPU, from when it was first to run: all its kernels */
+  Jit *jit; /* on a GPU: all its kernels; NULL before it first runs */
 } Compiled;
 
-typedef struct Part { /* one text of the program; belongs to the session's arena */
+typedef struct Part { /* one text of the program; in the session's arena */
   const char *name, *text;
   uint32_t size;
 } Part;
@@ -32,8 +34,8 @@ typedef struct Kernels Kernels; /* kernels.c */
 
 typedef struct Feed { /* the open data of a block */
   ampc_batches *batches;
-  Compiled *from; /* whose tables it reads */
-  uint64_t seed;  /* that it was opened with */
+  Compiled *from; /* the program whose tables it reads */
+  uint64_t seed;  /* with which it was opened */
 } Feed;
 
 typedef struct Losses { /* of every step trained in this session */
@@ -45,38 +47,37 @@ enum { INPUT_LIMIT = 1 << 24 }; /* bytes of one input */
 
 typedef struct Repl {
   Arena *arena;             /* texts and settings of the whole session */
-  Options given;            /* as the command line had them */
-  Options options;          /* as they are now: :const, :precision and the like change them */
+  Options given;            /* from the command line */
+  Options options;          /* current: :const, :precision and :set change them */
   const char *device, *job; /* path of the job, or NULL */
   const char *data_dir;
   bool interactive;  /* stdin and stdout are a terminal */
-  bool failed, quit; /* a mistake was told; :quit was said */
+  bool failed, quit; /* an error was printed; :quit was given */
   bool seed_given;
   uint64_t seed;
-  uint32_t n_inputs; /* so far; the next is called <n_inputs + 1> in messages */
+  uint32_t n_inputs; /* so far; messages name the next one <n_inputs + 1> */
 
-  Part file;            /* the job's; text NULL: there is none */
-  Parts declared, said; /* inputs: declarations; statements */
-  Assignments sets;     /* settings that are data */
+  Part file;            /* the job's file; text NULL: no job */
+  Parts declared, said; /* accepted inputs: declarations; statements */
+  Assignments sets;     /* :set of settings in device memory */
 
-  Compiled *latest; /* NULL: the program does not compile as it stands */
-  Compiled *live;   /* what rt runs; NULL before anything ran */
+  Compiled *latest; /* NULL: not compiled, or it has errors */
+  Compiled *live;   /* the program of rt; NULL before the first run */
   ampc_runtime *rt;
-  Kernels *kernels; /* owned, as are rt and feeds */
-  Feed *feeds;      /* one a block of `live` */
+  Kernels *kernels; /* owned, like rt and feeds */
+  Feed *feeds;      /* one per block of `live` */
 
   ampc_data_position position; /* of the next step */
-  int64_t per_epoch;           /* batches of an epoch when it was set; 0: not known */
-  int64_t steps;               /* attempted since the weights were made */
+  int64_t per_epoch;           /* batches of an epoch when it was set; 0: unknown */
+  int64_t steps;               /* attempted since the weights were initialized */
   Losses losses;
-  char edits[64]; /* folder of the kernels that are being edited; empty: none */
+  char edits[64]; /* folder of edited kernels; empty: none */
 } Repl;
 
 /* ---- repl.c ---- */
-/* A mistake of the user's or of the machine's: one line on stderr; the session goes on. Always
- * false. */
+/* Prints an error on stderr; the session continues. Always returns false. */
 bool repl_error(Repl *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-bool repl_check(Repl *r, ampc_status status); /* tells ampc_last_error unless it is AMPC_OK */
+bool repl_check(Repl *r, ampc_status status); /* prints ampc_last_error unless AMPC_OK */
 
 /* ---- input.c: lines ---- */
 typedef struct Input Input;
@@ -84,98 +85,103 @@ Input *input_open(Repl *r);
 /* The next whole input, valid until the next call; NULL at the end. */
 const char *input_next(Input *in, size_t *out_size);
 void input_close(Input *in);
-bool input_interrupted(void); /* since input_calm */
+bool input_interrupted(void); /* by Ctrl-C since input_calm */
 void input_calm(void);
 
 /* ---- complete.c ---- */
-/* What may stand where `text` ends; *out_start is where the word begins that they replace. */
+/* The words that may complete the end of `text`. *out_start: where the word begins that they
+ * replace. */
 void complete(Repl *r, Arena *arena, const char *text, size_t size, size_t *out_start,
               NameVec *out);
 
 /* ---- program.c ---- */
-typedef struct Request {  /* which compile */
+typedef struct Request {  /* what to compile, and how */
   const char *target;     /* NULL: the session's */
   const char *dump_after; /* or NULL */
-  const char *watch;      /* or NULL; then train blocks alone are compiled */
-  const char *precision;  /* in place of the session's; or NULL */
-  const Part *input;      /* statements to add; then blocks and optimizers are left out */
-  const Options *infer;   /* its infer_block and infer_inputs, alone; or NULL */
-  bool alone;             /* those that were typed before `input` are left out, too */
-  bool quiet;             /* messages are not shown */
-  bool probe;             /* every step looks at all values */
+  const char *watch;      /* value to output; only train blocks are compiled; or NULL */
+  const char *precision;  /* replaces the session's; or NULL */
+  const Part *input;      /* statements to add; blocks and optimizers are left out; or NULL */
+  const Options *infer;   /* with infer_block and infer_inputs: only that block; or NULL */
+  bool alone;             /* statements before `input` are left out, too */
+  bool quiet;             /* prints no messages */
+  bool probe;             /* every step has probes */
 } Request;
 /* NULL after messages. */
 Compiled *program_compile(Repl *r, const Request *q);
-/* The session's text as one tree, nothing compiled; `file` has the declarations of the job's file
- * alone, source 0. NULL after messages. */
+/* Parses the session's texts into one tree, without compiling it. `file` gets only the declarations
+ * of the job's file, source 0. NULL after messages. */
 Compile *program_parse(Repl *r, Ast *file);
 Compiled *compiled_keep(Compiled *p);
-void compiled_drop(Compiled *p); /* NULL is fine */
-/* The job's file; typed declarations are dropped. False: it cannot be read, all is as it was. */
+void compiled_drop(Compiled *p); /* NULL is allowed */
+/* Reads the job's file and drops typed declarations. False: the file cannot be read or has errors
+ * of syntax, and nothing has changed. */
 bool program_open(Repl *r, const char *path);
 bool program_input(Repl *r, const char *text, size_t size);
-/* -D and --set of the session; a change that does not compile is taken back. */
+/* Change -D and --set of the session. A change that does not compile is undone. */
 bool program_const(Repl *r, const char *name, const char *value);
 bool program_setting(Repl *r, const char *key, const char *value);
-void program_as_given(Repl *r); /* -D and --set: those of the command line for its job, else none */
-Assignment *program_set_of(const Repl *r, const char *key); /* what :set said of it; or NULL */
-/* The program as it stands, or NULL after its messages. */
+void program_as_given(Repl *r); /* resets -D and --set to those of the command line */
+Assignment *program_set_of(const Repl *r, const char *key); /* the :set of key, or NULL */
+/* The current program, compiled if necessary; NULL after messages. */
 Compiled *program_latest(Repl *r);
 
 /* ---- kernels.c: built kernels, by content ---- */
 Kernels *kernels_create(void);
 void kernels_free(Kernels *k);
-/* Fills in c->program->kernels. Kernels of `running` (may be NULL) stay loaded; others, whose
- * program does not run any more, may go. */
+/* Fills in c->program->kernels. Kernels of `running` (may be NULL) stay loaded; others may be
+ * unloaded. */
 ampc_status kernels_load(Kernels *k, Compile *c, const ampc_program *running);
-/* Replaces the text of a kernel of this text (emit_kernel) by that of the file at `path`. False: it
- * does not build. */
+/* Replaces the emitted text of a kernel by `text`, which was read from the file at `path`. False:
+ * it does not build. */
 bool kernels_edit(Kernels *k, Compile *c, uint32_t kernel, const char *path, const char *text,
                   size_t size);
-/* Tells of edited texts that the program has no place for any more, and drops them. */
+/* Drops edited texts whose kernel the program no longer emits, with a message for each. */
 void kernels_check_edits(Kernels *k, Compile *c);
 bool kernels_is_edited(const Kernels *k, Compile *c, uint32_t kernel);
 
-double number_of(const char *value); /* of a value that :set has taken; state.c */
+double number_of(const char *value); /* state.c: the number in a value that :set has accepted */
 
 /* ---- live.c ---- */
-bool live_ready(Repl *r); /* r->rt runs the latest program; false after a message */
-void live_close(Repl *r); /* weights and all */
-/* A runtime of another program with the state of the live one. `as`: p's program, perhaps with
- * fewer commands; NULL: as it is. It must outlive the runtime. */
+bool live_ready(Repl *r); /* makes r->rt run the latest program; false after a message */
+void live_close(Repl *r); /* drops weights and all other state */
+/* A runtime of program p with the state of the live one. `as`: a copy of p's program with fewer
+ * commands, which must outlive the runtime; NULL: p's program. */
 ampc_status live_twin(Repl *r, Compiled *p, const ampc_program *as, ampc_runtime **out);
-/* Runs a train block of the twin on the next batch, which stays the next. */
+/* Runs a train block of the twin on the next batch, without advancing the session. */
 ampc_status live_try_batch(Repl *r, ampc_runtime *twin, uint32_t block, int64_t *out_samples);
 
-/* ---- carry.c: parameters, buffers, optimizer state, counters and scaler of `from` ---- */
+/* ---- carry.c ---- */
+/* Copies parameters, buffers, optimizer state, counters and scaler. *out_kept: parameters copied.
+ */
 ampc_status carry(ampc_runtime *from, ampc_runtime *to, uint32_t *out_kept);
-/* What hangs on evaluations; after :set was applied, for it has settings that were lowered. */
+/* Copies state that depends on evaluations, such as lowered settings. Call it after :set is
+ * applied. */
 ampc_status carry_judged(ampc_runtime *from, ampc_runtime *to);
-/* Infer blocks read the averages of weights where an optimizer keeps them, and `to` has no
- * optimizers: it gets them as its weights. `from` NULL: there are none. */
+/* Copies averages of weights, where an optimizer of `from` keeps them, to the weights of `to`,
+ * which has no optimizers: infer blocks read averages. `from` NULL: there are none. */
 ampc_status carry_averages(ampc_runtime *from, ampc_runtime *to);
 
 /* ---- state.c, resume.c ---- */
-bool state_load(Repl *r, const char *path); /* a checkpoint; false after a message */
-/* Before the first step: says so where the job names a checkpoint that is there. False after a
- * message: the program cannot run. */
+bool state_load(Repl *r, const char *path); /* loads a checkpoint; false after a message */
+/* Before the first step: prints a reminder if the checkpoint of the job's resume= exists. False
+ * after a message: the program cannot run. */
 bool resume_remind(Repl *r);
 
 /* ---- train.c ---- */
 bool train_steps(Repl *r, int64_t n); /* 0: to the end of the job */
-/* The train block of the next step with its data, opened on first use, at that step's batch. */
+/* The train block of the next step, with its data at that step's batch. */
 typedef struct Next {
   uint32_t block;
   ampc_batches *batches;
-  int64_t per_epoch, step; /* steps of an epoch; that of the block */
+  int64_t per_epoch, step; /* steps of an epoch; next step of the block */
   int64_t n_batches;       /* of an epoch */
 } Next;
 ampc_status feed_next(Repl *r, uint32_t block, Next *out);
-/* The batch that its step begins with; a step has `together` of them, the last of an epoch fewer.
- */
+/* The first batch of the step. A step has `together` batches; the last step of an epoch may have
+ * fewer. */
 ampc_data_position position_at(const Next *n, int64_t together);
 ampc_status feed_at(Repl *r, uint32_t block, ampc_data_position at, ampc_batches **out);
-void feeds_move(Repl *r, Compiled *to); /* keeps what the next program reads the same way */
+void feeds_move(Repl *r, Compiled *to); /* keeps data that the next program reads the same way */
 void feeds_close(Repl *r);
 /* The train block of the next step; false: there is none. */
 bool train_block(const Repl *r, const ampc_program *p, uint32_t *out);
@@ -187,29 +193,30 @@ typedef struct HostTensor {
   int64_t dim[AMPC_MAX_RANK];
   int64_t elements;
   double *at;
-  int64_t *whole; /* of i64, which a double does not hold: the same elements, freed with `at` */
+  int64_t *whole; /* of i64: the exact elements; freed with `at` */
 } HostTensor;
-/* `tensor.at` is to be freed. */
+/* The caller frees out->at. */
 ampc_status tensor_read(ampc_runtime *rt, ampc_ref place, ampc_dtype dtype, uint32_t rank,
                         const int64_t *dim, HostTensor *out);
-/* What belongs to a parameter in a space, in the order of its shape. */
+/* The part of a space that belongs to a parameter, in the order of its shape. */
 ampc_status tensor_read_param(ampc_runtime *rt, const ampc_param *q, ampc_space space,
                               HostTensor *out);
-void tensor_print(const HostTensor *t); /* values, abbreviated, and the type */
-void tensor_print_range(
-    const HostTensor *t); /* least, greatest, mean, deviation, what is not finite */
+void tensor_print(const HostTensor *t); /* values, abbreviated, and type */
+/* Least and greatest, mean, deviation, number of elements that are not finite. */
+void tensor_print_range(const HostTensor *t);
 
 /* ---- plot.c ---- */
 void plot_curve(const double *at, size_t n, const char *title);
 
 /* ---- value.c: expressions ---- */
-/* The outputs of a block: one, or those of a tuple. */
+/* Prints the outputs of a block: one, or those of a tuple. */
 bool outputs_print(Repl *r, ampc_runtime *rt, uint32_t block, bool range);
-bool value_run(Repl *r, Compiled *p);       /* prints what its bodies answer */
-bool value_show(Repl *r, const char *text); /* and its range, and why it has its type */
+bool value_run(Repl *r, Compiled *p);       /* runs p and prints its values */
+bool value_show(Repl *r, const char *text); /* also prints range and reason of the type */
 
 /* ---- lines.c: two texts line by line ---- */
-/* What a line is compared by, into `out` of the line's size + 1; and how it is shown. */
+/* Writes a key of a line to `out`, which has the line's size + 1 bytes. */
 typedef void LineKey(const char *line, size_t n, char *out);
-/* Lines that differ, as - and +; false: none does. `shown` of lines that match may differ too. */
+/* Prints lines that differ, as - and +. Lines match by `key`; a matching pair is printed if its
+ * `shown` keys differ. False: nothing was printed. */
 bool diff_lines(const char *a, const char *b, LineKey *key, LineKey *shown);

@@ -1,4 +1,5 @@
-/* :show and :grad: values of the training step, looked at on a twin, so that nothing moves. */
+/* :show and :grad print values of the training step. The step runs on a twin, so the session does
+ * not change. */
 #include "commands.h"
 #include "compiler/command/command.h"
 #include "compiler/graph/ir.h"
@@ -14,7 +15,7 @@ static const ampc_param *find_param(const ampc_program *p, const char *path)
   return NULL;
 }
 
-/* Values with their range. False after a message. */
+/* Prints values and range, and frees them. False after a message. */
 static bool show_tensor(Repl *r, ampc_status read, HostTensor *t)
 {
   if (!repl_check(r, read)) return false;
@@ -39,7 +40,7 @@ static void print_why(Compile *c, const Node *n)
 
 /* ---- parameters ---- */
 
-/* The stored type, and each other type in which somebody reads it. */
+/* Prints the stored type, and each other type in which the parameter is read. */
 static void explain_param(Compile *c, const char *path)
 {
   const Graph *g = c->graph;
@@ -61,8 +62,8 @@ static void explain_param(Compile *c, const char *path)
   }
 }
 
-/* The values are those of the running program; why they have their type is in the graph after
- * precision, which is compiled for that. */
+/* The values are those of the running program. The reasons for types are in the graph after pass
+ * precision, so the program is compiled up to there. */
 static bool show_param(Repl *r, const char *path)
 {
   if (!live_ready(r)) return false;
@@ -80,7 +81,8 @@ static bool show_param(Repl *r, const char *path)
 
 /* ---- values of the train block ---- */
 
-/* The block of the next step, found by its name: `p` lacks blocks that the running program has. */
+/* Finds the block of the next step by name, because `p` lacks blocks that the running program
+ * has. */
 static bool block_index(const Repl *r, const ampc_program *p, uint32_t *out)
 {
   uint32_t own;
@@ -90,7 +92,7 @@ static bool block_index(const Repl *r, const ampc_program *p, uint32_t *out)
   return false;
 }
 
-/* Runs the next step on a twin of a program that gives out the value. */
+/* Runs the next step on a twin, with a program that outputs the value. */
 static bool show_watched(Repl *r, Compiled *p, uint32_t *out_block)
 {
   ampc_runtime *twin = NULL;
@@ -98,19 +100,18 @@ static bool show_watched(Repl *r, Compiled *p, uint32_t *out_block)
   if (!live_ready(r) || !block_index(r, g, out_block)) return false;
   uint32_t block = *out_block, n = 0;
   for (uint32_t i = 0; i < g->n_outputs; i++) n += g->outputs[i].block == block;
-  if (!n) return repl_error(r, "it is no value of block %s", g->blocks[block].name);
+  if (!n) return repl_error(r, "block %s does not compute this value", g->blocks[block].name);
   int64_t samples = 0;
   bool good = repl_check(r, live_twin(r, p, NULL, &twin)) &&
               repl_check(r, live_try_batch(r, twin, block, &samples));
   if (good && samples != g->blocks[block].batch)
-    good =
-        repl_error(r, "the next batch is the last, smaller one of its epoch; :step goes past it");
+    good = repl_error(r, "the next batch is the smaller last one of its epoch; :step trains on it");
   good = good && outputs_print(r, twin, block, true);
   ampc_free(twin);
   return good;
 }
 
-/* The node before the output: an output only copies, and has no reason of its own. */
+/* Prints the reason of the output's input, because an output only copies. */
 static void explain_watched(Compile *c, const char *block)
 {
   const Graph *g = c->graph;
@@ -119,7 +120,7 @@ static void explain_watched(Compile *c, const char *block)
       print_why(c, ir_in(c, ir_node(g, g->outputs.at[i].value), 0));
 }
 
-/* 1: shown; 0: a failure that was told; -1: no train block knows such a value. */
+/* 1: shown; 0: failed after a message; -1: no train block has this value. */
 static int show_value(Repl *r, const char *text)
 {
   const char *kept = arena_strdup(r->arena, text);
@@ -157,8 +158,8 @@ static bool is_expression(Repl *r, const char *text)
   return p != NULL;
 }
 
-/* A parameter, a value of the train block, or else an expression of the session: a name can be all
- * three, and the earlier one wins. */
+/* Shows a parameter, a value of the train block, or an expression of the session. If a name is
+ * several of these, the first kind in this order is shown. */
 bool command_show(Repl *r, const char *arg)
 {
   if (!*arg) return repl_error(r, ":show needs a name or an expression, as in :show logits");
@@ -169,13 +170,13 @@ bool command_show(Repl *r, const char *arg)
   if (shown >= 0) return shown == 1;
   const ampc_block *eval = eval_of_metric(latest->c->program, arg);
   if (eval && !is_expression(r, arg))
-    return repl_error(r, "`%s` is a metric of block %s; :eval works it out", arg, eval->name);
+    return repl_error(r, "`%s` is a metric of block %s; :eval computes it", arg, eval->name);
   return value_show(r, arg);
 }
 
 /* ---- gradients ---- */
 
-/* Is this the first command that reads the gradients as a whole? They are complete by then. */
+/* Whether the command of this label reads the complete gradients of the optimizer. */
 static bool is_looked_at(Compile *c, const char *label, int optimizer)
 {
   const Graph *g = c->graph;
@@ -189,8 +190,9 @@ static bool is_looked_at(Compile *c, const char *label, int optimizer)
   return false;
 }
 
-/* The program with steps that end before the optimizer begins, which is in those where all of
- * `every` fires if it is in any. False: the block does not train with the optimizer. */
+/* A copy of the program in which the steps of the block end before the optimizer begins. If the
+ * optimizer is in any variant, it is in the one where all `every` fire. False: the block does not
+ * train with the optimizer. */
 static bool cut_steps(Compile *c, uint32_t block, int optimizer, ampc_program *out)
 {
   const ampc_program *p = c->program;
@@ -209,8 +211,8 @@ static bool cut_steps(Compile *c, uint32_t block, int optimizer, ampc_program *o
   return cut;
 }
 
-/* Of several optimizers of the parameter the first that the block trains with: the parameter, or
- * its share, whose gradients are that one's. NULL: there is none. */
+/* Cuts the program before the first optimizer of the parameter that the block trains with. Returns
+ * the parameter or the share with that optimizer's gradients; NULL: there is none. */
 static const ampc_param *cut_program(Compile *c, uint32_t block, const ampc_param *q,
                                      ampc_program *out)
 {
@@ -222,7 +224,8 @@ static const ampc_param *cut_program(Compile *c, uint32_t block, const ampc_para
   return NULL;
 }
 
-/* As the optimizer will see it: what lies in memory is still multiplied by the loss scale. */
+/* Prints the gradient that the optimizer will use. In memory it is still multiplied by the loss
+ * scale. */
 static bool show_gradient(Repl *r, ampc_runtime *twin, const ampc_param *q)
 {
   ampc_state state;
@@ -238,13 +241,13 @@ static bool show_gradient(Repl *r, ampc_runtime *twin, const ampc_param *q)
   tensor_print(&t);
   tensor_print_range(&t);
   printf("norm %.5g", sqrt(sum));
-  if (state.scale != 1) printf("; the loss scale of %g is taken out", (double)state.scale);
+  if (state.scale != 1) printf("; divided by the loss scale %g", (double)state.scale);
   putchar('\n');
   free(t.at);
   return true;
 }
 
-/* The twin runs a step that ends before the optimizer begins. */
+/* A twin runs a step that ends before the optimizer begins. */
 bool command_grad(Repl *r, const char *arg)
 {
   uint32_t block;

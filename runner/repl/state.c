@@ -1,4 +1,4 @@
-/* Commands about the job and its state. */
+/* Commands for the job and its state. */
 #include "commands.h"
 #include "runner/job/options.h"
 #include "runtime/runtime.h"
@@ -18,7 +18,7 @@ bool path_matches(const char *pattern, const char *path)
 
 /* ---- files ---- */
 
-/* Another job begins without weights and without what was said of the one before. */
+/* A new job starts without the weights, inputs and settings of the previous one. */
 bool command_open(Repl *r, const char *arg)
 {
   if (!*arg) return repl_error(r, ":open needs a file");
@@ -36,7 +36,7 @@ bool command_open(Repl *r, const char *arg)
   return r->latest != NULL;
 }
 
-/* What was typed goes: the file is the truth again. Weights go on where they fit (live_ready). */
+/* Typed declarations are dropped. Weights with the same path and shape stay (live_ready). */
 bool command_reload(Repl *r, const char *arg)
 {
   (void)arg;
@@ -55,7 +55,7 @@ bool command_save(Repl *r, const char *arg)
   return true;
 }
 
-/* The curve of the loss begins anew: the steps of a checkpoint are those of another run. */
+/* Clears the curve of the loss, because the checkpoint belongs to another run. */
 bool state_load(Repl *r, const char *path)
 {
   ampc_data_position at;
@@ -79,7 +79,7 @@ bool command_load(Repl *r, const char *arg)
 
 /* ---- settings ---- */
 
-/* "KEY = VALUE" into two texts of the session. False after a message. */
+/* Splits "KEY = VALUE" into two texts in the session's arena. False after a message. */
 static bool split(Repl *r, const char *arg, const char *command, const char **key,
                   const char **value)
 {
@@ -93,7 +93,7 @@ static bool split(Repl *r, const char *arg, const char *command, const char **ke
   return true;
 }
 
-/* Settings that kernels read from STATE, as opposed to those that shape the program. */
+/* Whether kernels read the setting from STATE; other settings change the program. */
 static bool is_data(const ampc_program *p, const char *key)
 {
   for (uint32_t i = 0; i < p->n_settings; i++)
@@ -108,7 +108,7 @@ double number_of(const char *value)
   return number;
 }
 
-/* Values as they are on the device where the program runs; else as they will be set. */
+/* Prints the values on the device if the program runs; else the values that it will get. */
 static bool list_settings(Repl *r)
 {
   Compiled *p = program_latest(r);
@@ -135,7 +135,7 @@ static ampc_domain domain_of(const ampc_program *p, const char *key)
   return p->settings[i].domain;
 }
 
-/* So that the next program gets it, too. */
+/* Remembers a setting for the next program. */
 static void remember_set(Repl *r, const char *key, const char *value)
 {
   Assignment *set = program_set_of(r, key);
@@ -145,8 +145,8 @@ static void remember_set(Repl *r, const char *key, const char *value)
     vec_push(r->arena, &r->sets, (Assignment){key, value});
 }
 
-/* A number that kernels read is written where they read it; nothing is compiled. The rest (batch
- * sizes, a number in place of a schedule) makes another program. */
+/* A setting that kernels read from STATE is written there, without compiling. Any other setting (a
+ * batch size, a number in place of a schedule) compiles the program again. */
 bool command_set(Repl *r, const char *arg)
 {
   const char *key, *value;
@@ -167,7 +167,7 @@ bool command_set(Repl *r, const char *arg)
   return true;
 }
 
-/* A const is part of the program: a new value compiles it again, or is taken back. */
+/* A const is part of the program. A new value compiles it again, and is undone if that fails. */
 bool command_const(Repl *r, const char *arg)
 {
   const char *name, *value;
@@ -180,7 +180,7 @@ bool command_const(Repl *r, const char *arg)
   return split(r, arg, ":const", &name, &value) && program_const(r, name, value);
 }
 
-/* Another precision is another program; weights are f32 masters and go on. */
+/* Another precision is another program. The weights, f32 masters, are kept. */
 bool command_precision(Repl *r, const char *arg)
 {
   if (*arg) return program_setting(r, "precision", arg);
@@ -189,7 +189,7 @@ bool command_precision(Repl *r, const char *arg)
   return p != NULL;
 }
 
-/* ---- what there is ---- */
+/* ---- lists ---- */
 
 /* "opt", or "opt_a, opt_b". */
 static const char *optimizers_text(Arena *arena, const ampc_program *p, const ampc_param *q)
@@ -204,7 +204,7 @@ static const char *optimizers_text(Arena *arena, const ampc_program *p, const am
   return t.at;
 }
 
-/* `running`: the program of q is the one that runs, so there are values to take the norm of. */
+/* `running`: the program of q runs, so its values have a norm. */
 static bool add_param(Repl *r, const ampc_program *p, const ampc_param *q, bool running, Table *t)
 {
   char type[AMPC_TYPE_ROOM];
@@ -254,7 +254,7 @@ bool command_loss(Repl *r, const char *arg)
   return true;
 }
 
-/* A line each where every optimizer has its own. */
+/* Prints the loss scale, or one line per optimizer if each has its own. */
 static bool print_scales(Repl *r, const ampc_state *s)
 {
   const ampc_program *p = r->live->c->program;
@@ -287,12 +287,12 @@ bool command_scaler(Repl *r, const char *arg)
            s.growth_factor, s.growth_interval, s.growth, s.backoff_factor, (double)s.min_scale,
            (double)s.max_scale);
   if (s.dynamic && s.hysteresis > 1)
-    printf("%lld overflows lower it (%lld so far)\n", s.hysteresis, s.spared);
+    printf("shrinks only after %lld overflows (%lld so far)\n", s.hysteresis, s.spared);
   return true;
 }
 
-/* What is there where the program runs, else what it will take; the libraries' part is known
- * only then. */
+/* Prints the allocated memory if the program runs, else the memory that it will need. The
+ * libraries' memory is known only if it runs. */
 bool command_memory(Repl *r, const char *arg)
 {
   (void)arg;

@@ -1,5 +1,5 @@
-/* Training and evaluating in a session: the steps of `amp train`, any number at a time, with the
- * same numbers. Ctrl-C ends between two steps. */
+/* Training and evaluation in a session. The steps and their results are those of `amp train`, but
+ * any number of steps can be run at a time. Ctrl-C stops after a step. */
 #include "commands.h"
 #include "runtime/metric.h"
 #include "runtime/outside.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define REFRESH 0.1 /* seconds between two states of a terminal's line */
+#define REFRESH 0.1 /* seconds between two updates of a terminal's line */
 enum { DEFAULT_LOG = 100 };
 
 typedef struct Run { /* one :train */
@@ -23,13 +23,13 @@ typedef struct Run { /* one :train */
   Next at;               /* the block's next step */
   int64_t end;           /* of the block */
   int64_t done, samples; /* by this :train */
-  int64_t told;          /* the step of the last line */
-  double loss_count;     /* samples that the first loss has averaged since */
+  int64_t told;          /* the step of the last printed line */
+  double loss_count;     /* samples in the average of the first loss */
   double began, printed;
   bool terminal, line_open;
-  bool stale;         /* evaluations have ended the block: early_stop */
-  int64_t *evaluated; /* one a block: the step of its last evaluation, -1: none */
-  double *values;     /* one a metric: averages of these evaluations */
+  bool stale;         /* early_stop has ended the block */
+  int64_t *evaluated; /* per block: the step of its last evaluation, -1: none */
+  double *values;     /* per metric: average of these evaluations */
 } Run;
 
 /* The first train block from `from` on; false: there is none. */
@@ -40,15 +40,15 @@ static bool find_block(const ampc_program *p, uint32_t from, uint32_t *out)
   return false;
 }
 
-/* From the block of the next step on: earlier ones are done. */
+/* Earlier blocks than that of the next step are done. */
 bool train_block(const Repl *r, const ampc_program *p, uint32_t *out)
 {
   return find_block(p, (uint32_t)r->position.block, out);
 }
 
-/* ---- what is told ---- */
+/* ---- output ---- */
 
-/* Four digits behind the point, or an exponent where those would say nothing. */
+/* Prints four decimals, or an exponent if the number is too small or too large for them. */
 static void print_value(double v)
 {
   bool plain = v == 0 || (fabs(v) >= 1e-3 && fabs(v) < 1e6);
@@ -61,7 +61,7 @@ static void end_line(Run *t)
   t->line_open = false;
 }
 
-/* As `amp train`: averages over the steps since the last line. */
+/* Prints averages over the steps since the last line, as `amp train` does. */
 static bool print_metrics(Run *t)
 {
   const ampc_block *b = &t->p->blocks[t->block];
@@ -70,7 +70,7 @@ static bool print_metrics(Run *t)
     if (!metric_is_number(&t->p->metrics[b->first_metric + i]))
       continue; /* :eval prints matrices */
     if (!repl_check(t->r, ampc_get_metric(t->r->rt, b->first_metric + i, &m))) return false;
-    if (m.count == 0) continue; /* of an `every` that has not fired */
+    if (m.count == 0) continue; /* its `every` has not fired */
     printf("  %s ", t->p->metrics[b->first_metric + i].name);
     print_value(m.sum / m.count);
   }
@@ -78,7 +78,7 @@ static bool print_metrics(Run *t)
   return repl_check(t->r, ampc_clear_metrics(t->r->rt, t->block));
 }
 
-/* On a terminal over the line before, else a line of its own. */
+/* On a terminal the line replaces the previous one. */
 static bool print_line(Run *t)
 {
   ampc_state state;
@@ -105,7 +105,7 @@ static bool print_line(Run *t)
   return true;
 }
 
-/* By the clock where a line is rewritten, by steps where each stays. */
+/* A line on a terminal is updated by time; other lines are printed every `log` steps. */
 static bool line_is_due(const Run *t)
 {
   if (t->terminal) return seconds_now() - t->printed >= REFRESH;
@@ -133,8 +133,8 @@ static void add_loss(Losses *l, double v)
   l->at[l->n++] = v;
 }
 
-/* The first metric that is a loss, for :loss, where the step had it: an `every` may not have fired.
- * Waits for the step: at a prompt nobody minds. */
+/* Records the first metric that is a loss for :loss, if the step computed it (an `every` may not
+ * have fired). This waits for the step, which costs little at a prompt. */
 static ampc_status note_loss(Run *t)
 {
   const ampc_block *b = &t->p->blocks[t->block];
@@ -149,7 +149,7 @@ static ampc_status note_loss(Run *t)
   return AMPC_OK;
 }
 
-/* The step itself has noted in STATE that its loss was not finite; see ampc_state. */
+/* The step stores in STATE if its loss was not finite; see ampc_state. */
 static ampc_status check_loss(Run *t)
 {
   ampc_state state;
@@ -157,8 +157,8 @@ static ampc_status check_loss(Run *t)
   return status ? status : lost_check(t->p, &state, NULL, &ampc_data, t->at.batches);
 }
 
-/* As in `amp train`: the position moves with the step, so a checkpoint taken here goes on
- * there. */
+/* Advances the position with the step, as `amp train` does, so that `amp train` can resume from a
+ * checkpoint of the session. */
 static ampc_status run_step(Run *t)
 {
   int64_t samples = 0;
@@ -181,7 +181,7 @@ static ampc_status run_step(Run *t)
 
 /* ---- evaluation ---- */
 
-/* From the first batch on, whatever was evaluated before. Ctrl-C ends it early. */
+/* Evaluates from the first batch on. Ctrl-C stops it. */
 static ampc_status eval_block(Repl *r, uint32_t block)
 {
   const ampc_block *b = &r->live->c->program->blocks[block];
@@ -196,7 +196,7 @@ static ampc_status eval_block(Repl *r, uint32_t block)
   return status ? status : outside_take(r->rt);
 }
 
-/* `values`: where the averages go; NULL: to nobody else. */
+/* `values`: receives the average; or NULL. */
 static bool print_metric(Repl *r, const ampc_block *b, uint32_t metric, double *values)
 {
   const ampc_metric_desc *m = &r->live->c->program->metrics[metric];
@@ -226,7 +226,7 @@ static bool print_eval(Repl *r, uint32_t block, double *values)
   return repl_check(r, ampc_clear_metrics(r->rt, block));
 }
 
-/* An average over a part of the data would look like the whole: it is not printed. */
+/* An interrupted evaluation is not printed, because its average covers only a part of the data. */
 static bool eval_one(Repl *r, uint32_t block, double *values)
 {
   if (!repl_check(r, eval_block(r, block))) return false;
@@ -234,7 +234,7 @@ static bool eval_one(Repl *r, uint32_t block, double *values)
   return print_eval(r, block, values);
 }
 
-/* Those that `done` does not have as of this step; NULL: all. */
+/* Runs the eval blocks that `done` does not list as evaluated at this step; NULL: all. */
 static bool eval_all(Repl *r, const int64_t *done)
 {
   const ampc_program *p = r->live->c->program;
@@ -244,9 +244,10 @@ static bool eval_all(Repl *r, const int64_t *done)
   return true;
 }
 
-/* ---- what hangs on evaluations, as in `amp train` ---- */
+/* ---- early_stop and plateaus, as in `amp train` ---- */
 
-/* Whether training depends on an evaluation of the block at this step: then it is not left out. */
+/* Whether training depends on an evaluation of the block at this step, so that :train N must run
+ * it. */
 static bool is_judge(const Run *t, uint32_t block)
 {
   int64_t most = t->p->blocks[t->block].early_stop;
@@ -279,8 +280,8 @@ static ampc_status write_count(Repl *r, size_t offset, long long value)
   return ampc_write(r->rt, (ampc_ref){AMPC_STATE, (int64_t)offset}, &value, sizeof value);
 }
 
-/* After a loss that was not finite every update is dropped, and overflows in a row are counted. Who
- * says :train again wants another try, so both marks in STATE are taken away. */
+/* After a loss that was not finite, a mark in STATE drops every later update; another one counts
+ * overflows in a row. A new :train is another try, so both are cleared. */
 static ampc_status forgive_optimizers(Repl *r)
 {
   ampc_status status = AMPC_OK;
@@ -307,7 +308,7 @@ static ampc_status forgive(Repl *r)
   return status;
 }
 
-/* Where the block stands, and its metrics from zero. */
+/* Finds the next step and the end of the block, and clears its metrics. */
 static ampc_status begin_block(Run *t)
 {
   const ampc_block *b = &t->p->blocks[t->block];
@@ -323,9 +324,9 @@ static ampc_status begin_block(Run *t)
   return ampc_clear_metrics(r->rt, t->block);
 }
 
-/* As `amp train`: at the end of an epoch, or every so many steps where the block says so. What is
- * due at the end of the job comes there, and only what training depends on is made by :train N, too
- * (`all` false). */
+/* Runs the eval blocks that are due at this step, as `amp train` does: at the end of an epoch, or
+ * every `every` steps. At the end of the job, train_blocks runs them. :train N (`all` false) runs
+ * only evaluations that training depends on. */
 static bool eval_due(Run *t, bool all)
 {
   for (uint32_t i = 0; i < t->p->n_blocks; i++) {
@@ -342,15 +343,15 @@ static bool eval_due(Run *t, bool all)
   return true;
 }
 
-/* What was due at the step where a session was loaded may not have been made: `amp train` then
- * makes it, perhaps once more. */
+/* Evaluations that were due when the loaded checkpoint was saved may not have been run. `amp train`
+ * runs them after loading, perhaps a second time. */
 static bool eval_before(Run *t)
 {
   return t->at.step == 0 || t->r->steps == 0 || eval_due(t, false);
 }
 
-/* Until `most` steps of this :train are done, if that is not 0. Only the last block goes on beyond
- * its end, and only on demand. */
+/* Whether to train another step: up to `most` steps per :train, or to the end of the block if that
+ * is 0. Only the last block may train beyond its end, and only with :train N. */
 static bool goes_on(const Run *t, int64_t most, bool last)
 {
   if (t->stale || input_interrupted()) return false;
@@ -377,7 +378,7 @@ static void tell_end(Run *t)
     if (t->stale)
       patience_text(t->r->rt, line), puts(line);
     else
-      printf("all %lld steps of the job are done; :train N goes on\n", (long long)t->end);
+      printf("all %lld steps of the job are done; :train N trains more\n", (long long)t->end);
     return;
   }
   double seconds = seconds_now() - t->began;
@@ -389,8 +390,8 @@ static void tell_end(Run *t)
   putchar('\n');
 }
 
-/* Block after block until n steps are done, or all of the job; then evaluation, as at the end
- * of `amp train`, but not after :train N. */
+/* Trains block after block until n steps are done; n 0: to the end of the job, followed by all
+ * evaluations, as in `amp train`. */
 static bool train_blocks(Run *t, int64_t n)
 {
   Repl *r = t->r;

@@ -1,5 +1,5 @@
-/* Values of expressions: a program of one block, run once on a twin of the weights. What it reads
- * of data is one batch. */
+/* Values of expressions. An expression is compiled as a program of one block, which runs once on a
+ * twin. It can read one batch of data. */
 #include "commands.h"
 #include "compiler/graph/ir.h"
 #include "runtime/data/source.h"
@@ -24,11 +24,11 @@ bool outputs_print(Repl *r, ampc_runtime *rt, uint32_t block, bool range)
   return true;
 }
 
-/* The samples of a source, from `first` on, to its place in INPUT. */
+/* Writes n samples of a source, from `first` on, to its place in INPUT. */
 static ampc_status write_samples(ampc_runtime *rt, const DataSource *s, int64_t first, int64_t n)
 {
   if (first + n > s->count)
-    return ampc_fail(AMPC_BAD_FILE, "%s has %lld samples: it has changed",
+    return ampc_fail(AMPC_BAD_FILE, "%s has changed: it has only %lld samples",
                      s->path ? s->path : "a source", (long long)s->count);
   void *bytes = malloc((size_t)(n * s->sample_bytes));
   if (!bytes) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %lld samples", (long long)n);
@@ -39,7 +39,7 @@ static ampc_status write_samples(ampc_runtime *rt, const DataSource *s, int64_t 
   return status;
 }
 
-/* The batch that the expression looks at. */
+/* Writes the batch that the expression reads. */
 static ampc_status write_batch(Repl *r, Compiled *p, ampc_runtime *rt)
 {
   const ampc_program *g = p->c->program;
@@ -54,8 +54,8 @@ static ampc_status write_batch(Repl *r, Compiled *p, ampc_runtime *rt)
   return status;
 }
 
-/* A value that is known at compile time needs no runtime; no value at all is fine, too: an
- * assignment. */
+/* Runs p and prints its value. A value that is known at compile time needs no runtime. An
+ * assignment has no value. */
 static bool run(Repl *r, Compiled *p, bool range)
 {
   if (p->c->answer) {
@@ -76,14 +76,15 @@ bool value_run(Repl *r, Compiled *p)
   return run(r, p, false);
 }
 
-/* With the session's declarations and statements before it. NULL after messages. */
+/* Compiles an expression after the session's declarations and statements. NULL after messages. */
 static Compiled *compile_text_of(Repl *r, const char *text, const char *dump_after)
 {
   Part part = {"<expression>", text, (uint32_t)strlen(text)};
   return program_compile(r, &(Request){.input = &part, .dump_after = dump_after});
 }
 
-/* The reason is that of the node before the output, which only copies. */
+/* Prints types and reasons. The reason is that of the output's input, because an output only
+ * copies. */
 static void print_types(Compile *c)
 {
   if (c->answer) printf("%s\n", c->answer);
@@ -93,7 +94,7 @@ static void print_types(Compile *c)
   }
 }
 
-/* Compiled to the end of pass precision, where types are known; nothing is run. */
+/* Compiles to the end of pass precision, where types are known. Nothing is run. */
 bool command_type(Repl *r, const char *arg)
 {
   if (!*arg) return repl_error(r, ":type needs an expression");
@@ -103,7 +104,7 @@ bool command_type(Repl *r, const char *arg)
   return p != NULL;
 }
 
-/* Compiled twice: once to run, once to the pass that knows the reasons. */
+/* Compiles twice: once to run, and once to pass precision, for the reasons. */
 bool value_show(Repl *r, const char *text)
 {
   Compiled *p = compile_text_of(r, text, NULL);
@@ -123,7 +124,7 @@ static int compare_doubles(const void *a, const void *b)
   return x < y ? -1 : x > y;
 }
 
-/* Runs until half a second or 1000 runs are over; the first one is not counted. */
+/* Runs for half a second, but 3 to 1000 times. The first run is not counted. */
 static bool measure(Repl *r, ampc_runtime *rt)
 {
   enum { MOST = 1000 };
@@ -144,7 +145,7 @@ static bool measure(Repl *r, ampc_runtime *rt)
   return true;
 }
 
-/* On a twin, so that nothing of the session moves. */
+/* Runs on a twin, so that the session does not change. */
 bool command_time(Repl *r, const char *arg)
 {
   if (!*arg) return repl_error(r, ":time needs an expression");
@@ -159,7 +160,7 @@ bool command_time(Repl *r, const char *arg)
            measure(r, rt);
     ampc_free(rt);
   } else {
-    good = repl_error(r, "this has no value");
+    good = repl_error(r, "this input has no value to time");
   }
   compiled_drop(p);
   return good;

@@ -1,10 +1,9 @@
-/* :write: the program of the session as one file, which `amp train` and `ampc` take.
- *
- * The job's text stays as it is, comments and all; what was typed takes the place of the
- * declaration that it replaced, or comes behind. Values said by -D, --set, :const, :precision and
- * :set take the place of those in the text; for the few that have none there (a const of an import,
- * a setting of a group) the command that :write prints has an option. The text is compiled before
- * it is written: it must give the program of the session. */
+/* :write writes the program of the session to one file for `amp train` and `ampc`. The job's text
+ * is kept, with its comments. A typed declaration replaces the one of the same name in the text, or
+ * is appended. Values of -D, --set, :const, :precision and :set replace those in the text. A few
+ * values have no place in the text (a const of an import, a setting of a group); for them, the
+ * command that :write prints has an option. The text is compiled before it is written, and must be
+ * the same program as the session's. */
 #include "commands.h"
 #include "runner/job/options.h"
 #include "compiler/cli/build_line.h"
@@ -16,16 +15,16 @@
 #include <string.h>
 #include <unistd.h>
 
-typedef struct Change { /* `text` in place of what stands there; an empty span: before it */
+typedef struct Change { /* `text` replaces the span; an empty span: inserts before it */
   Span span;
   const char *text;
 } Change;
 
 typedef struct Writing {
   Repl *r;
-  Compile *c; /* its tree is that of the whole session */
+  Compile *c; /* with the tree of the whole session */
   VEC(Change) changes;
-  Text behind; /* what no place in the text has */
+  Text behind; /* text to append at the end */
   Assignments consts, settings;
 } Writing;
 
@@ -37,7 +36,7 @@ static const char *source_at(const Compile *c, Span span)
   return place.source->text + (span.start - place.source->base);
 }
 
-/* Without the line's end, which belongs to the span of a declaration. */
+/* The span of a declaration without the final newline. */
 static Span trimmed(const Compile *c, Span span)
 {
   const char *text = source_at(c, span);
@@ -46,7 +45,7 @@ static Span trimmed(const Compile *c, Span span)
   return span;
 }
 
-/* The one that begins first from `from` on. */
+/* The first change that begins in [from, end); NULL: none. */
 static const Change *next_change(const Writing *w, uint32_t from, uint32_t end)
 {
   const Change *found = NULL;
@@ -58,7 +57,7 @@ static const Change *next_change(const Writing *w, uint32_t from, uint32_t end)
   return found;
 }
 
-/* The text of a span with the changes within. */
+/* Adds the text of a span with all changes in it. */
 static void add_text(Writing *w, Span span, Text *out)
 {
   const char *text = source_at(w->c, span);
@@ -68,7 +67,7 @@ static void add_text(Writing *w, Span span, Text *out)
     text_puts(out, c->text);
     at = c->span.end;
     if (c->span.end > c->span.start) continue;
-    text_add(out, text + (at - span.start), 1); /* an insertion: go on behind its place */
+    text_add(out, text + (at - span.start), 1); /* an insertion: skip its place */
     at++;
   }
   text_add(out, text + (at - span.start), span.end - at);
@@ -79,8 +78,8 @@ static void change(Writing *w, Span span, const char *text)
   vec_push(w->c->arena, &w->changes, (Change){span, text});
 }
 
-/* Behind the brackets around a value, which its span leaves out: as many as open between `from` and
- * the value. */
+/* The end of a value with the brackets around it, which its span does not include. Their number is
+ * counted between `from` and the value. */
 static uint32_t end_of_value(const Compile *c, uint32_t from, const Expr *value)
 {
   const Source *source = diag_place(c, value->span).source;
@@ -97,7 +96,7 @@ static uint32_t end_of_value(const Compile *c, uint32_t from, const Expr *value)
   return source->base + at;
 }
 
-/* `before` is where the list begins. */
+/* The end of the last argument of a list that begins at `before`. */
 static uint32_t end_of_list(const Compile *c, uint32_t before, const ArgList *list)
 {
   const Arg *last = &list->at[list->n - 1];
@@ -107,7 +106,7 @@ static uint32_t end_of_list(const Compile *c, uint32_t before, const ArgList *li
   return end_of_value(c, from, last->value);
 }
 
-/* At the end of a list: `first` is what the list begins with where it has nothing yet. */
+/* Inserts key=value at the end of a list. `first`: the text before the first insertion. */
 static void add_to_list(Writing *w, uint32_t at, const char *first, const char *key,
                         const char *value)
 {
@@ -123,13 +122,13 @@ static void add_to_list(Writing *w, uint32_t at, const char *first, const char *
 
 /* ---- values ---- */
 
-/* Strings need no quotes at a prompt; in a text they do. */
+/* Adds quotes to a string, which needs none at the prompt. */
 static const char *literal(const Writing *w, bool is_text, const char *value)
 {
   return is_text && value[0] != '"' ? string_literal(w->c->arena, value) : value;
 }
 
-/* Whatever it is worked out from: "a" + "b" is one, too. */
+/* Whether the value of a const is a string; its expression may be "a" + "b". */
 static bool is_text_const(Repl *r, const char *name)
 {
   Part part = {"<const>", name, (uint32_t)strlen(name)};
@@ -170,7 +169,7 @@ static bool set_precision(Writing *w, const char *value)
   return true;
 }
 
-/* `batch` of `with`; a block without `with` gets one. */
+/* Sets a key such as `batch` in the `with` of a block. A block without `with` gets one. */
 static void set_option(Writing *w, const Decl *d, const char *key, const char *value)
 {
   const ArgList *with = &d->as.run.with;
@@ -187,7 +186,7 @@ static void set_option(Writing *w, const Decl *d, const char *key, const char *v
     add_to_list(w, end_of_value(w->c, before, d->as.run.source), " with ", key, given);
 }
 
-/* "train", "train2": as pass lower counts blocks, whatever their name=. */
+/* `owner` is "train", "train2", ..: pass lower numbers blocks so, whatever their name=. */
 static bool set_block(Writing *w, const char *owner, const char *key, const char *value)
 {
   uint32_t seen[2] = {0, 0};
@@ -205,15 +204,15 @@ static bool set_block(Writing *w, const char *owner, const char *key, const char
   return false;
 }
 
-/* Where the arguments of a call begin. */
+/* The position of a call's first argument. */
 static uint32_t start_of_arguments(const Compile *c, const Expr *call)
 {
   Span callee = call->as.call.callee->span;
   return callee.end + (uint32_t)strcspn(source_at(c, (Span){callee.end, callee.end}), "(") + 1;
 }
 
-/* Of the first `n` letters of `key`. By position only the model and the learning rate are known,
- * the first two of every optimizer. */
+/* The argument named by the first `n` letters of `key`. By position only the learning rate can be
+ * found: it is the second argument of every optimizer, after the model. */
 static const Expr *argument_of(const ArgList *args, const char *key, size_t n, bool top)
 {
   const Expr *value = find_argument(args, key, n);
@@ -222,8 +221,8 @@ static const Expr *argument_of(const ArgList *args, const char *key, size_t n, b
   return !value && top && second && is_lr ? args->at[1].value : value;
 }
 
-/* Behind the other arguments of an optimizer, which are said by their keys. A schedule gets none:
- * it may have it by position, or call it otherwise. */
+/* Adds an argument to an optimizer whose other arguments have keys. A schedule gets no new
+ * argument, because it may have the value by position or under another name. */
 static bool add_argument(Writing *w, const Expr *call, const char *key, const char *value)
 {
   const ArgList *args = &call->as.call.args;
@@ -232,7 +231,7 @@ static bool add_argument(Writing *w, const Expr *call, const char *key, const ch
   return true;
 }
 
-/* "lr" of `AdamW(net, lr=0.1)`, "lr.peak" of a schedule that was called with `peak=`. */
+/* Sets "lr" in `AdamW(net, lr=0.1)`, or "lr.peak" in a schedule that has `peak=`. */
 static bool set_argument(Writing *w, const Expr *call, const char *key, const char *value)
 {
   for (bool top = true; call->kind == EXPR_call; top = false) {
@@ -266,7 +265,7 @@ static bool set_setting(Writing *w, const char *key, const char *value)
   return set_block(w, owner, dot + 1, value) || set_optimizer(w, owner, dot + 1, value);
 }
 
-/* Of several values of a key the last one holds. */
+/* The last of several values of a key applies. */
 static bool is_last(const Assignment *at, uint32_t n, uint32_t i)
 {
   for (uint32_t k = i + 1; k < n; k++)
@@ -274,14 +273,15 @@ static bool is_last(const Assignment *at, uint32_t n, uint32_t i)
   return true;
 }
 
-/* A seed of the session wins over those of the blocks (set_seed). */
+/* The session's --seed overrides the seeds of blocks (set_seed). */
 static bool is_overruled(const Repl *r, const char *key)
 {
   const char *dot = strchr(key, '.');
   return r->seed_given && dot && strcmp(dot, ".seed") == 0;
 }
 
-/* :set comes after --set; each value goes into the text or into the command. */
+/* Puts each value into the text or, if it has no place there, into the command. :set overrides
+ * --set. */
 static void set_values(Writing *w)
 {
   const Options *o = &w->r->options;
@@ -301,7 +301,7 @@ static void set_values(Writing *w)
   }
 }
 
-/* --seed of the session: `seed=` of a block wins over manual_seed, so both are set. */
+/* Writes the session's --seed. A block's `seed=` overrides manual_seed, so both are set. */
 static void set_seed(Writing *w)
 {
   const char *seed = arena_printf(w->c->arena, "%llu", (unsigned long long)w->r->seed);
@@ -318,10 +318,10 @@ static void set_seed(Writing *w)
   if (w->r->seed_given && !found) text_printf(&w->behind, "manual_seed(%s)\n", seed);
 }
 
-/* ---- the whole ---- */
+/* ---- the whole text ---- */
 
-/* Of the session's declarations those with an index below that of `file` took the place of one of
- * its own (ast_merge). */
+/* A declaration of the session with an index below file->n has replaced the file's declaration of
+ * that index (ast_merge); later ones are appended. */
 static const char *whole_text(Writing *w, const Ast *file)
 {
   Compile *c = w->c;
@@ -374,7 +374,7 @@ static bool same_params(const ampc_program *p, const ampc_program *q)
   return same;
 }
 
-/* With what :set has said of them. */
+/* Compares settings, with the values of :set. */
 static bool same_settings(const Repl *r, const ampc_program *p, const ampc_program *q)
 {
   bool same = p->n_settings == q->n_settings;
@@ -387,7 +387,7 @@ static bool same_settings(const Repl *r, const ampc_program *p, const ampc_progr
   return same;
 }
 
-/* The text, compiled under its new name, must be the program of the session. */
+/* Compiles the text under its new name and compares the program with the session's. */
 static bool check_text(Writing *w, const char *path, const char *text)
 {
   Repl *r = w->r;
@@ -417,7 +417,7 @@ static bool check_text(Writing *w, const char *path, const char *text)
 
 /* ---- the command ---- */
 
-/* Files that are looked for from the job's folder on. */
+/* Whether the program reads files by a path relative to the job's folder. */
 static bool has_relative_data(const ampc_program *p)
 {
   for (uint32_t i = 0; i < p->n_sources; i++) {
@@ -434,7 +434,7 @@ static void add_option(Text *line, const char *option, const char *key, const ch
   text_puts(line, " ");
 }
 
-/* How to run what was written, with what stands in no text. */
+/* Prints the command that runs the written file, with the options that it needs. */
 static void tell(const Writing *w, const char *path)
 {
   const Repl *r = w->r;
@@ -457,8 +457,9 @@ static void tell(const Writing *w, const char *path)
   shell_word(&line, arena_printf(w->c->arena, "%s%s", path[0] == '-' ? "./" : "", path));
   printf("wrote %s: amp train %s\n", arena_shown(w->c->arena, path, ""), line.at);
   if (r->said.n)
-    printf("%u statement%s of the session %s no part of a program and stay%s out\n", r->said.n,
-           r->said.n == 1 ? "" : "s", r->said.n == 1 ? "is" : "are", r->said.n == 1 ? "s" : "");
+    printf("%u statement%s of the session %s no part of a program and remain%s outside\n",
+           r->said.n, r->said.n == 1 ? "" : "s", r->said.n == 1 ? "is" : "are",
+           r->said.n == 1 ? "s" : "");
 }
 
 static bool write_program(Writing *w, const Ast *file, const char *path)
@@ -473,14 +474,14 @@ static bool write_program(Writing *w, const Ast *file, const char *path)
   return true;
 }
 
-/* `:write FILE`; `:write! FILE` also over a file that is there. */
+/* `:write FILE`; `:write! FILE` overwrites an existing file. */
 bool command_write(Repl *r, const char *arg)
 {
   bool over = *arg == '!';
   if (over) arg += 1 + strspn(arg + 1, " \t");
   if (!*arg) return repl_error(r, ":write needs a file");
   if (!over && access(arg, F_OK) == 0)
-    return repl_error(r, "%s is there; :write! %s writes over it", arg, arg);
+    return repl_error(r, "%s exists; :write! %s overwrites it", arg, arg);
   if (!program_latest(r)) return false;
   Ast file;
   Writing w = {.r = r, .c = program_parse(r, &file)};

@@ -25,7 +25,7 @@ module Net() { fc1 = Linear(8, 4)
 :step
 :eval
 END
-says "gradients" '^norm [0-9.e-]+; the loss scale of 65536 is taken out$'
+says "gradients" '^norm [0-9.e-]+; divided by the loss scale 65536$'
 says "values" '^f16\[32, 4\]  .*linear runs in f16'
 says "a redefinition" '^kept 0 of 2 parameters'
 says "a step of it" '^step 3/32 .* loss [0-9]'

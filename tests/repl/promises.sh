@@ -43,7 +43,7 @@ same "a resumed session" "$work/all" "$work/gone_on"
 "$amp" train --quiet --set train.resume="$work/nine" --save "$work/named" "$job" >/dev/null 2>&1
 printf ':set train.resume=%s\n:step\n:resume\n:save %s\n' "$work/nine" "$work/by_name" | session
 same "a session resumed by the job's name" "$work/named" "$work/by_name"
-says "a step beside a checkpoint that the job names" '^this begins anew: :resume goes on from '
+says "a step beside a checkpoint that the job names" '^this starts a new run; :resume continues from '
 
 # loss is what amp train calls so: the average over the steps since the last line.
 "$amp" train --steps 8 "$job" 2>&1 | sed -nE 's/.* (step [48])\/.* (loss [0-9.]+ acc [0-9.]+) .*/\1 \2/p' >"$work/lines"
@@ -99,7 +99,7 @@ EOF
 session <"$work/typed" && failed ":write over a file"
 says ":write tells how to run it" "^wrote $work/typed.amp: amp train $work/typed.amp\$"
 says ":write tells what stays out" '^1 statement of the session is no part of a program'
-says ":write does not write over a file" "typed.amp is there; :write! $work/typed.amp writes over it"
+says ":write does not write over a file" "typed.amp exists; :write! $work/typed.amp overwrites it"
 says ":write names what has no place in a text" 'amp train --set opt.beta1=0.8 '
 for line in '# A job that trains in no time, for sessions.' 'const HIDDEN = 24' 'precision bf16' \
   '  fc2 = Linear(hidden, 4) # a comment of the prompt' 'optimizer opt = AdamW(net, lr=0.004, weight_decay=0.1)' \
@@ -210,7 +210,7 @@ printf '#!/bin/sh\nsed -i "s/= ampc_silu/= R(3.0) * ampc_silu/" "$1"\n' >"$work/
 chmod +x "$work/break" "$work/triple"
 printf ':kernel net_silu edit\n:kernel net_silu reload\n:train 20\n:save %s\n' "$work/broken" |
   EDITOR=$work/break session && failed "a broken edit is no failure"
-says "a broken edit" 'the kernel is as it was'
+says "a broken edit" 'the kernel is unchanged'
 same "a broken edit changes nothing" "$work/train" "$work/broken"
 says "an edit's errors have the lines of its file" '^/tmp/amp-edit-.*/net_silu\.cu:[1-3]?[0-9]:.*error'
 printf ':kernel net_silu edit\n:kernel net_silu reload\n:kernel\n:train 20\n:save %s\n' "$work/edited" |
@@ -219,7 +219,7 @@ says "an edited kernel is listed" '^net_silu: .*edited'
 cmp -s "$work/train" "$work/edited" && failed "an edited kernel is not run"
 printf ':kernel net_silu edit\n:kernel net_silu reload\n:step\nmodule Net() { fc1 = Linear(8, 4)\n def forward(x) { return fc1(relu(x)) } }\n:step\n' |
   EDITOR=$work/triple session
-says "an edit whose kernel is gone" 'net_silu runs no more'
+says "an edit whose kernel is gone" 'net_silu no longer runs'
 
 # Homes that cannot be written, or are not there.
 mkdir "$work/home" && chmod a-w "$work/home"

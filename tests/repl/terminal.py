@@ -120,7 +120,7 @@ def every_command():
     t.type(":scaler", r"^scale 65536 \(dynamic\)$", r"^skipped 0 of 41 steps$")
     t.type(":params", r"^fc1.weight +f32\[16, 8\] +opt +[0-9.]+$", r"^total 212 parameters$")
     t.type(":params fc2.*", r"^total 68 parameters$")
-    t.type(":grad fc2.bias", r"^range: ", r"^norm [0-9.e-]+; the loss scale of 65536 is taken out$")
+    t.type(":grad fc2.bias", r"^range: ", r"^norm [0-9.e-]+; divided by the loss scale 65536$")
     t.type(":show logits", r"^f16\[32, 4\]$", r"^range: ", r"small.amp:11:40  linear runs in f16: `precision f16`, line 15$")
     t.type(":show y", r"^i64\[32\]$|\]  i64\[32\]$")
     t.type(":show fc1", r"^f16\[32, 16\]$")
