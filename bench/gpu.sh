@@ -9,10 +9,11 @@
 # --target bench_steps amp), PYTHON a PyTorch. Results lie in RESULTS (bench/results/gpu), a file for
 # each; a file that is there is not measured again, so that a run which ends early goes on where it
 # was. A pair (a net and a precision, both sides) takes less than 8 minutes: each of its four
-# measurements is ended after EACH seconds (110), its prediction after a third of that. LIMIT: seconds after which no
+# measurements is ended after EACH seconds (110), so is its prediction. LIMIT: seconds after which no
 # pair is begun. PAIRS: those that are wanted, as in PAIRS="mlp:f16 mnist_cnn:bf16". WARM and STEPS:
 # steps before and in a group. GPU: the name of amp inspect --gpu to predict for, where that of the GPU
 # is not known. DATA: the folder of Fashion-MNIST (Debian's), without which there are other numbers.
+# PEERS: ways of PyTorch, of those three.
 # DEVICE=cpu tries all of it without a GPU. Status 77: there is no GPU, or no PyTorch for it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -21,8 +22,8 @@ build=build
 mode=${1:-run}
 results=$(realpath -m "${RESULTS:-bench/results/gpu}") device=${DEVICE:-cuda} limit=${LIMIT:-86400} each=${EACH:-110}
 warm=${WARM:-20} steps=${STEPS:-100} python=${PYTHON:-python3}
-nets="mlp fashion_mnist mnist_cnn" peers="eager compile graphs"
-pairs=${PAIRS:-$(for net in $nets; do for p in f32 tf32 f16 bf16; do echo "$net:$p"; done; done)}
+nets="mlp fashion_mnist mnist_cnn gpt2 resnet50 vit_b_16" peers=${PEERS:-eager compile graphs}
+pairs=${PAIRS:-$(for net in mlp fashion_mnist mnist_cnn; do for p in f32 tf32 f16 bf16; do echo "$net:$p"; done; done) gpt2:bf16 resnet50:f16 vit_b_16:f16}
 ours=(env) # before bench_steps and amp alone: PyTorch has libraries of its own
 [ ! -d "$build/lib" ] || ours=(env "LD_LIBRARY_PATH=$build/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}")
 
@@ -31,19 +32,32 @@ stop() { # stop STATUS TEXT
   exit "$1"
 }
 
-pack() { # pack FOLDER: programs, and their libraries but for the system's own C library
+pack() { # pack FOLDER: programs, their libraries but the system's C library, those that decode pictures
   mkdir -p "$1/lib"
   cp "$build/bench_steps" "$build/amp" "$1/"
   ldd "$build/bench_steps" "$build/amp" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
     grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*)\.so' | xargs -I{} cp -L {} "$1/lib/"
+  ldconfig -p | awk '/lib(jpeg|png16)\.so\.[0-9]+ / { print $NF }' | xargs -I{} cp -L {} "$1/lib/"
   du -sh "$1" | cut -f1 | sed "s|\$| in $1|"
 }
 
-job_of() {
+find_net() { # find_net NET: its job, consts (with -D), batch, steps in a group
+  consts=(-D "DIR=$data/") batch=128 group=$steps
   case $1 in
-  mlp) echo models/fashion_mnist/mlp.amp ;;
-  fashion_mnist) echo models/fashion_mnist/fashion_mnist.amp ;;
-  mnist_cnn) echo models/mnist_cnn/mnist_cnn.amp ;;
+  mlp) job=models/fashion_mnist/mlp.amp ;;
+  fashion_mnist) job=models/fashion_mnist/fashion_mnist.amp ;;
+  mnist_cnn) job=models/mnist_cnn/mnist_cnn.amp ;;
+  gpt2) # no dropout and one batch a step, as PyTorch's side has it
+    job=models/gpt2/gpt2.amp batch=16 group=$(((steps + 4) / 5))
+    consts=(-D "DATA=$results/data/fineweb_" -D P=0 -D ACCUMULATE=1)
+    [ -e "$results/data/fineweb_val_000.bin" ] || { mkdir -p "$results/data" && "$python" bench/gpu_peer.py --tokens "$results/data"; }
+    ;;
+  resnet50 | vit_b_16)
+    job=models/$1/$1.amp group=$(((steps + 4) / 5))
+    consts=(-D "DIR=$results/data/imagenet/" -D CLASSES=10)
+    [ -e "$results/data/imagenet/val" ] || { mkdir -p "$results/data" && "$python" bench/gpu_peer.py --pictures "$results/data"; }
+    export SIZE=224
+    ;;
   *) stop 2 "unknown net $1: one of $nets" ;;
   esac
 }
@@ -73,7 +87,7 @@ predict() { # predict BASE JOB SETTINGS...: beside the measured times, if there 
   shift 2
   [ -s "$base.tsv" ] || return 0
   if [ -n "$name" ]; then
-    each=$((each / 3)) keep "$base.cost.json" "${ours[@]}" "$build/amp" inspect --gpu "$name" --measured "$base.tsv" --json "$@" "$job"
+    keep "$base.cost.json" "${ours[@]}" "$build/amp" inspect --gpu "$name" --measured "$base.tsv" --json "$@" "$job"
   else
     fail "no figures of $found" >"$base.cost.json"
   fi
@@ -84,31 +98,31 @@ have_all() { # have_all BASE: all four
   for way in ampc $peers; do [ -e "$1.$way.json" ] || return 1; done
 }
 
-measure() { # measure NET PRECISION JOB BASE SCRATCH: ours first, which leaves weights and batches for theirs
-  local net=$1 precision=$2 base=$4 scratch=$5 way
-  local steps_of=("${ours[@]}" "$build/bench_steps" --device "$device" -D "DIR=$data/")
-  local of=("$3" train.batch=128 precision="$precision")
+measure() { # measure NET PRECISION BASE SCRATCH: ours first, which leaves weights and batches for theirs
+  local net=$1 precision=$2 base=$3 scratch=$4 way
+  local steps_of=("${ours[@]}" "$build/bench_steps" --device "$device" "${consts[@]}")
+  local of=("$job" train.batch="$batch" precision="$precision")
   if [ ! -e "$base.ampc.json" ]; then
     rm -f "$base.tsv" "$base.cost.json"
-    keep "$base.ampc.json" "${steps_of[@]}" --json --commands "$base.tsv" "$scratch" "$warm" "$steps" "${of[@]}"
+    keep "$base.ampc.json" "${steps_of[@]}" --json --commands "$base.tsv" "$scratch" "$warm" "$group" "${of[@]}"
   elif [ ! -e "$scratch/batches.bin" ]; then # the same as then
     timeout "$each" "${steps_of[@]}" "$scratch" 1 1 "${of[@]}" >/dev/null || true
   fi
   [ -e "$scratch/batches.bin" ] || { echo "  no batches: PyTorch is not measured" >&2 && return 0; }
   for way in $peers; do
-    keep "$base.$way.json" "$python" bench/gpu_peer.py "$net" "$scratch" "$warm" "$steps" 128 "$precision" "$way" "$device"
+    keep "$base.$way.json" "$python" bench/gpu_peer.py "$net" "$scratch" "$warm" "$group" "$batch" "$precision" "$way" "$device"
   done
 }
 
 pair() { # pair NET PRECISION
-  local job base=$results/$1-$2 scratch=$results/work-$1-$2
-  job=$(job_of "$1")
+  local base=$results/$1-$2 scratch=$results/work-$1-$2
+  find_net "$1"
   if ! have_all "$base"; then
     mkdir -p "$scratch"
-    measure "$1" "$2" "$job" "$base" "$scratch"
+    measure "$1" "$2" "$base" "$scratch"
     rm -rf "$scratch"
   fi
-  predict "$base" "$job" --set train.batch=128 --set precision="$2" -D "DIR=$data/"
+  predict "$base" "$job" --set train.batch="$batch" --set precision="$2" "${consts[@]}"
 }
 
 find_data() { # Fashion-MNIST where it is, else numbers of the same form

@@ -2,6 +2,8 @@
 
     gpu_peer.py NET FOLDER WARM-UP TIMED BATCH PRECISION MODE DEVICE
     gpu_peer.py --data FOLDER       writes data in the form of Fashion-MNIST, where there is none
+    gpu_peer.py --tokens FOLDER     shards of tokens at random, for gpt2; needs NumPy
+    gpu_peer.py --pictures FOLDER   JPEG at random in ten classes, for resnet50 and vit_b_16; needs NumPy and Pillow
     gpu_peer.py --gpu               prints the name of the GPU; fails where there is none
 
 NET is one of bench/peer.py; FOLDER has what bench_steps left there. PRECISION is f32, tf32, f16 or bf16
@@ -41,10 +43,33 @@ def write_data(folder, samples=2048, seed=1):
                 f.write(head + bytes(body))
 
 
-def rebuilt(opt, net, **more):
-    """The same optimizer for the parameters of net."""
+def write_tokens(folder, words=50257):
+    """Frequent tokens come first, as in text (Zipf)."""
+    import numpy
+    rng = numpy.random.default_rng(1)
+    for split, count in (("train", 3_000_000), ("val", 400_000)):
+        ids = (rng.zipf(1.2, count) - 1) % words
+        ids.astype("<u2").tofile(os.path.join(folder, f"fineweb_{split}_000.bin"))
+
+
+def write_pictures(folder, classes=10, pictures=112, size=256):
+    import numpy
+    from PIL import Image
+    rng = numpy.random.default_rng(1)
+    for split, count in (("train", pictures), ("val", 4)):
+        for k in range(classes):
+            place = os.path.join(folder, "imagenet", split, f"class{k}")
+            os.makedirs(place, exist_ok=True)
+            for i in range(count):
+                rough = Image.fromarray(rng.integers(0, 256, (8, 8, 3), dtype=numpy.uint8))
+                rough.resize((size, size), Image.BICUBIC).save(os.path.join(place, f"{i}.jpg"))
+
+
+def rebuilt(opt, **more):
+    """The same optimizer for the same parameters, which may have moved to a GPU since."""
     known = inspect.signature(type(opt)).parameters
-    return type(opt)(net.parameters(), **{k: v for k, v in opt.defaults.items() if k in known} | more)
+    groups = [{"params": group["params"], "weight_decay": group["weight_decay"]} for group in opt.param_groups]
+    return type(opt)(groups, **{k: v for k, v in (opt.defaults | more).items() if k in known})
 
 
 class Training:
@@ -61,13 +86,16 @@ class Training:
         state = peer.read_safetensors(os.path.join(self.folder, "start.safetensors"))
         net.load_state_dict({key: state[key] for key in net.state_dict()})
         self.net = net.to(self.device)
-        if self.name != "mlp":
+        if self.name not in ("mlp", "gpt2"):
             self.net = self.net.to(memory_format=torch.channels_last)
         on_gpu = self.device == "cuda"
-        self.opt = rebuilt(opt, self.net, **({"fused": True} if on_gpu else {}))  # its step in one kernel
+        self.opt = rebuilt(opt, **({"fused": True} if on_gpu else {}))  # its step in one kernel
         self.scheduler = torch.optim.lr_scheduler.LambdaLR(self.opt, factor)
         self.scaler = torch.amp.GradScaler(self.device, enabled=self.precision == "f16")
-        pairs = peer.read_batches(os.path.join(self.folder, "batches.bin"), self.batch, vision=False)
+        pairs = peer.read_batches(os.path.join(self.folder, "batches.bin"), self.batch, self.name in peer.VISION,
+                                  self.name == "gpt2")
+        self.smoothing = 0.1 if self.name == "resnet50" else 0.11 if self.name == "vit_b_16" else 0.0
+        self.vision = self.name in peer.VISION
         self.batches = [tuple(t.pin_memory() if on_gpu else t for t in pair) for pair in pairs]
         self.loss_of = self.forward
         if self.mode != "eager":
@@ -80,10 +108,14 @@ class Training:
         return self.torch.autocast(self.device, dtype=types[self.precision])
 
     def forward(self, images, labels):
+        if self.name == "gpt2":
+            return self.torch.nn.functional.cross_entropy(self.net(images), labels)
         x = images.float() / 255
-        if self.name != "mnist_cnn":
+        if self.vision:
+            x = ((x - 0.45) / 0.225).to(memory_format=self.torch.channels_last)
+        elif self.name != "mnist_cnn":
             x = (x - 0.28604) / 0.35302
-        return self.torch.nn.functional.cross_entropy(self.net(x), labels.long())
+        return self.torch.nn.functional.cross_entropy(self.net(x), labels.long(), label_smoothing=self.smoothing)
 
     def step(self, number):
         images, labels = (t.to(self.device, non_blocking=True) for t in self.batches[number % len(self.batches)])
@@ -141,6 +173,10 @@ def measure(argv):
 def main():
     if sys.argv[1] == "--data":
         write_data(sys.argv[2])
+    elif sys.argv[1] == "--tokens":
+        write_tokens(sys.argv[2])
+    elif sys.argv[1] == "--pictures":
+        write_pictures(sys.argv[2])
     elif sys.argv[1] == "--gpu":
         import torch
         if not torch.cuda.is_available():

@@ -118,7 +118,7 @@ def main():
     models = {one["cost"]["gpu"]["model"] for one in all_of.values() if "gpu" in one["cost"]}
     print("# Training steps on a GPU beside PyTorch\n")
     print("Milliseconds of a step: the median of groups of steps, in which the host does not wait. Both sides start from")
-    print("the same weights and take the same batches of 128 in the same order; dropout draws other numbers. PyTorch: autocast,")
+    print("the same weights and take the same batches of 128 (gpt2: 16) in the same order; dropout draws other numbers. PyTorch: autocast,")
     print("fused optimizers, channels_last, cudnn.benchmark; `with graphs` is mode reduce-overhead. Predicted: `amp inspect --gpu`.")
     print("Memory: what the spaces of ampc and PyTorch's allocator hold. Seconds: from the start of ampc's compiler until its first")
     print("step is done, and from where PyTorch has been imported until its third is.\n")

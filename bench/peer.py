@@ -79,6 +79,54 @@ class MnistCNN(nn.Module):
         return self.classifier(self.pool(self.features(x.unsqueeze(1))).flatten(1))
 
 
+class Attention(nn.Module):
+    def __init__(self, c, heads):
+        super().__init__()
+        self.heads, self.c_attn, self.c_proj = heads, nn.Linear(c, 3 * c), nn.Linear(c, c)
+
+    def forward(self, x):
+        q, k, v = (t.unflatten(2, (self.heads, -1)).transpose(1, 2) for t in self.c_attn(x).chunk(3, dim=2))
+        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.c_proj(y.transpose(1, 2).flatten(2))
+
+
+class FeedForward(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        self.c_fc, self.c_proj = nn.Linear(c, 4 * c), nn.Linear(4 * c, c)
+
+    def forward(self, x):
+        return self.c_proj(nn.functional.gelu(self.c_fc(x), approximate="tanh"))
+
+
+class Layer(nn.Module):
+    def __init__(self, c, heads):
+        super().__init__()
+        self.ln_1, self.attn = nn.LayerNorm(c), Attention(c, heads)
+        self.ln_2, self.mlp = nn.LayerNorm(c), FeedForward(c)
+
+    def forward(self, x):
+        x = x + self.attn(self.ln_1(x))
+        return x + self.mlp(self.ln_2(x))
+
+
+class GPT2(nn.Module):
+    """models/gpt2/gpt2.amp with P=0: no dropout, as nanoGPT and llm.c train."""
+    LENGTH, WORDS = 1024, 50257
+
+    def __init__(self, c=768, layers=12, heads=12):
+        super().__init__()
+        self.wte, self.wpe = nn.Embedding(self.WORDS, c), nn.Embedding(self.LENGTH, c)
+        self.h = nn.ModuleList(Layer(c, heads) for _ in range(layers))
+        self.ln_f = nn.LayerNorm(c)
+
+    def forward(self, ids):
+        x = self.wte(ids) + self.wpe(torch.arange(ids.shape[1], device=ids.device))
+        for layer in self.h:
+            x = layer(x)
+        return nn.functional.linear(self.ln_f(x), self.wte.weight).flatten(0, 1)
+
+
 def onecycle(step, steps):  # of the peak; torch.optim.lr_scheduler.OneCycleLR with its defaults
     top, last = 0.3 * steps - 1, steps - 1
     low = 1 / 25 if step <= top else 1 / 250000
@@ -95,9 +143,10 @@ def cosine(step, steps, warmup):
 VISION = {  # the optimizers of models/, at rates that do not change
     "resnet18": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9, weight_decay=1e-4),
     "resnet50": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9, weight_decay=1e-4),
+    "vit_b_16": lambda p: torch.optim.AdamW(p, lr=1e-4, weight_decay=0.3),
     "efficientnet_b0": lambda p: torch.optim.RMSprop(p, lr=1e-4, alpha=0.9, eps=1e-3, momentum=0.9, weight_decay=1e-5),
 }
-VISION_SIZE = 64
+VISION_SIZE = int(os.environ.get("SIZE", "64"))  # pixels a side
 
 
 def make(name):
@@ -105,7 +154,14 @@ def make(name):
     if name in VISION:
         import torchvision
         net = getattr(torchvision.models, name)(num_classes=10)
-        return net, VISION[name](net.parameters()), lambda step: 1.0, None
+        return net, VISION[name](net.parameters()), lambda step: 1.0, 1.0 if name == "vit_b_16" else None
+    if name == "gpt2":
+        net = GPT2()
+        few = [p for key, p in net.named_parameters() if key.endswith(".bias") or ".ln_" in key]
+        rest = [p for key, p in net.named_parameters() if not (key.endswith(".bias") or ".ln_" in key)]
+        opt = torch.optim.AdamW([{"params": rest}, {"params": few, "weight_decay": 0.0}], lr=6e-4, betas=(0.9, 0.95),
+                                weight_decay=0.1)
+        return net, opt, lambda step: min(step / 2000, 1.0), 1.0
     if name == "fashion_mnist":
         net = FashionCNN()
         opt = torch.optim.SGD(net.parameters(), lr=0.2, momentum=0.9, nesterov=True, weight_decay=5e-4)
@@ -118,11 +174,16 @@ def make(name):
     return net, torch.optim.Adam(net.parameters(), lr=1e-3), lambda step: 1.0, None
 
 
-def read_batches(path, batch, vision):
-    """Images as bytes and labels, one pair a batch."""
+def read_batches(path, batch, vision, tokens=False):
+    """Images as bytes and labels, or tokens and those that follow them; one pair a batch."""
     pairs, pixels = [], 3 * VISION_SIZE ** 2
     with open(path, "rb") as f:
         for _ in range(BATCHES):
+            if tokens:
+                ids = torch.frombuffer(bytearray(f.read(batch * (GPT2.LENGTH + 1) * 4)), dtype=torch.int32)
+                ids = ids.reshape(batch, GPT2.LENGTH + 1)
+                pairs.append((ids[:, :-1].contiguous(), ids[:, 1:].flatten().long()))
+                continue
             if vision:
                 images = torch.frombuffer(bytearray(f.read(batch * pixels)), dtype=torch.uint8)
                 labels = torch.frombuffer(bytearray(f.read(batch * 8)), dtype=torch.int64)

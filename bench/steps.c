@@ -12,7 +12,7 @@
  *                      between them, as a training does; compiling and memory, too; null for a loss
  *                      that is not finite
  *   --commands FILE    also writes name and microseconds of every command of the step, each
- *                      repeated in a row, so that operands lie in caches where there is room: what
+ *                      repeated TIMED times in a row, so that operands lie in caches where there is room: what
  *                      `amp inspect --gpu NAME --measured FILE` reads
  */
 #include <math.h>
@@ -25,7 +25,7 @@
 #include "runner/jit/jit.h"
 #include "runtime/plan/file.h"
 
-enum { BATCHES = 8, MOST_SETTINGS = 8, GROUPS = 5, REPEATS = 100, ROUNDS = 5 };
+enum { BATCHES = 8, MOST_SETTINGS = 8, GROUPS = 5, ROUNDS = 5 };
 
 typedef struct Wanted { /* of the command line */
   const char *device, *commands;
@@ -253,7 +253,7 @@ static void run_json(Bench *b, int warm, int timed, double begin)
 
 /* A program with a block for each command, which repeats it; the first block is the whole step, so
  * that what they read is there. */
-static ampc_program repeating(const Bench *b)
+static ampc_program repeating(const Bench *b, int times)
 {
   Arena *arena = b->c->arena;
   ampc_program p = *b->program;
@@ -267,7 +267,7 @@ static ampc_program repeating(const Bench *b)
     ampc_command *repeat = arena_new(arena, ampc_command);
     repeat->kind = AMPC_REPEAT;
     repeat->label = whole->commands[i - 1].label;
-    repeat->as.repeat.count = REPEATS;
+    repeat->as.repeat.count = times;
     repeat->as.repeat.commands = &whole->commands[i - 1];
     repeat->as.repeat.n_commands = 1;
     blocks[i].variant[0].commands = repeat;
@@ -278,22 +278,22 @@ static ampc_program repeating(const Bench *b)
   return p;
 }
 
-static double repeated(ampc_runtime *rt, uint32_t block)
+static double repeated(ampc_runtime *rt, uint32_t block, int times)
 {
   double least = 0;
   for (int i = 0; i <= ROUNDS; i++) { /* the first is recorded */
     double begin = now();
     must(ampc_run_step(rt, block, 0));
     must(ampc_wait(rt));
-    double us = (now() - begin) * 1e3 / REPEATS;
+    double us = (now() - begin) * 1e3 / times;
     if (i == 1 || (i > 1 && us < least)) least = us;
   }
   return least;
 }
 
-static void write_commands(Bench *b, const char *device, const char *path)
+static void write_commands(Bench *b, const char *device, const char *path, int times)
 {
-  ampc_program p = repeating(b);
+  ampc_program p = repeating(b, times);
   ampc_runtime *rt;
   FILE *out = fopen(path, "w");
   if (!out) die("cannot write the times of commands");
@@ -302,7 +302,7 @@ static void write_commands(Bench *b, const char *device, const char *path)
   must(ampc_write(rt, (ampc_ref){AMPC_INPUT, b->lowest}, b->batch[0], b->bytes));
   must(ampc_run_step(rt, 0, 0));
   for (uint32_t i = 1; i < p.n_blocks; i++)
-    fprintf(out, "%s\t%.3f\n", p.blocks[i].variant[0].commands->label, repeated(rt, i));
+    fprintf(out, "%s\t%.3f\n", p.blocks[i].variant[0].commands->label, repeated(rt, i, times));
   ampc_free(rt);
   if (fclose(out) != 0) die("cannot write the times of commands");
 }
@@ -357,7 +357,7 @@ int main(int argc, char **argv)
     run_json(&b, warm, timed, now() - compiled);
   else
     run(&b, warm, timed);
-  if (w.commands) write_commands(&b, w.device, w.commands);
+  if (w.commands) write_commands(&b, w.device, w.commands, timed);
   for (int i = 0; i < BATCHES; i++) free(b.batch[i]);
   ampc_free(b.rt);
   jit_unload(jit);
