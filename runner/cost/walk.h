@@ -37,7 +37,7 @@ typedef struct WalkLaunch {
 /* Sums over the whole launch, scaled from the walked blocks. */
 typedef struct WalkCounts {
   double instructions;                  /* of active threads; only instructions with slots */
-  double slots;                         /* of warps */
+  double slots;                         /* machine instructions of warps */
   double pipe[PIPE_COUNT];              /* of warps, by unit; PIPE_lsu: one per line of 128 bytes */
   double sectors_read, sectors_written; /* of 32 bytes, summed over warps */
   double sectors_once;                  /* read, each once per block */

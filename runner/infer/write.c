@@ -17,7 +17,7 @@ typedef struct Result {
   bool rows;         /* its first axis counts samples */
   int64_t row, size; /* elements of a row, or of all if !rows; bytes of an element */
   char *bytes;       /* of a batch */
-  FileWriter file;   /* fd -1: none */
+  FileWriter file;   /* of --output, if `open` */
   bool open;
   Pictures *pictures; /* NULL: no --png */
 } Result;

@@ -11,7 +11,7 @@ typedef enum Change { CHANGE_none, CHANGE_types, CHANGE_removed, CHANGE_added } 
 static const char *const change_words[] = {"same", "changed", "removed", "added"};
 static const char *const change_marks[] = {"", "~", "<", ">"};
 
-typedef struct Pair { /* a or b is NULL where the other has no match */
+typedef struct Pair { /* a or b is NULL if the other has no match */
   const CommandRow *a, *b;
   Change change;
 } Pair;

@@ -91,4 +91,4 @@ const char *inspect_nodes_text(const Inspection *in, const CommandRow *row);
 const char *inspect_usage_text(Arena *arena, const Usage *u); /* "32, 1.02 kB"; "-": unknown */
 json_t *inspect_row_json(const Inspection *in, const CommandRow *row);
 json_t *inspect_fires_json(const BlockInfo *b); /* list of the `every` numbers that fire */
-int inspect_print_json(json_t *value);          /* takes the reference */
+int inspect_print_json(json_t *value);          /* takes over the reference */

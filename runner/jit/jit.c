@@ -1,4 +1,4 @@
-/* From the kernels of a plan to functions in this process; see jit.h. */
+/* Builds and loads the kernels of a plan; see jit.h. */
 #include "jit.h"
 #include "runtime/base/interrupt.h"
 #include "runtime/cache.h"

@@ -101,7 +101,7 @@ static ampc_status find_compiler(const char *target, Build *b)
   int capability = ampc_target_capability(target);
   if (!nvrtc_architecture(b->nvrtc, capability, b->architecture))
     return ampc_fail(AMPC_NO_COMPILER,
-                     "NVRTC compiles nothing for %s: a GPU that old needs an older CUDA toolkit",
+                     "NVRTC cannot compile for %s: such an old GPU needs an older CUDA toolkit",
                      target);
   nvrtc_identity(b->nvrtc, made, sizeof made);
   snprintf(b->identity, sizeof b->identity, "%s %s " AMPC_VERSION, made, b->architecture);

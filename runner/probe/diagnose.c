@@ -141,7 +141,7 @@ static void tell_line(const Again *a, const Seen *s)
   fprintf(stderr, "  %5u | %s\n", s->place.line, kept);
 }
 
-/* "`net.relu` f16 up to 4.2e3" */
+/* "  it is computed from net relu `h` f16 from 0.0025 up to 1.77" */
 static void tell_inputs(const Again *a, const Seen *s)
 {
   const char *between = "  it is computed from ";

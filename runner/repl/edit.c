@@ -80,7 +80,7 @@ bool kernel_reload(Repl *r, uint32_t kernel)
 {
   char path[FILE_PATH];
   uint32_t size;
-  if (!live_ready(r)) return false; /* then the latest program is the live one */
+  if (!live_ready(r)) return false; /* makes the latest program the live one */
   Compile *c = r->live->c;
   const char *name = c->program->kernels[kernel].name;
   file_path(r, name, path);

@@ -82,7 +82,7 @@ bool repl_check(Repl *r, ampc_status status); /* prints ampc_last_error unless A
 /* ---- input.c: lines ---- */
 typedef struct Input Input;
 Input *input_open(Repl *r);
-/* The next whole input, valid until the next call; NULL at the end. */
+/* The next input, valid until the next call; NULL at the end. */
 const char *input_next(Input *in, size_t *out_size);
 void input_close(Input *in);
 bool input_interrupted(void); /* by Ctrl-C since input_calm */
