@@ -85,16 +85,25 @@ static void use(Helpers *h, const char *name, size_t n)
   if (s) (*s)->used = true;
 }
 
-/* Marks all words of the text, also those in comments. A comment must therefore not name a function
- * that stands after it: this function would be printed without the helpers that it uses. */
+/* The end of the comment that begins at s; s if none does. */
+static const char *comment_end(const char *s, const char *end)
+{
+  if (end - s < 2 || s[0] != '/' || (s[1] != '*' && s[1] != '/')) return s;
+  bool line = s[1] == '/';
+  for (s += line ? 2 : 3; s < end; s++)
+    if (line ? *s == '\n' : s[-1] == '*' && *s == '/') return s + 1;
+  return end;
+}
+
+/* Marks all words of the text except those in comments. */
 static void use_words(Helpers *h, const char *s, size_t size)
 {
   for (const char *end = s + size; s < end;) {
-    const char *from = s;
+    const char *from = s = comment_end(s, end);
     while (s < end && in_name(*s)) s++;
     if (s > from)
       use(h, from, (size_t)(s - from));
-    else
+    else if (s < end)
       s++;
   }
 }
