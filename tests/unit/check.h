@@ -1,4 +1,4 @@
-/* Plain checks for unit tests: each failure is printed, main ends with check_done(). */
+/* Checks for unit tests. CHECK prints a failure and goes on. main ends with check_done(). */
 #pragma once
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static int check_failures;
     }                                                                                              \
   } while (0)
 
-/* For what the rest of the test needs. */
+/* Like CHECK, for conditions that the rest of the test depends on: a failure ends the program. */
 #define MUST(condition)                                                                            \
   do {                                                                                             \
     if (!(condition)) {                                                                            \

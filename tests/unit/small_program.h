@@ -1,5 +1,5 @@
-/* A program made by hand: y = x w + b, then a "train" kernel that moves all state in a way that is
- * easy to follow. Tests of the runtime share it. */
+/* A program made by hand, which the tests of the runtime share: y = x w + b, then a "train" kernel
+ * that changes all state in a way that is easy to compute. */
 #pragma once
 #include <math.h>
 #include <string.h>
@@ -73,7 +73,7 @@ static const ampc_source small_sources[] = {
      .stream = 7},
 };
 
-/* One body: everything moves by numbers that depend on the batch, the setting and the counters. */
+/* Changes all state by numbers that depend on the batch, the setting and the counters. */
 static inline void small_train_kernel(void *const *args, unsigned block, unsigned n_blocks)
 {
   ampc_state *state = args[0];
@@ -107,7 +107,7 @@ static inline void small_train_kernel(void *const *args, unsigned block, unsigne
   *seen += SMALL_BATCH;
 }
 
-/* accuracy: part of the samples with a positive first input */
+/* accuracy: the fraction of samples whose first input is positive */
 static inline void small_eval_kernel(void *const *args, unsigned block, unsigned n_blocks,
                                      int samples)
 {
@@ -128,7 +128,7 @@ static inline void small_eval_two(void *const *args, unsigned block, unsigned n_
   small_eval_kernel(args, block, n_blocks, 2);
 }
 
-/* y = relu(y), four threads */
+/* y = relu(y), in four blocks */
 static inline void small_relu_kernel(void *const *args, unsigned block, unsigned n_blocks)
 {
   float *y = args[0];

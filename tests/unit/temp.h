@@ -1,4 +1,4 @@
-/* A private folder for a test's files. */
+/* A temporary folder for the files of a test. */
 #pragma once
 #include <dirent.h>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@ static inline void temp_open(void)
   MUST(mkdtemp(temp_folder));
 }
 
-/* The path of a file in the folder; the text stays until the fourth call after. */
+/* The path of a file in the folder. The text stays valid for the next three calls. */
 static inline const char *temp_path(const char *name)
 {
   static char paths[4][512];
@@ -30,7 +30,7 @@ static inline void temp_write(const char *path, const void *bytes, size_t size)
   MUST(fclose(f) == 0);
 }
 
-/* The whole file in memory that the caller frees. */
+/* Reads the whole file into memory. The caller frees it. */
 static inline char *temp_read(const char *path, size_t *size)
 {
   struct stat info;
@@ -43,7 +43,7 @@ static inline char *temp_read(const char *path, size_t *size)
   return bytes;
 }
 
-/* Number of files in the folder. */
+/* The number of files in the folder. */
 static inline int temp_count(void)
 {
   DIR *d = opendir(temp_folder);

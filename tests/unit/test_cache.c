@@ -1,5 +1,5 @@
-/* The kernel cache keeps within its bound: what was used longest ago goes first, the newest entry
- * and what is no entry stay. */
+/* The kernel cache stays within its size limit. The least recently used entries are removed first.
+ * The newest entry stays, and so do files that are no entries of the cache. */
 #include "runtime/cache.h"
 #include "runtime/cache_prune.h"
 #include <fcntl.h>
@@ -27,7 +27,7 @@ static void test_order(void)
   make("old.so", 1000, 300);
   make("older.txt", 1000, 400);
   make("used.so", 1000, 100);
-  make("new.so", 1000, 500); /* the one that was just made: its place in the order is no matter */
+  make("new.so", 1000, 500); /* just made, so its age does not matter */
   cache_prune_to(temp_path("new.so"), 4000);
   CHECK(there("older.txt"));
   cache_prune_to(temp_path("new.so"), 2999);
@@ -47,12 +47,12 @@ static void test_others(void)
   CHECK(symlink("/bin/true", temp_path("link.so")) == 0);
   cache_prune_to(temp_path("new.so"), 10);
   CHECK(there("notes"));
-  CHECK(there("new.abcdef")); /* somebody may be writing it */
+  CHECK(there("new.abcdef")); /* another process may be writing it */
   CHECK(!there("new.forgot"));
   CHECK(there("link.so"));
 }
 
-/* An entry that is used is younger from then on, whatever the mount says about times of access. */
+/* Using an entry makes it the youngest, even if the file system does not update access times. */
 static void test_use(void)
 {
   Cache cache;
@@ -70,7 +70,7 @@ static void test_use(void)
   }
   CHECK(strcmp(path[0], path[1]) != 0);
   CHECK(cache_has(path[0]));
-  cache_prune_to("/nowhere/at.all", 0); /* no such folder: nothing happens */
+  cache_prune_to("/nowhere/at.all", 0); /* the folder does not exist: nothing happens */
   cache_path(&cache, "none", "so", temporary);
   cache_prune_to(temporary, 50);
   CHECK(cache_has(path[0]));

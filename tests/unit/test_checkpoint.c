@@ -1,6 +1,6 @@
-/* Checkpoints: what is saved comes back; the same state gives the same bytes; every damaged, cut,
- * hostile or foreign file is refused without touching the runtime; a killed writer harms nothing.
- */
+/* Checkpoints. A load restores what was saved, and equal states give equal bytes. Every damaged,
+ * truncated, hostile or foreign file is refused and leaves the runtime as it was. A writer that is
+ * killed damages nothing. */
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -86,7 +86,7 @@ static void check_round_trip(void)
   ampc_free(other);
 }
 
-/* All that a load may change, to see that a refused one has not. */
+/* All that a load may change. Tests compare it to check that a refused load changed nothing. */
 typedef struct Snapshot {
   char bytes[4096];
   size_t size;
@@ -211,7 +211,7 @@ static void check_hostile(void)
   ampc_free(rt);
 }
 
-/* A checkpoint of `s`, refused by the usual program with a message that has `word`. */
+/* Saves a checkpoint of `s`. The usual program must refuse it with a message that has `word`. */
 static void expect_foreign(SmallProgram *s, const char *word)
 {
   ampc_runtime *rt = start(&job, 3), *other = start(s, 3);
@@ -249,7 +249,7 @@ static void check_other_models(void)
   expect_foreign(&s, "F64[3, 2]");
 }
 
-/* A file that was read and changed, with the checksum of what it is now. */
+/* Writes a file that was read and then changed, with the checksum of its new contents. */
 static void write_again(TensorFile *f, const char *path)
 {
   TensorWriter w;
@@ -265,7 +265,7 @@ typedef struct Forged {
   const char *key, *value;
 } Forged;
 
-/* The run's checkpoint at "a" with one of these entries each. */
+/* Replaces one entry of the run's checkpoint "a" at a time. Each such file must be refused. */
 static void expect_forged_refused(ampc_runtime *rt, const Forged *forged, size_t n)
 {
   Snapshot before = snapshot(rt);
@@ -281,7 +281,7 @@ static void expect_forged_refused(ampc_runtime *rt, const Forged *forged, size_t
   }
 }
 
-/* Whole files with a right checksum whose metadata nobody's run has written. */
+/* Complete files with a correct checksum, but with metadata that no run writes. */
 static void check_forged(void)
 {
   static const Forged forged[] = {
@@ -321,7 +321,7 @@ static void check_forged(void)
   ampc_free(rt);
 }
 
-/* Where each optimizer has a scale: its keys are looked at like the others. */
+/* If each optimizer has its own scale, the keys of that scale are checked too. */
 static void check_own_scales(void)
 {
   static const Forged forged[] = {{"ampc.optimizer.opt.scale", "1e39"},
@@ -338,7 +338,7 @@ static void check_own_scales(void)
   ampc_free(rt);
 }
 
-/* A setting that was lowered, and what that goes by. */
+/* A program that lowers a setting on a plateau of a metric. */
 static void with_plateau(SmallProgram *s)
 {
   static const ampc_plateau plateau = {.setting = 0, .metric = 1, .patience = 3, .factor = 0.5};
@@ -375,7 +375,7 @@ static void check_plateau(void)
   CHECK(at->any && at->found && at->start == 0.25 && at->best == 0.1 + 0.2 && at->bad == 2);
   CHECK(at->cooling == 1 && at->step == 3);
   CHECK(load(other, temp_path("a")) == AMPC_OK && setting_of(other) == 0.25f && !at->any);
-  rt->plateau[0].found = false; /* no evaluation has given a finite number */
+  rt->plateau[0].found = false; /* no evaluation returned a finite number */
   save(rt, temp_path("b"));
   CHECK(load(other, temp_path("b")) == AMPC_OK && at->any && !at->found);
   CHECK(ampc_init_params(other, 5) == AMPC_OK && setting_of(other) == 0.25f && !at->any);
@@ -412,7 +412,7 @@ static void check_forged_plateau(void)
   ampc_free(rt);
 }
 
-/* Two optimizers whose names differ only behind a long beginning have a counter each. */
+/* Two optimizers whose names share a long prefix have a counter each. */
 static void check_long_names(void)
 {
   enum { LONG = 400 };
@@ -455,7 +455,7 @@ static void check_long_names(void)
   ampc_free(other);
 }
 
-/* An optimizer that minimizes twice in a body takes two updates a step, and no more. */
+/* An optimizer with two `minimize` statements in a body makes exactly two updates per step. */
 static void check_two_updates(void)
 {
   SmallProgram s;
@@ -478,7 +478,7 @@ static void check_two_updates(void)
   }
 }
 
-/* A checkpoint of a run without a scaler starts the scaler anew. */
+/* Loading a checkpoint of a run without a scaler resets the scaler. */
 static void check_other_scaler(void)
 {
   SmallProgram s;
@@ -524,7 +524,7 @@ static void check_write_errors(void)
   ampc_free(rt);
 }
 
-/* A child writes checkpoints until it is killed; what is found then is one of them, whole. */
+/* A child writes checkpoints until it is killed. The file that is left must be complete. */
 static void check_kill(void)
 {
   ampc_runtime *first = start(&job, 3);

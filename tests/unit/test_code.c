@@ -1,5 +1,5 @@
-/* The code column of the op table: what its parser finds in a code, and that a mistake in one ends
- * the program with the op's name instead of being taken for something else. */
+/* The code column of the op table: what its parser finds, and that a mistake ends the program with
+ * a message that names the op. */
 #include "check.h"
 #include "compiler/graph/ops.h"
 #include <sys/wait.h>
@@ -30,13 +30,13 @@ static void test_operands(void)
   CHECK(c.reads_element[0] && c.reads_element[1] && !c.reads_row_value[1]);
   CHECK(c.chooses && !c.dear && !c.random && !c.uses_length);
   const CodeStatement *s = &c.statements[0];
-  MUST(s->n_pieces == 9); /* text and operands in turn */
+  MUST(s->n_pieces == 9); /* text and operands alternate */
   CHECK(s->pieces[5].kind == PIECE_element && s->pieces[5].input == 1);
   CHECK(s->pieces[5].absent_size == 1 && *s->pieces[5].absent == '0' && !s->pieces[1].absent);
   CHECK(s->pieces[7].kind == PIECE_attribute && s->pieces[7].attribute == 0);
 }
 
-/* Cost is known by the function, not by letters of its name: `sign` is not `sigmoid`. */
+/* The function determines the cost, not a prefix of its name: `sign` is not `sigmoid`. */
 static void test_cost(void)
 {
   CHECK(!map("ampc_sign($0)").dear && !map("ampc_max($0, $1)").dear);
@@ -54,13 +54,13 @@ static void test_statements(void)
   CHECK(c.statements[1].pieces[4].kind == PIECE_name);
   CHECK(c.result == STATEMENT_each && !c.statements[3].name && !c.walks_once);
   CHECK(row("sum s = $0; row s / $n").walks_once && row("sum s = $0; row s / $n").uses_length);
-  CHECK(!row("sum s = $0; sum q = $0 - s; row q").walks_once); /* needs s first */
+  CHECK(!row("sum s = $0; sum q = $0 - s; row q").walks_once); /* the second sum needs s */
   c = row("argmax k = $0; row k");
-  MUST(c.n_statements == 3); /* the greatest, then where it is first */
+  MUST(c.n_statements == 3); /* the maximum, then the first index at which it occurs */
   CHECK(c.statements[1].kind == STATEMENT_first && !strcmp(c.statements[1].best, "k_best"));
 }
 
-/* [name: text] stands where the attribute is not 0: a piece, or a whole statement. */
+/* [name: text] is emitted if the attribute is not 0. It holds a statement or a part of one. */
 static void test_conditions(void)
 {
   OpCode c = row("sum s = $0;[eps: sum a = $0 * $eps;]row s[mode: + 1]");
@@ -71,7 +71,7 @@ static void test_conditions(void)
   CHECK(last->pieces[last->n_pieces - 1].condition == 1);
 }
 
-/* The parser ends the program, so another process takes the wrong code. */
+/* Parses the text in a child process, because the parser ends the program at a mistake. */
 static bool is_refused(const char *text, const char *message)
 {
   int ends[2], status;

@@ -1,7 +1,7 @@
-/* The kernels that convolutions have on CUDA, over 1, 2 and 3 axes: those that make columns of
- * images (templates/im2col.cu) and those that convolve whole (conv_whole*.cu), against plain loops.
- * Their text is that of CUDA, compiled as C; numbers are small integers, so every type and order of
- * sums gives the same. */
+/* The kernels of convolutions on CUDA, over 1, 2 and 3 axes, against plain loops: the kernels that
+ * gather the columns of images (templates/im2col.cu), and those that compute a whole convolution
+ * (conv_whole*.cu). The test compiles their CUDA text as C. All numbers are small integers, so
+ * every type and every order of summation gives the same result. */
 #include "check.h"
 #include <dlfcn.h>
 #include "compiler/driver.h"
@@ -16,7 +16,7 @@
 static const char job[] = "model net = Conv2d(2, 3, kernel_size=3)\n"
                           "infer f(x: f32[1, 2, 5, 5]) { return net(x) }\n";
 
-/* A compiled job for CUDA and its one convolution, whose sizes the cases replace. */
+/* A job compiled for CUDA, and its one convolution. Each case replaces the convolution's sizes. */
 typedef struct Stand {
   Compile *c;
   uint32_t group;
@@ -34,7 +34,7 @@ static Stand stand_open(void)
   return s;
 }
 
-/* The kernel of a convolution of these sizes, as a library that the CPU runs. */
+/* Builds the kernel of a convolution of these sizes as a library that runs on the CPU. */
 static void *build(Stand *s, const ampc_conv *d, const char **out_name)
 {
   Compile *c = s->c;
@@ -66,8 +66,8 @@ static void *build(Stand *s, const ampc_conv *d, const char **out_name)
   return library;
 }
 
-/* The pixel of x that tap `tap` sees from pixel `out` of y; -1: padding. By coordinates, with the
- * axes in front filled up. */
+/* The pixel of x that tap `tap` reads for pixel `out` of y; -1: padding. Computed from coordinates;
+ * missing leading axes have size 1. */
 static int64_t sees(const ampc_conv *d, int64_t out, int64_t tap)
 {
   int64_t size[3] = {1, 1, 1}, at[3] = {0, 0, 0};
@@ -86,8 +86,8 @@ static double small_number(int64_t i)
   return (double)(i * 7 % 13 - 6);
 }
 
-/* The columns of images x; of a gradient of images, those of dy: which pixel of y sees this one of
- * x by the tap? */
+/* The columns that the kernel must gather: of the images x, or of dy for the gradient by images. In
+ * the second case each row looks for the pixel of y that reads this pixel of x by this tap. */
 static void expect_columns(const ampc_conv *d, const double *from, double *to)
 {
   bool data = d->kind == AMPC_CONV_DATA;
@@ -106,7 +106,7 @@ static void expect_columns(const ampc_conv *d, const double *from, double *to)
     }
 }
 
-/* Weights [group, k, tap, c] as [group, c, tap, k]. */
+/* Transposes weights [group, k, tap, c] to [group, c, tap, k]. */
 static void expect_turned(const ampc_conv *d, const double *from, double *to)
 {
   int64_t taps = conv_taps(d), k_each = d->k / d->groups, c_each = d->c / d->groups;
@@ -117,7 +117,7 @@ static void expect_turned(const ampc_conv *d, const double *from, double *to)
             from[(k * taps + t) * c_each + c];
 }
 
-typedef struct Array { /* as the kernel has it, and as numbers */
+typedef struct Array { /* the bytes that the kernel gets, and the same values as doubles */
   char *bytes;
   double *numbers;
   int64_t n;
@@ -186,7 +186,7 @@ static void check_kernel(Stand *s, ampc_conv d)
 
 /* ---- whole convolutions ---- */
 
-/* The result `to` of a kind, of what the other two hold. */
+/* Computes the result `to` of one kind of convolution from the two other arrays. */
 static void expect_whole(const ampc_conv *d, const double *x, const double *w, const double *y,
                          const double *bias, double *to)
 {
@@ -215,7 +215,7 @@ static void expect_whole(const ampc_conv *d, const double *x, const double *w, c
     }
 }
 
-/* What the type makes of the sums, which are whole numbers and exact. */
+/* Rounds the sums, which are exact integers, to the type. */
 static void round_to(ampc_dtype type, const Array *a)
 {
   char number[8];
@@ -259,8 +259,8 @@ static void check_whole(Stand *s, ampc_conv d)
   free_arrays((Array[]){x, w, y, bias, sums}, 5);
 }
 
-/* As `shapes`. Stems, depthwise ones with and without vectors, groups; sums of one, of some and of
- * many parts. */
+/* Sizes in the order of `shapes`: stems, depthwise convolutions with and without vectors, groups;
+ * sums of one, of a few and of many parts. */
 static const ampc_conv whole_shapes[] = {
     {.n = 3, 5, 2, 1, 1, {17}, {4}, {0}, {3}, {2}, {2}},
     {.n = 2, 1, 8, 1, 2, {9, 8}, {3, 5}, {0}, {1, 2}, {1, 2}, {1, 1}},
@@ -278,7 +278,7 @@ static void check_whole_shapes(Stand *s)
   static const ampc_dtype types[] = {AMPC_F16, AMPC_F32, AMPC_BF16};
   for (size_t i = 0; i < sizeof whole_shapes / sizeof *whole_shapes; i++)
     for (int kind = AMPC_CONV_FORWARD; kind <= AMPC_CONV_WEIGHT; kind++)
-      for (int more = 0; more < 2; more++) { /* with a bias; added to what lies there, in f32 */
+      for (int more = 0; more < 2; more++) { /* bias, or sums added to f32 */
         ampc_conv d = whole_shapes[i];
         if (kind == AMPC_CONV_DATA && more) continue;
         d.kind = (ampc_conv_kind)kind;

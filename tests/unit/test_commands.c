@@ -1,6 +1,6 @@
-/* Command lists that repeat and that sum over devices: run by the runtime, refused where they are
- * broken, and printed as C that does the same. With the argument `cuda` on a GPU, or its mock,
- * where the step is recorded as a graph.
+/* Command lists that repeat, and that sum over devices. The runtime runs them, refuses broken ones,
+ * and the emitter prints C that does the same. With the argument `cuda` the test runs on a GPU or
+ * its mock, which records the step as a graph.
  *
  * The list is made by hand around the kernel of a compiled job, h * 0.5 + x:
  *   h = 0
@@ -25,12 +25,12 @@ typedef struct Scan {
   Jit *jit;
   ampc_program program;
   ampc_block block;
-  ampc_command launch; /* as the compiler made it */
+  ampc_command launch; /* the launch that the compiler made */
   ampc_operand args[3];
   ampc_command body[2], round[2], step[3];
 } Scan;
 
-/* The kernel's own operands, put where the list has h, x and out. */
+/* Moves the kernel's operands to the places of h, x and out in the list. */
 static void move_operands(Scan *s, const ampc_launch *l)
 {
   MUST(l->n_args == 3);
@@ -152,7 +152,7 @@ static void test_run(Scan *s, const char *device)
 
 /* ---- the same, printed ---- */
 
-/* What emitted programs call and this one does not, so that the linker takes it along. */
+/* The references make the linker keep functions that only emitted programs call. */
 static void (*volatile called[])(void) = {(void (*)(void))ampc_infer,
                                           (void (*)(void))ampc_infer_open};
 
@@ -209,15 +209,15 @@ static void refused(const Scan *s, const char *why)
 
 static void test_refusals(Scan *s)
 {
-  s->args[0].stride = (ROOM - s->args[0].at.offset) / (TIMES - 1) + 4; /* past the end at last */
+  s->args[0].stride = (ROOM - s->args[0].at.offset) / (TIMES - 1) + 4; /* at last past the end */
   refused(s, "operand 0 of ");
-  s->args[0].stride = -4; /* before the beginning */
+  s->args[0].stride = -4; /* before the start */
   s->args[0].at.offset = 0;
   refused(s, "lies outside its space");
   s->args[0].stride = INT64_MAX / 2;
   refused(s, "lies outside its space");
   make_list(s);
-  s->round[1].as.copy.to.stride = ROOM - KEPT - TIMES * ROW + 4; /* not all of its bytes fit */
+  s->round[1].as.copy.to.stride = ROOM - KEPT - TIMES * ROW + 4; /* some of its bytes do not fit */
   refused(s, "operand 0 of keep");
   make_list(s);
   s->round[0].as.repeat.count = 0;
@@ -228,7 +228,7 @@ static void test_refusals(Scan *s)
   make_list(s);
   s->body[1] = (ampc_command){.kind = AMPC_GEMM, .label = "product"};
   s->body[1].as.gemm.desc = (ampc_gemm){.m = 1, .n = 1, .k = 1, .a_type = AMPC_U8};
-  refused(s, "u8"); /* products of a body are prepared before the first step */
+  refused(s, "u8"); /* products in a loop's body are prepared before the first step */
   make_list(s);
   s->program.world = 2;
   refused(s, "a.amp is for 2 devices at once; this build runs one device");

@@ -1,9 +1,9 @@
-/* The convolutions of common nets, forward and both gradients, in three types and for processors of
- * several kinds: the library's reference code computes none of them, and the numbers are those of
+/* The convolutions of common nets: forward and both gradients, in three types, for several kinds of
+ * processor. oneDNN must compute none of them with its reference code, and the results must match
  * sums in double.
  *
- * Which implementation is taken is asked at the nets' own sizes. Numbers are compared for images of
- * few pixels, since those do not decide it, and for some elements of each result. */
+ * The implementation is queried at the sizes of the nets. Results are compared on smaller images,
+ * because the image size does not decide the implementation, and only for some elements. */
 #include <math.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <sys/wait.h>
@@ -16,8 +16,8 @@
 enum { BATCH = 2, PIXELS = 9, SAMPLES = 24, NUMBERS = 5 << 19, OPERAND = 1013 };
 
 /* Pixels of an image on each side, channels, filters, taps on each side, stride, groups. Each shape
- * stands with the first net that has it; images of one pixel are those of squeeze-and-excitation.
- */
+ * is listed under the first net that contains it. Images of one pixel come from
+ * squeeze-and-excitation. */
 typedef struct NetConv {
   int64_t size, c, k, taps, stride, groups;
 } NetConv;
@@ -205,8 +205,8 @@ static const NetConv convolutions[] = {
     {1, 576, 144, 1, 1, 1},
     {1, 144, 576, 1, 1, 1},
     {7, 576, 96, 1, 1, 1},
-    /* what no net above has: filters of 7x7 and 9x9, channels that fill no vector, two filters for
-     * each channel, odd groups */
+    /* in none of the nets above: filters of 7x7 and 9x9, channels that fill no vector, two filters
+     * for each channel, odd groups */
     {28, 96, 96, 7, 1, 96},
     {28, 33, 33, 9, 2, 33},
     {28, 7, 7, 5, 1, 7},
@@ -221,7 +221,7 @@ static const ampc_dtype types[] = {AMPC_F32, AMPC_BF16, AMPC_F16};
 
 static Pool *pool;
 static GemmCache *products;
-static char *numbers[3]; /* NUMBERS of each of the types: operands are pieces of them */
+static char *numbers[3]; /* NUMBERS values of each type; the operands are ranges of them */
 
 static ampc_conv conv_of(const NetConv *v, int64_t size, ampc_conv_kind kind, ampc_dtype type)
 {
@@ -259,7 +259,7 @@ static const char *conv_text(const ampc_conv *d)
 
 /* ---- which implementation -------------------------------------------------------------------- */
 
-/* Loops of our own are for depthwise convolutions; x86-64 has generated code for all others. */
+/* ampc's own loops are for depthwise convolutions. oneDNN generates code for others on x86-64. */
 static bool is_quick(const ampc_conv *d, const char *name)
 {
 #if defined __x86_64__
@@ -284,8 +284,8 @@ static void implementations(ConvCache *cache, const NetConv *v)
 
 typedef struct Operands {
   ampc_conv d;
-  const char *x, *w, *y; /* whichever is the result is not looked at */
-  int type;              /* of the operands: an index of types */
+  const char *x, *w, *y; /* the one that is the result is not read */
+  int type;              /* of the operands: an index into types */
 } Operands;
 
 typedef struct Sum { /* of products, and of their magnitudes */
@@ -302,8 +302,8 @@ static void add(const Operands *o, Sum *s, const char *a, int64_t i, const char 
   s->terms++;
 }
 
-/* One pixel of x and one of y that a tap joins. The result's channels are given in what is its;
- * the others are summed over. */
+/* Adds the products of pixel x and pixel y, which `tap` connects. `c` and `k` give the channels of
+ * the result's element; a channel that the result lacks is summed over. */
 static void add_pair(const Operands *o, Sum *s, int64_t x, int64_t y, int64_t tap, int64_t c,
                      int64_t k)
 {
@@ -322,7 +322,7 @@ static void add_pair(const Operands *o, Sum *s, int64_t x, int64_t y, int64_t ta
     add(o, s, o->x, x * d->c + c, o->y, y * d->k + k);
 }
 
-/* Element `at` of the result: all pairs of pixels that meet in it. */
+/* Element `at` of the result: the sum over all pairs of pixels that contribute to it. */
 static Sum reference(const Operands *o, int64_t at)
 {
   const ampc_conv *d = &o->d;
@@ -348,7 +348,7 @@ static double unit(ampc_dtype t)
   return t == AMPC_F16 ? 0x1p-11 : t == AMPC_BF16 ? 0x1p-8 : 0x1p-24;
 }
 
-/* Sums in f32 of so many terms, rounded once. What was there before is 1 where it is added to. */
+/* The bound of an f32 sum of that many terms, rounded once. `accumulate` adds to a result of 1. */
 static void compare(const Operands *o, ampc_dtype type, const char *result, int64_t elements)
 {
   for (int64_t i = 0; i < SAMPLES; i++) {
@@ -362,7 +362,7 @@ static void compare(const Operands *o, ampc_dtype type, const char *result, int6
   }
 }
 
-/* `result` has room for NUMBERS of any type. */
+/* `result` has space for NUMBERS values of any type. */
 static void run(ConvCache *cache, const ampc_conv *d, int type, char *result)
 {
   int64_t size = ampc_dtype_size(types[type]);
@@ -408,7 +408,7 @@ static void make_numbers(void)
   }
 }
 
-/* Every step-th shape, on this machine as if it had no more than `isa`. */
+/* Checks every step-th shape on this machine, with instruction sets limited to `isa`. */
 static int check_all(dnnl_cpu_isa_t isa, size_t step)
 {
   MUST(dnnl_set_max_cpu_isa(isa) == dnnl_success);
@@ -418,7 +418,7 @@ static int check_all(dnnl_cpu_isa_t isa, size_t step)
   products = gemm_cache_create(pool, false);
   MUST(result && pool && products);
   for (size_t i = 0; i < CONVOLUTIONS; i += step) {
-    ConvCache *cache = conv_cache_create(pool, products, false); /* what is made takes memory */
+    ConvCache *cache = conv_cache_create(pool, products, false); /* its primitives take memory */
     MUST(cache);
     implementations(cache, &convolutions[i]);
     compare_numbers(cache, &convolutions[i], result);
@@ -431,7 +431,7 @@ static int check_all(dnnl_cpu_isa_t isa, size_t step)
   return check_done();
 }
 
-/* The library looks at the processor once in a process: each kind has one of its own. */
+/* oneDNN detects the processor once per process, so each kind has a process of its own. */
 int main(void)
 {
   static const dnnl_cpu_isa_t kinds[] = {dnnl_cpu_isa_all, dnnl_cpu_isa_avx512_core,

@@ -1,6 +1,6 @@
-/* NVIDIA's own libraries where they are, without a GPU: cuBLASLt takes every attribute that ampc
- * sets, in the size in which it is set; NVRTC compiles for what it knows and says what else to
- * take. Skips (77) where there are none. */
+/* NVIDIA's own libraries, if they are installed, without a GPU. cuBLASLt accepts every attribute
+ * that ampc sets, in the size that ampc passes. NVRTC compiles for each architecture that it knows,
+ * and nvrtc_architecture names a fallback for others. Exits with 77 (skipped) if there are none. */
 #include "check.h"
 #include "compiler/nvrtc/nvrtc.h"
 #include "runtime/cuda/load.h"
@@ -59,7 +59,7 @@ static void check_nvrtc(const NvrtcApi *nvrtc)
   CHECK(nvrtc_architecture(nvrtc, 90, architecture) && strcmp(architecture, "sm_90") == 0);
   check_compiles(nvrtc, architecture, "ELF");
   check_compiles(nvrtc, "compute_90", ".version");
-  CHECK(nvrtc_architecture(nvrtc, 909, architecture)); /* newer than all: PTX */
+  CHECK(nvrtc_architecture(nvrtc, 909, architecture)); /* newer than NVRTC: PTX */
   CHECK(strncmp(architecture, "compute_", 8) == 0);
   check_compiles(nvrtc, architecture, ".version");
   CHECK(!nvrtc_architecture(nvrtc, 30, architecture));

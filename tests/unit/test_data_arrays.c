@@ -1,5 +1,5 @@
-/* Arrays in files: what NumPy and safetensors wrote, raw binary, tokens, CIFAR-10; several files as
- * one source; headers that lie, files that are cut at every byte. */
+/* Arrays in files: those that NumPy and safetensors wrote, raw binary, tokens, CIFAR-10; several
+ * files as one source; wrong headers; files that are truncated at every byte. */
 #include <math.h>
 #include <zlib.h>
 #include "runtime/base/convert.h"
@@ -28,7 +28,7 @@ static ampc_source source_of(const ampc_format *f, const char *path, const char 
   return s;
 }
 
-/* A file of tests/data or, where the name has a slash, any other. */
+/* A path without a slash names a file of tests/data. */
 static const char *place(const char *name)
 {
   static char path[512];
@@ -36,8 +36,8 @@ static const char *place(const char *name)
   return path;
 }
 
-/* The file is a source of that type whose element i is `first` + i * step, or i % 2 where it is
- * bool; with a step of 0 any number will do. */
+/* The file must be a source of that type. Element i is `first` + i * step, or i % 2 if the type is
+ * bool. With a step of 0, any values are accepted. */
 static void expect(const char *format, const char *name, const char *args, ampc_dtype t,
                    int64_t samples, uint32_t rank, double first, double step)
 {
@@ -111,8 +111,9 @@ static void check_numpy(void)
   refuse("safetensors", "f4.npy", "key=x\n", "no safetensors file");
 }
 
-/* Cut at each byte, and with each byte inverted: refused or read, and never more than that. Some
- * bytes mean nothing; in those that are counted, a change must be seen. */
+/* Truncates the file at each byte and inverts each byte. Each result must be refused or read,
+ * without any other error. Some bytes have no meaning. If the format has a checksum (`summed`),
+ * more than half of the inversions must be refused. */
 static void check_damage(const char *format, const char *name, const char *args, bool summed)
 {
   size_t size;
@@ -149,7 +150,7 @@ static void write_text(const char *text, int64_t size)
   temp_write(temp_path("x"), text, (size_t)size);
 }
 
-/* An NPY file with that dict and 24 bytes behind it. */
+/* Writes an NPY file with that dict and 24 bytes of data. */
 static void write_npy(const char *dict)
 {
   char file[400] = "\x93NUMPY\1\0";
@@ -199,7 +200,7 @@ static void check_headers(void)
   }
 }
 
-/* A safetensors file with that header and 24 bytes behind it. */
+/* Writes a safetensors file with that header and 24 bytes of data. */
 static void write_tensors(const char *json)
 {
   char file[600] = {0};
@@ -258,7 +259,7 @@ static void check_tensors(void)
   refuse("safetensors", temp_path("x"), "key=x\n", "header would have 9223372036854775807 bytes");
 }
 
-/* One member's name as often as there are members: readers differ in which they take. */
+/* A zip file in which all members have one name: readers differ in the member that they take. */
 static void check_zip_names(void)
 {
   size_t size;
@@ -270,7 +271,7 @@ static void check_zip_names(void)
   free(bytes);
 }
 
-/* A directory that promises other sizes than its members have. */
+/* A zip directory whose sizes differ from those of the members. */
 static void check_zip(void)
 {
   size_t size;
@@ -307,7 +308,7 @@ static void check_zip(void)
   free(bytes);
 }
 
-/* A regular file that cannot be read is not damaged. */
+/* A regular file that cannot be read is not called damaged. */
 static void check_machine(void)
 {
   refuse("npy", "/proc/self/mem", NULL, "cannot read /proc/self/mem: Input/output error");
@@ -337,8 +338,8 @@ static void check_raw(void)
         strstr(ampc_last_error(), "size 0"));
 }
 
-/* Windows share their ends; a drawn one lies within the part, and is the same for the same epoch.
- */
+/* Consecutive windows overlap by one token. A random window lies within the selected part of the
+ * file, and is the same in the same epoch. */
 static void check_tokens(void)
 {
   uint16_t ids[2][64];
@@ -355,7 +356,7 @@ static void check_tokens(void)
   ampc_header h = probe(&ampc_format_tokens, path, args, &status);
   MUST(!status && h.samples == 18 && h.rank == 1 && h.dim[0] == 8);
   ampc_source desc = source_of(&ampc_format_tokens, path, args, &h);
-  desc.part_begin = 4.0 / 18; /* windows 4 to 17 of 18: tokens from 28 on */
+  desc.part_begin = 4.0 / 18; /* windows 4 to 17 of 18: they begin at token 28 */
   DataSource s;
   MUST(source_open(&program, &desc, "", 1, &s) == AMPC_OK && s.count == 14);
   int32_t window[8], again[8], begin[200];
@@ -373,7 +374,7 @@ static void check_tokens(void)
   }
   CHECK(moved && begin[0] != begin[14]);
   for (int e = 0; e < 20;
-       e++) { /* the same sample of either file, from the beginning of its part */
+       e++) { /* the same sample of both files, relative to the start of the selected part */
     MUST(source_copy(&s, 4, 1, e, window) == AMPC_OK &&
          source_copy(&s, 13, 1, e, again) == AMPC_OK);
     apart = apart || fabs((window[0] - 28) / 29.0 - (again[0] - 100) / 57.0) > 0.1;
@@ -383,7 +384,8 @@ static void check_tokens(void)
   expect("tokens", temp_path("t0.bin"), "length=2\nformat=u8\n", AMPC_I32, 127, 1, 0, 0);
 }
 
-/* As llm.c writes them: 256 i32, of which the first are a mark, the version and the count. */
+/* Shards in llm.c's format: a header of 256 i32, which begins with a magic number, the version and
+ * the number of tokens. */
 static void check_shards_of_llm_c(void)
 {
   struct {
@@ -412,7 +414,7 @@ static void check_shards_of_llm_c(void)
   shard.head[1] = 7;
   temp_write(path, &shard, (size_t)size);
   refuse("tokens", path, args, "with 32-bit tokens; only 16-bit tokens can be read");
-  shard.head[0] = 20240521; /* tokens that look a little like it */
+  shard.head[0] = 20240521; /* tokens that resemble that header */
   temp_write(path, &shard, (size_t)size);
   expect("tokens", path, args, AMPC_I32, (size / 2 - 1) / 32, 1, 0, 0);
 }
@@ -436,7 +438,7 @@ static void check_cifar10(void)
     DataSource s;
     MUST(source_open(&program, &desc, "", 1, &s) == AMPC_OK);
     static char all[6 * 3072];
-    MUST(source_copy(&s, 0, 6, 0, all) == AMPC_OK); /* across the end of a file */
+    MUST(source_copy(&s, 0, 6, 0, all) == AMPC_OK); /* across a file boundary */
     for (int i = 0; i < 6; i++) {
       int want = i / 3 * 10 + i % 3;
       CHECK(label ? ((int64_t *)(void *)all)[i] == want : all[i * 3072 + 3071] == want);
@@ -452,7 +454,7 @@ static void check_cifar10(void)
   CHECK(!ampc_shards_probe(&ampc_format_cifar10, path, "of=image\n", &found, &h) && !found);
 }
 
-/* A large file is read where it lies; that it was cut meanwhile is told by the read. */
+/* A large file is not copied into memory. If it was truncated meanwhile, the read fails. */
 static void check_large(void)
 {
   static const int64_t size = (int64_t)300 << 20;
@@ -473,12 +475,12 @@ static void check_large(void)
   temp_write(temp_path("x"), "", 0);
 }
 
-/* Files of one source have one type of sample. */
+/* All files of a source must have the same type. */
 static void check_shards(void)
 {
   expect("npy", "tests/data/f[48].npy", NULL, AMPC_F32, 8, 2, 0, 0);
   refuse("npy", "tests/data/[fu]4.npy", NULL, "different types");
-  temp_write(temp_path("a*b.npy"), "x", 1); /* a name before it is a pattern */
+  temp_write(temp_path("a*b.npy"), "x", 1); /* first tried as a plain name */
   refuse("npy", temp_path("a*b.npy"), NULL, "no NPY file");
 }
 

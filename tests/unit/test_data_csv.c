@@ -1,5 +1,4 @@
-/* CSV files: columns by name and number, quotes, types; what is wrong with a line is told with its
- * number. */
+/* CSV files: columns by name and by number, quotes, types; messages with line numbers. */
 #include <math.h>
 #include "runtime/data/source.h"
 #include "temp.h"
@@ -8,7 +7,7 @@ static const ampc_program program = {.name = "test"};
 
 #define AB "number=0\nscalar=0\ndtype=f32\nheader=1\nsep=,\n"
 
-/* Opens the text with those arguments; *s is to be closed when it is AMPC_OK. */
+/* Opens the text with those arguments. The caller closes *s if the status is AMPC_OK. */
 static ampc_status open_text(const char *text, size_t size, const char *args, DataSource *s)
 {
   static ampc_source desc;

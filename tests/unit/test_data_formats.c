@@ -1,5 +1,5 @@
-/* One table of formats: each row is whole, and what the compiler makes of a header is what the
- * loader makes of it, in the same words where it is refused. */
+/* The table of formats: each row is complete. The compiler and the loader read a header in the same
+ * way, and refuse it in the same words. */
 #include "compiler/driver.h"
 #include "runtime/data/source.h"
 #include "temp.h"
@@ -28,8 +28,7 @@ static const char job[] = "data d() { return idx(\"x\").to(f32) }\n"
                           "optimizer opt = SGD(net, lr=0.1)\n"
                           "train x in d() with batch=1 { minimize net(x) with opt }\n";
 
-/* Compiles the job, whose shapes come from the file "x"; *out_text is what was said, to be freed.
- */
+/* Compiles the job, whose shapes come from the file "x". The caller frees *out_text (messages). */
 static Compile *compile(char **out_text)
 {
   Options options = {.input = "job.amp",
@@ -48,7 +47,7 @@ static Compile *compile(char **out_text)
   return c;
 }
 
-/* The answer of both sides to the file "x" is the same; returns whether it is accepted. */
+/* Compiler and loader must agree about the file "x". Returns whether they accept it. */
 static bool both(const char *what)
 {
   char *text;
@@ -72,7 +71,7 @@ static bool both(const char *what)
   return !status;
 }
 
-/* The six types of IDX and bytes around them, with two samples of one element. */
+/* The six type codes of IDX and those around them, with two samples of one element. */
 static void check_types(void)
 {
   static const struct {

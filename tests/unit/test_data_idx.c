@@ -1,4 +1,4 @@
-/* IDX files: every element type, plain and gzipped; truncated at every byte; lying headers. */
+/* IDX files: every element type, plain and gzipped; truncated at every byte; wrong headers. */
 #include <math.h>
 #include <zlib.h>
 #include "runtime/data/source.h"
@@ -11,7 +11,7 @@ static ampc_source source(ampc_dtype t, uint32_t rank, int64_t a, int64_t b)
   return (ampc_source){.path = "x", .dtype = t, .rank = rank, .dim = {a, b}, .part_end = 1};
 }
 
-/* Reads the folder's file "x"; the status, and the source when it is AMPC_OK. */
+/* Opens the file "x" of the folder. The caller closes *s if the status is AMPC_OK. */
 static ampc_status read_source(const ampc_program *p, const ampc_source *desc, DataSource *s)
 {
   ampc_status status = source_open(p, desc, temp_folder, 1, s);
@@ -62,7 +62,7 @@ static void check_plain_and_gz(void)
   expect_refused(&desc, "3 samples", "another number of samples");
 }
 
-/* One file a type: two samples of one element, -2 (where there are signs) and 3. */
+/* One file per type, with two samples of one element: -2 (254 if unsigned) and 3. */
 static void check_type(uint8_t code, const uint8_t *elements, size_t size, ampc_dtype t, double a,
                        double b)
 {
@@ -85,7 +85,7 @@ static void check_type(uint8_t code, const uint8_t *elements, size_t size, ampc_
     source_close(&s);
   }
   if (t == AMPC_U8) return;
-  char word[32]; /* a source with shape= alone is of bytes */
+  char word[32]; /* a source with shape= alone has bytes */
   snprintf(word, sizeof word, "shape=[], dtype=%s", ampc_dtype_name(t));
   ampc_source of_bytes = source(AMPC_U8, 0, 0, 0);
   expect_refused(&of_bytes, word, "another type");
@@ -184,7 +184,7 @@ static void check_limits_and_parts(void)
   source_close(&s);
 }
 
-/* Neighbouring parts neither overlap nor leave a gap. */
+/* Adjacent parts neither overlap nor leave a gap. */
 static void check_part_edges(void)
 {
   for (int64_t n = 0; n < 300; n++) {

@@ -1,5 +1,5 @@
-/* Folders of pictures: what torchvision makes of the same files, what is drawn, damaged pictures,
- * and that the number of threads and where a run goes on change nothing. */
+/* Folders of pictures: results against torchvision, random crops and flips, damaged pictures. The
+ * number of threads and the place where a run resumes change nothing. */
 #include <math.h>
 #include <sys/resource.h>
 #include <zlib.h>
@@ -49,7 +49,7 @@ static void check_reference(void)
     int most = 0;
     for (int k = 0; k < 768; k++)
       if (abs(has[k] - expected[k]) > most) most = abs(has[k] - expected[k]);
-    /* Pillow rounds once more; the large one is decoded at half its size, by another filter */
+    /* Pillow rounds once more. Picture 5 is large: another filter decodes it at half its size. */
     CHECK_MSG(most <= (i == 5 ? 8 : 1), "picture %lld: %d", (long long)i, most);
     CHECK(class == labels[i]);
   }
@@ -70,7 +70,7 @@ static void put_chunk(FILE *f, const char *type, const uint8_t *bytes, uLong siz
   for (int i = 3; i >= 0; i--) fputc((int)(sum >> 8 * i & 255), f);
 }
 
-/* A PNG in which red counts columns and green rows, both below 256. */
+/* Writes a PNG in which red is the column and green is the row, both below 256. */
 static void write_ramp(const char *path, unsigned width, unsigned height)
 {
   uint8_t header[13] = {0, 0, 0, (uint8_t)width, 0, 0, 0, (uint8_t)height, 8, 2};
@@ -122,7 +122,7 @@ static void check_draws(void)
     MUST(source_copy(&s, 0, 1, e + 1, b) == AMPC_OK);
     same += memcmp(a, b, sizeof a) == 0;
     turned += a[0] > a[39];
-    /* of 40 pixels the first and the last lie half a pixel inside; one more of them is all */
+    /* The centres of 40 pixels lie half a pixel inside the edges: they span 39 of 40. */
     double width = fabs((double)a[39] - a[0]) * 40 / 39, height = (a[N + N - 1] - a[N]) * 40.0 / 39;
     double area = width * height / 20000, ratio = width / height;
     CHECK_MSG(area > 0.22 && area < 0.54 && ratio > 0.7 && ratio < 1.33, "area %g, ratio %g", area,
@@ -133,7 +133,7 @@ static void check_draws(void)
   CHECK_MSG(abs(turned - DRAWS / 2) < 50 && same == 0, "%d turned, %d alike", turned, same);
   CHECK_MSG(least < 0.28 && most > 0.46, "areas from %g to %g", least, most);
   MUST(source_copy(&s, 0, 1, AMPC_AS_STORED, a) == AMPC_OK);
-  CHECK(abs(a[0] - 51) <= 2 && abs(a[39] - 149) <= 2); /* the middle */
+  CHECK(abs(a[0] - 51) <= 2 && abs(a[39] - 149) <= 2); /* the centre of the picture */
   source_close(&s);
 }
 
@@ -147,7 +147,7 @@ static void copy_file(const char *from, const char *to, size_t most)
   free(bytes);
 }
 
-/* Three good pictures, and one that is cut. */
+/* Three good pictures, and one that is truncated. */
 static void make_damaged(void)
 {
   char path[512];
@@ -200,7 +200,7 @@ static void check_damaged(void)
   MUST(source_open(&program, &skip, "", 1, &s) == AMPC_OK);
   for (int e = 0; e < 3; e++) {
     MUST(source_copy(&s, 1, 1, e, a) == AMPC_OK && source_copy(&s, 2, 1, e, b) == AMPC_OK);
-    CHECK(memcmp(a, b, sizeof a) == 0); /* the next of the class */
+    CHECK(memcmp(a, b, sizeof a) == 0); /* the next picture of its class */
   }
   char name[64];
   CHECK(source_sample_name(&s, 1, name, sizeof name) && strcmp(name, "a/2.png") == 0);
@@ -223,7 +223,7 @@ static void check_damaged(void)
   free(text);
 }
 
-/* What the machine lacks, or a file that went away, is no damage: nothing is left out. */
+/* A lack of resources or a missing file is not damage, so no picture is left out. */
 static void check_machine(void)
 {
   char path[512], one[512], away[512];
@@ -234,7 +234,7 @@ static void check_machine(void)
   in_folder(path, "bad");
   ampc_source skip = source_of(path, ARGS(16, "corrupt=skip\nhflip=0\n"));
   MUST(source_open(&program, &skip, "", 1, &s) == AMPC_OK);
-  MUST(source_copy(&s, 0, 1, 0, a) == AMPC_OK); /* loads the library */
+  MUST(source_copy(&s, 0, 1, 0, a) == AMPC_OK); /* loads the decoder's library */
   MUST(getrlimit(RLIMIT_NOFILE, &before) == 0);
   none = before;
   none.rlim_cur = 0;
@@ -287,7 +287,7 @@ static void check_folders(void)
               "%s: %s", bad[i].args, ampc_last_error());
 }
 
-/* Of another kind, under the name of a JPEG. */
+/* Files of other formats with the name of a JPEG. */
 static void check_kinds(void)
 {
   static const struct {
@@ -315,7 +315,7 @@ static void check_kinds(void)
   }
 }
 
-/* Each byte of a picture inverted, and each length: read or refused. */
+/* Inverts each byte of a picture, and truncates it at each length. It is read or refused. */
 static void check_bytes(const char *name, const char *as)
 {
   char path[512], file[600];
@@ -410,7 +410,7 @@ static void job(Job *j, const char *path, const char *images, const char *labels
 
 enum { BATCHES = 8, BATCH = 3 * 768 };
 
-/* Besides the first one; one that has ended may still be listed for a moment. */
+/* Threads besides the first one. A thread that has ended may stay listed for a moment. */
 static bool has_threads(int least, int most)
 {
   int n = 0;
@@ -427,7 +427,7 @@ static bool has_threads(int least, int most)
   return false;
 }
 
-/* Batches from `first` on, of a loader of so many threads. */
+/* Reads batches from `first` on with a loader of that many threads. */
 static void read_batches(const Job *j, int first, int threads, uint8_t to[][BATCH])
 {
   ampc_use_data_threads(threads);
@@ -453,7 +453,7 @@ static void check_loader(void)
   Job j;
   job(&j, "tests/data/pictures", args, ARGS(16, "corrupt=skip\nof=label\n"), 3);
   read_batches(&j, 0, 1, one);
-  static const int other[] = {0 /* as many as there are processors */, 2, 7, 128};
+  static const int other[] = {0 /* as many threads as processors */, 2, 7, 128};
   for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
     read_batches(&j, 0, other[i], many);
     CHECK_MSG(memcmp(one, many, sizeof one) == 0, "%d threads", other[i]);
@@ -466,7 +466,7 @@ static void check_loader(void)
   }
 }
 
-/* Batches before the one with the damaged picture are given out, then its message, each time. */
+/* The loader returns the batches before the damaged picture, then its message at each call. */
 static void check_failure(void)
 {
   char path[512];

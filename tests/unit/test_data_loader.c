@@ -1,11 +1,11 @@
-/* The loader: each sample once an epoch, the order fixed by seed and epoch, seek to anywhere. */
+/* The loader: it returns each sample once per epoch, in an order that seed and epoch determine, and
+ * it can seek to any position. */
 #include <time.h>
 #include "check.h"
 #include "runtime/data/order.h"
 #include "small_program.h"
 
-/* Two sources: the sample's own number, written twice; so that pairs can be seen to stay together.
- */
+/* Two sources, both with the sample's own number, to check that pairs stay together. */
 typedef struct Job {
   ampc_program program;
   ampc_source sources[2];
@@ -47,7 +47,7 @@ static ampc_batches *open_job(const Job *j, uint64_t seed)
   return b;
 }
 
-/* Reads a batch into to[]; returns its size. Both sources must agree. */
+/* Reads a batch into to[] and returns its size. Both sources must agree. */
 static int64_t next(ampc_batches *b, int32_t *to, ampc_data_position *at)
 {
   const void *base;
@@ -89,7 +89,7 @@ static void check_epochs(int64_t samples, int64_t batch, bool shuffle, bool drop
   ampc_data.close(b);
 }
 
-/* Any position gives the batch that a run from the beginning has there. */
+/* After a seek, the next batch is the one that a run from the start has at that position. */
 static void check_seek(void)
 {
   Job j;
@@ -152,7 +152,7 @@ static void check_refusals(void)
   ampc_data.close(NULL);
 }
 
-/* Each place of a permutation of 5 is taken by each number equally often. */
+/* Over all permutations of 5, each number is equally frequent in each position. */
 static void check_order(void)
 {
   int seen[5][5] = {{0}};
@@ -166,7 +166,7 @@ static void check_order(void)
   int same = 0;
   for (int e = 0; e < 100; e++) {
     order_shuffle(order, 5, 11, 0, e);
-    order_shuffle(other, 5, 11, 1, e); /* another block has another order */
+    order_shuffle(other, 5, 11, 1, e); /* another block has a different order */
     same += memcmp(order, other, sizeof order) == 0;
   }
   CHECK(same < 10);

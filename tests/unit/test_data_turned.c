@@ -1,5 +1,5 @@
-/* Pictures that are stored turned: the number that says so, whatever its bytes are, what Pillow and
- * torchvision make of them, what is drawn of them, and that nobody is left to wonder. */
+/* Pictures that are stored rotated or mirrored: the Exif orientation, in any bytes; the pixels
+ * against Pillow and torchvision; random crops; and the note that reports such pictures. */
 #include "runtime/data/formats/exif.h"
 #include "runtime/data/source.h"
 #include "temp.h"
@@ -31,7 +31,7 @@ static void read_epoch(const char *path, const char *args, int64_t sample, int64
 
 /* ---- the number ---- */
 
-/* A TIFF file with one folder of two entries, of which the second is the orientation. */
+/* Makes a TIFF file with one directory of two entries. The second one is the orientation. */
 static int64_t tiff(bool big, unsigned type, unsigned count, unsigned value, uint8_t to[64])
 {
   const unsigned words[][2] = {{2, 42}, {4, 8}, {2, 2},     {2, 0x10f}, {2, 3},    {4, 1},
@@ -47,7 +47,7 @@ static int64_t tiff(bool big, unsigned type, unsigned count, unsigned value, uin
   return n;
 }
 
-/* In memory of just that size, so that a look behind it is seen. */
+/* Copies the bytes to memory of exactly that size: a sanitizer then reports reads past the end. */
 static int orientation_of(const uint8_t *bytes, int64_t n)
 {
   uint8_t *exact = malloc(n ? (size_t)n : 1);
@@ -80,9 +80,9 @@ static void check_number(void)
         orientation_of(bytes, size);
         bytes[i] ^= (uint8_t)(1 << bit);
       }
-    memset(bytes + 4, 0xff, 4); /* the folder lies behind all */
+    memset(bytes + 4, 0xff, 4); /* the directory lies past the end */
     CHECK(orientation_of(bytes, size) == 1);
-    memset(bytes + 4, 0, 4); /* it is the header itself */
+    memset(bytes + 4, 0, 4); /* the directory is the header itself */
     CHECK(orientation_of(bytes, size) == 1);
   }
 }
@@ -106,14 +106,14 @@ static void check_reference(void)
     int most = 0;
     for (int k = 0; k < BYTES; k++)
       if (abs(has[k] - expected[k]) > most) most = abs(has[k] - expected[k]);
-    /* Pillow rounds once more; the last is decoded at a quarter of its size, by another filter: 4,
-     * as of the same picture that is stored upright */
+    /* Pillow rounds once more. The last one is decoded at a quarter of its size by another filter:
+     * its error is 4, as for the same picture stored upright. */
     CHECK_MSG(most <= (i == 8 ? 5 : 1), "picture %lld: %d", (long long)i, most);
   }
   source_close(&w);
 }
 
-/* What is cut out and mirrored is counted upright, so all eight give the same bytes. */
+/* Crops and flips apply to the upright picture, so all eight orientations give the same bytes. */
 static void check_draws(void)
 {
   char path[64];
@@ -129,8 +129,8 @@ static void check_draws(void)
   }
 }
 
-/* torchvision's ImageFolder does not turn pictures, and neither is it done unasked. Whether it is
- * wanted or not, who says so is told nothing. */
+/* Without `exif`, pictures are not rotated, as in torchvision's ImageFolder, and one note says so.
+ * With `exif=0` or `exif=1` there is no note. */
 static void check_unasked(void)
 {
   uint8_t upright[BYTES], stored[BYTES], unasked[BYTES];
@@ -179,7 +179,7 @@ static void check_arguments(void)
   }
 }
 
-/* Each byte before the pixels inverted: read or refused. */
+/* Inverts each byte before the pixels. The file is read or refused. */
 static void check_bytes(const char *from, const char *as)
 {
   size_t size;

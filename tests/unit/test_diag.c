@@ -1,5 +1,5 @@
-/* Messages: places, what is counted and shown, spelling, and that the programs of --explain-error
- * are what they claim to be. */
+/* Messages: places in the source, counting, quoting of lines, spelling suggestions. The right
+ * programs of --explain-error must parse; the wrong ones too, except for errors of syntax. */
 #include "compiler/diag/diag_internal.h"
 #include "compiler/syntax/ast.h"
 #include "check.h"
@@ -18,7 +18,7 @@ static uint32_t add(Compile *c, const char *path, const char *text, bool builtin
   return diag_add_source(c, path, text, (uint32_t)strlen(text), builtin);
 }
 
-/* What is printed between listen() and heard() comes back as a text, to be freed. */
+/* heard() returns what was printed since listen(). The caller frees it. */
 static FILE *real_stderr;
 static char *heard_text;
 static size_t heard_size;
@@ -73,7 +73,7 @@ static void test_counting(void)
     diag_error(c, E201, (Span){at + i, at + i + 1}, "error %u", i);
     diag_note(c, (Span){at, at + 1}, "note %u", i);
     diag_error(c, E201, (Span){at + i, at + i + 1}, "error %u",
-               i); /* in the next round of a loop */
+               i); /* again, as in the next round of a loop */
     diag_help(c, "help %u", i);
   }
   diag_warning(c, W406, (Span){at, at + 1}, "warning");
@@ -101,7 +101,7 @@ static void test_werror(void)
   arena_destroy(c->arena);
 }
 
-/* A mistake inside the layer library is shown at the user's call. */
+/* An error inside the layer library is reported at the user's call. */
 static void test_frames(void)
 {
   Compile *c = start();
@@ -140,7 +140,7 @@ static void test_nearest(void)
   }
 }
 
-/* Does the parser take this text, alone or in a def or a module? Its messages when not. */
+/* Returns whether the parser accepts this text, alone, in a def or in a module. Sets *messages. */
 static bool parses(const char *program, char **messages)
 {
   static const char *const before[] = {"", "def f() {\n", "module M {\n"};
@@ -164,7 +164,7 @@ static void test_explanations(void)
 {
   for (int i = 0; i < ERROR_COUNT; i++) {
     const ErrorInfo *e = &error_info[i];
-    if (strncmp(e->wrong, "ampc ", 5) == 0) continue; /* about a command line */
+    if (strncmp(e->wrong, "ampc ", 5) == 0) continue; /* a command line */
     char *messages;
     bool syntax = e->code[1] == '1';
     CHECK_MSG(parses(e->right, &messages), "%s, right:\n%s", e->code, messages);

@@ -1,4 +1,4 @@
-/* What holds of every emitted text, and the cases that golden files do not show. */
+/* Properties that hold for every emitted text, and cases that the golden files do not cover. */
 #include "check.h"
 #include "compiler/base/embedded.h"
 #include "compiler/base/reserved_names.h"
@@ -89,7 +89,7 @@ static void test_names(void)
   CHECK(!contains(odd, "cpu", 2, "\\\n// "));
 }
 
-/* A value of the job that is called as a helper would hide it. */
+/* A value of the job would hide a helper of the same name, so the helpers' names are reserved. */
 static void test_helpers_are_reserved(const char *file)
 {
   static const char marker[] = "\n// --- ";
@@ -105,8 +105,8 @@ static void test_helpers_are_reserved(const char *file)
   CHECK(n > 0);
 }
 
-/* Products whose label would be the name of a parameter's place, of a value's or of STATE's; two of
- * them have one description. */
+/* Products whose label equals the name of a place: of a parameter's, of a value's or of STATE's.
+ * Two products share a description. */
 static void test_product_names(void)
 {
   static const char places[] =
@@ -135,23 +135,23 @@ static void test_fusion(void)
                               "  return softmax((x * y).to(f32), 1).to(f16) + z.transpose(0, 1)"
                               ".reshape(8, 5)\n}\n";
   CHECK(commands(chain, 0) == 9);
-  CHECK(commands(chain, 2) == 3); /* cast and transpose of z; softmax with all else */
+  CHECK(commands(chain, 2) == 3); /* cast and transpose of z; softmax and the rest */
   CHECK(contains(chain, "cpu", 2, "mul_softmax_cast_add"));
   static const char shared[] = "infer f(x: f32[8]) { y = exp(x); return y.sum(), y + 1, y }\n";
   CHECK(commands(shared, 2) == 1);
-  /* a + b waits for the sum, which waits for a: one kernel for all would wait for itself */
+  /* a + b depends on the sum, which depends on a: a single kernel would wait for itself */
   static const char cycle[] = "infer f(x: f32[8]) { a = exp(x); return a + (a * 2).sum() }\n";
   CHECK(commands(cycle, 2) == 2);
-  /* a product in the row is cheap enough to be computed three times, an exponential is not */
+  /* softmax computes its input three times: a product is cheap enough for that, exp is not */
   static const char cheap[] = "infer f(x: f32[8, 9]) { return softmax(x * 3.0, 1) }\n";
   static const char dear[] = "infer f(x: f32[8, 9]) { return softmax(exp(x), 1) }\n";
   CHECK(commands(cheap, 2) == 1 && commands(dear, 2) == 2);
-  /* a relu is part of the product that it ends, unless that has other readers */
+  /* a relu is fused into its product, unless the product has other readers */
   static const char ends[] = "infer f(x: f32[8, 9], w: f32[9, 4]) { return relu(x @ w) }\n";
   static const char both[] =
       "infer f(x: f32[8, 9], w: f32[9, 4]) { y = x @ w; return relu(y), y }\n";
   CHECK(commands(ends, 2) == 1 && commands(both, 2) == 2);
-  /* row ops over the same rows share a kernel, and what they reduce alike */
+  /* row ops over the same rows share a kernel and their equal reductions */
   static const char rows[] = "infer f(x: f32[8, 9]) { return softmax(x, 1), log_softmax(x, 1) }\n";
   CHECK(commands(rows, 2) == 1);
   CHECK(!contains(rows, "cpu", 2, "row_m_2"));
@@ -172,7 +172,7 @@ static void test_fences(void)
   Compile *c = compile(job, "cpu", 2);
   CHECK(command_at(c, "grad_norm") > command_at(c, "cross_entropy_backward"));
   CHECK(command_at(c, "adam_update") == command_at(c, "grad_norm") + 1);
-  CHECK(command_at(c, "_abs") > command_at(c, "adam_update")); /* weights as they are then */
+  CHECK(command_at(c, "_abs") > command_at(c, "adam_update")); /* reads the updated weights */
   CHECK(command_at(c, "scaler_update") + 1 == c->program->blocks[0].variant[0].n_commands);
   compile_destroy(c);
 }
@@ -194,7 +194,7 @@ static uint32_t kernels_of(const char *text, const char *target)
   return n;
 }
 
-/* Columns of the longest line of code, without a comment behind it; comments and tables aside. */
+/* Columns of the longest line of code in the kernels, without a trailing comment. */
 static size_t widest_statement(const char *text)
 {
   size_t most = 0;
@@ -208,8 +208,8 @@ static size_t widest_statement(const char *text)
   return most;
 }
 
-/* Long expressions are broken before an operator, and arithmetic that changes nothing is left
- * out: but for what is of numbers and looks like it. */
+/* Long expressions are broken before an operator. Arithmetic without effect (* 1, + 0 *) is left
+ * out of index computations and updates, but stays if the user wrote it. */
 static void test_lines(const char *target)
 {
   static const char wide[] =
@@ -233,8 +233,8 @@ static void test_lines(const char *target)
   CHECK(contains(zero, target, 2, " + R(0.0)") && contains(zero, target, 2, " + 10"));
 }
 
-/* Equal kernels are printed once: whatever layers, values and numbers are called in them, but not
- * where a size, a type or an order of operands differs. */
+/* Equal kernels are printed once. Names of layers, values and numbers don't matter; a different
+ * size, type or order of operands does. */
 static void test_shared_kernels(const char *target)
 {
   static const char same[] = "model a = LayerNorm(48)\nmodel bb = LayerNorm(48)\n"
@@ -259,12 +259,12 @@ static void test_shared_kernels(const char *target)
   CHECK(contains(same, target, 2, "//   also for   bb\n"));
 }
 
-/* What is little and follows a reduction of many threads is left to the last of its blocks. */
+/* Little work after a reduction over many blocks is done by the last block that finishes. */
 static void test_last_block(const char *target)
 {
   static const char little[] = "infer f(x: f32[40, 512]) { return logsumexp(sum(x, 1), 0) }\n";
   static const char much[] = "infer f(x: f32[40009, 512]) { return logsumexp(sum(x, 1), 0) }\n";
-  /* the product waits for the sum, and the rest waits for the product */
+  /* the product depends on the sum, and the rest on the product */
   static const char behind[] = "infer f(x: f32[40, 512], w: f32[512, 40]) {\n"
                                "  s = sum(x, 1); return logsumexp(s + (x @ w).sum(0), 0) }\n";
   CHECK(contains(little, target, 2, "  LAST_BLOCK(state);\n  ALONE {"));
@@ -297,8 +297,7 @@ static void test_random_kernels(const char *target)
   CHECK(contains(alike, target, 2, "//   also for   3\n"));
 }
 
-/* Parts of a launch that are alike call one function; what they compute with differs in the call.
- */
+/* Equal parts of a launch call one function; their differences are its arguments. */
 static void test_alike_parts(const char *target)
 {
   static const char stats[] =
@@ -316,7 +315,7 @@ static void test_alike_parts(const char *target)
   compile_destroy(c);
 }
 
-/* Commands of one block of a net stand together. */
+/* The commands of one block of a net form a paragraph. */
 static void test_paragraphs(void)
 {
   static const char blocks[] =
@@ -337,7 +336,7 @@ static void test_constant_outputs(void)
   compile_destroy(c);
 }
 
-/* The working copies are written by the optimizer: no kernel of the step casts a weight. */
+/* The optimizer writes the 16-bit copies, so no kernel of the step casts a weight. */
 static void test_no_weight_casts(void)
 {
   Compile *c = compile(job, "cpu", 0);
@@ -360,13 +359,13 @@ static uint32_t node_named(const Compile *c, const char *name)
   return id;
 }
 
-/* A result without bytes. */
+/* A result that has no memory. */
 static void lose_place(Compile *c)
 {
   c->graph->nodes.at[node_named(c, "lost")].place.space = AMPC_NONE;
 }
 
-/* The kernel of `most` gets `less`, which reads it in the loop that `most` is computed by. */
+/* Moves `less` into the kernel of `most`, whose loop then reads `most` before it is complete. */
 static void join_too_early(Compile *c)
 {
   uint32_t most = node_named(c, "most"), less = node_named(c, "less");
@@ -379,14 +378,14 @@ static void join_too_early(Compile *c)
   p->n = 2;
 }
 
-/* The last output is another one. */
+/* Redirects the last output, so that no node reads `last`. */
 static void leave_unread(Compile *c)
 {
   c->graph->nodes.at[c->graph->nodes.n - 1].in[0].id = node_named(c, "lost");
 }
 
-/* Another process breaks the graph, prints its kernels and checks it: it must abort with this
- * message. */
+/* Damages the graph in a child process, checks it and prints its kernels. It must abort with
+ * `message`. */
 static void test_bug(void (*damage)(Compile *), const char *message)
 {
   static const char text[] = "infer f(x: f32[3, 2]) {\n"

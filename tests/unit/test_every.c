@@ -1,5 +1,5 @@
-/* The kinds of steps that `every` makes of a block: each that comes in some step is there once,
- * none that never comes is, and the whole batch has the same ones as the smaller last one. */
+/* The variants that `every` makes of a block: exactly those that some step runs, each once. A full
+ * batch and the smaller last batch have the same ones. */
 #include "check.h"
 #include "compiler/base/compile.h"
 #include "compiler/driver.h"
@@ -7,7 +7,7 @@
 
 enum { SAMPLES = 10, BATCH = 4, REST = 2, STEPS = 5000 };
 
-/* Bits of the numbers that divide the step, of those that make kinds: 1 does not. */
+/* A bit mask of the numbers that divide the step. */
 static uint32_t fires_in(const int64_t *numbers, uint32_t n, int64_t step)
 {
   uint32_t out = 0;
@@ -39,11 +39,11 @@ static void check_block(const ampc_block *b, const int64_t *numbers, uint32_t n,
   }
   for (uint32_t v = 0; v < b->n_variants; v++)
     CHECK_MSG(seen[v], "kind %u of steps never comes", v);
-  CHECK(ampc_variant_at(b, BATCH, 0) == 0); /* outside of steps: all of it */
+  CHECK(ampc_variant_at(b, BATCH, 0) == 0); /* outside of steps everything fires */
   CHECK(ampc_variant_at(b, BATCH - 1, 1) == b->n_variants);
 }
 
-/* In the order of the text `numbers` may stand in any; none is 1 or there twice. */
+/* `numbers` may be in any order. None is 1, and none occurs twice. */
 static void check_numbers(const int64_t *numbers, uint32_t n, bool kept)
 {
   char text[1024];
@@ -72,7 +72,7 @@ int main(void)
     uint32_t n;
     int64_t at[AMPC_MAX_PERIODS];
   } cases[] = {{0, {0}},       {1, {5}},         {2, {3, 2}},    {2, {4, 2}},
-               {2, {4, 6}},    {3, {15, 6, 10}}, /* what 6 and 10 divide is divided by 15, too */
+               {2, {4, 6}},    {3, {15, 6, 10}}, /* a multiple of 6 and 10 is one of 15 too */
                {3, {2, 3, 6}}, {3, {12, 4, 6}},  {3, {2, 3, 5}}, {7, {2, 4, 8, 16, 32, 64, 128}}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     for (int kept = 0; kept < 2; kept++) check_numbers(cases[i].at, cases[i].n, kept);

@@ -1,5 +1,5 @@
-/* Files as all programs read and write them: links, permissions, what is no regular file, what is
- * left behind, pipes without another end; locks; texts of any bytes. */
+/* How all programs read and write files: links, permissions, special files, temporary files, pipes
+ * without a peer; locks; texts with any bytes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -53,7 +53,7 @@ static void check_plain(void)
   MUST(chmod(temp_path("new"), 0604) == 0);
   ino_t before = inode_of("new");
   CHECK(put("new", "two") == AMPC_OK && holds("new", "two") && mode_of("new") == 0604);
-  CHECK(inode_of("new") != before); /* another file took the name: nobody saw half of it */
+  CHECK(inode_of("new") != before); /* a new file took the name, so no reader got half of a text */
   umask(022);
   make("new.tmp", "mine");
   CHECK(put("new", "three") == AMPC_OK && holds("new.tmp", "mine"));
@@ -63,7 +63,7 @@ static void check_plain(void)
   unlink(temp_path("new"));
 }
 
-/* A link stays a link, and its target is replaced in the target's own folder. */
+/* A link stays a link. Its target is replaced, in the target's folder. */
 static void check_links(void)
 {
   MUST(mkdir(temp_path("there"), 0700) == 0);
@@ -84,7 +84,7 @@ static void check_links(void)
   for (size_t i = 0; i < sizeof made / sizeof *made; i++) remove(temp_path(made[i]));
 }
 
-/* What is no regular file takes a text and is not replaced. */
+/* A special file is written to, not replaced. */
 static void check_special(void)
 {
   CHECK(file_write("/dev/null", NULL, "x", 1) == AMPC_OK);
@@ -106,7 +106,7 @@ static void check_special(void)
   unlink(temp_path("pipe"));
 }
 
-/* One that is open is written where it stands, also where it is a regular file. */
+/* An open descriptor (/dev/fd/N) is written at its position, even if it is a regular file. */
 static void check_open(void)
 {
   char name[64];
@@ -144,7 +144,7 @@ static void check_parts(void)
   unlink(temp_path("whole"));
 }
 
-/* What cannot be written in the end is refused at the start. */
+/* A file that cannot be written is refused before the work that makes its contents. */
 static void check_names(void)
 {
   char name[NAME_MAX + 2];
@@ -162,7 +162,8 @@ static void check_names(void)
   CHECK(file_check_writable("", NULL) == AMPC_BAD_FILE);
 }
 
-/* Many write, one reads: each finds a whole text, and nothing is left over. */
+/* Several processes write and one reads. The reader gets a complete text each time, and no
+ * temporary file stays. */
 static void check_together(void)
 {
   enum { WRITERS = 4, SIZE = 100000 };
@@ -222,7 +223,7 @@ static void end_child(pid_t child)
   waitpid(child, NULL, 0);
 }
 
-/* It has the pipe from the start and writes the rest when the beginning has been read. */
+/* The child holds the pipe from the start. It writes the rest after the first bytes were read. */
 static void check_slow_writer(void)
 {
   int fd = open(temp_path("pipe"), O_RDWR);
@@ -239,7 +240,7 @@ static void check_slow_writer(void)
   end_child(child);
 }
 
-/* It comes after the reader. Where a busy machine lets it come too late, it is done again. */
+/* The child opens the pipe after the reader. If a busy machine makes it too late, try again. */
 static void check_late_writer(void)
 {
   char *bytes = NULL;
@@ -249,7 +250,7 @@ static void check_late_writer(void)
     pid_t child = fork();
     MUST(child >= 0);
     if (child == 0) {
-      int fd; /* there is none without a reader */
+      int fd; /* open() fails while there is no reader */
       while ((fd = open(temp_path("pipe"), O_WRONLY | O_NONBLOCK)) < 0) usleep(1000);
       _exit(write(fd, "late", 4) != 4);
     }
@@ -261,7 +262,7 @@ static void check_late_writer(void)
   free(bytes);
 }
 
-/* A pipe is read when somebody writes to it, before or after it was opened. */
+/* A pipe can be read if a process writes to it, even one that opens it after the reader. */
 static void check_pipes(void)
 {
   char *bytes;
@@ -277,7 +278,7 @@ static void check_pipes(void)
   char name[64];
   MUST(pipe(ends) == 0 && write(ends[1], "text", 4) == 4 && close(ends[1]) == 0);
   snprintf(name, sizeof name, "/dev/fd/%d", ends[0]);
-  CHECK(reads(name, "text") && reads(name, "")); /* read, and at its end */
+  CHECK(reads(name, "text") && reads(name, "")); /* the text, then the end of the file */
   close(ends[0]);
 }
 
@@ -304,13 +305,13 @@ static int try_lock(const char *name)
   return WEXITSTATUS(status);
 }
 
-/* It ends with its process, whatever ends that, and knows a file under all its names. */
+/* A lock ends with its process, however that ends. It holds for all names of the file. */
 static void check_lock(void)
 {
   int lock, again, pipe_ends[2];
   MUST(symlink("saved", temp_path("link")) == 0);
   CHECK(file_lock(temp_path("saved"), &lock) == AMPC_OK && lock >= 0);
-  for (int i = 0; i < 20; i++) /* it is ours, however often it is asked for */
+  for (int i = 0; i < 20; i++) /* locking again in the same process succeeds */
     CHECK(file_lock(temp_path("saved"), &again) == AMPC_OK && again == -1);
   CHECK(try_lock("saved") == AMPC_BAD_FILE && try_lock("link") == AMPC_BAD_FILE);
   CHECK(try_lock("other") == AMPC_OK);
@@ -334,7 +335,7 @@ static void check_lock(void)
   CHECK(file_lock(temp_path("saved"), &lock) == AMPC_OK && lock >= 0);
   close(lock);
   unlink(temp_path("link"));
-  CHECK(temp_count() == 0); /* nothing lies anywhere */
+  CHECK(temp_count() == 0); /* no file is left */
 }
 
 int main(void)

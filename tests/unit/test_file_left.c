@@ -1,5 +1,5 @@
-/* What a writer that is killed leaves beside its target, and who removes it. The writer is stopped
- * where its file has a name of its own and not yet that of the target. */
+/* What a killed writer leaves next to its target, and who removes it. The writer stops at rename(),
+ * when its file is complete but does not have the target's name yet. */
 #include <fcntl.h>
 #include <glob.h>
 #include <signal.h>
@@ -8,11 +8,11 @@
 #include "runtime/plan/file.h"
 #include "temp.h"
 
-static int at_rename; /* the signal that a writer gets there; 0: none */
+static int at_rename; /* the signal that a writer raises in rename(); 0: none */
 
 int rename(const char *from, const char *to);
 
-/* The C library's, which ours takes the place of. */
+/* Replaces the C library's function. */
 int rename(const char *from, const char *to)
 {
   if (at_rename) raise(at_rename);
@@ -41,7 +41,7 @@ static void killed(void)
   for (int i = 0; i < 3; i++) {
     pid_t child = writer(SIGKILL);
     MUST(waitpid(child, &status, 0) == child && WIFSIGNALED(status));
-    CHECK(parts() == 1); /* also after the third: each removes what the one before has left */
+    CHECK(parts() == 1); /* even after the third: each writer removes the file of the one before */
   }
   CHECK(file_write(temp_path("other"), NULL, "x", 1) == AMPC_OK && parts() == 1);
   CHECK(file_write(temp_path("target"), NULL, "whole", 5) == AMPC_OK && parts() == 0);
@@ -59,7 +59,7 @@ static void living(void)
   CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0 && parts() == 0);
 }
 
-/* Of another machine, which may be writing it: its lock may not be seen here. */
+/* A file of another machine, which may still be writing it. Its lock may be invisible here. */
 static void foreign(void)
 {
   const char *part = temp_path("target.new-0123456789abcdef");

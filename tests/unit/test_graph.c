@@ -1,5 +1,5 @@
-/* The graph without a front end: signatures, promotion, shape rules, and what precision, gradient
- * and simplify make of graphs built by hand. Texts of whole graphs are in tests/passes. */
+/* The graph without a front end: signatures, promotion, shape rules; and the passes precision,
+ * gradient and simplify on graphs built by hand. tests/passes has texts of whole graphs. */
 #include "check.h"
 #include "compiler/driver.h"
 #include "compiler/graph/optimizers.h"
@@ -112,8 +112,7 @@ static const Node *result(const Job *j, uint32_t output_index)
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/* Rows of optimizers.def: arguments follow the update's inputs, moments and flags their conditions.
- */
+/* Rows of optimizers.def: the arguments, and the conditions of moments and flags. */
 static void test_optimizers(void)
 {
   OptimizerKind kind;
@@ -252,14 +251,14 @@ static void test_mistakes(void)
     CHECK(!ir_append(j.c, &at, wrong[i].op, wrong[i].in, wrong[i].n, wrong[i].attrs).id);
     CHECK_MSG(diag_error_count(j.c) == i + 1, "case %u", i);
   }
-  CHECK(!ir_binary(j.c, &j.at, OP_add, none, x).id); /* says nothing: the mistake was before */
+  CHECK(!ir_binary(j.c, &j.at, OP_add, none, x).id); /* no message: `none` is an error */
   CHECK(diag_error_count(j.c) == n);
   job_end(&j);
 }
 
 /* ---- precision ---- */
 
-/* Two layers, layer norm between them, cross entropy: the loss. */
+/* Returns the loss of two layers with a layer norm between them and cross entropy. */
 static Value small_model(Job *j)
 {
   Value x = source(j, AMPC_F32, 1, 6, 0), label = source(j, AMPC_I64, 0, 0, 0);
@@ -347,13 +346,13 @@ static void test_gradient(void)
   CHECK(count(&j, OP_loss_scale) == 1 && count(&j, OP_sgd_update) == 1);
   CHECK(count(&j, OP_optimizer_control) == 1 && count(&j, OP_grad_norm) == 1);
   simplify(&j);
-  CHECK(count(&j, OP_gemm) == 3); /* no gradient of the batch */
+  CHECK(count(&j, OP_gemm) == 3); /* no gradient by the batch */
   for (uint32_t i = 1; i < j.g->nodes.n; i++) {
     const Node *n = &j.g->nodes.at[i];
     if (n->op != OP_grad_accumulate) continue;
     const Node *value = ir_in(j.c, n, 0);
     int64_t slot = attr_int(n, "param");
-    bool weight = slot == 0 || slot == 2; /* a product: its own f32 sum, no cast */
+    bool weight = slot == 0 || slot == 2; /* the f32 result of a product, without a cast */
     if (weight) CHECK(value->op == OP_gemm && ir_in(j.c, value, 0)->dtype == AMPC_F16);
     CHECK(ir_node(j.g, n->origin)->op == OP_param);
   }
@@ -371,8 +370,8 @@ static void test_strict_rounding(void)
   job_end(&j);
 }
 
-/* A weight that is used twice: both gradients are summed before they reach the arena, in f32 unless
- * rounding is to be PyTorch's. */
+/* A weight that is used twice: its gradients are summed before they reach GRAD, in f32 unless the
+ * rounding must be PyTorch's. */
 static void check_shared_weight(bool strict)
 {
   Job j = job_begin(REGION_f16);
@@ -393,8 +392,7 @@ static void test_shared_weight(void)
   check_shared_weight(true);
 }
 
-/* A value in f32 that three products read: one cast serves them, and their gradients, each in 16
- * bits, are added in f32. */
+/* Three products read one f32 value. They share a cast; their 16-bit gradients are added in f32. */
 static void test_shared_cast(void)
 {
   Job j = job_begin(REGION_f16);
@@ -428,7 +426,7 @@ static void test_two_optimizers(void)
       reduce_all(&j, OP_sum, ir_binary(j.c, &j.at, OP_mul, ir_binary(j.c, &j.at, OP_mul, x, a), b));
   minimize(&j, loss, 0);
   minimize(&j, loss, 1);
-  MUST(differentiate(&j)); /* together: all gradients, then both updates */
+  MUST(differentiate(&j)); /* all gradients, then both updates */
   CHECK(count(&j, OP_grad_accumulate) == 2 && count(&j, OP_sgd_update) == 2);
   job_end(&j);
   j = job_begin(REGION_f32);

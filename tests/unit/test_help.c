@@ -1,5 +1,4 @@
-/* The reference of the language is whole: an entry for each built-in, none for what no table knows.
- */
+/* The language reference is complete: an entry for each built-in, and none for unknown names. */
 #include "check.h"
 #include "compiler/help/help.h"
 #include <stdio.h>
@@ -14,7 +13,7 @@ static void check_complete(Arena *arena)
   CHECK(wrong.n == 0);
 }
 
-/* Several entries of a name, a signature of a table, one of the chapter, what autocast does. */
+/* Several entries of one name, a signature from a table, an op's autocast category. */
 static void check_entries(Arena *arena)
 {
   Text t;
@@ -39,7 +38,7 @@ static void check_unknown(Arena *arena)
   CHECK(!help_nearest(arena, "zzzzzzzzzz"));
 }
 
-/* No line is wider than a terminal: paragraphs and signatures are broken, examples are short. */
+/* No line is longer than 130 columns: paragraphs and signatures are wrapped, examples are short. */
 static void check_widths(Arena *arena)
 {
   Text t;

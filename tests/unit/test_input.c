@@ -1,4 +1,4 @@
-/* What is typed at a prompt: whole or open, statement or declaration, and what it replaces. */
+/* Input at a prompt: complete or unfinished, its kind, and what it replaces. */
 #include "check.h"
 #include "compiler/driver.h"
 #include <string.h>
@@ -51,8 +51,7 @@ static void check_kinds(void)
   CHECK(add(&job, "x = 1; x + 1") && job.last.n == 1 && job.last.at[0]->kind == DECL_body);
   const Block *body = &job.last.at[0]->as.function.body;
   CHECK(body->n == 2 && body->at[0]->kind == STMT_assign && body->at[1]->kind == STMT_return);
-  CHECK(add(&job, "data = 3") &&
-        job.last.at[0]->kind == DECL_body); /* a word that is a name here */
+  CHECK(add(&job, "data = 3") && job.last.at[0]->kind == DECL_body); /* `data` is a name here */
   compile_destroy(job.c);
 }
 
@@ -62,8 +61,8 @@ static void check_replacing(void)
   open_job(&job);
   CHECK(add(&job, "const A = 1\nconst B = A"));
   CHECK(add(&job, "const A = 2") && job.c->ast->n == 2);
-  CHECK(job.c->ast->at[0]->as.constant.value->as.integer == 2);    /* at its place */
-  CHECK(add(&job, "def B(x) { return x }") && job.c->ast->n == 2); /* of whatever kind */
+  CHECK(job.c->ast->at[0]->as.constant.value->as.integer == 2);    /* in the place of the old one */
+  CHECK(add(&job, "def B(x) { return x }") && job.c->ast->n == 2); /* even of another kind */
   CHECK(add(&job, "precision f16") && add(&job, "precision bf16") && job.c->ast->n == 3);
   CHECK(add(&job, "manual_seed(1)") && add(&job, "manual_seed(2)") && job.c->ast->n == 4);
   CHECK(add(&job, "train x in f(1) { y = x }") && job.c->ast->n == 5);
@@ -71,7 +70,7 @@ static void check_replacing(void)
   CHECK(add(&job, "train x in f(2) with name=\"other\" { y = x }") && job.c->ast->n == 6);
   CHECK(add(&job, "eval x in f(2) { y = x }") && job.c->ast->n == 7);
   CHECK(add(&job, "1 + 1") && add(&job, "1 + 1") && job.c->ast->n == 9); /* bodies are added */
-  CHECK(add(&job, "const C = 1\nconst C = 2") && job.c->ast->n == 11);   /* one text's mistake */
+  CHECK(add(&job, "const C = 1\nconst C = 2") && job.c->ast->n == 11);   /* an error in one text */
   compile_destroy(job.c);
 }
 

@@ -1,5 +1,5 @@
-/* The text of runtime/cuda/kept.cu, thread by thread, against the same draws by the host's Philox:
- * every number of its place, and nothing behind the last one. */
+/* Runs runtime/cuda/kept.cu thread by thread and compares with the same draws of the host's Philox.
+ * Every number must be at its place, and nothing may be written past the last one. */
 #include "check.h"
 #include "runtime/base/philox.h"
 #include <stdbool.h>
@@ -11,7 +11,7 @@ static Size blockIdx, threadIdx;
 static const Size blockDim = {256};
 #define __device__
 #define __global__
-/* Of templates/device.cuh, whose text `selftest` checks. */
+/* The function of templates/device.cuh, which `selftest` checks. */
 static unsigned ampc_philox(unsigned c0, unsigned c1, unsigned c2, unsigned c3, unsigned k0,
                             unsigned k1)
 {
@@ -37,7 +37,7 @@ static void run(const Walk *w, unsigned short *out, const Wide *state, Wide stre
                 w->stride[2], w->stride[3], ONE, w->causal, state, stream, least, first);
 }
 
-/* Seeds and bodies of more than 32 bits, and draws behind the first 2^32. */
+/* Seeds and bodies of more than 32 bits, and draws beyond the first 2^32. */
 static void check_draws(Wide seed, Wide body, Wide stream, Wide first, Wide n, double p)
 {
   unsigned short out[ROOM];
@@ -58,8 +58,8 @@ static void check_draws(Wide seed, Wide body, Wide stream, Wide first, Wide n, d
             "%llu of %llu are kept", kept, n);
 }
 
-/* Two images of three heads, 33 queries and 29 keys: what lies behind the query and what the mask
- * hides is 0, all else as without. */
+/* Two images, three heads, 33 queries, 29 keys. Keys after the query and keys that the mask hides
+ * give 0; all others are as without a mask. */
 static void check_masks(void)
 {
   enum { HEADS = 3, QUERIES = 33, KEYS = 29, ALL = 2 * HEADS * QUERIES * KEYS };

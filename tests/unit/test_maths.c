@@ -1,5 +1,5 @@
 /* The functions of templates/maths.cuh and device.cuh against double precision, over all exponents,
- * infinities, NaN and subnormal numbers. The stated errors are the bounds here. */
+ * infinities, NaN and subnormal numbers. The errors that those files state are the bounds here. */
 #ifdef __clang__
 #  pragma STDC FP_CONTRACT OFF
 #else
@@ -16,7 +16,7 @@ typedef float real;
 #include "templates/maths.cuh"
 #include "templates/device.cuh"
 
-/* Distance in units of the last place of the true value, subnormal ones included. */
+/* The error in ulps of the true value, which may be subnormal. */
 static double ulps(float got, double want)
 {
   if (isnan(want)) return isnan(got) ? 0 : INFINITY;
@@ -34,8 +34,8 @@ typedef struct Case {
   float (*got)(float);
   double (*want)(double);
   double bound;    /* ulps */
-  double absolute; /* an error below this is good too */
-  float low, high; /* a stretch that is looked at closely */
+  double absolute; /* a smaller error is accepted too */
+  float low, high; /* a range with more samples */
 } Case;
 
 static double log2_d(double x)
@@ -66,7 +66,7 @@ static double gelu_slope_d(double x)
 {
   return isinf(x) ? NAN : phi(x) + x * exp(-0.5 * x * x) / sqrt(2 * M_PI);
 }
-/* (1 + tanh u) / 2, without what 1 + tanh u loses */
+/* (1 + tanh u) / 2, without the cancellation in 1 + tanh u */
 static double tanh_share(double x)
 {
   return 1 / (1 + exp(-2 * sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
@@ -216,7 +216,7 @@ static const Case near_zero[] = {
     {"tan", tan_f, tan, 3, 0, -100, 100},
     {"tan, pi / 2", tan_f, tan, 3, 0, 1.5707f, 1.5709f},
     {"tan, large", tan_f, tan, 3, 0, 1e5f, 1e9f},
-    /* far below 0 the argument of exp is large, and half an ulp of it many of the result */
+    /* far below 0 the argument of exp is large: half an ulp of it is many ulps of the result */
     {"gelu", gelu_f, gelu_d, 6, 0, -12.5f, 20},
     {"gelu slope", gelu_slope_f, gelu_slope_d, 4, 3e-7, -13, 13},
     {"gelu slope, far", gelu_slope_f, gelu_slope_d, 80, 0, -12.5f, -2},
@@ -325,7 +325,7 @@ static void test_pow(void)
   printf("%-16s %.2f ulps\n", "pow", worst);
 }
 
-/* All 2^16 values one way, and _Float16 as the judge of the other. */
+/* From f16: all 2^16 values. To f16: every 97th float, against _Float16. */
 static void test_f16(void)
 {
   for (unsigned h = 0; h < 65536; h++) {
@@ -349,7 +349,7 @@ static void test_f16(void)
   CHECK(to_f16(65519.996f) == 0x7bff && to_f16(65520.0f) == 0x7c00 && to_f16(-65520.0f) == 0xfc00);
 }
 
-/* The nearest of the two neighbours, found without bit tricks; halves go to the even one. */
+/* The nearer of the two neighbours, without bit tricks. A tie goes to the even one. */
 static unsigned bf16_by_search(float x)
 {
   unsigned below = float_bits(x) >> 16, above = below + 1;

@@ -1,4 +1,4 @@
-/* The verifier of pass memory: good plans pass, and an overlap that is put into one is seen. */
+/* The verifier of pass memory accepts good plans and reports each overlap that the test makes. */
 #include "check.h"
 #include "compiler/driver.h"
 #include "compiler/graph/ir.h"
@@ -33,8 +33,8 @@ static bool says(const char *fault, const char *what)
   return fault && strstr(fault, what);
 }
 
-/* Puts each value in turn where each other one lies. Two that live together must be noticed; the
- * first value of a step, which backward reads, lives with most. */
+/* Moves each value to the place of each other one. Values with overlapping lifetimes must be
+ * reported. The first value of a step overlaps with most, because backward reads it. */
 static void test_overlaps(const char *target, int optimize)
 {
   Compile *c = compile(target, optimize, false);
@@ -72,7 +72,7 @@ static void test_other_faults(void)
   CHECK(says(memory_fault(c), "outside"));
   g->blocks.at[0].work_bytes = whole;
   uint32_t scratch = 0;
-  for (uint32_t i = 1; i < g->groups.n; i++) { /* over an operand of the same command */
+  for (uint32_t i = 1; i < g->groups.n; i++) { /* a workspace over an operand of its command */
     Group *p = &g->groups.at[i];
     if (p->workspace.space != AMPC_WORK || !work_has_command(g, i, 0)) continue;
     const Node *result = ir_node(g, p->anchor);
@@ -87,7 +87,7 @@ static void test_other_faults(void)
   compile_destroy(c);
 }
 
-/* Is all of the value overwritten after the command that wrote it? */
+/* Returns whether the whole value is filled after the command that wrote it. */
 static bool is_filled(Compile *c, const ampc_step *step, const Node *n)
 {
   const char *writer = command_name(c, n->group);
@@ -110,7 +110,7 @@ static bool is_result(const Graph *g, uint32_t id)
   return false;
 }
 
-/* All of WORK is overwritten at the start, each value when it has been read; results are not. */
+/* `--poison` fills all of WORK at the start, and each value after its last read, except results. */
 static void test_poison(void)
 {
   Compile *plain = compile("cpu", 2, false), *c = compile("cpu", 2, true);

@@ -1,4 +1,4 @@
-/* A kernel of a text of PTX, walked with the latencies of a large GPU. */
+/* Walks a kernel in a text of PTX with the latencies of a large GPU. */
 #pragma once
 #include "check.h"
 #include "runner/cost/walk.h"
