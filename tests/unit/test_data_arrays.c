@@ -140,7 +140,7 @@ static void check_damage(const char *format, const char *name, const char *args,
     read += !status;
     source_close(&s);
   }
-  CHECK_MSG(!summed || read < (int64_t)size / 2, "%s: %lld changes of %zu were not seen", name,
+  CHECK_MSG(!summed || read < (int64_t)size / 2, "%s: %lld changes of %zu were not detected", name,
             (long long)read, size);
   free(bytes);
 }

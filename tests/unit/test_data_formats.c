@@ -10,9 +10,9 @@ static void check_rows(void)
     const ampc_format *f = ampc_format_of(kind);
     MUST(f && f->name);
     CHECK_MSG(f->kind == kind, "%s has the kind of another row", f->name);
-    CHECK_MSG(ampc_format_find(f->name) == f, "the name %s is taken twice", f->name);
+    CHECK_MSG(ampc_format_find(f->name) == f, "two formats have the name %s", f->name);
     CHECK_MSG(f->open && f->copy && f->close, "%s lacks a function", f->name);
-    CHECK_MSG(!f->probe == !f->n_types, "%s: a file has types, and only a file", f->name);
+    CHECK_MSG(!f->probe == !f->n_types, "%s: exactly the formats of files have types", f->name);
   }
   CHECK(!ampc_format_of(AMPC_SOURCE_ARGUMENT) && !ampc_format_find("argument"));
 }

@@ -37,8 +37,7 @@ static void check_block(const ampc_block *b, const int64_t *numbers, uint32_t n,
     CHECK(b->variant[rest].fires == b->variant[whole].fires);
     seen[rest] = true;
   }
-  for (uint32_t v = 0; v < b->n_variants; v++)
-    CHECK_MSG(seen[v], "kind %u of steps never comes", v);
+  for (uint32_t v = 0; v < b->n_variants; v++) CHECK_MSG(seen[v], "variant %u never runs", v);
   CHECK(ampc_variant_at(b, BATCH, 0) == 0); /* outside of steps everything fires */
   CHECK(ampc_variant_at(b, BATCH - 1, 1) == b->n_variants);
 }

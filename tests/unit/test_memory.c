@@ -58,7 +58,7 @@ static void test_overlaps(const char *target, int optimize)
     }
   }
   CHECK(!memory_fault(c));
-  CHECK_MSG(pairs > values && overwritten > values, "%u values, %u overlaps seen, %u overwritten",
+  CHECK_MSG(pairs > values && overwritten > values, "%u values, %u overlaps found, %u overwritten",
             values, pairs, overwritten);
   compile_destroy(c);
 }

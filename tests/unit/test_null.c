@@ -1,6 +1,6 @@
-/* Every function of ampc_rt.h, and those of ampc_plan.h that take a pointer: NULL for each pointer
- * that they need, and numbers that name nothing, are a status or 0, and no crash. The last check
- * finds functions of the header that this file leaves out. */
+/* Every function of ampc_rt.h, and those of ampc_plan.h that take a pointer. With NULL for a
+ * pointer that it needs, or with an invalid index, a function returns an error or 0 and does not
+ * crash. The last check finds functions of the header that this file does not call. */
 #include <stdlib.h>
 #include "check.h"
 #include "runtime/runtime.h"
@@ -77,7 +77,7 @@ static void check_state(void)
   REFUSED(ampc_clear_metrics(rt, UINT32_MAX));
 }
 
-/* What steps call gives nothing back: without a runtime it does nothing. */
+/* The functions that steps call return nothing. Without a runtime they do nothing. */
 static void check_steps(void)
 {
   REFUSED(ampc_run_step(NULL, 0, 0));
@@ -141,7 +141,7 @@ static void check_infer(void)
   REFUSED(ampc_infer_open(&s.program, "cpu", NULL, NULL, NULL, NULL, NULL));
   REFUSED(ampc_infer(NULL, 2, (const void *[]){in}, (void *[]){out}));
   REFUSED(ampc_infer(rt, UINT32_MAX, (const void *[]){in}, (void *[]){out}));
-  REFUSED(ampc_infer(rt, 0, (const void *[]){in}, (void *[]){out})); /* a train block */
+  REFUSED(ampc_infer(rt, 0, (const void *[]){in}, (void *[]){out})); /* block 0 is a train block */
   s.blocks[0].kind = AMPC_INFER;
   REFUSED(ampc_infer(rt, 0, NULL, (void *[]){out}));
   REFUSED(ampc_infer(rt, 0, (const void *[]){NULL, NULL}, (void *[]){out}));
@@ -186,7 +186,7 @@ static void check_plan(void)
   ampc_part(10, 0, 1, &n, NULL);
 }
 
-/* Each name that the header declares is called above. */
+/* This file must contain a call of each function that the header declares. */
 static void check_all_are_here(void)
 {
   size_t size;

@@ -1,4 +1,4 @@
-/* Numbers from outside: what text is one, and which numbers a place takes. */
+/* Numbers in user input: which text is a number, and which numbers a domain contains. */
 #include <float.h>
 #include <math.h>
 #include "check.h"
@@ -53,7 +53,7 @@ static void check_real(void)
     CHECK_MSG(!ampc_read_real(bad[i], &v), "`%s` is read as %g", bad[i], v);
 }
 
-/* Each domain's ends, and the numbers just outside of them as f32 sees them. */
+/* The ends of each domain, and the nearest f32 numbers outside of it. */
 static void check_domains(void)
 {
   for (ampc_domain d = 0; d < AMPC_DOMAIN_COUNT; d++) {
@@ -95,7 +95,7 @@ static void check_steps(void)
   CHECK(!ampc_steps_of((int64_t)1 << 62, 4, &n) && !ampc_steps_of(INT64_MAX, INT64_MAX, &n));
 }
 
-/* Batches of an epoch that are no whole steps of an accumulation are a step, too. */
+/* An epoch's last batches are a step too, even if they are fewer than an accumulation needs. */
 static void check_groups(void)
 {
   CHECK(ampc_groups(6, 3) == 2 && ampc_groups(7, 3) == 3 && ampc_groups(8, 3) == 3);

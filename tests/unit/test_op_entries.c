@@ -1,6 +1,5 @@
-/* The table of `amp selftest` is whole, and its check says what lacks and where it goes: an op
- * without an entry, cases or gradients must stop the selftest before it runs, not be passed over.
- */
+/* The table of `amp selftest` is complete. Its check reports what is missing and where to add it,
+ * so an op without an entry, cases or gradients stops the selftest before it runs. */
 #include "check.h"
 #include "runner/selftest/ops/entry.h"
 
@@ -35,7 +34,7 @@ static const OpFamily family_again = {"ops/again.c", again, 1};
 static void check_faults(const char *faults)
 {
   static const char *const lines[] = {
-      "op 'ne' has no selftest entry: add one to ops/faulty.c\n", /* as that of eq */
+      "op 'ne' has no selftest entry: add one to ops/faulty.c\n", /* the file of its neighbour eq */
       ("op 'sub' has a gradient rule and no gradient case: add GRADIENTS or CHAINS, or NO_GRADIENT "
        "with the reason, in ops/faulty.c\n"),
       "op 'sub': a case in ops/faulty.c gives more or fewer values than '4' has\n",
@@ -53,7 +52,7 @@ static void check_faults(const char *faults)
       "op 'sum' has a bound for each term and no terms: see ops/faulty.c\n",
   };
   for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
-    CHECK_MSG(strstr(faults, lines[i]), "lacks: %s", lines[i]);
+    CHECK_MSG(strstr(faults, lines[i]), "missing: %s", lines[i]);
   CHECK(!strstr(faults, "'add'"));
 }
 

@@ -1,5 +1,6 @@
-/* Rooms of WORK: no two that are in use at the same time overlap, and no room is wasted where the
- * lives of rooms are nested; of few rooms, which are tried in several orders, and of many. */
+/* Rooms: intervals of WORK that are in use from one command to another. Rooms in use at the same
+ * time must not overlap, and nested ones must waste nothing. Few rooms are tried in several
+ * orders. */
 #include "check.h"
 #include "compiler/passes/pack.h"
 
@@ -28,7 +29,7 @@ static void check_rooms(Room *const *rooms, uint32_t n, int64_t bytes)
   CHECK(outside == 0);
 }
 
-/* The most bytes in use at once: less will not do. */
+/* The most bytes in use at once: a lower bound. */
 static int64_t needed(Room *const *rooms, uint32_t n)
 {
   static int64_t change[COMMANDS + 1];
@@ -71,7 +72,7 @@ static void test_random(uint32_t n, double waste)
   arena_destroy(a);
 }
 
-/* What forward keeps and backward reads, the last one first. */
+/* Values that forward keeps and that backward reads in reverse order. */
 static void test_nested(uint32_t n)
 {
   Arena *a = arena_create();

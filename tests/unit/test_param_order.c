@@ -1,12 +1,12 @@
-/* Weights of convolutions lie channels last, and nobody sees it: start values, files and what is
- * read are those of the same program with the weights in the order of their shape. */
+/* Convolution weights are stored channels last, which is invisible from outside: initial values,
+ * files and reads equal those of the same program with weights in the order of their shape. */
 #include <stdlib.h>
 #include <string.h>
 #include "ampc_rt.h"
 #include "temp.h"
 
-/* In planes, with one tap, in volumes, where a filter is more than a piece of a checkpoint; a bias.
- */
+/* Weights over 2, 1 and 3 axes, one of them with filters larger than a chunk of a checkpoint; a
+ * bias. */
 enum { N = 5, BIG = 3 * 400 * 9 * 9 * 9 };
 static ampc_param plain[N] = {
     {.path = "w",
@@ -87,7 +87,7 @@ static bool same_files(const char *a, const char *b)
   return same;
 }
 
-/* Element [k, c, t] of a shape [k, c, kernel..] lies at [k, t, c]. */
+/* Element [k, c, t] of a shape [k, c, kernel..] must lie at [k, t, c]. */
 static void check_place(const ampc_param *q, const float *row_major, const float *laid)
 {
   int64_t c = q->dim[1], taps = q->elements / q->dim[0] / c, wrong = 0;
@@ -121,7 +121,7 @@ static void check_order(void)
     CHECK(memcmp(moments, back, sizeof back) == 0);
     check_place(&plain[0], space(a, (ampc_space)i), space(b, (ampc_space)i));
   }
-  /* a file is the same from both and goes into both */
+  /* both programs write the same file, and each loads that of the other */
   MUST(ampc_checkpoint_save(a, temp_path("a"), at) == AMPC_OK);
   MUST(ampc_checkpoint_save(b, temp_path("b"), at) == AMPC_OK);
   CHECK(same_files(temp_path("a"), temp_path("b")));

@@ -1,4 +1,4 @@
-/* Patterns of names of parameters: what they match, and what `rename` makes of a name. */
+/* Patterns of parameter names: what they match, and the names that `rename` makes. */
 #include "check.h"
 #include "runtime/plan/pattern.h"
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 static const struct {
   const char *pattern, *name;
-  bool within, whole; /* matches what contains the name; the name itself */
+  bool within, whole; /* matches a part of the name; the whole name */
 } matches[] = {
     {"fc.weight", "fc.weight", true, true},
     {"fc", "fc.weight", true, false},

@@ -1,5 +1,5 @@
-/* The runtime's relu (runtime/cuda/relu.c) is PTX, which no compiler here wrote: its text runs on
- * numbers of each kind, instruction by instruction, as runner/cost reads it. */
+/* The runtime's relu (runtime/cuda/relu.c) is PTX written by hand. runner/cost parses it, and the
+ * test executes it instruction by instruction on numbers of each kind. */
 #include "check.h"
 #include "runner/cost/walk.h"
 #include "runtime/cuda/cuda_device.h"
@@ -22,7 +22,7 @@ static uint64_t value_of(const Thread *t, const PtxOperand *o)
   return o->negated ? !v : v;
 }
 
-/* The memory of the device is that of the host. */
+/* Executes a load or store. Device memory is host memory here. */
 static void move(Thread *t, const PtxInstruction *i)
 {
   uint32_t bytes = ptx_type_bytes(i->type);
@@ -61,7 +61,7 @@ static void run_thread(const PtxKernel *k, Thread *t)
   }
 }
 
-/* A type: where its sign is, the bits of +inf, and those of 1. */
+/* A type: its sign bit, +inf and 1. */
 typedef struct Type {
   const char *name, *kernel;
   uint32_t bytes;
@@ -74,8 +74,8 @@ static const Type types[] = {
     {"f64", "ampc_relu64", 8, 1ull << 63, 0x7ffull << 52, 0x3ffull << 52},
 };
 
-/* Of each sign: zero, the least and the largest denormal, the least normal number, one, the largest
- * number, infinity, NaN. */
+/* Of each sign: zero, the least and the largest subnormal number, the least normal number, one, the
+ * largest number, infinity, NaN. */
 enum { KINDS = 8, NUMBERS = 2 * KINDS, AFTER = 3, ALL = NUMBERS + AFTER };
 
 static uint64_t number(const Type *t, int i)

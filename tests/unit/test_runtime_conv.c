@@ -1,4 +1,4 @@
-/* Convolutions on the CPU, all three kinds in every type, against a plain loop in double. */
+/* Convolutions on the CPU: all three kinds in every type, against a plain loop in double. */
 #include <math.h>
 #include "check.h"
 #include "runner/selftest/number.h"
@@ -37,7 +37,7 @@ static Array array(ampc_dtype t, bool real64, int64_t elements)
 
 /* ---- the reference ---- */
 
-/* As the convolution sees them. */
+/* The elements as the convolution reads them, in double. */
 static double *values(const ampc_conv *d, ampc_dtype t, bool real64, const Array *a)
 {
   double *v = malloc((size_t)a->elements * sizeof *v);
@@ -51,13 +51,13 @@ static double *values(const ampc_conv *d, ampc_dtype t, bool real64, const Array
   return v;
 }
 
-typedef struct Sums { /* of the result, and of the magnitudes of what was added */
+typedef struct Sums { /* the result, and the sum of the magnitudes of its terms */
   double *x, *w, *y, *sum, *size;
   int64_t terms;
 } Sums;
 
-/* The products of `n` channels: x, w and y say where the first of them lies. A plain loop of its
- * own for each kind, as nearly all the time of this test goes here. */
+/* Adds the products of `n` channels; x, w and y are the indices of the first one. Each kind has a
+ * plain loop of its own, because the test spends most of its time here. */
 static void add_channels(const ampc_conv *d, Sums *s, int64_t x, int64_t w, int64_t y, int64_t n)
 {
   if (d->kind == AMPC_CONV_FORWARD) {
@@ -78,7 +78,7 @@ static void add_channels(const ampc_conv *d, Sums *s, int64_t x, int64_t w, int6
   }
 }
 
-/* The next index of a box of these sizes, in row-major order; false after the last. */
+/* Advances to the next index of a box of these sizes, in row-major order; false after the last. */
 static bool advance(uint32_t n, const int64_t *size, int64_t *index)
 {
   for (uint32_t i = n; i-- > 0; index[i] = 0)
@@ -86,7 +86,7 @@ static bool advance(uint32_t n, const int64_t *size, int64_t *index)
   return false;
 }
 
-/* The pixel of x at o * stride - pad + t * dilation; false: outside. */
+/* Sets *out to the pixel of x at o * stride - pad + t * dilation; false: outside. */
 static bool find_pixel(const ampc_conv *d, const int64_t *o, const int64_t *t, int64_t *out)
 {
   *out = 0;
@@ -98,7 +98,7 @@ static bool find_pixel(const ampc_conv *d, const int64_t *o, const int64_t *t, i
   return true;
 }
 
-/* All products that belong to filter k at pixel `o`, the pixel-th of image n of y. */
+/* Adds all products of filter k at pixel `o`, which is pixel number `pixel` of image n of y. */
 static void add_pixel(const ampc_conv *d, Sums *s, int64_t n, const int64_t *o, int64_t pixel,
                       int64_t k)
 {
@@ -196,7 +196,7 @@ static void call(ConvCache *cache, const ampc_conv *d, const Operands *o)
   size_t bytes = (size_t)d->workspace;
   char *workspace = aligned_alloc(64, (bytes + 127) / 64 * 64);
   MUST(workspace);
-  memset(workspace, 0xff, bytes + 64); /* NaN; and the last 64 bytes must stay */
+  memset(workspace, 0xff, bytes + 64); /* NaN; the last 64 bytes must stay */
   CHECK_MSG(cpu_conv(cache, d,
                      &(ConvOperands){o->x.bytes, o->w.bytes, d->has_bias ? o->bias.bytes : NULL,
                                      o->y.bytes, workspace}) == AMPC_OK,
@@ -205,8 +205,8 @@ static void call(ConvCache *cache, const ampc_conv *d, const Operands *o)
   free(workspace);
 }
 
-/* The same by our own loops, which stand in where the library has only reference code: all at once,
- * or the weights in two slices. */
+/* The same by ampc's own loops, which the runtime uses if oneDNN has only reference code: all at
+ * once, or with the weights in two slices. */
 static void by_loops(const ampc_conv *d, const Operands *o, int64_t slices, Array *result)
 {
   int64_t filters = d->k / slices, plain = conv_weights(d) / slices;
@@ -224,7 +224,7 @@ static void by_loops(const ampc_conv *d, const Operands *o, int64_t slices, Arra
   free(packed);
 }
 
-/* Those of few products: the reference takes nearly all the time. */
+/* Small convolutions only, because the reference takes most of the time. */
 static bool suits_loops(const ampc_conv *d, bool real64)
 {
   bool few = d->n * conv_out_pixels(d) * conv_weights(d) < 1 << 20;
@@ -249,7 +249,7 @@ static void run(ampc_conv d, bool real64)
   call(real64 ? cache_real64 : cache_one, &d, &o);
   compare(&d, real64, &o, &before, result, type);
   Array first = *result;
-  if (!real64) { /* again on two threads, which must give the same bits */
+  if (!real64) { /* again on two threads: the bits must be equal */
     *result = copy_of(&before);
     call(cache_two, &d, &o);
     CHECK(memcmp(first.bytes, result->bytes, (size_t)(first.elements * ampc_dtype_size(type))) ==
@@ -290,11 +290,11 @@ static const ampc_conv shapes[] = {
     {.n = 2, 20, 40, 20, 2, {7, 7}, {5, 5}, {0}, {2, 2}, {2, 2}, {0}, .has_bias = true},
     {.n = 6, 64, 30, 1, 2, {5, 4}, {1, 1}, {0}, {1, 1}, {0}, {0}, .has_bias = true},
     {.n = 2, 8, 8, 1, 2, {6, 6}, {2, 2}, {0}, {4, 4}, {0}, {0}},
-    {.n = 2, 3, 4, 1, 2, {3, 3}, {3, 3}, {0}, {1, 1}, {4, 4}, {0}}, /* rows of padding alone */
+    {.n = 2, 3, 4, 1, 2, {3, 3}, {3, 3}, {0}, {1, 1}, {4, 4}, {0}}, /* rows that are padding only */
     {.n = 2, 70, 70, 70, 2, {9, 8}, {5, 5}, {0}, {1, 2}, {4, 2}, {2}},
     {.n = 2, 15, 3, 1, 2, {5, 6}, {1, 1}, {0}, {1, 1}, {0}, {0}},   /* an odd number of filters */
     {.n = 2, 4, 1, 1, 2, {1, 1}, {3, 3}, {0}, {2, 2}, {1, 1}, {0}}, /* one pixel, padded */
-    /* 1x1 with many weights: a product of x itself; in groups; with gaps, so that x is no matrix */
+    /* 1x1 with many weights: a product of x itself; in groups; with a stride, so x is no matrix */
     {.n = 2, 400, 330, 1, 2, {2, 1}, {1, 1}, {0}, {1, 1}, {0}, {0}, .has_bias = true},
     {.n = 2, 724, 728, 2, 2, {1, 1}, {1, 1}, {0}, {1, 1}, {0}, {0}, .has_bias = true},
     {.n = 2, 400, 330, 1, 2, {3, 1}, {1, 1}, {0}, {2, 1}, {0}, {0}},
@@ -302,7 +302,7 @@ static const ampc_conv shapes[] = {
     {.n = 3, 5, 7, 1, 1, {23}, {4}, {0}, {3}, {2}, {2}, .has_bias = true},
     {.n = 35, 16, 32, 2, 1, {17}, {3}, {0}, {1}, {1}, {0}},
     {.n = 3, 70, 70, 70, 1, {19}, {5}, {0}, {2}, {2}, {0}, .has_bias = true},
-    /* three: volumes */
+    /* three axes: volumes */
     {.n = 2,
      6,
      10,
@@ -319,7 +319,7 @@ static const ampc_conv shapes[] = {
     {.n = 5, 12, 12, 12, 3, {3, 5, 4}, {3, 3, 3}, {0}, {1, 1, 1}, {1, 1, 1}, {0}, .has_bias = true},
 };
 
-enum { ODD = 11, ONE_PIXEL, POINTWISE }; /* the index in shapes */
+enum { ODD = 11, ONE_PIXEL, POINTWISE }; /* indices into shapes */
 
 static ampc_conv dilated(ampc_conv d)
 {
@@ -353,7 +353,7 @@ static void every_type(void)
     }
 }
 
-/* The shapes over one and three axes; the paths of mixed types are those of two. */
+/* The shapes over one and three axes. every_type covers mixed types, whose code is the same. */
 static void other_axes(void)
 {
   static const ampc_dtype types[] = {AMPC_F32, AMPC_F16, AMPC_BF16};
@@ -363,12 +363,12 @@ static void other_axes(void)
       d.x_type = d.y_type = d.w_type = d.bias_type = types[t];
       d.tf32 = t == 0;
       run_kinds(d, false);
-      d.w_type = AMPC_F32; /* of a gradient */
+      d.w_type = AMPC_F32; /* for the weight gradient */
       if (t > 0) run_kinds(d, false);
     }
 }
 
-/* Many weights and few pixels; shares that do not fill; lanes with several shares. */
+/* Many weights and few pixels; a smaller last share (Note [shares]); lanes with several shares. */
 static void large(void)
 {
   ampc_conv heavy = {.n = 2,
@@ -391,7 +391,7 @@ static void large(void)
                     .kernel = {1, 2},
                     .stride = {1, 1},
                     .dilation = {1, 1}};
-  ampc_conv volumes = {.n = 2, /* many weights, few pixels: a product */
+  ampc_conv volumes = {.n = 2, /* many weights, few pixels: a matrix product */
                        .c = 140,
                        .k = 160,
                        .groups = 1,
@@ -410,14 +410,14 @@ static void large(void)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
       all[i].x_type = all[i].y_type = all[i].bias_type = all[i].w_type = type;
       run_kinds(all[i], false);
-      all[i].w_type = AMPC_F32; /* of a gradient */
+      all[i].w_type = AMPC_F32; /* for the weight gradient */
       if (type != AMPC_F32) run_kinds(all[i], false);
     }
   }
 }
 
-/* So many weights that they are handled in slices, over two shares. Most taps see padding alone,
- * which keeps the reference quick. */
+/* Weights so large that they are processed in slices, over two shares. Most taps read only padding,
+ * which keeps the reference fast. */
 static void sliced(void)
 {
   ampc_conv d = {.n = 42,
@@ -443,7 +443,7 @@ static void sliced(void)
   }
 }
 
-/* Sums are rounded once: 1 + 2^-11 + 2^-11 is above 1 in f16 only if nothing in between is. */
+/* Sums are rounded once: in f16, 1 + 2^-11 + 2^-11 exceeds 1 only without rounding in between. */
 static void one_rounding(void)
 {
   ampc_conv d = {.n = 1,
@@ -513,7 +513,7 @@ static void refusals(void)
   refused(bad, "only a forward convolution");
 }
 
-/* What is asked for again is not made again; scratch space is counted. */
+/* A second request creates nothing new. Scratch memory is counted. */
 static void kept(void)
 {
   ampc_conv d = dilated(shapes[2]);

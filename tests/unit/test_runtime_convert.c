@@ -1,5 +1,5 @@
-/* Float formats: every f16 and bf16 value, and f32 values around every rounding boundary, against
- * arithmetic in double. */
+/* Float formats against arithmetic in double: every f16 and bf16 value, and f32 values around every
+ * rounding boundary. */
 #include <math.h>
 #include "check.h"
 #include "runtime/base/convert.h"
@@ -18,7 +18,7 @@ static uint32_t bits_of(float f)
   return x;
 }
 
-/* What the 16 bits mean, from the definition. */
+/* The value of the 16 bits by definition of the format. */
 static double value_of(uint16_t h, int mantissa, int bias)
 {
   int exponent = (h & 0x7fff) >> mantissa, fraction = h & ((1 << mantissa) - 1);
@@ -39,8 +39,8 @@ static void check_widen(ampc_dtype t, int mantissa, int bias)
     for (int i = 0; i < 8; i++) {
       double want = value_of(in[i], mantissa, bias);
       convert_widen(t, &in[i], &scalar, 1);
-      CHECK_MSG(bits_of(scalar) == bits_of(vector[i]) || t == AMPC_BF16, "%x: two ways differ",
-                in[i]);
+      CHECK_MSG(bits_of(scalar) == bits_of(vector[i]) || t == AMPC_BF16,
+                "%x: vector and scalar differ", in[i]);
       CHECK_MSG(isnan(want) ? isnan(scalar)
                             : (double)scalar == want && !signbit(scalar) == !signbit(want),
                 "%s %x is %g, not %g", ampc_dtype_name(t), in[i], (double)scalar, want);
@@ -48,7 +48,7 @@ static void check_widen(ampc_dtype t, int mantissa, int bias)
   }
 }
 
-/* Rounds x to the nearest 16-bit value, ties to even, by looking at both neighbours. */
+/* `got` must be the 16-bit value nearest to x, ties to even. Both neighbours are compared. */
 static void check_narrow_one(ampc_dtype t, float x, uint16_t got, int mantissa, int bias)
 {
   double v = value_of(got, mantissa, bias), d = (double)x;
@@ -58,7 +58,7 @@ static void check_narrow_one(ampc_dtype t, float x, uint16_t got, int mantissa, 
   }
   CHECK_MSG(!!signbit(x) == !!(got & 0x8000), "%a: sign", d);
   uint16_t size = got & 0x7fff, infinity = (uint16_t)(((1 << (15 - mantissa)) - 1) << mantissa);
-  double top = ldexp(2 - ldexp(1, -mantissa - 1), bias); /* from here on: infinity */
+  double top = ldexp(2 - ldexp(1, -mantissa - 1), bias); /* from here on x becomes infinity */
   if (size == infinity || fabs(d) >= top) {
     CHECK_MSG((size == infinity) == (fabs(d) >= top), "%s of %a is %x", ampc_dtype_name(t), d, got);
     return;

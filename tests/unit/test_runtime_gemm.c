@@ -1,4 +1,4 @@
-/* Matrix products on the CPU in every type and transposition against a plain loop in double. */
+/* Matrix products on the CPU, in every type and transposition, against a plain loop in double. */
 #include <math.h>
 #include "check.h"
 #include "runner/selftest/number.h"
@@ -84,7 +84,7 @@ static void compare(const ampc_gemm *g, bool real64, const Matrix *a, const Matr
       g->relu, g->tf32, real64, worst);
 }
 
-/* Rows of C are ldc apart; what lies between them must stay. */
+/* Rows of C are ldc apart. The elements between them must not change. */
 static void check_gaps(const ampc_gemm *g, bool real64, const Matrix *before, const Matrix *c)
 {
   for (int64_t r = 0; r < g->m; r++)
@@ -101,7 +101,7 @@ static void run(ampc_gemm g, bool real64)
   g.ldb = (g.trans_b ? g.k : g.n) + 1;
   g.ldc = g.n + 2;
   g.stride_a = (g.trans_a ? g.k : g.m) * g.lda + 5;
-  g.stride_b = g.batch > 2 ? 0 : (g.trans_b ? g.n : g.k) * g.ldb; /* 0: one B for all */
+  g.stride_b = g.batch > 2 ? 0 : (g.trans_b ? g.n : g.k) * g.ldb; /* 0: all products share B */
   g.stride_c = g.m * g.ldc;
   g.workspace = ampc_gemm_workspace_cpu(&g, real64);
   Matrix a = matrix(g.a_type, real64, g.stride_a * g.batch);
@@ -153,13 +153,13 @@ static void every_type(void)
     }
 }
 
-/* As a relu after the rounding: what rounds to -0 stays -0, what is below it becomes 0. */
+/* relu follows the rounding: a result that rounds to -0 stays -0, a negative one becomes 0. */
 static void relu_and_small_ones(void)
 {
   ampc_gemm g = {.m = 1, .n = 2, .k = 1, .batch = 1, .lda = 1, .ldb = 2, .ldc = 2, .relu = true};
   g.a_type = g.b_type = g.c_type = AMPC_F16;
   g.workspace = ampc_gemm_workspace_cpu(&g, false);
-  double a[1], b[2], c[2]; /* room for the numbers in any type */
+  double a[1], b[2], c[2]; /* space for the numbers in any type */
   number_store(AMPC_F16, false, (char *)a, 0, 0x1p-13);
   number_store(AMPC_F16, false, (char *)b, 0, -0x1p-13);
   number_store(AMPC_F16, false, (char *)b, 1, -0x1p-3);
@@ -174,7 +174,7 @@ static void relu_and_small_ones(void)
   free(workspace);
 }
 
-/* Larger than a panel in each axis; several blocks. */
+/* Larger than a panel on each axis; several blocks. */
 static void large(void)
 {
   run((ampc_gemm){.m = 1030,
@@ -233,7 +233,7 @@ static void real64(void)
         true);
 }
 
-/* Sums are rounded once: 1 + 2^-11 + 2^-11 is above 1 in f16 only if nothing in between is. */
+/* Sums are rounded once: in f16, 1 + 2^-11 + 2^-11 exceeds 1 only without rounding in between. */
 static void one_rounding(void)
 {
   ampc_gemm g = {.m = 1,
@@ -261,7 +261,7 @@ static void one_rounding(void)
   free(workspace);
 }
 
-/* The same bits on any number of threads. */
+/* Any number of threads gives the same bits. */
 static void any_threads(void)
 {
   ampc_gemm g = {.m = 300,
@@ -307,7 +307,7 @@ static void refusals(void)
   CHECK(cpu_gemm(cache_plain, &bad, &(GemmOperands){&one, &one, NULL, &c, NULL}) ==
         AMPC_RUN_FAILED);
   bad = g;
-  bad.b_type = AMPC_F16; /* and no workspace */
+  bad.b_type = AMPC_F16; /* needs a workspace, which is missing */
   CHECK(cpu_gemm(cache_plain, &bad, &(GemmOperands){&one, &one, NULL, &c, NULL}) ==
         AMPC_RUN_FAILED);
   CHECK(cpu_gemm(cache_real64, &bad, &(GemmOperands){&one, &one, NULL, &c, NULL}) ==

@@ -1,4 +1,4 @@
-/* Start values: what each initialiser promises of the numbers it makes. */
+/* Initial values: the properties that each initializer guarantees. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "runner/selftest/number.h"
 #include "runtime/state/init_values.h"
 
-/* Whoever asks for parts gets the same numbers. */
+/* Values that are computed in parts equal those computed at once. */
 static void check_parts(const ampc_param *p, uint64_t seed, const double *all)
 {
   double part[7];
@@ -49,7 +49,7 @@ static void test_truncated(void)
   free(v);
 }
 
-/* The shorter sides of the matrix [first axis, others] are orthogonal and of length gain. */
+/* The shorter sides of the matrix [first axis, others] must be orthogonal, with length `gain`. */
 static void check_orthogonal(ampc_param p)
 {
   p.path = "w";
@@ -80,8 +80,8 @@ static void test_patterns(void)
   const double eye[] = {1, 0, 0, 0, 1, 0};
   for (int i = 0; i < 6; i++) CHECK(v[i] == eye[i]);
   free(v);
-  /* as torch.nn.init.dirac_ of [4, 2, 3, 2] with two groups: out 0 and 2 take input 0, 1 and 3 take
-   * input 1, at the centre [1, 1] */
+  /* like torch.nn.init.dirac_ of [4, 2, 3, 2] with two groups: outputs 0 and 2 copy input 0,
+   * outputs 1 and 3 copy input 1, at the centre [1, 1] */
   ampc_param d = {.path = "w", .rank = 4, .dim = {4, 2, 3, 2}};
   d.init = (ampc_init){.kind = AMPC_INIT_DIRAC, .a = 2};
   v = values(&d, 1);

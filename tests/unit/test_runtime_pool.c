@@ -1,5 +1,5 @@
-/* The thread pool: every block runs once, results do not depend on the number of threads, sleeping
- * workers wake, and take no signals. */
+/* The thread pool: it runs every block once, results do not depend on the number of threads,
+ * sleeping workers wake up, and workers receive no signals. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -40,8 +40,8 @@ static void check_pool(unsigned threads)
   pool_free(pool);
 }
 
-/* What is true of the threads that ran a part: 1 a worker, 2 signals are held, 4 crashes are not,
- * 8 a handler has a stack of its own. */
+/* Records bits about the thread that runs a block. 1: it is a worker; 2: signals are blocked; 4:
+ * crash signals are not; 8: handlers have a stack of their own. */
 static void look_at_thread(void *context, unsigned block, unsigned n_blocks)
 {
   int *seen = context;
@@ -56,7 +56,7 @@ static void look_at_thread(void *context, unsigned block, unsigned n_blocks)
                 !(stack.ss_flags & SS_DISABLE) << 3;
 }
 
-/* Note [signals] in runtime/base/signals.h. */
+/* Checks Note [signals] in runtime/base/signals.h. */
 static void check_signals(void)
 {
   int seen[4] = {0};

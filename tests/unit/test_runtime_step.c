@@ -1,4 +1,5 @@
-/* A runtime from the outside: creation, steps by plan and by function, settings, state, errors. */
+/* A runtime through its public functions: creation, steps by plan or by function, settings,
+ * errors. */
 #include "check.h"
 #include "runtime/base/convert.h"
 #include "runtime/base/philox.h"
@@ -68,8 +69,8 @@ static void check_spaces(void)
   ampc_free(rt);
 }
 
-/* The batch as four images of one row, [4, 1, 3, 1], and a filter of three taps: y = x w in the
- * last layer's place. By a command list and by a function. */
+/* y = x w as a convolution: the batch is four images of one row, [4, 1, 3, 1], and the filter has
+ * three taps. It replaces the last layer's product, by a command list and by a function. */
 static ampc_conv convolution;
 
 static void convolve_by_function(ampc_runtime *rt)
@@ -117,7 +118,7 @@ static void check_convolution(bool by_function)
     CHECK(y[i] == sum);
   }
   ampc_memory m = ampc_memory_of(rt);
-  CHECK(m.library == before.library); /* made before the first step */
+  CHECK(m.library == before.library); /* it was allocated before the first step */
   int64_t total = m.library;
   for (int i = 0; i < AMPC_SPACE_COUNT; i++) {
     CHECK(m.space[i] == s.program.space_bytes[i]);
@@ -146,7 +147,7 @@ static void check_state(void)
   ampc_ref at = {AMPC_STATE, ampc_state_setting(s.program.n_optimizers, s.program.n_metrics, 0)};
   CHECK(ampc_read(rt, at, &lr, sizeof lr) == AMPC_OK && lr == 0.25f);
   CHECK(ampc_set(rt, "opt.lr", 0.125) == AMPC_OK);
-  CHECK(ampc_init_params(rt, 5) == AMPC_OK); /* keeps settings */
+  CHECK(ampc_init_params(rt, 5) == AMPC_OK); /* keeps the settings */
   CHECK(ampc_read(rt, at, &lr, sizeof lr) == AMPC_OK && lr == 0.125f);
   CHECK(ampc_get_state(rt, &state) == AMPC_OK && state.seed == 5 && state.body == 0);
   CHECK(ampc_set(rt, "opt.lrr", 1) == AMPC_BAD_USAGE && strstr(ampc_last_error(), "opt.momentum"));
@@ -158,7 +159,7 @@ static void check_state(void)
   ampc_metric metric = {.sum = 3, .count = 2};
   at.offset = ampc_state_metric(s.program.n_optimizers, 1);
   CHECK(ampc_write(rt, at, &metric, sizeof metric) == AMPC_OK);
-  CHECK(ampc_clear_metrics(rt, 0) == AMPC_OK); /* metric 1 is block 1's */
+  CHECK(ampc_clear_metrics(rt, 0) == AMPC_OK); /* metric 1 belongs to block 1 */
   CHECK(ampc_get_metric(rt, 1, &metric) == AMPC_OK && metric.sum == 3 && metric.count == 2);
   CHECK(ampc_clear_metrics(rt, 1) == AMPC_OK);
   CHECK(ampc_get_metric(rt, 1, &metric) == AMPC_OK && metric.sum == 0 && metric.count == 0);
@@ -194,7 +195,7 @@ static void check_params(void)
   ampc_free(other);
 }
 
-/* Mean and variance of many numbers. */
+/* Mean and variance of many initial values. */
 static void check_distributions(void)
 {
   enum { N = 200000 };
@@ -227,11 +228,11 @@ static void check_distributions(void)
   }
   CHECK(fabs(mean[0] - 4) < 0.02 && fabs(square[0] - mean[0] * mean[0] - 16.0 / 12) < 0.02);
   CHECK(fabs(mean[1] - 3) < 0.02 && fabs(square[1] - mean[1] * mean[1] - 4) < 0.05);
-  CHECK(fabs(far / N - 0.0455) < 0.002); /* beyond two standard deviations */
+  CHECK(fabs(far / N - 0.0455) < 0.002); /* more than two standard deviations away */
   ampc_free(rt);
 }
 
-/* Known answers of the published algorithm. */
+/* Known answers for the published algorithm. */
 static void check_philox(void)
 {
   Philox p = philox(0, 0, 0);
@@ -281,8 +282,8 @@ static void fail_then_fill(ampc_runtime *rt)
   ampc_do_fill(rt, work, 0, 128);
 }
 
-/* The first failure is kept; later calls of the step do nothing. What a step asks for in vain is
- * refused before the first one, be it a list of commands or a function. */
+/* The first failure is kept, and later calls of the step do nothing. A call that no device supports
+ * is refused before the first step, whether a command list or a function makes it. */
 static void check_sticky(void)
 {
   SmallProgram s;

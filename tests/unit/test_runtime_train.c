@@ -1,5 +1,5 @@
-/* The training loop and the command line of emitted programs, each run in a process of its own:
- * results, exit statuses, resuming, Ctrl-C, a lost loss. */
+/* The training loop and the command line of emitted programs: results, exit statuses, resuming,
+ * Ctrl-C, a loss that is not finite. Each run is a process of its own. */
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -8,11 +8,11 @@
 
 static SmallProgram job;
 
-/* What the train kernel does besides: at a given body, once. */
+/* Extra actions of the train kernel, once each, at the given body. */
 static long long signal_at = -1, lose_at = -1, fail_after = -1, insist_at = -1;
 static int signal_sent = SIGINT;
 
-/* A step that lasts until the process ends: the second signal must not wait for it. */
+/* A step that lasts until the process ends: a second signal must end it at once. */
 static void insist(void)
 {
   for (int i = 0; i < 6000; i++) {
@@ -36,7 +36,7 @@ static void train_kernel(void *const *args, unsigned block, unsigned n_blocks)
   if (fail_after >= 0 && body >= fail_after) _exit(99);
 }
 
-/* What the eval kernel of a run does besides: in which evaluation, counted from 1. */
+/* Extra actions of the eval kernel, in the given evaluation (the first is 1). */
 static int evaluations, kill_in = -1, stop_in = -1;
 
 static void eval_kernel(void *const *args, unsigned block, unsigned n_blocks)
@@ -63,7 +63,7 @@ static void read_text(const char *path, char *to, size_t size)
   unlink(path);
 }
 
-/* Runs the program with words of `line` for arguments; %s stands for the folder. */
+/* Runs the program with the words of `line` as arguments. %s stands for the folder. */
 static Result run(const char *line)
 {
   char text[512], *argv[32] = {(char *)(uintptr_t) "small"};
@@ -139,7 +139,7 @@ static void check_whole(void)
   expect_same("whole", "again", "the same again");
 }
 
-/* Stopped after any number of steps and resumed, saved as often as you like: the same bytes. */
+/* Stopping after any number of steps, resuming, and saving more often give the same bytes. */
 static void check_resume(void)
 {
   char line[200];
@@ -169,7 +169,7 @@ static void check_every(void)
         strstr(r.err, "step 7 eval"));
   CHECK(!strstr(r.err, "step 2 eval") && !strstr(r.err, "step 4 eval"));
   CHECK(r.status == 0 && exists("block"));
-  fail_after = 6; /* the seventh step never ends: the checkpoint is that of step 5 */
+  fail_after = 6; /* the seventh step does not end: the checkpoint is that of step 5 */
   char path[256];
   snprintf(path, sizeof path, "%s", temp_path("block"));
   job.blocks[0].save = path;
@@ -199,7 +199,7 @@ static void check_interrupt(void)
     insist_at = 4, signal_at = -1;
     expect("--save %s/part", AMPC_INTERRUPTED, NULL, "small: interrupted\n");
     insist_at = -1, signal_at = 3;
-    signal(ends[i], SIG_IGN); /* as nohup does */
+    signal(ends[i], SIG_IGN); /* like nohup */
     expect("", 0, "eval acc: ", NULL);
     signal(ends[i], SIG_DFL);
   }
@@ -207,7 +207,7 @@ static void check_interrupt(void)
   signal_at = -1;
 }
 
-/* The number of rows of the table that begin so. */
+/* The number of rows of the table that start with `begin`. */
 static int rows(const char *begin)
 {
   size_t n;
@@ -226,8 +226,8 @@ static void remove_log(void)
   MUST(system(command) == 0);
 }
 
-/* A run that ends within an evaluation, after the checkpoint of its step: the next one makes it,
- * keeps what is best, and the log has each evaluation once. */
+/* A run that ends during an evaluation, after the checkpoint of that step. The resumed run repeats
+ * the evaluation and keeps the best checkpoints. The log contains each evaluation once. */
 static void check_lost_evaluation(void)
 {
   static const char first[] = "--save %s/part --save-every 2 --keep-best 9 --log-dir %s/log";
@@ -252,7 +252,7 @@ static void check_lost_evaluation(void)
     expect_same("whole", "part", "a lost evaluation");
     remove_log();
   }
-  fail_after = 4; /* killed after the evaluation of step 4: it is made again, and told once */
+  fail_after = 4; /* killed after the evaluation of step 4, which is repeated and logged once */
   expect(first, 99, NULL, NULL);
   CHECK(rows("4,,eval,") == 1);
   fresh();
@@ -261,7 +261,7 @@ static void check_lost_evaluation(void)
   remove_log();
 }
 
-/* Files of an earlier, longer run go, whatever their steps; nothing else does. */
+/* Files of an earlier, longer run are removed, whatever their steps. Nothing else is removed. */
 static void check_keep_last(void)
 {
   expect("--quiet --save %s/part --save-every 2 --keep-last 2", 0, NULL, NULL);
@@ -273,8 +273,8 @@ static void check_keep_last(void)
   CHECK(!exists("part.step10") && !exists("part.step3"));
   expect_same("part", "part.step5", "the last one");
   CHECK(exists("part.step99") && exists("part.step3x"));
-  CHECK(temp_count() == 6); /* these, part, and `whole` */
-  /* through a link: each name is one of the file */
+  CHECK(temp_count() == 6); /* these four, part and `whole` */
+  /* through a link: the kept names are hard links to its target */
   remove_log();
   MUST(symlink("real", temp_path("part")) == 0);
   expect("--quiet --save %s/part --save-every 2 --steps 4 --keep-last 2", 0, NULL, NULL);
@@ -286,7 +286,7 @@ static void check_keep_last(void)
   unlink(temp_path("again"));
 }
 
-/* Start values as a checkpoint, from which the whole run follows. */
+/* A checkpoint of the initial values, from which a whole run resumes. */
 static void check_no_steps(void)
 {
   expect("--steps 0 --save %s/part", 0, "skipped steps: 0 of 0", "step 0 eval acc");
@@ -299,7 +299,7 @@ static void check_no_steps(void)
 static void check_lost_loss(void)
 {
   unlink(temp_path("part"));
-  lose_at = 5; /* with a scaler the run goes on, and may be saved */
+  lose_at = 5; /* with a scaler the run continues and may be saved */
   expect("--save %s/part --save-every 2 --quiet", 0, "of 10", NULL);
   expect_same("whole", "part", "with a lost loss that a scaler stepped over");
   unlink(temp_path("part"));
@@ -318,7 +318,7 @@ static void check_lost_loss(void)
 
 static void check_bad_input(void)
 {
-  fail_after = 0; /* all of these are found before the first step */
+  fail_after = 0; /* each error must be found before the first step */
   expect("--save %s/no/such", AMPC_BAD_FILE, NULL, "no/such");
   expect("--save %s", AMPC_BAD_FILE, NULL, "directory");
   expect("--save-every 2", AMPC_BAD_USAGE, NULL, "--save");
@@ -364,7 +364,7 @@ static void check_eval_only(void)
   expect("--set opt.lr=0.5 --log 1", 0, NULL, " lr 0.5 ");
 }
 
-/* Two train blocks: the position says in which one a run stands. */
+/* Two train blocks: the position names the block in which the run stopped. */
 static void check_two_blocks(void)
 {
   job.blocks[2] = job.blocks[0];

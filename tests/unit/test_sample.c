@@ -1,4 +1,4 @@
-/* The next token of a text: probabilities against PyTorch, what is drawn, what cannot be drawn. */
+/* The next token of a text: probabilities against PyTorch, draws, logits without a valid token. */
 #include "check.h"
 #include "runner/infer/sample.h"
 #include "runtime/base/philox.h"
@@ -55,7 +55,7 @@ static void check_torch(void)
   }
 }
 
-/* Of equal ones the first; a k that is the whole vocabulary or more leaves out none. */
+/* Of equal logits the first one wins. A top_k of the whole vocabulary or more excludes none. */
 static void check_greedy(void)
 {
   double x[N] = {1, 3, 2, 3, -INFINITY, 0, 0, 0}, y[N] = {0}, z[N];
@@ -75,7 +75,7 @@ static void check_impossible(void)
   CHECK(weights(none, 0, 0) == -1);
 }
 
-/* Each as often as its probability says, within five standard deviations; and at both ends. */
+/* The frequencies match the probabilities within five standard deviations, even at both ends. */
 static void check_draws(void)
 {
   enum { DRAWS = 100000 };
@@ -91,7 +91,7 @@ static void check_draws(void)
   double ends[4] = {0, 0.25, 0.75, 0};
   CHECK(sample_pick(ends, 4, 0) == 1 && sample_pick(ends, 4, 0.25) == 2);
   CHECK(sample_pick(ends, 4, 1 - 0x1p-53) == 2);
-  double less[2] = {0.5, 0.4999999999999999}; /* a sum below u: the last one */
+  double less[2] = {0.5, 0.4999999999999999}; /* the sum is below u: the last token */
   CHECK(sample_pick(less, 2, 1 - 0x1p-53) == 1);
 }
 

@@ -1,4 +1,4 @@
-/* Text that is not ours: what of it is printed, and what stands in C. */
+/* Text from outside (names, data): what is printed of it, and how it appears in emitted C. */
 #include "check.h"
 #include "compiler/base/user_text.h"
 #include "runtime/plan/shown.h"
@@ -24,11 +24,11 @@ static void test_show(void)
         "\\u0085\\u009b\\u2028\\u202e\\u2066");
   shows("\x80\xff\xc3", "\\x80\\xff\\xc3");
   shows("\xc0\xaf\xe0\x80\xaf", "\\xc0\\xaf\\xe0\\x80\\xaf");                   /* overlong */
-  shows("\xed\xa0\x80\xf4\x90\x80\x80", "\\xed\\xa0\\x80\\xf4\\x90\\x80\\x80"); /* no characters */
-  shows("\xe2\x82 \xf0\x9f\x98", "\\xe2\\x82 \\xf0\\x9f\\x98");                 /* cut short */
+  shows("\xed\xa0\x80\xf4\x90\x80\x80", "\\xed\\xa0\\x80\\xf4\\x90\\x80\\x80"); /* not characters */
+  shows("\xe2\x82 \xf0\x9f\x98", "\\xe2\\x82 \\xf0\\x9f\\x98");                 /* truncated */
 }
 
-/* At every size, what fits ends between two characters. */
+/* At every buffer size, the result ends between two characters. */
 static void test_room(void)
 {
   static const char text[] = "aé\x1b€😀";

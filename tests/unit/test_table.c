@@ -1,4 +1,4 @@
-/* Note [tables]: what is left out, narrowed and folded, at any width. */
+/* Note [tables]: columns that are dropped or narrowed and rows that are folded, at any width. */
 #include "check.h"
 #include "compiler/base/table.h"
 #include <stdlib.h>
@@ -11,7 +11,7 @@ static void set_width(const char *columns)
   setenv("COLUMNS", columns, 1);
 }
 
-/* Layers that are alike, one that is not, a column that tells nothing. */
+/* Equal layers, a different one, and an empty column. */
 static const char *layers(TableView view)
 {
   Text out;

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What the check of such a template says as it ends the program; "": nothing. */
+/* The message with which the check of such a template ends the program; "": none. */
 static const char *said_of(Template t, const char *text)
 {
   static char said[512];
@@ -43,7 +43,7 @@ static void test_known(Template t, const char *line)
   CHECK_MSG(!*text, "`%s`: %s", line, text);
 }
 
-/* The word is on line 4, behind a comment of two lines. */
+/* Checks that an unknown word is reported. It is on line 4, after a comment of two lines. */
 static void test_unknown(Template t, const char *line, const char *word)
 {
   char text[256], message[128];
@@ -56,7 +56,7 @@ static void test_check(void)
 {
   Template pool = of(OP_max_pool2d), back = of(OP_max_pool2d_backward), sgd = of(OP_sgd_update);
   const Template columns = {0}, whole = {.columns = {.whole = true}};
-  /* rows of the table by subject, inputs, attributes */
+  /* words of the table, by subject: inputs, attributes */
   test_known(pool, "/* */\n@argmax@!ceil $x[$index] = $kernel0 + $value_out; // $oh @nobody\n");
   test_known(back, "/* */\n      $operands_dy\n$dy\n");
   test_known(sgd, "/* */\n// --- constants\n@nesterov@moment1@!clip_value  $lr * $clamp1\n"
@@ -69,7 +69,7 @@ static void test_check(void)
   test_unknown(pool, "x[$index] = $nobody;", "nobody");
   test_unknown(pool, "x = $;", "");
   test_unknown(pool, "x = $argmax_", "argmax_");
-  /* of other subjects, other ops, other uses */
+  /* words of other subjects, ops or uses */
   test_unknown(pool, "$lanes", "lanes");
   test_unknown(pool, "$dy", "dy");
   test_unknown(of(OP_lamb_moments), "@nesterov  x", "nesterov");
@@ -79,7 +79,7 @@ static void test_check(void)
   test_unknown(columns, "$count", "count");
 }
 
-/* Pieces are checked where they stand, and with the marks under which they are put together. */
+/* Sections are checked where they are defined, under the marks of the lines that include them. */
 static void test_pieces(void)
 {
   Template pool = of(OP_max_pool2d), sgd = of(OP_sgd_update);
@@ -109,7 +109,7 @@ static void test_used(char sign, const char *word)
   CHECK_MSG(false, "no template has %c%s", sign, word);
 }
 
-/* Each piece stands somewhere. */
+/* Each section is included somewhere. */
 static void test_piece_used(const EmbeddedFile *file)
 {
   char use[64];

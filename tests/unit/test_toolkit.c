@@ -1,6 +1,6 @@
-/* Where NVIDIA's libraries are looked for: in which order, in which layouts, and what is said of a
- * library that is nowhere. The library is one of ours, of which each place has a copy that gives
- * another answer. */
+/* The search for NVIDIA's libraries: its order, the folder layouts, the message if a library is
+ * missing. The test builds a library of its own; each place has a copy that returns a different
+ * answer. */
 #include "runner/jit/toolchain.h"
 #include "runtime/plan/toolkit.h"
 #include "temp.h"
@@ -10,7 +10,7 @@ typedef struct Table {
 } Table;
 static const ampc_symbol symbols[] = {{"answer", offsetof(Table, answer)}};
 
-/* A library in a folder below the temporary one. */
+/* Builds a library in a folder below the temporary one. */
 static void put(const char *folder, const char *file, int answer)
 {
   char command[600], text[200], path[600];
@@ -30,7 +30,7 @@ static void set(const char *name, const char *folder)
 
 static char why[AMPC_WHY_ROOM];
 
-/* The answer of the library that is found; 0: none. */
+/* The answer of the library that the search finds; 0: none. */
 static int found(const char *stem)
 {
   Table table;
@@ -38,10 +38,10 @@ static int found(const char *stem)
   return ampc_library_open(&l, &table, why) ? table.answer() : 0;
 }
 
-/* Each place, from the last one looked at to the first, takes over from the one before. */
+/* Each line adds a place that the search tries before the previous one. */
 static void test_order(void)
 {
-  put("py/bin", "python3", 0); /* any file that can be run */
+  put("py/bin", "python3", 0); /* any executable */
   put("py/lib/python3.11/site-packages/nvidia/some/lib", "libampca.so.12", 1);
   put("py/lib/python3.11/site-packages/nvidia/cu13/lib", "libampca.so.13", 2);
   put("py/lib/python3.9/site-packages/nvidia/cu13/lib", "libampca.so.13", 8);
@@ -60,7 +60,7 @@ static void test_order(void)
   set("CUDA_PATH", "path[1]");
   CHECK(found("libampca") == 5);
   ampc_toolkit_path(temp_path("given"));
-  CHECK(found("libampca") == 6); /* an older one, where it was asked for */
+  CHECK(found("libampca") == 6); /* an older version, but the option names it */
   char venv[300];
   snprintf(venv, sizeof venv, "%s/venv", temp_folder);
   ampc_toolkit_path(venv);
@@ -69,7 +69,7 @@ static void test_order(void)
   free(path);
 }
 
-/* A library that is not one does not hide the next. */
+/* A file that is no library does not end the search. */
 static void test_damaged(void)
 {
   put("damaged", "libampcb.so.13", 0);
@@ -104,7 +104,7 @@ static void test_nowhere(void)
   CHECK_MSG(strstr(why, "has no function question"), "%s", why);
 }
 
-/* What the driver supports says what to do of the toolkit's libraries, and of no others. */
+/* The driver's limit changes the advice about the toolkit's libraries, and no other advice. */
 static void test_limit(void)
 {
   Table table;

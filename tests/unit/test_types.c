@@ -1,5 +1,5 @@
-/* The table of types: the columns of a float type follow from its bits and agree with what its
- * conversions do; every type is found by its name, and every copy of weights by its space. */
+/* The table of types: the columns of a float type follow from its numbers of bits and agree with
+ * its conversions. Every type is found by its name, and every 16-bit copy by its space. */
 #include <math.h>
 #include "check.h"
 #include "runtime/base/convert.h"
@@ -16,7 +16,7 @@ static double narrowed(ampc_dtype d, double x)
 
 static void check_bits(const ampc_type *t)
 {
-  int top = 1 << (t->exponent - 1); /* twice the bias, plus 2, halved */
+  int top = 1 << (t->exponent - 1); /* the exponent bias plus 1 */
   CHECK_MSG(1 + t->exponent + t->mantissa == 8 * t->size, "%s: bits", t->name);
   CHECK_MSG(t->normal == ldexp(1, 2 - top), "%s: %a", t->name, t->normal);
   CHECK_MSG(t->least == ldexp(t->normal, -t->mantissa), "%s: %a", t->name, t->least);
@@ -34,8 +34,8 @@ static void check_conversions(ampc_dtype d, const ampc_type *t)
   CHECK_MSG(narrowed(d, (double)under) == t->greatest, "%s: below overflow", t->name);
   CHECK_MSG(isinf(narrowed(d, t->overflow)), "%s: overflow", t->name);
   CHECK_MSG(narrowed(d, t->least) == t->least, "%s: the least", t->name);
-  CHECK_MSG(narrowed(d, t->least / 2) == 0, "%s: what vanishes", t->name);
-  CHECK_MSG(narrowed(d, (double)over) == t->least, "%s: what just does not vanish", t->name);
+  CHECK_MSG(narrowed(d, t->least / 2) == 0, "%s: half of the least", t->name);
+  CHECK_MSG(narrowed(d, (double)over) == t->least, "%s: above half of the least", t->name);
 }
 
 int main(void)

@@ -1,5 +1,4 @@
-/* Walked PTX (runner/cost) against counts made by hand: each text stands with the sum that its
- * counts come from. */
+/* Walked PTX (runner/cost) against counts by hand. The lines' comments give the terms of a sum. */
 #include "check.h"
 #include "runner/cost/kernel.h"
 #include "walked.h"
@@ -9,7 +8,7 @@
   ".reg .pred %p<4>;\n.reg .f32 %f<12>;\n.reg .b32 %r<6>;\n.reg .b64 %rd<7>;\n.reg .b16 %h<4>;\n"
 #define PARAM(n) ".param .u64 k_param_" #n
 
-/* y[i] = x[i] + 1 for i < n, a thread an element, 4 bytes each. */
+/* y[i] = x[i] + 1 for i < n. A thread computes one element of 4 bytes. */
 static const char scale_text[] = HEAD
     ".visible .entry k(\n" PARAM(0) ",\n" PARAM(1) "\n)\n"
                                                    ".maxntid 256, 1, 1\n{\n" REGISTERS
@@ -32,7 +31,7 @@ static const char scale_text[] = HEAD
                                                    "ret;\n" // 7 or 13: all threads
                                                    "}\n";
 
-/* Each of 32 threads adds 5 numbers that lie 256 bytes apart: no two lanes in a sector. */
+/* Each of 32 threads adds 5 numbers that lie 256 bytes apart. No two lanes share a sector. */
 static const char strided_text[] =
     HEAD ".visible .entry k(\n" PARAM(0) "\n)\n{\n" REGISTERS "ld.param.u64 %rd1, [k_param_0];\n"
                                          "mov.u32 %r1, %tid.x;\n"          // 1
@@ -49,8 +48,8 @@ static const char strided_text[] =
                                          "@%p1 bra $L__BB0_1;\n"          // 5 times
                                          "ret;\n}\n";                     // 1
 
-/* Even lanes go through the loop as often as their number says, odd ones not at all; then all meet.
- * Warp instructions: 4 before, 30 turns of 3 for the lane that goes longest, 1 at the end. */
+/* Each even lane runs the loop as often as its number says, odd lanes skip it, then all reconverge.
+ * Warp instructions: 4 before, 30 turns of 3 for the longest lane, 1 at the end. */
 static const char parting_text[] =
     HEAD ".visible .entry k()\n{\n" REGISTERS "mov.u32 %r1, %tid.x;\n"
          "and.b32 %r2, %r1, 1;\n"
@@ -65,7 +64,7 @@ static const char parting_text[] =
          "$L__BB0_3:\n"
          "ret;\n}\n";
 
-/* Shared memory: 32 lanes a row of 33 words apart, then 32 words apart, all of one bank. */
+/* Shared memory: 32 lanes read rows 33 words apart, then rows 32 words apart, all in one bank. */
 static const char banks_text[] = HEAD
     ".visible .entry k()\n{\n.shared .align 4 .b8 tile[8448];\n" REGISTERS "mov.u32 %r1, %tid.x;\n"
     "mov.u32 %r2, tile;\n"
@@ -75,8 +74,8 @@ static const char banks_text[] = HEAD
     "ld.shared.f32 %f2, [%r4];\n"
     "ret;\n}\n";
 
-/* A chain of four sums, 4 cycles each, behind a load of 600; beside it one that nobody waits for.
- */
+/* A load of 600 cycles, then a chain of four additions of 4 cycles each; next to it a load that no
+ * instruction waits for. */
 static const char chain_text[] =
     HEAD ".visible .entry k(\n" PARAM(0) "\n)\n{\n" REGISTERS "ld.param.u64 %rd1, [k_param_0];\n"
                                          "ld.global.nc.f32 %f1, [%rd1];\n"
@@ -87,7 +86,7 @@ static const char chain_text[] =
                                          "st.global.f32 [%rd1], %f4;\n"
                                          "ret;\n}\n";
 
-/* Blocks count themselves; the last one's threads do `more`. */
+/* Blocks increment a counter. The threads of the last block execute `more`. */
 #define LAST_TEXT(more)                                                                            \
   HEAD ".visible .entry k(\n" PARAM(0) "\n)\n{\n.shared .align 4 .b8 last[4];\n" REGISTERS         \
                                        "ld.param.u64 %rd1, [k_param_0];\n" /* free */              \
@@ -107,7 +106,7 @@ static const char chain_text[] =
                                        "@%p3 bra $L__BB0_2;\n" more "$L__BB0_2:\n"                 \
                                        "ret;\n}\n" /* 5 */
 
-/* Leaves after four instructions where the word before argument 1 is zero, as argument 0 is. */
+/* Returns after four instructions if the word before argument 1 is zero, like argument 0. */
 static const char before_text[] =
     HEAD ".visible .entry k(\n" PARAM(0) ",\n" PARAM(1) "\n)\n{\n" REGISTERS
                                                         "ld.param.u64 %rd1, [k_param_1];\n" // free
@@ -134,7 +133,7 @@ static WalkCounts walk(const char *text, uint32_t grid, uint32_t block, uint32_t
 #define SAME(of, is, should)                                                                       \
   CHECK_MSG((is) == (should), "%s: %s is %g, not %g", of, #is, (double)(is), (double)(should))
 
-/* 512 threads, 300 of them with an element; 10 warps of 16 have some that have, one of them 12. */
+/* 512 threads, 300 with an element. 10 of 16 warps have elements, the last of them only 12. */
 static void test_elements(void)
 {
   WalkCounts c = walk(scale_text, 2, 256, 2);
@@ -142,7 +141,7 @@ static void test_elements(void)
   SAME("elements", c.slots, 16.0 * 7 + 10 * 8);
   SAME("elements", c.sectors_read, 300 * 4 / 32 + 1.0);
   SAME("elements", c.sectors_written, 300 * 4 / 32 + 1.0);
-  SAME("elements", c.pipe[PIPE_lsu], 10 * 2.0); /* a line each */
+  SAME("elements", c.pipe[PIPE_lsu], 10 * 2.0); /* one line each */
   SAME("elements", c.pipe[PIPE_fma], 10.0);
 }
 
@@ -150,7 +149,7 @@ static void test_strided(void)
 {
   WalkCounts c = walk(strided_text, 1, 32, 1);
   SAME("strided", c.instructions, 32.0 * (3 + 5 * 6 + 1));
-  SAME("strided", c.slots, 4.0 + 5 * 7 + 1); /* add.s64 is two */
+  SAME("strided", c.slots, 4.0 + 5 * 7 + 1); /* add.s64 takes two slots */
   SAME("strided", c.sectors_read, 32.0 * 5);
   SAME("strided", c.sectors_once, 32.0 * 5);
   SAME("strided", c.pipe[PIPE_lsu], 32.0 * 5);
@@ -172,14 +171,14 @@ static void test_banks(void)
   SAME("banks", c.pipe[PIPE_lsu], 1.0 + 32);
 }
 
-/* The load, three sums, and the store that takes a slot. */
+/* The load, three additions, and the slot of the store. */
 static void test_chain(void)
 {
   WalkCounts c = walk(chain_text, 1, 32, 1);
   CHECK_MSG(c.longest >= 600 + 3 * 4 + 1 && c.longest <= 600 + 3 * 4 + 4, "longest %g", c.longest);
 }
 
-/* Few blocks of many stand for all. */
+/* A few of many blocks are walked, and the counts are scaled. */
 static void test_scaled(void)
 {
   WalkCounts c = walk(strided_text, 100000, 32, 1);
@@ -187,7 +186,8 @@ static void test_scaled(void)
   SAME("scaled", c.walked, 100 / 100000.0);
 }
 
-/* What the last block does is counted once, however few are walked, and is on the longest way. */
+/* The last block's extra work counts once, however few blocks are walked, and lengthens the
+ * path. */
 static void test_last(void)
 {
   static const char plain[] = LAST_TEXT(""), text[] = LAST_TEXT("add.rn.f32 %f1, %f1, %f1;\n"
@@ -200,7 +200,7 @@ static void test_last(void)
   CHECK(with.longest >= without.longest + 4);
 }
 
-/* ---- what is not understood is named ---- */
+/* ---- PTX that the walk does not support is named ---- */
 
 static void refuses(const char *text, const char *word)
 {
@@ -218,7 +218,7 @@ static void refuses(const char *text, const char *word)
 
 #define BODY(text) HEAD ".visible .entry k()\n{\n" REGISTERS text "ret;\n}\n"
 
-/* An index below 0 stays in its own argument. */
+/* A negative index stays in the memory of its own argument. */
 static void test_before(void)
 {
   static const WalkArgument arguments[2] = {{.pattern = 0}, {.pattern = 0x3F8000003F800000u}};
@@ -226,7 +226,7 @@ static void test_before(void)
   SAME("before", walked(before_text, "k", launch).instructions, 5.0);
 }
 
-/* Constants of both kinds say how often to go round: 3 times, then 258. */
+/* Constants in both notations are loop counts: 3, then 258. */
 static const char table_text[] =
     HEAD ".const .align 4 .b32 first[2] = {-1, 3};\n"
          ".const .align 4 .b8 second[8] = {9, 0, 0, 0, 2, 1};\n"
@@ -265,26 +265,26 @@ static void test_refusals(void)
   refuses(HEAD ".visible .entry k()\n{\n" REGISTERS "add.s32 %r1, %r1, 1;\n", "cut off");
 }
 
-/* ---- microseconds ---- */
+/* ---- costs ---- */
 
 static void test_costs(void)
 {
   const Gpu *g = gpu_find("h200");
   MUST(g);
   CHECK(!gpu_find("h2000"));
-  /* a gigabyte, and next to no instructions: what DRAM takes */
+  /* a gigabyte and almost no instructions: bound by DRAM */
   WalkCounts c = {.slots = 1e6, .longest = 700, .sectors_read = 1e9 / 32, .sectors_once = 1e9 / 32};
   KernelLoad k = {.grid = 10000, .block = 256, .bytes = 1e9, .counts = &c};
   Cost cost = gpu_kernel_cost(g, &k);
   CHECK(cost.bound == BOUND_dram && cost.us == 1e9 / (g->dram * 1e3));
   SAME("resident", cost.in_flight, 132.0 * 2048);
-  /* a hundred million instructions of warps on four schedulers of each multiprocessor */
+  /* 1e8 warp instructions on four schedulers of each multiprocessor */
   c = (WalkCounts){.slots = 1e8};
   k.bytes = 1e6;
   cost = gpu_kernel_cost(g, &k);
   CHECK(cost.bound == BOUND_issue && cost.us > 1e8 / 4 / 132 / g->mhz * 0.99 &&
         cost.us < 1e8 / 4 / 132 / g->mhz * 1.01);
-  /* one block of a thousand instructions waits for its own */
+  /* one block whose longest path takes 1e6 cycles */
   c = (WalkCounts){.slots = 1000, .longest = 1e6};
   k.grid = 1;
   cost = gpu_kernel_cost(g, &k);

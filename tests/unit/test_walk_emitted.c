@@ -1,9 +1,9 @@
-/* Kernels that ampc emitted (tests/inspect/emitted.ptx), walked as `amp inspect --gpu` does,
- * against counts made by hand: numbers beside the lines there say what each count consists of.
+/* Kernels that ampc emitted (tests/inspect/emitted.ptx), walked like `amp inspect --gpu` does,
+ * against counts by hand. The comments in that file give the terms of each count.
  *
- * Counts are of the whole launch. Nine blocks of it are walked where it has more, and those have a
- * little more or less than the mean: hence a margin of half a percent, stated where it is needed.
- * One instruction more or less an element is 4 percent. */
+ * Counts are for the whole launch. At most nine of its blocks are walked, and those may have a
+ * little more or less work than the mean. Where that matters, a margin of 0.5 % is given; one
+ * instruction per element is 4 %. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "walked.h"
@@ -38,24 +38,25 @@ static WalkCounts walk(const char *kernel, uint32_t grid, uint32_t block, uint32
   CHECK_MSG((is) >= (should) * (1 - (part)) && (is) <= (should) * (1 + (part)),                    \
             "%s is %.0f, not %.0f", #is, (double)(is), (double)(should))
 
-/* y = relu(2 a + b) of 4096 x 1024 f16: 1056 blocks of 256 threads. A thread has 15.5 elements on
- * average, those of the nine blocks 15.6. A warp reads twice 64 bytes at a time and writes 64. */
+/* y = relu(2 a + b) of 4096 x 1024 f16, in 1056 blocks of 256 threads. A thread has 15.5 elements
+ * on average; those of the nine blocks have 15.6. A warp reads 64 bytes twice and writes 64
+ * bytes. */
 static void test_elementwise(void)
 {
   const double elements = 4096.0 * 1024, threads = 1056.0 * 256;
   WalkCounts c = walk("infer_mul_add_relu", 1056, 256, 3);
   WITHIN(c.instructions, 9 * threads + 21 * elements, 0.005);
-  WITHIN(c.slots, (9 * threads + 24 * elements) / 32, 0.005); /* three sums of 64 bits */
+  WITHIN(c.slots, (9 * threads + 24 * elements) / 32, 0.005); /* three 64-bit additions */
   WITHIN(c.sectors_read, 2 * elements * 2 / 32, 0.005);
   WITHIN(c.sectors_once, 2 * elements * 2 / 32, 0.005);
   WITHIN(c.sectors_written, elements * 2 / 32, 0.005);
-  /* 16 elements one after the other, each waits for its loads and then for a chain of eight */
+  /* 16 elements in sequence: each waits for its loads and then for a chain of eight */
   CHECK(c.longest > 16 * DRAM && c.longest < 16 * (DRAM + 100));
 }
 
-/* Sums of the 64 columns of 100352 rows of f16, a thread each, in 392 parts of 16 turns: 2 blocks
- * of 32 threads, which do the same. Slots: a thread's instructions, and one more for each sum of 64
- * bits, of which there are one in a part, two in a turn, one at the end. */
+/* Sums of the 64 columns of 100352 rows of f16, one per thread, in 392 parts of 16 turns. The 2
+ * blocks of 32 threads do the same work. A 64-bit addition takes a second slot: there is one in a
+ * part, two in a turn and one at the end. */
 static void test_columns(void)
 {
   const double one = 8 + 7 + 392 * (7 + 16 * 56 + 5) + 8 + 1;
@@ -64,25 +65,25 @@ static void test_columns(void)
   WITHIN(c.slots, 2 * (one + 392 * (1 + 16 * 2) + 1), 0.0);
   WITHIN(c.sectors_read, 100352.0 * 64 * 2 / 32, 0.0);
   WITHIN(c.sectors_written, 64.0 * 4 / 32, 0.0);
-  /* each turn waits once for its 16 loads and then for 16 sums, 4 cycles each */
+  /* each turn waits once for its 16 loads, then for 16 additions of 4 cycles each */
   CHECK(c.longest > 392 * 16 * (DRAM + 64) && c.longest < 392 * 16 * (DRAM + 64 + 50));
 }
 
-/* Sums of 4096 rows of 1024 f16: 1056 blocks of 512 threads, a row each at a time. 928 blocks have
- * four rows, the others three; of the nine, one has three. Sums of 64 bits, two slots each: one at
- * the start, one an element, in a row two of each of 3 turns and 3 behind them, one in the thread
- * that stores. */
+/* Sums of 4096 rows of 1024 f16, in 1056 blocks of 512 threads, a row at a time. 928 blocks have
+ * four rows, the others three; of the nine walked, one has three. 64-bit additions take two slots:
+ * one at the start, one per element; in a row, two in each of 3 turns and 3 after them; one in the
+ * thread that stores. */
 static void test_rows(void)
 {
   const double rows = 4096.0, threads = 1056.0 * 512;
   const double row = 49 + 2 * 9 + 3 * 17;
   WalkCounts c = walk("infer12_sum", 1056, 512, 2);
   WITHIN(c.instructions, 17 * threads + rows * (512 * row + 16 * 1 + 3), 0.005);
-  double warps = 16 * (row + 2 + 3 * 2 + 3); /* all lanes take part */
+  double warps = 16 * (row + 2 + 3 * 2 + 3); /* all lanes participate */
   WITHIN(c.slots, 18 * threads / 32 + rows * (warps + 16 * 1 + 4), 0.005);
   WITHIN(c.sectors_read, rows * 1024 * 2 / 32, 0.005);
   WITHIN(c.sectors_written, rows, 0.005);
-  /* four rows one after the other, two elements each one after the other */
+  /* four rows in sequence, two elements each in sequence */
   CHECK(c.longest > 4 * 2 * DRAM);
 }
 
