@@ -20,13 +20,13 @@ static bool has_precision_clause(const Graph *g)
 {
   for (uint32_t i = 1; i < g->regions.n; i++) {
     const Region *r = &g->regions.at[i];
-    if (r->parent == 0 && r->label && strncmp(r->label, "precision ", 10) == 0) return true;
+    if (r->parent == 0 && r->label && strncmp(r->label, "`precision ", 11) == 0) return true;
   }
   return false;
 }
 
-/* "`precision f16`, line 2": the clause that made the region. Some labels are prose, not code:
- * "pin f32 on head", "a built-in of class f32". No clause covers the nodes of data blocks. */
+/* "`precision f16`, line 2": the clause that made the region. No clause covers the nodes of data
+ * blocks. */
 static const char *region_text(Compile *c, const Node *n)
 {
   const Region *all = c->graph->regions.at, *r = &all[n->region];
@@ -34,10 +34,8 @@ static const char *region_text(Compile *c, const Node *n)
     r = &all[r->parent]; /* this region sets no precision */
   if (!r->label && has_precision_clause(c->graph)) return "outside of `precision`";
   if (!r->label) return "no `precision` clause";
-  bool prose = strncmp(r->label, "pin ", 4) == 0 || strncmp(r->label, "a ", 2) == 0;
-  const char *clause = prose ? r->label : arena_printf(c->arena, "`%s`", r->label);
-  if (!r->span.end) return clause;
-  return arena_printf(c->arena, "%s, line %u", clause, diag_place(c, r->span).line);
+  if (!r->span.end) return r->label;
+  return arena_printf(c->arena, "%s, line %u", r->label, diag_place(c, r->span).line);
 }
 
 /* The node that a cast was added for. Casts are shared; the first user represents all. */
@@ -52,9 +50,9 @@ static const Node *first_user(const Graph *g, const Node *n)
   return NULL;
 }
 
-/* The text that follows the op's name in the reason of n: "runs in f16: `precision f16`, line 2".
- * NULL: the reason does not name the op. */
-static const char *op_reason(Compile *c, const Node *n)
+/* "in f16: `precision f16`, line 2": the type that n runs in, and why. NULL: the reason is another
+ * one. */
+static const char *type_reason(Compile *c, const Node *n)
 {
   RegionKind kind = c->graph->regions.at[n->region].kind;
   const char *region = region_text(c, n), *even = " even under ", *type;
@@ -62,19 +60,30 @@ static const char *op_reason(Compile *c, const Node *n)
   if (policy && !n->row && n->op < OP_COUNT && policy[n->op]) region = "`policy`", even = ": ";
   switch ((WhyKind)n->why) {
   case WHY_low:
-    return arena_printf(c->arena, "runs in %s: %s", ir_dtype_name(region_low(kind)), region);
+    return arena_printf(c->arena, "in %s: %s", ir_dtype_name(region_low(kind)), region);
   case WHY_f32:
-    return arena_printf(c->arena, "runs in f32%s%s", even, region);
+    return arena_printf(c->arena, "in f32%s%s", even, region);
   case WHY_promote:
-    return arena_printf(c->arena, "runs in its widest input type: %s", region);
-  case WHY_follow:
-    return "has the type of its inputs";
-  case WHY_off:
-    return arena_printf(c->arena, "has the type of its inputs: %s", region);
+    return arena_printf(c->arena, "in its widest input type: %s", region);
   case WHY_region:
     if (kind == REGION_off) return NULL; /* a cast that `policy` makes */
     type = ir_is_tf32(c, n) && op_by_library(op_of(n)) ? "tf32" : "f32";
-    return arena_printf(c->arena, "runs in %s: %s", type, region);
+    return arena_printf(c->arena, "in %s: %s", type, region);
+  default:
+    return NULL;
+  }
+}
+
+/* The text that follows the op's name in the reason of n. NULL: the reason does not name the op. */
+static const char *op_reason(Compile *c, const Node *n)
+{
+  const char *in = type_reason(c, n);
+  if (in) return arena_printf(c->arena, "runs %s", in);
+  switch ((WhyKind)n->why) {
+  case WHY_follow:
+    return "has the type of its inputs";
+  case WHY_off:
+    return arena_printf(c->arena, "has the type of its inputs: %s", region_text(c, n));
   case WHY_own:
     return "declares `cast`";
   case WHY_fixed:
@@ -94,7 +103,7 @@ static const char *cast_reason(Compile *c, const Node *n)
     user = first_user(c->graph, user);
   if (!user) return "no longer used";
   if (user->why == WHY_cast_for) return "for another cast";
-  const char *why = op_reason(c, user), *op = op_of(user)->name;
+  const char *in = type_reason(c, user), *why = op_reason(c, user), *op = op_of(user)->name;
   uint64_t axes;
   bool follows = user->why == WHY_follow || user->why == WHY_off || user->why == WHY_fixed;
   if (follows && op_axes(user, &axes))
@@ -102,7 +111,7 @@ static const char *cast_reason(Compile *c, const Node *n)
   else if (follows)
     return arena_printf(c->arena, "for %s, whose inputs have several types", op);
   if (!why) return arena_printf(c->arena, "for %s: %s", op, ir_why_text(c, user));
-  if (strncmp(why, "runs ", 5) == 0) return arena_printf(c->arena, "for %s %s", op, why + 5);
+  if (in) return arena_printf(c->arena, "for %s %s", op, in);
   return arena_printf(c->arena, "for %s, which %s", op, why);
 }
 

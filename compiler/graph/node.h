@@ -102,7 +102,7 @@ typedef struct Region {
   bool no_grad;        /* nothing inside is differentiated */
   bool wide;           /* in `accumulate(f64, ..)`; op_is_wide() says which nodes that changes */
   Span span;           /* the clause that creates it */
-  const char *label;   /* "precision f16", "autocast(f32)", "pin f32 on head" */
+  const char *label;   /* "`precision f16`", "`autocast(f32)`", "pin f32 on head" */
   uint16_t sums_of;    /* the region that this one copies with another `wide`; 0: no copy */
   uint16_t checkpoint; /* the call of checkpoint() that contains the nodes, from 1; 0: none */
 } Region;              /* regions[0]: f32, no clause */

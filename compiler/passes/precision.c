@@ -80,7 +80,7 @@ static void cast_to_common(Precision *p, Node *n)
 
 static const char *region_name(const Region *r)
 {
-  return r->label ? r->label : "autocast(off)";
+  return r->label ? r->label : "`autocast(off)`";
 }
 
 /* With `autocast(off)` or class none, products do not cast their operands. As in PyTorch, operands
@@ -94,7 +94,7 @@ static void check_off(Precision *p, const Node *n)
     if (first == n->n_in) first = i;
     DType a = ir_in(p->c, n, first)->dtype, b = ir_in(p->c, n, i)->dtype;
     if (a == b) continue;
-    diag_error(p->c, E401, n->span, "%s mixes %s %s and %s %s in `%s`", op_of(n)->name,
+    diag_error(p->c, E401, n->span, "%s mixes %s %s and %s %s in %s", op_of(n)->name,
                sig->input[first].name, ir_dtype_name(a), sig->input[i].name, ir_dtype_name(b),
                region_name(region_of(p, n)));
     diag_help(p->c, "`.to(f32)`, or `autocast(f32) { }`");

@@ -83,7 +83,7 @@ void clause_policy(Lower *l, const Args *args)
       l->g->policy[op] = (uint8_t)(class + 1);
       continue;
     }
-    const char *label = arena_printf(l->arena, "policy(%s, %s)", class_text(class), d_text(l, d));
+    const char *label = arena_printf(l->arena, "`policy(%s, %s)`", class_text(class), d_text(l, d));
     vec_push(l->arena, &l->policies, (Policy){d, class, args->at.at[i].span, label});
   }
 }

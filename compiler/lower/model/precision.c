@@ -244,7 +244,7 @@ void lower_precision(Lower *l, const Decl *decl)
   l->at.region = 0;
   const char *word = l->level ? l->level->name : region_kind_text(kind);
   l->job_region = region_push(l, l->level ? l->level->region : kind, false, span,
-                              arena_printf(l->arena, "precision %s", word));
+                              arena_printf(l->arena, "`precision %s`", word));
   for (uint32_t i = 0; decl && i < decl->as.object.clauses.n; i++)
     scaled |= precision_clause(l, s, decl->as.object.clauses.at[i], kind, given);
   bool none = l->level && l->level->number == 3;
