@@ -23,7 +23,7 @@ static const Verb verbs[] = {
     {"inspect", inspect_main, "print the kernels that the job compiles to"},
     {"probe", probe_main, "run some steps and report how large their values are"},
     {"report", report_main,
-     "write a page for a browser: layers, types, casts, memory, kernels, curves"},
+     "write a web page: layers, types, casts, memory, kernels, curves"},
     {"repl", repl_main, "a prompt for declarations, statements and commands"},
     {"selftest", selftest_main, "check every op against references on this machine"},
 };

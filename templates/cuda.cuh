@@ -25,9 +25,8 @@ typedef unsigned short f16;
 typedef unsigned short bf16;
 
 // --- from_f16
-/* One instruction, from the library that every CUDA compiler links. Unlike asm, the compiler knows
- * that it depends only on its operand. So it does not repeat a conversion that an earlier loop has
- * done. */
+/* One instruction, from the library that every CUDA compiler links. The compiler knows that it
+ * depends only on its operand, and so does not repeat a conversion, as it would with asm. */
 #ifdef __cplusplus
 extern "C" __device__ float __nv_half2float(unsigned short);
 #endif

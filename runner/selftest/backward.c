@@ -1,19 +1,21 @@
-/* Suite: every gradient rule, and every tangent. In doubles against central differences of the
- * forward graph; then in each type against the gradients in doubles at the same inputs.
+/* Suite: every gradient rule and every tangent. The gradients in doubles are compared with central
+ * differences of the forward graph. The gradients in each type are compared with those in doubles
+ * at the same inputs.
  *
  * Note [bounds of gradients]
- * Central differences of fourth order with steps of 2^-10 are good to about 1e-10 of the function
- * and its derivatives at the points used; 1e-7 of the largest gradient is asked for.
- * In a type, a gradient is computed by a few nodes (forward ones that backward reads, backward
- * ones, sums over broadcast axes), in a chain of ops by twice as many; each rounds to that type, by
- * half an ulp of what it holds, and is some ulps of f32 off before. Intermediate values are taken
- * to be at most GROWTH times as large as the largest gradient of that input.
+ * Central differences of fourth order with steps of 2^-10 have an error of about 1e-10 of the
+ * function and its derivatives at the points used. The bound is 1e-7 of the largest gradient.
+ * In a type, a few nodes compute a gradient: forward nodes that backward reads, backward nodes,
+ * sums over broadcast axes. A chain of ops needs twice as many. Each node is some ulps of f32 off
+ * and then rounds to the type, by half an ulp of its result. Intermediate values are assumed to be
+ * at most GROWTH times the largest gradient of that input.
  *
  * Note [tangents of cases]
- * A tangent (compiler/rules/tangent.c) has a twin of each case in f32, where all inputs move along
- * cos(1), cos(2), ...: <dy, tangent> is the sum of <gradient, direction>, both in doubles. Then the
- * tangent is the graph of which gradients are taken, against its central differences: the gradients
- * of what gradient rules are made of. */
+ * Each f32 case has a twin that tests tangents (compiler/rules/tangent.c). In the twin all inputs
+ * move along cos(1), cos(2), ... In doubles, <dy, tangent> must equal the sum of <gradient,
+ * direction>. Then the graph of the tangent is itself differentiated, and its gradients are
+ * compared with its central differences. This tests the gradient rules of the ops that other
+ * gradient rules emit. */
 #include "graph.h"
 #include "ops/table.h"
 #include <math.h>
@@ -24,14 +26,14 @@ static const double step = 0x1p-10, differences_bound = 1e-7, tangent_bound = 1e
 
 typedef struct GradientCase {
   Case base;
-  const char *graph; /* of a chain; NULL: the op alone */
-  bool tangent;      /* it is the twin of the case before */
-  bool left_out;     /* a twin that has an op without a tangent */
+  const char *graph; /* expression of a chain; NULL: the op alone */
+  bool tangent;      /* this is the twin of the case before it */
+  bool left_out;     /* a twin with an op that has no tangent */
   Tensor dy;
   uint32_t dy_source, dx_output[TEST_MAX_IN];
-  /* by input: in the case's type, in doubles, by central differences */
+  /* per input: in the case's type, in doubles, by central differences */
   Tensor dx[TEST_MAX_IN], wide[TEST_MAX_IN], difference[TEST_MAX_IN];
-  Tensor y; /* of a twin, in doubles */
+  Tensor y; /* value of the graph, in doubles */
 } GradientCase;
 typedef VEC(GradientCase) GradientList;
 
@@ -42,7 +44,8 @@ static bool wanted(const Case *t, uint32_t i)
   return t->in[i].present && dtype_is_float(t->in[i].dtype);
 }
 
-/* dy is drawn for the op's result; a chain's row gives it, as nobody knows its shape here. */
+/* Fills dy at random, in the shape of the op's result. The shape of a chain's result is not known
+ * here, so its row gives dy. */
 static void make_gradient(Arena *a, const Case *base, const char *graph, GradientList *out)
 {
   GradientCase g = {.base = *base, .graph = graph};
@@ -50,7 +53,7 @@ static void make_gradient(Arena *a, const Case *base, const char *graph, Gradien
   if (graph) {
     g.dy = base->in[--g.base.n_in]; /* the row's last input */
   } else {
-    case_expect(a, &g.base); /* for the shape and type of the result, and so of dy */
+    case_expect(a, &g.base); /* computes the shape and type of the result, which dy shares */
     g.dy = tensor_like(a, g.base.want.dtype, g.base.want.rank, g.base.want.dim);
     tensor_fill(&g.dy, 'd', &random);
   }
@@ -89,8 +92,8 @@ static Tensor widened(Arena *a, const Tensor *x)
   return t;
 }
 
-/* The same numbers with f32 in the place of 16-bit types, for a graph in doubles; a case of its
- * own, for differences move its inputs. */
+/* Copies the case with f32 in place of the 16-bit types, for a graph in doubles. The copy has its
+ * own inputs, because the differences move them. */
 static GradientCase gradient_widened(Arena *a, const GradientCase *g)
 {
   GradientCase w = *g;
@@ -103,7 +106,7 @@ static GradientCase gradient_widened(Arena *a, const GradientCase *g)
 
 /* ---- running them ---- */
 
-/* The op alone, or the chain. */
+/* Appends the op alone, or the chain. */
 static Value append_forward(Built *b, const GradientCase *g, const Cursor *at, const Value *in)
 {
   const Case *t = &g->base;
@@ -111,7 +114,7 @@ static Value append_forward(Built *b, const GradientCase *g, const Cursor *at, c
   return ir_append_values(b->c, at, t->test->op, in, t->n_in, t->attr);
 }
 
-/* Element k of the direction of input i. */
+/* Element k of the direction along which input i moves. */
 static double direction(uint32_t i, int64_t k)
 {
   return cos((double)(1 + k + 10 * i));
@@ -134,13 +137,13 @@ static bool has_tangents(const Graph *g, uint32_t first)
   return true;
 }
 
-/* Of what does not depend on x, such as the tangent of a linear function. */
+/* Zeros if the value does not depend on x, such as the tangent of a linear function. */
 static Value or_zeros(Built *b, const Cursor *at, Value dx, Value x)
 {
   return dx.id ? dx : ir_binary(b->c, at, OP_full_like, x, ir_number(b->c, at, 0));
 }
 
-/* The tangent of what the case makes of its inputs; the value itself if the twin is left out. */
+/* The tangent of the case's result, or the result itself if the twin is left out. */
 static Value append_tangent(Built *b, GradientCase *g, const Cursor *at, const Value *in)
 {
   Value x[TEST_MAX_IN], along[TEST_MAX_IN];
@@ -156,7 +159,8 @@ static Value append_tangent(Built *b, GradientCase *g, const Cursor *at, const V
   return g->left_out ? y : or_zeros(b, at, t.of[y.id], y);
 }
 
-/* Forward, then the rule under test by the pass's own walk; all gradients become outputs. */
+/* Appends the forward graph and then its gradients by the pass's own walk. All gradients become
+ * outputs. */
 static void append_gradient(Built *b, GradientCase *g)
 {
   Case *t = &g->base;
@@ -211,7 +215,7 @@ static ampc_status read_all(Built *b, Arena *a, GradientList *list)
 
 /* ---- central differences ---- */
 
-/* Element k of all differentiable inputs laid end to end; NULL behind the last one. */
+/* Element k of all differentiable inputs, concatenated; NULL behind the last element. */
 static double *input_element(const GradientCase *g, int64_t k, uint32_t *input, int64_t *index)
 {
   for (uint32_t i = 0; i < g->base.n_in; i++) {
@@ -234,8 +238,8 @@ static uint32_t source_of(const GradientCase *g, uint32_t input)
   return source;
 }
 
-/* Moves element k of every case at once: the cases do not touch each other, so one step gives a
- * difference for each of them. */
+/* Moves element k of every case at once. The cases are independent, so one step yields a difference
+ * for each of them. */
 static ampc_status move_elements(Built *b, GradientList *list, int64_t k, double by,
                                  uint32_t *moved)
 {
@@ -253,7 +257,7 @@ static ampc_status move_elements(Built *b, GradientList *list, int64_t k, double
   return status;
 }
 
-/* Adds weight * <dy, y> to what is collected for element k of every case. */
+/* Adds weight * <dy, y> to the difference of element k of every case. */
 static ampc_status collect(Built *b, Arena *a, GradientList *list, int64_t k, double weight)
 {
   ampc_status status = AMPC_OK;
@@ -271,7 +275,7 @@ static ampc_status collect(Built *b, Arena *a, GradientList *list, int64_t k, do
   return status;
 }
 
-/* (f(-2h) - 8 f(-h) + 8 f(h) - f(2h)) / 12 h, element by element. */
+/* (f(-2h) - 8 f(-h) + 8 f(h) - f(2h)) / 12 h, for each element. */
 static ampc_status central_differences(Built *b, Arena *a, GradientList *list)
 {
   static const double place[] = {-2, -1, 1, 2}, factor[] = {1, -8, 8, -1};
@@ -335,8 +339,7 @@ static void report(Arena *a, TestRun *run, const GradientCase *g, uint32_t input
   int64_t at;
   double error = worst_error(got, want, bound, &at);
   if (!differences && got->dtype != g->base.in[input].dtype)
-    error = -1; /* a gradient is like its
-                   value */
+    error = -1; /* a gradient has the type of its value */
   const char *text =
       arena_printf(a, "%s %s: gradient of input %u%s%s: element %lld is %.9g, expected %.9g",
                    ampc_dtype_name(g->base.type), g->base.words, input,
@@ -352,7 +355,7 @@ static double inner(const Tensor *x, const Tensor *y)
   return sum;
 }
 
-/* <dy, tangent> beside the sum of <gradient, direction>: Note [tangents of cases]. */
+/* Compares <dy, tangent> with the sum of <gradient, direction>: Note [tangents of cases]. */
 static void report_tangent(Arena *a, TestRun *run, const GradientCase *twin, const GradientCase *g)
 {
   double got = inner(&twin->dy, &twin->y), want = 0, size = 0x1p-7;
@@ -363,8 +366,8 @@ static void report_tangent(Arena *a, TestRun *run, const GradientCase *twin, con
     }
   }
   double error = fabs(got - want) / (size * tangent_bound);
-  const char *text =
-      arena_printf(a, "%s: the tangent gives %.9g, the gradient %.9g", g->base.words, got, want);
+  const char *text = arena_printf(a, "%s: <dy, tangent> is %.9g, <gradient, direction> is %.9g",
+                                  g->base.words, got, want);
   test_report(run, g->base.test->op, PROOF_backward, AMPC_F32, isnan(error) ? INFINITY : error,
               text);
 }
@@ -383,7 +386,7 @@ static void report_all(Arena *a, TestRun *run, const GradientList *list)
 
 /* ---- the suite ---- */
 
-/* The gradients of all cases in their types, fused as `optimize` says. */
+/* Computes the gradients of all cases in their types, at the optimization level `optimize`. */
 static ampc_status run_typed(Arena *a, TestRun *run, int optimize, GradientList *list)
 {
   Built b;
@@ -406,7 +409,7 @@ static GradientCase twin_of(Arena *a, const GradientCase *g)
   return twin;
 }
 
-/* A twin stands behind its case. */
+/* In the list, a twin follows its case. */
 static void report_twins(Arena *a, TestRun *run, const GradientList *wide)
 {
   for (uint32_t i = 0; i < wide->n; i++) {

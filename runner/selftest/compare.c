@@ -1,22 +1,23 @@
-/* What a case must give, and how far off what it gave is: Note [bounds] in case.h. */
+/* The expected result of a case, and the error of its actual result: Note [bounds] in case.h. */
 #include "case.h"
 #include <math.h>
 
-/* How a GPU makes tf32 of f32 is not written down: the 13 bits below may be cut off or rounded. The
- * reference rounds to the nearest of 11 bits, ties to even, as the CPU does. Whatever else is done
- * takes that number or its neighbour, 2^-10 off in proportion; a product of two such factors is
- * (1 + 2^-10)^2 - 1 = 2^-9 + 2^-20 off, and the sum at most so much of the sum of |a b|, which is
- * the scale. An ulp of f32 is 2^-24 of it or more. */
+/* NVIDIA does not document how a GPU converts f32 to tf32: it may truncate the 13 low bits or
+ * round. The reference rounds to the nearest value with 11 bits, ties to even, as the CPU does. Any
+ * other conversion returns that value or its neighbour, so a factor is off by at most 2^-10 of its
+ * value. A product of two such factors is off by (1 + 2^-10)^2 - 1 = 2^-9 + 2^-20. The sum is off
+ * by at most that fraction of the sum of |a b|, which is the scale. An ulp of f32 is at least 2^-24
+ * of the scale. */
 static const double tf32_ulps = 0x1p15 + 0x1p4;
 
-/* A factor of each term that is rounded to a narrow type, half an ulp of those, makes the sum so
- * much of the sum of |a b| wrong, which is the scale. */
+/* Each term has a factor that is rounded to a narrow type, by at most half an ulp of that type. The
+ * sum is then off by at most that fraction of the sum of |a b|, which is the scale. */
 static double narrow_ulps(DType type)
 {
   return ampc_is_narrow(type) ? ldexp(1, 23 - ampc_type_of(type)->mantissa) : 0;
 }
 
-/* The bound of this case: that of the op, and more for each term that is summed. */
+/* The bound of this case: that of the op, plus that of each term. */
 double case_ulps(const Case *t)
 {
   const OpTest *test = t->test;
@@ -25,7 +26,7 @@ double case_ulps(const Case *t)
   return t->tf32 && t->by_gpu ? ulps + tf32_ulps : ulps;
 }
 
-/* `where` has a condition before the input that gives the type. */
+/* Input 0 of `where` is its condition; input 1 gives the type. */
 static DType result_type(const Case *t)
 {
   const Tensor *same = &t->in[t->test->op == OP_where ? 1 : 0];
@@ -49,7 +50,7 @@ void case_expect(Arena *a, Case *t)
   t->test->reference(t, &t->want, t->scale);
 }
 
-/* 0 inside, up to 1 at the edge of what is accepted. */
+/* 0 for the expected value; up to 1 at the limits of the accepted interval; above 1 outside. */
 static double interval_error(double got, double want, double low, double high)
 {
   if (number_same(got, want)) return 0;
@@ -60,11 +61,11 @@ static double interval_error(double got, double want, double low, double high)
   return isnan(error) || error <= 1 ? INFINITY : error;
 }
 
-/* Note [bounds]: integers and bools have one right value. */
+/* Note [bounds]. For integers and bools only one value is right. */
 double element_error(DType d, bool real64, double ulps, double got, double want, double scale)
 {
   if (!dtype_is_float(d)) return number_same(got, number_round(d, want)) ? 0 : INFINITY;
-  if (real64) { /* the reference is itself some roundings off, or a difference quotient */
+  if (real64) { /* the reference itself has some rounding errors, or is a difference quotient */
     double unit = fmax(ldexp(fabs(scale), -52), 0x1p-1000) * (4096 + 16 * ulps);
     return interval_error(got, want, want - unit, want + unit);
   }
@@ -83,7 +84,7 @@ static bool same_dims(const Tensor *a, const Tensor *b)
   return true;
 }
 
-/* Shape and type come first: their elements could not be compared. */
+/* Shape and type are compared first: if they differ, elements cannot be compared. */
 double case_error(const Case *t, bool real64, int64_t *at)
 {
   *at = 0;
@@ -98,7 +99,7 @@ double case_error(const Case *t, bool real64, int64_t *at)
   return worst;
 }
 
-/* Zeros by their sign too; NaNs are all alike. */
+/* The sign of zeros must be equal too; all NaNs count as equal. */
 bool tensor_same_bits(const Tensor *x, const Tensor *y)
 {
   for (int64_t i = 0; i < x->n; i++) {

@@ -1,23 +1,25 @@
-/* Gradients of whole jobs, `amp selftest job.amp ...` on the cpu: what a body of the first
- * train block gives each parameter, in doubles, against central differences of its loss along a
- * random direction. So ops of the job are proved, whose backward nobody else knows, and all that
- * lies between them and the parameters. */
+/* Gradients of whole jobs on the cpu: `amp selftest job.amp ...`. A body of the first train block
+ * runs in doubles. The gradient of each parameter is compared with central differences of the loss
+ * along a random direction. This tests ops of the job, whose backward only the job knows, and every
+ * op between them and the parameters. */
 #include "graph.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Optimizers are told to wait for a second body, so that the first leaves its gradients where they
- * are, divided by 2. */
+/* Optimizers accumulate over two bodies. So the first body leaves its gradients in GRAD, divided by
+ * 2. */
 enum { BODIES = 2, MOST_SETTINGS = 64 };
 
-/* Differences over a step of STEP: its square is left out of them, and a loss in doubles is right
- * to some 1e-15, or 1e-8 of a slope. Errors are measured by what is added up to the slope, without
- * signs. Where a relu or a maximum changes its mind within a step they say nothing, so the step is
- * a small one, and a parameter gets other directions before it has failed: a wrong gradient is
- * wrong along all of them. Where values tie, as those of a maximum over a new bias, the loss has
- * another slope on each side of the point: any gradient between the two is right. */
+/* The differences use a step of STEP. They neglect terms of order STEP^2, and a loss in doubles has
+ * a relative error of about 1e-15, that is 1e-8 of a slope. Errors are relative to the sum of the
+ * absolute values of the terms of the slope.
+ * Differences are wrong if a relu or a maximum switches within the step. So the step is small, and
+ * a parameter fails only if it fails along several directions: a wrong gradient is wrong along all
+ * of them.
+ * Where values tie, as in a maximum over a new bias, the loss has different slopes on the two sides
+ * of the point. Any gradient between the two is right. */
 enum { DIRECTIONS = 3 };
 static const double STEP = 1e-7, BOUND = 1e-4;
 
@@ -27,10 +29,10 @@ typedef struct Trial {
   const char *path, *folder;
   Built b;
   uint32_t block;
-  void **batch; /* of each source its elements, as they lie in doubles */
-  void *state;  /* AMPC_STATE before each body: the first of a step that does not end, and the same
-                   random numbers */
-  double loss;  /* of the parameters as they are */
+  void **batch; /* for each source, its elements in the layout of the graph in doubles */
+  void *state;  /* AMPC_STATE, restored before each body: so each is the first body of an unfinished
+                   step, and draws the same random numbers */
+  double loss;  /* loss at the initial parameters */
 } Trial;
 
 /* ---- the job ---- */
@@ -40,7 +42,8 @@ static ampc_status refused(const Trial *t, const char *why)
   return ampc_fail(AMPC_BAD_FILE, "%s: %s", t->path, why);
 }
 
-/* Everything in f32, which is then double. `of`: the job as it stands, or NULL. */
+/* The job in f32. `of` NULL: no more options. Else `of` is the program compiled that way; the
+ * options then make f32 double and let its optimizers accumulate. */
 static Options options_of(const Trial *t, const ampc_program *of)
 {
   Options options = test_options(t->run, 2);
@@ -64,9 +67,9 @@ static ampc_status find_block(Trial *t, const ampc_program *p)
   const ampc_block *b = &p->blocks[t->block];
   for (uint32_t i = 0; i < b->n_metrics; i++) losses += p->metrics[b->first_metric + i].is_loss;
   if (losses == 1) return AMPC_OK;
-  return refused(t,
-                 "its first train block minimizes several values, so that a parameter's gradient "
-                 "need not be that of their sum");
+  return refused(
+      t, "its first train block minimizes several values, so a parameter's gradient need not be "
+         "that of their sum: keep one `minimize`");
 }
 
 /* ---- one batch ---- */
@@ -77,7 +80,7 @@ static int64_t source_elements(const ampc_source *s, int64_t batch)
   return batch;
 }
 
-/* What the loader has laid out for the job as it stands, of which f32 becomes double. */
+/* A source's batch as the loader delivers it, with f32 widened to double. */
 static void *widened(Trial *t, const ampc_source *s, int64_t n, const char *bytes)
 {
   void *raw = arena_alloc(t->arena, (size_t)(n * ampc_size_of(s->dtype, true)), 64);
@@ -111,7 +114,7 @@ static ampc_status read_batch(Trial *t, const ampc_program *from)
   return status;
 }
 
-/* Before each body, which may write over it. */
+/* Must be called before each body, because a body may overwrite its inputs. */
 static ampc_status write_batch(Trial *t)
 {
   const ampc_program *p = t->b.c->program;
@@ -127,7 +130,7 @@ static ampc_status write_batch(Trial *t)
 
 /* ---- slopes ---- */
 
-/* The loss of a body that updates nothing. */
+/* Runs a body, which updates nothing, and returns its loss. */
 static ampc_status run_body(Trial *t, double *out)
 {
   const ampc_program *p = t->b.c->program;
@@ -145,7 +148,7 @@ static ampc_status run_body(Trial *t, double *out)
   return status;
 }
 
-/* The loss where the parameter is `side` steps along the direction. */
+/* The loss after the parameter has moved `side` steps along the direction. */
 static ampc_status loss_beside(Trial *t, const ampc_param *q, const double *at,
                                const double *direction, double side, double *out)
 {
@@ -155,7 +158,7 @@ static ampc_status loss_beside(Trial *t, const ampc_param *q, const double *at,
   return status ? status : run_body(t, out);
 }
 
-typedef struct Slope { /* of the loss along a direction, by differences and by the gradient */
+typedef struct Slope { /* slope of the loss along a direction: by differences, by the gradient */
   double differences, gradient, error;
 } Slope;
 
@@ -197,7 +200,7 @@ static ampc_status check_param(Trial *t, const ampc_param *q, const double *grad
   return AMPC_OK;
 }
 
-/* All gradients are read before a parameter moves. */
+/* Reads all gradients before it moves a parameter. */
 static ampc_status check_params(Trial *t)
 {
   const ampc_program *p = t->b.c->program;
@@ -223,10 +226,11 @@ static ampc_status check_job(Trial *t)
 {
   Options plain = options_of(t, NULL);
   Compile *c = compile_create(&plain);
-  ampc_status status = compile_job(c) ? find_block(t, c->program) : refused(t, "it is no job");
+  ampc_status status =
+      compile_job(c) ? find_block(t, c->program) : refused(t, "it does not compile");
   Options wide = status ? plain : options_of(t, c->program);
   t->b = (Built){.run = t->run, .c = compile_create(&wide), .real64 = true};
-  if (!status && !compile_job(t->b.c)) status = refused(t, "it cannot be compiled in doubles");
+  if (!status && !compile_job(t->b.c)) status = refused(t, "it does not compile in doubles");
   if (!status) status = built_start(&t->b);
   if (!status) status = ampc_init_params(t->b.rt, 1);
   if (!status) status = read_batch(t, c->program);

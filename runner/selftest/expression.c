@@ -1,6 +1,6 @@
-/* Graphs written as expressions: calls of ops by their names, with the attributes that they have
- * (shape=[2, 3] as in rows of cases), and + - * @ ** of values and numbers. The compiler's parser
- * reads them; nothing of lowering is used, so each call is one node. */
+/* Builds graphs from expressions: calls of ops by their names, with attributes (shape=[2, 3];
+ * `none` is an absent input), and + - * @ ** of values and numbers. The compiler's parser reads the
+ * text. Lowering is not used, so each call becomes one node. */
 #include "graph.h"
 #include <assert.h>
 #include <string.h>
@@ -60,7 +60,7 @@ static Value make_call(Making *m, const Expr *e)
   return ir_append_values(m->c, m->at, op, in, n, attr);
 }
 
-/* The value that was named last. */
+/* The last value of that name. */
 static Value find(const Making *m, const char *name)
 {
   uint32_t i = m->named.n;

@@ -1,5 +1,5 @@
-/* What a training step must do, after the documentation of torch.nn.utils.clip_grad_norm_ and
- * torch.amp.GradScaler, and the optimizer's formula: plain double arithmetic. */
+/* What a training step must do, in plain double arithmetic, from the documentation of
+ * torch.nn.utils.clip_grad_norm_, of torch.amp.GradScaler and of the optimizer. */
 #include "step.h"
 #include <math.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 typedef struct Expected {
   double gradient[STEP_N]; /* unscaled, before clipping */
   double norm, clip;       /* factor */
-  bool dropped;            /* the scaled gradients are not finite, or some loss was not */
+  bool dropped;            /* the scaled gradients or the loss are not finite */
 } Expected;
 
 static Expected expect_gradient(const Recipe *r, const Batch *batch, double scale)
@@ -30,7 +30,7 @@ static Expected expect_gradient(const Recipe *r, const Batch *batch, double scal
   return e;
 }
 
-/* Weights are small: the loss is finite when the inputs are. */
+/* Weights are small, so the loss is finite if the inputs are. */
 static bool loss_finite(const Batch *batch)
 {
   for (int i = 0; i < STEP_BATCH * STEP_W; i++)
@@ -40,14 +40,14 @@ static bool loss_finite(const Batch *batch)
   return true;
 }
 
-/* In units of `ulps` f32 ulps at `size`. */
+/* The error in units of `ulps` f32 ulps at `size`. */
 static double ulps_off(float got, double want, double size, double ulps)
 {
   double error = fabs((double)got - want) / (ulps * number_ulp(AMPC_F32, size));
   return isnan(error) ? INFINITY : error;
 }
 
-/* What all optimizers have: the bound of a gradient and its sign. */
+/* Applies what all optimizers have, the bound and the sign of the gradient, then the formula. */
 static void apply_formula(const Recipe *r, Update *x)
 {
   double most = recipe_setting(r, "clip_value");
@@ -56,8 +56,8 @@ static void apply_formula(const Recipe *r, Update *x)
   optimizer_formula(r->kind)(r, x);
 }
 
-/* Then the bounds of the weight and its average, which begins with the first weight that it follows
- * (torch.optim.swa_utils.AveragedModel). */
+/* Applies the bounds of the weight, then updates the weight's average. The average starts as the
+ * first weight that it follows (torch.optim.swa_utils.AveragedModel). */
 static void apply_bounds(const Recipe *r, Update *x)
 {
   double low = number_round(AMPC_F32, recipe_number(r, "clamp", 0));
@@ -68,7 +68,7 @@ static void apply_bounds(const Recipe *r, Update *x)
   x->ema_size = fmax(x->weight_size, fabs(x->ema));
 }
 
-/* All weights, parameter by parameter. */
+/* Computes the updates of all weights, one parameter after the other. */
 static void expect_updates(const Recipe *r, const Expected *e, const StepState *before, Update *x)
 {
   WholeFormula *whole = optimizer_whole_formula(r->kind);
@@ -88,7 +88,7 @@ static void expect_updates(const Recipe *r, const Expected *e, const StepState *
   for (int i = 0; i < STEP_N; i++) apply_bounds(r, &x[i]);
 }
 
-typedef struct UpdateError { /* the largest ones, in units of 8 f32 ulps at their size */
+typedef struct UpdateError { /* largest errors, in units of 8 f32 ulps at their size */
   double weight, moment;
 } UpdateError;
 
@@ -112,7 +112,7 @@ static UpdateError update_error(const Recipe *r, const Expected *e, const StepSt
   return worst;
 }
 
-/* Bit by bit: a step that is dropped writes nothing. */
+/* true if no bit has changed: a dropped step writes nothing. */
 static bool unchanged(const StepState *before, const StepState *after)
 {
   return memcmp(before->weight, after->weight, sizeof before->weight) == 0 &&
@@ -144,12 +144,12 @@ static void check_update(const StepBody *b, const Expected *e)
   bool measures = row->measure != OP_COUNT;
   report(b, op, error.weight, "update");
   report(b, measures ? row->measure : op, error.moment, "moments");
-  /* what it makes is seen in the weights only */
+  /* its result shows in the weights only */
   if (measures) report(b, OP_trust_ratio, error.weight, "ratio");
   check(b, op, b->after->optimizer.taken == b->before->optimizer.taken + 1, "counts its updates");
 }
 
-/* The copies are the masters rounded, whether they have just changed or not. */
+/* The copies must be the rounded masters, whether the body changed them or not. */
 static void check_copies(const StepBody *b)
 {
   const char *precision = b->recipe->precision;
@@ -166,13 +166,14 @@ static void check_copies(const StepBody *b)
              arena_printf(b->arena, "%s: 16-bit copies", b->where));
 }
 
-/* Backoff at once, growth after `interval` good bodies in a row, both within bounds. */
+/* The scale must be lowered after each overflow and raised after `interval` good bodies in a row,
+ * within its bounds. */
 static void check_scaler(const StepBody *b, bool finite)
 {
   const Scaler s = recipe_scaler(b->recipe);
   const ampc_state *before = &b->before->state, *after = &b->after->state;
   double scale = (double)before->scale;
-  long long growth = before->growth; /* below zero: overflows where the scale is lowest */
+  long long growth = before->growth; /* below zero: overflows while the scale was at its minimum */
   bool lowest = before->scale <= (float)s.min;
   growth = finite ? (growth > 0 ? growth : 0) + 1 : !lowest ? 0 : growth < 0 ? growth - 1 : -1;
   if (s.init > 0 && !finite) scale = fmax(s.min, scale * s.backoff);
@@ -189,13 +190,13 @@ static void check_scaler(const StepBody *b, bool finite)
                      (double)after->scale, after->growth, after->skipped, scale, growth));
 }
 
-/* What the update reads: whether to skip, the norm, the factor of unscaling and clipping. */
+/* Checks what the update reads: whether to skip, the norm, the factor of unscaling and clipping. */
 static void check_control(const StepBody *b, const Expected *e)
 {
   const ampc_optimizer *o = &b->after->optimizer;
   check(b, OP_grad_accumulate, (o->found_inf != 0) == e->dropped, "non-finite gradients are found");
   if (e->dropped) return;
-  /* partial sums of squares: half an ulp for each of the additions, at most all of them */
+  /* partial sums of squares: half an ulp for each addition, all of them sequential at worst */
   report(b, OP_grad_norm, ulps_off(o->grad_norm, e->norm, e->norm, STEP_N / 4),
          arena_printf(b->arena, "norm %.9g, expected %.9g", (double)o->grad_norm, e->norm));
   double factor = e->clip / (double)b->before->state.scale;
@@ -215,7 +216,7 @@ void step_check(const StepBody *b)
   if (!scaled && !noted && (e.dropped || !finite)) noted = before->body + 1;
   e.dropped = e.dropped || noted != 0;
   check(b, OP_metric, b->after->state.bad_loss == noted,
-        "a loss that is not finite is noted, or gradient without a scaler");
+        "a loss that is not finite is recorded; without a scaler, such a gradient too");
   check_control(b, &e);
   check_update(b, &e);
   check_copies(b);

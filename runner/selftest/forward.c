@@ -1,9 +1,10 @@
-/* Suite: every op forward, against its reference; the same bits with and without fusion; and in
- * doubles, where a formula that is only nearly right shows. */
+/* Suite: every op forward, compared with its reference. The result must have the same bits with and
+ * without fusion. A run in doubles finds formulas that are only approximately right. */
 #include "graph.h"
 #include <string.h>
 
-/* What a failure prints: the row, to be found in the family's file, and the worst element. */
+/* The text of a failure: the row, which can be searched in the family's file, and the worst
+ * element. */
 static const char *case_text(Arena *a, const Case *t, const char *how, double error, int64_t at)
 {
   const char *name = ampc_dtype_name(t->type);
@@ -42,7 +43,7 @@ static ampc_status compare_unfused(Arena *a, TestRun *run, const CaseList *cases
   return status;
 }
 
-/* Only cases without 16-bit types: real64 makes doubles of f32. */
+/* Only cases without 16-bit types: real64 widens only f32. */
 static ampc_status compare_doubles(Arena *a, TestRun *run, const CaseList *cases)
 {
   CaseList wide = {0};
@@ -66,7 +67,7 @@ ampc_status suite_forward(Arena *a, TestRun *run)
   ampc_status status = cases_run(a, run, false, 2, &cases);
   if (status) return status;
   compare_all(a, run, &cases, false);
-  /* a mutation has been noticed by now, or not at all */
+  /* further runs would not find a mutation that this one has missed */
   if (run->edit || run->brief) return AMPC_OK;
   status = compare_unfused(a, run, &cases);
   return status ? status : compare_doubles(a, run, &cases);

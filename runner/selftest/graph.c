@@ -1,6 +1,6 @@
-/* Graphs built by hand: one infer block whose arguments are the cases' inputs and whose outputs
- * are their results; compiled, loaded and run as any job. The block lies outside of autocast unless
- * a case asks for tf32, so ops compute in the types that they are given. */
+/* Graphs built by hand: one infer block whose arguments are the inputs of the cases and whose
+ * outputs are their results. It is compiled, loaded and run like any job. The block is outside of
+ * autocast unless a case sets tf32, so ops compute in the types of their inputs. */
 #include "graph.h"
 #include <assert.h>
 #include <string.h>
@@ -40,7 +40,7 @@ Value built_source(Built *b, const Tensor *t)
   return ir_append(b->c, &at, OP_source, NULL, 0, index);
 }
 
-/* Outputs are kept until the block ends, whether anything else reads them or not. */
+/* An output keeps its value until the block ends, whether another op reads it or not. */
 uint32_t built_output(Built *b, Value v)
 {
   Graph *g = b->c->graph;
@@ -52,7 +52,7 @@ uint32_t built_output(Built *b, Value v)
   return index;
 }
 
-/* The diagnostics of a failure are on stderr by then. */
+/* If it fails, the diagnostics are on stderr already. */
 ampc_status built_load(Built *b)
 {
   if (diag_error_count(b->c) || !compile_graph(b->c))
@@ -105,7 +105,7 @@ ampc_status built_put(Built *b, uint32_t source, const void *raw, int64_t bytes)
   return ampc_write(b->rt, to, raw, bytes);
 }
 
-/* Sources and outputs have the sizes of the graph: doubles for f32 where real64 is on. */
+/* Sources and outputs have the element sizes of the graph: with real64, f32 takes 8 bytes. */
 ampc_status built_write(Built *b, uint32_t source, const Tensor *t)
 {
   int64_t bytes = t->n * ampc_size_of(t->dtype, b->real64);
@@ -133,7 +133,7 @@ ampc_status built_read(Built *b, Arena *a, uint32_t output, Tensor *out)
 
 /* ---- a list of cases ---- */
 
-/* The op's node between sources that hold its inputs and an output that holds its result. */
+/* Appends the sources of the op's inputs, the op, and an output for its result. */
 static void append_case(Built *b, Case *t)
 {
   Value in[TEST_MAX_IN] = {{0}};
@@ -142,12 +142,12 @@ static void append_case(Built *b, Case *t)
     if (t->in[i].present) in[i] = built_source(b, &t->in[i]);
   }
   Cursor at = built_cursor(t->tf32);
-  bool is_output = t->test->op == OP_output; /* the op that is added anyway */
+  bool is_output = t->test->op == OP_output; /* built_output appends it */
   t->value = is_output ? in[0] : ir_append_values(b->c, &at, t->test->op, in, t->n_in, t->attr);
   t->output = built_output(b, t->value);
 }
 
-/* Absent inputs have no source. */
+/* An absent input has no source. */
 static ampc_status write_case(Built *b, const Case *t)
 {
   uint32_t source = t->first_source;
@@ -159,8 +159,8 @@ static ampc_status write_case(Built *b, const Case *t)
   return AMPC_OK;
 }
 
-/* One compile for all cases, on purpose: the C compiler takes seconds for each program, whatever
- * its size. */
+/* All cases share one compile, because the C compiler takes seconds for each program, whatever its
+ * size. */
 ampc_status cases_run(Arena *a, const TestRun *run, bool real64, int optimize, CaseList *cases)
 {
   Built b;

@@ -1,4 +1,5 @@
-/* Graphs built by hand: compiled, loaded and run as any job, read and written as doubles. */
+/* Graphs that suites build without a job's text. They are compiled, loaded and run like any job;
+ * their inputs and outputs are doubles here. */
 #pragma once
 #include "run.h"
 
@@ -12,20 +13,23 @@ typedef struct Built {
 
 void built_open(Built *b, const TestRun *run, bool real64, int optimize);
 Cursor built_cursor(bool tf32);
-Value built_source(Built *b, const Tensor *t); /* index: graph->sources.n before the call */
-uint32_t built_output(Built *b, Value v);      /* its index */
-/* "h = matmul(a, b) + c; tanh(h) * h" of in[0], called a, in[1], called b, ..: expression.c. */
+Value built_source(Built *b, const Tensor *t); /* its source has index graph->sources.n before the
+                                                * call */
+uint32_t built_output(Built *b, Value v);      /* returns the index of the output */
+/* Appends the graph of "h = matmul(a, b) + c; tanh(h) * h". The inputs in[0], in[1], .. are named
+ * a, b, ..: see expression.c. */
 Value built_expression(Compile *c, const Cursor *at, const char *text, const Value *in, uint32_t n);
-ampc_status built_load(Built *b);  /* compiles, loads, makes the runtime */
-ampc_status built_start(Built *b); /* the same for what has been compiled */
-/* A job of a suite. It is run fused and not, where nothing else is said. */
+ampc_status built_load(Built *b);  /* compiles, loads, creates the runtime */
+ampc_status built_start(Built *b); /* the same for a compiled program */
+/* A job of a suite. */
 typedef struct BuiltJob {
   const char *name, *text; /* "the job of sums" */
   ampc_status (*test)(Arena *a, TestRun *run, Built *b);
   bool real64;
   uint32_t probe_every;
 } BuiltJob;
-/* Compiled, loaded, weights drawn from a fixed seed. To be closed in any case. */
+/* Compiles and loads the job and initializes its weights from a fixed seed. Call built_close even
+ * if it fails. */
 ampc_status built_job(Built *b, const TestRun *run, int optimize, const BuiltJob *job);
 ampc_status built_job_twice(Arena *a, TestRun *run, const BuiltJob *job);
 void built_close(Built *b);

@@ -1,28 +1,29 @@
-/* Suite: whole jobs, `amp selftest --device cuda job.amp ...`: their first train block takes a few
- * steps on the GPU and on the cpu, with the same weights and batches; the losses must agree. */
+/* Suite: whole jobs, `amp selftest --device cuda job.amp ...`. The first train block of each job
+ * takes a few steps on the GPU and on the cpu, from the same weights and batches. The losses must
+ * agree. */
 #include "graph.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* few, as rounding alone drives two trainings apart; blind ones ask for no result */
+/* few, because rounding alone makes two trainings diverge; in blind steps nobody reads a result */
 enum { JOB_STEPS = 3, BLIND_STEPS = 10 };
 
 typedef struct Losses {
   double at[JOB_STEPS];
   char precision[8];
-  int64_t waits; /* in steps whose results nobody asked for */
+  int64_t waits; /* waits for the GPU in blind steps */
 } Losses;
 
-/* How far apart losses may come: products are summed in another order, which roundings of 16 bits
- * make visible; each step starts from what the last one left. */
+/* The largest difference of two losses. Products are summed in another order, which 16-bit
+ * roundings make visible, and each step starts from the weights that the last step left. */
 static double job_bound(const char *precision)
 {
   if (strcmp(precision, "bf16") == 0) return 1e-2;
   return strcmp(precision, "f32") == 0 ? 1e-4 : 2e-3;
 }
 
-/* The first one that has a loss. */
+/* Finds the first train block that has a loss. */
 static ampc_status train_block_of(const ampc_program *p, uint32_t *out)
 {
   for (*out = 0; *out < p->n_blocks; ++*out)
@@ -30,7 +31,7 @@ static ampc_status train_block_of(const ampc_program *p, uint32_t *out)
   return ampc_fail(AMPC_BAD_USAGE, "%s has no train block", p->source);
 }
 
-/* loss NULL: not asked for. */
+/* loss NULL: the result is not read. */
 static ampc_status one_step(ampc_runtime *rt, uint32_t block, ampc_batches *batches, double *loss)
 {
   const ampc_block *b = &ampc_program_of(rt)->blocks[block];
@@ -43,7 +44,7 @@ static ampc_status one_step(ampc_runtime *rt, uint32_t block, ampc_batches *batc
   return status;
 }
 
-/* Steps whose results nobody asks for must not wait for the GPU: the host only queues them. */
+/* If nobody reads the results of a step, the host must only queue it and not wait for the GPU. */
 static ampc_status blind_steps(Built *b, uint32_t block, ampc_batches *batches, Losses *out)
 {
   ampc_status status = AMPC_OK;
@@ -53,7 +54,7 @@ static ampc_status blind_steps(Built *b, uint32_t block, ampc_batches *batches, 
   return status ? status : ampc_wait(b->rt);
 }
 
-/* Equal seeds: the same weights and the same batches on both devices. */
+/* Equal seeds, so both devices have the same weights and the same batches. */
 static ampc_status run_steps(Built *b, const char *data_dir, Losses *out)
 {
   const ampc_program *p = b->c->program;

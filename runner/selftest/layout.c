@@ -1,7 +1,7 @@
-/* Suite: pass layout changes where elements lie and nothing else. Each function is applied twice,
- * to images as they are written, [n, c, h, w], and to the same images as a convolution gives them,
- * which lie channels last in memory. That convolution changes no value: its weight is the identity,
- * a 1 for each channel. */
+/* Suite: pass layout changes where elements are stored, and no values. Each function is applied
+ * twice: to images as the job writes them, [n, c, h, w], and to the same images behind a
+ * convolution, whose result is stored channels last. That convolution changes no value: its weight
+ * is the identity, with a 1 for each channel. */
 #include "graph.h"
 #include <math.h>
 
@@ -10,13 +10,13 @@ enum { RANK = 4, CHANNELS = 3, MOST_PAIRS = 160 };
 typedef struct Layouts {
   Built b;
   Cursor at;
-  Value x, laid, small[RANK], labels, rows; /* small: of 1 to 4 axes, broadcast to x */
-  uint32_t pair[MOST_PAIRS][2], n;          /* outputs: of x as written, of x channels last */
+  Value x, laid, small[RANK], labels, rows; /* small: operands of 1 to 4 axes that broadcast to x */
+  uint32_t pair[MOST_PAIRS][2], n;          /* outputs: from x as written, from x channels last */
   const char *name[MOST_PAIRS];
   Arena *a;
 } Layouts;
 
-/* Makes the value twice: from each of the two. */
+/* Builds the value from each of the two images. */
 #define BOTH(l, text, X, E)                                                                        \
   do {                                                                                             \
     Value made_[2];                                                                                \
@@ -27,10 +27,10 @@ typedef struct Layouts {
     keep(l, text, made_);                                                                          \
   } while (0)
 
-/* Both values become outputs, to be compared after the run. */
+/* Makes both values outputs, so that they can be compared after the run. */
 static void keep(Layouts *l, const char *text, const Value *made)
 {
-  if (l->n == MOST_PAIRS) return; /* check_pairs sees it */
+  if (l->n == MOST_PAIRS) return; /* check_pairs reports it */
   l->name[l->n] = text;
   for (int i = 0; i < 2; i++) l->pair[l->n][i] = built_output(&l->b, made[i]);
   l->n++;
@@ -46,7 +46,7 @@ static Value op2(Layouts *l, OpKind kind, Value x, Value y, const NamedAttr *att
   return ir_append(l->b.c, &l->at, kind, (Value[]){x, y}, 2, attrs);
 }
 
-/* Operands that are not laid must be read in the other order, whatever axes they have. */
+/* Operands that are not channels last must be read in the other order, whatever axes they have. */
 static void add_elementwise(Layouts *l)
 {
   BOTH(l, "tanh", x, op(l, OP_tanh, x, NULL));
@@ -63,7 +63,7 @@ static void add_elementwise(Layouts *l)
   }
 }
 
-/* Every set of axes; without keepdim the axes that stay move up. */
+/* Every set of axes. Without keepdim, the remaining axes get other numbers. */
 static void add_reductions(Layouts *l)
 {
   Compile *c = l->b.c;
@@ -74,7 +74,7 @@ static void add_reductions(Layouts *l)
   }
 }
 
-/* Rows along each axis: along the channels they are contiguous after pass layout only. */
+/* Rows along each axis. Rows of channels are contiguous only in a channels-last image. */
 static void add_rows(Layouts *l)
 {
   for (int axis = 0; axis < RANK; axis++) {
@@ -101,7 +101,7 @@ static void add_rows(Layouts *l)
        ir_append(l->b.c, &l->at, OP_layer_norm, (Value[]){x, {0}, {0}}, 3, last));
 }
 
-/* The axis that a move names is another one once the image is laid. */
+/* An axis that a move names has another number once the image is channels last. */
 static void add_moves(Layouts *l)
 {
   for (int axis = 0; axis < RANK; axis++) {
@@ -130,7 +130,8 @@ static void add_moves(Layouts *l)
   }
 }
 
-/* Reshapes mean the order of [n, c, h, w], so those of laid images need them moved back first. */
+/* A reshape is defined in the order [n, c, h, w], so a channels-last image must be transposed back
+ * first. */
 static void add_views(Layouts *l)
 {
   Compile *c = l->b.c;
@@ -167,7 +168,8 @@ static void fill(Layouts *l, Tensor *t, const int64_t *dim, uint32_t rank, DType
 
 enum { N_SOURCES = RANK + 4 };
 
-/* Values as they are written, and the same through a convolution, which pass layout lays. */
+/* Adds the images as written, and the same behind a convolution, whose result pass layout stores
+ * channels last. */
 static void add_sources(Layouts *l, Tensor *t)
 {
   static const int64_t dim[] = {2, CHANNELS, 4, 5}, w[] = {CHANNELS, CHANNELS, 1, 1},
@@ -187,21 +189,22 @@ static void add_sources(Layouts *l, Tensor *t)
   l->laid = ir_append(l->b.c, &l->at, OP_conv2d, (Value[]){l->x, weight, {0}}, 3, NULL);
 }
 
-/* Results must have the shape and order of the language whichever way they were made. */
+/* Both results must have the shape and the element order of the language. */
 static ampc_status check_pairs(Layouts *l, TestRun *run)
 {
-  test_check(run, OP_permute, AMPC_F32, l->n < MOST_PAIRS, "there is room for all pairs");
+  test_check(run, OP_permute, AMPC_F32, l->n < MOST_PAIRS, "all pairs fit into MOST_PAIRS");
   for (uint32_t i = 0; i < l->n; i++) {
     Tensor got, want;
     ampc_status status = built_read(&l->b, l->a, l->pair[i][0], &want);
     if (!status) status = built_read(&l->b, l->a, l->pair[i][1], &got);
     if (status) return status;
     double worst = got.n == want.n && got.rank == want.rank ? 0 : INFINITY;
-    for (int64_t k = 0; k < want.n && worst < INFINITY; k++) /* sums may be in another order */
+    for (int64_t k = 0; k < want.n && worst < INFINITY; k++) /* the order of sums may differ */
       worst = number_worse(worst, fabs(got.at[k] - want.at[k]) /
                                       (16 * number_ulp(AMPC_F32, fabs(want.at[k]) + 4)));
-    test_report(run, OP_permute, PROOF_forward, AMPC_F32, worst,
-                arena_printf(l->a, "%s: not the same channels last", l->name[i]));
+    test_report(
+        run, OP_permute, PROOF_forward, AMPC_F32, worst,
+        arena_printf(l->a, "%s: the results as written and channels last differ", l->name[i]));
   }
   return AMPC_OK;
 }

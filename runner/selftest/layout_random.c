@@ -1,11 +1,11 @@
 /* Suite: random graphs of images, many of whose axes have size 1, with their gradients. Where an
- * axis has size 1, several layouts are the same bytes, and pass layout has most to decide.
+ * axis has size 1, several layouts are the same bytes, and pass layout has the most choices.
  *
- * Each graph is made twice. Once as it is: pass layout lays what convolutions, pools and norms of
- * channels reach channels last. And once `plain`: behind every step the value is flattened and
- * negated twice, so that every node gets its inputs in the order of the language, in backward too.
- * Both must give the same values and gradients; computed in doubles, so that another order of sums
- * is nothing beside a mistake. */
+ * Each graph is built twice. The first is left as it is: pass layout stores the values that
+ * convolutions, pools and channel norms reach channels last. The second is `plain`: every step's
+ * result is flattened and negated twice, so that every node, in backward too, gets its inputs in
+ * the order of the language. Both must have the same values and gradients. They are computed in
+ * doubles, so that another order of sums is negligible compared with a mistake. */
 #include "graph.h"
 #include <math.h>
 #include <string.h>
@@ -19,8 +19,8 @@ typedef struct Images {
   uint64_t random;
   bool plain;
   VEC(Value) values;
-  VEC(Tensor) sources; /* and what is written to each */
-  VEC(Value) wanted;   /* sources with a gradient */
+  VEC(Tensor) sources; /* the inputs of the graph */
+  VEC(Value) wanted;   /* sources whose gradients are outputs */
   uint32_t first_source, outputs[MAX_OUTPUTS], n_outputs;
 } Images;
 
@@ -39,7 +39,7 @@ static Value source(Images *g, uint32_t rank, const int64_t *dim)
   return v;
 }
 
-/* By value: nodes move when others are appended. */
+/* A copy: nodes move in memory when others are appended. */
 static Node node(Images *g, Value v)
 {
   return *ir_node(g->b->c->graph, v);
@@ -63,21 +63,21 @@ static Value settle(Images *g, Value x)
   return g->plain ? negated_flat(g, negated_flat(g, x)) : x;
 }
 
-/* Young values more often, so that chains grow long. */
+/* Recent values are picked more often, so that chains grow long. */
 static Value pick_value(Images *g)
 {
   uint32_t n = g->values.n, back = (uint32_t)pick(g, pick(g, 3) ? (n < 3 ? n : 3) : n);
   return g->values.at[n - 1 - back];
 }
 
-/* Most axes have one element. */
+/* Almost half of the axes have one element. */
 static int64_t pick_size(Images *g)
 {
   static const int64_t sizes[] = {1, 1, 1, 2, 3, 4, 5};
   return sizes[pick(g, sizeof sizes / sizeof *sizes)];
 }
 
-/* ---- steps: each gives a value, or x where it does not apply ---- */
+/* ---- steps: each returns a new value, or x if the step does not apply ---- */
 
 static Value unary_step(Images *g, Value x)
 {
@@ -94,7 +94,7 @@ static bool broadcast(const Node *a, const Node *b)
   return true;
 }
 
-/* With any value that it meets, or with a new operand of fewer axes, some of size 1. */
+/* With any value that broadcasts, or with a new operand of fewer axes, some of size 1. */
 static Value binary_step(Images *g, Value x)
 {
   static const OpKind ops[] = {OP_add, OP_sub, OP_mul, OP_maximum};
@@ -120,7 +120,7 @@ static Value reduce_step(Images *g, Value x)
   return ir_reduce(g->b->c, &g->at, op, x, mask, pick(g, 2));
 }
 
-/* Rows along any axis; what leaves one value a row drops the axis or keeps it. */
+/* Rows along any axis. An op with one result per row drops the axis or keeps it. */
 static Value row_step(Images *g, Value x)
 {
   static const OpKind ops[] = {OP_softmax, OP_log_softmax, OP_logsumexp, OP_row_var, OP_argmax};
@@ -136,7 +136,7 @@ static Value row_step(Images *g, Value x)
   return ir_cast(g->b->c, &g->at, x, AMPC_F32);
 }
 
-/* Each value one of two, by a third. */
+/* Selects each element from two values, by a condition. */
 static Value choice_step(Images *g, Value x)
 {
   Compile *c = g->b->c;
@@ -159,7 +159,7 @@ static Value linear_step(Images *g, Value x)
   return ir_unary(g->b->c, &g->at, OP_tanh, x);
 }
 
-/* Normalised over all but the leading axes, as group norm does. */
+/* Normalized over all but the leading axes, as group norm does. */
 static Value group_step(Images *g, Value x)
 {
   Compile *c = g->b->c;
@@ -207,7 +207,7 @@ static Value move_step(Images *g, Value x)
   }
 }
 
-/* An axis of size 1 more, or one less; two neighbours as one; any other number of them. */
+/* Inserts an axis of size 1, removes one, or merges two neighbouring axes. */
 static Value view_step(Images *g, Value x)
 {
   Node n = node(g, x);
@@ -226,7 +226,7 @@ static Value view_step(Images *g, Value x)
   return rank > 5 ? x : ir_reshape(g->b->c, &g->at, x, dim, rank);
 }
 
-/* Axes of size 1 are stretched; sometimes there is one axis more. */
+/* Expands axes of size 1; sometimes adds an axis. */
 static Value expand_step(Images *g, Value x)
 {
   Node n = node(g, x);
@@ -238,7 +238,7 @@ static Value expand_step(Images *g, Value x)
   return ir_expand(g->b->c, &g->at, x, dim, more + n.rank);
 }
 
-/* x as images of four axes. */
+/* Reshapes x to images with four axes. */
 static Value as_images(Images *g, Value x)
 {
   Node n = node(g, x);
@@ -256,7 +256,7 @@ static Value conv_step(Images *g, Value x)
   Value bias = pick(g, 2) ? source(g, 1, &out) : (Value){0};
   x = ir_append(g->b->c, &g->at, OP_conv2d, (Value[]){x, w, bias}, 3,
                 ATTRS({"pad0", {.i = kernel / 2}}, {"pad1", {.i = kernel / 2}}));
-  return ir_unary(g->b->c, &g->at, OP_tanh, x); /* sums of products grow */
+  return ir_unary(g->b->c, &g->at, OP_tanh, x); /* tanh, because sums of products grow */
 }
 
 static Value pool_step(Images *g, Value x)
@@ -281,7 +281,7 @@ static Value pool_step(Images *g, Value x)
   }
 }
 
-/* As the layer library writes it. */
+/* Batch norm, as the layer library writes it. */
 static Value norm_step(Images *g, Value x)
 {
   Compile *c = g->b->c;
@@ -320,7 +320,7 @@ static void add_output(Images *g, Value v)
   if (v.id && g->n_outputs < MAX_OUTPUTS) g->outputs[g->n_outputs++] = built_output(g->b, v);
 }
 
-/* The mean of the squares of the last values together: what gradients are taken of. */
+/* The loss: the sum of the mean squares of the last three values. */
 static Value loss_of(Images *g)
 {
   Compile *c = g->b->c;
@@ -334,7 +334,7 @@ static Value loss_of(Images *g)
   return loss;
 }
 
-/* The same seed makes the same graph, plain or not. */
+/* The same seed builds the same graph, plain or not. */
 static void build(Images *g, Built *b, Arena *a, uint64_t seed, bool plain)
 {
   *g = (Images){.b = b, .at = built_cursor(false), .a = a, .random = seed, .plain = plain};
@@ -357,7 +357,7 @@ static ampc_status write_sources(const Images *g)
   return status;
 }
 
-/* Sums may be in another order, and the steps after them make that larger; in doubles it stays far
+/* The order of sums may differ, and later steps amplify the difference. In doubles it stays far
  * below this bound. */
 static double difference(const Tensor *x, const Tensor *y)
 {
@@ -381,13 +381,13 @@ static ampc_status compare(Arena *a, TestRun *run, uint64_t seed, const Images *
     if (!status) status = built_read(plain->b, a, plain->outputs[i], &want);
     if (status) return status;
     test_report(run, OP_permute, PROOF_forward, AMPC_F32, difference(&want, &got),
-                arena_printf(a, "random images %llu, output %u: channels last is not the same",
+                arena_printf(a, "random images, seed %llu, output %u: differs from the plain graph",
                              (unsigned long long)seed, i));
   }
   return AMPC_OK;
 }
 
-/* Several graphs in one compile: the C compiler takes seconds for each program. */
+/* Several graphs share one compile, because the C compiler takes seconds for each program. */
 static ampc_status run_graphs(Arena *a, TestRun *run, uint64_t seed, uint32_t n)
 {
   Built b;

@@ -1,5 +1,6 @@
-/* Suite: indices that a job computes. The first element that names no row is noted, with its place
- * and what it is, and stays noted; what fits is not. */
+/* Suite: indices that a job computes. The runtime records the first element that is not the index
+ * of a row, with its position and value, and keeps that record. It records nothing if all indices
+ * are valid. */
 #include "graph.h"
 #include <string.h>
 
@@ -22,7 +23,7 @@ static ampc_status run_body(Built *b, const int64_t *ids, ampc_outside *out)
   return status;
 }
 
-/* 3 to 10 name a row. */
+/* Ids from 3 to 10 are valid: the job subtracts 3, and the table has 8 rows. */
 static ampc_status run_bodies(Arena *a, TestRun *run, Built *b)
 {
   (void)a;
@@ -38,10 +39,10 @@ static ampc_status run_bodies(Arena *a, TestRun *run, Built *b)
   if (!status) status = run_body(b, ids, &later);
   if (status) return status;
   bool good = first.check == 1 && first.at == 37 && first.value == -1 && first.step == 2;
-  test_check(run, OP_check_index, AMPC_I64, !none.check, "an index that fits is noted");
-  test_check(run, OP_check_index, AMPC_I64, good, "the first element that names no row");
+  test_check(run, OP_check_index, AMPC_I64, !none.check, "valid indices leave no record");
+  test_check(run, OP_check_index, AMPC_I64, good, "the first index that is no row is recorded");
   test_check(run, OP_check_index, AMPC_I64, memcmp(&first, &later, sizeof first) == 0,
-             "what is noted stays");
+             "the record stays");
   return AMPC_OK;
 }
 

@@ -1,4 +1,4 @@
-/* From the rows of an op's entry to cases: reads the row's text, fills the inputs. */
+/* Makes cases from the rows of an op's entry: reads the text of a row and fills the inputs. */
 #include "case.h"
 #include "ops/table.h"
 #include <assert.h>
@@ -27,8 +27,8 @@ int case_axis(const Case *t)
 
 /* ---- filling ---- */
 
-/* What functions get wrong: zeros, ties, infinities, the ends of f16, of exp and of the subnormal
- * numbers, whole numbers, values near 1. */
+/* Values at which functions are often wrong: zeros, ties, infinities, the limits of f16, of exp and
+ * of subnormal numbers, integers, values near 1. */
 static const double specials[] = {
     0,          -0.0,      1,        -1,       0.5,    -0.5,   1.5,      2.5,       -2.5,
     INFINITY,   -INFINITY, NAN,      65504,    65519,  65520,  -65520,   0x1p-24,   0x1p-25,
@@ -43,7 +43,7 @@ static double between(uint64_t *random, double low, double high)
   return low + (high - low) * number_uniform(random);
 }
 
-/* All magnitudes from 2^-12 to 2^12, both signs. */
+/* Magnitudes from 2^-12 to 2^12, of both signs. */
 static double any_size(uint64_t *random)
 {
   double size = exp2(between(random, -12, 12));
@@ -92,9 +92,10 @@ static double fill_float(char how, uint64_t *random)
   }
 }
 
-/* w: every size and the special values; e: 0.1 throughout; n: -3..3; g: -9..9; s: -100..100; d: a
- * gradient, -1..1; y: a probability; t: a tanh; m: a log of a probability; o: near 1; p: positive;
- * v: 0.5..3; q: a divisor; z: not near 0; c: 0 or 1; k: a label, filled by the caller. */
+/* w: every magnitude and the special values; e: 0.1 everywhere; n: -3..3; g: -9..9; s: -100..100;
+ * d: a gradient, -1..1; y: a probability; t: a tanh; m: the log of a probability; o: near 1; p:
+ * positive; v: 0.5..3; q: a divisor; z: not near 0; c: integers 0 or 1; k: a label, filled by the
+ * caller. */
 void tensor_fill(Tensor *t, char how, uint64_t *random)
 {
   for (int64_t i = 0; i < t->n; i++) {
@@ -151,7 +152,7 @@ static uint32_t read_dims(const char **s, int64_t *dim)
   }
 }
 
-/* "7x33", "l:7x33{1,2,...}", "7x33~p" (filled the way of letter p) or "-" */
+/* "7x33", "l:7x33{1,2,...}", "7x33~p" (filled as letter p says) or "-" */
 static Tensor read_input(Arena *a, const char *s, DType type, char how, uint64_t *random)
 {
   if (*s == '-') return (Tensor){0};
@@ -175,7 +176,8 @@ static Tensor read_input(Arena *a, const char *s, DType type, char how, uint64_t
   return t;
 }
 
-/* The attribute `shape` is the rank and six sizes, the first attributes of its signature. */
+/* The attribute `shape` is seven attributes, the first ones of the signature: the rank and six
+ * sizes. */
 static void read_shape(Case *t, const char *s)
 {
   t->shape[0] = read_dims(&s, t->shape + 1);
@@ -183,7 +185,7 @@ static void read_shape(Case *t, const char *s)
   for (int64_t d = 0; d < t->shape[0]; d++) t->attr[d + 1].i = t->shape[d + 1];
 }
 
-/* That the op has the attribute is what op_tests_check has seen to. */
+/* op_tests_check has checked that the op has the attribute. */
 static void read_attr(Case *t, const char *key, size_t size, const char *value)
 {
   const OpSignature *s = &op_row(t->test->op)->signature;
@@ -212,7 +214,7 @@ static void read_attr(Case *t, const char *key, size_t size, const char *value)
   assert(!"an attribute that the op does not have");
 }
 
-/* Defaults of the signature, then what the row says. */
+/* Sets the defaults of the signature, then the attributes of the row. */
 static void read_attrs(Case *t)
 {
   const OpSignature *signature = &op_row(t->test->op)->signature;
@@ -222,7 +224,7 @@ static void read_attrs(Case *t)
     if (w.key) read_attr(t, w.at, w.key, w.at + w.key + 1);
 }
 
-/* Labels: every class, and the ignored one where there is room. */
+/* Labels of all classes. If there are more than two, one is the ignored label. */
 static void fill_labels(Case *t, uint32_t input, uint64_t *random)
 {
   Tensor *x = &t->in[input];
@@ -231,14 +233,14 @@ static void fill_labels(Case *t, uint32_t input, uint64_t *random)
   if (x->n > 2) x->at[1] = case_attr(t, "ignore_index");
 }
 
-/* The entry's letter says how to fill what the row does not give. */
+/* Inputs without values or a letter in the row are filled as the entry's letter says. */
 static void read_inputs(Arena *a, Case *t, uint64_t *random)
 {
   RowWord w;
   for (const char *s = t->words; row_word(&s, &w);) {
     if (w.key) continue;
     assert(t->n_in < TEST_MAX_IN);
-    const char *fills = t->test->fills; /* chains have inputs that their op has not */
+    const char *fills = t->test->fills; /* a chain may have more inputs than its op */
     char how = t->n_in < strlen(fills) ? fills[t->n_in] : 'n';
     t->in[t->n_in] = read_input(a, w.at, t->type, how, random);
     if (how == 'k' && !memchr(w.at, '{', w.size)) fill_labels(t, t->n_in, random);
@@ -246,7 +248,8 @@ static void read_inputs(Arena *a, Case *t, uint64_t *random)
   }
 }
 
-/* Of the op's name: a new op leaves the numbers of the others as they are. */
+/* The seed is a hash of the op's name, so that a new op leaves the numbers of all others as they
+ * are. */
 static uint64_t first_random(OpKind op, char letter)
 {
   uint64_t h = (uint64_t)letter;
@@ -254,7 +257,7 @@ static uint64_t first_random(OpKind op, char letter)
   return h;
 }
 
-/* One op in one type, from a row of its entry. */
+/* Makes the case of one op in one type from a row of its entry. */
 static Case make_case(Arena *a, const OpTest *test, const char *row, char letter)
 {
   uint64_t random = first_random(test->op, letter);

@@ -1,6 +1,7 @@
-/* Suite: a small model, trained for one body in every precision. With SGD and a learning rate of 1
- * the change of a weight is its gradient, made by the whole pipeline: regions, casts, loss scale,
- * unscaling, working copies. Those of f16, bf16 and tf32 must be near those of f32. */
+/* Suite: a small model, trained for one body in every precision. With SGD and a learning rate of 1,
+ * the change of a weight is its gradient, as the whole pipeline computes it: regions, casts, loss
+ * scale, unscaling, 16-bit copies. The gradients of f16, bf16 and tf32 must be near those of
+ * f32. */
 #include "graph.h"
 #include <math.h>
 #include <string.h>
@@ -25,10 +26,10 @@ static const char job[] =
 typedef struct Precision {
   const char *clause;
   DType type;     /* for the table */
-  double epsilon; /* half an ulp at 1, of the coarsest type */
+  double epsilon; /* half an ulp at 1 of the type with the fewest bits */
 } Precision;
 
-/* A GPU may cut tf32 off instead of rounding: see case_ulps. */
+/* A GPU may truncate to tf32 instead of rounding: see case_ulps. */
 static double epsilon_of(const Precision *p, const TestRun *run)
 {
   return p->type == AMPC_F32 && test_on_gpu(run) ? 2 * p->epsilon : p->epsilon;
@@ -42,8 +43,8 @@ static const Precision precisions[] = {
 };
 enum { N_PRECISIONS = sizeof precisions / sizeof *precisions };
 
-/* Roundings on the way from the inputs to a gradient and back: two layers, a norm, the loss, each
- * a few nodes forward and backward; errors are compared with the largest gradient of a tensor. */
+/* The number of roundings from the inputs to a gradient: two layers, a norm and the loss, each a
+ * few nodes forward and backward. Errors are relative to the largest gradient of a tensor. */
 enum { ROUNDINGS = 6 };
 
 typedef struct Weights {
@@ -51,7 +52,7 @@ typedef struct Weights {
   float loss;
 } Weights;
 
-/* The loader is not under test here: inputs are written where the block reads them. */
+/* Writes inputs where the block reads them: the loader is not under test here. */
 static ampc_status write_inputs(Built *b)
 {
   float x[BATCH * FEATURES];
@@ -71,14 +72,14 @@ static ampc_status read_weights(Built *b, Weights *out)
   return ampc_read(b->rt, (ampc_ref){AMPC_MASTER, 0}, out->at, bytes);
 }
 
-/* The same job, but for its precision clause. */
+/* The same job with the given precision clause. */
 static ampc_status compile_model(Built *b, Arena *a, const TestRun *run, const char *precision)
 {
   const char *name = arena_printf(a, "the model with precision %s", precision);
   return built_job(b, run, 2, &(BuiltJob){.name = name, .text = arena_printf(a, job, precision)});
 }
 
-/* The gradients that one body computes, laid out as MASTER. */
+/* The gradients of one body, in the layout of MASTER. */
 static ampc_status model_gradients(Built *b, Weights *out)
 {
   Weights before, after;
@@ -96,7 +97,8 @@ static ampc_status model_gradients(Built *b, Weights *out)
   return AMPC_OK;
 }
 
-/* Errors in units of the largest gradient of the tensor: small ones are sums that cancel. */
+/* The error relative to the largest gradient of the tensor, because small gradients are sums that
+ * cancel. */
 static double parameter_error(const ampc_param *p, const Weights *got, const Weights *want,
                               double epsilon)
 {
@@ -108,8 +110,8 @@ static double parameter_error(const ampc_param *p, const Weights *got, const Wei
   return worst / (ROUNDINGS * epsilon * largest);
 }
 
-/* The same body on the cpu: products are summed in another order, so bits of the precision's type
- * may differ where a sum is rounded. */
+/* Compares with the same body on the cpu. Products are summed in another order there, so results
+ * may differ where a sum is rounded to the precision's type. */
 static ampc_status compare_with_cpu(Arena *a, TestRun *run, const Precision *p, const Weights *got)
 {
   Built b;
@@ -128,7 +130,7 @@ static ampc_status compare_with_cpu(Arena *a, TestRun *run, const Precision *p, 
   return status;
 }
 
-/* Gradients and loss of one precision against those of f32. */
+/* Compares gradients and loss of one precision with those of f32. */
 static ampc_status compare_model(Arena *a, TestRun *run, const Precision *p, const Weights *want)
 {
   Built b;

@@ -1,5 +1,5 @@
-/* Wrong kernels on purpose: `--mutate 'FROM=>TO'` changes the emitted text before it is built. The
- * run must then fail; that it does is what tests/mutation checks. */
+/* Wrong kernels on purpose: `--mutate 'FROM=>TO'` replaces text in the emitted code before it is
+ * compiled. The run must then fail; tests/mutation checks that. */
 #include "run.h"
 #include <string.h>
 
@@ -18,7 +18,7 @@ static void replace_all(Text *text, void *data)
     text_add(&out, s, (size_t)(hit - s));
     text_puts(&out, m->to);
     s = hit + m->from_size;
-    __atomic_fetch_add(&m->run->edits, 1, __ATOMIC_RELAXED); /* suites run side by side */
+    __atomic_fetch_add(&m->run->edits, 1, __ATOMIC_RELAXED); /* suites run in parallel */
   }
   text_puts(&out, s);
   *text = out;

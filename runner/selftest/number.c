@@ -1,10 +1,10 @@
-/* Rounding and bytes of every type, worked out from the definition of the formats and not from the
- * conversions of the runtime or the kernels, which are what is tested. */
+/* Rounding and encoding of every type, computed from the definition of the formats. The conversions
+ * of the runtime and the kernels are under test, so they are not used here. */
 #include "number.h"
 #include <math.h>
 #include <string.h>
 
-/* Of the least normal number. */
+/* The exponent of the smallest normal number. */
 static int min_exponent(DType d)
 {
   return 2 - (1 << (ampc_type_of(d)->exponent - 1));
@@ -22,13 +22,13 @@ static int exponent_of(DType d, double x)
   return exponent < min_exponent(d) ? min_exponent(d) : exponent;
 }
 
-/* Subnormal numbers lie as far apart as the least normal ones. */
+/* Subnormal numbers have the spacing of the smallest normal ones. */
 double number_ulp(DType d, double x)
 {
   return ldexp(1.0, exponent_of(d, x) - ampc_type_of(d)->mantissa);
 }
 
-/* Toward zero, limited to what the type holds; NaN is 0. */
+/* Rounds toward zero and saturates at the limits of the type; NaN becomes 0. */
 static double round_integer(DType d, double x)
 {
   static const double low[] = {
@@ -40,8 +40,9 @@ static double round_integer(DType d, double x)
   return x < low[d] ? low[d] : x > high[d] ? high[d] : x;
 }
 
-/* Above the largest number by less than half an ulp stays that number; by more is infinite. The
- * quotient and the product with a power of two are exact, and nearbyint takes ties to even. */
+/* A value above the largest number by less than half an ulp rounds to that number, any larger one
+ * to infinity. Dividing by a power of two and multiplying with it are exact; nearbyint rounds ties
+ * to even. */
 double number_round(DType d, double x)
 {
   if (!dtype_is_float(d)) return round_integer(d, x);
@@ -68,7 +69,7 @@ double number_worse(double a, double b)
   return a > b || isnan(a) ? a : b;
 }
 
-/* Bits of a narrow float: sign, exponent, fraction. x is a value of the type already. Subnormal
+/* The bits of a narrow float: sign, exponent, fraction. x is already a value of the type. Subnormal
  * numbers need no case of their own: the units of the fraction carry over into the exponent. */
 static uint32_t encode(DType d, double x)
 {
@@ -79,12 +80,12 @@ static uint32_t encode(DType d, double x)
   x = fabs(x);
   if (isnan(x)) return sign | top | 1u << (fraction - 1);
   if (isinf(x)) return sign | top;
-  double units = x / number_ulp(d, x); /* whole, as x is a value of the type */
+  double units = x / number_ulp(d, x); /* an integer, as x is a value of the type */
   unsigned biased = (unsigned)(exponent_of(d, x) - min_exponent(d)) << fraction;
   return sign | (biased + (unsigned)units);
 }
 
-/* The exponent of all ones is infinity or NaN, that of all zeros a subnormal number. */
+/* An exponent of all ones means infinity or NaN, one of all zeros a subnormal number. */
 static double decode(DType d, uint32_t bits)
 {
   int fraction = ampc_type_of(d)->mantissa, top = (1 << ampc_type_of(d)->exponent) - 1;
@@ -100,7 +101,7 @@ static double decode(DType d, uint32_t bits)
   return bits >> fraction > (uint32_t)top ? -x : x;
 }
 
-/* 2^63 stands for the largest i64, which is no double. */
+/* 2^63 stands for the largest i64, which a double cannot represent. */
 static int64_t to_i64(double x)
 {
   return x >= 0x1p63 ? INT64_MAX : (int64_t)x;
@@ -184,7 +185,7 @@ DType number_type(char letter)
   }
 }
 
-/* SplitMix64: the same numbers on every machine, and any seed will do. */
+/* SplitMix64: it produces the same numbers on every machine and accepts any seed. */
 uint64_t number_random(uint64_t *state)
 {
   uint64_t z = *state += 0x9e3779b97f4a7c15u;

@@ -1,5 +1,6 @@
-/* Suite: what pass probe makes a step tell, of numbers that are known: weights, their gradients and
- * what the update adds. Where the counts come from, ranges, has cases of its own. */
+/* Suite: the probes that pass probe adds to a step, for values that are known: weights, their
+ * gradients and the changes by the update. Op ranges, which counts the values, has its own cases in
+ * ops/reductions.c. */
 #include "graph.h"
 #include "runner/probe/probe.h"
 #include <string.h>
@@ -13,7 +14,8 @@ static const char job[] =
     "optimizer opt = SGD(net, lr=0.25)\n"
     "train x in d() with batch=4 { minimize net(x) with opt }\n";
 
-/* 1/4, 2/4, ..: the gradient is twice that, and the update takes a half of it away; exactly. */
+/* Weights 1/4, 2/4, ..: each gradient is twice its weight, and each update subtracts half the
+ * weight. All are exact. */
 static ampc_status write_weights(Built *b)
 {
   float w[N];
@@ -41,7 +43,7 @@ static ampc_status run_step(Arena *a, TestRun *run, Built *b)
   if (!status) status = built_step(b);
   if (!status) status = watch_read(&w, b->rt, 0, &found);
   if (status) return status;
-  test_check(run, OP_probed, AMPC_F32, found, "a step that is looked at");
+  test_check(run, OP_probed, AMPC_F32, found, "the step has probes");
   test_check(run, OP_probed, AMPC_F32, is_range(&w, PROBE_weight, N / 4.0), "weights");
   test_check(run, OP_probed, AMPC_F32, is_range(&w, PROBE_gradient, N / 2.0), "gradients");
   test_check(run, OP_probed, AMPC_F32, is_range(&w, PROBE_update, N / 8.0), "updates");

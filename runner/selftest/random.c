@@ -1,6 +1,6 @@
-/* Suite: what has no formula to compare with. Dropout keeps the expected share, draws the same
- * numbers backward as forward and others for another stream, seed or body; uniform and normal
- * numbers are those of the generator; detach lets no gradient through. */
+/* Suite: ops that no formula describes. Dropout keeps the expected fraction, draws the same numbers
+ * in backward as in forward, and other numbers for another stream, seed or body. Uniform and normal
+ * numbers are those of the generator. detach passes no gradient. */
 #include "graph.h"
 #include <math.h>
 #include <stddef.h>
@@ -9,13 +9,13 @@
 enum { DROP_N = 100003 };
 static const double drop_p = 0.3;
 
-typedef struct Drops { /* y and dx of stream one, y of stream two */
+typedef struct Drops { /* y, dx: of stream 1; other: y of stream 2 */
   Built b;
   uint32_t y, dx, other, all, none;
   Tensor x;
 } Drops;
 
-/* In a job, lowering numbers the streams; in a graph by hand the test does. */
+/* In a job, lowering numbers the streams; in a graph built by hand, the test does. */
 static Value append_drop(Built *b, Value x, double p, uint32_t stream)
 {
   Cursor at = built_cursor(false);
@@ -45,7 +45,7 @@ static ampc_status open_drops(Drops *d, Arena *a, const TestRun *run, DType type
   return status ? status : built_write(&d->b, 1, &d->x);
 }
 
-/* Seed and body are state of the runtime: what a resumed training would have. */
+/* Writes seed and body into the state of the runtime, as a resumed training does. */
 static ampc_status run_drops(Drops *d, Arena *a, int64_t seed, int64_t body, uint32_t output,
                              Tensor *out)
 {
@@ -79,7 +79,7 @@ static double uniform_number(int64_t element, uint64_t body, uint32_t stream, ui
   return (double)(philox((uint64_t)element, body, stream, seed) >> 8) * 0x1p-24;
 }
 
-/* What is kept is what the paper's numbers keep; exact zeros do not stand in x. */
+/* The kept elements must be those that the paper's numbers keep. x has no zeros. */
 static bool drawn_by_philox(const Tensor *y, uint64_t seed, uint64_t body, uint32_t stream)
 {
   for (int64_t i = 0; i < y->n; i++) {
@@ -89,7 +89,8 @@ static bool drawn_by_philox(const Tensor *y, uint64_t seed, uint64_t body, uint3
   return true;
 }
 
-/* Kept elements are x / (1 - p), computed as a product with the rounded factor: an ulp off. */
+/* A kept element is x / (1 - p), computed as a product with the rounded factor, so it may be an ulp
+ * off. */
 static bool kept_scaled(const Tensor *x, const Tensor *y, double p)
 {
   for (int64_t i = 0; i < x->n; i++) {
@@ -107,7 +108,7 @@ static double share_kept(const Tensor *y)
   return n / (double)y->n;
 }
 
-/* Share of elements kept by both; `shift` compares neighbours of one mask. */
+/* The fraction of elements that both masks keep; `shift` compares neighbours of one mask. */
 static double share_both(const Tensor *x, const Tensor *y, int64_t shift)
 {
   double n = 0;
@@ -115,7 +116,7 @@ static double share_both(const Tensor *x, const Tensor *y, int64_t shift)
   return n / (double)(x->n - shift);
 }
 
-/* Within five standard deviations of a share of independent draws. */
+/* true if the fraction is within five standard deviations of that of independent draws. */
 static bool near_share(double share, double expected)
 {
   return fabs(share - expected) < 5 * sqrt(expected * (1 - expected) / DROP_N);
@@ -126,13 +127,13 @@ static void check_drop(TestRun *run, DType type, bool good, const char *what)
   test_check(run, OP_drop, type, good, what);
 }
 
-/* Two masks keep the same element as often as two independent ones do. */
+/* true if two masks keep the same element as often as two independent masks do. */
 static bool independent(const Tensor *x, const Tensor *y)
 {
   return near_share(share_both(x, y, 0), (1 - drop_p) * (1 - drop_p));
 }
 
-/* Each part of the key changes the numbers: stream, body, seed, element. */
+/* Each part of the key must change the numbers: stream, body, seed, element. */
 static ampc_status check_keys(Drops *d, Arena *a, TestRun *run, DType type, const Tensor *y)
 {
   Tensor again, other, body, seed;
@@ -151,7 +152,7 @@ static ampc_status check_keys(Drops *d, Arena *a, TestRun *run, DType type, cons
   return AMPC_OK;
 }
 
-/* Values, gradients and the ends p = 0 and p = 1 in one type. */
+/* Values, gradients and the limits p = 0 and p = 1 in one type. */
 static ampc_status check_type(Drops *d, Arena *a, TestRun *run, DType type)
 {
   Tensor y, dx, all, none;
@@ -161,7 +162,7 @@ static ampc_status check_type(Drops *d, Arena *a, TestRun *run, DType type)
   if (!status) status = built_read(&d->b, a, d->none, &none);
   if (status) return status;
   check_drop(run, type, kept_scaled(&d->x, &y, drop_p), "kept elements are x / (1 - p)");
-  check_drop(run, type, near_share(share_kept(&y), 1 - drop_p), "the share kept is 1 - p");
+  check_drop(run, type, near_share(share_kept(&y), 1 - drop_p), "the fraction kept is 1 - p");
   check_drop(run, type, share_kept(&all) == 0, "p = 1 keeps nothing");
   check_drop(run, type, tensor_same_bits(&none, &d->x), "p = 0 changes nothing");
   test_report(run, OP_drop, PROOF_backward, type, tensor_same_bits(&y, &dx) ? 0 : INFINITY,
@@ -169,7 +170,7 @@ static ampc_status check_type(Drops *d, Arena *a, TestRun *run, DType type)
   return check_keys(d, a, run, type, &y);
 }
 
-/* All of it fused; then that -O0 draws the same. */
+/* Checks everything with fusion, then that -O0 draws the same numbers. */
 static ampc_status check_drops(Arena *a, TestRun *run)
 {
   static const DType types[] = {AMPC_FLOATS(AMPC_CONSTANT)};
@@ -191,7 +192,7 @@ static ampc_status check_drops(Arena *a, TestRun *run)
   return status;
 }
 
-/* The gradient of detach(x) x is dy detach(x), and not twice that. */
+/* The gradient of detach(x) * x is dy * detach(x), not twice that. */
 static ampc_status check_detach(Arena *a, TestRun *run)
 {
   Built b;
@@ -229,7 +230,7 @@ static Value append_numbers(Built *b, OpKind op, uint32_t stream)
   return v;
 }
 
-/* Both kinds from one graph, each with a stream of its own. */
+/* Draws both kinds in one graph, each from its own stream. */
 static ampc_status draw_numbers(Arena *a, TestRun *run, int optimize, Tensor *uniform,
                                 Tensor *normal)
 {
@@ -250,8 +251,8 @@ static ampc_status draw_numbers(Arena *a, TestRun *run, int optimize, Tensor *un
   return status;
 }
 
-/* Normal numbers: of a product of a root and a cosine, each within few ulps; the cosine's argument
- * is rounded, which moves it by up to 3e-7. */
+/* A normal number is the product of a root and a cosine, each within a few ulps. The argument of
+ * the cosine is rounded, which moves it by up to 3e-7. */
 static ampc_status check_numbers(Arena *a, TestRun *run)
 {
   Tensor uniform, normal, again[2];
@@ -271,7 +272,7 @@ static ampc_status check_numbers(Arena *a, TestRun *run)
   double n = (double)normal.n;
   test_check(run, OP_uniform, AMPC_F32, same, "numbers of Philox4x32-10");
   test_check(run, OP_uniform, AMPC_F32, tensor_same_bits(&uniform, &again[0]), "the same at -O0");
-  test_check(run, OP_normal, AMPC_F32, near, "Box and Muller, of the same numbers");
+  test_check(run, OP_normal, AMPC_F32, near, "Box-Muller transform of Philox4x32-10 numbers");
   test_check(run, OP_normal, AMPC_F32, tensor_same_bits(&normal, &again[1]), "the same at -O0");
   test_check(run, OP_normal, AMPC_F32, fabs(sum / n) < 5 / sqrt(n), "the mean is 0");
   test_check(run, OP_normal, AMPC_F32, fabs(squares / n - 1) < 5 * sqrt(2 / n),

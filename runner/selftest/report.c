@@ -1,5 +1,5 @@
-/* What a run counts and prints: cases of each op and proof, what should have been counted and was
- * not, the table or JSON at the end. */
+/* Counts the cases of each op and proof, checks that no op was left out, and prints the table or
+ * JSON at the end. */
 #include "run.h"
 #include "ops/table.h"
 #include <math.h>
@@ -32,7 +32,7 @@ void test_check(TestRun *run, OpKind op, DType type, bool good, const char *what
   test_report(run, op, PROOF_forward, type, good ? 0 : INFINITY, what);
 }
 
-/* A job without a file: diagnostics name it selftest. */
+/* The job has no file: diagnostics name it selftest. */
 Options test_options(const TestRun *run, int optimize)
 {
   return (Options){
@@ -64,8 +64,8 @@ bool test_wants_any(const TestRun *run, const OpKind *ops, size_t n)
 
 /* ---- coverage ---- */
 
-/* Leaves run nothing; those that stand for numbers are checked through the ops that read them. What
- * an op of a job computes, its text says: tests/cli/own.sh. */
+/* Leaves run no kernel; the ops that read a leaf test it. An op of a job computes what its own text
+ * says: tests/cli/own.sh. */
 static bool needs_forward(OpKind op)
 {
   return op_row(op)->tmpl != TMPL_leaf && op_row(op)->tmpl != TMPL_own;
@@ -76,8 +76,7 @@ static bool needs_backward(OpKind op)
   return op_row(op)->gradient != grad_none && needs_forward(op);
 }
 
-/* What the tables promise has been run: an op whose suite was left out, or whose cases another
- * change made disappear, counts as failed. */
+/* An op whose suite did not run, or whose cases have disappeared, counts as failed. */
 void test_coverage(TestRun *run)
 {
   for (uint32_t i = 0; i < OP_COUNT; i++) {
@@ -110,7 +109,7 @@ static void add_op(const TestRun *run, OpKind op, Table *t)
   if (f->cases + b->cases + w->cases == 0) return;
   TableCell cells[9] = {{op_row(op)->name}, {types_text(t->arena, f->types | b->types | w->types)}};
   const Tally *const proofs[] = {f, b, w};
-  for (int i = 0; i < 3; i++) { /* cases and the worst of them; dashes where there are none */
+  for (int i = 0; i < 3; i++) { /* number of cases and largest error; dashes if there are none */
     const Tally *p = proofs[i];
     cells[2 + 2 * i].text = p->cases ? arena_printf(t->arena, "%u", p->cases) : "-";
     cells[3 + 2 * i].text = p->cases ? arena_printf(t->arena, "%.3f", p->worst) : "-";
@@ -128,16 +127,18 @@ static void print_table(const TestRun *run, uint32_t passed, uint32_t failed)
              "worst:number|");
   for (uint32_t op = 0; op < OP_COUNT; op++) add_op(run, (OpKind)op, &t);
   if (t.rows.n) table_put(&t);
-  table_say(&t, 0, "worst: largest error of what passed, in units of its bound");
+  table_say(&t, 0, "worst: largest error of the passed cases, in units of the bound");
   if (test_on_gpu(run))
-    table_say(&t, 0, "twins: %s against cpu; elementwise kernels and moves must have the same bits",
-              run->target);
+    table_say(
+        &t, 0,
+        "twins: %s compared with the cpu; elementwise kernels and moves must give the same bits",
+        run->target);
   table_say(&t, 0, "%u passed, %u failed", passed, failed);
   table_close(&t);
   arena_destroy(arena);
 }
 
-/* The same as the table; for scripts. */
+/* The numbers of the table, for scripts. */
 static void print_json(const TestRun *run, uint32_t passed, uint32_t failed)
 {
   const char *separator = "";

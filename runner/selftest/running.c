@@ -1,11 +1,11 @@
-/* Suite: running statistics of batch norm, and Buffers that a method assigns to, in a small job
- * that trains: they follow the batches, but not those of a step whose update is skipped; in double
- * from what they were before. */
+/* Suite: running statistics of batch norm, and Buffers that a method assigns, in a small job that
+ * trains. They are updated by each batch, but not by a step whose update is skipped. The expected
+ * values are computed in double from the values before the step. */
 #include "graph.h"
 #include <math.h>
 #include <string.h>
 
-/* ROWS: elements of one channel in a batch; EXTRA: of the weight that overflows */
+/* ROWS: elements of one channel in a batch; EXTRA: elements of the weight that overflows */
 enum { IMAGES = 4, CHANNELS = 3, PIXELS = 30, ROWS = IMAGES * PIXELS, EXTRA = 7 };
 
 static const char job[] =
@@ -44,7 +44,7 @@ typedef struct Images {
   float x[IMAGES * CHANNELS * PIXELS], z[IMAGES * EXTRA];
 } Images;
 
-/* The buffers of the batch norm, found by their paths. */
+/* Reads all buffers of the model, by their paths. */
 static ampc_status read_running(Built *b, Running *r)
 {
   const struct {
@@ -72,7 +72,7 @@ static ampc_status read_running(Built *b, Running *r)
   return status;
 }
 
-/* An element of 2e37 among those of `z` overflows the scaled gradient of w, nothing else. */
+/* An element of 2e37 in `z` overflows the scaled gradient of w and nothing else. */
 static void fill(Images *batch, bool overflow, uint64_t *random)
 {
   for (int i = 0; i < IMAGES * CHANNELS * PIXELS; i++)
@@ -88,14 +88,15 @@ static ampc_status run_body(Built *b, const Images *batch)
   return status ? status : built_step(b);
 }
 
-typedef struct Body { /* what was run, and what stood before and after it */
+typedef struct Body { /* the batch that ran, and the buffers before and after it */
   Images batch;
   Running before, after;
   bool skipped;
   const char *how;
 } Body;
 
-/* In units of 16 ulps: a mean of 120 values and two roundings of the update. */
+/* In units of 16 ulps: `got` contains the roundings of a mean of 120 values and two of the
+ * update. */
 static double relative(double got, double want)
 {
   return fabs(got - want) / (16 * number_ulp(AMPC_F32, fmax(fabs(want), 1)));
@@ -127,8 +128,8 @@ static void check(Arena *a, TestRun *run, const Body *b)
                           (long long)before->count));
 }
 
-/* The method is called twice, with z and z + 1, and the second call reads what the first assigned.
- */
+/* The job calls the method twice, with z and z + 1. The second call reads what the first one
+ * assigned. */
 static void check_assigned(Arena *a, TestRun *run, const Body *b)
 {
   const Running *before = &b->before, *after = &b->after;
@@ -149,13 +150,13 @@ static void check_assigned(Arena *a, TestRun *run, const Body *b)
               arena_printf(a, "a mean that moves and a maximum %s", b->how));
 }
 
-/* 0, or a normal number above it. */
+/* Decodes 0 or a positive normal number. */
 static double small_f16(uint16_t bits)
 {
   return bits ? ldexp(1024 + (bits & 1023), (bits >> 10) - 25) : 0;
 }
 
-/* Integers are exact, beyond the 24 bits of a float too, and so are quarters in f16. */
+/* Integers are exact, also beyond the 24 bits of an f32, and so are quarters in f16. */
 static void check_counted(Arena *a, TestRun *run, const Body *b)
 {
   const Running *before = &b->before, *after = &b->after;
@@ -176,7 +177,8 @@ static void check_counted(Arena *a, TestRun *run, const Body *b)
              arena_printf(a, "counts, bools and 16 bits %s", b->how));
 }
 
-/* i is a batch that overflows: its step must change no statistics, and the next one goes on. */
+/* i is a batch that overflows: its step must change no statistics, and the next step must update
+ * them again. */
 static ampc_status run_bodies(Arena *a, TestRun *run, Built *b)
 {
   Body body = {.before = {.count = -1}};

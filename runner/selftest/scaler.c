@@ -1,6 +1,6 @@
-/* Suite: the loss scale after patterns of overflows is that of torch.amp.GradScaler, to the bit,
- * and with hysteresis that of the rule in docs/precision.md. A small job trains; a body overflows
- * where its batch has an infinity. */
+/* Suite: after patterns of overflows, the loss scale is that of torch.amp.GradScaler, to the bit;
+ * with hysteresis it follows the rule in docs/precision.md. A small job trains; a body overflows if
+ * its batch contains an infinity. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,17 +9,18 @@
 
 enum { N = 4 };
 
-typedef struct ScalerRow { /* of the patterns up to the next one */
+typedef struct ScalerRow { /* scaler of the patterns that follow it */
   double init, growth, backoff;
   int64_t interval, hysteresis;
   double min, max;
 } ScalerRow;
 
 typedef struct Pattern {
-  const ScalerRow *scaler; /* a row that begins one; or NULL, and the others are set */
-  const char *steps;       /* x: it overflows */
+  const ScalerRow *scaler; /* a row that sets the scaler has only this field; in the other rows it
+                              is NULL */
+  const char *steps;       /* one character for each step; x: it overflows */
   const char *changes;
-  long long tracker; /* growth, at the end */
+  long long tracker; /* growth counter at the end */
 } Pattern;
 
 #define SCALER(init, growth, backoff, interval)                                                    \
@@ -27,7 +28,7 @@ typedef struct Pattern {
 #define PATTERN(steps, changes, tracker) {NULL, steps, changes, tracker},
 static const Pattern patterns[] = {
 #include "scaler_patterns.def"
-    /* spared anew where the scale is due to grow, and not after a good step alone */
+    /* the hysteresis is reset where the scale is due to grow, but not after a single good step */
     {.scaler = &(const ScalerRow){1024, 2, 0.5, 3, 2, 1, 65536}},
     {NULL, "x.x.x", "244000000 443800000", 0},
     {NULL, "x.x...x.x", "244000000 544800000 844000000", 0},
@@ -46,7 +47,7 @@ static const char job[] =
     "precision f16\n"
     "train x in numbers() with batch=1 { minimize net(x) with opt }\n";
 
-/* The numbers of a scaler are data: kernels are the same for all of them. */
+/* The kernels read the scaler's numbers from the program, so one compile serves all scalers. */
 static void set_scaler(Built *b, const ScalerRow *r)
 {
   b->c->program->scaler = (ampc_scaler_desc){.on = true,
@@ -68,7 +69,8 @@ static ampc_status run_step(Built *b, bool overflows, ampc_state *out)
   return status ? status : ampc_get_state(b->rt, out);
 }
 
-/* The f32 that a change at this step brings; *at moves behind it. */
+/* The scale after this step: the change listed for it, or else `before`. Moves *at behind the
+ * change. */
 static float changed(const char **at, size_t step, float before)
 {
   char digit[2] = {**at, 0};

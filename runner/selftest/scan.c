@@ -1,14 +1,14 @@
-/* Suite: a loop (Note [loops] in compiler/graph/ir.h) in a job that trains, in doubles: one step of
- * SGD takes the gradients off the weights; they are those of central differences of the same sums
- * in C. */
+/* Suite: a loop (Note [loops] in compiler/graph/ir.h) in a job that trains in doubles. One step of
+ * SGD subtracts the gradients from the weights. They must equal central differences of the same
+ * function written in C. */
 #include "graph.h"
 #include <math.h>
 #include <string.h>
 
 enum { N = 4, T = 5, W = 3, WEIGHTS = W + W * W + W };
 
-/* What is carried changes places, so that one value must be copied; u multiplies what is carried.
- */
+/* The carried values are swapped, so that one of them must be copied. u multiplies a carried
+ * value. */
 static const char job[] = "data numbers() { return synthetic(64, [5, 3]) }\n"
                           "module Net {\n"
                           "  h0 = Parameter([3]); u = Parameter([3, 3]); w = Parameter([3])\n"
@@ -33,7 +33,7 @@ typedef struct Weights {
   double h0[W], u[W][W], w[W];
 } Weights;
 
-/* Of one sample. */
+/* The loss of one sample. */
 static double loss_of(const Weights *p, double x[T][W])
 {
   double h[W], k[W] = {0}, sum = 0;
@@ -81,7 +81,7 @@ static ampc_status move_weights(Built *b, Weights *w, bool write)
   return status;
 }
 
-/* Differences are right to some 1e-7 of a gradient of about 10. */
+/* The differences have an error of about 1e-7 for gradients of about 10. */
 static void check(TestRun *run, const Weights *before, const Weights *after, double x[N][T][W])
 {
   double worst = 0;

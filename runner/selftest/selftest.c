@@ -1,6 +1,6 @@
-/* amp selftest: proves every op of the table on this machine. Prints a table and ends with status 0
- * or 5. What is compared with what stands at the head of each suite's file (README.md lists them).
- */
+/* amp selftest: tests every op of the op table on this machine. Prints a table and exits with
+ * status 0 or 5. The head of each suite's file says what it compares; README.md lists the
+ * suites. */
 #include "run.h"
 #include "ops/table.h"
 #include "compiler/cli/options.h"
@@ -12,7 +12,7 @@
 
 /* ---- suites ---- */
 
-typedef struct SuiteThread { /* the C compiler takes most of the time: suites run side by side */
+typedef struct SuiteThread { /* suites run in parallel, as the C compiler takes most of the time */
   Suite *suite;
   TestRun *run;
   pthread_t thread;
@@ -23,7 +23,7 @@ typedef struct SuiteThread { /* the C compiler takes most of the time: suites ru
 static void *run_suite(void *data)
 {
   SuiteThread *s = data;
-  char crash_stack[CRASH_STACK]; /* it computes: Note [signals] */
+  char crash_stack[CRASH_STACK]; /* for crash handlers: Note [signals] */
   out_of_memory_stack(crash_stack);
   Arena *a = arena_create();
   s->status = s->suite(a, s->run);
@@ -32,7 +32,7 @@ static void *run_suite(void *data)
   return NULL;
 }
 
-/* All threads are joined before the first error is told. */
+/* Joins all threads, then returns the error of one that failed. */
 static ampc_status run_suites(TestRun *run)
 {
   static Suite *const suites[] = {suite_forward, suite_backward,      suite_random,  suite_step,
@@ -57,7 +57,7 @@ static ampc_status run_suites(TestRun *run)
 
 /* ---- options ---- */
 
-/* A filter that fits nothing would pass with no case run. */
+/* An unknown name is an error: otherwise the run would pass without a case. */
 static int read_filter(const OptionGiven *given)
 {
   ((TestRun *)given->into)->filter = given->value;
@@ -81,26 +81,28 @@ static int read_mutation(const OptionGiven *given)
 
 static const OptionRow selftest_options[] = {
     {"device", 0, "DEVICE",
-     "where the kernels run: cpu (default), cuda, cuda:1 or auto; what a GPU computes is also "
-     "compared "
-     "with the cpu, jobs too: three steps of each. Jobs on the cpu: their gradients alone, in "
-     "doubles, against differences of the loss",
+     "where the kernels run: cpu (default), cuda, cuda:1 or auto. The results of a GPU are also "
+     "compared with the cpu's. Given jobs are compared over three steps on a GPU; on the cpu only "
+     "their gradients are tested, in doubles, against differences of the loss",
      .kind = OPTION_text, .field = offsetof(TestRun, device)},
     {"cuda-path", 0, "DIR", "look for NVIDIA's libraries in DIR first", .kind = OPTION_call,
      .read = options_cuda_path},
-    {"no-cudnn", 0, NULL, "convolutions by our own kernels, also where cuDNN is found",
+    {"no-cudnn", 0, NULL,
+     "run convolutions with the program's own kernels, also where cuDNN is found",
      .kind = OPTION_call, .read = read_no_cudnn},
-    {"filter", 0, "NAME", "one op only", .kind = OPTION_call, .read = read_filter},
-    {"graphs", 0, "N", "how many random graphs of images are made; without it a few",
-     .kind = OPTION_number, .field = offsetof(TestRun, graphs), .least = 1},
-    {"seed", 0, "N", "the number of the first of them (default 1)", .kind = OPTION_number,
+    {"filter", 0, "NAME", "test only this op", .kind = OPTION_call, .read = read_filter},
+    {"graphs", 0, "N", "number of random graphs of images (default: a few)", .kind = OPTION_number,
+     .field = offsetof(TestRun, graphs), .least = 1},
+    {"seed", 0, "N", "seed of the first random graph (default 1)", .kind = OPTION_number,
      .field = offsetof(TestRun, seed)},
     {"brief", 0, NULL,
-     "each op once: not without fusion and in doubles as well, and without the proofs of jvp",
+     "run each case once: leave out the runs without fusion and in doubles, and the tests of jvp",
      .kind = OPTION_flag, .field = offsetof(TestRun, brief)},
-    {"json", 0, NULL, "the result as JSON", .kind = OPTION_flag, .field = offsetof(TestRun, json)},
-    {"verbose", 0, NULL, "every case", .kind = OPTION_flag, .field = offsetof(TestRun, verbose)},
-    {"mutate", 0, "FROM=>TO", "replace text of the kernels first: the tests must then fail",
+    {"json", 0, NULL, "print the result as JSON", .kind = OPTION_flag,
+     .field = offsetof(TestRun, json)},
+    {"verbose", 0, NULL, "print every case", .kind = OPTION_flag,
+     .field = offsetof(TestRun, verbose)},
+    {"mutate", 0, "FROM=>TO", "replace text in the kernels first; the tests must then fail",
      .kind = OPTION_call, .read = read_mutation},
     {0}};
 
@@ -110,7 +112,7 @@ static const OptionTable selftest_verb = {
     .groups = (const OptionGroup[]){{selftest_options, 0}, {NULL, 0}},
     .notes = "exit status: 0 all passed, 5 something failed"};
 
-/* A table that lacks something proves less than it says: nothing is run then. */
+/* An incomplete table would test less than it claims, so nothing runs then. */
 static bool tables_whole(void)
 {
   Arena *a = arena_create();
@@ -122,18 +124,19 @@ static bool tables_whole(void)
   return whole;
 }
 
-/* On the cpu: their gradients and no op by itself. */
+/* Jobs on the cpu: tests their gradients, and no single ops. */
 static int test_jobs(Arena *arena, TestRun *run)
 {
   if (run->filter)
-    return usage_error(selftest_verb.program,
-                       "--filter picks ops; of jobs on the cpu all gradients are tested");
+    return usage_error(
+        selftest_verb.program,
+        "--filter picks ops, and a job on the cpu has no cases of single ops: leave it out");
   ampc_status status = suite_differences(arena, run);
   if (status) return fprintf(stderr, "amp: error: %s\n", ampc_last_error()), (int)status;
   return test_print(run) ? AMPC_RUN_FAILED : AMPC_OK;
 }
 
-/* `arena` keeps words of the command line for as long as the run needs them. */
+/* `arena` holds words of the command line until the run ends. */
 static int test(Arena *arena, int argc, char **argv)
 {
   static TestRun run = {.device = "cpu", .seed = 1};

@@ -1,14 +1,16 @@
-/* Suite: the ops of a step, in a small job that trains. Two parameters: `w`, elementwise in f32,
- * and `fc.weight`, used by matrix products through its 16-bit copy. Their gradients are known
- * sums of the inputs, so overflows come where the plan of the recipe wants them. After every body
- * all state is compared with PyTorch's formulas, computed in double from the state before it. */
+/* Suite: the ops of a step, in a small job that trains. It has two parameters: `w`, read
+ * elementwise in f32, and `fc.weight`, which matrix products read through its 16-bit copy. Their
+ * gradients are known sums of the inputs, so a body overflows exactly where the recipe's plan says.
+ * After every body, all state is compared with PyTorch's formulas, computed in double from the
+ * state before it. */
 #include "step.h"
 #include <math.h>
 #include <string.h>
 
 /* ---- the job ---- */
 
-/* Settings that the recipe leaves out are 0: all are given, so that no default is relied on. */
+/* Prints every setting, with 0 for those that the recipe omits, so that the test depends on no
+ * default. */
 static void print_optimizer(Text *t, const Recipe *r)
 {
   const OptimizerInfo *row = optimizer_row(r->kind);
@@ -37,7 +39,7 @@ static void print_optimizer(Text *t, const Recipe *r)
   text_puts(t, ")\n");
 }
 
-/* Without a scaler the clause is the type alone. */
+/* Without a scaler the clause contains only the type. */
 static void print_precision(Text *t, const Recipe *r)
 {
   const Scaler s = recipe_scaler(r);
@@ -50,8 +52,8 @@ static void print_precision(Text *t, const Recipe *r)
   text_puts(t, "\n");
 }
 
-/* The product is there twice, so that gradients of one weight are added: in f32, in every
- * precision. */
+/* The job contains the product twice, so that two gradients of one weight are added. They are added
+ * in f32 in every precision. */
 static void print_job(Text *t, const Recipe *r)
 {
   text_printf(t,
@@ -84,7 +86,7 @@ static ampc_status compile_recipe(Built *b, Arena *a, const TestRun *run, const 
 
 /* ---- one body ---- */
 
-/* Multiples of 1/64: sums of them times the scale are exact in f32, and each fits f16. */
+/* Multiples of 1/64: each fits f16, and their sums times the scale are exact in f32. */
 static void fill_batch(Batch *batch, char letter, uint64_t *random)
 {
   double size = letter == 'N' ? 100.0 / 64 : 1.0 / 64;
@@ -141,7 +143,8 @@ static ampc_status run_body(Built *b, const Batch *batch)
 
 /* ---- recipes ---- */
 
-/* Counts [true, predicted] of all bodies: a number is true above 1/4, predicted above 0. */
+/* Counts [true, predicted] over all bodies: a number is true above 1/4 and predicted true above
+ * 0. */
 static ampc_status check_counts(Arena *a, TestRun *run, Built *b, uint32_t metric,
                                 const Batch *batches, int n)
 {
@@ -159,7 +162,7 @@ static ampc_status check_counts(Arena *a, TestRun *run, Built *b, uint32_t metri
   return status;
 }
 
-/* Averages weigh each body by its samples; `last` is that of the last body. */
+/* An average weighs each body by its samples; `last` is the value of the last body. */
 static ampc_status check_metrics(Arena *a, TestRun *run, Built *b, const Recipe *r,
                                  const Batch *batches, int n)
 {
@@ -188,7 +191,7 @@ static ampc_status check_metrics(Arena *a, TestRun *run, Built *b, const Recipe 
   return ampc_fail(AMPC_RUN_FAILED, "the program has lost its metric");
 }
 
-/* The state after a body is what the next one starts from, so errors do not add up. */
+/* Each body is checked from the actual state before it, so errors do not accumulate. */
 static ampc_status run_bodies(Arena *a, TestRun *run, Built *b, const Recipe *r)
 {
   StepState before, after;
@@ -211,7 +214,7 @@ static ampc_status run_bodies(Arena *a, TestRun *run, Built *b, const Recipe *r)
   return !status && finite ? check_metrics(a, run, b, r, batches, n) : status;
 }
 
-/* The same training without fusion ends in the same bits. */
+/* The same training without fusion must end with the same bits. */
 static ampc_status check_unfused(Arena *a, TestRun *run, const Recipe *r, const StepState *fused)
 {
   Built b;
@@ -229,7 +232,7 @@ static ampc_status check_unfused(Arena *a, TestRun *run, const Recipe *r, const 
   return status;
 }
 
-/* Body by body with -O2; its last weights must be those of -O0. */
+/* Checks each body with -O2, then that -O0 ends with the same weights. */
 static ampc_status run_recipe(Arena *a, TestRun *run, const Recipe *r)
 {
   Built b;
@@ -241,7 +244,7 @@ static ampc_status run_recipe(Arena *a, TestRun *run, const Recipe *r)
   return status || run->edit ? status : check_unfused(a, run, r, &end);
 }
 
-/* A filter that names any op of a step runs all recipes: a body runs all of these ops. */
+/* A filter that names any op of a step runs all recipes, because a body runs all of these ops. */
 ampc_status suite_step(Arena *a, TestRun *run)
 {
   static const OpKind proved[] = {OP_metric,    OP_statistics,        OP_grad_accumulate,

@@ -1,15 +1,15 @@
-/* Suite: sums of f64 (`accumulate`), along every axis, of rows and of columns, and those of a
- * gradient. Great numbers cancel and small ones are left, whole numbers all of them: f32 loses the
- * small ones, which is looked at too; f64 has every sum exactly, and what is made of it is rounded
- * once. */
+/* Suite: sums in f64 (`accumulate`) along rows, along columns, over several axes, and of a
+ * gradient. The terms are integers. Large terms cancel and leave the sum of the small ones. A sum
+ * in f32 loses the small terms, which is tested too. A sum in f64 is exact, and its result is
+ * rounded once. */
 #include "graph.h"
 #include <math.h>
 #include <string.h>
 
 enum { N = 2, L = 4101, C = 24, ALL = N * L * C };
 
-/* Along the axes alone, along two that do not touch, over all: the last axis is a row, the others
- * are columns. */
+/* Sums over the last axis (rows), over another one (columns), over two axes that are not adjacent,
+ * and over all axes. */
 static const char forward_job[] =
     "precision f32 { accumulate(%s, sum, mean) }\n"
     "infer f(x: f32[2, 4101, 24]) {\n"
@@ -26,7 +26,7 @@ static const char backward_job[] =
     "optimizer opt = SGD(net, lr=1.0)\n"
     "train x in numbers() with batch=2 { minimize net(x).sum() with opt }\n";
 
-/* In each 3 that lie behind each other along any axis two cancel: n + l + c counts them. */
+/* Of 3 neighbours along l or c, two are large and cancel. */
 static double element(int n, int l, int c)
 {
   static const double great[] = {0x1p30, 0, -0x1p30};
@@ -34,7 +34,7 @@ static double element(int n, int l, int c)
   return great[which] + (which == 1 ? (n + 3 * l + 7 * c) % 5 - 1 : 0);
 }
 
-/* The sum over what is not named: below 0. */
+/* The sum over all axes whose index is below 0. */
 static double sum_of(int n, int l, int c)
 {
   double sum = 0;
@@ -72,7 +72,7 @@ static ampc_status start(Built *b, Arena *a, const TestRun *run, int optimize, c
   return status ? status : built_put(b, 0, x, ALL * sizeof *x);
 }
 
-/* Counts what is not as wanted, of each result. */
+/* Counts the wrong elements of each result. */
 static ampc_status wrong_sums(Arena *a, const TestRun *run, int optimize, const char *type,
                               int64_t *out)
 {
@@ -115,13 +115,13 @@ static ampc_status run_sums(Arena *a, TestRun *run, int optimize)
   if (!status) status = wrong_gradients(a, run, optimize, "f32", &rounded_gradients);
   for (int k = 0; !status && k < RESULTS; k++) {
     test_check(run, ops[k], AMPC_F32, !exact[k],
-               arena_printf(a, "sums of f64 %s: %lld are off", names[k], (long long)exact[k]));
+               arena_printf(a, "sums in f64 %s: %lld are wrong", names[k], (long long)exact[k]));
     test_check(run, ops[k], AMPC_F32, rounded[k] != 0,
-               arena_printf(a, "what f32 loses %s", names[k]));
+               arena_printf(a, "sums in f32 %s are not exact", names[k]));
   }
   if (status) return status;
-  test_check(run, OP_mul, AMPC_F32, !gradients, "gradients that are sums of f64");
-  test_check(run, OP_mul, AMPC_F32, rounded_gradients, "what gradients in f32 lose");
+  test_check(run, OP_mul, AMPC_F32, !gradients, "gradients summed in f64 are exact");
+  test_check(run, OP_mul, AMPC_F32, rounded_gradients, "gradients summed in f32 are not exact");
   return AMPC_OK;
 }
 

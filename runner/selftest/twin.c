@@ -1,7 +1,7 @@
-/* Suite: what a GPU computes against what the cpu does with the same kernels' text. Elementwise
- * kernels and moves must give the same bits: their maths is ours, and nothing is contracted. Sums
- * over rows and products are taken in another order, so they may differ by what either may be off:
- * twice the bound. */
+/* Suite: the results of a GPU compared with those of the cpu from the same kernel text. Elementwise
+ * kernels and moves must produce the same bits: they use ampc's own math functions, and no
+ * multiply-add is contracted. Row sums and products are added in another order, so they may differ
+ * by twice the bound. */
 #include "graph.h"
 #include <math.h>
 
@@ -11,7 +11,8 @@ static bool must_be_equal(OpKind op)
   return t == TMPL_map || t == TMPL_move || t == TMPL_alias;
 }
 
-/* Two sums that lie on both sides of a rounding to 16 bits end as neighbours. */
+/* The error in units of the bound. Two sums on different sides of a rounding boundary of a 16-bit
+ * type become neighbours, so one ulp of that type is added. */
 static double apart(DType d, double ulps, double gpu, double cpu, double scale)
 {
   if (number_same(gpu, cpu)) return 0;

@@ -397,7 +397,7 @@ static void check_shards_of_llm_c(void)
   const char *path = temp_path("shard.bin"), *args = "length=33\nformat=u16\n";
   temp_write(path, &shard, (size_t)size);
   expect("tokens", path, args, AMPC_I32, 1, 1, 50256, -1);
-  refuse("tokens", path, "length=9\nformat=i32\n", "its tokens are `format=\"u16\"`");
+  refuse("tokens", path, "length=9\nformat=i32\n", "its tokens need `format=\"u16\"`");
   expect("tokens", path, "length=9\nformat=u8\n", AMPC_I32, (size - 1) / 8, 1, 0, 0);
   temp_write(path, &shard, (size_t)size - 2);
   refuse("tokens", path, args, "of 33 tokens, but 64 bytes follow its header, expected 66");
@@ -409,7 +409,7 @@ static void check_shards_of_llm_c(void)
   refuse("tokens", path, args, "of -1 tokens");
   shard.head[1] = 2;
   temp_write(path, &shard, (size_t)size);
-  refuse("tokens", path, args, "of version 2; version 1");
+  refuse("tokens", path, args, "of version 2; only version 1");
   shard.head[0] = 20240801;
   shard.head[1] = 7;
   temp_write(path, &shard, (size_t)size);

@@ -95,7 +95,7 @@ static void check_mistakes(void)
   refuse("a,b\n1,2\n\n3\n", ab, "line 4: 1 fields, the first line has 2");
   refuse("a,b\n1,2\n3,4,5\n", ab, "line 3: 3 fields, the first line has 2");
   refuse("a,b\n1,2\n3,x\n", ab, "line 3, column b: `x` is no number");
-  refuse("a,b\n1,\n", ab, "line 2, column b: the field is empty; `nan` stands");
+  refuse("a,b\n1,\n", ab, "line 2, column b: the field is empty; write `nan`");
   refuse("a,b\n1,0x10\n", ab, "line 2, column b: `0x10` is no number");
   refuse("a,b\n1,\"2\n3,4\n", ab, "line 2: a quote is not closed");
   refuse("a,b\n1,\"2\"3\n", ab, "line 2: something follows a closing quote");
