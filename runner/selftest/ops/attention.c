@@ -1,9 +1,9 @@
-/* Attention: weights of every query by themselves, from all its scores. */
+/* Attention: the reference computes the weights of each query from all of its scores. */
 #include "entry.h"
 
 enum { QUERY, KEY, VALUE, MASK, DY, LOG_SUMS, OFF };
 
-/* One query of one head against one key, as operands have them: q [n, l, heads, d]. */
+/* One query of one head and one key, as indices into the operands: q is [n, l, heads, d]. */
 typedef struct Pair {
   const Case *t;
   int64_t image, head, query, key;
@@ -20,7 +20,7 @@ static const double *operand(const Pair *p, uint32_t input)
   return row_of(&p->t->in[input], p->image, of_query ? p->query : p->key, p->head);
 }
 
-/* The element of the mask [n, heads, l, s], of which each axis may be 1. */
+/* The element of the mask [n, heads, l, s], whose axes may have size 1. */
 static double mask_at(const Pair *p)
 {
   const Tensor *m = &p->t->in[MASK];
@@ -41,7 +41,7 @@ static double inner(const double *x, const double *y, int64_t n, double *size)
   return sum;
 }
 
-/* `size`: of what is added up. */
+/* The score of a pair. *size is set to the sum of the absolute values of its terms. */
 static double score_of(const Pair *p, double *size)
 {
   const Case *t = p->t;
@@ -55,8 +55,8 @@ static double score_of(const Pair *p, double *size)
   return s + mask_at(p);
 }
 
-/* The logarithm of the sum of e^score, and the greatest size of a score; a query that sees nothing:
- * infinity, so that its weights are 0. */
+/* The log of the sum of e^score, and in *size the largest size of a score. For a query that attends
+ * to no key it is infinity, so that its weights are 0. */
 static double log_sum_of(Pair p, double *size)
 {
   double most = -INFINITY, sum = 0, own;
@@ -79,7 +79,8 @@ static void shape_attention_of(const Case *t, Tensor *y)
     y->dim[3] = t->in[VALUE].dim[3];
 }
 
-/* An error of a score is one of its weight: scales grow with the size of scores. */
+/* An absolute error of a score is a relative error of its weight, so scales grow with the size of
+ * the scores. */
 static void reference_attention(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *q = &t->in[QUERY], *v = &t->in[VALUE];
@@ -110,8 +111,9 @@ static void shape_attention_back(const Case *t, Tensor *y)
   for (uint32_t i = 0; i < x->rank; i++) y->dim[i] = x->dim[i];
 }
 
-/* What a pair gives to its query, key or value: `weight` e^(score - sums) and the gradient of the
- * score, as kernels get sums and off. */
+/* Adds the contribution of a pair to the gradient of its query, key or value. Inputs LOG_SUMS and
+ * OFF replace the sums over all keys, as in the kernels: the weight is e^(score - LOG_SUMS), and
+ * OFF is subtracted from the gradient of the weight. */
 static void add_pair(const Pair *p, Tensor *y, double *scale)
 {
   const Case *t = p->t;
@@ -141,7 +143,7 @@ static void reference_attention_back(const Case *t, Tensor *y, double *scale)
   }
 }
 
-/* Features of a score or slope, and what a result is summed from. */
+/* The number of terms: features of a score and of a slope, then the terms of a result. */
 static double terms_of_attention(const Case *t)
 {
   const Tensor *q = &t->in[QUERY], *v = &t->in[VALUE];
@@ -156,7 +158,7 @@ static double terms_of_attention(const Case *t)
 static const OpTest tests[] = {
     {OP_attention, "nnnn", "=", FORWARD, BOUND, .narrow = true,
      CASES("fhb 2x5x3x8 2x7x3x8 2x7x3x5 - scale=0.35",
-           /* several tiles and steps, with rests */
+           /* several tiles and steps, with a partial last one */
            "fhb 1x131x2x33 1x70x2x33 1x70x2x40 - scale=0.2",
            "fhb 1x70x2x8 1x131x2x8 1x131x2x8 - scale=0.3 causal=1",
            "fh 1x131x1x8 1x70x1x8 1x70x1x8 - scale=0.3 causal=1",
@@ -164,7 +166,7 @@ static const OpTest tests[] = {
            "fhb 2x33x2x8 2x37x2x8 2x37x2x8 o:1x1x33x37~c scale=0.3 causal=1",
            "fhb 2x33x2x8 2x37x2x8 2x37x2x8 1x2x33x37 scale=0.3",
            "fh 2x3x2x8 2x5x2x8 2x5x2x8 2x2x1x1 scale=0.3",
-           /* the second query sees nothing, then only the last key */
+           /* the second query attends to nothing; then only to the last key */
            "fhb 1x2x1x3 1x2x1x3 1x2x1x3 o:1x1x2x2{1,1,0,0} scale=1",
            "fhb 1x2x1x3 1x34x1x3 1x34x1x3 "
            "1x1x1x34{-inf,-inf,-inf,-inf,-inf,-inf,-inf,-inf,-inf,-inf,-inf,-inf,-inf,-inf,-inf,-"
@@ -177,7 +179,7 @@ static const OpTest tests[] = {
            "f 1x2x1x3 1x2x1x3 1x2x1x3 o:1x1x2x2{1,1,0,0} scale=1 sums=1 result=f"),
      GRADIENTS("fhb 2x3x2x4 2x5x2x4 2x5x2x3 - scale=0.35",
                "f 1x5x2x4 1x3x2x4 1x3x2x4 - scale=0.35 causal=1",
-               /* cuDNN's, where it is */
+               /* cuDNN computes these if it is present */
                "hb 1x5x2x8 1x3x2x8 1x3x2x16 - scale=0.35 causal=1",
                "hb 2x3x2x8 2x5x2x8 2x5x2x8 - scale=0.35",
                "hb 1x4x2x8 1x5x2x8 1x5x2x8 - scale=0.4 p=0.4",
@@ -186,7 +188,7 @@ static const OpTest tests[] = {
                "f 1x2x1x4 1x5x1x4 1x5x1x3 o:1x1x2x5{1,1,0,1,1,0,0,0,0,0} scale=0.4",
                "fhb 2x3x2x2 2x3x2x2 2x3x2x2 1x2x3x3 scale=0.4",
                "f 2x3x2x2 2x3x2x2 2x3x2x2 2x1x1x3 scale=0.4",
-               /* dropout of forward, of backward and of the mask's gradient is one */
+               /* forward, backward and the mask's gradient must use the same dropout */
                "fhb 1x4x2x3 1x5x2x3 1x5x2x3 1x2x4x5 scale=0.4 p=0.4",
                "f 1x40x1x2 1x70x1x2 1x70x1x2 - scale=0.4 p=0.2 causal=1")},
     {OP_attention_backward, "dddddvd", "f", BACK, BOUND,

@@ -1,9 +1,9 @@
-/* Statistics of channels, sums in parts and batch norm. */
+/* Statistics of channels, partial sums and batch norm. */
 #include "entry.h"
 #include "compiler/graph/columns.h"
 
-/* A tensor seen from its channel axis: element (o, c, i) stands at (o * n_channels + c) * inner +
- * i. The rows of a channel are numbered through all o and i. */
+/* A tensor as [outer, c, inner] around its channel axis: element (o, c, i) is at index (o *
+ * n_channels + c) * inner + i. The rows of a channel are numbered over all o and i. */
 typedef struct Channels { /* [outer, c, inner] */
   int64_t outer, c, inner;
 } Channels;
@@ -12,7 +12,7 @@ static Channels channels_of(const Case *t)
 {
   const Tensor *x = &t->in[0];
   int64_t axis = case_int(t, "channel"), columns = case_int(t, "columns"), inner = 1;
-  if (columns) return (Channels){x->n / columns, columns, 1}; /* they need not be an axis */
+  if (columns) return (Channels){x->n / columns, columns, 1}; /* columns need not be an axis */
   for (uint32_t d = (uint32_t)axis + 1; d < x->rank; d++) inner *= x->dim[d];
   return (Channels){x->n / (x->dim[axis] * inner), x->dim[axis], inner};
 }
@@ -23,8 +23,8 @@ static int64_t element(const Channels *d, int64_t row, int64_t c)
   return (row / d->inner * d->c + c) * d->inner + row % d->inner;
 }
 
-/* How a channel is cut into parts is the compiler's choice: it is the one thing that is taken from
- * the code under test. What stands in the parts is not. */
+/* The compiler decides how a channel is split into parts. Only this is taken from the code under
+ * test; the values of the parts are not. */
 static void shape_parts_of(const Case *t, Tensor *y)
 {
   Channels d = channels_of(t);
@@ -33,20 +33,20 @@ static void shape_parts_of(const Case *t, Tensor *y)
   y->dim[1] = d.c;
 }
 
-/* Weight or bias of a channel; absent ones change nothing. */
+/* The weight or bias of a channel; `absent` if there is no such input. */
 static double of_channel(const Case *t, uint32_t input, int64_t c, double absent)
 {
   return input < t->n_in && t->in[input].present ? t->in[input].at[c] : absent;
 }
 
-/* Rows of the longest part. */
+/* The number of rows in the longest part. */
 static double terms_of_parts(const Case *t)
 {
   Channels d = channels_of(t);
   return fmin((double)column_part_rows(d.outer * d.inner, d.c), (double)(d.outer * d.inner));
 }
 
-typedef struct PartSum { /* and the sum of what was added, without signs */
+typedef struct PartSum { /* size: the sum of the absolute values */
   double sum, size;
 } PartSum;
 
@@ -61,7 +61,7 @@ static PartSum sum_part(const Case *t, const Channels *d, int64_t c, int64_t beg
   return s;
 }
 
-/* Of dy (x - mean) rstd. */
+/* Sums dy (x - mean) rstd. */
 static PartSum sum_products(const Case *t, const Channels *d, int64_t c, int64_t begin, int64_t end)
 {
   PartSum s = {0};
@@ -74,9 +74,10 @@ static PartSum sum_products(const Case *t, const Channels *d, int64_t c, int64_t
   return s;
 }
 
-/* Note [moments] in ops.def: subtractions in f32 make an error of an ulp of the elements' distance
- * from the guess, which is at most their range; what is lost of the squares is bounded by those
- * around it. Equal elements have their mean exactly and no distance from it. */
+/* The kernels subtract a guess of the mean first (Note [moments] in ops.def). A subtraction in f32
+ * is off by an ulp of the element's distance from the guess, which is at most the range of the
+ * elements. The error of the squares is bounded by the sum of squares around the guess. If all
+ * elements are equal, the mean is exact and the squares are 0. */
 static PartSum mean_of_part(const Case *t, const Channels *d, int64_t c, int64_t begin, int64_t end)
 {
   PartSum s = sum_part(t, d, c, begin, end);
@@ -130,9 +131,9 @@ static void shape_join_of(const Case *t, Tensor *y)
   y->dim[0] = t->in[0].dim[1];
 }
 
-/* The parts' values, put together: channel_mean weighs means by their rows. channel_var has the
- * squares around each part's own mean, and moves them to the common mean: n (part mean - mean)^2
- * more for each part. */
+/* Combines the values of the parts. channel_mean weighs their means by their rows. channel_var gets
+ * the squares around each part's own mean; to move them to the common mean, it adds n (part mean -
+ * mean)^2 for each part. */
 static void reference_join(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *means = &t->in[0];
@@ -173,8 +174,8 @@ static void reference_batch_norm(const Case *t, Tensor *y, double *scale)
   }
 }
 
-/* rstd w (dy - mean(dy) - normal(x) mean(dy normal(x))); the means come as sums and their share,
- * the inverse of the number of rows. */
+/* rstd w (dy - mean(dy) - normal(x) mean(dy normal(x))). The inputs are sums instead of means;
+ * `share` is 1 / number of rows. */
 static void reference_batch_norm_backward(const Case *t, Tensor *y, double *scale)
 {
   Channels d = channels_of(t);
@@ -189,7 +190,7 @@ static void reference_batch_norm_backward(const Case *t, Tensor *y, double *scal
   }
 }
 
-/* as in training: mean and variance are those of a */
+/* as in training: mean and variance of a */
 #define BATCH_NORM(rows)                                                                           \
   "m = channel_means(a, channel=1); s = channel_squares(a, channel=1); "                           \
   "mean = channel_mean(m, rows=" #rows "); "                                                       \
@@ -205,24 +206,24 @@ static const OpTest tests[] = {
            "f 1025x33 channel=1")},
     {OP_part_sums, "n", "f", PARTS, SUMMED(1, 0.5, terms_of_parts, "additions in a row"),
      CASES("fhb 33x7 columns=7", "fhb 33x7 columns=1", "fh 1027x3 columns=3",
-           /* columns that end within an axis; several parts of unequal length */
+           /* column counts that split an axis; several parts of unequal length */
            "fhb 5x6x7x8 columns=16", "fh 130x24x5 columns=16", "f 2050x3x4 columns=8",
            "f 1025x65 columns=65", "f 1027x5x13 columns=65")},
     {OP_channel_means, "n", "f", PARTS, SUMMED(4, 1, terms_of_parts, "two sums"),
      CASES("fhb 33x7 channel=1", "fhb 3x5x7x9 channel=1", "fh 3x65x7 channel=1",
            "f 1025x33 channel=1", "f 2x3x2x5x7 channel=1", "f 1x1x1x3 channel=1",
-           /* equal numbers: their mean */
+           /* equal numbers: the result is that number */
            "f "
            "11x2{100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,"
            "100.1,0.3,100.1,0.3,100.1,0.3} channel=1")},
     {OP_channel_squares, "n", "f", PARTS, SUMMED(4, 1, terms_of_parts, "two sums"),
      CASES("fhb 33x7 channel=1", "fhb 3x5x7x9 channel=1", "fh 3x65x7 channel=1",
            "f 1025x33 channel=1", "f 2x3x2x5x7 channel=1", "f 1x1x1x3 channel=1",
-           /* equal numbers: no distance from their mean */
+           /* equal numbers: the result is 0 */
            "f "
            "11x2{100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,"
            "100.1,0.3,100.1,0.3,100.1,0.3} channel=1",
-           /* a large mean, and a first row that is not like the others */
+           /* a large mean, and a first row that differs from the others */
            "f "
            "9x2{10000,7,10001,1007,10002,1008,10001,1006,10000,1007,10001,1007,10002,1008,10000,"
            "1006,10001,1007} channel=1")},

@@ -1,8 +1,8 @@
 /* Elementwise ops of several inputs. */
 #include "entry.h"
 
-/* The remainder with the sign of y, and the whole number of times that y was taken away: fmod is
- * exact, while x / y in floating point may already be rounded up to an integer. */
+/* The remainder with the sign of y. *moved: y was added to get that sign. fmod is exact, while x /
+ * y in floating point may be rounded up to an integer. */
 static double signed_remainder(double x, double y, bool *moved)
 {
   double rest = fmod(x, y);
@@ -35,7 +35,7 @@ ELEMENT(pow, pow(x[0], x[1]), fabs(r))
 ELEMENT(atan2, atan2(x[0], x[1]), fabs(r))
 ELEMENT(atan2_backward, x[1] == 0 && x[2] == 0 ? 0 : x[0] * x[1] / (x[1] * x[1] + x[2] * x[2]),
         fabs(r))
-/* C's fmax passes over a NaN; here it wins, as in PyTorch */
+/* C's fmax ignores a NaN; here a NaN is the result, as in PyTorch */
 ELEMENT(maximum, isnan(x[0]) || isnan(x[1]) ? NAN : fmax(x[0], x[1]), fabs(r))
 ELEMENT(minimum, isnan(x[0]) || isnan(x[1]) ? NAN : fmin(x[0], x[1]), fabs(r))
 /* comparisons and bits: exact, no scale */
@@ -47,7 +47,7 @@ ELEMENT(gt, x[0] > x[1], 0)
 ELEMENT(ge, x[0] >= x[1], 0)
 ELEMENT(logical_and, (double)((int64_t)x[0] & (int64_t)x[1]), 0)
 ELEMENT(logical_or, (double)((int64_t)x[0] | (int64_t)x[1]), 0)
-/* choices: one of the inputs as it is */
+/* where: one of the inputs, unchanged */
 ELEMENT(where, x[0] != 0 ? x[1] : x[2], fabs(r))
 ELEMENT(addcmul, x[0] + a[0] * x[1] * x[2], fabs(x[0]) + fabs(a[0] * x[1] * x[2]))
 ELEMENT(addcdiv, x[0] + a[0] * x[1] / x[2], fabs(x[0]) + fabs(a[0] * x[1] / x[2]))
@@ -59,8 +59,8 @@ static const OpTest tests[] = {
     {OP_add, "ww", "=", MAP(add), ROUNDED,
      CASES("fhbil 1025 1025", "fhb 7x33 33", "fhb 7x1 1x33", "fh 33 7x33", "f 2x3x5 3x1", "f s 33",
            "h 33 s", "f 1x5 3x1x1", "f 2x1x3x1x2x2 3x1x2x1", "f s s", "u 33 33",
-           "fh 257x1025 1025", /* two types meet: PyTorch's promotion; a scalar does not
-                                           promote, a tensor of one element does */
+           "fh 257x1025 1025", /* two types: PyTorch's promotion. A scalar does not promote, a
+                                  tensor of one element does */
            "f h:33 33 result=f", "h b:33 33 result=f", "h 33 f:s{1.5} result=h",
            "hb 33 f:1{1.5} result=f"),
      GRADIENTS("fhb 7x3~n 3~n", "f 5x1~n 1x3~n", "f s~n 7~n")},
@@ -70,7 +70,7 @@ static const OpTest tests[] = {
     {OP_mul, "ww", "=", MAP(mul), ROUNDED,
      CASES("fhbil 1025 1025", "fhb 7x33 7x1", "h i:33 33 result=h", "f i:33 33 result=f"),
      GRADIENTS("fhb 7x3~n 7x1~n", "f 2x1x5~n 3x1~n"),
-     CHAINS(/* three ways back to a */
+     CHAINS(/* the gradient of a has three terms */
             {"a * a + a", "fhb 33~n 33~d"})},
     {OP_div, "ww", "=", MAP(div), ROUNDED,
      CASES("fhb 1025 1025", "fhb 7x33 33", "il 33 33~q result=f"),
@@ -87,13 +87,13 @@ static const OpTest tests[] = {
      GRADIENTS("fhb 9{5.3,-5.3,7.1,-7.4,2.9,3.3,-1.2,0.6,8.5} 9~v")},
     {OP_pow, "pn", "=", MAP(pow), ULPS(2, "maths.cuh: 2"),
      CASES("fhb 1025 1025",
-           /* zero, negative and infinite bases, as C and PyTorch have them */
+           /* zero, negative and infinite bases, as in C and PyTorch */
            "fhb 9{0,0,-2,-2,nan,2,inf,1,-8} 9{0,-1,3,0.5,0,nan,-1,inf,2}",
-           /* integers: a power below 0 is cut off to 0, but for 1 and -1 */
+           /* integers: a negative power truncates to 0, except for bases 1 and -1 */
            "il 10{2,3,-2,0,0,5,1,-1,-1,2} 10{10,3,5,0,3,1,-7,-3,-2,-1}",
            "u 4{2,3,0,15} 4{7,5,0,2}"),
      GRADIENTS("fhb 17~v 17~n", "f 5x3~v 3~n", "f 7~v s{2}"),
-     CHAINS(/* powers that are numbers have rules of their own */
+     CHAINS(/* constant powers have rules of their own */
             {"a ** 3 + (a ** 2 * a ** 0.5 + a ** 1)", "fhb 33~v 33~d"})},
     {OP_atan2, "ww", "=", MAP(atan2), ULPS(2, "maths.cuh: 2"),
      CASES("fhb 1025 1025", "fhb 1025~n 1025~n", "fhb 7x1 33", "il 33 33 result=f",
@@ -140,7 +140,7 @@ static const OpTest tests[] = {
            "fh 33 min=0.25"),
      GRADIENTS("fhb 33~z min=-0.75 max=1.25")},
     {OP_clamp_backward, "ww", "=", MAP(clamp_backward), EXACT,
-     CASES("fhb 1025 1025 min=-0.5 max=1.25", /* no slope at a bound */
+     CASES("fhb 1025 1025 min=-0.5 max=1.25", /* the gradient at a bound is 0 */
            "fhb 4{1,2,3,4} 4{-0.5,1.25,0,nan} min=-0.5 max=1.25"),
      GRADIENTS("fhb 4~d 4{-2,-0.2,0.7,3} min=-0.5 max=1.25")},
 };

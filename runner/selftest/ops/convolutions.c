@@ -4,10 +4,10 @@
 
 enum { AXES = 3 };
 
-/* Images [n, c, h, w] and volumes [n, c, d, h, w], as the language has them; an image is a volume
- * of depth 1. */
+/* Images [n, c, h, w] and volumes [n, c, d, h, w], in the order of the language. An image is a
+ * volume of depth 1. */
 typedef struct Images {
-  uint32_t axes; /* how many it has */
+  uint32_t axes; /* number of spatial axes */
   int64_t n, c, size[AXES];
 } Images;
 
@@ -36,13 +36,13 @@ static int64_t pixel(const Images *d, int64_t n, int64_t c, const int64_t *at)
   return (((n * d->c + c) * d->size[0] + at[0]) * d->size[1] + at[1]) * d->size[2] + at[2];
 }
 
-/* The place of pixel i of an image. */
+/* The coordinates of pixel i of an image. */
 static void place_of(const Images *d, int64_t i, int64_t *at)
 {
   for (int axis = AXES - 1; axis >= 0; i /= d->size[axis--]) at[axis] = i % d->size[axis];
 }
 
-typedef struct Conv { /* its three tensors; one is the result */
+typedef struct Conv { /* the three tensors of a convolution; one is the result */
   const Case *t;
   Images x, y, w;
   int64_t groups, stride[AXES], pad[AXES], dil[AXES];
@@ -60,7 +60,8 @@ static bool makes_weight(const Case *t)
   return t->test->op == OP_conv2d_weight || t->test->op == OP_conv3d_weight;
 }
 
-/* stride0, .. of the axes that there are. */
+/* Reads an attribute such as stride0, .. for each axis; `absent` for axes that the op does not
+ * have. */
 static void axis_values(const Case *t, uint32_t axes, const char *name, int64_t absent,
                         int64_t *out)
 {
@@ -71,8 +72,8 @@ static void axis_values(const Case *t, uint32_t axes, const char *name, int64_t 
   }
 }
 
-/* Which of the case's tensors plays which part: y = conv2d(x, w); conv2d_data makes x, and
- * conv2d_weight makes w, of what stands in y's place, dy. */
+/* Assigns the case's tensors to y = conv2d(x, w). The result of conv2d_data is x and that of
+ * conv2d_weight is w; their input dy takes the place of y. */
 static Conv conv_of(const Case *t, const Tensor *result)
 {
   bool data = makes_images(t), weight = makes_weight(t);
@@ -93,7 +94,7 @@ static Conv conv_of(const Case *t, const Tensor *result)
   return v;
 }
 
-/* Output pixels along an axis, as PyTorch counts them. */
+/* The number of output pixels along an axis, as in PyTorch. */
 static int64_t windows(int64_t size, int64_t kernel, int64_t stride, int64_t pad, int64_t dil)
 {
   return (size + 2 * pad - dil * (kernel - 1) - 1) / stride + 1;
@@ -127,8 +128,8 @@ static void shape_conv_of(const Case *t, Tensor *y)
   set_images(y, d);
 }
 
-/* One product of the sum that all three ops are made of: y[iy] += x[ix] w[iw], read as what the op
- * makes of the other two. tf32 keeps 11 bits of each factor. */
+/* Adds one product of the sum y[iy] += x[ix] w[iw], from which all three ops are computed: the
+ * result is y, x or w, and the other two are its factors. tf32 rounds each factor to 11 bits. */
 static void add_term(const Conv *v, int64_t ix, int64_t iw, int64_t iy)
 {
   const Case *t = v->t;
@@ -141,7 +142,7 @@ static void add_term(const Conv *v, int64_t ix, int64_t iw, int64_t iy)
   v->scale[to] += fabs(p * q);
 }
 
-/* The pixel that tap `tap` sees from output pixel `at`; false: it lies in the padding. */
+/* The input pixel under tap `tap` at output pixel `at`; false: it is in the padding. */
 static bool seen(const Conv *v, const int64_t *at, const int64_t *tap, int64_t *out)
 {
   for (int i = 0; i < AXES; i++) {
@@ -151,7 +152,7 @@ static bool seen(const Conv *v, const int64_t *at, const int64_t *tap, int64_t *
   return true;
 }
 
-/* One output pixel of output channel k. */
+/* Adds all terms of one output pixel of output channel k. */
 static void add_window(const Conv *v, int64_t n, int64_t k, const int64_t *at)
 {
   int64_t group = v->x.c / v->groups, first = k / (v->y.c / v->groups) * group;
@@ -166,7 +167,7 @@ static void add_window(const Conv *v, int64_t n, int64_t k, const int64_t *at)
   }
 }
 
-/* All three by one walk over the windows of y; the bias is the convolution's alone. */
+/* All three ops in one walk over the windows of y. Only the forward convolution has a bias. */
 static void reference_conv(const Case *t, Tensor *y, double *scale)
 {
   Conv v = conv_of(t, y);
@@ -185,7 +186,7 @@ static void reference_conv(const Case *t, Tensor *y, double *scale)
   }
 }
 
-/* Most terms of one sum. */
+/* The largest number of terms of one sum. */
 static double terms_of_conv(const Case *t)
 {
   Conv v = conv_of(t, &t->want);

@@ -1,4 +1,4 @@
-/* Elements where an index says: taken from there, added up there. */
+/* Ops that read or add elements at given indices. */
 #include "entry.h"
 
 static void shape_selected(const Case *t, Tensor *y)
@@ -12,7 +12,8 @@ static void shape_selected(const Case *t, Tensor *y)
   }
 }
 
-/* Rows of x become rows of as many elements as the index has. Outside there is nothing. */
+/* Each row of x becomes a row with one element for each index. An index outside of the row gives
+ * NaN, or 0 for integers. */
 static void reference_selected(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0], *index = &t->in[1];
@@ -81,13 +82,13 @@ static const OpTest tests[] = {
      CASES("fhbiluo 7x33 i:5{0,6,3,3,1} axis=0", "fhb 7x5 l:2x3{0,6,3,3,1,2} axis=0",
            "fh 3x7x5 u:2x2{6,0,0,2} axis=1", "fb 3x7 l:4{0,6,3,3} axis=1",
            "fhbiluo 7x3 l:s{4} axis=0",
-           /* outside of x: NaN, of integers 0 */
+           /* outside of x: NaN, or 0 for integers */
            "fhbiluo 7x3 i:4{-1,7,2147483647,6} axis=0",
            "fl 7x3 l:4{-9223372036854775807,4294967296,7,0} axis=0",
            "fh 1025x7 i:3{1024,0,1023} axis=0"),
      GRADIENTS("fhb 4x3~n i:5{0,3,3,1,0} axis=0", "fhb 2x4x3~n l:2x2{3,0,1,3} axis=1",
                "f 2x3~n l:4{2,0,1,2} axis=1"),
-     CHAINS(/* sums of rows that meet another gradient */
+     CHAINS(/* row sums that are added to another gradient */
             {"gemm(index_select(a, b) * exp(index_select(a, b)), a, trans_b=1)",
              "fhb 4x3~n i:5{0,3,3,1,2} 5x4~d"})},
     {OP_index_select_backward, "sw", "f", WHOLE(shape_sized_of, reference_row_sums),

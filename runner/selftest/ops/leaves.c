@@ -1,4 +1,4 @@
-/* Leaves run nothing: what stands for a value is read by the ops that use it. */
+/* Leaves run no kernel: the ops that use a leaf read it. */
 #include "entry.h"
 
 static const OpTest tests[] = {

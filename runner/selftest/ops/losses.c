@@ -1,8 +1,8 @@
-/* Losses: of rows against labels, and elementwise. */
+/* Losses of rows with labels, and elementwise losses. */
 #include "entry.h"
 
-/* Of the class of element i: the label has 1 - e of the shares, and all classes the rest, e / n
- * each. */
+/* The target probability of the class of element i: e / n for each class, and 1 - e more for the
+ * label. */
 static double share_of(const Case *t, const Rows *r, int64_t i)
 {
   double e = case_attr(t, "label_smoothing");
@@ -10,8 +10,8 @@ static double share_of(const Case *t, const Rows *r, int64_t i)
   return e / (double)r->length + (is_label ? 1 - e : 0);
 }
 
-/* -sum(share log p). A share of 0 adds nothing even where log p is -inf. A label out of range gives
- * NaN, the ignored one 0. */
+/* -sum(share log p). A share of 0 adds nothing even if log p is -inf. A label out of range gives
+ * NaN, the ignored label 0. */
 static void reference_cross_entropy(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
@@ -56,7 +56,7 @@ ELEMENT(squared_error, (x[0] - x[1]) * (x[0] - x[1]), fabs(r))
 /* with targets 0 and 1 the large terms cancel exactly, so the error is relative to the result */
 ELEMENT(bce_with_logits, ((1 - x[1]) * x[0] + (x[0] < 0 ? -x[0] : 0)) + log1p(exp(-fabs(x[0]))),
         x[1] == 0 || x[1] == 1 ? fabs(r) : fabs((1 - x[1]) * x[0]) + softplus(-x[0]))
-/* no logarithm is below -100 */
+/* logarithms are clamped at -100 */
 static double bounded_log(double x)
 {
   return x == 0 ? -100 : fmax(log(x), x > 0 ? -100 : NAN);
@@ -79,7 +79,7 @@ static const OpTest tests[] = {
            "fhb 3x3{1,-inf,2,-inf,1,2,-inf,0,-inf} l:3{0,0,1} dim=1",
            "fh 2x3{1,-inf,2,-inf,1,2} l:2{0,0} dim=1 label_smoothing=0.1",
            "fh 1025x129 l:1025 dim=1",
-           /* logits with a common offset: the loss must not lose digits by it */
+           /* logits with a common offset, which must not cost the loss any digits */
            "fhb 3x3{10000,10008,9992,-6e4,-60032,-6e4,1000,1001,1002} l:3 dim=1",
            "f 2x3{1e38,1e38,-1e38,10000,10000.5,10001} l:2{0,1} dim=1",
            "f 1x3{10000,10000.5,10001} l:1 dim=1 label_smoothing=0.1",
@@ -104,7 +104,7 @@ static const OpTest tests[] = {
      GRADIENTS("fhb 17~n 17~y")},
     {OP_bce, "yy", "=", MAP(bce), ULPS(4, "two logarithms 1 and 2, three roundings"),
      CASES("fhb 1025 1025", "fhb 7x33 33",
-           /* certain ones, right and wrong; no probabilities */
+           /* probabilities 0 and 1, right and wrong; values that are not probabilities */
            "fhb 6{0,1,0,1,1e-30,0.5} 6{0,1,1,0,1,0.25}", "fhb 4{-0.5,1.5,nan,0} 4{0.5,0.5,0,0.5}"),
      GRADIENTS("fhb 7{0.15,0.2,0.4,0.55,0.7,0.8,0.85} 7~y")},
     {OP_bce_backward, "dyy", "=", MAP(bce_backward),

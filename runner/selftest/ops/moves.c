@@ -6,8 +6,8 @@
 
 /* ---- casts ---- */
 
-/* Between integers the low bits stay, as in C; from floats it truncates and saturates, and NaN is
- * 0; bool asks whether it is zero. */
+/* A cast between integers keeps the low bits, as in C. A cast of a float to an integer truncates
+ * and saturates, and NaN becomes 0. A cast to bool tests for non-zero. */
 static double cast_element(DType from, DType to, double x)
 {
   if (dtype_is_float(to)) return x;
@@ -60,7 +60,7 @@ static bool moved_transpose(const Case *t, int64_t i, int64_t *at)
   return true;
 }
 
-/* Which axis of the input axis d of the result is. */
+/* The axis of the input that becomes axis d of the result. */
 static uint32_t permuted_axis(const Case *t, uint32_t d)
 {
   static const char *const names[MAX_RANK] = {"axis0", "axis1", "axis2", "axis3", "axis4", "axis5"};
@@ -82,7 +82,7 @@ static bool moved_permute(const Case *t, int64_t i, int64_t *at)
   return true;
 }
 
-/* Counted by walking, as a range of the language is read. */
+/* The size is counted by a loop over the slice, as the language defines a range. */
 static void shape_slice_of(const Case *t, Tensor *y)
 {
   int64_t start = case_int(t, "start"), stop = case_int(t, "stop");
@@ -114,7 +114,7 @@ static void shape_cat_of(const Case *t, Tensor *y)
   for (uint32_t k = 1; k < t->n_in; k++) y->dim[case_axis(t)] += t->in[k].dim[case_axis(t)];
 }
 
-/* Each input is copied behind those before it. */
+/* Copies each input behind the previous one. */
 static void reference_cat(const Case *t, Tensor *y, double *scale)
 {
   int64_t before = 0;
@@ -156,7 +156,7 @@ static void shape_shifted_of(const Case *t, Tensor *y)
   y->dim[y->rank - 1] = case_int(t, "w");
 }
 
-/* Each pixel comes from where its sample's offset moves it, if that is inside. */
+/* Each pixel is read at its position plus the offset of its sample, if that is inside the image. */
 static bool moved_shifted(const Case *t, int64_t i, int64_t *at)
 {
   (void)i;
@@ -182,32 +182,31 @@ ELEMENT(full_like, x[1], fabs(r))
 
 static const OpTest tests[] = {
     {OP_cast, "w", "d", FIRST(reference_cast), EXACT,
-     CASES(
-         "fhbiluo 1025 dtype=f", "fhbiluo 1025 dtype=h", "fhbiluo 1025 dtype=b",
-         "fhbiluo 1025 dtype=i", "fhbiluo 1025 dtype=l", "fhbiluo 1025 dtype=u",
-         "fhbiluo 1025 dtype=o",
-         /* f16: the largest number, the first that rounds to inf, subnormals and half of the least
-          */
-         "f 9{65503,65504,65519,65519.99609375,65520,-65520,0x1p-24,0x1p-25,0x1.8p-25} dtype=h",
-         /* ties to even, next to them, among subnormal and normal numbers */
-         "f 8{0x1.8p-24,0x1.7fffp-24,0x1.ffcp-15,0x1.002p0,0x1.006p0,0x1.0020001p0,1e-40,-0.0} "
-         "dtype=h",
-         /* bf16: the same, and a NaN whose payload rounding would carry away */
-         "f 8{0x1.fep127,0x1.fefffep127,0x1.ffp127,0x1.01p0,0x1.03p0,0x1.0100001p0,1e-40,nan} "
-         "dtype=b",
-         /* floats beyond the integers: the nearest limit; NaN is 0 */
-         "f 8{2147483520,2147483648,-2147483648,-3e9,nan,inf,-inf,-1.99} dtype=i",
-         "f 8{9.2233715e18,9.3e18,-9.3e18,nan,inf,-inf,0.99,-0.99} dtype=l",
-         "f 8{254.9,255.5,256,-1,nan,inf,-inf,1.5} dtype=u",
-         "hb 6{1.5,-2.5,nan,inf,-inf,1e4} dtype=i",
-         /* integers that f32 in between would round before f16 does */
-         "l 6{65519,65520,2049,16777217,-70000,9007199254740991} dtype=h",
-         "l 6{65519,65520,2049,16777217,-70000,9007199254740991} dtype=b",
-         /* between integers the low bits stay */
-         "il 7{-1,255,256,300,-129,127,70000} dtype=u",
-         "l 5{2147483647,2147483648,-2147483649,4294967296,-1} dtype=i",
-         /* many blocks, with a rest */
-         "fhb 262147 dtype=f"),
+     CASES("fhbiluo 1025 dtype=f", "fhbiluo 1025 dtype=h", "fhbiluo 1025 dtype=b",
+           "fhbiluo 1025 dtype=i", "fhbiluo 1025 dtype=l", "fhbiluo 1025 dtype=u",
+           "fhbiluo 1025 dtype=o",
+           /* f16: the largest number, the first that rounds to inf, subnormals, half of the
+            * smallest one */
+           "f 9{65503,65504,65519,65519.99609375,65520,-65520,0x1p-24,0x1p-25,0x1.8p-25} dtype=h",
+           /* ties to even and their neighbours, among subnormal and normal numbers */
+           "f 8{0x1.8p-24,0x1.7fffp-24,0x1.ffcp-15,0x1.002p0,0x1.006p0,0x1.0020001p0,1e-40,-0.0} "
+           "dtype=h",
+           /* bf16: the same, and a NaN whose payload would overflow if it were rounded */
+           "f 8{0x1.fep127,0x1.fefffep127,0x1.ffp127,0x1.01p0,0x1.03p0,0x1.0100001p0,1e-40,nan} "
+           "dtype=b",
+           /* floats beyond the integers: the nearest limit; NaN is 0 */
+           "f 8{2147483520,2147483648,-2147483648,-3e9,nan,inf,-inf,-1.99} dtype=i",
+           "f 8{9.2233715e18,9.3e18,-9.3e18,nan,inf,-inf,0.99,-0.99} dtype=l",
+           "f 8{254.9,255.5,256,-1,nan,inf,-inf,1.5} dtype=u",
+           "hb 6{1.5,-2.5,nan,inf,-inf,1e4} dtype=i",
+           /* integers that a detour through f32 would round twice */
+           "l 6{65519,65520,2049,16777217,-70000,9007199254740991} dtype=h",
+           "l 6{65519,65520,2049,16777217,-70000,9007199254740991} dtype=b",
+           /* casts between integers keep the low bits */
+           "il 7{-1,255,256,300,-129,127,70000} dtype=u",
+           "l 5{2147483647,2147483648,-2147483649,4294967296,-1} dtype=i",
+           /* many blocks and a partial one */
+           "fhb 262147 dtype=f"),
      GRADIENTS("f 5x3~n dtype=h", "fh 5x3~n dtype=b", "hb 5x3~n dtype=f")},
     {OP_detach, "w", "=", FIRST(reference_same_order), EXACT, CASES("fhbiluo 7x33")},
     {OP_low, "w", "=", FIRST(reference_same_order), EXACT, CASES("fhbiluo 7x33"),
@@ -228,8 +227,8 @@ static const OpTest tests[] = {
     {OP_transpose, "w", "=", MOVE(transpose, shape_transpose_of), EXACT,
      CASES("fhbiluo 7x33 dim0=0 dim1=1", "fhb 3x5x7 dim0=0 dim1=2", "fh 2x3x5x7 dim0=1 dim1=2",
            "f 1023x3 dim0=1 dim1=0",
-           "f 2x2x3x2x3x2 dim0=1 dim1=4", /* more than one tile of the kernel, with a rest on both
-                                             sides */
+           "f 2x2x3x2x3x2 dim0=1 dim1=4", /* more than one tile of the kernel, with a remainder on
+                                             both sides */
            "fh 513x259 dim0=0 dim1=1"),
      GRADIENTS("fhb 5x3 dim0=0 dim1=1", "f 2x3x4 dim0=0 dim1=2")},
     {OP_permute, "w", "=", MOVE(permute, shape_permute_of), EXACT,
@@ -237,7 +236,7 @@ static const OpTest tests[] = {
            "fh 2x3x4x5x2x3 axis0=5 axis1=2 axis2=0 axis3=4 axis4=1 axis5=3",
            "f 1025x3 axis0=0 axis1=1"),
      GRADIENTS("fhb 2x3x4 axis0=2 axis1=0 axis2=1"),
-     CHAINS(/* all that follows the layout of images, and ways out of it */
+     CHAINS(/* all ops that keep the layout of images, and ops that leave it */
             {"h = conv2d(a, b, none) + c; s = slice(pad(h, dim=3, before=1, after=0, value=0.5), "
              "dim=3, start=0, stop=2); d = cat(softmax(h, dim=1), s, dim=1); e = slice(d - mean(d, "
              "dim=12, keepdim=1), dim=1, start=2, stop=6); p = reshape(permute(h, axis0=0, "
@@ -266,7 +265,7 @@ static const OpTest tests[] = {
      GRADIENTS("fhb 2x3x4 dim=1")},
     {OP_shifted, "wk", "=", MOVE(shifted, shape_shifted_of), EXACT,
      CASES("fhbiluo 2x3x5x7 i:2x2{1,-2,-3,0} h=5 w=7", "fhb 3x9x8 i:3x2{0,0,4,3,2,1} h=5 w=4",
-           /* offsets that leave nothing of the image, the last one near the limit of i32 */
+           /* offsets that move the whole image out; the last one is near the limit of i32 */
            "f 1x2x2x3x3 i:1x2{-40,2} h=7 w=2", "f 1x1x1x33 i:1x2{0,-2147483000} h=1 w=33"),
      GRADIENTS("fhb 2x2x4x3 i:2x2{1,0,-2,1} h=3 w=4")},
     {OP_full, "w", "=", WHOLE(shape_given_of, reference_expand), EXACT,
@@ -274,7 +273,7 @@ static const OpTest tests[] = {
     {OP_indices, "", "l", WHOLE(shape_given_of, reference_indices), EXACT,
      CASES("l shape=7x33", "l shape=1025")},
     {OP_like, "ww", "=", MAP(like), EXACT, CASES("fhb 33 f:33", "hb 4 o:4"),
-     CHAINS(/* through the value, not through what only gives the type */
+     CHAINS(/* the gradient must pass to the value, not to the input that only gives the type */
             {"like(detach(a), a)", "fhb 33~n 33~d"})},
     {OP_full_like, "ww", "=", MAP(full_like), EXACT, CASES("fhb 7x33 s", "f 1 s")},
 };

@@ -1,5 +1,5 @@
-/* Optimizers: the trainings of suite step, and the formula of each optimizer after the
- * documentation of torch.optim, in plain double arithmetic. */
+/* Optimizers: the trainings of suite step, and the formula of each optimizer from the documentation
+ * of torch.optim, in plain double arithmetic. */
 #include "entry.h"
 #include "runner/selftest/step.h"
 #include <stdio.h>
@@ -78,7 +78,7 @@ const Recipe recipes[] = {
     {"lamb", OPT_LAMB,
      "lr=0.01 beta1=0.9 beta2=0.999 eps=1e-6 weight_decay=0.1 bias_correction always_adapt", "f32",
      "nnNnnin"},
-    /* padding becomes 0.125, and is no part of a norm */
+    /* the clamp sets padding to 0.125, which must not count in a norm */
     {"lamb clip, scaler, ema, clamp", OPT_LAMB,
      "lr=0.05 beta1=0.8 beta2=0.9 eps=1e-3 bias_correction always_adapt maximize clip=2 ema=0.75 "
      "clamp=0.125,0.5 scaler=1024,2,0.5,2,256,4096",
@@ -90,7 +90,7 @@ const Recipe recipes[] = {
     {.label = NULL},
 };
 
-/* The word that is `name`, with numbers behind it or not. */
+/* Finds the word `name`, with or without numbers behind it. */
 static bool find_word(const Recipe *r, const char *name, RowWord *out)
 {
   for (const char *s = r->words; row_word(&s, out);) {
@@ -128,9 +128,9 @@ Scaler recipe_scaler(const Recipe *r)
   return (Scaler){n[0], n[1], n[2], (int64_t)n[3], n[4], n[5]};
 }
 
-/* ---- formulas: what an element must become, with the sizes that round ---- */
+/* ---- formulas: the expected value of an element, and the size that rounds ---- */
 
-/* The first step that is taken starts the buffer with the gradient, undampened. */
+/* The first step that is not skipped sets the buffer to the gradient, without dampening. */
 static void sgd(const Recipe *r, Update *u)
 {
   double lr = recipe_setting(r, "lr"), momentum = recipe_setting(r, "momentum");
@@ -147,9 +147,9 @@ static void sgd(const Recipe *r, Update *u)
   u->weight -= lr * g;
 }
 
-/* Decay is part of the gradient in Adam and shrinks the weight in AdamW. Bound: what is rounded is
- * as large as the moments and the weight; the root and the division make of it a change that is a
- * few ulps of itself off. */
+/* Adam adds the decay to the gradient; AdamW shrinks the weight. Bounds: the rounded terms are as
+ * large as the moments and the weight. The root and the division make the change a few ulps
+ * wrong. */
 static void adam(const Recipe *r, Update *u)
 {
   double lr = recipe_setting(r, "lr"), decay = recipe_setting(r, "weight_decay");
@@ -175,7 +175,7 @@ static void adam(const Recipe *r, Update *u)
   u->weight -= change;
 }
 
-/* The gradient and the decay may cancel: what rounds is as large as `terms`, not as their sum. */
+/* The gradient and the decay may cancel, so errors are as large as `terms`, not as their sum. */
 static void rmsprop(const Recipe *r, Update *u)
 {
   double lr = recipe_setting(r, "lr"), alpha = recipe_setting(r, "alpha");
@@ -191,8 +191,8 @@ static void rmsprop(const Recipe *r, Update *u)
     u->moment[2] = mean;
   }
   double root = sqrt(under) + recipe_setting(r, "eps"), change = g / root;
-  /* v and the square of the mean may cancel: what is left has the errors of both, and of the root
-   * half of that relative to it */
+  /* v and the square of the mean may cancel: the difference has the absolute error of both, and the
+   * root halves the relative error */
   double size = terms / root * (1 + (under < v ? 2 * v / under : 0));
   u->moment[1] = v;
   u->moment_size[1] = v + (1 - alpha) * fabs(g) * terms;
@@ -219,8 +219,7 @@ static void adagrad(const Recipe *r, Update *u)
   u->weight -= step * g / root;
 }
 
-/* The roots halve what their operands are off by, relative to them; the gradient is off by an ulp
- * of `terms`. */
+/* A root halves the relative error of its operand. The gradient is off by an ulp of `terms`. */
 static void adadelta(const Recipe *r, Update *u)
 {
   double rho = recipe_setting(r, "rho"), eps = recipe_setting(r, "eps");
@@ -236,7 +235,7 @@ static void adadelta(const Recipe *r, Update *u)
   u->weight -= lr * change;
 }
 
-/* The gradient's part and the decay may cancel: what rounds is as large as both. */
+/* The gradient's part and the decay may cancel, so errors are as large as their sizes together. */
 static void lamb(const Recipe *r, Update *u)
 {
   double beta1 = recipe_setting(r, "beta1"), beta2 = recipe_setting(r, "beta2");
@@ -289,7 +288,7 @@ WholeFormula *optimizer_whole_formula(OptimizerKind kind)
 
 /* ---- the check ---- */
 
-/* A setting that the optimizer does not have would be passed over in silence. */
+/* Without this check, a setting that the optimizer does not have would be ignored. */
 static ampc_status check_settings(const Recipe *r)
 {
   static const char of_all[] = " clip clip_value ema clamp scaler ";

@@ -1,7 +1,7 @@
 /* Pools and interpolation: plain loops over images [n, c, h, w].
  *
- * A pool is described by its pairs of a pixel and a window with the weight that the pixel has in
- * it: 1 / size for averages, 1 for the greatest pixel of a max pool. */
+ * A pool is described by pairs of a pixel and a window. Each pair has the weight of the pixel in
+ * the window: 1 / size for averages, 1 for the largest pixel of a max pool. */
 #include "entry.h"
 #include <stdio.h>
 
@@ -10,7 +10,7 @@ typedef struct Stretch { /* pixels of one window along one axis: first, first + 
   int64_t first, end, step, counted;
 } Stretch;
 
-/* An attribute that there is one of for each axis: kernel0, kernel1. */
+/* An attribute that exists for each axis, such as kernel0 and kernel1. */
 static int64_t axis_int(const Case *t, const char *name, uint32_t axis)
 {
   static const char digits[][2] = {"0", "1"};
@@ -55,7 +55,7 @@ static Stretch span_of(const Case *t, uint32_t axis, int64_t i, int64_t size, in
   return s;
 }
 
-/* Height and width of the result. */
+/* The height and width of the result. */
 static void small_and_large(const Case *t, int64_t *h, int64_t *w)
 {
   const int64_t *dim = t->in[0].dim;
@@ -86,7 +86,7 @@ static void small_and_large(const Case *t, int64_t *h, int64_t *w)
       int64_t stride = axis_int(t, "stride", axis), pad = axis_int(t, "pad", axis);
       int64_t all = dim[2 + axis] + 2 * pad - step * (kernel - 1) - 1;
       int64_t count = all / stride + 1;
-      if (case_attr(t, "ceil") != 0) { /* as PyTorch counts them */
+      if (case_attr(t, "ceil") != 0) { /* as in PyTorch */
         count = (all + stride - 1) / stride + 1;
         if ((count - 1) * stride >= dim[2 + axis] + pad) count--;
       }
@@ -106,11 +106,12 @@ static void shape_pool_of(const Case *t, Tensor *y)
 typedef struct Pool { /* one channel of one image, and its windows */
   const Case *t;
   int64_t h, w, oh, ow;
-  const double *x;      /* max pools: the image */
-  const double *argmax; /* backward of them: which element of each window */
+  const double *x;      /* max pools: the pixels of the image */
+  const double *argmax; /* backward of max pools: the index in each window */
 } Pool;
 
-/* Index of the greatest pixel of a window; the last NaN wins, else the first of equal ones. */
+/* The index of the largest pixel of a window. The last NaN wins, or else the first of equal
+ * pixels. */
 static int64_t greatest(const Pool *p, Stretch a, Stretch b)
 {
   int64_t best = -1;
@@ -123,7 +124,7 @@ static int64_t greatest(const Pool *p, Stretch a, Stretch b)
   return best;
 }
 
-/* Which pixel element k of a window is, in the order of its rows; -1: it lies outside. */
+/* The pixel that is element k of a window, in row-major order; -1: it is outside of the image. */
 static int64_t element_of(const Pool *p, int64_t window, int64_t k)
 {
   int64_t at = 0, kernel = axis_int(p->t, "kernel", 1), in_window[2] = {k / kernel, k % kernel};
@@ -138,7 +139,7 @@ static int64_t element_of(const Pool *p, int64_t window, int64_t k)
   return at;
 }
 
-/* The other way: which element of its window a pixel is. */
+/* The inverse: the index in its window of a pixel. */
 static int64_t element_at(const Pool *p, int64_t window, int64_t pixel)
 {
   int64_t k = 0;
@@ -146,7 +147,7 @@ static int64_t element_at(const Pool *p, int64_t window, int64_t pixel)
   return k;
 }
 
-/* Calls for each pair of a pixel and a window that lies over it, with its weight. */
+/* Calls `pair` for each pixel and each window that contains it, with the weight. */
 static void walk(const Pool *p, void (*pair)(void *, int64_t, int64_t, double), void *data)
 {
   double divisor = is_max(p->t) || is_adaptive(p->t) ? 0 : case_attr(p->t, "divisor");
@@ -164,7 +165,7 @@ static void walk(const Pool *p, void (*pair)(void *, int64_t, int64_t, double), 
   }
 }
 
-typedef struct Flow { /* from the images to the windows, or back */
+typedef struct Flow { /* adds pixels to windows; back: windows to pixels */
   const double *from;
   double *to, *scale;
   bool back;
@@ -178,7 +179,7 @@ static void add_pair(void *data, int64_t pixel, int64_t window, double weight)
   f->scale[to] += fabs(f->from[from] * weight);
 }
 
-/* Each result is the pixel that its place, divided by the scale, falls on. */
+/* Each result is the pixel at its coordinates divided by the scale, rounded down. */
 static void interpolate(const Case *t, const Pool *p, Flow *f)
 {
   int64_t s = axis_int(t, "scale", 0), u = axis_int(t, "scale", 1);
@@ -186,7 +187,7 @@ static void interpolate(const Case *t, const Pool *p, Flow *f)
     add_pair(f, i / p->ow / s * p->w + i % p->ow / u, i, 1);
 }
 
-/* All pools, forward and backward, by one walk over pairs of a pixel and a window: forward adds the
+/* All pools, forward and backward, in one walk over pairs of a pixel and a window. Forward adds the
  * pixel to the window, backward the window to the pixel. */
 static void reference_pool(const Case *t, Tensor *y, double *scale)
 {
@@ -207,7 +208,7 @@ static void reference_pool(const Case *t, Tensor *y, double *scale)
   }
 }
 
-/* max_pool2d: the greatest pixels, or with argmax which of their windows they are. */
+/* max_pool2d: the largest pixels, or with argmax their indices in the windows. */
 static void reference_max_pool(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *in = &t->in[0];
@@ -222,7 +223,7 @@ static void reference_max_pool(const Case *t, Tensor *y, double *scale)
   }
 }
 
-/* All windows over a pixel, or pixels of a window: no more than the smaller of both. */
+/* At most the windows that contain a pixel, or the pixels of a window. */
 static double terms_of_pool(const Case *t)
 {
   const Tensor *x = &t->in[0], *y = &t->want;
@@ -243,7 +244,7 @@ static const OpTest tests[] = {
            "fh 2x12x6x5 kernel0=2 kernel1=3 stride0=2 stride1=1",
            /* a NaN wins; windows of -inf */
            "fhb 1x1x2x4{nan,1,-inf,-inf,2,inf,-inf,-inf} kernel0=2 kernel1=2 stride0=2 stride1=2",
-           /* which one: of equal ones the first, the last NaN */
+           /* argmax: the first of equal pixels, or the last NaN */
            "fhb 2x65x7x9 kernel0=3 kernel1=3 stride0=2 stride1=2 pad0=1 pad1=1 argmax=1 result=u",
            "fh 2x16x9x11 kernel0=3 kernel1=2 stride0=1 stride1=3 dil0=2 dil1=4 argmax=1 result=u",
            "fhb 1x1x2x6{1,1,nan,2,nan,3,1,1,nan,3,nan,nan} kernel0=2 kernel1=2 stride0=2 stride1=2 "
@@ -261,16 +262,17 @@ static const OpTest tests[] = {
          "fhb 3x5x4x3 u:3x5x4x3~c kernel0=2 kernel1=2 stride0=2 stride1=2 h=8 w=6",
          "fhb 2x65x4x5 u:2x65x4x5~q kernel0=3 kernel1=3 stride0=2 stride1=2 pad0=1 pad1=1 h=7 w=9",
          "fh 2x3x5x3 u:2x3x5x3~q kernel0=3 kernel1=2 stride0=1 stride1=3 dil0=2 dil1=4 h=9 w=11",
-         /* all four elements, and one that lies in the padding */
+         /* all four elements of a window, and pixels in the padding */
          "fhb 1x1x2x2 u:1x1x2x2{3,2,1,0} kernel0=2 kernel1=2 stride0=2 stride1=2 h=4 w=5",
          "f 1x1x2x2 u:1x1x2x2{3,2,1,0} kernel0=2 kernel1=2 stride0=1 stride1=1 pad0=1 pad1=1 h=1 "
          "w=1",
-         /* vectors of channels, tiles of 2 x 2, 2 x 1 and, as 3 x 3 are too many, 1 */
+         /* vectors of channels; tiles of 2 x 2 and 2 x 1 windows, and of one, because 3 x 3 are too
+          * many */
          "fhb 2x16x4x5 u:2x16x4x5~q kernel0=3 kernel1=3 stride0=2 stride1=2 pad0=1 pad1=1 h=7 w=9",
          "fh 2x12x3x3 u:2x12x3x3~c kernel0=2 kernel1=3 stride0=2 stride1=1 h=6 w=5",
          "fh 1x24x4x3 u:1x24x4x3~q kernel0=3 kernel1=3 stride0=3 stride1=3 pad0=1 pad1=1 h=11 w=8",
          "fh 1x8x2x1 u:1x8x2x1~q kernel0=5 kernel1=5 stride0=5 stride1=5 h=11 w=9",
-         /* too many elements for a byte */
+         /* windows with too many elements for an index of one byte */
          "f 1x2x1x1 i:1x2x1x1{288,17} kernel0=17 kernel1=17 stride0=17 stride1=17 h=17 w=17")},
     {OP_avg_pool2d, "n", "=", POOL, SUMMED(1, 0.5, terms_of_pool, "additions in a row"),
      CASES("fhb 3x5x8x6 kernel0=2 kernel1=2 stride0=2 stride1=2",

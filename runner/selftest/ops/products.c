@@ -1,7 +1,7 @@
-/* Matrix products: each result by itself, a sum over k. */
+/* Matrix products: each result is a sum over k. */
 #include "entry.h"
 
-/* [m, k] times [k, n], of what the operands are once they are transposed. */
+/* [m, k] times [k, n], after the operands are transposed. */
 typedef struct Product {
   int64_t m, n, k;
   bool trans_a, trans_b;
@@ -15,7 +15,7 @@ static Product product_of(const Case *t)
     p.trans_a = case_attr(t, "trans_a") != 0;
     p.trans_b = case_attr(t, "trans_b") != 0;
   }
-  /* a vector on the left is a row, on the right a column */
+  /* a vector on the left is a row, one on the right a column */
   int64_t a0 = a->rank > 1 ? a->dim[a->rank - 2] : 1, a1 = a->dim[a->rank - 1];
   int64_t b0 = b->dim[b->rank > 1 ? b->rank - 2 : 0], b1 = b->rank > 1 ? b->dim[b->rank - 1] : 1;
   p.m = p.trans_a ? a1 : a0;
@@ -24,13 +24,13 @@ static Product product_of(const Case *t)
   return p;
 }
 
-/* Axes before the last two: matrices of a batch. */
+/* The number of axes before the last two, which index the matrices of a batch. */
 static uint32_t leading_rank(const Tensor *x)
 {
   return x->rank > 2 ? x->rank - 2 : 0;
 }
 
-/* Leading axes broadcast. */
+/* The leading axes of the result: those of the operands, broadcast. */
 static void leading_axes(const Case *t, Tensor *y)
 {
   const Tensor *a = &t->in[0], *b = &t->in[1];
@@ -56,7 +56,7 @@ static void shape_product_of(const Case *t, Tensor *y)
   if (t->in[1].rank > 1) y->dim[y->rank++] = p.n;
 }
 
-/* Where matrix number `matrix` of the result's n_lead leading axes begins in x. */
+/* The index in x where matrix number `matrix` of the result's leading axes starts. */
 static int64_t matrix_start(const Tensor *x, const Tensor *y, uint32_t n_lead, int64_t matrix)
 {
   int64_t index = 0, stride = 1;
@@ -69,7 +69,8 @@ static int64_t matrix_start(const Tensor *x, const Tensor *y, uint32_t n_lead, i
   return index * (x->rank > 1 ? x->dim[x->rank - 2] : 1) * x->dim[x->rank - 1];
 }
 
-/* Sums of |a b| are the scale: products of both signs cancel. tf32 keeps 11 bits of each factor. */
+/* The scale is the sum of |a b|, because terms of both signs cancel. tf32 rounds each factor to 11
+ * bits. */
 static void reference_product(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *a = &t->in[0], *b = &t->in[1];
@@ -106,12 +107,12 @@ static const OpTest tests[] = {
            "fb 3x1025 1025x7", "f 7x33 33x5 tf32=1",
            /* vectors */
            "fh 33 33x5", "fb 5x33 33", "f 33 33",
-           /* several of the cpu's blocks of 256 with a rest, in m and k, then in n */
+           /* several of the cpu's blocks of 256 and a partial one, in m and k, then in n */
            "fh 1030x2100 2100x5", "hb 3x70 70x1030", "f 300x70 70x300 tf32=1"),
      GRADIENTS("fhb 5x3 3x4", "fh 2x3x4 2x4x3", "f 2x3x4 4x3", "f 2x1x3x2 3x2x2", "f 5 5x3",
                "f 3x5 5"),
      CHAINS({"h = a @ b + c; tanh(h) * h", "fhb 5x3~n 3x4~n 4~n 5x4~d"},
-            /* a number that is no tensor, as the gradient of a sum of one element is none */
+            /* a constant as operand, such as the gradient of a sum of one element */
             {"a @ in_type_of(reshape(0.75, shape=[1, 1]), a)", "fhb 5x1~n 5x1~d"})},
     {OP_product_of, "nn", "=", WHOLE(shape_product_of, reference_product),
      SUMMED(1, 0.5, terms_of_product, "additions in a row"),

@@ -1,7 +1,7 @@
-/* Random numbers: what has a formula once its numbers are given. The rest is suite random. */
+/* Random ops: the part that is a formula of given random numbers. Suite random tests the rest. */
 #include "entry.h"
 
-/* x[1]: the uniform number that decides. */
+/* x[1]: the uniform random number */
 ELEMENT(drop_parts, x[1] >= a[0] ? x[0] / (1 - a[0]) : 0, fabs(r))
 
 static const OpTest tests[] = {

@@ -1,9 +1,9 @@
-/* Reductions over a set of axes, a bit mask, or along one. */
+/* Reductions over a set of axes (a bit mask) or along one axis. */
 #include "entry.h"
 #include "compiler/graph/ranges.h"
 #include <string.h>
 
-/* `dim` is a mask of axes, 0 means all: {0, 2} is 5. */
+/* `dim` is a mask of axes, so {0, 2} is 5; 0 means all axes. */
 static bool reduced(const Case *t, uint32_t d)
 {
   int64_t mask = case_int(t, "dim");
@@ -15,7 +15,7 @@ static void shape_reduce_of(const Case *t, Tensor *y)
   drop_axes(t, y, reduced, case_attr(t, "keepdim") != 0);
 }
 
-/* Which result element i of the input goes into. */
+/* The index of the result to which element i of the input contributes. */
 static int64_t reduced_index(const Case *t, int64_t i)
 {
   const Tensor *x = &t->in[0];
@@ -28,7 +28,7 @@ static int64_t reduced_index(const Case *t, int64_t i)
   return index;
 }
 
-/* Also mean. Signs cancel, so the scale is the sum of sizes. */
+/* Sum or mean. Terms of both signs cancel, so the scale is the sum of absolute values. */
 static void reference_sum(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
@@ -42,7 +42,7 @@ static void reference_sum(const Case *t, Tensor *y, double *scale)
   for (int64_t i = 0; i < y->n; i++) y->at[i] /= divisor;
 }
 
-/* NaN wins over all, and the first one stays. */
+/* The first NaN is the result if there is one. */
 static void reference_extreme(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
@@ -55,7 +55,7 @@ static void reference_extreme(const Case *t, Tensor *y, double *scale)
   scale_as_size(y, scale);
 }
 
-/* No result is further off, in relation to itself, than half an ulp for each product. */
+/* The relative error of a result is at most half an ulp for each product. */
 static void reference_prod(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
@@ -64,8 +64,8 @@ static void reference_prod(const Case *t, Tensor *y, double *scale)
   scale_as_size(y, scale);
 }
 
-/* Where the last axis stays, kernels add all terms one after the other: see SUMS. Long sums are
- * made of stretches of 256 additions, and then of these. */
+/* If the last axis is not reduced, kernels add all terms sequentially: see SUMS. Long sums are
+ * split into runs of 256 additions, whose sums are then added. */
 static double terms_of_sum(const Case *t)
 {
   const Tensor *x = &t->in[0];
@@ -77,7 +77,7 @@ static double terms_of_sum(const Case *t)
   return additions * PARTIAL_SUMS;
 }
 
-/* The element of the row; the first NaN wins, as in PyTorch. */
+/* The index of the extreme of the row; the first NaN wins, as in PyTorch. */
 static int64_t first_extreme(const Case *t, const Rows *r)
 {
   const double *at = t->in[0].at;
@@ -105,7 +105,7 @@ static void reference_extreme_along(const Case *t, Tensor *y, double *scale)
   scale_as_size(y, scale);
 }
 
-/* dy at the index that argmax gives, 0 elsewhere. */
+/* dy at the index of the extreme, 0 elsewhere. */
 static void reference_extreme_backward(const Case *t, Tensor *y, double *scale)
 {
   clear_sums(y, scale);
@@ -142,7 +142,7 @@ static void count_range(double x, double *fields)
   if (finite && size > 0) fields[RANGE_LEAST] = fmin(fields[RANGE_LEAST], bits_of((float)size));
 }
 
-/* Parts are equally long, but for the last one, in whole 16s. */
+/* All parts but the last have the same length, a multiple of 16. */
 static void reference_ranges(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
@@ -168,7 +168,8 @@ static const OpTest tests[] = {
      SUMMED(4, SUMS(1), terms_of_sum, "additions in a row, one quotient"),
      CASES("fhb 5x512 dim=2", "fhb 2x513x32 dim=2", "fh 3x2x33280 dim=4", "fhb 7x33 dim=2",
            "fhb 33x7 dim=1 keepdim=1", "fhb 1025", "f 3x5x7 dim=3",
-           "fhb 130x24x7 dim=7 keepdim=1", /* many equal ones, whose roundings all go one way */
+           "fhb 130x24x7 dim=7 keepdim=1", /* many equal numbers, whose roundings all have the same
+                                              sign */
            "f 1000003~e", "f 50021x3~e dim=1"),
      GRADIENTS("fhb 5x7~n dim=2 keepdim=1", "f 5x7~n dim=1"),
      CHAINS({"d = a - mean(a, dim=2, keepdim=1); d * d", "fhb 5x7~n 5x7~d"})},
@@ -179,11 +180,11 @@ static const OpTest tests[] = {
            "f 40001x5~o dim=1", "il 3x4{1,2,-3,4,5,0,7,8,1,1,1,1} dim=2 result=l",
            "fhb 3x3{1,0,2,inf,-1,2,1,nan,0} dim=2"),
      GRADIENTS("fhb 5x7~z dim=2", "f 5x7~z dim=1 keepdim=1", "f 2x3x2~z dim=6", "f 2x3x2~z",
-               /* one zero, two zeros, none */
+               /* rows with one zero, two zeros, none */
                "fhb 3x3{1,0,2,0,3,0,1,2,3} dim=2")},
     {OP_amax, "w", "=", WHOLE(shape_reduce_of, reference_extreme), EXACT,
      CASES("fh 3x9000x4 dim=2", "fh 3x33280 dim=2", "fhb 7x33 dim=2", "fhb 33x7 dim=1 keepdim=1",
-           "fhb 1025", "ilu 7x33 dim=2", /* a NaN; nothing but -inf; -0 against negative numbers */
+           "fhb 1025", "ilu 7x33 dim=2", /* a NaN; only -inf; -0 and negative numbers */
            "fhb 3x3{1,nan,2,-inf,-inf,-inf,-1,-0.0,-3} dim=2"),
      GRADIENTS("fhb 5x7~n dim=2", "f 5x7~n dim=1 keepdim=1")},
     {OP_amin, "w", "=", WHOLE(shape_reduce_of, reference_extreme), EXACT,

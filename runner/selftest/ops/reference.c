@@ -1,4 +1,4 @@
-/* What references of several families share; reference.h says what each function is for. */
+/* Functions that references of several families share; reference.h describes them. */
 #include "reference.h"
 #include "entry.h"
 #include <math.h>
@@ -96,7 +96,7 @@ void shape_row_of(const Case *t, Tensor *y)
 
 /* ---- maps ---- */
 
-/* One element at a time: the op's own function, its inputs broadcast. */
+/* Calls the op's own function for each element, with broadcast inputs. */
 void reference_map(const Case *t, Tensor *y, double *scale)
 {
   Element *f = t->test->element;
@@ -117,7 +117,7 @@ void reference_same_order(const Case *t, Tensor *y, double *scale)
 
 /* ---- moves ---- */
 
-/* Each element from where the op's own function says. */
+/* Reads each element from the place that the op's own function returns. */
 static void move(const Case *t, Tensor *y, double *scale, double outside)
 {
   const Tensor *x = &t->in[0];
@@ -136,7 +136,7 @@ void reference_moved(const Case *t, Tensor *y, double *scale)
   move(t, y, scale, case_attr(t, "value"));
 }
 
-/* Outside there is nothing. */
+/* Elements from outside are NaN, or 0 for integers. */
 void reference_picked(const Case *t, Tensor *y, double *scale)
 {
   move(t, y, scale, dtype_is_float(y->dtype) ? NAN : 0);
@@ -180,7 +180,7 @@ bool row_undefined(const double *x, const Rows *r)
 {
   double m = -INFINITY;
   EACH (i, *r) m = isnan(x[i]) ? INFINITY : fmax(m, x[i]);
-  return isinf(m); /* inf - inf; also a row of nothing but -inf */
+  return isinf(m); /* an infinite maximum makes inf - inf; also a row of -inf only */
 }
 
 double terms_of_row(const Case *t)

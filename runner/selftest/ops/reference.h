@@ -1,33 +1,34 @@
-/* What the references of several families share. All of them are plain loops in double. */
+/* Functions that the references of several families share, as plain loops in double. */
 #pragma once
 #include "table.h"
 
 ShapeOf shape_of_first, shape_of_second, shape_given_of, shape_broadcast_of, shape_row_of;
-ShapeOf shape_sized_of; /* that of input 0, with `size` along its axis `dim` */
+ShapeOf shape_sized_of; /* the shape of input 0, with `size` along its axis `dim` */
 Reference reference_map, reference_same_order, reference_moved, reference_picked;
 Terms terms_of_row;
 
-/* Sets the scales of results that nothing cancels in: |y|. */
+/* Sets the scales to |y|, for results without cancellation. */
 void scale_as_size(const Tensor *y, double *scale);
-/* Starts sums: all zero. */
+/* Sets all sums and scales to zero. */
 void clear_sums(Tensor *y, double *scale);
-/* Which element of `from` meets element i of `to`, that it is broadcast to. */
+/* The index of the element of `from` that broadcasting pairs with element i of `to`. */
 int64_t broadcast_index(const Tensor *from, const Tensor *to, int64_t i);
-/* Drops the axes that are gone from input 0's shape; keep: makes them 1. */
+/* Sets the shape of y to that of input 0 without the axes for which `gone` is true; keep: with size
+ * 1 for those axes. */
 void drop_axes(const Case *t, Tensor *y, bool (*gone)(const Case *t, uint32_t axis), bool keep);
 
 /* Rows: the elements along one axis, one row after the other:
  *   for (Rows r = rows_of(x, axis); next_row(&r);)
  *     EACH(i, r) x->at[i] .. */
 typedef struct Rows {
-  int64_t n, length, stride; /* rows; elements of one; between neighbours of a row */
-  int64_t row, start, end;   /* the row that is looked at, its first element, and behind its last */
+  int64_t n, length, stride; /* number of rows; elements of a row; distance of neighbours */
+  int64_t row, start, end;   /* the current row, its first element, the end behind its last one */
 } Rows;
 #define EACH(i, r) for (int64_t i = (r).start; i != (r).end; i += (r).stride)
 Rows rows_of(const Tensor *x, int axis); /* before the first row */
-bool next_row(Rows *r);                  /* false: there is none */
+bool next_row(Rows *r);                  /* false: there are no more rows */
 double row_mean(const double *x, const Rows *r);
-/* Greatest element and the sum of e^(x - greatest); the terms of the greatest ones are 1, also
- * where it is infinite. */
+/* Returns the sum of e^(x - max) and sets *max to the largest element. The terms of elements equal
+ * to *max are 1, also if *max is infinite. */
 double row_sum(const double *x, const Rows *r, double *max);
-bool row_undefined(const double *x, const Rows *r); /* its softmax is NaN */
+bool row_undefined(const double *x, const Rows *r); /* true: the softmax of the row is NaN */

@@ -1,8 +1,8 @@
-/* Resampling: sums of pixels around places between them.
+/* Resampling: weighted sums of the pixels around a sampling point.
  *
- * The reference takes the weight of a pixel from its distance to the place, over pixels that go on
- * beyond the border as those there do. Scales of cases are multiples of 1/8, so that places are
- * exact in float. */
+ * The reference computes the weight of a pixel from its distance to the sampling point. Beyond the
+ * border, the border pixels repeat. Scales of cases are multiples of 1/8, so that sampling points
+ * are exact in f32. */
 #include "entry.h"
 
 typedef struct Axis {
@@ -17,7 +17,7 @@ static bool is_backward(const Case *t)
   return t->test->op == OP_resample_backward;
 }
 
-/* Along axis 2 or 3. */
+/* The geometry along axis 2 or 3. */
 static Axis axis_of(const Case *t, const Tensor *y, uint32_t axis)
 {
   const Tensor *x = &t->in[0];
@@ -29,7 +29,7 @@ static Axis axis_of(const Case *t, const Tensor *y, uint32_t axis)
                 .centred = case_attr(t, "centred") != 0};
 }
 
-/* Hat and Keys' cubic. */
+/* The kernel: a hat for 2 taps, Keys' cubic for 4. */
 static double weight_at(int taps, double distance)
 {
   const double d = fabs(distance), a = -0.75;
@@ -38,7 +38,7 @@ static double weight_at(int taps, double distance)
   return d < 2 ? a * d * d * d - 5 * a * d * d + 8 * a * d - 4 * a : 0;
 }
 
-/* Weight of a pixel in result o. */
+/* The weight of a pixel in result o. */
 static double share_of(const Axis *a, int64_t o, int64_t pixel)
 {
   double sum = 0, place = a->scale * ((double)o + (a->centred ? 0.5 : 0));
@@ -61,8 +61,8 @@ static void shape_resample_of(const Case *t, Tensor *y)
   y->dim[3] = case_int(t, is_backward(t) ? "w" : "ow");
 }
 
-/* Every pixel and every result meet: forward adds the pixel to the result, backward the other way.
- */
+/* Visits every pair of a pixel and a result. Forward adds the pixel to the result, backward the
+ * result to the pixel. */
 static void reference_resample(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
@@ -84,7 +84,7 @@ static void reference_resample(const Case *t, Tensor *y, double *scale)
   }
 }
 
-/* Terms of one sum: taps, or all results that a pixel is a part of. */
+/* The number of terms of one sum: the taps, or in backward all results. */
 static double terms_of_resample(const Case *t)
 {
   const Tensor *x = &t->in[0];
@@ -102,7 +102,7 @@ static const OpTest tests[] = {
            "fh 2x3x5x7 oh=9 ow=3 taps0=2 taps1=2 scale0=0.5 scale1=3",
            "fhb 2x3x5x7 oh=8 ow=4 taps0=4 taps1=4 centred=1 scale0=0.625 scale1=1.75",
            "fb 1x9x2x5 oh=9 ow=9 taps0=4 taps1=4 scale0=0.125 scale1=0.5",
-           /* places beyond the last pixel, and all at the first one */
+           /* sampling points beyond the last pixel, then all at the first pixel */
            "f 1x2x3x3 oh=4 ow=5 taps0=2 taps1=4 centred=1 scale0=1.5 scale1=0.875",
            "f 1x2x3x3 oh=1 ow=2 taps0=4 taps1=2 scale0=0 scale1=0"),
      GRADIENTS("fhb 1x2x4x3 oh=3 ow=5 taps0=2 taps1=2 centred=1 scale0=1.375 scale1=0.625",
@@ -116,7 +116,7 @@ static const OpTest tests[] = {
            "fb 1x9x9x9 h=2 w=5 taps0=4 taps1=4 scale0=0.125 scale1=0.5",
            "f 1x2x4x5 h=3 w=3 taps0=2 taps1=4 centred=1 scale0=1.5 scale1=0.875",
            "f 1x2x1x2 h=3 w=3 taps0=4 taps1=2 scale0=0 scale1=0",
-           /* many results a pixel, and pixels of none */
+           /* many results for each pixel, and pixels without a result */
            "f 1x2x40x2 h=3 w=33 taps0=4 taps1=1 centred=1 scale0=0.125 scale1=16")},
 };
 FAMILY(resample)

@@ -1,7 +1,7 @@
 /* Ops along one axis: softmax, variance, layer norm. */
 #include "entry.h"
 
-/* x - m is rounded before exp: an error of |x - m| / 2 ulps in the exponent. */
+/* x - m is rounded before exp, so the exponent is off by |x - m| / 2 ulps. */
 static void reference_softmax(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
@@ -18,8 +18,8 @@ static void reference_softmax(const Case *t, Tensor *y, double *scale)
   }
 }
 
-/* softmax: (dy - sum(dy y)) y. log_softmax: dy - e^y sum(dy). Differences, so errors are relative
- * to both of their terms. */
+/* softmax: (dy - sum(dy y)) y. log_softmax: dy - e^y sum(dy). Both are differences, so the error is
+ * relative to the sizes of their terms. */
 static void reference_softmax_backward(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *dy = &t->in[0], *p = &t->in[1];
@@ -39,7 +39,7 @@ static void reference_softmax_backward(const Case *t, Tensor *y, double *scale)
   }
 }
 
-/* max + log(sum): an ulp of the log is relative to 1 where the sum is near 1. */
+/* max + log(sum). If the sum is near 1, the error of the log is an ulp of 1. */
 static void reference_logsumexp(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
@@ -55,7 +55,7 @@ static void reference_logsumexp(const Case *t, Tensor *y, double *scale)
 
 /* ---- variance ---- */
 
-/* Squares around the mean; the divisor is n - correction. Equal numbers have none, exactly. */
+/* The sum of squares around the mean, divided by n - correction. Equal numbers give exactly 0. */
 static void reference_var(const Case *t, Tensor *y, double *scale)
 {
   for (Rows r = rows_of(&t->in[0], case_axis(t)); next_row(&r);) {
@@ -68,8 +68,8 @@ static void reference_var(const Case *t, Tensor *y, double *scale)
   }
 }
 
-/* dx = 2 dy (x - mean) / divisor, for the root dy (x - mean) / (std divisor). An error of the mean
- * is relative to the largest |x| of the row. A root of 0 has no slope: the gradient is 0 there. */
+/* dx = 2 dy (x - mean) / divisor; for row_std dy (x - mean) / (std divisor). The error of the mean
+ * is relative to the largest |x| of the row. If std is 0, the gradient is 0. */
 static void reference_var_backward(const Case *t, Tensor *y, double *scale)
 {
   bool root = t->test->op == OP_row_std_backward;
@@ -89,10 +89,10 @@ static void reference_var_backward(const Case *t, Tensor *y, double *scale)
 
 /* ---- layer norm ---- */
 
-/* Of a row; rstd: 1 / sqrt(variance + eps). */
+/* Of a row. rstd is 1 / sqrt(variance + eps). */
 typedef struct Moments {
   double mean, rstd, largest;
-  bool equal; /* all of its numbers */
+  bool equal; /* all numbers of the row are equal */
 } Moments;
 
 static Moments row_moments(const double *x, const Rows *r, double eps)
@@ -109,14 +109,16 @@ static Moments row_moments(const double *x, const Rows *r, double eps)
   return m;
 }
 
-/* Element of an optional input for element i of y. */
+/* The element of an optional input that is broadcast to element i of y; `absent` without that
+ * input. */
 static double given(const Case *t, uint32_t input, const Tensor *y, int64_t i, double absent)
 {
   if (input >= t->n_in || !t->in[input].present) return absent;
   return t->in[input].at[broadcast_index(&t->in[input], y, i)];
 }
 
-/* An error of the mean, or of x - mean, is relative to the largest |x|; equal numbers have none. */
+/* The error of the mean and of x - mean is relative to the largest |x|. Equal numbers give exactly
+ * the bias. */
 static void reference_layer_norm(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
@@ -161,7 +163,7 @@ static double row_rms(const double *x, const Rows *r, double eps)
   return 1 / sqrt(square / (double)r->length + eps);
 }
 
-/* All terms of the sum are positive: no error is larger than that of the result itself. */
+/* All terms of the sum are positive, so the error is relative to the result. */
 static void reference_rms_norm(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
@@ -199,9 +201,9 @@ static const OpTest tests[] = {
      CASES("fhb 9x1024 dim=1", "fh 513x16 dim=0", "fh 8200x5 dim=0", "fh 3x50400 dim=1",
            "fhb 33x7 dim=1", "fhb 7x1025 dim=1", "fhb 33x7 dim=0", "fh 3x5x7 dim=1", "f 1023 dim=0",
            "f 3x1 dim=1", "fh 513x257 dim=1", "f 257x513 dim=0",
-           /* e^x overflows without the maximum taken away */
+           /* e^x would overflow if the maximum were not subtracted */
            "fhb 3x4{60000,59968,-60000,0,-1e4,-1e4,-1e4,-1e4,80,-80,100,100} dim=1",
-           /* -inf is probability 0; a row of it, a NaN, and inf have none */
+           /* -inf has probability 0; a row of -inf, with a NaN or with inf is undefined */
            "fhb 4x3{1,-inf,2,-inf,-inf,-inf,1,nan,2,inf,0,1} dim=1"),
      GRADIENTS("fhb 5x7 dim=1", "f 5x7 dim=0"),
      CHAINS({"softmax(a @ b, dim=1) @ transpose(b, dim0=0, dim1=1)", "fhb 5x3~n 3x4~n 5x3~d"})},
@@ -226,7 +228,7 @@ static const OpTest tests[] = {
      SUMMED(8, SUMS(1), terms_of_row, "exp 2, sum, log 1"),
      CASES("fh 3x33000 dim=1", "f 2x2x33000 dim=2 keepdim=1", "fhb 33x7 dim=1",
            "fhb 33x7 dim=0 keepdim=1", "fhb 7x1025 dim=1",
-           /* the sum of nothing is -inf; an infinite term; a NaN; far from 0 */
+           /* only -inf; an infinite term; a NaN; numbers far from 0 */
            "fhb 5x2{-inf,-inf,inf,1,nan,1,1000,1000,-1000,-1000} dim=1"),
      GRADIENTS("fhb 5x7 dim=1", "f 5x7 dim=0 keepdim=1",
                "f 2x3{10000,10000.5,10001,-6e4,-60001,-59999.5} dim=1")},
@@ -241,7 +243,7 @@ static const OpTest tests[] = {
     {OP_row_std, "n", "=", ROW(reference_var),
      SUMMED(8, SUMS(3), terms_of_row, "as row_var, and a root"),
      CASES("fh 9000x4 dim=0", "f 33000 dim=0", "fhb 33x7 dim=1", "fh 3x33x5 dim=1 correction=0",
-           /* rows without spread: a root of 0 */
+           /* equal numbers: a root of 0 */
            "f 2x3{1,1,1,5,5,5} dim=1", "f 1x7{100.1,100.1,100.1,100.1,100.1,100.1,100.1} dim=1"),
      GRADIENTS("fhb 5x7~n dim=0 correction=0")},
     {OP_row_std_backward, "npd", "=", FIRST(reference_var_backward),
@@ -254,7 +256,7 @@ static const OpTest tests[] = {
            "fhb 7x1025 1025 1025 dim=1", "fhb 33x7 - - dim=1 eps=0.001", "fh 33x7 7 - dim=1",
            "f 2x3x33 33 33 dim=2", "f 3x1 1 1 dim=1", "h 33x7 f:7 f:7 dim=1",
            "f 513x259 259 259 dim=1",
-           /* equal numbers, far from 0: nothing is left of them */
+           /* equal numbers far from 0: the normalized row is 0 */
            "fhb "
            "3x11{100.1,100.1,100.1,100.1,100.1,100.1,100.1,100.1,100.1,100.1,100.1,0.3,0.3,0.3,0.3,"
            "0.3,0.3,0.3,0.3,0.3,0.3,0.3,6e4,6e4,6e4,6e4,6e4,6e4,6e4,6e4,6e4,6e4,6e4} 11 11 dim=1"),

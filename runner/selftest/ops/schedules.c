@@ -1,7 +1,8 @@
-/* Schedules: functions of the steps taken, t, and of their numbers. */
+/* Schedules: functions of t, the number of steps taken, and of their parameters. */
 #include "entry.h"
 
-/* x: t, start, end, steps, warmup. From 0 to start over the warm-up, then to end in a line. */
+/* x: t, start, end, steps, warmup. Linear from 0 to start during the warm-up, then linear to
+ * end. */
 ELEMENT(schedule_linear,
         x[0] < x[4] ? x[1] * x[0] / x[4]
                     : x[2] + (x[1] - x[2]) * fmax(0, (x[3] - x[0]) / (x[3] - x[4])),
@@ -40,7 +41,8 @@ ELEMENT(schedule_milestone, x[0] < x[3] ? x[1] : x[1] * x[2], fabs(r))
 static const OpTest tests[] = {
     {OP_schedule_linear, "nnnnn", "f", MAP(schedule_linear),
      ULPS(3, "four roundings of the sizes of its ends"),
-     /* start, in the warm-up, its end, between, behind the last step; without a warm-up */
+     /* at the start, in the warm-up, at its end, after it, behind the last step; without a
+      * warm-up */
      CASES("f l:s{0} s{0.1} s{0.01} s{100} s{10}", "f l:s{7} s{0.1} s{0.01} s{100} s{10}",
            "f l:s{10} s{0.1} s{0.01} s{100} s{10}", "f l:s{63} s{0.1} s{0.01} s{100} s{10}",
            "f l:s{101} s{0.1} s{0.01} s{100} s{10}", "f l:s{0} s{0.1} s{0} s{100} s{0}")},
@@ -74,7 +76,7 @@ static const OpTest tests[] = {
      CASES("f l:s{0} s{0.1} s{30} s{0.5}", "f l:s{29} s{0.1} s{30} s{0.5}",
            "f l:s{30} s{0.1} s{30} s{0.1}", "f l:s{95} s{0.1} s{30} s{0.1}")},
     {OP_schedule_milestone, "nnnn", "f", MAP(schedule_milestone), ULPS(1, "one product"),
-     /* the last step before it, its own and a later one */
+     /* the last step before the milestone, its own step, a later one */
      CASES("f l:s{29} s{0.1} s{0.3} s{30}", "f l:s{30} s{0.1} s{0.3} s{30}",
            "f l:s{95} s{0.1} s{0.3} s{30}")},
 };

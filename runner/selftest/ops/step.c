@@ -1,5 +1,5 @@
-/* The step's effects. They are proved in whole jobs that train: what they do has no result of its
- * own. */
+/* Effects of a training step. They have no result of their own, so suites test them in whole jobs
+ * that train. */
 #include "entry.h"
 
 static const OpTest tests[] = {

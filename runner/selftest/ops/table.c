@@ -1,10 +1,10 @@
-/* The list of families, look-up, and the check that the tables are whole. */
+/* The list of families, look-up, and the check that the tables are complete. */
 #include "table.h"
 #include "reference.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* THE list of families, in the order of compiler/graph/ops.def: a file of this folder each. */
+/* THE list of families, in the order of compiler/graph/ops.def. Each is a file of this folder. */
 #define FAMILIES(F)                                                                                \
   F(leaves)                                                                                        \
   F(moves)                                                                                         \
@@ -48,7 +48,7 @@ typedef struct Check {
   const OpFamily *const *families;
   uint32_t n;
   Text *faults;
-  const OpTest *test; /* the entry that is looked at, and its file */
+  const OpTest *test; /* the entry under check, and its file */
   const char *file;
 } Check;
 
@@ -62,7 +62,7 @@ static void fault_if(const Check *c, bool wrong, const char *what)
   if (wrong) text_printf(c->faults, "op '%s' %s %s\n", op_name(c), what, c->file);
 }
 
-/* The entries of an op, of which there must be one. */
+/* Counts the entries of an op, which must be one, and makes the last one current. */
 static uint32_t find_entries(Check *c, OpKind op)
 {
   uint32_t count = 0;
@@ -78,7 +78,8 @@ static uint32_t find_entries(Check *c, OpKind op)
   return count;
 }
 
-/* Ops of a family stand together in ops.def: the entry belongs where that of the op before is. */
+/* ops.def groups the ops of a family, so the missing entry belongs into the file of the previous
+ * op. */
 static void report_missing(Check *c, OpKind op)
 {
   c->file = c->families[0]->file;
@@ -96,12 +97,12 @@ static bool has_attr(OpKind op, const char *name, size_t size)
   return false;
 }
 
-/* ---- rows: what make.c reads ---- */
+/* ---- rows, which make.c reads ---- */
 
-/* Names of attributes that the op does not have would be passed over in silence. */
+/* make.c cannot set an attribute that the op does not have. */
 static void check_attr(const Check *c, const char *name, size_t size)
 {
-  static const char own[][8] = {"shape", "tf32", "result"}; /* of the case */
+  static const char own[][8] = {"shape", "tf32", "result"}; /* attributes of the case itself */
   bool known = has_attr(c->test->op, name, size);
   for (size_t i = 0; i < sizeof own / sizeof *own; i++)
     known = known || (strlen(own[i]) == size && memcmp(own[i], name, size) == 0);
@@ -110,7 +111,8 @@ static void check_attr(const Check *c, const char *name, size_t size)
                 op_name(c), (int)size, name, c->file);
 }
 
-/* "7x33{...}": how many values stand in the braces, and how many the dims ask for. */
+/* "7x33{...}": compares the number of values in the braces with the number that the dims
+ * require. */
 static bool values_fit(const char *word, size_t size)
 {
   const char *open = memchr(word, '{', size), *type = memchr(word, ':', size);
@@ -149,7 +151,7 @@ static void check_rows(const Check *c)
   for (const ChainRow *chain = t->chains; chain && chain->graph; chain++) check_row(c, chain->row);
 }
 
-/* What the suites look at without asking whether it is there. */
+/* Checks the fields that the suites use without a check of their own. */
 static void check_words(const Check *c)
 {
   const OpTest *t = c->test;

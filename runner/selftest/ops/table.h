@@ -1,4 +1,4 @@
-/* The tables of all families as one: look-up, and the check that they are whole. */
+/* Look-up in the tables of all families, and the check that the tables are complete. */
 #pragma once
 #include "runner/selftest/case.h"
 
@@ -8,12 +8,12 @@ typedef struct OpFamily {
   uint32_t n;
 } OpFamily;
 
-/* NULL: the op has no entry. */
+/* Returns NULL if the op has no entry. */
 const OpTest *op_test_find(OpKind op);
 
-/* Adds a line to `faults` for each op that lacks what the suites need: an entry, exactly one;
- * cases, and gradients if it has a gradient rule, or the reason why not; rows that the op can read.
- */
+/* Adds a line to `faults` for each op that lacks what the suites need. It needs exactly one entry;
+ * cases, and gradients if it has a gradient rule, or the reason why it has none; and rows with
+ * attributes that the op has. */
 void op_tests_check(const OpFamily *const *families, uint32_t n, Text *faults);
-/* The same of all families. */
+/* The same for all families. */
 void op_tests_check_all(Text *faults);

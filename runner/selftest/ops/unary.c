@@ -1,7 +1,7 @@
 /* Elementwise ops of one input, and their backward forms. */
 #include "entry.h"
 
-/* Central difference of sixth order: good to about 1e-13. */
+/* Central difference of sixth order; its error is about 1e-13. */
 static double slope(Element *f, double x)
 {
   static const double weight[] = {45, -9, 1};
@@ -19,7 +19,7 @@ static double tanh_argument(double x)
   return sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
 }
 
-/* exact: what is rounded, moved or compared */
+/* exact: rounding, moves, comparisons */
 ELEMENT(neg, -x[0], fabs(r))
 ELEMENT(abs, fabs(x[0]), fabs(r))
 ELEMENT(sign, isnan(x[0]) ? 0 : x[0] == 0 ? 0 : copysign(1, x[0]), fabs(r))
@@ -36,7 +36,7 @@ ELEMENT(relu_backward, x[1] > 0 ? x[0] : 0, fabs(r))
 ELEMENT(sqrt, sqrt(x[0]), fabs(r))
 ELEMENT(reciprocal, 1 / x[0], fabs(r))
 
-/* functions of the device library */
+/* functions of the kernels' math library */
 ELEMENT(exp, exp(x[0]), fabs(r))
 ELEMENT(expm1, expm1(x[0]), fabs(r))
 ELEMENT(log, log(x[0]), fabs(r))
@@ -47,21 +47,21 @@ ELEMENT(tanh, tanh(x[0]), fabs(r))
 ELEMENT(erf, erf(x[0]), fabs(r))
 ELEMENT(sin, sin(x[0]), fmax(fabs(r), 0x1p-24 * fabs(x[0])))
 ELEMENT(cos, cos(x[0]), fmax(fabs(r), 0x1p-24 * fabs(x[0])))
-/* the remainder's last bit, as for sin */
+/* the error of the reduced argument, as for sin */
 ELEMENT(tan, tan(x[0]), fmax(fabs(r), 0x1p-24 * fabs(x[0]) * (1 + r * r)))
 ELEMENT(asin, asin(x[0]), fabs(r))
 ELEMENT(acos, acos(x[0]), fabs(r))
 ELEMENT(sinh, sinh(x[0]), fabs(r))
 ELEMENT(cosh, cosh(x[0]), fabs(r))
 
-/* several of them; below FLUSH e^-x overflows before the result leaves the normal numbers */
+/* compositions; below FLUSH, e^-x overflows although the result is still a normal number */
 #define FLUSH 0x1p-104
 ELEMENT(sigmoid, x[0] >= 0 ? 1 / (1 + exp(-x[0])) : exp(x[0]) / (1 + exp(x[0])),
         fmax(fabs(r), FLUSH))
 ELEMENT(silu, x[0] * element_sigmoid(x, a, scale), fmax(fabs(r), FLUSH * 128))
 ELEMENT(softplus, x[0] > 0 ? x[0] + log1p(exp(-x[0])) : log1p(exp(x[0])), fabs(r))
 ELEMENT(gelu_erf, x[0] * 0.5 * erfc(-x[0] * M_SQRT1_2), fmax(fabs(r), FLUSH))
-/* an ulp of the argument of exp is |argument| ulps of the result */
+/* an ulp of the argument of exp changes the result by |argument| ulps */
 ELEMENT(gelu_tanh, x[0] * element_sigmoid(&(double){2 * tanh_argument(x[0])}, a, scale),
         fmax(fabs(r), FLUSH * 128) * (1 + fmin(fabs(tanh_argument(x[0])), 100)))
 ELEMENT(elu, x[0] > 0 ? x[0] : a[0] * expm1(x[0]), fabs(r))
@@ -70,7 +70,7 @@ ELEMENT(hardswish, x[0] * fmin(fmax(x[0] + 3, 0), 6) / 6,
                    : fabs(x[0]) < 3 ? 1
                                     : 0))
 
-/* backward forms: scale is that of the largest term */
+/* backward ops: the scale is that of the largest term */
 ELEMENT(sigmoid_backward, x[0] * x[1] * (1 - x[1]), fabs(r))
 ELEMENT(tanh_backward, x[0] * (1 - x[1]) * (1 + x[1]), fabs(x[0]))
 ELEMENT(elu_backward, x[0] * (x[1] > 0 ? 1 : a[0] * exp(x[1])), fabs(r))
@@ -80,7 +80,7 @@ ELEMENT(gelu_erf_backward, x[0] * slope(element_gelu_erf, x[1]), fabs(x[0]) * (1
 ELEMENT(gelu_tanh_backward, x[0] * slope(element_gelu_tanh, x[1]),
         fabs(x[0]) * (1 + fabs(x[1]) / 2))
 
-/* angles so large that their remainder needs more bits of pi than a double has */
+/* angles whose reduction needs more bits of pi than a double has */
 #define HUGE "f 6{1e20,-1e15,3e38,-2e12,1.2e12,9.3e18}"
 
 static const OpTest tests[] = {
@@ -91,15 +91,15 @@ static const OpTest tests[] = {
     {OP_floor, "w", "=", MAP(floor), EXACT, CASES("fhb 1025")},
     {OP_ceil, "w", "=", MAP(ceil), EXACT, CASES("fhb 1025")},
     {OP_round, "w", "=", MAP(round), EXACT,
-     CASES(
-         "fhb 1025", /* halves go to the even neighbour; the largest number below a half does not */
-         "fhb 8{0.5,1.5,2.5,-0.5,-1.5,-2.5,0.49999997,3.5}")},
+     CASES("fhb 1025", /* halves round to the even neighbour; the largest number below a half must
+                          not round up */
+           "fhb 8{0.5,1.5,2.5,-0.5,-1.5,-2.5,0.49999997,3.5}")},
     {OP_relu, "w", "=", MAP(relu), EXACT,
-     CASES("fhb 1025", /* a NaN passes, and so does -0 */
+     CASES("fhb 1025", /* NaN and -0 are unchanged */
            "fhb 6{0,-0.0,nan,inf,-inf,1e-7}", "fb 262147", "il 33"),
      GRADIENTS("fhb 33~z")},
     {OP_relu_backward, "ww", "=", MAP(relu_backward), EXACT,
-     CASES("fhb 1025 1025", /* no slope at 0, and none at a NaN */
+     CASES("fhb 1025 1025", /* the gradient is 0 at 0 and at a NaN */
            "fhb 4{1,2,3,4} 4{0,-0.0,nan,1}"),
      GRADIENTS("fhb 33~d 33~z")},
     {OP_gelu_erf, "g", "=", MAP(gelu_erf), ULPS(6, "maths.cuh: 5, a product"),
@@ -117,7 +117,7 @@ static const OpTest tests[] = {
      GRADIENTS("fhb 33~z alpha=0.3")},
     {OP_elu_backward, "dw", "=", MAP(elu_backward), ULPS(3, "exp 1, two products"),
      CASES("fhb 1025 1025 alpha=0.3",
-           /* at 0 the slope is alpha */
+           /* the slope at 0 is alpha */
            "fhb 3{1,2,3} 3{0,-0.0,nan} alpha=0.5"),
      GRADIENTS("fhb 33~d 33~z alpha=0.3")},
     {OP_hardswish, "w", "=", MAP(hardswish), ULPS(3, "a sum, a product, a quotient"),
@@ -130,7 +130,7 @@ static const OpTest tests[] = {
      GRADIENTS("fhb 5~d 5{-4,-1,0.5,2,5}")},
     {OP_silu, "g", "=", MAP(silu), ULPS(6, "sigmoid 4 and a product, relative twice that"),
      CASES("fhb 1025"), GRADIENTS("fhb 33~n"),
-     CHAINS(/* without a kink that rounding could step over */
+     CHAINS(/* without a kink, which rounding could cross */
             {"silu(silu(a @ b) @ c)", "fhb 5x3~n 3x4~n 4x3~n 5x3~d"})},
     {OP_silu_backward, "dn", "=", MAP(silu_backward),
      ULPS(6, "sigmoid 4, three roundings, relative to |dy|"), CASES("fhb 1025 1025"),
@@ -152,7 +152,7 @@ static const OpTest tests[] = {
      GRADIENTS("fhb 33~n")},
     {OP_tan, "s", "=", MAP(tan), ULPS(3, "maths.cuh: 3"),
      CASES("fhb 1025", HUGE, "il 33 result=f",
-           /* nothing overflows beside pi / 2; zeros keep their sign */
+           /* no overflow next to pi / 2; zeros keep their sign */
            "fhb 8{1.57079637,1.57079625,-1.57079637,4.71238899,0,-0.0,inf,nan}"),
      GRADIENTS("fhb 33~t")},
     {OP_asin, "d", "=", MAP(asin), ULPS(2, "maths.cuh: 2"),
@@ -178,7 +178,8 @@ static const OpTest tests[] = {
     {OP_exp, "w", "=", MAP(exp), ULPS(1, "maths.cuh: 1"),
      CASES("fhb 1025", "iu 33 result=f",
            /* f16 overflows at log(65520) */ "h 4{11.0859375,11.09375,-17,12}",
-           /* f32: the last finite one, inf, the last normal one, the last subnormal one, 0 */
+           /* f32: the largest finite result, inf, the smallest normal one, the smallest subnormal
+            * one, 0 */
            "f 6{88.72283,88.72284,-87.33655,-103.9,-104,-1e30}"),
      GRADIENTS("fhb 33~n")},
     {OP_expm1, "w", "=", MAP(expm1), ULPS(2, "maths.cuh: 2"), CASES("fhb 1025"),
