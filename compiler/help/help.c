@@ -1,8 +1,9 @@
-/* Reads the chapters, which the build put into the program: Markdown of a simple kind.
- *   # Title          a chapter; text behind it is about the chapter
- *   ## name          an entry; the tables know its signature
- *   ## name(a, b)    an entry with its signature: no table knows this one
- * and then text, in which lines that begin with four blanks are an example. */
+/* Reads the chapters, which the build embeds into the program, and prints entries. A chapter is
+ * simple Markdown:
+ *   # Title          a chapter; the text after it is about the whole chapter
+ *   ## name          an entry; its signature is in a table
+ *   ## name(a, b)    an entry with its signature, which is in no table
+ * Text follows a heading. In the text, lines that begin with four blanks are an example. */
 #include "help.h"
 #include "compiler/lower/interpret/describe.h"
 #include "compiler/base/embedded.h"
@@ -17,15 +18,15 @@ static const char *const chapters[] = {
     "layers.md",       "initialisers.md", "losses.md",   "metrics.md", "optimizers.md",
     "schedules.md",    "sources.md",      NULL};
 
-enum { WIDTH = 96 }; /* columns of what is printed */
+enum { WIDTH = 96 }; /* columns of the output */
 
 typedef struct Entry {
   const char *name;    /* "Conv2d" */
   const char *heading; /* as written: "Conv2d", "range(start, stop, step=1)" */
-  const char *text;    /* behind the heading */
-  size_t size;         /* of it */
-  const char *title;   /* of the chapter, where this is its first entry; else NULL */
-  const char *about;   /* what the chapter says first */
+  const char *text;    /* after the heading; not NUL-terminated at its end */
+  size_t size;         /* of the text, in bytes */
+  const char *title;   /* of the chapter, if this is its first entry; else NULL */
+  const char *about;   /* the chapter's text before its first entry */
   size_t about_size;
 } Entry;
 typedef VEC(Entry) Entries;
@@ -37,14 +38,15 @@ static const char *line_of(Arena *arena, const char *p)
   return arena_strndup(arena, p, strcspn(p, "\n"));
 }
 
-/* The identifier that a heading begins with. */
+/* The identifier at the start of a heading; the whole heading if there is none. */
 static const char *name_of(Arena *arena, const char *heading)
 {
   size_t n = name_size(heading);
   return arena_strndup(arena, heading, n ? n : strlen(heading));
 }
 
-/* The next line that begins with `mark`, from the start of a line on; NULL: there is none. */
+/* The first line at or after p that begins with `mark`; NULL if there is none. p is at the start
+ * of a line. */
 static const char *next_heading(const char *p, const char *mark)
 {
   for (; p; p = strchr(p, '\n'), p = p ? p + 1 : NULL)
@@ -86,13 +88,13 @@ static const Builtin *builtin_named(const Builtins *list, const char *name)
   return NULL;
 }
 
-/* Whether the heading is more than a name: then it is the signature. */
+/* Is the heading more than a name? Then it is the signature. */
 static bool has_own_signature(const Entry *e)
 {
   return strlen(e->heading) > strlen(e->name);
 }
 
-/* Paragraphs are filled, examples stay as they are. */
+/* Wraps paragraphs; prints examples unchanged. */
 static void put_text(Text *out, const char *text, size_t size)
 {
   const char *end = text + size;
@@ -111,7 +113,7 @@ static void put_text(Text *out, const char *text, size_t size)
   }
 }
 
-/* Broken between arguments. */
+/* Breaks long lines between arguments. */
 static void put_signature(Text *out, const char *text)
 {
   size_t start = out->n;

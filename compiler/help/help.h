@@ -1,18 +1,18 @@
-/* The reference of the language: an entry for each name of it. Text and examples stand in the
- * chapters beside this file, signatures come from the tables. `ampc --help-on`, `:help` and
- * docs/language.md print the same entries. */
+/* The reference of the language: an entry for each of its names. Text and examples are in the
+ * chapters in this folder, signatures are in the layer library and the op table. `ampc --help-on`,
+ * `:help` and docs/language.md print the same entries. */
 #pragma once
 #include "compiler/base/names.h"
 
-/* Everything that is known under a name: "Conv2d", "minimize". A name may have several entries,
- * such as that of a function and that of a clause. False: there is none. */
+/* Prints all entries of a name, such as "Conv2d" or "minimize". A name may have several: one for a
+ * function and one for a clause. Returns false if there is none. */
 bool help_on(const char *name, Text *out);
-/* All entries, by chapter. */
+/* Prints all entries, chapter by chapter. */
 void help_all(Text *out);
-/* The name spelt most like `name`; NULL if none comes close. */
+/* The name with the most similar spelling; NULL if none is similar. */
 const char *help_nearest(Arena *arena, const char *name);
-/* Names with an entry, each once. */
+/* All names that have an entry, without duplicates. */
 void help_names(Arena *arena, NameVec *out);
-/* What is wrong with the chapters, a line each; nothing if each built-in has an entry, and each
- * whose signature no table knows has it in its heading. For tests. */
+/* For tests: prints a line for each built-in without an entry, and for each built-in whose
+ * signature is neither in a table nor in its heading. */
 void help_check(Text *out);

@@ -25,7 +25,7 @@ static void check_entries(Arena *arena)
   CHECK(strncmp(t.at, "Linear(in_features: int, out_features: int, bias: bool = true)\n", 62) == 0);
   text_init(&t, arena);
   CHECK(help_on("softmax", &t));
-  CHECK(strstr(t.at, "softmax(x, dim)\n(autocast class f32"));
+  CHECK(strstr(t.at, "softmax(x, dim)\n(autocast: runs in f32"));
 }
 
 static void check_unknown(Arena *arena)

@@ -1,4 +1,4 @@
-/* The built-in names with what the tables know of them: the layer library and the ops. */
+/* The built-in names and their signatures: from the layer library and the op table. */
 #include "describe.h"
 #include "compiler/lower/model/model.h"
 #include "interpret.h"
@@ -8,7 +8,7 @@
 
 /* ---- signatures ---- */
 
-/* Copies from `(` to the matching `)`, with each run of white space as one space. */
+/* Copies from `(` to the matching `)`. Each run of white space becomes one space. */
 static void add_arguments(Text *out, const char *from)
 {
   int depth = 0;
@@ -74,16 +74,17 @@ static const char *op_signature(Lower *l, const OpInfo *op)
 
 static const char *op_facts(Lower *l, const OpInfo *op)
 {
-  static const char *const classes[] = {[PREC_low] = "class low: inputs become 16-bit",
-                                        [PREC_f32] = "class f32: inputs become f32",
-                                        [PREC_promote] = "class promote: inputs become the widest",
-                                        [PREC_none] = "class none: follows its inputs"};
+  static const char *const classes[] = {
+      [PREC_low] = "runs in 16 bits (category low)",
+      [PREC_f32] = "runs in f32 (category f32)",
+      [PREC_promote] = "runs in the widest type of its inputs (category promote)",
+      [PREC_none] = "keeps the type of its inputs (category none)"};
   const char *gradient = op->gradient ? "differentiable" : "no gradient";
   if (op_says_type(op)) return gradient;
-  return arena_printf(l->arena, "autocast %s; %s", classes[op->precision], gradient);
+  return arena_printf(l->arena, "autocast: %s; %s", classes[op->precision], gradient);
 }
 
-/* ---- all of them ---- */
+/* ---- the list ---- */
 
 /* A def of the library hides an op of the same name. */
 static Builtin describe(Lower *l, Arena *arena, const char *name)
