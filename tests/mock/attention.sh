@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Attention by cuDNN in a job, with the mock's libraries: the losses of our own kernel, which takes over with its own bytes where
-# cuDNN is not asked or fails; plans that are kept; -O0 and -O2 alike.
-# What `amp inspect --cudnn` says of each.
+# Attention by cuDNN in a job, with the mock's libraries. Its losses must match those of ampc's own kernel, which
+# takes over with its own results if cuDNN is off or fails. Kept plans, -O0 and -O2 give the same bytes. `amp inspect
+# --cudnn` must report which one is used.
 #   attention.sh AMPC AMP MOCK
 . "$(dirname "$0")/../faults/lib.sh"
 mock=$(realpath "$3")
@@ -14,10 +14,10 @@ run() {
   XDG_CACHE_HOME=$work/cache LD_LIBRARY_PATH=$mock MOCK_CUDA_REPORT=$work/$name.report timeout 500 "$amp" train \
     --device cuda --seed 1 --steps 6 --log 1 --save "$work/$name.pt" "$@" "$job" >"$work/$name.log" 2>&1 ||
     { cat "$work/$name.log" && failed "$name: exit status"; }
-  [ "$(sed -n 's/^held //p' "$work/$name.report")" = 0 ] || failed "$name: objects were not given back"
+  [ "$(sed -n 's/^held //p' "$work/$name.report")" = 0 ] || failed "$name: objects were not freed"
 }
 graphs() { sed -n 's/^graphs_run //p' "$work/$1.report"; }
-# close_losses WHAT A B: those of two runs
+# close_losses WHAT A B: compares the losses of two runs
 close_losses() {
   local name
   for name in "$2" "$3"; do sed -n 's/.* step \(.*\) loss \([^ ]*\) .*/\1 \2/p' "$work/$name.log" >"$work/$name.losses"; done
@@ -26,10 +26,10 @@ close_losses() {
     failed "$1: losses of $2 and $3"
 }
 
-# The draws of dropout are those of our kernel, or losses would not be alike.
+# Dropout's draws must equal those of ampc's kernel. Otherwise the losses would differ.
 for set in "-D P=0" "-D P=0.2" "-D P=0.2 -D MASKED=true"; do
   run cudnn $set
-  [ "$(graphs cudnn)" -ge 20 ] || failed "$set: cuDNN computes attention $(graphs cudnn) times" # 6 both ways, 8 batches of eval
+  [ "$(graphs cudnn)" -ge 20 ] || failed "$set: cuDNN computes attention $(graphs cudnn) times" # 6 steps, both ways; 8 batches of eval
   run kept $set
   same "$set: plans that were kept" "$work/cudnn.pt" "$work/kept.pt"
   run unfused -O0 $set
@@ -38,21 +38,21 @@ for set in "-D P=0" "-D P=0.2" "-D P=0.2 -D MASKED=true"; do
   run own --no-cudnn $set
   [ "$(graphs own)" = 0 ] || failed "$set, --no-cudnn: $(graphs own) times by cuDNN"
   close_losses "$set" cudnn own
-  cmp -s "$work/cudnn.pt" "$work/own.pt" && failed "$set: both ways have the same bits: is it one way?"
+  cmp -s "$work/cudnn.pt" "$work/own.pt" && failed "$set: both give the same bits: was only one of them used?"
 done
-[ "$(ls "$work/cache/ampc" | grep -c '\.cudnn$')" -ge 6 ] || failed "plans are not kept" # forward and backward, of three kinds
+[ "$(ls "$work/cache/ampc" | grep -c '\.cudnn$')" -ge 6 ] || failed "plans are not kept" # two ways, three kinds
 
-# A version that would break the context when the step is repeated is not asked for gradients: 24 keys are a part of a tile.
+# A version that would break the context when the step is replayed must not compute gradients: 24 keys are no tile.
 rm -rf "$work/cache"
 MOCK_DNN_VERSION=91500 run faulty
 [ "$(grep -c "^note: attention's gradients.* by the program's own kernels, not by cuDNN: cuDNN 9\.15\.0 reads outside .*9\.15\.1" "$work/faulty.log")" = 1 ] ||
-  { cat "$work/faulty.log" && failed "cuDNN 9.15.0: not the note that is expected"; }
+  { cat "$work/faulty.log" && failed "cuDNN 9.15.0: not the expected note"; }
 run sound
 [ "$(graphs faulty)" -ge 14 ] && [ "$(graphs faulty)" -lt "$(graphs sound)" ] ||
   failed "cuDNN 9.15.0: $(graphs faulty) times by cuDNN, $(graphs sound) by 9.19.1"
 close_losses "cuDNN 9.15.0" sound faulty
 
-# attentions NAME OPTIONS...: what inspect says of the three of them
+# attentions NAME OPTIONS...: what inspect reports for the three of them
 hiding_library "$work/no_nvrtc.so" libnvrtc
 hiding_library "$work/no_driver.so" libcuda.so
 hiding_library "$work/no_cudnn.so" libcudnn
@@ -68,7 +68,7 @@ for block in json.load(open(sys.argv[1]))["blocks"]:
         if any(n["op"].startswith("attention") for n in c["nodes"]): print(c["library"])
 PY
 }
-# says NAME FORWARD BACKWARD: patterns; the third one is that of eval
+# says NAME FORWARD BACKWARD: patterns; the third attention is that of eval
 says() {
   paste -s -d'|' "$work/$1" | grep -qE "^$2\|$3\|$2\$" || { cat "$work/$1" && failed "inspect --cudnn, $1"; }
 }
@@ -89,5 +89,5 @@ rm -rf "$work/cache"
 MOCK_DNN_REFUSES=-1 run fails -D P=0.2 -D MASKED=true
 same "cuDNN fails" "$work/own.pt" "$work/fails.pt"
 grep -q "^note: attention.* by the program's own kernels, not by cuDNN: its engine [0-9]* fails" "$work/fails.log" ||
-  { cat "$work/fails.log" && failed "not the note that is expected"; }
+  { cat "$work/fails.log" && failed "not the expected note"; }
 finish

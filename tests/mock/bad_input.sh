@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What can be wrong with a machine that should train on CUDA: one clear message each, its exit
-# status, and the last checkpoint whole. NVIDIA's libraries are the mock's.
+# Everything that can be wrong with a machine that should train on CUDA: each case gives one clear message and its
+# exit status, and the last checkpoint stays whole. NVIDIA's libraries are the mock's.
 #   bad_input.sh AMPC AMP MOCK
 . "$(dirname "$0")/../faults/lib.sh"
 mock=$(realpath "$3")
@@ -10,7 +10,7 @@ small_data "$d"
 small_job "$d/job.amp"
 job=$d/job.amp
 
-# train FOLDER OPTIONS...: with the libraries of that folder and a cache of its own
+# train FOLDER OPTIONS...: trains with the libraries of that folder and an empty cache
 train() {
   local folder=$1
   shift
@@ -18,15 +18,15 @@ train() {
   XDG_CACHE_HOME=$work/cache LD_LIBRARY_PATH=$folder MOCK_CUDA_REPORT=$work/report \
     timeout 500 "$amp" train --device cuda "$@" "$job"
 }
-given_back() { # what was made before the failure has been freed
+given_back() { # everything allocated before the failure must be freed
   local held
   held=$(sed -n 's/^held //p' "$work/report")
-  [ "$held" = 0 ] || failed "$1: $held objects were not given back"
+  [ "$held" = 0 ] || failed "$1: $held objects were not freed"
 }
-empty_library() { # empty_library FILE: loads and has no function
+empty_library() { # empty_library FILE: a library without functions
   echo 'int ampc_nothing;' | cc -shared -fPIC -x c - -o "$1"
 }
-# folder NAME FILE [WORD]: the mock's libraries, one of them not as it should be: broken, or empty
+# folder NAME FILE [WORD]: the mock's libraries, with FILE missing, broken or empty
 folder() {
   mkdir -p "$work/$1"
   cp -P "$mock"/*.so* "$work/$1"
@@ -54,7 +54,7 @@ MOCK_CUDA_DEVICES=0 refuses "a list without GPUs" 5 'GPU|device' train "$mock"
 MOCK_CUDA_ARCH=61 refuses "an old GPU" 5 'sm_61' train "$mock"
 
 # ---- kernels -------------------------------------------------------------------------------------
-folder no_nvrtc libnvrtc.so.12 broken # what a driver of CUDA 12 asks for
+folder no_nvrtc libnvrtc.so.12 broken # the version that a driver of CUDA 12 needs
 MOCK_CUDA_DRIVER=12040 refuses "no NVRTC" 4 'libnvrtc\.so\.12 is not on this machine.*12\.4' \
   train "$work/no_nvrtc"
 folder nvrtc_lacks libnvrtc.so.13 empty
@@ -62,7 +62,7 @@ refuses "a damaged NVRTC" 4 'libnvrtc\.so\.13 has no function.*damaged' train "$
 MOCK_NVRTC_FAIL=1 refuses "NVRTC refuses" 4 'NVRTC refuses.*' train "$mock"
 MOCK_NVRTC_ARCH=80 refuses "kernels for another GPU" 5 'sm_90.*another architecture' train "$mock"
 given_back "kernels for another GPU"
-# PTX is what a GPU gets that is newer than NVRTC; then the driver must be as new as NVRTC
+# A GPU that is newer than NVRTC gets PTX. Then the driver must be as new as NVRTC.
 MOCK_CUDA_ARCH=130 MOCK_CUDA_DRIVER=13000 refuses "an older driver than NVRTC" 5 \
   'driver is too old for this toolkit.*newer driver' train "$mock"
 MOCK_CUDA_ARCH=130 passes "a newer GPU than NVRTC knows" train "$mock" --save "$work/by_ptx"
@@ -78,7 +78,7 @@ refuses "a damaged cuBLASLt" 5 'libcublasLt\.so\.13 has no function.*damaged' tr
 MOCK_BLAS_FAIL=2 refuses "a product that fails" 5 \
   '[a-z]+[a-z_0-9]* \(.*job\.amp:[1-9][0-9]*\): .*cuBLASLt: failed, product of f16 \[.*EXECUTION_FAILED' train "$mock"
 given_back "a product that fails"
-# What cuBLASLt refuses, all of it or one product, our own kernel does: a note, and the same losses.
+# ampc's own kernel computes what cuBLASLt refuses, all products or one: a note, and the same losses.
 for how in MOCK_BLAS_REFUSE=2 MOCK_BLAS_UNFIT=100; do
   passes "$how" env $how XDG_CACHE_HOME=$work/cache LD_LIBRARY_PATH=$mock timeout 500 "$amp" train --device cuda \
     --save "$work/own" "$job"
@@ -102,7 +102,7 @@ for n in 1 30 200; do
     'illegal memory access.*--resume' train "$mock" --save-every 5 --save "$work/last"
 done
 passes "the last checkpoint is whole" train "$mock" --resume "$work/last" --save "$work/resumed"
-same "and the run that goes on from it is the same" "$work/good" "$work/resumed"
+same "a run resumed from it gives the same" "$work/good" "$work/resumed"
 
 sed 's/lr=0.1/lr=1e30/; s/precision f16/precision f32/' "$job" >"$d/wild.amp"
 job=$d/wild.amp refuses "a loss that is not finite" 5 'finite' train "$mock"
@@ -110,24 +110,24 @@ given_back "a loss that is not finite"
 cd "$d" || exit 1
 lost_data one.idx 12 5
 lost_job one.amp one.idx f16
-job=one.amp passes "one that a scaler steps over" train "$mock"
-grep -q 'skipped steps: 1 of 12' "$work/out" || failed "one that a scaler steps over: its step"
+job=one.amp passes "a scaler skips the step" train "$mock"
+grep -q 'skipped steps: 1 of 12' "$work/out" || failed "a scaler skips the step: its count"
 cd - >"$work/out" || exit 1
 
 # ---- devices -------------------------------------------------------------------------------------
-auto() { # auto FOLDER: what --device auto takes
+auto() { # auto FOLDER: the device that --device auto chooses
   rm -f "$work/report"
   XDG_CACHE_HOME=$work/cache LD_LIBRARY_PATH=$1 MOCK_CUDA_REPORT=$work/report \
     timeout 500 "$amp" train --save "$work/auto" "$job"
 }
 passes "auto, with a GPU" auto "$mock"
-same "takes the GPU" "$work/good" "$work/auto"
+same "auto takes the GPU" "$work/good" "$work/auto"
 passes "auto, without a driver" auto "$work/no_driver"
 [ -e "$work/report" ] && failed "auto without a driver runs on a GPU"
-passes "a checkpoint of the cpu goes on" train "$mock" --resume "$work/auto" --steps 60
+passes "a checkpoint of the cpu resumes on the GPU" train "$mock" --resume "$work/auto" --steps 60
 
 # ---- the cache -----------------------------------------------------------------------------------
-again() { # with the cache of before
+again() { # keeps the cache
   XDG_CACHE_HOME=$work/cache LD_LIBRARY_PATH=$mock timeout 500 "$amp" train --device cuda "$@" "$job"
 }
 cached() { find "$work/cache" -name '*.cubin'; }

@@ -1,13 +1,13 @@
-/* cuBLASLt without CUDA: descriptors, and what its documentation asks of them. A product is checked
- * when its algorithm is looked for and again when it is called: types, sizes, leading dimensions,
- * batches, the alignment that was promised, workspace, that the algorithm is that product's own.
+/* cuBLASLt without CUDA: descriptors, and the rules of its documentation. A product is checked when
+ * its algorithm is requested and again when it is called: types, sizes, leading dimensions,
+ * batches, the promised alignment, the workspace, and that the algorithm belongs to this product.
  *   MOCK_BLAS_REFUSE=n   the n-th product finds no algorithm
  *   MOCK_BLAS_UNFIT=n    the n best algorithms of each product do not run
  *   MOCK_BLAS_FAIL=n     the n-th call of a product fails
  *   MOCK_BLAS_ALONE=1    a batch finds no algorithm
- *   MOCK_BLAS_LOSE=n     the relu of the n best algorithms of each product makes 0 of NaN
- * The heuristic says of products with one row or one column, of sums of one and of very long ones
- * that a value is invalid, as the library does. A bias must lie at a multiple of 16 bytes. */
+ *   MOCK_BLAS_LOSE=n     the relu of the n best algorithms of each product turns NaN into 0
+ * The heuristic returns INVALID_VALUE if a size is 1 or very large, like the library does. The
+ * address of a bias must be a multiple of 16 bytes. */
 #include "blas.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ struct LtOpaqueMatmul {
   int32_t transpose_a, transpose_b;
   uint32_t epilogue;
   const void *bias;
-  int32_t bias_type; /* -1: D's */
+  int32_t bias_type; /* -1: the type of D */
 };
 
 struct LtOpaqueLayout {
@@ -37,18 +37,18 @@ struct LtOpaquePreference {
   uint32_t schemes, align[4];
 };
 
-/* What an algorithm remembers, in its 64 bytes. */
+/* What an algorithm records in its 64 bytes. */
 typedef struct Chosen {
-  uint64_t problem; /* hash of the product that it was found for */
+  uint64_t problem; /* hash of the product that the algorithm is for */
   uint64_t workspace;
   uint32_t align[4];
-  int32_t rank; /* among those of the product: 0 is the best */
+  int32_t rank; /* among the algorithms of the product; 0: the best */
 } Chosen;
 
 enum { MOST_USED = 4096 };
-static uint64_t used[MOST_USED]; /* problems that have been computed outside of a capture */
+static uint64_t used[MOST_USED]; /* problems that were computed outside of a capture */
 static unsigned n_used;
-static int handles; /* the address of this is the handle */
+static int handles; /* its address is the handle */
 static long looked, called;
 
 #define BLAS_ENTER()                                                                               \
@@ -230,7 +230,7 @@ LtStatus cublasLtMatmulPreferenceSetAttribute(LtPreference preference, LtPrefere
   }
 }
 
-/* ---- what a product may be ---- */
+/* ---- rules of a product ---- */
 
 static ampc_dtype type_of(int type)
 {
@@ -286,7 +286,7 @@ static LtStatus check_sizes(Product *p)
   return CUBLAS_STATUS_SUCCESS;
 }
 
-/* The table of types in the documentation of cublasLtMatmul, as far as f32, f16, bf16 go. */
+/* The table of types in the documentation of cublasLtMatmul, restricted to f32, f16 and bf16. */
 static LtStatus check_types(const Product *p)
 {
   bool good = p->a.type == p->b.type && (p->d.type == p->a.type || p->d.type == AMPC_F32);
@@ -329,7 +329,7 @@ static uint64_t mix(uint64_t hash, const Matrix *m)
   return hash;
 }
 
-/* Whatever an algorithm may depend on. */
+/* A hash of everything that an algorithm may depend on. */
 static uint64_t problem_of(const Product *p)
 {
   uint64_t flags = (uint64_t)p->transpose_a | (uint64_t)p->transpose_b << 1 |
@@ -339,7 +339,7 @@ static uint64_t problem_of(const Product *p)
 
 /* ---- algorithms ---- */
 
-/* PyTorch's at::addmm does not ask for these (aten/src/ATen/native/cuda/Blas.cpp). */
+/* PyTorch's at::addmm does not call cuBLASLt for these (aten/src/ATen/native/cuda/Blas.cpp). */
 static bool is_narrow_or_long(const Product *p)
 {
   const int64_t sizes[] = {p->m, p->n, p->k};
@@ -348,7 +348,7 @@ static bool is_narrow_or_long(const Product *p)
   return false;
 }
 
-/* Long sums of few results are shared out, as the library does; the shares need room. */
+/* Like the library, splits long sums with few results into parts, which need workspace. */
 static uint64_t wanted_workspace(const Product *p)
 {
   int64_t results = p->m * p->n * p->d.batch;
@@ -401,7 +401,7 @@ static void check_pointers(const Product *p, const Chosen *chosen)
   if (p->beta == 0 && p->c_at != p->d_at) mock_misuse("C is given and not used");
 }
 
-/* At its first use the library loads a product's kernel, which a capture does not bear. */
+/* The library loads a product's kernel at its first call, which is not allowed during a capture. */
 static void check_first_use(uint64_t problem, bool capturing)
 {
   for (unsigned i = 0; i < n_used; i++)

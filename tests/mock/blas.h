@@ -1,5 +1,5 @@
-/* A product as cuBLASLt has it: column-major, D[m, n] = alpha op(A) op(B) + beta C, then a bias of
- * one value a row. What the checks of blas.c hand to the maths of blas_maths.c. */
+/* A product in cuBLASLt's terms: column-major, D[m, n] = alpha op(A) op(B) + beta C, then a bias
+ * with one value per row. blas.c checks it and passes it to blas_maths.c. */
 #pragma once
 #include "ampc_plan.h"
 #include "mock.h"
@@ -12,15 +12,15 @@ typedef struct Matrix {
 
 typedef struct Product {
   Matrix a, b, c, d;                                      /* as they are stored */
-  uint64_t a_at, b_at, c_at, d_at, bias_at, workspace_at; /* of the device */
+  uint64_t a_at, b_at, c_at, d_at, bias_at, workspace_at; /* addresses on the device */
   size_t workspace;
   int64_t m, n, k;
   double alpha, beta;
   bool transpose_a, transpose_b, tf32, bias, relu, keeps_nan;
-  bool wide; /* AMPC_F32 stands for doubles, summed in doubles */
+  bool wide; /* AMPC_F32 stands for doubles, which are summed in double */
   ampc_dtype bias_type;
 } Product;
 
-/* From the first byte to the last of all matrices of a batch. */
+/* The bytes from the first element to the last one, over all matrices of a batch. */
 size_t matrix_bytes(const Product *p, const Matrix *m);
 CuResult product_run(const void *product);

@@ -1,6 +1,6 @@
-/* The numbers of the mock of cuBLASLt: sums in f32 in panels, rounded once, after the bias. The
- * order of a sum is neither cuBLASLt's nor the CPU device's: a third one, which has to give the
- * same results within what is stated of products. */
+/* The results of the mock of cuBLASLt: sums in f32 in panels, rounded once after the bias. Their
+ * order differs from both cuBLASLt's and the CPU device's, so tests check that the stated error
+ * bounds hold for any order. */
 #include "blas.h"
 #include "runtime/base/convert.h"
 #include <stdlib.h>
@@ -19,8 +19,8 @@ size_t matrix_bytes(const Product *p, const Matrix *m)
   return (size_t)(last * element_bytes(p, m->type));
 }
 
-/* What a GPU may make of f32 for tf32: MOCK_BLAS_TF32 = 0: to the nearest, ties to even; 1: cut
- * off; 2: to the nearest, ties away from zero. */
+/* Rounds f32 to tf32 as a GPU may do it. MOCK_BLAS_TF32=0: to nearest, ties to even; 1: truncated;
+ * 2: to nearest, ties away from zero. */
 static void to_tf32(float *x, int64_t n)
 {
   long how = mock_setting("MOCK_BLAS_TF32", 0);
@@ -34,7 +34,7 @@ static void to_tf32(float *x, int64_t n)
   }
 }
 
-/* Matrix `batch` of m as floats without gaps, [columns][rows], or the other way if transposed. */
+/* Matrix `batch` of m as floats without gaps: [columns][rows], or [rows][columns] if transposed. */
 static float *unpack(const Matrix *m, const char *bytes, int64_t batch, bool transpose, bool tf32)
 {
   int64_t size = ampc_dtype_size(m->type);
@@ -51,8 +51,8 @@ static float *unpack(const Matrix *m, const char *bytes, int64_t batch, bool tra
   return out;
 }
 
-/* sum[COLUMNS][ROWS] += a[ROWS at a time, k] b[k, COLUMNS]: a is [k][m], b is [n][k]. From the last
- * term to the first, as nobody else does. */
+/* sum[COLUMNS][ROWS] += a[ROWS at a time, k] b[k, COLUMNS]; a is [k][m], b is [n][k]. Sums from the
+ * last term to the first, unlike all other implementations. */
 UNCHECKED static void tile(const float *a, int64_t m, const float *b, int64_t b_ld, int64_t k,
                            float sum[COLUMNS][ROWS])
 {
@@ -69,7 +69,7 @@ static int64_t least(int64_t a, int64_t b)
   return a < b ? a : b;
 }
 
-/* A panel of `depth` rows of A in tiles of ROWS, what is missing as zeros: [tile][depth][ROWS]. */
+/* Packs a panel of `depth` rows of A into tiles of ROWS, padded with zeros: [tile][depth][ROWS]. */
 static void pack_a(const float *a, int64_t m, int64_t depth, float *out)
 {
   for (int64_t r = 0; r < m; r += ROWS)
@@ -80,7 +80,7 @@ static void pack_a(const float *a, int64_t m, int64_t depth, float *out)
     }
 }
 
-/* sum[n][m] += a[k][m] b[n][k] for one panel of k. */
+/* sum[n][m] += a[k][m] b[n][k], for one panel of k. */
 static void panel(const Product *p, const float *packed, const float *b, int64_t from,
                   int64_t depth, float *sum)
 {
@@ -118,7 +118,7 @@ static double relu(const Product *p, double x)
   return !p->relu || x > 0 || (x != x && p->keeps_nan) ? x : 0;
 }
 
-/* alpha sum + beta C + bias, relu, rounded once. */
+/* alpha sum + beta C + bias, then relu, rounded once. */
 static void store(const Product *p, const float *sum, int64_t batch, const char *c,
                   const char *bias, char *d)
 {
@@ -158,7 +158,7 @@ static void run_batch(const Product *p, const char *a, const char *b, const char
   free(sum);
 }
 
-/* In doubles, for tests that are small: as it is written. */
+/* In double, without blocking: tests use small sizes. */
 static void run_wide(const Product *p, const double *a, const double *b, const double *c,
                      const double *bias, double *d)
 {
@@ -187,7 +187,7 @@ CuResult product_run(const void *product)
   void *bias = p->bias ? mock_device_bytes(p->bias_at, bias_bytes, "bias of a product") : a;
   void *room = p->workspace ? mock_device_bytes(p->workspace_at, p->workspace, "workspace") : d;
   if (!a || !b || !c || !d || !bias || !room) return MOCK_ILLEGAL_ADDRESS;
-  if (p->workspace) memset(room, POISON, p->workspace); /* the library's: nobody else has it */
+  if (p->workspace) memset(room, POISON, p->workspace); /* it belongs to the library */
   mock_add(COUNT_products_run, 1);
   if (p->wide) {
     run_wide(p, a, b, c, bias, d);

@@ -1,4 +1,4 @@
-/* Cases of a test of the mock: each in a process of its own, for what it is to find ends it. */
+/* Cases of a test of the mock. Each runs in its own process, because a detected misuse ends it. */
 #pragma once
 #include "check.h"
 #include "mock.h"
@@ -12,11 +12,11 @@
 typedef struct Case {
   const char *name;
   int (*run)(void);
-  int status;       /* of the run; minus a signal */
-  const char *says; /* part of what is on stderr; NULL: anything */
+  int status;       /* of the run; minus a signal's number */
+  const char *says; /* must be in stderr; NULL: anything */
 } Case;
 
-/* The primary context, current. */
+/* Makes the primary context current. */
 static inline void open_context(void)
 {
   CuDevice device;

@@ -1,6 +1,6 @@
-/* Copies and fills. Between the call and the copy, the host must leave pinned memory alone: a
- * source that has changed ends the program, a destination is full of nonsense until its bytes come.
- * Pageable memory is read at once, and written only after the stream is done: such a call waits. */
+/* Copies and fills. The host must not access pinned memory between the call and the copy. If a
+ * source has changed, the program ends; a destination holds nonsense until the copy runs. Pageable
+ * memory is read during the call. A copy to pageable memory waits for the device. */
 #include "mock.h"
 #include <stdlib.h>
 #include <string.h>

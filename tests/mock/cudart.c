@@ -1,6 +1,6 @@
-/* What a program that nvcc has built needs of libcudart: which kernels it carries, and the driver's
- * handle of each. The code for GPUs in the program cannot run here, so that of $MOCK_CUDART_IMAGE
- * takes its place: what the mock's NVRTC makes of the same job (ampc --emit=cubin). */
+/* The functions of libcudart that a program built by nvcc needs: its kernels register here, and the
+ * driver's handle of each is found. The program's GPU code cannot run here. $MOCK_CUDART_IMAGE
+ * replaces it: the image that the mock's NVRTC makes of the same job (ampc --emit=cubin). */
 #include "mock.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 enum { MOST_KERNELS = 4096, INVALID_FUNCTION = 98, FILE_ERROR = 301 };
 
 static struct {
-  const void *stub; /* the function on the host's side */
+  const void *stub; /* the function on the host side */
   const char *name;
 } kernels[MOST_KERNELS];
 static unsigned n_kernels;

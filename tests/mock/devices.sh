@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Which of several GPUs a program takes: the first that is free and can run it, the one that is named, one of those
-# that CUDA_VISIBLE_DEVICES leaves; what is said where none is. NVIDIA's libraries are the mock's.
+# Which of several GPUs a program takes: the first one that is free and can run it, or the named one, among those that
+# CUDA_VISIBLE_DEVICES lists; and the messages if there is none. NVIDIA's libraries are the mock's.
 #   devices.sh AMPC AMP MOCK
 . "$(dirname "$0")/../faults/lib.sh"
 mock=$(realpath "$3")
@@ -14,7 +14,7 @@ amp() { # amp VERB DEVICE OPTIONS...
   shift 2
   timeout 500 "$amp" "$verb" --device "$device" "$@" "$job"
 }
-# taken NAME GPU TARGET DEVICE: the GPU that a product fails on, and what was compiled for it
+# taken NAME GPU TARGET DEVICE: a product fails on GPU, and the program was compiled for TARGET
 taken() {
   MOCK_BLAS_FAIL=1 refuses "$1" 5 "$2: cuBLASLt: failed" amp train "$4"
   grep -q "^memory of job.amp on $3:" "$work/err" || failed "$1: not for $3"

@@ -1,7 +1,7 @@
-/* cuDNN without CUDA: descriptors. Which attributes a kind has, of which type and how many, and
- * which of them it needs, stands in one table; what is set twice, late, wrongly or not at all is
- * refused, and what is freed while another descriptor names it ends the program.
- *   MOCK_DNN_VERSION=n    what cudnnGetVersion says, 91901
+/* cuDNN without CUDA: descriptors. A table lists the attributes of each kind: their types, their
+ * counts, and which ones are required. An attribute that is set twice, too late, wrongly or not at
+ * all is refused. Freeing a descriptor that another one refers to ends the program.
+ *   MOCK_DNN_VERSION=n    the result of cudnnGetVersion, 91901
  *   MOCK_DNN_START=n      cudnnCreate returns n */
 #include "dnn.h"
 #include <stdarg.h>
@@ -20,7 +20,7 @@ typedef struct Row {
   DnnType type;
   int64_t least, most;
   bool needed;
-  DnnKind names; /* of the descriptors that are its values; 0: any */
+  DnnKind names; /* the kind of descriptor that the values refer to; 0: any */
 } Row;
 #define TENSOR     CUDNN_BACKEND_TENSOR_DESCRIPTOR
 #define WINDOW     CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR

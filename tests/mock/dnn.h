@@ -1,5 +1,5 @@
-/* The mock of cuDNN: a convolution as its graph interface has it, read from descriptors by dnn.c
- * and dnn_plan.c, computed by dnn_maths.c; any other graph operation by operation, dnn_steps.c. */
+/* The mock of cuDNN. dnn.c and dnn_plan.c read a graph from its descriptors. dnn_maths.c computes
+ * it if it is a convolution; dnn_steps.c computes any other graph, operation by operation. */
 #pragma once
 #include "ampc_plan.h"
 #include "mock.h"
@@ -23,17 +23,17 @@ typedef struct Attribute {
 struct Descriptor {
   DnnKind kind;
   bool final;
-  int users; /* descriptors that name it */
+  int users; /* descriptors that refer to this one */
   Attribute *attributes;
-  void *data; /* of a plan: its DnnPlanData; of a configuration and an engine: their graph */
+  void *data; /* of a plan: its DnnPlanData; of a configuration or engine: the graph */
   int number; /* of an engine */
 };
 
-/* The values of an attribute; NULL: it has not been set. */
+/* The values of an attribute; NULL: not set. */
 const void *dnn_values(const Descriptor *d, DnnAttribute what, int64_t *n);
-Descriptor *dnn_named(const Descriptor *d, DnnAttribute what); /* a descriptor among them */
-int64_t dnn_integer(const Descriptor *d, DnnAttribute what);   /* an enumeration or a number */
-/* What kinds do at the end of cudnnBackendFinalize, and what can be asked of them: dnn_plan.c. */
+Descriptor *dnn_named(const Descriptor *d, DnnAttribute what); /* a descriptor among the values */
+int64_t dnn_integer(const Descriptor *d, DnnAttribute what);   /* an enum value or a number */
+/* The part of cudnnBackendFinalize and of queries that depends on the kind: dnn_plan.c. */
 DnnStatus dnn_complete(Descriptor *d);
 DnnStatus dnn_ask(Descriptor *d, DnnAttribute what, int64_t wanted, int64_t *n, void *values);
 
@@ -44,11 +44,11 @@ typedef struct Tensor {
   ampc_dtype type;
   bool is_virtual, by_value;
 } Tensor;
-Tensor dnn_tensor_of(const Descriptor *d); /* of a descriptor of a tensor */
+Tensor dnn_tensor_of(const Descriptor *d); /* `d` describes a tensor */
 int64_t tensor_bytes(const Tensor *t);
 
-/* `to` is where the sums go: x, w or y; with `joined` the next operation takes them from there and
- * writes `result`, after it has added `add` where there is one. */
+/* `to` receives the sums: x, w or y. If `joined`, the next operation reads them there, adds `add`
+ * (if `adds`) and writes `result`. */
 typedef struct Convolution {
   DnnKind operation;
   Tensor x, w, y, add, result;
@@ -58,7 +58,7 @@ typedef struct Convolution {
   int64_t workspace;
 } Convolution;
 
-/* A call of it: places on the device. */
+/* A call of a convolution, with addresses on the device. */
 typedef struct ConvolutionCall {
   const Convolution *c;
   uint64_t x, w, y, add, result, workspace;
@@ -72,7 +72,7 @@ enum { DNN_OPERATIONS = 28, DNN_TENSORS = 44 };
 typedef struct Operation {
   DnnKind kind;
   int64_t mode, axis; /* of a pointwise operation; of a reduction */
-  int x, b, t, y;     /* tensors; -1: none. Of a product x by b */
+  int x, b, t, y;     /* indices of tensors; -1: none. A product is x by b */
 } Operation;
 typedef struct Steps {
   int n_operations, n_tensors;
@@ -80,7 +80,7 @@ typedef struct Steps {
   Tensor tensor[DNN_TENSORS];
 } Steps;
 
-/* A call: where each tensor lies that is not virtual, or the number that it is. */
+/* A call: the address of each tensor that is not virtual, or its number if it is by value. */
 typedef struct StepsCall {
   const Steps *steps;
   union {
@@ -90,14 +90,14 @@ typedef struct StepsCall {
 } StepsCall;
 
 DnnStatus steps_read(const Descriptor *graph, Steps *out);
-/* What this version of cuDNN makes of them on this GPU: dnn_faults.c. */
+/* The fault that this version of cuDNN has with such a graph on this GPU: dnn_faults.c. */
 typedef enum DnnHarm { HARM_none, HARM_nan, HARM_unsteady, HARM_breaks_in_graphs } DnnHarm;
 DnnHarm dnn_harm(const Steps *steps);
 CuResult steps_run(const void *call);
 
 /* ---- a plan ---- */
 
-/* Plain data: its bytes are its text. */
+/* Plain data, so that its bytes can be saved as text. */
 typedef struct DnnPlanData {
   bool is_convolution;
   int engine;

@@ -1,8 +1,8 @@
-/* Faults of real versions of cuDNN, on the GPUs that have them: what goes wrong when attention is
- * called. The version is MOCK_DNN_VERSION, the GPU MOCK_CUDA_ARCH. */
+/* Faults of real versions of cuDNN on the GPUs that have them: how calls of attention go wrong. The
+ * version is MOCK_DNN_VERSION, the GPU MOCK_CUDA_ARCH. */
 #include "dnn.h"
 
-/* Of attention, as its graph tells. */
+/* The shape of attention, read from its graph. */
 typedef struct Shape {
   int64_t queries, keys, width, value_width;
   bool backward, causal, kept; /* kept: weights are multiplied by a mask */
@@ -34,7 +34,7 @@ static bool unlike_widths(const Shape *s)
          !(s->width == 192 && s->value_width == 128);
 }
 
-/* From a version, before a version; capabilities from and to; backward only. */
+/* From a version, up to but excluding another; capabilities from and to; backward only. */
 static const struct {
   long from, before;
   int oldest, newest;
@@ -51,7 +51,7 @@ static const struct {
     {91100, 999999, 90, 99, true, unlike_widths, HARM_nan},
 };
 
-/* False: the graph is no attention. Forward it has two products, backward five. */
+/* Returns false if the graph is no attention. Forward has two products, backward has five. */
 static bool shape_of(const Steps *s, Shape *out)
 {
   int products = 0;

@@ -1,6 +1,6 @@
-/* The numbers of the mock of cuDNN: sums in f32, rounded once, in an order that is nobody else's.
- * Operands are widened into floats without gaps, whatever their strides: images
- * [n][pixel][channel], weights [tap][k][c]. */
+/* The results of the mock of cuDNN: sums in f32, rounded once, in an order that no other
+ * implementation uses. Operands are widened into floats without gaps, whatever their strides:
+ * images [n][pixel][channel], weights [tap][k][c]. */
 #include "dnn.h"
 #include "runtime/base/convert.h"
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 enum { CHUNK = 32, POISON = 0xff };
 
 typedef struct Sizes {
-  int64_t n, c, k, groups, in, out, taps; /* in, out: pixels; c, k: of all groups */
+  int64_t n, c, k, groups, in, out, taps; /* in, out: pixels; c, k: over all groups */
 } Sizes;
 
 static int64_t product(int64_t n, const int64_t *dims)
@@ -37,7 +37,7 @@ static float *floats(int64_t n)
   return p;
 }
 
-/* Where element (a, b, pixel) of a tensor lies. */
+/* The offset of element (a, b, pixel) of a tensor. */
 static int64_t offset_of(const Tensor *t, int64_t a, int64_t b, int64_t pixel)
 {
   int64_t at = a * t->stride[0] + b * t->stride[1];
@@ -45,7 +45,7 @@ static int64_t offset_of(const Tensor *t, int64_t a, int64_t b, int64_t pixel)
   return at;
 }
 
-/* Element by element between the device's bytes and floats [a][pixel][b], or [pixel][a][b]. */
+/* Copies elements between the device's bytes and floats [a][pixel][b] or [pixel][a][b]. */
 static void walk(const Tensor *t, char *bytes, float *flat, bool pixel_first, bool store)
 {
   int64_t pixels = product(t->n - 2, t->dim + 2), size = ampc_dtype_size(t->type);
@@ -77,7 +77,7 @@ static float *load(const Convolution *c, const Tensor *t, void *bytes, bool pixe
   return flat;
 }
 
-/* The pixel of x that a tap sees from a pixel of y; -1: padding. */
+/* The pixel of x that a tap reads for a pixel of y; -1: padding. */
 UNCHECKED static int64_t seen(const Convolution *c, int64_t out, int64_t tap)
 {
   int64_t in = 0, scale = 1;
@@ -93,7 +93,7 @@ UNCHECKED static int64_t seen(const Convolution *c, int64_t out, int64_t tap)
   return in;
 }
 
-/* sum[to] += from[n] w[n][to], some of `to` at a time, so that they stay in registers */
+/* sum[to] += from[n] w[n][to], in chunks of `to` that stay in registers. */
 UNCHECKED static void add_rows(const float *from, int64_t n, const float *w, int64_t step,
                                int64_t to, float *sum)
 {
@@ -111,7 +111,7 @@ UNCHECKED static void add_rows(const float *from, int64_t n, const float *w, int
   }
 }
 
-/* Weights [tap][k][c] as [tap][group][c][k of the group]. */
+/* Transposes weights [tap][k][c] to [tap][group][c][k of the group]. */
 static float *turned(const Sizes *s, const float *w)
 {
   int64_t c = s->c / s->groups, k = s->k / s->groups;
@@ -166,7 +166,7 @@ UNCHECKED static void weight(const Convolution *v, const Sizes *s, const float *
       }
 }
 
-/* What is added, one value for each of `sum`: a bias is the same for every pixel. */
+/* Adds one value to each of `sum`. A bias is the same for every pixel. */
 static void add(const Convolution *v, void *bytes, bool pixel_first, float *sum)
 {
   const Tensor *r = &v->result;

@@ -1,17 +1,16 @@
 /* cuDNN without CUDA: graphs, engines, plans and their calls.
  *
- * A graph is one convolution, or one and what is done to its sum, or one without any, which
- * dnn_steps.c computes as it stands. It has up to eight engines, named
- * in this order: those that nobody may run, one for each note against it; one with tensor cores;
- * one that needs more workspace than anybody gives; one that does what is asked for. Of
- * convolutions with a stride the first heuristic names only the first. As with the real library,
- * types may differ only where a sum goes on, and weight gradients of groups in 16 bits have no
- * engine.
- *   MOCK_DNN_ENGINES=n    so many of them, 8 (0: none)
- *   MOCK_DNN_FROM=n       from the n-th on, 0
- *   MOCK_DNN_SIZE=n       n is the status of the question how much workspace a plan needs
+ * A graph is a convolution, or a convolution with operations on its sum, or a graph without a
+ * convolution, which dnn_steps.c computes. It has up to eight engines, in this order: five that
+ * must not be called, one for each numerical note that ampc rejects; one with tensor cores; one
+ * that needs more workspace than anybody offers; a plain one. For convolutions with a stride, the
+ * first heuristic returns only the first engine. Like in the real library, types may differ only if
+ * a sum continues, and 16-bit weight gradients with groups have no engine.
+ *   MOCK_DNN_ENGINES=n    the number of engines, 8 (0: none)
+ *   MOCK_DNN_FROM=n       the first engine, 0
+ *   MOCK_DNN_SIZE=n       the status of a query for a plan's workspace
  *   MOCK_DNN_FAIL=n       the n-th call of a plan fails
- *   MOCK_DNN_REFUSES=n    calls of engine n fail, or of all: -1 */
+ *   MOCK_DNN_REFUSES=n    calls of engine n fail; -1: of all */
 #include "dnn.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +19,7 @@
 enum { TENSOR_CORE = 5, GREEDY, PLAIN, ENGINES, NO_NOTE = -1 };
 static const struct {
   int32_t note;
-  const char *against; /* why nobody may run it */
+  const char *against; /* why it must not be called */
 } engines[ENGINES] = {
     {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, "is not deterministic"},
     {CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION, "sums in 16 bits"},
@@ -33,7 +32,7 @@ static const struct {
 };
 enum { WORKSPACE = 4096, MOST_USED = 4096 };
 
-static const DnnPlanData *used[MOST_USED]; /* called outside of a capture */
+static const DnnPlanData *used[MOST_USED]; /* plans that were called outside of a capture */
 static unsigned n_used;
 static CuStream stream;
 static bool has_stream;
@@ -83,7 +82,7 @@ static float real_of(const Descriptor *d, DnnAttribute what)
   return *(const float *)dnn_values(d, what, &n);
 }
 
-/* x, w, y and the window of one of the three operations; false: it is none of them. */
+/* Reads x, w, y and the window of one of the three operations; false: it is another operation. */
 static bool read_convolution(const Descriptor *d, Convolution *c)
 {
   c->operation = d->kind;
@@ -141,7 +140,7 @@ static DnnStatus read_join(const Descriptor *d, Convolution *c)
   return CUDNN_STATUS_SUCCESS;
 }
 
-/* Sizes that go together; sums in f32. */
+/* Checks that the sizes match and that sums are in f32. */
 static DnnStatus check_sizes(const Convolution *c, const Descriptor *window)
 {
   const Tensor *x = &c->x, *w = &c->w, *y = &c->y;
@@ -199,7 +198,7 @@ static bool is_possible(const DnnPlanData *p)
   return !filter || !half || c->x.dim[1] == c->w.dim[1];
 }
 
-/* The engines that a heuristic names. */
+/* The engines that a heuristic returns. */
 static int named(const Descriptor *heuristic, int out[ENGINES])
 {
   DnnPlanData p;
@@ -246,7 +245,7 @@ static DnnStatus read_text(Descriptor *d, DnnPlanData *c)
   return CUDNN_STATUS_SUCCESS;
 }
 
-typedef struct Kept { /* recorded calls know it: it stays to the end of the process */
+typedef struct Kept { /* recorded calls point to it, so it is never freed */
   DnnPlanData plan;
   struct Kept *before;
 } Kept;
@@ -292,7 +291,7 @@ DnnStatus dnn_complete(Descriptor *d)
   }
 }
 
-/* ---- what is asked ---- */
+/* ---- queries ---- */
 
 static DnnStatus give_results(const Descriptor *d, int64_t wanted, int64_t *n, void *values)
 {
@@ -393,7 +392,7 @@ static bool meet(uint64_t a, int64_t a_bytes, uint64_t b, int64_t b_bytes)
   return a < b + (uint64_t)b_bytes && b < a + (uint64_t)a_bytes;
 }
 
-/* The result may lie where what is added lies, element on element, and nowhere else. */
+/* The result may overwrite the tensor that is added, element by element, and nothing else. */
 static void check_places(const ConvolutionCall *call)
 {
   const Convolution *c = call->c;
@@ -446,7 +445,7 @@ static CuResult queue_convolution(const Convolution *c, const Descriptor *pack, 
   return mock_queue_library(stream, "a convolution", convolution_run, &call, sizeof call);
 }
 
-/* Results may lie over nothing else of the call. */
+/* Results must not overlap any other tensor of the call. */
 static void check_results(const StepsCall *call)
 {
   const Steps *s = call->steps;
@@ -461,7 +460,7 @@ static void check_results(const StepsCall *call)
   }
 }
 
-/* Numbers are taken when the call is made. */
+/* Numbers passed by value are read during the call. */
 static CuResult queue_steps(const Steps *s, const Descriptor *pack)
 {
   StepsCall call = {.steps = s};

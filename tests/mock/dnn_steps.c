@@ -1,7 +1,7 @@
-/* Graphs that are no convolution, operation by operation: products, reductions, pointwise ones and
- * reshapes. Each tensor is floats at its strides, rounded to its type when it is made; sums go from
- * the last element to the first. What cuDNN's engines demand of such a graph beside that is for
- * cuDNN itself to say: tests/cudnn asks it. */
+/* Graphs that are no convolution, one operation after the other: products, reductions, pointwise
+ * operations, reshapes. Each tensor is an array of floats with its strides, rounded to its type
+ * when it is computed. Sums run from the last element to the first. The mock does not know the
+ * other limits of cuDNN's engines; tests/cudnn queries the real library. */
 #include "dnn.h"
 #include "runtime/base/convert.h"
 #include <math.h>
@@ -15,7 +15,7 @@ static DnnStatus bad(const char *what)
   return mock_refuse(DNN_BAD_PARAM, "cudnn: %s", what);
 }
 
-/* The tensor's index, by its number; -1: the operation has none there. */
+/* The tensor's index, found by its number; -1: the operation has no such tensor. */
 static int tensor_index(Steps *s, const Descriptor *operation, DnnAttribute what)
 {
   const Descriptor *d = dnn_named(operation, what);
@@ -62,7 +62,7 @@ static bool read_operation(const Descriptor *d, Steps *s, Operation *out)
   }
 }
 
-/* Of y's dims, or 1 where the value is the same for all of them. */
+/* x has the dims of y, or 1 where its value is repeated. */
 static bool spreads(const Tensor *x, const Tensor *y)
 {
   bool good = x->n == y->n;
@@ -99,7 +99,7 @@ DnnStatus steps_read(const Descriptor *graph, Steps *out)
 {
   int64_t n;
   Descriptor *const *operations = dnn_values(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, &n);
-  memset(out, 0, sizeof *out); /* gaps, too: its bytes are kept */
+  memset(out, 0, sizeof *out); /* also the gaps, because the bytes are saved */
   for (int64_t i = 0; i < n; i++) {
     Operation *o = &out->operation[out->n_operations++];
     if (!read_operation(operations[i], out, o)) return bad("an operation that the mock has not");
@@ -110,7 +110,7 @@ DnnStatus steps_read(const Descriptor *graph, Steps *out)
 
 /* ---- numbers ---- */
 
-typedef struct Values { /* of a tensor, at its strides */
+typedef struct Values { /* of a tensor, with its strides */
   float *at;
   int64_t n;
 } Values;
@@ -123,7 +123,7 @@ static float *element(const Steps *s, const Values *v, int tensor, const int64_t
   return &v[tensor].at[at];
 }
 
-/* The next index of t's elements, the last axis first; false: there is none. */
+/* Advances to the next index of t's elements, last axis first; false: there is none. */
 static bool next(const Tensor *t, int64_t *index)
 {
   for (int64_t i = t->n; i-- > 0;) {
@@ -180,7 +180,7 @@ static void run_pointwise(const Steps *s, const Values *v, const Operation *o)
   } while (next(y, index));
 }
 
-/* What goes on in f32 is rounded when it meets operands of 16 bits, as tensor cores take both. */
+/* Like tensor cores, needs equal types: rounds an f32 operand if the other one has 16 bits. */
 static void run_product(const Steps *s, const Values *v, const Operation *o)
 {
   const Tensor *a = &s->tensor[o->x], *b = &s->tensor[o->b], *c = &s->tensor[o->y];
@@ -210,7 +210,7 @@ static void run_reduction(const Steps *s, const Values *v, const Operation *o)
   } while (next(x, index));
 }
 
-/* The same floats in the same order under other dims and strides. */
+/* Copies the floats in order; only dims and strides differ. */
 static void run_reshape(const Steps *s, const Values *v, const Operation *o)
 {
   for (int64_t i = 0; i < v[o->y].n; i++)
@@ -255,7 +255,7 @@ static bool load(const StepsCall *call, Values *v, int tensor)
   return bytes != NULL;
 }
 
-/* A result as a faulty version leaves it. */
+/* A result as a faulty version stores it. */
 static float harmed(DnnHarm harm, float x)
 {
   static unsigned calls;
@@ -263,7 +263,7 @@ static float harmed(DnnHarm harm, float x)
   return harm == HARM_unsteady ? x * (1 + 0x1p-6f * (float)(++calls % 7)) : x;
 }
 
-/* Element by element: what lies between them is not its own. */
+/* Stores single elements, because the gaps between them belong to other tensors. */
 static void store(const StepsCall *call, const Values *v, int tensor, DnnHarm harm)
 {
   const Tensor *t = &call->steps->tensor[tensor];

@@ -1,10 +1,10 @@
-/* Start, device, context, errors, counters; what the environment asks to go wrong:
+/* Start, device, context, errors, counters. The environment can make calls fail:
  *   MOCK_CUDA_INIT=n      cuInit returns n            MOCK_CUDA_DRIVER=n   its version, 13990
  *   MOCK_CUDA_DEVICES=n   their number, 1             MOCK_CUDA_ARCH=n     capability, 90
  *   MOCK_CUDA_MODE=n      compute mode, 0             MOCK_CUDA_BUSY=1     another process uses it
- * The last three may be lists, a number for each device; the last number is that of all others,
- * too. CUDA_VISIBLE_DEVICES names those that programs see, in its order, up to the first that is
- * not there. */
+ * The last three may be lists with a number for each device; the last number also applies to all
+ * further ones. CUDA_VISIBLE_DEVICES lists the devices that programs find, in order, up to the
+ * first invalid number. */
 #include "mock.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static struct {
   long count[COUNT_COUNT];
   bool started;
   CuResult stuck;
-  int contexts[MOST_DEVICES]; /* how often the primary one is retained; its address is the handle */
+  int contexts[MOST_DEVICES]; /* retain counts of the primary contexts; the address is the handle */
 } mock;
 
 static _Thread_local CuContext current;
@@ -27,7 +27,7 @@ static CuContext context_of(int device)
   return (CuContext)(void *)&mock.contexts[device];
 }
 
-/* The device of a context; -1: it is none. */
+/* The device of a context; -1: no context. */
 static int device_of(CuContext context)
 {
   for (int i = 0; i < MOST_DEVICES; i++)
@@ -124,9 +124,9 @@ long mock_setting(const char *name, long otherwise)
   return text && *text ? strtol(text, NULL, 10) : otherwise;
 }
 
-/* ---- devices: programs count those that they see, the mock all ---- */
+/* ---- devices: programs number the visible ones, the mock numbers all ---- */
 
-/* Of a list the number at `at`, or the last. */
+/* The number at position `at` of a list, or the last one. */
 static long listed(const char *name, int at, long otherwise)
 {
   const char *text = getenv(name);
@@ -156,7 +156,7 @@ static int n_devices(void)
   return seen_devices((int[MOST_DEVICES]){0});
 }
 
-/* The mock's number of a device that the program sees; -1: it sees no such one. */
+/* The mock's number of a visible device; -1: there is none. */
 static int real_device(CuDevice device)
 {
   int seen[MOST_DEVICES];
@@ -194,7 +194,7 @@ CuResult cuInit(unsigned flags)
 
 CuResult cuDriverGetVersion(int *out)
 {
-  MOCK_ENTER(NEEDS_NOTHING); /* legal before cuInit */
+  MOCK_ENTER(NEEDS_NOTHING); /* allowed before cuInit */
   *out = (int)mock_setting("MOCK_CUDA_DRIVER", 13990);
   return CUDA_SUCCESS;
 }
@@ -304,7 +304,7 @@ CuResult cuDeviceGetAttribute(int *out, CuDeviceAttribute what, CuDevice device)
   case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
   case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK:
   case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR:
-    *out = what; /* any number */
+    *out = what; /* an arbitrary number */
     return CUDA_SUCCESS;
   default:
     return mock_refuse(MOCK_INVALID_VALUE, "the mock has no device attribute %d", what);
@@ -327,7 +327,7 @@ CuResult cuDevicePrimaryCtxRetain(CuContext *out, CuDevice device)
 
 CuResult cuDevicePrimaryCtxRelease_v2(CuDevice device)
 {
-  MOCK_ENTER(NEEDS_NOTHING); /* also after an error that sticks */
+  MOCK_ENTER(NEEDS_NOTHING); /* even after a sticky error */
   int real = real_device(device);
   if (real < 0) return MOCK_INVALID_DEVICE;
   if (!mock.contexts[real]) return mock_refuse(MOCK_INVALID_CONTEXT, "released more than retained");

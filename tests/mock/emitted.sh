@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # An emitted trainer, built by nvcc with the line that ampc prints, makes the same calls as the JIT:
-# both end with the same bytes. Its kernels run as their C twins. Skips where there is no nvcc.
+# both end with the same bytes. Its kernels run as their C twins. Skipped without nvcc.
 #   emitted.sh AMPC AMP MOCK
 . "$(dirname "$0")/../faults/lib.sh"
 mock=$(realpath "$3")

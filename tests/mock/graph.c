@@ -1,9 +1,9 @@
-/* Graphs: what a stream was given while it captured, in order, to be given again. */
+/* Graphs: the work that a stream captured, in order, to be launched again. */
 #include "mock.h"
 #include <stdlib.h>
 
 struct CUgraphExec_st {
-  CuGraph graph; /* its own copy */
+  CuGraph graph; /* a copy of its own */
 };
 
 CuGraph mock_graph_new(void)

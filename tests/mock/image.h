@@ -1,15 +1,15 @@
-/* What the mock of NVRTC puts into an image and the mock of the driver looks for there. An image is
- * a shared library of this machine: an ELF file, as a cubin is one. */
+/* The contents of an image, which the mock of NVRTC writes and the mock of the driver reads. An
+ * image is a shared library of this machine. Like a cubin, it is an ELF file. */
 #pragma once
 
-typedef struct MockKernel { /* `mock_kernels` of an image; the last one has no name */
+typedef struct MockKernel { /* elements of `mock_kernels`; the last one has no name */
   const char *name;
   void (*run)(void *const *arguments, unsigned block, unsigned n_blocks);
   unsigned n_arguments;
-  const unsigned char *align; /* of what each argument points to, or A_NUMBER */
+  const unsigned char *align; /* of the memory that each argument points to, or A_NUMBER */
 } MockKernel;
 enum { A_NUMBER = 0 }; /* an argument of 8 bytes that is no pointer */
-/* and `const int mock_arch[3]`: 90 for sm_90; 1 if it stands for PTX; the version of its NVRTC */
+/* Also `const int mock_arch[3]`: 90 for sm_90; 1 if it stands for PTX; NVRTC's version. */
 
-/* The kernels that the runtime brings as PTX text; NULL: `image` is not that text. */
+/* The kernels of a PTX text that the runtime contains; NULL: `image` is no such text. */
 const MockKernel *mock_ptx_kernels(const void *image);

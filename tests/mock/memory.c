@@ -1,9 +1,9 @@
-/* Memory of the device and pinned memory of the host.
+/* Device memory and pinned host memory.
  *
- * A device address lies in a range that no one may touch; the bytes are elsewhere, between guard
- * pages, and work is given their address (mock_device_bytes). So host code that follows a device
- * pointer faults, and so does work that runs past the end of its memory. Ranges are never reused:
- * a use after free is seen. New memory is full of 0xff: not a number, as a float of any width.
+ * A device address lies in a range that cannot be accessed. Its bytes lie elsewhere between guard
+ * pages, and work gets their address from mock_device_bytes. So host code that follows a device
+ * pointer faults, and so does work that passes the end of its memory. Addresses are never reused,
+ * so a use after free is detected. New memory is filled with 0xff: NaN in every float type.
  *   MOCK_CUDA_MEMORY=n    bytes of the device, 4 GB     MOCK_CUDA_OOM_AT=n   the n-th alloc fails
  */
 #include "mock.h"
@@ -18,9 +18,8 @@ enum { PAGE = 4096, ALIGN = 256, POISON = 0xff };
 
 typedef struct Range {
   struct Range *next;
-  uint64_t address; /* what the caller has; of pinned memory the bytes themselves */
-  unsigned char *bytes,
-      *area; /* the area: a guard page, slack, bytes up to the end, a guard page */
+  uint64_t address;            /* the caller's address; of pinned memory that of the bytes */
+  unsigned char *bytes, *area; /* a guard page, slack, the bytes, a guard page */
   size_t size, area_size;
   bool pinned, freed;
 } Range;
@@ -36,7 +35,7 @@ static size_t round_up(size_t n, size_t to)
   return (n + to - 1) / to * to;
 }
 
-/* Bytes that end (but for ALIGN) where a guard page begins. */
+/* Places the bytes so that they end at a guard page, except for at most ALIGN bytes. */
 static bool open_area(Range *r)
 {
   size_t inside = round_up(round_up(r->size, ALIGN), PAGE);
@@ -70,7 +69,7 @@ static Range *make_range(size_t bytes, bool pinned)
   return r;
 }
 
-/* The bytes after the end must be as they were: the guard page begins a little later. */
+/* Checks the bytes between the end and the guard page: they must be unchanged. */
 static void retire(Range *r)
 {
   for (size_t i = r->size; i < round_up(r->size, ALIGN); i++)
@@ -135,7 +134,7 @@ static void explain(int number, siginfo_t *info, void *context)
     put(mock_running ? mock_running : "the host");
     put(r->freed ? ": memory that was freed\n" : ": outside of its memory\n");
   }
-  signal(number, SIG_DFL); /* the same instruction faults again */
+  signal(number, SIG_DFL); /* the instruction faults again and ends the process */
 }
 
 void mock_watch_faults(void)

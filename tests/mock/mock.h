@@ -1,8 +1,9 @@
-/* A CUDA driver without a GPU, for tests: what its parts share. The functions of driver.def,
- * blas.def and nvrtc.def are exported under NVIDIA's names; README.md says what they check.
+/* A CUDA driver without a GPU, for tests. This header declares what its files share. The functions
+ * of driver.def, blas.def and nvrtc.def are exported under NVIDIA's names; README.md lists their
+ * checks.
  *
- * What CUDA itself would refuse gets CUDA's status. What CUDA would not notice, and a GPU would pay
- * for with wrong numbers, ends the program with one line that begins with "mock:". */
+ * A call that CUDA refuses returns CUDA's status. A mistake that CUDA does not detect, but that
+ * makes results wrong on a GPU, ends the program with one line that begins with "mock:". */
 #pragma once
 #include <pthread.h>
 #include <stdbool.h>
@@ -12,8 +13,8 @@
 #include "runtime/cuda/cuda_api.h"
 
 #define EXPORT __attribute__((visibility("default")))
-/* Such a function reads and writes only copies that the mock made. Sanitizers would find no fault
- * of the product there, and they would take a minute. */
+/* For functions that access only copies made by the mock. Sanitizers would find no bug of ampc in
+ * them, and they would take a minute. */
 #define UNCHECKED                          __attribute__((no_sanitize("address", "undefined")))
 #define CUDA_API(result, name, parameters) EXPORT result name parameters;
 #include "runtime/cuda/driver.def"
@@ -22,7 +23,7 @@
 #define CUDA_API(result, name, parameters) EXPORT result name parameters;
 #include "compiler/nvrtc/nvrtc.def"
 
-enum { /* results of the driver that ampc has no need to tell apart */
+enum { /* results of the driver that ampc does not distinguish */
        MOCK_INVALID_VALUE = 1,
        MOCK_NOT_INITIALIZED = 3,
        MOCK_INVALID_DEVICE = 101,
@@ -39,7 +40,7 @@ enum { /* results of the driver that ampc has no need to tell apart */
        MOCK_CAPTURED_EVENT = 907,
 };
 
-/* ---- what has happened: mock_count("stream_syncs"), and a line each in $MOCK_CUDA_REPORT ---- */
+/* ---- counters: mock_count("stream_syncs"), and one per line in $MOCK_CUDA_REPORT ---- */
 typedef enum Count {
 #define COUNTS(X)                                                                                  \
   X(stream_syncs)                                                                                  \
@@ -59,8 +60,8 @@ typedef enum Count {
   X(kernels_run)                                                                                   \
   X(products_run)                                                                                  \
   X(convolutions_run)                                                                              \
-  X(graphs_run) /* of cuDNN that are no convolution */                                             \
-  X(held)       /* objects and memory that were made and not given back */
+  X(graphs_run) /* graphs of cuDNN that are no convolution */                                      \
+  X(held)       /* objects and memory that are not freed yet */
 #define X(name) COUNT_##name,
   COUNTS(X)
 #undef X
@@ -71,8 +72,8 @@ EXPORT void mock_add(Count which, long n);
 
 /* ---- the entry of every exported function ---- */
 
-/* One call at a time, whatever the thread. `MOCK_ENTER(NEEDS_CONTEXT)` returns what such a call
- * returns when the driver is not started, the thread has no context or an error has stuck. */
+/* One call runs at a time, in any thread. `MOCK_ENTER(NEEDS_CONTEXT)` returns an error if the
+ * driver is not started, the thread has no context, or an earlier error is sticky. */
 typedef enum Need { NEEDS_NOTHING, NEEDS_DRIVER, NEEDS_CONTEXT } Need;
 EXPORT CuResult mock_enter(Need need);
 EXPORT void mock_leave(int *entered);
@@ -81,22 +82,22 @@ EXPORT void mock_leave(int *entered);
   if (entered_) return entered_
 
 EXPORT _Noreturn void mock_misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Says why a call is refused and gives back the status. */
+/* Prints why a call is refused and returns the status. */
 EXPORT int mock_refuse(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-EXPORT long mock_setting(const char *name, long otherwise); /* a number of the environment */
+EXPORT long mock_setting(const char *name, long otherwise); /* from the environment */
 EXPORT void mock_stick(CuResult error);                     /* every later call returns it */
-int mock_device(void);                                      /* whose context is current */
-EXPORT int mock_capability(void);                           /* 90: of that device */
+int mock_device(void);                                      /* that of the current context */
+EXPORT int mock_capability(void);                           /* of that device; 90 for sm_90 */
 
 /* ---- memory ---- */
 
-/* Where work finds the bytes of a device address: never there itself, so that the host cannot read
- * them. `what` names the user in messages. NULL where there is no such memory. */
+/* The bytes behind a device address. They lie elsewhere, so the host cannot read them by the
+ * address. `what` names the user in messages. Returns NULL if there is no such memory. */
 EXPORT void *mock_device_bytes(uint64_t address, size_t bytes, const char *what);
 bool mock_is_pinned(const void *host, size_t bytes);
-void mock_watch_faults(void);           /* says whose fault a segmentation fault is */
-EXPORT extern const char *mock_running; /* what the device is doing; NULL: nothing */
-EXPORT extern bool mock_repeating;      /* it does so as a part of a graph */
+void mock_watch_faults(void);           /* a handler that explains segmentation faults */
+EXPORT extern const char *mock_running; /* the work that the device runs; NULL: none */
+EXPORT extern bool mock_repeating;      /* this work is part of a graph */
 
 /* ---- work ---- */
 
@@ -106,9 +107,9 @@ typedef struct Op Op;
 struct Op {
   Op *next;
   CuResult (*run)(const Op *op);
-  void (*queued)(Op *op); /* when it is put on a stream, each time; may be NULL */
+  void (*queued)(Op *op); /* called each time when it is put on a stream; may be NULL */
   const char *label;
-  bool of_step; /* what steps are made of: not a copy from or to the host, not an event */
+  bool of_step; /* a part of steps: no copy from or to the host, no event */
   bool of_graph;
   union {
     struct {
@@ -119,8 +120,8 @@ struct Op {
     struct {
       uint64_t to, from;
       size_t bytes;
-      void *staged;      /* pageable source: its bytes at the time of the call; freed after */
-      uint64_t checksum; /* pinned source: of its bytes at the time of the call */
+      void *staged;      /* of a pageable source: its bytes at the call; freed later */
+      uint64_t checksum; /* of a pinned source: of its bytes at the call */
     } copy;
     struct {
       CuPointer to;
@@ -138,23 +139,23 @@ struct Op {
   } as;
 };
 
-/* Puts a copy of op on the stream, or into the graph that the stream is capturing. */
+/* Appends a copy of op to the stream, or to the graph that the stream captures. */
 CuResult mock_queue(CuStream stream, const Op *op);
-/* A library's work: data (at most LIBRARY_DATA bytes) is copied. */
+/* Queues the work of a library. `data` (at most LIBRARY_DATA bytes) is copied. */
 EXPORT CuResult mock_queue_library(CuStream stream, const char *label,
                                    CuResult (*run)(const void *data), const void *data,
                                    size_t size);
 EXPORT bool mock_is_capturing(CuStream stream);
-/* What this thread must not call while it captures, nor any while a stream captures in the global
- * mode; spoils the capture. */
+/* For calls that are forbidden in a thread that captures, and in all threads while a stream
+ * captures in the global mode. They invalidate the capture. */
 CuResult mock_not_while_capturing(const char *call);
-/* The same for what opens or closes memory, modules, libraries; counted when another captures. */
+/* The same for calls that open or close something; counted if another thread captures. */
 EXPORT CuResult mock_opens(const char *call);
-CuResult mock_drain(void); /* all streams, for calls that wait for the device by themselves */
+CuResult mock_drain(void); /* runs all streams, for calls that wait for the device */
 
 struct CUgraph_st {
   Op *first, *last;
 };
 CuGraph mock_graph_new(void);
 void mock_graph_add(CuGraph graph, const Op *op);
-void mock_put(CuStream stream, const Op *op); /* past any capture */
+void mock_put(CuStream stream, const Op *op); /* even if the stream captures */

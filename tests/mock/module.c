@@ -1,6 +1,6 @@
 /* Images, their kernels, launches. A launch calls the C twin of its kernel for each block of the
- * grid, in order; it is checked against the limits that every architecture since sm_75 has.
- *   MOCK_CUDA_STICKY_AT=n   the n-th kernel that runs meets an illegal address */
+ * grid, in order. It is checked against the limits of all architectures since sm_75.
+ *   MOCK_CUDA_STICKY_AT=n   the n-th kernel that runs causes an illegal address */
 #include "mock.h"
 #include "image.h"
 #include <dlfcn.h>
@@ -21,7 +21,7 @@ struct CUfunc_st {
 struct CUmod_st {
   CuModule next;
   void *library;
-  int file; /* kept open: the loader knows libraries by their paths */
+  int file; /* kept open: the loader identifies libraries by their paths */
   unsigned n;
   struct CUfunc_st *functions;
 };
@@ -31,7 +31,7 @@ static long kernels_run;
 
 /* ---- images ---- */
 
-/* An image says nothing of its length but in its headers. 0: it is none. */
+/* Only the headers of an image tell its length. 0: no image. */
 static size_t image_size(const void *image)
 {
   Elf64_Ehdr head;
@@ -68,7 +68,7 @@ static void unload(CuModule m)
   free(m);
 }
 
-/* An sm_XY image runs on capability X.Z for Z >= Y; PTX on all that is newer, if the driver is. */
+/* An sm_XY image runs on capability X.Z, Z >= Y; PTX on newer ones if the driver is new enough. */
 static CuResult check_arch(CuModule m)
 {
   const int *arch = dlsym(m->library, "mock_arch");

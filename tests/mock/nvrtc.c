@@ -1,8 +1,8 @@
-/* NVRTC without CUDA: the kernels as C of this machine. It puts templates/cpu.h where the text has
- * templates/cuda.cuh and calls the C compiler as the runner does for the CPU, so an image has the
- * bits of the CPU's kernels. Whether the text is CUDA too, only the real NVRTC can say.
+/* NVRTC without CUDA: it compiles the kernels as C for this machine. It replaces templates/cuda.cuh
+ * in the text by templates/cpu.h and calls the C compiler like the runner does for the CPU, so the
+ * results have the bits of the CPU's kernels. Only the real NVRTC can check that the text is CUDA.
  *   MOCK_NVRTC_FAIL=1       nothing compiles           MOCK_NVRTC_ARCH=n      images are for sm_n
- *   MOCK_NVRTC_VERSION=n    13990: not a real one, for images are cached by it */
+ *   MOCK_NVRTC_VERSION=n    13990, which no real one has, because it is part of the cache key */
 #include "mock.h"
 #include "compiler/base/embedded.h"
 #include "runner/jit/toolchain.h"
@@ -60,7 +60,7 @@ const char *nvrtcGetErrorString(NvrtcResult result)
 
 static const int all_archs[] = {70, 75, 80, 86, 87, 89, 90, 100, 120};
 
-/* CUDA 13 has dropped sm_70, CUDA 12.8 has brought sm_100. */
+/* CUDA 13 dropped sm_70, CUDA 12.8 added sm_100. */
 static int supported(int *out)
 {
   long version = setting("MOCK_NVRTC_VERSION", 13990);
@@ -119,7 +119,7 @@ static NvrtcResult complain(NvrtcProgram p, NvrtcResult result, const char *what
 
 /* ---- from CUDA to C ---- */
 
-/* What cpu.h lacks, as only CUDA shares launches: templates/cuda.cuh says what it is. */
+/* Macros of templates/cuda.cuh for several parts in one launch, which only CUDA has. */
 static const char only_cuda[] =
     "#define ON_BLOCK(k) \\\n"
     "  if (block_index == (k)) \\\n"
@@ -129,8 +129,8 @@ static const char only_cuda[] =
     "#define LEAVE_FROM_BLOCK(k) \\\n"
     "  if (block_index >= (k)) return\n";
 
-/* What templates/tiles_cuda.cuh says, for a block that has one thread: tiles have the sizes that
- * suit a GPU, so tiles_cpu.h, which counts in vectors, cannot take its place. */
+/* The macros of templates/tiles_cuda.cuh for a block of one thread. tiles_cpu.h counts in vectors
+ * and cannot replace it, because tiles have the sizes that suit a GPU. */
 static const char one_thread_tiles[] =
     "\n#define UNUSED __attribute__((unused))\n#undef BLOCK_LOOP\n#undef BLOCK_ROOM\n#undef "
     "BLOCK_EACH\n#undef BLOCK_CELLS\n"
@@ -174,8 +174,7 @@ static const char one_thread_tiles[] =
     "#define tile_most all_lanes_most\n"
     "#define tile_add all_lanes_add\n";
 
-/* From the prelude to the end: other tiles stand behind those of the text, in front of the kernels
- * that use them. */
+/* Writes the text after the prelude. The tiles above follow the text's own, before the kernels. */
 static void put_rest(FILE *out, const char *text)
 {
   const char *kernels = strstr(text, "\n__global__ void ");
@@ -189,7 +188,7 @@ static void put_rest(FILE *out, const char *text)
   fputs(kernels, out);
 }
 
-/* The C text: cpu.h in the place of the other prelude. */
+/* Writes the C text, with cpu.h as the prelude. */
 static bool put_c_text(FILE *out, const char *text)
 {
   const char *from = strstr(text, "#define DEVICE static __device__ __forceinline__\n");
@@ -203,7 +202,8 @@ static bool put_c_text(FILE *out, const char *text)
   return true;
 }
 
-/* `void NAME(type *a, unsigned n)`: its thunk, and its arguments' alignments; 0 of a number. */
+/* Writes the thunk of `void NAME(type *a, unsigned n)` and its arguments' alignments (number:
+ * 0). */
 static void put_thunk(FILE *out, const char *name, size_t n, const char *parameters)
 {
   int count = 0;
@@ -227,7 +227,7 @@ static void put_thunk(FILE *out, const char *name, size_t n, const char *paramet
   fputs(");\n}\n", out);
 }
 
-/* Calls put for each kernel of the text: its name and its parameters. */
+/* Calls `put` for each kernel of the text, with its name and its parameters. */
 static void each_kernel(FILE *out, const char *text,
                         void (*put)(FILE *out, const char *name, size_t n, const char *parameters))
 {
@@ -269,7 +269,8 @@ static bool translate(const struct _nvrtcProgram *p, int arch, char **out, size_
 
 /* ---- compiling ---- */
 
-/* The arch, or 0 with a log. Products must not be contracted: the CPU's are not. */
+/* Returns the architecture, or 0 with a log. Requires --fmad=false, because the CPU's kernels do
+ * not contract products. */
 static int read_options(NvrtcProgram p, int n, const char *const *options)
 {
   static const char real[] = "--gpu-architecture=sm_";
@@ -362,7 +363,7 @@ static NvrtcResult image(NvrtcProgram p, bool is_virtual, char *out)
 {
   if (!p->image || p->is_virtual != is_virtual) return INVALID_PROGRAM;
   memcpy(out, p->image, p->size);
-  if (is_virtual) out[p->size] = 0; /* PTX is text: its final zero is counted */
+  if (is_virtual) out[p->size] = 0; /* PTX is text, and its size includes the final NUL */
   return 0;
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The prompt on the CUDA device, with the mock's libraries behind it: the bytes of `amp train`, a
-# redefinition, values that come back from the device, what it refuses.
+# The prompt on the CUDA device, with the mock's libraries: it gives the bytes of `amp train`, accepts a redefinition,
+# reads values from the device, and refuses what needs the CPU.
 #   repl.sh AMPC AMP MOCK
 . "$(dirname "$0")/../faults/lib.sh"
 mock=$(realpath "$3")
@@ -30,8 +30,8 @@ says "values" '^f16\[32, 4\]  .*linear runs in f16'
 says "a redefinition" '^kept 0 of 2 parameters'
 says "a step of it" '^step 3/32 .* loss [0-9]'
 says "an evaluation" '^eval acc: [0-9]'
-printf ':kernel net_silu edit\n' | session && failed "an edit is no failure"
+printf ':kernel net_silu edit\n' | session && failed "an edit did not fail"
 says "edits" 'with --device cpu only'
-MOCK_CUDA_DEVICES=0 session <<<'1 + 1' && failed "no GPU is no failure"
+MOCK_CUDA_DEVICES=0 session <<<'1 + 1' && failed "a missing GPU did not fail"
 says "no GPU" 'error: --device cuda: '
 finish

@@ -1,9 +1,9 @@
-/* Streams, events, copies. Work waits on its stream until somebody waits for it, so results that
- * are read too early are not there yet, and memory that is reused too early is seen to change. With
- * MOCK_CUDA_EAGER=1 work is done when it is called: the other of the two extreme schedules. With
- * MOCK_CUDA_EAGER=2 copies between host and device are done when they are called on streams that
- * were given nothing else, and the rest waits: copies are as far ahead of steps, and of the fill
- * that makes memory zero, as the order of events allows. */
+/* Streams, events, copies. Work stays queued until the program waits for it. So results that are
+ * read too early are missing, and memory that is reused too early visibly changes. With
+ * MOCK_CUDA_EAGER=1 work runs during the call: the opposite extreme. With MOCK_CUDA_EAGER=2 copies
+ * between host and device run during the call if their stream got nothing else before, and all
+ * other work stays queued. Then copies run as early before steps, and before the fill that zeroes
+ * memory, as events allow. */
 #include "mock.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,18 +15,18 @@ struct CUstream_st {
   CuStream next;
   Op *first, *last;
   long n;
-  CuGraph capture; /* NULL: none is going on */
+  CuGraph capture; /* NULL: not capturing */
   CuCaptureMode mode;
-  pthread_t capturer; /* the thread that began it */
+  pthread_t capturer; /* the thread that started it */
   bool spoilt;
-  bool steps; /* it has been given something of a step */
+  bool steps; /* it got a part of a step */
   int device;
 };
 
 struct CUevent_st {
   CuEvent next;
-  CuStream stream;     /* where it was recorded last */
-  long recorded, done; /* how often */
+  CuStream stream;     /* the stream of the last recording */
+  long recorded, done; /* number of times */
   bool captured;
 };
 
@@ -83,7 +83,7 @@ void mock_put(CuStream stream, const Op *op)
   stream->n++;
 }
 
-/* The default stream would wait for others without saying so: nobody here has use for it. */
+/* The default stream would synchronize with others implicitly. ampc never uses it. */
 static CuResult check_stream(CuStream stream)
 {
   if (!stream) return mock_refuse(MOCK_INVALID_HANDLE, "the mock has no default stream");
@@ -272,7 +272,7 @@ CuResult cuEventRecord(CuEvent event, CuStream stream)
   return mock_queue(stream, &op);
 }
 
-/* Work of the other stream, until the event as it was when the wait was called. */
+/* Runs the other stream until the event, as it was recorded when the wait was called. */
 static CuResult run_wait(const Op *op)
 {
   CuEvent e = op->as.event.event;
@@ -302,7 +302,7 @@ CuResult cuStreamWaitEvent(CuStream stream, CuEvent event, unsigned flags)
   return mock_queue(stream, &op);
 }
 
-/* Not finished the first time it is asked for: who asks must be ready for that. */
+/* Reports "not ready" at the first query, so that callers are tested for it. */
 CuResult cuEventQuery(CuEvent event)
 {
   MOCK_ENTER(NEEDS_CONTEXT);

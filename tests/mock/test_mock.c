@@ -1,5 +1,5 @@
-/* The mock itself: what is right works, and every misuse that it is there for is caught. Each case
- * runs in a process of its own; it is right when the status (or the signal) and the message are. */
+/* The mock itself: correct use works, and every misuse that it can detect is detected. Each case
+ * runs in a process of its own and must end with the expected status (or signal) and message. */
 #include "cases.h"
 #include <math.h>
 
@@ -12,7 +12,7 @@ static CuFunction add_one;
 static CuPointer memory;
 static LtHandle library;
 
-/* ---- what all cases start with ---- */
+/* ---- the start of all cases ---- */
 
 static const char kernels[] =
     "typedef float real;\n"
@@ -71,12 +71,12 @@ static char *new_pinned(size_t bytes)
   return p;
 }
 
-static CuResult both(CuResult called) /* what comes out when the work is done */
+static CuResult both(CuResult called) /* the call, and the work that it queued */
 {
   return called ? called : cuStreamSynchronize(stream);
 }
 
-/* ---- what is right ---- */
+/* ---- correct use ---- */
 
 static int plain_step(void)
 {
@@ -86,7 +86,7 @@ static int plain_step(void)
   MUST(cuMemcpyHtoDAsync_v2(memory, x, BYTES, stream) == 0);
   MUST(launch(add_one, 7, 64, memory, to) == 0);
   MUST(cuMemcpyDtoHAsync_v2(y, to, BYTES, stream) == 0);
-  MUST(y[3] != 4); /* nobody has waited */
+  MUST(y[3] != 4); /* nothing waited for the copy yet */
   MUST(cuStreamSynchronize(stream) == 0);
   for (int i = 0; i < N; i++) CHECK(y[i] == (float)i + 1);
   return check_failures != 0;
@@ -105,7 +105,7 @@ static int graph_replay(void)
   MUST(cuGraphDestroy(graph) == 0);
   for (int i = 0; i < 3; i++) MUST(cuGraphLaunch(exec, stream) == 0);
   MUST(cuMemcpyDtoHAsync_v2(y, memory, BYTES, stream) == 0 && cuStreamSynchronize(stream) == 0);
-  CHECK(y[0] == 3 && y[N - 1] == 3); /* what was captured did not run by itself */
+  CHECK(y[0] == 3 && y[N - 1] == 3); /* capturing did not run it */
   CHECK(mock_count("kernels_run") == 3 && mock_count("launches") == 1);
   return check_failures != 0;
 }
@@ -117,7 +117,7 @@ static int event_order(void)
   MUST(cuMemsetD8Async(memory, 0, BYTES, stream) == 0 && cuEventRecord(event, stream) == 0);
   CHECK(cuEventQuery(event) == CUDA_ERROR_NOT_READY);
   MUST(launch(add_one, 1, 32, memory, memory) == 0 && cuEventSynchronize(event) == 0);
-  CHECK(cuEventQuery(event) == 0 && mock_count("kernels_run") == 0); /* no further than asked for */
+  CHECK(cuEventQuery(event) == 0 && mock_count("kernels_run") == 0); /* only up to the event */
   return check_failures != 0;
 }
 
@@ -128,9 +128,9 @@ static int stream_waits(void)
   char *y = new_pinned(1);
   MUST(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING) == 0);
   MUST(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) == 0);
-  MUST(cuStreamWaitEvent(second, event, 0) == 0); /* never recorded: for nothing */
+  MUST(cuStreamWaitEvent(second, event, 0) == 0); /* never recorded: no effect */
   MUST(cuMemsetD8Async(memory, 7, BYTES, stream) == 0 && cuEventRecord(event, stream) == 0);
-  MUST(cuMemsetD8Async(memory, 8, BYTES, stream) == 0); /* behind the event */
+  MUST(cuMemsetD8Async(memory, 8, BYTES, stream) == 0); /* after the event */
   MUST(cuStreamWaitEvent(second, event, 0) == 0);
   MUST(cuMemcpyDtoHAsync_v2(y, memory, 1, second) == 0 && cuStreamSynchronize(second) == 0);
   return *y != 7;

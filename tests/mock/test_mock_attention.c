@@ -1,5 +1,5 @@
-/* Attention by cuDNN as the runtime asks for it: operands anywhere in memory, sums that nobody
- * wants, images and heads in parts. Against sums in double, and where nobody may do it. */
+/* Attention by cuDNN as the runtime calls it, against sums in double: operands at any place in
+ * memory, unused sums, images and heads in parts, and cases in which cuDNN must not be used. */
 #include "ampc_rt.h"
 #include "cases.h"
 #include "runtime/base/convert.h"
@@ -20,7 +20,7 @@ static ampc_program program = {.name = "test",
                                .blocks = &block,
                                .n_blocks = 1};
 
-/* The operands of a call, as numbers and on the device: rows of q, k and v lie in one tensor. */
+/* The operands of a call, on the host and on the device. Rows of q, k and v are in one tensor. */
 enum { QKV, Y, SUMS, DY, DQ, DK, DV, TENSORS };
 enum { STATE = TENSORS, STREAM, ARGUMENTS, SEED = 5, BODY = 3, DRAWS = 9 };
 typedef struct Call {
@@ -77,7 +77,7 @@ static void bring_state(Call *c)
   c->a.stream = STREAM + 1;
 }
 
-/* As many keys as queries, heads side by side in rows of 3 * heads * d. */
+/* As many keys as queries; heads are contiguous in rows of 3 * heads * d. */
 static Call call_of(int64_t n, int64_t l, int64_t heads, int64_t d, bool causal)
 {
   Call c = {.a = {.causal = causal,
@@ -123,7 +123,7 @@ static void end(Call *c)
   CHECK(mock_count("held") == 0);
 }
 
-/* ---- the same in double ---- */
+/* ---- the reference in double ---- */
 
 static double at(const Call *c, const ampc_attention_operand *o, int64_t i, int64_t row, int64_t h,
                  int64_t k)
@@ -132,7 +132,7 @@ static double at(const Call *c, const ampc_attention_operand *o, int64_t i, int6
               [o->first + i * o->stride[0] + row * o->stride[1] + h * o->stride[2] + k];
 }
 
-/* Of rows of so many features. */
+/* The inner product of two rows of `width` features. */
 static double inner(const Call *c, int64_t width, const ampc_attention_operand *x, int64_t row,
                     const ampc_attention_operand *y, int64_t other, int64_t i, int64_t h)
 {
@@ -155,7 +155,7 @@ static double weight(const Call *c, int64_t i, int64_t h, int64_t query, int64_t
   return key < seen ? exp(score(c, i, h, query, key)) / sum : 0;
 }
 
-/* What dropout makes of it. */
+/* Dropout's factor for this weight. */
 static double share(const Call *c, int64_t i, int64_t h, int64_t query, int64_t key)
 {
   const ampc_attention *a = &c->a;
@@ -164,8 +164,7 @@ static double share(const Call *c, int64_t i, int64_t h, int64_t query, int64_t 
   return (drawn.word[0] >> 8) * 0x1p-24 >= a->p ? 1 / (1 - a->p) : 0;
 }
 
-/* Weights and gradients of scores are rounded to 11 bits, and so is the result; all numbers here
- * are below 2. */
+/* Weights, gradients of scores and results are rounded to 11 bits. All numbers here are below 2. */
 static void check(const Call *c, const ampc_attention_operand *o, int64_t i, int64_t row, int64_t h,
                   int64_t k, double want)
 {
@@ -174,7 +173,7 @@ static void check(const Call *c, const ampc_attention_operand *o, int64_t i, int
             (int)o->argument, (long long)i, (long long)row, (long long)h, (long long)k, got, want);
 }
 
-/* Of few all, of many about so many. */
+/* A step that visits all of a few elements, or about MANY of many. */
 static int64_t some_of(int64_t n)
 {
   enum { MANY = 8 };
@@ -227,7 +226,7 @@ static void check_backward(const Call *c, int64_t i, int64_t h)
 
 /* ---- cases ---- */
 
-/* Forward and backward; of many images and heads the first and the last of each. */
+/* Runs forward and backward. Checks the first and last image and the first and last head. */
 static void both_ways(Call *c)
 {
   bool done = false;
@@ -290,11 +289,11 @@ static int odd_place(void)
   return check_failures;
 }
 
-/* Scores of a tile, 16 kB, for each of 400 x 96 heads: more than backward may write at once. */
+/* The scores of a tile, 16 kB, for each of 400 x 96 heads: more than backward may write at once. */
 static int in_parts(void)
 {
   Call c = call_of(400, 2, 96, 8, true);
-  c.a.p = 0.5; /* the mask is nothing beside that */
+  c.a.p = 0.5; /* the mask is small in comparison */
   both_ways(&c);
   CHECK_MSG(mock_count("graphs_run") == 1 + 2, "%ld graphs", mock_count("graphs_run"));
   CHECK(cuda_launch_scratch(&c.a, 90) < 600 << 20);
@@ -302,8 +301,8 @@ static int in_parts(void)
   return check_failures;
 }
 
-/* Without cuDNN, and where it has no engine in any case, the program's kernel is left to do it:
- * nothing fails, nothing is written and no scratch is asked for. */
+/* If cuDNN is off or has no engine, the program's kernel must do the work: the call succeeds,
+ * writes nothing and needs no scratch memory. */
 static int is_left(void)
 {
   Call c = call_of(1, 4, 1, 8, true);
@@ -325,8 +324,8 @@ static int is_left(void)
 
 /* ---- faults of cuDNN ---- */
 
-/* A problem, a cuDNN on a GPU, and which ways that cuDNN is asked for; the mock makes each fault of
- * it felt. What is said where it is not; NULL: nothing. */
+/* A problem, a version of cuDNN on a GPU, and the directions for which cuDNN must be used. The mock
+ * makes each fault of that version visible. `says`: the note otherwise; NULL: none. */
 typedef struct Known {
   const char *what, *version, *target;
   int64_t l, s, d, e;
@@ -388,8 +387,7 @@ static ampc_status ask_both_ways(void *context)
   return status;
 }
 
-/* The sum of all results of a step that is tried out, recorded and run: of the same bits the same.
- */
+/* Runs a step: tries it out, records it, replays it. The sum depends on all bits of the results. */
 static double run_known(Call *c, void *state)
 {
   double sum = 0;
@@ -423,7 +421,7 @@ static int fault_of_cudnn(void)
   return check_failures;
 }
 
-/* Of each reason the words; what is not known speaks against nothing. */
+/* The text of each reason. An unknown version or GPU is no reason. */
 static int reasons(void)
 {
   char why[AMPC_WHY_ROOM];
@@ -471,7 +469,7 @@ static void nothing(void)
 
 int main(void)
 {
-  setenv("XDG_CACHE_HOME", "/dev/null", 1); /* plans are not kept */
+  setenv("XDG_CACHE_HOME", "/dev/null", 1); /* plans are not saved */
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) run_case(&cases[i], nothing);
   for (size_t i = 0; i < sizeof knowns / sizeof *knowns; i++) {
     known = &knowns[i];

@@ -1,4 +1,4 @@
-/* The mock's products against sums in double, and the misuses of cuBLASLt that it catches. */
+/* The mock's products against sums in double, and the misuses of cuBLASLt that it detects. */
 #include "blas.h"
 #include "cases.h"
 #include "runtime/base/convert.h"
@@ -19,19 +19,19 @@ static void open_all(void)
   MUST(cuMemAlloc_v2(&workspace, WORKSPACE) == 0);
 }
 
-/* ---- a product as a caller would write it ---- */
+/* ---- a product, as a caller describes it ---- */
 
-typedef struct Call { /* what a case changes before the product is made, or between its steps */
+typedef struct Call { /* what a case changes before the product, or between its calls */
   int64_t m, n, k, lda, ldb, ldd, stride_a, stride_b, stride_d;
   int batch, transpose_a, transpose_b;
   LtType in, out, bias_type;
   bool tf32, bias;
   float alpha, beta;
   uint32_t align_a, schemes;
-  uint64_t workspace; /* offered when the algorithm is chosen */
-  size_t given;       /* offered when it is called */
+  uint64_t workspace; /* limit when the algorithm is chosen */
+  size_t given;       /* passed to the call */
   CuPointer a, d;
-  bool other; /* call it for another product than it was chosen for */
+  bool other; /* calls it for another product */
 } Call;
 
 static Call plain(void)
@@ -102,7 +102,7 @@ static LtPreference preference(const Call *c)
   return p;
 }
 
-/* Chooses and calls; nobody waits yet. */
+/* Chooses the algorithm and calls it, without waiting. */
 static LtStatus call(const Call *c)
 {
   LtMatmul m = description(c);
@@ -133,7 +133,7 @@ static ampc_dtype dtype_of(LtType t)
   return t == CUDA_R_32F ? AMPC_F32 : t == CUDA_R_16F ? AMPC_F16 : AMPC_BF16;
 }
 
-/* Random numbers of this type on the device; what they are is in out. */
+/* Puts random numbers of this type on the device and returns them in out. */
 static void put_numbers(CuPointer to, LtType type, unsigned seed, float out[ELEMENTS])
 {
   static char bytes[ELEMENTS * 4];
@@ -173,7 +173,7 @@ static double expected(const Call *c, int64_t batch, int64_t i, int64_t j, const
   return c->bias ? sum + bias[i] : sum;
 }
 
-/* Half a unit of the last place of the result, and of f32 for each of k sums. */
+/* Half an ulp of the result, plus half an ulp of f32 for each of k additions. */
 static double bound(const Call *c, double want)
 {
   double unit = c->out == CUDA_R_32F ? 0x1p-24 : c->out == CUDA_R_16F ? 0x1p-11 : 0x1p-8;
@@ -227,7 +227,7 @@ static int accumulated_numbers(void)
   c.ldb = 16;
   c.out = CUDA_R_32F;
   c.beta = 1;
-  c.workspace = WORKSPACE; /* and the workspace is used, and that does no harm */
+  c.workspace = WORKSPACE; /* the workspace is used */
   return right_numbers(&c);
 }
 
@@ -290,7 +290,7 @@ static int wrong_ld(void)
 static int wrong_ld_of_transposed(void)
 {
   Call c = plain();
-  c.transpose_a = 1; /* A is [k, m] now, 20 rows: 40 will do, 19 will not */
+  c.transpose_a = 1; /* A is [k, m] now: lda must be at least 20 */
   c.lda = 19;
   return call(&c);
 }

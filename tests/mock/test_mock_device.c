@@ -1,5 +1,5 @@
-/* The CUDA device behind the mock, called as the runtime calls it: products that a job would not
- * make easily, what happens in other threads meanwhile, the order of copies and steps. */
+/* The CUDA device on the mock, called like the runtime calls it: products that jobs rarely contain,
+ * calls in other threads, the order of copies and steps. */
 #include "ampc_rt.h"
 #include "cases.h"
 #include "runtime/base/convert.h"
@@ -48,7 +48,7 @@ static void close_all(void)
   device->ops->close(device);
 }
 
-/* ---- opening and closing beside a recording ---- */
+/* ---- opening and closing during a recording ---- */
 
 static void *open_and_close(void *unused)
 {
@@ -60,8 +60,8 @@ static void *open_and_close(void *unused)
   return unused;
 }
 
-/* The second time it runs, a step is being recorded: then another thread opens a device, and has a
- * fifth of a second for it. */
+/* While the body runs the second time, its step is being recorded. Then another thread opens a
+ * device, for which this one waits at most 0.2 s. */
 static pthread_t other;
 static int runs;
 
@@ -100,7 +100,7 @@ static int one_library(void)
   second->ops->close(second);
   close_all();
   CHECK(mock_count("held") == 0);
-  open_all(); /* and a new one after the last user has gone */
+  open_all(); /* a new one after the last user closed it */
   CHECK(mock_count("libraries") == 2);
   close_all();
   CHECK(mock_count("held") == 0);
@@ -109,8 +109,8 @@ static int one_library(void)
 
 /* ---- the first batches ---- */
 
-/* Memory is made zero on the stream of the steps, and batches come on another, as early as the
- * order of events allows. */
+/* Memory is zeroed on the stream of the steps. Batches come on another, as early as events
+ * allow. */
 static int first_batches(void)
 {
   enum { BYTES = 1024 };
@@ -133,7 +133,7 @@ static int first_batches(void)
   return check_failures;
 }
 
-/* A copy of STATE, and a second half of INPUT, where it begins. */
+/* A copy of STATE, and the second half of INPUT, which has 1024 bytes. */
 static int memory_beside(void)
 {
   open_all();
@@ -145,8 +145,8 @@ static int memory_beside(void)
 
 /* ---- scratch of convolutions ---- */
 
-/* Without cuDNN: partial sums of a stem's weights, nothing for the stem, columns and a product's
- * room for a deeper one. */
+/* Without cuDNN: partial sums for a stem's weight gradient, nothing for the stem itself, columns
+ * and a product's workspace for a deeper one. */
 static int scratch_of_convolutions(void)
 {
   ampc_conv stem = {.kind = AMPC_CONV_FORWARD, .spatial = 2, .n = 4, .c = 1, .k = 8, .groups = 1};
@@ -176,7 +176,7 @@ static int scratch_of_convolutions(void)
 
 enum { M = 5, N = 6, K = 4, BATCH = 3 };
 
-/* Of small whole numbers, so that any order of sums and any rounding gives the same. */
+/* Of small integers: any order of summation and any rounding gives the same result. */
 static ampc_gemm small_product(void)
 {
   return (ampc_gemm){.m = M,
@@ -217,7 +217,7 @@ static void put(int64_t offset, const float *x, int n)
   MUST(device->ops->copy_in(device, place(offset), bytes, n * 2) == AMPC_OK);
 }
 
-/* a, b and the bias on the device, the bias `bias_at` bytes behind its place. */
+/* Puts a, b and the bias on the device, the bias `bias_at` bytes after its usual place. */
 static void put_numbers(void)
 {
   for (int i = 0; i < NUMBERS; i++) {
@@ -260,7 +260,7 @@ static ampc_status multiply(void *context)
       &(GemmOperands){place(A), place(B), place(BIAS + bias_at), place(C), place(WORKSPACE)});
 }
 
-/* As a step: tried out, recorded, run. */
+/* Runs the product in a step: it is tried out, recorded, replayed. */
 static int product_step(ampc_gemm g)
 {
   open_all();
@@ -296,7 +296,7 @@ static int only_unfit_relu(void)
   return product_step(g);
 }
 
-/* A is stored [K, M] and B [N, K]; summed in f32 into what lies there. */
+/* A is stored as [K, M] and B as [N, K]. The result is added to C in f32. */
 static int only_unfit_gradient(void)
 {
   ampc_gemm g = small_product();
@@ -323,7 +323,7 @@ static int only_unfit_gradient(void)
   return status ? (int)status : check_failures;
 }
 
-/* a [m, k] and b [k, n] of small whole numbers, f32 or doubles, in a step. */
+/* Multiplies a [m, k] by b [k, n] in a step. They are small integers, in f32 or double. */
 static ampc_status multiply_apart(void *context)
 {
   void **at = context;
@@ -445,7 +445,7 @@ static int batch_one_by_one(void)
 
 /* ---- NaN through a relu ---- */
 
-/* Of three rows the first is NaN, by one of its operands. */
+/* The first of three rows is NaN because of one of its operands. */
 static int keep_nan(const char *lost)
 {
   ampc_gemm g = small_product();
@@ -490,7 +490,7 @@ static int nan_lost_in_a_batch(void)
   return keep_nan("100");
 }
 
-/* A number of each kind, of each type: what is below 0 becomes 0, and nothing else changes. */
+/* Numbers of each kind, in each type: relu turns negative ones into 0 and changes nothing else. */
 static int own_relu(void)
 {
   static const float in[] = {1.5f, -1.5f, 0, -0.0f, INFINITY, -INFINITY, NAN, -0x1p-20f};
@@ -498,7 +498,7 @@ static int own_relu(void)
   static const ampc_dtype types[] = {AMPC_F16, AMPC_BF16, AMPC_F32};
   open_all();
   for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
-    float x[COUNT * 40], y[COUNT * 40]; /* more than a block of threads */
+    float x[COUNT * 40], y[COUNT * 40]; /* more than one block of threads */
     char bytes[sizeof x];
     int n = COUNT * 40 - 1;
     int64_t size = ampc_dtype_size(types[t]);
@@ -519,7 +519,7 @@ static int own_relu(void)
   return check_failures;
 }
 
-/* The text is PTX for every GPU that NVIDIA's assembler knows; nothing to see where it is not. */
+/* ptxas must accept the text for several GPUs. Skipped if there is no ptxas. */
 static int is_ptx(const char *text)
 {
   static const char *const targets[] = {"sm_75", "sm_90", "sm_120"};

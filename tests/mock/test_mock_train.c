@@ -1,7 +1,7 @@
-/* Whole steps on the CUDA device, with the mock's libraries behind it, against the CPU: same jobs,
- * same batches, same weights. What has no products is equal in bits; products are summed in another
- * order. The host waits for nothing while steps go on, and the answer does not depend on when the
- * device does its work. */
+/* Whole steps on the CUDA device with the mock's libraries, against the CPU: same jobs, same
+ * batches, same weights. Results without products have the same bits; products are summed in
+ * another order. The host never waits during steps, and results do not depend on when the device
+ * does its work. */
 #include "ampc_rt.h"
 #include "check.h"
 #include "compiler/base/compile.h"
@@ -28,8 +28,8 @@ static const char elementwise[] =
     "  minimize mse_loss(net(x), y) with opt\n"
     "}\n";
 
-/* The smaller batch first comes between others of a step, behind gradients that must stay; two of
- * the steps overflow. */
+/* A smaller batch first occurs between other batches of a step, after gradients that must stay. Two
+ * of the steps overflow. */
 static const char added_up[] =
     "data points(n: int) { return synthetic(n, shape=[70]), synthetic(n, shape=[70]) }\n"
     "module Curve() {\n"
@@ -44,7 +44,7 @@ static const char added_up[] =
     "  minimize 300.0 * mse_loss(net(x), y) with opt\n"
     "}\n";
 
-/* Steps of four kinds, with a smaller batch eight: most are tried out long after the first step. */
+/* Four variants, eight with a smaller batch. Most are tried out long after the first step. */
 #define IN_SOME_STEPS(bodies)                                                                      \
   "data points(n: int) { return synthetic(n, shape=[70]), synthetic(n, shape=[70]) }\n"            \
   "model norm = LayerNorm(70)\n"                                                                   \
@@ -70,8 +70,8 @@ static const char images_added_up[] =
     "  minimize cross_entropy(net(x), y) with opt\n"
     "}\n";
 
-/* Layers of the same shape, which share the plan of their product, and one that is used twice. Not
- * Adam: it makes whole steps of the noise in a gradient that is nearly nothing. */
+/* Layers of equal shape, which share the plan of their product; one is used twice. Not Adam: it
+ * amplifies the noise of a gradient near zero to a whole step. */
 static const char products[] =
     "data points(n: int) { return synthetic(n, shape=[70]), synthetic(n, shape=[], dtype=i64, "
     "low=0, high=5) }\n"
@@ -110,7 +110,7 @@ static const char images[] =
     "  minimize cross_entropy(net(x), y) with opt\n"
     "}\n";
 
-/* The columns of its second convolution are more than are made at once. */
+/* The columns of the second convolution are made in several parts. */
 static const char large[] =
     "data points(n: int) { return synthetic(n, shape=[1, 128, 128]), synthetic(n, shape=[], "
     "dtype=i64, low=0, high=5) }\n"
@@ -164,7 +164,7 @@ static unsigned next_random(unsigned *state)
   return *state >> 8;
 }
 
-/* As a loader's batch comes: beside the steps that are under way. */
+/* Brings a batch like a loader does, while earlier steps run. */
 static ampc_status bring_batch(const Job *j, uint32_t variant, unsigned seed)
 {
   const ampc_program *p = j->c->program;
@@ -190,7 +190,7 @@ static ampc_status bring_batch(const Job *j, uint32_t variant, unsigned seed)
   return status;
 }
 
-/* Every third batch is the smaller one that ends an epoch. */
+/* Every third batch is the smaller one at the end of an epoch. */
 static void run_steps(const Job *j, int n)
 {
   const ampc_block *b = &j->c->program->blocks[0];
@@ -219,7 +219,7 @@ static float *read_space(const Job *j, ampc_space space, int64_t *out_n)
   return out;
 }
 
-/* Floats of one space of both; the worst difference, relative from 1 on. */
+/* The largest difference between the floats of a space, relative above 1. */
 static double difference(const Job *a, const Job *b, ampc_space space)
 {
   int64_t n, m;
@@ -268,7 +268,7 @@ static void test_elementwise(const char *text, const char *precision, int steps)
   close_job(&cuda);
 }
 
-/* In f32 only the order of sums differs; a 16-bit result is the one beside it now and then. */
+/* In f32 only the order of sums differs. A 16-bit result sometimes differs by one ulp. */
 static void test_close(const char *text, const char *precision, int steps, double bound,
                        const char *what)
 {
@@ -287,8 +287,8 @@ static void test_close(const char *text, const char *precision, int steps, doubl
   close_job(&cuda);
 }
 
-/* The extreme schedules of the device: all is late, nothing is, only the steps are. Steps enough to
- * use pinned memory again and again. */
+/* The extreme schedules: all work is late, none is, only steps are. There are enough steps to reuse
+ * pinned memory many times. */
 static void test_schedules(const char *text, int steps)
 {
   Job late = open_job(text, "f16", "cuda");
@@ -325,9 +325,9 @@ static long waits(void)
   return count("stream_syncs") + count("event_syncs") + count("event_queries");
 }
 
-/* A step is a copy of the batch and one graph, of which there are two for each size of batch. When
- * a size is tried out, the host looks once for each kind of product with relu whether it keeps NaN;
- * after that nobody waits. */
+/* A step is a copy of the batch and one graph. Each batch size has two graphs. When a size is tried
+ * out, the host checks once for each kind of product with relu whether it keeps NaN. After that it
+ * never waits. */
 static void test_no_waits(void)
 {
   enum { FIRST = 20, MORE = 10, SIZES = 2, KINDS = 2, WAITS = 2 };
@@ -341,17 +341,17 @@ static void test_no_waits(void)
   run_steps(&j, MORE);
   CHECK(waits() == before);
   CHECK(count("graph_launches") - graphs == FIRST + MORE && count("captures") - captures == 4);
-  CHECK(count("kernels_run") == run); /* all of it still to be done */
+  CHECK(count("kernels_run") == run); /* all of it is still queued */
   MUST(ampc_wait(j.rt) == AMPC_OK);
   CHECK(count("kernels_run") > run && count("pageable_copies") == 0);
   ampc_state s;
   MUST(ampc_get_state(j.rt, &s) == AMPC_OK);
-  CHECK(s.body == FIRST + MORE); /* the first step, which was tried out before, counts once */
+  CHECK(s.body == FIRST + MORE); /* the first step counts once, although it was tried out first */
   close_job(&j);
   CHECK(count("held") == 0);
 }
 
-/* The commands of the one block as the calls that an emitted step is made of. */
+/* Makes the same calls as an emitted step, from the commands of the only block. */
 static const ampc_command *called;
 static uint32_t n_called;
 
@@ -387,8 +387,8 @@ static void call_all(ampc_runtime *rt)
   }
 }
 
-/* A step that is a function takes as much memory beside the spaces as its list of commands, in as
- * many pieces, and says so from the start: convolutions share one piece. */
+/* A step that is a function takes as much memory outside of the spaces as its command list, in as
+ * many allocations, and reports it at the start. Convolutions share one allocation. */
 static void test_scratch(void)
 {
   ampc_use_cudnn(false);
@@ -406,7 +406,7 @@ static void test_scratch(void)
   block.n_variants = 1;
   p->blocks = &block;
   Job function = {.c = list.c};
-  p->target = "sm_90"; /* open_job's is gone */
+  p->target = "sm_90"; /* open_job's string is freed */
   CHECK_MSG(ampc_create(p, "cuda", &function.rt) == AMPC_OK, "%s", ampc_last_error());
   MUST(function.rt);
   int64_t from_start = ampc_memory_of(function.rt).library;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The models of Fashion-MNIST on the CUDA device, with the mock's libraries behind it, to the numbers
-# of the CPU; and what the host waits for on the way.
+# Trains the models of Fashion-MNIST on the CUDA device, with the mock's libraries. The results must
+# match the CPU's, and the host must not wait more often than expected.
 #   train.sh AMP MOCK
 set -euo pipefail
 amp=$(realpath "$1") mock=$(realpath "$2")
@@ -16,12 +16,12 @@ run() {
   LD_LIBRARY_PATH=$mock MOCK_CUDA_REPORT=$work/report \
     timeout 500 "$amp" train --device "$device" --seed 1 "$@" >"$work/$device" 2>&1 ||
     { cat "$work/$device" && fail "amp train --device $device $*"; }
-  grep '^mock: status 7: ' "$work/$device" && fail "$*: a product that is described wrongly runs by our own kernel"
+  grep '^mock: status 7: ' "$work/$device" && fail "$*: a wrongly described product ran on ampc's own kernel"
   return 0
 }
 counted() { sed -n "s/^$1 //p" "$work/report"; }
 
-# close_losses BOUND NAME: every line `step N/M loss X` of both runs, relative to the CPU's
+# close_losses BOUND NAME: compares each line `step N/M loss X` of both runs, relative to the CPU
 close_losses() {
   local steps='s|.* step \([0-9]*\)/.* loss \([^ ]*\) .*|\1 \2|p'
   sed -n "$steps" "$work/cpu" >"$work/a"
@@ -43,7 +43,7 @@ both() { # both NAME BOUND OPTIONS... MODEL
 }
 
 # ---- numbers -------------------------------------------------------------------------------------
-# Losses are printed with four decimals; roundings of 16 bits go separate ways as steps go on.
+# Losses are printed with four decimals. Roundings to 16 bits diverge over the steps.
 mlp=$models/fashion_mnist/mlp.amp cnn=$models/fashion_mnist/fashion_mnist.amp
 for precision in f32 tf32 f16 bf16; do
   both "mlp $precision" 1e-3 --set "precision=$precision" --steps 20 --log 1 --set eval.steps=1 "$mlp"
@@ -52,16 +52,16 @@ for precision in f32 f16; do
   both "cnn $precision" 2e-3 --set "precision=$precision" --steps 5 --log 1 --set train.batch=16 \
     --set eval.steps=1 --set eval.batch=50 "$cnn"
 done
-# A step is tried out and recorded when its kind first comes: these have four, with a smaller batch eight.
+# A step is tried out and recorded when its variant first runs. This job has four, eight with a smaller batch.
 both "steps of four kinds" 2e-2 --log 1 "$models/../tests/simt/every.amp"
-# Its products with one row or column find no algorithm: a note, and the job trains.
+# Its products with one row or column find no algorithm: one note, and the job trains.
 [ "$(grep -c "^note: product of f16 \[8, 1\] and f16 \[1, 16\] .*by our own kernel" "$work/cuda")" = 1 ] ||
   { cat "$work/cuda" && fail "products with one row or column"; }
-# Where cuBLASLt refuses every product and cuDNN is not asked, our own kernels do it all.
+# If cuBLASLt refuses every product and cuDNN is off, ampc's own kernels compute everything.
 MOCK_BLAS_UNFIT=100 both "cnn, products of our own" 2e-3 --no-cudnn --steps 3 --log 1 --set train.batch=4 \
   --set eval.steps=1 --set eval.batch=4 "$cnn"
-grep -q "^note: product of .* by our own kernel" "$work/cuda" || fail "cuBLASLt did a product that it refuses"
-# After hundreds of steps two orders of the same sums are a percent or three apart, in f32 too.
+grep -q "^note: product of .* by our own kernel" "$work/cuda" || fail "cuBLASLt computed a product that it refuses"
+# After hundreds of steps, two orders of summation differ by one to three percent, even in f32.
 both "mlp, 300 steps" 5e-2 --steps 300 --log 20 "$mlp"
 accuracy() { sed -n 's|^eval acc: ||p' "$work/$1"; }
 awk -v a="$(accuracy cpu)" -v b="$(accuracy cuda)" \
@@ -69,8 +69,8 @@ awk -v a="$(accuracy cpu)" -v b="$(accuracy cuda)" \
   fail "accuracy $(accuracy cpu) on cpu, $(accuracy cuda) on cuda"
 
 # ---- waits ---------------------------------------------------------------------------------------
-# The host stands still at the start, at lines of progress and at the end; 200 steps more add no
-# such wait. It may wait for pinned memory to be free again: once in some steps, not each.
+# The host waits at the start, at lines of progress and at the end; 200 more steps must add no such
+# wait. It may wait until pinned memory is free again, but not in every step.
 quiet() { run cuda --steps "$1" --log 100000 --set eval.steps=1 "$mlp"; }
 quiet 100
 syncs=$(counted stream_syncs) events=$(counted event_syncs) graphs=$(counted graph_launches)
@@ -79,19 +79,19 @@ quiet 300
 [ "$(counted graph_launches)" -eq $((graphs + 200)) ] || fail "a step is not one graph"
 [ "$(counted launches)" -eq "$launches" ] || fail "kernels are launched outside of graphs"
 [ "$(counted stream_syncs)" -eq "$syncs" ] ||
-  fail "200 steps more add $(($(counted stream_syncs) - syncs)) waits for the device"
+  fail "200 more steps add $(($(counted stream_syncs) - syncs)) waits for the device"
 [ "$(counted event_syncs)" -le $((events + 40)) ] || fail "the host waits for events in each step"
 [ "$(counted pageable_copies)" -eq 0 ] || fail "copies of pageable memory"
-[ "$(counted held)" -eq 0 ] || fail "$(counted held) objects were not given back"
-echo "ok: no wait in 200 steps; pinned memory was waited for $(($(counted event_syncs) - events)) times"
+[ "$(counted held)" -eq 0 ] || fail "$(counted held) objects were not freed"
+echo "ok: no wait in 200 steps; $(($(counted event_syncs) - events)) waits for pinned memory"
 
-# Nor does it wait where each step is told: lines of JSON and the log come late, but all, in order.
+# It does not wait if each step is reported either: lines of JSON and of the log come late, but in order.
 told() { run cuda -q --json --log 1 --log-dir "$work/log.$1" --steps "$1" --set eval.steps=1 "$mlp"; }
 told 40
 syncs=$(counted stream_syncs)
 told 100
 [ "$(counted stream_syncs)" -eq "$syncs" ] || fail "--json makes the host wait for the device"
-python3 - "$work/cuda" "$work/log.100/metrics.csv" <<'PY' || fail "what is told of 100 steps"
+python3 - "$work/cuda" "$work/log.100/metrics.csv" <<'PY' || fail "the output of 100 steps"
 import csv, json, sys
 lines = [json.loads(l) for l in open(sys.argv[1])]
 steps = [l for l in lines if l["event"] == "step"]
@@ -101,5 +101,5 @@ assert [l["event"] for l in lines[100:]] == ["eval", "end"], lines[100:]
 rows = [r for r in csv.DictReader(open(sys.argv[2])) if r["block"] == "train"]
 assert [(int(r["step"]), float(r["train.loss"])) for r in rows] == [
     (l["step"], l["metrics"]["loss"]) for l in steps]
-print("ok: 100 steps are told one by one, and no wait for it")
+print("ok: each of 100 steps is reported, without a wait")
 PY
