@@ -54,14 +54,14 @@ MOCK_CUDA_MODE=2 passes "none is free, auto" amp train auto --steps 1
 notes 2 "none is free, auto"
 grep -q "^memory of job.amp on cpu:" "$work/err" || failed "none is free: auto takes the cpu"
 
-# ---- those that a program sees ---------------------------------------------------------------------
+# ---- visible GPUs -----------------------------------------------------------------------------------
 CUDA_VISIBLE_DEVICES=1 taken "the visible one" 'cuda:0 Mock 1' sm_75 cuda
 CUDA_VISIBLE_DEVICES=1,0 taken "in the order of the list" 'cuda:1 Mock' sm_90 cuda:1
 CUDA_VISIBLE_DEVICES=1 refuses "a hidden one" 5 \
   'cuda:1: there is 1 GPU: cuda:0 Mock 1 \(sm_75\); the list is limited by CUDA_VISIBLE_DEVICES=1$' amp train cuda:1
 CUDA_VISIBLE_DEVICES= refuses "all are hidden" 5 'sees no GPU.*CUDA_VISIBLE_DEVICES' amp train cuda
 
-# ---- all that runs on a GPU ------------------------------------------------------------------------
+# ---- every command on a GPU ------------------------------------------------------------------------
 export MOCK_CUDA_ARCH=90
 passes "train" amp train cuda --save "$work/first"
 passes "train on another" amp train cuda:1 --save "$work/second"
