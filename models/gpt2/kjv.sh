@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The King James text as bytes, for kjv.amp: kjv_train.bin, and in kjv_val.bin every twentieth chapter, which the
-# other lacks. The text is that of Debian's bible-kjv, which is in the public domain.
+# Writes the King James text as bytes, for kjv.amp. Every twentieth chapter is in kjv_val.bin, the others are in
+# kjv_train.bin. The text is that of Debian's bible-kjv, which is in the public domain.
 #   kjv.sh [FOLDER]
 set -euo pipefail
 folder=${1-.}
