@@ -6,9 +6,10 @@
  * Central differences of fourth order with steps of 2^-10 have an error of about 1e-10 of the
  * function and its derivatives at the points used. The bound is 1e-7 of the largest gradient.
  * In a type, a few nodes compute a gradient: forward nodes that backward reads, backward nodes,
- * sums over broadcast axes. A chain of ops needs twice as many. Each node is some ulps of f32 off
- * and then rounds to the type, by half an ulp of its result. Intermediate values are assumed to be
- * at most GROWTH times the largest gradient of that input.
+ * sums over broadcast axes. A chain of ops needs twice as many. Attention by cuDNN rounds two more
+ * values before it multiplies them: the weights, and the gradients of the scores. Each node is some
+ * ulps of f32 off and then rounds to the type, by half an ulp of its result. Intermediate values
+ * are assumed to be at most GROWTH times the largest gradient of that input.
  *
  * Note [tangents of cases]
  * Each f32 case has a twin that tests tangents (compiler/rules/tangent.c). In the twin all inputs
@@ -21,7 +22,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { NODES = 4, CHAIN_NODES = 8, GROWTH = 2, F32_ULPS = 24 };
+enum { NODES = 4, TILE_NODES = 2, CHAIN_NODES = 8, GROWTH = 2, F32_ULPS = 24 };
 static const double step = 0x1p-10, differences_bound = 1e-7, tangent_bound = 1e-12;
 
 typedef struct GradientCase {
@@ -326,7 +327,8 @@ static double type_bound(const GradientCase *g, uint32_t input)
   double size = fmax(largest(want), 0x1p-10) * GROWTH;
   double terms = fmax((double)g->dy.n, (double)g->base.in[input].n);
   double f32 = (F32_ULPS + terms) * number_ulp(AMPC_F32, size);
-  int nodes = g->graph ? CHAIN_NODES : NODES;
+  int tiles = op_row(g->base.test->op)->traits & T_tiles ? TILE_NODES : 0;
+  int nodes = g->graph ? CHAIN_NODES : NODES + tiles;
   return f32 + (d == AMPC_F32 ? 0 : nodes * 0.5 * number_ulp(d, size));
 }
 
