@@ -1,6 +1,6 @@
-/* Calls a trained net from C: what the first pictures of an IDX file are.
+/* Calls a trained net from C, to classify the first pictures of an IDX file.
  *   clothes WEIGHTS PICTURES [HOW MANY]
- * clothes.c and clothes.h are made by ampc from clothes.amp. */
+ * ampc makes clothes.c and clothes.h from clothes.amp. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "clothes.h"
