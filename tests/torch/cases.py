@@ -5,7 +5,7 @@ import re
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-FUNCTION = r"; def (\w+)\(([^)]*)\) { return (.*?) }"  # a member that is no data
+FUNCTION = r"; def (\w+)\(([^)]*)\) { return (.*?) }"  # a member that is a function
 
 
 def read_cases(path=os.path.join(HERE, "cases.def")):

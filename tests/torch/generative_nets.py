@@ -1,4 +1,4 @@
-"""The autoencoders of models/ in PyTorch, for make_generative.py and tests/models/autoencoders.py. Pictures are [n, 1, 28, 28] of [0, 1]."""
+"""The autoencoders of models/ in PyTorch, for make_generative.py and tests/models/autoencoders.py. Images are [n, 1, 28, 28] with values in [0, 1]."""
 import torch
 import torch.nn.functional as F
 from torch import nn

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A convolutional LSTM over films, in PyTorch, for test_conv_lstm.c: conv_lstm.safetensors.
+"""Writes conv_lstm.safetensors for test_conv_lstm.c: a convolutional LSTM over videos, in PyTorch.
 
     make_conv_lstm.py
 
-All is computed in float64, and so it is by the test; weights and films come from `mix`, which the test has too. Stored are the
-states of all steps and the last cells for the first batch, each gradient of the first step, and losses and weights of 20
-steps. Settings are powers of two.
+Script and test compute in float64. Weights and videos come from `mix`, which the test has too. The file has the states of
+all steps and the last cells for the first batch, all gradients of the first step, and losses and weights of 20 steps.
+Settings are powers of two.
 """
 import torch
 import torch.nn.functional as F
@@ -42,7 +42,7 @@ class Net(nn.Module):
 
 
 def batch(step):
-    """Two batches in turn."""
+    """Two batches, used alternately."""
     step %= 2
     shape = (BATCH, FRAMES, CHANNELS, HEIGHT, WIDTH)
     return (torch.tensor(signed(1000 + step, torch.Size(shape).numel()).reshape(shape)),

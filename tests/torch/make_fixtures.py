@@ -1,33 +1,31 @@
 #!/usr/bin/env python3
-"""Makes the fixtures of this folder with PyTorch, the reference that ampc is measured against.
+"""Makes the fixtures of this folder with PyTorch, which is the reference for ampc.
 
-    /usr/bin/python3 tests/torch/make_fixtures.py            the cases of cases.def that have none yet
-    /usr/bin/python3 tests/torch/make_fixtures.py NAME...    these cases anew, from the inputs they have
-    ... --draw NAME...     the same from inputs drawn anew
-    ... --check [NAME...]  compares what PyTorch gives here with what is stored; writes nothing
-    ... --trajectory, --mixed, --every, --state   those files, whole
-    ... --halves           halves.safetensors, of the inputs that ops.safetensors has, and rounding.def
-    ... --rounding         rounding.def alone, of what halves.safetensors has
+    /usr/bin/python3 tests/torch/make_fixtures.py            the cases of cases.def that have no fixture yet
+    /usr/bin/python3 tests/torch/make_fixtures.py NAME...    these cases again, from their stored inputs
+    ... --draw NAME...     the same from new inputs
+    ... --check [NAME...]  compares PyTorch's results here with the stored ones; writes nothing
+    ... --trajectory, --plateau, --mixed, --every, --state   the file of that name, whole
+    ... --halves           halves.safetensors, from the inputs in ops.safetensors, and rounding.def
+    ... --rounding         only rounding.def, for the cases in halves.safetensors
 
-Needs Debian's python3-torch, but for two cases: kinks_bounds has the slopes of PyTorch 2.15, 1.13 has
-others, and rms_norm needs 2.4. Tests read the committed files and never need PyTorch. Inputs are
-float32 values; outputs, losses and gradients are computed by PyTorch in float64 from them. A case is
-drawn from its own name, so that no case moves another; what is not made anew keeps its bytes.
+Debian's python3-torch is enough for all cases except two: kinks_bounds has the gradients of PyTorch 2.15,
+which 1.13 does not compute, and rms_norm needs 2.4. Tests read the committed files and need no PyTorch.
+Inputs are float32 values; PyTorch computes outputs, losses and gradients from them in float64. The inputs of
+a case are drawn from its name, so they do not depend on other cases. Other cases keep their bytes.
 
 ops.safetensors         for each CASE of cases.def: CASE/x... (parameters), CASE/t (targets), CASE/g
-                        (what the output is multiplied with to get a loss), CASE/out, CASE/loss,
-                        CASE/grad/x...; with running statistics CASE/after/x..., and out is that
-                        of evaluation
-halves.safetensors      for each case f16/CASE/out, bf16/CASE/grad/x..., ...: what the same gives in float64 where inputs
-                        and g are rounded to 16 bits first, rounded to them too. Its metadata have the errors of
+                        (the loss is sum(out * g)), CASE/out, CASE/loss, CASE/grad/x...; with running
+                        statistics also CASE/after/x..., and out is that of evaluation
+halves.safetensors      for each case f16/CASE/out, bf16/CASE/grad/x..., ...: float64 results from inputs and g that are
+                        rounded to 16 bits, rounded to 16 bits too. The metadata has the errors of
                         PyTorch itself in 16 bits
-rounding.def            what roundings to 16 bits can do to the tensors of deep cases (rounding.py)
+rounding.def            the rounding errors of deep cases in 16 bits (rounding.py)
 trajectory.safetensors  20 steps of an MLP, a CNN and LSTMs under several optimizers and schedules;
-                        weights and batches come from `mix`, which the test has too, so they are
-                        not stored
+                        weights and batches are not stored: they come from `mix`, which the test has too
 mixed.safetensors       20 steps under autocast in bf16 of a value that three products read
-every.safetensors       20 steps of a generator and its critic, of which some update only one
-state.safetensors       no tensors: names, shapes and default initialisation of PyTorch's layers
+every.safetensors       20 steps of a generator and its critic; some steps update only one of them
+state.safetensors       no tensors; metadata: names, shapes and default initialization of PyTorch's layers
 """
 import argparse
 import json
@@ -49,7 +47,7 @@ from cases import FUNCTION, read_cases
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 class Halves:
-    """Numbers that numpy has no type for, as their bits."""
+    """Numbers of a type that numpy does not have, as bits."""
     def __init__(self, tensor):
         self.name = "BF16" if tensor.dtype == torch.bfloat16 else "F16"
         self.bits = tensor.detach().contiguous().view(torch.int16).numpy()
@@ -64,7 +62,7 @@ def numpy_of(value):
 
 
 def read_bytes(name):
-    """A file's metadata, where its tensors lie and their bytes; none: all empty."""
+    """The metadata of a file, the places of its tensors, and their bytes; all empty without the file."""
     path = os.path.join(HERE, name)
     if not os.path.exists(path):
         return {}, {}, b""
@@ -99,7 +97,7 @@ def write(name, tensors, metadata):
         f.write(struct.pack("<Q", len(text)) + text + b"".join(blobs))
 
 
-# ---- how inputs are filled: the words of cases.def ----------------------------------------------------
+# ---- how to fill inputs: the words of cases.def ----------------------------------------------------
 
 def scaled(factor):
     return lambda random, shape: random.standard_normal(shape) * factor
@@ -121,18 +119,18 @@ def within(random, shape):
 
 
 def distinct(random, shape):
-    """No two values are near each other, so that max and argmax have one answer in any type."""
+    """Values that differ clearly, so that max and argmax have one answer in any type."""
     n = math.prod(shape)
     return (random.permutation(n) / n * 4 - 2).reshape(shape)
 
 
 def values(*numbers):
-    """These numbers, again and again: kinks and ties are where they are put."""
+    """These numbers, repeated, so that kinks and ties are at known places."""
     return lambda random, shape: np.resize(np.array(numbers, dtype=np.float64), shape)
 
 
 def labels(n, classes, extra=None):
-    """n targets; the second and last are `extra`, such as the index that is ignored."""
+    """n targets; the second and the last are `extra`, such as the ignored index."""
     def fill(random, _):
         t = random.randint(0, classes, n).astype(np.int64)
         if extra is not None:
@@ -163,12 +161,12 @@ def jvp(function, points, directions):
     return torch.func.jvp(function, tuple(points) if listed else (points,), tuple(directions) if listed else (directions,))
 
 
-OWN = {"dice_loss": dice_loss, "jvp": jvp}  # what the language has and PyTorch has not
+OWN = {"dice_loss": dice_loss, "jvp": jvp}  # functions that PyTorch lacks
 
 
 class Names(dict):
-    """What a case's text may name beside its own members. The language is near enough to PyTorch's that
-    one text serves both."""
+    """The names that a case's text may use in addition to its members. The language is close enough to PyTorch
+    that both read the same text."""
     def __missing__(self, name):
         if name in ("true", "false"):
             return name == "true"
@@ -183,16 +181,16 @@ class Names(dict):
 
 
 class Case:
-    """A case with its inputs, which are those of `stored` where these still fit; `rounded` to that type, and computed
-    in `dtype`."""
+    """A case with its inputs, which are those of `stored` if their shapes still fit. They are rounded to type `rounded`;
+    the case is computed in `dtype`."""
     def __init__(self, name, row, stored, dtype=torch.float64, rounded=None):
         self.name, (members, self.output, fill) = name, row
         self.dtype, self.rounded = dtype, rounded
-        self.fill = eval(f"dict({fill})")  # of our own file
+        self.fill = eval(f"dict({fill})")  # text of cases.def
         self.stored = stored
         self.random = np.random.RandomState(zlib.crc32(name.encode()))
         self.inputs = {}  # by name: the parameters, float64 with gradients
-        self.tensors = {}  # what the file gets
+        self.tensors = {}  # for the file
         self.names = Names(Parameter=list)
         functions, members = re.findall(FUNCTION, members), re.sub(FUNCTION, "", members)
         exec("\n".join(line.strip() for line in members.split("\n")), {}, self.names)
@@ -238,7 +236,7 @@ class Case:
                 for name, value in module.named_buffers() if value.dtype != torch.int64}
 
     def keep_statistics(self):
-        """Running statistics before and after one call in training, and what evaluation gives before."""
+        """Running statistics before and after one call in training, and the result of evaluation before it."""
         for key, value in self.buffers().items():
             self.tensors[key] = self.drawn(key, value.shape, positive if "var" in key else normal)
             value.copy_(torch.tensor(self.tensors[key]))
@@ -253,7 +251,7 @@ class Case:
         return {f"{self.name}/{key}": numpy_of(value) for key, value in self.tensors.items()}
 
     def compute(self):
-        torch.set_default_dtype(self.dtype)  # what a case makes, such as ones(3), is float64 too
+        torch.set_default_dtype(self.dtype)  # tensors that a case creates, such as ones(3), are float64 too
         statistics = bool(self.buffers())
         if statistics:
             self.keep_statistics()
@@ -265,7 +263,7 @@ class Case:
             self.differentiate(out)
 
     def differentiate(self, out):
-        """A loss that is not the sum of a scalar takes a batch: of the targets, or of one."""
+        """The loss is sum(out * g). g has the shape of the output; for a scalar output it has one number for each target, or one."""
         one = len(self.targets) if self.targets is not None else 1
         g = self.drawn("g", tuple(out.shape) if out.dim() else (one,))
         loss = (out * self.number(g)).sum()
@@ -281,14 +279,14 @@ def owner(key):
 
 
 def make_ops(cases, names, draw):
-    """Makes the cases `names`; the others keep their bytes, and those that cases.def lacks go."""
+    """Computes the cases `names`. Other cases keep their bytes; cases that cases.def lacks are removed."""
     stored, metadata = read("ops.safetensors")
     made = {name: Case(name, cases[name], {} if draw else stored).run() for name in names}
     tensors = {}
     for key, value in stored.items():
         name = owner(key)
         if name in made:
-            tensors.update(made[name])  # in its old place
+            tensors.update(made[name])  # at its old position
         elif name in cases:
             tensors[key] = value
     for name in names:
@@ -303,8 +301,8 @@ def near(a, b):
 
 
 def check_ops(cases, names):
-    """What PyTorch gives from the stored inputs, against what is stored. Its sums of products may be
-    taken in another order on another machine: they may differ in the last bits of float64."""
+    """Compares PyTorch's results from the stored inputs with the stored results. On another machine PyTorch
+    may sum products in another order, so the last bits of float64 may differ."""
     stored, _ = read("ops.safetensors")
     bad = 0
     for name in names:
@@ -313,7 +311,7 @@ def check_ops(cases, names):
         wrong = [key for key in made.keys() | old.keys()
                  if key not in made or key not in old or not near(made[key], old[key])]
         if wrong:
-            print(f"{name} is not what is stored: {', '.join(sorted(wrong))}")
+            print(f"{name} differs from the stored case: {', '.join(sorted(wrong))}")
             bad += 1
     print(f"{len(names)} cases checked, {bad} differ")
     return bad
@@ -322,10 +320,10 @@ def check_ops(cases, names):
 # ---- 16 bits ---------------------------------------------------------------------------------------
 
 LEAST_DEVIATION = 2 / 3  # test_halves.c allows three deviations, and 2 in any case
-DEEP = 4 / 3  # where PyTorch itself is so far off, more than one or two roundings meet
+DEEP = 4 / 3  # a larger error of PyTorch itself means more than one or two roundings
 
 def results(tensors):
-    """What is compared in 16 bits: the value, and gradients where all of them fit the type."""
+    """The tensors that are compared in 16 bits: the value, and the gradients if all of them fit the type."""
     return {key: value.detach() for key, value in tensors.items() if key == "out" or key.startswith("grad/")}
 
 
@@ -336,8 +334,8 @@ def run_in(name, row, stored, dtype, rounded):
 
 
 def own_errors(truth, name, row, stored, half):
-    """The worst errors of PyTorch in 16 bits, of the value and the gradients, in units of the type's last place of the
-    greatest number; none where its CPU cannot do it."""
+    """PyTorch's largest errors in 16 bits, of the value and of the gradients, in units of eps times the largest number.
+    None if PyTorch cannot compute the case on a CPU."""
     try:
         got = run_in(name, row, stored, half, half)
     except (RuntimeError, NotImplementedError, ValueError, TypeError):
@@ -360,25 +358,25 @@ def make_halves(cases):
         for word, half in (("f16", torch.float16), ("bf16", torch.bfloat16)):
             truth = run_in(name, row, stored, torch.float64, half)
             if not truth["out"].is_floating_point():
-                continue  # places, not numbers: rounded inputs may have others
+                continue  # indices: rounded inputs may have others
             if any(not torch.isfinite(value.to(half)).all() for value in truth.values()):
-                truth = {"out": truth["out"]}  # a step whose gradients do not fit is not taken
+                truth = {"out": truth["out"]}  # the scaler skips a step whose gradients overflow
             errors[f"{word}/{name}"] = own_errors(truth, name, row, stored, half)
             tensors.update({f"{word}/{name}/{key}": Halves(value.to(half)) for key, value in truth.items()})
     write("halves.safetensors", tensors, {"errors": json.dumps(errors), "cases": " ".join(cases)})
-    print(f"{len(cases)} cases in 16 bits, {sum(e is None for e in errors.values())} that PyTorch's CPU cannot do")
+    print(f"{len(cases)} cases in 16 bits, {sum(e is None for e in errors.values())} that PyTorch cannot compute on a CPU")
     make_rounding(cases, errors)
 
 
 def make_rounding(cases, errors):
-    """Of deep cases; in the others the test's least bound is enough."""
+    """Measures deep cases. For the others the smallest bound of the test is enough."""
     stored, _ = read("ops.safetensors")
     lines = []
     for key, own in errors.items():
         word, name = key.split("/")
         half = torch.float16 if word == "f16" else torch.bfloat16
         if name not in cases or own is None or max(own) <= DEEP or "jvp(" in cases[name][1]:
-            continue  # torch.func does not go through a dispatch mode
+            continue  # torch.func bypasses a dispatch mode
         def compute(dtype=torch.float64, name=name, half=half):
             return run_in(name, cases[name], stored, dtype, half)
         found = rounding.deviations(compute(), compute, half)
@@ -386,8 +384,9 @@ def make_rounding(cases, errors):
         lines += [f'ROUNDING("{key}/{tensor}", {deviation:.2f})\n' for tensor, deviation in found.items()
                   if deviation > LEAST_DEVIATION]
     with open(os.path.join(HERE, "rounding.def"), "w", encoding="utf-8") as f:
-        f.write("/* By make_fixtures.py: the standard deviation of what roundings to 16 bits do to a tensor, in units of eps times\n"
-                " * its greatest number (rounding.py); those whose bound is not the least one. */\n")
+        f.write("/* make_fixtures.py wrote this file. ROUNDING(tensor, deviation): the standard deviation that\n"
+                " * roundings to 16 bits cause, in units of eps times the largest number of the tensor (rounding.py).\n"
+                " * Other tensors have the smallest bound. */\n")
         f.writelines(lines)
     print(f"{len(lines)} tensors of {len({line.split('/')[1] for line in lines})} cases in rounding.def")
 
@@ -395,13 +394,13 @@ def make_rounding(cases, errors):
 # ---- twenty steps ------------------------------------------------------------------------------
 
 CLASSES, STEPS = 10, 20
-LOSS_DISTANCE = 2.5e-7  # what f32 may do to a loss in 20 steps, relative; test_trajectory.c allows four times that
+LOSS_DISTANCE = 2.5e-7  # relative error of a loss after 20 steps in f32; test_trajectory.c allows four times that
 
 
 class MLP:
     inputs, batch, batches = 784, 32, 20
     sample = 101   # every 101st final weight is stored
-    margin = 8e-6  # a sum of fc1 may be 1e-6 off in f32
+    margin = 8e-6  # a sum of fc1 in f32 may be off by 1e-6
     orders = 8
     shapes = {"fc1.weight": (64, 784), "fc1.bias": (64,), "fc2.weight": (10, 64), "fc2.bias": (10,)}
     running = {}
@@ -433,7 +432,7 @@ class CNN:
 
 
 class LSTM:
-    """Over 12 steps of 12 numbers each; from its last step comes the class. It has nothing to keep away from 0."""
+    """Over 12 time steps of 12 numbers; the last one yields the class. It has no relu, so no number must stay away from 0."""
     inputs, batch, batches, sample, margin, orders = 144, 8, 2, 1, 0, 1
     hidden, proj, directions = 16, 0, 1
     running = {}
@@ -459,11 +458,11 @@ class ProjectedLSTM(LSTM):
     shapes.update({"fc.weight": (10, 12), "fc.bias": (10,)})
 
 
-NETS = {"cnn": CNN, "lstm": LSTM, "proj": ProjectedLSTM}  # by how a run's name begins; else the MLP
+NETS = {"cnn": CNN, "lstm": LSTM, "proj": ProjectedLSTM}  # by the prefix of a run's name; else the MLP
 
 
 def mix(seed, n):
-    """n numbers of [0, 1), multiples of 2^-24: splitmix64, the same in mix.h."""
+    """n numbers in [0, 1), multiples of 2^-24, from splitmix64; mix.h has the same function."""
     with np.errstate(over="ignore"):
         z = (np.arange(n, dtype=np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
         z += np.uint64(seed) * np.uint64(0xD1342543DE82EF95)
@@ -487,7 +486,7 @@ def batch(net, step, draw):
 
 
 def warm_linear(optimizer, start, end, steps, warmup):
-    """What transformers' linear schedule does: 0 to 1 over `warmup`, then down to end / start."""
+    """The linear schedule of transformers: 0 to 1 over `warmup`, then down to end / start."""
     def factor(t):
         if t < warmup:
             return t / warmup
@@ -577,8 +576,8 @@ RUNS = {  # name: optimizer, schedule or None, clip_norm or None, more settings;
 
 
 def run(net, arguments, dtype, draw, order=None):
-    """Losses of each step's last body, final weights and running statistics and the least distance from 0 of what goes into the relu.
-    `order` permutes the inputs and the columns of the first weight, so that products sum in another order."""
+    """Returns the loss of each step's last body, the final weights and running statistics, and the smallest distance from 0 of a
+    relu's input. `order` permutes the inputs and the columns of the first weight, so that products sum in another order."""
     make, schedule, clip, *rest = arguments
     more = rest[0] if rest else {}
     bodies = more.get("bodies", 1)
@@ -623,8 +622,8 @@ def run(net, arguments, dtype, draw, order=None):
 
 
 def f32_distance(net, arguments, draw, losses, weights):
-    """How far PyTorch's f32 runs depart from its f64 run in any of `net.orders` orders of summation:
-    of the losses, relative, and of the weights, of which every `net.sample`-th is given."""
+    """The largest difference between PyTorch's f64 run and its f32 runs in `net.orders` orders of summation: of the losses
+    (relative), and of the weights. `weights` has every `net.sample`-th weight."""
     distance = [0.0, 0.0]
     for n in range(net.orders):
         order = torch.tensor(np.argsort(mix(3000 + n, net.inputs))) if n else None
@@ -635,19 +634,19 @@ def f32_distance(net, arguments, draw, losses, weights):
 
 
 def safe_run(net, arguments):
-    """The first draw of batches on which no order of summation decides what a relu passes on, nor the
-    sign of a gradient that Adam divides by its size."""
+    """The first draw of batches for which the order of summation changes neither the sign of a relu's input nor that of a
+    gradient that Adam divides by its magnitude."""
     for draw in range(200):
         losses, weights, margin = run(net, arguments, torch.float64, draw)
         weights = weights[::net.sample].copy()
         if margin > net.margin and f32_distance(net, arguments, draw, losses, weights)[0] <= LOSS_DISTANCE:
             return draw, losses, weights
-    raise AssertionError("no draw keeps away from 0")
+    raise AssertionError("in every draw a relu's input or a gradient comes too near to 0")
 
 
 def make_trajectory():
-    """The truth is float64. What rounding alone does in 20 steps, f32_distance, goes into the metadata
-    and is what the test's bounds were chosen by. Runs that are stored keep their bytes."""
+    """Runs in float64. The metadata has f32_distance, the effect of rounding in 20 steps, from which the bounds of the test
+    were chosen. Stored runs keep their bytes."""
     stored, _ = read("trajectory.safetensors")
     tensors, distance = {}, {}
     for name, arguments in RUNS.items():
@@ -670,7 +669,7 @@ def make_trajectory():
 
 # ---- a schedule that waits for a metric ------------------------------------------------------------------
 
-PLATEAUS = {  # arguments of ReduceLROnPlateau, as test_plateau.c has them
+PLATEAUS = {  # arguments of ReduceLROnPlateau, as in test_plateau.c
     "defaults": {"patience": 3},
     "hasty": {"factor": 0.5, "patience": 0, "min_lr": 0.01},
     "max": {"mode": "max", "factor": 0.3, "patience": 2, "threshold": 0.05, "cooldown": 3},
@@ -682,7 +681,7 @@ PLATEAUS = {  # arguments of ReduceLROnPlateau, as test_plateau.c has them
 
 
 def make_plateau():
-    """Metrics of 80 evaluations that fall, stand, rise and are no numbers, and the rate after each."""
+    """Metrics of 80 evaluations, which fall, stay, rise and are NaN, and the learning rate after each."""
     tensors = {}
     for number, (name, arguments) in enumerate(PLATEAUS.items()):
         noise = mix(50 + number, 80)
@@ -705,8 +704,8 @@ def make_plateau():
 # ---- mixed precision ------------------------------------------------------------------------------------
 
 def make_mixed():
-    """h = p x is f32 and three products read it in bf16, each through a cast of its own. The gradient of h
-    is the f32 sum of three that are rounded to bf16; a sum in bf16 is off by 1e-3 of it."""
+    """h = p x is f32, and three products read it in bf16, each through its own cast. The gradient of h is the
+    f32 sum of three gradients in bf16; a sum in bf16 would be off by 1e-3 of it."""
     def numbers(seed, *shape):
         return torch.tensor((2 * mix(seed, math.prod(shape)) - 1).reshape(shape), dtype=torch.float32)
     p, steps, losses = numbers(1, 8).requires_grad_(True), [], []
@@ -726,13 +725,13 @@ def make_mixed():
     write("mixed.safetensors", {"losses": np.array(losses), "p": np.stack(steps)}, {})
 
 
-# ---- steps of which some do more ----------------------------------------------------------------------
+# ---- steps with `every` ----------------------------------------------------------------------
 
 GAN_BATCH = 8
 
 
 class Gan:
-    """A generator and a critic; settings are powers of two, so that f32 has them as they are."""
+    """A generator and a critic. Settings are powers of two, so they are exact in f32."""
 
     def __init__(self):
         shapes = {"gen.fc1.weight": (16, 4), "gen.fc1.bias": (16,), "gen.fc2.weight": (6, 16),
@@ -760,7 +759,7 @@ def gan_batch(body):
 
 
 def run_wgan(interval, bodies):
-    """Updates of the generator in every so many steps; gradients of `bodies` batches are added up."""
+    """Updates the generator in every `interval`-th step. Gradients of `bodies` batches are added."""
     net, rows = Gan(), []
     opt_d = torch.optim.RMSprop(net.of("disc"), lr=2 ** -8, alpha=0.875, eps=2 ** -10)
     opt_g = torch.optim.RMSprop(net.of("gen"), lr=2 ** -8, alpha=0.875, eps=2 ** -10)
@@ -794,7 +793,7 @@ def run_wgan(interval, bodies):
 
 
 def run_uneven():
-    """Two updates of the critic in a step, a third one in each sixth; the generator's in each second."""
+    """Updates the critic twice in each step and a third time in every sixth, the generator in every second step."""
     net, rows = Gan(), []
     opt_d = torch.optim.Adam(net.of("disc"), lr=2 ** -6, betas=(0.5, 0.875), eps=2 ** -10)
     opt_g = torch.optim.SGD(net.of("gen"), lr=2 ** -4, momentum=0.5)
@@ -825,7 +824,7 @@ def run_uneven():
 
 
 def run_together(bodies):
-    """One loss and two optimizers, each with its own clipping; each third step has a loss of the critic alone."""
+    """One loss and two optimizers, each with its own clipping. Every third step has another loss, of the critic alone."""
     net, rows = Gan(), []
     opt_d = torch.optim.Adam(net.of("disc"), lr=2 ** -6, betas=(0.5, 0.875), eps=2 ** -10)
     opt_g = torch.optim.SGD(net.of("gen"), lr=2 ** -4, momentum=0.5)
@@ -854,7 +853,7 @@ def run_together(bodies):
 
 
 def take(optimizer, parameters, loss, bodies=1, clip=None):
-    """What this optimizer sees of the loss: gradients of its own, which no other one adds to or clips."""
+    """Computes gradients for this optimizer alone: no other optimizer adds to them or clips them."""
     def step():
         for p, g in zip(parameters, kept):
             p.grad = g.clone()
@@ -869,7 +868,7 @@ def take(optimizer, parameters, loss, bodies=1, clip=None):
 
 
 def run_shared_in_turn():
-    """The generator has two optimizers, which take their steps one after the other."""
+    """The generator has two optimizers, which step one after the other."""
     net, rows = Gan(), []
     all_of = net.of("disc") + net.of("gen")
     opt_g = torch.optim.SGD(net.of("gen"), lr=2 ** -4, momentum=0.5)
@@ -885,7 +884,7 @@ def run_shared_in_turn():
 
 
 def run_shared_together(bodies):
-    """One loss and three optimizers that overlap in all ways; two of them clip what they see."""
+    """One loss and three optimizers whose parameters overlap in all ways; two of them clip their own gradients."""
     net, rows = Gan(), []
     p = net.p
     first = [p["gen.fc1.weight"], p["gen.fc1.bias"], p["disc.fc2.weight"]]
@@ -921,10 +920,10 @@ def make_every():
     write("every.safetensors", tensors, {})
 
 
-# ---- names, shapes, initialisation ---------------------------------------------------------------------
+# ---- names, shapes, initialization ---------------------------------------------------------------------
 
 def make_state():
-    """Bounds of nn.Linear's uniform initialisation are 1 / sqrt(fan in); checked on a sample here."""
+    """The bounds of nn.Linear's uniform initialization are 1 / sqrt(fan in), which is checked on a sample."""
     torch.manual_seed(21)
     net = nn.Sequential(nn.Flatten(), nn.Linear(784, 256), nn.ReLU(), nn.LayerNorm(256), nn.Dropout(0.1),
                         nn.Sequential(nn.Linear(256, 64, bias=False), nn.GELU()), nn.Linear(64, 10))

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Twenty steps of the models that make pictures, in PyTorch, for test_generative.c: generative.safetensors.
+"""Writes generative.safetensors for test_generative.c: twenty steps of the generative models, in PyTorch.
 
     make_generative.py
 
-All is computed in float64, and so it is by the test; weights, pictures and noise come from `mix`, which the test has too.
-Of each parameter and each running statistic two numbers are kept of what the steps changed: the sum of its products with
-numbers of [-1, 1), and its norm. Settings are powers of two.
+Script and test compute in float64. Weights, images and noise come from `mix`, which the test has too. For the change of
+each parameter and each running statistic, the file has two numbers: its inner product with fixed numbers in [-1, 1), and
+its norm. Settings are powers of two.
 """
 import numpy as np
 import torch
@@ -59,7 +59,7 @@ class Gan(nn.Module):
 
 
 class Lone:
-    """One model, one optimizer, one loss; what is read is [-1, 1)."""
+    """One model, one optimizer, one loss; its input is in [-1, 1)."""
     def begin(self):
         self.optimizer = adam(self)
 
@@ -80,7 +80,7 @@ class LoneAutoencoder(Lone, Autoencoder):
 
 
 def state(net):
-    """What changes, by name: parameters and running statistics."""
+    """Parameters and running statistics, by name."""
     return {name: v.detach().numpy().ravel().copy() for name, v in net.state_dict().items() if v.is_floating_point()}
 
 

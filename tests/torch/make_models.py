@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Twenty steps of the nets of models/ in PyTorch, for test_models.c: models.safetensors.
+"""Writes models.safetensors for test_models.c: twenty steps of the nets of models/, in PyTorch.
 
-    make_models.py [NET...]          none: all; of the others the numbers stay
+    make_models.py [NET...]          these nets (default: all); the numbers of the others stay
 
-Needs PyTorch 2 and torchvision, whose nets these are but for the U-Net. All is computed in float64, and so it is by
-the test: what deep nets make of rounding says nothing about them. Weights, batches and what gradients are multiplied
-with come from `mix`, which the test has too. Of each parameter two numbers are kept of the first gradient and two of
-what 20 steps changed: the sum of its products with numbers of [-1, 1), and its norm.
+Needs PyTorch 2 and torchvision. The nets are torchvision's, except the U-Net and GPT-2. Script and test compute in
+float64, because deep nets amplify rounding errors. Weights, batches and the factors of gradients come from `mix`, which
+the test has too. For each parameter's first gradient, and for its change in 20 steps, the file has two numbers: the inner
+product with fixed numbers in [-1, 1), and the norm.
 """
 import sys
 from functools import partial
@@ -98,8 +98,9 @@ def efficientnet():
                                            norm_layer=partial(nn.BatchNorm2d, eps=1e-3, momentum=0.01))
 
 
-# As those of test_models.c: the net; learning rate; shape of the images, or of the words; classes a pixel, or a word. Rates are exact in float32,
-# and small: batch norm over four numbers makes so much of a last bit that nothing could be compared after ten greater steps.
+# As in test_models.c: the net; the learning rate; the shape of the images or words; whether each
+# pixel or word has a class. Rates are exact in float32. They are small because batch norm over four
+# numbers amplifies the last bit: with larger steps, nothing could be compared after ten of them.
 NETS = {
     "resnet18": (lambda: torchvision.models.resnet18(num_classes=10), 2.0 ** -13, (4, 3, 32, 32), False),
     "resnet50": (lambda: torchvision.models.resnet50(num_classes=10), 2.0 ** -26, (4, 3, 32, 32), False),
@@ -124,7 +125,7 @@ def signed(seed, n):
 
 
 def start(name, p):
-    """Of [-a, a): a = sqrt(6 / fan in) of what has several axes; else 1/8, around 1 for the weight of a norm."""
+    """Numbers in [-a, a). With several axes, a is sqrt(6 / fan in); else 1/8, and the weights of a norm are around 1."""
     u = signed(seed_of(name), p.numel())
     if p.dim() > 1:
         u *= np.sqrt(6 / (p.numel() // p.shape[0]))
@@ -134,7 +135,7 @@ def start(name, p):
 
 
 def projections(net, values):
-    """[n, 2]: of each parameter's array."""
+    """Rows [inner product, norm], one for each parameter."""
     return np.array([[np.dot(v, signed(seed_of(name) + 1, v.size)), np.linalg.norm(v)]
                      for (name, _), v in zip(net.named_parameters(), values)])
 

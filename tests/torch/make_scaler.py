@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes runner/selftest/scaler_patterns.def: how torch.amp.GradScaler moves its scale.
+"""Writes runner/selftest/scaler_patterns.def: how torch.amp.GradScaler changes its scale.
 
-    tests/torch/make_scaler.py [--check]     writes the file, or compares with what is there
+    tests/torch/make_scaler.py [--check]     writes the file, or compares it with a new result
 
-Needs PyTorch 2.3 or newer. Patterns of overflows are random, drawn from a fixed seed; the scaler is that
-of PyTorch, through scale, step and update. Neither a floor nor a ceiling of ours is met: PyTorch has none.
+Needs PyTorch 2.3 or newer. Patterns of overflows are random, from a fixed seed. They run through scale, step
+and update of PyTorch's scaler. No pattern reaches the minimum or maximum of ampc's scale: PyTorch has neither.
 """
 import pathlib
 import random
@@ -22,7 +22,7 @@ SETTINGS = [
     (1000.0, 1.1, 0.9, 1),
     (3.0, 1.001, 0.999, 1),
     (12345.678, 3.141592653589793, 0.36787944117144233, 4),
-    (2.0**120, 1e10, 0.7, 2),  # a growth beyond f32 is dropped
+    (2.0**120, 1e10, 0.7, 2),  # PyTorch skips a growth beyond f32
     (1e-20, 1.5, 0.1, 3),
     (7.3, 10.0, 0.123, 1),
 ]
@@ -34,7 +34,7 @@ def bits(value):
 
 
 def run(setting, pattern):
-    """The scale after each step that changes it, as "STEP BITS", and the growth tracker at the end."""
+    """Returns the scale after each step that changes it, as "STEP BITS", and the growth tracker at the end."""
     init, growth, backoff, interval = setting
     scaler = torch.amp.GradScaler("cpu", init_scale=init, growth_factor=growth, backoff_factor=backoff,
                                   growth_interval=interval)
@@ -54,10 +54,10 @@ def run(setting, pattern):
 
 def main():
     draw = random.Random(1)
-    text = ("/* The scale of torch.amp.GradScaler after patterns of overflows (x) and steps without (.), made\n"
-            " * by tests/torch/make_scaler.py with PyTorch " + torch.__version__.split("+")[0] + ":\n"
-            " *   SCALER(init, growth, backoff, interval)   of the patterns behind it\n"
-            " *   PATTERN(pattern, changes, tracker)        each change: the step, one digit, and the f32 */\n"
+    text = ("/* The scale of torch.amp.GradScaler after patterns of steps that overflow (x) or not (.).\n"
+            " * tests/torch/make_scaler.py made this file with PyTorch " + torch.__version__.split("+")[0] + ":\n"
+            " *   SCALER(init, growth, backoff, interval)   of the patterns that follow\n"
+            " *   PATTERN(pattern, changes, tracker)        each change: the step as a hex digit, the f32 bits */\n"
             "/* clang-format off */\n")
     for setting in SETTINGS:
         text += "SCALER(%r, %r, %r, %r)\n" % setting
@@ -67,7 +67,7 @@ def main():
             text += 'PATTERN("%s", "%s", %d)\n' % (pattern, *run(setting, pattern))
     text += "/* clang-format on */\n#undef SCALER\n#undef PATTERN\n"
     if "--check" in sys.argv[1:]:
-        sys.exit(0 if OUT.read_text() == text else f"{OUT} differs from what PyTorch gives here")
+        sys.exit(0 if OUT.read_text() == text else f"{OUT} differs from PyTorch's results on this machine")
     OUT.write_text(text)
 
 

@@ -1,5 +1,5 @@
-/* Numbers of [0, 1), multiples of 2^-24: splitmix64, the same in make_fixtures.py; and the seed of
- * a parameter's, as in make_models.py. */
+/* Numbers in [0, 1), multiples of 2^-24, from splitmix64; make_fixtures.py has the same function.
+ * seed_of: the seed of a parameter, as in make_models.py. */
 #pragma once
 #include <stdint.h>
 

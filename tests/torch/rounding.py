@@ -1,20 +1,22 @@
-"""What 16 bits can do to a case, for test_halves.c: each op of it, backward's too, is computed in float64 and its result moved by a
-random number of at most half of a last place, as rounding does; the same many times, each time by other numbers.
+"""Measures the rounding errors of a case in 16 bits, for test_halves.c. Each op of the case, forward and backward, is
+computed in float64. A random number of at most half a last place is added to its result, in place of rounding. This is
+repeated many times with other random numbers.
 
-To the first order an error is a sum of these roundings, each times the derivative of the result by what was rounded, and they are
-independent: so what counts is its standard deviation, and an implementation that rounds at these places or at fewer of them stays
-within three of these. One run of another implementation cannot say that: its own error is one draw of the same sum, which may come
-near 0. Where a derivative jumps (relu) a few trials fall on the other side, hence the deviation is taken from the median."""
+To first order, an error is a sum of these roundings, each times the derivative of the result with respect to the rounded
+value. The roundings are independent, so the standard deviation describes the error. An implementation that rounds at these
+places, or at fewer, stays within three standard deviations. A single run of another implementation cannot give a bound: its
+error is one sample of the same sum, which may be near 0. Where a derivative jumps (relu), a few trials are on the other side
+of the jump, so the deviation is computed from the median."""
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
 TRIALS = 32
-MEDIAN = 0.6745  # of the absolute value of a normal variable of deviation 1
+MEDIAN = 0.6745  # of the absolute value of a normal variable with deviation 1
 
 
 class Trial(TorchDispatchMode):
-    """Moves each result of an op by at most half of a last place of `half`; what the type holds exactly stays."""
+    """Moves each result of an op by at most half a last place of type `half`. Values that the type represents exactly stay."""
     def __init__(self, half, seed):
         super().__init__()
         self.half, self.eps = half, torch.finfo(half).eps
@@ -35,8 +37,8 @@ class Trial(TorchDispatchMode):
 
 
 def deviations(truth, compute, half):
-    """{tensor: the greatest standard deviation of its elements, in units of eps times its greatest number}; compute() gives the
-    tensors of `truth` anew."""
+    """Returns {tensor: the largest standard deviation of its elements, in units of eps times its largest number}. compute()
+    computes the tensors of `truth` again."""
     errors = {key: [] for key in truth}
     for seed in range(TRIALS):
         with Trial(half, seed):

@@ -1,12 +1,13 @@
-/* A convolutional LSTM over films, by `scan`, beside PyTorch's: the states of all steps and the
- * last cells, each gradient of the first training step, through time to the first state and to what
- * stands before the loop, and losses and weights of twenty steps; without fusion and with it.
+/* A convolutional LSTM over videos, written with `scan`, compared with PyTorch's. Compared are the
+ * states of all steps and the last cells; all gradients of the first training step, through time to
+ * the first state and to the layers before the loop; losses and weights of twenty steps. The test
+ * runs without and with fusion.
  *
  *   test_conv_lstm conv_lstm.safetensors
  *
- * Bound: 1e-12 of a tensor's greatest number. Both sides compute in double (options.real64) and all
- * settings are powers of two, so only the order of sums differs. A step left out, a state that is
- * read too early or a gradient that misses a step shows as 1e-3 or more. */
+ * Bound: 1e-12 of a tensor's largest number. Both sides compute in double (options.real64) and all
+ * settings are powers of two, so only the order of sums differs. A missing step, a state that is
+ * read too early, or a gradient that misses a step causes errors of 1e-3 or more. */
 #include "fixture.h"
 #include "mix.h"
 #include "runner/selftest/number.h"
@@ -18,7 +19,7 @@
 enum { STEPS = 20, BATCH = 4, CLASSES = 3 };
 static const double bound = 1e-12;
 
-static const char text[] = /* as make_conv_lstm.py */
+static const char text[] = /* as in make_conv_lstm.py */
     "module Net {\n"
     "  stem = Conv2d(2, 2, 1); gates = Conv2d(5, 12, 3, padding=1)\n"
     "  begin = Parameter([3, 6, 5]); out = Linear(3, 3)\n"
@@ -106,7 +107,7 @@ static double output_error(Job *job, const Fixture *f)
   return worst;
 }
 
-/* Of the moments after the first step, which are its gradients, or of the weights. */
+/* The error of the moments after the first step, which are its gradients, or of the weights. */
 static double params_error(Job *job, const Fixture *f, const char *kind, ampc_space space)
 {
   double worst = 0;

@@ -1,13 +1,13 @@
-/* Twenty steps of a generator and its critic, of which `every` makes some do more, beside a loop in
- * PyTorch that says so with `if`: the critic's five updates to one of the generator (WGAN), the
- * same with steps of two bodies, optimizers that take two or three updates in a step, two that step
- * together for one loss, and some that have parameters in common.
+/* Twenty steps of a generator and its critic with `every` statements, compared with a PyTorch loop
+ * that uses `if`. The runs are: five updates of the critic for one of the generator (WGAN); the
+ * same with steps of two bodies; optimizers with two or three updates in a step; two optimizers for
+ * one loss; optimizers that share parameters.
  *
  *   test_every every.safetensors
  *
  * Bound: 1e-12. Both sides compute in double and all settings are powers of two, so only the order
- * of sums differs; 1e-7 where gradients are clipped, as the factor lies in the state in f32. An
- * update too many, too few or in another step shows as 1e-3 or more. */
+ * of sums differs. With clipped gradients the bound is 1e-7, because the state has the factor in
+ * f32. An update too many, too few or in a wrong step causes errors of 1e-3 or more. */
 #include "fixture.h"
 #include "mix.h"
 #include "runner/selftest/number.h"
@@ -87,7 +87,7 @@ static const Run runs[] = {
     {"twofold", NETS SHARED("2"), 1e-7},
 };
 
-/* As `mix` there: numbers of [-1, 1) times `factor`. */
+/* Numbers in [-1, 1) times `factor`, as in make_fixtures.py. */
 static double *numbers(uint64_t seed, int64_t n, double factor)
 {
   double *at = test_alloc((size_t)n * sizeof *at);
@@ -126,8 +126,8 @@ static void run_step(Job *job, uint32_t block, int64_t step)
   test_must(ampc_wait(job->rt), "step");
 }
 
-/* The worst distance of a loss; infinity where one is there that should not be, or the other way
- * round. `losses` has a row a step, NaN for what does not fire. */
+/* The largest error of a loss; infinity if a loss is present that should be absent, or the other
+ * way round. `losses` has one row for each step, with NaN for a loss that does not run in it. */
 static double loss_error(Job *job, uint32_t block, const Tensor *losses, int64_t step)
 {
   const ampc_block *b = &job->program->blocks[block];
@@ -139,7 +139,7 @@ static double loss_error(Job *job, uint32_t block, const Tensor *losses, int64_t
     double truth = losses->at[(step - 1) * losses->dim[1] + i];
     test_must(ampc_get_metric(job->rt, b->first_metric + i, &m), "loss");
     if ((m.count > 0) == isnan(truth)) return INFINITY;
-    /* `last` is f32; where a step is one body, the average is that of its one value */
+    /* `last` is f32; in a step of one body, the average is its one value */
     if (m.count > 0 && b->accumulate == 1)
       worst = number_worse(worst, fabs(m.sum / m.count - truth));
   }

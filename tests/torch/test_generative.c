@@ -1,12 +1,12 @@
-/* Twenty steps of the models that make pictures beside PyTorch's: two nets and two optimizers in
- * turn, of which the second reads what the first has just updated, with running statistics of three
- * calls of a net in a step; a reparameterised loss; transposed convolutions.
+/* Twenty steps of the generative models, compared with PyTorch's. They test two optimizers in one
+ * step, the second of which reads weights that the first has just updated; running statistics of a
+ * net that a step calls three times; a reparameterized loss; transposed convolutions.
  *
  *   test_generative generative.safetensors FOLDER      FOLDER: models/
  *
  * Bound: 1e-7. Losses are read as f32 (6e-8); both sides compute in double (options.real64). A
- * statistic that is updated once too often, or a loss that reads the old discriminator, shows as
- * 1e-3 or more. */
+ * statistic that is updated once too often, or a loss that reads the old discriminator, causes
+ * errors of 1e-3 or more. */
 #include "fixture.h"
 #include "mix.h"
 #include "runner/selftest/number.h"
@@ -58,7 +58,7 @@ static bool ends(const char *text, const char *end)
   return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-/* A running variance begins at 1, a running mean at 0. */
+/* A running variance starts at 1, a running mean at 0. */
 static double start(const ampc_param *p, int64_t i)
 {
   double u = signed_mix(seed_of(p->path), i);
@@ -71,7 +71,7 @@ static void set_weights(Job *job)
 {
   for (uint32_t k = 0; k < job->program->n_params; k++) {
     const ampc_param *p = &job->program->params[k];
-    if (p->dtype == AMPC_I64) continue; /* batches that a norm has counted */
+    if (p->dtype == AMPC_I64) continue; /* the batch counter of a norm */
     double *w = test_alloc((size_t)p->elements * sizeof *w);
     for (int64_t i = 0; i < p->elements; i++) w[i] = start(p, i);
     job_write_param(job, p, w);
@@ -120,7 +120,7 @@ static const ampc_param *parameter(const Job *job, const char *name, size_t n)
   test_fail("no parameter %.*s", (int)n, name);
 }
 
-/* Of what the steps changed, relative to its norm. */
+/* The error of the changes of the steps, relative to their norm. */
 static double change_error(Job *job, const char *names, const Tensor *truth)
 {
   double worst = 0;

@@ -1,34 +1,36 @@
 /* Every layer and function of cases.def in f16 and bf16: the value and the gradients under
- * `precision f16` and `precision bf16`, of inputs that are stored so, against float64 of the same
- * rounded inputs.
+ * `precision f16` and `precision bf16`, from inputs in that type, compared with float64 results
+ * from the same rounded inputs.
  *
  *   test_halves ops.safetensors halves.safetensors f16|bf16 [--errors [CASE...] | EACH]
  *
- * With a number EACH, one in so many cases. With --errors a line "HALVES case f16 value gradient
- * value gradient" for each case: the errors, and PyTorch's own in that type on the CPU ("-": it
- * cannot do it, "refused": ampc does not do it).
+ * With a number EACH, the test runs one case of every EACH. With --errors it prints a line "HALVES
+ * case f16 value gradient value gradient" for each case: its errors, then PyTorch's own in that
+ * type on the CPU ("-": PyTorch cannot compute it, "refused": ampc cannot).
  *
- * Errors are in units of the type's eps (2^-10, 2^-7) times the greatest number of the tensor: a
- * result that is rounded once is at most 1/2 off, and the truth, rounded as well, another 1/2.
+ * Errors are in units of the type's eps (2^-10, 2^-7) times the largest number of the tensor. A
+ * result that is rounded once is off by at most 1/2, and the stored result, which is rounded too,
+ * by another 1/2.
  *
  * Note [roundings]
- * Bound: 2, or three standard deviations of what roundings do to the tensor (rounding.def). To the
- * first order an error is the sum over all roundings on the way, each at most half of a last place
- * and independent of the others, times the derivative of the result by what is rounded. rounding.py
- * takes the deviation of that sum in float64, with a rounding behind each op of PyTorch, forward
- * and backward. We round at no more places: fused ops keep f32 between them, norms and losses are
- * f32, and attention rounds its operands, its result and the three gradients, but neither scores
- * nor weights nor their gradients. The one thing that it has and they lack: backward takes the sum
- * of dy y of a query from the result as it was rounded, so that the gradients of its scores do not
- * add up to 0 quite: at most eps/2 |dy| |y| a query, no more than rounding the weights' gradient
- * does. What PyTorch's own 16 bits are off is no bound. It is one draw of the same sum: of 150
- * draws of inputs for `encoder` in f16 the worst gradient is 3.8 off in the median and 8.2 in one
- * of ten; with our roundings, imitated in float64, 2.9 and 6.7. Of the committed draw PyTorch
- * is 2.0 off.
+ * The bound is 2, or three standard deviations of the tensor's rounding error (rounding.def). To
+ * first order, that error is a sum over all roundings before the result. Each term is a rounding
+ * error, at most half a last place and independent of the others, times the derivative of the
+ * result with respect to the rounded value. rounding.py measures the deviation of the sum in
+ * float64, with a rounding after each op of PyTorch, forward and backward.
+ * ampc does not round at more places. Fused ops keep f32 between them; norms and losses are f32.
+ * Attention rounds its operands, its result and the three gradients, but neither scores nor weights
+ * nor their gradients. It has one error that PyTorch lacks: backward computes the sum of dy y of a
+ * query from the rounded result, so the gradients of its scores do not sum to exactly 0. That error
+ * is at most eps/2 |dy| |y| for a query, no more than the rounding of the weights' gradient.
+ * PyTorch's own error in 16 bits is no bound, because it is one sample of the same sum. For
+ * `encoder` in f16, over 150 draws of inputs, PyTorch's worst gradient is off by 3.8 in the median
+ * and by more than 8.2 in a tenth of the draws. With ampc's roundings, simulated in float64, these
+ * numbers are 2.9 and 6.7. On the committed inputs PyTorch is off by 2.0.
  *
- * A job holds many cases, a module, an infer and a train block each: one compile serves them all.
- * What an optimizer of momentum keeps of a block's first step is its gradient, of the parameters of
- * its case. */
+ * A job contains many cases, so that they share one compile. Each case has a module, an infer block
+ * and a train block. After a block's first step, the momentum of the optimizer is the gradient of
+ * the case's parameters. */
 #include "fixture.h"
 #include <jansson.h>
 #include <math.h>
@@ -75,7 +77,7 @@ static double from_bits(const Half *h, uint16_t bits)
   return h->bf16 ? (double)wide.number : (double)half.number;
 }
 
-/* To the nearest, halves to even; the numbers here are finite. */
+/* Rounds to nearest, ties to even; the numbers here are finite. */
 static double rounded(const Half *h, double x)
 {
   union {
@@ -107,7 +109,7 @@ static double bound_of(const Half *h, const Case *k, const char *what)
   return 2;
 }
 
-/* What does not fit the type must not fit here either. */
+/* A value that overflows the type must overflow here too. */
 static void compare(const Half *h, const Case *k, const char *what, const Tensor *truth,
                     const double *got, double *worst)
 {
@@ -119,7 +121,7 @@ static void compare(const Half *h, const Case *k, const char *what, const Tensor
     bool beyond = isinf(want) && fabs(got[i]) >= h->greatest && signbit(got[i]) == signbit(want);
     if (got[i] == want || beyond) error = 0;
     if (error > *worst) *worst = error;
-    if (error <= bound) continue; /* a NaN does not pass */
+    if (error <= bound) continue; /* false for a NaN */
     printf("FAILED: %s in %s: %s[%lld] is %.9g, truth %.9g: %.2f eps, bound %.2f\n", k->name,
            h->word, what, (long long)i, got[i], want, error, bound);
     failures++;
@@ -249,7 +251,7 @@ static void check_value(Job *job, const Half *h, const Case *k, Errors *e)
   free(got);
 }
 
-/* The momentum after the block's first step. */
+/* Compares the momentum after the block's first step. */
 static void check_gradients(Job *job, const Half *h, const Case *k, Errors *e)
 {
   int block = find_block(job, k->name);
@@ -308,8 +310,7 @@ static void run_pack(const Half *h, const Case *const *of, uint32_t n, bool show
   arena_destroy(arena);
 }
 
-/* Losses of probabilities are refused in 16 bits (E403); integers are no numbers that are rounded.
- */
+/* binary_cross_entropy is refused in 16 bits (E403). */
 static bool is_refused(const Case *k)
 {
   return strstr(k->output, "binary_cross_entropy(") != NULL;

@@ -1,16 +1,16 @@
-/* Every layer and function of cases.def in f32 against PyTorch in f64: value, loss, gradients.
+/* Every layer and function of cases.def in f32, compared with PyTorch in f64: value, loss,
+ * gradients.
  *
  *   test_layers ops.safetensors [CASE...]
  *   test_layers ops.safetensors --errors [CASE...]   and a line "ERRORS case value gradient" for
  * each case
  *
- * A job is made for each case: the inputs are parameters, the loss is sum(output * g). SGD with
- * momentum keeps the first gradient, unchanged, in its momentum buffer, so that is where it is
- * read.
+ * Each case becomes a job: its inputs are parameters, its loss is sum(output * g). After the first
+ * step of SGD with momentum, the momentum buffer is the gradient; the test reads it there.
  *
- * Bound: |x - truth| <= 4e-6 |truth| + 1e-6 max |truth| of the tensor. f32 has a unit roundoff of
- * 6e-8; the first term allows the few roundings in a row of each formula (measured: below 1e-6),
- * the second one cancellation in sums of at most 60 terms. */
+ * Bound: |x - truth| <= 4e-6 |truth| + 1e-6 max |truth| of the tensor. The unit roundoff of f32 is
+ * 6e-8. The first term allows for the few sequential roundings of each formula (measured: below
+ * 1e-6), the second one for cancellation in sums of at most 60 terms. */
 #include "fixture.h"
 #include <math.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ enum { N_CASES = sizeof cases / sizeof *cases };
 
 static int failures;
 
-static struct { /* of one case: the worst errors, relative to the greatest number of their tensor */
+static struct { /* largest errors of one case, relative to the largest number of the tensor */
   double value, gradient;
 } errors;
 
@@ -44,7 +44,7 @@ static const char *compare(const char *name, const char *what, const Tensor *tru
     *kept = fmax(*kept, relative);
     double used = error / (4e-6 * fabs(want) + 1e-6 * most + 1e-300);
     if (error == 0) used = 0;
-    if (used <= worst) continue; /* a NaN passes on */
+    if (used <= worst) continue; /* false for a NaN */
     worst = used;
     if (used <= 1) continue;
     printf("  %s: %s[%lld] is %.9g, PyTorch in f64 has %.9g\n", name, what, (long long)i, got[i],
@@ -63,8 +63,8 @@ static void add_dims(Text *text, const Tensor *t, uint32_t first)
   text_puts(text, "]");
 }
 
-/* The job of a case: an infer block for the value and, where there is a gradient, a train block
- * with the loss sum(output * g). Targets are an argument of both. */
+/* The job of a case: an infer block for the value and, if there is a gradient, a train block with
+ * the loss sum(output * g). Both get the targets. */
 static void job_text(Text *text, const Case *k, const Tensor *g, const Tensor *t)
 {
   const char *arg = t ? "t" : "";
@@ -86,7 +86,7 @@ static void job_text(Text *text, const Case *k, const Tensor *g, const Tensor *t
     text_printf(text, ", synthetic(%lld, [], dtype=i64, low=0, high=10)", (long long)t->dim[0]);
   text_printf(text, " }\ntrain g%s in d(\"train\") with batch=%lld {\n", t ? ", t" : "",
               (long long)g->dim[0]);
-  /* a sum hides the bounds of `synthetic`: some of the labels are the one that is ignored */
+  /* t + 0 hides the bounds of `synthetic`, because some labels are the ignored one */
   text_printf(text, "  minimize sum(net(%s) * g) with opt\n}\n", t ? "t + 0" : "");
 }
 
@@ -97,12 +97,12 @@ static ampc_ref input_place(const Job *job, uint32_t block, uint32_t i)
   return (ampc_ref){AMPC_INPUT, job->program->sources[b->first_source + i].offset};
 }
 
-/* Inputs, weights and running statistics alike are parameters or buffers of the job. */
+/* Inputs, weights and running statistics are all parameters or buffers of the job. */
 static void set_parameters(Job *job, const Fixture *f, const Case *k)
 {
   for (uint32_t i = 0; i < job->program->n_params; i++) {
     const ampc_param *p = &job->program->params[i];
-    if (p->dtype == AMPC_I64) continue; /* counts the batches from 0 on */
+    if (p->dtype == AMPC_I64) continue; /* counts batches, starting at 0 */
     const Tensor *t = fixture_get(f, "%s/%s", k->name, p->path);
     if (t->n != p->elements) test_fail("%s: %s has another size", k->name, p->path);
     job_write_param(job, p, t->at);
@@ -110,7 +110,7 @@ static void set_parameters(Job *job, const Fixture *f, const Case *k)
   test_must(ampc_refresh_copies(job->rt), "copies");
 }
 
-/* Type, rank, shape, then the values. */
+/* Compares type, rank, shape, then the values. */
 static void check_output(Job *job, const Fixture *f, const Case *k, const Tensor *t)
 {
   uint32_t block = job_block(job, AMPC_INFER);
@@ -145,7 +145,7 @@ static void check_loss(Job *job, const Fixture *f, const Case *k, uint32_t block
     if (!job->program->metrics[i].is_loss) continue;
     ampc_metric m;
     test_must(ampc_get_metric(job->rt, i, &m), "loss");
-    /* sum(output * g) may cancel: the loss is bounded by the largest output instead */
+    /* sum(output * g) may cancel, so the bound is relative to the outputs */
     const Tensor *loss = fixture_get(f, "%s/loss", k->name),
                  *out = fixture_get(f, "%s/out", k->name);
     double most = fabs(loss->at[0]);
@@ -161,7 +161,7 @@ static void check_loss(Job *job, const Fixture *f, const Case *k, uint32_t block
   test_fail("%s has no loss", k->name);
 }
 
-/* Running statistics after one step. */
+/* Compares running statistics after one step. */
 static void check_buffer(Job *job, const Fixture *f, const Case *k, const ampc_param *p)
 {
   char what[128];
@@ -230,7 +230,7 @@ static void run_case(const Fixture *f, const Case *k)
   arena_destroy(arena);
 }
 
-/* Whether a name stands in a list of words with spaces between them. */
+/* true if `name` is in a list of words separated by spaces. */
 static bool is_word(const char *words, const char *name)
 {
   size_t n = strlen(name);
@@ -241,7 +241,8 @@ static bool is_word(const char *words, const char *name)
   return false;
 }
 
-/* Both lists must name the same cases: one that is left out of either would go untested. */
+/* Both lists must have the same cases; a case that is missing in one of them would not be
+ * tested. */
 static void check_list(const Fixture *f)
 {
   char *names = strdup(fixture_metadata(f, "cases")), *save = NULL;

@@ -1,10 +1,10 @@
-/* Twenty steps in bf16 of a value in f32 that three products read, beside PyTorch under autocast:
- * what is one cast here and three there must give the same gradients.
+/* Twenty steps in bf16 of an f32 value that three products read, compared with PyTorch under
+ * autocast. The value is cast once here and three times there; the gradients must be the same.
  *
  *   test_mixed mixed.safetensors
  *
- * Bound: 2e-6. Both round to bf16 at the same places, so what is left are sums in f32 in another
- * order; gradients that are added in bf16 put them off by 5e-3 in these steps. */
+ * Bound: 2e-6. Both sides round to bf16 at the same places, so only the order of f32 sums differs.
+ * Gradients that are added in bf16 cause errors of 5e-3 in these steps. */
 #include "fixture.h"
 #include "mix.h"
 #include "runner/selftest/number.h"
@@ -27,7 +27,7 @@ static const char text[] =
     "precision bf16\n"
     "train x, t in d() with batch=4 { minimize mse_loss(net(x), t) with opt }\n";
 
-/* As `numbers` of make_fixtures.py. */
+/* The same numbers as `numbers` in make_fixtures.py. */
 static void write_numbers(Job *job, ampc_ref to, uint64_t seed, int64_t n)
 {
   double at[INPUTS * OUTPUTS];
@@ -52,7 +52,7 @@ static void write_parameters(Job *job)
   test_must(ampc_refresh_copies(job->rt), "copies");
 }
 
-/* The greatest distance of a loss or of an element of p from PyTorch's after one step. */
+/* The largest error of the loss or of an element of p after one step. */
 static double step_error(Job *job, uint32_t block, const Fixture *f, int step)
 {
   const ampc_source *s = &job->program->sources[job->program->blocks[block].first_source];

@@ -1,11 +1,12 @@
-/* The nets of models/ at small sizes beside PyTorch's and torchvision's: loss and every gradient of
- * the first step, losses and weights of those after it.
+/* The nets of models/ at small sizes, compared with PyTorch's and torchvision's: loss and all
+ * gradients of the first step, losses and weights of the later steps.
  *
  *   test_models models.safetensors FOLDER STEPS      FOLDER: models/; STEPS: 1 to 20
  *
- * Both sides compute in f64 (options.real64), so rounding, which deep nets with batch norm amplify
- * without bound, hides nothing: a wrong padding, epsilon or path shows as 1e-3. Of a parameter's
- * gradient the sum of its products with numbers of [-1, 1) is compared, relative to its norm. */
+ * Both sides compute in f64 (options.real64), because deep nets with batch norm amplify rounding
+ * errors without bound. In f64, a wrong padding, epsilon or path causes errors of 1e-3. For each
+ * gradient, the test compares its inner product with fixed numbers in [-1, 1), relative to its
+ * norm. */
 #include "fixture.h"
 #include "mix.h"
 #include "runner/selftest/number.h"
@@ -15,14 +16,14 @@
 #include <string.h>
 
 enum { CLASSES = 10, STEPS = 20 };
-/* Losses are read as f32; gradients of the first step differ by 1e-10 at most. Twenty steps of
- * batch norm over four numbers make 3e-5 of the last bit of a double. */
+/* Losses are read as f32. Gradients of the first step differ by at most 1e-10. Twenty steps of
+ * batch norm over four numbers amplify the last bit of a double to 3e-5. */
 static const double loss_bound = 1e-7, first_bound = 1e-8, late_bound = 3e-4;
 
-typedef struct Net { /* as NETS of make_models.py */
+typedef struct Net { /* as in NETS of make_models.py */
   const char *name, *file, *text;
   double rate;
-  int64_t image[4], labels; /* of a batch; of words [n, length], else 0 */
+  int64_t image[4], labels; /* shape of a batch; for words [n, length], then 0 */
 } Net;
 
 static const Net nets[] = {
@@ -86,10 +87,10 @@ static void set_batch(Job *job, const Net *net, uint32_t block, int step)
 
 /* ---- comparing ---- */
 
-typedef struct Projections { /* what [parameter, 2] of the fixture is about */
-  const char *names;         /* of the parameters, with blanks between them */
+typedef struct Projections { /* rows [inner product, norm] of the fixture, one for each parameter */
+  const char *names;         /* parameters, separated by spaces */
   const Tensor *truth;
-  bool change; /* of the weights since the start, else what the momentum is */
+  bool change; /* true: change of the weights since the start; false: momentum */
 } Projections;
 
 static double projection(Job *job, const ampc_param *p, bool change)
@@ -115,8 +116,8 @@ static const ampc_param *next_parameter(const Job *job, const char **names)
   test_fail("no parameter %.*s", (int)n, *names);
 }
 
-/* A gradient may be 0 but for rounding, such as that of a bias before a batch norm: it is measured
- * by a millionth of the greatest. */
+/* A gradient may be 0 except for rounding, such as that of a bias before a batch norm. So a norm
+ * counts as at least a millionth of the largest norm. */
 static double worst_projection(Job *job, Projections x)
 {
   double most = 0, worst = 0;
@@ -148,7 +149,7 @@ static double last_loss(Job *job)
 
 /* ---- a net ---- */
 
-/* Pictures and a class each, or a class a pixel; words and the word that follows each. */
+/* Images with a class for each image or each pixel; or words with the next word for each. */
 static void data_text(const Net *net, char *text, size_t size)
 {
   const int64_t *d = net->image;

@@ -1,13 +1,14 @@
-/* Gradients through ops of the job with several outputs, in double: those that the op's backward
- * gives against central differences of the loss, and against a job that says the same in the
- * language. The op has two outputs of floats and one of integers, which comes first; some are read,
- * some are not, one is read twice.
+/* Gradients through own ops with several outputs, in double. The gradients of the op's backward are
+ * compared with central differences of the loss, and with those of a job that computes the same
+ * function in the language. The op has two float outputs and one integer output, which is the
+ * first. Some outputs are read, some are not, one is read twice.
  *
  *   test_own
  *
- * Bounds: 1e-12 of the largest gradient where the language says it, only the order of sums differs;
- * 1e-8 of differences, whose step h = 2^-12 leaves h^4 of the fifth derivative and 1e-16 / h of the
- * loss. A gradient that lacks an output shows as 1e-2 or more. */
+ * Bounds, relative to the largest gradient: 1e-12 for the job in the language, because only the
+ * order of sums differs; 1e-8 for differences, whose step h = 2^-12 leaves errors of h^4 times the
+ * fifth derivative and 1e-16 / h times the loss. A gradient that lacks an output causes errors of
+ * 1e-2 or more. */
 #include "fixture.h"
 #include "mix.h"
 #include "runner/selftest/number.h"
@@ -85,7 +86,7 @@ static Job open_case(const char *text)
   return job_open_with(&options, text);
 }
 
-/* The same numbers in every job. */
+/* Writes the same numbers in every job. */
 static void write_numbers(Job *job, double at[2][MOST])
 {
   double x[MOST];
@@ -94,7 +95,7 @@ static void write_numbers(Job *job, double at[2][MOST])
   job_write_floats(job, (ampc_ref){AMPC_INPUT, 0}, x, 12);
 }
 
-/* With SGD and a rate of 1 the gradient is what a step takes away. */
+/* With SGD and a learning rate of 1, a step subtracts the gradient. */
 static void gradients(Job *job, double at[2][MOST], double out[2][MOST])
 {
   write_numbers(job, at);
@@ -128,7 +129,7 @@ static double quotient(Job *job, double at[2][MOST], uint32_t i, int64_t k, doub
   return (above - below) / (2 * h);
 }
 
-/* With half the step the error is a fourth: both together lack that part. */
+/* With half the step, the error of second order is a quarter; this combination cancels it. */
 static double difference(Job *job, double at[2][MOST], uint32_t i, int64_t k)
 {
   const double h = 0x1p-12;

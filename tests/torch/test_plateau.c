@@ -1,10 +1,10 @@
-/* plateau_schedule beside torch.optim.lr_scheduler.ReduceLROnPlateau: the learning rate after each
- * of 80 evaluations.
+/* plateau_schedule compared with torch.optim.lr_scheduler.ReduceLROnPlateau: the learning rate
+ * after each of 80 evaluations.
  *
  *   test_plateau plateau.safetensors
  *
- * Bound: a rate is an f32 that is multiplied again and again, up to 80 times: 80 half ulps of it. A
- * rate that is lowered an evaluation too early or too late is off by a tenth at least. */
+ * Bound: 80 half ulps, because a rate is an f32 that is multiplied up to 80 times. A rate that is
+ * lowered one evaluation too early or too late is off by at least a tenth. */
 #include "fixture.h"
 #include "runtime/train/judge.h"
 #include <math.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 
 static const struct {
-  const char *name, *arguments; /* as PLATEAUS of make_fixtures.py */
+  const char *name, *arguments; /* as in PLATEAUS of make_fixtures.py */
 } runs[] = {
     {"defaults", "patience=3"},
     {"hasty", "factor=0.5, patience=0, min_lr=0.01"},
@@ -37,7 +37,7 @@ static int changes(const Tensor *rates)
   return n;
 }
 
-/* Each evaluation twice: the second time it is one that a resumed run makes again. */
+/* Each evaluation runs twice: the second time it is one that a resumed run repeats. */
 static bool run(const Fixture *f, size_t index)
 {
   const char *name = runs[index].name;

@@ -1,4 +1,4 @@
-/* Names, shapes and default initialisation of parameters against PyTorch's state_dict.
+/* Names, shapes and default initialization of parameters, compared with PyTorch's state_dict.
  *
  *   test_state state.safetensors */
 #include "fixture.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char text[] = /* as make_state of make_fixtures.py */
+static const char text[] = /* as in make_state of make_fixtures.py */
     "model net = Sequential(Flatten(), Linear(784, 256), ReLU(), LayerNorm(256), Dropout(0.1),\n"
     "                       Sequential(Linear(256, 64, bias=false), GELU()), Linear(64, 10))\n"
     "infer out(x: f32[3, 28, 28]) { return net(x) }\n";
@@ -26,7 +26,7 @@ static void check_init(const ampc_param *p, json_t *init)
               p->init.b, a, b);
 }
 
-/* What ampc_init_params makes of it: inside the bounds, and near both of them. */
+/* The values that ampc_init_params draws must be inside the bounds and come near both of them. */
 static void check_values(Job *job, const ampc_param *p)
 {
   double *w = test_alloc((size_t)p->elements * sizeof *w);

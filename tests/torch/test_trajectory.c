@@ -1,14 +1,14 @@
-/* Twenty steps of an MLP, of a CNN with batch norm and of LSTMs, in f32 under each optimizer,
- * beside PyTorch's in f64.
+/* Twenty steps of an MLP, of a CNN with batch norm and of LSTMs, in f32 with each optimizer,
+ * compared with PyTorch's in f64.
  *
  *   test_trajectory trajectory.safetensors
  *
- * Bounds: PyTorch's own f32 runs depart from its f64 runs by at most 2.1e-7 in a loss (relative)
- * and 1.4e-6 in a weight; those of the MLP were made in eight orders of summation. The fixture's
- * metadata has both numbers for each run. Ours may depart by five times that. Batches are drawn so
- * that no rounding decides what a relu passes on, nor the sign of a gradient that Adam divides by
- * its size. A wrong bias correction, decay, momentum or schedule shows as 1e-3 or more from the
- * first steps on. */
+ * Bounds: PyTorch's own f32 runs differ from its f64 runs by at most 2.1e-7 in a loss (relative)
+ * and 1.4e-6 in a weight; for the MLP, f32 runs in eight orders of summation were measured. The
+ * fixture's metadata has both numbers for each run. ampc may differ by five times as much. Batches
+ * are chosen so that rounding changes neither the sign of a relu's input nor that of a gradient
+ * that Adam divides by its magnitude. A wrong bias correction, decay, momentum or schedule causes
+ * errors of 1e-3 or more from the first steps on. */
 #include "fixture.h"
 #include "mix.h"
 #include "runner/selftest/number.h"
@@ -20,10 +20,10 @@
 enum { CLASSES = 10, STEPS = 20 };
 static const double loss_bound = 1e-6, weight_bound = 7e-6;
 
-typedef struct Net { /* as the classes of make_fixtures.py */
+typedef struct Net { /* as in the classes of make_fixtures.py */
   const char *text;
   int64_t inputs, batch, batches, sample;
-  const char *order[16]; /* of parameters, then running statistics */
+  const char *order[16]; /* parameters, then running statistics */
 } Net;
 
 static const Net mlp = {
@@ -85,7 +85,7 @@ static const Net projected = {
      "rnn.bias_hh_l0_reverse", "rnn.weight_hr_l0_reverse", "fc.weight", "fc.bias"},
 };
 
-/* By how a run's name begins; else the MLP. */
+/* The prefix of a run's name selects the net; without a match, the MLP. */
 static const struct {
   const char *prefix;
   const Net *net;
@@ -102,7 +102,7 @@ typedef struct Run {
   const char *name, *optimizer;
 } Run;
 static const Run runs[] = {
-    /* as RUNS of make_fixtures.py */
+    /* as in RUNS of make_fixtures.py */
     {"sgd", "SGD(net, lr=0.05)"},
     {"nesterov", "SGD(net, lr=0.02, momentum=0.9, nesterov=true, weight_decay=5e-4)"},
     {"adam", "Adam(net, lr=1e-3, weight_decay=1e-2)"},
@@ -152,7 +152,7 @@ static const ampc_param *parameter(const Job *job, const char *path)
   test_fail("no parameter %s", path);
 }
 
-/* Weights of batch norms lie around 1; running statistics start at 0 and 1. */
+/* Weights of batch norms are near 1; running statistics start at 0 and 1. */
 static void set_weights(Job *job, const Net *net)
 {
   for (uint32_t k = 0; net->order[k]; k++) {

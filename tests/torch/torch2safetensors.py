@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""torch2safetensors.py SCRIPT AMP: what scripts/torch2safetensors makes of files of torch.save, and that
-`load` reads it. Status 77 (skipped) where there is no PyTorch."""
+"""torch2safetensors.py SCRIPT AMP: tests the files that scripts/torch2safetensors makes from files of torch.save,
+and that `load` reads them. Exits with status 77 (skipped) without PyTorch."""
 
 import json
 import struct
