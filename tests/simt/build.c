@@ -1,4 +1,4 @@
-/* From a compiled job to two instrumented libraries: see build.h. */
+/* Builds two instrumented libraries from a compiled job: see build.h. */
 #include "build.h"
 #include "ptx.h"
 #include "compiler/emit/emit.h"
@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The arithmetic of toolchain.c, not optimized: accesses stay where they stand in the text, a call
- * stays a call (two calls of a barrier are two places), and no code is doubled. _Thread_local
- * variables are the CPU text's way to say which block it is. */
+/* The arithmetic of toolchain.c without optimization. Accesses stay in the order of the text, calls
+ * stay calls (so that two calls of a barrier are two places), and no code is duplicated. The CPU
+ * text keeps its block index in _Thread_local variables. */
 #define FLAGS                                                                                      \
   "-O0 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math -std=gnu11 -w -fPIC "    \
   "-fsanitize=thread '-D_Thread_local=__attribute__((section(\"simt_own\")))'"
@@ -53,7 +53,7 @@ static void add_bounds(Text *out, const char *section)
               section, section, section, section, section, section, section);
 }
 
-/* Entries are called from several threads at once: they must not call the hooks. */
+/* Several threads call the entries at the same time, so the entries must not call the hooks. */
 static void add_entry(Text *out, const SimtKernel *k)
 {
   text_puts(out, "__attribute__((no_sanitize(\"thread\")))\n");
@@ -83,7 +83,7 @@ static void add_table(Text *out, const SimtLibraries *l)
   text_puts(out, "{0, 0, 0, 0}};\n");
 }
 
-/* The CPU's kernels and those that only CUDA has. */
+/* The CPU's kernels and those that exist only on CUDA. */
 static void list_kernels(Compile *c, SimtLibraries *out)
 {
   SimtKernel *kernels = arena_array(c->arena, SimtKernel, c->graph->groups.n);
@@ -98,7 +98,7 @@ static void list_kernels(Compile *c, SimtLibraries *out)
   out->kernels = kernels;
 }
 
-/* What the CPU's commands share, CUDA's share as well: a check of the first is one of all. */
+/* If two commands share a kernel on the CPU, CUDA's must share one too: checking one is enough. */
 static ampc_status check_shared(Compile *c)
 {
   const Graph *g = c->graph;
@@ -111,8 +111,8 @@ static ampc_status check_shared(Compile *c)
   return AMPC_OK;
 }
 
-/* In C++ `y_t(x)` makes an element of an op's text; in C a macro may do so, which has no effect on
- * the type where no bracket follows it. */
+/* In C++ `y_t(x)` converts x to a type of an op's text. C needs a macro for that, which leaves the
+ * type as it is unless a parenthesis follows. */
 static void types_as_calls(const Text *cuda, Text *out)
 {
   for (const char *line = cuda->at, *next; *line; line = next) {
@@ -144,8 +144,7 @@ static ampc_status cuda_text(Compile *c, TextEdit *edit, void *data, SimtLibrari
   return status;
 }
 
-/* The term of a sum, "s[j] += E;" or "ROW_PUT(s_part) += E;", in the line [line, end): where E
- * stands; NULL: there is none. */
+/* Finds the term E of a sum, "s[j] += E;" or "ROW_PUT(s_part) += E;", in the line [line, end). */
 static const char *term_in(const char *line, const char *end)
 {
   static const char add[] = " += ";
@@ -154,14 +153,14 @@ static const char *term_in(const char *line, const char *end)
   return at + sizeof add - 1;
 }
 
-/* On the CPU a vector is a pointer, so what no branch reads of it is not read, where a CUDA thread
- * loads it whole: here it counts as read. */
+/* A CUDA thread loads a whole vector. On the CPU a vector is a pointer, and elements in branches
+ * that are not taken are not read. This macro reads them all. */
 static const char load_head[] = "#define VECTOR_LOAD(";
 static const char eager_load[] =
     "#define VECTOR_LOAD(n, T, name, from) T *const name = (T *)(from); "
     "for (int at = 0; at < vector_width; at++) (void)*(volatile const T *)(name + at)\n";
 
-/* Sums can be told to add up without signs: Note [bounds] in compare.c. */
+/* With simt_no_signs, sums add absolute values: Note [bounds] in compare.c. */
 static void cpu_text(Compile *c, Text *out)
 {
   Text plain;
@@ -189,7 +188,7 @@ typedef struct Build {
   pid_t child;
 } Build;
 
-/* The hooks are in this program: the library is linked without the sanitizer's own. */
+/* The hooks are in this program, so the library is linked without the sanitizer's own. */
 static ampc_status start_build(Build *b, const Toolchain *t, const Text *text)
 {
   char path[96], command[2 * PATH_MAX];

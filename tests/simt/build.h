@@ -1,48 +1,46 @@
-/* The two texts of a job's kernels, CUDA and CPU, as libraries whose memory accesses are watched.
- */
+/* Builds a job's CUDA and CPU kernels as libraries with hooks on memory accesses. */
 #pragma once
 #include "ampc_rt.h"
 #include "compiler/command/command.h"
 #include "runner/jit/jit.h"
 
-typedef struct SimtEntry { /* a kernel of the CUDA text, as simt_kernels[] there */
+typedef struct SimtEntry { /* an element of simt_kernels[] in the CUDA text */
   const char *name;
   void (*thread)(void *const *args);
-  ampc_cpu_kernel *enter; /* what the runtime calls: simt_enter with *context */
+  ampc_cpu_kernel *enter; /* called by the runtime: simt_enter with *context */
   void **context;
 } SimtEntry;
 
-typedef struct CpuEntry { /* as emit_kernels writes them */
+typedef struct CpuEntry { /* an element of the table that emit_kernels writes */
   const char *name;
   ampc_cpu_kernel *function;
 } CpuEntry;
 
-typedef struct SimtKernel { /* of the CUDA text, in its order */
+typedef struct SimtKernel { /* a kernel of the CUDA text, in its order */
   const char *name;
   uint32_t group, n_args;
-  const bool *number; /* of its arguments: it is no pointer */
+  const bool *number; /* of each argument: it is not a pointer */
 } SimtKernel;
 
 typedef struct SimtLibraries {
-  void *cuda, *cpu;          /* of dlopen */
-  const SimtKernel *kernels; /* of the compile's arena */
+  void *cuda, *cpu;          /* from dlopen */
+  const SimtKernel *kernels; /* in the compile's arena */
   uint32_t n;
   const SimtEntry *entries;
   const CpuEntry *twins;
-  int *no_signs;      /* 1: sums of the CPU text add up their terms without signs */
-  char *shared, *own; /* shared memory of the CUDA text; the CPU text's own variables */
+  int *no_signs;      /* 1: sums of the CPU text add absolute values */
+  char *shared, *own; /* the CUDA text's shared memory; the CPU text's variables */
   size_t shared_size, own_size;
 } SimtLibraries;
 
-/* `c` has been compiled for target cpu. `edit` (NULL: none) changes the CUDA text. */
+/* Builds both texts of `c`, compiled for target cpu. `edit` (NULL: none) changes the CUDA text. */
 ampc_status simt_build(Compile *c, TextEdit *edit, void *data, SimtLibraries *out);
 void simt_unload(SimtLibraries *l);
 
-/* The same for one CUDA text that no job has, behind the prelude. */
+/* Builds a CUDA text that belongs to no job, after the prelude. */
 ampc_status simt_build_text(const Text *cuda, Arena *arena, void **library);
 void simt_find_shared(void *library, char **out, size_t *out_size);
 
-/* Between these two the same compiled job is one of target sm_80, as far as emit/ and the geometry
- * of launches are concerned. */
+/* Between these calls, emit/ and the launch geometry treat the compiled job as one for sm_80. */
 void simt_as_cuda(Compile *c);
 void simt_as_cpu(Compile *c);

@@ -1,4 +1,4 @@
-/* Columns of convolutions with numbers in them: see columns.h. */
+/* Fills the arguments of convolution kernels with numbers: see columns.h. */
 #include "columns.h"
 #include "runtime/plan/conv_sizes.h"
 #include <stdlib.h>
@@ -32,7 +32,7 @@ ColumnsArgs columns_args(const ampc_conv *d, bool real64)
   return a;
 }
 
-/* Distinct numbers near 1, so that an element at a wrong place shows. */
+/* Distinct numbers near 1, so that an element at a wrong place is detected. */
 static void put_number(char *at, ampc_dtype type, int64_t size, uint32_t n)
 {
   double wide = 1 + (double)(n % 65521) / 65536;

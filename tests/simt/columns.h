@@ -1,4 +1,4 @@
-/* The arguments of a kernel that a convolution has on CUDA: see conv_columns.h. */
+/* The arguments of the kernels that convolutions have only on CUDA: see conv_columns.h. */
 #pragma once
 #include "ampc_rt.h"
 #include "runtime/plan/conv_columns.h"
@@ -6,11 +6,11 @@
 typedef struct ColumnsArgs {
   uint32_t n;
   ampc_dtype type[CONV_KERNEL_ARGS]; /* in the order of the kernel's arguments */
-  bool read[CONV_KERNEL_ARGS];       /* has numbers before the launch */
+  bool read[CONV_KERNEL_ARGS];       /* filled with numbers before the launch */
   int64_t elements[CONV_KERNEL_ARGS], size[CONV_KERNEL_ARGS]; /* size: bytes of an element */
 } ColumnsArgs;
 
 ColumnsArgs columns_args(const ampc_conv *d, bool real64);
-/* Allocates all, what is read with numbers. */
+/* Allocates all arguments, and fills those that the kernel reads. */
 ampc_status columns_fill(const ColumnsArgs *a, void *out[CONV_KERNEL_ARGS]);
 void columns_free(void *args[CONV_KERNEL_ARGS]);

@@ -1,20 +1,20 @@
-/* Bit for bit, but where sums were made in another order: see Note [bounds]. */
+/* Compares bit for bit, except for sums in another order: see Note [bounds]. */
 #include "compare.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 /* Note [bounds]
- * Kernels whose threads never meet compute each number as the CPU text does: the same bits. Where
- * they meet, sums of rows are made in another order, and a number may differ from the CPU's by a
- * share of the largest one of its tensor, or of what it would be without signs: a reordered sum of
- * n f32 terms is at most n 2^-24 of the sum of their sizes off, and all of it may cancel, as in the
- * gradient of a bias in front of batch norm. So the CPU text runs once more, each sum adding up
- * |terms|. 2^-17 is for what is computed of sums. What is stored in 16 bits, or
- * rounded to them before it is added to a gradient, may be rounded to the other neighbour. A lane
- * too few or a term twice is an error of a whole term, which is seen in rows of up to some
- * thousands of terms; in longer ones several must be missing.
- */
+ * If the threads of a kernel never synchronize, it computes each number like the CPU text, so the
+ * bits must be equal. Otherwise sums of rows have another order, and a number may differ by a
+ * fraction of a scale. The scale is the largest number of its tensor, or the number's value if all
+ * terms were positive, whichever is larger. A reordered sum of n f32 terms is off by at most n
+ * 2^-24 of the sum of |terms|, and the result may cancel completely, as in the gradient of a bias
+ * before batch norm. So the CPU text runs once more and adds |terms|. A further 2^-17 is for
+ * operations on sums. Numbers that are stored in 16 bits, or rounded to them before they are added
+ * to a gradient, may round to the other neighbour. A missing lane or a term that is added twice is
+ * an error of whole terms. It is detected in rows of up to some thousand terms; in longer rows only
+ * if several terms are wrong. */
 static double bound_of(const Comparison *c, DType type)
 {
   if (type == AMPC_F16) return ldexp(1, -10);
@@ -28,8 +28,8 @@ static bool is_float(DType type)
   return type == AMPC_F32 || type == AMPC_F16 || type == AMPC_BF16;
 }
 
-/* State is a struct of floats, doubles and integers: 8 bytes are a double, 4 a float. An integer
- * taken for one is a subnormal, whose neighbours are far away. */
+/* STATE is a struct of floats, doubles and integers. 8 bytes are read as a double, 4 as a float. An
+ * integer becomes a subnormal, which differs from its neighbours by a large factor. */
 static double number_of(DType type, unsigned size, uint64_t bits)
 {
   double d;
@@ -47,7 +47,7 @@ static double number_of(DType type, unsigned size, uint64_t bits)
   return size == 8 ? d : (double)f;
 }
 
-/* A number that is read from STATE lies inside a struct that another argument may name whole. */
+/* A number that is read from STATE may lie inside a struct that is another argument. */
 static uint32_t argument_at(const Comparison *c, uintptr_t at)
 {
   uint32_t best = c->n_args;
@@ -74,7 +74,7 @@ static bool is_scratch(const Comparison *c, const Word *w)
   return w->at >= c->skip && w->at - c->skip < c->skip_size;
 }
 
-/* Largest finite number that the CPU text wrote to each argument. */
+/* The largest finite number that the CPU text wrote to each argument. */
 static void find_scales(const Comparison *c, const WordList *want)
 {
   for (uint32_t i = 0; i < c->n_args; i++) c->scale[i] = 0;
@@ -86,7 +86,7 @@ static void find_scales(const Comparison *c, const WordList *want)
   }
 }
 
-/* What word i is without signs; 0: not known. */
+/* The value of word i if all terms were positive; 0: unknown. */
 static double size_of(const Comparison *c, size_t i, const Word *w, DType type)
 {
   if (i >= c->sizes->n || c->sizes->at[i].at != w->at) return 0;

@@ -1,4 +1,4 @@
-/* What the CUDA text wrote against what the CPU text wrote. */
+/* Compares the words that the CUDA text wrote with those of the CPU text. */
 #pragma once
 #include "compiler/command/command.h"
 #include "machine.h"
@@ -6,19 +6,19 @@
 
 typedef struct Comparison {
   const KernelArg *args;
-  void *const *at; /* where they lie */
+  void *const *at; /* their addresses */
   uint32_t n_args;
-  const DType *rounded;  /* to which type each was rounded before it was stored, or added */
-  double *scale;         /* room for one number an argument */
-  const WordList *sizes; /* what the CPU text writes when sums add up without signs */
-  bool real64;           /* elements of f32 are doubles */
-  double terms;          /* read for each number that is written */
-  uintptr_t skip;        /* the scratch of an op of the job */
+  const DType *rounded;  /* the type to which each was rounded before it was stored or added */
+  double *scale;         /* space for one number per argument */
+  const WordList *sizes; /* words of the CPU text if sums add absolute values */
+  bool real64;           /* f32 elements are doubles */
+  double terms;          /* reads per written number */
+  uintptr_t skip;        /* the scratch of one of the job's own ops */
   size_t skip_size;
-  bool waited; /* threads worked together: sums may have been made in another order */
+  bool waited; /* threads synchronized, so sums may have another order */
 } Comparison;
 
-/* `want`: the CPU text's words; `got`: the CUDA text's, which are in memory. False: *out_fault. */
+/* `want`: from the CPU text; `got`: from the CUDA text, still in memory. False: *out_fault. */
 bool compare_words(const Comparison *c, const WordList *want, const WordList *got,
                    SimtFault *out_fault);
 /* "argument 2, byte 132" */

@@ -1,8 +1,7 @@
 #!/bin/sh
-# Shows that the SIMT check sees faults: plants those of faults.txt, one at a time, in the CUDA text
-# of faults.amp or, after `norms:` and `own:`, of jobs/norms.amp and jobs/own.amp or, after `product:`, in product.cu, and expects
-# each to be found and named. A fault that cannot be planted because the text has changed fails this
-# test.
+# Shows that the SIMT check finds faults. Plants those of faults.txt, one at a time, in the CUDA text of faults.amp;
+# after `norms:` and `own:`, in that of jobs/norms.amp and jobs/own.amp; after `product:`, in product.cu. Each must be
+# found and named. If a fault cannot be planted, because the text has changed, the test fails.
 # usage: tests/simt/faults.sh SIMT_CHECK
 set -u
 check=$1

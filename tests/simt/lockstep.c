@@ -1,4 +1,4 @@
-/* Every launch twice: see lockstep.h. */
+/* Runs every launch twice: see lockstep.h. */
 #include "lockstep.h"
 #include "build.h"
 #include "columns.h"
@@ -11,22 +11,21 @@
 #include <string.h>
 
 enum {
-  CHECKED_LAUNCHES =
-      64,           /* of a kernel, which many layers may share: what follows has the CPU's bits */
-  CHECKED_WIDE = 4, /* in real64: central differences launch the same ones hundreds of times */
-  TWIN_BLOCKS = 3   /* that share the CPU text's work: races between them are found too */
+  CHECKED_LAUNCHES = 64, /* per kernel; later launches run the CPU text */
+  CHECKED_WIDE = 4, /* in real64: central differences repeat the same launches hundreds of times */
+  TWIN_BLOCKS = 3   /* so that races between blocks of the CPU text are found */
 };
 
-typedef struct Checked { /* a kernel and how it is launched */
+typedef struct Checked { /* a kernel and its launches */
   const char *name;
   const SimtEntry *entry;
-  ampc_cpu_kernel *twin; /* NULL: the CPU has none */
+  ampc_cpu_kernel *twin; /* NULL: only CUDA has the kernel */
   KernelArgs args;
   double *scales; /* for compare_words */
   DType *rounded;
   Geometry at;
-  const OwnOp *own; /* the text is the job's; else NULL */
-  size_t scratch;   /* bytes that nobody else reads: the last argument of those that have it */
+  const OwnOp *own; /* the job's own op, if the text is one's; else NULL */
+  size_t scratch;   /* bytes of the kernel's own last argument; 0: none */
   unsigned shift, launches;
   bool failed;
   const Jit *jit;
@@ -80,7 +79,7 @@ static void twin_thread(void *const *args)
   call->function(call->args, blockIdx.x, gridDim.x);
 }
 
-/* The CPU text; `no_signs`: with sums of |terms|. Memory is as before. */
+/* Runs the CPU text, then restores memory. `no_signs`: sums add absolute values. */
 static bool run_twin(Checked *k, void *const *args, bool no_signs, WordList *words)
 {
   MemoryRun memory = {.shift = k->shift,
@@ -93,7 +92,7 @@ static bool run_twin(Checked *k, void *const *args, bool no_signs, WordList *wor
                   .args = (void *const *)(const void *)&call,
                   .grid = TWIN_BLOCKS,
                   .block = 1};
-  if (!k->twin) { /* only CUDA has it, and its threads never meet: as a plain loop */
+  if (!k->twin) { /* only CUDA has it, and its threads never synchronize: run it as a loop */
     l.thread = k->entry->thread;
     l.args = args;
   }
@@ -115,7 +114,7 @@ static uint32_t scratch_argument(const Checked *k)
   return k->args.at[last].role == ARG_scratch ? last : k->args.n;
 }
 
-/* False: the memory is as before. */
+/* Runs and compares the CUDA text. False: memory is restored. */
 static bool run_cuda(Checked *k, void *const *args, SimtOrder order)
 {
   const SimtLibraries *lib = &k->jit->libraries;
@@ -143,7 +142,7 @@ static bool run_cuda(Checked *k, void *const *args, SimtOrder order)
   memory_begin(&memory);
   bool good = simt_run(&l, &fault, &c.waited);
   memory_end();
-  c.waited |= k->own != NULL; /* two texts for one formula */
+  c.waited |= k->own != NULL; /* the two texts state one formula in different ways */
   c.terms = (double)memory_reads() / (double)(cuda_words.n + 1);
   if (good) good = compare_words(&c, &twin_words, &cuda_words, &fault);
   if (!good) fail(k, args, order_names[order], &fault);
@@ -163,7 +162,7 @@ static void check_launch(Checked *k, void *const *args)
   totals.checked++;
 }
 
-/* What the runtime calls for each of the blocks of a launch on the CPU: the first does it all. */
+/* The runtime calls this for each block of a CPU launch. The first call does all the work. */
 void simt_enter(Checked *k, void *const *args, unsigned block, unsigned n_blocks);
 void simt_enter(Checked *k, void *const *args, unsigned block, unsigned n_blocks)
 {
@@ -182,7 +181,7 @@ void simt_enter(Checked *k, void *const *args, unsigned block, unsigned n_blocks
 
 /* ---- loading ---- */
 
-/* log2 of the smallest element; fields of STATE have four bytes at least. */
+/* log2 of the smallest element. Fields of STATE have at least four bytes. */
 static unsigned shift_of(const Compile *c, const KernelArgs *args)
 {
   int64_t least = 8;
@@ -197,7 +196,7 @@ static unsigned shift_of(const Compile *c, const KernelArgs *args)
   return (unsigned)__builtin_ctzll((unsigned long long)least);
 }
 
-/* The columns of a convolution: no node of the graph is what its kernel writes. */
+/* The columns of a convolution, which are no node of the graph. */
 static void describe_columns(Compile *c, Checked *k, uint32_t group)
 {
   ampc_conv d = convolution_of(c, group).desc;
@@ -208,7 +207,7 @@ static void describe_columns(Compile *c, Checked *k, uint32_t group)
   k->at = (Geometry){d.grid, d.block};
 }
 
-/* A gradient is f32, and what is added to it may be of 16 bits. */
+/* A gradient is f32, but 16-bit values may be added to it. */
 static DType rounded_to(const Graph *g, const KernelArg *a)
 {
   const Node *n = ir_node(g, a->value);
@@ -238,7 +237,7 @@ static ampc_status describe_kernel(Compile *c, Jit *jit, uint32_t i)
   return AMPC_OK;
 }
 
-/* Each kernel of the CPU's program becomes its namesake's check. */
+/* Replaces each kernel of the CPU's program by the check of the CUDA kernel with the same name. */
 static ampc_status bind_kernels(Compile *c, Jit *jit)
 {
   const SimtLibraries *l = &jit->libraries;
@@ -256,7 +255,7 @@ static ampc_status bind_kernels(Compile *c, Jit *jit)
   return AMPC_OK;
 }
 
-/* The CPU text may need a scratch where that for CUDA needs none. */
+/* The CPU text may need scratch memory even if the CUDA text needs none. */
 static void describe_own(Compile *c, Jit *jit, uint32_t i)
 {
   const Graph *g = c->graph;
@@ -279,7 +278,7 @@ static ampc_status describe_kernels(Compile *c, Jit *jit)
   return status ? status : bind_kernels(c, jit);
 }
 
-/* What a convolution does on CUDA only has no place in the CPU's program: it is run here. */
+/* Runs the kernels that a convolution has only on CUDA: the CPU's program does not call them. */
 static ampc_status check_columns(Compile *c, Jit *jit)
 {
   ampc_status status = AMPC_OK;
@@ -312,7 +311,7 @@ ampc_status jit_load_edited(Compile *c, TextEdit *edit, void *data, Jit **out)
   jit->real64 = c->options.real64;
   ampc_status status = simt_build(c, edit, data, &jit->libraries);
   if (status == AMPC_OK) {
-    pthread_mutex_lock(&machine_lock); /* suites load side by side */
+    pthread_mutex_lock(&machine_lock); /* suites load concurrently */
     status = describe_kernels(c, jit);
     if (!status) status = check_columns(c, jit);
     pthread_mutex_unlock(&machine_lock);

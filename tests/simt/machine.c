@@ -1,4 +1,4 @@
-/* Fibers as the threads of CUDA blocks: see machine.h. */
+/* Runs the threads of CUDA blocks as fibers: see machine.h. */
 #include "machine.h"
 #include "memory.h"
 #include <assert.h>
@@ -11,7 +11,7 @@
 
 enum { WARP = 32, STACK = 1 << 20, PAGE = 4096, DEEPEST = 32 };
 
-/* As prelude.h declares them: kernels see them as constants. */
+/* The variables that prelude.h declares. Kernels read them as constants. */
 typedef struct SimtSize {
   unsigned x, y, z;
 } SimtSize;
@@ -19,10 +19,10 @@ SimtSize threadIdx, blockIdx, blockDim, gridDim;
 SimtNow simt_now;
 
 /* ---- switching stacks ---------------------------------------------------------------------------
- * By hand on x86-64: ucontext asks the kernel for the signal mask every time. */
+ * On x86-64 by hand: ucontext makes a system call for the signal mask at every switch. */
 
 #ifdef __x86_64__
-typedef void *Context; /* a stopped fiber: its stack pointer */
+typedef void *Context; /* the stack pointer of a stopped fiber */
 __asm__(".text\n"
         "simt_switch_stacks:\n"
         "  push %rbp\n  push %rbx\n  push %r12\n  push %r13\n  push %r14\n  push %r15\n"
@@ -36,7 +36,7 @@ void simt_switch_stacks(Context *from, Context *to) __attribute__((visibility("h
 static void make_context(Context *c, char *stack, void (*run)(void))
 {
   void **top = (void **)(void *)(stack + STACK);
-  *--top = NULL; /* so that run finds the stack aligned as after a call */
+  *--top = NULL; /* aligns the stack as after a call */
   *--top = (void *)(uintptr_t)run;
   for (int i = 0; i < 6; i++) *--top = NULL;
   *c = top;
@@ -63,14 +63,14 @@ typedef enum FiberState { NOT_BEGUN, CAN_RUN, AT_BARRIER, AT_SHUFFLE, ENDED } Fi
 typedef struct Fiber {
   Context context;
   FiberState state;
-  uint64_t place;         /* where it waits: the call path and the place in the text */
-  uint64_t path[DEEPEST]; /* hashes of the calls that it is in */
+  uint64_t place;         /* of its barrier or shuffle: call path and place in the text */
+  uint64_t path[DEEPEST]; /* hashes of the active calls */
   unsigned depth;
   unsigned mask, step; /* of its shuffle */
   uint64_t bits, result;
   unsigned stack;
   unsigned fenced; /* 1 + the epoch of its last fence */
-  bool counted;    /* it has made an atomic addition */
+  bool counted;    /* it made an atomic addition */
 } Fiber;
 
 static struct {
@@ -83,8 +83,8 @@ static struct {
   SimtFault fault;
   bool waited;
   unsigned random;
-  uint16_t published[SIMT_MAX_GRID]; /* block -> the epoch before which all is; 0: nothing */
-  unsigned n_published, sees_from;   /* blocks; the running one's epoch from which it sees them */
+  uint16_t published[SIMT_MAX_GRID]; /* per block: stores before this epoch are published */
+  unsigned n_published, sees_from;   /* blocks; the running one reads them from this epoch on */
 } machine;
 
 void simt_fault(uintptr_t memory, const char *fmt, ...)
@@ -111,7 +111,7 @@ static void make_stacks(void)
   for (size_t i = 0; i < SIMT_MAX_BLOCK; i++) mprotect(machine.stacks + i * STACK, PAGE, PROT_NONE);
 }
 
-/* ---- what kernels call ---- */
+/* ---- functions that kernels call ---- */
 
 void simt_barrier(unsigned place);
 uint64_t simt_shuffle(unsigned place, unsigned mask, uint64_t bits, unsigned step);
@@ -120,7 +120,7 @@ unsigned simt_count(unsigned *at, unsigned n);
 void simt_enter(void *caller) TSAN(func_entry);
 void simt_leave(void) TSAN(func_exit);
 
-/* One barrier of a function counts as two when it is reached through different calls. */
+/* A barrier in a function counts as two if it is reached through different calls. */
 void simt_enter(void *caller)
 {
   Fiber *f = machine.current;
@@ -157,7 +157,7 @@ uint64_t simt_shuffle(unsigned place, unsigned mask, uint64_t bits, unsigned ste
   return f->result;
 }
 
-/* ---- what blocks see of each other ---- */
+/* ---- memory between blocks ---- */
 
 static void publish(void)
 {
@@ -195,7 +195,7 @@ void simt_publish(void)
   machine.sees_from = simt_now.epoch;
 }
 
-/* Of several blocks at once (MANY): all that there are. */
+/* If `other` is several blocks (MANY), all blocks must be published. */
 bool simt_is_published(SimtNow other)
 {
   if (simt_now.epoch < machine.sees_from) return false;
@@ -217,7 +217,7 @@ static unsigned next_random(unsigned n)
   return (machine.random >> 8) % n;
 }
 
-/* The order of n things: the k-th of them, after `start` and `backwards` were drawn. */
+/* An order of n items, determined by `start` and `backwards`. */
 typedef struct Sequence {
   unsigned n, start;
   bool backwards;
@@ -261,7 +261,7 @@ static void shuffle_fault(unsigned warp, unsigned lane, const char *what, unsign
   simt_fault(0, "block %u: thread %u's shuffle %s %u", blockIdx.x, warp + lane, what, warp + other);
 }
 
-/* All lanes that the mask of `lane` names wait at the same shuffle, with the same mask. */
+/* Returns whether all lanes in the mask of `lane` wait at the same shuffle, with the same mask. */
 static bool is_whole(unsigned warp, unsigned lanes, unsigned lane)
 {
   const Fiber *f = &machine.fiber[warp], *own = f + lane;
@@ -280,7 +280,7 @@ static bool is_whole(unsigned warp, unsigned lanes, unsigned lane)
   return true;
 }
 
-/* No lane can go on: those at shuffles exchange what they offer. False: none is, or a fault. */
+/* No lane can run on: those at shuffles exchange values. False: none waits, or a fault. */
 static bool release_shuffles(unsigned warp, unsigned lanes)
 {
   Fiber *f = &machine.fiber[warp];
@@ -296,7 +296,7 @@ static bool release_shuffles(unsigned warp, unsigned lanes)
   return any;
 }
 
-/* Until no thread of the warp can go on without other warps. */
+/* Runs the warp until all of its threads wait for other warps or have ended. */
 static void run_warp(unsigned warp, unsigned lanes)
 {
   do {
@@ -330,7 +330,7 @@ static void begin_block(unsigned block)
   memory_begin_block();
 }
 
-/* Threads that wait go on if all do, at the same barrier. False: all have ended, or a fault. */
+/* Releases the threads if all wait at the same barrier. False: all have ended, or a fault. */
 static bool release_barrier(void)
 {
   unsigned n = machine.launch->block, waiting = 0;
@@ -365,14 +365,14 @@ static void run_block(unsigned block)
   } while (release_barrier());
 }
 
-/* Blocks in an order of their own: a stride that meets each once. */
+/* Runs the blocks in some order: with a stride that visits each block once. */
 static void run_grid(void)
 {
   unsigned n = machine.launch->grid, stride = 1;
   Sequence order = sequence_of(n);
   if (machine.launch->order == SIMT_RANDOM) {
     static const unsigned primes[] = {7919, 104729, 1299709};
-    stride = primes[next_random(3)]; /* n is less than any power of them and no multiple */
+    stride = primes[next_random(3)]; /* coprime, if n is no multiple */
     if (n % stride == 0) stride = 1;
   }
   for (unsigned k = 0; k < n && !machine.fault.text[0]; k++)

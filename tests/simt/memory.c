@@ -1,5 +1,5 @@
-/* The shadow of memory: see memory.h. A cell for each 2^shift bytes says who wrote and who read
- * them last in this run, which is enough: older accesses were compared when the newer one came. */
+/* The shadow of memory: see memory.h. A cell for each 2^shift bytes records the last writer and
+ * reader of this run. That is enough: each access is compared with the ones before it. */
 #include "memory.h"
 #include "machine.h"
 #include <stdlib.h>
@@ -8,10 +8,10 @@
 enum { PAGE_CELLS = 4096, CACHED = 256, NOBODY = 0xffff, MANY = 0xfffe };
 
 typedef struct Cell {
-  uint16_t run;  /* in which writer, reader and counts are valid; in shared memory: the block */
-  uint16_t twin; /* the last run of a CPU text that touched it */
-  SimtNow writer, reader; /* .block NOBODY; the reader's block and thread may be MANY */
-  bool counts;            /* shared memory: it was written by an atomic addition */
+  uint16_t run;  /* the run for which the next fields are valid; the block, in shared memory */
+  uint16_t twin; /* the last run of a CPU text that accessed it */
+  SimtNow writer, reader; /* .block: NOBODY if none; the reader's block and thread may be MANY */
+  bool counts;            /* shared memory: the last write was an atomic addition */
 } Cell;
 
 typedef struct Page {
@@ -26,8 +26,8 @@ static struct {
   uint64_t reads;
   Cell *shared;
   size_t shared_room;
-  uint16_t block; /* counts blocks, over all launches: see Cell.run */
-  Page *table;    /* open addressing */
+  uint16_t block; /* number of blocks in all launches so far: see Cell.run */
+  Page *table;    /* a hash table with open addressing */
   size_t room, count;
   Page recent[CACHED];
 } memory;
@@ -94,7 +94,7 @@ static bool same_thread(SimtNow a, SimtNow b)
   return a.block == b.block && a.thread == b.thread;
 }
 
-/* Did `other`'s access happen at the same time as one of the current thread? */
+/* Whether `other`'s access can happen at the same time as one of the current thread. */
 static bool meets(SimtNow other)
 {
   if (other.block == NOBODY || same_thread(other, simt_now)) return false;
@@ -149,7 +149,7 @@ static void log_word(uintptr_t at, unsigned size)
     w->at = must(realloc(w->at, w->room * sizeof *w->at));
   }
   Word *word = &w->at[w->n++];
-  word->at = at & (((uint64_t)1 << 56) - 1); /* more than any address has */
+  word->at = at & (((uint64_t)1 << 56) - 1); /* enough bits for any address */
   word->size = (uint8_t)size;
   word->value = memory_read(at, size);
   w->bytes += size;
@@ -207,8 +207,8 @@ static void touch_global(uintptr_t at, unsigned size, bool write)
   }
 }
 
-/* A counter of the block: what its threads have added between two barriers is no race, what one has
- * stored there is. */
+/* A counter in shared memory. Atomic additions between two barriers are no race with each other,
+ * but with a store they are. */
 static void count_shared(uintptr_t at)
 {
   Cell *cells = memory.shared + (at - (uintptr_t)memory.now.shared);
@@ -225,7 +225,7 @@ bool memory_is_shared(const void *at)
   return (uintptr_t)at - (uintptr_t)memory.now.shared < memory.now.shared_size;
 }
 
-/* Additions of several threads are no race. */
+/* Atomic additions of several threads are no race. */
 void memory_count(const unsigned *at)
 {
   if (memory_is_shared(at)) {
@@ -263,7 +263,7 @@ static void touch_range(const char *at, size_t size, bool write)
 
 void memory_begin(const MemoryRun *run)
 {
-  /* cells of another unit must not be taken for those of this run's twin */
+  /* cells of earlier runs must not look like those of this CPU run */
   if (run->twin && memory.run > UINT16_MAX - 2 * SIMT_ORDERS) {
     forget_all();
     memory.run = 0;
@@ -333,7 +333,7 @@ void memory_put_back(const WordList *words)
   for (size_t i = 0; i < words->n; i++) write_word(&words->at[i], words->at[i].value);
 }
 
-/* The compiler knows no better: on a GPU each access must be at a multiple of its size. */
+/* A GPU requires that an access is aligned to its size. The compiler cannot check that here. */
 static void touch_unaligned(const char *at, unsigned size, bool write)
 {
   if (memory.on && !memory.now.twin && (uintptr_t)at % size && !simt_on_stack((uintptr_t)at))
@@ -342,9 +342,7 @@ static void touch_unaligned(const char *at, unsigned size, bool write)
   touch_range(at, size, write);
 }
 
-/* ---- the hooks of -fsanitize=thread
- * ----------------------------------------------------------------
- */
+/* ---- the hooks of -fsanitize=thread ---- */
 
 #define HOOKS(size)                                                                                \
   void simt_read##size(const void *at) TSAN(read##size);                                           \

@@ -1,17 +1,17 @@
-/* What the threads of a launch read and write. The kernels' text is compiled with the hooks of
- * -fsanitize=thread; here they find races and keep a log that takes a launch back.
+/* The memory accesses of a launch. The kernels are compiled with the hooks of -fsanitize=thread.
+ * Here the hooks detect races and write a log that can undo a launch.
  *
- * Race: two threads touch the same bytes, at least one writes, and no barrier of their block stands
- * between; or two blocks of a launch do, barrier or not, unless one has published it to the other
+ * Race: two threads access the same bytes, at least one writes, and no barrier of their block lies
+ * between; or two blocks of a launch do so, unless one has published its stores to the other
  * (machine.h). */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct Word { /* what was written at a place: at most 8 bytes */
+typedef struct Word { /* the value at an address: at most 8 bytes */
   uint64_t at : 56, size : 8;
-  uint64_t value; /* before: until memory_take_back; then: what had been written */
+  uint64_t value; /* the old value; after memory_take_back: the written one */
 } Word;
 
 typedef struct WordList {
@@ -21,23 +21,23 @@ typedef struct WordList {
 } WordList;
 
 typedef struct MemoryRun {
-  unsigned shift; /* log2 of the bytes that are watched as one: the smallest element */
-  char *shared;   /* shared memory, and what the text keeps for itself (which is not looked at) */
+  unsigned shift; /* log2 of the bytes per cell: the size of the smallest element */
+  char *shared;   /* shared memory; the text's own variables, which are not watched */
   size_t shared_size;
   char *own;
   size_t own_size;
-  bool twin;       /* the CPU text: what it touches is what the following runs may touch */
-  WordList *words; /* is filled with what is written */
+  bool twin;       /* the CPU text: later runs may access only what it accesses */
+  WordList *words; /* receives the words that are written */
 } MemoryRun;
 
 void memory_begin(const MemoryRun *run);
 void memory_begin_block(void);
 void memory_end(void);
-void memory_count(const unsigned *at); /* an atomic addition to it follows */
-bool memory_is_shared(const void *at); /* of a block */
-bool memory_was_written(uintptr_t at); /* by the run that ended last */
-uint64_t memory_reads(void);           /* of global memory, in that run */
+void memory_count(const unsigned *at); /* called before an atomic addition to it */
+bool memory_is_shared(const void *at); /* whether it is in shared memory */
+bool memory_was_written(uintptr_t at); /* by the last run */
+uint64_t memory_reads(void);           /* number of reads of global memory in the last run */
 
 uint64_t memory_read(uintptr_t at, unsigned size);
-void memory_take_back(WordList *words); /* restores what was there */
+void memory_take_back(WordList *words); /* restores the old values */
 void memory_put_back(const WordList *words);

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The SIMT check of a model, made small as reduced.txt says; its kernels must compute the ops of the
-# model as it stands. (Which ops share a kernel may depend on sizes.)
+# The SIMT check of a model that reduced.txt makes small. Its kernels must compute the same ops as those of the full
+# model. (Which ops share a kernel may depend on sizes.)
 # usage: tests/simt/model.sh AMPC SIMT_CHECK models/NAME/FILE.amp
 set -u
 ampc=$1
@@ -10,8 +10,8 @@ here=$(dirname "$0")
 options=$(sed -n "s|^$model@||p" "$here/reduced.txt")
 [ -n "$options" ] || options='--set train.batch=3'
 
-ops() { # ops [options]: those that emitted kernels compute
-  "$ampc" "$@" --emit=cuda "$model" | # a long list goes on in lines that begin with more blanks
+ops() { # ops [options]: the ops that emitted kernels compute
+  "$ampc" "$@" --emit=cuda "$model" | # a long list continues in lines with a deeper indent
     awk '/^\/\/   [a-z]/ {on = $2 == "nodes"} !/^\/\/ / {on = 0} on' | grep -o '%[0-9]* [a-z0-9_]*' |
     cut -d' ' -f2 | sort -u
 }

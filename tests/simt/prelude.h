@@ -1,6 +1,6 @@
-/* What stands in for the CUDA compiler: put before the text of CUDA kernels, so that it compiles as
- * C. The functions and variables are in the program that loads the kernels (machine.c). A kernel
- * that uses more of CUDA than this does not build. */
+/* Replaces the CUDA compiler. It is put before the text of CUDA kernels, so that the text compiles
+ * as C. The program that loads the kernels contains the functions and variables (machine.c). A
+ * kernel that uses other parts of CUDA does not build. */
 float fmaf(float, float, float);
 float sqrtf(float);
 float floorf(float);
@@ -14,7 +14,7 @@ double floor(double);
 typedef struct SimtSize {
   unsigned x, y, z;
 } SimtSize;
-/* Their addresses must be multiples of their sizes: the hooks see to it. */
+/* The hooks check that their addresses are multiples of their sizes. */
 typedef struct __attribute__((may_alias)) uint2 {
   unsigned x, y;
 } uint2;
@@ -24,10 +24,10 @@ typedef struct __attribute__((may_alias)) uint4 {
 typedef struct __attribute__((may_alias)) float4 {
   float x, y, z, w;
 } float4;
-/* Constants, as far as a thread can see. */
+/* Constants for a thread. */
 extern const SimtSize threadIdx, blockIdx, blockDim, gridDim;
 
-/* All shared memory lies in one section: there it can be filled and watched. */
+/* All shared memory is in one section, where it can be filled and watched. */
 #define __global__ static
 #define __device__
 #define __constant__
@@ -44,7 +44,7 @@ unsigned long long simt_shuffle(unsigned place, unsigned mask, unsigned long lon
 void simt_fence(void);
 unsigned simt_count(unsigned *at, unsigned n);
 
-/* __COUNTER__ tells barriers apart that a macro puts on one line. */
+/* __COUNTER__ distinguishes barriers that a macro puts on one line. */
 #define __syncthreads()  simt_barrier(__COUNTER__)
 #define __threadfence()  simt_fence()
 #define atomicAdd(at, n) simt_count(at, n)
@@ -103,7 +103,7 @@ static inline void simt_cvt_rn_f16_f32(unsigned short *to, float from)
   *to = from != from ? 0x7fff : u.bits;
 }
 
-/* The nearer of the two numbers that enclose it, halves to even. Behind the greatest one comes
+/* The nearer of the two bf16 neighbours; a tie goes to the even one. Above the largest number comes
  * infinity, which counts as 2^128. */
 static inline void simt_cvt_rn_bf16_f32(unsigned short *to, float from)
 {
@@ -118,7 +118,7 @@ static inline void simt_cvt_rn_bf16_f32(unsigned short *to, float from)
   if (from != from) *to = 0x7fff;
 }
 
-/* two numbers, the first one above */
+/* two numbers; the first one goes into the upper half */
 static inline void simt_cvt_rn_bf16x2_f32(unsigned *to, float above, float below)
 {
   unsigned short high, low;

@@ -1,6 +1,6 @@
-/* Products of odd sizes, types and strides by runtime/cuda/product.cu: first by a plain loop, which
- * also tells what may be read and written, then by its threads, in several orders. The sums are
- * made in the same order, so all bits are equal; and their values are looked at. */
+/* Products of unusual sizes, types and strides by runtime/cuda/product.cu. A plain loop runs first;
+ * it also determines the allowed accesses. Then the kernel's threads run, in several orders. Both
+ * sum in the same order, so all bits must be equal. The values are checked too. */
 #include "product.h"
 #include "build.h"
 #include "machine.h"
@@ -23,8 +23,7 @@ enum {
   WIDEST = 8
 };
 
-/* The kernels as one of their threads, and the plain loops; the numbers of a[] are in their order.
- */
+/* The kernels as one of their threads, and the plain loops. a[] holds their arguments in order. */
 static const char entries[] =
     "\n#define N(i) ((long long)a[i])\n"
     "#define THREAD(NAME, KERNEL) \\\n"
@@ -66,17 +65,17 @@ typedef struct OwnProduct {
   int64_t m, n, k, batch, a_row, a_step, a_stride, b_column, b_step, b_stride, c_row, c_stride;
   ampc_dtype a, b, c, bias;
   bool has_bias, accumulate, relu;
-  bool wide; /* f32 are doubles */
+  bool wide; /* f32 stands for doubles */
 } OwnProduct;
 
 static const OwnProduct products[] = {
-    /* [m, k] by [k, n], dense */
+    /* [m, k] by [k, n], contiguous */
     {70, 65, 33,       1,        33,       1,        0,    1,     65,   0,
      65, 0,  AMPC_F16, AMPC_F16, AMPC_F16, AMPC_F16, true, false, true, false},
     /* both transposed, a batch, gaps */
     {5,   130, 17,        3,         1,         7,        150,  20,    1,     2700,
      131, 700, AMPC_BF16, AMPC_BF16, AMPC_BF16, AMPC_F32, true, false, false, false},
-    /* a weight's gradient: y^T x into what lies there */
+    /* a weight gradient: y^T x, added to C */
     {64, 64, 100,      1,        1,        64,       0,     1,    70,    0,
      64, 0,  AMPC_F16, AMPC_F16, AMPC_F32, AMPC_F32, false, true, false, false},
     {3, 2, 1,        2,        1,        1,        3,    1,     2,    2,
@@ -84,7 +83,7 @@ static const OwnProduct products[] = {
     {65, 1, 16,       1,        16,       1,        0,     1,     1,    0,
      1,  0, AMPC_F32, AMPC_F32, AMPC_F16, AMPC_F32, false, false, true, false},
     {2,  66, 0,        1,        1,         1,         0,    1,     66,    0,
-     66, 0,  AMPC_F16, AMPC_F16, AMPC_BF16, AMPC_BF16, true, false, false, false}, /* nothing */
+     66, 0,  AMPC_F16, AMPC_F16, AMPC_BF16, AMPC_BF16, true, false, false, false}, /* k = 0 */
     {70, 65, 3,        1,        1,        70,       0,    1,     65,   0,
      65, 0,  AMPC_F32, AMPC_F32, AMPC_F32, AMPC_F32, true, false, true, true},
     {1, 5, 9,        3,        9,        1,        9,     9,    1,     45,
@@ -93,7 +92,7 @@ static const OwnProduct products[] = {
 
 typedef struct Operand {
   ampc_dtype type;
-  char *bytes; /* ELEMENTS of the type */
+  char *bytes; /* space for ELEMENTS of the type */
   double *numbers;
 } Operand;
 
@@ -101,7 +100,7 @@ static Operand operand(ampc_dtype type, bool wide, unsigned seed)
 {
   Operand o = {type, calloc(ELEMENTS, WIDEST), calloc(ELEMENTS, sizeof(double))};
   if (!o.bytes || !o.numbers) abort();
-  for (int i = 0; i < ELEMENTS; i++) { /* eighths: sums are exact, what is stored is rounded */
+  for (int i = 0; i < ELEMENTS; i++) { /* eighths: sums are exact, only stores round */
     seed = seed * 1664525u + 1013904223u;
     number_store(type, wide, o.bytes, i, ((int)(seed >> 24) - 128) / 8.0);
     o.numbers[i] = number_load(type, wide, o.bytes, i);
@@ -141,7 +140,7 @@ static bool run(const SimtLaunch *l, WordList *words, bool twin, SimtFault *faul
   return good;
 }
 
-/* False: said why. */
+/* Returns false after printing why. */
 static bool check_one(const OwnProduct *p, void *library)
 {
   static WordList words;

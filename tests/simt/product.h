@@ -1,6 +1,5 @@
-/* The product that the runtime brings (runtime/cuda/product.cu), thread by thread. */
+/* Checks the runtime's own product (runtime/cuda/product.cu), thread by thread. */
 #pragma once
 
-/* FILE, then `--mutate FROM=>TO` for a fault in it. The exit status: 5 for a fault that was found.
- */
+/* Arguments: FILE, then `--mutate FROM=>TO` to plant a fault. Returns 5 if a fault was found. */
 int check_product(int argc, char **argv);

@@ -1,4 +1,4 @@
-/* From inline PTX to calls: see ptx.h. */
+/* Turns inline PTX into calls: see ptx.h. */
 #include "ptx.h"
 #include <ctype.h>
 #include <string.h>
@@ -9,7 +9,7 @@ static const char *skip_space(const char *s)
   return s;
 }
 
-/* Behind the parenthesis that closes the one at s. */
+/* The text after the parenthesis that closes the one at s. */
 static const char *behind_closing(const char *s)
 {
   int depth = 0;
@@ -20,7 +20,7 @@ static const char *behind_closing(const char *s)
   return s;
 }
 
-/* `: "=f"(x), "=r"(y)`: each operand's expression, `sign` before it. */
+/* Writes the operands of `: "=f"(x), "=r"(y)`, each as its expression after `sign`. */
 static const char *put_operands(const char *s, const char *sign, Text *out)
 {
   s = skip_space(s);
@@ -34,7 +34,7 @@ static const char *put_operands(const char *s, const char *sign, Text *out)
   return s;
 }
 
-/* s stands on the instruction. Behind the last operand, or NULL where it is not of this form. */
+/* s is at the instruction. Returns the text after the last operand; NULL: another form. */
 static const char *put_call(const char *s, Text *out)
 {
   text_puts(out, "simt_");

@@ -1,8 +1,8 @@
-/* Inline PTX in the text of CUDA kernels, for a C compiler. */
+/* Translates inline PTX in CUDA kernels for a C compiler. */
 #pragma once
 #include "compiler/base/arena.h"
 
-/* `asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h));` becomes `simt_cvt_f32_f16(&(x), (h));`, which
- * prelude.h defines: results first, by address. One instruction with its operands in order, each of
- * them used once; anything else stays as it is and does not build. */
+/* `asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h));` becomes `simt_cvt_f32_f16(&(x), (h));`, a
+ * function of prelude.h; results come first, by address. The asm must be one instruction that uses
+ * each operand once, in order. Anything else is left as it is, and then does not build. */
 void ptx_as_calls(const Text *cuda, Text *out);

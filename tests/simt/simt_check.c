@@ -1,8 +1,8 @@
-/* The CUDA text of kernels, thread by thread, against their CPU text (lockstep.h):
+/* Runs the CUDA text of kernels thread by thread and compares with their CPU text (lockstep.h):
  *   simt_check selftest [options of amp selftest]   every op in every type
  *   simt_check product FILE                     the runtime's product (product.c)
  *   simt_check [-D NAME=VALUE] [--set KEY=VALUE] [-O0|-O1|-O2] job.amp   all blocks of a job
- * `--mutate FROM=>TO` plants a fault in the CUDA text. Ends with status 5 when it found something.
+ * `--mutate FROM=>TO` plants a fault in the CUDA text. A fault that is found gives exit status 5.
  */
 #include "compiler/base/compile.h"
 #include "compiler/driver.h"
@@ -32,7 +32,7 @@ static void put_number(char *at, const ampc_source *s, unsigned random)
     memcpy(at, &number, sizeof number);
     break;
   case AMPC_F16:
-  case AMPC_BF16: { /* 0.5 to 2, either sign */
+  case AMPC_BF16: { /* 0.5 to 2, with both signs */
     unsigned bits = s->dtype == AMPC_F16 ? 0x3800 | (random & 0x87ff) : 0x3f00 | (random & 0x80ff);
     memcpy(at, &bits, 2);
     break;
@@ -59,7 +59,7 @@ static ampc_status write_inputs(ampc_runtime *rt, const ampc_program *p, const a
   return status;
 }
 
-/* A gradient that is not finite: the updates must not be taken. */
+/* Makes a gradient infinite: the updates must be skipped. */
 static ampc_status spoil_gradient(ampc_runtime *rt, const ampc_program *p)
 {
   float inf = INFINITY;
@@ -99,7 +99,7 @@ static ampc_status run_job(Compile *c, const TestRun *edits)
   return status;
 }
 
-/* NAME=VALUE at the end of the list. */
+/* Appends NAME=VALUE to the list. */
 static bool add_assignment(Arena *arena, const char *text, Assignment **list, uint32_t *n)
 {
   const char *sign = strchr(text, '=');
