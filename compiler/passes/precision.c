@@ -83,7 +83,7 @@ static const char *region_name(const Region *r)
   return r->label ? r->label : "`autocast(off)`";
 }
 
-/* With `autocast(off)` or class none, products do not cast their operands. As in PyTorch, operands
+/* With `autocast(off)` or category none, products do not cast their operands. As in PyTorch, operands
  * of different float types are an error that the user must resolve. */
 static void check_off(Precision *p, const Node *n)
 {
@@ -128,7 +128,7 @@ static WhyKind autocast(Precision *p, Node *n, DType low)
     cast_floats(p, n, widest);
     return WHY_promote;
   default:
-    check_off(p, n); /* `policy` may give class none to a product */
+    check_off(p, n); /* `policy` may give category none to a product */
     return WHY_follow;
   }
 }

@@ -69,6 +69,27 @@ def language_page(build):
 
 # ---- parity.md ----
 
+PARITY_HEAD = """# Compared with PyTorch
+
+Each row is a case: a program that PyTorch runs in f64 and ampc in f32 on the CPU, with the same numbers. It compares
+the value, a loss computed from the value, and the gradients of that loss by every input and parameter. An error is the
+largest difference, relative to the largest number of the tensor. The test `torch.layers` accepts errors of at most 4e-6
+of the number itself plus 1e-6 of the largest number of its tensor.
+
+The last two columns are for `precision f16` and `precision bf16`. The inputs are first rounded to that type. The
+reference is PyTorch's f64 result for these inputs; for the errors of ampc it is also rounded to that type. The columns
+list the errors of the value and of the gradients, in units of the type's eps (2^-10 for f16, 2^-7 for bf16) times the
+largest number of the tensor. In brackets are the errors of PyTorch itself, which computes in that type on the CPU.
+
+- `-`: the case has no gradients, or PyTorch cannot compute it in that type.
+- `no floats`: the result contains no floats.
+- `refused`: ampc refuses the case in that type.
+
+The tests `torch.halves` accept errors of ampc of at most 2 of these units. For deep cases they accept the error that as
+many roundings can cause. `amp selftest` also compares each op in each type with a reference in double.
+"""
+
+
 def cases():
     text = (ROOT / "tests/torch/cases.def").read_text()
     for m in re.finditer(r'^CASE\((\w+),((?:[^"()]|"(?:[^"\\]|\\.)*")*)\)$', text, re.M):
@@ -102,16 +123,7 @@ def halves_cells(name, halves):
 
 
 def parity_page(errors, halves):
-    lines = [GENERATED, "# Compared with PyTorch", "",
-             "Each line is a program that PyTorch runs in f64 and ampc in f32 on the CPU, on the same numbers; what both give is compared: "
-             "the value, a loss made of it, and the gradient of every input and parameter. The error is the worst of them, relative "
-             "to the greatest number of its tensor. The test `torch.layers` bounds it by 4e-6 of the number and 1e-6 of the "
-             "greatest one.", "",
-             "Under `precision f16` and `bf16` the inputs are rounded to the type first, and the truth is PyTorch's f64 of these (ours is compared with it rounded to the type). Errors "
-             "of value and gradients are in units of the type's eps (2^-10, 2^-7) times the greatest number of the tensor, in brackets "
-             "those of PyTorch itself where it computes in that type on the CPU; `-`: there are no gradients, or it cannot. The tests "
-             "`torch.halves` bound ours by 2, or what that many roundings may do to a deep case. `amp selftest` compares each op in each type with a "
-             "reference in double, too.", "",
+    lines = [GENERATED, *PARITY_HEAD.split("\n"),
              "| Case | Inputs | What | Value | Gradients | f16 | bf16 |", "|---|---|---|---|---|---|---|"]
     for name, members, output in cases():
         value, gradient = errors.get(name, "? ?").split()

@@ -252,7 +252,7 @@ static void exec_autocast(Lower *l, Frame *f, const Stmt *st)
   if (!region_kind_of(l, f->scope, args->at[0].value, &kind)) return;
   uint16_t before = l->at.region;
   const char *label = arena_printf(l->arena, "`autocast(%s)`", region_kind_text(kind));
-  if (f->scope->file->builtin) label = "a built-in of class f32";
+  if (f->scope->file->builtin) label = "a built-in of category f32";
   l->at.region = region_push(l, kind, false, diag_user_span(l->c, st->span), label);
   if (!st->as.region.has_block)
     return; /* exec_block() restores it at the end of the enclosing block */

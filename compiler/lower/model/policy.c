@@ -25,8 +25,8 @@ static bool want_class(Lower *l, Datum d, Span span, OpPrecision *out)
   if (d.kind == D_dtype && d.as.dtype == AMPC_F32) return *out = PREC_f32, true;
   for (size_t i = 0; d.kind == D_word && i < sizeof classes / sizeof *classes; i++)
     if (strcmp(d.as.text, class_text(classes[i])) == 0) return *out = classes[i], true;
-  fail(l, E209, span, "a class of ops is low, f32, promote or none, got %s", d_kind_text(l, d));
-  return diag_help(l->c, "`policy(f32, gelu)`: the class first, then the ops");
+  fail(l, E209, span, "a category of ops is low, f32, promote or none, got %s", d_kind_text(l, d));
+  return diag_help(l->c, "`policy(f32, gelu)`: the category first, then the ops");
 }
 
 bool policy_table_op(Datum d, OpKind *out)
@@ -48,7 +48,7 @@ static bool has_class(Lower *l, Datum d, Span span)
          d.as.class->name);
     diag_help(l->c, "`autocast(f32, \"**.name\")` in `model` is for layers, or name the function");
   } else if (d.kind == D_function) {
-    fail(l, E209, span, "`%s` is a def of the job, made of ops that have classes of their own",
+    fail(l, E209, span, "`%s` is a def of the job, made of ops that have categories of their own",
          d_text(l, d));
     diag_help(l->c, "write `autocast(f32) { ... }` in its body");
   } else {
@@ -72,7 +72,7 @@ bool first_and_ops(Lower *l, const Args *args, const char *clause, const char *f
 void clause_policy(Lower *l, const Args *args)
 {
   OpPrecision class = PREC_none;
-  if (!first_and_ops(l, args, "policy", "class", "`policy(f32, gelu, my_op)`")) return;
+  if (!first_and_ops(l, args, "policy", "category", "`policy(f32, gelu, my_op)`")) return;
   if (!want_class(l, args->at.at[0].value, args->at.at[0].span, &class)) return;
   for (uint32_t i = 1; i < args->at.n; i++) {
     Datum d = args->at.at[i].value;
