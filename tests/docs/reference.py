@@ -71,15 +71,15 @@ def language_page(build):
 
 PARITY_HEAD = """# Compared with PyTorch
 
-Each row is a case: a program that PyTorch runs in f64 and ampc in f32 on the CPU, with the same numbers. It compares
-the value, a loss computed from the value, and the gradients of that loss by every input and parameter. An error is the
-largest difference, relative to the largest number of the tensor. The test `torch.layers` accepts errors of at most 4e-6
-of the number itself plus 1e-6 of the largest number of its tensor.
+Each row is a case: a program that PyTorch runs in f64 and ampc in f32 on the CPU, with the same numbers. A test
+compares the value, a loss computed from the value, and the gradients of that loss by every input and parameter. An
+error is the largest difference, relative to the largest number of the tensor. The test `torch.layers` accepts errors of
+at most 4e-6 of the number itself plus 1e-6 of the largest number of its tensor.
 
 The last two columns are for `precision f16` and `precision bf16`. The inputs are first rounded to that type. The
 reference is PyTorch's f64 result for these inputs; for the errors of ampc it is also rounded to that type. The columns
 list the errors of the value and of the gradients, in units of the type's eps (2^-10 for f16, 2^-7 for bf16) times the
-largest number of the tensor. In brackets are the errors of PyTorch itself, which computes in that type on the CPU.
+largest number of the tensor. In brackets are the errors of PyTorch itself when it computes in that type on the CPU.
 
 - `-`: the case has no gradients, or PyTorch cannot compute it in that type.
 - `no floats`: the result contains no floats.
