@@ -1,5 +1,5 @@
-/* As much of NVIDIA's driver as cuDNN asks for while it finishes a plan that is compiled: it
- * starts, and takes and forgets code. All other functions are there and fail. */
+/* The functions of NVIDIA's driver that cuDNN calls while it finishes a plan that is compiled: the
+ * driver starts, and it loads and unloads code. All other functions exist and fail. */
 #include <stddef.h>
 
 enum { NO_DEVICE = 100, VERSION = 13000 };

@@ -1,9 +1,9 @@
-/* Which of cuDNN's engines computes which convolution and which attention, on a GPU that is not
- * here: plan_check sm_90 job.amp... All convolutions of the jobs, odd ones, and attention. Each
- * gets a plan that we take, within the memory that our own kernels would need, or a reason is told.
- * Those of jobs must get one, but for what cuDNN has none for (must_have_one), and so must those
- * that are marked. A plan is kept and read back. Ends with status 77 where there is no cuDNN, 5
- * when something is wrong. */
+/* Which of cuDNN's engines computes which convolution and which attention on a GPU that is absent:
+ * plan_check sm_90 job.amp... Checks all convolutions and attentions of the jobs, and unusual ones.
+ * Each gets a plan that ampc accepts, within the memory that ampc's own kernels would need;
+ * otherwise the reason is printed. Convolutions of jobs must get a plan unless cuDNN has none
+ * (must_have_one), and so must the marked cases. Each plan is saved and read back. The exit status
+ * is 77 without cuDNN, 5 after a failure. */
 #include "compiler/driver.h"
 #include "compiler/cli/options.h"
 #include "runtime/cuda/cudnn.h"
@@ -74,7 +74,7 @@ static void check_problem(const DnnProblem *t, int64_t limit, bool must)
   } else {
     printf("  own kernels: %s\n", p.why);
     if (must) fail(problem, "there should be an engine");
-    if (!p.why[0]) fail(problem, "nobody says why");
+    if (!p.why[0]) fail(problem, "no reason is given");
   }
   planned += good;
   dnn_plan_free(&p);
@@ -91,8 +91,8 @@ static ampc_cudnn machine_now(void)
   return (ampc_cudnn){(int)machine.api->cudnnGetVersion(), capability};
 }
 
-/* With what backward writes of the scores cut to `limit`, and a little beside it. All have an
- * engine that nothing speaks against. */
+/* Limits the scores that backward writes to `limit`, plus some memory for the rest. Every attention
+ * that ampc_attention_against allows must have an engine. */
 static void check_attention(const ampc_attention *a, const char *what, int64_t limit)
 {
   enum { BESIDE = 1 << 16 };
@@ -105,13 +105,12 @@ static void check_attention(const ampc_attention *a, const char *what, int64_t l
                 !ampc_attention_against(a, machine_now(), why));
 }
 
-/* ---- those of jobs ---- */
+/* ---- convolutions of jobs ---- */
 
 enum { FEW_SCORES = 1 << 22 };
 
-/* cuDNN 9 names no engine that sums a weight gradient in f32 from 16 bits where x or y has an odd
- * number of channels, whatever the window. Where both are even it does, from sm_80 on (`even
- * channels` below). */
+/* cuDNN 9 names no engine that sums a weight gradient in f32 from 16-bit operands if x or y has an
+ * odd number of channels. If both are even, it names one from sm_80 on (`even channels` below). */
 static bool must_have_one(const ampc_conv *c)
 {
   bool halves = c->kind == AMPC_CONV_WEIGHT && c->x_type != AMPC_F32 && c->w_type == AMPC_F32;
@@ -147,7 +146,7 @@ static void check_job(const char *path, const char *target)
   compile_destroy(c);
 }
 
-/* ---- odd ones ---- */
+/* ---- unusual convolutions ---- */
 
 typedef struct Case {
   const char *what;
@@ -155,7 +154,7 @@ typedef struct Case {
   uint32_t spatial;
   bool bias, tf32;
   ampc_dtype type;
-  const char *must; /* of "fdw": which of forward, data, weight has to get an engine */
+  const char *must; /* letters of "fdw": forward, data or weight must get an engine */
 } Case;
 
 static const Case cases[] = {
@@ -207,7 +206,7 @@ static void check_case(const Case *t)
 typedef struct Heads {
   const char *what;
   int64_t n, l, s, heads, d;
-  bool causal, together; /* q, k and v in one row: what one product gave */
+  bool causal, together; /* q, k and v are in the same rows, as one product writes them */
   ampc_dtype type;
 } Heads;
 
@@ -257,12 +256,12 @@ static void check_attentions(void)
   char why[AMPC_WHY_ROOM];
   ampc_attention a = attention_of(&attentions[0]);
   a.backward = true;
-  check_attention(&a, "GPT-2", FEW_SCORES); /* one image, two heads at a time */
+  check_attention(&a, "GPT-2", FEW_SCORES); /* one image and two heads fit */
   a = dnn_attention_part(&a, FEW_SCORES);
   if (a.n != 1 || a.heads != 2) fail("GPT-2", "not the part that fits");
   a.p = 0.5;
   a = dnn_attention_part(&a, FEW_SCORES);
-  if (a.n != 1 || a.heads != 1) fail("GPT-2", "no room for the mask");
+  if (a.n != 1 || a.heads != 1) fail("GPT-2", "the mask does not fit");
   a.d = 20;
   if (!ampc_attention_against(&a, machine_now(), why))
     fail("GPT-2", "cuDNN takes heads of 20 features");
@@ -282,10 +281,11 @@ int main(int argc, char **argv)
   }
   printf("cuDNN %zu\n", machine.api->cudnnGetVersion());
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    if (cases[i].type != AMPC_BF16 || capability >= 80) check_case(&cases[i]); /* older: no bf16 */
+    if (cases[i].type != AMPC_BF16 || capability >= 80)
+      check_case(&cases[i]); /* no bf16 before sm_80 */
   check_attentions();
   for (int i = 2; i < argc; i++) check_job(argv[i], argv[1]);
   dnn_machine_free(&machine);
-  printf("%u of %u kinds of problem by cuDNN\n", planned, n_seen);
+  printf("cuDNN computes %u of %u kinds of problem\n", planned, n_seen);
   return wrong ? WRONG : 0;
 }
