@@ -1,5 +1,6 @@
-/* Reads cubins: see cubin.h. Section .nv.info is a list of attributes: a byte of format, a byte
- * that says which, 16 bits (the number itself, or with format 4 how many bytes follow). */
+/* Reads cubins: see cubin.h. Section .nv.info is a list of attributes: a byte for the format, a
+ * byte for the attribute's number, and 16 bits for the value, or for the size of what follows
+ * (format 4). */
 #include "cubin.h"
 #include <elf.h>
 #include <stdint.h>
@@ -53,7 +54,7 @@ static const char *symbol_name(const Cubin *c, uint32_t index)
   return s ? string_at(c, names, s->st_name) : "";
 }
 
-/* The attribute of the kernel: a symbol and a number. */
+/* Finds the kernel's attribute, which is a pair of a symbol and a number. */
 static bool find_attribute(const Cubin *c, const char *kernel, int attribute, unsigned *out)
 {
   const Elf64_Shdr *info = find_section(c, ".nv.info");

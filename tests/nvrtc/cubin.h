@@ -1,13 +1,13 @@
-/* What kernels of a cubin need of a GPU, as the ELF file says. */
+/* The resources that kernels of a cubin need on a GPU, read from the ELF file. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 
 typedef struct KernelNeeds {
-  unsigned registers; /* of a thread */
-  unsigned shared;    /* bytes of a block, static */
-  unsigned local;     /* bytes of a thread: spilled registers, or arrays that are no registers */
+  unsigned registers; /* per thread */
+  unsigned shared;    /* static bytes per block */
+  unsigned local;     /* bytes per thread: spilled registers, or arrays in memory */
 } KernelNeeds;
 
-/* False: no such kernel, or not a cubin. */
+/* Returns false if the bytes are no cubin or contain no such kernel. */
 bool cubin_needs(const char *bytes, size_t size, const char *kernel, KernelNeeds *out);

@@ -1,12 +1,12 @@
-/* Every emitted kernel of some jobs through NVRTC for one architecture:
- *   nvrtc_check BUDGET sm_90 job.amp...             compiles, keeps its numbers in registers, and
- *                                                   needs no more than the budget says
+/* Compiles every emitted kernel of some jobs with NVRTC for one architecture:
+ *   nvrtc_check BUDGET sm_90 job.amp...             each kernel must compile, spill no
+ *                                                   registers, and stay within the budget
  *   nvrtc_check --rewrite BUDGET sm_90 job.amp...   prints the lines that the budget should have
- *   nvrtc_check --some BUDGET sm_90 job.amp...      the kernels of these jobs and no more
- * Else the jobs together must use every template; where they leave out a row op or an optimizer, a
- * job is made for it, of PyTorch's cases (tests/torch/cases.def) or of the table of optimizers.
- * Ends with status 77 where there is no NVRTC, or it does not know the architecture; 5 when
- * something is wrong. */
+ *   nvrtc_check --some BUDGET sm_90 job.amp...      only the kernels of these jobs
+ * Without --some, the jobs together must use every template. If they use no kernel of a row op or
+ * an optimizer, the check makes a job for it, from PyTorch's cases (tests/torch/cases.def) or from
+ * the table of optimizers. The exit status is 77 without NVRTC, or if it does not know the
+ * architecture; 5 after a failure. */
 #include "cubin.h"
 #include "compiler/command/command.h"
 #include "compiler/nvrtc/nvrtc.h"
@@ -19,11 +19,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SKIPPED = 77, WRONG = 5, REGISTER_UNIT = 8 /* a GPU allots so many at once */ };
+enum { SKIPPED = 77, WRONG = 5, REGISTER_UNIT = 8 /* a GPU allocates them in this unit */ };
 
-/* Kernels are counted by what they are made from: each row op and each file in templates/ apart,
- * elementwise chains together, moves together, launches of several parts together, columns of
- * convolutions by their file. */
+/* The kinds of kernels that the budget distinguishes: each row op and each file in templates/; all
+ * elementwise chains; all moves; all launches of several parts; convolution kernels by file. */
 enum {
   KIND_map = OP_COUNT,
   KIND_move,
@@ -42,9 +41,9 @@ typedef struct Budget {
 
 static KernelNeeds used[KIND_COUNT];
 static bool seen[KIND_COUNT];
-static bool met[KIND_COUNT]; /* in a kernel that may be named by another op */
+static bool met[KIND_COUNT]; /* in some kernel, which may be named after another op */
 static Budget budget[KIND_COUNT];
-static Budget usual; /* of what has no line of its own: the line `*` */
+static Budget usual; /* the line `*`, for kinds without a line */
 static const char *architecture;
 static unsigned wrong, kernels;
 
@@ -151,7 +150,7 @@ static void take_kernel(Compile *c, uint32_t group, const Text *cubin, bool rewr
   seen[kind] = met[kind] = true;
   for (uint32_t i = 0; i < c->graph->groups.at[group].n; i++) {
     const Node *node = ir_node(c->graph, c->graph->groups.at[group].nodes[i]);
-    if (!op_is_step(node)) met[node->op] = true; /* steps follow from the table */
+    if (!op_is_step(node)) met[node->op] = true; /* the table determines the steps */
   }
   kernels++;
 }
@@ -177,9 +176,9 @@ static void check_job(const char *path, bool rewrite)
   compile_destroy(c);
 }
 
-/* ---- what no job has ---- */
+/* ---- ops that no job uses ---- */
 
-/* Ops with a kernel text of their own. */
+/* Whether the kind has a kernel text of its own. */
 static bool needs_kernel(int kind)
 {
   if (kind >= OP_COUNT) return true;
@@ -196,7 +195,7 @@ static bool has_news(const Graph *g)
   return false;
 }
 
-/* A text that does not compile (a case that needs targets) is left out: check_coverage tells. */
+/* Skips a text that does not compile (a case that needs targets). check_coverage reports gaps. */
 static void check_text_with(const char *name, const char *text, uint32_t probe_every, bool rewrite)
 {
   Options options = {.input = name,
@@ -255,7 +254,7 @@ static void check_optimizers(bool rewrite)
   arena_destroy(arena);
 }
 
-/* Nodes that only pass probe makes. */
+/* The nodes that only pass probe makes. */
 static void check_probes(bool rewrite)
 {
   check_text_with("probes",
@@ -277,7 +276,7 @@ static void check_coverage(void)
 
 /* ---- NVRTC ---- */
 
-/* 0: it compiles for the architecture. */
+/* Returns 0 if NVRTC can compile for the architecture. */
 static int find_nvrtc(void)
 {
   const NvrtcApi *nvrtc;
@@ -286,7 +285,7 @@ static int find_nvrtc(void)
     glob_t found;
     bool there = glob("/usr/local/cuda*/lib64/libnvrtc.so.*", 0, NULL, &found) == 0;
     globfree(&found);
-    fprintf(stderr, "%s: %s\n", there ? "FAILED, though NVRTC is here" : "skipped", why);
+    fprintf(stderr, "%s: %s\n", there ? "FAILED: NVRTC is installed" : "skipped", why);
     return there ? WRONG : SKIPPED;
   }
   if (nvrtc_architecture(nvrtc, atoi(architecture + strlen("sm_")), best) &&

@@ -1,17 +1,17 @@
-/* A kernel that the runtime brings as PTX (runtime/cuda/product.cu, kept.cu) through NVRTC.
+/* Compiles a kernel that the runtime contains as PTX (runtime/cuda/product.cu, kept.cu) with NVRTC.
  *
  *   product_check TEXT PTX KERNEL
  *
- * PTX is what this NVRTC makes of the text, where it is the NVRTC that made it; for no GPU does the
- * kernel spill.
+ * checks that PTX is what NVRTC makes of TEXT, if this NVRTC made it, and that the kernel spills on
+ * no GPU.
  *
  *   product_check --rewrite TEXT
  *
  * prints the PTX.
  *
- * NVRTC's PTX is for its own drivers and newer ones. What stands in this one is older, so it says
- * so: then every driver takes it, for every GPU. ptxas sees to it in test_mock_device.c. Ends with
- * status 77 without NVRTC. */
+ * NVRTC's PTX names the PTX version of its own driver. These kernels use only older instructions,
+ * so the PTX names an older version, which every driver accepts for every GPU. test_mock_device.c
+ * checks that with ptxas. The exit status is 77 without NVRTC. */
 #include "cubin.h"
 #include "compiler/base/arena.h"
 #include "compiler/base/embedded.h"
@@ -36,7 +36,7 @@ static void read_file(const char *path, Text *out)
   fclose(f);
 }
 
-/* The kernel's text; in front of it the helper of templates/device.cuh that kept.cu calls. */
+/* Reads the kernel's text, after the helper of templates/device.cuh that kept.cu calls. */
 static void read_kernel(const char *path, Text *out)
 {
   const char *from = strstr(embedded_find("device.cuh")->text, "// --- ampc_philox\n");
@@ -60,7 +60,7 @@ static void compile(const char *text, const char *architecture, NvrtcImage *out)
   exit(WRONG);
 }
 
-/* The lines of NVRTC's PTX that say something, for the oldest GPU and driver. */
+/* The significant lines of NVRTC's PTX, for the oldest GPU and driver. */
 static void make_ptx(const char *text, Text *out)
 {
   NvrtcImage image;
@@ -80,7 +80,7 @@ static void make_ptx(const char *text, Text *out)
   free(image.bytes);
 }
 
-/* "// Compiler Build ID: CL-..." */
+/* Compares the lines "// Compiler Build ID: CL-...". */
 static bool same_compiler(const char *a, const char *b)
 {
   static const char mark[] = "// Compiler Build ID:";

@@ -1,5 +1,5 @@
-/* What the NVRTC gate reads from cubins, on kernels whose needs are known. Ends with status 77
- * where there is no NVRTC. */
+/* What the NVRTC gate reads from cubins, for kernels with known resources. Status 77 without
+ * NVRTC. */
 #include "check.h"
 #include "cubin.h"
 #include "compiler/nvrtc/nvrtc.h"
@@ -35,7 +35,7 @@ int main(void)
   CHECK(shares.shared == 1200 && shares.local == 0);
   CHECK(spills.registers == 32 && spills.local > 0);
   CHECK(!cubin_needs(image.bytes, image.size, "other", &none));
-  for (size_t size = 0; size < image.size; size += 97) /* cut ones are not followed out of bounds */
+  for (size_t size = 0; size < image.size; size += 97) /* truncated: no read out of bounds */
     cubin_needs(image.bytes, size, "plain", &none);
   free(image.bytes);
   return check_done();
