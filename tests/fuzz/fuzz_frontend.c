@@ -1,9 +1,9 @@
-/* libFuzzer's entry: any bytes are a program. The front end must answer every one with messages or
- * a graph, and what becomes a program is printed by every emitter: no bad access, no undefined
- * arithmetic, no leak, no assert, no endless elaboration, and no text of the program where it could
- * become code.
+/* libFuzzer's entry: any bytes are a program. The front end must answer each one with messages or a
+ * graph, and every emitter prints each program. There must be no invalid access, no undefined
+ * arithmetic, no leak, no assertion, no endless elaboration, and no text of the program where it
+ * could become code.
  *
- * The first byte chooses the target and the way of messages, so that one corpus serves all. */
+ * The first byte selects the target and the style of messages, so that one corpus serves all. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static void refuse(const char *why, const Text *text)
   abort();
 }
 
-/* A line may have tabs, where it is that of an op's text. */
+/* A line may contain tabs, because those of an op's text do. */
 static bool is_plain(const char *s, size_t n)
 {
   for (const char *end = s + n; s < end; s++) {
@@ -34,18 +34,19 @@ static bool is_plain(const char *s, size_t n)
   return true;
 }
 
-/* What a terminal obeys, and a comment that would join the next line: Note [the user's text in C].
- * Only macros of our own have lines that go on, and the texts of ops, which are C as they stand. */
+/* Refuses control characters for terminals, and comments that continue on the next line:
+ * Note [the user's text in C]. Only ampc's own macros and the copied texts of ops may continue
+ * lines. */
 static void check_lines(const Text *text)
 {
   bool own = strstr(text->at, "\n#line ") != NULL;
-  if (strlen(text->at) != text->n) refuse("a zero in the text", text);
+  if (strlen(text->at) != text->n) refuse("a NUL in the text", text);
   for (const char *s = text->at; *s;) {
     size_t n = strcspn(s, "\n");
     if (!is_plain(s, n)) refuse("a control character", text);
     bool joined = n && (s[n - 1] == '\\' || (n >= 3 && memcmp(s + n - 3, "?\?/", 3) == 0));
     bool comment = memmem(s, n, "//", 2) != NULL;
-    if (joined && comment && !own) refuse("a comment that goes on", text);
+    if (joined && comment && !own) refuse("a comment that continues on the next line", text);
     s += n + (s[n] == '\n');
   }
 }
@@ -90,7 +91,7 @@ static void emit_all(Compile *c)
   }
 }
 
-/* Under bit 16 the first line is the name of the file, which may be any bytes but / and zero. */
+/* With bit 16, the first line is the name of the file: any bytes except / and NUL. */
 static const char *path_of(Arena *arena, const uint8_t *data, size_t size)
 {
   const char *text = (const char *)data + 1;

@@ -1,6 +1,6 @@
-/* Fuzz target for the readers of files: bytes as a file of each format of data, plain or gzipped,
- * as a picture of a folder of them, and as a checkpoint. Whatever they are, the answer is a status.
- * The first byte picks the reader: 0 checkpoints, from 1 on the rows of AMPC_FORMATS. */
+/* Fuzz target for the readers of files. The bytes are a file of each data format, plain or gzipped,
+ * a picture in a folder, or a checkpoint. For any bytes, the reader must return a status. The first
+ * byte selects the reader: 0 checkpoints, from 1 on the rows of AMPC_FORMATS. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,12 +13,12 @@
 
 static const ampc_program program = {.name = "fuzz"};
 
-/* For all formats at once: each looks for its own. */
+/* For all formats at once: each reads its own arguments. */
 static const char arguments[] =
     "key=x\ncolumn=a\ncolumn=b\nnumber=0\nscalar=0\ndtype=f32\nheader=1\n"
     "sep=,\nlength=3\nformat=u16\nrandom=1\nof=image\nshape=2\n";
 
-/* Opens and reads all samples. A file that the loader accepts is one that the compiler accepts. */
+/* Opens and reads all samples. The compiler must accept each file that the loader accepts. */
 static void read_source(const ampc_source *desc, bool probed)
 {
   DataSource s;
@@ -32,7 +32,7 @@ static void read_source(const ampc_source *desc, bool probed)
   source_close(&s);
 }
 
-/* As a job that takes its shapes from the file, and as one that was compiled for other shapes. */
+/* Reads it as a job that takes its shapes from the file, and as a job with other shapes. */
 static void read_format(const ampc_format *f, const char *path)
 {
   ampc_header h;
@@ -54,7 +54,7 @@ static void read_format(const ampc_format *f, const char *path)
   read_source(&desc, true);
 }
 
-/* The middle of a picture; large ones would take the time of many. */
+/* Reads the middle of a picture. A large picture is only opened, to save time. */
 static void read_picture(const uint8_t *bytes, size_t size)
 {
   Picture *p;

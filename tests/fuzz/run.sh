@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Fuzzes the front end and the emitters, starting from jobs whose text tries to become code and from every .amp file
-# of the repository; then gives C of some of what was found to a compiler. Ten minutes and more are minutes; less
-# means ten new inputs for each second, however slow the machine is, starting from the small files alone.
+# Fuzzes the front end and the emitters. The corpus starts with every .amp file of the repository and with jobs whose
+# text tries to become code. Then the C of up to 60 inputs is compiled. From 600 SECONDS on, the time is real time. With
+# less, the run makes ten new inputs per second of SECONDS, on any machine, and starts only from small files.
 #   run.sh [SECONDS]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -16,19 +16,19 @@ find compiler tests models -name '*.amp' ${short:+-size -2} -print0 | while IFS=
   { printf 'A' && cat "$file"; } >"$corpus/$(echo "$file" | tr / _)"
 done
 tests/emit/hostile_text.py --write $corpus
-[ -n "$short" ] || tests/errors/hostile.py --write $corpus # seconds each
+[ -n "$short" ] || tests/errors/hostile.py --write $corpus # each input takes seconds
 limit=-max_total_time=$seconds
 [ -z "$short" ] || limit=-runs=$(($(find $corpus -type f | wc -l) + 10 * seconds))
-# Messages of the compiler are not wanted (mask 2); findings are printed all the same.
-# libFuzzer ends with 77 where it finds something, which here means left out.
+# Mask 2 hides the compiler's messages; findings are still printed. libFuzzer would exit with 77 after a finding, which
+# here means "skipped", so -error_exitcode sets 1.
 build-fuzz/tests/fuzz_frontend -error_exitcode=1 "$limit" -timeout=200 -rss_limit_mb=2048 \
   -max_len=8192 -dict=tests/fuzz/words.dict -artifact_prefix=build-fuzz/found/ -close_fd_mask=2 \
   -print_final_stats=1 $corpus
 
-# What a sanitizer reports is no refusal: its status is not that of a mistake in a job.
+# A sanitizer's report must not look like a refused job, so its exit status is another one.
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}exitcode=99 UBSAN_OPTIONS=${UBSAN_OPTIONS:+$UBSAN_OPTIONS:}exitcode=99
 
-# Twice: as C knows its lines, and with trigraphs.
+# Compiled twice: as gnu11, and with trigraphs.
 compiled=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes the readers of data files and checkpoints for some seconds, from small valid files.
+# Fuzzes the readers of data files and checkpoints for SECONDS (60), starting from small valid files.
 #   run_readers.sh [SECONDS]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -16,7 +16,7 @@ printf '\x01\0\0\x0c\x01\0\0\0\x02\0\0\0\x01\0\0\0\x02' >$corpus/labels
 printf '\x01\0\0\x0d\x02\0\0\0\x01\0\0\0\x02abcdefgh' >$corpus/floats
 printf '\x01\0\0\x09\x01\0\0\0\x02\xfe\x03' >$corpus/signed
 { printf "\\0\\x$(printf %x ${#tensors})\\0\\0\\0\\0\\0\\0\\0%s" "$tensors" && printf '%024d' 0; } >$corpus/tensors
-file() { # file ROW NAME: from stdin, for the row of AMPC_FORMATS
+file() { # file ROW NAME: writes stdin as an input for that row of AMPC_FORMATS
   { printf "\\x$(printf %x "$1")" && cat; } >"$corpus/$2"
 }
 for f in f4.npy f4.npy.gz b1.npy fortran.npy; do file 3 $f <tests/data/$f; done
