@@ -1,6 +1,6 @@
 #!/bin/sh
-# No matrix of scores is in memory: what attention adds to a step grows with the length of a sequence, in every form
-# that the library's layers and scaled_dot_product_attention have: twice the length takes twice the bytes.
+# Attention stores no matrix of scores: the memory of a step grows linearly with the length of the sequence. Checks that
+# twice the length takes twice the bytes, for each form of the library's layers and of scaled_dot_product_attention.
 # usage: tests/memory/attention.sh AMPC
 set -eu
 ampc=$1
@@ -34,7 +34,7 @@ bytes() {
 failures=0
 for form in 0 1 2 3; do
   half=$(bytes $form 1024) whole=$(bytes $form 2048)
-  # places of the longer one may fit less well: a fiftieth
+  # the longer one may pack less well: 2 %
   if [ -z "$whole" ] || [ "$whole" -gt $((half * 2 + half / 50)) ]; then
     echo "form $form: $half bytes at T = 1024, $whole at 2048"
     failures=$((failures + 1))

@@ -1,8 +1,8 @@
-/* Planned bytes are those that a run takes: what the process holds more after a step of each block,
- * as the system counts it, is what ampc_plan_memory said before anything was allocated. A first run
- * has brought in what libraries need once a process: their code, tables, stacks of threads.
- * What is left besides are the objects by which the library is called, some of them for each
- * product and convolution: up to OBJECTS bytes, which is little where memory matters.
+/* Planned bytes equal those of a run. The memory that the process gains in a step of each block, as
+ * the system counts it, must be what ampc_plan_memory returned before any allocation. A first run
+ * allocates what libraries need once per process: code, tables, thread stacks. The remaining
+ * difference is the objects of the libraries, some of them for each product and convolution: at
+ * most OBJECTS bytes.
  *   memory_measured JOB SETTING=VALUE... */
 #include <malloc.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 enum { MOST_SETTINGS = 8, OBJECTS = 1 << 20 };
 
-/* Anonymous memory of this process: neither programs nor libraries. */
+/* Anonymous memory of this process: no code of programs or libraries. */
 static int64_t resident(void)
 {
   long long kilobytes = -1;
@@ -59,7 +59,7 @@ static ampc_runtime *run_all(const ampc_program *p)
 int main(int argc, char **argv)
 {
   MUST(argc > 1);
-  mallopt(M_MMAP_THRESHOLD, 1 << 20); /* what is freed goes back to the system at once */
+  mallopt(M_MMAP_THRESHOLD, 1 << 20); /* freed blocks of this size return to the system at once */
   mallopt(M_ARENA_MAX, 1);
   Compile *c = compile(argc, argv);
   Jit *jit = NULL;
