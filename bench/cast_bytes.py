@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Bytes that casts between float types move in one forward and backward, beside those of torch.autocast("cuda").
+"""Counts the bytes that casts between float types move in one forward and backward pass, and those of torch.autocast("cuda").
 
     bench/cast_bytes.py AMPC [--out FILE.md]
 
-PyTorch's are read and written by each aten._to_copy that changes a float type, under fake tensors (tests/parity), with the net,
-the batch and the sizes of the job; weights are cast once a step (autocast's cache).
+PyTorch: the bytes that each aten._to_copy reads and writes, if it changes a float type. The program runs with fake tensors
+(tests/parity), with the net, the batch and the sizes of the job. Weights are cast once a step (autocast's cache).
 
-Ours are counted in the graph after pass fuse, which says what shares a kernel:
- - a cast whose kernel does nothing else moves what it reads and what it writes;
- - a cast in a kernel that computes with the value anyway moves nothing of its own, unless both forms of the value are in memory:
-   then what it writes;
- - working copies of weights, which the optimizer's kernel writes beside the masters: what it writes.
-The column `each by itself` counts all casts of the graph as if each were a kernel, as they are in PyTorch."""
+ampc: counted in the graph after pass fuse, which decides which nodes share a kernel.
+ - For a cast that is alone in its kernel: the bytes that it reads and writes.
+ - For a cast in a kernel that computes with the value anyway: nothing, or the bytes that it writes if both forms of the value
+   are in memory.
+ - For working copies of weights, which the optimizer's kernel writes with the masters: the bytes of the copies.
+The column `each by itself` counts every cast of the graph as a kernel of its own, as in PyTorch."""
 import argparse
 import datetime
 import logging
@@ -37,7 +37,7 @@ def group_of(node):
 
 
 def readers_in(nodes):
-    """{id: the groups that read it}, through views that are no part of a command."""
+    """{id: the groups that read it}, also through views that belong to no command."""
     found = {i: set() for i in nodes}
     for i in reversed(nodes):
         node, group = nodes[i], group_of(nodes[i])
@@ -47,14 +47,14 @@ def readers_in(nodes):
 
 
 def memory_of(nodes, i):
-    """What lies in memory under this value: free views are looked through."""
+    """The id of the value in memory of which this one is a view, or of itself."""
     while nodes[i].op in ours.VIEWS and nodes[i].op != "cast" and not group_of(nodes[i]):
         i = nodes[i].inputs[0]
     return i
 
 
 def own_bytes(ampc, job, precision):
-    """Bytes of casts alone, of second forms in memory, of working copies; of all casts each by itself."""
+    """Bytes of casts alone in a kernel, of second forms in memory, of working copies, and of all casts as single kernels."""
     nodes = ours.first_block(ampc, job, precision, "fuse")
     read, members = readers_in(nodes), {}
     for i, node in nodes.items():
@@ -80,7 +80,7 @@ def own_bytes(ampc, job, precision):
 # ---- PyTorch's ------------------------------------------------------------------------------------------
 
 def torch_bytes(job, precision):
-    """Bytes of casts of weights and their gradients (leaves of f32), and of all others."""
+    """Bytes of casts in forward and in backward, and the number of casts."""
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.utils._python_dispatch import TorchDispatchMode

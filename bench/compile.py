@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What a compile costs: the models of models/ at full size, then nets of a thousand to a million nodes.
+"""Time and memory of a compile: the models of models/ at full size, then nets of a thousand to a million nodes.
 
     bench/compile.py [--ampc build/ampc] [--runs 10] [--most 1000000] [--out bench/results/compile-DATE.md]
 
-Each figure is the least of several runs, of a process from start to end: reading the job, all passes, the .cu written.
-With --out the tables are written there, and beside it a plot, time and memory over the nodes, as .svg."""
+Each figure is the minimum over several runs of the whole process: it reads the job, runs all passes and writes the .cu.
+--out writes the tables to a file, and next to it a plot of time and memory over nodes, as .svg."""
 import argparse
 import datetime
 import math
@@ -21,7 +21,7 @@ MODELS = ["fashion_mnist/mlp", "mnist_cnn/mnist_cnn", "resnet18/resnet18", "resn
           "efficientnet_b0/efficientnet_b0", "efficientnet_b7/efficientnet_b7", "vit_b_16/vit_b_16", "unet/unet",
           "gpt2/gpt2"]
 
-# Layers of parameters of their own, as in a transformer: the number of blocks is N.
+# N blocks, each with its own parameters, as in a transformer.
 BLOCKS = """const N = 8
 module Block(width: int) {
   norm = LayerNorm(width)
@@ -35,7 +35,7 @@ module Net {
   def forward(x) { return head(blocks(x)) }
 }
 """
-# A long chain of small operations, which the compiler fuses: N of three each.
+# A long chain of small operations, which the compiler fuses: N times three.
 CHAIN = """const N = 8
 module Net {
   w = Parameter([64])
@@ -52,12 +52,12 @@ precision f16
 data samples() { return synthetic(1024, [64]), synthetic(1024, [], i64, 0, 10) }
 train x, y in samples() with batch=32 { minimize cross_entropy(net(x), y) with opt }
 """
-# name, job, nodes for each of N; a job that unrolls to more statements than docs/grammar.md allows is refused
+# name, job, nodes for each of the N; a job that unrolls to more statements than docs/grammar.md allows is refused
 NETS = [("blocks of layers", BLOCKS + STEP, 40, 160000), ("chain of operations", CHAIN + STEP, 10, 1000000)]
 
 
 def run(command):
-    """Seconds, peak bytes and what it said."""
+    """Seconds, peak bytes and the output."""
     begin = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     said = process.stderr.read()
@@ -69,14 +69,14 @@ def run(command):
 
 
 def measure(args, job, define=()):
-    """The least of the runs: seconds, bytes, nodes, lines of the .cu."""
+    """The minimum over the runs: seconds, bytes; and nodes, lines of the .cu."""
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "job.cu")
         seconds = peak = math.inf
         begin = time.perf_counter()
         for i in range(args.runs):
             if os.path.exists(out):
-                os.remove(out)  # a text that is there would be read, to see that nobody has edited it
+                os.remove(out)  # otherwise ampc would read the old file, to check whether it was edited
             s, p, said = run([args.ampc, "-v", *define, job, "-o", out])
             seconds, peak = min(seconds, s), min(peak, p)
             if time.perf_counter() - begin > 20:

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Training steps on this machine's CPU beside PyTorch: one table, on stdout and in
+# Times training steps on this machine's CPU, in ampc and in PyTorch. Writes one table to stdout and to
 # bench/results/cpu-<date>.md.
-#   cpu.sh [BUILD]     BUILD: a Release build, default build; it is brought up to date
-# WARM and STEPS set the number of steps that are not timed and that are, OMP_NUM_THREADS the threads
-# (2), PYTHON the interpreter that has PyTorch. Without PyTorch its columns stay empty.
+#   cpu.sh [BUILD]     BUILD: a Release build, by default build; it is brought up to date
+# WARM and STEPS are the numbers of untimed and of timed steps, OMP_NUM_THREADS the threads (2), PYTHON an
+# interpreter with PyTorch. Without PyTorch its columns stay empty.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build}
@@ -27,19 +27,19 @@ done
 
 more=() # options of bench_steps
 settings=()
-ours() { # ours JOB BATCH PRECISION: median, least, first loss, last loss
+ours() { # ours JOB BATCH PRECISION: prints median, minimum, first loss, last loss
   echo "  ampc, $1, batch $2, $3" >&2
   "$build/bench_steps" "${more[@]}" "$folder" "$warm" "$steps" "$1" train.batch="$2" precision="$3" "${settings[@]}"
 }
-theirs() { # theirs NET BATCH [channels_last]: the same for PyTorch, from the weights of the last call of ours
+theirs() { # theirs NET BATCH [channels_last]: the same for PyTorch, with the weights of the last call of ours
   [ -n "$python" ] || { echo "- - - -" && return; }
   echo "  PyTorch, $*" >&2
   "$python" bench/peer.py "$1" "$folder" "$warm" "$steps" "${@:2}"
 }
-ratio() { # ratio A B: A / B, or - where one is missing
+ratio() { # ratio A B: A / B, or - if one is missing
   awk -v a="$1" -v b="$2" 'BEGIN { if (a == "-" || b == "-" || b == "") print "-"; else printf "%.2f", a / b }'
 }
-least() { # least A B: the smaller of two numbers, or the one that is there
+least() { # least A B: the smaller of two numbers, or the only one
   awk -v a="$1" -v b="$2" 'BEGIN { print b == "-" || (a != "-" && a + 0 < b + 0) ? a : b }'
 }
 
@@ -47,7 +47,7 @@ row() { # row NET JOB BATCH PRECISIONS [channels_last]
   local net=$1 job=$2 batch=$3 precisions=$4 layouts=${5:-} precision
   declare -A took=([f16]=- [bf16]=-)
   local a b c losses_a losses_b
-  for precision in $precisions; do # f32 comes last: its weights and batches are PyTorch's
+  for precision in $precisions; do # f32 is last: PyTorch uses its weights and batches
     a=$(ours "$job" "$batch" "$precision")
     took[$precision]=${a%% *}
   done

@@ -1,20 +1,25 @@
 #!/usr/bin/env bash
-# Training steps on a GPU beside PyTorch: eager with autocast, torch.compile, torch.compile with CUDA
-# graphs; and the times of our commands beside those that `amp inspect --gpu` predicts.
-#   gpu.sh [BUILD]              measures what is not measured yet, then prints the table
-#   gpu.sh [BUILD] report       the table of what there is
-#   gpu.sh [BUILD] pack FOLDER  the programs and the libraries that they need, for a machine where
-#                               nothing can be built: there, gpu.sh FOLDER
-# Nothing is built or installed here: BUILD (default build) has bench_steps and amp (cmake --build build
-# --target bench_steps amp), PYTHON a PyTorch. Results lie in RESULTS (bench/results/gpu), a file for
-# each; a file that is there is not measured again, so that a run which ends early goes on where it
-# was. A pair (a net and a precision, both sides) takes less than 8 minutes: each of its four
-# measurements is ended after EACH seconds (110), so is its prediction. LIMIT: seconds after which no
-# pair is begun. PAIRS: those that are wanted, as in PAIRS="mlp:f16 mnist_cnn:bf16". WARM and STEPS:
-# steps before and in a group. GPU: the name of amp inspect --gpu to predict for, where that of the GPU
-# is not known. DATA: the folder of Fashion-MNIST (Debian's), without which there are other numbers.
-# PEERS: ways of PyTorch, of those three.
-# DEVICE=cpu tries all of it without a GPU. Status 77: there is no GPU, or no PyTorch for it.
+# Times training steps on a GPU, in ampc and in PyTorch (eager with autocast, torch.compile, torch.compile
+# with CUDA graphs), and compares the times of ampc's commands with the prediction of `amp inspect --gpu`.
+#   gpu.sh [BUILD]              measures everything that has no result yet, then prints the table
+#   gpu.sh [BUILD] report       prints the table of the existing results
+#   gpu.sh [BUILD] pack FOLDER  copies the programs and their libraries to FOLDER, for a machine on which
+#                               nothing can be built; there, run gpu.sh FOLDER
+# The script builds and installs nothing. BUILD (default: build) must contain bench_steps and amp (cmake
+# --build build --target bench_steps amp). A pair is a net and a precision, measured in ampc and in
+# PyTorch. It takes less than 8 minutes, because its four measurements and its prediction end after EACH
+# seconds. Each result is a file. A result that exists is not measured again, so a run that was stopped
+# can be continued. Status 77: there is no GPU, or PyTorch cannot use it. Variables, with their defaults:
+#   PYTHON   an interpreter with PyTorch (python3)
+#   RESULTS  the folder of the results (bench/results/gpu)
+#   EACH     seconds (110)
+#   LIMIT    seconds after which no new pair begins
+#   PAIRS    the pairs to measure, such as "mlp:f16 mnist_cnn:bf16"
+#   WARM, STEPS   steps before a group, and in a group
+#   GPU      the name for amp inspect --gpu, if the script does not recognize the GPU
+#   DATA     the folder of Fashion-MNIST (Debian's); without it the data are random
+#   PEERS    the modes of PyTorch to measure: eager compile graphs
+#   DEVICE   cuda; cpu: a trial without a GPU
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=build
@@ -24,7 +29,7 @@ results=$(realpath -m "${RESULTS:-bench/results/gpu}") device=${DEVICE:-cuda} li
 warm=${WARM:-20} steps=${STEPS:-100} python=${PYTHON:-python3}
 nets="mlp fashion_mnist mnist_cnn gpt2 resnet50 vit_b_16" peers=${PEERS:-eager compile graphs}
 pairs=${PAIRS:-$(for net in mlp fashion_mnist mnist_cnn; do for p in f32 tf32 f16 bf16; do echo "$net:$p"; done; done) gpt2:bf16 resnet50:f16 vit_b_16:f16}
-ours=(env) # before bench_steps and amp alone: PyTorch has libraries of its own
+ours=(env) # only for bench_steps and amp: PyTorch has its own libraries
 [ ! -d "$build/lib" ] || ours=(env "LD_LIBRARY_PATH=$build/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}")
 
 stop() { # stop STATUS TEXT
@@ -32,7 +37,7 @@ stop() { # stop STATUS TEXT
   exit "$1"
 }
 
-pack() { # pack FOLDER: programs, their libraries but the system's C library, those that decode pictures
+pack() { # pack FOLDER: the programs, their libraries except the C library, the libraries that decode pictures
   mkdir -p "$1/lib"
   cp "$build/bench_steps" "$build/amp" "$1/"
   ldd "$build/bench_steps" "$build/amp" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
@@ -41,13 +46,13 @@ pack() { # pack FOLDER: programs, their libraries but the system's C library, th
   du -sh "$1" | cut -f1 | sed "s|\$| in $1|"
 }
 
-find_net() { # find_net NET: its job, consts (with -D), batch, steps in a group
+find_net() { # find_net NET: sets its job, consts (with -D), batch, steps in a group
   consts=(-D "DIR=$data/") batch=128 group=$steps
   case $1 in
   mlp) job=models/fashion_mnist/mlp.amp ;;
   fashion_mnist) job=models/fashion_mnist/fashion_mnist.amp ;;
   mnist_cnn) job=models/mnist_cnn/mnist_cnn.amp ;;
-  gpt2) # no dropout and one batch a step, as PyTorch's side has it
+  gpt2) # no dropout and one batch per step, as in gpu_peer.py
     job=models/gpt2/gpt2.amp batch=16 group=$(((steps + 4) / 5))
     consts=(-D "DATA=$results/data/fineweb_" -D P=0 -D ACCUMULATE=1)
     [ -e "$results/data/fineweb_val_000.bin" ] || { mkdir -p "$results/data" && "$python" bench/gpu_peer.py --tokens "$results/data"; }
@@ -62,11 +67,11 @@ find_net() { # find_net NET: its job, consts (with -D), batch, steps in a group
   esac
 }
 
-fail() { # fail TEXT: the object of what failed
+fail() { # fail TEXT: prints the object of a failure
   "$python" -c 'import json, sys; print(json.dumps({"failed": sys.argv[1]}))' "$1"
 }
 
-# keep FILE COMMAND...: its object in FILE; where it fails, why. A file that is there stays.
+# keep FILE COMMAND...: writes the command's object to FILE or, if it fails, the reason. Keeps an existing FILE.
 keep() {
   local file=$1 status=0 why
   shift
@@ -82,7 +87,7 @@ keep() {
   mv "$file.new" "$file"
 }
 
-predict() { # predict BASE JOB SETTINGS...: beside the measured times, if there are some
+predict() { # predict BASE JOB SETTINGS...: only if there are measured times
   local base=$1 job=$2
   shift 2
   [ -s "$base.tsv" ] || return 0
@@ -93,19 +98,19 @@ predict() { # predict BASE JOB SETTINGS...: beside the measured times, if there 
   fi
 }
 
-have_all() { # have_all BASE: all four
+have_all() { # have_all BASE: are there results of ampc and all peers?
   local way
   for way in ampc $peers; do [ -e "$1.$way.json" ] || return 1; done
 }
 
-measure() { # measure NET PRECISION BASE SCRATCH: ours first, which leaves weights and batches for theirs
+measure() { # measure NET PRECISION BASE SCRATCH: ampc first; it writes weights and batches for PyTorch
   local net=$1 precision=$2 base=$3 scratch=$4 way
   local steps_of=("${ours[@]}" "$build/bench_steps" --device "$device" "${consts[@]}")
   local of=("$job" train.batch="$batch" precision="$precision")
   if [ ! -e "$base.ampc.json" ]; then
     rm -f "$base.tsv" "$base.cost.json"
     keep "$base.ampc.json" "${steps_of[@]}" --json --commands "$base.tsv" "$scratch" "$warm" "$group" "${of[@]}"
-  elif [ ! -e "$scratch/batches.bin" ]; then # the same as then
+  elif [ ! -e "$scratch/batches.bin" ]; then # the same weights and batches as before
     timeout "$each" "${steps_of[@]}" "$scratch" 1 1 "${of[@]}" >/dev/null || true
   fi
   [ -e "$scratch/batches.bin" ] || { echo "  no batches: PyTorch is not measured" >&2 && return 0; }
@@ -125,14 +130,14 @@ pair() { # pair NET PRECISION
   predict "$base" "$job" --set train.batch="$batch" --set precision="$2" "${consts[@]}"
 }
 
-find_data() { # Fashion-MNIST where it is, else numbers of the same form
+find_data() { # Fashion-MNIST, or random data in its format
   data=$(realpath -m "${DATA:-/usr/share/datasets/fashion-mnist}")
   [ ! -e "$data/train-images-idx3-ubyte.gz" ] || return 0
   data=$results/data
   [ -e "$data/t10k-labels-idx1-ubyte.gz" ] || { mkdir -p "$data" && "$python" bench/gpu_peer.py --data "$data"; }
 }
 
-# `found`: what PyTorch calls the GPU; `name`: what amp inspect --gpu does, empty where it has no figures.
+# `found`: PyTorch's name of the GPU; `name`: that of amp inspect --gpu, empty if it does not know the GPU.
 find_gpu() {
   [ -x "$build/bench_steps" ] && [ -x "$build/amp" ] || stop 2 "$build has no bench_steps and amp: build them, or pack"
   [ "$device" = cuda ] || { found=$device name=${GPU:-h200} && return 0; }

@@ -1,16 +1,16 @@
-"""The training steps of bench/steps.c --json in PyTorch: the same net, start weights, batches, optimizer.
+"""Runs the training steps of bench/steps.c --json in PyTorch: the same net, initial weights, batches, optimizer.
 
     gpu_peer.py NET FOLDER WARM-UP TIMED BATCH PRECISION MODE DEVICE
-    gpu_peer.py --data FOLDER       writes data in the form of Fashion-MNIST, where there is none
-    gpu_peer.py --tokens FOLDER     shards of tokens at random, for gpt2; needs NumPy
-    gpu_peer.py --pictures FOLDER   JPEG at random in ten classes, for resnet50 and vit_b_16; needs NumPy and Pillow
-    gpu_peer.py --gpu               prints the name of the GPU; fails where there is none
+    gpu_peer.py --data FOLDER       writes data in the format of Fashion-MNIST
+    gpu_peer.py --tokens FOLDER     writes shards of random tokens, for gpt2; needs NumPy
+    gpu_peer.py --pictures FOLDER   writes random JPEG files in ten classes, for resnet50 and vit_b_16; needs NumPy, Pillow
+    gpu_peer.py --gpu               prints the name of the GPU; fails if there is none
 
-NET is one of bench/peer.py; FOLDER has what bench_steps left there. PRECISION is f32, tf32, f16 or bf16
+NET is one of bench/peer.py; FOLDER has the files that bench_steps wrote. PRECISION is f32, tf32, f16 or bf16
 (torch.autocast, f16 with a GradScaler). MODE is eager, compile (torch.compile) or graphs (torch.compile
 with mode "reduce-overhead": CUDA graphs). Optimizers are fused, convolutions channels_last and chosen by
-cudnn.benchmark. DEVICE is cuda, or cpu for a try without a GPU. Prints one object with the keys of
-bench_steps --json; seconds until it is ready begin when PyTorch has been imported."""
+cudnn.benchmark. DEVICE is cuda, or cpu for a trial without a GPU. Prints one object with the keys of
+bench_steps --json. Its ready_seconds count from the end of PyTorch's import."""
 import contextlib
 import gzip
 import inspect
@@ -24,11 +24,11 @@ import sys
 import time
 
 GROUPS = 5
-READY = 3  # steps until all is compiled and recorded
+READY = 3  # steps until everything is compiled and recorded
 
 
 def write_data(folder, samples=2048, seed=1):
-    """Noise around one of ten pictures of 4 x 4 patches: the label can be learned."""
+    """Noise around one of ten pictures of 4 x 4 patches, so a net can learn the label."""
     rng = random.Random(seed)
     pictures = [[rng.randrange(256) for _ in range(49)] for _ in range(10)]
     for split in ("train", "t10k"):
@@ -44,7 +44,7 @@ def write_data(folder, samples=2048, seed=1):
 
 
 def write_tokens(folder, words=50257):
-    """Frequent tokens come first, as in text (Zipf)."""
+    """Token ids are in order of frequency, as in text (Zipf)."""
     import numpy
     rng = numpy.random.default_rng(1)
     for split, count in (("train", 3_000_000), ("val", 400_000)):
@@ -66,7 +66,7 @@ def write_pictures(folder, classes=10, pictures=112, size=256):
 
 
 def rebuilt(opt, **more):
-    """The same optimizer for the same parameters, which may have moved to a GPU since."""
+    """The same optimizer for the same parameters, which may have moved to a GPU."""
     known = inspect.signature(type(opt)).parameters
     groups = [{"params": group["params"], "weight_decay": group["weight_decay"]} for group in opt.param_groups]
     return type(opt)(groups, **{k: v for k, v in (opt.defaults | more).items() if k in known})
@@ -136,7 +136,7 @@ class Training:
             self.torch.cuda.synchronize()
 
     def group(self, first, n):
-        """Milliseconds of a step, and the last loss. The host waits at the end only."""
+        """Milliseconds of a step, and the last loss. The host waits only at the end."""
         begin = time.perf_counter()
         for i in range(n):
             loss = self.step(first + i)
@@ -146,7 +146,7 @@ class Training:
 
 
 def finite(x):
-    """JSON has no word for what is not."""
+    """JSON cannot represent numbers that are not finite."""
     return x if math.isfinite(x) else None
 
 

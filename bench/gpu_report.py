@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""gpu_report.py FOLDER: the table of what bench/gpu.sh has measured, in Markdown."""
+"""gpu_report.py FOLDER: prints the results of bench/gpu.sh as tables in Markdown."""
 import glob
 import json
 import os
@@ -9,14 +9,14 @@ import sys
 WAYS = ["ampc", "eager", "compile", "graphs"]
 TITLES = {"ampc": "ampc", "eager": "eager", "compile": "torch.compile", "graphs": "with graphs"}
 NEAR = 0.4  # a prediction is near when it is within 40 %
-# How far the first losses of both sides may lie apart, relative to ampc's: what the types round, and
-# where there is dropout what other random numbers do (30 draws of each lie within 2 %).
+# The permitted difference of the first losses, relative to ampc's: the rounding of the types and, with
+# dropout, the effect of other random numbers (30 draws of each lie within 2 %).
 ROUNDED = {"f32": 1e-4, "tf32": 2e-3, "f16": 2e-3, "bf16": 2e-2}
 DROPOUT, WITH_DROPOUT = 0.03, {"mlp", "fashion_mnist"}
 
 
 def read(path):
-    """Its object; {"failed": why} where there is none. A loss that is not finite is None."""
+    """The object in a file; {"failed": why} if there is none. A loss that is not finite is None."""
     try:
         with open(path, encoding="utf-8") as f:
             found = json.load(f, parse_constant=lambda name: None)
@@ -62,7 +62,7 @@ def step_row(pair, one):
 
 
 def strange_losses(pair, one):
-    """What is wrong with the losses: both sides start from the same weights and batch."""
+    """Lists losses that differ too much, although both sides start from the same weights and batch."""
     net, precision = pair.rsplit("-", 1)
     ours = one["ampc"].get("first_loss")
     far = max(ROUNDED.get(precision, 0), DROPOUT if net in WITH_DROPOUT else 0)
@@ -77,7 +77,7 @@ def strange_losses(pair, one):
 
 
 def command_rows(pair, one):
-    """The ten commands that take longest: predicted beside measured."""
+    """The ten commands that take longest: predicted and measured times."""
     known = [c for c in blocks_of(one)[0]["commands"] if c["cost"].get("measured_us")]
     known.sort(key=lambda c: -c["cost"]["measured_us"])
     rows, near = [], 0

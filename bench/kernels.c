@@ -1,10 +1,10 @@
-/* Speed of products and convolutions of real nets on this machine's CPU, as the runtime calls them.
+/* Times products and convolutions of real nets on this machine's CPU, as the runtime calls them.
  *
  *   bench_kernels [f32] [f16] [bf16]
  *
- * One line a kernel: microseconds and 10^9 operations a second (a multiply and an add are two), the
- * best of several runs; for convolutions the planned workspace. OMP_NUM_THREADS sets the number of
- * threads. */
+ * Prints a line for each kernel: microseconds and 10^9 operations per second (a multiply-add is
+ * two), the best of several runs; for convolutions also the planned workspace. OMP_NUM_THREADS sets
+ * the number of threads. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,7 +78,7 @@ static void *memory(ampc_dtype type, int64_t elements)
   return m;
 }
 
-/* Seconds; best of many calls, the first ones are not counted. */
+/* Seconds of the fastest of many calls, without the first ones. */
 static double best(void (*call)(void *context), void *context)
 {
   double least = 1e9, begin = seconds();
@@ -184,7 +184,7 @@ static void bench_type(ampc_dtype type)
   for (size_t i = 0; i < sizeof products / sizeof *products; i++) bench_product(&products[i], type);
   for (size_t i = 0; i < sizeof convolutions / sizeof *convolutions; i++)
     for (int kind = AMPC_CONV_FORWARD; kind <= AMPC_CONV_WEIGHT; kind++)
-      if (convolutions[i].c > 1 || kind != AMPC_CONV_DATA) /* images need no gradient */
+      if (convolutions[i].c > 1 || kind != AMPC_CONV_DATA) /* input images need no gradient */
         bench_convolution(&convolutions[i], (ampc_conv_kind)kind, type);
 }
 

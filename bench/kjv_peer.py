@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""models/gpt2/kjv.amp in PyTorch: the same net, start values by the same rules, optimizer, schedule and numbers of bytes, in f32.
+"""Trains models/gpt2/kjv.amp in PyTorch, in f32: the same net, rules for initial values, optimizer, schedule and sizes.
 
     kjv_peer.py FOLDER [UPDATES [SEED]]     FOLDER has kjv_train.bin and kjv_val.bin
 
-Prints the mean loss of every 50 steps, the time of a step and the loss of all windows of kjv_val.bin, which `amp train` prints as
-`eval loss`. Windows are drawn by each on its own, so losses agree to the spread of seeds.
+Prints the mean loss of every 50 steps, the time of a step, and the loss over all windows of kjv_val.bin, which `amp train` prints
+as `eval loss`. Each side draws its own windows, so losses differ as much as between seeds.
 """
 import math
 import sys

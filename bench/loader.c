@@ -1,5 +1,5 @@
-/* Samples a second that the loader makes of a folder of pictures, at 224 x 224, by as many threads
- * as there are processors for this process. bench_loader FOLDER train|eval BATCH BATCHES */
+/* Prints the samples per second that the loader reads from a folder of pictures, at 224 x 224, with
+ * one thread for each processor of this process. bench_loader FOLDER train|eval BATCH BATCHES */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "ampc_rt.h"
 #include "compiler/driver.h"
 
-enum { WARM = 5 /* batches: what was made ahead is not counted */, JOB = 2000 };
+enum { WARM = 5 /* batches that do not count: some were prepared ahead */, JOB = 2000 };
 
 static const char *const job =
     "data d() { return images(\"%s\", 224, resize=256, scale=[0.08, 1.0], hflip=0.5) }\n"

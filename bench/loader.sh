@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Samples a second of the loader on a folder of JPEG pictures at 224 x 224, beside PyTorch's DataLoader with
-# torchvision and two workers: both on two processors, by turns, the median of the rounds.
-#   loader.sh [BUILD [PHOTO ...]]    BUILD: a Release build, default build; it is brought up to date.
-#                                    PHOTO: pictures that those of the folder are cut out of; else they are made of noise
-# COUNT pictures (2000), BATCHES of 64 that are timed (40), ROUNDS (5), PYTHON: an interpreter that has torchvision.
+# Prints the samples per second of the loader on a folder of JPEG pictures at 224 x 224, and of PyTorch's DataLoader with
+# torchvision and two workers. Both run on two processors, in turn; the median of the rounds counts.
+#   loader.sh [BUILD [PHOTO ...]]    BUILD: a Release build, by default build; it is brought up to date.
+#                                    PHOTO: the folder's pictures are crops of these; without them they are noise
+# COUNT: pictures (2000). BATCHES: timed batches of 64 (40). ROUNDS (5). PYTHON: an interpreter with torchvision.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Samples a second of PyTorch's DataLoader with torchvision: the same pictures, arguments and bytes as bench/loader.c.
+"""Prints the samples per second of PyTorch's DataLoader with torchvision: same pictures, arguments and bytes as bench/loader.c.
 
 usage: loader_peer.py FOLDER train|eval BATCH BATCHES WORKERS"""
 import sys
@@ -29,7 +29,7 @@ def main():
     loader = torch.utils.data.DataLoader(data, batch, shuffle=mode == "train", num_workers=workers, drop_last=True,
                                          persistent_workers=True)
     source = batches(loader)
-    for _ in range(2 * workers + 1):  # what was made ahead is not counted
+    for _ in range(2 * workers + 1):  # batches that were prepared ahead are not counted
         next(source)
     begin = time.perf_counter()
     for _ in range(count):

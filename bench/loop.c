@@ -1,9 +1,8 @@
-/* What `amp train` adds to a step: the loop of ampc_train against a bare one on the same job, with
- * its lines, with a log and with JSON.
+/* Measures the time that `amp train` adds to a step: compares the loop of ampc_train with a bare
+ * loop on the same job, quiet, with lines, with a log and with JSON.
  *   bench_loop [JOB [ROUNDS [STEPS]]]
- * The time is that from batch to batch, taken where a loop asks for the next one; opening the data
- * and the evaluations stay out. The ways take turns, and the best and the median round are shown.
- */
+ * Times are taken when a loop requests the next batch, so opening the data and evaluations do not
+ * count. The variants run in turn; the best and the median round are printed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +12,12 @@
 #include "runner/jit/jit.h"
 
 enum { WARM = 60, MAX_ROUNDS = 50 };
-static int64_t steps = 400; /* that are timed, after the first WARM */
+static int64_t steps = 400; /* timed ones, after the first WARM */
 
 /* ---- a clock in the data ---- */
 
-/* By the wall, and of the thread that runs the loop: with OMP_NUM_THREADS=1 all work is in it, and
- * other programs on the machine matter less. */
+/* Wall time, and processor time of the thread that runs the loop. With OMP_NUM_THREADS=1 this thread
+ * does all the work, and other programs on the machine disturb it less. */
 enum { CLOCKS = 2 };
 static const clockid_t clocks[CLOCKS] = {CLOCK_MONOTONIC, CLOCK_THREAD_CPUTIME_ID};
 static double begin[CLOCKS], end[CLOCKS];
@@ -134,12 +133,12 @@ static int run_job(Compile *c, int rounds)
   int status = j.logs ? (int)jit_load(c, &jit) : 5;
   if (!status) status = (int)ampc_create(c->program, "cpu", &j.rt);
   while (!status && c->program->blocks[j.block].kind != AMPC_TRAIN) j.block++;
-  FILE *out = fdopen(dup(STDOUT_FILENO), "w"); /* the runs' own lines are for nobody */
+  FILE *out = fdopen(dup(STDOUT_FILENO), "w"); /* the lines of the runs are dropped */
   if (!status && (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr) || !out))
     status = 3;
   if (!status) status = measure(&j, rounds, out);
   if (status && out) fprintf(out, "bench_loop: %s\n", ampc_last_error());
-  if (out && fclose(out) != 0 && !status) status = AMPC_BAD_FILE; /* what was measured is lost */
+  if (out && fclose(out) != 0 && !status) status = AMPC_BAD_FILE; /* the results are lost */
   ampc_free(j.rt);
   jit_unload(jit);
   return status;

@@ -1,10 +1,10 @@
-"""The training steps of bench/steps.c in PyTorch: the same net, start weights, batches and optimizer.
+"""Runs the training steps of bench/steps.c in PyTorch: the same net, initial weights, batches and optimizer.
 
     peer.py NET FOLDER WARM-UP TIMED BATCH [channels_last]
 
-NET is fashion_mnist, mlp, mnist_cnn, or resnet18, resnet50, efficientnet_b0 of torchvision with ten classes; FOLDER has what bench_steps left there. Prints milliseconds of
-a step (median, least) and the loss of the first and of the last step. All in f32, on two threads or
-OMP_NUM_THREADS."""
+NET is fashion_mnist, mlp, mnist_cnn, or resnet18, resnet50, efficientnet_b0 of torchvision with ten classes.
+FOLDER has the files that bench_steps wrote. Prints the milliseconds of a step (median, minimum) and the loss of
+the first and of the last step. Everything is f32, on two threads or OMP_NUM_THREADS."""
 import json
 import math
 import os
@@ -127,7 +127,7 @@ class GPT2(nn.Module):
         return nn.functional.linear(self.ln_f(x), self.wte.weight).flatten(0, 1)
 
 
-def onecycle(step, steps):  # of the peak; torch.optim.lr_scheduler.OneCycleLR with its defaults
+def onecycle(step, steps):  # a fraction of the peak; torch.optim.lr_scheduler.OneCycleLR with its defaults
     top, last = 0.3 * steps - 1, steps - 1
     low = 1 / 25 if step <= top else 1 / 250000
     done = 1 - step / top if step <= top else (step - top) / (last - top)
@@ -140,7 +140,7 @@ def cosine(step, steps, warmup):
     return 0.5 * (1 + math.cos(math.pi * min((step - warmup) / (steps - warmup), 1)))
 
 
-VISION = {  # the optimizers of models/, at rates that do not change
+VISION = {  # the optimizers of models/, with constant learning rates
     "resnet18": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9, weight_decay=1e-4),
     "resnet50": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9, weight_decay=1e-4),
     "vit_b_16": lambda p: torch.optim.AdamW(p, lr=1e-4, weight_decay=0.3),
@@ -175,7 +175,7 @@ def make(name):
 
 
 def read_batches(path, batch, vision, tokens=False):
-    """Images as bytes and labels, or tokens and those that follow them; one pair a batch."""
+    """A pair for each batch: images (u8) and labels, or tokens and the next tokens."""
     pairs, pixels = [], 3 * VISION_SIZE ** 2
     with open(path, "rb") as f:
         for _ in range(BATCHES):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A folder of JPEG pictures as photographs are kept: 500 x 375 and the like, 10 classes.
+"""Makes a folder of JPEG pictures with common sizes of photographs, such as 500 x 375, in 10 classes.
 
 usage: pictures.py FOLDER COUNT [PHOTO ...]
-Without photographs (scikit-learn's and scikit-image's samples, say) they are made of noise of all sizes, which takes
-JPEG about as many bytes. Needs Pillow and NumPy."""
+PHOTO: photographs, such as the samples of scikit-learn and scikit-image. Without them pictures are noise of all
+frequencies, which JPEG compresses to about as many bytes. Needs Pillow and NumPy."""
 import os
 import sys
 
@@ -14,7 +14,7 @@ SIZES = [(500, 375), (375, 500), (500, 333), (500, 400), (640, 480)]
 
 
 def made(random, width, height):
-    """Noise of which each octave is as strong as the next, as in photographs; colours go together."""
+    """Noise with similar power in each octave and correlated colours, like a photograph."""
     picture = np.zeros((height, width, 3))
     for octave in range(2, 10):
         cells = 1 << octave
@@ -27,7 +27,7 @@ def made(random, width, height):
 
 
 def taken(random, photos, width, height):
-    """A part of a photograph, at least half as large as the result."""
+    """A crop of a photograph, at least half as large as the result."""
     photo = photos[random.integers(len(photos))]
     w = int(random.uniform(0.6, 1) * min(photo.width, photo.height * width / height))
     h = w * height // width

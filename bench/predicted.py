@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Steps as `ampc --explain --target=cpu` predicts them, beside steps as they are measured.
+"""Compares the step times that `ampc --explain --target=cpu` predicts with measured ones.
 
     predicted.py [BUILD] [NET]...     BUILD: a Release build, default build; NETs: some of the table's
 
-One table on stdout and, where no NET is named, in bench/results/predicted-<date>.md. ROUNDS times (3) each step is
-predicted and measured in turn, with the processor's rates as they are then; the least prediction and the least median of
-the steps count, since what else the machine does makes both longer, and seldom in the same second.
+Prints a table and, if no NET is named, also writes it to bench/results/predicted-<date>.md. Each step is predicted and
+measured ROUNDS times (3) in turn, and each time the processor's rates are measured again. The minimum of the predictions
+and the minimum of the medians count, because other work on the machine lengthens both, but rarely at the same time.
 """
 import datetime
 import json
@@ -17,7 +17,7 @@ import tempfile
 os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 ROUNDS = int(os.environ.get("ROUNDS", "3"))
 PICTURES = ["SIZE=64", "CLASSES=10"]
-# Of each net the job, its consts, its settings, the steps that are timed, and whether the numbers of
+# For each net: the job, its consts, its settings, the number of timed steps, and whether the constants in
 # compiler/cost/predict_cpu.c were fitted to it.
 NETS = {
     "mlp": ("models/fashion_mnist/mlp.amp", [], [], 400, True),
@@ -44,7 +44,7 @@ def run(*command):
 
 
 def data_for(net, folder):
-    """The consts that name the data, which is made where it is not there."""
+    """The consts that name the data. Makes the data if they are missing."""
     if net.startswith("kjv"):
         if not os.path.exists(folder + "/kjv"):
             run("models/gpt2/kjv.sh", folder + "/kjv")
@@ -69,7 +69,7 @@ def look(build, net, precision, folder):
 
 def rows_of(build, nets, folder):
     looks = {(net, precision): [] for net in nets for precision in ("f32", "f16", "bf16")}
-    for i in range(ROUNDS):  # of all, since what disturbs a step goes on for seconds
+    for i in range(ROUNDS):  # over all nets, since a disturbance lasts for seconds
         for (net, precision), found in looks.items():
             found.append(look(build, net, precision, folder))
             print(f"  round {i + 1}: {net} {precision}, %.3g predicted, %.3g measured" % found[-1], file=sys.stderr)

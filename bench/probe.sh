@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What a step costs that is looked at (`--probe-every 1`), beside a plain one, on this machine's CPU: the time of
-# STEPS steps more, so that building and loading are left out. Best of 3, one run after the other.
+# Prints the time of a step with probes (`--probe-every 1`) and of a plain step, on this machine's CPU. It is the time
+# that STEPS further steps take, so building and loading do not count. Minimum of 3 runs.
 #   bench/probe.sh AMP [STEPS] job.amp...
 set -euo pipefail
 amp=$(realpath "$1")
@@ -8,7 +8,7 @@ shift
 steps=20
 [[ $1 =~ ^[0-9]+$ ]] && steps=$1 && shift
 
-seconds() { # seconds N OPTION...: of a run of N steps
+seconds() { # seconds N OPTION...: microseconds of a run of N steps
   local n=$1 begin end
   shift
   begin=$(date +%s%N)
@@ -17,10 +17,10 @@ seconds() { # seconds N OPTION...: of a run of N steps
   echo $(((end - begin) / 1000))
 }
 
-step() { # step JOB OPTION...: microseconds of one
+step() { # step JOB OPTION...: microseconds of one step
   local job=$1 best=999999999 few many
   shift
-  seconds 1 "$@" "$job" >/dev/null # builds and keeps the kernels
+  seconds 1 "$@" "$job" >/dev/null # builds the kernels and fills the cache
   for _ in 1 2 3; do
     few=$(seconds 1 "$@" "$job")
     many=$(seconds $((1 + steps)) "$@" "$job")

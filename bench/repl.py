@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""bench/repl.py [AMP]: how long the prompt takes to appear, and how long a redefined layer takes to its
-next step, with the Fashion-MNIST job. The best of some tries."""
+"""bench/repl.py [AMP]: measures the time until the prompt appears, and from redefining a layer to its next
+step, with the Fashion-MNIST job. Prints the minimum over some trials."""
 import os
 import subprocess
 import sys
@@ -50,7 +50,7 @@ def show(what, tries, aim):
 
 
 def main():
-    with tempfile.TemporaryDirectory() as cache:  # nothing built yet: each width is new
+    with tempfile.TemporaryDirectory() as cache:  # nothing is built yet: each width is new
         env = dict(os.environ, XDG_CACHE_HOME=cache)
         session = Session(env)
         session.ask(":step", b"trained")
@@ -64,7 +64,7 @@ def main():
         for _ in range(5):
             begin = time.monotonic()
             session = Session(env)
-            session.ask("1 + 1", b"int 2")  # an answer: the prompt came before it
+            session.ask("1 + 1", b"int 2")  # after an answer the prompt has appeared
             starts.append(time.monotonic() - begin)
             session.end()
     show("start to the prompt", starts, 0.3)

@@ -3,18 +3,17 @@
  *
  *   bench_steps [OPTION]... FOLDER WARM-UP TIMED JOB [SETTING=VALUE]...
  *
- * Leaves in FOLDER what another framework needs to do the same: the weights as they were before the
- * first step (start.safetensors) and the batches (batches.bin: of each batch the sources' bytes).
- * Prints one line: milliseconds of a step (median, least), loss of the first and of the last step.
- *   --device cuda      (cpu) the device to compile for and to run on
+ * Writes to FOLDER what another framework needs to run the same steps: the weights before the first
+ * step (start.safetensors) and the batches (batches.bin: for each batch the bytes of its sources).
+ * Prints one line: milliseconds of a step (median, minimum), loss of the first and the last step.
+ *   --device cuda      the device to compile for and to run on (default: cpu)
  *   -D NAME=VALUE      a const of the job
- *   --json             an object instead of the line: groups of TIMED steps are run without waiting
- *                      between them, as a training does; compiling and memory, too; null for a loss
- *                      that is not finite
- *   --commands FILE    also writes name and microseconds of every command of the step, each
- *                      repeated TIMED times in a row, so that operands lie in caches where there is room: what
- *                      `amp inspect --gpu NAME --measured FILE` reads
- */
+ *   --json             prints an object instead of the line. Groups of TIMED steps run without
+ *                      waiting between steps, as in a training. The object also has the time of
+ *                      compiling and the memory. A loss that is not finite is null
+ *   --commands FILE    also writes name and microseconds of every command of the step, for
+ *                      `amp inspect --gpu NAME --measured FILE`. Each command runs TIMED times in a
+ *                      row, so operands that fit are in caches */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +26,7 @@
 
 enum { BATCHES = 8, MOST_SETTINGS = 8, GROUPS = 5, ROUNDS = 5 };
 
-typedef struct Wanted { /* of the command line */
+typedef struct Wanted { /* the command line */
   const char *device, *commands;
   bool json;
   Assignment consts[MOST_SETTINGS], settings[MOST_SETTINGS];
@@ -38,12 +37,12 @@ typedef struct Bench {
   Compile *c;
   const ampc_program *program;
   const ampc_block *block;
-  uint32_t index; /* of the block, the first that trains */
+  uint32_t index; /* of the block: the first train block */
   ampc_runtime *rt;
-  char *batch[BATCHES]; /* as INPUT has them, from `lowest` on */
-  int64_t lowest;       /* offset in INPUT of the block's sources, */
-  int64_t bytes;        /* which end so many bytes later */
-  int next;             /* the batch whose turn it is, counted from 0 */
+  char *batch[BATCHES]; /* the bytes of INPUT from `lowest` on */
+  int64_t lowest;       /* where the block's sources begin in INPUT */
+  int64_t bytes;        /* of the block's sources in INPUT */
+  int next;             /* batches used so far */
 } Bench;
 
 static double now(void)
@@ -140,7 +139,7 @@ static void read_batches(Bench *b, FILE *copy)
   ampc_data.close(batches);
 }
 
-/* batches.bin is there when all of it is. */
+/* batches.bin is renamed when it is complete, so it never exists in part. */
 static void write_start(Bench *b, const char *folder)
 {
   char path[4096], begun[sizeof path + 4];
@@ -154,7 +153,7 @@ static void write_start(Bench *b, const char *folder)
   if (fclose(copy) != 0 || rename(begun, path) != 0) die("cannot write the batches");
 }
 
-/* `next` of a data interface: the batches that were read, in turn. */
+/* `next` of a data interface: returns the batches that were read, in turn. */
 static ampc_status next_batch(ampc_batches *from, const void **base, int64_t *samples,
                               ampc_data_position *at)
 {
@@ -165,7 +164,7 @@ static ampc_status next_batch(ampc_batches *from, const void **base, int64_t *sa
   return AMPC_OK;
 }
 
-/* Brings a batch and begins the step on it, as `amp train` does. */
+/* Copies a batch in and starts the step on it, as `amp train` does. */
 static void begin_step(Bench *b)
 {
   static const ampc_data_interface kept = {.next = next_batch};
@@ -213,7 +212,7 @@ static void run(Bench *b, int warm, int timed)
   free(ms);
 }
 
-/* As a training runs: the host waits at the end of a group only. Milliseconds of a step. */
+/* Milliseconds of a step. As in a training, the host waits only at the end of a group. */
 static double group(Bench *b, int n)
 {
   double begin = now();
@@ -222,15 +221,15 @@ static double group(Bench *b, int n)
   return (now() - begin) / n;
 }
 
-/* JSON has no word for what is not finite. */
+/* JSON cannot represent numbers that are not finite. */
 static const char *loss_text(float x, char room[32])
 {
   snprintf(room, 32, "%.6f", (double)x);
   return isfinite(x) ? room : "null";
 }
 
-/* `begin`: when compiling began; the first step ends it, since libraries choose and graphs are
- * recorded in it. */
+/* `begin`: when compiling began. The program is ready after the first step, in which libraries
+ * select algorithms and graphs are recorded. */
 static void run_json(Bench *b, int warm, int timed, double begin)
 {
   double ms[GROUPS];
@@ -249,10 +248,10 @@ static void run_json(Bench *b, int warm, int timed, double begin)
       ampc_device_name(b->rt));
 }
 
-/* ---- every command for itself ---- */
+/* ---- single commands ---- */
 
-/* A program with a block for each command, which repeats it; the first block is the whole step, so
- * that what they read is there. */
+/* A program with a block for each command, which repeats the command. The first block is the whole
+ * step: it computes what the commands read. */
 static ampc_program repeating(const Bench *b, int times)
 {
   Arena *arena = b->c->arena;
@@ -281,7 +280,7 @@ static ampc_program repeating(const Bench *b, int times)
 static double repeated(ampc_runtime *rt, uint32_t block, int times)
 {
   double least = 0;
-  for (int i = 0; i <= ROUNDS; i++) { /* the first is recorded */
+  for (int i = 0; i <= ROUNDS; i++) { /* the first round records */
     double begin = now();
     must(ampc_run_step(rt, block, 0));
     must(ampc_wait(rt));
