@@ -29,11 +29,11 @@
 typedef struct Group {
   Value *nodes; /* in execution order */
   uint32_t n;
-  const char *name; /* cached result of command_name() */
-  Value anchor; /* its row, gemm or file node; 0: only elementwise nodes, or the group has parts */
+  const char *name;   /* cached result of command_name() */
+  Value anchor;       /* node that determines the kernel: row, gemm, file ..; 0: none, or parts */
   ampc_ref workspace; /* pass memory: scratch of a matrix product */
-  uint32_t kernel; /* pass kernels: the earlier group whose kernel it launches; 0: its own kernel */
-  uint32_t sharer; /* pass kernels: the next group that launches the same kernel; 0: none */
+  uint32_t kernel;    /* pass kernels: earlier group whose kernel this group launches; 0: its own */
+  uint32_t sharer;    /* pass kernels: the next group that launches the same kernel; 0: none */
   const struct KernelText *text; /* pass kernels: text of its own kernel; or NULL */
   struct Group *parts;           /* Note [parts]; NULL: the group is one kernel */
   uint32_t n_parts;
@@ -55,7 +55,7 @@ struct Graph {
   VEC(ampc_alias) aliases; /* other names of tied parameters */
   VEC(ampc_load) loads;
   VEC(Optimizer) optimizers;
-  int64_t elements; /* the total over all values that pass lower has created */
+  int64_t elements; /* the number of elements of all values that pass lower has created */
   VEC(Setting) settings;
   VEC(ampc_plateau) plateaus;
   VEC(Metric) metrics;
@@ -68,12 +68,13 @@ struct Graph {
   ampc_scaler_desc scaler;
   const char *precision; /* the word in the job's precision clause: "f16" */
   bool tf32;             /* f32 products round their operands to tf32 in every region */
-  bool *wide;            /* by op: `accumulate` makes its sums f64; NULL: none */
-  uint8_t *policy; /* by op: OpPrecision + 1 that a `policy` sets, 0: unchanged; NULL: no policy */
+  bool *wide;            /* for each op: true if `accumulate` makes its sums f64; NULL: no op */
+  uint8_t
+      *policy; /* for each op: 1 + the OpPrecision of a `policy`; 0: unchanged; NULL: no policy */
   uint64_t seed;
   uint32_t n_streams;
   uint16_t n_checkpoints;
-  uint32_t facts; /* IR_SHAPED ...: what the passes have established; ir_check checks it */
+  uint32_t facts; /* bits IR_SHAPED ..: what passes have established; ir_check checks it */
 };
 
 enum {
@@ -110,15 +111,16 @@ Value ir_append(Compile *c, const Cursor *at, OpKind op, const Value *in, uint32
 /* The same with all attributes, in the order of the signature, for code that walks signatures. */
 Value ir_append_values(Compile *c, const Cursor *at, OpKind op, const Value *in, uint32_t n_in,
                        const Attr *values);
-/* Appends a node with its own row, which has no attributes. */
+/* Appends a node of an own op, which has no attributes. `row` takes the place of a row of the op
+ * table. */
 Value ir_append_own(Compile *c, const Cursor *at, OpKind op, const struct OpInfo *row,
                     const Value *in, uint32_t n_in);
-/* Lists of attributes, in the arena: the attribute `shape`; axis0, axis1, ... of permute; the
- * attributes of n that op has too. */
+/* Each returns a list of attributes in the arena: `shape`; axis0, axis1, .. of permute; those
+ * attributes of n that `op` has, too. */
 const NamedAttr *ir_shape_attrs(Compile *c, const int64_t *dim, uint32_t rank);
 const NamedAttr *ir_axis_attrs(Compile *c, const uint32_t *axes, uint32_t n);
 const NamedAttr *ir_shared_attrs(Compile *c, const Node *n, OpKind op);
-/* Sets the attribute `shape` of a node, whose dims have these sizes. */
+/* Sets the attribute `shape` of a node to these sizes. Their number is the rank of the node. */
 void ir_set_shape(Node *n, const int64_t *dim);
 uint32_t ir_shape_of(const Node *n, int64_t dim[MAX_RANK]); /* returns the rank */
 /* The input axis that becomes axis i of n, which has T_permutes. */
@@ -137,11 +139,12 @@ static inline Node *ir_in(Compile *c, const Node *n, uint32_t i)
 Cursor ir_cursor_at(const Node *n,
                     WhyKind why);     /* the position of n, for a node with another reason */
 Cursor ir_cursor_like(const Node *n); /* to continue a node: also copies origin and reason */
-Cursor ir_cursor_of(const Graph *g, Value v); /* the same for value v */
+Cursor ir_cursor_of(const Graph *g, Value v); /* ir_cursor_like for value v */
 
 /* ---- loops: Note [loops] ---- */
 
-/* True if loop `inner` is `outer` or lies in it. Every loop lies in 0. */
+/* True if loop `inner` is `outer` or lies in it. Loop 0 stands for the whole body: every loop lies
+ * in it. */
 bool ir_loop_within(const Graph *g, uint16_t inner, uint16_t outer);
 uint16_t ir_add_loop(Compile *c, Loop loop);
 
@@ -181,15 +184,17 @@ int64_t ir_pixels(const ImageDims *d); /* of one image */
 /* The sizes of a parameter in the order of its memory; returns its layout. */
 Layout ir_param_dims(const Parameter *p, int64_t dim[MAX_RANK]);
 bool ir_meets_floats(const Graph *g, const Node *n); /* an input or the result is a float */
-/* The region with f64 sums or, if `wide` is false, f32 sums. Equal regions get the same index. */
+/* Returns a region that equals `region`, but has f64 sums if `wide` is true and f32 sums if not:
+ * `region` itself, an earlier copy of it, or a new copy. */
 uint16_t ir_region_sums(Compile *c, uint16_t region, bool wide);
 bool ir_is_tf32(const Compile *c, const Node *n); /* a product rounds its f32 operands to tf32 */
-/* ampc_metric_slots of the first n metrics. */
+/* The number of slots of the first n metrics together. */
 uint32_t ir_metric_slots(const Graph *g, uint32_t n);
 #define ir_dtype_name ampc_dtype_name
 const char *ir_dims_text(Compile *c, const Node *n); /* "[32, 784]" */
 const char *ir_sizes_text(Arena *a, const int64_t *dim, uint32_t rank);
-/* The periods that fire, as "every 2 and 3" with `gap` between the words; "" if none does. */
+/* The periods whose statements run, as "every 2 and 3" with `gap` between the words; "" if there
+ * are none. */
 const char *ir_fires_text(Arena *arena, const int64_t *period, uint32_t n, uint32_t fires,
                           const char *gap);
 /* "train, batch 32, every 5"; the name of an infer block. */

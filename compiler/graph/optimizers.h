@@ -4,12 +4,13 @@
 
 enum {
   MAX_MOMENTS = 3, /* the spaces of the plan: AMPC_MOMENT1 to AMPC_MOMENT3 */
-  MAX_WORDS = 4,   /* flags and variant together */
+  MAX_WORDS = 4,   /* flags and words of the column `variant` together */
   MAX_ARGUMENTS = MAX_SIGNATURE + MAX_WORDS
 };
 
-/* A condition on settings, as bit masks: those that must not be the literal 0, and those that must
- * be. It always holds if both are empty. `momentum !dampening` of SGD is {1 << 1, 1 << 2}. */
+/* A condition on settings and flags, as bit masks. Settings in `nonzero` must not be the literal 0,
+ * settings in `zero` must be. An empty condition always holds. `momentum !dampening` of SGD is
+ * {1 << 1, 1 << 2}. */
 typedef struct SettingCondition {
   uint32_t nonzero, zero;
   uint32_t flags; /* bits of flags that must be set */
@@ -28,13 +29,13 @@ typedef struct OptimizerInfo {
   const char *name;       /* "AdamW" */
   OpKind update, measure; /* measure: OP_COUNT if there is none */
   const char *measure_text, *moments_text, *flags_text, *variant_text; /* see optimizers.def */
-  const InputInfo *setting[MAX_SIGNATURE];                             /* inputs of both ops */
+  const InputInfo *setting[MAX_SIGNATURE]; /* inputs of `update` and `measure` */
   uint32_t n_settings;
-  uint32_t moments; /* bit i: moment i + 1 is kept if keep[i] holds */
+  uint32_t moments; /* bit i: it has moment i + 1; a group keeps that moment if keep[i] holds */
   SettingCondition keep[MAX_MOMENTS];
-  uint32_t n_flags, n_words; /* words: the flags, then the variant */
+  uint32_t n_flags, n_words; /* words: the flags, then those of the column `variant` */
   const char *word[MAX_WORDS];
-  SettingCondition needs[MAX_WORDS]; /* flags: the condition without which the flag is an error */
+  SettingCondition needs[MAX_WORDS]; /* a flag is an error unless its condition holds */
   OptimizerArgument argument[MAX_ARGUMENTS];
   uint32_t n_arguments;
 } OptimizerInfo;
@@ -52,7 +53,8 @@ const char *optimizer_setting_name(const OptimizerInfo *row, uint32_t i); /* "be
 bool optimizer_setting_find(const OptimizerInfo *row, const char *name, uint32_t *out);
 /* The moments that any group of o keeps: bit i is moment i + 1. */
 uint32_t optimizer_moments(const Optimizer *o);
-/* True if word[0, n) is a flag that the group sets, or belongs to the optimizer's variant. */
+/* True if word[0, n) is a flag that the group sets, or a word of the optimizer's column `variant`,
+ * which always holds. */
 bool optimizer_holds(const Optimizer *o, const ParamGroup *group, const char *word, size_t n);
 
 /* Finds the domain of the setting `name` in settings.def. `value` is the domain of the setting that
