@@ -45,13 +45,14 @@ typedef struct ampc_output_desc { /* a result of an infer block; valid after its
 } ampc_output_desc;
 
 /* How a metric is computed from its statistics, which are sums over all samples; runtime/metric.c
- * has the formulas. Counts are those of a matrix [true, predicted], or three per class: `right` of
- * all classes, then `predicted`, then `true`. The number of labels that are no class comes last. */
+ * has the formulas. Counts are a matrix [true, predicted] of samples, or three numbers per class:
+ * `right` of all classes, then `predicted`, then `true`. The last count is that of labels that are
+ * no class. */
 #define AMPC_METRICS(ROW)                                                                          \
-  ROW(MEAN, mean)             /* mean over samples; it has no statistics */                        \
+  ROW(MEAN, mean)             /* mean over samples; has no statistics */                           \
   ROW(PERPLEXITY, perplexity) /* sum of the losses; number of losses */                            \
   ROW(PEARSON, pearson)       /* number of elements; sums of x, y, x^2, y^2, x y */                \
-  ROW(AUC, auc)               /* from here on counts; here: each class, by bins of scores */       \
+  ROW(AUC, auc)               /* counts, per class and bin of scores; all rows below: counts */    \
   ROW(F1_MACRO, f1_macro)                                                                          \
   ROW(F1_MICRO, f1_micro)                                                                          \
   ROW(F1_WEIGHTED, f1_weighted)                                                                    \
@@ -90,25 +91,26 @@ typedef struct ampc_block {
   bool shuffle, drop_last;
   const char *save;   /* path or NULL */
   const char *resume; /* likewise; the same for all blocks that have one */
-  const char *call; /* of an infer block: its name in the job. `name` may be longer if the block has
-                       sizes, and only then this is emitted */
+  const char *call;   /* infer blocks: the name in the job. `name` may also contain sizes. Emitted
+                         programs set `call` only if the block has sizes */
   uint32_t n_sizes;
-  ampc_dim_size size[AMPC_MAX_SIZES]; /* in the order in which the arguments name them. A block of
-                                     the job is here once for each choice: ampc_infer_block */
+  ampc_dim_size size[AMPC_MAX_SIZES]; /* in the order in which the arguments name them. An infer
+                                     block is compiled once for each choice of sizes, and each
+                                     is an ampc_block: ampc_infer_block finds it */
   uint32_t first_source, n_sources;   /* in ampc_program.sources */
   uint32_t first_metric, n_metrics;   /* in ampc_program.metrics; places: ampc_metric_slots */
   uint32_t n_periods;
-  int64_t period[AMPC_MAX_PERIODS]; /* increasing: step s of the run, from 1, fires those that
-                                       divide s. Each set that occurs is a variant:
-                                       ampc_variant_at */
-  uint32_t n_variants;              /* variant[0]: the whole batch, everything fires. The variants
-                                       of an epoch's last, smaller batch follow those of the whole
-                                       batch, in the same order */
+  int64_t period[AMPC_MAX_PERIODS]; /* of `every` statements, increasing. Step s of the run, from
+                                       1, runs a statement if its period divides s. Each set of
+                                       periods that occurs has a variant: ampc_variant_at */
+  uint32_t n_variants;              /* variant[0] has the full batch and all `every` statements.
+                                       First all variants for the full batch, then, in the same
+                                       order, those for the smaller last batch of an epoch */
   ampc_step variant[AMPC_MAX_VARIANTS];
 } ampc_block;
 
-/* An index that the step computes; its values must be in [0, rows). The device checks them
- * (ampc_outside) if neither the compiler nor the loader could. */
+/* An index tensor that the step computes. Its values must be in [0, rows). The device checks them
+ * (ampc_outside) if neither the compiler nor the loader can. */
 typedef struct ampc_check {
   const char *why; /* "rows of embedding, gpt2.amp:50" */
   int64_t rows;
@@ -121,7 +123,7 @@ typedef struct ampc_scaler_desc { /* initial values of ampc_state; `on` false: s
   bool per_optimizer; /* each optimizer has its own scale */
   bool replay;        /* a step that overflows runs again at a lower scale: ampc_run_group */
   double init, growth, backoff, min, max;
-  int64_t interval, hysteresis; /* steps; overflows */
+  int64_t interval, hysteresis; /* number of steps; number of overflows */
 } ampc_scaler_desc;
 
 /* A kernel. CPU: `function` is a thunk of type ampc_cpu_kernel. CUDA: the __global__ function. */
@@ -153,8 +155,8 @@ typedef struct ampc_program {
   ampc_scaler_desc scaler;
   int64_t space_bytes[AMPC_SPACE_COUNT];
   const ampc_param *params;
-  const ampc_param *shares; /* a parameter again, for each further optimizer that updates it:
-                               `offset` counts elements to that optimizer's gradients and moments */
+  const ampc_param *shares; /* a parameter again, for each further optimizer that updates it.
+                               `offset`: its gradients and moments for that one, in elements */
   const ampc_load *loads;
   const ampc_alias *aliases;
   const ampc_optimizer_desc *optimizers;
@@ -178,18 +180,19 @@ typedef struct ampc_program {
 /* The optimizer that keeps averages of the parameter, at its `offset`; NULL: none does. */
 const ampc_optimizer_desc *ampc_average_of(const ampc_program *p, const ampc_param *q);
 
-/* Offsets in STATE, in bytes. `i` one past the last gives the beginning of the next kind. They take
- * counts because the compiler calls them before it has a program. */
+/* Offsets in STATE, in bytes. If `i` is one past the last element, the result is where the next
+ * array begins. The functions take counts because the compiler calls them before it has a
+ * program. */
 int64_t ampc_state_optimizer(uint32_t i);
 int64_t ampc_state_metric(uint32_t n_optimizers, uint32_t i);
 int64_t ampc_state_setting(uint32_t n_optimizers, uint32_t n_metrics, uint32_t i);
 
-/* How many ampc_metrics the first n metrics of the table have in all. A metric with statistics has
- * one for each of them, one after the other. `n_metrics` and `i` above count ampc_metrics. */
+/* How many structs ampc_metric in STATE the first n metrics of the table have in all. A metric has
+ * one, or one for each of its statistics. `n_metrics` and `i` above count these structs. */
 uint32_t ampc_metric_slots(const ampc_metric_desc *metrics, uint32_t n);
 
-/* The samples of `part=[begin, end]` of n: *out_count from *out_first on. Two parts that share a
- * fraction as their bound neither overlap nor leave a gap. */
+/* The samples of a source of n samples that `part=[begin, end]` selects: *out_count samples from
+ * *out_first on. Two ranges that share a bound neither overlap nor leave a gap. */
 void ampc_part(int64_t n, double begin, double end, int64_t *out_first, int64_t *out_count);
 
 /* 80 for "sm_80"; 0: not a GPU's target. */

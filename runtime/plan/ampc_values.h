@@ -41,14 +41,14 @@ typedef enum ampc_dtype {
 enum { AMPC_MAX_RANK = 6 };
 
 enum {
-  AMPC_CPU_ALIGN = 64,     /* bytes, of places in WORK and INPUT: a cache line, any vector */
-  AMPC_CUDA_ALIGN = 256,   /* bytes, likewise: full memory transactions, cuBLASLt's fast kernels */
-  AMPC_PARAM_ALIGN = 64,   /* elements, of a parameter in the flat spaces from MASTER to MOMENT2 */
-  AMPC_BUFFER_ALIGN = 256, /* bytes, of a buffer */
+  AMPC_CPU_ALIGN = 64,     /* bytes; alignment of places in WORK and INPUT: a cache line */
+  AMPC_CUDA_ALIGN = 256,   /* bytes, likewise; cuBLASLt's fast kernels need it */
+  AMPC_PARAM_ALIGN = 64,   /* elements; alignment of parameters in the spaces from MASTER to EMA */
+  AMPC_BUFFER_ALIGN = 256, /* bytes; alignment of a buffer in BUFFER */
 };
 
 typedef enum ampc_space {
-  AMPC_NONE,    /* no memory: `offset` is a number; 0 for an absent operand: a null pointer */
+  AMPC_NONE,    /* no memory. `offset` is the operand itself: a number, or 0 for NULL */
   AMPC_STATE,   /* ampc_state.h */
   AMPC_MASTER,  /* f32 weights, parameter after parameter, each aligned; padding is zero */
   AMPC_COPY16,  /* f16 working copies: element e of MASTER at e here */

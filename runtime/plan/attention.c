@@ -85,7 +85,7 @@ static bool has_part_of_a_tile(const ampc_attention *a)
   return a->s % KEY_TILE != 0;
 }
 
-/* A causal mask hides the positions after the last key from queries that come no later than it. */
+/* With a causal mask and l <= s, no query attends to the positions after the last key. */
 static bool has_half_a_tile(const ampc_attention *a)
 {
   return a->s % KEY_TILE == HALF_TILE && (!a->causal || a->l > a->s);
@@ -105,9 +105,9 @@ typedef struct Fault {
   const char *why;                       /* follows "cuDNN 9.10.1" if `from` is set */
 } Fault;
 
-/* The only list of what cuDNN cannot compute, or computes wrongly. The versions come from NVIDIA's
- * release notes, and from what NVIDIA's own front end (cudnn-frontend) and Transformer Engine
- * refuse. */
+/* This is the only list of what cuDNN's attention cannot compute or computes wrongly. The versions
+ * come from NVIDIA's release notes, and from what NVIDIA's own front end (cudnn-frontend) and
+ * Transformer Engine refuse. */
 static const Fault faults[] = {
     {0, 0, 0, 0, BOTH_WAYS, has_wide_type, "its operands are not 16 bits wide"},
     {0, 0, 0, 0, BOTH_WAYS, has_odd_width, "a head's width is no multiple of 8"},

@@ -50,7 +50,7 @@ static const char *last_part(const char *path)
   return slash ? slash + 1 : path;
 }
 
-/* How much of a long name the temporary name keeps, because names have a maximal length. */
+/* How many bytes of `name` fit into the temporary name: NAME_MAX limits its length. */
 static size_t kept_of(const char *name)
 {
   size_t size = strlen(name);
@@ -64,7 +64,7 @@ bool file_is_same(const char *a, const char *b)
          at_a.st_dev == at_b.st_dev && at_a.st_ino == at_b.st_ino;
 }
 
-/* The path to which a link in the folder of `path` leads. */
+/* The path that a link at `path` with the text `to` leads to. */
 static char *beside(const char *path, const char *to)
 {
   const char *slash = strrchr(path, '/');
@@ -75,7 +75,8 @@ static char *beside(const char *path, const char *to)
   return out;
 }
 
-/* Links in /proc, to which /dev/stdout leads, are open files; their text need not be a path. */
+/* A link in /proc stands for an open file, and its text need not be a path. /dev/stdout leads to
+ * such a link. */
 static bool is_open_file(const char *link)
 {
   struct statfs system;
@@ -111,7 +112,7 @@ bool file_is_special(const char *path)
 
 /* ---- writing ---- */
 
-/* NULL: a new file can take this place; else the reason why not. */
+/* NULL if a new file can replace `target` or be created there; otherwise the reason why not. */
 static const char *unreplaceable(const char *target)
 {
   struct stat info;
@@ -146,8 +147,8 @@ static uint32_t machine(void)
   return hash;
 }
 
-/* Before the lock is held, another process may take the new file for a leftover and remove it.
- * False: it has locked or removed the file. */
+/* Locks the new file. Before that, another process may take the file for a leftover and remove it.
+ * False: another process has locked or removed it. */
 static bool lock_name(const FileWriter *w)
 {
   struct stat own, there;
@@ -156,8 +157,9 @@ static bool lock_name(const FileWriter *w)
          own.st_ino == there.st_ino;
 }
 
-/* Finds a name in the target's folder that no other file has, even if others write to the same
- * path. It is for the file `from`, or if that is NULL for a new file. False with errno. */
+/* Finds a name in the target's folder that no other file has, even if other processes write to the
+ * same path. Links the file `from` to the name or, if `from` is NULL, creates a new file. Returns
+ * false and sets errno if that fails. */
 static bool take_name(FileWriter *w, const char *from)
 {
   size_t kept = (size_t)(last_part(w->path) - w->path) + kept_of(last_part(w->path));
@@ -192,7 +194,8 @@ static bool name_open_file(FileWriter *w)
   return take_name(w, from);
 }
 
-/* False: the system has no files without names, or no way to name them. */
+/* False: the file system has no files without names, or /proc is missing, which is needed to name
+ * them. */
 static bool open_unnamed(FileWriter *w)
 {
   char *folder = file_folder(w->path);
@@ -213,15 +216,16 @@ static bool is_part(const char *entry)
          strspn(end + sizeof NEW - 1, "0123456789abcdef") == DIGITS;
 }
 
-/* True also for a part of a file kept with `name`, such as NAME.step400.new- and 16 digits. */
+/* Whether the part `entry` is one of the file `name` or of a checkpoint that is kept beside it,
+ * such as NAME.step400. */
 static bool is_part_of(const char *entry, const char *name)
 {
   size_t n = kept_of(name);
   return strlen(entry) >= n + TAIL && strncmp(entry, name, n) == 0 && entry[n] == '.';
 }
 
-/* Removes a part that nobody writes. For parts of this machine the lock decides; for parts of
- * others, and if locks do not work, the age decides. */
+/* Removes a part if no process writes it. A part of this machine has no writer if it is not locked.
+ * For parts of other machines, and if locks do not work, the age decides. */
 static void remove_left(int folder, const char *entry)
 {
   char own[DIGITS / 2 + 1];
@@ -301,7 +305,7 @@ static bool take_permissions(const FileWriter *w)
   if (fstat(w->fd, &new) != 0) return false;
   if ((old.st_uid != new.st_uid || old.st_gid != new.st_gid) &&
       fchown(w->fd, old.st_uid, old.st_gid) != 0) {
-    /* then the user owns it */
+    /* then the user of this process owns the new file */
   }
   return fchmod(w->fd, old.st_mode & 0777) == 0;
 }
@@ -371,8 +375,8 @@ ampc_status file_check_writable(const char *path, const FileKind *kind)
 
 /* ---- other than regular files ---- */
 
-/* Continues a file that this process has open: a second open would begin at the start. -1 with
- * errno. */
+/* Opens a device or a pipe to write to it. A file that this process has open already is continued,
+ * because a second open would write from its start on. Returns -1 and sets errno on failure. */
 static int open_as_it_is(const char *target)
 {
   const char *slash = strrchr(target, '/');

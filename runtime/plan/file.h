@@ -48,17 +48,19 @@ typedef struct FileWriter {
   int fd;     /* -1: nothing is open */
 } FileWriter;
 
-/* Removes the files that killed writers of `path` have left in its folder. Fails if `path` is there
- * and no regular file, or if file_guard refuses it. After a failure there is nothing to abandon. */
+/* Begins a new file for `path`. Also removes the temporary files that killed writers of `path` left
+ * in its folder. Fails if `path` exists and is no regular file, or if file_guard refuses it; then
+ * file_abandon is not needed. */
 ampc_status file_begin(FileWriter *w, const char *path, const FileKind *kind);
 ampc_status file_add(FileWriter *w, const void *bytes, int64_t size);
 /* Overwrites bytes that were added before. */
 ampc_status file_put(FileWriter *w, int64_t at, const void *bytes, int64_t size);
-/* `durable`: survives a power failure. If the call fails, only the old file is left. */
+/* Replaces the old file by the new one. `durable`: the result survives a power failure. If the call
+ * fails, the old file is unchanged, unless only the sync of its folder failed. */
 ampc_status file_finish(FileWriter *w, bool durable);
 void file_abandon(FileWriter *w); /* after file_finish it does nothing */
 
-/* Writes a text: replaces a regular file as above, writes to anything else directly. */
+/* Writes a whole file: replaces a regular file as above, writes to anything else directly. */
 ampc_status file_write(const char *path, const FileKind *kind, const void *bytes, int64_t size);
 /* Makes `to` another name (hard link) of the file that `from` leads to, and replaces the file that
  * was there. False with errno: not all file systems have hard links. */
@@ -79,19 +81,20 @@ ampc_status file_read_at(const char *path, int fd, int64_t at, int64_t n, void *
 
 /* ---- names ---- */
 
-/* Whether `path` is something that is written to but not replaced: a device, a pipe, or an open
- * file by its name in /proc. */
+/* Whether writing to `path` writes directly, instead of replacing a file: it is a device, a pipe,
+ * or a name in /proc of an open file. */
 bool file_is_special(const char *path);
 /* Whether both names lead to one regular file. */
 bool file_is_same(const char *a, const char *b);
-/* `path` with links followed; the last one may be broken. Malloced; NULL with errno. */
+/* `path` with links followed; the last one may be broken. The caller frees the result; NULL: see
+ * errno. */
 char *file_target(const char *path);
-/* The folder of a path; "." if it names none. Malloced; NULL: out of memory. */
+/* The folder of a path; "." if it names none. The caller frees it; NULL: out of memory. */
 char *file_folder(const char *path);
-/* `path` in `folder`, unless it is absolute. NULL, "" and "." are the current folder. Malloced;
- * NULL: out of memory. */
+/* `path` in `folder`, unless it is absolute. NULL, "" and "." are the current folder. The caller
+ * frees the result; NULL: out of memory. */
 char *file_join(const char *folder, const char *path);
 
-/* Flushes stdout. Returns `status`; but if that is 0 and stdout could not be written, it prints a
- * message on stderr and returns AMPC_BAD_FILE. The last call of each program. */
+/* The last call of each program. Flushes stdout and returns `status`. If that is 0 and stdout could
+ * not be written, prints a message on stderr and returns AMPC_BAD_FILE. */
 int file_end_stdout(const char *program, int status);

@@ -2,9 +2,9 @@
  * Every output is passed to file_guard before it replaces a file. Code that reads a file registers
  * it as an input (file_note_input). No output replaces an input, under any name: files are compared
  * by device and inode. FileKind.over names the exceptions: a run may save to the checkpoint from
- * which it continues, and the prompt may write the session's job. Other files are replaced if they
- * are empty or begin as the output does. --force also replaces the rest, but never an input.
- * compiler/cli/replace.h says what -o of ampc replaces. */
+ * which it continues, and `amp repl` may overwrite the job that it has open. A file that is no
+ * input is replaced if it is empty or begins with the bytes of the output's kind; with --force, in
+ * any case. For option -o of ampc, compiler/cli/replace.h has the rule. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,10 +24,10 @@ const FileKind file_page = {"page of amp report", 16, "<!-- a page of amp report
                             FILE_NO_ROLE};
 /* No bytes identify this kind, so without --force it replaces only an empty file. */
 const FileKind file_lines = {"list of names that amp infer wrote", 0, NULL, 0, FILE_NO_ROLE};
-/* A job that the prompt writes. This kind matches every file, and may replace the session's job. */
+/* A job that `amp repl` writes. This kind matches every file, and may replace the open job. */
 const FileKind file_job = {"job", 0, "", 0, FILE_JOB};
 
-enum { HEAD = 64 /* bytes: more than any mark reaches */ };
+enum { HEAD = 64 /* bytes; `at` + `n` of every FileKind is smaller */ };
 
 static const char *const roles[] = {[FILE_JOB] = "the job",
                                     [FILE_IMPORT] = "an imported file",
@@ -128,8 +128,8 @@ static bool add_within(Input *to, const struct stat *info)
   return true;
 }
 
-/* Lists the files of a folder and `depth` levels below. Skips folders that cannot be read: no
- * inputs. */
+/* Lists the files of a folder and of `depth` levels of folders below it. Skips folders that cannot
+ * be read, because they cannot be inputs either. */
 static bool list_within(Input *to, int fd, int depth)
 {
   DIR *d = fdopendir(fd);
@@ -177,8 +177,8 @@ static ampc_status refuse_input(const char *path, const Input *i)
                    path, i->path, roles[i->role], cure);
 }
 
-/* If an input was removed, another file may have its inode. So file_is_same checks that the input
- * is still there. */
+/* If an input was removed, a new file may have its inode number. So file_is_same also checks that
+ * the input still exists. */
 static ampc_status guard_inputs(const char *path, const struct stat *at, const FileKind *kind,
                                 bool look_into_folders)
 {
@@ -210,7 +210,7 @@ static ampc_status read_kind(const char *path, const FileKind *kind, bool *out)
                    path, strerror(error));
 }
 
-/* Folders that are read contain pictures. A file that begins as another kind is no picture, so
+/* Input folders contain pictures. A file that begins like another kind of file is no picture, so
  * folders are not searched for it. */
 static bool may_be_picture(const FileKind *kind, bool own)
 {
@@ -222,7 +222,7 @@ ampc_status file_guard(const char *path, const FileKind *kind)
   struct stat at;
   bool own = false;
   if (stat(path, &at) != 0 || !S_ISREG(at.st_mode)) return AMPC_OK;
-  bool kept = kind && at.st_size && !forced; /* unless it is of this kind */
+  bool kept = kind && at.st_size && !forced; /* may be replaced only if it is of this kind */
   ampc_status status = kept ? read_kind(path, kind, &own) : AMPC_OK;
   ampc_status input = guard_inputs(path, &at, kind, may_be_picture(kind, own));
   if (input || status) return input ? input : status;

@@ -39,18 +39,18 @@ struct ampc_format {
   ampc_source_kind kind;
   const char *name; /* both as in the row of AMPC_FORMATS */
 
-  /* Formats with a file: the types that elements can have in INPUT. With these a job that gives
-   * `shape` and `dtype` itself is checked without the file. */
+  /* Formats with a file: the types that elements can have in INPUT. With this list the compiler
+   * checks a job that states `shape` and `dtype` without reading the file. */
   ampc_dtype types[AMPC_DTYPE_COUNT];
   uint32_t n_types;
 
-  bool works; /* producing a sample takes so long that several threads share a batch */
+  bool works; /* a sample takes long to produce, so several threads share a batch */
   bool alone; /* several files cannot form one source: a pattern must match one file */
   bool draws; /* draws random numbers, so each call in a job has its own stream */
 
-  /* True: the arguments determine all but the number of samples. Then `probe` with a NULL path
-   * returns it, and refuses invalid arguments without naming a file. False: the header is
-   * needed. */
+  /* True: the arguments determine the whole header except the number of samples. Then `probe` with
+   * a NULL path returns that header, and its messages about arguments name no file. False: `probe`
+   * has to read the file. */
   bool known;
 
   /* Reads and checks the header of the file. Trusts no number in it that the size of the file
@@ -62,12 +62,12 @@ struct ampc_format {
    * path may be NULL, as above. */
   ampc_status (*locate)(const char *path, const char *args, bool contents, ampc_array *out);
 
-  /* Refuses a file that does not have what the program was compiled for. Also refuses a truncated
-   * or damaged file, if that shows without reading all of a large one. */
+  /* Refuses a file whose header differs from the one that the program was compiled for. Also
+   * refuses a truncated or damaged file, if that can be detected without reading all of it. */
   ampc_status (*open)(const ampc_opening *o, ampc_reader **out, int64_t *out_samples);
 
-  /* Only samples [first, first + count) are used, and random draws stay within them. May be
-   * NULL. */
+  /* Says that only samples [first, first + count) are used, so random choices of a sample stay
+   * within them. May be NULL. */
   void (*use)(ampc_reader *r, int64_t first, int64_t count);
 
   /* Writes samples [first, first + n) to `to` as INPUT stores them: without gaps, with elements of
@@ -75,9 +75,9 @@ struct ampc_format {
    * Random draws for a sample depend only on seed, epoch and sample. */
   ampc_status (*copy)(const ampc_reader *r, int64_t first, int64_t n, int64_t epoch, void *to);
 
-  /* The name of a sample that is a file, such as "cats/1.jpg"; valid after it was copied. If
-   * another file took its place, it is the name of that one. False: the sample has only its number.
-   * May be NULL. */
+  /* Writes the name of a sample that is a file, such as "cats/1.jpg", to `text`. Call it after
+   * `copy`: if the file could not be used and another one replaced it, this is the other's name.
+   * False: the sample has only its number. May be NULL. */
   bool (*sample_name)(const ampc_reader *r, int64_t sample, char *text, size_t size);
 
   void (*close)(ampc_reader *r); /* NULL is fine */
@@ -93,14 +93,14 @@ const ampc_format *ampc_format_find(const char *name);    /* "idx"; NULL: there 
 /* ---- a source of one file or several ---- */
 
 /* A path that is not the name of a file is a pattern, as in the shell. The files that it matches,
- * in sorted order, form one source. Who reads a source calls these functions, not its format. */
+ * in sorted order, form one source. Call these functions to read a source, not its format's. */
 typedef struct ampc_shards ampc_shards;
 
 /* *out_found is false, with AMPC_OK, if there is no such file; errno has the reason. */
 ampc_status ampc_shards_probe(const ampc_format *f, const char *path, const char *args,
                               bool *out_found, ampc_header *out);
-/* The same for opening: *out_samples counts those of all files, and *out_found is also set after a
- * failure. `use` and the rest are as in ampc_format. */
+/* Opens all files of a source; *out_samples is their total. *out_found is also set if the call
+ * fails. The functions below do the same as those of ampc_format. */
 ampc_status ampc_shards_open(const ampc_opening *o, bool *out_found, ampc_shards **out,
                              int64_t *out_samples);
 void ampc_shards_use(ampc_shards *s, int64_t first, int64_t count);

@@ -10,8 +10,8 @@ static size_t size_of(unsigned first)
   return first < 0xc2 || first > 0xf4 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
 }
 
-/* Decodes one character of UTF-8 to *out and returns its size. 0: there is none; overlong forms,
- * surrogates and values above U+10FFFF do not count. */
+/* Decodes one character of UTF-8 to *out and returns its size in bytes. Returns 0 if the bytes are
+ * not valid UTF-8: also for overlong forms, surrogates and values above U+10FFFF. */
 static size_t decode(const unsigned char *s, size_t left, unsigned *out)
 {
   static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -28,7 +28,8 @@ static size_t decode(const unsigned char *s, size_t left, unsigned *out)
   return n;
 }
 
-/* U+2028 and U+2029 end lines; the others change the direction of text, which can disguise it. */
+/* U+2028 and U+2029 end lines. The others change the direction of text, so a text that contains
+ * them can look like another one. */
 static bool is_treacherous(unsigned value)
 {
   return value == 0x61c || (value >= 0x200e && value <= 0x200f) ||

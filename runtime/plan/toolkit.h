@@ -21,28 +21,30 @@ typedef struct ampc_symbol {
   size_t offset; /* of the pointer in the table */
 } ampc_symbol;
 
-/* Fills in `table`. Returns NULL, or the name of the first function that the library lacks.
- * `library` is a handle from dlopen. */
+/* Writes the pointers of `symbols` to `table`. Returns NULL, or the name of the first function that
+ * the library lacks. `library` is a handle from dlopen. */
 const char *ampc_bind(void *library, const ampc_symbol *symbols, size_t n, void *table);
 
-/* Says that the driver supports CUDA `version` (12040 for 12.4). Toolkit libraries that are opened
- * from now on have at most its major version. Any thread may call it. */
+/* Sets the CUDA version that the driver supports (12040 for 12.4). Toolkit libraries that are
+ * opened from now on have at most its major version. Any thread may call it. */
 void ampc_toolkit_limit(int version);
 
-/* Searches this folder first: a toolkit, a virtual environment, a folder of Python packages, or of
- * libraries. The text must outlive all use. Call it before anything is opened, from one thread. */
+/* Sets the folder that is searched first: a toolkit, a virtual environment, or a folder of Python
+ * packages or of libraries. `folder` must stay valid until the process ends. Call it from one
+ * thread, before any library is opened. */
 void ampc_toolkit_path(const char *folder);
 
 typedef struct ampc_library {
   const char *stem; /* STEM.so.N */
   const ampc_symbol *symbols;
   size_t n_symbols;
-  int newest, oldest;  /* N; only ampc_library_open uses these and `install` */
+  int newest, oldest;  /* the range of N. ampc_toolkit_open ignores these and `install` */
   const char *install; /* what to install, for messages: "its package" */
 } ampc_library;
 
-/* Opens the newest library of NVIDIA's toolkit that fits, and fills in `table`. Returns N, or 0
- * with the reason in `why`. The library stays open until the process ends. */
+/* Opens the newest version of a library of NVIDIA's toolkit that the driver supports, and writes
+ * the pointers of l->symbols to `table`. Returns the major version (the N of STEM.so.N), or 0 with
+ * the reason in `why`. The library stays open until the process ends. */
 int ampc_toolkit_open(const ampc_library *l, void *table, char why[AMPC_WHY_ROOM]);
-/* The same for a library with its own version numbers. */
+/* The same for a library whose versions are not those of CUDA: from l->oldest to l->newest. */
 int ampc_library_open(const ampc_library *l, void *table, char why[AMPC_WHY_ROOM]);

@@ -20,8 +20,8 @@ void ampc_toolkit_path(const char *folder)
 
 #define WHEELS "/lib*/python3*/*-packages/nvidia/*/lib" /* wheels of a Python installation */
 
-/* Where a folder of CUDA may have its libraries: a toolkit, the wheels of a Python installation,
- * its folder of packages, or just libraries. */
+/* Where a given folder may have its libraries. It may be a toolkit, a Python installation with
+ * wheels, its folder of packages, or a folder of libraries. */
 static const char *const insides[] = {"",       "/lib64",        "/lib", "/targets/*/lib",
                                       "/*/lib", "/nvidia/*/lib", WHEELS, NULL};
 static const char *const pythons[] = {WHEELS, "/lib", NULL}; /* the second is for conda */
