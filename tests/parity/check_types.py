@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""check_types.py AMPC: the types that ampc gives the cells of programs.py are those of types.tsv, which PyTorch made.
+"""check_types.py AMPC: compares the types that ampc assigns to the cells of programs.py with PyTorch's, in types.tsv.
 
-A cell with an integer among its inputs may be refused instead. All others are equal, or stand in differences.tsv with the
-reason; a row there that no cell needs is a mistake, too."""
+A cell with an integer input may be refused instead. All other types are equal, or differences.tsv has the difference with a
+reason. A row of differences.tsv that matches no cell is an error."""
 import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +14,7 @@ AT_ONCE = 250  # graphs in a program
 
 
 class Difference:
-    """A row of differences.tsv; the first three columns are patterns for the whole of what they name."""
+    """A row of differences.tsv; its first five columns are patterns, which must match the whole text."""
     def __init__(self, line):
         case, types, chain, theirs, own, self.reason = line.rstrip("\n").split("\t")
         self.key = f"{case} {types} {chain} {theirs} {own}"
@@ -36,7 +36,7 @@ class Comparison:
 
     def cell(self, name, types, chain, theirs, own):
         if theirs == LOST:
-            return  # made of what PyTorch refuses: there is no type
+            return  # computed from a value that PyTorch refuses: it has no type
         self.cells += 1
         if theirs == own:
             return
@@ -55,7 +55,7 @@ class Comparison:
             print(f"differs: {line}")
         idle = [d.key for d in self.differences if not d.used]
         for key in idle:
-            print(f"differences.tsv has a row that nothing needs: {key}")
+            print(f"differences.tsv has a row that matches nothing; delete it: {key}")
         used = sum(d.used for d in self.differences)
         print(f"{self.cells} cells: {len(self.wrong)} differ, {used} differ as differences.tsv says, "
               f"{self.refused} with integers are refused")
@@ -74,17 +74,17 @@ def cases_to_compare(table):
     names = set(cases) | {f"graph{n}" for n in GRAPHS}
     made = {name for name in table if not name.startswith("net ")}
     if names != made:
-        sys.exit("types.tsv and the cases differ, tests/parity/make_table.py makes it anew: "
+        sys.exit("types.tsv and the cases differ: run tests/parity/make_table.py to update it. Only one has "
                  + " ".join(sorted(names ^ made)[:10]))
     listed = read_listed()
     unknown = {case for named in listed.values() for case in named} - set(cases)
     if unknown:
-        sys.exit(f"listed.tsv names cases that there are not: {' '.join(sorted(unknown))}")
+        sys.exit(f"listed.tsv names cases that do not exist: {' '.join(sorted(unknown))}")
     lacks = [op for op, named in listed.items() if not named]
-    print(f"of {len(listed)} ops that autocast lists the language has {len(listed) - len(lacks)}; not {' '.join(lacks)}")
+    print(f"of {len(listed)} ops in autocast's lists the language has {len(listed) - len(lacks)}; it lacks {' '.join(lacks)}")
     for name, case in cases.items():
         if [" ".join(t) for t in types_of(case)] != [row[1] for row in table[name]]:
-            sys.exit(f"types.tsv has other inputs of {name}: tests/parity/make_table.py {name}")
+            sys.exit(f"types.tsv has other input types of {name}: run tests/parity/make_table.py {name}")
     return cases
 
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Makes types.tsv: what PyTorch gives for the cells of programs.py, under torch.autocast("cuda"), as types.
+"""Writes types.tsv: the types that PyTorch returns for the cells of programs.py under torch.autocast("cuda").
 
-    python3 tests/parity/make_table.py            the rows that are missing; rows of what is gone go
-    python3 tests/parity/make_table.py --all      all rows anew
+    python3 tests/parity/make_table.py            adds missing rows, drops rows of removed cases
+    python3 tests/parity/make_table.py --all      makes all rows again
 
-Needs the version of PyTorch below, torchvision and no GPU: tensors are fake ones "on cuda", which have a type and a shape and
-no numbers, and what asks whether there is a GPU is answered with yes (one_gpu.c, pretend_cuda). Fake tensors run PyTorch's
-dispatcher, so the casts are those of autocast itself, but no kernels: what only a kernel refuses is in `Kernels`, and asked on
-the CPU where an input is no float.
+Needs the version of PyTorch below and torchvision, but no GPU. Tensors are fake ones "on cuda": they have a type and a shape,
+but no numbers. one_gpu.c and pretend_cuda make PyTorch see a GPU. Fake tensors run PyTorch's dispatcher, so the casts are
+those of autocast itself. They run no kernels, so `Kernels` refuses what only a kernel refuses. If an input is not a float,
+the script also runs the case on the CPU to find out whether a kernel exists.
 """
 import argparse
 import logging
@@ -24,7 +24,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from programs import CHAINS, FEW, GRAPHS, HERE, INTEGERS, LETTERS, LOST, REFUSED, SOME, TABLE, Case, Graph, all_cases, chains_for, read_listed, read_table, regions, types_of
 import nets
-from make_fixtures import Names  # of tests/torch, where programs.py looks
+from make_fixtures import Names  # tests/torch, which programs.py puts on the path
 
 VERSION = "2.15"
 DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "i64": torch.int64, "i32": torch.int32,
@@ -36,7 +36,7 @@ WORDS = {**DTYPES, "inf": float("inf")}
 
 
 def constant(data, dtype=None, device=None):
-    """torch.tensor, which would copy its numbers to the GPU."""
+    """Replaces torch.tensor, which would copy its numbers to the GPU."""
     shape, item = [], data
     while isinstance(item, (list, tuple)):
         shape.append(len(item))
@@ -46,12 +46,12 @@ def constant(data, dtype=None, device=None):
 
 
 def pretend_cuda():
-    """What stands between autocast("cuda") and a machine without a GPU."""
+    """Replaces functions that prevent autocast("cuda") without a GPU."""
     torch.cuda.is_available = lambda: True
     torch.cuda.is_bf16_supported = lambda *a, **k: True
     torch.cuda.current_device = lambda: 0
     torch.cuda.get_device_capability = lambda *a: (9, 0)
-    torch.backends.cudnn.enabled = False  # whether cuDNN can do it, PyTorch asks the driver
+    torch.backends.cudnn.enabled = False  # for cuDNN, PyTorch would call the driver
     for name in dir(nn.init):
         if name.endswith("_") and not name.startswith("_"):
             setattr(nn.init, name, lambda tensor, *a, **k: tensor)  # fake tensors have no numbers
@@ -64,7 +64,7 @@ PRODUCTS = ("mm", "bmm", "mv", "dot", "addmm", "addmv", "baddbmm", "convolution"
 
 
 class Kernels(TorchDispatchMode):
-    """What the kernels of products refuse, and fake tensors do not know: operands of several types, and integers."""
+    """Refuses what the kernels of products refuse but fake tensors accept: operands of several types, and integers."""
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         name = function.overloadpacket.__name__
         if name.startswith(PRODUCTS) and "backward" not in name:
@@ -81,7 +81,7 @@ def region(kind):
 
 
 def pinned(names):
-    """Floats become f32, as a pin has them."""
+    """Casts floats to f32, as a pin does."""
     return Names({k: v.float() if isinstance(v, torch.Tensor) and v.is_floating_point() else v for k, v in names.items()})
 
 
@@ -112,7 +112,7 @@ def function_of(names, arguments, result):
 
 
 def chains_of(case, modules, types):
-    """The letters of a case on inputs of these types, chain after chain."""
+    """The letters of a case on inputs of these types, one for each chain."""
     letters = ""
     for chain in chains_for(case, types):
         names = Names(WORDS, **modules)
@@ -126,7 +126,7 @@ def chains_of(case, modules, types):
             letters += letter(in_chain(*regions(chain), case.output, names))
         except REFUSALS as error:
             if "CUDA" in str(error) and "driver" in str(error):
-                raise  # not of the expression
+                raise  # an error of the setup, not of the expression
             letters += REFUSED
             if os.environ.get("SAY"):
                 print(case.name, types, chain, type(error).__name__, str(error)[:300].replace("\n", " "))
@@ -134,7 +134,7 @@ def chains_of(case, modules, types):
 
 
 def lacks_kernel(case, types):
-    """Fake tensors of integers pass where no kernel takes them: asked on the CPU, with numbers, outside of all regions."""
+    """Fake integer tensors pass even if no kernel accepts integers, so this runs the case on the CPU, outside of all regions."""
     with unset_fake_temporarily(), torch.device("cpu"):
         try:
             names = Names(WORDS, **{key: module_of(text) for key, text in case.modules.items()})
@@ -196,22 +196,22 @@ def net_row(job, precision):
 
 # ---- the command ----------------------------------------------------------------------------------------
 
-HEAD = """# By tests/parity/make_table.py with PyTorch {torch}: types under torch.autocast("cuda"), of fake tensors.
-# A row: a case of tests/torch/cases.def or cases.def here, the types of its inputs, and a letter for each chain of regions:
+HEAD = """# tests/parity/make_table.py made this table with PyTorch {torch}: types under torch.autocast("cuda"), of fake tensors.
+# A row: a case of tests/torch/cases.def or of cases.def here, the types of its inputs, and a letter for each chain of regions:
 # {chains}
-# (the first {few} where an input is no float; {some} of the cases of tests/torch); of graph* a letter for each value; of models/*, after the precision, letters of
-# what the layers give that have a parameter, of the loss, and of the gradients of all weights. {letters}
+# (the first {few} if an input is not a float; {some} for the cases of tests/torch). A row of graph* has a letter for each value. A row of a net has, after the
+# precision, the letters of the results of the layers with a parameter, of the loss, and of the gradients of all weights. {letters}
 """
 
 
 def head():
     letters = ", ".join(f"{letter} {name}" for name, letter in LETTERS.items())
     return HEAD.format(torch=torch.__version__, chains=" ".join(CHAINS), few=len(FEW), some=" ".join(SOME),
-                       letters=f"{letters}, {REFUSED} refused, {LOST} made of what was refused.")
+                       letters=f"{letters}, {REFUSED} refused, {LOST} computed from a refused value.")
 
 
 def wanted():
-    """name of a row's first column: what makes its rows."""
+    """{name in a row's first column: function that makes its rows}."""
     cases = {name: Case(name, row) for name, row in all_cases().items()}
     made = {name: lambda case=case: case_rows(case) for name, case in cases.items()}
     made.update({f"graph{n}": lambda n=n: [graph_row(n)] for n in GRAPHS})
@@ -220,7 +220,7 @@ def wanted():
 
 
 def check_listed():
-    """listed.tsv has the ops that this PyTorch's dispatcher has casts for."""
+    """listed.tsv must have the ops for which this PyTorch's dispatcher has casts."""
     kernels = torch._C._dispatch_get_registrations_for_dispatch_key("AutocastCUDA")
     here = {name.split("::")[1].split(".")[0] for name in kernels if name.startswith("aten::")}
     if here != set(read_listed()):
@@ -228,7 +228,7 @@ def check_listed():
 
 
 def with_one_gpu():
-    """Starts anew with one_gpu.c in front of the CUDA runtime, and as the driver's library."""
+    """Restarts the script with one_gpu.c preloaded before the CUDA runtime, and as the driver's library."""
     if os.environ.get("ONE_GPU"):
         return
     with tempfile.TemporaryDirectory() as folder:
@@ -240,11 +240,11 @@ def with_one_gpu():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--all", action="store_true", help="all rows anew")
-    parser.add_argument("names", nargs="*", help="these anew")
+    parser.add_argument("--all", action="store_true", help="make all rows again")
+    parser.add_argument("names", nargs="*", help="make the rows of these cases again")
     arguments = parser.parse_args()
     if not torch.__version__.startswith(VERSION):
-        sys.exit(f"PyTorch is {torch.__version__}, the table is made with {VERSION}")
+        sys.exit(f"PyTorch is {torch.__version__}, the table needs {VERSION}")
     with_one_gpu()
     warnings.simplefilter("ignore")
     logging.disable()  # a refusal is a result
@@ -256,7 +256,7 @@ def main():
         with FakeTensorMode(allow_fallback_kernels=False), torch.device("cuda"), Kernels(), torch.no_grad():
             for name, make in wanted().items():
                 rows += old[name] if name in old and name not in arguments.names else make()
-    finally:  # what is made is kept; the next run goes on
+    finally:  # keep the finished rows; the next run continues
         with open(TABLE, "w", encoding="utf-8") as f:
             f.write(head())
             f.writelines("\t".join(row) + "\n" for row in rows)

@@ -1,12 +1,12 @@
-"""Models of models/ in PyTorch, with the same names of parameters: for types.tsv (make_table.py) and bench/cast_bytes.py.
+"""Models of models/ in PyTorch, with the same parameter names, for types.tsv (make_table.py) and bench/cast_bytes.py.
 
-Each gives a net and a loss of it on a batch of the size that the job has. Numbers do not matter: tensors are fake ones."""
+Each entry of NETS has a net and its loss on a batch of the job's size. The numbers do not matter: tensors are fake."""
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 import torchvision
 
-from generative_nets import VAE  # of tests/torch
+from generative_nets import VAE  # tests/torch
 
 
 # ---- GPT-2 ----------------------------------------------------------------------------------------------
@@ -59,7 +59,7 @@ class GPT2(nn.Module):
 # ---- BERT -----------------------------------------------------------------------------------------------
 
 def tree(**modules):
-    """A module that has these and does nothing by itself: names of parameters are paths."""
+    """A module that only holds other modules, so that the names of parameters are paths."""
     module = nn.Module()
     for name, child in modules.items():
         module.add_module(name, child)
@@ -134,7 +134,7 @@ def vae_loss(net):
     return net.loss(torch.empty(128, 28, 28).view(128, 1, 28, 28), torch.empty(128, 20))
 
 
-NETS = {  # job: how the net is made, what is minimized
+NETS = {  # job: function that makes the net, its loss
     "gpt2/gpt2": (GPT2, gpt2_loss),
     "bert_large/bert_large": (BERT, bert_loss),
     "resnet50/resnet50": (torchvision.models.resnet50, image_loss(256)),
@@ -147,7 +147,7 @@ PRECISIONS = "f16", "bf16"
 
 
 def layer_types(job, precision):
-    """{parameter: types of what the layers give that have it}, in the order of the calls; `loss` and `gradients` too."""
+    """{parameter: types of the results of the layers that have it}, in the order of the calls; also `loss` and `gradients`."""
     make, loss_of = NETS[job]
     net, types = make().train(), {}
     names = {id(p): name for name, p in net.named_parameters()}

@@ -1,6 +1,6 @@
-/* A machine that seems to have one GPU, for make_table.py: preloaded, it answers what PyTorch asks
- * of the CUDA runtime before it records a fake tensor for backward. Nothing can be computed with
- * it. make_table.py builds it, as libcuda.so.1, and starts itself anew with it. */
+/* Makes PyTorch see one GPU, for make_table.py. When preloaded, this library answers the calls of
+ * the CUDA runtime that PyTorch makes before it records a fake tensor for backward. It cannot
+ * compute anything. make_table.py builds it as libcuda.so.1 and restarts itself with it. */
 #include <stddef.h>
 
 #define NOTHING(name)                                                                              \

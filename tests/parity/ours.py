@@ -1,4 +1,4 @@
-"""What ampc says of the cells of programs.py: programs in its language, and their types after pass precision."""
+"""Writes the cells of programs.py as programs of the language, and reads their types after pass precision."""
 import json
 import os
 import re
@@ -8,18 +8,18 @@ from collections import namedtuple
 
 from programs import HERE, LETTERS, LOST, REFUSED, chains_for, regions, types_of
 
-UNKNOWN_NAME = "E201"  # what a value is that is made of one that was refused
+UNKNOWN_NAME = "E201"  # a name whose statement was refused
 TOO_LONG = "E210"
 
 
 class TooLong(Exception):
-    """More than one job may unroll to."""
+    """The program unrolls to more statements than a job may have."""
 
 
 class Program:
-    """An .amp text of cells; each is a line that binds a name, so an error's line tells which it is."""
+    """An .amp text of cells. Each cell is one line that binds a name, so the line of an error identifies the cell."""
     def __init__(self):
-        self.lines, self.cells, self.returns = [], {}, {}  # by line: its (cell, name); the block's cells
+        self.lines, self.cells, self.returns = [], {}, {}  # by line: (cell, name); the cells of a block
 
     def add(self, text):
         self.lines.append(text)
@@ -29,7 +29,7 @@ class Program:
         self.lines.append(text)
 
     def end(self, first):
-        """Ends a block: it returns what the lines from `first` on bind."""
+        """Ends a block, which returns the names that the lines from `first` on bind."""
         self.returns[len(self.lines)] = [line for line in self.cells if line >= first]
         self.lines += ["", "}"]
 
@@ -41,13 +41,13 @@ def run(ampc, lines):
         done = subprocess.run([ampc, "--dump-after=precision", "--error-limit", "0", "--error-format", "json", f.name],
                               capture_output=True, text=True)
     if done.returncode not in (0, 1):
-        raise SystemExit(f"ampc ended with {done.returncode}: {done.stderr[-2000:]}")
+        raise SystemExit(f"ampc exits with status {done.returncode}: {done.stderr[-2000:]}")
     said = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
     return done.stdout, [s for s in said if s["severity"] == "error"]
 
 
 def without(program, refused):
-    """The text without the lines that were refused, and the lines whose values it returns, in that order."""
+    """The text without the refused lines, and the lines whose values it returns, in the order of the outputs."""
     lines = ["" if i in refused else line for i, line in enumerate(program.lines)]
     order = []
     for at, cells in program.returns.items():
@@ -58,7 +58,7 @@ def without(program, refused):
 
 
 def own_types(ampc, program):
-    """{cell: letter}. Lines with errors are taken out until there is none: what is left has types."""
+    """{cell: letter}. Removes lines with errors until there are none; the remaining lines have types."""
     refused = {}
     while True:
         lines, order = without(program, refused)
@@ -87,7 +87,8 @@ def shape(sizes):
 
 
 def in_regions(chain, name, text):
-    """One line: the expression in a chain of regions; behind an inner one a second time, which is the cell."""
+    """One line: the expression in a chain of regions. A chain with `<` has it a second time behind the inner region; that one is
+    the cell."""
     kinds, behind = regions(chain)
     inner = f"{name} = {text}"
     for i, kind in reversed(list(enumerate(kinds))):
@@ -98,7 +99,7 @@ def in_regions(chain, name, text):
 
 
 def add_case(program, case, rows):
-    """All chains of all `rows` of input types of a case."""
+    """Adds all chains for all `rows` of input types of a case."""
     for key, text in case.modules.items():
         program.add(f"model {key} = {text}")
     for key, arguments, result in case.functions:
@@ -114,7 +115,7 @@ def add_case(program, case, rows):
 
 
 def case_types(ampc, work):
-    """Of a list of (case, rows)."""
+    """The types of a list of (case, rows)."""
     program = Program()
     for case, rows in work:
         add_case(program, case, rows)
@@ -128,7 +129,7 @@ def case_types(ampc, work):
 
 
 def batches(cases, most=80):
-    """Cases that share a program: those whose members are tensors alone; else names would meet."""
+    """Cases that share a program. A case with modules or functions gets its own program, because names would collide."""
     now, n = [], 0
     for case in cases:
         rows = types_of(case)
@@ -155,7 +156,7 @@ def add_items(program, number, items, depth=1):
 
 
 def graphs_program(graphs):
-    """Several graphs; their weights are those of one net."""
+    """A program of several graphs, which share the weights of one net."""
     program = Program()
     weights = next(iter(graphs.values())).weights
     program.add("module Weights {")
@@ -175,12 +176,12 @@ def graphs_program(graphs):
 # ---- models -------------------------------------------------------------------------------------------
 
 NODE = re.compile(r"^%(\d+) = (\w+) (\w+)\[(.*?)\](?: nhwc)?((?: %\d+)*)(.*?)\s+# \d", re.M)
-Node = namedtuple("Node", "op type sizes inputs rest")  # of a dump; `rest` begins with the name of a parameter
+Node = namedtuple("Node", "op type sizes inputs rest")  # of a dump; `rest` of a param starts with its name
 VIEWS = ("cast", "reshape", "slice", "transpose", "permute", "expand")
 
 
 def first_block(ampc, job, precision, stage):
-    """Nodes of a model's first block after a pass: {id: Node}."""
+    """The nodes of a model's first block after a pass: {id: Node}."""
     path = os.path.join(HERE, "..", "..", "models", job + ".amp")
     done = subprocess.run([ampc, f"--dump-after={stage}", "--set", f"precision={precision}", path], capture_output=True,
                           text=True, check=True)
@@ -213,7 +214,7 @@ def types_into(nodes, op):
 
 
 def net_types(ampc, job, precision):
-    """{parameter: letters of what reads it}, the types of the loss and of the gradients that are added up."""
+    """{parameter: letters of the nodes that read it}, and the types of the loss and of the gradients that are added up."""
     nodes = first_block(ampc, job, precision, "precision")
     types = {node.rest.split()[0]: "".join(LETTERS[r.type] for r in readers(nodes, i) if not r.op.startswith("running_"))
              for i, node in nodes.items() if node.op == "param"}

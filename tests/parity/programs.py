@@ -1,7 +1,7 @@
 """The programs whose types are compared: the same text for PyTorch and for ampc. Needs neither of them.
 
 A *cell* is one expression in one chain of regions, on inputs of given types. The expressions are the cases of
-tests/torch/cases.def and of cases.def here; make_table.py evaluates them with PyTorch, check_types.py gives them to ampc.
+tests/torch/cases.def and of cases.def here. make_table.py evaluates them with PyTorch, check_types.py compiles them with ampc.
 """
 import itertools
 import os
@@ -14,19 +14,20 @@ sys.path.insert(0, os.path.join(HERE, "..", "torch"))
 from cases import FUNCTION, read_cases  # noqa: E402
 
 LETTERS = {"f16": "h", "bf16": "b", "f32": "f", "i64": "l", "i32": "i", "u8": "u", "bool": "o"}
-REFUSED, LOST = "x", "-"  # an error; a value made of one that is an error
+REFUSED, LOST = "x", "-"  # an error; a value computed from one that is an error
 
-# Regions from the outermost to the innermost. `f32` is a pin: PyTorch has it as enabled=False and .float() of what goes
-# in. `<` steps out of a region again: the expression stands in the inner one first and then behind it, which counts.
+# Chains of regions, from the outermost to the innermost. `f32` is a pin; in PyTorch it is
+# enabled=False and .float() of the inputs. `<` leaves the inner region again: the expression is
+# first in the inner region and then behind it; the second one counts.
 CHAINS = ("off", "f16", "bf16", "f32", "f16>off", "off>f16", "f16>bf16", "bf16>f16", "f16>f32", "bf16>off>f16",
           "f16<off", "f16<bf16", "bf16<f32")
-FEW = CHAINS[:4]            # where an input is no float
-SOME = CHAINS[:5] + CHAINS[-2:-1]  # of cases of ../torch/cases.def, which call the same ops again
+FEW = CHAINS[:4]            # if an input is not a float
+SOME = CHAINS[:5] + CHAINS[-2:-1]  # for ../torch/cases.def, whose cases call the same ops many times
 FLOATS = ("f32", "f16", "bf16")
 INTEGERS = ("i64", "bool")
 
-# Cases without a counterpart: what PyTorch has not; weights of losses, which the installed one has not; and `encoder`, which
-# copies its layers, as fake tensors cannot be (encoder_layer is compared).
+# Cases that cannot be compared: functions that PyTorch lacks, and `encoder`, which copies its
+# layers, which fake tensors do not support (encoder_layer is compared).
 OWN = ("dice_loss(", "jvp(", "TransformerEncoder(")
 
 
@@ -39,7 +40,7 @@ class Case:
     """Members of a case: tensors by shape, modules by text, functions by arguments and text."""
     def __init__(self, name, row):
         self.name, (members, self.output, fill) = name, row
-        self.single = name.startswith("t_")  # an op alone, of cases.def here
+        self.single = name.startswith("t_")  # a single op of cases.def here
         self.output = " ".join(self.output.split())
         self.functions = re.findall(FUNCTION, members)
         members = re.sub(FUNCTION, "", members)
@@ -53,8 +54,8 @@ class Case:
 
 
 def types_of(case):
-    """Types of a case's inputs. The cases of this folder are single ops: all pairs. The others are many cases of the
-    same ops: all pairs of floats. Of three and more inputs one stands out."""
+    """The types of a case's inputs. The cases of this folder are single ops and get all pairs of types. The other cases call
+    the same ops many times and get all pairs of float types. With more inputs, all have one type, or all but one."""
     n, single = len(case.tensors), case.single
     if n <= 1 or (n == 2 and single):
         return list(itertools.product(FLOATS + INTEGERS, repeat=n))
@@ -73,7 +74,7 @@ LISTED = os.path.join(HERE, "listed.tsv")
 
 
 def read_listed():
-    """{op of autocast's lists: the cases that call it, none where the language has it not}."""
+    """{op of autocast's lists: the cases that call it; empty if the language lacks the op}."""
     with open(LISTED, encoding="utf-8") as f:
         rows = (line.rstrip("\n").split("\t") for line in f if not line.startswith("#"))
         return {op: [] if cases == "-" else cases.split() for op, cases in rows}
@@ -96,7 +97,7 @@ def chains_for(case, types):
 
 
 def regions(chain):
-    """The regions in which an expression stands, and whether it stands behind the innermost again."""
+    """The regions around an expression, and whether the expression is repeated behind the innermost."""
     return re.split("[<>]", chain), "<" in chain
 
 
@@ -121,12 +122,12 @@ NESTED = ("f16", "bf16", "off", "f32")
 
 
 class Graph:
-    """Statements and regions in one another: [("name", "expression") | ("region", [...])]."""
+    """Nested statements and regions: [("name", "expression") | ("region", [...])]."""
     def __init__(self, seed, values=24):
-        draw = random.Random(seed).random  # alone of random's functions it is the same in all versions of Python
+        draw = random.Random(seed).random  # the only function of random with the same numbers in all versions of Python
         self.pick = lambda items: items[int(draw() * len(items))]
         self.inputs = {"x": self.pick(FLOATS), "y": self.pick(FLOATS), "z": self.pick(FLOATS)}
-        self.weights = {"w": [SIZE, SIZE], "c": [SIZE], "k": [1, 1, 3, 3]}  # of f32, as of a net
+        self.weights = {"w": [SIZE, SIZE], "c": [SIZE], "k": [1, 1, 3, 3]}  # f32, as in a net
         self.names, self.n, self.most = list(self.inputs), 0, values
         self.body = [(self.pick(("f16", "bf16")), self.block(0))]
 
@@ -150,7 +151,7 @@ class Graph:
         return name, text
 
     def values_made(self):
-        """Names in the order of the text: inner blocks where they stand."""
+        """The names in the order of the text, with those of inner blocks at their place."""
         def walk(items):
             for head, rest in items:
                 yield from walk(rest) if isinstance(rest, list) else (head,)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""weight_casts.py AMPC: no step of a model casts a weight. Counted in the graph that the plan is made of.
+"""weight_casts.py AMPC: tests that no step of a model casts a weight, in the graph from which the plan is made.
 
-A weight in f32 that an op wants in 16 bits has a cast node. The optimizer's kernel writes that working copy, so the node
-belongs to no command (no group= in the dump after pass fuse). A cast, or what else makes 16 bits of a weight, that has one
-would be computed in each step."""
+If an op needs an f32 weight in 16 bits, the graph has a cast node. The optimizer's kernel writes that 16-bit copy, so the
+node belongs to no command: it has no group= in the dump after pass fuse. A cast of a weight with group= would run in each
+step."""
 import subprocess
 import sys
 import tempfile
@@ -25,7 +25,7 @@ train x, y in numbers() with batch=10 { minimize cross_entropy(net(x), y) with o
 
 
 def count(nodes):
-    """How many weights have a working copy, and how many casts of weights are part of a command."""
+    """Counts the weights that have a 16-bit copy, and the casts of weights that belong to a command."""
     of_weight, copies, casts = set(), set(), []
     for i, node in nodes.items():
         if node.op == "param" and node.type == "f32":
@@ -47,13 +47,13 @@ def main():
         f.write(PLANTED)
         f.flush()
         text = subprocess.run([ampc, "--dump-after=fuse", f.name], capture_output=True, text=True, check=True).stdout
-    if count(ours.nodes_of(text)) != (2, 1):  # of fc; a transposed view, which PyTorch casts in each step, too
-        print("the cast of a transposed weight is not found")
+    if count(ours.nodes_of(text)) != (2, 1):  # two copies of fc; a cast of a transposed view, which PyTorch runs in each step, too
+        print("the planted cast of a transposed weight is not found")
         failed = True
     for job in MODELS:
         for precision in PRECISIONS:
             copies, casts = count(ours.first_block(ampc, job, precision, "fuse"))
-            print(f"{job} {precision}: {copies} weights with a working copy, {casts} casts of weights in the step")
+            print(f"{job} {precision}: {copies} weights with a 16-bit copy, {casts} casts of weights in the step")
             failed = failed or not copies or casts
     sys.exit(failed)
 

@@ -1,8 +1,8 @@
 """Draws random graphs from the reference of the language.
 
 Every function and layer has an entry with an example there, so a new op is drawn as soon as it exists. A candidate is such an
-example with other sizes, other options and other operands. The compiler decides what is valid: all candidates of a round
-stand in one job, whose messages tell which of them are wrong and what type the others have.
+example with other sizes, other options and other operands. The compiler decides what is valid: all candidates of a round are
+in one job, and its messages report which are wrong and what types the others have.
 """
 import pathlib
 import random
@@ -32,7 +32,7 @@ op own_scale(x: float[N], y: float[N]) -> (z: float[N]) {
 
 
 class Step:
-    """A statement of a graph: lines of text, the names they bind, the members they need."""
+    """A step of a graph: lines of text, the names that they bind, the members that they need."""
 
     def __init__(self, lines, members=()):
         self.lines, self.members = list(lines), list(members)
@@ -43,7 +43,7 @@ class Step:
 
 
 class Graph:
-    """Steps in their order, the type of each value, and what becomes of the results."""
+    """The steps in order, the type of each value, and the sinks, which use the results."""
 
     def __init__(self, seed):
         self.seed = seed
@@ -63,7 +63,7 @@ class Graph:
         return f"{letter}{self.count}"
 
     def parameter(self, dtype, dims):
-        """A member that begins with numbers in which most functions are defined."""
+        """Adds a Parameter whose initial values are in the domain of most functions."""
         name = self.fresh("p")
         start = self.random.choice(["uniform_(0.1, 0.9)", "uniform_(-0.9, 0.9)", "normal_()"])
         self.parameters.append(f"{name} = Parameter({dims}, init={start})")
@@ -71,7 +71,7 @@ class Graph:
         return name
 
     def pick(self, kinds="f", young=0.6):
-        """A value whose type begins with one of these letters, a young one rather than an old one; None if there is none."""
+        """A value whose type begins with one of these letters, preferably a recent one; None if there is none."""
         names = [n for n in self.types if self.types[n][0][0] in kinds]
         if not names:
             return None
@@ -82,7 +82,7 @@ class Graph:
 
 
 def operand(graph, dims, kind="f", high=None):
-    """An expression of this shape: a value of the graph that is made to fit, or a new Parameter."""
+    """An expression of this shape: a value of the graph, reshaped to fit, or a new Parameter."""
     rng = graph.random
     if kind == "f":
         if rng.random() < 0.15:
@@ -98,7 +98,7 @@ def operand(graph, dims, kind="f", high=None):
 
 
 def with_operands(graph, line, keep=0.1):
-    """The line with values of the graph in place of `rand(..)`, `randint(..)` and their like."""
+    """Replaces `rand(..)`, `randint(..)` and similar calls in the line by values of the graph."""
     def change(found):
         if graph.random.random() < keep:
             return found[0]
@@ -147,7 +147,7 @@ def other_value(rng, default, words):
 
 
 def with_option(rng, reference, name, line, words):
-    """The call of `name` in this line with one more option, or another value for one that is there."""
+    """Gives the call of `name` in this line another option, or one of its options another value."""
     options = reference.options(name)
     at = line.find(name + "(")
     if not options or at < 0:
@@ -163,7 +163,7 @@ def with_option(rng, reference, name, line, words):
 
 
 def other_sizes(rng, lines):
-    """Great sizes made small, and perhaps one size replaced everywhere, mostly by 1."""
+    """Replaces large sizes by small ones, and perhaps one or two sizes everywhere, mostly by 1."""
     text = re.sub(r"(?<![\w.])(16|32)(?![\w.])", lambda f: str(int(f[1]) // 4), "\n".join(lines))
     numbers = sorted(set(re.findall(r"\d+", " ".join(f[2] or f[5] or "" for f in LEAF.finditer(text)))))
     for _ in range(rng.choice([0, 1, 1, 2])):
@@ -198,7 +198,7 @@ def from_example(graph, reference):
 
 
 def from_operators(graph, _):
-    """An operator between two values whose shapes broadcast."""
+    """An operator on two values whose shapes broadcast."""
     rng = graph.random
     a = graph.pick()
     dims = graph.types[a][1]
@@ -240,7 +240,7 @@ def from_reductions(graph, reference):
 
 
 def from_loop(graph, reference):
-    """A loop at run time around a call, which is made to fit what is carried; with slices of each round, and what all rounds emit."""
+    """A `scan` loop around a call. The result is reshaped to fit the carried value; the loop may slice rows and emit values."""
     rng = graph.random
     start = graph.pick()
     carried, inner = graph.fresh(), (from_example if rng.random() < 0.7 else from_operators)
@@ -269,7 +269,7 @@ KINDS = [(from_example, 10), (from_operators, 4), (from_views, 4), (from_reducti
 
 
 def candidate(graph, reference):
-    """A step that may be wrong; None if nothing came of it."""
+    """A step that may be invalid; None if none could be made."""
     rng = graph.random
     kind = rng.choices([k for k, _ in KINDS], [w for _, w in KINDS])[0]
     step = kind(graph, reference)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """graphs.py AMPC AMP [--simt SIMT_CHECK] [--device cuda] [--seed N | --fresh] [--graphs N] [--folder DIR]
 
-Random graphs: -O0 = -O1 = -O2 to the bit, and so are a block with and without checkpoint(); for a share of them the emitted program
-is the run in process, the CUDA text is the C text thread by thread, and gradients are differences in doubles. README.md says how
-they are drawn. A graph that fails is made small and left in DIR as SEED.amp, what failed in SEED.txt; DIR/done.tsv has a line for each
-job of graphs, and a run with the same DIR leaves out what stands there. Ends with a table of the kinds of failures.
+Draws random graphs. -O0, -O1 and -O2 must give the same bits, and so must a block with and without checkpoint(). For some
+graphs, the emitted program must give the same bits as the run in process, the CUDA text thread by thread the same as the C
+text, and gradients must equal differences in doubles. README.md says how graphs are drawn. A failing graph is shrunk and
+written to DIR/SEED.amp, and its failure to DIR/SEED.txt. DIR/done.tsv has a line for each finished job; a run with the same
+DIR skips these jobs. At the end, a table of the kinds of failures is printed.
 """
 import argparse
 import collections
@@ -21,11 +22,11 @@ import shrink
 import trial
 
 TOGETHER = 12  # graphs in one job, so that the C compiler is started once for all of them
-SHARES = {"emitted": 8, "simt": 24, "gradients": 4}  # of every so many jobs
+SHARES = {"emitted": 8, "simt": 24, "gradients": 4}  # one job of this many
 
 
 def examine(options, first):
-    """One job of graphs: how many compile, and [(seed, kind, what)]."""
+    """Runs one job of graphs. Returns how many graphs compile, and [(seed, kind, what)] of the failures."""
     seeds = range(first, min(first + TOGETHER, options.seed + options.graphs))
     number = first // TOGETHER
     with tempfile.TemporaryDirectory(prefix="ampc-graphs-") as folder:
@@ -47,7 +48,7 @@ def examine(options, first):
 
 
 def kind_of(kind, what):
-    """A failure in few words, for the table."""
+    """The kind of a failure, for the table."""
     status = re.match(r"status (-?\d+)", what)
     null = " (null)" if "(null)" in what else ""
     return f"{kind}: status {status[1]}{null}" if status else f"{kind}: another result"
@@ -63,12 +64,12 @@ def read_options():
     reader.add_argument("ampc", type=lambda p: pathlib.Path(p).resolve())
     reader.add_argument("amp", type=lambda p: pathlib.Path(p).resolve())
     reader.add_argument("--simt", type=lambda p: pathlib.Path(p).resolve())
-    reader.add_argument("--device", default="cpu", help="of cuda there are no emitted programs, no simt and no gradients")
-    reader.add_argument("--seed", type=int, default=0, help="the first graph")
-    reader.add_argument("--fresh", action="store_true", help="begin at a graph that no run of another day begins at")
+    reader.add_argument("--device", default="cpu", help="cpu or cuda; with cuda, emitted programs, simt and gradients are left out")
+    reader.add_argument("--seed", type=int, default=0, help="number of the first graph")
+    reader.add_argument("--fresh", action="store_true", help="start at a graph that depends on the date")
     reader.add_argument("--graphs", type=int, default=240)
     reader.add_argument("--processes", type=int, default=2)
-    reader.add_argument("--folder", type=pathlib.Path, default=None, help="for failures and for what is done")
+    reader.add_argument("--folder", type=pathlib.Path, default=None, help="folder for failures and for the record of finished jobs")
     options = reader.parse_args()
     if options.fresh:
         options.seed = 100000 * (int(time.time()) // 86400)
@@ -88,7 +89,7 @@ def main():
             drawn += count
             for seed, kind, what in wrong:
                 kinds[kind_of(kind, what)] += 1
-                print(f"graph {seed}: {kind}: {what.splitlines()[0][:200]}; small: {options.folder}/{seed}.amp", flush=True)
+                print(f"graph {seed}: {kind}: {what.splitlines()[0][:200]}; shrunk: {options.folder}/{seed}.amp", flush=True)
             log.write(f"{first}\t{count}\t{len(wrong)}\t{seconds:.1f}\n")
             log.flush()
     print(f"{drawn} graphs")

@@ -1,4 +1,4 @@
-"""Graphs as jobs: text, and what the compiler says of it."""
+"""Writes graphs as jobs, and reads the compiler's messages about them."""
 import copy
 import json
 import pathlib
@@ -17,11 +17,11 @@ OPTIMIZERS = ["SGD({0}, lr=0.1, momentum=0.5)", "Adam({0}, lr=1e-3)", "AdamW({0}
 
 
 class Died(Exception):
-    """The compiler ended in a way in which it never should."""
+    """The compiler ended with a status that is always a bug."""
 
 
 class Text:
-    """Lines of a job, and of each the graph and the step that wrote it."""
+    """The lines of a job, and for each line the graph and the step that it belongs to."""
 
     def __init__(self):
         self.lines, self.owners = [], []
@@ -44,7 +44,7 @@ def add_steps(out, graph, indent, steps, probes):
 
 
 def add_module(out, graph, probes, plain):
-    """The graph's module. `probes`: steps whose types are asked for; `plain`: blocks are called, not checkpointed."""
+    """The graph's module. `probes`: steps whose types the compiler must report; `plain`: calls blocks without `checkpoint`."""
     steps = graph.steps + (probes or [])
     words = set(re.findall(r"\w+", " ".join(line for s in steps + graph.sinks for line in s.lines + s.members)))
     used = [p for p in graph.parameters if p.split()[0] in words]
@@ -84,7 +84,7 @@ def add_module(out, graph, probes, plain):
 
 
 def block_names(graph, first, last):
-    """What a block of steps takes and gives."""
+    """The parameters and the results of a block of steps."""
     inside = graph.steps[first:last]
     made = {n for s in inside for n in s.gives}
     bound = {n for s in inside for line in s.lines for n in re.findall(r"v\d+", line.partition(" = ")[0])}
@@ -109,7 +109,7 @@ def add_training(out, graph):
 
 
 def whole(graphs, plain=False):
-    """A job that trains each graph."""
+    """A job with a train block for each graph."""
     out = Text()
     out.add(HEAD)
     if any("own_scale(" in line for g in graphs for s in g.steps for line in s.lines):
@@ -137,7 +137,7 @@ def messages(ampc, folder, text, *options):
 def probe(ampc, folder, trials):
     """Adds the candidates that are valid to their graphs. trials: [(graph, [step, ..])]"""
     bad, types = set(), {}
-    while not types and any(s not in bad for _, steps in trials for s in steps): # one that is not read hides all others
+    while not types and any(s not in bad for _, steps in trials for s in steps): # a syntax error hides all other messages
         before = len(bad)
         ask(ampc, folder, [(g, [s for s in steps if s not in bad]) for g, steps in trials], bad, types)
         if len(bad) == before:
@@ -166,7 +166,7 @@ def ask(ampc, folder, trials, bad, types):
 
 
 def accept(graph, step, types):
-    """Takes over a step all of whose results are tensors of a bearable size."""
+    """Adds a step to its graph with the results that are tensors of at most MOST_ELEMENTS elements."""
     names = []
     for name in step.gives:
         found = re.match(r"(f16|bf16|f32|i32|i64|u8|bool)\[([\d, ]*)\]$", types.get((step, name), ""))
@@ -180,7 +180,7 @@ def accept(graph, step, types):
 
 
 def settle(graph):
-    """What becomes of the values: terms of the losses, and Buffers, which show every bit."""
+    """Uses the values: as terms of the losses, and in Buffers, which show every bit."""
     rng = graph.random
     used = set().union(*[s.uses() for s in graph.steps])
     for name in [n for s in graph.steps for n in s.gives]:
@@ -208,7 +208,7 @@ def settle(graph):
 
 
 def drop(graph, step):
-    """Takes a step out, and all that needs what it gives."""
+    """Removes a step and all steps that depend on it."""
     gone = [step]
     while gone:
         step = gone.pop()
@@ -220,7 +220,7 @@ def drop(graph, step):
 
 
 def clean(ampc, folder, graphs):
-    """Drops what the later passes refuse; a graph that they still refuse has no steps afterwards."""
+    """Drops the steps that later passes refuse. A graph that they still refuse loses all steps."""
     for _ in range(12):
         text = whole(graphs)
         found = messages(ampc, folder, text)
@@ -240,7 +240,7 @@ def clean(ampc, folder, graphs):
 
 
 def draw_graphs(tools, reference, seeds, rounds=5, candidates=6):
-    """Graphs that compile, one a seed but for those of which nothing came, and (graph, message) of those that the compiler died of."""
+    """Returns the graphs that compile, at most one for each seed, and (graph, message) for those on which the compiler crashed."""
     graphs, died = [draw.Graph(seed) for seed in seeds], []
     for _ in range(rounds):
         trials = [(g, [c for c in (draw.candidate(g, reference) for _ in range(candidates)) if c]) for g in graphs]
@@ -252,7 +252,7 @@ def draw_graphs(tools, reference, seeds, rounds=5, candidates=6):
 
 
 def survive(work, trials, died):
-    """Does the work on all (graph, steps); where the compiler dies of it, on halves, until it is known what it dies of."""
+    """Does the work on all (graph, steps). If the compiler crashes, repeats it on halves until the cause is known."""
     try:
         work(trials)
     except Died as end:

@@ -1,4 +1,4 @@
-"""Makes a graph that fails small: leaves out whatever it fails without."""
+"""Shrinks a failing graph: removes every part without which it still fails."""
 import copy
 
 import draw
@@ -7,7 +7,7 @@ import trial
 
 
 def failure(tools, graph, kind):
-    """How this graph fails in this kind of way; None: it does not, or it is no valid job."""
+    """The failure of this graph, of this kind; None if it does not fail, or is not a valid job."""
     if not graph.steps:
         return None
     try:
@@ -29,7 +29,7 @@ def without_buffer(graph, k):
 
 
 def without_step(graph, k):
-    """Parameters take the place of what step k gives, as far as it is used."""
+    """Replaces the used results of step k by Parameters."""
     step, lines, gives = graph.steps[k], [], []
     used = set().union(*[s.uses() for s in graph.steps[:k] + graph.steps[k + 1:] + graph.sinks])
     if getattr(step, "cut", False) and used & set(step.gives):
@@ -63,7 +63,7 @@ def without_region(graph, k):
 
 
 def narrower(graph, k):
-    """The block begins later, or ends earlier."""
+    """Lets the block begin later or end earlier."""
     first, last = graph.blocks[0]
     graph.blocks = [(first + (k == 0), last - (k == 1))] if last - first > 1 else []
 
@@ -79,7 +79,7 @@ FAMILIES = [(lambda g: 1, simple_training), (lambda g: len(g.blocks), lambda g, 
 
 
 def smallest(tools, graph, kind, what, most=120):
-    """The graph with as little in it as fails in this way, and how it fails."""
+    """The smallest graph that still fails in this way, and its failure."""
     count, size = 0, None
     while size != len(str(job.whole([graph]))) and count < most:
         size = len(str(job.whole([graph])))

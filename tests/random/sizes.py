@@ -13,7 +13,7 @@ def count(dims):
 
 
 def closing(text, at):
-    """Where the bracket that opens at `at` closes."""
+    """The index of the bracket that closes the one at `at`."""
     depth = 0
     for k in range(at, len(text)):
         depth += (text[k] in "([{") - (text[k] in ")]}")
@@ -23,7 +23,7 @@ def closing(text, at):
 
 
 def split(text):
-    """At the commas outside of brackets and strings."""
+    """Splits at the commas outside of brackets and strings."""
     parts, depth, quoted, start = [], 0, False, 0
     for k, c in enumerate(text):
         quoted ^= c == '"'
@@ -53,7 +53,7 @@ def factors(rng, n):
 
 
 def fit(rng, text, have, want):
-    """The value `text` of shape `have` with the shape `want`."""
+    """An expression of shape `want` from the value `text` of shape `have`."""
     if have == want:
         return text
     n, m = count(have), count(want)

@@ -1,4 +1,4 @@
-"""Runs a job of graphs in its variants and compares what they leave, to the bit."""
+"""Runs a job of graphs in its variants and compares their checkpoints, to the bit."""
 import json
 import math
 import os
@@ -10,12 +10,12 @@ import subprocess
 
 import job
 
-# clang without optimizing: kernels allow no reordering, so the bits are the same, in a quarter of the time. The CUDA text
-# needs a _Float16, which clang 14 lacks on most processors.
+# Compiles with clang at -O0, in a quarter of the time. The bits are the same, because kernels allow
+# no reordering. The CUDA text needs _Float16, which clang 14 lacks on most processors.
 QUICK = '#!/bin/sh\nPATH=${PATH#*:}\nfor a; do shift; case $a in -O3) a=-O0 ;; esac; set -- "$@" "$a"; done\nexec %s "$@"\n'
 
 
-OUTSIDE = r"element \[.*\] of an index is"  # a graph whose numbers name no row is told so, and that is right
+OUTSIDE = r"element \[.*\] of an index is"  # the correct message for an index out of range
 
 
 class Tools:
@@ -30,7 +30,7 @@ class Tools:
             (quick / "cc").chmod(0o755)
 
     def run(self, *command, compiler="clang"):
-        """None, or what went wrong: the status and the end of what was printed."""
+        """None, or the failure: the status and the end of the output."""
         environment = dict(os.environ, PATH=f"{self.folder}/quick/{compiler}:{os.environ['PATH']}",
                            XDG_CACHE_HOME=str(self.folder / "cache"))
         try:
@@ -44,7 +44,7 @@ class Tools:
 
 
 def tensors(path):
-    """Name to (type, bytes) of a checkpoint; every NaN is the same one."""
+    """{name: values} of a checkpoint; all NaNs become equal."""
     data = path.read_bytes()
     size = struct.unpack("<Q", data[:8])[0]
     header = json.loads(data[8:8 + size])
@@ -63,7 +63,7 @@ def tensors(path):
 
 
 def trained(tools, text, level, name, *options):
-    """The checkpoint of a run at -O`level`, or what went wrong."""
+    """(failure, checkpoint) of a run at -O`level`; one of them is None."""
     path = tools.folder / f"{name}.amp"
     path.write_text(str(text))
     saved = tools.folder / f"{name}.safetensors"
@@ -72,7 +72,7 @@ def trained(tools, text, level, name, *options):
 
 
 def emitted(tools, text):
-    """The same of the program that ampc emits."""
+    """(failure, checkpoint) of the program that ampc emits."""
     path, source, saved = (tools.folder / n for n in ("emitted.amp", "emitted.c", "emitted.safetensors"))
     path.write_text(str(text))
     wrong = tools.run(tools.ampc, "--target=cpu", "--force", "-o", source, path)
@@ -85,13 +85,13 @@ def emitted(tools, text):
 
 
 def graph_of(name):
-    """The seed of the graph that a tensor of the checkpoint belongs to; -1: all of them."""
+    """The seed of the graph that a tensor of the checkpoint belongs to; -1: no single graph."""
     found = re.search(r"\bg(\d+)[._]", name)
     return int(found[1]) if found else -1
 
 
 def differences(kind, want, got):
-    """{seed: (kind, name of a tensor)} of what is not the same."""
+    """{seed: (kind, name of a tensor)} of the tensors that differ."""
     out = {}
     for name in sorted(want, key=lambda n: (n.startswith("optimizer"), n)):
         if got.get(name) != want[name]:
@@ -100,16 +100,16 @@ def differences(kind, want, got):
 
 
 def smooth(graph):
-    """The graph with nothing in it that differences do not see: no 16 bits, no value that is cut off."""
+    """The graph without parts on which differences and gradients disagree: 16-bit types, detach, no_grad."""
     text = str(job.whole([graph]))
     text = re.sub(r"autocast\(\w+\)|\bno_grad\b", "autocast(f32)", text)
     text = re.sub(r"\.to\(b?f16\)", ".to(f32)", text).replace(".detach()", "")
-    text = re.sub(r", padding_idx=-?\d+", "", text)  # a row without a gradient
+    text = re.sub(r", padding_idx=-?\d+", "", text)  # that row has no gradient
     return re.sub(r"dtype=b?f16", "dtype=f32", text).replace("precision f16 { scaler(init=1.0) }", "precision f32")
 
 
 def gradients(tools, graph):
-    """What `amp selftest` says of the gradients of one graph; None where they say nothing."""
+    """The failure of `amp selftest` for one graph; None if it passes or the numbers are meaningless."""
     losses, graph.losses = graph.losses, 1
     path = tools.folder / "gradients.amp"
     path.write_text(smooth(graph))
@@ -120,12 +120,13 @@ def gradients(tools, graph):
 
 
 def says_nothing(slopes):
-    """The loss is no number or a monstrous one, or every gradient is the NaN that PyTorch gives beside a root of less than 0."""
+    """True if the loss is NaN or huge, or if every gradient is NaN, as PyTorch's is next to the root of a negative number."""
     return any(not abs(difference) < 1e8 for difference, _ in slopes) or all(math.isnan(gradient) for _, gradient in slopes)
 
 
 def thread_by_thread(tools, graphs):
-    """What the SIMT check says. It compiles CUDA as C, and C has no arithmetic of bf16. So it leaves out graphs with own ops in bf16."""
+    """The failure of the SIMT check, or None. It compiles CUDA as C, which has no bf16 arithmetic, so graphs with own ops in bf16
+    are left out."""
     path = tools.folder / "simt.amp"
     path.write_text(str(job.whole(graphs)))
     wrong = tools.run(tools.simt, "-O2", path, compiler="gcc")
@@ -146,7 +147,7 @@ PROOFS = {"simt": thread_by_thread,
 
 
 def compare(tools, graphs, variants):
-    """{seed: (kind, what)} of the graphs of one job; seed -1 where it cannot be told which."""
+    """{seed: (kind, what)} of the failing graphs of one job; seed -1 if the graph is not known."""
     wrong, want = trained(tools, job.whole(graphs), 0, "O0")
     if wrong:
         return {-1: ("O0", wrong)}
@@ -160,13 +161,13 @@ def compare(tools, graphs, variants):
 
 
 def outside(kind, what, graphs):
-    """The graph whose numbers name no row of a tensor, by the line that the message names."""
+    """The graph with an index out of range, by the line in the message."""
     line = re.search(OUTSIDE + r".*, \w+\.amp:(\d+)\)", what)
     return job.whole(graphs, plain=kind == "plain").owners[int(line[1]) - 1][0] if line else None
 
 
 def examine(tools, graphs, variants, proofs):
-    """{seed: (kind, what)}: what is wrong with these graphs."""
+    """{seed: (kind, what)} of the failures of these graphs."""
     out = compare(tools, graphs, variants) if variants else {}
     if "simt" in proofs and not out:
         wrong = PROOFS["simt"](tools, graphs)
