@@ -2,8 +2,8 @@
  * f32, expands and, if ops of tiles read them, other moves.
  *
  * A cast to a wider type is exact, so a kernel may read the 16-bit value and convert it. An expand
- * is a load with stride 0. Neither then needs a kernel or memory. Only kernels can do so: matrix
- * products of the library and outputs need the bytes. */
+ * is a load with stride 0. So neither needs a kernel or memory of its own. Only kernels can read
+ * folded nodes: matrix products of the library and outputs need the value in memory. */
 #include "fold.h"
 #include "compiler/command/command.h"
 
@@ -11,9 +11,9 @@ typedef struct Fold {
   Graph *g;
   const uint32_t *phase;
   uint32_t *first_use,
-      *next_use; /* lists of (user, input) by value, as indices into user and input */
-  VEC(Value) user;
-  VEC(uint32_t) input;
+      *next_use;       /* value -> its first use; use -> the next use of its value; 0: none */
+  VEC(Value) user;     /* use -> the node that reads the value */
+  VEC(uint32_t) input; /* use -> the input of that node; entry 0 is unused */
 } Fold;
 
 /* Lists (user, input) for each value, so that all users are found in one walk. */
@@ -37,7 +37,7 @@ static void list_uses(Compile *c, Fold *f)
   }
 }
 
-/* `scan` and `scan_end` list the values that a loop reads. Their bytes must exist. */
+/* True: a `scan` or `scan_end`, which reads what its loop reads from outside (loops.c). */
 static bool is_border(const Node *n)
 {
   return op_of(n)->tmpl == TMPL_loop && op_has(n, T_effect);
@@ -48,8 +48,8 @@ static bool in_phase(const Fold *f, Value v, uint32_t phase)
   return phase == UINT32_MAX || f->phase[v.id] == phase;
 }
 
-/* Whether the value may be folded as far as this use is concerned. `phase`: the phase of the step
- * in which all its users must be; UINT32_MAX: any. */
+/* True: the user can do the work of the value that it reads in this use. `phase`: the phase of the
+ * step in which the user must be; UINT32_MAX: any phase. */
 typedef bool Reads(const Fold *f, uint32_t use, uint32_t phase);
 
 static bool all_read(const Fold *f, Value v, uint32_t phase, Reads *reads)
@@ -60,7 +60,8 @@ static bool all_read(const Fold *f, Value v, uint32_t phase, Reads *reads)
   return good;
 }
 
-/* These users of a cast can convert as they load: kernels, and aliases all of whose users can. */
+/* True: this user of a cast can convert as it loads. Kernels can; an alias can if all its users
+ * can. */
 static bool reads_widened(const Fold *f, uint32_t use, uint32_t phase)
 {
   Value v = f->user.at[use];
@@ -71,10 +72,10 @@ static bool reads_widened(const Fold *f, uint32_t use, uint32_t phase)
   return loads && in_phase(f, v, phase);
 }
 
-/* These users of an expand can load with stride 0: elementwise ops, and row ops for operands that
- * they read element by element. An operand that a row op reads once a row (@1) is addressed by the
- * row alone, so only a single value may be expanded there. If a user is a folded cast, all its
- * users must be able to do so too. */
+/* True: this user of an expand can load with stride 0. Elementwise ops can; row ops can for
+ * operands that they read element by element. An operand that a row op reads once a row (@1) is
+ * addressed by the row alone, so only a single value may be expanded there. If the user is a folded
+ * cast, all users of the cast must be able to do so too. */
 static bool reads_expanded(const Fold *f, uint32_t use, uint32_t phase)
 {
   Value v = f->user.at[use];
@@ -89,9 +90,9 @@ static bool reads_expanded(const Fold *f, uint32_t use, uint32_t phase)
   return loads && (!user->folded || all_read(f, v, phase, reads_expanded)) && in_phase(f, v, phase);
 }
 
-/* Readers compute a folded node. If it reads a weight, the scale or a counter, a reader behind an
- * update would find another value: so all readers must be in the phase of the node. UINT32_MAX: no
- * effect changes the bytes within a step, so any phase will do. */
+/* The readers of a folded node compute it. If the node reads a weight, the loss scale or a counter,
+ * a reader after the update would read a changed value. So all readers must be in the phase of the
+ * node. UINT32_MAX: no effect changes the bytes within a step, so readers may be in any phase. */
 static uint32_t wanted_phase(const Fold *f, Value v)
 {
   const Node *root = ir_node(f->g, value_root(f->g, v));
@@ -106,8 +107,8 @@ static bool can_fold(const Fold *f, Value v)
   return is_widening(f->g, n) && all_read(f, v, wanted_phase(f, v), reads_widened);
 }
 
-/* These users can read through a move: ops that take any strides, if strides can describe where the
- * elements are; and views and folded nodes that only such ops read. */
+/* True: this user can read through a move. Ops of tiles can if strides describe where the elements
+ * are. Views and folded nodes can if all their users can. */
 static bool reads_strided(const Fold *f, uint32_t use, uint32_t phase)
 {
   Value v = f->user.at[use];
@@ -128,7 +129,7 @@ static void fold_moves(Fold *f)
   }
 }
 
-/* From the last node to the first, so that users are decided before the nodes that they read. */
+/* Walks from the last node to the first, so that users are decided before what they read. */
 void fold_nodes(Compile *c, const uint32_t *phase)
 {
   Fold f = {.g = c->graph, .phase = phase};

@@ -1,10 +1,10 @@
-/* Pass fuse: which nodes one command computes.
+/* Pass fuse: decides which nodes one command computes.
  *
  * Needs IR_LAID: the final nodes, relayouts and clones included. Gives IR_FUSED: Node.group and
  * Graph.groups, numbered in the order in which their commands run. Why here: memory must know which
  * values never leave a kernel.
  *
- * Without optimization each node is a command of its own, but for fuse_tiles.c and join_own().
+ * Without optimization only fuse_tiles.c and join_own() join nodes; each other node is a command.
  * With optimization, elementwise nodes of one shape join the groups of their producers, which may
  * be elementwise nodes or row ops. Row ops join the elementwise nodes that make their operands, and
  * other row ops over the same rows. Ops of windows do the same (fuse_windows.c). A value that other
@@ -12,13 +12,13 @@
  * of widening casts and expands (fold.c). Rounding depends on nodes, not on groups, so this pass
  * changes no bit of a result.
  *
- * Effects change values that other nodes read without naming the effect: weights, gradients, scale,
- * counters. order.c orders such nodes, and its edges count here like operands. So sums into one
- * gradient are made in the same order whatever is fused. At the end small sets share launches
- * (share.c).
+ * Effects change values that other nodes read without having the effect as an input: weights,
+ * gradients, the loss scale, counters. order.c orders such nodes, and its edges count here like
+ * operands. So the order of additions to one gradient does not depend on fusion. At the end small
+ * sets share launches (share.c).
  *
- * Note [fences]: an effect that does more than add ends a phase of the step. A folded node that
- * reads what effects change needs all its readers in its own phase. */
+ * Note [fences]: an effect ends a phase of the step, unless it only adds to a value (T_adds). If a
+ * folded node reads what effects change, all its readers must be in its own phase. */
 #include "fuse.h"
 #include "fold.h"
 #include "passes.h"
@@ -32,7 +32,7 @@ bool fuse_has_command(const Graph *g, uint32_t id)
          !is_working_copy(g, (Value){id});
 }
 
-/* See Note [fences]: an effect that does more than add, such as an update of weights. */
+/* True: n is an effect that ends a phase, such as an update of weights: Note [fences]. */
 static bool is_fence(const Node *n)
 {
   return op_has(n, T_effect) && !op_has(n, T_adds);
@@ -57,14 +57,15 @@ static int64_t slot_of(const Graph *g, const Node *n)
 }
 
 /* A weight that is used twice has two gradients that are added to one slot. Their order affects the
- * bits of the result. Commands of their own keep it. */
+ * bits of the result. Each is added by a command of its own, which keeps the order. */
 static bool stays_alone(const Fuse *f, uint32_t id)
 {
   const Node *n = &f->g->nodes.at[id];
   return ir_adds_to(n) >= 0 && f->sums[slot_of(f->g, n)] > 1;
 }
 
-/* True: the set has elementwise nodes only; `loads_too`: or moves that are strided loads. */
+/* True: the set has only elementwise nodes, and if `loads_too` also moves that are strided loads.
+ */
 static bool only_maps(const Fuse *f, const Members *m, bool loads_too)
 {
   for (uint32_t i = 0; i < m->nodes.n; i++) {
@@ -100,9 +101,10 @@ static bool is_flat(const Fuse *f, uint32_t row)
 }
 
 /* Each block computes some rows, so few rows keep only few threads of a GPU busy. Large elementwise
- * work that joins such a row op would lose its own many threads; expensive (`dear`) work reaches
- * that limit sooner. `threads`: how many threads the row op uses. Ops that are cut into parts have
- * so many parts that each thread has little to do (columns.c). */
+ * work stays apart from such a row op to keep its own many threads; the limit is lower for
+ * expensive
+ * (`dear`) work. `threads`: how many threads the row op uses. Ops that are cut into parts have so
+ * many parts that each thread has little to do (columns.c). */
 static bool has_room(const Fuse *f, uint32_t row, bool dear)
 {
   enum { THREADS = 4096, SMALL = 16384, BLOCK = 512 };
@@ -208,7 +210,8 @@ static bool reads_other_shape(const Fuse *f, uint32_t id, uint32_t a, uint32_t b
   return false;
 }
 
-/* No node of the two sets reads so. x is the value that their row ops walk. */
+/* True: reads_other_shape() is false for all nodes of the two sets. x is the value that their row
+ * ops walk. */
 static bool read_one_shape(const Fuse *f, uint32_t a, uint32_t b, const Node *x)
 {
   const Members *m = &f->sets.at[a], *w = &f->sets.at[b];
@@ -307,8 +310,8 @@ static void join_producers(Fuse *f, uint32_t id)
 }
 
 /* Row ops a and b walk the same rows of the same shape, so one kernel can compute both: cross
- * entropy and its gradient, mean and variance. Two results with one value a row must have one shape
- * to be stored alike. */
+ * entropy and its gradient, mean and variance. If both results have one value per row, they must
+ * have the same shape, since the kernel stores both at the same index. */
 static bool same_rows(const Fuse *f, uint32_t a, uint32_t b)
 {
   RowShape x = row_shape(f->g, (Value){a}), y = row_shape(f->g, (Value){b});
@@ -344,8 +347,9 @@ static bool reads_before_rows(const BeforeRows *b, uint32_t id)
   return true;
 }
 
-/* True: the set of row op `id` may join that of `other`, a row op over the same rows. Values that
- * it reads of that set must be computed before its row ops, at the elements that it reads. */
+/* True: the set of row op `id` may join that of `other`, a row op over the same rows. If it
+ * reads values of that set, they must not depend on the row ops there, and it must read each at the
+ * element that it computes. */
 static bool can_join_after(Fuse *f, uint32_t id, uint32_t other)
 {
   BeforeRows b = {.f = f, .set = f->group[other]};
@@ -373,7 +377,7 @@ static bool can_join_beside(Fuse *f, uint32_t id, uint32_t other)
          fuse_are_apart(f, besides, set);
 }
 
-/* Values that sums over columns read once a column, such as means. */
+/* Values that sums over columns read once per column, such as means. */
 typedef struct PerColumn {
   uint32_t at[3], n; /* values */
   bool more;
@@ -389,8 +393,8 @@ static void add_per_column(PerColumn *p, uint32_t value)
     p->at[p->n++] = value;
 }
 
-/* These values stay in registers next to the sums. With the values of two batch norms of one
- * gradient, ptxas spills some registers. */
+/* True: the joined kernel would read too many values per column. They stay in registers next to the
+ * sums; with those of two batch norms of one gradient, ptxas spills some registers. */
 static bool has_too_many_columns(const Fuse *f, uint32_t id, uint32_t other)
 {
   RowShape shape = row_shape(f->g, (Value){id});
@@ -430,10 +434,10 @@ static void join_readers(Fuse *f, uint32_t id, uint32_t root, bool itself)
   f->row_reader[maker] = id;
 }
 
-/* Row ops that read the same value in the same rows, in whatever shape, share a kernel. It loads
- * the value once and computes equal reductions (the maximum of the row) once. Elementwise nodes of
- * their sets may be the readers. Small row ops that read values of one kernel share a kernel too,
- * such as the sums over the parts of two gradients. */
+/* Row ops that read the same value in the same rows, even in different shapes, share a kernel. It
+ * loads the value once and computes equal reductions (the maximum of the row) once. The reader may
+ * also be an elementwise node in the set of the row op. Small row ops that read values of one
+ * kernel share a kernel too, such as the sums over the parts of two gradients. */
 static void join_rows(Fuse *f, uint32_t id)
 {
   const Members own = f->sets.at[f->group[id]];
@@ -496,7 +500,7 @@ static void make_sets(Fuse *f)
   fuse_turns_create(f);
 }
 
-/* How many nodes read each value; those behind an alias or a folded node count too. */
+/* Counts the nodes that read each value. Readers of its aliases and of folded nodes count too. */
 static void count_readers(Fuse *f)
 {
   for (uint32_t id = 1; id < f->g->nodes.n; id++) {

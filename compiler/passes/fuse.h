@@ -8,9 +8,9 @@ typedef struct Members {
   VEC(uint32_t) nodes; /* in execution order */
 } Members;
 
-/* Nodes that must come before a node that reads no value of theirs: order.c. */
+/* An order between two nodes of which neither reads the other, such as two effects: order.c. */
 typedef struct Edge {
-  uint32_t before, next; /* a node; the next edge of the same list, 0: none */
+  uint32_t before, next; /* the node that comes first; the next edge of the same list, 0: none */
 } Edge;
 typedef struct Order {
   uint32_t *first; /* node -> its first edge; 0: none */
@@ -29,13 +29,13 @@ typedef struct Fuse {
   uint32_t *sums;       /* block, parameter -> number of gradients added to its slot */
   uint32_t *reader;     /* value -> the last row op or small node that reads it; 0: none */
   uint32_t *row_reader; /* set -> the last small row op that reads a value of the set; 0: none */
-  bool *in_turn;        /* set -> it runs in one block, one part after the other */
+  bool *in_turn;        /* set -> one block computes it, and its parts run one after the other */
   uint32_t *level;      /* part -> 1 + the highest level of parts that it waits for; 0: not known */
   uint32_t *turn;       /* set -> its turn, later than those of all sets that it waits for */
   uint32_t *taker;      /* turn -> the set that has it; 0: none */
   uint32_t *room;       /* scratch space for n sets */
   uint32_t *begin;      /* loop -> the set that begins it */
-  uint32_t *mark;       /* set -> the last search that was there */
+  uint32_t *mark;       /* set -> the last search that visited it */
   uint32_t search;
 } Fuse;
 

@@ -1,4 +1,4 @@
-/* Part of pass fuse: turns sets into groups, numbered in the order in which their commands run. */
+/* Part of pass fuse: turns sets of nodes into groups, numbered in the order of their commands. */
 #include "fuse.h"
 
 static void add_group(Fuse *f, const Members *m, uint32_t *numbers, uint32_t set)
@@ -9,9 +9,9 @@ static void add_group(Fuse *f, const Members *m, uint32_t *numbers, uint32_t set
   vec_push(f->c->arena, &f->g->groups, out);
 }
 
-/* Sets are numbered by their first nodes. A launch with several parts is numbered by the part that
- * begins last, since the sets for which this part waits have earlier numbers. Returns the first
- * node of that part for each set. */
+/* Sets are numbered in the order of their first nodes. For a launch with several parts, the part
+ * whose first node comes last decides, since the sets that this part waits for have earlier
+ * numbers. Returns the first node of that part for each set. */
 static uint32_t *last_begun(const Fuse *f)
 {
   uint32_t *last = arena_array(f->c->arena, uint32_t, f->sets.n);
@@ -27,7 +27,7 @@ static uint32_t *last_begun(const Fuse *f)
 static void order_set(Fuse *f, uint32_t set, uint32_t *numbers);
 
 /* Numbers the sets of a loop one after the other. `scan`, which begins the loop, waits for all sets
- * outside of the loop that they wait for. */
+ * outside of the loop that sets of the loop wait for. */
 static void order_loop(Fuse *f, uint16_t loop, uint32_t *numbers)
 {
   uint32_t end = 0;

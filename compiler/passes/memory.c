@@ -53,7 +53,8 @@ static bool has_shares(const Optimizer *o)
 
 /* Parameters of a group are adjacent, and so are the groups of an optimizer. So one kernel updates
  * one interval of MASTER and the same interval of gradients, moments and copies. The shares of an
- * optimizer stand behind its own parameters; for them the two intervals differ. */
+ * optimizer come after its own parameters. Their masters are in another interval than their
+ * gradients and moments. */
 static int64_t place_optimizer(Graph *g, uint32_t index, int64_t at)
 {
   Optimizer *o = &g->optimizers.at[index];
@@ -67,7 +68,7 @@ static int64_t place_optimizer(Graph *g, uint32_t index, int64_t at)
   return at;
 }
 
-/* Finds the masters of each group. Those of shares are elsewhere. */
+/* Finds where the masters of each group begin. A group of shares has the masters of its weights. */
 static void find_masters(Graph *g)
 {
   for (uint32_t i = 0; i < g->optimizers.n; i++)
@@ -149,7 +150,7 @@ static ampc_ref param_place(const Compile *c, const Node *n)
   return (ampc_ref){space, p->offset * ir_dtype_size(c, AMPC_F32)};
 }
 
-/* The place of a leaf, in a space that exists before the step. */
+/* The place of a leaf: an input, a parameter, a gradient slot, or a number in STATE. */
 static ampc_ref leaf_place(Compile *c, const Node *n)
 {
   const Graph *g = c->graph;
@@ -208,8 +209,8 @@ static bool accumulates(const Node *n)
 }
 
 /* dw = gemm(..); grad_accumulate(dw): the product writes to the slot of the gradient in GRAD and
- * adds there itself. So dw needs no bytes in WORK and no kernel that adds. Only if nothing else
- * reads dw. */
+ * adds there itself. So dw needs no bytes in WORK and no kernel that adds. This holds only if
+ * nothing else reads dw. */
 static void place_gradients(Compile *c, const uint32_t *readers)
 {
   Graph *g = c->graph;
@@ -254,8 +255,9 @@ static void find_lives(Graph *g, uint16_t block, uint32_t end, Life *lives, uint
   }
 }
 
-/* Values that cross the border of a loop: all slices of a stack live from the beginning of the loop
- * on. A carried value lives as long as the result of the last iteration is read. */
+/* Extends the lifetimes of values that cross the border of a loop. All slices of a stack live from
+ * the beginning of the loop on. A carried value lives as long as the result of the last iteration
+ * is read. */
 static void find_lives_of_loops(Compile *c, Life *lives)
 {
   const Graph *g = c->graph;

@@ -22,7 +22,7 @@ static Value owner_of(const Graph *g, Value v)
   return v;
 }
 
-/* v as the library uses it: whole, at the place of the node that owns the bytes. */
+/* Adds v as the library uses it: all of it, at the place of the node that owns the bytes. */
 static void add_value(UseList *l, Value v, bool written)
 {
   if (!v.id) return;
@@ -44,8 +44,8 @@ static void library_uses(UseList *l, uint32_t group)
   add_scratch(l, group, call.workspace);
 }
 
-/* An argument may stand for two values: the result, and the operand whose bytes it takes
- * (`over`). */
+/* A result may take over the bytes of an operand (`over`). Then one argument stands for both
+ * values. */
 static void kernel_uses(UseList *l, uint32_t group)
 {
   KernelArgs args = kernel_args(l->c, group);

@@ -80,7 +80,7 @@ static void plan_optimizers(Compile *c, ampc_program *p)
   p->n_optimizers = g->optimizers.n;
 }
 
-/* Maps a mask of blocks of the graph to blocks of the program; it has 64 bits. */
+/* Maps a mask of blocks of the graph to a mask of blocks of the program. A mask has 64 bits. */
 static uint64_t steps_of(const Graph *g, uint64_t blocks, const uint32_t *block_index)
 {
   uint64_t out = 0;
@@ -89,7 +89,7 @@ static uint64_t steps_of(const Graph *g, uint64_t blocks, const uint32_t *block_
   return out;
 }
 
-/* The number of steps that the job gives these blocks, divided by `every`; 1 if the number of
+/* The number of steps that the blocks in the mask run, divided by `every`; 1 if the number of
  * samples is not known. */
 static double own_length(const Graph *g, uint64_t blocks, int64_t every)
 {

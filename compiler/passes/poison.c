@@ -8,7 +8,7 @@ typedef struct Poison {
   uint32_t *last; /* value -> group of its last use */
   VEC(WorkUse) live;
   uint32_t *end;  /* loop -> group of its `scan_end` */
-  uint32_t group; /* the next one */
+  uint32_t group; /* the next group */
   uint32_t block;
 } Poison;
 
@@ -26,7 +26,7 @@ static uint32_t last_use(const Poison *p, Value v, uint32_t i)
   return i;
 }
 
-/* By work_uses(), not by lifetimes: poison must not repeat a mistake of pass memory. */
+/* Takes the uses from work_uses(), not from lifetimes, so that a mistake of pass memory shows. */
 static void find_last_uses(Poison *p, uint32_t block)
 {
   const Graph *g = p->c->graph;
@@ -58,7 +58,7 @@ static void fill(Poison *p, Commands *out, int64_t offset, int64_t bytes)
   vec_push(p->c->arena, out, k);
 }
 
-/* Bytes that a live value shares, since it took those of an operand, are not filled. */
+/* True: a live value has some of these bytes, because it took over those of an operand. */
 static bool meets_live(const Poison *p, const WorkUse *use)
 {
   for (uint32_t i = 0; i < p->live.n; i++)
@@ -66,7 +66,7 @@ static bool meets_live(const Poison *p, const WorkUse *use)
   return false;
 }
 
-/* Values that the command wrote become live; those that it was the last to use are filled. */
+/* Values that the command wrote become live. Values that it used last are filled. */
 static void after_command(Poison *p, uint32_t group, Commands *out)
 {
   WorkUses uses = {0};
@@ -90,7 +90,7 @@ static void after_command(Poison *p, uint32_t group, Commands *out)
     if (!meets_live(p, &dead.at[i])) fill(p, out, dead.at[i].offset, dead.at[i].bytes);
 }
 
-/* A list of commands with fills between them. p->group advances with it. */
+/* Returns the commands with fills between them. p->group moves behind their groups. */
 static Commands poisoned(Poison *p, const ampc_command *commands, uint32_t n)
 {
   const Graph *g = p->c->graph;

@@ -83,8 +83,8 @@ static const char *region_name(const Region *r)
   return r->label ? r->label : "`autocast(off)`";
 }
 
-/* With `autocast(off)` or category none, products do not cast their operands. As in PyTorch, operands
- * of different float types are an error that the user must resolve. */
+/* With `autocast(off)` or category none, products do not cast their operands. As in PyTorch,
+ * operands of different float types are an error that the user must resolve. */
 static void check_off(Precision *p, const Node *n)
 {
   const OpSignature *sig = &op_of(n)->signature;
@@ -249,7 +249,7 @@ static void round_number(Precision *p, Node *n)
 
 /* ---- sums ---- */
 
-/* Some op of a def of the library may not sum in f64. Reports the first one. */
+/* A def of the library may contain ops that cannot sum in f64. Reports the first such op. */
 static void check_wide(Precision *p, const Node *n)
 {
   const char *why = op_against_wide(op_of(n));
@@ -354,7 +354,8 @@ static Value as_type_of(Precision *p, const Node *n)
   return v;
 }
 
-/* `id` is of the old array. The inputs of n are of the new one, and their types are final. */
+/* Determines the type of node `id` of the old array of nodes. Its inputs are already in the new
+ * array and have their final types. */
 static void type_node(Precision *p, uint32_t id)
 {
   Node n = ir_rewrite_mapped(&p->r, id);
@@ -437,7 +438,7 @@ static Value widening_parameter(const Graph *g, const Node *n)
   return narrow ? param : (Value){0};
 }
 
-/* How many nodes take f32 from `first`, directly or through others. */
+/* The number of nodes that are f32 because of `first`, directly or through others. */
 static uint32_t count_followers(const Graph *g, uint32_t first, bool *wide)
 {
   uint32_t count = 0;
@@ -467,7 +468,7 @@ static bool has_word(const char *text, size_t size, const char *word)
   return false;
 }
 
-/* The 16-bit operand of n by its name in the source text of n; NULL: it has none there. */
+/* The name of n's 16-bit operand in the source text of n; NULL: it has no name there. */
 static const char *narrow_name(Compile *c, const Node *n)
 {
   Place p = diag_place(c, n->span);

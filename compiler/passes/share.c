@@ -1,19 +1,19 @@
 /* Part of pass fuse: small sets that share a launch, Note [parts] in ir.h.
  *
  * A launch costs some microseconds, more than a small kernel computes. Three kinds of work share
- * one. First, all work of one block (means of a batch, metrics, the decision of an optimizer, the
- * scaler, arithmetic of single values) goes into one launch, part after part, as far as the order
- * allows. Second, a small set joins the launch of another set if neither waits for the other:
- * updates of running statistics join that of the weights, and the sums of a bias join other work of
- * backward. Third, the last block of a reduction also does little work that follows, such as the
- * sum of its parts. */
+ * launches. First, work that one thread block can do (means of a batch, metrics, the decision of an
+ * optimizer, the scaler, arithmetic of single values) becomes one launch as far as the order
+ * allows. Its parts run one after the other. Second, a small set joins the launch of another set if
+ * neither waits for the other: updates of running statistics join that of the weights, and the sums
+ * of a bias join other work of backward. Third, the last block of a reduction also does a little
+ * work that follows, such as the sum of its parts. */
 #include "fuse.h"
 
 enum {
   MAX_POINTERS = 400,     /* pointers of a launch; CUDA allows 512 */
   ONE_BLOCK = 4096,       /* elements that one block reduces in the time of a launch */
   SMALL = 4096,           /* elements of a set that may join another launch */
-  SMALL_COLUMNS = 131072, /* the same for sums over columns, such as over the parts of channels */
+  SMALL_COLUMNS = 131072, /* as SMALL, for sums over columns such as those of channel parts */
 };
 
 /* The first node that is not elementwise; 0: there is none. */
@@ -26,7 +26,7 @@ static uint32_t anchor_of(const Fuse *f, const uint32_t *nodes, uint32_t n)
   return 0;
 }
 
-/* True: a product may write this gradient to its slot itself. Then there is nothing to run. */
+/* True: a matrix product may write this gradient to its slot itself, so no kernel is needed. */
 static bool may_be_silent(const Fuse *f, uint32_t id)
 {
   const Node *n = node_at(f, id);
@@ -35,7 +35,8 @@ static bool may_be_silent(const Fuse *f, uint32_t id)
 
 /* ---- what fits ---- */
 
-/* True: one block does it: effects with T_one_block, reductions to one value, single values. */
+/* True: one thread block can do the work of the set: an effect with T_one_block, a reduction to one
+ * value, or single values. */
 static bool is_of_one_block(const Fuse *f, const Members *m)
 {
   uint32_t anchor = anchor_of(f, m->nodes.at, m->nodes.n);
@@ -59,7 +60,7 @@ static bool is_kernel(const Fuse *f, const Members *m)
   return m->nodes.n > 0 && (!anchor || !op_by_library(op_of(node_at(f, anchor))));
 }
 
-/* True: little to compute, such as running statistics, a few columns, small elementwise work. */
+/* True: the set computes little: running statistics, a few columns, small elementwise work. */
 static bool is_small(const Fuse *f, const Members *m)
 {
   uint32_t anchor = anchor_of(f, m->nodes.at, m->nodes.n);
@@ -71,9 +72,9 @@ static bool is_small(const Fuse *f, const Members *m)
   return ir_elements(ir_node(f->g, n->in[0])) <= (row_has_columns(&r) ? SMALL_COLUMNS : SMALL);
 }
 
-/* True: the set is little enough for the last block of the kernel whose result it reads. It must
- * not be a sum that is cut into parts itself. Running statistics are updated next to the weights,
- * in blocks of their own. */
+/* True: the set is small enough for the last block of the kernel whose result it reads. A sum that
+ * is itself cut into parts is not. Neither are running statistics: blocks of their own update them
+ * next to the weights. */
 static bool may_be_last(const Fuse *f, const Members *m)
 {
   uint32_t anchor = anchor_of(f, m->nodes.at, m->nodes.n);
@@ -83,7 +84,7 @@ static bool may_be_last(const Fuse *f, const Members *m)
   return ir_elements(ir_node(f->g, node_at(f, anchor)->in[0])) <= COLUMN_LAST;
 }
 
-/* True: a reduction, whose blocks have as many threads as the work of the last block may need. */
+/* True: the set has a reduction, so its blocks have enough threads for the work of the last one. */
 static bool may_have_last(const Fuse *f, const Members *m)
 {
   uint32_t anchor = anchor_of(f, m->nodes.at, m->nodes.n);
@@ -91,7 +92,7 @@ static bool may_have_last(const Fuse *f, const Members *m)
   return op_has(node_at(f, anchor), T_partials) || op_of(node_at(f, anchor))->tmpl == TMPL_row;
 }
 
-/* The number of pointers that its kernel takes at most. */
+/* An upper bound on the number of pointers that the set's kernel takes. */
 static uint32_t pointers(const Fuse *f, const Members *m)
 {
   uint32_t n = 0;
@@ -127,8 +128,8 @@ static void share(Sharing *s, uint32_t set, uint32_t to)
   s->small[to] &= s->small[set];
 }
 
-/* Joins all sets of one block into one launch. Two of them stay apart if a third set waits for one
- * and the other waits for that. */
+/* Joins all sets that one block can compute into one launch. Two of them stay apart if one waits
+ * for the other through a third set. */
 static void share_one_block(Sharing *s)
 {
   Fuse *f = s->f;
@@ -142,7 +143,7 @@ static void share_one_block(Sharing *s)
   }
 }
 
-/* The set whose last block may compute `set`: one that makes an operand of it; 0: none. */
+/* The set whose last block may compute `set`: one that computes an operand of it; 0: none. */
 static uint32_t find_first(const Sharing *s, uint32_t set)
 {
   Fuse *f = s->f;
@@ -245,9 +246,10 @@ typedef struct Parts {
   VEC(uint32_t) list;
 } Parts;
 
+/* The level of a part: 1 + the highest level of the parts that it waits for. */
 static uint32_t level_of(Parts *p, uint32_t part);
 
-/* The lowest level of a part that waits for node id. */
+/* The lowest level that `part` can have, given that it waits for node `id`. */
 static uint32_t level_after(Parts *p, uint32_t part, uint32_t id)
 {
   bool here = p->f->group[id] == p->f->group[p->m->nodes.at[0]] && p->f->part[id] != part;
@@ -296,8 +298,9 @@ static bool comes_before(Parts *p, uint32_t a, uint32_t b)
   return !p->f->in_turn[p->f->group[p->m->nodes.at[0]]] && work_of(p, a) < work_of(p, b);
 }
 
-/* Sorts parts by level, so that threads synchronize once before each level. Among parts of a level
- * that run side by side the largest is the last one, which names the launch. */
+/* Sorts parts by level, so that threads synchronize once before each level. Parts of one level that
+ * run side by side are sorted by their work: the launch is named after the last one, the largest.
+ */
 static void order_parts(Parts *p)
 {
   for (uint32_t i = 0; i < p->m->nodes.n; i++) {

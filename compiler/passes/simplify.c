@@ -1,10 +1,10 @@
 /* Pass simplify. Needs the whole graph, backward included. It changes no bit of any result, with
  * one exception: powers by some numbers (2, 0.5) become products, quotients and roots.
  *
- * First each node is brought to one form: matmul becomes gemm on matrices or equal batches, x^2
- * becomes x * x. Then it is folded (casts that undo each other, views of views) and replaced by an
- * equal node before it, if there is one. At last unused nodes are dropped. Later passes rely on the
- * absence of matmul and detach. */
+ * First each node is brought to one form: matmul becomes gemm on matrices or on two batches of
+ * the same number of matrices, x^2 becomes x * x. Then it is folded (casts that undo each other,
+ * views of views) and replaced by an equal node before it, if there is one. Finally, unused nodes
+ * are dropped. Later passes rely on the absence of matmul and detach. */
 #include "compiler/rules/rules.h"
 #include "passes.h"
 #include <string.h>
@@ -95,7 +95,8 @@ static Value fold(Compile *c, Node *n)
 
 /* ---- matmul to gemm ---- */
 
-/* Makes the operands of n two matrices, or two equal batches of matrices. */
+/* Reshapes the operands of n to two matrices, or to two batches of the same number of
+ * matrices. */
 static void set_operands(Compile *c, const Cursor *at, Node *n)
 {
   Node a = *ir_in(c, n, 0), b = *ir_in(c, n, 1);
