@@ -1,4 +1,4 @@
-/* Sources: a format's reader, the part of its samples that a job uses, and checks of values. */
+/* Sources: a format's reader, the range of its samples that a job uses, and checks of values. */
 #include "source.h"
 #include <math.h>
 #include <errno.h>
@@ -14,10 +14,10 @@ enum { CHECKED_AT_ONCE = 1 << 16 /* bytes of samples, at least one sample */ };
 
 /* ---- checks of values ---- */
 
-/* Whether the job cannot use the value. */
+/* Whether a value is invalid for the job. */
 typedef bool IsBad(const DataSource *s, double value);
 
-/* Out of the range that the reading op allows, such as the classes of a loss. */
+/* Outside the range of the op that reads it, such as the classes of a loss. */
 static bool is_out_of_range(const DataSource *s, double value)
 {
   const ampc_source *d = s->desc;
@@ -31,12 +31,12 @@ static bool is_not_finite(const DataSource *s, double value)
 }
 
 typedef struct Found {
-  int64_t sample, element; /* counted in the file, for readers of messages; counted in the sample.
-                              -1: none */
+  int64_t sample, element; /* number of the sample in the whole source, -1: nothing found; number of
+                              the element in the sample */
   double value;
 } Found;
 
-/* Finds the first such value in n samples; false: there is none. */
+/* Finds the first bad value in n samples. False: there is none. */
 static bool find_in_piece(const DataSource *s, const char *bytes, int64_t n, IsBad *is_bad,
                           Found *out)
 {
@@ -49,7 +49,7 @@ static bool find_in_piece(const DataSource *s, const char *bytes, int64_t n, IsB
   return false;
 }
 
-/* Searches the whole part. */
+/* Finds the first bad value in the samples that are used. */
 static ampc_status find_value(const DataSource *s, IsBad *is_bad, Found *out)
 {
   int64_t piece = CHECKED_AT_ONCE / s->sample_bytes;
@@ -69,8 +69,8 @@ static ampc_status find_value(const DataSource *s, IsBad *is_bad, Found *out)
   return status;
 }
 
-/* Checks all values of the part once, so that no kernel has to. A format without a file knows the
- * bounds of its values and has checked them in `open`. */
+/* Checks all values that are used against the limit, once, so that no kernel has to. A format
+ * without a file knows the bounds of its values, and its `open` has checked them. */
 static ampc_status check_limit(const DataSource *s)
 {
   const ampc_source *d = s->desc;
@@ -99,7 +99,7 @@ bool source_find_lost(const DataSource *s, int64_t *sample, double *value)
 
 /* ---- opening, reading ---- */
 
-/* A missing file was usually searched for in the wrong folder. */
+/* A file is missing mostly because the data folder is wrong, so the message names that folder. */
 static ampc_status explain_missing(const DataSource *s, const char *folder, ampc_status status)
 {
   if (access(s->path, F_OK) == 0) return status;
@@ -111,8 +111,8 @@ static ampc_status explain_missing(const DataSource *s, const char *folder, ampc
       s->path, reason, folder && *folder ? folder : ".");
 }
 
-/* `part` selects samples after the whole source is opened. So train and eval blocks on parts of one
- * file agree about its length. */
+/* The whole source is opened first, then `part` selects samples. So train and eval blocks that use
+ * different parts of one file agree on its length. */
 ampc_status source_open(const ampc_program *p, const ampc_source *desc, const char *data_dir,
                         uint64_t seed, DataSource *out)
 {

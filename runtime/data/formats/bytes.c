@@ -22,7 +22,7 @@ static ampc_status too_long(const char *path, int64_t size)
                    (long long)size);
 }
 
-/* Takes over fd. */
+/* Owns fd from here on: stores it in b->fd or closes it. */
 static ampc_status open_plain(int fd, int64_t file_size, int64_t size, bool whole, Bytes *b)
 {
   ampc_status status = AMPC_OK;

@@ -274,8 +274,8 @@ static ampc_status read_lines(Csv *c)
 
 /* ---- the row of the table ---- */
 
-/* Reads the file, and with `p` also its numbers. A NULL path: only the arguments. The caller frees
- * *out, also after a failure. */
+/* Reads the file, and if `p` is given also its numbers. A NULL `path`: reads only the arguments.
+ * The caller frees *out, also after a failure. */
 static ampc_status csv_read(const char *path, const char *args, const ampc_program *p, Csv **out)
 {
   Csv *c = *out = calloc(1, sizeof *c);

@@ -62,7 +62,7 @@ static ampc_status read_field(Fields *f, int *out_end)
   for (;;) {
     int byte;
     ampc_status status = next_byte(f, &byte);
-    if (!status && byte == '\r') continue; /* of a line that ends in \r\n */
+    if (!status && byte == '\r') continue; /* a line may end in \r\n */
     if (status || byte < 0 || byte == '\n' || byte == f->sep) {
       f->line += byte == '\n';
       f->text[f->size] = 0;

@@ -5,12 +5,13 @@
 
 enum { MOST_FIELD = 4 << 20 /* bytes */, FIELDS_PIECE = 1 << 16 };
 
-/* The state of the reader, with the last field. */
+/* The state of the reader, and the last field that it has read. */
 typedef struct Fields {
   Stream stream;
   char sep;
   bool quoted;         /* the field was quoted */
-  int64_t line, begun; /* line of the file, from 1; the one in which the fields' line begins */
+  int64_t line, begun; /* the current line of the file, from 1; the line in which the current record
+                          begins: quoted fields may contain newlines */
   int size;
   int64_t at, end; /* in the buffer */
   char buffer[FIELDS_PIECE];
@@ -19,11 +20,11 @@ typedef struct Fields {
 
 ampc_status fields_open(const char *path, char sep, Fields *out);
 
-/* Reads the next line and calls `take` for each of its fields. *out_fields 0: an empty line, or
- * with *out_ended the end of the file. */
+/* Reads the next line and calls `take` for each of its fields. *out_fields is 0 for an empty line.
+ * *out_ended: the file ends after this line. At the end of the file, *out_fields is 0, too. */
 typedef ampc_status FieldTake(void *context, int64_t field);
 ampc_status fields_line(Fields *f, FieldTake *take, void *context, int64_t *out_fields,
                         bool *out_ended);
 
-/* Fails with AMPC_BAD_FILE and a message that begins with the line's number. */
+/* Returns AMPC_BAD_FILE; the message begins with the file and `begun`. */
 ampc_status fields_bad(const Fields *f, const char *what);

@@ -57,7 +57,7 @@ static bool is_picture(const char *name)
           strcasecmp(dot, ".png") == 0);
 }
 
-/* Follows links. */
+/* Whether an entry is a folder, or a link to one. */
 static bool is_folder(DIR *within, const struct dirent *e)
 {
   struct stat info;
@@ -134,7 +134,8 @@ typedef struct Place {
   int64_t size; /* number of files of its class */
 } Place;
 
-/* File i of n of a class gets position (2 i + 1) / (2 n), so each class is spread evenly. */
+/* File i of a class of n files gets position (2 i + 1) / (2 n). So the files of each class are
+ * spread evenly over the whole order. */
 static int by_place(const void *a, const void *b)
 {
   const Place *x = a, *y = b;
@@ -167,7 +168,7 @@ static ampc_status note_members(Folder *f, const char *path)
   return AMPC_OK;
 }
 
-/* Makes a folder of one picture; the folder that contains it is its class. */
+/* Makes a Folder with a single picture and one class, ".": the folder that contains the picture. */
 static ampc_status list_one(Folder *f, const char *path)
 {
   const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -188,7 +189,8 @@ static ampc_status list_one(Folder *f, const char *path)
   return good ? note_members(f, path) : out_of_memory(path);
 }
 
-/* Whether `path` is a single picture. If classes are named, it must be a folder. */
+/* Whether `path` is a single picture, not a folder. If the job names classes, `path` has to be a
+ * folder, so this returns false. */
 static bool is_one(const char *path, const char *args)
 {
   int n;

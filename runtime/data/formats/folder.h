@@ -20,8 +20,8 @@ typedef struct Folder {
 } Folder;
 
 /* Lists the pictures: files whose names end in .jpg, .jpeg or .png. `args` may name the classes (a
- * line `class` each), in the order of labels; otherwise they are all folders, sorted. In the order
- * of samples any range has its share of each class. A class without pictures is an error. If `path`
+ * line `class` each), in the order of labels; otherwise they are all folders, sorted. The samples
+ * of each class are spread evenly over all samples. A class without pictures is an error. If `path`
  * is a picture, it is the only sample, of class ".", which stands for `root` itself. */
 ampc_status folder_list(const char *path, const char *args, Folder *out);
 void folder_free(Folder *f); /* also of a zeroed struct, or after a failure */

@@ -114,8 +114,8 @@ static void cmyk_to_rgb(const uint8_t *from, int64_t n, bool inverted, uint8_t *
     }
 }
 
-/* Skips the rows before and after the area, which saves most of the work but still reads their
- * bits. Columns are those of whole blocks around the area. */
+/* Does not compute the rows before and after the area, which saves most of the work; their bits are
+ * still decoded. Of each row, the whole blocks around the area are computed. */
 static void jpeg_rows(Picture *p, PictureArea area, uint8_t *to)
 {
   struct jpeg_decompress_struct *d = &p->decoder;

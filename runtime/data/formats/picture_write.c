@@ -1,4 +1,4 @@
-/* PNG files. libpng reports errors by longjmp, so everything that is needed after one is in Png. */
+/* PNG files. libpng reports errors by longjmp, so all that is needed after an error is in Png. */
 #include "picture_write.h"
 #include <stdlib.h>
 #include "picture_libraries.h"

@@ -1,7 +1,7 @@
-/* First sums over rows, because all pixels of a row are summed side by side, then over columns,
- * into planes. Weights are integers of 15 bits, so that every machine computes the same bytes; 7
- * more bits are kept between the two sums. A pixel's weights sum to exactly one, so a plain colour
- * stays. */
+/* Resizes in two passes. The first sums rows, which vectorizes, because all pixels of a row have
+ * the same weight. The second sums columns and writes one plane per colour. Weights are integers of
+ * 15 bits, so that every machine computes the same bytes. Between the passes, values have 7
+ * fractional bits. The weights of a pixel sum to exactly one, so an area of one colour keeps it. */
 #include "resize.h"
 #include <math.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ typedef struct Filter {
   int32_t *weight; /* [size, taps] */
 } Filter;
 
-/* Rounds weights to integers. The largest absorbs the difference of their sum from one. */
+/* Rounds weights to integers, and adds to the largest what their sum lacks to one. */
 static void quantize(const double *real, int64_t n, double sum, int32_t *to)
 {
   int32_t left = 1 << WEIGHT_BITS;
@@ -67,7 +67,7 @@ static bool filter_make(const ResizeAxis *a, Filter *f)
   double *real = malloc((size_t)f->taps * sizeof *real);
   bool good = f->first && f->weight && real;
   for (int64_t i = 0; good && i < a->size; i++) fill_pixel(a, f, i, support, real);
-  /* all pixels sum `taps` pixels: if some would lie after the last one, the sum begins earlier */
+  /* every pixel sums exactly `taps` pixels; a sum that would pass the last one begins earlier */
   for (int64_t i = 0; good && i < a->size; i++) {
     int64_t over = f->first[i] + f->taps - (a->last - a->first);
     if (over <= 0) continue;
@@ -80,7 +80,7 @@ static bool filter_make(const ResizeAxis *a, Filter *f)
   return good;
 }
 
-/* Sums source rows to one row of the result, with KEPT_BITS more than a byte. */
+/* Sums weighted source rows to one row `to`. Its values have KEPT_BITS fractional bits. */
 static void sum_rows(const uint8_t *from, int64_t width, const int32_t *weight, int64_t taps,
                      int32_t *sum, uint16_t *to)
 {

@@ -159,7 +159,7 @@ static ampc_status check_range(const Header *h, const Tensor *t)
       t->name, (long long)(t->end - t->begin), n == INT64_MAX ? "over " : "", (long long)n);
 }
 
-/* Ranges must not overlap: a file in which they do was made to deceive. */
+/* Ranges must not overlap: no program that writes safetensors makes such a file. */
 static ampc_status check_ranges(Header *h)
 {
   Tensor *all = h->tensors;

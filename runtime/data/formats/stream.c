@@ -9,7 +9,7 @@
 enum {
   PIECE = 1 << 30,    /* bytes per call, because zlib counts them in an int */
   BUFFER = 1 << 17,   /* bytes; zlib's default, 8 KiB, costs a third of the speed */
-  DEFLATE_MOST = 1032 /* most bytes from one byte of input, by deflate's format */
+  DEFLATE_MOST = 1032 /* the format's limit: bytes that one byte of input can unpack to */
 };
 
 ampc_status stream_open_file(const DataFile *f, int *out_fd, int64_t *out_size)

@@ -6,23 +6,23 @@
 typedef struct DataFile {
   const char *path;
   const char *expected; /* the expected contents, for messages: "an IDX file" */
-  bool by_name; /* it may begin with any bytes, so only a name that ends in .gz says that it is
-                   gzipped */
+  bool by_name; /* contents that are not gzipped may begin with any bytes, so only a name that ends
+                   in .gz says that the file is gzipped */
 } DataFile;
 
 typedef struct Stream {
   gzFile file;
   const char *path;   /* the caller's */
-  int64_t size, most; /* bytes of the file; most bytes that it can unpack to */
+  int64_t size, most; /* size of the file; the largest size that it can have unpacked; bytes */
 } Stream;
 
-/* Opens a regular file for reading without a stream. */
+/* Opens a regular file for reading without zlib. */
 ampc_status stream_open_file(const DataFile *f, int *out_fd, int64_t *out_size);
 
 /* Opens a regular file for reading through zlib. */
 ampc_status stream_open(const DataFile *f, Stream *out);
 void stream_close(Stream *s);
 
-/* Reads up to n bytes; *out_read is smaller only at the end of the file. One more read there lets
- * zlib check the checksum of a gzipped file. */
+/* Reads up to n bytes; *out_read is less than n only at the end of the file. To check the checksum
+ * of a gzipped file, read once more at its end. */
 ampc_status stream_read(Stream *s, void *to, int64_t n, int64_t *out_read);

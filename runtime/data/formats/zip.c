@@ -9,12 +9,12 @@
 
 enum {
   END = 22,     /* bytes of the end record; a comment may follow it */
-  LOCATOR = 20, /* of zip64's locator, before the end record */
-  END64 = 56,   /* of zip64's end record */
-  ENTRY = 46,   /* of a member's entry in the directory, without name, extra field and comment */
-  LOCAL = 30,   /* of a member's own header, without name and extra field */
+  LOCATOR = 20, /* bytes of zip64's locator, which stands before the end record */
+  END64 = 56,   /* bytes of zip64's end record */
+  ENTRY = 46,   /* bytes of a directory entry without name, extra field and comment */
+  LOCAL = 30,   /* bytes of the header before a member's data, without name and extra field */
   MOST_COMMENT = 65535,
-  DEFLATE_MOST = 1032 /* most bytes from one byte of input, by deflate's format */
+  DEFLATE_MOST = 1032 /* the format's limit: bytes that one byte of input can unpack to */
 };
 #define MOST_DIRECTORY ((int64_t)256 << 20) /* bytes */
 
@@ -37,7 +37,7 @@ typedef struct Directory {
   int64_t size, members;
 } Directory;
 
-/* zip64 has 64-bit sizes in a separate end record. */
+/* Reads zip64's separate end record, which has 64-bit sizes. */
 static ampc_status read_end64(const Bytes *zip, int64_t end, int64_t *at, int64_t *size,
                               int64_t *members)
 {
@@ -103,7 +103,8 @@ static ampc_status open_directory(const Bytes *zip, Directory *out)
 
 /* ---- one member ---- */
 
-/* 64-bit sizes are in an extra field, in this order, for those sizes that are all ones. */
+/* Reads sizes and offset of a member. If some of them are 0xffffffff, the extra field with number 1
+ * has these as 64-bit numbers, in the order of `value`. */
 static bool read_sizes(const uint8_t *e, ZipMember *m)
 {
   uint64_t value[3] = {number(e + 24, 4), number(e + 20, 4), number(e + 42, 4)};
@@ -210,7 +211,7 @@ ampc_status zip_find(const Bytes *zip, const char *name, const char *ending, Zip
 
 /* ---- its bytes ---- */
 
-/* Inflates up to n bytes. *out_end: deflate says that the member ends there. */
+/* Inflates up to n bytes. *out_end: the deflate stream ends after these bytes. */
 static ampc_status inflate_member(const Bytes *zip, const ZipMember *m, uint8_t *to, int64_t n,
                                   int64_t *out_read, bool *out_end)
 {
