@@ -1,4 +1,4 @@
-# ampc_embed(OUT files...): a C file that defines
+# ampc_embed(OUT files...): generates a C file that defines
 #   const EmbeddedFile embedded_files[] = {{"map.cu", "text..."}, ...};  (compiler/base/embedded.h)
 # so that the programs need no files at run time. The base name is the key.
 function(ampc_embed out)
@@ -12,7 +12,7 @@ function(ampc_embed out)
     DEPENDS ${inputs} ${CMAKE_SOURCE_DIR}/cmake/embed_run.cmake VERBATIM)
 endfunction()
 
-# ampc_embed_text(OUT NAME file): a C file that defines `const char NAME[]`, the text of the file.
+# ampc_embed_text(OUT NAME file): generates a C file that defines `const char NAME[]`, the text of the file.
 function(ampc_embed_text out name file)
   set(run ${CMAKE_SOURCE_DIR}/cmake/embed_text_run.cmake)
   add_custom_command(OUTPUT ${out}

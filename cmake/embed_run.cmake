@@ -1,4 +1,4 @@
-# Writes OUT from FILES; see embed.cmake. Text goes out as byte arrays: no quoting rules, no length limit.
+# Writes OUT from FILES; see embed.cmake. Byte arrays need no quoting and have no limit on their length.
 set(text "#include \"compiler/base/embedded.h\"\n")
 set(table "")
 set(index 0)
