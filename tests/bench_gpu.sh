@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What of bench/gpu.sh runs without a GPU: it says that there is none; on the CPU (DEVICE=cpu) it measures,
-# keeps, goes on where it was, reports; packs what another machine needs. PyTorch may be missing.
+# The parts of bench/gpu.sh that work without a GPU. It reports that there is none. On the CPU (DEVICE=cpu) it
+# measures, saves, resumes and reports; it packs the files for another machine. PyTorch may be missing.
 #   bench_gpu.sh AMPC AMP BENCH_STEPS
 . "$(dirname "$0")/faults/lib.sh"
 cd "$source_dir" || exit 1
@@ -21,7 +21,7 @@ if ! nvidia-smi -L 2>/dev/null | grep -q GPU; then
   ends "without a GPU" 77 'no (GPU|PyTorch)' bench/gpu.sh "$build"
 fi
 ends "nothing is built" 2 'has no bench_steps and amp' bench/gpu.sh "$work"
-ends "a word that is none" 2 'unknown word' bench/gpu.sh "$build" repotr
+ends "an unknown word" 2 'unknown word' bench/gpu.sh "$build" repotr
 ends "no results" 1 'has no results' bench/gpu.sh "$build" report
 ends "no such net" 2 'unknown net resnet' env PAIRS=resnet:f16 DEVICE=cpu bench/gpu.sh "$build"
 
@@ -30,7 +30,7 @@ grep -Eq '^\| mlp \| f16 \| [0-9.]+ \|' "$work/first" || failed "the table has n
 for part in ampc eager compile graphs; do
   [ -s "$RESULTS/mlp-f16.$part.json" ] || failed "no file of $part"
 done
-python3 - "$RESULTS/mlp-f16.ampc.json" "$RESULTS/mlp-f16.tsv" <<'PY' || failed "what bench_steps says"
+python3 - "$RESULTS/mlp-f16.ampc.json" "$RESULTS/mlp-f16.tsv" <<'PY' || failed "the output of bench_steps"
 import json, sys
 ours = json.load(open(sys.argv[1]))
 assert list(ours) == ["step_ms", "least_ms", "samples_per_second", "first_loss", "last_loss", "ready_seconds",
@@ -40,19 +40,18 @@ rows = [line.rstrip("\n").split("\t") for line in open(sys.argv[2])]
 assert len(rows) >= 10 and all(len(r) == 2 and float(r[1]) >= 0 for r in rows), rows
 PY
 if python3 -c 'import torch' 2>/dev/null; then
-  grep -q 'Not measured' "$work/first" && failed "PyTorch is here, and something failed: $(cat "$work/first")"
+  grep -q 'Not measured' "$work/first" && failed "PyTorch is installed, but something failed: $(cat "$work/first")"
 else
-  grep -q "mlp-f16, eager: .*torch" "$work/first" || failed "it is not told why PyTorch is not measured"
+  grep -q "mlp-f16, eager: .*torch" "$work/first" || failed "no reason is given why PyTorch is not measured"
 fi
 before=$(stat -c %Y.%s "$RESULTS"/*.json)
 DEVICE=cpu bench/gpu.sh "$build" >"$work/second" 2>/dev/null || failed "a second run"
-[ "$before" = "$(stat -c %Y.%s "$RESULTS"/*.json)" ] || failed "what is there was measured again"
+[ "$before" = "$(stat -c %Y.%s "$RESULTS"/*.json)" ] || failed "existing results were measured again"
 cmp -s "$work/first" "$work/second" || failed "the report of the same results differs"
 ends "no time" 0 'run it again to go on' env DEVICE=cpu LIMIT=0 bench/gpu.sh "$build"
 
-# ---- with a PyTorch that only tells what it is asked ----------------------------------------------
-# A word and the libraries' path for each measurement, which needs weights and batches; what it is told
-# to answer. bench_steps and amp tell their path, too.
+# ---- with a PyTorch that only records its arguments -----------------------------------------------
+# Records a word and the library path of each measurement, which needs weights and batches. Prints $ANSWER.
 cat >"$work/python" <<'SH'
 #!/usr/bin/env bash
 case "$*" in
@@ -72,51 +71,51 @@ fake() { DEVICE=cpu bench/gpu.sh "$build" >"$work/out" 2>"$work/err"; }
 said() { [ "$(cut -d' ' -f1 "$SAID" | xargs)" = "$2" ] || failed "$1: measured $(cat "$SAID")"; }
 of() { echo "$RESULTS/mlp-f16.$1"; }
 
-# All of it, with data that are written into a folder with blanks; PyTorch has its own libraries.
+# A whole run, with data written into a folder whose name has blanks. PyTorch keeps its own libraries.
 mkdir "$build/lib" && : >"$SAID"
 fake || failed "with a fake"
 said "a whole pair" "eager compile graphs"
-grep -qv ' none$' "$SAID" && failed "PyTorch gets our libraries: $(cat "$SAID")"
+grep -qv ' none$' "$SAID" && failed "PyTorch got ampc's libraries: $(cat "$SAID")"
 [ -s "$RESULTS/data/t10k-labels-idx1-ubyte.gz" ] || failed "no data in the results"
-grep -q 'Not measured' "$work/out" && failed "a fake pair: something is not there"
+grep -q 'Not measured' "$work/out" && failed "a fake pair: something was not measured"
 grep -q '2.3100 / 2.3100 / 2.3100' "$work/out" || failed "no first losses"
-grep -q '^Losses' "$work/out" && failed "the same losses are called strange"
-[ ! -e "$RESULTS/work-mlp-f16" ] || failed "the work folder is left"
+grep -q '^Losses' "$work/out" && failed "equal losses are reported as different"
+[ ! -e "$RESULTS/work-mlp-f16" ] || failed "the work folder was not removed"
 
-# Whichever file goes is measured again, and nothing else.
+# If a file is removed, its measurement is repeated, and no other.
 for part in ampc eager graphs; do
   before=$(stat -c %n%Y "$RESULTS"/mlp-f16.{ampc,eager,compile,graphs}.json | grep -v "\.$part\.")
   rm "$(of $part.json)" && : >"$SAID"
   ends "without $part: the report" 0 '^\| mlp \| f16 ' bench/gpu.sh "$build" report
-  grep -q "not run yet" "$work/out" || failed "the report does not tell that $part is missing"
+  grep -q "not run yet" "$work/out" || failed "the report does not say that $part is missing"
   sleep 1
   fake && [ -s "$(of $part.json)" ] || failed "$part is not measured again"
   said "$part again" "${part#ampc}"
   [ "$before" = "$(stat -c %n%Y "$RESULTS"/mlp-f16.{ampc,eager,compile,graphs}.json | grep -v "\.$part\.")" ] || failed "more than $part was measured again"
-  [ ! -e "$RESULTS/work-mlp-f16" ] || failed "$part again: the work folder is left"
+  [ ! -e "$RESULTS/work-mlp-f16" ] || failed "$part again: the work folder was not removed"
 done
 
-# No batches: PyTorch is not begun, so nothing of it is kept.
+# Without batches, PyTorch is not started, so no result of it is saved.
 mv "$build/bench_steps" "$work/steps" && printf '#!/bin/sh\necho broken >&2; exit 7\n' >"$build/bench_steps" && chmod +x "$build/bench_steps"
 rm "$RESULTS"/mlp-f16.* && : >"$SAID"
-fake && grep -q 'failed.*broken' "$(of ampc.json)" || failed "what is broken is not told"
-[ ! -e "$(of eager.json)" ] && [ ! -s "$SAID" ] && grep -q 'no batches' "$work/err" || failed "PyTorch was begun without batches"
+fake && grep -q 'failed.*broken' "$(of ampc.json)" || failed "the failure is not reported"
+[ ! -e "$(of eager.json)" ] && [ ! -s "$SAID" ] && grep -q 'no batches' "$work/err" || failed "PyTorch was started without batches"
 cp "$work/steps" "$build/bench_steps"
 
-# Losses that no JSON has, other losses, files that are none.
+# Losses that JSON cannot express, different losses, files that are no JSON.
 rm "$RESULTS"/mlp-f16.*
 DEVICE=cpu ANSWER='{"step_ms": 1.0, "first_loss": 2.9, "last_loss": NaN}' bench/gpu.sh "$build" >"$work/out" 2>"$work/err"
-grep -q 'eager: its first loss is 2.9000, that of ampc 2.3' "$work/out" || failed "another first loss is not told"
-grep -q 'eager: its last loss is not finite' "$work/out" || failed "a lost loss is not told"
+grep -q 'eager: its first loss is 2.9000, that of ampc 2.3' "$work/out" || failed "a different first loss is not reported"
+grep -q 'eager: its last loss is not finite' "$work/out" || failed "a loss that is not finite is not reported"
 echo '{"step_ms": 1.0, "last_loss": nan}' >"$(of compile.json)"
 ends "no JSON" 0 'torch.compile: mlp-f16.compile.json cannot be read' bench/gpu.sh "$build" report
 "$build/bench_steps" --json -D "DIR=$RESULTS/data/" "$work" 1 3 models/fashion_mnist/mlp.amp train.batch=128 precision=bf16 opt.lr=1e30 >"$work/out" 2>"$work/err" &&
   python3 -c 'import json, sys; assert json.load(open(sys.argv[1]))["last_loss"] is None' "$work/out" || failed "bench_steps: a loss that is not finite"
 
-# What is predicted for: whole words, and nothing for a GPU that has no figures. No GPU is needed.
+# The GPU for which times are predicted: names match as whole words, and GPUs without figures get none. Needs no GPU.
 predicted() { # predicted GPU PATTERN
   FAKE_GPU=$1 PAIRS=none bench/gpu.sh "$build" >"$work/out" 2>"$work/err"
-  grep -Eq "gpu.sh: $1: $2" "$work/err" || failed "what is predicted for $1"
+  grep -Eq "gpu.sh: $1: $2" "$work/err" || failed "the prediction for $1"
 }
 for gpu in "NVIDIA GeForce RTX 3090" "NVIDIA L40S" "NVIDIA T400 4GB" "NVIDIA GH200 480GB" "NVIDIA GeForce RTX 4090 Laptop GPU"; do
   predicted "$gpu" 'no figures'
@@ -128,7 +127,7 @@ predicted "Tesla T4" 'predicted as t4'
 GPU=l4 predicted "NVIDIA L40S" 'predicted as l4'
 rm "$(of cost.json)"
 DEVICE=cpu GPU=h300 bench/gpu.sh "$build" >"$work/out" 2>"$work/err"
-grep -A3 'Not predicted' "$work/out" | grep -q 'h300' || failed "why nothing is predicted"
+grep -A3 'Not predicted' "$work/out" | grep -q 'h300' || failed "the reason for no prediction"
 
 bench/gpu.sh "$build" pack "$work/packed" >/dev/null || failed "pack"
 [ -x "$work/packed/bench_steps" ] && ls "$work/packed/lib" | grep -q '^libdnnl' || failed "pack: something is missing"

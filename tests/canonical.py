@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Golden text whose numbers do not move.
+"""Makes golden text independent of numbering.
 
-ampc numbers values (%12) and temporaries (t14) over the whole job, so one more node at the
-front renumbers everything behind it. Before two texts are compared, each
-number here gives way to what it stands for, and only lines that say something else still differ:
+ampc numbers values (%12) and temporaries (t14) over the whole job, so one more node at the start renumbers all later
+ones. Before two texts are compared, this script replaces each number by a name. Then only lines with another content
+differ:
 
-  %12, in a dump      %relu@8           the relu of line 8 of the job; the second one there: %relu@8.2
+  %12, in a dump      %relu@8           the relu of line 8 of the job; the second one of that line: %relu@8.2
                       %fc1.weight       parameters, sources and settings have names of their own
-  group=17            in=%relu@8        the group whose first node that is
+  group=17            in=%relu@8        the group whose first node is that one
   t14                 t_add             inside a kernel; its second add is t_add.2
-  at_relu26           at_relu           a place in a step; another one is at_relu.2
-  work+6144           work              byte offsets stay only with --places
+  at_relu26           at_relu           a place in a step; a second one is at_relu.2
+  work+6144           work              --places keeps byte offsets
   xxh64 0123abcd..    xxh64 HASH        the seal of an emitted text
 
-Emitted text begins with those helpers of templates/ that its kernels call. Of these only the names
-stay, unless --whole is given: they are compared once, in emit/demo.expected.
+Emitted text begins with the helpers of templates/ that its kernels call. Without --whole, only the names of the helpers
+stay, because emit/demo.expected compares their text once.
 
 usage: canonical.py [--places] [--whole] < TEXT
 """
@@ -28,7 +28,7 @@ COMMENT_COLUMN = 64
 
 
 class Names:
-    """Gives each key a name; a name that is taken gets .2, .3 and so on."""
+    """Gives each key a name. If the name is taken, it gets .2, .3 and so on."""
 
     def __init__(self):
         self.of, self.taken = {}, {}
@@ -41,7 +41,7 @@ class Names:
 
 
 def keep_columns(line, change):
-    """change() on each cell of a row; a cell starts where it did, as far as there is room."""
+    """Applies change() to each cell of a row. A cell keeps its start column if it can."""
     out = ""
     for cell in re.finditer(r"\S+(?: \S+)*", line):
         room = cell.start() - len(out)
@@ -89,7 +89,7 @@ def dump(lines):
 
 # ---- plans and emitted text ------------------------------------------------------------------------
 def kernel_namer(kernel, ops):
-    """Names of the values of one kernel; ops has the op of each number, as far as a text tells."""
+    """Names of the values of one kernel. ops maps a number to its op if a text gives it."""
     names = Names()
     for number, array in re.findall(r"\bt(\d+) = [^;]*?\b([A-Za-z_]\w*)\[", kernel):
         ops.setdefault(number, re.sub(r"_?\d+$", "", array))
@@ -105,7 +105,7 @@ def kernel_namer(kernel, ops):
 
 
 def fold_helpers(lines):
-    """Helpers of templates/: their names only."""
+    """Replaces the helpers of templates/ by their names."""
     if not any(line.startswith('#include "ampc_rt.h"') for line in lines):
         return lines
     start = next(i for i, line in enumerate(lines) if line.startswith('#include "ampc_rt.h"')) + 1
@@ -132,7 +132,7 @@ def drop_offsets(line):
 
 
 def place_namer():
-    """Places of a step: at_relu26 is at_relu, another one at_relu.2; each step counts anew."""
+    """Places of a step: at_relu26 is at_relu, a second one is at_relu.2. Each step starts again."""
     names = Names()
 
     def change(line):
@@ -153,7 +153,7 @@ def commands(lines, places, whole):
     place = place_namer()
     step = next((i for i, line in enumerate(lines) if line.startswith("/* ---- steps")), len(lines))
     lines = lines[:step] + [place(line) for line in lines[step:]]
-    for i, line in enumerate(lines[:-1]):  # behind the text of an op: where that ends
+    for i, line in enumerate(lines[:-1]):  # after the text of an op: the line of its end
         if lines[i + 1].strip() == "}":
             lines[i] = re.sub(r"^#line \d+ ", "#line N ", line)
     ops = dict(re.findall(r"%(\d+) (\w+)", "\n".join(lines)))
@@ -161,7 +161,7 @@ def commands(lines, places, whole):
     while at < len(lines):
         end = at + 1
         if re.match(r"// \w+(: .*)?$", lines[at]) and "".join(lines[at + 1 : at + 2]).startswith("//   "):
-            head = False  # functions that its parts share stand in front of it
+            head = False  # functions that its parts share come before it
             while end < len(lines) and not (head and lines[end - 1] == "}"):
                 head |= "__global__" in lines[end]
                 end += 1

@@ -1,6 +1,5 @@
 #!/bin/sh
-# Shows that golden text stays where it is: an op more at the front of a step changes the lines that
-# name it, and no others.
+# Checks that golden text is stable: one more op at the start of a step changes only the lines that name it.
 # usage: tests/canonical.sh AMPC
 set -eu
 ampc=$(realpath "$1")
@@ -9,7 +8,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 sed 's/epochs=2 {$/& x = x - 1.5/' tests/emit/train.amp >"$work/train.amp"
 
-# changed OPTION LINES PATTERN: LINES lines are new, and each that is new or gone has the pattern
+# changed OPTION LINES PATTERN: LINES lines are new, and every line that is new or gone matches PATTERN
 changed() {
   "$ampc" -O0 --target=cpu "$1" tests/emit/train.amp -o - 2>&1 | tests/canonical.py >"$work/before"
   "$ampc" -O0 --target=cpu "$1" "$work/train.amp" -o - 2>&1 | tests/canonical.py >"$work/after"
@@ -22,6 +21,6 @@ changed() {
   fi
   echo "ok: $1: $new lines of $(wc -l <"$work/after") are new"
 }
-# the two nodes and the cast that reads them; the command, that cast, the count of commands
+# the two nodes and the cast that reads them; the command, that cast, the number of commands
 changed --dump-after=fuse 3 '@11|^. %cast@6 '
 changed --emit=plan 3 'sub|cast|commands$'

@@ -1,7 +1,7 @@
-/* For cuda_headers.sh, compiled as C++ and never run: are the functions of driver.def, blas.def,
- * cudnn.def and nvrtc.def those of NVIDIA's headers? Two parameters are the same when a machine
- * passes them in the same way: numbers and enumerations of one size, pointers to things that are
- * the same or that one side hides. */
+/* For cuda_headers.sh, compiled as C++ and never run. Checks that the functions of driver.def,
+ * blas.def, cudnn.def and nvrtc.def are those of NVIDIA's headers. Parameters match if they are
+ * passed in the same way: numbers and enumerations of equal size, or pointers to the same type or
+ * to an incomplete one. */
 #pragma once
 #include <cstddef>
 #include <cstdint>

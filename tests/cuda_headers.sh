@@ -1,7 +1,7 @@
 #!/bin/sh
-# driver.def, blas.def, cudnn.def, nvrtc.def, cuda_api.h and cudnn_api.h against NVIDIA's own headers, where
-# they are: the same functions, parameters, structs and constants. Skips (77) without the headers or a C++
-# compiler; cuDNN's header may be missing.
+# Compares driver.def, blas.def, cudnn.def, nvrtc.def, cuda_api.h and cudnn_api.h with NVIDIA's own headers:
+# functions, parameters, structs and constants must be the same. Skipped (77) without the headers or a C++ compiler;
+# cuDNN's header may be missing.
 tests=$(cd "$(dirname "$0")" && pwd)
 api=$tests/../runtime/cuda
 for folder in ${CUDA_HOME:+"$CUDA_HOME/include"} /usr/local/cuda/include /usr/local/include /usr/include; do
@@ -23,7 +23,7 @@ if [ -f "$found/cudnn.h" ]; then
 else
   echo "no cudnn.h here: cudnn.def is not compared"
 fi
-{ # static assertions: what compiles is right
+{ # static assertions: whatever compiles is right
   echo '#include "cuda_headers.h"'
   for name in $names; do
     echo "static_assert((long)ours::$name == (long)::$name, \"$name\");"

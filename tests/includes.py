@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Includes point one way: grammar -> compiler -> runtime/plan <- runtime, and only the runner sees both.
+"""Includes point one way: grammar -> compiler -> runtime/plan <- runtime. Only the runner includes both sides.
 
-The table below lists every room and the rooms whose headers it includes. A room may name only rooms that stand
-above it, so no include runs in a circle. The test reads each #include of a header of ours. It refuses an include
-that the table does not list, and a line of the table that no include needs. Headers may not include each other in
-a circle, inside a room neither. Then it reads the build: no source file may be compiled into two libraries.
+The table below lists every room and the rooms whose headers it includes. A room may name only rooms above it in the
+table, so includes form no cycle. The test reads each #include of one of ampc's headers. It refuses an include that the
+table does not list, and an entry of the table that no include needs. Headers may not include each other in a cycle
+either, even in one room. Then the test reads the build: no source file may be compiled into two libraries.
 usage: tests/includes.py BUILD [--list]   --list prints which room includes which
 """
 import json
@@ -14,11 +14,11 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-# Anyone may include the contract between compiler and runtime, and the base of its own part.
+# Every room may include the interface between compiler and runtime, and the base of its own part.
 OPEN = {"runtime/plan": "", "runtime/include": "", "compiler/base": ("compiler", "grammar", "runner", "bench"),
         "runtime/base": ("runtime", "runner", "bench")}
-# Each room, and the rooms whose headers it includes beside the open ones. A room of the same part goes without the
-# part's name: in `compiler/emit`, "graph" is compiler/graph.
+# Each room, and the rooms whose headers it includes in addition to the open ones. Rooms of the same part are listed
+# without the part's name: for `compiler/emit`, "graph" is compiler/graph.
 ROOMS = {
     "compiler/nvrtc": "",
     "compiler/diag": "",
@@ -79,7 +79,7 @@ def sources():
 
 
 def includes(path):
-    """The folder and the path of each header of ours that a file includes."""
+    """The folder and the path of each of ampc's headers that a file includes."""
     with open(os.path.join(ROOT, path), encoding="utf-8") as f:
         for name in re.findall(r'^\s*#\s*include "([^"]+)"', f.read(), re.M):
             beside = os.path.join(os.path.dirname(path), name)
@@ -103,7 +103,7 @@ def is_open(user, used):
 
 
 def listed(user):
-    """The rooms that the table lists for one, by their whole names."""
+    """The rooms that the table lists for this one, by their full names."""
     part = part_of(user)
     return [name if name in ROOMS else f"{part}/{name}" for name in ROOMS.get(user, "").split()]
 
@@ -111,14 +111,14 @@ def listed(user):
 def check_table():
     known, bad = set(), []
     for room in ROOMS:
-        bad += [f"the table: {room} names {used}, which does not stand above it"
+        bad += [f"the table: {room} names {used}, which is not above it"
                 for used in listed(room) if used not in known]
         known.add(room)
     return bad
 
 
 def circle(graph):
-    """The first circle of a graph (name -> names), as a list; empty if there is none."""
+    """The first cycle of a graph (name -> names), as a list; empty if there is none."""
     done = set()
 
     def walk(name, path):
@@ -155,12 +155,12 @@ def check_includes():
                 for used in listed(user) if (user, used) not in edges]
     found = circle(headers)
     if found:
-        bad.append("headers include each other in a circle: " + " -> ".join(found))
+        bad.append("headers include each other in a cycle: " + " -> ".join(found))
     return bad, edges
 
 
 def check_libraries(build):
-    """One source file, one object: a file that two libraries need belongs to a third."""
+    """Each source file belongs to one library. A file that two libraries need belongs to a third."""
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as f:
         commands = json.load(f)
     seen, bad = {}, []
@@ -169,20 +169,20 @@ def check_libraries(build):
         if not path.startswith(("compiler/", "runtime/", "runner/")):
             continue
         output = re.search(r"-o (\S+)", command["command"]).group(1)
-        if "tests/" in output:  # the mock of NVIDIA's libraries stands in for those
+        if "tests/" in output:  # the mock replaces NVIDIA's libraries
             continue
         if path in seen:
             bad.append(f"{path} is compiled twice: {seen[path]} and {output}")
         seen[path] = output
     if not seen:
-        bad.append("compile_commands.json names no source of ours")
+        bad.append("compile_commands.json names no source file of ampc")
     return bad
 
 
 def main():
     bad, edges = check_includes()
     if len(edges) < 20:
-        bad.append(f"only {len(edges)} edges between rooms were seen: the reading is broken")
+        bad.append(f"only {len(edges)} edges between rooms were found: the regular expressions no longer match")
     if "--list" in sys.argv:
         for user, used in sorted(edges):
             print(f"{user} -> {used}")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# machine.sh BUILD ISA: runs the tests of numbers as on an older CPU. oneDNN uses no instruction set
-# beyond ISA, and libm no FMA, so both add and round in another order.
+# machine.sh BUILD ISA: runs the tests of numbers like an older CPU. oneDNN uses no instruction set beyond ISA, and
+# libm uses no FMA, so both sum and round in another order.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export ONEDNN_MAX_CPU_ISA=$2 GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2,-FMA

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# scripts/nightly, given tests of its own: which it runs, which it runs again, what it tells.
+# Tests scripts/nightly on tests of its own: which tests it runs, which it repeats, what it prints.
 #   nightly.sh
 set -euo pipefail
 nightly=$(dirname "$(realpath "$0")")/../scripts/nightly
@@ -41,15 +41,15 @@ touch cure
 ends 0 'passed: a.good;passed: good;skipped: left;2 passed, 0 failed, 1 skipped, 0 not run'
 ends 0 'passed: a.good;1 passed, 0 failed, 0 skipped, 0 not run' -R '^a'
 ends 0 'passed: a.good;skipped: left;1 passed, 0 failed, 1 skipped, 0 not run' -E '^good'
-[ "$(wc -l <runs)" -eq 1 ] || { echo "FAILED: what has passed is run again"; exit 1; }
+[ "$(wc -l <runs)" -eq 1 ] || { echo "FAILED: a passed test ran again"; exit 1; }
 ends 1 'failed: crashes;failed: gone;passed: good.long;failed: hangs;1 passed, 3 failed, 0 skipped, 0 not run' --weekly
 ends 1 '0 passed, 0 failed, 0 skipped, 0 not run' -R nothing
-sed -i "s/^[^\t]*/0123456789/" kept/results.tsv # of another commit
+sed -i "s/^[^\t]*/0123456789/" kept/results.tsv # results of another commit
 rm cure
 ends 1 'passed: a.good;failed: good;not run: left;1 passed, 1 failed, 0 skipped, 1 not run' -j 1 --stop-on-failure
 touch cure
 ends 0 'passed: a.good;passed: good;skipped: left;2 passed, 0 failed, 1 skipped, 0 not run' -j 1
-[ "$(wc -l <runs)" -eq 2 ] || { echo "FAILED: what has passed at another commit is not run"; exit 1; }
+[ "$(wc -l <runs)" -eq 2 ] || { echo "FAILED: a test that passed at another commit did not run"; exit 1; }
 setsid "$nightly" --built endless --into cut -j 1 >/dev/null 2>&1 &
 until [ -e waits ]; do sleep 0.1; done
 for _ in {1..300}; do # while the second test runs
@@ -58,4 +58,4 @@ for _ in {1..300}; do # while the second test runs
   sleep 0.1
 done
 kill -- -$!
-[ "$kept" = 1 ] || { echo "FAILED: what has passed is not kept before the end"; exit 1; }
+[ "$kept" = 1 ] || { echo "FAILED: results are not saved before the end"; exit 1; }

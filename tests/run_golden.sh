@@ -1,17 +1,16 @@
 #!/bin/bash
-# run_golden.sh [--rewrite] AMPC FILE.amp...: compares what AMPC prints with the answer beside the
-# file, FILE.expected. Run from anywhere; AMPC runs in the root of the repository, so that messages
-# name files as tests/...
+# run_golden.sh [--rewrite] AMPC FILE.amp...
+# Compares the output of AMPC with the expected one in FILE.expected, next to the file. --rewrite writes FILE.expected:
+# look at the difference before you commit it. The script can run from any folder. AMPC runs in the root of the
+# repository, so messages name files as tests/...
 #
-# The file begins with `# RUN: ampc ARGUMENTS`; its path is put behind the arguments, or in place of
-# %s. What is compared: standard output when the exit status is 0 (behind it standard error, if there
-# was any), standard error when it is 1 (mistakes) or 3 (a file is missing). Any other status fails.
-# Without an answer nothing may be printed.
-# Dumps, plans and emitted text are compared with names in place of numbers (canonical.py). A job with
-# a line `# PLACES` keeps the byte offsets of its plan.
-# Instead of the answer, or besides it, `# error: TEXT` or `# warning: TEXT` on a line says that this
-# line is answered with one such message that contains TEXT; then there may be no others.
-# --rewrite writes the answers. Look at the difference before you keep it.
+# A file begins with `# RUN: ampc ARGUMENTS`. Its path is appended to the arguments, or replaces %s in them. With exit
+# status 0, standard output is compared, and standard error after it if there is any. With 1 (mistakes) or 3 (missing
+# file), standard error is compared. Any other status fails. Without a FILE.expected, nothing may be printed.
+# canonical.py replaces numbers by names in dumps, plans and emitted text. A job with a line `# PLACES` keeps the byte
+# offsets of its plan.
+# `# error: TEXT` or `# warning: TEXT` at the end of a line requires one such message for that line, which contains
+# TEXT. Then there may be no other messages. This works with and without FILE.expected.
 set -u
 unset COLUMNS
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -25,7 +24,7 @@ trap 'rm -rf "$work"' EXIT
 
 fail() { echo "FAIL $file: $1" >&2; failed=1; }
 
-# Every "# error: TEXT" has its message, and every message its "# error: TEXT".
+# Every "# error: TEXT" must have its message, and every message its "# error: TEXT".
 check_notes() {
   local severity=$1 wanted=0 found line text
   while IFS=: read -r line text; do
@@ -39,7 +38,7 @@ check_notes() {
   notes=$((notes + wanted))
 }
 
-# A dump, a plan or emitted text: names in place of numbers.
+# In a dump, a plan or emitted text: replaces numbers by names.
 canonical() {
   local options=()
   grep -q '^# PLACES' "$file" && options+=(--places)
@@ -80,9 +79,9 @@ run_one() {
       cp "$work/actual" "$expected"
     fi
   elif [ -e "$expected" ]; then
-    diff -u --label "$expected" --label actual "$expected" "$work/actual" || fail "another answer"
+    diff -u --label "$expected" --label actual "$expected" "$work/actual" || fail "the output differs"
   elif [ "$notes" -eq 0 ] && [ -s "$work/actual" ]; then
-    fail "it prints something, but there is no $expected"
+    fail "there is output, but no $expected"
   fi
   [ "$failed" -eq 0 ] || [ -n "$rewrite" ] || cat "$work/err" >&2
 }

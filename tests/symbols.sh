@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# No two libraries define the same name: which of the two a program would call depends on their order.
+# No two libraries may define the same symbol, because link order would decide which one a program calls.
 #   symbols.sh BUILD
 set -euo pipefail
 found=
 for library in "$1"/libamp*.a; do
-  [ "$(basename "$library")" = libampcrt.a ] && continue # all of the runtime once more, for emitted programs
+  [ "$(basename "$library")" = libampcrt.a ] && continue # the whole runtime again, for emitted programs
   found+=$(nm --defined-only "$library" 2>/dev/null | awk '$2 ~ /^[TDBRC]$/ { print $3 }' | sort -u)$'\n'
 done
 [ "$(wc -l <<<"$found")" -gt 1000 ] || { echo "symbols.sh: found no libraries in $1" >&2 && exit 1; }

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Whatever a user can name has a test: what the programs and their tables list, a job, script or session of tests/ names.
+"""Everything that a user can name has a test: a job, script or session of tests/ names whatever the programs list.
 usage: tested.py AMPC AMP
 
-So a row that is added without a test is noticed; what a test proves of it, the test says. Codes of messages: errors/codes.sh.
+So a row that is added without a test is detected. What the test proves is up to the test. errors/codes.sh does the same
+for the codes of messages.
 """
 import pathlib
 import re
@@ -10,7 +11,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SKIPPED = ("tests/tested.py", "tests/cli/options.py")  # the second one reads --help, too
+SKIPPED = ("tests/tested.py", "tests/cli/options.py")  # the second one reads --help itself
 
 
 def printed(*command, text=None):
@@ -18,13 +19,13 @@ def printed(*command, text=None):
 
 
 def text_of(folder, *ends):
-    """All files of a folder of the repository, in one text."""
+    """All files of a folder of the repository as one text."""
     files = sorted(f for end in ends for f in (ROOT / folder).rglob(f"*{end}"))
     return "\n".join(f.read_text(errors="replace") for f in files if not str(f).endswith(SKIPPED))
 
 
 def rows(path, pattern, first="", end="$.^"):
-    """What the pattern finds between two texts of a file."""
+    """All matches of the pattern between two texts of a file."""
     text = (ROOT / path).read_text()
     return re.findall(pattern, text[text.index(first):].split(end)[0], re.M)
 
@@ -39,7 +40,7 @@ def main():
     commands = text_of("tests", ".sh", ".py", ".amp", ".repl", "CMakeLists.txt")
     verbs = re.findall(r"^  ([a-z]+) ", printed(amp, "--help"), re.M)
     formats = rows("runtime/plan/ampc_declared.h", r"ROW\(\w+, (\w+)\)", "#define AMPC_FORMATS", "\n\n")
-    kinds = [ # what it is, its names, where they stand, and how
+    kinds = [ # kind, names, the text that must contain them, the pattern of a use
         ("verb", verbs, commands, r"amp['\"})]*,? ['\"]?{}\b"),
         ("option of ampc", options(printed(ampc, "--help")), commands, r"(?<![-\w]){}(?![-\w])"),
         *((f"option of amp {verb}", options(printed(amp, verb, "--help")), commands, r"(?<![-\w]){}(?![-\w])") for verb in verbs),
@@ -56,7 +57,7 @@ def main():
     failed = 0
     for kind, names, text, use in kinds:
         lacking = [name for name in sorted(names) if not re.search(use.replace("{}", re.escape(name)), text)]
-        for name in lacking or ([] if names else ["(none was found: the reading is broken)"]):
+        for name in lacking or ([] if names else ["(none was found: the regular expression no longer matches)"]):
             print(f"FAILED: {kind}: {name} has no test")
             failed = 1
         print(f"{len(names)}: {kind}")

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Nothing stands in the product that the product does not use: functions of headers, macros.
+"""Finds unused functions of headers and unused macros.
 usage: tests/unused.py
 
-A function that a header declares is called outside of tests; if only its own file calls it, it is static there. The C compiler
-finds static functions without a caller. Whatever emitted programs and users call, runtime/include, some test calls.
+A function that a header declares must be called outside of tests. If only its own file calls it, it must be static. (The C
+compiler finds static functions without a caller.) A test must call each function of runtime/include, which emitted
+programs and users call.
 """
 import collections
 import pathlib
@@ -14,12 +15,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PARTS = ["grammar", "compiler", "runtime", "runner", "templates"]
 ENDS = (".c", ".h", ".def", ".y", ".l", ".cu", ".cuh", ".amp")
 API = "runtime/include/"
-# Without a caller, and why.
-KEPT = {"help_check": "looks at tables that only help.c knows, for a test"}
+# Functions without a caller, with the reason.
+KEPT = {"help_check": "for a test, checks tables that are private to help.c"}
 
 
 def text_of(path):
-    """Without comments; words in strings count, since emitted text calls functions, too."""
+    """The text without comments. Words in strings count, because emitted text calls functions too."""
     text = (ROOT / path).read_text(errors="replace")
     return re.sub(r'("(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\')|/\*.*?\*/|//[^\n]*', lambda m: m[1] or " ", text, flags=re.S)
 
@@ -30,7 +31,7 @@ def read(parts):
 
 
 def places(texts):
-    """{word: {path: how often}}"""
+    """{word: {path: count}}"""
     out = collections.defaultdict(collections.Counter)
     for path, text in texts.items():
         for word in re.findall(r"\b[A-Za-z_]\w*", text):
@@ -39,7 +40,7 @@ def places(texts):
 
 
 def declared(texts):
-    """(function, header, is its body there) of each declaration in column 0."""
+    """(function, header, whether the body follows) of each declaration in column 0."""
     for path, text in texts.items():
         for match in re.finditer(r"^(?:static inline )?(?!typedef|extern|static|#)[a-z][\w \*]*?\b(\w+)\([^;{}]*\)[^;{}]*([;{])", text, re.M):
             if path.endswith(".h") and not path.startswith("templates"):
@@ -55,18 +56,18 @@ def functions(texts, used, tested):
         elif name in KEPT:
             continue
         elif sum(where.values()) < (2 if inline else 3):
-            yield f"{header}: nobody calls {name}"
+            yield f"{header}: {name} has no caller"
         elif not inline and not tested[name] and len(where) == 2 and where[header] == 1:
             yield f"{header}: {name} is called in its own file only: make it static"
 
 
 def macros(texts, used):
-    """Not those of bison and flex, nor names that are put together."""
+    """Skips macros of bison and flex, and names built with ##."""
     for path, text in texts.items():
         pasted = ("YY", *re.findall(r"(\w+)##", text))
         for name in re.findall(r"^#define (\w+)", text, re.M):
             if sum(used[name].values()) < 2 and not name.startswith(pasted):
-                yield f"{path}: nobody uses the macro {name}"
+                yield f"{path}: the macro {name} is unused"
 
 
 def main():
@@ -75,7 +76,7 @@ def main():
     found = len(list(declared(texts)))
     bad = [*functions(texts, used, tested), *macros(texts, used)]
     if found < 500:
-        bad.append(f"only {found} functions were found in headers: the reading is broken")
+        bad.append(f"only {found} functions were found in headers: the regular expression no longer matches")
     for line in bad:
         print("FAILED:", line)
     print(f"{found} functions of headers")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What a compile of the demo costs, in instructions, and that it leaks nothing and reads nothing bad.
-# A release build takes 60 million; the limit is three times that: work that grows with the square
-# of the graph exceeds it. Times are in bench/compile.py: they depend on who else is at work.
+# Measures the instructions of a compile of the demo, and checks that it leaks nothing and reads no invalid memory. A
+# release build takes 60 million instructions. The limit is three times that, which work quadratic in the size of the
+# graph exceeds. bench/compile.py measures times, because they depend on the load of the machine.
 #   valgrind.sh AMPC
 set -euo pipefail
 ampc=$(realpath "$1")
