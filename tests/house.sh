@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # The house rules that a script can check. A folder of more than five files has a README that names each source file
-# and no missing file. No file is longer than 600 lines, no line of
-# Markdown than 120 columns. The op table describes the ops. The two commands are in the
-# first 30 lines of the README.
+# and no missing file. No file is longer than 600 lines, and no line of Markdown than 120 columns. The op table
+# describes the ops. The two commands are in the first 30 lines of the README.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 bad=0
