@@ -108,14 +108,14 @@ static void scan_close(Scan *s)
   compile_destroy(s->c);
 }
 
-/* ---- what must come out ---- */
+/* ---- expected results ---- */
 
 static float input(int t, int i)
 {
   return (float)(t * 3 + i % 7) * 0.25f - 1;
 }
 
-/* All of WORK after any step. */
+/* The expected contents of WORK after any step. */
 static void expect(float *work)
 {
   float *h = work + H / 4, *out = work + OUT / 4;
@@ -150,7 +150,7 @@ static void test_run(Scan *s, const char *device)
   CHECK(memcmp(want, work, ROOM) == 0);
 }
 
-/* ---- the same, printed ---- */
+/* ---- the printed C ---- */
 
 /* The references make the linker keep functions that only emitted programs call. */
 static void (*volatile called[])(void) = {(void (*)(void))ampc_infer,
@@ -198,7 +198,7 @@ static void test_plan_text(Scan *s)
     CHECK_MSG(strstr(text.at, lines[i]), "no `%s` in\n%s", lines[i], text.at);
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 
 static void refused(const Scan *s, const char *why)
 {

@@ -257,7 +257,7 @@ static const char *conv_text(const ampc_conv *d)
   return text;
 }
 
-/* ---- which implementation -------------------------------------------------------------------- */
+/* ---- implementations ------------------------------------------------------------------------- */
 
 /* ampc's own loops are for depthwise convolutions. oneDNN generates code for others on x86-64. */
 static bool is_quick(const ampc_conv *d, const char *name)

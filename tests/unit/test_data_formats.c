@@ -17,7 +17,7 @@ static void check_rows(void)
   CHECK(!ampc_format_of(AMPC_SOURCE_ARGUMENT) && !ampc_format_find("argument"));
 }
 
-/* ---- both sides on one file ---- */
+/* ---- compiler and loader on one file ---- */
 
 static const char job[] = "data d() { return idx(\"x\").to(f32) }\n"
                           "module Net {\n"

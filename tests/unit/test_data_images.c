@@ -58,7 +58,7 @@ static void check_reference(void)
   source_close(&w);
 }
 
-/* ---- what is drawn ---- */
+/* ---- random crops and flips ---- */
 
 static void put_chunk(FILE *f, const char *type, const uint8_t *bytes, uLong size)
 {

@@ -29,7 +29,7 @@ static void read_epoch(const char *path, const char *args, int64_t sample, int64
   source_close(&s);
 }
 
-/* ---- the number ---- */
+/* ---- the orientation ---- */
 
 /* Makes a TIFF file with one directory of two entries. The second one is the orientation. */
 static int64_t tiff(bool big, unsigned type, unsigned count, unsigned value, uint8_t to[64])

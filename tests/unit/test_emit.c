@@ -157,7 +157,7 @@ static void test_fusion(void)
   CHECK(!contains(rows, "cpu", 2, "row_m_2"));
 }
 
-/* Index of the first command of the step whose label contains `what`. */
+/* The index of the first command of the step whose label contains `what`. */
 static uint32_t command_at(const Compile *c, const char *what)
 {
   const ampc_step *s = &c->program->blocks[0].variant[0];
@@ -350,7 +350,7 @@ static void test_no_weight_casts(void)
   compile_destroy(c);
 }
 
-/* ---- graphs that are broken on purpose ---- */
+/* ---- damaged graphs ---- */
 
 static uint32_t node_named(const Compile *c, const char *name)
 {
