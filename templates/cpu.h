@@ -187,7 +187,7 @@ DEVICE long long block_share(long long n, unsigned k)
 #define EACH_ROW_VECTOR(n, T, r, c, rows, columns) GRID_ROW_VECTORS(n, T, r, c, rows, columns)
 
 // --- EACH_ROWS_VECTOR
-/* on CUDA `k` rows at a time, over which EACH_OF_ROWS loops; here one row */
+/* As GRID_ROW_VECTORS. On CUDA it takes `k` rows at a time, over which EACH_OF_ROWS loops. */
 #define EACH_ROWS_VECTOR(n, T, r, c, rows, columns, k) GRID_ROW_VECTORS(n, T, r, c, rows, columns)
 
 // --- EACH_OF_ROWS
@@ -198,11 +198,11 @@ DEVICE long long block_share(long long n, unsigned k)
 #define TABLE(T, name) static const T name[]
 
 // --- ONE_THREAD
-/* in one thread of the launch */
+/* Only one thread of the launch executes the statement. */
 #define ONE_THREAD if (block_index == 0)
 
 // --- FIRST_BLOCK
-/* only block 0 continues, whatever the grid is */
+/* Only block 0 continues, whatever the grid is. */
 #define FIRST_BLOCK                                                                                \
   if (block_index > 0) return;                                                                     \
   block_count = 1
@@ -212,8 +212,8 @@ DEVICE long long block_share(long long n, unsigned k)
 #define ALONE
 
 // --- last_block
-/* Each block counts its arrival in `arrived`. Returns 1 in the block that arrives last: it can read
- * what all blocks have stored, and from here on it is the only block. */
+/* Each block counts its arrival in `arrived`. Returns 1 in the block that arrives last. That block
+ * can read what all blocks have stored, and from here on it is the only block. */
 DEVICE int last_block(unsigned *arrived)
 {
   if (__atomic_add_fetch(arrived, 1, __ATOMIC_ACQ_REL) != block_count) return 0;
@@ -271,7 +271,7 @@ DEVICE int last_block(unsigned *arrived)
   } while (0)
 
 // --- ROW_REDUCE_LONG
-/* As ROW_REDUCE, in stretches. After each stretch `ends` adds the partial sums to totals and
+/* As ROW_REDUCE, but in stretches. After each stretch `ends` adds the partial sums to totals and
  * restarts them at 0: an addition to a long sum loses more bits. */
 #define ROW_REDUCE_LONG(n, threads, T, c, length, ends, ...)                                       \
   do {                                                                                             \
@@ -304,8 +304,8 @@ DEVICE int last_block(unsigned *arrived)
   }
 
 // --- ROW_PART
-/* Declares the 16 partial results of a reduction with their initial value. ROW_PUT refers to the
- * one that takes element j of a vector. */
+/* Declares the 16 partial results of a reduction with their initial value. ROW_PUT is the one
+ * for element j of a vector. */
 #define ROW_PART(T, name, start)                                                                   \
   T name[16];                                                                                      \
   for (int lane = 0; lane < 16; lane++) name[lane] = (start)
@@ -342,8 +342,8 @@ DEVICE int last_block(unsigned *arrived)
 #define ROW_SHARE(threads, T, first, end, length) const T first = 0, end = (length)
 
 // --- ROW_BEFORE
-/* Defines a function that combines the partial results of the row's threads before this one. There
- * are none. */
+/* Defines a function that combines the partial results of the row's threads before this one. Here a
+ * row has one thread, so it returns `start`. */
 #define ROW_BEFORE(T, name, JOIN, start)                                                           \
   DEVICE T name(T part, int threads)                                                               \
   {                                                                                                \
@@ -352,8 +352,8 @@ DEVICE int last_block(unsigned *arrived)
   }
 
 // --- row_before_line
-/* Each thread of a row has a linear function y -> a y + b. Returns what the functions of the
- * threads before this one make of 0. There are none. */
+/* Each thread of a row has a linear function y -> a y + b. Applies the functions of the threads
+ * before this one to 0, in order. Here a row has one thread, so the result is 0. */
 DEVICE double row_before_line(double a, double b, int threads)
 {
   (void)a, (void)b, (void)threads;
@@ -412,7 +412,7 @@ DEVICE double row_before_line(double a, double b, int threads)
   }
 
 // --- COLUMN_ROWS_LONG
-/* As COLUMN_ROWS, in stretches. After each stretch `ends` adds the partial sums to totals and
+/* As COLUMN_ROWS, but in stretches. After each stretch `ends` adds the partial sums to totals and
  * restarts them at 0: an addition to a long sum loses more bits. */
 #define COLUMN_ROWS_LONG(T, c, begin, size, all, ends, ...)                                        \
   for (T c = (begin), c##_all = (begin) + (size) < (all) ? (begin) + (size) : (all);               \
@@ -445,8 +445,8 @@ DEVICE double row_before_line(double a, double b, int threads)
 #define COLUMN_ONCE
 
 // --- COLUMN_TREE
-/* Defines a function that combines the partial results of a block's threads. There is only one
- * thread. */
+/* Defines a function that combines the partial results of a block's threads. Here a block has one
+ * thread, so it does nothing. */
 #define COLUMN_TREE(T, name, JOIN)                                                                 \
   DEVICE void name(T *part, int n, int lanes)                                                      \
   {                                                                                                \

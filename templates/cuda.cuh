@@ -243,7 +243,7 @@ DEVICE void vector_copy_words(void *to, const void *from, int bytes)
 #define TABLE(T, name) static __constant__ const T name[]
 
 // --- ONE_THREAD
-/* in one thread of the launch */
+/* Only one thread of the launch executes the statement. */
 #define ONE_THREAD if (blockIdx.x == 0 && threadIdx.x == 0)
 
 // --- ALONE
@@ -286,7 +286,7 @@ DEVICE int last_block(unsigned *arrived)
   if (blockIdx.x >= (k)) return
 
 // --- FIRST_BLOCK
-/* only block 0 continues, whatever the grid is */
+/* Only block 0 continues, whatever the grid is. */
 #define FIRST_BLOCK                                                                                \
   if (blockIdx.x > 0) return
 
@@ -427,8 +427,8 @@ DEVICE int last_block(unsigned *arrived)
   }
 
 // --- row_before_line
-/* Each thread of a row has a linear function y -> a y + b. Returns what the functions of the
- * threads before this one make of 0, applied in order. It works as ROW_BEFORE. */
+/* Each thread of a row has a linear function y -> a y + b. Applies the functions of the threads
+ * before this one to 0, in order. It works as ROW_BEFORE. */
 DEVICE double row_before_line(double a, double b, int threads)
 {
   __shared__ double a_of_warp[8], b_of_warp[8];

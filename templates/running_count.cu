@@ -1,4 +1,5 @@
-/* Counts the updates of running statistics. @micro: no body of a skipped step counts. */
+/* Counts the updates of running statistics. @micro: a step has several bodies; if it is
+ * skipped, none of them counts. */
 __global__ void $name($arguments)
 {
 @!micro  ONE_THREAD buffer[0] += !optimizer->found_inf;

@@ -1,9 +1,9 @@
 /* The indices of each row's elements in ascending order; $descending: in descending order. NaN is
  * larger than all numbers; equal elements keep their order. This is a bitonic sort: it sorts blocks
  * of 2 elements, then of 4, and so on. The first step for each block size compares a block's first
- * element with its last. So each pair has the smaller one in front, and elements that are missing
- * to a power of 2 can be left out. Of equal elements the indices are compared, so the network gives
- * the one stable order. */
+ * element with its last, the second with the last but one, and so on. So each exchange puts the
+ * smaller element in front, and no padding to a power of 2 is needed: pairs that reach past the end
+ * of the row are skipped. Equal elements are ordered by their indices, so the sort is stable. */
 __global__ void $name($arguments)
 {
   ROW_LOOP(256, $index, row, $rows) {

@@ -177,7 +177,7 @@ static void put_bounds(const Kernel *k, unsigned block)
     EMIT(k->p, "__launch_bounds__(%u)\n", block);
 }
 
-/* The template of a file op has its own head and braces. */
+/* The kernel of an op with a template file: the template contains the head and the braces. */
 static void put_kernel(Kernel *k)
 {
   const Launch *launch = k->group->n_parts ? put_functions(k) : NULL;

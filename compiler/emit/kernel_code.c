@@ -57,8 +57,8 @@ static const char *local_text(const CodeScope *s, const CodePiece *p)
   return arena_printf(s->k->c->arena, "%s%s", s->local_texts[i], s->local_suffix);
 }
 
-/* The key of random numbers: the seed, the number of the training body or of the evaluation batch,
- * and the op's stream. */
+/* The key of the op's random numbers: the seed, a counter of train bodies, and the op's stream.
+ * Eval and infer blocks add the number of the batch or call to the counter. */
 static const char *stream_text(const CodeScope *s)
 {
   bool trains = s->k->c->graph->blocks.at[s->n->block].kind == AMPC_TRAIN;
@@ -166,14 +166,14 @@ Operand as_real(const Kernel *k, Operand o)
   return (Operand){arena_printf(k->c->arena, "(real)%s", o.text), true};
 }
 
-/* A float that is stored in a tensor of integers: full_like(x, 2.5). */
+/* Converts a float that is stored in a tensor of integers: full_like(x, 2.5). */
 static Operand as_integer(const Kernel *k, Operand o)
 {
   if (!o.text || !o.real) return o;
   return (Operand){arena_printf(k->c->arena, "ampc_to_i64(%s)", o.text), false};
 }
 
-/* A number that is stored in a tensor of bools: full_like(x, 2). */
+/* Converts a number that is stored in a tensor of bools: full_like(x, 2). */
 static Operand as_bool(const Kernel *k, Operand o)
 {
   return (Operand){arena_printf(k->c->arena, "(%s != 0)", o.text), false};

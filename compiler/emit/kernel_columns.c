@@ -1,11 +1,10 @@
-/* The functions that the rows of convolution templates call (im2col.cu, conv_whole.cu,
- * conv_whole_weight.cu), and the kernels of convolutions. */
+/* The texts that replace words in the templates of convolutions (im2col.cu, conv_whole.cu,
+ * conv_whole_weight.cu: see template_words.def), and the kernels of convolutions. */
 #include "template.h"
 #include "runtime/plan/conv_sizes.h"
 #include <string.h>
 
-/* Whether this is a gradient of images with a stride: not every tap of it falls on a pixel of
- * dy. */
+/* Whether this is a gradient of images with a stride. Then not every tap falls on a pixel of dy. */
 bool is_strided(const Template *t)
 {
   const ampc_conv *d = t->conv;
@@ -14,7 +13,8 @@ bool is_strided(const Template *t)
   return strided && t->asked == AMPC_CONV_DATA;
 }
 
-/* The C type of elements. Columns have the type of the images, which are copied unchanged. */
+/* The C type of the elements in memory. im2col copies images unchanged, so its columns have the
+ * type of the images. */
 const char *columns_type(ampc_dtype type)
 {
   return ampc_type_of(type)->kernel;
@@ -31,7 +31,8 @@ const char *sizes_text(const Template *t, const int64_t *size)
   return text;
 }
 
-/* The index of an axis that is counted from the last one, 1; below 0: the images do not have it. */
+/* The index of an axis. `axis` counts from the last one, which is 1. Below 0: the images do not
+ * have this axis. */
 static int axis_place(const ampc_conv *d, uint32_t axis)
 {
   return (int)d->spatial - (int)axis;

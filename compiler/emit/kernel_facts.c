@@ -40,7 +40,7 @@ static void add_dims(KernelFacts *f, const int64_t *dim, uint32_t rank)
   for (uint32_t i = 0; i < rank; i++) add(f, dim[i]);
 }
 
-/* The arguments tell which parameter it is. Here only its layout matters. */
+/* The arguments identify the parameter, so only its layout is added here. */
 static void add_param(KernelFacts *f, int64_t index)
 {
   const Parameter *p = &f->g->params.at[index];
@@ -61,7 +61,7 @@ static void add_attributes(KernelFacts *f, const Node *n)
 
 static void add_value(KernelFacts *f, Value v);
 
-/* Whether a kernel reads the node's input instead of the node, which is no work of its own. */
+/* Whether readers of the node read its input instead, because the node has no kernel of its own. */
 static bool is_looked_through(const Graph *g, const Node *n)
 {
   return op_of(n)->tmpl == TMPL_alias || n->folded || is_widening(g, n) || op_is_step(n);
@@ -139,7 +139,7 @@ static void add_group(KernelFacts *f, const Group *p)
   for (uint32_t i = 0; i < p->n_parts; i++) add_group(f, &p->parts[i]);
 }
 
-/* Adds all of it except what only messages or the library use. */
+/* Adds all fields of d except those that only messages or the library use. */
 static void add_convolution(KernelFacts *f, const ampc_conv *d)
 {
   add(f, (int64_t)d->kind << 8 | d->accumulate << 2 | d->tf32 << 1 | d->has_bias);

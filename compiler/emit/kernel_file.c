@@ -105,7 +105,7 @@ static bool line_stands(Template *t, const TemplateLine *line)
   return true;
 }
 
-/* False: a word has printed the line. */
+/* Replaces the words of a line. False: a word has itself printed the whole line. */
 static bool fill_line(Template *t, Text *line, const char *s, const char *end)
 {
   for (size_t n; s < end; s += 1 + n) {
@@ -143,7 +143,7 @@ static bool is_frame_line(const TemplateLine *line)
   return *line->text == '{' || *line->text == '}' || *line->text == '_';
 }
 
-/* The number of elements in the frame's loop over i; most templates have loops of their own. */
+/* $count: the number of elements that a template's loop visits. */
 static int64_t walked(const Template *t)
 {
   int64_t range = node_range(t->k->g, t->n);

@@ -1,4 +1,4 @@
-/* Declarations that the files share which print kernels. */
+/* Declarations for the files that print kernels. */
 #pragma once
 #include "compiler/command/walk.h"
 #include "kernel.h"
@@ -13,7 +13,7 @@ typedef struct Vector { /* neighbours that a thread has in registers: name[j] */
   bool stored;       /* the loop stores it */
 } Vector;
 
-typedef struct Kernel { /* the one that is being printed */
+typedef struct Kernel { /* the kernel that is being printed */
   Printer *p;
   Compile *c;
   const Graph *g;
@@ -22,7 +22,7 @@ typedef struct Kernel { /* the one that is being printed */
   KernelArgs args;
   const char **arg_names; /* unique in this kernel */
   const char *index_type; /* "int", or "long long" where int may be too small */
-  bool is_part;           /* of a launch: the text around it is printed already */
+  bool is_part;           /* a part of a launch, whose other text is already printed */
   bool looks_ahead;       /* values are computed for a guess and not stored */
   bool by_vectors;        /* its loops process several elements at once, with index j */
   bool *stored;           /* [i]: an earlier loop has stored node i of the group */
@@ -30,8 +30,8 @@ typedef struct Kernel { /* the one that is being printed */
 } Kernel;
 
 Kernel kernel_of(Printer *p, uint32_t group);
-/* The node that decides how the group is printed, and how that is. It is the anchor, or any node of
- * an elementwise group. */
+/* The node that decides how the group is printed: the anchor, or any node of an elementwise group.
+ * kernel_template() returns the access pattern that follows from it. */
 const Node *kernel_main_node(const Kernel *k);
 OpTemplate kernel_template(const Kernel *k);
 
@@ -151,7 +151,7 @@ void chain_add(Chain *ch, Value v);
 /* Declares that the element at `index` of v is read `times` times. Call it after chain_add of all
  * nodes that may compute v. */
 void chain_use(Chain *ch, Value v, const char *index, uint32_t times);
-void chain_put_loads(Chain *ch); /* those that are not printed yet */
+void chain_put_loads(Chain *ch); /* prints those that are not printed yet */
 /* A value that is computed here or declared by chain_use; absent for value 0. */
 Operand chain_operand(const Chain *ch, Value v, const char *index);
 void chain_put_node(Chain *ch, Value v, const char *index);
@@ -169,7 +169,7 @@ void put_parts(const Launch *l);              /* inside the kernel */
 
 /* ---- frames ---- */
 
-void put_body(Kernel *k); /* kernel.c: calls one of these; nothing if there are no elements */
+void put_body(Kernel *k); /* kernel.c: calls one of these emitters if there are elements */
 
 void emit_map(Kernel *k); /* kernel_map.c: elementwise groups and moves */
 void emit_cat(Kernel *k); /* kernel_move.c */

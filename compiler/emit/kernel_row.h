@@ -1,8 +1,8 @@
-/* Declarations that the files share which print the row ops of a kernel. */
+/* Declarations for the files that print the row ops of a kernel. */
 #pragma once
 #include "kernel_parts.h"
 
-typedef struct Statement { /* of one node's program, as the kernel has it */
+typedef struct Statement { /* of a node's row program, as this kernel prints it */
   StatementKind kind;
   const CodeStatement *code;
   const char *as; /* the kernel's variable, once it is known */
@@ -49,7 +49,7 @@ typedef VEC(Use) Uses;
 void row_open(const RowKernel *r, const char *line);
 void row_close(const RowKernel *r, const char *line);
 /* The loop over all elements. `uses` are its reductions, or NULL if it computes results; `elements`
- * are what it reads. */
+ * are the values that it reads. */
 void row_open_elements(const RowKernel *r, const Uses *uses, const Chain *elements);
 /* The loop over 4 rows of a part. */
 void row_open_near(const RowKernel *r);
@@ -58,8 +58,8 @@ void row_put_index(const RowKernel *r);
 bool row_loads_at_index(const Chain *ch);
 /* The elements of the vector. */
 void row_open_vector(const RowKernel *r);
-/* VECTOR_LOAD for what the chain reads of the thread's vector. `outside`: only for columns, what is
- * the same in all rows, in front of the loop over rows. */
+/* Prints VECTOR_LOAD for the values that the chain reads of the thread's vector. `outside`: the
+ * loads before the loop over rows, of values that are the same in all rows; only for columns. */
 void row_put_loads(const RowKernel *r, const Chain *ch, bool outside);
 /* Declares the vectors that the nodes of a loop store at `index`. */
 void row_put_results(const RowKernel *r, const bool *needed, const char *index);
@@ -70,14 +70,15 @@ bool row_is_wide(const Use *use);
 
 /* ---- accumulators: kernel_part.c ---- */
 
-/* In front of the loop; in it, for one element `e`; after it, where the result gets its name. */
+/* Print the accumulator before the loop, in it (for one element `e`), and after it, where the
+ * result gets its name. */
 void row_put_start(const RowKernel *r, const Use *use);
 void row_put_part(const RowKernel *r, const Use *use, const char *e);
 void row_put_joined(const RowKernel *r, const Use *use);
 
 /* ---- programs: kernel_program.c ---- */
 
-/* The statements of the op that hold for its attributes. */
+/* Reads the statements of the op that apply with its attributes. */
 void read_program(RowOp *op);
 /* Whether the statement uses `name`, a name of its program. */
 bool statement_mentions(const RowOp *op, const Statement *s, const char *name);

@@ -13,7 +13,7 @@ static const char *job_prefix(Printer *p)
   return identifier(p->c->arena, p->c->program->name);
 }
 
-/* The name of an infer block's function; it differs from the functions that every library has. */
+/* The name of an infer block's function. It is not that of a function which every library has. */
 static const char *function_name(Printer *p, const ampc_block *b)
 {
   static const char *const taken[] = {"open", "close", "error", "program"};
@@ -155,7 +155,7 @@ static const char *type_of(Printer *p, ampc_dtype dtype, const int64_t *dim, uin
   return arena_printf(a, "%s%s", ampc_dtype_name(dtype), ir_sizes_text(a, dim, rank));
 }
 
-/* Prints the types of arguments and results; for a block with sizes, after these. */
+/* Prints the types of arguments and results. If the block has sizes, they are printed first. */
 static void put_types(Printer *p, uint32_t block)
 {
   const ampc_program *g = p->c->program;

@@ -18,7 +18,7 @@ typedef struct NamedPlace { /* of WORK or STATE */
   int64_t offset;
   Value value;       /* {0}: scratch, or a part of STATE */
   uint32_t from, to; /* the first and the last command that use it, from 1 */
-  uint32_t next;     /* 1 + index of the previous place of the same value, or of scratch */
+  uint32_t next; /* 1 + index of the previous place of this value (scratch: of scratch); 0: none */
 } NamedPlace;
 
 struct Places {
@@ -38,7 +38,7 @@ typedef struct ParamPlace {
 } ParamPlace;
 
 struct ParamPlaces {
-  ParamPlace *at, **sorted; /* in the program's order; those with elements by kind and offset */
+  ParamPlace *at, **sorted; /* all in the program's order; those with elements by kind and offset */
   uint32_t n_sorted;
 };
 
@@ -131,14 +131,14 @@ static const char *value_text(Compile *c, Value v)
   return arena_printf(c->arena, "at_%s", identifier(c->arena, n->name));
 }
 
-/* The place of that name; NULL: there is none. */
+/* The place with this name; NULL: there is none. */
 static NamedPlace *named(Printer *p, Places *x, const char *name)
 {
   uint32_t i = name_find(p->c->arena, &x->names, x->at.at, x->at.n, sizeof *x->at.at, name);
   return i == NO_NAME ? NULL : &x->at.at[i];
 }
 
-/* This name, with a suffix if another place has it. */
+/* Returns the name, with a suffix if another place already has it. */
 static const char *free_name(Printer *p, Places *x, const char *name, int64_t number)
 {
   while (named(p, x, name)) name = arena_printf(p->c->arena, "%s_%lld", name, (long long)number);

@@ -41,8 +41,8 @@ static void put_table(Printer *p, const char *type, const char *name, const void
 
 #define COPY_FIELD(KIND, name, SPACE, copy, ...) field_truth(&t, #copy, q->copy);
 
-/* Prints the rows of parameters. Their fields are in the order of ampc_plan.h, like those of all
- * tables. */
+/* Prints the rows of a table of parameters. As in all tables, the fields are in the order of
+ * ampc_plan.h. */
 static void put_param_rows(Printer *p, const ParamPlaces *places, const ampc_param *rows,
                            uint32_t first, uint32_t n)
 {

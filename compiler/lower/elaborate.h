@@ -15,7 +15,7 @@ Datum number_binary(Lower *l, Operator op, Datum a, Datum b, Span span);
 Datum number_unary(Lower *l, Operator op, Datum a, Span span);
 bool want_int(Lower *l, Datum d, Span span, const char *what, int64_t *out);
 bool want_float(Lower *l, Datum d, Span span, const char *what, double *out);
-/* The next two also check the range that a place accepts. */
+/* want_count() and want_in() also check that the number is in a range. */
 typedef struct Counts {
   int64_t least, most;
 } Counts;
@@ -47,7 +47,8 @@ typedef struct AskedType {
   Value like;  /* the final type of this value is meant; 0: `dtype` is */
 } AskedType;
 Datum type_of_tensor(Lower *l, Datum x, Span span);
-/* A type for `.to(..)` and `dtype=`. want_dtype() accepts only a type that is known now. */
+/* Reads a type for `.to(..)` or `dtype=`: a dtype or `y.dtype`. want_dtype() accepts no `y.dtype`
+ * of a float tensor, which only pass precision knows. */
 bool want_type(Lower *l, Datum d, Span span, const char *what, AskedType *out);
 Datum cast_as(Lower *l, Value x, AskedType type, Span span);
 
@@ -75,7 +76,8 @@ typedef struct Signature {   /* of a function that is neither a def nor an op */
 bool args_bind(Lower *l, const Args *args, const Signature *sig, const ArgValue **given);
 
 /* ---- work.c ---- */
-/* Around the body of a def or a module. False: a limit is exceeded, which has been reported. */
+/* Called before and after the body of a def or a module. False: a limit is exceeded, which has been
+ * reported. */
 bool call_begin(Lower *l, const char *name, const File *file, Span call);
 void call_end(Lower *l);
 bool count_work(Lower *l, uint32_t amount, Span span);

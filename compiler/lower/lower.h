@@ -21,7 +21,7 @@ typedef struct Binding {
   bool alias; /* an additional path of a tied parameter */
 } Binding;
 
-typedef struct Missing {  /* a name from a branch not taken, or of braces that ended */
+typedef struct Missing {  /* a name bound in a branch not taken, or in braces that ended */
   const char *name, *why; /* "`bias` is false"; "`every 5`" */
   Span span;
   bool ended;
@@ -145,8 +145,8 @@ struct Run {        /* a block being elaborated */
   int64_t every;     /* the current statement runs in every n-th step; 1 outside of `every` */
   const char *again; /* the optimizer that now minimizes again in this body; else NULL */
   uint32_t n_minimized, n_every; /* `minimize` and `every` statements of this variant so far */
-  VEC(Counted) counted;          /* of each `every`; filled where all fire */
-  const Run *whole; /* the variant with this batch size in which all fire; NULL: this is it */
+  VEC(Counted) counted;          /* of each `every`; filled in the variant in which all run */
+  const Run *whole; /* the variant of this batch size in which every `every` runs; NULL: this one */
 };
 
 enum { MAX_SETTINGS = MAX_SIGNATURE + 1 }; /* the inputs of an update, plus clip_norm */

@@ -64,8 +64,7 @@ static bool stays_alone(const Fuse *f, uint32_t id)
   return ir_adds_to(n) >= 0 && f->sums[slot_of(f->g, n)] > 1;
 }
 
-/* True: the set has only elementwise nodes, and if `loads_too` also moves that are strided loads.
- */
+/* True: the set has only elementwise nodes; `loads_too`: moves that are strided loads count too. */
 static bool only_maps(const Fuse *f, const Members *m, bool loads_too)
 {
   for (uint32_t i = 0; i < m->nodes.n; i++) {
@@ -102,9 +101,8 @@ static bool is_flat(const Fuse *f, uint32_t row)
 
 /* Each block computes some rows, so few rows keep only few threads of a GPU busy. Large elementwise
  * work stays apart from such a row op to keep its own many threads; the limit is lower for
- * expensive
- * (`dear`) work. `threads`: how many threads the row op uses. Ops that are cut into parts have so
- * many parts that each thread has little to do (columns.c). */
+ * expensive (`dear`) work. `threads`: how many threads the row op uses. Ops that are cut into parts
+ * have so many parts that each thread has little to do (columns.c). */
 static bool has_room(const Fuse *f, uint32_t row, bool dear)
 {
   enum { THREADS = 4096, SMALL = 16384, BLOCK = 512 };
@@ -347,8 +345,8 @@ static bool reads_before_rows(const BeforeRows *b, uint32_t id)
   return true;
 }
 
-/* True: the set of row op `id` may join that of `other`, a row op over the same rows. If it
- * reads values of that set, they must not depend on the row ops there, and it must read each at the
+/* True: the set of row op `id` may join that of `other`, a row op over the same rows. If it reads
+ * values of that set, they must not depend on the row ops there, and it must read each at the
  * element that it computes. */
 static bool can_join_after(Fuse *f, uint32_t id, uint32_t other)
 {

@@ -18,7 +18,7 @@ struct Dim { /* dim S(max=512, multiple=64) */
  * elaborates such blocks with all dims at their minimum and at their maximum, and discards the
  * results. */
 typedef enum Sizing {
-  SIZING_asked, /* by --dim or by the data; other dims are at their maximum */
+  SIZING_asked, /* the sizes of --dim or of the data; the maximum of other dims */
   SIZING_least,
   SIZING_most
 } Sizing;
@@ -27,7 +27,7 @@ typedef enum Sizing {
 typedef struct Sizes {
   Sizing sizing;
   uint32_t ends_missed; /* bit 0, 1: the minimum, the maximum of some block was not elaborated */
-  bool known, again;    /* `found` is valid; it has just been set: elaborate again */
+  bool known, again;    /* `found` is valid; `found` has just been set, so elaborate again */
   int64_t found[AMPC_MAX_SIZES]; /* sizes of the block whose arguments are data */
 } Sizes;
 

@@ -70,7 +70,8 @@ static bool read_window(Lower *l, Scope *s, const Sub *sub, Look *out)
   return read_bound(l, s, sub->index, &out->has_start, &out->start);
 }
 
-/* The same subscript, applied to the batch that contains only those samples. */
+/* The subscript that selects from the batch, which contains only the samples that were asked for:
+ * [0] for an index, [:] for a slice. Subscripts of other axes stay. */
 static Expr *of_batch(Lower *l, const Expr *e)
 {
   Expr *copy = arena_new(l->arena, Expr), *zero = arena_new(l->arena, Expr);

@@ -144,7 +144,8 @@ static bool append_slice(Lower *l, TensorIndex *t, SliceBounds r, int64_t size)
   return !d_is(d, D_error);
 }
 
-/* x[.., index, ..]: records the tensor, which is applied after the axes of the result are known. */
+/* x[.., index, ..] with a tensor `index`: records it. take_tensors() applies it when the axes of
+ * the result are known. */
 static bool note_tensor(Lower *l, TensorIndex *t, Datum index)
 {
   Value v = as_tensor(l, index, t->span);

@@ -139,7 +139,7 @@ static bool clause_scaler(Lower *l, Scope *s, const Expr *e, RegionKind kind, bo
     l->in_precision = false;
     return true;
   }
-  if (!overridden) { /* if --set replaces the precision, the clause is no mistake */
+  if (!overridden) { /* if --set replaces the precision, the clause is allowed */
     fail(l, E404, e->span, "`scaler` with `precision %s`: %s gradients need none",
          region_kind_text(kind), region_kind_text(kind));
     diag_help(l->c, "remove the clause");

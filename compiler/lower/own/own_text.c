@@ -3,8 +3,8 @@
 #include "compiler/syntax/source.h"
 #include "runtime/plan/shown.h"
 
-/* Most strings have the same bytes in the job, so a place in the text maps to a place in the job.
- * For a string with escapes, the place is the whole string. */
+/* A string without escapes has the same bytes as its literal, so messages can point to a position
+ * in it. For a string with escapes they point to the whole literal. */
 static OwnText string_text(Lower *l, const Expr *e)
 {
   OwnText out = {.text = e->as.string.text, .size = (uint32_t)e->as.string.size};
@@ -30,8 +30,8 @@ static bool file_text(Lower *l, File *f, const Expr *e, OwnText *out)
   return text != NULL;
 }
 
-/* The place of the first character that an editor or a terminal would interpret; *escape is empty
- * if there is none. */
+/* Finds the first character that an editor or a terminal would interpret. *escape is empty if there
+ * is none. */
 static Span hidden_character(const OwnText *t, char escape[AMPC_ESCAPE_ROOM])
 {
   uint32_t at = 0, n = 0;
