@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Buffers that a method assigns to: a moving mean that a net subtracts, trained as PyTorch trains it; the
-# same bytes without fusion, emitted, resumed; steps that are skipped, steps of several bodies.
+# Buffers that a method assigns: a moving mean that a net subtracts, compared with PyTorch; the same
+# bytes without fusion, emitted and resumed; skipped steps; steps of several bodies.
 #   buffers.sh AMPC AMP
 . "$(dirname "$0")/../faults/lib.sh"
 cd "$work" || exit 1
@@ -38,8 +38,8 @@ npy("y.npy", (16, 2), [((i * 53) % 97) / 97 - 0.5 for i in range(32)])
 PY
 printf 'fc.weight F32 [2,3] 0.5 -0.25 0.125 -0.5 0.25 1\nfc.bias F32 [2] 0.5 -1\n' | "$source_dir/tests/cli/weights.py" start.safetensors
 
-# The same in PyTorch, float64: model.mean = 0.9 * model.mean + 0.1 * x.mean(0) in forward, under no_grad,
-# torch.optim.SGD(lr=0.1, momentum=0.9), 12 steps of 4 rows.
+# PyTorch's numbers in float64: model.mean = 0.9 * model.mean + 0.1 * x.mean(0) in forward, under
+# no_grad, torch.optim.SGD(lr=0.1, momentum=0.9), 12 steps of 4 rows.
 cat >want.txt <<'TXT'
 mean 0.5586898887 0.8678074757 0.6057866258
 peak 1.855310404 2.976297145
@@ -84,7 +84,7 @@ sed 's/^precision .*/precision f16 { scaler(init=256.0) }/' job.amp >half.amp
 passes "f16" train --save h.safetensors half.amp
 compare "f16: near PyTorch's f32" h.safetensors 2e-2 # 11 bits, weights of size 1
 
-# All steps of this run overflow: nothing is assigned.
+# All steps of this run overflow, so nothing is assigned.
 sed 's/^precision .*/precision f16 { scaler(static=1e30) }/' job.amp >over.amp
 for k in 1 2; do
   timeout 60 "$amp" train -q --device cpu -D K=$k --steps 3 --save o.safetensors over.amp >out 2>err

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The command lines of ampc and amp: wrong usage, exit statuses, what is printed where.
+# The command lines of ampc and amp: wrong usage, exit statuses, what is printed to which stream.
 #   commands.sh AMPC AMP
 . "$(dirname "$0")/../faults/lib.sh"
 job=$source_dir/models/fashion_mnist/mlp.amp
@@ -38,10 +38,10 @@ refuses "no such line" 2 'no such line' "$ampc" --blame=9999999 "$job"
 refuses "a const without a value" 2 'NAME=VALUE' "$ampc" -D HIDDEN "$job"
 refuses "unknown const" 1 'error\[E207\].*EPOSCH' "$ampc" -D EPOSCH=2 "$job"
 refuses "unknown setting" 1 'error\[E207\].*opt\.lrr' "$ampc" --set opt.lrr=1 "$job"
-refuses "--explain for another reader" 2 'expected text or json' "$ampc" --explain=html "$job"
+refuses "--explain in an unknown format" 2 'expected text or json' "$ampc" --explain=html "$job"
 refuses "--explain for a GPU and the CPU" 2 "this machine's processor, not for --gpu h200" "$ampc" --explain --gpu h200 --target=cpu "$job"
 refuses "--explain of an output" 2 'does not go with' "$ampc" --explain --emit=c "$job"
-refuses "a GPU for nothing" 2 'goes with --explain' "$ampc" --gpu h200 "$job"
+refuses "--gpu without --explain" 2 'goes with --explain' "$ampc" --gpu h200 "$job"
 refuses "an unknown GPU" 2 'expected one of h200, h100' "$ampc" --explain --gpu h2000 "$job"
 refuses "no verb" 2 'no verb' "$amp"
 refuses "unknown verb" 2 'did you mean train' "$amp" trian "$job"
@@ -50,9 +50,9 @@ refuses "amp, unknown option" 2 'no option --spteps' "$amp" train --spteps 3 "$j
 refuses "amp, no number" 2 'steps -3' "$amp" train --steps -3 "$job"
 refuses "amp, too large a number" 2 'seed' "$amp" train --seed 99999999999999999999 "$job"
 refuses "amp, unknown device" 2 'device tpu' "$amp" train --device tpu "$job"
-refuses "eval of nothing" 2 'resume' "$amp" eval "$job"
+refuses "eval without weights" 2 'resume' "$amp" eval "$job"
 mkdir no_log && printf 'a,b\n1,2\n' >no_log/metrics.csv
-refuses "a report of no log" 3 'not a table of --log-dir' "$amp" report --log no_log -o page.html "$job"
+refuses "a report of another table" 3 'not a table of --log-dir' "$amp" report --log no_log -o page.html "$job"
 refuses "a constant of the wrong type" 1 'EPOCHS' "$ampc" -D EPOCHS=many "$job"
 
 # ---- files ---------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ grep -q $'\e\\[1;31m' err || failed "--color=always: no colours"
 lines = [json.loads(line)["line"] for line in open("err")]
 assert lines and set(lines) == {1}, lines' || failed "--error-format=json"
 
-# Same job, same bytes, from wherever it is compiled; and nothing of this machine in it.
+# The same job gives the same bytes in every folder, and the text contains no path of this machine.
 "$ampc" --emit=cuda "$job" >one.cu || failed "--emit=cuda to stdout"
 (cd / && "$ampc" --emit=cuda "$job") >two.cu || failed "--emit=cuda from /"
 same "the same bytes again" one.cu two.cu
@@ -136,7 +136,7 @@ run() { # run [NAME=VALUE...]: trains in the given environment, final checkpoint
   rm -f "$work/run"
   env "$@" "$amp" train --device cpu --steps 3 --save "$work/run" data/job.amp >"$work/out" 2>"$work/err"
 }
-again() { # again NAME [NAME=VALUE...]: gives the same checkpoint as the first run
+again() { # again NAME [NAME=VALUE...]: must write the same checkpoint as the first run
   local name=$1
   shift
   if ! run "$@"; then failed "$name: exit status"; else same "$name" first run; fi
@@ -156,7 +156,7 @@ printf X | dd of="$entry" bs=1 seek=5000 conv=notrunc 2>/dev/null
 again "a damaged entry is built anew"
 [ -f "$entry" ] && [ "$(stat -c %Y.%i "$entry")" != "$before" ] || failed "the damaged entry is still there, or none"
 truncate -s 1000 "$entry"
-again "a cut entry"
+again "a truncated entry"
 "$amp" train --device cpu --steps 1 --set precision=f32 data/job.amp >out 2>err || failed "another job"
 for other in "$cache"/*.so; do [ "$other" = "$entry" ] || cp "$other" "$entry"; done
 again "another job's entry in its place"
@@ -168,7 +168,7 @@ again "a link in place of an entry"
 [ -L "$entry" ] && failed "the link is still there"
 chmod 777 "$cache"
 again "a cache that others may write"
-run && grep -q 'others may write' err || failed "it is not told that the cache is not used"
+run && grep -q 'others may write' err || failed "no note says that the cache is not used"
 chmod 700 "$cache"
 again "no place for a cache" XDG_CACHE_HOME=/proc/none
 again "no home" -u XDG_CACHE_HOME HOME=/proc/none
@@ -179,45 +179,45 @@ mkdir bin && printf '#!/bin/sh\necho broken >&2\nexit 1\n' >bin/cc && chmod +x b
 refuses "a cc that fails" 4 'bin/cc failed' env PATH="$work/bin" "$amp" train --device cpu data/job.amp
 [ "$(find "$cache" -name 'new.*')" = "" ] || failed "a part of an entry is left over"
 
-# A disk without room: the compiler cannot write where the cache is, or for itself in /tmp.
+# A full disk: the compiler cannot write to the cache, or its own files in /tmp.
 real=$(command -v cc)
-compiler() { # compiler LINES: bin/cc does this; $out is where the library goes
+compiler() { # compiler LINES: makes bin/cc, which runs LINES; $out is the path of the library
   printf '#!/bin/bash\n[ "$1" = --version ] && exec %s --version\nfor a; do [ "$last" = -o ] && out=$a; last=$a; done\n%s\n' \
     "$real" "$1" >bin/cc
 }
 no_room='{ echo "ld: final link failed: No space left on device" >&2; exit 1; }'
 compiler "case \$out in $cache/*) $no_room ;; esac; exec $real \"\$@\""
-again "no room in the cache" PATH="$work/bin:$PATH"
-run PATH="$work/bin:$PATH" && grep -q '^note: nothing is cached in .*No space left' err || failed "no room in the cache: it is not told"
+again "a full disk under the cache" PATH="$work/bin:$PATH"
+run PATH="$work/bin:$PATH" && grep -q '^note: nothing is cached in .*No space left' err || failed "a full disk under the cache: no note is printed"
 compiler "case \$TMPDIR in /dev/shm/*) exec $real \"\$@\" ;; *) $no_room ;; esac"
-again "no room but in memory" PATH="$work/bin:$PATH"
+again "full disks, space in memory" PATH="$work/bin:$PATH"
 compiler "$no_room"
-refuses "no room at all" 5 'no place for the kernels: .*No space left' env PATH="$work/bin:$PATH" \
+refuses "no space anywhere" 5 'no place for the kernels: .*No space left' env PATH="$work/bin:$PATH" \
   "$amp" train --device cpu data/job.amp
 [ "$(find /tmp /var/tmp /dev/shm -maxdepth 1 -name 'amp-kernels-*' -newer bin/cc -user "$(id -u)")" = "" ] ||
-  failed "no room: a temporary folder is left over"
+  failed "no space anywhere: a temporary folder is left over"
 if unshare -rm true 2>/dev/null; then
   XDG_CACHE_HOME=$work/tiny unshare -rm bash -c 'mkdir "$0/tiny" && mount -t tmpfs -o size=8k tmpfs "$0/tiny" &&
     "$1" train --device cpu --steps 3 --save "$0/run" data/job.amp' "$work" "$amp" >out 2>err || failed "a full disk"
   same "a full disk" first run
 fi
 
-# A compiler that says it is done and is not: nothing of it is kept.
+# A compiler that reports success without a usable library: nothing is cached.
 broken() { # broken NAME LINES
   compiler "$2"
   rm -rf "$work/broken"
   refuses "$1" 4 'cannot be used' env PATH="$work/bin:$PATH" XDG_CACHE_HOME="$work/broken" \
     "$amp" train --device cpu data/job.amp
-  [ "$(ls "$work/broken/ampc")" = "" ] || failed "$1: something of it is kept"
+  [ "$(ls "$work/broken/ampc")" = "" ] || failed "$1: a file of it is cached"
 }
 broken "a cc that writes nothing" "exit 0"
-broken "a cc that writes what is no library" 'echo junk >"$out"'
-broken "a cc whose library is cut" "$real \"\$@\"; truncate -s 9000 \"\$out\""
-broken "a cc whose library is another" "echo 'int x;' | $real -shared -x c - -o \"\$out\""
+broken "a cc that writes no library" 'echo junk >"$out"'
+broken "a cc whose library is truncated" "$real \"\$@\"; truncate -s 9000 \"\$out\""
+broken "a cc that writes another library" "echo 'int x;' | $real -shared -x c - -o \"\$out\""
 broken "a cc whose library lacks a function" \
   "echo 'extern int f(void); int (*g)(void) = f;' | $real -shared -fPIC -x c - -o \"\$out\""
 
-# ---- a small stack: refused with the least, before something crashes ---------------------------------
+# ---- a small stack: refused with the smallest size that is enough, before a crash ---------------------------------
 cp data/job.amp data/stack.amp
 for kb in 64 512 1023; do
   for command in "$ampc --emit=plan" "$amp train --device cpu"; do

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Sources of data from the job to the checkpoint: amp train, the emitted program, one that is resumed and those with other
-# numbers of loader threads end with the same bytes; a damaged picture ends a run or is left out.
+# Data sources from the job to the checkpoint. amp train, the emitted program, a resumed run and
+# runs with other numbers of loader threads write the same bytes. A damaged image ends a run or is
+# skipped.
 #   data.sh AMPC AMP
 . "$(dirname "$0")/../faults/lib.sh"
 cd "$work" || exit 1

@@ -1,8 +1,9 @@
 #!/bin/sh
-# amp selftest job.amp: gradients of a job, whose ops are its own, against differences in doubles: right ones pass, one that is a
-# hundredth too large is found and named, and jobs that have no such gradients are refused with the reason.
+# amp selftest job.amp compares the gradients of a job with own ops with differences in doubles.
+# Correct gradients pass. One that is 1 % too large fails and is named. Jobs without a train block,
+# or with several losses, are refused with the reason.
 set -e
-amp=$2 # $1: ampc, as of all scripts here
+amp=$2 # $1 is ampc, as in all scripts of this folder
 examples=$(cd "$(dirname "$0")/../../examples" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -35,7 +36,7 @@ train x, y in d() with batch=8 { minimize cross_entropy(net(x), y) with opt }
 END
 }
 
-status() # EXPECTED command...: its exit status, output in $work/out
+status() # status EXPECTED COMMAND...: the command must exit with EXPECTED; its output is in $work/out
 {
   want=$1
   shift
@@ -45,7 +46,7 @@ status() # EXPECTED command...: its exit status, output in $work/out
 }
 says()
 {
-  grep -qFe "$1" "$work/out" || { cat "$work/out"; echo "FAILED: it does not say: $1"; exit 1; }
+  grep -qFe "$1" "$work/out" || { cat "$work/out"; echo "FAILED: the output lacks: $1"; exit 1; }
 }
 
 job 1.0 > "$work/right.amp"
@@ -57,8 +58,9 @@ status 5 "$amp" selftest "$work/wrong.amp"
 says "along a random direction of w the loss rises by"
 says "4 passed, 1 failed"
 
-# Where values tie, a loss has another slope on each side: a gradient between them is right, others are not.
-tie() # tie FACTOR: what the backward of `same` multiplies with
+# Where values tie, the loss has different slopes on the two sides. A gradient between them is
+# correct, any other is wrong.
+tie() # tie FACTOR: the factor in the backward of `same`
 {
   cat <<END
 op same(x: float[N]) -> (y: float[N]) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Sizes of infer blocks that the caller chooses: what amp infer makes of data of many sizes, the function
-# of a library for several of them, and that each size gives the bytes of a job with that number written
-# in place of the dim.
+# Dims, the sizes of an infer block that the caller chooses: amp infer with data of many sizes, and
+# the function of a library for several sizes. Each size must give the bytes of a job that has the
+# number in place of the dim.
 #   dims.sh AMPC AMP
 . "$(dirname "$0")/../faults/lib.sh"
 cd "$work" || exit 1

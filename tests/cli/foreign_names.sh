@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Names and paths with all that a shell, a compiler, a table, JSON or a terminal would obey, from end to
-# end: trained by amp, emitted, built by the build line, run; what is told of the run is read again.
+# Names and paths with characters that a shell, a compiler, a table, JSON or a terminal interprets.
+# Jobs with such names are trained by amp, emitted, built by the build line and run; the test then
+# parses the output of the run.
 #   foreign_names.sh AMPC AMP
 . "$(dirname "$0")/../faults/lib.sh"
 cd "$work" || exit 1
 export XDG_CACHE_HOME=$work/cache
-# quiet NAME FILE: nothing in it that a terminal obeys, but for the ends of lines
+# quiet NAME FILE: the file has no control characters except newlines and tabs
 quiet() {
   python3 - "$2" <<'PY' || failed "$1"
 import re, sys
@@ -35,7 +36,7 @@ tag=$'TAG=\xff\x1b'
   failed "amp train: exit status $?: $(cat err)"
 quiet "amp train: stdout" out
 quiet "amp train: stderr" err
-python3 - <<'PY' || failed "what is told"
+python3 - <<'PY' || failed "the output of amp train"
 import csv, json
 lines = [json.loads(l) for l in open("out")]
 blocks = ['a,"b"', 'a_"b"', "=1+1 %s%n */ größe"]
@@ -60,9 +61,10 @@ quiet "amp repl: stderr" err
 quiet "a runtime error" err
 grep -q '^::error' err && failed "a path begins a line of its own"
 
-# ---- emitted programs ----------------------------------------------------------------------------------
-# built NAME COMMAND...: the build line of that command, run by two shells, gives a program that ends with
-# amp's checkpoint
+# ---- emitted programs
+# ---------------------------------------------------------------------------------- built NAME
+# PROGRAM OPTIONS...: the build line, run by two shells, makes a program that writes the same
+# checkpoint as amp
 built() {
   local what=$1 shell program=$2
   shift 2
@@ -79,16 +81,16 @@ built() {
 }
 built "a name like an option" ./-fplugin=x -o -fplugin=x.c
 built "a name like a file of options" ./@x -o @x.c
-built "a name with all" "./$name" -o "$name.c"
+built "a name with all of these characters" "./$name" -o "$name.c"
 built "no suffix" "./bare $name.out" --emit=c -o "bare $name"
 "$ampc" --target=cpu --emit=c -o $'end\n' "./$job" || failed "a newline at the end"
 "$ampc" --target=cpu --emit=c --build-line -o $'end\n' "./$job" 2>err && failed "a newline at the end, build line"
 "$ampc" --target=cpu --build-line -o $'end\n.c' "./$job" 2>err && failed "a newline at the end of the program's name"
 grep -q 'ends in a newline' err || failed "a newline at the end of the program's name: $(cat err)"
 "$ampc" --target=cpu --library --build-line -o $'end\n.c' "./$job" >/dev/null || failed "a newline before .o"
-[ -n "$(find "$work" -name 'PWNED*')" ] && failed "a name was run"
+[ -n "$(find "$work" -name 'PWNED*')" ] && failed "a shell ran a part of a name"
 
-# ---- make reads the dependencies -------------------------------------------------------------------------
+# ---- make parses the dependencies -------------------------------------------------------------------------
 cp "./$job" 'a b#$c:d%e\f.amp'
 "$ampc" --target=cpu -o 'o p#$q:r%s\t.c' --deps deps 'a b#$c:d%e\f.amp' || failed "--deps"
 printf '\t@printf "%%s\\n%%s" '"'"'$@'"'"' '"'"'$^'"'"' >made\n' >>deps

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# amp infer --generate: a tiny model of bytes learns a text by heart and goes on with it, alike through a
-# library called from C; draws that repeat; what stands on a terminal; numbers; what it refuses.
+# amp infer --generate: a tiny model of bytes learns a text and continues it, and so does a library
+# called from C. Draws are repeatable. Control characters are escaped on a terminal. Tokens may be
+# numbers. Errors.
 #   generate.sh AMPC AMP
 . "$(dirname "$0")/../faults/lib.sh"
 cd "$work" || exit 1
 export XDG_CACHE_HOME=$work/cache
 infer() { timeout 100 "$amp" infer -q --device cpu --weights w.safetensors "$@"; }
-prints() { # prints NAME TEXT COMMAND...: exactly that on stdout
+prints() { # prints NAME TEXT COMMAND...: exactly TEXT on stdout
   local name=$1 text=$2
   shift 2
   passes "$name" "$@"
@@ -48,7 +49,7 @@ sentence='the cat sat on the mat, and the dog ran. '
 for _ in $(seq 60); do printf '%s' "$sentence"; done >text.txt
 passes "a training" "$amp" train -q --device cpu --save w.safetensors job.amp
 
-# ---- what it writes --------------------------------------------------------------------------------
+# ---- output --------------------------------------------------------------------------------
 next="infer --block next --temperature 0 job.amp"
 prints "the likeliest tokens: the text that was learnt" "${sentence}${sentence}t" $next --generate 68 --prompt 'the cat sat on '
 prints "from a file, longer than what the block takes" "$sentence$sentence" $next --generate 1 --prompt-file <(printf '%s' "$sentence${sentence% }")
@@ -70,7 +71,7 @@ passes "--top-k 1" $draw --seed 1 --top-k 1
 python3 -c 'import sys; sys.stdout.buffer.write(bytes(b for c in sys.argv[1] for b in (ord(c), 0)))' "the cat " >tokens.bin
 prints "tokens in, numbers out" "$(printf '%d ' \'t \'h \'e 32 \'c \'a \'t 32 \'s \'a)$(printf '%d' \'t)"$'\n' $next --generate 3 --prompt-file tokens.bin
 SHELL=$BASH script -qec "timeout 100 $amp infer -q --device cpu --weights w.safetensors --block control --temperature 0 --generate 6 --prompt $'\x1a' job.amp" /dev/null >out 2>err </dev/null
-[ "$(tr -d '\r' <out)" = '\x1a\x1b\x1c\x1d\x1e\x1f ' ] || failed "a terminal obeys nothing"
+[ "$(tr -d '\r' <out)" = '\x1a\x1b\x1c\x1d\x1e\x1f ' ] || failed "control characters on a terminal"
 prints "a file gets the bytes" $'\x1a\x1b\x1c' infer --block control --temperature 0 --generate 2 --prompt $'\x1a' job.amp
 passes "how fast" timeout 100 "$amp" infer --device cpu --weights w.safetensors --block last --generate 3 --prompt "$sentence" job.amp
 grep -Eq '^3 tokens in [0-9.]+ s \([0-9.]+ a second\)$' err || failed "how fast"
@@ -113,11 +114,11 @@ passes "called from C" ./call
 cp out called
 passes "the same prompt" $next --generate 60 --prompt the
 cp out said
-same "a program of one's own writes the same text" called said
+same "a C program writes the same text" called said
 
-# ---- what it refuses -------------------------------------------------------------------------------
+# ---- errors -------------------------------------------------------------------------------
 ask="--generate 5 --prompt abc job.amp"
-refuses "attention to what comes" 2 'infer `ahead` is not causal: its logits for token 2 depend on the tokens after it' infer --block ahead $ask
+refuses "attention to later tokens" 2 'infer `ahead` is not causal: its logits for token 2 depend on the tokens after it' infer --block ahead $ask
 refuses "one position of a growing text" 2 'infer `short` returns f32\[1, 128\], the logits after the last token only, so a text cannot be padded' infer --block short $ask
 refuses "a prompt shorter than the block" 2 'the prompt has 3 tokens; infer `last` reads 16' infer --block last $ask
 refuses "two texts" 2 'the argument of infer `two` is i64\[2, 16\]' infer --block two $ask
@@ -125,7 +126,7 @@ refuses "two texts, by a dim" 2 'the argument of infer `next` is i64\[2, ' infer
 refuses "no tokens" 2 'the argument of infer `numbers` is f32\[1, 16\]' infer --block numbers $ask
 refuses "two results" 2 'infer `pair` has 2 results' infer --block pair $ask
 refuses "two arguments" 2 'infer `more` has 2 arguments' infer --block more $ask
-refuses "no bytes" 2 'infer `wide` has a vocabulary of 300 tokens, so a prompt cannot be bytes of text' infer --block wide $ask
+refuses "a vocabulary larger than bytes" 2 'infer `wide` has a vocabulary of 300 tokens, so a prompt cannot be bytes of text' infer --block wide $ask
 refuses "not finite" 5 'the logits after token 2 are not finite' infer --block nothing $ask
 refuses "a byte that it does not know" 2 'byte 1 of the prompt is 195; infer `next` takes numbers below 128' infer --block next --generate 5 --prompt 'aä' job.amp
 printf '\1\2\3' >odd.bin

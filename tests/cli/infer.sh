@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# amp infer: which block, where its arguments come from, batches that are not full, results as text, NPY
-# and classes, and what it refuses.
+# amp infer: choice of the block, sources of its arguments, partial batches, results as text, NPY
+# and classes, errors.
 #   infer.sh AMPC AMP
 . "$(dirname "$0")/../faults/lib.sh"
 cd "$work" || exit 1
 infer() { timeout 60 "$amp" infer --device cpu "$@"; }
-prints() { # prints NAME TEXT COMMAND...: exactly that on stdout
+prints() { # prints NAME TEXT COMMAND...: exactly TEXT on stdout
   local name=$1 text=$2
   shift 2
   passes "$name" "$@"
@@ -21,7 +21,7 @@ for d in dims:
 open(sys.argv[1], "wb").write(struct.pack(f">4B{len(dims)}I", 0, 0, 8, len(dims), *dims) + bytes(i % 256 for i in range(n)))
 PY
 }
-npy() { # npy FILE: its type, shape and numbers
+npy() { # npy FILE: prints its type, shape and numbers
   python3 - "$@" <<'PY'
 import ast, struct, sys
 b = open(sys.argv[1], "rb").read()
@@ -55,7 +55,7 @@ ubyte four-ubyte 4 3
 printf 'fc.weight F32 [2,3] 1 0 0 0 0 2\nfc.bias F32 [2] 0.5 -1\n' | "$source_dir/tests/cli/weights.py" w.safetensors
 run="infer -q --weights w.safetensors job.amp"
 
-# ---- what it does ----------------------------------------------------------------------------------
+# ---- results ----------------------------------------------------------------------------------
 want=$'0.5 3\n3.5 9\n6.5 15\n9.5 21\n12.5 27'
 prints "text; the last batch is not full; train data need not be there" "$want" $run --block scores --input x-ubyte
 prints "NAME=FILE" "$want" $run --block scores --input x=x-ubyte
@@ -98,7 +98,7 @@ passes "the numbers of a whole result" $run --block whole --input four-ubyte --o
 sed -i '/^eval/d' job.amp
 passes "a training" "$amp" train -q --device cpu job.amp --save c.safetensors
 passes "its checkpoint has weights" infer --weights c.safetensors job.amp --block scores --input x-ubyte
-grep -q 'loaded 2 of 2 parameters' err || failed "what was loaded is told"
+grep -q 'loaded 2 of 2 parameters' err || failed "no line says what was loaded"
 sed -i 's/^model net.*/model net = Net() { load("w.safetensors") }/' job.amp
 prints "load in the model" "$want" infer -q job.amp --block scores --input x-ubyte
 mkdir -p elsewhere
@@ -107,7 +107,7 @@ for precision in f16 bf16; do
   passes "in $precision" infer -q job.amp --block scores --input x-ubyte --set precision=$precision
 done
 
-# ---- averages of weights, which eval and infer blocks read -------------------------------------------
+# ---- weight averages, which eval and infer blocks read -------------------------------------------
 cat >ema.amp <<'EOF'
 model net = Linear(3, 1) { init("**", zeros_()) }
 data ones3() { return synthetic(8, [3], dtype=i32, low=1, high=2) }
@@ -124,7 +124,7 @@ python3 -c "import sys; a, b = map(float, sys.argv[1:]); assert abs(a - b) < 1e-
 printf ':train 2\n:infer one ones3()\n' | "$amp" repl --device cpu ema.amp >out 2>err
 tail -1 out | grep -q "^$(python3 -c "print('%.9g' % $average)" | cut -c1-5)" || failed "the prompt: $(tail -1 out) instead of $average"
 
-# ---- pictures: what torchvision makes of them, tests/data/pictures ----------------------------------
+# ---- images: compared with torchvision's results in tests/data/pictures ----------------------------------
 pictures=$source_dir/tests/data/pictures
 cat >show.amp <<'EOF'
 const N = 3
@@ -174,7 +174,7 @@ passes "one that stands in for another" infer -q --block colours --data 'images(
 passes "threads" infer -q --block colours --input "$pictures" --data-threads 5 --names five.txt show.amp
 cmp -s all.txt five.txt || failed "names by five threads"
 
-# ---- what it refuses -------------------------------------------------------------------------------
+# ---- errors -------------------------------------------------------------------------------
 u() { refuses "$1" 2 "$2" "${@:3}"; }
 u "which block" 'has several infer blocks: scores, both, whole, constant; say which with --block' infer job.amp
 u "no such block" 'has no infer block score; it has scores, both, whole, constant' infer job.amp --block score
@@ -185,7 +185,7 @@ u "no input" 'infer `scores` takes x: x is missing: --input FILE, or --data CALL
 u "one of two inputs" 'infer `both` takes x, y: y is missing: --input y=FILE' infer job.amp --block both --input x=x-ubyte
 u "an input without a name" 'infer `both` takes x, y: write NAME=FILE for each' infer job.amp --block both --input x-ubyte
 u "a wrong name" 'infer `scores` has no argument z; it has x' infer job.amp --block scores --input z=x-ubyte
-u "input for nobody" 'infer `constant` takes no arguments' infer job.amp --block constant --input x-ubyte
+u "an input for a block without arguments" 'infer `constant` takes no arguments' infer job.amp --block constant --input x-ubyte
 u "both ways" '--data does not go with --input' infer job.amp --block scores --input x-ubyte --data 'five(1)'
 u "no known suffix" 'unknown type of file' infer job.amp --block scores --input x.txt
 u "a picture for floats" 'pictures are u8\[N, 3, height, width\]; `x` has another type' infer show.amp --block means --input "$pictures/dog/clear.png"
@@ -222,7 +222,7 @@ u "output twice" 'scores is written to another file already' infer job.amp --blo
 u "output of another kind" 'expected a name that ends in .npy' infer job.amp --block scores --input x-ubyte --output a.txt
 refuses "output nowhere" 3 'no/where.npy' infer job.amp --block scores --input x-ubyte --output no/where.npy
 u "names of numbers" '--names x.txt: samples of this data have no names; only pictures have names' infer job.amp --block scores --input x-ubyte --names x.txt
-u "names of nothing" '--names x.txt: samples of this data have no names' infer job.amp --block constant --names x.txt
+u "names without samples" '--names x.txt: samples of this data have no names' infer job.amp --block constant --names x.txt
 refuses "names nowhere" 3 'no/where.txt' infer show.amp --block show --input "$pictures" --names no/where.txt
 for n in 0 129 -1 many; do
   u "$n threads" "--data-threads $n: expected a whole number from 1 to 128" infer show.amp --block show --input "$pictures" --data-threads $n

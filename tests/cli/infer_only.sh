@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Programs that have infer blocks and nothing else compile for both targets: with weights or none,
-# with kernels or none, whatever an argument is called. A trainer made of them says that there is
-# nothing to train.
+# Programs with only infer blocks compile for both targets: with and without weights, with and
+# without kernels, with any names of arguments. Run as a trainer, such a program reports that it has
+# no train block.
 #   infer_only.sh AMPC AMP
 . "$(dirname "$0")/../faults/lib.sh"
 export PATH=$PATH:/usr/local/cuda/bin
@@ -49,7 +49,7 @@ for job in model identity product names image; do
   printf ':params\n:memory\n:kernel\n1 + 1\n' | "$amp" repl $job.amp >out 2>&1 || failed "$job, at the prompt"
   refuses "$job, amp train" 2 'has no train block' "$amp" train $job.amp
 done
-# A name of the job that a kernel's own variables have is another one in the text.
+# An input with the name of a kernel's own variable gets another name in the text.
 for word in x s_part s_part_sum d_part_sum guess d; do
   echo "infer f($word: f32[2, 8192]) { return layer_norm($word, 8192) }" >word.amp
   "$ampc" --target=cpu --emit=c word.amp >word.c || failed "an input called $word"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Levels of precision train: O0 as f32 and O1 as f16, to the bit; O2 and O3 near f32, with and without a scale, the same
-# unfused, at the prompt and from an emitted program. An unknown one is refused.
+# Levels of precision. O0 trains like f32 and O1 like f16, to the bit. O2, with a loss scale, and
+# O3, without, are near f32. They give the same bytes unfused and from an emitted program, and train
+# at the prompt. An unknown level is refused.
 #   levels.sh AMPC AMP
 set -euo pipefail
 ampc=$(realpath "$1") amp=$(realpath "$2")
@@ -21,7 +22,7 @@ data d() { return synthetic(64, [1, 12, 12]), synthetic(64, [], dtype=i64, low=0
 train x, y in d() with batch=16, steps=6 { minimize cross_entropy(net(x), y) with opt }
 AMP
 
-# run NAME [option..]: losses and scales, a line a step
+# run NAME [OPTION..]: writes loss and scale of each step to the file NAME
 run() {
   local name=$1
   shift

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Programs without main(): the functions that --library gives and --emit=header declares, called from C and
-# C++; examples/clothes built by CMake and run; what amp infer says is what they say.
+# Programs without main(): the functions that --library defines and --emit=header declares, called
+# from C and C++. examples/clothes is built by CMake and run. The results equal those of amp infer.
 #   library.sh AMPC AMP
 . "$(dirname "$0")/../faults/lib.sh"
 cd "$work" || exit 1
@@ -31,7 +31,7 @@ PY
 ./example/clothes pictures-ubyte pictures-ubyte 2>err
 [ $? -eq 3 ] && grep -q 'pictures-ubyte is not a safetensors file' err || failed "no weights"
 
-# ---- every type, several arguments and results, names that C cannot have -----------------------------
+# ---- every type, several arguments and results, names that are not C identifiers -----------------------------
 cat >my-net.amp <<'EOF'
 model net = Linear(2, 2) { load("net.safetensors") }
 infer open(double: f32[2], int8: u8[2], k: i64[2], h: f16[2], b: bool[2], i: i32[]) {
@@ -102,7 +102,7 @@ if command -v g++ >/dev/null; then
   passes "called from C++" ./callpp
 fi
 
-# ---- arguments that name what is not there ------------------------------------------------------------
+# ---- indices out of range ------------------------------------------------------------
 cat >words.amp <<'EOF'
 model net = Embedding(6, 2) { load("rows.safetensors") }
 infer rows(ids: i32[2, 3]) { return net(ids) }

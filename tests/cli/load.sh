@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `load` in a model: names, shapes and types of files of other programs, what is told of what does not
-# fit, files in shards, and that every way to begin a run reads them.
+# `load` in a model: names, shapes and types in files of other programs; the messages about what
+# does not fit; files in shards; every way to start a run reads the files.
 #   load.sh AMPC AMP
 . "$(dirname "$0")/../faults/lib.sh"
 weights() { "$source_dir/tests/cli/weights.py" "$@"; }
@@ -21,7 +21,7 @@ eval x, y in points() with batch=16 { metric acc = accuracy(net(x), y) }
 infer first() { return net.block[0][0].weight }
 EOF
 }
-blocks() { # blocks PREFIX GAMMA DTYPE SHAPE: the tensors of both blocks
+blocks() { # blocks PREFIX GAMMA DTYPE SHAPE: prints the tensors of both blocks
   for i in 0 1; do
     echo "$1block.$i.0.weight $3 $4 #0.125
 $1block.$i.0.bias $3 [8] 0.5
@@ -36,7 +36,7 @@ $1block.$i.3.bias $3 [4] 1"
 }
 head_of() { echo "head.weight F32 [$1,4] #0.5"; echo "head.bias F32 [$1] 0"; }
 run() { timeout 60 "$amp" train --device cpu job.amp "$@"; }
-tensor() { # tensor FILE NAME: its numbers
+tensor() { # tensor FILE NAME: prints its numbers
   python3 - "$@" <<'PY'
 import json, struct, sys
 b = open(sys.argv[1], "rb").read()
@@ -47,20 +47,20 @@ code = {"F32": "f", "I64": "q"}[e["dtype"]]
 print(*struct.unpack(f"<{(t - s) // struct.calcsize(code)}{code}", b[8 + n + s:8 + n + t]))
 PY
 }
-is() { # is NAME WANTED FILE TENSOR: begins with these numbers
+is() { # is NAME WANTED FILE TENSOR: the tensor begins with these numbers
   local got
   got=$(tensor "$3" "$4")
   case "$got" in "$2"*) echo "ok: $1" ;; *) failed "$1: $4 is $got" ;; esac
 }
 
-# ---- what fits -------------------------------------------------------------------------------------
+# ---- files that fit -------------------------------------------------------------------------------------
 { blocks "" weight F32 "[8,4]"; head_of 3; } | weights plain.safetensors
 job 'load("plain.safetensors")'
 passes "all names as they are" run --save plain.out
 is "a weight" "0.0 0.125 0.25" plain.out block.0.0.weight
-is "a buffer of integers, from i32" "11" plain.out block.1.1.num_batches_tracked # 4 steps count on
+is "a buffer of integers, from i32" "11" plain.out block.1.1.num_batches_tracked # 4 steps add to the 7 of the file
 grep -q 'loaded 20 of 20 parameters and buffers of net from plain.safetensors, 2 of them converted' err ||
-  failed "what was loaded is told"
+  failed "no line says what was loaded"
 for type in F16 BF16 F64; do
   { blocks "" weight $type "[8,4]"; head_of 3; } | weights plain.safetensors
   passes "from $type" run --save $type.out
@@ -75,7 +75,7 @@ passes "another program's names and order" run --save other.out
 is "transposed" "0.0 1.0 2.0 3.0 0.125" other.out block.0.0.weight
 is "renamed" "1.0 1.0" other.out block.1.1.weight
 passes "an eval without a checkpoint" "$amp" eval --device cpu job.amp
-grep -q 'eval acc' out || failed "eval tells its metric"
+grep -q 'eval acc' out || failed "eval does not print its metric"
 passes "emitted" "$ampc" --target=cpu -o job.c job.amp
 sh -c "$("$ampc" --target=cpu --build-line -o job.c job.amp)" 2>err || failed "emitted: build line"
 passes "emitted: runs" ./job --save emitted.out
@@ -118,13 +118,13 @@ job 'load("model.safetensors.index.json")'
 passes "an index of shards" run --save index.out
 same "shards and one file give the same" plain.out index.out
 index m-00001-of-00002.safetensors m-00001-of-00002.safetensors
-refuses "an index that lies" 3 'lacks head.weight, which model.safetensors.index.json says is there' run
+refuses "an index with a wrong shard" 3 'lacks head.weight, which model.safetensors.index.json says is there' run
 index m-00001-of-00002.safetensors ../m-00002-of-00002.safetensors
 refuses "a shard elsewhere" 3 'a shard must be a file name without a folder; see ' run
 index m-00001-of-00002.safetensors gone.safetensors
 refuses "a shard that is not there" 3 'cannot open gone.safetensors' run
 echo '[1]' >model.safetensors.index.json
-refuses "no index" 3 'it has no "weight_map"' run
+refuses "a file that is not an index" 3 'it has no "weight_map"' run
 echo '{"weight_map": 1' >model.safetensors.index.json
 refuses "broken JSON" 3 'is no index of safetensors files' run
 job 'load("plain.out")'
@@ -152,11 +152,11 @@ refuses "ties: two values" 3 'wte.weight and head.weight differ, but are one ten
 printf 'wte.weight F32 [3,4] #1\nhead.weight F16 [3,4] #1\n' | weights a.safetensors
 refuses "ties: two types" 3 'differ, but are one tensor' "$amp" eval --device cpu tied.amp
 
-# ---- what does not fit -----------------------------------------------------------------------------
+# ---- files that do not fit -----------------------------------------------------------------------------
 { blocks module. gamma F32 "[4,8]"; head_of 1000; echo "module.old.x I8 [3] 1"; } | weights other.safetensors
 job 'load("other.safetensors")'
 refuses "no name fits" 3 'strip="module\."' run
-grep -q '^E502: it lacks 18 of 20 parameters and buffers: block.0.0.weight' err || failed "E502: what is lacking is listed"
+grep -q '^E502: it lacks 18 of 20 parameters and buffers: block.0.0.weight' err || failed "E502: the missing names are not listed"
 job 'load("other.safetensors", strip="module.")'
 refuses "names of another program" 3 'E502: it lacks 2 of 20 parameters and buffers: block.0.1.weight, block.1.1.weight' run
 for line in '^  if they keep their initial values: missing="block.\*.1.weight"$' \
@@ -204,7 +204,7 @@ sed -i 's/^precision f16/precision f32/' job.amp
 "$amp" eval --device cpu -q job.amp >out 2>err
 [ -s err ] && failed "nothing is wrong with them in f32"
 
-# ---- files that are none ---------------------------------------------------------------------------
+# ---- files of other formats, damaged files ---------------------------------------------------------------------------
 job 'load("bad.safetensors")'
 printf 'PK\003\004 an archive' >bad.safetensors
 refuses "a file of torch.save" 3 'scripts/torch2safetensors converts' run

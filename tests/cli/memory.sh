@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The report of memory and --memory-limit.
+# The memory report and --memory-limit.
 #   memory.sh AMPC AMP
 . "$(dirname "$0")/../faults/lib.sh"
 d=$work/data
@@ -23,7 +23,7 @@ grep -Eq '^ +[0-9,]+  in all' "$work/err" || failed "no report with a limit"
 passes "one line otherwise" train --steps 1 "$job"
 [ "$(grep -c 'memory' "$work/err")" = 1 ] || failed "not one line of the memory"
 grep -q 'in all' "$work/err" && failed "more than a line"
-# the same number, three digits and a unit
+# the same number with three digits and a unit
 grep -Eq "^memory of .*job.amp on cpu: [0-9.]+ MB \(-v: for what\)$" "$work/err" || failed "no line of the memory"
 said=$(sed -nE 's/^memory of .*: ([0-9.]+) MB .*/\1/p' "$work/err")
 passes "the report again" train -v --steps 1 "$job"
@@ -34,7 +34,8 @@ passes "--quiet" train --quiet --steps 1 "$job"
 [ -s "$work/err" ] && failed "--quiet prints something"
 passes "the report of CUDA" "$ampc" --emit=memory "$job"
 
-# The large net at its full size, with batch 128: at most 0.60 of all that its tensors take.
+# The large net at its full size, with batch 128: its plan has at most 0.60 of the bytes of all its
+# tensors.
 large=$(cd "$(dirname "$0")/../.." && pwd)/models/mnist_cnn/mnist_cnn.amp
 for precision in f32 f16 bf16; do
   passes "the report of the large net, $precision" "$ampc" --target=cpu --emit=memory --set precision=$precision "$large"
@@ -69,8 +70,8 @@ for size in 0 -1 1e9 12Q 5GG nan '' 1.2.3 0x10 99999999999T 4Gi 0.5; do
   refuses "ampc, a limit of '$size'" 2 'expected a size' "$ampc" --memory-limit="$size" "$job"
 done
 
-# ---- what a run takes: the plan, at its start and with checkpoints too ------------------------------------
-wide_job() { # wide_job FILE WIDTH: nearly all of its memory are weights and their gradients
+# ---- the memory of a run: no more than planned, also at its start and with checkpoints ------------------------------------
+wide_job() { # wide_job FILE WIDTH: weights and their gradients take nearly all of its memory
   cat >"$1" <<AMP
 data noise(n: int) { return synthetic(n, [$2]), synthetic(n, [], i64, 0, 10) }
 module Net {
@@ -84,7 +85,7 @@ precision f16
 train x, y in noise(4) with batch=4 { minimize cross_entropy(net(x), y) with opt }
 AMP
 }
-peak() { # peak ARGUMENTS...: the most bytes that the process had in memory, beyond a small job's
+peak() { # peak ARGUMENTS...: prints the peak memory of the process in bytes, minus that of a small job
   python3 - "$amp" "$@" <<'PY'
 import os, subprocess, sys
 def peak(*command):

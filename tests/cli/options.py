@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Every option that a --help lists is one that the program reads, and the messages name program and verb.
+"""Tests that a program accepts every option that its --help lists, and that messages name the program and the verb.
 usage: options.py AMPC AMP
 
-Nothing is run: each call ends with a message about wrong usage, which says that the option is known. An option
-that takes a value is given none; a flag is given one.
+No job runs: each call ends with a message about wrong usage, which shows that the option is known. An option
+that takes a value gets none; a flag gets one.
 """
 import os
 import re
@@ -15,7 +15,7 @@ ampc, amp = sys.argv[1:3]
 failures = []
 COLUMNS = 80
 
-# Options that only training uses: eval neither lists nor takes them.
+# Options that only training uses: eval does not list them and refuses them.
 TRAIN_ONLY = ["seed", "steps", "max-time", "overfit-batches", "save", "save-every", "keep-last", "keep-best",
               "log", "log-dir", "force"]
 
@@ -34,14 +34,14 @@ def check(what, good, seen):
 
 
 def refuses(name, command, words, text):
-    """Status 2, and nothing but "NAME: error: TEXT" and the way to --help."""
+    """The call must exit with status 2 and print only "NAME: error: TEXT" and the hint to --help."""
     status, out, err = call(command, *words)
     want = f"{name}: error: {text}\ntry '{name} --help'\n"
     check(f"{name} {' '.join(words)}", status == 2 and out == "" and err == want, f"status {status}: {err}")
 
 
 def check_numbers(name, command, help_text):
-    """No option that takes a number takes these."""
+    """Options that take a number must refuse these values."""
     for option in re.findall(r"(--[-a-z]+) (?:N|K|T|LINE|SIZE|TIME)\b", help_text):
         for bad in ("", "nan", "inf", "-1", "1e400", "0x10", "9" * 30, "--5", "1 "):
             status, out, err = call(command, f"{option}={bad}", "job.amp")
@@ -49,7 +49,7 @@ def check_numbers(name, command, help_text):
 
 
 def listed(help_text):
-    """(option, takes a value) of each line "  -q, --quiet  what it does", but for "--explain[=FORMAT]"."""
+    """(option, takes a value) for each line "  -q, --quiet  what it does", except for "--explain[=FORMAT]"."""
     found = []
     for line in help_text.splitlines():
         left = re.match(r"  (-\S.*?)(  |$)", line)
@@ -74,12 +74,12 @@ def check_program(name, command):
     check_numbers(name, command, out)
     for option, takes_value in options:
         if option == "-v" or re.match(r"-[OW]\w", option):
-            continue  # below
+            continue  # tested below
         if takes_value:
             refuses(name, command, [option], f"{option} needs a value")
         elif option.startswith("--"):
             refuses(name, command, [f"{option}=3"], f"{option} takes no value")
-        else:  # a letter, before another that there is not
+        else:  # a letter, followed by an unknown one
             refuses(name, command, [f"{option}~"], "no option -~")
     refuses(name, command, ["--nothing-like-this"], "no option --nothing-like-this")
     refuses(name, command, ["-~"], "no option -~")
@@ -88,7 +88,7 @@ def check_program(name, command):
 
 
 def check_compiler_options(name, command):
-    """The same sentences, whoever reads them."""
+    """The messages must be the same for every program that has these options."""
     refuses(name, command, ["-O3"], "-O3: expected -O0, -O1 or -O2")
     refuses(name, command, ["-D", "A"], "-D A: expected NAME=VALUE")
     refuses(name, command, ["--set=opt.lr"], "--set=opt.lr: expected NAME=VALUE")

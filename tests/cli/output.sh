@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What a run prints: of the scaler only where there is one; a NaN without a sign.
+# The output of a run: numbers of the scaler only if there is one; NaN without a sign.
 #   output.sh AMPC AMP
 . "$(dirname "$0")/../faults/lib.sh"
 d=$work/data

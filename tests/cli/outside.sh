@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# An index that the step computes and that names nothing: the device finds it, with place and value, in a training, an evaluation
-# and an inference, also of an emitted program, and alike at each level; what is known to fit is not looked at.
+# A computed index that is out of range. The device records its position and value, in train, eval
+# and infer, in emitted programs, and at each optimization level. Indices that the compiler proves
+# valid are not checked.
 #   outside.sh AMPC AMP
 . "$(dirname "$0")/../faults/lib.sh"
 cd "$work" || exit 1
@@ -53,11 +54,11 @@ for level in 0 2; do
 done
 cp ids.npy wrong.npy
 cp fine.npy ids.npy
-passes "what fits" "$amp" train -q --device cpu --save w job.amp
+passes "valid indices" "$amp" train -q --device cpu --save w job.amp
 infer() { "$amp" infer -q --device cpu --weights w "$@" job.amp; }
 says "inference" 5 "element [1, 2] of an index is -1, expected 0 to 9 (rows of embedding, job.amp:4)" infer --block rows --input x.npy
 passes "an inference that fits" infer --block rows --input fits.npy
-passes "what fills a batch up is no mistake" infer --block less --input lone.npy
+passes "padding of a batch is not checked" infer --block less --input lone.npy
 says "a subscript" 5 "element [0] of an index is 6, expected 0 to 4 (rows of [...], job.amp:11)" infer --block one --input y.npy
 says "two subscripts" 5 "element [0] of an index is 9, expected 0 to 4 (rows of [...], job.amp:14)" infer --block two --input y.npy
 passes "below 0, from the end" infer --block one --input last.npy
@@ -68,7 +69,7 @@ passes "an emitted program" "$ampc" job.amp --target cpu -o job.c
 eval "$("$ampc" job.amp --target cpu --build-line -o job.c)" || failed "it does not compile"
 says "an emitted program" 5 "step 2: $embedding" ./job
 
-# ---- what fits by itself ------------------------------------------------------------------------------
+# ---- indices that the compiler proves valid ------------------------------------------------------------------------------
 checks() { # checks NUMBER EXPRESSION
   printf 'data d() { return synthetic(9, [4], dtype=i64, low=0, high=9) }\neval i in d() { x = arange(8, dtype=f32); metric m = (%s).mean() }\n' "$2" >one.amp
   local n

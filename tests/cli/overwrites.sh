@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# No output replaces a file that the same command reads, under whatever name, nor a file of another
-# kind; --force gives up the second only. Every writer is here.
+# No output overwrites a file that the same command reads, under any of its names, or a file of
+# another kind. --force allows only the second. The script tests every command that writes files.
 #   overwrites.sh AMPC AMP
 . "$(dirname "$0")/../faults/lib.sh"
 export XDG_CACHE_HOME=${XDG_CACHE_HOME:-$work/cache}
 cd "$work" || exit 1
-keeps() { # keeps NAME STATUS PATTERN FILE COMMAND...: refused, and the file is as it was
+keeps() { # keeps NAME STATUS PATTERN FILE COMMAND...: the command is refused and leaves the file unchanged
   local name=$1 status=$2 pattern=$3 file=$4
   shift 4
   cp "$file" before
@@ -118,7 +118,7 @@ keeps "ampc -o --force, an import" 2 'an imported file' part.amp "$ampc" --emit=
 keeps "ampc -o --force, data" 2 'data' data.st "$ampc" --emit=c --force -o data.st job.amp
 keeps "ampc -o --force, the job" 2 'as the job' job.amp "$ampc" --emit=c --force -o job.amp job.amp
 keeps "ampc --deps --force, data" 2 'data' data.st "$ampc" --emit=c -o fine.c --force --deps data.st job.amp
-session() { # session INPUT: what it printed
+session() { # session INPUT: runs the prompt; its output is in the file out
   printf '%s\n' "$1" | timeout 100 "$amp" repl --device cpu job.amp >out 2>&1
 }
 cp data.st before

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Ops of the job from end to end: trained, emitted and levels of fusion give the same bytes; what compilers say of
-# a text is told at its place, in the job or in a file of its own; a text that is edited is built anew; at the prompt.
+# Own ops. Training, the emitted program and all levels of fusion give the same bytes. An error of
+# the C compiler is reported at its place in the op's text, in the job or in the text's own file. An
+# edited text is compiled again. Own ops at the prompt.
 #   own.sh AMPC AMP
 . "$(dirname "$0")/../faults/lib.sh"
 cp "$source_dir"/tests/simt/jobs/own.amp "$source_dir"/tests/simt/jobs/own_outputs.amp "$work"
@@ -18,7 +19,7 @@ for precision in f32 f16 bf16; do
   same "the same as a program in $precision" two.safetensors emitted.safetensors
 done
 
-# ---- several outputs: some are not read, some are recomputed -----------------------------------------
+# ---- several outputs, some of them unread or recomputed -----------------------------------------
 trains() { "$amp" train -q --device cpu --steps 4 "$@" own_outputs.amp; }
 passes "trains with several outputs" trains --save two.safetensors
 passes "without fusion" trains -O0 --save none.safetensors
@@ -39,7 +40,7 @@ for example in recurrence oscillators; do
   [ -s loss.true ] && same "the op and the loop train alike" loss.true loss.false
 done
 
-# ---- parts of a host text: more of them than threads, and each begins with the pointers of the tensors -----
+# ---- host_parts: more parts than threads; each part starts with the original pointers -----
 cat >parts.amp <<'EOF'
 op moved(x: float[N, D]) -> (y: float[N, D]) {
   host_parts = N; host = "x += part * D; y += part * D; for (int64_t d = 0; d < D; d++) y[d] = 2 * x[d];"
@@ -50,10 +51,10 @@ EOF
 passes "many parts" "$amp" infer --device cpu --data 'd()' parts.amp
 grep -qx 0 out || failed "parts of a text"
 
-# ---- mistakes in texts -------------------------------------------------------------------------------
+# ---- errors in texts -------------------------------------------------------------------------------
 sed 's/float t = x\[i\] + b\[i % D\];/float t = x[i] + c[i % D];/' own.amp >wrong.amp
 refuses "a host text" 4 '^wrong.amp:12:24: error\[E704\]: .c. undeclared' "$amp" train --device cpu wrong.amp
-grep -q '|                        ^' err && grep -q 'in the host text of op bias_gelu' err || failed "the place of it"
+grep -q '|                        ^' err && grep -q 'in the host text of op bias_gelu' err || failed "the place of the error is not shown"
 sed 's/float sum = 0;/float sum = 0 0;/' own.amp >wrong.amp
 refuses "two numbers" 4 '^wrong.amp:47:19: error\[E704\]' "$amp" train --device cpu wrong.amp
 cat >texts.amp <<'EOF'

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# amp infer --png: grids and single pictures, read back by a reader of PNG in Python and by our own; what it refuses.
+# amp infer --png: grids and single images, decoded by a PNG decoder in Python and by ampc's own;
+# errors.
 #   pictures.sh AMPC AMP
 . "$(dirname "$0")/../faults/lib.sh"
 cd "$work" || exit 1
 infer() { timeout 60 "$amp" infer -q --device cpu "$@"; }
 cat >png.py <<'PY'
-"""A reader of PNG from the format's text alone, and the grids that are expected."""
+"""A PNG decoder written from the specification, and the expected grids."""
 import struct, sys, zlib
 
 
@@ -44,7 +45,7 @@ def byte(v, low, high):
 
 
 def grid(pixels, n, c, h, w, columns):
-    """pixels(sample, channel, y, x) as torchvision's make_grid, two black pixels around each."""
+    """The images pixels(sample, channel, y, x) as a grid like torchvision's make_grid, with two black pixels around each."""
     columns = min(n, columns)
     width, height = columns * (w + 2) + 2, -(-n // columns) * (h + 2) + 2
     out = bytearray(width * height * c)
@@ -56,7 +57,7 @@ def grid(pixels, n, c, h, w, columns):
                     out[(row * width + column) * c + k] = pixels(i, k, y, x)
     return width, height, c, bytes(out)
 PY
-has() { # has NAME PYTHON: the expression is true of what png.py has
+has() { # has NAME PYTHON: the expression must be true; it may use the functions of png.py
   python3 -c "from png import *
 assert $2" && echo "ok: $1" || failed "$1"
 }
@@ -115,7 +116,7 @@ has "bf16 and NPY of the same" "png('1.png')[:3] == (38, 9, 3)" && [ -s 1.npy ] 
 passes "batches" infer job.amp --block batches --input x.npy --png batches.png
 has "the last batch is not full" "png('batches.png') == grid(lambda i, *_: byte(i / 8, 0, 1), 8, 1, 5, 7, 8)"
 
-# ---- a file each, and back through our own reader --------------------------------------------------
+# ---- one file for each image, read back by ampc's decoder --------------------------------------------------
 passes "a folder" infer job.amp --block bytes --png each/
 [ "$(ls each | xargs)" = "000000.png 000001.png 000002.png 000003.png" ] || failed "a folder: $(ls each)"
 has "a folder" "all(png(f'each/{i:06}.png') == (7, 5, 3, bytes((((i * 3 + k) * 5 + y) * 7 + x) * 37 % 512 // 2 for y in range(5) for x in range(7) for k in range(3))) for i in range(4))"
@@ -126,7 +127,7 @@ has "our own reader" "png('back.png') == grid(lambda i, k, y, x: (((i * 3 + k) *
 passes "a folder that is there" infer job.amp --block batches --input x.npy --png each
 [ "$(ls each | wc -l)" = 8 ] || failed "a folder that is there: $(ls each)"
 
-# ---- what is drawn at random ----------------------------------------------------------------------
+# ---- random images ----------------------------------------------------------------------
 passes "samples" infer job.amp --block drawn --png a.png
 passes "samples again" infer job.amp --block drawn --png b.png
 passes "another seed" infer job.amp --block drawn --png c.png --seed 1
@@ -136,7 +137,7 @@ has "samples of a batch differ" "(lambda p: p[3][2 * p[0]:3 * p[0]][2:9] != p[3]
 passes "each batch draws its own" infer job.amp --block noisy --input x.npy
 [ "$(sort -u out | wc -l)" = 8 ] || failed "batches draw the same: $(cat out)"
 
-# ---- what it refuses -------------------------------------------------------------------------------
+# ---- errors -------------------------------------------------------------------------------
 u() { refuses "$1" 2 "$2" "${@:3}"; }
 u "a number" 'number is f32\[\]; pictures are float or u8\[N, 1, height, width\]' infer job.amp --block number --png x.png
 u "two channels" 'two is f32\[3, 2, 5, 7\]; pictures are' infer job.amp --block two --png x.png
@@ -156,5 +157,5 @@ u "columns without pictures" '--columns goes with --png' infer job.amp --block g
 u "no column" 'columns' infer job.amp --block grey --png x.png --columns 0
 refuses "nowhere" 3 'no/where.png' infer job.amp --block grey --png no/where.png
 refuses "no folder" 3 'cannot create folder no/where/' infer job.amp --block grey --png no/where/
-[ -e x.png ] && failed "what is refused leaves nothing"
+[ -e x.png ] && failed "a refused command leaves a file"
 [ $failures -eq 0 ]

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# What -o and --deps write over, and what not; --build-line, which writes nothing.
+# Which files -o and --deps overwrite, and which not. --build-line writes nothing.
 #   replace.sh AMPC AMP
 . "$(dirname "$0")/../faults/lib.sh"
 cd "$work" || exit 1
 cp "$source_dir/tests/emit/train.amp" job.amp
 sed 's/lr=[0-9.]*/lr=0.012345/' job.amp >other.amp
 cmp -s job.amp other.amp && failed "the two jobs are one"
-kept() { # kept NAME PATTERN FILE COMMAND...: refused, and the file is as it was
+kept() { # kept NAME PATTERN FILE COMMAND...: the command is refused and leaves the file unchanged
   local name=$1 pattern=$2 file=$3
   shift 3
   cp -a "$file" before

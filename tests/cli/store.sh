@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Weights stored in 16 bits: where a region reads them so anyway nothing changes, no level of fusion changes a
-# bit, and an emitted program writes the same checkpoint.
+# Weights stored in 16 bits. If a region reads them in that type anyway, nothing changes. All levels
+# of fusion give the same bits. An emitted program writes the same checkpoint.
 #   store.sh AMPC AMP
 . "$(dirname "$0")/../faults/lib.sh"
 cd "$work" || exit 1

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# terminal.sh AMPC AMP: on a terminal of the usual 80 columns the line of progress has everything,
-# from the epoch to the time left, and is never longer than the terminal.
+# terminal.sh AMPC AMP: on a terminal of 80 columns, the progress line has all fields, from the
+# epoch to the remaining time, and is never longer than the terminal.
 set -u
 amp=$(realpath "$2")
 work=$(mktemp -d)
@@ -28,7 +28,7 @@ lines=$(tr '\r' '\n' <typescript | sed 's/\x1b\[K//g' | grep loss)
 whole='^ep(och)? 1 (step )?[0-9]+/1000 loss [0-9.]+ acc [0-9.]+ lr 0.01234 '
 whole+='(scale |x)65536 skip(ped)? 0 [0-9]+( samples)?/s eta [0-9ms]+$'
 if ! grep -qE "$whole" <<<"$lines" || grep -qE '.{80}' <<<"$lines"; then
-  echo "FAILED: lines of progress on a terminal:"
+  echo "FAILED: progress lines on a terminal:"
   echo "$lines"
   exit 1
 fi

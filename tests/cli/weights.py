@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Safetensors files for tests, without a library.
+"""Writes a safetensors file for tests, without a library.
   weights.py FILE < lines "NAME DTYPE SHAPE NUMBERS"
-NUMBERS are repeated until the tensor is full; "#" stands for 0, 1, 2, .. of the tensor's elements."""
+NUMBERS are repeated until the tensor is full; "#X" stands for the element's index times X (1 by default)."""
 import json
 import struct
 import sys
