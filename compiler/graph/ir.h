@@ -29,8 +29,8 @@
 typedef struct Group {
   Value *nodes; /* in execution order */
   uint32_t n;
-  const char *name;   /* cached result of command_name() */
-  Value anchor;       /* node that determines the kernel: row, gemm, file ..; 0: none, or parts */
+  const char *name; /* cached result of command_name() */
+  Value anchor; /* node that determines the kernel (row, gemm, file ..); 0: elementwise, or parts */
   ampc_ref workspace; /* pass memory: scratch of a matrix product */
   uint32_t kernel;    /* pass kernels: earlier group whose kernel this group launches; 0: its own */
   uint32_t sharer;    /* pass kernels: the next group that launches the same kernel; 0: none */
@@ -69,8 +69,7 @@ struct Graph {
   const char *precision; /* the word in the job's precision clause: "f16" */
   bool tf32;             /* f32 products round their operands to tf32 in every region */
   bool *wide;            /* for each op: true if `accumulate` makes its sums f64; NULL: no op */
-  uint8_t
-      *policy; /* for each op: 1 + the OpPrecision of a `policy`; 0: unchanged; NULL: no policy */
+  uint8_t *policy;       /* for each op: 1 + OpPrecision of a `policy`, 0: unchanged; NULL: none */
   uint64_t seed;
   uint32_t n_streams;
   uint16_t n_checkpoints;
