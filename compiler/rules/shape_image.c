@@ -49,7 +49,7 @@ static bool set_images(Compile *c, Node *n, const Node *like, ImageDims d)
   return rule_set_dims(c, n, rank, dim);
 }
 
-/* The name in the language of an attribute that an op has for each axis: "stride" for stride0. */
+/* The argument of the language for an attribute of one axis: "stride" for stride0. */
 static const char *argument_name(const char *attr)
 {
   static const char *const names[][2] = {{"stride", "stride"},      {"pad", "padding"},
@@ -93,9 +93,9 @@ Window rule_window(const Node *n, uint32_t axis, int64_t kernel)
                   dilates ? n->attr[dilation].i : 1, pools && n->attr[ceil].i};
 }
 
-/* The number of windows that fit into `size` pixels and their padding; 0 if none does. Size 28,
- * kernel 5, pad 2, stride 1: 28. With `ceil` there is one more if it begins before the padding at
- * the end. */
+/* The number of windows that fit into `size` pixels and their padding; 0: none fits. Example: 28
+ * windows for size 28, kernel 5, pad 2, stride 1. `ceil` adds a window if it begins before the
+ * padding at the end. */
 static int64_t count_windows(int64_t size, Window w)
 {
   int64_t span;
@@ -116,7 +116,7 @@ static const char *sizes_text(Compile *c, const int64_t *size, uint32_t n) /* "2
   return text;
 }
 
-/* d holds the sizes of the images x; they become the sizes of the result. */
+/* Replaces the sizes of images x in d by the sizes of the result. False after a message. */
 static bool windows_fit(Compile *c, const Node *n, const Node *x, const Window *w, ImageDims *d)
 {
   int64_t count[AMPC_MAX_SPATIAL], kernel[AMPC_MAX_SPATIAL], pad[AMPC_MAX_SPATIAL];
@@ -146,9 +146,9 @@ static bool windows_make(const ImageDims *x, const Window *w, const ImageDims *y
   return make;
 }
 
-/* ---- convolutions: over as many axes as the op has strides ---- */
+/* ---- convolutions: over 2 or 3 axes ---- */
 
-/* The number of image axes of a convolution, which has a stride for each. */
+/* The number of image axes of a convolution: it has a stride for each of them. */
 static uint32_t spatial_of(const Node *n)
 {
   static const char *const strides[] = {"stride0", "stride1", "stride2"};
@@ -302,7 +302,8 @@ static bool check_channel_vector(Compile *c, const Node *n, uint32_t i)
   return diag_note(c, v->span, "this one");
 }
 
-/* Forward: x, then vectors of channels. Backward: dy and x of the same shape, then the vectors. */
+/* The inputs of forward are x and vectors with a number for each channel. Backward has dy before x,
+ * of the same shape. The result has the shape of x. */
 bool shape_batch_norm(Compile *c, Node *n)
 {
   if (!need_channels(c, n)) return false;
@@ -318,7 +319,8 @@ bool shape_batch_norm(Compile *c, Node *n)
   return true;
 }
 
-/* [parts, channels], always in f32, because rounding the parts to 16 bits would lose precision. */
+/* The result is [parts, channels], always in f32, because rounding the parts to 16 bits would lose
+ * precision. */
 bool shape_channel_parts(Compile *c, Node *n)
 {
   if (!need_channels(c, n)) return false;

@@ -2,7 +2,7 @@
 #include "rules.h"
 #include <string.h>
 
-/* E311 unless input i has an integer type. */
+/* Reports E311 unless input i has an integer type. */
 static bool need_integers(Compile *c, const Node *n, uint32_t i)
 {
   const Node *index = ir_in(c, n, i);
@@ -34,7 +34,7 @@ bool shape_index_select_backward(Compile *c, Node *n)
   return true;
 }
 
-/* The index must have the rank of x, and its sizes except along `dim`. */
+/* The index must have the rank of x and, except along `dim`, the sizes of x. */
 static bool index_fits(Compile *c, const Node *n, const Node *x)
 {
   const Node *index = ir_in(c, n, 1);
@@ -53,7 +53,7 @@ bool shape_gather(Compile *c, Node *n)
   return rule_like(n, ir_in(c, n, 1), x->dtype);
 }
 
-/* src and index have the same shape. The result has `size` elements along `dim`, as x has. */
+/* src and index have the same shape. The result has `size` elements along `dim`, like x. */
 bool shape_scatter_add(Compile *c, Node *n)
 {
   const Node *src = ir_in(c, n, 0), *index = ir_in(c, n, 1);
