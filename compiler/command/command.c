@@ -26,8 +26,8 @@ const Node *value_shape(const Graph *g, Value v)
   return n;
 }
 
-/* An effect has no shape of its own: grad_accumulate walks the gradient that it adds. A stack is
- * written slice by slice. */
+/* An effect has no shape: grad_accumulate walks the gradient that it adds. A stack walks its input,
+ * since it is written slice by slice. */
 const Node *node_walked(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
@@ -48,10 +48,11 @@ bool reads_flat(const Graph *g, Value v)
   return true;
 }
 
-/* True if the thread that computes element i of v reads element i of the operand and no other. Only
- * then may both be in one kernel with the value in a register, or share bytes. Moves read other
- * elements, and row ops read whole rows. A row op reads an operand in order if its code reads
- * single elements of it ($k) and it has the shape of the rows. */
+/* True if the thread that computes element i of v reads no element of operand k but element i. Only
+ * then can one kernel compute both, with the operand in a register, or can both share bytes. Moves
+ * read other elements. A row op counts as reading operand k in order if its code contains $k and
+ * the operand has the shape of input 0; operands that it reads once for each row (@k) do not count.
+ */
 bool reads_in_order(const Graph *g, Value v, uint32_t k)
 {
   const Node *n = ir_node(g, v), *root = ir_node(g, value_root(g, n->in[k]));
@@ -86,8 +87,8 @@ int target_capability(const Compile *c)
   return ampc_target_capability(c->options.target);
 }
 
-/* For grad_accumulate of a product that adds into the gradient's slot itself: nothing remains to
- * run. */
+/* If a product adds its result to the gradient's slot itself, nothing remains to run for
+ * grad_accumulate. */
 bool group_is_silent(const Graph *g, uint32_t group)
 {
   const Group *p = &g->groups.at[group];
@@ -200,8 +201,8 @@ static void add(ArgBuild *b, ArgRole role, Value v, DType type, ampc_space space
   add_argument(b, (KernelArg){.role = role, .value = v, .type = type, .place = {space, offset}});
 }
 
-/* Adds the pointer to the bytes of v once, even if it is read often. Literals are printed in the
- * kernel text and have no pointer. */
+/* Adds the pointer to the bytes of v, once for all its readers. Literals are printed in the kernel
+ * text and have no pointer. */
 static void add_value(ArgBuild *b, ArgRole role, Value v)
 {
   const Graph *g = b->c->graph;
@@ -215,8 +216,8 @@ static void add_value(ArgBuild *b, ArgRole role, Value v)
            (KernelArg){.role = role, .value = v, .type = n->dtype, .place = n->place});
 }
 
-/* Adds a result. If it overwrites an input (Node.over), the list already has that pointer: it
- * becomes the result's, and the kernel reads and writes through it. */
+/* Adds a result. If the result overwrites an input (Node.over), the list already contains that
+ * pointer. It becomes the pointer of the result, and the kernel reads and writes through it. */
 static void add_result(ArgBuild *b, Value v)
 {
   const Node *n = ir_node(b->c->graph, v);
@@ -296,10 +297,10 @@ static void add_buffer(ArgBuild *b, const Node *n)
   if (g->blocks.at[n->block].accumulate > 1) add_argument(b, kept);
 }
 
-/* Adds what an update kernel walks: the range of the group in each space that it uses. Gradients
+/* Adds the range of the group in each space that an update kernel uses. Gradients
  * and moments have one numbering (`first`); weights, averages and 16-bit copies have another
  * (`master`). They differ only for shares. If an update has two kernels, the first updates the
- * moments and the second the weights and all that follows from them. */
+ * moments. The second updates the weights, the averages and the copies. */
 static void add_ranges(ArgBuild *b, const Node *n, FileArg which)
 {
   const bool moments = which != FILE_weights, weights = which != FILE_moments;
@@ -409,7 +410,7 @@ static void file_args(ArgBuild *b, const Group *p)
   for (uint32_t i = 0; i < op->n_file_args; i++) add_file_arg(b, p, op->file_args[i]);
 }
 
-/* Inputs, results, scratch. */
+/* Adds inputs, results, scratch. */
 static void own_args(ArgBuild *b, const Group *p)
 {
   const OwnOp *own = own_of(ir_node(b->c->graph, p->anchor));
@@ -420,8 +421,9 @@ static void own_args(ArgBuild *b, const Group *p)
     add_argument(b, (KernelArg){.role = ARG_scratch, .type = AMPC_F32, .place = p->workspace});
 }
 
-/* A file op lists its arguments itself. All others take: values from outside, results with a place
- * (the rest stay in registers), slots of gradients, then STATE and streams of random numbers. */
+/* File ops and own ops have their own lists of arguments. All others take values from outside,
+ * results with a place (other results stay in registers), slots of gradients, and STATE and streams
+ * of random numbers, in this order. */
 static void add_part(ArgBuild *b, const Group *p)
 {
   const Graph *g = b->c->graph;
@@ -457,7 +459,7 @@ KernelArgs kernel_args(Compile *c, uint32_t group)
   if (!p->n_parts) return part_args(c, p);
   ArgBuild b = {.c = c};
   for (uint32_t i = 0; i < p->n_parts; i++) add_part(&b, &p->parts[i]);
-  if (p->last < p->n_parts) add_state(&b, false); /* its blocks are counted there */
+  if (p->last < p->n_parts) add_state(&b, false); /* STATE counts the blocks that have finished */
   return (KernelArgs){b.args.at, b.args.n};
 }
 
@@ -465,7 +467,7 @@ KernelArgs kernel_args(Compile *c, uint32_t group)
 
 enum {
   CUDA_MAX_GRID =
-      1056,         /* eight blocks on each of 132 multiprocessors; kernels loop over the rest */
+      1056, /* eight blocks on each of 132 multiprocessors; kernels loop if they need more */
   CPU_SHARE = 32768 /* elements that justify waking one more thread */
 };
 
@@ -488,8 +490,9 @@ int64_t node_range(const Graph *g, const Node *n)
   return -1;
 }
 
-/* The number of elements that the kernel walks: those of its nodes' shape; with an anchor, those of
- * its largest operand; for an update, those of the optimizer's range. */
+/* The number of elements that the kernel walks. Without an anchor: the elements of its nodes'
+ * shape. With an anchor: the elements of the largest operand, or for an update of the optimizer's
+ * range. */
 static int64_t work_of(Compile *c, const Group *p)
 {
   const Graph *g = c->graph;
@@ -515,7 +518,8 @@ Geometry elements_geometry(int64_t n)
   return (Geometry){limit_grid((n + CUDA_BLOCK - 1) / CUDA_BLOCK), CUDA_BLOCK};
 }
 
-/* Columns: one block a tile. Rows: a block has one row or several, and its threads share them. */
+/* With columns, a block computes a tile. Without, it computes one row or several, which its threads
+ * share. */
 static Geometry row_geometry(const RowShape *r)
 {
   if (row_has_columns(r)) {
@@ -550,8 +554,8 @@ Geometry part_geometry(Compile *c, const Group *p)
   return row_geometry(&r);
 }
 
-/* For an elementwise group on CUDA: one thread a vector, because EACH_VECTOR is not a loop. The
- * grid is 0 if the group has no vectors. */
+/* The geometry of an elementwise group with vectors on CUDA: one thread for each vector, because
+ * EACH_VECTOR is not a loop. The grid is 0 for all other groups. */
 static Geometry vector_geometry(Compile *c, uint32_t group)
 {
   const Group *p = &c->graph->groups.at[group];
@@ -563,11 +567,11 @@ static Geometry vector_geometry(Compile *c, uint32_t group)
   return (Geometry){(uint32_t)blocks, CUDA_BLOCK};
 }
 
-/* On the CPU a block is one thread of the pool: as many as the work justifies, at most 64. Kernels
- * loop with the stride of the grid, so one kernel text serves both machines. For the same reason
- * the parts of a launch can all use the largest grid and block that any of them needs; each part
- * still adds up in the same order as alone. Parts that take a single block each get one. The work
- * of the last block uses the existing threads. */
+/* On the CPU a block is one thread of the pool. The grid is the number of threads that the work
+ * justifies, at most 64. Kernels loop with the stride of the grid, so one kernel text serves both
+ * machines. For the same reason all parts of a launch can use the largest grid and block that any
+ * of them needs. Each part still sums in the same order as alone. Parts that use a single block
+ * each get a block of their own. The parts that the last block runs use its threads. */
 Geometry kernel_geometry(Compile *c, uint32_t group)
 {
   const Group *p = &c->graph->groups.at[group];

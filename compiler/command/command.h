@@ -8,17 +8,17 @@ typedef enum ArgRole {
   ARG_in,        /* read: a value from outside the group, or a scalar in STATE */
   ARG_out,       /* written: a value of the group that is needed outside */
   ARG_state,     /* ampc_state * */
-  ARG_optimizer, /* ampc_optimizer *: that of the op */
+  ARG_optimizer, /* ampc_optimizer *: the op's optimizer */
   ARG_metric,    /* ampc_metric * */
   ARG_grad,      /* real *: the optimizer's range, or the parameter's slot for grad_accumulate */
-  ARG_master,    /* real *: the optimizer's range, also for the following ones */
+  ARG_master,    /* real *: the optimizer's range; so are the arguments up to ARG_copy */
   ARG_moment1,
   ARG_moment2,
   ARG_moment3,
   ARG_ema,
-  ARG_copy,    /* of the type of the copies */
-  ARG_buffer,  /* of the parameter's type */
-  ARG_kept,    /* the same: the value of the buffer before the step */
+  ARG_copy,    /* its element type is that of the copies */
+  ARG_buffer,  /* its element type is the parameter's */
+  ARG_kept,    /* like ARG_buffer: the value of the buffer before the step */
   ARG_scratch, /* real *: scratch of an own op, own_scratch */
   ARG_stream   /* a number, not a pointer: place.offset is the random stream of a node */
 } ArgRole;
@@ -26,10 +26,10 @@ typedef enum ArgRole {
 typedef struct KernelArg {
   ArgRole role;
   Value value;    /* ARG_in, ARG_out: the node that owns the bytes (aliases are resolved) */
-  Value over;     /* ARG_out: the input whose bytes it overwrites, element by element; or 0 */
+  Value over;     /* ARG_out: the input whose bytes it overwrites element by element; 0: none */
   uint32_t index; /* ARG_optimizer, ARG_metric, ARG_buffer: index in the graph's table */
-  bool only_read; /* not ARG_in, but only read */
-  DType type;     /* of one element; floats in STATE are `float` even under Note [real64] */
+  bool only_read; /* the kernel only reads it, although `role` is not ARG_in */
+  DType type;     /* element type. With Note [real64], floats in STATE are still `float` */
   ampc_ref place;
 } KernelArg;
 
@@ -44,23 +44,24 @@ Value value_root(const Graph *g, Value v);
 /* The node whose shape these bytes have: v, or the input of v if v is folded (such as an
  * expand). */
 const Node *value_shape(const Graph *g, Value v);
-/* The node whose shape is walked to compute v: v, or the input of an effect on elements. */
+/* The node whose shape the kernel of v walks: v. If v is an effect such as grad_accumulate, its
+ * input. */
 const Node *node_walked(const Graph *g, Value v);
 /* True for an elementwise node if each operand has as many elements as the node walks, or one. Such
  * a node needs no axes, so an operand may be viewed under another shape. */
 bool reads_flat(const Graph *g, Value v);
-/* True if v reads its input k in order: to compute element i, it reads element i. */
+/* True if v reads its input k in order: for element i of v it reads only element i of the input. */
 bool reads_in_order(const Graph *g, Value v, uint32_t k);
 /* True if eval and infer blocks read the optimizer's running average in place of this parameter. */
 bool reads_average(const Graph *g, const Node *param);
 /* True for a cast of a parameter to 16 bits. No kernel computes it: it is the copy that the
  * optimizer writes. */
 bool is_working_copy(const Graph *g, Value v);
-/* The number of elements of the optimizer's or group's range that the kernel of n walks; -1:
- * none. */
+/* The number of elements that the kernel of n walks in the range of an optimizer or a group; -1: it
+ * walks no such range. */
 int64_t node_range(const Graph *g, const Node *n);
 
-/* Does the vendor library run the group, not one of ampc's own kernels? Is it a convolution? */
+/* Does the vendor library compute the group? Does it, and is the group a convolution? */
 bool group_by_library(const Graph *g, uint32_t group);
 bool group_convolves(const Graph *g, uint32_t group);
 
@@ -74,8 +75,8 @@ KernelArgs part_args(Compile *c, const Group *part);
 uint32_t same_argument(const KernelArgs *args, const KernelArg *a); /* its index; args->n: not
                                                                        found */
 
-/* True for a group without a command: the product itself adds this gradient to its slot
- * (accumulate), or the group begins or ends a loop. */
+/* True for a group without a command: it begins or ends a loop, or it is a grad_accumulate of a
+ * product that adds to the slot itself. */
 bool group_is_silent(const Graph *g, uint32_t group);
 
 /* The place of an operand in each iteration of the loop around the command. `v` owns the bytes;
@@ -91,17 +92,15 @@ bool is_widening(const Graph *g, const Node *n);
 typedef struct RowShape {
   uint32_t from, to;
   int64_t outer, length, inner;
-  int64_t parts; /* channel statistics: a row is cut into this many parts, each with a result; else
-                    0 */
-  int64_t part_rows; /* rows of a part; without parts, `length` */
+  int64_t parts;     /* a row is cut into this many parts, each with a result; 0: not cut */
+  int64_t part_rows; /* length of a part; without parts, `length` */
   uint32_t widest;   /* the most elements that a thread takes at once, if they divide the row */
   bool alone;        /* one block computes it after the other parts: Note [parts] */
   bool joins;        /* combines the parts of a long sum, which are few enough for one block */
-  bool loose;        /* columns are not axes of input 0: its elements are counted as [length,
-                        inner] */
+  bool loose;        /* no axes of input 0 form the columns: it is read as [length, inner] */
 } RowShape;
 RowShape row_shape(const Graph *g, Value v);
-/* True if row op v gives one value a row and its rows have length 1. */
+/* True if row op v returns one value for each row and its rows have length 1. */
 bool row_is_flat(const Graph *g, Value v);
 
 typedef struct Geometry {
@@ -113,13 +112,12 @@ Geometry elements_geometry(int64_t n);                 /* CUDA, one thread an el
 
 /* ---- own.c: own ops of the job ---- */
 
-/* The tensors of the kernel: first inputs, then outputs. The value of tensor i (0 for an output
- * that nobody reads), and its type. */
+/* The value and the type of tensor i of the kernel: first inputs, then outputs. The value is 0 for
+ * an output that no node reads. */
 Value own_tensor(const Graph *g, const Group *p, uint32_t i);
 DType own_tensor_type(Compile *c, const Group *p, uint32_t i);
-/* In host text, 16-bit tensors are converted to f32, and outputs that nobody reads have no place.
- * Both are in the scratch: the first element of tensor i there, counted in f32. -1: tensor i is not
- * in the scratch. */
+/* The scratch holds 16-bit tensors of host text, converted to f32, and outputs that no node reads.
+ * Returns the offset of tensor i in the scratch, in f32 elements; -1: it is not there. */
 int64_t own_scratch_at(Compile *c, const Group *p, uint32_t i);
 int64_t own_scratch(Compile *c, const Group *p); /* its size in bytes */
 Geometry own_geometry(Compile *c, const Group *p);
@@ -129,15 +127,14 @@ Geometry own_geometry(Compile *c, const Group *p);
 Geometry tiles_geometry(Compile *c, const Group *p);
 /* Can the kernel of n read its input without a copy, through moves that are folded into it? */
 bool tiles_read(const Graph *g, const Node *n, uint32_t input);
-/* Describes the group's kernel for a library that may compute it instead, with the same arguments.
- * If no library can, returns NULL, and *why is the reason. If the kernel has no tiles, *why is NULL
- * too. */
+/* Describes the group's kernel for a library that can compute it instead, with the same arguments.
+ * Returns NULL if no library can. Then *why is the reason, or NULL if the kernel has no tiles. */
 const ampc_attention *launch_for_library(Compile *c, uint32_t group, const char **why);
 
 /* ---- names.c ---- */
 
-/* The part that names a launch of several parts: of parts side by side, the first of those with the
- * most elements. */
+/* The part that names a launch of several parts: the one with the most elements, the first of
+ * several. Returns the group itself if it has no parts or they run in turn. */
 const Group *group_main_part(const Graph *g, uint32_t group);
 /* "features_2_1_batch_norm_relu": a C identifier, unique in the program. */
 const char *command_name(Compile *c, uint32_t group);
@@ -151,7 +148,7 @@ const char *layer_type(Compile *c, const char *layer); /* "BatchNorm2d"; NULL: u
 /* The name of the optimizer that a node of an update belongs to; NULL: none. */
 const char *optimizer_name_of(const Graph *g, const Node *n);
 
-/* The line of the job where the node was written; 0: outside the job. */
+/* The line of the job that the node comes from; 0: it comes from no line of the job. */
 uint32_t node_line(const Compile *c, Value v);
 
 /* The matrix product of a gemm group, with its workspace. */
@@ -160,7 +157,7 @@ typedef struct Product {
   Value a, b, bias, c; /* bias: 0 if there is none */
 } Product;
 Product product_of(Compile *c, uint32_t group);
-/* The convolution of a conv group; x, w and y as in ampc_conv. One of them is the result. */
+/* The convolution of a conv group. x, w and y are those of ampc_conv; one of them is the result. */
 typedef struct Convolution {
   ampc_conv desc;
   Value x, w, bias, y; /* bias: 0 if there is none */
@@ -175,16 +172,19 @@ typedef struct LibraryCall {
   int64_t workspace;
 } LibraryCall;
 LibraryCall group_call(Compile *c, uint32_t group);
-/* Does the group have one of ampc's own kernels? True for a launch. On CUDA also for a convolution
- * whose columns a kernel makes, or that a kernel computes whole (conv_columns.h). False if the
- * library does all of it, or if the group has no command. */
+/* Does the group have a kernel of ampc's own? True for a launch. On CUDA also true for a
+ * convolution of which a kernel writes the columns or computes everything (conv_columns.h). False
+ * if the library computes everything, or if the group has no command. */
 bool group_has_kernel(Compile *c, uint32_t group);
-bool group_is_columns(Compile *c, uint32_t group); /* true for such a convolution */
+bool group_is_columns(Compile *c, uint32_t group); /* a convolution with a kernel of ampc's own */
 /* Groups whose kernels have the same text launch the kernel of the first such group. */
 uint32_t group_kernel(const Graph *g, uint32_t group);
-bool group_owns_kernel(Compile *c, uint32_t group);  /* has a kernel and is the first such group */
-uint32_t group_n_args(Compile *c, uint32_t group);   /* of its kernel, of either kind */
-const char *kernel_name(Compile *c, uint32_t group); /* of the first group that launches it */
+bool group_owns_kernel(
+    Compile *c, uint32_t group); /* it has a kernel, and is the first group that launches it */
+uint32_t group_n_args(Compile *c,
+                      uint32_t group); /* of its kernel: of a launch or of a convolution */
+const char *kernel_name(Compile *c,
+                        uint32_t group); /* the command name of the first group that launches it */
 /* Bytes of scratch for the group's product, convolution or own op; 0 for all other groups. */
 int64_t group_workspace(Compile *c, uint32_t group);
 int target_capability(const Compile *c); /* 80 for sm_80 */

@@ -3,14 +3,15 @@
 #include "compiler/graph/own.h"
 #include "command.h"
 
-/* Host text is C, which lacks 16-bit arithmetic on some machines. So the kernel converts such
- * tensors to f32 before the text and back after it. */
+/* Host text is C, which lacks 16-bit arithmetic on some machines. So the kernel converts 16-bit
+ * tensors to f32 before it runs the text, and back afterwards. */
 static bool is_converted(const Compile *c, DType d)
 {
   return is_cpu_target(c) && ampc_is_narrow(d);
 }
 
-/* In f32 elements, rounded up to whole cache lines. */
+/* Scratch for a converted tensor, in f32 elements, rounded up to whole cache lines. 0: it is not
+ * converted. */
 static int64_t room_of(const Compile *c, DType d, int64_t elements)
 {
   return is_converted(c, d) ? (elements + 15) / 16 * 16 : 0;
@@ -35,7 +36,8 @@ DType own_tensor_type(Compile *c, const Group *p, uint32_t i)
   return i < n ? ir_in(c, op, i)->dtype : own_output_type(c, op, i - n);
 }
 
-/* An output that nobody reads has no place, but the text writes it all the same. */
+/* An output that no node reads has no place in a space. But the text writes it, so it needs
+ * scratch. */
 static int64_t room_of_unread(Compile *c, const Group *p, uint32_t i)
 {
   const OwnOp *own = own_of(ir_node(c->graph, p->anchor));
@@ -70,8 +72,8 @@ int64_t own_scratch(Compile *c, const Group *p)
   return elements * ir_dtype_size(c, AMPC_F32);
 }
 
-/* True if tensors are converted before or after the text. An output that nobody reads is not
- * converted. */
+/* True if tensors are converted before or after the text. An output that no node reads is not
+ * converted back. */
 static bool converts(Compile *c, const Group *p)
 {
   const OwnOp *own = own_of(ir_node(c->graph, p->anchor));
