@@ -17,11 +17,11 @@
 
 enum {
   ROUNDS = 4,
-  PASSES = 4,         /* over all loops: a disturbance often lasts longer than a round */
+  PASSES = 4,         /* over all loops, because a disturbance often lasts longer than a round */
   CHAIN = 400000,     /* additions */
   ACCUMULATORS = 16,  /* independent sums */
-  MULTIPLIES = 60000, /* for each accumulator */
-  MOVED = 1 << 24,    /* elements read or written in a round, if arrays are short */
+  MULTIPLIES = 60000, /* multiply-adds of each accumulator */
+  MOVED = 1 << 24,    /* elements read or written in a round; short arrays are walked repeatedly */
   WIDEST = 16,        /* f32 numbers in a vector */
   MAX_THREADS = 256
 };
@@ -30,7 +30,7 @@ typedef float Lanes __attribute__((vector_size(WIDEST * sizeof(float))));
 
 typedef struct Work { /* of one thread */
   float *from, *to;
-  long elements, times; /* in the arrays; how often they are walked */
+  long elements, times; /* elements: in each array; times: how often the arrays are walked */
 } Work;
 typedef void Loop(Work *w);
 
@@ -80,7 +80,7 @@ LOOPS(avx2, __attribute__((target("avx2,fma"))));
 LOOPS(avx512, __attribute__((target("avx512f"))));
 #endif
 
-/* Several additions an iteration, so that the branch costs nothing. */
+/* An iteration makes several additions, so that the cost of its branch is negligible. */
 static void chain(Work *w)
 {
   unsigned long x = 0;
@@ -148,9 +148,9 @@ static bool start(pthread_t *thread, Timing *t, unsigned index)
   return up;
 }
 
-/* Microseconds of the best round. A round lasts as long as its slowest thread: other programs, and
- * a clock that is still rising, make rounds longer and never shorter. If fewer threads can be
- * started than requested, *threads is reduced. */
+/* Returns the microseconds of the best round. A round lasts as long as its slowest thread. The best
+ * round counts because other programs, and a clock that is still rising, only make rounds longer.
+ * If fewer threads can be started than requested, *threads is reduced. */
 static double measure(Timing *t, unsigned *threads, Loop *loop)
 {
   pthread_t thread[MAX_THREADS];
@@ -196,7 +196,7 @@ static Loop *const *choose_loops(Cpu *cpu)
 
 enum { ALL = CPU_LEAST << 3 * (CPU_SIZES - 1) }; /* bytes of the longest arrays */
 
-/* `bytes`: of all arrays together. */
+/* Returns GB/s. `bytes`: size of all arrays together. */
 static double measure_moves(Cpu *cpu, Timing *t, Loop *loop, long bytes, float *memory)
 {
   long elements = bytes / (long)sizeof(float) / 2 / (long)cpu->threads / WIDEST * WIDEST;
@@ -255,9 +255,9 @@ const Gpu *cpu_measure(Arena *arena)
                .mhz = (int)cpu->mhz,
                .dram_peak = cpu->moves[CPU_SIZES - 1],
                .dram = cpu->moves[CPU_SIZES - 1],
-               .node = 2, /* to wake the threads and wait for the last one */
+               .node = 2, /* microseconds to wake the threads and wait for the last one */
                .cpu = cpu};
-  /* At least one lane: the rates are measured, and may fall below one on a busy processor. */
+  /* At least one lane. On a busy processor the measured rates may result in less than one. */
   row->lanes_f32 = (int)fmax(1, cpu->peak * 1e3 / (2 * cpu->mhz * cpu->threads) + 0.5);
   return row;
 }

@@ -5,13 +5,14 @@
 
 /* `bytes`: operands and result of one launch, each once. */
 ProductLoad gemm_load(const Compile *c, const ampc_gemm *d, double bytes);
-/* The convolution as a product: one row for each pixel of y, or for each output channel of w. */
+/* The convolution as a product. Its rows are the pixels of y, or for the gradient of w the output
+ * channels. */
 ProductLoad conv_load(const Compile *c, const ampc_conv *d, double bytes);
 double load_flops(const ProductLoad *p);
 
 enum { TENSOR_ALIGNMENT = 16 }; /* rows must start at multiples of this many bytes */
 bool rows_aligned(const Compile *c, ampc_dtype type, int64_t elements);
-/* Why tensor cores do not compute the product, or not at full rate; NULL: they do. */
+/* Why tensor cores do not compute the product, or not at full rate; NULL: they do, at full rate. */
 const char *tensor_against(const Gpu *g, const ProductLoad *p);
 
 /* Why ampc's own kernels compute a convolution; NULL: cuDNN does. Observed with cuDNN 9
@@ -21,13 +22,14 @@ const char *conv_against(const Compile *c, const ampc_conv *d);
 
 /* A kernel that multiplies in tiles (T_tiles), or the library that replaces it. */
 typedef struct TileLoad {
-  ProductLoad load; /* the necessary products, as one */
-  double again;     /* multiplications of ampc's own kernel, relative to `load` */
-  double draws;     /* random numbers */
+  ProductLoad load; /* the products that attention needs, as a single one */
+  double again;     /* multiplications of ampc's own kernel divided by those of `load` */
+  double draws;     /* how many random numbers dropout draws */
   bool library;     /* the library computes it */
-  const char *by;   /* which library, or why not */
-  int nodes;        /* of a CUDA graph */
+  const char *by;   /* which library computes it, or why none does */
+  int nodes;        /* number of nodes in a CUDA graph */
 } TileLoad;
 bool tile_load(Compile *c, uint32_t group, double bytes, TileLoad *out); /* false: no such kernel */
-/* The cost in the library. roof_us is at the rate of other products. */
+/* The cost if the library computes it. `us` uses the rate that attention reaches, `roof_us` that of
+ * other products. */
 Cost tile_cost(const Gpu *g, const TileLoad *t);

@@ -49,8 +49,8 @@ int64_t memory_of_spaces(const ampc_program *p)
   return sum;
 }
 
-/* Does the value have its own bytes? Leaves have spaces of their own, aliases are in another value,
- * gradients in GRAD. */
+/* Does the value have bytes of its own in WORK? Leaves, 16-bit copies and gradients are in other
+ * spaces, and an alias has the bytes of another value. */
 static bool has_own_bytes(const Compile *c, uint32_t id)
 {
   const Graph *g = c->graph;
@@ -59,7 +59,7 @@ static bool has_own_bytes(const Compile *c, uint32_t id)
          g->nodes.at[id].place.space != AMPC_GRAD;
 }
 
-/* The bytes of all values of a block that are read. */
+/* The total bytes of those values of a block that a node reads. */
 static int64_t values_of(const Compile *c, uint16_t block, const bool *read)
 {
   const Graph *g = c->graph;
@@ -70,8 +70,8 @@ static int64_t values_of(const Compile *c, uint16_t block, const bool *read)
   return sum;
 }
 
-/* The bytes of the job without reuse of memory. Every value that is read has its own bytes; only
- * the block with the most bytes of values counts. Parameters, copies, gradients, moments, buffers,
+/* The bytes of the job if no memory were reused: every value that a node reads has its own bytes.
+ * Only the block with the most such bytes counts. Parameters, copies, gradients, moments, buffers,
  * state and the batch are added. Scratch space is not a tensor and is left out. */
 static int64_t memory_of_tensors(const Compile *c)
 {
@@ -147,7 +147,8 @@ static const char *batch_setting(const ampc_program *p, uint32_t block, Arena *a
   return arena_printf(arena, "%s%s.batch", kinds[kind], suffix);
 }
 
-/* The bytes that the job needs with no batch above `most`; -1 if it does not compile then. */
+/* The bytes that the job needs if batches above `most` are reduced to `most`; -1 if that job does
+ * not compile. */
 static int64_t need_with(const Compile *c, int64_t most, MemoryNeed *need_of)
 {
   const ampc_program *p = c->program;
@@ -171,7 +172,7 @@ static int64_t need_with(const Compile *c, int64_t most, MemoryNeed *need_of)
 static int64_t largest_batch(const Compile *c, int64_t limit, MemoryNeed *need_of)
 {
   const ampc_program *p = c->program;
-  int64_t fits = 0, too_large = 1; /* largest that fits, smallest that does not */
+  int64_t fits = 0, too_large = 1; /* largest batch known to fit, smallest known not to */
   for (uint32_t i = 0; i < p->n_blocks; i++)
     if (has_batch(&p->blocks[i]) && p->blocks[i].batch > too_large) too_large = p->blocks[i].batch;
   while (too_large - fits > 1) {

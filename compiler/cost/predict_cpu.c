@@ -3,30 +3,33 @@
  * Note [on a processor]
  * The rates of the processor are measured (cpu.c). The numbers below say how much of them a kernel,
  * a product or a convolution needs. They were fitted to 3,300 commands of nine jobs in three
- * precisions, each timed alone on two cores of a Zen 4 (bench_steps --commands). They count vector
- * instructions, one a cycle. A processor that executes two may be faster than predicted.
+ * precisions. Each was timed alone on two cores of a Zen 4 (bench_steps --commands). The numbers
+ * count vector instructions, one in each cycle. A lane of one is called a slot, so the numbers are
+ * slots for each element. A processor that executes two instructions may be faster than predicted.
  *
  * A kernel takes the time of its instructions or of its operands, whichever is longer. Operands
  * come from the cache that holds the memory of the whole job, because a step walks through all of
- * it. A product takes little more than its multiply-adds at peak rate. If the processor multiplies
- * only f32, 16-bit operands are widened first. No kernel uses more threads than it has blocks. */
+ * it. A product takes little more than its multiply-adds at peak rate. If the processor can
+ * multiply only f32, 16-bit operands are widened first. No kernel uses more threads than it has
+ * blocks. */
 #include "predict_cpu.h"
 #include <math.h>
 #include "count.h"
 #include "runtime/plan/conv_sizes.h"
 
-/* Vector instructions for each element of a kernel. 16-bit floats are rounded and widened in
- * software. */
+/* Slots for each element of a kernel. 16-bit floats are rounded and widened in software. */
 static const double loading = 0.7, store = 3.5, operation = 0.6, function = 41, draw = 83,
                     choice = 2.4, row_element = 2, window = 10, template_element = 4;
 enum { round_f16 = 29, round_bf16 = 6 };
 #define ROUNDING(KIND, name, ...) [AMPC_##KIND] = round_##name,
 static const double rounding[AMPC_DTYPE_COUNT] = {AMPC_NARROW_FLOATS(ROUNDING)};
-/* For products: to widen an element, to round an element of the result, to store one. */
+/* Slots of a product: for each element that is widened, for each element of the result that is
+ * rounded, for each one that is stored. */
 static const double widen = 5, narrow = 2.3, cell = 8;
-/* For convolutions: to round an element of an image; to reorder a weight for the library. */
+/* Slots of a convolution: for each element of an image that is rounded, for each number of a weight
+ * that is reordered for the library. */
 static const double narrow_image = 13.6, weight = 7.4;
-/* Factors on the time at peak rate. */
+/* Factors by which products, grouped convolutions and tiles are slower than at peak rate. */
 static const double product_factor = 1.12, grouped_factor = 1.8, tile_factor = 3.6;
 
 static double threads_of(const Cpu *cpu, double shares)
@@ -51,8 +54,7 @@ static double bytes_us(const Cpu *cpu, CpuBytes moved)
 
 /* ---- ampc's own kernels ---- */
 
-/* The elements that a node walks: of a reduction those of its input, of an update those of its
- * range. */
+/* The number of elements that a node walks. A reduction walks its input, an update its range. */
 static double elements_of(const Graph *g, const Node *n)
 {
   OpTemplate tmpl = op_of(n)->tmpl;
@@ -156,7 +158,7 @@ double cpu_gemm_us(const Cpu *cpu, const ampc_gemm *d, CpuBytes moved)
 
 /* ---- convolutions ---- */
 
-/* The library computes whole vectors of channels: the ratio of computed to real channels. */
+/* The ratio of computed to real channels: the library computes whole vectors of channels. */
 static double padding_of(const Cpu *cpu, const ampc_conv *d)
 {
   if (d->groups > 1 || d->kind == AMPC_CONV_WEIGHT) return 1;
@@ -170,7 +172,7 @@ static double image_slots(const Cpu *cpu, ampc_dtype type, double elements, bool
   return elements * (result ? narrow_image : widen);
 }
 
-/* bf16 products use pairs of input channels. */
+/* Speed relative to f32. bf16 products use pairs of input channels, so one channel has no gain. */
 static double conv_speed(const Cpu *cpu, const ampc_conv *d)
 {
   int64_t channels = (d->kind == AMPC_CONV_DATA ? d->k : d->c) / d->groups;
