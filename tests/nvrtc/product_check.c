@@ -60,7 +60,7 @@ static void compile(const char *text, const char *architecture, NvrtcImage *out)
   exit(WRONG);
 }
 
-/* The significant lines of NVRTC's PTX, for the oldest GPU and driver. */
+/* NVRTC's PTX without empty lines, with the oldest version and target. */
 static void make_ptx(const char *text, Text *out)
 {
   NvrtcImage image;

@@ -208,8 +208,8 @@ static size_t widest_statement(const char *text)
   return most;
 }
 
-/* Long expressions are broken before an operator. Arithmetic without effect (* 1, + 0 *) is left
- * out of index computations and updates, but stays if the user wrote it. */
+/* Long expressions are broken before an operator. Arithmetic that changes nothing is left out.
+ * Terms with the user's numbers that only look like that (x + 0.0, k + 10) stay. */
 static void test_lines(const char *target)
 {
   static const char wide[] =

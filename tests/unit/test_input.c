@@ -69,8 +69,7 @@ static void check_replacing(void)
   CHECK(add(&job, "train x in f(2) { y = x }") && job.c->ast->n == 5);
   CHECK(add(&job, "train x in f(2) with name=\"other\" { y = x }") && job.c->ast->n == 6);
   CHECK(add(&job, "eval x in f(2) { y = x }") && job.c->ast->n == 7);
-  CHECK(add(&job, "1 + 1") && add(&job, "1 + 1") && job.c->ast->n == 9); /* a body replaces
-                                                                          * nothing */
+  CHECK(add(&job, "1 + 1") && add(&job, "1 + 1") && job.c->ast->n == 9); /* added, never replaced */
   CHECK(add(&job, "const C = 1\nconst C = 2") && job.c->ast->n == 11);   /* an error in one text */
   compile_destroy(job.c);
 }

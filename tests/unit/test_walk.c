@@ -106,7 +106,8 @@ static const char chain_text[] =
                                        "@%p3 bra $L__BB0_2;\n" more "$L__BB0_2:\n"                 \
                                        "ret;\n}\n" /* 5 */
 
-/* Returns after four instructions if the word before argument 1 is zero, like argument 0. */
+/* Returns after four instructions if the word before argument 1 is zero. All words of argument 0
+ * are. */
 static const char before_text[] =
     HEAD ".visible .entry k(\n" PARAM(0) ",\n" PARAM(1) "\n)\n{\n" REGISTERS
                                                         "ld.param.u64 %rd1, [k_param_1];\n" // free
