@@ -19,7 +19,7 @@ static DnnRoom room_of(const ampc_attention *part)
                    .what = "attention runs"};
 }
 
-/* *out is NULL if the program's kernel computes it. */
+/* Chooses the plan of a part; *out is NULL if the program's kernel computes it. */
 static ampc_status choose(CudaDevice *d, const ampc_attention *part, DnnProblem *t, DnnChoice **out)
 {
   DnnRoom room = room_of(part);
@@ -29,8 +29,8 @@ static ampc_status choose(CudaDevice *d, const ampc_attention *part, DnnProblem 
   return status;
 }
 
-/* Whether no version of cuDNN can compute it, so that our kernel does. dnn_plan_make checks the
- * version that is here. */
+/* Whether no version of cuDNN can compute this attention on such a GPU, so that our kernel does.
+ * dnn_plan_make checks the installed version. */
 static bool is_ours(const ampc_attention *a, int capability)
 {
   char why[AMPC_WHY_ROOM];

@@ -8,7 +8,8 @@
 typedef struct Convolution {
   CudaDevice *device;
   const ampc_conv *d;
-  const ampc_conv *asked; /* d, or the gradient of images that becomes d: Note [columns on CUDA] */
+  const ampc_conv *asked; /* the command's; equals d, except that d computes a gradient of images as
+                             a forward convolution: Note [columns on CUDA] */
   ConvColumns columns;
   ampc_gemm product; /* the product of one group of one part */
   ConvOperands at;   /* of d; x and y are swapped if d and `asked` differ in kind */
@@ -21,8 +22,8 @@ static char *at(const Convolution *v, const void *base, int64_t elements, ampc_d
               : NULL;
 }
 
-/* Sets the product of a part. Without a bias, one call computes all groups, which are at equal
- * distances. */
+/* Sets the product of a part of the images. Without a bias, one batched call computes all groups,
+ * because their matrices are at equal distances. */
 static void set_product(Convolution *v)
 {
   const ampc_conv *d = v->d;
@@ -47,7 +48,7 @@ static void set_product(Convolution *v)
   }
 }
 
-/* Multiplies one group, or all, of the images from `first` on. */
+/* Multiplies the columns of images from `first` on, for one group or for all groups. */
 static ampc_status multiply(const Convolution *v, int64_t first, int64_t group)
 {
   const ampc_conv *d = v->d;
@@ -81,7 +82,8 @@ static ampc_status find_kernel(const Convolution *v, const ampc_kernel **out)
   return AMPC_OK;
 }
 
-/* Launches the program's kernel: columns of images from `first` on, transposed weights. */
+/* Launches the program's kernel, which makes the columns of images from `first` on and, if needed,
+ * the transposed weights. */
 static ampc_status arrange(const Convolution *v, int64_t first)
 {
   const ampc_conv *d = v->d;
@@ -103,7 +105,8 @@ static ampc_status run_part(const Convolution *v, int64_t first)
   return status;
 }
 
-/* Computes the whole convolution by the program's kernel, pass after pass. */
+/* Computes the convolution without columns: Note [whole] in conv_columns.h. A weight gradient takes
+ * several launches of the kernel, which sum it in stages. */
 static ampc_status run_whole(const Convolution *v)
 {
   const ampc_conv *d = v->asked;

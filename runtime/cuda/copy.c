@@ -19,7 +19,7 @@
 #include "cuda_device.h"
 #include "runtime/plan/bytes.h"
 
-/* Bytes. A half of a batch's staging memory holds a whole batch. */
+/* In bytes. LEAST_HALF: half of the staging memory of writes; that of batches is INPUT larger. */
 enum { LEAST_HALF = 1 << 20, ALIGN = 64 };
 
 struct Staging {
@@ -28,7 +28,7 @@ struct Staging {
   int64_t half; /* bytes */
   int64_t used; /* bytes used of the current half */
   int current;
-  bool busy[2]; /* its event was recorded, and the host has not waited for it */
+  bool busy[2]; /* the half's event was recorded, and the host has not waited for it yet */
   CuEvent done[2];
 };
 
@@ -44,7 +44,7 @@ struct Looks {
   CuEvent there[LOOKS];
 };
 
-/* Allocates pinned host memory, which the driver copies without the host. */
+/* Allocates pinned host memory, which the GPU can copy while the host continues. */
 static ampc_status pinned(CudaDevice *d, int64_t bytes, char **out)
 {
   void *memory = NULL;
@@ -142,14 +142,14 @@ static ampc_status next_half(CudaDevice *d, Staging *s)
   return CUDA(d, cuEventSynchronize(s->done[s->current]));
 }
 
-/* `from` may change when this returns, because its bytes are in staging memory then. Bytes that
- * exceed a half are sent in pieces. */
+/* Copies `bytes` bytes to staging memory and starts their transfer. The caller may overwrite `from`
+ * when this returns. More bytes than a half can hold are sent in pieces. */
 static ampc_status send(CudaDevice *d, Staging *s, void *to, const void *from, int64_t bytes)
 {
   ampc_status status = gpu_enter(d);
   for (int64_t done = 0; done < bytes && !status;) {
     int64_t room = s->half - s->used, left = bytes - done;
-    if (room <= 0 || (room < left && left <= s->half)) { /* in one piece, if possible */
+    if (room <= 0 || (room < left && left <= s->half)) { /* avoids splitting, if possible */
       status = next_half(d, s);
       continue;
     }
@@ -197,14 +197,14 @@ ampc_status cuda_wait(Device *device)
   device->waits++;
   ampc_status status = gpu_enter(d);
   if (!status) status = CUDA(d, cuStreamSynchronize(d->stream));
-  if (!status) { /* no copy is under way: both halves are free */
+  if (!status) { /* all copies are done, so both halves are free */
     d->staging->busy[0] = d->staging->busy[1] = false;
     d->staging->used = 0;
   }
   return status;
 }
 
-/* Copies through pinned memory, which is free after a wait. */
+/* Copies through the staging memory: after cuda_wait, no other copy uses it. */
 ampc_status cuda_copy_out(Device *device, void *to, const void *from, int64_t bytes)
 {
   CudaDevice *d = cuda_of(device);

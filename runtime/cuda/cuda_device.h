@@ -12,7 +12,8 @@ typedef struct DnnLibrary DnnLibrary;
 typedef struct DnnChoices DnnChoices;
 typedef struct Recording Recording;
 
-/* Kernels of our own as PTX: that of relu.c, and product.cu and kept.cu compiled by NVRTC. */
+/* Texts of PTX with kernels of our own: relu.c contains one, product.ptx and kept.ptx are made from
+ * product.cu and kept.cu by NVRTC. */
 typedef enum OwnText { OWN_RELU, OWN_PRODUCT, OWN_KEPT, OWN_COUNT } OwnText;
 
 typedef struct CudaDevice {
@@ -35,7 +36,7 @@ typedef struct CudaDevice {
   DnnChoices *choices;     /* NULL before the first problem of cuDNN */
   CuModule own[OWN_COUNT]; /* NULL before the first call */
   Recording *recordings;   /* two per step, one for each half of INPUT */
-  void *kept_state;        /* holds STATE while a step is tried out */
+  void *kept_state;        /* a copy of STATE while a step is tried out */
 } CudaDevice;
 
 static inline CudaDevice *cuda_of(Device *d)
@@ -63,9 +64,9 @@ ampc_status cuda_no_memory(const CudaDevice *d, CuResult r, const char *call, in
 void setup_lock(void);
 void setup_unlock(void);
 
-/* A library's handle takes memory and time, so the devices of a GPU share one; it belongs to the
- * GPU on which it was made. Shared is the first member of the struct that holds the handle. Call
- * these functions under the lock. */
+/* A library's handle costs memory and time, and it works only on the GPU for which it was made. So
+ * all devices that use one GPU share a handle. Shared is the first member of the struct that holds
+ * the handle. Call these functions under the lock. */
 typedef struct Shared {
   struct Shared *next;
   CuDevice gpu;
@@ -81,8 +82,8 @@ LtHandle blas_handle(const CudaDevice *d);
 
 /* ---- the GPU: gpu.c ---- */
 
-/* Opens the GPU with ordinal `wish`; ANY_GPU: the first that is free and can run the program. Sets
- * device.name, capability and the context. */
+/* Opens the GPU with number `wish`, or with ANY_GPU the first GPU that is free and can run the
+ * program. Sets device.name, capability and the context. */
 ampc_status gpu_open(CudaDevice *d, int wish);
 ampc_status gpu_enter(CudaDevice *d); /* makes the context current in this thread */
 void gpu_close(CudaDevice *d);
@@ -116,7 +117,7 @@ ampc_status cuda_wait(Device *d);
 
 ampc_status products_open(CudaDevice *d);
 void products_close(CudaDevice *d);
-/* Does nothing: a plan depends on the operands' addresses, so the first call makes it. */
+/* Does nothing. A plan depends on the operands' alignment, so the first cuda_gemm makes it. */
 ampc_status cuda_prepare_gemm(Device *d, const ampc_gemm *g);
 ampc_status cuda_gemm(Device *d, const ampc_gemm *g, const GemmOperands *at);
 
@@ -131,14 +132,14 @@ ampc_status cuda_prepare_conv(Device *d, const ampc_conv *c);
 
 /* ---- dropout and masks as tensors for cuDNN: kept.c ---- */
 
-/* Sizes [n, heads, l, s]; a size is 1 if all elements along it are equal. `mask`: the job's mask
- * with its strides along these axes, or NULL. */
+/* The tensor that is written: its sizes [n, heads, l, s], where 1 means that all elements along the
+ * axis are equal. `mask`: the job's mask, or NULL; `stride`: its strides along these axes. */
 typedef struct KeptWalk {
   int64_t dim[4], stride[4];
   const void *mask;
 } KeptWalk;
-/* Dropout by the random numbers of a stream from number `first` on (ampc_attention). `causal`: keys
- * behind the query are not needed, so none is drawn for them. p 0: only the mask. */
+/* Dropout with probability p, as in ampc_attention; p 0: only the mask. The first element takes
+ * random number `first` of `stream`. `causal`: no number is drawn for a key after its query. */
 typedef struct KeptDraws {
   ampc_dtype type; /* of 16 bits */
   double p;

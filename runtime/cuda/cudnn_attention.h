@@ -3,13 +3,13 @@
 #include "cudnn_graph.h"
 #include "runtime/plan/attention.h"
 
-/* The limit of the scratch for scores: a layer of GPT-2 at batch 16 needs 384 MiB in backward. And
- * the space that an engine may request in addition. */
+/* Bytes. SCORES_LIMIT: the limit of the scratch for scores; a layer of GPT-2 at batch 16 needs
+ * 384 MiB in backward. ENGINE_ROOM: the workspace that an engine may request in addition. */
 enum { DNN_SCORES_LIMIT = 512 * 1024 * 1024, DNN_ENGINE_ROOM = 1024 * 1024 };
 
-/* `a` with fewer images, or fewer heads of one image, so that its scratch is at most `limit` bytes:
- * the tensors of mask and dropout, and the scores that backward writes. `a` is computed by one call
- * for each such part. */
+/* The part of `a` that one call computes: all of it, or fewer images, or fewer heads of one image.
+ * So the call's scratch is at most `limit` bytes: the tensors of mask and dropout, and the scores
+ * that backward writes. */
 ampc_attention dnn_attention_part(const ampc_attention *a, int64_t limit);
 
 DnnProblem dnn_attention_problem(const ampc_attention *a);
@@ -24,7 +24,7 @@ typedef struct DnnAttentionPlaces {
   void *dq, *dk, *dv;
   const void *kept, *bias;
 } DnnAttentionPlaces;
-/* Numbers that a call reads by address: they must live until the call is made. */
+/* Numbers that a call reads by address. They must stay valid until the call returns. */
 typedef struct DnnAttentionNumbers {
   float scale, share, lowest, kept; /* share: the fraction of the weights that dropout keeps */
 } DnnAttentionNumbers;

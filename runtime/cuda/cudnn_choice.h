@@ -8,10 +8,10 @@ typedef struct DnnChoice {
   bool ran;
 } DnnChoice;
 
-/* Bytes of scratch, Note [scratch]. A call uses `beside` bytes itself, a multiple of
- * AMPC_CUDA_ALIGN; the plan's workspace follows. */
+/* Bytes of scratch: Note [scratch]. The first `beside` bytes, a multiple of AMPC_CUDA_ALIGN, hold
+ * operands that the caller makes. The plan's workspace of at most `limit` bytes follows. */
 typedef struct DnnRoom {
-  int64_t limit, beside, own; /* `limit`: for the plan's workspace; `own`: for own kernels */
+  int64_t limit, beside, own; /* `own`: all scratch that own kernels need */
   const char *what;           /* "convolutions run", for messages */
 } DnnRoom;
 
@@ -21,7 +21,8 @@ typedef struct DnnCall {
   void *context;
 } DnnCall;
 
-/* Call all of these under setup_lock. Makes the plan if this is the first problem of its kind. */
+/* Call all functions below under setup_lock. dnn_choose makes the plan if this is the first problem
+ * of its kind. */
 ampc_status dnn_choose(CudaDevice *d, const DnnProblem *t, const DnnRoom *room, DnnChoice **out);
 /* Runs the chosen plan. If p->plan.plan is NULL afterwards, nothing was computed. */
 ampc_status dnn_run(CudaDevice *d, const DnnProblem *t, const DnnRoom *room, const DnnCall *call,

@@ -2,8 +2,8 @@
  *
  * Note [forms]
  * DIRECT is the convolution alone, with beta = 1 if it adds to a gradient. All its tensors have one
- * type. JOINED has a second operation, which adds the bias or the old gradient. Between the two
- * operations is a sum in f32 that is never in memory. So an f32 gradient from 16-bit images is
+ * type. JOINED has a second operation, which adds the bias or the old gradient. The first passes
+ * its sums to the second in f32, but not in memory. So an f32 gradient from 16-bit images is
  * summed in f32 and never rounded to 16 bits; DIRECT has no engine for that. The gradient is read
  * and written in place, each element by the thread that owns it.
  *
@@ -159,7 +159,7 @@ static const Names names[] = {
                           CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA},
 };
 
-/* x, w and y of the problem; `result` is the one that the convolution writes. */
+/* x, w and y of the problem. `result` is the one of them that this kind of convolution computes. */
 typedef struct Tensors {
   DnnDescriptor x, w, y, result;
   DnnSizes result_sizes;
@@ -179,7 +179,8 @@ static Tensors operands(DnnObjects *o, const ampc_conv *c)
   return t;
 }
 
-/* Writes to `result` instead of the operand that is t->result. */
+/* Makes the operation of the convolution. It writes to `result`, which is t->result or, in form
+ * JOINED, the sum in f32. */
 static DnnDescriptor convolve(DnnObjects *o, const ampc_conv *c, const Tensors *t,
                               DnnDescriptor result, bool accumulate)
 {

@@ -6,7 +6,7 @@
 
 enum { DNN_MOST_MADE = 140, DNN_ALIGN = 16 /* bytes, for every operand */ };
 
-/* Descriptors that belong together. After the first failure, which is kept, further calls do
+/* Descriptors that are freed together. `status` is the first failure; after it, further calls do
  * nothing. */
 typedef struct DnnObjects {
   const DnnApi *api;
@@ -28,18 +28,19 @@ void dnn_free(DnnObjects *o);
 
 enum { DNN_MOST_DIMS = AMPC_MAX_SPATIAL + 2 };
 typedef struct DnnSizes {
-  int64_t n; /* of the arrays */
+  int64_t n; /* used entries of the arrays */
   int64_t dim[DNN_MOST_DIMS], stride[DNN_MOST_DIMS];
 } DnnSizes;
 
 int32_t dnn_type_of(ampc_dtype t);
-/* IN_MEMORY: each call sets the address. NUMBERS: the same, but aligned only to an f32. NOWHERE:
- * one operation passes it to the next. NUMBER: each call sets the host address of an f32. */
+/* Where a tensor is. IN_MEMORY: in device memory; each call sets the address. NUMBERS: the same,
+ * but aligned only to an f32. NOWHERE: not in memory; one operation passes it to the next. NUMBER:
+ * one f32 in host memory; each call sets the address. */
 typedef enum DnnPlace { DNN_IN_MEMORY, DNN_NUMBERS, DNN_NOWHERE, DNN_NUMBER } DnnPlace;
 DnnDescriptor dnn_tensor(DnnObjects *o, int64_t number, int32_t type, const DnnSizes *s,
                          DnnPlace place);
-/* y = mode(x, b), or t ? x : b. Computed in `type` and rounded to y's type. b and t may be NULL.
- * GEN_INDEX: y is the index of each element of x along `axis`. */
+/* y = mode(x, b), or y = t ? x : b; computed in `type`, rounded to y's type. b and t may be NULL.
+ * Mode GEN_INDEX: y is the index of each element of x along `axis`. */
 typedef struct DnnPointwise {
   int32_t mode, type;
   int64_t axis;
@@ -61,13 +62,15 @@ enum { DNN_PROBLEM_ROOM = 640 };
 
 /* A problem that cuDNN may compute. */
 typedef struct DnnProblem {
-  char words[DNN_PROBLEM_ROOM]; /* all facts that a plan depends on: for messages; the plan's key */
-  bool forms[DNN_FORMS];        /* which forms of graphs express it */
-  bool exact;                   /* no engine may round its f32 to tf32 */
+  char words[DNN_PROBLEM_ROOM]; /* all facts that a plan depends on, as text: the key of the plan,
+                                   also shown in messages */
+  bool forms[DNN_FORMS];        /* forms of graphs that can compute it */
+  bool exact;                   /* engines that round f32 operands to tf32 are rejected */
   const void *what;             /* the ampc_conv or ampc_attention, which must outlive this */
-  /* Returns why no engine may compute it, like ampc_attention_against. The pointer may be NULL. */
+  /* Returns why cuDNN must not compute it, or NULL, like ampc_attention_against. This function
+   * pointer may be NULL. */
   const char *(*against)(const void *what, ampc_cudnn with, char why[AMPC_WHY_ROOM]);
-  /* NULL: o->status says why. `handle` may be NULL if the plan is for an absent GPU. */
+  /* Makes the graph; NULL: o->status says why. `handle` is NULL for a plan of an absent GPU. */
   DnnDescriptor (*graph)(DnnObjects *o, DnnHandle handle, const void *what, DnnForm form);
 } DnnProblem;
 

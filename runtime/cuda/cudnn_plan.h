@@ -6,9 +6,9 @@
 typedef struct DnnMachine {
   const DnnApi *api;
   int capability;           /* of the GPU: 90 for 9.0 */
-  DnnHandle handle;         /* of a GPU that is here; NULL: it is absent and has these */
-  DnnDescriptor properties; /* finalised */
-  const char *lacks;        /* why cuDNN may lack engines for this GPU here; NULL: it has all */
+  DnnHandle handle;         /* NULL: the GPU is not in this machine */
+  DnnDescriptor properties; /* finalised; describes an absent GPU */
+  const char *lacks;        /* NULL, or why cuDNN may have fewer engines for it on this machine */
 } DnnMachine;
 
 enum { DNN_MOST_FAILED = 8 };
@@ -30,8 +30,8 @@ bool dnn_plan_make(const DnnMachine *m, const DnnProblem *t, int64_t limit, DnnP
 bool dnn_plan_next(const DnnMachine *m, const DnnProblem *t, int64_t limit, DnnPlan *p);
 void dnn_plan_free(DnnPlan *p);
 
-/* Saves a plan as bytes (malloced), and loads it. Bytes are valid for the same version of cuDNN and
- * an equal GPU. */
+/* dnn_plan_save writes a plan to *out, which the caller frees; dnn_plan_load makes a plan of these
+ * bytes. They are valid only for the same version of cuDNN and an equal GPU. */
 bool dnn_plan_save(const DnnPlan *p, char **out, size_t *size);
 bool dnn_plan_load(const DnnMachine *m, const char *bytes, size_t size, DnnPlan *out);
 

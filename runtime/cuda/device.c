@@ -49,7 +49,7 @@ static ampc_status cuda_fill(Device *device, void *to, uint8_t value, int64_t by
 
 int64_t cuda_bytes_beside(const ampc_program *p)
 {
-  return p->space_bytes[AMPC_STATE] + device_input_step(p); /* kept_state; the other half */
+  return p->space_bytes[AMPC_STATE] + device_input_step(p); /* kept_state; second half of INPUT */
 }
 
 /* Libraries also allocate memory in the context. It is not counted, because the driver only reports
@@ -60,8 +60,8 @@ static int64_t cuda_library_bytes(const Device *device)
   return cuda_bytes_beside(d->program) + dnn_scratch_bytes(d);
 }
 
-/* A failed context refuses these calls and is destroyed with its last user. The host's memory is
- * freed nevertheless, and the error message stays. */
+/* If the context has failed, the driver refuses these calls, and destroys the context with its last
+ * user. The host's memory is freed nevertheless, and the error message is kept. */
 static void cuda_close(Device *device)
 {
   CudaDevice *d = cuda_of(device);

@@ -1,12 +1,12 @@
 /* Matrix products by cuBLASLt: the call. product.c describes products to the library.
  *
  * Note [NaN through a product]
- * A relu keeps NaN, so that a failed step is noticed. Of its relu cuBLASLt says only max(x, 0),
- * and some instructions compute max(NaN, 0) as 0. So an algorithm for a product with relu is
- * tested first. It is called with NaN as the factor of the product, which makes every result NaN,
- * and one result is checked. Then it computes the product itself. An algorithm that loses the NaN
- * is not used. If none keeps it, the product runs without relu, and a relu of our own follows
- * (relu.c). All this happens once, when a step is tried out.
+ * A relu must keep NaN, so that a failed step is noticed. cuBLASLt documents its relu only as
+ * max(x, 0), and some instructions compute max(NaN, 0) as 0. So an algorithm for a product with
+ * relu is tested before its first use. It is called with NaN as the factor of the product, which
+ * makes every result NaN, and one result is checked. An algorithm that loses the NaN is not used.
+ * If all lose it, the product runs without relu, and a relu of our own follows (relu.c). The test
+ * happens once, when a step is tried out.
  *
  * Note [refused]
  * If the library refuses a product, we request other forms: without relu, with an aligned bias,
@@ -17,7 +17,7 @@
 #include "product.h"
 #include "runtime/base/convert.h"
 
-/* With k = 0 the result is zeros, or the old C. */
+/* Computes a product with k = 0: the result is 0, or the old C if the product is added to it. */
 static ampc_status empty_sum(CudaDevice *d, const ampc_gemm *g, void *c, bool *out_refused)
 {
   int64_t size = ampc_element_size(d->program, g->c_type);
@@ -34,7 +34,7 @@ ampc_status cuda_prepare_gemm(Device *device, const ampc_gemm *g)
   return AMPC_OK;
 }
 
-/* Computes by the library; *out_refused: it refuses all forms. */
+/* Computes the product by cuBLASLt. *out_refused: cuBLASLt refuses it in all forms. */
 static ampc_status by_library(CudaDevice *d, const ampc_gemm *g, GemmOperands at,
                               bool *out_refused);
 
@@ -97,7 +97,7 @@ static ampc_status relu_afterwards(CudaDevice *d, const ampc_gemm *g, GemmOperan
 
 /* ---- the call ---- */
 
-/* `factor`: of the product, 1 or NaN. */
+/* `factor`: what the product is multiplied by: 1, or NaN for the test of a relu. */
 static LtStatus run(CudaDevice *d, const ampc_gemm *g, const ProductPlan *p, const GemmOperands *at,
                     float factor)
 {
@@ -111,7 +111,7 @@ static LtStatus run(CudaDevice *d, const ampc_gemm *g, const ProductPlan *p, con
                                 h->workspace, d->stream);
 }
 
-/* Checks the first result in device memory. Waits. */
+/* Waits for the product and checks whether its first result is NaN. */
 static ampc_status is_nan(CudaDevice *d, const ampc_gemm *g, const void *c, bool *out)
 {
   char bytes[sizeof(double)] = {0};

@@ -5,13 +5,13 @@
  * recorded. So the first time, a step is tried out. STATE is saved and marked as after a loss that
  * is not finite, so that no weight, moment, buffer or counter changes. The calls run, and STATE is
  * restored. (The update clears gradients even if it is skipped.) Then the same calls are recorded,
- * and the graph is launched, now and from then on. All of this is in stream order. The host waits
- * only where it checks a relu (Note [NaN through a product] in gemm.c). Meanwhile no other thread
- * opens or closes a device: Note [one at a time] in shared.c.
+ * and the graph is launched, now and in all later steps. All of this is in stream order. The host
+ * waits only where it checks a relu (Note [NaN through a product] in gemm.c). Meanwhile no other
+ * thread opens or closes a device: Note [one at a time] in shared.c.
  *
  * If a step has several bodies, a trial between them would clear their gradients. So a body is
- * tried out before the first one of all (rehearse), once for both halves of INPUT: the choices of
- * libraries do not depend on the half. */
+ * tried out before the first body of the run (cuda_rehearse). One trial is enough for both halves
+ * of INPUT, because the choices of libraries do not depend on the half. */
 #include <stddef.h>
 #include <stdlib.h>
 #include "cuda_device.h"
@@ -21,7 +21,7 @@ struct Recording {
   bool rehearsed;
 };
 
-/* One for each variant of each block with each half of INPUT. */
+/* There is one recording for each variant of each block and each half of INPUT. */
 static uint32_t n_recordings(const CudaDevice *d)
 {
   return 2 * AMPC_MAX_VARIANTS * d->program->n_blocks;
@@ -42,8 +42,9 @@ void recordings_close(CudaDevice *d)
   if (d->kept_state) d->device.ops->release(&d->device, d->kept_state);
 }
 
-/* Sets the bytes of bad_loss to 1: any value but 0 stops all updates. Also sets `closes`, so that
- * the body clears the gradients, as the last one of a step. */
+/* Runs `body` without an effect on the run. Sets all bytes of ampc_state.bad_loss to 1, because a
+ * value other than 0 stops all updates. Also sets ampc_state.closes: the last body of a step clears
+ * the gradients, so this one does, too. Then restores STATE. */
 static ampc_status try_out(CudaDevice *d, void *state, ampc_status (*body)(void *), void *context)
 {
   size_t bytes = (size_t)d->program->space_bytes[AMPC_STATE];
@@ -60,7 +61,7 @@ static ampc_status try_out(CudaDevice *d, void *state, ampc_status (*body)(void 
 }
 
 /* While the stream captures, calls are added to a graph instead of running. Capturing is ended even
- * if a call failed, because the stream cannot be used before. */
+ * if a call fails, because a capturing stream cannot be used for anything else. */
 static ampc_status record(CudaDevice *d, Recording *r, ampc_status (*body)(void *), void *context)
 {
   CuGraph graph = NULL;

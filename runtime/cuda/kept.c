@@ -5,7 +5,8 @@
 
 enum { EACH = 8 /* as in kept.cu */, ARGUMENTS = 16, BIAS_ARGUMENTS = 10 };
 
-/* Random numbers are multiples of 2^-24. As in the program's kernel, p is compared as an f32. */
+/* The smallest of the 24-bit random numbers whose weight is kept. As in the program's kernel, p is
+ * rounded to f32 first. */
 static uint64_t least_of(double p)
 {
   return (uint64_t)ceil((double)(float)p * 0x1p24);
@@ -17,7 +18,7 @@ static ampc_status run(CudaDevice *d, const char *name, int64_t n, void **argume
                       arguments);
 }
 
-/* Sets the arguments that both kernels have, in their order: out, sizes, mask. */
+/* Sets the arguments that both kernels have, in their order: output, sizes, mask, its strides. */
 static void set_walk(const KeptWalk *w, void *out, uint64_t to[ARGUMENTS])
 {
   to[0] = (uint64_t)(uintptr_t)out;

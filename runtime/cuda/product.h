@@ -15,24 +15,25 @@ typedef struct ProductPlan {
   LtMatmul matmul;
   LtLayout a, b, c; /* in cuBLASLt's column-major view: its first operand is b */
   LtHeuristic algorithm[MOST_ALGORITHMS]; /* in the order of the heuristic */
-  int n_algorithms;                       /* 0: the library has none for this product */
+  int n_algorithms;                       /* 0: cuBLASLt cannot compute this product */
   int chosen;                             /* the first one that ran, or the next one to try */
-  bool keeps_nan;                         /* for a relu: `chosen` keeps NaN, which was checked */
+  bool keeps_nan;                         /* products with relu: a test has shown that `chosen`
+                                             keeps NaN */
 } ProductPlan;
 
-/* Finds the plan of g for operands at such addresses in d->products, or makes it. It may have no
- * algorithm. */
+/* Finds in d->products the plan of product g for operands with the alignment of `at`, or makes one.
+ * If cuBLASLt cannot compute the product, the plan has no algorithm. */
 ampc_status product_find(CudaDevice *d, const ampc_gemm *g, const GemmOperands *at,
                          ProductPlan **out);
 /* Writes "product of f16 [5, 4] and f16 [4, 6] to f16 with bias". Returns `out`. */
 enum { PRODUCT_TEXT = 200 };
 char *product_text(const ampc_gemm *g, char out[PRODUCT_TEXT]);
-/* The library has no algorithm for the product, or the algorithm does not run. The heuristic
- * returns INVALID_VALUE for some products of one row or one column, and before CUDA 12.1 also for
- * very long products. */
+/* Whether `status` says that cuBLASLt has no algorithm for the product or that the algorithm does
+ * not run. The heuristic returns INVALID_VALUE for some products of one row or one column, and
+ * before CUDA 12.1 also if k is very large. */
 bool product_is_refused(LtStatus status);
 /* Computes g by our own kernel (own_product.c); the first call in a process prints a note. */
 ampc_status own_product(CudaDevice *d, const ampc_gemm *g, const GemmOperands *at);
-/* An error that says what failed, with the sizes and types of the product. */
+/* Sets an error that contains `what` and the sizes and types of the product. */
 ampc_status product_failed(const CudaDevice *d, const ampc_gemm *g, LtStatus status,
                            const char *what);
