@@ -204,8 +204,8 @@ DEVICE void vector_copy_words(void *to, const void *from, int bytes)
 
 // --- EACH_ROWS_VECTOR
 /* For each vector of columns [c, c + n) in [0, columns), with `k` rows at a time. EACH_OF_ROWS
- * loops over these rows inside; what all rows have in common stands before it. The launch has a
- * thread for each vector and `k` rows. */
+ * in the body loops over these rows; code that is common to all rows comes before it. The launch
+ * has a thread for each vector and `k` rows. */
 #define EACH_ROWS_VECTOR(n, T, r, c, rows, columns, k)                                             \
   for (T r##_at = (T)blockIdx.x * (T)blockDim.x + (T)threadIdx.x,                                  \
          r##_first = r##_at / ((columns) / (n)),                                                   \

@@ -19,7 +19,7 @@ void emit_header(Compile *c, Text *out);
  * } ampc_jit_kernels[], in the order of program->kernels and with a null name at the end. CUDA:
  * text for NVRTC with extern "C" kernels. */
 void emit_kernels(Compile *c, Text *out);
-/* The same for `count` of the program's kernels; CUDA only. */
+/* As emit_kernels, for `count` of the program's kernels from `first` on; CUDA only. */
 void emit_some_kernels(Compile *c, uint32_t first, uint32_t count, Text *out);
 
 /* Prints kernel i of program->kernels under its comment, without the helpers that it needs; on the
@@ -43,7 +43,7 @@ const char *emit_blame(const Compile *c, uint32_t line);
 bool emit_ptx(Compile *c, Text *out);
 bool emit_cubin(Compile *c, Text *out);
 
-/* The same for a text of emit_kernels, or a part of one, and for any architecture ("sm_90").
+/* Compiles a text of emit_kernels, or a part of one, for any architecture ("sm_90").
  * NVRTC_report: what ptxas prints about each kernel: registers, shared memory, spills. */
 typedef enum NvrtcKind { NVRTC_ptx, NVRTC_cubin, NVRTC_report } NvrtcKind;
 bool emit_nvrtc(Compile *c, const Text *kernels, const char *arch, NvrtcKind kind, Text *out);

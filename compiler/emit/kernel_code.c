@@ -276,7 +276,7 @@ const char *rounded(const Kernel *k, DType d, const char *expression)
   return narrowed(k, "round", d, expression);
 }
 
-/* The same value as it is stored: 16-bit floats are plain integers in memory. */
+/* The value of `expression` as it is stored: 16-bit floats are plain integers in memory. */
 const char *stored(const Kernel *k, DType d, const char *expression)
 {
   return narrowed(k, "to", d == AMPC_BOOL ? AMPC_U8 : d, expression);

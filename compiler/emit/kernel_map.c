@@ -50,8 +50,8 @@ static void begin_elements(const Map *m)
   }
 }
 
-/* The same for vectors; i is the first element of one. A launch of several parts has the grid of
- * its largest part, so the loop of a part must work with any grid. */
+/* Opens the loop over vectors; i is the first element of a vector. A launch of several parts has
+ * the grid of its largest part, so the loop of a part must work with any grid. */
 static void begin_vectors(const Map *m)
 {
   const Kernel *k = m->k;

@@ -55,7 +55,7 @@ const char *element_type(const KernelArg *a);   /* "f16", "float", "ampc_state" 
 bool argument_is_number(const KernelArg *a);    /* not a pointer */
 uint32_t argument_of(const Kernel *k, Value v); /* index of the argument that holds v's bytes;
                                                   args.n: there is none */
-/* The same for a v that must have an argument; otherwise this calls kernel_bug. */
+/* As argument_of, for a v that must have an argument; otherwise this calls kernel_bug. */
 uint32_t pointer_of(const Kernel *k, Value v);
 const char *pointer_name(const Kernel *k, Value v);
 /* Calls ir_bug: the kernel cannot be printed because of node v. */

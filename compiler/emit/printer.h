@@ -16,11 +16,11 @@ void printer_begin(Printer *p, Compile *c, Text *out);
 /* Prints. '\n' ends a line; the next line starts with the indent. Use the macros below. */
 void printer_put(Printer *p, const char *file, int at, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
-/* The same for one whole line. A wide line is broken after commas and continues with `next`. */
+/* Prints one whole line. A wide line is broken after commas and continues with `next`. */
 void printer_wrap(Printer *p, const char *file, int at, const char *next, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
-/* The same for a C statement. A statement that is too wide, with or without its comment, is broken
- * before operators, otherwise after commas. */
+/* Prints a C statement. A statement that is too wide, with or without its comment, is broken before
+ * operators, otherwise after commas. */
 void printer_statement(Printer *p, const char *file, int at, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 /* Prints text of an embedded file unchanged. `name` is the file's path in the tree, such as

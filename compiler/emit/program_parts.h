@@ -1,4 +1,4 @@
-/* Declarations that the files share which print the host half. */
+/* Declarations for the files that print the host half. */
 #pragma once
 #include "printer.h"
 #include "compiler/graph/ir.h"

@@ -29,10 +29,10 @@ typedef struct Template {
   Pick pick;                /* of an op with an index */
   ParamParts parts;         /* of a group of parameters */
   Chain chain;              /* of the input whose element i is available */
-  LoopShape shape;          /* of that */
+  LoopShape shape;          /* of `chain` */
   const ampc_conv *conv;    /* the convolution whose columns these are, else NULL */
   ampc_conv_kind asked;     /* the planned kind; conv has a gradient of images as FORWARD, of dy */
-  ConvColumns columns;      /* of this convolution */
+  ConvColumns columns;      /* of `conv` */
 } Template;
 
 /* ---- lines: template_lines.c ---- */
@@ -42,7 +42,7 @@ typedef struct TemplateLine {
   uint32_t number;        /* from 1 */
   const char *text, *end; /* without its '\n' */
   const struct TemplateLine
-      *in;    /* where `$lines name` stands, whose marks hold for it, too; or NULL */
+      *in;    /* the line `$lines name` that inserts it, whose marks apply to it too; or NULL */
   int indent; /* columns by which it is moved */
 } TemplateLine;
 typedef struct TemplateLines {

@@ -208,8 +208,8 @@ static bool lacks_backward(const Backward *b, Value v, const Node *n)
 }
 
 /* An op of the job has one backward for all its outputs. It runs at the node of the op, which
- * stands before the nodes of the other outputs. So these make sure that the op has a gradient: else
- * it would be skipped. */
+ * stands before the nodes of the other outputs. So those nodes make sure that the op has a
+ * gradient; otherwise it would be skipped. */
 static void reach_own(Backward *b, Value op)
 {
   Cursor at = backward_cursor(b->c->graph, op);

@@ -247,7 +247,7 @@ static bool assigned_again(const Gradient *p, uint32_t i)
  * skipped because of an overflow, they must not change. So their updates stand right behind the
  * decision of the first optimizer whose loss needs them. Updates that no loss needs stay in
  * p->running and are never emitted. If a method assigns to a Buffer, the update belongs to the next
- * step behind it. */
+ * step after it. */
 static void append_running(Gradient *p, const Node *minimize)
 {
   Value loss = minimize->in[0];

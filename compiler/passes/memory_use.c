@@ -1,7 +1,7 @@
 /* Operands of commands as intervals of WORK: see memory_use.h. */
 #include "memory_use.h"
 
-/* The uses of one command, as they are collected. */
+/* Collects the uses of one command. */
 typedef struct UseList {
   Compile *c;
   VEC(WorkUse) uses;

@@ -3,8 +3,8 @@
  *   return _optimizer("SGD", model, clip_norm, accumulate, lr=lr, ...)
  *   return _schedule("linear", [start, ...])
  *
- * A mistake here is a bug in ampc, so the program aborts at its first compile, before anybody uses
- * the name. */
+ * A mistake here is a bug in ampc, so the first compile aborts the program, even if the job does
+ * not use the name. */
 #include "interpret.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -34,7 +34,7 @@ static void add_layers(Lower *l, const EmbeddedFile *f, Ast *library)
   }
 }
 
-/* Without a def, nobody could use a data format. */
+/* Checks that the library has a def for each data format. Without one, no job could use it. */
 static void check_formats(Lower *l)
 {
   for (ampc_source_kind kind = 0; kind < AMPC_SOURCE_ARGUMENT; kind++) {

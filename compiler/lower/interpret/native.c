@@ -325,8 +325,8 @@ static const Node *maker(Lower *l, Value v)
 }
 
 /* _takes_logits(x, "cross_entropy"): warns if x is already a probability. The loss would then apply
- * softmax or sigmoid twice: the net still trains, but slowly, and nobody wants that. The result of
- * log_softmax is no mistake, since softmax maps it to the same probabilities. */
+ * softmax or sigmoid twice: the net still trains, but slowly. The result of log_softmax is
+ * not reported, since softmax maps it to the same probabilities. */
 static Datum run_takes_logits(Lower *l, Args *args)
 {
   if (ARG(0).kind != D_tensor) return d_of(D_none); /* a parameter is no result of an op */

@@ -1,4 +1,4 @@
-/* Statements of pass lower. After a mistake, elaboration goes on with the next statement. Names
+/* Statements of pass lower. After a mistake, elaboration continues with the next statement. Names
  * that the wrong statement would have bound hold D_error, so uses of them are not reported. */
 #include "interpret.h"
 #include "compiler/lower/block/block.h"

@@ -5,8 +5,8 @@
 
 /* ---- registering ---- */
 
-/* As in PyTorch, `requires_grad()` of a module applies to all that is below it. An outer module is
- * built later than its members, so its word overrides theirs. */
+/* As in PyTorch, `requires_grad()` of a module applies to everything inside it. An outer module
+ * is built later than its members, so its setting overrides theirs. */
 static bool is_frozen(const ParamSlot *p)
 {
   bool frozen = false;
@@ -15,8 +15,8 @@ static bool is_frozen(const ParamSlot *p)
   return frozen;
 }
 
-/* The same rule for `.to(f16)`. It overrides a 16-bit type with which the parameter was made, and
- * that type overrides `params` of `precision`. */
+/* `.to(f16)` of an outer module also overrides that of its members. It overrides a 16-bit type with
+ * which the parameter was made, and that type overrides `params` of `precision`. */
 static void settle_store(const Lower *l, ParamSlot *p)
 {
   if (!p->buffer && p->store == AMPC_F32) p->store = level_store(l, p);

@@ -84,7 +84,7 @@ static Datum call_sequential(Lower *l, Instance *m, Args *args)
 
 /* ---- building ---- */
 
-/* `def forward(self, x)` is a habit from Python. After the message, elaboration goes on with the
+/* `def forward(self, x)` is a habit from Python. After the message, elaboration continues with the
  * method without `self`. */
 static const Function *without_self(Lower *l, const Function *def)
 {
