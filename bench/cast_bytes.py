@@ -110,10 +110,10 @@ def torch_bytes(job, precision):
 
 # ---- the table ----------------------------------------------------------------------------------------
 
-HEAD = """# Bytes of casts in a step, beside torch.autocast
+HEAD = """# Bytes of casts in a step, compared with torch.autocast
 
-{date}. `bench/cast_bytes.py`, which says what is counted; ampc {ampc}, PyTorch {torch}. MB of 10^6 bytes; a forward and a
-backward of the batch of each job; no GPU takes part, both sides count bytes and not time.
+{date}. `bench/cast_bytes.py` explains what is counted; ampc {ampc}, PyTorch {torch}. MB of 10^6 bytes, for a forward and
+a backward pass over the batch of each job. Both sides count bytes and no time, so no GPU is used.
 
 | Job | Precision | PyTorch forward | backward | casts | ampc: alone | both forms kept | working copies | sum | of PyTorch's | each by itself |
 |---|---|---|---|---|---|---|---|---|---|---|

@@ -184,9 +184,9 @@ def main():
     with open(picture, "w") as file:
         file.write(plot(points))
     with open(args.out, "w") as file:
-        file.write(f"# What a compile costs, {datetime.date.today()}\n\n{processor()}, one thread; `bench/compile.py`. "
-                   "The least of up to ten runs, each a process from its start to the written .cu;\n"
-                   "memory is the peak of the process, and not below that of the Python that starts it.\n\n")
+        file.write(f"# Time and memory of a compile, {datetime.date.today()}\n\n{processor()}, one thread; `bench/compile.py`. "
+                   "The minimum of up to ten runs, each a process from its start to the written .cu.\n"
+                   "Memory is the peak of the process; it cannot be less than that of the Python that starts it.\n\n")
         file.write("\n".join(models) + "\n\n" + "\n".join(rows))
         file.write(f"\n\n![time and memory over nodes]({os.path.basename(picture)})\n")
 

@@ -87,12 +87,12 @@ table() {
 about() {
   local version=none
   [ -z "$python" ] || version=$("$python" -c 'import torch; print(torch.__version__)')
-  echo "# Training steps on the CPU beside PyTorch, $(date +%F)"
+  echo "# Training steps on the CPU, compared with PyTorch, $(date +%F)"
   echo
-  echo "Milliseconds of one step, the median of $steps after $warm of warm-up; $OMP_NUM_THREADS threads. Both start from"
-  echo "the same weights and take the same batches in the same order. Dropout draws other random numbers, so the losses"
-  echo "of fashion_mnist and mlp are near and not equal. A step copies its batch in and converts it; nothing is compiled"
-  echo "or read in the time that is measured."
+  echo "Milliseconds of one step: the median of $steps steps after $warm of warm-up, with $OMP_NUM_THREADS threads. Both sides start"
+  echo "with the same weights and use the same batches in the same order. Their dropout masks differ, so the losses of"
+  echo "fashion_mnist and mlp are close but not equal. A step copies its batch in and converts it; the times do not include"
+  echo "compiling or reading data."
   echo
   echo "Machine: $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2 | xargs), $(nproc) cores," \
     "load before: $(cut -d' ' -f1 /proc/loadavg). Versions: $("${CC:-cc}" --version | head -n 1);" \

@@ -72,7 +72,7 @@ def strange_losses(pair, one):
                 for key in ("first_loss", "last_loss") if key in one[way] and one[way][key] is None]
         theirs = one[way].get("first_loss")
         if ours is not None and theirs is not None and abs(theirs - ours) > far * abs(ours):
-            out.append(f"- {pair}, {TITLES[way]}: its first loss is {theirs:.4f}, that of ampc {ours:.4f}: not the same training")
+            out.append(f"- {pair}, {TITLES[way]}: its first loss is {theirs:.4f}, that of ampc {ours:.4f}: the trainings differ")
     return out
 
 
@@ -100,8 +100,8 @@ def put_commands(all_of):
         rows, near, known = rows + more, near + good, known + n
     if not rows:
         return
-    print(f"\nThe ten longest commands of each, repeated in a row: what fits into L2 comes from there, while the prediction"
-          f"\ncounts on none of it there. {near} of {known} predicted within {NEAR:.0%}.\n")
+    print(f"\nThe ten longest commands of each pair. Each was repeated in a row, so data that fit into L2 are read from there;"
+          f"\nthe prediction assumes that they are not. {near} of {known} are predicted within {NEAR:.0%}.\n")
     print("| pair | command | measured us | predicted us | ratio | bound by |")
     print("|" + "---|" * 6)
     print("\n".join(rows))
@@ -116,12 +116,12 @@ def main():
     all_of = {pair: pair_of(folder, pair) for pair in pairs}
     devices = {one[way]["device"] for one in all_of.values() for way in WAYS if "device" in one[way]}
     models = {one["cost"]["gpu"]["model"] for one in all_of.values() if "gpu" in one["cost"]}
-    print("# Training steps on a GPU beside PyTorch\n")
-    print("Milliseconds of a step: the median of groups of steps, in which the host does not wait. Both sides start from")
-    print("the same weights and take the same batches of 128 (gpt2: 16) in the same order; dropout draws other numbers. PyTorch: autocast,")
-    print("fused optimizers, channels_last, cudnn.benchmark; `with graphs` is mode reduce-overhead. Predicted: `amp inspect --gpu`.")
-    print("Memory: what the spaces of ampc and PyTorch's allocator hold. Seconds: from the start of ampc's compiler until its first")
-    print("step is done, and from where PyTorch has been imported until its third is.\n")
+    print("# Training steps on a GPU, compared with PyTorch\n")
+    print("Milliseconds of a step: the median over groups of steps, in which the host does not wait. Both sides start with the")
+    print("same weights and use the same batches of 128 (gpt2: 16) in the same order; their dropout masks differ. PyTorch uses")
+    print("autocast, fused optimizers, channels_last and cudnn.benchmark; `with graphs` is mode reduce-overhead. Predicted: by")
+    print("`amp inspect --gpu`. Memory: the bytes of ampc's spaces, and of PyTorch's allocator. Ready: the seconds from the start")
+    print("of ampc's compiler to the end of its first step, and from the end of PyTorch's import to the end of its third step.\n")
     print("Devices: " + (", ".join(sorted(devices)) or "none") + ". Predicted for: " + (", ".join(sorted(models)) or "none") + "\n")
     print("| net | precision | ampc ms | eager | torch.compile | with graphs | eager / ampc | compile / ampc | graphs / ampc |"
           " samples/s | predicted us | memory MB | ready s | first loss | last loss |")

@@ -94,10 +94,10 @@ def write(path, build, rows):
     near = sum(0.7 <= p / m <= 1.3 for _, _, p, m, _ in rows)
     with open(path, "w") as f:
         f.write(f"# Predicted steps on the CPU, {os.path.basename(path)[len('predicted-'):-len('.md')]}\n\n"
-                f"Milliseconds of a training step as `ampc --explain --target=cpu` predicts it, and as it is measured\n"
-                f"(`bench/predicted.py`: {ROUNDS} rounds; the least prediction, and the least median of the steps).\n"
-                f"{near} of {len(rows)} are within 30 %. \"Fitted\": commands of this net were among those to which the numbers\n"
-                f"of the model were fitted.\n\n"
+                f"Milliseconds of a training step, predicted by `ampc --explain --target=cpu` and measured (`bench/predicted.py`:\n"
+                f"{ROUNDS} rounds; the minimum of the predictions, and the minimum of the medians of the steps).\n"
+                f"{near} of {len(rows)} are within 30 %. \"Fitted\": the constants of the prediction were fitted to commands of\n"
+                f"this net, among others.\n\n"
                 f"Machine: {model}, {os.cpu_count()} cores; {rates(build)}. ampc {version}.\n\n")
         f.writelines(table(rows))
     print("kept in", path, file=sys.stderr)
