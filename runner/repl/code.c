@@ -29,7 +29,8 @@ bool command_graph(Repl *r, const char *arg)
 
 /* ---- casts ---- */
 
-/* The user's name: the path of a parameter or the variable of a value; NULL: neither. */
+/* The name by which the user knows n: the path of a parameter, or the variable that holds the
+ * value; NULL: neither. */
 static const char *name_of(const Graph *g, const Node *n)
 {
   const Parameter *p = ir_parameter(g, n);
@@ -44,7 +45,7 @@ static bool is_wanted(const Graph *g, const Node *cast, const char *pattern)
   return (from && path_matches(pattern, from)) || (to && path_matches(pattern, to));
 }
 
-/* The place is "-" if the cast has no line of the user's. */
+/* The place is "-" if the cast comes from no line of the user's files. */
 static void add_cast(Compile *c, const Node *n, Table *t)
 {
   const Node *from = ir_in(c, n, 0);
@@ -199,8 +200,8 @@ bool command_kernel(Repl *r, const char *arg)
   return true;
 }
 
-/* The printer keeps the writers of the lines of the last emitted text only, so the text is emitted
- * again. */
+/* The printer remembers which source line wrote a line only for the last emitted text, so the text
+ * is emitted again. */
 bool command_blame(Repl *r, const char *arg)
 {
   Compiled *p = program_latest(r);

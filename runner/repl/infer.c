@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads `text` as a call for data if it contains a bracket, else as input files. */
+/* If `text` contains a parenthesis, it is the call that reads the data, such as `faces("test")`.
+ * Otherwise it is a list of input files. */
 static void read_inputs(Arena *arena, const char *text, InferCommand *cmd)
 {
   if (strchr(text, '(')) {
@@ -21,7 +22,7 @@ static void read_inputs(Arena *arena, const char *text, InferCommand *cmd)
   }
 }
 
-/* Takes the first word if it names a block; else returns NULL. */
+/* Removes the first word from *arg and returns it if it names a block; else returns NULL. */
 static const char *take_block(Compile *c, const char **arg)
 {
   size_t n = strcspn(*arg, " \t\n");

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEPT_LIBRARIES = 32, SPLIT_FROM = 8 /* so many kernels are worth a second compiler */ };
+enum { KEPT_LIBRARIES = 32, SPLIT_FROM = 8 /* that many kernels are worth a second C compiler */ };
 
 typedef struct Library {
   void *handle;  /* NULL: closed, the entry is free */
@@ -111,7 +111,8 @@ static ampc_status build_units(Unit *units, uint32_t n)
   return AMPC_OK;
 }
 
-/* Returns the index of the library. Entries of closed libraries are reused. */
+/* Adds the library of `handle` to k->libraries and returns its index. Entries of closed libraries
+ * are reused. */
 static uint32_t keep_library(Kernels *k, void *handle)
 {
   uint32_t i = 0;
@@ -124,8 +125,8 @@ static uint32_t keep_library(Kernels *k, void *handle)
   return i;
 }
 
-/* NULL: not built in this session, or unloaded. The pointer is valid until the next call of
- * remember. */
+/* Returns the kernel with this key; NULL: it was not built in this session, or was unloaded. The
+ * pointer is valid until the next call of remember. */
 static const Known *find_known(const Kernels *k, XXH128_hash_t key)
 {
   for (uint32_t i = 0; i < k->n_known; i++)
@@ -133,7 +134,8 @@ static const Known *find_known(const Kernels *k, XXH128_hash_t key)
   return NULL;
 }
 
-/* Passes the unit's library to k, also after a failure. */
+/* Adds the kernels of the unit to k. k owns the unit's library from now on, also after a failure.
+ */
 static ampc_status remember(Kernels *k, const Unit *u, const XXH128_hash_t *keys)
 {
   uint32_t library = keep_library(k, u->library);
@@ -187,7 +189,7 @@ typedef struct Missing {
   uint32_t n;
 } Missing;
 
-/* An edit applies while the emitted text of its kernel stays the one that the user has edited. */
+/* An edit applies as long as the compiler emits the text that the user has edited. */
 static Edit *find_edit(const Kernels *k, const char *name, XXH128_hash_t from)
 {
   for (uint32_t i = 0; i < k->n_edits; i++) {
@@ -217,8 +219,8 @@ static XXH128_hash_t current(const Kernels *k, Compile *c, uint32_t i, Text *tex
   return kernel_key(c->arena, text, name);
 }
 
-/* Two compilers build many kernels in parallel. If all kernels of a program are missing, they are
- * one text, which `amp train` of the same job then finds in the cache. */
+/* Two C compilers build many kernels in parallel. If all kernels of a program are missing, they are
+ * built as one text, so that `amp train` of the same job finds them in the cache. */
 static ampc_status build_missing(Kernels *k, Compile *c, const Missing *m)
 {
   uint32_t n_units = m->n >= SPLIT_FROM ? 2 : 1, half = n_units == 2 ? m->n / 2 : m->n;
@@ -237,7 +239,8 @@ static ampc_status build_missing(Kernels *k, Compile *c, const Missing *m)
   return status;
 }
 
-/* Missing kernels are built before the program is changed, so a failure leaves it unchanged. */
+/* Builds missing kernels before it changes the program, so a failure leaves the program unchanged.
+ */
 ampc_status kernels_load(Kernels *k, Compile *c, const ampc_program *running)
 {
   ampc_program *p = c->program;
@@ -315,7 +318,7 @@ static Text with_lines(Compile *c, const Text *text, const char *name, const cha
   return out;
 }
 
-/* The edited text is first compiled alone, so that a broken one changes nothing. */
+/* First compiles the edited text alone, so that a text with errors changes nothing. */
 bool kernels_edit(Kernels *k, Compile *c, uint32_t kernel, const char *path, const char *text,
                   size_t size)
 {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_EDITS = 4000 /* with more, the texts have little in common */ };
+enum { MOST_EDITS = 4000 /* texts with more edits have little in common */ };
 
 typedef struct Line { /* `at` points into its text; lines are compared by `key` */
   const char *at, *key;
@@ -44,7 +44,7 @@ typedef struct Search {
   const Line *a, *b;
   int n_a, n_b;
   LineKey *shown;
-  int **furthest; /* by number of edits: the furthest x on each diagonal */
+  int **furthest; /* furthest[d][k + d]: the furthest x on diagonal k after d edits */
   int edits;
   bool differs;
 } Search;
@@ -54,8 +54,8 @@ static bool equal(const Search *s, int x, int y)
   return strcmp(s->a[x].key, s->b[y].key) == 0;
 }
 
-/* The furthest x on diagonal k after d edits; `before`: those after d - 1. *added: the last edit
- * adds a line of b, else it removes one of a. */
+/* Returns the x at which edit d reaches diagonal k. `before`: the furthest x of each diagonal after
+ * d - 1 edits. *added: edit d adds a line of b; false: it removes a line of a. */
 static int step(const int *before, int d, int k, bool *added)
 {
   int down = k < d ? before[k + d] : -1, right = k > -d ? before[k + d - 2] + 1 : -1;
@@ -63,7 +63,7 @@ static int step(const int *before, int d, int k, bool *added)
   return *added ? down : right;
 }
 
-/* Fills in furthest[d][k + d], the x on diagonal k = x - y after d edits. False: too many edits. */
+/* Fills in `furthest`. False: the texts differ by too many edits. */
 static bool find_path(Search *s)
 {
   int n = s->n_a, m = s->n_b;
@@ -83,7 +83,7 @@ static bool find_path(Search *s)
   return false;
 }
 
-/* Prints two matching lines as changed if their `shown` keys differ. */
+/* x and y match by `key`. Prints them as a changed line if their `shown` keys differ. */
 static void put_match(Search *s, const Line *x, const Line *y)
 {
   const char *a = key_of(s->arena, s->shown, x->at, x->size);
@@ -93,8 +93,8 @@ static void put_match(Search *s, const Line *x, const Line *y)
   put('+', y);
 }
 
-/* Prints the path. Walking back from its end finds each edit (added[d]); walking forward prints
- * them. */
+/* Prints the edits. Walking the path back from its end finds each of them (added[d]), walking
+ * forward prints them. */
 static void put_path(Search *s)
 {
   bool *added = arena_array(s->arena, bool, (size_t)s->edits + 1);

@@ -15,7 +15,8 @@ static const ampc_param *find_param(const ampc_program *p, const char *path)
   return NULL;
 }
 
-/* Prints values and range, and frees them. False after a message. */
+/* Prints the values of t and their range, and frees t. `read`: the status of reading t. False after
+ * a message. */
 static bool show_tensor(Repl *r, ampc_status read, HostTensor *t)
 {
   if (!repl_check(r, read)) return false;
@@ -120,7 +121,7 @@ static void explain_watched(Compile *c, const char *block)
       print_why(c, ir_in(c, ir_node(g, g->outputs.at[i].value), 0));
 }
 
-/* 1: shown; 0: failed after a message; -1: no train block has this value. */
+/* Returns 1 if the value was shown, 0 after a message, -1 if no train block has this value. */
 static int show_value(Repl *r, const char *text)
 {
   const char *kept = arena_strdup(r->arena, text);
@@ -141,7 +142,7 @@ static int show_value(Repl *r, const char *text)
   return found ? good : -1;
 }
 
-/* NULL: no eval block has such a metric. */
+/* Returns the eval block that has this metric; NULL: none has it. */
 static const ampc_block *eval_of_metric(const ampc_program *p, const char *name)
 {
   for (uint32_t i = 0; i < p->n_blocks; i++)
@@ -176,7 +177,7 @@ bool command_show(Repl *r, const char *arg)
 
 /* ---- gradients ---- */
 
-/* Whether the command of this label reads the complete gradients of the optimizer. */
+/* True if the command with this label reads the complete gradients of the optimizer. */
 static bool is_looked_at(Compile *c, const char *label, int optimizer)
 {
   const Graph *g = c->graph;
@@ -211,8 +212,9 @@ static bool cut_steps(Compile *c, uint32_t block, int optimizer, ampc_program *o
   return cut;
 }
 
-/* Cuts the program before the first optimizer of the parameter that the block trains with. Returns
- * the parameter or the share with that optimizer's gradients; NULL: there is none. */
+/* Cuts the program before an optimizer that trains parameter q in the block; the first, if there
+ * are several. Returns q, or the share of q that has the gradients of that optimizer. NULL: the
+ * block does not train q. */
 static const ampc_param *cut_program(Compile *c, uint32_t block, const ampc_param *q,
                                      ampc_program *out)
 {

@@ -108,7 +108,8 @@ double number_of(const char *value)
   return number;
 }
 
-/* Prints the values on the device if the program runs; else the values that it will get. */
+/* Prints the settings. If the program runs, their values are read from the device. Otherwise they
+ * are the values with which it will start. */
 static bool list_settings(Repl *r)
 {
   Compiled *p = program_latest(r);
@@ -204,7 +205,7 @@ static const char *optimizers_text(Arena *arena, const ampc_program *p, const am
   return t.at;
 }
 
-/* `running`: the program of q runs, so its values have a norm. */
+/* Adds a row to the table. `running`: the program of q runs, so q has values and a norm. */
 static bool add_param(Repl *r, const ampc_program *p, const ampc_param *q, bool running, Table *t)
 {
   char type[AMPC_TYPE_ROOM];
