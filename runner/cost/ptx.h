@@ -10,7 +10,7 @@ typedef enum PtxType {
 
 /* Types with the same cost: the second column of PTX_OP. */
 typedef enum PtxFamily {
-  FAMILY_any, /* in a row of the table: any type */
+  FAMILY_any, /* only in a PTX_OP: the row holds for any type */
   FAMILY_pred,
   FAMILY_i16, /* 8 and 16 bits, computed in 32 bits */
   FAMILY_i32,
@@ -25,7 +25,7 @@ typedef enum PtxPipe {
   PIPE_none, /* no machine instruction */
   PIPE_fma,  /* f32 and packed 16-bit arithmetic */
   PIPE_int,
-  PIPE_xu, /* reciprocals, exponentials, conversions of 64 bits */
+  PIPE_xu, /* reciprocals, exponentials, conversions of f64 or between i64 and floats */
   PIPE_f64,
   PIPE_lsu, /* loads, stores, shuffles */
   PIPE_branch,
@@ -48,7 +48,7 @@ typedef enum PtxForm {             /* how an instruction is parsed and executed 
 } PtxForm;
 
 typedef enum PtxSpace { SPACE_global, SPACE_shared, SPACE_param, SPACE_const } PtxSpace;
-typedef enum PtxCompare { /* relations of two operands, a bit each; nan: one operand is NaN */
+typedef enum PtxCompare { /* relations of two operands, one bit each; nan: one of them is NaN */
                           COMPARE_lt = 1,
                           COMPARE_eq = 2,
                           COMPARE_gt = 4,
@@ -61,7 +61,7 @@ typedef enum PtxOperandKind {
   OPERAND_none,
   OPERAND_register, /* at */
   OPERAND_number,   /* bits, in the width of the instruction's type */
-  OPERAND_special,  /* at: SPECIAL_*; depends on thread or block */
+  OPERAND_special,  /* at: PtxSpecial; the value depends on thread or block */
 } PtxOperandKind;
 typedef enum PtxSpecial {
   SPECIAL_tid,
@@ -70,13 +70,13 @@ typedef enum PtxSpecial {
   SPECIAL_nctaid,
   SPECIAL_lane,
   SPECIAL_warp,
-  SPECIAL_zero, /* y and z: launches have one dimension */
+  SPECIAL_zero, /* index y or z: 0, since launches have one dimension */
   SPECIAL_one
 } PtxSpecial;
 
 typedef struct PtxOperand {
   PtxOperandKind kind;
-  bool negated; /* a predicate */
+  bool negated; /* of a predicate: !%p */
   uint32_t at;
   uint64_t bits;
 } PtxOperand;
@@ -85,22 +85,22 @@ enum { PTX_VECTOR = 8 };
 
 typedef struct PtxInstruction {
   PtxOp op;
-  PtxType type, from; /* from: source type of cvt and set, type of an address */
+  PtxType type, from; /* from: source type of cvt, the second type of its name; else `type` */
   PtxPipe pipe;
-  uint8_t slots;      /* machine instructions; 0: none */
-  uint16_t latency;   /* cycles until the result can be used; loads: see WalkLaunch */
-  uint8_t n_to, n_in; /* results and operands */
-  bool leads;         /* it is the first of a basic block */
-  /* one byte each, set by modifiers: see the table in ptx_op.c */
-  bool constant;    /* ld.global.nc: need not wait for stores */
+  uint8_t slots;      /* number of machine instructions */
+  uint16_t latency;   /* cycles until the result can be used; of a memory access: see WalkLaunch */
+  uint8_t n_to, n_in; /* number of results, number of operands */
+  bool leads;         /* it is the first instruction of a basic block */
+  /* the next fields have one byte each; modifiers set them by the table in ptx_op.c */
+  bool constant;    /* ld.global.nc, which need not wait for stores */
   bool approximate; /* .approx, .full */
   uint8_t space;    /* PtxSpace */
-  uint8_t compare;  /* PtxCompare: the relations that make it true */
-  uint8_t join;     /* PtxJoin */
-  char mode;        /* cvt: n, z, m, p rounds to an integer; shf: l, r; vote: all, ballot */
-  PtxOperand guard; /* kind none: always */
+  uint8_t compare;  /* of setp: the PtxCompare relations for which it is true */
+  uint8_t join;     /* of setp: PtxJoin */
+  char mode;        /* of cvt.r[nzmp]i: n, z, m or p; of shf: l or r; of vote: a(ll) or b(allot) */
+  PtxOperand guard; /* predicate; kind none: it always executes */
   PtxOperand to[PTX_VECTOR], in[PTX_VECTOR];
-  int64_t offset;   /* of an address, added to in[0] */
+  int64_t offset;   /* bytes that are added to the address in[0] */
   uint32_t target;  /* bra: index of an instruction */
   const char *name; /* "add.rn.f32" */
 } PtxInstruction;
@@ -109,9 +109,9 @@ typedef struct PtxKernel {
   const char *name;
   PtxInstruction *at;
   uint32_t n, n_registers;
-  uint32_t n_params;        /* all are pointers */
-  uint32_t shared;          /* bytes of shared memory, with all variables of the text before it */
-  uint32_t counts;          /* index of the first atomic operation; n: none */
+  uint32_t n_params; /* all are pointers */
+  uint32_t shared;   /* bytes of shared memory, including the variables of all earlier kernels */
+  uint32_t counts;   /* index of the first atomic operation (it counts blocks); n: none */
   const uint8_t *constants; /* constant memory from PTX_CONST_BASE on; in the arena */
   uint32_t n_constants;     /* bytes */
 } PtxKernel;
@@ -120,7 +120,7 @@ typedef struct PtxText {
   VEC(PtxKernel) kernels;
 } PtxText;
 
-/* Parses all kernels of a text. False: *why names the text that is not understood. */
+/* Parses all kernels of a text. False: *why quotes what cannot be parsed. */
 bool ptx_read(Arena *arena, const char *text, PtxText *out, const char **why);
 const PtxKernel *ptx_find(const PtxText *p, const char *name); /* NULL: no such kernel */
 

@@ -18,16 +18,16 @@
 #include "ptx.h"
 
 typedef struct WalkArgument {
-  uint64_t pattern; /* eight bytes that repeat in it: 1.0 in its type */
+  uint64_t pattern; /* eight bytes that its contents repeat, such as 1.0 in its type */
   uint32_t skew;    /* its address modulo 256 */
   bool absent;      /* the null pointer */
 } WalkArgument;
 
 typedef struct WalkLaunch {
   uint32_t grid, block;
-  uint32_t blocks;  /* to walk, at most */
-  uint64_t most;    /* about how many warp instructions to walk; at least one block is walked */
-  uint64_t endless; /* limit of instructions for one warp */
+  uint32_t blocks;  /* the largest number of blocks to walk */
+  uint64_t most;    /* approximate limit of warp instructions; at least one block is walked */
+  uint64_t endless; /* limit of warp instructions for one warp */
   const WalkArgument *arguments;
   uint32_t n_arguments;
   /* cycles until a load has its value */
@@ -36,11 +36,11 @@ typedef struct WalkLaunch {
 
 /* Sums over the whole launch, scaled from the walked blocks. */
 typedef struct WalkCounts {
-  double instructions;                  /* of active threads; only instructions with slots */
-  double slots;                         /* machine instructions of warps */
-  double pipe[PIPE_COUNT];              /* of warps, by unit; PIPE_lsu: one per line of 128 bytes */
-  double sectors_read, sectors_written; /* of 32 bytes, summed over warps */
-  double sectors_once;                  /* read, each once per block */
+  double instructions;     /* executed by active threads; only instructions with slots */
+  double slots;            /* machine instructions executed by warps */
+  double pipe[PIPE_COUNT]; /* the same by unit; in PIPE_lsu one for each line of 128 bytes */
+  double sectors_read, sectors_written; /* sectors of 32 bytes, summed over warps */
+  double sectors_once;                  /* sectors read, each counted once per block */
   double longest;                       /* cycles of the longest warp */
   double walked;                        /* share of the grid that was walked */
 } WalkCounts;
@@ -49,6 +49,6 @@ typedef struct WalkCounts {
 bool walk_kernel(Arena *arena, const PtxKernel *k, const WalkLaunch *launch, WalkCounts *out,
                  const char **why);
 
-/* walk_value.c: the result, for one lane, of an instruction that is not a load, store or branch.
- * False: unknown. */
+/* walk_value.c: computes the result of an instruction for one lane. It is not a load, a store or a
+ * branch. False: the instruction is unknown. */
 bool walk_value(const PtxInstruction *i, const uint64_t in[], uint64_t *out);

@@ -1,33 +1,32 @@
-/* The memory of walk.c: it counts accesses, and stores contents of shared memory and constants
- * only. */
+/* The memory of walk.c. It counts accesses. Only shared memory and constants have contents. */
 #pragma once
 #include "walk.h"
 
-typedef struct WalkAccess { /* of a warp */
+typedef struct WalkAccess { /* an access of a warp to memory */
   const PtxInstruction *instruction;
-  uint32_t bytes; /* per lane */
-  uint32_t n;     /* active lanes */
-  uint64_t at[32];
+  uint32_t bytes;  /* per lane */
+  uint32_t n;      /* active lanes */
+  uint64_t at[32]; /* addresses of the active lanes */
 } WalkAccess;
 
-typedef struct WalkMemory { /* with the set of sectors that the block has read */
+typedef struct WalkMemory {
   Arena *arena;
-  uint64_t *slot; /* 0: free */
+  uint64_t *slot; /* hash set of the sectors that the block has read; 0: free */
   uint32_t cap, n;
   unsigned char *shared; /* of the block */
   uint32_t shared_size;
-  const PtxKernel *kernel; /* its constants are read */
+  const PtxKernel *kernel; /* whose constants are read */
 } WalkMemory;
 
 void walk_memory_open(WalkMemory *m, Arena *arena, const PtxKernel *k);
 void walk_memory_clear(WalkMemory *m);
-/* Counts an access. Returns the cycles until its value is ready. */
+/* Counts an access. Returns the cycles until a loaded value is ready. */
 uint32_t walk_memory(WalkMemory *m, const WalkLaunch *launch, const WalkAccess *a,
                      WalkCounts *counts);
-/* The value that a load of the instruction's type reads; and a store, which changes shared memory
- * only. */
+/* Returns the value that load i reads at address `at`. The store writes it, but only to shared
+ * memory. */
 uint64_t walk_memory_value(const WalkMemory *m, const WalkLaunch *launch, const PtxInstruction *i,
                            uint64_t at);
 void walk_memory_store(WalkMemory *m, const PtxInstruction *i, uint64_t at, uint64_t value);
-/* The address of argument n. Arguments are far from each other. */
+/* The address of argument n. Arguments are so far apart that no index leads from one to another. */
 uint64_t walk_argument_at(const WalkLaunch *launch, uint32_t n);
