@@ -1,8 +1,9 @@
 /* Note [unavoidable bytes]
- * The bytes that a step must move however well its kernels are fused. A library reads and writes
- * its operands. Between library commands, kernels can compute any value in registers, repeatedly if
- * necessary. The exception is a reduction (channel statistics, a sum over the batch): its result is
- * needed before the data can be used, so the data are read again in another walk.
+ * Estimates the bytes that a step must move, however well its kernels are fused. A library reads
+ * and writes its operands. Between library commands, kernels can compute any value in registers,
+ * repeatedly if necessary. The exception is a reduction (channel statistics, a sum over the batch):
+ * its result is complete only after all data have been read. An op that uses both reads the data
+ * again. One pass over the data is called a walk.
  *
  * These values stay in memory: inputs of the step, parameters, operands and results of the library,
  * and results of reductions. Each has a depth, the number of walks before it. One walk computes all
@@ -12,7 +13,7 @@
  * value has, since the walk reads most of its inputs anyway. An earlier walk may also store a value
  * that it computed in passing, such as the sum that residual blocks add to. Later walks then read
  * it instead of all its terms. The estimate is made with and without such stores. The result is the
- * least of both estimates and of the bytes that the program moves.
+ * smallest of both estimates and the bytes that the program moves.
  *
  * State (optimizers, running statistics) counts as its commands move it. No fusion into the
  * library's kernels is assumed, such as statistics of the output of a convolution. */
@@ -24,14 +25,14 @@ typedef enum Kept { KEPT_not, KEPT_leaf, KEPT_result, KEPT_computed, KEPT_stored
 typedef struct Walk {
   const Inspection *in;
   const Graph *g;
-  Kept *kept;      /* result: of the library or a reduction; computed: can be computed again */
-  int32_t *depth;  /* of kept values */
-  uint32_t *seen;  /* the last search that visited it */
-  uint32_t *tried; /* the last trial that visited it */
-  int32_t *made;   /* the first walk that computed it in passing; 0: none yet */
+  Kept *kept; /* KEPT_result: of the library or a reduction; KEPT_computed: can be computed again */
+  int32_t *depth;  /* of kept values: see the note */
+  uint32_t *seen;  /* for each value: the last search that visited it */
+  uint32_t *tried; /* for each value: the last trial that visited it */
+  int32_t *made;   /* for each value: the first walk that computes it in passing; 0: none */
   uint32_t search, trial;
-  VEC(Value) puts; /* results of walks */
-  VEC(Value) read; /* by the current walk */
+  VEC(Value) puts; /* values that walks store */
+  VEC(Value) read; /* values that the current walk reads */
   int32_t deepest;
   bool stores; /* walks may store values for later walks */
   double bytes;
@@ -55,7 +56,7 @@ static void keep(Walk *w, Value v, Kept how, int32_t depth)
   w->depth[v.id] = depth;
 }
 
-/* The greatest depth of the values that a walk reads to compute v. */
+/* The largest depth of the values that a walk reads to compute v. */
 static int32_t depth_before(Walk *w, Value v)
 {
   int32_t most = 0;
@@ -74,7 +75,7 @@ static int32_t depth_before(Walk *w, Value v)
   return most;
 }
 
-/* Whether v has fewer elements than its input, so that no result is known before the walk ends. */
+/* True if v is a reduction whose results are not known before the walk ends. */
 static bool is_reduction(const Walk *w, Value v)
 {
   const Node *n = ir_node(w->g, v);
@@ -131,7 +132,8 @@ static void take_kernel(Walk *w, const Group *group)
 
 /* ---- the reads of a walk ---- */
 
-/* Additional bytes that the walk would read to compute v. */
+/* The bytes that the current walk must read to compute v, in addition to those that it reads
+ * anyway. */
 static double missing(Walk *w, Value v)
 {
   double bytes = 0;
@@ -145,8 +147,8 @@ static double missing(Walk *w, Value v)
   return bytes;
 }
 
-/* Whether an earlier walk should store v, which it computed in passing: writing and reading v must
- * move fewer bytes than computing it again. */
+/* Whether an earlier walk that computed v in passing should store it. Writing and reading v must
+ * move fewer bytes than computing v again. */
 static bool is_worth_storing(Walk *w, Value v, int32_t depth)
 {
   if (!w->stores || !w->made[v.id] || w->made[v.id] == depth) return false;
@@ -154,7 +156,7 @@ static bool is_worth_storing(Walk *w, Value v, int32_t depth)
   return missing(w, v) > 2 * bytes_of(w, v);
 }
 
-/* Adds to w->read the values that the walk at `depth` reads to compute v. */
+/* Adds to w->read the values that walk number `depth` reads to compute v. */
 static void read_for(Walk *w, Value v, int32_t depth)
 {
   const Node *n = ir_node(w->g, v);
