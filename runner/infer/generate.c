@@ -1,7 +1,8 @@
-/* Generates text with a language model. An infer block computes the logits after each position; a
- * token is drawn and appended, and so on. The loop runs on the host, so the block stays a function
- * of its arguments. If the length of the text is a dim, the block is compiled for a few lengths,
- * each twice the previous one. Each step uses the smallest length that the text fits in. */
+/* Generates text with a language model. An infer block computes the logits after each position. One
+ * token is drawn and appended, then the block runs again. The loop runs on the host, so the block
+ * stays a function of its arguments. If the length of the text is a dim, the block is compiled for
+ * a few lengths, each twice the previous one. Each step uses the smallest length that the text fits
+ * in. */
 #include "generate.h"
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 #include "sample.h"
 
 enum { MOST_PROMPT = 1 << 28, BYTES = 256 };
-static const uint64_t stream = 0x74657874; /* of random numbers; "text" */
+static const uint64_t stream = 0x74657874; /* stream of random numbers: "text" in ASCII */
 
 /* ---- the command line ---- */
 
@@ -41,7 +42,7 @@ static ampc_status take_bytes(Compile *c, PromptText *t, const char *bytes, int6
   return AMPC_OK;
 }
 
-/* 16 bits per token, little-endian, as a `tokens` source reads them. */
+/* A file has 16 bits per token, little-endian, like the files of a `tokens` source. */
 static ampc_status take_tokens(Compile *c, PromptText *t, const char *file, const char *bytes,
                                int64_t n)
 {
@@ -85,7 +86,7 @@ ampc_status generate_begin(InferCommand *cmd, Compile *c, const Function *block)
                      block->name.text, block->params.n);
   ampc_status status = read_prompt(cmd, c);
   c->options.text_from = cmd->text.n;
-  c->options.text_to = cmd->text.n + cmd->generate - 1; /* the last token is no input */
+  c->options.text_to = cmd->text.n + cmd->generate - 1; /* the block does not read the last token */
   return status;
 }
 
@@ -95,13 +96,13 @@ typedef struct Generation {
   ampc_runtime *rt;
   const ampc_program *program;
   const InferCommand *cmd;
-  const ampc_output_desc *result; /* of the last block; all blocks differ in length only */
-  int64_t n, most;                /* tokens so far; longest input of a block */
+  const ampc_output_desc *result; /* result of the last block; the blocks differ only in length */
+  int64_t n, most;                /* n: tokens so far; most: longest input of a block */
   int64_t *token;
   int64_t vocabulary;
-  void *in, *out; /* buffers of a block */
+  void *in, *out; /* buffers for the argument and the result of a block */
   double *logits, *order;
-  bool checked; /* that the model is causal */
+  bool checked; /* check_causal has run */
 } Generation;
 
 static const ampc_output_desc *result_of(const ampc_program *p, uint32_t block, uint32_t *count)
@@ -224,7 +225,7 @@ static void text_close(Generation *t)
 
 /* ---- a token ---- */
 
-/* The block with the smallest length that is at least n. */
+/* The shortest block whose length is at least n. */
 static uint32_t block_for(const ampc_program *p, int64_t n)
 {
   uint32_t best = 0;
@@ -235,7 +236,8 @@ static uint32_t block_for(const ampc_program *p, int64_t n)
   return best;
 }
 
-/* Computes the logits after the last `n` tokens, padded with token `pad`. */
+/* Runs the block on the last `n` tokens and pads them with token `pad`. Stores the logits after
+ * token n in t->logits. */
 static ampc_status ask(Generation *t, uint32_t block, int64_t n, int64_t pad)
 {
   uint32_t count = 0;
@@ -251,8 +253,8 @@ static ampc_status ask(Generation *t, uint32_t block, int64_t n, int64_t pad)
   return status;
 }
 
-/* Refuses a model that is not causal: padding would change its logits. The same text with another
- * padding must give the same bits. */
+/* Refuses a model that is not causal, because padding would change its logits. The model must
+ * compute the same bits for the same text with another padding token. */
 static ampc_status check_causal(Generation *t, uint32_t block, int64_t n)
 {
   size_t bytes = (size_t)t->vocabulary * sizeof *t->logits;
@@ -267,8 +269,8 @@ static ampc_status check_causal(Generation *t, uint32_t block, int64_t n)
       t->program->blocks[block].call, (long long)(n - 1));
 }
 
-/* Appends one token. If the text is longer than the longest block, only its last tokens are
- * read. */
+/* Appends one token. If the text is longer than the longest block, the block reads only the last
+ * tokens. */
 static ampc_status next_token(Generation *t)
 {
   int64_t n = t->n < t->most ? t->n : t->most;
@@ -290,7 +292,7 @@ static ampc_status next_token(Generation *t)
 
 /* ---- the text ---- */
 
-typedef struct Written { /* how much of the text has been printed */
+typedef struct Written { /* the part of the text that has been printed */
   int64_t n;
   bool terminal;
 } Written;

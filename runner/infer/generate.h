@@ -2,10 +2,10 @@
 #pragma once
 #include "infer.h"
 
-/* Checks the options of --generate. 0, or exit status 2 after a message. */
+/* Checks the options of --generate. Returns 0; after a message, exit status 2. */
 int generate_check(const InferCommand *cmd);
-/* Reads the prompt into cmd->text, and requests the sizes that the text will have from the
- * compiler. `block` is the infer block that will continue the text. */
+/* Reads the prompt into cmd->text, and tells the compiler which lengths the text will have. `block`
+ * is the infer block that will continue the text. */
 ampc_status generate_begin(InferCommand *cmd, Compile *c, const Function *block);
 /* Writes the text to standard output, token after token. */
 ampc_status generate_run(ampc_runtime *rt, const InferCommand *cmd);

@@ -14,7 +14,7 @@
 #include "runtime/plan/types.h"
 
 enum { COLUMNS = 8, GAP = 2 };
-#define MOST_PIXELS ((int64_t)1 << 27) /* also the limit for reading */
+#define MOST_PIXELS ((int64_t)1 << 27) /* like the limit for reading pictures */
 
 struct Pictures {
   const char *path;
@@ -26,8 +26,8 @@ struct Pictures {
   uint8_t *pixels;     /* all samples of a grid, or one sample; [height, width, channels] each */
   int64_t n, room;     /* samples so far; capacity of `pixels` */
   int64_t numbers;     /* floats so far */
-  int64_t beyond, nan; /* how many are outside the range, and NaN */
-  double least, most;  /* of the numbers outside */
+  int64_t beyond, nan; /* beyond: how many are outside the range; nan: how many are NaN */
+  double least, most;  /* smallest and largest of the numbers outside the range */
 };
 
 static ampc_status no_memory(void)
@@ -166,7 +166,7 @@ static ampc_status save_one(Pictures *p)
   return status;
 }
 
-/* Makes space for one more sample. Output to a folder keeps only one sample. */
+/* Makes space for one more sample. A folder needs space for only one sample at a time. */
 static ampc_status make_room(Pictures *p)
 {
   int64_t size = p->height * p->width * p->channels, room = p->room ? 2 * p->room : 1;
@@ -229,7 +229,7 @@ static ampc_status save_grid(const Pictures *p)
   return status;
 }
 
-/* A picture does not show that its range is wrong, so a warning does. */
+/* Warns of NaN and of numbers outside the range, because a picture does not show them. */
 static void warn(const Pictures *p)
 {
   double all = (double)p->numbers;
