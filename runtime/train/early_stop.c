@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include "train.h"
 
-/* ---- for the training loop and the prompt ---- */
+/* ---- for the training loop and `amp repl` ---- */
 
 bool patience_begin(ampc_runtime *rt, int64_t most, bool anew)
 {

@@ -1,4 +1,4 @@
-/* Decisions after an evaluation, for the training loop and for the prompt. */
+/* Decisions after an evaluation, for the training loop and for `amp repl`. */
 #pragma once
 #include "runtime/runtime.h"
 
@@ -9,8 +9,8 @@ const ampc_block *keep_judge(const ampc_program *p);
 bool keep_lower_is_better(const ampc_metric_desc *m);
 
 /* ---- early_stop.c ---- */
-/* A train block begins that ends after `most` evaluations without an improvement; 0: never. `anew`:
- * at its first step. Returns true if the block has already ended. */
+/* Called when a train block begins, `anew`: at its first step. The block will end after `most`
+ * evaluations without an improvement; 0: never. Returns true if it had ended so before a resume. */
 bool patience_begin(ampc_runtime *rt, int64_t most, bool anew);
 /* Called after the evaluation of `block` at step `step`; `value`: its first metric. Returns true if
  * the train block ends. */
@@ -24,7 +24,7 @@ void patience_text(const ampc_runtime *rt, char to[PATIENCE_ROOM]);
 /* ---- plateau.c ---- */
 /* Whether plateau_note would count the evaluation of `block` at step `step` for a setting. */
 bool plateau_waits_for(const ampc_runtime *rt, uint32_t block, int64_t step);
-/* Called after the evaluation of `block` at step `step`; `values` of all metrics. Lowers the
- * settings that are due and reports each with one call of `tell`. */
+/* Called after the evaluation of `block` at step `step`; `values`: those of all metrics. Lowers
+ * each setting that its plateau requires to be lowered, and reports it with one call of `tell`. */
 ampc_status plateau_note(ampc_runtime *rt, uint32_t block, int64_t step, const double *values,
                          ampc_tell *tell, void *to);

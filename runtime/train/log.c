@@ -2,8 +2,8 @@
  * evaluation. log_scalars.c writes the same numbers as TensorBoard events.
  *
  * A run that resumes from a checkpoint continues the same table. Rows of steps after that
- * checkpoint belong to a lost run and are removed. A write that fails after the start ends table
- * and events with one note; the run continues. */
+ * checkpoint are removed, because the resumed run repeats these steps. If a write fails after the
+ * start, a note is printed and nothing more is written to table and events; the run continues. */
 #include "log.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -101,7 +101,8 @@ static char *names_text(const Session *s)
   return fclose(f) == 0 ? text : NULL;
 }
 
-/* Bytes of the table that a run keeps if it resumes at this step: rows of steps up to it. */
+/* How many bytes of the table a run keeps that resumes after `steps` steps: the rows of steps up to
+ * that one. */
 static int64_t kept_bytes(const char *text, int64_t steps)
 {
   const char *row = strchr(text, '\n');
@@ -110,7 +111,8 @@ static int64_t kept_bytes(const char *text, int64_t steps)
   return row ? row - text : 0;
 }
 
-/* Finds this step's evaluations in the table, so that repeating one adds no second row. */
+/* Notes which evaluations of the current step the table already contains, so that a repeated
+ * evaluation adds no second row. */
 static ampc_status find_logged(Session *s, const char *text)
 {
   const ampc_program *p = s->program;
@@ -191,7 +193,7 @@ static bool make_folders(const char *path)
   }
   for (char *p = part + 1; (p = strchr(p, '/')); p++) {
     *p = 0;
-    mkdir(part, 0777); /* a failure shows at the last folder */
+    mkdir(part, 0777); /* if this fails, mkdir of the last folder fails, too */
     *p = '/';
   }
   if (mkdir(path, 0777) == 0) return true;

@@ -6,12 +6,13 @@
 
 /* Called when a write failed, with the reason in errno. Warns once; nothing more is written. */
 void log_give_up(Session *s);
-/* Called when a file could not be opened. A full disk only ends the log, because there may be space
- * again at the next checkpoint. Any other reason is an error before the first step. */
+/* Called when a file could not be opened. If the disk is full, the run continues without a log,
+ * because there may be space again at the next checkpoint. Any other reason ends the run before its
+ * first step. */
 ampc_status log_unwritable(Session *s);
 
-/* Whether the log already had an evaluation of this step when the run began. The table is checked;
- * the events have the same ones. */
+/* Whether the log already had an evaluation of this step when the run began. Only the table is
+ * checked, because the events contain the same evaluations. */
 bool log_has(const Session *s, uint32_t block);
 /* Sink.due of both sinks. */
 bool log_due(Session *s, void *own, uint32_t block, bool must);

@@ -16,7 +16,8 @@ static ampc_status open_events(Session *s, void **out)
   return log_unwritable(s);
 }
 
-/* `good`: all earlier writes succeeded. Returns false if one failed. */
+/* Writes one number if `good`, which says that all earlier writes succeeded. Returns false if any
+ * write has failed. */
 __attribute__((format(printf, 5, 6))) static bool put_scalar(Events *e, int64_t step, double value,
                                                              bool good, const char *fmt, ...)
 {
@@ -25,7 +26,7 @@ __attribute__((format(printf, 5, 6))) static bool put_scalar(Events *e, int64_t 
   va_start(args, fmt);
   int size = vasprintf(&tag, fmt, args);
   va_end(args);
-  if (size < 0) return false; /* names have any length; a truncated name could equal another one */
+  if (size < 0) return false; /* no fixed buffer: a truncated name could equal another one */
   good = good && events_scalar(e, step, tag, value);
   free(tag);
   return good;
@@ -64,7 +65,7 @@ static void tell_evaluated(Session *s, void *own, uint32_t block)
   if (!put_metrics(s, own, block, s->steps)) log_give_up(s);
 }
 
-/* The table's sink returns the error of an incomplete log. */
+/* Returns no error if the log is incomplete: the table's sink (log.c) does that for both. */
 static ampc_status end_events(Session *s, void *own, ampc_status status)
 {
   (void)s;

@@ -1,7 +1,7 @@
 /* Decides when numbers that are not finite end a run. Without a scaler, the first such loss or
- * gradient ends it: only the numbers themselves can be the cause. With a scaler, an overflow lowers
- * the scale and the run continues. If the scale cannot go lower, it is not the cause, and HOPELESS
- * such steps in a row end the run. */
+ * gradient ends it, because the scale cannot be the cause. With a scaler, an overflow lowers the
+ * scale and the run continues. At the lowest scale, the scale is not the cause either: HOPELESS
+ * overflowing steps in a row end the run. */
 #include "lost.h"
 #include <stdio.h>
 #include "runtime/outside.h"
@@ -11,8 +11,8 @@ enum { HOPELESS = 20 };
 
 typedef struct Loss { /* the contents of a message */
   const ampc_state *state;
-  const char *then, *last; /* "; the last checkpoint is ", its path; or both "" */
-  const char *culprit;     /* the sample that contains such a number, or NULL */
+  const char *then, *last; /* "; the last checkpoint is " and its path; both "" if there is none */
+  const char *culprit;     /* names the sample whose data are not finite, or NULL */
 } Loss;
 
 /* The message without a scaler. The device has dropped this update and all later ones. */

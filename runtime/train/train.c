@@ -56,8 +56,8 @@ static ampc_status check_link(const Session *s, const char *path)
       path, resume);
 }
 
-/* Checks before training, rather than after hours, that the checkpoint can be written. Locks its
- * path against other runs; blocks of this run may share it. */
+/* Checks before training that the checkpoint can be written. Locks its path against other runs;
+ * blocks of this run may share it. */
 static ampc_status take_place(Session *s, uint32_t block, const char *path)
 {
   ampc_status status = file_check_writable(path, &file_checkpoint);
@@ -74,7 +74,7 @@ static ampc_status check_saving(const Session *s, bool saves)
                        : o->keep_best ? "--keep-best"
                                       : NULL;
   if (option && !saves) return ampc_fail(AMPC_BAD_USAGE, "%s needs --save FILE", option);
-  if (o->eval_only && o->log_dir) /* its rows would replace later rows of the run */
+  if (o->eval_only && o->log_dir) /* its rows would replace rows of later steps of the run */
     return ampc_fail(AMPC_BAD_USAGE, "--log-dir is for training, not for an evaluation");
   if (o->limit_batches && o->overfit_batches)
     return ampc_fail(AMPC_BAD_USAGE, "--limit-batches does not go with --overfit-batches");
@@ -260,9 +260,9 @@ static ampc_status stop_interrupted(Session *s)
 typedef struct Course { /* the steps of one train block in this run */
   uint32_t index;
   const ampc_block *block;
-  int64_t batches;    /* per epoch, as the options limit them */
-  int64_t per_epoch;  /* steps */
-  int64_t first, end; /* steps within the block */
+  int64_t batches;    /* per epoch, as limited by options */
+  int64_t per_epoch;  /* steps per epoch */
+  int64_t first, end; /* this run trains steps [first, end) of the block */
   int64_t whole;      /* steps of the whole block; schedules use this length */
 } Course;
 
@@ -296,8 +296,8 @@ static ampc_status write_epoch(Session *s, int64_t epoch)
   return ampc_write(s->rt, at, &value, sizeof value);
 }
 
-/* Moves the loader to the step's batch. The loader advances by itself, but it does not skip the
- * batches that a limited epoch leaves out. */
+/* Moves the loader to the step's first batch if it is not there: at the first step, and at the
+ * start of an epoch that options limit, because the loader does not skip batches by itself. */
 static ampc_status seek(Session *s, const Course *c, int64_t step)
 {
   bool limited = c->batches < s->data->per_epoch(s->batches[c->index]);
@@ -438,8 +438,8 @@ static void limit_courses(Session *s, Course *courses, uint32_t last)
   }
 }
 
-/* Evaluations that are due at a checkpoint's step run after it is written. The earlier run may have
- * ended before them, so they run now, perhaps for the second time. */
+/* Runs the evaluations that are due at the step of the checkpoint. They run after a checkpoint is
+ * written, so the earlier run may have ended before them. If not, they now run again. */
 static ampc_status evaluate_resumed(Session *s, const Course *c)
 {
   if (!s->options->resume || s->steps == 0) return AMPC_OK;
@@ -459,7 +459,7 @@ static ampc_status set_lengths(Session *s, const Course *courses)
   return status;
 }
 
-/* Computes the courses of all train blocks, and the block in which the run begins. */
+/* Computes the courses of all train blocks, and finds the block in which the run begins. */
 static ampc_status set_courses(Session *s, Course *courses, uint32_t last)
 {
   const ampc_program *p = s->program;
@@ -473,8 +473,8 @@ static ampc_status set_courses(Session *s, Course *courses, uint32_t last)
   return set_lengths(s, courses);
 }
 
-/* Trains the blocks in their order, as far as --steps and the resumed position leave steps to do.
- * If no step is left, saves the run as it is. */
+/* Trains the blocks in their order. set_courses limits their steps by --steps and by the position
+ * of the checkpoint. If no step is left, only saves. */
 static ampc_status train_blocks(Session *s)
 {
   uint32_t last = last_train_block(s->program);
@@ -493,7 +493,7 @@ static ampc_status train_blocks(Session *s)
   return status;
 }
 
-/* Adds the last checkpoint to the message: a device failure leaves that file valid. */
+/* Adds the last checkpoint to the message, because that file is valid even if the device failed. */
 static ampc_status name_checkpoint(const Session *s, ampc_status status)
 {
   if (!s->saved || strstr(ampc_last_error(), "the last checkpoint is")) return status;
@@ -503,7 +503,7 @@ static ampc_status name_checkpoint(const Session *s, ampc_status status)
 
 static void tell_end(Session *s)
 {
-  if (interrupt_take_save() && !s->saved) tell_unsaved(s); /* a save is an answer, too */
+  if (interrupt_take_save() && !s->saved) tell_unsaved(s); /* a late SIGUSR1 needs a reply */
   if (s->out_of_time)
     progress_note(&s->progress, "stopped by --max-time after step %lld of %lld",
                   (long long)s->steps, (long long)s->total);
@@ -517,7 +517,7 @@ static ampc_status run(Session *s)
   ampc_status status = check_options(s);
   if (!status) status = load_weights(s);
   if (!status) status = open_data(s);
-  interrupt_ask(); /* from here on, ending at once would lose steps and log lines */
+  interrupt_ask(); /* from here on, signals end the run only after a step, so that none is lost */
   if (!status) status = report_open(s);
   progress_start(&s->progress, s->options->quiet);
   if (!status && !s->options->eval_only) status = train_blocks(s);

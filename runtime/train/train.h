@@ -7,8 +7,8 @@ typedef struct Session Session;
 
 /* ---- sinks: consumers of a run's steps ---- */
 
-/* All sinks, in the order in which they are called. A new sink needs one word here and one file
- * that defines its Sink, `NAME_sink`. */
+/* All sinks, in the order in which they are called. A new sink needs an X(NAME) here and a file
+ * that defines its Sink as `NAME_sink`. */
 #define SINKS(X) X(line) X(json) X(table) X(events)
 
 #define SINK_ENUM(name) SINK_##name,
@@ -18,7 +18,8 @@ typedef struct Record { /* a step as sinks report it; its metrics are in Session
   uint32_t block;
   int64_t step, samples; /* samples trained since this process started */
   ampc_state state;
-  double seconds, rate; /* since the start, without pauses; samples per second, or 0: unknown */
+  double seconds, rate; /* training time since the start, without evaluating and saving; samples per
+                           second, or 0 if unknown */
   bool must;            /* the end of an epoch or of the run: every open sink reports it */
 } Record;
 
@@ -28,7 +29,7 @@ typedef struct Record { /* a step as sinks report it; its metrics are in Session
 typedef struct Sink {
   /* Called before the first step. Leaves *own NULL if the options do not request this sink. */
   ampc_status (*open)(Session *s, void **own);
-  /* Does this sink report the step that was just started? Called once per step. */
+  /* Whether this sink reports the step that was just started. Called once per step. */
   bool (*due)(Session *s, void *own, uint32_t block, bool must);
   void (*step)(Session *s, void *own, const Record *r);
   void (*evaluated)(Session *s, void *own, uint32_t block);
@@ -45,23 +46,23 @@ SINKS(SINK_DECLARE)
 /* Progress on stderr: one rewritten line on a terminal, otherwise a line every `log` steps. */
 typedef struct Progress {
   bool quiet, terminal;
-  bool line_open;          /* the terminal's cursor is behind an unfinished line */
+  bool line_open;          /* the terminal's current line has no newline yet */
   double started, printed; /* values of seconds_now() */
   double paused;           /* seconds spent on evaluation and saving since the start */
-  int64_t samples, steps;  /* trained since the start */
+  int64_t samples, steps;  /* number of samples and steps trained since the start */
 } Progress;
 
 /* A copy of STATE after one step, on its way from the device. The loop does not wait for it. */
 typedef struct Glance {
   uint32_t block;
   int64_t step, samples;
-  bool told, due[SINK_COUNT]; /* which sinks report the step, if any */
+  bool told, due[SINK_COUNT]; /* told: some sink reports the step; due: which ones */
   bool must;                  /* as in Record */
 } Glance;
 
 typedef struct Telling { /* a sink in this run */
   void *own;             /* the sink's data; NULL: the sink is not active */
-  ampc_metric *sums;     /* sums since this sink last reported; one per slot */
+  ampc_metric *sums;     /* sums since this sink last reported: ampc_metric_slots entries */
 } Telling;
 
 struct Session {
@@ -73,19 +74,19 @@ struct Session {
   ampc_batches **batches; /* one per block; NULL if the run does not need it */
   double *values;         /* one per metric: its last value */
   bool *known;            /* one per metric: whether the reported steps have a value */
-  ampc_metric *told;      /* the sums of `values`: one per slot, see ampc_metric_slots */
+  ampc_metric *told;      /* the sums from which `values` are computed: ampc_metric_slots entries */
   Telling telling[SINK_COUNT];
   double *rates;        /* one per optimizer: its last learning rate */
   double *scales;       /* one per optimizer: its loss scale, if each has its own */
   int *locks;           /* one per block: the lock on its checkpoint file, or -1 */
   int64_t *evaluated;   /* one per block: the step of its last evaluation, or -1 */
-  int64_t *logged;      /* likewise, of the evaluations that the log held when the run began */
-  int64_t steps, total; /* attempted, including those before a resume; of the whole run */
+  int64_t *logged;      /* likewise, but only evaluations that were in the log at the start */
+  int64_t steps, total; /* steps attempted, including those before a resume; steps of the run */
   bool resume_of_job;   /* options->resume comes from the job */
   const char *path;     /* where the current train block saves, or NULL */
   const char *saved;    /* the last checkpoint that this run wrote, or NULL */
   int64_t saved_step;
-  bool judged;                 /* an evaluation after that save changed what a checkpoint stores */
+  bool judged;                 /* an evaluation has since changed what a checkpoint stores */
   ampc_data_position position; /* of the next step */
   double deadline;             /* seconds_now() at which --max-time ends the run, or infinity */
   bool out_of_time;
@@ -104,10 +105,10 @@ struct Session {
 ampc_status resume_settle(Session *s, ampc_train_options *own);
 
 /* ---- glance.c ---- */
-/* Requests a copy of STATE as the calls so far leave it. `g` describes the step. */
+/* Requests a copy of STATE as it will be after all calls so far. `g` describes the step. */
 ampc_status glance_begin(Session *s, Glance g);
-/* Takes the copies that have arrived. A loss that is not finite ends the run; otherwise the step
- * goes to the sinks that are due. `wait`: waits for all copies. */
+/* Takes the copies that have arrived: ends the run if the loss is not finite, otherwise passes the
+ * step to the sinks that are due. `wait`: waits for all copies. */
 ampc_status glances_take(Session *s, bool wait);
 
 /* ---- evaluate.c ---- */
@@ -117,7 +118,7 @@ void session_set_values(Session *s, uint32_t block);
 ampc_status evaluate_due(Session *s, bool epoch_ended, bool last);
 
 /* ---- train.c ---- */
-/* Calls lost_check with the run's last checkpoint. If that fails, calls options->lost. */
+/* Calls lost_check with the run's last checkpoint. If it returns an error, calls options->lost. */
 ampc_status check_state(const Session *s, const ampc_state *state);
 /* Writes a checkpoint unless it would equal the last one. Applies --keep-last. */
 ampc_status session_save(Session *s, const char *path);
@@ -148,7 +149,7 @@ ampc_status keep_best(Session *s, uint32_t block);
 /* Evaluations without an improvement after which a train block ends; 0: never. */
 int64_t early_stop_of(const Session *s, uint32_t block);
 ampc_status early_stop_check(const Session *s); /* before the first step */
-/* A train block begins; `anew`: at its first step. */
+/* Called when a train block begins; `anew`: at its first step. */
 void early_stop_begin(Session *s, bool anew);
 /* Called after the evaluation of a block. */
 void early_stop_note(Session *s, uint32_t block);

@@ -84,7 +84,7 @@ static ampc_status read_flag(const char *name, const char *text, void *field)
   return AMPC_OK;
 }
 
-/* --no-cudnn applies to the process: the prompt also creates runtimes to compute values. */
+/* --no-cudnn applies to the whole process: `amp repl` also creates runtimes to compute values. */
 static ampc_status read_process(const char *name, const char *text, void *field)
 {
   (void)name, (void)text, (void)field;
@@ -99,7 +99,7 @@ static ampc_status read_force(const char *name, const char *text, void *field)
   return AMPC_OK;
 }
 
-/* --data-threads N applies to the process: the prompt also opens data to compute values. */
+/* --data-threads N applies to the whole process: `amp repl` also opens data to compute values. */
 static ampc_status read_threads(const char *name, const char *text, void *field)
 {
   (void)field;
