@@ -7,7 +7,7 @@
 #include "runtime/runtime.h"
 #include "safetensors.h"
 
-/* The space EMA holds the optimizers' parameters, which come first in MASTER. */
+/* EMA has averages only of parameters that an optimizer updates. These come first in MASTER. */
 ampc_status averages_begin(ampc_runtime *rt)
 {
   int64_t bytes = rt->program->space_bytes[AMPC_EMA];

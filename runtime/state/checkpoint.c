@@ -3,7 +3,7 @@
  * Tensors: every parameter and buffer under its path; moments as "optimizer.NAME.moment1/PATH",
  * averages of weights as "optimizer.NAME.ema/PATH". Metadata: counters, scaler, data position,
  * seed, config, settings. Gradients, norms, metrics and 16-bit copies are left out, because a step
- * computes them. Times and paths are left out, too: same state, same bytes. */
+ * computes them. Times and paths are left out, too, so equal states give equal bytes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,14 +35,15 @@ static TensorType type_of(const ampc_program *p, const ampc_param *q)
   return (TensorType){q->buffer ? q->dtype : AMPC_F32, p->real64, q->rank, q->dim};
 }
 
-/* The tensor's name; of the parameter itself if `o` is NULL. Malloced; NULL: out of memory. */
+/* The name of the tensor in the file; of the parameter itself if `o` is NULL. The caller frees it.
+ * NULL: out of memory. */
 static char *entry_name(const ampc_param *q, const ampc_optimizer_desc *o, const char *moment)
 {
   if (!o) return strdup(q->path);
   return metadata_key(KEY("optimizer.", o->name, ".", moment, "/", q->path));
 }
 
-/* Leaves `begin` open; it is known when all entries are listed. */
+/* Adds an entry. Its `begin` is set later, when all entries are known. */
 static void add_entry(Entries *e, const ampc_param *q, ampc_space space, char *name)
 {
   e->at[e->n++] = (Entry){.param = q, .space = space, .name = name};
@@ -95,7 +96,8 @@ static const char *scaler_word(const ampc_program *p)
   return !p->scaler.on ? "off" : p->scaler.dynamic ? "dynamic" : "static";
 }
 
-/* A growth counter below 0 counts overflows in a row. A resumed run counts them from 0. */
+/* A negative growth counter counts overflows in a row. It is saved as 0, so a resumed run counts
+ * them anew. */
 static bool set_scaler(TensorFile *f, const ampc_program *p, const ampc_state *s)
 {
   return tensor_file_set(f, "ampc.scaler", scaler_word(p)) &&
@@ -144,7 +146,8 @@ static ampc_status set_settings(ampc_runtime *rt, TensorFile *f)
 
 #define OPTIMIZER_KEY(p, i, what) KEY("ampc.optimizer.", (p)->optimizers[i].name, what)
 
-/* Writes the updates taken, and the scale if each optimizer has its own. */
+/* Writes the number of updates that the optimizer has applied, and its loss scale if each optimizer
+ * has its own. */
 static bool set_optimizer(TensorFile *f, const ampc_program *p, uint32_t i, const ampc_optimizer *o)
 {
   if (!set_count(f, OPTIMIZER_KEY(p, i, ".taken"), o->taken)) return false;
@@ -252,7 +255,8 @@ static void get_patience(Metadata *m, Saved *s)
   s->patience.step = count_of(m, KEY("ampc.early_stop.step"), s->state.step);
 }
 
-/* Reads counters and the next batch's position. The loader checks that against the epoch. */
+/* Reads counters, and the position of the next batch. The loader checks later whether an epoch has
+ * such a position. */
 static void get_counters(Metadata *m, const ampc_program *p, Saved *s)
 {
   s->state.seed = metadata_count(m, KEY("ampc.seed"), INT64_MIN, INT64_MAX);
@@ -282,7 +286,7 @@ static int64_t most_taken(const ampc_optimizer_desc *o, int64_t steps)
   return __builtin_mul_overflow(steps, o->updates > 1 ? o->updates : 1, &most) ? INT64_MAX : most;
 }
 
-/* If the file has one scale for all optimizers, each gets that scale. */
+/* Reads the state of optimizer i. If the file has only one loss scale, each optimizer gets it. */
 static void get_optimizer(Metadata *m, const ampc_program *p, Saved *s, uint32_t i)
 {
   ampc_optimizer *o = &s->optimizer[i];
@@ -310,7 +314,7 @@ static ampc_status get_saved(const char *path, const TensorFile *f, const ampc_p
   return status;
 }
 
-/* Says why this tensor does not fit: the file lacks it, or it has another type or shape. */
+/* Reports why this tensor does not fit: the file lacks it, or it has another type or shape. */
 static ampc_status other_model(const char *path, const ampc_program *p, const TensorFile *f,
                                const Entry *e)
 {
@@ -333,8 +337,9 @@ static bool is_wanted(const Entries *e, const char *name)
   return strcmp(name, "__metadata__") == 0;
 }
 
-/* Checks the version, then each tensor, so that the message can name one. The hash comes last: it
- * covers facts that the tensors do not show. Sets the offset of each entry. */
+/* Checks the version, then each tensor, so that the message can name the one that differs. Then
+ * checks the model's hash, which also covers facts that tensors do not show. Sets the offset of
+ * each entry. */
 static ampc_status check_model(const char *path, const ampc_program *p, const TensorFile *f,
                                Entries *e)
 {
@@ -363,8 +368,8 @@ static ampc_status check_model(const char *path, const ampc_program *p, const Te
 
 /* ---- loading: then the change ---- */
 
-/* Resets what a checkpoint does not store: norms, metrics and the flags of a failed step. The scale
- * is restored only if both runs have a dynamic one. */
+/* Restores the counters, and resets what a checkpoint does not store: norms, metrics and the flags
+ * of a failed step. The scale is restored only if it is dynamic in both runs. */
 static ampc_status apply_state(ampc_runtime *rt, const Saved *s)
 {
   const ampc_program *p = rt->program;

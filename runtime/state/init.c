@@ -65,7 +65,7 @@ ampc_status ampc_init_params(ampc_runtime *rt, uint64_t seed)
   return status ? status : ampc_refresh_copies(rt);
 }
 
-/* Writes elements [first, first + n) of the copies of a type, as far as its space reaches. */
+/* Writes elements [first, first + n) of the copies of a type, up to the end of its space. */
 static ampc_status refresh(ampc_runtime *rt, ampc_dtype type, const float *master, int64_t first,
                            int64_t n)
 {

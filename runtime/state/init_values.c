@@ -95,8 +95,9 @@ static void normalise(double *v, int64_t size)
   for (int64_t i = 0; i < size; i++) v[i] /= sqrt(norm);
 }
 
-/* Finishes vectors [first, first + n) of v. Their components along earlier vectors have been
- * subtracted once. Subtracts those along each other, then all of them again because of rounding. */
+/* Finishes vectors [first, first + n) of v. Their components along earlier vectors were subtracted
+ * before. Subtracts their components along each other, then all components a second time because of
+ * rounding. */
 static void finish_some(double *v, int64_t first, int64_t n, int64_t size)
 {
   for (int64_t k = first; k < first + n; k++) {

@@ -10,8 +10,8 @@ typedef struct LoadTensor {
   const char *name; /* its name in the file */
   char *ours;       /* its name after strip and rename */
   TensorEntry entry;
-  bool left;     /* it is skipped: named by `unused`, or optimizer state in a checkpoint of ours */
-  bool is_taken; /* a parameter takes it, under its own name or a tied one */
+  bool left;     /* not loaded: `unused` names it, or it is optimizer state in our checkpoint */
+  bool is_taken; /* a parameter has this name, or a tied name of it */
 } LoadTensor;
 
 typedef enum Fit { FIT_none, FIT_same, FIT_transposed, FIT_shape, FIT_kind } Fit;
@@ -31,8 +31,8 @@ typedef struct Loading {
   json_t *index;       /* name after strip and rename -> index of its tensor */
   uint32_t *given;     /* one per parameter: index of its tensor + 1; 0: the file has none */
   uint8_t *fit;        /* one per parameter: a Fit */
-  uint32_t *hits;      /* one per pattern: the number of matched tensors; a pair counts at its
-                          left */
+  uint32_t *hits;      /* one per pattern: how many names matched. A pair of `rename` uses only the
+                          entry of its left pattern */
   uint32_t strip_hits; /* names that began with `strip` */
 } Loading;
 
@@ -41,7 +41,8 @@ const char *const *load_missing(const ampc_load *x);
 const char *const *load_unused(const ampc_load *x);
 bool load_names(const char *const *patterns, uint32_t n, const char *name);
 
-/* Whether the parameter belongs to the model of the clause; its name within that model. */
+/* load_is_own: whether the parameter belongs to the model of the clause. load_own_name: its name
+ * within that model. */
 bool load_is_own(const ampc_load *x, const ampc_param *q);
 const char *load_own_name(const ampc_load *x, const char *path);
 
@@ -50,17 +51,17 @@ ampc_status load_files_open(Loading *x);
 void load_files_close(Loading *x);
 
 /* ---- load_tell.c ---- */
-/* Reports all mismatches between a model and its files in one message, with the lines to write.
- * Returns AMPC_OK if there is none. `all`: the model's clauses up to this one. `last`: this is the
- * last of them, so parameters that no clause sets are reported, too. */
+/* Reports all mismatches between a model and its files in one message, and suggests the text that
+ * resolves them. Returns AMPC_OK if there is none. `all`: the model's clauses up to this one.
+ * `last`: this is its last clause, so parameters that no clause sets are reported, too. */
 ampc_status load_account(const Loading *x, const Loading *all, uint32_t n, bool last);
 
 /* ---- load_values.c ---- */
 typedef struct LoadCount { /* counts of what was written */
   uint32_t tensors, converted;
 } LoadCount;
-/* Writes the tensor of parameter i as its value. Reports values that are not finite or that a type
- * cannot hold. */
+/* Loads parameter i from its tensor. Reports values that are not finite or that do not fit into a
+ * type. */
 ampc_status load_value(const Loading *x, uint32_t i, LoadCount *count);
 /* Whether two tensors of the files have the same bytes, type and shape. */
 ampc_status load_is_same(const LoadTensor *a, const LoadTensor *b, bool *out);

@@ -67,9 +67,9 @@ static void without_numbers(const char *name, int most, char *to)
   *to = 0;
 }
 
-/* The widest pattern that matches `name` and no good name. Tries, in this order: everything below
- * the first segment, unless `exact`; every number as `*`; only the first number as `*`; the name
- * itself. `to` has space for the name and 4 bytes. */
+/* Writes the widest pattern that matches `name` but no good name. Tries, in this order: everything
+ * below the first segment, unless `exact`; every number as `*`; only the first number as `*`; the
+ * name itself. `to` has space for the name and 4 bytes. */
 static void widest(const Names *s, const char *name, bool exact, char *to)
 {
   size_t first = strcspn(name, ".");
@@ -84,7 +84,8 @@ static void widest(const Names *s, const char *name, bool exact, char *to)
   if (names_good_one(s, to)) strcpy(to, name);
 }
 
-/* Chooses up to PATTERNS patterns that match bad names. *out_all: they match all. Malloced. */
+/* Chooses up to PATTERNS patterns that match bad names. *out_all: they match all of them. The
+ * caller frees the patterns. */
 static int choose_patterns(const Names *s, bool exact, char *chosen[PATTERNS], bool *out_all)
 {
   int n = 0;
@@ -168,7 +169,7 @@ static void suggest_prefix(const Report *r, const Names *lacking)
     }
 }
 
-/* Reports, at the last file of a model, the parameters that no file sets. */
+/* Called for the last `load` clause of a model: reports the parameters that no clause sets. */
 static bool tell_lacking(Report *r, const Loading *all, uint32_t n)
 {
   const Loading *x = r->x;
@@ -294,7 +295,7 @@ static bool tell_misfits(Report *r, IsMisfit *is_bad)
   return good;
 }
 
-/* ---- tensors that belong nowhere, patterns without use ---- */
+/* ---- tensors without a parameter, patterns that match nothing ---- */
 
 static bool tell_unused(Report *r)
 {

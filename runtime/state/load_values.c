@@ -145,7 +145,8 @@ static ampc_status copy_transposed(Copying *c)
   return param_write(c->rt, c->to, c->space, 0, n, c->raw);
 }
 
-/* Vanished values are a warning from 1 % on. Fewer do no harm among many weights. */
+/* Reports values that become infinite or 0 in a narrow type. Fewer than 1 % of zeros do no harm, so
+ * these are only a note. */
 static void tell_range(const Copying *c, ampc_dtype d, const Loading *x)
 {
   char line[400];

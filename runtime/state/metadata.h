@@ -6,7 +6,7 @@
 /* The parts of a key in order: KEY("ampc.setting.", name). */
 #define KEY(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-/* Malloced; NULL: out of memory. */
+/* The caller frees the result; NULL: out of memory. */
 char *metadata_key(const char *const *parts);
 /* False: out of memory. */
 __attribute__((format(printf, 3, 4))) bool metadata_set(TensorFile *f, const char *const *key,

@@ -1,6 +1,6 @@
 /* Note [checksum]
- * The metadata stores CHECKSUM_KEY: the XXH3 of the whole file, computed with zeros in place of its
- * own digits. So a changed bit is detected anywhere, in the header as well as in the tensors.
+ * The metadata has the key CHECKSUM_KEY: the XXH3 of the whole file, computed with zeros in place
+ * of the checksum's own digits. So a changed bit is detected anywhere, in header and tensors.
  *
  * A header is untrusted until it is checked: lengths, shapes and offsets are compared with the size
  * of the file before they are used to read anything. */
@@ -53,7 +53,7 @@ static size_t kind_of(const TensorType *t)
 
 /* ---- writing ---- */
 
-/* Returns a new reference, as jansson's functions ending in _new take it. */
+/* The caller owns the returned reference. */
 static json_t *shape_of(const TensorType *t)
 {
   json_t *shape = json_array();
@@ -99,7 +99,8 @@ static char *find_digits(char *text, int64_t size)
   return at + sizeof before - 1;
 }
 
-/* Sorts keys and pads with spaces to a multiple of 8 bytes: same content, same bytes. */
+/* The text of the header. Sorts keys and pads with spaces to a multiple of 8 bytes, so that equal
+ * contents give equal bytes. */
 static char *header_text(const TensorFile *f, int64_t *out_size)
 {
   char *compact = json_dumps(f->header, JSON_COMPACT | JSON_SORT_KEYS);
@@ -175,7 +176,7 @@ static size_t entry_kind(const json_t *entry)
   return i;
 }
 
-/* Bytes of the tensor by type and shape; -1: they are invalid in a file of this size. */
+/* Bytes of a tensor of this type and shape. -1: no such tensor fits into a file of this size. */
 static int64_t entry_bytes(const json_t *entry, int64_t most)
 {
   const json_t *shape = json_object_get(entry, "shape");
@@ -191,7 +192,8 @@ static int64_t entry_bytes(const json_t *entry, int64_t most)
   return bytes;
 }
 
-/* The bytes of a tensor. False: they do not fit the file or the tensor's own type and shape. */
+/* Reads the range of a tensor's bytes. False: it exceeds the file, or its size differs from that of
+ * the tensor's type and shape. */
 static bool entry_range(const json_t *entry, int64_t size, ByteRange *out)
 {
   const json_t *offsets = json_object_get(entry, "data_offsets");
@@ -301,7 +303,7 @@ static ampc_status check_header(const char *path, char *text, int64_t text_size,
   return verify(path, text, text_size, f);
 }
 
-/* Reads the header's length. False: no safetensors file; none of its bytes can be trusted. */
+/* Reads the header's length. False: this is no safetensors file. */
 static bool read_length(const TensorFile *f, int64_t file_size, int64_t *out)
 {
   uint8_t head[9];
