@@ -5,7 +5,7 @@
 cd "$work" || exit 1
 cp "$source_dir/tests/emit/train.amp" job.amp
 sed 's/lr=[0-9.]*/lr=0.012345/' job.amp >other.amp
-cmp -s job.amp other.amp && failed "the two jobs are one"
+cmp -s job.amp other.amp && failed "the two jobs are equal"
 kept() { # kept NAME PATTERN FILE COMMAND...: the command is refused and leaves the file unchanged
   local name=$1 pattern=$2 file=$3
   shift 3

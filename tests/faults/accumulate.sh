@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# accumulate=4 at batch 16 against batch 64; the same bytes resumed, without fusion and emitted, with a short
-# last step, batch norm, averages of weights and overflows; a checkpoint of another `accumulate`.
+# accumulate=4 at batch 16 compared with batch 64; the same bytes resumed, without fusion and
+# emitted, with a short last step, batch norm, weight averages and overflows; a checkpoint of a run
+# with another `accumulate`.
 #   accumulate.sh AMPC AMP
 . "$(dirname "$0")/lib.sh"
 d=$work/data
 small_data "$d"
 train() { "$amp" train --device cpu --quiet "$@"; }
 
-# ---- equal to the large batch -----------------------------------------------------------------------
+# ---- the result of the large batch -----------------------------------------------------------------------
 cat >"$d/plain.amp" <<'AMP'
 const K = 1
 const BATCH = 64
@@ -22,7 +23,8 @@ train x, y in small() with batch=BATCH, epochs=3, shuffle=false { minimize cross
 AMP
 passes "batch 64" train --save "$work/large" "$d/plain.amp"
 passes "four of batch 16" train -D K=4 -D BATCH=16 --save "$work/small" "$d/plain.amp"
-# 30 steps; the mean of 64 rounds otherwise than that of four means of 16, by some ulps of a gradient
+# 30 steps; the mean of 64 rounds differently from the mean of four means of 16, by some ulps of a
+# gradient
 python3 - "$work/large" "$work/small" >"$work/out" 2>"$work/err" <<'PY' || failed "the weights differ"
 import json, struct, sys
 from array import array
@@ -42,8 +44,8 @@ assert of_a["ampc.optimizer.opt.taken"] == of_b["ampc.optimizer.opt.taken"] == "
 PY
 cat "$work/out"
 
-# ---- the length of a schedule is that of the run, and data: nothing is compiled anew ---------------------
-rates() { # rates NAME EXPECTED COMMAND...: the learning rate of every step
+# ---- a schedule gets the length of the run as data: no new compile ---------------------
+rates() { # rates NAME EXPECTED COMMAND...: the learning rates of all steps must be EXPECTED
   local name=$1 want=$2 got
   shift 2
   got=$("$@" --json --quiet 2>"$work/err" | sed -n 's/.*"lr": *{"opt": *\([0-9.e-]*\)}.*/\1/p' | xargs printf '%.3f ')
@@ -56,7 +58,7 @@ optimizer opt = SGD(net, lr=linear_schedule(1.0, 0.0), accumulate=2)
 train x, y in small() with batch=160, epochs=2 { minimize cross_entropy(net(x), y) with opt }
 AMP
 (cd "$d" && "$ampc" -o length.c length.amp && eval "$("$ampc" --build-line -o length.c length.amp)") || failed "length.c"
-run() { (cd "$d" && "$@"); } # the program looks for its data in its folder
+run() { (cd "$d" && "$@"); } # the program reads its data from its own folder
 rates "epochs and accumulate" "1.000 0.750 0.500 0.250" run "$amp" train length.amp
 rates "--set train.epochs" "1.000 0.500" run "$amp" train --set train.epochs=1 length.amp
 rates "--steps" "1.000 0.500" run ./length --steps 2
@@ -66,7 +68,7 @@ rates "--set opt.lr.steps" "1.000 0.900 0.800 0.700" run ./length --set opt.lr.s
 passes "two steps, then a stop" run ./length --quiet --steps 2 --set opt.lr.steps=4 --save "$work/two"
 rates "resumed" "0.500 0.250" run "$amp" train --resume "$work/two" length.amp
 
-# ---- the same bytes, whatever happens in between -------------------------------------------------------
+# ---- the same bytes in all ways to run -------------------------------------------------------
 cat >"$d/job.amp" <<'AMP'
 data small(split: str) { return idx(split + "-images.gz").to(f32) / 255.0, idx(split + "-labels.gz").to(i64) }
 module Net {
@@ -82,7 +84,7 @@ train x, y in small("train") with batch=96, epochs=4, drop_last=false { minimize
 eval x, y in small("t10k") with batch=100 { metric acc = accuracy(net(x), y) }
 AMP
 job=$d/job.amp
-passes "train" train --save "$work/a" "$job" # 7 batches an epoch, the last smaller: steps of 3, 3 and 1
+passes "train" train --save "$work/a" "$job" # 7 batches in each epoch, the last one smaller: steps of 3, 3 and 1 batches
 grep -q "skipped steps: [1-9][0-9]* of 12" "$work/out" || failed "no step overflows, or there are not 12"
 cp "$work/out" "$work/results"
 passes "without fusion" train -O0 --save "$work/b" "$job"
@@ -98,7 +100,7 @@ passes "emitted program builds" bash -c "cd '$d' && $line"
 passes "emitted program trains" bash -c "cd '$d' && ./job --quiet --save '$work/emitted'"
 same "emitted program and JIT, same checkpoint" "$work/a" "$work/emitted"
 passes "eval" "$amp" eval --device cpu --quiet --resume "$work/a" "$job"
-grep -qF "$(grep "eval acc" "$work/results")" "$work/out" || failed "amp eval sees other averages"
+grep -qF "$(grep "eval acc" "$work/results")" "$work/out" || failed "amp eval reads other averages"
 printf ':train\n:save %s\n' "$work/repl" | "$amp" repl "$job" >"$work/out" 2>"$work/err" || failed "repl"
 same "the prompt, same checkpoint" "$work/a" "$work/repl"
 

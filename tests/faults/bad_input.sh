@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Bad input of every kind: one clear error each, the right exit status, and no file harmed.
+# Bad input of every kind: each gives one clear error and the right exit status, and changes no
+# file.
 #   bad_input.sh AMPC AMP
 . "$(dirname "$0")/lib.sh"
 
@@ -11,7 +12,7 @@ train() { timeout 500 "$amp" train --device cpu "$@"; }
 export -f train
 export amp
 
-# fresh DIR: the data again, to be spoilt by one test
+# fresh DIR: writes the data again, so that one test can damage them
 fresh() {
   rm -rf "$work/bad"
   cp -r "$d" "$work/bad"
@@ -50,7 +51,7 @@ fresh && rm "$bad/train-images.gz" && mkdir "$bad/train-images.gz"
 refuses "a folder for a file" 3 'train-images\.gz' train "$bad/job.amp"
 
 # ---- programs ------------------------------------------------------------------------------------
-edit() { # edit SED: a copy of the job, changed
+edit() { # edit SED: makes an edited copy of the job
   sed "$1" "$job" >"$d/edited.amp"
   cmp -s "$job" "$d/edited.amp" && failed "sed '$1' changes nothing"
 }
@@ -61,7 +62,7 @@ edit 's/Linear(hidden, 10)/Linear(hidden + 1, 10)/'
 refuses "shape mismatch" 1 'error\[E3.*3[23].*3[23]' train "$d/edited.amp"
 edit 's/lr=0.1/lr=1e30/; s/precision f16/precision f32/'
 refuses "non-finite loss" 5 'finite' train --save "$work/nan" "$d/edited.amp"
-[ -e "$work/nan" ] && failed "a checkpoint was written after the loss was lost"
+[ -e "$work/nan" ] && failed "a checkpoint was written after the loss was not finite"
 cp "$work/good" "$work/before"
 edit 's/  minimize \(.*\) with opt/  z = net(image)\n  minimize cross_entropy(z, label) + sqrt(z * 0.0).sum() with opt/'
 refuses "gradients that are NaN at every scale" 5 'last 20 steps, up to step 76, .*scale of 1, .*good' \
@@ -94,7 +95,7 @@ cp "$good" "$work/kept"
 intact() { same "$1: the checkpoint is as it was" "$work/kept" "$good"; }
 refuses "unwritable checkpoint" 3 'no/such/w' train --save "$work/no/such/w" "$job"
 refuses "checkpoint is a folder" 3 'data' train --save "$d" "$job"
-# The disk is full: a file may not grow beyond 16 KiB.
+# A full disk: a file may not grow beyond 16 KiB.
 full_disk() (
   ulimit -f 16
   train "$@"
@@ -102,14 +103,14 @@ full_disk() (
 export -f full_disk
 refuses "no room for the checkpoint" 3 'good' bash -c 'full_disk "$@"' _ --save "$good" "$job"
 intact "no room"
-[ -z "$(find "$work" -maxdepth 1 -name 'good?*')" ] || failed "a part of a checkpoint is left over"
+[ -z "$(find "$work" -maxdepth 1 -name 'good?*')" ] || failed "an unfinished checkpoint is left over"
 
 small_job "$d/other.amp" 48
 refuses "another model's checkpoint" 3 'good' train --resume "$good" --save "$good" "$d/other.amp"
 intact "another model"
 refuses "no checkpoint" 3 'nowhere' train --resume "$work/nowhere" "$job"
 size=$(stat -c %s "$good")
-flip() { # flip OFFSET: a copy with one bit changed
+flip() { # flip OFFSET: makes a copy with one bit flipped
   cp "$good" "$work/flipped"
   local byte
   byte=$(od -An -tu1 -j "$1" -N 1 "$good")

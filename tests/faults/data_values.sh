@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Numbers in data that a job cannot use: messages name the file, the sample and the value.
+# Values in data that a job cannot use: the messages name file, sample and value.
 #   data_values.sh AMPC AMP
 . "$(dirname "$0")/lib.sh"
 d=$work/data
 mkdir -p "$d"
 cd "$d" || exit 1
 
-bytes() { # bytes N ESCAPED...: the escaped words, N of them
+bytes() { # bytes N ESCAPED...: N of the escaped words
   local i
   for ((i = 0; i < $1; i++)); do printf '%b' "$2"; done
 }
@@ -52,7 +52,7 @@ passes "one behind the classes that is ignored" train job.amp
 job job.amp ignored.idx f32 ', ignore_index=-1'
 refuses "one that is not the ignored one" 3 'sample 4 is -100, expected 0 to 3 or -1 ' train job.amp
 
-# ---- what an index names ------------------------------------------------------------------
+# ---- indices ------------------------------------------------------------------
 label words.idx 0 1 2 3 4 5 0 1 2 9
 cat >words.amp <<AMP
 data d() { return idx("words.idx"), idx("good.idx") }
@@ -77,7 +77,7 @@ train w, y in d() with batch=2 { minimize cross_entropy(net(w).flatten(0, 1), y.
 AMP
 refuses "a token, and where in its window" 3 'text\.bin: sample 2, element 8, is 7, expected 0 to 6' train text.amp
 
-# ---- floats: a number that is not finite may be masked, so it is looked for when a loss was lost ------
+# ---- floats: a job may mask non-finite numbers, so they are searched only after a loss is not finite ------
 lost_x() { # lost_x SAMPLE ESCAPED
   { bytes $((8 * $1 + 3)) '\x3f\0\0\0'; printf '%b' "$2"; bytes $((76 - 8 * $1)) '\x3f\0\0\0'; } >"$work/bytes"
   idx '\0\0\x0d\x02\0\0\0\x0a\0\0\0\x08' <"$work/bytes" >x.idx

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Same model and seed, same bytes: of emitted text, of a trained model, of JIT and emitted program, --strict-rounding too.
+# The same model and seed give the same bytes: of the emitted text, of a trained model, of JIT and
+# emitted program, also with --strict-rounding.
 #   determinism.sh AMPC AMP
 . "$(dirname "$0")/lib.sh"
 d=$work/data
@@ -13,7 +14,7 @@ cp -r "$d" "$work/elsewhere/data"
 for kind in c cuda; do
   (cd "$work" && "$ampc" --emit=$kind -o "$work/one.$kind" data/job.amp) || failed "emit $kind"
   (cd "$work/elsewhere" && "$ampc" --emit=$kind -o "$work/two.$kind" data/job.amp) ||
-    failed "emit $kind from elsewhere"
+    failed "emit $kind from another folder"
   same "$kind text twice" "$work/one.$kind" "$work/two.$kind"
   if grep -nE "$work|$source_dir|/tmp/|/home/" "$work/one.$kind" >"$work/out"; then
     failed "$kind text has an absolute path"
@@ -34,7 +35,7 @@ passes "first half" train --seed 7 --steps 13 --save "$work/half"
 passes "second half" train --seed 7 --resume "$work/half" --save "$work/joined"
 same "stopped and resumed, same checkpoint" "$work/a" "$work/joined"
 
-# ---- random numbers of a step: the same after a resume, without fusion, in the emitted program -----
+# ---- random numbers of a step: the same after a resume, without fusion and in the emitted program -----
 cat >"$d/random.amp" <<'AMP'
 data small(split: str) {
   return idx(split + "-images.gz").to(f32) / 255.0, idx(split + "-labels.gz").to(i64)
@@ -73,7 +74,7 @@ passes "emitted program resumes the JIT's checkpoint" \
   bash -c "cd '$d' && ./job --quiet --resume '$work/half' --seed 7 --save '$work/crossed'"
 same "resumed across, same checkpoint" "$work/a" "$work/crossed"
 
-# ---- --strict-rounding: other roundings, and the same ones in both programs --------------------------
+# ---- --strict-rounding: other roundings, but the same in both programs --------------------------
 passes "train strictly" train --strict-rounding --seed 7 --save "$work/strict"
 cmp -s "$work/a" "$work/strict" && failed "--strict-rounding changes nothing in f16"
 passes "train strictly in f32" train --strict-rounding --seed 7 --set precision=f32 --save "$work/strict32"

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# early_stop: where a run ends, what it keeps, resumed and emitted; the option; a job without a metric.
+# early_stop: where a run ends, which checkpoints it keeps, resumed and emitted; the option; a job
+# without a metric.
 #   early_stop.sh AMPC AMP
 . "$(dirname "$0")/lib.sh"
 d=$work/data
 mkdir -p "$d"
-# the learning rate falls to 0 in two epochs: evaluations then stay what they are
+# the learning rate reaches 0 after two epochs, so evaluations do not change after that
 cat >"$d/job.amp" <<'AMP'
 data numbers(n: int) { return synthetic(n, [8], seed=1), synthetic(n, [], dtype=i64, low=0, high=3, seed=2) }
 model net = Linear(8, 3)
@@ -14,7 +15,7 @@ eval x, y in numbers(64) with batch=64 { metric loss = cross_entropy(net(x), y) 
 AMP
 job=$d/job.amp
 passes "train" "$amp" train --device cpu --save "$work/a" "$job"
-grep -q "stopped early after step 20: no eval loss better than .* in 3 evaluations" "$work/err" || failed "another end"
+grep -q "stopped early after step 20: no eval loss better than .* in 3 evaluations" "$work/err" || failed "the run does not stop after step 20"
 [ "$(ls "$work" | grep -c '^a\.best-loss=.*\.step8$')" = 1 ] || failed "the best is not kept: $(ls "$work")"
 passes "the best goes on" "$amp" eval --device cpu --quiet --resume "$work"/a.best-loss=*.step8 "$job"
 for n in 8 10 16; do
@@ -26,7 +27,7 @@ done
 passes "at the end already" "$amp" train --device cpu --resume "$work/a" --save "$work/again" "$job"
 same "nothing more is done" "$work/a" "$work/again"
 passes "the option" "$amp" train --device cpu --early-stop 1 "$job"
-grep -q "stopped early after step 12" "$work/err" || failed "--early-stop 1 ends elsewhere"
+grep -q "stopped early after step 12" "$work/err" || failed "--early-stop 1 does not stop after step 12"
 (cd "$d" && "$ampc" -o job.c job.amp && eval "$("$ampc" --build-line -o job.c job.amp)") || failed "emit job.c"
 passes "emitted program" "$d/job" --quiet --save "$work/emitted"
 same "emitted program and JIT, same end" "$work/a" "$work/emitted"

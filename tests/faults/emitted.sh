@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The emitted .cu becomes a trainer by the line that --build-line prints. Where there is a GPU it ends
-# with the bytes of the JIT's run; elsewhere it says so in one line. Skips where there is no nvcc.
+# The build line makes a trainer from an emitted .cu. With a GPU it writes the bytes of the JIT's
+# run; without one it reports that in one line. Skipped without nvcc.
 #   emitted.sh AMPC AMP
 . "$(dirname "$0")/lib.sh"
 PATH=$PATH:/usr/local/cuda/bin

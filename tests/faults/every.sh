@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# `every n`: the steps in which it fires, in a whole run and a resumed one, in each train block; the same bytes
-# resumed, without fusion, emitted and at the prompt, with steps of several bodies, a smaller last batch, batch
-# norm, averages of weights and overflows; what does not act leaves weights and loss scale alone.
+# `every n`: the steps in which it runs, in a whole run and a resumed one, in each train block. The
+# bytes are the same resumed, without fusion, emitted and at the prompt, with steps of several
+# bodies, a smaller last batch, batch norm, weight averages and overflows. An optimizer that does
+# not step leaves weights and loss scale unchanged.
 #   every.sh AMPC AMP
 . "$(dirname "$0")/lib.sh"
 d=$work/job
@@ -34,7 +35,7 @@ eval real in synthetic(40, [6]) with batch=20, every=4 { metric d = mean(critic(
 AMP
 job=$d/gan.amp
 
-# fires NAME METRIC "STEPS" COMMAND...: the steps whose line of JSON has a number for it
+# fires NAME METRIC "STEPS" COMMAND...: exactly the JSON lines of these steps have a number for METRIC
 fires() {
   local name=$1 metric=$2 want=$3 got
   shift 3
@@ -43,8 +44,8 @@ fires() {
   [ "$got" = "$want" ] && echo "ok: $name: $got" || failed "$name: $got, expected $want"
 }
 
-# ---- the same bytes, whatever happens in between -------------------------------------------------------
-# 13 batches an epoch, the last of 4 samples: steps of 3, 3, 3, 3 and 1
+# ---- the same bytes in all ways to run ------------------------------------------------------- 13
+# batches in each epoch, the last one of 4 samples: steps of 3, 3, 3, 3 and 1 batches
 fires "steps of three bodies" loss_opt_g "3 6 9 12 15 18 21 24" train --save "$work/a" "$job"
 grep -q '"skipped":0' <(tail -n 2 "$work/out") && failed "no step overflows"
 fires "one in the other" spread "6 12 18 24" train -O0 --save "$work/b" "$job"
@@ -70,9 +71,9 @@ passes "looking at what fires" bash -c "printf ':show score\n:grad gen.fc2.bias\
 passes "a log" train --log-dir "$work/log" --log 1 --steps 3 "$job"
 awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "train.loss_opt_g") c = i }
   NR > 1 && $1 < 4 { bad += (NR - 1 == 3) == ($c == "") } END { exit bad || !c }' "$work/log/metrics.csv" &&
-  echo "ok: rows have what fired" || failed "rows of the log"
+  echo "ok: rows have the losses that ran" || failed "rows of the log"
 
-# ---- it is counted in steps of the run -------------------------------------------------------------------
+# ---- `every` counts the steps of the run -------------------------------------------------------------------
 cat >"$d/two.amp" <<'AMP'
 model net = Linear(6, 1)
 optimizer opt = SGD(net, lr=0.01)
@@ -88,7 +89,7 @@ passes "and the rest" train --resume "$work/part" --save "$work/joined" "$d/two.
 same "two updates in a step, same checkpoint" "$work/two" "$work/joined"
 tail -c 1000000 "$work/two" | grep -qa '"ampc.optimizer.opt.taken":"12"' || failed "not 12 updates in 9 steps"
 
-# ---- a schedule is as long as the updates of its optimizer ---------------------------------------------------
+# ---- the length of a schedule is the number of updates of its optimizer ---------------------------------------------------
 cat >"$d/length.amp" <<'AMP'
 model net = Linear(6, 1)
 model other = Linear(6, 1)
@@ -99,7 +100,7 @@ train x in synthetic(208, [6]) with batch=16 {
   every 3 { minimize mean(other(x) ** 2) with rare }
 }
 AMP
-rates() { # rates NAME EXPECTED OPTION...: each learning rate once
+rates() { # rates NAME EXPECTED OPTION...: the learning rates, without repetitions, must be EXPECTED
   local got
   got=$(train --json "${@:3}" "$d/length.amp" 2>"$work/err" | sed -n 's/.*"rare": *\([0-9.e-]*\)}.*/\1/p' | uniq | xargs)
   [ "$got" = "$2" ] && echo "ok: $1: $got" || failed "$1: $got, expected $2"
@@ -108,7 +109,7 @@ rates "13 steps, 4 updates" "0.0 1.0 0.75 0.5 0.25"
 rates "--steps" "0.0 1.0 0.5" --steps 8
 rates "--set rare.lr.steps" "0.0 1.0 0.875 0.75 0.625" --set rare.lr.steps=8
 
-# ---- what does not act changes nothing ---------------------------------------------------------------------
+# ---- an optimizer that does not step changes nothing ---------------------------------------------------------------------
 cat >"$d/still.amp" <<'AMP'
 model net = Sequential(Linear(6, 8), Dropout(0.3), Linear(8, 1))
 optimizer opt = SGD(net, lr=0.01)
@@ -124,7 +125,8 @@ grep -v every "$d/still.amp" >"$d/plain/still.amp"
 passes "with a metric in some steps" train --save "$work/with" "$d/still.amp"
 passes "and without it" train --save "$work/without" "$d/plain/still.amp"
 same "a metric in some steps, same checkpoint" "$work/with" "$work/without"
-# 14 steps, of which 7 have the optimizer: the scale grows after 3 and 6 of them, not after 3, 6, 9 and 12
+# 14 steps; the optimizer runs in 7 of them. The scale grows after 3 and 6 of these 7, not after
+# steps 3, 6, 9 and 12
 sed -i 's/every 3 {.*/every 2 {/; s/with opt$/with opt }/' "$d/still.amp"
 passes "the optimizer in some steps" train --save "$work/some" "$d/still.amp"
 for entry in '"ampc.scale":"16"' '"ampc.growth":"1"' '"ampc.optimizer.opt.taken":"7"' '"ampc.step":"14"'; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Files: links, devices, pipes, two runs on one checkpoint, names of any bytes, what would be lost by
-# writing, a full stdout.
+# Files: links, devices, pipes, two runs with one checkpoint, names of any bytes, files that a
+# command must not overwrite, a full stdout.
 #   files.sh AMPC AMP
 . "$(dirname "$0")/lib.sh"
 export XDG_CACHE_HOME=${XDG_CACHE_HOME:-$work/cache}
@@ -11,12 +11,12 @@ job=data/job.amp
 train() { timeout 1000 "$amp" train --device cpu -q --steps 20 "$@"; }
 passes "a run" train --save whole $job
 "$ampc" --target=cpu -o whole.c $job || failed "a text"
-soon() { timeout 1000 "$@"; } # what once hung
+soon() { timeout 1000 "$@"; } # for commands that could hang
 
-is_link() { # is_link NAME LINK TARGET: it still leads there
-  if [ "$(readlink "$2")" = "$3" ]; then echo "ok: $1"; else failed "$1: no link any more"; fi
+is_link() { # is_link NAME LINK TARGET: LINK still points to TARGET
+  if [ "$(readlink "$2")" = "$3" ]; then echo "ok: $1"; else failed "$1: it is no longer a link"; fi
 }
-nothing_new() { # nothing_new NAME FOLDER FILES...: and no others
+nothing_new() { # nothing_new NAME FOLDER FILES...: the folder has exactly these files
   local name=$1 folder=$2 got
   shift 2
   got=$(cd "$folder" && find . -mindepth 1 | sed 's,^\./,,' | sort | tr '\n' ' ')
@@ -34,7 +34,7 @@ is_link "-o through a link" here/text.c ../far/text.c
 is_link "--deps through a link" here/deps ../far/deps
 same "-o through a link: the text" whole.c far/text.c
 same "--deps through a link: the text" <(echo "here/text.c: $job") far/deps
-[ "$(stat -c %a far/text.c)" = 604 ] || failed "the permissions of a file that is replaced"
+[ "$(stat -c %a far/text.c)" = 604 ] || failed "the permissions of a replaced file"
 (umask 027 && exec "$ampc" --target=cpu -o masked.c $job)
 [ "$(stat -c %a masked.c)" = 640 ] || failed "the permissions of a new file"
 ln -s ../far/weights here/weights
@@ -42,12 +42,12 @@ passes "--save through a link" train --save here/weights --save-every 10 --keep-
 is_link "--save through a link" here/weights ../far/weights
 same "--save through a link: the checkpoint" whole far/weights
 same "--save through a link: a kept one" whole here/weights.step20
-cmp -s whole here/weights.step10 && failed "--save through a link: the kept ones are one file"
+cmp -s whole here/weights.step10 && failed "--save through a link: the kept checkpoints are one file"
 nothing_new "links" far deps text.c weights
 
 # ---- devices and pipes as outputs ----------------------------------------------------------------
 mkdir dev
-ln -s /proc/self/fd/1 dev/stdout # as /dev has it, where a mistake would harm the machine
+ln -s /proc/self/fd/1 dev/stdout # like /dev/stdout; an error on the real one would harm the machine
 for path in dev/stdout /dev/fd/1 /proc/self/fd/1; do
   { echo before; "$ampc" --target=cpu -o $path $job; echo after; } >dev/text 2>err
   same "-o $path, to a file" <(echo before; cat whole.c; echo after) dev/text
@@ -60,7 +60,7 @@ soon cat dev/pipe >dev/read &
 passes "-o to a pipe" soon "$ampc" --target=cpu --emit=c -o dev/pipe $job
 wait $!
 same "-o to a pipe: the text" whole.c dev/read
-[ -p dev/pipe ] || failed "-o to a pipe: it is none any more"
+[ -p dev/pipe ] || failed "-o to a pipe: it is no longer a pipe"
 for path in dev/stdout /proc/self/fd/1 dev/pipe; do
   refuses "--save $path" 3 "$path: not a regular file" soon "$amp" train --device cpu --save $path $job
 done
@@ -82,13 +82,13 @@ cp -r data piped && rm piped/train-images.gz && mkfifo piped/train-images.gz
 refuses "a pipe as data" 3 'train-images\.gz is no regular file' soon "$amp" train --device cpu piped/job.amp
 mkdir -p logs && mkfifo logs/metrics.csv
 refuses "a pipe as a log" 3 'metrics\.csv' soon "$amp" train --device cpu --log-dir logs $job
-aside() { # aside FILE: without the seal, and JOB for the job's name, which the first line tells
+aside() { # aside FILE: prints it without the checksum line, and with JOB in place of the job's name
   local file name
   file=$(sed -nE '1s/.*: the steps of ([^,]*),.*/\1/p' "$1")
   name=${file%.amp}
   sed -E "1s/.*, precision/JOB, precision/; 3d; s/(^| )$file:([0-9])/\1JOB:\2/g; s/\"($file|$name)(\\\\?)\"([^:])/\"JOB\2\"\3/g" "$1"
 }
-job_by() { # job_by NAME COMMAND...: gives the text of the job itself
+job_by() { # job_by NAME COMMAND...: the command must print the text of the job itself
   local name=$1
   shift
   "$@" >dev/text 2>err
@@ -101,7 +101,7 @@ by_stdin() { soon "$ampc" --target=cpu --emit=c --data-dir data /dev/stdin; }
 job_by "a job by /dev/stdin" by_stdin <$job
 job_by "a job by a pipe" by_stdin < <(sleep 0.3; cat $job)
 job_by "a job by a substitution" soon "$ampc" --target=cpu --emit=c --data-dir data <(cat $job)
-exec 8<>pipe # the writer has it from the start
+exec 8<>pipe # keeps a writer open from the start
 (sleep 0.3; cat $job >&8) &
 exec 8>&-
 job_by "a job by a named pipe" soon "$ampc" --target=cpu --emit=c --data-dir data pipe
@@ -114,7 +114,7 @@ passes "a pipe as an entry of the cache" env XDG_CACHE_HOME="$work/own" timeout 
   --steps 20 --save again $job
 same "a pipe as an entry of the cache: the run" whole again
 
-# ---- what would be lost --------------------------------------------------------------------------------
+# ---- files that must not be overwritten --------------------------------------------------------------------------------
 cp $job before.amp
 ln data/job.amp hard && ln -s data/job.amp soft
 for path in $job hard soft data/train-labels.gz; do
@@ -140,7 +140,7 @@ passes "--save to the file that --resume reads" train --resume model --save star
 train --steps 20 --save kept-last --save-every 10 --keep-last 2 $job >/dev/null 2>&1
 passes "from a kept one to its other name" train --resume kept-last.step20 --save kept-last $job
 
-# ---- two runs on one checkpoint -------------------------------------------------------------------------
+# ---- two runs with one checkpoint -------------------------------------------------------------------------
 long() { "$amp" train --device cpu -q --steps 100000000 "$@" $job >dev/text 2>err.long & first=$!; }
 mkdir two
 ln -s saved two/link
@@ -158,12 +158,12 @@ kill -9 $first
 wait $first 2>/dev/null
 for part in two/saved.new-*; do [ -e "$part" ] && touch -d '2 minutes ago' "$part"; done
 touch -d '2 minutes ago' two/saved.new-0123456789abcdef two/saved.new-mine two/other.new-0123456789abcdef
-touch -d '+1 day' two/saved.new-fedcba9876543210 # somebody writes it now, however long this takes
+touch -d '+1 day' two/saved.new-fedcba9876543210 # as if another process were writing it now
 passes "after it was killed" train --resume two/saved --steps 1 --save two/saved $job
 same "a file model.tmp of the user's" <(echo mine) two/saved.tmp
-nothing_new "what was left goes, and nothing else" two link other other.new-0123456789abcdef saved \
+nothing_new "old unfinished files are removed, and nothing else" two link other other.new-0123456789abcdef saved \
   saved.new-fedcba9876543210 saved.new-mine saved.tmp
-for _ in 1 2 3 4; do # whoever comes first runs, the other one is told
+for _ in 1 2 3 4; do # the first one runs, the other one is refused
   rm -f race
   train --save race $job >out.a 2>err.a & a=$!
   train --save race $job >out.b 2>err.b & b=$!
@@ -182,7 +182,7 @@ wait $first 2>/dev/null
 name=$(printf 'caf\xe9')
 { cat $job; echo 'const TITLE = "plain"'; } >"data/$name.amp"
 passes "a job whose name is no UTF-8" train --save "$name.st" --json -D "TITLE=$name" "data/$name.amp"
-python3 - "$name.st" out <<'PY' || failed "a name that is no UTF-8"
+python3 - "$name.st" out <<'PY' || failed "a name that is not UTF-8"
 import json, os, sys
 head = open(os.fsencode(sys.argv[1]), "rb").read()
 meta = json.loads(head[8:8 + int.from_bytes(head[:8], "little")])["__metadata__"]

@@ -1,6 +1,6 @@
-# Sourced by the scripts of this folder: SCRIPT AMPC AMP. Gives $ampc, $amp, a work folder that goes
-# away at the end, a small job on a real part of Fashion-MNIST, and what checks a command.
-# shellcheck shell=bash
+# The scripts of this folder source this file: SCRIPT AMPC AMP. It sets $ampc and $amp, makes a work
+# folder that is removed at the end, and defines a small job on a part of Fashion-MNIST and
+# functions that check a command. shellcheck shell=bash
 set -u
 ampc=$(realpath "$1")
 amp=$(realpath "$2")
@@ -11,14 +11,14 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failures=0
 
-failed() { # failed TEXT: notes a failure and shows what the last command said
+failed() { # failed TEXT: counts a failure and prints the output of the last command
   echo "FAILED: $1"
   [ -s "$work/out" ] && sed 's/^/    out: /' "$work/out" | tail -n 20
   [ -s "$work/err" ] && sed 's/^/    err: /' "$work/err" | tail -n 20
   failures=$((failures + 1))
 }
 
-passes() { # passes NAME COMMAND...: status 0
+passes() { # passes NAME COMMAND...: the command must exit with status 0
   local name=$1
   shift
   "$@" >"$work/out" 2>"$work/err"
@@ -28,7 +28,8 @@ passes() { # passes NAME COMMAND...: status 0
 
 # An error in a job is `file:line:column: error[E201]: text`, any other one `amp: error: text`.
 is_error='^(.*: )?error(\[|:)'
-# refuses NAME STATUS PATTERN COMMAND...: that exit status, exactly one error, and it says PATTERN
+# refuses NAME STATUS PATTERN COMMAND...: the command must exit with STATUS and print exactly one
+# error, which matches PATTERN
 refuses() {
   local name=$1 want=$2 pattern=$3
   shift 3
@@ -46,12 +47,12 @@ refuses() {
   fi
 }
 
-same() { # same NAME A B: equal bytes
+same() { # same NAME A B: the files must have equal bytes
   if cmp "$2" "$3" >"$work/out" 2>"$work/err"; then echo "ok: $1"; else failed "$1"; fi
 }
 
-# hiding_library FILE NAME: to be preloaded; dlopen then finds no library with NAME in its name. A folder without
-# it is not enough where NVIDIA's own is.
+# hiding_library FILE NAME: makes a library to preload, with which dlopen finds no library whose
+# name contains NAME. A folder without the library would not hide one that NVIDIA installed.
 hiding_library() {
   cc -shared -fPIC -DHIDDEN="\"$2\"" -x c - -x none -o "$1" -ldl <<'C' || failed "cannot build the test's library"
 #define _GNU_SOURCE
@@ -65,11 +66,11 @@ void *dlopen(const char *name, int flags)
 C
 }
 
-idx() { # idx HEADER: an IDX file from the escaped header and the bytes of standard input
+idx() { # idx HEADER: prints an IDX file with this header (escaped) and the bytes of standard input
   { printf '%b' "$1"; cat; } | gzip -n -1
 }
 
-small_data() { # small_data DIR: 640 training and 200 test samples
+small_data() { # small_data DIR: writes 640 training and 200 test samples
   mkdir -p "$1"
   local split n high low
   for split in train t10k; do
@@ -86,7 +87,7 @@ small_data() { # small_data DIR: 640 training and 200 test samples
   done
 }
 
-small_job() { # small_job FILE [HIDDEN]: trains on the data beside it
+small_job() { # small_job FILE [HIDDEN]: writes a job that trains on the data next to it
   cat >"$1" <<AMP
 data small(split: str) {
   x = idx(split + "-images.gz").to(f32) / 255.0
@@ -108,7 +109,7 @@ eval image, label in small("t10k") with batch=100 { metric acc = accuracy(net(im
 AMP
 }
 
-lost_data() { # lost_data FILE SAMPLES "LOST...": samples of 8 numbers 0.5; those of the lost ones are 1e18
+lost_data() { # lost_data FILE SAMPLES "LOST...": writes samples of 8 numbers 0.5; the samples LOST have 1e18
   local i k number
   for ((i = 0; i < $2; i++)); do
     number='\x3f\0\0\0'
@@ -118,7 +119,7 @@ lost_data() { # lost_data FILE SAMPLES "LOST...": samples of 8 numbers 0.5; thos
   idx "\\0\\0\\x0d\\x02\\0\\0\\0\\x$(printf %x "$2")\\0\\0\\0\\x08" <"$work/bytes" >"$1"
 }
 
-lost_job() { # lost_job FILE DATA PRECISION: squares what the lost samples make, too large for any type
+lost_job() { # lost_job FILE DATA PRECISION: writes a job that squares numbers; those of the lost samples overflow every type
   cat >"$1" <<AMP
 data numbers() { return idx("$2") }
 module Net {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# A loss that is not finite. With a loss scaler it costs its step: the update is skipped, the scale goes
-# down and the run goes on, until too many in a row leave no hope. Without one it ends the run.
+# A loss that is not finite. With a loss scaler, the step is skipped, the scale is lowered and
+# training continues; after too many such steps in a row the run stops. Without a scaler the run
+# stops at once.
 #   lost_loss.sh AMPC AMP
 . "$(dirname "$0")/lib.sh"
 d=$work/data
@@ -10,8 +11,8 @@ cd "$d" || exit 1
 train() { # train JOB OPTIONS...
   timeout 300 "$amp" train --device cpu --log 1 "$@"
 }
-says() { # says NAME PATTERN: the last command did
-  cat "$work/out" "$work/err" | grep -Eq -- "$2" || failed "$1: nothing says '$2'"
+says() { # says NAME PATTERN: the output of the last command must match PATTERN
+  cat "$work/out" "$work/err" | grep -Eq -- "$2" || failed "$1: the output lacks '$2'"
 }
 
 lost_data one.idx 12 5
@@ -38,7 +39,7 @@ passes "the emitted program" ./one --save emitted.st
 says "it skips that step too" 'skipped steps: 1 of 12'
 same "the same bytes" one.st emitted.st
 
-# 65536 halves 16 times until it is 1; 64 twice until it is 16; then 20 steps more
+# 65536 is halved 16 times to 1, 64 is halved twice to 16; then 20 more steps
 refuses "all of them" 5 'losses or gradients of the last 20 steps, up to step 36,.*1, which is the lowest' train all.amp
 refuses "a floor" 5 'up to step 22,.*16, which is the lowest' train low.amp
 refuses "a fixed scale" 5 'up to step 20,.*1024, which is fixed' train fixed.amp

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Memory that runs out ends with status 5 and one sentence, wherever it happens: in the compiler, in
-# ours or in the libraries. Address space is limited to a little more than a program needs to start,
-# then to more and more, until a run goes through.
+# If memory runs out, in the compiler, the runtime or a library, the program exits with status 5 and
+# one sentence. The test limits the address space to a little more than the program needs to start,
+# and raises the limit until a run succeeds.
 #   no_memory.sh AMPC AMP
 . "$(dirname "$0")/lib.sh"
 limited() { # limited KB COMMAND...
@@ -12,7 +12,7 @@ limited() { # limited KB COMMAND...
 
 limited 4000000 "$amp" --version || { echo "skipped: does not run with limited memory"; exit 77; }
 
-# starts COMMAND...: the least limit, in steps of 2 MB, with which it prints its version or help
+# starts COMMAND...: prints the smallest limit, in steps of 2 MB, with which the command succeeds
 starts() {
   local kb
   for ((kb = 8000; kb < 4000000; kb += 2000)); do
@@ -21,7 +21,8 @@ starts() {
   echo "$kb"
 }
 
-# runs_out NAME START COMMAND...: status 5 and a sentence, with more and more memory, until it is 0
+# runs_out NAME START COMMAND...: with each limit from START on, the command exits with status 5 and
+# one sentence, until it succeeds
 runs_out() {
   local name=$1 start=$2 more=1000 refused=0 status
   shift 2
@@ -31,7 +32,7 @@ runs_out() {
     [ "$status" = 0 ] && break
     if [ "$status" != 5 ] || [ "$(grep -c . "$work/err")" != 1 ] ||
       ! grep -qE 'error: .*(memory|cannot start)' "$work/err"; then
-      failed "$name with $((start + more)) kB ended with $status"
+      failed "$name with $((start + more)) kB exits with status $status"
     fi
     cat "$work/err" >>"$work/said"
     refused=$((refused + 1))
@@ -66,22 +67,22 @@ AMP
 start=$(starts "$amp" --version)
 runs_out "convolutions" "$start" "$amp" train --device cpu -q --steps 3 conv.amp
 grep -q 'memory for a convolution' "$work/said" || failed "no convolution ran out of memory"
-# The prompt tells it and goes on; what it cannot go on without ends it with status 5.
+# The prompt reports the error and continues; if it cannot continue, it exits with status 5.
 printf ':train 2\n1 + 2\n' >inputs
 went_on=0
 for ((more = 1000; more < 4000000; more += 1000 + more / 8)); do
   limited $((start + more)) "$amp" repl --device cpu conv.amp <inputs
   status=$?
   [ $status = 0 ] && break
-  grep -qE 'memory|cannot start' "$work/err" || failed "the prompt with $((start + more)) kB: nothing of memory is told"
+  grep -qE 'memory|cannot start' "$work/err" || failed "the prompt with $((start + more)) kB: no message about memory"
   case $status in
-  1) grep -q '^int 3$' "$work/out" && went_on=$((went_on + 1)) || failed "the prompt with $((start + more)) kB does not go on" ;;
+  1) grep -q '^int 3$' "$work/out" && went_on=$((went_on + 1)) || failed "the prompt with $((start + more)) kB does not continue" ;;
   5) ;;
-  *) failed "the prompt with $((start + more)) kB ended with $status" ;;
+  *) failed "the prompt with $((start + more)) kB exits with status $status" ;;
   esac
 done
-[ $status = 0 ] && [ $went_on -gt 0 ] || failed "the prompt never goes on"
-echo "ok: the prompt: goes on $went_on times"
-# the compiler needs little: the models are what it needs most for
+[ $status = 0 ] && [ $went_on -gt 0 ] || failed "the prompt never continues"
+echo "ok: the prompt: continues $went_on times"
+# a large model, because the compiler needs little memory
 runs_out "ampc" "$(starts "$ampc" --version)" "$ampc" -o job.cu "$source_dir/models/mnist_cnn/mnist_cnn.amp"
 finish

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# plateau_schedule and early_stop: runs that are cut anywhere, emitted and at the prompt end with the same bytes.
+# plateau_schedule and early_stop: interrupted runs, emitted programs and the prompt write the same
+# bytes.
 #   plateau.sh AMPC AMP
 . "$(dirname "$0")/lib.sh"
 d=$work/data
@@ -16,7 +17,7 @@ eval x, y in numbers(64) with batch=64, every=3 { metric acc = accuracy(net(x), 
 eval x, y in numbers(64) with batch=64 { metric loss = cross_entropy(net(x), y) }
 AMP
 job=$d/job.amp
-prompt() { # prompt WHAT LINE...: the lines go to a session
+prompt() { # prompt WHAT LINE...: runs these lines at the prompt
   what=$1; shift
   printf '%s\n' "$@" ":save $work/session" | timeout 300 "$amp" repl "$job" >"$work/session.out" 2>&1 || failed "$what"
 }
@@ -38,19 +39,19 @@ same "-O0 and -O2, same end" "$work/a" "$work/plain"
 
 prompt "a session" ":train"
 same "the prompt and amp train, same end" "$work/a" "$work/session"
-grep -q "^stopped early after step" "$work/session.out" || failed "the prompt does not tell that it stops"
+grep -q "^stopped early after step" "$work/session.out" || failed "the prompt does not report that it stops"
 prompt "a session in pieces" ":train 19" ":show x" ":train 5" ":set" ":train"
 same "in pieces, same end" "$work/a" "$work/session"
 prompt "a loaded session" ":train 3" ":load $work/part" ":train"
 same "loaded, same end" "$work/a" "$work/session"
 prompt "a session that has stopped" ":load $work/a" ":train"
-grep -q "^stopped early after step" "$work/session.out" || failed "a session goes on behind its end"
+grep -q "^stopped early after step" "$work/session.out" || failed "a session continues after its end"
 same "nothing more is done" "$work/a" "$work/session"
 passes "one step" "$amp" train --device cpu --quiet --steps 1 --save "$work/first" "$job"
 prompt "back to the beginning" ":train 20" ":load $work/first" ":train"
 same "settings that were lowered are as before" "$work/a" "$work/session"
 
-# another start: of the text, of the command line, of an emitted program
+# another initial rate: in the text, on the command line, in an emitted program
 sed 's/plateau_schedule(2.0/plateau_schedule(1.0/' "$job" >"$d/one.amp"
 passes "another start" "$amp" train --device cpu --quiet --set opt.lr.start=1.0 --steps 40 --save "$work/set" "$job"
 passes "in the text" "$amp" train --device cpu --quiet --steps 40 --save "$work/one" "$d/one.amp"

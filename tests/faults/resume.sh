@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# resume= in the job: begun anew, gone on with, replaced and taken away, by `amp` and an emitted program.
+# resume= in the job: started new, continued, replaced and switched off, with `amp` and an emitted
+# program.
 #   resume.sh AMPC AMP
 . "$(dirname "$0")/lib.sh"
 cd "$work" || exit 1

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# A checkpoint is a function of the steps that were done: whenever else the run was saved, whatever is kept beside
-# it, whether it ended by early_stop, --steps or a block's end, and resumed from any of its checkpoints.
+# A checkpoint depends only on the steps that were done: not on other saves, on the checkpoints that
+# are kept, on whether the run ended by early_stop, --steps or the end of a block, or on the
+# checkpoint from which it was resumed.
 #   saves.sh AMPC AMP
 . "$(dirname "$0")/lib.sh"
 d=$work/data
@@ -23,7 +24,8 @@ eval x, y in numbers(64) with batch=64 { metric loss = cross_entropy(net(x), y) 
 AMP
 train() { "$amp" train --device cpu --quiet "$@"; }
 
-# ends JOB OPTIONS...: the same file in the end, however often it is saved, and from each of what was saved
+# ends JOB OPTIONS...: the last file is the same however often the run is saved, and also after a
+# resume from each checkpoint
 ends() {
   local job=$1 name what from
   shift
@@ -40,7 +42,7 @@ ends() {
     passes "$name from ${from##*/}" train "$@" --resume "$from" --save "$work/rest" "$d/$job.amp"
     same "$name from ${from##*/}: same end" "$work/whole" "$work/rest"
   done
-  # one that was written on the way is that of a run which ends there
+  # a checkpoint from the middle equals that of a run which ends there
   passes "$name until step 4" train --steps 4 --save "$work/four" "$d/$job.amp"
   same "$name: that of step 4" "$work/four" "$work/run/part.step4"
 }
@@ -50,7 +52,7 @@ ends plateau --steps 23
 ends two
 ends two --steps 10
 ends two --steps 8
-# a run without a step left stands where the one before it stood: no block is skipped
+# a run with no steps left stays at its position: no block is skipped
 for n in 0 4 8; do
   passes "$n steps" train --steps $n --save "$work/part" "$d/two.amp"
   passes "$n steps, and none" train --steps $n --resume "$work/part" --save "$work/part" "$d/two.amp"

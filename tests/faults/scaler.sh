@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# The loss scaler: a scale for each optimizer, which of them skips; in logs, at the prompt, in checkpoints that are
-# resumed, also from one scale for all; --set.
+# The loss scaler: a scale for each optimizer, and which optimizer skips; in logs, at the prompt, in
+# resumed checkpoints, also in those with one scale for all; --set.
 #   scaler.sh AMPC AMP
 . "$(dirname "$0")/lib.sh"
 d=$work/job
 mkdir -p "$d"
 train() { "$amp" train --device cpu --quiet "$@"; }
 
-# Backward multiplies with 2^120 and with its inverse in steps 3 and 10 for a, 6 and 7 for b (`step` counts from 0): all
-# is as in other steps, but for an infinity on the way where the scale is 256 or more.
+# Backward multiplies by 2^120 and then by its inverse, in steps 3 and 10 for a, and in 6 and 7 for
+# b (`step` counts from 0). This changes nothing, except that the product is infinite if the scale
+# is 256 or more.
 cat >"$d/head.amp" <<'AMP'
 data d() { return synthetic(88, [4]) }
 def steep(x, on) {
@@ -30,18 +31,18 @@ train x in d() with batch=8 {
 AMP
 own=(--set scaler.per_optimizer=true)
 
-# tensors FILE: all bytes behind the header
+# tensors FILE: prints all bytes behind the header
 tensors() { tail -c +$((9 + $(od -An -t u8 -N 8 "$1"))) "$1"; }
-# alike NAME A B: all tensors
+# alike NAME A B: all tensors must be equal
 alike() { if [ -s "$2" ] && [ -s "$3" ] && cmp <(tensors "$2") <(tensors "$3"); then echo "ok: $1"; else failed "$1"; fi; }
-# holds FILE TEXT...: the checkpoint's metadata
+# holds FILE TEXT...: the checkpoint's metadata must contain each TEXT
 holds() {
   local file=$1 text
   shift
   for text; do head -c 4000 "$file" | grep -qaF "$text" || failed "$file lacks $text"; done
 }
 
-# scales NAME "VALUES": "scales" of all lines, a/b, in units of 2^10
+# scales NAME "VALUES": the "scales" of all lines, as a/b in units of 2^10
 scales() {
   local got
   got=$(sed -n 's/.*"scales": *{"oa": *\([0-9.]*\), *"ob": *\([0-9.]*\)}.*/\1 \2/p' "$work/out" | while read -r x y; do
@@ -72,7 +73,7 @@ passes "emitted program builds" bash -c "cd '$d' && $line"
 passes "emitted program trains" bash -c "cd '$d' && ./two --quiet --save '$work/emitted'"
 same "emitted program, same checkpoint" "$work/each" "$work/emitted"
 
-# ---- from one scale to one for each and back -----------------------------------------------------------
+# ---- from one scale for all to one for each optimizer, and back -----------------------------------------------------------
 passes "one scale, 4 steps" train --steps 4 --save "$work/part" "$d/two.amp"
 holds "$work/part" 'ampc.scale":"524288"' 'ampc.growth":"1"'
 passes "each goes on from it" train "${own[@]}" --json --resume "$work/part" --save "$work/joined" "$d/two.amp"
@@ -80,9 +81,9 @@ scales "both begin with 512" "512/512 1024/256 1024/128 1024/128 2048/128 1024/2
 passes "a scale for each, 7 steps" train "${own[@]}" --steps 7 --save "$work/part" "$d/two.amp"
 holds "$work/part" 'ampc.scale":"524288"' oa.scale\":\"1048576\" ob.scale\":\"524288\"
 passes "one goes on from the lower" train --json --resume "$work/part" --steps 8 "$d/two.amp"
-grep -q '"scale": *524288' "$work/out" || failed "the one scale is another"
+grep -q '"scale": *524288' "$work/out" || failed "the single scale is wrong"
 
-# ---- one loss of several optimizers: one backward, with the lowest scale of theirs ----------------------
+# ---- one loss with several optimizers: one backward, with the lowest of their scales ----------------------
 cat "$d/head.amp" - >"$d/joint.amp" <<'AMP'
 optimizer oa = SGD(a, lr=0.01)
 optimizer ob = SGD(b, lr=0.01, momentum=0.5)
@@ -100,7 +101,7 @@ alike "powers of two: the same weights" "$work/one" "$work/each"
 # ---- at the prompt --------------------------------------------------------------------------------------
 printf ':train 3\n:scaler\n:quit\n' | "$amp" repl --device cpu "${own[@]}" "$d/two.amp" >"$work/out" 2>&1
 grep -q 'oa.scale 524288.*ob.scale 2.09715e+06' "$work/out" && grep -q 'scale 524288 (dynamic) of oa' "$work/out" ||
-  failed "the prompt tells no scales"
+  failed "the prompt prints no scales"
 
 # ---- hysteresis, --set ----------------------------------------------------------------------------------
 passes "two overflows lower it" train --set scaler.hysteresis=2 --set scaler.init=4096 --set scaler.interval=20 \
@@ -111,9 +112,10 @@ holds "$work/joined" 'ampc.scale":"512"' 'ampc.skipped":"4"'
 refuses "a wrong number" 1 'hysteresis. of the scaler is 0' train --set scaler.hysteresis=0 "$d/two.amp"
 refuses "an unknown one" 1 'scaler.intervall=3: the job has no such setting' train --set scaler.intervall=3 "$d/two.amp"
 
-# ---- a step that overflows is run again -----------------------------------------------------------------
-# A GAN in f32, whose critic has dropout, whose generator has batch norm: with losses that overflow in some steps at
-# scales of 256 and more. Run again until 128, it ends with the bits of a run that began with 64.
+# ---- a step that overflows is repeated
+# ----------------------------------------------------------------- A GAN in f32 with dropout in the
+# critic and batch norm in the generator. Its losses overflow in some steps at scales of 256 and
+# more. Repeated down to 128, these steps end with the bits of a run that started with 64.
 cat >"$d/gan.amp" <<'AMP'
 const K = 1
 def steep(x, on) {
@@ -141,10 +143,10 @@ train real in synthetic(92, [6]) with batch=8, epochs=2, drop_last=false {
 }
 AMP
 low=(--set scaler.init=64 --set scaler.on_overflow=skip)
-# numbers FILE: skipped, replayed, scale
+# numbers FILE: prints skipped, replayed, scale
 numbers() { head -c 4000 "$1" | grep -aoE '"ampc\.(scale|skipped|replayed)":"[0-9]*"' | tr -d '"\n' | sed 's/ampc\.//g'; }
 
-for k in 3 1; do # with 3 bodies a step the gradients of each are those of a third of the loss
+for k in 3 1; do # in a step of 3 bodies, each body's gradients are those of a third of the loss
   passes "the scale is low, K=$k" train -D K=$k --json "${low[@]}" --save "$work/low" "$d/gan.amp"
   size=$(grep -o '"size":[^,}]*' "$work/out")
   passes "run again, K=$k" train -D K=$k --json --log-dir "$work/log$k" --save "$work/high" "$d/gan.amp"
@@ -153,14 +155,14 @@ for k in 3 1; do # with 3 bodies a step the gradients of each are those of a thi
     want=$(head -c 4000 "$work/low" | grep -aoE "optimizer.$o.taken\":\"[0-9]*")
     head -c 4000 "$work/high" | grep -qaF "$want" || failed "$o: not $want"
   done
-  [ "$size" = "$(grep -o '"size":[^,}]*' "$work/out")" ] || failed "an attempt that is repeated counts in the metrics"
+  [ "$size" = "$(grep -o '"size":[^,}]*' "$work/out")" ] || failed "a repeated attempt counts in the metrics"
   got=$(numbers "$work/high")
   [ "$got" = "$([ $k = 1 ] && echo replayed:9scale:128skipped:0 || echo replayed:7scale:512skipped:0)" ] || failed "$got"
   [ $k = 1 ] || cp "$work/high" "$work/three"
 done
 head -n 1 "$work/log1/metrics.csv" | grep -q ',lr.og,replayed,' || failed "the table has no column"
 passes "skipped" train --set scaler.on_overflow=skip --save "$work/skip" "$d/gan.amp"
-cmp -s <(tensors "$work/low") <(tensors "$work/skip") && failed "to skip is to run again"
+cmp -s <(tensors "$work/low") <(tensors "$work/skip") && failed "skipping and repeating give the same weights"
 passes "a scale for each" train "${own[@]}" --save "$work/each" "$d/gan.amp"
 alike "a scale for each: the same weights" "$work/low" "$work/each"
 holds "$work/each" od.scale\":\"128\" og.scale\":\"128\" 'ampc.replayed":"18"'
@@ -175,10 +177,10 @@ passes "emitted program builds" bash -c "cd '$d' && $line"
 passes "emitted program trains" bash -c "cd '$d' && ./gan --quiet --save '$work/emitted'"
 same "emitted program, same checkpoint" "$work/three" "$work/emitted"
 printf ':train 8\n:scaler\n:save %s\n:quit\n' "$work/prompt" | "$amp" repl --device cpu -D K=3 "$d/gan.amp" >"$work/out" 2>&1
-grep -q 'replayed 7 times' "$work/out" || failed "the prompt does not tell it"
+grep -q 'replayed 7 times' "$work/out" || failed "the prompt does not print it"
 alike "at the prompt: the same weights" "$work/three" "$work/prompt"
 
-# Several optimizers of one loss wait together.
+# Several optimizers of one loss all repeat the step.
 cat >"$d/joint.amp" <<'AMP'
 def steep(x, on) {
   k = 1.0 + (2.0 ** 120 - 1.0) * on.to(f32)
@@ -203,7 +205,8 @@ for with in "" scaler.per_optimizer=true; do
   holds "$work/high" 'ampc.skipped":"0"' 'ampc.replayed":"'
 done
 
-# What a lower scale does not cure is skipped: an overflow at the lowest, a loss that is not finite.
+# A step is skipped if a lower scale does not help: an overflow at the lowest scale, a loss that is
+# not finite.
 sed 's/init=65536.0/init=1024.0, min=512.0/' "$d/gan.amp" >"$d/floor.amp"
 passes "an overflow at the lowest scale" train --save "$work/high" "$d/floor.amp"
 got=$(numbers "$work/high")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Arithmetic with schedules in the settings of an optimizer: learning rates of every step, by `amp` and an
-# emitted program, resumed, changed by --set, over two blocks.
+# Arithmetic with schedules in an optimizer's settings: the learning rate of every step, with `amp`
+# and an emitted program, resumed, changed by --set, over two blocks.
 #   settings.sh AMPC AMP
 . "$(dirname "$0")/lib.sh"
 cd "$work" || exit 1

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Parameters that several optimizers have: what one does is what it does alone (but for the order of the sum of a norm),
-# beside optimizers of rate 0 that come before and behind it; the same bytes without fusion, resumed and emitted, with
-# groups, averages of weights, 16-bit copies and overflows; a step that overflows for one of them is one of the others.
+# Parameters that several optimizers share. An optimizer between two others with rate 0 gives the
+# result that it gives alone, except for the order of the sum of a norm. The bytes are the same
+# without fusion, resumed and emitted, with groups, weight averages, 16-bit copies and overflows. A
+# step that overflows for one optimizer is still a step of the others.
 #   shared.sh AMPC AMP
 . "$(dirname "$0")/lib.sh"
 d=$work/job
@@ -40,7 +41,8 @@ passes "optimizers alone" train --save "$work/alone" "$d/alone.amp"
 grep -q "skipped steps: [1-9]" "$work/out" || failed "no step overflows"
 passes "beside others" train --save "$work/shared" "$job"
 
-# tensors FILE [WORDS]: a line of each tensor, its bytes as a checksum; without those that have a WORD in their name
+# tensors FILE [WORDS]: prints one line for each tensor, with a checksum of its bytes; leaves out
+# names that contain a WORD
 tensors() {
   python3 - "$@" <<'PY'
 import json, struct, sys, zlib
@@ -69,7 +71,7 @@ passes "emitted program builds" bash -c "cd '$d' && $line"
 passes "emitted program trains" bash -c "cd '$d' && ./shared --quiet --save '$work/emitted'"
 same "emitted program, same checkpoint" "$work/shared" "$work/emitted"
 
-# ---- a gradient that overflows for one loss -----------------------------------------------------------
+# ---- a gradient that overflows in one loss -----------------------------------------------------------
 cat >"$d/one.amp" <<'AMP'
 data d() { return synthetic(64, [4]) }
 precision f16 { scaler(init=1024.0) }

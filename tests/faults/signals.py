@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""signals.py AMPC AMP: hundreds of each signal that is handled, into f32 products and convolutions, of
-amp train, an emitted program and the prompt. No signal harms the run; one that ends it leaves a whole
-checkpoint and the status 130; one that was ignored before stays ignored. So it is before the first
-step, where a C compiler hangs that must go as well, and behind the last one. Nothing waits for a
-time: a signal is sent at any moment after a state was seen."""
+"""signals.py AMPC AMP: sends hundreds of each handled signal to amp train, an emitted program and the prompt, during
+f32 products and convolutions. No signal may harm the run. A signal that ends it must leave a complete checkpoint and
+status 130. A signal that was ignored before must stay ignored. The same holds before the first step, where a hanging C
+compiler must be ended too, and after the last step. No test depends on a time: a signal is sent at a random moment after
+a state was observed."""
 import os
 import queue
 import random
@@ -17,7 +17,7 @@ import threading
 import time
 
 AMPC, AMP = os.path.realpath(sys.argv[1]), os.path.realpath(sys.argv[2])
-PATIENCE = 300  # seconds for what hangs, not for what is slow
+PATIENCE = 300  # seconds; long enough for slow programs, to detect a hang
 HANDLED = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 RANDOM = random.Random(1)
 
@@ -59,7 +59,7 @@ def check(name, good, text=""):
 
 
 class Run:
-    """A program whose lines are read as they come; begun when `began` stands in one of them."""
+    """A running program. Its lines are read as they come; it has begun when a line contains `began`."""
 
     def __init__(self, command, began=" step 1/", **how):
         self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -75,7 +75,7 @@ class Run:
         self.lines.put(None)
 
     def wait_for(self, text):
-        """A line that comes from now on; False: the program ended without it."""
+        """Waits for a line that contains the text; False: the program ended without one."""
         while True:
             line = self.lines.get(timeout=PATIENCE)
             if line is None:
@@ -115,7 +115,7 @@ def defaults():
 
 
 def storm(name, command):
-    """SIGUSR1 as often as it comes, then an end."""
+    """Sends many SIGUSR1, then SIGTERM."""
     run = Run(command, preexec_fn=defaults)
     for _ in range(400):
         if not run.runs():
@@ -130,7 +130,7 @@ def storm(name, command):
 
 
 def ends(name, command, resume):
-    """Each signal that ends a run, twice, after some that save."""
+    """Sends each signal that ends a run, twice, after some that save."""
     for number in HANDLED * 2:
         if os.path.exists("saved"):
             os.unlink("saved")
@@ -146,7 +146,7 @@ def ends(name, command, resume):
 
 
 def ignored(name, command):
-    """What nohup and shells turn off stays off."""
+    """Signals that nohup and shells ignore stay ignored."""
     for number in (signal.SIGHUP, signal.SIGINT):
         run = Run(command, preexec_fn=ignoring(number))
         for _ in range(20):
@@ -158,7 +158,7 @@ def ignored(name, command):
 
 
 def prompt(name, job):
-    """Ctrl-C stops the work of the prompt, again and again, and nothing else."""
+    """Ctrl-C interrupts the current command of the prompt, again and again, but not the session."""
     run = Run([AMP, "repl", "--device", "cpu", job], began=None, preexec_fn=defaults)
     done = 0
     while done < 100:
@@ -190,7 +190,7 @@ exec REAL "$@"
 
 
 def wait_until(what, good):
-    """Of what comes by itself; False after PATIENCE."""
+    """Waits until good() is true; False after PATIENCE."""
     end = time.monotonic() + PATIENCE
     while not good():
         if time.monotonic() > end:
@@ -227,7 +227,7 @@ class Hanging:
         return wait_until("the compiler", lambda: os.path.exists("hanging/hangs") or not self.run.runs())
 
     def left(self):
-        """What should be gone: processes, files."""
+        """The processes and files that are left over."""
         with open("hanging/pids", encoding="utf-8") as f:
             pids = f.read().split()
         gone = wait_until("the compiler's end", lambda: all(is_gone(pid) for pid in pids))
@@ -252,7 +252,7 @@ def compiling(name, command):
 
 
 def saving(name, command):
-    """SIGUSR1 before the first step and, as often as it can be sent, to the end of the process."""
+    """Sends SIGUSR1 before the first step, and then repeatedly until the process ends."""
     h = Hanging(command + ["--save", "saved"])
     h.hangs()
     h.run.send(signal.SIGUSR1)
@@ -264,7 +264,7 @@ def saving(name, command):
 
 
 def saving_emitted(command):
-    """From when it is caught on."""
+    """Sends SIGUSR1 repeatedly from the moment when the handler is installed."""
     def caught():
         with open(f"/proc/{run.child.pid}/status", encoding="utf-8") as f:
             for line in f:
@@ -280,7 +280,7 @@ def saving_emitted(command):
 
 
 def prompt_compiling(job):
-    """Ctrl-C ends the compiler and not the session; SIGTERM ends both."""
+    """Ctrl-C ends the compiler but not the session; SIGTERM ends both."""
     h = Hanging([AMP, "repl", "--device", "cpu", job])
     h.run.type(":train 1")
     h.hangs()
@@ -302,8 +302,8 @@ def prompt_compiling(job):
 
 
 def twice(name, command):
-    """timeout(1) sends the same signal to its child and to the child's group. On a busy machine the
-    second one may come so late that it counts; then the run ends without saving."""
+    """timeout(1) sends the same signal to its child and to the child's group. On a busy machine the second one may
+    arrive so late that it counts as another signal; then the run ends without saving."""
     for number in HANDLED:
         statuses, saved = [], False
         while len(statuses) < 10 and not saved:

@@ -1,6 +1,7 @@
 #!/bin/bash
-# attention_scan.sh AMP: attention with dropout in `scan`. Each round draws its own mask; queries of zero and values of one make the
-# results' mean 1. The loss is linear in the values, so a step of SGD takes lr times the loss off their sum if backward has the mask of forward.
+# attention_scan.sh AMP: attention with dropout in `scan`. Each iteration draws its own mask. With
+# queries of zero and values of one, the mean of the results is 1. The loss is linear in the values,
+# so a step of SGD subtracts lr times the loss from their sum if backward uses the mask of forward.
 set -euo pipefail
 amp=$(realpath "$1")
 work=$(mktemp -d)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The autoencoders of models/ beside the same in PyTorch: what they make of the test pictures after as many epochs.
+"""The autoencoders of models/ compared with PyTorch: their losses on the test images after the same number of epochs.
 
     autoencoders.py AMP [EPOCHS [PRECISION]]     Python with PyTorch and numpy; without them the test is skipped
 
-Both sides draw their own start values, order and noise, as anybody's training does; PyTorch computes in f32. The VAE's
-negative ELBO must be within 2 % of PyTorch's, and the autoencoder's error, which seeds move more, at most 10 % above: three
-seeds of the VAE gave 250.3 to 250.6.
+Each side draws its own initial values, order and noise; PyTorch computes in f32. The VAE's negative ELBO must be within 2 %
+of PyTorch's: three seeds of the VAE gave 250.3 to 250.6. The autoencoder's error varies more with the seed; it may be at most
+10 % above PyTorch's.
 """
 import gzip
 import re
@@ -56,7 +56,7 @@ def main():
     for name, metric, net, bound in (("vae", "nelbo", VAE(20, 400), 0.02), ("autoencoder", "mse", Autoencoder(16, 32), 0.1)):
         out = subprocess.run([amp, "train", "--json", "--device", "cpu", "-D", f"EPOCHS={epochs}", "--set", f"precision={precision}",
                               "--set", "eval.batch=1000", f"models/{name}/{name}.amp"], capture_output=True, text=True)
-        found = re.findall(rf'"event":"eval".*"{metric}":([0-9.e-]+)', out.stdout)  # after each epoch
+        found = re.findall(rf'"event":"eval".*"{metric}":([0-9.e-]+)', out.stdout)  # one for each epoch
         if not found:
             sys.exit(f"FAILED: {name}: {out.stdout}{out.stderr}")
         ours, theirs = float(found[-1]), train(net, epochs)

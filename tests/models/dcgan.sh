@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A DCGAN learns to draw clothes: of 1,000 samples the demo's CNN, trained here on real ones, finds at least eight of the
-# ten classes, each in at least ten samples.
+# A DCGAN learns to draw clothes. The demo's CNN, trained here on real images, must find at least
+# eight of the ten classes in 1,000 samples, each in at least ten samples.
 #   dcgan.sh AMP [OPTION...]                    options of the DCGAN's training
 set -euo pipefail
 amp=$(realpath "$1")
@@ -12,7 +12,7 @@ trap 'rm -rf "$work"' EXIT
 cat >"$work/classify.amp" <<'EOF'
 import "fashion_mnist.amp"
 model net = CNN()
-infer classify(x: f32[500, 1, 28, 28]) -> f32[500, 10] {    # -1 to 1, as the generator's tanh has them
+infer classify(x: f32[500, 1, 28, 28]) -> f32[500, 10] {    # -1 to 1, the range of the generator's tanh
   return softmax(net(((x.squeeze(1) + 1.0) / 2.0 - 0.28604) / 0.35302), dim=-1)
 }
 EOF

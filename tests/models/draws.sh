@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# What augmentation draws: shares of mixup have the moments of the beta distribution, 1/2 and
-# 1/4 + 1 / (4 (2 alpha + 1)); random_erasing takes rectangles of the area that is asked for, as often as
-# asked; a class is among the first k of accuracy as often as k is of all. Orders of randperm are all as likely, multinomial
-# takes by weight, also what is left, mlm_mask as many as it says. Batches of an evaluation draw each their own, the same in the
-# next evaluation of the same weights.
+# Statistics of random functions. The shares of mixup have the moments of the beta distribution, 1/2
+# and 1/4 + 1 / (4 (2 alpha + 1)). random_erasing erases rectangles of the given area with the given
+# probability. For random scores, accuracy with topk=k is k / classes. All orders of randperm are
+# equally likely. multinomial draws by weight, also from the remaining ones. mlm_mask masks the
+# given fraction. Each batch of an evaluation draws its own numbers, and the next evaluation of the
+# same weights repeats them.
 # usage: draws.sh AMP
 set -euo pipefail
 amp=$1
@@ -39,7 +40,7 @@ sums = {k: sum(step[k] for step in steps) / len(steps) for k in steps[0]}
 want = {"share": 0.5, "square": 0.25 + 0.25 / (2 * alpha + 1), "sums": 1, "area": 0.7 * 0.2, "chosen": 0.7,
         "uneven": 0, "top1": 0.2, "top2": 0.4, "top5": 1}
 room = {"share": 0.035, "square": 0.035, "sums": 1e-6, "area": 0.006, "chosen": 0.02, "uneven": 0, "top1": 0.02,
-        "top2": 0.02, "top5": 0}  # four deviations of 4000 or 16000 draws
+        "top2": 0.02, "top5": 0}  # four standard deviations of 4000 or 16000 draws
 bad = [f"{k} is {sums[k]}, expected {want[k]}" for k in want if not abs(sums[k] - want[k]) <= room[k]]
 print(f"alpha {alpha}:", "; ".join(bad) or "ok")
 sys.exit(bool(bad))' "$alpha"
@@ -83,10 +84,10 @@ EOF
 "$amp" train "$job" --device cpu --json --set train.steps=1 2>/dev/null | python3 -c '
 import json, sys
 got = [told["metrics"] for told in map(json.loads, sys.stdin) if told.get("event") == "eval"][-1]
-# expected, deviation of one, how many are drawn
+# expected value, standard deviation of one draw, number of draws
 want = {"places": (1, 1, 1000), "first": (0.2, 0.4, 1000), "turned": (5, 2.04, 1000), "lost": (0, 0, 1), "most": (0.6, 0.49, 128000),
         "some": (0.3, 0.46, 128000), "never": (0, 0, 1), "one_first": (0.6, 0.49, 16000),
-        # 3 second: behind 0 of weight 1, or 2 of weight 3
+        # 3 is second after 0, of weight 1, or after 2, of weight 3
         "one_second": (0.1 * 6 / 9 + 0.3 * 6 / 7, 0.47, 16000), "twice": (0, 0, 1), "none_left": (1, 0, 1),
         "chosen": (0.3, 0.46, 1024000), "named": (1, 0, 1), "mask": (0.3 * 0.81, 0.43, 1024000),
         "kept": (0.3 * 0.11, 0.18, 1024000), "other": (0.3 * 0.01, 0.055, 1024000), "touched": (0, 0, 1)}
@@ -98,7 +99,7 @@ cat >"$job" <<'EOF'
 data d() { return synthetic(8000, [1]) }
 model net = Linear(1, 1)
 optimizer opt = SGD(net, lr=0.0)
-train x in d() with batch=8, steps=2 { minimize mean(net(x) * 0.0 + rand(8, 1)) with opt } # a draw that is alike
+train x in d() with batch=8, steps=2 { minimize mean(net(x) * 0.0 + rand(8, 1)) with opt } # another draw with the same distribution
 eval x in d() with batch=8, every=2 { metric mean = mean(x * 0.0 + rand(8, 1)) }
 EOF
 mean() { "$amp" train -O0 -q --device cpu "$@" "$job" | sed -n 's/.*eval mean: //p'; }
@@ -107,4 +108,4 @@ python3 -c '
 import sys
 one, all, again = map(float, sys.argv[1:])
 print(f"rand of an evaluation: {one} of the first batch, {all} and {again} of 1000 batches")
-sys.exit(not (abs(all - 0.5) < 0.02 and one != all == again))  # six deviations of 8000 draws' "$one" "$all" "$again"
+sys.exit(not (abs(all - 0.5) < 0.02 and one != all == again))  # six standard deviations of 8000 draws' "$one" "$all" "$again"

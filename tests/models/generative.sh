@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The models that make pictures: compiled for both targets where there are no data, with as many parameters as they should
-# have; a few steps in each precision, the same without fusion, from the emitted program and resumed; their infer blocks.
+# The generative models: compiled for both targets without data; the number of parameters; a few
+# steps in each precision, with the same bytes without fusion, from the emitted program and resumed;
+# their infer blocks.
 #   generative.sh AMPC AMP
 . "$(dirname "$0")/../faults/lib.sh"
 cd "$work" || exit 1
@@ -13,7 +14,7 @@ for name in vae dcgan autoencoder; do
   case $name in vae) total=652824 ;; dcgan) total=898304 ;; autoencoder) total=115217 ;; esac
   [ "$("$ampc" --emit=params "${nowhere[@]}" "$job" | tail -n 1)" = "total $total parameters" ] || failed "$name: parameters"
   passes "$name: CUDA C without data" "$ampc" "${nowhere[@]}" -o $name.cu "$job"
-  for precision in "" precision=f32 precision=bf16; do # f16 is the jobs' own: checkpoints tell what was set
+  for precision in "" precision=f32 precision=bf16; do # f16 is set in the jobs; a checkpoint records what --set changes
     passes "$name ${precision:-in f16}" "$amp" train -q "${small[@]}" ${precision:+--set $precision} --steps 4 --save ${precision:-f16}.st "$job"
     grep -q nan out && failed "$name ${precision:-in f16}: nan"
   done
@@ -30,7 +31,7 @@ for name in vae dcgan autoencoder; do
   mv f16.st $name.st
 done
 
-# ---- infer blocks: the first pictures of the test set, and samples -----------------------------------
+# ---- infer blocks: the first images of the test set, and samples -----------------------------------
 gunzip -c $fashion/t10k-images-idx3-ubyte.gz 2>/dev/null | head -c $((16 + 9 * 784)) >bytes
 { printf '\0\0\x08\x03\0\0\0\x09\0\0\0\x1c\0\0\0\x1c'; tail -c +17 bytes; } >nine-ubyte
 infer() { "$amp" infer -q --device cpu -D BATCH=4 --weights "$1.st" "${@:2}" "$models/$1/$1.amp"; }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# GPT-2: its size, that both sizes compile with no data present, and that a small one reads llm.c's shards and raw tokens alike,
-# refuses a token that it has no row for, trains to the same bytes with and without recomputation, and goes on with a text
-# alike from its own weights and from those in Hugging Face's layout. The memory of the step is what the README says.
+# GPT-2: the parameter counts of two sizes, which compile without data. A small GPT-2 reads llm.c's
+# shards and raw tokens with the same result, refuses a token out of range, and trains to the same
+# bytes with and without recomputation. It continues a text in the same way with its own weights and
+# with weights in Hugging Face's layout. The memory of a step is the number in the README.
 #   gpt2.sh AMPC AMP
 set -euo pipefail
 ampc=$(realpath "$1") amp=$(realpath "$2")
@@ -36,10 +37,10 @@ for data in raw shard; do "$amp" train "$job" --data-dir "$d" -D DATA="$data"_ "
 "$amp" train "$job" --data-dir "$d" -D DATA=raw_ "${small[@]}" -D RECOMPUTE=true --save again >again.log
 cmp raw.log shard.log && cmp raw.log again.log || fail "losses differ"
 cmp <(tail -c 60000 raw) <(tail -c 60000 again) || fail "recomputation changes the weights"
-if "$amp" train "$job" --data-dir "$d" -D DATA=wrong_ "${small[@]}" --save no 2>err; then fail "a wrong token is taken"; fi
+if "$amp" train "$job" --data-dir "$d" -D DATA=wrong_ "${small[@]}" --save no 2>err; then fail "a wrong token is accepted"; fi
 grep -q 'wrong_train_\*.bin: sample 48, element 9, is 61, expected 0 to 60 (rows of embedding' err || { cat err && exit 1; }
 
-python3 - raw model.safetensors <<'PY' # [out, in] -> [in, out] of what Hugging Face calls Conv1D
+python3 - raw model.safetensors <<'PY' # [out, in] -> [in, out], the layout of Hugging Face's Conv1D
 import array, json, re, struct, sys
 data = open(sys.argv[1], "rb").read()
 n = struct.unpack_from("<Q", data)[0]
@@ -66,6 +67,6 @@ text() { "$amp" infer -q --device cpu "${net[@]}" --generate 20 --temperature 0 
 net=(-D LAYERS=2 -D HEADS=2 -D C=32 -D T=16 -D V=61)
 text --weights raw >own
 text -D WEIGHTS="$d/model.safetensors" >theirs
-[ "$(wc -w <own)" = 23 ] || fail "20 tokens behind 3: $(cat own)"
+[ "$(wc -w <own)" = 23 ] || fail "20 tokens after 3: $(cat own)"
 cmp own theirs || fail "Hugging Face's layout gives another text"
 echo ok

@@ -1,6 +1,7 @@
 #!/bin/bash
-# heat.sh AMPC AMP: examples/heat, whose loss has derivatives of the net by its inputs, finds the solution of its equation; -O0, -O2, with
-# poison and as an emitted program it writes the same checkpoint; it trains under 16 bits, and with blocks that are computed again.
+# heat.sh AMPC AMP: examples/heat, whose loss contains derivatives of the net by its inputs, finds
+# the solution of its equation. At -O0, at -O2, and as an emitted program with poison it writes the
+# same checkpoint. It also trains in 16 bits and with recomputed blocks.
 set -euo pipefail
 ampc=$(realpath "$1") amp=$(realpath "$2")
 job=$(realpath "$(dirname "$0")/../../examples/heat/heat.amp")
@@ -30,4 +31,4 @@ sed 's/net(cat/checkpoint(net, cat/' heat.amp >again/heat.amp
 grep -q checkpoint again/heat.amp
 (cd again && short -O2 --save ../again.safetensors)
 cmp again.safetensors o2
-echo "the same bytes at -O0 and -O2, emitted, and computed again"
+echo "the same bytes at -O0 and -O2, emitted, and recomputed"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# jvp_own.sh AMP: derivatives through ops of the job train as those of the same in the language do.
+# jvp_own.sh AMP: a job with derivatives through own ops trains like the same job without own ops.
 set -euo pipefail
 amp=$(realpath "$1")
 job=$(cd "$(dirname "$0")" && pwd)/jvp_own.amp

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# No optimization changes a bit: each model whose data are in Debian, and jobs of norms, sums, axes of size 1 and checkpoint()
-# train a few small steps at -O0, -O1 and -O2, and the checkpoints (weights, optimizer state, running statistics,
-# scaler) and the results are the same.
+# No optimization changes a bit. The models whose data are in Debian, and jobs with norms, sums,
+# axes of size 1 and checkpoint(), train a few small steps at -O0, -O1 and -O2. The checkpoints
+# (weights, optimizer state, running statistics, scaler) and the results must be the same.
 #   levels.sh AMP PRECISION
 set -euo pipefail
 amp=$(realpath "$1") precision=$2

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Folders of PNG, one a class, and arrays of pictures and masks, made of Fashion-MNIST.
+"""Makes folders of PNG files, one for each class, and arrays of images and masks, from Fashion-MNIST.
 
     pictures.py FOLDER PER_CLASS SIZE
 
-FOLDER/train and FOLDER/val get ten folders each, in them pictures of SIZE x SIZE pixels in colour: the clothes, each pixel
-SIZE / 28 pixels large, bright on dark, in colours drawn for each. train_images.npy [n, 1, SIZE, SIZE] and train_masks.npy
-[n, SIZE, SIZE], likewise of val, have the same clothes in noise, and which pixels are theirs.
+FOLDER/train and FOLDER/val get ten folders each, with colour images of SIZE x SIZE pixels. Each shows one of the clothes,
+enlarged by SIZE / 28, bright on dark, in random colours. train_images.npy [n, 1, SIZE, SIZE] has the same clothes in noise,
+train_masks.npy [n, SIZE, SIZE] the pixels that belong to them; val has the same files.
 """
 import gzip
 import os

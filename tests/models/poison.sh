@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# What a step reads was written for it: with memory that is overwritten as soon as nobody may read
-# it, models whose data are in Debian train and evaluates to the same bits, fused and not.
+# A step reads only values that were written for it. Memory is overwritten as soon as its value is
+# dead; the models whose data are in Debian then train and evaluate to the same bits, with and
+# without fusion.
 #   poison.sh AMP
 set -euo pipefail
 amp=$(realpath "$1")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 fail() { echo "FAILED: $1" && exit 1; }
-train() { # train NAME JOB OPTIONS...: a checkpoint and what was printed
+train() { # train NAME JOB OPTIONS...: writes the checkpoint NAME and the output NAME.out
   local name=$1 job=$2
   shift 2
   "$amp" train --device cpu --quiet --seed 3 --steps 3 --set eval.steps=1 "$@" \

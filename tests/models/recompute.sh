@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What checkpoint() recomputes has the bits of what is kept, and needs less memory.
+# Values that checkpoint() recomputes have the same bits as stored ones, and need less memory.
 #   recompute.sh AMPC AMP
 set -euo pipefail
 ampc=$1 amp=$2
@@ -9,9 +9,9 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/again" "$work/kept"
 cp "$here/recompute.amp" "$work/again/job.amp"
 sed 's/^const AGAIN = true/const AGAIN = false/' "$here/recompute.amp" >"$work/kept/job.amp"
-cmp -s "$work/again/job.amp" "$work/kept/job.amp" && { echo "the two jobs are one" >&2 && exit 1; }
+cmp -s "$work/again/job.amp" "$work/kept/job.amp" && { echo "the two jobs are equal" >&2 && exit 1; }
 
-# bytes JOB: of memory, as the refusal of a job that needs too much tells them
+# bytes JOB: the bytes of memory that it needs, from the message of --memory-limit
 bytes() {
   { "$ampc" --check --memory-limit=1KB "$1" 2>&1 || true; } | sed -n 's/.* needs \([0-9]*\) bytes .*/\1/p' | head -n 1
 }

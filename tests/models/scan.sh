@@ -1,6 +1,7 @@
 #!/bin/bash
-# scan.sh AMPC AMP JOB PRECISION...: in each precision the loops of JOB at run time train as the same ones unrolled (-D UNROLLED=true) do; -O0,
-# -O2 and, with poison, an emitted program write the same checkpoint. Of a job with STEPS what is compiled does not grow with them.
+# scan.sh AMPC AMP JOB PRECISION...: in each precision, the `scan` loops of JOB train like the same
+# loops unrolled (-D UNROLLED=true). -O0, -O2 and an emitted program with poison write the same
+# checkpoint. The code of a job with STEPS must not grow with STEPS.
 set -euo pipefail
 ampc=$(realpath "$1") amp=$(realpath "$2") job=$(realpath "$3")
 shift 3
@@ -28,14 +29,14 @@ for precision; do
 done
 
 grep -q '^const STEPS' job.amp || exit 0
-for steps in 1 7; do # of one iteration; of an odd number of them
+for steps in 1 7; do # one iteration; an odd number of them
   losses -D STEPS=$steps >loop
   losses -D STEPS=$steps -D UNROLLED=true >unrolled
   [ -s loop ] && paste loop unrolled | awk -v worst=0 -v what=$steps '
     { d = $1 - $2; if (d < 0) d = -d; if (d > worst) worst = d }
     END { print what " iterations: losses of " NR " steps, off by " worst " at most"; exit worst > 1e-5 }'
 done
-# Kernels of what stands behind the loop may differ: they are chosen by sizes.
+# Kernels behind the loop may differ, because they depend on sizes.
 lines() { "$ampc" --emit=c --target=cpu -D STEPS="$1" -o - job.amp | wc -l; }
 short=$(lines 10) long=$(lines 1000)
 [ "$long" -le $((short * 11 / 10)) ] || { echo "1000 steps are $long lines, 10 are $short"; exit 1; }

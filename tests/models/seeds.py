@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Accuracies in 16 bits beside f32, paired by seed: the 95 % interval of the mean difference.
+"""Accuracies in 16 bits compared with f32, paired by seed: the 95 % interval of the mean difference.
 
     seeds.py AMP JOB [--seeds N] [--most SHARE] [--option -DEPOCHS=1 ...] [--out FILE.md]
 
-Seed s starts each precision with the same weights and the same batches. Fails unless the interval of both f16 - f32 and
-bf16 - f32 has 0 in it and lies within the share on both sides. The seeds are 1 to N: none is chosen."""
+With one seed, each precision starts with the same weights and the same batches. The test fails unless the intervals of
+f16 - f32 and of bf16 - f32 contain 0 and lie between -SHARE and SHARE. The seeds are 1 to N, so none is selected."""
 import argparse
 import datetime
 import math
@@ -18,17 +18,17 @@ PRECISIONS = "f32", "f16", "bf16"
 
 
 def t_density(x, df):
-    """Student's t."""
+    """The density of Student's t."""
     log = math.lgamma((df + 1) / 2) - math.lgamma(df / 2) - 0.5 * math.log(df * math.pi)
     return math.exp(log - (df + 1) / 2 * math.log1p(x * x / df))
 
 
 def t_quantile(share, df, steps=200_000, last=50.0):
-    """Where so much of Student's t lies on both sides of 0, by the trapezoid rule."""
+    """The x for which Student's t has the probability `share` between -x and x, by the trapezoid rule."""
     width, area, before = last / steps, 0.0, t_density(0.0, df)
     for i in range(1, steps + 1):
         here = t_density(i * width, df)
-        area += width * (before + here)  # both halves
+        area += width * (before + here)  # both sides
         if area >= share:
             return i * width
         before = here
@@ -47,7 +47,7 @@ def accuracy(arguments, precision, seed):
     done = subprocess.run(command, capture_output=True, text=True)
     found = re.findall(r"eval acc: *([0-9.]+)", done.stdout + done.stderr)
     if done.returncode or not found:
-        sys.exit(f"{' '.join(command)} ended with {done.returncode}: {(done.stdout + done.stderr)[-500:]}")
+        sys.exit(f"{' '.join(command)} exited with status {done.returncode}: {(done.stdout + done.stderr)[-500:]}")
     return float(found[-1])
 
 
@@ -60,7 +60,7 @@ def main():
     parser.add_argument("--option", action="append", default=[])
     parser.add_argument("--out")
     arguments = parser.parse_args()
-    assert abs(t_quantile(0.95, 19) - 2.0930) < 1e-3  # as tables have it
+    assert abs(t_quantile(0.95, 19) - 2.0930) < 1e-3  # the value in tables
     begin, rows = time.time(), []
     for seed in range(1, arguments.seeds + 1):
         rows.append([accuracy(arguments, precision, seed) for precision in PRECISIONS])

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Silero VAD against the same net in PyTorch.
+"""Silero VAD compared with the same net in PyTorch.
 
-  silero_vad.py AMPC AMP            drawn weights: names, shapes and results are those of the fixture
-  silero_vad.py AMPC AMP --weights  the package's weights: its results. Skipped (77) without the package
+  silero_vad.py AMPC AMP            random weights: names, shapes and results must be those of the fixture
+  silero_vad.py AMPC AMP --weights  the package's weights: results. Skipped (77) without the package
   silero_vad.py --fixture           makes silero_vad.json from PyTorch and the package
 
-The package is PyPI's silero-vad, installed, or its file silero_vad_16k.safetensors named by SILERO_VAD."""
+The package is PyPI's silero-vad, installed, or its file silero_vad_16k.safetensors, named by SILERO_VAD."""
 
 import hashlib
 import importlib.util
@@ -27,10 +27,10 @@ JOB = ROOT / "models/silero_vad/silero_vad.amp"
 FIXTURE = HERE / "silero_vad.json"
 SHA256 = "c59271c284ae9c8335d795d60e0bfdb71aaaceec578d9bd9ffc1b8153c319ea1"
 CHUNKS, SAMPLES = 32, 512
-BOUND = 1e-4  # of the largest result: f32, and sums in another order, through 32 steps of the cell
+BOUND = 1e-4  # relative to the largest result: f32 through 32 steps of the cell, sums in another order
 
 
-# ---- drawn weights and a recording: the same numbers wherever Python runs ------------------------------
+# ---- random weights and a recording: the same numbers on every machine ------------------------------
 
 
 def drawn(name, shape):
@@ -40,7 +40,7 @@ def drawn(name, shape):
 
 
 def wave():
-    """A voice of sorts, with pauses."""
+    """A signal similar to a voice, with pauses."""
     def sample(i):
         return math.sin(0.05 * i + 3 * math.sin(i * 0.0007)) * (i // 3000 % 2) * 0.3 * (1 + math.sin(i * 0.011))
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A model of pictures learns, at a small size, from folders of PNG made of Fashion-MNIST.
+# A small image model learns from folders of PNG files made from Fashion-MNIST.
 #   vision.sh AMP JOB PRECISION LEAST [OPTION...]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
