@@ -79,7 +79,7 @@ typedef struct OpCode {
   bool uses_length;     /* it contains $n */
   bool uses_index;      /* it contains $i or $c */
   bool chooses;         /* it contains a ? b : c, so some operands may be unused */
-  bool reads_element[MAX_SIGNATURE], reads_row_value[MAX_SIGNATURE]; /* by input: $k, @k occurs */
+  bool reads_element[MAX_SIGNATURE], reads_row_value[MAX_SIGNATURE]; /* for each k: $k, @k occurs */
 } OpCode;
 
 struct OpSignature;

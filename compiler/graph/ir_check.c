@@ -12,7 +12,7 @@ typedef struct Check {
   const char *pass;
   uint32_t id;
   const Node *n;
-  const bool *read; /* by id: another node reads it */
+  const bool *read; /* indexed by id: another node reads it */
 } Check;
 
 void ir_bug(Compile *c, const char *pass, Value v, const char *rule)

@@ -15,7 +15,8 @@ static const char *place_text(Compile *c, Span span)
   return arena_printf(c->arena, "%u:%u", p.line, p.column);
 }
 
-/* Whether the job as a whole has a precision: then a node outside of it needs another reason. */
+/* True if the whole job has a `precision` clause. Then a node outside of its region needs another
+ * reason. */
 static bool has_precision_clause(const Graph *g)
 {
   for (uint32_t i = 1; i < g->regions.n; i++) {

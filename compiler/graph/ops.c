@@ -219,7 +219,7 @@ static void free_memory(void)
 /* ---- steps ---- */
 
 static OpInfo *steps;
-static uint32_t first_step[OP_COUNT]; /* of the row ops */
+static uint32_t first_step[OP_COUNT]; /* for each row op: index of its first entry in `steps` */
 
 static void add_input(OpInfo *op, const char *name)
 {

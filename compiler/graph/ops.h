@@ -187,7 +187,7 @@ typedef struct Tangents {
   uint16_t region; /* of the caller */
   Span span;       /* of the caller, for messages */
   uint32_t n;      /* number of nodes before; set by tangents_find */
-  Value *of;       /* by id, below n: the tangent; {0}: the node does not depend on x */
+  Value *of;       /* indexed by id, below n: the tangent; {0}: the node does not depend on x */
 } Tangents;
 /* Returns false after a message if an op between x and the results has no tangent. */
 bool tangents_find(Tangents *t, const Value *x, const Value *along, uint32_t n_x);

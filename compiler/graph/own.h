@@ -21,7 +21,7 @@
 typedef enum OwnCast {
   OWN_region,  /* no `cast` clause: to f32 in a region f32, else not at all */
   OWN_none,    /* not at all */
-  OWN_promote, /* to the widest type of them */
+  OWN_promote, /* to the widest type of the float inputs */
   OWN_low,     /* to the type of the region */
   OWN_type     /* to OwnOp.type */
 } OwnCast;
