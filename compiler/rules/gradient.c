@@ -175,9 +175,9 @@ RULE(grad_slope_by_result, slope_times(b, n))
 RULE(grad_abs, back_mul(b, dy, back_unary(b, OP_sign, x[0])))
 
 /* For a relu whose only reader is a max_pool2d. The maximum of a window is also in the pool's
- * result, which thus tells whether relu's input was above 0, and is smaller. So the mask is applied
- * to the gradient of the pool's result. The bits are the same, because a pixel that is the maximum
- * of several windows has the same value in all of them. {0}: dy comes from elsewhere. */
+ * result, which is smaller and also shows whether relu's input was above 0. So the mask is applied
+ * to the gradient of the pool's result. The bits do not change, because a pixel that is the maximum
+ * of several windows has the same value in all of them. {0}: dy does not come from a max_pool2d. */
 static Value relu_before_pool(Back *b, Value n)
 {
   const Node back = *ir_node(b->c->graph, b->dy);

@@ -138,8 +138,8 @@ bool own_reads_elements(const Node *n, uint32_t i)
 typedef struct Copies { /* copies of the nodes that follow the op */
   Compile *c;
   Value op;
-  const Value *dy; /* by output */
-  Value *of;       /* by id - op.id */
+  const Value *dy; /* indexed by output */
+  Value *of;       /* indexed by id - op.id: the copy of a node */
   uint32_t n;
 } Copies;
 

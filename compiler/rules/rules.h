@@ -8,7 +8,7 @@
 
 /* E406 unless input i has a float type. */
 bool rule_need_float(Compile *c, const Node *n, uint32_t i);
-/* E311 if input 0 has rank 0: n works along an axis of it. */
+/* E311 if input 0 has rank 0, because n works along one of its axes. */
 bool rule_need_axis(Compile *c, const Node *n);
 /* E311 if there are more than MAX_RANK axes, an axis of size 0 or too many elements. */
 bool rule_set_dims(Compile *c, Node *n, uint32_t rank, const int64_t *dim);

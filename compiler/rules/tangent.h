@@ -3,9 +3,9 @@
 #include "gradient.h"
 
 typedef struct Forward {
-  Back b;          /* for building; without dy */
-  const Value *v;  /* by input: its tangent; {0}: none */
-  const Value *of; /* by id, for nodes before this one: the tangent; {0}: none */
+  Back b;          /* for building nodes; has no dy */
+  const Value *v;  /* indexed by input: its tangent; {0}: none */
+  const Value *of; /* indexed by id, for nodes before this one: their tangents; {0}: none */
 } Forward;
 
 /* Returns the tangent of the node, in its shape. */
