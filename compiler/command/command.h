@@ -61,7 +61,7 @@ bool is_working_copy(const Graph *g, Value v);
  * walks no such range. */
 int64_t node_range(const Graph *g, const Node *n);
 
-/* Does the vendor library compute the group? Does it, and is the group a convolution? */
+/* Does the vendor library compute the group? Is the group a convolution that it computes? */
 bool group_by_library(const Graph *g, uint32_t group);
 bool group_convolves(const Graph *g, uint32_t group);
 
@@ -108,7 +108,7 @@ typedef struct Geometry {
 } Geometry;
 Geometry kernel_geometry(Compile *c, uint32_t group);
 Geometry part_geometry(Compile *c, const Group *part); /* of one part */
-Geometry elements_geometry(int64_t n);                 /* CUDA, one thread an element */
+Geometry elements_geometry(int64_t n);                 /* on CUDA, one thread for each element */
 
 /* ---- own.c: own ops of the job ---- */
 
@@ -179,12 +179,9 @@ bool group_has_kernel(Compile *c, uint32_t group);
 bool group_is_columns(Compile *c, uint32_t group); /* a convolution with a kernel of ampc's own */
 /* Groups whose kernels have the same text launch the kernel of the first such group. */
 uint32_t group_kernel(const Graph *g, uint32_t group);
-bool group_owns_kernel(
-    Compile *c, uint32_t group); /* it has a kernel, and is the first group that launches it */
-uint32_t group_n_args(Compile *c,
-                      uint32_t group); /* of its kernel: of a launch or of a convolution */
-const char *kernel_name(Compile *c,
-                        uint32_t group); /* the command name of the first group that launches it */
+bool group_owns_kernel(Compile *c, uint32_t group);  /* its kernel is not an earlier one's */
+uint32_t group_n_args(Compile *c, uint32_t group);   /* arguments of its kernel, of any kind */
+const char *kernel_name(Compile *c, uint32_t group); /* of the kernel that it launches */
 /* Bytes of scratch for the group's product, convolution or own op; 0 for all other groups. */
 int64_t group_workspace(Compile *c, uint32_t group);
 int target_capability(const Compile *c); /* 80 for sm_80 */
