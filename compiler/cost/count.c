@@ -90,8 +90,8 @@ static void count_flops(const Counter *k, const Group *group)
   }
 }
 
-/* Two for each output element and weight of its window. Backward convolutions compute the same
- * products in another order. */
+/* Two FLOPs for each output element and weight of its window. Backward convolutions compute the
+ * same products in another order. */
 static int64_t conv_flops(const ampc_conv *d)
 {
   return 2 * d->n * conv_out_pixels(d) * conv_weights(d);

@@ -1,4 +1,4 @@
-/* The table of GPUs as data, and the least time of a vendor library's product. */
+/* The table of GPUs as data, and the smallest possible time of a vendor library's product. */
 #pragma once
 #include "ampc_plan.h"
 #include "compiler/base/arena.h"

@@ -63,7 +63,7 @@ static double kernel_us(const Graph *g, const Gpu *gpu, const Group *group, doub
   return fmax(latency, fmax(issue, bytes / (gpu->dram * 1e3)));
 }
 
-/* True if the command only casts: then the cast exists only because of its operand's type. */
+/* True if the command does nothing but cast. */
 static bool casts_only(const Graph *g, const Group *group)
 {
   for (uint32_t i = 0; i < group->n; i++)
