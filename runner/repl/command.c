@@ -159,7 +159,7 @@ static bool command_quit(Repl *r, const char *arg)
   return true;
 }
 
-/* `left`: least column of the help text. */
+/* The help text begins at column `left` or further right. */
 static void put_usage(Text *out, const Command *c, int left)
 {
   char *head = arena_printf(out->arena, ":%s %s", c->name, c->usage);

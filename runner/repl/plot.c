@@ -16,7 +16,7 @@ static int plot_columns(void)
   return columns > MOST_COLUMNS ? MOST_COLUMNS : columns;
 }
 
-/* The least and the greatest finite value; false: there is none. */
+/* Finds the smallest and the largest finite value; false: there is none. */
 static bool find_range(const double *at, size_t n, double *low, double *high)
 {
   *low = INFINITY;

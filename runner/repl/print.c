@@ -99,7 +99,7 @@ static bool in_gap(const Printer *p, uint32_t axis, int64_t i)
   return p->gaps && n > 2 * EDGE && i >= EDGE && i < n - EDGE;
 }
 
-/* The least and the greatest magnitude decide between plain digits and exponents. */
+/* The smallest and the largest magnitude decide between plain digits and exponents. */
 static void see(Printer *p, double v)
 {
   if (isfinite(v) && v != 0) {

@@ -35,10 +35,10 @@ typedef struct Kernels Kernels; /* kernels.c */
 typedef struct Feed { /* the open data of a block */
   ampc_batches *batches;
   Compiled *from; /* the program whose tables it reads */
-  uint64_t seed;  /* with which it was opened */
+  uint64_t seed;  /* the seed with which `batches` was opened */
 } Feed;
 
-typedef struct Losses { /* of every step trained in this session */
+typedef struct Losses { /* the loss of every step trained in this session */
   double *at;           /* malloced */
   size_t n, cap;
 } Losses;
@@ -69,7 +69,7 @@ typedef struct Repl {
 
   ampc_data_position position; /* of the next step */
   int64_t per_epoch;           /* batches of an epoch when it was set; 0: unknown */
-  int64_t steps;               /* attempted since the weights were initialized */
+  int64_t steps;               /* steps attempted since the weights were initialized */
   Losses losses;
   char edits[64]; /* folder of edited kernels; empty: none */
 } Repl;
@@ -202,7 +202,7 @@ ampc_status tensor_read(ampc_runtime *rt, ampc_ref place, ampc_dtype dtype, uint
 ampc_status tensor_read_param(ampc_runtime *rt, const ampc_param *q, ampc_space space,
                               HostTensor *out);
 void tensor_print(const HostTensor *t); /* values, abbreviated, and type */
-/* Least and greatest, mean, deviation, number of elements that are not finite. */
+/* Prints minimum, maximum, mean, deviation and the number of elements that are not finite. */
 void tensor_print_range(const HostTensor *t);
 
 /* ---- plot.c ---- */

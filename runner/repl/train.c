@@ -21,8 +21,8 @@ typedef struct Run { /* one :train */
   const ampc_program *p;
   uint32_t block;
   Next at;               /* the block's next step */
-  int64_t end;           /* of the block */
-  int64_t done, samples; /* by this :train */
+  int64_t end;           /* the last step of the block */
+  int64_t done, samples; /* steps and samples of this :train */
   int64_t told;          /* the step of the last printed line */
   double loss_count;     /* samples in the average of the first loss */
   double began, printed;

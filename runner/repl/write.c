@@ -22,7 +22,7 @@ typedef struct Change { /* `text` replaces the span; an empty span: inserts befo
 
 typedef struct Writing {
   Repl *r;
-  Compile *c; /* with the tree of the whole session */
+  Compile *c; /* contains the tree of the whole session */
   VEC(Change) changes;
   Text behind; /* text to append at the end */
   Assignments consts, settings;
