@@ -228,7 +228,7 @@ static PtxFamily conversion_family(const PtxInstruction *i)
   return wide ? FAMILY_i64 : FAMILY_i32;
 }
 
-/* Whether ptxas makes no instruction of it: copies, constants, halves of a register and the lower
+/* True if ptxas emits no instruction for it: copies, constants, halves of a register and the lower
  * half of 64 bits are only other names of a register. */
 static bool is_free(const PtxInstruction *i)
 {

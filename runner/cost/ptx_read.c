@@ -21,7 +21,7 @@ typedef struct Reader {
   uint64_t shared;        /* bytes so far */
   VEC(uint8_t) constants; /* constant memory from PTX_CONST_BASE on */
   VEC(PtxInstruction) code;
-  VEC(const char *) targets; /* of each instruction: the label, or NULL */
+  VEC(const char *) targets; /* for each instruction: the label that it jumps to; or NULL */
 } Reader;
 
 static bool fail(Reader *r, const char *what, const char *text, size_t n)

@@ -11,10 +11,10 @@ enum { LANES = 32, DONE = UINT32_MAX };
  * operands are ready; a load also waits for stores that it may alias. A basic block ends when its
  * last instruction has issued. It takes at least one cycle per slot. */
 typedef struct Clock {
-  int64_t start, end; /* cycles; of the basic block */
-  int64_t slots;      /* of the basic block so far */
+  int64_t start, end; /* cycles when the basic block starts, and ends */
+  int64_t slots;      /* slots of the basic block so far */
   int64_t stored[2];  /* cycle of the basic block's last store to global, shared */
-  int64_t *ready;     /* by register: the cycle when its value is ready */
+  int64_t *ready;     /* for each register: the cycle when its value is ready */
 } Clock;
 
 typedef struct Walk {
