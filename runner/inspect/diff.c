@@ -81,7 +81,7 @@ static Side side_of(const Inspection *in, uint16_t block)
 
 /* Scores at [i * (b->n + 1) + j], for command i of a and command j of b. */
 typedef struct Scores {
-  uint32_t *match; /* of the pair (i, j) */
+  uint32_t *match; /* score of the pair (i, j) */
   uint32_t *best;  /* the best sum over commands from i and j on */
 } Scores;
 

@@ -11,7 +11,7 @@
 #include "runtime/plan/terminal.h"
 #include "compiler/cli/option_table.h"
 
-enum { NARROWEST = 60 /* least width of a side, in columns */ };
+enum { NARROWEST = 60 /* smallest width of a side, in columns */ };
 
 /* ---- finding ---- */
 

@@ -2,8 +2,8 @@
  * Estimates the bytes that a step must move, however well its kernels are fused. A library reads
  * and writes its operands. Between library commands, kernels can compute any value in registers,
  * repeatedly if necessary. The exception is a reduction (channel statistics, a sum over the batch):
- * its result is complete only after all data have been read. An op that uses both reads the data
- * again. One pass over the data is called a walk.
+ * its result is complete only after all data have been read. An op that needs result and data
+ * reads the data again, in another walk. (A walk is one pass over the data.)
  *
  * These values stay in memory: inputs of the step, parameters, operands and results of the library,
  * and results of reductions. Each has a depth, the number of walks before it. One walk computes all
