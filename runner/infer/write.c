@@ -15,8 +15,8 @@ enum { DEFAULT_TOP = 5, NAME_ROOM = 1024 };
 typedef struct Result {
   const ampc_output_desc *desc;
   bool rows;         /* its first axis counts samples */
-  int64_t row, size; /* elements of a row, or of all if !rows; bytes of an element */
-  char *bytes;       /* of a batch */
+  int64_t row, size; /* row: elements of a row, or of all if !rows; size: bytes of an element */
+  char *bytes;       /* the result of a batch */
   FileWriter file;   /* of --output, if `open` */
   bool open;
   Pictures *pictures; /* NULL: no --png */
