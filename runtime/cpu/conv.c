@@ -2,10 +2,12 @@
  *
  * Note [shares]
  * As for products (Note [library threads]), our pool distributes the work and the library computes
- * each share with one thread. Forward and data: a share is some images, whose results do not depend
- * on others. Weight: a fixed number of partial results, each over fixed images, is added in order.
- * If there are many weights, threads compute slices of the result instead. So the bits do not
- * depend on the number of threads.
+ * each share with one thread. A share is some images of the batch. Forward and data: the result of
+ * an image does not depend on others. Weight: a fixed number of partial sums, each over fixed
+ * images, is added in order. If there are many weights, threads compute slices of the result
+ * instead. So the bits do not depend on the number of threads.
+ *
+ * A lane is a part of a pool task that has space of its own: Note [convolution workspace].
  *
  * Primitives and memory objects are made once for each convolution and kept: see ConvPlan. The
  * library's scratch space is in the workspace. If it does not fit there, the cache allocates one
@@ -88,8 +90,8 @@ static ConvPlan *find(ConvCache *cache, const ampc_conv *d)
   return NULL;
 }
 
-/* The plan sets the number of partial sums of a weight gradient, whatever the number of threads,
- * because it decides the bits. In other cases more lanes than threads are of no use. */
+/* In a weight gradient, each lane has a partial sum. The plan sets their number independently of
+ * the threads, because it affects the bits. Otherwise, more lanes than threads are useless. */
 static int64_t lanes_of(const ConvCache *cache, const ConvPlan *plan)
 {
   int64_t threads = pool_threads(cache->pool);
@@ -104,8 +106,8 @@ static bool is_sliced(const ConvPlan *plan)
   return plan->filters < plan->desc.k;
 }
 
-/* Whether the library accesses an image operand in place. Otherwise the operand is widened, or its
- * slice copied, into the lane's space. */
+/* Whether the library accesses x (or y) in place. Otherwise it is widened, or a slice of it is
+ * copied, into the lane's space. */
 static bool in_place(const ConvPlan *plan, bool is_x)
 {
   const ConvTiling *t = &plan->tiling;
@@ -114,16 +116,16 @@ static bool in_place(const ConvPlan *plan, bool is_x)
   return !wide || (is_x ? plan->x_type : plan->y_type) != AMPC_F32;
 }
 
-/* If both images are used in place, their space in the lane is free for the library's scratch
- * space. */
+/* Whether the library's scratch space fits into the lane's space for copies of x and y. That space
+ * is free if the library accesses both x and y in place. */
 static bool scratch_fits_images(const ConvPlan *plan)
 {
   const ConvTiling *t = &plan->tiling;
   return in_place(plan, true) && in_place(plan, false) && plan->scratch <= t->x + t->y;
 }
 
-/* The library's scratch size is known only on the machine that runs. If the plan reserved less, the
- * scratch space is allocated by the cache, and library_bytes counts it. */
+/* The library's scratch size is known only on the machine where it runs. If the plan has reserved
+ * less, this cache allocates the scratch space, and library_bytes counts it. */
 static bool scratch_is_outside(const ConvPlan *plan)
 {
   return plan->scratch > plan->tiling.scratch && !scratch_fits_images(plan);
@@ -194,7 +196,7 @@ static Rooms rooms_of(const Work *work, int64_t lane)
   return r;
 }
 
-/* Converts to f32 in `to`. f32 itself is rounded to tf32: it comes here for nothing else. */
+/* Converts to f32 in `to`. An f32 operand is converted only for tf32, so it is rounded to tf32. */
 static void widen(ampc_dtype type, const void *from, char *to, int64_t n)
 {
   float *wide = (float *)(void *)to;
@@ -258,7 +260,7 @@ static void run_share(Work *work, int64_t lane, int64_t share, int64_t slice, ch
 
 /* ---- forward and data ---- */
 
-/* Each lane computes every n_lanes-th share. This choice of the lane changes no result. */
+/* Each lane computes every n_lanes-th share. Which lane computes a share affects no result. */
 static void image_task(void *context, unsigned lane, unsigned n_lanes)
 {
   Work *work = context;
@@ -347,7 +349,8 @@ static void sum_task(void *context, unsigned lane, unsigned n_lanes)
   }
 }
 
-/* Adds the sums of all lanes to that of lane 0, in order. A block adds a range of weights. */
+/* Adds the partial sums of the other lanes to that of lane 0, in their order. `block` adds one of
+ * `n_blocks` ranges of the weights. */
 static void join_task(void *context, unsigned block, unsigned n_blocks)
 {
   const Work *work = context;
@@ -365,7 +368,7 @@ typedef struct Finish {
   int64_t n;
 } Finish;
 
-/* Adds a gradient in its own order to `to`, or rounds it to the type there. */
+/* Adds an unpacked weight gradient to `to`, or rounds it to the type of `to`. */
 static void finish_task(void *context, unsigned block, unsigned n_blocks)
 {
   const Finish *f = context;

@@ -2,10 +2,10 @@
  *
  * For one tap, the pixels of a line of y, along its last axis, read pixels of one line of x that
  * are a stride apart. All three kinds visit such pairs of lines in the same order. They differ in
- * what they add: y += x w, x += y w, w += x y. Channels are contiguous, so the innermost loops are
- * vectors. A depthwise convolution loops over all channels; others loop over the channels of a
- * group on the side that is written. For that, the weights are stored as [tap, channel of a group
- * on one side, all channels of the other]. The other is x in a gradient of x, otherwise y. */
+ * what they add: y += x w, x += y w, w += x y. Channels are contiguous, so the innermost loops
+ * vectorize. In a depthwise convolution, the innermost loop runs over all channels. In others, it
+ * runs over the channels of one group of the result. So packed weights are
+ * [tap, c / groups, k], or for a gradient of x [tap, k / groups, c]. */
 #include "conv_loops.h"
 #include <string.h>
 #include "runtime/plan/conv_sizes.h"
@@ -18,12 +18,12 @@ typedef struct Lines {
   int64_t c_each, k_each; /* channels of a group */
   int64_t n;              /* pixels */
   int64_t x_step, y_step; /* elements from a pixel to the next */
-  float *x, *w, *y;       /* the first pixels; the tap */
+  float *x, *w, *y;       /* x, y: the first pixels; w: the weights of the tap */
 } Lines;
 
 /* ---- the order of weights -------------------------------------------------------------------- */
 
-/* The index of tap t of channel c of filter k. */
+/* The index in packed weights of tap t of channel c of filter k; c counts within the group. */
 static int64_t packed_at(const ampc_conv *d, int64_t filters, int64_t k, int64_t c, int64_t t)
 {
   int64_t c_each = d->c / d->groups, k_each = filters / d->groups;
@@ -63,7 +63,7 @@ static inline void add_scaled(float a, const float *restrict b, float *restrict 
   for (int64_t i = 0; i < n; i++) sum[i] += a * b[i];
 }
 
-/* Adds to a pixel the sums over the channels of a group of the other side. */
+/* Adds a tap to a pixel `to`: for each group, the products of the channels of pixel `from`. */
 static inline void add_pixel(const Lines *l, const float *from, int64_t from_each, float *to,
                              int64_t to_each, int64_t to_all)
 {
@@ -102,7 +102,7 @@ static inline __attribute__((always_inline)) void data_lines(const Lines *l)
   }
 }
 
-/* Channels [begin, begin + BLOCK): sums the line in registers before adding it. */
+/* Adds a line to the weight gradient of channels [begin, begin + BLOCK), summed in registers. */
 static inline __attribute__((always_inline)) void add_block(const Lines *l, int64_t begin)
 {
   float sum[BLOCK] = {0};
@@ -184,7 +184,8 @@ static void set_axes(const ampc_conv *d, Axis *axis)
         (Axis){d->in[i], d->out[i], d->kernel[i], d->stride[i], d->pad[i], d->dilation[i]};
 }
 
-/* The pixels [*out_begin, *out_end) of y for which the tap reads inside x along this axis. */
+/* The pixels [*out_begin, *out_end) of y along this axis for which the tap reads a pixel of x, not
+ * padding. */
 static void seeing(const Axis *a, int64_t tap, int64_t *out_begin, int64_t *out_end)
 {
   int64_t shift = tap * a->dilation - a->pad; /* position that pixel 0 reads */
@@ -201,8 +202,8 @@ typedef struct Walk {
   float *x, *w, *y;
 } Walk;
 
-/* Adds all taps of the last axis for one pair of lines. Lines are counted through all images.
- * `first_tap`: the first of these taps. */
+/* Adds all taps of the last axis for one pair of lines. `y_line`, `x_line`: their numbers among the
+ * lines of all images. `first_tap`: the first of these taps. */
 static void add_lines(const Walk *walk, int64_t y_line, int64_t x_line, int64_t first_tap)
 {
   Lines l = walk->lines;

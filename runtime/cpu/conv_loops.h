@@ -2,11 +2,12 @@
 #pragma once
 #include "runtime/device.h"
 
-/* Packs `filters` of all filters, from filter `first` on. Packed weights have the size of plain
- * ones but another order. `plain` points to filter `first`. */
+/* Writes the weights of `filters` filters, from filter `first` on, to `packed`, which holds all
+ * filters. Packed weights have the same size as plain ones but another order (conv_loops.c).
+ * `plain` points to filter `first`. */
 void conv_loops_pack(const ampc_conv *d, int64_t first, int64_t filters, const float *plain,
                      float *packed);
-/* Restores a gradient of `filters` filters to its own order. */
+/* Writes the packed weight gradient of `filters` filters to `plain`, in the order of ampc_conv. */
 void conv_loops_unpack(const ampc_conv *d, int64_t filters, const float *packed, float *plain);
 /* Computes `images` images of x and y; y has `filters` channels. */
 void conv_loops_run(const ampc_conv *d, int64_t images, int64_t filters, const ConvOperands *at);

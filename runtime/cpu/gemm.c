@@ -18,8 +18,8 @@
 #include "runtime/plan/gemm_tiling.h"
 #include "runtime/plan/types.h"
 
-/* EDGE: the edge of a block of C, about; larger if there would be more than MAX_BLOCKS. SMALL: with
- * fewer multiply-adds, one thread is faster than waking others. */
+/* EDGE: the approximate edge of a block of C; larger if there would be more than MAX_BLOCKS. SMALL:
+ * with fewer multiply-adds, one thread is faster than several that must be woken. */
 enum { EDGE = 256, MAX_BLOCKS = 64, SMALL = 1 << 20, CHUNK = 256 };
 
 struct GemmCache {
@@ -97,7 +97,7 @@ static const char *panel_at(const GemmCall *p, const Panel *panel, int64_t entry
   return panel->base + at * ampc_size_of(panel->type, p->real64);
 }
 
-/* Widens rows `begin` to `end` of the panels of all entries, counted through. */
+/* Widens rows [begin, end) of the panels. Rows are numbered over the panels of all entries. */
 static void widen_rows(const GemmCall *p, const Panel *panel, int64_t begin, int64_t end)
 {
   for (int64_t r = begin; r < end; r++) {
@@ -226,7 +226,7 @@ static PrimitiveKey key_of(const GemmCall *p)
 }
 
 /* An axis is divided into `blocks` blocks of size `whole`; the last one has size `last`, which may
- * be smaller. Returns whether there is a block of the smaller size, or one of the whole size. */
+ * be smaller. Returns whether there is a smaller block, or if not `smaller` a whole one. */
 static bool has_blocks(int64_t blocks, int64_t whole, int64_t last, bool smaller)
 {
   return smaller ? last < whole : blocks > 1 || last == whole;
@@ -289,7 +289,7 @@ static void store_chunk_real64(const GemmCall *p, char *sum, const double *bias,
     for (int64_t j = 0; j < n; j++) s[j] = s[j] < 0 ? 0 : s[j];
 }
 
-/* Stores columns j to j + n of the tile, for rows of all entries, counted through. */
+/* Stores columns [j, j + n) of the tile. Rows are numbered over the tiles of all entries. */
 static void store_rows(const GemmCall *p, int64_t j, int64_t n, int64_t begin, int64_t end)
 {
   const ampc_gemm *g = p->g;
@@ -329,7 +329,8 @@ static void cut(int64_t size, int64_t edge, int64_t *out_block, int64_t *out_blo
   *out_blocks = ceil_div(size, *out_block);
 }
 
-/* Widens and multiplies one piece of k. `shares`: the number of threads, which changes no bit. */
+/* Widens and multiplies one piece of k. `shares`: into how many parts the pool divides the work; it
+ * does not affect the result. */
 static ampc_status run_piece(GemmCall *p, unsigned shares)
 {
   Pool *pool = p->cache->pool;
@@ -424,7 +425,7 @@ static bool has_fitting_bias(const ampc_gemm *g)
   return !g->has_bias || g->bias_type == AMPC_F32 || g->bias_type == g->a_type;
 }
 
-/* Decides the types that the library computes in, and whether it adds the bias. */
+/* Decides which types the library takes, and whether it adds the bias. */
 static void choose_types(GemmCall *p)
 {
   const ampc_gemm *g = p->g;

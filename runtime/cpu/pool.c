@@ -2,8 +2,9 @@
  *
  * Note [dispatch]
  * A step consists of hundreds of tasks of some microseconds each. After a task, a worker briefly
- * spins for the next one, on a cache line of its own; then it sleeps. The caller works, too. It
- * spins for the slower workers, then yields the processor. Workers without a part are not woken. */
+ * spins for the next one, on a cache line of its own; then it sleeps. The caller works, too, then
+ * waits for the workers: first it spins, later it yields the processor. If a task has fewer parts
+ * than there are threads, the other workers are not woken. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

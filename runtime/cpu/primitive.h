@@ -25,7 +25,7 @@ ampc_status primitive_get(PrimitiveCache *cache, const PrimitiveKey *key, Primit
  * workspace is ignored. */
 int primitive_run(PrimitiveCache *cache, Primitive *primitive, unsigned lane,
                   const GemmOperands *at);
-ampc_status primitive_failed(int status); /* turns a status of the library, not 0, into an error */
+ampc_status primitive_failed(int status); /* makes an error of a library status that is not 0 */
 /* Note [native bf16]
  * A processor with bf16 dot products takes bf16 operands without widening. It also sums in f32 and
  * is twice as fast. Elsewhere the library would emulate them slowly, so operands are widened. */
