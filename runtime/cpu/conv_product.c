@@ -92,7 +92,7 @@ static void add_columns(const Columns *k, int64_t at, double *sum, int64_t n)
   }
 }
 
-/* Stores sums in the images from element `at` on, or before the last part in `part`. */
+/* Stores sums in the images from element `at` on; before the last part, stores them in `part`. */
 static void store_sums(const Columns *k, int64_t at, float *part, const double *sum, int64_t n)
 {
   float narrow[CHUNK];

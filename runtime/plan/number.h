@@ -9,7 +9,7 @@
 /* The most samples of a source. A sample may have 2^48 elements, like any tensor. */
 #define AMPC_MOST_SAMPLES ((int64_t)1 << 48)
 
-/* The steps of that many batches: `accumulate` batches each, the last one may have fewer. */
+/* The number of steps that `batches` take: `accumulate` batches each, the last one maybe fewer. */
 int64_t ampc_groups(int64_t batches, int64_t accumulate);
 /* Converts whole epochs to steps. False: more than AMPC_MOST_STEPS. */
 bool ampc_steps_of(int64_t epochs, int64_t per_epoch, int64_t *out);

@@ -207,8 +207,8 @@ static ampc_status take_wanted(const Header *h, const char *key, ampc_array *out
   return status ? status : header_elements(&out->is, h->path, most, &elements);
 }
 
-/* Finds the tensor `key`. Checks all tensors: sizes fit shapes, none overlaps another or lies
- * outside. */
+/* Finds the tensor `key`. Checks all tensors: their sizes fit their shapes, and none overlaps
+ * another or exceeds the file. */
 static ampc_status find(const DataFile *file, const char *key, ampc_array *out, int64_t *out_at)
 {
   Stream s;
