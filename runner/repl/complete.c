@@ -136,6 +136,7 @@ static const Argument arguments[] = {
     {"open", {offer_files}, false},
     {"save", {offer_files}, false},
     {"load", {offer_files}, false},
+    {"resume", {offer_files}, false},
     {"write", {offer_files}, false},
     {"set", {offer_settings}, false},
     {"precision", {offer_precisions}, false},
