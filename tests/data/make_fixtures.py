@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Makes the small files of this folder, with NumPy and safetensors: what other programs write.
+"""Makes the small files of this folder with NumPy and safetensors, as other programs write them.
 
-pictures/ has small pictures of each kind, and expected.npy what torchvision makes of them, in the order of samples.
-turned/ has one picture, stored in the eight ways that Exif knows; jpg/expected.npy is what Pillow and torchvision make of the JPEGs.
+pictures/ has small images of each kind; expected.npy has torchvision's results, in the order of samples.
+turned/ has one image in the eight Exif orientations; jpg/expected.npy has the results of Pillow and torchvision for the JPEGs.
 x is 0 to 23 as [4, 3, 2], in several types; y is 10, 20, 30, 40.
 usage: tests/data/make_fixtures.py     (the files are committed; tests need no package)
 """
@@ -32,7 +32,7 @@ save_file({"x": x.astype("f4"), "y": y, "h": x.astype("f2")}, "tensors.safetenso
 
 
 def zip64(name, to):
-    """The same archive with all sizes in zip64's fields, as archives of more than 4 GB have them."""
+    """The same archive with all sizes in zip64 fields, as in archives of more than 4 GB."""
     with open(name, "rb") as f:
         old = f.read()
     end = old.rindex(b"PK\5\6")
@@ -90,10 +90,10 @@ for folder in ("jpg", "png"):
 
 
 def turned(upright, orientation, name, **how):
-    """The picture as a camera stores it that was held so."""
+    """The image as a camera held in this orientation stores it."""
     exif = Image.Exif()
     exif[0x0112] = orientation
-    back = {6: 8, 8: 6}.get(orientation, orientation)  # all others undo themselves
+    back = {6: 8, 8: 6}.get(orientation, orientation)  # all others are their own inverse
     exif_back = Image.Exif()
     exif_back[0x0112] = back
     stored = upright.copy()

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""examples.py BUILD: compiles each example of the reference (compiler/help/*.md), and of docs/language.md, and checks what stands behind `#`.
+"""examples.py BUILD: compiles each example of the reference (compiler/help/*.md) and of docs/language.md, and checks the comments.
 
-    y = relu(x)      # f32[2, 3]      the type and shape of what the line binds
+    y = relu(x)      # f32[2, 3]      the type and shape of the name
     n = len(list)    # = 3            a compile-time value
 
-Statements stand in a `forward`, what calls a layer's name or Parameter there in the module around it; declarations stand as they are.
-What an example needs and does not say itself (a net, data, an optimizer, a train block) is added. Of a layer the parameters that
-`--emit=params` lists must be named by the entry. That every built-in has one is tests/unit/test_help.c's.
+Statements are put into a `forward`, and lines that make a layer or Parameter into the module around it. Declarations stay as they
+are. The script adds what an example needs but does not contain: a net, data, an optimizer, a train block. The entry of a layer must
+name the parameters that `--emit=params` lists. tests/unit/test_help.c tests that every built-in has an entry.
 """
 import pathlib
 import re
@@ -39,14 +39,14 @@ def entries():
 
 
 def listings():
-    """The same of what docs/language.md has by hand, each by its first line."""
+    """The same for the hand-written examples of docs/language.md; the first line is the heading."""
     text = (ROOT / "docs/language.md").read_text().partition("<!-- What follows")[0]
     for block in re.findall(r"^```amp\n(.*?)^```$", text, re.M | re.S):
         yield "docs/language.md", block.split("\n")[0], "", block.rstrip("\n").split("\n")
 
 
 def checked(line, checks, number):
-    """The statement, and a check of what stands behind its #."""
+    """The statement, and a check of the comment behind it."""
     code, _, note = (part.strip() for part in line.partition(" #"))
     bound = (re.findall(r"(\w+) [-+*/]?= ", code) or [""])[-1]
     out = [code]
@@ -60,7 +60,7 @@ def checked(line, checks, number):
 
 
 def declarations(text):
-    """Declarations as a job."""
+    """A job of declarations."""
     given = dict(GIVEN)
     words = set(re.findall(r"^" + DECLARATION, text, re.M))
     module = re.search(r"^module (Net)\b", text, re.M)
@@ -81,7 +81,7 @@ def declarations(text):
 
 
 def statements(lines, number):
-    """Statements as a model of their own: many may stand in one job."""
+    """A model of the statements; one job may have many of these models."""
     checks, members, body, depth = [], [], [], 0
     for line in lines:
         if depth == 0 and re.match(MEMBER, line):
@@ -97,7 +97,7 @@ def statements(lines, number):
 
 
 def compiled(ampc, job, text):
-    """What is wrong with the job, and the names of its parameters."""
+    """The errors of the job, and the names of its parameters."""
     job.write_text(text)
     done = subprocess.run([ampc, "--emit=params", job], capture_output=True, text=True)
     return done.stderr if done.returncode else "", re.findall(r"^([\w.]+) \[", done.stdout, re.M)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""pictures.py BUILD: the pictures of README.md, which scripts/pictures makes, are whole and not out
-of date: the message is what ampc says today, and the accuracy is the one that README tells."""
+"""pictures.py BUILD: tests that the pictures of README.md, which scripts/pictures makes, are complete and up to date:
+the message is the compiler's present one, and the accuracy is the one in README.md."""
 
 import re
 import subprocess
@@ -16,7 +16,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def lines(name):
-    """What a picture shows; pieces of one line have one y."""
+    """The text lines of a picture; pieces with the same y are one line."""
     rows = {}
     for text in xml.parse(ROOT / f"docs/pictures/{name}.svg").iter(SVG + "text"):
         row = rows.setdefault(int(text.get("y")), "")

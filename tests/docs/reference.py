@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes the reference in docs/language.md, and docs/parity.md, from what they tell of, or checks that they are up to date.
+"""Writes the generated parts of docs/language.md and docs/parity.md, or checks that they are up to date.
 
-    tests/docs/reference.py BUILD [PAGE..]              checks; of parity.md which cases there are, not their errors
-    tests/docs/reference.py BUILD --rewrite [PAGE..]    writes them (parity.md takes minutes, language.md no time)
-    tests/docs/reference.py BUILD --add                 writes parity.md, with the rows that it has of the cases that it has
+    tests/docs/reference.py BUILD [PAGE..]              checks; in parity.md only the list of cases, not their errors
+    tests/docs/reference.py BUILD --rewrite [PAGE..]    writes them (parity.md takes minutes)
+    tests/docs/reference.py BUILD --add                 adds the missing cases to parity.md and keeps the other rows
 
-language.md: what `BUILD/ampc --help-on all` prints, behind what is written by hand; parity.md: the cases of
-tests/torch/cases.def with the worst errors that BUILD/tests/torch_layers and torch_halves find.
+language.md: the output of `BUILD/ampc --help-on all`, behind the hand-written text. parity.md: the cases of
+tests/torch/cases.def with the largest errors that BUILD/tests/torch_layers and torch_halves measure.
 """
 import ast
 import pathlib
@@ -25,7 +25,7 @@ def cell(text):
 # ---- language.md ----
 
 def entries(build):
-    """(title and about, or none; name; signature and facts; text) of each entry of the reference."""
+    """(title and introduction, or none; name; signature and facts; text) of each entry of the reference."""
     done = subprocess.run([build / "ampc", "--help-on", "all"], check=True, capture_output=True, text=True)
     title = None
     for part in re.split(r"^(?=---- |==== )", done.stdout, flags=re.M)[1:]:
@@ -61,7 +61,7 @@ def reference_part(build):
 
 
 def language_page(build):
-    """What is written by hand down to the mark, then the reference."""
+    """The hand-written text up to the mark, then the reference."""
     written = (ROOT / "docs/language.md").read_text()
     end = written.index("-->", written.index("<!-- What follows is made by")) + len("-->\n")
     return written[:end] + reference_part(build)
@@ -104,7 +104,7 @@ def found_errors(build, names):
 
 
 def found_halves(build, names):
-    """By case and type: "value gradient" of ampc, and of PyTorch in that type."""
+    """{(case, type): "value gradient" of ampc, then of PyTorch in that type}."""
     found = {}
     for half in ("f16", "bf16"):
         done = subprocess.run([build / "tests/torch_halves", ROOT / "tests/torch/ops.safetensors",
@@ -115,7 +115,7 @@ def found_halves(build, names):
 
 
 def halves_cells(name, halves):
-    """0.24, 0.76 (0.24, 0.82): of the value and the gradients, and PyTorch's own."""
+    """A cell such as "0.24, 0.76 (0.24, 0.82)": errors of the value and of the gradients, then PyTorch's own."""
     for half in ("f16", "bf16"):
         text = halves.get((name, half), "")
         words = text.split()
@@ -133,12 +133,12 @@ def parity_page(errors, halves):
 
 
 def rows(page):
-    """By what a case is called and says: its row."""
+    """{name and text of a case: its row}."""
     return {without_errors(line): line for line in page.split("\n")}
 
 
 def added_parity(build, have):
-    """`have` with the rows of its cases that it lacks."""
+    """The page `have`, with the rows of the cases that it lacks."""
     old, keys = rows(have), without_errors(parity_page({}, {})).split("\n")
     names = [key.split("|")[1].strip() for key in keys if key not in old]
     new = rows(parity_page(found_errors(build, names), found_halves(build, names))) if names else {}

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""run.py BUILD FILE.md...: runs the commands of each file, one block after the other, as a reader who
-pastes them would: in a copy of the tree in which build/ has been made.
+"""run.py BUILD FILE.md...: runs the commands of each file, one block after the other, as if a reader pasted them, in a
+copy of the tree with a finished build/.
 
-A command block is fenced and marked `sh`. A block under a line `<!-- not run by tests: why -->` is
-left out, and told. A fenced block without a mark under a line `<!-- file: NAME -->` is written to
-NAME first. Under a line `<!-- prints: TEXT -->`, a regular expression, the commands must print it.
-Under a line `<!-- shows: COMMAND -->` a block is an excerpt of what COMMAND prints: each line, up to `..`
-where it ends so, is part of a line there, in order and whatever the blanks; `..` and `...` stand for lines left out.
-What is shown trains on what it names: the data of Debian's dataset-fashion-mnist."""
+A command block is fenced and marked `sh`. A block under a line `<!-- not run by tests: why -->` is skipped, and the
+script prints that. A fenced block without a mark under a line `<!-- file: NAME -->` is written to NAME first. Under a
+line `<!-- prints: TEXT -->`, the output of the commands must match the regular expression TEXT. Under a line
+`<!-- shows: COMMAND -->`, a block is an excerpt of the output of COMMAND: each of its lines, up to a final `..`, must be
+part of an output line, in order, with any blanks; `..` and `...` stand for lines left out. These commands train on the
+data of Debian's dataset-fashion-mnist."""
 
 import os
 import re
@@ -91,7 +91,7 @@ def run_file(build, path):
                 blocks += 1
                 good = check_shown(folder, name, line, note[1], content) and good
             elif mark == "sh" and note and note[0] != "prints":
-                print(f"left out: {name}:{line}: {note[1]}")
+                print(f"skipped: {name}:{line}: {note[1]}")
             elif mark == "sh":
                 blocks += 1
                 good = run_block(folder, name, line, content, note[1] if note else "") and good

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The CUDA C of the demo, whole, with names in place of numbers: it should read as if it had been
-# written by hand.
+# The whole CUDA C of the demo, with names in place of numbers. It should read like code written by
+# hand.
 # usage: tests/emit/demo.sh AMPC [--rewrite]
 set -eu
 ampc=$(realpath "$1")

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""What is the user's in emitted text stays comment, string or identifier. Every place where a job can
-bring text of its own gets text that tries to become code; what is left of the emitted file, read as a
-compiler reads it (trigraphs, joined lines, lone carriage returns) without comments and strings, must be
-what the same job with harmless text gives, in C and in CUDA, and the C must compile without a warning
-about comments.
+"""Text of a job must remain comment, string or identifier in the emitted file. Every place where a job can have
+its own text gets text that could become code. The emitted file is parsed as a compiler does it (trigraphs, joined
+lines, lone carriage returns). Without comments and strings, it must equal the file of the same job with harmless
+text, in C and in CUDA. The C must compile without a warning about comments.
   hostile_text.py AMPC            the test
   hostile_text.py --write FOLDER  the jobs, as seeds for the fuzzer"""
 import os, re, subprocess, sys, tempfile
@@ -31,8 +30,8 @@ PLAIN = {'line': '', 'post': '', 'name': '"t"', 'eval': '"e"', 'options': ', sav
          'source': 'synthetic(n, [8])'}
 CODE = '{int PWNED();PWNED();}'
 
-# Ends of the lines that are copied into // comments, of what a compiler may take for the end of a
-# line or for its joining with the next, at the column where the copy is cut off, too.
+# Ends of lines that are copied into // comments: characters that a compiler may take for a line end
+# or for a joining with the next line, also at the column where the copy is cut.
 ENDS = ['# C:\\data\\', '# C:\\data\\\t', '# a\\\v', '# a\\\f', '# a\\ \t ', '# a\\\\', '# a??/', '# a??/ ',
         '# \r' + CODE + '//', '# \r' + CODE + '\\', '# */' + CODE + '/*', '# /* ' + CODE, '# // ' + CODE,
         '# \x1b[31mPWNED', '# \xe2\x80\xa8' + CODE, '# \xe2\x80\xae' + CODE, '# \xc2\x85' + CODE,
@@ -50,7 +49,7 @@ def job(**places):
 
 
 def jobs():
-    """(name of the file, its text, its harmless twin)"""
+    """(name of the file, its text, the same job with harmless text)"""
     for end in ENDS:
         yield 'j.amp', job(line=' ' + end, post=' ' + end), job()
         for column in (72, 80):  # the emitted copy is cut near these
@@ -69,7 +68,7 @@ def jobs():
     for name in FILES: yield name, job(), job()
 
 
-# ---- C as a compiler reads it -------------------------------------------------------------------------
+# ---- C, parsed as a compiler does it -------------------------------------------------------------------------
 
 TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 
@@ -80,19 +79,19 @@ def code_of(text):
     text = re.sub(r'\\[ \t\v\f\r]*\n', '', text)
     text = TOKEN.sub(lambda m: ' ' if m[0][0] == '/' else m[0][0] * 2, text)
     out = ''
-    for line in text.split('\n'):  # long rows are broken by the length of the user's text
+    for line in text.split('\n'):  # the length of the user's text decides where long lines break
         line = re.sub(r'[ \t]+', ' ', line.strip(' \t'))
         out += '\n' + line + '\n' if line.startswith('#') else ' ' + line if line else ''
     return re.sub(r'\bstep_\w+', 'step', out)
 
 
 def control_bytes(data):
-    """What a terminal or an editor may obey."""
+    """Characters that a terminal or an editor may interpret."""
     text = data.decode('utf-8', 'surrogateescape')
     return re.findall('[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\udc80-\udcff]', text)
 
 
-# Two values of one name meet in a kernel, and one that has the name which tells them apart.
+# A kernel with two values of the same name, and a third value with the name that tells them apart.
 NAMESAKES = '''module Net {
   w = Parameter([8, 8]); x_%d = Parameter([8])
   def inner(x) { x = linear(x, w); return x }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Every code of errors.def is reported somewhere, by the compiler or for an entry of mistakes.txt, and
-# some golden job meets it; those that a run reports, when it reads what the compiler has not seen or
-# builds kernels, are met by a script of tests/cli. Codes without a test are named.
+# Each code of errors.def must be reported by the compiler, or by an entry of mistakes.txt, and a
+# golden job must get it. Codes that only a run reports, about files or about the build of kernels,
+# must be in a script of tests/cli. The script prints the codes without a test.
 #   codes.sh AMPC
 set -u
 ampc=$(realpath "$1")
@@ -10,7 +10,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
 
-met() { # the codes that golden jobs are answered with
+met() { # prints the codes that golden jobs get
   local job arguments
   for job in tests/errors/*.amp tests/passes/*.amp tests/explain/*.amp; do
     read -r arguments <"$job"
@@ -27,11 +27,11 @@ while read -r code; do
     continue
   fi
   if ! grep -rqw --include='*.[ch]' --include=mistakes.txt "$code" compiler grammar; then
-    echo "FAIL $code: nobody reports it"
+    echo "FAIL $code: no source reports it"
     failed=1
   fi
   if ! grep -qx "$code" "$work/met"; then
-    echo "FAIL $code: no job in tests/errors, passes or explain is answered with it"
+    echo "FAIL $code: no job in tests/errors, passes or explain gets it"
     failed=1
   fi
 done <"$work/codes"

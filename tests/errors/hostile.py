@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Programs that ask for more than anybody waits for: each is compiled or refused by a limit that its message names.
-usage: hostile.py AMPC          every program under limits of CPU time and memory, with the answer to expect
-       hostile.py --write DIR   those that the fuzzer can take in, as files of its corpus
+"""Programs that could take very long. Each must compile, or be refused by a limit that its message names.
+usage: hostile.py AMPC          every program, under limits of CPU time and memory, with the expected message
+       hostile.py --write DIR   the programs that are small enough for the fuzzer, as files of its corpus
 
-The limits are ten times what the slowest program needs and more; what is quadratic or worse goes far beyond them.
+The limits are at least ten times what the slowest program needs; quadratic algorithms exceed them by far.
 """
 import os
 import resource
@@ -47,7 +47,7 @@ def lines(fmt, n):
 
 
 def run(body):
-    """A def whose body is run once."""
+    """A job with a def whose body runs once."""
     return "def f(x) {\n%s\n return 3 }\nconst A = f(7)\n" % body
 
 
@@ -157,7 +157,7 @@ def limited():
 
 
 def check(ampc, name, program, expected):
-    """What is wrong with the answer, or None."""
+    """The difference from the expected result, or None."""
     with open("imports.amp", "w", encoding="utf-8") as f:
         f.write(program)
     done = subprocess.run([ampc, "--check", "imports.amp"], stdin=subprocess.DEVNULL, capture_output=True,
@@ -194,7 +194,7 @@ def main():
                 print(f"FAILED: {name}: {wrong}")
                 bad += 1
         os.chdir("/")
-    print(f"{len(PROGRAMS) - bad} of {len(PROGRAMS)} hostile programs are answered as they should be")
+    print(f"{len(PROGRAMS) - bad} of {len(PROGRAMS)} hostile programs give the expected result")
     return 1 if bad else 0
 
 

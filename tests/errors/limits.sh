@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# limits.sh AMPC: programs larger than what a counter in the graph holds are told so at their place.
+# limits.sh AMPC: a program that exceeds a counter of the graph gets an error at the right place.
 set -u
 ampc=$(realpath "$1")
 work=$(mktemp -d)
@@ -11,9 +11,9 @@ complain() {
   bad=1
 }
 
-refused() { # refused JOB TEXT: status 1, and TEXT in what is said
+refused() { # refused JOB TEXT: the compiler must exit with status 1 and print TEXT
   "$ampc" --check --error-limit=1 "$1" >out 2>&1
-  [ $? -eq 1 ] && grep -qF -- "$2" out || complain "$1 was told: $(head -n 3 out)"
+  [ $? -eq 1 ] && grep -qF -- "$2" out || complain "the output for $1 is: $(head -n 3 out)"
 }
 
 echo 'infer f(x: f32[2]) { return cat([x for i in range(65536)], dim=0) }' >cat.amp

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Every number of the layer library and of the ops is checked against what it is for.
+"""Tests that the compiler checks the range of every number of the layer library and of the ops.
 usage: numbers.py AMPC [--rewrite]
 
 Puts extreme numbers into each argument of each public def and module of compiler/layers, and into each attribute of
-each op of compiler/graph/ops.def that the language can name. The compiler takes the program or refuses it by a
-message at its line; it never crashes and never takes it for a bug of its own. Which numbers it takes is written in
-numbers.expected, a line for an argument: a new argument needs its line, and --rewrite writes them.
+each op of compiler/graph/ops.def that the language can name. The compiler must accept the program, or refuse it with a
+message at its line; it must never crash or report an internal error. numbers.expected has a line for each argument,
+with the numbers that are accepted. A new argument needs a line; --rewrite writes the file.
 """
 import concurrent.futures
 import difflib
@@ -26,7 +26,7 @@ NUMBERS = {
     "-2^62": "-4611686018427387904", "2^63-1": "9223372036854775807", "-2^63": "-9223372036854775807 - 1",
 }
 
-# Where an argument needs a value: by its name, and by `def.argument` where that name means several things.
+# Values for the other arguments: by name, or by `def.argument` if the name means several things.
 GIVEN = {
     "x": "x", "input": "x", "logits": "x", "target": "x", "tensors": "[x, x]", "y": "x", "mask": "x > 0",
     "condition": "x > 0", "value": "0.5", "weight": "w", "dim": "1", "dim0": "1", "dim1": "2", "dims": "[1]",
@@ -65,15 +65,16 @@ GIVEN = {
     "cosine_embedding_loss.input2": "x[0, 0]", "cosine_embedding_loss.target": "x[0, 0, 0]", "multinomial.input": "x[0, 0]", "data": "[1, 2]",
     "auc.target": "(x > 0).to(i64)", "scores": "x", "in1_features": "6", "in2_features": "6", "linspace.start": "0.0", "inverse_sqrt_schedule.warmup": "10", "idx.shape": "[8]", "randint.size": "[2, 2]", "binary_cross_entropy_with_logits.target": "x",
 }
-# Sources, so that their files need not be there: then only the number can be what is wrong.
+# Sources: their files need not exist, because then only the number can be wrong.
 GIVEN |= {f"{source}.samples": "8" for source in ("idx", "npy", "npz", "safetensors", "csv", "raw", "tokens", "cifar10", "images")}
 GIVEN |= {f"{source}.shape": "[8]" for source in ("npy", "npz", "safetensors", "raw")}
 GIVEN |= {"npz.key": "\"x\"", "safetensors.key": "\"x\"", "csv.columns": "0", "csv.header": "false", "tokens.length": "9",
           "images.size": "8", "images.scale": "[0.5, 1]", "csv.dtype": "f32", "raw.dtype": "u8"}
-# Arguments without annotation that may be lists, one number an axis.
+# Arguments without annotation that may be lists of one number for each axis.
 LISTS = ("columns", "dim", "dims", "dilation", "distance", "kernel_size", "normalized_shape", "output_padding", "output_size",
          "padding", "ratio", "scale", "scale_factor", "shape", "size", "split_size_or_sections", "stride")
-# What a layer is given, and which tensor of a result is taken, where it is not x and the result itself.
+# The inputs of a layer, and which tensor of its result is used, if they are not x and the result
+# itself.
 IMAGES = {"Conv1d": "x[:, :, 0]", "MaxPool1d": "x[:, :, 0]", "AvgPool1d": "x[:, :, 0]",
           "AdaptiveAvgPool1d": "x[:, :, 0]", "MaxPool3d": "x.unsqueeze(4)", "AvgPool3d": "x.unsqueeze(4)",
           "Conv3d": "x.unsqueeze(2)", "ConvTranspose1d": "x[:, :, 0]",
@@ -98,7 +99,7 @@ def arguments(text):
 
 
 def library():
-    """(file, def or module, arguments) of all that has a name without `_`."""
+    """(file, def or module, arguments) of every public name, that is, one without a leading `_`."""
     for path in sorted((ROOT / "compiler/layers").glob("*.amp")):
         text = re.sub(r"#.*", "", path.read_text())
         for m in re.finditer(r"^(def|module) ([A-Za-z]\w*)(?:\(((?:[^()]|\([^()]*\))*)\))? *\{", text, re.M):
@@ -106,7 +107,7 @@ def library():
 
 
 def ops():
-    """Ops that the language can name, with their attributes."""
+    """The ops that the language can name, with their attributes."""
     text = (ROOT / "compiler/graph/ops.def").read_text()
     for m in re.finditer(r"AMPC_OP\(\s*(\w+),\s*\"([^!\"][^\"]*)\"", text):
         inputs, _, attrs = m.group(2).partition(";")
@@ -119,7 +120,7 @@ def ops():
 
 
 def job(family, kind, name, call):
-    """A training job in which the call stands where such a call may stand."""
+    """A training job with the call at a place where it is allowed."""
     init, members, y, optimizer, data, top = "normal_()", "", "x", "SGD(net, lr=0.1)", "synthetic(8, [4, 6, 6])", ""
     if family == "init" and kind == "def" and name.endswith("_"):
         init = call
@@ -178,7 +179,7 @@ def cases():
             forms = ["[%s]", "[%s, %s]"] if annotation == "list" else ["%s", "[%s, %s]"]
             if annotation != "list" and (annotation or argument not in LISTS):
                 forms = ["%s"]
-            if argument == "part":  # begin and end
+            if argument == "part":  # start and end
                 forms = ["%s", "[%s, 1]", "[0, %s]"]
             for form in forms:
                 for label, number in NUMBERS.items():
@@ -196,7 +197,7 @@ def main():
     taken, failed = {}, 0
     for argument, label, text in todo:
         status, messages = answers[text]
-        # 3: a source's file is not there
+        # 3: the file of a source does not exist
         taken.setdefault(argument, []).extend([label] if status == 0 else [])
         if status not in (0, 1, 3) or "bug" in messages or "runtime error" in messages or (
                 status and "error[" not in messages):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`ampc --explain=json` of jobs is what docs/explain.md says: valid JSON with these keys, whose totals are
-the sums of the nodes; no weight is cast in a step. Each job is explained for a GPU and for this machine's processor.
+"""Tests that `ampc --explain=json` prints what docs/explain.md describes: valid JSON with these keys, whose totals are the
+sums of the nodes; no weight is cast in a step. Each job is explained for a GPU and for this machine's processor.
 
 usage: tests/explain/check_json.py AMPC JOB.amp...
 """
@@ -16,7 +16,7 @@ FLOATS = {"f16", "bf16", "f32"}
 
 
 def documented():
-    """Keys by table: `### nodes[]` and its like begin one."""
+    """The keys of each table; headings such as `### nodes[]` begin a table."""
     keys, table = {}, None
     with open(os.path.join(ROOT, "docs", "explain.md"), encoding="utf-8") as f:
         for line in f:

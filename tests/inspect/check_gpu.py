@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""check_gpu.py JSON [JSON-WITH-CUDNN]: checks what `amp inspect --gpu h200 --json` says of small.amp: its
-keys, its sums, what can be counted by hand; with a second file, that the first, of --no-cudnn, has
-as many nodes and bytes: a stem has no columns.
+"""check_gpu.py JSON [JSON-WITH-CUDNN]: checks the output of `amp inspect --gpu h200 --json` for small.amp: its
+keys, its sums, and counts made by hand. With a second file, the first one is the output with --no-cudnn and
+must have the same number of nodes and bytes, because a stem has no columns.
 check_gpu.py --columns JSON: the bytes of --no-cudnn's columns in convolutions.amp.
 check_gpu.py --unavoidable JSON: the unavoidable bytes of unavoidable.amp.
-check_gpu.py --residual JSON: those of residual.amp."""
+check_gpu.py --residual JSON: the unavoidable bytes of residual.amp."""
 
 import json
 import sys
@@ -52,9 +52,9 @@ def check_block(block, node_us):
 
 
 def check_columns():
-    """Of `wide`, f32: x [32, 6, 6, 24], w [384, 3, 3, 24], y [32, 2, 2, 384]; its columns, and those
-    of dy for its gradient of images, are written and read; weights there are turned before, and have a bias
-    forward; their gradient is added to."""
+    """Layer `wide`, f32: x [32, 6, 6, 24], w [384, 3, 3, 24], y [32, 2, 2, 384]. Its columns are written and
+    read; for the gradient of x, so are those of dy, and the weights are transposed first. Forward has a bias. The
+    gradient of the weights is added to its slot."""
     job = json.load(open(sys.argv[2], encoding="utf-8"))
     for block in job["blocks"]:
         check_block(block, job["gpu"]["node_us"])
@@ -72,9 +72,9 @@ def check_columns():
 
 
 def check_unavoidable():
-    """Values of [64, 256], f32. One walk reads h and writes r and h * r; one reads h, of which it
-    computes r again, and both results, and writes one; one reads the last for the mean. Products read and
-    write their operands: a's are x [64, 128], w [256, 128] and h. The mean is written, and read."""
+    """Values of [64, 256], f32. The first walk reads h and writes r and h * r. The second reads h, from which it
+    recomputes r, and both results, and writes one value. The third reads that value for the mean. Products read and
+    write their operands; those of a are x [64, 128], w [256, 128] and h. The mean is written and read."""
     job = json.load(open(sys.argv[2], encoding="utf-8"))
     value, square = 4 * 64 * 256, 4 * 256 * 256
     products = 4 * 128 * (64 + 256) + value + 3 * (2 * value + square)
@@ -84,10 +84,10 @@ def check_unavoidable():
 
 
 def check_residual():
-    """Values of [64, 256], f32. x0 and r1 .. r5, which products make, add up to x5. The walks before the products read x0;
-    x0, r1; x0, r1, r2; x3 = x2 + r3, where the walk before stores x2; x2, r3, r4; x4 = x3 + r4 was stored in the same way and
-    is read with r5 for the mean. Each of the five writes the operand of a product, whose own operands are two values and a
-    square."""
+    """Values of [64, 256], f32. Products compute x0 and r1 .. r5, whose sum is x5. The walks before the products read: x0;
+    x0, r1; x0, r1, r2; x2, r3 for x3 = x2 + r3, where the walk before stores x2; x2, r3, r4. x4 = x3 + r4 is stored in the
+    same way and read with r5 for the mean. Each of the five walks writes an operand of a product. The operands of a product
+    are two values and a square."""
     job = json.load(open(sys.argv[2], encoding="utf-8"))
     value, square = 4 * 64 * 256, 4 * 256 * 256
     products = 5 * (2 * value + square)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""check_json.py JSON [CUBIN ARCH]: checks what `amp inspect --json` says of small.amp against counts
-made here, from the sizes in the job; and its registers and shared memory against the cubin's own
-sections, read by another way than the one under test."""
+"""check_json.py JSON [CUBIN ARCH]: compares the output of `amp inspect --json` for small.amp with counts made here
+from the sizes in the job. Compares registers and shared memory with the sections of the cubin, which this script
+parses itself."""
 
 import json
 import struct
@@ -41,8 +41,8 @@ def check_counts(job):
         check("fc1 line", fc1["line"], 12)
     drop = find(train["commands"], "drop")
     check("dropout read", drop["read"], 2 * 32 * 16)
-    check("dropout written", drop["written"], 2 * 32 * 16 + 4)  # beside it the gradient of the mean of losses
-    bias = find(train["commands"], "relu_backward", 0)  # back through dropout and relu, in place; into the slot of fc1.bias
+    check("dropout written", drop["written"], 2 * 32 * 16 + 4)  # + 4: the gradient of the mean of the losses
+    bias = find(train["commands"], "relu_backward", 0)  # backward through dropout and relu, in place, and the sum into the slot of fc1.bias
     check("backward of relu", [n["op"] for n in bias["nodes"]], ["drop", "relu_backward", "sum", "grad_accumulate"])
     check("backward of relu read", bias["read"], 2 * 2 * 32 * 16 + 4 * 16)
     check("backward of relu written", bias["written"], 2 * 32 * 16 + 4 * 16)
@@ -52,12 +52,12 @@ def check_counts(job):
     adam = find(train["commands"], "adam_update")
     # parameters: 4*9 + 4 + 4 + 64*16 + 16 + 16*3 + 3, each padded to 64 elements
     elements = 64 + 64 + 64 + 1024 + 64 + 64 + 64
-    running = 4 * 4 + 4 * 4 + 8  # mean and variance of 4 channels, a counter: beside it
+    running = 4 * 4 + 4 * 4 + 8  # mean and variance of 4 channels, a counter: updated in the same kernel
     check("Adam read", adam["read"], 4 * 4 * elements + running + 2 * 4 * 4)  # gradient, weight, two moments
     check("Adam written", adam["written"], (4 * 4 + 2) * elements + running)  # and the f16 copy
     check("Adam FLOPs", adam["flops"], None)
     norm = find(train["commands"], "batch_norm")
-    check("batch norm types", norm["types"], "f16,f32>f16,u8")  # with relu and pool: pixels, which of a window
+    check("batch norm types", norm["types"], "f16,f32>f16,u8")  # with relu and pool: pixels, and their index in the window
     check("batch norm read", norm["read"], 2 * 32 * 64 * 4 + 4 * 4 * 4)
     check("batch norm written", norm["written"], (2 + 1) * 32 * 16 * 4)
     check("cast FLOPs", find(train["commands"], "cast")["flops"], 0)
@@ -109,13 +109,13 @@ def check_usage(job, cubin, arch):
             check(f"{command['name']} registers", usage["registers"], registers[command["kernel"]])
             size = shared.get(command["kernel"], 0)
             if size and int(arch[3:]) >= 90:
-                size -= 1024  # from sm_90 on the section begins with what the system keeps
+                size -= 1024  # from sm_90 on, the section starts with 1 KB for the system
             check(f"{command['name']} shared", usage["shared"], size)
             check(f"{command['name']} spilled", usage["spilled"], 0)
             checked += 1
     if not checked:
         fail("no kernel was checked")
-    print(f"ok: {checked} kernels use on {arch} what the cubin says")
+    print(f"ok: registers and shared memory of {checked} kernels on {arch} are those of the cubin")
 
 
 job = json.load(open(sys.argv[1]))

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""cost.py AMP [--rewrite]: what kernels of each access pattern, and those of models, cost on an H200
-(`amp inspect --gpu`), against the budget cost.tsv: no more instructions an element, no more microseconds,
-memory where it says memory; and the sums of models' training steps.
+"""cost.py AMP [--rewrite]: compares the cost of kernels on an H200 (`amp inspect --gpu`) with the budget cost.tsv:
+kernels of each access pattern, kernels of models, and the sums of models' training steps. A kernel may need no more
+instructions per element and no more microseconds than the budget; a kernel bound by memory must remain so.
 
---rewrite prints the budget as it would be for the kernels of today: look at the difference before it
-is kept:   tests/inspect/cost.py build/amp --rewrite >/tmp/cost && mv /tmp/cost tests/inspect/cost.tsv
-Exits with 77 where NVRTC is not."""
+--rewrite prints the budget for the present kernels. Read the diff before you commit it:   tests/inspect/cost.py build/amp --rewrite >/tmp/cost && mv /tmp/cost tests/inspect/cost.tsv
+Exits with status 77 without NVRTC."""
 
 import json
 import os
@@ -14,7 +13,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-SLACK = 1.10  # another NVRTC orders and unrolls in another way
+SLACK = 1.10  # another version of NVRTC schedules and unrolls differently
 MODELS = ["models/fashion_mnist/fashion_mnist.amp", "models/fashion_mnist/mlp.amp"]  # their train blocks
 SUMS = MODELS + ["models/mnist_cnn/mnist_cnn.amp"]
 PATTERNS = "tests/inspect/patterns.amp"
@@ -31,8 +30,7 @@ def inspect(amp, job):
 
 
 def row_of(commands):
-    """Instructions an element of the greatest shape; what bounds the command that takes longest, and
-    its microseconds."""
+    """Instructions per element of the largest shape; the bound of the slowest command, and its microseconds."""
     counted = [c for c in commands if "instructions" in c["cost"]]
     elements = max(c["elements"] for c in counted)
     longest = max(counted, key=lambda c: c["cost"]["us"])["cost"]
@@ -40,12 +38,12 @@ def row_of(commands):
 
 
 def ops_of(command):
-    """All that a kernel computes, each op once."""
+    """The ops of a kernel, each once."""
     return " ".join(dict.fromkeys(n["op"] for n in command["nodes"]))
 
 
 def measure(amp):
-    """{(job, pattern or ops): (instructions an element, bound, us)}; of sums (number, "sum", 0)"""
+    """{(job, pattern or ops): (instructions per element, bound, us)}; for sums (number, "sum", 0)"""
     out = {}
     blocks = inspect(amp, PATTERNS)
     if blocks is None:
@@ -54,7 +52,7 @@ def measure(amp):
         out[PATTERNS, block["name"]] = row_of(block["commands"])
     for job in SUMS:
         train = inspect(amp, job)[0]
-        same = {}  # kernels by what they compute
+        same = {}  # kernels by their ops
         for c in train["commands"] if job in MODELS else []:
             if "instructions" in c["cost"]:
                 same.setdefault(ops_of(c), []).append(c)
@@ -73,18 +71,18 @@ def read_budget():
 
 
 def slack_of(key):
-    """Nodes and bytes are the plan's own, whatever NVRTC makes of the kernels."""
+    """Nodes and bytes depend on the plan alone, not on NVRTC, so they have no slack."""
     return 1.0 if key[1] in ("sum: nodes", "sum: MB") else SLACK
 
 
 def faults(key, now, budget):
-    """What is over budget, in words."""
+    """Sentences about what is over budget."""
     (each, bound, us), (most, wanted, most_us) = now, budget
     if each > most * slack_of(key) + 0.1:
-        unit = key[1] if wanted == "sum" else "instructions an element"
-        yield f"{each:.1f} {unit}, of {most:.1f}"
+        unit = key[1] if wanted == "sum" else "instructions per element"
+        yield f"{each:.1f} {unit}, the budget is {most:.1f}"
     if us > most_us * SLACK + 0.1:
-        yield f"{us:.1f} us, of {most_us:.1f}"
+        yield f"{us:.1f} us, the budget is {most_us:.1f}"
     if wanted == "memory" and bound != "memory":
         yield f"bound by {bound}, no longer by memory"
 
@@ -96,12 +94,12 @@ def check(now, budget):
         if key in now and key in budget:
             found = list(faults(key, now[key], budget[key]))
         else:
-            found = ["no line in cost.tsv" if key in now else "nothing of that name is left"]
+            found = ["no line in cost.tsv" if key in now else "cost.tsv has a line for a kernel that no longer exists"]
         for text in found:
             print(f"FAILED: {name}: {text}")
         bad += len(found)
         if not found and list(faults(key, budget[key], now[key])):
-            print(f"better: {name}: {now[key]} of {budget[key]}: rewrite cost.tsv")
+            print(f"better: {name}: {now[key]}, the budget is {budget[key]}: rewrite cost.tsv")
     print(f"{len(now)} patterns, kernels and sums, {bad} over budget")
     return 1 if bad else 0
 
@@ -113,8 +111,8 @@ def main():
         return 77
     if "--rewrite" not in sys.argv:
         return check(now, read_budget())
-    print("# What kernels may cost on an H200: job, pattern or ops, instructions an element, what bounds them, us of the")
-    print("# longest; of a step its sums.")
+    print("# The cost that kernels may have on an H200: job, pattern or ops, instructions per element, bound, us of the")
+    print("# slowest one; for a step, its sums.")
     for (job, pattern), (each, bound, us) in now.items():
         print(f"{job}\t{pattern}\t{each:.1f}\t{bound}\t{us:.1f}")
     return 0

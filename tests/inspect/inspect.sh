@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # amp inspect on a small job: the table, one kernel, two precisions, JSON, wrong usage.
 #   inspect.sh [--rewrite] AMPC AMP
-# --rewrite writes the answers (*.expected). Look at the difference before you keep it.
+# --rewrite writes the expected files (*.expected). Read the diff before you commit it.
 rewrite=
 [ "${1-}" = --rewrite ] && rewrite=1 && shift
 . "$(dirname "$0")/../faults/lib.sh"
@@ -9,7 +9,7 @@ here=$source_dir/tests/inspect
 cd "$source_dir" || exit 1
 job=tests/inspect/small.amp
 
-answers() { # answers NAME ARGUMENTS...: stdout, with names for numbers, is NAME.expected
+answers() { # answers NAME ARGUMENTS...: stdout, with names in place of numbers, must be NAME.expected
   local name=$1
   shift
   if ! "$amp" inspect "$@" >"$work/out" 2>"$work/err"; then
@@ -17,12 +17,13 @@ answers() { # answers NAME ARGUMENTS...: stdout, with names for numbers, is NAME
     failed "$name: exit status"
     return
   fi
-  # which of oneDNN's implementations it is depends on the machine; ref, loops and product are none of them
+  # the name of oneDNN's implementation depends on the machine; ref, loops and product are not such
+  # names
   sed -E '/conv by (ref|loops|product)\b/!s/conv by [a-z0-9_:]*/conv by oneDNN/' <"$work/out" | tests/canonical.py >"$work/$name"
   if [ -n "$rewrite" ]; then
     cp "$work/$name" "$here/$name.expected"
   elif ! diff -u "$here/$name.expected" "$work/$name"; then
-    failed "$name: another answer"
+    failed "$name: the output differs"
   else
     echo "ok: $name"
   fi
@@ -32,13 +33,13 @@ answers table --arch none --wide "$job"
 answers diff --arch none --wide --diff f32 f16 "$job"
 answers layers --arch none --by-layer "$job"
 answers scan --arch none tests/inspect/scan.amp
-# All commands of a block are in its layers, each once.
+# Each command of a block must be in exactly one layer.
 sums() { "$amp" inspect --arch none "$@" "$job"; }
 sums >"$work/commands" && sums --by-layer >"$work/layers" || failed "the sums: exit status"
 diff <(sed -nE 's/^  ([0-9]+) commands: (.*) read, (.*) written, (.*) FLOPs$/\1 \2 \3 \4/p' "$work/commands" | tee "$work/out") \
   <(sed -nE 's/^all +([0-9]+) +[0-9]+ +([0-9.]+ [kM]?B) +([0-9.]+ [kM]?B) +100.0 % +(.*)$/\1 \2 \3 \4/p' "$work/layers") && [ -s "$work/out" ] ||
   failed "the layers do not add up to the commands"
-# Two models with the same members, one of them named as an optimizer: each has a row of its own.
+# Two models with the same members, one with the name of an optimizer: each must have its own row.
 cat >"$work/two.amp" <<'AMP'
 data numbers() { return synthetic(64, [8]), synthetic(64, [], dtype=i64, low=0, high=3) }
 module Net(h: int) {
@@ -61,7 +62,7 @@ grep -v '\bb\b' "$work/two.amp" | sed 's/, more//' >"$work/one.amp"
 [ "$(layers_of "$work/one.amp")" = "a.opt all fc opt" ] || failed "a layer named as the optimizer: $(layers_of "$work/one.amp")"
 refuses "layers of one kernel" 2 'does not go with' "$amp" inspect --by-layer --kernel relu "$job"
 
-# On a terminal no line is longer than it; read and written stay.
+# No line may be wider than the terminal; the columns read and written must be shown.
 for columns in 60 70 80 120; do
   for mode in "" --by-layer; do
     script -qec "stty cols $columns; '$amp' inspect --arch none $mode '$job'" /dev/null | tr -d '\r' >"$work/out"
@@ -70,7 +71,7 @@ for columns in 60 70 80 120; do
   done
 done
 COLUMNS=70 script -qec "'$amp' inspect --arch none '$job'" /dev/null >"$work/out" || failed "COLUMNS: exit status"
-tr -d '\r' <"$work/out" | awk 'length > 70' | grep -q . && failed "COLUMNS is not asked"
+tr -d '\r' <"$work/out" | awk 'length > 70' | grep -q . && failed "COLUMNS is ignored"
 drop=net_drop
 answers kernel --arch cpu --kernel net_dr "$job"
 answers product --arch cpu --kernel conv_conv2d "$job"
@@ -85,7 +86,7 @@ diff = json.load(open(sys.argv[1]))
 assert diff["precision"] == ["f32", "f16"], diff["precision"]
 train = diff["blocks"][0]["commands"]
 words = [c["change"] for c in train]
-assert words.count("added") == 1 and "removed" not in words, words # the cast of the pictures
+assert words.count("added") == 1 and "removed" not in words, words # the cast of the images
 added = next(c["b"] for c in train if c["change"] == "added")
 assert added["types"] == "f32>f16" and added["nodes"][0]["op"] == "cast", added
 linear = next(c for c in train if c["a"] and c["a"]["nodes"][0]["op"] == "linear")
@@ -93,7 +94,7 @@ assert linear["change"] == "changed" and linear["b"]["read"] * 2 == linear["a"][
 print("ok: --diff --json")
 PY
 
-# What computes convolutions on the CPU: the library where it has generated code for them.
+# Which code computes convolutions on the CPU: the library, if it has generated code for them.
 "$amp" inspect --arch cpu --json tests/inspect/convolutions.amp >"$work/json" || failed "--arch cpu: exit status"
 python3 - "$work/json" <<'PY' || failed "--arch cpu: what computes convolutions"
 import json, sys
@@ -104,7 +105,7 @@ assert not any(name.startswith("ref") for name in by.values()), by
 assert not any("library" in c for c in commands if c["kind"] != "conv"), commands
 pointwise = [("conv2d", "[32, 2, 2, 400]"), ("conv2d_data", "[32, 2, 2, 384]"), ("conv2d_weight", "[400, 1, 1, 384]")]
 assert [by[key] for key in pointwise] == ["product"] * 3, by
-assert by["conv2d_weight", "[24, 5, 5, 1]"] == "loops", by # oneDNN has code of its own up to 3x3
+assert by["conv2d_weight", "[24, 5, 5, 1]"] == "loops", by # oneDNN has its own code up to 3x3
 print("ok: --arch cpu: what computes convolutions")
 PY
 passes "--arch none: no library" "$amp" inspect --arch none --json tests/inspect/convolutions.amp
@@ -141,8 +142,8 @@ C
 cc -shared -fPIC -o "$work/hide.so" "$work/hide.c" -ldl || failed "cannot build the test's library"
 hidden() { env LD_PRELOAD="$work/hide.so" "$@"; }
 hidden "$amp" inspect "$job" >"$work/out" 2>&1 || failed "without NVRTC: exit status"
-grep -q '^no registers.*NVRTC' "$work/out" || failed "without NVRTC: it is not told"
-hidden "$amp" inspect --kernel "$drop" "$job" | grep -q '^no PTX: NVRTC' || failed "no PTX: it is not told"
+grep -q '^no registers.*NVRTC' "$work/out" || failed "without NVRTC: no message"
+hidden "$amp" inspect --kernel "$drop" "$job" | grep -q '^no PTX: NVRTC' || failed "no PTX: no message"
 refuses "an architecture without NVRTC" 4 'NVRTC is not on this machine' \
   hidden "$amp" inspect --arch sm_90 "$job"
 refuses "a GPU without NVRTC" 4 'NVRTC is not on this machine' hidden "$amp" inspect --gpu h200 "$job"
@@ -156,8 +157,8 @@ if "$ampc" --emit=ptx "$job" >/dev/null 2>&1; then
     "$amp" inspect --arch sm_80,sm_90 --json "$job" >"$work/json" || failed "--arch: exit status"
     python3 "$here/check_json.py" "$work/json" "$work/$arch.cubin" $arch || failed "usage on $arch"
   done
-  "$amp" inspect --arch sm_80,sm_90 --json "$job" | cmp - "$work/json" || failed "kept answers differ"
-  [ "$(find "$work/cache/ampc" -name '*.txt' | wc -l)" = 2 ] || failed "answers are not kept"
+  "$amp" inspect --arch sm_80,sm_90 --json "$job" | cmp - "$work/json" || failed "cached numbers differ"
+  [ "$(find "$work/cache/ampc" -name '*.txt' | wc -l)" = 2 ] || failed "numbers are not cached"
   "$amp" inspect --arch sm_20 "$job" >"$work/out" 2>"$work/err"
   [ $? -eq 4 ] && grep -q 'error.*sm_20' "$work/err" || failed "an architecture that NVRTC lacks"
   "$amp" inspect --arch sm_80 --wide --diff f32 f16 "$job" >"$work/out" || failed "--diff --arch: exit status"
@@ -172,7 +173,7 @@ if "$ampc" --emit=ptx "$job" >/dev/null 2>&1; then
   script -qec "stty cols 80; '$amp' inspect --kernel $drop '$job'" /dev/null >"$work/out" || failed "--kernel at 80 columns"
   grep -q "__global__ void $drop.* | " "$work/out" && failed "side by side at 80 columns"
 
-  # What it costs on GPUs: sums, sectors of what can be counted by hand, every GPU, every width.
+  # The cost on GPUs: sums, sectors that can be counted by hand, every GPU, every width.
   "$amp" inspect --gpu h200 --json "$job" >"$work/json" && python3 "$here/check_gpu.py" "$work/json" || failed "--gpu --json"
   "$amp" inspect --gpu h200 --no-cudnn --json "$job" >"$work/own" && python3 "$here/check_gpu.py" "$work/own" "$work/json" ||
     failed "--gpu --no-cudnn --json"
@@ -186,7 +187,7 @@ if "$ampc" --emit=ptx "$job" >/dev/null 2>&1; then
   for gpu in h100 a100 l4 t4 rtx4090 b200; do
     "$amp" inspect --gpu $gpu "$job" >"$work/out" 2>"$work/err" || { grep -q 'NVRTC refuses' "$work/err" || failed "--gpu $gpu: $(cat "$work/err")"; }
   done
-  # Measured times: of commands of this job alone, and added up where all of a block have one.
+  # Measured times: only for commands of this job, and summed if all commands of a block have one.
   python3 - "$work/json" "$work/times" <<'PY' || failed "--measured: the times"
 import json, sys
 with open(sys.argv[2], "w") as f:

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""slots.py [--print]: how many instructions of the machine ptxas makes of each row of
-runner/cost/ptx.def, counted in the code of sm_80 and sm_90, against the `slots` of the row.
+"""slots.py [--print]: compares the `slots` of each row of runner/cost/ptx.def with the number of machine
+instructions that ptxas emits for it, counted in the code of sm_80 and sm_90.
 
-For each row a kernel does its instruction 8 times between volatile loads and stores, and another
-only loads and stores; the difference is what the instruction costs. What a branch skips on its
-usual way (a call for numbers near the ends of the range) is left out.
+For each row, one kernel executes the instruction 8 times between volatile loads and stores, and another has only
+the loads and stores. The difference is the cost of the instruction. Code that is usually skipped (a call for
+numbers near the limits of the range) is not counted.
 
-Needs ptxas and nvdisasm, on PATH or in the folder of CUDA; exits with 77 where they are not."""
+Needs ptxas and nvdisasm, on PATH or in the folder of CUDA; exits with status 77 without them."""
 
 import os
 import re
@@ -19,8 +19,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TABLE = os.path.join(os.path.dirname(os.path.dirname(HERE)), "runner/cost/ptx.def")
 ARCHITECTURES = ["sm_80", "sm_90"]
 TIMES = 8
-# What is counted may be so many less or more, or a part of the table's. More, since ptxas adds a move where
-# it puts a result of 16 bits or a predicate into a register; it leaves nothing out.
+# The count may differ from the table by LESS below and MORE_MOVES above, or by the fraction
+# SLACK_PART. MORE_MOVES is larger, because ptxas adds a move if it puts a 16-bit result or a
+# predicate into a register; it never leaves out an instruction.
 LESS, MORE_MOVES, SLACK_PART = 0.5, 1.0, 0.2
 
 TYPES = {"i16": "u16", "i32": "s32", "i64": "s64", "f16": "f16", "f32": "f32", "f64": "f64", "any": "s32"}
@@ -30,7 +31,7 @@ ROUNDED = {"add", "sub", "mul", "fma", "div", "rcp", "sqrt"}  # .rn of floats
 BITWISE = {"and", "or", "xor", "not", "shl", "popc", "clz", "brev", "lop3", "prmt", "shf", "bfi"}
 ONE, THREE = {"rcp", "sqrt", "rsqrt", "ex2", "lg2", "sin", "cos", "tanh", "neg", "abs", "not", "popc", "clz", "brev",
               "cvt"}, {"fma", "mad", "mad_wide", "mad_hi", "prmt", "lop3", "shf", "bfe"}
-# Rows whose text does not follow from their name: what stands behind `op`, result and operands.
+# Rows whose text cannot be derived from their name: `op`, result, operands, suffix.
 TEXT = {
     ("shf", "i32"): ("shf.l.wrap.b32", "b32", ["b32", "b32", "u32"], ""),
     ("prmt", "i32"): ("prmt.b32", "b32", ["b32", "b32", "b32"], ""),
@@ -62,7 +63,7 @@ TEXT = {
     ("cvt", "f64"): ("cvt.f64.f32", "f64", ["f32"], ""),
     ("shfl", "any"): ("shfl.sync.bfly.b32", "b32", ["b32", "b32"], ", 31, -1"),
 }
-MORE = [  # more instructions of a row: one number holds for all
+MORE = [  # more instructions of a row, which has one number for all
     ("cvt", "f16", ("cvt.f32.f16", "f32", ["f16"], "")),
     ("cvt", "f32", ("cvt.rzi.s32.f32", "s32", ["f32"], "")),
     ("cvt", "f32", ("cvt.rni.f32.f32", "f32", ["f32"], "")),
@@ -74,10 +75,11 @@ MORE = [  # more instructions of a row: one number holds for all
     ("add", "f16", ("add.rn.f16x2", "b32", ["b32", "b32"], "")),
     ("fma", "f16", ("fma.rn.f16x2", "b32", ["b32", "b32", "b32"], "")),
 ]
-# .approx has numbers of its own: ptx_cost in runner/cost/ptx_op.c
+# .approx has its own numbers: ptx_cost in runner/cost/ptx_op.c
 APPROXIMATE = [("div", 8, ("div.full.f32", "f32", ["f32", "f32"], "")), ("rcp", 1, ("rcp.approx.ftz.f32", "f32", ["f32"], "")),
                ("sqrt", 4, ("sqrt.approx.f32", "f32", ["f32"], ""))]
-# Moves, memory, barriers, branches: one instruction or none; a choice, which needs a comparison.
+# Not counted: moves, memory, barriers and branches are one instruction or none; a select needs a
+# comparison.
 LEFT_OUT = {"mov", "cvta", "ld", "st", "atom", "red", "vote", "activemask", "bar", "barrier", "membar", "fence", "bra",
             "ret", "exit", "selp", "copysign"}
 
@@ -89,7 +91,7 @@ def rows():
 
 
 def text_of(op, family):
-    """Instruction, result, operands, what follows them."""
+    """Instruction, result, operands, suffix."""
     if (op, family) in TEXT:
         return TEXT[op, family]
     t = TYPES[family]
@@ -141,7 +143,7 @@ def kernel(kernel_name, spec, does, compare):
 
 
 def read_listing(listing):
-    """Instructions, and where labels and functions stand."""
+    """The instructions, and the positions of labels and functions."""
     code, labels = [], {}
     for line in listing.splitlines():
         if (label := re.match(r"\s*([.$]\S+):$", line)):
@@ -152,8 +154,8 @@ def read_listing(listing):
 
 
 def steps(code, labels, at):
-    """Instructions from there to the exit or return, on the usual way: past what calls for numbers
-    at the ends of the range, into what is called in any case."""
+    """Counts instructions from a position to the exit or return, on the usual path: it skips calls for numbers at
+    the limits of the range, and follows unconditional calls."""
     n = 0
     while at < len(code):
         n, text = n + 1, code[at]
@@ -184,7 +186,7 @@ def run(*command):
 
 
 def count(programs, folder, architecture):
-    """{kernel: its instructions} of the text in the folder."""
+    """{kernel: number of instructions} of the text in the folder."""
     ptx, cubin = os.path.join(folder, "k.ptx"), os.path.join(folder, "k.cubin")
     run(programs[0], "-arch=" + architecture, ptx, "-o", cubin)
     sections = re.split(r"^//-+ \.text\.(\w+) .*$", run(programs[1], "-c", cubin), flags=re.M)
@@ -192,7 +194,7 @@ def count(programs, folder, architecture):
 
 
 def slots_of(counts, k, compare):
-    """The kernel without it loads what the other computes, unless that is a predicate."""
+    """The kernel without the instruction loads the value that the other one computes, unless it is a predicate."""
     return (counts[f"with{k}"] - counts[f"without{k}"]) / TIMES + (0 if compare else 1)
 
 

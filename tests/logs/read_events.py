@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""read_events.py DIR [--tensorboard]: the scalars of a log folder as {tag: [[step, value], ..]} in
-JSON. By itself a small reader of its own, written from the formats' descriptions, that checks every
-checksum; or TensorBoard's (pip install tensorboard)."""
+"""read_events.py DIR [--tensorboard]: prints the scalars of a log folder as {tag: [[step, value], ..]} in JSON. By default
+it uses its own small reader, written from the format descriptions, which checks every checksum; with --tensorboard it uses
+TensorBoard's (pip install tensorboard)."""
 
 import glob
 import json
@@ -74,7 +74,7 @@ def read_own(folder):
         assert all(e[1] > 1.6e9 for e in events), "wall times"
         for event in events[1:]:
             step = event.get(2, 0)
-            if 7 in event:  # a session begins: what there is of this step and later ones is void
+            if 7 in event:  # a session starts: earlier events of this step and later ones are void
                 assert dict(fields(event[7])) == {1: 1}
                 scalars = {t: [p for p in s if p[0] < step] for t, s in scalars.items()}
             if 5 in event:

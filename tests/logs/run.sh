@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# --log-dir, in a second: the event file has good checksums and the numbers of the table.
+# A fast test of --log-dir: the event file has correct checksums and the numbers of the table.
 #   run.sh AMP
 set -euo pipefail
 amp=$(realpath "$1")
@@ -32,7 +32,7 @@ for tag, column, want in (("train/loss", "train.loss", steps), ("eval/error", "e
     assert [s for s, _ in told] == want, told
     assert [s for s, _ in events[tag]] == want, events[tag]
     assert all(math.isclose(a, b, rel_tol=1e-6) for (_, a), (_, b) in zip(events[tag], told)), tag
-for letter, factor in (("a", 2), ("b", 3)):  # names that share 400 characters are two names
+for letter, factor in (("a", 2), ("b", 3)):  # names with 400 equal characters at the start must remain two names
     scaled = events["eval/" + 400 * "m" + "_" + letter]
     assert all(math.isclose(a, factor * b, rel_tol=1e-6)
                for (_, a), (_, b) in zip(scaled, events["eval/error"], strict=True)), letter

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# TensorBoard's own reader finds in a log folder what the small reader of the fast test finds.
+# TensorBoard's own reader and the small reader of the fast test must read the same from a log
+# folder.
 #   run.sh AMP
-# Skipped (77) where pip cannot install tensorboard.
+# Skipped (77) if pip cannot install tensorboard.
 set -euo pipefail
 amp=$(realpath "$1")
 reader=$(realpath "$(dirname "$0")/read_events.py")
@@ -11,9 +12,9 @@ python3 -m venv "$work/venv" && "$work/venv/bin/pip" install --quiet tensorboard
   { echo "skipped: no tensorboard" && exit 77; }
 job=models/fashion_mnist/mlp.amp
 train() { "$amp" train --device cpu -q --log 10 --log-dir "$work/logs" --limit-batches 40 "$@" $job; }
-train --steps 100 --save "$work/part" # a run that is lost ..
+train --steps 100 --save "$work/part" # a run that crashes ..
 train --steps 60 --save "$work/part" --log-dir "$work/other"
-train --steps 150 --resume "$work/part" # .. and goes on from step 60
+train --steps 150 --resume "$work/part" # .. and is resumed from step 60
 python3 "$reader" "$work/logs" >"$work/own"
 "$work/venv/bin/python" "$reader" "$work/logs" --tensorboard >"$work/theirs"
 python3 - "$work/own" "$work/theirs" <<'PY'

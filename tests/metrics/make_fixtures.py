@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What scikit-learn makes of the numbers of data.py, in expected.json. Needs scikit-learn; the tests do not."""
+"""Writes expected.json: scikit-learn's values for the data of data.py. Needs scikit-learn; the tests do not."""
 import json
 import math
 import pathlib

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Metrics that keep statistics against scikit-learn's values in expected.json, with a smaller last batch:
-the JSON of `amp train`, the text of an emitted program, the table, the prompt, early stop, labels that are no class.
+"""Compares metrics that keep statistics with scikit-learn's values in expected.json, with a smaller last batch: in the
+JSON of `amp train`, the output of an emitted program, the table, at the prompt and for early stop. Labels out of range.
     metrics.py AMPC AMP
 """
 import csv
@@ -114,7 +114,7 @@ def main(work):
 
 
 def ranks(work, want):
-    """The area is right where scores that differ have bins of their own, else to half of what shares a bin."""
+    """The area is exact if different scores are in different bins; otherwise it is off by at most half of the pairs in a bin."""
     metrics = ["auc = auc(x, y)", "pearson = pearson(x, y.to(f32))"]
     x, y = ranked_data()
     for batch in (1, 20, 53):
@@ -131,8 +131,8 @@ def ranks(work, want):
     kept = [(v, t) for v, t in zip(x, some) if t >= 0]
     pairs = [(a, b) for a, t in kept if t for b, other in kept if not other]
     truth = sum((a > b) + (a == b) / 2 for a, b in pairs) / len(pairs)
-    check("the ignored have no rank", abs(ignored - truth) < 1e-9, f"{ignored}, of pairs {truth}")
-    for what, wrong, label in (("a label that is no class", 0.0, 2), ("a score that is no number", math.nan, 1)):
+    check("ignored samples have no rank", abs(ignored - truth) < 1e-9, f"{ignored}, of pairs {truth}")
+    for what, wrong, label in (("a label out of range", 0.0, 2), ("a score that is NaN", math.nan, 1)):
         got = evaluated(make(work / "no_rank", [wrong] + x[1:], [53], [label] + y[1:], 20, metrics[:1]))
         check(f"no area of {what}", got["auc"] is None, got)
     lonely = evaluated(make(work / "lonely", x, [53], [1] * 53, 20, metrics))
@@ -140,7 +140,7 @@ def ranks(work, want):
 
 
 def told(work, first):
-    """The other places that tell metrics."""
+    """The other places where metrics are printed."""
     job = work / "classes" / "job.amp"
     table = work / "log"
     got = run(amp, "train", "--device", "cpu", "-q", "--log-dir", table, "--seed", "1", job).stdout
@@ -154,28 +154,28 @@ def told(work, first):
     line = run(ampc, job, "-o", work / "job.c", "--build-line").stdout.splitlines()[-1]
     subprocess.run(line, shell=True, check=True, cwd=job.parent)
     emitted = run(work / "job", "--quiet", "--data-dir", job.parent).stdout
-    check("the emitted program tells the same", emitted == got, emitted)
+    check("the emitted program prints the same", emitted == got, emitted)
     prompt = run(amp, "repl", job, text=":train\n:eval\n").stdout
-    check("the prompt tells the same", got.strip() in prompt, prompt)
+    check("the prompt prints the same", got.strip() in prompt, prompt)
     run(amp, "train", "--device", "cpu", "-q", "--save", work / "c", "--keep-best", "1", job)
     check("the judge is the first metric", list(work.glob("c.best-matthews=0.0727*")), list(work.glob("c*")))
 
 
 def wrong(work):
-    """A label that is no class is told by the loader; one that is made in the job gives no number."""
+    """The loader reports a label out of range; one that the job computes makes the metric NaN."""
     x, y = classes_data()
     y[17] = 5
     made = make(work / "wrong", x, [53, 5], y, 20, ['f1 = f1(x, y, "macro")', "all = confusion(x, y)"])
     done = run(amp, "train", "--device", "cpu", "-q", made, status=3)
-    check("the loader says so", "sample 17 is 5, expected 0 to 4" in done.stderr and "classes of " in done.stderr, done.stderr)
+    check("the loader reports it", "sample 17 is 5, expected 0 to 4" in done.stderr and "classes of " in done.stderr, done.stderr)
     made = make(work / "wrong", x, [53, 5], y, 20, ['f1 = f1(x, y, "macro")', "all = confusion(x, y)"], target=" * 1")
     got = evaluated(made)
-    check("no number of a label that is no class", got["f1"] is None and sum(map(sum, got["all"])) == 52, got)
+    check("no f1 with a label out of range", got["f1"] is None and sum(map(sum, got["all"])) == 52, got)
     shown = run(amp, "train", "--device", "cpu", "-q", made).stdout
-    check("the matrix says so", "and 1 labels or predictions that are no class" in shown, shown)
+    check("the matrix reports it", "and 1 labels or predictions that are no class" in shown, shown)
     y = [255] * 53
     made = make(work / "none", x, [53, 5], y, 20, ['f1 = f1(x, y, "macro", ignore_index=255)'])
-    check("no number of nothing", evaluated(made)["f1"] is None)
+    check("no f1 without samples", evaluated(made)["f1"] is None)
 
 
 with tempfile.TemporaryDirectory() as folder:

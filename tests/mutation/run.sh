@@ -1,10 +1,10 @@
 #!/bin/sh
-# Shows that `amp selftest` sees wrong code: makes one mistake at a time, in the text of the kernels
-# (kernels.txt, through a hidden option of selftest) and in the gradient rules (rules.txt, in a copy
-# of the sources that is built anew), and expects every run to fail. A mistake that nobody notices,
-# or that cannot be made because the code has changed, fails this test.
-# The part `texts` only looks for the texts of rules.txt in the sources, which takes no time.
-# usage: tests/mutation/run.sh AMP [name of the part: kernels, rules, texts]
+# Tests that `amp selftest` detects wrong code. The script makes one error at a time, in the text of
+# the kernels (kernels.txt, by selftest --mutate) and in the gradient rules (rules.txt, in a copy of
+# the sources that it builds), and expects every run to fail. The test fails if an error is not
+# detected, or cannot be made because the code has changed.
+# The part `texts` only searches the texts of rules.txt in the sources, which is fast. usage:
+# tests/mutation/run.sh AMP [name of the part: kernels, rules, texts]
 set -u
 amp=$1
 part=${2:-all}
@@ -16,7 +16,7 @@ trap 'exit 130' INT TERM
 noticed=0
 survived=0
 
-# judge LABEL STATUS: selftest ran; its output is in $work/out
+# judge LABEL STATUS: counts a run of selftest; its output is in $work/out
 judge() {
   if [ "$2" -eq 5 ]; then
     noticed=$((noticed + 1))
@@ -28,7 +28,7 @@ judge() {
   fi
 }
 
-# literal FROM TO < text: replaces every FROM; status 1 when there is none
+# literal FROM TO < TEXT: replaces every FROM by TO; status 1 if there is none
 literal() {
   FROM=$1 TO=$2 awk '
     BEGIN { from = ENVIRON["FROM"]; to = ENVIRON["TO"]; status = 1 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# autocast_categories.sh AMPC: compares the types that ampc gives with autocast_categories.txt. Each
-# expression is compiled with inputs of the region's type, of f32, and with one of each, in regions
-# f16 and bf16. Every op of the table that autocast treats in a way of its own must be in the list.
+# autocast_categories.sh AMPC: compares the types that ampc assigns with autocast_categories.txt.
+# Each expression is compiled in regions f16 and bf16, with inputs of the region's type, of f32, and
+# one of each. Every op of the op table with a category other than none must be in the list.
 set -u
 ampc=$(realpath "$1")
 list=$(dirname "$(realpath "$0")")/autocast_categories.txt
@@ -13,7 +13,7 @@ complain() {
   bad=1
 }
 
-expected() { # expected CATEGORY REGION TYPE_OF_A WIDEST: the type of the result
+expected() { # expected CATEGORY REGION TYPE_OF_A WIDEST: prints the type of the result
   case $1 in
   low) echo "$2" ;;
   f32) echo f32 ;;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A net of 400 residual blocks compiles in little memory, with and without optimisation: nothing is kept for each
-# pair of nodes.
+# A net of 400 residual blocks compiles in little memory, with and without optimization: no pass
+# stores anything for each pair of nodes.
 #   deep.sh AMPC
 set -u
 ampc=$1

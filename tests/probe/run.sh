@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What amp probe, --probe-every, :probe and the diagnosis of a lost run tell, of jobs whose faults are planted.
+# The output of amp probe, --probe-every, :probe and of the diagnosis after a non-finite loss, for
+# jobs with planted faults.
 #   run.sh AMP
 set -euo pipefail
 amp=$(realpath "$1")
@@ -25,19 +26,19 @@ train x, y in d() with batch=16, epochs=100, log=1000 { minimize cross_entropy(n
 AMP
 }
 
-says() { # says NAME PATTERN: the last output does
+says() { # says NAME PATTERN: the last output must match PATTERN
   grep -Eq -- "$2" out || { echo "FAILED: $1: no \"$2\" in"; cat out; exit 1; }
   echo "ok: $1"
 }
 
-lost() { # lost NAME: the job ends by itself
+lost() { # lost NAME: the run must stop because its loss is not finite
   if "$amp" train --device cpu -q --steps 60 "$1.amp" >out 2>&1; then
-    echo "FAILED: $1 goes on"
+    echo "FAILED: $1 does not stop"
     exit 1
   fi
 }
 
-# ---- where a run is lost ----
+# ---- where the first non-finite value appears ----
 job over f16 'wide = h * 60000.0
     return fc2(wide)'
 lost over
@@ -54,12 +55,12 @@ job scale 'f16 { scaler(static=16000000.0) }' 'return fc2(h)'
 lost scale
 says "a scale that is too high" 'the loss scale: the gradient leaves its range at scale 1.6e\+07 but not at 1'
 
-# ---- what probes tell ----
+# ---- the output of probes ----
 "$amp" probe --device cpu --steps 1 over.amp >out 2>err
-says "the worst first" '^1\. net mul `wide` \(over.amp:7\), f16: [0-9]+ of 512 are infinite'
+says "the worst finding first" '^1\. net mul `wide` \(over.amp:7\), f16: [0-9]+ of 512 are infinite'
 job good f16 'return fc2(dropout(h, 0.1))'
 "$amp" probe --device cpu --steps 1 --path net.fc2 good.amp >out 2>err
-says "--path: what was asked for" '^net.fc2 linear'
+says "--path: the named layer" '^net.fc2 linear'
 ! grep -q fc1 out || { echo "FAILED: --path shows other layers"; exit 1; }
 "$amp" probe --device cpu --steps 3 --json --output probe.json good.amp >out 2>err
 printf ':probe fc2.bias\n:grad fc2.bias\n' | "$amp" repl --device cpu good.amp >said 2>err
@@ -84,10 +85,10 @@ assert abs(update["greatest"] / (0.01 * gradient["greatest"] / 65536) - 1) < 1e-
 said = open("said").read()
 shown = [abs(float(x)) for x in re.search(r"^\[(.*)\] +f32\[4\]", said, re.M)[1].split(",")]
 assert abs(max(shown) / (gradient["greatest"] / 65536) - 1) < 1e-3, (said, gradient)
-print("ok: JSON, :grad and :probe tell the same")
+print("ok: JSON, :grad and :probe agree")
 PY
 
-# ---- looking on changes nothing ----
+# ---- probes do not change a run ----
 cat >all.amp <<'AMP'
 data d() { return synthetic(40, [3, 6, 6]), synthetic(40, [], dtype=i64, low=0, high=4) }
 module Net {
@@ -120,5 +121,5 @@ assert [at["step"] for at in lines] == [2, 4, 6], lines
 for at in lines:
     names = {v["name"] for v in at["values"] if v["elements"]}
     assert {"net.conv conv2d", "conv.weight", "rnn.weight_hh_l0"} <= names, names
-print("ok: the same bytes with and without probes; steps 2, 4 and 6 were looked at")
+print("ok: the same bytes with and without probes; steps 2, 4 and 6 were probed")
 PY

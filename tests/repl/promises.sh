@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# promises.sh AMP: what the prompt promises about state: the numbers of `amp train`, nothing compiled
-# by :set, only changed kernels built by a redefinition, masters and optimizer kept by :precision,
-# no need of a home folder, a broken kernel edit that changes nothing.
+# promises.sh AMP: the prompt's promises about state. It gives the numbers of `amp train`. :set
+# compiles nothing. A redefinition builds only the changed kernels. :precision keeps masters and
+# optimizer. No home folder is needed. A broken kernel edit changes nothing.
 set -u
 amp=$(realpath "$1")
 cd "$(dirname "$0")/../.." || exit 1
@@ -17,7 +17,7 @@ same() { cmp "$2" "$3" || failed "$1"; }
 built() { find "$work/cache" -name '*.so' | wc -l; }
 says() { grep -qE "$2" "$work/out" || { failed "$1"; cat "$work/out"; }; }
 
-# The steps are those of amp train, however they are cut; so is a run that is loaded.
+# The steps equal those of amp train, in whatever pieces they run; so do those of a loaded run.
 "$amp" train --quiet --steps 20 --save "$work/train" "$job" >/dev/null 2>&1 || failed "amp train"
 printf ':train 3\n:show logits\n:grad fc1.weight\n:step\nnet(ones(1, 8))\n:eval\n:train 16\n:save %s\n' \
   "$work/repl" | session || failed "a session's status"
@@ -27,17 +27,19 @@ printf ':train 5\n:train\n:save %s\n' "$work/end" | session
 same "the whole job" "$work/all" "$work/end"
 printf ':train 9\n:save %s\n' "$work/nine" | session
 printf ':train 2\n:load %s\n:train 11\n:save %s\n' "$work/nine" "$work/more" | session
-same "a loaded run goes on" "$work/train" "$work/more"
+same "a loaded run continues" "$work/train" "$work/more"
 "$amp" train --quiet --steps 20 --resume "$work/nine" --save "$work/resumed" "$job" >/dev/null 2>&1
-same "amp train goes on from a session" "$work/train" "$work/resumed"
+same "amp train continues a session" "$work/train" "$work/resumed"
 
-# A checkpoint with another seed goes on in its own order of samples, not in that of the open data.
+# A checkpoint with another seed continues with its own order of samples, not with that of the open
+# data.
 "$amp" train --quiet --seed 9 --steps 6 --save "$work/six" "$job" >/dev/null 2>&1
 "$amp" train --quiet --steps 12 --resume "$work/six" --save "$work/twelve" "$job" >/dev/null 2>&1
 printf ':train 3\n:eval\n:load %s\n:train 6\n:save %s\n' "$work/six" "$work/loaded" | session
 same "a loaded run with another seed" "$work/twelve" "$work/loaded"
 
-# :resume is what amp train --resume does: to the end of the job, from the file of the argument or of the job.
+# :resume does the same as amp train --resume: it trains to the end of the job, from the file in its
+# argument or in the job.
 printf 'resume "%s"\n:save %s\n' "$work/nine" "$work/gone_on" | session
 same "a resumed session" "$work/all" "$work/gone_on"
 "$amp" train --quiet --set train.resume="$work/nine" --save "$work/named" "$job" >/dev/null 2>&1
@@ -45,15 +47,16 @@ printf ':set train.resume=%s\n:step\n:resume\n:save %s\n' "$work/nine" "$work/by
 same "a session resumed by the job's name" "$work/named" "$work/by_name"
 says "a step beside a checkpoint that the job names" '^this starts a new run; :resume continues from '
 
-# loss is what amp train calls so: the average over the steps since the last line.
+# loss has the same meaning as in amp train: the average over the steps since the last line.
 "$amp" train --steps 8 "$job" 2>&1 | sed -nE 's/.* (step [48])\/.* (loss [0-9.]+ acc [0-9.]+) .*/\1 \2/p' >"$work/lines"
 printf ':train 8\n' | session
 sed -nE 's/^(step [48])\/.*  (loss [0-9.]+)  (acc [0-9.]+) .*/\1 \2 \3/p' "$work/out" >"$work/said"
 [ "$(wc -l <"$work/said")" = 2 ] || failed "lines of a session"
 same "the loss of amp train" "$work/lines" "$work/said"
 
-# A name, an expression over the batch and a layer: the same values, of the weights before the step.
-shown() { # shown TEXT...: what :show prints of each, one file
+# A name, an expression of the batch and a layer show the same values, computed with the weights
+# before the step.
+shown() { # shown TEXT...: prints the output of :show for each TEXT
   printf ':step\n' >"$work/in"
   printf ':show %s\n' "$@" >>"$work/in"
   session <"$work/in" || failed ":show $*"
@@ -69,7 +72,8 @@ same "a layer's output, called" "$work/shown.fc1" "$work/shown.net.fc1(x)"
 [ "$(shown acc | head -1)" = "$(shown '(argmax(logits, dim=-1) == y).to(f32).mean()' | head -1)" ] || failed ":show acc"
 [ "$(shown loss | head -1)" = "$(shown 'cross_entropy(logits, y)' | head -1)" ] || failed ":show loss"
 
-# What was typed, as a program: comments stay, values are in the text, the weights are the same.
+# :write makes a program of a session: it keeps comments, has the values in its text, and trains to
+# the same weights.
 tensors() { python3 -c 'import sys
 b = open(sys.argv[1], "rb").read(); sys.stdout.buffer.write(b[8 + int.from_bytes(b[:8], "little"):])' "$1"; }
 cat >"$work/typed" <<EOF
@@ -97,8 +101,8 @@ forgotten = ones(3)
 :write! $work/more.amp
 EOF
 session <"$work/typed" && failed ":write over a file"
-says ":write tells how to run it" "^wrote $work/typed.amp: amp train $work/typed.amp\$"
-says ":write tells what stays out" '^1 statement of the session is no part of a program'
+says ":write prints the command to run it" "^wrote $work/typed.amp: amp train $work/typed.amp\$"
+says ":write reports omitted statements" '^1 statement of the session is no part of a program'
 says ":write does not write over a file" "typed.amp exists; :write! $work/typed.amp overwrites it"
 says ":write names what has no place in a text" 'amp train --set opt.beta1=0.8 '
 for line in '# A job that trains in no time, for sessions.' 'const HIDDEN = 24' 'precision bf16' \
@@ -112,7 +116,7 @@ done
 tensors "$work/typed.st" >"$work/a" && tensors "$work/written.st" >"$work/b"
 same "the weights of what was written" "$work/a" "$work/b"
 "${amp}c" --check "$work/typed.amp" || failed "ampc of what was written"
-# without a job, with a seed of its own
+# without a job, with its own seed
 sed 's/^data numbers/manual_seed(1); data numbers/' "$job" | grep -v '^#' >"$work/whole"
 { sed 's/manual_seed(1); //' "$work/whole"
   printf ':write %s\n:train 5\n:save %s\n' "$work/nojob.amp" "$work/nojob.st"; } |
@@ -122,19 +126,20 @@ grep -qx 'manual_seed(5)' "$work/nojob.amp" || failed ":write keeps --seed"
 tensors "$work/nojob.st" >"$work/a" && tensors "$work/nojob2.st" >"$work/b"
 same "the weights of a job that was typed" "$work/a" "$work/b"
 
-# written JOB OPTION... < inputs: `:write` gives $work/new.amp, which has the session's first five steps
+# written JOB OPTION... < INPUTS: `:write` writes $work/new.amp, whose first five steps must equal
+# the session's
 written() {
   local from=$1
   shift
   { cat; printf ':write! %s\n:train 5\n:save %s\n' "$work/new.amp" "$work/typed.st"; } |
     timeout 500 "$amp" repl "$@" "$from" >"$work/out" 2>&1 || { failed ":write of $from"; cat "$work/out"; }
   eval "$(sed -nE "s|^wrote .*: amp train|'$amp' train --quiet --steps 5 --save '$work/written.st'|p" "$work/out")" \
-    >/dev/null 2>&1 || failed "the command that :write told"
+    >/dev/null 2>&1 || failed "the command that :write printed"
   tensors "$work/typed.st" >"$work/a" && tensors "$work/written.st" >"$work/b"
   same "the weights of $from, $*" "$work/a" "$work/b"
 }
 has() { grep -qxF "$1" "$work/new.amp" || { failed ":write lacks $1"; cat "$work/new.amp"; }; }
-# an argument of a schedule by position has no name in the text
+# a positional argument of a schedule has no name in the text
 sed 's/=0.01/=cosine_schedule(0.01, steps=32)/' "$job" >"$work/schedule.amp"
 printf ':set opt.lr.peak=0.2\n' | written "$work/schedule.amp"
 says "an argument by position" 'amp train --set opt.lr.peak=0.2 '
@@ -144,12 +149,12 @@ has 'optimizer opt = AdamW(net, cosine_schedule(peak=(0.2), steps=(32)))'
 says "an argument that has no place" 'amp train --set opt.lr.warmup=2 '
 sed 's/lr=0.01/multistep_schedule(lr=0.01, milestones=[4])/' "$job" >"$work/steps.amp"
 printf ':set opt.lr.start=0.2\n' | written "$work/steps.amp"
-# the seed of the session wins over those of its blocks
+# the seed of the session overrides the seeds of blocks
 written "$job" --seed 3 --set train.seed=9 </dev/null
 sed 's/log=4/log=4, seed=5/' "$job" >"$work/seed.amp"
 printf ':set train.seed=8\n' | written "$work/seed.amp" --seed 3
 has 'train x, y in numbers(256) with batch=32, epochs=4, log=4, seed=3 {'
-# values in brackets, a text that is worked out, a folder of imports
+# values in brackets, a computed string, a folder of imports
 mkdir "$work/a folder"
 printf 'const WIDE = 4\n' >"$work/a folder/wide.amp"
 { printf 'import "wide.amp"\nconst OUT = "a" + "b"\n'
@@ -160,13 +165,14 @@ printf '%s\n' :const\ OUT=/c ':set opt.lr=0.5' ':set train.seed=7' ':set eval.st
 for line in 'const OUT = "/c"' 'optimizer opt = AdamW((net), lr=0.5)' '  (4)), seed=7 {'; do has "$line"; done
 grep -q 'with batch=(64), steps=1 {' "$work/new.amp" || failed ":write behind a value in brackets"
 
-# :set compiles nothing; what is known is not built again.
+# :set compiles nothing, and known kernels are not built again.
 before=$(built)
 printf ':step\n:set opt.lr=0.5\n:step\n:set opt.beta1=0.8\n:step\n' | session
 [ "$(built)" = "$before" ] || failed ":set built kernels"
 says "the new rate is used" '^step 2/32 .*opt.lr 0.5 '
 
-# A redefinition builds the kernels that changed: here two silus and a gradient become tanh's.
+# A redefinition builds the changed kernels: here two of silu and one of its gradient become those
+# of tanh.
 cat >"$work/tanh" <<'EOF'
 :step
 module Net(hidden: int = HIDDEN) {
@@ -184,16 +190,17 @@ names=$(nm "$newest" | grep -c '_thunk$')
 [ "$names" = 3 ] || failed "a redefinition built $names kernels, not 3"
 
 # Another precision keeps the f32 weights and the optimizer's moments.
-rm -f "$work/a" "$work/b" # texts until here, which a checkpoint does not replace
+rm -f "$work/a" "$work/b" # text files until here, which a checkpoint does not overwrite
 printf ':train 5\n:save %s\n:precision bf16\n:save %s\n:diff ckpt %s %s\n' \
   "$work/a" "$work/b" "$work/a" "$work/b" | session
 says ":precision keeps masters and moments" '^no tensor differs'
 printf ':train 5\n:save %s\n:step\n:save %s\n:diff ckpt %s %s\n' \
   "$work/a" "$work/b" "$work/a" "$work/b" | session
-says ":diff ckpt tells of steps" '^step 5 and 6'
-says ":diff ckpt tells of moments" '^moment 2 of fc1.weight: '
+says ":diff ckpt compares steps" '^step 5 and 6'
+says ":diff ckpt compares moments" '^moment 2 of fc1.weight: '
 
-# :grad is what the next step takes: with lr 1 the weight moves by it. f16 has the loss scale out.
+# :grad shows the gradient of the next step: with lr 1 the weight changes by it. In f16, it is
+# without the loss scale.
 for precision in f32 f16; do
   printf '%s\n' ":precision $precision" 'optimizer opt = SGD(net, lr=1.0)' :step \
     net.fc2.bias ':grad fc2.bias' :step net.fc2.bias | session
@@ -204,12 +211,12 @@ sys.exit(not (len(grad) == 4 and max(map(abs, grad)) > 0.002
     { failed ":grad in $precision"; cat "$work/out"; }
 done
 
-# A kernel edit that does not compile changes nothing; one that does is run.
+# A kernel edit that does not compile changes nothing; one that compiles is used.
 printf '#!/bin/sh\necho nonsense >>"$1"\n' >"$work/break"
 printf '#!/bin/sh\nsed -i "s/= ampc_silu/= R(3.0) * ampc_silu/" "$1"\n' >"$work/triple"
 chmod +x "$work/break" "$work/triple"
 printf ':kernel net_silu edit\n:kernel net_silu reload\n:train 20\n:save %s\n' "$work/broken" |
-  EDITOR=$work/break session && failed "a broken edit is no failure"
+  EDITOR=$work/break session && failed "a broken edit does not fail"
 says "a broken edit" 'the kernel is unchanged'
 same "a broken edit changes nothing" "$work/train" "$work/broken"
 says "an edit's errors have the lines of its file" '^/tmp/amp-edit-.*/net_silu\.cu:[1-3]?[0-9]:.*error'
@@ -221,7 +228,7 @@ printf ':kernel net_silu edit\n:kernel net_silu reload\n:step\nmodule Net() { fc
   EDITOR=$work/triple session
 says "an edit whose kernel is gone" 'net_silu no longer runs'
 
-# Homes that cannot be written, or are not there.
+# Home folders that cannot be written or do not exist.
 mkdir "$work/home" && chmod a-w "$work/home"
 for home in "$work/home" /nonexistent ""; do
   printf '1 + 1\n' | env -u XDG_STATE_HOME -u XDG_CACHE_HOME HOME="$home" "$amp" repl >"$work/out" 2>&1 ||

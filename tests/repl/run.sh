@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# run.sh AMP FILE [--rewrite]: gives the inputs in FILE to the command of its first line and compares
-# what is printed, both streams as they come, and the exit status with the .expected beside it.
-# Left out: times; folders of the test; numbers of lines of emitted text; losses, which differ by
-# machine; what libraries allocate, which is nothing on some machines.
+# run.sh AMP FILE [--rewrite]: runs the command in the first line of FILE with FILE as input.
+# Compares the output, both streams interleaved, and the exit status with the .expected next to it.
+# These are replaced first: times; folders of the test; line numbers of emitted text; losses, which
+# differ by machine; memory of libraries, which is zero on some machines.
 set -u
 unset COLUMNS
 amp=$(realpath "$1")
@@ -12,7 +12,7 @@ command=$(sed -n '1s/^# RUN: amp //p' "$file")
 [ -n "$command" ] || { echo "$file: the first line is not # RUN: amp ..."; exit 1; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# the leak checker looks at thread-local variables of kernels that are unloaded by then
+# the leak checker would read thread-local variables of kernels that are unloaded by then
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}intercept_tls_get_addr=0
 XDG_STATE_HOME=$work timeout 500 "$amp" $command <"$file" >"$work/all" 2>&1
 status=$?

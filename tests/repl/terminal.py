@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""terminal.py AMP: every command of the prompt on a terminal, as a user would type it: editing,
-completion, history, open brackets, Ctrl-C at the prompt and at work, Ctrl-D."""
+"""terminal.py AMP: every command of the prompt on a terminal, as a user types it: editing, completion, history, open
+brackets, Ctrl-C at the prompt and during work, Ctrl-D."""
 import fcntl
 import os
 import pty
@@ -17,7 +17,7 @@ import time
 AMP = os.path.realpath(sys.argv[1])
 os.chdir(os.path.join(os.path.dirname(os.path.realpath(__file__)), "../.."))
 WORK = tempfile.mkdtemp()
-PATIENCE = 300  # seconds until an answer must have come: for what hangs, not for what is slow
+PATIENCE = 300  # seconds; long enough for slow commands, to detect a hang
 
 
 class Failed(Exception):
@@ -25,7 +25,7 @@ class Failed(Exception):
 
 
 class Terminal:
-    """A child on a terminal of 100 columns; `seen` is what it has written."""
+    """A child process on a terminal of 100 columns; `seen` is its output."""
 
     def __init__(self, *args, **environment):
         env = dict(os.environ, TERM="xterm", LC_ALL="C.UTF-8", XDG_STATE_HOME=WORK + "/state", NO_COLOR="1")
@@ -36,7 +36,7 @@ class Terminal:
             os.execve(AMP, [AMP, *args], env)
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
         self.seen = ""
-        self.at = 0  # what lies before has been expected already
+        self.at = 0  # the output before this position has been checked
 
     def read(self, until):
         ready, _, _ = select.select([self.fd], [], [], max(0, until - time.time()))
@@ -44,7 +44,7 @@ class Terminal:
             return False
         try:
             data = os.read(self.fd, 65536)
-        except OSError:  # the child has closed it
+        except OSError:  # the child has closed the terminal
             return False
         self.seen += re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", data.decode("utf-8", "replace"))
         return bool(data)
@@ -63,7 +63,7 @@ class Terminal:
         os.write(self.fd, text.encode())
 
     def type(self, line, *patterns):
-        """Types a line, waits for the answers and the next prompt."""
+        """Types a line, waits for the expected output and the next prompt."""
         self.send(line + "\r")
         for pattern in patterns:
             self.expect(pattern, f"answer to {line}")
@@ -172,7 +172,7 @@ def every_command():
 def keys():
     t = Terminal("repl", "tests/repl/small.amp")
     t.expect(r"^amp> ")
-    t.send(":par\t")  # completed, with a blank
+    t.send(":par\t")  # completed and followed by a blank
     t.expect(r":params ")
     t.send("fc1.w\t\r")
     t.expect(r"^fc1.weight +f32\[16, 8\]")
@@ -184,7 +184,7 @@ def keys():
     t.expect(r"^amp> ")
     t.send("sigm\t")
     t.expect(r"sigmoid")
-    t.send("\x15HID\t\r")  # Ctrl-U drops the line
+    t.send("\x15HID\t\r")  # Ctrl-U deletes the line
     t.expect(r"^int 16$")
     t.expect(r"^amp> ")
     t.send(":open tests/repl\t")  # a folder gets no blank, so the next Tab looks into it
@@ -192,10 +192,10 @@ def keys():
     t.send("sm\t")
     t.expect(r"all\.amp ")
     t.send("\x15")
-    t.send("net.fc\t\t")  # several: listed
+    t.send("net.fc\t\t")  # several completions are listed
     t.expect(r"net\.fc1\.weight +net\.fc1\.bias")
     t.send("\x15")
-    # a bracket keeps the input open; Ctrl-C drops it
+    # an open bracket continues the input; Ctrl-C discards it
     t.send("[1,\r")
     t.expect(r"^\.\.\.> ")
     t.send("2]\r")
@@ -211,10 +211,10 @@ def keys():
     t.expect(r"\^C\n")
     t.expect(r"^amp> ")
     t.type("3 * 3", r"^int 9$")
-    t.send("\x10\r")  # Ctrl-P: the line before
+    t.send("\x10\r")  # Ctrl-P: the previous line
     t.expect(r"^int 9$", "the history")
     t.expect(r"^amp> ")
-    # an input of several lines is one entry: two steps back, and it runs again
+    # an input of several lines is one entry: two steps back, then it runs again
     t.send("def g(x) {\r")
     t.expect(r"^\.\.\.> ")
     t.send("  return x * 7\r")
@@ -226,7 +226,7 @@ def keys():
     t.send("\r")
     t.expect(r"^amp> ")
     t.type("g(3)", r"^int 21$")
-    # Ctrl-C while training: back at the prompt, with the state
+    # Ctrl-C during training returns to the prompt and keeps the state
     t.type(":set opt.lr=0.002")
     t.send(":train 100000000\r")
     t.expect(r"step [0-9]+/32")
@@ -235,7 +235,7 @@ def keys():
     t.expect(r"^amp> ")
     t.type(f":save {WORK}/c", rf"^saved .* at step {steps}$")
     t.type(":step", rf"step {steps + 1}/32 ")
-    # no evaluation after it, as there is at the end of a job
+    # no evaluation follows, unlike at the end of a job
     with open("tests/repl/small.amp", encoding="utf-8") as small, open(WORK + "/long.amp", "w", encoding="utf-8") as long:
         long.write(small.read().replace("epochs=4", "epochs=1000000"))
     t.type(f":open {WORK}/long.amp")
@@ -248,18 +248,18 @@ def keys():
     t.send(":time net(ones(512, 8))\r")
     t.interrupt()
     t.expect(r"^amp> ")
-    t.type("x" * 3000 + " = 1")  # drawn again and again, prompt and all
+    t.type("x" * 3000 + " = 1")  # the prompt line is redrawn many times
     t.type("7 * 7", r"^int 49$")
     t.type("grün", r"error\[E1|unknown name|no part of the language")
     t.type("5 * 5", r"^int 25$")
     t.send("\x04")  # Ctrl-D
     if t.end() != 0:
         raise Failed("the status after Ctrl-D")
-    # the history is there the next time
+    # the next session has the history
     t = Terminal("repl")
     t.expect(r"^amp [0-9.]+, no job")
     t.expect(r"^amp> ")
-    t.send("\x123 * \r")  # Ctrl-R, the search, and run what was found
+    t.send("\x123 * \r")  # Ctrl-R searches the history; run the entry that it finds
     t.expect(r"3 \* 3", "a search in the history")
     t.send("\r")
     t.expect(r"^int 9$")
@@ -268,7 +268,7 @@ def keys():
     t.end()
     if os.stat(WORK + "/state/ampc/history").st_mode & 0o077:
         raise Failed("others may read the history")
-    # an end in the midst of an input, and a hang-up
+    # end of input inside of an open bracket, and a hang-up
     t = Terminal("repl")
     t.expect(r"^amp> ")
     t.send("module {\r")
@@ -276,7 +276,7 @@ def keys():
     t.send("\x04")
     t.expect(r"error\[E")
     t.expect(r"^amp> ")
-    os.close(t.fd)  # a hang-up; where it is ignored, the input ends
+    os.close(t.fd)  # a hang-up; if it is ignored, the input ends
     if t.wait() not in (0, 130):
         raise Failed("a hang-up ends the session")
 

@@ -1,5 +1,5 @@
-"""Chromium without a window, driven through its debugging pipe: JSON with a zero byte behind each message, on
-file descriptors 3 and 4. Nothing but Python's own library is needed."""
+"""Drives a headless Chromium through its debugging pipe: NUL-terminated JSON messages on file descriptors 3 and 4.
+Needs only Python's own library."""
 import json
 import os
 import select
@@ -17,7 +17,7 @@ def find():
 
 
 class Browser:
-    """One page; `errors` are exceptions and messages of the console, `requests` what it has asked for."""
+    """One page; `errors` has exceptions and console messages, `requests` the URLs that it has requested."""
 
     def __init__(self):
         self.errors, self.requests, self.buffer, self.id = [], [], b"", 0
@@ -26,7 +26,7 @@ class Browser:
         self.back, from_write = os.pipe()
 
         def pipes():
-            # 3 and 4 may be in use by the ends themselves
+            # the ends of the pipes themselves may be 3 or 4
             a, b = os.dup(to_read), os.dup(from_write)
             os.dup2(a, 3)
             os.dup2(b, 4)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The pages of `amp report` in Chromium: they load without a word on the console and without asking for
-anything; fit 1200 and 400 pixels in light and dark, with enough contrast; a press on a cast tells its reason,
-by mouse and by keyboard; memory and kernels answer; nothing of the job's text is markup or code.
+"""Tests the pages of `amp report` in Chromium. They load without console messages and without requests. They fit widths
+of 1200 and 400 pixels, in light and dark, with enough contrast. A click on a cast shows its reason, by mouse and by
+keyboard. Memory and kernels react to input. No text of the job becomes markup or code.
 
-usage: tests/report/report.py AMP [--pictures DIR]   exit status 77: there is no Chromium
+usage: tests/report/report.py AMP [--pictures DIR]   exit status 77 without Chromium
 """
 import json
 import os
@@ -96,7 +96,7 @@ def check_looks(b, name, page, pictures):
 
 
 def check_cast(b, data):
-    """By mouse; then by keyboard alone, from the top of the page."""
+    """Opens a cast by mouse, then by keyboard alone from the top of the page."""
     cast = next(i for i, n in enumerate(data["nodes"]) if n["cast"] and n["phase"] == "forward" and "added" in n["why"])
     why = data["nodes"][cast]["why"]
     b.value("for (const d of document.querySelectorAll('#graph details')) d.open = true")
@@ -113,12 +113,12 @@ def check_cast(b, data):
         if b.value("document.activeElement.id") == "wanted":
             break
     check(b.value("document.activeElement.id") == "wanted", "Tab does not reach the cast")
-    check(b.value("getComputedStyle(document.activeElement).outlineStyle") == "solid", "focus is not seen")
+    check(b.value("getComputedStyle(document.activeElement).outlineStyle") == "solid", "focus is not visible")
     b.key("Enter")
     check(b.value("document.querySelector('.told')?.textContent.includes(" + json.dumps(why) + ")"),
           "Enter on a cast does not tell")
     b.key("ArrowLeft")
-    check(b.value("document.activeElement.id") != "wanted", "arrow keys do not go along the nodes")
+    check(b.value("document.activeElement.id") != "wanted", "arrow keys do not move between nodes")
 
 
 def check_memory(b):
@@ -142,7 +142,7 @@ def check_kernels(b, data):
 
 
 def check_run(b, amp, work, pictures):
-    """Curves of a run and ranges of a probe, of a job whose text would like to be code."""
+    """Curves of a run and ranges of a probe, for a job with text that could become code."""
     job, page = os.path.join(work, "<b>&.amp"), os.path.join(work, "hostile.html")
     with open(job, "w", encoding="utf-8") as f:
         f.write(HOSTILE)
@@ -160,13 +160,13 @@ def check_run(b, amp, work, pictures):
     check(b.value("document.title") == "<b>&.amp", "the title is not the job's name")
     check(b.value("document.querySelectorAll('#run .curve').length") >= 3, "no curves")
     ranges = b.value("document.querySelectorAll('#ranges svg').length")
-    wanted = sum(v["kind"] != "scale" for v in found["values"]) # a scale is no value of the model
+    wanted = sum(v["kind"] != "scale" for v in found["values"]) # a scale is not a value of the model
     check(ranges == wanted, f"{ranges} of {wanted} ranges")
     check(b.value("[...document.querySelectorAll('#ranges b')].some(e => e.textContent === '<b>x')"), "a name became markup")
 
 
 def check_output(amp, work):
-    """What somebody else wrote is not written over; a page of ours is."""
+    """A file that amp report did not write is not overwritten; a page of amp report is."""
     page = os.path.join(work, "page.html")
     with open(page, "w", encoding="utf-8") as f:
         f.write("mine")

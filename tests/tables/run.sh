@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# run.sh AMPC AMP FILE.run [--rewrite]: runs the command of FILE's first line, "# RUN: ampc ..", at 80, 100 and 140
-# columns and compares what it prints with FILE.expected. Its other lines are the command's input. No line may be wider.
+# run.sh AMPC AMP FILE.run [--rewrite]: runs the command in FILE's first line, "# RUN: ampc ..", at
+# 80, 100 and 140 columns, and compares its output with FILE.expected. The other lines of FILE are
+# the command's input. No output line may be wider than the columns.
 set -u
 declare -A program=([ampc]=$(realpath "$1") [amp]=$(realpath "$2"))
 file=$(realpath "$3")

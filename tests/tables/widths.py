@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""No line of a table for people is wider than 80 columns, whatever the job; its titles tell that there is a table.
+"""Tests that no table for people is wider than 80 columns, for all jobs. A table is recognized by its titles.
 
 usage: tests/tables/widths.py AMPC AMP JOB.amp...
 """
