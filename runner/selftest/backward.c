@@ -45,8 +45,7 @@ static bool wanted(const Case *t, uint32_t i)
   return t->in[i].present && dtype_is_float(t->in[i].dtype);
 }
 
-/* Fills dy at random, in the shape of the op's result. The shape of a chain's result is not known
- * here, so its row gives dy. */
+/* Fills dy at random, in the shape of the op's result. For a chain, the row gives dy. */
 static void make_gradient(Arena *a, const Case *base, const char *graph, GradientList *out)
 {
   GradientCase g = {.base = *base, .graph = graph};
@@ -160,8 +159,7 @@ static Value append_tangent(Built *b, GradientCase *g, const Cursor *at, const V
   return g->left_out ? y : or_zeros(b, at, t.of[y.id], y);
 }
 
-/* Appends the forward graph and then its gradients by the pass's own walk. All gradients become
- * outputs. */
+/* Appends the forward graph and then its gradients, by the pass's own walk, as outputs. */
 static void append_gradient(Built *b, GradientCase *g)
 {
   Case *t = &g->base;
@@ -239,8 +237,7 @@ static uint32_t source_of(const GradientCase *g, uint32_t input)
   return source;
 }
 
-/* Moves element k of every case at once. The cases are independent, so one step yields a difference
- * for each of them. */
+/* Moves element k of every case at once, so that one step yields a difference for each case. */
 static ampc_status move_elements(Built *b, GradientList *list, int64_t k, double by,
                                  uint32_t *moved)
 {

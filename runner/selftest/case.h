@@ -51,15 +51,13 @@ typedef double Terms(const Case *t);
  * A row of cases is text, separated by spaces. The first word lists the types, as letters of
  * number_type; each makes a case. Next come the inputs, "7x33 l:33 s 2{1,nan} 3~p -": dims, a type
  * other than the case's, a scalar, given values, how to fill it (tensor_fill), absent. Last come
- * attributes, "dim=1 keepdim=1 shape=3x4". Two words of that form belong to the case itself:
- * result=f is the type of the result, where the inputs have several types; tf32=1 puts the op into
- * a tf32 region. */
+ * attributes, "dim=1 keepdim=1 shape=3x4". Two more set the case: result=f its result type, if its
+ * inputs have several; tf32=1 a tf32 region. */
 typedef struct RowWord {
   const char *at;
   size_t size, key; /* for an attribute, the length of its name; 0: an input */
 } RowWord;
-/* Reads the next word of a row and moves *s behind it. false: there is none. The first word is the
- * types. */
+/* Reads the next word of a row, first the types, and moves *s behind it. false: there is none. */
 bool row_word(const char **s, RowWord *out);
 const char *row_words(const char *row); /* the rest of the row, behind the types */
 
@@ -113,11 +111,9 @@ int64_t case_int(const Case *t, const char *name);
 int case_axis(const Case *t);    /* attribute `dim`: an axis of input 0, counted from the left */
 double case_ulps(const Case *t); /* to be called after the case has run */
 
-/* Adds the forward cases of all ops, or of the op that the filter names, with their expected
- * results. */
+/* Adds the forward cases of all ops, or of the one that the filter names, with expected results. */
 void cases_make(Arena *a, const char *filter, CaseList *out);
-/* Adds the cases of one row. Their inputs are filled and rounded; expected results are not
- * computed. */
+/* Adds the cases of one row: inputs filled and rounded, but no expected results. */
 void case_row_make(Arena *a, const OpTest *test, const char *row, CaseList *out);
 /* Computes the expected result of a case: want and scale. */
 void case_expect(Arena *a, Case *t);

@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Optimizers accumulate over two bodies. So the first body leaves its gradients in GRAD, divided by
- * 2. */
+/* Optimizers accumulate over two bodies, so the first one leaves its gradients, halved, in GRAD. */
 enum { BODIES = 2, MOST_SETTINGS = 64 };
 
 /* The differences use a step of STEP. They neglect terms of order STEP^2, and a loss in doubles has

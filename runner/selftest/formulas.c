@@ -166,8 +166,8 @@ static void check_copies(const StepBody *b)
              arena_printf(b->arena, "%s: 16-bit copies", b->where));
 }
 
-/* The scale must be lowered after each overflow and raised after `interval` good bodies in a row,
- * within its bounds. */
+/* The scale must fall after each overflow and rise after `interval` good bodies, within its
+ * bounds. */
 static void check_scaler(const StepBody *b, bool finite)
 {
   const Scaler s = recipe_scaler(b->recipe);

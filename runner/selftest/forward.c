@@ -3,8 +3,7 @@
 #include "graph.h"
 #include <string.h>
 
-/* The text of a failure: the row, which can be searched in the family's file, and the worst
- * element. */
+/* The text of a failure: the row, as written in the family's file, and the worst element. */
 static const char *case_text(Arena *a, const Case *t, const char *how, double error, int64_t at)
 {
   const char *name = ampc_dtype_name(t->type);

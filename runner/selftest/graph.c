@@ -159,8 +159,7 @@ static ampc_status write_case(Built *b, const Case *t)
   return AMPC_OK;
 }
 
-/* All cases share one compile, because the C compiler takes seconds for each program, whatever its
- * size. */
+/* All cases share one compile: the C compiler takes seconds for a program, whatever its size. */
 ampc_status cases_run(Arena *a, const TestRun *run, bool real64, int optimize, CaseList *cases)
 {
   Built b;

@@ -13,8 +13,7 @@ typedef struct Built {
 
 void built_open(Built *b, const TestRun *run, bool real64, int optimize);
 Cursor built_cursor(bool tf32);
-Value built_source(Built *b, const Tensor *t); /* its source has index graph->sources.n before the
-                                                * call */
+Value built_source(Built *b, const Tensor *t); /* index: graph->sources.n before the call */
 uint32_t built_output(Built *b, Value v);      /* returns the index of the output */
 /* Appends the graph of "h = matmul(a, b) + c; tanh(h) * h". The inputs in[0], in[1], .. are named
  * a, b, ..: see expression.c. */
@@ -28,8 +27,7 @@ typedef struct BuiltJob {
   bool real64;
   uint32_t probe_every;
 } BuiltJob;
-/* Compiles and loads the job and initializes its weights from a fixed seed. Call built_close even
- * if it fails. */
+/* Compiles and loads the job, with weights from a fixed seed. Call built_close even if it fails. */
 ampc_status built_job(Built *b, const TestRun *run, int optimize, const BuiltJob *job);
 ampc_status built_job_twice(Arena *a, TestRun *run, const BuiltJob *job);
 void built_close(Built *b);

@@ -1,6 +1,5 @@
-/* Suite: whole jobs, `amp selftest --device cuda job.amp ...`. The first train block of each job
- * takes a few steps on the GPU and on the cpu, from the same weights and batches. The losses must
- * agree. */
+/* Suite: whole jobs, `amp selftest --device cuda job.amp ...`. The first train block takes a few
+ * steps on the GPU and on the cpu, from equal weights and batches. The losses must agree. */
 #include "graph.h"
 #include <math.h>
 #include <stdio.h>

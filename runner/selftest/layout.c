@@ -130,7 +130,7 @@ static void add_moves(Layouts *l)
   }
 }
 
-/* A reshape is defined in the order [n, c, h, w], so a channels-last image must be transposed back
+/* A reshape is defined in the order [n, c, h, w]: a channels-last image must be transposed
  * first. */
 static void add_views(Layouts *l)
 {
@@ -168,8 +168,8 @@ static void fill(Layouts *l, Tensor *t, const int64_t *dim, uint32_t rank, DType
 
 enum { N_SOURCES = RANK + 4 };
 
-/* Adds the images as written, and the same behind a convolution, whose result pass layout stores
- * channels last. */
+/* Adds the images as written, and the same behind a convolution, which pass layout stores channels
+ * last. */
 static void add_sources(Layouts *l, Tensor *t)
 {
   static const int64_t dim[] = {2, CHANNELS, 4, 5}, w[] = {CHANNELS, CHANNELS, 1, 1},

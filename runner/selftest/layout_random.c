@@ -357,8 +357,8 @@ static ampc_status write_sources(const Images *g)
   return status;
 }
 
-/* The order of sums may differ, and later steps amplify the difference. In doubles it stays far
- * below this bound. */
+/* Sums may have another order, which later steps amplify; in doubles it stays far below this
+ * bound. */
 static double difference(const Tensor *x, const Tensor *y)
 {
   enum { ULPS = 16 };

@@ -176,8 +176,7 @@ static Tensor read_input(Arena *a, const char *s, DType type, char how, uint64_t
   return t;
 }
 
-/* The attribute `shape` is seven attributes, the first ones of the signature: the rank and six
- * sizes. */
+/* The attribute `shape` is the first seven attributes of a signature: the rank and six sizes. */
 static void read_shape(Case *t, const char *s)
 {
   t->shape[0] = read_dims(&s, t->shape + 1);
@@ -248,8 +247,7 @@ static void read_inputs(Arena *a, Case *t, uint64_t *random)
   }
 }
 
-/* The seed is a hash of the op's name, so that a new op leaves the numbers of all others as they
- * are. */
+/* The seed is a hash of the op's name, so that a new op does not change the numbers of others. */
 static uint64_t first_random(OpKind op, char letter)
 {
   uint64_t h = (uint64_t)letter;

@@ -1,7 +1,6 @@
 /* Suite: a small model, trained for one body in every precision. With SGD and a learning rate of 1,
  * the change of a weight is its gradient, as the whole pipeline computes it: regions, casts, loss
- * scale, unscaling, 16-bit copies. The gradients of f16, bf16 and tf32 must be near those of
- * f32. */
+ * scale, unscaling, 16-bit copies. Those of f16, bf16 and tf32 must be near those of f32. */
 #include "graph.h"
 #include <math.h>
 #include <string.h>
@@ -97,7 +96,7 @@ static ampc_status model_gradients(Built *b, Weights *out)
   return AMPC_OK;
 }
 
-/* The error relative to the largest gradient of the tensor, because small gradients are sums that
+/* The error relative to the tensor's largest gradient, because small gradients are sums that
  * cancel. */
 static double parameter_error(const ampc_param *p, const Weights *got, const Weights *want,
                               double epsilon)

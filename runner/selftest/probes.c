@@ -1,6 +1,5 @@
-/* Suite: the probes that pass probe adds to a step, for values that are known: weights, their
- * gradients and the changes by the update. Op ranges, which counts the values, has its own cases in
- * ops/reductions.c. */
+/* Suite: the probes of pass probe, on known weights, gradients and updates. Op ranges, which counts
+ * the values, has its own cases in ops/reductions.c. */
 #include "graph.h"
 #include "runner/probe/probe.h"
 #include <string.h>
@@ -14,8 +13,8 @@ static const char job[] =
     "optimizer opt = SGD(net, lr=0.25)\n"
     "train x in d() with batch=4 { minimize net(x) with opt }\n";
 
-/* Weights 1/4, 2/4, ..: each gradient is twice its weight, and each update subtracts half the
- * weight. All are exact. */
+/* Weights 1/4, 2/4, ..: each gradient is twice its weight; an update subtracts half of it,
+ * exactly. */
 static ampc_status write_weights(Built *b)
 {
   float w[N];

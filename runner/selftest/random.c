@@ -89,8 +89,7 @@ static bool drawn_by_philox(const Tensor *y, uint64_t seed, uint64_t body, uint3
   return true;
 }
 
-/* A kept element is x / (1 - p), computed as a product with the rounded factor, so it may be an ulp
- * off. */
+/* A kept element is x times the rounded factor 1 / (1 - p), so it may be an ulp off. */
 static bool kept_scaled(const Tensor *x, const Tensor *y, double p)
 {
   for (int64_t i = 0; i < x->n; i++) {

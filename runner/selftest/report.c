@@ -1,5 +1,4 @@
-/* Counts the cases of each op and proof, checks that no op was left out, and prints the table or
- * JSON at the end. */
+/* Counts the cases of each op and proof, checks coverage, and prints the table or JSON. */
 #include "run.h"
 #include "ops/table.h"
 #include <math.h>

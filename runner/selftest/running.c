@@ -95,8 +95,7 @@ typedef struct Body { /* the batch that ran, and the buffers before and after it
   const char *how;
 } Body;
 
-/* In units of 16 ulps: `got` contains the roundings of a mean of 120 values and two of the
- * update. */
+/* The error in units of 16 ulps: a mean of 120 values, and two roundings of the update. */
 static double relative(double got, double want)
 {
   return fabs(got - want) / (16 * number_ulp(AMPC_F32, fmax(fabs(want), 1)));
@@ -128,8 +127,7 @@ static void check(Arena *a, TestRun *run, const Body *b)
                           (long long)before->count));
 }
 
-/* The job calls the method twice, with z and z + 1. The second call reads what the first one
- * assigned. */
+/* The job calls the method with z, then with z + 1, which reads what the first call assigned. */
 static void check_assigned(Arena *a, TestRun *run, const Body *b)
 {
   const Running *before = &b->before, *after = &b->after;
@@ -177,8 +175,7 @@ static void check_counted(Arena *a, TestRun *run, const Body *b)
              arena_printf(a, "counts, bools and 16 bits %s", b->how));
 }
 
-/* i is a batch that overflows: its step must change no statistics, and the next step must update
- * them again. */
+/* i is a batch that overflows: its step changes no statistics, the next step does again. */
 static ampc_status run_bodies(Arena *a, TestRun *run, Built *b)
 {
   Body body = {.before = {.count = -1}};

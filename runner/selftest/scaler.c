@@ -16,8 +16,7 @@ typedef struct ScalerRow { /* scaler of the patterns that follow it */
 } ScalerRow;
 
 typedef struct Pattern {
-  const ScalerRow *scaler; /* a row that sets the scaler has only this field; in the other rows it
-                              is NULL */
+  const ScalerRow *scaler; /* only in rows that set the scaler; else NULL */
   const char *steps;       /* one character for each step; x: it overflows */
   const char *changes;
   long long tracker; /* growth counter at the end */
@@ -69,8 +68,7 @@ static ampc_status run_step(Built *b, bool overflows, ampc_state *out)
   return status ? status : ampc_get_state(b->rt, out);
 }
 
-/* The scale after this step: the change listed for it, or else `before`. Moves *at behind the
- * change. */
+/* The scale after this step: its listed change, or else `before`. Moves *at behind the change. */
 static float changed(const char **at, size_t step, float before)
 {
   char digit[2] = {**at, 0};

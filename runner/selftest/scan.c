@@ -7,8 +7,7 @@
 
 enum { N = 4, T = 5, W = 3, WEIGHTS = W + W * W + W };
 
-/* The carried values are swapped, so that one of them must be copied. u multiplies a carried
- * value. */
+/* The carried values are swapped, so one of them must be copied. u multiplies a carried value. */
 static const char job[] = "data numbers() { return synthetic(64, [5, 3]) }\n"
                           "module Net {\n"
                           "  h0 = Parameter([3]); u = Parameter([3, 3]); w = Parameter([3])\n"

@@ -1,6 +1,5 @@
 /* amp selftest: tests every op of the op table on this machine. Prints a table and exits with
- * status 0 or 5. The head of each suite's file says what it compares; README.md lists the
- * suites. */
+ * status 0 or 5. README.md lists the suites and what they compare. */
 #include "run.h"
 #include "ops/table.h"
 #include "compiler/cli/options.h"

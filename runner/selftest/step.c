@@ -9,8 +9,7 @@
 
 /* ---- the job ---- */
 
-/* Prints every setting, with 0 for those that the recipe omits, so that the test depends on no
- * default. */
+/* Prints every setting, by default as 0, so that the test depends on no default of the language. */
 static void print_optimizer(Text *t, const Recipe *r)
 {
   const OptimizerInfo *row = optimizer_row(r->kind);
@@ -52,8 +51,7 @@ static void print_precision(Text *t, const Recipe *r)
   text_puts(t, "\n");
 }
 
-/* The job contains the product twice, so that two gradients of one weight are added. They are added
- * in f32 in every precision. */
+/* Two products with one weight, so that two gradients are added; in f32 in every precision. */
 static void print_job(Text *t, const Recipe *r)
 {
   text_printf(t,
@@ -143,8 +141,7 @@ static ampc_status run_body(Built *b, const Batch *batch)
 
 /* ---- recipes ---- */
 
-/* Counts [true, predicted] over all bodies: a number is true above 1/4 and predicted true above
- * 0. */
+/* Counts [true, predicted] over all bodies: true is above 1/4, predicted true above 0. */
 static ampc_status check_counts(Arena *a, TestRun *run, Built *b, uint32_t metric,
                                 const Batch *batches, int n)
 {

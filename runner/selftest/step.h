@@ -45,13 +45,11 @@ typedef struct StepState { /* w, then fc.weight */
   ampc_optimizer optimizer;
 } StepState;
 
-/* ops/optimizers.c: every optimizer needs a formula and recipes. Otherwise the run fails and names
- * the optimizer. */
+/* ops/optimizers.c: the run fails if an optimizer lacks a formula or recipes, and names it. */
 extern const Recipe recipes[];
 typedef void Formula(const Recipe *r, Update *u);
 Formula *optimizer_formula(OptimizerKind kind);
-/* The second half of a formula, which needs all n weights of a parameter together. NULL: the
- * optimizer has none. */
+/* The second half of a formula, which needs all n weights of a parameter. NULL: there is none. */
 typedef void WholeFormula(const Recipe *r, Update *u, int n);
 WholeFormula *optimizer_whole_formula(OptimizerKind kind);
 bool recipe_flag(const Recipe *r, const char *name);

@@ -8,8 +8,8 @@
 
 enum { N = 2, L = 4101, C = 24, ALL = N * L * C };
 
-/* Sums over the last axis (rows), over another one (columns), over two axes that are not adjacent,
- * and over all axes. */
+/* Sums over the last axis (rows), another one (columns), two that are not adjacent, and all
+ * axes. */
 static const char forward_job[] =
     "precision f32 { accumulate(%s, sum, mean) }\n"
     "infer f(x: f32[2, 4101, 24]) {\n"

@@ -57,8 +57,7 @@ static void reference_line_sums(const Case *t, Tensor *y, double *scale)
   }
 }
 
-/* The position of element i in the sorted row. NaN is greater than all numbers; equal elements keep
- * their order. */
+/* The position of element i in the sorted row. NaN is greatest; equal elements keep their order. */
 static int64_t rank_of(const Case *t, const Rows *r, int64_t i)
 {
   const double *x = t->in[0].at;
@@ -130,8 +129,7 @@ static const OpTest tests[] = {
      CASES("fhb 33x7 dim=1", "fhb 33x7 dim=0 descending=1", "fh 3x33x5 dim=1",
            "f 7x1025 dim=1 descending=1", "h 3x512 dim=1", "f 1x4099 dim=1", "f 1 dim=0",
            "f 5x2 dim=1", "iluo 7x33 dim=1", "i 9x33 dim=1 descending=1",
-           /* equal elements, zeros of both signs, NaN, infinities: equal elements keep their order
-            * in both directions */
+           /* ties, zeros of both signs, NaN, infinities: ties keep their order both ways */
            "fhb 4x5{1,2,1,2,1,0,-0.0,-0.0,0,-1,nan,1,nan,inf,-inf,3,3,3,3,3} dim=1",
            "fhb 4x5{1,2,1,2,1,0,-0.0,-0.0,0,-1,nan,1,nan,inf,-inf,3,3,3,3,3} dim=1 descending=1")},
     {OP_pick_ordered, "w", "=", MOVE(pick_ordered, shape_of_second), EXACT,

@@ -79,8 +79,7 @@ static void shape_attention_of(const Case *t, Tensor *y)
     y->dim[3] = t->in[VALUE].dim[3];
 }
 
-/* An absolute error of a score is a relative error of its weight, so scales grow with the size of
- * the scores. */
+/* An absolute error of a score is a relative error of its weight: scales grow with the scores. */
 static void reference_attention(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *q = &t->in[QUERY], *v = &t->in[VALUE];

@@ -59,8 +59,8 @@ static const OpTest tests[] = {
     {OP_add, "ww", "=", MAP(add), ROUNDED,
      CASES("fhbil 1025 1025", "fhb 7x33 33", "fhb 7x1 1x33", "fh 33 7x33", "f 2x3x5 3x1", "f s 33",
            "h 33 s", "f 1x5 3x1x1", "f 2x1x3x1x2x2 3x1x2x1", "f s s", "u 33 33",
-           "fh 257x1025 1025", /* two types: PyTorch's promotion. A scalar does not promote, a
-                                  tensor of one element does */
+           "fh 257x1025 1025", /* PyTorch's promotion of two types: by a tensor of one element, not
+                                  by a scalar */
            "f h:33 33 result=f", "h b:33 33 result=f", "h 33 f:s{1.5} result=h",
            "hb 33 f:1{1.5} result=f"),
      GRADIENTS("fhb 7x3~n 3~n", "f 5x1~n 1x3~n", "f s~n 7~n")},

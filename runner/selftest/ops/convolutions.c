@@ -4,8 +4,7 @@
 
 enum { AXES = 3 };
 
-/* Images [n, c, h, w] and volumes [n, c, d, h, w], in the order of the language. An image is a
- * volume of depth 1. */
+/* Images [n, c, h, w] and volumes [n, c, d, h, w]. An image is a volume of depth 1. */
 typedef struct Images {
   uint32_t axes; /* number of spatial axes */
   int64_t n, c, size[AXES];
@@ -60,8 +59,7 @@ static bool makes_weight(const Case *t)
   return t->test->op == OP_conv2d_weight || t->test->op == OP_conv3d_weight;
 }
 
-/* Reads an attribute such as stride0, .. for each axis; `absent` for axes that the op does not
- * have. */
+/* Reads an attribute such as stride0 for each axis; `absent` for axes that the op lacks. */
 static void axis_values(const Case *t, uint32_t axes, const char *name, int64_t absent,
                         int64_t *out)
 {

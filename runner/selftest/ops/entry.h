@@ -17,8 +17,7 @@
 #define FIRST(rule)             WHOLE(shape_of_first, rule)
 #define ROW(rule)               WHOLE(shape_row_of, rule)
 #define MAP(op)                 WHOLE(shape_broadcast_of, reference_map), .element = element_##op
-/* MOVE: elements from outside of the input are attribute `value`, by default 0. PICK: they are NaN,
- * or 0 for integers. */
+/* Elements from outside of the input: attribute `value` for MOVE (default 0); NaN or 0 for PICK. */
 #define MOVE(op, shape_rule) WHOLE(shape_rule, reference_moved), .move = moved_##op
 #define PICK(op, shape_rule) WHOLE(shape_rule, reference_picked), .move = moved_##op
 

@@ -1,8 +1,7 @@
 /* Losses of rows with labels, and elementwise losses. */
 #include "entry.h"
 
-/* The target probability of the class of element i: e / n for each class, and 1 - e more for the
- * label. */
+/* The target probability of the class of element i: e / n, and for the label 1 - e more. */
 static double share_of(const Case *t, const Rows *r, int64_t i)
 {
   double e = case_attr(t, "label_smoothing");

@@ -148,8 +148,7 @@ static void sgd(const Recipe *r, Update *u)
 }
 
 /* Adam adds the decay to the gradient; AdamW shrinks the weight. Bounds: the rounded terms are as
- * large as the moments and the weight. The root and the division make the change a few ulps
- * wrong. */
+ * large as the moments and the weight. Root and division put the change a few ulps off. */
 static void adam(const Recipe *r, Update *u)
 {
   double lr = recipe_setting(r, "lr"), decay = recipe_setting(r, "weight_decay");

@@ -110,8 +110,7 @@ typedef struct Pool { /* one channel of one image, and its windows */
   const double *argmax; /* backward of max pools: the index in each window */
 } Pool;
 
-/* The index of the largest pixel of a window. The last NaN wins, or else the first of equal
- * pixels. */
+/* The index of the largest pixel of a window: the last NaN, or else the first maximum. */
 static int64_t greatest(const Pool *p, Stretch a, Stretch b)
 {
   int64_t best = -1;
@@ -266,7 +265,7 @@ static const OpTest tests[] = {
          "fhb 1x1x2x2 u:1x1x2x2{3,2,1,0} kernel0=2 kernel1=2 stride0=2 stride1=2 h=4 w=5",
          "f 1x1x2x2 u:1x1x2x2{3,2,1,0} kernel0=2 kernel1=2 stride0=1 stride1=1 pad0=1 pad1=1 h=1 "
          "w=1",
-         /* vectors of channels; tiles of 2 x 2 and 2 x 1 windows, and of one, because 3 x 3 are too
+         /* vectors of channels; tiles of 2 x 2 and 2 x 1 windows and of one, as 3 x 3 are too
           * many */
          "fhb 2x16x4x5 u:2x16x4x5~q kernel0=3 kernel1=3 stride0=2 stride1=2 pad0=1 pad1=1 h=7 w=9",
          "fh 2x12x3x3 u:2x12x3x3~c kernel0=2 kernel1=3 stride0=2 stride1=1 h=6 w=5",

@@ -69,8 +69,7 @@ static int64_t matrix_start(const Tensor *x, const Tensor *y, uint32_t n_lead, i
   return index * (x->rank > 1 ? x->dim[x->rank - 2] : 1) * x->dim[x->rank - 1];
 }
 
-/* The scale is the sum of |a b|, because terms of both signs cancel. tf32 rounds each factor to 11
- * bits. */
+/* Terms of both signs cancel, so the scale is the sum of |a b|. tf32 rounds factors to 11 bits. */
 static void reference_product(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *a = &t->in[0], *b = &t->in[1];

@@ -168,8 +168,7 @@ static const OpTest tests[] = {
      SUMMED(4, SUMS(1), terms_of_sum, "additions in a row, one quotient"),
      CASES("fhb 5x512 dim=2", "fhb 2x513x32 dim=2", "fh 3x2x33280 dim=4", "fhb 7x33 dim=2",
            "fhb 33x7 dim=1 keepdim=1", "fhb 1025", "f 3x5x7 dim=3",
-           "fhb 130x24x7 dim=7 keepdim=1", /* many equal numbers, whose roundings all have the same
-                                              sign */
+           "fhb 130x24x7 dim=7 keepdim=1", /* equal numbers: all rounded the same way */
            "f 1000003~e", "f 50021x3~e dim=1"),
      GRADIENTS("fhb 5x7~n dim=2 keepdim=1", "f 5x7~n dim=1"),
      CHAINS({"d = a - mean(a, dim=2, keepdim=1); d * d", "fhb 5x7~n 5x7~d"})},

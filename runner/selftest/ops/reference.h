@@ -13,8 +13,7 @@ void scale_as_size(const Tensor *y, double *scale);
 void clear_sums(Tensor *y, double *scale);
 /* The index of the element of `from` that broadcasting pairs with element i of `to`. */
 int64_t broadcast_index(const Tensor *from, const Tensor *to, int64_t i);
-/* Sets the shape of y to that of input 0 without the axes for which `gone` is true; keep: with size
- * 1 for those axes. */
+/* Gives y the shape of input 0 without the axes that are `gone`; keep: these get size 1. */
 void drop_axes(const Case *t, Tensor *y, bool (*gone)(const Case *t, uint32_t axis), bool keep);
 
 /* Rows: the elements along one axis, one row after the other:

@@ -61,8 +61,8 @@ static void shape_resample_of(const Case *t, Tensor *y)
   y->dim[3] = case_int(t, is_backward(t) ? "w" : "ow");
 }
 
-/* Visits every pair of a pixel and a result. Forward adds the pixel to the result, backward the
- * result to the pixel. */
+/* Visits all pairs of a pixel and a result. Forward adds the pixel to the result, backward
+ * inversely. */
 static void reference_resample(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];

@@ -109,16 +109,14 @@ static Moments row_moments(const double *x, const Rows *r, double eps)
   return m;
 }
 
-/* The element of an optional input that is broadcast to element i of y; `absent` without that
- * input. */
+/* The element of an optional input for element i of y; `absent` without that input. */
 static double given(const Case *t, uint32_t input, const Tensor *y, int64_t i, double absent)
 {
   if (input >= t->n_in || !t->in[input].present) return absent;
   return t->in[input].at[broadcast_index(&t->in[input], y, i)];
 }
 
-/* The error of the mean and of x - mean is relative to the largest |x|. Equal numbers give exactly
- * the bias. */
+/* The error of the mean and of x - mean is relative to the largest |x|. Equal numbers have none. */
 static void reference_layer_norm(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];

@@ -1,8 +1,7 @@
 /* Schedules: functions of t, the number of steps taken, and of their parameters. */
 #include "entry.h"
 
-/* x: t, start, end, steps, warmup. Linear from 0 to start during the warm-up, then linear to
- * end. */
+/* x: t, start, end, steps, warmup. Linear from 0 to start in the warm-up, then linear to end. */
 ELEMENT(schedule_linear,
         x[0] < x[4] ? x[1] * x[0] / x[4]
                     : x[2] + (x[1] - x[2]) * fmax(0, (x[3] - x[0]) / (x[3] - x[4])),
@@ -41,8 +40,7 @@ ELEMENT(schedule_milestone, x[0] < x[3] ? x[1] : x[1] * x[2], fabs(r))
 static const OpTest tests[] = {
     {OP_schedule_linear, "nnnnn", "f", MAP(schedule_linear),
      ULPS(3, "four roundings of the sizes of its ends"),
-     /* at the start, in the warm-up, at its end, after it, behind the last step; without a
-      * warm-up */
+     /* at 0, in the warm-up, at its end, after it, behind the last step; without a warm-up */
      CASES("f l:s{0} s{0.1} s{0.01} s{100} s{10}", "f l:s{7} s{0.1} s{0.01} s{100} s{10}",
            "f l:s{10} s{0.1} s{0.01} s{100} s{10}", "f l:s{63} s{0.1} s{0.01} s{100} s{10}",
            "f l:s{101} s{0.1} s{0.01} s{100} s{10}", "f l:s{0} s{0.1} s{0} s{100} s{0}")},

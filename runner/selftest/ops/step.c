@@ -1,5 +1,4 @@
-/* Effects of a training step. They have no result of their own, so suites test them in whole jobs
- * that train. */
+/* Effects of a training step. They have no result of their own: suites test them in whole jobs. */
 #include "entry.h"
 
 static const OpTest tests[] = {

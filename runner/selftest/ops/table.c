@@ -78,8 +78,8 @@ static uint32_t find_entries(Check *c, OpKind op)
   return count;
 }
 
-/* ops.def groups the ops of a family, so the missing entry belongs into the file of the previous
- * op. */
+/* ops.def groups the ops of a family: the entry belongs into the file of the previous op's
+ * entry. */
 static void report_missing(Check *c, OpKind op)
 {
   c->file = c->families[0]->file;
@@ -111,8 +111,7 @@ static void check_attr(const Check *c, const char *name, size_t size)
                 op_name(c), (int)size, name, c->file);
 }
 
-/* "7x33{...}": compares the number of values in the braces with the number that the dims
- * require. */
+/* "7x33{...}": the number of values in the braces must be the product of the dims. */
 static bool values_fit(const char *word, size_t size)
 {
   const char *open = memchr(word, '{', size), *type = memchr(word, ':', size);

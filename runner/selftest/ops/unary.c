@@ -178,8 +178,7 @@ static const OpTest tests[] = {
     {OP_exp, "w", "=", MAP(exp), ULPS(1, "maths.cuh: 1"),
      CASES("fhb 1025", "iu 33 result=f",
            /* f16 overflows at log(65520) */ "h 4{11.0859375,11.09375,-17,12}",
-           /* f32: the largest finite result, inf, the smallest normal one, the smallest subnormal
-            * one, 0 */
+           /* f32: largest finite result, inf, smallest normal, smallest subnormal, 0 */
            "f 6{88.72283,88.72284,-87.33655,-103.9,-104,-1e30}"),
      GRADIENTS("fhb 33~n")},
     {OP_expm1, "w", "=", MAP(expm1), ULPS(2, "maths.cuh: 2"), CASES("fhb 1025"),
