@@ -17,8 +17,8 @@
 
 typedef struct Seal { /* the last bytes of a file */
   char magic[8];
-  XXH128_canonical_t sum; /* of everything before it, seeded by the file's name: a file under
-                             another name does not match */
+  XXH128_canonical_t sum; /* of all bytes before it, seeded with the file's name, so that a renamed
+                             file does not match */
 } Seal;
 static const char magic[8] = {'a', 'm', 'p', 'c', 'j', 'i', 't', '2'};
 
@@ -28,7 +28,7 @@ static bool folder_name(char out[PATH_MAX])
 {
   const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
   int n;
-  if (base && base[0] == '/') { /* the XDG standard says to ignore relative ones */
+  if (base && base[0] == '/') { /* the XDG standard says to ignore relative paths */
     n = snprintf(out, PATH_MAX, "%s/ampc", base);
   } else {
     const struct passwd *user = home && home[0] == '/' ? NULL : getpwuid(geteuid());
@@ -43,13 +43,13 @@ static void make_folders(char *path)
 {
   for (char *p = path + 1; (p = strchr(p, '/')); p++) {
     *p = 0;
-    mkdir(path, 0700); /* if this fails, so does the last mkdir */
+    mkdir(path, 0700); /* if this fails, so does the mkdir of the complete path */
     *p = '/';
   }
   mkdir(path, 0700);
 }
 
-/* NULL, or why the folder cannot be used. */
+/* Returns NULL, or the reason why the folder cannot be used. */
 static const char *folder_trouble(const char *path)
 {
   struct stat at;
@@ -61,7 +61,7 @@ static const char *folder_trouble(const char *path)
   return NULL;
 }
 
-/* Access bits are not enough: the file system may be full or read-only. */
+/* Returns NULL, or why no file can be written there. A file system may be full or read-only. */
 static const char *write_trouble(const Cache *cache)
 {
   char probe[CACHE_PATH];
@@ -72,7 +72,7 @@ static const char *write_trouble(const Cache *cache)
   return good ? NULL : strerror(errno);
 }
 
-/* The last one is in memory, so it may have space when all disks are full. */
+/* For a temporary cache. /dev/shm is in memory, so it may have space when all disks are full. */
 static const char *const places[] = {"/tmp", "/var/tmp", "/dev/shm"};
 enum { PLACES = sizeof places / sizeof *places };
 
@@ -157,7 +157,7 @@ static bool sum_of(int fd, size_t size, const char *path, XXH128_canonical_t *ou
   return true;
 }
 
-/* The size without the seal. -1: the file is not the cache's, or not intact. */
+/* Returns the size without the seal. -1: the file is not the cache's, or it is damaged. */
 static off_t whole_size(int fd, const char *path)
 {
   struct stat at;
@@ -178,7 +178,7 @@ static void mark_used(int fd)
   futimens(fd, (struct timespec[]){{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}});
 }
 
-/* O_NONBLOCK: opening a pipe must not block. */
+/* O_NONBLOCK: if the path is a pipe, opening it does not wait for a writer. */
 bool cache_has(const char *path)
 {
   int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);

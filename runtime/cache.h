@@ -17,22 +17,23 @@ typedef struct Cache {
 enum { CACHE_PATH = PATH_MAX + 80, CACHE_BYTES = 256 << 20 };
 
 ampc_status cache_open(Cache *out);
-/* Switches to a private folder, because the disk of the current one is full. The first time it
- * prints a note that says why. False with ampc_last_error: there is no other place. */
+/* Switches to a private folder, because the disk of the current one is full. The first call prints
+ * a note that says why. Returns false if no other folder can be used; see ampc_last_error. */
 bool cache_elsewhere(Cache *cache, const char *why);
-/* 32 hexadecimal digits: a hash of `text` and of `identity`, which names what the file is built
- * with. Together they determine the bytes of the file. */
+/* Writes 32 hexadecimal digits to `key`: a hash of `text` and of `identity`, which names the tools
+ * that build the file. Text and identity together determine the bytes of the file. */
 void cache_key(const char *text, size_t size, const char *identity, char key[33]);
-/* `kind`: "so", "cubin", "txt", "cudnn" */
+/* Writes the path of the file with this key. `kind` is "so", "cubin", "txt" or "cudnn". */
 void cache_path(const Cache *cache, const char *key, const char *kind, char path[CACHE_PATH]);
-/* True if an intact file is there that may be loaded. Marks it as used now, as cache_read does. */
+/* Returns whether `path` is an intact file that may be loaded, and marks it as used now. */
 bool cache_has(const char *path);
-bool cache_read(const char *path, char **out, size_t *out_size); /* malloced; false: a miss */
+/* Reads a file and marks it as used now. The caller frees *out. False: a cache miss. */
+bool cache_read(const char *path, char **out, size_t *out_size);
 ampc_status cache_write(const Cache *cache, const char *path, const char *bytes, size_t size);
 /* Creates an empty file in the folder. The caller writes it and then passes it to cache_keep. */
 ampc_status cache_begin(const Cache *cache, char temporary[CACHE_PATH]);
 /* Adds the checksum and renames the file to `path`. Then removes the least recently used other
  * files until all files together fit into CACHE_BYTES. */
 ampc_status cache_keep(const char *temporary, const char *path);
-/* Removes a temporary folder. Whoever kept files in it must have removed them. */
+/* Removes the folder if it is temporary. The caller must have removed its files. */
 void cache_close(const Cache *cache);

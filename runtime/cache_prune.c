@@ -1,5 +1,5 @@
 /* Removes files from the cache; see cache_prune.h. Other processes may add, use and remove files at
- * the same time. A missing file is no error: a process that needs it rebuilds it. */
+ * the same time. A missing file is not an error: a process that needs it rebuilds it. */
 #include "cache_prune.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 enum { UNFINISHED = 3600 /* seconds after which an unfinished file counts as abandoned */ };
 
-/* An entry; `used` is the time of its last access. */
+/* A file of the cache. `used` is the time of its last access. */
 typedef struct File {
   char name[64];
   int64_t bytes;
@@ -26,7 +26,7 @@ typedef struct Files {
   int64_t bytes;
 } Files;
 
-/* Only files that the cache itself writes are removed, never a user's file. */
+/* Whether the cache itself wrote the file. Other files, such as a user's, are never removed. */
 static bool is_entry(const char *name)
 {
   static const char *const kinds[] = {"so", "cubin", "txt", "cudnn"};
@@ -70,7 +70,7 @@ static void look(DIR *folder, const char *kept, Files *out)
   }
 }
 
-/* Least recently used first. Names break ties, so the order is the same everywhere. */
+/* For qsort: least recently used first, then by name, so that the order is defined. */
 static int by_use(const void *a, const void *b)
 {
   const File *x = a, *y = b;
@@ -79,8 +79,8 @@ static int by_use(const void *a, const void *b)
   return strcmp(x->name, y->name);
 }
 
-/* Removes the least recently used entries but `kept` until at most `bytes` are left, its own
- * included. */
+/* Removes the least recently used entries, but not `kept`, until all entries together with `kept`
+ * have at most `bytes` bytes. */
 void cache_prune_to(const char *kept, int64_t bytes)
 {
   const char *slash = strrchr(kept, '/');

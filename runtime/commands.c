@@ -1,5 +1,5 @@
 /* Command lists: checked and bound to addresses when the runtime is created, then run step by step.
- * A list is that of a step or the body of an AMPC_REPEAT. */
+ * A list holds the commands of a step, or those of the body of an AMPC_REPEAT. */
 #include "runtime/plan/commands.h"
 #include <stdlib.h>
 #include "runtime.h"
@@ -22,8 +22,8 @@ static CommandList body_of(const ampc_command *k)
 
 /* ---- checks ---- */
 
-/* Whether `bytes` bytes from the operand on are inside its space in every iteration. The stride is
- * constant, so checking the first and the last iteration is enough. */
+/* Whether the `bytes` bytes that begin at the operand are inside its space in every iteration. The
+ * stride is constant, so checking the first and the last iteration is enough. */
 static bool operand_is_valid(const ampc_program *p, ampc_operand o, int64_t count, int64_t bytes)
 {
   int64_t way, last;
@@ -35,7 +35,7 @@ static bool operand_is_valid(const ampc_program *p, ampc_operand o, int64_t coun
   return o.at.offset >= 0 && o.at.offset <= end && last >= 0 && last <= end;
 }
 
-/* Bytes that the command says it accesses. Kernels and products do not say; then 0. */
+/* Returns the bytes that the command accesses. Kernels and products do not state this number: 0. */
 static int64_t known_bytes(const ampc_program *p, const ampc_command *k)
 {
   switch (k->kind) {
@@ -106,7 +106,8 @@ ampc_status commands_prepare(Device *d, const ampc_program *p)
   return status;
 }
 
-/* Steps that are functions have no list. Calling them shows what the device must prepare. */
+/* Steps that are functions have no list. This calls each once, to see what the device must
+ * prepare. */
 static ampc_status prepare_functions(ampc_runtime *rt)
 {
   const ampc_program *p = rt->program;
@@ -180,8 +181,8 @@ void commands_free(ampc_runtime *rt)
 
 /* ---- a step ---- */
 
-/* The addresses of the operands in iteration t of their list; valid until the next call. Bound
- * addresses are those of the first half of INPUT. */
+/* Returns the addresses of the operands in iteration t of their list; valid until the next call.
+ * Bound addresses point to the first half of INPUT. */
 static void *const *addresses_in(ampc_runtime *rt, const BoundCommand *b, int64_t t)
 {
   ampc_operand room[COMMAND_OPERANDS];

@@ -12,8 +12,8 @@ typedef struct Device Device;
 
 enum { LOOKS = 32 };
 
-/* The addresses of the operands of a product or a convolution. `bias` is read only if there is
- * one. */
+/* Addresses of the operands of a product or a convolution. `bias` is read only if the description
+ * has a bias. */
 typedef struct GemmOperands {
   const void *a, *b, *bias;
   void *c, *workspace;
@@ -33,7 +33,7 @@ typedef struct DeviceOps {
    * `bring` fills and that later calls read. `bring` is copy_in to that half. */
   ampc_status (*turn_input)(Device *d, int *out_half);
   ampc_status (*bring)(Device *d, void *to, const void *from, int64_t bytes);
-  /* Host to device and back. The host may reuse its bytes when the call returns. */
+  /* Copy from the host, and back. The host may reuse its bytes when the call returns. */
   ampc_status (*copy_in)(Device *d, void *to, const void *from, int64_t bytes);
   ampc_status (*copy_out)(Device *d, void *to, const void *from, int64_t bytes);
   ampc_status (*copy)(Device *d, void *to, const void *from, int64_t bytes);
@@ -42,53 +42,53 @@ typedef struct DeviceOps {
                         void *const *args);
   ampc_status (*gemm)(Device *d, const ampc_gemm *g, const GemmOperands *at);
   ampc_status (*conv)(Device *d, const ampc_conv *c, const ConvOperands *at);
-  /* Lets the library compute what a kernel would. *out_done says whether the library does this one;
-   * if not, nothing has happened. `args` are those of the kernel. The pointer is NULL if the
-   * library can replace no kernel. */
+  /* Lets the library compute what a kernel would. *out_done is false if the library cannot compute
+   * this one; then nothing has happened. `args` are the kernel's arguments. The pointer is NULL if
+   * the library can replace no kernel. */
   ampc_status (*launch_by_library)(Device *d, const ampc_attention *a, void *const *args,
                                    bool *out_done);
-  ampc_status (*prepare_launch)(Device *d, const ampc_attention *a); /* like prepare_conv */
+  ampc_status (*prepare_launch)(Device *d, const ampc_attention *a); /* see prepare_conv */
   /* Sums over all devices of the world, in place on each. With one device it does nothing. */
   ampc_status (*all_reduce)(Device *d, void *at, ampc_dtype type, int64_t count);
-  /* Does what the first `conv` or `gemm` of this kind would otherwise do. Allocates little
-   * memory. */
+  /* Does now what the first `conv` or `gemm` with this description would do once, such as choosing
+   * an algorithm. Allocates little memory. */
   ampc_status (*prepare_conv)(Device *d, const ampc_conv *c);
   ampc_status (*prepare_gemm)(Device *d, const ampc_gemm *g);
-  /* The implementation that would compute the convolution on this machine, as its library names it.
-   * The text is valid as long as the device. NULL: the device does not know. */
+  /* Writes the name that the device's library gives to the implementation of the convolution. The
+   * text is valid as long as the device. NULL: the device does not know. */
   ampc_status (*conv_implementation)(Device *d, const ampc_conv *c, const char **out);
   /* Runs `body`, which makes the calls of step `key` (step_key()). These calls are always the same,
    * except for the half of INPUT, so a device may record and repeat them. Before it records, it may
    * run them once in a way that changes only scratch memory. `state` is the STATE space. */
   ampc_status (*step)(Device *d, uint32_t key, void *state, ampc_status (*body)(void *context),
                       void *context);
-  /* Does what `step` does before it records, for a step that sums the gradients of several bodies.
-   * The trial run leaves those gradients zero, so it must come before the first body. A device that
-   * records nothing does nothing here. */
+  /* Makes the trial run of `step` for a step that sums the gradients of several bodies. The trial
+   * run leaves those gradients zero, so it must come before the first body. A device that records
+   * nothing does nothing here. */
   ampc_status (*rehearse)(Device *d, uint32_t key, void *state, ampc_status (*body)(void *context),
                           void *context);
   /* Reading without waiting. `look` copies the bytes, as all calls so far leave them, to one of
-   * LOOKS slots. `looked` takes them from there: it waits for them, or says whether they are
-   * there. */
+   * LOOKS buffers; `slot` is the number of the buffer. `looked` copies the buffer to `to`. If the
+   * bytes have not arrived, it waits (`wait`) or sets *out_there to false. */
   ampc_status (*look)(Device *d, uint32_t slot, const void *from, int64_t bytes);
   ampc_status (*looked)(Device *d, uint32_t slot, bool wait, void *to, int64_t bytes,
                         bool *out_there);
-  /* Memory of vendors' libraries outside the spaces, for everything that was prepared. */
+  /* Returns the bytes outside the spaces that libraries use for everything that was prepared. */
   int64_t (*library_bytes)(const Device *d);
-  ampc_status (*wait)(Device *d); /* until all calls are done; reports their errors */
+  ampc_status (*wait)(Device *d); /* blocks until all calls are done; reports their errors */
   void (*close)(Device *d);
 } DeviceOps;
 
 struct Device { /* the first member of each device's own struct */
   const DeviceOps *ops;
   char name[128];   /* "cpu", "cuda:0 NVIDIA H200" */
-  bool host_memory; /* reading a space costs nothing */
+  bool host_memory; /* the host can read a space directly */
   int inputs;       /* halves of INPUT: 1 or 2 */
-  int64_t waits;    /* how often the host blocked until all its calls were done */
+  int64_t waits;    /* how often the host blocked until all calls of the device were done */
 };
 
-/* The device that a name selects. `gpu` is the 1 of "cuda:1", else ANY_GPU. device_read returns
- * false if `text` is none of DEVICE_NAMES. */
+/* The device that a name selects. `gpu` is the 1 of "cuda:1", or ANY_GPU. device_read returns false
+ * if `text` is not one of DEVICE_NAMES. */
 #define DEVICE_NAMES "cpu, cuda, cuda:K or auto"
 typedef enum DeviceKind { DEVICE_CPU, DEVICE_CUDA, DEVICE_AUTO } DeviceKind;
 typedef struct DeviceWish {
@@ -97,21 +97,23 @@ typedef struct DeviceWish {
 } DeviceWish;
 bool device_read(const char *text, DeviceWish *out);
 
-/* Bytes from one half of INPUT to the next. */
+/* Returns the bytes from one half of INPUT to the next. */
 int64_t device_input_step(const ampc_program *p);
-/* turn_input of a device that has one INPUT. */
+/* turn_input for a device that has one INPUT: always half 0. */
 ampc_status device_one_input(Device *d, int *out_half);
-/* all_reduce of a device that is alone. */
+/* all_reduce for a device that is the only one of its world: does nothing. */
 ampc_status device_alone_all_reduce(Device *d, void *at, ampc_dtype type, int64_t count);
-/* rehearse of a device that records nothing. */
+/* rehearse for a device that records nothing: does nothing. */
 ampc_status device_no_rehearsal(Device *d, uint32_t key, void *state,
                                 ampc_status (*body)(void *context), void *context);
-/* Runs programs of target "cpu" on this machine's cores. */
+/* Opens the CPU for programs of target "cpu". */
 ampc_status cpu_device_open(const ampc_program *p, Device **out);
 /* Opens the GPU with this index for programs of target "sm_xx". ANY_GPU opens the first GPU that is
  * free and can run the program. */
 enum { ANY_GPU = -1 };
 ampc_status cuda_device_open(const ampc_program *p, int gpu, Device **out);
-int64_t cuda_bytes_beside(const ampc_program *p); /* library_bytes, before it is opened */
-/* The most of these bytes that launch_by_library may need, on a GPU of this capability. */
+/* Returns library_bytes of a GPU that is not opened yet, without cuDNN's scratch space. */
+int64_t cuda_bytes_beside(const ampc_program *p);
+/* Returns the most bytes outside the spaces that launch_by_library may need on a GPU of this
+ * compute capability. */
 int64_t cuda_launch_scratch(const ampc_attention *a, int capability);

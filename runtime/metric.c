@@ -34,8 +34,8 @@ static Counts counts_of(const ampc_metric_desc *m, const ampc_metric *slots)
   return (Counts){slots, slots + n, slots + 2 * n, n};
 }
 
-/* Dice's coefficient, which is F1, or Jaccard's. The numbers are of right, predicted and true
- * ones. */
+/* Returns Dice's coefficient, which is F1, or with `iou` Jaccard's. `right`, `predicted` and
+ * `actual` count the samples of a class that are predicted correctly, predicted, and true. */
 static double overlap(bool iou, double right, double predicted, double actual)
 {
   return iou ? ratio(right, predicted + actual - right) : ratio(2 * right, predicted + actual);
@@ -48,8 +48,8 @@ static double sum_of(const ampc_metric *at, uint32_t n)
   return sum;
 }
 
-/* The mean over classes that occur as predicted or true ones. `weighted`: by how often a class is
- * true. */
+/* Returns the mean over the classes that occur among predictions or labels. `weighted`: each class
+ * counts by its number of labels. */
 static double over_classes(const Counts *k, bool iou, bool weighted)
 {
   double sum = 0, weights = 0;
@@ -82,7 +82,7 @@ static double binary(const Counts *k, bool iou)
   return overlap(iou, k->right[1].sum, k->predicted[1].sum, k->actual[1].sum);
 }
 
-/* R_K of Gorodkin 2004. For two classes it is Matthews' coefficient. */
+/* Returns R_K of Gorodkin 2004. For two classes it is Matthews' coefficient. */
 static double matthews(const Counts *k, bool iou)
 {
   (void)iou;
@@ -108,7 +108,7 @@ static const struct {
     [AMPC_METRIC_MATTHEWS] = {matthews, false},
 };
 
-/* NaN if all x or all y are equal, as in scipy. */
+/* Returns the correlation coefficient. NaN if all x, or all y, have the same value, as in scipy. */
 static double pearson(const ampc_metric *s)
 {
   double n = s[0].sum, x = s[1].sum, y = s[2].sum;
@@ -116,8 +116,8 @@ static double pearson(const ampc_metric *s)
   return spread > 0 ? (n * s[5].sum - x * y) / sqrt(spread) : NAN;
 }
 
-/* The share of pairs, one sample of each class, in which the sample of class 1 has the higher
- * score; ties count half. NaN if a class has no samples, as in scikit-learn's roc_auc_score. */
+/* Returns the fraction of pairs, one sample of each class, in which the sample of class 1 has the
+ * higher score; ties count half. NaN if a class has no samples, as in roc_auc_score. */
 static double auc(const ampc_metric *slots, uint32_t bins)
 {
   double below = 0, pairs = 0, ones = 0;
@@ -142,7 +142,7 @@ static double computed_value(const ampc_metric_desc *m, const ampc_metric *slots
   return formulas[m->kind].of(&k, formulas[m->kind].iou);
 }
 
-/* Drops the sign of a computed NaN, which would be printed as "-nan". */
+/* Also drops the sign of a computed NaN, which would be printed as "-nan". */
 double metric_value(const ampc_metric_desc *m, const ampc_metric *slots)
 {
   double value = computed_value(m, slots);
@@ -185,7 +185,7 @@ ampc_status metric_read(ampc_runtime *rt, uint32_t metric, ampc_metric *out)
                    (int64_t)(slots_of(&p->metrics[metric]) * sizeof *out));
 }
 
-/* Reads all slots of a metric into new memory, which the caller frees. */
+/* Reads all ampc_metrics of a metric into new memory, which the caller frees. */
 static ampc_status slots_read(ampc_runtime *rt, uint32_t metric, ampc_metric **slots)
 {
   const ampc_program *p = rt->program;
@@ -197,7 +197,7 @@ static ampc_status slots_read(ampc_runtime *rt, uint32_t metric, ampc_metric **s
   return status;
 }
 
-/* A metric with statistics is returned as if one sample had its value. */
+/* Returns a metric with statistics as if a single sample had the metric's value. */
 ampc_status ampc_get_metric(ampc_runtime *rt, uint32_t metric, ampc_metric *out)
 {
   NEEDS(rt && out);

@@ -3,14 +3,14 @@
 #include "runtime/runtime.h"
 #include <stdio.h>
 
-/* The value of a metric, from its ampc_metric or from those of its statistics. NaN if there are no
- * samples, if the metric is a matrix and no single number, or if a label was no class. */
+/* Returns the value of a metric, computed from its ampc_metric or from all those of its statistics.
+ * NaN if there are no samples, if the metric is a matrix, or if a label is not a class. */
 double metric_value(const ampc_metric_desc *m, const ampc_metric *slots);
 /* Whether the metric is one number. */
 bool metric_is_number(const ampc_metric_desc *m);
-/* Rows and columns of a confusion matrix. */
+/* Returns the number of classes: rows, and columns, of a confusion matrix. */
 uint32_t metric_classes(const ampc_metric_desc *m);
-/* Prints one line per row, numbers aligned. Rows are true classes, columns predicted ones. */
+/* Prints a confusion matrix with aligned numbers. Rows are true classes, columns predicted ones. */
 void metric_print_matrix(FILE *to, const ampc_metric_desc *m, const ampc_metric *slots);
-/* Reads all ampc_metrics of a metric. Waits. */
+/* Reads all ampc_metrics of a metric. Waits for the device. */
 ampc_status metric_read(ampc_runtime *rt, uint32_t metric, ampc_metric *out);

@@ -9,7 +9,7 @@
 
 /* ---- create and free ---- */
 
-/* A program is compiled for one kind of device, so `device` only confirms it; "auto" fits each. */
+/* A program is compiled for one kind of device: `device` only confirms the kind, or is "auto". */
 static ampc_status open_device(const ampc_program *p, const char *device, Device **out)
 {
   DeviceWish wish;
@@ -41,7 +41,7 @@ static ampc_status open_spaces(ampc_runtime *rt)
   return AMPC_OK;
 }
 
-/* Finds what would let later calls write out of bounds. The device checks kernels of images. */
+/* Refuses a program that would let later calls write out of bounds. The device checks images. */
 static ampc_status check_program(const ampc_program *p)
 {
   if (p->world > 1)
@@ -79,7 +79,7 @@ static ampc_status reset_plateaus(ampc_runtime *rt)
   return status;
 }
 
-/* If each optimizer has its own scale, all of them begin with the same one. */
+/* Sets the scales of all optimizers to the initial scale, if each optimizer has its own scale. */
 static ampc_status reset_scales(ampc_runtime *rt, const ampc_state *state)
 {
   const ampc_program *p = rt->program;
@@ -90,7 +90,7 @@ static ampc_status reset_scales(ampc_runtime *rt, const ampc_state *state)
   return status;
 }
 
-/* Also clears optimizers and metrics, which follow ampc_state in the space. */
+/* Also clears the optimizers and metrics, which are after ampc_state in the space. */
 ampc_status runtime_reset_state(ampc_runtime *rt, uint64_t seed)
 {
   const ampc_program *p = rt->program;
@@ -201,8 +201,8 @@ ampc_memory ampc_memory_of(const ampc_runtime *rt)
   return m;
 }
 
-/* The most scratch space outside WORK that a command of the list can need for a GPU's libraries:
- * Note [scratch] of cuda/cudnn_choice.c. */
+/* Returns the most scratch bytes outside WORK that a command of the list can need for a GPU's
+ * libraries: Note [scratch] of cuda/cudnn_choice.c. */
 static int64_t scratch_of(const ampc_program *p, const ampc_command *commands, uint32_t n)
 {
   int64_t most = 0;
@@ -234,8 +234,8 @@ static int64_t most_scratch(const ampc_program *p)
   return most;
 }
 
-/* The CPU's library reports its scratch space only for existing primitives. So this opens and
- * prepares a device, but does not allocate the spaces. */
+/* The CPU's library reports its scratch space only for primitives that exist. So for the CPU this
+ * function opens and prepares a device, but does not allocate the spaces. */
 ampc_status ampc_plan_memory(const ampc_program *program, const char *device, ampc_memory *out)
 {
   NEEDS(program && out);
@@ -290,7 +290,7 @@ static ampc_status failed(const ampc_runtime *rt)
   return rt->failed ? ampc_fail(rt->failed, "%s", rt->failure) : AMPC_OK;
 }
 
-/* The calls of a step run one after the other. Only the first failure is kept. */
+/* Keeps the first failure of a step; later failures often follow from it. */
 static void keep_failure(ampc_runtime *rt, ampc_status status)
 {
   if (!status || rt->failed) return;
@@ -305,7 +305,7 @@ ampc_runtime *ampc_called(ampc_runtime *rt, const char *name)
   return rt;
 }
 
-/* The library's message has sizes and types. This adds which operation of the job it is. */
+/* The library's message has sizes and types. This adds the operation's name and line. */
 static void keep_failure_of(ampc_runtime *rt, ampc_status status, uint32_t asked)
 {
   if (!status || rt->failed) return;
@@ -315,7 +315,7 @@ static void keep_failure_of(ampc_runtime *rt, ampc_status status, uint32_t asked
   keep_failure(rt, ampc_fail(status, "%s (%s%s): %s", rt->called, rt->program->source, line, why));
 }
 
-/* The argument of run_commands. A device may call that again later, with the same argument. */
+/* The argument of run_commands. A device may call run_commands again later, with the same one. */
 typedef struct Step {
   ampc_runtime *rt;
   uint32_t block, variant;
@@ -350,7 +350,8 @@ static ampc_status rehearse(ampc_runtime *rt, uint32_t block)
   return status;
 }
 
-/* `first` and `closes` are neighbours. They are written only if they change: twice a step. */
+/* One write sets both, because `first` and `closes` are adjacent. It is only done if they
+ * change. */
 ampc_status ampc_set_group(ampc_runtime *rt, bool first, bool closes)
 {
   NEEDS(rt);
@@ -369,8 +370,8 @@ ampc_status runtime_set_call(ampc_runtime *rt, int64_t call)
   return ampc_write(rt, (ampc_ref){AMPC_STATE, offsetof(ampc_state, call)}, &n, sizeof n);
 }
 
-/* An infer block fills up its last batch. If no variant fits, the result is the number of variants,
- * which ampc_run_step refuses. */
+/* An infer block always runs a full batch. If no variant fits, the result is the number of
+ * variants, which ampc_run_step refuses. */
 uint32_t ampc_variant_at(const ampc_block *b, int64_t samples, int64_t step)
 {
   if (!b) return 0;
@@ -417,7 +418,7 @@ char *const *ampc_spaces(ampc_runtime *rt)
   return rt->space;
 }
 
-/* After a failure, and while libraries are prepared, the calls of a step do nothing. */
+/* Whether the calls of a step do nothing: after a failure, and while libraries are prepared. */
 static bool is_idle(const ampc_runtime *rt)
 {
   return !rt || rt->failed || rt->preparing;
@@ -492,7 +493,7 @@ void ampc_do_all_reduce(ampc_runtime *rt, void *at, ampc_dtype type, int64_t cou
 
 /* ---- reading and writing ---- */
 
-/* Callers choose offset and size, so their sum could overflow and is not computed. */
+/* Callers choose offset and size, so the sum of the two could overflow and is not computed. */
 static ampc_status check_range(const ampc_runtime *rt, ampc_ref r, int64_t bytes)
 {
   bool space = r.space > AMPC_NONE && r.space < AMPC_SPACE_COUNT;

@@ -22,7 +22,7 @@ ampc_status runtime_write_setting(ampc_runtime *rt, uint32_t i, double number)
   return ampc_write(rt, runtime_setting_place(rt->program, i), &value, sizeof value);
 }
 
-/* A long list of names is truncated. */
+/* Fails with a message that lists the program's settings. A long list is truncated. */
 static ampc_status no_setting(const ampc_program *p, const char *setting)
 {
   char names[256] = "";
