@@ -1,7 +1,7 @@
 /* Reverse-mode differentiation. Walks the nodes from y back to the first one and calls the gradient
  * rule of each, which adds the gradients of its inputs. A rule may return a gradient with the
- * broadcast shape or another float type. It is summed to the shape of the input and cast to its
- * type here, so that every gradient has the shape and type of its value. */
+ * broadcast shape or another float type. This file sums such a gradient to the shape of the input
+ * and casts it to the type of the input. So every gradient has the shape and type of its value. */
 #include "backward.h"
 #include "compiler/graph/own.h"
 #include <assert.h>
@@ -18,21 +18,21 @@ void backward_init(Backward *b, Compile *c, uint32_t n)
   b->next = ir_nexts(c);
 }
 
-/* No gradient flows through integers, bools, ops without a gradient rule, and no_grad. */
+/* True if no gradient flows from n to its inputs: integers, bools, ops without a rule, no_grad. */
 bool backward_stops(const Graph *g, const Node *n)
 {
   return op_of(n)->gradient == grad_none || g->regions.at[n->region].no_grad ||
          !dtype_is_float(n->dtype);
 }
 
-/* The first input that n is computed from: a `next` only writes to its carry, input 0. */
+/* Returns the first input that n is computed from: 1 for `next`, which only writes input 0. */
 static uint32_t first_operand(const Node *n)
 {
   return n->op == OP_next ? 1 : 0;
 }
 
-/* Finds the nodes that depend on a wanted node. A carried value depends on what its loop computes,
- * so the search is repeated while it returns true. */
+/* Marks in `leads` the nodes that depend on a wanted node. A carried value depends on what its loop
+ * computes, so the caller repeats the search while it returns true. */
 static bool find_led(const Backward *b, Value y, bool *leads)
 {
   const Graph *g = b->c->graph;
@@ -77,7 +77,7 @@ bool backward_find(Backward *b, Value y)
   return any;
 }
 
-/* v is the 16-bit working copy of a weight that is stored in f32: cast(param). With
+/* True if v is the 16-bit working copy of a weight that is stored in f32: cast(param). With
  * --strict-rounding no weight is treated specially. */
 static bool is_weight_copy(const Backward *b, Value v)
 {
@@ -88,10 +88,10 @@ static bool is_weight_copy(const Backward *b, Value v)
   return ir_parameter(g, from) && from->dtype == AMPC_F32;
 }
 
-/* v is a cast of an f32 value to 16 bits that pass precision made for all readers at once. PyTorch
- * casts at each use: it rounds the gradient of each use to 16 bits and adds them in f32. A sum in
- * 16 bits would be rounded at each addition, and could overflow although no term does. PyTorch
- * casts weights once, so they do not count here. */
+/* True if v is a cast of an f32 value to 16 bits that pass precision made for all readers at once.
+ * PyTorch casts at each use: it rounds the gradient of each use to 16 bits and adds them in f32. A
+ * sum in 16 bits would be rounded at each addition, and could overflow although no term does.
+ * PyTorch casts weights once, so the function returns false for them. */
 static bool is_shared_cast(const Backward *b, Value v)
 {
   const Graph *g = b->c->graph;
@@ -101,10 +101,10 @@ static bool is_shared_cast(const Backward *b, Value v)
   return !ir_parameter(g, from) && from->dtype == AMPC_F32;
 }
 
-/* PyTorch rounds the gradient of a 16-bit weight to 16 bits and then casts it to f32. A matrix
- * product sums in f32 anyway. If its result stays f32, the gradient cannot overflow and the cast is
- * not needed. This is allowed only if dx is a product for this use of the weight alone: other
- * readers of dx would find another type. */
+/* True if the gradient dx of a 16-bit weight may stay f32. PyTorch rounds such a gradient to 16
+ * bits and then casts it to f32. A matrix product sums in f32 anyway. If its result stays f32, the
+ * gradient cannot overflow and the cast is not needed. This is allowed only if dx is a product for
+ * this use of the weight alone: other readers of dx would find another type. */
 static bool made_for(const Graph *g, Value weight, Value dx)
 {
   const Node *product = ir_node(g, dx);
@@ -125,8 +125,8 @@ Cursor backward_cursor(const Graph *g, Value forward)
 }
 
 /* Adds dx to the gradient of x. dx may have more axes or another float type than x: it is summed
- * and cast here, so that no rule needs to do so. The gradient of a weight copy is f32 if made_for()
- * allows it. Gradients of further uses of a weight copy or of a shared cast are added in f32. */
+ * and cast here, so that no rule needs to. The gradient of a weight copy is f32 if made_for()
+ * allows it. Further gradients of a weight copy or of a shared cast are added in f32. */
 void backward_add(Backward *b, const Cursor *at, Value x, Value dx)
 {
   Node like = *ir_node(b->c->graph, x);
@@ -150,7 +150,8 @@ typedef struct Slices {
   uint32_t n;
 } Slices;
 
-/* Adds one part, sorted by its start. False: v is no such part, or there are too many. */
+/* Adds slice v to the slices, sorted by start. Returns false if v is not a slice that is padded
+ * with zeros, or if there are too many slices. */
 static bool add_slice(const Graph *g, Value v, Slices *out)
 {
   const Node *n = ir_node(g, v);
@@ -162,7 +163,7 @@ static bool add_slice(const Graph *g, Value v, Slices *out)
   return true;
 }
 
-/* Finds the parts of which v is the sum. False: v has other terms too. */
+/* Finds the slices of which v is the sum. Returns false if v also has other terms. */
 static bool find_slices(const Graph *g, Value v, Slices *out)
 {
   const Node *n = ir_node(g, v);
@@ -172,9 +173,9 @@ static bool find_slices(const Graph *g, Value v, Slices *out)
   return add_slice(g, v, out);
 }
 
-/* A value that chunk() or slices split, such as queries, keys and values, gets one gradient per
- * part, padded with zeros, and the sum of these. If the parts cover the value without overlap,
- * their concatenation is the same and moves each element once. Else the sum stays. */
+/* If chunk() or slices split a value, its gradient `sum` adds one gradient per slice, padded with
+ * zeros. If the slices cover the value without overlap, their concatenation is equal to `sum` and
+ * moves each element once, so it is returned. Else returns `sum`. */
 static Value joined_slices(Compile *c, const Cursor *at, Value sum)
 {
   const Graph *g = c->graph;
@@ -191,7 +192,7 @@ static Value joined_slices(Compile *c, const Cursor *at, Value sum)
   return ir_append(c, at, OP_cat, s.part, s.n, ATTRS({"dim", {.i = dim}}));
 }
 
-/* Reports an op of the job without `backward`, and the input that needs the gradient. */
+/* If the op of the job has no `backward`, returns true and reports the input that needs it. */
 static bool lacks_backward(const Backward *b, Value v, const Node *n)
 {
   const OwnOp *own = own_of(n);
@@ -207,9 +208,9 @@ static bool lacks_backward(const Backward *b, Value v, const Node *n)
   return true;
 }
 
-/* An op of the job has one backward for all its outputs. It runs at the node of the op, which
- * stands before the nodes of the other outputs. So those nodes make sure that the op has a
- * gradient; otherwise it would be skipped. */
+/* Gives op output 0 a gradient. An op of the job has one backward for all its outputs. It runs at
+ * the node of the op, which stands before the nodes of the other outputs. So the nodes of the other
+ * outputs call this function; otherwise the op would be skipped. */
 static void reach_own(Backward *b, Value op)
 {
   Cursor at = backward_cursor(b->c->graph, op);
@@ -226,7 +227,7 @@ static void own_back(const Backward *b, Value op, Value *out_dx)
   own_gradients(b->c, op, dy, out_dx);
 }
 
-/* n is a copy, since the rule appends nodes and so may move the array. */
+/* Calls the gradient rule of v. The rule appends nodes and so may move the array: n is a copy. */
 static void step_back(Backward *b, Value v)
 {
   Compile *c = b->c;
@@ -264,7 +265,7 @@ void backward_step(Backward *b, Value v)
   if (!backward_stops(b->c->graph, ir_node(b->c->graph, v))) step_back(b, v);
 }
 
-/* By descending id, so that all users of a node come before it and its gradient is complete. */
+/* Visits nodes by descending id: all users of a node come first, so its gradient is complete. */
 void backward_run(Backward *b, Value y, Value dy, BackwardDone *done, void *data)
 {
   b->dx[y.id] = dy;

@@ -1,4 +1,4 @@
-/* Reverse-mode differentiation of a part of the graph, for pass gradient and gradient_of(). */
+/* Reverse-mode differentiation of a range of nodes, for pass gradient and gradient_of(). */
 #pragma once
 #include "passes.h"
 
@@ -8,39 +8,39 @@ typedef struct LoopBack LoopBack;
 
 typedef struct Backward {
   Compile *c;
-  uint32_t n;        /* forward nodes have ids below n */
-  bool *wanted;      /* by id: the caller wants the gradient with respect to it */
-  bool *active;      /* by id: it is on a differentiable path from a wanted node to y */
-  Value *dx;         /* by id: the gradient so far */
-  const Value *next; /* by id of a `carry`: its `next` */
-  bool *looped;      /* by loop: it has been differentiated */
+  uint32_t n;   /* forward nodes have ids below n */
+  bool *wanted; /* indexed by node id: the caller wants this node's gradient */
+  bool *active; /* indexed by node id: it is on a differentiable path from a wanted node to y */
+  Value *dx;    /* indexed by node id: its gradient so far */
+  const Value *next; /* indexed by the node id of a `carry`: the `next` of that carry */
+  bool *looped;      /* indexed by loop: the loop has been differentiated */
   LoopBack *loop;
 } Backward;
 
 void backward_init(Backward *b, Compile *c, uint32_t n);
-/* Finds the active nodes. False: no wanted node is active. */
+/* Finds the active nodes. Returns false if no wanted node is active. */
 bool backward_find(Backward *b, Value y);
-/* Appends the gradients. Calls done(data, v, gradient) for each wanted node at its end. */
+/* Appends the gradients. Calls done(data, v, gradient) when that of wanted node v is complete. */
 typedef void BackwardDone(void *data, Value v, Value gradient);
 void backward_run(Backward *b, Value y, Value dy, BackwardDone *done, void *data);
-/* True where no gradient flows from n to its inputs. */
+/* True if no gradient flows from n to its inputs. */
 bool backward_stops(const Graph *g, const Node *n);
 
 /* ---- loop_gradient.c ---- */
 
-/* Backward of the outermost loop around node `id`, which is the last node of the loop. */
+/* Appends the backward of the outermost loop around `id`, which is the loop's last node. */
 void backward_loop(Backward *b, uint32_t id);
-/* Where the gradient of x is summed: in dx, or in a table of the loop if that only reads x. */
+/* Returns where the gradient of x is summed: dx, or a table of the loop if it only reads x. */
 Value *backward_sum(Backward *b, Value x);
-/* True: v is a product or convolution in a loop, with weights from outside of it. One product for
- * all iterations computes the gradients of these weights, later. */
+/* If v is a product or convolution in a loop, with weights from outside, records v and returns
+ * true: later one product for all iterations computes the gradients of these weights. */
 bool backward_postpone(Backward *b, Value v, Value dy);
-/* After pass gradient: stacks the values of forward's iterations that backward reads. */
+/* Runs after pass gradient. Stacks the values of forward's iterations that backward reads. */
 void settle_loops(Compile *c);
 
 /* ---- loops.c ---- */
 
-/* Before pass gradient: moves all nodes of a loop before the readers of its results. */
+/* Runs before pass gradient. Moves all nodes of a loop before the readers of its results. */
 void loops_together(Compile *c);
 
 /* ---- backward.c, for loop_gradient.c ---- */

@@ -7,7 +7,7 @@
  * which may be an operand of a convolution. */
 #include "fold.h"
 
-/* The number that v is, perhaps seen through views; 0: v is a tensor. */
+/* Returns the id of the number that v is, perhaps through views; 0 if v is a tensor. */
 static uint32_t number_of(const Rewrite *r, Value v)
 {
   uint32_t from = v.id;
@@ -17,7 +17,7 @@ static uint32_t number_of(const Rewrite *r, Value v)
   return tensor ? 0 : from;
 }
 
-/* Does n need the bytes of its inputs, and is one of them a number? */
+/* True if n needs the bytes of its inputs and one of them is a number. */
 static bool reads_number(const Rewrite *r, uint32_t id)
 {
   const Node *n = &r->old[id];
@@ -27,7 +27,7 @@ static bool reads_number(const Rewrite *r, uint32_t id)
   return any;
 }
 
-/* v as a tensor: `full` is an elementwise kernel with bytes of its own. */
+/* Returns v as a tensor: appends a `full`, which is an elementwise kernel with bytes of its own. */
 static Value written(Rewrite *r, const Node *reader, Value v)
 {
   Compile *c = r->c;

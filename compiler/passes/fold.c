@@ -10,8 +10,8 @@
 typedef struct Fold {
   Graph *g;
   const uint32_t *phase;
-  uint32_t *first_use,
-      *next_use;       /* value -> its first use; use -> the next use of its value; 0: none */
+  /* first_use: value -> its first use; next_use: use -> next use of its value; 0: no use */
+  uint32_t *first_use, *next_use;
   VEC(Value) user;     /* use -> the node that reads the value */
   VEC(uint32_t) input; /* use -> the input of that node; entry 0 is unused */
 } Fold;
@@ -37,7 +37,7 @@ static void list_uses(Compile *c, Fold *f)
   }
 }
 
-/* True: a `scan` or `scan_end`, which reads what its loop reads from outside (loops.c). */
+/* True if n is a `scan` or `scan_end`: it reads what its loop reads from outside (loops.c). */
 static bool is_border(const Node *n)
 {
   return op_of(n)->tmpl == TMPL_loop && op_has(n, T_effect);
@@ -48,8 +48,8 @@ static bool in_phase(const Fold *f, Value v, uint32_t phase)
   return phase == UINT32_MAX || f->phase[v.id] == phase;
 }
 
-/* True: the user can do the work of the value that it reads in this use. `phase`: the phase of the
- * step in which the user must be; UINT32_MAX: any phase. */
+/* True if the user can do the work of the value that it reads in this use. `phase`: the phase of
+ * the step in which the user must be; UINT32_MAX: any phase. */
 typedef bool Reads(const Fold *f, uint32_t use, uint32_t phase);
 
 static bool all_read(const Fold *f, Value v, uint32_t phase, Reads *reads)
@@ -60,8 +60,8 @@ static bool all_read(const Fold *f, Value v, uint32_t phase, Reads *reads)
   return good;
 }
 
-/* True: this user of a cast can convert as it loads. Kernels can; an alias can if all its users
- * can. */
+/* True if this user of a cast can convert the value as it loads it. Kernels can; an alias can if
+ * all its users can. */
 static bool reads_widened(const Fold *f, uint32_t use, uint32_t phase)
 {
   Value v = f->user.at[use];
@@ -72,10 +72,10 @@ static bool reads_widened(const Fold *f, uint32_t use, uint32_t phase)
   return loads && in_phase(f, v, phase);
 }
 
-/* True: this user of an expand can load with stride 0. Elementwise ops can; row ops can for
+/* True if this user of an expand can load with stride 0. Elementwise ops can; row ops can for
  * operands that they read element by element. An operand that a row op reads once a row (@1) is
  * addressed by the row alone, so only a single value may be expanded there. If the user is a folded
- * cast, all users of the cast must be able to do so too. */
+ * cast, all users of the cast must be able to load with stride 0. */
 static bool reads_expanded(const Fold *f, uint32_t use, uint32_t phase)
 {
   Value v = f->user.at[use];
@@ -90,9 +90,10 @@ static bool reads_expanded(const Fold *f, uint32_t use, uint32_t phase)
   return loads && (!user->folded || all_read(f, v, phase, reads_expanded)) && in_phase(f, v, phase);
 }
 
-/* The readers of a folded node compute it. If the node reads a weight, the loss scale or a counter,
- * a reader after the update would read a changed value. So all readers must be in the phase of the
- * node. UINT32_MAX: no effect changes the bytes within a step, so readers may be in any phase. */
+/* Returns the phase in which all users of v must be so that v can be folded. The readers of a
+ * folded node compute it. If the node reads a weight, the loss scale or a counter, a reader after
+ * the update would read a changed value. So all readers must be in the phase of the node.
+ * UINT32_MAX: no effect changes the bytes within a step, so readers may be in any phase. */
 static uint32_t wanted_phase(const Fold *f, Value v)
 {
   const Node *root = ir_node(f->g, value_root(f->g, v));
@@ -107,8 +108,8 @@ static bool can_fold(const Fold *f, Value v)
   return is_widening(f->g, n) && all_read(f, v, wanted_phase(f, v), reads_widened);
 }
 
-/* True: this user can read through a move. Ops of tiles can if strides describe where the elements
- * are. Views and folded nodes can if all their users can. */
+/* True if this user can read through a move. Ops of tiles can read so if strides describe where the
+ * elements are. Views and folded nodes can if all their users can. */
 static bool reads_strided(const Fold *f, uint32_t use, uint32_t phase)
 {
   Value v = f->user.at[use];
@@ -129,7 +130,7 @@ static void fold_moves(Fold *f)
   }
 }
 
-/* Walks from the last node to the first, so that users are decided before what they read. */
+/* Sets Node.folded, from the last node to the first: the users of a node are decided before it. */
 void fold_nodes(Compile *c, const uint32_t *phase)
 {
   Fold f = {.g = c->graph, .phase = phase};

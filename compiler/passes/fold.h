@@ -1,9 +1,9 @@
-/* Parts of pass fuse. */
+/* Steps of pass fuse that change nodes before groups are made. */
 #pragma once
 #include "compiler/command/command.h"
 
-/* constants.c: adds nodes that write numbers to memory, for readers that need tensors. */
+/* constants.c: Adds nodes that write numbers to memory, for readers that need tensors. */
 void write_constants(Compile *c);
-/* fold.c: sets Node.folded of nodes that need no command because their readers do their work.
- * phase: see Note [fences] in fuse.c. */
+/* fold.c: Sets Node.folded of each node whose readers do its work, so that it needs no command.
+ * `phase` maps a node to its phase: see Note [fences] in fuse.c. */
 void fold_nodes(Compile *c, const uint32_t *phase);

@@ -18,7 +18,7 @@
  * sets share launches (share.c).
  *
  * Note [fences]: an effect ends a phase of the step, unless it only adds to a value (T_adds). If a
- * folded node reads what effects change, all its readers must be in its own phase. */
+ * folded node reads what effects change, all its readers must be in the phase of that node. */
 #include "fuse.h"
 #include "fold.h"
 #include "passes.h"
@@ -32,13 +32,13 @@ bool fuse_has_command(const Graph *g, uint32_t id)
          !is_working_copy(g, (Value){id});
 }
 
-/* True: n is an effect that ends a phase, such as an update of weights: Note [fences]. */
+/* True if n is an effect that ends a phase, such as an update of weights: Note [fences]. */
 static bool is_fence(const Node *n)
 {
   return op_has(n, T_effect) && !op_has(n, T_adds);
 }
 
-/* The set that computes input k of n; 0: no set does. */
+/* Returns the set that computes input k of n; 0 if no set does. */
 static uint32_t producer(const Fuse *f, const Node *n, uint32_t k)
 {
   return f->group[value_root(f->g, n->in[k]).id];
@@ -56,15 +56,17 @@ static int64_t slot_of(const Graph *g, const Node *n)
   return n->block * (int64_t)g->params.n + attr_int(n, "param");
 }
 
-/* A weight that is used twice has two gradients that are added to one slot. Their order affects the
- * bits of the result. Each is added by a command of its own, which keeps the order. */
+/* True if node id keeps a command of its own. A weight that is used twice has two gradients that
+ * are added to one slot. Their order affects the bits of the result. Commands of their own keep
+ * that order. */
 static bool stays_alone(const Fuse *f, uint32_t id)
 {
   const Node *n = &f->g->nodes.at[id];
   return ir_adds_to(n) >= 0 && f->sums[slot_of(f->g, n)] > 1;
 }
 
-/* True: the set has only elementwise nodes; `loads_too`: moves that are strided loads count too. */
+/* True if the set has only elementwise nodes. With `loads_too`, moves that are strided loads may be
+ * in it as well. */
 static bool only_maps(const Fuse *f, const Members *m, bool loads_too)
 {
   for (uint32_t i = 0; i < m->nodes.n; i++) {
@@ -75,7 +77,7 @@ static bool only_maps(const Fuse *f, const Members *m, bool loads_too)
   return true;
 }
 
-/* The first row op of the set, or 0. */
+/* Returns the first row op of the set, or 0. */
 static uint32_t row_in(const Fuse *f, const Members *m)
 {
   for (uint32_t i = 0; i < m->nodes.n; i++)
@@ -85,24 +87,25 @@ static uint32_t row_in(const Fuse *f, const Members *m)
 
 /* ---- rows ---- */
 
-static const Node *walked_by(const Fuse *f,
-                             uint32_t row) /* the value that has the shape of its rows */
+/* Returns the input of row op `row` that has the shape of its rows. */
+static const Node *walked_by(const Fuse *f, uint32_t row)
 {
   return ir_node(f->g, f->g->nodes.at[row].in[0]);
 }
 
-/* Rows of length 1 have as many elements as results. Then neither the shape nor the size of a node
- * shows whether it is in the loop over elements or computed once a row. So all nodes that join such
- * a row op are computed once a row (RowKernel.flat), and no other row op joins it. */
+/* True if the rows of a row op have length 1. Such rows have as many elements as results. Then
+ * neither the shape nor the size of a node shows whether it is in the loop over elements or
+ * computed once a row. So all nodes that join such a row op are computed once a row
+ * (RowKernel.flat), and no other row op joins it. */
 static bool is_flat(const Fuse *f, uint32_t row)
 {
   return row_is_flat(f->g, (Value){row});
 }
 
-/* Each block computes some rows, so few rows keep only few threads of a GPU busy. Large elementwise
- * work stays apart from such a row op to keep its own many threads; the limit is lower for
- * expensive (`dear`) work. `threads`: how many threads the row op uses. Ops that are cut into parts
- * have so many parts that each thread has little to do (columns.c). */
+/* True if large elementwise work may join row op `row`. Each block computes some rows, so few rows
+ * keep only few threads of a GPU busy, and large elementwise work loses its many threads; the limit
+ * is lower for expensive (`dear`) work. `threads`: how many threads the row op uses. Ops that are
+ * cut into parts have so many parts that each thread has little to do (columns.c). */
 static bool has_room(const Fuse *f, uint32_t row, bool dear)
 {
   enum { THREADS = 4096, SMALL = 16384, BLOCK = 512 };
@@ -117,9 +120,9 @@ static bool has_room(const Fuse *f, uint32_t row, bool dear)
   return threads >= THREADS || elements <= SMALL;
 }
 
-/* True: the elementwise nodes w make an operand of row op `row` and may join it, so that they need
- * no memory. They are computed again in each walk along the row (softmax walks three times). So
- * they must be cheap, or the op must walk each row once. */
+/* True if the elementwise nodes w make an operand of row op `row` and may join it, so that they
+ * need no memory. They are computed again in each walk along the row (softmax walks three times).
+ * So they must be cheap, or the op must walk each row once. */
 static bool makes_operand(const Fuse *f, uint32_t row, const Members *w)
 {
   bool dear = false;
@@ -132,9 +135,9 @@ static bool makes_operand(const Fuse *f, uint32_t row, const Members *w)
   return !is_flat(f, row) && only_maps(f, w, false) && has_room(f, row, dear);
 }
 
-/* gemm, then a relu that the library computes as it stores the product (T_epilogue). The relu must
- * be the only reader, since the product itself is not stored. Rounding keeps the sign, so relu
- * before and after it are equal. */
+/* True if r is a relu that the library computes as it stores the product w (T_epilogue). The relu
+ * must be the only reader, since the product itself is not stored. Rounding keeps the sign, so relu
+ * before it gives the same bits as relu after it. */
 static bool ends_product(const Fuse *f, const Members *r, const Members *w)
 {
   uint32_t product = w->nodes.at[0];
@@ -143,7 +146,7 @@ static bool ends_product(const Fuse *f, const Members *r, const Members *w)
          template_of(f, product) == TMPL_gemm && f->readers[product] == 1;
 }
 
-/* Which kinds of sets one kernel can compute, r reading w:
+/* True if one kernel can compute both kinds of sets. r reads w:
  *    maps and strided loads   with maps and strided loads
  *    a row op                 with the cheap maps that make its operands
  *    maps                     with the row op whose result they read
@@ -158,8 +161,9 @@ static bool kinds_join(const Fuse *f, const Members *r, const Members *w)
   return only_maps(f, w, true) && only_maps(f, r, true);
 }
 
-/* A node that reads a value of its own kernel reads it from a register. So a member of r may read
- * results of w only at the element (or row) that it computes itself. */
+/* True if members of r read results of w only where a register can hold them. A node that reads a
+ * value of its own kernel reads it from a register. So a member of r may read results of w only at
+ * the element (or row) that it computes itself. */
 static bool meets(const Fuse *f, const Members *r, uint32_t writer)
 {
   for (uint32_t i = 0; i < r->nodes.n; i++) {
@@ -171,9 +175,10 @@ static bool meets(const Fuse *f, const Members *r, uint32_t writer)
   return true;
 }
 
-/* The loop of a kernel has the shape of one node. Nodes of another shape with as many elements may
- * be in it if none of them uses axes. In a kernel of row ops the shape of a node shows whether it
- * is computed once a row, so only values of rows may have another shape there. */
+/* True if the shapes of both sets fit one kernel. The loop of a kernel has the shape of one node.
+ * Nodes of another shape with as many elements may be in it if none of them uses axes. In a kernel
+ * of row ops the shape of a node shows whether it is computed once a row, so only values of rows
+ * may have another shape there. */
 static bool shapes_join(const Fuse *f, const Members *r, const Members *w)
 {
   const Node *first = node_walked(f->g, (Value){w->nodes.at[0]});
@@ -192,9 +197,9 @@ static bool shapes_join(const Fuse *f, const Members *r, const Members *w)
   return same || (flat && !(elements && ir_elements(first) == ir_elements(walked_by(f, row))));
 }
 
-/* True: an elementwise node with the shape of the rows reads a node of these two sets with another
- * shape, such as a single value. The kernel computes such a value once a row, after the walks that
- * would need it. */
+/* True if an elementwise node with the shape of the rows reads a node of these two sets with
+ * another shape, such as a single value. The kernel computes such a value once a row, after the
+ * walks that would need it. */
 static bool reads_other_shape(const Fuse *f, uint32_t id, uint32_t a, uint32_t b, const Node *x)
 {
   const Node *n = &f->g->nodes.at[id];
@@ -208,7 +213,7 @@ static bool reads_other_shape(const Fuse *f, uint32_t id, uint32_t a, uint32_t b
   return false;
 }
 
-/* True: reads_other_shape() is false for all nodes of the two sets. x is the value that their row
+/* True if reads_other_shape() is false for all nodes of the two sets. x is the value that their row
  * ops walk. */
 static bool read_one_shape(const Fuse *f, uint32_t a, uint32_t b, const Node *x)
 {
@@ -220,8 +225,9 @@ static bool read_one_shape(const Fuse *f, uint32_t a, uint32_t b, const Node *x)
   return true;
 }
 
-/* If the columns are no axes of the shape of the rows (`loose`), the kernel knows only the number
- * of an element, not its axes. Then no node may read a value that is broadcast along some axes. */
+/* True if the kernel of row op `row` knows the axes that the nodes of m need. If the columns are no
+ * axes of the shape of the rows (`loose`), the kernel knows only the number of an element, not its
+ * axes. Then no node may read a value that is broadcast along some axes. */
 static bool knows_elements(const Fuse *f, uint32_t row, const Members *m)
 {
   bool loose = row_shape(f->g, (Value){row}).loose;
@@ -231,7 +237,8 @@ static bool knows_elements(const Fuse *f, uint32_t row, const Members *m)
   return true;
 }
 
-/* A kernel that overwrites a carried value must read it first, at the element that it writes. */
+/* True if the joined kernel keeps this order: a kernel that overwrites a carried value reads it
+ * first, at the element that it writes. */
 static bool keeps_carried(const Fuse *f, const Members *m, const Members *w)
 {
   for (uint32_t i = 0; i < m->nodes.n; i++) {
@@ -265,7 +272,7 @@ static bool rows_join(const Fuse *f, uint32_t row, uint32_t reader, uint32_t wri
          read_one_shape(f, reader, writer, walked_by(f, row));
 }
 
-/* True: one kernel may compute both sets. */
+/* True if one kernel may compute both sets. */
 static bool can_join(Fuse *f, uint32_t reader, uint32_t writer)
 {
   const Members *r = &f->sets.at[reader], *w = &f->sets.at[writer];
@@ -293,7 +300,7 @@ void fuse_join(Fuse *f, uint32_t reader, uint32_t writer)
   r->nodes.n = 0;
 }
 
-/* Joins the set of node id with the set of each operand, if that is allowed. */
+/* Joins the set of node id with the set of each operand, if one kernel may compute both. */
 static void join_producers(Fuse *f, uint32_t id)
 {
   const Node *n = &f->g->nodes.at[id];
@@ -307,9 +314,9 @@ static void join_producers(Fuse *f, uint32_t id)
   }
 }
 
-/* Row ops a and b walk the same rows of the same shape, so one kernel can compute both: cross
- * entropy and its gradient, mean and variance. If both results have one value per row, they must
- * have the same shape, since the kernel stores both at the same index. */
+/* True if row ops a and b walk the same rows of the same shape, so that one kernel can compute
+ * both. Examples are cross entropy and its gradient, or mean and variance. If both results have one
+ * value per row, they must have the same shape, since the kernel stores both at the same index. */
 static bool same_rows(const Fuse *f, uint32_t a, uint32_t b)
 {
   RowShape x = row_shape(f->g, (Value){a}), y = row_shape(f->g, (Value){b});
@@ -345,9 +352,9 @@ static bool reads_before_rows(const BeforeRows *b, uint32_t id)
   return true;
 }
 
-/* True: the set of row op `id` may join that of `other`, a row op over the same rows. If it reads
- * values of that set, they must not depend on the row ops there, and it must read each at the
- * element that it computes. */
+/* True if the set of row op `id` may join the set of `other`, a row op over the same rows. If `id`
+ * reads values of that set, they must not depend on row ops of the set, and `id` must read each at
+ * the element that it computes. */
 static bool can_join_after(Fuse *f, uint32_t id, uint32_t other)
 {
   BeforeRows b = {.f = f, .set = f->group[other]};
@@ -375,10 +382,10 @@ static bool can_join_beside(Fuse *f, uint32_t id, uint32_t other)
          fuse_are_apart(f, besides, set);
 }
 
-/* Values that sums over columns read once per column, such as means. */
+/* The values that a kernel of sums over columns reads once per column, such as means. */
 typedef struct PerColumn {
-  uint32_t at[3], n; /* values */
-  bool more;
+  uint32_t at[3], n; /* the first n different values */
+  bool more;         /* there are more values than fit in `at` */
 } PerColumn;
 
 static void add_per_column(PerColumn *p, uint32_t value)
@@ -391,8 +398,8 @@ static void add_per_column(PerColumn *p, uint32_t value)
     p->at[p->n++] = value;
 }
 
-/* True: the joined kernel would read too many values per column. They stay in registers next to the
- * sums; with those of two batch norms of one gradient, ptxas spills some registers. */
+/* True if the joined kernel would read too many values per column. These stay in registers next to
+ * the sums; with the values of two batch norms of one gradient, ptxas spills some registers. */
 static bool has_too_many_columns(const Fuse *f, uint32_t id, uint32_t other)
 {
   RowShape shape = row_shape(f->g, (Value){id});
@@ -411,7 +418,8 @@ static bool has_too_many_columns(const Fuse *f, uint32_t id, uint32_t other)
   return p.more;
 }
 
-/* Row op `id` joins the kernel of another one over the same rows, if that is allowed. */
+/* Joins the set of row op `id` with the kernel of another row op over the same rows, if that is
+ * allowed. */
 static void join_row(Fuse *f, uint32_t id, uint32_t other)
 {
   uint32_t row = other ? row_in(f, &f->sets.at[f->group[other]]) : 0;
@@ -420,7 +428,8 @@ static void join_row(Fuse *f, uint32_t id, uint32_t other)
     fuse_join(f, f->group[id], f->group[row]);
 }
 
-/* Row op `id` reads value `root`, directly (`itself`) or through an elementwise node of its set. */
+/* Joins row op `id` with earlier row ops that read value `root`. `id` reads `root` directly
+ * (`itself`) or through an elementwise node of its set. */
 static void join_readers(Fuse *f, uint32_t id, uint32_t root, bool itself)
 {
   enum { SMALL = 65536 };
@@ -432,10 +441,11 @@ static void join_readers(Fuse *f, uint32_t id, uint32_t root, bool itself)
   f->row_reader[maker] = id;
 }
 
-/* Row ops that read the same value in the same rows, even in different shapes, share a kernel. It
- * loads the value once and computes equal reductions (the maximum of the row) once. The reader may
- * also be an elementwise node in the set of the row op. Small row ops that read values of one
- * kernel share a kernel too, such as the sums over the parts of two gradients. */
+/* Row ops that read the same value in the same rows, even in different shapes, share a kernel. The
+ * kernel loads the value once and computes a reduction that both need, such as the maximum of the
+ * row, once. The reader may also be an elementwise node in the set of the row op. Small row ops
+ * that read values of one kernel also share a kernel, such as the sums over the parts of two
+ * gradients. */
 static void join_rows(Fuse *f, uint32_t id)
 {
   const Members own = f->sets.at[f->group[id]];
@@ -452,9 +462,10 @@ static void join_rows(Fuse *f, uint32_t id)
   }
 }
 
-/* A launch costs some microseconds, more than a small elementwise node computes. So small nodes of
- * one shape that read the same value share a kernel although neither reads the other. Large ones do
- * not, because their results would live longer. */
+/* Joins small node `id` with a small node that reads the same value. A launch costs some
+ * microseconds, more than a small elementwise node computes. So small nodes of one shape that read
+ * the same value share a kernel although neither reads the other. Large nodes do not, because their
+ * results would live longer. */
 static void join_small(Fuse *f, uint32_t id)
 {
   enum { SMALL = 4096 };
@@ -484,7 +495,7 @@ static void find_fences(Fuse *f)
   }
 }
 
-/* One set for each node that a command computes. */
+/* Makes one set for each node that a command computes. */
 static void make_sets(Fuse *f)
 {
   vec_push(f->c->arena, &f->sets, (Members){0});
@@ -509,7 +520,7 @@ static void count_readers(Fuse *f)
   }
 }
 
-/* The text of an op of the job computes all its outputs. */
+/* Joins all outputs of an op of the job, since one kernel text computes them. */
 static void join_own(Fuse *f)
 {
   for (uint32_t id = 1; id < f->g->nodes.n; id++) {

@@ -9,9 +9,9 @@ static void add_group(Fuse *f, const Members *m, uint32_t *numbers, uint32_t set
   vec_push(f->c->arena, &f->g->groups, out);
 }
 
-/* Sets are numbered in the order of their first nodes. For a launch with several parts, the part
- * whose first node comes last decides, since the sets that this part waits for have earlier
- * numbers. Returns the first node of that part for each set. */
+/* Returns the node of each set that decides its number: the first node. For a launch with several
+ * parts, the part whose first node comes last decides, since the sets that this part waits for have
+ * earlier numbers. */
 static uint32_t *last_begun(const Fuse *f)
 {
   uint32_t *last = arena_array(f->c->arena, uint32_t, f->sets.n);
@@ -39,7 +39,7 @@ static void order_loop(Fuse *f, uint16_t loop, uint32_t *numbers)
   add_group(f, &f->sets.at[end], numbers, end);
 }
 
-/* The set that begins the outermost loop around `set` without a number; or `set` itself. */
+/* Returns `set`, or the set that begins the outermost unnumbered loop around it. */
 static uint32_t first_to_begin(const Fuse *f, uint32_t set, const uint32_t *numbers)
 {
   const Node *n = node_at(f, f->sets.at[set].nodes.at[0]);
@@ -56,7 +56,7 @@ static void order_set(Fuse *f, uint32_t set, uint32_t *numbers)
   if (!set || numbers[set]) return;
   set = first_to_begin(f, set, numbers);
   const Members *m = &f->sets.at[set];
-  if (ir_ends_loop(node_at(f, m->nodes.at[0]))) return; /* order_loop */
+  if (ir_ends_loop(node_at(f, m->nodes.at[0]))) return; /* order_loop() adds it */
   for (uint32_t i = 0; i < m->nodes.n; i++)
     for (Wait w = {0}; fuse_next_wait(f, m->nodes.at[i], &w);)
       if (w.set != set) order_set(f, w.set, numbers);

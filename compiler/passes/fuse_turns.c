@@ -1,9 +1,9 @@
-/* Part of pass fuse: which sets wait for which.
+/* Part of pass fuse: finds which sets wait for which.
  *
- * Note [turns]: each set has a turn, a number that is higher than those of all sets that it waits
- * for. So a search for a set stops at sets with earlier turns, and a query costs only what lies
- * between the two sets, not the whole program. When two sets join, the sets between their turns are
- * numbered again: first those that the later one waits for, then the joined set, then the
+ * Note [turns]: each set has a turn, a number that is higher than the turns of all sets that it
+ * waits for. So a search for a set stops at sets with earlier turns, and a query visits only
+ * sets between the two, not the whole program. When two sets join, the sets between their turns
+ * are numbered again: first those that the later one waits for, then the joined set, then the
  * others. */
 #include "fuse.h"
 
@@ -22,7 +22,7 @@ bool fuse_next_wait(const Fuse *f, uint32_t id, Wait *w)
 
 /* ---- turns ---- */
 
-/* The order of the graph is a valid order of execution. */
+/* Gives each set its first turn: the order of the graph is a valid order of execution. */
 void fuse_turns_create(Fuse *f)
 {
   uint32_t n = f->sets.n;
@@ -88,7 +88,7 @@ bool fuse_waits_for(Fuse *f, uint32_t set, uint32_t target)
   return waits_for(f, set, target);
 }
 
-/* Let a write for b, and b for c. One command for a and c would wait for b, which waits for it. */
+/* If a waits for b, and b for c, one command for a and c would wait for b, which waits for it. */
 bool fuse_makes_cycle(Fuse *f, uint32_t reader, uint32_t writer)
 {
   f->search++;

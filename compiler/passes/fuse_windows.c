@@ -1,14 +1,14 @@
 /* Part of pass fuse: ops of windows (T_windows), such as max_pool2d.
  *
  * Ops over the same windows of the same value share a kernel: one op returns the largest elements,
- * the other their indices. An elementwise node that only ops of windows read is computed as the
- * kernel loads the value, so it needs no memory. This is done only if the windows read each element
- * once. The other operands of such a node must have the same layout as the value, one value a
- * channel, or one value. */
+ * another the indices of these. An elementwise node that only ops of windows read is computed as
+ * the kernel loads the value, so it needs no memory. The pass does so only if the windows read each
+ * element once. The other operands of such a node must have the same layout as the value, one value
+ * a channel, or one value. */
 #include "fuse.h"
 #include <string.h>
 
-/* The operand has the layout of the result of n, one value a channel, or one value. */
+/* True if operand k of n has the layout of the result of n, one value a channel, or one value. */
 static bool is_addressed(const Fuse *f, const Node *n, uint32_t k)
 {
   LoopShape s = loop_shape_of(n);
@@ -19,7 +19,7 @@ static bool is_addressed(const Fuse *f, const Node *n, uint32_t k)
   return true;
 }
 
-/* How many times nodes of both sets read the value. */
+/* Returns how many times nodes of both sets read the value. */
 static uint32_t reads_inside(const Fuse *f, uint32_t id, uint32_t a, uint32_t b)
 {
   uint32_t n = 0;
@@ -33,8 +33,8 @@ static uint32_t reads_inside(const Fuse *f, uint32_t id, uint32_t a, uint32_t b)
   return n;
 }
 
-/* True: the writer has only cheap elementwise nodes of the shape of the windows' operand, and only
- * the two sets read them. */
+/* True if the writer has only cheap elementwise nodes of the shape of the windows' operand, and
+ * only the two sets read them. */
 static bool makes_windows(const Fuse *f, uint32_t reader, uint32_t writer, const Node *x)
 {
   const Members *w = &f->sets.at[writer];
@@ -51,7 +51,7 @@ static bool makes_windows(const Fuse *f, uint32_t reader, uint32_t writer, const
   return w->nodes.n + f->sets.at[reader].nodes.n <= MAX_GROUP;
 }
 
-/* The nodes are equal except for bool attributes, which select what they return. */
+/* True if nodes a and b differ at most in bool attributes, which select what they return. */
 static bool same_windows(const Fuse *f, uint32_t a, uint32_t b)
 {
   const Node *n = node_at(f, a), *m = node_at(f, b);
@@ -64,7 +64,7 @@ static bool same_windows(const Fuse *f, uint32_t a, uint32_t b)
   return true;
 }
 
-/* An attribute of n and m differs: one returns the largest elements, the other their indices. */
+/* True if an attribute differs: one node returns the largest elements, the other their indices. */
 static bool tells_other(const Node *n, const Node *m)
 {
   const OpSignature *sig = &op_of(n)->signature;
@@ -73,8 +73,8 @@ static bool tells_other(const Node *n, const Node *m)
   return other;
 }
 
-/* The kernel stores each kind of result once, so no kind may occur twice in the group. A node and
- * the clone that checkpoint() makes of it are of one kind. */
+/* True if each kind of result occurs once in the joined set. The kernel stores each kind only once.
+ * A node and its clone (checkpoint()) are of one kind. */
 static bool tell_apart(const Fuse *f, const Members *a, const Members *b)
 {
   for (uint32_t i = 0; i < a->nodes.n; i++)

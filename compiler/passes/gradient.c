@@ -1,6 +1,6 @@
-/* Pass gradient. Needs types. Replaces every `minimize` by the backward nodes, the accumulation of
- * gradients and the update of the optimizer. Backward runs in the types of forward, and each of its
- * nodes names the forward node that it comes from. */
+/* Pass gradient. It needs types. Replaces every `minimize` by the backward nodes, the accumulation
+ * of gradients and the update of the optimizer. Backward runs in the types of forward, and each of
+ * its nodes names the forward node that it comes from. */
 #include "compiler/graph/optimizers.h"
 #include "compiler/graph/shares.h"
 #include "backward.h"
@@ -8,13 +8,13 @@
 typedef struct Gradient {
   Compile *c;
   Rewrite r;
-  uint32_t *updated; /* by block and optimizer: id of its last update; 0: none yet */
-  VEC(Node) running; /* updates of running statistics that have no place yet */
+  uint32_t *updated; /* indexed by block and optimizer: id of the last update; 0: none yet */
+  VEC(Node) running; /* updates of running statistics that are not in the graph yet */
 } Gradient;
 
-typedef struct Minimize { /* the minimize nodes of one loss; one backward serves all */
+typedef struct Minimize { /* the minimize nodes of one loss; one backward serves all of them */
   VEC(Node) nodes;        /* inputs are ids of the new array */
-  Value loss, scale;      /* scale: the lowest of its optimizers; 0: the one of the job */
+  Value loss, scale;      /* scale: lowest scale of the optimizers; 0: the job's scale */
 } Minimize;
 
 static uint32_t *updated_at(Gradient *p, uint16_t block, int64_t optimizer)
@@ -30,7 +30,7 @@ static bool trained_by(const Graph *g, const Node *n, int64_t optimizer)
   return share_find(g, (uint32_t)attr_int(n, "index"), optimizer) != NO_SHARE;
 }
 
-/* True: n is a parameter of an optimizer that minimizes this loss. Parameters of other optimizers
+/* True if n is a parameter of an optimizer that minimizes this loss. Parameters of other optimizers
  * get no gradient from it. */
 static bool is_wanted(const Graph *g, const Node *n, const Minimize *m)
 {
@@ -40,8 +40,8 @@ static bool is_wanted(const Graph *g, const Node *n, const Minimize *m)
   return false;
 }
 
-/* For the message: the first node on the way back from y that stops gradients to a wanted node,
- * such as a detach or an argmax. */
+/* Returns the node that a message names: the first one on the way back from y that stops gradients
+ * to a wanted node, such as a detach or an argmax. */
 static const Node *find_cut(const Backward *b, Value y)
 {
   const Graph *g = b->c->graph;
@@ -62,7 +62,7 @@ static const Node *find_cut(const Backward *b, Value y)
   return NULL;
 }
 
-/* The first minimize whose optimizer has no parameter that affects the loss; NULL: none. */
+/* Returns the first minimize whose optimizer has no parameter that affects the loss, or NULL. */
 static const Node *without_gradient(const Backward *b, const Minimize *m)
 {
   const Graph *g = b->c->graph;
@@ -92,7 +92,7 @@ static void report_independent(Backward *b, const Node *minimize, Value loss)
             region ? " here" : "");
 }
 
-/* The parameter that v is a view or cast of, such as its 16-bit copy; NULL: there is none. */
+/* Returns the parameter that v views or casts (such as its 16-bit copy), or NULL. */
 static const Node *as_parameter(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
@@ -101,7 +101,7 @@ static const Node *as_parameter(const Graph *g, Value v)
   return ir_parameter(g, n) ? n : NULL;
 }
 
-/* The last update of the parameter by any of its optimizers (*out); 0: none. */
+/* Returns the last update of the parameter by any optimizer, which is *out; 0: no update yet. */
 static uint32_t last_update(Gradient *p, uint16_t block, uint32_t param, uint32_t *out)
 {
   const Graph *g = p->c->graph;
@@ -115,9 +115,9 @@ static uint32_t last_update(Gradient *p, uint16_t block, uint32_t param, uint32_
   return last;
 }
 
-/* In a block with two `minimize`, the backward of the second reads weights. If the first has
- * updated them since forward read them, the gradients would belong to other weights than forward
- * used. That is an error. */
+/* Reports weights that have changed since forward read them, and returns false. In a block with two
+ * `minimize`, the backward of the second reads weights that the first may have updated. Its
+ * gradients would belong to other weights than forward used. */
 static bool check_fresh(Gradient *p, const Backward *b, const Minimize *m)
 {
   const Graph *g = p->c->graph;
@@ -141,9 +141,9 @@ static bool check_fresh(Gradient *p, const Backward *b, const Minimize *m)
 
 /* ---- gradients ---- */
 
-/* True: v contains sums into rows of a weight, such as the gradient of an embedding. If the
- * gradient has other terms too, because a product also reads the weight, each term is added to the
- * slot by itself. Then such sums need no tensor of their own. */
+/* True if v contains sums into rows of a weight, such as the gradient of an embedding. If a product
+ * also reads the weight, the gradient has other terms. Then each term is added to the slot by
+ * itself, so that these sums need no tensor of their own. */
 static bool has_row_sums(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
@@ -182,8 +182,8 @@ static void accumulate(void *data, Value v, Value gradient)
   }
 }
 
-/* If each optimizer has a scale of its own, the lowest scale of the optimizers of this loss; else
- * {0}. They share one backward, and all divide their gradients by that scale. */
+/* If each optimizer has a scale of its own, returns the lowest scale of the optimizers of this
+ * loss; else {0}. All of them share one backward and divide by that scale. */
 static Value own_scale(Gradient *p, const Minimize *m)
 {
   Compile *c = p->c;
@@ -198,9 +198,9 @@ static Value own_scale(Gradient *p, const Minimize *m)
   return lowest;
 }
 
-/* The gradient of the scaled loss with respect to the loss: the loss scale, or 1. It is divided by
- * K if K bodies make a step, also in the last step of an epoch, which may have fewer. It is a
- * tensor, not a number, so that all products with it have the type of the loss. */
+/* Returns the gradient of the scaled loss with respect to the loss: the loss scale, or 1. It is
+ * divided by K if K bodies make a step, even in the last step of an epoch, which may have fewer.
+ * The result is a tensor, so that all products with it have the loss's type. */
 static Value seed(Gradient *p, const Minimize *m)
 {
   Compile *c = p->c;
@@ -218,7 +218,7 @@ static Value seed(Gradient *p, const Minimize *m)
 
 /* ---- running statistics ---- */
 
-/* By id: v is computed from this value. */
+/* Returns an array, indexed by node id: v is computed from this node. */
 static bool *needed_for(Compile *c, Value v)
 {
   const Graph *g = c->graph;
@@ -231,7 +231,7 @@ static bool *needed_for(Compile *c, Value v)
   return needed;
 }
 
-/* True: a later node assigns the same buffer before the same step. */
+/* True if a later node assigns to the same buffer before the same step. */
 static bool assigned_again(const Gradient *p, uint32_t i)
 {
   const Node *n = &p->running.at[i];
@@ -243,11 +243,11 @@ static bool assigned_again(const Gradient *p, uint32_t i)
   return false;
 }
 
-/* Running mean and variance of batch norm are written by the step, like weights: if a step is
- * skipped because of an overflow, they must not change. So their updates stand right behind the
+/* Appends updates of running statistics. The running mean and variance of batch norm must not
+ * change if a step is skipped because of an overflow. So their updates come right after the
  * decision of the first optimizer whose loss needs them. Updates that no loss needs stay in
- * p->running and are never emitted. If a method assigns to a Buffer, the update belongs to the next
- * step after it. */
+ * p->running and are never emitted. If a method assigns to a Buffer, the next step performs the
+ * update. */
 static void append_running(Gradient *p, const Node *minimize)
 {
   Value loss = minimize->in[0];
@@ -263,14 +263,15 @@ static void append_running(Gradient *p, const Node *minimize)
       continue;
     }
     if (op_has(&n, T_assigns) && assigned_again(p, i)) continue; /* overwritten before any read */
-    if (n.n_in > 1) *last = (Value){0};                          /* only this pass needs `of` */
+    /* Only this pass reads input `of` */
+    if (n.n_in > 1) *last = (Value){0};
     attr_set_int(&n, "optimizer", attr_int(minimize, "optimizer"));
     vec_push(p->c->arena, &p->c->graph->nodes, n);
   }
   p->running.n = kept;
 }
 
-/* False after a message. */
+/* Appends backward for one loss. Returns false if it has reported an error. */
 static bool append_backward(Gradient *p, Minimize *m)
 {
   Backward b;
@@ -309,7 +310,7 @@ static void named_settings(const OptimizerInfo *row, OpKind op, const Value *set
 
 /* Appends the update of a group. If it needs norms of whole parameters, two nodes come before it:
  * one measures parts of the parameters and one combines the parts. Pass fuse makes the last blocks
- * of the first kernel do the second. */
+ * of the first kernel do the work of the second. */
 static Value append_group(Compile *c, const Cursor *at, const OptimizerInfo *row,
                           const Value *settings, const NamedAttr *own)
 {
@@ -325,7 +326,7 @@ static Value append_group(Compile *c, const Cursor *at, const OptimizerInfo *row
   return ir_append(c, at, row->update, in, n, own);
 }
 
-/* Appends one update for each group that has parameters, behind the decision of the optimizer.
+/* Appends one update for each group that has parameters, after the decision of the optimizer.
  * check_fresh() needs the id of the last one. */
 static void append_updates(Gradient *p, const Node *minimize)
 {
@@ -345,15 +346,15 @@ static void append_updates(Gradient *p, const Node *minimize)
 
 /* Note [replay]
  * With scaler(on_overflow="replay") a step whose gradients overflow runs again, at the lower scale
- * that the scaler then has, with the same batches and the same random numbers. The decisions that
+ * that the scaler has chosen, with the same batches and the same random numbers. The decisions that
  * optimizers made before the overflow stay: the new attempt runs the whole step again but does not
- * repeat their updates. The optimizers behind the overflow decide in the next attempt. So each
- * optimizer updates once and in the order of the text, with the weights that the earlier ones
- * left, as if the scale had been low enough from the start.
+ * repeat their updates. The optimizers after the overflow decide in the next attempt. So each
+ * optimizer updates once and in the order of the text, with the weights that the earlier ones left,
+ * as if the scale had been low enough from the start.
  *
  * The optimizers of one loss share a backward that runs before any of their updates. So all their
  * gradients are checked before the first decision, and these optimizers wait together. The device
- * records what is decided (ampc_state.passed) and predicates the updates by it, as it does for
+ * records the decisions (ampc_state.passed) and predicates the updates by them, as it does for
  * skipped steps. The host waits for each step to read ampc_state.replay, and supplies the batches
  * again. Replay cannot cure a loss that is not finite or an overflow at the lowest scale: such a
  * step is skipped, as without replay. */
@@ -418,7 +419,7 @@ static void collect(Gradient *p, uint32_t *id, Minimize *m)
   }
 }
 
-/* A variant may lack the step because of `every`, so only the first variant is checked. */
+/* Reports assigned buffers that no step updates. Other variants may lack the step (`every`). */
 static void report_unassigned(const Gradient *p)
 {
   for (uint32_t i = 0; i < p->running.n; i++) {

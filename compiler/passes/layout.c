@@ -4,7 +4,7 @@
  * In the language and in the passes before this one, images are [n, c, h, w]. Convolutions, pools
  * and statistics of channels are fast if the channels of a pixel are adjacent. So this pass gives
  * them images as [n, h, w, c]. Results that are computed from such images elementwise, along one
- * axis or in parts keep that layout. Weights of convolutions change from [k, c, h, w] to [k, h, w,
+ * axis or in slices keep that layout. Weights of convolutions change from [k, c, h, w] to [k, h, w,
  * c], and a parameter that is such a weight is stored so. Ops that need the order of the language
  * (reshapes, products, outputs) read it through a permute, or through a reshape if the bytes are
  * the same. Afterwards axes and shapes of nodes are those of the layout, so later passes need not
@@ -19,31 +19,33 @@
 typedef struct Layouts {
   Compile *c;
   Rewrite r;
-  VEC(Value) other; /* by new id: the value in the other layout, once a node has needed it */
-  uint8_t *streams; /* by stream of random numbers: 1 + layout in which it was first used */
+  /* indexed by new id: the value in the other layout, once a node has needed it */
+  VEC(Value) other;
+  /* indexed by stream of random numbers: 1 + the layout in which it was first used */
+  uint8_t *streams;
 } Layouts;
 
 /* ---- axes ---- */
 
-/* The position of axis `axis` of [n, c, ..] in [n, .., c]. */
+/* Returns the position of axis `axis` of [n, c, ..] in [n, .., c]. */
 static uint32_t laid_axis(uint32_t rank, int64_t axis)
 {
   return axis == 0 ? 0 : axis == 1 ? rank - 1 : (uint32_t)axis - 1;
 }
 
-/* The reverse: the axis of [n, c, ..] that axis `axis` of [n, .., c] is. */
+/* Returns the axis of [n, c, ..] that is axis `axis` of [n, .., c]. */
 static uint32_t named_axis(uint32_t rank, uint32_t axis)
 {
   return axis == 0 ? 0 : axis == rank - 1 ? 1 : axis + 1;
 }
 
-/* [2, 3, 8, 9] becomes [2, 8, 9, 3]. */
+/* Writes the dims of [n, c, ..] in the order [n, .., c]: [2, 3, 8, 9] becomes [2, 8, 9, 3]. */
 static void lay_dims(const int64_t *dim, uint32_t rank, int64_t *out)
 {
   for (uint32_t i = 0; i < rank; i++) out[laid_axis(rank, i)] = dim[i];
 }
 
-/* The same for a mask of axes. */
+/* Returns a mask of axes of [n, c, ..] as a mask of axes of [n, .., c]. */
 static uint64_t lay_mask(uint64_t mask, uint32_t rank)
 {
   uint64_t out = 0;
@@ -52,10 +54,10 @@ static uint64_t lay_mask(uint64_t mask, uint32_t rank)
   return out;
 }
 
-/* A reduction keeps the axes of x that are not in `gone`. True: these are in the order of the
- * language, so the result is row-major without a move. [n, h, w, c] without h and w is [n, c].
- * Without w it is [n, h, c], but the language means [n, c, h]. Axes of size 1 may be anywhere: the
- * bytes are the same, and a reshape sets the dims. */
+/* A reduction keeps the axes of x that are not in `gone`. Returns true if the kept axes are in the
+ * order of the language, so that the result is row-major without a move. [n, h, w, c] without h and
+ * w is [n, c]. Without w it is [n, h, c], but the language means [n, c, h]. Axes of size 1 may be
+ * anywhere: the bytes are the same, and a reshape sets the dims. */
 static bool keeps_order(const Node *x, uint64_t gone)
 {
   uint32_t last = 0;
@@ -78,15 +80,15 @@ static Cursor cursor_at(const Graph *g, Value v)
   return at;
 }
 
-/* A reshape, expand or full of v, with the position of v in the job. */
+/* Appends a reshape, expand or full of v, with the position of v in the job. */
 static Value as_shape(Layouts *l, Value v, OpKind op, const int64_t *dim, uint32_t rank)
 {
   Cursor at = cursor_at(l->c->graph, v);
   return ir_append(l->c, &at, op, &v, 1, ir_shape_attrs(l->c, dim, rank));
 }
 
-/* v with its axes in another order: axis i of the result is axes[i] of v. If only axes of size 1
- * are swapped, as from [n, 1, h, w] to [n, h, w, 1], the bytes stay and a reshape is enough. */
+/* Returns v with other axes: axis i is axes[i] of v. If only axes of size 1 are swapped, as from
+ * [n, 1, h, w] to [n, h, w, 1], a reshape is enough. */
 static Value permuted(Layouts *l, Value v, const uint32_t *axes)
 {
   const Node *n = ir_node(l->c->graph, v);
@@ -104,8 +106,8 @@ static Value permuted(Layouts *l, Value v, const uint32_t *axes)
   return ir_permute(l->c, &at, v, axes);
 }
 
-/* True: a reshape that keeps n and c and only rearranges the pixels, such as from [n, c, h, w] to
- * [n, c, h w]. It is also a reshape in channels last. */
+/* True if n is a reshape of x that keeps n and c and only rearranges the pixels, such as from [n,
+ * c, h, w] to [n, c, h w]. In channels last it is also a reshape. */
 static bool regroups_pixels(const Node *x, const Node *n)
 {
   return x->rank > 2 && n->rank > 2 && x->dim[0] == n->dim[0] && x->dim[1] == n->dim[1];
@@ -113,8 +115,8 @@ static bool regroups_pixels(const Node *x, const Node *n)
 
 static Value relaid(Layouts *l, Value v, Layout want);
 
-/* v with axes of size 1 in front, so that it has `rank` axes. Axes are aligned as in the language,
- * so v is first brought into its order. */
+/* Returns v with axes of size 1 in front, so that it has `rank` axes. Axes are aligned as in the
+ * language, so v is first brought into the order of the language. */
 static Value with_rank(Layouts *l, Value v, uint32_t rank)
 {
   int64_t dim[MAX_RANK];
@@ -126,8 +128,8 @@ static Value with_rank(Layouts *l, Value v, uint32_t rank)
   return as_shape(l, v, OP_reshape, dim, rank);
 }
 
-/* A node that repeats a smaller one (expand, full), in the other layout. Repeating the small input
- * along the new axes costs nothing; moving the large result would. */
+/* Returns n, which repeats a smaller value (expand, full), in the other layout. Repeating the small
+ * input along the new axes costs nothing; moving the large result would. */
 static Value repeated(Layouts *l, const Node *n)
 {
   int64_t dim[MAX_RANK];
@@ -137,8 +139,8 @@ static Value repeated(Layouts *l, const Node *n)
   return as_shape(l, from, n->op, dim, n->rank);
 }
 
-/* Tries the cheapest way first: repeat again; merge the permute with the one that made v; reshape
- * the other layout of the input; and only then move the bytes. */
+/* Returns v in layout `want`. Tries the cheapest way first: repeat again; merge two permutes;
+ * reshape the other layout of the input; and only then move the bytes. */
 static Value make_relaid(Layouts *l, Value v, Layout want)
 {
   Node n = *ir_node(l->c->graph, v);
@@ -161,14 +163,14 @@ static Value make_relaid(Layouts *l, Value v, Layout want)
   return permuted(l, v, axes);
 }
 
-/* Called for both directions, so that moving back returns the original value. */
+/* Records v and `other` as one value in two layouts: moving back returns the original value. */
 static void remember(Layouts *l, Value v, Value other)
 {
   while (l->other.n <= v.id) vec_push(l->c->arena, &l->other, (Value){0});
   l->other.at[v.id] = other;
 }
 
-/* v in layout `want`, moved once for all its readers. Ranks below 3 have one layout only. */
+/* Returns v in layout `want`, moved once for all readers. Ranks below 3 have only one layout. */
 static Value relaid(Layouts *l, Value v, Layout want)
 {
   const Graph *g = l->c->graph;
@@ -195,7 +197,7 @@ static bool any_last(const Layouts *l, const Node *n)
   return false;
 }
 
-/* Adds n with the shape and attributes that follow from its new inputs; its type stays. */
+/* Appends n with the shape and attributes that follow from its new inputs; its type stays. */
 static void add(Layouts *l, uint32_t id, Node *n, Layout layout)
 {
   DType type = n->dtype;
@@ -206,16 +208,16 @@ static void add(Layouts *l, uint32_t id, Node *n, Layout layout)
   ir_rewrite_add(&l->r, id, n);
 }
 
-/* n needs the order of the language, so its inputs are brought into it. */
+/* Appends n in the order of the language; moves its inputs into that order first. */
 static void lay_as_written(Layouts *l, uint32_t id, Node *n)
 {
   for (uint32_t i = 0; i < n->n_in; i++) n->in[i] = relaid(l, n->in[i], LAYOUT_row_major);
   ir_rewrite_add(&l->r, id, n);
 }
 
-/* Convolutions, pools, batch norm: images are channels last, and so is the result: the shape rule
- * passes the layout on. The weight of a convolution lies like an image. Vectors have one layout
- * only. */
+/* Appends a convolution, pool or batch norm with images that are channels last. The result is
+ * channels last too, since the shape rule passes the layout on. The weight of a convolution has the
+ * layout of an image. Vectors have one layout only. */
 static void lay_images(Layouts *l, uint32_t id, Node *n)
 {
   uint32_t images = op_of(n)->tmpl == TMPL_conv ? ~0u : op_image_inputs(op_of(n));
@@ -227,9 +229,9 @@ static void lay_images(Layouts *l, uint32_t id, Node *n)
   add(l, id, n, LAYOUT_row_major);
 }
 
-/* An elementwise node is channels last if an input of the full size is; smaller inputs are cheaper
- * to move. Random numbers depend on the index of the element: dropout must have the same layout in
- * backward as in forward, or it would drop other elements. */
+/* Returns the layout of an elementwise node. It is channels last if an input of the full size is;
+ * smaller inputs are cheaper to move. Random numbers depend on the index of the element: dropout
+ * must have the same layout in backward as in forward, or it would drop other elements. */
 static Layout map_layout(const Layouts *l, const Node *n)
 {
   if (op_of(n)->code.random && l->streams[n->stream]) return l->streams[n->stream] - 1;
@@ -244,8 +246,8 @@ static Layout map_layout(const Layouts *l, const Node *n)
   return (whole ? whole_last : last) ? LAYOUT_channels_last : LAYOUT_row_major;
 }
 
-/* Inputs with fewer axes get axes of size 1 in front: [h, w] broadcasts over the last axes of [n,
- * c, h, w], which are not the last axes of [n, h, w, c]. */
+/* Appends an elementwise node. Inputs with fewer axes get axes of size 1 in front: [h, w]
+ * broadcasts over the last axes of [n, c, h, w], which are not the last axes of [n, h, w, c]. */
 static void lay_map(Layouts *l, uint32_t id, Node *n)
 {
   Layout layout = map_layout(l, n);
@@ -261,9 +263,9 @@ static void lay_map(Layouts *l, uint32_t id, Node *n)
   add(l, id, n, layout);
 }
 
-/* Inputs with the rank of x are read element by element, those with one axis less row by row. The
- * latter are not moved, so the axes that the reduction keeps must be in the order of the
- * language. */
+/* True if the inputs of row op n allow x in channels last. Inputs with the rank of x are read
+ * element by element, inputs with one axis less are read row by row. Row inputs are not moved, so
+ * the axes that the reduction keeps must be in the order of the language. */
 static bool inputs_follow(const Layouts *l, const Node *n, uint32_t rank, bool ordered)
 {
   for (uint32_t i = 0; i < n->n_in; i++) {
@@ -274,8 +276,8 @@ static bool inputs_follow(const Layouts *l, const Node *n, uint32_t rank, bool o
   return true;
 }
 
-/* Values that are read or returned row by row have the axes of x that are not in `gone`, in the
- * order of the language. In the layout of x, axes of size 1 may be elsewhere, so v is reshaped. */
+/* Returns v, a row value for a row op on x, with the axes of x that are not in `gone`, in the order
+ * of the language. In the layout of x, axes of size 1 may be elsewhere, so v is reshaped. */
 static Value as_rows(Layouts *l, Value v, const Node *x, uint64_t gone)
 {
   int64_t dim[MAX_RANK];
@@ -298,8 +300,8 @@ static void lay_row_inputs(Layouts *l, Node *n, const Node *x, uint64_t gone)
   }
 }
 
-/* A reduction or row op stays channels last if its axes are still adjacent: softmax over c of [n,
- * h, w, c], a sum over h and w. A sum over c and h does not: its mask 1010 has two runs. */
+/* Appends a reduction or row op. It stays channels last if its axes are still adjacent: softmax
+ * over c of [n, h, w, c], a sum over h and w. A sum over c and h does not: its mask is 1010. */
 static void lay_row(Layouts *l, uint32_t id, Node *n)
 {
   uint32_t keep;
@@ -322,7 +324,7 @@ static void lay_row(Layouts *l, uint32_t id, Node *n)
   if (!same_rank) l->r.map[id] = ir_reshape(l->c, &at, l->r.map[id], written.dim, written.rank);
 }
 
-/* slice, pad, cat, flip_axis: these name one axis and keep the others. */
+/* Appends slice, pad, cat or flip_axis: these name one axis and keep the others. */
 static void lay_along_axis(Layouts *l, uint32_t id, Node *n)
 {
   for (uint32_t i = 0; i < n->n_in; i++) n->in[i] = relaid(l, n->in[i], LAYOUT_channels_last);
@@ -330,8 +332,8 @@ static void lay_along_axis(Layouts *l, uint32_t id, Node *n)
   add(l, id, n, LAYOUT_channels_last);
 }
 
-/* A transpose or permute in the order of the language, of images that are channels last: one
- * permute from the actual order of the bytes, which is often no move at all. */
+/* Appends a transpose or permute of images that are channels last. Its axes are in the order of the
+ * language. It becomes one permute of the actual axes, which often moves no bytes. */
 static void lay_moved(Layouts *l, uint32_t id, const Node *n)
 {
   uint32_t axes[MAX_RANK];
@@ -353,7 +355,7 @@ static void lay_regrouped(Layouts *l, uint32_t id, Node *n)
   add(l, id, n, LAYOUT_channels_last);
 }
 
-/* If the result has more axes than the input, the aligned axes are not those of the layout. */
+/* Appends an expand. If it adds axes, the aligned axes are not the axes of channels last. */
 static void lay_expand(Layouts *l, uint32_t id, Node *n)
 {
   if (ir_in(l->c, n, 0)->rank != n->rank) {
@@ -369,7 +371,7 @@ static void lay_param(Layouts *l, uint32_t id, Node *n)
   add(l, id, n, last ? LAYOUT_channels_last : LAYOUT_row_major);
 }
 
-/* A gradient has the layout of its parameter. */
+/* Appends a node of a gradient, which has the layout of its parameter. */
 static void lay_gradient(Layouts *l, uint32_t id, Node *n)
 {
   bool last = l->c->graph->params.at[attr_int(n, "param")].channels_last;
@@ -377,8 +379,8 @@ static void lay_gradient(Layouts *l, uint32_t id, Node *n)
   ir_rewrite_add(&l->r, id, n);
 }
 
-/* A node that reads a channels-last value, or draws random numbers. `old` has the shape that the
- * input of a reshape has in the language. */
+/* Appends a node that reads a channels-last value or draws random numbers. l->r.old has the shapes
+ * of the language. */
 static void lay_reached(Layouts *l, uint32_t id, Node *n)
 {
   OpTemplate tmpl = op_of(n)->tmpl;
@@ -399,7 +401,7 @@ static void lay_reached(Layouts *l, uint32_t id, Node *n)
     lay_as_written(l, id, n);
 }
 
-/* A node without such inputs is copied. */
+/* Copies node `id`, unless it reads channels-last values or draws random numbers. */
 static void lay_node(Layouts *l, uint32_t id)
 {
   Node n = ir_rewrite_mapped(&l->r, id);
@@ -417,8 +419,8 @@ static void lay_node(Layouts *l, uint32_t id)
     lay_reached(l, id, &n);
 }
 
-/* Marks parameters that a convolution reads, directly or through casts, and shares of them. Buffers
- * stay in the order of the language. */
+/* Marks parameters that a convolution reads, directly or through casts, and the shares of such
+ * parameters. Buffers stay in the order of the language. */
 static void mark_weights(Graph *g)
 {
   for (uint32_t id = 1; id < g->nodes.n; id++) {

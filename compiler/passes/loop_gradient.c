@@ -1,11 +1,11 @@
-/* Backward of a loop (Note [loops] in ir.h): a loop in the other direction.
+/* Backward of a loop (Note [loops] in ir.h): appends a loop in the other direction.
  *
- * It carries the gradients of the values that forward carries. The gradient of a `stack` of forward
- * is read slice by slice, and the gradients of values that forward reads slice by slice are
- * stacked. A value that the loop only reads gets the sum of the gradients of all iterations, which
- * is carried in f32. Weights of products and convolutions get their gradients from one product for
- * all iterations, behind the loop: its operands are stacked, and the iterations become more rows of
- * the same op.
+ * The new loop carries the gradients of the values that forward carries. The gradient of a `stack`
+ * of forward is read slice by slice, and the gradients of values that forward reads slice by slice
+ * are stacked. A value that the loop only reads gets the sum of the gradients of all iterations,
+ * which is carried in f32. Weights of products and convolutions get their gradients from one
+ * product for all iterations, after the loop: the operands of that product are stacked, and the
+ * iterations become more rows of the same op.
  *
  * Gradient rules read values of forward's iterations as if both loops were one. settle_loops()
  * replaces these reads by slices of stacks. */
@@ -22,12 +22,13 @@ struct LoopBack {
   LoopBack *outer;
   uint16_t loop, back;
   uint32_t n_carried;
-  Value *read; /* by id: the gradient in one iteration of a value that the loop only reads */
+  /* indexed by id: the gradient, in one iteration, of a value that the loop only reads */
+  Value *read;
   VEC(Value) carries, turns;
   VEC(Postponed) postponed;
 };
 
-/* Outside of the loop of `l`. */
+/* Returns the position of a node outside of the loop of `l`. */
 static Cursor cursor_outside(const LoopBack *l, Value forward)
 {
   const Graph *g = l->b->c->graph;
@@ -45,7 +46,7 @@ Value *backward_sum(Backward *b, Value x)
 
 /* ---- products ---- */
 
-/* True: each row of the result depends on one row of input 0, with equal other inputs. */
+/* True if each row of the result depends on one row of input 0, with the same other inputs. */
 static bool treats_rows_alike(const LoopBack *l, const Node *n)
 {
   const Graph *g = l->b->c->graph;
@@ -68,7 +69,7 @@ bool backward_postpone(Backward *b, Value v, Value dy)
   return any;
 }
 
-/* All iterations of v as rows: [T, n, k] becomes [T n, k]; [T, k] has rows already. */
+/* Returns all iterations of v as rows: [T, n, k] becomes [T n, k]; [T, k] is returned as it is. */
 static Value as_rows(const LoopBack *l, const Cursor *at, Value v, uint16_t loop)
 {
   Compile *c = l->b->c;
@@ -82,7 +83,7 @@ static Value as_rows(const LoopBack *l, const Cursor *at, Value v, uint16_t loop
   return ir_reshape(c, at, all, dim, x->rank - 1u);
 }
 
-/* Appends the op again, for the rows of all iterations, for its gradient only. */
+/* Appends the op again, for the rows of all iterations, only to call its gradient rule. */
 static void product_of_all(LoopBack *l, const Postponed *p)
 {
   Backward *b = l->b;
@@ -116,8 +117,8 @@ static Value add_carry(LoopBack *l, const Cursor *at, Value initial)
                    ATTRS({"loop", {.i = l->back}}, {"index", {.i = l->n_carried++}}));
 }
 
-/* The gradient of the value that iteration t leaves is that of the value that iteration t + 1
- * finds. It begins with the gradient from behind the loop. */
+/* The gradient of the value that iteration t leaves is the gradient of the value that iteration t +
+ * 1 finds. The last one is the gradient from after the loop. */
 static void begin_carried(LoopBack *l, Value carry)
 {
   Backward *b = l->b;
@@ -173,9 +174,9 @@ static void node_back(LoopBack *l, uint32_t id)
   }
 }
 
-/* Ends an iteration of backward. It leaves the gradients of the values that forward's iteration
- * found, and the running sums of the gradients of values that it only read. Afterwards l->read has
- * the sums over all iterations. */
+/* Ends an iteration of backward. The iteration leaves the gradients of the values that forward's
+ * iteration found, and the running sums of the gradients of values that it only read. Afterwards
+ * l->read has the sums over all iterations. */
 static void end_carried(LoopBack *l)
 {
   Backward *b = l->b;
@@ -222,7 +223,7 @@ static void add_outside(LoopBack *l)
   for (uint32_t i = 0; i < l->postponed.n; i++) product_of_all(l, &l->postponed.at[i]);
 }
 
-/* True: some result of the loop has a gradient. */
+/* True if some result of the loop has a gradient. */
 static bool is_asked(const Backward *b, uint16_t loop, uint32_t last)
 {
   const Graph *g = b->c->graph;
@@ -275,9 +276,9 @@ typedef VEC(Value) Values;
 typedef struct Settle {
   Compile *c;
   Rewrite r;
-  uint32_t *stacks; /* by old id: how many axes of iterations its stack has */
-  Values stacked;   /* by new id: its `stack`; 0: none */
-  Values turn;      /* by new id: the last slice that was made of it */
+  uint32_t *stacks; /* indexed by old id: how many axes of iterations the stack of the value has */
+  Values stacked;   /* indexed by new id: the `stack` of the value; 0: no stack yet */
+  Values turn;      /* indexed by new id: the last slice that was made of the value */
 } Settle;
 
 static Value *slot(Compile *c, Values *list, Value v)
@@ -286,22 +287,22 @@ static Value *slot(Compile *c, Values *list, Value v)
   return &list->at[v.id];
 }
 
-/* True: n stacks values of iterations, not a value that is the same in all of them. */
+/* True if n stacks values of iterations, not a value that is the same in all of them. */
 static bool stacks_iterations(const Settle *s, const Node *n)
 {
   return n->op == OP_stack && ir_loop_of_node(s->c->graph, &s->r.old[n->in[0].id]) == n->loop;
 }
 
-/* `loop` or the loop around it that is the backward of `of`; 0: none. */
+/* Returns the innermost loop around `loop`, or itself, that is the backward of `of`; else 0. */
 static uint16_t backward_of(const Graph *g, uint16_t loop, uint16_t of)
 {
   while (loop && g->loops.at[loop].of != of) loop = g->loops.at[loop].parent;
   return loop;
 }
 
-/* A node in `loop` reads value `id` of the old array. If the value is itself a slice, the stack
- * that it comes from is sliced again. Else its iterations are stacked, for each loop around the
- * value that is not around `loop`. */
+/* Counts the stacks that value `id` of the old array needs, because a node in `loop` reads it. If
+ * the value is itself a slice, the stack that it comes from is sliced again. Else its iterations
+ * are stacked, for each loop around the value that is not around `loop`. */
 static void count_stacks(Settle *s, uint32_t id, uint16_t loop)
 {
   const Graph *g = s->c->graph;
@@ -332,7 +333,7 @@ static Value stack_of(Settle *s, Value v)
   return all;
 }
 
-/* v, an id of the new array, as a node in `loop` reads it. */
+/* Returns what a node in `loop` reads for v, a new id: v itself or a slice of its stack. */
 static Value fetch(Settle *s, Value v, uint16_t loop, const Cursor *user)
 {
   Compile *c = s->c;

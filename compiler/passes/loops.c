@@ -1,14 +1,14 @@
 /* Part of pass fuse: gives each loop a beginning and an end, Note [loops] in ir.h. Before pass
- * gradient, only puts the nodes of each loop together: tangents of a loop stand behind all other
+ * gradient, it only puts the nodes of each loop together: tangents of a loop come after all other
  * nodes, Note [tangents of loops].
  *
- * `scan` stands before all nodes of a loop and `scan_end` behind them. Nodes that belong outside
- * but stood between them move before the loop. Both read the values that the loop reads from
- * outside, so these exist when the loop begins and live until it ends.
+ * `scan` comes before all nodes of a loop and `scan_end` after them. Nodes from outside that were
+ * between nodes of the loop move before the loop. `scan` and `scan_end` read the values that the
+ * loop reads from outside, so these exist when the loop begins and live until it ends.
  *
- * A reader gets a copy in two cases. A slice of an outer loop is read in an inner loop: the address
- * of an operand moves only with the innermost loop. And a `next` reads another carried value, which
- * would be overwritten first. */
+ * A reader gets a copy of an operand in two cases. First, an inner loop reads a slice of an outer
+ * loop: the address of an operand moves only with the innermost loop. Second, a `next` reads
+ * another carried value, which would be overwritten first. */
 #include "fuse.h"
 #include "backward.h"
 #include <assert.h>
@@ -17,8 +17,8 @@ typedef struct Bounds {
   Compile *c;
   Rewrite r;
   bool borders;  /* adds borders and copies; else only reorders */
-  bool *done;    /* by old id */
-  Value *copied; /* by old id: its copy; 0: none yet */
+  bool *done;    /* indexed by old id: the node is in the new array */
+  Value *copied; /* indexed by old id: the copy of the value; 0: no copy yet */
 } Bounds;
 
 static bool is_inside(const Bounds *b, uint32_t id, uint16_t loop)
@@ -34,7 +34,7 @@ static const Node *old_root(const Bounds *b, Value v)
   return &b->r.old[v.id];
 }
 
-/* True: n must read a copy of its input i. */
+/* True if n must read a copy of its input i. */
 static bool needs_copy(const Bounds *b, const Node *n, uint32_t i)
 {
   const Node *x = old_root(b, n->in[i]);
@@ -43,7 +43,7 @@ static bool needs_copy(const Bounds *b, const Node *n, uint32_t i)
   return ir_carries(x) == n->loop && x != &b->r.old[n->in[0].id];
 }
 
-/* The copy is in the loop in which x is a slice or is carried: that of n or one around it. */
+/* Returns a copy of x, input i of n, in the loop in which x is a slice or is carried. */
 static Value copy_of(Bounds *b, Value x, const Node *n, uint32_t i)
 {
   Compile *c = b->c;
@@ -71,7 +71,7 @@ static void put_node(Bounds *b, uint32_t id)
   b->done[id] = true;
 }
 
-/* The values from outside that nodes [first, last] of a loop read, each once. */
+/* Lists in *out what nodes [first, last] of a loop read from outside. Returns the number. */
 static uint32_t read_outside(Bounds *b, uint16_t loop, uint32_t first, uint32_t last, Value **out)
 {
   bool *seen = arena_array(b->c->arena, bool, b->r.n_old);
@@ -89,8 +89,8 @@ static uint32_t read_outside(Bounds *b, uint16_t loop, uint32_t first, uint32_t 
   return list.n;
 }
 
-/* Copies of slices from outside are made before the loop that reads them. put_node() and
- * put_nexts() make copies of values that the loop carries. */
+/* Appends copies of slices from outside before the loop that reads them. put_node() and put_nexts()
+ * make copies of values that the loop carries. */
 static void put_copies(Bounds *b, uint16_t loop, uint32_t first, uint32_t last)
 {
   for (uint32_t id = first; id <= last; id++) {
@@ -102,7 +102,7 @@ static void put_copies(Bounds *b, uint16_t loop, uint32_t first, uint32_t last)
   }
 }
 
-/* Adds node `id` of `loop`, or the inner loop that the node is in, behind what it reads. */
+/* Appends node `id` of `loop`, or the inner loop that it is in, after the values that it reads. */
 static void put(Bounds *b, uint16_t loop, uint32_t id);
 
 static void put_inputs(Bounds *b, uint16_t loop, uint32_t id)
@@ -129,9 +129,9 @@ static bool ends_round(const Bounds *b, uint32_t id, uint16_t loop)
   return b->r.old[id].op == OP_next && b->r.old[id].loop == loop;
 }
 
-/* The `next` nodes come last in an iteration, since each overwrites a carried value that other
- * nodes read. If a `next` reads what another one overwrites, it reads a copy, which is made before
- * all of them. So the nodes can run in their order. */
+/* Appends the `next` nodes of a loop. They come last in an iteration, since each overwrites a
+ * carried value that other nodes read. If a `next` reads what another one overwrites, it reads a
+ * copy, which is made before all `next` nodes. So the nodes can run in their order. */
 static void put_nexts(Bounds *b, uint16_t loop, uint32_t first, uint32_t last)
 {
   for (uint32_t id = first; id <= last && b->borders; id++) {
@@ -195,7 +195,7 @@ void bound_loops(Compile *c)
   if (c->graph->loops.n > 1) put_all(&b);
 }
 
-/* True: a node of a loop stands behind a reader of the results of the loop. */
+/* True if a node of a loop comes after a reader of the results of that loop. */
 static bool is_torn(const Compile *c)
 {
   const Graph *g = c->graph;

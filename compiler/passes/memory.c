@@ -28,13 +28,13 @@ typedef struct Placement {
   Compile *c;
   int64_t align;
   VEC(PlacedRoom) rooms; /* of the current block */
-  uint32_t *room;        /* value -> index of its interval in `rooms` + 1; 0: none */
+  uint32_t *room;        /* value -> index of its interval in `rooms` + 1; 0: no interval */
 } Placement;
 
 /* ---- parameters, inputs, state ---- */
 
 /* Places the parameters of one group of an optimizer one after the other, from element `at` on.
- * Returns the end. Owner -1: parameters that no optimizer trains. */
+ * Returns the end. `owner` is -1 for parameters that no optimizer trains. */
 static int64_t place_owned_by(Graph *g, int owner, uint32_t group, int64_t at)
 {
   for (uint32_t i = 0; i < g->params.n; i++) {
@@ -51,10 +51,10 @@ static bool has_shares(const Optimizer *o)
   return o->groups.at[o->groups.n - 1].shared;
 }
 
-/* Parameters of a group are adjacent, and so are the groups of an optimizer. So one kernel updates
- * one interval of MASTER and the same interval of gradients, moments and copies. The shares of an
- * optimizer come after its own parameters. Their masters are in another interval than their
- * gradients and moments. */
+/* Places what one optimizer trains; returns the end. Parameters of a group are adjacent, and so are
+ * the groups of an optimizer. So one kernel updates one interval of MASTER and the same interval of
+ * gradients, moments and copies. The shares of an optimizer come after its own parameters. The
+ * masters of shares are elsewhere. */
 static int64_t place_optimizer(Graph *g, uint32_t index, int64_t at)
 {
   Optimizer *o = &g->optimizers.at[index];
@@ -68,7 +68,7 @@ static int64_t place_optimizer(Graph *g, uint32_t index, int64_t at)
   return at;
 }
 
-/* Finds where the masters of each group begin. A group of shares has the masters of its weights. */
+/* Finds where the masters of each group begin. Shares use the masters of their weights. */
 static void find_masters(Graph *g)
 {
   for (uint32_t i = 0; i < g->optimizers.n; i++)
@@ -85,10 +85,10 @@ static void find_masters(Graph *g)
   }
 }
 
-/* MASTER has the parameters by optimizer, frozen ones last. Frozen ones have no gradients and
- * moments, so these spaces are shorter and have the same offsets. Shares have no masters of their
- * own. Optimizers with shares come last, so that the shares of the last one leave no gap in
- * MASTER. */
+/* Places weights in MASTER, sorted by optimizer, frozen ones last. Frozen ones have no gradients
+ * and moments, so the spaces of gradients and moments are shorter and have the same offsets. Shares
+ * have no masters of their own. Optimizers with shares come last, so that the shares of the last
+ * one leave no gap in MASTER. */
 static void place_weights(Graph *g)
 {
   int64_t at = 0, end = 0;
@@ -106,7 +106,7 @@ static void place_weights(Graph *g)
   find_masters(g);
 }
 
-/* Buffers have a space of their own, with offsets in bytes. */
+/* Places parameters and buffers. Buffers have a space of their own, with offsets in bytes. */
 static void place_params(Compile *c)
 {
   Graph *g = c->graph;
@@ -121,8 +121,8 @@ static void place_params(Compile *c)
   }
 }
 
-/* The batch of every block begins at offset 0 of INPUT. The smaller last batch of a block has the
- * places of the full one. */
+/* Places the sources. The batch of every block begins at offset 0 of INPUT. The smaller last batch
+ * of a block has the places of the full one. */
 static void place_sources(Placement *p)
 {
   Graph *g = p->c->graph;
@@ -150,7 +150,7 @@ static ampc_ref param_place(const Compile *c, const Node *n)
   return (ampc_ref){space, p->offset * ir_dtype_size(c, AMPC_F32)};
 }
 
-/* The place of a leaf: an input, a parameter, a gradient slot, or a number in STATE. */
+/* Returns the place of a leaf: an input, a parameter, a gradient slot, or a number in STATE. */
 static ampc_ref leaf_place(Compile *c, const Node *n)
 {
   const Graph *g = c->graph;
@@ -182,9 +182,9 @@ static ampc_ref leaf_place(Compile *c, const Node *n)
   }
 }
 
-/* A cast that is the working copy of a weight lies in the space of such copies, at the same element
- * as the weight in MASTER. The parameter records the copy, so that the optimizer's kernel writes
- * it. */
+/* Places leaves and working copies. A cast that is the working copy of a weight is in the space of
+ * such copies, at the same element as the weight in MASTER. The parameter records the copy, so that
+ * the optimizer's kernel writes it. */
 static void place_leaves(Compile *c)
 {
   Graph *g = c->graph;
@@ -201,16 +201,16 @@ static void place_leaves(Compile *c)
 
 /* ---- WORK ---- */
 
-/* True: the vendor library can add the result, in f32, to the previous content (beta = 1). */
+/* True if the vendor library can add the result, in f32, to the previous content (beta = 1). */
 static bool accumulates(const Node *n)
 {
   bool product = op_of(n)->tmpl == TMPL_gemm || op_has(n, T_keeps_sum);
   return product && n->dtype == AMPC_F32;
 }
 
-/* dw = gemm(..); grad_accumulate(dw): the product writes to the slot of the gradient in GRAD and
- * adds there itself. So dw needs no bytes in WORK and no kernel that adds. This holds only if
- * nothing else reads dw. */
+/* dw = gemm(..); grad_accumulate(dw): the library adds the product to the slot of the gradient in
+ * GRAD. So dw needs no bytes in WORK and no kernel that adds. This is possible only if no other
+ * node reads dw. */
 static void place_gradients(Compile *c, const uint32_t *readers)
 {
   Graph *g = c->graph;
@@ -226,7 +226,7 @@ static void place_gradients(Compile *c, const uint32_t *readers)
   }
 }
 
-/* Node n reads v at time `at`. n NULL: the reader of the results of the block. */
+/* Records that n reads v at time `at`. n NULL: the caller reads v, a result of the block. */
 static void read_by(Graph *g, Life *lives, Value v, const Node *n, uint32_t at)
 {
   Value root = value_root(g, v);
@@ -236,7 +236,7 @@ static void read_by(Graph *g, Life *lives, Value v, const Node *n, uint32_t at)
   if (!n || from->group != n->group || from->part != n->part) life->needed = true;
 }
 
-/* Groups are numbered in the order in which their commands run, so a group's index is its time. */
+/* Finds the lifetimes in a block. Groups are in the order of commands: an index is a time. */
 static void find_lives(Graph *g, uint16_t block, uint32_t end, Life *lives, uint32_t *readers)
 {
   for (uint32_t id = 1; id < g->nodes.n; id++) {
@@ -314,8 +314,8 @@ static void add_value_room(Placement *p, uint32_t id, const Life *lives, bool *t
   if (room->last < last) room->last = last;
 }
 
-/* Blocks run one after the other, so each may use all of WORK. Values that no other command reads
- * stay in registers and have no bytes. */
+/* Places the values of one block. Blocks run one after the other, so each may use all of WORK.
+ * Values that no other command reads stay in registers and have no bytes. */
 static void place_block(Placement *p, uint16_t block, const Life *lives)
 {
   Graph *g = p->c->graph;
@@ -343,7 +343,7 @@ static void place_block(Placement *p, uint16_t block, const Life *lives)
   }
 }
 
-/* By ascending id, so that a view of a view has the place of the first one. */
+/* Gives each view the place of its value. Ids ascend, so a view of a view has the first one's. */
 static void place_aliases(Graph *g)
 {
   for (uint32_t id = 1; id < g->nodes.n; id++) {

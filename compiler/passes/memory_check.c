@@ -1,12 +1,12 @@
-/* Simulates the commands of each block and records whose bytes are where. With the places that pass
- * memory chose, every reader must find the value that was written for it. */
+/* Simulates the commands of each block and records which value owns which bytes. With the places
+ * that pass memory chose, every reader must find the value that was written for it. */
 #include "memory_use.h"
 #include <stdio.h>
 #include <stdlib.h>
 
 typedef struct Owner { /* a value that has been written */
   WorkUse use;
-  uint32_t spoiled_by; /* the group that overwrote some of it; 0: none */
+  uint32_t spoiled_by; /* the group that overwrote some of its bytes; 0: no group */
 } Owner;
 
 typedef struct Account {
@@ -23,7 +23,7 @@ static const char *value_text(Compile *c, Value v)
   return arena_printf(c->arena, "%%%u (%s %s)", v.id, op_of(n)->name, ir_type_text(c, n));
 }
 
-/* The latest write of v in this block; NULL: nothing has written it. */
+/* Returns the latest write of v in this block; NULL if no command has written v. */
 static Owner *find(Account *a, Value v)
 {
   for (uint32_t i = a->owners.n; i-- > 0;)
@@ -31,7 +31,7 @@ static Owner *find(Account *a, Value v)
   return NULL;
 }
 
-/* The bytes of v must have been written, and not been overwritten since. */
+/* Reports a mistake unless the bytes of v have been written and not been overwritten since. */
 static void check_read(Account *a, Value v, const char *reader)
 {
   const Owner *o = find(a, v);
@@ -44,7 +44,7 @@ static void check_read(Account *a, Value v, const char *reader)
   }
 }
 
-/* True: pass memory allowed v to overwrite x while its kernel runs (reuse.c). */
+/* True if pass memory allowed v to overwrite x while its kernel runs (reuse.c). */
 static bool takes_bytes_of(const Account *a, Value v, Value x)
 {
   return v.id && ir_node(a->c->graph, v)->over.id == x.id;
@@ -72,7 +72,7 @@ static void check_command(Account *a, uint32_t group, const WorkUses *uses)
   }
 }
 
-/* All values that share a byte with `use` are spoiled. The written value is whole from here on. */
+/* Notes a write: it spoils all values that share a byte with it, and makes its own value whole. */
 static void note_write(Account *a, uint32_t group, const WorkUse *use)
 {
   for (uint32_t i = 0; i < a->owners.n; i++)
@@ -80,7 +80,7 @@ static void note_write(Account *a, uint32_t group, const WorkUse *use)
   if (use->value.id) vec_push(a->c->arena, &a->owners, (Owner){*use, 0});
   const Node *n = ir_node(a->c->graph, use->value);
   Owner *carry = n->op == OP_next ? find(a, n->in[0]) : NULL;
-  if (carry) carry->spoiled_by = 0; /* the next iteration reads it there */
+  if (carry) carry->spoiled_by = 0; /* the next iteration reads the carried value there */
 }
 
 /* Checks reads before it notes writes: a command may read what it then overwrites. */
@@ -94,7 +94,7 @@ static void check_group(Account *a, uint32_t group)
     if (uses.at[i].written) note_write(a, group, &uses.at[i]);
 }
 
-/* The caller reads results when the block has ended. */
+/* Checks the results, which the caller reads when the block has ended. */
 static void check_outputs(Account *a)
 {
   const Graph *g = a->c->graph;
@@ -106,8 +106,8 @@ static void check_outputs(Account *a)
   }
 }
 
-/* The group to check after group `i`. Each loop is run twice, so that the second iteration reads
- * what the first one has spoiled. */
+/* Returns the group to check after group `i`. Each loop is run twice, so that the second iteration
+ * reads what the first one has spoiled. */
 static uint32_t following(const Graph *g, uint32_t i, uint32_t *again)
 {
   const Node *n = ir_node(g, g->groups.at[i].nodes[0]);
@@ -133,7 +133,7 @@ const char *memory_fault(Compile *c)
   return a.fault;
 }
 
-/* Its time is quadratic in the number of live values, so release builds check only on request. */
+/* The check's time is quadratic in the number of live values: only on request in release builds. */
 void memory_check(Compile *c)
 {
 #ifdef NDEBUG

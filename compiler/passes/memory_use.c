@@ -1,4 +1,4 @@
-/* Operands of commands as intervals of WORK: see memory_use.h. */
+/* Lists the operands of commands as intervals of WORK: see memory_use.h. */
 #include "memory_use.h"
 
 /* Collects the uses of one command. */
@@ -7,14 +7,14 @@ typedef struct UseList {
   VEC(WorkUse) uses;
 } UseList;
 
-/* Values of other spaces than WORK do not share bytes, so they need no check. */
+/* Adds a use of v. Values of other spaces than WORK do not share bytes, so they need no check. */
 static void add(UseList *l, Value v, ampc_ref place, int64_t bytes, bool written)
 {
   if (place.space != AMPC_WORK || bytes == 0) return;
   vec_push(l->c->arena, &l->uses, (WorkUse){v, place.offset, bytes, written});
 }
 
-/* The node that owns the bytes. A reader of a slice counts as a reader of the whole. */
+/* Returns the node that owns the bytes. A reader of a slice counts as a reader of all of it. */
 static Value owner_of(const Graph *g, Value v)
 {
   v = value_root(g, v);
@@ -22,7 +22,7 @@ static Value owner_of(const Graph *g, Value v)
   return v;
 }
 
-/* Adds v as the library uses it: all of it, at the place of the node that owns the bytes. */
+/* Adds v as the library uses it: all bytes, at the place of the node that owns the bytes. */
 static void add_value(UseList *l, Value v, bool written)
 {
   if (!v.id) return;
@@ -31,7 +31,7 @@ static void add_value(UseList *l, Value v, bool written)
   add(l, root, n->place, ir_bytes(l->c, n), written);
 }
 
-/* A command writes its scratch space, and no later command reads it. */
+/* Adds the scratch space of a command as written. No later command reads it. */
 static void add_scratch(UseList *l, uint32_t group, int64_t bytes)
 {
   add(l, (Value){0}, l->c->graph->groups.at[group].workspace, bytes, true);
@@ -44,8 +44,8 @@ static void library_uses(UseList *l, uint32_t group)
   add_scratch(l, group, call.workspace);
 }
 
-/* A result may take over the bytes of an operand (`over`). Then one argument stands for both
- * values. */
+/* Adds the uses of a generated kernel. A result may take over the bytes of an operand (`over`).
+ * Then one argument stands for both values. */
 static void kernel_uses(UseList *l, uint32_t group)
 {
   KernelArgs args = kernel_args(l->c, group);

@@ -1,5 +1,5 @@
-/* What a command reads and writes in WORK. It follows from the operands, not from the lifetimes of
- * pass memory: the check and --poison must not repeat a mistake of that pass. */
+/* Lists what a command reads and writes in WORK. The list follows from the operands, not from the
+ * lifetimes of pass memory: the check and --poison must not repeat a mistake of that pass. */
 #pragma once
 #include "compiler/command/command.h"
 
@@ -14,21 +14,21 @@ typedef struct WorkUses {
   uint32_t n;
 } WorkUses;
 
-/* After pass memory, for a group that has a command. */
+/* Returns the uses of a group that has a command. Call it after pass memory. */
 WorkUses work_uses(Compile *c, uint32_t group);
-bool work_uses_meet(const WorkUse *a, const WorkUse *b); /* they share a byte */
-/* Whether the group has a command in the block. */
+bool work_uses_meet(const WorkUse *a, const WorkUse *b); /* returns true if they share a byte */
+/* True if the group has a command in the block. */
 bool work_has_command(const Graph *g, uint32_t group, uint32_t block);
 
-/* The first mistake in the placement, as one line: a value is overwritten before its last reader,
- * read before it is written, or outside of WORK. NULL: there is none. */
+/* Returns the first mistake in the placement, as one line: a value is overwritten before its last
+ * reader, read before it is written, or outside of WORK. Returns NULL if there is no mistake. */
 const char *memory_fault(Compile *c);
-/* Aborts with that line if there is a mistake. Debug builds always check, others with
- * options.check_memory. It compares each pair of values that live together, so pass memory calls it
- * once. */
+/* If memory_fault() finds a mistake, prints it and aborts. Debug builds always check, other builds
+ * only with options.check_memory. The check compares each pair of values that live together, so
+ * pass memory runs it once. */
 void memory_check(Compile *c);
 
-/* The commands of the block with fills between them: first all of WORK is filled, then each value
- * after its last reader. The fill is NaN in every float type. */
+/* Returns the commands of the block with fills between them: first all of WORK is filled, then each
+ * value after its last reader. Each fill is NaN in every float type. */
 const ampc_command *poison_commands(Compile *c, uint32_t block, const ampc_command *commands,
                                     uint32_t *n);

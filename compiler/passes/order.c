@@ -1,11 +1,11 @@
 /* Part of pass fuse: the order of nodes that does not follow from operands.
  *
  * Effects change weights, gradients, buffers, metrics, the scale and the decisions of optimizers.
- * Other nodes read these without naming the effects. Each of them is a *thing* here. A reader of a
- * thing comes after the last node that changed it. A node that changes it comes after that node and
- * after all readers since. There is no order between other nodes, such as an update of running
- * statistics and one of weights. The row of an op says what it reads and changes: by the words of a
- * file op, by traits, and by leaves among its inputs. */
+ * Other nodes read these without naming the effects. Each state that effects change is a *thing*
+ * here. A reader of a thing comes after the last node that changed it. A node that changes the
+ * thing comes after the previous change and after all readers since then. There is no order between
+ * other nodes, such as an update of running statistics and one of weights. The words of a file op,
+ * traits, and leaves among the inputs of an op determine what it reads and changes. */
 #include "fuse.h"
 
 /* Things of one block. From THING_first on: optimizers, metrics, parameters, slots of gradients. */
@@ -16,17 +16,17 @@ enum {
 };
 
 typedef struct Thing {
-  uint32_t changed;   /* the last node that changed it; 0: none */
-  VEC(uint32_t) seen; /* nodes that have read it since */
+  uint32_t changed;   /* the last node that changed the thing; 0: no node */
+  VEC(uint32_t) seen; /* nodes that have read the thing since that change */
 } Thing;
 
 typedef struct Things {
   Compile *c;
   const Graph *g;
   Order *out;
-  Thing *at;         /* of all blocks */
-  uint32_t n;        /* of one block */
-  uint32_t *adds_to; /* product -> parameter + 1 to whose slot it may add; 0: none */
+  Thing *at;         /* things of all blocks */
+  uint32_t n;        /* number of things of one block */
+  uint32_t *adds_to; /* product -> 1 + the parameter to whose slot it may add; 0: no parameter */
 } Things;
 
 static uint32_t optimizer_thing(int64_t optimizer)
@@ -95,7 +95,7 @@ static void reads_leaf(Things *t, uint32_t id, Value input)
 
 typedef void Touch(Things *t, uint32_t id, uint32_t thing);
 
-/* Touches the parameters of an optimizer, or of one of its groups; `group` -1: all. */
+/* Touches the parameters of an optimizer, or of one of its groups; `group` -1: all groups. */
 static void touch_params(Things *t, uint32_t id, int64_t group, Touch *weight, Touch *slot)
 {
   const Graph *g = t->g;
@@ -108,7 +108,7 @@ static void touch_params(Things *t, uint32_t id, int64_t group, Touch *weight, T
   }
 }
 
-/* A metric affects the state of the step only if it is the loss. */
+/* Touches the state of the step. A metric affects it only if it is the loss. */
 static void touch_state(Things *t, uint32_t id)
 {
   const Node *n = &t->g->nodes.at[id];
@@ -121,7 +121,7 @@ static void touch_state(Things *t, uint32_t id)
 }
 
 /* An update writes the learning rate to the state of its optimizer, for people. No node in a step
- * reads it, so the update counts as a reader of the decision. */
+ * reads it, so the update only touches the decision, as a reader. */
 static void touch_optimizer(Things *t, uint32_t id)
 {
   const Node *n = &t->g->nodes.at[id];
@@ -136,7 +136,7 @@ static void touch_argument(Things *t, uint32_t id, FileArg arg)
   switch (arg) {
   case FILE_inputs:
   case FILE_out:
-  case FILE_random: /* touch() */
+  case FILE_random: /* touch() handles it */
     break;
   case FILE_state:
     touch_state(t, id);
@@ -180,15 +180,15 @@ static void touch(Things *t, uint32_t id)
   for (uint32_t i = 0; i < op->n_file_args; i++) touch_argument(t, id, op->file_args[i]);
 }
 
-/* A clone of recompute waits for the gradient in Node.after. */
+/* Orders a clone of pass recompute after the gradient in Node.after. */
 static void waits(Things *t, uint32_t id)
 {
   uint32_t after = value_root(t->g, t->g->nodes.at[id].after).id;
   if (after && fuse_has_command(t->g, after)) must_follow(t, id, after);
 }
 
-/* If pass memory decides so, a product adds to the slot itself, in place of the grad_accumulate
- * that reads it. So the product has the place of that node in the order. */
+/* Fills adds_to. If pass memory decides so, a product adds to the slot itself, and the
+ * grad_accumulate that reads it does nothing. So the product takes the order of that node. */
 static void find_products(Things *t)
 {
   for (uint32_t id = 1; id < t->g->nodes.n; id++) {
@@ -201,8 +201,8 @@ static void find_products(Things *t)
 
 /* ---- loops ---- */
 
-/* All nodes of a loop come after its beginning. So the beginning comes after all nodes outside that
- * a node in the loop must follow. A carried value is overwritten after all its readers. */
+/* Orders the `scan` of a loop, which all nodes of the loop follow, after all outside nodes that
+ * these must follow. A carried value is overwritten after all its readers. */
 static void order_loops(Things *t)
 {
   const Graph *g = t->g;

@@ -1,10 +1,10 @@
-/* Tangents of ops of the job (Note [tangents] in rules/tangent.c), which declare only their
+/* Tangents of ops of the job (Note [tangents] in rules/tangent.c), although these declare only
  * gradients.
  *
  * Let dx_i = B_i(dy), which is linear in dy. For the tangent t = J v, the product <dy, t> is the
- * sum of all <B_i(dy), v_i>. So t is the gradient of that sum with respect to dy. The rule is
- * appended with placeholder nodes for dy, and the result is differentiated with respect to these.
- * No node reads the values of the placeholders, so simplify drops them. */
+ * sum of all <B_i(dy), v_i>. So t is the gradient of that sum with respect to dy. This file appends
+ * the gradient rule with placeholder nodes for dy and differentiates the result with respect to
+ * these placeholders. No node reads the values of the placeholders, so simplify drops them. */
 #include "compiler/graph/own.h"
 #include "compiler/rules/tangent.h"
 #include "backward.h"
@@ -28,7 +28,7 @@ static bool refuse(const Turned *t, const char *what, const Node *n)
   return false;
 }
 
-/* Can all nodes from `first` on that depend on dy be differentiated? Reports one that cannot. */
+/* True if all nodes from `first` on that depend on dy have gradients. Reports one without. */
 static bool can_turn(const Turned *t, uint32_t first)
 {
   Compile *c = t->f->b.c;
@@ -49,7 +49,7 @@ static bool can_turn(const Turned *t, uint32_t first)
   return true;
 }
 
-/* The gradient of <dx, v> with respect to dy; {0}: dx does not depend on dy. */
+/* Returns the gradient of <dx, v> with respect to dy; {0} if dx does not depend on dy. */
 static Value turned(const Turned *t, Value dx, Value v)
 {
   Backward b;

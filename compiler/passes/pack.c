@@ -1,17 +1,17 @@
 /* Packs rooms (intervals) into WORK: see pack.h. Placing the largest room first mostly comes close
  * to the bound, the largest sum of bytes alive at once. If it does not, other orders are tried:
- * Note [orders]. If there are so many rooms that one such try takes long, they are placed in order
+ * Note [orders]. If there are so many rooms that one try takes too long, rooms are placed in order
  * of time: Note [turns of rooms]. */
 #include "pack.h"
 #include <stdlib.h>
 
 /* Note [orders] The smallest WORK is a packing problem. This search finds a good answer at a
  * bounded cost. The first order is "largest room first". The other orders put rooms with a long
- * life in front, sorted by life, by first or by last command (KEYS), and then the rest, largest
- * first. A life is long if it reaches a limit, which takes LENGTHS values from 0 to 10 / 32 of the
- * commands of the block. Each order is repaired up to MOVES times: the room that reaches highest is
- * placed first in the next try. A try within 1 / CLOSE of the bound is good enough, and after about
- * WORK comparisons the search ends. */
+ * life in front, sorted by life, by first or by last command (KEYS), and then the other rooms,
+ * largest first. A life is long if it reaches a limit, which takes LENGTHS values from 0 to 10 / 32
+ * of the commands of the block. Each order is repaired up to MOVES times: the room that reaches
+ * highest is placed first in the next try. A try within 1 / CLOSE of the bound is good enough, and
+ * after about WORK comparisons the search ends. */
 enum { KEY_LIFE, KEY_FIRST, KEY_LAST, KEYS };
 enum { LENGTHS = 11, MOVES = 24, CLOSE = 256, WORK = 1 << 25 };
 
@@ -19,8 +19,8 @@ typedef struct Order {
   uint32_t key, length; /* the shortest long life, in commands; UINT32_MAX: none is long */
 } Order;
 
-/* The state of the search: rooms in the order of this try, placed rooms by offset, the bound that
- * no placement can beat, the best size so far in bytes, comparisons so far. */
+/* The state of the search. order: rooms in the order of this try; placed: placed rooms by offset.
+ * Then come the bound that no placement can beat, and the best size and the comparisons so far. */
 typedef struct Packing {
   Room **order, **placed;
   uint32_t n;
@@ -36,7 +36,7 @@ static int64_t rank(const Room *r, const Order *o)
   return keys[o->key];
 }
 
-/* A total order, by creation at last, so the result does not depend on the sort. */
+/* Compares two rooms by a key, at last by creation, so the result is independent of the sort. */
 static int placed_first(const void *x, const void *y, void *order)
 {
   const Room *a = *(Room *const *)x, *b = *(Room *const *)y;
@@ -62,7 +62,7 @@ static void insert_placed(Room **placed, uint32_t n, Room *r)
   placed[at] = r;
 }
 
-/* The lowest offset at which r overlaps no placed room that lives at the same time. */
+/* Returns the lowest offset at which r overlaps no placed room that lives at the same time. */
 static int64_t lowest_offset(const Room *r, Room **placed, uint32_t n)
 {
   int64_t at = 0;
@@ -75,8 +75,8 @@ static int64_t lowest_offset(const Room *r, Room **placed, uint32_t n)
   return at;
 }
 
-/* Places the rooms in the current order, and keeps the offsets if they are the best so far. Returns
- * the index in the order of the room that reaches highest: the next try places it earlier. */
+/* Places the rooms in the current order, and keeps the best offsets so far. Returns the index in
+ * the order of the room that reaches highest: the next try places it earlier. */
 static uint32_t try_order(Packing *k)
 {
   uint32_t highest = 0;
@@ -112,7 +112,7 @@ static void try_from(Packing *k, Order by)
   }
 }
 
-/* The largest sum of bytes alive at once: no placement needs less. */
+/* Returns the largest sum of bytes alive at once: no placement needs less. */
 static int64_t bytes_at_once(Arena *a, Room *const *rooms, uint32_t n, uint32_t n_commands)
 {
   int64_t *change = arena_array(a, int64_t, n_commands + 2), now = 0, most = 0;
@@ -131,7 +131,7 @@ static int64_t bytes_at_once(Arena *a, Room *const *rooms, uint32_t n, uint32_t 
 
 /* Note [turns of rooms]
  * Each room is placed when its first command comes, in the lowest gap that is large enough, and
- * becomes a gap after its last command. Values that forward keeps lie side by side and end in the
+ * becomes a gap after its last command. Values that forward keeps are adjacent and end in the
  * opposite order. So there are few gaps, and the time grows with the number of rooms and not with
  * its square. */
 typedef struct Gap {
@@ -149,11 +149,11 @@ static void take_gap(Gaps *gaps, Room *r)
   for (gaps->n--; i < gaps->n; i++) gaps->at[i] = gaps->at[i + 1];
 }
 
-/* Adjacent gaps become one. */
+/* Makes the bytes of r a gap and merges it with adjacent gaps. */
 static void give_gap(Arena *a, Gaps *gaps, const Room *r)
 {
   int64_t end = r->at + r->bytes;
-  uint32_t low = 0, high = gaps->n - 1; /* the first gap behind it is in [low, high] */
+  uint32_t low = 0, high = gaps->n - 1; /* the first gap after r is in [low, high] */
   while (low < high) {
     uint32_t mid = (low + high) / 2;
     *(gaps->at[mid].from >= end ? &high : &low) = gaps->at[mid].from >= end ? mid : mid + 1;
@@ -173,11 +173,11 @@ static void give_gap(Arena *a, Gaps *gaps, const Room *r)
   }
 }
 
-/* `commands`: the largest `last`. */
+/* Places each room when its first command comes. `commands`: the largest `last` of a room. */
 static void place_in_turn(Arena *a, Packing *k, uint32_t commands)
 {
   Gaps gaps = {0};
-  Room **ends = arena_array(a, Room *, commands + 1); /* by command: rooms that end with it */
+  Room **ends = arena_array(a, Room *, commands + 1); /* command -> rooms that end with it */
   uint32_t done = 0;                                  /* commands whose rooms are gaps again */
   sort_rooms(k, (Order){.key = KEY_FIRST});
   vec_push(a, &gaps, (Gap){0, INT64_MAX});

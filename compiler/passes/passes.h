@@ -6,7 +6,7 @@
 bool pass_lower(Compile *c);     /* makes c->graph from c->ast; IR_SHAPED */
 bool pass_precision(Compile *c); /* decides types, inserts casts; IR_TYPED */
 bool pass_gradient(Compile *c);  /* expands `minimize`: backward, update; IR_DIFFED */
-bool pass_simplify(Compile *c);  /* shares equal nodes, drops dead ones, folds casts */
+bool pass_simplify(Compile *c);  /* merges equal computations, drops dead nodes, folds casts */
 bool pass_layout(Compile *c);    /* NCHW or NHWC, relayouts as nodes; IR_LAID */
 bool pass_recompute(Compile *c); /* checkpoint(): clones nodes for backward */
 bool pass_probe(Compile *c);     /* options.probe_every: nodes that measure ranges of values */
@@ -15,7 +15,7 @@ bool pass_fuse(Compile *c);      /* groups nodes, one command a group; IR_FUSED 
 bool pass_memory(Compile *c);    /* gives every value its place, by lifetime; IR_PLACED */
 bool pass_plan(Compile *c);      /* writes c->program: commands, tables; IR_PLANNED */
 
-/* Appends at `at` the gradient of y with respect to each of xs. dy is the gradient of y and has its
- * shape and type. The result is {0} for a value that y does not depend on. For tests. */
+/* Appends at `at` and returns the gradients of y with respect to each of xs. dy is the gradient of
+ * y and has its shape and type. A gradient is {0} if y does not depend on that value. For tests. */
 const Value *gradient_of(Compile *c, const Cursor *at, Value y, Value dy, const Value *xs,
                          uint32_t n);

@@ -14,8 +14,8 @@
 #include <math.h>
 #include <string.h>
 
-/* models/mlp/mlp.amp is job "mlp". Messages, checkpoints and lines of JSON contain the name. A file
- * name may have any bytes, so those that cannot be printed are escaped. */
+/* Returns the name of the job: "mlp" for models/mlp/mlp.amp. Messages, checkpoints and lines of
+ * JSON contain the name. A file name may have any bytes, so unprintable bytes are escaped. */
 static const char *job_name(Compile *c)
 {
   const char *base = file_name(c->options.input);
@@ -28,9 +28,9 @@ static const char *job_name(Compile *c)
 
 #define COPY_FIELD(KIND, name, SPACE, copy, ...) .copy = from->copies >> AMPC_##KIND & 1,
 
-/* The offsets are those of pass memory: elements of MASTER for weights, bytes of BUFFER for
- * buffers, elements of GRAD for shares. Weights are f32 in MASTER in every precision; buffers have
- * their own types. */
+/* Fills the table of parameters. Pass memory chose the offsets: elements of MASTER for weights,
+ * bytes of BUFFER for buffers, elements of GRAD for shares. Weights are f32 in MASTER in every
+ * precision; buffers have their own types. */
 static void plan_params(Compile *c, ampc_program *p)
 {
   const Graph *g = c->graph;
@@ -58,7 +58,7 @@ static void plan_params(Compile *c, ampc_program *p)
   p->n_aliases = g->aliases.n;
 }
 
-/* The moments of an optimizer decide which spaces exist and what a checkpoint holds. */
+/* Fills the table of optimizers. Moments decide which spaces exist and what a checkpoint holds. */
 static void plan_optimizers(Compile *c, ampc_program *p)
 {
   const Graph *g = c->graph;
@@ -89,8 +89,8 @@ static uint64_t steps_of(const Graph *g, uint64_t blocks, const uint32_t *block_
   return out;
 }
 
-/* The number of steps that the blocks in the mask run, divided by `every`; 1 if the number of
- * samples is not known. */
+/* Returns the number of steps that the blocks in the mask run, divided by `every`; 1 if the number
+ * of samples is not known. */
 static double own_length(const Graph *g, uint64_t blocks, int64_t every)
 {
   double steps = 0;
@@ -130,7 +130,7 @@ static void plan_settings(Compile *c, ampc_program *p, const uint32_t *block_ind
   p->n_metrics = g->metrics.n;
 }
 
-/* block_index: block of the graph -> block of the program, in which variants are no blocks. */
+/* Fills the table of outputs. block_index: block of the graph -> block of the program. */
 static void plan_outputs(Compile *c, ampc_program *p, const uint32_t *block_index)
 {
   const Graph *g = c->graph;
@@ -153,7 +153,7 @@ static void plan_outputs(Compile *c, ampc_program *p, const uint32_t *block_inde
 
 /* ---- blocks ---- */
 
-/* The metrics of a block are adjacent in the table: the first one and their number. */
+/* Sets the first metric of a block and their number. They are adjacent in the table. */
 static void block_metrics(const Graph *g, uint32_t block, ampc_block *out)
 {
   for (uint32_t i = 0; i < g->metrics.n; i++) {
@@ -235,7 +235,7 @@ static uint32_t *plan_blocks(Compile *c, ampc_program *p)
 
 /* ---- sizes, identity ---- */
 
-/* True: a step consists of several bodies that update running statistics. */
+/* True if a step consists of several bodies, and these update running statistics. */
 static bool keeps_buffers(const Graph *g)
 {
   for (uint32_t i = 1; i < g->nodes.n; i++) {
@@ -245,9 +245,9 @@ static bool keeps_buffers(const Graph *g)
   return false;
 }
 
-/* Bytes of the spaces of parameters. Copies have the offsets of MASTER, in elements of their type.
- * Averages end with the last parameter that an optimizer trains; GRAD and the moments end with the
- * last share. */
+/* Computes the bytes of the spaces of parameters. Copies have the offsets of MASTER, in elements of
+ * their type. Averages end with the last parameter that an optimizer trains; GRAD and the moments
+ * end with the last share. */
 static void param_spaces(Compile *c, ampc_program *p)
 {
   const Graph *g = c->graph;
@@ -284,8 +284,8 @@ static void param_spaces(Compile *c, ampc_program *p)
   if (keeps_buffers(g)) p->space_bytes[AMPC_KEPT] = p->space_bytes[AMPC_BUFFER];
 }
 
-/* Blocks run one at a time and share WORK and INPUT. Each space is as large as the block that needs
- * most. */
+/* Computes the bytes of the other spaces. Blocks run one at a time and share WORK and INPUT: each
+ * is as large as the block that needs most. */
 static void plan_spaces(Compile *c, ampc_program *p)
 {
   const Graph *g = c->graph;
@@ -309,8 +309,8 @@ static void hash_bytes(uint64_t *h, const void *data, size_t n) /* FNV-1a, 64 bi
   for (size_t i = 0; i < n; i++) *h = (*h ^ ((const unsigned char *)data)[i]) * 0x100000001b3u;
 }
 
-/* A hash of what must be equal for a checkpoint to fit: names, shapes and types of parameters,
- * their optimizers, and the shares. */
+/* Returns a hash of what a checkpoint and the program must have in common: names, shapes and types
+ * of parameters, their optimizers, and the shares. */
 static uint64_t model_hash(const ampc_program *p)
 {
   uint64_t h = 0xcbf29ce484222325u;
@@ -330,7 +330,7 @@ static uint64_t model_hash(const ampc_program *p)
   return h;
 }
 
-/* Text from the command line. Bytes that are not UTF-8 are written as the text \xNN. */
+/* Adds text from the command line as JSON. Bytes that are not UTF-8 become the text \xNN. */
 static void text_add_json(Text *t, const char *s)
 {
   text_puts(t, "\"");
@@ -359,7 +359,7 @@ static void json_assignments(Text *t, const char *key, const Assignment *a, uint
   text_puts(t, "}");
 }
 
-/* The JSON that a checkpoint holds about the run that made it. */
+/* Returns the JSON about the run that a checkpoint contains. */
 static const char *config_text(Compile *c, const ampc_program *p)
 {
   Text t = text_new(c->arena);

@@ -1,8 +1,8 @@
-/* The two halves of pass plan. */
+/* The tables of kernels and commands that pass plan writes (plan_commands.c). */
 #pragma once
 #include "compiler/command/command.h"
 
 /* Fills the table of kernels: one entry for each group that owns one, in order of groups. */
 void plan_kernels(Compile *c, ampc_program *p);
-/* The commands of a block of the graph, in the order in which they run. *out_n: their number. */
+/* Returns the commands of a block of the graph in the order in which they run; *out_n: how many. */
 const ampc_command *plan_commands(Compile *c, uint32_t block, uint32_t *out_n);

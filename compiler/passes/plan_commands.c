@@ -2,7 +2,7 @@
 #include "plan.h"
 #include "memory_use.h"
 
-/* A convolution in columns takes two pointers whatever its group reads: images and columns. */
+/* A convolution in columns always takes two pointers: images and columns. */
 void plan_kernels(Compile *c, ampc_program *p)
 {
   const Graph *g = c->graph;
@@ -15,7 +15,7 @@ void plan_kernels(Compile *c, ampc_program *p)
   p->kernels = out;
 }
 
-/* Arguments, grid and block come from command/, as in the emitter: call and kernel agree. */
+/* Arguments, grid and block come from command/, as in the emitter, so call and kernel agree. */
 static ampc_command launch_command(Compile *c, uint32_t group, uint32_t kernel)
 {
   KernelArgs args = kernel_args(c, group);
@@ -52,7 +52,7 @@ static ampc_command gemm_command(Compile *c, uint32_t group)
   return out;
 }
 
-/* desc.grid not 0: the library multiplies columns that a kernel of the program makes (CUDA). */
+/* Returns the command of a convolution. desc.grid is not 0 if `kernel` makes its columns (CUDA). */
 static ampc_command conv_command(Compile *c, uint32_t group, uint32_t kernel)
 {
   const Graph *g = c->graph;
@@ -67,7 +67,7 @@ static ampc_command conv_command(Compile *c, uint32_t group, uint32_t kernel)
   return out;
 }
 
-/* `kernel`: index of the group's kernel in the program's table, if it has one. */
+/* Returns the command of a group. `kernel`: index of its kernel in the program's table, if any. */
 static ampc_command group_command(Compile *c, uint32_t group, uint32_t kernel)
 {
   const Graph *g = c->graph;
@@ -75,7 +75,7 @@ static ampc_command group_command(Compile *c, uint32_t group, uint32_t kernel)
   return group_convolves(g, group) ? conv_command(c, group, kernel) : gemm_command(c, group);
 }
 
-/* Lists the commands of a block; those of a loop are a list of their own. */
+/* Lists the commands of a block; the commands of a loop are a list of their own. */
 typedef struct Listing {
   Compile *c;
   uint32_t block;
@@ -96,8 +96,8 @@ static void list_command(const Listing *l, uint32_t group, Commands *out)
   vec_push(c->arena, out, command);
 }
 
-/* Lists the groups from `first` on, up to the end of the loop that they are in. Returns the group
- * behind that end. */
+/* Lists the groups from `first` on, up to the end of their loop. Returns the group after that
+ * end. */
 static uint32_t list_groups(const Listing *l, uint32_t first, Commands *out)
 {
   Compile *c = l->c;

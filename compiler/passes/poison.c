@@ -1,7 +1,7 @@
 /* --poison: overwrites each value after its last reader, so that a later read is noticed. */
 #include "memory_use.h"
 
-enum { POISON = 0xff }; /* each byte; NaN as f32, f64, f16 and bf16, -1 as an integer */
+enum { POISON = 0xff }; /* the byte of a fill: NaN as f32, f64, f16 and bf16, -1 as an integer */
 
 typedef struct Poison {
   Compile *c;
@@ -14,8 +14,8 @@ typedef struct Poison {
 
 typedef VEC(ampc_command) Commands;
 
-/* The group that uses v last, given that group `i` uses it. If v is from outside of a loop, all
- * iterations use it: the answer is the group that ends the loop. */
+/* Returns the group that uses v last, given that group `i` uses it. If v is from outside of a loop,
+ * all iterations use it: the result is the group that ends the loop. */
 static uint32_t last_use(const Poison *p, Value v, uint32_t i)
 {
   const Graph *g = p->c->graph;
@@ -45,7 +45,7 @@ static void find_last_uses(Poison *p, uint32_t block)
   for (uint32_t id = 1; id < g->nodes.n; id++) {
     const Node *n = &g->nodes.at[id];
     if (op_has(n, T_kept) && n->block == block)
-      p->last[value_root(g, n->in[0]).id] = g->groups.n; /* the caller */
+      p->last[value_root(g, n->in[0]).id] = g->groups.n; /* the caller reads it */
   }
 }
 
@@ -58,7 +58,7 @@ static void fill(Poison *p, Commands *out, int64_t offset, int64_t bytes)
   vec_push(p->c->arena, out, k);
 }
 
-/* True: a live value has some of these bytes, because it took over those of an operand. */
+/* True if a live value has some of these bytes because it took over the bytes of an operand. */
 static bool meets_live(const Poison *p, const WorkUse *use)
 {
   for (uint32_t i = 0; i < p->live.n; i++)
@@ -90,7 +90,7 @@ static void after_command(Poison *p, uint32_t group, Commands *out)
     if (!meets_live(p, &dead.at[i])) fill(p, out, dead.at[i].offset, dead.at[i].bytes);
 }
 
-/* Returns the commands with fills between them. p->group moves behind their groups. */
+/* Returns the commands with fills between them. p->group moves to the group after them. */
 static Commands poisoned(Poison *p, const ampc_command *commands, uint32_t n)
 {
   const Graph *g = p->c->graph;

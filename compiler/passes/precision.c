@@ -9,7 +9,7 @@
 #include "compiler/rules/rules.h"
 #include <string.h>
 
-/* The casts that one node has already, by type and by whether the user is in no_grad. No gradient
+/* The casts of one node so far, indexed by type and by whether the user is in no_grad. No gradient
  * flows through a cast inside no_grad, so users outside of it need another one. */
 typedef struct SharedCasts {
   Value to[AMPC_DTYPE_COUNT][2];
@@ -18,10 +18,11 @@ typedef struct SharedCasts {
 typedef struct Precision {
   Compile *c;
   Rewrite r;
-  VEC(SharedCasts) casts; /* by id of the new node */
-  DType *carried;         /* by id of an old `carry`: its type; AMPC_DTYPE_COUNT: not decided yet */
-  bool refused;           /* an error about sums of f64 has been reported */
-  bool settled;           /* every `next` has the type of its `carry` */
+  VEC(SharedCasts) casts; /* indexed by id of the new node */
+  /* indexed by id of an old `carry`: its type; AMPC_DTYPE_COUNT: undecided */
+  DType *carried;
+  bool refused; /* an error about sums of f64 has been reported */
+  bool settled; /* every `next` has the type of its `carry` */
 } Precision;
 
 static const Region *region_of(const Precision *p, const Node *n)
@@ -31,8 +32,8 @@ static const Region *region_of(const Precision *p, const Node *n)
 
 /* ---- casts ---- */
 
-/* x in type d, for `user`. All users of x share the cast, so a weight is rounded once. That cast is
- * the 16-bit working copy, which the optimizer's kernel updates. */
+/* Returns x in type d, for `user`. All users of x share the cast, so a weight is rounded once. The
+ * cast of a weight is the 16-bit working copy, which the optimizer's kernel updates. */
 static Value shared_cast(Precision *p, const Node *user, Value x, DType d)
 {
   if (ir_node(p->c->graph, x)->dtype == d) return x;
@@ -43,7 +44,7 @@ static Value shared_cast(Precision *p, const Node *user, Value x, DType d)
   return *slot = ir_cast(p->c, &at, x, d);
 }
 
-/* Numbers are not cast: a literal in a kernel takes the type of the other operand. */
+/* True if input i of n is cast. Numbers are not: a literal takes the type of the other operand. */
 static bool is_castable(const Precision *p, const Node *n, uint32_t i)
 {
   return n->in[i].id && !ir_in(p->c, n, i)->weak;
@@ -61,8 +62,8 @@ static void cast_floats(Precision *p, Node *n, DType d)
   }
 }
 
-/* As PyTorch's kernels with mixed inputs: f16 + f32 computes in f32. full_like(x, v) copies v into
- * a tensor of x's type, so v is cast to that type. */
+/* Casts inputs to their common type, as in PyTorch: f16 + f32 computes in f32. full_like(x, v)
+ * copies v into a tensor of x's type, so v is cast to the type of x. */
 static void cast_to_common(Precision *p, Node *n)
 {
   uint32_t first, end = op_mixed_inputs(n, &first);
@@ -83,8 +84,8 @@ static const char *region_name(const Region *r)
   return r->label ? r->label : "`autocast(off)`";
 }
 
-/* With `autocast(off)` or category none, products do not cast their operands. As in PyTorch,
- * operands of different float types are an error that the user must resolve. */
+/* Reports operands of different float types. With `autocast(off)` or category none, products do not
+ * cast their operands. As in PyTorch, the user must then make the types equal. */
 static void check_off(Precision *p, const Node *n)
 {
   const OpSignature *sig = &op_of(n)->signature;
@@ -102,7 +103,7 @@ static void check_off(Precision *p, const Node *n)
   }
 }
 
-/* The category of the op, or the one that `policy` gives it. */
+/* Returns the category of the op, or the category that `policy` gives it. */
 static OpPrecision class_of(const Precision *p, const Node *n)
 {
   const uint8_t *policy = p->c->graph->policy;
@@ -133,7 +134,7 @@ static WhyKind autocast(Precision *p, Node *n, DType low)
   }
 }
 
-/* Obeys the `cast` of an op of the job, in regions that cast. False: there is none. */
+/* Obeys the `cast` of an op of the job, in regions that cast. Returns false if it has no `cast`. */
 static bool by_own_cast(Precision *p, Node *n)
 {
   RegionKind kind = region_of(p, n)->kind;
@@ -153,7 +154,7 @@ static bool by_own_cast(Precision *p, Node *n)
   return true;
 }
 
-/* The kernel text of an op of the job relies on the declared types: `x: f32[N]`. */
+/* Reports inputs of other types than the op of the job declares: its text relies on `x: f32[N]`. */
 static void check_own_types(Precision *p, const Node *n)
 {
   const OwnOp *own = own_of(n);
@@ -182,8 +183,8 @@ static WhyKind by_region(Precision *p, Node *n)
   return WHY_region;
 }
 
-/* Casts first as the region asks, then mixed inputs to their common type. The shape rule derives
- * the type of the result from the inputs. */
+/* Casts the inputs as the region asks, then casts mixed inputs to their common type. The shape rule
+ * derives the type of the result from the inputs. */
 static void type_by_rules(Precision *p, Node *n)
 {
   n->why = (uint8_t)by_region(p, n);
@@ -195,7 +196,7 @@ static void type_by_rules(Precision *p, Node *n)
 
 /* ---- ops with a type of their own ---- */
 
-/* Metrics and settings are f32 in every precision. */
+/* Casts inputs to f32: metrics and settings are f32 in every precision. */
 static void cast_state_inputs(Precision *p, Node *n)
 {
   uint32_t first = n->op == OP_minimize ? 1 : 0; /* input 0 is the loss, which keeps its type */
@@ -230,9 +231,9 @@ static void type_fixed(Precision *p, Node *n)
 
 /* ---- constants ---- */
 
-/* As in PyTorch, a number that is compared with a tensor is first rounded to the type of the
- * tensor: in f16, 0.1 equals a stored 0.1. A number in `//` or `%` is rounded too: in f16, 0.7 %
- * 0.7 is 0. */
+/* Rounds a number operand. As in PyTorch, a number that is compared with a tensor is first rounded
+ * to the type of the tensor: in f16, 0.1 equals a stored 0.1. A number in `//` or `%` is rounded
+ * too: in f16, 0.7 % 0.7 is 0. */
 static void round_number(Precision *p, Node *n)
 {
   if (!op_has(n, T_compares | T_rounds_number)) return; /* other ops may have no inputs */
@@ -249,7 +250,7 @@ static void round_number(Precision *p, Node *n)
 
 /* ---- sums ---- */
 
-/* A def of the library may contain ops that cannot sum in f64. Reports the first such op. */
+/* Reports the first op that cannot sum in f64. A def of the library may contain one. */
 static void check_wide(Precision *p, const Node *n)
 {
   const char *why = op_against_wide(op_of(n));
@@ -263,7 +264,7 @@ static void check_wide(Precision *p, const Node *n)
   diag_help(p->c, "leave it out of `accumulate`");
 }
 
-/* `accumulate` names ops of the table that sum in f64. */
+/* Marks n if it is an op that `accumulate` names, which sums in f64. */
 static void set_sums(Precision *p, Node *n)
 {
   const bool *wide = p->c->graph->wide;
@@ -274,8 +275,8 @@ static void set_sums(Precision *p, Node *n)
 
 /* ---- the pass ---- */
 
-/* A sum in f64 over axes that are not adjacent. These axes are moved behind the others and one node
- * reduces them, so no intermediate result is rounded. */
+/* Appends a sum in f64 over axes that are not adjacent. A permute moves these axes after the others
+ * and one node reduces them, so no intermediate result is rounded. */
 static Value turned_reduction(Precision *p, const Node n, uint64_t axes)
 {
   Compile *c = p->c;
@@ -292,8 +293,8 @@ static Value turned_reduction(Precision *p, const Node n, uint64_t axes)
   return ir_reshape(c, &at, v, n.dim, n.rank);
 }
 
-/* sum(x, dim=[0, 2]) becomes two nodes, since one node reduces adjacent axes. Between the two, sums
- * stay f32 even for a 16-bit x: so the result is rounded once, as with one node. */
+/* sum(x, dim=[0, 2]) becomes two nodes, since one node reduces adjacent axes. The sums between them
+ * are f32 even for a 16-bit x, so the result is rounded only once. */
 static Value split_reduction(Precision *p, Node n, uint64_t axes)
 {
   if (op_is_wide(p->c, &n)) return turned_reduction(p, n, axes);
@@ -309,8 +310,8 @@ static Value split_reduction(Precision *p, Node n, uint64_t axes)
   return v;
 }
 
-/* .to() with the type that x has already returns x. Inside no_grad no gradient may flow through it,
- * so the result is a detach there. */
+/* Returns x for .to() with the type that x has. Inside no_grad no gradient may flow to x, so the
+ * result is a detach there. */
 static Value as_it_is(Precision *p, const Node *n)
 {
   Cursor at = ir_cursor_at(n, WHY_follow);
@@ -319,9 +320,9 @@ static Value as_it_is(Precision *p, const Node *n)
 
 /* ---- loops ---- */
 
-/* Finds the type of a carried value. It must be the same at the beginning and at the end of each
- * iteration. The first candidate is the type of the initial value, the next one the type that the
- * body returns, and so on. If the body returns another type each time, the wider type is kept. */
+/* Finds the type of a carried value. It is the same at the beginning and the end of each iteration.
+ * The first candidate is the type of the initial value, the next one the type that the body
+ * returns, and so on. If the body returns another type each time, the wider type is kept. */
 static void settle_carried(Precision *p, uint32_t carry, DType leaves)
 {
   DType finds = ir_node(p->c->graph, p->r.map[carry])->dtype;
@@ -341,7 +342,7 @@ static void type_carried(Precision *p, uint32_t id, Node *n)
   n->in[1] = shared_cast(p, n, n->in[1], ir_in(p->c, n, 0)->dtype);
 }
 
-/* .to(x.dtype): the type of x is known here. */
+/* Returns x cast for .to(x.dtype): the type of the other tensor is known here. */
 static Value as_type_of(Precision *p, const Node *n)
 {
   Cursor at = ir_cursor_at(n, n->why == WHY_region ? WHY_region : WHY_asked);
@@ -394,7 +395,7 @@ static void forget_from(Precision *p, uint32_t first)
         if (p->casts.at[i].to[d][k].id >= first) p->casts.at[i].to[d][k].id = 0;
 }
 
-/* If node `id` is a carry of an outermost loop, the id behind that loop; else 0. */
+/* Returns the id after an outermost loop if node `id` is a carry of that loop; else 0. */
 static uint32_t end_of_loop(const Precision *p, uint32_t id)
 {
   const Graph *g = p->c->graph;
@@ -408,7 +409,7 @@ static uint32_t end_of_loop(const Precision *p, uint32_t id)
 }
 
 /* Types the nodes of a loop again and again, until the types of the carried values settle. Returns
- * the id behind the loop. */
+ * the id after the loop. */
 static uint32_t type_loop(Precision *p, uint32_t from, uint32_t end)
 {
   uint32_t begin = p->c->graph->nodes.n;
@@ -422,8 +423,8 @@ static uint32_t type_loop(Precision *p, uint32_t from, uint32_t end)
 
 /* ---- warnings ---- */
 
-/* If x is 16-bit and p is a parameter in f32, then x + p is f32, and so is every node that follows
- * it, at twice the memory. Returns the parameter that widens n; 0: there is none. */
+/* If x is 16-bit and p is a parameter in f32, then x + p is f32, and so is every node that reads
+ * the sum, at twice the memory. Returns the parameter that widens n in this way, or 0. */
 static Value widening_parameter(const Graph *g, const Node *n)
 {
   Value param = {0};
@@ -438,7 +439,7 @@ static Value widening_parameter(const Graph *g, const Node *n)
   return narrow ? param : (Value){0};
 }
 
-/* The number of nodes that are f32 because of `first`, directly or through others. */
+/* Counts the nodes that are f32 because of `first`, directly or through other nodes. */
 static uint32_t count_followers(const Graph *g, uint32_t first, bool *wide)
 {
   uint32_t count = 0;
@@ -468,7 +469,7 @@ static bool has_word(const char *text, size_t size, const char *word)
   return false;
 }
 
-/* The name of n's 16-bit operand in the source text of n; NULL: it has no name there. */
+/* Returns the name of n's 16-bit operand in the source text of n; NULL if it has no name there. */
 static const char *narrow_name(Compile *c, const Node *n)
 {
   Place p = diag_place(c, n->span);

@@ -1,12 +1,12 @@
-/* Pass probe. Note [probe]: how large are the values of a step? With options.probe_every this pass
- * adds nodes `ranges`. They measure the values that the language computes, the parameters, the
- * gradients of parameters, and the changes that updates make to parameters. Each result stays in
- * memory until the block ends, where the runner reads it (runner/probe/).
+/* Pass probe. Note [probe]: measures how large the values of a step are. With options.probe_every
+ * this pass adds nodes `ranges`. These measure the values that the language computes, the
+ * parameters, the gradients of parameters, and the changes that updates make to parameters. Each
+ * result stays in memory until the block ends, where the runner reads it (runner/probe/).
  *
  * Needs IR_LAID. Why here: casts, backward and layouts exist already. The next passes, split and
  * fuse, break up the ops that the language names into parts and groups. A kernel that would keep a
- * measured value in a register stores it too. So the same kernels compute the same bits; only
- * memory and time change.
+ * measured value in a register also stores it. So the same kernels compute the same bits; only
+ * memory and time differ.
  *
  * The pass changes only variants of train blocks that fire with the period probe_every
  * (lower/block/every.c). Ops that only move, repeat or widen their input are not measured, since
@@ -19,16 +19,17 @@
 
 typedef struct Weight { /* a parameter that the block's optimizers update */
   uint32_t param;
-  Value before; /* a copy */
+  Value before; /* a copy of the parameter before the update */
 } Weight;
 
 typedef struct Looking {
   Compile *c;
   Rewrite r;
-  uint32_t *probe; /* old id -> its probe + 1, or that of the value that it only moves; 0: none */
-  VEC(uint32_t) stacked; /* old ids of values of the current loop, measured behind it */
+  /* old id -> 1 + probe of the value, or of the value that it moves; 0: no probe */
+  uint32_t *probe;
+  VEC(uint32_t) stacked; /* old ids of values of the current loop, measured after it */
   VEC(Weight) weights;   /* of the current block */
-  bool *seen;            /* by parameter: it is measured in this block already */
+  bool *seen;            /* indexed by parameter: it is already measured in this block */
 } Looking;
 
 static bool is_looked_at(const Graph *g, uint32_t block, uint32_t every)
@@ -36,12 +37,12 @@ static bool is_looked_at(const Graph *g, uint32_t block, uint32_t every)
   const BlockInfo *b = &g->blocks.at[block];
   for (uint32_t i = 0; i < b->n_periods; i++)
     if (b->period[i] == every) return b->kind == AMPC_TRAIN && (b->fires >> i & 1);
-  return b->kind == AMPC_TRAIN; /* every 1 */
+  return b->kind == AMPC_TRAIN; /* `every 1` */
 }
 
 /* ---- which nodes ---- */
 
-/* n has the values of input 0, perhaps with other zeros, so it has the probe of the input. */
+/* True if n has the values of input 0, perhaps with other zeros, and so the probe of the input. */
 static bool only_moves(const Node *n, const Node *from)
 {
   OpTemplate tmpl = op_of(n)->tmpl;
@@ -49,7 +50,7 @@ static bool only_moves(const Node *n, const Node *from)
   return tmpl == TMPL_alias || tmpl == TMPL_move || op_has(n, T_repeats) || op_has(n, T_crosses);
 }
 
-/* Values of the language: not arithmetic of settings and schedules, not clones of recompute. */
+/* True for values of the language; false for arithmetic of settings and clones of recompute. */
 static bool is_value(const Graph *g, uint32_t id)
 {
   const Node *n = &g->nodes.at[id];
@@ -61,14 +62,14 @@ static bool is_value(const Graph *g, uint32_t id)
 
 /* ---- probes ---- */
 
-/* As a vector, whatever its layout. */
+/* Returns x as a vector, whatever its layout. */
 static Value flat(Compile *c, const Cursor *at, Value x)
 {
   int64_t n = ir_elements(ir_node(c->graph, x));
   return ir_reshape(c, at, x, &n, 1);
 }
 
-/* Adds a probe of x. of: the node by which people know the value. */
+/* Adds a probe of x and returns 1 + its index. of: the node by which people know the value. */
 static uint32_t add_probe(Looking *p, Value x, ProbeKind kind, const Node *of, uint32_t param)
 {
   Compile *c = p->c;
@@ -94,7 +95,7 @@ static void look_at(Looking *p, uint32_t id, Value x)
   p->c->graph->probes.at[p->probe[id] - 1].in = in;
 }
 
-/* Probes of values of a loop stand behind it, since nothing in a loop is kept. */
+/* Adds probes of the stacks of values of a loop, after the loop: a value in a loop is not kept. */
 static void look_at_stacked(Looking *p)
 {
   for (uint32_t i = 0; i < p->stacked.n; i++) {
@@ -115,7 +116,7 @@ static Value param_at(Looking *p, const Cursor *at, uint32_t param, int64_t vers
   return flat(p->c, at, ir_append(p->c, at, OP_param, NULL, 0, which));
 }
 
-/* Once a block, where the weight is first read. */
+/* Measures a weight once a block, where it is first read. */
 static void look_at_weight(Looking *p, uint32_t id)
 {
   Node n = *ir_node(p->c->graph, p->r.map[id]);
@@ -137,8 +138,7 @@ static uint32_t look_at_scale(Looking *p, const Node *norm)
 {
   Graph *g = p->c->graph;
   Cursor at = ir_cursor_at(norm, WHY_state);
-  bool own =
-      norm->n_in && norm->in[0].id; /* the optimizers of this loss have a scale of their own */
+  bool own = norm->n_in && norm->in[0].id; /* these optimizers have a scale of their own */
   if (!g->scaler.on) return 0;
   Value scale = own ? p->r.map[norm->in[0].id] : ir_append(p->c, &at, OP_loss_scale, NULL, 0, NULL);
   Node n = *ir_node(g, scale);

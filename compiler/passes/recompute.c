@@ -1,14 +1,14 @@
-/* Pass recompute: nodes in a call of checkpoint() are computed again for backward.
+/* Pass recompute: computes nodes in a call of checkpoint() again for backward.
  *
  * Needs IR_LAID: clones have the types and layouts of forward, so the same kernels compute the same
  * bits. Why here: if simplify came later, it would merge the clones with their originals.
  *
- * This pass clones the nodes of a checkpoint that backward reads, and the nodes that compute these
- * from values outside of the checkpoint. The clones stand in front of the first node of backward
- * that needs one. A value that another node also reads must be kept anyway, so it is not cloned:
- * the result of the checkpoint, statistics from which running ones are updated. Weights are the
- * same for the clones, since updates follow backward. Clones draw the random numbers of their
- * originals.
+ * This pass clones the nodes of a checkpoint that backward reads, and the nodes that compute them
+ * from values outside of the checkpoint. The clones come right before the first node of backward
+ * that needs one. A value that another node also reads must be kept anyway, so it is not cloned.
+ * Examples are the result of the checkpoint and the statistics from which running statistics are
+ * updated. Weights are the same for the clones, since updates follow backward. Clones draw the
+ * random numbers of their originals.
  *
  * A clone comes after the gradient that its first reader reads (Node.after). That gradient needs
  * all of forward, so no kernel can compute a clone together with its original. */
@@ -19,9 +19,9 @@
 typedef struct Recompute {
   Rewrite r;
   const Graph *g;
-  uint16_t *checkpoint; /* node -> the checkpoint() to clone it for; 0: it is kept */
-  bool *needed;         /* node -> it is cloned */
-  Value *clone;         /* node -> its clone; 0: none yet */
+  uint16_t *checkpoint; /* node -> the checkpoint() to clone it for; 0: no clone */
+  bool *needed;         /* node -> true if it is cloned */
+  Value *clone;         /* node -> its clone; 0: no clone yet */
 } Recompute;
 
 static uint16_t checkpoint_of(const Graph *g, const Node *n)
@@ -29,7 +29,7 @@ static uint16_t checkpoint_of(const Graph *g, const Node *n)
   return n->origin.id ? 0 : g->regions.at[n->region].checkpoint;
 }
 
-/* Leaves and working copies of weights exist already; effects have no values. */
+/* False for leaves and working copies of weights, which exist already, and effects (no value). */
 static bool may_be_cloned(const Graph *g, uint32_t id)
 {
   const Node *n = &g->nodes.at[id];
@@ -50,7 +50,7 @@ static void find_checkpoints(Recompute *x)
   }
 }
 
-/* From the last node to the first, since values that a clone reads may be cloned too. */
+/* Marks the nodes to clone, last to first: values that a clone reads may be cloned as well. */
 static void find_needed(Recompute *x)
 {
   const Graph *g = x->g;
@@ -62,7 +62,7 @@ static void find_needed(Recompute *x)
   }
 }
 
-/* The last gradient that node `id` of backward reads. */
+/* Returns the last gradient that node `id` of backward reads. */
 static Value gradient_before(const Recompute *x, uint32_t id)
 {
   const Node *n = &x->r.old[id];
@@ -86,7 +86,7 @@ static void clone_node(Recompute *x, uint32_t id, Value after)
   x->r.map[id] = first;
 }
 
-/* Clones the needed nodes of a checkpoint that stand before `until` and have no clone yet. Backward
+/* Clones the needed nodes of a checkpoint that come before `until` and have no clone yet. Backward
  * may need a checkpoint several times, since pass layout puts moves of forward's values between the
  * nodes of backward. */
 static void clone_checkpoint(Recompute *x, uint16_t checkpoint, uint32_t until, Value after)
@@ -96,7 +96,7 @@ static void clone_checkpoint(Recompute *x, uint16_t checkpoint, uint32_t until, 
       clone_node(x, id, after);
 }
 
-/* Copies a node of backward, which reads clones where there are any. */
+/* Copies a node of backward, with clones as its inputs where they exist. */
 static void copy_backward(Recompute *x, uint32_t id)
 {
   const Node *old = &x->r.old[id];
@@ -129,6 +129,6 @@ bool pass_recompute(Compile *c)
     else
       ir_rewrite_copy(&x.r, id);
   }
-  ir_drop_dead(c); /* nodes that only backward read: it reads their clones now */
+  ir_drop_dead(c); /* only backward read them; now it reads their clones */
   return true;
 }

@@ -1,14 +1,14 @@
-/* Part of pass memory: elementwise results that take the bytes of an operand.
+/* Part of pass memory: lets elementwise results take the bytes of an operand.
  *
  * A kernel computes element i of its result from elements i of its operands, in one thread. So it
  * may overwrite an operand that no later command reads, unless it reads that operand at other
  * elements (moves, broadcasts, values of a row). A kernel of row ops walks its rows several times.
  * A value that it computes in the last walk may take the bytes of any operand. A value that an
- * earlier walk stores may take only those of an operand that no other node reads, since later walks
- * load the stored value. */
+ * earlier walk stores may take only the bytes of an operand that no other node reads, since later
+ * walks load the stored value. */
 #include "reuse.h"
 
-/* The kernel that computes v: its group, or a part of its group. */
+/* Returns the kernel that computes v: its group, or a part of its group. */
 static const Group *kernel_of(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
@@ -16,15 +16,15 @@ static const Group *kernel_of(const Graph *g, Value v)
   return group->n_parts ? &group->parts[n->part] : group;
 }
 
-/* True: an elementwise kernel or one of row ops, not a single move. */
+/* True if p is an elementwise kernel or a kernel of row ops, not a single move. */
 static bool is_kernel_of_elements(const Graph *g, const Group *p)
 {
   if (!p->anchor.id) return p->n > 1 || op_of(ir_node(g, p->nodes[0]))->tmpl == TMPL_map;
   return op_of(ir_node(g, p->anchor))->tmpl == TMPL_row;
 }
 
-/* True: v is computed from a row op of its kernel. Then the last walk computes it, after all loads
- * that earlier walks need. */
+/* True if v is computed from a row op of its kernel. Then the last walk computes it, after all
+ * loads that earlier walks need. */
 static bool is_of_last_walk(const Graph *g, Value v, const Node *out)
 {
   const Node *n = ir_node(g, v);
@@ -42,7 +42,7 @@ static bool reads(const Graph *g, const Node *n, Value x)
   return false;
 }
 
-/* True: all readers of x in the kernel read element i of x for element i; `alone`: only v does. */
+/* True if all readers of x in the kernel read element i for element i; `alone`: only v reads x. */
 static bool is_read_well(const Graph *g, const Group *p, Value x, Value v, bool alone)
 {
   for (uint32_t i = 0; i < p->n; i++) {
@@ -55,7 +55,7 @@ static bool is_read_well(const Graph *g, const Group *p, Value x, Value v, bool 
   return true;
 }
 
-/* True: another part of the launch reads x, at any time. */
+/* True if another part of the launch reads x at any time. */
 static bool is_read_beside(const Graph *g, const Group *launch, const Group *p, Value x)
 {
   for (uint32_t i = 0; i < launch->n_parts; i++)
@@ -64,7 +64,7 @@ static bool is_read_beside(const Graph *g, const Group *launch, const Group *p, 
   return false;
 }
 
-/* True: `out` may take the memory of x. Another command computes x, the command of `out` is the
+/* True if `out` may take the memory of x. Another command computes x, the command of `out` is the
  * last that reads it, and both have the same type and shape. */
 static bool dies_for(const Graph *g, Value x, const Node *out, const Life *lives)
 {

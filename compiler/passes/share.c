@@ -1,4 +1,4 @@
-/* Part of pass fuse: small sets that share a launch, Note [parts] in ir.h.
+/* Part of pass fuse: lets small sets share a launch, Note [parts] in ir.h.
  *
  * A launch costs some microseconds, more than a small kernel computes. Three kinds of work share
  * launches. First, work that one thread block can do (means of a batch, metrics, the decision of an
@@ -10,13 +10,14 @@
 #include "fuse.h"
 
 enum {
-  MAX_POINTERS = 400,     /* pointers of a launch; CUDA allows 512 */
-  ONE_BLOCK = 4096,       /* elements that one block reduces in the time of a launch */
-  SMALL = 4096,           /* elements of a set that may join another launch */
-  SMALL_COLUMNS = 131072, /* as SMALL, for sums over columns such as those of channel parts */
+  MAX_POINTERS = 400, /* pointers of a launch; CUDA allows 512 */
+  ONE_BLOCK = 4096,   /* elements that one block reduces in the time of a launch */
+  SMALL = 4096,       /* elements of a set that may join another launch */
+  /* as SMALL, for sums over columns, such as sums over the parts of channels */
+  SMALL_COLUMNS = 131072,
 };
 
-/* The first node that is not elementwise; 0: there is none. */
+/* Returns the first node that is not elementwise, or 0. */
 static uint32_t anchor_of(const Fuse *f, const uint32_t *nodes, uint32_t n)
 {
   for (uint32_t i = 0; i < n; i++) {
@@ -26,7 +27,7 @@ static uint32_t anchor_of(const Fuse *f, const uint32_t *nodes, uint32_t n)
   return 0;
 }
 
-/* True: a matrix product may write this gradient to its slot itself, so no kernel is needed. */
+/* True if a matrix product may write this gradient to its slot itself, so no kernel is needed. */
 static bool may_be_silent(const Fuse *f, uint32_t id)
 {
   const Node *n = node_at(f, id);
@@ -35,8 +36,8 @@ static bool may_be_silent(const Fuse *f, uint32_t id)
 
 /* ---- what fits ---- */
 
-/* True: one thread block can do the work of the set: an effect with T_one_block, a reduction to one
- * value, or single values. */
+/* True if one thread block can do the work of the set: an effect with T_one_block, a reduction to
+ * one value, or single values. */
 static bool is_of_one_block(const Fuse *f, const Members *m)
 {
   uint32_t anchor = anchor_of(f, m->nodes.at, m->nodes.n);
@@ -46,7 +47,7 @@ static bool is_of_one_block(const Fuse *f, const Members *m)
   return s.outer == 1 && s.inner == 1 && !s.parts && s.length <= ONE_BLOCK;
 }
 
-/* True: the set is certainly a generated kernel that may share a launch. */
+/* True if the set is certainly a generated kernel that may share a launch. */
 static bool is_kernel(const Fuse *f, const Members *m)
 {
   uint32_t anchor = anchor_of(f, m->nodes.at, m->nodes.n);
@@ -60,7 +61,7 @@ static bool is_kernel(const Fuse *f, const Members *m)
   return m->nodes.n > 0 && (!anchor || !op_by_library(op_of(node_at(f, anchor))));
 }
 
-/* True: the set computes little: running statistics, a few columns, small elementwise work. */
+/* True if the set computes little: running statistics, a few columns, small elementwise work. */
 static bool is_small(const Fuse *f, const Members *m)
 {
   uint32_t anchor = anchor_of(f, m->nodes.at, m->nodes.n);
@@ -72,9 +73,9 @@ static bool is_small(const Fuse *f, const Members *m)
   return ir_elements(ir_node(f->g, n->in[0])) <= (row_has_columns(&r) ? SMALL_COLUMNS : SMALL);
 }
 
-/* True: the set is small enough for the last block of the kernel whose result it reads. A sum that
- * is itself cut into parts is not. Neither are running statistics: blocks of their own update them
- * next to the weights. */
+/* True if the set is small enough for the last block of the kernel whose result it reads. A sum
+ * that is itself cut into parts is too large. Running statistics have their own blocks next to the
+ * weights. */
 static bool may_be_last(const Fuse *f, const Members *m)
 {
   uint32_t anchor = anchor_of(f, m->nodes.at, m->nodes.n);
@@ -84,7 +85,7 @@ static bool may_be_last(const Fuse *f, const Members *m)
   return ir_elements(ir_node(f->g, node_at(f, anchor)->in[0])) <= COLUMN_LAST;
 }
 
-/* True: the set has a reduction, so its blocks have enough threads for the work of the last one. */
+/* True if the set has a reduction: its blocks have enough threads for the work of the last one. */
 static bool may_have_last(const Fuse *f, const Members *m)
 {
   uint32_t anchor = anchor_of(f, m->nodes.at, m->nodes.n);
@@ -92,7 +93,7 @@ static bool may_have_last(const Fuse *f, const Members *m)
   return op_has(node_at(f, anchor), T_partials) || op_of(node_at(f, anchor))->tmpl == TMPL_row;
 }
 
-/* An upper bound on the number of pointers that the set's kernel takes. */
+/* Returns an upper bound on the number of pointers that the set's kernel takes. */
 static uint32_t pointers(const Fuse *f, const Members *m)
 {
   uint32_t n = 0;
@@ -102,11 +103,11 @@ static uint32_t pointers(const Fuse *f, const Members *m)
   return n;
 }
 
-/* Properties of the sets. */
+/* Properties of the sets; the arrays are indexed by set. */
 typedef struct Sharing {
   Fuse *f;
-  bool *kernel, *one_block, *small; /* by set */
-  bool *last, *has_last;            /* may_be_last, may_have_last */
+  bool *kernel, *one_block, *small;
+  bool *last, *has_last; /* results of may_be_last() and may_have_last() */
 } Sharing;
 
 static bool fit(const Sharing *s, uint32_t a, uint32_t b)
@@ -128,8 +129,8 @@ static void share(Sharing *s, uint32_t set, uint32_t to)
   s->small[to] &= s->small[set];
 }
 
-/* Joins all sets that one block can compute into one launch. Two of them stay apart if one waits
- * for the other through a third set. */
+/* Joins all sets that one block can compute into one launch. Two sets stay apart if one waits for
+ * the other through a third set. */
 static void share_one_block(Sharing *s)
 {
   Fuse *f = s->f;
@@ -143,7 +144,7 @@ static void share_one_block(Sharing *s)
   }
 }
 
-/* The set whose last block may compute `set`: one that computes an operand of it; 0: none. */
+/* Returns the set whose last block may compute `set`: it computes an operand of `set`; else 0. */
 static uint32_t find_first(const Sharing *s, uint32_t set)
 {
   Fuse *f = s->f;
@@ -168,7 +169,8 @@ static void share_last(Sharing *s)
   }
 }
 
-/* `small`: the partner must be small too. A launch of one block must stay one block. */
+/* True if `set` may join launch `to`. `small`: `to` must be small. A launch of one block must stay
+ * one block. */
 static bool may_stand_beside(const Sharing *s, uint32_t set, uint32_t to, bool small)
 {
   if (!fit(s, set, to) || (small && !s->small[to])) return false;
@@ -176,7 +178,7 @@ static bool may_stand_beside(const Sharing *s, uint32_t set, uint32_t to, bool s
   return fuse_are_apart(s->f, set, to);
 }
 
-/* A partner for a small set, among the sets soon after it, then among those before it. */
+/* Finds a partner for a small set, among the sets soon after it, then among the sets before it. */
 static uint32_t find_partner(const Sharing *s, uint32_t set, bool small)
 {
   enum { FAR = 24 };
@@ -223,8 +225,8 @@ void share_launches(Fuse *f)
 
 /* ---- groups ---- */
 
-/* The anchor decides which emitter prints a kernel: it is the first node that is not elementwise.
- * In a kernel of several nodes, strided loads belong to the elementwise work. */
+/* Returns a part as a group. Its anchor, the first node that is not elementwise, selects the
+ * emitter. In a kernel of several nodes, strided loads belong to the elementwise work. */
 static Group make_part(const Fuse *f, const Members *m, uint32_t part, uint32_t number)
 {
   Group out = {.nodes = arena_array(f->c->arena, Value, m->nodes.n)};
@@ -239,17 +241,18 @@ static Group make_part(const Fuse *f, const Members *m, uint32_t part, uint32_t 
   return out;
 }
 
-/* The parts of a set, each known by the number that its set had before launches were shared. */
+/* The parts of a set, each identified by the number that its set had before launches were
+ * shared. */
 typedef struct Parts {
   Fuse *f;
   const Members *m;
   VEC(uint32_t) list;
 } Parts;
 
-/* The level of a part: 1 + the highest level of the parts that it waits for. */
+/* Returns the level of a part: 1 + the highest level of the parts that it waits for. */
 static uint32_t level_of(Parts *p, uint32_t part);
 
-/* The lowest level that `part` can have, given that it waits for node `id`. */
+/* Returns the lowest level that `part` can have, given that it waits for node `id`. */
 static uint32_t level_after(Parts *p, uint32_t part, uint32_t id)
 {
   bool here = p->f->group[id] == p->f->group[p->m->nodes.at[0]] && p->f->part[id] != part;
@@ -277,7 +280,7 @@ static uint32_t level_of(Parts *p, uint32_t part)
   return f->level[part] = level;
 }
 
-/* The number of elements that a part walks. */
+/* Returns the number of elements that a part walks. */
 static int64_t work_of(const Parts *p, uint32_t part)
 {
   const Fuse *f = p->f;
@@ -298,9 +301,9 @@ static bool comes_before(Parts *p, uint32_t a, uint32_t b)
   return !p->f->in_turn[p->f->group[p->m->nodes.at[0]]] && work_of(p, a) < work_of(p, b);
 }
 
-/* Sorts parts by level, so that threads synchronize once before each level. Parts of one level that
- * run side by side are sorted by their work: the launch is named after the last one, the largest.
- */
+/* Sorts parts by level, so that threads synchronize once before each level. Parts of one level
+ * that run side by side are sorted by their work: the launch has the name of the last and
+ * largest part. */
 static void order_parts(Parts *p)
 {
   for (uint32_t i = 0; i < p->m->nodes.n; i++) {

@@ -1,10 +1,10 @@
 /* Pass simplify. Needs the whole graph, backward included. It changes no bit of any result, with
  * one exception: powers by some numbers (2, 0.5) become products, quotients and roots.
  *
- * First each node is brought to one form: matmul becomes gemm on matrices or on two batches of
- * the same number of matrices, x^2 becomes x * x. Then it is folded (casts that undo each other,
- * views of views) and replaced by an equal node before it, if there is one. Finally, unused nodes
- * are dropped. Later passes rely on the absence of matmul and detach. */
+ * First each node gets a standard form: matmul becomes gemm on matrices or on two batches of the
+ * same number of matrices, x^2 becomes x * x. Then it is folded (casts that undo each other, views
+ * of views). If an earlier node computes the same bits, that node replaces it. Finally, unused
+ * nodes are dropped. Later passes rely on the absence of matmul and detach. */
 #include "compiler/rules/rules.h"
 #include "passes.h"
 #include <string.h>
@@ -12,14 +12,15 @@
 typedef struct Simplify {
   Compile *c;
   Rewrite r;
-  uint32_t *table; /* open addressing: ids of nodes in the new array; 0 is free */
+  uint32_t *table; /* open addressing: ids of nodes in the new array; 0: free */
   uint32_t mask;
-  uint32_t updates; /* id of the last effect: counters are equal only between two effects */
+  /* id of the last effect: two counters are equal only if no effect is between them */
+  uint32_t updates;
 } Simplify;
 
 /* ---- folding ---- */
 
-/* True: type b represents each value of type a exactly: f16 in f32, but not f16 in bf16. */
+/* True if type b represents each value of type a exactly: f16 in f32, but not f16 in bf16. */
 static bool widens(DType a, DType b)
 {
   if (a == b || a == AMPC_BOOL) return true;
@@ -29,8 +30,8 @@ static bool widens(DType a, DType b)
   return a == AMPC_I32 && b == AMPC_I64;
 }
 
-/* cast(cast(x, wide), d) is cast(x, d): the cast to the wider type is exact, so both round once. A
- * cast of x to its own type is x. */
+/* Folds casts: cast(cast(x, wide), d) is cast(x, d): the cast to the wider type is exact, so both
+ * round once. A cast of x to its own type is x. */
 static Value fold_cast(Compile *c, Node *n)
 {
   const Node *inner = ir_in(c, n, 0);
@@ -39,7 +40,7 @@ static Value fold_cast(Compile *c, Node *n)
   return ir_in(c, n, 0)->dtype == n->dtype ? n->in[0] : (Value){0};
 }
 
-/* A reshape reads the input of a reshape before it. A view without effect is its input. */
+/* Folds views: a reshape of a reshape reads the first input; a view without effect is its input. */
 static Value fold_view(Compile *c, Node *n)
 {
   if (n->op == OP_reshape) {
@@ -48,7 +49,7 @@ static Value fold_view(Compile *c, Node *n)
   return ir_same_dims(ir_in(c, n, 0), n) ? n->in[0] : (Value){0};
 }
 
-/* Two permutes that undo each other are replaced by the original value. */
+/* Folds two permutes that undo each other to the original value. */
 static Value fold_transpose(Compile *c, const Node *n)
 {
   const Node *inner = ir_in(c, n, 0);
@@ -58,8 +59,8 @@ static Value fold_transpose(Compile *c, const Node *n)
   return inner->in[0];
 }
 
-/* add(x, expand(b)) is add(x, b), since kernels broadcast operands with stride 0. One input must
- * still have the full shape, since the shape of the result follows from the inputs. */
+/* Makes add(x, b) of add(x, expand(b)), since kernels broadcast operands with stride 0. One input
+ * must keep the full shape, since the shape of the result follows from the inputs. */
 static void skip_expands(Compile *c, Node *n)
 {
   uint32_t first, end = op_mixed_inputs(n, &first);
@@ -72,7 +73,7 @@ static void skip_expands(Compile *c, Node *n)
   }
 }
 
-/* The value that may replace n, or {0}. Inputs of n may be replaced by simpler ones. */
+/* Returns the value that may replace n, or {0}. May replace inputs of n by simpler ones. */
 static Value fold(Compile *c, Node *n)
 {
   switch (n->op) {
@@ -111,8 +112,8 @@ static void set_operands(Compile *c, const Cursor *at, Node *n)
   n->in[1] = rule_as_batch(c, at, n->in[1], n->dim, n_lead);
 }
 
-/* [5, 2, 3] by [3, 4] becomes reshape, gemm [10, 3] x [3, 4], reshape. The gemm gets the name and
- * the reason of the matmul. */
+/* Returns a matmul as gemm: [5, 2, 3] by [3, 4] becomes reshape, gemm [10, 3] x [3, 4], reshape.
+ * The gemm gets the name and the reason of the matmul. */
 static Value matmul_as_gemm(Compile *c, Node *n)
 {
   Cursor at = ir_cursor_at(n, WHY_follow);
@@ -157,7 +158,7 @@ static uint64_t hash(const Node *n)
   return mix(h, n->stream);
 }
 
-/* True: both nodes compute the same bits. Their regions may differ, unless products round their
+/* True if both nodes compute the same bits. Their regions may differ, unless products round their
  * operands to tf32 or sums are f64 in one of them. */
 static bool equal(const Compile *c, const Node *a, const Node *b)
 {
@@ -168,14 +169,14 @@ static bool equal(const Compile *c, const Node *a, const Node *b)
          memcmp(a->in, b->in, a->n_in * sizeof *a->in) == 0;
 }
 
-/* The loss scale and counters have no inputs, but each update changes them. Two such nodes are
- * equal only if no effect stands between them. */
+/* True if n reads the loss scale or a counter. These have no inputs, but each update changes them.
+ * Two such nodes are equal only if no effect is between them. */
 static bool reads_state(const Node *n)
 {
   return op_has(n, T_varies);
 }
 
-/* The equal node before n, or {0} and the free slot for n. */
+/* Returns the equal node before n, or {0} and the free slot of the table for n. */
 static Value find_equal(Simplify *s, const Node *n, uint32_t **slot)
 {
   const Graph *g = s->c->graph;
@@ -188,8 +189,8 @@ static Value find_equal(Simplify *s, const Node *n, uint32_t **slot)
   }
 }
 
-/* Effects and outputs are never shared: the same metric twice is two metrics. Each effect ends the
- * time in which nodes with reads_state() are equal. */
+/* Adds n unless an equal node exists. Effects and outputs are never shared: the same metric twice
+ * is two metrics. After an effect, nodes with reads_state() differ from earlier ones. */
 static void share(Simplify *s, uint32_t id, const Node *n)
 {
   uint32_t *slot;

@@ -1,7 +1,7 @@
 /* Pass split. Needs IR_LAID: the final order of elements. A reduction to few numbers, such as a
  * loss over a batch of images or the gradient of a bias over many rows, has few rows or columns. So
- * it would have few blocks, each with a long walk. This pass cuts such work into parts, one for
- * each block.
+ * it would have few blocks, each with much work. This pass cuts such work into parts, one for each
+ * block.
  *
  * A long sum is the sum over its parts:
  *
@@ -16,15 +16,15 @@
  *                  then of each row; the sums of exp(x - m) likewise; then the quotients
  *
  * The parts are computed in f32 and the result is rounded once, at the end; sums of integers are
- * exact. The parts follow from the shape (columns.h), so -O0, -O2, CPU and GPU sum in the same
- * order. */
+ * exact. The parts follow from the shape (columns.h), so the order of sums is the same at -O0 and
+ * -O2, on the CPU and the GPU. */
 #include "compiler/command/command.h"
 #include "compiler/graph/columns.h"
 #include "compiler/graph/ops.h"
 #include "passes.h"
 #include <string.h>
 
-/* v in place of n: with the type, shape and layout of n. */
+/* Returns v in place of n: with the type, shape and layout of n. */
 static Value in_place_of(Compile *c, const Cursor *at, const Node *n, Value v)
 {
   uint8_t layout = ir_node(c->graph, v)->layout;
@@ -38,13 +38,13 @@ static Value in_place_of(Compile *c, const Cursor *at, const Node *n, Value v)
 
 /* ---- sums ---- */
 
-/* True: n is a sum or mean over the rows of [rows, columns], which is cut by summed(). */
+/* True if n is a sum or mean over the rows of [rows, columns]. summed() cuts it. */
 static bool is_sum_of_columns(const Node *n, const RowShape *r)
 {
   return op_has(n, T_sums) && r->outer == 1;
 }
 
-/* The sum over the rows of x, seen as [rows, columns]. */
+/* Returns the sum over the rows of x, seen as [rows, columns]. */
 static Value summed(Compile *c, const Cursor *at, Value x, int64_t columns)
 {
   int64_t split = column_split(ir_elements(ir_node(c->graph, x)) / columns, columns);
@@ -71,7 +71,7 @@ typedef struct Reduction {
   uint16_t block;
   Value after; /* Node.after: clones do not share reductions with their originals */
   StatementKind kind;
-  const char *text; /* of the reduced expression and its operands: text_of() */
+  const char *text; /* the reduced expression with its operands, from text_of() */
   RowShape shape;
   Value value;
 } Reduction;
@@ -86,7 +86,7 @@ typedef struct LongRow {
   Node n;
   RowShape shape;
   int64_t parts;
-  Value given[MAX_STATEMENTS]; /* by statement that has a name: its result, one value a row */
+  Value given[MAX_STATEMENTS]; /* statement with a name -> its result, one value a row */
 } LongRow;
 
 static int64_t operand_elements(const Graph *g, const Node *n, uint32_t k)
@@ -94,7 +94,7 @@ static int64_t operand_elements(const Graph *g, const Node *n, uint32_t k)
   return n->in[k].id ? ir_elements(ir_node(g, n->in[k])) : 1;
 }
 
-/* True: the statement reads an element of the rows, or is computed once a row. */
+/* True if the statement reads an element of the rows, or is computed once a row. */
 static bool has_shape(const Graph *g, const Node *n, const CodeStatement *s, const RowShape *r)
 {
   bool reads = !statement_reduces(s->kind) && s->kind != STATEMENT_each;
@@ -106,7 +106,7 @@ static bool has_shape(const Graph *g, const Node *n, const CodeStatement *s, con
   return reads;
 }
 
-/* True: the statement uses the sizes of parts that it combines: it works on parts already. */
+/* True if the statement uses the sizes of parts: it works on parts already. */
 static bool joins_sizes(const CodeStatement *s)
 {
   for (uint32_t i = 0; i < s->n_pieces; i++)
@@ -114,7 +114,7 @@ static bool joins_sizes(const CodeStatement *s)
   return false;
 }
 
-/* True: the row program can be cut. Channel statistics begin with a guess and work on parts
+/* True if the row program can be cut. Channel statistics begin with a guess and work on parts
  * already. An index is f32 until it is a result, so rows of more than 2^24 elements cannot be
  * cut. */
 static bool has_parts(const Graph *g, const Node *n, const RowShape *r)
@@ -129,7 +129,7 @@ static bool has_parts(const Graph *g, const Node *n, const RowShape *r)
   return true;
 }
 
-/* True: operands that are read element by element have the shape of the rows, or are one row (not
+/* True if operands that are read element by element have the shape of the rows, or are one row (not
  * one column) or one number for all rows. */
 static bool has_plain_operands(const Graph *g, const Node *n, const RowShape *r)
 {
@@ -143,7 +143,7 @@ static bool has_plain_operands(const Graph *g, const Node *n, const RowShape *r)
   return true;
 }
 
-/* The number of parts into which the rows of n are cut; 1: they are not cut. */
+/* Returns the number of parts into which the rows of n are cut; 1 if they are not cut. */
 static int64_t parts_of(const Graph *g, const Node *n, const RowShape *r)
 {
   if (!dtype_is_float(ir_node(g, n->in[0])->dtype) || r->parts) return 1;
@@ -151,7 +151,7 @@ static int64_t parts_of(const Graph *g, const Node *n, const RowShape *r)
   return row_split(r->outer, r->length, r->inner);
 }
 
-/* v, one value a row, with the axes of the rows, of which the reduced ones have size 1. */
+/* Returns v, one value a row, with the axes of the rows. The reduced axes have size 1. */
 static Value once_a_row(LongRow *r, Value v)
 {
   Node x = *ir_in(r->c, &r->n, 0);
@@ -161,7 +161,7 @@ static Value once_a_row(LongRow *r, Value v)
   return v;
 }
 
-/* A row value or operand in the shape for steps within parts: [outer, parts, length, inner]. */
+/* Returns a row value or operand in the shape of steps within parts: [outer, parts, len, inner]. */
 static Value over_parts(LongRow *r, Value v)
 {
   int64_t inner = r->shape.inner, elements = ir_elements(ir_node(r->c->graph, v)) / inner;
@@ -171,11 +171,11 @@ static Value over_parts(LongRow *r, Value v)
     dim[1] = r->parts;
     dim[2] = r->shape.length / r->parts;
   }
-  /* also where these are the axes of an image: parts have no layout */
+  /* a reshape even if these are the axes of an image: parts have no layout */
   return ir_append(r->c, &r->at, OP_reshape, &v, 1, ir_shape_attrs(r->c, dim, inner > 1 ? 4 : 3));
 }
 
-/* An expand of a single value is replaced by that value. */
+/* Returns the input of v if v is an expand of a single value; else v. */
 static Value unexpanded(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
@@ -183,7 +183,7 @@ static Value unexpanded(const Graph *g, Value v)
   return single ? n->in[0] : v;
 }
 
-/* The value of input k of a step. */
+/* Returns the value of input k of a step. */
 static Value step_input(LongRow *r, uint32_t k, bool in_parts)
 {
   const OpInfo *op = op_of(&r->n);
@@ -195,7 +195,7 @@ static Value step_input(LongRow *r, uint32_t k, bool in_parts)
   return k < n_inputs && op->code.reads_row_value[k] ? once_a_row(r, v) : v;
 }
 
-/* The result of statement i: for each element of the parts, or of the rows, or once a row. */
+/* Returns the result of statement i: for each element of the parts or rows, or once a row. */
 static Value step(LongRow *r, uint32_t i, bool in_parts)
 {
   OpKind op = op_step(r->n.op, i);
@@ -215,7 +215,7 @@ static Value step(LongRow *r, uint32_t i, bool in_parts)
   return v;
 }
 
-/* "ampc_exp(%7 - %12)": the expression of statement i with its values. */
+/* Returns the expression of statement i with its values, such as "ampc_exp(%7 - %12)". */
 static const char *text_of(const LongRow *r, uint32_t i)
 {
   const Graph *g = r->c->graph;
@@ -285,13 +285,13 @@ static Value row_in_parts(Compile *c, Reductions *made, const Node *n, const Row
 
 /* ---- the pass ---- */
 
-typedef struct Split { /* how a node is cut */
+typedef struct Split { /* how to cut a node */
   RowShape shape;
-  bool sum;      /* a long sum */
+  bool sum;      /* it is a long sum */
   int64_t parts; /* parts of long rows; 1: not cut */
 } Split;
 
-/* Parts are f32, so sums in f64 are not cut: they keep one block a row or column, however long. */
+/* Decides how v is cut. Sums in f64 are not: parts are f32. They keep one block a row or column. */
 static Split split_of(const Compile *c, Value v)
 {
   const Graph *g = c->graph;
