@@ -16,20 +16,20 @@ extern "C" {
 
 /* ---- a runtime: one program on one device ---- */
 
-/* `device`: "cpu", "cuda" (the first GPU that is free and can run the program), "cuda:1" (that GPU)
- * or "auto" (cuda if there is a GPU). `program` must outlive the runtime. Allocates all spaces,
- * zeroed, and fills STATE from the program. Weights are not initialized yet. */
+/* Creates a runtime, with all spaces zeroed and STATE filled. Does not initialize weights.
+ * `device`: "cpu", "cuda" (the first GPU that is free and can run the program), "cuda:1" (that GPU)
+ * or "auto" (cuda if there is a GPU). `program` must outlive the runtime. */
 ampc_status ampc_create(const ampc_program *program, const char *device, ampc_runtime **out);
 void ampc_free(ampc_runtime *rt);
-/* The target to compile for, so that the program runs on `device`: "cpu", or "sm_90" for a GPU. For
- * "auto" it is a GPU's target if there is a GPU. */
+/* Writes the target for which a program must be compiled to run on `device`: "cpu", or "sm_90" for
+ * a GPU. For "auto" it is a GPU's target if there is a GPU. */
 enum { AMPC_TARGET_ROOM = 16 };
 ampc_status ampc_device_target(const char *device, char out[AMPC_TARGET_ROOM]);
-/* Whether runtimes that this process creates from now on use cuDNN if it is found (default: true).
- * Without it the program's own kernels compute the same operations. */
+/* Sets whether runtimes that this process creates from now on use cuDNN if it is found (default:
+ * true). Without cuDNN the program's own kernels compute the same operations. */
 void ampc_use_cudnn(bool use);
-/* How many threads decode pictures for each block of data that this process opens from now on. 0:
- * one thread per processor, at most 16. The number changes no result. */
+/* Sets how many threads decode pictures for each block of data that this process opens from now on.
+ * 0: one thread per processor, at most 16. The number changes no result. */
 enum { AMPC_MOST_DATA_THREADS = 128 };
 void ampc_use_data_threads(int64_t n);
 const ampc_program *ampc_program_of(const ampc_runtime *rt);
@@ -41,34 +41,34 @@ typedef struct ampc_memory {
   int64_t space[AMPC_SPACE_COUNT], library, total;
 } ampc_memory;
 ampc_memory ampc_memory_of(const ampc_runtime *rt);
-/* Computes the same numbers without allocating the spaces. The steps of the program must be command
+/* Computes ampc_memory without allocating the spaces. The steps of the program must be command
  * lists, because only ampc_create calls step functions. Kernels need not be loaded. On a GPU
  * `library` includes the most that cuDNN can need. */
 ampc_status ampc_plan_memory(const ampc_program *program, const char *device, ampc_memory *out);
 
 ampc_status ampc_init_params(ampc_runtime *rt, uint64_t seed); /* masters, copies, zero moments */
 /* Loads initial values from the files of the job's `load` clauses, over the randomly drawn ones.
- * Does nothing if there are none. Changes nothing if a tensor of a file or a parameter is left
- * unmatched: the error then lists them, in several lines. Calls `tell`, which may be NULL, with a
- * line for each file and a warning for values that a type cannot hold. Paths are relative to
+ * Does nothing if the job has no such clause. Changes nothing if a tensor of a file or a parameter
+ * is left unmatched: the error then lists them, in several lines. Calls `tell`, which may be NULL,
+ * with a line for each file and a warning for values that a type cannot hold. Paths are relative to
  * data_dir. */
 typedef void ampc_tell(void *to, bool warning, const char *line);
 ampc_status ampc_load_params(ampc_runtime *rt, const char *data_dir, ampc_tell *tell, void *to);
-/* The same from one file that uses the names of the whole program, such as a checkpoint. The file
- * must contain every weight. */
+/* Loads all weights from one file that uses the names of the whole program, such as a checkpoint.
+ * The file must contain every weight. */
 ampc_status ampc_load_weights(ampc_runtime *rt, const char *path, ampc_tell *tell, void *to);
 ampc_status ampc_run_step(ampc_runtime *rt, uint32_t block, uint32_t variant); /* asynchronous */
-/* The variant of a block for a batch of that many samples. `step` of the run counts from 1 and
- * decides which `every` statements run; with 0, which no step has, all of them run. */
+/* Returns the variant of a block for a batch of that many samples. `step` of the run counts from 1
+ * and decides which `every` statements run; with 0, which no step has, all of them run. */
 uint32_t ampc_variant_at(const ampc_block *b, int64_t samples, int64_t step);
-ampc_status ampc_wait(ampc_runtime *rt);    /* until the device is done; reports late errors */
+ampc_status ampc_wait(ampc_runtime *rt); /* blocks until the device is done; reports late errors */
 int64_t ampc_waits(const ampc_runtime *rt); /* how often the host has blocked on the device */
 
 /* Copies bytes between host memory and a space. The copy is complete when the call returns. */
 ampc_status ampc_read(ampc_runtime *rt, ampc_ref from, void *to, int64_t bytes);
 ampc_status ampc_write(ampc_runtime *rt, ampc_ref to, const void *from, int64_t bytes);
-/* All elements of a parameter, in the order of its shape and in the type that they have in `space`:
- * its weights, its gradients or one of its moments. A buffer is in BUFFER. */
+/* Copy all elements of a parameter, in the order of its shape and in the type that they have in
+ * `space`: its weights, its gradients or one of its moments. A buffer is in BUFFER. */
 ampc_status ampc_read_param(ampc_runtime *rt, const ampc_param *param, ampc_space space, void *to);
 ampc_status ampc_write_param(ampc_runtime *rt, const ampc_param *param, ampc_space space,
                              const void *from);
@@ -80,10 +80,11 @@ ampc_status ampc_refresh_copies(ampc_runtime *rt);
 ampc_status ampc_set_lengths(ampc_runtime *rt, const int64_t *steps);
 ampc_status ampc_set(ampc_runtime *rt, const char *setting, double value); /* "opt.lr" */
 ampc_status ampc_get_state(ampc_runtime *rt, ampc_state *out);             /* waits */
-/* A block's metric since the last ampc_clear_metrics: sum / count if count is not 0. Waits. */
+/* Gets a metric since the last ampc_clear_metrics: sum / count if count is not 0. Waits. */
 ampc_status ampc_get_metric(ampc_runtime *rt, uint32_t metric, ampc_metric *out);
-/* The statistics of a metric that has any (ampc_metric_desc.statistics), such as the counts of a
- * confusion matrix [true, predicted] followed by the number of labels that are no class. Waits. */
+/* Gets the statistics of a metric that has any (ampc_metric_desc.statistics), such as the counts of
+ * a confusion matrix [true, predicted] and then the number of labels that are not a class.
+ * Waits. */
 ampc_status ampc_get_statistics(ampc_runtime *rt, uint32_t metric, double *out);
 ampc_status ampc_clear_metrics(ampc_runtime *rt, uint32_t block);
 
@@ -93,7 +94,7 @@ ampc_status ampc_clear_metrics(ampc_runtime *rt, uint32_t block);
  * first failure; later calls of the step do nothing, and ampc_run_step or ampc_wait returns it.
  * ampc_create calls each step function once before the spaces hold data: then products,
  * convolutions and attention only prepare the libraries, and all other calls do nothing. */
-/* The base address of each space. INPUT moves with each batch, so a step must not keep its
+/* Returns the base address of each space. INPUT moves with each batch, so a step must not keep its
  * address. */
 char *const *ampc_spaces(ampc_runtime *rt);
 void ampc_do_launch(ampc_runtime *rt, uint32_t kernel, uint32_t grid, uint32_t block,
@@ -132,39 +133,39 @@ ampc_runtime *ampc_called(ampc_runtime *rt, const char *name); /* returns rt */
 
 /* ---- data: where batches come from; runtime/data implements it for the sources of a job ---- */
 typedef struct ampc_batches ampc_batches; /* the batches of one block, epoch after epoch */
-typedef struct ampc_data_position {       /* the position of a run; kept in checkpoints */
-  int64_t epoch, batch;                   /* batch within the epoch, from 0 */
-  int64_t block;                          /* train block, by index in the program */
+typedef struct ampc_data_position { /* the position of a run in its data; kept in checkpoints */
+  int64_t epoch, batch;             /* batch within the epoch, from 0 */
+  int64_t block;                    /* train block, by index in the program */
 } ampc_data_position;
 typedef struct ampc_data_interface {
   /* Opens the sources of a block and checks headers, shapes, counts and limits. One or more threads
    * prepare batches ahead of time. The same seed gives the same order. */
   ampc_status (*open)(const ampc_program *p, uint32_t block, const char *data_dir, uint64_t seed,
                       ampc_batches **out);
-  int64_t (*per_epoch)(const ampc_batches *b); /* batches, including a smaller last one */
-  ampc_status (*seek)(ampc_batches *b, ampc_data_position to); /* next() continues there */
-  /* The next batch, valid until the next call, in the layout of INPUT. *out_base corresponds to the
-   * lowest offset of the block's sources. *out_samples is smaller for a last batch that is kept. */
+  int64_t (*per_epoch)(const ampc_batches *b); /* number of batches, including a smaller last one */
+  ampc_status (*seek)(ampc_batches *b, ampc_data_position to); /* next() continues at `to` */
+  /* Gets the next batch, valid until the next call, in the layout of INPUT. *out_base corresponds
+   * to the lowest offset of the block's sources. *out_samples is smaller for a kept last batch. */
   ampc_status (*next)(ampc_batches *b, const void **out_base, int64_t *out_samples,
                       ampc_data_position *out_position);
-  /* Called after a loss that is not finite. True: the block's data has such a number, and `text`
-   * says where: "sample 17 of x.idx holds nan". The pointer may be NULL: unknown. */
+  /* Searches for the cause of a loss that is not finite. True: the block's data has such a number,
+   * and `text` says where: "sample 17 of x.idx holds nan". The pointer may be NULL: unknown. */
   bool (*find_lost)(const ampc_batches *b, char *text, size_t size);
-  /* The name of a sample of a batch that next() has returned, such as "cats/1.jpg". Samples are
-   * counted in the order of the data. False: the sample has only its number. */
+  /* Writes the name of a sample of a batch that next() has returned, such as "cats/1.jpg". Samples
+   * are counted in the order of the data. Returns false if the sample has only its number. */
   bool (*sample_name)(const ampc_batches *b, int64_t sample, char *text, size_t size);
   void (*close)(ampc_batches *b);
 } ampc_data_interface;
 extern const ampc_data_interface ampc_data;
 
-/* Copies the next batch of a block to INPUT and runs the block's step on it; asynchronous. `step`
- * is as for ampc_variant_at. In an eval or infer block it is the number of the batch, from 0: each
- * batch draws its own random numbers. */
+/* Copies the next batch of a block to INPUT and runs the block's step on it; asynchronous. For a
+ * train block `step` is as in ampc_variant_at. In an eval or infer block it is the number of the
+ * batch, from 0: each batch draws its own random numbers. */
 ampc_status ampc_run_batch(ampc_runtime *rt, const ampc_data_interface *data, ampc_batches *from,
                            uint32_t block, int64_t step, int64_t *out_samples);
-/* For callers that run the bodies of a train block with `accumulate` one by one: is the next body
- * the first, the last of its step? Gradients are summed until the last. Without this call each body
- * is a step of its own. Asynchronous; writes only changes. */
+/* Says whether the next body is the first, or the last, of its step, for callers that run the
+ * bodies of a train block with `accumulate` one by one. Gradients are summed until the last body.
+ * Without this call each body is a step of its own. Asynchronous; writes only changes. */
 ampc_status ampc_set_group(ampc_runtime *rt, bool first, bool closes);
 /* Runs step `step` of the run, counted from 1, in a train block. The step consists of the next
  * `bodies` batches, and their gradients are summed before the optimizers update anything.
@@ -202,19 +203,19 @@ ampc_status ampc_checkpoint_load(ampc_runtime *rt, const char *path, ampc_data_p
 /* ---- the training loop ---- */
 typedef struct ampc_train_options {
   const char *device, *data_dir;
-  const char *save, *resume;      /* NULL: those of the job, if it has any */
+  const char *save, *resume;      /* NULL: the paths of the job, if it has any */
   int64_t steps, save_every, log; /* 0: as in the job. steps: optimizer steps attempted in total,
-                                     including those before a resume */
+                                     including steps before a resume */
   bool seed_given, steps_given;   /* `seed` and `steps` hold even if they are 0 */
   uint64_t seed;
   bool quiet;
   bool eval_only;  /* run the eval blocks once on the resumed weights */
-  double max_time; /* seconds; 0: no limit. Then the run ends as after its last step */
-  int64_t limit_batches, overfit_batches; /* of an epoch; 0: all. overfit: the same in each epoch */
-  int64_t early_stop;                     /* evaluations without a better one; 0: the job's */
+  double max_time; /* seconds; 0: no limit. At the limit the run ends as after its last step */
+  int64_t limit_batches, overfit_batches; /* batches an epoch; 0: all. overfit: always the same */
+  int64_t early_stop;                     /* evaluations without a better one; 0: as in the job */
   int64_t keep_last, keep_best; /* checkpoints in addition to `save`, with their own names */
   bool json;                    /* one line of JSON per step on stdout, and nothing else there */
-  const char *log_dir;          /* metrics.csv and TensorBoard events; NULL: none */
+  const char *log_dir;          /* folder of metrics.csv and TensorBoard events; NULL: no logs */
   /* Callbacks of an observer; each may be NULL. after_step: the host has enqueued step `step` of
    * the run, in a train block. The callback waits for whatever it reads, and a status ends the run.
    * If it sets *out_note, that text is printed between lines of progress. lost: a loss or gradient
@@ -235,11 +236,11 @@ typedef struct ampc_train_options {
 ampc_status ampc_train(ampc_runtime *rt, const ampc_data_interface *data,
                        const ampc_train_options *options);
 
-/* The checkpoint that the job names with resume=; NULL: none. */
+/* Returns the checkpoint that the job names with resume=; NULL if it names none. */
 const char *ampc_resume_path(const ampc_program *program);
 
-/* main() of an emitted program. Its options fill an ampc_train_options; it also has --set and
- * --help. Trains and returns the exit status. */
+/* Implements main() of an emitted program. Its options fill an ampc_train_options, in addition to
+ * --set and --help. Trains and returns the exit status. */
 int ampc_main(int argc, char **argv, const ampc_program *program, const ampc_data_interface *data);
 
 #ifdef __cplusplus

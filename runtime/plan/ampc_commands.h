@@ -7,7 +7,7 @@ extern "C" {
 #endif
 
 /* The place of a command's operand. In iteration t of the innermost AMPC_REPEAT around the command,
- * it is t * stride bytes further, for instance at the next slice of a sequence. */
+ * the operand is t * stride bytes further, for instance at the next slice of a sequence. */
 typedef struct ampc_operand {
   ampc_ref at;
   int64_t stride; /* bytes; 0: the same place in every iteration */
@@ -21,7 +21,7 @@ typedef struct ampc_launch {
   const ampc_operand *args; /* pointers, and numbers that differ between launches of one kernel;
                                sizes are literals in its text */
   const struct ampc_attention *library; /* NULL, or what the kernel computes: a device calls its
-                                           library instead if that can compute it */
+                                           library instead if the library can compute that */
 } ampc_launch;
 
 /* C = A B (+ C) (+ bias), row-major, `batch` times with the given strides (elements).
@@ -53,15 +53,17 @@ typedef enum ampc_conv_kind { AMPC_CONV_FORWARD, AMPC_CONV_DATA, AMPC_CONV_WEIGH
 typedef struct ampc_conv {
   ampc_conv_kind kind;
   int64_t n, c, k, groups;
-  uint32_t spatial; /* dimensions: entries of the arrays below; the last one is the width */
+  uint32_t spatial; /* number of dimensions, which is the number of entries used in the arrays
+                       below; the width is last */
   int64_t in[AMPC_MAX_SPATIAL], kernel[AMPC_MAX_SPATIAL], out[AMPC_MAX_SPATIAL];
   int64_t stride[AMPC_MAX_SPATIAL], pad[AMPC_MAX_SPATIAL], dilation[AMPC_MAX_SPATIAL];
   bool accumulate, tf32, has_bias;
-  ampc_dtype x_type, w_type, y_type, bias_type; /* one of them is the result's */
+  ampc_dtype x_type, w_type, y_type, bias_type; /* types; one of x, w, y is the result */
   int64_t workspace;                            /* bytes; 0 on CUDA, where the device has its own */
-  uint32_t columns, grid, block;                /* CUDA: the kernel that makes columns or computes
-                                                   it all: conv_columns.h; grid 0: none */
-  uint32_t line;                                /* of the job's text, for messages; 0: none */
+  /* CUDA: index, grid and block of the kernel that makes columns or computes the whole convolution:
+   * conv_columns.h. grid 0: no kernel */
+  uint32_t columns, grid, block;
+  uint32_t line; /* of the job's text, for messages; 0: none */
 } ampc_conv;
 
 /* Attention, y = drop(softmax(scale q k^T)) v for each image and head, or the gradients of q, k and
@@ -75,15 +77,16 @@ typedef struct ampc_conv {
  *   forward    y and sums from q, k and v
  *   backward   dq, dk and dv from q, k, v, y, sums and dy
  * Products are summed in f32. Weights and gradients of scores are rounded to `type` before they are
- * multiplied, results when they are written. */
+ * multiplied; results are rounded when they are written. */
 typedef struct ampc_attention_operand {
   uint32_t argument; /* argument of the launch, from 1; 0: not needed */
   int64_t first;     /* index in that argument of the operand's first element */
   int64_t stride[3]; /* elements, from one image, row, head to the next; the last axis is dense */
 } ampc_attention_operand;
 typedef struct ampc_attention_mask { /* bools: may a query attend to a key? */
-  uint32_t argument;                 /* as above */
-  int64_t first, stride[4];          /* along [n, heads, l, s]; 0: the same along that axis */
+  uint32_t argument;                 /* argument of the launch, from 1; 0: no mask */
+  int64_t first, stride[4]; /* first: index of the first element. stride: along [n, heads, l, s]; 0:
+                               the mask does not depend on that axis */
 } ampc_attention_mask;
 typedef struct ampc_attention {
   bool backward, causal;
@@ -91,8 +94,9 @@ typedef struct ampc_attention {
   ampc_attention_operand q, k, v, y, sums;
   ampc_attention_operand dy, dq, dk, dv; /* backward */
   ampc_attention_mask mask;
-  double scale, p;        /* p 0: no dropout */
-  uint32_t state, stream; /* arguments of the launch, as above: STATE, and the stream's number */
+  double scale, p; /* p 0: no dropout */
+  /* arguments of the launch, from 1: STATE, and the stream's number */
+  uint32_t state, stream;
   ampc_dtype type;
   uint32_t line; /* of the job's text, for messages; 0: none */
 } ampc_attention;
@@ -144,11 +148,11 @@ typedef struct ampc_command {
   } as;
 } ampc_command;
 
-/* Bytes that a product needs in ampc_gemm.workspace on the CPU; 0 for plain f32. */
+/* Return the bytes of workspace that the command needs on the CPU; 0 for a product of plain f32. */
 int64_t ampc_gemm_workspace_cpu(const ampc_gemm *g, bool real64);
 int64_t ampc_conv_workspace_cpu(const ampc_conv *d, bool real64);
-/* The same on CUDA; `capability` is 90 for sm_90. A convolution's workspace is outside WORK: this
- * is the most that cuDNN or the program's own kernels may need. */
+/* Return the bytes of workspace on CUDA; `capability` is 90 for sm_90. A convolution's workspace is
+ * outside WORK: this is the most that cuDNN or the program's own kernels may need. */
 int64_t ampc_gemm_workspace_cuda(int capability);
 int64_t ampc_conv_workspace_cuda(const ampc_conv *d, bool real64, int capability);
 

@@ -18,8 +18,8 @@ typedef enum ampc_init_kind {
 } ampc_init_kind;
 typedef struct ampc_init {
   ampc_init_kind kind;
-  double a, b;      /* the constant; low, high; mean, std; groups; gain; of PADDED the row */
-  double low, high; /* of TRUNC_NORMAL */
+  double a, b; /* by kind: the constant; low, high; mean, std; groups; gain; of PADDED the row */
+  double low, high; /* bounds of TRUNC_NORMAL */
 } ampc_init;
 
 typedef struct ampc_param {
@@ -32,7 +32,7 @@ typedef struct ampc_param {
   int64_t elements;
   int64_t offset; /* in elements of MASTER (and GRAD, MOMENT*, COPY*); in bytes of BUFFER */
   ampc_init init;
-  bool copy16, copybf; /* steps read an f16 copy, a bf16 copy of it */
+  bool copy16, copybf; /* copy16: steps read an f16 copy; copybf: a bf16 copy */
   bool channels_last;  /* a convolution's weight. `dim` is [k, c, kernel..], as in files, but spaces
                           store [k, kernel.., c]. ampc_read_param, ampc_write_param convert */
 } ampc_param;
@@ -43,31 +43,31 @@ typedef struct ampc_alias { /* another name of a tied parameter */
 } ampc_alias;
 
 /* A `load` clause of a model: initial values from a safetensors file, or from the shards that an
- * index file names. pattern.h explains patterns. Those of `transpose` and `missing` match names of
- * the model; those of `rename` and `unused` match names of the file without the prefix `strip`. */
+ * index file names. pattern.h explains patterns. `transpose` and `missing` match names of the
+ * model; `rename` and `unused` match names of the file without the prefix `strip`. */
 typedef struct ampc_load {
-  const char *path;            /* as in the job; relative to the data directory */
-  const char *model, *prefix;  /* "net"; "net." if paths begin with it: in a job of several
-                                  models */
-  const char *strip;           /* a prefix that names of the file may have; or "" */
-  const char *const *patterns; /* pairs of rename; then transpose, missing, unused */
+  const char *path;           /* as in the job; relative to the data directory */
+  const char *model, *prefix; /* model: "net"; prefix: "net." if the job has several models, so that
+                                 paths begin with it; else "" */
+  const char *strip;          /* a prefix that names of the file may have; or "" */
+  const char *const *patterns; /* first the pairs of rename, then transpose, missing, unused */
   uint32_t n_rename, n_transpose, n_missing, n_unused;
-  uint32_t line; /* of the clause in the job */
+  uint32_t line; /* line of the clause in the job */
 } ampc_load;
 
 typedef struct ampc_optimizer_desc {
-  const char *name, *kind; /* "opt", "AdamW" */
+  const char *name, *kind; /* name: "opt"; kind: "AdamW" */
   int64_t first, count;    /* its range of GRAD and MOMENT*, in elements: parameters are ordered by
                               optimizer. MASTER has the same range, except for shares */
   bool uses_moment1, uses_moment2, uses_moment3, uses_ema;
-  uint32_t updates; /* most updates in a step; 0 and 1: one */
+  uint32_t updates; /* most updates in one step; 0 counts as 1 */
 } ampc_optimizer_desc;
 
-/* Which numbers a setting may have, as f32. number.h describes and checks them.
+/* Which numbers a setting may have, as f32. number.h describes and checks the domains.
  *   FRACTION   0 or more and below 1: beta of a moving average
  *   SHRINKING  above 0 and below 1
  *   SCALE      a loss scale whose inverse is also a normal float
- *   UNIT       from 0 to 1, inclusive: a probability, a share
+ *   UNIT       from 0 to 1, inclusive: a probability
  *   BOUND      a bound of a range that may be open: infinity is allowed */
 #define AMPC_DOMAINS(ROW)                                                                          \
   ROW(FINITE)                                                                                      \
@@ -91,23 +91,24 @@ typedef struct ampc_setting { /* a number that kernels read from STATE: "opt.lr"
   const char *name;
   double value;
   ampc_domain domain;
-  uint64_t steps_of; /* not 0: the value is the total number of steps of these blocks (bit i: block
-                        i): by the job in `value`, later set by the run before its first step */
-  int64_t every;     /* above 1: it counts only every `every`-th of these steps, as updates in
-                        `every` do */
+  /* not 0: the value is the total number of steps of these blocks (bit i: block i). `value` has the
+   * number by the job; the run sets it before its first step */
+  uint64_t steps_of;
+  int64_t every; /* above 1: the value counts only every `every`-th of these steps, as updates in
+                    `every` do */
 } ampc_setting;
 
 typedef struct ampc_plateau { /* a setting that a run lowers when a metric stops improving */
-  uint32_t setting, metric;   /* a metric of an eval block */
-  bool highest, absolute; /* better is higher; by `threshold` itself, not by that fraction of the
-                             best */
+  uint32_t setting, metric;   /* metric: a metric of an eval block */
+  bool highest, absolute; /* highest: better is higher. absolute: better by `threshold` itself, not
+                             by that fraction of the best */
   int64_t patience, cooldown; /* evaluations */
   double factor, threshold;
   double least, eps; /* least: the lower bound. eps: a smaller change is not made */
 } ampc_plateau;
 
-/* The formats of data. A row has the kind of source and the format's name: that of its `def` in
- * compiler/layers/sources.amp and of its table ampc_format_NAME in runtime/data/formats/NAME.c. */
+/* The formats of data: kind of source, and name of the format. compiler/layers/sources.amp has a
+ * `def` of that name; runtime/data/formats/NAME.c has the table ampc_format_NAME. */
 #define AMPC_FORMATS(ROW)                                                                          \
   ROW(IDX, idx)                                                                                    \
   ROW(SYNTHETIC, synthetic)                                                                        \
@@ -132,16 +133,16 @@ typedef struct ampc_source {
   const char *path;            /* as in the job; relative to the data directory */
   const char *args;            /* arguments that only its format knows: lines "name=value"; or
                                   NULL */
-  ampc_dtype dtype;            /* of its elements in INPUT, after the format's conversion */
-  uint32_t rank;               /* of one sample */
-  int64_t dim[AMPC_MAX_RANK];  /* of one sample */
-  int64_t samples;             /* in the whole file; 0: not known at compile time */
-  double part_begin, part_end; /* fractions between which samples are used: 0, 1: all; see
-                                  ampc_part */
+  ampc_dtype dtype;            /* type of the elements in INPUT, after the format's conversion */
+  uint32_t rank;               /* rank of one sample */
+  int64_t dim[AMPC_MAX_RANK];  /* shape of one sample */
+  int64_t samples;             /* samples in the whole file; 0: not known at compile time */
+  double part_begin, part_end; /* fractions of the samples between which they are used (0, 1: all);
+                                  see ampc_part */
   int64_t limit;               /* integer values must be in [0, limit); 0: no limit */
-  int64_t ignored;             /* or this one; 0: no other value */
+  int64_t ignored;             /* this value is allowed in addition; 0: no other value */
   const char *limit_why;       /* "classes of cross_entropy, mlp.amp:14"; NULL with limit 0 */
-  int64_t offset;              /* bytes, of the batch [batch, dim...] in INPUT */
+  int64_t offset;              /* offset in bytes of the batch [batch, dim...] in INPUT */
   double low, high;            /* synthetic: bounds, or both 0: standard normal */
   uint64_t stream;             /* stream of the random numbers, if the format draws any */
 } ampc_source;

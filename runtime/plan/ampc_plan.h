@@ -1,9 +1,9 @@
 /* The plan of a job: a compiled program as plain data.
  *
- * Compiler and runtime share this header and those that it includes. The compiler fills an
- * ampc_program. emit/ prints it as C (static tables and one step function per block); the JIT
- * passes it in memory, and the runtime executes the command lists. Both make the same calls in the
- * same order.
+ * Compiler and runtime share this header and the headers that it includes. The compiler fills an
+ * ampc_program. emit/ prints the program as C (static tables and one step function per block). The
+ * JIT passes it in memory, and the runtime executes the command lists. Both ways make the same
+ * calls in the same order.
  *
  * Memory is a few flat spaces; every tensor is a byte offset into one of them. */
 #ifndef AMPC_PLAN_H
@@ -24,15 +24,15 @@ typedef struct ampc_dim_size { /* a dim of an infer block, and its compiled size
 enum {
   AMPC_MAX_SIZES = 8,    /* dims of an infer block */
   AMPC_MAX_PERIODS = 7,  /* different periods of `every` in a block */
-  AMPC_MAX_VARIANTS = 16 /* of a block */
+  AMPC_MAX_VARIANTS = 16 /* variants of a block */
 };
 
 typedef struct ampc_step { /* a block compiled for one batch size and one set of `every` */
   int64_t batch;
-  uint32_t fires; /* bit i: it includes the statements of `every period[i]` of its block */
+  uint32_t fires; /* bit i: the step runs the statements of `every period[i]` of its block */
   const ampc_command *commands; /* NULL in emitted programs */
   uint32_t n_commands;
-  void (*run)(ampc_runtime *rt); /* emitted programs; NULL in the JIT */
+  void (*run)(ampc_runtime *rt); /* set in emitted programs; NULL in the JIT */
 } ampc_step;
 
 typedef struct ampc_output_desc { /* a result of an infer block; valid after its step has run */
@@ -46,13 +46,13 @@ typedef struct ampc_output_desc { /* a result of an infer block; valid after its
 
 /* How a metric is computed from its statistics, which are sums over all samples; runtime/metric.c
  * has the formulas. Counts are a matrix [true, predicted] of samples, or three numbers per class:
- * `right` of all classes, then `predicted`, then `true`. The last count is that of labels that are
- * no class. */
+ * `right` of all classes, then `predicted`, then `true`. The last count is the number of labels
+ * that are not a class. */
 #define AMPC_METRICS(ROW)                                                                          \
   ROW(MEAN, mean)             /* mean over samples; has no statistics */                           \
   ROW(PERPLEXITY, perplexity) /* sum of the losses; number of losses */                            \
   ROW(PEARSON, pearson)       /* number of elements; sums of x, y, x^2, y^2, x y */                \
-  ROW(AUC, auc)               /* counts, per class and bin of scores; all rows below: counts */    \
+  ROW(AUC, auc)               /* counts per class and bin of scores. Rows below: counts */         \
   ROW(F1_MACRO, f1_macro)                                                                          \
   ROW(F1_MICRO, f1_micro)                                                                          \
   ROW(F1_WEIGHTED, f1_weighted)                                                                    \
@@ -75,37 +75,37 @@ typedef struct ampc_metric_desc {
   const char *name;
   bool is_loss; /* the value that `minimize` minimizes */
   ampc_metric_kind kind;
-  uint32_t statistics; /* how many; 0: none, a mean */
+  uint32_t statistics; /* number of statistics; 0: the metric is a mean */
 } ampc_metric_desc;
 
 typedef enum ampc_block_kind { AMPC_TRAIN, AMPC_EVAL, AMPC_INFER } ampc_block_kind;
 typedef struct ampc_block {
   ampc_block_kind kind;
   const char *name;                 /* "train", "eval"; numbered when there are several: "eval2" */
-  uint32_t line;                    /* of the block in the job */
-  int64_t batch, epochs, max_steps; /* max_steps 0: whole epochs */
-  int64_t accumulate; /* bodies of a step, 1 or more; the last step of an epoch may have fewer */
+  uint32_t line;                    /* line of the block in the job */
+  int64_t batch, epochs, max_steps; /* max_steps: 0: whole epochs */
+  int64_t accumulate; /* bodies in a step, 1 or more; the last step of an epoch may have fewer */
   int64_t every, log, save_every; /* 0: not given */
   int64_t early_stop; /* a train block ends after this many evaluations in a row without a better
                          one; 0: never */
   bool shuffle, drop_last;
-  const char *save;   /* path or NULL */
-  const char *resume; /* likewise; the same for all blocks that have one */
+  const char *save;   /* path, or NULL */
+  const char *resume; /* path, or NULL; the same for all blocks that have one */
   const char *call;   /* infer blocks: the name in the job. `name` may also contain sizes. Emitted
                          programs set `call` only if the block has sizes */
   uint32_t n_sizes;
-  ampc_dim_size size[AMPC_MAX_SIZES]; /* in the order in which the arguments name them. An infer
-                                     block is compiled once for each choice of sizes, and each
-                                     is an ampc_block: ampc_infer_block finds it */
+  ampc_dim_size size[AMPC_MAX_SIZES]; /* in the order in which the arguments name the dims. An infer
+                                         block is compiled once for each choice of sizes; each
+                                         compiled one is an ampc_block. ampc_infer_block finds it */
   uint32_t first_source, n_sources;   /* in ampc_program.sources */
-  uint32_t first_metric, n_metrics;   /* in ampc_program.metrics; places: ampc_metric_slots */
+  uint32_t first_metric, n_metrics;   /* in ampc_program.metrics; in STATE: ampc_metric_slots */
   uint32_t n_periods;
-  int64_t period[AMPC_MAX_PERIODS]; /* of `every` statements, increasing. Step s of the run, from
-                                       1, runs a statement if its period divides s. Each set of
-                                       periods that occurs has a variant: ampc_variant_at */
-  uint32_t n_variants;              /* variant[0] has the full batch and all `every` statements.
-                                       First all variants for the full batch, then, in the same
-                                       order, those for the smaller last batch of an epoch */
+  /* periods of `every` statements, increasing. Step s of the run, counted from 1, runs a statement
+   * if its period divides s. Each set of periods that occurs has a variant: ampc_variant_at */
+  int64_t period[AMPC_MAX_PERIODS];
+  uint32_t n_variants; /* variant[0] has the full batch and all `every` statements. First come all
+                          variants for the full batch, then, in the same order, the variants for the
+                          smaller last batch of an epoch */
   ampc_step variant[AMPC_MAX_VARIANTS];
 } ampc_block;
 
@@ -114,16 +114,16 @@ typedef struct ampc_block {
 typedef struct ampc_check {
   const char *why; /* "rows of embedding, gpt2.amp:50" */
   int64_t rows;
-  uint32_t rank; /* of the index */
+  uint32_t rank; /* rank of the index tensor */
   int64_t dim[AMPC_MAX_RANK];
 } ampc_check;
 
-typedef struct ampc_scaler_desc { /* initial values of ampc_state; `on` false: scale 1, no checks */
+typedef struct ampc_scaler_desc { /* initial values of ampc_state. `on` false: scale 1, no checks */
   bool on, dynamic;
   bool per_optimizer; /* each optimizer has its own scale */
   bool replay;        /* a step that overflows runs again at a lower scale: ampc_run_group */
   double init, growth, backoff, min, max;
-  int64_t interval, hysteresis; /* number of steps; number of overflows */
+  int64_t interval, hysteresis; /* interval: number of steps; hysteresis: number of overflows */
 } ampc_scaler_desc;
 
 /* A kernel. CPU: `function` is a thunk of type ampc_cpu_kernel. CUDA: the __global__ function. */
@@ -137,14 +137,14 @@ typedef struct ampc_kernel {
 /* JIT on CUDA: a cubin or PTX with consecutive kernels of the program. */
 typedef struct ampc_image {
   const void *bytes;
-  uint32_t first, count; /* kernels */
+  uint32_t first, count; /* the image has kernels `first` to `first + count - 1` */
 } ampc_image;
 
-/* Emitted CUDA programs: finds the driver's handle of a __global__ function; 0 on success. */
+/* In an emitted CUDA program, finds the driver's handle of a __global__ function; 0 on success. */
 typedef int ampc_find_kernel(void **out, const void *function);
 
 typedef struct ampc_program {
-  const char *name;      /* of the job: "mlp" */
+  const char *name;      /* the job's name: "mlp" */
   const char *source;    /* the file name of the path on the command line: "mlp.amp" */
   const char *target;    /* "cpu", "sm_80" */
   const char *precision; /* "f16" */
@@ -155,8 +155,9 @@ typedef struct ampc_program {
   ampc_scaler_desc scaler;
   int64_t space_bytes[AMPC_SPACE_COUNT];
   const ampc_param *params;
-  const ampc_param *shares; /* a parameter again, for each further optimizer that updates it.
-                               `offset`: its gradients and moments for that one, in elements */
+  /* for each further optimizer of a parameter, the parameter again. `offset` is the place of its
+   * gradients and moments for that optimizer, in elements */
+  const ampc_param *shares;
   const ampc_load *loads;
   const ampc_alias *aliases;
   const ampc_optimizer_desc *optimizers;
@@ -171,31 +172,31 @@ typedef struct ampc_program {
   uint32_t n_params, n_shares, n_loads, n_aliases, n_optimizers, n_settings, n_plateaus, n_sources,
       n_metrics, n_outputs, n_checks;
   uint32_t n_blocks, n_kernels;
-  const ampc_image *images; /* CUDA: images, or find_kernel; on the CPU neither */
+  const ampc_image *images; /* CUDA: images or find_kernel; CPU: neither */
   uint32_t n_images;
   ampc_find_kernel *find_kernel;
   uint32_t world; /* devices that run this program together; 0 and 1: a single one */
 } ampc_program;
 
-/* The optimizer that keeps averages of the parameter, at its `offset`; NULL: none does. */
+/* Returns the optimizer that keeps averages of the parameter, at its `offset`; NULL: none does. */
 const ampc_optimizer_desc *ampc_average_of(const ampc_program *p, const ampc_param *q);
 
-/* Offsets in STATE, in bytes. If `i` is one past the last element, the result is where the next
- * array begins. The functions take counts because the compiler calls them before it has a
+/* Return offsets in STATE, in bytes. If `i` is one past the last element, the result is where the
+ * next array begins. The functions take counts because the compiler calls them before it has a
  * program. */
 int64_t ampc_state_optimizer(uint32_t i);
 int64_t ampc_state_metric(uint32_t n_optimizers, uint32_t i);
 int64_t ampc_state_setting(uint32_t n_optimizers, uint32_t n_metrics, uint32_t i);
 
-/* How many structs ampc_metric in STATE the first n metrics of the table have in all. A metric has
+/* Returns how many structs ampc_metric the first n metrics of the table have in STATE. A metric has
  * one, or one for each of its statistics. `n_metrics` and `i` above count these structs. */
 uint32_t ampc_metric_slots(const ampc_metric_desc *metrics, uint32_t n);
 
-/* The samples of a source of n samples that `part=[begin, end]` selects: *out_count samples from
+/* Selects the samples of `part=[begin, end]` from a source of n samples: *out_count samples from
  * *out_first on. Two ranges that share a bound neither overlap nor leave a gap. */
 void ampc_part(int64_t n, double begin, double end, int64_t *out_first, int64_t *out_count);
 
-/* 80 for "sm_80"; 0: not a GPU's target. */
+/* Returns 80 for "sm_80"; 0 for a target that is not a GPU. */
 int ampc_target_capability(const char *target);
 
 int64_t ampc_element_size(const ampc_program *p, ampc_dtype t); /* bytes; f32 is 8 with real64 */

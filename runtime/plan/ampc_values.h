@@ -10,20 +10,21 @@ extern "C" {
 
 /* ---- statuses ---- */
 
-/* Also the exit statuses of programs. */
+/* Statuses of functions, and exit statuses of programs. */
 typedef enum ampc_status {
   AMPC_OK = 0,
-  AMPC_BAD_USAGE = 2,   /* options, names */
-  AMPC_BAD_FILE = 3,    /* missing, unreadable, truncated, of another model, damaged */
+  AMPC_BAD_USAGE = 2,   /* wrong option or name */
+  AMPC_BAD_FILE = 3,    /* a file is missing, unreadable, truncated, damaged, or of another model */
   AMPC_NO_COMPILER = 4, /* cc, nvcc or NVRTC failed */
-  AMPC_RUN_FAILED = 5,  /* device, memory, non-finite loss */
+  AMPC_RUN_FAILED = 5,  /* failed device, not enough memory, non-finite loss */
   AMPC_INTERRUPTED = 130
 } ampc_status;
 
-const char *ampc_last_error(void); /* per thread; never NULL */
+const char *ampc_last_error(void); /* one per thread; never NULL */
 ampc_status ampc_fail(ampc_status status, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3))); /* sets ampc_last_error, returns status */
-ampc_status ampc_fail_log(ampc_status status, const char *log); /* the same with lines of a log */
+    __attribute__((format(printf, 2, 3))); /* sets ampc_last_error, returns `status` */
+/* Sets ampc_last_error to a log of several lines, and returns `status`. */
+ampc_status ampc_fail_log(ampc_status status, const char *log);
 
 /* ---- types and spaces ---- */
 
@@ -42,7 +43,7 @@ enum { AMPC_MAX_RANK = 6 };
 
 enum {
   AMPC_CPU_ALIGN = 64,     /* bytes; alignment of places in WORK and INPUT: a cache line */
-  AMPC_CUDA_ALIGN = 256,   /* bytes, likewise; cuBLASLt's fast kernels need it */
+  AMPC_CUDA_ALIGN = 256,   /* bytes; the same on CUDA: cuBLASLt's fast kernels need it */
   AMPC_PARAM_ALIGN = 64,   /* elements; alignment of parameters in the spaces from MASTER to EMA */
   AMPC_BUFFER_ALIGN = 256, /* bytes; alignment of a buffer in BUFFER */
 };
@@ -51,17 +52,18 @@ typedef enum ampc_space {
   AMPC_NONE,    /* no memory. `offset` is the operand itself: a number, or 0 for NULL */
   AMPC_STATE,   /* ampc_state.h */
   AMPC_MASTER,  /* f32 weights, parameter after parameter, each aligned; padding is zero */
-  AMPC_COPY16,  /* f16 working copies: element e of MASTER at e here */
-  AMPC_COPYBF,  /* bf16 working copies, likewise */
-  AMPC_GRAD,    /* f32 gradients, element for element as MASTER; zero when a step begins */
-  AMPC_MOMENT1, /* optimizer state, likewise (momentum buffer; Adam's m) */
+  AMPC_COPY16,  /* f16 copies of MASTER, at the same element offsets */
+  AMPC_COPYBF,  /* bf16 copies of MASTER, at the same element offsets */
+  AMPC_GRAD,    /* f32 gradients, at the element offsets of MASTER; zero when a step begins */
+  AMPC_MOMENT1, /* optimizer state, at the element offsets of MASTER: momentum buffer, Adam's m */
   AMPC_MOMENT2, /* Adam's v */
   AMPC_MOMENT3, /* the largest v of amsgrad; the mean gradient of a centered RMSprop */
-  AMPC_EMA,     /* f32 averages of the weights, likewise; eval and infer blocks read them */
-  AMPC_BUFFER,  /* f32 and integer state that is not trained (running statistics) */
-  AMPC_KEPT,    /* for steps of several bodies: BUFFER as it was before the first of them */
-  AMPC_INPUT,   /* the batch of the current step */
-  AMPC_WORK,    /* everything else, placed by lifetime */
+  AMPC_EMA, /* f32 averages of the weights, at their offsets in MASTER; eval and infer blocks read
+               them */
+  AMPC_BUFFER, /* f32 and integer state that is not trained (running statistics) */
+  AMPC_KEPT,   /* steps of several bodies: BUFFER as it was before the first body */
+  AMPC_INPUT,  /* the batch of the current step */
+  AMPC_WORK,   /* everything else, placed by lifetime */
   AMPC_SPACE_COUNT
 } ampc_space;
 
@@ -70,7 +72,7 @@ typedef struct ampc_ref {
   int64_t offset; /* bytes */
 } ampc_ref;
 
-/* The smallest multiple that is not below n. */
+/* Returns the smallest multiple of `multiple` that is not below n. */
 int64_t ampc_round_up(int64_t n, int64_t multiple);
 int64_t ampc_dtype_size(ampc_dtype t);     /* bytes */
 const char *ampc_dtype_name(ampc_dtype t); /* "f32", ... */

@@ -85,7 +85,7 @@ static bool has_part_of_a_tile(const ampc_attention *a)
   return a->s % KEY_TILE != 0;
 }
 
-/* With a causal mask and l <= s, no query attends to the positions after the last key. */
+/* Whether queries attend to half a tile after the last key: not with a causal mask and l <= s. */
 static bool has_half_a_tile(const ampc_attention *a)
 {
   return a->s % KEY_TILE == HALF_TILE && (!a->causal || a->l > a->s);
@@ -98,8 +98,9 @@ static bool has_unlike_wide_heads(const ampc_attention *a)
 
 typedef enum Way { BOTH_WAYS, BACKWARD } Way;
 typedef struct Fault {
-  int from, before;   /* first faulty, first good version: 91501 for cuDNN 9.15.1; 0: no bound */
-  int oldest, newest; /* compute capabilities of the GPUs, 90 for 9.0; both 0: all GPUs */
+  int from, before;   /* from: first faulty version, before: first good one: 91501 for cuDNN 9.15.1;
+                         0: no bound */
+  int oldest, newest; /* range of the GPUs' compute capabilities, 90 for 9.0; both 0: all GPUs */
   Way way;
   bool (*when)(const ampc_attention *a); /* NULL: always */
   const char *why;                       /* follows "cuDNN 9.10.1" if `from` is set */
@@ -123,14 +124,15 @@ static const Fault faults[] = {
     {90000, 91501, 0, 0, BACKWARD, has_part_of_a_tile,
      "reads outside of memory in steps that are repeated, because the keys are no multiple of 128"},
     {90000, 91800, 100, 109, BACKWARD, NULL, "makes gradients that differ from run to run"},
-    /* cudnn-frontend pull request 628: it computes exp(0 - sums) for keys that do not exist */
+    /* cudnn-frontend pull request 628: cuDNN computes exp(0 - sums) for keys that do not exist */
     {90000, 92600, 90, 99, BACKWARD, has_half_a_tile,
      "makes NaN of queries with low scores, because the keys are 64 more than a multiple of 128"},
     {91100, 0, 90, 99, BACKWARD, has_unlike_wide_heads,
      "makes wrong gradients of wide heads whose values have another width"},
 };
 
-/* An unknown version or GPU (0) is taken to have no faults of specific versions or GPUs. */
+/* Whether the fault concerns this attention. Faults of some versions or GPUs exclude unknown (0)
+ * ones. */
 static bool is_met(const Fault *f, const ampc_attention *a, ampc_cudnn with)
 {
   bool versions = f->from || f->before, gpus = f->oldest || f->newest;

@@ -4,15 +4,15 @@
 #include "toolkit.h"
 
 /* Returns `why`, filled with the reason why this version of cuDNN must not compute the attention.
- * NULL: no reason is known; its engines may still refuse. */
+ * Returns NULL if no such reason is known; cuDNN's engines may still refuse. */
 const char *ampc_attention_against(const ampc_attention *a, ampc_cudnn with,
                                    char why[AMPC_WHY_ROOM]);
 
 bool ampc_attention_has_kept(const ampc_attention *a);  /* some weights are dropped or masked */
 int64_t ampc_attention_scores(const ampc_attention *a); /* bytes of the scores; forward: 0 */
-int64_t ampc_attention_kept(const ampc_attention *a);   /* of the factors that keep or drop
-                                                           weights */
-int64_t ampc_attention_bias(const ampc_attention *a);   /* of the bias that is added to scores */
-/* The sizes [n, heads, l, s] of both arrays; 1 along axes where the mask is the same. With dropout
- * the first array has all sizes. */
+/* Returns the bytes of the factors that keep or drop weights. */
+int64_t ampc_attention_kept(const ampc_attention *a);
+int64_t ampc_attention_bias(const ampc_attention *a); /* bytes of the bias of scores */
+/* Writes the sizes of the bias: those of [n, heads, l, s], but 1 along axes on which the mask does
+ * not depend. The factors have these sizes, too; with dropout, all four. */
 void ampc_attention_mask_dims(const ampc_attention *a, int64_t out[4]);

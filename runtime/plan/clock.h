@@ -1,4 +1,4 @@
 #pragma once
 
-/* Seconds since some moment; never decreases. */
+/* Returns seconds since an arbitrary moment; the result never decreases. */
 double seconds_now(void);

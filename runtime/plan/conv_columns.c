@@ -6,7 +6,7 @@
 
 enum { COLUMN_BYTES = 64 << 20, MIB = 1 << 20, THREADS = 1 << 16 /* threads that fill a GPU */ };
 
-/* The largest divisor of n that is at most `limit`; at least 1. */
+/* Returns the largest divisor of n that is at most `limit`; at least 1. */
 static int64_t divisor(int64_t n, int64_t limit)
 {
   int64_t best = 1;
@@ -29,7 +29,7 @@ ampc_conv ampc_conv_of_columns(const ampc_conv *d)
   return m;
 }
 
-/* 8, 4 or 2 neighbouring channels of a group, if an access then has at least 4 bytes; else 1. */
+/* Returns 8, 4 or 2 neighbouring channels of a group if an access then has 4 bytes; else 1. */
 static int64_t vector_of(int64_t channels, int64_t size)
 {
   int64_t most = channels % 8 == 0 ? 8 : channels % 4 == 0 ? 4 : channels % 2 == 0 ? 2 : 1;
@@ -48,7 +48,7 @@ static bool is_whole(const ampc_conv *d)
   return (d->groups > 1 && depth == 1) || depth * conv_taps(d) <= CONV_WHOLE_DEPTH;
 }
 
-/* Divides the sum into enough parts that their threads fill a GPU; each part has some pixels. */
+/* Divides the sum into enough parts for their threads to fill a GPU; a part has several pixels. */
 static void cut_sums(const ampc_conv *d, int64_t size, ConvColumns *t)
 {
   enum { LEAST_PIXELS = 16, MOST_SUMS = 2048, ALONE = 48 };
@@ -62,7 +62,7 @@ static void cut_sums(const ampc_conv *d, int64_t size, ConvColumns *t)
   t->bytes = ampc_round_up((t->sums + t->joined) * weights * size, AMPC_CUDA_ALIGN);
 }
 
-/* A thread computes a vector of results; for depthwise filters it also reads one. */
+/* Sets the sizes of Note [whole]. A thread computes, and for depthwise filters reads, a vector. */
 static ConvColumns whole(const ampc_conv *d, bool real64, ConvColumns t)
 {
   bool weight = d->kind == AMPC_CONV_WEIGHT;
@@ -124,7 +124,7 @@ ConvColumns ampc_conv_columns(const ampc_conv *d, bool real64)
   return t;
 }
 
-/* NVIDIA's advice: more on GPUs whose multiprocessors copy whole tiles. */
+/* Returns the size that NVIDIA advises: larger on GPUs whose multiprocessors copy whole tiles. */
 int64_t ampc_gemm_workspace_cuda(int capability)
 {
   return capability >= 90 ? 32 * MIB : 4 * MIB;

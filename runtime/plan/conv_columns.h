@@ -1,5 +1,5 @@
-/* Convolutions on CUDA by the program's kernels: as matrix products of columns, or whole. Only
- * arithmetic on sizes, so that compiler and runtime agree. */
+/* Convolutions on CUDA by the program's own kernels: as matrix products of columns, or directly.
+ * Only arithmetic on sizes, so that compiler and runtime agree. */
 #pragma once
 #include "ampc_plan.h"
 
@@ -30,24 +30,27 @@ enum { CONV_WHOLE_DEPTH = 32, CONV_KERNEL_ARGS = 4 };
 
 typedef struct ConvColumns {
   bool direct;           /* a row of columns is the pixel itself: needs no kernel and no columns */
-  int64_t images, parts; /* images of a part; number of parts */
+  int64_t images, parts; /* the batch is divided into parts: images of a part; number of parts */
   ampc_dtype type;
-  int64_t bytes, turned; /* of columns (or partial sums), of transposed weights: multiples of 256 */
+  int64_t bytes, turned; /* bytes: of columns or partial sums; turned: of transposed weights;
+                            multiples of 256 */
   int64_t vector;        /* channels that a thread processes at once */
-  bool whole;            /* Note [whole]; without columns, so `bytes` are those of partial sums */
+  bool whole;            /* Note [whole]; no columns, so `bytes` counts partial sums */
   int64_t each; /* neighbouring pixels of the result that a thread computes with the same weights */
   int64_t sums, pixels; /* of a gradient of weights: number of parts; pixels of y in a part */
-  int64_t join, joined; /* parts that an extra pass sums up to one, its results; 0: no such pass */
+  int64_t join, joined; /* join: partial sums that an extra pass adds to one; joined: its results;
+                           0: no such pass */
 } ConvColumns;
 ConvColumns ampc_conv_columns(const ampc_conv *d, bool real64);
-/* The convolution whose columns are made: d; for a gradient of images its forward form, y to x. */
+/* Returns the convolution whose columns are made: d; for a gradient of images d from y to x. */
 ampc_conv ampc_conv_of_columns(const ampc_conv *d);
-bool ampc_conv_is_depthwise(const ampc_conv *d); /* a filter for each channel */
+bool ampc_conv_is_depthwise(const ampc_conv *d); /* each channel has its own filter */
 uint32_t ampc_conv_kernel_args(const ampc_conv *d);
-/* The number of launches of the kernel for `images` images. ampc_conv_pass sets the arguments that
- * a launch does not use to NULL. */
+/* Returns the number of launches of the kernel for `images` images. ampc_conv_pass sets the
+ * arguments of one launch; arguments that the launch does not use are NULL. */
 int ampc_conv_passes(const ampc_conv *d, const ConvColumns *t);
 void ampc_conv_pass(const ampc_conv *d, const ConvColumns *t, int pass,
                     void *args[CONV_KERNEL_ARGS]);
-/* Elements that the kernel writes in its first pass: columns, results, or partial sums. */
+/* Returns how many elements (columns, results, partial sums) the kernel writes in its first
+ * pass. */
 int64_t ampc_conv_kernel_elements(const ampc_conv *d, bool real64);

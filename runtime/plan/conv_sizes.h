@@ -9,7 +9,7 @@ static inline int64_t conv_product_of(uint32_t n, const int64_t *size)
   return product;
 }
 
-/* Pixels of one image of x, and of one of y; elements of the kernel for one pair of channels. */
+/* Return the pixels of an image of x, of an image of y, and of a filter for one channel. */
 static inline int64_t conv_in_pixels(const ampc_conv *d)
 {
   return conv_product_of(d->spatial, d->in);
@@ -23,7 +23,7 @@ static inline int64_t conv_taps(const ampc_conv *d)
   return conv_product_of(d->spatial, d->kernel);
 }
 
-/* Elements of one image of x, of one of y, and of all weights. */
+/* Return the elements of one image of x, of one image of y, and of all weights. */
 static inline int64_t conv_in_elements(const ampc_conv *d)
 {
   return conv_in_pixels(d) * d->c;
@@ -37,8 +37,8 @@ static inline int64_t conv_weights(const ampc_conv *d)
   return d->k * (d->c / d->groups) * conv_taps(d);
 }
 
-/* Whether the only tap reads each pixel of x once, in order: then x itself is the matrix of
- * columns. */
+/* Whether the kernel has one tap, which reads each pixel of x once, in order. Then x itself is the
+ * matrix of columns. */
 static inline bool conv_is_pointwise(const ampc_conv *d)
 {
   for (uint32_t i = 0; i < d->spatial; i++)

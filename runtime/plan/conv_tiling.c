@@ -4,10 +4,10 @@
 #include "conv_sizes.h"
 #include "types.h"
 
-/* SHARES: about this many shares of a batch, if each has MIN_WORK multiply-adds or more.
- * SHARE_BYTES: of a share in f32; it should stay in a core's cache. POINTWISE_WEIGHTS: from here on
- * a product has enough blocks for all threads, and takes 0.7 to 1.1 times the time of a
- * convolution. */
+/* SHARES: about this many shares of a batch (images processed together: conv_tiling.h), if each has
+ * MIN_WORK multiply-adds or more. SHARE_BYTES: size of a share in f32, which should stay in a
+ * core's cache. POINTWISE_WEIGHTS: from this size on a product has enough blocks for all threads,
+ * and takes 0.7 to 1.1 times the time of a convolution. */
 enum {
   SHARES = 32,
   MIN_WORK = 1 << 20,
@@ -30,7 +30,7 @@ static int64_t floats(int64_t n)
   return ampc_round_up(n * (int64_t)sizeof(float), AMPC_CPU_ALIGN);
 }
 
-/* The library stores weights in blocks of `block` output and up to 16 input channels. */
+/* Returns the bytes of packed weights: in blocks of `block` output and up to 16 input channels. */
 static int64_t packed_bytes(const ampc_conv *d, int64_t block)
 {
   int64_t k = d->k / d->groups, c = d->c / d->groups, taps = conv_taps(d);
@@ -109,7 +109,7 @@ ampc_gemm ampc_conv_product_part(const ampc_conv *d, int64_t depth, bool real64)
   return g;
 }
 
-/* Buffer sizes if `depth` of the `all` columns of a group are made at a time. */
+/* Returns the buffer sizes if `depth` of the `all` columns of a group are made at a time. */
 static ConvTiling cut_columns(const ampc_conv *d, int64_t depth, int64_t all, bool real64)
 {
   ampc_gemm g = ampc_conv_product_part(d, depth, real64);
@@ -125,7 +125,7 @@ static ConvTiling cut_columns(const ampc_conv *d, int64_t depth, int64_t all, bo
   return t;
 }
 
-/* The same for as many images at a time as keep their sums near SUM_BYTES. */
+/* Returns the buffer sizes for so many images at a time that the sums are near SUM_BYTES. */
 static ConvTiling cut_images(const ampc_conv *d, int64_t depth, int64_t all, bool real64)
 {
   int64_t sums = cut_columns(d, depth, all, real64).sum;
@@ -179,7 +179,7 @@ static void cut_sums(const ampc_conv *d, ConvTiling *t)
   t->packed = 0;
 }
 
-/* Weight: each lane has its own slices, and processes all images for each of them. */
+/* Weight: each lane has its own slices, and processes all images for each slice. */
 static void cut_slices(const ampc_conv *d, ConvTiling *t)
 {
   int64_t image = floats(conv_in_elements(d)) + floats(conv_out_elements(d));
@@ -192,7 +192,7 @@ static void cut_slices(const ampc_conv *d, ConvTiling *t)
   t->lanes = 2;
 }
 
-/* Operands that are not f32 are widened. With tf32 so are f32 operands, but not the result. */
+/* Whether a tensor is converted: if it is not f32, or if it is an operand of a product in tf32. */
 static bool is_wide(const ampc_conv *d, ampc_dtype type, ampc_conv_kind writes)
 {
   return type != AMPC_F32 || (d->tf32 && d->kind != writes);

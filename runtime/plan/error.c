@@ -1,5 +1,5 @@
-/* The last error of each thread: one line of text, or that and a compiler's log. Paths and names in
- * it come from outside, so control characters are shown as escapes. */
+/* The last error of each thread: one line of text, or a line and a compiler's log. Paths and names
+ * in it come from outside, so control characters are shown as escapes. */
 #include <stdarg.h>
 #include <stdio.h>
 #include "ampc_plan.h"

@@ -23,7 +23,7 @@
 
 #define NEW ".new-"
 enum {
-  DIGITS = 16, /* 8 name the machine, 8 are random */
+  DIGITS = 16, /* 8 digits name the machine, 8 are random */
   TAIL = sizeof NEW - 1 + DIGITS,
   MOST_LINKS = 40,
   MOST_TRIES = 100,
@@ -50,7 +50,7 @@ static const char *last_part(const char *path)
   return slash ? slash + 1 : path;
 }
 
-/* How many bytes of `name` fit into the temporary name: NAME_MAX limits its length. */
+/* Returns how many bytes of `name` fit into the temporary name: NAME_MAX limits its length. */
 static size_t kept_of(const char *name)
 {
   size_t size = strlen(name);
@@ -64,7 +64,7 @@ bool file_is_same(const char *a, const char *b)
          at_a.st_dev == at_b.st_dev && at_a.st_ino == at_b.st_ino;
 }
 
-/* The path that a link at `path` with the text `to` leads to. */
+/* Returns the path that a link at `path` with the text `to` leads to. */
 static char *beside(const char *path, const char *to)
 {
   const char *slash = strrchr(path, '/');
@@ -75,8 +75,8 @@ static char *beside(const char *path, const char *to)
   return out;
 }
 
-/* A link in /proc stands for an open file, and its text need not be a path. /dev/stdout leads to
- * such a link. */
+/* Whether the link is in /proc: there it is an open file, and its text need not be a path.
+ * /dev/stdout leads to such a link. */
 static bool is_open_file(const char *link)
 {
   struct statfs system;
@@ -112,7 +112,7 @@ bool file_is_special(const char *path)
 
 /* ---- writing ---- */
 
-/* NULL if a new file can replace `target` or be created there; otherwise the reason why not. */
+/* Returns NULL if a new file can replace `target` or be created there; else the reason why not. */
 static const char *unreplaceable(const char *target)
 {
   struct stat info;
@@ -135,7 +135,7 @@ static bool write_all(int fd, const char *bytes, int64_t size)
   return true;
 }
 
-/* A number for this boot of this machine: the same in every process until the next reboot. */
+/* Returns a number for this boot of this machine: the same in every process until a reboot. */
 static uint32_t machine(void)
 {
   char id[64];
@@ -194,8 +194,8 @@ static bool name_open_file(FileWriter *w)
   return take_name(w, from);
 }
 
-/* False: the file system has no files without names, or /proc is missing, which is needed to name
- * them. */
+/* Opens a file without a name. Returns false if the file system has no such files, or if /proc,
+ * which is needed to name them, is missing. */
 static bool open_unnamed(FileWriter *w)
 {
   char *folder = file_folder(w->path);
@@ -207,7 +207,7 @@ static bool open_unnamed(FileWriter *w)
 
 /* ---- leftover files ---- */
 
-/* A part is a file that is still being written. Its name is NAME.new- followed by 16 digits. */
+/* Whether `entry` is a part, a file that is being written: NAME.new- followed by 16 digits. */
 static bool is_part(const char *entry)
 {
   size_t size = strlen(entry);
@@ -216,7 +216,7 @@ static bool is_part(const char *entry)
          strspn(end + sizeof NEW - 1, "0123456789abcdef") == DIGITS;
 }
 
-/* Whether the part `entry` is one of the file `name` or of a checkpoint that is kept beside it,
+/* Whether the part `entry` belongs to the file `name` or to a checkpoint that is kept in addition,
  * such as NAME.step400. */
 static bool is_part_of(const char *entry, const char *name)
 {
@@ -240,7 +240,8 @@ static void remove_left(int folder, const char *entry)
   if (fd >= 0) close(fd);
 }
 
-/* Skips the last folder that had no parts, so that writing thousands of files there is fast. */
+/* Removes leftover parts. Skips the last folder without any, so that many files are written
+ * fast. */
 static void sweep(const char *target)
 {
   static _Thread_local struct stat clean;
@@ -305,7 +306,7 @@ static bool take_permissions(const FileWriter *w)
   if (fstat(w->fd, &new) != 0) return false;
   if ((old.st_uid != new.st_uid || old.st_gid != new.st_gid) &&
       fchown(w->fd, old.st_uid, old.st_gid) != 0) {
-    /* then the user of this process owns the new file */
+    /* the user of this process owns the new file instead */
   }
   return fchmod(w->fd, old.st_mode & 0777) == 0;
 }
@@ -375,8 +376,8 @@ ampc_status file_check_writable(const char *path, const FileKind *kind)
 
 /* ---- other than regular files ---- */
 
-/* Opens a device or a pipe to write to it. A file that this process has open already is continued,
- * because a second open would write from its start on. Returns -1 and sets errno on failure. */
+/* Opens a device or a pipe to write to it. A file that this process has open is continued: a second
+ * open would write from the start on. Returns -1 and sets errno on failure. */
 static int open_as_it_is(const char *target)
 {
   const char *slash = strrchr(target, '/');

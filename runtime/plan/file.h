@@ -19,7 +19,7 @@ typedef enum FileRole {
   FILE_NO_ROLE
 } FileRole;
 
-/* A kind of output. Its files are recognized by the `n` bytes from byte `at` on. */
+/* A kind of output. Its files have the `n` bytes `begins` from byte `at` on. */
 typedef struct FileKind {
   const char *name;
   size_t at;
@@ -35,7 +35,7 @@ extern const FileKind file_checkpoint, file_npy, file_png, file_probe, file_page
 ampc_status file_note_input(FileRole role, const char *path);
 /* Refuses `path` if it is an input or a file of another kind; `kind` NULL: if it is an input. */
 ampc_status file_guard(const char *path, const FileKind *kind);
-/* --force: file_guard then allows files of other kinds. */
+/* Sets --force: if true, file_guard allows files of other kinds. */
 void file_force(bool force);
 
 /* ---- writing ---- */
@@ -49,8 +49,8 @@ typedef struct FileWriter {
 } FileWriter;
 
 /* Begins a new file for `path`. Also removes the temporary files that killed writers of `path` left
- * in its folder. Fails if `path` exists and is no regular file, or if file_guard refuses it; then
- * file_abandon is not needed. */
+ * in its folder. Fails if `path` exists and is not a regular file, or if file_guard refuses it;
+ * then file_abandon is not needed. */
 ampc_status file_begin(FileWriter *w, const char *path, const FileKind *kind);
 ampc_status file_add(FileWriter *w, const void *bytes, int64_t size);
 /* Overwrites bytes that were added before. */
@@ -58,21 +58,21 @@ ampc_status file_put(FileWriter *w, int64_t at, const void *bytes, int64_t size)
 /* Replaces the old file by the new one. `durable`: the result survives a power failure. If the call
  * fails, the old file is unchanged, unless only the sync of its folder failed. */
 ampc_status file_finish(FileWriter *w, bool durable);
-void file_abandon(FileWriter *w); /* after file_finish it does nothing */
+void file_abandon(FileWriter *w); /* does nothing after file_finish */
 
 /* Writes a whole file: replaces a regular file as above, writes to anything else directly. */
 ampc_status file_write(const char *path, const FileKind *kind, const void *bytes, int64_t size);
-/* Makes `to` another name (hard link) of the file that `from` leads to, and replaces the file that
- * was there. False with errno: not all file systems have hard links. */
+/* Makes `to` another name (hard link) of the file that `from` leads to, and replaces the file `to`.
+ * Returns false and sets errno on failure: not all file systems have hard links. */
 bool file_link(const char *from, const char *to);
-/* Whether file_begin would work; leaves nothing behind. */
+/* Returns the status that file_begin would return; leaves no file. */
 ampc_status file_check_writable(const char *path, const FileKind *kind);
 
 /* ---- reading ---- */
 
-/* Neither function waits for a pipe without a writer. The caller frees *out, which is
- * NUL-terminated. file_read reads only regular files. file_read_any also reads pipes and devices,
- * up to `most` bytes, and returns NULL or the reason of the failure. */
+/* Read a whole file. Neither function waits for a pipe without a writer. The caller frees *out,
+ * which is NUL-terminated. file_read reads only regular files. file_read_any also reads pipes and
+ * devices, up to `most` bytes, and returns NULL or the reason of the failure. */
 ampc_status file_read(const char *path, char **out, int64_t *out_size);
 const char *file_read_any(const char *path, int64_t most, char **out, int64_t *out_size);
 
@@ -81,20 +81,20 @@ ampc_status file_read_at(const char *path, int fd, int64_t at, int64_t n, void *
 
 /* ---- names ---- */
 
-/* Whether writing to `path` writes directly, instead of replacing a file: it is a device, a pipe,
- * or a name in /proc of an open file. */
+/* Whether writing to `path` writes directly, instead of replacing a file: the path is a device, a
+ * pipe, or a name in /proc of an open file. */
 bool file_is_special(const char *path);
 /* Whether both names lead to one regular file. */
 bool file_is_same(const char *a, const char *b);
-/* `path` with links followed; the last one may be broken. The caller frees the result; NULL: see
- * errno. */
+/* Returns `path` with links followed; the last link may be broken. The caller frees the result;
+ * NULL: see errno. */
 char *file_target(const char *path);
-/* The folder of a path; "." if it names none. The caller frees it; NULL: out of memory. */
+/* Returns the folder of a path or "."; the caller frees it. NULL: out of memory. */
 char *file_folder(const char *path);
-/* `path` in `folder`, unless it is absolute. NULL, "" and "." are the current folder. The caller
- * frees the result; NULL: out of memory. */
+/* Returns `path` in `folder`, or `path` alone if it is absolute. A folder NULL, "" or "." is the
+ * current one. The caller frees the result; NULL: out of memory. */
 char *file_join(const char *folder, const char *path);
 
-/* The last call of each program. Flushes stdout and returns `status`. If that is 0 and stdout could
- * not be written, prints a message on stderr and returns AMPC_BAD_FILE. */
+/* Ends a program: flushes stdout and returns `status`. If `status` is 0 and stdout could not be
+ * written, prints a message on stderr and returns AMPC_BAD_FILE. */
 int file_end_stdout(const char *program, int status);

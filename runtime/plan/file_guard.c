@@ -76,7 +76,7 @@ static int compare(const void *a, const void *b)
 
 /* ---- inputs ---- */
 
-/* The entry of a path that was registered before. The path may lead to another file by now. */
+/* Returns the entry of a registered path, or NULL. The path may lead to another file by now. */
 static Input *noted(FileRole role, const char *path)
 {
   Input *i = inputs;
@@ -128,7 +128,7 @@ static bool add_within(Input *to, const struct stat *info)
   return true;
 }
 
-/* Lists the files of a folder and of `depth` levels of folders below it. Skips folders that cannot
+/* Lists the files of a folder and of folders in it, up to `depth` deep. Skips folders that cannot
  * be read, because they cannot be inputs either. */
 static bool list_within(Input *to, int fd, int depth)
 {
@@ -177,8 +177,8 @@ static ampc_status refuse_input(const char *path, const Input *i)
                    path, i->path, roles[i->role], cure);
 }
 
-/* If an input was removed, a new file may have its inode number. So file_is_same also checks that
- * the input still exists. */
+/* Refuses an output that is an input. If an input was removed, a new file may have its inode
+ * number; so file_is_same also checks that the input still exists. */
 static ampc_status guard_inputs(const char *path, const struct stat *at, const FileKind *kind,
                                 bool look_into_folders)
 {
@@ -195,7 +195,7 @@ static ampc_status guard_inputs(const char *path, const struct stat *at, const F
   return status;
 }
 
-/* Whether the file at `path` begins like files of this kind. */
+/* Sets *out to whether the file at `path` begins like files of this kind. */
 static ampc_status read_kind(const char *path, const FileKind *kind, bool *out)
 {
   char head[HEAD];
@@ -210,8 +210,8 @@ static ampc_status read_kind(const char *path, const FileKind *kind, bool *out)
                    path, strerror(error));
 }
 
-/* Input folders contain pictures. A file that begins like another kind of file is no picture, so
- * folders are not searched for it. */
+/* Whether an output may replace a picture of an input folder. A file that begins like another kind
+ * of file is not a picture, so folders are not searched for it. */
 static bool may_be_picture(const FileKind *kind, bool own)
 {
   return !own || !kind->n || kind == &file_png;
@@ -222,7 +222,7 @@ ampc_status file_guard(const char *path, const FileKind *kind)
   struct stat at;
   bool own = false;
   if (stat(path, &at) != 0 || !S_ISREG(at.st_mode)) return AMPC_OK;
-  bool kept = kind && at.st_size && !forced; /* may be replaced only if it is of this kind */
+  bool kept = kind && at.st_size && !forced; /* it may be replaced only if it is of this kind */
   ampc_status status = kept ? read_kind(path, kind, &own) : AMPC_OK;
   ampc_status input = guard_inputs(path, &at, kind, may_be_picture(kind, own));
   if (input || status) return input ? input : status;

@@ -38,7 +38,7 @@ ampc_status file_read_at(const char *path, int fd, int64_t at, int64_t n, void *
   return AMPC_OK;
 }
 
-/* The size may change during the read. All bytes that were there at the beginning must be read. */
+/* All bytes that were there at the start must be read, although the size may change meanwhile. */
 static ampc_status read_regular(int fd, const char *path, char **out, int64_t *out_size)
 {
   struct stat info;
@@ -84,7 +84,7 @@ static bool make_room(Bytes *b)
   return true;
 }
 
-/* Nothing was read. True: this is a named pipe whose writer may still come; else it is the end. */
+/* After an empty read: whether this is a named pipe whose writer may still come. False: the end. */
 static bool may_come(int fd, int *waited)
 {
   struct stat info;
@@ -101,7 +101,7 @@ static const char *too_long(int64_t most)
   return why;
 }
 
-/* NULL, or the reason why not everything could be read. */
+/* Reads until the end. Returns NULL, or the reason why not everything could be read. */
 static const char *read_any(int fd, int64_t most, Bytes *b)
 {
   int waited = 0;

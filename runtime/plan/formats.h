@@ -10,23 +10,23 @@
 
 /* What the header of a file says; all of it is checked. */
 typedef struct ampc_header {
-  ampc_dtype dtype; /* of the elements in INPUT; the file's type may be a narrower integer */
-  uint32_t rank;    /* of one sample; below AMPC_MAX_RANK, because a batch has one more axis */
-  int64_t dim[AMPC_MAX_RANK]; /* of one sample; each at least 1 */
+  ampc_dtype dtype; /* type of the elements in INPUT; the file's type may be a narrower integer */
+  uint32_t rank;    /* rank of one sample; below AMPC_MAX_RANK, because a batch has one more axis */
+  int64_t dim[AMPC_MAX_RANK]; /* shape of one sample; each size at least 1 */
   int64_t samples;            /* at least 1 */
 } ampc_header;
 
 /* An open source. Each format has its own struct, which only that format accesses. */
 typedef struct ampc_reader ampc_reader;
 
-/* An `epoch` that stands for the samples as they are stored, without training's random changes. */
+/* As `epoch`: the samples as they are stored, without training's random changes. */
 enum { AMPC_AS_STORED = -1 };
 
 typedef struct ampc_array ampc_array; /* array.h */
 typedef struct ampc_format ampc_format;
 
-/* What to open: `desc` is a source of `program`; `path` is its file, or NULL if it has none. All of
- * it must outlive the reader. */
+/* What to open: `desc` is a source of `program`; `path` is its file, or NULL if it has none. All
+ * that the pointers refer to must outlive the reader. */
 typedef struct ampc_opening {
   const ampc_format *format;
   const ampc_program *program;
@@ -37,20 +37,20 @@ typedef struct ampc_opening {
 
 struct ampc_format {
   ampc_source_kind kind;
-  const char *name; /* both as in the row of AMPC_FORMATS */
+  const char *name; /* kind and name: as in the row of AMPC_FORMATS */
 
-  /* Formats with a file: the types that elements can have in INPUT. With this list the compiler
+  /* The types that elements can have in INPUT, for formats with a file. With this list the compiler
    * checks a job that states `shape` and `dtype` without reading the file. */
   ampc_dtype types[AMPC_DTYPE_COUNT];
   uint32_t n_types;
 
-  bool works; /* a sample takes long to produce, so several threads share a batch */
+  bool works; /* producing a sample takes long, so several threads share a batch */
   bool alone; /* several files cannot form one source: a pattern must match one file */
   bool draws; /* draws random numbers, so each call in a job has its own stream */
 
   /* True: the arguments determine the whole header except the number of samples. Then `probe` with
    * a NULL path returns that header, and its messages about arguments name no file. False: `probe`
-   * has to read the file. */
+   * must read the file. */
   bool known;
 
   /* Reads and checks the header of the file. Trusts no number in it that the size of the file
@@ -58,8 +58,8 @@ struct ampc_format {
   ampc_status (*probe)(const ampc_format *f, const char *path, const char *args, ampc_header *out);
 
   /* For formats that use the functions of array.h: reads the header of a file and checks all of it
-   * against the file's size; with `contents` also opens the range of its elements. If `known`, the
-   * path may be NULL, as above. */
+   * against the file's size. With `contents` it also opens the range of its elements. If `known` is
+   * true, the path may be NULL. */
   ampc_status (*locate)(const char *path, const char *args, bool contents, ampc_array *out);
 
   /* Refuses a file whose header differs from the one that the program was compiled for. Also
@@ -76,8 +76,8 @@ struct ampc_format {
   ampc_status (*copy)(const ampc_reader *r, int64_t first, int64_t n, int64_t epoch, void *to);
 
   /* Writes the name of a sample that is a file, such as "cats/1.jpg", to `text`. Call it after
-   * `copy`: if the file could not be used and another one replaced it, this is the other's name.
-   * False: the sample has only its number. May be NULL. */
+   * `copy`: if the file could not be used and another file replaced it, this is the name of the
+   * other file. Returns false if the sample has only its number. May be NULL. */
   bool (*sample_name)(const ampc_reader *r, int64_t sample, char *text, size_t size);
 
   void (*close)(ampc_reader *r); /* NULL is fine */
@@ -88,7 +88,7 @@ AMPC_FORMATS(AMPC_FORMAT_TABLE)
 #undef AMPC_FORMAT_TABLE
 
 const ampc_format *ampc_format_of(ampc_source_kind kind); /* NULL: this kind has no reader */
-const ampc_format *ampc_format_find(const char *name);    /* "idx"; NULL: there is none */
+const ampc_format *ampc_format_find(const char *name);    /* "idx"; NULL: no such format */
 
 /* ---- a source of one file or several ---- */
 
@@ -96,11 +96,11 @@ const ampc_format *ampc_format_find(const char *name);    /* "idx"; NULL: there 
  * in sorted order, form one source. Call these functions to read a source, not its format's. */
 typedef struct ampc_shards ampc_shards;
 
-/* *out_found is false, with AMPC_OK, if there is no such file; errno has the reason. */
+/* Reads the header of a source. *out_found is false, with AMPC_OK, if no file exists; see errno. */
 ampc_status ampc_shards_probe(const ampc_format *f, const char *path, const char *args,
                               bool *out_found, ampc_header *out);
-/* Opens all files of a source; *out_samples is their total. *out_found is also set if the call
- * fails. The functions below do the same as those of ampc_format. */
+/* Opens all files of a source; *out_samples is the total of their samples. *out_found is also set
+ * if the call fails. The functions below do the same as the functions of ampc_format. */
 ampc_status ampc_shards_open(const ampc_opening *o, bool *out_found, ampc_shards **out,
                              int64_t *out_samples);
 void ampc_shards_use(ampc_shards *s, int64_t first, int64_t count);

@@ -49,7 +49,7 @@ const char *ampc_domain_text(ampc_domain domain)
   return domains[domain].text;
 }
 
-/* strtoll and strtod would also accept spaces, a plus sign and hexadecimal digits. */
+/* Excludes what strtoll and strtod also accept: spaces, a plus sign, hexadecimal digits. */
 static bool is_decimal(const char *text, const char *others)
 {
   const char *digits = text + (*text == '-');

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct Part { /* of a name */
+typedef struct Part { /* a range of a name */
   const char *at;
   size_t n;
 } Part;
@@ -15,7 +15,7 @@ typedef struct Captures { /* the texts that the wildcards stand for, in their or
   int n;
 } Captures;
 
-/* The length of the first segment: 3 for "fc1.weight". */
+/* Returns the length of the first segment: 3 for "fc1.weight". */
 static size_t segment(const char *s)
 {
   return strcspn(s, ".");
@@ -71,7 +71,7 @@ static void capture_segments(Captures *c, int k, const char *begin, const char *
   capture(c, k, begin, end > begin && *end ? end - 1 : end);
 }
 
-/* `**` takes segments as a star takes characters. *rest is the text after the match. */
+/* Matches segments; `**` takes them as a star takes characters. *rest is what follows the match. */
 static bool match(const char *pattern, const char *path, bool whole, Captures *c, const char **rest)
 {
   const char *any = NULL, *begin = NULL, *taken = NULL;
@@ -124,7 +124,7 @@ int pattern_wildcards(const char *pattern, unsigned char out[PATTERN_WILDCARDS])
   return n;
 }
 
-/* A buffer large enough for any result: each wildcard stands for a part of the name. */
+/* Returns a buffer large enough for any result: each wildcard stands for a range of the name. */
 static char *rename_room(const char *to, const char *name)
 {
   size_t stars = 1;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The size of a character with this first byte; 0: no character begins with it. */
+/* Returns the size of a character with this first byte; 0: no character begins with it. */
 static size_t size_of(unsigned first)
 {
   if (first < 0x80) return 1;
@@ -28,8 +28,8 @@ static size_t decode(const unsigned char *s, size_t left, unsigned *out)
   return n;
 }
 
-/* U+2028 and U+2029 end lines. The others change the direction of text, so a text that contains
- * them can look like another one. */
+/* Whether a character could make text look like another text: U+2028 and U+2029 end lines; the
+ * others change the direction of text. */
 static bool is_treacherous(unsigned value)
 {
   return value == 0x61c || (value >= 0x200e && value <= 0x200f) ||

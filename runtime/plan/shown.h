@@ -8,11 +8,11 @@
 enum { AMPC_ESCAPE_ROOM = 12 };
 
 /* Returns the size, at least 1 byte, of the first character of the `left` > 0 bytes at s. `escape`
- * is "" if it can be printed, else the text to print instead. Escaped are control characters, bytes
- * that are no UTF-8, and characters that end lines or change the direction of text. */
+ * is "" if the character can be printed, else the text to print instead. Control characters, bytes
+ * that are not UTF-8, and characters that end lines or change the direction of text are escaped. */
 size_t ampc_character(const char *s, size_t left, char escape[AMPC_ESCAPE_ROOM]);
 
-/* Whether all of it can be printed as it is. */
+/* Whether all of the text can be printed as it is. */
 bool ampc_is_plain(const char *s, size_t n);
 
 /* Copies `s` to `out` so that it can be printed, NUL-terminated. Bytes that `keep` lists are not

@@ -6,7 +6,7 @@
 
 enum { LEAST = 20, MOST = 10000, USUAL = 80, USUAL_TEXT = 100 };
 
-/* The width in the variable COLUMNS; 0 if it is not set or not allowed. */
+/* Returns the width in the variable COLUMNS; 0 if it is not set or not allowed. */
 static int columns_said(void)
 {
   const char *said = getenv("COLUMNS");

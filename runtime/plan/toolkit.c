@@ -37,7 +37,7 @@ static void not_here(const ampc_library *l, char *why)
            l->stem, l->newest, or_older, l->install, places);
 }
 
-/* The newest version that exists; *out_version is set to it. */
+/* Opens the newest version that exists, and sets *out_version to it. */
 static void *open_newest(const ampc_library *l, void *open(const char *file), int *out_version)
 {
   char file[64];
@@ -50,7 +50,7 @@ static void *open_newest(const ampc_library *l, void *open(const char *file), in
   return library;
 }
 
-/* Any version in the folder of --cuda-path is preferred to a newer one elsewhere. */
+/* A version in the folder of --cuda-path is preferred to a newer one elsewhere. */
 int ampc_library_open(const ampc_library *l, void *table, char why[AMPC_WHY_ROOM])
 {
   int version = 0;

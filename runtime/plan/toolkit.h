@@ -38,7 +38,7 @@ typedef struct ampc_library {
   const char *stem; /* STEM.so.N */
   const ampc_symbol *symbols;
   size_t n_symbols;
-  int newest, oldest;  /* the range of N. ampc_toolkit_open ignores these and `install` */
+  int newest, oldest;  /* the range of N. ampc_toolkit_open ignores this range and `install` */
   const char *install; /* what to install, for messages: "its package" */
 } ampc_library;
 
@@ -46,5 +46,5 @@ typedef struct ampc_library {
  * the pointers of l->symbols to `table`. Returns the major version (the N of STEM.so.N), or 0 with
  * the reason in `why`. The library stays open until the process ends. */
 int ampc_toolkit_open(const ampc_library *l, void *table, char why[AMPC_WHY_ROOM]);
-/* The same for a library whose versions are not those of CUDA: from l->oldest to l->newest. */
+/* Opens the newest version of a library with its own version numbers: l->oldest to l->newest. */
 int ampc_library_open(const ampc_library *l, void *table, char why[AMPC_WHY_ROOM]);

@@ -20,19 +20,19 @@ void ampc_toolkit_path(const char *folder)
 
 #define WHEELS "/lib*/python3*/*-packages/nvidia/*/lib" /* wheels of a Python installation */
 
-/* Where a given folder may have its libraries. It may be a toolkit, a Python installation with
- * wheels, its folder of packages, or a folder of libraries. */
+/* Patterns of the folders with libraries in a given folder, which may be a toolkit, a Python
+ * installation with wheels, its folder of packages, or a folder of libraries. */
 static const char *const insides[] = {"",       "/lib64",        "/lib", "/targets/*/lib",
                                       "/*/lib", "/nvidia/*/lib", WHEELS, NULL};
 static const char *const pythons[] = {WHEELS, "/lib", NULL}; /* the second is for conda */
 
-/* cuda-12.10 comes after cuda-12.8. */
+/* For qsort, with numbers compared as numbers: cuda-12.10 comes after cuda-12.8. */
 static int compare_versions(const void *a, const void *b)
 {
   return strverscmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Opens the newest of the libraries that match. */
+/* Opens the newest library that matches the pattern. */
 static void *open_matching(const char *pattern)
 {
   glob_t found;
@@ -45,7 +45,7 @@ static void *open_matching(const char *pattern)
   return library;
 }
 
-/* `folder` is a path and not a pattern, so glob's special characters in it are escaped. */
+/* Opens a library in `folder`, which is a path: glob's special characters in it are escaped. */
 static void *open_inside(const char *folder, const char *const *in, const char *file)
 {
   char pattern[TOOLKIT_PATTERN], *to = pattern;
@@ -85,13 +85,13 @@ static bool python_folder(char out[TOOLKIT_PATTERN])
 
 typedef struct Place {
   const char *name;   /* text before the folder in messages; NULL: only the folder */
-  const char *folder; /* NULL: there is none */
+  const char *folder; /* NULL: this place does not exist */
   const char *const *insides;
 } Place;
 
 enum { MOST_PLACES = 8 };
 
-/* `python` and `home` are buffers for folders that the places refer to. */
+/* Lists the folders to search. `python` and `home` are buffers for names of folders. */
 static int list_places(Place out[MOST_PLACES], char python[TOOLKIT_PATTERN],
                        char home[TOOLKIT_PATTERN])
 {

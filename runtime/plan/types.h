@@ -20,12 +20,12 @@
   AMPC_NARROW_FLOATS(ROW)
 
 typedef struct ampc_type {
-  const char *name, *constant; /* "bf16", "AMPC_BF16" */
-  ampc_space copies;           /* space of the copies of weights; AMPC_NONE: there are none */
-  int64_t size;                /* bytes */
-  const char *kernel, *c;      /* type in kernels, in C; a narrow float is an integer in C */
-  const char *npy;             /* "": NumPy has no such type; files have f32 */
-  /* Of floats only. */
+  const char *name, *constant; /* name: "bf16"; constant: "AMPC_BF16" */
+  ampc_space copies; /* space of the copies of weights in this type; AMPC_NONE: no such space */
+  int64_t size;      /* bytes */
+  const char *kernel, *c; /* type in kernels; in C, where a narrow float is an integer */
+  const char *npy;        /* type in NPY files; "": NumPy has no such type, so files have f32 */
+  /* The fields below are of floats only. */
   int exponent, mantissa; /* bits */
   double greatest;        /* largest finite value */
   double overflow;        /* from here on numbers round to infinity: greatest and half an ulp */
@@ -39,7 +39,7 @@ const ampc_type *ampc_type_of(ampc_dtype d);
 int64_t ampc_size_of(ampc_dtype d, bool real64); /* bytes; f32 is 8 with real64 */
 bool ampc_is_float(ampc_dtype d);
 bool ampc_is_narrow(ampc_dtype d);          /* a float of fewer bits than f32 */
-ampc_dtype ampc_dtype_by(const char *name); /* AMPC_DTYPE_COUNT: there is none */
+ampc_dtype ampc_dtype_by(const char *name); /* AMPC_DTYPE_COUNT: no such type */
 
 /* Writes "u8[28, 28]" to `to`. */
 enum { AMPC_TYPE_ROOM = 200 };
@@ -47,9 +47,9 @@ const char *ampc_type_text(char to[AMPC_TYPE_ROOM], ampc_dtype d, uint32_t rank,
                            const int64_t *dim);
 
 typedef struct ampc_space_row {
-  const char *name, *constant; /* "copy16", "AMPC_COPY16" */
+  const char *name, *constant; /* name: "copy16"; constant: "AMPC_COPY16" */
   ampc_dtype type;             /* type of its elements; AMPC_DTYPE_COUNT: several types */
-  const char *shown, *purpose; /* "f16 copies", "f16 copies of weights" */
+  const char *shown, *purpose; /* shown: "f16 copies"; purpose: "f16 copies of weights" */
 } ampc_space_row;
 
 const ampc_space_row *ampc_space_of(ampc_space s);
