@@ -14,43 +14,43 @@
 #include "source.h"
 #include "runtime/plan/needs.h"
 
-/* Three slots: the consumer reads one, one is ready, and one is being filled. */
+/* A slot is a buffer of the ring. The consumer reads one, one is ready, one is being filled. */
 enum { RING = 3, ALIGN = 64 /* bytes */, MOST_THREADS = AMPC_MOST_DATA_THREADS, WHY = 1024 };
 enum { MOST_UNASKED = 16 /* threads, if their number is not set */ };
 
 typedef struct Slot {
   char *bytes; /* the block's sources in the layout of INPUT, from the lowest offset on */
   ampc_data_position position;
-  int64_t samples;     /* smaller than the block's batch for an epoch's last batch that is kept */
-  int64_t *index;      /* indices of its samples, if they are shuffled */
-  int64_t begun, done; /* samples */
+  int64_t samples;     /* fewer than the block's batch for an epoch's last batch that is kept */
+  int64_t *index;      /* indices of the slot's samples, if they are shuffled */
+  int64_t begun, done; /* samples that threads have begun; samples that are done */
 } Slot;
 
 struct ampc_batches {
   const ampc_program *program;
   const ampc_block *block;
-  uint32_t index; /* of the block */
+  uint32_t index; /* index of the block */
   uint64_t seed;
   DataSource *sources;
   int64_t samples, per_epoch; /* samples and batches of an epoch */
   int64_t base, bytes;        /* the range of INPUT that a batch covers */
   int64_t piece;              /* samples that a thread takes at once */
-  int64_t *order;             /* of epoch order_epoch, if shuffled; used by the thread that opens a
-                                 slot */
-  int64_t order_epoch;        /* -1: none yet */
+  int64_t *order; /* order of the samples in epoch order_epoch, if shuffled; used by the thread that
+                     opens a slot */
+  int64_t order_epoch; /* -1: no order yet */
 
   pthread_t threads[MOST_THREADS];
   int n_threads;
-  pthread_mutex_t mutex; /* protects all below */
+  pthread_mutex_t mutex; /* protects all fields below */
   pthread_cond_t changed;
   bool quit, seeking, opening; /* opening: one thread prepares the next slot */
   int busy;                    /* threads that fill samples */
   Slot ring[RING];
-  int64_t opened, filled, taken; /* slots since the last seek */
+  int64_t opened, filled, taken; /* number of slots since the last seek */
   bool held;                     /* the consumer still reads slot taken - 1 */
-  ampc_data_position ahead;      /* of the slot that is opened next */
-  ampc_status failed;            /* status of a sample; after a failure no new samples begin */
-  int64_t failed_at;             /* the first such sample, counted since the last seek */
+  ampc_data_position ahead;      /* position of the slot that is opened next */
+  ampc_status failed; /* status of a failed sample; after a failure no new samples begin */
+  int64_t failed_at;  /* the first failed sample, counted since the last seek */
   char why[WHY];
 };
 
@@ -72,7 +72,7 @@ static ampc_status fill_samples(const ampc_batches *b, const Slot *slot, int64_t
   return AMPC_OK;
 }
 
-/* Keeps the failure that comes first in the data, not in time. */
+/* Keeps the failure that comes first in the order of the data, not in time. */
 static void keep_failure(ampc_batches *b, ampc_status status, int64_t at)
 {
   if (b->failed && b->failed_at <= at) return;
@@ -81,8 +81,8 @@ static void keep_failure(ampc_batches *b, ampc_status status, int64_t at)
   snprintf(b->why, sizeof b->why, "%s", ampc_last_error());
 }
 
-/* Fills samples outside the lock. After the samples of a smaller last batch the slot keeps those of
- * an earlier batch; nothing reads them. */
+/* Fills samples outside the lock. After the samples of a smaller last batch the slot keeps samples
+ * of an earlier batch, which are not used. */
 static void fill_some(ampc_batches *b)
 {
   int64_t number = b->opened - 1;
@@ -105,7 +105,7 @@ static void fill_some(ampc_batches *b)
   pthread_cond_broadcast(&b->changed);
 }
 
-/* Computes the order of an epoch outside the lock, in one thread at a time. */
+/* Opens the next slot. Computes the order of an epoch outside the lock, in one thread at a time. */
 static void open_slot(ampc_batches *b)
 {
   Slot *slot = &b->ring[b->opened % RING];
@@ -131,14 +131,14 @@ static void open_slot(ampc_batches *b)
   pthread_cond_broadcast(&b->changed);
 }
 
-/* Only the slot that was opened last can have samples that no thread has taken. */
+/* Whether a sample is left to fill. Only the slot that was opened last can have such samples. */
 static bool has_work(const ampc_batches *b)
 {
   const Slot *last = &b->ring[(b->opened + RING - 1) % RING];
   return b->opened > b->filled && last->begun < last->samples;
 }
 
-/* The slot that the consumer still reads counts as taken, but may not be filled. */
+/* Whether no slot may be filled. The slot that the consumer still reads counts as taken. */
 static bool ring_is_full(const ampc_batches *b)
 {
   return b->opened - b->taken + b->held >= RING;
@@ -170,8 +170,8 @@ static const char *source_name(const DataSource *s)
   return s->path ? s->path : "a synthetic source";
 }
 
-/* Whether the samples of the files form the batches that the block was compiled for. An infer block
- * accepts any number of samples: results for the padding of its last batch are ignored. If
+/* Checks that the samples of the files form the batches that the block was compiled for. An infer
+ * block accepts any number of samples: results for the padding of its last batch are ignored. If
  * `samples` was unknown at compile time (shape=), they are counted here for the first time. */
 static ampc_status check_counts(ampc_batches *b)
 {
@@ -212,7 +212,7 @@ static ampc_status open_sources(ampc_batches *b, const char *data_dir)
   return status ? status : check_counts(b);
 }
 
-/* Slots begin zeroed: gaps between sources are copied to the device, too, and must not vary. */
+/* Allocates zeroed slots: gaps between sources are copied to the device, too, and must not vary. */
 static ampc_status open_ring(ampc_batches *b)
 {
   int64_t end = 0;
@@ -239,7 +239,7 @@ static ampc_status open_ring(ampc_batches *b)
   return AMPC_OK;
 }
 
-/* Also frees what a failed batches_open has left. */
+/* Closes; also frees what a failed batches_open has left. */
 static void batches_close(ampc_batches *b)
 {
   if (!b) return;
@@ -268,8 +268,8 @@ static int threads_that_work(void)
   return asked ? asked : n < MOST_UNASKED ? n : MOST_UNASKED;
 }
 
-/* If samples are costly to produce, starts one thread per processor, or as many as were requested.
- * If they are only copied, memory is the limit, so one thread copies whole batches. */
+/* Starts the threads: if samples are costly to produce, one per processor or as many as requested;
+ * if samples are only copied, one, because memory is the limit. */
 static ampc_status start_threads(ampc_batches *b)
 {
   bool works = false;
@@ -314,8 +314,8 @@ static int64_t batches_per_epoch(const ampc_batches *b)
   return b->per_epoch;
 }
 
-/* Empties the ring. A checkpoint may hold the position after the last batch of an epoch, which is
- * the beginning of the next epoch. */
+/* Empties the ring and continues at `to`. A checkpoint may hold the position after the last batch
+ * of an epoch, which is the beginning of the next epoch. */
 static ampc_status batches_seek(ampc_batches *b, ampc_data_position to)
 {
   NEEDS(b);

@@ -17,7 +17,7 @@ enum { CHECKED_AT_ONCE = 1 << 16 /* bytes of samples, at least one sample */ };
 /* Whether a value is invalid for the job. */
 typedef bool IsBad(const DataSource *s, double value);
 
-/* Outside the range of the op that reads it, such as the classes of a loss. */
+/* Whether the value is outside the range of the op that reads it, such as the classes of a loss. */
 static bool is_out_of_range(const DataSource *s, double value)
 {
   const ampc_source *d = s->desc;
@@ -31,12 +31,12 @@ static bool is_not_finite(const DataSource *s, double value)
 }
 
 typedef struct Found {
-  int64_t sample, element; /* number of the sample in the whole source, -1: nothing found; number of
+  int64_t sample, element; /* numbers of the sample in the whole source, -1: nothing found, and of
                               the element in the sample */
   double value;
 } Found;
 
-/* Finds the first bad value in n samples. False: there is none. */
+/* Finds the first bad value in n samples. Returns false if all values are good. */
 static bool find_in_piece(const DataSource *s, const char *bytes, int64_t n, IsBad *is_bad,
                           Found *out)
 {
@@ -69,7 +69,7 @@ static ampc_status find_value(const DataSource *s, IsBad *is_bad, Found *out)
   return status;
 }
 
-/* Checks all values that are used against the limit, once, so that no kernel has to. A format
+/* Checks all values of the used samples against the limit, once, so that no kernel has to. A format
  * without a file knows the bounds of its values, and its `open` has checked them. */
 static ampc_status check_limit(const DataSource *s)
 {
@@ -99,7 +99,7 @@ bool source_find_lost(const DataSource *s, int64_t *sample, double *value)
 
 /* ---- opening, reading ---- */
 
-/* A file is missing mostly because the data folder is wrong, so the message names that folder. */
+/* Names the data folder in the message, because a file is mostly missing if the folder is wrong. */
 static ampc_status explain_missing(const DataSource *s, const char *folder, ampc_status status)
 {
   if (access(s->path, F_OK) == 0) return status;
@@ -111,8 +111,8 @@ static ampc_status explain_missing(const DataSource *s, const char *folder, ampc
       s->path, reason, folder && *folder ? folder : ".");
 }
 
-/* The whole source is opened first, then `part` selects samples. So train and eval blocks that use
- * different parts of one file agree on its length. */
+/* Opens the whole source; then `part` selects samples. So train and eval blocks that use different
+ * parts of one file agree on its length. */
 ampc_status source_open(const ampc_program *p, const ampc_source *desc, const char *data_dir,
                         uint64_t seed, DataSource *out)
 {

@@ -8,19 +8,19 @@ typedef struct DataSource {
   const ampc_format *format;
   ampc_shards *reader;
   char *path;                     /* NULL: the format has no file */
-  int64_t samples;                /* of the whole source */
+  int64_t samples;                /* samples in the whole source */
   int64_t first, count;           /* the samples that the job uses: its `part` of them */
-  int64_t elements, sample_bytes; /* of one sample, as in INPUT */
+  int64_t elements, sample_bytes; /* elements and bytes of one sample in INPUT */
 } DataSource;
 
 ampc_status source_open(const ampc_program *p, const ampc_source *desc, const char *data_dir,
                         uint64_t seed, DataSource *out);
-void source_close(DataSource *s); /* also after a failed open */
-/* Finds the first value that is not finite in the samples that are used. *sample is its sample's
- * number in the whole source. False: all values are finite. */
+void source_close(DataSource *s); /* call it also after a failed open */
+/* Finds the first value that is not finite in the used samples. *sample is the number of its sample
+ * in the whole source. Returns false if all values are finite. */
 bool source_find_lost(const DataSource *s, int64_t *sample, double *value);
 /* Copies n of the used samples to `to`, from number `first` on; first + n <= count. `epoch` selects
  * the random changes of training; AMPC_AS_STORED: none. */
 ampc_status source_copy(const DataSource *s, int64_t first, int64_t n, int64_t epoch, void *to);
-/* The name of a sample that was copied; false: the sample has only its number. */
+/* Writes the name of a sample that was copied. Returns false if the sample has only its number. */
 bool source_sample_name(const DataSource *s, int64_t sample, char *text, size_t size);

@@ -6,11 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The next value of that name after `after`, or the first one if that is NULL. It has *out_size
- * bytes and is not NUL-terminated. NULL: there is none. */
+/* Returns the next value of that name after `after`, or the first one if `after` is NULL. It has
+ * *out_size bytes and is not NUL-terminated. Returns NULL if no value is left. */
 const char *args_next(const char *args, const char *name, const char *after, int *out_size);
 
-/* Copies the only value of that name to `to`. False: absent, or too long for `size` bytes. */
+/* Copies the only value of that name to `to`. False if it is absent or longer than `size`. */
 bool args_text(const char *args, const char *name, char *to, int size);
-/* 0 if absent or no whole number. */
+/* Returns the number of that name; 0 if it is absent or not a whole number. */
 int64_t args_integer(const char *args, const char *name);

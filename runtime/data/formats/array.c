@@ -13,8 +13,8 @@ struct ampc_reader {
   const ampc_program *program;
   const ampc_source *desc;
   uint64_t seed;
-  int64_t elements;    /* of a sample */
-  int64_t first, used; /* samples */
+  int64_t elements;    /* elements in a sample */
+  int64_t first, used; /* number of the first used sample; number of used samples */
   bool drawn;          /* samples begin anywhere in the used range */
   bool same;           /* elements have the same bytes in the file and in INPUT */
 };
@@ -44,7 +44,7 @@ ampc_status array_probe(const ampc_format *f, const char *path, const char *args
   return status;
 }
 
-/* Reverses the bytes of elements in memory: once instead of in every epoch. */
+/* Reverses the bytes of each element in memory, once instead of in every epoch. */
 static void turn_round(ampc_array *a)
 {
   uint8_t *at = a->bytes.held;
@@ -114,8 +114,8 @@ static ampc_status copy_elements(const ampc_reader *r, int64_t at, int64_t n, ch
   return AMPC_OK;
 }
 
-/* The first element of a sample. A drawn one is random, from the first element of the used samples
- * to the last one that leaves a whole sample. */
+/* Returns the first element of a sample. If samples are drawn, it is random: from the first element
+ * of the used samples to the last one after which a whole sample follows. */
 static int64_t beginning(const ampc_reader *r, int64_t sample, int64_t epoch)
 {
   int64_t step = r->is.step;

@@ -22,7 +22,7 @@ static ampc_status too_long(const char *path, int64_t size)
                    (long long)size);
 }
 
-/* Owns fd from here on: stores it in b->fd or closes it. */
+/* Opens the range of a file that is not compressed. Owns fd from here on: stores or closes it. */
 static ampc_status open_plain(int fd, int64_t file_size, int64_t size, bool whole, Bytes *b)
 {
   ampc_status status = AMPC_OK;
@@ -101,7 +101,7 @@ static ampc_status open_packed(const DataFile *f, int64_t size, bool whole, Byte
   return status;
 }
 
-/* Opens the file. *out_packed: it is gzipped. */
+/* Opens the file. Sets *out_packed if it is gzipped. */
 static ampc_status look(const DataFile *f, int *out_fd, int64_t *out_size, bool *out_packed)
 {
   uint8_t magic[2] = {0};

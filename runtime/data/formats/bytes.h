@@ -2,19 +2,19 @@
 #pragma once
 #include "stream.h"
 
-/* Held in memory if it is small or was compressed; otherwise each read calls the system, whose
- * cache is as good. If the file is then truncated while it is open, that read fails. */
+/* A range that is small or was compressed is held in memory. Otherwise each read calls the system,
+ * whose cache is as good. If the file is truncated while it is open, the read fails. */
 typedef struct Bytes {
-  const char *path; /* the caller's */
+  const char *path; /* the caller owns it */
   uint8_t *held;    /* NULL: the range is in the file, from `at` on */
-  int fd;           /* -1: none */
+  int fd;           /* -1: no open file */
   int64_t at, size;
 } Bytes;
 
 /* Opens bytes [at, at + size) of the unpacked file; size -1: up to its end. `whole`: the file must
  * end there. */
 ampc_status bytes_open(const DataFile *f, int64_t at, int64_t size, bool whole, Bytes *out);
-/* The size of the unpacked file. Keeps no bytes in memory. */
+/* Sets *out to the size of the unpacked file. Keeps no bytes in memory. */
 ampc_status bytes_count(const DataFile *f, int64_t *out);
 void bytes_close(Bytes *b); /* a zeroed struct is fine */
 

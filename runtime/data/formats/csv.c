@@ -14,7 +14,7 @@
 #include "fields.h"
 
 enum {
-  MOST_COLUMNS = 4096, /* requested */
+  MOST_COLUMNS = 4096, /* columns that a job can request */
   MOST_FIELDS = 1 << 20,
   SHOWN_NAMES = 200 /* bytes */
 };
@@ -31,13 +31,13 @@ typedef struct Csv {
   Fields in;
   const char *args;
   Wanted wanted;
-  int64_t *place;  /* field of each requested column; -1: not found yet */
-  int32_t *column; /* requested column of each field; -1: none */
-  int64_t mapped;  /* entries of column; later fields are not requested */
-  int64_t fields;  /* in the first line; each line has as many */
+  int64_t *place;  /* for each requested column, its field; -1: not found yet */
+  int32_t *column; /* for each field, its requested column; -1: not requested */
+  int64_t mapped;  /* number of entries of `column`; later fields are not requested */
+  int64_t fields;  /* fields in the first line; each line has as many */
   int64_t samples;
   bool at_header;
-  char names[SHOWN_NAMES];     /* of the header line, for messages */
+  char names[SHOWN_NAMES];     /* names in the header line, for messages */
   const ampc_program *program; /* NULL: samples are only counted */
   char *values;
   int64_t room; /* samples that fit into values */
@@ -143,7 +143,7 @@ static bool read_number(Csv *c, double *real, int64_t *whole)
   return *real != 0 || ampc_read_real(from, real);
 }
 
-/* Reports that the field, of requested column number `column`, is no number that can be stored. */
+/* Reports that a field, of requested column number `column`, is not a number to store. */
 static ampc_status no_number(const Csv *c, int64_t column)
 {
   int n = 0;
@@ -274,8 +274,8 @@ static ampc_status read_lines(Csv *c)
 
 /* ---- the row of the table ---- */
 
-/* Reads the file, and if `p` is given also its numbers. A NULL `path`: reads only the arguments.
- * The caller frees *out, also after a failure. */
+/* Reads the file; if `p` is given, also the numbers in it. If `path` is NULL, reads only the
+ * arguments. The caller frees *out, also after a failure. */
 static ampc_status csv_read(const char *path, const char *args, const ampc_program *p, Csv **out)
 {
   Csv *c = *out = calloc(1, sizeof *c);

@@ -1,6 +1,6 @@
 /* Random numbers of a sample: a sequence that depends only on seed, source, epoch and sample. So
- * any thread computes the same numbers, and a resumed run gets those of a run that was not
- * interrupted. */
+ * any thread computes the same numbers, and a resumed run computes the same numbers as a run that
+ * was not interrupted. */
 #pragma once
 #include "runtime/base/philox.h"
 
@@ -9,7 +9,7 @@ typedef struct Draw {
   uint32_t next;
 } Draw;
 
-enum { DRAW_STREAM = 0x64726177 }; /* makes these numbers differ from those of other uses of seed */
+enum { DRAW_STREAM = 0x64726177 }; /* separates these numbers from other uses of the seed */
 
 static inline Draw draw_begin(uint64_t seed, uint64_t stream, int64_t epoch, int64_t sample)
 {
@@ -29,8 +29,8 @@ static inline double draw_between(Draw *d, double low, double high)
   return low + (high - low) * draw_unit(d);
 }
 
-/* A random integer in [0, bound); bound is at least 1. The probability of a value differs from
- * 1 / bound by less than bound / 2^53. */
+/* Returns a random integer in [0, bound); bound is at least 1. The probability of a value differs
+ * from 1 / bound by less than bound / 2^53. */
 static inline int64_t draw_below(Draw *d, int64_t bound)
 {
   int64_t n = (int64_t)(draw_unit(d) * (double)bound);

@@ -69,7 +69,7 @@ static void store_integer(ampc_dtype dtype, void *to, int64_t i, int64_t value)
   }
 }
 
-/* Narrow floats keep their bits; f32 and f64 are the only floats that change. */
+/* Copies or converts elements. Narrow floats keep their bits; only f32 and f64 are rounded. */
 void element_copy(const ampc_program *p, ElementType t, const uint8_t *from, int64_t n,
                   ampc_dtype dtype, void *to)
 {

@@ -15,11 +15,11 @@ typedef enum ElementKind {
 typedef struct ElementType {
   ElementKind kind;
   uint8_t size;    /* bytes in the file */
-  bool big_endian; /* in the file */
+  bool big_endian; /* byte order in the file */
 } ElementType;
 
-/* The language's type that holds all numbers of the file's type. Integer types that the language
- * lacks are widened; f64 is rounded to f32. False: there is none, as for u64. */
+/* Sets *out to the language's type that holds all numbers of the file's type. Other integer types
+ * are widened; f64 is rounded to f32. Returns false if no type holds them, as for u64. */
 bool element_dtype(ElementType t, ampc_dtype *out);
 
 /* Converts n elements of a file to `dtype`: the type from element_dtype, or a wider integer

@@ -1,6 +1,6 @@
 /* Orientation of pictures. Column u and row v of the upright picture are stored at column u and row
- * v, or at v and u if rows become columns. Each is counted from the other end if the picture is
- * mirrored along it. */
+ * v, or at v and u if rows become columns. If the picture is mirrored along an axis, that index is
+ * counted from the other end. */
 #include "exif.h"
 #include <string.h>
 
@@ -15,8 +15,8 @@ static uint32_t number(const uint8_t *at, int bytes, bool big)
   return n;
 }
 
-/* The tag is in the first directory of the TIFF data. Entries beyond the end of the bytes are
- * ignored. */
+/* Reads the tag, which is in the first directory of the TIFF data. Entries beyond the end of the
+ * bytes are ignored. */
 int exif_orientation(const uint8_t *tiff, int64_t size)
 {
   if (size < 8) return 1;

@@ -3,14 +3,14 @@
 #pragma once
 #include "picture.h"
 
-/* 1: upright as stored; 2 to 8 as Exif numbers them. 1 also if the tag is missing or has another
- * value. `tiff` is Exif's TIFF data, which may contain anything. */
+/* Returns the orientation: 1 is upright as stored; 2 to 8 are as in Exif. Also returns 1 if the tag
+ * is missing or has another value. `tiff` is Exif's TIFF data; any bytes are allowed. */
 int exif_orientation(const uint8_t *tiff, int64_t size);
 
-bool exif_swaps(int orientation); /* rows become columns */
+bool exif_swaps(int orientation); /* true: rows become columns */
 
-/* The stored area that corresponds to an area of the upright picture. `width` and `height` are
- * those of the stored picture. */
+/* Returns the stored area that corresponds to an area of the upright picture. `width` and `height`
+ * are the sizes of the stored picture. */
 PictureArea exif_stored(int orientation, PictureArea upright, int64_t width, int64_t height);
 
 /* Copies pixels of three bytes from a stored area to the same area upright, `upright.width` x

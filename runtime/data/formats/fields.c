@@ -7,7 +7,7 @@ ampc_status fields_bad(const Fields *f, const char *what)
   return ampc_fail(AMPC_BAD_FILE, "%s, line %lld: %s", f->stream.path, (long long)f->begun, what);
 }
 
-/* The next byte, or -1 at the end of the file. */
+/* Reads the next byte; -1 at the end of the file. */
 static ampc_status next_byte(Fields *f, int *out)
 {
   *out = -1;
@@ -93,7 +93,7 @@ ampc_status fields_line(Fields *f, FieldTake *take, void *context, int64_t *out_
   return status;
 }
 
-/* Skips the byte order mark with which spreadsheets begin UTF-8 files. */
+/* Opens the file, and skips the byte order mark with which spreadsheets begin UTF-8 files. */
 ampc_status fields_open(const char *path, char sep, Fields *out)
 {
   int byte;

@@ -10,18 +10,18 @@ typedef struct Fields {
   Stream stream;
   char sep;
   bool quoted;         /* the field was quoted */
-  int64_t line, begun; /* the current line of the file, from 1; the line in which the current record
-                          begins: quoted fields may contain newlines */
+  int64_t line, begun; /* line: current line of the file, from 1. begun: line in which the current
+                          record begins: quoted fields may contain newlines */
   int size;
-  int64_t at, end; /* in the buffer */
+  int64_t at, end; /* range of the buffer that is not read yet */
   char buffer[FIELDS_PIECE];
   char text[MOST_FIELD + 1]; /* the field, NUL-terminated */
 } Fields;
 
 ampc_status fields_open(const char *path, char sep, Fields *out);
 
-/* Reads the next line and calls `take` for each of its fields. *out_fields is 0 for an empty line.
- * *out_ended: the file ends after this line. At the end of the file, *out_fields is 0, too. */
+/* Reads the next line and calls `take` for each of its fields. *out_fields is the number of fields:
+ * 0 for an empty line and at the end of the file. *out_ended: the file ends after this line. */
 typedef ampc_status FieldTake(void *context, int64_t field);
 ampc_status fields_line(Fields *f, FieldTake *take, void *context, int64_t *out_fields,
                         bool *out_ended);

@@ -131,11 +131,11 @@ static ampc_status add_class(Folder *f, const char *path, int32_t c, int64_t *ro
 
 typedef struct Place {
   FolderFile file;
-  int64_t size; /* number of files of its class */
+  int64_t size; /* number of files in the class of `file` */
 } Place;
 
-/* File i of a class of n files gets position (2 i + 1) / (2 n). So the files of each class are
- * spread evenly over the whole order. */
+/* For qsort. File i of a class of n files gets position (2 i + 1) / (2 n), so that the files of
+ * each class are spread evenly over the whole order. */
 static int by_place(const void *a, const void *b)
 {
   const Place *x = a, *y = b;

@@ -4,7 +4,7 @@
 #include "ampc_plan.h"
 
 typedef struct FolderFile {
-  const char *name; /* within the class's folder */
+  const char *name; /* name in the folder of its class */
   int32_t class;
   int32_t rank; /* position among the files of its class, sorted by name */
 } FolderFile;
@@ -13,10 +13,10 @@ typedef struct Folder {
   const char *root; /* the folder that contains the classes */
   int64_t n, classes;
   FolderFile *files;  /* in the order of samples */
-  const char **class; /* names, in the order of labels */
-  int64_t *size;      /* files of each class */
+  const char **class; /* names of the classes, in the order of labels */
+  int64_t *size;      /* number of files of each class */
   int64_t **members;  /* [class][rank]: index into files */
-  void *memory;       /* of all names */
+  void *memory;       /* memory that holds all names */
 } Folder;
 
 /* Lists the pictures: files whose names end in .jpg, .jpeg or .png. `args` may name the classes (a
@@ -24,4 +24,4 @@ typedef struct Folder {
  * of each class are spread evenly over all samples. A class without pictures is an error. If `path`
  * is a picture, it is the only sample, of class ".", which stands for `root` itself. */
 ampc_status folder_list(const char *path, const char *args, Folder *out);
-void folder_free(Folder *f); /* also of a zeroed struct, or after a failure */
+void folder_free(Folder *f); /* a zeroed struct is fine, also after a failure */

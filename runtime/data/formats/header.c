@@ -3,7 +3,7 @@
 #include <string.h>
 #include "runtime/plan/types.h"
 
-/* Checks before each multiplication that the product stays within `most`, so it cannot overflow. */
+/* Checks before each multiplication that the product is at most `most`, so it cannot overflow. */
 ampc_status header_elements(const ampc_header *h, const char *path, int64_t most, int64_t *out)
 {
   int64_t n = 1;
@@ -21,8 +21,8 @@ ampc_status header_elements(const ampc_header *h, const char *path, int64_t most
   return AMPC_OK;
 }
 
-/* The file must have the sizes that are literals in the program. `samples` 0: unknown at compile
- * time, so any number is accepted. */
+/* Checks that the file has the sizes that are literals in the program. `samples` 0: unknown at
+ * compile time, so any number is accepted. */
 ampc_status header_check(const ampc_header *h, const char *path, const ampc_source *desc)
 {
   bool same = h->dtype == desc->dtype && h->rank == desc->rank;

@@ -6,6 +6,6 @@
  * `most`, the number of elements that fit into the file. */
 ampc_status header_elements(const ampc_header *h, const char *path, int64_t most, int64_t *out);
 
-/* Fails if the file does not have what the program was compiled for. Every `open` calls this before
- * it reads samples, because the loader's buffers are laid out by `desc`. */
+/* Fails if the file's type or sizes are not those that the program was compiled for. Every `open`
+ * calls this before it reads samples, because the loader's buffers are laid out by `desc`. */
 ampc_status header_check(const ampc_header *h, const char *path, const ampc_source *desc);

@@ -40,14 +40,14 @@ struct ampc_reader {
   Folder folder;
   const char *path;
   uint64_t seed, stream;
-  atomic_uchar *damaged; /* of each file: it is damaged, and that was reported */
+  atomic_uchar *damaged; /* for each file: it is damaged, and that was reported */
   atomic_llong left_out;
   atomic_bool told_of_turned;
 };
 
 /* ---- arguments ---- */
 
-/* Also accepts infinity and NaN, so that the message about them can name them. */
+/* Reads a number. Accepts infinity and NaN, too, so that the message about them can name them. */
 static bool read_number(const char *text, double *to)
 {
   if (ampc_read_real(text, to)) return true;
@@ -62,7 +62,7 @@ static bool is_given(const char *args, const char *name)
   return args_next(args, name, NULL, &n) != NULL;
 }
 
-/* Reads one number or two. False: neither. */
+/* Reads one number, or two. Returns false if the argument is neither. */
 static bool read_two(const char *args, const char *name, double to[2])
 {
   int n;
@@ -175,8 +175,8 @@ static ampc_status images_probe(const ampc_format *f, const char *path, const ch
 
 /* ---- the area that is cut out ---- */
 
-/* A range of `length` pixels along one axis of a picture. It is scaled to `full` pixels, of which
- * `size` are kept, those from `begin` on. */
+/* One axis of a cut: the `length` pixels from `from` on are scaled to `full` pixels. Of these the
+ * `size` pixels from `begin` on are kept. */
 typedef struct CutAxis {
   int64_t from, length, full, begin, size;
 } CutAxis;
@@ -185,7 +185,7 @@ typedef struct Cut {
   CutAxis x, y;
 } Cut;
 
-/* torchvision's RandomResizedCrop.get_params. */
+/* Draws an area as torchvision's RandomResizedCrop.get_params does. */
 static PictureArea random_area(const Settings *s, Draw *d, int64_t width, int64_t height)
 {
   double low = log(s->ratio[0]), high = log(s->ratio[1]), area = (double)(width * height);
@@ -211,7 +211,7 @@ static Cut random_cut(const Settings *s, Draw *d, int64_t width, int64_t height)
   return (Cut){{a.x, a.width, s->width, 0, s->width}, {a.y, a.height, s->height, 0, s->height}};
 }
 
-/* As torchvision: the longer side is truncated to whole pixels, and half pixels round to even. */
+/* As torchvision, truncates the longer side to whole pixels and rounds half pixels to even. */
 static Cut middle_cut(const Settings *s, int64_t width, int64_t height)
 {
   int64_t x = width > height ? s->resize * width / height : s->resize;
@@ -220,7 +220,7 @@ static Cut middle_cut(const Settings *s, int64_t width, int64_t height)
                {0, height, y, llrint((double)(y - s->height) / 2), s->height}};
 }
 
-/* Converts to pixels of the shrunk picture, which has `most` of them instead of `all`. */
+/* Converts a cut to pixels of the shrunk picture, which has `most` of them instead of `all`. */
 static ResizeAxis axis_of(const CutAxis *c, int64_t all, int64_t most)
 {
   double ratio = (double)most / (double)all, length = (double)c->length * ratio;
@@ -235,8 +235,8 @@ static ResizeAxis axis_of(const CutAxis *c, int64_t all, int64_t most)
   return a;
 }
 
-/* Decodes a picture at a half, a quarter or an eighth of its size if it then is still twice as
- * large as needed. So ampc's filter decides what the result looks like, not the decoder's. */
+/* Returns 2, 4 or 8 to decode a picture at that fraction of its size, if it is then still twice as
+ * large as needed; else 1. So ampc's filter decides what the result looks like. */
 static int shrink_of(const Picture *p, const Cut *c)
 {
   int shrink = 1;
@@ -248,7 +248,7 @@ static int shrink_of(const Picture *p, const Cut *c)
 
 /* ---- one picture ---- */
 
-/* "cats/1.jpg"; "1.jpg" for a picture in the folder itself. */
+/* Writes the name of a file: "cats/1.jpg", or "1.jpg" for a picture in the folder itself. */
 static void name_of(const ampc_reader *r, const FolderFile *f, char *to, size_t size)
 {
   const char *class = r->folder.class[f->class];
@@ -279,7 +279,7 @@ static ampc_status draw_picture(const ampc_reader *r, const char *path, Picture 
   return status;
 }
 
-/* Prints the note only once. A job that gives `exif` gets none. */
+/* Prints a note about orientation, once. A job that gives `exif` gets no note. */
 static void tell_of_turned(ampc_reader *r, const char *path, int orientation)
 {
   if (r->is.upright_said || orientation == 1 || atomic_exchange(&r->told_of_turned, true)) return;
@@ -290,7 +290,7 @@ static void tell_of_turned(ampc_reader *r, const char *path, int orientation)
           ampc_show(shown, sizeof shown, path, ""), orientation);
 }
 
-/* Reads file `i` with the random draws of `sample`. *out_damaged: its bytes are no picture. */
+/* Reads file `i` with the random draws of `sample`. *out_damaged: its bytes are not a picture. */
 static ampc_status read_file(ampc_reader *r, int64_t i, int64_t sample, int64_t epoch, uint8_t *to,
                              bool *out_damaged)
 {
@@ -316,7 +316,7 @@ static ampc_status read_file(ampc_reader *r, int64_t i, int64_t sample, int64_t 
   return status;
 }
 
-/* Reports each damaged file once. */
+/* Marks a file as damaged, and reports each damaged file once. */
 static void leave_out(ampc_reader *r, int64_t i)
 {
   if (atomic_exchange(&r->damaged[i], 1)) return;
@@ -347,7 +347,7 @@ static ampc_status read_sample(ampc_reader *r, int64_t sample, int64_t epoch, ui
                    (long long)size, class, r->path);
 }
 
-/* The name of the file that read_sample has used. */
+/* Writes the name of the file that read_sample has used. */
 static bool images_name(const ampc_reader *r, int64_t sample, char *text, size_t size)
 {
   const FolderFile *f = &r->folder.files[sample];
@@ -394,7 +394,7 @@ static ampc_status images_open(const ampc_opening *o, ampc_reader **out, int64_t
   return AMPC_OK;
 }
 
-/* Changes only the reader's marks of damaged files, which are atomic. */
+/* `r` is const although this changes the reader's marks of damaged files, which are atomic. */
 static ampc_status images_copy(const ampc_reader *r, int64_t first, int64_t n, int64_t epoch,
                                void *to)
 {

@@ -18,7 +18,7 @@ static ampc_status damaged(const char *path)
                    "%s is damaged: its header is no dict of descr, fortran_order and shape", path);
 }
 
-/* Skips blanks, then `word` if it follows. Returns whether it did. */
+/* Skips blanks, then `word` if it follows. Returns whether it followed. */
 static bool takes(Scan *s, const char *word)
 {
   size_t n = strlen(word);
@@ -119,7 +119,7 @@ static ampc_status take_shape(Scan *s, const char *path, ampc_header *h)
   return AMPC_OK;
 }
 
-/* Reads a key; *out is its number. False: there is no such key. */
+/* Reads a key; *out is its number. Returns false for an unknown key. */
 static bool take_key(Scan *s, unsigned *out)
 {
   static const char *const keys[] = {"descr", "fortran_order", "shape"};
@@ -129,7 +129,7 @@ static bool take_key(Scan *s, unsigned *out)
   return *out < 3;
 }
 
-/* Keys may come in any order, each once. */
+/* Reads the dict. Keys may come in any order, each once. */
 static ampc_status read_dict(Scan *s, const char *path, ampc_array *out)
 {
   bool fortran = false;

@@ -15,13 +15,13 @@ enum { WHY = JMSG_LENGTH_MAX };
 struct Picture {
   const char *path;
   const uint8_t *bytes;
-  int64_t size, at; /* size of the file; position of the PNG reader */
+  int64_t size, at; /* size: of the file; at: position of the PNG reader */
   bool is_jpeg;
-  int64_t width, height; /* as stored */
-  int orientation;       /* Exif's */
-  bool upright;          /* it is turned as `orientation` says */
+  int64_t width, height; /* size of the stored picture */
+  int orientation;       /* Exif's number */
+  bool upright;          /* turn the picture as `orientation` says */
   jmp_buf place;         /* target of longjmp after an error */
-  char why[WHY];         /* the error; empty: none */
+  char why[WHY];         /* message of the error; empty: no error */
   bool no_memory;        /* memory ran out: the picture may be good */
 
   const JpegLibrary *jpeg;
@@ -103,7 +103,7 @@ static ampc_status jpeg_open(Picture *p)
   return AMPC_OK;
 }
 
-/* Adobe's programs store CMYK inverted. */
+/* Converts CMYK. `inverted`: as Adobe's programs store it. */
 static void cmyk_to_rgb(const uint8_t *from, int64_t n, bool inverted, uint8_t *to)
 {
   for (int64_t i = 0; i < n; i++)
@@ -114,8 +114,8 @@ static void cmyk_to_rgb(const uint8_t *from, int64_t n, bool inverted, uint8_t *
     }
 }
 
-/* Does not compute the rows before and after the area, which saves most of the work; their bits are
- * still decoded. Of each row, the whole blocks around the area are computed. */
+/* Decodes an area. The rows before and after it are not computed, which saves most of the work;
+ * their bits are still decoded. In each row, the whole blocks around the area are computed. */
 static void jpeg_rows(Picture *p, PictureArea area, uint8_t *to)
 {
   struct jpeg_decompress_struct *d = &p->decoder;
@@ -241,7 +241,7 @@ static ampc_status png_read(Picture *p, PictureArea area, uint8_t *to)
 
 /* ---- both kinds ---- */
 
-/* The kind of picture, among those mistaken for JPEG, that the bytes begin like; NULL: unknown. */
+/* Returns which other kind of picture the bytes begin like, such as WebP; NULL: unknown. */
 static const char *other_kind(const uint8_t *bytes, int64_t size)
 {
   static const struct {

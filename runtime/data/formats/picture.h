@@ -18,7 +18,7 @@ ampc_status picture_open(const char *path, const uint8_t *bytes, int64_t size, b
                          Picture **out);
 int64_t picture_width(const Picture *p);
 int64_t picture_height(const Picture *p);
-int picture_orientation(const Picture *p); /* Exif's, 1 to 8, even if the picture is not turned */
+int picture_orientation(const Picture *p); /* Exif's, 1 to 8, also if the picture is not turned */
 
 /* Whether picture_read can decode the picture cheaply at 1 / `shrink` of its size (2, 4 or 8). Its
  * size is then (width + shrink - 1) / shrink x (height + shrink - 1) / shrink. */

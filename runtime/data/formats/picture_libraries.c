@@ -30,10 +30,10 @@ static const ampc_symbol png_symbols[] = {
 enum { WHY = 300 };
 static JpegLibrary jpeg;
 static PngLibrary png;
-static char jpeg_why[WHY], png_why[WHY]; /* empty: it was loaded */
+static char jpeg_why[WHY], png_why[WHY]; /* empty: the library was loaded */
 static pthread_once_t jpeg_once = PTHREAD_ONCE_INIT, png_once = PTHREAD_ONCE_INIT;
 
-/* The library stays loaded until the process ends. */
+/* Loads a library; it stays loaded until the process ends. On failure `why` has the reason. */
 static void load(const char *file, const ampc_symbol *symbols, size_t n, void *table, char *why)
 {
   void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);

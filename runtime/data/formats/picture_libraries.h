@@ -64,6 +64,6 @@ typedef struct PngLibrary {
 #undef ROW
 } PngLibrary;
 
-/* AMPC_RUN_FAILED: the library is not on this machine; the message names it. */
+/* Load a library. AMPC_RUN_FAILED: the library is not on this machine; the message names it. */
 ampc_status picture_jpeg_library(const JpegLibrary **out);
 ampc_status picture_png_library(const PngLibrary **out);

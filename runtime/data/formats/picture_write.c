@@ -11,7 +11,7 @@ typedef struct Png {
   ampc_status status; /* of file_add */
 } Png;
 
-/* libpng is loaded, because it has called the caller. */
+/* Returns libpng, which is loaded because it has called the caller. */
 static const PngLibrary *loaded(void)
 {
   const PngLibrary *png;

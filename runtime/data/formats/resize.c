@@ -12,11 +12,11 @@ enum { WEIGHT_BITS = 15, KEPT_BITS = 7 };
 /* The filter of one axis: pixel i of the result sums `taps` weighted pixels from first[i] on. */
 typedef struct Filter {
   int64_t taps;
-  int64_t *first;  /* [size], counted from the axis' first pixel */
+  int64_t *first;  /* [size]; pixels are counted from the axis' first pixel */
   int32_t *weight; /* [size, taps] */
 } Filter;
 
-/* Rounds weights to integers, and adds to the largest what their sum lacks to one. */
+/* Rounds weights to integers, and adds to the largest weight what the sum lacks to one. */
 static void quantize(const double *real, int64_t n, double sum, int32_t *to)
 {
   int32_t left = 1 << WEIGHT_BITS;
@@ -67,7 +67,7 @@ static bool filter_make(const ResizeAxis *a, Filter *f)
   double *real = malloc((size_t)f->taps * sizeof *real);
   bool good = f->first && f->weight && real;
   for (int64_t i = 0; good && i < a->size; i++) fill_pixel(a, f, i, support, real);
-  /* every pixel sums exactly `taps` pixels; a sum that would pass the last one begins earlier */
+  /* every pixel sums exactly `taps` pixels; a range that would pass the last one begins earlier */
   for (int64_t i = 0; good && i < a->size; i++) {
     int64_t over = f->first[i] + f->taps - (a->last - a->first);
     if (over <= 0) continue;

@@ -1,6 +1,6 @@
 /* Safetensors files: the length of the header (8 bytes, little-endian), the header in JSON, the
  * tensors. {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...} says where
- * each one is. `key` names the tensor; its first axis counts the samples. Plain or gzipped. */
+ * each tensor is. `key` names the tensor; its first axis counts the samples. Plain or gzipped. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,7 +159,7 @@ static ampc_status check_range(const Header *h, const Tensor *t)
       t->name, (long long)(t->end - t->begin), n == INT64_MAX ? "over " : "", (long long)n);
 }
 
-/* Ranges must not overlap: no program that writes safetensors makes such a file. */
+/* Checks that ranges do not overlap: no program that writes safetensors makes such a file. */
 static ampc_status check_ranges(Header *h)
 {
   Tensor *all = h->tensors;
@@ -207,8 +207,8 @@ static ampc_status take_wanted(const Header *h, const char *key, ampc_array *out
   return status ? status : header_elements(&out->is, h->path, most, &elements);
 }
 
-/* Finds the tensor `key`. Checks all tensors: their sizes fit their shapes, and none overlaps
- * another or exceeds the file. */
+/* Finds the tensor `key`. Checks of all tensors that their sizes fit their shapes, and that no
+ * tensor overlaps another or exceeds the file. */
 static ampc_status find(const DataFile *file, const char *key, ampc_array *out, int64_t *out_at)
 {
   Stream s;

@@ -10,7 +10,7 @@
 typedef struct Shard {
   ampc_source desc; /* the source's description, adapted to this file */
   ampc_reader *reader;
-  int64_t begin, end; /* its samples, counted over all files */
+  int64_t begin, end; /* numbers of its samples, counted over all files */
 } Shard;
 
 struct ampc_shards {
@@ -21,8 +21,8 @@ struct ampc_shards {
   Shard *at;
 };
 
-/* Called by glob. A missing folder matches nothing. A folder that cannot be read is an error,
- * because it may contain a match. */
+/* Called by glob for a folder that it cannot read. A missing folder matches nothing. Another folder
+ * is an error, because it may contain a match. */
 static int refuse_folder(const char *path, int error)
 {
   (void)path;
@@ -31,7 +31,7 @@ static int refuse_folder(const char *path, int error)
   return 1;
 }
 
-/* *out_found false: no file has that name or matches it. The name of a file is not a pattern. */
+/* Finds the file of that name, or else the files that match the name as a pattern. */
 static ampc_status find_files(const ampc_format *f, const char *path, bool *out_found, glob_t *out)
 {
   *out = (glob_t){0};
@@ -146,7 +146,7 @@ void ampc_shards_use(ampc_shards *s, int64_t first, int64_t count)
   }
 }
 
-/* The index of the file that contains the sample. */
+/* Returns the index of the file that contains the sample. */
 static size_t shard_of(const ampc_shards *s, int64_t sample)
 {
   size_t low = 0, high = s->n - 1;

@@ -12,8 +12,8 @@ typedef struct DataFile {
 
 typedef struct Stream {
   gzFile file;
-  const char *path;   /* the caller's */
-  int64_t size, most; /* size of the file; the largest size that it can have unpacked; bytes */
+  const char *path;   /* the caller owns it */
+  int64_t size, most; /* bytes of the file; most bytes that it can have unpacked */
 } Stream;
 
 /* Opens a regular file for reading without zlib. */

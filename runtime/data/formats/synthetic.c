@@ -11,10 +11,10 @@ struct ampc_reader {
   const ampc_source *desc;
   uint64_t seed;
   bool real64;
-  int64_t elements, sample_bytes; /* of one sample */
+  int64_t elements, sample_bytes; /* elements and bytes of one sample */
 };
 
-/* Integers are the floor of a real number in [low, high), so all are equally likely. */
+/* Returns element e. Integers are the floor of a real in [low, high), so all are equally likely. */
 static double value(const ampc_reader *r, int64_t e)
 {
   const ampc_source *d = r->desc;
@@ -23,7 +23,7 @@ static double value(const ampc_reader *r, int64_t e)
   return ampc_is_float(d->dtype) ? v : floor(v);
 }
 
-/* Rounding to the type may give `high`, which is outside the range: such a value becomes `low`. */
+/* Writes a sample. If rounding to the type gives `high`, which is out of range, writes `low`. */
 static void make_sample(const ampc_reader *r, int64_t sample, char *to)
 {
   const ampc_source *d = r->desc;
@@ -42,7 +42,7 @@ static ampc_status synthetic_copy(const ampc_reader *r, int64_t first, int64_t n
   return AMPC_OK;
 }
 
-/* The bounds are known, so the limit is checked without computing numbers. */
+/* Opens the source. Its bounds are known, so the limit is checked without computing numbers. */
 static ampc_status synthetic_open(const ampc_opening *o, ampc_reader **out, int64_t *out_samples)
 {
   const ampc_source *desc = o->desc;

@@ -46,8 +46,8 @@ static int32_t word_at(const uint8_t *b)
                    (uint32_t)b[3] << 24);
 }
 
-/* 55432, the first half of the magic number, is no GPT-2 token. So a file of GPT-2 tokens without a
- * header never begins with it. */
+/* Checks a header of llm.c. The first half of its magic number, 55432, is not a GPT-2 token, so a
+ * file of GPT-2 tokens without a header never begins with it. */
 static ampc_status check_shard(const char *path, const uint8_t *head, int64_t bytes, int64_t *count)
 {
   int32_t version = word_at(head + 4);

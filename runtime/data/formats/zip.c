@@ -9,7 +9,7 @@
 
 enum {
   END = 22,     /* bytes of the end record; a comment may follow it */
-  LOCATOR = 20, /* bytes of zip64's locator, which stands before the end record */
+  LOCATOR = 20, /* bytes of zip64's locator, which is before the end record */
   END64 = 56,   /* bytes of zip64's end record */
   ENTRY = 46,   /* bytes of a directory entry without name, extra field and comment */
   LOCAL = 30,   /* bytes of the header before a member's data, without name and extra field */
@@ -61,7 +61,8 @@ static ampc_status read_end64(const Bytes *zip, int64_t end, int64_t *at, int64_
   return AMPC_OK;
 }
 
-/* `end` is the offset of the end record in the file. */
+/* Reads the directory that the end record describes. `end` is the offset of `record` in the
+ * file. */
 static ampc_status read_directory(const Bytes *zip, int64_t end, const uint8_t *record,
                                   Directory *out)
 {
@@ -83,7 +84,7 @@ static ampc_status read_directory(const Bytes *zip, int64_t end, const uint8_t *
   return bytes_read(zip, at, size, out->bytes);
 }
 
-/* Searches backwards for the end record, because a comment of any length may follow it. */
+/* Finds the end record, searching backwards because a comment of any length may follow it. */
 static ampc_status open_directory(const Bytes *zip, Directory *out)
 {
   int64_t n = zip->size < END + MOST_COMMENT ? zip->size : END + MOST_COMMENT;
