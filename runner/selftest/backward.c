@@ -1,15 +1,16 @@
 /* Suite: every gradient rule and every tangent. The gradients in doubles are compared with central
- * differences of the forward graph. The gradients in each type are compared with those in doubles
- * at the same inputs.
+ * differences of the forward graph. The gradients in each type are compared with the gradients in
+ * doubles at the same inputs.
  *
  * Note [bounds of gradients]
- * Central differences of fourth order with steps of 2^-10 have an error of about 1e-10 of the
- * function and its derivatives at the points used. The bound is 1e-7 of the largest gradient.
+ * Central differences of fourth order with steps of 2^-10 have an error of about 1e-10 times the
+ * size of the function and its derivatives at the points used. The bound is 1e-7 of the largest
+ * gradient.
  * In a type, a few nodes compute a gradient: forward nodes that backward reads, backward nodes,
  * sums over broadcast axes. A chain of ops needs twice as many. Attention by cuDNN rounds two more
- * values before it multiplies them: the weights, and the gradients of the scores. Each node is some
- * ulps of f32 off and then rounds to the type, by half an ulp of its result. Intermediate values
- * are assumed to be at most GROWTH times the largest gradient of that input.
+ * values before it multiplies them: the weights, and the gradients of the scores. Each node has an
+ * error of some ulps of f32. It then rounds its result to the type, by half an ulp. Intermediate
+ * values are assumed to be at most GROWTH times the largest gradient of that input.
  *
  * Note [tangents of cases]
  * Each f32 case has a twin that tests tangents (compiler/rules/tangent.c). In the twin all inputs
@@ -32,7 +33,7 @@ typedef struct GradientCase {
   bool left_out;     /* a twin with an op that has no tangent */
   Tensor dy;
   uint32_t dy_source, dx_output[TEST_MAX_IN];
-  /* per input: in the case's type, in doubles, by central differences */
+  /* Gradients of an input. dx: in the case's type; wide: in doubles; difference: by differences. */
   Tensor dx[TEST_MAX_IN], wide[TEST_MAX_IN], difference[TEST_MAX_IN];
   Tensor y; /* value of the graph, in doubles */
 } GradientCase;
@@ -45,7 +46,7 @@ static bool wanted(const Case *t, uint32_t i)
   return t->in[i].present && dtype_is_float(t->in[i].dtype);
 }
 
-/* Fills dy at random, in the shape of the op's result. For a chain, the row gives dy. */
+/* Appends a case with random numbers in dy, in the shape of the result. A chain's row sets dy. */
 static void make_gradient(Arena *a, const Case *base, const char *graph, GradientList *out)
 {
   GradientCase g = {.base = *base, .graph = graph};
@@ -92,8 +93,8 @@ static Tensor widened(Arena *a, const Tensor *x)
   return t;
 }
 
-/* Copies the case with f32 in place of the 16-bit types, for a graph in doubles. The copy has its
- * own inputs, because the differences move them. */
+/* Returns a copy of the case with f32 in place of the 16-bit types, for a graph in doubles. The
+ * copy has its own inputs, because the differences move them. */
 static GradientCase gradient_widened(Arena *a, const GradientCase *g)
 {
   GradientCase w = *g;
@@ -106,7 +107,7 @@ static GradientCase gradient_widened(Arena *a, const GradientCase *g)
 
 /* ---- running them ---- */
 
-/* Appends the op alone, or the chain. */
+/* Appends the op alone, or the chain if the case has one. Returns its result. */
 static Value append_forward(Built *b, const GradientCase *g, const Cursor *at, const Value *in)
 {
   const Case *t = &g->base;
@@ -114,7 +115,7 @@ static Value append_forward(Built *b, const GradientCase *g, const Cursor *at, c
   return ir_append_values(b->c, at, t->test->op, in, t->n_in, t->attr);
 }
 
-/* Element k of the direction along which input i moves. */
+/* Returns element k of the direction along which input i moves. */
 static double direction(uint32_t i, int64_t k)
 {
   return cos((double)(1 + k + 10 * i));
@@ -137,13 +138,14 @@ static bool has_tangents(const Graph *g, uint32_t first)
   return true;
 }
 
-/* Zeros if the value does not depend on x, such as the tangent of a linear function. */
+/* Returns dx; zeros in the shape of x if the value does not depend on x. */
 static Value or_zeros(Built *b, const Cursor *at, Value dx, Value x)
 {
   return dx.id ? dx : ir_binary(b->c, at, OP_full_like, x, ir_number(b->c, at, 0));
 }
 
-/* The tangent of the case's result, or the result itself if the twin is left out. */
+/* Appends the forward graph and its tangent. Returns the tangent of the case's result; if the twin
+ * is left out, the result itself. */
 static Value append_tangent(Built *b, GradientCase *g, const Cursor *at, const Value *in)
 {
   Value x[TEST_MAX_IN], along[TEST_MAX_IN];
@@ -159,7 +161,7 @@ static Value append_tangent(Built *b, GradientCase *g, const Cursor *at, const V
   return g->left_out ? y : or_zeros(b, at, t.of[y.id], y);
 }
 
-/* Appends the forward graph and then its gradients, by the pass's own walk, as outputs. */
+/* Appends the forward graph and its gradients, as outputs. The pass itself makes the gradients. */
 static void append_gradient(Built *b, GradientCase *g)
 {
   Case *t = &g->base;
@@ -214,7 +216,8 @@ static ampc_status read_all(Built *b, Arena *a, GradientList *list)
 
 /* ---- central differences ---- */
 
-/* Element k of all differentiable inputs, concatenated; NULL behind the last element. */
+/* Returns the address of element k of all differentiable inputs, concatenated; NULL after the last
+ * element. Sets the number of its input and its index there. */
 static double *input_element(const GradientCase *g, int64_t k, uint32_t *input, int64_t *index)
 {
   for (uint32_t i = 0; i < g->base.n_in; i++) {
@@ -237,7 +240,7 @@ static uint32_t source_of(const GradientCase *g, uint32_t input)
   return source;
 }
 
-/* Moves element k of every case at once, so that one step yields a difference for each case. */
+/* Moves element k of every case at once, so that one run yields a difference for each case. */
 static ampc_status move_elements(Built *b, GradientList *list, int64_t k, double by,
                                  uint32_t *moved)
 {
@@ -255,7 +258,7 @@ static ampc_status move_elements(Built *b, GradientList *list, int64_t k, double
   return status;
 }
 
-/* Adds weight * <dy, y> to the difference of element k of every case. */
+/* Adds weight * <dy, y> to the difference of element k of every case. This element was moved. */
 static ampc_status collect(Built *b, Arena *a, GradientList *list, int64_t k, double weight)
 {
   ampc_status status = AMPC_OK;
@@ -273,7 +276,7 @@ static ampc_status collect(Built *b, Arena *a, GradientList *list, int64_t k, do
   return status;
 }
 
-/* (f(-2h) - 8 f(-h) + 8 f(h) - f(2h)) / 12 h, for each element. */
+/* Sets the difference of each element to (f(-2h) - 8 f(-h) + 8 f(h) - f(2h)) / 12 h. */
 static ampc_status central_differences(Built *b, Arena *a, GradientList *list)
 {
   static const double place[] = {-2, -1, 1, 2}, factor[] = {1, -8, 8, -1};
@@ -300,7 +303,8 @@ static double largest(const Tensor *t)
   return m;
 }
 
-/* Worst difference in units of `bound`. NaN counts as infinitely wrong. */
+/* Returns the largest difference in units of `bound`; infinity for a NaN. Sets the index of that
+ * element. Returns -1 if the shapes differ. */
 static double worst_error(const Tensor *got, const Tensor *want, double bound, int64_t *at)
 {
   double worst = 0;
@@ -316,7 +320,7 @@ static double worst_error(const Tensor *got, const Tensor *want, double bound, i
   return worst;
 }
 
-/* Note [bounds of gradients]. */
+/* Returns the bound of a gradient in the case's type: Note [bounds of gradients]. */
 static double type_bound(const GradientCase *g, uint32_t input)
 {
   const Tensor *want = &g->wide[input];
@@ -396,7 +400,7 @@ static ampc_status run_typed(Arena *a, TestRun *run, int optimize, GradientList 
   return status;
 }
 
-/* Note [tangents of cases] */
+/* Returns a copy of the case as its twin: Note [tangents of cases]. */
 static GradientCase twin_of(Arena *a, const GradientCase *g)
 {
   GradientCase twin = gradient_widened(a, g);
@@ -408,7 +412,7 @@ static GradientCase twin_of(Arena *a, const GradientCase *g)
   return twin;
 }
 
-/* In the list, a twin follows its case. */
+/* Reports the tangent of each twin. In the list, a twin follows its case. */
 static void report_twins(Arena *a, TestRun *run, const GradientList *wide)
 {
   for (uint32_t i = 0; i < wide->n; i++) {

@@ -27,7 +27,7 @@
 enum { TEST_MAX_IN = 7 }; /* inputs of a case; batch_norm_backward has 7 */
 
 typedef struct Tensor {
-  bool present; /* false: an optional input is absent */
+  bool present; /* false: an optional input that is absent */
   DType dtype;
   uint32_t rank;
   int64_t dim[MAX_RANK], n;
@@ -38,14 +38,14 @@ typedef struct Case Case;
 
 /* Sets rank and dims of y. */
 typedef void ShapeOf(const Case *t, Tensor *y);
-/* Fills y->at and scale, both of y->n elements. */
+/* Fills y->at and scale; each has y->n elements. */
 typedef void Reference(const Case *t, Tensor *y, double *scale);
-/* One element of a map op, computed from the elements of its inputs and from its attributes. */
+/* Computes one element of a map op from the elements of its inputs and from its attributes. */
 typedef double Element(const double *x, const double *a, double *scale);
-/* On entry `at` has the coordinates of element i of the result. Replaces them by the coordinates of
- * the element of input 0 that is moved there. false: no element is moved there. */
+/* Replaces `at`, the coordinates of element i of the result, by those of the element of input 0
+ * that is moved there. Returns false if no element is moved there. */
 typedef bool Move(const Case *t, int64_t i, int64_t *at);
-/* How many terms are added for one result. */
+/* Returns how many terms are added for one result. */
 typedef double Terms(const Case *t);
 /* Note [rows]
  * A row of cases is text, separated by spaces. The first word lists the types, as letters of
@@ -57,9 +57,9 @@ typedef struct RowWord {
   const char *at;
   size_t size, key; /* for an attribute, the length of its name; 0: an input */
 } RowWord;
-/* Reads the next word of a row, first the types, and moves *s behind it. false: there is none. */
+/* Reads the next word of a row, the types first, and moves *s past it. False at the row's end. */
 bool row_word(const char **s, RowWord *out);
-const char *row_words(const char *row); /* the rest of the row, behind the types */
+const char *row_words(const char *row); /* the words of the row after the types */
 
 typedef struct ChainRow { /* gradients of a graph: inputs as in other rows; the last input is dy */
   const char *graph;      /* an expression of the other inputs: see built_expression */
@@ -74,8 +74,8 @@ typedef struct OpTest {
                          attribute dtype. Else a letter of number_type */
   ShapeOf *shape;
   Reference *reference;
-  Element *element;                   /* of map ops; reference_map calls it */
-  Move *move;                         /* of moves; reference_moved and reference_picked call it */
+  Element *element;                   /* of map ops; called by reference_map */
+  Move *move;                         /* of moves; called by reference_moved and reference_picked */
   double ulps;                        /* see Note [bounds] */
   double per_term;                    /* ulps added for each term */
   Terms *terms;                       /* NULL: per_term is 0 */
@@ -84,7 +84,7 @@ typedef struct OpTest {
   const char *const *cases;           /* rows of the forward cases */
   const char *const *gradients;       /* rows for the gradient rule, at small smooth points */
   const ChainRow *chains;             /* gradients of graphs that contain this op */
-  const char *no_cases, *no_gradient; /* why the entry has none */
+  const char *no_cases, *no_gradient; /* why the entry has no cases or gradients */
 } OpTest;
 
 struct Case {
@@ -96,22 +96,22 @@ struct Case {
   Attr attr[MAX_ATTR];
   int64_t shape[MAX_RANK + 1]; /* attribute "shape=": rank, sizes */
   bool tf32;
-  bool by_gpu; /* it ran on a GPU */
+  bool by_gpu; /* the case ran on a GPU */
   char result;
   Value value; /* its node in the graph */
   uint32_t first_source, output;
   Tensor want, got;
-  double *scale; /* of each element of `want` */
+  double *scale; /* one for each element of `want` */
 };
 typedef VEC(Case) CaseList;
 
-/* Attributes as numbers; 0 if the op has no such attribute. */
+/* Return an attribute as a number; 0 if the op has no such attribute. */
 double case_attr(const Case *t, const char *name);
 int64_t case_int(const Case *t, const char *name);
 int case_axis(const Case *t);    /* attribute `dim`: an axis of input 0, counted from the left */
-double case_ulps(const Case *t); /* to be called after the case has run */
+double case_ulps(const Case *t); /* returns the bound in ulps; call it after the case has run */
 
-/* Adds the forward cases of all ops, or of the one that the filter names, with expected results. */
+/* Adds the forward cases, with expected results, of all ops or of the op that the filter names. */
 void cases_make(Arena *a, const char *filter, CaseList *out);
 /* Adds the cases of one row: inputs filled and rounded, but no expected results. */
 void case_row_make(Arena *a, const OpTest *test, const char *row, CaseList *out);
@@ -122,7 +122,7 @@ void tensor_fill(Tensor *t, char how, uint64_t *random);
 bool tensor_same_bits(const Tensor *x, const Tensor *y);
 Tensor tensor_like(Arena *a, DType d, uint32_t rank, const int64_t *dim);
 
-/* The largest error of `got`, in units of the bound; above 1 the case fails. -1: shape or type
- * differ. `at` is set to the index of that element. */
+/* Returns the largest error of `got`, in units of the bound; the case fails above 1. Returns -1 if
+ * shape or type differ from `want`. Sets `at` to the index of the element with that error. */
 double case_error(const Case *t, bool real64, int64_t *at);
 double element_error(DType d, bool real64, double ulps, double got, double want, double scale);

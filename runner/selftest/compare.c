@@ -17,7 +17,7 @@ static double narrow_ulps(DType type)
   return ampc_is_narrow(type) ? ldexp(1, 23 - ampc_type_of(type)->mantissa) : 0;
 }
 
-/* The bound of this case: that of the op, plus that of each term. */
+/* Returns the bound of this case in ulps: the op's bound plus that of each term. */
 double case_ulps(const Case *t)
 {
   const OpTest *test = t->test;
@@ -26,7 +26,7 @@ double case_ulps(const Case *t)
   return t->tf32 && t->by_gpu ? ulps + tf32_ulps : ulps;
 }
 
-/* Input 0 of `where` is its condition; input 1 gives the type. */
+/* Returns the type of the result. Input 0 of `where` is its condition, so input 1 sets the type. */
 static DType result_type(const Case *t)
 {
   const Tensor *same = &t->in[t->test->op == OP_where ? 1 : 0];
@@ -50,7 +50,7 @@ void case_expect(Arena *a, Case *t)
   t->test->reference(t, &t->want, t->scale);
 }
 
-/* 0 for the expected value; up to 1 at the limits of the accepted interval; above 1 outside. */
+/* Returns 0 for the expected value, up to 1 within the accepted interval, more outside of it. */
 static double interval_error(double got, double want, double low, double high)
 {
   if (number_same(got, want)) return 0;
@@ -61,7 +61,7 @@ static double interval_error(double got, double want, double low, double high)
   return isnan(error) || error <= 1 ? INFINITY : error;
 }
 
-/* Note [bounds]. For integers and bools only one value is right. */
+/* Returns the error in units of the bound: Note [bounds]. Integers and bools must be equal. */
 double element_error(DType d, bool real64, double ulps, double got, double want, double scale)
 {
   if (!dtype_is_float(d)) return number_same(got, number_round(d, want)) ? 0 : INFINITY;
@@ -84,7 +84,7 @@ static bool same_dims(const Tensor *a, const Tensor *b)
   return true;
 }
 
-/* Shape and type are compared first: if they differ, elements cannot be compared. */
+/* Compares shape and type first: if they differ, elements cannot be compared. */
 double case_error(const Case *t, bool real64, int64_t *at)
 {
   *at = 0;
@@ -99,7 +99,7 @@ double case_error(const Case *t, bool real64, int64_t *at)
   return worst;
 }
 
-/* The sign of zeros must be equal too; all NaNs count as equal. */
+/* True if all elements have equal bits. Zeros must have equal signs; all NaNs count as equal. */
 bool tensor_same_bits(const Tensor *x, const Tensor *y)
 {
   for (int64_t i = 0; i < x->n; i++) {

@@ -29,8 +29,8 @@ typedef struct Trial {
   Built b;
   uint32_t block;
   void **batch; /* for each source, its elements in the layout of the graph in doubles */
-  void *state;  /* AMPC_STATE, restored before each body: so each is the first body of an unfinished
-                   step, and draws the same random numbers */
+  void *state;  /* AMPC_STATE, restored before each body. So each body is the first one of an
+                 * unfinished step and draws the same random numbers. */
   double loss;  /* loss at the initial parameters */
 } Trial;
 
@@ -41,8 +41,8 @@ static ampc_status refused(const Trial *t, const char *why)
   return ampc_fail(AMPC_BAD_FILE, "%s: %s", t->path, why);
 }
 
-/* The job in f32. `of` NULL: no more options. Else `of` is the program compiled that way; the
- * options then make f32 double and let its optimizers accumulate. */
+/* Returns the options that compile the job in f32. If `of` is not NULL, it is the program compiled
+ * in f32, and the options also make f32 double and let its optimizers accumulate. */
 static Options options_of(const Trial *t, const ampc_program *of)
 {
   Options options = test_options(t->run, 2);
@@ -79,7 +79,7 @@ static int64_t source_elements(const ampc_source *s, int64_t batch)
   return batch;
 }
 
-/* A source's batch as the loader delivers it, with f32 widened to double. */
+/* Returns a source's batch as the loader delivers it, with f32 widened to double. */
 static void *widened(Trial *t, const ampc_source *s, int64_t n, const char *bytes)
 {
   void *raw = arena_alloc(t->arena, (size_t)(n * ampc_size_of(s->dtype, true)), 64);
@@ -113,7 +113,7 @@ static ampc_status read_batch(Trial *t, const ampc_program *from)
   return status;
 }
 
-/* Must be called before each body, because a body may overwrite its inputs. */
+/* Writes the inputs. Call it before each body, because a body may overwrite its inputs. */
 static ampc_status write_batch(Trial *t)
 {
   const ampc_program *p = t->b.c->program;
@@ -129,7 +129,7 @@ static ampc_status write_batch(Trial *t)
 
 /* ---- slopes ---- */
 
-/* Runs a body, which updates nothing, and returns its loss. */
+/* Runs a body, which updates no weight, and returns its loss. */
 static ampc_status run_body(Trial *t, double *out)
 {
   const ampc_program *p = t->b.c->program;
@@ -147,7 +147,7 @@ static ampc_status run_body(Trial *t, double *out)
   return status;
 }
 
-/* The loss after the parameter has moved `side` steps along the direction. */
+/* Computes the loss after the parameter has moved `side` steps along the direction. */
 static ampc_status loss_beside(Trial *t, const ampc_param *q, const double *at,
                                const double *direction, double side, double *out)
 {
@@ -157,7 +157,7 @@ static ampc_status loss_beside(Trial *t, const ampc_param *q, const double *at,
   return status ? status : run_body(t, out);
 }
 
-typedef struct Slope { /* slope of the loss along a direction: by differences, by the gradient */
+typedef struct Slope { /* slopes of the loss along a direction */
   double differences, gradient, error;
 } Slope;
 
@@ -199,7 +199,7 @@ static ampc_status check_param(Trial *t, const ampc_param *q, const double *grad
   return AMPC_OK;
 }
 
-/* Reads all gradients before it moves a parameter. */
+/* Checks every parameter. Reads all gradients before it moves a parameter. */
 static ampc_status check_params(Trial *t)
 {
   const ampc_program *p = t->b.c->program;

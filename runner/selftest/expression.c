@@ -24,7 +24,7 @@ static double number_of(const Expr *e)
   return e->kind == EXPR_int ? (double)e->as.integer : e->as.number;
 }
 
-/* A list is the attribute `shape`: the rank, then the sizes. */
+/* Sets an attribute. A list can only be the attribute `shape`: the rank, then the sizes. */
 static void set_attr(const OpInfo *row, const Arg *a, Attr *attr)
 {
   uint32_t k = 0;
@@ -60,7 +60,7 @@ static Value make_call(Making *m, const Expr *e)
   return ir_append_values(m->c, m->at, op, in, n, attr);
 }
 
-/* The last value of that name. */
+/* Returns the value that was assigned last to the name. */
 static Value find(const Making *m, const char *name)
 {
   uint32_t i = m->named.n;

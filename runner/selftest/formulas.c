@@ -4,18 +4,18 @@
 #include <math.h>
 #include <string.h>
 
-/* What a body must compute from its batch and the scale before it. The loss is linear in the
- * weights, so the gradients are sums of the inputs. */
+/* The results that a body must compute from its batch and from the scale before it. The loss is
+ * linear in the weights, so the gradients are sums of the inputs. */
 typedef struct Expected {
   double gradient[STEP_N]; /* unscaled, before clipping */
-  double norm, clip;       /* factor */
+  double norm, clip;       /* clip: the factor of clipping */
   bool dropped;            /* the scaled gradients or the loss are not finite */
 } Expected;
 
 static Expected expect_gradient(const Recipe *r, const Batch *batch, double scale)
 {
   Expected e = {.clip = 1};
-  double squares = 0, uses = 3; /* fc(z) + fc(2 z) */
+  double squares = 0, uses = 3; /* the loss contains fc(z) + fc(2 z) */
   for (int i = 0; i < STEP_N; i++) {
     double sum = 0;
     for (int k = 0; k < STEP_BATCH; k++)
@@ -30,7 +30,7 @@ static Expected expect_gradient(const Recipe *r, const Batch *batch, double scal
   return e;
 }
 
-/* Weights are small, so the loss is finite if the inputs are. */
+/* True if the loss is finite. Weights are small, so only the inputs decide that. */
 static bool loss_finite(const Batch *batch)
 {
   for (int i = 0; i < STEP_BATCH * STEP_W; i++)
@@ -40,7 +40,7 @@ static bool loss_finite(const Batch *batch)
   return true;
 }
 
-/* The error in units of `ulps` f32 ulps at `size`. */
+/* Returns the error in units of `ulps` f32 ulps at `size`. */
 static double ulps_off(float got, double want, double size, double ulps)
 {
   double error = fabs((double)got - want) / (ulps * number_ulp(AMPC_F32, size));
@@ -88,7 +88,7 @@ static void expect_updates(const Recipe *r, const Expected *e, const StepState *
   for (int i = 0; i < STEP_N; i++) apply_bounds(r, &x[i]);
 }
 
-typedef struct UpdateError { /* largest errors, in units of 8 f32 ulps at their size */
+typedef struct UpdateError { /* the largest errors, in units of 8 f32 ulps at their size */
   double weight, moment;
 } UpdateError;
 
@@ -112,7 +112,7 @@ static UpdateError update_error(const Recipe *r, const Expected *e, const StepSt
   return worst;
 }
 
-/* true if no bit has changed: a dropped step writes nothing. */
+/* True if all bits are unchanged: a dropped step writes nothing. */
 static bool unchanged(const StepState *before, const StepState *after)
 {
   return memcmp(before->weight, after->weight, sizeof before->weight) == 0 &&
@@ -144,12 +144,12 @@ static void check_update(const StepBody *b, const Expected *e)
   bool measures = row->measure != OP_COUNT;
   report(b, op, error.weight, "update");
   report(b, measures ? row->measure : op, error.moment, "moments");
-  /* its result shows in the weights only */
+  /* the ratio has no output; it changes only the weights */
   if (measures) report(b, OP_trust_ratio, error.weight, "ratio");
   check(b, op, b->after->optimizer.taken == b->before->optimizer.taken + 1, "counts its updates");
 }
 
-/* The copies must be the rounded masters, whether the body changed them or not. */
+/* Checks that the copies are the rounded masters, whether the body changed them or not. */
 static void check_copies(const StepBody *b)
 {
   const char *precision = b->recipe->precision;
@@ -166,7 +166,7 @@ static void check_copies(const StepBody *b)
              arena_printf(b->arena, "%s: 16-bit copies", b->where));
 }
 
-/* The scale must fall after each overflow and rise after `interval` good bodies, within its
+/* Checks the scale: it falls after an overflow, rises after `interval` good bodies, within
  * bounds. */
 static void check_scaler(const StepBody *b, bool finite)
 {

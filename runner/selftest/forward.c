@@ -3,7 +3,7 @@
 #include "graph.h"
 #include <string.h>
 
-/* The text of a failure: the row, as written in the family's file, and the worst element. */
+/* Returns the text of a failure: the row as the family's file has it, and the worst element. */
 static const char *case_text(Arena *a, const Case *t, const char *how, double error, int64_t at)
 {
   const char *name = ampc_dtype_name(t->type);
@@ -27,7 +27,7 @@ static void compare_all(Arena *a, TestRun *run, const CaseList *cases, bool real
   }
 }
 
-/* -O0 must not change a bit. */
+/* Checks that -O0 computes the same bits. */
 static ampc_status compare_unfused(Arena *a, TestRun *run, const CaseList *cases)
 {
   CaseList again = {0};
@@ -42,7 +42,7 @@ static ampc_status compare_unfused(Arena *a, TestRun *run, const CaseList *cases
   return status;
 }
 
-/* Only cases without 16-bit types: real64 widens only f32. */
+/* Compares results in doubles, only of cases without 16-bit types: real64 widens only f32. */
 static ampc_status compare_doubles(Arena *a, TestRun *run, const CaseList *cases)
 {
   CaseList wide = {0};

@@ -40,7 +40,7 @@ Value built_source(Built *b, const Tensor *t)
   return ir_append(b->c, &at, OP_source, NULL, 0, index);
 }
 
-/* An output keeps its value until the block ends, whether another op reads it or not. */
+/* Makes a value an output, which keeps it until the block ends, whether an op reads it or not. */
 uint32_t built_output(Built *b, Value v)
 {
   Graph *g = b->c->graph;
@@ -52,7 +52,7 @@ uint32_t built_output(Built *b, Value v)
   return index;
 }
 
-/* If it fails, the diagnostics are on stderr already. */
+/* Compiles and loads the graph. If this fails, the diagnostics are on stderr already. */
 ampc_status built_load(Built *b)
 {
   if (diag_error_count(b->c) || !compile_graph(b->c))
@@ -105,7 +105,7 @@ ampc_status built_put(Built *b, uint32_t source, const void *raw, int64_t bytes)
   return ampc_write(b->rt, to, raw, bytes);
 }
 
-/* Sources and outputs have the element sizes of the graph: with real64, f32 takes 8 bytes. */
+/* Writes a source. Elements have the sizes of the graph: with real64, f32 takes 8 bytes. */
 ampc_status built_write(Built *b, uint32_t source, const Tensor *t)
 {
   int64_t bytes = t->n * ampc_size_of(t->dtype, b->real64);
@@ -142,12 +142,12 @@ static void append_case(Built *b, Case *t)
     if (t->in[i].present) in[i] = built_source(b, &t->in[i]);
   }
   Cursor at = built_cursor(t->tf32);
-  bool is_output = t->test->op == OP_output; /* built_output appends it */
+  bool is_output = t->test->op == OP_output; /* built_output appends this op */
   t->value = is_output ? in[0] : ir_append_values(b->c, &at, t->test->op, in, t->n_in, t->attr);
   t->output = built_output(b, t->value);
 }
 
-/* An absent input has no source. */
+/* Writes the inputs of a case. An absent input has no source. */
 static ampc_status write_case(Built *b, const Case *t)
 {
   uint32_t source = t->first_source;
@@ -159,7 +159,7 @@ static ampc_status write_case(Built *b, const Case *t)
   return AMPC_OK;
 }
 
-/* All cases share one compile: the C compiler takes seconds for a program, whatever its size. */
+/* Runs all cases in one graph: the C compiler takes seconds for a program, whatever its size. */
 ampc_status cases_run(Arena *a, const TestRun *run, bool real64, int optimize, CaseList *cases)
 {
   Built b;

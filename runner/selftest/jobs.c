@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* few, because rounding alone makes two trainings diverge; in blind steps nobody reads a result */
+/* few steps: rounding alone makes two trainings diverge; results of blind steps are not read */
 enum { JOB_STEPS = 3, BLIND_STEPS = 10 };
 
 typedef struct Losses {
@@ -14,9 +14,10 @@ typedef struct Losses {
   int64_t waits; /* waits for the GPU in blind steps */
 } Losses;
 
-/* The largest difference of two losses. Products are summed in another order, which 16-bit
- * roundings make visible, and each step starts from the weights that the last step left. How far
- * such roundings move a deep net is measured: `f32` is the loss on the cpu without them. */
+/* Returns the largest accepted difference of two losses. The GPU sums products in another order,
+ * which 16-bit roundings make visible, and each step starts from the weights that the last step
+ * left. The distance of `f32`, the loss on the cpu in f32, shows how far roundings move a deep
+ * net. */
 static double job_bound(const char *precision, double loss, double f32)
 {
   if (strcmp(precision, "f32") == 0) return 1e-4 * fabs(loss);
@@ -32,7 +33,7 @@ static ampc_status train_block_of(const ampc_program *p, uint32_t *out)
   return ampc_fail(AMPC_BAD_USAGE, "%s has no train block", p->source);
 }
 
-/* loss NULL: the result is not read. */
+/* Runs one step and reads its loss. If `loss` is NULL, the result is not read. */
 static ampc_status one_step(ampc_runtime *rt, uint32_t block, ampc_batches *batches, double *loss)
 {
   const ampc_block *b = &ampc_program_of(rt)->blocks[block];
@@ -45,7 +46,7 @@ static ampc_status one_step(ampc_runtime *rt, uint32_t block, ampc_batches *batc
   return status;
 }
 
-/* If nobody reads the results of a step, the host must only queue it and not wait for the GPU. */
+/* Runs steps without reading results. The host must only queue them and not wait for the GPU. */
 static ampc_status blind_steps(Built *b, uint32_t block, ampc_batches *batches, Losses *out)
 {
   ampc_status status = AMPC_OK;
@@ -55,7 +56,7 @@ static ampc_status blind_steps(Built *b, uint32_t block, ampc_batches *batches, 
   return status ? status : ampc_wait(b->rt);
 }
 
-/* Equal seeds, so both devices have the same weights and the same batches. */
+/* Runs a few steps. Seeds are fixed, so both devices have the same weights and the same batches. */
 static ampc_status run_steps(Built *b, const char *data_dir, Losses *out)
 {
   const ampc_program *p = b->c->program;
@@ -73,7 +74,7 @@ static ampc_status run_steps(Built *b, const char *data_dir, Losses *out)
   return status;
 }
 
-/* precision NULL: that of the job. */
+/* Compiles and runs the job. If `precision` is NULL, it has the precision of its own text. */
 static ampc_status run_job(Arena *a, const TestRun *run, const char *path, const char *precision,
                            Losses *out)
 {

@@ -1,5 +1,5 @@
 /* Suite: pass layout changes where elements are stored, and no values. Each function is applied
- * twice: to images as the job writes them, [n, c, h, w], and to the same images behind a
+ * twice: to images as the job writes them, [n, c, h, w], and to the same images after a
  * convolution, whose result is stored channels last. That convolution changes no value: its weight
  * is the identity, with a 1 for each channel. */
 #include "graph.h"
@@ -10,13 +10,14 @@ enum { RANK = 4, CHANNELS = 3, MOST_PAIRS = 160 };
 typedef struct Layouts {
   Built b;
   Cursor at;
-  Value x, laid, small[RANK], labels, rows; /* small: operands of 1 to 4 axes that broadcast to x */
-  uint32_t pair[MOST_PAIRS][2], n;          /* outputs: from x as written, from x channels last */
+  Value x, laid, small[RANK], labels, rows; /* laid: x, stored channels last; small: operands of 1
+                                             * to 4 axes that broadcast to x */
+  uint32_t pair[MOST_PAIRS][2], n;          /* pair: outputs computed from x and from `laid` */
   const char *name[MOST_PAIRS];
   Arena *a;
 } Layouts;
 
-/* Builds the value from each of the two images. */
+/* Builds the value E from each of the two images. */
 #define BOTH(l, text, X, E)                                                                        \
   do {                                                                                             \
     Value made_[2];                                                                                \
@@ -46,7 +47,7 @@ static Value op2(Layouts *l, OpKind kind, Value x, Value y, const NamedAttr *att
   return ir_append(l->b.c, &l->at, kind, (Value[]){x, y}, 2, attrs);
 }
 
-/* Operands that are not channels last must be read in the other order, whatever axes they have. */
+/* Adds elementwise ops. Operands not stored channels last must be read in the other order. */
 static void add_elementwise(Layouts *l)
 {
   BOTH(l, "tanh", x, op(l, OP_tanh, x, NULL));
@@ -63,7 +64,7 @@ static void add_elementwise(Layouts *l)
   }
 }
 
-/* Every set of axes. Without keepdim, the remaining axes get other numbers. */
+/* Adds reductions over every set of axes. Without keepdim, the remaining axes get other numbers. */
 static void add_reductions(Layouts *l)
 {
   Compile *c = l->b.c;
@@ -74,7 +75,7 @@ static void add_reductions(Layouts *l)
   }
 }
 
-/* Rows along each axis. Rows of channels are contiguous only in a channels-last image. */
+/* Adds row ops along each axis. Rows of channels are contiguous only in a channels-last image. */
 static void add_rows(Layouts *l)
 {
   for (int axis = 0; axis < RANK; axis++) {
@@ -101,7 +102,7 @@ static void add_rows(Layouts *l)
        ir_append(l->b.c, &l->at, OP_layer_norm, (Value[]){x, {0}, {0}}, 3, last));
 }
 
-/* An axis that a move names has another number once the image is channels last. */
+/* Adds moves. An axis that a move names has another number once the image is channels last. */
 static void add_moves(Layouts *l)
 {
   for (int axis = 0; axis < RANK; axis++) {
@@ -130,8 +131,8 @@ static void add_moves(Layouts *l)
   }
 }
 
-/* A reshape is defined in the order [n, c, h, w]: a channels-last image must be transposed
- * first. */
+/* Adds reshapes. A reshape is defined in the order [n, c, h, w]: a channels-last image must be
+ * transposed first. */
 static void add_views(Layouts *l)
 {
   Compile *c = l->b.c;
@@ -168,8 +169,8 @@ static void fill(Layouts *l, Tensor *t, const int64_t *dim, uint32_t rank, DType
 
 enum { N_SOURCES = RANK + 4 };
 
-/* Adds the images as written, and the same behind a convolution, which pass layout stores channels
- * last. */
+/* Adds the images as written, and the same images after a convolution, which pass layout stores
+ * channels last. */
 static void add_sources(Layouts *l, Tensor *t)
 {
   static const int64_t dim[] = {2, CHANNELS, 4, 5}, w[] = {CHANNELS, CHANNELS, 1, 1},
@@ -189,7 +190,7 @@ static void add_sources(Layouts *l, Tensor *t)
   l->laid = ir_append(l->b.c, &l->at, OP_conv2d, (Value[]){l->x, weight, {0}}, 3, NULL);
 }
 
-/* Both results must have the shape and the element order of the language. */
+/* Checks that both results of each pair have the shape and the element order of the language. */
 static ampc_status check_pairs(Layouts *l, TestRun *run)
 {
   test_check(run, OP_permute, AMPC_F32, l->n < MOST_PAIRS, "all pairs fit into MOST_PAIRS");

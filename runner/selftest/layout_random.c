@@ -1,8 +1,8 @@
 /* Suite: random graphs of images, many of whose axes have size 1, with their gradients. Where an
- * axis has size 1, several layouts are the same bytes, and pass layout has the most choices.
+ * axis has size 1, several layouts store the same bytes, and pass layout has the most choices.
  *
  * Each graph is built twice. The first is left as it is: pass layout stores the values that
- * convolutions, pools and channel norms reach channels last. The second is `plain`: every step's
+ * convolutions, pools and channel norms compute channels last. The second is `plain`: every step's
  * result is flattened and negated twice, so that every node, in backward too, gets its inputs in
  * the order of the language. Both must have the same values and gradients. They are computed in
  * doubles, so that another order of sums is negligible compared with a mistake. */
@@ -39,7 +39,7 @@ static Value source(Images *g, uint32_t rank, const int64_t *dim)
   return v;
 }
 
-/* A copy: nodes move in memory when others are appended. */
+/* Returns a copy of the node, because nodes move in memory when others are appended. */
 static Node node(Images *g, Value v)
 {
   return *ir_node(g->b->c->graph, v);
@@ -63,14 +63,14 @@ static Value settle(Images *g, Value x)
   return g->plain ? negated_flat(g, negated_flat(g, x)) : x;
 }
 
-/* Recent values are picked more often, so that chains grow long. */
+/* Picks a value of the graph. Recent values are picked more often, so that chains grow long. */
 static Value pick_value(Images *g)
 {
   uint32_t n = g->values.n, back = (uint32_t)pick(g, pick(g, 3) ? (n < 3 ? n : 3) : n);
   return g->values.at[n - 1 - back];
 }
 
-/* Almost half of the axes have one element. */
+/* Picks the size of an axis. Almost half of the axes have one element. */
 static int64_t pick_size(Images *g)
 {
   static const int64_t sizes[] = {1, 1, 1, 2, 3, 4, 5};
@@ -94,7 +94,7 @@ static bool broadcast(const Node *a, const Node *b)
   return true;
 }
 
-/* With any value that broadcasts, or with a new operand of fewer axes, some of size 1. */
+/* Combines x with a value that broadcasts, or with a new operand of fewer axes, some of size 1. */
 static Value binary_step(Images *g, Value x)
 {
   static const OpKind ops[] = {OP_add, OP_sub, OP_mul, OP_maximum};
@@ -120,7 +120,7 @@ static Value reduce_step(Images *g, Value x)
   return ir_reduce(g->b->c, &g->at, op, x, mask, pick(g, 2));
 }
 
-/* Rows along any axis. An op with one result per row drops the axis or keeps it. */
+/* Applies an op to rows along any axis. An op with one result per row drops or keeps the axis. */
 static Value row_step(Images *g, Value x)
 {
   static const OpKind ops[] = {OP_softmax, OP_log_softmax, OP_logsumexp, OP_row_var, OP_argmax};
@@ -136,7 +136,7 @@ static Value row_step(Images *g, Value x)
   return ir_cast(g->b->c, &g->at, x, AMPC_F32);
 }
 
-/* Selects each element from two values, by a condition. */
+/* Selects each element from two values by a condition. */
 static Value choice_step(Images *g, Value x)
 {
   Compile *c = g->b->c;
@@ -148,7 +148,7 @@ static Value choice_step(Images *g, Value x)
   return ir_append(c, &g->at, OP_where, (Value[]){condition, y, x}, 3, NULL);
 }
 
-/* The last axis as features. */
+/* Applies a linear layer; the last axis is its features. */
 static Value linear_step(Images *g, Value x)
 {
   Node n = node(g, x);
@@ -159,7 +159,7 @@ static Value linear_step(Images *g, Value x)
   return ir_unary(g->b->c, &g->at, OP_tanh, x);
 }
 
-/* Normalized over all but the leading axes, as group norm does. */
+/* Normalizes x over all but the leading axes, as group norm does. */
 static Value group_step(Images *g, Value x)
 {
   Compile *c = g->b->c;
@@ -281,7 +281,7 @@ static Value pool_step(Images *g, Value x)
   }
 }
 
-/* Batch norm, as the layer library writes it. */
+/* Applies batch norm, as the layer library writes it. */
 static Value norm_step(Images *g, Value x)
 {
   Compile *c = g->b->c;
@@ -320,7 +320,7 @@ static void add_output(Images *g, Value v)
   if (v.id && g->n_outputs < MAX_OUTPUTS) g->outputs[g->n_outputs++] = built_output(g->b, v);
 }
 
-/* The loss: the sum of the mean squares of the last three values. */
+/* Returns the loss: the sum of the mean squares of the last three values. */
 static Value loss_of(Images *g)
 {
   Compile *c = g->b->c;
@@ -334,7 +334,7 @@ static Value loss_of(Images *g)
   return loss;
 }
 
-/* The same seed builds the same graph, plain or not. */
+/* Builds a graph. The same seed builds the same graph, plain or not. */
 static void build(Images *g, Built *b, Arena *a, uint64_t seed, bool plain)
 {
   *g = (Images){.b = b, .at = built_cursor(false), .a = a, .random = seed, .plain = plain};
@@ -357,8 +357,8 @@ static ampc_status write_sources(const Images *g)
   return status;
 }
 
-/* Sums may have another order, which later steps amplify; in doubles it stays far below this
- * bound. */
+/* Returns the largest difference. Sums may have another order, which later steps amplify; in
+ * doubles the difference stays far below the bound. */
 static double difference(const Tensor *x, const Tensor *y)
 {
   enum { ULPS = 16 };
@@ -387,7 +387,7 @@ static ampc_status compare(Arena *a, TestRun *run, uint64_t seed, const Images *
   return AMPC_OK;
 }
 
-/* Several graphs share one compile, because the C compiler takes seconds for each program. */
+/* Runs several graphs in one compile, because the C compiler takes seconds for each program. */
 static ampc_status run_graphs(Arena *a, TestRun *run, uint64_t seed, uint32_t n)
 {
   Built b;

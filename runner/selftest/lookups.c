@@ -23,7 +23,7 @@ static ampc_status run_body(Built *b, const int64_t *ids, ampc_outside *out)
   return status;
 }
 
-/* Ids from 3 to 10 are valid: the job subtracts 3, and the table has 8 rows. */
+/* Runs bodies. Ids from 3 to 10 are valid: the job subtracts 3, and the table has 8 rows. */
 static ampc_status run_bodies(Arena *a, TestRun *run, Built *b)
 {
   (void)a;

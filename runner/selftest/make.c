@@ -43,14 +43,14 @@ static double between(uint64_t *random, double low, double high)
   return low + (high - low) * number_uniform(random);
 }
 
-/* Magnitudes from 2^-12 to 2^12, of both signs. */
+/* Returns a magnitude from 2^-12 to 2^12 with either sign. */
 static double any_size(uint64_t *random)
 {
   double size = exp2(between(random, -12, 12));
   return number_random(random) & 1 ? size : -size;
 }
 
-/* Small numbers of both signs, so that sums and products fit every type. */
+/* Returns a small number of either sign, so that sums and products fit every type. */
 static double fill_integer(DType d, char how, uint64_t *random)
 {
   if (d == AMPC_BOOL || how == 'c') return (double)(number_random(random) & 1);
@@ -92,10 +92,10 @@ static double fill_float(char how, uint64_t *random)
   }
 }
 
-/* w: every magnitude and the special values; e: 0.1 everywhere; n: -3..3; g: -9..9; s: -100..100;
- * d: a gradient, -1..1; y: a probability; t: a tanh; m: the log of a probability; o: near 1; p:
- * positive; v: 0.5..3; q: a divisor; z: not near 0; c: integers 0 or 1; k: a label, filled by the
- * caller. */
+/* Fills a tensor as the letter `how` says. w: every magnitude and the special values; e: 0.1
+ * everywhere; n: -3..3; g: -9..9; s: -100..100; d: a gradient, -1..1; y: a probability; t: a tanh;
+ * m: the log of a probability; o: near 1; p: positive; v: 0.5..3; q: a divisor; z: not near 0; c:
+ * integers 0 or 1; k: a label, which the caller fills in. */
 void tensor_fill(Tensor *t, char how, uint64_t *random)
 {
   for (int64_t i = 0; i < t->n; i++) {
@@ -135,7 +135,7 @@ const char *row_words(const char *row)
   return row;
 }
 
-/* "7x33"; "s" is a scalar. */
+/* Reads dims such as "7x33", and returns their number. "s" is a scalar. */
 static uint32_t read_dims(const char **s, int64_t *dim)
 {
   uint32_t rank = 0;
@@ -152,7 +152,8 @@ static uint32_t read_dims(const char **s, int64_t *dim)
   }
 }
 
-/* "7x33", "l:7x33{1,2,...}", "7x33~p" (filled as letter p says) or "-" */
+/* Reads and fills an input: "7x33", "l:7x33{1,2,...}", "7x33~p" (filled by letter p); "-":
+ * absent. */
 static Tensor read_input(Arena *a, const char *s, DType type, char how, uint64_t *random)
 {
   if (*s == '-') return (Tensor){0};
@@ -176,7 +177,7 @@ static Tensor read_input(Arena *a, const char *s, DType type, char how, uint64_t
   return t;
 }
 
-/* The attribute `shape` is the first seven attributes of a signature: the rank and six sizes. */
+/* Reads attribute `shape`, the first seven attributes of a signature: the rank and six sizes. */
 static void read_shape(Case *t, const char *s)
 {
   t->shape[0] = read_dims(&s, t->shape + 1);
@@ -184,7 +185,7 @@ static void read_shape(Case *t, const char *s)
   for (int64_t d = 0; d < t->shape[0]; d++) t->attr[d + 1].i = t->shape[d + 1];
 }
 
-/* op_tests_check has checked that the op has the attribute. */
+/* Reads an attribute. op_tests_check has checked that the op has it. */
 static void read_attr(Case *t, const char *key, size_t size, const char *value)
 {
   const OpSignature *s = &op_row(t->test->op)->signature;
@@ -223,7 +224,7 @@ static void read_attrs(Case *t)
     if (w.key) read_attr(t, w.at, w.key, w.at + w.key + 1);
 }
 
-/* Labels of all classes. If there are more than two, one is the ignored label. */
+/* Fills an input with labels of all classes; with more than two, one is the ignored label. */
 static void fill_labels(Case *t, uint32_t input, uint64_t *random)
 {
   Tensor *x = &t->in[input];
@@ -232,7 +233,7 @@ static void fill_labels(Case *t, uint32_t input, uint64_t *random)
   if (x->n > 2) x->at[1] = case_attr(t, "ignore_index");
 }
 
-/* Inputs without values or a letter in the row are filled as the entry's letter says. */
+/* Makes the inputs. The entry's letter says how to fill an input if the row does not. */
 static void read_inputs(Arena *a, Case *t, uint64_t *random)
 {
   RowWord w;
@@ -247,7 +248,7 @@ static void read_inputs(Arena *a, Case *t, uint64_t *random)
   }
 }
 
-/* The seed is a hash of the op's name, so that a new op does not change the numbers of others. */
+/* Returns a seed that depends on the op's name, so that a new op changes no others' numbers. */
 static uint64_t first_random(OpKind op, char letter)
 {
   uint64_t h = (uint64_t)letter;

@@ -1,6 +1,7 @@
 /* Suite: a small model, trained for one body in every precision. With SGD and a learning rate of 1,
  * the change of a weight is its gradient, as the whole pipeline computes it: regions, casts, loss
- * scale, unscaling, 16-bit copies. Those of f16, bf16 and tf32 must be near those of f32. */
+ * scale, unscaling, 16-bit copies. The gradients in f16, bf16 and tf32 must be near those in
+ * f32. */
 #include "graph.h"
 #include <math.h>
 #include <string.h>
@@ -24,11 +25,11 @@ static const char job[] =
 
 typedef struct Precision {
   const char *clause;
-  DType type;     /* for the table */
+  DType type;     /* type that the table lists */
   double epsilon; /* half an ulp at 1 of the type with the fewest bits */
 } Precision;
 
-/* A GPU may truncate to tf32 instead of rounding: see case_ulps. */
+/* Returns the relative rounding error. A GPU may truncate to tf32: see case_ulps. */
 static double epsilon_of(const Precision *p, const TestRun *run)
 {
   return p->type == AMPC_F32 && test_on_gpu(run) ? 2 * p->epsilon : p->epsilon;
@@ -51,7 +52,7 @@ typedef struct Weights {
   float loss;
 } Weights;
 
-/* Writes inputs where the block reads them: the loader is not under test here. */
+/* Writes the inputs where the block reads them: the loader is not under test here. */
 static ampc_status write_inputs(Built *b)
 {
   float x[BATCH * FEATURES];
@@ -71,14 +72,14 @@ static ampc_status read_weights(Built *b, Weights *out)
   return ampc_read(b->rt, (ampc_ref){AMPC_MASTER, 0}, out->at, bytes);
 }
 
-/* The same job with the given precision clause. */
+/* Compiles the job with the given precision clause. */
 static ampc_status compile_model(Built *b, Arena *a, const TestRun *run, const char *precision)
 {
   const char *name = arena_printf(a, "the model with precision %s", precision);
   return built_job(b, run, 2, &(BuiltJob){.name = name, .text = arena_printf(a, job, precision)});
 }
 
-/* The gradients of one body, in the layout of MASTER. */
+/* Computes the gradients of one body, in the layout of MASTER. */
 static ampc_status model_gradients(Built *b, Weights *out)
 {
   Weights before, after;
@@ -96,8 +97,7 @@ static ampc_status model_gradients(Built *b, Weights *out)
   return AMPC_OK;
 }
 
-/* The error relative to the tensor's largest gradient, because small gradients are sums that
- * cancel. */
+/* Returns the error relative to the largest gradient: small gradients are sums that cancel. */
 static double parameter_error(const ampc_param *p, const Weights *got, const Weights *want,
                               double epsilon)
 {
@@ -109,8 +109,8 @@ static double parameter_error(const ampc_param *p, const Weights *got, const Wei
   return worst / (ROUNDINGS * epsilon * largest);
 }
 
-/* Compares with the same body on the cpu. Products are summed in another order there, so results
- * may differ where a sum is rounded to the precision's type. */
+/* Compares the gradients with those of the same body on the cpu. The cpu sums products in another
+ * order, so results may differ where a sum is rounded to the precision's type. */
 static ampc_status compare_with_cpu(Arena *a, TestRun *run, const Precision *p, const Weights *got)
 {
   Built b;

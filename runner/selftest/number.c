@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The exponent of the smallest normal number. */
+/* Returns the exponent of the smallest normal number. */
 static int min_exponent(DType d)
 {
   return 2 - (1 << (ampc_type_of(d)->exponent - 1));
@@ -22,7 +22,7 @@ static int exponent_of(DType d, double x)
   return exponent < min_exponent(d) ? min_exponent(d) : exponent;
 }
 
-/* Subnormal numbers have the spacing of the smallest normal ones. */
+/* Returns the distance between neighbours at |x|; for subnormal numbers, at the smallest normal. */
 double number_ulp(DType d, double x)
 {
   return ldexp(1.0, exponent_of(d, x) - ampc_type_of(d)->mantissa);
@@ -40,9 +40,9 @@ static double round_integer(DType d, double x)
   return x < low[d] ? low[d] : x > high[d] ? high[d] : x;
 }
 
-/* A value above the largest number by less than half an ulp rounds to that number, any larger one
- * to infinity. Dividing by a power of two and multiplying with it are exact; nearbyint rounds ties
- * to even. */
+/* Rounds to the nearest value of the type. A value above the largest number by less than half an
+ * ulp rounds to that number, any larger one to infinity. Dividing by a power of two and multiplying
+ * by it are exact; nearbyint rounds ties to even. */
 double number_round(DType d, double x)
 {
   if (!dtype_is_float(d)) return round_integer(d, x);
@@ -69,8 +69,9 @@ double number_worse(double a, double b)
   return a > b || isnan(a) ? a : b;
 }
 
-/* The bits of a narrow float: sign, exponent, fraction. x is already a value of the type. Subnormal
- * numbers need no case of their own: the units of the fraction carry over into the exponent. */
+/* Returns the bits of a narrow float: sign, exponent, fraction. x is already a value of the type.
+ * Subnormal numbers need no case of their own: the units of the fraction carry over into the
+ * exponent. */
 static uint32_t encode(DType d, double x)
 {
   const ampc_type *t = ampc_type_of(d);
@@ -85,7 +86,7 @@ static uint32_t encode(DType d, double x)
   return sign | (biased + (unsigned)units);
 }
 
-/* An exponent of all ones means infinity or NaN, one of all zeros a subnormal number. */
+/* Decodes a float. An exponent of all ones means infinity or NaN, all zeros a subnormal number. */
 static double decode(DType d, uint32_t bits)
 {
   int fraction = ampc_type_of(d)->mantissa, top = (1 << ampc_type_of(d)->exponent) - 1;
@@ -101,7 +102,7 @@ static double decode(DType d, uint32_t bits)
   return bits >> fraction > (uint32_t)top ? -x : x;
 }
 
-/* 2^63 stands for the largest i64, which a double cannot represent. */
+/* Converts to i64. 2^63 becomes the largest i64, which a double cannot represent. */
 static int64_t to_i64(double x)
 {
   return x >= 0x1p63 ? INT64_MAX : (int64_t)x;
@@ -164,7 +165,7 @@ void number_decode(DType d, bool real64, const void *from, int64_t n, double *to
   }
 }
 
-/* The letters of the tables: Note [rows]. */
+/* Returns the type that a letter of the tables names: Note [rows]. */
 DType number_type(char letter)
 {
   switch (letter) {
@@ -185,7 +186,7 @@ DType number_type(char letter)
   }
 }
 
-/* SplitMix64: it produces the same numbers on every machine and accepts any seed. */
+/* Returns a number of SplitMix64: the same ones on every machine. Any seed is valid. */
 uint64_t number_random(uint64_t *state)
 {
   uint64_t z = *state += 0x9e3779b97f4a7c15u;

@@ -13,8 +13,8 @@ static const char job[] =
     "optimizer opt = SGD(net, lr=0.25)\n"
     "train x in d() with batch=4 { minimize net(x) with opt }\n";
 
-/* Weights 1/4, 2/4, ..: each gradient is twice its weight; an update subtracts half of it,
- * exactly. */
+/* Writes the weights 1/4, 2/4, .. Each gradient is twice its weight; an update subtracts half of
+ * the gradient, exactly. */
 static ampc_status write_weights(Built *b)
 {
   float w[N];

@@ -1,6 +1,6 @@
-/* Suite: ops that no formula describes. Dropout keeps the expected fraction, draws the same numbers
- * in backward as in forward, and other numbers for another stream, seed or body. Uniform and normal
- * numbers are those of the generator. detach passes no gradient. */
+/* Suite: ops whose results a formula cannot predict. Dropout keeps the expected fraction, draws the
+ * same numbers in backward as in forward, and other numbers for another stream, seed or body.
+ * Uniform and normal numbers are those of the generator. detach passes no gradient. */
 #include "graph.h"
 #include <math.h>
 #include <stddef.h>
@@ -9,13 +9,14 @@
 enum { DROP_N = 100003 };
 static const double drop_p = 0.3;
 
-typedef struct Drops { /* y, dx: of stream 1; other: y of stream 2 */
+typedef struct Drops { /* outputs. y, dx: stream 1; other: y of stream 2; all: y if p is 1; none: y
+                        * if p is 0 */
   Built b;
   uint32_t y, dx, other, all, none;
   Tensor x;
 } Drops;
 
-/* In a job, lowering numbers the streams; in a graph built by hand, the test does. */
+/* Appends a dropout and sets its stream, which in a job lowering does. */
 static Value append_drop(Built *b, Value x, double p, uint32_t stream)
 {
   Cursor at = built_cursor(false);
@@ -57,8 +58,8 @@ static ampc_status run_drops(Drops *d, Arena *a, int64_t seed, int64_t body, uin
   return status ? status : built_read(&d->b, a, output, out);
 }
 
-/* One word of Philox4x32-10, from the paper (Salmon et al., "Parallel random numbers: as easy as
- * 1, 2, 3"): counter (element, body, stream), key (seed). */
+/* Returns one word of Philox4x32-10, from the paper (Salmon et al., "Parallel random numbers: as
+ * easy as 1, 2, 3"): counter (element, body, stream), key (seed). */
 static uint32_t philox(uint64_t element, uint64_t body, uint32_t stream, uint64_t seed)
 {
   uint32_t x[4] = {(uint32_t)element, (uint32_t)(element >> 32), (uint32_t)body, stream};
@@ -79,7 +80,7 @@ static double uniform_number(int64_t element, uint64_t body, uint32_t stream, ui
   return (double)(philox((uint64_t)element, body, stream, seed) >> 8) * 0x1p-24;
 }
 
-/* The kept elements must be those that the paper's numbers keep. x has no zeros. */
+/* True if the kept elements are those that the paper's numbers keep. x has no zeros. */
 static bool drawn_by_philox(const Tensor *y, uint64_t seed, uint64_t body, uint32_t stream)
 {
   for (int64_t i = 0; i < y->n; i++) {
@@ -89,7 +90,7 @@ static bool drawn_by_philox(const Tensor *y, uint64_t seed, uint64_t body, uint3
   return true;
 }
 
-/* A kept element is x times the rounded factor 1 / (1 - p), so it may be an ulp off. */
+/* True if kept elements are x / (1 - p), to an ulp: the kernel rounds the factor 1 / (1 - p). */
 static bool kept_scaled(const Tensor *x, const Tensor *y, double p)
 {
   for (int64_t i = 0; i < x->n; i++) {
@@ -107,7 +108,7 @@ static double share_kept(const Tensor *y)
   return n / (double)y->n;
 }
 
-/* The fraction of elements that both masks keep; `shift` compares neighbours of one mask. */
+/* Returns the fraction that both masks keep; `shift` compares neighbours of one mask. */
 static double share_both(const Tensor *x, const Tensor *y, int64_t shift)
 {
   double n = 0;
@@ -115,7 +116,7 @@ static double share_both(const Tensor *x, const Tensor *y, int64_t shift)
   return n / (double)(x->n - shift);
 }
 
-/* true if the fraction is within five standard deviations of that of independent draws. */
+/* True if the fraction is within five standard deviations of independent draws'. */
 static bool near_share(double share, double expected)
 {
   return fabs(share - expected) < 5 * sqrt(expected * (1 - expected) / DROP_N);
@@ -126,13 +127,13 @@ static void check_drop(TestRun *run, DType type, bool good, const char *what)
   test_check(run, OP_drop, type, good, what);
 }
 
-/* true if two masks keep the same element as often as two independent masks do. */
+/* True if two masks keep the same element as often as two independent masks do. */
 static bool independent(const Tensor *x, const Tensor *y)
 {
   return near_share(share_both(x, y, 0), (1 - drop_p) * (1 - drop_p));
 }
 
-/* Each part of the key must change the numbers: stream, body, seed, element. */
+/* Checks that each component of the key changes the numbers: stream, body, seed, element. */
 static ampc_status check_keys(Drops *d, Arena *a, TestRun *run, DType type, const Tensor *y)
 {
   Tensor again, other, body, seed;
@@ -151,7 +152,7 @@ static ampc_status check_keys(Drops *d, Arena *a, TestRun *run, DType type, cons
   return AMPC_OK;
 }
 
-/* Values, gradients and the limits p = 0 and p = 1 in one type. */
+/* Checks values, gradients and the limits p = 0 and p = 1 in one type. */
 static ampc_status check_type(Drops *d, Arena *a, TestRun *run, DType type)
 {
   Tensor y, dx, all, none;
@@ -191,7 +192,7 @@ static ampc_status check_drops(Arena *a, TestRun *run)
   return status;
 }
 
-/* The gradient of detach(x) * x is dy * detach(x), not twice that. */
+/* Checks that the gradient of detach(x) * x is dy * detach(x), not twice that. */
 static ampc_status check_detach(Arena *a, TestRun *run)
 {
   Built b;
@@ -229,7 +230,7 @@ static Value append_numbers(Built *b, OpKind op, uint32_t stream)
   return v;
 }
 
-/* Draws both kinds in one graph, each from its own stream. */
+/* Draws uniform and normal numbers in one graph, each from a stream of their own. */
 static ampc_status draw_numbers(Arena *a, TestRun *run, int optimize, Tensor *uniform,
                                 Tensor *normal)
 {
@@ -250,8 +251,8 @@ static ampc_status draw_numbers(Arena *a, TestRun *run, int optimize, Tensor *un
   return status;
 }
 
-/* A normal number is the product of a root and a cosine, each within a few ulps. The argument of
- * the cosine is rounded, which moves it by up to 3e-7. */
+/* Checks the numbers. A normal number is the product of a root and a cosine, each within a few
+ * ulps. The argument of the cosine is rounded, which moves it by up to 3e-7. */
 static ampc_status check_numbers(Arena *a, TestRun *run)
 {
   Tensor uniform, normal, again[2];

@@ -8,7 +8,7 @@
 
 /* ---- counting ---- */
 
-/* suites run side by side */
+/* suites run in parallel */
 static pthread_mutex_t report_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void test_report(TestRun *run, OpKind op, Proof proof, DType type, double error, const char *what)
@@ -31,14 +31,14 @@ void test_check(TestRun *run, OpKind op, DType type, bool good, const char *what
   test_report(run, op, PROOF_forward, type, good ? 0 : INFINITY, what);
 }
 
-/* The job has no file: diagnostics name it selftest. */
+/* Returns the options to compile a job of a suite. It has no file: diagnostics name it selftest. */
 Options test_options(const TestRun *run, int optimize)
 {
   return (Options){
       .input = "selftest", .target = run->target, .optimize = optimize, .error_limit = 20};
 }
 
-/* Any target but cpu is code for a GPU. */
+/* True if the run's kernels run on a GPU: all targets but cpu do. */
 bool test_on_gpu(const TestRun *run)
 {
   return strcmp(run->target, "cpu") != 0;
@@ -63,8 +63,8 @@ bool test_wants_any(const TestRun *run, const OpKind *ops, size_t n)
 
 /* ---- coverage ---- */
 
-/* Leaves run no kernel; the ops that read a leaf test it. An op of a job computes what its own text
- * says: tests/cli/own.sh. */
+/* True if the op needs forward cases. Leaves run no kernel; the ops that read a leaf test it. An op
+ * that a job declares computes what its own text says: tests/cli/own.sh. */
 static bool needs_forward(OpKind op)
 {
   return op_row(op)->tmpl != TMPL_leaf && op_row(op)->tmpl != TMPL_own;
@@ -75,7 +75,7 @@ static bool needs_backward(OpKind op)
   return op_row(op)->gradient != grad_none && needs_forward(op);
 }
 
-/* An op whose suite did not run, or whose cases have disappeared, counts as failed. */
+/* Counts an op as failed if its suite did not run or its cases have disappeared. */
 void test_coverage(TestRun *run)
 {
   for (uint32_t i = 0; i < OP_COUNT; i++) {
@@ -137,7 +137,7 @@ static void print_table(const TestRun *run, uint32_t passed, uint32_t failed)
   arena_destroy(arena);
 }
 
-/* The numbers of the table, for scripts. */
+/* Prints the numbers of the table as JSON, for scripts. */
 static void print_json(const TestRun *run, uint32_t passed, uint32_t failed)
 {
   const char *separator = "";

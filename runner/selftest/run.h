@@ -3,7 +3,7 @@
 #include "case.h"
 #include "runner/jit/jit.h"
 
-typedef struct Tally {           /* of one op */
+typedef struct Tally {           /* counts of one op */
   uint32_t types, cases, failed; /* types: bit mask */
   double worst;                  /* error in units of the bound */
 } Tally;
@@ -14,28 +14,28 @@ typedef enum Proof { PROOF_forward, PROOF_backward, PROOF_twin, PROOF_COUNT } Pr
 typedef struct TestRun {
   const char *device, *filter;   /* filter: name of one op, or NULL */
   char target[AMPC_TARGET_ROOM]; /* target of the device */
-  char **jobs;                   /* jobs of the command line, compared as a whole */
+  char **jobs;                   /* job files of the command line */
   uint32_t n_jobs;
-  uint32_t graphs, seed; /* random graphs: how many (0: the suite's default); first seed */
+  uint32_t graphs, seed; /* graphs: number of random graphs, 0: default; seed: the first one's */
   bool verbose, json, brief;
-  TextEdit *edit; /* changes the kernels before they are compiled: mutations */
+  TextEdit *edit; /* edits the kernels before they are compiled, for mutations */
   void *edit_data;
   uint32_t edits; /* replacements made */
   Tally tally[OP_COUNT][PROOF_COUNT];
 } TestRun;
 
-/* Counts a case. The text `what` says what was compared. It is printed if the error is not within 0
- * to 1, or with --verbose. */
+/* Counts a case. `what` names the comparison; it is printed if the error is not within 0 to 1, or
+ * with --verbose. */
 void test_report(TestRun *run, OpKind op, Proof proof, DType type, double error, const char *what);
 /* Counts a case that passes if `good`. */
 void test_check(TestRun *run, OpKind op, DType type, bool good, const char *what);
 bool test_wanted(const TestRun *run, OpKind op);
 bool test_wants_any(const TestRun *run, const OpKind *ops, size_t n);
-/* Options to compile a job for the run's device. */
+/* Returns the options to compile a job for the run's device. */
 Options test_options(const TestRun *run, int optimize);
 bool test_on_gpu(const TestRun *run);
-TestRun test_on_cpu(const TestRun *run);     /* the same on the cpu; nobody reads its counts */
-bool mutation_set(TestRun *run, char *text); /* text: "FROM=>TO"; it is kept and cut in two */
+TestRun test_on_cpu(const TestRun *run);     /* the run with device cpu; its counts are unused */
+bool mutation_set(TestRun *run, char *text); /* text: "FROM=>TO", which is kept and cut in two */
 
 /* Coverage and output: report.c. */
 void test_coverage(TestRun *run);

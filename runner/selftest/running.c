@@ -1,6 +1,6 @@
 /* Suite: running statistics of batch norm, and Buffers that a method assigns, in a small job that
- * trains. They are updated by each batch, but not by a step whose update is skipped. The expected
- * values are computed in double from the values before the step. */
+ * trains. Each batch updates them, unless the update of its step is skipped. The expected values
+ * are computed in double from the values before the step. */
 #include "graph.h"
 #include <math.h>
 #include <string.h>
@@ -72,7 +72,7 @@ static ampc_status read_running(Built *b, Running *r)
   return status;
 }
 
-/* An element of 2e37 in `z` overflows the scaled gradient of w and nothing else. */
+/* Fills a batch. `overflow`: a 2e37 in `z` overflows the scaled gradient of w, and only that. */
 static void fill(Images *batch, bool overflow, uint64_t *random)
 {
   for (int i = 0; i < IMAGES * CHANNELS * PIXELS; i++)
@@ -95,13 +95,13 @@ typedef struct Body { /* the batch that ran, and the buffers before and after it
   const char *how;
 } Body;
 
-/* The error in units of 16 ulps: a mean of 120 values, and two roundings of the update. */
+/* Returns the error in units of 16 ulps: a mean of 120 values, and two roundings of the update. */
 static double relative(double got, double want)
 {
   return fabs(got - want) / (16 * number_ulp(AMPC_F32, fmax(fabs(want), 1)));
 }
 
-/* PyTorch's rule: new = (1 - momentum) old + momentum batch, with the unbiased variance. */
+/* Checks PyTorch's rule: new = (1 - momentum) old + momentum batch, with the unbiased variance. */
 static void check(Arena *a, TestRun *run, const Body *b)
 {
   const Running *before = &b->before, *after = &b->after;
@@ -127,7 +127,8 @@ static void check(Arena *a, TestRun *run, const Body *b)
                           (long long)before->count));
 }
 
-/* The job calls the method with z, then with z + 1, which reads what the first call assigned. */
+/* Checks the buffers that a method assigns. The job calls the method with z, then with z + 1; the
+ * second call reads the values that the first one assigned. */
 static void check_assigned(Arena *a, TestRun *run, const Body *b)
 {
   const Running *before = &b->before, *after = &b->after;
@@ -148,13 +149,14 @@ static void check_assigned(Arena *a, TestRun *run, const Body *b)
               arena_printf(a, "a mean that moves and a maximum %s", b->how));
 }
 
-/* Decodes 0 or a positive normal number. */
+/* Decodes f16 bits of 0 or a positive normal number. */
 static double small_f16(uint16_t bits)
 {
   return bits ? ldexp(1024 + (bits & 1023), (bits >> 10) - 25) : 0;
 }
 
-/* Integers are exact, also beyond the 24 bits of an f32, and so are quarters in f16. */
+/* Checks the buffers of counts, bools and 16-bit numbers. Integers are exact, also beyond the 24
+ * bits of an f32, and so are quarters in f16. */
 static void check_counted(Arena *a, TestRun *run, const Body *b)
 {
   const Running *before = &b->before, *after = &b->after;
@@ -175,7 +177,8 @@ static void check_counted(Arena *a, TestRun *run, const Body *b)
              arena_printf(a, "counts, bools and 16 bits %s", b->how));
 }
 
-/* i is a batch that overflows: its step changes no statistics, the next step does again. */
+/* Runs the bodies of a plan. A batch `i` overflows: its step changes no statistics, and the next
+ * step changes them again. */
 static ampc_status run_bodies(Arena *a, TestRun *run, Built *b)
 {
   Body body = {.before = {.count = -1}};

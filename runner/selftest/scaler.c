@@ -9,14 +9,14 @@
 
 enum { N = 4 };
 
-typedef struct ScalerRow { /* scaler of the patterns that follow it */
+typedef struct ScalerRow { /* the scaler's numbers for the patterns after this row */
   double init, growth, backoff;
   int64_t interval, hysteresis;
   double min, max;
 } ScalerRow;
 
 typedef struct Pattern {
-  const ScalerRow *scaler; /* only in rows that set the scaler; else NULL */
+  const ScalerRow *scaler; /* NULL except in rows that set the scaler */
   const char *steps;       /* one character for each step; x: it overflows */
   const char *changes;
   long long tracker; /* growth counter at the end */
@@ -27,12 +27,12 @@ typedef struct Pattern {
 #define PATTERN(steps, changes, tracker) {NULL, steps, changes, tracker},
 static const Pattern patterns[] = {
 #include "scaler_patterns.def"
-    /* the hysteresis is reset where the scale is due to grow, but not after a single good step */
+    /* hysteresis is reset where the scale is due to grow, not after a single good step */
     {.scaler = &(const ScalerRow){1024, 2, 0.5, 3, 2, 1, 65536}},
     {NULL, "x.x.x", "244000000 443800000", 0},
     {NULL, "x.x...x.x", "244000000 544800000 844000000", 0},
     {NULL, "xxxx", "144000000 243800000 343000000", 0},
-    {.scaler = &(const ScalerRow){8, 4, 0.25, 2, 3, 4, 16}}, /* with a floor and a ceiling */
+    {.scaler = &(const ScalerRow){8, 4, 0.25, 2, 3, 4, 16}}, /* with a minimum and a maximum */
     {NULL, "xxxxx..xx", "240800000 641800000", 0},
     {NULL, "......xx..xxx", "141800000 c40800000", 0},
 };
@@ -46,7 +46,7 @@ static const char job[] =
     "precision f16\n"
     "train x in numbers() with batch=1 { minimize net(x) with opt }\n";
 
-/* The kernels read the scaler's numbers from the program, so one compile serves all scalers. */
+/* Sets the scaler's numbers. Kernels read them from the program: one compile serves all. */
 static void set_scaler(Built *b, const ScalerRow *r)
 {
   b->c->program->scaler = (ampc_scaler_desc){.on = true,
@@ -68,7 +68,7 @@ static ampc_status run_step(Built *b, bool overflows, ampc_state *out)
   return status ? status : ampc_get_state(b->rt, out);
 }
 
-/* The scale after this step: its listed change, or else `before`. Moves *at behind the change. */
+/* Returns the scale after a step: the listed change, or `before`. Moves *at past the change. */
 static float changed(const char **at, size_t step, float before)
 {
   char digit[2] = {**at, 0};

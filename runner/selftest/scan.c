@@ -7,7 +7,8 @@
 
 enum { N = 4, T = 5, W = 3, WEIGHTS = W + W * W + W };
 
-/* The carried values are swapped, so one of them must be copied. u multiplies a carried value. */
+/* The loop swaps its carried values, so one of them must be copied. u multiplies a carried
+ * value. */
 static const char job[] = "data numbers() { return synthetic(64, [5, 3]) }\n"
                           "module Net {\n"
                           "  h0 = Parameter([3]); u = Parameter([3, 3]); w = Parameter([3])\n"
@@ -32,7 +33,7 @@ typedef struct Weights {
   double h0[W], u[W][W], w[W];
 } Weights;
 
-/* The loss of one sample. */
+/* Returns the loss of one sample. */
 static double loss_of(const Weights *p, double x[T][W])
 {
   double h[W], k[W] = {0}, sum = 0;
@@ -80,7 +81,7 @@ static ampc_status move_weights(Built *b, Weights *w, bool write)
   return status;
 }
 
-/* The differences have an error of about 1e-7 for gradients of about 10. */
+/* Compares gradients of about 10 with differences, whose error is about 1e-7. */
 static void check(TestRun *run, const Weights *before, const Weights *after, double x[N][T][W])
 {
   double worst = 0;

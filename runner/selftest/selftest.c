@@ -22,7 +22,7 @@ typedef struct SuiteThread { /* suites run in parallel, as the C compiler takes 
 static void *run_suite(void *data)
 {
   SuiteThread *s = data;
-  char crash_stack[CRASH_STACK]; /* for crash handlers: Note [signals] */
+  char crash_stack[CRASH_STACK]; /* stack of crash handlers: Note [signals] */
   out_of_memory_stack(crash_stack);
   Arena *a = arena_create();
   s->status = s->suite(a, s->run);
@@ -56,7 +56,7 @@ static ampc_status run_suites(TestRun *run)
 
 /* ---- options ---- */
 
-/* An unknown name is an error: otherwise the run would pass without a case. */
+/* Reads a filter. An unknown name is an error: otherwise the run would pass without a case. */
 static int read_filter(const OptionGiven *given)
 {
   ((TestRun *)given->into)->filter = given->value;
@@ -111,7 +111,7 @@ static const OptionTable selftest_verb = {
     .groups = (const OptionGroup[]){{selftest_options, 0}, {NULL, 0}},
     .notes = "exit status: 0 all passed, 5 something failed"};
 
-/* An incomplete table would test less than it claims, so nothing runs then. */
+/* True if the tables are complete. Else nothing runs: it would test less than it claims. */
 static bool tables_whole(void)
 {
   Arena *a = arena_create();
@@ -123,7 +123,7 @@ static bool tables_whole(void)
   return whole;
 }
 
-/* Jobs on the cpu: tests their gradients, and no single ops. */
+/* Tests the gradients of jobs on the cpu, and no single ops. */
 static int test_jobs(Arena *arena, TestRun *run)
 {
   if (run->filter)
@@ -135,7 +135,7 @@ static int test_jobs(Arena *arena, TestRun *run)
   return test_print(run) ? AMPC_RUN_FAILED : AMPC_OK;
 }
 
-/* `arena` holds words of the command line until the run ends. */
+/* Runs the tests. `arena` holds words of the command line until the run ends. */
 static int test(Arena *arena, int argc, char **argv)
 {
   static TestRun run = {.device = "cpu", .seed = 1};

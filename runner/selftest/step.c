@@ -9,7 +9,8 @@
 
 /* ---- the job ---- */
 
-/* Prints every setting, by default as 0, so that the test depends on no default of the language. */
+/* Prints an optimizer with all settings; the default is 0, so that the test depends on no default
+ * of the language. */
 static void print_optimizer(Text *t, const Recipe *r)
 {
   const OptimizerInfo *row = optimizer_row(r->kind);
@@ -38,7 +39,7 @@ static void print_optimizer(Text *t, const Recipe *r)
   text_puts(t, ")\n");
 }
 
-/* Without a scaler the clause contains only the type. */
+/* Prints the precision clause. Without a scaler it contains only the type. */
 static void print_precision(Text *t, const Recipe *r)
 {
   const Scaler s = recipe_scaler(r);
@@ -51,7 +52,7 @@ static void print_precision(Text *t, const Recipe *r)
   text_puts(t, "\n");
 }
 
-/* Two products with one weight, so that two gradients are added; in f32 in every precision. */
+/* Prints the job. Two products have one weight, so that gradients are added, always in f32. */
 static void print_job(Text *t, const Recipe *r)
 {
   text_printf(t,
@@ -84,7 +85,7 @@ static ampc_status compile_recipe(Built *b, Arena *a, const TestRun *run, const 
 
 /* ---- one body ---- */
 
-/* Multiples of 1/64: each fits f16, and their sums times the scale are exact in f32. */
+/* Fills a batch with multiples of 1/64: they fit f16; sums times the scale are exact in f32. */
 static void fill_batch(Batch *batch, char letter, uint64_t *random)
 {
   double size = letter == 'N' ? 100.0 / 64 : 1.0 / 64;
@@ -100,7 +101,7 @@ static void fill_batch(Batch *batch, char letter, uint64_t *random)
 #define COPIES(KIND, name, SPACE, copied, cpu, lt, dnn, bytes, ...)                                \
   {AMPC_##SPACE, w ? NULL : s->copy, bytes},
 
-/* `w` is f32 and has no copy; `fc.weight` has one in 16-bit precisions. */
+/* Reads a parameter's state. `w` is f32 and has no copy; `fc.weight` has one in 16 bits. */
 static ampc_status read_param(Built *b, const ampc_param *q, StepState *s)
 {
   bool w = strcmp(q->path, "w") == 0;
@@ -141,7 +142,8 @@ static ampc_status run_body(Built *b, const Batch *batch)
 
 /* ---- recipes ---- */
 
-/* Counts [true, predicted] over all bodies: true is above 1/4, predicted true above 0. */
+/* Checks the counts [true, predicted] over all bodies. A sample is true above 1/4, and predicted
+ * true above 0. */
 static ampc_status check_counts(Arena *a, TestRun *run, Built *b, uint32_t metric,
                                 const Batch *batches, int n)
 {
@@ -159,7 +161,7 @@ static ampc_status check_counts(Arena *a, TestRun *run, Built *b, uint32_t metri
   return status;
 }
 
-/* An average weighs each body by its samples; `last` is the value of the last body. */
+/* Checks metrics. An average weighs each body by its samples; `last` is the last body's value. */
 static ampc_status check_metrics(Arena *a, TestRun *run, Built *b, const Recipe *r,
                                  const Batch *batches, int n)
 {
@@ -188,7 +190,7 @@ static ampc_status check_metrics(Arena *a, TestRun *run, Built *b, const Recipe 
   return ampc_fail(AMPC_RUN_FAILED, "the program has lost its metric");
 }
 
-/* Each body is checked from the actual state before it, so errors do not accumulate. */
+/* Runs the bodies. Each is checked from the actual state before it, so errors do not accumulate. */
 static ampc_status run_bodies(Arena *a, TestRun *run, Built *b, const Recipe *r)
 {
   StepState before, after;
@@ -211,7 +213,7 @@ static ampc_status run_bodies(Arena *a, TestRun *run, Built *b, const Recipe *r)
   return !status && finite ? check_metrics(a, run, b, r, batches, n) : status;
 }
 
-/* The same training without fusion must end with the same bits. */
+/* Checks that the same training without fusion ends with the same bits. */
 static ampc_status check_unfused(Arena *a, TestRun *run, const Recipe *r, const StepState *fused)
 {
   Built b;
@@ -241,7 +243,7 @@ static ampc_status run_recipe(Arena *a, TestRun *run, const Recipe *r)
   return status || run->edit ? status : check_unfused(a, run, r, &end);
 }
 
-/* A filter that names any op of a step runs all recipes, because a body runs all of these ops. */
+/* Runs all recipes if the filter names any op of a step: a body runs all of these ops. */
 ampc_status suite_step(Arena *a, TestRun *run)
 {
   static const OpKind proved[] = {OP_metric,    OP_statistics,        OP_grad_accumulate,

@@ -8,8 +8,7 @@
 
 enum { N = 2, L = 4101, C = 24, ALL = N * L * C };
 
-/* Sums over the last axis (rows), another one (columns), two that are not adjacent, and all
- * axes. */
+/* Sums over the last axis (rows), another (columns), two that are not adjacent, and all axes. */
 static const char forward_job[] =
     "precision f32 { accumulate(%s, sum, mean) }\n"
     "infer f(x: f32[2, 4101, 24]) {\n"
@@ -17,7 +16,7 @@ static const char forward_job[] =
     "}\n";
 enum { ROWS, COLUMNS, APART, WHOLE, MEANS, RESULTS };
 
-/* The gradient of w is the sum of x over two axes. */
+/* A job in which the gradient of w is the sum of x over two axes. */
 static const char backward_job[] =
     "precision f32 { accumulate(%s, mul) }\n"
     "data numbers() { return synthetic(2, [4101, 24]) }\n"
@@ -26,7 +25,7 @@ static const char backward_job[] =
     "optimizer opt = SGD(net, lr=1.0)\n"
     "train x in numbers() with batch=2 { minimize net(x).sum() with opt }\n";
 
-/* Of 3 neighbours along l or c, two are large and cancel. */
+/* Returns an element. Of 3 neighbours along l or c, two are large and cancel. */
 static double element(int n, int l, int c)
 {
   static const double great[] = {0x1p30, 0, -0x1p30};
@@ -34,7 +33,7 @@ static double element(int n, int l, int c)
   return great[which] + (which == 1 ? (n + 3 * l + 7 * c) % 5 - 1 : 0);
 }
 
-/* The sum over all axes whose index is below 0. */
+/* Returns the sum over all axes whose index is below 0. */
 static double sum_of(int n, int l, int c)
 {
   double sum = 0;

@@ -11,8 +11,8 @@ static bool must_be_equal(OpKind op)
   return t == TMPL_map || t == TMPL_move || t == TMPL_alias;
 }
 
-/* The error in units of the bound. Two sums on different sides of a rounding boundary of a 16-bit
- * type become neighbours, so one ulp of that type is added. */
+/* Returns the error in units of the bound. Two sums on different sides of a rounding boundary of a
+ * 16-bit type become neighbours, so one ulp of that type is added to the bound. */
 static double apart(DType d, double ulps, double gpu, double cpu, double scale)
 {
   if (number_same(gpu, cpu)) return 0;
