@@ -1,5 +1,5 @@
 /* The parser of the code column; see code.h. It runs once per process, on text that is part of the
- * compiler. So a mistake is a bug, and ends the program with the op's name. */
+ * compiler. So a mistake in the text is a bug: it ends the program with the op's name. */
 #include "code.h"
 #include "ops.h"
 #include "compiler/base/names.h"
@@ -10,16 +10,15 @@
 
 enum { MAX_PIECES = 96 }; /* for all statements of one op */
 
-/* `at` advances through the text once. The pieces of all statements are in one array; `first` holds
- * the index of each statement's first piece. */
+/* `at` advances through the text once. The pieces of all statements are in one array. */
 typedef struct CodeParser {
   Arena *arena;
   const char *op, *at;
   const OpSignature *signature;
-  int condition; /* condition of the brackets around `at`; -1: none */
+  int condition; /* attribute of the brackets around `at`; -1: no brackets */
   CodePiece pieces[MAX_PIECES];
   CodeStatement statements[MAX_STATEMENTS];
-  uint32_t first[MAX_STATEMENTS]; /* first piece of each statement */
+  uint32_t first[MAX_STATEMENTS]; /* for each statement: index of its first piece */
   uint32_t n_pieces, n_statements;
 } CodeParser;
 
@@ -46,7 +45,7 @@ static CodePiece *add_piece(CodeParser *p, PieceKind kind, size_t size)
   return piece;
 }
 
-/* Merges adjacent text into one piece, so that `$0 * $1` has three pieces. */
+/* Adds text. Adjacent text is merged into one piece, so `$0 * $1` has three pieces. */
 static void add_text(CodeParser *p, size_t size)
 {
   CodePiece *last = p->n_pieces > p->first[p->n_statements] ? &p->pieces[p->n_pieces - 1] : NULL;
@@ -60,7 +59,7 @@ static void add_text(CodeParser *p, size_t size)
   p->at += size;
 }
 
-/* $0, $1|0, @1 */
+/* Reads an operand: $0, $1|0 or @1. */
 static void add_operand(CodeParser *p)
 {
   PieceKind kind = *p->at == '$' ? PIECE_element : PIECE_row_value;
@@ -74,7 +73,7 @@ static void add_operand(CodeParser *p)
   p->at += 1 + piece->absent_size;
 }
 
-/* $name and [name: ..] may only name attributes in the op's own signature. */
+/* Returns the index of the attribute that $name or [name: ..] names, in the op's signature. */
 static uint32_t find_attribute(const CodeParser *p, const char *name, size_t n)
 {
   uint32_t i = 0;
@@ -83,7 +82,7 @@ static uint32_t find_attribute(const CodeParser *p, const char *name, size_t n)
   return i;
 }
 
-/* $name */
+/* Reads $name: an attribute, or a word of the table below. */
 static void add_dollar(CodeParser *p)
 {
   static const struct {
@@ -112,8 +111,7 @@ static bool is_defined(const CodeParser *p, const char *name, size_t n)
   return false;
 }
 
-/* A word followed by a parenthesis is a function. Any other word must be defined by an earlier
- * statement. */
+/* Reads a word: a function if a parenthesis follows, else a name that a statement has defined. */
 static void add_name(CodeParser *p)
 {
   size_t n = name_size(p->at);
@@ -127,7 +125,7 @@ static void add_name(CodeParser *p)
 
 /* ---- statements ---- */
 
-/* [name: text] is included only if the attribute is nonzero. */
+/* Reads "[name:". The text up to "]" is included only if the attribute is nonzero. */
 static void open_bracket(CodeParser *p)
 {
   size_t n = strcspn(p->at + 1, ":]");
@@ -136,7 +134,8 @@ static void open_bracket(CodeParser *p)
   p->at += n + 2;
 }
 
-/* Brackets give the text between them a condition. They do not nest. */
+/* Reads "[name:" or "]"; false if there is neither. Brackets give the text between them a
+ * condition. They do not nest. */
 static bool take_brackets(CodeParser *p)
 {
   if (*p->at == '[') {
@@ -150,7 +149,7 @@ static bool take_brackets(CodeParser *p)
   return true;
 }
 
-/* Reads up to the next semicolon. A number and its letters are one piece of text: 1e5. */
+/* Reads up to the next semicolon. A number with letters, such as 1e5, is one piece of text. */
 static void read_expression(CodeParser *p)
 {
   while (*p->at && *p->at != ';') {
@@ -183,7 +182,7 @@ static void end_statement(CodeParser *p)
   p->n_statements++;
 }
 
-/* argmax k = E is two reductions: the largest E, then the first index that has it. */
+/* Reads argmax or argmin as two reductions: find the best E, then the first index that has it. */
 static void read_arg(CodeParser *p, StatementKind kind, const char *name)
 {
   const char *expression = p->at;
@@ -199,7 +198,7 @@ static void read_arg(CodeParser *p, StatementKind kind, const char *name)
   end_statement(p);
 }
 
-/* "m = " of "max m = $0". */
+/* Reads the "m = " of "max m = $0" and returns the name. */
 static const char *read_name(CodeParser *p)
 {
   size_t n = name_size(p->at);
@@ -252,8 +251,9 @@ static void read_program(CodeParser *p)
 
 /* ---- facts ---- */
 
-/* Functions of one or a few instructions. All others are expensive, and kernels do not recompute
- * them in every walk along a row. A new function counts as expensive until it is listed here. */
+/* True for functions of one or a few instructions. All others are expensive, so kernels do not
+ * recompute them in every walk along a row. A function that is not listed here counts as
+ * expensive. */
 static bool is_cheap(const CodePiece *call)
 {
   static const char *const cheap[] = {
@@ -282,7 +282,7 @@ static void find_piece_facts(OpCode *code, const CodePiece *piece)
     code->uses_length = true;
     break;
   case PIECE_index:
-  case PIECE_column: /* outside of a row's loop it is computed from the index */
+  case PIECE_column: /* outside of a row's loop, $c is computed from the index */
     code->uses_index = true;
     break;
   case PIECE_call:
@@ -296,9 +296,8 @@ static void find_piece_facts(OpCode *code, const CodePiece *piece)
   }
 }
 
-/* True if the statement needs another walk along the row. It does if it is computed for each
- * element from a result of the whole row: as a result per element, or as a reduction that uses an
- * earlier name. */
+/* True if the statement needs another walk along the row, because it needs a result of the whole
+ * row for each element: it is a result per element, or a reduction that uses an earlier name. */
 static bool walks_again(const CodeStatement *s)
 {
   bool again = s->kind == STATEMENT_each || s->kind == STATEMENT_first;
@@ -307,7 +306,7 @@ static bool walks_again(const CodeStatement *s)
   return again;
 }
 
-/* Collects the facts that other files would otherwise search in the text. */
+/* Sets the facts in OpCode, so that no other file searches the text. */
 static void find_facts(OpCode *code)
 {
   code->walks_once = true;
@@ -349,7 +348,7 @@ typedef struct Step {
   VEC(CodePiece) pieces;
 } Step;
 
-/* The input that holds the result of statement `name`. */
+/* Returns a piece for the input that holds the result of statement `name`. */
 static CodePiece given_piece(const Step *t, const char *name, size_t n)
 {
   uint32_t i = 0;
@@ -374,7 +373,7 @@ static void step_expression(Step *t, const CodeStatement *s)
   }
 }
 
-/* The first index is the smallest index at which the value is `best` or NaN. */
+/* Adds the code of a STATEMENT_first: the smallest index at which the value is `best` or NaN. */
 static void step_first(Step *t, const CodeStatement *s)
 {
   bool single = s->n_pieces == 1;

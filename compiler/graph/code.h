@@ -10,22 +10,22 @@
 #include <stdint.h>
 
 enum {
-  MAX_SIGNATURE = 12,  /* inputs in a signature; a variadic one may stand for more */
+  MAX_SIGNATURE = 12,  /* inputs in a signature; a variadic input counts once */
   MAX_STATEMENTS = 12, /* in one op's code; argmax and argmin count as two */
 };
 
 typedef enum StatementKind {
   STATEMENT_value, /* the code of a map op: an element */
-  /* reductions over the row, each with a name */
-  STATEMENT_near, /* near the mean: the mean of 4 rows; for parts of channels only */
+  /* reductions over the row; each defines a name */
+  STATEMENT_near, /* an estimate of the mean, from 4 rows; for parts of channels only */
   STATEMENT_sum,
   STATEMENT_product,
   STATEMENT_max,
   STATEMENT_min,
   STATEMENT_first, /* the first index of the largest or smallest value, `best` */
-  /* computed once per row, with a name */
+  /* a value computed once per row; it defines a name */
   STATEMENT_let,
-  /* results: an op's last statements */
+  /* results: one of these is an op's last statement */
   STATEMENT_each, /* one per element */
   STATEMENT_row   /* one per row */
 } StatementKind;
@@ -38,7 +38,7 @@ static inline bool statement_reduces(StatementKind k)
 typedef enum PieceKind {
   PIECE_text,      /* operators, numbers, spaces: copied unchanged */
   PIECE_name,      /* a name that an earlier statement defines */
-  PIECE_call,      /* a function of templates/device.cuh; the parenthesis is text */
+  PIECE_call,      /* a function of templates/device.cuh; its parenthesis is a PIECE_text */
   PIECE_element,   /* $0: an element of an input, or `absent` if there is no such input */
   PIECE_row_value, /* @1: an input's value for this row, or `absent` */
   PIECE_attribute, /* $dim: an attribute of the node */
@@ -53,18 +53,19 @@ typedef struct CodePiece {
   PieceKind kind;
   const char *text; /* points into the table's text; not NUL-terminated */
   uint32_t size;
-  uint32_t input;     /* element, row_value: index of the input */
-  const char *absent; /* "0" in $1|0: digits; NULL: the input is never absent */
+  uint32_t input;     /* PIECE_element, PIECE_row_value: index of the input */
+  const char *absent; /* the digits 0 in $1|0; NULL: the input is never absent */
   uint32_t absent_size;
-  uint32_t attribute; /* attribute: its index in the signature */
+  uint32_t attribute; /* PIECE_attribute: its index in the signature */
   int condition;      /* index of the attribute that must be nonzero; -1: unconditional */
 } CodePiece;
 
 typedef struct CodeStatement {
   StatementKind kind;
-  const char *name; /* the name that it defines; NULL for results and values */
-  const char *best; /* first: name of the value to find */
-  int condition;    /* as in CodePiece */
+  /* the name that the statement defines; NULL: a result, or the code of a map op */
+  const char *name;
+  const char *best; /* STATEMENT_first: name of the value to find */
+  int condition;    /* index of the attribute that must be nonzero; -1: unconditional */
   uint32_t n_pieces;
   const CodePiece *pieces;
 } CodeStatement;
@@ -74,12 +75,13 @@ typedef struct OpCode {
   uint32_t n_statements;
   StatementKind result; /* kind of the last statement; STATEMENT_value if there is none */
   bool random;          /* draws random numbers */
-  bool dear;            /* calls a function of more than a few instructions */
+  bool dear;            /* calls an expensive function: one of more than a few instructions */
   bool walks_once;      /* one walk along the row computes all reductions */
-  bool uses_length;     /* it contains $n */
-  bool uses_index;      /* it contains $i or $c */
-  bool chooses;         /* it contains a ? b : c, so some operands may be unused */
-  bool reads_element[MAX_SIGNATURE], reads_row_value[MAX_SIGNATURE]; /* for each k: $k, @k occurs */
+  bool uses_length;     /* the code contains $n */
+  bool uses_index;      /* the code contains $i or $c */
+  bool chooses;         /* the code contains a ? b : c, so some operands may be unused */
+  /* For each input k: the code contains $k, @k. */
+  bool reads_element[MAX_SIGNATURE], reads_row_value[MAX_SIGNATURE];
 } OpCode;
 
 struct OpSignature;
@@ -89,6 +91,6 @@ struct OpSignature;
 OpCode code_parse(Arena *arena, const char *op, const char *text,
                   const struct OpSignature *signature, bool row);
 
-/* Converts statement `i` of a row program to the code of a map op. Its input n_inputs + k is the
- * result of statement k. A value of the row becomes an element of an input. */
+/* Converts statement `i` of a row program to the code of a map op. Input n_inputs + k of the map op
+ * is the result of statement k. Values of a row become elements of these inputs. */
 OpCode code_step(Arena *arena, const OpCode *program, uint32_t i, uint32_t n_inputs);

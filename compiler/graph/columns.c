@@ -6,17 +6,17 @@
  * A GPU is busy if every multiprocessor has a block and every thread has several rows that it can
  * load at once. Wide tiles read long runs of memory. Narrow tiles give more blocks, and more
  * threads for the rows of each tile. So a tile starts as wide as possible and is halved, down to 32
- * bytes, while there are too few blocks. The number of parts is enough to fill the largest GPUs
- * twice. But each thread gets at least WALK rows in a part, so that the final sum over the threads
- * costs little. */
+ * bytes, while there are too few blocks. The parts are enough blocks to fill the largest GPU twice.
+ * But each thread gets at least WALK rows in a part, so that the final sum over the threads costs
+ * little. */
 enum {
   WARP = 32,
   MULTIPROCESSORS = 132,
-  WALK = 4, /* rows per thread, loaded at once; parts have multiples of it */
+  WALK = 4, /* rows that a thread loads at once; each thread has a multiple of it in a part */
   WIDEST = 8
 };
 
-/* The smallest power of 2 that is at least n, up to a warp. */
+/* Returns the smallest power of 2 that is at least n, but at most a warp. */
 static uint32_t lanes_of(int64_t n)
 {
   uint32_t lanes = 1;
@@ -43,8 +43,8 @@ ColumnTile column_tile(int64_t outer, int64_t length, int64_t inner, uint32_t wi
   return t;
 }
 
-/* The number of lanes determines how rows are divided among threads, and thus the order of the sum.
- * Vectors may be narrower. */
+/* Only the vector is narrowed to get more blocks. The lanes stay, because they determine how rows
+ * are divided among threads, and thus the order of the sum. */
 ColumnTile column_join_tile(int64_t inner, bool alone)
 {
   ColumnTile t = {.vector = dividing_vector(inner, WIDEST)};
@@ -69,9 +69,10 @@ int64_t column_parts(int64_t rows, int64_t channels)
   return parts < 1 ? 1 : parts;
 }
 
-/* The width for the sum of a whole tensor. The CPU adds 16 adjacent numbers at once, GPUs read them
- * in a few vectors, and they leave few partial sums. The width is the smallest divisor of n from 16
- * to 256 that is a multiple of 8, or else of 4, 2 or 1. */
+/* Returns the number of adjacent elements to sum in parallel, if a whole tensor of n elements is
+ * summed: the smallest divisor of n from 16 to 256 that is a multiple of 8, or else of 4, 2 or 1.
+ * The CPU adds 16 adjacent numbers at once, GPUs read them in a few vectors, and they leave few
+ * partial sums. 0: no such divisor. */
 static int64_t side_by_side(int64_t n)
 {
   enum { LEAST = 16, MOST = 256 };
@@ -83,15 +84,16 @@ static int64_t side_by_side(int64_t n)
 
 int64_t column_split(int64_t rows, int64_t columns)
 {
-  enum { LONG = 16384, MANY = 16 }; /* elements per block; rows per thread */
+  enum { LONG = 16384, MANY = 16 }; /* LONG: elements per block; MANY: rows per thread */
   if (columns == 1) return rows > LONG ? side_by_side(rows) : 0;
   ColumnTile t = column_tile(1, rows, columns, WIDEST);
   bool busy = t.tiles >= MULTIPROCESSORS / 2;
   return !busy && rows > (int64_t)MANY * (CUDA_BLOCK / t.lanes) ? columns : 0;
 }
 
-/* A block reads LONG elements in about the time of the extra launches that a split costs. There are
- * a few parts per multiprocessor, with whole vectors if possible. */
+/* Rows of up to LONG elements are not split: a block reads that many in about the time of the extra
+ * launches that a split costs. Parts are a few per multiprocessor, and whole vectors if
+ * possible. */
 int64_t row_split(int64_t outer, int64_t length, int64_t inner)
 {
   enum { LONG = 32768, SHORTEST = 2048 };

@@ -3,16 +3,18 @@
 #pragma once
 #include "node.h"
 
-typedef struct Widened { /* operations that run in f32 because of an f32 parameter: W406 */
+/* Operations that warning W406 reports: they run in f32 because of an f32 parameter. */
+typedef struct Widened {
   int64_t param;
   uint32_t count;
-  Span span; /* of the first operation */
+  Span span; /* span of the first operation */
 } Widened;
 
-typedef struct Layer { /* a module of a model; NameIndex needs the name as first field */
-  const char *name;    /* "net.fc1", as in Node.layer; "net" for the model itself */
-  const char *model;   /* "net" */
-  const char *type;    /* "Linear" */
+/* A module of a model. NameIndex requires the name as the first field. */
+typedef struct Layer {
+  const char *name;  /* "net.fc1", as in Node.layer; "net" for the model itself */
+  const char *model; /* "net" */
+  const char *type;  /* "Linear" */
 } Layer;
 
 typedef struct Parameter {
@@ -22,14 +24,14 @@ typedef struct Parameter {
   uint8_t rank;
   int64_t dim[MAX_RANK];
   ampc_init init;
-  int of;             /* of a share: index of its parameter; -1: no share. Note [shares] */
-  int optimizer;      /* index into Graph.optimizers, -1: none */
+  int of;             /* if this is a share, Note [shares]: index of its parameter; else -1 */
+  int optimizer;      /* index into Graph.optimizers; -1: no optimizer updates it */
   uint32_t group;     /* index into the optimizer's groups */
-  uint32_t copies;    /* pass memory; bit d is set if some op reads a copy of type d */
-  bool channels_last; /* pass layout: its layout in memory; `dim` is in the language's order */
-  int64_t offset;     /* elements in MASTER, or bytes in BUFFER; pass memory */
+  uint32_t copies;    /* pass memory: bit d is set if some op reads a copy of type d */
+  bool channels_last; /* pass layout: the layout in memory; `dim` keeps the language's order */
+  int64_t offset;     /* pass memory: its place, in elements of MASTER or bytes of BUFFER */
   Span span;
-} Parameter; /* shares stand after all others */
+} Parameter; /* shares follow all other entries */
 
 typedef enum OptimizerKind {
 #define AMPC_OPTIMIZER(name, ...) OPT_##name,
@@ -40,51 +42,53 @@ typedef enum OptimizerKind {
  * node: first those of each group in the order of the update op's inputs, then clip_norm.
  * optimizers.def describes flags and moments. */
 typedef struct ParamGroup {
-  uint32_t moments, flags; /* bit i of each: it keeps moment i + 1; it sets flag i */
-  uint32_t settings;    /* index of the group whose settings it uses: its own, except for shares */
-  bool shared;          /* its parameters are shares, Note [shares] in shares.h */
+  /* moments: bit i: the group keeps moment i + 1; flags: bit i: the group sets flag i. */
+  uint32_t moments, flags;
+  uint32_t settings;    /* the group whose settings it uses: itself, except for shares */
+  bool shared;          /* all its parameters are shares, Note [shares] in shares.h */
   int64_t first, count; /* range in GRAD and the moments, in elements; pass memory */
-  int64_t master;       /* the first element in MASTER: equals `first`, except for shares */
+  int64_t master;       /* its first element in MASTER: at `first`, except for shares */
 } ParamGroup;
 typedef struct Optimizer {
   const char *name;
   OptimizerKind kind;
-  VEC(ParamGroup) groups; /* first the parameters without a `group` clause, last groups of shares */
-  bool clip;              /* has clip_norm, which follows the settings of the groups */
-  bool ema;               /* keeps averages of its weights, which eval and infer blocks read */
-  int64_t accumulate;     /* bodies per step */
+  VEC(ParamGroup) groups; /* [0]: parameters without a `group` clause; last: groups of shares */
+  bool clip;              /* clip_norm is given; that setting follows those of the groups */
+  bool ema;               /* keeps averages of the weights, which eval and infer blocks read */
+  int64_t accumulate;     /* number of bodies per step */
   uint32_t updates;       /* the largest number of updates in one step of a block */
   Span span;
   int64_t first, count; /* range in GRAD and the moments, in elements; pass memory */
 } Optimizer;
 
-typedef struct Setting { /* a number that runs read from memory: a change needs no compilation */
-  const char *name;      /* "opt.lr" */
+/* A number that a run reads from memory, so changing it needs no compilation. */
+typedef struct Setting {
+  const char *name; /* "opt.lr" */
   double value;
   ampc_domain domain; /* values that --set accepts */
-  uint64_t steps_of;  /* bit i: the value includes the steps of block i; 0: it counts no steps */
-  int64_t every;      /* such a value is the sum of these steps, divided by `every` */
+  uint64_t steps_of;  /* bit i: the value counts the steps of block i; 0: it counts no steps */
+  int64_t every;      /* with steps_of: the value is the number of these steps / every */
   Span span;
 } Setting;
 
 typedef struct Metric {
   const char *name;
-  uint16_t block; /* its first variant: all variants of a block share their metrics */
+  uint16_t block; /* the block's first variant; all variants of a block share metrics */
   bool is_loss;
   ampc_metric_kind kind;
-  uint32_t statistics; /* as in ampc_metric_desc */
+  uint32_t statistics; /* number of statistics, as in ampc_metric_desc */
 } Metric;
 
 typedef struct Output { /* a result of an infer block */
   const char *name;
   uint16_t block;
-  Value value; /* its `output` node */
+  Value value; /* the `output` node */
 } Output;
 
 /* What pass probe observes: a value, or the effect of a step on a parameter. */
 typedef enum ProbeKind {
   PROBE_value,    /* the value of a node, in forward or backward */
-  PROBE_weight,   /* a parameter before the step */
+  PROBE_weight,   /* the value of a parameter before the step */
   PROBE_gradient, /* the gradient that the optimizer receives, times the loss scale */
   PROBE_update,   /* the change that the step adds to a parameter */
   PROBE_scale     /* the loss scale that an optimizer's gradients contain */
@@ -93,10 +97,10 @@ typedef enum ProbeKind {
 typedef struct Probe {
   ProbeKind kind;
   Node of;        /* a copy of the node, because later passes may split the node */
-  uint32_t param; /* index into Graph.params; unused by PROBE_value */
-  Value kept;     /* its `probed` node, whose place holds i32[parts, RANGE_FIELDS] */
-  uint32_t scale; /* PROBE_gradient: index of the probe of its loss scale + 1; 0: no scaler */
-  uint32_t *in;   /* for each input of `of`: index of its probe + 1; 0: not probed */
+  uint32_t param; /* index into Graph.params; PROBE_value does not use it */
+  Value kept;     /* the `probed` node; its place holds i32[parts, RANGE_FIELDS] */
+  uint32_t scale; /* PROBE_gradient: 1 + index of the probe of its loss scale; 0: no scaler */
+  uint32_t *in;   /* for each input of `of`: 1 + index of its probe; 0: not probed */
 } Probe;
 
 /* A compiled block: one variant of a train or eval block, or an infer block. A train or eval block
@@ -107,21 +111,22 @@ typedef struct BlockInfo {
   const char *name;
   Span span;
   int64_t batch;
-  int variant_of; /* -1, or index of the block that this is a variant of */
-  bool remainder; /* for the smaller last batch of an epoch */
-  uint32_t fires; /* bit i: includes the statements of `every period[i]` */
+  int variant_of; /* index of the block of which this is a variant; -1: it is no variant */
+  bool remainder; /* the variant for the smaller last batch of an epoch */
+  uint32_t fires; /* bit i: the statements of `every period[i]` run */
   uint32_t n_periods;
   int64_t period[AMPC_MAX_PERIODS]; /* ascending; known when all variants are elaborated */
   int64_t epochs, max_steps, every, log, save_every; /* 0: not given */
-  int64_t accumulate; /* bodies per step, set by the optimizers that train there; else 1 */
+  int64_t accumulate; /* bodies per step, from the optimizers that train in this block; else 1 */
   int64_t early_stop; /* evaluations without improvement before training stops; 0: not given */
-  int64_t batches;    /* per epoch; 0: the number of samples is not known */
+  int64_t batches;    /* batches per epoch; 0: the number of samples is not known */
   bool shuffle, drop_last;
   const char *save, *resume; /* NULL: not given */
   const char *call;          /* infer block: its name in the job, without sizes */
   uint32_t n_sizes;
   ampc_dim_size size[AMPC_MAX_SIZES];
   uint32_t first_source, n_sources;
-  int64_t work_bytes;           /* pass memory */
-  uint32_t in_program, variant; /* pass plan: index of the program's block, and of its variant */
+  int64_t work_bytes; /* pass memory */
+  /* Pass plan: in_program: index of the program's block; variant: index of its variant. */
+  uint32_t in_program, variant;
 } BlockInfo;

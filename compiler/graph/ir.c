@@ -1,5 +1,4 @@
-/* Building the graph, and facts about its nodes. ir_print.c prints it, ir_check.c checks its
- * rules. */
+/* Builds the graph and answers questions about its nodes. See also ir_print.c and ir_check.c. */
 #include "ops.h"
 #include <assert.h>
 #include <string.h>
@@ -17,7 +16,7 @@ Graph *ir_create(Compile *c)
 
 /* ---- appending ---- */
 
-/* Node.n_in has 16 bits. */
+/* Reports an error and returns false if n_in exceeds the 16 bits of Node.n_in. */
 static bool inputs_fit(Compile *c, const Cursor *at, OpKind op, uint32_t n_in)
 {
   if (n_in <= UINT16_MAX) return true;
@@ -25,7 +24,8 @@ static bool inputs_fit(Compile *c, const Cursor *at, OpKind op, uint32_t n_in)
                     UINT16_MAX, n_in);
 }
 
-/* linear(x, w) without bias has {0} as in[2], so in[i] exists for every input of the signature. */
+/* Copies the inputs and adds {0} for absent ones, so in[i] exists for every input of the signature:
+ * linear(x, w) without bias has {0} as in[2]. */
 static void set_inputs(Compile *c, Node *n, const Value *in, uint32_t n_in)
 {
   const OpSignature *sig = &op_of(n)->signature;
@@ -36,8 +36,7 @@ static void set_inputs(Compile *c, Node *n, const Value *in, uint32_t n_in)
   for (uint32_t i = 0; i < n_in; i++) n->in[i] = in[i];
 }
 
-/* A required input is absent only if its node was rejected. That mistake has been reported, so
- * nothing is reported here. */
+/* False if a required input is absent: its node was rejected, with a message. */
 static bool inputs_present(const Node *n)
 {
   for (uint32_t i = 0; i < n->n_in; i++)
@@ -45,7 +44,7 @@ static bool inputs_present(const Node *n)
   return true;
 }
 
-/* Replaces -1 by the last axis. Afterwards axes count from the left and are never negative. */
+/* Makes negative axes count from the left: -1 becomes the last axis. */
 static void settle_axes(Compile *c, Node *n)
 {
   const OpSignature *sig = &op_of(n)->signature;
@@ -55,7 +54,7 @@ static void settle_axes(Compile *c, Node *n)
   }
 }
 
-/* True if the list, which a NULL name ends, contains an attribute of that name. */
+/* True if the list contains an attribute of that name. A NULL name ends the list. */
 static bool is_named(const NamedAttr *attrs, const char *name)
 {
   for (; attrs && attrs->name; attrs++)
@@ -80,8 +79,8 @@ static void set_attrs(Node *n, const NamedAttr *attrs)
   }
 }
 
-/* An elementwise node whose inputs are all numbers is a number too: 2 * 3 is weak, 2 * x is not.
- * The shape rule may override this. */
+/* Sets `weak` before it calls the shape rule, which may override it. An elementwise node whose
+ * inputs are all numbers is weak: 2 * 3 is, 2 * x is not. */
 bool ir_infer(Compile *c, Node *n)
 {
   const OpInfo *op = op_of(n);
@@ -92,7 +91,7 @@ bool ir_infer(Compile *c, Node *n)
   return op->shape(c, n);
 }
 
-/* A new node without attributes. */
+/* Returns a new node without attributes. */
 static Node new_node(Compile *c, const Cursor *at, OpKind op, const OpInfo *row, const Value *in,
                      uint32_t n_in)
 {
@@ -110,8 +109,8 @@ static Node new_node(Compile *c, const Cursor *at, OpKind op, const OpInfo *row,
   return n;
 }
 
-/* A limit of 2^56 elements per job, even after other passes add nodes, keeps sums of bytes far
- * below 2^63. One tensor has at most 2^48 (rules/shape.c). */
+/* The limit for all tensors of a job. It keeps sums of bytes far below 2^63, even after passes add
+ * nodes. One tensor has at most 2^48 (rules/shape.c). */
 #define MOST_ELEMENTS ((int64_t)1 << 56)
 
 static bool count_elements(Compile *c, const Node *n)
@@ -137,7 +136,7 @@ bool ir_loop_within(const Graph *g, uint16_t inner, uint16_t outer)
   return inner == outer;
 }
 
-/* Settles the axes of a node with complete attributes, then its shape rule sets dims and type. */
+/* Settles a node's axes and loop, infers its shape and type, and appends it. */
 static Value add_node(Compile *c, Node *n)
 {
   settle_axes(c, n);
@@ -197,7 +196,7 @@ const NamedAttr *ir_axis_attrs(Compile *c, const uint32_t *axes, uint32_t n)
   return out;
 }
 
-/* For gradients: conv2d_weight takes the stride and padding of its conv2d. */
+/* Used by gradients: conv2d_weight takes the stride and padding of its conv2d. */
 const NamedAttr *ir_shared_attrs(Compile *c, const Node *n, OpKind op)
 {
   const OpSignature *sig = &op_of(n)->signature;

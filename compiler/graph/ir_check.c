@@ -1,18 +1,17 @@
-/* The rules that hold for every graph after a pass. A violation is a bug of the compiler, never a
- * user's mistake. The graph is dumped and the program aborts, so the bug shows up in the pass that
- * caused it. */
+/* Checks the rules that hold for every graph after a pass. A violation is a bug of the compiler, so
+ * the graph is dumped and the program aborts after the pass that caused it. */
 #include "ops.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The position of the check, for the message: after which pass, at which node. */
+/* What a check looks at: the pass that has ended, and the node. */
 typedef struct Check {
   Compile *c;
   const char *pass;
   uint32_t id;
   const Node *n;
-  const bool *read; /* indexed by id: another node reads it */
+  const bool *read; /* indexed by node id: true if another node reads the node */
 } Check;
 
 void ir_bug(Compile *c, const char *pass, Value v, const char *rule)
@@ -42,7 +41,7 @@ static void check_number_of_inputs(const Check *k)
     broken(k, "wrong number of inputs");
 }
 
-/* The order and the blocks of inputs. Every pass relies on inputs that stand before their users. */
+/* Checks that inputs stand before their users, as every pass requires, and in the same block. */
 static void check_inputs(const Check *k)
 {
   const Graph *g = k->c->graph;
@@ -59,7 +58,7 @@ static void check_inputs(const Check *k)
   if (g->blocks.n && k->n->block >= g->blocks.n) broken(k, "no such block");
 }
 
-/* The number of entries in the table that the attribute indexes; -1: the attribute is no index. */
+/* Returns the size of the table that an attribute of this kind indexes; -1 if it is no index. */
 static int64_t table_size(const Graph *g, const Node *n, AttrKind kind)
 {
   switch (kind) {
@@ -84,7 +83,7 @@ static int64_t table_size(const Graph *g, const Node *n, AttrKind kind)
   }
 }
 
-/* A node reads values of its own loop or of an enclosing one: Note [loops]. */
+/* Checks that a node reads only values of its own loop or of an enclosing loop: Note [loops]. */
 static void check_loops(const Check *k)
 {
   const Graph *g = k->c->graph;
@@ -99,7 +98,7 @@ static void check_loops(const Check *k)
   if (op_draws(n)) broken(k, "random numbers in a loop");
 }
 
-/* An index into a table of the graph must be in range: later passes do not check it again. */
+/* Checks that indices into tables are in range. Later passes do not check them. */
 static void check_tables(const Check *k)
 {
   const OpSignature *sig = &op_of(k->n)->signature;
@@ -110,7 +109,7 @@ static void check_tables(const Check *k)
   }
 }
 
-/* Weight gradients of 16-bit operands may keep the f32 sum: see passes/gradient.c. */
+/* True for weight gradients that may keep the f32 sum of 16-bit operands: see passes/gradient.c. */
 static bool keeps_f32_sum(const Node *n, DType inferred)
 {
   return op_has(n, T_keeps_sum) && n->dtype == AMPC_F32 && dtype_is_float(inferred);
@@ -127,8 +126,8 @@ static void check_shape(const Check *k)
     broken(k, "its type is not what its inputs give");
 }
 
-/* After pass precision no op mixes inputs of different types. Only weak numbers may have another
- * type. */
+/* Checks that no op mixes inputs of different types; this holds after pass precision. Only weak
+ * numbers may have another type. */
 static void check_types(const Check *k)
 {
   if (k->n->why == WHY_none) broken(k, "no reason for its type");
@@ -144,8 +143,8 @@ static void check_types(const Check *k)
   }
 }
 
-/* After pass gradient each gradient has the shape of its parameter, in f32: the update reads both
- * in the same order. */
+/* Checks that each gradient is f32 and has the shape of its parameter; this holds after pass
+ * gradient. The update reads both in the same order. */
 static void check_gradient(const Check *k)
 {
   if (k->n->op == OP_minimize) broken(k, "minimize is left over");
@@ -160,7 +159,7 @@ static void check_gradient(const Check *k)
   if (value->layout != layout) broken(k, "a gradient with another layout than its parameter");
 }
 
-/* `image`: the op expects an image here, or the weight of a convolution. */
+/* Checks an input. `image`: the op expects an image or the weight of a convolution there. */
 static void check_input_layout(const Check *k, const Node *in, bool image)
 {
   bool last = in->layout == LAYOUT_channels_last, laid = k->n->layout == LAYOUT_channels_last;
@@ -169,8 +168,8 @@ static void check_input_layout(const Check *k, const Node *in, bool image)
   if (in->rank == k->n->rank && last != laid) broken(k, "inputs of different layouts");
 }
 
-/* After pass layout image ops read channels-last images, and convolutions read channels-last
- * weights. All other ops follow the layout of their inputs, or read the language's layout. */
+/* Checks layouts: image ops read channels-last images, convolutions also channels-last weights. All
+ * other ops follow the layout of their inputs, or read the language's layout. */
 static void check_layout(const Check *k)
 {
   const Node *n = k->n;
@@ -181,8 +180,8 @@ static void check_layout(const Check *k)
     if (n->in[i].id) check_input_layout(k, ir_in(k->c, n, i), images >> i & 1);
 }
 
-/* Each node of a command is an effect, is kept or is read by another node; otherwise its kernel
- * would store nothing. A `next` is exempt: the next iteration may read it. */
+/* Checks that each node of a command is an effect, is kept or is read by another node; otherwise
+ * its kernel would store nothing. A `next` is exempt, because the next iteration may read it. */
 static void check_read(const Check *k)
 {
   const Node *n = k->n;
@@ -199,8 +198,7 @@ static bool *find_read(Compile *c)
   return read;
 }
 
-/* Graph.facts says which rules already hold: for example, IR_TYPED rules hold after pass
- * precision. */
+/* Checks the rules that hold according to Graph.facts, such as IR_TYPED after pass precision. */
 void ir_check(Compile *c, const char *pass)
 {
   const Graph *g = c->graph;

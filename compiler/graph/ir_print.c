@@ -1,5 +1,5 @@
 /* The graph as text: one node per line, with the reason for its type. Tests and users rely on this
- * text, so it is stable: no addresses, no order that depends on hashing. */
+ * text, so it contains no addresses, and its order does not depend on hashing. */
 #include "ops.h"
 #include <math.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 /* ---- why a node has its type ---- */
 
-/* "12:9", line and column; "-" if no line of the job corresponds to it. */
+/* Returns line and column as "12:9"; "-" if the span is empty. */
 static const char *place_text(Compile *c, Span span)
 {
   if (!span.end) return "-";
@@ -15,8 +15,7 @@ static const char *place_text(Compile *c, Span span)
   return arena_printf(c->arena, "%u:%u", p.line, p.column);
 }
 
-/* True if the whole job has a `precision` clause. Then a node outside of its region needs another
- * reason. */
+/* True if the job has a `precision` clause; a node outside of its region needs another reason. */
 static bool has_precision_clause(const Graph *g)
 {
   for (uint32_t i = 1; i < g->regions.n; i++) {
@@ -26,8 +25,7 @@ static bool has_precision_clause(const Graph *g)
   return false;
 }
 
-/* "`precision f16`, line 2": the clause that made the region. No clause covers the nodes of data
- * blocks. */
+/* Returns the clause that made the node's region: "`precision f16`, line 2". */
 static const char *region_text(Compile *c, const Node *n)
 {
   const Region *all = c->graph->regions.at, *r = &all[n->region];
@@ -39,7 +37,7 @@ static const char *region_text(Compile *c, const Node *n)
   return arena_printf(c->arena, "%s, line %u", r->label, diag_place(c, r->span).line);
 }
 
-/* The node that a cast was added for. Casts are shared; the first user represents all. */
+/* Returns the first node that reads n, or NULL. It represents all users of a cast. */
 static const Node *first_user(const Graph *g, const Node *n)
 {
   uint32_t id = (uint32_t)(n - g->nodes.at);
@@ -51,8 +49,8 @@ static const Node *first_user(const Graph *g, const Node *n)
   return NULL;
 }
 
-/* "in f16: `precision f16`, line 2": the type that n runs in, and why. NULL: the reason is another
- * one. */
+/* Returns the type that n runs in and why: "in f16: `precision f16`, line 2". Returns NULL if the
+ * type has another kind of reason. */
 static const char *type_reason(Compile *c, const Node *n)
 {
   RegionKind kind = c->graph->regions.at[n->region].kind;
@@ -67,7 +65,7 @@ static const char *type_reason(Compile *c, const Node *n)
   case WHY_promote:
     return arena_printf(c->arena, "in its widest input type: %s", region);
   case WHY_region:
-    if (kind == REGION_off) return NULL; /* a cast that `policy` makes */
+    if (kind == REGION_off) return NULL; /* a cast because of `policy` */
     type = ir_is_tf32(c, n) && op_by_library(op_of(n)) ? "tf32" : "f32";
     return arena_printf(c->arena, "in %s: %s", type, region);
   default:
@@ -75,7 +73,7 @@ static const char *type_reason(Compile *c, const Node *n)
   }
 }
 
-/* The text that follows the op's name in the reason of n. NULL: the reason does not name the op. */
+/* Returns the part of a reason after the op's name; NULL: the reason does not name the op. */
 static const char *op_reason(Compile *c, const Node *n)
 {
   const char *in = type_reason(c, n);
@@ -95,8 +93,8 @@ static const char *op_reason(Compile *c, const Node *n)
   }
 }
 
-/* A cast that pass precision added has the reason of its user: "for matmul in f16: `precision f16`,
- * line 2". */
+/* Returns the reason of a cast that pass precision added. It is the reason of the cast's user: "for
+ * matmul in f16: `precision f16`, line 2". */
 static const char *cast_reason(Compile *c, const Node *n)
 {
   const Node *user = first_user(c->graph, n);
@@ -116,7 +114,7 @@ static const char *cast_reason(Compile *c, const Node *n)
   return arena_printf(c->arena, "for %s, which %s", op, why);
 }
 
-/* "gradient of h": the variable's name if it has one, else the op. */
+/* Returns "gradient of h": the variable's name if the forward value has one, else the op's. */
 static const char *forward_text(Compile *c, const Node *n)
 {
   if (!n->origin.id) return "gradient";
@@ -193,8 +191,8 @@ static void print_value(Compile *c, Text *out, AttrKind kind, Attr value)
   }
 }
 
-/* Default values are not printed. Lines stay short, and an attribute that an op gets later changes
- * no dump. */
+/* True if attribute i has its default value. Defaults are not printed: lines stay short, and a new
+ * attribute of an op changes no dump. */
 static bool is_default(Compile *c, const Node *n, uint32_t i)
 {
   const AttrInfo *info = &op_of(n)->signature.attr[i];
@@ -203,8 +201,7 @@ static bool is_default(Compile *c, const Node *n, uint32_t i)
   return !info->required && memcmp(&info->value, &n->attr[i], sizeof(Attr)) == 0;
 }
 
-/* The name of entry i in a table of the graph; NULL: the attribute is no such index, or there is no
- * name yet. */
+/* Returns the name of entry i in a table of the graph; NULL: no index, or no name yet. */
 static const char *table_name(const Graph *g, AttrKind kind, int64_t i)
 {
   switch (kind) {
@@ -225,8 +222,8 @@ static const char *table_name(const Graph *g, AttrKind kind, int64_t i)
   }
 }
 
-/* The first attribute of parameters, sources and similar ops is an index. Its name is printed
- * instead. */
+/* Prints the attributes. The first attribute of parameters, sources and similar ops is an index;
+ * the name of its entry is printed instead. */
 static void print_attrs(Compile *c, Text *out, const Node *n)
 {
   const OpSignature *sig = &op_of(n)->signature;
@@ -307,8 +304,7 @@ const char *ir_fires_text(Arena *arena, const int64_t *period, uint32_t n, uint3
   return t.n ? t.at : "";
 }
 
-/* The text of a variant of a train or eval block contains its batch size and the periods that
- * fire. */
+/* The text of a train or eval block contains the variant's batch size and the periods that fire. */
 const char *ir_block_text(Compile *c, uint32_t block)
 {
   const BlockInfo *b = &c->graph->blocks.at[block];

@@ -19,8 +19,7 @@ void ir_rewrite_begin(Rewrite *r, Compile *c)
   vec_push(c->arena, &g->nodes, (Node){0});
 }
 
-/* The table of outputs must refer to the copy of an `output` node, and the table of probes to the
- * copy of a `probed` node. */
+/* Updates the tables of outputs and probes if n copies an `output` or `probed` node. */
 static void move_output(Graph *g, const Node *n, Value to)
 {
   if (n->op == OP_probed) g->probes.at[attr_int(n, "index")].kept = to;
@@ -29,8 +28,8 @@ static void move_output(Graph *g, const Node *n, Value to)
   if (index < g->outputs.n) g->outputs.at[index].value = to;
 }
 
-/* Returns the copy by value: it is not in the graph yet. Its inputs must have been mapped already,
- * so nodes are copied in order. */
+/* Returns the copy by value, because it is not in the graph yet. The inputs must have been mapped
+ * already, so nodes are copied in order. */
 Node ir_rewrite_mapped(Rewrite *r, uint32_t old_id)
 {
   assert(old_id && old_id < r->n_old);
@@ -80,15 +79,15 @@ static bool find_live(const Rewrite *r, bool *live)
   return more;
 }
 
-/* A live node may still name a dead one as `origin` or `after`. The first mapped input of the dead
- * node replaces it there, so that a backward node keeps an origin. */
+/* Drops a dead node. A live node may still name it as `origin` or `after`, so it is mapped to its
+ * first mapped input. Thus a backward node keeps an origin. */
 static void drop(Rewrite *r, uint32_t id)
 {
   const Node *n = &r->old[id];
   for (uint32_t i = 0; i < n->n_in && !r->map[id].id; i++) r->map[id] = r->map[n->in[i].id];
 }
 
-/* Works backwards: a node is live if it is an effect, is kept, or is read by a live node. */
+/* A node is live if it is an effect, is kept, or is read by a live node. */
 void ir_drop_dead(Compile *c)
 {
   Rewrite r;

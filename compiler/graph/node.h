@@ -3,11 +3,11 @@
 #include "compiler/diag/diag.h"
 #include "runtime/plan/types.h"
 
-/* MAX_ATTR: the gradients of a 3D convolution have 13 attributes: stride, padding, dilation and a
- * size for each of three axes, and groups. */
+/* MAX_ATTR: the gradients of a 3D convolution have the most attributes, 13: stride, padding,
+ * dilation and a size for each of three axes, and `groups`. */
 enum { MAX_RANK = AMPC_MAX_RANK, MAX_ATTR = 13 };
-/* grad_norm returns [GRAD_NORM_PARTIALS, 2]. Each block of its kernel writes a sum of squares and a
- * flag, which is nonzero if a gradient is not finite. */
+/* Op grad_norm returns [GRAD_NORM_PARTIALS, 2]. Each block of its kernel writes a sum of squares,
+ * and a flag that is nonzero if a gradient is not finite. */
 enum { GRAD_NORM_PARTIALS = 256 };
 
 typedef enum OpKind {
@@ -18,7 +18,8 @@ typedef enum OpKind {
 
 typedef ampc_dtype DType;
 
-typedef struct Value { /* index into Graph.nodes; 0 is "none" */
+/* An index into Graph.nodes; 0: no node. */
+typedef struct Value {
   uint32_t id;
 } Value;
 
@@ -27,8 +28,9 @@ typedef union Attr {
   double f;  /* ATTR_float */
 } Attr;
 
-typedef struct NamedAttr { /* an attribute of a node that is being created */
-  const char *name;        /* NULL ends a list */
+/* An attribute of a node that is being created. */
+typedef struct NamedAttr {
+  const char *name; /* NULL ends a list */
   Attr value;
 } NamedAttr;
 /* ATTRS({"dim", {.i = 1}}, {"eps", {.f = 1e-5}}): a list for ir_append. */
@@ -38,17 +40,17 @@ typedef struct NamedAttr { /* an attribute of a node that is being created */
  * dumps and --explain print. */
 typedef enum WhyKind {
   WHY_none,     /* not decided yet (before pass precision) */
-  WHY_fixed,    /* the op determines it: comparisons, indices, counters; or no float type */
+  WHY_fixed,    /* the op determines the type: comparisons, indices, counters; or no float */
   WHY_asked,    /* .to(d) or dtype=d in the text */
   WHY_storage,  /* a parameter, buffer or source: its stored type */
   WHY_low,      /* category low in a 16-bit region */
   WHY_f32,      /* category f32 in a 16-bit region */
-  WHY_promote,  /* category promote: widest input */
-  WHY_follow,   /* category none: types of its inputs */
+  WHY_promote,  /* category promote: the widest type of its inputs */
+  WHY_follow,   /* category none: the types of its inputs */
   WHY_region,   /* region f32 or tf32: everything is f32 */
-  WHY_off,      /* region off: types of its inputs */
+  WHY_off,      /* region off: the types of its inputs */
   WHY_own,      /* the `cast` clause of an own op */
-  WHY_cast_for, /* a cast that pass precision added: see the reason of its user */
+  WHY_cast_for, /* a cast that pass precision added: its user has the reason */
   WHY_forward,  /* a backward node: the type that forward computes in */
   WHY_state     /* optimizer, scaler and metric arithmetic: f32 */
 } WhyKind;
@@ -72,21 +74,21 @@ typedef struct Node {
   int64_t dim[MAX_RANK];
   Attr attr[MAX_ATTR]; /* in the order of the op's signature */
   Span span;           /* every rewrite copies it, so that emitted code can always name a line */
-  const char *name;    /* the variable that holds the value, or the parameter; or NULL */
-  const char *layer;   /* the module that created it: "net.fc1", "net" for the model; NULL: none */
+  const char *name;    /* name of the variable or parameter that holds the value; NULL: none */
+  const char *layer;   /* the module that created it: "net.fc1", or "net", the model; NULL: none */
   Value origin;    /* the forward node that this backward node belongs to; 0 for forward nodes */
-  Value after;     /* pass recompute: run after this node, which is not an input; or 0 */
-  uint32_t stream; /* random ops: set at lowering; clones and backward nodes keep it */
-  uint32_t group;  /* pass fuse: index into Graph.groups; 0 for none */
+  Value after;     /* pass recompute: it runs after this node, which is not an input; or 0 */
+  uint32_t stream; /* of a random op: set at lowering; clones and backward nodes keep it */
+  uint32_t group;  /* pass fuse: index into Graph.groups; 0: no group */
   uint32_t part;   /* pass fuse: index into the group's parts, Note [parts] */
   bool folded;     /* pass fuse: a cast or expand that its readers apply when they load */
-  ampc_ref place;  /* pass memory: where the bytes are */
-  Value over;      /* pass memory: the input whose bytes it reuses, or 0 */
-  const struct OpInfo *row; /* the row of an own op, own.h; NULL: the row in the table */
+  ampc_ref place;  /* pass memory: where its bytes are */
+  Value over;      /* pass memory: the input whose bytes the node reuses, or 0 */
+  const struct OpInfo *row; /* the row of an own op, own.h; NULL: the op table has it */
 } Node;
 
-/* A part of the job with one precision: from a `precision` clause, an autocast(..) { } or a pinned
- * instance. */
+/* The precision of a region: a range of the job that has one precision, from a `precision` clause,
+ * an autocast(..) { } or a pinned instance. */
 typedef enum RegionKind {
   REGION_f32,
   REGION_tf32,
@@ -94,23 +96,23 @@ typedef enum RegionKind {
 #define REGION(KIND, name, ...) REGION_##name,
   AMPC_NARROW_FLOATS(REGION)
 } RegionKind;
-/* The type in which ops of category low compute; f32: there is no narrow type. */
+/* Returns the type in which ops of category low compute; f32 if the region has no 16-bit type. */
 DType region_low(RegionKind kind);
 typedef struct Region {
   RegionKind kind;
   uint16_t parent;
-  bool no_grad;        /* nothing inside is differentiated */
-  bool wide;           /* in `accumulate(f64, ..)`; op_is_wide() says which nodes that changes */
-  Span span;           /* the clause that creates it */
+  bool no_grad;        /* no node inside is differentiated */
+  bool wide;           /* inside `accumulate(f64, ..)`, for the nodes of op_is_wide() */
+  Span span;           /* the clause that creates the region */
   const char *label;   /* "`precision f16`", "`autocast(f32)`", "pin f32 on head" */
-  uint16_t sums_of;    /* the region that this one copies with another `wide`; 0: no copy */
-  uint16_t checkpoint; /* the call of checkpoint() that contains the nodes, from 1; 0: none */
-} Region;              /* regions[0]: f32, no clause */
+  uint16_t sums_of;    /* the region that this one copies with the other `wide`; 0: no copy */
+  uint16_t checkpoint; /* number of the checkpoint() call around the nodes, from 1; 0: none */
+} Region;              /* regions[0]: f32, without a clause */
 
 /* Note [loops]
- * A `scan` is a loop of the program. Its nodes stand in the same array as all other
- * nodes. Each has the number of its loop and is computed `count` times. Four ops cross the border
- * of a loop:
+ * A `scan` is a loop of the program. Its nodes are in the same array as all other nodes. Each such
+ * node has the number of its loop and is computed `count` times. Four ops cross the border of a
+ * loop:
  *   carry(initial)  before the loop: the carried value at the start of each iteration
  *   next(carry, x)  at the end of the loop: the carried value for the next iteration; after the
  *                   loop: the value that the last iteration leaves
@@ -118,16 +120,16 @@ typedef struct Region {
  *   stack(x)        in the loop: x of this iteration becomes a slice; after the loop: all slices
  * A node reads values of its own loop and of the loops around it. From other loops it reads only
  * `next` and `stack`. No edge leads backwards. ir_append puts a node as far outside as its inputs
- * allow, so values that are equal in all iterations are computed once. A loop contains no effects
+ * allow, so a value that is the same in all iterations is computed once. A loop contains no effects
  * and no random ops: random numbers for all iterations are drawn before it. The backward of a loop
  * is a separate loop (`of`) in the opposite direction. The forward values that it reads are stacked
  * (passes/loop_gradient.c). Pass fuse adds `scan` and `scan_end` around the nodes of a loop. Pass
  * plan turns these into a command. */
 typedef struct Loop {
   int64_t count;
-  bool reversed;   /* iteration i takes slice count - 1 - i */
+  bool reversed;   /* iteration i reads slice count - 1 - i */
   uint16_t parent; /* the enclosing loop; 0: none */
   uint16_t of;     /* the forward loop, if this is its backward; 0: none */
-  uint16_t back;   /* its backward loop that is being built or was built last; 0: none */
+  uint16_t back;   /* its newest backward loop, perhaps still being built; 0: none */
   Span span;
 } Loop; /* loops[0] is unused */

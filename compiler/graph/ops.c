@@ -53,8 +53,7 @@ static char *trim(char *s)
   return s;
 }
 
-/* "weight?" is optional, "tensors*" takes any number of inputs, "settings?*" any number of optional
- * ones. */
+/* Parses an input: "weight?" (optional), "tensors*" (any number), "settings?*" (both). */
 static void parse_input(SignatureParser *p, char *item)
 {
   if (p->out->n_inputs == MAX_SIGNATURE) broken(p->op, "more than MAX_SIGNATURE inputs at", item);
@@ -75,7 +74,7 @@ static AttrInfo *add_attr(SignatureParser *p, const char *name, AttrKind kind)
   return attr;
 }
 
-/* The word between : and =. The head of ops.def lists these words. */
+/* Returns the kind that the word between : and = names. The head of ops.def lists these words. */
 static AttrKind parse_kind(const SignatureParser *p, const char *word)
 {
   static const struct {
@@ -109,7 +108,7 @@ static Attr parse_default(AttrKind kind, const char *text)
   return (Attr){.i = strtoll(text, NULL, 10)};
 }
 
-/* "eps:f=1e-5" has a default, "dim:axis" is required. "shape" is a rank and MAX_RANK sizes. */
+/* Parses an attribute: "eps:f=1e-5", "dim:axis" (required), "shape" (a rank and MAX_RANK sizes). */
 static void parse_attr(SignatureParser *p, char *item)
 {
   static const char *const sizes[] = {"size0", "size1", "size2", "size3", "size4", "size5"};
@@ -129,7 +128,7 @@ static void parse_attr(SignatureParser *p, char *item)
   attr->value = parse_default(attr->kind, value);
 }
 
-/* Parses the items between commas. `list` is split in place. */
+/* Calls `parse` for each item between commas. Splits `list` in place. */
 static void parse_list(SignatureParser *p, char *list, void (*parse)(SignatureParser *, char *))
 {
   char *rest;
@@ -139,7 +138,7 @@ static void parse_list(SignatureParser *p, char *list, void (*parse)(SignaturePa
   }
 }
 
-/* "!x, weight?; dim:axis=-1, eps:f=1e-5": internal, two inputs, two attributes. */
+/* Parses a signature: "!x, weight?; dim:axis=-1" is internal, with two inputs and an attribute. */
 static void parse_signature(OpInfo *op, char *text)
 {
   SignatureParser p = {op->name, &op->signature};
@@ -176,7 +175,7 @@ static FileArg parse_file_arg(const OpInfo *op, const char *word)
   broken(op->name, "no argument of a file op:", word);
 }
 
-/* "inputs metric state": the arguments of the kernel in templates/<op>.cu, in order. */
+/* Parses the arguments of the kernel in templates/<op>.cu, in order: "inputs metric state". */
 static void parse_file_args(OpInfo *op)
 {
   char file[64];
@@ -200,7 +199,7 @@ bool op_takes(const OpInfo *op, FileArg what)
   return i < op->n_file_args;
 }
 
-/* Row kernels have a fixed number of operands, so their ops cannot be variadic. */
+/* Rejects a variadic row op: row kernels have a fixed number of operands. */
 static void refuse_variadic_row(const OpInfo *op)
 {
   const OpSignature *s = &op->signature;
@@ -291,7 +290,7 @@ void op_broken(const OpInfo *op, const char *what, const char *word)
   broken(op->name, what, word);
 }
 
-/* Called at every access to a node's row, so the fast path only tests a flag. */
+/* Parses the table at the first call; later calls, one for each access to a row, test a flag. */
 static void parse(void)
 {
   if (!atomic_load_explicit(&parsed, memory_order_acquire)) pthread_once(&parse_once, parse_all);
@@ -363,8 +362,7 @@ bool attr_find(const OpInfo *op, const char *name, uint32_t *out)
   return false;
 }
 
-/* The index of an attribute. If the op lacks it, the pass has a bug, so the program ends instead of
- * reading another attribute. */
+/* Returns the index of an attribute. Ends the program if the op lacks it: the caller has a bug. */
 static uint32_t attr_place(const Node *n, const char *name)
 {
   uint32_t i;
@@ -387,7 +385,7 @@ void attr_set_int(Node *n, const char *name, int64_t value)
   n->attr[attr_place(n, name)].i = value;
 }
 
-/* Only attributes of kind `axes` are masks: the dim of softmax is a single axis. */
+/* Only attributes of kind `axes` are masks: the `dim` of softmax is a single axis. */
 bool op_axes(const Node *n, uint64_t *out)
 {
   uint32_t i;
@@ -403,7 +401,6 @@ bool op_draws(const Node *n)
   return op->code.random && (op->tmpl != TMPL_file || attr_float(n, "p") > 0);
 }
 
-/* -1: no condition. */
 bool code_stands(const Node *n, int condition)
 {
   if (condition < 0) return true;

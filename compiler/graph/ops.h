@@ -11,13 +11,13 @@ typedef enum AttrKind {
   ATTR_axis,
   ATTR_axes,
   ATTR_dtype,
-  /* an index into a table of the graph; -1: not known yet */
+  /* these are indices into a table of the graph; -1: not known yet */
   ATTR_source,
   ATTR_param,
   ATTR_setting,
   ATTR_metric,
   ATTR_optimizer,
-  ATTR_group, /* a group of the optimizer in attribute `optimizer` */
+  ATTR_group, /* a group of the optimizer that attribute `optimizer` names */
   ATTR_output,
   ATTR_loop
 } AttrKind;
@@ -26,23 +26,23 @@ typedef struct AttrInfo {
   const char *name;
   AttrKind kind;
   bool required;
-  Attr value; /* default; ATTR_axes: bit mask, 0 means none given */
+  Attr value; /* the default; ATTR_axes: a bit mask, 0: no axes given */
 } AttrInfo;
 
 typedef struct InputInfo {
   const char *name;
   bool optional; /* may be absent: value 0 */
-  bool variadic; /* the last input stands for any number of them */
+  bool variadic; /* any number of inputs; only the last input can be variadic */
 } InputInfo;
 
 typedef struct OpSignature {
   InputInfo input[MAX_SIGNATURE];
   AttrInfo attr[MAX_ATTR];
   uint32_t n_inputs, n_attrs;
-  bool internal; /* not callable from the language */
+  bool internal; /* programs cannot call the op */
 } OpSignature;
 
-/* Arguments of a file op's kernel; the op's code lists them by these names. */
+/* The arguments of a file op's kernel. The op's code lists them by these names. */
 typedef enum FileArg {
   FILE_inputs,
   FILE_out,
@@ -62,8 +62,9 @@ enum { MAX_FILE_ARGS = 4 };
 
 typedef struct OpInfo {
   const char *name;
-  const char *signature_text;         /* see ops.def */
-  bool (*shape)(Compile *c, Node *n); /* sets dims and dtype of n; reports mistakes of users */
+  const char *signature_text; /* see ops.def */
+  /* Sets dims and dtype of n. Returns false after it has reported a mistake of the user. */
+  bool (*shape)(Compile *c, Node *n);
   OpPrecision precision;
   /* Adds the gradients of n's inputs to the graph, given dy. Writes a Value (or {0}) for each input
    * to out_dx. NULL: not differentiable, the gradient is zero. */
@@ -71,19 +72,18 @@ typedef struct OpInfo {
   OpTemplate tmpl;
   uint64_t traits; /* OpTrait */
   const char *code_text;
-  const char *doc; /* one line, often a formula; "" for most internal ops */
+  const char *doc; /* help text of one line, often a formula; "" for most internal ops */
   OpSignature signature;
-  OpCode code; /* of map and row ops */
+  OpCode code; /* only map and row ops have it */
   FileArg file_args[MAX_FILE_ARGS];
   uint32_t n_file_args;
-  const struct OwnOp *own; /* of an op of the job */
+  const struct OwnOp *own; /* the declaration of an own op; NULL: an op of the table */
 } OpInfo;
 
-/* The row of an op. The table is parsed at first use, once per process; thread-safe. A mistake in
- * the table ends the program with a message that names the op. */
+/* Returns the row of an op. The table is parsed at first use, once per process; thread-safe. A
+ * mistake in the table ends the program with a message that names the op. */
 const OpInfo *op_row(OpKind op);
-/* The row of a node: its own row or that of the table. Everything that is known about an op is
- * found through it. */
+/* Returns the row of a node: its own row or that of the table. It holds all facts about the op. */
 static inline const OpInfo *op_of(const Node *n)
 {
   return n->row ? n->row : op_row(n->op);
@@ -94,29 +94,30 @@ static inline bool op_has(const Node *n, OpTrait trait)
 }
 
 /* Note [steps]
- * Each statement of a row op, as an elementwise op. Pass split uses these ops if a row
+ * For each statement of a row op there is an elementwise op, a step. Pass split uses steps if a row
  * is too long for one block. They are generated from the table and numbered after its ops:
- * "softmax_m", "softmax_s", "softmax_each", of f32. Their inputs are those of the row op, then the
- * result of each statement; an input that the statement does not read is absent. Their attributes
- * are those of the row op, and `length` and `inner` of the row in [outer, length, inner]. */
+ * "softmax_m", "softmax_s", "softmax_each". They return f32. A step has the inputs of the row op,
+ * then the result of each statement; an input that the step does not read is absent. It has the
+ * attributes of the row op, then `length` and `inner` of the row in [outer, length, inner]. */
 OpKind op_step(OpKind row, uint32_t statement);
 static inline bool op_is_step(const Node *n)
 {
   return n->op >= OP_COUNT;
 }
 
-bool op_lookup(const char *name, OpKind *out); /* not for internal ops */
-/* The op of that name, internal or not. It must exist. */
+bool op_lookup(const char *name, OpKind *out); /* false: no such op, or internal */
+/* Returns the op of that name, internal or not. The op must exist. */
 OpKind op_named(const char *name);
 
-bool op_input_optional(const OpInfo *op, uint32_t i); /* input i of a node may be absent */
-bool op_takes(const OpInfo *op, FileArg what);        /* its kernel has this argument */
-bool op_by_library(
-    const OpInfo *op); /* a matrix product or convolution, which the vendor library runs */
-bool op_says_type(const OpInfo *op); /* autocast's categories do not apply */
-/* It can add its f32 result directly to the slot of a gradient: a product, or T_keeps_sum. */
+bool op_input_optional(const OpInfo *op, uint32_t i); /* true if input i may be absent */
+bool op_takes(const OpInfo *op, FileArg what);        /* true if its kernel has this argument */
+/* True if the vendor library runs the op: a matrix product or a convolution. */
+bool op_by_library(const OpInfo *op);
+/* True if the op determines its type itself, so that autocast's categories do not apply. */
+bool op_says_type(const OpInfo *op);
+/* True if the op can add its f32 result to the slot of a gradient: a product, or T_keeps_sum. */
 bool op_may_add(const OpInfo *op);
-/* Bit mask of the inputs that are images, which pass layout makes channels last; 0: none. */
+/* Returns the inputs that are images as a bit mask. Pass layout makes these channels last. */
 uint32_t op_image_inputs(const OpInfo *op);
 
 /* Reports a wrong use of the table, which is a bug of the compiler: ends the program with the op's
@@ -125,71 +126,70 @@ _Noreturn void op_broken(const OpInfo *op, const char *what, const char *word);
 
 /* ---- attributes: by name. An unknown name ends the program. ---- */
 
-int64_t attr_int(const Node *n, const char *name); /* of any kind except ATTR_float */
+int64_t attr_int(const Node *n, const char *name); /* any kind except ATTR_float */
 double attr_float(const Node *n, const char *name);
 void attr_set_int(Node *n, const char *name, int64_t value);
-/* The attribute's index in the signature and in Node.attr; false: the op has no such attribute. For
- * code that handles many ops. */
+/* Finds the attribute's index in the signature and in Node.attr, for code that handles many ops.
+ * Returns false if the op has no such attribute. */
 bool attr_find(const OpInfo *op, const char *name, uint32_t *out);
 
-/* True if n draws random numbers. A file op that can do so draws if its attribute p is not 0. */
+/* True if n draws random numbers. A random file op draws only if its attribute p is not 0. */
 bool op_draws(const Node *n);
 
-/* The mask of axes that n reduces; false: it does not reduce a set of axes. */
+/* Finds the bit mask of the axes that n reduces. Returns false if n reduces no set of axes. */
 bool op_axes(const Node *n, uint64_t *out);
 
-/* True if n's kernel includes a piece or statement with this condition. */
+/* True if a condition holds for n: it is -1, or the index of an attribute that is not 0. */
 bool code_stands(const Node *n, int condition);
 
 /* ---- types: rules/promotion.c ---- */
 
-/* The inputs of n that enter one expression and must have one type: [*first, result). */
+/* Finds the inputs that enter one expression and must have one type: [*first, result). */
 uint32_t op_mixed_inputs(const Node *n, uint32_t *first);
-/* Their common type by ordinary promotion, as torch.result_type. For most ops it is also the type
- * of the result. */
+/* Returns the common type of these inputs by ordinary promotion, as torch.result_type. For most ops
+ * it is also the type of the result. */
 DType op_common_type(Compile *c, const Node *n);
 
 /* ---- the three types of an op: rules/arithmetic.c ---- */
 
-/* The types in which a node computes, sums and stores, as words: "f16", "tf32", "f32", "f64",
- * "i64". */
+/* The names of the types in which a node computes, sums and stores: "f16", "tf32", "f64", "i64". */
 typedef struct OpTypes {
-  const char *compute;    /* NULL: it computes nothing, or its own text decides */
-  const char *accumulate; /* NULL: it has no sums */
-  const char *store;      /* its dtype */
+  const char *compute;    /* NULL: the node computes nothing, or the text of an own op decides */
+  const char *accumulate; /* NULL: the node has no sums */
+  const char *store;      /* the node's dtype */
 } OpTypes;
 OpTypes op_types(Compile *c, const Node *n);
 
-/* True if its sums are f64: the job requests it and the op supports it (else the job is
- * rejected). */
+/* True if the sums of n are f64. A job that requests f64 from an op without support is rejected. */
 bool op_is_wide(const Compile *c, const Node *n);
-/* Why an op and its gradient cannot have f64 sums; NULL: they can. */
+/* Returns the reason why an op and its gradient cannot have f64 sums; NULL if they can. */
 const char *op_against_wide(const OpInfo *op);
 
 /* ---- the values of integers: rules/range.c ---- */
 
-typedef struct IntegerRange { /* inclusive; infinite: no bound is known */
+/* Both bounds are inclusive. An infinite bound is unknown. */
+typedef struct IntegerRange {
   double low, high;
 } IntegerRange;
-/* The range of the values of v, from the nodes that v is computed from. */
+/* Returns the range of the values of v, derived from the nodes that v is computed from. */
 IntegerRange integer_range(Compile *c, Value v);
-/* The range of the values of a source, without reading a file. */
+/* Returns the range of the values of a source. It reads no file. */
 IntegerRange source_range(const ampc_source *s);
 
 /* ---- forward differentiation: rules/tangent.c ---- */
 
-/* The directional derivatives of the nodes from `first` on, when x[i] moves in direction along[i],
- * which has the shape of x[i]. They are ordinary nodes. Each is in the region of the node that it
- * differentiates. */
+/* The tangents (directional derivatives) of the nodes from `first` on, if x[i] moves in direction
+ * along[i], which has the shape of x[i]. Tangents are ordinary nodes. Each is in the region of the
+ * node that it differentiates. */
 typedef struct Tangents {
   Compile *c;
   uint32_t first;
   uint16_t region; /* of the caller */
-  Span span;       /* of the caller, for messages */
-  uint32_t n;      /* number of nodes before; set by tangents_find */
-  Value *of;       /* indexed by id, below n: the tangent; {0}: the node does not depend on x */
+  Span span;       /* the caller's span, for messages */
+  uint32_t n;      /* set by tangents_find(): number of nodes before it adds tangents */
+  Value *of;       /* indexed by node id below n: the tangent; {0}: the node does not depend on x */
 } Tangents;
-/* Returns false after a message if an op between x and the results has no tangent. */
+/* Fills t->of. Returns false after a message if an op between x and the results has no tangent. */
 bool tangents_find(Tangents *t, const Value *x, const Value *along, uint32_t n_x);
 bool op_has_tangent(OpKind op);
 

@@ -63,7 +63,7 @@ Value ir_permute(Compile *c, const Cursor *at, Value x, const uint32_t *axes)
   return ir_append(c, at, OP_permute, &x, 1, ir_axis_attrs(c, axes, ir_node(c->graph, x)->rank));
 }
 
-/* The highest run of adjacent axes in a mask. A node reduces one run. */
+/* Returns the highest run of adjacent axes in a mask. A node reduces one run. */
 static uint64_t last_run(uint64_t axes)
 {
   uint64_t run = 0;
@@ -82,7 +82,7 @@ bool ir_axes_touch(uint64_t axes)
 
 Value ir_reduce(Compile *c, const Cursor *at, OpKind op, Value x, uint64_t axes, bool keepdim)
 {
-  while (axes && x.id) { /* from the right, so that the remaining axes keep their numbers */
+  while (axes && x.id) { /* rightmost run first, so that the remaining axes keep their numbers */
     uint64_t run = last_run(axes);
     x = ir_append(c, at, op, &x, 1,
                   ATTRS({"dim", {.i = (int64_t)run}}, {"keepdim", {.i = keepdim}}));
@@ -91,8 +91,8 @@ Value ir_reduce(Compile *c, const Cursor *at, OpKind op, Value x, uint64_t axes,
   return x;
 }
 
-/* x is [32, 4, 5], like is [4, 1]: axis 0 is missing in `like` and its axis 1 has size 1. So axes 0
- * and 2 are summed and the result is reshaped to [4, 1]. */
+/* Example: x is [32, 4, 5], `like` is [4, 1]. `like` has no axis for axis 0 of x, and size 1 for
+ * axis 2. So axes 0 and 2 are summed and the result is reshaped to [4, 1]. */
 Value ir_sum_to(Compile *c, const Cursor *at, Value x, const Node *like)
 {
   Node to = *like, from = *ir_node(c->graph, x);
@@ -105,7 +105,7 @@ Value ir_sum_to(Compile *c, const Cursor *at, Value x, const Node *like)
   return ir_reshape(c, at, x, to.dim, to.rank);
 }
 
-/* ---- what they are ---- */
+/* ---- facts about them ---- */
 
 Parameter *ir_parameter(const Graph *g, const Node *n)
 {
@@ -170,8 +170,7 @@ uint16_t ir_loop_of(const Graph *g, Value v)
   return ir_loop_of_node(g, ir_node(g, v));
 }
 
-/* True if an input of n differs between iterations of `loop`, or between those of its forward
- * loop. */
+/* True if an input of n differs between iterations of `loop` or of its forward loop. */
 static bool reads_iteration(const Graph *g, const Node *n, uint16_t loop)
 {
   for (uint32_t i = 0; i < n->n_in; i++) {
@@ -181,8 +180,7 @@ static bool reads_iteration(const Graph *g, const Node *n, uint16_t loop)
   return false;
 }
 
-/* An op that crosses the border of a loop stands where its attribute `loop` says. Others move
- * outwards. */
+/* The attribute `loop` decides for ops that cross the border of a loop. Others move outwards. */
 uint16_t ir_loop_for(const Graph *g, const Node *n)
 {
   uint32_t own;

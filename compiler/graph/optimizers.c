@@ -1,5 +1,6 @@
-/* The optimizer table: rows from optimizers.def, look-up by name. The words of a row are checked
- * against the update's row in ops.def; emit/template_words.c checks them against templates. */
+/* The optimizer table: rows from optimizers.def, and look-up by name. The words of a row are
+ * checked against the update's row in ops.def; emit/template_words.c checks them against
+ * templates. */
 #include "optimizers.h"
 #include <ctype.h>
 #include <pthread.h>
@@ -39,7 +40,7 @@ static uint32_t setting_named(const OptimizerInfo *row, const char *name)
   optimizer_broken(row->name, "its update has no input", name);
 }
 
-/* "momentum !dampening", "amsgrad" */
+/* Parses a condition such as "momentum !dampening" or "amsgrad". */
 static SettingCondition parse_condition(const OptimizerInfo *row, char *text)
 {
   SettingCondition c = {0};
@@ -59,7 +60,7 @@ static SettingCondition parse_condition(const OptimizerInfo *row, char *text)
 
 typedef void TakeWord(OptimizerInfo *row, const char *word, SettingCondition condition);
 
-/* "word: condition, word": calls `take` for each word. */
+/* Calls `take` for each word of a list such as "word: condition, word". */
 static void parse_list(OptimizerInfo *row, const char *list, char *copy, TakeWord *take)
 {
   char *rest;
@@ -75,7 +76,7 @@ static void parse_list(OptimizerInfo *row, const char *list, char *copy, TakeWor
   }
 }
 
-/* Moments have the names of their spaces, which templates use. */
+/* Adds a moment. Moments have the names of their spaces, which templates use. */
 static void take_moment(OptimizerInfo *row, const char *word, SettingCondition condition)
 {
   static const char *const names[MAX_MOMENTS] = {"moment1", "moment2", "moment3"};
@@ -88,7 +89,7 @@ static void take_moment(OptimizerInfo *row, const char *word, SettingCondition c
   optimizer_broken(row->name, "there is no space for", word);
 }
 
-/* Flags come first, then the variant, so a flag's index among the words is its bit. */
+/* Adds a flag or a word of `variant`. Flags come first, so a flag's index is its bit. */
 static void take_word(OptimizerInfo *row, const char *word, SettingCondition condition)
 {
   if (row->n_words == MAX_WORDS) optimizer_broken(row->name, "more than MAX_WORDS at", word);
@@ -98,7 +99,7 @@ static void take_word(OptimizerInfo *row, const char *word, SettingCondition con
 
 /* ---- arguments ---- */
 
-/* Adds inputs [from, from + n) of an op, except for those that are settings already. */
+/* Adds inputs [from, from + n) of an op to the settings. Skips inputs that are settings already. */
 static void add_settings(OptimizerInfo *row, OpKind op, uint32_t from, uint32_t n)
 {
   const OpSignature *sig = &op_row(op)->signature;
@@ -110,7 +111,7 @@ static void add_settings(OptimizerInfo *row, OpKind op, uint32_t from, uint32_t 
   }
 }
 
-/* `lr`, then the inputs of `measure`, then the other inputs of the update. */
+/* Lists the settings: `lr`, then the inputs of `measure`, then the other inputs of the update. */
 static void find_settings(OptimizerInfo *row)
 {
   bool measures = row->measure != OP_COUNT;
@@ -119,7 +120,7 @@ static void find_settings(OptimizerInfo *row)
   add_settings(row, row->update, 1, op_row(row->update)->signature.n_inputs - 1 - measures);
 }
 
-/* The number of settings from i on that differ only in the last digit: beta1, beta2. */
+/* Counts the settings from i on whose names differ only in the last digit: beta1, beta2. */
 static uint32_t numbered(const OptimizerInfo *row, uint32_t i)
 {
   const char *first = row->setting[i]->name;
@@ -134,8 +135,8 @@ static uint32_t numbered(const OptimizerInfo *row, uint32_t i)
   return n;
 }
 
-/* The argument's name: "betas" for "beta1", but "clamp" for the optional "clamp1". Names last as
- * long as the process. */
+/* Returns the name of an argument that is a list: "betas" for "beta1", but "clamp" for the optional
+ * "clamp1". Names last as long as the process. */
 static const char *list_name(uint32_t kind, uint32_t i, const InputInfo *first)
 {
   enum { MAX_NAME = 24 };
@@ -145,7 +146,7 @@ static const char *list_name(uint32_t kind, uint32_t i, const InputInfo *first)
   return names[kind][i];
 }
 
-/* In the order of the settings, so that messages list them in the table's order. */
+/* Lists the arguments in the order of the settings, because messages list them in this order. */
 static void find_arguments(OptimizerInfo *row)
 {
   for (uint32_t i = 0, n; i < row->n_settings; i += n) {
@@ -185,7 +186,7 @@ bool setting_domain(const char *name, ampc_domain value, ampc_domain *out)
 
 /* ---- checks ---- */
 
-/* Checks the first `inputs` inputs of an op, which are the settings. Pass gradient supplies the
+/* Checks an op and its first `inputs` inputs, which are the settings. Pass gradient supplies the
  * others. A variadic input cannot be a setting. */
 static void check_op(const OptimizerInfo *row, OpKind kind, FileArg walked, uint32_t inputs)
 {
@@ -204,7 +205,7 @@ static void check_op(const OptimizerInfo *row, OpKind kind, FileArg walked, uint
   }
 }
 
-/* The first setting must be `lr`, because `optimizer_control` reports it as such. */
+/* Checks a row's ops. The first setting must be `lr`: `optimizer_control` reports it as `lr`. */
 static void check_update(OptimizerInfo *row)
 {
   const OpSignature *sig = &op_row(row->update)->signature;
@@ -216,7 +217,7 @@ static void check_update(OptimizerInfo *row)
   if (measures) check_op(row, row->measure, FILE_moments, op_row(row->measure)->signature.n_inputs);
 }
 
-/* The op's row is checked first, because the rest relies on it. */
+/* Parses all rows. The ops of a row are checked first, because the rest relies on them. */
 static void parse_all(void)
 {
   for (OptimizerInfo *row = table; row < table + OPT_COUNT; row++) {

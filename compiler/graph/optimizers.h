@@ -3,35 +3,35 @@
 #include "ops.h"
 
 enum {
-  MAX_MOMENTS = 3, /* the spaces of the plan: AMPC_MOMENT1 to AMPC_MOMENT3 */
-  MAX_WORDS = 4,   /* flags and words of the column `variant` together */
+  MAX_MOMENTS = 3, /* the plan has the spaces AMPC_MOMENT1 to AMPC_MOMENT3 */
+  MAX_WORDS = 4,   /* for flags and for words of the column `variant`, together */
   MAX_ARGUMENTS = MAX_SIGNATURE + MAX_WORDS
 };
 
-/* A condition on settings and flags, as bit masks. Settings in `nonzero` must not be the literal 0,
- * settings in `zero` must be. An empty condition always holds. `momentum !dampening` of SGD is
- * {1 << 1, 1 << 2}. */
+/* A condition on settings and flags, as bit masks. Settings in `nonzero` must not be the literal 0.
+ * Settings in `zero` must be the literal 0. An empty condition always holds. `momentum !dampening`
+ * of SGD is {1 << 1, 1 << 2}. */
 typedef struct SettingCondition {
   uint32_t nonzero, zero;
   uint32_t flags; /* bits of flags that must be set */
 } SettingCondition;
 
-/* An argument of an optimizer in the language; in order: settings, then flags. */
+/* An argument of an optimizer in the language. In the table settings come first, then flags. */
 typedef struct OptimizerArgument {
   const char *name;  /* "lr"; "betas" for beta1 and beta2 */
-  bool flag;         /* then `first` is its bit in ParamGroup.flags */
+  bool flag;         /* a flag, not a setting: `first` is its bit in ParamGroup.flags */
   bool optional;     /* may be `none`: then the update lacks these inputs */
-  bool whole;        /* belongs to the whole optimizer; a `group` clause cannot set it */
+  bool whole;        /* applies to the whole optimizer; a `group` clause cannot set it */
   uint32_t first, n; /* settings [first, first + n); several are given as a list */
 } OptimizerArgument;
 
 typedef struct OptimizerInfo {
   const char *name;       /* "AdamW" */
-  OpKind update, measure; /* measure: OP_COUNT if there is none */
+  OpKind update, measure; /* measure: OP_COUNT if the column is empty */
   const char *measure_text, *moments_text, *flags_text, *variant_text; /* see optimizers.def */
   const InputInfo *setting[MAX_SIGNATURE]; /* inputs of `update` and `measure` */
   uint32_t n_settings;
-  uint32_t moments; /* bit i: it has moment i + 1; a group keeps that moment if keep[i] holds */
+  uint32_t moments; /* bit i: a group keeps moment i + 1 if keep[i] holds */
   SettingCondition keep[MAX_MOMENTS];
   uint32_t n_flags, n_words; /* words: the flags, then those of the column `variant` */
   const char *word[MAX_WORDS];
@@ -40,8 +40,8 @@ typedef struct OptimizerInfo {
   uint32_t n_arguments;
 } OptimizerInfo;
 
-/* The table is parsed and checked at first use, once per process; thread-safe. A mistake in it ends
- * the program with a message that names the optimizer and the word. */
+/* Returns a row. The table is parsed and checked at first use, once per process; thread-safe. A
+ * mistake in the table ends the program with a message about the optimizer and the word. */
 const OptimizerInfo *optimizer_row(OptimizerKind kind);
 static inline const OptimizerInfo *optimizer_of(const Optimizer *o)
 {
@@ -49,12 +49,11 @@ static inline const OptimizerInfo *optimizer_of(const Optimizer *o)
 }
 bool optimizer_lookup(const char *name, OptimizerKind *out);
 const char *optimizer_setting_name(const OptimizerInfo *row, uint32_t i); /* "beta1" */
-/* Finds the index of a setting; false: there is none of that name. */
+/* Finds the index of a setting. Returns false if the row has no setting of that name. */
 bool optimizer_setting_find(const OptimizerInfo *row, const char *name, uint32_t *out);
-/* The moments that any group of o keeps: bit i is moment i + 1. */
+/* Returns the moments that any group of o keeps: bit i is moment i + 1. */
 uint32_t optimizer_moments(const Optimizer *o);
-/* True if word[0, n) is a flag that the group sets, or a word of the optimizer's column `variant`,
- * which always holds. */
+/* True if word[0, n) is a flag that the group sets, or in the optimizer's column `variant`. */
 bool optimizer_holds(const Optimizer *o, const ParamGroup *group, const char *word, size_t n);
 
 /* Finds the domain of the setting `name` in settings.def. `value` is the domain of the setting that

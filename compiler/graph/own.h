@@ -2,16 +2,16 @@
  * text.
  *
  * Each call has its own row (Node.row), since the sizes and numbers of the call are constants of
- * the text. What this file does not mention is as in the table's row `own`. The row's tensors are
- * in the order of the op's signature, and so are the node's inputs. The node of the call stands for
- * one output, `main`. Each further output is an `own_result` node right after it. That node reads
- * the call's node and is always computed by its kernel.
+ * the text. All its other columns are those of the table's row `own`. The row's tensors and the
+ * node's inputs are in the order of the op's signature. The node of the call stands for one output,
+ * `main`. Each further output is an `own_result` node right after it. That node reads the call's
+ * node and is always computed by its kernel.
  *
  * Note [own backward]
- * The backward of such an op is written in the language. In a train block it is
- * elaborated after each call, in a region with autocast off, so it is checked and typed like any
- * code. `own_operand` nodes stand for the values that backward receives. An `own_backward` node
- * ends it and lists the gradients; no other node reads them. Pass gradient copies these nodes for
+ * The backward of an own op is written in the language. In a train block it is elaborated after
+ * each call, in a region with autocast off, so it is checked and typed like any code. `own_operand`
+ * nodes stand for the values that backward receives. An `own_backward` node ends the backward and
+ * lists the gradients; no other node reads them. Pass gradient copies the nodes of the backward for
  * each loss. It replaces the operands by the real values, and by zeros if an output has no
  * gradient. Pass simplify removes the originals. */
 #pragma once
@@ -19,38 +19,40 @@
 
 /* `cast`: how a region f16, bf16 or f32 casts float inputs. */
 typedef enum OwnCast {
-  OWN_region,  /* no `cast` clause: to f32 in a region f32, else not at all */
-  OWN_none,    /* not at all */
-  OWN_promote, /* to the widest type of the float inputs */
-  OWN_low,     /* to the type of the region */
-  OWN_type     /* to OwnOp.type */
+  OWN_region,  /* no `cast` clause: a region f32 casts to f32, other regions do not cast */
+  OWN_none,    /* inputs are not cast */
+  OWN_promote, /* cast to the widest type of the float inputs */
+  OWN_low,     /* cast to the type of the region */
+  OWN_type     /* cast to OwnOp.type */
 } OwnCast;
 
 enum { MAX_RESULTS = 8 };
 
-typedef struct OwnTensor { /* a parameter of the signature */
+/* An input or output in the signature. */
+typedef struct OwnTensor {
   const char *name, *type; /* "x", "float" */
   Span span;
-  uint32_t rank; /* outputs only */
+  uint32_t rank; /* set for outputs only */
   int64_t dim[MAX_RANK];
 } OwnTensor;
 
-typedef struct OwnNumber { /* a constant of the text: a size, or a number from the call */
+/* A constant of the text: a size, or a number from the call. */
+typedef struct OwnNumber {
   const char *name;
   bool is_float;
   Attr value;
 } OwnNumber;
 
 typedef struct OwnText {
-  const char *text; /* NULL: there is none */
+  const char *text; /* NULL: no text for this target */
   uint32_t size;
-  Span span; /* of the text itself, in the job or in its own file */
-  bool raw;  /* exactly as in the file; false: the literal contains escapes */
+  Span span; /* span of the text itself, in the job or in its own file */
+  bool raw;  /* the text is exactly as in the file; false: the literal contains escapes */
 } OwnText;
 
 typedef struct OwnOp {
   const char *name;
-  Span span; /* of the name */
+  Span span; /* span of the name */
   const OwnTensor *input, *output;
   const OwnNumber *number;
   uint32_t n_inputs, n_outputs, n_numbers;
@@ -58,13 +60,13 @@ typedef struct OwnOp {
   OwnCast cast;
   DType type;
   OwnText text[TARGET_COUNT];
-  int64_t threads;     /* CUDA: one thread for each i of [0, threads); -1: a grid is given */
-  int64_t grid, block; /* the launch */
-  int64_t shared;      /* bytes of `shared`; 0: none */
-  int64_t parts;       /* CPU: the text runs for each `part` of [0, parts); -1: once */
+  int64_t threads;     /* CUDA: one thread for each i of [0, threads); -1: the job gives a grid */
+  int64_t grid, block; /* CUDA: blocks of a launch, threads of a block */
+  int64_t shared;      /* bytes of `shared` memory; 0: none */
+  int64_t parts;       /* CPU: the text runs for each `part` of [0, parts); -1: it runs once */
 } OwnOp;
 
-/* The OwnOp of a node whose kernel is the job's text; NULL: an op of the table. */
+/* Returns the OwnOp of a node whose kernel is the job's text; NULL for an op of the table. */
 static inline const OwnOp *own_of(const Node *n)
 {
   return n->row ? n->row->own : NULL;
@@ -74,19 +76,18 @@ static inline const OwnOp *own_of(const Node *n)
 Value own_append(Compile *c, const Cursor *at, const OwnOp *own, const Value *in);
 /* Writes the nodes of all outputs to `out`: `op` itself, and `own_result` nodes that it appends. */
 void own_append_results(Compile *c, const Cursor *at, Value op, Value *out);
-/* The node of output i; 0: there is none, because nobody reads it. */
+/* Returns the node of output i; 0 if the output has no node, because no node reads it. */
 Value own_result(const Graph *g, Value op, uint32_t i);
-/* The type of output `i`, which follows from the types of the inputs. */
+/* Returns the type of output i, which follows from the types of the inputs. */
 DType own_output_type(Compile *c, const Node *n, uint32_t i);
-/* Stands in backward for an operand: indices count inputs, then outputs, then gradients of
- * outputs. */
+/* Adds a node for an operand of backward; i counts inputs, outputs, gradients of outputs. */
 Value own_operand(Compile *c, const Cursor *at, Value op, uint32_t i);
-/* Ends backward: a gradient for each input, or {0}. */
+/* Adds the node that ends backward. `gradients` has a value for each input; {0}: no gradient. */
 void own_backward(Compile *c, const Cursor *at, Value op, const Value *gradients);
-/* Computes the gradients of the inputs from those of the outputs; {0}: there is none. */
+/* Computes the gradients of the inputs from `dy`, those of the outputs; {0}: no gradient. */
 void own_gradients(Compile *c, Value op, const Value *dy, Value *out_dx);
 /* True if the elements of n are computed from the elements of input i, not only from its shape or
- * type. False for the nodes that stand for operands until backward is copied. */
+ * type. False for operand nodes, which stand for operands until backward is copied. */
 bool own_reads_elements(const Node *n, uint32_t i);
 /* True if the call has a backward to copy. */
 bool own_has_backward(const Graph *g, Value op);

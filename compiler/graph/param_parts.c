@@ -1,8 +1,9 @@
 /* See param_parts.h. */
 #include "param_parts.h"
 
-/* MOST: parts of a group, not counting the additional parts of small parameters. A GPU can run that
- * many blocks at once. LEAST: elements that keep a block of 256 threads busy. */
+/* MOST: the largest number of parts of a group, not counting the partly filled last part of each
+ * parameter. A GPU can run that many blocks at once. LEAST: the smallest number of elements that
+ * keeps a block of 256 threads busy. */
 enum { MOST = 1024, LEAST = 1024 };
 
 static bool belongs(const Parameter *p, int64_t optimizer, uint32_t group)

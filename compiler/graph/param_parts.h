@@ -4,13 +4,12 @@
 #include "ir.h"
 
 typedef struct ParamParts {
-  int64_t size;    /* elements of a part; the last one of a parameter may have fewer */
+  int64_t size;    /* elements of a part; the last part of a parameter may have fewer */
   int64_t n;       /* number of parts, at least 1 */
   uint32_t params; /* parameters of the group */
 } ParamParts;
 
-/* Computes the parts from the shapes only, so sums over them have the same order on every
- * machine. */
+/* Computes the parts from the shapes only, so sums have the same order on every machine. */
 ParamParts param_parts(const Graph *g, int64_t optimizer, uint32_t group);
 /* Calls `each` for the parameters of the group in memory order, with the number of their elements
  * and the index of their first part. */

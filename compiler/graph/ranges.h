@@ -1,6 +1,6 @@
-/* The result of a `ranges` node, i32[parts, RANGE_FIELDS]: statistics of a value, a row for each
- * part. They are of absolute values in f32, which represents every number of the 16-bit types. The
- * runner reads them (runner/probe/). */
+/* The result of a `ranges` node, i32[parts, RANGE_FIELDS]: statistics of a value's elements, a row
+ * for each part. They count absolute values in f32, which represents every number of the 16-bit
+ * types. The runner reads them (runner/probe/). */
 #pragma once
 #include <stdint.h>
 
@@ -10,14 +10,14 @@ enum {
                             255: infinite or NaN */
   RANGE_ZEROS = 256,     /* number of zeros */
   RANGE_NANS,
-  RANGE_OVER_F16,    /* number of finite elements that f16 rounds to infinity: 65520 and above */
-  RANGE_GREATEST,    /* bits of the largest finite element; 0: there is none except 0 */
-  RANGE_LEAST,       /* bits of the smallest nonzero element; bits of infinity: there is none */
+  RANGE_OVER_F16,    /* number of finite elements of at least 65520, which f16 rounds to infinity */
+  RANGE_GREATEST,    /* bits of the largest finite element; 0: all finite elements are 0 */
+  RANGE_LEAST,       /* bits of the smallest nonzero element; bits of infinity: none */
   RANGE_FIELDS = 264 /* a multiple of 8, so that rows begin at whole vectors */
 };
 
-/* The number of parts that the elements are split into; it depends on the shape only. A part is
- * enough work for a block, and its result is small compared to what it reads. */
+/* Returns the number of parts into which the elements are split; it depends on the shape only. A
+ * part is enough work for a block, and its result is small compared to its elements. */
 static inline int64_t range_parts(int64_t elements)
 {
   int64_t parts = (elements + 65535) / 65536;

@@ -35,9 +35,9 @@ int share_average(const Graph *g, uint32_t param)
   return -1;
 }
 
-/* ---- groups of what lies together ---- */
+/* ---- groups of adjacent weights ---- */
 
-/* The order of shares: by optimizer and group, then in the order of their weights in memory. */
+/* True if share a precedes b: by optimizer and group, then by the place of their weights. */
 static bool stands_before(const Graph *g, const Parameter *a, const Parameter *b)
 {
   const Parameter *v = &g->params.at[a->of], *w = &g->params.at[b->of];
@@ -59,7 +59,7 @@ static void sort(Graph *g, uint32_t first)
   }
 }
 
-/* True if nothing lies between the weights of two neighbours. */
+/* True if shares a and b have the same optimizer and group, and their weights are adjacent. */
 static bool lie_together(const Graph *g, const Parameter *a, const Parameter *b)
 {
   const Parameter *v = &g->params.at[a->of], *w = &g->params.at[b->of];
