@@ -1,10 +1,10 @@
-/* The three types of an op: in which it computes, sums and stores. They follow from its row, from
- * the kernels and libraries that run it, and from the job's `accumulate`. Dumps and reports query
- * them.
+/* Finds the three types of an op: those in which it computes, sums and stores. They follow from its
+ * row, from the kernels and libraries that run it, and from the job's `accumulate`. Dumps and
+ * reports print them.
  *
  * The compiler's own kernels compute in f32, whatever types they load and store. They sum in f32,
- * or in f64 if the job requests it. Cumulative ops sum in f64. Matrix products take their operands
- * in the type in which they are stored, and sum in f32. */
+ * or in f64 if the job requests it. Cumulative ops sum in f64. Matrix products read their operands
+ * in the stored type, and sum in f32. */
 #include "rules.h"
 
 /* True if a statement of the row code sums or multiplies. */
@@ -17,7 +17,7 @@ static bool accumulates(const OpInfo *op)
   return false;
 }
 
-/* True if its rows are always split into parts: Note [channels] in ops.def. */
+/* True if the op's rows are always split into parts: Note [channels] in ops.def. */
 static bool has_parts(const OpInfo *op)
 {
   for (uint32_t i = 0; i < op->code.n_statements; i++) {
@@ -52,7 +52,7 @@ bool op_is_wide(const Compile *c, const Node *n)
 
 /* ---- types ---- */
 
-/* The type in which a kernel holds one number. Integers below 64 bits are C's int. */
+/* Returns the type in which a kernel holds one number. Integers below 64 bits are C's int. */
 static const char *held_in(Compile *c, const Node *n)
 {
   if (ir_meets_floats(c->graph, n)) return c->options.real64 ? "f64" : "f32";

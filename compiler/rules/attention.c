@@ -1,10 +1,10 @@
 /* The rules of attention: shapes, gradients (Note [attention] in command/attention.h), tangent.
  *
- * The layer library brings queries, keys and values to four axes and reports those that do not fit.
- * Masks are checked here. The op itself never stores the scores, l * s for each head. The gradient
- * of a mask of numbers and the tangent do. They use whole matrix products. A kernel that computes
- * tangents in tiles would need a gradient of its own, and that one a second-order gradient, before
- * it could be used in training. */
+ * The layer library brings queries, keys and values to four axes and reports shapes that do not
+ * fit. Masks are checked here. The op itself never stores the scores, l * s for each head. The
+ * gradient of a mask of numbers and the tangent store them: they use whole matrix products. Before
+ * training could use a kernel that computes tangents in tiles, that kernel would need a gradient,
+ * and the gradient a gradient. */
 #include "tangent.h"
 #include <assert.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 enum { QUERY, KEY, VALUE, MASK };
 
 typedef struct Scores {
-  int64_t l, s, four[4], three[3]; /* as [n, heads, l, s], [n heads, l, s] */
+  int64_t l, s, four[4], three[3]; /* four: [n, heads, l, s]; three: [n heads, l, s] */
 } Scores;
 
 static Scores scores_of(Compile *c, const Node *n)
@@ -47,7 +47,7 @@ bool rule_by_library(Compile *c, const Node *n)
   return !is_cpu_target(c) && half && plain;
 }
 
-/* [n, l, heads, e], or [n, l, heads] for the sums */
+/* The result is [n, l, heads, e], or with attribute `sums` [n, l, heads]. */
 bool shape_attention(Compile *c, Node *n)
 {
   const Node *q = ir_in(c, n, QUERY), *v = ir_in(c, n, VALUE);
@@ -65,7 +65,7 @@ bool shape_attention(Compile *c, Node *n)
   return rule_set_dims(c, n, sums ? 3 : 4, (int64_t[]){q->dim[0], q->dim[1], q->dim[2], v->dim[3]});
 }
 
-/* The shape of the input that this is the gradient of. */
+/* The result has the shape of the input whose gradient n is: attribute `of`. */
 bool shape_attention_backward(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, (uint32_t)attr_int(n, "of"));
@@ -80,7 +80,7 @@ static Value turned(Back *b, Value x)
                    ATTRS({"dim0", {.i = 1}}, {"dim1", {.i = 2}}));
 }
 
-/* x [n, l, heads, d] as [n heads, l, d]; {0} stays {0} */
+/* Turns x [n, l, heads, d] into [n heads, l, d]; {0} stays {0}. */
 static Value heads_of(Back *b, Value x)
 {
   if (!x.id) return x;
@@ -94,13 +94,13 @@ static Value product(Back *b, Value x, Value y, bool trans_b)
   return ir_append(b->c, &b->at, OP_gemm, (Value[]){x, y}, 2, ATTRS({"trans_b", {.i = trans_b}}));
 }
 
-/* Scales the queries, as the op does: unscaled 16-bit scores would overflow sooner. */
+/* Scales the queries, as the op also does: unscaled 16-bit scores would overflow sooner. */
 static Value scaled(Back *b, Value queries)
 {
   return back_scale(b, queries, attr_float(&b->n, "scale"));
 }
 
-/* A mask that broadcasts to the scores, expanded to their shape. */
+/* Expands a mask that broadcasts to the scores to their shape. */
 static Value in_shape_of_scores(Back *b, Value mask)
 {
   Scores s = scores_of(b->c, &b->n);
@@ -108,8 +108,8 @@ static Value in_shape_of_scores(Back *b, Value mask)
   return ir_reshape(b->c, &b->at, mask, s.three, 3);
 }
 
-/* Dropout derives its random numbers from the index in [n, heads, l, s], so these are the numbers
- * of forward. */
+/* Drops the weights that forward drops. Dropout derives its random numbers from the index in [n,
+ * heads, l, s] and the stream, so they are those of forward. */
 static Value dropped(Back *b, Value weights)
 {
   if (!op_draws(&b->n)) return weights;
@@ -126,7 +126,7 @@ static Value wide_heads(Back *b, Value x)
   return heads_of(b, back_wide(b, x));
 }
 
-/* One number per query, [n, l, heads] as [n heads, l, 1]. */
+/* Turns one number per query, [n, l, heads], into [n heads, l, 1]. */
 static Value head_columns(Back *b, Value x)
 {
   Node n = *ir_node(b->c->graph, x);
@@ -134,8 +134,8 @@ static Value head_columns(Back *b, Value x)
   return wide_heads(b, x);
 }
 
-/* The gradient of an additive mask is the gradient of the scores. It is computed from the weights
- * and their gradient. */
+/* Returns the gradient of an additive mask, which is the gradient of the scores. It is computed
+ * from the weights and their gradient. */
 static Value mask_gradient(Back *b, Value sums, Value off)
 {
   const Value *in = b->n.in;
@@ -151,7 +151,7 @@ static Value mask_gradient(Back *b, Value sums, Value off)
   return ir_reshape(b->c, &b->at, slope, scores_of(b->c, &b->n).four, 4);
 }
 
-/* The logarithms of the sums of exponentials, as forward computes them. */
+/* Returns the logarithms of the sums of exponentials, as forward computes them. */
 static Value log_sums(Back *b)
 {
   Value v = ir_append(b->c, &b->at, OP_attention, b->n.in, b->n.n_in,
@@ -180,7 +180,7 @@ void grad_attention(Compile *c, Value n, Value dy, Value *out_dx)
   Value y = back_wide(b, b->y), wide = back_wide(b, dy);
   Value off = ir_reduce(c, &b->at, OP_sum, back_mul(b, wide, y), 1u << 3, false);
   Value sums = log_sums(b);
-  Value result = rule_by_library(c, &b->n) ? b->y : (Value){0}; /* the library needs it, too */
+  Value result = rule_by_library(c, &b->n) ? b->y : (Value){0}; /* the library reads it, too */
   Value in[] = {x[QUERY], x[KEY], x[VALUE], x[MASK], dy, sums, off, result};
   for (uint32_t i = 0; i < 3; i++) out_dx[i] = gradient_of_input(b, in, i);
   if (x[MASK].id && dtype_is_float(back_in(b, MASK)->dtype))
@@ -192,7 +192,7 @@ void grad_attention(Compile *c, Value n, Value dy, Value *out_dx)
  *   D(P_t) v + D(P) v_t    P_t = P (S_t - sum(P S_t))    S_t = scale (q_t k^T + q k_t^T) + mask_t
  */
 
-/* True where a query may attend to a key, [l, s]. */
+/* Returns [l, s]: true where a query may attend to a key. */
 static Value below_diagonal(Back *b)
 {
   Compile *c = b->c;
@@ -213,8 +213,7 @@ static Value masked(Back *b, Value scores)
   return added ? back_binary(b, OP_add, scores, mask) : back_where(b, mask, scores, none);
 }
 
-/* The op returns 0 for a query that attends to no key; the softmax of a row of -inf would be
- * NaN. */
+/* Returns softmax(scores), but 0 for a row of -inf (no key to attend to), where softmax is NaN. */
 static Value weights_of(Back *b, Value scores)
 {
   Value empty = {0}, zero = back_number(b, 0);
@@ -227,7 +226,7 @@ static Value weights_of(Back *b, Value scores)
   return empty.id ? back_where(b, empty, zero, weights) : weights;
 }
 
-/* {0}: the scores have no tangent. */
+/* Returns the tangent of the scores; {0} if they have none. */
 static Value tangent_of_scores(Forward *f, Value q, Value k)
 {
   Back *b = &f->b;

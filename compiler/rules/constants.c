@@ -1,6 +1,6 @@
-/* Numbers among operands: do they keep their value in the type of the operation? A number has no
- * type of its own and never widens a tensor's type. So in 16 bits -1e9 may become -inf, and an eps
- * may become 0. */
+/* Checks that number operands keep their value in the type of the op. A number has no type of its
+ * own and never widens a tensor's type. So in 16 bits -1e9 may become -inf, and an eps may become
+ * 0. */
 #include "rules.h"
 #include "runtime/plan/types.h"
 #include <math.h>
@@ -51,22 +51,22 @@ static void warn_small(Compile *c, const Node *n, DType d, double v, const char 
 
 /* ---- where numbers occur ---- */
 
-/* A number that is copied to the result: `x.masked_fill(mask, -1e9)` in f16 would silently be -inf.
- * A number -inf is intended. */
+/* Checks a number that is copied to the result: `x.masked_fill(mask, -1e9)` in f16 would silently
+ * be -inf. A literal -inf is accepted. */
 static void check_copied(Compile *c, const Node *n, double v)
 {
   if (overflows(n->dtype, v)) refuse(c, n, n->dtype, v);
   if (vanishes(n->dtype, v)) warn_small(c, n, n->dtype, v, "0 is stored");
 }
 
-/* The bound v of max(x, v) or, with sign -1, of min(x, v). The result is v or lies beyond it. */
+/* Checks the bound v of max(x, v) or, with sign -1, of min(x, v). */
 static void check_bound(Compile *c, const Node *n, double v, int sign)
 {
   if (overflows(n->dtype, v) && sign * v > 0) refuse(c, n, n->dtype, v);
   if (vanishes(n->dtype, v)) warn_small(c, n, n->dtype, v, "the bound is 0");
 }
 
-/* If v is at least twice the range, x + v is infinite for every x. */
+/* Checks v in x + v. If v is at least twice the range, x + v is infinite for every x. */
 static void check_added(Compile *c, const Node *n, double v)
 {
   if (overflows(n->dtype, v / 2))
@@ -82,7 +82,7 @@ static void check_factor(Compile *c, const Node *n, double v, double factor)
   if (vanishes(n->dtype, factor)) warn_small(c, n, n->dtype, v, "most results are 0");
 }
 
-/* Division by a number that is too small is multiplication by one that is too large. */
+/* Checks v in v / x (input 0) or x / v. Division by too small a number overflows. */
 static void check_divided(Compile *c, const Node *n, double v, uint32_t input)
 {
   if (input == 0) {
@@ -99,7 +99,7 @@ static void check_divided(Compile *c, const Node *n, double v, uint32_t input)
   }
 }
 
-/* Comparisons convert the number to the tensor's type. */
+/* Checks v in a comparison, which converts v to the tensor's type. */
 static void check_compared(Compile *c, const Node *n, double v)
 {
   DType d = op_common_type(c, n);
@@ -110,7 +110,7 @@ static void check_compared(Compile *c, const Node *n, double v)
 
 /* ---- the rule ---- */
 
-/* The number whose value all elements of x have, if there is one. */
+/* Returns the number node whose value all elements of x have; NULL if there is none. */
 static const Node *constant_of(const Graph *g, Value x)
 {
   const Node *n = ir_node(g, x);
@@ -176,8 +176,9 @@ bool rule_literal(const Node *n, double *out)
   return n->op == OP_number || n->op == OP_integer;
 }
 
-/* x^e for these e as in PyTorch; with e = 0.5, sqrt determines the results for -0 and -inf. In 16
- * bits x^3 and x^-2 remain powers, because x * x would be rounded first. 0: it remains a power. */
+/* Returns x^e without `pow` for the exponents that PyTorch treats so; value 0 for others. With e =
+ * 0.5, sqrt determines the results for -0 and -inf. In 16 bits x^3 and x^-2 remain powers, because
+ * x * x would be rounded first. */
 static Value simple_power(Compile *c, const Cursor *at, Value x, double e, bool wide)
 {
   if (e == 1) return x;

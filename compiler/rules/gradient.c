@@ -2,8 +2,8 @@
 #include "gradient.h"
 #include <math.h>
 
-/* New nodes are in the block and region of y and have y as their origin. So a dump says "gradient
- * of softmax", and an error names the line of the forward node. */
+/* Begins the rule of y: new nodes are in the block and region of y, with y as their origin. So a
+ * dump says "gradient of softmax", and an error names the line of the forward node. */
 Back back_begin(Compile *c, Value y, Value dy)
 {
   Back b = {.c = c, .at = ir_cursor_of(c->graph, y), .y = y, .dy = dy, .n = *ir_node(c->graph, y)};
@@ -58,7 +58,7 @@ Value back_like(Back *b, OpKind op, const Value *in, uint32_t n)
   return ir_append(b->c, &b->at, op, in, n, ir_shared_attrs(b->c, &b->n, op));
 }
 
-/* For ops that are not differentiable, and constants: out_dx stays zero. */
+/* The rule of constants and of ops that are not differentiable: out_dx stays zero. */
 void grad_none(Compile *c, Value n, Value dy, Value *out_dx)
 {
   (void)c, (void)n, (void)dy, (void)out_dx;
@@ -74,7 +74,7 @@ void grad_passed(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = dy;
 }
 
-/* The op is its own inverse: swapping two axes, flipping, y = -x. */
+/* dx is the op itself, applied to dy: the op swaps two axes, flips or negates. */
 RULE(grad_again, back_like(b, b->n.op, &dy, 1))
 
 /* dx is dy in the shape of x. */
@@ -107,7 +107,7 @@ void grad_shifted(Compile *c, Value n, Value dy, Value *out_dx)
                         ATTRS({"h", {.i = h}}, {"w", {.i = w}}));
 }
 
-/* x[start:stop:step] along axis `dim`. */
+/* Returns x[start:stop:step] along axis `dim`. */
 static Value sliced(Back *b, Value x, int64_t dim, int64_t start, int64_t stop, int64_t step)
 {
   return ir_append(b->c, &b->at, OP_slice, &x, 1,
@@ -123,8 +123,7 @@ void grad_pad(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = sliced(b, dy, dim, before, before + ir_node(c->graph, x[0])->dim[dim], 1);
 }
 
-/* y = x[start:stop:step]: dx is dy at start, start + step, ..., and 0 elsewhere. `size` is that of
- * x. */
+/* y = x[start:stop:step]: dx has the size of x, dy at start, start + step, ..., else 0. */
 void grad_slice(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -134,8 +133,7 @@ void grad_slice(Compile *c, Value n, Value dy, Value *out_dx)
                               {"step", {.i = attr_int(&b->n, "step")}}, {"size", {.i = size}}));
 }
 
-/* The inverse: only the elements start, start + step, ... of y come from x. `stop` is one past the
- * last of them. */
+/* Only the elements start, start + step, ... of y come from x, so dx is this slice of dy. */
 void grad_slice_backward(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -158,8 +156,8 @@ void grad_cat(Compile *c, Value n, Value dy, Value *out_dx)
 
 /* ---- one input ---- */
 
-/* For ops with an op NAME_backward: dx is NAME_backward(dy, x). Derivatives at corners are those of
- * PyTorch: at 0 that of elu is alpha; at a bound of clamp it is 0. */
+/* If op NAME has an op NAME_backward, dx is NAME_backward(dy, x). Derivatives at corners are those
+ * of PyTorch: at 0, the derivative of elu is alpha; at a bound, that of clamp is 0. */
 static Value slope_times(Back *b, Value of)
 {
   OpKind op = op_named(arena_printf(b->c->arena, "%s_backward", op_of(&b->n)->name));
@@ -168,16 +166,17 @@ static Value slope_times(Back *b, Value of)
 
 RULE(grad_slope, slope_times(b, x[0]))
 
-/* NAME_backward(dy, y): sigmoid has dy y (1 - y), tanh dy (1 - y^2). */
+/* dx is NAME_backward(dy, y): dy y (1 - y) for sigmoid, dy (1 - y^2) for tanh. */
 RULE(grad_slope_by_result, slope_times(b, n))
 
 /* y = |x|: dx = dy sign(x), 0 at 0 as in PyTorch */
 RULE(grad_abs, back_mul(b, dy, back_unary(b, OP_sign, x[0])))
 
-/* For a relu whose only reader is a max_pool2d. The maximum of a window is also in the pool's
- * result, which is smaller and also shows whether relu's input was above 0. So the mask is applied
- * to the gradient of the pool's result. The bits do not change, because a pixel that is the maximum
- * of several windows has the same value in all of them. {0}: dy does not come from a max_pool2d. */
+/* Returns dx of a relu that only a max_pool2d reads; {0} if dy does not come from a max_pool2d. The
+ * maximum of a window is also in the pool's result, which is smaller, and shows whether relu's
+ * input was above 0. So relu's mask is applied to the gradient of the pool's result. The bits do
+ * not change, because a pixel that is the maximum of several windows has the same value in all of
+ * them. */
 static Value relu_before_pool(Back *b, Value n)
 {
   const Node back = *ir_node(b->c->graph, b->dy);
@@ -190,8 +189,8 @@ static Value relu_before_pool(Back *b, Value n)
   return ir_append(b->c, &at, back.op, (Value[]){masked, back.in[1]}, 2, attrs);
 }
 
-/* y = max(x, 0): dx = y > 0 ? dy : 0. It uses y, which the next layer's gradient reads anyway, so
- * that x need not be kept. */
+/* y = max(x, 0): dx = y > 0 ? dy : 0. The rule reads y, which the next layer's gradient reads
+ * anyway, so that x need not be kept. */
 void grad_relu(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -248,7 +247,7 @@ void grad_drop(Compile *c, Value n, Value dy, Value *out_dx)
   ir_node(c->graph, out_dx[0])->stream = b->n.stream;
 }
 
-/* The mask is computed from x[1], uniform numbers [n, 1, ..] that are kept, so dx drops the same
+/* The mask is computed from the numbers x[1], which backward reads again: dx drops the same
  * samples. */
 RULE(grad_drop_parts, back_like(b, OP_drop_parts, (Value[]){dy, x[1]}, 2))
 
@@ -317,8 +316,8 @@ void grad_remainder(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[1] = back_mul(b, back_unary(b, OP_neg, dy), times);
 }
 
-/* The derivative e x^(e - 1) of x^e for a literal e that is not 0. The exponents 1 and 2 are by far
- * the most frequent, and need no power. */
+/* Returns e x^(e - 1), the derivative of x^e, for a literal e that is not 0. The most frequent
+ * exponents, 1 and 2, need no power. */
 static Value power_slope(Back *b, Value x, double e)
 {
   if (e == 1) return back_number(b, 1);
@@ -349,8 +348,8 @@ void grad_pow(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[1] = back_mul(b, dy, back_where(b, settled, zero, by_power));
 }
 
-/* The gradient of x in max(x, z) or min(x, z): dy if x is the result, dy / 2 if both are equal (as
- * in PyTorch), else 0. `loses` is the comparison that is true if x is not the result. */
+/* Returns the gradient of x in max(x, z) or min(x, z): dy if x is the result, dy / 2 if x equals z
+ * (as in PyTorch), else 0. `loses` is the comparison that is true if x is not the result. */
 static Value share_of(Back *b, OpKind loses, Value x, Value z)
 {
   Value tie = back_where(b, back_binary(b, OP_eq, x, z), back_scale(b, b->dy, 0.5), b->dy);

@@ -6,11 +6,12 @@
 #pragma once
 #include "rules.h"
 
-typedef struct Back { /* one forward node, and what its rule needs */
+/* One forward node, and what its gradient rule needs to build backward nodes. */
+typedef struct Back {
   Compile *c;
   Cursor at;
   Value y, dy;
-  Node n; /* a copy: an append may move the nodes */
+  Node n; /* a copy of y's node, because an append may move the nodes */
 } Back;
 
 Back back_begin(Compile *c, Value y, Value dy);
@@ -19,16 +20,16 @@ Value back_unary(Back *b, OpKind op, Value x);
 Value back_binary(Back *b, OpKind op, Value x, Value y);
 Value back_scale(Back *b, Value x, double factor); /* x times a number */
 Value back_mul(Back *b, Value x, Value y);
-Value back_wide(Back *b, Value x); /* in f32 */
+Value back_wide(Back *b, Value x); /* casts x to f32 */
 Value back_where(Back *b, Value condition, Value x, Value y);
 Value back_number(Back *b, double v);
-/* x with axis `dim` reversed; x shifted along `dim`: x_c-by at c, or 0 if there is none (by is 1 or
- * -1). */
+/* back_flip: x with axis `dim` reversed. back_moved: x shifted along `dim`: element c is x[c - by],
+ * or 0 outside of x; `by` is 1 or -1. */
 Value back_flip(Back *b, Value x, int64_t dim);
 Value back_moved(Back *b, Value x, int64_t dim, int64_t by);
-/* For a node with a channel: reshapes v [c] to [1, c, 1, ..], which broadcasts to images. */
+/* Reshapes v [c] to [1, c, 1, ..], which broadcasts to images: c is at the node's channel axis. */
 Value back_channels(Back *b, Value v);
-/* For a max_pool2d: the index of the largest element in each window. */
+/* Adds the index of the largest element in each window of a max_pool2d. */
 Value back_greatest(Back *b);
 /* Appends an op with inputs in[0, n) and the attributes of the forward node. */
 Value back_like(Back *b, OpKind op, const Value *in, uint32_t n);

@@ -18,7 +18,7 @@ Value back_moved(Back *b, Value x, int64_t dim, int64_t by)
                    ATTRS({"dim", {.i = dim}}, {"before", {.i = by > 0}}, {"after", {.i = by < 0}}));
 }
 
-/* The product of the elements before c, or with `reverse` after c. */
+/* Returns, for each c, the product of the elements before c, or with `reverse` after c. */
 static Value others(Back *b, Value x, int64_t dim, bool reverse)
 {
   return ir_append(
@@ -26,9 +26,8 @@ static Value others(Back *b, Value x, int64_t dim, bool reverse)
       ATTRS({"dim", {.i = dim}}, {"reverse", {.i = reverse}}, {"exclusive", {.i = true}}));
 }
 
-/* dx_c = dy times the product of all other elements, those before c and those after c. It is
- * correct if some are 0. The axes are adjacent (pass precision), so they form the middle of three
- * axes. */
+/* dx_c is dy times the product of all other elements, before and after c. Elements may be 0. The
+ * reduced axes are adjacent (pass precision), so they form the middle of three axes. */
 void grad_prod(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -48,14 +47,14 @@ void grad_prod(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = ir_reshape(c, &b->at, dx, from.dim, from.rank);
 }
 
-/* x_c contributes to y_c and all later results. */
+/* x_c contributes to y_c and all later results, so dx sums dy from the other end. */
 RULE(grad_cumsum, ir_append(c, &b->at, OP_cumsum, &dy, 1,
                             ATTRS({"dim", {.i = attr_int(&b->n, "dim")}},
                                   {"reverse", {.i = !attr_int(&b->n, "reverse")}})))
 
-/* dx_c = (x_0 .. x_c-1) s_c with s_c = dy_c + x_c+1 s_c+1. It needs no division, so it is correct
- * if x is 0. With `reverse` the axes of x, dy and dx are reversed. With `exclusive` dy is shifted
- * by one. */
+/* dx_c = (x_0 .. x_c-1) s_c with s_c = dy_c + x_c+1 s_c+1. The formula needs no division, so x may
+ * be 0. With `reverse` the axes of x, dy and dx are reversed. With `exclusive` dy is shifted by
+ * one. */
 void grad_cumprod(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -70,9 +69,9 @@ void grad_cumprod(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = reverse ? back_flip(b, dx, dim) : dx;
 }
 
-/* s_c = b_c + a_n s_n, where n is the index after c or, with `forth`, before c. db is the same sum
- * of ds in the other direction. da_c is db_c times the s before c, or without `forth` s_c times the
- * db before c. */
+/* s_c = b_c + a_c+1 s_c+1 or, with `forth`, s_c = b_c + a_c s_c-1. db is this sum, of ds instead of
+ * b, in the other direction. da_c is db_c times the s before c, or without `forth` s_c times the db
+ * before c. */
 void grad_line_sums(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -84,7 +83,7 @@ void grad_line_sums(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[1] = back_mul(b, forth ? db : n, back_moved(b, forth ? n : db, dim, 1));
 }
 
-/* Each gradient returns to the position that its element was taken from. */
+/* Each element of dy is placed at the position from which forward took the element. */
 void grad_pick_ordered(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;

@@ -15,7 +15,7 @@ void grad_tan(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_mul(b, dy, back_binary(b, OP_add, square, back_number(b, 1)));
 }
 
-/* 1 / sqrt(1 - x^2). It computes 1 - x^2 as (1 - x) (1 + x), which loses no digits near 1. */
+/* Returns 1 / sqrt(1 - x^2). Computes 1 - x^2 as (1 - x) (1 + x), which loses no digits near 1. */
 static Value arc_slope(Back *b, Value x)
 {
   Value left = back_binary(b, OP_sub, back_number(b, 1), x);

@@ -4,7 +4,8 @@
 
 typedef const char *SizeName(uint32_t spatial, uint32_t axis);
 
-typedef struct Sizes { /* the attributes that hold the size of the result */
+/* The attributes of a gradient op that hold the size of its result. */
+typedef struct Sizes {
   SizeName *name;
   uint32_t spatial;
   const int64_t *size;
@@ -17,9 +18,9 @@ static bool names_size(const Sizes *s, const char *attr)
   return false;
 }
 
-/* A gradient op with the attributes that it shares with the forward node (strides, padding, ..),
- * and with the sizes that its inputs do not determine: with stride 2, images of 7x7 and 8x8 have
- * equally many windows. */
+/* Appends a gradient op with the attributes that it shares with the forward node (strides, padding,
+ * ..), and with the sizes `s` of its result. The inputs do not determine these: with stride 2,
+ * images of 7x7 and 8x8 have equally many windows. */
 static Value sized(Back *b, OpKind op, const Value *in, uint32_t n, Sizes s)
 {
   const NamedAttr *shared = ir_shared_attrs(b->c, &b->n, op);
@@ -33,21 +34,20 @@ static Value sized(Back *b, OpKind op, const Value *in, uint32_t n, Sizes s)
   return ir_append(b->c, &b->at, op, in, n, attrs);
 }
 
-/* The same, for a gradient with the image sizes of input 0. */
+/* Appends a gradient op whose result has the image sizes of input 0. */
 static Value sized_image(Back *b, OpKind op, const Value *in, uint32_t n)
 {
   ImageDims d = ir_image_dims(back_in(b, 0));
   return sized(b, op, in, n, (Sizes){rule_image_size, d.spatial, d.size});
 }
 
-/* The sum of parts[parts, channels]: f32 [channels]. See Note [channels] in ops.def. */
+/* Sums parts [parts, channels] to f32 [channels]: Note [channels] in ops.def. */
 static Value total(Back *b, Value parts)
 {
   return ir_reduce(b->c, &b->at, OP_sum, parts, 1, false);
 }
 
-/* The sum of all elements of each channel of x [n, c, h, w]. Rules run before pass layout, so the
- * channels are axis 1. */
+/* Sums each channel of x [n, c, h, w]. Rules run before pass layout, so channels are axis 1. */
 static Value channel_sum(Back *b, Value x)
 {
   const NamedAttr *channel = ATTRS({"channel", {.i = 1}});
@@ -85,8 +85,9 @@ void grad_conv(Compile *c, Value n, Value dy, Value *out_dx)
   if (b.n.in[2].id) out_dx[2] = channel_sum(&b, dy);
 }
 
-/* The forward node is a transposed convolution (ConvTranspose2d): x [n, out, h, w] becomes larger
- * images. So dx is the plain convolution of dy, and in dweight x and dy are swapped. */
+/* The forward node is a transposed convolution (ConvTranspose2d), which turns x [n, out, h, w] into
+ * larger images. So dx is the plain convolution of dy, and dweight is that of grad_conv with x and
+ * dy swapped. */
 void grad_conv_data(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
@@ -98,11 +99,11 @@ void grad_conv_data(Compile *c, Value n, Value dy, Value *out_dx)
 
 /* ---- batch norm ---- */
 
-typedef struct NormSums { /* the gradients of bias and weight */
+typedef struct NormSums { /* dy: gradient of the bias; dyx: of the weight */
   Value dy, dyx;
 } NormSums;
 
-/* With z = (x - mean) rstd: the sums of dy and of dy z, each [channels]. */
+/* Returns the sums of dy and of dy z, each [channels], with z = (x - mean) rstd. */
 static NormSums norm_sums(Back *b)
 {
   const Value *in = b->n.in;
@@ -116,7 +117,7 @@ static NormSums norm_sums(Back *b)
  * elements per channel:
  *   dx = rstd weight (dy - sum(dy) / rows - z sum(dy z) / rows)
  * This is the whole gradient and includes the paths through mean and rstd, so these two inputs get
- * none. */
+ * no gradient. */
 void grad_batch_norm(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
@@ -138,9 +139,9 @@ Value back_channels(Back *b, Value v)
   return ir_reshape(b->c, &b->at, v, dim, b->n.rank);
 }
 
-/* As batch norm, but mean and rstd do not depend on x. With s = rstd weight:
+/* In batch_norm_eval, mean and rstd do not depend on x. With s = rstd weight:
  *   dx = dy s, dmean = -s sum(dy), drstd = weight sum(dy (x - mean)) = weight sum(dy z) / rstd
- * The statistics are usually Buffers; then dmean and drstd are removed later. All is computed in
+ * The statistics are usually Buffers; then dmean and drstd are removed later. The rule computes in
  * f32, even if x, the weight or a statistic has 16 bits. */
 void grad_batch_norm_eval(Compile *c, Value n, Value dy, Value *out_dx)
 {

@@ -1,8 +1,7 @@
 /* Gradient rules of ops that read or write elements at the indices in a tensor. */
 #include "gradient.h"
 
-/* Reshapes v to [first, second, rest] and swaps the first two axes. If first is 1, it returns
- * [second, rest]. */
+/* Returns v [first, second, rest] as [second, first, rest]; as [second, rest] if `first` is 1. */
 static Value turned(Back *b, Value v, int64_t first, int64_t second, int64_t rest)
 {
   v = ir_reshape(b->c, &b->at, v, (int64_t[]){first, second, rest}, 3);
@@ -11,9 +10,9 @@ static Value turned(Back *b, Value v, int64_t first, int64_t second, int64_t res
   return ir_permute(b->c, &b->at, v, axes);
 }
 
-/* y[o, k, i] = x[o, index[k], i]: the gradient of a row of x is the sum of the dy at all positions
- * that name the row. The axis is moved to the front and back again, so that each index names one
- * contiguous row. */
+/* y[o, k, i] = x[o, index[k], i]: the gradient of a row of x is the sum of dy over all k that name
+ * the row. The axis is moved to the front and back again, so that each index names one contiguous
+ * row. */
 void grad_index_select(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
@@ -30,7 +29,7 @@ void grad_index_select(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = ir_reshape(c, &b->at, sums, from.dim, from.rank);
 }
 
-/* y[.., i] = x[.., index[.., i]]: dy is added at the indices. */
+/* y[.., i] = x[.., index[.., i]]: dx is 0 plus dy at the indices. */
 void grad_gather(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;

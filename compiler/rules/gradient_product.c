@@ -1,5 +1,6 @@
-/* Gradient rules of matrix products. Each gradient is a product with transposition flags, of
- * matrices or equal batches of them: nothing is transposed in memory. */
+/* Gradient rules of matrix products. Each gradient is a product of two matrices, or of two batches
+ * of the same number of matrices, with transposition flags. So no matrix is transposed in
+ * memory. */
 #include "gradient.h"
 #include <string.h>
 
@@ -11,7 +12,8 @@ static Value gemm(Back *b, Value x, Value y, bool trans_x, bool trans_y)
 
 /* y = op(x) op(z), where op transposes its operand if the flag (tx, tz) is set.
  *   d op(x) = dy op(z)^T        d op(z) = op(x)^T dy
- * If a flag is set, the gradient is the transpose of this, which is a product with flags, too:
+ * If a flag is set, the gradient is the transpose of this formula, which is again a product with
+ * flags:
  *   dx = (dy op(z)^T)^T = op(z) dy^T */
 typedef struct Factors {
   Value x, z;
@@ -30,7 +32,7 @@ void grad_gemm(Compile *c, Value n, Value dy, Value *out_dx)
   product_gradients(&b, f, dy, out_dx);
 }
 
-/* [.., k] as a matrix [rows, k]: a linear layer does not distinguish leading axes. */
+/* Reshapes [.., k] to a matrix [rows, k]: a linear layer does not distinguish leading axes. */
 static Value as_matrix(Back *b, Value v)
 {
   const Node *x = ir_node(b->c->graph, v);
@@ -70,9 +72,9 @@ Value rule_as_batch(Compile *c, const Cursor *at, Value v, const int64_t *lead, 
   return ir_reshape(c, at, v, (int64_t[]){dims_product(lead, n_lead), rows, columns}, 3);
 }
 
-/* The inverse: a gradient [batch, rows, columns] of operand i, with the leading axes of the
- * product. backward.c sums the axes along which the operand was broadcast. The axis that was added
- * to a vector is removed. */
+/* Reverses rule_as_batch() for a gradient v [batch, rows, columns] of operand i: restores the
+ * leading axes of the product, and removes the axis that was added to a vector. backward.c sums the
+ * axes along which the operand was broadcast. */
 static Value from_batch(Back *b, Value v, uint32_t i, const int64_t *lead, uint32_t n_lead)
 {
   const Node *d = ir_node(b->c->graph, v);
@@ -88,7 +90,7 @@ static Value from_batch(Back *b, Value v, uint32_t i, const int64_t *lead, uint3
   return ir_reshape(b->c, &b->at, v, full, rank);
 }
 
-/* The right operand has leading axes: one product per batch. */
+/* Computes the gradients if the right operand has leading axes: one product per batch. */
 static void batched_gradients(Back *b, Value *out_dx)
 {
   bool row = back_in(b, 0)->rank == 1;
@@ -102,8 +104,9 @@ static void batched_gradients(Back *b, Value *out_dx)
   for (uint32_t i = 0; i < 2; i++) out_dx[i] = from_batch(b, d[i], i, lead, n_lead);
 }
 
-/* The right operand is one matrix or vector for all leading axes of the left one, as in a linear
- * layer. So all rows form a single product, which also sums the weight's gradient. */
+/* Computes the gradients if the right operand is one matrix or vector for all leading axes of the
+ * left operand, as in a linear layer. All rows form a single product, which also sums the weight's
+ * gradient. */
 static void single_gradients(Back *b, Value *out_dx)
 {
   Node z = *back_in(b, 1);

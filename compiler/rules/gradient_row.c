@@ -22,8 +22,8 @@ static Value expand_to_input(Back *b, Value v)
 /* y = sum of x: each element of x receives dy. */
 RULE(grad_sum, expand_to_input(b, keep_axes(b, dy, (uint64_t)attr_int(&b->n, "dim"))))
 
-/* y = sum of x / n: each element of x receives dy / n. The division comes before the expansion:
- * once per row, not once per element. */
+/* y = sum of x / n: each element of x receives dy / n. The division comes before the expansion, so
+ * there is one per row, not one per element. */
 void grad_mean(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
@@ -32,8 +32,8 @@ void grad_mean(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = expand_to_input(&b, keep_axes(&b, share, (uint64_t)attr_int(&b.n, "dim")));
 }
 
-/* amax and amin: equal extremes share the gradient evenly. They are counted in f32, because f16
- * ends at 65504 and is exact only up to 2048. */
+/* amax and amin: all elements that equal the result get an equal share of dy. They are counted in
+ * f32, because f16 ends at 65504 and is exact only up to 2048. */
 void grad_amax(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
@@ -46,8 +46,7 @@ void grad_amax(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_where(&b, extreme, share, back_number(&b, 0));
 }
 
-/* The element at the index that argmax returns receives the whole gradient, even if several are
- * equal. */
+/* The element at the index of argmax receives all of dy, even if other elements equal it. */
 RULE(grad_max_along, back_like(b, OP_max_along_backward, (Value[]){b->n.in[0], dy}, 2))
 
 RULE(grad_min_along, back_like(b, OP_min_along_backward, (Value[]){b->n.in[0], dy}, 2))

@@ -9,7 +9,7 @@ void grad_carry(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = dy;
 }
 
-/* The other ops are in a loop, which is differentiated as a whole: passes/loop_gradient.c. */
+/* The rule of the other ops is never called: passes/loop_gradient.c differentiates whole loops. */
 static void never(void)
 {
   assert(!"a loop is differentiated as a whole");

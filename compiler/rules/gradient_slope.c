@@ -1,11 +1,11 @@
 /* Gradient rules of the ops NAME_backward, which compute dy times the derivative ("slope") of a
- * function at x or y. Tangents use these ops too (Note [tangents]), and tangents are
- * differentiated. The gradient of dy is the same op with dz in the place of dy. The gradient of x
- * or y is dz dy times the second derivative. */
+ * function at x or y. Tangents also use these ops (Note [tangents] in tangent.c), and tangents are
+ * differentiated. The gradient of dy is the same op with dz instead of dy. The gradient of x or y
+ * is dz dy times the second derivative. */
 #include "gradient.h"
 #include <math.h>
 
-/* The same op with dz in the place of dy. */
+/* Returns the gradient of dy: the op of the node with dz instead of dy. */
 static Value same_slope(Back *b)
 {
   Value *in = arena_array(b->c->arena, Value, b->n.n_in);
@@ -14,25 +14,25 @@ static Value same_slope(Back *b)
   return back_like(b, b->n.op, in, b->n.n_in);
 }
 
-/* In f32, because the terms of second derivatives cancel. */
+/* Returns input i in f32, because the terms of second derivatives cancel. */
 static Value at_point(Back *b, uint32_t i)
 {
   return back_wide(b, b->n.in[i]);
 }
 
-/* dz dy bend */
+/* Returns dz dy bend. */
 static Value bent(Back *b, Value bend)
 {
   return back_mul(b, back_mul(b, back_wide(b, b->dy), at_point(b, 0)), bend);
 }
 
-/* a + factor x */
+/* Returns a + factor x. */
 static Value line(Back *b, double a, double factor, Value x)
 {
   return back_binary(b, OP_add, back_scale(b, x, factor), back_number(b, a));
 }
 
-/* Slopes that are piecewise constant: relu, clamp. */
+/* Slopes that are piecewise constant (relu, clamp): only dy has a gradient. */
 RULE(grad_flat_slope, same_slope(b))
 
 /* z = dy y (1 - y): its derivative by y is dy (1 - 2 y) */
@@ -142,8 +142,8 @@ void grad_bce_backward(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[2] = bent(b, back_binary(b, OP_div, back_number(b, -1), room));
 }
 
-/* z = y (dy - sum(dy y)). The gradient of dy is the same op; the gradient of y is dz (dy - sum(dy
- * y)) - dy sum(dz y) */
+/* z = y (dy - sum(dy y)). The gradient of dy is the same op with dz instead of dy; the gradient of
+ * y is dz (dy - sum(dy y)) - dy sum(dz y). */
 void grad_softmax_backward(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back back = back_begin(c, n, dy), *b = &back;

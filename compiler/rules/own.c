@@ -63,7 +63,7 @@ bool own_exact_type(const OwnTensor *t, DType *out)
 
 /* ---- shapes ---- */
 
-/* `float[..]` is the type of the widest float input. */
+/* An output declared `float[..]` has the type of the widest float input. */
 DType own_output_type(Compile *c, const Node *n, uint32_t i)
 {
   DType type;
@@ -113,7 +113,7 @@ bool shape_own_backward(Compile *c, Node *n)
 
 /* ---- gradients ---- */
 
-/* The node that ends the backward of op; 0: there is none. */
+/* Returns the id of the node that ends the backward of op; 0 if op has no backward. */
 static uint32_t end_of_backward(const Graph *g, Value op)
 {
   for (uint32_t id = op.id + 1; id < g->nodes.n; id++) {
@@ -135,11 +135,12 @@ bool own_reads_elements(const Node *n, uint32_t i)
   return n->op != OP_cast_like || i == 0;
 }
 
-typedef struct Copies { /* copies of the nodes that follow the op */
+/* Copies of the nodes between the op and the end of its backward. */
+typedef struct Copies {
   Compile *c;
   Value op;
-  const Value *dy; /* indexed by output */
-  Value *of;       /* indexed by id - op.id: the copy of a node */
+  const Value *dy; /* indexed by output: its gradient */
+  Value *of;       /* indexed by id - op.id: the copy of node id */
   uint32_t n;
 } Copies;
 
@@ -149,8 +150,8 @@ static Value copied(const Copies *k, Value v)
   return v.id > k->op.id && i < k->n && k->of[i].id ? k->of[i] : v;
 }
 
-/* The value that replaces own_operand `id` in the copy: zeros if the loss does not depend on that
- * output. */
+/* Returns the value that replaces own_operand `id` in the copy. The gradient of an output is zeros
+ * if the loss does not depend on the output. */
 static Value operand_of(const Copies *k, uint32_t id)
 {
   const Graph *g = k->c->graph;
@@ -169,8 +170,8 @@ static Value operand_of(const Copies *k, uint32_t id)
   return ir_zeros(k->c, &at, (Value){id}, operand->dtype);
 }
 
-/* Copies a node into backward, with the op as its origin; in a loop, into the backward loop. If jvp
- * needs it, an own op in the copy keeps its own backward and its operands. */
+/* Copies a node into backward, with the op as its origin; in a loop, into the backward loop. An own
+ * op in the copy keeps its own backward and operands, if jvp needs them. */
 static Value copy_node(Copies *k, uint32_t id)
 {
   Graph *g = k->c->graph;
@@ -201,8 +202,8 @@ void own_gradients(Compile *c, Value op, const Value *dy, Value *out_dx)
     out_dx[i] = backward->in[i + 1].id ? copied(&k, backward->in[i + 1]) : (Value){0};
 }
 
-/* The backward of an op needs the gradients of all outputs. So passes/backward.c calls
- * own_gradients when it reaches a node with one of these rules. */
+/* The backward of an own op needs the gradients of all outputs. So passes/backward.c calls
+ * own_gradients() itself when it reaches a node with one of these rules. */
 void grad_own(Compile *c, Value n, Value dy, Value *out_dx)
 {
   own_gradients(c, n, &dy, out_dx);

@@ -8,7 +8,7 @@ bool dtype_is_integer(DType d)
   return d == AMPC_I32 || d == AMPC_I64 || d == AMPC_U8;
 }
 
-/* The rank of integer types in promotion; bool is the lowest. */
+/* Returns the order of integer types in promotion; bool is the lowest. */
 static int integer_width(DType d)
 {
   return d == AMPC_I64 ? 3 : d == AMPC_I32 ? 2 : d == AMPC_U8 ? 1 : 0;
@@ -18,13 +18,13 @@ static int integer_width(DType d)
 DType dtype_promote(DType a, DType b)
 {
   if (a == b) return a;
-  if (dtype_is_float(a) && dtype_is_float(b)) return AMPC_F32; /* f16 with bf16 too */
+  if (dtype_is_float(a) && dtype_is_float(b)) return AMPC_F32; /* also f16 with bf16 */
   if (dtype_is_float(a)) return a;
   if (dtype_is_float(b)) return b;
   return integer_width(a) > integer_width(b) ? a : b;
 }
 
-/* "No input of this class", in variables that otherwise hold a DType. */
+/* Means "no input of this class" in variables that otherwise hold a DType. */
 enum { NO_TYPE = AMPC_DTYPE_COUNT };
 
 static int join(int a, DType b)
@@ -60,8 +60,8 @@ static DType promote(Compile *c, const Node *n, uint32_t first, uint32_t end)
   return (DType)type;
 }
 
-/* matmul(x, y): both; where(condition, x, y): x and y; softmax(x), batch_norm(x, mean, ..): only x,
- * because the other inputs already have the types that the op expects. */
+/* The range is all of matmul(x, y), x and y of where(condition, x, y), and only x of batch_norm(x,
+ * mean, ..), because its other inputs already have the types that the op expects. */
 uint32_t op_mixed_inputs(const Node *n, uint32_t *first)
 {
   *first = op_has(n, T_condition) ? 1 : 0;

@@ -3,7 +3,7 @@
 #include "compiler/graph/ops.h"
 #include <math.h>
 
-enum { DEEPEST = 12 }; /* longest chain of nodes that is followed */
+enum { DEEPEST = 12 }; /* the longest chain of nodes that is examined */
 
 static IntegerRange range_of(Compile *c, Value v, int deep);
 
@@ -27,7 +27,7 @@ static IntegerRange of_type(DType d)
 static IntegerRange of_data(const ampc_source *s)
 {
   IntegerRange b = source_range(s);
-  if (!s->limit) return b; /* otherwise the loader checks */
+  if (!s->limit) return b; /* with a limit, the loader checks the values */
   return (IntegerRange){fmax(b.low, fmin(0, (double)s->ignored)),
                         fmin(b.high, fmax((double)s->limit - 1, (double)s->ignored))};
 }
@@ -39,7 +39,7 @@ static IntegerRange product(IntegerRange a, IntegerRange b)
   return (IntegerRange){fmin(fmin(p, q), fmin(r, s)), fmax(fmax(p, q), fmax(r, s))};
 }
 
-/* The remainder has the sign of the divisor. */
+/* Returns the range of a remainder, which has the sign of the divisor. */
 static IntegerRange rest(IntegerRange divisor)
 {
   bool positive = divisor.low > 0 && isfinite(divisor.high);
@@ -64,7 +64,7 @@ static IntegerRange of_two(OpKind op, IntegerRange a, IntegerRange b)
   }
 }
 
-/* Beyond this, doubles round and i64 may wrap around. */
+/* True if b is within 2^53. Beyond that, doubles round and i64 may wrap around. */
 static bool is_exact(IntegerRange b)
 {
   return b.low > -0x1p53 && b.high < 0x1p53;

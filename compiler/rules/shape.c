@@ -1,6 +1,6 @@
 /* Shape rules: leaves, elementwise ops, reductions, rows, effects. A rule sets dims and dtype of a
  * node from its inputs and reports mistakes of the user. The dtype follows from the input types by
- * ordinary promotion. Pass precision casts the inputs, so the rule then sets the final type. */
+ * ordinary promotion. Once pass precision has cast the inputs, it is the final type. */
 #include "rules.h"
 #include "compiler/graph/columns.h"
 #include "compiler/graph/param_parts.h"
@@ -14,7 +14,7 @@
  * 2^63, and no machine has that much memory. */
 #define MOST_ELEMENTS ((int64_t)1 << 48)
 
-/* Rejects an axis of size 0: kernels divide by sizes, and a reduction needs a first element. */
+/* Rejects too many elements, and an axis of size 0: kernels divide by sizes. */
 static bool check_elements(Compile *c, const Node *n)
 {
   int64_t elements = 1;
@@ -55,8 +55,8 @@ bool rule_need_float(Compile *c, const Node *n, uint32_t i)
   return diag_help(c, "`.to(f32)`");
 }
 
-/* The size of `in` along an axis of the result. Shapes are aligned at the right: with rank 3, [4]
- * is [1, 1, 4]. */
+/* Returns the size of `in` along an axis of a result with this rank. Shapes are aligned at the
+ * right: with rank 3, [4] is [1, 1, 4]. */
 static int64_t aligned_dim(const Node *in, uint32_t rank, uint32_t axis)
 {
   uint32_t missing = rank - in->rank;
@@ -75,9 +75,9 @@ static bool broadcast_error(Compile *c, const Node *n, const Node *a, const Node
   return false;
 }
 
-/* Sets the dims of n by broadcasting inputs [first, end); E303 if they do not fit. [32, 1, 4] with
- * [5, 1] gives [32, 5, 4]. `decides` is the input that determines the size of an axis: the message
- * shows it with the input that does not fit. */
+/* Sets the dims of n by broadcasting inputs [first, end). Reports E303 if they do not fit. [32, 1,
+ * 4] with [5, 1] becomes [32, 5, 4]. `decides` is the input that determines the size of an axis:
+ * the message shows it with the input that does not fit. */
 static bool rule_broadcast(Compile *c, Node *n, uint32_t first, uint32_t end)
 {
   uint32_t rank = 0;
@@ -100,7 +100,7 @@ static bool rule_broadcast(Compile *c, Node *n, uint32_t first, uint32_t end)
   return rule_set_dims(c, n, rank, dim);
 }
 
-/* The result of a statement of a row program, in f32. Absent inputs have no axes. */
+/* A step returns the result of a statement of a row program, in f32. Absent inputs have no axes. */
 bool shape_step(Compile *c, Node *n)
 {
   n->dtype = AMPC_F32;
@@ -109,7 +109,7 @@ bool shape_step(Compile *c, Node *n)
 
 /* ---- leaves ---- */
 
-/* A weak result does not widen the type of other operands: 2 * x is f16 if x is f16. */
+/* Sets rank 0. A weak result does not widen the other operand: 2 * x is f16 if x is f16. */
 static bool scalar_of(Node *n, DType type, bool weak)
 {
   n->rank = 0;
@@ -140,7 +140,7 @@ bool shape_param(Compile *c, Node *n)
   return rule_set_dims(c, n, p->rank, dim);
 }
 
-/* A flat list in memory order, as updates read it. */
+/* The result is a flat list of the gradient in memory order, as updates read it. */
 bool shape_gradient(Compile *c, Node *n)
 {
   const Parameter *p = &c->graph->params.at[attr_int(n, "index")];
@@ -186,7 +186,7 @@ bool shape_same(Compile *c, Node *n)
   return rule_like(n, x, x->dtype);
 }
 
-/* Bools cannot be negated. */
+/* Rejects bools, which cannot be negated. */
 bool shape_signed(Compile *c, Node *n)
 {
   if (ir_in(c, n, 0)->dtype != AMPC_BOOL) return shape_same(c, n);
@@ -195,7 +195,7 @@ bool shape_signed(Compile *c, Node *n)
   return diag_help(c, "`~` for conditions, `.to(f32)` to count with them");
 }
 
-/* exp(integers) is f32. The result of drop is random, so it is no longer a number. */
+/* exp(integers) is f32. The result of drop is random, so it is no weak number. */
 bool shape_real(Compile *c, Node *n)
 {
   shape_same(c, n);
@@ -294,7 +294,7 @@ static bool drop_axes(Compile *c, Node *n, const Node *x, uint64_t axes, bool ke
   return rule_set_dims(c, n, rank, dim);
 }
 
-/* Replaces mask 0, "no axes given", by the mask of all axes, so that later passes need no special
+/* Replaces mask 0 ("no axes given") by the mask of all axes, so that later passes need no special
  * case. Sums of integers and bools are i64, as in PyTorch. */
 bool shape_reduce(Compile *c, Node *n)
 {
@@ -309,8 +309,8 @@ bool shape_reduce(Compile *c, Node *n)
   return drop_axes(c, n, x, (uint64_t)attr_int(n, "dim"), attr_int(n, "keepdim"));
 }
 
-/* [parts, columns]. The type is f32 for floats, because rounding the parts to 16 bits would lose
- * precision, and i64 for integers and bools, as for their sum. */
+/* The result is [parts, columns]: f32 for floats, because rounding the parts to 16 bits would lose
+ * precision; i64 for integers and bools, as in a sum. */
 bool shape_part_sums(Compile *c, Node *n)
 {
   int64_t all = ir_elements(ir_in(c, n, 0)), columns = attr_int(n, "columns");
@@ -338,7 +338,7 @@ bool shape_arg_reduce(Compile *c, Node *n)
   return drop_axes(c, n, ir_in(c, n, 0), 1ull << attr_int(n, "dim"), attr_int(n, "keepdim"));
 }
 
-/* Weight or bias of a norm: one value for each element of a row. */
+/* Checks the weight or bias of a norm: one value for each element of a row. */
 static bool check_row_vector(Compile *c, const Node *n, uint32_t i)
 {
   const Node *x = ir_in(c, n, 0), *w = ir_in(c, n, i);
@@ -361,7 +361,7 @@ bool shape_row_same(Compile *c, Node *n)
   return shape_same(c, n);
 }
 
-/* One result per row. */
+/* The result has one float per row. */
 bool shape_row_reduce(Compile *c, Node *n)
 {
   if (!rule_need_axis(c, n) || !rule_need_float(c, n, 0)) return false;
@@ -369,7 +369,7 @@ bool shape_row_reduce(Compile *c, Node *n)
   return drop_axes(c, n, ir_in(c, n, 0), 1ull << attr_int(n, "dim"), attr_int(n, "keepdim"));
 }
 
-/* One element of each row, of any type. */
+/* The result is one element of each row, of any type. */
 bool shape_row_pick(Compile *c, Node *n)
 {
   if (!rule_need_axis(c, n)) return false;
@@ -384,8 +384,8 @@ bool shape_row_var(Compile *c, Node *n)
   return drop_axes(c, n, ir_in(c, n, 0), 1ull << attr_int(n, "dim"), false);
 }
 
-/* logits [n, classes, ..] along `dim`, target [n, ..]: losses [n, ..]. Only the kernel can check
- * that a class is in range. */
+/* Logits [n, classes, ..], with classes along `dim`, and targets [n, ..] become losses [n, ..].
+ * Only the kernel can check that a class is in range. */
 bool shape_cross_entropy(Compile *c, Node *n)
 {
   const Node *logits = ir_in(c, n, 0), *target = ir_in(c, n, 1);
@@ -404,7 +404,8 @@ bool shape_cross_entropy(Compile *c, Node *n)
 
 /* ---- effects ---- */
 
-/* The most frequent mistake here is a loss with several elements: the help names the reductions. */
+/* Checks that input 0 is one number. The most frequent mistake is a loss with several elements, so
+ * the help names the reductions. */
 static bool need_single(Compile *c, const Node *n, ErrorCode code, const char *what)
 {
   const Node *x = ir_in(c, n, 0);
@@ -414,7 +415,7 @@ static bool need_single(Compile *c, const Node *n, ErrorCode code, const char *w
   return diag_help(c, "`.mean()` or `.sum()`");
 }
 
-/* Nobody reads the result of an effect: its shape is a single f32. */
+/* An effect gets the shape of a single f32, because no node reads its result. */
 bool shape_effect(Compile *c, Node *n)
 {
   scalar_of(n, AMPC_F32, false);
@@ -423,7 +424,7 @@ bool shape_effect(Compile *c, Node *n)
   return true;
 }
 
-/* Two sums of squares for each part of the group's parameters. */
+/* The result has two sums of squares for each part of the group's parameters. */
 bool shape_param_parts(Compile *c, Node *n)
 {
   ParamParts parts =
@@ -432,7 +433,7 @@ bool shape_param_parts(Compile *c, Node *n)
   return rule_set_dims(c, n, 2, (int64_t[]){parts.n, 2});
 }
 
-/* One number for each parameter of the group. */
+/* The result has one number for each parameter of the group. */
 bool shape_params(Compile *c, Node *n)
 {
   ParamParts parts =

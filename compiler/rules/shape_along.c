@@ -2,7 +2,7 @@
 #include "rules.h"
 #include <assert.h>
 
-/* Integers and bools give i64, as for sums. */
+/* Integers and bools become i64, as in sums. */
 bool shape_cumulative(Compile *c, Node *n)
 {
   if (!rule_need_axis(c, n)) return false;

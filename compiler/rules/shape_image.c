@@ -49,7 +49,7 @@ static bool set_images(Compile *c, Node *n, const Node *like, ImageDims d)
   return rule_set_dims(c, n, rank, dim);
 }
 
-/* The argument of the language for an attribute of one axis: "stride" for stride0. */
+/* Returns the language's argument for an attribute of one axis: "stride" for stride0. */
 static const char *argument_name(const char *attr)
 {
   static const char *const names[][2] = {{"stride", "stride"},      {"pad", "padding"},
@@ -87,15 +87,14 @@ Window rule_window(const Node *n, uint32_t axis, int64_t kernel)
   static const char *const names[AMPC_MAX_SPATIAL][3] = {
       {"stride0", "pad0", "dil0"}, {"stride1", "pad1", "dil1"}, {"stride2", "pad2", "dil2"}};
   uint32_t dilation, ceil;
-  bool dilates = attr_find(op_of(n), names[axis][2], &dilation); /* average pools do not */
+  bool dilates = attr_find(op_of(n), names[axis][2], &dilation); /* average pools have none */
   bool pools = attr_find(op_of(n), "ceil", &ceil);
   return (Window){kernel, attr_int(n, names[axis][0]), attr_int(n, names[axis][1]),
                   dilates ? n->attr[dilation].i : 1, pools && n->attr[ceil].i};
 }
 
-/* The number of windows that fit into `size` pixels and their padding; 0: none fits. Example: 28
- * windows for size 28, kernel 5, pad 2, stride 1. `ceil` adds a window if it begins before the
- * padding at the end. */
+/* Returns the number of windows that fit into `size` pixels and their padding: 28 for size 28,
+ * kernel 5, pad 2, stride 1. `ceil` adds a window if it begins before the padding at the end. */
 static int64_t count_windows(int64_t size, Window w)
 {
   int64_t span;
@@ -116,7 +115,7 @@ static const char *sizes_text(Compile *c, const int64_t *size, uint32_t n) /* "2
   return text;
 }
 
-/* Replaces the sizes of images x in d by the sizes of the result. False after a message. */
+/* Replaces the sizes of images x in d by the sizes of the result. Returns false after a message. */
 static bool windows_fit(Compile *c, const Node *n, const Node *x, const Window *w, ImageDims *d)
 {
   int64_t count[AMPC_MAX_SPATIAL], kernel[AMPC_MAX_SPATIAL], pad[AMPC_MAX_SPATIAL];
@@ -148,7 +147,7 @@ static bool windows_make(const ImageDims *x, const Window *w, const ImageDims *y
 
 /* ---- convolutions: over 2 or 3 axes ---- */
 
-/* The number of image axes of a convolution: it has a stride for each of them. */
+/* Returns the number of image axes of a convolution, which has a stride for each of them. */
 static uint32_t spatial_of(const Node *n)
 {
   static const char *const strides[] = {"stride0", "stride1", "stride2"};
@@ -187,8 +186,8 @@ static bool check_weight(Compile *c, const Node *n, const Node *w)
                     (long long)groups, op_of(n)->name, (long long)w->dim[0]);
 }
 
-/* Suggests a line: `conv1 = Conv2d(1, ..)` for the weight `conv1.weight`. Only a weight that is a
- * parameter of a module has such a name. */
+/* Suggests a line for a weight with the wrong channels: `conv1 = Conv2d(1, ..)` for `conv1.weight`.
+ * Only a weight that is a parameter of a module has such a name. */
 static void help_channels(Compile *c, const Node *w, int64_t channels)
 {
   while (w->op == OP_cast) w = ir_in(c, w, 0);
@@ -211,7 +210,7 @@ static bool check_channels(Compile *c, const Node *n, const Node *x, const Node 
   return diag_note(c, x->span, "the images get their shape here");
 }
 
-/* [n, c, in..] with a weight [out, c / groups, kernel..] gives [n, out, windows..]. */
+/* Images [n, c, in..] with a weight [out, c / groups, kernel..] become [n, out, windows..]. */
 bool shape_conv(Compile *c, Node *n)
 {
   if (!check_attrs(c, n) || !need_images(c, n, 0, spatial_of(n)) || !rule_need_float(c, n, 1))
@@ -230,7 +229,7 @@ bool shape_conv(Compile *c, Node *n)
   return set_images(c, n, x, d) && (n->dtype = op_common_type(c, n), true);
 }
 
-/* The inverse: dy [n, out, windows..] gives images [n, c, in..] with the sizes in the attributes. A
+/* dy [n, out, windows..] becomes images [n, c, in..] with the sizes in the attributes. A
  * convolution of such images must have the shape of dy. This always holds in gradients, but not for
  * every transposed convolution that a user writes. */
 bool shape_conv_data(Compile *c, Node *n)
@@ -256,8 +255,7 @@ bool shape_conv_data(Compile *c, Node *n)
   return set_images(c, n, dy, x) && (n->dtype = op_common_type(c, n), true);
 }
 
-/* dy [n, out, windows..] and x [n, c, in..] give the weight's gradient [out, c / groups,
- * kernel..]. */
+/* dy [n, out, windows..] and x [n, c, in..] have a weight gradient [out, c / groups, kernel..]. */
 bool shape_conv_weight(Compile *c, Node *n)
 {
   uint32_t spatial = spatial_of(n);
@@ -280,7 +278,7 @@ bool shape_conv_weight(Compile *c, Node *n)
 
 /* ---- channels ---- */
 
-/* Batch norm accepts [n, c], [n, c, l] and [n, c, h, w]: any tensor with a channel axis. */
+/* Checks input 0 of batch norm: any tensor with a channel axis, such as [n, c] or [n, c, h, w]. */
 static bool need_channels(Compile *c, const Node *n)
 {
   const Node *x = ir_in(c, n, 0);
@@ -302,8 +300,8 @@ static bool check_channel_vector(Compile *c, const Node *n, uint32_t i)
   return diag_note(c, v->span, "this one");
 }
 
-/* The inputs of forward are x and vectors with a number for each channel. Backward has dy before x,
- * of the same shape. The result has the shape of x. */
+/* The inputs of forward are x and vectors with a number for each channel. Backward has dy, in the
+ * shape of x, before x. The result has the shape of x. */
 bool shape_batch_norm(Compile *c, Node *n)
 {
   if (!need_channels(c, n)) return false;
@@ -352,7 +350,7 @@ static void pool_windows(const Node *n, Window *w)
     w[i] = rule_window(n, i, attr_int(n, i ? "kernel1" : "kernel0"));
 }
 
-/* With padding of more than half the kernel, a window could contain only padding. */
+/* Rejects padding of more than half the kernel: a window could contain only padding. */
 bool shape_pool2d(Compile *c, Node *n)
 {
   if (!need_images(c, n, 0, POOL_AXES) || !check_attrs(c, n)) return false;
@@ -373,7 +371,7 @@ bool shape_pool2d(Compile *c, Node *n)
   return true;
 }
 
-/* The attributes hold the size of the images. */
+/* The result has the image size in the attributes h and w. */
 bool shape_pool2d_backward(Compile *c, Node *n)
 {
   if (!need_images(c, n, 0, POOL_AXES) || !check_attrs(c, n)) return false;
@@ -388,7 +386,7 @@ bool shape_pool2d_backward(Compile *c, Node *n)
                     sizes_text(c, x.size, x.spatial));
 }
 
-/* Forward and backward: the attributes hold the size of the result. */
+/* In forward and backward, the attributes hold the size of the result. */
 bool shape_adaptive_pool2d(Compile *c, Node *n)
 {
   if (!need_images(c, n, 0, POOL_AXES) || !check_attrs(c, n)) return false;
@@ -410,7 +408,7 @@ bool shape_interpolate(Compile *c, Node *n)
   if (n->op == OP_interpolate_nearest) {
     if (__builtin_mul_overflow(d.size[0], s, &d.size[0])) d.size[0] = INT64_MAX;
     if (__builtin_mul_overflow(d.size[1], t, &d.size[1])) d.size[1] = INT64_MAX;
-    return set_images(c, n, x, d); /* which rejects sizes that are too large */
+    return set_images(c, n, x, d); /* rejects sizes that are too large */
   }
   if (d.size[0] % s || d.size[1] % t)
     return diag_error(c, E311, n->span, "interpolation by %lldx%lld does not make %s", (long long)s,

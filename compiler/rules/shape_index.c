@@ -12,7 +12,7 @@ static bool need_integers(Compile *c, const Node *n, uint32_t i)
   return diag_help(c, "`.to(i64)`");
 }
 
-/* x [4, 7, 5] along axis 1 with an index [2, 3] gives [4, 2, 3, 5]. */
+/* x [4, 7, 5] with an index [2, 3] along axis 1 becomes [4, 2, 3, 5]. */
 bool shape_index_select(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, 0), *index = ir_in(c, n, 1);
@@ -26,7 +26,7 @@ bool shape_index_select(Compile *c, Node *n)
   return rule_set_dims(c, n, rank, dim);
 }
 
-/* Only gradient rules create this node: dy is [k, ..], the index is [k]. */
+/* dy [k, ..] with an index [k] becomes [size, ..]. Only gradient rules create this node. */
 bool shape_index_select_backward(Compile *c, Node *n)
 {
   rule_like(n, ir_in(c, n, 0), AMPC_F32);
@@ -34,7 +34,7 @@ bool shape_index_select_backward(Compile *c, Node *n)
   return true;
 }
 
-/* The index must have the rank of x and, except along `dim`, the sizes of x. */
+/* Checks that the index has the rank of x and, except along `dim`, the sizes of x. */
 static bool index_fits(Compile *c, const Node *n, const Node *x)
 {
   const Node *index = ir_in(c, n, 1);
@@ -53,7 +53,7 @@ bool shape_gather(Compile *c, Node *n)
   return rule_like(n, ir_in(c, n, 1), x->dtype);
 }
 
-/* src and index have the same shape. The result has `size` elements along `dim`, like x. */
+/* The result has the shape of x (if given) and of `src`, but `size` elements along `dim`. */
 bool shape_scatter_add(Compile *c, Node *n)
 {
   const Node *src = ir_in(c, n, 0), *index = ir_in(c, n, 1);

@@ -3,7 +3,7 @@
 #include "rules.h"
 #include <string.h>
 
-/* The attribute `shape` as dims. */
+/* Sets the dims of n from its attribute `shape`. */
 static bool dims_from_attrs(Compile *c, Node *n)
 {
   int64_t dim[MAX_RANK];
@@ -11,7 +11,7 @@ static bool dims_from_attrs(Compile *c, Node *n)
   return rule_set_dims(c, n, rank, dim);
 }
 
-/* The bytes do not move: only the number of elements must match. */
+/* The bytes stay, so only the number of elements must match. */
 bool shape_reshape(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, 0);
@@ -24,8 +24,7 @@ bool shape_reshape(Compile *c, Node *n)
                    (long long)ir_elements(x), ir_dims_text(c, n), (long long)ir_elements(n));
 }
 
-/* x [4, 1] to [2, 4, 3]: the axes of x are the last axes of the result, and those of size 1 are
- * repeated. */
+/* x [4, 1] may become [2, 4, 3]: its axes become the last ones, and axes of size 1 are repeated. */
 bool shape_expand(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, 0);
@@ -112,8 +111,7 @@ bool shape_slice_backward(Compile *c, Node *n)
   return true;
 }
 
-/* The bounds keep the sum of sizes within 64 bits; rule_set_dims reports a result that is too
- * large. */
+/* Bounds `before` and `after`, so that sizes fit in 64 bits; rule_set_dims() checks the result. */
 bool shape_pad(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, 0);
@@ -170,7 +168,7 @@ static bool need_rank_0(Compile *c, const Node *n, uint32_t i)
                     ir_type_text(c, value));
 }
 
-/* A tensor with dimensions takes part in promotion, even if a number fills it. */
+/* The result is not weak: a tensor with dims takes part in promotion, even if a number fills it. */
 bool shape_full(Compile *c, Node *n)
 {
   if (!need_rank_0(c, n, 0)) return false;
@@ -191,8 +189,7 @@ bool shape_random(Compile *c, Node *n)
   return dims_from_attrs(c, n);
 }
 
-/* h and w are the size of the result: for example, a crop of 32x32 pixels from padded images of
- * 40x40. */
+/* Attributes h and w are the size of the result, such as a crop of 32x32 from 40x40 pixels. */
 bool shape_shifted(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, 0), *offset = ir_in(c, n, 1);

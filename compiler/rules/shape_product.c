@@ -2,7 +2,7 @@
 #include "rules.h"
 #include <string.h>
 
-/* Either of the two shapes may be wrong, so notes show where both come from. */
+/* Reports an error. Either shape may be wrong, so notes show where both come from. */
 static bool inner_error(Compile *c, const Node *n, const char *what)
 {
   const Node *a = ir_in(c, n, 0), *b = ir_in(c, n, 1);
@@ -28,8 +28,8 @@ static bool need_float_operands(Compile *c, const Node *n)
   return true;
 }
 
-/* All axes except the last two of both operands, broadcast as in torch.matmul, written to dim[0,
- * result). [5, 1, 2, 3] and [4, 3, 6] give 5, 4. Returns -1 after a message. */
+/* Broadcasts all axes of both operands except the last two, as in torch.matmul, to dim[0, result):
+ * 5, 4 for [5, 1, 2, 3] and [4, 3, 6]. Returns -1 after a message. */
 static int leading_dims(Compile *c, const Node *n, int64_t *dim)
 {
   const Node *a = ir_in(c, n, 0), *b = ir_in(c, n, 1);
@@ -49,8 +49,8 @@ static int leading_dims(Compile *c, const Node *n, int64_t *dim)
   return rank;
 }
 
-/* [.., m, k] times [.., k, n] is [.., m, n]. A vector on the left is a row, a vector on the right
- * is a column, and the result does not have that axis. */
+/* [.., m, k] times [.., k, n] is [.., m, n]. A vector on the left counts as a row, a vector on the
+ * right as a column; the result lacks that axis. */
 bool shape_matmul(Compile *c, Node *n)
 {
   if (!need_float_operands(c, n) || !need_axes(c, n, 0, 1) || !need_axes(c, n, 1, 1)) return false;
@@ -66,9 +66,8 @@ bool shape_matmul(Compile *c, Node *n)
   return rule_set_dims(c, n, (uint32_t)rank, dim);
 }
 
-/* An internal op: gradient rules create it, and pass simplify turns matmul into it. Its operands
- * are two matrices or equal batches of them, without broadcasting, so the vendor library accepts
- * them unchanged. */
+/* gemm is internal: gradient rules create it, and pass simplify turns matmul into it. Its operands
+ * are two matrices, or two batches of one size, so the vendor library accepts them unchanged. */
 bool shape_gemm(Compile *c, Node *n)
 {
   const Node *a = ir_in(c, n, 0), *b = ir_in(c, n, 1);

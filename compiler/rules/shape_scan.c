@@ -25,7 +25,7 @@ bool shape_next(Compile *c, Node *n)
   return true;
 }
 
-/* [T, n, 10] is [n, 10] in each iteration. */
+/* A sequence [T, n, 10] becomes [n, 10] in each iteration. */
 bool shape_turn(Compile *c, Node *n)
 {
   const Node *x = ir_in(c, n, 0);

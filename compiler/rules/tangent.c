@@ -10,19 +10,19 @@
  *   one value a row    The gradient of that value is the slope of the row: the tangent is the sum
  *                      of slope times tangent.
  *   own ops            Their backward, transposed: passes/own_tangent.c.
- * Norms, softmax and picks are written out below, others in the files tangent_*.c.
+ * Rules of norms, softmax and picks are below, others in the files tangent_*.c.
  *
  * A training loss may depend on tangents, so all nodes that are created here have a gradient. The
  * ops that gradient rules use, such as tanh_backward, therefore have gradient rules of their own
- * (gradient_slope.c). Tangents of tangents work, too.
+ * (gradient_slope.c). So tangents of tangents also work.
  *
  * Note [tangents of loops]
  * The tangents of a loop (Note [loops] in node.h) are computed in the loop itself. Each carried
  * value gets a carried tangent, so an iteration computes both, and no value is stacked. Which
- * carried values have a tangent is determined before: if the value at the end of an iteration has
- * one, so has the value at the start of the next. The nodes are appended after all others. There
- * pass gradient could not tell that a loop has ended before its results are read, so it first puts
- * the nodes in order (loops_together). */
+ * carried values have a tangent is determined first: if the value at the end of an iteration has
+ * one, so has the value at the start of the next. The tangents' nodes are appended after all
+ * others. In that order pass gradient could not see that a loop ends before its results are read,
+ * so it first moves the nodes of each loop together (loops_together). */
 #include "tangent.h"
 #include "compiler/graph/own.h"
 #include <assert.h>
@@ -44,7 +44,7 @@ Value tangent_shaped(Forward *f, Value v)
   return ir_reshape(f->b.c, &f->b.at, v, f->b.n.dim, f->b.n.rank);
 }
 
-/* The result of the gradient rule for input i. */
+/* Calls the gradient rule of the node and returns its result for input i. */
 static Value by_rule(Forward *f, Value dy, uint32_t i)
 {
   Value *dx = arena_array(f->b.c->arena, Value, f->b.n.n_in);
@@ -64,7 +64,7 @@ static Value elementwise(Forward *f)
   return sum.id ? ir_expand(f->b.c, &f->b.at, sum, n->dim, n->rank) : sum;
 }
 
-/* A value that the op adds itself, the `value` of pad, is constant: its tangent is 0. */
+/* Applies the op to the tangents. A constant that the op adds (`value` of pad) becomes 0. */
 static Value linear(Forward *f)
 {
   const Node *n = &f->b.n;
@@ -89,7 +89,8 @@ static Value product(Forward *f, Value a, Value b, Value added)
   return ir_append_values(f->b.c, &f->b.at, n->op, (Value[]){a, b, added}, n->n_in, n->attr);
 }
 
-/* The added input is passed to the first product. */
+/* Sums the products of one factor and the other's tangent. The first also adds the added
+ * input's. */
 static Value bilinear(Forward *f)
 {
   const Value *x = f->b.n.in, *v = f->v, none = {0};
@@ -119,7 +120,7 @@ static Value by_slope(Forward *f)
   return tangent_shaped(f, reduced(f, OP_sum, back_mul(&f->b, slope, f->v[0])));
 }
 
-/* y = sum (x - mean)^2 / (n - correction): 2 sum (x - mean) v / (n - correction) */
+/* y = sum (x - mean)^2 / (n - correction): the tangent is 2 sum (x - mean) v / (n - correction). */
 static Value variance(Forward *f)
 {
   Back *b = &f->b;
@@ -130,7 +131,7 @@ static Value variance(Forward *f)
                      back_number(b, n - attr_float(&b->n, "correction")));
 }
 
-/* y = sqrt(var); the tangent is 0 if y is 0, as is the gradient */
+/* y = sqrt(var): the tangent is that of var / (2 y). Tangent and gradient are 0 if y is 0. */
 static Value deviation(Forward *f)
 {
   Back *b = &f->b;
@@ -153,7 +154,7 @@ static Value softmax_backward(Forward *f)
   return back_binary(b, OP_sub, part, moved);
 }
 
-/* v - sum(exp(y) v) */
+/* The tangent is v - sum(exp(y) v). */
 static Value log_softmax(Forward *f)
 {
   Back *b = &f->b;
@@ -197,7 +198,7 @@ static Value rms_norm(Forward *f)
   return normed(f, false);
 }
 
-/* The tangent of the selected element. */
+/* Returns the tangent of the selected element. */
 static Value picked(Forward *f)
 {
   Back *b = &f->b;
@@ -270,7 +271,7 @@ static TangentRule *rule_of(const OpInfo *op, OpKind kind)
     OpKind op;
     TangentRule *rule;
   } written_out[] = {
-      {OP_softmax, elementwise}, /* its Jacobian is symmetric, too */
+      {OP_softmax, elementwise}, /* its Jacobian is symmetric */
       {OP_softmax_backward, softmax_backward},
       {OP_log_softmax, log_softmax},
       {OP_amax, by_slope},
@@ -309,8 +310,8 @@ bool op_has_tangent(OpKind op)
 
 /* ---- the walk ---- */
 
-/* True if no tangent passes n. As for gradients, these are integers, ops without a rule, and nodes
- * created under no_grad, unless the call itself is under no_grad. */
+/* True if n has no tangent. As for gradients, this holds for integers, ops without a rule, and
+ * nodes created under no_grad, unless the call itself is under no_grad. */
 static bool stops(const Tangents *t, const Node *n)
 {
   const Graph *g = t->c->graph;
@@ -319,8 +320,8 @@ static bool stops(const Tangents *t, const Node *n)
   return kept_out || constant || !dtype_is_float(n->dtype);
 }
 
-/* The nodes that depend on x, by id. A carry also depends on x if the value that an iteration
- * leaves does. Then the search repeats, for the nodes that read the carry. */
+/* Returns for each node id whether the node depends on x. A carry also depends on x if the value
+ * that an iteration leaves depends on x. Then the search repeats, for readers of the carry. */
 static bool *find_moving(const Tangents *t)
 {
   const Graph *g = t->c->graph;
@@ -339,9 +340,9 @@ static bool *find_moving(const Tangents *t)
   return moves;
 }
 
-/* True if n reads a tangent. A node that depends on x may have none, since a gradient may be 0 for
- * every input. Carried values always get one, because others rely on it, and so do the outputs of
- * an op. */
+/* True if n reads a tangent. A node that depends on x may read none, since a gradient may be 0 for
+ * every input. True for carried values and outputs of own ops: other nodes rely on their
+ * tangents. */
 static bool reads_tangent(const Tangents *t, const Node *n)
 {
   bool any = n->op == OP_carry || n->op == OP_next || n->op == OP_own_result;
@@ -349,7 +350,7 @@ static bool reads_tangent(const Tangents *t, const Node *n)
   return any;
 }
 
-/* The derivative of an own op is defined by its backward only. */
+/* True after a message if an own op has no backward. Only the backward defines its derivative. */
 static bool lacks_backward(const Tangents *t, Value y, const Node *n)
 {
   const OwnOp *own = own_of(n);
@@ -363,8 +364,8 @@ static bool lacks_backward(const Tangents *t, Value y, const Node *n)
   return true;
 }
 
-/* The loop in which the tangent of y changes. y itself may be outside of it: then the direction
- * differs between iterations, but the point does not. */
+/* Returns the loop in which the tangent of y changes. y itself may be outside of this loop: then
+ * the direction differs between iterations, but the point does not. */
 static uint16_t innermost(const Graph *g, const Node *y, const Value *v)
 {
   uint16_t loop = y->loop;
@@ -375,8 +376,8 @@ static uint16_t innermost(const Graph *g, const Node *y, const Value *v)
   return loop;
 }
 
-/* Gradient rules put their nodes into `back`, the backward loop of a loop. For tangents that is
- * `inner`. From there nodes move out as far as their inputs allow. */
+/* Makes gradient rules put their nodes into loop `inner`, or resets that. They use `back`, the
+ * backward loop of a loop. From `inner`, nodes move out as far as their inputs allow. */
 static void turn_loops(Graph *g, uint16_t inner, bool on)
 {
   for (uint16_t loop = inner;; loop = g->loops.at[loop].parent) {
@@ -385,8 +386,8 @@ static void turn_loops(Graph *g, uint16_t inner, bool on)
   }
 }
 
-/* Gradient rules create nodes with y as their origin. These are not nodes of backward, so origin
- * and reason are reset. */
+/* Computes the tangent of y. Gradient rules create nodes with y as their origin; tangents are not
+ * nodes of backward, so origin and reason are reset. */
 static void find_tangent(Tangents *t, Value y, TangentRule *rule)
 {
   Graph *g = t->c->graph;

@@ -3,21 +3,21 @@
 #include "gradient.h"
 
 typedef struct Forward {
-  Back b;          /* for building nodes; has no dy */
-  const Value *v;  /* indexed by input: its tangent; {0}: none */
-  const Value *of; /* indexed by id, for nodes before this one: their tangents; {0}: none */
+  Back b;          /* builds nodes; its dy is unused */
+  const Value *v;  /* indexed by input: its tangent; {0}: it has none */
+  const Value *of; /* indexed by node id, below this node: its tangent; {0}: it has none */
 } Forward;
 
-/* Returns the tangent of the node, in its shape. */
+/* Returns the tangent of the node, in the node's shape. */
 typedef Value TangentRule(Forward *f);
 
-Value tangent_sum(Forward *f, Value a, Value b);          /* either may be {0} */
-Value tangent_filled(Forward *f, Value x, double number); /* number, in the shape and type of x */
-Value tangent_shaped(Forward *f, Value v);                /* in the shape of the node */
+Value tangent_sum(Forward *f, Value a, Value b);          /* a or b may be {0} */
+Value tangent_filled(Forward *f, Value x, double number); /* `number` in the shape and type of x */
+Value tangent_shaped(Forward *f, Value v);                /* v in the node's shape */
 
 /* Defined in other files. */
 TangentRule tangent_prod, tangent_cumprod, tangent_line_sums;
 TangentRule tangent_batch_norm, tangent_batch_norm_eval, tangent_max_pool2d;
 TangentRule tangent_attention;
 /* passes/own_tangent.c; value 0 also after a message */
-TangentRule tangent_own; /* of each output */
+TangentRule tangent_own; /* tangents of all outputs */

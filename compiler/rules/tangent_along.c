@@ -2,8 +2,8 @@
 #include "tangent.h"
 #include <string.h>
 
-/* The tangent of y_c = x_0 .. x_c is t_c = x_c t_c-1 + (x_0 .. x_c-1) v_c. It needs no division, so
- * it is correct if x is 0. */
+/* The tangent of y_c = x_0 .. x_c is t_c = x_c t_c-1 + (x_0 .. x_c-1) v_c. The formula needs no
+ * division, so x may be 0. */
 static Value of_products(Back *b, Value x, Value v, int64_t dim)
 {
   Value before = ir_append(b->c, &b->at, OP_cumprod, &x, 1,
@@ -25,8 +25,8 @@ Value tangent_cumprod(Forward *f)
   return reverse ? back_flip(b, t, dim) : t;
 }
 
-/* The tangent of the product over the adjacent axes [from, to) of x. It is the last tangent of each
- * row, in axes of size 1. */
+/* Returns the tangent of the product over the adjacent axes [from, to) of x, with these axes in
+ * size 1. It is the last tangent of each row. */
 static Value of_axes(Back *b, Value x, Value v, uint32_t from, uint32_t to)
 {
   Node n = *ir_node(b->c->graph, x);
@@ -57,8 +57,8 @@ Value tangent_prod(Forward *f)
   return tangent_shaped(f, v);
 }
 
-/* s_c = b_c + a_n s_n, where n is the index after c or, with `forth`, before c. The tangent is the
- * same sum, of the tangents of b_c and a_n. */
+/* s_c = b_c + a s_n, with n = c + 1 and a = a_n or, with `forth`, n = c - 1 and a = a_c. The
+ * tangent is this sum, with the tangent of b_c plus s_n times the tangent of a instead of b_c. */
 Value tangent_line_sums(Forward *f)
 {
   Back *b = &f->b;

@@ -3,8 +3,8 @@
 
 /* ---- batch norm ---- */
 
-/* The statistics of a 16-bit node are f32, and so are their tangents. This cast remains, whatever
- * type x gets. */
+/* Casts x to f32, whatever its later type, as statistics of a 16-bit node and their tangents
+ * are. */
 static Value in_f32(Back *b, Value x)
 {
   return ir_append(b->c, &b->at, OP_cast, &x, 1, ATTRS({"dtype", {.i = AMPC_F32}}));
@@ -15,7 +15,7 @@ static Value in_channels(Back *b, Value x)
   return back_channels(b, in_f32(b, x));
 }
 
-/* The mean of each channel; the other axes have size 1. */
+/* Returns the mean of each channel; the other axes have size 1. */
 static Value channel_means(Back *b, Value x)
 {
   uint64_t axes = ((1ull << b->n.rank) - 1) & ~(1ull << attr_int(&b->n, "channel"));
@@ -26,9 +26,9 @@ typedef struct Normed { /* z = off r: x minus its mean, divided by its standard 
   Value off, r, z;
 } Normed;
 
-/* Mean and standard deviation again, as functions of x. The gradient rule of batch norm covers the
- * paths through both, so the inputs of the node have no gradient of their own. eps is recovered as
- * 1 / r^2 minus the variance. */
+/* Computes mean and standard deviation again, as functions of x. The gradient rule of batch norm
+ * covers the paths through both, so these inputs of the node have no gradient of their own. eps is
+ * recovered as 1 / r^2 minus the variance. */
 static Normed of_batch(Back *b, Value off, Value r)
 {
   off = back_binary(b, OP_sub, off, channel_means(b, off));
@@ -39,8 +39,8 @@ static Normed of_batch(Back *b, Value off, Value r)
   return (Normed){off, r, back_mul(b, off, r)};
 }
 
-/* The term of x: the tangent of z is r (v - mean(v) - z mean(z v)), or r v if mean and deviation do
- * not depend on x. */
+/* Returns the term of x. The tangent of z is r (v - mean(v) - z mean(z v)), or r v if mean and
+ * deviation do not depend on x. */
 static Value of_input(Forward *f, const Normed *x, bool batch)
 {
   Back *b = &f->b;
@@ -53,7 +53,7 @@ static Value of_input(Forward *f, const Normed *x, bool batch)
   return b->n.in[3].id ? back_mul(b, v, in_channels(b, b->n.in[3])) : v;
 }
 
-/* The term of mean and deviation, if they do not depend on x; 0 if neither has a tangent. */
+/* Returns the term of mean and deviation, if independent of x; {0} if neither has a tangent. */
 static Value of_statistics(Forward *f, const Normed *x)
 {
   Back *b = &f->b;
@@ -64,7 +64,7 @@ static Value of_statistics(Forward *f, const Normed *x)
   return weighted ? back_mul(b, part, in_channels(b, b->n.in[3])) : part;
 }
 
-/* y = z weight + bias */
+/* Returns the tangent of y = z weight + bias. */
 static Value normed(Forward *f, bool batch)
 {
   Back *b = &f->b;
@@ -98,8 +98,8 @@ static Value attribute(Back *b, const char *name, uint32_t axis)
   return ir_integer(b->c, &b->at, attr_int(&b->n, name));
 }
 
-/* The row (axis 0) or column of the largest pixel: that of the first pixel of the window, plus the
- * offset that `tap` encodes. */
+/* Returns the row (axis 0) or column of the largest pixel: the first row or column of the window,
+ * plus the offset that `tap` encodes. */
 static Value pixel(Back *b, Value tap, uint32_t axis)
 {
   int64_t dim[] = {axis ? 1 : b->n.dim[2], axis ? b->n.dim[3] : 1};
@@ -111,7 +111,7 @@ static Value pixel(Back *b, Value tap, uint32_t axis)
   return back_binary(b, OP_add, place, back_mul(b, step, attribute(b, "dil", axis)));
 }
 
-/* The tangent of the largest pixel of each window. */
+/* Returns the tangent of the largest pixel of each window. */
 Value tangent_max_pool2d(Forward *f)
 {
   Back *b = &f->b;
