@@ -1,7 +1,7 @@
 /* Sequential ops along an axis: cumulative sums and products, sorting. */
 #include "entry.h"
 
-/* The row, from its start or from its end. */
+/* Returns the row, from its start or from its end. */
 static Rows order_of(const Rows *r, bool reverse)
 {
   Rows o = *r;
@@ -40,7 +40,7 @@ static void reference_cumprod(const Case *t, Tensor *y, double *scale)
   scale_as_size(y, scale);
 }
 
-/* y_c = b_c + a_n y_n, where n follows c; forth: y_c = b_c + a_c y_n, where n precedes c */
+/* Computes y_c = b_c + a_n y_n, where n follows c; forth: y_c = b_c + a_c y_n, n precedes c. */
 static void reference_line_sums(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *b = &t->in[0], *a = &t->in[1];
@@ -57,7 +57,7 @@ static void reference_line_sums(const Case *t, Tensor *y, double *scale)
   }
 }
 
-/* The position of element i in the sorted row. NaN is greatest; equal elements keep their order. */
+/* Returns the position of element i in the sorted row. NaN is largest; ties keep their order. */
 static int64_t rank_of(const Case *t, const Rows *r, int64_t i)
 {
   const double *x = t->in[0].at;
@@ -99,7 +99,7 @@ static const OpTest tests[] = {
      CASES("fhb 33x7 dim=1", "fhb 33x7 dim=0", "fh 3x5x7 dim=1 reverse=1", "fhb 7x1025 dim=1",
            "f 3x33000 dim=1 reverse=1", "f 1025x3 dim=0", "f 1 dim=0", "iluo 7x33 dim=1 result=l",
            "i 1030x3 dim=0 result=l",
-           /* elements before and behind an infinity or a NaN */
+           /* elements before and after an infinity or a NaN */
            "fhb 3x4{1,inf,2,3,1,nan,2,3,inf,1,-inf,2} dim=1"),
      GRADIENTS("fhb 5x7~n dim=1", "f 5x7~n dim=0 reverse=1")},
     {OP_cumprod, "n", "=", FIRST(reference_cumprod),
@@ -129,7 +129,7 @@ static const OpTest tests[] = {
      CASES("fhb 33x7 dim=1", "fhb 33x7 dim=0 descending=1", "fh 3x33x5 dim=1",
            "f 7x1025 dim=1 descending=1", "h 3x512 dim=1", "f 1x4099 dim=1", "f 1 dim=0",
            "f 5x2 dim=1", "iluo 7x33 dim=1", "i 9x33 dim=1 descending=1",
-           /* ties, zeros of both signs, NaN, infinities: ties keep their order both ways */
+           /* ties keep their order in both directions; zeros of both signs, NaN, infinities */
            "fhb 4x5{1,2,1,2,1,0,-0.0,-0.0,0,-1,nan,1,nan,inf,-inf,3,3,3,3,3} dim=1",
            "fhb 4x5{1,2,1,2,1,0,-0.0,-0.0,0,-1,nan,1,nan,inf,-inf,3,3,3,3,3} dim=1 descending=1")},
     {OP_pick_ordered, "w", "=", MOVE(pick_ordered, shape_of_second), EXACT,

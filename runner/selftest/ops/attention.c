@@ -20,7 +20,7 @@ static const double *operand(const Pair *p, uint32_t input)
   return row_of(&p->t->in[input], p->image, of_query ? p->query : p->key, p->head);
 }
 
-/* The element of the mask [n, heads, l, s], whose axes may have size 1. */
+/* Returns an element of the mask [n, heads, l, s], whose axes may have size 1. */
 static double mask_at(const Pair *p)
 {
   const Tensor *m = &p->t->in[MASK];
@@ -41,7 +41,7 @@ static double inner(const double *x, const double *y, int64_t n, double *size)
   return sum;
 }
 
-/* The score of a pair. *size is set to the sum of the absolute values of its terms. */
+/* Returns the score of a pair. Sets *size to the sum of the absolute values of its terms. */
 static double score_of(const Pair *p, double *size)
 {
   const Case *t = p->t;
@@ -55,8 +55,8 @@ static double score_of(const Pair *p, double *size)
   return s + mask_at(p);
 }
 
-/* The log of the sum of e^score, and in *size the largest size of a score. For a query that attends
- * to no key it is infinity, so that its weights are 0. */
+/* Returns the log of the sum of e^score, and in *size the largest size of a score. Returns infinity
+ * for a query that attends to no key, so that its weights are 0. */
 static double log_sum_of(Pair p, double *size)
 {
   double most = -INFINITY, sum = 0, own;
@@ -79,7 +79,8 @@ static void shape_attention_of(const Case *t, Tensor *y)
     y->dim[3] = t->in[VALUE].dim[3];
 }
 
-/* An absolute error of a score is a relative error of its weight: scales grow with the scores. */
+/* Computes attention. An absolute error of a score is a relative error of its weight, so scales
+ * grow with the scores. */
 static void reference_attention(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *q = &t->in[QUERY], *v = &t->in[VALUE];
@@ -142,7 +143,7 @@ static void reference_attention_back(const Case *t, Tensor *y, double *scale)
   }
 }
 
-/* The number of terms: features of a score and of a slope, then the terms of a result. */
+/* Returns the number of terms: features of a score and of a slope, then the terms of a result. */
 static double terms_of_attention(const Case *t)
 {
   const Tensor *q = &t->in[QUERY], *v = &t->in[VALUE];
@@ -165,7 +166,7 @@ static const OpTest tests[] = {
            "fhb 2x33x2x8 2x37x2x8 2x37x2x8 o:1x1x33x37~c scale=0.3 causal=1",
            "fhb 2x33x2x8 2x37x2x8 2x37x2x8 1x2x33x37 scale=0.3",
            "fh 2x3x2x8 2x5x2x8 2x5x2x8 2x2x1x1 scale=0.3",
-           /* the second query attends to nothing; then only to the last key */
+           /* the second query first attends to no key, then only to the last one */
            "fhb 1x2x1x3 1x2x1x3 1x2x1x3 o:1x1x2x2{1,1,0,0} scale=1",
            "fhb 1x2x1x3 1x34x1x3 1x34x1x3 "
            "1x1x1x34{-inf,-inf,-inf,-inf,-inf,-inf,-inf,-inf,-inf,-inf,-inf,-inf,-inf,-inf,-inf,-"

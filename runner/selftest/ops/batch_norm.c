@@ -4,7 +4,7 @@
 
 /* A tensor as [outer, c, inner] around its channel axis: element (o, c, i) is at index (o *
  * n_channels + c) * inner + i. The rows of a channel are numbered over all o and i. */
-typedef struct Channels { /* [outer, c, inner] */
+typedef struct Channels {
   int64_t outer, c, inner;
 } Channels;
 
@@ -17,14 +17,14 @@ static Channels channels_of(const Case *t)
   return (Channels){x->n / (x->dim[axis] * inner), x->dim[axis], inner};
 }
 
-/* Index of row `row` of channel c. */
+/* Returns the index of row `row` of channel c. */
 static int64_t element(const Channels *d, int64_t row, int64_t c)
 {
   return (row / d->inner * d->c + c) * d->inner + row % d->inner;
 }
 
-/* The compiler decides how a channel is split into parts. Only this is taken from the code under
- * test; the values of the parts are not. */
+/* Computes the shape [parts, channels]. The compiler decides how a channel is split into parts; the
+ * reference takes only this from the code under test, not the values of the parts. */
 static void shape_parts_of(const Case *t, Tensor *y)
 {
   Channels d = channels_of(t);
@@ -33,13 +33,13 @@ static void shape_parts_of(const Case *t, Tensor *y)
   y->dim[1] = d.c;
 }
 
-/* The weight or bias of a channel; `absent` if there is no such input. */
+/* Returns the weight or bias of a channel; `absent` if there is no such input. */
 static double of_channel(const Case *t, uint32_t input, int64_t c, double absent)
 {
   return input < t->n_in && t->in[input].present ? t->in[input].at[c] : absent;
 }
 
-/* The number of rows in the longest part. */
+/* Returns the number of rows in the longest part. */
 static double terms_of_parts(const Case *t)
 {
   Channels d = channels_of(t);
@@ -61,7 +61,7 @@ static PartSum sum_part(const Case *t, const Channels *d, int64_t c, int64_t beg
   return s;
 }
 
-/* Sums dy (x - mean) rstd. */
+/* Returns the sum of dy (x - mean) rstd over the rows of a part. */
 static PartSum sum_products(const Case *t, const Channels *d, int64_t c, int64_t begin, int64_t end)
 {
   PartSum s = {0};
@@ -74,10 +74,10 @@ static PartSum sum_products(const Case *t, const Channels *d, int64_t c, int64_t
   return s;
 }
 
-/* The kernels subtract a guess of the mean first (Note [moments] in ops.def). A subtraction in f32
- * is off by an ulp of the element's distance from the guess, which is at most the range of the
- * elements. The error of the squares is bounded by the sum of squares around the guess. If all
- * elements are equal, the mean is exact and the squares are 0. */
+/* Returns the mean of a part. The kernels subtract a guess of the mean first (Note [moments] in
+ * ops.def). A subtraction in f32 is off by an ulp of the element's distance from the guess, which
+ * is at most the range of the elements. The error of the squares is bounded by the sum of squares
+ * around the guess. If all elements are equal, the mean is exact and the squares are 0. */
 static PartSum mean_of_part(const Case *t, const Channels *d, int64_t c, int64_t begin, int64_t end)
 {
   PartSum s = sum_part(t, d, c, begin, end);
@@ -105,7 +105,7 @@ static PartSum squares_of_part(const Case *t, const Channels *d, int64_t c, int6
   return s.sum > 0 ? s : (PartSum){0};
 }
 
-/* Result [parts, channels]. */
+/* Computes the values of the parts, as [parts, channels]. */
 static void reference_parts(const Case *t, Tensor *y, double *scale)
 {
   Channels d = channels_of(t);
@@ -161,7 +161,7 @@ static double terms_of_join(const Case *t)
   return (double)t->in[0].dim[0];
 }
 
-/* x - mean cancels: errors are relative to |x| + |mean|. */
+/* Normalizes. x - mean cancels, so errors are relative to |x| + |mean|. */
 static void reference_batch_norm(const Case *t, Tensor *y, double *scale)
 {
   Channels d = channels_of(t);
@@ -174,8 +174,8 @@ static void reference_batch_norm(const Case *t, Tensor *y, double *scale)
   }
 }
 
-/* rstd w (dy - mean(dy) - normal(x) mean(dy normal(x))). The inputs are sums instead of means;
- * `share` is 1 / number of rows. */
+/* Computes rstd w (dy - mean(dy) - normal(x) mean(dy normal(x))). The inputs are sums instead of
+ * means; `share` is 1 / number of rows. */
 static void reference_batch_norm_backward(const Case *t, Tensor *y, double *scale)
 {
   Channels d = channels_of(t);
@@ -190,7 +190,7 @@ static void reference_batch_norm_backward(const Case *t, Tensor *y, double *scal
   }
 }
 
-/* as in training: mean and variance of a */
+/* as in training: the mean and the variance are those of a */
 #define BATCH_NORM(rows)                                                                           \
   "m = channel_means(a, channel=1); s = channel_squares(a, channel=1); "                           \
   "mean = channel_mean(m, rows=" #rows "); "                                                       \
@@ -202,24 +202,24 @@ static void reference_batch_norm_backward(const Case *t, Tensor *y, double *scal
 static const OpTest tests[] = {
     {OP_channel_sums, "n", "f", PARTS, SUMMED(1, 0.5, terms_of_parts, "additions in a row"),
      CASES("fhb 33x7 channel=1", "fhb 3x5x7x9 channel=1",
-           /* several parts of unequal length */
+           /* several parts of different length */
            "f 1025x33 channel=1")},
     {OP_part_sums, "n", "f", PARTS, SUMMED(1, 0.5, terms_of_parts, "additions in a row"),
      CASES("fhb 33x7 columns=7", "fhb 33x7 columns=1", "fh 1027x3 columns=3",
-           /* column counts that split an axis; several parts of unequal length */
+           /* column counts that split an axis; several parts of different length */
            "fhb 5x6x7x8 columns=16", "fh 130x24x5 columns=16", "f 2050x3x4 columns=8",
            "f 1025x65 columns=65", "f 1027x5x13 columns=65")},
     {OP_channel_means, "n", "f", PARTS, SUMMED(4, 1, terms_of_parts, "two sums"),
      CASES("fhb 33x7 channel=1", "fhb 3x5x7x9 channel=1", "fh 3x65x7 channel=1",
            "f 1025x33 channel=1", "f 2x3x2x5x7 channel=1", "f 1x1x1x3 channel=1",
-           /* equal numbers: the result is that number */
+           /* equal elements: the result is that number */
            "f "
            "11x2{100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,"
            "100.1,0.3,100.1,0.3,100.1,0.3} channel=1")},
     {OP_channel_squares, "n", "f", PARTS, SUMMED(4, 1, terms_of_parts, "two sums"),
      CASES("fhb 33x7 channel=1", "fhb 3x5x7x9 channel=1", "fh 3x65x7 channel=1",
            "f 1025x33 channel=1", "f 2x3x2x5x7 channel=1", "f 1x1x1x3 channel=1",
-           /* equal numbers: the result is 0 */
+           /* equal elements: the result is 0 */
            "f "
            "11x2{100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,100.1,0.3,"
            "100.1,0.3,100.1,0.3,100.1,0.3} channel=1",

@@ -1,8 +1,8 @@
 /* Elementwise ops of several inputs. */
 #include "entry.h"
 
-/* The remainder with the sign of y. *moved: y was added to get that sign. fmod is exact, while x /
- * y in floating point may be rounded up to an integer. */
+/* Returns the remainder with the sign of y. *moved: y was added to get that sign. fmod is exact,
+ * while x / y in floating point may be rounded up to an integer. */
 static double signed_remainder(double x, double y, bool *moved)
 {
   double rest = fmod(x, y);
@@ -38,7 +38,7 @@ ELEMENT(atan2_backward, x[1] == 0 && x[2] == 0 ? 0 : x[0] * x[1] / (x[1] * x[1] 
 /* C's fmax ignores a NaN; here a NaN is the result, as in PyTorch */
 ELEMENT(maximum, isnan(x[0]) || isnan(x[1]) ? NAN : fmax(x[0], x[1]), fabs(r))
 ELEMENT(minimum, isnan(x[0]) || isnan(x[1]) ? NAN : fmin(x[0], x[1]), fabs(r))
-/* comparisons and bits: exact, no scale */
+/* comparisons and bits: exact, so the scale is 0 */
 ELEMENT(eq, x[0] == x[1], 0)
 ELEMENT(ne, x[0] != x[1], 0)
 ELEMENT(lt, x[0] < x[1], 0)
@@ -47,7 +47,7 @@ ELEMENT(gt, x[0] > x[1], 0)
 ELEMENT(ge, x[0] >= x[1], 0)
 ELEMENT(logical_and, (double)((int64_t)x[0] & (int64_t)x[1]), 0)
 ELEMENT(logical_or, (double)((int64_t)x[0] | (int64_t)x[1]), 0)
-/* where: one of the inputs, unchanged */
+/* where returns one of its inputs, unchanged */
 ELEMENT(where, x[0] != 0 ? x[1] : x[2], fabs(r))
 ELEMENT(addcmul, x[0] + a[0] * x[1] * x[2], fabs(x[0]) + fabs(a[0] * x[1] * x[2]))
 ELEMENT(addcdiv, x[0] + a[0] * x[1] / x[2], fabs(x[0]) + fabs(a[0] * x[1] / x[2]))
@@ -59,8 +59,8 @@ static const OpTest tests[] = {
     {OP_add, "ww", "=", MAP(add), ROUNDED,
      CASES("fhbil 1025 1025", "fhb 7x33 33", "fhb 7x1 1x33", "fh 33 7x33", "f 2x3x5 3x1", "f s 33",
            "h 33 s", "f 1x5 3x1x1", "f 2x1x3x1x2x2 3x1x2x1", "f s s", "u 33 33",
-           "fh 257x1025 1025", /* PyTorch's promotion of two types: by a tensor of one element, not
-                                  by a scalar */
+           "fh 257x1025 1025", /* PyTorch promotes two types by a tensor of one element, not by a
+                                * scalar */
            "f h:33 33 result=f", "h b:33 33 result=f", "h 33 f:s{1.5} result=h",
            "hb 33 f:1{1.5} result=f"),
      GRADIENTS("fhb 7x3~n 3~n", "f 5x1~n 1x3~n", "f s~n 7~n")},

@@ -35,7 +35,7 @@ static int64_t pixel(const Images *d, int64_t n, int64_t c, const int64_t *at)
   return (((n * d->c + c) * d->size[0] + at[0]) * d->size[1] + at[1]) * d->size[2] + at[2];
 }
 
-/* The coordinates of pixel i of an image. */
+/* Computes the coordinates of pixel i of an image. */
 static void place_of(const Images *d, int64_t i, int64_t *at)
 {
   for (int axis = AXES - 1; axis >= 0; i /= d->size[axis--]) at[axis] = i % d->size[axis];
@@ -46,7 +46,7 @@ typedef struct Conv { /* the three tensors of a convolution; one is the result *
   Images x, y, w;
   int64_t groups, stride[AXES], pad[AXES], dil[AXES];
   const double *xs, *ys, *ws;
-  double *sums, *scale; /* of the result */
+  double *sums, *scale; /* of the elements of the result */
 } Conv;
 
 static bool makes_images(const Case *t)
@@ -92,7 +92,7 @@ static Conv conv_of(const Case *t, const Tensor *result)
   return v;
 }
 
-/* The number of output pixels along an axis, as in PyTorch. */
+/* Returns the number of output pixels along an axis, as in PyTorch. */
 static int64_t windows(int64_t size, int64_t kernel, int64_t stride, int64_t pad, int64_t dil)
 {
   return (size + 2 * pad - dil * (kernel - 1) - 1) / stride + 1;
@@ -140,7 +140,7 @@ static void add_term(const Conv *v, int64_t ix, int64_t iw, int64_t iy)
   v->scale[to] += fabs(p * q);
 }
 
-/* The input pixel under tap `tap` at output pixel `at`; false: it is in the padding. */
+/* Finds the input pixel under tap `tap` at output pixel `at`. False if it is in the padding. */
 static bool seen(const Conv *v, const int64_t *at, const int64_t *tap, int64_t *out)
 {
   for (int i = 0; i < AXES; i++) {
@@ -165,7 +165,7 @@ static void add_window(const Conv *v, int64_t n, int64_t k, const int64_t *at)
   }
 }
 
-/* All three ops in one walk over the windows of y. Only the forward convolution has a bias. */
+/* Computes all three ops in one loop over the windows of y. Only the forward op has a bias. */
 static void reference_conv(const Case *t, Tensor *y, double *scale)
 {
   Conv v = conv_of(t, y);
@@ -184,7 +184,7 @@ static void reference_conv(const Case *t, Tensor *y, double *scale)
   }
 }
 
-/* The largest number of terms of one sum. */
+/* Returns the largest number of terms of one sum. */
 static double terms_of_conv(const Case *t)
 {
   Conv v = conv_of(t, &t->want);
@@ -197,8 +197,8 @@ static const OpTest tests[] = {
     {OP_conv2d, "nnn", "=", WHOLE(shape_conv_of, reference_conv),
      SUMMED(2, 0.5, terms_of_conv, "additions in a row, bias"),
      CASES("fhb 2x3x7x9 5x3x3x3 5", "fhb 1x1x5x5 1x1x1x1 -",
-           /* groups; a group a channel; uneven strides, padding and dilation; more channels than
-              pixels */
+           /* groups; one channel for each group; different strides, padding and dilation of the two
+            * axes; more channels than pixels */
            "fhb 3x4x9x7 8x2x3x3 8 stride0=2 stride1=2 pad0=1 pad1=1 groups=2",
            "fh 2x5x9x9 5x1x3x5 - pad0=1 pad1=2 groups=5",
            "fb 2x3x11x8 7x3x3x2 7 stride0=3 stride1=1 pad0=2 pad1=0 dil0=2 dil1=3",
@@ -208,7 +208,7 @@ static const OpTest tests[] = {
      GRADIENTS("fhb 2x3x4x5 2x3x3x3 2 pad0=1 pad1=1",
                "fh 1x4x6x5 4x2x2x3 - stride0=2 stride1=1 pad0=1 pad1=0 groups=2",
                "f 1x2x7x5 3x2x3x2 3 dil0=2 dil1=3 stride0=1 stride1=1"),
-     CHAINS(/* images meet what is none */
+     CHAINS(/* images and tensors that are not images */
             {"y = max_pool2d(conv2d(a + a, b, c, pad0=1, pad1=1), kernel0=2, kernel1=2, stride0=2, "
              "stride1=2); reshape(y, shape=[2, 12]) * reshape(y - mean(y, dim=12, keepdim=1), "
              "shape=[2, 12])",

@@ -12,28 +12,29 @@
 #include "reference.h"
 #include <math.h>
 
-/* the shape rule and the reference of the result */
+/* The fields of the shape rule and of the reference of the result. */
 #define WHOLE(shape_rule, rule) .shape = shape_rule, .reference = rule
 #define FIRST(rule)             WHOLE(shape_of_first, rule)
 #define ROW(rule)               WHOLE(shape_row_of, rule)
 #define MAP(op)                 WHOLE(shape_broadcast_of, reference_map), .element = element_##op
-/* Elements from outside of the input: attribute `value` for MOVE (default 0); NaN or 0 for PICK. */
+/* A move or a pick. Elements from outside of the input: attribute `value` for MOVE (default 0); NaN
+ * or 0 for PICK. */
 #define MOVE(op, shape_rule) WHOLE(shape_rule, reference_moved), .move = moved_##op
 #define PICK(op, shape_rule) WHOLE(shape_rule, reference_picked), .move = moved_##op
 
-/* the bound and its reason: Note [bounds] in case.h */
+/* The fields of the bound and of its reason: Note [bounds] in case.h. */
 #define EXACT                           ULPS(0, "exact: copies, compares or rounds once")
 #define ROUNDED                         ULPS(0, "one IEEE operation, correctly rounded")
 #define ULPS(n, reason)                 .ulps = n, .why = reason
 #define SUMMED(n, each, counts, reason) ULPS(n, reason), .per_term = each, .terms = counts
 
-/* For k sums over a row. Kernels add 16 partial sums, so n / 16 additions are sequential, with half
- * an ulp each. If the row is not the last axis, all n may be sequential; `terms` then returns 16
- * times as many. */
+/* The ulps for each term of k sums over a row. Kernels add 16 partial sums, so n / 16 additions are
+ * sequential, with half an ulp each. If the row is not the last axis, all n may be sequential;
+ * `terms` then returns 16 times as many. */
 enum { PARTIAL_SUMS = 16 };
 #define SUMS(k) (k) * 0.5 / PARTIAL_SUMS
 
-/* the rows of cases */
+/* The fields of the rows of cases. */
 #define CASES(...)                                                                                 \
   .cases = (const char *const[])                                                                   \
   {                                                                                                \
@@ -52,12 +53,13 @@ enum { PARTIAL_SUMS = 16 };
       NULL, NULL                                                                                   \
     }                                                                                              \
   }
-/* or the reason why there are none */
+/* The fields of the reason why the entry has no cases or gradients. */
 #define NO_CASES(reason)    .no_cases = reason
 #define NO_GRADIENT(reason) .no_gradient = reason
 
-/* The function of a map op, for one element. x: elements of the inputs, a: attributes in the order
- * of the signature, r: the result. It uses only libm in double, and nothing of the kernels. */
+/* Defines the function of a map op, for one element. x: elements of the inputs, a: attributes in
+ * the order of the signature, r: the result. It uses only libm in double, and no function of the
+ * kernels. */
 #define ELEMENT(op, result, size)                                                                  \
   static double element_##op(const double *x, const double *a, double *scale)                      \
   {                                                                                                \

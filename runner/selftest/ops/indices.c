@@ -12,8 +12,8 @@ static void shape_selected(const Case *t, Tensor *y)
   }
 }
 
-/* Each row of x becomes a row with one element for each index. An index outside of the row gives
- * NaN, or 0 for integers. */
+/* Computes rows with one element of x for each index. An index outside of the row yields NaN, or 0
+ * for integers. */
 static void reference_selected(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0], *index = &t->in[1];
@@ -82,7 +82,7 @@ static const OpTest tests[] = {
      CASES("fhbiluo 7x33 i:5{0,6,3,3,1} axis=0", "fhb 7x5 l:2x3{0,6,3,3,1,2} axis=0",
            "fh 3x7x5 u:2x2{6,0,0,2} axis=1", "fb 3x7 l:4{0,6,3,3} axis=1",
            "fhbiluo 7x3 l:s{4} axis=0",
-           /* outside of x: NaN, or 0 for integers */
+           /* indices outside of x: NaN, or 0 for integers */
            "fhbiluo 7x3 i:4{-1,7,2147483647,6} axis=0",
            "fl 7x3 l:4{-9223372036854775807,4294967296,7,0} axis=0",
            "fh 1025x7 i:3{1024,0,1023} axis=0"),

@@ -1,7 +1,7 @@
 /* Losses of rows with labels, and elementwise losses. */
 #include "entry.h"
 
-/* The target probability of the class of element i: e / n, and for the label 1 - e more. */
+/* Returns the target probability of the class of element i: e / n, for the label 1 - e more. */
 static double share_of(const Case *t, const Rows *r, int64_t i)
 {
   double e = case_attr(t, "label_smoothing");
@@ -9,8 +9,8 @@ static double share_of(const Case *t, const Rows *r, int64_t i)
   return e / (double)r->length + (is_label ? 1 - e : 0);
 }
 
-/* -sum(share log p). A share of 0 adds nothing even if log p is -inf. A label out of range gives
- * NaN, the ignored label 0. */
+/* Computes -sum(share log p), where a share is a target probability. A share of 0 adds nothing even
+ * if log p is -inf. A label out of range yields NaN, the ignored label 0. */
 static void reference_cross_entropy(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
@@ -29,7 +29,7 @@ static void reference_cross_entropy(const Case *t, Tensor *y, double *scale)
   }
 }
 
-/* dy (softmax - shares). */
+/* Computes dy (softmax - shares). */
 static void reference_cross_entropy_backward(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
@@ -45,7 +45,7 @@ static void reference_cross_entropy_backward(const Case *t, Tensor *y, double *s
   }
 }
 
-/* log(1 + e^x), without overflow */
+/* Returns log(1 + e^x) without overflow. */
 static double softplus(double x)
 {
   return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
@@ -55,7 +55,7 @@ ELEMENT(squared_error, (x[0] - x[1]) * (x[0] - x[1]), fabs(r))
 /* with targets 0 and 1 the large terms cancel exactly, so the error is relative to the result */
 ELEMENT(bce_with_logits, ((1 - x[1]) * x[0] + (x[0] < 0 ? -x[0] : 0)) + log1p(exp(-fabs(x[0]))),
         x[1] == 0 || x[1] == 1 ? fabs(r) : fabs((1 - x[1]) * x[0]) + softplus(-x[0]))
-/* logarithms are clamped at -100 */
+/* Returns log(x), at least -100. */
 static double bounded_log(double x)
 {
   return x == 0 ? -100 : fmax(log(x), x > 0 ? -100 : NAN);
@@ -74,7 +74,7 @@ static const OpTest tests[] = {
            "fh 3x7x5 l:3x5 dim=1", /* the ignored label, and labels out of range */
            "fhb 5x3 l:5{-100,0,3,-1,2} dim=1", "fhb 5x3 l:5{1,0,3,-1,2} dim=1 ignore_index=1",
            "f 3x3{500,-500,0,1,nan,2,1,inf,3} l:3{1,0,0} dim=1",
-           /* the label's or another class has probability 0 */
+           /* the class of the label, or another one, has probability 0 */
            "fhb 3x3{1,-inf,2,-inf,1,2,-inf,0,-inf} l:3{0,0,1} dim=1",
            "fh 2x3{1,-inf,2,-inf,1,2} l:2{0,0} dim=1 label_smoothing=0.1",
            "fh 1025x129 l:1025 dim=1",

@@ -6,8 +6,8 @@
 
 /* ---- casts ---- */
 
-/* A cast between integers keeps the low bits, as in C. A cast of a float to an integer truncates
- * and saturates, and NaN becomes 0. A cast to bool tests for non-zero. */
+/* Casts an element. A cast between integers keeps the low bits, as in C. A cast of a float to an
+ * integer truncates and saturates, and NaN becomes 0. A cast to bool tests for non-zero. */
 static double cast_element(DType from, DType to, double x)
 {
   if (dtype_is_float(to)) return x;
@@ -35,7 +35,7 @@ static void reference_expand(const Case *t, Tensor *y, double *scale)
   scale_as_size(y, scale);
 }
 
-/* An axis; -1 is the last one. */
+/* Returns the axis that an attribute names; -1 is the last one. */
 static uint32_t axis_attr(const Case *t, const char *name)
 {
   int axis = (int)case_attr(t, name);
@@ -60,7 +60,7 @@ static bool moved_transpose(const Case *t, int64_t i, int64_t *at)
   return true;
 }
 
-/* The axis of the input that becomes axis d of the result. */
+/* Returns the axis of the input that becomes axis d of the result. */
 static uint32_t permuted_axis(const Case *t, uint32_t d)
 {
   static const char *const names[MAX_RANK] = {"axis0", "axis1", "axis2", "axis3", "axis4", "axis5"};
@@ -82,7 +82,7 @@ static bool moved_permute(const Case *t, int64_t i, int64_t *at)
   return true;
 }
 
-/* The size is counted by a loop over the slice, as the language defines a range. */
+/* Computes the shape by a loop over the slice, as the language defines a range. */
 static void shape_slice_of(const Case *t, Tensor *y)
 {
   int64_t start = case_int(t, "start"), stop = case_int(t, "stop");
@@ -114,7 +114,7 @@ static void shape_cat_of(const Case *t, Tensor *y)
   for (uint32_t k = 1; k < t->n_in; k++) y->dim[case_axis(t)] += t->in[k].dim[case_axis(t)];
 }
 
-/* Copies each input behind the previous one. */
+/* Copies each input after the previous one. */
 static void reference_cat(const Case *t, Tensor *y, double *scale)
 {
   int64_t before = 0;
@@ -156,7 +156,7 @@ static void shape_shifted_of(const Case *t, Tensor *y)
   y->dim[y->rank - 1] = case_int(t, "w");
 }
 
-/* Each pixel is read at its position plus the offset of its sample, if that is inside the image. */
+/* Finds the pixel at the position plus its sample's offset. False if it is outside the image. */
 static bool moved_shifted(const Case *t, int64_t i, int64_t *at)
 {
   (void)i;
@@ -191,7 +191,7 @@ static const OpTest tests[] = {
            /* ties to even and their neighbours, among subnormal and normal numbers */
            "f 8{0x1.8p-24,0x1.7fffp-24,0x1.ffcp-15,0x1.002p0,0x1.006p0,0x1.0020001p0,1e-40,-0.0} "
            "dtype=h",
-           /* bf16: the same, and a NaN whose payload would overflow if it were rounded */
+           /* bf16: like f16, and a NaN whose payload would overflow if it were rounded */
            "f 8{0x1.fep127,0x1.fefffep127,0x1.ffp127,0x1.01p0,0x1.03p0,0x1.0100001p0,1e-40,nan} "
            "dtype=b",
            /* floats beyond the integers: the nearest limit; NaN is 0 */

@@ -18,15 +18,15 @@ static const OpTest tests[] = {
 };
 FAMILY(optimizers)
 
-/* Letters of a plan, one a body:
+/* Letters of a plan, one for each body:
  *   n  a usual batch
  *   N  a batch a hundred times larger, which clipping must cut
  *   i  a gradient overflows while the loss stays finite
  *   a  a NaN among the inputs
  *   f  an infinite input of the product
  *
- * With a and f the loss is not finite either. After each of i, a and f a scaler skips the update
- * and lowers the scale; without one, nothing is updated from there on. */
+ * With a and f the loss is not finite either. After i, a or f a scaler skips the update and lowers
+ * the scale; without a scaler, no body updates anything from then on. */
 const Recipe recipes[] = {
     {"sgd", OPT_SGD, "lr=0.1", "f32", "nnN"},
     {"sgd momentum", OPT_SGD, "lr=0.1 momentum=0.9 weight_decay=0.01", "f32", "nnnn"},
@@ -90,7 +90,7 @@ const Recipe recipes[] = {
     {.label = NULL},
 };
 
-/* Finds the word `name`, with or without numbers behind it. */
+/* Finds the word `name`, with or without numbers after it. */
 static bool find_word(const Recipe *r, const char *name, RowWord *out)
 {
   for (const char *s = r->words; row_word(&s, out);) {
@@ -130,7 +130,7 @@ Scaler recipe_scaler(const Recipe *r)
 
 /* ---- formulas: the expected value of an element, and the size that rounds ---- */
 
-/* The first step that is not skipped sets the buffer to the gradient, without dampening. */
+/* Computes SGD. The first step that is not skipped sets the buffer to the undampened gradient. */
 static void sgd(const Recipe *r, Update *u)
 {
   double lr = recipe_setting(r, "lr"), momentum = recipe_setting(r, "momentum");
@@ -147,8 +147,9 @@ static void sgd(const Recipe *r, Update *u)
   u->weight -= lr * g;
 }
 
-/* Adam adds the decay to the gradient; AdamW shrinks the weight. Bounds: the rounded terms are as
- * large as the moments and the weight. Root and division put the change a few ulps off. */
+/* Computes Adam, which adds the decay to the gradient, or AdamW, which shrinks the weight. The
+ * rounded terms are as large as the moments and the weight. Root and division put the change a few
+ * ulps off. */
 static void adam(const Recipe *r, Update *u)
 {
   double lr = recipe_setting(r, "lr"), decay = recipe_setting(r, "weight_decay");
@@ -174,7 +175,8 @@ static void adam(const Recipe *r, Update *u)
   u->weight -= change;
 }
 
-/* The gradient and the decay may cancel, so errors are as large as `terms`, not as their sum. */
+/* Computes RMSprop. The gradient and the decay may cancel, so errors are as large as `terms`, not
+ * as their sum. */
 static void rmsprop(const Recipe *r, Update *u)
 {
   double lr = recipe_setting(r, "lr"), alpha = recipe_setting(r, "alpha");
@@ -218,7 +220,8 @@ static void adagrad(const Recipe *r, Update *u)
   u->weight -= step * g / root;
 }
 
-/* A root halves the relative error of its operand. The gradient is off by an ulp of `terms`. */
+/* Computes Adadelta. A root halves the relative error of its operand. The gradient is off by an ulp
+ * of `terms`. */
 static void adadelta(const Recipe *r, Update *u)
 {
   double rho = recipe_setting(r, "rho"), eps = recipe_setting(r, "eps");
@@ -234,7 +237,8 @@ static void adadelta(const Recipe *r, Update *u)
   u->weight -= lr * change;
 }
 
-/* The gradient's part and the decay may cancel, so errors are as large as their sizes together. */
+/* Computes LAMB up to the change. The term of the gradient and the decay may cancel, so errors are
+ * as large as the sum of their sizes. */
 static void lamb(const Recipe *r, Update *u)
 {
   double beta1 = recipe_setting(r, "beta1"), beta2 = recipe_setting(r, "beta2");
@@ -287,7 +291,7 @@ WholeFormula *optimizer_whole_formula(OptimizerKind kind)
 
 /* ---- the check ---- */
 
-/* Without this check, a setting that the optimizer does not have would be ignored. */
+/* Checks that the optimizer has all settings of the recipe: others would be ignored. */
 static ampc_status check_settings(const Recipe *r)
 {
   static const char of_all[] = " clip clip_value ema clamp scaler ";

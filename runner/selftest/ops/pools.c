@@ -5,12 +5,11 @@
 #include "entry.h"
 #include <stdio.h>
 
-typedef struct Stretch { /* pixels of one window along one axis: first, first + step, .. below end
-                          */
+typedef struct Stretch { /* one window's pixels along one axis: first, first + step, .. < end */
   int64_t first, end, step, counted;
 } Stretch;
 
-/* An attribute that exists for each axis, such as kernel0 and kernel1. */
+/* Returns an attribute that exists for each axis, such as kernel0 and kernel1. */
 static int64_t axis_int(const Case *t, const char *name, uint32_t axis)
 {
   static const char digits[][2] = {"0", "1"};
@@ -34,7 +33,7 @@ static bool is_interpolation(const Case *t)
   return t->test->op == OP_interpolate_nearest || t->test->op == OP_interpolate_nearest_backward;
 }
 
-/* Window `i` of `count` over `size` pixels. */
+/* Returns the pixels of window `i` of `count` over `size` pixels. */
 static Stretch span_of(const Case *t, uint32_t axis, int64_t i, int64_t size, int64_t count)
 {
   if (is_adaptive(t)) {
@@ -55,7 +54,7 @@ static Stretch span_of(const Case *t, uint32_t axis, int64_t i, int64_t size, in
   return s;
 }
 
-/* The height and width of the result. */
+/* Computes the height and width of the result. */
 static void small_and_large(const Case *t, int64_t *h, int64_t *w)
 {
   const int64_t *dim = t->in[0].dim;
@@ -86,7 +85,7 @@ static void small_and_large(const Case *t, int64_t *h, int64_t *w)
       int64_t stride = axis_int(t, "stride", axis), pad = axis_int(t, "pad", axis);
       int64_t all = dim[2 + axis] + 2 * pad - step * (kernel - 1) - 1;
       int64_t count = all / stride + 1;
-      if (case_attr(t, "ceil") != 0) { /* as in PyTorch */
+      if (case_attr(t, "ceil") != 0) { /* rounds up, as PyTorch does */
         count = (all + stride - 1) / stride + 1;
         if ((count - 1) * stride >= dim[2 + axis] + pad) count--;
       }
@@ -110,7 +109,7 @@ typedef struct Pool { /* one channel of one image, and its windows */
   const double *argmax; /* backward of max pools: the index in each window */
 } Pool;
 
-/* The index of the largest pixel of a window: the last NaN, or else the first maximum. */
+/* Returns the index of a window's largest pixel: the last NaN, or else the first maximum. */
 static int64_t greatest(const Pool *p, Stretch a, Stretch b)
 {
   int64_t best = -1;
@@ -123,7 +122,7 @@ static int64_t greatest(const Pool *p, Stretch a, Stretch b)
   return best;
 }
 
-/* The pixel that is element k of a window, in row-major order; -1: it is outside of the image. */
+/* Returns element k of a window, in row-major order: a pixel; -1 if it is outside of the image. */
 static int64_t element_of(const Pool *p, int64_t window, int64_t k)
 {
   int64_t at = 0, kernel = axis_int(p->t, "kernel", 1), in_window[2] = {k / kernel, k % kernel};
@@ -138,7 +137,7 @@ static int64_t element_of(const Pool *p, int64_t window, int64_t k)
   return at;
 }
 
-/* The inverse: the index in its window of a pixel. */
+/* Returns the index that a pixel has in a window: the inverse of element_of. */
 static int64_t element_at(const Pool *p, int64_t window, int64_t pixel)
 {
   int64_t k = 0;
@@ -164,7 +163,7 @@ static void walk(const Pool *p, void (*pair)(void *, int64_t, int64_t, double), 
   }
 }
 
-typedef struct Flow { /* adds pixels to windows; back: windows to pixels */
+typedef struct Flow { /* forward adds pixels to windows; with `back`, windows are added to pixels */
   const double *from;
   double *to, *scale;
   bool back;
@@ -178,7 +177,7 @@ static void add_pair(void *data, int64_t pixel, int64_t window, double weight)
   f->scale[to] += fabs(f->from[from] * weight);
 }
 
-/* Each result is the pixel at its coordinates divided by the scale, rounded down. */
+/* Interpolates. Each result is the pixel at its coordinates divided by the scale, rounded down. */
 static void interpolate(const Case *t, const Pool *p, Flow *f)
 {
   int64_t s = axis_int(t, "scale", 0), u = axis_int(t, "scale", 1);
@@ -186,8 +185,8 @@ static void interpolate(const Case *t, const Pool *p, Flow *f)
     add_pair(f, i / p->ow / s * p->w + i % p->ow / u, i, 1);
 }
 
-/* All pools, forward and backward, in one walk over pairs of a pixel and a window. Forward adds the
- * pixel to the window, backward the window to the pixel. */
+/* Computes all pools, forward and backward, in one loop over pairs of a pixel and a window. Forward
+ * adds the pixel to the window, backward the window to the pixel. */
 static void reference_pool(const Case *t, Tensor *y, double *scale)
 {
   OpKind op = t->test->op;
@@ -207,7 +206,7 @@ static void reference_pool(const Case *t, Tensor *y, double *scale)
   }
 }
 
-/* max_pool2d: the largest pixels, or with argmax their indices in the windows. */
+/* Computes max_pool2d: the largest pixels, or with argmax their indices in the windows. */
 static void reference_max_pool(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *in = &t->in[0];
@@ -222,7 +221,7 @@ static void reference_max_pool(const Case *t, Tensor *y, double *scale)
   }
 }
 
-/* At most the windows that contain a pixel, or the pixels of a window. */
+/* Returns the most terms of a sum: the windows that contain a pixel, or the pixels of a window. */
 static double terms_of_pool(const Case *t)
 {
   const Tensor *x = &t->in[0], *y = &t->want;
@@ -238,10 +237,10 @@ static const OpTest tests[] = {
      CASES("fhb 3x5x8x6 kernel0=2 kernel1=2 stride0=2 stride1=2",
            "fhb 2x65x7x9 kernel0=3 kernel1=3 stride0=2 stride1=2 pad0=1 pad1=1",
            "fh 2x3x9x11 kernel0=3 kernel1=2 stride0=1 stride1=3 dil0=2 dil1=4",
-           /* vectors of channels */
+           /* counts of channels that allow vectors */
            "fhb 2x16x7x9 kernel0=3 kernel1=3 stride0=2 stride1=2 pad0=1 pad1=1",
            "fh 2x12x6x5 kernel0=2 kernel1=3 stride0=2 stride1=1",
-           /* a NaN wins; windows of -inf */
+           /* windows with a NaN, which is the result, and with only -inf */
            "fhb 1x1x2x4{nan,1,-inf,-inf,2,inf,-inf,-inf} kernel0=2 kernel1=2 stride0=2 stride1=2",
            /* argmax: the first of equal pixels, or the last NaN */
            "fhb 2x65x7x9 kernel0=3 kernel1=3 stride0=2 stride1=2 pad0=1 pad1=1 argmax=1 result=u",
@@ -265,8 +264,7 @@ static const OpTest tests[] = {
          "fhb 1x1x2x2 u:1x1x2x2{3,2,1,0} kernel0=2 kernel1=2 stride0=2 stride1=2 h=4 w=5",
          "f 1x1x2x2 u:1x1x2x2{3,2,1,0} kernel0=2 kernel1=2 stride0=1 stride1=1 pad0=1 pad1=1 h=1 "
          "w=1",
-         /* vectors of channels; tiles of 2 x 2 and 2 x 1 windows and of one, as 3 x 3 are too
-          * many */
+         /* vectors of channels; tiles of 2 x 2, 2 x 1 and 1 windows: 3 x 3 are too many */
          "fhb 2x16x4x5 u:2x16x4x5~q kernel0=3 kernel1=3 stride0=2 stride1=2 pad0=1 pad1=1 h=7 w=9",
          "fh 2x12x3x3 u:2x12x3x3~c kernel0=2 kernel1=3 stride0=2 stride1=1 h=6 w=5",
          "fh 1x24x4x3 u:1x24x4x3~q kernel0=3 kernel1=3 stride0=3 stride1=3 pad0=1 pad1=1 h=11 w=8",

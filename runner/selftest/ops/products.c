@@ -1,7 +1,7 @@
 /* Matrix products: each result is a sum over k. */
 #include "entry.h"
 
-/* [m, k] times [k, n], after the operands are transposed. */
+/* The sizes of [m, k] times [k, n], after the operands are transposed. */
 typedef struct Product {
   int64_t m, n, k;
   bool trans_a, trans_b;
@@ -15,7 +15,7 @@ static Product product_of(const Case *t)
     p.trans_a = case_attr(t, "trans_a") != 0;
     p.trans_b = case_attr(t, "trans_b") != 0;
   }
-  /* a vector on the left is a row, one on the right a column */
+  /* a vector on the left is a row; one on the right is a column */
   int64_t a0 = a->rank > 1 ? a->dim[a->rank - 2] : 1, a1 = a->dim[a->rank - 1];
   int64_t b0 = b->dim[b->rank > 1 ? b->rank - 2 : 0], b1 = b->rank > 1 ? b->dim[b->rank - 1] : 1;
   p.m = p.trans_a ? a1 : a0;
@@ -24,13 +24,13 @@ static Product product_of(const Case *t)
   return p;
 }
 
-/* The number of axes before the last two, which index the matrices of a batch. */
+/* Returns the number of axes before the last two, which index the matrices of a batch. */
 static uint32_t leading_rank(const Tensor *x)
 {
   return x->rank > 2 ? x->rank - 2 : 0;
 }
 
-/* The leading axes of the result: those of the operands, broadcast. */
+/* Gives y the leading axes of the operands, broadcast. */
 static void leading_axes(const Case *t, Tensor *y)
 {
   const Tensor *a = &t->in[0], *b = &t->in[1];
@@ -42,7 +42,7 @@ static void leading_axes(const Case *t, Tensor *y)
   }
 }
 
-/* A vector operand has no axis in the result. */
+/* Computes the shape. A vector operand has no axis in the result. */
 static void shape_product_of(const Case *t, Tensor *y)
 {
   Product p = product_of(t);
@@ -56,7 +56,7 @@ static void shape_product_of(const Case *t, Tensor *y)
   if (t->in[1].rank > 1) y->dim[y->rank++] = p.n;
 }
 
-/* The index in x where matrix number `matrix` of the result's leading axes starts. */
+/* Returns the index in x at which matrix number `matrix` of the result's leading axes starts. */
 static int64_t matrix_start(const Tensor *x, const Tensor *y, uint32_t n_lead, int64_t matrix)
 {
   int64_t index = 0, stride = 1;
@@ -69,7 +69,7 @@ static int64_t matrix_start(const Tensor *x, const Tensor *y, uint32_t n_lead, i
   return index * (x->rank > 1 ? x->dim[x->rank - 2] : 1) * x->dim[x->rank - 1];
 }
 
-/* Terms of both signs cancel, so the scale is the sum of |a b|. tf32 rounds factors to 11 bits. */
+/* Multiplies. Terms cancel, so the scale is the sum of |a b|. tf32 rounds factors to 11 bits. */
 static void reference_product(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *a = &t->in[0], *b = &t->in[1];

@@ -1,4 +1,4 @@
-/* Random ops: the part that is a formula of given random numbers. Suite random tests the rest. */
+/* Random ops: only the formulas of given random numbers. Suite random tests the rest. */
 #include "entry.h"
 
 /* x[1]: the uniform random number */

@@ -3,7 +3,7 @@
 #include "compiler/graph/ranges.h"
 #include <string.h>
 
-/* `dim` is a mask of axes, so {0, 2} is 5; 0 means all axes. */
+/* True if axis d is reduced. `dim` is a mask of axes, so {0, 2} is 5; 0 means all axes. */
 static bool reduced(const Case *t, uint32_t d)
 {
   int64_t mask = case_int(t, "dim");
@@ -15,7 +15,7 @@ static void shape_reduce_of(const Case *t, Tensor *y)
   drop_axes(t, y, reduced, case_attr(t, "keepdim") != 0);
 }
 
-/* The index of the result to which element i of the input contributes. */
+/* Returns the index of the result to which element i of the input contributes. */
 static int64_t reduced_index(const Case *t, int64_t i)
 {
   const Tensor *x = &t->in[0];
@@ -28,7 +28,7 @@ static int64_t reduced_index(const Case *t, int64_t i)
   return index;
 }
 
-/* Sum or mean. Terms of both signs cancel, so the scale is the sum of absolute values. */
+/* Computes a sum or mean. Terms may cancel, so the scale is the sum of absolute values. */
 static void reference_sum(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
@@ -42,7 +42,7 @@ static void reference_sum(const Case *t, Tensor *y, double *scale)
   for (int64_t i = 0; i < y->n; i++) y->at[i] /= divisor;
 }
 
-/* The first NaN is the result if there is one. */
+/* Computes a maximum or minimum. If there are NaNs, the first one is the result. */
 static void reference_extreme(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
@@ -55,7 +55,7 @@ static void reference_extreme(const Case *t, Tensor *y, double *scale)
   scale_as_size(y, scale);
 }
 
-/* The relative error of a result is at most half an ulp for each product. */
+/* Computes a product. The relative error is at most half an ulp for each multiplication. */
 static void reference_prod(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
@@ -64,8 +64,8 @@ static void reference_prod(const Case *t, Tensor *y, double *scale)
   scale_as_size(y, scale);
 }
 
-/* If the last axis is not reduced, kernels add all terms sequentially: see SUMS. Long sums are
- * split into runs of 256 additions, whose sums are then added. */
+/* Returns the number of terms. If the last axis is not reduced, kernels add all terms sequentially:
+ * see SUMS. Long sums are split into runs of 256 additions, whose sums are then added. */
 static double terms_of_sum(const Case *t)
 {
   const Tensor *x = &t->in[0];
@@ -77,7 +77,7 @@ static double terms_of_sum(const Case *t)
   return additions * PARTIAL_SUMS;
 }
 
-/* The index of the extreme of the row; the first NaN wins, as in PyTorch. */
+/* Returns the index of the extreme of the row; of the first NaN if there is one, as in PyTorch. */
 static int64_t first_extreme(const Case *t, const Rows *r)
 {
   const double *at = t->in[0].at;
@@ -105,7 +105,7 @@ static void reference_extreme_along(const Case *t, Tensor *y, double *scale)
   scale_as_size(y, scale);
 }
 
-/* dy at the index of the extreme, 0 elsewhere. */
+/* Computes dy at the index of the extreme, 0 elsewhere. */
 static void reference_extreme_backward(const Case *t, Tensor *y, double *scale)
 {
   clear_sums(y, scale);
@@ -142,7 +142,7 @@ static void count_range(double x, double *fields)
   if (finite && size > 0) fields[RANGE_LEAST] = fmin(fields[RANGE_LEAST], bits_of((float)size));
 }
 
-/* All parts but the last have the same length, a multiple of 16. */
+/* Computes the ranges. All parts but the last have the same length, a multiple of 16. */
 static void reference_ranges(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
@@ -159,7 +159,7 @@ static const OpTest tests[] = {
      CASES("fhb 5x512 dim=2", "fhb 513x64 dim=1", "fh 3x33280 dim=2", "fhb 7x33 dim=2",
            "fhb 7x1025 dim=2 keepdim=1", "fhb 33x7 dim=1", "fhb 1023", "fh 3x5x7 dim=2 keepdim=1",
            "fh 3x5x7 dim=6", "f 3x5x7 dim=0", "f 1x1 dim=2", "f 1025x3 dim=1", "fh 513x515 dim=2",
-           "f 515x513 dim=1", "f 262147", /* in parts: pass split */
+           "f 515x513 dim=1", "f 262147", /* split into parts by pass split */
            "fh 130x16x10", "f 263x127", "f 4201x65 dim=1", "h 16500x8 dim=1 keepdim=1",
            "iluo 7x33 dim=2 result=l", "io 130x16x10 result=l", "u 4201x65 dim=1 result=l",
            "l 33x7 dim=1 result=l"),
@@ -168,7 +168,7 @@ static const OpTest tests[] = {
      SUMMED(4, SUMS(1), terms_of_sum, "additions in a row, one quotient"),
      CASES("fhb 5x512 dim=2", "fhb 2x513x32 dim=2", "fh 3x2x33280 dim=4", "fhb 7x33 dim=2",
            "fhb 33x7 dim=1 keepdim=1", "fhb 1025", "f 3x5x7 dim=3",
-           "fhb 130x24x7 dim=7 keepdim=1", /* equal numbers: all rounded the same way */
+           "fhb 130x24x7 dim=7 keepdim=1", /* equal elements, whose rounding errors add up */
            "f 1000003~e", "f 50021x3~e dim=1"),
      GRADIENTS("fhb 5x7~n dim=2 keepdim=1", "f 5x7~n dim=1"),
      CHAINS({"d = a - mean(a, dim=2, keepdim=1); d * d", "fhb 5x7~n 5x7~d"})},
@@ -179,7 +179,7 @@ static const OpTest tests[] = {
            "f 40001x5~o dim=1", "il 3x4{1,2,-3,4,5,0,7,8,1,1,1,1} dim=2 result=l",
            "fhb 3x3{1,0,2,inf,-1,2,1,nan,0} dim=2"),
      GRADIENTS("fhb 5x7~z dim=2", "f 5x7~z dim=1 keepdim=1", "f 2x3x2~z dim=6", "f 2x3x2~z",
-               /* rows with one zero, two zeros, none */
+               /* rows with one zero, with two zeros, without a zero */
                "fhb 3x3{1,0,2,0,3,0,1,2,3} dim=2")},
     {OP_amax, "w", "=", WHOLE(shape_reduce_of, reference_extreme), EXACT,
      CASES("fh 3x9000x4 dim=2", "fh 3x33280 dim=2", "fhb 7x33 dim=2", "fhb 33x7 dim=1 keepdim=1",
@@ -200,7 +200,7 @@ static const OpTest tests[] = {
      GRADIENTS("fhb 5x7~n dim=1")},
     {OP_max_along_backward, "wd", "=", FIRST(reference_extreme_backward), EXACT,
      CASES("fh 3x33000 3 dim=1", "fhb 7x33 7 dim=1", "fhb 33x7 7 dim=0",
-           /* the first of equal ones, the first NaN */
+           /* the first of equal elements, the first NaN */
            "fhb 3x3{1,2,2,nan,nan,1,-inf,-inf,-inf} 3 dim=1")},
     {OP_min_along_backward, "wd", "=", FIRST(reference_extreme_backward), EXACT,
      CASES("fhb 7x33 7 dim=1", "fhb 3x5x7 3x7 dim=1",
@@ -208,7 +208,7 @@ static const OpTest tests[] = {
     {OP_argmax, "w", "l", ROW(reference_arg), EXACT,
      CASES("fh 3x33000 dim=1", "fhb 7x1025 dim=1", "fhb 33x7 dim=0 keepdim=1", "fhb 3x5x7 dim=1",
            "il 7x33 dim=1", "f 1025x129 dim=1",
-           /* the first of equal ones, the first NaN, a row of -inf */
+           /* the first of equal elements, the first NaN, a row of -inf */
            "fhb 4x4{1,3,3,2,nan,1,nan,inf,-inf,-inf,-inf,-inf,5,5,nan,5} dim=1")},
     {OP_argmin, "w", "l", ROW(reference_arg), EXACT,
      CASES("f 2x9000x5 dim=1 keepdim=1", "fhb 7x33 dim=1", "fhb 33x7 dim=0 keepdim=1",

@@ -117,7 +117,7 @@ void reference_same_order(const Case *t, Tensor *y, double *scale)
 
 /* ---- moves ---- */
 
-/* Reads each element from the place that the op's own function returns. */
+/* Reads each element from the position that the op's own function returns. */
 static void move(const Case *t, Tensor *y, double *scale, double outside)
 {
   const Tensor *x = &t->in[0];
@@ -136,7 +136,7 @@ void reference_moved(const Case *t, Tensor *y, double *scale)
   move(t, y, scale, case_attr(t, "value"));
 }
 
-/* Elements from outside are NaN, or 0 for integers. */
+/* Picks elements. Elements from outside are NaN, or 0 for integers. */
 void reference_picked(const Case *t, Tensor *y, double *scale)
 {
   move(t, y, scale, dtype_is_float(y->dtype) ? NAN : 0);
@@ -180,7 +180,7 @@ bool row_undefined(const double *x, const Rows *r)
 {
   double m = -INFINITY;
   EACH (i, *r) m = isnan(x[i]) ? INFINITY : fmax(m, x[i]);
-  return isinf(m); /* an infinite maximum makes inf - inf; also a row of -inf only */
+  return isinf(m); /* an infinite maximum makes inf - inf; this includes a row of only -inf */
 }
 
 double terms_of_row(const Case *t)

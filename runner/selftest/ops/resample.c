@@ -17,7 +17,7 @@ static bool is_backward(const Case *t)
   return t->test->op == OP_resample_backward;
 }
 
-/* The geometry along axis 2 or 3. */
+/* Returns the geometry along axis 2 or 3. */
 static Axis axis_of(const Case *t, const Tensor *y, uint32_t axis)
 {
   const Tensor *x = &t->in[0];
@@ -29,7 +29,7 @@ static Axis axis_of(const Case *t, const Tensor *y, uint32_t axis)
                 .centred = case_attr(t, "centred") != 0};
 }
 
-/* The kernel: a hat for 2 taps, Keys' cubic for 4. */
+/* Returns the kernel's value: a hat for 2 taps, Keys' cubic for 4. */
 static double weight_at(int taps, double distance)
 {
   const double d = fabs(distance), a = -0.75;
@@ -38,7 +38,7 @@ static double weight_at(int taps, double distance)
   return d < 2 ? a * d * d * d - 5 * a * d * d + 8 * a * d - 4 * a : 0;
 }
 
-/* The weight of a pixel in result o. */
+/* Returns the weight of a pixel in result o. */
 static double share_of(const Axis *a, int64_t o, int64_t pixel)
 {
   double sum = 0, place = a->scale * ((double)o + (a->centred ? 0.5 : 0));
@@ -61,8 +61,7 @@ static void shape_resample_of(const Case *t, Tensor *y)
   y->dim[3] = case_int(t, is_backward(t) ? "w" : "ow");
 }
 
-/* Visits all pairs of a pixel and a result. Forward adds the pixel to the result, backward
- * inversely. */
+/* Adds each pixel to each result, weighted; in backward, each result to each pixel. */
 static void reference_resample(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
@@ -84,7 +83,7 @@ static void reference_resample(const Case *t, Tensor *y, double *scale)
   }
 }
 
-/* The number of terms of one sum: the taps, or in backward all results. */
+/* Returns the number of terms of one sum: the taps, or in backward all results. */
 static double terms_of_resample(const Case *t)
 {
   const Tensor *x = &t->in[0];

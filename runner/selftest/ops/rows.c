@@ -1,7 +1,7 @@
 /* Ops along one axis: softmax, variance, layer norm. */
 #include "entry.h"
 
-/* x - m is rounded before exp, so the exponent is off by |x - m| / 2 ulps. */
+/* Computes softmax. x - m is rounded before exp, so the exponent is off by |x - m| / 2 ulps. */
 static void reference_softmax(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
@@ -18,8 +18,8 @@ static void reference_softmax(const Case *t, Tensor *y, double *scale)
   }
 }
 
-/* softmax: (dy - sum(dy y)) y. log_softmax: dy - e^y sum(dy). Both are differences, so the error is
- * relative to the sizes of their terms. */
+/* Computes softmax's gradient (dy - sum(dy y)) y or log_softmax's dy - e^y sum(dy). Both are
+ * differences, so the error is relative to the sizes of their terms. */
 static void reference_softmax_backward(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *dy = &t->in[0], *p = &t->in[1];
@@ -39,7 +39,7 @@ static void reference_softmax_backward(const Case *t, Tensor *y, double *scale)
   }
 }
 
-/* max + log(sum). If the sum is near 1, the error of the log is an ulp of 1. */
+/* Computes max + log(sum). If the sum is near 1, the error of the log is an ulp of 1. */
 static void reference_logsumexp(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
@@ -55,7 +55,7 @@ static void reference_logsumexp(const Case *t, Tensor *y, double *scale)
 
 /* ---- variance ---- */
 
-/* The sum of squares around the mean, divided by n - correction. Equal numbers give exactly 0. */
+/* Computes the sum of squares around the mean / (n - correction): 0 if all elements are equal. */
 static void reference_var(const Case *t, Tensor *y, double *scale)
 {
   for (Rows r = rows_of(&t->in[0], case_axis(t)); next_row(&r);) {
@@ -68,8 +68,8 @@ static void reference_var(const Case *t, Tensor *y, double *scale)
   }
 }
 
-/* dx = 2 dy (x - mean) / divisor; for row_std dy (x - mean) / (std divisor). The error of the mean
- * is relative to the largest |x| of the row. If std is 0, the gradient is 0. */
+/* Computes dx = 2 dy (x - mean) / divisor; for row_std dy (x - mean) / (std divisor). The error of
+ * the mean is relative to the largest |x| of the row. If std is 0, the gradient is 0. */
 static void reference_var_backward(const Case *t, Tensor *y, double *scale)
 {
   bool root = t->test->op == OP_row_std_backward;
@@ -89,7 +89,7 @@ static void reference_var_backward(const Case *t, Tensor *y, double *scale)
 
 /* ---- layer norm ---- */
 
-/* Of a row. rstd is 1 / sqrt(variance + eps). */
+/* The moments of a row. rstd is 1 / sqrt(variance + eps). */
 typedef struct Moments {
   double mean, rstd, largest;
   bool equal; /* all numbers of the row are equal */
@@ -109,14 +109,15 @@ static Moments row_moments(const double *x, const Rows *r, double eps)
   return m;
 }
 
-/* The element of an optional input for element i of y; `absent` without that input. */
+/* Returns the element of an optional input for element i of y; `absent` without that input. */
 static double given(const Case *t, uint32_t input, const Tensor *y, int64_t i, double absent)
 {
   if (input >= t->n_in || !t->in[input].present) return absent;
   return t->in[input].at[broadcast_index(&t->in[input], y, i)];
 }
 
-/* The error of the mean and of x - mean is relative to the largest |x|. Equal numbers have none. */
+/* Normalizes rows. Errors of the mean and of x - mean are relative to the largest |x|; 0 if all
+ * elements are equal. */
 static void reference_layer_norm(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
@@ -132,7 +133,7 @@ static void reference_layer_norm(const Case *t, Tensor *y, double *scale)
   }
 }
 
-/* With g = dy w and h = (x - mean) rstd: rstd (g - mean(g) - h mean(g h)). */
+/* Computes rstd (g - mean(g) - h mean(g h)) with g = dy w and h = (x - mean) rstd. */
 static void reference_layer_norm_backward(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0], *dy = &t->in[1];
@@ -153,7 +154,7 @@ static void reference_layer_norm_backward(const Case *t, Tensor *y, double *scal
   }
 }
 
-/* 1 / sqrt(mean(x^2) + eps) of the row */
+/* Returns 1 / sqrt(mean(x^2) + eps) of the row. */
 static double row_rms(const double *x, const Rows *r, double eps)
 {
   double square = 0;
@@ -161,7 +162,7 @@ static double row_rms(const double *x, const Rows *r, double eps)
   return 1 / sqrt(square / (double)r->length + eps);
 }
 
-/* All terms of the sum are positive, so the error is relative to the result. */
+/* Normalizes by the mean square: a sum of positive terms, so the error is relative to it. */
 static void reference_rms_norm(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0];
@@ -174,7 +175,7 @@ static void reference_rms_norm(const Case *t, Tensor *y, double *scale)
   }
 }
 
-/* With g = dy w and h = x r: r (g - h mean(g h)). */
+/* Computes r (g - h mean(g h)) with g = dy w and h = x r. */
 static void reference_rms_norm_backward(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *x = &t->in[0], *dy = &t->in[1];
@@ -201,7 +202,7 @@ static const OpTest tests[] = {
            "f 3x1 dim=1", "fh 513x257 dim=1", "f 257x513 dim=0",
            /* e^x would overflow if the maximum were not subtracted */
            "fhb 3x4{60000,59968,-60000,0,-1e4,-1e4,-1e4,-1e4,80,-80,100,100} dim=1",
-           /* -inf has probability 0; a row of -inf, with a NaN or with inf is undefined */
+           /* -inf has probability 0; rows of -inf, with a NaN or with inf are undefined */
            "fhb 4x3{1,-inf,2,-inf,-inf,-inf,1,nan,2,inf,0,1} dim=1"),
      GRADIENTS("fhb 5x7 dim=1", "f 5x7 dim=0"),
      CHAINS({"softmax(a @ b, dim=1) @ transpose(b, dim0=0, dim1=1)", "fhb 5x3~n 3x4~n 5x3~d"})},
@@ -226,7 +227,7 @@ static const OpTest tests[] = {
      SUMMED(8, SUMS(1), terms_of_row, "exp 2, sum, log 1"),
      CASES("fh 3x33000 dim=1", "f 2x2x33000 dim=2 keepdim=1", "fhb 33x7 dim=1",
            "fhb 33x7 dim=0 keepdim=1", "fhb 7x1025 dim=1",
-           /* only -inf; an infinite term; a NaN; numbers far from 0 */
+           /* rows of -inf, with an infinite term, with a NaN, with numbers far from 0 */
            "fhb 5x2{-inf,-inf,inf,1,nan,1,1000,1000,-1000,-1000} dim=1"),
      GRADIENTS("fhb 5x7 dim=1", "f 5x7 dim=0 keepdim=1",
                "f 2x3{10000,10000.5,10001,-6e4,-60001,-59999.5} dim=1")},
@@ -241,7 +242,7 @@ static const OpTest tests[] = {
     {OP_row_std, "n", "=", ROW(reference_var),
      SUMMED(8, SUMS(3), terms_of_row, "as row_var, and a root"),
      CASES("fh 9000x4 dim=0", "f 33000 dim=0", "fhb 33x7 dim=1", "fh 3x33x5 dim=1 correction=0",
-           /* equal numbers: a root of 0 */
+           /* equal elements: a root of 0 */
            "f 2x3{1,1,1,5,5,5} dim=1", "f 1x7{100.1,100.1,100.1,100.1,100.1,100.1,100.1} dim=1"),
      GRADIENTS("fhb 5x7~n dim=0 correction=0")},
     {OP_row_std_backward, "npd", "=", FIRST(reference_var_backward),
@@ -254,7 +255,7 @@ static const OpTest tests[] = {
            "fhb 7x1025 1025 1025 dim=1", "fhb 33x7 - - dim=1 eps=0.001", "fh 33x7 7 - dim=1",
            "f 2x3x33 33 33 dim=2", "f 3x1 1 1 dim=1", "h 33x7 f:7 f:7 dim=1",
            "f 513x259 259 259 dim=1",
-           /* equal numbers far from 0: the normalized row is 0 */
+           /* equal elements far from 0: the normalized row is 0 */
            "fhb "
            "3x11{100.1,100.1,100.1,100.1,100.1,100.1,100.1,100.1,100.1,100.1,100.1,0.3,0.3,0.3,0.3,"
            "0.3,0.3,0.3,0.3,0.3,0.3,0.3,6e4,6e4,6e4,6e4,6e4,6e4,6e4,6e4,6e4,6e4,6e4} 11 11 dim=1"),

@@ -40,7 +40,7 @@ ELEMENT(schedule_milestone, x[0] < x[3] ? x[1] : x[1] * x[2], fabs(r))
 static const OpTest tests[] = {
     {OP_schedule_linear, "nnnnn", "f", MAP(schedule_linear),
      ULPS(3, "four roundings of the sizes of its ends"),
-     /* at 0, in the warm-up, at its end, after it, behind the last step; without a warm-up */
+     /* at 0, in the warm-up, at its end, after it, after the last step; without a warm-up */
      CASES("f l:s{0} s{0.1} s{0.01} s{100} s{10}", "f l:s{7} s{0.1} s{0.01} s{100} s{10}",
            "f l:s{10} s{0.1} s{0.01} s{100} s{10}", "f l:s{63} s{0.1} s{0.01} s{100} s{10}",
            "f l:s{101} s{0.1} s{0.01} s{100} s{10}", "f l:s{0} s{0.1} s{0} s{100} s{0}")},
@@ -51,7 +51,7 @@ static const OpTest tests[] = {
            "f l:s{5000} s{0.1} s{100} s{10} s{0.001}")},
     {OP_schedule_onecycle, "nnn", "f", MAP(schedule_onecycle),
      ULPS(6, "cos 2, its argument 2, two roundings"),
-     /* on both sides of the peak at step 29, and behind the last step */
+     /* on both sides of the peak at step 29, and after the last step */
      CASES("f l:s{0} s{0.1} s{100}", "f l:s{13} s{0.1} s{100}", "f l:s{29} s{0.1} s{100}",
            "f l:s{64} s{0.1} s{100}", "f l:s{99} s{0.1} s{100}", "f l:s{5000} s{0.1} s{100}")},
     {OP_schedule_polynomial, "nnnnnn", "f", MAP(schedule_polynomial),
@@ -74,7 +74,7 @@ static const OpTest tests[] = {
      CASES("f l:s{0} s{0.1} s{30} s{0.5}", "f l:s{29} s{0.1} s{30} s{0.5}",
            "f l:s{30} s{0.1} s{30} s{0.1}", "f l:s{95} s{0.1} s{30} s{0.1}")},
     {OP_schedule_milestone, "nnnn", "f", MAP(schedule_milestone), ULPS(1, "one product"),
-     /* the last step before the milestone, its own step, a later one */
+     /* the last step before the milestone, the milestone, a later step */
      CASES("f l:s{29} s{0.1} s{0.3} s{30}", "f l:s{30} s{0.1} s{0.3} s{30}",
            "f l:s{95} s{0.1} s{0.3} s{30}")},
 };

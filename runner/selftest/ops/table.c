@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* THE list of families, in the order of compiler/graph/ops.def. Each is a file of this folder. */
+/* The only list of families, each a file of this folder, in the order of compiler/graph/ops.def. */
 #define FAMILIES(F)                                                                                \
   F(leaves)                                                                                        \
   F(moves)                                                                                         \
@@ -48,7 +48,7 @@ typedef struct Check {
   const OpFamily *const *families;
   uint32_t n;
   Text *faults;
-  const OpTest *test; /* the entry under check, and its file */
+  const OpTest *test; /* the entry under check */
   const char *file;
 } Check;
 
@@ -62,7 +62,7 @@ static void fault_if(const Check *c, bool wrong, const char *what)
   if (wrong) text_printf(c->faults, "op '%s' %s %s\n", op_name(c), what, c->file);
 }
 
-/* Counts the entries of an op, which must be one, and makes the last one current. */
+/* Counts the entries of an op, which must have one, and makes the last entry the current one. */
 static uint32_t find_entries(Check *c, OpKind op)
 {
   uint32_t count = 0;
@@ -78,8 +78,8 @@ static uint32_t find_entries(Check *c, OpKind op)
   return count;
 }
 
-/* ops.def groups the ops of a family: the entry belongs into the file of the previous op's
- * entry. */
+/* Reports an op without an entry. ops.def groups the ops of a family, so the entry belongs into the
+ * file of the previous op's entry. */
 static void report_missing(Check *c, OpKind op)
 {
   c->file = c->families[0]->file;
@@ -99,7 +99,7 @@ static bool has_attr(OpKind op, const char *name, size_t size)
 
 /* ---- rows, which make.c reads ---- */
 
-/* make.c cannot set an attribute that the op does not have. */
+/* Checks that the op has the attribute: make.c cannot set others. */
 static void check_attr(const Check *c, const char *name, size_t size)
 {
   static const char own[][8] = {"shape", "tf32", "result"}; /* attributes of the case itself */
@@ -111,7 +111,7 @@ static void check_attr(const Check *c, const char *name, size_t size)
                 op_name(c), (int)size, name, c->file);
 }
 
-/* "7x33{...}": the number of values in the braces must be the product of the dims. */
+/* True if in "7x33{...}" the number of values in the braces is the product of the dims. */
 static bool values_fit(const char *word, size_t size)
 {
   const char *open = memchr(word, '{', size), *type = memchr(word, ':', size);

@@ -11,9 +11,9 @@ typedef struct OpFamily {
 /* Returns NULL if the op has no entry. */
 const OpTest *op_test_find(OpKind op);
 
-/* Adds a line to `faults` for each op that lacks what the suites need. It needs exactly one entry;
- * cases, and gradients if it has a gradient rule, or the reason why it has none; and rows with
- * attributes that the op has. */
+/* Adds a line to `faults` for each op that lacks something that the suites need: exactly one entry;
+ * cases, and gradients if it has a gradient rule, or the reason why not; and rows whose attributes
+ * the op has. */
 void op_tests_check(const OpFamily *const *families, uint32_t n, Text *faults);
-/* The same for all families. */
+/* Checks the entries of all families. */
 void op_tests_check_all(Text *faults);

@@ -1,7 +1,7 @@
 /* Elementwise ops of one input, and their backward forms. */
 #include "entry.h"
 
-/* Central difference of sixth order; its error is about 1e-13. */
+/* Returns the central difference of sixth order; its error is about 1e-13. */
 static double slope(Element *f, double x)
 {
   static const double weight[] = {45, -9, 1};
