@@ -3,14 +3,14 @@
 #include "cudnn_attention.h"
 #include "cudnn_choice.h"
 
-/* Bytes for one number per query: `off`, or sums that the job does not need. */
+/* Returns the bytes of one number per query: for `off`, or for sums that the job does not need. */
 static int64_t number_bytes(const ampc_attention *part)
 {
   return ampc_round_up(part->n * part->heads * part->l * (int64_t)sizeof(float), AMPC_CUDA_ALIGN);
 }
 
-/* A call's scratch: one number per query, then the tensors of mask and dropout, then the plan's
- * workspace. */
+/* Returns the sizes of a call's scratch: one number per query, then the tensors of mask and
+ * dropout, then the plan's workspace. */
 static DnnRoom room_of(const ampc_attention *part)
 {
   return (DnnRoom){.limit = ampc_attention_scores(part) + DNN_ENGINE_ROOM,
@@ -29,7 +29,7 @@ static ampc_status choose(CudaDevice *d, const ampc_attention *part, DnnProblem 
   return status;
 }
 
-/* Whether no version of cuDNN can compute this attention on such a GPU, so that our kernel does.
+/* Whether our own kernel computes this attention, because no version of cuDNN can on such a GPU.
  * dnn_plan_make checks the installed version. */
 static bool is_ours(const ampc_attention *a, int capability)
 {
@@ -85,7 +85,7 @@ static DnnOperands operands(void *context, DnnForm form, void *room)
   return dnn_attention_operands(dnn_api_of(c->d), c->part, &at, room, &c->numbers);
 }
 
-/* The operand's address for the part that begins with this image and head. */
+/* Returns the operand's address for the part that begins with this image and head. */
 static void *place(const ampc_attention_operand *o, void *const *args, int64_t element,
                    int64_t image, int64_t head)
 {
@@ -109,7 +109,7 @@ static DnnAttentionPlaces places_of(const ampc_attention *a, void *const *args, 
                               .dv = place(&a->dv, args, e, i, h)};
 }
 
-/* The mask from this image and head on. `dim`: the sizes of its walk. */
+/* Returns the mask from this image and head on. `dim`: the sizes of the tensor that is written. */
 static KeptWalk walk_of(const ampc_attention *a, const int64_t dim[4], void *const *args, int64_t i,
                         int64_t h)
 {
@@ -121,7 +121,7 @@ static KeptWalk walk_of(const ampc_attention *a, const int64_t dim[4], void *con
   return w;
 }
 
-/* A part has heads of one image, or whole images, so its scores have consecutive numbers. */
+/* A part has heads of one image, or whole images, so the draws of its scores are consecutive. */
 static KeptDraws draws_of(const ampc_attention *a, void *const *args, int64_t i, int64_t h)
 {
   KeptDraws draws = {.type = a->type, .p = a->p};
@@ -149,7 +149,7 @@ static bool are_aligned(const DnnAttentionPlaces *at)
          dnn_is_aligned(at->dk) && dnn_is_aligned(at->dv);
 }
 
-/* Computes all parts, one after the other. A plan that does not work fails at the first one. */
+/* Computes all parts, one after the other. A plan that does not work fails at the first part. */
 static ampc_status run(CudaDevice *d, const ampc_attention *a, void *const *args, bool *out_done)
 {
   ampc_attention part = dnn_attention_part(a, DNN_SCORES_LIMIT);

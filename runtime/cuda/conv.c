@@ -8,11 +8,11 @@
 typedef struct Convolution {
   CudaDevice *device;
   const ampc_conv *d;
-  const ampc_conv *asked; /* the command's; equals d, except that d computes a gradient of images as
-                             a forward convolution: Note [columns on CUDA] */
+  const ampc_conv *asked; /* the command's convolution. d differs from it only if a gradient of
+                             images is computed as a forward convolution: Note [columns on CUDA] */
   ConvColumns columns;
   ampc_gemm product; /* the product of one group of one part */
-  ConvOperands at;   /* of d; x and y are swapped if d and `asked` differ in kind */
+  ConvOperands at;   /* operands of d; x and y are swapped if d and `asked` differ in kind */
   char *room, *turned, *workspace;
 } Convolution;
 

@@ -2,7 +2,7 @@
 #pragma once
 #include "cuda_device.h"
 
-/* Bytes of scratch that conv_own needs; without a product, none for it. */
+/* Returns the bytes of scratch that conv_own needs, with space for a product if it needs one. */
 int64_t conv_own_scratch(const CudaDevice *d, const ampc_conv *c);
-/* The workspace is this scratch. */
+/* Computes the convolution; at->workspace has conv_own_scratch bytes. */
 ampc_status conv_own(CudaDevice *d, const ampc_conv *c, const ConvOperands *at);

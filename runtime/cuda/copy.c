@@ -19,14 +19,14 @@
 #include "cuda_device.h"
 #include "runtime/plan/bytes.h"
 
-/* In bytes. LEAST_HALF: half of the staging memory of writes; that of batches is INPUT larger. */
+/* In bytes. LEAST_HALF: half of the staging memory for writes; for batches it is INPUT larger. */
 enum { LEAST_HALF = 1 << 20, ALIGN = 64 };
 
 struct Staging {
   CuStream stream;
   char *memory; /* pinned: two halves */
-  int64_t half; /* bytes */
-  int64_t used; /* bytes used of the current half */
+  int64_t half; /* bytes of a half */
+  int64_t used; /* bytes used in the current half */
   int current;
   bool busy[2]; /* the half's event was recorded, and the host has not waited for it yet */
   CuEvent done[2];
@@ -34,13 +34,13 @@ struct Staging {
 
 struct Inputs {
   Staging *staging;
-  CuEvent free[2], there[2]; /* of each half */
+  CuEvent free[2], there[2]; /* for each half: Note [halves of INPUT] */
   bool turned;               /* turn_input was called before */
 };
 
 struct Looks {
-  char *memory; /* pinned: LOOKS slots */
-  int64_t slot; /* bytes */
+  char *memory; /* pinned: LOOKS buffers, which the slots of look() number */
+  int64_t slot; /* bytes of a buffer */
   CuEvent there[LOOKS];
 };
 
@@ -221,7 +221,7 @@ ampc_status cuda_copy_out(Device *device, void *to, const void *from, int64_t by
   return status;
 }
 
-/* Copies into the slot's own pinned memory, in stream order after all calls so far. */
+/* Copies into the slot's pinned memory, in stream order after all calls so far. */
 ampc_status cuda_look(Device *device, uint32_t slot, const void *from, int64_t bytes)
 {
   CudaDevice *d = cuda_of(device);

@@ -20,7 +20,7 @@ typedef struct CudaDevice {
   Device device;
   const CudaApi *api;
   const ampc_program *program;
-  int capability; /* of the GPU: 90 for 9.0 */
+  int capability; /* compute capability of the GPU: 90 for 9.0 */
   CuDevice gpu;
   CuContext context;     /* the primary context, so that programs built by nvcc share it */
   CuStream stream;       /* all work of the device in order, except batches */
@@ -54,7 +54,7 @@ static inline CuPointer cuda_address(const void *p)
 /* Calls the driver and returns a status; if it is not 0, ampc_last_error is set. */
 #define CUDA(d, call) cuda_status(d, (d)->api->call, #call)
 ampc_status cuda_status(const CudaDevice *d, CuResult r, const char *call);
-/* The same for a call that requests `bytes` of memory. */
+/* Does the same for a call that requests `bytes` bytes of memory. */
 ampc_status cuda_no_memory(const CudaDevice *d, CuResult r, const char *call, int64_t bytes);
 
 /* ---- what all devices of the process share: shared.c ---- */
@@ -72,9 +72,9 @@ typedef struct Shared {
   CuDevice gpu;
   int users;
 } Shared;
-void *shared_join(Shared *list, CuDevice gpu);             /* adds one user; NULL: there is none */
-void shared_add(Shared **list, Shared *new, CuDevice gpu); /* with one user */
-bool shared_leave(Shared **list, Shared *s); /* true: this was the last user; s is removed */
+void *shared_join(Shared *list, CuDevice gpu);             /* adds a user; NULL: no handle yet */
+void shared_add(Shared **list, Shared *new, CuDevice gpu); /* adds a handle with one user */
+bool shared_leave(Shared **list, Shared *s); /* true: this was the last user, and s is removed */
 
 ampc_status blas_open(CudaDevice *d); /* loads cuBLASLt and sets d->blas */
 void blas_close(CudaDevice *d);       /* the last user of a GPU frees its handle */
@@ -117,7 +117,7 @@ ampc_status cuda_wait(Device *d);
 
 ampc_status products_open(CudaDevice *d);
 void products_close(CudaDevice *d);
-/* Does nothing. A plan depends on the operands' alignment, so the first cuda_gemm makes it. */
+/* Does nothing: a plan depends on the operands' alignment, so the first cuda_gemm makes it. */
 ampc_status cuda_prepare_gemm(Device *d, const ampc_gemm *g);
 ampc_status cuda_gemm(Device *d, const ampc_gemm *g, const GemmOperands *at);
 
@@ -132,8 +132,8 @@ ampc_status cuda_prepare_conv(Device *d, const ampc_conv *c);
 
 /* ---- dropout and masks as tensors for cuDNN: kept.c ---- */
 
-/* The tensor that is written: its sizes [n, heads, l, s], where 1 means that all elements along the
- * axis are equal. `mask`: the job's mask, or NULL; `stride`: its strides along these axes. */
+/* The tensor that is written. `dim`: its sizes [n, heads, l, s]; 1: the tensor does not depend on
+ * that axis. `mask`: the job's mask, or NULL; `stride`: its strides along these axes. */
 typedef struct KeptWalk {
   int64_t dim[4], stride[4];
   const void *mask;
@@ -141,7 +141,7 @@ typedef struct KeptWalk {
 /* Dropout with probability p, as in ampc_attention; p 0: only the mask. The first element takes
  * random number `first` of `stream`. `causal`: no number is drawn for a key after its query. */
 typedef struct KeptDraws {
-  ampc_dtype type; /* of 16 bits */
+  ampc_dtype type; /* a type of 16 bits */
   double p;
   bool causal;
   const void *state;
@@ -161,7 +161,7 @@ ampc_status cuda_prepare_launch(Device *d, const ampc_attention *a);
 /* ---- by cuDNN or own kernels: cudnn_choice.c ---- */
 
 void dnn_choices_close(CudaDevice *d);
-int64_t dnn_scratch_bytes(const CudaDevice *d); /* in addition to WORK */
+int64_t dnn_scratch_bytes(const CudaDevice *d); /* bytes of scratch outside WORK */
 
 /* ---- a step as one graph: graph.c ---- */
 

@@ -4,13 +4,13 @@
 #include "cudnn_plan.h"
 
 struct DnnLibrary {
-  Shared shared; /* by all devices of a GPU */
+  Shared shared; /* shared by all devices of a GPU */
   DnnMachine machine;
   char identity[256]; /* all facts about cuDNN and the GPU that plans depend on */
 };
 
-/* NULL, with the reason in `why`, if cuDNN is missing, too old, does not start, or if --no-cudnn
- * was given. */
+/* Opens cuDNN. Returns NULL, with the reason in `why`, if cuDNN is missing, too old, does not
+ * start, or if --no-cudnn was given. */
 DnnLibrary *dnn_open(CudaDevice *d, char why[AMPC_WHY_ROOM]);
 void dnn_close(DnnLibrary *l); /* the last user frees the handle; NULL is fine */
 

@@ -7,8 +7,8 @@
 
 enum { PROPERTIES_ROOM = 1024 };
 
-/* The properties in which GPUs differ; all others are equal on the GPUs that we support. Clocks and
- * memory are those of data sheets. */
+/* The properties in which GPUs differ; all others have the same values on the GPUs that we support.
+ * Clocks and sizes of memory are from data sheets. */
 typedef struct Model {
   int capability, multiprocessors, shared_optin, threads, blocks, l2, clock, memory_clock;
   int64_t memory;
@@ -29,7 +29,7 @@ static const Model models[] = {
 };
 enum { MODELS = sizeof models / sizeof *models };
 
-/* cuDNN requires all of these keys, and all numbers as integers. */
+/* Writes the properties as JSON. cuDNN requires all of these keys, and all numbers as integers. */
 static void describe(const Model *m, char out[PROPERTIES_ROOM])
 {
   snprintf(out, PROPERTIES_ROOM,
@@ -45,8 +45,8 @@ static void describe(const Model *m, char out[PROPERTIES_ROOM])
            m->clock, m->memory_clock, m->l2, m->capability * 10, m->name);
 }
 
-/* cuDNN compiles some engines when it finishes their plans. It does not name these engines if the
- * driver is missing. */
+/* Returns why cuDNN cannot finish some plans, or NULL. It compiles some engines when it finishes
+ * their plans, and does not name these engines if the driver is missing. */
 static const char *no_driver(void)
 {
   void *driver = dlopen("libcuda.so.1", RTLD_LAZY);

@@ -16,7 +16,7 @@
  * computes other graphs with the same meaning. A mask of the job becomes two tensors: very low
  * numbers that are added to the scores, and a factor like that of dropout. With the factor, a query
  * that attends to no key has result 0 and adds nothing to gradients. Causal: two indices are
- * compared, and scores of keys behind the query become the lowest number. `sums` is always
+ * compared, and scores of keys after the query become the lowest number. `sums` is always
  * requested: without it the graph differs, and cuDNN 9.19 does not recognize it. Operations without
  * effect, like the factor 1 of `off`, must not be omitted.
  *
@@ -56,7 +56,7 @@ typedef struct Build {
   DnnObjects *o;
   const ampc_attention *a;
   DnnDescriptor operations[MOST_OPERATIONS], kept;
-  int64_t n, next;               /* operations; the number of the next tensor without memory */
+  int64_t n, next;               /* n: operations; next: number of the next tensor without memory */
   DnnSizes scores, turned, rows; /* [n, heads, l, s]; [n, heads, s, l]; one number per query */
 } Build;
 
@@ -68,7 +68,7 @@ static DnnSizes sizes(int64_t n, int64_t heads, int64_t rows, int64_t columns)
       4, {n, heads, rows, columns}, {heads * rows * columns, rows * columns, columns, 1}};
 }
 
-/* Operands in memory: [n, rows, heads, columns] with these strides of images, rows and heads. */
+/* Sizes of an operand in memory: [n, rows, heads, columns]; `stride`: of images, rows, heads. */
 static DnnSizes lying(const ampc_attention *a, int64_t rows, int64_t columns, const int64_t *stride)
 {
   return (DnnSizes){4, {a->n, a->heads, rows, columns}, {stride[0], stride[2], stride[1], 1}};
@@ -112,7 +112,7 @@ static DnnDescriptor add(Build *b, DnnDescriptor operation)
   return b->operations[b->n++] = operation;
 }
 
-/* point() writes to `out`; pointed() returns a tensor without memory. */
+/* Add an elementwise operation: point() writes `out`; pointed() returns a tensor without memory. */
 static void point(Build *b, int32_t mode, DnnDescriptor x, DnnDescriptor y, DnnDescriptor out)
 {
   DnnPointwise p = {.mode = mode, .type = CUDNN_DATA_FLOAT, .x = x, .b = y, .y = out};
@@ -170,7 +170,7 @@ static DnnDescriptor reduced(Build *b, int32_t operator, DnnDescriptor x)
   return out;
 }
 
-/* x with its last two axes swapped, in the type of a product's operands. */
+/* Returns x with its last two axes swapped, in the type of a product's operands. */
 static DnnDescriptor reshaped(Build *b, DnnDescriptor x, const DnnSizes *s)
 {
   DnnDescriptor out = between(b, dnn_type_of(b->a->type), s);
@@ -182,7 +182,7 @@ static DnnDescriptor reshaped(Build *b, DnnDescriptor x, const DnnSizes *s)
 
 /* ---- the mask ---- */
 
-/* The index of each score's query (axis 2) or key (axis 3). */
+/* Returns the index of each score's query (axis 2) or key (axis 3). */
 static DnnDescriptor index_of(Build *b, DnnDescriptor scores, int64_t axis)
 {
   DnnPointwise p = {.mode = CUDNN_POINTWISE_GEN_INDEX,
@@ -224,7 +224,7 @@ static DnnDescriptor scaled_scores(Build *b, DnnDescriptor q, DnnDescriptor k)
   return pointed(b, CUDNN_POINTWISE_ADD, scores, bias, &b->scores);
 }
 
-/* `sums` of a part of the heads can begin at any address. */
+/* Returns the tensor `sums`. For some of the heads it can begin at any address. */
 static DnnDescriptor sums_in_memory(Build *b)
 {
   const ampc_attention *a = b->a;

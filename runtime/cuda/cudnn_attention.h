@@ -7,9 +7,9 @@
  * 384 MiB in backward. ENGINE_ROOM: the workspace that an engine may request in addition. */
 enum { DNN_SCORES_LIMIT = 512 * 1024 * 1024, DNN_ENGINE_ROOM = 1024 * 1024 };
 
-/* The part of `a` that one call computes: all of it, or fewer images, or fewer heads of one image.
- * So the call's scratch is at most `limit` bytes: the tensors of mask and dropout, and the scores
- * that backward writes. */
+/* Returns the part of `a` that one call computes: all of it, or fewer images, or fewer heads of one
+ * image. So the call's scratch is at most `limit` bytes: the tensors of mask and dropout, and the
+ * scores that backward writes. */
 ampc_attention dnn_attention_part(const ampc_attention *a, int64_t limit);
 
 DnnProblem dnn_attention_problem(const ampc_attention *a);
@@ -28,7 +28,7 @@ typedef struct DnnAttentionPlaces {
 typedef struct DnnAttentionNumbers {
   float scale, share, lowest, kept; /* share: the fraction of the weights that dropout keeps */
 } DnnAttentionNumbers;
-/* `off`: space for as many f32 as there are sums; only backward needs it. */
+/* Returns a call's operands. `off`: space for as many f32 as there are sums; for backward. */
 DnnOperands dnn_attention_operands(const DnnApi *api, const ampc_attention *a,
                                    const DnnAttentionPlaces *at, void *off,
                                    DnnAttentionNumbers *numbers);

@@ -24,7 +24,7 @@ typedef struct Scratch {
 } Scratch;
 
 struct DnnChoices {
-  DnnLibrary *library; /* NULL: own kernels compute everything, for the reason `why` */
+  DnnLibrary *library; /* NULL: own kernels compute everything; `why` has the reason */
   char why[AMPC_WHY_ROOM];
   Cache cache;
   DnnChoice **at;
@@ -95,7 +95,7 @@ ampc_status dnn_scratch(CudaDevice *d, int64_t bytes, void **out)
 
 #define OWN_KERNELS "the program's own kernels, not by cuDNN"
 
-/* Prints once per process: a job has many problems; `amp inspect --cudnn` lists them all. */
+/* Prints a note once per process: a job has many problems; `amp inspect --cudnn` lists them all. */
 static void say_once(atomic_bool *said, const char *what, const char *how, const char *why)
 {
   if (!atomic_exchange(said, true)) fprintf(stderr, "note: %s by %s: %s\n", what, how, why);
@@ -148,7 +148,7 @@ static void plan(const DnnChoices *s, const DnnProblem *t, int64_t limit, DnnCho
   if (dnn_plan_make(&l->machine, t, limit, &p->plan) && kept) keep(s, path, &p->plan);
 }
 
-/* Replaces the plan of a failing engine by that of the next one, for later runs as well. */
+/* Replaces the plan of a failing engine by a plan of the next engine, for later runs as well. */
 static void plan_anew(const DnnChoices *s, const DnnProblem *t, int64_t limit, DnnChoice *p)
 {
   char path[CACHE_PATH];
@@ -210,7 +210,7 @@ bool dnn_is_aligned(const void *p)
   return (uintptr_t)p % DNN_ALIGN == 0;
 }
 
-/* If a plan fails in its first call, before anything is recorded, the next engine is used. */
+/* Runs the plan. If it fails in its first call, before any recording, the next engine is used. */
 ampc_status dnn_run(CudaDevice *d, const DnnProblem *t, const DnnRoom *room, const DnnCall *call,
                     DnnChoice *p)
 {

@@ -4,29 +4,29 @@
 
 typedef struct DnnChoice {
   char problem[DNN_PROBLEM_ROOM];
-  DnnPlan plan; /* if plan.plan is NULL, own kernels compute it */
+  DnnPlan plan; /* plan.plan NULL: own kernels compute the problem */
   bool ran;
 } DnnChoice;
 
 /* Bytes of scratch: Note [scratch]. The first `beside` bytes, a multiple of AMPC_CUDA_ALIGN, hold
  * operands that the caller makes. The plan's workspace of at most `limit` bytes follows. */
 typedef struct DnnRoom {
-  int64_t limit, beside, own; /* `own`: all scratch that own kernels need */
+  int64_t limit, beside, own; /* own: all scratch that own kernels need */
   const char *what;           /* "convolutions run", for messages */
 } DnnRoom;
 
-/* Returns the operands; the scratch begins at `room`. */
+/* How to make a call: `operands` returns its operands; the scratch begins at `room`. */
 typedef struct DnnCall {
   DnnOperands (*operands)(void *context, DnnForm form, void *room);
   void *context;
 } DnnCall;
 
-/* Call all functions below under setup_lock. dnn_choose makes the plan if this is the first problem
- * of its kind. */
+/* Call all functions below under setup_lock. dnn_choose returns the choice for a problem, and makes
+ * a plan for the first problem of its kind. */
 ampc_status dnn_choose(CudaDevice *d, const DnnProblem *t, const DnnRoom *room, DnnChoice **out);
-/* Runs the chosen plan. If p->plan.plan is NULL afterwards, nothing was computed. */
+/* Runs the chosen plan. If p->plan.plan is NULL after the call, nothing was computed. */
 ampc_status dnn_run(CudaDevice *d, const DnnProblem *t, const DnnRoom *room, const DnnCall *call,
                     DnnChoice *p);
-const DnnApi *dnn_api_of(const CudaDevice *d); /* once a plan has been chosen */
+const DnnApi *dnn_api_of(const CudaDevice *d); /* valid once a plan has been chosen */
 ampc_status dnn_scratch(CudaDevice *d, int64_t bytes, void **out);
 bool dnn_is_aligned(const void *p);

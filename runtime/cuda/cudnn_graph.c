@@ -71,7 +71,7 @@ int32_t dnn_type_of(ampc_dtype t)
   return types[t];
 }
 
-/* dims [a, b, size..] with b contiguous */
+/* Returns the dims [a, b, size..], with b contiguous. */
 static DnnSizes last_innermost(int64_t a, int64_t b, uint32_t spatial, const int64_t *size)
 {
   DnnSizes s = {.dim = {a, b}, .stride = {0, 1}};

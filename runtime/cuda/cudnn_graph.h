@@ -13,7 +13,7 @@ typedef struct DnnObjects {
   DnnDescriptor made[DNN_MOST_MADE];
   uint32_t n;
   DnnStatus status;
-  const char *what; /* what failed */
+  const char *what; /* name of the object that failed */
 } DnnObjects;
 
 DnnDescriptor dnn_make(DnnObjects *o, DnnKind kind, const char *what);
@@ -33,9 +33,9 @@ typedef struct DnnSizes {
 } DnnSizes;
 
 int32_t dnn_type_of(ampc_dtype t);
-/* Where a tensor is. IN_MEMORY: in device memory; each call sets the address. NUMBERS: the same,
- * but aligned only to an f32. NOWHERE: not in memory; one operation passes it to the next. NUMBER:
- * one f32 in host memory; each call sets the address. */
+/* Where a tensor is. IN_MEMORY: in device memory; each call sets the address. NUMBERS: in device
+ * memory, but aligned only to an f32. NOWHERE: not in memory; one operation passes it to the next.
+ * NUMBER: one f32 in host memory; each call sets the address. */
 typedef enum DnnPlace { DNN_IN_MEMORY, DNN_NUMBERS, DNN_NOWHERE, DNN_NUMBER } DnnPlace;
 DnnDescriptor dnn_tensor(DnnObjects *o, int64_t number, int32_t type, const DnnSizes *s,
                          DnnPlace place);
@@ -47,12 +47,12 @@ typedef struct DnnPointwise {
   DnnDescriptor x, b, t, y;
 } DnnPointwise;
 DnnDescriptor dnn_pointwise(DnnObjects *o, const DnnPointwise *p);
-/* The graph of n operations; NULL: o->status says why. */
+/* Returns the graph of n operations; NULL: o->status has the reason. */
 DnnDescriptor dnn_graph_of(DnnObjects *o, DnnHandle handle, int64_t n,
                            const DnnDescriptor *operations);
 
 /* Increment this if cudnn_graph.c makes a different graph of a problem, or if cudnn_plan.c chooses
- * engines differently (Note [engines]): then older plans in the cache are not used. */
+ * other engines (Note [engines]): then older plans in the cache are not used. */
 enum { DNN_PLAN_VERSION = 4 };
 
 /* Note [forms] in cudnn_graph.c. */
@@ -64,13 +64,13 @@ enum { DNN_PROBLEM_ROOM = 640 };
 typedef struct DnnProblem {
   char words[DNN_PROBLEM_ROOM]; /* all facts that a plan depends on, as text: the key of the plan,
                                    also shown in messages */
-  bool forms[DNN_FORMS];        /* forms of graphs that can compute it */
+  bool forms[DNN_FORMS];        /* forms of graphs that can compute the problem */
   bool exact;                   /* engines that round f32 operands to tf32 are rejected */
   const void *what;             /* the ampc_conv or ampc_attention, which must outlive this */
-  /* Returns why cuDNN must not compute it, or NULL, like ampc_attention_against. This function
-   * pointer may be NULL. */
+  /* Returns why cuDNN must not compute the problem, or NULL, like ampc_attention_against. This
+   * function pointer may be NULL. */
   const char *(*against)(const void *what, ampc_cudnn with, char why[AMPC_WHY_ROOM]);
-  /* Makes the graph; NULL: o->status says why. `handle` is NULL for a plan of an absent GPU. */
+  /* Makes the graph; NULL: see o->status. `handle` is NULL for a plan of an absent GPU. */
   DnnDescriptor (*graph)(DnnObjects *o, DnnHandle handle, const void *what, DnnForm form);
 } DnnProblem;
 
@@ -78,7 +78,7 @@ typedef struct DnnProblem {
 enum { DNN_MOST_OPERANDS = 16 };
 typedef struct DnnOperands {
   int64_t number[DNN_MOST_OPERANDS];
-  void *place[DNN_MOST_OPERANDS]; /* aligned as their DnnPlace says */
+  void *place[DNN_MOST_OPERANDS]; /* addresses, aligned as each tensor's DnnPlace says */
   uint32_t n;
 } DnnOperands;
 void dnn_add_operand(DnnOperands *o, int64_t number, const void *place);

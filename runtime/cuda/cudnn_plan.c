@@ -30,7 +30,7 @@ static void refuse_failed(DnnPlan *p, const DnnApi *api, const char *what, DnnSt
   refuse(p, why);
 }
 
-/* Why an engine with this note is rejected; NULL: it is not. */
+/* Returns why an engine with this note is rejected; NULL: it is accepted. */
 static const char *against(int32_t note, bool exact)
 {
   switch (note) {
@@ -163,7 +163,7 @@ static int64_t ask(const DnnMachine *m, DnnDescriptor graph, int32_t mode, DnnPl
   return found;
 }
 
-/* The plan owns the objects of an attempt; if the attempt fails, they are destroyed. */
+/* Tries an engine. The plan owns the objects; if the attempt fails, they are destroyed. */
 static bool try_config(const DnnMachine *m, const DnnProblem *t, DnnDescriptor config,
                        int64_t limit, DnnPlan *p)
 {

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include "cuda_device.h"
 
-/* Zeroes the memory in stream order: the host does not wait, and later calls follow it. */
+/* Allocates memory and zeroes it in stream order: the host does not wait, later calls follow. */
 static ampc_status cuda_alloc(Device *device, int64_t bytes, void **out)
 {
   CudaDevice *d = cuda_of(device);
@@ -18,7 +18,7 @@ static ampc_status cuda_alloc(Device *device, int64_t bytes, void **out)
   return CUDA(d, cuMemsetD8Async(memory, 0, (size_t)bytes, d->stream));
 }
 
-/* If the context failed, its memory is freed with the context. */
+/* Frees memory. If the context failed, its memory is freed with the context. */
 static void cuda_release(Device *device, void *memory)
 {
   CudaDevice *d = cuda_of(device);
@@ -52,16 +52,16 @@ int64_t cuda_bytes_beside(const ampc_program *p)
   return p->space_bytes[AMPC_STATE] + device_input_step(p); /* kept_state; second half of INPUT */
 }
 
-/* Libraries also allocate memory in the context. It is not counted, because the driver only reports
- * the use of the whole GPU. */
+/* Returns the bytes outside the spaces. Memory that libraries allocate in the context is not
+ * counted, because the driver only reports the use of the whole GPU. */
 static int64_t cuda_library_bytes(const Device *device)
 {
   const CudaDevice *d = (const CudaDevice *)device;
   return cuda_bytes_beside(d->program) + dnn_scratch_bytes(d);
 }
 
-/* If the context has failed, the driver refuses these calls, and destroys the context with its last
- * user. The host's memory is freed nevertheless, and the error message is kept. */
+/* Closes the device. If the context has failed, the driver refuses these calls and destroys it with
+ * its last user. The host's memory is freed nevertheless; the message is kept. */
 static void cuda_close(Device *device)
 {
   CudaDevice *d = cuda_of(device);

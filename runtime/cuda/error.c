@@ -3,7 +3,7 @@
 #include "cuda_device.h"
 #include "runtime/plan/bytes.h"
 
-/* Errors that make a context unusable: illegal addresses, failed launches, lost GPUs. */
+/* Whether an error makes the context unusable: illegal addresses, failed launches, lost GPUs. */
 static bool is_sticky(CuResult r)
 {
   enum { FIRST = 700, LAST = 719, ECC = 214, CONTAINED = 226 };
@@ -25,7 +25,7 @@ static const char *text_of(const CudaDevice *d, CuResult r)
   return text ? text : "no description";
 }
 
-/* `call`: the text of the call; the message has the function's name. */
+/* Turns the driver's status into ours. `call` is the text of the call; the message has its name. */
 ampc_status cuda_status(const CudaDevice *d, CuResult r, const char *call)
 {
   if (r == CUDA_SUCCESS) return AMPC_OK;

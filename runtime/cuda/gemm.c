@@ -42,8 +42,8 @@ static ampc_status by_library(CudaDevice *d, const ampc_gemm *g, GemmOperands at
 
 enum { LEAST_ALIGNMENT = 16 }; /* bytes, for a bias in the epilogue */
 
-/* An unaligned bias, such as that of a group of a convolution, is first copied to the beginning of
- * the workspace. */
+/* Copies an unaligned bias, such as the bias of one group of a convolution, to the beginning of the
+ * workspace first. */
 static ampc_status with_aligned_bias(CudaDevice *d, const ampc_gemm *g, GemmOperands at,
                                      bool *out_refused)
 {
@@ -82,7 +82,7 @@ static ampc_status one_by_one(CudaDevice *d, const ampc_gemm *g, GemmOperands at
   return status;
 }
 
-/* Applies a relu that the library cannot, or does wrongly, to the result if it is contiguous. */
+/* Applies a relu that the library cannot compute, or computes wrongly, to a contiguous result. */
 static ampc_status relu_afterwards(CudaDevice *d, const ampc_gemm *g, GemmOperands at,
                                    bool *out_refused)
 {
@@ -97,7 +97,7 @@ static ampc_status relu_afterwards(CudaDevice *d, const ampc_gemm *g, GemmOperan
 
 /* ---- the call ---- */
 
-/* `factor`: what the product is multiplied by: 1, or NaN for the test of a relu. */
+/* Runs a product. `factor`: the product is multiplied by it: 1, or NaN for the test of a relu. */
 static LtStatus run(CudaDevice *d, const ampc_gemm *g, const ProductPlan *p, const GemmOperands *at,
                     float factor)
 {
@@ -140,8 +140,8 @@ static ampc_status take_one_that_keeps_nan(CudaDevice *d, const ampc_gemm *g, Pr
   return AMPC_OK;
 }
 
-/* The heuristic also names algorithms that do not run. A step is tried out before it is recorded
- * (graph.c), so the first one that runs is known when recording begins. */
+/* Runs the first algorithm that works. The heuristic also names algorithms that do not run. A step
+ * is tried out before it is recorded (graph.c), so the choice is made when recording begins. */
 static ampc_status run_first_that_can(CudaDevice *d, const ampc_gemm *g, ProductPlan *p,
                                       const GemmOperands *at)
 {

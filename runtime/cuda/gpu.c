@@ -8,7 +8,7 @@
 
 enum { OLDEST_CAPABILITY = 70 };
 
-/* 90 for compute capability 9.0; 0 on failure. */
+/* Returns 90 for compute capability 9.0; 0 on failure. */
 static int capability_of(const CudaApi *api, CuDevice gpu)
 {
   int major = 0, minor = 0;
@@ -19,14 +19,14 @@ static int capability_of(const CudaApi *api, CuDevice gpu)
 }
 
 typedef struct Choice {
-  int ordinal, capability, n; /* n: how many GPUs there are */
+  int ordinal, capability, n; /* n: number of GPUs */
   CuDevice gpu;
   bool closed;    /* a GPU that could run the program is not free */
   char seen[600]; /* the GPUs that were not taken: "cuda:0 Tesla T4 (sm_75)" */
 } Choice;
 
-/* Why the GPU is not free; NULL: it is free. In mode EXCLUSIVE_PROCESS, only an attempt to open it
- * shows whether another process uses it. */
+/* Returns why the GPU is not free; NULL if it is free. In mode EXCLUSIVE_PROCESS, only an attempt
+ * to open the GPU shows whether another process uses it. */
 static const char *why_closed(const CudaApi *api, CuDevice gpu)
 {
   int mode = 0;
@@ -41,7 +41,7 @@ static const char *why_closed(const CudaApi *api, CuDevice gpu)
              : NULL;
 }
 
-/* Once per process for each GPU. */
+/* Prints a note, once per process for each GPU. */
 static void say_skipped(int ordinal, const char *name, const char *why)
 {
   static atomic_uint said;
@@ -50,7 +50,7 @@ static void say_skipped(int ordinal, const char *name, const char *why)
     fprintf(stderr, "note: cuda:%d %s is not used: %s\n", ordinal, name, why);
 }
 
-/* Notes that the GPU `at->ordinal` is not taken. `why`: why it is not free, or NULL. */
+/* Records that the GPU `at->ordinal` is not taken. `why`: why it is not free, or NULL. */
 static void note_seen(const char *name, const char *why, int wish, Choice *at)
 {
   at->closed = at->closed || why;
@@ -61,7 +61,7 @@ static void note_seen(const char *name, const char *why, int wish, Choice *at)
            at->ordinal, name, at->capability, why ? ", " : "", why ? why : "");
 }
 
-/* Whether the GPU `at->ordinal` is wanted, can run the program and is free. */
+/* Takes the GPU `at->ordinal` if it is requested, can run the program and is free. */
 static bool take(const CudaApi *api, int least, bool exact, int wish, Choice *at)
 {
   char name[64] = "";
@@ -74,8 +74,8 @@ static bool take(const CudaApi *api, int least, bool exact, int wish, Choice *at
   return fits && !why;
 }
 
-/* Chooses the GPU `wish`; ANY_GPU: the first that is free. It must run code for capability `least`;
- * `exact`: it must have just that capability. */
+/* Chooses the GPU `wish`, or with ANY_GPU the first free one. It must run code for capability
+ * `least`; with `exact` it must have exactly this capability. */
 static bool choose(const CudaApi *api, int least, bool exact, int wish, Choice *out)
 {
   *out = (Choice){.ordinal = 0};

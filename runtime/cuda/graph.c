@@ -21,7 +21,7 @@ struct Recording {
   bool rehearsed;
 };
 
-/* There is one recording for each variant of each block and each half of INPUT. */
+/* Returns the number of recordings: one for each variant of each block and each half of INPUT. */
 static uint32_t n_recordings(const CudaDevice *d)
 {
   return 2 * AMPC_MAX_VARIANTS * d->program->n_blocks;
@@ -44,7 +44,7 @@ void recordings_close(CudaDevice *d)
 
 /* Runs `body` without an effect on the run. Sets all bytes of ampc_state.bad_loss to 1, because a
  * value other than 0 stops all updates. Also sets ampc_state.closes: the last body of a step clears
- * the gradients, so this one does, too. Then restores STATE. */
+ * the gradients, so this body clears them, too. Then restores STATE. */
 static ampc_status try_out(CudaDevice *d, void *state, ampc_status (*body)(void *), void *context)
 {
   size_t bytes = (size_t)d->program->space_bytes[AMPC_STATE];
@@ -60,8 +60,8 @@ static ampc_status try_out(CudaDevice *d, void *state, ampc_status (*body)(void 
   return status ? status : CUDA(d, cuMemcpyDtoDAsync_v2(now, kept, bytes, d->stream));
 }
 
-/* While the stream captures, calls are added to a graph instead of running. Capturing is ended even
- * if a call fails, because a capturing stream cannot be used for anything else. */
+/* Records a step. While the stream captures, calls are added to a graph instead of running.
+ * Capturing is ended even if a call fails: until then the stream cannot do other work. */
 static ampc_status record(CudaDevice *d, Recording *r, ampc_status (*body)(void *), void *context)
 {
   CuGraph graph = NULL;

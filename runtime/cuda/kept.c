@@ -5,8 +5,8 @@
 
 enum { EACH = 8 /* as in kept.cu */, ARGUMENTS = 16, BIAS_ARGUMENTS = 10 };
 
-/* The smallest of the 24-bit random numbers whose weight is kept. As in the program's kernel, p is
- * rounded to f32 first. */
+/* Returns the smallest 24-bit random number with which a weight is kept. As in the program's
+ * kernel, p is rounded to f32 first. */
 static uint64_t least_of(double p)
 {
   return (uint64_t)ceil((double)(float)p * 0x1p24);

@@ -5,7 +5,7 @@
  *
  * Dropout keeps element i if its random number is not below least / 2^24. The program's kernel
  * draws the same number, number first + i. least 0: no dropout. `state` is that of ampc_state.h,
- * which begins with seed and body. `causal`: keys behind the query are not needed, so they are 0
+ * which begins with seed and body. `causal`: keys after the query are not needed, so they are 0
  * without a draw. `mask` may be null; it has bytes, with strides m0 to m3 along the four axes. A
  * thread computes EACH consecutive elements. All arguments have 64 bits. */
 #define EACH   8
@@ -13,8 +13,8 @@
 
 typedef unsigned long long Wide;
 
-/* The 24 bits of ampc_uniform. ampc_philox is from templates/device.cuh; product_check puts it
- * before this text. */
+/* Returns the 24 bits of ampc_uniform. ampc_philox is from templates/device.cuh; product_check puts
+ * it before this text. */
 static __device__ unsigned drawn(Wide seed, Wide body, unsigned stream, Wide element)
 {
   return ampc_philox((unsigned)element, (unsigned)(element >> 32), (unsigned)body, stream,
@@ -25,7 +25,7 @@ typedef struct Place { /* the position of an element, and of its byte in the mas
   Wide key, query, head, image;
 } Place;
 
-/* The only divisions of a thread: go_on finds the next elements. */
+/* Returns a thread's first position. Only this divides: go_on finds the next positions. */
 static __device__ Place place_of(Wide i, Wide heads, Wide queries, Wide keys)
 {
   const Wide row = i / keys, matrix = row / queries;

@@ -92,7 +92,7 @@ static void load_blas(void)
   blas.loaded = ampc_toolkit_open(&l, &api, blas.why);
 }
 
-/* The major version does not decide which functions exist: each release of cuDNN 9 adds some. */
+/* Loads cuDNN. Each release of cuDNN 9 adds functions, so version 9 alone does not suffice. */
 static void load_dnn(void)
 {
   static const char install[] =

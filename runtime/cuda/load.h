@@ -4,8 +4,8 @@
 #include "cudnn_api.h"
 #include "runtime/plan/toolkit.h"
 
-/* Each returns the process's only table, with the functions of its library. False: `why` has the
- * reason. Safe from any thread. */
+/* Load a library and set *out to the process's only table of its functions. They return false with
+ * the reason in `why`. Any thread may call them. */
 bool cuda_load_driver(const CudaApi **out, char why[AMPC_WHY_ROOM]); /* also calls cuInit */
 bool cuda_load_blas(const CudaApi **out, char why[AMPC_WHY_ROOM]);
 bool cuda_load_dnn(const DnnApi **out, char why[AMPC_WHY_ROOM]);

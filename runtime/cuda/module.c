@@ -5,11 +5,11 @@
 #include "cuda_device.h"
 
 enum {
-  MOST_ARGUMENTS = 512, /* of 8 bytes; every architecture accepts that many */
+  MOST_ARGUMENTS = 512, /* arguments of 8 bytes; every architecture accepts that many */
   LOG_ROOM = 512        /* bytes of the driver's message about an image */
 };
 
-/* An image is a cubin, which the driver loads directly, or PTX, which it compiles. */
+/* Loads an image: a cubin, which the driver loads directly, or PTX, which it compiles. */
 static ampc_status load_image(CudaDevice *d, uint32_t i)
 {
   char log[LOG_ROOM] = "";
@@ -35,7 +35,7 @@ static ampc_status load_image(CudaDevice *d, uint32_t i)
   return ampc_fail_log(status, text);
 }
 
-/* Each image has some of the program's kernels, in their order. */
+/* Finds an image's kernels. Each image has some of the program's kernels, in their order. */
 static ampc_status find_in_image(CudaDevice *d, uint32_t i)
 {
   const ampc_program *p = d->program;
@@ -50,7 +50,7 @@ static ampc_status find_in_image(CudaDevice *d, uint32_t i)
   return AMPC_OK;
 }
 
-/* nvcc registers a program's kernels with cudart, which knows the driver's handle of each. */
+/* Finds linked kernels. nvcc registers them with cudart, which knows the driver's handles. */
 static ampc_status find_linked(CudaDevice *d)
 {
   const ampc_program *p = d->program;
@@ -104,7 +104,7 @@ void modules_close(CudaDevice *d)
   free(d->functions);
 }
 
-/* `args` are the addresses of operands; the driver needs pointers to these. */
+/* Launches a kernel. `args` are the addresses of operands; the driver needs pointers to these. */
 ampc_status cuda_launch(Device *device, const ampc_kernel *kernel, uint32_t grid, uint32_t block,
                         void *const *args)
 {
@@ -123,7 +123,7 @@ ampc_status cuda_launch(Device *device, const ampc_kernel *kernel, uint32_t grid
   return ampc_fail(status, "kernel %s: %s", kernel->name, ampc_last_error());
 }
 
-/* The driver compiles a text at its first use, because few programs need one. */
+/* Launches a kernel of our own. Its text is compiled at the first use: few programs need one. */
 ampc_status cuda_run_own(CudaDevice *d, OwnText text, const char *name, int64_t grid,
                          void **arguments)
 {

@@ -14,7 +14,7 @@ static void say_once(const ampc_gemm *g)
             product_text(g, text));
 }
 
-/* The kernel's numbers in the order of its arguments: see product.cu. */
+/* Writes the kernel's numbers in the order of its arguments: see product.cu. */
 enum { NUMBERS = 14 };
 static void set_numbers(const ampc_gemm *g, int64_t out[NUMBERS])
 {

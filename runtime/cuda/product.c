@@ -86,7 +86,7 @@ static LtStatus set(const CudaApi *api, LtMatmul m, LtMatmulAttribute what, uint
   return api->cublasLtMatmulDescSetAttribute(m, what, &value, sizeof value);
 }
 
-/* A and B are swapped: see Note [row-major]. */
+/* Describes the product; A and B are swapped: see Note [row-major]. */
 static LtStatus make_matmul(const CudaDevice *d, const ampc_gemm *g, LtMatmul *out)
 {
   const CudaApi *api = d->api;
@@ -109,7 +109,7 @@ static LtStatus make_matmul(const CudaDevice *d, const ampc_gemm *g, LtMatmul *o
 typedef struct Matrix { /* our matrix, row-major as stored */
   ampc_dtype type;
   bool trans;
-  int64_t rows, columns; /* not transposed */
+  int64_t rows, columns; /* sizes before transposition */
   int64_t ld, stride, batch;
 } Matrix;
 
@@ -184,7 +184,7 @@ static ampc_status list_algorithms(const CudaDevice *d, ProductPlan *p)
   return AMPC_OK;
 }
 
-/* The bias's address is set before the heuristic is called, because it checks the alignment. */
+/* Makes a plan. The bias's address is set before the heuristic checks its alignment. */
 static ampc_status make(CudaDevice *d, ProductPlan *p, const void *bias)
 {
   const ampc_gemm *g = &p->desc;
@@ -203,8 +203,8 @@ static ampc_status make(CudaDevice *d, ProductPlan *p, const void *bias)
 
 /* ---- finding it again ---- */
 
-/* The largest power of two that divides the address, up to AMPC_CUDA_ALIGN, which suffices for the
- * fastest algorithms. */
+/* Returns the largest power of two that divides the address, up to AMPC_CUDA_ALIGN, which suffices
+ * for the fastest algorithms. */
 static uint32_t alignment_of(const void *p)
 {
   uintptr_t at = (uintptr_t)p;
@@ -212,7 +212,7 @@ static uint32_t alignment_of(const void *p)
   return at % AMPC_CUDA_ALIGN ? lowest : AMPC_CUDA_ALIGN;
 }
 
-/* All facts that a plan depends on: the product and the alignment of its operands. */
+/* Returns all facts that a plan depends on: the product and the alignment of its operands. */
 static ProductKey key_of(const ampc_gemm *g, const GemmOperands *at)
 {
   ampc_dtype bias = g->has_bias ? g->bias_type : AMPC_DTYPE_COUNT;
@@ -234,7 +234,7 @@ static ampc_status grow(ProductPlans *s)
   return AMPC_OK;
 }
 
-/* Searches a list: a program has some dozens of kinds of products, and records each step once. */
+/* Searches a list: a program has only dozens of kinds of products and records each step once. */
 ampc_status product_find(CudaDevice *d, const ampc_gemm *g, const GemmOperands *at,
                          ProductPlan **out)
 {

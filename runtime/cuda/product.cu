@@ -25,7 +25,7 @@ static __device__ __noinline__ float number_at(const void *x, int type, long lon
   return wide;
 }
 
-/* Rounds to nearest, ties to even; NaN stays NaN. */
+/* Stores a number, rounded to nearest, ties to even; NaN stays NaN. */
 static __device__ __noinline__ void put_number(void *x, int type, long long i, float value)
 {
   if (type == F32) {
@@ -57,7 +57,7 @@ static __device__ __noinline__ void bring(float (*strip)[TILE], const void *x, i
 }
 
 /* A is [m, k], with element [i, l] at i * a_row + l * a_step. B is [k, n], with [l, j] at j *
- * b_column + l * b_step. `types`: those of a, b, c and bias, four bits each. */
+ * b_column + l * b_step. `types`: the types of a, b, c and bias, four bits each. */
 #ifdef __cplusplus
 extern "C"
 #endif
@@ -110,7 +110,7 @@ ampc_product(const void *a, const void *b, const void *bias, void *c, long long 
   }
 }
 
-/* The same for doubles, which only tests use: each thread sums its results of the tile alone.
+/* ampc_product for doubles, which only tests use: each thread sums its results of the tile alone.
  * `types` is unused. */
 #ifdef __cplusplus
 extern "C"

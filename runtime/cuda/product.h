@@ -16,9 +16,8 @@ typedef struct ProductPlan {
   LtLayout a, b, c; /* in cuBLASLt's column-major view: its first operand is b */
   LtHeuristic algorithm[MOST_ALGORITHMS]; /* in the order of the heuristic */
   int n_algorithms;                       /* 0: cuBLASLt cannot compute this product */
-  int chosen;                             /* the first one that ran, or the next one to try */
-  bool keeps_nan;                         /* products with relu: a test has shown that `chosen`
-                                             keeps NaN */
+  int chosen;     /* index of the first algorithm that ran, or of the next one to try */
+  bool keeps_nan; /* products with relu: a test has shown that `chosen` keeps NaN */
 } ProductPlan;
 
 /* Finds in d->products the plan of product g for operands with the alignment of `at`, or makes one.

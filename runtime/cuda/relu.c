@@ -41,14 +41,14 @@
   "  ret;\n"                                                                                       \
   "}\n"
 
-/* For the oldest GPU that programs support; newer ones accept it, too. */
+/* PTX for the oldest GPU that programs support; newer GPUs accept it, too. */
 const char cuda_relu_ptx[] = ".version 6.3\n"
                              ".target sm_70\n"
                              ".address_size 64\n" RELU("16", "2") RELU("32", "4") RELU("64", "8");
 
 typedef struct Format { /* the range of a type's negative numbers */
   int bits;
-  uint64_t first, count; /* the bits after -0; those of +inf */
+  uint64_t first, count; /* first: the bits after -0; count: the bits of +inf */
 } Format;
 
 static Format format_of(const CudaDevice *d, ampc_dtype type)
