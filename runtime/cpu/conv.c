@@ -27,7 +27,7 @@ struct ConvCache {
   bool real64;
   dnnl_engine_t engine;
   ConvPlan **plans;
-  size_t n_plans, room, last; /* last: the plan that was used last */
+  size_t n_plans, room, last; /* last: index of the plan that was used last */
   char *scratch;
   int64_t scratch_bytes, allocated; /* bytes that the plans need; bytes of `scratch` */
 };
@@ -78,7 +78,7 @@ static bool same(const ampc_conv *a, const ampc_conv *b)
          a->workspace == b->workspace;
 }
 
-/* A step calls convolutions in a fixed order, so the search begins after the last plan. */
+/* Finds a plan. A step calls them in a fixed order, so the search begins after the last one. */
 static ConvPlan *find(ConvCache *cache, const ampc_conv *d)
 {
   for (size_t i = 0; i < cache->n_plans; i++) {
@@ -90,8 +90,8 @@ static ConvPlan *find(ConvCache *cache, const ampc_conv *d)
   return NULL;
 }
 
-/* In a weight gradient, each lane has a partial sum. The plan sets their number independently of
- * the threads, because it affects the bits. Otherwise, more lanes than threads are useless. */
+/* Returns how many lanes run. In a weight gradient, each has a partial sum: the plan sets their
+ * number independently of the threads, because it affects the bits. Else threads limit it. */
 static int64_t lanes_of(const ConvCache *cache, const ConvPlan *plan)
 {
   int64_t threads = pool_threads(cache->pool);
@@ -99,8 +99,8 @@ static int64_t lanes_of(const ConvCache *cache, const ConvPlan *plan)
   return plan->lanes < threads || partial ? plan->lanes : threads;
 }
 
-/* A weight gradient of many weights is computed for a slice of the output channels at a time. These
- * channels of y are first copied so that they are contiguous. */
+/* Whether a weight gradient is computed for a slice of the output channels at a time, because it
+ * has many weights. These channels of y are first copied so that they are contiguous. */
 static bool is_sliced(const ConvPlan *plan)
 {
   return plan->filters < plan->desc.k;
@@ -124,8 +124,8 @@ static bool scratch_fits_images(const ConvPlan *plan)
   return in_place(plan, true) && in_place(plan, false) && plan->scratch <= t->x + t->y;
 }
 
-/* The library's scratch size is known only on the machine where it runs. If the plan has reserved
- * less, this cache allocates the scratch space, and library_bytes counts it. */
+/* Whether this cache allocates the library's scratch space, which library_bytes then counts. Its
+ * size is known only on the machine where it runs; the plan may have reserved less. */
 static bool scratch_is_outside(const ConvPlan *plan)
 {
   return plan->scratch > plan->tiling.scratch && !scratch_fits_images(plan);
@@ -260,7 +260,7 @@ static void run_share(Work *work, int64_t lane, int64_t share, int64_t slice, ch
 
 /* ---- forward and data ---- */
 
-/* Each lane computes every n_lanes-th share. Which lane computes a share affects no result. */
+/* Computes every n_lanes-th share. Which lane computes a share affects no result. */
 static void image_task(void *context, unsigned lane, unsigned n_lanes)
 {
   Work *work = context;
@@ -335,8 +335,8 @@ static void add_floats(const char *from, char *to, int64_t bytes)
   for (int64_t i = 0; i < n; i++) sum[i] += part[i];
 }
 
-/* Each lane sums its own range of shares. The first share is written to `sum`. Each later one is
- * written to `part`, then added to `sum`. */
+/* Sums this lane's range of shares. The first share is written to `sum`. Each later one is written
+ * to `part`, then added to `sum`. */
 static void sum_task(void *context, unsigned lane, unsigned n_lanes)
 {
   Work *work = context;
@@ -349,8 +349,8 @@ static void sum_task(void *context, unsigned lane, unsigned n_lanes)
   }
 }
 
-/* Adds the partial sums of the other lanes to that of lane 0, in their order. `block` adds one of
- * `n_blocks` ranges of the weights. */
+/* Adds the partial sums of the other lanes to the sum of lane 0, in their order. `block` adds one
+ * of `n_blocks` ranges of the weights. */
 static void join_task(void *context, unsigned block, unsigned n_blocks)
 {
   const Work *work = context;
@@ -410,7 +410,7 @@ static void slice_task(void *context, unsigned lane, unsigned n_lanes)
   for (int64_t s = lane; s < work->plan->tiling.slices; s += n_lanes) run_slice(work, lane, s);
 }
 
-/* Many weights: each lane computes slices. Otherwise: each lane has a sum, and these are added. */
+/* Computes a weight gradient: each lane computes slices, or a partial sum, which are then added. */
 static int run_weight(Work *work)
 {
   ConvPlan *plan = work->plan;

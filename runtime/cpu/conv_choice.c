@@ -15,7 +15,7 @@
 
 /* ---- descriptions ---------------------------------------------------------------------------- */
 
-/* Treats a sequence as an image of height 1: oneDNN has more generated code for images. */
+/* Whether d is treated as an image of height 1: oneDNN has more generated code for images. */
 static bool is_sequence(const ampc_conv *d)
 {
   return d->spatial == 1;
@@ -30,7 +30,7 @@ static int add_axes(const ampc_conv *d, const int64_t *values, int64_t of_height
   return n;
 }
 
-/* `any`: in the order that the library chooses; otherwise in their own order. */
+/* Describes weights. `any`: in the order that the library chooses; otherwise in their own order. */
 static dnnl_status_t weights_desc(const ConvPlan *p, int64_t filters, bool any,
                                   dnnl_memory_desc_t *out)
 {
@@ -54,7 +54,7 @@ dnnl_status_t conv_plain_desc(const ConvPlan *p, int64_t filters, dnnl_memory_de
   return weights_desc(p, filters, false, out);
 }
 
-/* Images are channels last in memory, although the library names channels before pixels. */
+/* Describes images. They are channels last in memory; the library names channels before pixels. */
 static dnnl_status_t images_desc(const ampc_conv *d, int64_t n, int64_t channels,
                                  const int64_t *size, ampc_dtype type, dnnl_memory_desc_t *out)
 {
@@ -64,7 +64,7 @@ static dnnl_status_t images_desc(const ampc_conv *d, int64_t n, int64_t channels
                                       d->spatial == 3 ? dnnl_ndhwc : dnnl_nhwc);
 }
 
-/* All memory descriptors for a share of `images` images. */
+/* Makes all memory descriptors for a share of `images` images. */
 static dnnl_status_t shape_init(const ConvPlan *p, int64_t images, const dnnl_memory_desc_t *w,
                                 Shape *s)
 {
@@ -104,12 +104,12 @@ static dnnl_status_t describe(const ConvPlan *p, const Shape *s, dnnl_convolutio
 /* ---- the library's list ---------------------------------------------------------------------- */
 
 typedef struct List {
-  dnnl_convolution_desc_t what; /* the iterator keeps reading it */
+  dnnl_convolution_desc_t what; /* the iterator reads it until it is destroyed */
   dnnl_primitive_attr_t attributes;
   dnnl_primitive_desc_iterator_t at;
 } List;
 
-/* The caller closes the list, also after a failure: no implementation, or no memory. */
+/* Opens the list. The caller closes it, also after a failure: no implementation, or no memory. */
 static dnnl_status_t list_open(const ConvPlan *p, dnnl_engine_t engine, const Shape *s, List *out)
 {
   dnnl_status_t bad = describe(p, s, &out->what);

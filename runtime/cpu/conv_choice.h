@@ -17,8 +17,8 @@ typedef struct Choice { /* [0]: for tiling.images; [1]: for the last share */
  * or if its weights need more space than planned. The caller frees the choice. */
 dnnl_status_t conv_choose(ConvPlan *p, dnnl_engine_t engine, Choice *out);
 void conv_choice_free(Choice *c);
-/* The weights of `filters` filters in their own order, [k, c / groups, kernel..]. */
+/* Describes the weights of `filters` filters in their own order, [k, c / groups, kernel..]. */
 dnnl_status_t conv_plain_desc(const ConvPlan *p, int64_t filters, dnnl_memory_desc_t *out);
-/* The slice of packed weights from filter `first` on. Fails if slices are not whole blocks. */
+/* Describes the slice of packed weights from filter `first` on. Fails if a slice cuts blocks. */
 dnnl_status_t conv_slice_desc(const ConvPlan *p, const Choice *c, int64_t first,
                               dnnl_memory_desc_t *out);

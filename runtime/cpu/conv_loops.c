@@ -14,16 +14,16 @@ enum { AXES = AMPC_MAX_SPATIAL, BLOCK = 64 }; /* BLOCK: channels whose sums stay
 
 typedef struct Lines {
   const ampc_conv *d;
-  int64_t c, k;           /* channels of a pixel of x, of y */
+  int64_t c, k;           /* channels of a pixel: of x; of y */
   int64_t c_each, k_each; /* channels of a group */
   int64_t n;              /* pixels */
-  int64_t x_step, y_step; /* elements from a pixel to the next */
+  int64_t x_step, y_step; /* elements from one pixel to the next */
   float *x, *w, *y;       /* x, y: the first pixels; w: the weights of the tap */
 } Lines;
 
 /* ---- the order of weights -------------------------------------------------------------------- */
 
-/* The index in packed weights of tap t of channel c of filter k; c counts within the group. */
+/* Returns the packed index of tap t of channel c of filter k; c counts within the group. */
 static int64_t packed_at(const ampc_conv *d, int64_t filters, int64_t k, int64_t c, int64_t t)
 {
   int64_t c_each = d->c / d->groups, k_each = filters / d->groups;
@@ -184,8 +184,8 @@ static void set_axes(const ampc_conv *d, Axis *axis)
         (Axis){d->in[i], d->out[i], d->kernel[i], d->stride[i], d->pad[i], d->dilation[i]};
 }
 
-/* The pixels [*out_begin, *out_end) of y along this axis for which the tap reads a pixel of x, not
- * padding. */
+/* Finds the pixels [*out_begin, *out_end) of y along this axis for which the tap reads a pixel of
+ * x, not padding. */
 static void seeing(const Axis *a, int64_t tap, int64_t *out_begin, int64_t *out_end)
 {
   int64_t shift = tap * a->dilation - a->pad; /* position that pixel 0 reads */

@@ -9,5 +9,5 @@ void conv_loops_pack(const ampc_conv *d, int64_t first, int64_t filters, const f
                      float *packed);
 /* Writes the packed weight gradient of `filters` filters to `plain`, in the order of ampc_conv. */
 void conv_loops_unpack(const ampc_conv *d, int64_t filters, const float *packed, float *plain);
-/* Computes `images` images of x and y; y has `filters` channels. */
+/* Computes the convolution of `images` images of x and y; y has `filters` channels. */
 void conv_loops_run(const ampc_conv *d, int64_t images, int64_t filters, const ConvOperands *at);

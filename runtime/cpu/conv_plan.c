@@ -63,7 +63,7 @@ static dnnl_status_t make_objects(ConvPlan *p, dnnl_engine_t engine, const Choic
   return bad;
 }
 
-/* Makes the library's objects, or none if loops compute it. */
+/* Makes the library's objects. If loops compute the convolution, makes none. */
 static dnnl_status_t make(ConvPlan *p, dnnl_engine_t engine)
 {
   Choice choice = {0};

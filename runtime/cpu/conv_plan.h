@@ -19,15 +19,15 @@ typedef struct ConvPlan {
   ampc_conv desc;
   ConvTiling tiling;
   ampc_dtype x_type, w_type, y_type; /* types of its operands: f32 or bf16 */
-  char name[48];                     /* of the implementation: the library's name, or "loops" */
-  bool loops;                        /* computed by conv_loops.c; no library objects */
-  int64_t rest;                      /* images in the last share */
-  int64_t filters;                   /* filters of one primitive: all, or those of a slice */
-  dnnl_primitive_t run[2], reorder;  /* reorder: packs a slice of w; WEIGHT: unpacks one */
+  char name[48];                    /* name of the implementation: the library's name, or "loops" */
+  bool loops;                       /* computed by conv_loops.c; no library objects */
+  int64_t rest;                     /* images in the last share */
+  int64_t filters;                  /* filters of one primitive: all, or only a slice */
+  dnnl_primitive_t run[2], reorder; /* reorder: packs a slice of w; WEIGHT: unpacks one */
   dnnl_memory_t packed, bias;
   void *packed_at; /* addresses of `packed` and `bias`, for loops */
   const void *bias_at;
-  int64_t slice_bytes; /* from a packed slice to the next */
+  int64_t slice_bytes; /* bytes from one packed slice to the next */
   int64_t scratch;     /* bytes per lane; a multiple of 64 */
   int64_t lanes;
   ConvLane *lane;

@@ -19,12 +19,12 @@ typedef struct Columns {
   bool real64;
   int64_t size;              /* bytes of an element of the image */
   int64_t first, channels;   /* channels of the image that belong to the group */
-  int64_t begin, depth, all; /* this part: `depth` of a row's `all` elements, from `begin` on */
+  int64_t begin, depth, all; /* this part has `depth` of a row's `all` elements, from `begin` on */
   char *image, *columns;
-  float *sum; /* sums over earlier parts, for the pixels of a group; NULL: there is one part */
+  float *sum; /* sums over earlier parts, for the pixels of a group; NULL: only one part */
 } Columns;
 
-/* The pixel of x that a tap reads for pixel `out` of y; -1: padding. */
+/* Returns the pixel of x that a tap reads for pixel `out` of y; -1: padding. */
 static int64_t seen_pixel(const ampc_conv *d, int64_t out, int64_t tap)
 {
   int64_t pixel = 0, step = 1;
@@ -65,7 +65,7 @@ static void gather_task(void *context, unsigned block, unsigned n_blocks)
     gather_row(k, r);
 }
 
-/* The pixel of y whose tap reads pixel `in` of x; -1: none. */
+/* Returns the pixel of y whose tap reads pixel `in` of x; -1: no pixel. */
 static int64_t seeing_pixel(const ampc_conv *d, int64_t in, int64_t tap)
 {
   int64_t pixel = 0, step = 1;
@@ -152,8 +152,8 @@ static int64_t all_columns(const ampc_conv *d) /* of a group */
   return d->c / d->groups * conv_taps(d);
 }
 
-/* The product for the part from column `begin` of a group on. The parts of a forward convolution
- * are added up; the first one adds the bias. */
+/* Returns the product for the part from column `begin` of a group on. The parts of a forward
+ * convolution are added up; the first part adds the bias. */
 static ampc_gemm product_of(const Job *job, int64_t begin)
 {
   const ampc_conv *d = job->d;
@@ -181,8 +181,8 @@ static void narrow_task(void *context, unsigned block, unsigned n_blocks)
     convert_narrow(d->y_type, sum + r * k, n->y + r * d->k * ampc_dtype_size(d->y_type), k);
 }
 
-/* The library takes some operands without widening, so they need no panels. Their space then holds
- * columns, and parts are larger. */
+/* Returns the tiling on this machine. The library takes some operands without widening, so they
+ * need no panels. Their space then holds columns, and parts are larger. */
 static ConvTiling tiling_of(const ampc_conv *d, bool real64)
 {
   ConvTiling t = ampc_conv_tiling(d, real64);
@@ -254,7 +254,7 @@ static ampc_status run_part(const Job *job, int64_t group, int64_t begin)
   return status;
 }
 
-/* The convolution of the images that are computed together, from image `first` on. */
+/* Returns the convolution of the images that are computed together, from image `first` on. */
 static ampc_conv some_images(const Job *job, int64_t first)
 {
   ampc_conv some = *job->d;

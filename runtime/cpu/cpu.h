@@ -4,24 +4,24 @@
 #include "pool.h"
 
 typedef struct GemmCache GemmCache; /* primitives of a program's products, made once */
-GemmCache *gemm_cache_create(Pool *pool, bool real64); /* NULL: out of memory; `pool` outlives it */
+GemmCache *gemm_cache_create(Pool *pool, bool real64); /* NULL: out of memory; keep `pool` */
 void gemm_cache_free(GemmCache *cache);
-int64_t gemm_cache_bytes(const GemmCache *cache); /* the library's scratch space */
+int64_t gemm_cache_bytes(const GemmCache *cache); /* bytes of the library's scratch space */
 /* Makes the primitives of the product, so that gemm_cache_bytes counts their scratch space. */
 ampc_status cpu_gemm_prepare(GemmCache *cache, const ampc_gemm *g);
 /* Whether products have these types: all floats; with real64 only f32, which means double. */
 bool cpu_takes(const ampc_dtype *types, int n, bool real64);
-/* See ampc_gemm; operands are plain memory. */
+/* Computes a product (ampc_gemm); operands are plain memory. */
 ampc_status cpu_gemm(GemmCache *cache, const ampc_gemm *g, const GemmOperands *at);
 
 typedef struct ConvCache ConvCache; /* objects of a program's convolutions, made once */
-/* NULL: out of memory. `pool` and `products` outlive it. */
+/* Returns NULL if memory runs out. `pool` and `products` must outlive the cache. */
 ConvCache *conv_cache_create(Pool *pool, GemmCache *products, bool real64);
 void conv_cache_free(ConvCache *cache);
-int64_t conv_cache_bytes(const ConvCache *cache); /* scratch space outside the workspaces */
-/* See ampc_conv; operands are plain memory. Prepares the convolution if that is not done yet. */
+int64_t conv_cache_bytes(const ConvCache *cache); /* bytes of scratch outside the workspaces */
+/* Computes a convolution (ampc_conv), prepared first if needed; operands are plain memory. */
 ampc_status cpu_conv(ConvCache *cache, const ampc_conv *d, const ConvOperands *at);
 ampc_status cpu_conv_prepare(ConvCache *cache, const ampc_conv *d);
-/* The code that computes it on this machine: the library's name of it, "loops" or "product". The
- * name is valid as long as the cache. */
+/* Sets *out to the name of the code that computes the convolution on this machine: the library's
+ * name, "loops" or "product". The name is valid as long as the cache. */
 ampc_status cpu_conv_implementation(ConvCache *cache, const ampc_conv *d, const char **out);

@@ -21,9 +21,9 @@ static CpuDevice *cpu_of(Device *d)
   return (CpuDevice *)d;
 }
 
-/* Linux overcommits memory and kills the process that uses it, so a request for more than the
- * machine has is rejected here. Large spaces begin on a huge page. Writing the zeros touches all
- * pages now, not in a step. */
+/* Allocates a space. Linux overcommits memory and kills the process that uses it, so a request for
+ * more than the machine has is rejected here. Large spaces begin on a huge page. Writing the zeros
+ * touches all pages now, not in a step. */
 static ampc_status cpu_alloc(Device *d, int64_t bytes, void **out)
 {
   (void)d;
@@ -115,7 +115,7 @@ static int64_t cpu_library_bytes(const Device *d)
   return gemm_cache_bytes(cpu->products) + conv_cache_bytes(cpu->convolutions);
 }
 
-/* Signal handlers must not run while oneDNN computes: Note [signals]. */
+/* Runs a step. Signal handlers must not run while oneDNN computes: Note [signals]. */
 static ampc_status cpu_step(Device *d, uint32_t key, void *state,
                             ampc_status (*body)(void *context), void *context)
 {

@@ -40,9 +40,9 @@ typedef struct GemmCall {
   char *c, *workspace;
   /* the current tile, and the current piece of k */
   int64_t e0, entries, i0, m, j0, n, p0, k;
-  int64_t block_m, block_n, blocks_m, blocks_n; /* of the tile */
-  Primitive *primitive[2][2];                   /* [1]: for the last row; for the last column */
-  atomic_int failed;                            /* the library's status */
+  int64_t block_m, block_n, blocks_m, blocks_n; /* sizes and numbers of the tile's blocks */
+  Primitive *primitive[2][2]; /* [1][]: for the last row; [][1]: for the last column */
+  atomic_int failed;          /* the library's status if it failed */
 } GemmCall;
 
 /* ---- panels ---- */
@@ -52,7 +52,7 @@ typedef struct Panel {
   ampc_dtype type;
   bool trans;
   int64_t ld, stride;                 /* elements */
-  int64_t row, column, rows, columns; /* the panel, as stored */
+  int64_t row, column, rows, columns; /* position and size of the panel, as stored */
   const GemmRoom *room;
   char *wide; /* its widened copy for the first entry; copies are tiling.bytes apart */
 } Panel;
@@ -84,8 +84,8 @@ static Panel panel_b(const GemmCall *p)
   return panel;
 }
 
-/* The address of element (row, column) of the panel. `entry` counts the entries that are computed
- * together. */
+/* Returns the address of element (row, column) of the panel. `entry` counts the entries that are
+ * computed together. */
 static const char *panel_at(const GemmCall *p, const Panel *panel, int64_t entry, int64_t row,
                             int64_t column)
 {
@@ -130,7 +130,7 @@ static void widen_task(void *context, unsigned part, unsigned n_parts)
 
 /* ---- products ---- */
 
-/* The address of element (row, column) of the tile of sums: in C, or in the workspace. */
+/* Returns the address of element (row, column) of the tile of sums: in C, or in the workspace. */
 static char *sum_at(const GemmCall *p, int64_t entry, int64_t row, int64_t column)
 {
   const GemmTiling *t = &p->tiling;
@@ -188,7 +188,7 @@ static void clear_block(const GemmCall *p, const BlockPlace *at)
     memset((float *)at->at.c + r * ldc, 0, (size_t)at->n * sizeof(float));
 }
 
-/* A lane runs every n_lanes-th block of the tile, in all entries. */
+/* Runs this lane's blocks: every n_lanes-th block of the tile, in all entries. */
 static void multiply_task(void *context, unsigned lane, unsigned n_lanes)
 {
   GemmCall *p = context;
@@ -206,7 +206,7 @@ static void multiply_task(void *context, unsigned lane, unsigned n_lanes)
   }
 }
 
-/* The key of the tile's blocks, without their sizes. */
+/* Returns the key of the tile's blocks, without their sizes. */
 static PrimitiveKey key_of(const GemmCall *p)
 {
   const ampc_gemm *g = p->g;
@@ -254,7 +254,7 @@ static ampc_status find_primitives(GemmCall *p)
 
 /* ---- the end of a tile: bias, relu, rounding ---- */
 
-/* The largest number that this type rounds to 0: half of its least positive number. */
+/* Returns the largest number that this type rounds to 0: half of its smallest positive number. */
 static float vanishing(ampc_dtype d)
 {
   return ampc_is_narrow(d) ? (float)(ampc_type_of(d)->least / 2) : 0;
@@ -270,7 +270,7 @@ static void relu_chunk(float *s, int64_t n, float least)
   }
 }
 
-/* `sum` is f32: C itself, or a row in the workspace that is rounded to `to`. */
+/* Stores sums after bias and relu. `sum` is f32: C itself, or a row that is rounded to `to`. */
 static void store_chunk(const GemmCall *p, char *sum, char *to, const float *bias, int64_t n)
 {
   float *s = (float *)(void *)sum;
@@ -320,8 +320,8 @@ static void store_task(void *context, unsigned part, unsigned n_parts)
 
 /* ---- the whole ---- */
 
-/* Divides `size` into blocks of about `edge`. They are as equal as multiples of 16 allow, which the
- * library prefers; the last one may be smaller. */
+/* Divides `size` into blocks of about `edge`: multiples of 16, which the library prefers, and as
+ * equal in size as these allow; the last block may be smaller. */
 static void cut(int64_t size, int64_t edge, int64_t *out_block, int64_t *out_blocks)
 {
   int64_t blocks = ceil_div(size, edge);

@@ -22,7 +22,7 @@ typedef struct Worker {
   pthread_mutex_t mutex;
   pthread_cond_t wake;
   pthread_t thread;
-  unsigned index; /* 1 ..; 0 is the caller */
+  unsigned index; /* from 1 on; the caller has index 0 */
   Pool *pool;
 } Worker;
 
@@ -42,15 +42,15 @@ static inline void relax(void)
 #endif
 }
 
-/* Thread i runs parts i, i + threads, ... */
+/* Runs the parts of thread i: i, i + threads, ... */
 static void run_share(const Pool *pool, unsigned index)
 {
   for (unsigned part = index; part < pool->n_parts; part += pool->threads)
     pool->task(pool->context, part, pool->n_parts);
 }
 
-/* The worker sets `asleep` before it reads the ticket again. The caller increments the ticket
- * before it reads `asleep`. So at least one of them sees the other's write. */
+/* Waits for a ticket. The worker sets `asleep` before it reads the ticket again. The caller
+ * increments the ticket before it reads `asleep`. So at least one sees the other's write. */
 static void await_ticket(Worker *w, unsigned seen)
 {
   for (int i = 0; i < SPINS; i++) {
@@ -73,7 +73,7 @@ static void raise_ticket(Worker *w)
   pthread_mutex_unlock(&w->mutex);
 }
 
-/* The loop of a worker. Tickets count up, so none is missed. */
+/* Runs tasks until the pool ends. Tickets count up, so no ticket is missed. */
 static void *work(void *arg)
 {
   Worker *w = arg;
@@ -107,7 +107,7 @@ void pool_run(Pool *pool, PoolTask *task, void *context, unsigned n_parts)
   }
 }
 
-/* False: the system has no more threads; the pool is then smaller. */
+/* Starts a thread. False: the system has no more threads; the pool is then smaller. */
 static bool worker_start(Worker *w, Pool *pool, unsigned index)
 {
   w->index = index;
@@ -120,7 +120,7 @@ static bool worker_start(Worker *w, Pool *pool, unsigned index)
   return false;
 }
 
-/* Whole cache lines, so that no two threads write to one. */
+/* Allocates zeroed memory in whole cache lines, so that no two threads write to one line. */
 static void *zeroed_lines(size_t bytes)
 {
   bytes = (bytes + LINE - 1) / LINE * LINE;

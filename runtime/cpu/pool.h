@@ -5,8 +5,8 @@
 typedef struct Pool Pool;
 typedef void PoolTask(void *context, unsigned part, unsigned n_parts);
 
-/* `threads` includes the caller, who works, too. If the system refuses threads, the pool is
- * smaller. NULL: out of memory. */
+/* Creates a pool. `threads` includes the caller, who works, too. If the system refuses threads, the
+ * pool is smaller. Returns NULL if memory runs out. */
 Pool *pool_create(unsigned threads);
 void pool_free(Pool *pool);
 unsigned pool_threads(const Pool *pool);

@@ -107,7 +107,7 @@ static uint64_t hash(const PrimitiveKey *key)
   return h;
 }
 
-/* The entry of the key, or the free entry for it. The table is never full. */
+/* Returns the entry of the key, or the free entry for it. The table is never full. */
 static Primitive **place_of(Primitive **table, size_t room, const PrimitiveKey *key)
 {
   size_t at = (size_t)hash(key) & (room - 1);
@@ -115,7 +115,7 @@ static Primitive **place_of(Primitive **table, size_t room, const PrimitiveKey *
   return &table[at];
 }
 
-/* Keeps the table at most half full, so that probing stays short; false: out of memory. */
+/* Keeps the table at most half full, so that probing stays short. False: out of memory. */
 static bool grow(PrimitiveCache *cache)
 {
   if (2 * (cache->count + 1) <= cache->room) return true;
@@ -171,7 +171,7 @@ static dnnl_status_t describe(Primitive *primitive, dnnl_matmul_desc_t *out)
                                      k->has_bias ? &primitive->bias : NULL, &primitive->c);
 }
 
-/* We provide the scratch space. If the key says so, C is added to. */
+/* Makes attributes: the caller provides scratch space; if the key says so, C is added to. */
 static dnnl_status_t attributes_of(const PrimitiveKey *key, dnnl_primitive_attr_t *out)
 {
   dnnl_post_ops_t sum = NULL;
@@ -245,7 +245,7 @@ ampc_status primitive_failed(int status)
   return ampc_fail(AMPC_RUN_FAILED, "oneDNN failed in a matrix product: its status is %d", status);
 }
 
-/* Checks the memory, because a lane's first run can generate further kernels. */
+/* Makes a lane's objects. Checks the memory first: a lane's first run can generate more kernels. */
 static dnnl_status_t make_lane(const PrimitiveCache *cache, const Primitive *primitive,
                                PrimitiveLane *l)
 {
@@ -259,7 +259,7 @@ static dnnl_status_t make_lane(const PrimitiveCache *cache, const Primitive *pri
   return bad;
 }
 
-/* The first run of a lane makes its memory objects. Only this lane accesses them. */
+/* Runs a block. The first run of a lane makes its memory objects, which only this lane accesses. */
 int primitive_run(PrimitiveCache *cache, Primitive *primitive, unsigned lane,
                   const GemmOperands *at)
 {

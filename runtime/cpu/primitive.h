@@ -2,12 +2,12 @@
 #pragma once
 #include "cpu.h"
 
-/* C [m, n] = A B (+ bias) (+ C). Rows are ld elements apart. There is no padding, so that keys can
- * be compared as bytes. */
+/* The product C [m, n] = A B (+ bias) (+ C) of a block. Rows are ld elements apart. The struct has
+ * no padding, so that keys can be compared as bytes. */
 typedef struct PrimitiveKey {
   int64_t m, n, k, lda, ldb, ldc;
   int64_t trans_a, trans_b, add, has_bias;
-  int64_t type, c_type, bias_type; /* f32, or one that library_takes(); f32 takes only itself */
+  int64_t type, c_type, bias_type; /* f32 or a type of library_takes(); f32 takes only f32 */
 } PrimitiveKey;
 
 typedef struct Primitive Primitive;
@@ -16,7 +16,7 @@ typedef struct PrimitiveCache PrimitiveCache;
 PrimitiveCache *
 primitive_cache_create(unsigned lanes); /* lanes: threads that run blocks; NULL: out of memory */
 void primitive_cache_free(PrimitiveCache *cache);
-int64_t primitive_cache_bytes(const PrimitiveCache *cache); /* of scratch space */
+int64_t primitive_cache_bytes(const PrimitiveCache *cache); /* bytes of scratch space */
 /* Allocates scratch space for all primitives made so far. Call before blocks run. */
 ampc_status primitive_cache_allocate(PrimitiveCache *cache);
 /* Finds or makes a primitive. Do not call while blocks run. */
