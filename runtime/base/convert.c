@@ -35,8 +35,8 @@ static inline uint16_t f16_of(float f)
   return (uint16_t)(h | ((x >> 16) & 0x8000u));
 }
 
-/* Changes the exponent's bias from 15 to 127. A subtraction normalises subnormals. Infinity and NaN
- * get the largest exponent, and a NaN becomes quiet. */
+/* Widens: changes the exponent's bias from 15 to 127. A subtraction normalises subnormals. Infinity
+ * and NaN get the largest exponent, and a NaN becomes quiet. */
 static inline float f32_of_f16(uint16_t h)
 {
   uint32_t a = (uint32_t)(h & 0x7fff) << 13, sign = (uint32_t)(h & 0x8000) << 16;
@@ -47,8 +47,8 @@ static inline float f32_of_f16(uint16_t h)
   return float_of(x | sign);
 }
 
-/* bf16 is the upper half of f32. Adding half an ulp, less one, plus the last bit that stays rounds
- * to even. A NaN must not round up to infinity. */
+/* Rounds to bf16, the upper half of f32. Adding half an ulp, less one, plus the last bit that stays
+ * rounds to even. A NaN must not round up to infinity. */
 static inline uint16_t bf16_of(float f)
 {
   uint32_t x = bits_of(f);
@@ -69,7 +69,7 @@ static inline float tf32_of(float f)
 }
 
 #if defined __x86_64__
-/* Every processor with AVX2 has F16C, which clang 14 cannot query. */
+/* clang 14 cannot query F16C, but every processor with AVX2 has F16C. */
 static bool has_f16c(void)
 {
   return __builtin_cpu_supports("avx2");

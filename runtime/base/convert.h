@@ -6,7 +6,7 @@
 
 void convert_widen(ampc_dtype from_type, const void *from, float *to, int64_t n); /* 16-bit, f32 */
 void convert_narrow(ampc_dtype to_type, const float *from, void *to, int64_t n);  /* 16-bit, f32 */
-void convert_tf32(const float *from, float *to, int64_t n); /* 10 mantissa bits left */
+void convert_tf32(const float *from, float *to, int64_t n); /* keeps 10 mantissa bits */
 
 /* Store or load element i of an array. A double is rounded to f32 before it becomes a 16-bit float;
  * it is truncated to an integer. real64: elements of type f32 are doubles. */

@@ -1,6 +1,6 @@
 /* A lock is an abstract Unix socket whose name is computed from the folder and the file's name. It
- * is no file, so nothing is left behind, and it disappears with its process, however that ends. A
- * process on another machine that shares the folder does not see the lock. Then the last one to
+ * is not a file, so nothing is left over: it disappears with its process, however the process ends.
+ * A process on another machine that shares the folder does not see the lock. Then the last one to
  * save wins; each file is still complete (file.c). */
 #include "file_lock.h"
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include "runtime/plan/file.h"
 
-/* FNV-1a, because a file name can be longer than a socket address. */
+/* Hashes a file name by FNV-1a, because it can be longer than a socket address. */
 static unsigned long long hash_of(const char *text)
 {
   unsigned long long hash = 0xcbf29ce484222325u;
@@ -22,7 +22,7 @@ static unsigned long long hash_of(const char *text)
   return hash;
 }
 
-/* All names of a file give the same address. False: the folder does not exist. */
+/* Computes the address; all names of a file give the same one. False: the folder does not exist. */
 static bool address_of(const char *path, struct sockaddr_un *out, socklen_t *out_size)
 {
   struct stat info;
@@ -41,7 +41,7 @@ static bool address_of(const char *path, struct sockaddr_un *out, socklen_t *out
   return there;
 }
 
-/* The process that listens at the address; 0: unknown. */
+/* Returns the process that listens at the address; 0: unknown. */
 static long holder_of(const struct sockaddr_un *address, socklen_t size)
 {
   struct ucred who = {.pid = 0};

@@ -21,11 +21,11 @@ enum {
 static const int signals[SIGNALS] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGPIPE, SIGXFSZ};
 static const long long twice = 300000000; /* ns; a second request within this time does not count */
 
-static const char *running; /* the program's name; NULL: main() is not ampc's */
+static const char *running; /* the program's name; NULL: main() belongs to another program */
 static bool terminal, prompt;
 static atomic_bool asked, requested, save_requested;
 static atomic_int held;
-static atomic_llong ending; /* time of the first request to end, ns; 0: there was none */
+static atomic_llong ending; /* time of the first request to end, ns; 0: no request */
 static struct sigaction before[SIGNALS];
 static pthread_t listener;
 static bool listening;
@@ -49,7 +49,7 @@ static void end_process(int number)
   _exit(AMPC_INTERRUPTED);
 }
 
-/* The program does not check for requests: the process ends as soon as nothing is held. */
+/* Whether the process ends once nothing is held: the program does not check for requests. */
 static bool at_once(void)
 {
   return running && !asked;
@@ -114,7 +114,7 @@ static void *wait_for_signals(void *nothing)
   return nothing;
 }
 
-/* The thread accepts the caller's signals. Without it they wait for the end of the step. */
+/* Starts the thread that accepts the caller's signals, which otherwise wait for the step's end. */
 static void start_listener(void)
 {
   pthread_attr_t small;
@@ -147,7 +147,7 @@ void interrupt_restore(void)
 
 /* ---- holding ---- */
 
-static _Thread_local int own; /* this thread's share of `held` */
+static _Thread_local int own; /* how often this thread is counted in `held` */
 
 void interrupt_hold(void)
 {
@@ -155,8 +155,8 @@ void interrupt_hold(void)
   held++;
 }
 
-/* The last release ends the process. Until then each thread that releases waits here, so that it
- * starts no new work. */
+/* Releases. The last release ends the process if that was requested. Until then each thread that
+ * releases waits here, so that it starts no new work. */
 void interrupt_release(void)
 {
   if (--held == 0 && requested && at_once()) end_process(SIGINT);

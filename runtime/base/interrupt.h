@@ -13,12 +13,12 @@
 
 /* ---- for main() ---- */
 
-/* Must be called before anything is opened. The message names `program`. */
+/* Begins to catch signals; call it before anything is opened. The message names `program`. */
 void interrupt_begin(const char *program);
-/* From here on the program itself checks for requests. */
+/* Says that from here on the program itself checks for requests. */
 void interrupt_ask(void);
-/* The same for a prompt. Ctrl-C is then only a request, even if repeated; SIGTERM and SIGHUP end
- * the session. If the input is no terminal, the signals also interrupt the reading of a line. */
+/* The same for the prompt of `amp repl`. Ctrl-C is only a request, even if repeated; SIGTERM and
+ * SIGHUP end the session. If the input is not a terminal, signals also interrupt reading a line. */
 void interrupt_prompt(bool terminal);
 
 /* ---- for the training loop; works without interrupt_begin, too ---- */
@@ -31,6 +31,6 @@ void interrupt_restore(void);
 void interrupt_hold(void);    /* may nest; any thread may call it */
 void interrupt_release(void); /* does not return if the process is to end */
 bool interrupt_requested(void);
-bool interrupt_ending(void);    /* the same, without Ctrl-C at a prompt */
+bool interrupt_ending(void);    /* true if an end is requested by more than Ctrl-C at a prompt */
 void interrupt_calm(void);      /* forgets a Ctrl-C at a prompt */
 bool interrupt_take_save(void); /* has a save been requested since the last call? */

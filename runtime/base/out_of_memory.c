@@ -20,7 +20,7 @@ bool out_of_memory_near(void)
 static const char *running; /* the name of the program */
 static struct sigaction before_segv, before_abort;
 
-/* Calls only what a handler may call. */
+/* Handles a crash. Calls only functions that a signal handler may call. */
 static void on_crash(int number, siginfo_t *info, void *context)
 {
   static const char text[] = ": error: out of memory\n";

@@ -4,14 +4,14 @@
 
 enum { CRASH_STACK = 32 << 10 /* bytes; all registers of a processor with AMX take 11 KB */ };
 
-/* True if there is too little memory for what a library allocates in one call. Check it before
- * oneDNN generates a kernel: without memory oneDNN writes to buffers that it did not get, or throws
- * an exception that nobody catches. */
+/* Returns whether there is too little memory for what a library allocates in one call. Check it
+ * before oneDNN generates a kernel: without memory oneDNN writes to buffers that it did not get, or
+ * throws an exception that nobody catches. */
 bool out_of_memory_near(void);
 
-/* From now on a crash after memory has run out ends the process with one sentence and status 5.
- * Other crashes, and signals that a process sent, are handled as before. The sentence begins with
- * `program`, which must stay valid. The calling thread gets a stack for handlers. */
+/* Sets handlers of crashes: a crash after memory has run out ends the process with one sentence and
+ * status 5. Other crashes, and signals that a process sent, are handled as before. The sentence
+ * begins with `program`, which must stay valid. The calling thread gets a stack for handlers. */
 void out_of_memory_catch(const char *program);
 
 /* Lets crash handlers run on `stack` while this thread lives. The thread's own stack may be full,

@@ -2,14 +2,14 @@
 #include <math.h>
 #include "philox.h"
 
-/* Two numbers a block: element i is the (i mod 2)-th of block i / 2. */
+/* A block has two numbers: element i is number i mod 2 of block i / 2. */
 double philox_uniform(uint64_t key, uint64_t stream, uint64_t i)
 {
   Philox p = philox(key, i / 2, stream);
   return philox_unit(&p, i % 2);
 }
 
-/* Box-Muller: element 2k is the cosine of the pair, 2k + 1 the sine. */
+/* Box-Muller: element 2k is the cosine of the pair, element 2k + 1 the sine. */
 double philox_normal(uint64_t key, uint64_t stream, uint64_t i)
 {
   Philox p = philox(key, i / 2, stream);

@@ -1,5 +1,5 @@
 /* Philox 4x32-10: four random words from a 128-bit counter and a 64-bit key (Salmon et al., 2011).
- * Any number of a sequence is computed from its counter, without the ones before it. */
+ * Any number of a sequence is computed from its counter, without the numbers before it. */
 #pragma once
 #include <stdint.h>
 
@@ -21,13 +21,13 @@ static inline Philox philox(uint64_t key, uint64_t low, uint64_t high)
   return c;
 }
 
-/* Half a block as a double in [0, 1) with 53 random bits. `half` is 0 or 1. */
+/* Returns half a block as a double in [0, 1) with 53 random bits. `half` is 0 or 1. */
 static inline double philox_unit(const Philox *p, unsigned half)
 {
   uint64_t bits = (uint64_t)p->word[2 * half] << 32 | p->word[2 * half + 1];
   return (double)(bits >> 11) * 0x1p-53;
 }
 
-/* Element i of the sequence (key, stream), uniform in [0, 1) or standard normal. */
+/* Return element i of the sequence (key, stream), uniform in [0, 1) or standard normal. */
 double philox_uniform(uint64_t key, uint64_t stream, uint64_t i);
 double philox_normal(uint64_t key, uint64_t stream, uint64_t i);

@@ -11,8 +11,8 @@
 #include <pthread.h>
 #include <signal.h>
 
-/* Until signals_release this thread receives no signals except those that report a crash. */
+/* Blocks all signals of this thread until signals_release, except signals that report a crash. */
 void signals_hold(sigset_t *before);
 void signals_release(const sigset_t *before);
-/* pthread_create for a thread that takes no signals. */
+/* Does pthread_create for a thread that takes no signals. */
 int signals_thread(pthread_t *out, void *(*work)(void *), void *context);
