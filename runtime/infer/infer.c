@@ -6,8 +6,8 @@
 #include "runtime/runtime.h"
 #include "runtime/plan/needs.h"
 
-/* Initializes the parameters first: random numbers then begin as the seed says, and parameters that
- * `missing` names keep their initial values. */
+/* Loads the weights. Initializes the parameters first: random numbers then begin as the seed says,
+ * and parameters that `missing` names keep their initial values. */
 static ampc_status take_weights(ampc_runtime *rt, const char *weights, const char *data_dir,
                                 ampc_tell *tell, void *to)
 {
