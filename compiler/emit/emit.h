@@ -1,8 +1,8 @@
-/* Prints a plan as text. The same input gives the same bytes. */
+/* Prints a plan as text. Equal input gives equal bytes. */
 #pragma once
 #include "compiler/base/compile.h"
 
-/* Pass kernels: after it, commands with equal kernels launch the same one. */
+/* Runs pass kernels. After it, commands whose kernels have equal texts launch one kernel. */
 bool pass_kernels(Compile *c);
 
 /* Checks every template, once per process. Ends the process if one has an unknown word. */
@@ -19,23 +19,23 @@ void emit_header(Compile *c, Text *out);
  * } ampc_jit_kernels[], in the order of program->kernels and with a null name at the end. CUDA:
  * text for NVRTC with extern "C" kernels. */
 void emit_kernels(Compile *c, Text *out);
-/* As emit_kernels, for `count` of the program's kernels from `first` on; CUDA only. */
+/* Prints `count` of the program's kernels, from `first` on, like emit_kernels(). CUDA only. */
 void emit_some_kernels(Compile *c, uint32_t first, uint32_t count, Text *out);
 
-/* Prints kernel i of program->kernels under its comment, without the helpers that it needs; on the
- * CPU with its thunk. */
+/* Prints kernel i of program->kernels under its comment, without the helpers that it needs. On the
+ * CPU the thunk of the kernel follows. */
 void emit_kernel(Compile *c, uint32_t i, Text *out);
-/* Prints texts of emit_kernel together with the helpers that they need; on the CPU emit_kernels is
- * this for all kernels. `names` fills the table. CPU only. */
+/* Prints texts of emit_kernel together with the helpers that they need; on the CPU emit_kernels()
+ * does this for all kernels. `names`: the names in the table. CPU only. */
 void emit_unit(Compile *c, const Text *kernels, const char *const *names, uint32_t n, Text *out);
 
-/* The line after the text of an own op. settle_lines replaces it when the whole text is printed;
- * `file` is the name that compilers shall report. */
+/* The `#line` after the text of an own op. settle_lines() corrects it when the whole text is
+ * printed; `file` is the name that compilers shall report. */
 extern const char own_line_after[];
 void settle_lines(Arena *arena, Text *out, size_t from, const char *file);
 
 /* Maps a line of the last emit_* output to the place that printed it, "compiler/emit/kernel.c:120";
- * NULL: there is no such line. */
+ * Returns NULL if there is no such line. */
 const char *emit_blame(const Compile *c, uint32_t line);
 
 /* Compiles the kernels with NVRTC (loaded at run time) for c->options.target. Returns false after
@@ -43,15 +43,16 @@ const char *emit_blame(const Compile *c, uint32_t line);
 bool emit_ptx(Compile *c, Text *out);
 bool emit_cubin(Compile *c, Text *out);
 
-/* Compiles a text of emit_kernels, or a part of one, for any architecture ("sm_90").
- * NVRTC_report: what ptxas prints about each kernel: registers, shared memory, spills. */
+/* Compiles a text of emit_kernels, or a part of one, for any architecture ("sm_90"). NVRTC_report:
+ * the text that ptxas prints about each kernel: registers, shared memory, spills. */
 typedef enum NvrtcKind { NVRTC_ptx, NVRTC_cubin, NVRTC_report } NvrtcKind;
 bool emit_nvrtc(Compile *c, const Text *kernels, const char *arch, NvrtcKind kind, Text *out);
 
-/* Reports the errors in a compiler's log that are in the text of an own op at their places in the
- * job; false: there are none. */
+/* Reports the errors of a compiler's log in the texts of own ops at their places in the job.
+ * Returns false if there are no such errors. */
 bool emit_own_mistakes(Compile *c, const char *log);
 
-void emit_params(Compile *c, Text *out); /* name, shape, type a line; last: "total N parameters" */
-void emit_plan(Compile *c,
-               Text *out); /* --emit=plan: the commands with places, the spaces, totals */
+/* Prints name, shape and type of each parameter, a line each; last "total N parameters". */
+void emit_params(Compile *c, Text *out);
+/* Prints --emit=plan: the commands with places, the spaces, totals. */
+void emit_plan(Compile *c, Text *out);

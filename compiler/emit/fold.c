@@ -6,13 +6,13 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Whether c ends a number. */
+/* True if c can follow a whole number. */
 static bool ends(char c)
 {
   return !in_name(c) && c != '.';
 }
 
-/* Whether what precedes an operand binds no stronger than a sum: + - = ( , < > or the beginning. */
+/* True if the text before an operand binds no stronger than a sum: + - = ( , < > or no text. */
 static bool is_loose(const Text *t)
 {
   size_t n = t->n;
@@ -20,14 +20,14 @@ static bool is_loose(const Text *t)
   return n && strchr("+-=(,<>", t->at[n - 1]);
 }
 
-/* Whether what follows does not bind the operand before it; * / % and an index do. */
+/* True if the text after an operand does not bind it, as * / % and an index do. */
 static bool is_free(const char *s)
 {
   while (*s == ' ') s++;
   return !strchr("*/%[", *s) || !*s;
 }
 
-/* The length of a term such as " + 0 * 49 * 128": 0 times literals; 0: there is none. */
+/* Returns the length of a term such as " + 0 * 49 * 128": 0 times literals; else 0. */
 static size_t idle_product(const char *s)
 {
   if (strncmp(s, " + 0 * ", 7) != 0) return 0;
@@ -39,8 +39,8 @@ static size_t idle_product(const char *s)
   return ends(*end) && is_free(end) ? (size_t)(end - s) : 0;
 }
 
-/* How many bytes at s can be removed: " * 1" and " / 1"; " + 0" and " - 0" if no product follows;
- * "1 * " if no product precedes it. */
+/* Returns how many bytes at s can be removed: " * 1" and " / 1"; " + 0" and " - 0" if no product
+ * follows; "1 * " if no product precedes it. */
 static size_t idle(const Text *before, const char *s)
 {
   if ((strncmp(s, " * 1", 4) == 0 || strncmp(s, " / 1", 4) == 0) && ends(s[4])) return 4;
@@ -55,7 +55,7 @@ const char *fold_line(const Kernel *k, const char *line)
 {
   Text t = text_new(k->c->arena);
   for (const char *s = line; *s;) {
-    size_t plain = strcspn(s, " 1R"); /* nothing that can be removed begins there */
+    size_t plain = strcspn(s, " 1R"); /* no byte of these begins a term that can be removed */
     text_add(&t, s, plain);
     s += plain;
     size_t n = idle(&t, s);

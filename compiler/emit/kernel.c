@@ -7,7 +7,7 @@
 
 /* ---- what a kernel is ---- */
 
-/* The number of elements of the largest argument: an index must be able to count them. */
+/* Returns the number of elements of the largest argument: an index must be able to count them. */
 static int64_t most_elements(const Kernel *k)
 {
   int64_t most = 0;
@@ -23,8 +23,8 @@ static int64_t most_elements(const Kernel *k)
   return most;
 }
 
-/* The index type is `int` if that is large enough: 64-bit index arithmetic costs registers and time
- * on a GPU. put_code names the arguments when it prints the code. */
+/* Returns the kernel of a group. Its index type is `int` if that is large enough: 64-bit indices
+ * cost registers and time on a GPU. put_code() names the arguments. */
 Kernel kernel_of(Printer *p, uint32_t group)
 {
   Kernel k = {.p = p, .c = p->c, .g = p->c->graph, .index = group};
@@ -34,8 +34,7 @@ Kernel kernel_of(Printer *p, uint32_t group)
   return k;
 }
 
-/* The node that decides how the group is printed: the anchor, or any node of an elementwise
- * group. */
+/* Returns the node that decides how the group is printed: the anchor, or any elementwise node. */
 const Node *kernel_main_node(const Kernel *k)
 {
   return ir_node(k->g, k->group->anchor.id ? k->group->anchor : k->group->nodes[0]);
@@ -43,13 +42,13 @@ const Node *kernel_main_node(const Kernel *k)
 
 OpTemplate kernel_template(const Kernel *k)
 {
-  bool chain = !k->group->anchor.id && k->group->n > 1; /* its first node may be a move */
+  bool chain = !k->group->anchor.id && k->group->n > 1; /* the first node may be a move */
   return chain ? TMPL_map : op_of(kernel_main_node(k))->tmpl;
 }
 
 /* ---- what stands in it ---- */
 
-static bool is_empty(const Kernel *k) /* no element to write */
+static bool is_empty(const Kernel *k) /* true if it has no element to write */
 {
   for (uint32_t i = 0; i < k->args.n; i++) {
     const KernelArg *a = &k->args.at[i];
@@ -58,7 +57,7 @@ static bool is_empty(const Kernel *k) /* no element to write */
   return false;
 }
 
-/* Moves that are not one affine walk have an emitter each (kernel_move.c). */
+/* Prints the body. Moves that are not one affine walk have an emitter each (kernel_move.c). */
 void put_body(Kernel *k)
 {
   const Node *n = kernel_main_node(k);
@@ -84,7 +83,7 @@ void put_body(Kernel *k)
 
 /* ---- the kernel ---- */
 
-/* Whether the group computes the parts of a long sum, perhaps among other things. */
+/* True if the group computes the parts of a long sum, perhaps among other things. */
 static bool makes_parts(const Kernel *k, const Group *g)
 {
   bool any = false;
@@ -93,7 +92,7 @@ static bool makes_parts(const Kernel *k, const Group *g)
   return row_shape(k->g, g->anchor).parts > 0;
 }
 
-/* Whether a thread keeps several vectors of a row: Note [rows]. */
+/* True if a thread keeps several vectors of a row: Note [rows]. */
 static bool keeps_row(const Kernel *k)
 {
   if (k->group->n_parts || kernel_template(k) != TMPL_row) return false;
@@ -102,7 +101,7 @@ static bool keeps_row(const Kernel *k)
   return !row_has_columns(&r) && w.threads < CUDA_BLOCK && r.length > w.threads * w.vector;
 }
 
-/* Whether the group has one row op whose operand is loaded from memory unchanged. */
+/* True if the group has one row op whose operand is loaded from memory unchanged. */
 static bool holds_row(const Kernel *k)
 {
   uint32_t ops = 0;
@@ -112,9 +111,9 @@ static bool holds_row(const Kernel *k)
          ir_node(k->g, value_root(k->g, kernel_main_node(k)->in[0]))->group != k->index;
 }
 
-/* Whether the group has gradients of rows through a long function, which keep several rows and the
- * function's constants in registers. With random numbers ptxas does well by itself; told of one
- * block per multiprocessor it would use twice as many registers. */
+/* True if the group has gradients of rows through a long function, which keep several rows and the
+ * function's constants in registers. With random numbers ptxas does well by itself; if ptxas is
+ * told of one block per multiprocessor, it uses twice as many registers. */
 static bool holds_dear_row(const Kernel *k)
 {
   bool draws = false;
@@ -123,8 +122,8 @@ static bool holds_dear_row(const Kernel *k)
          op_of(kernel_main_node(k))->gradient == grad_none;
 }
 
-/* The bytes that a thread loads once for all its rows. map_walk has an access for each input in
- * order. */
+/* Returns the bytes that a thread loads once for all its rows. map_walk has an access for each
+ * input in order. */
 static int64_t shared_bytes(const Kernel *k)
 {
   MapWalk m = map_walk(k->c, k->group, &k->args);
@@ -139,10 +138,10 @@ static int64_t shared_bytes(const Kernel *k)
   return bytes;
 }
 
-/* The number of blocks per multiprocessor to tell ptxas for a long function of rows with large
- * common data, such as batch norm and SiLU of 8 channels. By itself ptxas fits four blocks into a
- * multiprocessor and spills one or two numbers. Sums along columns get fewer blocks, because they
- * also keep their sums. Gradients of a bias are only one sum and get none. 0: leave it to ptxas. */
+/* Returns the number of blocks per multiprocessor to tell ptxas for a long function of rows with
+ * large common data, such as batch norm and SiLU of 8 channels. By itself ptxas fits four blocks
+ * into a multiprocessor and spills one or two numbers. Sums along columns get fewer blocks, because
+ * they also keep their sums. Gradients of a bias are only one sum and get 0: ptxas decides. */
 static unsigned blocks_of_columns(const Kernel *k)
 {
   enum { MUCH = 128 /* bytes */ };
@@ -160,10 +159,10 @@ static bool holds_tile(const Kernel *k)
   return kernel_template(k) == TMPL_file && op_has(kernel_main_node(k), T_tiles);
 }
 
-/* The plan's launch is the only one, so ptxas is told its block size. This is not done for launches
- * of many parts: ptxas would spill registers rather than have fewer blocks. It also would if a
- * thread keeps many numbers, of a long sum, a row or a tile. Then it is told the blocks per
- * multiprocessor: two (column_part_rows), one if two do not fit, or three if they do. */
+/* Prints launch bounds. The plan has only this launch, so ptxas is told its block size, except for
+ * launches of many parts: ptxas would spill registers rather than have fewer blocks. ptxas would
+ * also spill if a thread keeps many numbers of a long sum, a row or a tile. Then it is told the
+ * blocks per multiprocessor: two (column_part_rows), one if two do not fit, or three if two do. */
 static void put_bounds(const Kernel *k, unsigned block)
 {
   if (is_cpu_target(k->c)) return;
@@ -177,7 +176,7 @@ static void put_bounds(const Kernel *k, unsigned block)
     EMIT(k->p, "__launch_bounds__(%u)\n", block);
 }
 
-/* The kernel of an op with a template file: the template contains the head and the braces. */
+/* Prints a kernel. The template of an op with a file contains the head and the braces. */
 static void put_kernel(Kernel *k)
 {
   const Launch *launch = k->group->n_parts ? put_functions(k) : NULL;
@@ -201,15 +200,15 @@ static void put_kernel(Kernel *k)
   EMIT(k->p, "}\n");
 }
 
-/* The kernel of a convolution. It arranges images as columns for the product, or it computes the
- * whole convolution without the library. */
+/* Prints the kernel of a convolution, which arranges images as columns for the product, or it
+ * computes the whole convolution without the library. */
 static void put_columns(Kernel *k, const Convolution *v)
 {
   put_bounds(k, v->desc.block);
   emit_columns(k, v);
 }
 
-/* CPU: the function that the thread pool calls. It unpacks the arguments and sets the block's
+/* CPU: prints the thunk, which the thread pool calls. It unpacks arguments and sets the block's
  * number. */
 static void put_thunk(const Kernel *k)
 {
@@ -229,7 +228,7 @@ static void put_thunk(const Kernel *k)
   EMIT(k->p, "}\n");
 }
 
-typedef struct KernelRange { /* of the program's kernels */
+typedef struct KernelRange { /* a range of the program's kernels */
   uint32_t first, count;
 } KernelRange;
 
@@ -245,15 +244,15 @@ static void put_code(Kernel *k, const Convolution *v)
   if (is_cpu_target(k->c)) put_thunk(k);
 }
 
-/* The text that pass kernels has printed; NULL if it was for another target. */
+/* Returns the text that pass kernels has printed; NULL if it was for another target. */
 static const KernelText *text_of(const Kernel *k)
 {
   const KernelText *text = k->group->text;
   return text && strcmp(text->target, k->c->options.target) == 0 ? text : NULL;
 }
 
-/* The convolution whose columns the group's kernel computes, stored in `room`; NULL if the group
- * has no such kernel. */
+/* Returns the convolution whose columns the group's kernel computes, stored in `room`; NULL if the
+ * group has no such kernel. */
 static const Convolution *columns_of(Compile *c, uint32_t group, Convolution *room)
 {
   if (!group_is_columns(c, group)) return NULL;
@@ -278,7 +277,7 @@ static void put_group(Printer *p, uint32_t group)
     put_code(&k, columns);
 }
 
-/* Temporary data is allocated from `scratch`, so c->arena is `scratch` meanwhile. */
+/* Temporary data is allocated from `scratch`, so c->arena is `scratch` during the call. */
 const KernelText *emit_group(Compile *c, uint32_t group, Arena *scratch)
 {
   Arena *own = c->arena;
@@ -330,7 +329,7 @@ static Text kernels_aside(Compile *c, KernelRange range, const void **blame)
   return out;
 }
 
-/* The JIT's text includes no files, so struct ampc_state is copied into it. */
+/* Prints struct ampc_state for the JIT, whose text includes no files. */
 static void put_state(Printer *p)
 {
   const EmbeddedFile *state = embedded_find("ampc_state.h");

@@ -1,4 +1,4 @@
-/* The device half of an emitted text. */
+/* Prints the device half of an emitted text. */
 #pragma once
 #include "printer.h"
 
@@ -7,22 +7,22 @@
  * the text stands alone, after ampc_state.h; otherwise it follows an include of ampc_rt.h. */
 void emit_kernel_texts(Printer *p, bool jit);
 
-/* The table of contents, as a comment. */
+/* Prints the table of contents, as a comment. */
 void put_contents(Printer *p);
 
-/* The group's own kernel, without the comment above it. (The group may share the kernel of an
- * earlier group instead.) Memory that is not needed afterwards comes from `scratch`. */
+/* The text of the group's own kernel, without the comment above it. (The group may share the kernel
+ * of an earlier group instead.) Memory that is not needed afterwards comes from `scratch`. */
 typedef struct KernelText {
   Text code;
-  const void *blame;  /* the origins of its lines, for printer_append */
+  const void *blame;  /* the origins of the lines of `code`, for printer_append */
   const char *target; /* the target for which it was printed */
 } KernelText;
 const KernelText *emit_group(Compile *c, uint32_t group, Arena *scratch);
 
-/* Where a group comes from, for comments. */
+/* The origin of a group, for comments. */
 typedef struct Origin {
-  const char *owner; /* "backward of features.2.1 BatchNorm2d", "optimizer opt"; NULL: none */
-  const char *place; /* "mlp.amp:17"; "": nowhere in the job */
-  const char *text;  /* if there is no owner, the expression there; "": nowhere in the job */
+  const char *owner; /* "backward of features.2.1 BatchNorm2d", "optimizer opt"; NULL: no owner */
+  const char *place; /* "mlp.amp:17"; "": not in the job */
+  const char *text;  /* the expression there, if there is no owner; "": not in the job */
 } Origin;
 Origin origin_of(Compile *c, uint32_t group, size_t width);

@@ -1,14 +1,14 @@
 /* Note [along]
  * Ops along an axis (templates/cumsum.cu, sort_order.cu and others). Input 0 has the shape [outer,
- * length, inner], where length is the size of the axis `dim`; for place_ordered the result has it.
- * A row is the elements along the axis. Templates use $rows (outer * inner), $length, $inner,
+ * length, inner], where length is the size of the axis `dim`; for place_ordered the result has that
+ * axis. A row is the elements along the axis. Templates use $rows (outer * inner), $length, $inner,
  * $threads (how many threads share a row), $padded ($length rounded up to a power of 2), $elements
  * (of the result), $ordered (the length of the result or of the order) and $element (the type in
  * which a row is computed; integers are exact, in long long). */
 #include "template.h"
 
-/* Short rows have one thread each, long rows a warp or a block. If there are enough rows next to
- * each other, one thread per row suffices: neighbouring threads then read neighbouring memory. */
+/* Returns how many threads share a row. Short rows have one thread each, long rows a warp or a
+ * block. Each of many adjacent rows has one thread: adjacent threads then read adjacent memory. */
 int64_t threads_of_row(Along a)
 {
   enum { ENOUGH = 132 * 2048 }; /* threads of a large GPU */

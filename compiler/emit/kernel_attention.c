@@ -21,7 +21,7 @@ const char *attention_out(const Template *t, int64_t of)
   return pointer_name(t->k, attention_result(t->k->g, t->k->group, of));
 }
 
-/* In backward the anchor is any of the results; all have one type. */
+/* Returns the type of the results. In backward the anchor is any of them; all have one type. */
 const char *attention_stored(const Template *t)
 {
   Value first = attention_result(t->k->g, t->k->group, 0);
@@ -39,7 +39,7 @@ Access attention_place(const Template *t, uint32_t input)
   return a;
 }
 
-/* "image * 4096 + head * 64": the sum of the terms whose stride is not 0; "0" if there are none. */
+/* Returns "image * 4096 + head * 64": the sum of the terms whose stride is not 0, or "0". */
 static const char *terms(const Kernel *k, const char *const name[2], int64_t first, int64_t second,
                          int64_t offset)
 {
@@ -55,7 +55,7 @@ static const char *terms(const Kernel *k, const char *const name[2], int64_t fir
   return index_sum(k, sum, NULL, NULL, offset);
 }
 
-/* The axes of a mask are [n, heads, l, s], those of other operands [n, l, heads, d]. */
+/* Returns where a head begins. A mask has the axes [n, heads, l, s], others [n, l, heads, d]. */
 const char *attention_head(const Template *t, uint32_t input)
 {
   static const char *const axes[] = {"image", "head"};
@@ -70,14 +70,14 @@ const char *attention_mask_place(const Template *t)
   return terms(t->k, places, a.stride[2], a.stride[3], 0);
 }
 
-/* The conversion from the type in memory. */
+/* Returns the conversion from the type in memory. */
 const char *attention_from(const Template *t, uint32_t input)
 {
   DType type = ir_node(t->k->g, value_root(t->k->g, t->n->in[input]))->dtype;
   return conversion_name(t->k, "from", type);
 }
 
-/* Prints the number of an argument, because arguments have no names yet. */
+/* Prints which library may run. It prints numbers of arguments, which have no names yet. */
 void put_library_line(const Kernel *k)
 {
   const char *why;

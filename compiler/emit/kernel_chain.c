@@ -16,9 +16,9 @@ static bool is_row(const Node *n)
 
 /* ---- loads ---- */
 
-/* How often the text of node n contains its operand. In `a ? b : c` the load would happen only for
- * some elements, and compilers do not vectorise loops whose loads depend on data. So such an
- * operand counts twice, which gives it a variable. */
+/* Returns how often the text of node n contains its operand. In `a ? b : c` the load would happen
+ * only for some elements, and compilers do not vectorise loops whose loads depend on data. So
+ * operands of `a ? b : c` count twice, which gives them a variable. */
 uint32_t operand_uses(const Node *n, uint32_t input)
 {
   if (is_move(n)) return 1;
@@ -26,7 +26,7 @@ uint32_t operand_uses(const Node *n, uint32_t input)
   return code_reads(n, s, PIECE_element, input) * (code_chooses(n, s) ? 2 : 1);
 }
 
-/* The load of these bytes at this index; NULL: none yet. Aliases of one value share a load. */
+/* Returns the load of these bytes at this index, or NULL. Aliases of one value share a load. */
 static Load *find_load(const Chain *ch, Value v, const char *index)
 {
   for (uint32_t i = 0; i < ch->loads.n; i++) {
@@ -42,7 +42,7 @@ void chain_begin(Chain *ch, Kernel *k, LoopShape space, Address *address, const 
   *ch = (Chain){.k = k, .space = space, .address = address, .frame = frame};
 }
 
-/* Whether v is already a local variable of this loop. */
+/* True if v is already a local variable of this loop. */
 static bool chain_computes(const Chain *ch, Value v)
 {
   Value root = value_root(ch->k->g, v);
@@ -74,7 +74,7 @@ void chain_add(Chain *ch, Value v)
 }
 
 /* Prints "const real t12 = from_f16(x[i]);" for a load that is used more than once; otherwise the
- * load stands in the expression. A value that this kernel overwrites is always loaded first. The
+ * load is part of the expression. A value that this kernel overwrites is always loaded first. The
  * load of a value at a second index has a suffix: t12_1. */
 static void put_load(Chain *ch, uint32_t i)
 {
@@ -112,7 +112,7 @@ Operand chain_operand(const Chain *ch, Value v, const char *index)
   return (Operand){arena_printf(ch->k->c->arena, "t%u", root.id), real};
 }
 
-/* Whether another node of the group uses v. */
+/* True if another node of the group uses v. */
 static bool used_inside(const Kernel *k, Value v)
 {
   for (uint32_t i = 0; i < k->group->n; i++) {
@@ -123,9 +123,9 @@ static bool used_inside(const Kernel *k, Value v)
   return false;
 }
 
-/* grad_accumulate is "grad[i] += t9;". A value that is stored and not read again is rounded by the
- * store alone. A value that is read again is rounded first, so that its readers get what a load
- * would return: the bits are the same whether fused or not. */
+/* Prints the statement of v. grad_accumulate is "grad[i] += t9;". A value that is stored and not
+ * read again is rounded by the store alone. A value that is read again is rounded first, so that
+ * its readers get what a load would return: the bits do not depend on fusion. */
 void put_value(const Kernel *k, Value v, const char *expression, const char *index)
 {
   const Node *n = ir_node(k->g, v);

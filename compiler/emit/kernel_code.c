@@ -8,7 +8,7 @@
 
 /* ---- pieces of code ---- */
 
-/* C has no literal for the smallest integer: it would negate a literal that is out of range. */
+/* Returns an integer as C: C would negate a literal that is out of range for the smallest one. */
 static const char *integer_text(const Kernel *k, int64_t v)
 {
   if (v == INT64_MIN) return "(-9223372036854775807 - 1)";
@@ -22,7 +22,7 @@ static const char *attribute_text(const CodeScope *s, uint32_t i)
   return integer_text(s->k, s->n->attr[i].i);
 }
 
-/* $n: a literal, or the variable n in a part of a channel, because the last part may have fewer
+/* Returns $n: a literal, or in a part of a channel the variable n: the last part may have fewer
  * rows. */
 static const char *length_text(const CodeScope *s)
 {
@@ -30,7 +30,7 @@ static const char *length_text(const CodeScope *s)
   return s->integers ? integer_text(s->k, s->length) : real_text(s->k, (double)s->length);
 }
 
-/* $size: how many rows of a channel part $c has (Note [channels]). */
+/* Returns $size: how many rows of a channel part $c has (Note [channels]). */
 static const char *size_text(const CodeScope *s)
 {
   const Node *parts = ir_node(s->k->g, s->n->in[0]);
@@ -39,7 +39,7 @@ static const char *size_text(const CodeScope *s)
   return arena_printf(s->k->c->arena, "ampc_part_rows(%s, %lld, %lld)", s->column, each, rows);
 }
 
-/* $0. For an absent input it is the number in the code: $1|1 becomes R(1.0). */
+/* Returns $0. For an absent input this is the number in the code: $1|1 becomes R(1.0). */
 static const char *element_text(const CodeScope *s, const CodePiece *p)
 {
   if (s->element && s->element[p->input].text) return s->element[p->input].text;
@@ -47,8 +47,8 @@ static const char *element_text(const CodeScope *s, const CodePiece *p)
   return arena_printf(s->k->c->arena, "R(%.*s.0)", (int)p->absent_size, p->absent);
 }
 
-/* The kernel's variable for a name of a row program: "m", "m[j]" in columns, or "row_m_2" if
- * another op of the kernel has its own m. */
+/* Returns the kernel's variable for a name of a row program: "m", "m[j]" in columns, or "row_m_2"
+ * if another op of the kernel has its own m. */
 static const char *local_text(const CodeScope *s, const CodePiece *p)
 {
   uint32_t i = 0;
@@ -57,8 +57,8 @@ static const char *local_text(const CodeScope *s, const CodePiece *p)
   return arena_printf(s->k->c->arena, "%s%s", s->local_texts[i], s->local_suffix);
 }
 
-/* The key of the op's random numbers: the seed, a counter of train bodies, and the op's stream.
- * Eval and infer blocks add the number of the batch or call to the counter. */
+/* Returns the key of the op's random numbers: the seed, a counter of train bodies, and the op's
+ * stream. Eval and infer blocks add the number of the batch or call to the counter. */
 static const char *stream_text(const CodeScope *s)
 {
   bool trains = s->k->c->graph->blocks.at[s->n->block].kind == AMPC_TRAIN;
@@ -96,8 +96,8 @@ static const char *piece_text(const CodeScope *s, const CodePiece *p)
   return NULL;
 }
 
-/* "$0 * ampc_gelu($1)" with its pieces replaced: "t7 * ampc_gelu(x[i])". Pieces in brackets whose
- * attribute is 0 are left out. */
+/* Returns "$0 * ampc_gelu($1)" with its pieces replaced: "t7 * ampc_gelu(x[i])". Pieces in brackets
+ * whose attribute is 0 are left out. */
 const char *code_text(const CodeScope *s, const CodeStatement *code)
 {
   Text out = text_new(s->k->c->arena);
@@ -112,7 +112,7 @@ const char *code_text(const CodeScope *s, const CodeStatement *code)
 
 /* ---- operands ---- */
 
-/* A number has no place in memory; it is printed in the expression. */
+/* Returns a number as text: it has no place in memory. */
 static Operand literal(const Kernel *k, const Node *n)
 {
   if (n->op == OP_number) return (Operand){real_text(k, attr_float(n, "value")), true};
@@ -129,7 +129,7 @@ const char *element_place(const Kernel *k, uint32_t argument, const char *index)
   return arena_printf(k->c->arena, "%s[%s]", k->arg_names[argument], index);
 }
 
-/* Whether the kernel computes v itself and no earlier loop has stored it. */
+/* True if the kernel computes v itself and no earlier loop has stored it. */
 static bool is_pending(const Kernel *k, Value v)
 {
   for (uint32_t i = 0; i < k->group->n; i++)
@@ -137,7 +137,7 @@ static bool is_pending(const Kernel *k, Value v)
   return false;
 }
 
-/* "from_f16(x)", or "x" for a type that is not converted. */
+/* Returns "from_f16(x)", or "x" for a type that is not converted. */
 static const char *converted(const Kernel *k, const char *what, DType d, const char *x)
 {
   if (!ampc_is_narrow(d)) return x;
@@ -156,7 +156,7 @@ Operand load_operand(const Kernel *k, Value in, const char *index)
   return (Operand){converted(k, "from", a->type, place), dtype_is_float(a->type)};
 }
 
-/* A literal becomes "R(3.0)" rather than "(real)3". */
+/* Returns the operand as a real. A literal becomes "R(3.0)" rather than "(real)3". */
 Operand as_real(const Kernel *k, Operand o)
 {
   if (!o.text || o.real) return o;
@@ -192,7 +192,7 @@ static bool any_float(const Kernel *k, const Node *n)
   return false;
 }
 
-/* Whether n computes in floats. The result of a comparison is a bool, so its operands decide. */
+/* True if n computes in floats. The result of a comparison is a bool, so its operands decide. */
 static bool computes_real(const Kernel *k, const Node *n)
 {
   if (op_has(n, T_compares)) return any_float(k, n);
@@ -208,8 +208,8 @@ static Operand convert_operand(const Kernel *k, const Node *n, uint32_t input, O
   return computes_real(k, n) ? as_real(k, o) : as_integer(k, o);
 }
 
-/* A cast to a float type only rounds its result, which other code prints. From a float to an
- * integer, the C cast is undefined out of range; ampc_to_i32 and the others define it. */
+/* Returns a cast. A cast to a float type only rounds its result, which other code prints. From a
+ * float to an integer, the C cast is undefined out of range; ampc_to_i32 and others define it. */
 static const char *cast_text(const Kernel *k, const Node *n, Operand x)
 {
   Arena *a = k->c->arena;
@@ -220,7 +220,7 @@ static const char *cast_text(const Kernel *k, const Node *n, Operand x)
   return arena_printf(a, n->dtype == AMPC_I32 ? "(int)%s" : "(unsigned char)%s", x.text);
 }
 
-/* $c of a step (Note [steps]): the position in its row of the element with this index. */
+/* Returns $c of a step (Note [steps]): the position in its row of the element with this index. */
 static const char *column_text(const Kernel *k, const char *index, int64_t length, int64_t inner)
 {
   const char *end = strchr(index, ')');
@@ -247,8 +247,8 @@ const char *node_expression(const Kernel *k, const Node *n, const Operand *in, c
 
 /* ---- results ---- */
 
-/* Ops that pick an operand and moves by strides need no rounding if all operands have the node's
- * type. A literal does not have it: 0.1 of f16 is printed as R(0.1). */
+/* True if n must round its value. Ops that pick an operand and moves by strides need no rounding if
+ * all operands have the node's type. A literal is R(0.1) even in f16. */
 bool needs_rounding(const Kernel *k, const Node *n)
 {
   if (!ampc_is_narrow(n->dtype)) return false;
@@ -261,7 +261,7 @@ bool needs_rounding(const Kernel *k, const Node *n)
   return false;
 }
 
-/* "(int)(x)" for integers; for 16-bit floats the conversion `how`. */
+/* Returns "(int)(x)" for integers; for 16-bit floats the conversion `how`. */
 static const char *narrowed(const Kernel *k, const char *how, DType d, const char *expression)
 {
   const char *type = d == AMPC_I32 ? "int" : d == AMPC_U8 ? "unsigned char" : NULL;
@@ -269,14 +269,14 @@ static const char *narrowed(const Kernel *k, const char *how, DType d, const cha
               : converted(k, how, d, expression);
 }
 
-/* `real` has more than 16 bits, so a node of a 16-bit type rounds its value even if it is not
- * stored. */
+/* Returns the value rounded to d. `real` has more than 16 bits, so a 16-bit node rounds its value
+ * even if it is not stored. */
 const char *rounded(const Kernel *k, DType d, const char *expression)
 {
   return narrowed(k, "round", d, expression);
 }
 
-/* The value of `expression` as it is stored: 16-bit floats are plain integers in memory. */
+/* Returns `expression` as it is stored: 16-bit floats are plain integers in memory. */
 const char *stored(const Kernel *k, DType d, const char *expression)
 {
   return narrowed(k, "to", d == AMPC_BOOL ? AMPC_U8 : d, expression);

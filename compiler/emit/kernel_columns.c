@@ -4,7 +4,7 @@
 #include "runtime/plan/conv_sizes.h"
 #include <string.h>
 
-/* Whether this is a gradient of images with a stride. Then not every tap falls on a pixel of dy. */
+/* True if this is a gradient of images with a stride. Then not every tap falls on a pixel of dy. */
 bool is_strided(const Template *t)
 {
   const ampc_conv *d = t->conv;
@@ -13,15 +13,15 @@ bool is_strided(const Template *t)
   return strided && t->asked == AMPC_CONV_DATA;
 }
 
-/* The C type of the elements in memory. im2col copies images unchanged, so its columns have the
- * type of the images. */
+/* Returns the C type of the elements in memory. im2col copies images unchanged, so its columns have
+ * the type of the images. */
 const char *columns_type(ampc_dtype type)
 {
   return ampc_type_of(type)->kernel;
 }
 
-/* "28 * 28": the number of pixels of an image, or of taps. A convolution over one axis is printed
- * as one over two, the first of size 1. */
+/* Returns "28 * 28": the number of pixels of an image, or of taps. A convolution over one axis is
+ * printed as one over two, the first of size 1. */
 const char *sizes_text(const Template *t, const int64_t *size)
 {
   const ampc_conv *d = t->conv;
@@ -31,8 +31,8 @@ const char *sizes_text(const Template *t, const int64_t *size)
   return text;
 }
 
-/* The index of an axis. `axis` counts from the last one, which is 1. Below 0: the images do not
- * have this axis. */
+/* Returns the index of an axis. `axis` counts from the last one, which is 1. The result is below 0
+ * if images lack this axis. */
 static int axis_place(const ampc_conv *d, uint32_t axis)
 {
   return (int)d->spatial - (int)axis;
@@ -44,7 +44,7 @@ int64_t axis_size(const Template *t, const int64_t *size, uint32_t axis)
   return i < 0 ? 1 : size[i];
 }
 
-/* The position along axis i of what `name` counts in row-major order: "at / 28", "tap % 3". */
+/* Returns the position along axis i of `name`, a row-major position: "at / 28", "tap % 3". */
 static const char *place_text(const Template *t, const char *name, const int64_t *size, uint32_t i)
 {
   Arena *a = t->k->c->arena;
@@ -56,8 +56,8 @@ static const char *place_text(const Template *t, const char *name, const int64_t
   return i ? arena_printf(a, "%s %% %lld", text, (long long)size[i]) : text;
 }
 
-/* "at / 28 * 2 - 1 + tap / 3": the pixel along an axis that a tap reads for pixel `at` of the
- * result. For a gradient of images it is the pixel of dy, not yet divided by the stride. */
+/* Returns "at / 28 * 2 - 1 + tap / 3": the pixel along an axis that a tap reads for pixel `at` of
+ * the result. For a gradient of images this is the pixel of dy, not yet divided by the stride. */
 const char *seen_text(const Template *t, uint32_t axis)
 {
   const ampc_conv *d = t->conv;
@@ -74,8 +74,8 @@ const char *seen_text(const Template *t, uint32_t axis)
   return d->dilation[i] == 1 ? text : arena_printf(a, "%s * %lld", text, (long long)d->dilation[i]);
 }
 
-/* The parameters: the input, the weights, the result and the bias. For a gradient of weights: the
- * images, dy, the partial sums and the result. */
+/* Returns the parameters of the kernel: the input, the weights, the result and the bias. For a
+ * gradient of weights: the images, dy, the partial sums and the result. */
 const char *whole_arguments(const Template *t)
 {
   Arena *a = t->k->c->arena;

@@ -6,8 +6,8 @@
 
 enum { NAME_COLUMN = 48, OWNER_COLUMN = 38 };
 
-/* "[128, 28, 28, 32]"; "131328 elements" for the range of an optimizer. A kernel without a shape of
- * its own is described by its parts or its purpose. */
+/* Returns "[128, 28, 28, 32]"; for the range of an optimizer "131328 elements". The text for a
+ * kernel without a shape of its own names its parts or its purpose. */
 static const char *shape_text(const Kernel *k)
 {
   Arena *arena = k->c->arena;
@@ -23,7 +23,7 @@ static const char *shape_text(const Kernel *k)
   return ir_dims_text(k->c, n);
 }
 
-/* How many commands launch it. */
+/* Returns how many commands launch the group's kernel. */
 static uint32_t launches(const Graph *g, uint32_t group)
 {
   uint32_t n = 1;

@@ -1,6 +1,6 @@
 /* The facts that determine the text of a group's kernel, as numbers. Groups with equal facts have
- * the same kernel, so only the first of them is printed to get its key. Most layers of a net occur
- * many times.
+ * the same kernel, so only the first of these groups is printed to get its key. Most layers of a
+ * net occur many times.
  *
  * Values are numbered in the order in which they occur, so their identity does not matter. The
  * facts may be too detailed: if they differ, the texts are compared. Debug builds print every
@@ -13,13 +13,13 @@ struct KernelFacts {
   Compile *c;
   const Graph *g;
   VEC(uint64_t) words;
-  uint32_t *number; /* of a node in these facts, from `first` on; smaller: not numbered yet */
+  uint32_t *number; /* node -> its number in these facts, from `first` on; smaller: no number yet */
   uint32_t first, n;
-  uint32_t part;   /* the part's number, if the facts are those of a part */
-  KernelArgs args; /* of the group; they identify streams */
+  uint32_t part;   /* the part's number, if these are the facts of a part */
+  KernelArgs args; /* arguments of the group; they identify streams */
 };
 
-/* The facts of a compilation are created once, because `number` has an entry for every node. */
+/* Returns the facts of the compilation, created once: `number` has an entry for every node. */
 KernelFacts *kernel_facts(Compile *c)
 {
   if (c->facts) return c->facts;
@@ -40,7 +40,7 @@ static void add_dims(KernelFacts *f, const int64_t *dim, uint32_t rank)
   for (uint32_t i = 0; i < rank; i++) add(f, dim[i]);
 }
 
-/* The arguments identify the parameter, so only its layout is added here. */
+/* Adds the layout of a parameter; the arguments identify the parameter. */
 static void add_param(KernelFacts *f, int64_t index)
 {
   const Parameter *p = &f->g->params.at[index];
@@ -61,7 +61,7 @@ static void add_attributes(KernelFacts *f, const Node *n)
 
 static void add_value(KernelFacts *f, Value v);
 
-/* Whether readers of the node read its input instead, because the node has no kernel of its own. */
+/* True if readers of the node read its input instead, because the node has no kernel of its own. */
 static bool is_looked_through(const Graph *g, const Node *n)
 {
   return op_of(n)->tmpl == TMPL_alias || n->folded || is_widening(g, n) || op_is_step(n);
@@ -87,7 +87,7 @@ static void add_value(KernelFacts *f, Value v)
   if (is_new) add_node(f, ir_node(f->g, v));
 }
 
-/* The stream is an argument. Kernels of evaluations key random numbers differently. */
+/* Adds the stream, an argument. Kernels of evaluations key random numbers differently. */
 static void add_draw(KernelFacts *f, const Node *n)
 {
   const KernelArg stream = {.role = ARG_stream, .place = {AMPC_NONE, n->stream}};
@@ -117,7 +117,7 @@ static void add_argument(KernelFacts *f, const KernelArg *a)
   add_value(f, a->over);
 }
 
-/* Adds the arguments, and for each part which arguments of the launch it uses. */
+/* Adds the arguments, and for each part the indices of its arguments in the launch. */
 static void add_arguments(KernelFacts *f, uint32_t group)
 {
   const Group *p = &f->g->groups.at[group];

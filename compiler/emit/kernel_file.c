@@ -18,8 +18,8 @@ const ParamGroup *own_group(const Template *t)
   return &own_optimizer(t)->groups.at[attr_int(t->n, "group")];
 }
 
-/* Whether this is the first group of the optimizer that has parameters. Each group has a learning
- * rate, but the state can show only one: that of this group. */
+/* True if this is the first group of the optimizer that has parameters. Each group has a learning
+ * rate, but the state can show only the rate of this group. */
 bool is_first_group(const Template *t)
 {
   const Optimizer *o = own_optimizer(t);
@@ -37,8 +37,8 @@ bool has_space(const Template *t, ampc_space space)
 
 /* ---- words ---- */
 
-/* The text of $name for an input: its single value, or its element at i if it has several; for
- * tiles its argument. */
+/* Returns the text of $name for an input: its single value, its element i, or for tiles its
+ * argument. */
 const char *input_text(const Template *t, uint32_t i)
 {
   if (op_has(t->n, T_windows)) return windows_value(t->k, &t->chain, i);
@@ -54,15 +54,15 @@ const char *number_text(const Template *t, int64_t v)
   return arena_printf(t->k->c->arena, "%lld", (long long)v);
 }
 
-/* Returns how many partial results there are: those that the op writes, or those of input 0, which
- * it combines. */
+/* Returns how many partial results there are: the results that the op writes, or the results in
+ * input 0 that it combines. */
 int64_t partials_of(const Template *t)
 {
   return op_has(t->n, T_partials) ? t->n->dim[0] : ir_in(t->k->c, t->n, 0)->dim[0];
 }
 
-/* The number of elements in one of these parts. It is a multiple of 16, the number of accumulators
- * of a reduction on the CPU. */
+/* Returns the number of elements in one part of a partial result, a multiple of 16, the number of
+ * accumulators of a reduction on the CPU. */
 int64_t part_size(const Template *t)
 {
   int64_t n = partials_of(t), part = (t->count + n - 1) / n;
@@ -105,7 +105,7 @@ static bool line_stands(Template *t, const TemplateLine *line)
   return true;
 }
 
-/* Replaces the words of a line. False: a word has itself printed the whole line. */
+/* Replaces the words of a line. Returns false if a word has printed the whole line itself. */
 static bool fill_line(Template *t, Text *line, const char *s, const char *end)
 {
   for (size_t n; s < end; s += 1 + n) {
@@ -137,13 +137,13 @@ static void put_line(Template *t, const TemplateLine *from)
   if (filled && !line.n) EMIT(p, "\n");
 }
 
-/* The kernel's name and its braces, which a part of a launch omits. */
+/* True for the kernel's name and its braces, which a part of a launch omits. */
 static bool is_frame_line(const TemplateLine *line)
 {
   return *line->text == '{' || *line->text == '}' || *line->text == '_';
 }
 
-/* $count: the number of elements that a template's loop visits. */
+/* Returns $count: the number of elements that a template's loop visits. */
 static int64_t walked(const Template *t)
 {
   int64_t range = node_range(t->k->g, t->n);

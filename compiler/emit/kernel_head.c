@@ -11,7 +11,7 @@
 
 enum { WIDEST = 112 /* columns of a line */ };
 
-/* "features.2.1 BatchNorm2d"; "features.2.1" if its type is not known. */
+/* Returns "features.2.1 BatchNorm2d"; "features.2.1" if the layer's type is not known. */
 static const char *layer_text(Compile *c, const char *layer)
 {
   const char *path = layer_path(c->graph, layer), *type = layer_type(c, layer);
@@ -19,7 +19,7 @@ static const char *layer_text(Compile *c, const char *layer)
   return comment_text(c->arena, text, strlen(text), 60);
 }
 
-/* Each layer that made a node of the group, once: "features.2.1 BatchNorm2d, features.2.2 ReLU". */
+/* Returns each layer of a node of the group once: "features.2.1 BatchNorm2d, features.2.2 ReLU". */
 static const char *layers_text(Compile *c, const Group *p)
 {
   enum { MOST = 3 };
@@ -41,7 +41,7 @@ static const char *layers_text(Compile *c, const Group *p)
   return t.at;
 }
 
-/* The text of the job that a span covers, on one line; "" if the span is not in the job. */
+/* Returns the text of the job that a span covers, on one line; "" if the span is not in the job. */
 static const char *span_text(const Compile *c, Span span, size_t width)
 {
   Place place = diag_place(c, span);
@@ -57,14 +57,14 @@ static const char *span_text(const Compile *c, Span span, size_t width)
   return comment_text(c->arena, t.at, t.n, width);
 }
 
-/* The node whose expression describes the group best. */
+/* Returns the node whose expression describes the group best. */
 static Value speaker(const Compile *c, uint32_t group)
 {
   const Group *p = group_main_part(c->graph, group);
   return p->anchor.id ? p->anchor : p->nodes[p->n - 1];
 }
 
-/* The owner of the group: a layer or an optimizer; NULL: none. */
+/* Returns the owner of the group, a layer or an optimizer; NULL if it has no owner. */
 static const char *owner_text(Compile *c, const Node *main)
 {
   const char *optimizer = optimizer_name_of(c->graph, main);
@@ -92,8 +92,8 @@ static const char *source_text(Compile *c, uint32_t group, size_t width)
   return span_text(c, diag_user_span(c, ir_node(c->graph, speaker(c, group))->span), width);
 }
 
-/* The other layers or places that launch the kernel, each once: "features.3.1", "backward of
- * features.3.0", "mlp.amp:17". */
+/* Returns the other layers or places that launch the kernel, each once: "features.3.1", "backward
+ * of features.3.0", "mlp.amp:17". */
 static const char *sharer_text(Compile *c, uint32_t group)
 {
   const Node *main = group_main_node(c->graph, group);
@@ -104,7 +104,7 @@ static const char *sharer_text(Compile *c, uint32_t group)
 }
 
 typedef struct Seen {
-  const char *text; /* the first field, for NameIndex */
+  const char *text; /* NameIndex needs it as the first field */
 } Seen;
 
 static void put_sharers(const Kernel *k)
@@ -164,7 +164,7 @@ static void put_nodes(const Kernel *k)
                k->group->n > 1 ? "; joined by pass fuse" : "");
 }
 
-/* Types of arguments in this role, each once: "load f16, f32". */
+/* Adds the types of arguments in this role, each once: "load f16, f32". */
 static void add_type(const Kernel *k, Text *t, const char *lead, ArgRole role)
 {
   uint32_t seen = 0;
@@ -177,7 +177,7 @@ static void add_type(const Kernel *k, Text *t, const char *lead, ArgRole role)
   }
 }
 
-/* The type in which the nodes compute, independent of the types that they read and write. */
+/* Returns the type in which the nodes compute. They may read and write other types. */
 static const char *arithmetic_text(const Kernel *k)
 {
   if (kernel_template(k) == TMPL_move) return "no arithmetic";

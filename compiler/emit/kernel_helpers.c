@@ -1,6 +1,6 @@
 /* Prints the embedded helpers that a text needs. A helper is the text from its marker line, `// ---
- * name`, to the next one. Each helper uses only helpers that stand before it, in the order of files
- * and of helpers, so one walk from the last to the first finds all that are used. */
+ * name`, to the next one. Each helper uses only helpers that come before it, in the order of files
+ * and of helpers, so one pass from the last to the first finds all used helpers. */
 #include "compiler/base/embedded.h"
 #include "kernel_parts.h"
 #include <assert.h>
@@ -21,8 +21,9 @@ typedef struct Section {
 typedef struct Helpers {
   Compile *c;
   VEC(Section) sections;
-  Section **by_name;   /* the named ones, sorted */
-  uint64_t sizes[256]; /* the lengths of the names with this first letter, one bit each */
+  Section **by_name; /* sections that have a name, sorted by it */
+  /* the lengths of the names with this first letter, one bit for each length */
+  uint64_t sizes[256];
   uint32_t n_named;
   uint32_t first_after_prelude;
 } Helpers;
@@ -76,7 +77,7 @@ static void sort_names(Helpers *h)
 
 /* ---- finding ---- */
 
-/* Marks the helper of that name, if there is one; most words are no helpers. */
+/* Marks the helper of that name, if it exists. Most words are not names of helpers. */
 static void use(Helpers *h, const char *name, size_t n)
 {
   Section wanted = {.name = name, .name_size = n}, *key = &wanted;
@@ -85,7 +86,7 @@ static void use(Helpers *h, const char *name, size_t n)
   if (s) (*s)->used = true;
 }
 
-/* The end of the comment that begins at s; s if none does. */
+/* Returns the end of the comment that begins at s; s if no comment begins there. */
 static const char *comment_end(const char *s, const char *end)
 {
   if (end - s < 2 || s[0] != '/' || (s[1] != '*' && s[1] != '/')) return s;
@@ -126,7 +127,7 @@ void emit_helpers(Printer *p, const Text *kernels)
   if (!kernels->n) return;
   const Target *target = target_of(p->c->options.target);
   read_file(&h, target->prelude);
-  h.sections.at[0].used = true; /* the head: what the machine needs in any case */
+  h.sections.at[0].used = true; /* the head is always needed */
   if (p->c->options.real64 && is_cpu_target(p->c)) read_file(&h, "cpu64.h");
   if (target->counters) read_file(&h, target->counters);
   h.first_after_prelude = h.sections.n;

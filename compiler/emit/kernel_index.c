@@ -1,24 +1,24 @@
 /* The index of an element as text: the shortest arithmetic in the variables of a loop.
- * compiler/command/walk.h tells which values are walked how. */
+ * compiler/command/walk.h explains which values are walked in which order. */
 #include "kernel_parts.h"
 
-/* "r * 512", and "r" for stride 1. */
+/* Returns "r * 512", and "r" for stride 1. */
 static const char *times(const Kernel *k, const char *term, int64_t stride)
 {
   if (stride == 1) return term;
   return arena_printf(k->c->arena, "%s * %lld", term, (long long)stride);
 }
 
-/* A NULL term is 0 and is left out. */
+/* Returns the sum. A NULL term is 0 and is left out. */
 static const char *plus(const Kernel *k, const char *a, const char *b)
 {
   if (!a || !b) return a ? a : b;
   return arena_printf(k->c->arena, "%s + %s", a, b);
 }
 
-/* One variable counts through several axes. With r over [4, 32] and strides 0 and 512, axis 0 is r
- * / 32 and axis 1 is r % 32, so the part is "r % 32 * 512". Axes with stride 0 need no
- * arithmetic. */
+/* Returns the index along axes through which one variable counts. With r over [4, 32] and strides 0
+ * and 512, axis 0 is r / 32 and axis 1 is r % 32, so the part is "r % 32 * 512". Axes with stride 0
+ * need no arithmetic. */
 const char *index_part(const Kernel *k, const LoopShape *s, const Access *a, uint32_t from,
                        uint32_t to, const char *variable)
 {

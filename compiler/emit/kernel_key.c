@@ -1,8 +1,8 @@
-/* Equal kernels: the key of a kernel's text, and pass kernels, after which commands with equal
- * kernels launch the same one.
+/* Finds equal kernels: computes the key of a kernel's text, and runs pass kernels, after which
+ * commands with equal kernels launch the same one.
  *
- * needs IR_PLACED: the text depends on which operands share bytes. It runs before plan, whose table
- * of kernels has each kernel once. */
+ * Needs IR_PLACED: the text depends on which operands share bytes. It runs before plan, whose table
+ * has each kernel once. */
 #include "kernel_key.h"
 #include "compiler/command/command.h"
 #include "emit.h"
@@ -14,15 +14,15 @@
 /* ---- keys ---- */
 
 enum { MOST_NAMES = 1024 };
-typedef struct Names { /* in the order in which they occur */
+typedef struct Names { /* names in the order in which they occur */
   const char *at[MOST_NAMES];
   size_t size[MOST_NAMES];
   uint32_t n;
 } Names;
 
-/* The index of the name, which is added if `add`. UINT32_MAX: it is not there, or the table is
- * full. A name without an index stays in the key unchanged: fewer kernels are shared, but none
- * wrongly. */
+/* Returns the index of the name, after adding it if `add`; UINT32_MAX if it is missing or the table
+ * is full. A name without an index stays in the key unchanged: fewer kernels are shared, but no
+ * different ones. */
 static uint32_t name_index(Names *names, const char *s, size_t n, bool add)
 {
   for (uint32_t i = 0; i < names->n; i++)
@@ -34,7 +34,7 @@ static uint32_t name_index(Names *names, const char *s, size_t n, bool add)
 }
 
 /* Reads the parameters: the last word before each comma of `__global__ void name(...)`, and of the
- * functions in front of it. */
+ * functions before it. */
 static void read_parameters(const char *s, const char *head, Names *names)
 {
   const char *open = s, *close;
@@ -49,7 +49,7 @@ static void read_parameters(const char *s, const char *head, Names *names)
   }
 }
 
-/* The length of the temporary's name in t14 or t14_end; 0: it is none. */
+/* Returns the length of the temporary's name in t14 or t14_end; 0 if s is not a temporary. */
 static size_t temporary_size(const char *s, size_t n)
 {
   size_t digits = 1;
@@ -58,8 +58,8 @@ static size_t temporary_size(const char *s, size_t n)
   return digits > 1 && (digits == n || s[digits] == '_') ? digits : 0;
 }
 
-/* The length of the parameter's name in relu_at or relu_2_at, a thread's vector of parameter relu;
- * 0: it is none. */
+/* Returns the length of the parameter's name in relu_at or relu_2_at, a thread's vector of
+ * parameter relu; 0 for other names. */
 static size_t stem_size(const char *s, size_t n, bool number)
 {
   if (n < 4 || memcmp(s + n - 3, "_at", 3) != 0) return 0;
@@ -70,7 +70,7 @@ static size_t stem_size(const char *s, size_t n, bool number)
   return digits < n && digits > 1 && s[digits - 1] == '_' ? digits - 1 : 0;
 }
 
-/* The parameter that a word is, or begins with; *size: the length of the parameter's name in it. */
+/* Returns the parameter that a word is or begins with; *size: the length of that name. */
 static uint32_t parameter_of(Names *parameters, const char *s, size_t n, size_t *size)
 {
   size_t stems[] = {n, stem_size(s, n, false), stem_size(s, n, true)};
@@ -82,8 +82,8 @@ static uint32_t parameter_of(Names *parameters, const char *s, size_t n, size_t 
   return UINT32_MAX;
 }
 
-/* How many bytes at s the key contains unchanged: a string, or a line of the preprocessor. The text
- * of an own op may have both. */
+/* Returns how many bytes at s the key contains unchanged: a string, or a line of the preprocessor.
+ * The text of an own op may have both. */
 static size_t verbatim_size(const char *s, bool line_begins)
 {
   if (*s == '#' && line_begins) return strcspn(s, "\n") + 1;
@@ -160,7 +160,7 @@ XXH128_hash_t group_key(Compile *c, uint32_t group)
 typedef struct Keys { /* a table with open addressing */
   struct {
     XXH128_hash_t key;
-    uint32_t group; /* the first group with the key; 0: a free slot */
+    uint32_t group; /* the first group with the key; 0: free */
   } * at;
   uint32_t cap; /* a power of two, more than there are groups */
 } Keys;
@@ -173,7 +173,7 @@ static Keys keys_create(Arena *a, uint32_t n)
   return k;
 }
 
-/* The first group with this key; `group` itself if there is none yet. */
+/* Returns the first group with this key; `group` itself if it is the first. */
 static uint32_t first_with(Keys *k, XXH128_hash_t key, uint32_t group)
 {
   uint32_t slot = (uint32_t)key.low64 & (k->cap - 1);
@@ -191,7 +191,7 @@ typedef struct Sharing {
   Arena *scratch;
 } Sharing;
 
-/* The first group with the same kernel. The kernel is printed if the facts do not tell. */
+/* Returns the first group with the same kernel. Prints the kernel if the facts do not decide. */
 static uint32_t first_like(Sharing *s, uint32_t group)
 {
   Compile *c = s->c;
@@ -210,7 +210,7 @@ static uint32_t first_like(Sharing *s, uint32_t group)
 bool pass_kernels(Compile *c)
 {
   Graph *g = c->graph;
-  uint32_t *last = arena_array(c->arena, uint32_t, g->groups.n); /* by first group: the last one */
+  uint32_t *last = arena_array(c->arena, uint32_t, g->groups.n); /* first group -> last one */
   Sharing s = {.c = c,
                .by_facts = keys_create(c->arena, g->groups.n),
                .by_text = keys_create(c->arena, g->groups.n),

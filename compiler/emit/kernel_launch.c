@@ -7,8 +7,8 @@
 
 typedef struct Part {
   XXH128_hash_t facts;
-  const char *where;    /* "ON_BLOCK(3) ", or nothing */
-  const char *function; /* NULL: no other part is like it */
+  const char *where;    /* "ON_BLOCK(3) ", or empty */
+  const char *function; /* NULL: the part has no function */
 } Part;
 
 struct Launch {
@@ -18,7 +18,7 @@ struct Launch {
 
 /* ---- names ---- */
 
-/* The name that the launch has for an argument of one of its parts. */
+/* Returns the launch's name of an argument of one of its parts. */
 static const char *name_in(const Kernel *launch, const KernelArg *a)
 {
   uint32_t i = same_argument(&launch->args, a);
@@ -26,7 +26,7 @@ static const char *name_in(const Kernel *launch, const KernelArg *a)
   return launch->arg_names[i];
 }
 
-/* Gives the part the names of the launch: maps, rows and windows print these. */
+/* Gives the part the names of the launch: maps, rows and windows print these names. */
 static void use_names(const Kernel *launch, Kernel *part)
 {
   for (uint32_t i = 0; i < part->args.n; i++)
@@ -46,7 +46,7 @@ static void put_own_names(const Kernel *launch, const Kernel *part)
   }
 }
 
-/* The part as a kernel with its own names. */
+/* Returns the part as a kernel with its own names. */
 static Kernel part_of(const Kernel *launch, const Group *group)
 {
   Kernel k = *launch;
@@ -65,7 +65,7 @@ static bool is_of_one_block(const Kernel *k, uint32_t part)
   return !g->in_turn && !is_cpu_target(k->c) && part_geometry(k->c, &g->parts[part]).grid == 1;
 }
 
-/* If each part from `part` on runs in one block, blocks without a part return here. This is one
+/* If each part from `part` on runs in one block, blocks without a part return here. This needs one
  * test instead of one for each part. */
 static void put_leave(const Kernel *k, uint32_t part, uint32_t grid)
 {
@@ -93,8 +93,7 @@ static const char *where_of(const Kernel *k, uint32_t part, uint32_t grid)
 /* ---- parts that are alike ---- */
 
 /* Prints a function for parts with equal text. ALONE redefines the block's number only in the text
- * after it and not in a function that is called there. So the function contains ALONE if
- * `alone`. */
+ * after it and not in a function that it calls. So with `alone` the function contains ALONE. */
 static void put_function(const Kernel *launch, const Group *group, const char *name, bool alone)
 {
   Kernel k = part_of(launch, group);
@@ -107,7 +106,7 @@ static void put_function(const Kernel *launch, const Group *group, const char *n
   EMIT(k.p, alone ? "  }\n}\n\n" : "}\n\n");
 }
 
-/* The key of a part's text, independent of the names of its arguments. */
+/* Returns the key of a part's text, independent of the names of its arguments. */
 #ifndef NDEBUG
 static XXH128_hash_t part_key(const Kernel *launch, uint32_t part)
 {
@@ -159,8 +158,8 @@ const Launch *put_functions(const Kernel *k)
 
 /* ---- the parts ---- */
 
-/* "net_sum_part(part_sums_2, bias_grad); // %580 sum %581 grad_accumulate". The nodes are not
- * separated by commas, because a wide line is broken at commas. */
+/* Prints "net_sum_part(part_sums_2, bias_grad); // %580 sum %581 grad_accumulate". The nodes are
+ * not separated by commas, because a wide line is broken at commas. */
 static void put_call(const Kernel *k, const Part *part)
 {
   Text arguments = text_new(k->c->arena);

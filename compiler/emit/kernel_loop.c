@@ -1,5 +1,5 @@
-/* The loops of row kernels, over the elements of a row or over the rows of some columns, and how
- * they compute long sums. */
+/* The loops of row kernels, over the elements of a row or over the rows of some columns, and their
+ * long sums. */
 #include "kernel_row.h"
 #include <string.h>
 
@@ -37,8 +37,8 @@ bool row_loads_at_index(const Chain *ch)
 
 /* Note [long sums]
  * Each addition rounds to the precision of the whole sum: a mean of a million equal numbers would
- * be wrong in its third digit. So long rows and columns are summed in stretches. After each stretch
- * the accumulator is added to a total and restarts at 0. */
+ * be wrong in its third digit. So long rows and columns are cut into stretches of elements. After
+ * each stretch the accumulator is added to a total and restarts at 0. */
 enum { LONG_ROW = 4096, LONG_COLUMN = 128 };
 
 static bool is_long(const RowKernel *r)
@@ -46,7 +46,7 @@ static bool is_long(const RowKernel *r)
   return r->shape.part_rows > (r->columns ? LONG_COLUMN : LONG_ROW);
 }
 
-/* Whether the statement's accumulator restarts after each stretch. Sums of integers are exact, sums
+/* True if the statement's accumulator restarts after each stretch. Sums of integers are exact, sums
  * of doubles nearly so. */
 bool row_has_stretches(const RowKernel *r, const Use *use)
 {
@@ -66,7 +66,7 @@ static const Use *first_with_stretches(const RowKernel *r, const Uses *uses)
   return NULL;
 }
 
-/* The statements for the long sums of the loop after each stretch. */
+/* Returns the statements of the loop's long sums after each stretch. */
 static const char *ends_text(const RowKernel *r, const Uses *uses)
 {
   Text ends = text_new(r->k->c->arena);
@@ -80,7 +80,7 @@ static const char *ends_text(const RowKernel *r, const Uses *uses)
   return ends.at;
 }
 
-/* Whether the index is that of the first of contiguous elements: "i", "c * 64 + column". */
+/* True if the index is the first of contiguous elements: "i", "c * 64 + column". */
 static bool is_vector(const RowKernel *r, const char *index)
 {
   const char *last = r->columns ? "column" : "c";
@@ -93,9 +93,9 @@ static bool changes_by_row(const Load *l)
   return strcmp(l->index, "i") == 0 || strstr(l->index, "c ") || strstr(l->index, "c)");
 }
 
-/* Whether 4 rows at once and two numbers for each sum leave too few of a thread's 128 registers for
- * addresses and for what all rows share. Then ptxas spills on some machines. Reductions of parts
- * are not crowded: they are short and wait for their loads, not for registers. */
+/* True if 4 rows at once and two numbers for each sum leave too few of a thread's 128 registers for
+ * addresses and shared values. Then ptxas spills on some machines. Reductions of parts are not
+ * crowded: they are short and wait for their loads, not for registers. */
 static bool is_crowded(const RowKernel *r, const Uses *uses, const Chain *elements)
 {
   enum { AT_ONCE = 4, MOST = 88 };
@@ -109,7 +109,7 @@ static bool is_crowded(const RowKernel *r, const Uses *uses, const Chain *elemen
   return r->shape.parts && AT_ONCE * bytes / 4 + sums > MOST;
 }
 
-/* COLUMN_ROWS divides the rows of a tile among the block's threads. */
+/* Opens the loop over rows: COLUMN_ROWS divides the rows of a tile among the block's threads. */
 static void open_rows_of_columns(const RowKernel *r, const char *how, const char *ends)
 {
   const char *t = r->k->index_type, *begin = r->shape.parts ? "begin" : "0";
@@ -131,8 +131,8 @@ void row_open_vector(const RowKernel *r)
   row_open(r, arena_printf(r->k->c->arena, "VECTOR_EACH(%u, j) {", r->vector));
 }
 
-/* Along the row: ROW_REDUCE divides the elements among the row's threads, or on the CPU among 16
- * accumulators in a fixed order. ROW_EACH is the same without a reduction. */
+/* Opens the loop along the row. ROW_REDUCE divides the elements among the row's threads, or on the
+ * CPU among 16 accumulators in a fixed order. ROW_EACH has no reduction. */
 void row_open_elements(const RowKernel *r, const Uses *uses, const Chain *elements)
 {
   Arena *a = r->k->c->arena;
@@ -162,7 +162,7 @@ void row_put_loads(const RowKernel *r, const Chain *ch, bool outside)
   }
 }
 
-/* A node that adds to a gradient also loads it. */
+/* Declares the vectors of results. A node that adds to a gradient also loads it. */
 void row_put_results(const RowKernel *r, const bool *needed, const char *index)
 {
   for (uint32_t i = 0; i < r->k->group->n; i++) {

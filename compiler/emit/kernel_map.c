@@ -1,17 +1,17 @@
-/* Elementwise groups and moves: one loop over the shape. Axes that all operands walk alike are
- * merged, and only the remaining index arithmetic is printed. If the last axis allows it, a thread
- * processes a vector at once: Note [vectors] in compiler/command/walk.c. */
+/* Elementwise groups and moves: one loop over the shape. Axes that all operands walk in the same
+ * order are merged, which saves index arithmetic. If the last axis allows it, a thread processes a
+ * vector at once: Note [vectors] in compiler/command/walk.c. */
 #include "kernel_parts.h"
 #include <string.h>
 
 typedef struct Map {
   Kernel *k;
   MapWalk walk;
-  uint32_t rows; /* of a thread: Note [shared rows] */
+  uint32_t rows; /* rows of a thread: Note [shared rows] */
 } Map;
 
-/* The index of an operand in the loop's variables. It is "i" if the operand lies as the result
- * does, otherwise strides over r and c, such as "c" for a bias or "r % 32 * 512 + c". If the
+/* Returns the index of an operand in the loop's variables: "i" if the operand has the layout of the
+ * result, otherwise strides over r and c, such as "c" for a bias or "r % 32 * 512 + c". If the
  * operand has no vectors, each element has its own index: "(c + j) * 32 + r". A Chain calls this
  * with the access over the uncollapsed shape; `at` finds the collapsed access in `joined`. */
 static const char *index_of(const void *frame, const Access *walk)
@@ -33,8 +33,8 @@ static const char *index_of(const void *frame, const Access *walk)
 
 /* ---- the loop ---- */
 
-/* With one axis left: GRID_LOOP over i. With more: GRID_ROWS over rows r of contiguous columns c,
- * so that the inner loop has no division. */
+/* Opens the loop. With one axis left it is GRID_LOOP over i. With more it is GRID_ROWS over rows r
+ * of contiguous columns c, so that the inner loop has no division. */
 static void begin_elements(const Map *m)
 {
   const Kernel *k = m->k;
@@ -97,7 +97,7 @@ static bool is_computed(const Kernel *k, Value v)
   return false;
 }
 
-/* Loads the operands with vectors, in the order of map_walk: those that rows share, or the
+/* Loads the operands with vectors, in the order of map_walk: the operands that rows share, or the
  * others. */
 static void put_loads(const Map *m, bool shared)
 {
@@ -107,7 +107,7 @@ static void put_loads(const Map *m, bool shared)
     const Node *n = ir_node(k->g, k->group->nodes[i]);
     for (uint32_t j = 0; j < n->n_in; j++) {
       if (!n->in[j].id || (at++, is_computed(k, n->in[j]))) continue;
-      if (!operand_uses(n, j)) continue; /* in randn_like(x) only the shape of x counts */
+      if (!operand_uses(n, j)) continue; /* randn_like(x) reads only the shape of x */
       const Access *a = &m->walk.joined[at];
       if (!walk_has_vectors(&m->walk, a)) continue;
       if ((m->rows > 1 && walk_shares_vectors(&m->walk, a)) != shared) continue;
@@ -128,7 +128,7 @@ static void put_results(const Map *m)
 
 /* ---- what is computed ---- */
 
-/* A single move copies bytes unchanged, without a conversion to real and back. */
+/* Prints a single move, which copies bytes unchanged, without a conversion to real and back. */
 static void put_move(const Map *m, Value v)
 {
   const Kernel *k = m->k;
@@ -159,8 +159,8 @@ static void put_elements(const Map *m)
   for (uint32_t i = 0; i < k->group->n; i++) chain_put_node(&ch, k->group->nodes[i], "i");
 }
 
-/* Whether the kernel may use vectors. A small part of a launch gains nothing, and vectors would
- * cost all parts registers. */
+/* True if the kernel may use vectors. Vectors cost all parts of a launch registers and do not help
+ * a small part. */
 static bool may_have_vectors(const Kernel *k)
 {
   enum { SMALL = 4096 };

@@ -1,4 +1,4 @@
-/* Moves that are not one affine walk: cat, pad and the gradient of a slice, flips and shifts. */
+/* Prints moves that are not one affine walk: cat, pad, gradients of slices, flips, shifts. */
 #include "kernel_parts.h"
 
 const char *moved_element(const Kernel *k, uint32_t input, const char *index)
@@ -31,7 +31,7 @@ static void put_part(Kernel *k, uint32_t input, uint32_t axis, int64_t row, int6
   *at += own;
 }
 
-/* `at`: where the input begins in a row of the result. */
+/* Prints a cat, one loop an input. `at`: where the input begins in a row of the result. */
 void emit_cat(Kernel *k)
 {
   const Node *n = ir_node(k->g, k->group->nodes[0]);
@@ -40,13 +40,13 @@ void emit_cat(Kernel *k)
   for (uint32_t i = 0; i < n->n_in; i++) put_part(k, i, axis, row, &at);
 }
 
-typedef struct Filled { /* input 0 along the axis of the result, and one value elsewhere */
+typedef struct Filled { /* input 0 along an axis of the result, one value elsewhere */
   uint32_t axis;
   long long start, step;
   double value;
 } Filled;
 
-/* pad is the gradient of a slice with step 1, except that it has its own fill value. */
+/* Returns a pad or gradient of a slice as Filled. pad has step 1 and its own fill value. */
 static Filled filled_of(const Node *n)
 {
   uint32_t axis = axis_of(n, attr_int(n, "dim"));
@@ -54,7 +54,7 @@ static Filled filled_of(const Node *n)
   return (Filled){axis, attr_int(n, "start"), attr_int(n, "step"), 0};
 }
 
-/* The fill value in the type in which the result is stored. */
+/* Returns the fill value in the type in which the result is stored. */
 static const char *fill_text(const Kernel *k, const Node *n, double value)
 {
   if (value == 0) return "0";
@@ -62,8 +62,8 @@ static const char *fill_text(const Kernel *k, const Node *n, double value)
   return stored(k, n->dtype, number);
 }
 
-/* Element d of the axis is element (d - start) / step of the input, if that is an integer in range;
- * otherwise it is the fill value. */
+/* Prints a Filled. Element d of the axis is element (d - start) / step of the input, if that is an
+ * integer in range; otherwise the fill value. */
 void emit_filled(Kernel *k)
 {
   const Node *n = ir_node(k->g, k->group->nodes[0]), *x = ir_node(k->g, n->in[0]);
@@ -86,8 +86,8 @@ void emit_filled(Kernel *k)
   EMIT(k->p, "}\n");
 }
 
-/* Row r of [outer * size] is row k, whose position along the axis is mirrored: k = r - p + (size -
- * 1 - p) with p = r % size. */
+/* Prints a flip. Row r of [outer * size] is row k, whose position along the axis is mirrored: k = r
+ * - p + (size - 1 - p) with p = r % size. */
 void emit_flip(Kernel *k)
 {
   const Node *n = ir_node(k->g, k->group->nodes[0]);
@@ -103,7 +103,7 @@ void emit_flip(Kernel *k)
        moved_element(k, 0, index), k->group->nodes[0].id);
 }
 
-/* Copies a row of pixels at a time; s is the index of the sample's two offsets. */
+/* Copies one row of pixels after the other; s is the index of the sample's two offsets. */
 void emit_shifted(Kernel *k)
 {
   const Node *n = ir_node(k->g, k->group->nodes[0]), *x = ir_node(k->g, n->in[0]);

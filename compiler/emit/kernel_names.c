@@ -1,6 +1,6 @@
 /* Names, types and literals in kernels. Emitted text is for people to read, so arguments have the
- * names of the job (`h`, `fc1_weight`) where C, C++ and CUDA allow them. The same job gives the
- * same names. */
+ * names of the job (`h`, `fc1_weight`) where C, C++ and CUDA allow them. Equal jobs have equal
+ * names. */
 #include "compiler/base/reserved_names.h"
 #include "compiler/base/names.h"
 #include "compiler/base/user_text.h"
@@ -23,7 +23,7 @@ void kernel_bug(const Kernel *k, Value v, const char *what)
 
 /* ---- types ---- */
 
-/* Floats in STATE are those of the host: `float` even if real is double. */
+/* Returns the C type of an element. Floats in STATE are `float` even if real is double. */
 const char *element_type(const KernelArg *a)
 {
   switch (a->role) {
@@ -59,7 +59,7 @@ bool argument_is_number(const KernelArg *a)
 
 /* ---- names ---- */
 
-/* The path of the parameter whose value or gradient the argument points to; NULL: none. */
+/* Returns the path of the parameter whose value or gradient the argument points to; or NULL. */
 static const char *param_of(const Kernel *k, const KernelArg *a)
 {
   const Graph *g = k->g;
@@ -92,7 +92,7 @@ static bool is_taken(Names *x, uint32_t n, const char *name)
   return name_find(k->c->arena, &x->taken, k->arg_names, n, sizeof *k->arg_names, name) != NO_NAME;
 }
 
-/* "weight", because layers may share the kernel; "fc1_weight" if the kernel has several weights. */
+/* Returns "weight", since layers may share the kernel; "fc1_weight" if it has several weights. */
 static const char *param_name(const Names *x, const char *path)
 {
   bool several = false;
@@ -102,7 +102,7 @@ static const char *param_name(const Names *x, const char *path)
   return identifier(x->k->c->arena, several ? path : word);
 }
 
-/* The name of the value in the job, or the name of its op. */
+/* Returns the name of the value in the job, or the name of its op. */
 static const char *source_name(const Names *x, const KernelArg *a)
 {
   const Kernel *k = x->k;
@@ -112,8 +112,8 @@ static const char *source_name(const Names *x, const KernelArg *a)
   return n->name && *n->name ? identifier(k->c->arena, n->name) : op_of(n)->name;
 }
 
-/* `h`, or `register_value` if C reserves the name. In a template it is `lr_at` for input lr,
- * because $lr stands for its value there. */
+/* Returns `h`, or `register_value` if C reserves the name. In a template it is `lr_at` for input
+ * lr, because $lr is the value of lr there. */
 static const char *value_name(const Names *x, const KernelArg *a)
 {
   const Kernel *k = x->k;
@@ -129,8 +129,8 @@ static const char *value_name(const Names *x, const KernelArg *a)
   return reserved_name(name) ? arena_printf(k->c->arena, "%s_value", name) : name;
 }
 
-/* Several parts of a launch may each have a buffer; its name is then the one in checkpoints. Other
- * arguments in STATE are numbered. */
+/* Returns a name for one of several arguments in a role: for buffers of parts the name in
+ * checkpoints; other arguments in STATE are numbered. */
 static const char *shared_name(const Names *x, const KernelArg *a, const char *role)
 {
   Arena *arena = x->k->c->arena;
@@ -139,7 +139,7 @@ static const char *shared_name(const Names *x, const KernelArg *a, const char *r
   return a->index ? arena_printf(arena, "%s%u", role, a->index) : role;
 }
 
-/* A name that is unique in the kernel: a second `x` is "x_2". */
+/* Returns a name that is unique in the kernel: a second `x` is "x_2". */
 static const char *argument_name(Names *x, uint32_t i)
 {
   const Kernel *k = x->k;
@@ -175,8 +175,8 @@ void name_arguments(Kernel *k)
   for (uint32_t i = 0; i < k->args.n; i++) k->arg_names[i] = argument_name(&x, i);
 }
 
-/* `const` marks what a kernel only reads. Parts of a launch may read through one pointer into STATE
- * what they write through another, so these pointers have no __restrict__. */
+/* Returns the parameters. `const` marks data that a kernel only reads. Two pointers of a launch
+ * into STATE may overlap, so these have no __restrict__. */
 const char *argument_list(const Kernel *k)
 {
   Text t = text_new(k->c->arena);
@@ -191,7 +191,7 @@ const char *argument_list(const Kernel *k)
   return t.at;
 }
 
-/* A value and the operand whose bytes it reuses (`over`) share one pointer: both are searched. */
+/* Returns the argument with v's bytes: a value shares it with the operand that it overwrites. */
 uint32_t argument_of(const Kernel *k, Value v)
 {
   Value root = value_root(k->g, v);
@@ -229,7 +229,7 @@ bool argument_is_reused(const Kernel *k, Value v)
 
 /* ---- numbers ---- */
 
-/* A C literal that reads back as v. R() makes it a `real`, so no arithmetic becomes double. */
+/* Returns a C literal that reads back as v. R() makes it a `real`: arithmetic stays in real. */
 const char *real_text(const Kernel *k, double v)
 {
   if (isnan(v)) return "ampc_nan()";

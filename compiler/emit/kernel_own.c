@@ -1,5 +1,5 @@
-/* Kernels of the job's own ops: the user's text unchanged, in a frame that declares what the text
- * uses: pointers, types of elements, sizes and numbers.
+/* Prints kernels of the job's own ops: the user's text unchanged, in a frame that declares what the
+ * text uses: pointers, types of elements, sizes and numbers.
  *
  * The `#line` before the text makes compilers report the job's lines. The `#line` after the text is
  * corrected when the whole output is known (own_lines.c).
@@ -24,7 +24,7 @@ static const OwnText *own_text(const Kernel *k)
   return &own_of(own_node(k))->text[target_of(k->c->options.target)->kind];
 }
 
-/* Whether the text uses the name; the frame declares only such names. */
+/* True if the text uses the name; the frame declares only such names. */
 static bool text_names(const Kernel *k, const char *name)
 {
   const OwnText *t = own_text(k);
@@ -39,7 +39,7 @@ static bool text_names(const Kernel *k, const char *name)
 
 /* ---- tensors ---- */
 
-/* Inputs, then outputs. */
+/* Returns tensor i: first inputs, then outputs. */
 static const OwnTensor *tensor(const Kernel *k, uint32_t i)
 {
   const OwnOp *own = own_of(own_node(k));
@@ -52,7 +52,7 @@ static uint32_t n_tensors(const Kernel *k)
   return own->n_inputs + own->n_outputs;
 }
 
-/* The type of an element as the text uses it. */
+/* Returns the type of an element as the text uses it. */
 static const char *own_type(const Kernel *k, DType d)
 {
   KernelArg a = {.role = ARG_in, .type = d};
@@ -60,8 +60,8 @@ static const char *own_type(const Kernel *k, DType d)
   return element_type(&a);
 }
 
-/* An argument has the name of its first tensor. If that tensor is converted, the name is that of
- * its floats, and the argument is called "<name>_bits". */
+/* Returns the name of an argument: the name of its first tensor. If that tensor is converted, its
+ * floats have that name and the argument is called "<name>_bits". */
 const char *own_argument_name(const Kernel *k, const KernelArg *a)
 {
   for (uint32_t i = 0; i < n_tensors(k); i++) {
@@ -87,7 +87,7 @@ const char *own_argument_list(const Kernel *k)
   return t.at;
 }
 
-/* Declares a tensor whose name is not its argument's: one that is passed twice, or is converted. */
+/* Declares a tensor whose name is not its argument's: it is passed twice or converted. */
 static void put_tensor(const Kernel *k, uint32_t i)
 {
   Value v = own_tensor(k->g, k->group, i);
@@ -154,8 +154,8 @@ static void put_place(const Kernel *k, uint32_t line, const Place *place)
   printer_text(k->p, "compiler/emit/kernel_own.c", __LINE__, text, strlen(text));
 }
 
-/* Prints the text with its original columns: the first line begins at the column where the text
- * does. In a string with escapes, every line is reported as the line of the string. */
+/* Prints the text with its original columns: the first line begins in its column of the job. In a
+ * string with escapes, every line is reported as the line of the string. */
 static void put_text(const Kernel *k)
 {
   const OwnText *t = own_text(k);
@@ -182,8 +182,8 @@ static void put_text(const Kernel *k)
                strlen(own_line_after));
 }
 
-/* A text may move its pointers, as in `x += part * D`; they must be reset for the next part. No
- * tensor has a name that begins like these copies: own_names.c. */
+/* Prints copies of pointers for each part, since a text may move its pointers, as in `x += part *
+ * D`. No tensor has a name that begins like these copies: own_names.c. */
 static void put_part_pointers(const Kernel *k)
 {
   uint32_t inputs = own_of(own_node(k))->n_inputs;
@@ -203,8 +203,8 @@ static void put_part_pointers(const Kernel *k)
   k->p->indent -= 2;
 }
 
-/* Under Note [real64] a host text's `float` is double, and its calls of float functions become
- * calls of the double ones. */
+/* Under Note [real64] prints `float` of a host text as double, and calls of float functions as
+ * calls of double functions. */
 static void put_float(const Kernel *k, bool as_double)
 {
   static const char *const functions[] = {

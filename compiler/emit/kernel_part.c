@@ -1,14 +1,14 @@
-/* The accumulators of row kernels: types, initial values, statements, and how they are combined. */
+/* Prints the accumulators of row kernels: types, initial values, statements, and combinations. */
 #include "kernel_row.h"
 
-/* The type of an accumulator. "First index" and reductions of integers are exact in long long. */
+/* Returns the type of an accumulator. Indices and reductions of integers are exact in long long. */
 static const char *part_type(const Use *use)
 {
   if (row_is_wide(use)) return "double";
   return use->s->kind == STATEMENT_first || use->op->integers ? "long long" : "real";
 }
 
-/* The neutral element. For "first index" it is one past the row, larger than every real index. */
+/* Returns the neutral element. For "first index" it is one past the row, larger than any index. */
 static const char *part_start(const RowKernel *r, const RowOp *op, const Statement *s)
 {
   if (s->kind == STATEMENT_first)
@@ -19,7 +19,7 @@ static const char *part_start(const RowKernel *r, const RowOp *op, const Stateme
   return op->integers ? "0x7fffffffffffffffLL" : "ampc_inf()";
 }
 
-/* "sum", "min_int", "sum_f64" */
+/* Returns the name of a combination: "sum", "min_int", "sum_f64". */
 static const char *joined(const RowKernel *r, const Use *use)
 {
   static const char *const names[] = {[STATEMENT_sum] = "sum",
@@ -54,8 +54,8 @@ void row_put_part(const RowKernel *r, const Use *use, const char *e)
   EMIT(r->k->p, "%s = ampc_%s(%s, %s);\n", part, joined(r, use), part, e);
 }
 
-/* ROW_PART and COLUMN_PART declare the accumulators that the machine needs. For a row these are 16
- * on the CPU and one per thread on CUDA; for columns one per column. */
+/* Prints ROW_PART or COLUMN_PART, which declare the accumulators that the machine needs: for a row
+ * 16 on the CPU and one per thread on CUDA, for columns one per column. */
 void row_put_start(const RowKernel *r, const Use *use)
 {
   const char *t = part_type(use), *start = part_start(r, use->op, use->s);
@@ -70,7 +70,7 @@ void row_put_start(const RowKernel *r, const Use *use)
          start);
 }
 
-/* A sum in f64 is rounded here: the code that follows computes in `real`. */
+/* Prints the results of columns. A sum in f64 is rounded here: later code computes in `real`. */
 static void put_joined_columns(const RowKernel *r, const Use *use)
 {
   const char *s = use->s->as, *part = row_is_wide(use) ? "_part" : "";
@@ -80,7 +80,7 @@ static void put_joined_columns(const RowKernel *r, const Use *use)
   EMIT(r->k->p, "VECTOR_EACH(%u, j) %s[j] = (real)%s_part[j];\n", r->vector, s, s);
 }
 
-/* "const real s = row_sum(s_part);" combines the partial results of threads or accumulators. */
+/* Prints "const real s = row_sum(s_part);" to combine the partial results. */
 void row_put_joined(const RowKernel *r, const Use *use)
 {
   const char *type = row_is_wide(use) ? "real" : part_type(use);

@@ -4,11 +4,11 @@
 #include "kernel.h"
 #include <string.h>
 
-enum { INT_LIMIT = 1 << 30 }; /* elements; above it, a grid-stride loop could overflow an int */
+enum { INT_LIMIT = 1 << 30 }; /* elements; with more, a grid-stride loop could overflow an int */
 
-typedef struct Vector { /* neighbours that a thread has in registers: name[j] */
+typedef struct Vector { /* adjacent elements that a thread has in registers: name[j] */
   uint32_t argument;
-  const char *index; /* the index of the first one */
+  const char *index; /* the index of the first element */
   const char *name;  /* "x_at" */
   bool stored;       /* the loop stores it */
 } Vector;
@@ -17,63 +17,65 @@ typedef struct Kernel { /* the kernel that is being printed */
   Printer *p;
   Compile *c;
   const Graph *g;
-  uint32_t index; /* of the group */
+  uint32_t index; /* index of the group */
   const Group *group;
   KernelArgs args;
   const char **arg_names; /* unique in this kernel */
-  const char *index_type; /* "int", or "long long" where int may be too small */
-  bool is_part;           /* a part of a launch, whose other text is already printed */
+  const char *index_type; /* "int", or "long long" if int may be too small */
+  bool is_part;           /* a part of a launch; the launch's other text is already printed */
   bool looks_ahead;       /* values are computed for a guess and not stored */
   bool by_vectors;        /* its loops process several elements at once, with index j */
-  bool *stored;           /* [i]: an earlier loop has stored node i of the group */
-  VEC(Vector) vectors;    /* of the loop that is being printed and the loops around it */
+  bool *stored;           /* node of the group -> an earlier loop has stored it */
+  VEC(Vector) vectors;    /* vectors of the loop that is being printed and of the loops around it */
 } Kernel;
 
 Kernel kernel_of(Printer *p, uint32_t group);
-/* The node that decides how the group is printed: the anchor, or any node of an elementwise group.
- * kernel_template() returns the access pattern that follows from it. */
+/* Returns the node that decides how the group is printed: the anchor, or any elementwise node.
+ * kernel_template() returns the access pattern of that node. */
 const Node *kernel_main_node(const Kernel *k);
 OpTemplate kernel_template(const Kernel *k);
 
 /* ---- the comment above: kernel_head.c ---- */
 
-const char *kernel_nodes_text(const Kernel *k);  /* "%14 add, %15 relu" */
-const Node *kernel_walked_node(const Kernel *k); /* the node whose shape the kernel walks */
-const char *kernel_parts_text(const Kernel *k);  /* "2 parts, side by side" */
-void put_library_line(const Kernel *k);          /* kernel_attention.c: a library that may run */
+const char *kernel_nodes_text(const Kernel *k);  /* returns "%14 add, %15 relu" */
+const Node *kernel_walked_node(const Kernel *k); /* returns the node whose shape it walks */
+const char *kernel_parts_text(const Kernel *k);  /* returns "2 parts, side by side" */
+void put_library_line(const Kernel *k);          /* names a library that may run */
 void put_head(const Kernel *k);
 void put_columns_head(const Kernel *k, const Convolution *v);
 
 /* ---- texts: kernel_names.c ---- */
 
 void name_arguments(Kernel *k);
-/* "const f16 *__restrict__ x, real *__restrict__ y" */
+/* Returns "const f16 *__restrict__ x, real *__restrict__ y". */
 const char *argument_list(const Kernel *k);
-/* "from_f16"; "" for a type that needs no conversion. */
+/* Returns "from_f16"; "" for a type that needs no conversion. */
 const char *conversion_name(const Kernel *k, const char *what, DType d);
-const char *element_type(const KernelArg *a);   /* "f16", "float", "ampc_state" */
-bool argument_is_number(const KernelArg *a);    /* not a pointer */
-uint32_t argument_of(const Kernel *k, Value v); /* index of the argument that holds v's bytes;
-                                                  args.n: there is none */
-/* As argument_of, for a v that must have an argument; otherwise this calls kernel_bug. */
+const char *element_type(const KernelArg *a); /* returns "f16", "float", "ampc_state" */
+bool argument_is_number(const KernelArg *a);  /* true if it is not a pointer */
+/* Returns the index of the argument that holds v's bytes; args.n if no argument does. */
+uint32_t argument_of(const Kernel *k, Value v);
+/* Returns the index of the argument that holds v's bytes; calls kernel_bug() if no argument
+ * does. */
 uint32_t pointer_of(const Kernel *k, Value v);
 const char *pointer_name(const Kernel *k, Value v);
-/* Calls ir_bug: the kernel cannot be printed because of node v. */
+/* Calls ir_bug() with the message that the kernel cannot be printed because of node v. */
 _Noreturn void kernel_bug(const Kernel *k, Value v, const char *what);
 Value value_of(const Kernel *k, const Node *n);
-const char *stream_name(const Kernel *k, const Node *n); /* the argument with n's stream */
-/* Whether the kernel writes another value over v, element by element. */
+const char *stream_name(const Kernel *k, const Node *n); /* returns n's stream argument */
+/* True if the kernel writes another value over v, element by element. */
 bool argument_is_reused(const Kernel *k, Value v);
-const char *real_text(const Kernel *k, double v); /* "R(0.5)", "-ampc_inf()" */
-const char *local_type(DType d); /* of a variable that holds such an element: "real", "int" */
+const char *real_text(const Kernel *k, double v); /* returns "R(0.5)", "-ampc_inf()" */
+/* Returns the type of a variable that holds such an element: "real", "int". */
+const char *local_type(DType d);
 
 /* ---- index arithmetic: kernel_index.c ---- */
 
-/* The part of an index for axes [from, to), through which one variable counts in order: "r % 32 *
- * 512"; NULL if it is 0. */
+/* Returns the terms of an index for axes [from, to), through which one variable counts in order: "r
+ * % 32 * 512"; NULL if they are 0. */
 const char *index_part(const Kernel *k, const LoopShape *s, const Access *a, uint32_t from,
                        uint32_t to, const char *variable);
-/* The sum of the terms and the offset; absent terms are NULL. */
+/* Returns the sum of the terms and the offset; absent terms are NULL. */
 const char *index_sum(const Kernel *k, const char *a, const char *b, const char *c, int64_t offset);
 
 /* ---- vectors: kernel_vector.c ---- */
@@ -81,7 +83,7 @@ const char *index_sum(const Kernel *k, const char *a, const char *b, const char 
 /* Prints "VECTOR_LOAD(8, f16, x_at, x + i);", only once. */
 void put_vector(Kernel *k, uint32_t width, uint32_t argument, const char *index);
 /* Prints VECTOR_ROOM for a result, unless it reuses the bytes of a vector that is already there;
- * VECTOR_LOAD for a result that `adds` to memory. */
+ * With `adds`, the result adds to memory and needs VECTOR_LOAD. */
 void put_result_vector(Kernel *k, bool adds, uint32_t width, uint32_t argument, const char *index);
 /* Prints VECTOR_STORE for the results among the vectors from `first` on. */
 void store_vectors(const Kernel *k, uint32_t first);
@@ -90,7 +92,7 @@ void store_vectors(const Kernel *k, uint32_t first);
 
 typedef struct Operand {
   const char *text; /* NULL: absent */
-  bool real;        /* its C type: real, or an integer one */
+  bool real;        /* its C type is real; else an integer */
 } Operand;
 
 typedef struct CodeScope { /* the texts that replace the words of an op's code */
@@ -101,49 +103,52 @@ typedef struct CodeScope { /* the texts that replace the words of an op's code *
   const char *index;              /* $i */
   const char *column;             /* $c */
   int64_t length;                 /* $n */
-  const char *length_text;        /* $n if it is no constant; else NULL */
-  const char *const *locals;      /* names of a row program, NULL at the end */
+  const char *length_text;        /* $n if it is not a constant; else NULL */
+  const char *const *locals;      /* names of a row program; the last one is NULL */
   const char *const *local_texts; /* their names in the kernel */
   const char *local_suffix;       /* "[j]" if locals are arrays */
   bool integers;                  /* arithmetic of integers: ampc_max becomes ampc_max_int */
 } CodeScope;
 const char *code_text(const CodeScope *s, const CodeStatement *code);
-/* How often n's statement reads `input` as a piece of this kind. */
+/* Returns how often n's statement reads `input` as a piece of this kind. */
 uint32_t code_reads(const Node *n, const CodeStatement *s, PieceKind kind, uint32_t input);
-bool code_chooses(const Node *n, const CodeStatement *s); /* it contains a ? b : c */
-/* "x[i]"; for a vector that begins at `index` "x_at[j]". */
+bool code_chooses(const Node *n, const CodeStatement *s); /* true if it has a ? b : c */
+/* Returns "x[i]"; for a vector that begins at `index` "x_at[j]". */
 const char *element_place(const Kernel *k, uint32_t argument, const char *index);
-/* The element at `index` of input k as an operand: a load with its conversion, or a literal. */
+/* Returns the element at `index` of input k as an operand: a load with its conversion, or a
+ * literal. */
 Operand load_operand(const Kernel *k, Value in, const char *index);
 Operand as_real(const Kernel *k, Operand o);
-/* The value of a map node, before it is rounded. `in`: operands as loaded, one for each input. */
+/* Returns the value of a map node, before it is rounded. `in`: operands as loaded, one for each
+ * input. */
 const char *node_expression(const Kernel *k, const Node *n, const Operand *in, const char *index);
-/* `expression` rounded to the type: round_f16(x); or converted to its stored form: to_f16(x). */
-bool needs_rounding(const Kernel *k,
-                    const Node *n); /* its value may have more digits than its type */
+/* Returns the value rounded, round_f16(x), or as stored, to_f16(x). needs_rounding(): it may have
+ * more digits than its type. */
+bool needs_rounding(const Kernel *k, const Node *n);
 const char *rounded(const Kernel *k, DType d, const char *expression);
 const char *stored(const Kernel *k, DType d, const char *expression);
 
 /* ---- elementwise nodes: kernel_chain.c ---- */
 
-typedef struct Load { /* an operand that comes from memory */
-  Value value;        /* as the node refers to it: an alias has its own shape */
+typedef struct Load { /* an operand in memory */
+  Value value;        /* as the node names it: an alias has its own shape */
   const char *index;  /* of the element */
   uint32_t uses;
   Operand text;
 } Load;
 /* Returns the index of an element as text, in the variables of a frame's loops. */
 typedef const char *Address(const void *frame, const Access *a);
-typedef struct Chain { /* what one loop computes and loads */
+typedef struct Chain { /* the nodes and loads of one loop */
   Kernel *k;
   LoopShape space; /* the shape of the nodes */
   Address *address;
   const void *frame;
-  VEC(Value) nodes; /* in execution order */
+  VEC(Value) nodes; /* nodes in execution order */
   VEC(Load) loads;
 } Chain;
 
-uint32_t operand_uses(const Node *n, uint32_t input); /* 0: only its shape counts */
+/* Returns how often n reads the input; 0: only its shape */
+uint32_t operand_uses(const Node *n, uint32_t input);
 void chain_begin(Chain *ch, Kernel *k, LoopShape space, Address *address, const void *frame);
 /* Declares that node v is computed here. Its operands are loaded unless they are computed here too.
  * Row ops register their loads themselves. */
@@ -151,32 +156,34 @@ void chain_add(Chain *ch, Value v);
 /* Declares that the element at `index` of v is read `times` times. Call it after chain_add of all
  * nodes that may compute v. */
 void chain_use(Chain *ch, Value v, const char *index, uint32_t times);
-void chain_put_loads(Chain *ch); /* prints those that are not printed yet */
-/* A value that is computed here or declared by chain_use; absent for value 0. */
+void chain_put_loads(Chain *ch); /* prints loads that are not printed yet */
+/* Returns a value that is computed here or declared by chain_use(); an absent operand for value
+ * 0. */
 Operand chain_operand(const Chain *ch, Value v, const char *index);
 void chain_put_node(Chain *ch, Value v, const char *index);
 /* Prints "const real t15 = ..;" for node v, and its store if it has bytes. */
 void put_value(const Kernel *k, Value v, const char *expression, const char *index);
 
-/* fold.c: a line of a template without arithmetic that changes nothing (x * 1 - 0). */
+/* fold.c: Returns a template line without arithmetic that changes nothing (x * 1 - 0). */
 const char *fold_line(const Kernel *k, const char *line);
 
 /* ---- kernels of several parts: kernel_launch.c ---- */
 
 typedef struct Launch Launch;
-const Launch *put_functions(const Kernel *k); /* before the kernel: functions that parts share */
-void put_parts(const Launch *l);              /* inside the kernel */
+/* Prints the functions that parts share, before the kernel. */
+const Launch *put_functions(const Kernel *k);
+void put_parts(const Launch *l); /* prints the parts, inside the kernel */
 
 /* ---- frames ---- */
 
-void put_body(Kernel *k); /* kernel.c: calls one of these emitters if there are elements */
+void put_body(Kernel *k); /* kernel.c: calls one of the emitters below if there are elements */
 
 void emit_map(Kernel *k); /* kernel_map.c: elementwise groups and moves */
 void emit_cat(Kernel *k); /* kernel_move.c */
 void emit_flip(Kernel *k);
 void emit_shifted(Kernel *k);
 void emit_filled(Kernel *k); /* slice_backward and pad */
-/* For a move: element `index` of an input, as it is stored. */
+/* Returns element `index` of an input of a move, as it is stored. */
 const char *moved_element(const Kernel *k, uint32_t input, const char *index);
 void emit_picked(Kernel *k); /* kernel_pick.c: index_select and gather */
 void emit_row(Kernel *k);    /* kernel_row.c: row ops */
@@ -184,7 +191,7 @@ void emit_own(Kernel *k);    /* kernel_own.c: an op of the job */
 const char *own_argument_list(const Kernel *k);
 const char *own_argument_name(const Kernel *k, const KernelArg *a);
 void emit_file(Kernel *k);                             /* kernel_file.c: templates/<op>.cu */
-bool template_uses(const Kernel *k, const char *name); /* its text names this argument */
+bool template_uses(const Kernel *k, const char *name); /* true if its text names this argument */
 void emit_columns(Kernel *k,
                   const Convolution *v); /* kernel_columns.c: im2col.cu, conv_whole*.cu */
 

@@ -1,5 +1,5 @@
-/* Moves by an index (index_select, gather), and the sizes for the templates of their gradients. If
- * an index is out of range, the element is not read; the result is NaN, or 0 for integers. */
+/* Moves by an index (index_select, gather), and the sizes for the templates of their gradients. An
+ * index out of range reads no element; the result is NaN, or 0 for integers. */
 #include "template.h"
 
 static Pick picked(const Node *whole, int64_t axis, int64_t places)
@@ -17,7 +17,7 @@ static Pick moved(const Kernel *k, const Node *n)
   return picked(x, axis, index->dim[axis]);
 }
 
-/* Rows r of [outer * places], columns c of [inner]. */
+/* Prints index_select or gather: rows r of [outer * places], columns c of [inner]. */
 void emit_picked(Kernel *k)
 {
   Value v = k->group->nodes[0];
@@ -43,9 +43,9 @@ void emit_picked(Kernel *k)
 
 /* ---- templates ---- */
 
-/* How many rows of the result a thread has. Each thread walks the whole index: few threads do
- * little work in total, many threads are faster. On a GPU there are about 65,536 threads, on the
- * CPU 16 shares of the rows. Each sum is in the order of the index in any case. */
+/* Returns how many rows of the result a thread has. Each thread walks the whole index: few threads
+ * do less work in total, many threads are faster. On a GPU there are about 65,536 threads, on the
+ * CPU 16. The order of each sum is always the order of the index. */
 static int64_t rows_of_thread(const Kernel *k, const Pick *p)
 {
   enum { THREADS = 65536, SHARES = 16 };

@@ -1,12 +1,13 @@
-/* Programs of row ops (graph/code.h): their statements and the text of these in a kernel. Row ops
- * that share a kernel reuse each other's equal statements. */
+/* Reads programs of row ops (graph/code.h) and prints their statements. Row ops that share a kernel
+ * reuse each other's equal statements. */
 #include "kernel_row.h"
 #include <assert.h>
 #include <string.h>
 
 /* ---- reading ---- */
 
-/* Leaves out statements in brackets whose attribute is 0: [label_smoothing: sum a = $0;]. */
+/* Reads the statements of an op. Leaves out statements in brackets whose attribute is 0:
+ * [label_smoothing: sum a = $0;]. */
 void read_program(RowOp *op)
 {
   const OpCode *code = &op_of(op->n)->code;
@@ -61,7 +62,7 @@ bool code_chooses(const Node *n, const CodeStatement *s)
 
 /* ---- text ---- */
 
-/* Names that earlier statements define are known: `as` of each. */
+/* Returns the text of a statement. Earlier statements have set `as`, the name of each result. */
 const char *statement_text(const RowKernel *r, const RowOp *op, const Statement *s,
                            const Operand *in, const char *const *row)
 {
@@ -87,8 +88,8 @@ const char *statement_text(const RowKernel *r, const RowOp *op, const Statement 
   return code_text(&scope, s->code);
 }
 
-/* A text that is equal for statements that compute the same: operands are replaced by node numbers.
- * So two softmaxes of one value share their maximum. */
+/* Returns a text that is equal for statements that compute equal bits: node numbers replace
+ * operands. So two softmaxes of one value share their maximum. */
 static const char *meaning(const RowKernel *r, const RowOp *op, const Statement *s)
 {
   Arena *a = r->k->c->arena;

@@ -14,7 +14,7 @@
 
 /* ---- places ---- */
 
-/* Whether each vector of the operand begins at a multiple of its size, so that one access loads
+/* True if each vector of the operand begins at a multiple of its size, so that one access loads
  * it. */
 static bool is_aligned(const RowKernel *r, const Access *a)
 {
@@ -23,10 +23,9 @@ static bool is_aligned(const RowKernel *r, const Access *a)
   return whole;
 }
 
-/* The index of an operand that is read element by element, in the variables of the loops: `o` or
- * `row` for the axes before the reduced ones, `c` for the reduced ones, `column` for those after.
- * If the elements of a vector are not contiguous in the operand, each has its own index: c + j, or
- * column + j. */
+/* Returns the index of an operand that is read element by element: `o` or `row` for the axes before
+ * the reduced ones, `c` for the reduced ones, `column` for the axes after them. If the elements of
+ * a vector are not contiguous in the operand, each has its own index: c + j, or column + j. */
 static const char *element_index(const void *frame, const Access *a)
 {
   const RowKernel *r = frame;
@@ -43,15 +42,15 @@ static const char *element_index(const void *frame, const Access *a)
   return index_sum(k, index_part(k, &r->space, a, 0, r->shape.from, row), along, columns, 0);
 }
 
-/* The index of a value that exists once a row; for columns that of the first column. */
+/* Returns the index of a value that exists once a row; for columns, of the first column. */
 static const char *row_index(const RowKernel *r)
 {
   if (!r->columns) return "row";
   return arena_printf(r->k->c->arena, "o * %lld + column", (long long)r->shape.inner);
 }
 
-/* The index of an operand of an elementwise node whose shape is that of a result with one value per
- * row, for example in `sum(x, dim=1) / n`. */
+/* Returns the index of an operand of an elementwise node with one value per row, such as in `sum(x,
+ * dim=1) / n`. */
 static const char *row_address(const void *frame, const Access *a)
 {
   const RowKernel *r = frame;
@@ -66,23 +65,23 @@ static const char *row_address(const void *frame, const Access *a)
 
 /* ---- operands ---- */
 
-/* The index of operand `input` read as $k .. */
+/* Returns the index of operand `input`, which the program reads element by element as $k. */
 static const char *operand_index(const RowKernel *r, const RowOp *op, uint32_t input)
 {
   Access a = access_broadcast(&r->space, value_shape(r->k->g, op->n->in[input]));
   return element_index(r, &a);
 }
 
-/* .. and read as @k, one value per row, or one value for all rows. */
+/* Returns the index of operand `input`, read as @k: one value per row, or one for all rows. */
 static const char *value_index(const RowKernel *r, const RowOp *op, uint32_t input)
 {
   return ir_elements(value_shape(r->k->g, op->n->in[input])) == 1 ? "0" : row_index(r);
 }
 
-/* Registers with the chain which elements, or which values of the row, the statements read and how
- * often, so that each is loaded once. `times` is 2 for values that a loop along the row reads once
- * a row: they get a variable in front of the loop. Compilers do not vectorise a loop that loads
- * such a value under a condition. */
+/* Registers with the chain the elements or values of the row that the statements read, so that each
+ * is loaded once. `times` is 2 for values that a loop along the row reads once a row: they get a
+ * variable before the loop. Compilers do not vectorise a loop that loads such a value under a
+ * condition. */
 static void use_pieces(const RowKernel *r, Chain *ch, const Uses *uses, PieceKind kind,
                        uint32_t times)
 {
@@ -96,7 +95,7 @@ static void use_pieces(const RowKernel *r, Chain *ch, const Uses *uses, PieceKin
   }
 }
 
-/* The statement's C text; its operands come from the chains of this loop. */
+/* Returns the statement's C text; the chains of this loop supply its operands. */
 static const char *expression(const RowKernel *r, const Use *use, const Chain *elements,
                               const Chain *row_values)
 {
@@ -117,7 +116,7 @@ static const char *expression(const RowKernel *r, const Use *use, const Chain *e
 
 /* ---- nodes of a loop ---- */
 
-/* The index of the node in the group; group.n: the node is not in the group. */
+/* Returns the index of the node in the group; group.n if the node is not in the group. */
 static uint32_t group_index(const RowKernel *r, Value root)
 {
   const Group *g = r->k->group;
@@ -131,7 +130,7 @@ static bool is_map(const RowKernel *r, uint32_t i)
   return op_of(ir_node(r->k->g, r->k->group->nodes[i]))->tmpl != TMPL_row;
 }
 
-/* Whether elementwise node i has the shape of the rows; otherwise it has that of a row op's
+/* True if elementwise node i has the shape of the rows; else it has the shape of a row op's
  * result. */
 static bool is_element(const RowKernel *r, uint32_t i)
 {
@@ -158,14 +157,14 @@ static void need_operands(const RowKernel *r, bool *needed, const Uses *uses)
         need(r, needed, uses->at[i].op->n->in[k]);
 }
 
-/* Whether node i stores its value or adds to a gradient. */
+/* True if node i stores its value or adds to a gradient. */
 static bool leaves_something(const RowKernel *r, uint32_t i)
 {
   Value v = r->k->group->nodes[i];
   return argument_of(r->k, v) < r->k->args.n || op_has(ir_node(r->k->g, v), T_effect);
 }
 
-/* Marks all results that no loop has stored yet; false if there are none. */
+/* Marks all results that no loop has stored yet. Returns false if all are stored. */
 static bool need_results(const RowKernel *r, bool *needed)
 {
   bool any = false;
@@ -190,7 +189,7 @@ static const Use *use_of(const Uses *uses, Value v)
   return &uses->at[i];
 }
 
-/* Prints nodes in their order. The value of a row op is that of its `each` or `row` statement. */
+/* Prints nodes in their order. A row op's value is the result of its `each` or `row` statement. */
 static void put_nodes(RowKernel *r, Chain *ch, const Chain *row_values, const Uses *uses,
                       const bool *needed, const char *index)
 {
@@ -229,7 +228,7 @@ static void gather_near(RowKernel *r, RowOp *op, Uses *out)
   if (!statement_is_printed(r, op, s)) vec_push(r->k->c->arena, out, ((Use){op, s}));
 }
 
-/* Whether another loop over the row will follow. If not, the loop that is printed now must store
+/* True if another loop over the row will follow. If not, the loop that is printed now must store
  * all results. */
 static bool walks_again(const RowKernel *r)
 {
@@ -245,8 +244,8 @@ static bool walks_again(const RowKernel *r)
 /* The purpose of a walk: the mean of some rows, reductions, or results. */
 typedef enum WalkKind { WALK_near, WALK_sums, WALK_each } WalkKind;
 
-/* Whether all threads load what is the same in all rows in front of the loop over rows. With a
- * single row there is one thread per column, and it may store over what it has read. */
+/* True if all threads load the values that all rows share before the loop over rows. With a single
+ * row there is one thread per column, and it may overwrite the values that it has read. */
 static bool is_shared_by_rows(const RowKernel *r)
 {
   return r->columns && r->shape.length > 1;
@@ -260,7 +259,7 @@ static void open_walk(const RowKernel *r, const Uses *uses, const Chain *element
     row_open_elements(r, kind == WALK_sums ? uses : NULL, elements);
 }
 
-/* Whether the loop needs `i`: for a result at that index, or because the code of a node or of a
+/* True if the loop needs `i`: for a result at that index, or because the code of a node or of a
  * reduction contains $i. */
 static bool asks_for_index(const RowKernel *r, const Uses *uses, const bool *needed, WalkKind kind)
 {
@@ -326,14 +325,14 @@ static void put_near(RowKernel *r, const Uses *uses)
   need_operands(r, needed, uses);
   for (uint32_t i = 0; i < uses->n; i++) row_put_start(r, &uses->at[i]);
   put_walk(r, uses, needed, WALK_near);
-  EMIT(r->k->p, "BLOCK_MEETS;\n"); /* the next walk may store over what other threads have read */
+  EMIT(r->k->p, "BLOCK_MEETS;\n"); /* the next walk may overwrite what others have read */
   for (uint32_t i = 0; i < uses->n; i++)
     EMIT(r->k->p, "VECTOR_EACH(%u, j) %s[j] *= R(0.25);\n", r->vector, uses->at[i].s->as);
 }
 
 /* ---- results ---- */
 
-/* Prints `let` statements: once a row; for columns an array with one value per column. */
+/* Prints `let` statements, computed once a row; for columns an array with one value per column. */
 static bool put_lets(RowKernel *r, RowOp *op)
 {
   bool any = false;
@@ -352,7 +351,7 @@ static bool put_lets(RowKernel *r, RowOp *op)
   return any;
 }
 
-/* The results of kind `kind`. All programs have reached their last statements by now. */
+/* Returns the results of kind `kind`. All programs have reached their last statements by now. */
 static Uses gather_last(RowKernel *r, StatementKind kind)
 {
   Uses out = {0};
@@ -369,8 +368,8 @@ static void mark_ops(const RowKernel *r, bool *needed, const Uses *uses)
   for (uint32_t i = 0; i < uses->n; i++) needed[group_index(r, uses->at[i].op->v)] = true;
 }
 
-/* Prints the results in the shape of the rows: those of row ops, and those that are not stored
- * yet. */
+/* Prints the results in the shape of the rows: the results of row ops, and results that are not
+ * stored yet. */
 static void put_each(RowKernel *r, const Uses *uses)
 {
   bool *needed = arena_array(r->k->c->arena, bool, r->k->group->n);
@@ -380,8 +379,8 @@ static void put_each(RowKernel *r, const Uses *uses)
   put_walk(r, uses, needed, WALK_each);
 }
 
-/* Stores results over operands that were loaded in front of the loops: a row of one element has its
- * result in the same place. */
+/* Stores results over operands that were loaded before the loops: a row of one element has its
+ * result in the place of the operand. */
 static void store_outside(const RowKernel *r, const bool *needed, uint32_t outside)
 {
   const Kernel *k = r->k;
@@ -445,7 +444,7 @@ static void put_program(RowKernel *r)
 
 /* ---- the kernel ---- */
 
-/* Reductions of integers compute in long long, including argmax of integers. */
+/* Adds a row op. Reductions of integers, such as argmax, compute in long long. */
 static void add_op(RowKernel *r, Value v)
 {
   RowOp *op = &r->ops[r->n_ops++];
@@ -480,7 +479,7 @@ static void measure(RowKernel *r)
     if (!is_map(r, i)) add_op(r, k->group->nodes[i]);
 }
 
-/* Prints `begin`, where part o begins, and `n`, how many rows it has, if a program uses it. */
+/* Prints `begin`, the first row of part o, and `n`, its number of rows, if a program uses `n`. */
 static void put_bounds(const RowKernel *r)
 {
   const char *t = r->k->index_type;

@@ -2,7 +2,7 @@
 #pragma once
 #include "kernel_parts.h"
 
-typedef struct Statement { /* of a node's row program, as this kernel prints it */
+typedef struct Statement { /* a statement of a node's row program, as this kernel prints it */
   StatementKind kind;
   const CodeStatement *code;
   const char *as; /* the kernel's variable, once it is known */
@@ -11,25 +11,25 @@ typedef struct Statement { /* of a node's row program, as this kernel prints it 
 typedef struct RowOp {
   Value v;
   const Node *n;
-  bool integers; /* its reductions are of integers */
+  bool integers; /* its reductions reduce integers */
   bool wide;     /* sums and products are computed in f64 and rounded once */
   Statement code[MAX_STATEMENTS];
   uint32_t n_code, at; /* `at`: the next statement to be printed */
 } RowOp;
 
-typedef struct Printed { /* a statement of the kernel, which another op may reuse */
+typedef struct Printed { /* a printed statement of the kernel, which another op may reuse */
   StatementKind kind;
   const char *name, *as, *text;
 } Printed;
 
 typedef struct RowKernel {
   Kernel *k;
-  const Node *x; /* input 0 of all its row ops has this shape */
+  const Node *x; /* input 0 of all row ops has this shape */
   LoopShape space;
   RowShape shape;
-  bool columns; /* it reduces columns: inner > 1, or channels */
+  bool columns; /* the kernel reduces columns: inner > 1, or channels */
   ColumnTile tile;
-  RowWalk walk;    /* if it reduces no columns */
+  RowWalk walk;    /* used if the kernel reduces no columns */
   uint32_t vector; /* elements that a thread processes at once, for rows and for columns */
   bool flat;       /* row_is_flat: elementwise nodes are computed once a row */
   RowOp *ops;
@@ -48,30 +48,30 @@ typedef VEC(Use) Uses;
 
 void row_open(const RowKernel *r, const char *line);
 void row_close(const RowKernel *r, const char *line);
-/* The loop over all elements. `uses` are its reductions, or NULL if it computes results; `elements`
- * are the values that it reads. */
+/* Opens the loop over all elements. `uses` are its reductions, or NULL if it computes results;
+ * `elements` are the values that it reads. */
 void row_open_elements(const RowKernel *r, const Uses *uses, const Chain *elements);
-/* The loop over 4 rows of a part. */
+/* Opens the loop over 4 rows of a part. */
 void row_open_near(const RowKernel *r);
-/* Inside a loop: declares `i`. Called only if something uses it. */
+/* Declares `i` inside a loop. Called only if the loop uses `i`. */
 void row_put_index(const RowKernel *r);
 bool row_loads_at_index(const Chain *ch);
-/* The elements of the vector. */
+/* Opens the loop over the elements of the vector. */
 void row_open_vector(const RowKernel *r);
-/* Prints VECTOR_LOAD for the values that the chain reads of the thread's vector. `outside`: the
- * loads before the loop over rows, of values that are the same in all rows; only for columns. */
+/* Prints VECTOR_LOAD for the values that the chain reads of the thread's vector. `outside`: prints
+ * the loads before the loop over rows, of values that all rows share; only for columns. */
 void row_put_loads(const RowKernel *r, const Chain *ch, bool outside);
 /* Declares the vectors that the nodes of a loop store at `index`. */
 void row_put_results(const RowKernel *r, const bool *needed, const char *index);
-/* Whether the reduction is a sum that restarts after each stretch: Note [long sums]. */
+/* True if the reduction is a sum that restarts after each stretch: Note [long sums]. */
 bool row_has_stretches(const RowKernel *r, const Use *use);
-/* Whether its accumulator is a double; the final result is a real. */
+/* True if the reduction's accumulator is a double. The final result is a real. */
 bool row_is_wide(const Use *use);
 
 /* ---- accumulators: kernel_part.c ---- */
 
-/* Print the accumulator before the loop, in it (for one element `e`), and after it, where the
- * result gets its name. */
+/* Print the accumulator: row_put_start() before the loop, row_put_part() for one element `e` in the
+ * loop, row_put_joined() after it, where the result gets its name. */
 void row_put_start(const RowKernel *r, const Use *use);
 void row_put_part(const RowKernel *r, const Use *use, const char *e);
 void row_put_joined(const RowKernel *r, const Use *use);
@@ -80,13 +80,14 @@ void row_put_joined(const RowKernel *r, const Use *use);
 
 /* Reads the statements of the op that apply with its attributes. */
 void read_program(RowOp *op);
-/* Whether the statement uses `name`, a name of its program. */
+/* True if the statement uses `name`, a name of its program. */
 bool statement_mentions(const RowOp *op, const Statement *s, const char *name);
-/* How often the statement reads `$input` (PIECE_element) or `@input` (PIECE_row_value). */
+/* Returns how often the statement reads `$input` (PIECE_element) or `@input` (PIECE_row_value). */
 uint32_t statement_uses(const RowOp *op, const Statement *s, PieceKind kind, uint32_t input);
-/* Whether an equal statement of another op is already printed. If so, the statement gets its
- * variable, otherwise a variable of its own. */
+/* True if an equal statement of another op is already printed. If so, the statement gets that
+ * statement's variable, otherwise a new one. */
 bool statement_is_printed(RowKernel *r, const RowOp *op, Statement *s);
-/* The statement's expression. in[k] is the element of input k, row[k] its value for the row. */
+/* Returns the statement's expression. in[k]: the element of input k; row[k]: its value for the
+ * row. */
 const char *statement_text(const RowKernel *r, const RowOp *op, const Statement *s,
                            const Operand *in, const char *const *row);

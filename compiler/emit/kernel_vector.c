@@ -1,5 +1,5 @@
-/* The vectors of a frame's loop: neighbours that are loaded and stored at once, see VECTOR_LOAD in
- * templates/. */
+/* The vectors of a frame's loop: adjacent elements that are loaded and stored at once; see
+ * VECTOR_LOAD in templates/. */
 #include "kernel_parts.h"
 #include <string.h>
 
@@ -11,8 +11,7 @@ static Vector *find_vector(const Kernel *k, uint32_t argument, const char *index
   return NULL;
 }
 
-/* "x_at"; for a second place of the argument "x_2_at". No argument has a name that ends like
- * this. */
+/* Returns "x_at"; for a second place of the argument "x_2_at". No argument has such a name. */
 static const char *vector_name(const Kernel *k, uint32_t argument)
 {
   const char *name = arena_printf(k->c->arena, "%s_at", k->arg_names[argument]);

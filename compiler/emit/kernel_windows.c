@@ -1,13 +1,13 @@
-/* The operands of window templates (T_windows). A line `$operands_x` stands where element i of
- * input x is needed and becomes the loads of a vector of channels. `$values` becomes, for each j of
+/* Prints the operands of window templates (T_windows). A line `$operands_x` is where element i of
+ * input x is needed. It becomes the loads of a vector of channels. `$values` becomes, for each j of
  * the vector, the elementwise nodes that compute x, if pass fuse has put them into this kernel.
  * `$x` is the element. */
 #include "template.h"
 #include <assert.h>
 #include <string.h>
 
-/* The index in the template's variables: `i`, the element, or `c`, its channel. Both are the first
- * element of a vector. */
+/* Returns the index in the template's variables: `i`, the element, or `c`, its channel. Both are
+ * the first element of a vector. */
 static const char *address_of(const void *frame, const Access *a)
 {
   const LoopShape *s = frame;
@@ -17,7 +17,7 @@ static const char *address_of(const void *frame, const Access *a)
   return a->stride[last] ? "c" : "0";
 }
 
-/* Whether the value `of` needs v, which the same kernel computes. */
+/* True if the value `of` needs v, which the same kernel computes. */
 static bool needs(const Kernel *k, Value of, Value v)
 {
   Value root = value_root(k->g, of);
@@ -63,7 +63,7 @@ const char *windows_value(const Kernel *k, const Chain *ch, uint32_t input)
   return dtype_is_float(ir_node(k->g, x)->dtype) ? as_real(k, o).text : o.text;
 }
 
-/* The group's result of the kind: the argmax, whose attribute `argmax` is set, or the value. */
+/* Returns the group's result of the kind: the argmax (attribute `argmax` is set) or the value. */
 Value windows_result(const Template *t, bool argmax)
 {
   for (uint32_t i = 0; i < t->k->group->n; i++) {
@@ -80,7 +80,7 @@ const char *windows_type(const Template *t, bool argmax)
   return element_type(&t->k->args.at[pointer_of(t->k, windows_result(t, argmax))]);
 }
 
-/* How many windows before the last one that touches a tile the first one is that touches it. */
+/* Returns how many windows lie between the starts of the first and last one that touch a tile. */
 int64_t windows_reach(const Template *t, const char *kernel, const char *dil, const char *stride)
 {
   return (attr_int(t->n, kernel) - 1) * attr_int(t->n, dil) / attr_int(t->n, stride);

@@ -1,6 +1,6 @@
-/* The functions of a program without main() for other programs, and the header that declares them:
- * weights, and a function for each infer block. Names begin with the job's name, so two jobs can be
- * linked into one program. */
+/* Prints the functions of a program without main() for other programs, and the header that declares
+ * these functions: for weights, and one for each infer block. Names begin with the job's name, so
+ * two jobs can be linked into one program. */
 #include "compiler/base/user_text.h"
 #include "emit.h"
 #include "program_parts.h"
@@ -13,7 +13,7 @@ static const char *job_prefix(Printer *p)
   return identifier(p->c->arena, p->c->program->name);
 }
 
-/* The name of an infer block's function. It is not that of a function which every library has. */
+/* Returns the name of an infer block's function, which differs from functions of every library. */
 static const char *function_name(Printer *p, const ampc_block *b)
 {
   static const char *const taken[] = {"open", "close", "error", "program"};
@@ -23,7 +23,7 @@ static const char *function_name(Printer *p, const ampc_block *b)
   return arena_printf(p->c->arena, "%s_%s", job_prefix(p), name);
 }
 
-/* "out_0" for "classify.0", "out" for "classify". */
+/* Returns "out_0" for "classify.0", "out" for "classify". */
 static const char *result_name(Printer *p, const ampc_output_desc *o)
 {
   const char *dot = strrchr(o->name, '.');
@@ -40,8 +40,8 @@ static const char *size_name(Printer *p, const ampc_dim_size *s)
   return arena_printf(p->c->arena, "size_%s", identifier(p->c->arena, s->name));
 }
 
-/* Whether the block is the first of its function. A block with dims exists once for each choice of
- * them; all share one function. */
+/* True if the block is the first of its function. A block with dims exists once for each choice of
+ * dims; all choices share one function. */
 static bool is_first(const ampc_program *g, uint32_t block)
 {
   if (g->blocks[block].kind != AMPC_INFER) return false;
@@ -50,8 +50,8 @@ static bool is_first(const ampc_program *g, uint32_t block)
   return true;
 }
 
-/* "int mlp_classify(struct ampc_runtime *rt, const uint8_t *in_image, float *out)"; sizes follow
- * the runtime. */
+/* Returns "int mlp_classify(struct ampc_runtime *rt, const uint8_t *in_image, float *out)"; sizes
+ * follow the runtime. */
 static const char *signature(Printer *p, uint32_t block)
 {
   const ampc_program *g = p->c->program;
@@ -82,7 +82,7 @@ static const char *open_signature(Printer *p)
 
 /* ---- the functions ---- */
 
-/* Prints code that finds the block with the given sizes; returns the name of its index. */
+/* Prints code that finds the block with the given sizes; Returns the name of its index. */
 static const char *put_choice(Printer *p, const ampc_block *b)
 {
   Text t = text_new(p->c->arena);
@@ -148,7 +148,7 @@ void put_library(Printer *p)
 
 /* ---- the header ---- */
 
-/* "u8[1, 3, 224, 224]" */
+/* Returns "u8[1, 3, 224, 224]" */
 static const char *type_of(Printer *p, ampc_dtype dtype, const int64_t *dim, uint32_t rank)
 {
   Arena *a = p->c->arena;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A message of ampc is one line; a message of NVRTC may be a log of many lines. */
+/* Reports a message. A message of ampc is one line; NVRTC may return a log of many lines. */
 static void report_trouble(Compile *c, const char *trouble)
 {
   int n = (int)strcspn(trouble, "\n");
@@ -18,7 +18,7 @@ static void report_trouble(Compile *c, const char *trouble)
   }
 }
 
-/* runtime/cuda allocates the image and the message with malloc; they are freed here. */
+/* runtime/cuda allocates the image and the message with malloc; this function frees them. */
 bool emit_nvrtc(Compile *c, const Text *kernels, const char *arch, NvrtcKind kind, Text *out)
 {
   const NvrtcApi *nvrtc;
@@ -28,7 +28,7 @@ bool emit_nvrtc(Compile *c, const Text *kernels, const char *arch, NvrtcKind kin
     diag_help(c, "%s; or write CUDA C: ampc job.amp -o job.cu", why);
     return false;
   }
-  if (kind == NVRTC_ptx) /* it is for a virtual architecture */
+  if (kind == NVRTC_ptx) /* PTX is for a virtual architecture */
     arch = arena_printf(c->arena, "compute_%s", arch + strlen("sm_"));
   NvrtcImage image;
   bool good = kind == NVRTC_report ? nvrtc_report(nvrtc, kernels->at, arch, &image)

@@ -1,5 +1,5 @@
-/* The `#line` after the text of an own op. From there on compilers must report lines of the emitted
- * file again. Its line number is known only when the whole text is printed. */
+/* Prints the `#line` after the text of an own op. From there on compilers must report lines of the
+ * emitted file again. Its line number is known only when the whole text is printed. */
 #include "emit.h"
 #include "compiler/base/user_text.h"
 #include <string.h>

@@ -42,8 +42,8 @@ static bool read_mistake(const char *s, size_t size, Mistake *out)
   return true;
 }
 
-/* The column of an error of NVRTC, from the line below its message and the ^ below that. It is
- * counted in the columns of the text itself; 0: unknown. */
+/* Returns the column of an error of NVRTC, from the line below its message and the ^ below that. It
+ * counts columns of the text itself; 0: unknown. */
 static uint32_t column_below(const char *log, const char *line, size_t size)
 {
   const char *shown = strchr(log, '\n'), *mark = shown ? strchr(shown + 1, '\n') : NULL;
@@ -53,7 +53,7 @@ static uint32_t column_below(const char *log, const char *line, size_t size)
   return (uint32_t)(at - lead + own + 1);
 }
 
-/* The word or the character at the error; without a column the whole line. */
+/* Returns the word or the character at the error; without a column the whole line. */
 static Span mistake_span(const Source *s, const Mistake *m, const char *log)
 {
   const char *line = s->text, *end = s->text + s->size;
@@ -80,7 +80,7 @@ static bool is_in(const Compile *c, const OwnText *t, const Mistake *m)
          (m->line <= last.line || last.source != first.source);
 }
 
-/* Reports the error if it is in the text of an own op. */
+/* Reports the error if it is in the text of an own op; returns true then. */
 static bool tell(Compile *c, const Mistake *m, const char *log)
 {
   const Target *target = target_of(c->options.target);

@@ -1,4 +1,4 @@
-/* Places in memory by name. An operand of a step function is a space and an offset in it:
+/* Names places in memory. An operand of a step function is a space and an offset in it:
  *   work + at_relu26             bytes; a table at the head of the function lists them
  *   master + 4 * p_fc1_weight    elements times their size, for all spaces laid out as MASTER
  *   buffer + b_bn_running_mean   bytes
@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct NamedPlace { /* of WORK or STATE */
-  const char *name;         /* the first field, for NameIndex */
+typedef struct NamedPlace { /* a place in WORK or STATE */
+  const char *name;         /* NameIndex needs it first */
   ampc_space space;
   int64_t offset;
-  Value value;       /* {0}: scratch, or a part of STATE */
-  uint32_t from, to; /* the first and the last command that use it, from 1 */
+  Value value;       /* {0}: scratch, or a number in STATE */
+  uint32_t from, to; /* the first and last command that use it, counted from 1 */
   uint32_t next; /* 1 + index of the previous place of this value (scratch: of scratch); 0: none */
 } NamedPlace;
 
@@ -32,13 +32,14 @@ struct Places {
 };
 
 typedef struct ParamPlace {
-  const char *name; /* the first field, for NameIndex */
+  const char *name; /* NameIndex needs it first */
   int64_t offset;
   char kind; /* 'p': a parameter, 'b': a buffer, 's': a share */
 } ParamPlace;
 
 struct ParamPlaces {
-  ParamPlace *at, **sorted; /* all in the program's order; those with elements by kind and offset */
+  /* at: all in the program's order; sorted: those with elements, by kind and offset */
+  ParamPlace *at, **sorted;
   uint32_t n_sorted;
 };
 
@@ -56,7 +57,7 @@ static const char *share_name(Compile *c, const ampc_param *q)
   return arena_printf(c->arena, "%s.%s", q->path, c->program->optimizers[q->optimizer].name);
 }
 
-/* Two paths may give the same identifier; the second one gets its index as a suffix. */
+/* Names all parameters. If two paths give one identifier, the second gets its index as suffix. */
 ParamPlaces *param_places_create(Compile *c)
 {
   const ampc_program *g = c->program;
@@ -102,7 +103,7 @@ void put_param_places(Printer *p, const ParamPlaces *x, const ampc_program *g)
   EMIT(p, "};\n\n");
 }
 
-/* The name of the parameter that begins at the offset; NULL: none does. */
+/* Returns the name of the parameter that begins at the offset, or NULL. */
 static const char *param_at(const ParamPlaces *x, char kind, int64_t offset)
 {
   ParamPlace wanted = {NULL, offset, kind}, *key = &wanted;
@@ -131,7 +132,7 @@ static const char *value_text(Compile *c, Value v)
   return arena_printf(c->arena, "at_%s", identifier(c->arena, n->name));
 }
 
-/* The place with this name; NULL: there is none. */
+/* Returns the place with this name, or NULL. */
 static NamedPlace *named(Printer *p, Places *x, const char *name)
 {
   uint32_t i = name_find(p->c->arena, &x->names, x->at.at, x->at.n, sizeof *x->at.at, name);
@@ -145,7 +146,7 @@ static const char *free_name(Printer *p, Places *x, const char *name, int64_t nu
   return name;
 }
 
-/* The known place of the value, or of scratch, at the offset; NULL: none yet. */
+/* Returns the place of the value, or of scratch, at the offset; NULL if it is not known yet. */
 static NamedPlace *known_place(Places *x, int64_t offset, Value v)
 {
   for (uint32_t i = x->last[v.id]; i; i = x->at.at[i - 1].next)
@@ -210,7 +211,7 @@ static void name_states(Printer *p, Places *x, const ampc_program *g)
   x->n_states = x->at.n;
 }
 
-/* Marks the places of STATE that operands use. The others are not printed: they would cause
+/* Marks the places of STATE that operands use. Other places are not printed: unused constants cause
  * warnings. */
 static void see_states(Places *x, const ampc_command *k, uint32_t at)
 {
@@ -244,7 +245,7 @@ Places *places_create(Printer *p, const ParamPlaces *params, const ampc_step *s)
   return x;
 }
 
-/* "f16[128, 512], 131072 bytes, commands 3 to 17" */
+/* Returns "f16[128, 512], 131072 bytes, commands 3 to 17" */
 static const char *about(Compile *c, const NamedPlace *x)
 {
   const char *life = x->from == x->to ? arena_printf(c->arena, "command %u", x->from)
@@ -293,8 +294,8 @@ static const char *name_in(Places *x, ampc_ref at, Value v)
   return NULL;
 }
 
-/* An operand that is no value is the range of an optimizer: the whole space, or from a parameter
- * on. */
+/* Returns the text of an operand that is not a value, but the range of an optimizer: the whole
+ * space, or from a parameter on. */
 static const char *flat_text(Printer *p, const ParamPlaces *params, ampc_ref at, Value v)
 {
   if (!v.id && !at.offset) return NULL;
@@ -310,7 +311,7 @@ static const char *flat_text(Printer *p, const ParamPlaces *params, ampc_ref at,
                       (long long)size, wide, name);
 }
 
-/* "work + at_relu26"; NULL: no name is known. */
+/* Returns "work + at_relu26"; NULL if no name is known. */
 const char *place_text(Printer *p, Places *x, ampc_ref at, Value v)
 {
   const char *name = NULL;

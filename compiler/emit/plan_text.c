@@ -3,7 +3,7 @@
 #include "emit.h"
 #include "compiler/graph/ir.h"
 
-/* work+64, or work+64+128t: 128 bytes further in each iteration */
+/* Prints work+64, or work+64+128t: 128 bytes further in each iteration. */
 static void put_operand(Text *out, ampc_operand o)
 {
   if (o.at.space == AMPC_NONE) {
@@ -30,7 +30,7 @@ static void put_launch(Text *out, const ampc_launch *l)
 
 /* Prints for example
  *   work+0 f16[32, 512] = input+0 f16 @ copy16+0 f16^T k 784 + copy16+1024 relu
- * and += where the product adds to what is there. */
+ * and += if the product adds to the present content. */
 static void put_gemm(Text *out, const ampc_command *command)
 {
   const ampc_gemm *d = &command->as.gemm.desc;

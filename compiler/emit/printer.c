@@ -1,4 +1,4 @@
-/* See printer.h. Compile.blame is the table of lines. */
+/* Implements printer.h. Compile.blame is the table of lines. */
 #include "printer.h"
 #include "emit.h"
 #include <limits.h>
@@ -22,7 +22,7 @@ void printer_begin(Printer *p, Compile *c, Text *out)
   *p = (Printer){.c = c, .out = out, .line = 1};
 }
 
-/* __FILE__ may be absolute; --blame prints paths relative to the tree. */
+/* Returns a path relative to the tree for --blame. __FILE__ may be absolute. */
 static const char *tree_path(const char *file)
 {
   const char *found = strstr(file, "compiler/");
@@ -30,7 +30,7 @@ static const char *tree_path(const char *file)
   return found ? found : file;
 }
 
-/* A copy of the name for the table. Most lines come from the same file as the line before. */
+/* Returns a copy of the name for the table. Most lines come from the file of the line before. */
 static const char *kept_name(Printer *p, const char *name)
 {
   Blame *b = p->c->blame;
@@ -44,8 +44,8 @@ static void note_line(Printer *p, const char *file, uint32_t line)
   while (b->lines.n < p->line) vec_push(b->arena, &b->lines, (Origin){file, line});
 }
 
-/* A text may end in the middle of a line. The next text continues the line, whose origin is the
- * text that began it. */
+/* Records the origins of lines. A text may end in the middle of a line. The next text continues the
+ * line, whose origin is the text that began it. */
 static void put_lines(Printer *p, const char *file, uint32_t at, const char *text)
 {
   while (*text) {
@@ -84,10 +84,10 @@ void printer_append(Printer *p, const Text *text, const void *blame)
 
 enum { WIDEST = 112, STATEMENT = 100 /* columns */ };
 
-/* Where to break a line with `room` columns left after `lead`: after the last comma that fits and
- * is followed by a space, outside of strings and braces. If no comma fits, after the first one; n:
- * there is none. Braces at the beginning of a line enclose a whole row and do not count; a comment
- * is outside of all braces. */
+/* Returns where to break a line with `room` columns left after `lead`: after the last comma that
+ * fits and is followed by a space, outside of strings and braces. If no comma fits, after the first
+ * one; n if the line has no such comma. Braces at the beginning of a line enclose a whole row and
+ * do not count; a comment is outside of all braces. */
 static size_t break_of(const char *lead, const char *s, size_t n, size_t room)
 {
   size_t at = n;
@@ -125,8 +125,8 @@ void printer_wrap(Printer *p, const char *file, int at, const char *next, const 
   put_lines(p, from, (uint32_t)at, text);
 }
 
-/* The rank of the operator at s as a place to break a statement; a lower rank is better. Outer
- * brackets come first, and sums before products. UINT_MAX: no operator is there. */
+/* Returns the rank of the operator at s as a place to break a statement; a lower rank is better.
+ * Outer brackets come first, and sums before products. UINT_MAX: no operator. */
 static unsigned break_rank(const char *s, unsigned depth)
 {
   static const char *const loose[] = {" ? ", " : ", " && ", " || ", " + ", " - ", " == ", " > "};
@@ -135,8 +135,8 @@ static unsigned break_rank(const char *s, unsigned depth)
   return strncmp(s, " * ", 3) == 0 || strncmp(s, " / ", 3) == 0 ? 2 * depth + 1 : UINT_MAX;
 }
 
-/* The last operator with the lowest rank that leaves a line of at most `room` columns; n: there is
- * none. The line may close brackets of earlier lines. */
+/* Returns the last operator with the lowest rank that leaves a line of at most `room` columns; n if
+ * there is no such operator. The line may close brackets of earlier lines. */
 static size_t statement_break(const char *s, size_t n, size_t room)
 {
   enum { DEEP = 1000 };
@@ -153,7 +153,7 @@ static size_t statement_break(const char *s, size_t n, size_t room)
   return at;
 }
 
-/* The length of the statement without the comment after it. */
+/* Returns the length of the statement without the comment after it. */
 static size_t statement_size(const char *s)
 {
   const char *comment = strstr(s, "; //");
@@ -180,7 +180,7 @@ void printer_statement(Printer *p, const char *file, int at, const char *fmt, ..
   put_lines(p, tree_path(file), (uint32_t)at, text);
 }
 
-/* Prints without an indent: the file's own layout stays. */
+/* Prints without an indent, to keep the file's own layout. */
 void printer_text(Printer *p, const char *name, uint32_t first_line, const char *text, size_t n)
 {
   const char *end = text + n;

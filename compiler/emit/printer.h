@@ -7,7 +7,7 @@ typedef struct Printer {
   Text *out;
   int indent;         /* levels of two spaces */
   bool line_open;     /* the current line has text already */
-  uint32_t line;      /* the current line of the output, from 1 */
+  uint32_t line;      /* the current line of the output, counted from 1 */
   const char *source; /* the job's text above the last kernel, which is not quoted twice in a row */
 } Printer;
 
@@ -27,7 +27,8 @@ void printer_statement(Printer *p, const char *file, int at, const char *fmt, ..
  * "templates/device.cuh". --blame reports that file's own lines, counted from `first_line`. */
 void printer_text(Printer *p, const char *name, uint32_t first_line, const char *text, size_t n);
 
-/* Appends what another printer has printed, with the origins of its lines: its Compile.blame. */
+/* Appends what another printer has printed, with the origins of its lines, which are the other
+ * printer's Compile.blame. */
 void printer_append(Printer *p, const Text *text, const void *blame);
 
 /* EMIT(p, "real t%u = %s;\n", ...) records the caller's line as the origin of the printed line. */

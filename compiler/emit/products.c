@@ -1,17 +1,17 @@
-/* Descriptions of matrix products, convolutions and attention in an emitted text. They are
+/* Prints descriptions of matrix products, convolutions and attention in an emitted text. They are
  * constants, since sizes do not change from step to step. Equal layers have equal products, so each
  * description is printed once, under the label of the first command that has it. */
 #include "compiler/base/names.h"
 #include "program_parts.h"
 
 typedef struct Description {
-  const char *text; /* its fields as C; the first field, for NameIndex */
+  const char *text; /* its fields as C; NameIndex needs it first */
   const char *name;
 } Description;
 
 typedef struct Described { /* a command with a description */
-  const char *label;       /* the first field, for NameIndex */
-  const char *name;        /* of its description */
+  const char *label;       /* NameIndex needs it first */
+  const char *name;        /* name of the description */
 } Described;
 
 struct Products {
@@ -131,8 +131,8 @@ static const char *attention_text(Printer *p, const ampc_attention *d)
   return t.at;
 }
 
-/* The name of the description with this text; it is printed if it is new. Products, convolutions
- * and attention have different fields, so one table of texts serves all. */
+/* Returns the name of the description with this text; prints the description if it is new.
+ * Products, convolutions and attention have different fields, so one table is enough. */
 static const char *described(Printer *p, Products *x, const char *type, const char *label,
                              const char *text)
 {

@@ -1,4 +1,4 @@
-/* The host half of an emitted program: tables, step functions, main().
+/* Prints the host half of an emitted program: tables, step functions, main().
  *
  * The text is both C and C++: the fields of tables are in the order of the structs. */
 #include "compiler/command/command.h"
@@ -23,7 +23,7 @@ static const char *init_text(Printer *p, const ampc_init *init)
   return arena_printf(p->c->arena, "{%s}", t.at);
 }
 
-/* Prints a table whose rows have many fields; a table without rows is not printed. */
+/* PUT_TABLE prints a table unless it has no rows; a PutRow adds the fields of one row to t. */
 typedef void PutRow(Printer *p, Text *t, const void *row);
 #define PUT_TABLE(p, g, T, name, put)                                                              \
   put_table(p, #T, #name, (g)->name, (g)->n_##name, sizeof(T), put)
@@ -41,8 +41,8 @@ static void put_table(Printer *p, const char *type, const char *name, const void
 
 #define COPY_FIELD(KIND, name, SPACE, copy, ...) field_truth(&t, #copy, q->copy);
 
-/* Prints the rows of a table of parameters. As in all tables, the fields are in the order of
- * ampc_plan.h. */
+/* Prints the rows of a table of parameters. The fields are in the order of ampc_plan.h, as in all
+ * tables. */
 static void put_param_rows(Printer *p, const ParamPlaces *places, const ampc_param *rows,
                            uint32_t first, uint32_t n)
 {
@@ -98,7 +98,7 @@ static void put_load(Printer *p, Text *t, const void *row)
   field_integer(t, "line", x->line);
 }
 
-/* Prints the patterns of each `load` clause as a table, named by the clause's number, and the
+/* Prints the patterns of each `load` clause as a table, named by the clause's number, then the
  * clauses. */
 static void put_loads(Printer *p, const ampc_program *g)
 {
@@ -244,7 +244,7 @@ static void put_check(Printer *p, Text *t, const void *row)
   if (k->rank) field_text(t, "dim", dims(p, k->dim, k->rank));
 }
 
-/* A launch names its kernel K_<name>. On the CPU the table has the thunks. */
+/* Prints the table of kernels: a launch names its kernel K_<name>. On the CPU it has thunks. */
 static void put_kernels(Printer *p, const ampc_program *g)
 {
   const char *suffix = target_of(p->c->options.target)->table_suffix;
@@ -263,7 +263,7 @@ static void put_kernels(Printer *p, const ampc_program *g)
   EMIT(p, "  {0}};\n");
 }
 
-/* "{{"N", 1}, {"S", 64}}" */
+/* Returns "{{"N", 1}, {"S", 64}}" */
 static const char *sizes_text(Printer *p, const ampc_block *b)
 {
   Text t = text_new(p->c->arena);
@@ -373,7 +373,7 @@ static void put_scaler(Printer *p, const ampc_scaler_desc *s)
   if (t.n) EMIT(p, ".scaler = {%s},\n", t.at);
 }
 
-/* C++ has no designators for elements of arrays, so a comment names the spaces. */
+/* Prints the sizes of spaces, named by a comment: C++ has no designators for array elements. */
 static void put_spaces(Printer *p, const ampc_program *g)
 {
   EMIT(p, "// bytes of the spaces: none");
@@ -400,7 +400,8 @@ static void put_program(Printer *p, const ampc_program *g)
   p->indent--;
 }
 
-/* The runtime launches through the driver, which has its own handles for the kernels of nvcc. */
+/* Prints find_kernel(). The runtime launches through the driver, which has its own handles for the
+ * kernels of nvcc. */
 static void put_find_kernel(Printer *p)
 {
   EMIT(p, "\nstatic int find_kernel(void **out, const void *function)\n{\n"
@@ -420,7 +421,7 @@ static void put_head(Printer *p, const ampc_program *g)
   if (g->n_kernels) EMIT(p, "/* ---- what kernels are written in ---- */\n\n");
 }
 
-/* The probable name of the emitted file: "mlp.cu" for mlp.amp. */
+/* Returns the probable name of the emitted file: "mlp.cu" for mlp.amp. */
 static const char *emitted_name(const Compile *c)
 {
   return arena_printf(c->arena, "%s%s", c->program->name, target_of(c->options.target)->suffix);

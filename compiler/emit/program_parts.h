@@ -11,8 +11,8 @@ const char *number(Printer *p, double v);
 const char *truth(bool b);
 const char *dims(Printer *p, const int64_t *dim, uint32_t rank); /* "{28, 28}" */
 
-/* A struct's fields as designated initialisers, in the order of their declaration, which C++
- * requires. Fields that are 0 are left out. Each text after the first begins with ", ". */
+/* Add a struct's fields to t as designated initialisers, in the order of their declaration, which
+ * C++ requires. Fields that are 0 are left out. Each text after the first begins with ", ". */
 void field_text(Text *t, const char *name, const char *value);
 void field_integer(Text *t, const char *name, long long v);
 void field_number(Printer *p, Text *t, const char *name, double v);
@@ -20,35 +20,35 @@ void field_truth(Text *t, const char *name, bool v);
 
 /* ---- places by name: places.c ---- */
 
-typedef struct ParamPlaces ParamPlaces; /* places of parameters and buffers, in all steps */
+typedef struct ParamPlaces ParamPlaces; /* names of parameters and buffers, for all steps */
 ParamPlaces *param_places_create(Compile *c);
-const char *param_place(const ParamPlaces *x, uint32_t i); /* "p_fc1_weight" */
+const char *param_place(const ParamPlaces *x, uint32_t i); /* returns "p_fc1_weight" */
 void put_param_places(Printer *p, const ParamPlaces *x, const ampc_program *g);
 typedef struct Places Places; /* places in WORK and STATE that one step uses */
 Places *places_create(Printer *p, const ParamPlaces *params, const ampc_step *s);
-void put_places(Printer *p, const Places *x); /* as constants, each with its value as a comment */
-/* The values whose bytes are the command's operands, in their order; {0} if an operand is not a
- * value of the graph. */
+void put_places(Printer *p, const Places *x); /* prints places as constants, with comments */
+/* Writes to `out` the values whose bytes are the command's operands, in their order; {0} if an
+ * operand is not a value of the graph. */
 void operand_values(Compile *c, uint32_t group, const ampc_command *command, Value *out);
-/* "work + at_relu26" for an operand with the bytes of v ({0}: scratch); NULL if it has no name. */
+/* Returns "work + at_relu26" for an operand with the bytes of v ({0}: scratch), or NULL. */
 const char *place_text(Printer *p, Places *x, ampc_ref at, Value v);
 
 /* ---- library.c ---- */
-void put_library(Printer *p); /* instead of main(): functions for other programs */
+void put_library(Printer *p); /* prints functions for other programs instead of main() */
 
 /* ---- products.c ---- */
 
-typedef struct Products Products; /* descriptions of products and convolutions, in all steps */
+typedef struct Products Products; /* descriptions of products and convolutions, for all steps */
 Products *products_create(Compile *c);
-/* Prints the descriptions of these commands, and of the bodies of loops, that are not printed
- * yet. */
+/* Prints the descriptions of these commands and of the bodies of loops, unless they are already
+ * printed. */
 void put_products(Printer *p, Products *x, const ampc_command *commands, uint32_t n);
-/* The name of the command's description. */
+/* Returns the name of the command's description. */
 const char *product_name(Printer *p, Products *x, const ampc_command *command);
 
 /* ---- steps: step.c ---- */
 
 const char *step_name(Printer *p, const ampc_block *b, const ampc_step *s);
-/* The step function of a block at one batch size, and above it the descriptions of its products. */
+/* Prints the step function of a block at one batch size, after the descriptions of its products. */
 void put_step(Printer *p, const ParamPlaces *params, Products *products, const ampc_block *b,
               const ampc_step *s);

@@ -14,7 +14,7 @@ const char *comment_of(Printer *p, const char *name)
   return comment_text(p->c->arena, name, strlen(name), 200);
 }
 
-/* C has no literal for infinity. */
+/* Returns a number as C, which has no literal for infinity. */
 const char *number(Printer *p, double v)
 {
   if (isinf(v)) return v > 0 ? "(1.0 / 0.0)" : "(-1.0 / 0.0)";
@@ -26,7 +26,7 @@ const char *truth(bool b)
   return b ? "true" : "false";
 }
 
-/* The sizes in braces; {0} for a scalar, because C has no empty initialiser. */
+/* Returns the sizes in braces; {0} for a scalar, because C has no empty initialiser. */
 const char *dims(Printer *p, const int64_t *dim, uint32_t rank)
 {
   Text t = text_new(p->c->arena);

@@ -1,4 +1,4 @@
-/* Writes and checks the line of the head by which ampc knows its own text; see Note [the seal]. */
+/* Writes and checks the line by which ampc recognizes its own text; see Note [the seal]. */
 #include "seal.h"
 #include <assert.h>
 #include <stdio.h>
@@ -6,17 +6,17 @@
 #include <xxhash.h>
 
 #define WORDS "// As ampc wrote it: xxh64 "
-#define MARK  "\n" WORDS /* at the beginning of a line, where no comment of the job can be */
+#define MARK  "\n" WORDS /* at the beginning of a line: no comment of the job can be there */
 #define ZEROS "0000000000000000"
 
-enum { DIGITS = sizeof ZEROS - 1, HEAD = 4096 /* bytes of a text in which the line stands */ };
+enum { DIGITS = sizeof ZEROS - 1, HEAD = 4096 /* the line is in the first bytes of a text */ };
 
 void seal_put(Printer *p)
 {
   EMIT(p, WORDS ZEROS "; -o replaces an edited text only with --force.\n");
 }
 
-/* The digits in the seal of a text; NULL: it has none. */
+/* Returns the digits in the seal of a text; NULL if the text has no seal. */
 static char *digits_of(const char *text, size_t size)
 {
   size_t head = size < HEAD ? size : HEAD;

@@ -6,25 +6,25 @@
 #include "program_parts.h"
 #include <string.h>
 
-typedef struct Step { /* the one that is being printed */
+typedef struct Step { /* the step that is being printed */
   Printer *p;
   const ampc_program *program;
   Places *places;
   Products *products;
-  uint32_t group;     /* of the last command that has one; groups are in the order of commands */
-  const char *origin; /* the comment above it */
+  uint32_t group;     /* group of the last command that has one, in the order of commands */
+  const char *origin; /* the comment above the last command */
 } Step;
 
 /* ---- commands ---- */
 
-/* The counter of a loop at this depth. The stride of an operand belongs to the innermost loop. */
+/* Returns the counter of a loop at this depth. Strides of operands belong to the innermost loop. */
 static const char *counter(Printer *p, uint32_t depth)
 {
   return arena_printf(p->c->arena, "t%u", depth);
 }
 
-/* "work + at_relu26", or a number if the place has no name. The spaces of a step function are
- * pointers to char, so offsets are bytes. `depth`: the number of loops around the command. */
+/* Returns "work + at_relu26", or a number if the place has no name. The spaces of a step function
+ * are pointers to char, so offsets are bytes. `depth`: the number of loops around the command. */
 static const char *address(const Step *s, ampc_operand o, Value v, uint32_t depth)
 {
   Arena *arena = s->p->c->arena;
@@ -37,7 +37,7 @@ static const char *address(const Step *s, ampc_operand o, Value v, uint32_t dept
   return arena_printf(arena, "%s + %s * %lld", text, counter(s->p, depth), (long long)o.stride);
 }
 
-/* The addresses of the operands, or the numbers of a launch; each begins with ", ". */
+/* Returns the addresses of the operands, or the numbers of a launch; each begins with ", ". */
 static const char *operands_text(const Step *s, const ampc_command *command, uint32_t depth)
 {
   Compile *c = s->p->c;
@@ -122,8 +122,8 @@ static void put_command(Step *s, const ampc_command *command, uint32_t depth)
   }
 }
 
-/* Finds the spaces that the commands use. Only these become local variables; others would cause
- * warnings. */
+/* Finds the spaces that the commands use. Only these spaces become local variables: unused
+ * variables cause warnings. */
 static void find_spaces(const ampc_command *commands, uint32_t n, bool *used)
 {
   for (uint32_t i = 0; i < n; i++) {
@@ -138,8 +138,8 @@ static void find_spaces(const ampc_command *commands, uint32_t n, bool *used)
 
 /* ---- comments ---- */
 
-/* The group that became the command; 0: the compiler added the command (poison). The label of a
- * command is the name of its group. */
+/* Returns the group that became the command; 0 if the compiler added the command (poison). The
+ * label of a command is the name of its group. */
 static uint32_t group_of(const Step *s, const ampc_command *command)
 {
   const Graph *g = s->p->c->graph;
@@ -148,7 +148,7 @@ static uint32_t group_of(const Step *s, const ampc_command *command)
   return 0;
 }
 
-/* The length of the part of "backward of h.0.mlp MLP" that names its block: "backward of h.0", up
+/* Returns how much of "backward of h.0.mlp MLP" names the block of the net: "backward of h.0", up
  * to the last number of the path. Without a number it is the whole length. */
 static size_t block_size(const char *owner)
 {
@@ -169,7 +169,7 @@ static bool same_block(const char *a, const char *b)
 /* Prints a comment above the commands of a layer, or of an expression that is in no layer:
  *   // backward of features.2.1 BatchNorm2d, mlp.amp:17
  *   // cross_entropy(logits, label), mlp.amp:26
- * An empty line separates blocks, such as those of a transformer. */
+ * An empty line separates blocks of the net, such as the blocks of a transformer. */
 static void put_origin(Step *s, const ampc_command *command)
 {
   uint32_t group = group_of(s, command);
@@ -195,9 +195,9 @@ static void put_commands(Step *s, const ampc_command *commands, uint32_t n, uint
 
 /* ---- a step ---- */
 
-/* Whether the block's name can be used unchanged. A name may be any text. If it is no identifier,
- * or ends like a number of ampc, the block's number is appended: no two blocks get the same
- * identifier. */
+/* True if the block's name can be used unchanged. A name may be any text. If it is not an
+ * identifier, or ends like a number of ampc, the block's number is appended, so that identifiers
+ * differ. */
 static bool is_own_identifier(const char *name, const char *made)
 {
   const char *last = strrchr(name, '_');
@@ -205,7 +205,7 @@ static bool is_own_identifier(const char *name, const char *made)
   return strcmp(name, made) == 0 && !numbered;
 }
 
-/* A variant adds a suffix such as "every2and3"; no other name ends like that. */
+/* Returns the step's name. A variant adds a suffix such as "every2and3", unlike any other name. */
 const char *step_name(Printer *p, const ampc_block *b, const ampc_step *s)
 {
   Arena *a = p->c->arena;
@@ -216,7 +216,7 @@ const char *step_name(Printer *p, const ampc_block *b, const ampc_step *s)
                       ir_fires_text(a, b->period, b->n_periods, s->fires, ""));
 }
 
-/* One block at one batch size:
+/* Prints the function of one block at one batch size:
  *   static void step_train_32(ampc_runtime *rt)
  *   {
  *     char *const work = ampc_spaces(rt)[AMPC_WORK];

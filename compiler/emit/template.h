@@ -1,4 +1,4 @@
-/* The words of templates/<file>.cu, and what is known of the template that is being printed. */
+/* The words of templates/<file>.cu, and the state of the template that is being printed. */
 #pragma once
 #include "compiler/base/embedded.h"
 #include "compiler/command/walk.h"
@@ -6,43 +6,43 @@
 #include "runtime/plan/conv_columns.h"
 #include "kernel_parts.h"
 
-/* [outer, length, inner]: Note [along] in kernel_along.c */
+/* The shape [outer, length, inner]: Note [along] in kernel_along.c */
 typedef struct Along {
   int64_t outer, length, inner, ordered;
 } Along;
 
 typedef struct Pick {
   long long outer, size, inner; /* x is [outer, size, inner] */
-  long long places;             /* elements of the index along that axis */
+  long long places;             /* elements of the index along the axis */
   long long rows;               /* rows of the result that a thread has */
 } Pick;
 
 typedef struct Template {
   Kernel *k;
   const Node *n;
-  const OpInfo *op;         /* of n; NULL: the template is one of a convolution */
+  const OpInfo *op;         /* op of n; NULL: a template of a convolution */
   int64_t count;            /* elements that the kernel walks */
-  ImageDims image, results; /* of an op of images: the images, and the windows on them */
-  WindowWalk windows;       /* of an op of windows */
-  TileWalk walk;            /* of an op of tiles */
-  Along along;              /* of an op along an axis */
-  Pick pick;                /* of an op with an index */
-  ParamParts parts;         /* of a group of parameters */
-  Chain chain;              /* of the input whose element i is available */
-  LoopShape shape;          /* of `chain` */
+  ImageDims image, results; /* ops of images: sizes of the images, and of the windows on them */
+  WindowWalk windows;       /* ops of windows */
+  TileWalk walk;            /* ops of tiles */
+  Along along;              /* ops along an axis */
+  Pick pick;                /* ops with an index */
+  ParamParts parts;         /* ops of a group of parameters */
+  Chain chain;              /* the elementwise nodes of the input whose element i is available */
+  LoopShape shape;          /* the shape of `chain` */
   const ampc_conv *conv;    /* the convolution whose columns these are, else NULL */
   ampc_conv_kind asked;     /* the planned kind; conv has a gradient of images as FORWARD, of dy */
-  ConvColumns columns;      /* of `conv` */
+  ConvColumns columns;      /* the columns of `conv` */
 } Template;
 
 /* ---- lines: template_lines.c ---- */
 
 typedef struct TemplateLine {
   const char *file;       /* "metric.cu" */
-  uint32_t number;        /* from 1 */
+  uint32_t number;        /* counted from 1 */
   const char *text, *end; /* without its '\n' */
-  const struct TemplateLine
-      *in;    /* the line `$lines name` that inserts it, whose marks apply to it too; or NULL */
+  /* the line `$lines name` that inserts this line, or NULL; its marks also apply here */
+  const struct TemplateLine *in;
   int indent; /* columns by which it is moved */
 } TemplateLine;
 typedef struct TemplateLines {
@@ -52,32 +52,32 @@ typedef struct TemplateLines {
   const EmbeddedFile *own;
 } TemplateLines;
 extern const char template_shared[]; /* "update.cu" */
-/* Adds the lines of the op, whose file is `own`, or of the template of a convolution. */
+/* Adds the lines of the op, whose file is `own`, or the lines of the template of a convolution. */
 void template_read(TemplateLines *out, const OpInfo *op, const EmbeddedFile *own);
 const EmbeddedFile *template_file(const OpInfo *op);
-const char *template_begin(const EmbeddedFile *file); /* the text after its first comment */
+const char *template_begin(const EmbeddedFile *file); /* returns the text after its first comment */
 
 typedef struct Mark { /* @word or @!word */
   const char *word;
   size_t n;
   bool wanted;
 } Mark;
-bool mark_next(const char **s, Mark *out);       /* the next of the marks that a line begins with */
-const char *line_text(const TemplateLine *line); /* the text after them */
-/* Whether the line uses the name, as an identifier or as a word ($out); for lr_at also as $lr. */
+bool mark_next(const char **s, Mark *out);       /* reads the next mark of a line's beginning */
+const char *line_text(const TemplateLine *line); /* returns the text after the marks */
+/* True if the line uses the name, as an identifier or as a word ($out); for lr_at also as $lr. */
 bool line_uses(const TemplateLine *line, const char *name);
 _Noreturn void template_broken(const TemplateLine *line, const char *word, size_t n,
                                const char *what);
 
 /* ---- words: template_words.c ---- */
 
-/* Whether @word holds: a row of the table, an input that is given, an attribute that is not 0, or a
- * flag of the group. */
+/* True if @word holds: a row of the table is true, an input is given, an attribute is not 0, or the
+ * group has a flag. */
 bool word_holds(Template *t, const char *word, size_t n);
-/* The text for $word: a row, an input or an attribute; NULL: it has printed the line. */
+/* Returns the text for $word: a row, an input or an attribute; NULL if it has printed the line. */
 const char *word_text(Template *t, const char *word, size_t n);
-/* Ends the program with a message that names the line, if the file has a word that templates of t's
- * op, or of convolutions, do not have. */
+/* Ends the program with a message that names the line, if the file has a word that is unknown for
+ * templates of t's op, or of convolutions. */
 void template_check(Arena *a, Template t, const EmbeddedFile *file);
 
 /* ---- what rows of the table ask ---- */
@@ -104,7 +104,7 @@ const char *windows_type(const Template *t, bool argmax);
 int64_t windows_reach(const Template *t, const char *kernel, const char *dil, const char *stride);
 const char *put_operands(Template *t, uint32_t input);
 const char *put_values(Template *t);
-const char *windows_value(const Kernel *k, const Chain *ch, uint32_t input); /* element j */
+const char *windows_value(const Kernel *k, const Chain *ch, uint32_t input); /* returns element j */
 
 /* kernel_along.c */
 Along along_of(const Kernel *k, const Node *n);
@@ -116,9 +116,10 @@ bool is_pick(const OpInfo *op);
 Pick pick_of(const Kernel *k, const Node *n);
 
 /* kernel_attention.c */
-bool attention_mask_is(const Template *t, bool numbers); /* a mask of numbers, or of bools */
+/* True if the mask has numbers, or bools */
+bool attention_mask_is(const Template *t, bool numbers);
 bool attention_gives(const Template *t, int64_t of);
-const char *attention_stored(const Template *t); /* `result` */
+const char *attention_stored(const Template *t); /* the type of the results */
 const char *attention_out(const Template *t, int64_t of);
 Access attention_place(const Template *t, uint32_t input);
 const char *attention_head(const Template *t, uint32_t input);

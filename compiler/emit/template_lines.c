@@ -1,7 +1,7 @@
-/* Reads templates/<file>.cu as lines. A file may have sections: the lines after `// --- name` are
- * printed where a line `$lines name` stands, at its column. The name is searched in the op's own
- * file, then in update.cu. The text of update.cu before its sections is the frame of ops that walk
- * a group's ranges. */
+/* Reads templates/<file>.cu as lines. A file may have sections: the lines after `// --- name`
+ * replace a line `$lines name`, at its column. The name is searched in the op's own file, then in
+ * update.cu. The text of update.cu before its sections is the frame of ops that walk a group's
+ * ranges. */
 #include "template.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 static const char marker[] = "// --- ", use[] = "$lines ";
 const char template_shared[] = "update.cu";
-enum { COLUMN = 2 }; /* of sections in their file */
+enum { COLUMN = 2 }; /* the column of a section's lines in their file */
 
 bool mark_next(const char **s, Mark *out)
 {
@@ -51,7 +51,7 @@ const char *template_begin(const EmbeddedFile *file)
   return strstr(file->text, "*/\n") + 3;
 }
 
-/* The text after the section's marker; NULL: the file has no section of that name. */
+/* Returns the text after the section's marker; NULL: the file has no section of that name. */
 static const char *find_piece(const EmbeddedFile *file, const char *name, size_t n)
 {
   const char *s = file->text;
@@ -62,7 +62,7 @@ static const char *find_piece(const EmbeddedFile *file, const char *name, size_t
   return NULL;
 }
 
-/* Adds the lines of a section. `line` has what they have in common. */
+/* Adds the lines of a section. `line` has the fields that all of them share. */
 static void add_piece(TemplateLines *out, const EmbeddedFile *file, const char *s,
                       TemplateLine line)
 {

@@ -1,5 +1,5 @@
 /* THE words of templates: the table, the text that replaces a word, and the check that templates
- * have no unknown words. A process runs that check once. */
+ * have no unknown words. A process runs the check once. */
 #include "template.h"
 #include "compiler/graph/optimizers.h"
 #include "compiler/graph/ranges.h"
@@ -35,8 +35,8 @@ bool has_attr(const OpInfo *op, const char *name)
 
 typedef struct Word {
   const char *name;
-  bool (*about)(Template *t);       /* whether the template has such words */
-  bool (*holds)(Template *t);       /* for @name, else NULL */
+  bool (*about)(Template *t);       /* true if the template has such words */
+  bool (*holds)(Template *t);       /* the condition of @name, or NULL */
   const char *(*text)(Template *t); /* for $name, else NULL; returns NULL if it printed the line */
 } Word;
 
@@ -57,7 +57,7 @@ static const Word *find(Template *t, bool mark, const char *word, size_t n)
   return NULL;
 }
 
-/* The index of the input of that name, or n_inputs if the op has none; attr_named likewise. */
+/* Returns the index of the input of that name, or n_inputs. attr_named() does so for attributes. */
 static uint32_t input_named(const OpInfo *op, const char *word, size_t n)
 {
   uint32_t i = 0;
@@ -93,7 +93,7 @@ const char *word_text(Template *t, const char *word, size_t n)
 
 /* ---- checking ---- */
 
-/* Whether an optimizer that uses this kernel has the word: a flag, or a word of a variant. */
+/* True if an optimizer that uses this kernel has the word: a flag, or a word of a variant. */
 static bool is_optimizer_word(const OpInfo *op, const char *word, size_t n)
 {
   for (OptimizerKind i = 0; i < OPT_COUNT; i++) {
@@ -143,8 +143,8 @@ static bool text_has(const EmbeddedFile *file, const char *word)
   return false;
 }
 
-/* Checks that the templates of an optimizer use a word if and only if it is `wanted`. `shared`:
- * update.cu counts as well; not for moments, which it loads and stores for every optimizer. */
+/* Checks that the templates of an optimizer use a word if and only if it is `wanted`. With
+ * `shared`, update.cu counts as well. Moments do not: it handles them for every optimizer. */
 static void check_use(const OptimizerInfo *row, const char *word, bool shared, bool wanted)
 {
   bool used = text_has(template_file(op_row(row->update)), word);
@@ -154,8 +154,9 @@ static void check_use(const OptimizerInfo *row, const char *word, bool shared, b
     optimizer_broken(row->name, used ? "its template must not have" : "its template lacks", word);
 }
 
-/* Without this check, a word that no template uses would have no effect, and a moment that a
- * template uses but no row keeps would be an error of the C compiler. */
+/* Checks the words and moments of an optimizer. Without this check, a word that no template uses
+ * would have no effect, and a moment that a template uses but no row keeps would be an error of the
+ * C compiler. */
 static void check_optimizer(const OptimizerInfo *row)
 {
   static const char *const moments[MAX_MOMENTS] = {"m_at", "v_at", "u_at"};

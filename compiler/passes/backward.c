@@ -208,9 +208,9 @@ static bool lacks_backward(const Backward *b, Value v, const Node *n)
   return true;
 }
 
-/* Gives op output 0 a gradient. An op of the job has one backward for all its outputs. It runs at
- * the node of the op, which stands before the nodes of the other outputs. So the nodes of the other
- * outputs call this function; otherwise the op would be skipped. */
+/* Makes sure that `op` has a gradient, zeros if need be. An op of the job has one backward for all
+ * its outputs. It runs at the node of the op, which stands before the nodes of the other outputs.
+ * So the nodes of the other outputs call this function; otherwise the op would be skipped. */
 static void reach_own(Backward *b, Value op)
 {
   Cursor at = backward_cursor(b->c->graph, op);

@@ -419,7 +419,7 @@ static void collect(Gradient *p, uint32_t *id, Minimize *m)
   }
 }
 
-/* Reports assigned buffers that no step updates. Other variants may lack the step (`every`). */
+/* Reports assigned buffers that no step updates, in first variants: others may lack the step. */
 static void report_unassigned(const Gradient *p)
 {
   for (uint32_t i = 0; i < p->running.n; i++) {
