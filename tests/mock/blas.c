@@ -37,9 +37,9 @@ struct LtOpaquePreference {
   uint32_t schemes, align[4];
 };
 
-/* What an algorithm records in its 64 bytes. */
+/* The data that an algorithm records in its 64 bytes. */
 typedef struct Chosen {
-  uint64_t problem; /* hash of the product that the algorithm is for */
+  uint64_t problem; /* hash of the product for which the algorithm was chosen */
   uint64_t workspace;
   uint32_t align[4];
   int32_t rank; /* among the algorithms of the product; 0: the best */
@@ -280,13 +280,14 @@ static LtStatus check_sizes(Product *p)
     return mock_refuse(INVALID_VALUE, "batches of %d, %d and %d", p->a.batch, p->b.batch,
                        p->d.batch);
   bool apart = p->d.stride >= (p->n - 1) * p->d.ld + p->m;
-  bool between = p->d.stride >= p->m && p->d.batch * p->d.stride <= p->d.ld; /* side by side */
+  bool between = p->d.stride >= p->m && p->d.batch * p->d.stride <= p->d.ld; /* next to each
+                                                                              * other */
   if (p->d.batch > 1 && !apart && !between)
     return mock_refuse(INVALID_VALUE, "the results of a batch overlap");
   return CUBLAS_STATUS_SUCCESS;
 }
 
-/* The table of types in the documentation of cublasLtMatmul, restricted to f32, f16 and bf16. */
+/* Checks the types against the table of cublasLtMatmul's documentation, for f32, f16 and bf16. */
 static LtStatus check_types(const Product *p)
 {
   bool good = p->a.type == p->b.type && (p->d.type == p->a.type || p->d.type == AMPC_F32);
@@ -329,7 +330,7 @@ static uint64_t mix(uint64_t hash, const Matrix *m)
   return hash;
 }
 
-/* A hash of everything that an algorithm may depend on. */
+/* Returns a hash of everything on which an algorithm may depend. */
 static uint64_t problem_of(const Product *p)
 {
   uint64_t flags = (uint64_t)p->transpose_a | (uint64_t)p->transpose_b << 1 |
@@ -339,7 +340,7 @@ static uint64_t problem_of(const Product *p)
 
 /* ---- algorithms ---- */
 
-/* PyTorch's at::addmm does not call cuBLASLt for these (aten/src/ATen/native/cuda/Blas.cpp). */
+/* True if PyTorch's at::addmm avoids cuBLASLt for it (aten/src/ATen/native/cuda/Blas.cpp). */
 static bool is_narrow_or_long(const Product *p)
 {
   const int64_t sizes[] = {p->m, p->n, p->k};
@@ -348,7 +349,7 @@ static bool is_narrow_or_long(const Product *p)
   return false;
 }
 
-/* Like the library, splits long sums with few results into parts, which need workspace. */
+/* Returns the workspace of the best algorithm. It splits long sums with few results into parts. */
 static uint64_t wanted_workspace(const Product *p)
 {
   int64_t results = p->m * p->n * p->d.batch;
@@ -401,7 +402,7 @@ static void check_pointers(const Product *p, const Chosen *chosen)
   if (p->beta == 0 && p->c_at != p->d_at) mock_misuse("C is given and not used");
 }
 
-/* The library loads a product's kernel at its first call, which is not allowed during a capture. */
+/* Checks a product's first call, which loads its kernel. A capture does not allow that. */
 static void check_first_use(uint64_t problem, bool capturing)
 {
   for (unsigned i = 0; i < n_used; i++)

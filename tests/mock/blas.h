@@ -17,10 +17,10 @@ typedef struct Product {
   int64_t m, n, k;
   double alpha, beta;
   bool transpose_a, transpose_b, tf32, bias, relu, keeps_nan;
-  bool wide; /* AMPC_F32 stands for doubles, which are summed in double */
+  bool wide; /* AMPC_F32 means doubles, which are summed in double */
   ampc_dtype bias_type;
 } Product;
 
-/* The bytes from the first element to the last one, over all matrices of a batch. */
+/* Returns the bytes from the first element to the last one, over all matrices of a batch. */
 size_t matrix_bytes(const Product *p, const Matrix *m);
 CuResult product_run(const void *product);

@@ -1,6 +1,6 @@
-/* The results of the mock of cuBLASLt: sums in f32 in panels, rounded once after the bias. Their
- * order differs from both cuBLASLt's and the CPU device's, so tests check that the stated error
- * bounds hold for any order. */
+/* The results of the mock of cuBLASLt: sums in f32 in panels, rounded once after the bias. The
+ * order of the sums is neither cuBLASLt's nor the CPU device's, so tests check that the stated
+ * error bounds hold for any order. */
 #include "blas.h"
 #include "runtime/base/convert.h"
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static void to_tf32(float *x, int64_t n)
   }
 }
 
-/* Matrix `batch` of m as floats without gaps: [columns][rows], or [rows][columns] if transposed. */
+/* Returns matrix `batch` of m as floats, gapless: [columns][rows]; `transpose`: [rows][columns]. */
 static float *unpack(const Matrix *m, const char *bytes, int64_t batch, bool transpose, bool tf32)
 {
   int64_t size = ampc_dtype_size(m->type);
@@ -51,8 +51,8 @@ static float *unpack(const Matrix *m, const char *bytes, int64_t batch, bool tra
   return out;
 }
 
-/* sum[COLUMNS][ROWS] += a[ROWS at a time, k] b[k, COLUMNS]; a is [k][m], b is [n][k]. Sums from the
- * last term to the first, unlike all other implementations. */
+/* Adds a[ROWS at a time, k] b[k, COLUMNS] to sum[COLUMNS][ROWS]; a is [k][m], b is [n][k]. Sums
+ * from the last term to the first, unlike all other implementations. */
 UNCHECKED static void tile(const float *a, int64_t m, const float *b, int64_t b_ld, int64_t k,
                            float sum[COLUMNS][ROWS])
 {
@@ -80,7 +80,7 @@ static void pack_a(const float *a, int64_t m, int64_t depth, float *out)
     }
 }
 
-/* sum[n][m] += a[k][m] b[n][k], for one panel of k. */
+/* Adds a[k][m] b[n][k] to sum[n][m], for one panel of k. */
 static void panel(const Product *p, const float *packed, const float *b, int64_t from,
                   int64_t depth, float *sum)
 {
@@ -118,7 +118,7 @@ static double relu(const Product *p, double x)
   return !p->relu || x > 0 || (x != x && p->keeps_nan) ? x : 0;
 }
 
-/* alpha sum + beta C + bias, then relu, rounded once. */
+/* Stores alpha sum + beta C + bias, then relu, rounded once. */
 static void store(const Product *p, const float *sum, int64_t batch, const char *c,
                   const char *bias, char *d)
 {
@@ -158,7 +158,7 @@ static void run_batch(const Product *p, const char *a, const char *b, const char
   free(sum);
 }
 
-/* In double, without blocking: tests use small sizes. */
+/* Multiplies in double, without blocking: tests use small sizes. */
 static void run_wide(const Product *p, const double *a, const double *b, const double *c,
                      const double *bias, double *d)
 {
@@ -187,7 +187,7 @@ CuResult product_run(const void *product)
   void *bias = p->bias ? mock_device_bytes(p->bias_at, bias_bytes, "bias of a product") : a;
   void *room = p->workspace ? mock_device_bytes(p->workspace_at, p->workspace, "workspace") : d;
   if (!a || !b || !c || !d || !bias || !room) return MOCK_ILLEGAL_ADDRESS;
-  if (p->workspace) memset(room, POISON, p->workspace); /* it belongs to the library */
+  if (p->workspace) memset(room, POISON, p->workspace); /* the library may write its workspace */
   mock_add(COUNT_products_run, 1);
   if (p->wide) {
     run_wide(p, a, b, c, bias, d);

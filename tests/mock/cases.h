@@ -1,4 +1,5 @@
-/* Cases of a test of the mock. Each runs in its own process, because a detected misuse ends it. */
+/* Cases of a test of the mock. Each runs in its own process, because a detected misuse ends the
+ * process. */
 #pragma once
 #include "check.h"
 #include "mock.h"
@@ -12,8 +13,8 @@
 typedef struct Case {
   const char *name;
   int (*run)(void);
-  int status;       /* of the run; minus a signal's number */
-  const char *says; /* must be in stderr; NULL: anything */
+  int status;       /* exit status; minus a signal's number */
+  const char *says; /* text in stderr; NULL: any */
 } Case;
 
 /* Makes the primary context current. */

@@ -1,6 +1,7 @@
-/* The functions of libcudart that a program built by nvcc needs: its kernels register here, and the
- * driver's handle of each is found. The program's GPU code cannot run here. $MOCK_CUDART_IMAGE
- * replaces it: the image that the mock's NVRTC makes of the same job (ampc --emit=cubin). */
+/* The functions of libcudart that a program built by nvcc needs. The program's kernels register
+ * here, and the driver's handle of each is found. The program's GPU code cannot run here.
+ * $MOCK_CUDART_IMAGE replaces it: the image that the mock's NVRTC makes of the same job (ampc
+ * --emit=cubin). */
 #include "mock.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +62,7 @@ void __cudaRegisterFunction(void **binary, const char *stub, char *function, con
   kernels[n_kernels++].name = name;
 }
 
-/* Emitted programs launch through the runtime, never with <<<>>>. */
+/* Fails. Emitted programs launch through the runtime, never with <<<>>>. */
 static _Noreturn void launched(void)
 {
   mock_misuse("a kernel was launched past the runtime");

@@ -23,17 +23,17 @@ typedef struct Attribute {
 struct Descriptor {
   DnnKind kind;
   bool final;
-  int users; /* descriptors that refer to this one */
+  int users; /* number of descriptors that refer to this one */
   Attribute *attributes;
-  void *data; /* of a plan: its DnnPlanData; of a configuration or engine: the graph */
-  int number; /* of an engine */
+  void *data; /* a plan's DnnPlanData; a configuration's or engine's graph */
+  int number; /* of an engine among the engines of its graph */
 };
 
-/* The values of an attribute; NULL: not set. */
+/* Returns the values of an attribute; NULL if it is not set. */
 const void *dnn_values(const Descriptor *d, DnnAttribute what, int64_t *n);
-Descriptor *dnn_named(const Descriptor *d, DnnAttribute what); /* a descriptor among the values */
-int64_t dnn_integer(const Descriptor *d, DnnAttribute what);   /* an enum value or a number */
-/* The part of cudnnBackendFinalize and of queries that depends on the kind: dnn_plan.c. */
+Descriptor *dnn_named(const Descriptor *d, DnnAttribute what); /* one of the values, a descriptor */
+int64_t dnn_integer(const Descriptor *d, DnnAttribute what);   /* the value: an enum or a number */
+/* The steps of cudnnBackendFinalize and of queries that depend on the kind: dnn_plan.c. */
 DnnStatus dnn_complete(Descriptor *d);
 DnnStatus dnn_ask(Descriptor *d, DnnAttribute what, int64_t wanted, int64_t *n, void *values);
 
@@ -44,7 +44,7 @@ typedef struct Tensor {
   ampc_dtype type;
   bool is_virtual, by_value;
 } Tensor;
-Tensor dnn_tensor_of(const Descriptor *d); /* `d` describes a tensor */
+Tensor dnn_tensor_of(const Descriptor *d); /* `d` must describe a tensor */
 int64_t tensor_bytes(const Tensor *t);
 
 /* `to` receives the sums: x, w or y. If `joined`, the next operation reads them there, adds `add`
@@ -71,8 +71,8 @@ CuResult convolution_run(const void *call);
 enum { DNN_OPERATIONS = 28, DNN_TENSORS = 44 };
 typedef struct Operation {
   DnnKind kind;
-  int64_t mode, axis; /* of a pointwise operation; of a reduction */
-  int x, b, t, y;     /* indices of tensors; -1: none. A product is x by b */
+  int64_t mode, axis; /* mode: of a pointwise operation; axis: of a reduction */
+  int x, b, t, y;     /* indices of tensors; -1: no tensor. A product is x by b */
 } Operation;
 typedef struct Steps {
   int n_operations, n_tensors;
@@ -80,7 +80,7 @@ typedef struct Steps {
   Tensor tensor[DNN_TENSORS];
 } Steps;
 
-/* A call: the address of each tensor that is not virtual, or its number if it is by value. */
+/* A call: the address of each tensor, or its number if passed by value; unused if virtual. */
 typedef struct StepsCall {
   const Steps *steps;
   union {
@@ -90,14 +90,14 @@ typedef struct StepsCall {
 } StepsCall;
 
 DnnStatus steps_read(const Descriptor *graph, Steps *out);
-/* The fault that this version of cuDNN has with such a graph on this GPU: dnn_faults.c. */
+/* Faults that cuDNN's version has with such a graph on this GPU: dnn_faults.c. */
 typedef enum DnnHarm { HARM_none, HARM_nan, HARM_unsteady, HARM_breaks_in_graphs } DnnHarm;
 DnnHarm dnn_harm(const Steps *steps);
 CuResult steps_run(const void *call);
 
 /* ---- a plan ---- */
 
-/* Plain data, so that its bytes can be saved as text. */
+/* A plan as plain data, so that its bytes can be saved as text. */
 typedef struct DnnPlanData {
   bool is_convolution;
   int engine;

@@ -34,7 +34,7 @@ static bool unlike_widths(const Shape *s)
          !(s->width == 192 && s->value_width == 128);
 }
 
-/* From a version, up to but excluding another; capabilities from and to; backward only. */
+/* Faults: the versions from `from`, below `before`; the range of capabilities; backward only. */
 static const struct {
   long from, before;
   int oldest, newest;
@@ -51,7 +51,8 @@ static const struct {
     {91100, 999999, 90, 99, true, unlike_widths, HARM_nan},
 };
 
-/* Returns false if the graph is no attention. Forward has two products, backward has five. */
+/* Reads the shape of attention. Returns false if the graph is another one. Forward has two
+ * products, backward has five. */
 static bool shape_of(const Steps *s, Shape *out)
 {
   int products = 0;

@@ -37,7 +37,7 @@ static float *floats(int64_t n)
   return p;
 }
 
-/* The offset of element (a, b, pixel) of a tensor. */
+/* Returns the offset of element (a, b, pixel) of a tensor. */
 static int64_t offset_of(const Tensor *t, int64_t a, int64_t b, int64_t pixel)
 {
   int64_t at = a * t->stride[0] + b * t->stride[1];
@@ -77,7 +77,7 @@ static float *load(const Convolution *c, const Tensor *t, void *bytes, bool pixe
   return flat;
 }
 
-/* The pixel of x that a tap reads for a pixel of y; -1: padding. */
+/* Returns the pixel of x that a tap reads for a pixel of y; -1 if it is in the padding. */
 UNCHECKED static int64_t seen(const Convolution *c, int64_t out, int64_t tap)
 {
   int64_t in = 0, scale = 1;
@@ -93,7 +93,7 @@ UNCHECKED static int64_t seen(const Convolution *c, int64_t out, int64_t tap)
   return in;
 }
 
-/* sum[to] += from[n] w[n][to], in chunks of `to` that stay in registers. */
+/* Adds from[n] w[n][to] to sum[to], in chunks of `to` that stay in registers. */
 UNCHECKED static void add_rows(const float *from, int64_t n, const float *w, int64_t step,
                                int64_t to, float *sum)
 {
@@ -166,7 +166,7 @@ UNCHECKED static void weight(const Convolution *v, const Sizes *s, const float *
       }
 }
 
-/* Adds one value to each of `sum`. A bias is the same for every pixel. */
+/* Adds one value to each of `sum`. A bias has one value for all pixels. */
 static void add(const Convolution *v, void *bytes, bool pixel_first, float *sum)
 {
   const Tensor *r = &v->result;

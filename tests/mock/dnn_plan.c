@@ -19,7 +19,7 @@
 enum { TENSOR_CORE = 5, GREEDY, PLAIN, ENGINES, NO_NOTE = -1 };
 static const struct {
   int32_t note;
-  const char *against; /* why it must not be called */
+  const char *against; /* why the engine must not be called */
 } engines[ENGINES] = {
     {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, "is not deterministic"},
     {CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION, "sums in 16 bits"},
@@ -82,7 +82,7 @@ static float real_of(const Descriptor *d, DnnAttribute what)
   return *(const float *)dnn_values(d, what, &n);
 }
 
-/* Reads x, w, y and the window of one of the three operations; false: it is another operation. */
+/* Reads x, w, y and the window of a convolution. Returns false for any other operation. */
 static bool read_convolution(const Descriptor *d, Convolution *c)
 {
   c->operation = d->kind;
@@ -198,7 +198,7 @@ static bool is_possible(const DnnPlanData *p)
   return !filter || !half || c->x.dim[1] == c->w.dim[1];
 }
 
-/* The engines that a heuristic returns. */
+/* Returns the number of engines that a heuristic lists, and the engines. */
 static int named(const Descriptor *heuristic, int out[ENGINES])
 {
   DnnPlanData p;
@@ -227,7 +227,7 @@ static bool check_machine(const Descriptor *d)
          dnn_values(d, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, &n);
 }
 
-/* "mock 91901 " and the bytes of the plan in hexadecimal */
+/* Reads a saved plan: "mock 91901 " and the bytes of the plan in hexadecimal. */
 static DnnStatus read_text(Descriptor *d, DnnPlanData *c)
 {
   int64_t n;
@@ -245,7 +245,7 @@ static DnnStatus read_text(Descriptor *d, DnnPlanData *c)
   return CUDNN_STATUS_SUCCESS;
 }
 
-typedef struct Kept { /* recorded calls point to it, so it is never freed */
+typedef struct Kept { /* a plan to which recorded calls point, so it is never freed */
   DnnPlanData plan;
   struct Kept *before;
 } Kept;
@@ -392,7 +392,7 @@ static bool meet(uint64_t a, int64_t a_bytes, uint64_t b, int64_t b_bytes)
   return a < b + (uint64_t)b_bytes && b < a + (uint64_t)a_bytes;
 }
 
-/* The result may overwrite the tensor that is added, element by element, and nothing else. */
+/* Checks overlaps. The result may overwrite only the tensor that is added, element by element. */
 static void check_places(const ConvolutionCall *call)
 {
   const Convolution *c = call->c;
@@ -445,7 +445,7 @@ static CuResult queue_convolution(const Convolution *c, const Descriptor *pack, 
   return mock_queue_library(stream, "a convolution", convolution_run, &call, sizeof call);
 }
 
-/* Results must not overlap any other tensor of the call. */
+/* Checks that results do not overlap any other tensor of the call. */
 static void check_results(const StepsCall *call)
 {
   const Steps *s = call->steps;
@@ -460,7 +460,7 @@ static void check_results(const StepsCall *call)
   }
 }
 
-/* Numbers passed by value are read during the call. */
+/* Queues a call. Numbers passed by value are read during the call. */
 static CuResult queue_steps(const Steps *s, const Descriptor *pack)
 {
   StepsCall call = {.steps = s};

@@ -15,7 +15,7 @@ static DnnStatus bad(const char *what)
   return mock_refuse(DNN_BAD_PARAM, "cudnn: %s", what);
 }
 
-/* The tensor's index, found by its number; -1: the operation has no such tensor. */
+/* Returns the tensor's index, found by its number; -1 if the operation has no such tensor. */
 static int tensor_index(Steps *s, const Descriptor *operation, DnnAttribute what)
 {
   const Descriptor *d = dnn_named(operation, what);
@@ -62,7 +62,7 @@ static bool read_operation(const Descriptor *d, Steps *s, Operation *out)
   }
 }
 
-/* x has the dims of y, or 1 where its value is repeated. */
+/* True if x has the dims of y, or 1 where its value is repeated. */
 static bool spreads(const Tensor *x, const Tensor *y)
 {
   bool good = x->n == y->n;
@@ -99,7 +99,7 @@ DnnStatus steps_read(const Descriptor *graph, Steps *out)
 {
   int64_t n;
   Descriptor *const *operations = dnn_values(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, &n);
-  memset(out, 0, sizeof *out); /* also the gaps, because the bytes are saved */
+  memset(out, 0, sizeof *out); /* clears padding too, because the bytes are saved */
   for (int64_t i = 0; i < n; i++) {
     Operation *o = &out->operation[out->n_operations++];
     if (!read_operation(operations[i], out, o)) return bad("an operation that the mock has not");
@@ -110,7 +110,7 @@ DnnStatus steps_read(const Descriptor *graph, Steps *out)
 
 /* ---- numbers ---- */
 
-typedef struct Values { /* of a tensor, with its strides */
+typedef struct Values { /* the values of a tensor, with its strides */
   float *at;
   int64_t n;
 } Values;
@@ -123,7 +123,7 @@ static float *element(const Steps *s, const Values *v, int tensor, const int64_t
   return &v[tensor].at[at];
 }
 
-/* Advances to the next index of t's elements, last axis first; false: there is none. */
+/* Advances to the next index of t's elements, last axis first. Returns false after the last one. */
 static bool next(const Tensor *t, int64_t *index)
 {
   for (int64_t i = t->n; i-- > 0;) {
@@ -180,7 +180,7 @@ static void run_pointwise(const Steps *s, const Values *v, const Operation *o)
   } while (next(y, index));
 }
 
-/* Like tensor cores, needs equal types: rounds an f32 operand if the other one has 16 bits. */
+/* Multiplies. Rounds an f32 operand if the other one has 16 bits: tensor cores need one type. */
 static void run_product(const Steps *s, const Values *v, const Operation *o)
 {
   const Tensor *a = &s->tensor[o->x], *b = &s->tensor[o->b], *c = &s->tensor[o->y];
@@ -255,7 +255,7 @@ static bool load(const StepsCall *call, Values *v, int tensor)
   return bytes != NULL;
 }
 
-/* A result as a faulty version stores it. */
+/* Returns a result as a faulty version stores it. */
 static float harmed(DnnHarm harm, float x)
 {
   static unsigned calls;
@@ -263,7 +263,7 @@ static float harmed(DnnHarm harm, float x)
   return harm == HARM_unsteady ? x * (1 + 0x1p-6f * (float)(++calls % 7)) : x;
 }
 
-/* Stores single elements, because the gaps between them belong to other tensors. */
+/* Stores single elements: the bytes between them belong to other tensors. */
 static void store(const StepsCall *call, const Values *v, int tensor, DnnHarm harm)
 {
   const Tensor *t = &call->steps->tensor[tensor];

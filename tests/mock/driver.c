@@ -1,10 +1,10 @@
 /* Start, device, context, errors, counters. The environment can make calls fail:
- *   MOCK_CUDA_INIT=n      cuInit returns n            MOCK_CUDA_DRIVER=n   its version, 13990
- *   MOCK_CUDA_DEVICES=n   their number, 1             MOCK_CUDA_ARCH=n     capability, 90
+ *   MOCK_CUDA_INIT=n      cuInit returns n            MOCK_CUDA_DRIVER=n   version, 13990
+ *   MOCK_CUDA_DEVICES=n   number of devices, 1        MOCK_CUDA_ARCH=n     capability, 90
  *   MOCK_CUDA_MODE=n      compute mode, 0             MOCK_CUDA_BUSY=1     another process uses it
- * The last three may be lists with a number for each device; the last number also applies to all
- * further ones. CUDA_VISIBLE_DEVICES lists the devices that programs find, in order, up to the
- * first invalid number. */
+ * ARCH, MODE and BUSY may be lists with a number for each device; the last number also applies to
+ * all further devices. CUDA_VISIBLE_DEVICES lists the devices that programs find, in order, up to
+ * the first invalid number. */
 #include "mock.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,7 +17,8 @@ static struct {
   long count[COUNT_COUNT];
   bool started;
   CuResult stuck;
-  int contexts[MOST_DEVICES]; /* retain counts of the primary contexts; the address is the handle */
+  int contexts[MOST_DEVICES]; /* retain counts of primary contexts; a context's handle is the
+                               * address */
 } mock;
 
 static _Thread_local CuContext current;
@@ -27,7 +28,7 @@ static CuContext context_of(int device)
   return (CuContext)(void *)&mock.contexts[device];
 }
 
-/* The device of a context; -1: no context. */
+/* Returns the device of a context; -1 without a context. */
 static int device_of(CuContext context)
 {
   for (int i = 0; i < MOST_DEVICES; i++)
@@ -126,7 +127,7 @@ long mock_setting(const char *name, long otherwise)
 
 /* ---- devices: programs number the visible ones, the mock numbers all ---- */
 
-/* The number at position `at` of a list, or the last one. */
+/* Returns the number at position `at` of a list, or the last one. */
 static long listed(const char *name, int at, long otherwise)
 {
   const char *text = getenv(name);
@@ -156,7 +157,7 @@ static int n_devices(void)
   return seen_devices((int[MOST_DEVICES]){0});
 }
 
-/* The mock's number of a visible device; -1: there is none. */
+/* Returns the mock's number of a visible device; -1 if there is no such device. */
 static int real_device(CuDevice device)
 {
   int seen[MOST_DEVICES];

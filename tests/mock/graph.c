@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 struct CUgraphExec_st {
-  CuGraph graph; /* a copy of its own */
+  CuGraph graph; /* the executable graph's own copy */
 };
 
 CuGraph mock_graph_new(void)

@@ -6,10 +6,10 @@ typedef struct MockKernel { /* elements of `mock_kernels`; the last one has no n
   const char *name;
   void (*run)(void *const *arguments, unsigned block, unsigned n_blocks);
   unsigned n_arguments;
-  const unsigned char *align; /* of the memory that each argument points to, or A_NUMBER */
+  const unsigned char *align; /* alignment of each argument's memory, or A_NUMBER */
 } MockKernel;
-enum { A_NUMBER = 0 }; /* an argument of 8 bytes that is no pointer */
-/* Also `const int mock_arch[3]`: 90 for sm_90; 1 if it stands for PTX; NVRTC's version. */
+enum { A_NUMBER = 0 }; /* an argument of 8 bytes that is not a pointer */
+/* An image also has `const int mock_arch[3]`: 90 for sm_90; 1 if it is PTX; NVRTC's version. */
 
-/* The kernels of a PTX text that the runtime contains; NULL: `image` is no such text. */
+/* Returns the kernels of a PTX text of the runtime; NULL if `image` is not such a text. */
 const MockKernel *mock_ptx_kernels(const void *image);

@@ -18,8 +18,8 @@ enum { PAGE = 4096, ALIGN = 256, POISON = 0xff };
 
 typedef struct Range {
   struct Range *next;
-  uint64_t address;            /* the caller's address; of pinned memory that of the bytes */
-  unsigned char *bytes, *area; /* a guard page, slack, the bytes, a guard page */
+  uint64_t address;            /* the caller's; for pinned memory, the bytes' own */
+  unsigned char *bytes, *area; /* area: a guard page, slack, the bytes, a guard page */
   size_t size, area_size;
   bool pinned, freed;
 } Range;
@@ -69,7 +69,7 @@ static Range *make_range(size_t bytes, bool pinned)
   return r;
 }
 
-/* Checks the bytes between the end and the guard page: they must be unchanged. */
+/* Checks that the bytes between the end and the guard page are unchanged. */
 static void retire(Range *r)
 {
   for (size_t i = r->size; i < round_up(r->size, ALIGN); i++)

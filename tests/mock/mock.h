@@ -14,7 +14,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 /* For functions that access only copies made by the mock. Sanitizers would find no bug of ampc in
- * them, and they would take a minute. */
+ * these functions, and would take a minute. */
 #define UNCHECKED                          __attribute__((no_sanitize("address", "undefined")))
 #define CUDA_API(result, name, parameters) EXPORT result name parameters;
 #include "runtime/cuda/driver.def"
@@ -84,20 +84,20 @@ EXPORT void mock_leave(int *entered);
 EXPORT _Noreturn void mock_misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Prints why a call is refused and returns the status. */
 EXPORT int mock_refuse(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-EXPORT long mock_setting(const char *name, long otherwise); /* from the environment */
-EXPORT void mock_stick(CuResult error);                     /* every later call returns it */
-int mock_device(void);                                      /* that of the current context */
-EXPORT int mock_capability(void);                           /* of that device; 90 for sm_90 */
+EXPORT long mock_setting(const char *name, long otherwise); /* value of an environment variable */
+EXPORT void mock_stick(CuResult error);                     /* makes every later call return it */
+int mock_device(void);                                      /* device of the current context */
+EXPORT int mock_capability(void);                           /* its capability; 90 for sm_90 */
 
 /* ---- memory ---- */
 
-/* The bytes behind a device address. They lie elsewhere, so the host cannot read them by the
- * address. `what` names the user in messages. Returns NULL if there is no such memory. */
+/* Returns the bytes of a device address, or NULL if there is no such memory. They lie elsewhere, so
+ * the host cannot read them by the address. `what` names the user in messages. */
 EXPORT void *mock_device_bytes(uint64_t address, size_t bytes, const char *what);
 bool mock_is_pinned(const void *host, size_t bytes);
-void mock_watch_faults(void);           /* a handler that explains segmentation faults */
-EXPORT extern const char *mock_running; /* the work that the device runs; NULL: none */
-EXPORT extern bool mock_repeating;      /* this work is part of a graph */
+void mock_watch_faults(void);           /* installs a handler for segmentation faults */
+EXPORT extern const char *mock_running; /* the work that the device runs, or NULL */
+EXPORT extern bool mock_repeating;      /* the running work is part of a graph */
 
 /* ---- work ---- */
 
@@ -107,9 +107,9 @@ typedef struct Op Op;
 struct Op {
   Op *next;
   CuResult (*run)(const Op *op);
-  void (*queued)(Op *op); /* called each time when it is put on a stream; may be NULL */
+  void (*queued)(Op *op); /* called whenever the op is put on a stream; may be NULL */
   const char *label;
-  bool of_step; /* a part of steps: no copy from or to the host, no event */
+  bool of_step; /* work of steps, not a copy from or to the host, not an event */
   bool of_graph;
   union {
     struct {
@@ -120,8 +120,8 @@ struct Op {
     struct {
       uint64_t to, from;
       size_t bytes;
-      void *staged;      /* of a pageable source: its bytes at the call; freed later */
-      uint64_t checksum; /* of a pinned source: of its bytes at the call */
+      void *staged;      /* a pageable source's bytes at the call; freed later */
+      uint64_t checksum; /* checksum of a pinned source at the call */
     } copy;
     struct {
       CuPointer to;
@@ -146,10 +146,10 @@ EXPORT CuResult mock_queue_library(CuStream stream, const char *label,
                                    CuResult (*run)(const void *data), const void *data,
                                    size_t size);
 EXPORT bool mock_is_capturing(CuStream stream);
-/* For calls that are forbidden in a thread that captures, and in all threads while a stream
- * captures in the global mode. They invalidate the capture. */
+/* Returns an error and invalidates the capture if this thread captures, or if any stream captures
+ * in the global mode. For calls that are forbidden then. */
 CuResult mock_not_while_capturing(const char *call);
-/* The same for calls that open or close something; counted if another thread captures. */
+/* mock_not_while_capturing for calls that open or close something; counted if another captures. */
 EXPORT CuResult mock_opens(const char *call);
 CuResult mock_drain(void); /* runs all streams, for calls that wait for the device */
 
@@ -158,4 +158,4 @@ struct CUgraph_st {
 };
 CuGraph mock_graph_new(void);
 void mock_graph_add(CuGraph graph, const Op *op);
-void mock_put(CuStream stream, const Op *op); /* even if the stream captures */
+void mock_put(CuStream stream, const Op *op); /* appends op even if the stream captures */

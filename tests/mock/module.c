@@ -31,7 +31,7 @@ static long kernels_run;
 
 /* ---- images ---- */
 
-/* Only the headers of an image tell its length. 0: no image. */
+/* Returns the size of an image from its headers; the driver gets no size. 0: it is not an image. */
 static size_t image_size(const void *image)
 {
   Elf64_Ehdr head;
@@ -68,7 +68,7 @@ static void unload(CuModule m)
   free(m);
 }
 
-/* An sm_XY image runs on capability X.Z, Z >= Y; PTX on newer ones if the driver is new enough. */
+/* Checks the GPU: sm_XY runs on capability X.Z, Z >= Y; PTX on newer ones with a new driver. */
 static CuResult check_arch(CuModule m)
 {
   const int *arch = dlsym(m->library, "mock_arch");

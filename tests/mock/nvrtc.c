@@ -25,7 +25,7 @@ enum { /* NvrtcResult */
 
 struct _nvrtcProgram {
   char *text, log[1024];
-  char *image; /* NULL: not compiled */
+  char *image; /* NULL: the program is not compiled */
   size_t size;
   bool is_virtual; /* the image stands for PTX */
 };
@@ -60,7 +60,7 @@ const char *nvrtcGetErrorString(NvrtcResult result)
 
 static const int all_archs[] = {70, 75, 80, 86, 87, 89, 90, 100, 120};
 
-/* CUDA 13 dropped sm_70, CUDA 12.8 added sm_100. */
+/* Lists the version's architectures. CUDA 13 dropped sm_70, CUDA 12.8 added sm_100. */
 static int supported(int *out)
 {
   long version = setting("MOCK_NVRTC_VERSION", 13990);
@@ -119,7 +119,7 @@ static NvrtcResult complain(NvrtcProgram p, NvrtcResult result, const char *what
 
 /* ---- from CUDA to C ---- */
 
-/* Macros of templates/cuda.cuh for several parts in one launch, which only CUDA has. */
+/* Macros of templates/cuda.cuh for several parts in one launch, which cpu.h lacks. */
 static const char only_cuda[] =
     "#define ON_BLOCK(k) \\\n"
     "  if (block_index == (k)) \\\n"
@@ -174,7 +174,7 @@ static const char one_thread_tiles[] =
     "#define tile_most all_lanes_most\n"
     "#define tile_add all_lanes_add\n";
 
-/* Writes the text after the prelude. The tiles above follow the text's own, before the kernels. */
+/* Writes the text after the prelude. one_thread_tiles follow the text's own macros. */
 static void put_rest(FILE *out, const char *text)
 {
   const char *kernels = strstr(text, "\n__global__ void ");
@@ -202,8 +202,8 @@ static bool put_c_text(FILE *out, const char *text)
   return true;
 }
 
-/* Writes the thunk of `void NAME(type *a, unsigned n)` and its arguments' alignments (number:
- * 0). */
+/* Writes a function that calls `void NAME(type *a, unsigned n)` with an array of arguments, and the
+ * alignment of each argument (0 for a number). */
 static void put_thunk(FILE *out, const char *name, size_t n, const char *parameters)
 {
   int count = 0;
@@ -363,7 +363,7 @@ static NvrtcResult image(NvrtcProgram p, bool is_virtual, char *out)
 {
   if (!p->image || p->is_virtual != is_virtual) return INVALID_PROGRAM;
   memcpy(out, p->image, p->size);
-  if (is_virtual) out[p->size] = 0; /* PTX is text, and its size includes the final NUL */
+  if (is_virtual) out[p->size] = 0; /* PTX is text, so its size includes a final NUL */
   return 0;
 }
 

@@ -1,7 +1,7 @@
 /* C twins of the kernels that the runtime contains as PTX (runtime/cuda/relu.c, product.cu,
  * kept.cu). Only the kernels' names are read from the text. Other tests check the text:
- * test_mock_device.c assembles it with ptxas, test_relu_text.c executes that of relu, and the SIMT
- * check runs the threads of product.cu. */
+ * test_mock_device.c assembles it with ptxas, test_relu_text.c executes the text of relu, and the
+ * SIMT check runs the threads of product.cu. */
 #include "image.h"
 #include "mock.h"
 #include "runtime/base/convert.h"
@@ -27,7 +27,7 @@ TWIN(relu16, uint16_t)
 TWIN(relu32, uint32_t)
 TWIN(relu64, uint64_t)
 
-/* Like product.cu, one tile per block, with the same arguments. `wide`: in double. */
+/* Multiplies like product.cu, one tile per block, with the same arguments. `wide`: in double. */
 static void multiply(void *const *p, unsigned block, bool wide)
 {
   enum { TILE = 64 };
@@ -65,7 +65,7 @@ static void product_f64(void *const *p, unsigned block, unsigned n_blocks)
   multiply(p, block, true);
 }
 
-/* Like kept.cu. The draws are those of runtime/base/philox.h, which uses the same counters. */
+/* The twin of kept.cu. Its draws are those of runtime/base/philox.h: it uses the same counters. */
 enum { EACH = 8 };
 static bool may_see(void *const *p, uint64_t i)
 {
@@ -116,13 +116,13 @@ static void bias(void *const *p, unsigned block, unsigned n_blocks)
   }
 static const MockKernel relus[] = {
     KERNEL(relu16, 2), KERNEL(relu32, 4), KERNEL(relu64, 8), {NULL, NULL, 0, NULL}};
-static const unsigned char product_align[18] = {2, 2, 2, 2}; /* all others are numbers */
+static const unsigned char product_align[18] = {2, 2, 2, 2}; /* all others are numbers: 0 */
 static const unsigned char wide_align[18] = {8, 8, 8, 8};
 static const MockKernel products[] = {{"ampc_product", product, 18, product_align},
                                       {"ampc_product_f64", product_f64, 18, wide_align},
                                       {NULL, NULL, 0, NULL}};
 
-static const unsigned char kept_align[16] = {2, [5] = 1, [12] = 8}; /* all others are numbers */
+static const unsigned char kept_align[16] = {2, [5] = 1, [12] = 8}; /* all others are numbers: 0 */
 static const unsigned char bias_align[10] = {4, [5] = 1};
 static const MockKernel masks[] = {{"ampc_kept", kept, 16, kept_align},
                                    {"ampc_bias", bias, 10, bias_align},

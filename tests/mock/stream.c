@@ -2,8 +2,8 @@
  * read too early are missing, and memory that is reused too early visibly changes. With
  * MOCK_CUDA_EAGER=1 work runs during the call: the opposite extreme. With MOCK_CUDA_EAGER=2 copies
  * between host and device run during the call if their stream got nothing else before, and all
- * other work stays queued. Then copies run as early before steps, and before the fill that zeroes
- * memory, as events allow. */
+ * other work stays queued. Then these copies run as early as events allow: before steps, and before
+ * the fill that zeroes memory. */
 #include "mock.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,16 +17,16 @@ struct CUstream_st {
   long n;
   CuGraph capture; /* NULL: not capturing */
   CuCaptureMode mode;
-  pthread_t capturer; /* the thread that started it */
+  pthread_t capturer; /* the thread that started the capture */
   bool spoilt;
-  bool steps; /* it got a part of a step */
+  bool steps; /* the stream got work of a step */
   int device;
 };
 
 struct CUevent_st {
   CuEvent next;
   CuStream stream;     /* the stream of the last recording */
-  long recorded, done; /* number of times */
+  long recorded, done; /* number of recordings; how many of them were reached */
   bool captured;
 };
 
@@ -83,7 +83,7 @@ void mock_put(CuStream stream, const Op *op)
   stream->n++;
 }
 
-/* The default stream would synchronize with others implicitly. ampc never uses it. */
+/* Checks the stream. ampc must not use the default one: it would synchronize others implicitly. */
 static CuResult check_stream(CuStream stream)
 {
   if (!stream) return mock_refuse(MOCK_INVALID_HANDLE, "the mock has no default stream");
@@ -272,7 +272,7 @@ CuResult cuEventRecord(CuEvent event, CuStream stream)
   return mock_queue(stream, &op);
 }
 
-/* Runs the other stream until the event, as it was recorded when the wait was called. */
+/* Runs the event's stream until the event, as it was recorded when the wait was called. */
 static CuResult run_wait(const Op *op)
 {
   CuEvent e = op->as.event.event;

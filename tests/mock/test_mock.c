@@ -71,7 +71,7 @@ static char *new_pinned(size_t bytes)
   return p;
 }
 
-static CuResult both(CuResult called) /* the call, and the work that it queued */
+static CuResult both(CuResult called) /* returns the error of the call, or of its queued work */
 {
   return called ? called : cuStreamSynchronize(stream);
 }
@@ -86,7 +86,7 @@ static int plain_step(void)
   MUST(cuMemcpyHtoDAsync_v2(memory, x, BYTES, stream) == 0);
   MUST(launch(add_one, 7, 64, memory, to) == 0);
   MUST(cuMemcpyDtoHAsync_v2(y, to, BYTES, stream) == 0);
-  MUST(y[3] != 4); /* nothing waited for the copy yet */
+  MUST(y[3] != 4); /* no call has waited for the copy yet */
   MUST(cuStreamSynchronize(stream) == 0);
   for (int i = 0; i < N; i++) CHECK(y[i] == (float)i + 1);
   return check_failures != 0;
@@ -105,7 +105,7 @@ static int graph_replay(void)
   MUST(cuGraphDestroy(graph) == 0);
   for (int i = 0; i < 3; i++) MUST(cuGraphLaunch(exec, stream) == 0);
   MUST(cuMemcpyDtoHAsync_v2(y, memory, BYTES, stream) == 0 && cuStreamSynchronize(stream) == 0);
-  CHECK(y[0] == 3 && y[N - 1] == 3); /* capturing did not run it */
+  CHECK(y[0] == 3 && y[N - 1] == 3); /* capturing did not run the graph */
   CHECK(mock_count("kernels_run") == 3 && mock_count("launches") == 1);
   return check_failures != 0;
 }

@@ -77,7 +77,7 @@ static void bring_state(Call *c)
   c->a.stream = STREAM + 1;
 }
 
-/* As many keys as queries; heads are contiguous in rows of 3 * heads * d. */
+/* Returns a call with as many keys as queries. Heads are contiguous in rows of 3 * heads * d. */
 static Call call_of(int64_t n, int64_t l, int64_t heads, int64_t d, bool causal)
 {
   Call c = {.a = {.causal = causal,
@@ -132,7 +132,7 @@ static double at(const Call *c, const ampc_attention_operand *o, int64_t i, int6
               [o->first + i * o->stride[0] + row * o->stride[1] + h * o->stride[2] + k];
 }
 
-/* The inner product of two rows of `width` features. */
+/* Returns the inner product of two rows of `width` features. */
 static double inner(const Call *c, int64_t width, const ampc_attention_operand *x, int64_t row,
                     const ampc_attention_operand *y, int64_t other, int64_t i, int64_t h)
 {
@@ -155,7 +155,7 @@ static double weight(const Call *c, int64_t i, int64_t h, int64_t query, int64_t
   return key < seen ? exp(score(c, i, h, query, key)) / sum : 0;
 }
 
-/* Dropout's factor for this weight. */
+/* Returns dropout's factor for this weight. */
 static double share(const Call *c, int64_t i, int64_t h, int64_t query, int64_t key)
 {
   const ampc_attention *a = &c->a;
@@ -164,7 +164,7 @@ static double share(const Call *c, int64_t i, int64_t h, int64_t query, int64_t 
   return (drawn.word[0] >> 8) * 0x1p-24 >= a->p ? 1 / (1 - a->p) : 0;
 }
 
-/* Weights, gradients of scores and results are rounded to 11 bits. All numbers here are below 2. */
+/* Checks a number below 2. Weights, gradients of scores and results are rounded to 11 bits. */
 static void check(const Call *c, const ampc_attention_operand *o, int64_t i, int64_t row, int64_t h,
                   int64_t k, double want)
 {
@@ -173,7 +173,7 @@ static void check(const Call *c, const ampc_attention_operand *o, int64_t i, int
             (int)o->argument, (long long)i, (long long)row, (long long)h, (long long)k, got, want);
 }
 
-/* A step that visits all of a few elements, or about MANY of many. */
+/* Returns a step that visits all of a few elements, or about MANY of many. */
 static int64_t some_of(int64_t n)
 {
   enum { MANY = 8 };
@@ -289,7 +289,7 @@ static int odd_place(void)
   return check_failures;
 }
 
-/* The scores of a tile, 16 kB, for each of 400 x 96 heads: more than backward may write at once. */
+/* Has 400 x 96 heads, each with 16 kB of scores: more than backward may write at once. */
 static int in_parts(void)
 {
   Call c = call_of(400, 2, 96, 8, true);
@@ -301,8 +301,8 @@ static int in_parts(void)
   return check_failures;
 }
 
-/* If cuDNN is off or has no engine, the program's kernel must do the work: the call succeeds,
- * writes nothing and needs no scratch memory. */
+/* Checks the fallback. If cuDNN is off or has no engine, the program's kernel must do the work: the
+ * call succeeds, writes nothing and needs no scratch memory. */
 static int is_left(void)
 {
   Call c = call_of(1, 4, 1, 8, true);
@@ -325,7 +325,7 @@ static int is_left(void)
 /* ---- faults of cuDNN ---- */
 
 /* A problem, a version of cuDNN on a GPU, and the directions for which cuDNN must be used. The mock
- * makes each fault of that version visible. `says`: the note otherwise; NULL: none. */
+ * makes each fault of that version visible. `says`: the note if cuDNN is not used, or NULL. */
 typedef struct Known {
   const char *what, *version, *target;
   int64_t l, s, d, e;
@@ -387,7 +387,7 @@ static ampc_status ask_both_ways(void *context)
   return status;
 }
 
-/* Runs a step: tries it out, records it, replays it. The sum depends on all bits of the results. */
+/* Runs a step: tries it out, records it, replays it. Returns a sum of all bits of the results. */
 static double run_known(Call *c, void *state)
 {
   double sum = 0;
@@ -421,7 +421,7 @@ static int fault_of_cudnn(void)
   return check_failures;
 }
 
-/* The text of each reason. An unknown version or GPU is no reason. */
+/* Checks the text of each reason. An unknown version or GPU is not a reason. */
 static int reasons(void)
 {
   char why[AMPC_WHY_ROOM];

@@ -31,7 +31,7 @@ typedef struct Call { /* what a case changes before the product, or between its 
   uint64_t workspace; /* limit when the algorithm is chosen */
   size_t given;       /* passed to the call */
   CuPointer a, d;
-  bool other; /* calls it for another product */
+  bool other; /* calls the algorithm for another product */
 } Call;
 
 static Call plain(void)
@@ -173,7 +173,7 @@ static double expected(const Call *c, int64_t batch, int64_t i, int64_t j, const
   return c->bias ? sum + bias[i] : sum;
 }
 
-/* Half an ulp of the result, plus half an ulp of f32 for each of k additions. */
+/* Returns half an ulp of the result, plus half an ulp of f32 for each of k additions. */
 static double bound(const Call *c, double want)
 {
   double unit = c->out == CUDA_R_32F ? 0x1p-24 : c->out == CUDA_R_16F ? 0x1p-11 : 0x1p-8;
@@ -198,7 +198,7 @@ static int right_numbers(const Call *c)
                   (long long)i, (long long)j, got[at], want);
         old[at] = got[at];
       }
-  CHECK(memcmp(old, got, sizeof old) == 0); /* nothing else was written */
+  CHECK(memcmp(old, got, sizeof old) == 0); /* no other bytes were written */
   return check_failures;
 }
 

@@ -61,7 +61,7 @@ static void *open_and_close(void *unused)
 }
 
 /* While the body runs the second time, its step is being recorded. Then another thread opens a
- * device, for which this one waits at most 0.2 s. */
+ * device; this thread waits for it at most 0.2 s. */
 static pthread_t other;
 static int runs;
 
@@ -100,7 +100,7 @@ static int one_library(void)
   second->ops->close(second);
   close_all();
   CHECK(mock_count("held") == 0);
-  open_all(); /* a new one after the last user closed it */
+  open_all(); /* a new device after the last user closed the old one */
   CHECK(mock_count("libraries") == 2);
   close_all();
   CHECK(mock_count("held") == 0);
@@ -109,8 +109,8 @@ static int one_library(void)
 
 /* ---- the first batches ---- */
 
-/* Memory is zeroed on the stream of the steps. Batches come on another, as early as events
- * allow. */
+/* Checks that memory is zeroed before batches arrive. The fill is on the stream of the steps.
+ * Batches come on another stream, as early as events allow. */
 static int first_batches(void)
 {
   enum { BYTES = 1024 };
@@ -133,7 +133,7 @@ static int first_batches(void)
   return check_failures;
 }
 
-/* A copy of STATE, and the second half of INPUT, which has 1024 bytes. */
+/* Checks the device's own memory: a copy of STATE, the second half of INPUT (1024 bytes). */
 static int memory_beside(void)
 {
   open_all();
@@ -145,8 +145,8 @@ static int memory_beside(void)
 
 /* ---- scratch of convolutions ---- */
 
-/* Without cuDNN: partial sums for a stem's weight gradient, nothing for the stem itself, columns
- * and a product's workspace for a deeper one. */
+/* Checks scratch without cuDNN: partial sums for a stem's weight gradient, no bytes for the stem
+ * itself, columns and a product's workspace for a deeper convolution. */
 static int scratch_of_convolutions(void)
 {
   ampc_conv stem = {.kind = AMPC_CONV_FORWARD, .spatial = 2, .n = 4, .c = 1, .k = 8, .groups = 1};
@@ -176,7 +176,7 @@ static int scratch_of_convolutions(void)
 
 enum { M = 5, N = 6, K = 4, BATCH = 3 };
 
-/* Of small integers: any order of summation and any rounding gives the same result. */
+/* Returns a product of small integers, exact in any order of summation and with any rounding. */
 static ampc_gemm small_product(void)
 {
   return (ampc_gemm){.m = M,
@@ -260,7 +260,7 @@ static ampc_status multiply(void *context)
       &(GemmOperands){place(A), place(B), place(BIAS + bias_at), place(C), place(WORKSPACE)});
 }
 
-/* Runs the product in a step: it is tried out, recorded, replayed. */
+/* Runs the product in a step: tries it out, records it, replays it. */
 static int product_step(ampc_gemm g)
 {
   open_all();
@@ -296,7 +296,7 @@ static int only_unfit_relu(void)
   return product_step(g);
 }
 
-/* A is stored as [K, M] and B as [N, K]. The result is added to C in f32. */
+/* Tests a weight gradient: A is stored as [K, M], B as [N, K], the result is added to C in f32. */
 static int only_unfit_gradient(void)
 {
   ampc_gemm g = small_product();
@@ -323,7 +323,7 @@ static int only_unfit_gradient(void)
   return status ? (int)status : check_failures;
 }
 
-/* Multiplies a [m, k] by b [k, n] in a step. They are small integers, in f32 or double. */
+/* Multiplies a [m, k] by b [k, n] in a step, with small integers in f32 or double. */
 static ampc_status multiply_apart(void *context)
 {
   void **at = context;
@@ -445,7 +445,7 @@ static int batch_one_by_one(void)
 
 /* ---- NaN through a relu ---- */
 
-/* The first of three rows is NaN because of one of its operands. */
+/* Checks that a NaN stays. The first of three rows is NaN because of one of its operands. */
 static int keep_nan(const char *lost)
 {
   ampc_gemm g = small_product();
@@ -490,7 +490,7 @@ static int nan_lost_in_a_batch(void)
   return keep_nan("100");
 }
 
-/* Numbers of each kind, in each type: relu turns negative ones into 0 and changes nothing else. */
+/* Checks numbers of each kind and type: relu turns negative ones into 0 and changes no others. */
 static int own_relu(void)
 {
   static const float in[] = {1.5f, -1.5f, 0, -0.0f, INFINITY, -INFINITY, NAN, -0x1p-20f};
@@ -513,13 +513,13 @@ static int own_relu(void)
       bool same = isnan(want) ? isnan(y[i]) : want == y[i] && signbit(want) == signbit(y[i]);
       CHECK_MSG(same || i == n, "%s: %g became %g", ampc_dtype_name(types[t]), x[i], y[i]);
     }
-    CHECK(y[n] < 0); /* past the end */
+    CHECK(y[n] < 0); /* past the end: unchanged */
   }
   close_all();
   return check_failures;
 }
 
-/* ptxas must accept the text for several GPUs. Skipped if there is no ptxas. */
+/* Checks that ptxas accepts the text for several GPUs. Skipped if there is no ptxas. */
 static int is_ptx(const char *text)
 {
   static const char *const targets[] = {"sm_75", "sm_90", "sm_120"};

@@ -44,7 +44,7 @@ static const char added_up[] =
     "  minimize 300.0 * mse_loss(net(x), y) with opt\n"
     "}\n";
 
-/* Four variants, eight with a smaller batch. Most are tried out long after the first step. */
+/* Has four variants, eight with a smaller batch. Most are tried out long after the first step. */
 #define IN_SOME_STEPS(bodies)                                                                      \
   "data points(n: int) { return synthetic(n, shape=[70]), synthetic(n, shape=[70]) }\n"            \
   "model norm = LayerNorm(70)\n"                                                                   \
@@ -70,8 +70,8 @@ static const char images_added_up[] =
     "  minimize cross_entropy(net(x), y) with opt\n"
     "}\n";
 
-/* Layers of equal shape, which share the plan of their product; one is used twice. Not Adam: it
- * amplifies the noise of a gradient near zero to a whole step. */
+/* Has layers of one shape, which share the plan of their product; one is used twice. It does not
+ * use Adam, which amplifies the noise of a gradient near zero to a whole step. */
 static const char products[] =
     "data points(n: int) { return synthetic(n, shape=[70]), synthetic(n, shape=[], dtype=i64, "
     "low=0, high=5) }\n"
@@ -110,7 +110,7 @@ static const char images[] =
     "  minimize cross_entropy(net(x), y) with opt\n"
     "}\n";
 
-/* The columns of the second convolution are made in several parts. */
+/* Makes the columns of the second convolution in several parts. */
 static const char large[] =
     "data points(n: int) { return synthetic(n, shape=[1, 128, 128]), synthetic(n, shape=[], "
     "dtype=i64, low=0, high=5) }\n"
@@ -190,7 +190,7 @@ static ampc_status bring_batch(const Job *j, uint32_t variant, unsigned seed)
   return status;
 }
 
-/* Every third batch is the smaller one at the end of an epoch. */
+/* Runs steps. Every third batch is the smaller one at the end of an epoch. */
 static void run_steps(const Job *j, int n)
 {
   const ampc_block *b = &j->c->program->blocks[0];
@@ -219,7 +219,7 @@ static float *read_space(const Job *j, ampc_space space, int64_t *out_n)
   return out;
 }
 
-/* The largest difference between the floats of a space, relative above 1. */
+/* Returns the largest difference between the floats of a space, relative above 1. */
 static double difference(const Job *a, const Job *b, ampc_space space)
 {
   int64_t n, m;
@@ -268,7 +268,7 @@ static void test_elementwise(const char *text, const char *precision, int steps)
   close_job(&cuda);
 }
 
-/* In f32 only the order of sums differs. A 16-bit result sometimes differs by one ulp. */
+/* Compares. In f32 only the order of sums differs; a 16-bit result sometimes differs by one ulp. */
 static void test_close(const char *text, const char *precision, int steps, double bound,
                        const char *what)
 {
@@ -287,8 +287,8 @@ static void test_close(const char *text, const char *precision, int steps, doubl
   close_job(&cuda);
 }
 
-/* The extreme schedules: all work is late, none is, only steps are. There are enough steps to reuse
- * pinned memory many times. */
+/* Tests three schedules: all work is late, no work is late, only steps are. There are enough steps
+ * to reuse pinned memory many times. */
 static void test_schedules(const char *text, int steps)
 {
   Job late = open_job(text, "f16", "cuda");
@@ -325,9 +325,9 @@ static long waits(void)
   return count("stream_syncs") + count("event_syncs") + count("event_queries");
 }
 
-/* A step is a copy of the batch and one graph. Each batch size has two graphs. When a size is tried
- * out, the host checks once for each kind of product with relu whether it keeps NaN. After that it
- * never waits. */
+/* Checks that steps do not wait. A step is a copy of the batch and one graph. Each batch size has
+ * two graphs. When a size is tried out, the host checks once for each kind of product with relu
+ * whether it keeps NaN. After that it never waits. */
 static void test_no_waits(void)
 {
   enum { FIRST = 20, MORE = 10, SIZES = 2, KINDS = 2, WAITS = 2 };
@@ -341,7 +341,7 @@ static void test_no_waits(void)
   run_steps(&j, MORE);
   CHECK(waits() == before);
   CHECK(count("graph_launches") - graphs == FIRST + MORE && count("captures") - captures == 4);
-  CHECK(count("kernels_run") == run); /* all of it is still queued */
+  CHECK(count("kernels_run") == run); /* all work is still queued */
   MUST(ampc_wait(j.rt) == AMPC_OK);
   CHECK(count("kernels_run") > run && count("pageable_copies") == 0);
   ampc_state s;
@@ -387,8 +387,8 @@ static void call_all(ampc_runtime *rt)
   }
 }
 
-/* A step that is a function takes as much memory outside of the spaces as its command list, in as
- * many allocations, and reports it at the start. Convolutions share one allocation. */
+/* Checks scratch memory. A step that is a function takes as much memory outside of the spaces as
+ * its command list, in as many allocations, and reports it at the start. Convolutions share one. */
 static void test_scratch(void)
 {
   ampc_use_cudnn(false);
