@@ -7,7 +7,7 @@
 #include "runtime/runtime.h"
 #include "safetensors.h"
 
-/* EMA has averages only of parameters that an optimizer updates. These come first in MASTER. */
+/* EMA has only averages of parameters that an optimizer updates, which are first in MASTER. */
 ampc_status averages_begin(ampc_runtime *rt)
 {
   int64_t bytes = rt->program->space_bytes[AMPC_EMA];
@@ -15,7 +15,7 @@ ampc_status averages_begin(ampc_runtime *rt)
   return rt->device->ops->copy(rt->device, rt->space[AMPC_EMA], rt->space[AMPC_MASTER], bytes);
 }
 
-/* An average that the file lacks, perhaps because its optimizer is renamed, equals the weight. */
+/* Loads one average. If the file lacks it (a renamed optimizer), it keeps the weight's value. */
 static ampc_status load_one(ampc_runtime *rt, const TensorFile *f, const ampc_param *q)
 {
   const ampc_program *p = rt->program;
@@ -38,7 +38,7 @@ static ampc_status load_all(ampc_runtime *rt, const TensorFile *f)
   return status;
 }
 
-/* Files of other programs, and the index of several files, contain no averages. */
+/* Does nothing for files of other programs and for an index of files, which contain no averages. */
 ampc_status averages_load(ampc_runtime *rt, const char *path)
 {
   TensorFile f = {.fd = -1};

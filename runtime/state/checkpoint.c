@@ -35,8 +35,8 @@ static TensorType type_of(const ampc_program *p, const ampc_param *q)
   return (TensorType){q->buffer ? q->dtype : AMPC_F32, p->real64, q->rank, q->dim};
 }
 
-/* The name of the tensor in the file; of the parameter itself if `o` is NULL. The caller frees it.
- * NULL: out of memory. */
+/* Returns the name of the tensor in the file; if `o` is NULL, the name of the parameter. The caller
+ * frees it. NULL: out of memory. */
 static char *entry_name(const ampc_param *q, const ampc_optimizer_desc *o, const char *moment)
 {
   if (!o) return strdup(q->path);
@@ -96,8 +96,8 @@ static const char *scaler_word(const ampc_program *p)
   return !p->scaler.on ? "off" : p->scaler.dynamic ? "dynamic" : "static";
 }
 
-/* A negative growth counter counts overflows in a row. It is saved as 0, so a resumed run counts
- * them anew. */
+/* Writes the scaler. A negative growth counter counts overflows in a row. It is saved as 0, so a
+ * resumed run counts them anew. */
 static bool set_scaler(TensorFile *f, const ampc_program *p, const ampc_state *s)
 {
   return tensor_file_set(f, "ampc.scaler", scaler_word(p)) &&
@@ -107,7 +107,7 @@ static bool set_scaler(TensorFile *f, const ampc_program *p, const ampc_state *s
          (s->hysteresis < 2 || set_count(f, KEY("ampc.spared"), s->spared));
 }
 
-/* "format" is the key with which PyTorch marks its own files. */
+/* Writes the metadata. "format" is the key with which PyTorch marks its own files. */
 static bool set_metadata(TensorFile *f, const ampc_program *p, const ampc_state *s,
                          ampc_data_position at)
 {
@@ -227,7 +227,7 @@ static int64_t count_of(Metadata *m, const char *const *key, int64_t most)
   return metadata_count(m, key, 0, most);
 }
 
-/* Reads a count that the file may lack. */
+/* Reads a count; `absent` if the file lacks it. */
 static int64_t count_or(Metadata *m, const char *const *key, int64_t absent)
 {
   return metadata_get(m, key) ? count_of(m, key, AMPC_MOST_STEPS) : absent;
@@ -255,8 +255,8 @@ static void get_patience(Metadata *m, Saved *s)
   s->patience.step = count_of(m, KEY("ampc.early_stop.step"), s->state.step);
 }
 
-/* Reads counters, and the position of the next batch. The loader checks later whether an epoch has
- * such a position. */
+/* Reads counters, and the position of the next batch. The loader checks later whether the epoch has
+ * this position. */
 static void get_counters(Metadata *m, const ampc_program *p, Saved *s)
 {
   s->state.seed = metadata_count(m, KEY("ampc.seed"), INT64_MIN, INT64_MAX);
@@ -279,7 +279,7 @@ static ampc_status nonsense(const Metadata *m, const char *path, const ampc_prog
       p->source, key, found ? "`" : "missing", found ? found : "", found ? "`" : "", m->expected);
 }
 
-/* The most updates that an optimizer can take in `steps` steps. `steps` is 2^53 at most. */
+/* Returns the most updates that an optimizer can make in `steps` steps. `steps` is 2^53 at most. */
 static int64_t most_taken(const ampc_optimizer_desc *o, int64_t steps)
 {
   int64_t most;
@@ -300,7 +300,7 @@ static void get_optimizer(Metadata *m, const ampc_program *p, Saved *s, uint32_t
   o->spared = count_or(m, OPTIMIZER_KEY(p, i, ".spared"), s->state.spared);
 }
 
-/* Reads the metadata. Invalid counters belong to another program or to a forged file. */
+/* Reads the metadata. Invalid counters are from another program or from a forged file. */
 static ampc_status get_saved(const char *path, const TensorFile *f, const ampc_program *p, Saved *s)
 {
   Metadata m = {.file = f};

@@ -15,7 +15,7 @@ static ampc_status zero_space(ampc_runtime *rt, ampc_space space)
   return bytes ? rt->device->ops->fill(rt->device, rt->space[space], 0, bytes) : AMPC_OK;
 }
 
-/* Computes the values as doubles and stores them in the parameter's own type. */
+/* Initializes a parameter. Values are computed as doubles and stored in its own type. */
 static ampc_status init_param(ampc_runtime *rt, const ampc_param *q, ampc_space space,
                               uint64_t seed)
 {
@@ -39,7 +39,7 @@ static ampc_status init_param(ampc_runtime *rt, const ampc_param *q, ampc_space 
   return status;
 }
 
-/* Writes all parameters of one space, and zeros between them. */
+/* Writes all parameters of one space, and zeros into the gaps between them. */
 static ampc_status init_space(ampc_runtime *rt, ampc_space space, uint64_t seed)
 {
   const ampc_program *p = rt->program;
@@ -50,7 +50,7 @@ static ampc_status init_space(ampc_runtime *rt, ampc_space space, uint64_t seed)
   return status;
 }
 
-/* Clears gradients, too, because a body adds to them. */
+/* Also clears gradients, because a body adds to them. */
 ampc_status ampc_init_params(ampc_runtime *rt, uint64_t seed)
 {
   NEEDS(rt);
@@ -78,7 +78,7 @@ static ampc_status refresh(ampc_runtime *rt, ampc_dtype type, const float *maste
   return ampc_write(rt, (ampc_ref){space, size * first}, copy, size * n);
 }
 
-/* Converts on the host between steps. Within a step, the optimizer's kernel writes the copies. */
+/* Converts on the host, between steps. Within a step, the optimizer's kernel writes the copies. */
 ampc_status ampc_refresh_copies(ampc_runtime *rt)
 {
   NEEDS(rt);

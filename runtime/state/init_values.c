@@ -13,8 +13,8 @@ typedef struct Draw { /* a sequence of random numbers */
 
 /* ---- element by element ---- */
 
-/* Draws normal numbers until one lies within the bounds. If the bounds are too far out in a tail to
- * be hit, returns the bound nearer to the mean. */
+/* Draws normal numbers until one is within the bounds. If the bounds are too far out in a tail,
+ * returns the bound nearer to the mean. */
 static double truncated(const ampc_init *init, Draw d, uint64_t i)
 {
   enum { TRIES = 1000 };
@@ -25,7 +25,7 @@ static double truncated(const ampc_init *init, Draw d, uint64_t i)
   return fabs(init->low - init->a) < fabs(init->high - init->a) ? init->low : init->high;
 }
 
-/* An element of a convolution that returns its input, in each of `a` groups of channels. */
+/* Returns an element of a convolution that returns its input, in each of `a` groups of channels. */
 static double dirac(const ampc_param *p, int64_t i)
 {
   int64_t own = p->dim[0] / (int64_t)p->init.a, field = 1, centre = 0;
@@ -37,7 +37,7 @@ static double dirac(const ampc_param *p, int64_t i)
   return i % field == centre && to % own == from && to / own < (int64_t)p->init.a;
 }
 
-/* Element i of an initialiser whose elements do not depend on each other. */
+/* Returns element i of an initialiser whose elements do not depend on each other. */
 static double element(const ampc_param *p, Draw d, int64_t i)
 {
   const ampc_init *init = &p->init;
@@ -61,8 +61,8 @@ static double element(const ampc_param *p, Draw d, int64_t i)
 
 /* ---- as a whole ---- */
 
-/* Gram-Schmidt makes the vectors of a matrix orthogonal one after the other. It takes TOGETHER
- * vectors at a time and stores them interleaved. One pass over a finished vector then subtracts it
+/* Gram-Schmidt makes the vectors of a matrix orthogonal one after the other. TOGETHER vectors are
+ * processed at a time and stored interleaved, so that one pass over a finished vector subtracts it
  * from all of them. */
 enum { TOGETHER = 8 };
 
@@ -76,7 +76,7 @@ static void take_from_all(double *some, const double *q, int64_t size)
     for (int k = 0; k < TOGETHER; k++) some[i * TOGETHER + k] -= dot[k] * q[i];
 }
 
-/* The same for one vector. The dot product uses several independent sums. */
+/* Subtracts from v its component along q. The dot product uses several independent sums. */
 static void take(double *v, const double *q, int64_t size)
 {
   double part[TOGETHER] = {0}, dot = 0;
@@ -95,7 +95,7 @@ static void normalise(double *v, int64_t size)
   for (int64_t i = 0; i < size; i++) v[i] /= sqrt(norm);
 }
 
-/* Finishes vectors [first, first + n) of v. Their components along earlier vectors were subtracted
+/* Finishes vectors [first, first + n) of v, whose components along earlier vectors were subtracted
  * before. Subtracts their components along each other, then all components a second time because of
  * rounding. */
 static void finish_some(double *v, int64_t first, int64_t n, int64_t size)
@@ -107,7 +107,7 @@ static void finish_some(double *v, int64_t first, int64_t n, int64_t size)
   }
 }
 
-/* v: `count` vectors of `size` elements. some: memory for TOGETHER of them, interleaved. */
+/* Makes `count` vectors v of `size` elements orthogonal. some: memory for TOGETHER of them. */
 static void make_orthogonal(double *v, double *some, int64_t count, int64_t size)
 {
   for (int64_t first = 0; first < count; first += TOGETHER) {
@@ -122,8 +122,8 @@ static void make_orthogonal(double *v, double *some, int64_t count, int64_t size
   }
 }
 
-/* The Q of the QR decomposition of a matrix [first axis, all others] of normal numbers, with R's
- * diagonal positive; times a. The vectors run along its longer side. False: out of memory. */
+/* Computes Q of the QR decomposition of a matrix [first axis, all others] of normal numbers, with
+ * R's diagonal positive, times a. Vectors run along the longer side. False: out of memory. */
 static bool orthogonal(const ampc_param *p, Draw d, double *out)
 {
   int64_t rows = p->dim[0], columns = p->elements / rows;

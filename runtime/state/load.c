@@ -100,7 +100,7 @@ static ampc_status name_tensor(Loading *x, uint32_t number)
 
 /* ---- tensors are matched with parameters ---- */
 
-/* All floats are one kind, all integers another; BOOL matches only itself. */
+/* Whether both types are floats, or both integers; BOOL matches only itself. */
 static bool same_kind(ampc_dtype a, ampc_dtype b)
 {
   if (a == AMPC_BOOL || b == AMPC_BOOL || a == AMPC_DTYPE_COUNT) return a == b;
@@ -133,7 +133,8 @@ static void give(Loading *x, uint32_t i, LoadTensor *t)
   x->fit[i] = (uint8_t)fit_of(x, &t->entry, &x->program->params[i]);
 }
 
-/* PyTorch saves a tied parameter under all its names; here it is one, so the tensors must agree. */
+/* PyTorch saves a tied parameter under all its names; here the tensors must have the same
+ * values. */
 static ampc_status give_alias(Loading *x, const ampc_alias *a)
 {
   LoadTensor *t =
@@ -217,7 +218,7 @@ static ampc_status apply(const Loading *all, uint32_t n, uint32_t k)
   char line[512];
   ampc_status status = AMPC_OK;
   for (uint32_t i = 0; i < x->program->n_params && !status; i++) {
-    bool later = false; /* a later clause sets it */
+    bool later = false; /* whether a later clause sets the parameter */
     for (uint32_t m = k + 1; m < n; m++) later = later || all[m].given[i];
     if (x->given[i] && !later) status = load_value(x, i, &count);
   }
@@ -266,9 +267,9 @@ ampc_status ampc_load_params(ampc_runtime *rt, const char *data_dir, ampc_tell *
   return p->n_loads ? load_all(&like, p->loads, p->n_loads, data_dir) : AMPC_OK;
 }
 
-/* Loads the file like one clause without patterns for all models, and then averages, which infer
- * blocks read. A program without optimizers, such as that of amp infer, has no space for averages,
- * so they replace its weights. */
+/* Loads the file as if one clause without patterns named it for all models. Then loads averages,
+ * which infer blocks read. A program without optimizers, such as that of amp infer, has no space
+ * for averages, so they replace its weights. */
 ampc_status ampc_load_weights(ampc_runtime *rt, const char *path, ampc_tell *tell, void *to)
 {
   NEEDS(rt && path);

@@ -23,26 +23,26 @@ typedef struct Loading {
   void *to;
   const ampc_program *program;
   const ampc_load *load;
-  char *path;    /* of the file, including the data directory */
+  char *path;    /* path of the file, including the data directory */
   bool averages; /* in a checkpoint of ours, averages replace their weights */
   TensorFile *files;
   uint32_t n_files, n;
   LoadTensor *at;
-  json_t *index;       /* name after strip and rename -> index of its tensor */
-  uint32_t *given;     /* one per parameter: index of its tensor + 1; 0: the file has none */
-  uint8_t *fit;        /* one per parameter: a Fit */
-  uint32_t *hits;      /* one per pattern: how many names matched. A pair of `rename` uses only the
-                          entry of its left pattern */
-  uint32_t strip_hits; /* names that began with `strip` */
+  json_t *index;   /* name after strip and rename -> index of its tensor */
+  uint32_t *given; /* one per parameter: index of its tensor + 1; 0: the file has none */
+  uint8_t *fit;    /* one per parameter: a Fit */
+  uint32_t *hits; /* one per pattern: how many names matched. A pair of `rename` uses only the entry
+                     of its left pattern */
+  uint32_t strip_hits; /* number of names that began with `strip` */
 } Loading;
 
-/* The patterns of `missing`, and those of `unused`. */
+/* Return the patterns of `missing`, and the patterns of `unused`. */
 const char *const *load_missing(const ampc_load *x);
 const char *const *load_unused(const ampc_load *x);
 bool load_names(const char *const *patterns, uint32_t n, const char *name);
 
-/* load_is_own: whether the parameter belongs to the model of the clause. load_own_name: its name
- * within that model. */
+/* load_is_own returns whether the parameter belongs to the model of the clause; load_own_name
+ * returns the parameter's name in that model. */
 bool load_is_own(const ampc_load *x, const ampc_param *q);
 const char *load_own_name(const ampc_load *x, const char *path);
 
@@ -52,8 +52,8 @@ void load_files_close(Loading *x);
 
 /* ---- load_tell.c ---- */
 /* Reports all mismatches between a model and its files in one message, and suggests the text that
- * resolves them. Returns AMPC_OK if there is none. `all`: the model's clauses up to this one.
- * `last`: this is its last clause, so parameters that no clause sets are reported, too. */
+ * resolves them. Returns AMPC_OK if there is no mismatch. `all`: the model's clauses up to this
+ * one. `last`: this is its last clause, so parameters that no clause sets are reported, too. */
 ampc_status load_account(const Loading *x, const Loading *all, uint32_t n, bool last);
 
 /* ---- load_values.c ---- */

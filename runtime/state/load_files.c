@@ -1,6 +1,6 @@
-/* The tensors that a `load` clause reads: those of one safetensors file, or those of the shards
- * that a Hugging Face index file names: {"weight_map": {"fc.weight":
- * "model-00001-of-00002.safetensors", ..}}. */
+/* The tensors that a `load` clause reads: from one safetensors file, or from the shards that a
+ * Hugging Face index file names: {"weight_map": {"fc.weight": "model-00001-of-00002.safetensors",
+ * ..}}. */
 #include <stdlib.h>
 #include <string.h>
 #include "load.h"
@@ -53,7 +53,7 @@ static ampc_status read_index(const Loading *x, json_t **out_root, const json_t 
              : bad_index(x, "it has no \"weight_map\": ", *out_root ? "another JSON" : error.text);
 }
 
-/* Shards are in the folder of the index. A name with a folder is rejected. */
+/* Whether the name is allowed: shards are in the folder of the index, so it names no folder. */
 static bool is_shard_name(const char *name)
 {
   return name && *name && !strchr(name, '/') && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
@@ -113,13 +113,13 @@ static ampc_status open_index(Loading *x)
 
 /* ---- the tensors ---- */
 
-/* Optimizer state in a checkpoint of ours, such as moments, is not used as initial values. */
+/* Whether a tensor is optimizer state in a checkpoint of ours: that is no initial value. */
 static bool is_state_of_ours(const TensorFile *f, const char *name)
 {
   return strncmp(name, "optimizer.", 10) == 0 && tensor_file_get(f, "ampc.version");
 }
 
-/* "fc.weight" of its average "optimizer.opt.ema/fc.weight". NULL: the tensor is no average. */
+/* Returns "fc.weight" for its average "optimizer.opt.ema/fc.weight"; NULL: not an average. */
 static const char *averaged(const Loading *x, const LoadTensor *t)
 {
   const char *ema = x->averages && t->left ? strstr(t->name, ".ema/") : NULL;

@@ -1,5 +1,5 @@
 /* Reports all mismatches of a `load` clause in one message, with the lines that would resolve them.
- * The codes are those of compiler/diag/errors.def, which ampc --explain-error explains. */
+ * compiler/diag/errors.def has the error codes, which ampc --explain-error explains. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,7 +84,7 @@ static void widest(const Names *s, const char *name, bool exact, char *to)
   if (names_good_one(s, to)) strcpy(to, name);
 }
 
-/* Chooses up to PATTERNS patterns that match bad names. *out_all: they match all of them. The
+/* Chooses up to PATTERNS patterns that match bad names. *out_all: each bad name matches one. The
  * caller frees the patterns. */
 static int choose_patterns(const Names *s, bool exact, char *chosen[PATTERNS], bool *out_all)
 {
@@ -126,7 +126,7 @@ static void put_names(const Report *r, const Names *s)
 
 /* ---- lacking parameters ---- */
 
-/* A parameter lacks a value if no clause of the model sets it and none lists it in `missing`. */
+/* Whether a parameter has no value: no clause of the model sets it or lists it in `missing`. */
 static bool is_lacking(const Loading *all, uint32_t n, const Loading *x, uint32_t i)
 {
   const ampc_param *q = &x->program->params[i];
@@ -140,7 +140,7 @@ static bool is_lacking(const Loading *all, uint32_t n, const Loading *x, uint32_
   return true;
 }
 
-/* Names in the file may have a prefix from PyTorch's wrappers: "module.fc.weight". */
+/* Suggests `strip`: PyTorch's wrappers may have added a prefix: "module.fc.weight". */
 static void suggest_strip(const Report *r, const Names *lacking)
 {
   const Loading *x = r->x;
@@ -155,7 +155,7 @@ static void suggest_strip(const Report *r, const Names *lacking)
   }
 }
 
-/* Names in the file may lack a prefix of the model: "fc.weight" for "backbone.fc.weight". */
+/* Suggests a prefix: the file may lack one of the model: "fc.weight" for "backbone.fc.weight". */
 static void suggest_prefix(const Report *r, const Names *lacking)
 {
   const Loading *x = r->x;
@@ -169,7 +169,7 @@ static void suggest_prefix(const Report *r, const Names *lacking)
     }
 }
 
-/* Called for the last `load` clause of a model: reports the parameters that no clause sets. */
+/* Reports the parameters that no clause sets. Called for the last `load` clause of a model. */
 static bool tell_lacking(Report *r, const Loading *all, uint32_t n)
 {
   const Loading *x = r->x;
@@ -227,7 +227,7 @@ static void put_misfit(const Report *r, uint32_t i)
   fprintf(r->out, " here");
 }
 
-/* The name that patterns of `unused` match: after strip, before rename. */
+/* Returns the name that patterns of `unused` match: after strip, before rename. */
 static const char *seen_by_unused(const Loading *x, const LoadTensor *t)
 {
   size_t n = strlen(x->load->strip);

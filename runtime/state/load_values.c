@@ -1,4 +1,4 @@
-/* Converts the numbers of a file to those of a parameter: floats of any width to the f32 of the
+/* Converts the numbers of a file to the type of a parameter: floats of any width to the f32 of the
  * masters, integers to the type of the buffer. */
 #include <math.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ typedef struct Copying {
   const ampc_param *to;
   ampc_space space;
   int64_t size;             /* bytes of an element of the parameter */
-  int64_t lost, not_finite; /* counts of elements, as in Range */
+  int64_t lost, not_finite; /* numbers of elements */
   Range range[AMPC_DTYPE_COUNT];
   char *raw, *made;
 } Copying;
@@ -145,8 +145,8 @@ static ampc_status copy_transposed(Copying *c)
   return param_write(c->rt, c->to, c->space, 0, n, c->raw);
 }
 
-/* Reports values that become infinite or 0 in a narrow type. Fewer than 1 % of zeros do no harm, so
- * these are only a note. */
+/* Reports values that become infinite or 0 in a narrow type. If fewer than 1 % become 0, which does
+ * no harm, the report is only a note. */
 static void tell_range(const Copying *c, ampc_dtype d, const Loading *x)
 {
   char line[400];

@@ -6,9 +6,9 @@
 /* The parts of a key in order: KEY("ampc.setting.", name). */
 #define KEY(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-/* The caller frees the result; NULL: out of memory. */
+/* Joins the parts of a key. The caller frees the result; NULL: out of memory. */
 char *metadata_key(const char *const *parts);
-/* False: out of memory. */
+/* Sets a value. False: out of memory. */
 __attribute__((format(printf, 3, 4))) bool metadata_set(TensorFile *f, const char *const *key,
                                                         const char *format, ...);
 
@@ -16,11 +16,11 @@ __attribute__((format(printf, 3, 4))) bool metadata_set(TensorFile *f, const cha
 typedef struct Metadata {
   const TensorFile *file;
   bool bad;
-  char *key;                      /* malloced: the key that was read last */
+  char *key;                      /* the key that was read last; must be freed */
   char expected[AMPC_RANGE_ROOM]; /* the values that would be valid for the bad key */
 } Metadata;
 
-/* NULL: the file lacks it. */
+/* Returns the value of a key; NULL: the file lacks it. */
 const char *metadata_get(Metadata *m, const char *const *key);
 /* Marks the value of m->key as invalid. */
 void metadata_refuse(Metadata *m, const char *expected);

@@ -23,7 +23,7 @@ static Filter filter_of(const ampc_program *p, const ampc_param *q)
   return (Filter){channels, filter_elements(q) / channels, ampc_element_size(p, q->dtype)};
 }
 
-/* [rows, columns] to [columns, rows]. The compiler makes a loop for each element size. */
+/* Transposes [rows, columns]. The compiler makes a loop for each element size. */
 static void transpose(int64_t size, const char *from, char *to, int64_t rows, int64_t columns)
 {
   const uint32_t *from4 = (const uint32_t *)(const void *)from;

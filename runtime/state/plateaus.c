@@ -33,7 +33,7 @@ void plateaus_read(Metadata *m, const ampc_program *p, int64_t steps, SavedPlate
   for (uint32_t i = 0; i < p->n_plateaus; i++) {
     PlateauState *s = &out[i].state;
     s->any = metadata_get(m, PLATEAU_KEY(p, i, ".value")) != NULL;
-    if (!s->any) continue; /* it has not been evaluated */
+    if (!s->any) continue; /* the metric has not been evaluated */
     ampc_domain domain = p->settings[p->plateaus[i].setting].domain;
     out[i].value = metadata_real(m, PLATEAU_KEY(p, i, ".value"), domain);
     s->found = metadata_get(m, PLATEAU_KEY(p, i, ".best")) != NULL;

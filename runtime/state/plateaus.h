@@ -10,7 +10,7 @@ typedef struct SavedPlateau {
 
 /* Writes the plateaus whose metric has been evaluated. */
 ampc_status plateaus_write(ampc_runtime *rt, TensorFile *f);
-/* Reads one SavedPlateau per plateau of the program. Those that the file lacks stay unchanged. */
+/* Reads one SavedPlateau per plateau of the program. If the file lacks one, it stays unchanged. */
 void plateaus_read(Metadata *m, const ampc_program *p, int64_t steps, SavedPlateau *out);
-/* Call after a reset, which sets settings to their initial values. */
+/* Restores plateaus and their settings. Call it after a reset, which sets initial values. */
 ampc_status plateaus_apply(ampc_runtime *rt, const SavedPlateau *from);

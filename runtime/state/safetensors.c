@@ -31,7 +31,7 @@ static const struct {
     {"I64", 8, AMPC_I64, false},
     {"U8", 1, AMPC_U8, false},
     {"BOOL", 1, AMPC_BOOL, false},
-    /* types of other programs, which we lack */
+    /* types that only other programs have */
     {"I8", 1, AMPC_DTYPE_COUNT, false},
     {"I16", 2, AMPC_DTYPE_COUNT, false},
     {"U16", 2, AMPC_DTYPE_COUNT, false},
@@ -43,7 +43,7 @@ static const struct {
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
-/* Every type of ours has a row, so the loop ends. */
+/* Returns the row of a type in `kinds`. Every type of ours has a row, so the loop ends. */
 static size_t kind_of(const TensorType *t)
 {
   size_t i = 0;
@@ -53,7 +53,7 @@ static size_t kind_of(const TensorType *t)
 
 /* ---- writing ---- */
 
-/* The caller owns the returned reference. */
+/* Returns the shape as JSON. The caller owns the reference. */
 static json_t *shape_of(const TensorType *t)
 {
   json_t *shape = json_array();
@@ -90,7 +90,7 @@ static void length_bytes(int64_t n, uint8_t to[8])
   for (int i = 0; i < 8; i++) to[i] = (uint8_t)((uint64_t)n >> (8 * i));
 }
 
-/* Finds the digits of the checksum in the text of a header. NULL: there are none. */
+/* Finds the digits of the checksum in the text of a header; NULL: it has no checksum. */
 static char *find_digits(char *text, int64_t size)
 {
   static const char before[] = "\"" CHECKSUM_KEY "\":\"";
@@ -99,8 +99,8 @@ static char *find_digits(char *text, int64_t size)
   return at + sizeof before - 1;
 }
 
-/* The text of the header. Sorts keys and pads with spaces to a multiple of 8 bytes, so that equal
- * contents give equal bytes. */
+/* Returns the text of the header. Sorts keys and pads with spaces to a multiple of 8 bytes, so that
+ * the same contents give the same bytes. */
 static char *header_text(const TensorFile *f, int64_t *out_size)
 {
   char *compact = json_dumps(f->header, JSON_COMPACT | JSON_SORT_KEYS);
@@ -167,7 +167,7 @@ typedef struct ByteRange {
   int64_t begin, end;
 } ByteRange;
 
-/* The row of an entry's type in `kinds`; N_KINDS: none. */
+/* Returns the row of an entry's type in `kinds`; N_KINDS if no row has it. */
 static size_t entry_kind(const json_t *entry)
 {
   const char *dtype = json_string_value(json_object_get(entry, "dtype"));
@@ -176,7 +176,7 @@ static size_t entry_kind(const json_t *entry)
   return i;
 }
 
-/* Bytes of a tensor of this type and shape. -1: no such tensor fits into a file of this size. */
+/* Returns the bytes of a tensor of this type and shape. -1: a file of this size cannot hold one. */
 static int64_t entry_bytes(const json_t *entry, int64_t most)
 {
   const json_t *shape = json_object_get(entry, "shape");
@@ -192,8 +192,8 @@ static int64_t entry_bytes(const json_t *entry, int64_t most)
   return bytes;
 }
 
-/* Reads the range of a tensor's bytes. False: it exceeds the file, or its size differs from that of
- * the tensor's type and shape. */
+/* Reads the range of a tensor's bytes. False: it exceeds the file, or its size does not fit the
+ * tensor's type and shape. */
 static bool entry_range(const json_t *entry, int64_t size, ByteRange *out)
 {
   const json_t *offsets = json_object_get(entry, "data_offsets");
@@ -212,7 +212,7 @@ static int by_begin(const void *a, const void *b)
   return x->end < y->end ? -1 : x->end > y->end;
 }
 
-/* Tensors must cover the data without gap or overlap. *out_bad: an invalid entry, or NULL. */
+/* Whether tensors cover the data without gap or overlap. *out_bad: an invalid entry, or NULL. */
 static bool entries_are_sound(const TensorFile *f, const char **out_bad)
 {
   size_t n = 0;
@@ -303,7 +303,7 @@ static ampc_status check_header(const char *path, char *text, int64_t text_size,
   return verify(path, text, text_size, f);
 }
 
-/* Reads the header's length. False: this is no safetensors file. */
+/* Reads the header's length. False: this is not a safetensors file. */
 static bool read_length(const TensorFile *f, int64_t file_size, int64_t *out)
 {
   uint8_t head[9];
@@ -316,7 +316,7 @@ static bool read_length(const TensorFile *f, int64_t file_size, int64_t *out)
   return true;
 }
 
-/* A file of torch.save is a zip archive or a pickle. Reading a pickle can run any program. */
+/* Returns a hint for a file of torch.save: a zip archive or a pickle, which can run any program. */
 static const char *pickled_hint(const TensorFile *f)
 {
   uint8_t head[2] = {0};
@@ -344,7 +344,7 @@ static ampc_status check_file(const char *path, int64_t file_size, TensorFile *f
   return status;
 }
 
-/* O_NONBLOCK: opening a pipe does not wait for its writer. */
+/* Opens a regular file. O_NONBLOCK: opening a pipe does not wait for its writer. */
 static ampc_status open_file(const char *path, TensorFile *out, int64_t *out_size)
 {
   struct stat info;
@@ -378,7 +378,7 @@ ampc_status tensor_file_read_any(const char *path, TensorFile *out)
   return read_file(path, true, out);
 }
 
-/* The header was checked: shape and offsets fit the file. */
+/* Reads an entry. The header was checked, so shape and offsets fit the file. */
 TensorEntry tensor_entry(const json_t *entry)
 {
   const json_t *shape = json_object_get(entry, "shape"), *axis;
@@ -424,7 +424,7 @@ void tensor_entry_text(const json_t *entry, char *to, size_t size)
   free(dims);
 }
 
-/* The header was checked: the range lies within the data. */
+/* Finds a tensor. The header was checked, so the range is inside the data. */
 int64_t tensor_file_find(const TensorFile *f, const char *name, const TensorType *t)
 {
   const json_t *entry = json_object_get(f->header, name);

@@ -9,7 +9,7 @@
 typedef struct TensorFile {
   json_t *header; /* name -> {"dtype", "shape", "data_offsets"}, and "__metadata__" */
   int64_t size;   /* bytes of all tensors, which follow each other without gaps */
-  /* only for a file that is read; its tensors are not in memory: */
+  /* the fields below are only for a file that is read; its tensors are not in memory */
   const char *path; /* owned by the caller */
   bool foreign;     /* any program may have written it, so it need not have a checksum */
   int64_t begin;    /* offset of the first tensor */
@@ -46,22 +46,22 @@ void tensor_write_abandon(TensorWriter *w);
 
 /* Reads and checks everything that does not depend on a model: header, offsets, checksum. */
 ampc_status tensor_file_read(const char *path, TensorFile *out);
-/* The same for a file of any program: a checksum is optional. */
+/* Reads and checks a file of any program: a checksum is optional. */
 ampc_status tensor_file_read_any(const char *path, TensorFile *out);
 enum { TENSOR_AXES = 8 };
 typedef struct TensorEntry {
-  ampc_dtype dtype; /* AMPC_DTYPE_COUNT: a type that we lack */
+  ampc_dtype dtype; /* AMPC_DTYPE_COUNT: a type that ampc lacks */
   bool wide;        /* AMPC_F32 means double */
   uint32_t rank;
   int64_t dim[TENSOR_AXES], elements, unit, begin; /* unit: bytes of an element */
 } TensorEntry;
-TensorEntry tensor_entry(const json_t *entry);                     /* of a file that was read */
-const char *tensor_file_get(const TensorFile *f, const char *key); /* metadata; NULL: none */
+TensorEntry tensor_entry(const json_t *entry);                     /* for a file that was read */
+const char *tensor_file_get(const TensorFile *f, const char *key); /* metadata; NULL: no such key */
 void tensor_file_free(TensorFile *f);
-/* The text of a type, or of a checked entry of a header: "F32[784, 128]". */
+/* Write the text of a type, or of a checked entry of a header: "F32[784, 128]". */
 void tensor_type_text(const TensorType *t, char *to, size_t size);
 void tensor_entry_text(const json_t *entry, char *to, size_t size);
-/* The offset of a tensor if the file has it with this type, otherwise -1. */
+/* Returns the offset of a tensor if the file has it with this type, otherwise -1. */
 int64_t tensor_file_find(const TensorFile *f, const char *name, const TensorType *t);
 /* A ParamMove that reads a tensor's bytes into `piece`. */
 typedef struct TensorPlace {
