@@ -1,7 +1,6 @@
 /* Early stop: a train block ends when the first metric of the first eval block has not improved for
  * a given number of evaluations in a row. Checkpoints store this state, so a resumed run ends at
- * the same step as an uninterrupted one. An evaluation that a resumed run repeats is counted
- * once. */
+ * the same step as an uninterrupted run. If a resumed run repeats an evaluation, it counts once. */
 #include <math.h>
 #include <stdio.h>
 #include "train.h"
@@ -22,7 +21,7 @@ bool patience_waits_for(const ampc_runtime *rt, uint32_t block, int64_t most, in
          !(at->any && at->step == step);
 }
 
-/* A value that is not finite is never an improvement. */
+/* Counts an evaluation. A value that is not finite is never an improvement. */
 bool patience_note(ampc_runtime *rt, uint32_t block, int64_t most, int64_t step, double value)
 {
   const ampc_program *p = rt->program;

@@ -28,8 +28,8 @@ typedef struct Step { /* a step of a block on the next batches */
   int64_t step, bodies;
 } Step;
 
-/* The loader returns a batch of all sources in one buffer. It begins with the source that has the
- * lowest offset in INPUT. *out_at: the position of the batch. */
+/* Runs a step on the next batch. The loader returns all sources in one buffer, which begins with
+ * the source of the lowest offset in INPUT. *out_at: the position of the batch. */
 static ampc_status run_batch(const Step *s, int64_t *out_samples, ampc_data_position *out_at)
 {
   ampc_runtime *rt = s->rt;
@@ -60,7 +60,7 @@ ampc_status ampc_run_batch(ampc_runtime *rt, const ampc_data_interface *data, am
   return run_batch(&(Step){rt, data, from, block, step, 1}, out_samples, &at);
 }
 
-/* *out_first: the position of the first batch. */
+/* Runs all bodies of a step. *out_first: the position of the first batch. */
 static ampc_status run_bodies(const Step *s, int64_t *out_samples, ampc_data_position *out_first)
 {
   ampc_status status = AMPC_OK;
@@ -76,7 +76,7 @@ static ampc_status run_bodies(const Step *s, int64_t *out_samples, ampc_data_pos
   return status;
 }
 
-/* See Note [replay] in compiler/passes/gradient.c. Metrics of a repeated attempt do not count. */
+/* Repeats a step: Note [replay] in compiler/passes/gradient.c. Repeats do not count in metrics. */
 static ampc_status run_until_passed(const Step *s, int64_t *out_samples)
 {
   ampc_runtime *rt = s->rt;
@@ -163,8 +163,8 @@ static void tell_lowered(void *to, bool warning, const char *line)
   progress_note(to, "%s", line);
 }
 
-/* The evaluation at the end of a run decides nothing: a run that is stopped there and resumed has
- * no such evaluation. */
+/* Lets an evaluation change early stop and plateaus, except the evaluation at the end of a run: if
+ * the run is stopped there and resumed, that evaluation does not exist. */
 static ampc_status judge(Session *s, uint32_t block, bool last)
 {
   if (last) return AMPC_OK;

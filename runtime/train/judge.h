@@ -3,28 +3,29 @@
 #include "runtime/runtime.h"
 
 /* ---- keep.c ---- */
-/* The block whose first metric ranks checkpoints: the first eval block with a metric that is a
- * number. NULL: none. keep_lower_is_better: a lower value of the metric is better. */
+/* keep_judge returns the block whose first metric ranks checkpoints: the first eval block with a
+ * number as metric; NULL: none. keep_lower_is_better: a lower value of the metric is better. */
 const ampc_block *keep_judge(const ampc_program *p);
 bool keep_lower_is_better(const ampc_metric_desc *m);
 
 /* ---- early_stop.c ---- */
-/* Called when a train block begins, `anew`: at its first step. The block will end after `most`
- * evaluations without an improvement; 0: never. Returns true if it had ended so before a resume. */
+/* Begins early stop when a train block begins; `anew`: at its first step. The block ends after
+ * `most` evaluations without an improvement; 0: never. Returns true if it had ended before a
+ * resume. */
 bool patience_begin(ampc_runtime *rt, int64_t most, bool anew);
-/* Called after the evaluation of `block` at step `step`; `value`: its first metric. Returns true if
- * the train block ends. */
+/* Counts the evaluation of `block` at step `step`; `value`: its first metric. Returns true if the
+ * train block ends. */
 bool patience_note(ampc_runtime *rt, uint32_t block, int64_t most, int64_t step, double value);
 /* Whether patience_note would count this evaluation. */
 bool patience_waits_for(const ampc_runtime *rt, uint32_t block, int64_t most, int64_t step);
-/* Says in one line why the block ended. */
+/* Writes one line that says why the block ended. */
 enum { PATIENCE_ROOM = 256 };
 void patience_text(const ampc_runtime *rt, char to[PATIENCE_ROOM]);
 
 /* ---- plateau.c ---- */
 /* Whether plateau_note would count the evaluation of `block` at step `step` for a setting. */
 bool plateau_waits_for(const ampc_runtime *rt, uint32_t block, int64_t step);
-/* Called after the evaluation of `block` at step `step`; `values`: those of all metrics. Lowers
+/* Updates plateaus after the evaluation of `block` at step `step`; `values`: all metrics. Lowers
  * each setting that its plateau requires to be lowered, and reports it with one call of `tell`. */
 ampc_status plateau_note(ampc_runtime *rt, uint32_t block, int64_t step, const double *values,
                          ampc_tell *tell, void *to);

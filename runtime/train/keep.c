@@ -4,8 +4,8 @@
  *   --keep-best K   job.safetensors.best-acc=0.8731.step468  the K best evaluations
  *
  * They are hard links to the file that was just written. So keeping one copies no data, and a crash
- * leaves only whole files. The folder itself is the list of kept files, so a resumed run counts
- * those of the earlier run. --keep-last goes by the time of writing, not by the step, so files of
+ * leaves only whole files. The folder itself is the list of kept files, so a resumed run counts the
+ * files of the earlier run. --keep-last orders by the time of writing, not by the step, so files of
  * an earlier, longer run are removed first. "Best" means the first metric of the first eval block:
  * lowest for a loss, an error or a perplexity, otherwise highest. */
 #include <dirent.h>
@@ -45,7 +45,7 @@ const ampc_block *keep_judge(const ampc_program *p)
   return NULL;
 }
 
-/* Decides by the metric's name, because a job has no keyword for it. */
+/* Decides by the metric's name, because jobs cannot state the direction. */
 bool keep_lower_is_better(const ampc_metric_desc *m)
 {
   static const char *const words[] = {"loss", "error", "perplexity", "mse", "mae", "nll"};
@@ -55,7 +55,7 @@ bool keep_lower_is_better(const ampc_metric_desc *m)
   return found;
 }
 
-/* The text that follows the path: ".step" or ".best-acc=". */
+/* Returns the path followed by ".step" or ".best-acc=". */
 static char *prefix_of(const char *path, const char *metric)
 {
   size_t size = strlen(path) + (metric ? strlen(metric) : 0) + 16;
@@ -65,7 +65,7 @@ static char *prefix_of(const char *path, const char *metric)
   return out;
 }
 
-/* Reads "400", or with `best` "0.8731.step468". */
+/* Reads the rest of a name: "400", or with `best` "0.8731.step468". */
 static bool read_name(const char *rest, bool best, double *value, long long *step)
 {
   char *end;
@@ -143,7 +143,7 @@ static int by_worth(const void *a, const void *b)
 
 /* ---- keeping ---- */
 
-/* Early stop keeps the best checkpoint by default. */
+/* Returns how many best checkpoints to keep; with early stop, 1 by default. */
 static int64_t keeps_best(const Session *s)
 {
   if (s->options->keep_best) return s->options->keep_best;

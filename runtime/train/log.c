@@ -21,8 +21,8 @@
 
 typedef struct Table {
   char path[PATH_MAX];
-  FILE *file; /* NULL: it could not be opened */
-  int lock;   /* on the path, or -1 */
+  FILE *file; /* NULL: the file could not be opened */
+  int lock;   /* lock on the path, or -1 */
 } Table;
 
 /* ---- columns, and rows of an earlier run ---- */
@@ -42,7 +42,7 @@ static void put_field(FILE *f, const char *const *parts)
   if (!plain) fputc('"', f);
 }
 
-/* "train.loss" */
+/* Writes the name of a column: "train.loss". */
 static void put_column(FILE *f, const char *of, const char *what)
 {
   fputc(',', f);
@@ -101,8 +101,8 @@ static char *names_text(const Session *s)
   return fclose(f) == 0 ? text : NULL;
 }
 
-/* How many bytes of the table a run keeps that resumes after `steps` steps: the rows of steps up to
- * that one. */
+/* Returns how many bytes of the table a run keeps that resumes after `steps` steps: the rows of
+ * steps up to `steps`. */
 static int64_t kept_bytes(const char *text, int64_t steps)
 {
   const char *row = strchr(text, '\n');
@@ -111,7 +111,7 @@ static int64_t kept_bytes(const char *text, int64_t steps)
   return row ? row - text : 0;
 }
 
-/* Notes which evaluations of the current step the table already contains, so that a repeated
+/* Records which evaluations of the current step the table already contains, so that a repeated
  * evaluation adds no second row. */
 static ampc_status find_logged(Session *s, const char *text)
 {
@@ -166,7 +166,7 @@ static ampc_status check_table(Session *s, const Table *t, int64_t *out_kept)
   return status;
 }
 
-/* O_NONBLOCK: opening a pipe without a reader fails at once. Writes block as usual. */
+/* Opens the table. O_NONBLOCK: opening a pipe without a reader fails at once; writes may block. */
 static bool begin_table(const Session *s, Table *t, int64_t kept)
 {
   int fd = open(t->path, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);

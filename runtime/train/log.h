@@ -4,9 +4,9 @@
 
 /* ---- both files: log.c ---- */
 
-/* Called when a write failed, with the reason in errno. Warns once; nothing more is written. */
+/* Stops writing after a failed write, with the reason in errno, and warns once. */
 void log_give_up(Session *s);
-/* Called when a file could not be opened. If the disk is full, the run continues without a log,
+/* Handles a file that could not be opened. If the disk is full, the run continues without a log,
  * because there may be space again at the next checkpoint. Any other reason ends the run before its
  * first step. */
 ampc_status log_unwritable(Session *s);
@@ -14,7 +14,7 @@ ampc_status log_unwritable(Session *s);
 /* Whether the log already had an evaluation of this step when the run began. Only the table is
  * checked, because the events contain the same evaluations. */
 bool log_has(const Session *s, uint32_t block);
-/* Sink.due of both sinks. */
+/* Implements Sink.due of both sinks. */
 bool log_due(Session *s, void *own, uint32_t block, bool must);
 
 /* ---- the format of events: log_events.c ---- */

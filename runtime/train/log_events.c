@@ -18,7 +18,7 @@
 
 /* ---- checksums ---- */
 
-/* CRC-32C: polynomial 0x1edc6f41, as in iSCSI. */
+/* Computes CRC-32C: polynomial 0x1edc6f41, as in iSCSI. */
 static uint32_t crc32c(const void *bytes, size_t n)
 {
   enum { REFLECTED = (int)0x82f63b78u };
@@ -31,7 +31,7 @@ static uint32_t crc32c(const void *bytes, size_t n)
   return ~crc;
 }
 
-/* The masked checksum that TFRecord expects. */
+/* Returns the masked checksum that TFRecord expects. */
 static uint32_t masked(const void *bytes, size_t n)
 {
   uint32_t crc = crc32c(bytes, n);
@@ -49,7 +49,7 @@ typedef struct Buffer {
   size_t n;
 } Buffer;
 
-/* Seven bits per byte, the lowest first. The top bit says that more bytes follow. */
+/* Writes seven bits per byte, the lowest first. The top bit says that more bytes follow. */
 static void put_varint(Buffer *b, uint64_t v)
 {
   for (; v >= 0x80; v >>= 7) b->at[b->n++] = (unsigned char)(v | 0x80);

@@ -65,7 +65,7 @@ static void tell_evaluated(Session *s, void *own, uint32_t block)
   if (!put_metrics(s, own, block, s->steps)) log_give_up(s);
 }
 
-/* Returns no error if the log is incomplete: the table's sink (log.c) does that for both. */
+/* Returns no error if the log is incomplete: the table's sink (log.c) reports it for both. */
 static ampc_status end_events(Session *s, void *own, ampc_status status)
 {
   (void)s;

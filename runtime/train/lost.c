@@ -15,7 +15,7 @@ typedef struct Loss { /* the contents of a message */
   const char *culprit;     /* names the sample whose data are not finite, or NULL */
 } Loss;
 
-/* The message without a scaler. The device has dropped this update and all later ones. */
+/* Returns the error without a scaler. The device has dropped this update and all later ones. */
 static ampc_status first_one(const Loss *l)
 {
   return ampc_fail(AMPC_RUN_FAILED,

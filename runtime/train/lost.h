@@ -3,7 +3,7 @@
 #include "ampc_rt.h"
 
 /* Returns AMPC_OK, or an error that says why no further update can be expected. `last`: the last
- * checkpoint, or NULL. `batches`: the training data, or NULL. They are searched for numbers that
+ * checkpoint, or NULL. `batches`: the training data, or NULL; they are searched for numbers that
  * are not finite, so that the message can name the sample. */
 ampc_status lost_check(const ampc_program *p, const ampc_state *state, const char *last,
                        const ampc_data_interface *data, const ampc_batches *batches);

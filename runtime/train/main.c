@@ -21,7 +21,7 @@ enum {
   MAX_OPTIONS = 40
 };
 
-/* The options of the training loop follow these, numbered from OPTION_train on. */
+/* Own options. The options of the training loop follow, numbered from OPTION_train on. */
 static const struct option own_options[] = {
     {"cuda-path", required_argument, NULL, OPTION_cuda_path},
     {"data-dir", required_argument, NULL, OPTION_data_dir},
@@ -47,7 +47,7 @@ typedef struct Command {
   bool help;
 } Command;
 
-/* The row of the training loop's option that getopt_long found, by its letter or by its number. */
+/* Returns the row of the training loop's option that getopt_long found, by letter or number. */
 static const ampc_option *list_row(int option)
 {
   const ampc_option *row = ampc_train_option_list;
@@ -137,7 +137,7 @@ static ampc_status apply_setting(ampc_runtime *rt, char *text)
   return ampc_set(rt, text, value);
 }
 
-/* Applies --set before the run. A checkpoint restores no settings except those of plateaus. */
+/* Runs the program. --set is applied first; a checkpoint restores only the settings of plateaus. */
 static ampc_status run(const ampc_program *program, const ampc_data_interface *data,
                        const Command *c)
 {

@@ -1,13 +1,13 @@
 /* Lowers settings when a metric stops improving, as torch.optim.lr_scheduler.ReduceLROnPlateau.
- * Each evaluation of the metric's block is one step() of it. Checkpoints store the state of a
+ * Each evaluation of the metric's block is one call of its step(). Checkpoints store the state of a
  * plateau and the current value of its setting, so a resumed run lowers the setting at the same
- * step as an uninterrupted one. An evaluation that a resumed run repeats is counted once. */
+ * step as an uninterrupted run. If a resumed run repeats an evaluation, it counts once. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include "judge.h"
 
-/* A value that is not finite is never an improvement. */
+/* Whether the value is an improvement. A value that is not finite never is. */
 static bool is_better(const ampc_plateau *p, const PlateauState *s, double value)
 {
   if (!isfinite(value) || !s->found) return isfinite(value);
@@ -16,7 +16,7 @@ static bool is_better(const ampc_plateau *p, const PlateauState *s, double value
   return p->highest ? value > s->best * (p->threshold + 1) : value < s->best * (1 - p->threshold);
 }
 
-/* "opt.lr" of the setting "opt.lr.start". */
+/* Returns the length of "opt.lr" in the setting "opt.lr.start". */
 static int name_length(const char *setting)
 {
   const char *dot = strrchr(setting, '.');

@@ -73,7 +73,7 @@ static void add_rates(const Session *s, Line *l)
   }
 }
 
-/* Adds the loss scale, or one per optimizer if each has its own. */
+/* Adds the loss scale, or one scale per optimizer if each has its own. */
 static void add_scale(const Session *s, const Record *r, Line *l)
 {
   const ampc_program *p = s->program;
@@ -124,7 +124,7 @@ static void shorten(Line *l, size_t columns)
   }
 }
 
-/* On a terminal the line stays open. It must fit: a line that wraps is repeated, not rewritten. */
+/* Prints a line. On a terminal it stays open and must fit: a wrapped line cannot be rewritten. */
 static void show(Progress *p, Line *l, bool keep)
 {
   if (!p->terminal) {
@@ -139,14 +139,14 @@ static void show(Progress *p, Line *l, bool keep)
   fflush(stderr);
 }
 
-/* The sink's data is the session's own Progress, because notes must end an open line. */
+/* Opens the sink. Its data is the session's own Progress, because notes must end an open line. */
 static ampc_status open_line(Session *s, void **own)
 {
   *own = s->options->quiet ? NULL : &s->progress;
   return AMPC_OK;
 }
 
-/* A terminal's line is rewritten every REFRESH seconds; a file gets a line every `log` steps. */
+/* Whether a line is due: on a terminal every REFRESH seconds, in a file every `log` steps. */
 static bool is_due(Session *s, void *own, uint32_t block, bool must)
 {
   Progress *p = own;

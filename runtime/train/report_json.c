@@ -1,5 +1,5 @@
-/* --json: one object per line on stdout. A number that JSON cannot express (NaN, infinity) is null.
- * So is a metric whose `every` has not fired. */
+/* --json: one object per line on stdout. A number that JSON cannot express (NaN, infinity) is null,
+ * and also a metric whose `every` has not fired. */
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
@@ -18,7 +18,7 @@ static json_t *number(double v)
   return isfinite(v) ? json_real(v) : json_null();
 }
 
-/* A string of JSON must be UTF-8, but a path need not be. NULL becomes null. */
+/* Converts a path, which need not be UTF-8, to a string of JSON. NULL becomes null. */
 static json_t *path_text(const char *path)
 {
   size_t room = path ? 4 * strlen(path) + 1 : 0;
@@ -28,7 +28,7 @@ static json_t *path_text(const char *path)
   return out;
 }
 
-/* A matrix as a list of rows. */
+/* Returns a matrix as a list of rows. */
 static json_t *matrix(const Session *s, uint32_t metric)
 {
   const ampc_program *p = s->program;
@@ -83,7 +83,7 @@ static bool is_due(Session *s, void *own, uint32_t block, bool must)
   return must || s->steps % (s->options->log ? s->options->log : 1) == 0;
 }
 
-/* NULL: all optimizers share one scale. */
+/* Returns each optimizer's scale; NULL if all optimizers share one scale. */
 static json_t *own_scales(const Session *s)
 {
   const ampc_program *p = s->program;

@@ -12,7 +12,7 @@ const char *ampc_resume_path(const ampc_program *program)
   return NULL;
 }
 
-/* Whether the job or its --save writes this file. Then the file is missing in the first run. */
+/* Whether the job or --save writes this file, so that it is missing in the first run. */
 static bool is_saved_to(const Session *s, const char *path)
 {
   const char *given = s->options->save;

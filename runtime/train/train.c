@@ -26,22 +26,22 @@ enum { LOOK_EVERY = 100 };
 
 /* ---- before the first step ---- */
 
-/* --save overrides the block's own `save`. NULL: nothing is saved. */
+/* Returns the path to save to; --save overrides the block's own `save`. NULL: nothing is saved. */
 static const char *save_path(const Session *s, const ampc_block *b)
 {
   if (s->options->train_only) return NULL;
   return s->options->save ? s->options->save : b->save;
 }
 
-/* The file to which this run saves block `i`; NULL: it does not save the block. */
+/* Returns the file to which this run saves block `i`; NULL: it does not save the block. */
 static const char *place_of(const Session *s, uint32_t i)
 {
   const ampc_block *b = &s->program->blocks[i];
   return b->kind == AMPC_TRAIN && !s->options->eval_only ? save_path(s, b) : NULL;
 }
 
-/* Writing a checkpoint follows a symbolic link. If the link leads to the file of --resume, saving
- * would overwrite that file, perhaps unintentionally. */
+/* Refuses a symbolic link to the file of --resume: saving would follow the link and overwrite that
+ * file, perhaps unintentionally. */
 static ampc_status check_link(const Session *s, const char *path)
 {
   const char *resume = s->options->resume;
@@ -56,8 +56,8 @@ static ampc_status check_link(const Session *s, const char *path)
       path, resume);
 }
 
-/* Checks before training that the checkpoint can be written. Locks its path against other runs;
- * blocks of this run may share it. */
+/* Checks before training that the checkpoint can be written, and locks its path against other runs.
+ * Blocks of this run may share the path. */
 static ampc_status take_place(Session *s, uint32_t block, const char *path)
 {
   ampc_status status = file_check_writable(path, &file_checkpoint);
@@ -172,7 +172,7 @@ static ampc_status open_data(Session *s)
 
 enum { LOST_TEXT = 4096 };
 
-/* The position of the first batch of step `step` of the run, in the current block. */
+/* Returns the position of the first batch of step `step` of the run, in the current block. */
 static ampc_data_position position_before(const Session *s, int64_t step)
 {
   uint32_t block = (uint32_t)s->position.block;
@@ -227,7 +227,7 @@ static void tell_unsaved(Session *s)
                 s->options->eval_only ? "no step was done" : "no --save");
 }
 
-/* SIGUSR1: saves a checkpoint, then training continues. */
+/* Handles SIGUSR1: saves a checkpoint, then training continues. */
 static ampc_status save_asked(Session *s)
 {
   ampc_status status = s->path ? session_save(s, s->path) : AMPC_OK;
@@ -239,7 +239,7 @@ static ampc_status save_asked(Session *s)
   return AMPC_OK;
 }
 
-/* SIGINT, SIGTERM or SIGHUP: saves if there is a path; the run ends with AMPC_INTERRUPTED. */
+/* Handles SIGINT, SIGTERM, SIGHUP: saves if there is a path; the run ends with AMPC_INTERRUPTED. */
 static ampc_status stop_interrupted(Session *s)
 {
   const char *path = s->path;
@@ -260,7 +260,7 @@ static ampc_status stop_interrupted(Session *s)
 typedef struct Course { /* the steps of one train block in this run */
   uint32_t index;
   const ampc_block *block;
-  int64_t batches;    /* per epoch, as limited by options */
+  int64_t batches;    /* batches per epoch, as limited by options */
   int64_t per_epoch;  /* steps per epoch */
   int64_t first, end; /* this run trains steps [first, end) of the block */
   int64_t whole;      /* steps of the whole block; schedules use this length */
@@ -282,7 +282,7 @@ static ampc_data_position position_of(const Course *c, int64_t step)
   return (ampc_data_position){step / c->per_epoch, batch, c->index};
 }
 
-/* Batches in a step. The last step of an epoch takes the batches that are left. */
+/* Returns the batches in a step. The last step of an epoch takes the batches that are left. */
 static int64_t bodies_of(const Course *c, int64_t step)
 {
   int64_t left = c->batches - position_of(c, step).batch;
@@ -390,7 +390,7 @@ static uint32_t last_train_block(const ampc_program *p)
   return last;
 }
 
-/* The steps of a block that the job still requires, from the run's position on. */
+/* Computes the steps of a block that the job still requires, from the run's position on. */
 static ampc_status course_of(const Session *s, uint32_t block, Course *out)
 {
   const ampc_block *b = &s->program->blocks[block];
@@ -420,7 +420,7 @@ static ampc_status course_of(const Session *s, uint32_t block, Course *out)
   return AMPC_OK;
 }
 
-/* --steps shortens the run or lengthens its last train block. */
+/* Applies --steps, which shortens the run or lengthens its last train block. */
 static void limit_courses(Session *s, Course *courses, uint32_t last)
 {
   bool given = s->options->steps || s->options->steps_given;
@@ -511,7 +511,7 @@ static void tell_end(Session *s)
     progress_note(&s->progress, "saved %s at step %lld", s->saved, (long long)s->saved_step);
 }
 
-/* An evaluation that ran at the last step is not repeated. */
+/* Runs the job. An evaluation that ran at the last step is not repeated. */
 static ampc_status run(Session *s)
 {
   ampc_status status = check_options(s);

@@ -18,13 +18,13 @@ typedef struct Record { /* a step as sinks report it; its metrics are in Session
   uint32_t block;
   int64_t step, samples; /* samples trained since this process started */
   ampc_state state;
-  double seconds, rate; /* training time since the start, without evaluating and saving; samples per
-                           second, or 0 if unknown */
+  double seconds, rate; /* seconds: training time since the start, without evaluating and saving.
+                           rate: samples per second; 0: unknown */
   bool must;            /* the end of an epoch or of the run: every open sink reports it */
 } Record;
 
 /* The functions of a sink. `open` sets *own to the sink's data. All functions except `open` and
- * `end` are called only if that is not NULL. `end` may be NULL. A sink that cannot write warns once
+ * `end` are called only if *own is not NULL. `end` may be NULL. A sink that cannot write warns once
  * and then stays silent: a failed write never ends a run. */
 typedef struct Sink {
   /* Called before the first step. Leaves *own NULL if the options do not request this sink. */
@@ -76,24 +76,25 @@ struct Session {
   bool *known;            /* one per metric: whether the reported steps have a value */
   ampc_metric *told;      /* the sums from which `values` are computed: ampc_metric_slots entries */
   Telling telling[SINK_COUNT];
-  double *rates;        /* one per optimizer: its last learning rate */
-  double *scales;       /* one per optimizer: its loss scale, if each has its own */
-  int *locks;           /* one per block: the lock on its checkpoint file, or -1 */
-  int64_t *evaluated;   /* one per block: the step of its last evaluation, or -1 */
-  int64_t *logged;      /* likewise, but only evaluations that were in the log at the start */
-  int64_t steps, total; /* steps attempted, including those before a resume; steps of the run */
+  double *rates;      /* one per optimizer: its last learning rate */
+  double *scales;     /* one per optimizer: its loss scale, if each has its own */
+  int *locks;         /* one per block: the lock on its checkpoint file, or -1 */
+  int64_t *evaluated; /* one per block: the step of its last evaluation, or -1 */
+  int64_t *logged;    /* one per block: as `evaluated`, but only evaluations that were in the log at
+                         the start */
+  int64_t steps, total; /* steps: attempted, including before a resume; total: of the run */
   bool resume_of_job;   /* options->resume comes from the job */
   const char *path;     /* where the current train block saves, or NULL */
   const char *saved;    /* the last checkpoint that this run wrote, or NULL */
   int64_t saved_step;
   bool judged;                 /* an evaluation has since changed what a checkpoint stores */
-  ampc_data_position position; /* of the next step */
+  ampc_data_position position; /* position of the next step */
   double deadline;             /* seconds_now() at which --max-time ends the run, or infinity */
   bool out_of_time;
   bool stale;      /* early stop ends the current train block */
   bool log_failed; /* the log in --log-dir is incomplete; the user was warned */
   Progress progress;
-  Glance glances[LOOKS]; /* copies under way: a ring buffer; the index is the device's slot */
+  Glance glances[LOOKS]; /* ring of copies under way; the index is the slot of look() */
   uint32_t first_glance, n_glances;
   char *state; /* a host copy of the STATE space */
 };
@@ -108,50 +109,51 @@ ampc_status resume_settle(Session *s, ampc_train_options *own);
 /* Requests a copy of STATE as it will be after all calls so far. `g` describes the step. */
 ampc_status glance_begin(Session *s, Glance g);
 /* Takes the copies that have arrived: ends the run if the loss is not finite, otherwise passes the
- * step to the sinks that are due. `wait`: waits for all copies. */
+ * step to the sinks that are due. `wait`: first waits for all copies. */
 ampc_status glances_take(Session *s, bool wait);
 
 /* ---- evaluate.c ---- */
 /* Computes s->values of a block from s->told. */
 void session_set_values(Session *s, uint32_t block);
-/* Runs the eval blocks that are due after this step; with `last`, all that have not run at it. */
+/* Runs the eval blocks that are due after a step; with `last`, all that have not run at this
+ * step. */
 ampc_status evaluate_due(Session *s, bool epoch_ended, bool last);
 
 /* ---- train.c ---- */
 /* Calls lost_check with the run's last checkpoint. If it returns an error, calls options->lost. */
 ampc_status check_state(const Session *s, const ampc_state *state);
-/* Writes a checkpoint unless it would equal the last one. Applies --keep-last. */
+/* Writes a checkpoint unless the last one has the same contents. Applies --keep-last. */
 ampc_status session_save(Session *s, const char *path);
-/* Batches per epoch, as the options limit them. */
+/* Returns the batches per epoch, as the options limit them. */
 int64_t session_batches(const Session *s, uint32_t block);
 
 /* ---- report.c: passes steps to the sinks that are due ---- */
 ampc_status report_open(Session *s);
 void report_begin_block(Session *s, uint32_t block);
-/* Called after a train step; `must`: every sink is due. Requests a copy of STATE if a sink is due
- * or `look` is set. Clears the block's metrics if a sink is due. */
+/* Reports a train step; `must`: every sink is due. Requests a copy of STATE if a sink is due or
+ * `look` is set. Clears the block's metrics if a sink is due. */
 ampc_status report_step(Session *s, uint32_t block, bool must, bool look);
 /* Reports the step `g`. s->state is STATE as it was after that step. */
 void report_tell(Session *s, const Glance *g);
 void report_evaluated(Session *s, uint32_t block);
-/* The end of a run. Returns `status`, or AMPC_BAD_FILE if that is 0 but a sink's output is
+/* Ends the reports. Returns `status`, or AMPC_BAD_FILE if it is 0 but a sink's output is
  * incomplete. */
 ampc_status report_end(Session *s, ampc_status status);
 int64_t report_every(const Session *s, uint32_t block); /* steps between lines */
 
 /* ---- keep.c: --keep-last and --keep-best ---- */
-ampc_status keep_check(const Session *s); /* before the first step */
-ampc_status keep_last(const Session *s);  /* after s->saved is written */
-/* After the evaluation of a block: saves and keeps the run's state if it is among the best. */
+ampc_status keep_check(const Session *s); /* call it before the first step */
+ampc_status keep_last(const Session *s);  /* call it after s->saved is written */
+/* Saves and keeps the run's state after a block's evaluation, if it is among the best. */
 ampc_status keep_best(Session *s, uint32_t block);
 
 /* ---- early_stop.c ---- */
-/* Evaluations without an improvement after which a train block ends; 0: never. */
+/* Returns the evaluations without an improvement after which a train block ends; 0: never. */
 int64_t early_stop_of(const Session *s, uint32_t block);
 ampc_status early_stop_check(const Session *s); /* before the first step */
-/* Called when a train block begins; `anew`: at its first step. */
+/* Begins early stop for a train block; `anew`: at its first step. */
 void early_stop_begin(Session *s, bool anew);
-/* Called after the evaluation of a block. */
+/* Counts the evaluation of a block. */
 void early_stop_note(Session *s, uint32_t block);
 
 /* ---- progress.c ---- */

@@ -29,7 +29,7 @@ static ampc_status read_count(const char *name, const char *text, void *field)
   return read_whole(name, text, 1, AMPC_MOST_STEPS, field);
 }
 
-/* --steps 0 saves and evaluates the weights as they are. */
+/* Reads --steps. With 0 the weights are saved and evaluated as they are. */
 static ampc_status read_steps(const char *name, const char *text, void *field)
 {
   return read_whole(name, text, 0, AMPC_MOST_STEPS, field);
@@ -84,7 +84,7 @@ static ampc_status read_flag(const char *name, const char *text, void *field)
   return AMPC_OK;
 }
 
-/* --no-cudnn applies to the whole process: `amp repl` also creates runtimes to compute values. */
+/* Reads --no-cudnn, for the whole process: `amp repl` also creates runtimes to compute values. */
 static ampc_status read_process(const char *name, const char *text, void *field)
 {
   (void)name, (void)text, (void)field;
@@ -99,7 +99,7 @@ static ampc_status read_force(const char *name, const char *text, void *field)
   return AMPC_OK;
 }
 
-/* --data-threads N applies to the whole process: `amp repl` also opens data to compute values. */
+/* Reads --data-threads, for the whole process: `amp repl` also opens data to compute values. */
 static ampc_status read_threads(const char *name, const char *text, void *field)
 {
   (void)field;

@@ -3,8 +3,8 @@
 #include "ampc_rt.h"
 
 typedef struct ampc_option {
-  const char *name, *value, *help; /* value: its name in --help; NULL: the option has no value */
-  char letter;                     /* 0: none */
+  const char *name, *value, *help; /* value: its name in --help; NULL: the option takes no value */
+  char letter;                     /* short name; 0: none */
 } ampc_option;
 extern const ampc_option ampc_train_option_list[]; /* the last entry has a null name */
 
