@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* Inputs of attention and of attention_backward. */
+/* Indices of the inputs of attention and of attention_backward. */
 enum { QUERY, KEY, VALUE, MASK, SLOPE, SUMS, OFF, RESULT };
 
 bool attention_is_backward(const Node *n)
@@ -35,8 +35,8 @@ static Sizes sizes_of(const Graph *g, const Node *n)
   return (Sizes){q->dim[0], q->dim[1], v->dim[1], q->dim[2], q->dim[3], v->dim[3]};
 }
 
-/* How many numbers a block keeps in shared memory: operands of the tile, operands of a step, the
- * scores of a step, and four numbers for each query and key. */
+/* Returns how many numbers a block keeps in shared memory: operands of the tile, operands of a
+ * step, the scores of a step, and four numbers for each query and key. */
 static int64_t room(const TileWalk *w, const Sizes *s, bool backward)
 {
   int64_t widest = w->d_room > w->e_room ? w->d_room : w->e_room;
@@ -44,8 +44,8 @@ static int64_t room(const TileWalk *w, const Sizes *s, bool backward)
   return w->lanes * tile + w->rows * step + w->rows * w->lanes + 4 * (w->lanes + w->rows);
 }
 
-/* Chooses the largest tile that fits: more lanes share the loads of a step. The smallest tile fits
- * heads of 256 features; the library does not request wider ones. */
+/* Chooses the largest tile that fits, because all its lanes share the loads of a step. The smallest
+ * tile fits heads of 256 features, the widest that the layer library uses. */
 static void choose_tile(Compile *c, TileWalk *w, const Sizes *s, bool backward)
 {
   enum { SHARED_BYTES = 48 * 1024 };
@@ -81,8 +81,8 @@ TileWalk tile_walk(Compile *c, const Group *p)
   return w;
 }
 
-/* On CUDA each unit is a block. Units of causal attention differ in length, so each starts on the
- * next free multiprocessor. */
+/* On CUDA each unit is a block, because units of causal attention differ in length: a block starts
+ * on the next free multiprocessor. */
 Geometry tiles_geometry(Compile *c, const Group *p)
 {
   enum { CUDA_MOST = 1 << 20, CPU_MOST = 64, CPU_SHARE = 1 << 18 /* multiply-adds for a thread */ };
@@ -123,7 +123,7 @@ static uint32_t argument_number(const Graph *g, const KernelArgs *args, Value v)
   return 0;
 }
 
-/* In an Access, axes of one element have stride 0. The library needs their dense stride. */
+/* Converts an Access, where axes of one element have stride 0; the library needs a dense stride. */
 static ampc_attention_operand operand(const Node *x, const Access *a)
 {
   int64_t row = x->dim[2] * x->dim[3], dense[] = {x->dim[1] * row, row, x->dim[3]};
@@ -158,7 +158,7 @@ static bool find_mask(const Graph *g, const KernelArgs *args, const Node *n,
   return out->argument != 0;
 }
 
-/* Returns false if the input has another type, or if its strides do not suit. */
+/* Sets an input. Returns false if the library cannot use its strides, or its type is not `type`. */
 static bool find_input(const Graph *g, const KernelArgs *args, const Node *n, uint32_t input,
                        ampc_dtype type, ampc_attention_operand *out)
 {
@@ -171,7 +171,7 @@ static bool find_input(const Graph *g, const KernelArgs *args, const Node *n, ui
   return true;
 }
 
-/* The results of the kernel, and the sums, are dense: rows of `width` numbers for each head. */
+/* Describes a result or the sums. These are dense: `width` numbers for each row and head. */
 static ampc_attention_operand whole(const Graph *g, const KernelArgs *args, Value v, int64_t rows,
                                     int64_t heads, int64_t width)
 {

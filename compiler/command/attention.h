@@ -1,34 +1,34 @@
 /* Attention kernels: the strides of operands, and how the work is divided.
  *
  * Note [attention]
- * The whole matrix of scores is never in memory. A block has a tile of `lanes` queries (in backward
- * also: of keys) and walks the keys (the queries) in steps of `rows`. It computes the scores of one
- * step and uses them before it computes the next ones. Forward keeps the largest score and the sum
- * of exponentials of each query. When a larger score comes, it rescales its sums (online softmax:
- * Dao et al., FlashAttention, 2022). Backward needs only one number for each query: `sums`, the
- * logarithm of that sum. It recomputes the weights from the scores. The gradient of softmax needs
- * one more number for each query, `off`, the sum of dy y:
+ * The whole matrix of scores is never in memory. A block has a tile of `lanes` queries and walks
+ * the keys in steps of `rows`. It computes the scores of one step and uses them before it computes
+ * the next ones. Backward also has tiles of keys, which walk the queries. Forward keeps the largest
+ * score and the sum of exponentials of each query. When a larger score comes, it rescales its sums
+ * (online softmax: Dao et al., FlashAttention, 2022). Backward needs only one number for each
+ * query: `sums`, the logarithm of that sum. It recomputes the weights from the scores. The gradient
+ * of softmax needs one more number for each query, `off`, the sum of dy y:
  *   weights w = exp(scale q k - sums)   dv = w^T dy   dw = dy v^T
  *   dscores = w (dw - off)              dq = scale dscores k   dk = scale dscores^T q
- * The gradient of the queries is a sum over all keys, and those of keys and values are sums over
- * all queries: one block cannot compute both. On CUDA some blocks of a launch have tiles of keys
- * and the others tiles of queries, and both compute the scores. On the CPU one thread computes all
- * tiles of a head in sequence. There the sums of the queries are in memory, each tile of keys adds
- * to them in turn, and the scores are computed once. All sums are f32. On the CPU the results of
- * backward are f32 too, and a cast rounds them. On CUDA a tile has complete sums and rounds them
+ * The gradient of the queries is a sum over all keys; the gradients of keys and values are sums
+ * over all queries. So one block cannot compute both. On CUDA some blocks of a launch have tiles of
+ * keys and the others tiles of queries, and both compute the scores. On the CPU one thread computes
+ * all tiles of a head in sequence. There the sums of the queries are in memory, each tile of keys
+ * adds to them in turn, and the scores are computed once. All sums are f32. On the CPU the results
+ * of backward are f32 too, and a cast rounds them. On CUDA a tile has complete sums and rounds them
  * (`rounded`). */
 #pragma once
 #include "walk.h"
 
-/* The node of the group that is a given result. Backward: the gradients of q, k and v are 0, 1 and
- * 2. Forward: the values are 0 and the sums 1. The id is 0 if the group has no such node. */
+/* Returns the group's node of result `of`; 0 if the group has no such node. In backward, results 0,
+ * 1 and 2 are the gradients of q, k and v. In forward, 0 is the values and 1 the sums. */
 Value attention_result(const Graph *g, const Group *p, int64_t of);
 bool attention_is_backward(const Node *n);
 
-/* The attention that a group computes, by a kernel or a library: sizes, type, scale and dropout,
- * without arguments. False: the group is not attention. */
+/* Describes the attention that a group computes: sizes, type, scale and dropout, without arguments.
+ * Returns false if the group is not attention. */
 bool attention_problem(Compile *c, uint32_t group, ampc_attention *out);
 
-/* access_through of an input. Also false if neighbours along the last axis are not adjacent in
- * memory, except for the mask. */
+/* Finds the access_through() of an input. Also returns false if elements along the last axis are
+ * not adjacent in memory, except for the mask. */
 bool attention_access(const Graph *g, const Node *n, uint32_t input, Access *out);

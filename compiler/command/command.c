@@ -26,8 +26,8 @@ const Node *value_shape(const Graph *g, Value v)
   return n;
 }
 
-/* An effect has no shape: grad_accumulate walks the gradient that it adds. A stack walks its input,
- * since it is written slice by slice. */
+/* An effect has no shape of its own: grad_accumulate walks the gradient that it adds. A stack is
+ * written slice by slice, so its kernel walks its input. */
 const Node *node_walked(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
@@ -48,11 +48,10 @@ bool reads_flat(const Graph *g, Value v)
   return true;
 }
 
-/* True if the thread that computes element i of v reads no element of operand k but element i. Only
- * then can one kernel compute both, with the operand in a register, or can both share bytes. Moves
- * read other elements. A row op counts as reading operand k in order if its code contains $k and
- * the operand has the shape of input 0; operands that it reads once for each row (@k) do not count.
- */
+/* Only if v reads an operand in order can one kernel compute both, with the operand in a register,
+ * or can both share bytes. Moves read other elements. A row op reads operand k in order if its code
+ * contains $k and the operand has the shape of input 0, but not if it reads it once for each row
+ * (@k). */
 bool reads_in_order(const Graph *g, Value v, uint32_t k)
 {
   const Node *n = ir_node(g, v), *root = ir_node(g, value_root(g, n->in[k]));
@@ -71,8 +70,7 @@ bool reads_average(const Graph *g, const Node *param)
   return !trains && share_average(g, (uint32_t)attr_int(param, "index")) >= 0;
 }
 
-/* For cast(param) to 16 bits: the optimizer's kernel writes the result, so no kernel casts a
- * weight. Averages have no copies, because few blocks read them. */
+/* Averages have no copies, because few blocks read them. So a cast of an average is a kernel. */
 bool is_working_copy(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
@@ -87,8 +85,7 @@ int target_capability(const Compile *c)
   return ampc_target_capability(c->options.target);
 }
 
-/* If a product adds its result to the gradient's slot itself, nothing remains to run for
- * grad_accumulate. */
+/* A grad_accumulate has no command if pass memory has placed its input, a product, in the slot. */
 bool group_is_silent(const Graph *g, uint32_t group)
 {
   const Group *p = &g->groups.at[group];
@@ -185,7 +182,7 @@ uint32_t same_argument(const KernelArgs *args, const KernelArg *a)
   return i;
 }
 
-/* Adds the argument once, even if several parts of a launch take it. */
+/* Adds an argument unless the list contains it: several parts of a launch may take it. */
 static void add_argument(ArgBuild *b, KernelArg a)
 {
   KernelArgs have = {b->args.at, b->args.n};
@@ -246,7 +243,7 @@ static void add_state(ArgBuild *b, bool only_read)
 }
 
 /* Random numbers depend on the seed and the step in STATE and on a stream. The stream is an
- * argument, not a literal, so that equal layers share their kernels. */
+ * argument, not a literal, so that layers of the same shape share a kernel. */
 static void add_random(ArgBuild *b, const Node *n)
 {
   if (!op_draws(n)) return;
@@ -255,8 +252,8 @@ static void add_random(ArgBuild *b, const Node *n)
                (KernelArg){.role = ARG_stream, .type = AMPC_I32, .place = {AMPC_NONE, n->stream}});
 }
 
-/* STATE is an ampc_state, an ampc_optimizer for each optimizer, an ampc_metric for each metric,
- * then the settings: ampc_state.h. */
+/* Adds the optimizer's entry of STATE. STATE is an ampc_state, an ampc_optimizer for each
+ * optimizer, an ampc_metric for each metric, then the settings: ampc_state.h. */
 static void add_optimizer(ArgBuild *b, int64_t index, bool only_read)
 {
   int64_t offset = ampc_state_optimizer((uint32_t)index);
@@ -267,8 +264,7 @@ static void add_optimizer(ArgBuild *b, int64_t index, bool only_read)
                               .only_read = only_read});
 }
 
-/* Does a forward pass read 16-bit copies of this optimizer's weights? The update writes them only
- * then. */
+/* True if forward reads the weights in this type. Only then does the update write such copies. */
 static bool copies_in_use(const Graph *g, int optimizer, DType type)
 {
   for (uint32_t i = 0; i < g->params.n; i++) {
@@ -279,7 +275,7 @@ static bool copies_in_use(const Graph *g, int optimizer, DType type)
   return false;
 }
 
-/* If a step has several bodies, also adds the place for the buffer's value before the first
+/* Adds a buffer and, if a step has several bodies, the place for its value before the first
  * body. */
 static void add_buffer(ArgBuild *b, const Node *n)
 {
@@ -403,14 +399,14 @@ static void add_file_arg(ArgBuild *b, const Group *p, FileArg arg)
   }
 }
 
-/* A file op lists its arguments in the code column of the op table; this is their order. */
+/* Adds the arguments of a file op, in the order in which its code in ops.def lists them. */
 static void file_args(ArgBuild *b, const Group *p)
 {
   const OpInfo *op = op_of(ir_node(b->c->graph, p->anchor));
   for (uint32_t i = 0; i < op->n_file_args; i++) add_file_arg(b, p, op->file_args[i]);
 }
 
-/* Adds inputs, results, scratch. */
+/* Adds the arguments of an own op: inputs, results, scratch. */
 static void own_args(ArgBuild *b, const Group *p)
 {
   const OwnOp *own = own_of(ir_node(b->c->graph, p->anchor));
@@ -421,9 +417,9 @@ static void own_args(ArgBuild *b, const Group *p)
     add_argument(b, (KernelArg){.role = ARG_scratch, .type = AMPC_F32, .place = p->workspace});
 }
 
-/* File ops and own ops have their own lists of arguments. All others take values from outside,
- * results with a place (other results stay in registers), slots of gradients, and STATE and streams
- * of random numbers, in this order. */
+/* Adds the arguments of a part. File ops and own ops have their own lists. All others take values
+ * from outside, results with a place (other results stay in registers), slots of gradients, and
+ * STATE and streams of random numbers, in this order. */
 static void add_part(ArgBuild *b, const Group *p)
 {
   const Graph *g = b->c->graph;
@@ -471,7 +467,7 @@ enum {
   CPU_SHARE = 32768 /* elements that justify waking one more thread */
 };
 
-/* On CUDA a grid of 0 blocks is an error. */
+/* Returns n, but at least 1: on CUDA a grid of 0 blocks is an error. */
 static int64_t at_least_1(int64_t n)
 {
   return n < 1 ? 1 : n;
@@ -490,9 +486,8 @@ int64_t node_range(const Graph *g, const Node *n)
   return -1;
 }
 
-/* The number of elements that the kernel walks. Without an anchor: the elements of its nodes'
- * shape. With an anchor: the elements of the largest operand, or for an update of the optimizer's
- * range. */
+/* Returns the number of elements that the kernel walks. Without an anchor these are the elements of
+ * its nodes' shape, with an anchor those of the largest operand or of an update's range. */
 static int64_t work_of(Compile *c, const Group *p)
 {
   const Graph *g = c->graph;
@@ -518,8 +513,7 @@ Geometry elements_geometry(int64_t n)
   return (Geometry){limit_grid((n + CUDA_BLOCK - 1) / CUDA_BLOCK), CUDA_BLOCK};
 }
 
-/* With columns, a block computes a tile. Without, it computes one row or several, which its threads
- * share. */
+/* With columns, a block computes a tile, else one or several rows, which its threads share. */
 static Geometry row_geometry(const RowShape *r)
 {
   if (row_has_columns(r)) {
@@ -554,8 +548,8 @@ Geometry part_geometry(Compile *c, const Group *p)
   return row_geometry(&r);
 }
 
-/* The geometry of an elementwise group with vectors on CUDA: one thread for each vector, because
- * EACH_VECTOR is not a loop. The grid is 0 for all other groups. */
+/* Returns the geometry of an elementwise group with vectors on CUDA: one thread for each vector,
+ * because EACH_VECTOR is not a loop. The grid is 0 for all other groups. */
 static Geometry vector_geometry(Compile *c, uint32_t group)
 {
   const Group *p = &c->graph->groups.at[group];
@@ -570,8 +564,9 @@ static Geometry vector_geometry(Compile *c, uint32_t group)
 /* On the CPU a block is one thread of the pool. The grid is the number of threads that the work
  * justifies, at most 64. Kernels loop with the stride of the grid, so one kernel text serves both
  * machines. For the same reason all parts of a launch can use the largest grid and block that any
- * of them needs. Each part still sums in the same order as alone. Parts that use a single block
- * each get a block of their own. The parts that the last block runs use its threads. */
+ * of them needs. A part still sums in the order in which it sums as a kernel of its own. Parts that
+ * use a single block each get a block of their own. Parts that the last block runs use that block's
+ * threads. */
 Geometry kernel_geometry(Compile *c, uint32_t group)
 {
   const Group *p = &c->graph->groups.at[group];

@@ -5,8 +5,8 @@
 #include "runtime/plan/conv_columns.h"
 #include "compiler/rules/rules.h"
 
-/* Finds x, w and y. The gradient of the images and a transposed convolution write x; the gradient
- * of the weight writes w. */
+/* Finds x, w and y among v and its inputs. The gradient of the images and a transposed convolution
+ * write x; the gradient of the weight writes w. */
 static void find_operands(Convolution *p, const Node *n, Value v)
 {
   bool data = op_has(n, T_gives_image), weight = op_has(n, T_gives_weight);
@@ -19,7 +19,7 @@ static void find_operands(Convolution *p, const Node *n, Value v)
   p->desc.kind = data ? AMPC_CONV_DATA : weight ? AMPC_CONV_WEIGHT : AMPC_CONV_FORWARD;
 }
 
-/* Sets c and the sizes of x, k and the sizes of y. The weight is [k, kernel.., c / groups]. */
+/* Sets the sizes: c and those of x, k and those of y. The weight is [k, kernel.., c / groups]. */
 static void set_sizes(const Graph *g, const Convolution *p, const Node *n, ampc_conv *d)
 {
   ImageDims x = ir_image_dims(ir_node(g, p->x)), y = ir_image_dims(ir_node(g, p->y));
@@ -40,10 +40,10 @@ static void set_sizes(const Graph *g, const Convolution *p, const Node *n, ampc_
   }
 }
 
-/* On CUDA, a convolution that no library computes is done in one of two ways: a kernel makes
- * columns of some images at a time and a product multiplies them, or a kernel does it whole. The
- * grid and block are those of this kernel. The device allocates scratch when it knows which way it
- * uses. A 1x1 convolution is `direct`: its images already are the columns. */
+/* Sets grid and block of the kernel for CUDA. A convolution that no library computes runs in one of
+ * two ways: a kernel writes the columns of some images at a time and a product multiplies them, or
+ * a kernel computes everything. The device allocates scratch when it knows which way it uses. A 1x1
+ * convolution is `direct`: its images already are the columns. */
 static void set_cuda(Compile *c, ampc_conv *d)
 {
   bool real64 = c->options.real64;

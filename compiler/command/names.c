@@ -1,6 +1,6 @@
-/* Names of commands and kernels: the layer that they compute and the ops that it uses. So logs,
- * tables and the emitted text use the same names, and a change elsewhere in the job renames
- * nothing. Names are C identifiers, each unique in a program. */
+/* Names commands and kernels after their layer and ops. So logs, tables and the emitted text use
+ * the same names, and a change elsewhere in the job renames nothing. Names are C identifiers, each
+ * unique in a program. */
 #include "compiler/base/names.h"
 #include "compiler/base/reserved_names.h"
 #include "compiler/base/user_text.h"
@@ -10,7 +10,7 @@
 
 /* ---- layers ---- */
 
-/* The elements of the largest value that the part reads or computes, or of an optimizer's range. */
+/* Returns the elements of the largest value (or range) that the part reads or computes. */
 static int64_t part_elements(const Graph *g, const Group *part)
 {
   int64_t most = 0;
@@ -52,7 +52,7 @@ const char *optimizer_name_of(const Graph *g, const Node *n)
   return has ? g->optimizers.at[n->attr[at].i].name : NULL;
 }
 
-/* Layers of one model are adjacent in the table. */
+/* True if the last layer has another model than the first: layers of a model are adjacent. */
 static bool has_several_models(const Graph *g)
 {
   const Layer *last = g->layers.at + g->layers.n - 1;
@@ -75,14 +75,14 @@ const char *layer_type(Compile *c, const char *layer)
 
 /* ---- commands ---- */
 
-/* The names of the group's ops, each once, in order of first appearance. */
+/* Writes the names of the group's ops to `out`, each once, in order. Returns their number. */
 static uint32_t ops_of(const Graph *g, const Group *p, const char **out)
 {
   uint32_t n = 0;
   for (uint32_t i = 0; i < p->n; i++) {
     const char *name = op_of(ir_node(g, p->nodes[i]))->name;
     uint32_t at = 0;
-    if (ir_node(g, p->nodes[i])->op == OP_own_result) continue; /* its op is listed too */
+    if (ir_node(g, p->nodes[i])->op == OP_own_result) continue; /* its op is in the list */
     while (at < n && strcmp(out[at], name) != 0) at++;
     out[at] = name;
     n += at == n;
@@ -90,7 +90,7 @@ static uint32_t ops_of(const Graph *g, const Group *p, const char **out)
   return n;
 }
 
-/* "batch_norm_relu" */
+/* Returns the group's ops as "batch_norm_relu". */
 static const char *group_ops(Compile *c, uint32_t group)
 {
   const Group *p = group_main_part(c->graph, group);
@@ -102,7 +102,7 @@ static const char *group_ops(Compile *c, uint32_t group)
   return t.at;
 }
 
-/* The kind, because the user's name of a block may be any text. */
+/* The word is the block's kind, because the user's name of a block may be any text. */
 const char *block_word(Compile *c, uint16_t block)
 {
   static const char *const kinds[] = {"train", "eval", "infer"};
@@ -114,7 +114,7 @@ const char *block_word(Compile *c, uint16_t block)
   return number > 1 ? arena_printf(c->arena, "%s%u", kind, number) : kind;
 }
 
-/* Paths may be long. The end of a path distinguishes layers. */
+/* Returns the end of a long path, which distinguishes layers best. */
 static const char *short_path(const char *path)
 {
   enum { LONGEST = 48 };
@@ -124,8 +124,8 @@ static const char *short_path(const char *path)
   return word && word[1] ? word + 1 : end;
 }
 
-/* True for names that C does not allow, names that begin with a digit (a path may be cut there),
- * and names that begin like those of places, parameters and steps (places.c, step.c). */
+/* True for names that C does not allow, names that begin with a digit (short_path() may cut there),
+ * and names with the prefixes of places, parameters and steps (places.c, step.c). */
 static bool is_odd(const char *name)
 {
   static const char *const others[] = {"at_", "b_", "p_", "s_", "step_"};
@@ -134,8 +134,9 @@ static bool is_odd(const char *name)
   return reserved_name(name) || (*name >= '0' && *name <= '9');
 }
 
-/* "features_2_1_batch_norm_relu"; "train_mean" outside layers; "opt_grad_norm" for an optimizer. In
- * all blocks but the first one, names begin with the block. */
+/* Returns a name that need not be unique: "features_2_1_batch_norm_relu" in a layer, "train_mean"
+ * outside of layers, "opt_grad_norm" for an optimizer. After the first block, names begin with the
+ * block. */
 static const char *base_name(Compile *c, uint32_t group)
 {
   const Graph *g = c->graph;
@@ -150,10 +151,11 @@ static const char *base_name(Compile *c, uint32_t group)
 
 typedef struct Taken {
   const char *name;
-  bool back;  /* of a backward pass */
+  bool back;  /* the command is in backward */
   uint32_t n; /* the last number that was appended to this name */
 } Taken;
-typedef struct Names { /* the names given so far */
+/* All names that are in use. */
+typedef struct Names {
   Arena *arena;
   VEC(Taken) taken;
   NameIndex index;
@@ -165,8 +167,7 @@ static Taken *find(Names *x, const char *name)
   return i == NO_NAME ? NULL : &x->taken.at[i];
 }
 
-/* Makes a name unique. If backward uses the same ops as forward, "_back" distinguishes them; else a
- * number. */
+/* Makes a name unique. In backward, appends "_back" if a forward command has it; else a number. */
 static const char *give(Names *x, const char *base, bool back)
 {
   Taken *first = find(x, base);

@@ -1,17 +1,16 @@
-/* Commands of the job's own ops: how many threads run their text, and how much scratch it needs in
- * addition to its tensors. */
+/* Commands of own ops: how many threads run the text, and how much scratch it needs. */
 #include "compiler/graph/own.h"
 #include "command.h"
 
-/* Host text is C, which lacks 16-bit arithmetic on some machines. So the kernel converts 16-bit
- * tensors to f32 before it runs the text, and back afterwards. */
+/* True if the kernel converts 16-bit tensors to f32 before it runs the text, and back afterwards.
+ * Host text is C, which lacks 16-bit arithmetic on some machines. */
 static bool is_converted(const Compile *c, DType d)
 {
   return is_cpu_target(c) && ampc_is_narrow(d);
 }
 
-/* Scratch for a converted tensor, in f32 elements, rounded up to whole cache lines. 0: it is not
- * converted. */
+/* Returns the scratch for a converted tensor, in f32 elements, rounded up to whole cache lines; 0:
+ * it is not converted. */
 static int64_t room_of(const Compile *c, DType d, int64_t elements)
 {
   return is_converted(c, d) ? (elements + 15) / 16 * 16 : 0;
@@ -36,8 +35,7 @@ DType own_tensor_type(Compile *c, const Group *p, uint32_t i)
   return i < n ? ir_in(c, op, i)->dtype : own_output_type(c, op, i - n);
 }
 
-/* An output that no node reads has no place in a space. But the text writes it, so it needs
- * scratch. */
+/* Returns the scratch for an output that no node reads: it has no place, but the text writes it. */
 static int64_t room_of_unread(Compile *c, const Group *p, uint32_t i)
 {
   const OwnOp *own = own_of(ir_node(c->graph, p->anchor));
@@ -72,8 +70,7 @@ int64_t own_scratch(Compile *c, const Group *p)
   return elements * ir_dtype_size(c, AMPC_F32);
 }
 
-/* True if tensors are converted before or after the text. An output that no node reads is not
- * converted back. */
+/* True if a tensor is converted before or after the text. Outputs that no node reads are not. */
 static bool converts(Compile *c, const Group *p)
 {
   const OwnOp *own = own_of(ir_node(c->graph, p->anchor));
@@ -83,9 +80,9 @@ static bool converts(Compile *c, const Group *p)
   return any;
 }
 
-/* On the CPU one thread of the pool runs the text, unless the text is written for a part of the
- * work. If tensors are converted, all conversions must finish before the text runs, so one thread
- * does everything. */
+/* On the CPU one thread of the pool runs the text, unless the text computes a `part` of the work.
+ * If tensors are converted, all conversions must finish before the text runs, so one thread does
+ * everything. */
 Geometry own_geometry(Compile *c, const Group *p)
 {
   enum { MOST_THREADS = 64 };

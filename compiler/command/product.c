@@ -1,19 +1,19 @@
 /* Matrix products as vendor libraries take them: row-major sizes, strides, transposition. */
 #include "command.h"
 
-static int64_t lead(const Node *n, uint32_t last) /* product of all axes before the last `last`
-                                                     ones */
+/* Returns the product of all axes except the last `last` ones. */
+static int64_t lead(const Node *n, uint32_t last)
 {
   return n->rank > last ? dims_product(n->dim, n->rank - last) : 1;
 }
 
-static int64_t axis_from_end(const Node *n, uint32_t i) /* i = 1: the last axis; 1 if it does not
-                                                           exist */
+/* Returns the size of an axis, 1 if there is no such axis. i = 1: the last axis. */
+static int64_t axis_from_end(const Node *n, uint32_t i)
 {
   return n->rank >= i ? n->dim[n->rank - i] : 1;
 }
 
-/* input [..., k] times weight [n, k] transposed */
+/* Sets the sizes for input [..., k] times weight [n, k] transposed. */
 static void linear_sizes(const Node *x, const Node *w, ampc_gemm *d)
 {
   d->k = axis_from_end(x, 1);
@@ -23,7 +23,7 @@ static void linear_sizes(const Node *x, const Node *w, ampc_gemm *d)
   d->trans_b = true;
 }
 
-/* The stride from matrix to matrix, in elements; 0 if one operand serves the whole batch. One
+/* Returns the stride from matrix to matrix, in elements; 0 if the whole batch uses one matrix. One
  * stride suffices, because pass simplify has merged all leading axes into one. */
 static int64_t batch_stride(const Node *x, int64_t batch)
 {
@@ -31,8 +31,8 @@ static int64_t batch_stride(const Node *x, int64_t batch)
   return axis_from_end(x, 1) * axis_from_end(x, 2);
 }
 
-/* [.., m, k] by [.., k, n], each possibly transposed. A batch of left matrices times one right
- * matrix is a single product of m * batch rows. */
+/* Sets the sizes for [.., m, k] times [.., k, n], each possibly transposed. A batch of left
+ * matrices times one right matrix is a single product of m * batch rows. */
 static void matmul_sizes(const Node *n, const Node *a, const Node *b, ampc_gemm *d)
 {
   bool vector_a = a->rank == 1, vector_b = b->rank == 1;
@@ -45,7 +45,7 @@ static void matmul_sizes(const Node *n, const Node *a, const Node *b, ampc_gemm 
   d->batch = each > 0 ? ir_elements(n) / each : 0;
   d->stride_a = vector_a ? 0 : batch_stride(a, d->batch);
   d->stride_b = vector_b ? 0 : batch_stride(b, d->batch);
-  if (d->batch > 1 && d->stride_b == 0 && !d->trans_a) { /* one tall product in place of many */
+  if (d->batch > 1 && d->stride_b == 0 && !d->trans_a) { /* one tall product instead of many */
     d->m *= d->batch;
     d->batch = 1;
     d->stride_a = 0;
@@ -59,7 +59,7 @@ static bool result_is_gradient(const Graph *g, Value v)
   return ir_node(g, v)->place.space == AMPC_GRAD;
 }
 
-/* Only gemm has the transposition attributes. For other products they count as unset. */
+/* True if a transposition attribute is set. Only gemm has these attributes. */
 static bool is_set(const Node *n, const char *attribute)
 {
   uint32_t i;

@@ -45,9 +45,9 @@ static Access access_own(const Node *n)
   return access_whole(&s);
 }
 
-/* The strides of move n, from the strides `a` of its input x. A transpose swaps two strides; a
- * slice starts at an offset and takes larger steps. No bytes move, so the reader of such a node can
- * load through these strides. */
+/* Returns the access to move n, from the access `a` to its input x. A transpose swaps two strides;
+ * a slice starts at an offset and has larger strides. No bytes move, so the reader of such a node
+ * can load through these strides. */
 static Access access_moved(const Node *n, const Node *x, Access a)
 {
   Access out = a;
@@ -62,12 +62,12 @@ static Access access_moved(const Node *n, const Node *x, Access a)
     for (uint32_t i = 0; i < n->rank; i++)
       out.stride[i] = i < more || x->dim[i - more] == 1 ? 0 : a.stride[i - more];
   }
-  return out; /* a cast: the same as x */
+  return out; /* a cast has the access of x */
 }
 
-/* The strides of a view of `from` with other dims. From the last axis to the first, adjacent axes
- * of the old shape whose strides form one run are merged. The axes of the new shape must divide
- * each run exactly. */
+/* Finds the access to `to`, a view of `from` with other dims; false if strides cannot express it.
+ * From the last axis to the first, adjacent axes of the old shape whose strides form one run are
+ * merged. The axes of the new shape must divide each run exactly. */
 static bool access_viewed(const Node *from, const Access *a, const Node *to, Access *out)
 {
   int k = (int)to->rank - 1;
@@ -125,8 +125,8 @@ static void drop_axis(LoopShape *s, Access *a, uint32_t n, uint32_t axis)
   s->rank--;
 }
 
-/* Are axes `axis` and `axis` + 1 a single axis for every operand? [4, 8] with strides 8, 1 is [32]
- * with stride 1. */
+/* True if every operand can walk axes `axis` and `axis` + 1 as one: [4, 8] with strides 8, 1 as
+ * [32]. */
 static bool walks_on(const LoopShape *s, const Access *a, uint32_t n, uint32_t axis)
 {
   for (uint32_t k = 0; k < n; k++)
@@ -148,7 +148,7 @@ void loop_collapse(LoopShape *s, Access *a, uint32_t n)
 
 /* ---- elementwise groups ---- */
 
-/* True if n computes elements, or is a load with its own strides. */
+/* True if n is elementwise, or a move that is only a load with other strides. */
 static bool is_walk(const Node *n)
 {
   return op_of(n)->tmpl == TMPL_map || op_has(n, T_strided) || op_has(n, T_permutes);
@@ -164,11 +164,12 @@ bool group_is_map(const Graph *g, const Group *p)
 }
 
 /* Note [vectors]
- * A thread of an elementwise kernel takes 128 bits of 16-bit numbers, 8 of them. It takes 4 numbers
- * if all have 32 bits or more. So neighbouring threads read neighbouring bytes. The elements of a
- * vector are along the last axis of the merged shape, whose size they must divide. If a node calls
- * a slow function, vectors are made smaller until every multiprocessor has work. Kernels with fewer
- * elements than a block has threads use no vectors: the longer text is not worth it. */
+ * A thread of an elementwise kernel computes a vector: 8 adjacent numbers if some have 16 bits (128
+ * bits of these), or 4 if all have 32 bits or more. So adjacent threads read adjacent bytes. The
+ * elements of a vector are along the last axis of the merged shape, whose size they must divide. If
+ * a node calls a slow function, vectors are made smaller until every multiprocessor has work.
+ * Kernels with fewer elements than a block has threads use no vectors: the longer text is not worth
+ * it. */
 static uint32_t widest_vector(const Compile *c, const KernelArgs *args)
 {
   for (uint32_t i = 0; i < args->n; i++)
@@ -178,7 +179,7 @@ static uint32_t widest_vector(const Compile *c, const KernelArgs *args)
 
 /* ---- rows ---- */
 
-/* The row axes of part_sums: those before the columns. All axes, if the columns are not axes. */
+/* Finds the row axes of part_sums: those before the columns; all, if the columns are not axes. */
 static void row_axes_of_columns(const Node *n, const Node *x, RowShape *r)
 {
   int64_t behind = 1, columns = n->dim[1];
@@ -189,8 +190,8 @@ static void row_axes_of_columns(const Node *n, const Node *x, RowShape *r)
   if (r->loose) r->to = x->rank;
 }
 
-/* The axes [from, to) that make a row: one axis, or a run of adjacent axes in a mask (an empty mask
- * means all). For channel statistics, all axes but the last are reduced, in parts. */
+/* Finds the axes [from, to) that form a row: one axis, or a run of adjacent axes in a mask (an
+ * empty mask means all). For channel statistics, all axes but the last are reduced, in parts. */
 static void row_axes(const Node *n, const Node *x, RowShape *r)
 {
   uint32_t attr;
@@ -222,8 +223,8 @@ static bool is_alone(const Graph *g, const Node *n)
   return p && p->n_parts && n->part >= p->last;
 }
 
-/* True for the reduction of the parts of a long sum. The last of the blocks that compute the parts
- * can do it, and does so except at -O0. */
+/* True if n sums the parts of a long sum. The last block that computes a part runs n, except at
+ * -O0. */
 static bool joins_parts(const Graph *g, const Node *n)
 {
   const Node *x = ir_node(g, value_root(g, n->in[0]));
@@ -238,8 +239,8 @@ bool is_widening(const Graph *g, const Node *n)
   return ampc_is_narrow(ir_node(g, n->in[0])->dtype);
 }
 
-/* 128 bits: 8 numbers that had 16 bits before they were widened, otherwise 4. The order of a sum
- * follows from this, so it must not depend on which nodes are fused. */
+/* Returns how many numbers fit in 128 bits: 8 that had 16 bits before they were widened, else 4.
+ * The order of a sum depends on this, so it must not depend on which nodes are fused. */
 static uint32_t widest_of(const Graph *g, const Node *x)
 {
   while (op_of(x)->tmpl == TMPL_alias || is_widening(g, x) || (op_is_step(x) && x->in[0].id))
@@ -283,12 +284,12 @@ ColumnTile row_tile(const RowShape *r)
 }
 
 /* Note [rows]
- * A thread of a row takes 128 bits at once: 8 elements, or 4 of 32 bits. A short row has few
- * threads. Each then has several loads in flight and keeps its vectors in registers for the next
- * walk, and combining the sums is cheap. So a row that fits in the registers of a warp gets a warp.
- * It gets fewer lanes, which together read at least 32 bytes, if the threads of all rows still keep
- * every multiprocessor busy. Other rows get a block. Only the shape decides, because the threads
- * fix the order of the sum and so its bits. */
+ * A thread of a row loads 128 bits at once: 8 elements, or 4 of 32 bits. With few threads for a
+ * row, each has several loads in flight and keeps its vectors in registers for the next walk, and
+ * combining the sums is cheap. So a row that fits in the registers of a warp gets a warp. It gets
+ * fewer lanes (which together read at least 32 bytes) if the threads of all rows still keep every
+ * multiprocessor busy. Longer rows get a block. Only the shape decides, because the threads fix the
+ * order of the sum and so its bits. */
 RowWalk row_walk(const RowShape *r)
 {
   enum { WARP = 32, BUSY = 16384 /* threads */ };
@@ -346,9 +347,10 @@ int64_t map_threads(const MapWalk *m)
 
 /* Note [shared rows]
  * Some operands are the same in all rows, such as a bias or the moments of a channel. A thread that
- * computes two rows loads them once, and computes once whatever follows from them alone. This is
- * done if every multiprocessor still has a block. More than two rows would cost more registers than
- * they save instructions: the loads of the third row wait for those of the first. */
+ * computes two rows loads such operands once, and computes once the nodes that depend on them
+ * alone. Threads do that if every multiprocessor still has a block. More than two rows would cost
+ * more registers than they save instructions: the loads of the third row wait for those of the
+ * first. */
 static uint32_t rows_of(const MapWalk *m)
 {
   enum { ROWS = 2, BUSY = 32768 }; /* threads */
@@ -358,8 +360,8 @@ static uint32_t rows_of(const MapWalk *m)
   return shares && loop_elements(&m->left) / m->vector / ROWS >= BUSY ? ROWS : 1;
 }
 
-/* Axes are merged if all operands permit it: [32, 512] + [512] cannot be one axis, [32, 512] + [32,
- * 512] can. With fewer axes, the index needs fewer divisions. */
+/* Axes are merged if all operands permit it: not for [32, 512] + [512], but for [32, 512] + [32,
+ * 512]. With fewer axes, the index needs fewer divisions. */
 MapWalk map_walk(Compile *c, const Group *p, const KernelArgs *args)
 {
   const Graph *g = c->graph;
@@ -381,8 +383,8 @@ MapWalk map_walk(Compile *c, const Group *p, const KernelArgs *args)
 
 /* ---- windows ---- */
 
-/* A tile is as large as a stride, so that each window is read once if windows do not overlap. The
- * sums of a tile must fit in registers, and on the CPU, where vectors are long, on the stack. */
+/* The most pixels of a tile in backward. The sums of a tile must fit in registers and, on the CPU,
+ * where vectors are long, on the stack. */
 enum { MOST_OF_TILE = 4 };
 
 static bool is_backward(const Node *n)
@@ -390,7 +392,8 @@ static bool is_backward(const Node *n)
   return op_of(n)->gradient == grad_none;
 }
 
-/* Tiles of backward are as large as a stride if that is small enough, else single pixels. */
+/* True if tiles of backward are as large as a stride, so that each window is read once if windows
+ * do not overlap. If a stride is too large, tiles are single pixels. */
 static bool has_tiles(const Node *n)
 {
   return attr_int(n, "stride0") * attr_int(n, "stride1") <= MOST_OF_TILE;
