@@ -1,4 +1,4 @@
-/* The means of $oh x $ow windows, which cover the image as evenly as whole pixels allow.
+/* Computes the means of $oh x $ow windows, which cover the image as evenly as whole pixels allow.
  * Neighbouring windows may share pixels. */
 __global__ void $name($arguments)
 {

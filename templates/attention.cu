@@ -12,7 +12,7 @@ __global__ void $name($arguments)
 @causal    const int last = first + valid < $s ? first + valid : $s;
 @!causal    const int last = $s;
     BLOCK_ROOM(real, queries, $d * $lanes); /* [d, lane] */
-    BLOCK_ROOM(real, step, $rows * $room);  /* of keys, then of values */
+    BLOCK_ROOM(real, step, $rows * $room);  /* a step of keys, then of values */
     BLOCK_ROOM(real, weights, $rows * $lanes);
     BLOCK_ROOM(real, most, $lanes);
     BLOCK_ROOM(real, peak, $lanes);
@@ -20,7 +20,7 @@ __global__ void $name($arguments)
     BLOCK_ROOM(real, total, $lanes);
 @values    TILE_SUMS(real, sum, $e_room, $lanes);
 @values    TILE_CLEAR(sum, $e_room, $lanes);
-    BLOCK_MEETS; /* the unit before is done */
+    BLOCK_MEETS; /* all threads have finished the previous unit */
     BLOCK_CELLS(lane, c, $lanes, $d) {
       const $index query = first + (lane < valid ? lane : valid - 1);
       queries[c * $lanes + lane] = $from_q($q[$q_at + query * $q_row + c]);

@@ -1,4 +1,4 @@
-/* The gradients of keys and values, of queries, or of all three: Note [attention] in
+/* Computes the gradients of keys and values, of queries, or of all three: Note [attention] in
  * command/attention.h. Section `keys` has a tile of keys and values and walks the queries that
  * attend to them. Section `queries` has a tile of queries and walks the keys. Both use `products`
  * for the scores of a step and the gradients of their weights, and `score` for the score of one
@@ -8,8 +8,8 @@ __global__ void $name($arguments)
 @random  const long long seed = state->seed, body = state->body;
   BLOCK_ROOM(real, tile_d, $d * $lanes);     /* keys or queries, [d, lane] */
   BLOCK_ROOM(real, tile_e, $e * $lanes);     /* values or dy, [e, lane] */
-  BLOCK_ROOM(real, step_d, $rows * $d_room); /* of queries or keys, [row, d] */
-  BLOCK_ROOM(real, step_e, $rows * $e_room); /* of dy or values, [row, e] */
+  BLOCK_ROOM(real, step_d, $rows * $d_room); /* queries or keys, [row, d] */
+  BLOCK_ROOM(real, step_e, $rows * $e_room); /* dy or values, [row, e] */
   BLOCK_ROOM(real, weights, $rows * $lanes);
   BLOCK_ROOM(real, query_sums, $longest);
   BLOCK_ROOM(real, query_off, $longest);
@@ -37,7 +37,7 @@ __global__ void $name($arguments)
     TILE_CLEAR(sum_d, $d_room, $lanes);
     TILE_SUMS(real, sum_e, $e_room, $lanes);
     TILE_CLEAR(sum_e, $e_room, $lanes);
-    BLOCK_MEETS; /* the unit before is done */
+    BLOCK_MEETS; /* all threads have finished the previous unit */
     BLOCK_CELLS(lane, c, $lanes, $d) {
       const $index key = first + (lane < valid ? lane : valid - 1);
       tile_d[c * $lanes + lane] = $from_k($k[$k_at + key * $k_row + c]) * $scale;
@@ -112,7 +112,7 @@ __global__ void $name($arguments)
   const int width = TILE_WIDTH($lanes, valid);
   TILE_SUMS(real, sum_d, $d_room, $lanes);
   TILE_CLEAR(sum_d, $d_room, $lanes);
-  BLOCK_MEETS; /* the unit before is done */
+  BLOCK_MEETS; /* all threads have finished the previous unit */
   BLOCK_CELLS(lane, c, $lanes, $d) {
     const $index query = first + (lane < valid ? lane : valid - 1);
     tile_d[c * $lanes + lane] = $from_q($q[$q_at + query * $q_row + c]);

@@ -1,4 +1,4 @@
-/* The mean of each window, for each channel. */
+/* Computes the mean of each window, for each channel. */
 __global__ void $name($arguments)
 {
   COLUMN_LOOP($index, o, first, width, $windows, $c) {

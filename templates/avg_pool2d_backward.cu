@@ -1,5 +1,5 @@
-/* The gradient of each pixel: a sum over all windows that contain the pixel. Each adds its gradient
- * divided by the divisor of its mean. */
+/* Computes the gradient of each pixel: a sum over all windows that contain the pixel. Each window
+ * adds its gradient divided by the divisor of its mean. */
 __global__ void $name($arguments)
 {
   COLUMN_LOOP($index, o, first, width, $pixels, $c) {

@@ -1,6 +1,6 @@
 /* Stores what a method assigns to a Buffer, unless the gradients of the step are not finite.
- * @micro: each body of a step assigns. If the step is skipped, its last body restores what the
- * buffer was before the first body. */
+ * @micro: each body of a step assigns. If the step is skipped, its last body restores the value
+ * that the buffer had before the first body. */
 __global__ void $name($arguments)
 {
 @!micro  if (!optimizer->found_inf) {

@@ -1,5 +1,5 @@
-/* Records the first element of an index that is outside [0, $rows), for the host to report. The
- * first one of a run is kept. */
+/* Records an element of an index that is outside [0, $rows), for the host to report: the first one
+ * of a run. */
 __global__ void $name($arguments)
 {
   ROW_LOOP(256, int, row, 1) {

@@ -1,5 +1,5 @@
-/* A convolution with few channels per group, or the gradient of its images: Note [whole] in
- * conv_columns.h. A thread computes neighbouring channels of some pixels of the result. It sums
+/* Computes a convolution with few channels per group, or the gradient of its images: Note [whole]
+ * in conv_columns.h. A thread computes neighbouring channels of some pixels of the result. It sums
  * over the taps of the filter and over the channels of the group that a tap reads. For a gradient,
  * a tap reads the pixel of dy whose forward sum has read this pixel by the same tap. The gradient
  * of a depthwise convolution is unrolled by three taps. Four taps need 100 registers, so that only
@@ -49,7 +49,7 @@ __global__ void $name($arguments)
 @!strided@flat          const int inside = row >= 0 && row < $h && column >= 0 && column < $w;
 @!strided@deep          const $index seen = ((image * $d + z) * $h + row) * $w + column;
 @!strided@flat          const $index seen = (image * $h + row) * $w + column;
-          const $index from = inside ? seen : 0; /* any address: the value does not count */
+          const $index from = inside ? seen : 0; /* any valid address: the value is not used */
 @depthwise@vectors          VECTOR_LOAD($vector, $x_type, channels, x + from * $c + k);
 @depthwise          VECTOR_EACH($vector, j)
 @depthwise            sum[p][j] = ampc_fma(inside

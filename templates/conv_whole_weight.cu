@@ -1,6 +1,6 @@
-/* The gradient of the weights of a convolution with few channels per group: Note [whole] in
- * conv_columns.h. It takes up to three passes, each a launch. The arguments that are not NULL tell
- * which pass runs. */
+/* Computes the gradient of the weights of a convolution with few channels per group: Note [whole]
+ * in conv_columns.h. It takes up to three passes, each a launch. The arguments that are not NULL
+ * select the pass. */
 __global__ void $name($arguments)
 {
   if (x) { /* sums of parts of the pixels: a thread has a tap, a channel and neighbouring filters */
@@ -26,7 +26,7 @@ __global__ void $name($arguments)
 @flat        const int inside = row >= 0 && row < $h && column >= 0 && column < $w;
 @deep        const $index seen = ((image * $d + z) * $h + row) * $w + column;
 @flat        const $index seen = (image * $h + row) * $w + column;
-        const $index from = inside ? seen : 0; /* any address: the value does not count */
+        const $index from = inside ? seen : 0; /* any valid address: the value is not used */
 @vectors@grouped        VECTOR_LOAD($vector, $y_type, gradients,
 @vectors@grouped            dy + pixel * $k + group * $filters + k);
 @vectors@!grouped        VECTOR_LOAD($vector, $y_type, gradients, dy + pixel * $k + k);
@@ -55,7 +55,7 @@ __global__ void $name($arguments)
 @!depthwise@!grouped        to[((k + j) * ($taps) + tap) * $channels + c] = sum[j];
     }
   }
-@joined  if (!x && !dw) { /* adds up $join neighbouring parts at a time */
+@joined  if (!x && !dw) { /* adds $join neighbouring parts at a time */
 @joined    GRID_LOOP($index, i, $join_elements) {
 @joined      const int first = (int)(i / $weights) * $join;
 @joined      const int last = first + $join < $sums ? first + $join : $sums;
@@ -66,7 +66,7 @@ __global__ void $name($arguments)
 @joined      sums[$sums_elements + i] = sum;
 @joined    }
 @joined  }
-  if (dw) { /* adds up the sums that are left */
+  if (dw) { /* adds the remaining sums */
     GRID_LOOP($index, i, $weights) {
       real sum = R(0.0);
 @joined      const real *const left = sums + $sums_elements;

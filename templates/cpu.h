@@ -14,7 +14,7 @@ float fmodf(float, float);
 double fma(double, double, double);
 double floor(double);
 
-/* the block that this thread runs, and the number of blocks */
+/* block_index: the block that this thread runs; block_count: the number of blocks */
 static _Thread_local unsigned block_index, block_count;
 
 // --- float_bits
@@ -92,7 +92,7 @@ DEVICE bf16 to_bf16(real value)
 }
 
 // --- int64_t
-/* Functions and types that the text of an op of the job may use. */
+/* Declares functions and types that the text of an op of the job may use. */
 #include <math.h>
 #include <stdint.h>
 
@@ -103,12 +103,12 @@ DEVICE real round_bf16(real x)
 }
 
 // --- philox_word
-/* 32 bits in a 64-bit variable: vectors of 64-bit products then need no shuffles. */
+/* A word of 32 bits in a 64-bit variable: vectors of 64-bit products then need no shuffles. */
 typedef unsigned long long philox_word;
 
 // --- block_share
-/* Where the share of block k begins. Shares are whole cache lines, so two blocks never share a
- * line. */
+/* Returns where the share of block k begins. Shares are whole cache lines, so two blocks never
+ * share a line. */
 DEVICE long long block_share(long long n, unsigned k)
 {
   long long at = (n + 63) / 64 * k / block_count * 64;
@@ -116,13 +116,13 @@ DEVICE long long block_share(long long n, unsigned k)
 }
 
 // --- GRID_LOOP
-/* for each i of [0, n) */
+/* Loops over each i of [0, n). */
 #define GRID_LOOP(T, i, n)                                                                         \
   for (T i = (T)block_share(n, block_index), i##_end = (T)block_share(n, block_index + 1);         \
        i < i##_end; i++)
 
 // --- GRID_ROWS
-/* for each r of [0, rows) and c of [0, columns) */
+/* Loops over each r of [0, rows) and c of [0, columns). */
 #define GRID_ROWS(T, r, c, rows, columns)                                                          \
   for (T r##_at = (T)block_share((long long)(rows) * (columns), block_index),                      \
          r##_end = (T)block_share((long long)(rows) * (columns), block_index + 1), r = 0;          \
@@ -132,7 +132,7 @@ DEVICE long long block_share(long long n, unsigned k)
          c < c##_end; c++)
 
 // --- VECTOR_LOAD
-/* A vector is what a thread processes at once: on CUDA n neighbouring elements in registers, here
+/* A vector is the elements that a thread processes at once: on CUDA n neighbours in registers, here
  * up to VECTOR_MOST elements in place, so that loops are long. name[j] is element j of the vector
  * at `from`. */
 #define VECTOR_LOAD(n, T, name, from) T *const name = (T *)(from)
@@ -152,16 +152,16 @@ DEVICE long long block_share(long long n, unsigned k)
 #define VECTOR_LOCAL(n, T, name) T name[VECTOR_MOST]
 
 // --- VECTOR_EACH
-/* For each j of the vector. The loop is not unrolled: gcc would unroll the 16 elements of a
+/* Loops over each j of the vector. The loop is not unrolled: gcc would unroll the 16 elements of a
  * reduction before it vectorises, and then find nothing to vectorise. */
 #define VECTOR_EACH(n, j) _Pragma("GCC unroll 1") for (int j = 0; j < vector_width; j++)
 
 // --- EACH_TAP
-/* for each element k of a window, k in [0, n) */
+/* Loops over each element k of a window, k in [0, n). */
 #define EACH_TAP(k, n) for (int k = 0; k < (n); k++)
 
 // --- GRID_VECTORS
-/* for each vector of elements [i, i + vector_width) of [0, count) */
+/* Loops over vectors of elements [i, i + vector_width) of [0, count). */
 #define GRID_VECTORS(n, T, i, count)                                                               \
   for (T i = (T)block_share(count, block_index), i##_end = (T)block_share(count, block_index + 1); \
        i < i##_end; i += VECTOR_MOST)                                                              \
@@ -169,7 +169,7 @@ DEVICE long long block_share(long long n, unsigned k)
          vector_width; vector_width = 0)
 
 // --- GRID_ROW_VECTORS
-/* for each vector of columns [c, c + vector_width) of [0, columns) of each row r of [0, rows) */
+/* Loops over vectors of columns [c, c + vector_width) of [0, columns), in rows r of [0, rows). */
 #define GRID_ROW_VECTORS(n, T, r, c, rows, columns)                                                \
   for (T r##_at = (T)block_share((long long)(rows) * (columns), block_index),                      \
          r##_end = (T)block_share((long long)(rows) * (columns), block_index + 1), r = 0;          \
@@ -187,14 +187,14 @@ DEVICE long long block_share(long long n, unsigned k)
 #define EACH_ROW_VECTOR(n, T, r, c, rows, columns) GRID_ROW_VECTORS(n, T, r, c, rows, columns)
 
 // --- EACH_ROWS_VECTOR
-/* As GRID_ROW_VECTORS. On CUDA it takes `k` rows at a time, over which EACH_OF_ROWS loops. */
+/* Loops as GRID_ROW_VECTORS; on CUDA over `k` rows at a time, over which EACH_OF_ROWS loops. */
 #define EACH_ROWS_VECTOR(n, T, r, c, rows, columns, k) GRID_ROW_VECTORS(n, T, r, c, rows, columns)
 
 // --- EACH_OF_ROWS
 #define EACH_OF_ROWS(T, r, rows, k)
 
 // --- TABLE
-/* name[] = { .. }: constant numbers */
+/* Declares constant numbers: TABLE(T, name) = { .. } */
 #define TABLE(T, name) static const T name[]
 
 // --- ONE_THREAD
@@ -224,23 +224,23 @@ DEVICE int last_block(unsigned *arrived)
 }
 
 // --- LAST_BLOCK
-/* Only the block that arrives here last executes what follows. */
+/* Only the block that arrives here last executes the code that follows. */
 #define LAST_BLOCK(state)                                                                          \
   if (!last_block(&(state)->arrived)) return
 
 // --- BLOCK_MEETS
-/* barrier: all threads of the block wait here; then each can read what the others have stored */
+/* Barrier: all threads of the block wait here; then each can read what the others have stored. */
 #define BLOCK_MEETS (void)0
 
 // --- ROW_LOOP
-/* for each row in [0, rows), by all threads of a block together */
+/* Loops over rows in [0, rows); all threads of a block work on one row. */
 #define ROW_LOOP(threads, T, row, rows)                                                            \
   for (T row = (T)((long long)(rows)*block_index / block_count),                                   \
          row##_end = (T)((long long)(rows) * (block_index + 1) / block_count);                     \
        row < row##_end; row++)
 
 // --- ROW_EACH
-/* For each vector of elements [c, c + vector_width) of the row [0, length). The body has no
+/* Loops over vectors of elements [c, c + vector_width) of the row [0, length). The body has no
  * reductions. */
 #define ROW_EACH(n, threads, T, c, length, ...)                                                    \
   for (T c = 0; c < (length); c += VECTOR_MOST) {                                                  \
@@ -249,14 +249,14 @@ DEVICE int last_block(unsigned *arrived)
   }
 
 // --- ROW_ONCE
-/* in one thread of the row */
+/* Executes the statement in one thread of the row. */
 #define ROW_ONCE
 
 // --- ROW_REDUCE
-/* For each vector of elements [c, c + vector_width) of [0, length), with reductions. Note [lanes]:
- * element c + j is added to partial result j of 16, and a tree combines the 16. Vector units of up
- * to 16 lanes all give the same bits. Compilers can vectorise the loop although they must not
- * reorder a float sum. The body appears twice: for whole vectors of 16 and for the rest. */
+/* Loops over vectors of elements [c, c + vector_width) of [0, length), with reductions. Note
+ * [lanes]: element c + j is added to partial result j of 16, and a tree combines the 16. Vector
+ * units of up to 16 lanes all give the same bits. Compilers can vectorise the loop although they
+ * must not reorder a float sum. The body appears twice: for whole vectors of 16 and the rest. */
 #define ROW_REDUCE(n, threads, T, c, length, ...)                                                  \
   do {                                                                                             \
     for (T c = 0; c + 16 <= (length); c += 16) {                                                   \
@@ -271,8 +271,8 @@ DEVICE int last_block(unsigned *arrived)
   } while (0)
 
 // --- ROW_REDUCE_LONG
-/* As ROW_REDUCE, but in stretches. After each stretch `ends` adds the partial sums to totals and
- * restarts them at 0: an addition to a long sum loses more bits. */
+/* Loops as ROW_REDUCE, but in stretches of elements. After each stretch `ends` adds the partial
+ * sums to totals and restarts them at 0: an addition to a long sum loses more bits. */
 #define ROW_REDUCE_LONG(n, threads, T, c, length, ends, ...)                                       \
   do {                                                                                             \
     for (T c = 0; c + 16 <= (length);) {                                                           \
@@ -291,7 +291,7 @@ DEVICE int last_block(unsigned *arrived)
   } while (0)
 
 // --- ROW_PART_LONG
-/* As ROW_PART, with name_sum for the totals of the stretches so far. */
+/* Declares what ROW_PART does, and name_sum for the totals of the stretches so far. */
 #define ROW_PART_LONG(T, name, start)                                                              \
   T name[16], name##_sum[16];                                                                      \
   for (int lane = 0; lane < 16; lane++) name[lane] = name##_sum[lane] = (start)
@@ -304,8 +304,8 @@ DEVICE int last_block(unsigned *arrived)
   }
 
 // --- ROW_PART
-/* Declares the 16 partial results of a reduction with their initial value. ROW_PUT is the one
- * for element j of a vector. */
+/* Declares the 16 partial results of a reduction with their initial value. ROW_PUT is the partial
+ * result for element j of a vector. */
 #define ROW_PART(T, name, start)                                                                   \
   T name[16];                                                                                      \
   for (int lane = 0; lane < 16; lane++) name[lane] = (start)
@@ -314,9 +314,9 @@ DEVICE int last_block(unsigned *arrived)
 #define ROW_PUT(name) name[j]
 
 // --- COUNTERS
-/* Declares n counters of a block, all 0. COUNT adds 1 to counter k for element j of a vector. Each
- * counter has 4 copies, so that an addition does not wait for the one before it. After all
- * counting, EACH_COUNTER loops over the counters and COUNTED(name, k) reads one. */
+/* Declares n counters of a block and sets them to 0. COUNT adds 1 to counter k for element j of a
+ * vector. Each counter has 4 copies, so that an addition does not wait for the one before it. After
+ * all counting, EACH_COUNTER loops over the counters and COUNTED(name, k) reads one. */
 #define COUNTERS(name, n)                                                                          \
   unsigned name[4][n];                                                                             \
   for (int row = 0; row < 4; row++)                                                                \
@@ -338,7 +338,8 @@ DEVICE int last_block(unsigned *arrived)
   }
 
 // --- ROW_SHARE
-/* The thread's share of the row: the elements [first, end) of [0, length), here all. */
+/* Declares the thread's share of the row: elements [first, end) of [0, length), here the whole
+ * row. */
 #define ROW_SHARE(threads, T, first, end, length) const T first = 0, end = (length)
 
 // --- ROW_BEFORE
@@ -364,8 +365,8 @@ DEVICE double row_before_line(double a, double b, int threads)
 #define COLUMNS 64
 
 // --- COLUMN_LOOP
-/* For channels of pools: for each o in [0, outer), the channels [first, first + width) of [0,
- * inner). A block takes up to COLUMNS neighbouring channels at once, so that it reads memory in
+/* Loops over channels of pools: for each o in [0, outer), the channels [first, first + width) of
+ * [0, inner). A block takes up to COLUMNS neighbouring channels at once, so that it reads memory in
  * order and vectors run across channels. */
 #define COLUMN_LOOP(T, o, first, width, outer, inner)                                              \
   for (T o##_tiles = ((inner) + COLUMNS - 1) / COLUMNS,                                            \
@@ -380,9 +381,9 @@ DEVICE double row_before_line(double a, double b, int threads)
 #define EACH_COLUMN(j, width) for (int j = 0; j < (int)(width); j++)
 
 // --- COLUMN_TILES
-/* Reductions over an axis that is not the last: for the columns [0, inner) of each o in [0, outer).
- * A block takes up to COLUMNS neighbouring columns at once, so that it reads memory in order and
- * vectors run across columns. */
+/* Loops over the columns [0, inner) of each o in [0, outer), for reductions over an axis that is
+ * not the last. A block takes up to COLUMNS neighbouring columns at once, so that it reads memory
+ * in order and vectors run across columns. */
 #define COLUMN_TILES(n, T, o, column, outer, inner, lanes)                                         \
   for (T o##_tiles = ((inner) + COLUMNS - 1) / COLUMNS,                                            \
          o##_at = (T)((long long)(outer)*o##_tiles * block_index / block_count),                   \
@@ -400,11 +401,11 @@ DEVICE double row_before_line(double a, double b, int threads)
   VECTOR_EACH(n, name##_at) name[name##_at] = (start)
 
 // --- COLUMN_LOCAL
-/* One value for each column. */
+/* Declares one value for each column. */
 #define COLUMN_LOCAL(n, T, name) T name[COLUMNS]
 
 // --- COLUMN_ROWS
-/* For each row c in [begin, begin + size) with c < all. */
+/* Loops over rows c in [begin, begin + size) with c < all. */
 #define COLUMN_ROWS(T, c, begin, size, all, ...)                                                   \
   for (T c = (begin), c##_end = (begin) + (size) < (all) ? (begin) + (size) : (all); c < c##_end;  \
        c++) {                                                                                      \
@@ -412,8 +413,8 @@ DEVICE double row_before_line(double a, double b, int threads)
   }
 
 // --- COLUMN_ROWS_LONG
-/* As COLUMN_ROWS, but in stretches. After each stretch `ends` adds the partial sums to totals and
- * restarts them at 0: an addition to a long sum loses more bits. */
+/* Loops as COLUMN_ROWS, but in stretches of rows. After each stretch `ends` adds the partial sums
+ * to totals and restarts them at 0: an addition to a long sum loses more bits. */
 #define COLUMN_ROWS_LONG(T, c, begin, size, all, ends, ...)                                        \
   for (T c = (begin), c##_all = (begin) + (size) < (all) ? (begin) + (size) : (all);               \
        c < c##_all;) {                                                                             \
@@ -433,7 +434,7 @@ DEVICE double row_before_line(double a, double b, int threads)
   }
 
 // --- COLUMN_NEAR
-/* For 4 rows spread over the part. A part with fewer rows repeats some of them. */
+/* Loops over 4 rows spread over the part. A part with fewer rows repeats some of them. */
 #define COLUMN_NEAR(T, c, begin, size, all, ...)                                                   \
   for (T c##_at = 0; c##_at < 4; c##_at++) {                                                       \
     const T c = (begin) + ((begin) + (size) < (all) ? (T)(size) : (all) - (begin)) * c##_at / 4;   \
@@ -441,7 +442,7 @@ DEVICE double row_before_line(double a, double b, int threads)
   }
 
 // --- COLUMN_ONCE
-/* in one thread for each column */
+/* Executes the statement in one thread for each column. */
 #define COLUMN_ONCE
 
 // --- COLUMN_TREE

@@ -1,7 +1,7 @@
-/* CUDA. This file defines what differs between the CPU and CUDA, under the same names as the one
- * for the CPU. Launch a kernel with the grid and block that the comment above it states: a thread
- * takes one vector, ON_BLOCK(k) selects block k, __launch_bounds__ gives the largest block. Kernels
- * that use none of these run with any launch: their loops stride over the whole grid. */
+/* CUDA. This file defines what differs between the CPU and CUDA, under the same names as cpu.h.
+ * Launch a kernel with the grid and block that the comment above it states: a thread takes one
+ * vector, ON_BLOCK(k) selects block k, __launch_bounds__ gives the largest block. Kernels that use
+ * none of the three run with any launch: their loops stride over the whole grid. */
 #define DEVICE static __device__ __forceinline__
 #define UNUSED __attribute__((unused)) /* for loop variables that a body may ignore */
 
@@ -25,13 +25,13 @@ typedef unsigned short f16;
 typedef unsigned short bf16;
 
 // --- from_f16
-/* One instruction, from the library that every CUDA compiler links. The compiler knows that it
- * depends only on its operand, and so does not repeat a conversion, as it would with asm. */
+/* Converts in one instruction, from the library that every CUDA compiler links. The compiler knows
+ * that the result depends only on the operand, so it does not repeat it, as it would with asm. */
 #ifdef __cplusplus
 extern "C" __device__ float __nv_half2float(unsigned short);
 #endif
 
-/* Exact. NaN stays NaN. */
+/* Converts exactly. NaN stays NaN. */
 DEVICE real from_f16(f16 h)
 {
   return (real)__nv_half2float(h);
@@ -105,8 +105,8 @@ struct op_bf16 {
 #endif
 
 // --- round_bf16
-/* from_bf16(to_bf16(x)). Only pairs are converted at full rate. The pair of x (upper half) and 0
- * (lower half) has the bits of the result. */
+/* Returns from_bf16(to_bf16(x)). Only pairs are converted at full rate. The pair of x (upper half)
+ * and 0 (lower half) has the bits of the result. */
 DEVICE real round_bf16(real x)
 {
 #if __CUDA_ARCH__ >= 800
@@ -119,17 +119,17 @@ DEVICE real round_bf16(real x)
 }
 
 // --- philox_word
-/* 32 bits; products are computed in 64 bits. */
+/* A word of 32 bits; products are computed in 64 bits. */
 typedef unsigned philox_word;
 
 // --- GRID_LOOP
-/* for each i of [0, n) */
+/* Loops over each i of [0, n). */
 #define GRID_LOOP(T, i, n)                                                                         \
   for (T i = (T)blockIdx.x * (T)blockDim.x + (T)threadIdx.x; i < (n);                              \
        i += (T)gridDim.x * (T)blockDim.x)
 
 // --- GRID_ROWS
-/* for each r of [0, rows) and c of [0, columns) */
+/* Loops over each r of [0, rows) and c of [0, columns). */
 #define GRID_ROWS(T, r, c, rows, columns)                                                          \
   for (T r##_at = (T)blockIdx.x * (T)blockDim.x + (T)threadIdx.x, r = 0, c = 0;                    \
        r##_at < (T)(rows) * (columns) && (r = r##_at / (columns), c = r##_at - r * (columns), 1);  \
@@ -153,7 +153,7 @@ DEVICE void vector_copy(void *to, const void *from, int bytes)
 }
 
 // --- vector_copy_words
-/* The same for elements of 4 bytes. They are copied as floats, which moves fewer registers. */
+/* Copies elements of 4 bytes as vector_copy does, but as floats, which moves fewer registers. */
 DEVICE void vector_copy_words(void *to, const void *from, int bytes)
 {
   if (bytes == 4)
@@ -185,17 +185,17 @@ DEVICE void vector_copy_words(void *to, const void *from, int bytes)
 #define VECTOR_LOCAL(n, T, name) T name[n]
 
 // --- VECTOR_EACH
-/* for each j of the vector */
+/* Loops over each j of the vector. */
 #define VECTOR_EACH(n, j) _Pragma("unroll") for (int j = 0; j < (n); j++)
 
 // --- EACH_VECTOR
-/* For each vector of elements [i, i + n) in [0, count); n divides count. The launch has a thread
+/* Loops over vectors of elements [i, i + n) in [0, count); n divides count. The launch has a thread
  * for each vector, so a thread runs the body at most once. */
 #define EACH_VECTOR(n, T, i, count)                                                                \
   for (T i = ((T)blockIdx.x * (T)blockDim.x + (T)threadIdx.x) * (n); i < (count); i = (count))
 
 // --- EACH_ROW_VECTOR
-/* For each vector of columns [c, c + n) in [0, columns) of each row r in [0, rows); n divides
+/* Loops over vectors of columns [c, c + n) in [0, columns), in rows r in [0, rows); n divides
  * columns. The launch has a thread for each vector, so a thread runs the body at most once. */
 #define EACH_ROW_VECTOR(n, T, r, c, rows, columns)                                                 \
   for (T r##_at = (T)blockIdx.x * (T)blockDim.x + (T)threadIdx.x, r = r##_at / ((columns) / (n)),  \
@@ -203,7 +203,7 @@ DEVICE void vector_copy_words(void *to, const void *from, int bytes)
        r < (rows); r = (rows))
 
 // --- EACH_ROWS_VECTOR
-/* For each vector of columns [c, c + n) in [0, columns), with `k` rows at a time. EACH_OF_ROWS
+/* Loops over vectors of columns [c, c + n) in [0, columns), with `k` rows at a time. EACH_OF_ROWS
  * in the body loops over these rows; code that is common to all rows comes before it. The launch
  * has a thread for each vector and `k` rows. */
 #define EACH_ROWS_VECTOR(n, T, r, c, rows, columns, k)                                             \
@@ -213,25 +213,25 @@ DEVICE void vector_copy_words(void *to, const void *from, int bytes)
        r##_first < ((rows) + (k)-1) / (k); r##_first = (rows))
 
 // --- EACH_OF_ROWS
-/* The `k` rows of a thread are as far apart as possible: neighbouring threads have neighbouring
- * rows. */
+/* Loops over the `k` rows of a thread. They are as far apart as possible: neighbouring threads have
+ * neighbouring rows. */
 #define EACH_OF_ROWS(T, r, rows, k)                                                                \
   _Pragma("unroll") for (T r##_k = 0, r = r##_first;                                               \
                          r##_k < (k) && ((rows) % (k) == 0 || r < (rows));                         \
                          r##_k++, r += ((rows) + (k)-1) / (k))
 
 // --- EACH_TAP
-/* for each element k of a window, k in [0, n); n is a literal */
+/* Loops over each element k of a window, k in [0, n); n is a literal. */
 #define EACH_TAP(k, n) _Pragma("unroll 9") for (int k = 0; k < (n); k++)
 
 // --- GRID_VECTORS
-/* as EACH_VECTOR, as a grid-stride loop for any launch */
+/* Loops as EACH_VECTOR, but with a grid-stride loop for any launch. */
 #define GRID_VECTORS(n, T, i, count)                                                               \
   for (T i = ((T)blockIdx.x * (T)blockDim.x + (T)threadIdx.x) * (n); i < (count);                  \
        i += (T)gridDim.x * (T)blockDim.x * (n))
 
 // --- GRID_ROW_VECTORS
-/* as EACH_ROW_VECTOR, as a grid-stride loop for any launch */
+/* Loops as EACH_ROW_VECTOR, but with a grid-stride loop for any launch. */
 #define GRID_ROW_VECTORS(n, T, r, c, rows, columns)                                                \
   for (T r##_at = (T)blockIdx.x * (T)blockDim.x + (T)threadIdx.x, r = 0, c = 0;                    \
        r##_at < (T)(rows) * ((columns) / (n)) &&                                                   \
@@ -239,7 +239,7 @@ DEVICE void vector_copy_words(void *to, const void *from, int bytes)
        r##_at += (T)gridDim.x * (T)blockDim.x)
 
 // --- TABLE
-/* name[] = { .. }: constant numbers, the same for all threads */
+/* Declares constant numbers for all threads: TABLE(T, name) = { .. } */
 #define TABLE(T, name) static __constant__ const T name[]
 
 // --- ONE_THREAD
@@ -276,12 +276,12 @@ DEVICE int last_block(unsigned *arrived)
 }
 
 // --- LAST_BLOCK
-/* Only the block that arrives here last executes what follows. */
+/* Only the block that arrives here last executes the code that follows. */
 #define LAST_BLOCK(state)                                                                          \
   if (!last_block(&(state)->arrived)) return
 
 // --- LEAVE_FROM_BLOCK
-/* blocks k and above are done */
+/* Blocks k and above return here. */
 #define LEAVE_FROM_BLOCK(k)                                                                        \
   if (blockIdx.x >= (k)) return
 
@@ -291,14 +291,14 @@ DEVICE int last_block(unsigned *arrived)
   if (blockIdx.x > 0) return
 
 // --- BLOCK_MEETS
-/* barrier: all threads of the block wait here; then each can read what the others have stored */
+/* Barrier: all threads of the block wait here; then each can read what the others have stored. */
 #define BLOCK_MEETS __syncthreads()
 
 // --- ROWS_OF_WARP
 #define ROWS_OF_WARP(threads) ((threads) < 32 ? 32 / (threads) : 1)
 
 // --- ROW_LOOP
-/* For each row in [0, rows). `threads` threads of a block of 256 share a row: all of them, or a
+/* Loops over rows in [0, rows). `threads` threads of a block of 256 share a row: all 256, or a
  * power of 2 up to 32. Lanes of a warp for which no row is left (row_on is 0) process no elements,
  * but take part in shuffles. */
 #define ROW_LOOP(threads, T, row, rows)                                                            \
@@ -310,16 +310,16 @@ DEVICE int last_block(unsigned *arrived)
        row##_at += (T)gridDim.x * 256 / (threads))
 
 // --- ROW_ONCE
-/* in one thread of the row */
+/* Executes the statement in one thread of the row. */
 #define ROW_ONCE if (row_on && row_lane == 0)
 
 // --- PRAGMA
 #define PRAGMA(text) _Pragma(#text)
 
 // --- ROW_WALK
-/* For each of the thread's vectors of n elements [c, c + n) in [from, from + length). For short
- * rows the loop is unrolled completely, so what one walk has loaded or computed is in registers for
- * the next. */
+/* Loops over the thread's vectors of n elements [c, c + n) in [from, from + length). For short rows
+ * the loop is unrolled completely, so numbers that one walk has loaded or computed are in registers
+ * for the next walk. */
 #define ROW_WALK(n, threads, T, c, from, length, ...)                                              \
   if (row_on) {                                                                                    \
     PRAGMA(unroll ((n) == 1 ? 8 : 32 / (n)))                                                       \
@@ -334,21 +334,21 @@ DEVICE int last_block(unsigned *arrived)
   }
 
 // --- ROW_EACH
-/* For each of the thread's vectors of n elements [c, c + n) in [0, length); n divides length. The
+/* Loops over the thread's vectors of n elements [c, c + n) in [0, length); n divides length. The
  * body has no reductions. */
 #define ROW_EACH(n, threads, T, c, length, ...)                                                    \
   ROW_WALK(n, threads, T, c, 0, length, __VA_ARGS__)
 
 // --- ROW_REDUCE
-/* For each of the thread's vectors of n elements [c, c + n) in [0, length), with reductions. A
+/* Loops over the thread's vectors of n elements [c, c + n) in [0, length), with reductions. A
  * thread has one partial result for all elements that it walks; then the threads of the row combine
- * theirs. */
+ * their results. */
 #define ROW_REDUCE(n, threads, T, c, length, ...)                                                  \
   ROW_WALK(n, threads, T, c, 0, length, __VA_ARGS__)
 
 // --- ROW_REDUCE_LONG
-/* As ROW_REDUCE, in stretches of 64 elements per thread. After each stretch `ends` adds the partial
- * sum to a total and restarts it at 0: an addition to a long sum loses more bits. */
+/* Loops as ROW_REDUCE, but in stretches of 64 elements per thread. After each stretch `ends` adds
+ * the partial sum to a total and restarts it at 0: an addition to a long sum loses more bits. */
 #define ROW_REDUCE_LONG(n, threads, T, c, length, ends, ...)                                       \
   for (T c##_from = 0; c##_from + 64 * (threads) <= (length); c##_from += 64 * (threads)) {        \
     ROW_WALK(n, threads, T, c, c##_from, 64 * (threads), __VA_ARGS__)                              \
@@ -361,7 +361,7 @@ DEVICE int last_block(unsigned *arrived)
   }
 
 // --- ROW_PART_LONG
-/* As ROW_PART, with name_sum for the total of the stretches so far. */
+/* Declares what ROW_PART does, and name_sum for the total of the stretches so far. */
 #define ROW_PART_LONG(T, name, start) T name = (start), name##_sum = (start)
 
 // --- ROW_END
@@ -377,8 +377,8 @@ DEVICE int last_block(unsigned *arrived)
 #define ROW_PUT(name) name
 
 // --- ROW_TREE
-/* Defines a function that combines the partial results of a row's threads in a fixed order. It
- * returns the result in all of them. */
+/* Defines a function that combines the partial results of a row's threads in a fixed order. All
+ * these threads get the result. */
 #define ROW_TREE(T, name, JOIN)                                                                    \
   DEVICE T name(T part, int threads)                                                               \
   {                                                                                                \
@@ -386,7 +386,7 @@ DEVICE int last_block(unsigned *arrived)
     for (int step = (threads < 32 ? threads : 32) / 2; step > 0; step /= 2)                        \
       part = JOIN(part, __shfl_xor_sync(0xffffffffu, part, step));                                 \
     if (threads > 32) {                                                                            \
-      __syncthreads(); /* the last use of of_warp is over */                                       \
+      __syncthreads(); /* all threads have read of_warp */                                         \
       if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = part;                                 \
       __syncthreads();                                                                             \
       part = of_warp[0];                                                                           \
@@ -396,7 +396,7 @@ DEVICE int last_block(unsigned *arrived)
   }
 
 // --- ROW_SHARE
-/* The thread's share of the row: the contiguous elements [first, end) of [0, length). */
+/* Declares the thread's share of the row: the contiguous elements [first, end) of [0, length). */
 #define ROW_SHARE(threads, T, first, end, length)                                                  \
   const T first = row_on ? (T)((long long)(length)*row_lane / (threads)) : 0;                      \
   const T end = row_on ? (T)((long long)(length) * (row_lane + 1) / (threads)) : 0
@@ -404,8 +404,8 @@ DEVICE int last_block(unsigned *arrived)
 // --- ROW_BEFORE
 /* Defines a function that combines the partial results of the row's threads before this one, in
  * their order; in the first thread it returns `start`. Lanes exchange values, in each step at twice
- * the distance. `part` then combines the values of the lane's group, `before` those of the lanes in
- * front of it. */
+ * the distance. `part` then combines the values of the lane's group, `before` the values of the
+ * lanes before it. */
 #define ROW_BEFORE(T, name, JOIN, start)                                                           \
   DEVICE T name(T part, int threads)                                                               \
   {                                                                                                \
@@ -418,7 +418,7 @@ DEVICE int last_block(unsigned *arrived)
       part = behind ? JOIN(other, part) : JOIN(part, other);                                       \
     }                                                                                              \
     if (threads > 32) {                                                                            \
-      __syncthreads(); /* the last use of of_warp is over */                                       \
+      __syncthreads(); /* all threads have read of_warp */                                         \
       if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = part;                                 \
       __syncthreads();                                                                             \
       for (unsigned i = threadIdx.x / 32; i > 0; i--) before = JOIN(of_warp[i - 1], before);       \
@@ -428,7 +428,7 @@ DEVICE int last_block(unsigned *arrived)
 
 // --- row_before_line
 /* Each thread of a row has a linear function y -> a y + b. Applies the functions of the threads
- * before this one to 0, in order. It works as ROW_BEFORE. */
+ * before this one to 0, in order. It works like ROW_BEFORE. */
 DEVICE double row_before_line(double a, double b, int threads)
 {
   __shared__ double a_of_warp[8], b_of_warp[8];
@@ -436,7 +436,7 @@ DEVICE double row_before_line(double a, double b, int threads)
   for (int step = 1; step < (threads < 32 ? threads : 32); step *= 2) {
     const double other_a = __shfl_xor_sync(0xffffffffu, a, step);
     const double other_b = __shfl_xor_sync(0xffffffffu, b, step);
-    if ((int)threadIdx.x & step) { /* the other lane is in front */
+    if ((int)threadIdx.x & step) { /* the other lane is before this one */
       before_b += before_a * other_b;
       before_a *= other_a;
       b += a * other_b;
@@ -446,7 +446,7 @@ DEVICE double row_before_line(double a, double b, int threads)
     a *= other_a;
   }
   if (threads > 32) {
-    __syncthreads(); /* the last use of both is over */
+    __syncthreads(); /* all threads have read both */
     if (threadIdx.x % 32 == 0) a_of_warp[threadIdx.x / 32] = a;
     if (threadIdx.x % 32 == 0) b_of_warp[threadIdx.x / 32] = b;
     __syncthreads();
@@ -458,8 +458,8 @@ DEVICE double row_before_line(double a, double b, int threads)
 }
 
 // --- COLUMN_LOOP
-/* For channels of pools. A thread takes one channel, so neighbouring threads read neighbouring
- * memory. */
+/* Loops over channels of pools. A thread takes one channel, so neighbouring threads read
+ * neighbouring memory. */
 #define COLUMN_LOOP(T, o, first, width, outer, inner)                                              \
   for (T o##_at = (T)blockIdx.x * (T)blockDim.x + (T)threadIdx.x, o = 0, first = 0, width = 1;     \
        o##_at < (T)(outer) * (inner) && (o = o##_at / (inner), first = o##_at % (inner), 1);       \
@@ -469,10 +469,10 @@ DEVICE double row_before_line(double a, double b, int threads)
 #define EACH_COLUMN(j, width) for (int j = 0; j < (int)(width); j++)
 
 // --- COLUMN_TILES
-/* Reductions over an axis that is not the last: for the columns [0, inner) of each o in [0, outer).
- * A block takes a tile of `lanes` vectors of n columns. Its 256 threads, `lanes` of them next to
- * each other, divide the rows of the tile. A thread without columns walks no rows, but takes part
- * in barriers. */
+/* Loops over the columns [0, inner) of each o in [0, outer), for reductions over an axis that is
+ * not the last. A block takes a tile of `lanes` vectors of n columns. Its 256 threads, `lanes` of
+ * them next to each other, divide the rows of the tile. A thread without columns walks no rows, but
+ * takes part in barriers. */
 #define COLUMN_TILES(n, T, o, column, outer, inner, lanes)                                         \
   for (T o##_at = (T)blockIdx.x, o = 0, column = 0, tile_row = 0,                                  \
          tiles = ((inner) + (lanes) * (n) - 1) / ((lanes) * (n)), tile_rows = 256 / (lanes);       \
@@ -490,11 +490,11 @@ DEVICE double row_before_line(double a, double b, int threads)
   VECTOR_EACH(n, name##_at) name[name##_at] = (start)
 
 // --- COLUMN_LOCAL
-/* One value for each column of the thread. */
+/* Declares one value for each column of the thread. */
 #define COLUMN_LOCAL(n, T, name) T name[n]
 
 // --- COLUMN_WALK
-/* For each of the thread's rows c in [begin, begin + size). `whole` is true if no row is beyond
+/* Loops over the thread's rows c in [begin, begin + size). `whole` is true if no row is beyond
  * `all`: then the loop has a known length and loads `at_once` rows at once. */
 #define COLUMN_WALK(at_once, T, c, begin, size, all, whole, ...)                                   \
   if (tile_row < tile_rows) {                                                                      \
@@ -520,7 +520,7 @@ DEVICE double row_before_line(double a, double b, int threads)
               __VA_ARGS__)
 
 // --- COLUMN_ROWS
-/* For each of the thread's rows c in [begin, begin + size) with c < all. `begin` is a multiple of
+/* Loops over the thread's rows c in [begin, begin + size) with c < all. `begin` is a multiple of
  * `size`. */
 #define COLUMN_ROWS(...) COLUMN_PIECE(4, __VA_ARGS__)
 
@@ -539,12 +539,12 @@ DEVICE double row_before_line(double a, double b, int threads)
   }
 
 // --- COLUMN_ROWS_LONG
-/* As COLUMN_ROWS, in stretches of 64 rows per thread. After each stretch `ends` adds the partial
- * sums to totals and restarts them at 0: an addition to a long sum loses more bits. */
+/* Loops as COLUMN_ROWS, but in stretches of 64 rows per thread. After each stretch `ends` adds the
+ * partial sums to totals and restarts them at 0: an addition to a long sum loses more bits. */
 #define COLUMN_ROWS_LONG(...) COLUMN_STRETCHES(4, __VA_ARGS__)
 
 // --- COLUMN_ROWS_CROWDED
-/* Rows in stretches, for kernels that lack registers: fewer rows are loaded at once. */
+/* Loops as COLUMN_ROWS_LONG for kernels that lack registers: it loads fewer rows at once. */
 #define COLUMN_ROWS_CROWDED(...) COLUMN_STRETCHES(2, __VA_ARGS__)
 
 // --- COLUMN_END
@@ -555,7 +555,7 @@ DEVICE double row_before_line(double a, double b, int threads)
   }
 
 // --- COLUMN_NEAR
-/* For 4 rows spread over the part, in every thread. A part with fewer rows repeats some of them. */
+/* Loops over 4 rows spread over the part, in every thread. A part of fewer rows repeats some. */
 #define COLUMN_NEAR(T, c, begin, size, all, ...)                                                   \
   _Pragma("unroll") for (T c##_at = 0; c##_at < 4; c##_at++) {                                     \
     const T c##_all = (all) % (size) == 0 || (begin) + (size) <= (all) ? (size) : (all) - (begin); \
@@ -564,12 +564,12 @@ DEVICE double row_before_line(double a, double b, int threads)
   }
 
 // --- COLUMN_ONCE
-/* in one thread for each column */
+/* Executes the statement in one thread for each column. */
 #define COLUMN_ONCE if (tile_row == 0)
 
 // --- block_room
-/* Shared memory of the functions that combine the columns of a block. All use the same bytes, so
- * each begins with a barrier. */
+/* Returns shared memory of the functions that combine the columns of a block. All functions use the
+ * same bytes, so each begins with a barrier. */
 DEVICE void *block_room(void)
 {
   __shared__ __align__(16) unsigned char room[8 * 256 * 8];
@@ -585,7 +585,7 @@ DEVICE void *block_room(void)
     T *const of_warp = (T *)block_room();                                                          \
     for (int step = lanes; step < 32; step *= 2)                                                   \
       VECTOR_EACH(n, j) part[j] = JOIN(part[j], __shfl_xor_sync(0xffffffffu, part[j], step));      \
-    __syncthreads(); /* the last use of of_warp is over */                                         \
+    __syncthreads(); /* all threads have read of_warp */                                           \
     if ((int)threadIdx.x % 32 < lanes && threadIdx.x < 256)                                        \
       VECTOR_EACH(n, j)                                                                            \
         of_warp[((int)threadIdx.x / 32 * lanes + (int)threadIdx.x % 32) * n + j] = part[j];        \

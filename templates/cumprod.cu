@@ -1,7 +1,7 @@
-/* For each element of a row, the product of all elements up to it. $exclusive: without the element
- * itself. $reverse: from the end of the row. A thread has a contiguous share of the row and begins
- * with the product of all elements before its share. Floats are multiplied in double and rounded
- * once. */
+/* Computes for each element of a row the product of all elements up to it. $exclusive: without the
+ * element itself. $reverse: from the end of the row. A thread has a contiguous range of the row and
+ * begins with the product of all elements before that range. Floats are multiplied in double and
+ * rounded once. */
 __global__ void $name($arguments)
 {
   ROW_LOOP($threads, $index, row, $rows) {

@@ -1,6 +1,6 @@
-/* For each element of a row, the sum of all elements up to it, including itself. $reverse: from the
- * end of the row. A thread has a contiguous share of the row and begins with the sum of all
- * elements before its share. Floats are added in double and rounded once. */
+/* Computes for each element of a row the sum of all elements up to it, including itself. $reverse:
+ * from the end of the row. A thread has a contiguous range of the row and begins with the sum of
+ * all elements before it. Floats are added in double and rounded once. */
 __global__ void $name($arguments)
 {
   ROW_LOOP($threads, $index, row, $rows) {

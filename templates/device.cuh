@@ -34,7 +34,7 @@ DEVICE unsigned char ampc_to_u8(real x)
 }
 
 // --- ampc_max
-/* NaN if x or y is NaN. */
+/* Returns NaN if x or y is NaN. */
 DEVICE real ampc_max(real x, real y)
 {
   return x > y || x != x ? x : y;
@@ -72,7 +72,7 @@ DEVICE real ampc_rsqrt(real x)
 }
 
 // --- ampc_sigmoid
-/* 1 / (1 + e^-x), computed from e^-|x|, which cannot overflow. */
+/* Returns 1 / (1 + e^-x), computed from e^-|x|, which cannot overflow. */
 DEVICE real ampc_sigmoid(real x)
 {
   real e = ampc_exp(-ampc_abs(x));
@@ -80,29 +80,29 @@ DEVICE real ampc_sigmoid(real x)
 }
 
 // --- ampc_softplus
-/* log(1 + e^x) = max(x, 0) + log(1 + e^-|x|) */
+/* Returns log(1 + e^x) = max(x, 0) + log(1 + e^-|x|) */
 DEVICE real ampc_softplus(real x)
 {
   return ampc_max(x, R(0.0)) + ampc_log1p(ampc_exp(-ampc_abs(x)));
 }
 
 // --- ampc_gelu
-/* x Phi(x). Phi is computed without cancellation, so the result stays accurate far below 0. */
+/* Returns x Phi(x). Phi is computed without cancellation, so it is accurate far below 0. */
 DEVICE real ampc_gelu(real x)
 {
   return x * ampc_normal_cdf(x);
 }
 
 // --- ampc_gelu_slope
-/* Phi(x) + x e^(-x^2 / 2) / sqrt(2 pi) */
+/* Returns Phi(x) + x e^(-x^2 / 2) / sqrt(2 pi) */
 DEVICE real ampc_gelu_slope(real x)
 {
   return ampc_normal_cdf(x) + x * (R(0.39894228040143268) * ampc_exp(R(-0.5) * x * x));
 }
 
 // --- ampc_gelu_tanh
-/* x (1 + tanh u) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3). (1 + tanh u) / 2 is computed as
- * sigmoid(2 u), which does not cancel. */
+/* Returns x (1 + tanh u) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3). (1 + tanh u) / 2 is computed
+ * as sigmoid(2 u), which does not cancel. */
 DEVICE real ampc_gelu_tanh(real x)
 {
   real u = R(1.5957691216057308) * (x + R(0.044715) * x * x * x);
@@ -110,8 +110,8 @@ DEVICE real ampc_gelu_tanh(real x)
 }
 
 // --- ampc_gelu_tanh_slope
-/* s + x s (1 - s) (2 u)' with s = sigmoid(2 u). 1 - s is computed as sigmoid(-2 u). The factor x s
- * (1 - s) is 0 where (2 u)' is large. */
+/* Returns s + x s (1 - s) (2 u)' with s = sigmoid(2 u). 1 - s is computed as sigmoid(-2 u). The
+ * factor x s (1 - s) is 0 where (2 u)' is large. */
 DEVICE real ampc_gelu_tanh_slope(real x)
 {
   real u = R(1.5957691216057308) * (x + R(0.044715) * x * x * x);
@@ -127,14 +127,14 @@ DEVICE real ampc_silu(real x)
 }
 
 // --- ampc_silu_slope
-/* s + x s (1 - s) with s = sigmoid(x). 1 - s is computed as sigmoid(-x), which does not cancel. */
+/* Returns s + x s (1 - s) with s = sigmoid(x). 1 - s is sigmoid(-x), which does not cancel. */
 DEVICE real ampc_silu_slope(real x)
 {
   return ampc_sigmoid(x) * (R(1.0) + x * ampc_sigmoid(-x));
 }
 
 // --- ampc_elu
-/* -0 stays: expm1(-0) is -0. */
+/* Returns -0 for -0, since expm1(-0) is -0. */
 DEVICE real ampc_elu(real x, real alpha)
 {
   return x > R(0.0) ? x : alpha * ampc_expm1(x);
@@ -147,7 +147,7 @@ DEVICE real ampc_hardswish(real x)
 }
 
 // --- ampc_hardswish_slope
-/* At -3 the slope of the left side, at 3 the slope of the right side, as in PyTorch. */
+/* Returns at -3 the slope of the left side, at 3 the slope of the right side, as in PyTorch. */
 DEVICE real ampc_hardswish_slope(real x)
 {
   real y = x < R(3.0) ? x / R(3.0) + R(0.5) : R(1.0);
@@ -155,8 +155,8 @@ DEVICE real ampc_hardswish_slope(real x)
 }
 
 // --- ampc_atan2_slope
-/* x / (x^2 + y^2), the derivative of atan2(y, x) with respect to y. With x and y swapped it is
- * minus the derivative with respect to x. 0 at the origin, as in PyTorch. */
+/* Returns x / (x^2 + y^2), the derivative of atan2(y, x) with respect to y. With x and y swapped
+ * this is minus the derivative with respect to x. At the origin it is 0, as in PyTorch. */
 DEVICE real ampc_atan2_slope(real x, real y)
 {
   real square = x * x + y * y;
@@ -164,8 +164,8 @@ DEVICE real ampc_atan2_slope(real x, real y)
 }
 
 // --- ampc_bce
-/* -t log p - (1 - t) log(1 - p), with each logarithm clamped to at least -100. NaN if p is not in
- * [0, 1]. */
+/* Returns -t log p - (1 - t) log(1 - p), with each logarithm clamped to at least -100. The result
+ * is NaN if p is not in [0, 1]. */
 DEVICE real ampc_bce(real p, real t)
 {
   real in = ampc_max(ampc_log(p), R(-100.0)), out = ampc_max(ampc_log1p(-p), R(-100.0));
@@ -173,15 +173,15 @@ DEVICE real ampc_bce(real p, real t)
 }
 
 // --- ampc_bce_slope
-/* (p - t) / (p (1 - p)), without the clamp of ampc_bce. The divisor is at least 1e-12, as in
- * PyTorch, so the result is finite. */
+/* Returns (p - t) / (p (1 - p)), without the clamp of ampc_bce. The divisor is at least 1e-12, as
+ * in PyTorch, so the result is finite. */
 DEVICE real ampc_bce_slope(real p, real t)
 {
   return (p - t) / ampc_max((R(1.0) - p) * p, R(1e-12));
 }
 
 // --- ampc_remainder
-/* x - y floor(x / y); it has the sign of y. */
+/* Returns x - y floor(x / y), which has the sign of y. */
 DEVICE real ampc_remainder(real x, real y)
 {
   real r = ampc_fmod(x, y);
@@ -189,7 +189,7 @@ DEVICE real ampc_remainder(real x, real y)
 }
 
 // --- ampc_floor_divide
-/* floor(x / y), computed from the exact remainder because x / y may round up to an integer. */
+/* Returns floor(x / y), from the exact remainder because x / y may round up to an integer. */
 DEVICE real ampc_floor_divide(real x, real y)
 {
   real r = ampc_fmod(x, y);
@@ -208,7 +208,7 @@ DEVICE real ampc_finite_or_zero(real x)
 }
 
 // --- ampc_sub_max
-/* x - m for a maximum m. An infinite m counts as 0, which avoids inf - inf. */
+/* Returns x - m for a maximum m. An infinite m counts as 0, which avoids inf - inf. */
 DEVICE real ampc_sub_max(real x, real m)
 {
   return x - ampc_finite_or_zero(m);
@@ -282,7 +282,7 @@ DEVICE long long ampc_clamp_int(long long x, real low, real high)
 }
 
 // --- ampc_remainder_int
-/* The result has the sign of y. A division by 0 gives 0. */
+/* Returns a result with the sign of y; 0 for a division by 0. */
 DEVICE long long ampc_remainder_int(long long x, long long y)
 {
   if (y == 0 || y == -1) return 0;
@@ -291,7 +291,7 @@ DEVICE long long ampc_remainder_int(long long x, long long y)
 }
 
 // --- ampc_floor_divide_int
-/* A division by 0 gives 0. */
+/* Returns 0 for a division by 0. */
 DEVICE long long ampc_floor_divide_int(long long x, long long y)
 {
   if (y == 0) return 0;
@@ -300,7 +300,7 @@ DEVICE long long ampc_floor_divide_int(long long x, long long y)
 }
 
 // --- ampc_pow_int
-/* By repeated squaring; an overflow wraps around. A negative power is 0 unless x is 1 or -1. */
+/* Squares repeatedly; an overflow wraps around. A negative power is 0 unless x is 1 or -1. */
 DEVICE long long ampc_pow_int(long long x, long long y)
 {
   unsigned long long base = (unsigned long long)x, r = 1;
@@ -313,8 +313,8 @@ DEVICE long long ampc_pow_int(long long x, long long y)
 }
 
 // --- ampc_philox
-/* Philox4x32-10 (Salmon et al., 2011) of the counter c0 to c3 and the key k0, k1. Returns the first
- * of its four output words. */
+/* Returns the first of the four output words of Philox4x32-10 (Salmon et al., 2011) for the counter
+ * c0 to c3 and the key k0, k1. */
 DEVICE unsigned ampc_philox(philox_word c0, philox_word c1, philox_word c2, philox_word c3,
                             unsigned k0, unsigned k1)
 {
@@ -331,7 +331,7 @@ DEVICE unsigned ampc_philox(philox_word c0, philox_word c1, philox_word c2, phil
 }
 
 // --- ampc_uniform
-/* A uniform random number in [0, 1), a multiple of 2^-24. It depends only on the arguments. */
+/* Returns a uniform random number in [0, 1), a multiple of 2^-24. A pure function. */
 DEVICE real ampc_uniform(long long seed, long long body, unsigned stream, long long element)
 {
   unsigned word = ampc_philox((unsigned)element, (unsigned)(element >> 32), (unsigned)body, stream,
@@ -340,7 +340,7 @@ DEVICE real ampc_uniform(long long seed, long long body, unsigned stream, long l
 }
 
 // --- ampc_part_rows
-/* The number of rows in part k, if `rows` rows are cut into parts of `each` rows. */
+/* Returns the number of rows in part k, if `rows` rows are cut into parts of `each` rows. */
 DEVICE real ampc_part_rows(long long k, long long each, long long rows)
 {
   const long long left = rows - k * each;
@@ -348,7 +348,7 @@ DEVICE real ampc_part_rows(long long k, long long each, long long rows)
 }
 
 // --- ampc_normal
-/* A standard normal random number, computed from two uniform ones (Box-Muller). */
+/* Returns a standard normal random number, computed from two uniform ones (Box-Muller). */
 DEVICE real ampc_normal(long long seed, long long body, unsigned stream, long long element)
 {
   const real u = R(1.0) - ampc_uniform(seed, body, stream, 2 * element);
@@ -357,9 +357,9 @@ DEVICE real ampc_normal(long long seed, long long body, unsigned stream, long lo
 }
 
 // --- ampc_place
-/* The coordinate of result o of a resampling along an axis of the input image, in pixels. 0 is the
- * centre of the first pixel; for the nearest pixel (one tap) it is the edge of the first pixel. The
- * coordinate is a float even if `real` is double, as in PyTorch. */
+/* Returns the coordinate of result o of a resampling along an axis of the input image, in pixels. 0
+ * is the centre of the first pixel; for the nearest pixel (one tap) it is the edge of the first
+ * pixel. The coordinate is a float even if `real` is double, as in PyTorch. */
 DEVICE float ampc_place(int o, float scale, int taps, int centred)
 {
   if (!centred) return scale * (float)o;
@@ -369,7 +369,7 @@ DEVICE float ampc_place(int o, float scale, int taps, int centred)
 }
 
 // --- ampc_tap
-/* The index of the pixel that tap k reads, clamped to [0, size). */
+/* Returns the index of the pixel that tap k reads, clamped to [0, size). */
 DEVICE int ampc_tap(float place, int taps, int k, int size)
 {
   const int at = (int)floorf(place) - (taps == 4) + k;
@@ -377,7 +377,7 @@ DEVICE int ampc_tap(float place, int taps, int k, int size)
 }
 
 // --- ampc_cubic
-/* Keys' convolution kernel with a = -3/4, at a distance of 0 to 2 pixels. */
+/* Returns Keys' convolution kernel with a = -3/4, at a distance of 0 to 2 pixels. */
 DEVICE real ampc_cubic(real t)
 {
   const real a = R(-0.75);
@@ -395,8 +395,8 @@ DEVICE real ampc_tap_weight(float place, int taps, int k)
 }
 
 // --- ampc_pixel_weight
-/* The total weight of a pixel in the sum around a place. At a border several taps read the same
- * pixel. */
+/* Returns the total weight of a pixel in the sum around a place. At a border several taps read the
+ * same pixel. */
 DEVICE real ampc_pixel_weight(float place, int taps, int pixel, int size)
 {
   real sum = R(0.0);
@@ -406,7 +406,7 @@ DEVICE real ampc_pixel_weight(float place, int taps, int pixel, int size)
 }
 
 // --- ampc_first_place
-/* A lower bound for the first result whose sum contains the pixel. */
+/* Returns a lower bound for the first result whose sum contains the pixel. */
 DEVICE int ampc_first_place(int pixel, float scale, int taps)
 {
   if (pixel == 0 || scale <= 0.0f) return 0;
@@ -415,8 +415,8 @@ DEVICE int ampc_first_place(int pixel, float scale, int taps)
 }
 
 // --- ampc_schedule_linear
-/* After t steps. If t < warmup: start t / warmup. Otherwise linear from start to end over the
- * remaining steps: start + (end - start) min(1, (t - warmup) / (steps - warmup)). */
+/* Returns the value after t steps. If t < warmup: start t / warmup. Otherwise linear from start to
+ * end over the remaining steps: start + (end - start) min(1, (t - warmup) / (steps - warmup)). */
 DEVICE real ampc_schedule_linear(real t, real start, real end, real steps, real warmup)
 {
   if (t < warmup) return start * (t / warmup);
@@ -426,8 +426,8 @@ DEVICE real ampc_schedule_linear(real t, real start, real end, real steps, real 
 }
 
 // --- ampc_schedule_cosine
-/* If t < warmup: peak t / warmup. Otherwise floor + (peak - floor) (1 + cos(pi done)) / 2 with done
- * = min(1, (t - warmup) / (steps - warmup)). */
+/* Returns peak t / warmup if t < warmup. Otherwise floor + (peak - floor) (1 + cos(pi done)) / 2
+ * with done = min(1, (t - warmup) / (steps - warmup)). */
 DEVICE real ampc_schedule_cosine(real t, real peak, real steps, real warmup, real floor_value)
 {
   if (t < warmup) return peak * (t / warmup);
@@ -438,8 +438,8 @@ DEVICE real ampc_schedule_cosine(real t, real peak, real steps, real warmup, rea
 }
 
 // --- ampc_schedule_onecycle
-/* torch.optim.lr_scheduler.OneCycleLR with its defaults. A cosine rises from peak / 25 to peak at t
- * = 0.3 steps - 1; another one falls to peak / 250000 at t = steps - 1. */
+/* Computes torch.optim.lr_scheduler.OneCycleLR with its defaults. A cosine rises from peak / 25 to
+ * peak at t = 0.3 steps - 1; another cosine falls to peak / 250000 at t = steps - 1. */
 DEVICE real ampc_schedule_onecycle(real t, real peak, real steps)
 {
   real top = R(0.3) * steps - R(1.0), last = steps - R(1.0);
@@ -450,8 +450,8 @@ DEVICE real ampc_schedule_onecycle(real t, real peak, real steps)
 }
 
 // --- ampc_schedule_polynomial
-/* If t < warmup: start t / warmup. Otherwise end + (start - end) (1 - done)^power, with done as in
- * ampc_schedule_linear. With end = 0 and warmup = 0 this is
+/* Returns start t / warmup if t < warmup. Otherwise end + (start - end) (1 - done)^power, with done
+ * as in ampc_schedule_linear. With end = 0 and warmup = 0 this is
  * torch.optim.lr_scheduler.PolynomialLR. */
 DEVICE real ampc_schedule_polynomial(real t, real start, real end, real steps, real power,
                                      real warmup)
@@ -463,8 +463,8 @@ DEVICE real ampc_schedule_polynomial(real t, real start, real end, real steps, r
 }
 
 // --- ampc_schedule_inverse_sqrt
-/* If t < warmup: peak t / warmup. Otherwise peak sqrt(warmup / t), with warmup at least 1. Vaswani
- * et al., 2017, up to a constant factor. */
+/* Returns peak t / warmup if t < warmup. Otherwise peak sqrt(warmup / t), with warmup at least 1:
+ * Vaswani et al., 2017, up to a constant factor. */
 DEVICE real ampc_schedule_inverse_sqrt(real t, real peak, real warmup)
 {
   if (t < warmup) return peak * (t / warmup);
@@ -473,18 +473,18 @@ DEVICE real ampc_schedule_inverse_sqrt(real t, real peak, real warmup)
 }
 
 // --- ampc_schedule_step
-/* start gamma^floor(t / every) */
+/* Returns start gamma^floor(t / every) */
 DEVICE real ampc_schedule_step(real t, real start, real every, real gamma)
 {
   return start * ampc_pow(gamma, ampc_floor(t / every));
 }
 
 // --- ampc_move_scale
-/* torch.amp.GradScaler.update with a floor, a ceiling and hysteresis. An overflow lowers the scale
- * and restarts the count of steps. `growth_interval` steps without an overflow raise the scale.
- * Products are computed in double and rounded once; a growth beyond f32 is dropped. The first
- * `hysteresis` - 1 overflows after the scale was last due to grow do not change it. If the scale
- * cannot be lowered, *growth is minus the number of overflowing steps in a row. */
+/* Does torch.amp.GradScaler.update with a floor, a ceiling and hysteresis. An overflow lowers the
+ * scale and restarts the count of steps. `growth_interval` steps without an overflow raise the
+ * scale. Products are computed in double and rounded once; a growth beyond f32 is dropped. The
+ * first `hysteresis` - 1 overflows after the scale was last due to grow do not change it. If the
+ * scale cannot be lowered, *growth is minus the number of overflowing steps in a row. */
 DEVICE void ampc_move_scale(const ampc_state *state, int overflow, float *scale, long long *growth,
                             long long *spared)
 {

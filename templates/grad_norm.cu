@@ -1,6 +1,6 @@
-/* For each $part gradients, the sum of the squares of the unscaled gradients, and 1 if a gradient
- * is not finite before it is unscaled, else 0. (The square of a finite gradient may overflow.)
- * Padding is zero. @micro: gradients are complete only in the last body of a step. */
+/* Computes for each $part gradients the sum of the squares of the unscaled gradients, and 1 if a
+ * gradient is not finite before it is unscaled, else 0. (The square of a finite gradient may
+ * overflow.) Padding is zero. @micro: gradients are complete only in the last body of a step. */
 __global__ void $name($arguments)
 {
 @!scale  const real inv_scale = (real)state->inv_scale;

@@ -1,7 +1,7 @@
-/* The columns of images: Note [columns on CUDA] in conv_columns.h. A row holds what the taps of the
- * filter read for one pixel of the result: tap after tap, each with all channels of a group. For
- * the gradient of images, a tap reads the pixel of dy whose forward sum has read this pixel by the
- * same tap. The kernel then also transposes the weights. */
+/* Arranges images as columns: Note [columns on CUDA] in conv_columns.h. A row holds what the taps
+ * of the filter read for one pixel of the result: tap after tap, each with all channels of a group.
+ * For the gradient of images, a tap reads the pixel of dy whose forward sum has read this pixel by
+ * the same tap. The kernel then also transposes the weights. */
 __global__ void $name($arguments)
 {
 @vectors  GRID_ROW_VECTORS($vector, $index, cell, c, $cells, $channels) {

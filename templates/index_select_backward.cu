@@ -1,8 +1,8 @@
 /* Each row sums the elements that the index sends to it, in the order of the index. So the order
- * does not depend on the number of threads. A thread computes some rows of one column. On the
- * CPU it computes them of several neighbouring columns. It walks the whole index. The loop is
- * unrolled only by four: the loop over a short index, unrolled completely, would keep all its rows
- * in registers. */
+ * does not depend on the number of threads. A thread computes some rows of one column. On the CPU
+ * it computes these rows of several neighbouring columns. A thread walks the whole index. The loop
+ * is unrolled only by four: the loop over a short index, unrolled completely, would keep all its
+ * rows in registers. */
 __global__ void $name($arguments)
 {
   COLUMN_LOOP($index, part, first, width, $parts, $columns) {

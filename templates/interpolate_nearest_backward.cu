@@ -1,4 +1,4 @@
-/* The gradient of each pixel: the sum over its $scale0 x $scale1 copies. */
+/* Computes the gradient of each pixel: the sum over its $scale0 x $scale1 copies. */
 __global__ void $name($arguments)
 {
   COLUMN_LOOP($index, o, first, width, $pixels, $c) {

@@ -1,7 +1,7 @@
 /* Note [lamb]: the first kernel of LAMB. It updates the moments of a group as Adam does. The slots
  * of the gradients receive the change that is subtracted from the weights, up to a factor. For each
- * part of a parameter, the kernel stores the sum of the squares of its weights and that of the
- * change. Padding after a parameter does not count. */
+ * part of a parameter, the kernel stores the sum of the squares of its weights and the sum of the
+ * squares of the change. Padding after a parameter does not count. */
 __global__ void $name($arguments)
 {
   $lines parameters

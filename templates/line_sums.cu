@@ -1,8 +1,8 @@
-/* A linear recurrence along each row. From the end of the row: y_c = b_c + a_n y_n with n = c + 1.
- * $forth: from its beginning, y_c = b_c + a_c y_n with n = c - 1. Each y is a linear function of
- * the one before it. A thread has a contiguous share of the row; the functions of its elements
- * compose to one linear function. It begins with what the functions of the threads before it make
- * of 0. Computed in double and rounded once. */
+/* Computes a linear recurrence along each row. From the end of the row: y_c = b_c + a_n y_n with n
+ * = c + 1. $forth: from the beginning of the row, y_c = b_c + a_c y_n with n = c - 1. Each y is a
+ * linear function of the one before it. A thread has a contiguous range of the row; the functions
+ * of these elements compose to one linear function. The thread begins with the result of applying
+ * the functions of the threads before it to 0. All is computed in double and rounded once. */
 __global__ void $name($arguments)
 {
   ROW_LOOP($threads, $index, row, $rows) {

@@ -1,11 +1,11 @@
 /* Elementary functions in single precision. The text is both C and CUDA C. It avoids branches, so
  * that compilers can vectorise it, and uses explicit fmaf and otherwise plain IEEE operations.
- * Contraction is off wherever this is compiled, so results have the same bits on every machine.
- * maths64.cuh defines the same names in double precision.
+ * Contraction is off wherever this file is compiled, so results have the same bits on every
+ * machine. maths64.cuh defines the same names in double precision.
  *
  * A helper is the text from its marker line to the next one. The emitter copies the helpers that a
- * file uses, and the helpers that those use, in this order. tests/unit/test_maths checks the errors
- * that comments state. */
+ * file uses, and the helpers that these helpers use, in this order. tests/unit/test_maths checks
+ * the errors that comments state. */
 
 // --- ampc_inf
 DEVICE float ampc_inf(void)
@@ -74,9 +74,9 @@ DEVICE float ampc_fmod(float x, float y) /* exact */
 }
 
 // --- ampc_exp_sum
-/* e^(x + low), where |low| is small against |x|. With n = round(x / ln 2), r = x + low - n ln 2 and
- * r| <= ln(2)/2: e^r = 1 + r + r^2/2! + ... + r^7/7!. 2^n may be subnormal, so it is applied as two
- * factors. */
+/* Returns e^(x + low), where |low| is small against |x|. With n = round(x / ln 2), r = x + low - n
+ * ln 2 and |r| <= ln(2)/2: e^r = 1 + r + r^2/2! + ... + r^7/7!. 2^n may be subnormal, so it is
+ * applied as two factors. */
 DEVICE float ampc_exp_sum(float x, float low)
 {
   x = x < -104.0f ? -104.0f : x;
@@ -104,7 +104,7 @@ DEVICE float ampc_exp(float x) /* error <= 1.1 ulp */
 }
 
 // --- ampc_expm1
-/* e^x - 1 = 2^n (e^r - 1) + (2^n - 1), see ampc_exp_sum; error <= 2 ulp. */
+/* Returns e^x - 1 = 2^n (e^r - 1) + (2^n - 1), see ampc_exp_sum; error <= 2 ulp. */
 DEVICE float ampc_expm1(float x)
 {
   float y = x > 40.0f ? 40.0f : x;
@@ -127,7 +127,7 @@ DEVICE float ampc_expm1(float x)
 }
 
 // --- ampc_log_parts
-/* x = 2^k m with m in [1/sqrt 2, sqrt 2); x is positive and finite. */
+/* Splits x = 2^k m with m in [1/sqrt 2, sqrt 2) and returns m; x is positive and finite. */
 DEVICE float ampc_log_parts(float x, float *k)
 {
   int tiny = x < 1.17549435e-38f;
@@ -139,8 +139,8 @@ DEVICE float ampc_log_parts(float x, float *k)
 }
 
 // --- ampc_log_core
-/* log(1 + f) + k ln 2 + low. With s = f / (2 + f): log(1 + f) = 2 atanh s = f - s (f - z P(z)),
- * z = s^2, P(z) = 2/3 + 2/5 z + 2/7 z^2 + 2/9 z^3; |s| <= 0.1716. */
+/* Returns log(1 + f) + k ln 2 + low. With s = f / (2 + f): log(1 + f) = 2 atanh s = f - s (f - z
+ * P(z)), z = s^2, P(z) = 2/3 + 2/5 z + 2/7 z^2 + 2/9 z^3; |s| <= 0.1716. */
 DEVICE float ampc_log_core(float f, float k, float low)
 {
   float s = f / (2.0f + f);
@@ -176,7 +176,7 @@ DEVICE float ampc_log2(float x) /* error <= 2 ulp */
 }
 
 // --- ampc_log1p
-/* log(u) + c / u, where u is 1 + x rounded and c is the rounding error; error <= 2 ulp. */
+/* Returns log(u) + c / u, where u is 1 + x rounded and c is the rounding error; error <= 2 ulp. */
 DEVICE float ampc_log1p(float x)
 {
   float u = 1.0f + x;
@@ -191,7 +191,7 @@ DEVICE float ampc_log1p(float x)
 }
 
 // --- ampc_tanh
-/* t / (t + 2) with t = e^(2|x|) - 1; error <= 3 ulp. */
+/* Returns t / (t + 2) with t = e^(2|x|) - 1; error <= 3 ulp. */
 DEVICE float ampc_tanh(float x)
 {
   float a = ampc_abs(x);
@@ -202,8 +202,8 @@ DEVICE float ampc_tanh(float x)
 }
 
 // --- ampc_erf
-/* If |x| <= 1: x + x P(x^2). Otherwise 1 - e^(-Q(|x|)) with Q close to -log(erfc). P and Q are
- * minimax fits computed for this file, with errors of 2^-29. The total error is <= 2 ulp. */
+/* Returns x + x P(x^2) if |x| <= 1. Otherwise 1 - e^(-Q(|x|)) with Q close to -log(erfc). P and Q
+ * are minimax fits computed for this file, with errors of 2^-29. The total error is <= 2 ulp. */
 DEVICE float ampc_erf(float x)
 {
   float a = ampc_abs(x), z = x * x;
@@ -227,10 +227,10 @@ DEVICE float ampc_erf(float x)
 }
 
 // --- ampc_normal_cdf
-/* Phi(x), the probability that a standard normal variable is below x. If |x| <= 1: 1/2 + x P(x^2).
- * Otherwise, for x = -a: t Q(t) e^(-a^2 / 2) with t = 1 / (1 + a / 2) and a^2 in two parts. P and Q
- * are minimax fits computed for this file, with errors of 2^-31 and 2^-24. The total error is <= 5
- * ulp, also far below 0. */
+/* Returns Phi(x), the probability that a standard normal variable is below x. If |x| <= 1: 1/2 + x
+ * P(x^2). Otherwise, for x = -a: t Q(t) e^(-a^2 / 2) with t = 1 / (1 + a / 2) and a^2 in two parts.
+ * P and Q are minimax fits computed for this file, with errors of 2^-31 and 2^-24. The total error
+ * is <= 5 ulp, also far below 0. */
 DEVICE float ampc_normal_cdf(float x)
 {
   float a = ampc_abs(x), z = x * x;
@@ -262,10 +262,10 @@ DEVICE double ampc_turn(double t)
 }
 
 // --- ampc_turns
-/* x / (2 pi) up to whole turns, in [0, 6), for 2^40 <= |x| < 2^128. The first 17 bits of 1 / (2 pi)
- * only add whole turns and are left out. Six numbers hold the next bits, 29 each. The product of x
- * and one of them is exact in a double, and so is its fraction. The bits after them contribute less
- * than 2^-62. */
+/* Returns x / (2 pi) up to whole turns, in [0, 6), for 2^40 <= |x| < 2^128. The first 17 bits of 1
+ * / (2 pi) only add whole turns and are left out. Six numbers hold the next bits, 29 each. The
+ * product of x and one of them is exact in a double, and so is its fraction. The bits after these
+ * contribute less than 2^-62. */
 DEVICE double ampc_turns(double x)
 {
   double t = ampc_turn(x * 5.773170016709628e-06);
@@ -277,7 +277,7 @@ DEVICE double ampc_turns(double x)
 }
 
 // --- ampc_angle
-/* An angle below 2^40 that has the sine and cosine of x. */
+/* Returns an angle below 2^40 that has the sine and cosine of x. */
 DEVICE double ampc_angle(float x)
 {
   double angle = (double)x;
@@ -286,9 +286,9 @@ DEVICE double ampc_angle(float x)
 }
 
 // --- ampc_sin_cos
-/* sin x if quadrant is 0, cos x if it is 1. n = round(x 2/pi) and r = x - n pi/2 are computed in
- * double. Then follow the Taylor series up to r^9 and r^10. Error <= 2 ulp for |x| < 2^40; beyond
- * that r loses precision. */
+/* Returns sin x if quadrant is 0, cos x if it is 1. n = round(x 2/pi) and r = x - n pi/2 are
+ * computed in double. Then follow the Taylor series up to r^9 and r^10. Error <= 2 ulp for |x| <
+ * 2^40; beyond that r loses precision. */
 DEVICE float ampc_sin_cos(double x, int quadrant)
 {
   double shifted = fma(x, 6.36619772367581343e-1, 6755399441055744.0); /* 1.5 2^52 */
@@ -321,7 +321,7 @@ DEVICE float ampc_sin(float x)
 }
 
 // --- ampc_cos_near
-/* The cosine of an angle that is below 2^40. */
+/* Returns the cosine of an angle that is below 2^40. */
 DEVICE float ampc_cos_near(float x)
 {
   return ampc_sin_cos((double)x, 1);
@@ -335,7 +335,7 @@ DEVICE float ampc_cos(float x)
 }
 
 // --- ampc_tan
-/* sin x / cos x of the same reduced angle, see ampc_sin_cos; error <= 3 ulp. */
+/* Returns sin x / cos x of the same reduced angle, see ampc_sin_cos; error <= 3 ulp. */
 DEVICE float ampc_tan(float x)
 {
   double y = ampc_angle(ampc_isfinite(x) ? x : 0.0f);
@@ -345,8 +345,8 @@ DEVICE float ampc_tan(float x)
 }
 
 // --- ampc_asin_rest
-/* asin s - s for |s| <= 1/2 and z = s^2, computed as s z P(z). P interpolates at Chebyshev points;
- * its error is 2^-29. */
+/* Returns asin s - s for |s| <= 1/2 and z = s^2, computed as s z P(z). P interpolates at Chebyshev
+ * points; its error is 2^-29. */
 DEVICE float ampc_asin_rest(float s, float z)
 {
   float p = fmaf(z, 3.36908475e-02f, 1.71492379e-02f);
@@ -358,8 +358,8 @@ DEVICE float ampc_asin_rest(float s, float z)
 }
 
 // --- ampc_asin
-/* For a = |x| > 1/2: asin a = pi/2 - 2 asin sqrt((1 - a) / 2), where 1 - a is exact. Error <= 2
- * ulp. */
+/* Returns asin x. For a = |x| > 1/2: asin a = pi/2 - 2 asin sqrt((1 - a) / 2), where 1 - a is
+ * exact. Error <= 2 ulp. */
 DEVICE float ampc_asin(float x)
 {
   float a = ampc_abs(x);
@@ -373,8 +373,8 @@ DEVICE float ampc_asin(float x)
 }
 
 // --- ampc_acos
-/* pi/2 - asin x. For x > 1/2 it is 2 asin sqrt((1 - x) / 2), which does not cancel; x < -1/2 is
- * mirrored. Error <= 2 ulp. */
+/* Returns pi/2 - asin x. For x > 1/2 it is 2 asin sqrt((1 - x) / 2), which does not cancel; x <
+ * -1/2 is mirrored. Error <= 2 ulp. */
 DEVICE float ampc_acos(float x)
 {
   float a = ampc_abs(x);
@@ -388,10 +388,10 @@ DEVICE float ampc_acos(float x)
 }
 
 // --- ampc_atan2
-/* The angle of the point (x, y), from -pi to pi. Let a <= b be |x| and |y| in order. The angle in
- * the octant is atan(a / b), or pi/4 + atan((a - b) / (a + b)) if a / b > 1/2, where a - b is
- * exact. Then it is mirrored. atan is an odd polynomial that interpolates at Chebyshev points; its
- * error is 2^-30. Signs of zeros count. Error <= 2 ulp. */
+/* Returns the angle of the point (x, y), from -pi to pi. Let a <= b be |x| and |y| in order. The
+ * angle in the octant is atan(a / b), or pi/4 + atan((a - b) / (a + b)) if a / b > 1/2, where a - b
+ * is exact. Then it is mirrored. atan is an odd polynomial that interpolates at Chebyshev points;
+ * its error is 2^-30. Signs of zeros count. Error <= 2 ulp. */
 DEVICE float ampc_atan2(float y, float x)
 {
   float u = ampc_abs(x), v = ampc_abs(y), inf = ampc_inf();
@@ -417,8 +417,8 @@ DEVICE float ampc_atan2(float y, float x)
 }
 
 // --- ampc_half_exp
-/* e^a / 2 for a >= 0, as e^(a - ln 2) with the difference in two parts. It is finite where e^a
- * already overflows. */
+/* Returns e^a / 2 for a >= 0, as e^(a - ln 2) with the difference in two parts. It is finite where
+ * e^a already overflows. */
 DEVICE float ampc_half_exp(float a)
 {
   float x = a > 92.0f ? 92.0f : a;
@@ -428,8 +428,8 @@ DEVICE float ampc_half_exp(float a)
 }
 
 // --- ampc_sinh
-/* If |x| < 1: the Taylor series up to x^11. Otherwise (e^a - e^-a) / 2 with a = |x|. Error <= 2
- * ulp. */
+/* Returns the Taylor series up to x^11 if |x| < 1. Otherwise (e^a - e^-a) / 2 with a = |x|. Error
+ * <= 2 ulp. */
 DEVICE float ampc_sinh(float x)
 {
   float a = ampc_abs(x), z = x * x;
@@ -445,7 +445,7 @@ DEVICE float ampc_sinh(float x)
 }
 
 // --- ampc_cosh
-/* (e^a + e^-a) / 2; error <= 2 ulp. */
+/* Returns (e^a + e^-a) / 2; error <= 2 ulp. */
 DEVICE float ampc_cosh(float x)
 {
   float half = ampc_half_exp(ampc_abs(x));
@@ -453,8 +453,8 @@ DEVICE float ampc_cosh(float x)
 }
 
 // --- ampc_pow_positive
-/* x^y = e^(y log x) for finite x > 0. log x is kept in two parts: f / (2 + f) is s + t, so that
- * log(1 + f) = 2 s + (2 t + s^3 (2/3 + 2/5 s^2 + ...)). Error <= 4 ulp. */
+/* Returns x^y = e^(y log x) for finite x > 0. log x is kept in two parts: f / (2 + f) is s + t, so
+ * that log(1 + f) = 2 s + (2 t + s^3 (2/3 + 2/5 s^2 + ...)). Error <= 4 ulp. */
 DEVICE float ampc_pow_positive(float x, float y)
 {
   float k;

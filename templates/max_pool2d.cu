@@ -1,5 +1,5 @@
-/* The maximum of each window for each channel, or its position in the window, or both. A NaN counts
- * as the maximum. The position is that of the first of equal elements, or of the last NaN. */
+/* Computes the maximum of each window for each channel, or its position in the window, or both. A
+ * NaN counts as the maximum. The position is of the first of equal elements, or of the last NaN. */
 __global__ void $name($arguments)
 {
   GRID_ROW_VECTORS($vector, $index, o, c, $windows, $c) {

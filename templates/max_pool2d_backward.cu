@@ -1,6 +1,6 @@
-/* The gradient of each pixel: the sum over all windows of which it is the maximum. A thread takes
- * the pixels of a tile, which is as large as a stride. So windows that do not overlap are read only
- * once. */
+/* Computes the gradient of each pixel: the sum over all windows whose maximum the pixel is. A
+ * thread takes the pixels of a tile, which is as large as a stride. So windows that do not overlap
+ * are read only once. */
 __global__ void $name($arguments)
 {
   GRID_ROW_VECTORS($vector, $index, o, c, $tiles, $c) {

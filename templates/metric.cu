@@ -1,8 +1,8 @@
 /* Adds a number to its metric; the host computes averages later. $samples: how many samples the
  * number stands for. @loss: the number is what `minimize` minimizes. Without a scaler the first
- * loss that is not finite ends all updates. With a scaler it counts as an overflow of its step,
- * unless updates have already ended. @micro: what one body of the step has found holds for the
- * bodies after it. */
+ * loss that is not finite ends all updates. With a scaler such a loss counts as an overflow of its
+ * step, unless updates have already ended. @micro: a loss that is not finite in one body also
+ * counts for the later bodies of the step. */
 __global__ void $name($arguments)
 {
   ONE_THREAD {

@@ -1,8 +1,8 @@
-/* One block combines the sums of grad_norm. It decides whether the update is applied, and computes
- * the factor for the gradients. Clipping is that of torch.nn.utils.clip_grad_norm_: min(1, clip /
- * (norm + 1e-6)). Without a loss scaler, a gradient that is not finite is treated as a loss that is
- * not finite: no update is applied from then on, and the weights stay as they are. @scale: the
- * optimizer has its own loss scale, which scaler_update changes. @replay: Note [replay] in
+/* One block combines the sums of grad_norm. The block decides whether the update is applied, and
+ * computes the factor for the gradients. Clipping follows torch.nn.utils.clip_grad_norm_: min(1,
+ * clip / (norm + 1e-6)). Without a loss scaler, a gradient that is not finite is treated as a loss
+ * that is not finite: no update is applied from then on, and the weights stay as they are. @scale:
+ * the optimizer has its own loss scale, which scaler_update changes. @replay: Note [replay] in
  * compiler/passes/gradient.c; @looks: this kernel only checks the gradients. @micro: only the last
  * body of a step decides. */
 __global__ void $name($arguments)

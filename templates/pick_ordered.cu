@@ -1,4 +1,4 @@
-/* The elements of each row at the indices in `order`. */
+/* Returns the elements of each row at the indices in `order`. */
 __global__ void $name($arguments)
 {
   GRID_LOOP($index, at, $elements) {

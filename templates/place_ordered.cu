@@ -1,5 +1,5 @@
-/* Stores each element at the index in its row that `order` has for it, and 0 elsewhere. No index
- * occurs twice. */
+/* Stores each element at its index in the row, which `order` has, and 0 elsewhere. No index occurs
+ * twice. */
 __global__ void $name($arguments)
 {
   ROW_LOOP(256, $index, row, $rows) {

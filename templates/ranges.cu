@@ -1,5 +1,5 @@
-/* The magnitudes of the elements of $x: for each part a histogram of their exponents, and the
- * extremes. The fields are those of compiler/graph/ranges.h; all others are 0. */
+/* Measures the magnitudes of the elements of $x: for each part a histogram of their exponents, and
+ * the extremes. compiler/graph/ranges.h lists the fields; other fields are 0. */
 __global__ void $name($arguments)
 {
   ROW_LOOP(256, int, part, $partials) {

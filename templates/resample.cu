@@ -1,5 +1,5 @@
-/* Each result is a weighted sum of $taps0 x $taps1 pixels around its place. Beyond the border, the
- * border's pixels are repeated. */
+/* Resamples images: each result is a weighted sum of $taps0 x $taps1 pixels around its place.
+ * Beyond the border, the border's pixels are repeated. */
 __global__ void $name($arguments)
 {
   COLUMN_LOOP($index, o, first, width, $windows, $c) {

@@ -1,5 +1,5 @@
-/* The gradient of each pixel: a sum over all results that read the pixel, in their order. Each adds
- * its gradient times the weight of the pixel. */
+/* Computes the gradient of each pixel: a sum over all results that read the pixel, in their order.
+ * Each result adds its gradient times the weight of the pixel. */
 __global__ void $name($arguments)
 {
   COLUMN_LOOP($index, o, first, width, $pixels, $c) {

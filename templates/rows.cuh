@@ -1,5 +1,5 @@
 /* Functions that combine the partial results of a row or of a column, search a table for a row, and
- * combine what precedes a thread's share of a row. */
+ * combine the results of the threads before one of a row. */
 
 // --- TABLE_ROW
 /* Searches a table of `rows` rows of 3 numbers, sorted by the first number. `at` becomes the index

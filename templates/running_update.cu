@@ -1,6 +1,6 @@
 /* Running statistics as in torch.nn.BatchNorm: buffer = (1 - momentum) buffer + momentum $factor
  * stat, unless the gradients of the step are not finite. @micro: each body of a step updates them.
- * If the step is skipped, its last body restores what the buffer was before the first body. */
+ * If the step is skipped, its last body restores the buffer as it was before the first body. */
 __global__ void $name($arguments)
 {
 @!micro  if (!optimizer->found_inf) {

@@ -1,7 +1,7 @@
 /* The last kernel of a train body. It updates the loss scale with ampc_move_scale(). @scales: each
  * optimizer has a scale, which changes if the optimizer has decided in this body; the optimizers
  * are stored after ampc_state. @replay: a step that will run again is not counted, and its bodies
- * have the same numbers again. @acts: the body has an optimizer; without one no gradient was
+ * get the same numbers again. @acts: the body has an optimizer; without one no gradient was
  * checked, and the scale stays. */
 __global__ void $name($arguments)
 {

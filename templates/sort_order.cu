@@ -1,9 +1,10 @@
-/* The indices of each row's elements in ascending order; $descending: in descending order. NaN is
- * larger than all numbers; equal elements keep their order. This is a bitonic sort: it sorts blocks
- * of 2 elements, then of 4, and so on. The first step for each block size compares a block's first
- * element with its last, the second with the last but one, and so on. So each exchange puts the
- * smaller element in front, and no padding to a power of 2 is needed: pairs that reach past the end
- * of the row are skipped. Equal elements are ordered by their indices, so the sort is stable. */
+/* Returns the indices of each row's elements in ascending order; $descending: in descending
+ * order. NaN is larger than all numbers; equal elements keep their order. This is a bitonic
+ * sort: it sorts blocks of 2 elements, then of 4, and so on. The first step for each block size
+ * compares a block's first element with its last, the second with the last but one, and so on.
+ * So each exchange puts the smaller element in front, and no padding to a power of 2 is needed:
+ * pairs that reach past the end of the row are skipped. Equal elements are ordered by their
+ * indices, so the sort is stable. */
 __global__ void $name($arguments)
 {
   ROW_LOOP(256, $index, row, $rows) {
@@ -13,7 +14,7 @@ __global__ void $name($arguments)
     });
     for ($index size = 2; size <= $padded; size *= 2) {
       for ($index step = size / 2; step > 0; step /= 2) {
-        BLOCK_MEETS; /* all threads have stored what they have exchanged */
+        BLOCK_MEETS; /* all threads have stored their exchanged elements */
         ROW_EACH(1, 256, $index, c, $padded / 2, {
           VECTOR_EACH(1, j) {
             const $index rest = (c + j) & (step - 1), low = 2 * (c + j) - rest;

@@ -1,5 +1,5 @@
-/* Adds statistics to their metric, each to its own slot. Counts come as integers and are added in
- * double, so they stay exact. The host computes the metric from them later. */
+/* Adds statistics to their metric, each to its own number there. Counts come as integers and are
+ * added in double, so they stay exact. The host computes the metric from them later. */
 __global__ void $name($arguments)
 {
   GRID_LOOP($index, i, $count) {

@@ -5,7 +5,7 @@
 #define UNUSED __attribute__((unused)) /* for loop variables that a body may ignore */
 
 // --- BLOCK_LOOP
-/* for each unit in [0, n), by all threads of a block together */
+/* Loops over units in [0, n); all threads of a block work on one unit. */
 #define BLOCK_LOOP(T, unit, n)                                                                     \
   for (T unit = (T)((long long)(n)*block_index / block_count),                                     \
          unit##_end = (T)((long long)(n) * (block_index + 1) / block_count);                       \
@@ -16,22 +16,23 @@
 #define BLOCK_ROOM(T, name, n) T name[n] __attribute__((aligned(64)))
 
 // --- BLOCK_EACH
-/* for each i in [0, n), one in a thread; n is at most 256 */
+/* Loops over i in [0, n), each in one thread; n is at most 256. */
 #define BLOCK_EACH(i, n) for (int i = 0; i < (n); i++)
 
 // --- BLOCK_CELLS
-/* for each row in [0, rows) and c in [0, columns), divided among the threads of a block */
+/* Loops over row in [0, rows) and c in [0, columns), divided among the threads of a block. */
 #define BLOCK_CELLS(row, c, rows, columns)                                                         \
   for (int row = 0; row < (rows); row++)                                                           \
     for (int c = 0; c < (columns); c++)
 
 // --- TILE_WIDTH
-/* How many lanes of a tile are computed if `valid` of them count. Note [tiles]: a tile is [rows,
- * lanes]; its lanes are neighbours in vectors. A step with fewer rows or lanes skips the rest. */
+/* The number of lanes of a tile that are computed if only `valid` of them are used. Note [tiles]: a
+ * tile is [rows, lanes]; its lanes are neighbours in vectors. A step with fewer rows or lanes skips
+ * the other ones. */
 #define TILE_WIDTH(lanes, valid) (((valid) + 31) / 32 * 32)
 
 // --- TILE_SUMS
-/* Declares name[at], a number for each element of a tile that the thread has. */
+/* Declares name[at], a number for each of the thread's elements of a tile. */
 #define TILE_SUMS(T, name, rows, lanes) T name[(rows) * (lanes)] __attribute__((aligned(64)))
 
 // --- TILE_CLEAR
@@ -39,7 +40,7 @@
   for (int name##_at = 0; name##_at < (rows) * (lanes); name##_at++) name[name##_at] = 0
 
 // --- TILE_EACH
-/* for each element in the first `used` rows and `width` lanes */
+/* Loops over the elements in the first `used` rows and `width` lanes. */
 #define TILE_EACH(row, lane, at, rows, used, lanes, width, ...)                                    \
   for (int row = 0; row < (used); row++)                                                           \
     for (int lane = 0; lane < (width); lane++) {                                                   \
@@ -48,7 +49,7 @@
     }
 
 // --- tile_part
-/* Computes 8 rows by 32 lanes of a product. Its sums stay in vector registers. */
+/* Computes 8 rows by 32 lanes of a product. The sums stay in vector registers. */
 DEVICE void tile_part(int lanes, int depth, real *sum, const real *a, int a_row, int a_step,
                       const real *b)
 {
@@ -65,8 +66,8 @@ DEVICE void tile_part(int lanes, int depth, real *sum, const real *a, int a_row,
 }
 
 // --- tile_product
-/* sum[row, lane] += a[row, k] b[k, lane] over k in [0, depth), in order. a[row, k] is a[row * a_row
- * + k * a_step]. `rows` is a multiple of 8, `lanes` of 32. */
+/* Computes sum[row, lane] += a[row, k] b[k, lane] over k in [0, depth), in order. a[row, k] is
+ * a[row * a_row + k * a_step]. `rows` is a multiple of 8, `lanes` of 32. */
 DEVICE void tile_product(int rows, int used, int lanes, int width, int depth, real *sum,
                          const real *a, int a_row, int a_step, const real *b)
 {
@@ -77,7 +78,7 @@ DEVICE void tile_product(int rows, int used, int lanes, int width, int depth, re
 }
 
 // --- tile_most
-/* most[lane] becomes the maximum of itself and the elements of its lane. */
+/* Sets most[lane] to the maximum of most[lane] and the elements of that lane. */
 DEVICE void tile_most(real *most, const real *tile, int used, int lanes, int width)
 {
   for (int row = 0; row < used; row++)

@@ -2,7 +2,7 @@
  * registers. tiles_cpu.h defines the same names for the CPU. */
 
 // --- BLOCK_LOOP
-/* for each unit in [0, n), by all threads of a block together */
+/* Loops over units in [0, n); all threads of a block work on one unit. */
 #define BLOCK_LOOP(T, unit, n) for (T unit = (T)blockIdx.x; unit < (n); unit += (T)gridDim.x)
 
 // --- BLOCK_ROOM
@@ -10,11 +10,11 @@
 #define BLOCK_ROOM(T, name, n) __shared__ __align__(16) T name[n]
 
 // --- BLOCK_EACH
-/* for each i in [0, n), one in a thread; n is at most 256 */
+/* Loops over i in [0, n), each in one thread; n is at most 256. */
 #define BLOCK_EACH(i, n) for (int i = (int)threadIdx.x; i < (n); i += 256)
 
 // --- BLOCK_CELLS
-/* For each row in [0, rows) and c in [0, columns), divided among the threads of a block. If
+/* Loops over row in [0, rows) and c in [0, columns), divided among the threads of a block. If
  * `columns` divides 256, a thread has the same column in each iteration. The loop is unrolled by
  * four: more addresses would spill. */
 #define BLOCK_CELLS(row, c, rows, columns)                                                         \
@@ -27,16 +27,16 @@
                            row##_at += 256)
 
 // --- TILE_WIDTH
-/* How many lanes of a tile are computed if `valid` of them count. Note [tiles]: a tile is [rows,
- * lanes] and is divided among 16 x 16 threads. Thread (y, x) has rows y, y + 16, .. and lanes x, x
- * + 16, .. */
+/* The number of lanes of a tile that are computed if only `valid` of them are used. Note [tiles]: a
+ * tile is [rows, lanes] and is divided among 16 x 16 threads. Thread (y, x) has rows y, y + 16, ..
+ * and lanes x, x + 16, .. */
 #define TILE_WIDTH(lanes, valid) (lanes)
 
 // --- TILE_ACROSS
 #define TILE_ACROSS(lanes) (((lanes) + 15) / 16)
 
 // --- TILE_SUMS
-/* Declares name[at], a number for each element of a tile that the thread has. */
+/* Declares name[at], a number for each of the thread's elements of a tile. */
 #define TILE_SUMS(T, name, rows, lanes) T name[TILE_ACROSS(rows) * TILE_ACROSS(lanes)]
 
 // --- TILE_CLEAR
@@ -45,7 +45,7 @@
                          name##_at++) name[name##_at] = 0
 
 // --- TILE_EACH
-/* for each element in the first `used` rows and `width` lanes */
+/* Loops over the elements in the first `used` rows and `width` lanes. */
 #define TILE_EACH(row, lane, at, rows, used, lanes, width, ...)                                    \
   _Pragma("unroll") for (int at = 0; at < TILE_ACROSS(rows) * TILE_ACROSS(lanes); at++) {          \
     const int row = (int)threadIdx.x / 16 + at / TILE_ACROSS(lanes) * 16;                          \
@@ -54,8 +54,9 @@
   }
 
 // --- tile_product
-/* sum[row, lane] += a[row, k] b[k, lane] over k in [0, depth), in order. a[row, k] is a[row * a_row
- * + k * a_step]. With fewer than 16 rows or lanes, several threads compute the same element. */
+/* Computes sum[row, lane] += a[row, k] b[k, lane] over k in [0, depth), in order. a[row, k] is
+ * a[row * a_row + k * a_step]. With fewer than 16 rows or lanes, several threads compute one
+ * element. */
 DEVICE void tile_product(int rows, int used, int lanes, int width, int depth, real *sum,
                          const real *a, int a_row, int a_step, const real *b)
 {
@@ -77,7 +78,7 @@ DEVICE void tile_product(int rows, int used, int lanes, int width, int depth, re
 }
 
 // --- tile_most
-/* most[lane] becomes the maximum of itself and the elements of its lane. */
+/* Sets most[lane] to the maximum of most[lane] and the elements of that lane. */
 DEVICE void tile_most(real *most, const real *tile, int used, int lanes, int width)
 {
   BLOCK_EACH(lane, width)

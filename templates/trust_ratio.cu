@@ -1,5 +1,5 @@
 /* One block combines the sums of a group's parts for each parameter. The result is the norm of the
- * weights divided by the norm of their change u (lamb_update.cu), or 1 if either is 0. */
+ * weights divided by the norm of their change u (lamb_update.cu), or 1 if either norm is 0. */
 __global__ void $name($arguments)
 {
   $lines parameters

@@ -1,8 +1,9 @@
-/* The frame of updates of a group of parameters, element by element. templates/<op>.cu has the
- * formula of an update as two sections: `constants`, and `formula`, which computes the new weight w
- * from w and g, the gradient after clipping and decay. m_at[j], v_at[j] and u_at[j] are the moments
- * 1 to 3. Gradients are cleared whether the update is applied or not. While `optimizer->waits` is
- * set, they only accumulate. Sections that the frame does not use are for LAMB's kernels. */
+/* This file is the frame of updates of a group of parameters, element by element. templates/<op>.cu
+ * has the formula of an update as two sections: `constants`, and `formula`, which computes the new
+ * weight w from w and g, the gradient after clipping and decay. m_at[j], v_at[j] and u_at[j] are
+ * the moments 1 to 3. Gradients are cleared whether the update is applied or not. While
+ * `optimizer->waits` is set, gradients only accumulate. Sections that the frame does not use are
+ * for LAMB's kernels. */
 __global__ void $name($arguments)
 {
   $lines constants
