@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The arithmetic of toolchain.c without optimization. Accesses stay in the order of the text, calls
- * stay calls (so that two calls of a barrier are two places), and no code is duplicated. The CPU
- * text keeps its block index in _Thread_local variables. */
+/* The compiler's flags: the arithmetic of toolchain.c without optimization. Accesses stay in the
+ * order of the text, calls stay calls (so that two calls of a barrier are two places), and no code
+ * is duplicated. The CPU text keeps its block index in _Thread_local variables. */
 #define FLAGS                                                                                      \
   "-O0 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math -std=gnu11 -w -fPIC "    \
   "-fsanitize=thread '-D_Thread_local=__attribute__((section(\"simt_own\")))'"
@@ -53,7 +53,7 @@ static void add_bounds(Text *out, const char *section)
               section, section, section, section, section, section, section);
 }
 
-/* Several threads call the entries at the same time, so the entries must not call the hooks. */
+/* Writes an entry. Several threads call it at the same time, so it must not call the hooks. */
 static void add_entry(Text *out, const SimtKernel *k)
 {
   text_puts(out, "__attribute__((no_sanitize(\"thread\")))\n");
@@ -83,7 +83,7 @@ static void add_table(Text *out, const SimtLibraries *l)
   text_puts(out, "{0, 0, 0, 0}};\n");
 }
 
-/* The CPU's kernels and those that exist only on CUDA. */
+/* Lists the CPU's kernels and those that exist only on CUDA. */
 static void list_kernels(Compile *c, SimtLibraries *out)
 {
   SimtKernel *kernels = arena_array(c->arena, SimtKernel, c->graph->groups.n);
@@ -98,7 +98,7 @@ static void list_kernels(Compile *c, SimtLibraries *out)
   out->kernels = kernels;
 }
 
-/* If two commands share a kernel on the CPU, CUDA's must share one too: checking one is enough. */
+/* Checks that commands that share a kernel on the CPU share one on CUDA: checking one is enough. */
 static ampc_status check_shared(Compile *c)
 {
   const Graph *g = c->graph;
@@ -111,8 +111,8 @@ static ampc_status check_shared(Compile *c)
   return AMPC_OK;
 }
 
-/* In C++ `y_t(x)` converts x to a type of an op's text. C needs a macro for that, which leaves the
- * type as it is unless a parenthesis follows. */
+/* Writes a macro for each type that an op's text converts to: `y_t(x)` is C++ only. The macro
+ * leaves the type as it is unless a parenthesis follows. */
 static void types_as_calls(const Text *cuda, Text *out)
 {
   for (const char *line = cuda->at, *next; *line; line = next) {
@@ -154,13 +154,13 @@ static const char *term_in(const char *line, const char *end)
 }
 
 /* A CUDA thread loads a whole vector. On the CPU a vector is a pointer, and elements in branches
- * that are not taken are not read. This macro reads them all. */
+ * that are not taken are not read. This macro reads all of its elements. */
 static const char load_head[] = "#define VECTOR_LOAD(";
 static const char eager_load[] =
     "#define VECTOR_LOAD(n, T, name, from) T *const name = (T *)(from); "
     "for (int at = 0; at < vector_width; at++) (void)*(volatile const T *)(name + at)\n";
 
-/* With simt_no_signs, sums add absolute values: Note [bounds] in compare.c. */
+/* Makes the CPU text; with simt_no_signs, sums add absolute values: Note [bounds] in compare.c. */
 static void cpu_text(Compile *c, Text *out)
 {
   Text plain;
@@ -188,7 +188,7 @@ typedef struct Build {
   pid_t child;
 } Build;
 
-/* The hooks are in this program, so the library is linked without the sanitizer's own. */
+/* Starts the compiler. The library gets its hooks from this program, not from the sanitizer. */
 static ampc_status start_build(Build *b, const Toolchain *t, const Text *text)
 {
   char path[96], command[2 * PATH_MAX];

@@ -19,21 +19,21 @@ typedef struct CpuEntry { /* an element of the table that emit_kernels writes */
 typedef struct SimtKernel { /* a kernel of the CUDA text, in its order */
   const char *name;
   uint32_t group, n_args;
-  const bool *number; /* of each argument: it is not a pointer */
+  const bool *number; /* per argument: true if it is not a pointer */
 } SimtKernel;
 
 typedef struct SimtLibraries {
   void *cuda, *cpu;          /* from dlopen */
-  const SimtKernel *kernels; /* in the compile's arena */
+  const SimtKernel *kernels; /* owned by the compile's arena */
   uint32_t n;
   const SimtEntry *entries;
   const CpuEntry *twins;
   int *no_signs;      /* 1: sums of the CPU text add absolute values */
-  char *shared, *own; /* the CUDA text's shared memory; the CPU text's variables */
+  char *shared, *own; /* shared: shared memory of the CUDA text; own: variables of the CPU text */
   size_t shared_size, own_size;
 } SimtLibraries;
 
-/* Builds both texts of `c`, compiled for target cpu. `edit` (NULL: none) changes the CUDA text. */
+/* Builds both texts of `c`, compiled for target cpu. `edit` changes the CUDA text, or is NULL. */
 ampc_status simt_build(Compile *c, TextEdit *edit, void *data, SimtLibraries *out);
 void simt_unload(SimtLibraries *l);
 
@@ -41,6 +41,7 @@ void simt_unload(SimtLibraries *l);
 ampc_status simt_build_text(const Text *cuda, Arena *arena, void **library);
 void simt_find_shared(void *library, char **out, size_t *out_size);
 
-/* Between these calls, emit/ and the launch geometry treat the compiled job as one for sm_80. */
+/* Switch the target. After simt_as_cuda, emit/ and the launch geometry treat the job as one for
+ * sm_80. */
 void simt_as_cuda(Compile *c);
 void simt_as_cpu(Compile *c);

@@ -32,7 +32,7 @@ ColumnsArgs columns_args(const ampc_conv *d, bool real64)
   return a;
 }
 
-/* Distinct numbers near 1, so that an element at a wrong place is detected. */
+/* Writes one of many distinct numbers near 1, so that an element at a wrong place is detected. */
 static void put_number(char *at, ampc_dtype type, int64_t size, uint32_t n)
 {
   double wide = 1 + (double)(n % 65521) / 65536;

@@ -5,8 +5,8 @@
 
 typedef struct ColumnsArgs {
   uint32_t n;
-  ampc_dtype type[CONV_KERNEL_ARGS]; /* in the order of the kernel's arguments */
-  bool read[CONV_KERNEL_ARGS];       /* filled with numbers before the launch */
+  ampc_dtype type[CONV_KERNEL_ARGS]; /* one for each of the kernel's arguments, in order */
+  bool read[CONV_KERNEL_ARGS];       /* true: filled with numbers before the launch */
   int64_t elements[CONV_KERNEL_ARGS], size[CONV_KERNEL_ARGS]; /* size: bytes of an element */
 } ColumnsArgs;
 

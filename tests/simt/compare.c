@@ -28,8 +28,9 @@ static bool is_float(DType type)
   return type == AMPC_F32 || type == AMPC_F16 || type == AMPC_BF16;
 }
 
-/* STATE is a struct of floats, doubles and integers. 8 bytes are read as a double, 4 as a float. An
- * integer becomes a subnormal, which differs from its neighbours by a large factor. */
+/* Returns a number of STATE, a struct of floats, doubles and integers. 8 bytes are read as a
+ * double, 4 as a float. An integer becomes a subnormal, which differs from its neighbours by a
+ * large factor. */
 static double number_of(DType type, unsigned size, uint64_t bits)
 {
   double d;
@@ -47,7 +48,7 @@ static double number_of(DType type, unsigned size, uint64_t bits)
   return size == 8 ? d : (double)f;
 }
 
-/* A number that is read from STATE may lie inside a struct that is another argument. */
+/* Returns the argument at an address. STATE's numbers may lie in a struct, another argument. */
 static uint32_t argument_at(const Comparison *c, uintptr_t at)
 {
   uint32_t best = c->n_args;
@@ -74,7 +75,7 @@ static bool is_scratch(const Comparison *c, const Word *w)
   return w->at >= c->skip && w->at - c->skip < c->skip_size;
 }
 
-/* The largest finite number that the CPU text wrote to each argument. */
+/* Finds the largest finite number that the CPU text wrote to each argument. */
 static void find_scales(const Comparison *c, const WordList *want)
 {
   for (uint32_t i = 0; i < c->n_args; i++) c->scale[i] = 0;
@@ -86,7 +87,7 @@ static void find_scales(const Comparison *c, const WordList *want)
   }
 }
 
-/* The value of word i if all terms were positive; 0: unknown. */
+/* Returns the value of word i if all terms were positive; 0 if it is unknown. */
 static double size_of(const Comparison *c, size_t i, const Word *w, DType type)
 {
   if (i >= c->sizes->n || c->sizes->at[i].at != w->at) return 0;

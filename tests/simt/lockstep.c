@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum {
-  CHECKED_LAUNCHES = 64, /* per kernel; later launches run the CPU text */
+  CHECKED_LAUNCHES = 64, /* for each kernel; later launches run only the CPU text */
   CHECKED_WIDE = 4, /* in real64: central differences repeat the same launches hundreds of times */
   TWIN_BLOCKS = 3   /* so that races between blocks of the CPU text are found */
 };
@@ -21,11 +21,11 @@ typedef struct Checked { /* a kernel and its launches */
   const SimtEntry *entry;
   ampc_cpu_kernel *twin; /* NULL: only CUDA has the kernel */
   KernelArgs args;
-  double *scales; /* for compare_words */
+  double *scales; /* space for compare_words */
   DType *rounded;
   Geometry at;
-  const OwnOp *own; /* the job's own op, if the text is one's; else NULL */
-  size_t scratch;   /* bytes of the kernel's own last argument; 0: none */
+  const OwnOp *own; /* the job's own op if the text belongs to one; else NULL */
+  size_t scratch;   /* bytes of the scratch argument at the end; 0: the kernel has none */
   unsigned shift, launches;
   bool failed;
   const Jit *jit;
@@ -79,7 +79,7 @@ static void twin_thread(void *const *args)
   call->function(call->args, blockIdx.x, gridDim.x);
 }
 
-/* Runs the CPU text, then restores memory. `no_signs`: sums add absolute values. */
+/* Runs the CPU text, then restores memory. `no_signs`: its sums add absolute values. */
 static bool run_twin(Checked *k, void *const *args, bool no_signs, WordList *words)
 {
   MemoryRun memory = {.shift = k->shift,
@@ -92,7 +92,7 @@ static bool run_twin(Checked *k, void *const *args, bool no_signs, WordList *wor
                   .args = (void *const *)(const void *)&call,
                   .grid = TWIN_BLOCKS,
                   .block = 1};
-  if (!k->twin) { /* only CUDA has it, and its threads never synchronize: run it as a loop */
+  if (!k->twin) { /* without a CPU text; its threads never synchronize: run it as a loop */
     l.thread = k->entry->thread;
     l.args = args;
   }
@@ -114,7 +114,7 @@ static uint32_t scratch_argument(const Checked *k)
   return k->args.at[last].role == ARG_scratch ? last : k->args.n;
 }
 
-/* Runs and compares the CUDA text. False: memory is restored. */
+/* Runs and compares the CUDA text. Returns false after a fault; then memory is restored. */
 static bool run_cuda(Checked *k, void *const *args, SimtOrder order)
 {
   const SimtLibraries *lib = &k->jit->libraries;
@@ -142,7 +142,7 @@ static bool run_cuda(Checked *k, void *const *args, SimtOrder order)
   memory_begin(&memory);
   bool good = simt_run(&l, &fault, &c.waited);
   memory_end();
-  c.waited |= k->own != NULL; /* the two texts state one formula in different ways */
+  c.waited |= k->own != NULL; /* the two texts compute one formula in different ways */
   c.terms = (double)memory_reads() / (double)(cuda_words.n + 1);
   if (good) good = compare_words(&c, &twin_words, &cuda_words, &fault);
   if (!good) fail(k, args, order_names[order], &fault);
@@ -162,7 +162,7 @@ static void check_launch(Checked *k, void *const *args)
   totals.checked++;
 }
 
-/* The runtime calls this for each block of a CPU launch. The first call does all the work. */
+/* The runtime calls this for each block of a CPU launch. The first call checks the launch. */
 void simt_enter(Checked *k, void *const *args, unsigned block, unsigned n_blocks);
 void simt_enter(Checked *k, void *const *args, unsigned block, unsigned n_blocks)
 {
@@ -181,7 +181,7 @@ void simt_enter(Checked *k, void *const *args, unsigned block, unsigned n_blocks
 
 /* ---- loading ---- */
 
-/* log2 of the smallest element. Fields of STATE have at least four bytes. */
+/* Returns log2 of the bytes of the smallest element. Fields of STATE have at least four bytes. */
 static unsigned shift_of(const Compile *c, const KernelArgs *args)
 {
   int64_t least = 8;
@@ -196,7 +196,7 @@ static unsigned shift_of(const Compile *c, const KernelArgs *args)
   return (unsigned)__builtin_ctzll((unsigned long long)least);
 }
 
-/* The columns of a convolution, which are no node of the graph. */
+/* Describes the columns of a convolution, which are not a node of the graph. */
 static void describe_columns(Compile *c, Checked *k, uint32_t group)
 {
   ampc_conv d = convolution_of(c, group).desc;
@@ -207,7 +207,7 @@ static void describe_columns(Compile *c, Checked *k, uint32_t group)
   k->at = (Geometry){d.grid, d.block};
 }
 
-/* A gradient is f32, but 16-bit values may be added to it. */
+/* Returns an argument's rounding. A gradient is f32, but 16-bit values may be added to it. */
 static DType rounded_to(const Graph *g, const KernelArg *a)
 {
   const Node *n = ir_node(g, a->value);
@@ -255,7 +255,7 @@ static ampc_status bind_kernels(Compile *c, Jit *jit)
   return AMPC_OK;
 }
 
-/* The CPU text may need scratch memory even if the CUDA text needs none. */
+/* Describes an own op. Its CPU text may need scratch memory even if its CUDA text needs none. */
 static void describe_own(Compile *c, Jit *jit, uint32_t i)
 {
   const Graph *g = c->graph;

@@ -7,6 +7,6 @@
 typedef struct LockstepTotals {
   unsigned kernels, checked, unchecked; /* unchecked launches ran only the CPU text */
   unsigned long long blocks, threads;
-  unsigned faults; /* kernels with a fault; each was printed */
+  unsigned faults; /* kernels with a fault, each of which was printed */
 } LockstepTotals;
 LockstepTotals lockstep_totals(void);

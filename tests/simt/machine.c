@@ -63,14 +63,14 @@ typedef enum FiberState { NOT_BEGUN, CAN_RUN, AT_BARRIER, AT_SHUFFLE, ENDED } Fi
 typedef struct Fiber {
   Context context;
   FiberState state;
-  uint64_t place;         /* of its barrier or shuffle: call path and place in the text */
+  uint64_t place;         /* call path and position of its barrier or shuffle */
   uint64_t path[DEEPEST]; /* hashes of the active calls */
   unsigned depth;
-  unsigned mask, step; /* of its shuffle */
+  unsigned mask, step; /* mask: of its shuffle */
   uint64_t bits, result;
   unsigned stack;
   unsigned fenced; /* 1 + the epoch of its last fence */
-  bool counted;    /* it made an atomic addition */
+  bool counted;    /* it has made an atomic addition */
 } Fiber;
 
 static struct {
@@ -83,8 +83,9 @@ static struct {
   SimtFault fault;
   bool waited;
   unsigned random;
-  uint16_t published[SIMT_MAX_GRID]; /* per block: stores before this epoch are published */
-  unsigned n_published, sees_from;   /* blocks; the running one reads them from this epoch on */
+  uint16_t published[SIMT_MAX_GRID]; /* for each block: stores before this epoch are published */
+  /* n_published: number of blocks; the running one sees published stores from epoch sees_from on */
+  unsigned n_published, sees_from;
 } machine;
 
 void simt_fault(uintptr_t memory, const char *fmt, ...)
@@ -120,7 +121,7 @@ unsigned simt_count(unsigned *at, unsigned n);
 void simt_enter(void *caller) TSAN(func_entry);
 void simt_leave(void) TSAN(func_exit);
 
-/* A barrier in a function counts as two if it is reached through different calls. */
+/* Enters a function. A barrier in it counts as two if it is reached through different calls. */
 void simt_enter(void *caller)
 {
   Fiber *f = machine.current;
@@ -195,7 +196,7 @@ void simt_publish(void)
   machine.sees_from = simt_now.epoch;
 }
 
-/* If `other` is several blocks (MANY), all blocks must be published. */
+/* True if the stores of `other` are published; for MANY, those of all blocks. */
 bool simt_is_published(SimtNow other)
 {
   if (simt_now.epoch < machine.sees_from) return false;
@@ -217,7 +218,7 @@ static unsigned next_random(unsigned n)
   return (machine.random >> 8) % n;
 }
 
-/* An order of n items, determined by `start` and `backwards`. */
+/* An order of n items; `start` and `backwards` determine it. */
 typedef struct Sequence {
   unsigned n, start;
   bool backwards;
@@ -261,7 +262,7 @@ static void shuffle_fault(unsigned warp, unsigned lane, const char *what, unsign
   simt_fault(0, "block %u: thread %u's shuffle %s %u", blockIdx.x, warp + lane, what, warp + other);
 }
 
-/* Returns whether all lanes in the mask of `lane` wait at the same shuffle, with the same mask. */
+/* True if all lanes in the mask of `lane` wait at the same shuffle with the same mask. */
 static bool is_whole(unsigned warp, unsigned lanes, unsigned lane)
 {
   const Fiber *f = &machine.fiber[warp], *own = f + lane;
@@ -280,7 +281,7 @@ static bool is_whole(unsigned warp, unsigned lanes, unsigned lane)
   return true;
 }
 
-/* No lane can run on: those at shuffles exchange values. False: none waits, or a fault. */
+/* Lets waiting lanes exchange values if no lane can run. False if none waits, or on a fault. */
 static bool release_shuffles(unsigned warp, unsigned lanes)
 {
   Fiber *f = &machine.fiber[warp];
@@ -330,7 +331,7 @@ static void begin_block(unsigned block)
   memory_begin_block();
 }
 
-/* Releases the threads if all wait at the same barrier. False: all have ended, or a fault. */
+/* Releases the threads if all wait at the same barrier. False if all have ended, or on a fault. */
 static bool release_barrier(void)
 {
   unsigned n = machine.launch->block, waiting = 0;

@@ -21,18 +21,18 @@ typedef struct SimtLaunch {
   unsigned grid, block;
   char *shared; /* shared memory, filled with NaN before each block */
   size_t shared_size;
-  SimtOrder order; /* of the lanes in a warp, the warps and the blocks */
+  SimtOrder order; /* order of the lanes in a warp, of the warps and of the blocks */
   unsigned seed;   /* for SIMT_RANDOM */
 } SimtLaunch;
 
 typedef struct SimtFault {
-  char text[200];   /* "": none */
-  uintptr_t memory; /* the address, or 0 */
+  char text[200];   /* "": no fault */
+  uintptr_t memory; /* an address, or 0 */
 } SimtFault;
 
 enum { SIMT_MAX_BLOCK = 1024, SIMT_MAX_GRID = 65000 };
 
-/* False: see *out_fault. *out_waited: some thread reached a barrier or a shuffle. */
+/* Runs a launch. False after a fault, in *out_fault. *out_waited: it had a barrier or shuffle. */
 bool simt_run(const SimtLaunch *l, SimtFault *out_fault, bool *out_waited);
 
 /* ---- for memory.c ---- */
@@ -47,10 +47,10 @@ typedef struct SimtNow { /* the running thread */
 } SimtNow;
 extern SimtNow simt_now;
 
-/* Whether an access of another block happened before all that the running thread does now. */
+/* True if an access of another block is ordered before the running thread's next accesses. */
 bool simt_is_published(SimtNow other);
-/* Also fence and barrier, for an atomic addition of the CPU text, whose blocks have one thread. */
+/* Adds atomically, with fence and barrier, for the CPU text: its blocks have one thread. */
 void simt_publish(void);
-/* Records the first fault of the current launch, which continues. */
+/* Records the fault if it is the first of the current launch, which continues. */
 void simt_fault(uintptr_t memory, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 bool simt_on_stack(uintptr_t at);

@@ -9,8 +9,8 @@ enum { PAGE_CELLS = 4096, CACHED = 256, NOBODY = 0xffff, MANY = 0xfffe };
 
 typedef struct Cell {
   uint16_t run;  /* the run for which the next fields are valid; the block, in shared memory */
-  uint16_t twin; /* the last run of a CPU text that accessed it */
-  SimtNow writer, reader; /* .block: NOBODY if none; the reader's block and thread may be MANY */
+  uint16_t twin; /* the last run of a CPU text that accessed the cell */
+  SimtNow writer, reader; /* .block is NOBODY without an access, the reader's can be MANY */
   bool counts;            /* shared memory: the last write was an atomic addition */
 } Cell;
 
@@ -94,7 +94,7 @@ static bool same_thread(SimtNow a, SimtNow b)
   return a.block == b.block && a.thread == b.thread;
 }
 
-/* Whether `other`'s access can happen at the same time as one of the current thread. */
+/* True if `other`'s access can happen at the same time as one of the current thread. */
 static bool meets(SimtNow other)
 {
   if (other.block == NOBODY || same_thread(other, simt_now)) return false;
@@ -185,7 +185,7 @@ static void touch_global(uintptr_t at, unsigned size, bool write)
   uintptr_t first = at >> memory.now.shift, last = (at + size - 1) >> memory.now.shift;
   unsigned unit = 1u << memory.now.shift;
   memory.reads += !write;
-  bool whole = true; /* no part of it was written before */
+  bool whole = true; /* no byte of it was written before */
   for (uintptr_t i = first; i <= last; i++) {
     Cell *c = cell_of(i);
     refresh(c, memory.run);
@@ -207,8 +207,8 @@ static void touch_global(uintptr_t at, unsigned size, bool write)
   }
 }
 
-/* A counter in shared memory. Atomic additions between two barriers are no race with each other,
- * but with a store they are. */
+/* Records an atomic addition in shared memory. Between two barriers it does not race with other
+ * atomic additions, but with a store it does. */
 static void count_shared(uintptr_t at)
 {
   Cell *cells = memory.shared + (at - (uintptr_t)memory.now.shared);
@@ -225,7 +225,7 @@ bool memory_is_shared(const void *at)
   return (uintptr_t)at - (uintptr_t)memory.now.shared < memory.now.shared_size;
 }
 
-/* Atomic additions of several threads are no race. */
+/* Records an atomic addition. Additions of several threads are no race. */
 void memory_count(const unsigned *at)
 {
   if (memory_is_shared(at)) {
@@ -333,7 +333,7 @@ void memory_put_back(const WordList *words)
   for (size_t i = 0; i < words->n; i++) write_word(&words->at[i], words->at[i].value);
 }
 
-/* A GPU requires that an access is aligned to its size. The compiler cannot check that here. */
+/* Checks that an access is aligned to its size, as a GPU requires. The compiler cannot. */
 static void touch_unaligned(const char *at, unsigned size, bool write)
 {
   if (memory.on && !memory.now.twin && (uintptr_t)at % size && !simt_on_stack((uintptr_t)at))

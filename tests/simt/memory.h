@@ -22,7 +22,7 @@ typedef struct WordList {
 
 typedef struct MemoryRun {
   unsigned shift; /* log2 of the bytes per cell: the size of the smallest element */
-  char *shared;   /* shared memory; the text's own variables, which are not watched */
+  char *shared;   /* shared memory; for the CPU text its own variables, which are not watched */
   size_t shared_size;
   char *own;
   size_t own_size;
@@ -34,9 +34,9 @@ void memory_begin(const MemoryRun *run);
 void memory_begin_block(void);
 void memory_end(void);
 void memory_count(const unsigned *at); /* called before an atomic addition to it */
-bool memory_is_shared(const void *at); /* whether it is in shared memory */
-bool memory_was_written(uintptr_t at); /* by the last run */
-uint64_t memory_reads(void);           /* number of reads of global memory in the last run */
+bool memory_is_shared(const void *at); /* true if it is in shared memory */
+bool memory_was_written(uintptr_t at); /* true if the last run wrote it */
+uint64_t memory_reads(void);           /* reads of global memory in the last run */
 
 uint64_t memory_read(uintptr_t at, unsigned size);
 void memory_take_back(WordList *words); /* restores the old values */

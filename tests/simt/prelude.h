@@ -24,10 +24,10 @@ typedef struct __attribute__((may_alias)) uint4 {
 typedef struct __attribute__((may_alias)) float4 {
   float x, y, z, w;
 } float4;
-/* Constants for a thread. */
+/* Constants of a thread. */
 extern const SimtSize threadIdx, blockIdx, blockDim, gridDim;
 
-/* All shared memory is in one section, where it can be filled and watched. */
+/* All shared memory is in one section, so that it can be filled and watched. */
 #define __global__ static
 #define __device__
 #define __constant__
@@ -103,8 +103,7 @@ static inline void simt_cvt_rn_f16_f32(unsigned short *to, float from)
   *to = from != from ? 0x7fff : u.bits;
 }
 
-/* The nearer of the two bf16 neighbours; a tie goes to the even one. Above the largest number comes
- * infinity, which counts as 2^128. */
+/* Rounds to the nearer bf16, ties to even. After the largest comes infinity, as 2^128. */
 static inline void simt_cvt_rn_bf16_f32(unsigned short *to, float from)
 {
   unsigned bits = __float_as_uint(from), low = bits >> 16;
@@ -118,7 +117,7 @@ static inline void simt_cvt_rn_bf16_f32(unsigned short *to, float from)
   if (from != from) *to = 0x7fff;
 }
 
-/* two numbers; the first one goes into the upper half */
+/* rounds two numbers; `above` goes into the upper half */
 static inline void simt_cvt_rn_bf16x2_f32(unsigned *to, float above, float below)
 {
   unsigned short high, low;
@@ -127,7 +126,7 @@ static inline void simt_cvt_rn_bf16x2_f32(unsigned *to, float above, float below
   *to = (unsigned)high << 16 | low;
 }
 
-/* mov.b32 to, {0, from} */
+/* computes mov.b32 to, {0, from} */
 static inline void simt_mov_b32(float *to, unsigned short from)
 {
   *to = __uint_as_float((unsigned)from << 16);

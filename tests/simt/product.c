@@ -23,7 +23,7 @@ enum {
   WIDEST = 8
 };
 
-/* The kernels as one of their threads, and the plain loops. a[] holds their arguments in order. */
+/* A kernel as one of its threads, and the plain loops. a[] holds their arguments in order. */
 static const char entries[] =
     "\n#define N(i) ((long long)a[i])\n"
     "#define THREAD(NAME, KERNEL) \\\n"
@@ -65,7 +65,7 @@ typedef struct OwnProduct {
   int64_t m, n, k, batch, a_row, a_step, a_stride, b_column, b_step, b_stride, c_row, c_stride;
   ampc_dtype a, b, c, bias;
   bool has_bias, accumulate, relu;
-  bool wide; /* f32 stands for doubles */
+  bool wide; /* f32 means doubles */
 } OwnProduct;
 
 static const OwnProduct products[] = {
@@ -140,7 +140,7 @@ static bool run(const SimtLaunch *l, WordList *words, bool twin, SimtFault *faul
   return good;
 }
 
-/* Returns false after printing why. */
+/* Checks a product. Returns false after it printed why. */
 static bool check_one(const OwnProduct *p, void *library)
 {
   static WordList words;

@@ -9,7 +9,7 @@ static const char *skip_space(const char *s)
   return s;
 }
 
-/* The text after the parenthesis that closes the one at s. */
+/* Returns the text after the parenthesis that closes the one at s. */
 static const char *behind_closing(const char *s)
 {
   int depth = 0;
@@ -34,7 +34,7 @@ static const char *put_operands(const char *s, const char *sign, Text *out)
   return s;
 }
 
-/* s is at the instruction. Returns the text after the last operand; NULL: another form. */
+/* Writes the instruction at s as a call. Returns the text after it; NULL: another form. */
 static const char *put_call(const char *s, Text *out)
 {
   text_puts(out, "simt_");

@@ -59,7 +59,7 @@ static ampc_status write_inputs(ampc_runtime *rt, const ampc_program *p, const a
   return status;
 }
 
-/* Makes a gradient infinite: the updates must be skipped. */
+/* Makes a gradient infinite, so that the updates must be skipped. */
 static ampc_status spoil_gradient(ampc_runtime *rt, const ampc_program *p)
 {
   float inf = INFINITY;
