@@ -1,12 +1,12 @@
 /* Bytes and arithmetic of a command.
  *
  * Note [flops]
- * A product or convolution counts two for each multiply-add. In ampc's own kernels each
- * operator + - * / and each function call in the op's code (ops.def) counts one: for each element,
- * or once a row if the statement is about a row. A reduction adds one for each element.
- * Comparisons, casts, moves and integer arithmetic do not count. Ops whose text is a template file
- * are not counted. Bytes are those of the tensors: each operand once, with the size that is used,
- * whatever caches and repeated reads do. A command in a loop (`scan`) counts once for each
+ * A product or convolution counts two for each multiply-add. In ampc's own kernels each operator +
+ * - * / and each function call in the op's code (ops.def) counts one: for each element, or once a
+ * row if the statement is about a row. A reduction adds one for each element. Comparisons, casts,
+ * moves and integer arithmetic do not count. Ops whose text is a template file are not counted.
+ * Bytes are those of the tensors: each operand counts once, with the size that is used, even if
+ * caches or repeated reads change the traffic. A command in a loop (`scan`) counts once for each
  * iteration, and each iteration writes one slice of a stack. */
 #include "count.h"
 #include <string.h>
@@ -14,7 +14,7 @@
 
 /* ---- arithmetic ---- */
 
-/* The operators in a piece of an op's code. */
+/* Counts the operators in a piece of an op's code. */
 static int64_t count_operators(const CodePiece *p)
 {
   int64_t count = 0;
@@ -22,7 +22,7 @@ static int64_t count_operators(const CodePiece *p)
   return count;
 }
 
-/* Operators and calls in a statement of n's code. */
+/* Counts operators and calls in a statement of n's code. */
 static int64_t count_statement(const Node *n, const CodeStatement *s)
 {
   int64_t count = 0;
@@ -35,7 +35,7 @@ static int64_t count_statement(const Node *n, const CodeStatement *s)
   return count;
 }
 
-/* For a row program: statements about each element and statements about the row. */
+/* Counts a row program: statements about each element, and statements about the row. */
 static int64_t count_row(const Graph *g, Value v)
 {
   const Node *n = ir_node(g, v);
@@ -60,7 +60,7 @@ static int64_t count_row(const Graph *g, Value v)
 typedef struct Counter {
   Compile *c;
   CommandCount *sum;
-  NodeCount *nodes; /* or NULL */
+  NodeCount *nodes; /* counts per node, or NULL */
 } Counter;
 
 int64_t node_flops(const Graph *g, Value v)
@@ -75,7 +75,7 @@ int64_t node_flops(const Graph *g, Value v)
   return flops;
 }
 
-/* -1 for an op with its own template file, whose text is not read. The nodes of a kernel add up. */
+/* Adds the FLOPs of a kernel's nodes; -1 for an op with a template file, whose text is not read. */
 static void count_flops(const Counter *k, const Group *group)
 {
   const Graph *g = k->c->graph;
@@ -90,8 +90,8 @@ static void count_flops(const Counter *k, const Group *group)
   }
 }
 
-/* Two FLOPs for each output element and weight of its window. Backward convolutions compute the
- * same products in another order. */
+/* Returns two FLOPs for each output element and weight of its window. Backward convolutions have as
+ * many: the same products in another order. */
 static int64_t conv_flops(const ampc_conv *d)
 {
   return 2 * d->n * conv_out_pixels(d) * conv_weights(d);
@@ -99,8 +99,7 @@ static int64_t conv_flops(const ampc_conv *d)
 
 /* ---- bytes ---- */
 
-/* The bytes of a space that an argument covers: the slot of one parameter, or the range that an
- * update walks. */
+/* Returns the bytes that an argument covers: a parameter's slot, or the range of an update. */
 static int64_t range_bytes(Compile *c, const Group *group, const KernelArg *a)
 {
   const Graph *g = c->graph;
@@ -109,7 +108,8 @@ static int64_t range_bytes(Compile *c, const Group *group, const KernelArg *a)
   return elements * ir_dtype_size(c, a->type);
 }
 
-/* A kernel that only moves part of a value (a slice) reads no more than it writes. */
+/* Returns the bytes of an input. A kernel that only moves some elements (a slice) reads no more
+ * than it writes. */
 static int64_t operand_bytes(Compile *c, const Group *group, const KernelArg *a)
 {
   const Graph *g = c->graph;
@@ -121,7 +121,7 @@ static int64_t operand_bytes(Compile *c, const Group *group, const KernelArg *a)
   return elements * ir_dtype_size(c, a->type);
 }
 
-/* For a buffer that is read and written, such as running statistics. */
+/* Returns the bytes of a buffer, such as running statistics. */
 static int64_t buffer_bytes(Compile *c, const Group *group, const KernelArg *a)
 {
   (void)group;
@@ -138,7 +138,7 @@ static bool reads_gradients(const Node *anchor)
   return false;
 }
 
-/* The bytes of v that one iteration writes. */
+/* Returns the bytes of v that one iteration writes. */
 static int64_t made_bytes(const Compile *c, Value v)
 {
   const Node *n = ir_node(c->graph, v);
@@ -152,15 +152,15 @@ static int64_t result_bytes(Compile *c, const Group *group, const KernelArg *a)
   return made_bytes(c, a->value);
 }
 
-/* Scratch is written and read back. */
+/* Returns the bytes of scratch, which is written and read back. */
 static int64_t scratch_bytes(Compile *c, const Group *group, const KernelArg *a)
 {
   (void)a;
   return own_scratch(c, group);
 }
 
-/* The node that an operand counts for: of an input, the first node that reads it; of a result, the
- * node that computes it; otherwise the main node of the kernel. */
+/* Returns the node to which an operand's bytes are added: the first node that reads an input, the
+ * node that computes a result, else the main node of the kernel. */
 static Value owner_of(const Graph *g, const Group *group, const KernelArg *a)
 {
   if (a->role == ARG_out) return a->value;
@@ -181,8 +181,8 @@ static void take(const Counter *k, Value who, int64_t read, int64_t written)
   k->nodes[who.id].written += written;
 }
 
-/* Whether each kind of argument is read and written. The others are a few bytes of STATE or a
- * number. */
+/* For each kind of argument: its bytes, and whether it is read and written. Kinds that are not
+ * listed are a few bytes of STATE or a number. */
 static const struct {
   int64_t (*bytes)(Compile *c, const Group *group, const KernelArg *a);
   bool read, written;
@@ -228,7 +228,7 @@ static int64_t library_flops(Compile *c, uint32_t group)
   return 2 * d.m * d.n * d.k * d.batch;
 }
 
-/* If the command adds to its result, it reads the result too. */
+/* Counts a product or convolution. A command that adds to its result also reads it. */
 static void count_product(const Counter *k, uint32_t group)
 {
   const Graph *g = k->c->graph;
@@ -244,7 +244,7 @@ static void count_product(const Counter *k, uint32_t group)
   if (k->nodes) k->nodes[of->anchor.id].flops += k->sum->flops;
 }
 
-/* How often a command is launched: the product of the counts of the loops around it. */
+/* Returns how often a command is launched: the product of the counts of the loops around it. */
 static int64_t times_of(const Graph *g, const Group *group)
 {
   int64_t times = 1;

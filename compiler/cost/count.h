@@ -1,4 +1,4 @@
-/* What a command and each of its nodes move and compute. Valid after pass kernels. */
+/* Counts bytes and FLOPs of a command and of each of its nodes. Valid after pass kernels. */
 #pragma once
 #include "compiler/command/command.h"
 
@@ -7,18 +7,20 @@ typedef enum CommandKind { COMMAND_kernel, COMMAND_gemm, COMMAND_conv } CommandK
 typedef struct CommandCount {
   CommandKind kind;      /* ampc's own kernel, or a library's product or convolution */
   int64_t times;         /* launches in a step: iterations of the loops around it */
-  int64_t read, written; /* bytes of tensors, each operand once; sum over all launches */
-  int64_t flops;         /* sum over all launches: Note [flops]; -1: not counted */
+  int64_t read, written; /* bytes of tensors, each operand once; summed over all launches */
+  int64_t flops;         /* summed over all launches: Note [flops]; -1: not counted */
 } CommandCount;
 
-typedef struct NodeCount { /* the share of a node; the sum over its nodes is the command's */
+/* The counts of a node. Those of a command are the sums over its nodes. */
+typedef struct NodeCount {
   int64_t read, written, flops;
 } NodeCount;
 
-/* 0 for ops whose text is a template file. */
+/* Returns the FLOPs of a node; 0 for ops whose text is a template file. */
 int64_t node_flops(const Graph *g, Value v);
-/* Adds to nodes[id] for each node of the command, if `nodes` is not NULL. An operand counts for the
- * first node that reads it. A node whose arithmetic is not counted adds none. */
+/* Counts a command and, if `nodes` is not NULL, adds the counts of its nodes to nodes[id]. An
+ * operand counts for the first node that reads it. A node whose arithmetic is not counted adds no
+ * FLOPs. */
 CommandCount command_count(Compile *c, uint32_t group, NodeCount *nodes);
-/* The bytes of one of ampc's own kernels, or of one part of a launch. */
+/* Returns the bytes that one of ampc's own kernels, or one part of a launch, reads and writes. */
 int64_t kernel_bytes(Compile *c, const Group *group);

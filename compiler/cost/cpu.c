@@ -1,4 +1,4 @@
-/* How fast the processor of this machine is.
+/* Measures how fast the processor of this machine is.
  *
  * Note [measured rates]
  * All threads run the same loop at once, and the best of several rounds counts. The loops are:
@@ -17,11 +17,11 @@
 
 enum {
   ROUNDS = 4,
-  PASSES = 4,         /* over all loops, because a disturbance often lasts longer than a round */
-  CHAIN = 400000,     /* additions */
+  PASSES = 4,         /* passes over all loops: a disturbance often lasts longer than a round */
+  CHAIN = 400000,     /* dependent additions */
   ACCUMULATORS = 16,  /* independent sums */
   MULTIPLIES = 60000, /* multiply-adds of each accumulator */
-  MOVED = 1 << 24,    /* elements read or written in a round; short arrays are walked repeatedly */
+  MOVED = 1 << 24,    /* elements moved in a round; short arrays are walked repeatedly */
   WIDEST = 16,        /* f32 numbers in a vector */
   MAX_THREADS = 256
 };
@@ -58,11 +58,11 @@ BODY move_body(Work *w)
 {
   for (long i = 0; i < w->times; i++) {
     add_body(w->from, w->to, w->elements);
-    __asm__ volatile("" ::: "memory"); /* not combined with other iterations */
+    __asm__ volatile("" ::: "memory"); /* the compiler must not merge iterations */
   }
 }
 
-/* One set of loops for each vector width. */
+/* Defines the loops for one vector width. */
 #define LOOPS(name, target)                                                                        \
   target static void multiply_##name(Work *w)                                                      \
   {                                                                                                \
@@ -80,7 +80,7 @@ LOOPS(avx2, __attribute__((target("avx2,fma"))));
 LOOPS(avx512, __attribute__((target("avx512f"))));
 #endif
 
-/* An iteration makes several additions, so that the cost of its branch is negligible. */
+/* Runs dependent additions. An iteration has 8 of them, so that its branch costs little. */
 static void chain(Work *w)
 {
   unsigned long x = 0;
@@ -104,8 +104,8 @@ typedef struct Timing { /* of one thread */
 } Timing;
 
 typedef struct Meeting {
-  pthread_mutex_t gate;  /* held until the number of threads is known */
-  pthread_barrier_t all; /* where threads wait for each other before a round */
+  pthread_mutex_t gate;  /* locked until the number of threads is known */
+  pthread_barrier_t all; /* the threads wait for each other here before a round */
 } Meeting;
 
 static double now(void)
@@ -129,8 +129,8 @@ static void *time_loop(void *context)
   return NULL;
 }
 
-/* Starts each thread on its own processor if there are enough. Otherwise two threads could share
- * one, and the short rounds would end before the system moves one of them. */
+/* Starts each thread on its own processor if there are enough. Otherwise two threads could run on
+ * one processor, and the short rounds would end before the system moves one of them. */
 static bool start(pthread_t *thread, Timing *t, unsigned index)
 {
   cpu_set_t allowed, own;
@@ -196,7 +196,7 @@ static Loop *const *choose_loops(Cpu *cpu)
 
 enum { ALL = CPU_LEAST << 3 * (CPU_SIZES - 1) }; /* bytes of the longest arrays */
 
-/* Returns GB/s. `bytes`: size of all arrays together. */
+/* Measures GB/s. `bytes`: size of all arrays together. */
 static double measure_moves(Cpu *cpu, Timing *t, Loop *loop, long bytes, float *memory)
 {
   long elements = bytes / (long)sizeof(float) / 2 / (long)cpu->threads / WIDEST * WIDEST;

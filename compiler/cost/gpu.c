@@ -53,8 +53,8 @@ bool gpu_has_tensor(const Gpu *g, const ProductLoad *p)
 
 /* Note [products]
  * A multiprocessor computes a tile of the result of 64 x 64 or more. If there are fewer tiles than
- * multiprocessors, k is cut into parts of at least 256. Products reach 0.8 of the peak, which is an
- * estimate. Rows that do not start at multiples of 16 bytes are loaded element by element, at a
+ * multiprocessors, k is cut into parts of at least 256. The assumption is that products reach 0.8
+ * of the peak. Rows that do not start at multiples of 16 bytes are loaded element by element, at a
  * quarter of that rate. The smallest possible time is two loads from DRAM, and one load from L2 for
  * each four steps of 32 along k, because loads are issued ahead. */
 Cost gpu_product_cost(const Gpu *g, const ProductLoad *p)

@@ -1,4 +1,4 @@
-/* The table of GPUs as data, and the smallest possible time of a vendor library's product. */
+/* The table of GPUs in memory, and the predicted time of a vendor library's product. */
 #pragma once
 #include "ampc_plan.h"
 #include "compiler/base/arena.h"
@@ -6,7 +6,7 @@
 typedef struct Gpu {
   const char *name, *model, *arch;
   int multiprocessors, mhz, threads, blocks, shared_kb, registers;
-  int lanes_f32, lanes_int, lanes_xu, lanes_f64; /* results a cycle, of one multiprocessor */
+  int lanes_f32, lanes_int, lanes_xu, lanes_f64; /* of a multiprocessor: results a cycle */
   double dram_peak, dram;                        /* GB/s */
   double l2_mb, l2, l1_kb;
   double tensor16, tensor_tf32; /* TFLOP/s */
@@ -15,7 +15,7 @@ typedef struct Gpu {
   const struct Cpu *cpu; /* set only for the processor of this machine (cpu.h); NULL: a GPU */
 } Gpu;
 
-const Gpu *gpu_find(const char *name); /* NULL: unknown */
+const Gpu *gpu_find(const char *name); /* NULL: unknown name */
 const char *gpu_names(Arena *arena);   /* "h200, h100, ..." */
 
 typedef enum Bound { BOUND_dram, BOUND_l2, BOUND_issue, BOUND_latency, BOUND_tensor } Bound;
@@ -23,23 +23,24 @@ extern const char *const bound_names[];
 
 typedef struct Cost {
   Bound bound;
-  double us;                                   /* predicted, without the launch */
-  double dram_us, l2_us, issue_us, latency_us; /* each resource alone */
-  double tensor_us;                            /* arithmetic of a product */
-  double l2_bytes;                             /* between L1 and L2 */
-  double in_flight;                            /* threads at a time */
-  double roof_us; /* time of the operands' bytes or, if longer, of a product's arithmetic at peak */
+  double us;                                   /* predicted time, without the launch */
+  double dram_us, l2_us, issue_us, latency_us; /* time if only this resource limits */
+  double tensor_us;                            /* time of a product's arithmetic */
+  double l2_bytes;                             /* bytes moved between L1 and L2 */
+  double in_flight;                            /* threads that run at a time */
+  double roof_us; /* time of the operands' bytes or, if longer, of the arithmetic at peak rate */
 } Cost;
-/* Finds the slowest resource, and sets `bound` and `us`. */
+/* Finds the slowest resource and sets `bound` and `us`. */
 void cost_choose(Cost *c);
 
-typedef struct ProductLoad { /* a product of a library */
+/* A matrix product of a vendor library. */
+typedef struct ProductLoad {
   double m, n, k, batch;
   double bytes;
-  ampc_dtype type; /* of the operands */
-  bool tf32;       /* f32 on tensor cores */
+  ampc_dtype type; /* type of the operands */
+  bool tf32;       /* f32 operands run on tensor cores */
   bool aligned;    /* rows start at multiples of 16 bytes */
 } ProductLoad;
 Cost gpu_product_cost(const Gpu *g, const ProductLoad *p);
-/* Do tensor cores of this GPU support the type? */
+/* True if tensor cores of this GPU support the product's type. */
 bool gpu_has_tensor(const Gpu *g, const ProductLoad *p);

@@ -66,8 +66,8 @@ const char *conv_against(const Compile *c, const ampc_conv *d)
 /* ---- attention ---- */
 
 /* Attention computes two products over the scores in forward and five in backward. Causal attention
- * computes half of the scores. Our kernel computes the scores of backward twice. The library writes
- * them to memory and reads them again. */
+ * computes half of the scores. ampc's kernel computes the scores of backward twice. The library
+ * writes the scores to memory and reads them again. */
 bool tile_load(Compile *c, uint32_t group, double bytes, TileLoad *out)
 {
   char known[AMPC_WHY_ROOM];

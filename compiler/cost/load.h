@@ -1,35 +1,35 @@
-/* Commands of vendor libraries as matrix products, and reasons against tensor cores. */
+/* Commands of vendor libraries as matrix products, and reasons why tensor cores do not run them. */
 #pragma once
 #include "compiler/command/command.h"
 #include "gpu.h"
 
-/* `bytes`: operands and result of one launch, each once. */
+/* Returns the product that a gemm is. `bytes`: operands and result of one launch, each once. */
 ProductLoad gemm_load(const Compile *c, const ampc_gemm *d, double bytes);
-/* The convolution as a product. Its rows are the pixels of y, or for the gradient of w the output
- * channels. */
+/* Returns the product that a convolution is. Its rows are the pixels of y, or for the gradient of w
+ * the output channels. */
 ProductLoad conv_load(const Compile *c, const ampc_conv *d, double bytes);
 double load_flops(const ProductLoad *p);
 
 enum { TENSOR_ALIGNMENT = 16 }; /* rows must start at multiples of this many bytes */
 bool rows_aligned(const Compile *c, ampc_dtype type, int64_t elements);
-/* Why tensor cores do not compute the product, or not at full rate; NULL: they do, at full rate. */
+/* Returns why tensor cores do not compute the product at full rate, or at all; NULL if they do. */
 const char *tensor_against(const Gpu *g, const ProductLoad *p);
 
-/* Why ampc's own kernels compute a convolution; NULL: cuDNN does. Observed with cuDNN 9
- * (tests/cudnn): with f32 sums, 16-bit gradients of weights need whole vectors of channels and one
- * group. */
+/* Returns why ampc's own kernels compute a convolution; NULL if cuDNN computes it. Observed with
+ * cuDNN 9 (tests/cudnn): with f32 sums, 16-bit gradients of weights need whole vectors of channels
+ * and one group. */
 const char *conv_against(const Compile *c, const ampc_conv *d);
 
 /* A kernel that multiplies in tiles (T_tiles), or the library that replaces it. */
 typedef struct TileLoad {
-  ProductLoad load; /* the products that attention needs, as a single one */
-  double again;     /* multiplications of ampc's own kernel divided by those of `load` */
-  double draws;     /* how many random numbers dropout draws */
-  bool library;     /* the library computes it */
-  const char *by;   /* which library computes it, or why none does */
+  ProductLoad load; /* the products that attention needs, as a single product */
+  double again;     /* multiplications of ampc's own kernel, relative to `load` */
+  double draws;     /* number of random numbers that dropout draws */
+  bool library;     /* true: the library computes the attention */
+  const char *by;   /* which library computes it, or why ampc's own kernel does */
   int nodes;        /* number of nodes in a CUDA graph */
 } TileLoad;
 bool tile_load(Compile *c, uint32_t group, double bytes, TileLoad *out); /* false: no such kernel */
-/* The cost if the library computes it. `us` uses the rate that attention reaches, `roof_us` that of
- * other products. */
+/* Returns the cost if the library computes it. `us` uses the rate that attention reaches, `roof_us`
+ * the rate of other products. */
 Cost tile_cost(const Gpu *g, const TileLoad *t);

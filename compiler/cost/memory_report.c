@@ -1,4 +1,4 @@
-/* The bytes of a compiled job as text, and the largest batch that fits in a limit. */
+/* Prints the bytes of a compiled job, and finds the largest batch that fits in a limit. */
 #include "memory_report.h"
 #include "compiler/command/command.h"
 #include "compiler/driver.h"
@@ -49,7 +49,7 @@ int64_t memory_of_spaces(const ampc_program *p)
   return sum;
 }
 
-/* Does the value have bytes of its own in WORK? Leaves, 16-bit copies and gradients are in other
+/* True if the value has bytes of its own in WORK. Leaves, 16-bit copies and gradients are in other
  * spaces, and an alias has the bytes of another value. */
 static bool has_own_bytes(const Compile *c, uint32_t id)
 {
@@ -59,7 +59,7 @@ static bool has_own_bytes(const Compile *c, uint32_t id)
          g->nodes.at[id].place.space != AMPC_GRAD;
 }
 
-/* The total bytes of those values of a block that a node reads. */
+/* Returns the total bytes of a block's values that are read. */
 static int64_t values_of(const Compile *c, uint16_t block, const bool *read)
 {
   const Graph *g = c->graph;
@@ -70,9 +70,10 @@ static int64_t values_of(const Compile *c, uint16_t block, const bool *read)
   return sum;
 }
 
-/* The bytes of the job if no memory were reused: every value that a node reads has its own bytes.
- * Only the block with the most such bytes counts. Parameters, copies, gradients, moments, buffers,
- * state and the batch are added. Scratch space is not a tensor and is left out. */
+/* Returns the bytes of the job if no memory were reused: every value that a node reads would have
+ * its own bytes. Only the block with the most such bytes counts. Parameters, copies, gradients,
+ * moments, buffers, state and the batch are added. Scratch space is not a tensor and is left
+ * out. */
 static int64_t memory_of_tensors(const Compile *c)
 {
   const Graph *g = c->graph;
@@ -93,7 +94,7 @@ static int64_t memory_of_tensors(const Compile *c)
 
 /* ---- the report ---- */
 
-/* Prints no line for an empty space. */
+/* Prints a line, unless the space is empty. */
 static void put_line(const Compile *c, Text *out, int64_t bytes, const char *what)
 {
   if (bytes) text_printf(out, "%18s  %s\n", grouped(c->arena, bytes), what);
@@ -130,13 +131,13 @@ const char *memory_line(const Compile *c, int64_t library)
 
 /* ---- the largest batch ---- */
 
-/* Can --set reduce the batch of the block? Infer blocks have no such setting. */
+/* True if --set can reduce the batch of the block. Infer blocks have no such setting. */
 static bool has_batch(const ampc_block *b)
 {
   return b->kind != AMPC_INFER && b->batch > 0;
 }
 
-/* The block's name in --set, which does not depend on its name=: "train", "train2", ... */
+/* Returns the block's name in --set: "train", "train2", ... It does not depend on `name=`. */
 static const char *batch_setting(const ampc_program *p, uint32_t block, Arena *arena)
 {
   static const char *const kinds[] = {[AMPC_TRAIN] = "train", [AMPC_EVAL] = "eval"};
@@ -147,8 +148,7 @@ static const char *batch_setting(const ampc_program *p, uint32_t block, Arena *a
   return arena_printf(arena, "%s%s.batch", kinds[kind], suffix);
 }
 
-/* The bytes that the job needs if batches above `most` are reduced to `most`; -1 if that job does
- * not compile. */
+/* Compiles the job with batches of at most `most`. Returns its bytes; -1 if it does not compile. */
 static int64_t need_with(const Compile *c, int64_t most, MemoryNeed *need_of)
 {
   const ampc_program *p = c->program;
@@ -168,11 +168,12 @@ static int64_t need_with(const Compile *c, int64_t most, MemoryNeed *need_of)
   return need;
 }
 
-/* Binary search; each test compiles the job. 0: not even a batch of 1 fits. */
+/* Finds the largest batch that fits by binary search; each test compiles the job. Returns 0 if not
+ * even a batch of 1 fits. */
 static int64_t largest_batch(const Compile *c, int64_t limit, MemoryNeed *need_of)
 {
   const ampc_program *p = c->program;
-  int64_t fits = 0, too_large = 1; /* largest batch known to fit, smallest known not to */
+  int64_t fits = 0, too_large = 1; /* largest batch known to fit, smallest known not to fit */
   for (uint32_t i = 0; i < p->n_blocks; i++)
     if (has_batch(&p->blocks[i]) && p->blocks[i].batch > too_large) too_large = p->blocks[i].batch;
   while (too_large - fits > 1) {

@@ -1,16 +1,16 @@
 /* Predicted times of commands.
  *
  * Note [predicted]
- * Note [products] gives the time of library products. One of ampc's own kernels takes the
- * longest of three times: that of its operands from DRAM, each once; that of its instructions,
- * counted in the code of its nodes; and that of one or two loads that nothing hides. In contrast,
- * `amp inspect --gpu` reads and walks the text of every kernel, which takes seconds. This
- * prediction takes milliseconds, and is less exact if a kernel reads its operands several times.
- * The numbers of instructions below are averages of what `amp inspect` counts: for loading, storing
- * and indexing an element, for an operator, for a function such as exp or tanh, and for a random
- * number, which uses the fewer integer lanes. ampc's own kernels multiply in f32, at about half the
- * rate of its lanes. For the processor of this machine see Note [on a processor] in predict_cpu.c.
- */
+ * Note [products] gives the time of library products. One of ampc's own kernels takes the longest
+ * of three times: the time to load its operands from DRAM, each once; the time of its instructions,
+ * counted in the code of its nodes; and the latency of one or two loads that no other work hides.
+ * In contrast, `amp inspect --gpu` reads and walks the text of every kernel, which takes seconds.
+ * This prediction takes milliseconds, and is less exact if a kernel reads its operands several
+ * times. The numbers of instructions below are averages of what `amp inspect` counts: for loading,
+ * storing and indexing an element, for an operator, for a function such as exp or tanh, and for a
+ * random number, which uses the fewer integer lanes. ampc's own kernels multiply in f32, at about
+ * half the rate of its lanes. For the processor of this machine see Note [on a processor] in
+ * predict_cpu.c. */
 #include "predict.h"
 #include <math.h>
 #include "memory_report.h"
@@ -29,7 +29,7 @@ static double results_a_us(const Gpu *g, int lanes)
   return (double)lanes * g->multiprocessors * g->mhz;
 }
 
-/* The elements that a node computes; for a reduction, those of its input. */
+/* Counts the elements that a node computes; for a reduction, those of its input. */
 static double elements_of(const Graph *g, const Node *n)
 {
   int64_t most = ir_elements(n);
@@ -42,7 +42,7 @@ static double elements_of(const Graph *g, const Node *n)
 
 static double issue_us(const Graph *g, const Gpu *gpu, const Group *group, double flops)
 {
-  enum { LANES = 128 }; /* four schedulers, a warp each */
+  enum { LANES = 128 }; /* four schedulers issue a warp each */
   double walked = 0, functions = 0, draws = 0;
   for (uint32_t i = 0; i < group->n; i++) {
     const Node *n = ir_node(g, group->nodes[i]);
@@ -63,7 +63,7 @@ static double kernel_us(const Graph *g, const Gpu *gpu, const Group *group, doub
   return fmax(latency, fmax(issue, bytes / (gpu->dram * 1e3)));
 }
 
-/* True if the command does nothing but cast. */
+/* True if the command only casts. */
 static bool casts_only(const Graph *g, const Group *group)
 {
   for (uint32_t i = 0; i < group->n; i++)
@@ -95,7 +95,7 @@ static void take_product(Prediction *p, const Gpu *gpu)
   p->busy = cost.in_flight / 128 / gpu->multiprocessors;
 }
 
-/* With FMAs on f32 lanes: ampc's own kernels do not use tensor cores. */
+/* Returns the time of FMAs on f32 lanes: ampc's own kernels do not use tensor cores. */
 static double own_product_us(const Gpu *gpu, double flops)
 {
   const double reached = 0.5;
@@ -120,7 +120,7 @@ static double own_tiles_us(const Gpu *gpu, const TileLoad *t)
          t->draws * A_DRAW / results_a_us(gpu, gpu->lanes_int);
 }
 
-/* For a GPU and for a processor. */
+/* Sets the prediction of attention, for a GPU or for a processor. */
 static void take_tiles(Prediction *p, const TileLoad *t, double us, const char *against)
 {
   p->part = PART_tiles;

@@ -1,33 +1,35 @@
-/* The predicted time of a command, without its kernel text: Note [predicted] in predict.c. */
+/* Predicts the time of a command without its kernel text: Note [predicted] in predict.c. */
 #pragma once
 #include "count.h"
 #include "load.h"
 
-typedef enum CostPart {                /* what the time of a step is for */
-                        PART_products, /* and convolutions */
-                        PART_tiles,    /* attention, by a kernel or a library */
-                        PART_casts,    /* commands that only cast */
-                        PART_state,    /* gradient norms, updates, the scaler */
-                        PART_kernels,
-                        PART_launches, /* the time between kernels */
-                        PART_COUNT
+/* The kinds of commands among which the time of a step is divided. */
+typedef enum CostPart {
+  PART_products, /* matrix products and convolutions */
+  PART_tiles,    /* attention, by a kernel or a library */
+  PART_casts,    /* commands that only cast */
+  PART_state,    /* gradient norms, updates, the scaler */
+  PART_kernels,
+  PART_launches, /* the time between kernels */
+  PART_COUNT
 } CostPart;
 extern const char *const cost_part_names[]; /* "products" */
 
-typedef struct Prediction { /* of all launches of a command in a step */
-  CommandCount count;       /* includes FLOPs of tiles */
+/* The prediction for all launches of a command in a step. */
+typedef struct Prediction {
+  CommandCount count; /* also counts FLOPs of attention */
   CostPart part;
-  double us;           /* without launch_us */
-  double launch_us;    /* the time between kernels */
-  bool product;        /* a product, a convolution, or tiles: the rest is set */
-  ProductLoad load;    /* of one launch */
-  double busy;         /* fraction of the multiprocessors with a tile; 1: all */
-  const char *against; /* why tensor cores do not compute it, or not at full rate; or NULL. On a
-                          processor: why 16 bits are not faster than f32 */
-  double aligned_us;   /* `us` if rows were aligned */
+  double us;        /* microseconds, without launch_us */
+  double launch_us; /* the time between kernels */
+  bool product;     /* a product, a convolution or attention: the fields below are set */
+  ProductLoad load; /* the product of one launch */
+  double busy;      /* fraction of the multiprocessors that have a tile */
+  /* NULL, or why tensor cores do not run at full rate; on a CPU: why 16 bits are not faster */
+  const char *against;
+  double aligned_us; /* `us` if rows were aligned */
 } Prediction;
 
-/* For a group with a command, after all passes. `nodes`: as in command_count; or NULL. */
+/* Predicts a group with a command, after all passes. `nodes`: as in command_count(), or NULL. */
 Prediction predict_command(Compile *c, const Gpu *gpu, uint32_t group, NodeCount *nodes);
 /* Adds up the microseconds of all commands of a block, for each CostPart. */
 void predict_block(Compile *c, const Gpu *gpu, uint16_t block, double parts[PART_COUNT]);

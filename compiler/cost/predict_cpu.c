@@ -1,10 +1,10 @@
 /* Predicted times of commands on the processor of this machine.
  *
  * Note [on a processor]
- * The rates of the processor are measured (cpu.c). The numbers below say how much of them a kernel,
- * a product or a convolution needs. They were fitted to 3,300 commands of nine jobs in three
- * precisions. Each was timed alone on two cores of a Zen 4 (bench_steps --commands). The numbers
- * count vector instructions, one in each cycle. A lane of one is called a slot, so the numbers are
+ * The rates of the processor are measured (cpu.c). The numbers below are the costs of a kernel, a
+ * product or a convolution. They were fitted to 3,300 commands of nine jobs in three precisions.
+ * Each command was timed alone on two cores of a Zen 4 (bench_steps --commands). The model is one
+ * vector instruction in each cycle. Here a slot is one lane of an instruction, and the numbers are
  * slots for each element. A processor that executes two instructions may be faster than predicted.
  *
  * A kernel takes the time of its instructions or of its operands, whichever is longer. Operands
@@ -23,11 +23,11 @@ static const double loading = 0.7, store = 3.5, operation = 0.6, function = 41, 
 enum { round_f16 = 29, round_bf16 = 6 };
 #define ROUNDING(KIND, name, ...) [AMPC_##KIND] = round_##name,
 static const double rounding[AMPC_DTYPE_COUNT] = {AMPC_NARROW_FLOATS(ROUNDING)};
-/* Slots of a product: for each element that is widened, for each element of the result that is
- * rounded, for each one that is stored. */
+/* Slots of a product. widen: for each element that is widened; narrow: for each element of the
+ * result that is rounded; cell: for each element of the result that is stored. */
 static const double widen = 5, narrow = 2.3, cell = 8;
-/* Slots of a convolution: for each element of an image that is rounded, for each number of a weight
- * that is reordered for the library. */
+/* Slots of a convolution. narrow_image: for each element of an image that is rounded; weight: for
+ * each number of a weight that is reordered for the library. */
 static const double narrow_image = 13.6, weight = 7.4;
 /* Factors by which products, grouped convolutions and tiles are slower than at peak rate. */
 static const double product_factor = 1.12, grouped_factor = 1.8, tile_factor = 3.6;
@@ -54,7 +54,7 @@ static double bytes_us(const Cpu *cpu, CpuBytes moved)
 
 /* ---- ampc's own kernels ---- */
 
-/* The number of elements that a node walks. A reduction walks its input, an update its range. */
+/* Counts the elements that a node walks. A reduction walks its input, an update its range. */
 static double elements_of(const Graph *g, const Node *n)
 {
   OpTemplate tmpl = op_of(n)->tmpl;
@@ -114,7 +114,7 @@ double cpu_tiles_us(const Cpu *cpu, const TileLoad *t)
 
 /* ---- products ---- */
 
-/* The speed of products of this type, relative to f32. */
+/* Returns the speed of products of this type, relative to f32. */
 static double speed_of(const Cpu *cpu, ampc_dtype type)
 {
   return type == AMPC_BF16 ? cpu->bf16 : 1;
@@ -133,8 +133,8 @@ const char *cpu_against(const Cpu *cpu, ampc_dtype type)
   return against[type];
 }
 
-/* Threads share the work in blocks of 256 x 256. A product of less than a million multiply-adds is
- * not shared. */
+/* Returns the number of threads that compute a product. Each takes squares of 256 x 256. A product
+ * of less than a million multiply-adds has one thread. */
 static double product_threads(const Cpu *cpu, const ampc_gemm *d)
 {
   const double edge = 256, small = 1 << 20;
@@ -158,7 +158,7 @@ double cpu_gemm_us(const Cpu *cpu, const ampc_gemm *d, CpuBytes moved)
 
 /* ---- convolutions ---- */
 
-/* The ratio of computed to real channels: the library computes whole vectors of channels. */
+/* Returns the ratio of computed to real channels: the library computes whole vectors of them. */
 static double padding_of(const Cpu *cpu, const ampc_conv *d)
 {
   if (d->groups > 1 || d->kind == AMPC_CONV_WEIGHT) return 1;
@@ -172,7 +172,8 @@ static double image_slots(const Cpu *cpu, ampc_dtype type, double elements, bool
   return elements * (result ? narrow_image : widen);
 }
 
-/* Speed relative to f32. bf16 products use pairs of input channels, so one channel has no gain. */
+/* Returns the speed relative to f32. bf16 products use pairs of input channels, so one channel has
+ * no gain. */
 static double conv_speed(const Cpu *cpu, const ampc_conv *d)
 {
   int64_t channels = (d->kind == AMPC_CONV_DATA ? d->k : d->c) / d->groups;
