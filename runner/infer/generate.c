@@ -42,7 +42,7 @@ static ampc_status take_bytes(Compile *c, PromptText *t, const char *bytes, int6
   return AMPC_OK;
 }
 
-/* A file has 16 bits per token, little-endian, like the files of a `tokens` source. */
+/* Reads the tokens of a file: 16 bits each, little-endian, like the files of a `tokens` source. */
 static ampc_status take_tokens(Compile *c, PromptText *t, const char *file, const char *bytes,
                                int64_t n)
 {
@@ -121,8 +121,8 @@ static const ampc_source *argument_of(const ampc_program *p, uint32_t block)
   return &p->sources[p->blocks[block].first_source];
 }
 
-/* The argument must be the tokens of one text, and the result the logits after each token or after
- * the last one. */
+/* Checks that the argument is the tokens of one text, and the result the logits after each token or
+ * after the last one. */
 static ampc_status check_block(const ampc_program *p, uint32_t block)
 {
   char in_text[AMPC_TYPE_ROOM], out_text[AMPC_TYPE_ROOM];
@@ -225,7 +225,7 @@ static void text_close(Generation *t)
 
 /* ---- a token ---- */
 
-/* The shortest block whose length is at least n. */
+/* Returns the shortest block whose length is at least n. */
 static uint32_t block_for(const ampc_program *p, int64_t n)
 {
   uint32_t best = 0;

@@ -2,7 +2,7 @@
 #pragma once
 #include "infer.h"
 
-/* Checks the options of --generate. Returns 0; after a message, exit status 2. */
+/* Checks the options of --generate. Returns 0, or exit status 2 after a message. */
 int generate_check(const InferCommand *cmd);
 /* Reads the prompt into cmd->text, and tells the compiler which lengths the text will have. `block`
  * is the infer block that will continue the text. */

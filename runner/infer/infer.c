@@ -46,7 +46,7 @@ static int read_output(const OptionGiven *given)
   return OPTIONS_GO_ON;
 }
 
-/* "-1,1" */
+/* Reads a range: "-1,1". */
 static int read_range(const OptionGiven *given)
 {
   InferCommand *cmd = given->into;
@@ -196,7 +196,7 @@ static ampc_status run_program(Compile *c, InferCommand *cmd)
   return status;
 }
 
-/* The block to run, with its prompt or inputs set; NULL after a message. */
+/* Returns the block to run, with its prompt or inputs set; NULL after a message. */
 static const Function *choose_block(Compile *c, InferCommand *cmd, ampc_status *status)
 {
   const Function *block = infer_choose_block(c, cmd->block);

@@ -26,7 +26,7 @@ typedef struct InferCommand {
   InferOutput *outputs;
   uint32_t n_inputs, n_outputs;
   uint32_t top;     /* 0: not given */
-  uint32_t columns; /* of a grid of pictures; 0: the default */
+  uint32_t columns; /* columns of a grid of pictures; 0: the default */
   bool ranged;      /* `low` is black and `high` is white; else 0 and 1 */
   double low, high;
   uint32_t generate, top_k; /* 0: not given */
@@ -38,23 +38,23 @@ typedef struct InferCommand {
 } InferCommand;
 
 /* ---- input.c ---- */
-/* The infer block of that name in c->ast; `wanted` NULL: the only one. Returns NULL with
- * ampc_last_error(). */
+/* Returns the infer block of that name in c->ast, or the only one if `wanted` is NULL. Returns NULL
+ * on failure, with ampc_last_error(). */
 const Function *infer_choose_block(Compile *c, const char *wanted);
-/* Stores the calls that read the block's arguments in c->options. False: ampc_last_error(). */
+/* Stores the calls that read the block's arguments in c->options. False: see ampc_last_error(). */
 bool infer_choose_inputs(Compile *c, const InferCommand *cmd, const Function *block);
 
 /* ---- infer.c ---- */
-/* Splits [NAME=]FILE. A name contains no slash, so in "a/b=c" all is the file. *name NULL: no
- * name. */
+/* Splits [NAME=]FILE. A name contains no slash, so "a/b=c" is only a file. Without a name, *name is
+ * NULL. */
 void infer_split(Arena *arena, const char *value, const char **name, const char **file);
 /* Runs block 0 over all its data. */
 ampc_status infer_run(ampc_runtime *rt, const InferCommand *cmd);
 
 /* ---- write.c: where results go ---- */
 typedef struct InferWriter InferWriter;
-/* Opens the outputs of block 0. `data`: its arguments, or NULL. `batches`: their number; all but
- * the last are full. */
+/* Opens the outputs of block 0. `data`: its arguments, or NULL. `batches`: number of batches; all
+ * but the last are full. */
 ampc_status infer_write_begin(ampc_runtime *rt, const InferCommand *cmd, const ampc_batches *data,
                               int64_t batches, InferWriter **out);
 /* Writes the first `samples` rows of the results of a batch. */
@@ -64,8 +64,9 @@ ampc_status infer_write_end(InferWriter *w, ampc_status status);
 
 /* ---- pictures.c: results as PNG ---- */
 typedef struct Pictures Pictures;
-/* For a result [N, 1, height, width], [N, 3, height, width] or [N, height, width] of floats or u8.
- * Writes one grid; or one file per sample if `path` is a folder or ends in a slash. */
+/* Begins pictures of a result [N, 1, height, width], [N, 3, height, width] or [N, height, width] of
+ * floats or u8. Writes one grid; or one file per sample if `path` is a folder or ends in a
+ * slash. */
 ampc_status pictures_begin(const InferCommand *cmd, const ampc_output_desc *result, bool real64,
                            const char *path, Pictures **out);
 /* Adds the next `n` samples. */
@@ -74,8 +75,8 @@ ampc_status pictures_add(Pictures *p, const void *samples, int64_t n);
 ampc_status pictures_end(Pictures *p, ampc_status status);
 
 /* ---- npy.c ---- */
-/* The header of an NPY file in C order. Its size is fixed, so that it can be overwritten when the
- * number of rows is known. */
+/* Writes the header of an NPY file in C order. Its size is fixed, so that it can be overwritten
+ * when the number of rows is known. */
 enum { NPY_HEADER = 256 };
 void npy_header(ampc_dtype dtype, bool real64, int64_t rows, bool has_rows, uint32_t rank,
                 const int64_t *dim, char out[NPY_HEADER]);

@@ -28,8 +28,8 @@ static bool ends(const char *text, size_t n, const char *end)
   return n > m && memcmp(text + n - m, end, m) == 0;
 }
 
-/* Data paths in a job are relative to its folder, those of a command line to the working
- * directory. */
+/* Returns the absolute path: data paths in a job are relative to its folder, data paths on a
+ * command line to the working directory. */
 static const char *absolute(Arena *arena, const char *file)
 {
   char here[PATH_MAX];
@@ -63,9 +63,9 @@ static bool holds_pictures(const char *folder)
   return found;
 }
 
-/* Pictures are prepared as for the evaluation of classifiers: turned upright (Exif), scaled to 8/7
- * of the size (256 for 224), and cropped to the centre. Pass lower defines _height and _width as
- * the sizes of the argument. */
+/* Returns the call that reads pictures. They are prepared as for the evaluation of classifiers:
+ * turned upright (Exif), scaled to 8/7 of the size (256 for 224), and cropped to the centre. Pass
+ * lower defines _height and _width as the sizes of the argument. */
 static const char *picture_call(Arena *arena, const char *file, const Param *p)
 {
   const TypeExpr *t = &p->type;
@@ -80,7 +80,7 @@ static const char *picture_call(Arena *arena, const char *file, const Param *p)
       holds_pictures(file) ? ", classes=[\".\"]" : "");
 }
 
-/* `npy("/tmp/x.npy")`; NULL after a failure. */
+/* Returns the call that reads a file: `npy("/tmp/x.npy")`; NULL after a failure. */
 static const char *call_of(Arena *arena, const char *file, const Param *p)
 {
   if (is_picture(file) || is_folder(file)) return picture_call(arena, file, p);
@@ -133,7 +133,7 @@ const Function *infer_choose_block(Compile *c, const char *wanted)
 
 /* ---- its arguments ---- */
 
-/* "image, mask" */
+/* Returns the arguments' names: "image, mask". */
 static const char *argument_names(Arena *arena, const Function *block)
 {
   const char *text = "";
@@ -142,7 +142,7 @@ static const char *argument_names(Arena *arena, const Function *block)
   return text;
 }
 
-/* The input for an argument; NULL: none is given. */
+/* Returns the input for an argument; NULL if none is given. */
 static const InferInput *input_for(const InferCommand *cmd, const char *name)
 {
   for (uint32_t i = 0; i < cmd->n_inputs; i++)

@@ -1,6 +1,6 @@
 /* Writes results of `amp infer` as PNG: a grid of all samples or one file per sample. The grid is
- * that of torchvision's make_grid: 8 columns, 2 black pixels around each picture, no border around
- * a single picture. As in save_image, a number v becomes the byte floor(255 x + 0.5) with x = (v -
+ * as in torchvision's make_grid: 8 columns, 2 black pixels around each picture, no border around a
+ * single picture. As in save_image, a number v becomes the byte floor(255 x + 0.5) with x = (v -
  * low) / (high - low). u8 is not converted. Numbers outside the range are clipped, and a warning
  * reports them. */
 #include <math.h>
@@ -26,8 +26,8 @@ struct Pictures {
   uint8_t *pixels;     /* all samples of a grid, or one sample; [height, width, channels] each */
   int64_t n, room;     /* samples so far; capacity of `pixels` */
   int64_t numbers;     /* floats so far */
-  int64_t beyond, nan; /* beyond: how many are outside the range; nan: how many are NaN */
-  double least, most;  /* smallest and largest of the numbers outside the range */
+  int64_t beyond, nan; /* beyond: number of values outside the range; nan: number of NaN */
+  double least, most;  /* smallest and largest of the values outside the range */
 };
 
 static ampc_status no_memory(void)

@@ -11,8 +11,8 @@ static int falling(const void *a, const void *b)
   return (x < y) - (x > y);
 }
 
-/* The index of the largest logit, the first of equal ones. -1: a logit is NaN, or the largest is
- * infinite. */
+/* Returns the index of the largest logit, the first of equal ones. -1: a logit is NaN, or the
+ * largest is infinite. */
 static int64_t likeliest(const double *x, int64_t n)
 {
   int64_t best = 0;
@@ -46,8 +46,8 @@ int sample_weights(double *x, int64_t n, Sampling s, double *order)
   return 0;
 }
 
-/* Rounding may leave the whole sum below u. Then the last token with a probability above 0 is
- * drawn. */
+/* Rounding may leave the sum of all probabilities below u. Then the last token with a probability
+ * above 0 is drawn. */
 int64_t sample_pick(const double *probability, int64_t n, double u)
 {
   double sum = 0;

@@ -17,7 +17,7 @@ typedef struct Result {
   bool rows;         /* its first axis counts samples */
   int64_t row, size; /* row: elements of a row, or of all if !rows; size: bytes of an element */
   char *bytes;       /* the result of a batch */
-  FileWriter file;   /* of --output, if `open` */
+  FileWriter file;   /* file of --output, if `open` */
   bool open;
   Pictures *pictures; /* NULL: no --png */
 } Result;
@@ -27,7 +27,7 @@ struct InferWriter {
   const ampc_program *program;
   const InferCommand *cmd;
   const ampc_batches *data; /* NULL: the block has no arguments */
-  FileWriter sample_names;  /* --names */
+  FileWriter sample_names;  /* file of --names */
   bool names_open;
   Result *at;
   uint32_t n;
@@ -44,7 +44,7 @@ static ampc_status no_memory(void)
   return ampc_fail(AMPC_RUN_FAILED, "out of memory for results");
 }
 
-/* Without data there are no samples; each result is then printed whole. */
+/* Opens the results. Without data there are no samples; each result is then printed whole. */
 static ampc_status open_results(InferWriter *w)
 {
   const ampc_program *p = w->program;
@@ -127,7 +127,7 @@ static ampc_status read_classes(InferWriter *w)
   return AMPC_OK;
 }
 
-/* --top needs one float result with the classes along its last axis. */
+/* Checks --top, which needs one float result with the classes along its last axis. */
 static ampc_status check_top(InferWriter *w)
 {
   const Result *r = &w->at[0];
@@ -176,7 +176,7 @@ ampc_status infer_write_begin(ampc_runtime *rt, const InferCommand *cmd, const a
 
 /* ---- a batch ---- */
 
-/* The name of a row's sample, with control characters escaped; "": it has none. */
+/* Returns the name of a row's sample, with control characters escaped; "" if it has no name. */
 static const char *name_of_row(const InferWriter *w, int64_t row, char shown[NAME_ROOM])
 {
   char name[NAME_ROOM];
@@ -186,7 +186,7 @@ static const char *name_of_row(const InferWriter *w, int64_t row, char shown[NAM
   return ampc_show(shown, NAME_ROOM, name, "");
 }
 
-/* i64 is printed exactly; other numbers fit a double. Nine digits identify any f32. */
+/* Prints a number: i64 exactly; others as double, with nine digits, which identify any f32. */
 static void put_number(const InferWriter *w, const Result *r, int64_t i)
 {
   if (r->desc->dtype == AMPC_I64) {
@@ -197,8 +197,8 @@ static void put_number(const InferWriter *w, const Result *r, int64_t i)
   printf("%.*g", w->program->real64 ? 17 : 9, v);
 }
 
-/* "0.1 0.9"; "classify.1: 0.1 0.9" if there are several results; "cats/1.jpg: 0.1 0.9" if the
- * sample has a name. */
+/* Prints a row: "0.1 0.9"; "classify.1: 0.1 0.9" if there are several results; "cats/1.jpg: 0.1
+ * 0.9" if the sample has a name. */
 static void put_row(const InferWriter *w, const Result *r, int64_t row)
 {
   char name[NAME_ROOM];
@@ -211,8 +211,8 @@ static void put_row(const InferWriter *w, const Result *r, int64_t row)
   putchar('\n');
 }
 
-/* The class with the largest number that is not taken, the lowest one of equal numbers. NaN counts
- * as the smallest number. */
+/* Returns the class with the largest number that is not taken, the lowest one of equal numbers. NaN
+ * counts as the smallest number. */
 static int64_t next_best(const double *v, int64_t n, const bool *taken)
 {
   int64_t best = -1;
@@ -259,7 +259,7 @@ static ampc_status save_name(InferWriter *w, int64_t row)
   return status ? status : file_add(&w->sample_names, "\n", 1);
 }
 
-/* Types that NumPy lacks are written as f32. */
+/* Appends n elements to the file. Types that NumPy lacks are written as f32. */
 static ampc_status save_rows(Result *r, int64_t n)
 {
   if (*ampc_type_of(r->desc->dtype)->npy) return file_add(&r->file, r->bytes, n * r->size);
