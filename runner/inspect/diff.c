@@ -2,7 +2,7 @@
  * commands of the two programs. Both have the commands of a block in the same order, but casts
  * differ and chains of elementwise ops are split at other places. The matching contains no crossing
  * pairs and has the highest sum of scores. A pair scores high if both commands have the same ops
- * except casts and come from the same line, and lower if only their main op is the same. */
+ * except casts and come from the same line. It scores lower if only their main op is the same. */
 #include <math.h>
 #include <string.h>
 #include "inspect.h"
@@ -19,7 +19,7 @@ typedef VEC(Pair) Pairs;
 
 /* ---- pairing ---- */
 
-/* The ops of a command without its casts: "relu drop"; "cast" for casts alone. */
+/* Returns the ops of a command without its casts: "relu drop"; "cast" for casts alone. */
 static const char *ops_of(const Inspection *in, const CommandRow *r)
 {
   const Graph *g = in->c->graph;
@@ -33,7 +33,7 @@ static const char *ops_of(const Inspection *in, const CommandRow *r)
   return t.at;
 }
 
-/* The op of the command's anchor, else the last op that is not a cast. */
+/* Returns the op of the command's anchor, else the last op that is not a cast. */
 static OpKind main_op(const Inspection *in, const CommandRow *r)
 {
   const Graph *g = in->c->graph;
@@ -44,8 +44,8 @@ static OpKind main_op(const Inspection *in, const CommandRow *r)
   return OP_cast;
 }
 
-/* 4: the same ops and shape; 3: the same ops; 1: the same main op; 0: another line or op, so never
- * a pair. */
+/* Returns the score of a pair: 4 for the same ops and shape, 3 for the same ops, 1 for the same
+ * main op. 0, never a pair: the line or the main op differs. */
 static uint32_t score(const Inspection *a, const CommandRow *x, const Inspection *b,
                       const CommandRow *y)
 {
@@ -54,8 +54,7 @@ static uint32_t score(const Inspection *a, const CommandRow *x, const Inspection
   return main_op(a, x) == main_op(b, y);
 }
 
-/* Whether a pair is unchanged. Registers are not compared, since the same text has the same
- * ones. */
+/* Whether a pair is unchanged. Registers are not compared: the same text needs the same number. */
 static bool same(const CommandRow *x, const CommandRow *y)
 {
   return strcmp(x->types, y->types) == 0 && strcmp(x->shape, y->shape) == 0 && x->read == y->read &&
@@ -124,7 +123,7 @@ static Pairs pair_up(const Side *a, const Side *b)
 
 /* ---- the table ---- */
 
-/* "1.2 MB -> 602 kB"; only one text if they are equal or one is missing. */
+/* Returns "1.2 MB -> 602 kB", or one text if both are the same or one is missing. */
 static const char *both(Arena *arena, const char *a, const char *b)
 {
   if (!a || !b || strcmp(a, b) == 0) return a ? a : b;
@@ -190,7 +189,7 @@ static void put_block(const Side *a, const Side *b, uint16_t block, Table *t)
             bytes_text(t->arena, (double)y.bytes));
 }
 
-/* The sum of all spaces. Scratch of vendors' libraries is unknown without a device. */
+/* Returns the bytes of all spaces. Scratch of vendors' libraries is unknown without a device. */
 static int64_t memory_of(const Inspection *in)
 {
   int64_t bytes = 0;

@@ -22,7 +22,7 @@ typedef struct Maker {
 
 /* ---- kernels ---- */
 
-/* The bytes that the walk reads from an argument: 1.0 for floats, 0 for integers and STATE. */
+/* Returns what a walked kernel reads from an argument: 1.0 for floats, 0 for integers and STATE. */
 static uint64_t pattern_of(const KernelArg *a)
 {
   if (a->role == ARG_state || a->role == ARG_optimizer || a->role == ARG_metric) return 0;
@@ -34,7 +34,7 @@ static uint64_t pattern_of(const KernelArg *a)
   return bits;
 }
 
-/* The arguments of a convolution's kernel in one of its passes; see conv_columns.h. */
+/* Fills in the arguments of a convolution's kernel in one of its passes; see conv_columns.h. */
 static uint32_t conv_arguments(Compile *c, const CommandRow *row, int pass, WalkArgument *out)
 {
   ampc_conv d = convolution_of(c, row->group).desc;
@@ -127,7 +127,7 @@ static void scale_counts(WalkCounts *c, double by)
   c->slots *= by;
 }
 
-/* Bytes of operands and result, each counted once. */
+/* Returns the bytes of operands and result, each counted once. */
 static double product_bytes(const Inspection *in, const ampc_gemm *d)
 {
   int64_t bytes = d->m * d->k * ir_dtype_size(in->c, d->a_type) +
@@ -137,8 +137,8 @@ static double product_bytes(const Inspection *in, const ampc_gemm *d)
   return (double)(d->batch * bytes);
 }
 
-/* Bytes of images and columns. The gradient of images also reads the weights and writes them
- * turned. */
+/* Returns the bytes of images and columns. The gradient of images also reads the weights and writes
+ * them transposed. */
 static double columns_bytes(const Inspection *in, const ampc_conv *d, const ConvColumns *t)
 {
   int64_t images = t->images * conv_in_elements(d) * ir_dtype_size(in->c, d->x_type);
@@ -146,7 +146,7 @@ static double columns_bytes(const Inspection *in, const ampc_conv *d, const Conv
   return (double)(t->bytes + images + weights);
 }
 
-/* A convolution by columns, see Note [columns on CUDA]: for each part of the images, a kernel
+/* Predicts a convolution by columns, Note [columns on CUDA]: for each part of the images, a kernel
  * writes the columns and a matrix product reads them. */
 static bool weigh_columns(Maker *m, const CommandRow *row, const ampc_conv *asked, GpuRow *out)
 {
@@ -179,13 +179,14 @@ static bool weigh_columns(Maker *m, const CommandRow *row, const ampc_conv *aske
 
 /* ---- a command ---- */
 
-/* Bytes of one launch. */
+/* Returns the bytes of one launch. */
 static double launch_bytes(const CommandRow *row)
 {
   return (double)(row->read + row->written) / (double)row->times;
 }
 
-/* A convolution by a kernel that runs in several passes and stores partial sums between them. */
+/* Predicts a convolution by a kernel with several passes, which stores partial sums between
+ * them. */
 static bool weigh_whole(Maker *m, const CommandRow *row, const ampc_conv *d, GpuRow *out)
 {
   ConvColumns t = ampc_conv_columns(d, m->in->c->program->real64);
@@ -316,8 +317,8 @@ static bool take_measured(const Inspection *in, const GpuReport *r, const char *
   return found;
 }
 
-/* Each line is "features_1_max_pool2d<tab>5.5". A name that the job lacks is an error: the file
- * belongs to another job or precision, and its times would mislead. */
+/* Reads measured times; each line is "features_1_max_pool2d<tab>5.5". A name that the job lacks is
+ * an error: the file belongs to another job or precision, and its times would mislead. */
 static int read_measured(const Inspection *in, const GpuReport *r, const char *path)
 {
   char name[256];

@@ -3,16 +3,16 @@
 #include "inspect.h"
 #include "runner/cost/kernel.h"
 
-typedef struct GpuRow { /* of a command: the sum of all its launches */
+typedef struct GpuRow { /* a command: the sum of all its launches */
   const CommandRow *row;
-  int nodes;          /* of the CUDA graph */
+  int nodes;          /* nodes of the CUDA graph */
   bool counted;       /* `counts` is valid: an own kernel runs */
-  WalkCounts counts;  /* of all its launches */
-  double bytes;       /* of operands and columns, each once */
-  Cost cost;          /* without the cost of graph nodes */
-  double us;          /* with graph nodes */
-  double measured;    /* us; 0: unknown */
-  const char *tensor; /* of a product: why it cannot use tensor cores, or NULL */
+  WalkCounts counts;  /* counts of all its launches */
+  double bytes;       /* bytes of operands and columns, each once */
+  Cost cost;          /* predicted cost, without the cost of graph nodes */
+  double us;          /* predicted time, with graph nodes */
+  double measured;    /* measured time, us; 0: unknown */
+  const char *tensor; /* why a product cannot use tensor cores, or NULL */
   const char *own;    /* why own kernels compute a convolution, or the library for tiles, or NULL */
 } GpuRow;
 
@@ -24,13 +24,13 @@ typedef struct GpuBlock { /* sums; measured 0: some command was not measured */
 
 typedef struct GpuReport {
   const Gpu *gpu;
-  GpuRow *rows; /* of Inspection.rows */
+  GpuRow *rows; /* one per row of Inspection.rows */
   bool no_cudnn, measured;
 } GpuReport;
 
 GpuBlock gpu_block(const Inspection *in, const GpuReport *r, uint16_t block);
-/* Bytes that a step must move however its kernels are fused; at most `moved`, the bytes that it
- * does move. See Note [unavoidable bytes]. */
+/* Returns the bytes that a step must move however its kernels are fused; at most `moved`, the bytes
+ * that the step does move. See Note [unavoidable bytes]. */
 double gpu_unavoidable(const Inspection *in, uint16_t block, double moved);
 int gpu_print_table(const Inspection *in, const GpuReport *r);
 int gpu_print_json(const Inspection *in, const GpuReport *r);

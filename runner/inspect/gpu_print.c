@@ -9,7 +9,7 @@ static double instructions_an_element(const GpuRow *r)
   return elements > 0 ? r->counts.instructions / elements : 0;
 }
 
-/* The time that the bytes and products alone would take, as a share of the whole time. */
+/* Returns the time that bytes and products alone would take, as a fraction of the whole time. */
 static double roof_share(const GpuRow *r)
 {
   return r->us > 0 ? r->cost.roof_us / r->us : 0;
@@ -25,8 +25,8 @@ static void open_table(const Inspection *in, Table *t)
              "!9<16|why:!1<18");
 }
 
-/* Column `nodes` lists the graph nodes that the kernel computes; `why` says why a product is
- * slow. */
+/* Adds a row. Column `nodes` lists the graph nodes that the kernel computes; `why` says why a
+ * product is slow. */
 static void add_row(const Inspection *in, const GpuRow *r, Table *t)
 {
   Arena *a = t->arena;

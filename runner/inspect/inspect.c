@@ -26,7 +26,7 @@ typedef struct InspectCommand {
 
 /* ---- the command line ---- */
 
-/* "sm_80", "sm_120", "sm_90a" */
+/* Whether the word is an architecture: "sm_80", "sm_120", "sm_90a". */
 static bool is_arch(const char *word)
 {
   size_t digits = strncmp(word, "sm_", 3) == 0 ? strspn(word + 3, "0123456789") : 0;
@@ -34,7 +34,7 @@ static bool is_arch(const char *word)
   return digits >= 2 && digits <= 3 && (!*rest || strcmp(rest, "a") == 0);
 }
 
-/* A later --arch replaces an earlier one. */
+/* Reads --arch; a later --arch replaces an earlier one. */
 static int read_archs(const OptionGiven *given)
 {
   InspectCommand *cmd = given->into;
@@ -113,7 +113,7 @@ static const OptionTable inspect_verb = {
         "per thread) are reported by ptxas, through NVRTC. --arch cpu names what computes a "
         "convolution on this machine: oneDNN's code, a matrix product, or the runtime's loops."};
 
-/* In `--diff A B job`, A is the value of the option; B and the job are operands. */
+/* Reads operands. In `--diff A B job`, A is the value of the option; B and the job are operands. */
 static int read_operands(const Operands *given, InspectCommand *cmd)
 {
   const char *program = inspect_verb.program;
@@ -143,7 +143,7 @@ static bool read_command_line(Arena *arena, int argc, char **argv, InspectComman
 
 /* ---- the run ---- */
 
-/* Without NVRTC the default architecture is left out; one that --arch names is an error. */
+/* Adds the usage. Without NVRTC the default architecture is left out; one of --arch is an error. */
 static int add_usage(const InspectCommand *cmd, Inspection *in, const char **note)
 {
   int status = 0;
@@ -156,7 +156,7 @@ static int add_usage(const InspectCommand *cmd, Inspection *in, const char **not
   return status;
 }
 
-/* Returns an exit status, after a message if it is not 0. */
+/* Prints one job. Returns an exit status, after a message if it is not 0. */
 static int inspect_one(const InspectCommand *cmd)
 {
   Inspection in;

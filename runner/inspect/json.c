@@ -4,7 +4,7 @@
 #include "ampc_rt.h"
 #include "inspect.h"
 
-/* Usage by architecture, in the order of --arch. */
+/* Returns the usage by architecture, in the order of --arch. */
 static json_t *usage_json(const Inspection *in, const CommandRow *row)
 {
   json_t *out = json_object();
@@ -17,7 +17,7 @@ static json_t *usage_json(const Inspection *in, const CommandRow *row)
   return out;
 }
 
-/* The line of a node that the compiler made is 0. */
+/* Returns the nodes; a node that the compiler made has line 0. */
 static json_t *nodes_json(const Inspection *in, const CommandRow *row)
 {
   const Graph *g = in->c->graph;
@@ -34,8 +34,8 @@ static json_t *nodes_json(const Inspection *in, const CommandRow *row)
   return out;
 }
 
-/* A command that a vendor's library computes has no grid, block and usage. On the CPU, key
- * "library" names the library's implementation of a convolution. */
+/* Returns a row as JSON. A command that a vendor's library computes has no grid, block and usage.
+ * On the CPU, key "library" names the library's implementation of a convolution. */
 json_t *inspect_row_json(const Inspection *in, const CommandRow *row)
 {
   static const char *const kinds[] = {"kernel", "gemm", "conv"};
@@ -62,7 +62,7 @@ json_t *inspect_fires_json(const BlockInfo *b)
   return out;
 }
 
-/* `remainder`: this variant is for a smaller last batch; `every`: the numbers that fire in it. */
+/* Returns a block. `remainder`: it is for a smaller last batch; `every`: the numbers that fire. */
 static json_t *block_json(const Inspection *in, uint16_t block)
 {
   const BlockInfo *b = &in->c->graph->blocks.at[block];
@@ -74,7 +74,7 @@ static json_t *block_json(const Inspection *in, uint16_t block)
                    "remainder", b->remainder, "every", inspect_fires_json(b), "commands", commands);
 }
 
-/* Keys keep the order in which they were added, so that the output of two runs can be diffed. */
+/* Prints JSON. Keys keep the order in which they were added, so that two outputs can be diffed. */
 int inspect_print_json(json_t *value)
 {
   bool good = value != NULL;

@@ -15,7 +15,7 @@ enum { NARROWEST = 60 /* smallest width of a side, in columns */ };
 
 /* ---- finding ---- */
 
-/* The command of this name, or the only one whose name contains it. */
+/* Finds the command of this name, or the only one whose name contains it. */
 static const CommandRow *find_row(const Inspection *in, const char *name, uint32_t *out_found)
 {
   const CommandRow *found = NULL;
@@ -32,7 +32,7 @@ static const CommandRow *find_row(const Inspection *in, const char *name, uint32
   return found;
 }
 
-/* Reports the mistake with the nearest name. Returns exit status 2. */
+/* Reports that no command was found, with the nearest name. Returns exit status 2. */
 static int no_row(const Inspection *in, const char *name, uint32_t found)
 {
   if (found)
@@ -49,7 +49,7 @@ static int no_row(const Inspection *in, const char *name, uint32_t found)
 
 /* ---- the parts ---- */
 
-/* The lines of the job that the kernel's nodes come from, each once, in the order of the nodes. */
+/* Returns the lines of the job that the kernel's nodes come from, each once, in their order. */
 static Text job_lines(const Inspection *in, const CommandRow *row)
 {
   const Group *group = &in->c->graph->groups.at[row->group];
@@ -68,14 +68,14 @@ static Text job_lines(const Inspection *in, const CommandRow *row)
   return out;
 }
 
-/* Lines that begin with a dot are declarations. The caller skips labels, which have no
- * semicolon. */
+/* Whether the line is an instruction, not a declaration, which begins with a dot. The caller skips
+ * labels, which have no semicolon. */
 static bool is_instruction(const char *line, size_t n)
 {
   return n && line[0] != '/' && line[0] != '.';
 }
 
-/* The entry of the kernel, without the declarations around it. */
+/* Returns the entry of the kernel, without the declarations around it. */
 static Text ptx_body(Arena *arena, const Text *ptx)
 {
   Text out = text_new(arena);
@@ -134,7 +134,7 @@ static void put_row_facts(const Inspection *in, const CommandRow *r)
            r->usage[i].registers, r->usage[i].shared, r->usage[i].spilled);
 }
 
-/* `left`: the job's lines and the kernel's text, printed next to the PTX or above it. */
+/* Prints the PTX next to `left`, the job's lines and the kernel's text, or below them. */
 static int put_ptx(Inspection *in, uint32_t kernel, const char *left)
 {
   Text text = text_new(in->c->arena);

@@ -6,7 +6,7 @@
 
 typedef struct LayerRow {
   const char *name;  /* "net.fc1", "opt" */
-  const char *shown; /* "fc1" if that is unambiguous */
+  const char *shown; /* "fc1" if only one model has this layer */
   int64_t commands, backward, read, written, flops;
 } LayerRow;
 
@@ -47,7 +47,7 @@ static void set_shown(const Graph *g, LayerRows *rows)
 
 /* ---- rows ---- */
 
-/* Rows are in the order of each layer's first command. */
+/* Returns the rows, in the order of each layer's first command. */
 static LayerRows rows_of(const Inspection *in, uint16_t block)
 {
   const Graph *g = in->c->graph;

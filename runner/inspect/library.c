@@ -48,7 +48,7 @@ static const char *conv_text(Compile *c, const DnnMachine *machine, uint32_t gro
   return plan_text(c, machine, &problem, limit);
 }
 
-/* NULL: no library can compute the kernel's nodes. */
+/* Returns the library's plan for a launch; NULL: no library can compute the kernel's nodes. */
 static const char *launch_text(Compile *c, const DnnMachine *machine, uint32_t group)
 {
   const char *why;

@@ -11,7 +11,7 @@
 
 /* ---- reading the report ---- */
 
-/* The integer before `word` in a line; -1: the line does not contain the word. */
+/* Returns the integer before `word` in a line; -1: the line does not contain the word. */
 static int number_before(const char *line, size_t size, const char *word)
 {
   const char *at = memmem(line, size, word, strlen(word));
@@ -20,7 +20,7 @@ static int number_before(const char *line, size_t size, const char *word)
   return atoi(at);
 }
 
-/* The first row that launches the kernel of this name. */
+/* Returns the first row that launches the kernel of this name. */
 static CommandRow *row_of(Inspection *in, const char *name, size_t size)
 {
   for (uint32_t i = 0; i < in->rows.n; i++) {
@@ -40,7 +40,8 @@ static void spread(Inspection *in, uint32_t arch)
   }
 }
 
-/* "Function properties for NAME", then a line with the spills, then one with the registers. */
+/* Reads a line: "Function properties for NAME"; after it, the line of spills and that of
+ * registers. */
 static void read_line(Inspection *in, const char *line, size_t size, uint32_t arch,
                       CommandRow **current)
 {
@@ -63,7 +64,7 @@ static void read_line(Inspection *in, const char *line, size_t size, uint32_t ar
   *current = NULL;
 }
 
-/* False: the report lacks a kernel, so it is truncated or belongs to another program. */
+/* Reads a report. False: it lacks a kernel, so it is truncated or belongs to another program. */
 static bool read_report(Inspection *in, const char *report, uint32_t arch)
 {
   CommandRow *current = NULL;
@@ -83,7 +84,7 @@ static bool read_report(Inspection *in, const char *report, uint32_t arch)
 
 enum { MANY_KERNELS = 50 };
 
-/* This takes seconds for a large job, so a line on stderr says what the wait is for. */
+/* Makes the report. For a large job this takes seconds, so a note on stderr explains the wait. */
 static int make_report(Inspection *in, const Text *kernels, const char *arch, Text *out)
 {
   if (in->c->program->n_kernels >= MANY_KERNELS && nvrtc_present())
@@ -93,7 +94,7 @@ static int make_report(Inspection *in, const Text *kernels, const char *arch, Te
   return emit_nvrtc(in->c, kernels, arch, NVRTC_report, out) ? 0 : AMPC_NO_COMPILER;
 }
 
-/* Reads the report of an earlier run. False: it lacks a kernel, or there is none. */
+/* Reads the report of an earlier run. False: it lacks a kernel, or no report is cached. */
 static bool read_kept(Inspection *in, const char *path)
 {
   char *bytes;
@@ -104,7 +105,7 @@ static bool read_kept(Inspection *in, const char *path)
   return all;
 }
 
-/* Part of the key, because another ptxas may report other numbers for the same text. */
+/* Returns the identity for the key: another ptxas may report other numbers for the same text. */
 static const char *identity_of(Inspection *in, const char *arch)
 {
   const NvrtcApi *nvrtc;
@@ -113,7 +114,7 @@ static const char *identity_of(Inspection *in, const char *arch)
   return arena_printf(in->c->arena, "ampc %s, ptxas %s, %s", AMPC_VERSION, arch, made);
 }
 
-/* The report is cached in the cache of kernels, under the hash of their text. */
+/* Caches the report in the cache of kernels, under the hash of their text. */
 int inspect_usage(Inspection *in, const char *arch)
 {
   Text report;

@@ -4,22 +4,22 @@
 
 /* ---- the texts of a row ---- */
 
-/* The part of a launch that represents it: the part that names it; if that has parts itself, the
- * last of them. */
+/* Returns the part of a launch that represents it: the part that names it; if that part has parts
+ * itself, the last of them. */
 static const Group *main_part(const Graph *g, uint32_t group)
 {
   const Group *p = group_main_part(g, group);
   return p->n_parts ? &p->parts[p->n_parts - 1] : p;
 }
 
-/* The node that decides the template of a kernel: its anchor (a reduction, a product), else the
- * first node. */
+/* Returns the node that decides the template of a kernel: its anchor (a reduction, a product), else
+ * the first node. */
 static const Node *main_node(const Graph *g, const Group *group)
 {
   return ir_node(g, group->anchor.id ? group->anchor : group->nodes[0]);
 }
 
-/* The text of column "template". */
+/* Returns the text of column "template". */
 static const char *frame_text(Compile *c, const Group *group)
 {
   static const char *const names[] = {
@@ -33,7 +33,7 @@ static const char *frame_text(Compile *c, const Group *group)
   return tmpl == TMPL_file ? arena_printf(c->arena, "%s.cu", op_of(n)->name) : names[tmpl];
 }
 
-/* "%18 relu, %19 drop"; the numbers are those of --dump-after=fuse. */
+/* Returns "%18 relu, %19 drop", with the numbers that --dump-after=fuse shows. */
 static const char *nodes_text(Compile *c, const Group *group)
 {
   Text t = text_new(c->arena);
@@ -51,14 +51,14 @@ static void add_type(Text *t, uint32_t *seen, DType d)
   *seen |= 1u << d;
 }
 
-/* A struct of STATE, or the stream of random numbers that is used with it. */
+/* Whether the argument is a struct of STATE, or the stream of random numbers that belongs to it. */
 static bool is_of_state(const KernelArg *a)
 {
   return a->role == ARG_state || a->role == ARG_optimizer || a->role == ARG_metric ||
          a->role == ARG_stream;
 }
 
-/* The types that are read and those that are written, each once: "f16,f32>f16". */
+/* Returns the types that are read and the types that are written, each once: "f16,f32>f16". */
 static const char *types_of_kernel(Compile *c, const KernelArgs *args)
 {
   Text t = text_new(c->arena);
@@ -80,7 +80,7 @@ static const char *types_of_kernel(Compile *c, const KernelArgs *args)
   return t.at;
 }
 
-/* A product names both operands and the result: "f16*f16>f32". */
+/* Returns the types of a command. A product has both operands and the result: "f16*f16>f32". */
 static const char *types_text(Compile *c, uint32_t group, CommandKind kind)
 {
   if (kind == COMMAND_gemm) {
@@ -101,7 +101,7 @@ static const char *types_text(Compile *c, uint32_t group, CommandKind kind)
   return types_of_kernel(c, &args);
 }
 
-/* The node whose elements the kernel visits: for a reduction, its input. */
+/* Returns the node whose elements the kernel visits: for a reduction, its input. */
 static const Node *walked_node(Compile *c, const Group *group)
 {
   const Node *n = main_node(c->graph, group);
@@ -112,7 +112,7 @@ static const Node *walked_node(Compile *c, const Group *group)
   return walks_input ? ir_node(c->graph, n->in[0]) : n;
 }
 
-/* The number of elements of a flat space that the kernel visits; -1: it visits a node. */
+/* Returns how many elements of a flat space the kernel visits; -1: it visits a node. */
 static int64_t walked_range(const Graph *g, const Group *group)
 {
   return group->anchor.id ? node_range(g, ir_node(g, group->anchor)) : -1;
@@ -125,7 +125,7 @@ static const char *shape_text(Compile *c, const Group *group)
   return ir_dims_text(c, walked_node(c, group));
 }
 
-/* The elements that a launch visits; if nodes share it, the largest number. */
+/* Returns the elements that a launch visits; if several nodes share it, the largest number. */
 static int64_t walked_elements(Compile *c, const Group *group, const Group *main)
 {
   int64_t range = walked_range(c->graph, main);
@@ -137,7 +137,7 @@ static int64_t walked_elements(Compile *c, const Group *group, const Group *main
   return most;
 }
 
-/* For a convolution by columns, the grid of the kernel that writes the columns. */
+/* Returns grid and block; for a convolution by columns, of the kernel that writes the columns. */
 static Geometry geometry_of(Compile *c, uint32_t group)
 {
   if (!group_is_columns(c, group)) return kernel_geometry(c, group);
@@ -172,7 +172,7 @@ static CommandRow make_row(const Inspection *in, uint32_t group)
 
 /* ---- a job ---- */
 
-/* Leaves out silent groups, which are no commands. */
+/* Compiles the job and makes a row per group, except silent groups, which are not commands. */
 int inspect_open(const Options *options, Inspection *out)
 {
   *out = (Inspection){.c = compile_create(options)};

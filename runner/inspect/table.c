@@ -16,7 +16,7 @@ const char *inspect_line_number(const Inspection *in, const CommandRow *r)
                       job ? "" : ":", r->place.line);
 }
 
-/* How many nodes of the group have the op of node `first`; 0: an earlier node has that op. */
+/* Returns how many nodes of the group have the op of node `first`; 0 if an earlier node has it. */
 static uint32_t count_alike(const Inspection *in, const Group *group, uint32_t first)
 {
   const Graph *g = in->c->graph;
@@ -29,7 +29,7 @@ static uint32_t count_alike(const Inspection *in, const Group *group, uint32_t f
   return n;
 }
 
-/* "sum, grad_accumulate x 3"; the wide table lists each node with its number. */
+/* Returns "sum, grad_accumulate x 3"; the wide table lists each node with its number. */
 const char *inspect_nodes_text(const Inspection *in, const CommandRow *r)
 {
   const Group *group = &in->c->graph->groups.at[r->group];
@@ -44,7 +44,7 @@ const char *inspect_nodes_text(const Inspection *in, const CommandRow *r)
   return t.at;
 }
 
-/* "1056 x 256"; "-" for a vendor's library, which chooses its own grid. */
+/* Returns "1056 x 256", or "-" for a vendor's library, which chooses its own grid. */
 static const char *grid_text(Arena *arena, const CommandRow *r)
 {
   return r->kernel ? arena_printf(arena, "%u x %u", r->at.grid, r->at.block) : "-";
@@ -64,9 +64,9 @@ const char *inspect_usage_text(Arena *arena, const Usage *u)
 
 enum { OWN_COLUMNS = 9 };
 
-/* If the table does not fit, the columns that the user can most easily do without are dropped first
- * (numbers after `!`). Column template is kept if it names libraries. Each architecture has a
- * column of usage before the nodes. */
+/* Opens the table. If it does not fit, the columns that the user can most easily do without are
+ * dropped first (numbers after `!`). Column template is kept if it names libraries. Each
+ * architecture has a column of usage before the nodes. */
 static void open_table(const Inspection *in, Table *t)
 {
   bool libraries = false;
@@ -99,8 +99,8 @@ static void add_row(const Inspection *in, const CommandRow *r, Table *t)
   table_row(t, (double)(r->read + r->written), cells);
 }
 
-/* Prints title, rows and sums of a block that has commands. Commands whose FLOPs are not counted
- * add none. */
+/* Prints title, rows and sums of a block that has commands. The sum of FLOPs leaves out commands
+ * whose FLOPs are not counted. */
 static void put_block(const Inspection *in, uint16_t block, Table *t)
 {
   double read = 0, written = 0, flops = 0;

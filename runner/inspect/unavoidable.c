@@ -25,8 +25,9 @@ typedef enum Kept { KEPT_not, KEPT_leaf, KEPT_result, KEPT_computed, KEPT_stored
 typedef struct Walk {
   const Inspection *in;
   const Graph *g;
-  Kept *kept; /* KEPT_result: of the library or a reduction; KEPT_computed: can be computed again */
-  int32_t *depth;  /* of kept values: see the note */
+  Kept *kept; /* KEPT_result: result of the library or a reduction; KEPT_computed: can be computed
+                 again */
+  int32_t *depth;  /* depth of kept values: see the note */
   uint32_t *seen;  /* for each value: the last search that visited it */
   uint32_t *tried; /* for each value: the last trial that visited it */
   int32_t *made;   /* for each value: the first walk that computes it in passing; 0: none */
@@ -43,7 +44,7 @@ static double bytes_of(const Walk *w, Value v)
   return (double)ir_bytes(w->in->c, ir_node(w->g, v));
 }
 
-/* Inputs, parameters and working copies of weights are in memory before the step. */
+/* Returns how v is kept. Inputs, parameters and working copies are in memory before the step. */
 static Kept kept(const Walk *w, Value v)
 {
   bool leaf = op_of(ir_node(w->g, v))->tmpl == TMPL_leaf || is_working_copy(w->g, v);
@@ -56,7 +57,7 @@ static void keep(Walk *w, Value v, Kept how, int32_t depth)
   w->depth[v.id] = depth;
 }
 
-/* The largest depth of the values that a walk reads to compute v. */
+/* Returns the largest depth of the values that a walk reads to compute v. */
 static int32_t depth_before(Walk *w, Value v)
 {
   int32_t most = 0;
@@ -132,7 +133,7 @@ static void take_kernel(Walk *w, const Group *group)
 
 /* ---- the reads of a walk ---- */
 
-/* The bytes that the current walk must read to compute v, in addition to those that it reads
+/* Returns the bytes that the current walk must read to compute v, in addition to what it reads
  * anyway. */
 static double missing(Walk *w, Value v)
 {
