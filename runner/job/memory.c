@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Bytes from a file in /proc or /sys; 0: not known. With a `name`, the number is in kB and follows
- * the name on its line. With "", the file begins with a number of bytes. */
+/* Reads a number of bytes from a file in /proc or /sys; 0: not known. With a `name`, the number is
+ * in kB and follows the name on its line. With "", the file begins with a number of bytes. */
 static int64_t read_bytes(const char *path, const char *name)
 {
   FILE *f = fopen(path, "r");
@@ -19,7 +19,7 @@ static int64_t read_bytes(const char *path, const char *name)
   return skip ? n * 1024 : n;
 }
 
-/* A container may be limited to less memory than its machine has. */
+/* Returns the machine's memory. A container may be limited to less memory than its machine has. */
 static int64_t machine_memory(void)
 {
   int64_t all = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
@@ -27,7 +27,7 @@ static int64_t machine_memory(void)
   return group > 0 && group < all ? group : all;
 }
 
-/* Bytes that the program needs; -1: unknown. */
+/* Returns the bytes that the program needs; -1: unknown. */
 static int64_t need_of(const ampc_program *p)
 {
   ampc_memory m;

@@ -3,8 +3,8 @@
 #pragma once
 #include "compiler/cli/option_table.h"
 
-/* The folder part of a path, "." if there is none. Data paths are relative to the job's folder
- * unless --data-dir names another one. */
+/* Returns the folder of a path, "." if it has none. Data paths are relative to the job's folder
+ * unless --data-dir names another folder. */
 const char *folder_of(Arena *arena, const char *path);
 
 extern const OptionRow train_options[]; /* amp train: all options */
