@@ -1,5 +1,5 @@
-/* Runs another program; see child.h. Its input and output are files in memory, so nothing is left
- * behind if this process is killed. */
+/* Runs another program; see child.h. Its input and output are files in memory, so no file is left
+ * over if this process is killed. */
 #include "child.h"
 #include "runtime/base/interrupt.h"
 #include <errno.h>
@@ -32,8 +32,8 @@ int child_file(const char *text, size_t size)
   return fd;
 }
 
-/* The child gets its own process group, so Ctrl-C on the terminal does not reach it. Only wait_for
- * terminates it, and gives it time to remove its files. */
+/* Starts the child in its own process group, so Ctrl-C on the terminal does not reach it. Only
+ * wait_for terminates it, and gives it time to remove its files. */
 static int spawn(pid_t *out, char *const argv[], char **environment, int input, int output)
 {
   posix_spawn_file_actions_t actions;
@@ -51,7 +51,7 @@ static int spawn(pid_t *out, char *const argv[], char **environment, int input, 
   return failed;
 }
 
-/* False: waitpid failed. */
+/* Waits for the child, and terminates it after an interrupt. False: waitpid failed. */
 static bool wait_for(pid_t child, int *out_status)
 {
   pid_t ended;

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 struct Jit {
-  void *library; /* on the CPU */
+  void *library; /* the library; CPU only */
   CudaImages *cuda;
 };
 
@@ -44,7 +44,7 @@ static bool is_whole(const char *path)
   return good && (uint64_t)at.st_size >= head.e_shoff + (uint64_t)head.e_shnum * head.e_shentsize;
 }
 
-/* NULL with ampc_last_error: the file is truncated, cannot be loaded or lacks a kernel. */
+/* Loads a library. NULL: it is truncated, cannot be loaded or lacks a kernel: ampc_last_error. */
 static void *load(const char *path, const Wanted *wanted)
 {
   void *library = is_whole(path) ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
@@ -97,8 +97,8 @@ static ampc_status find_or_build(Cache *cache, const Toolchain *t, const Wanted 
   return status;
 }
 
-/* The key in the cache is a hash of the text and of the compiler's identity. Closing the cache may
- * remove a temporary folder; a loaded library stays usable. */
+/* Opens a library under a key of the text and the compiler's identity. Closing the cache may remove
+ * a temporary folder; a loaded library stays usable. */
 ampc_status jit_open(const Text *text, const char *const *names, uint32_t n, void **out_library)
 {
   const Toolchain *t;
@@ -148,7 +148,7 @@ static ampc_status load_cuda(Compile *c, TextEdit *edit, void *data, Jit **out)
   return status;
 }
 
-/* The library stays open as long as the Jit, because the program points into it. */
+/* Loads kernels. The library stays open as long as the Jit, because the program points into it. */
 ampc_status jit_load_edited(Compile *c, TextEdit *edit, void *data, Jit **out)
 {
   *out = NULL;

@@ -12,11 +12,11 @@
 typedef struct Jit Jit; /* the loaded kernels */
 
 /* Fills in the kernels of c->program, or its images, so that it is ready for ampc_create. Unload
- * after the runtime has been freed. On failure ampc_last_error says why. AMPC_NO_COMPILER: there is
- * no compiler, or it rejects the text. */
+ * after the runtime has been freed. On failure ampc_last_error has the reason. AMPC_NO_COMPILER: no
+ * compiler was found, or it rejects the text. */
 ampc_status jit_load(Compile *c, Jit **out);
-/* As jit_load, but `edit` (or NULL) changes the text of the kernels before it is built. Tests use
- * it to prove that they notice a wrong kernel. */
+/* Does what jit_load does, but `edit` (or NULL) changes the text of the kernels before it is built.
+ * Tests use it to prove that they notice a wrong kernel. */
 typedef void TextEdit(Text *text, void *data);
 ampc_status jit_load_edited(Compile *c, TextEdit *edit, void *data, Jit **out);
 /* After a failure: if the compiler rejected the text of an own op, prints its messages at their
@@ -27,4 +27,4 @@ void jit_unload(Jit *jit); /* NULL is allowed */
 /* Builds a text of emit_kernels or emit_unit, or finds it in the cache. The library contains all
  * named kernels; the caller calls dlclose. May be called from several threads at once. */
 ampc_status jit_open(const Text *text, const char *const *names, uint32_t n, void **out_library);
-ampc_cpu_kernel *jit_find(void *library, const char *name); /* NULL with ampc_last_error */
+ampc_cpu_kernel *jit_find(void *library, const char *name); /* NULL: see ampc_last_error */

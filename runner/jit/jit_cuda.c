@@ -19,9 +19,9 @@ enum { UNIT_KERNELS = 8, MOST_THREADS = 16 };
 
 typedef struct Unit {
   Text text;
-  uint32_t first, count; /* kernels */
-  char *bytes;           /* malloced: a cubin or PTX */
-  char *trouble;         /* malloced: why `bytes` is NULL */
+  uint32_t first, count; /* the unit has kernels `first` to `first + count - 1` */
+  char *bytes;           /* a cubin or PTX; malloced */
+  char *trouble;         /* why `bytes` is NULL; malloced */
 } Unit;
 
 struct CudaImages {

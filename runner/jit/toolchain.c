@@ -16,7 +16,7 @@ extern char **environ;
 
 /* ---- finding ---- */
 
-/* The first line of `compiler --version`. */
+/* Reads the first line of `compiler --version`. */
 static void read_version(char *compiler, char *out, size_t size)
 {
   int input = child_file("", 0), output = child_file("", 0);
@@ -30,7 +30,7 @@ static void read_version(char *compiler, char *out, size_t size)
   if (output >= 0) close(output);
 }
 
-/* The code of -march=native depends on these fields of the first processor in /proc/cpuinfo. */
+/* Reads the fields of the first processor in /proc/cpuinfo on which -march=native depends. */
 static void read_processor(char *out, size_t size)
 {
   FILE *f = fopen("/proc/cpuinfo", "r");
@@ -90,7 +90,7 @@ typedef struct Environment {
   char temporary[PATH_MAX + 8];
 } Environment;
 
-/* The environment of this process with two changes. LC_ALL=C makes messages English, because
+/* Makes the environment of this process with two changes. LC_ALL=C makes messages English, because
  * find_full searches them. TMPDIR is `scratch`, unless that is NULL. */
 static void make_environment(const char *scratch, Environment *out)
 {
@@ -111,7 +111,7 @@ static void make_environment(const char *scratch, Environment *out)
 
 enum { MESSAGES = 4096 /* bytes read of the compiler's messages */ };
 
-/* The line of the messages that reports a full disk, NUL-terminated; NULL: there is none. */
+/* Returns the line of the messages that reports a full disk, NUL-terminated; NULL: no such line. */
 static const char *find_full(char *messages)
 {
   static const char *const reasons[] = {"No space left on device", "Disk quota exceeded",

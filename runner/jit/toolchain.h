@@ -4,10 +4,10 @@
 
 typedef struct Toolchain {
   const char *compiler; /* path */
-  const char *identity; /* version, flags, this CPU: with the text, they decide the output */
+  const char *identity; /* version, flags, this CPU. Text and identity determine the output */
 } Toolchain;
 
-/* The compiler is searched once per process. AMPC_NO_COMPILER: PATH has none of cc, gcc, clang. */
+/* Finds the compiler, once per process. AMPC_NO_COMPILER: PATH has none of cc, gcc, clang. */
 ampc_status toolchain_find(const Toolchain **out);
 
 /* Compiles C text to a shared library at `path`. `scratch` is the folder for the compiler's
