@@ -17,13 +17,13 @@ typedef struct Again { /* the repeated step */
   Watch watch;
   const Lost *lost;
   ampc_state state;           /* before the step */
-  ampc_optimizer *optimizers; /* likewise */
+  ampc_optimizer *optimizers; /* state of each optimizer before the step */
 } Again;
 
 /* ---- the state before the step ---- */
 
-/* Both programs have the same parameters, settings and optimizers, so these spaces have the same
- * layout. */
+/* Copies a space. Both programs have the same parameters, settings and optimizers, so these spaces
+ * have the same layout. */
 static ampc_status copy_space(ampc_runtime *from, ampc_runtime *to, ampc_space space)
 {
   int64_t bytes = from->program->space_bytes[space];
@@ -141,7 +141,7 @@ static void tell_line(const Again *a, const Seen *s)
   fprintf(stderr, "  %5u | %s\n", s->place.line, kept);
 }
 
-/* "  it is computed from net relu `h` f16 from 0.0025 up to 1.77" */
+/* Prints " it is computed from net relu `h` f16 from 0.0025 up to 1.77". */
 static void tell_inputs(const Again *a, const Seen *s)
 {
   const char *between = "  it is computed from ";
@@ -171,15 +171,15 @@ static void tell_value(const Again *a, const Seen *s)
   tell_inputs(a, s);
 }
 
-/* Has infinite elements, in a type with a smaller range than f32. */
+/* Whether the value has infinite elements, in a type with a smaller range than f32. */
 static bool leaves_range(const Seen *s)
 {
   return ampc_type_of(s->probe->of.dtype)->exponent < ampc_type_of(AMPC_F32)->exponent &&
          s->range.infinite > 0;
 }
 
-/* For a value of forward, or of backward with a loss scale of 1: the numbers themselves are
- * wrong. */
+/* Reports that the numbers themselves are wrong: the value is of forward, or of backward with a
+ * loss scale of 1. */
 static void tell_model(const Seen *s)
 {
   if (s->probe->kind == PROBE_weight)

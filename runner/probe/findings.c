@@ -3,10 +3,10 @@
 #include "probe.h"
 #include "runtime/plan/types.h"
 
-/* Badness of a finding. Each group is a hundred times worse than the next one. Within a group, the
- * share of affected elements decides. */
+/* Badness of a finding. Each group is a hundred times worse than the next group. In a group, the
+ * fraction of affected elements decides. */
 enum { LOST = 100000000, OVER = 1000000, UNDER = 10000, DULL = 100 };
-/* Least shares of the elements that are reported. */
+/* Smallest fractions of the elements that are reported. */
 static const double MANY = 0.001, MOST = 0.1;
 
 typedef struct Judge {
@@ -69,7 +69,7 @@ static bool is_lost(const Judge *j)
                j->type == AMPC_F32 ? "" : where_cure(j));
 }
 
-/* The weight itself is f32. Its f16 copy may overflow. */
+/* Whether elements leave the range of f16. A weight itself is f32; its f16 copy may overflow. */
 static bool is_over(const Judge *j)
 {
   const Range *r = j->r;
@@ -85,7 +85,7 @@ static bool is_over(const Judge *j)
                where_cure(j));
 }
 
-/* Numbers that rounding to 16 bits has turned into 0 or into subnormal numbers. */
+/* Whether rounding to 16 bits has turned numbers into 0 or into subnormal numbers. */
 static bool is_under(const Judge *j)
 {
   const Seen *from = watch_input(j->w, j->s, 0);

@@ -7,8 +7,8 @@ static const char *const kinds[] = {[PROBE_value] = "value",
                                     [PROBE_update] = "update",
                                     [PROBE_scale] = "scale"};
 
-/* A list of [exponent of 2, number of elements], without empty exponents. Entry -127 counts all
- * elements below 2^-126 except zeros. */
+/* Returns a list of [exponent of 2, number of elements], without empty exponents. Entry -127 counts
+ * all elements below 2^-126 except zeros. */
 static json_t *exponents_json(const Range *r)
 {
   json_t *out = json_array();
@@ -19,7 +19,7 @@ static json_t *exponents_json(const Range *r)
   return out;
 }
 
-/* How many elements would become infinite, 0 or subnormal in type d. */
+/* Returns how many elements would become infinite, 0 or subnormal in type d. */
 static json_t *limits_json(const Range *r, ampc_dtype d)
 {
   return json_pack("{s:I, s:I, s:I}", "over", (json_int_t)range_over(r, d), "under",

@@ -51,7 +51,7 @@ static void put_findings(const Watch *w, const char *path, Table *t)
   text_puts(t->out, "\n");
 }
 
-/* "0", "0.1 %", "<0.1 %" */
+/* Returns a fraction as text: "0", "0.1 %", "<0.1 %". */
 static const char *share_text(const Watch *w, int64_t n, int64_t of)
 {
   double share = 100 * (double)n / (double)of;
@@ -60,8 +60,8 @@ static const char *share_text(const Watch *w, int64_t n, int64_t of)
   return arena_printf(w->c->arena, "%.1f %%", share);
 }
 
-/* The columns of a parameter's gradient show the numbers that the optimizer uses, divided by the
- * loss scale. */
+/* Adds a row. A parameter's gradient is shown divided by the loss scale, as the optimizer uses
+ * it. */
 static void add_row(const Watch *w, const Seen *s, double key, Table *t)
 {
   const Range *r = &s->range;
@@ -92,7 +92,7 @@ static bool has_row(const Seen *s, const char *path)
   return s->range.n && s->probe->kind != PROBE_scale && is_asked(s, path);
 }
 
-/* Rows whose key is above 0. `key` NULL: all rows, in the order of the step. */
+/* Prints the rows whose key is above 0. `key` NULL: all rows, in the order of the step. */
 static void put_rows(const Watch *w, const char *path, const char *title,
                      double key(const Watch *, const Seen *), Table *t)
 {

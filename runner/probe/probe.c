@@ -61,7 +61,7 @@ static ampc_status look(void *context, ampc_runtime *rt, uint32_t block, int64_t
   return watch_read(context, rt, block, &found);
 }
 
-/* The N steps come in addition to the steps of a checkpoint. */
+/* Adds the steps of a checkpoint to the N steps. */
 static ampc_status count_steps(ampc_runtime *rt, ampc_train_options *o, uint32_t steps)
 {
   const char *path = o->resume ? o->resume : ampc_resume_path(ampc_program_of(rt));
@@ -74,7 +74,7 @@ static ampc_status count_steps(ampc_runtime *rt, ampc_train_options *o, uint32_t
   return status;
 }
 
-/* `path` NULL: to stdout. */
+/* Writes JSON to the file; `path` NULL: to stdout. */
 static ampc_status write_json(const Watch *w, const char *path)
 {
   json_t *value = watch_json(w);

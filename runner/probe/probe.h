@@ -8,19 +8,19 @@
 #include "range.h"
 
 typedef struct Seen { /* a value of the program, over all probed steps */
-  const Probe *probe; /* the first of its probes: each variant of a block has its own */
+  const Probe *probe; /* the first of the value's probes: each variant of a block has its own */
   const char *name;   /* "net.fc2 linear", "fc2.weight" */
-  Place place;        /* the user's line; source NULL: there is none */
+  Place place;        /* the user's line; source NULL: no line */
   Range range;
 } Seen;
 
 typedef struct Watch {
   Compile *c;     /* compiled with options.probe_every */
-  uint32_t *seen; /* by probe: index into `at` */
+  uint32_t *seen; /* for each probe: index into `at` */
   Seen *at;       /* in the order of the step */
   uint32_t n;
-  int64_t steps; /* probed so far */
-  double scale;  /* loss scale of the last one */
+  int64_t steps; /* number of steps probed so far */
+  double scale;  /* loss scale of the last probed step */
 } Watch;
 
 /* Allocates in the compile's arena. */
@@ -30,14 +30,15 @@ void watch_clear(Watch *w);
 /* Waits for the last step of `block` and adds its counts. *found: whether the variant of that step
  * has probes. */
 ampc_status watch_read(Watch *w, ampc_runtime *rt, uint32_t block, bool *found);
-/* The first value in the order of the step that is not finite although its inputs are; NULL: there
- * is none. `backward` true: searches backward; false: searches forward, weights and data. */
+/* Returns the first value in the order of the step that is not finite although its inputs are;
+ * NULL: no such value. `backward` true: searches backward; false: searches forward, weights and
+ * data. */
 const Seen *watch_first_lost(const Watch *w, bool backward);
-/* The probed value of an input of s; NULL: the input has no probe. */
+/* Returns the probed value of an input of s; NULL: the input has no probe. */
 const Seen *watch_input(const Watch *w, const Seen *s, uint32_t input);
 bool seen_is_backward(const Seen *s);
-/* The factor in the numbers of s. For a parameter's gradient, the loss scale of its step, or the
- * largest one of several steps; else 1. */
+/* Returns the factor in the numbers of s: for a parameter's gradient, the loss scale of its step,
+ * or the largest scale of several steps; else 1. */
 double seen_scale(const Watch *w, const Seen *s);
 
 /* ---- findings.c ---- */
@@ -47,25 +48,25 @@ typedef struct Finding { /* what is wrong with a value, in words */
   double badness;          /* larger is worse */
   const char *text, *cure; /* cure: "" if none is known */
 } Finding;
-/* The worst first. */
+/* Returns all findings, the worst first. */
 const Finding *watch_findings(const Watch *w, uint32_t *out_n);
 
 /* ---- print.c, json.c ---- */
-/* Prints findings in words, then two tables of `most` rows: the largest values, and the largest
- * shares that would be 0 in f16. `most` 0: one table of all values, in the order of the step.
- * `path` limits the output to values whose name begins with it; NULL: all. */
+/* Prints findings in words, then two tables of `most` rows: the largest values, and the values of
+ * which the largest fractions would be 0 in f16. `most` 0: one table of all values, in the order of
+ * the step. `path` limits the output to values whose name begins with it; NULL: all. */
 void watch_print(const Watch *w, const char *path, uint32_t most);
-/* "gradient of fc1.weight", for people. */
+/* Returns the name for people: "gradient of fc1.weight". */
 const char *seen_name(const Watch *w, const Seen *s);
-/* The finding on one line, without its cure: "net.fc2 linear (job.amp:14): ..." */
+/* Returns the finding on one line, without its cure: "net.fc2 linear (job.amp:14): ..." */
 const char *finding_text(const Watch *w, const Finding *f);
 json_t *watch_json(const Watch *w);
 
 /* ---- diagnose.c ---- */
 typedef struct Lost { /* the step that ended a run: ampc_train_options.lost */
   bool there;
-  int64_t step;          /* of the run */
-  ampc_data_position at; /* its first batch */
+  int64_t step;          /* step of the run */
+  ampc_data_position at; /* position of its first batch */
 } Lost;
 /* Prints to stderr why that step of the run on rt was lost. A program with probes on all values
  * repeats the step with the weights and the loss scale of rt. */

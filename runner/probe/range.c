@@ -3,7 +3,7 @@
 #include <string.h>
 #include "runtime/plan/types.h"
 
-/* Exponent field e of f32: numbers from 2^(e - BIAS) up to twice that. */
+/* Exponent field e of f32: numbers from 2^(e - BIAS) up to twice 2^(e - BIAS). */
 enum { BIAS = 127 };
 
 static double float_of(int32_t bits)
@@ -34,15 +34,15 @@ bool range_is_finite(const Range *r)
 }
 
 /* bf16 has the exponents of f32 and overflows only from half a step below 2^128 on. The counts do
- * not show how many elements lie there, so bf16 reports 1 or 0. */
+ * not show how many elements are above this bound, so bf16 reports 1 or 0. */
 int64_t range_over(const Range *r, ampc_dtype d)
 {
   if (d == AMPC_F16) return r->over_f16;
   return ampc_is_narrow(d) && r->greatest >= ampc_type_of(d)->overflow ? 1 : 0;
 }
 
-/* How many elements that are not 0 have an exponent below `limit`. Exponent field 0 contains all
- * numbers below 2^-126; they count all or not at all, as the least of them does. */
+/* Returns how many elements that are not 0 have an exponent below `limit`. Field 0 contains all
+ * numbers below 2^-126: all of them count if the smallest one does. */
 static int64_t below(const Range *r, int limit)
 {
   int64_t n = 0;

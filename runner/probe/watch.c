@@ -1,4 +1,4 @@
-/* Reads the counts of probes, and sums those of the same value over steps and variants of a
+/* Reads the counts of probes, and sums the counts of one value over steps and variants of a
  * block. */
 #include "compiler/graph/ir.h"
 #include "probe.h"
@@ -42,8 +42,8 @@ static bool same_value(const Compile *c, const Probe *a, const Probe *b)
          blocks[a->of.block].in_program == blocks[b->of.block].in_program;
 }
 
-/* The first entry for this value that has no probe of this variant yet; w->n: there is none. Both
- * lists are in the order of the step, so several equal values match in order. */
+/* Returns the first entry for this value that has no probe of this variant yet; w->n if none has.
+ * Both lists are in the order of the step, so several equal values match in order. */
 static uint32_t entry_of(const Watch *w, const Probe *p, const uint16_t *last_block)
 {
   for (uint32_t i = 0; i < w->n; i++)
