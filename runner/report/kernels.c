@@ -1,5 +1,5 @@
 /* The table of the step's commands, and the texts of its kernels. Commands that launch the same
- * kernel share a row, as do equal commands of a library on the same line. */
+ * kernel share a row. So do commands of a library on one line with the same types and shape. */
 #include "report.h"
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static int by_time(const void *a, const void *b)
   return order ? order : (x->first > y->first) - (x->first < y->first);
 }
 
-/* Rows of the step, the slowest first. */
+/* Returns the rows of the step, the slowest first. */
 static Rows rows_of(const Report *r)
 {
   Rows rows = {0};
@@ -88,7 +88,7 @@ static bool is_kept(const char *line, size_t n)
   return at < n && strncmp(line + at, "//", 2) != 0 && strncmp(line + at, ".loc", 4) != 0;
 }
 
-/* The entry of one kernel, from the PTX of all. */
+/* Returns the entry of one kernel, from the PTX of all. */
 static const char *entry_of(Arena *arena, const char *ptx, const char *name)
 {
   const char *line = arena_printf(arena, ".entry %s(", name), *at = strstr(ptx, line);

@@ -12,10 +12,10 @@ enum { MOST_ROWS = 1500 }; /* of the table: more would not be visible */
 
 typedef struct LogTable {
   Fields in;
-  json_t *lines; /* the first one contains the names of columns */
+  json_t *lines; /* lines; the first line contains the names of columns */
 } LogTable;
 
-/* Adds a field: a number if it is one, else text. In rows, empty fields and matrices become
+/* Adds a field as a number if possible, else as text. In rows, empty fields and matrices become
  * null. */
 static ampc_status take_field(void *context, int64_t field)
 {

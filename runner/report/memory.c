@@ -4,7 +4,7 @@
 #include "compiler/passes/memory_use.h"
 #include "runtime/plan/types.h"
 
-typedef struct Life { /* of a value in WORK, in commands of the step */
+typedef struct Life { /* lifetime of a value in WORK, in commands of the step */
   int64_t offset, bytes;
   uint32_t from, to;
 } Life;
@@ -19,7 +19,7 @@ static json_t *spaces_json(const ampc_program *p)
   return out;
 }
 
-/* [offset, bytes, first command, last command, description, type, line] */
+/* Returns [offset, bytes, first command, last command, description, type, line]. */
 static json_t *life_json(const Report *r, const Life *l, Value v)
 {
   Compile *c = r->e.c;

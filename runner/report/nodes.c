@@ -22,7 +22,8 @@ static bool is_alike(const Compile *c, const Line *l, const ExplainNode *n, cons
          strcmp(l->type, type) == 0;
 }
 
-/* Searches the latest lines first, because equal layers follow each other. */
+/* Finds or adds a node's line. Searches the latest first, because equal layers follow each
+ * other. */
 static Line *line_of_node(Compile *c, Lines *lines, const ExplainNode *n)
 {
   const char *type = ir_type_text(c, ir_node(c->graph, n->value)), *path;
@@ -36,7 +37,7 @@ static Line *line_of_node(Compile *c, Lines *lines, const ExplainNode *n)
   return &lines->at[lines->n - 1];
 }
 
-/* line_of[id of a node] becomes 1 + its index in *out; 0: it has no line. */
+/* Folds nodes into lines. line_of[id of a node] becomes 1 + its index in *out, or 0. */
 static void fold(const Explanation *e, const ExplainBlock *b, Lines *out, uint32_t *line_of)
 {
   *out = (Lines){0};

@@ -1,8 +1,9 @@
 /* `amp report`: writes a job as one self-contained page. The page consists of page.html, page.css,
- * page.js and a JSON object with all data that it shows. No text of the user becomes markup or
- * code. Note [the user's text in a page] The JSON is in an element of type application/json. A
- * browser looks only for the end tag of that element, so every < in the JSON is written as an
- * escape. page.js inserts text as text nodes, never as markup. */
+ * page.js and a JSON object with all data that it shows.
+ *
+ * Note [the user's text in a page] No text of the user becomes markup or code. The JSON is in an
+ * element of type application/json. A browser looks only for the end tag of that element, so every
+ * < in the JSON is written as an escape. page.js inserts text as text nodes, never as markup. */
 #include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -64,7 +65,7 @@ static const OptionTable report_verb = {
     .groups = (const OptionGroup[]){
         {report_options, 0}, {job_options, offsetof(ReportCommand, compile)}, {NULL, 0}}};
 
-/* For "models/gpt2/gpt2.amp": "gpt2.html" in the working directory. */
+/* Returns "gpt2.html" in the working directory for "models/gpt2/gpt2.amp". */
 static const char *default_output(Arena *arena, const char *job)
 {
   const char *slash = strrchr(job, '/'), *name = slash ? slash + 1 : job;
@@ -133,7 +134,7 @@ static json_t *answer_json(const Report *r)
   return out;
 }
 
-/* False after a message, with *status. */
+/* Adds the run's files. False after a message, with *status. */
 static bool add_run(const Report *r, json_t *data, int *status)
 {
   json_t *log = r->log_dir ? report_log(r) : json_null();
@@ -167,7 +168,7 @@ static json_t *data_of(Report *r, int *status)
 
 /* ---- the page ---- */
 
-/* Note [the user's text in a page] */
+/* Writes the JSON: Note [the user's text in a page]. */
 static void add_data(Text *out, const char *json)
 {
   for (const char *s = json; *s;) {

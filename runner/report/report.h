@@ -15,7 +15,7 @@ typedef struct Report {
 json_t *report_nodes(const Report *r);   /* nodes.c: nodes of the step, equal ones once */
 json_t *report_memory(const Report *r);  /* memory.c: spaces, and lifetimes of values */
 json_t *report_kernels(const Report *r); /* kernels.c: commands of the step */
-/* kernels.c: the texts of those rows, [CUDA or "", PTX or ""] each. *out is base64 of gzipped JSON.
+/* kernels.c: sets *out to base64 of gzipped JSON: [CUDA or "", PTX or ""] of each such row.
  * Returns an exit status. */
 int report_texts(Report *r, const char **out);
 /* log.c: the columns and rows of a run's metrics.csv. NULL after a message. */
