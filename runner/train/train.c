@@ -55,7 +55,7 @@ static const OptionTable eval_verb = {
     .notes = "exit status: 0 done; 1 errors in the program; 2 bad usage; 3 a file is missing or "
              "unreadable; 4 the C compiler failed; 5 the run failed; 130 interrupted"};
 
-/* False: nothing is left to do, and *status is the exit status. */
+/* Reads the command line. False: nothing is left to do, and *status is the exit status. */
 static bool read_command_line(const OptionTable *table, Arena *arena, int argc, char **argv,
                               TrainCommand *cmd, int *status)
 {
@@ -73,8 +73,8 @@ static bool read_command_line(const OptionTable *table, Arena *arena, int argc, 
 
 /* ---- running ---- */
 
-/* The runtime finds options that contradict each other or the blocks of the job. Its message for
- * bad usage still begins with the verb. */
+/* Prints an error. The runtime finds options that contradict each other or the blocks of the job; a
+ * message for bad usage still begins with the verb. */
 static void print_error(const char *program, ampc_status status)
 {
   if (status == AMPC_OK || status == AMPC_INTERRUPTED || !*ampc_last_error()) return;
@@ -112,14 +112,14 @@ static ampc_status run_program(const char *program, Compile *c, const ampc_train
   return status;
 }
 
-/* Weights come from a checkpoint or from the files in the `load` clauses of the job's models. */
+/* Whether the weights exist: from a checkpoint or from the `load` clauses of the job's models. */
 static bool has_weights(const Compile *c, const TrainCommand *cmd)
 {
   return !cmd->train.eval_only || cmd->train.resume || ampc_resume_path(c->program) ||
          c->program->n_loads;
 }
 
-/* The device decides the target, so it is selected before the job is compiled. */
+/* Selects the device before the job is compiled, because the device decides the target. */
 static int run(const OptionTable *table, int argc, char **argv)
 {
   Arena *arena = arena_create();
