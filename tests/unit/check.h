@@ -1,4 +1,4 @@
-/* Checks for unit tests. CHECK prints a failure and goes on. main ends with check_done(). */
+/* Checks for unit tests. CHECK prints a failure and continues. main ends with check_done(). */
 #pragma once
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static int check_failures;
     }                                                                                              \
   } while (0)
 
-/* Like CHECK, for conditions that the rest of the test depends on: a failure ends the program. */
+/* Like CHECK, but a failure ends the program: the rest of the test depends on the condition. */
 #define MUST(condition)                                                                            \
   do {                                                                                             \
     if (!(condition)) {                                                                            \

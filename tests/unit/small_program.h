@@ -7,7 +7,7 @@
 
 enum { SMALL_IN = 3, SMALL_OUT = 2, SMALL_BATCH = 4, SMALL_MASTER = 48, SMALL_SOURCES = 2 };
 
-/* MASTER, in elements: w [3, 2] at 0, b [2] at 16, a frozen scalar at 32 */
+/* Parameters in MASTER, in elements: w [3, 2] at 0, b [2] at 16, a frozen scalar at 32. */
 static const ampc_param small_params[] = {
     {.path = "fc.weight",
      .optimizer = 0,
@@ -107,7 +107,7 @@ static inline void small_train_kernel(void *const *args, unsigned block, unsigne
   *seen += SMALL_BATCH;
 }
 
-/* accuracy: the fraction of samples whose first input is positive */
+/* Computes accuracy: the fraction of samples whose first input is positive. */
 static inline void small_eval_kernel(void *const *args, unsigned block, unsigned n_blocks,
                                      int samples)
 {
@@ -128,14 +128,14 @@ static inline void small_eval_two(void *const *args, unsigned block, unsigned n_
   small_eval_kernel(args, block, n_blocks, 2);
 }
 
-/* y = relu(y), in four blocks */
+/* Computes y = relu(y), in four blocks. */
 static inline void small_relu_kernel(void *const *args, unsigned block, unsigned n_blocks)
 {
   float *y = args[0];
   for (unsigned i = block; i < SMALL_BATCH * SMALL_OUT; i += n_blocks) y[i] = fmaxf(y[i], 0);
 }
 
-typedef struct SmallProgram { /* all tables that a test may want to change */
+typedef struct SmallProgram { /* all tables of a program that a test may want to change */
   ampc_program program;
   ampc_source sources[3];
   ampc_param params[4];

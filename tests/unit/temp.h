@@ -12,7 +12,7 @@ static inline void temp_open(void)
   MUST(mkdtemp(temp_folder));
 }
 
-/* The path of a file in the folder. The text stays valid for the next three calls. */
+/* Returns the path of a file in the folder. The text stays valid for the next three calls. */
 static inline const char *temp_path(const char *name)
 {
   static char paths[4][512];
@@ -43,7 +43,7 @@ static inline char *temp_read(const char *path, size_t *size)
   return bytes;
 }
 
-/* The number of files in the folder. */
+/* Returns the number of files in the folder. */
 static inline int temp_count(void)
 {
   DIR *d = opendir(temp_folder);

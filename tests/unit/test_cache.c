@@ -1,5 +1,5 @@
 /* The kernel cache stays within its size limit. The least recently used entries are removed first.
- * The newest entry stays, and so do files that are no entries of the cache. */
+ * The newest entry stays, and so do files that are not entries of the cache. */
 #include "runtime/cache.h"
 #include "runtime/cache_prune.h"
 #include <fcntl.h>
@@ -52,7 +52,7 @@ static void test_others(void)
   CHECK(there("link.so"));
 }
 
-/* Using an entry makes it the youngest, even if the file system does not update access times. */
+/* Checks that a use makes an entry the youngest, even without access times in the file system. */
 static void test_use(void)
 {
   Cache cache;
@@ -70,7 +70,7 @@ static void test_use(void)
   }
   CHECK(strcmp(path[0], path[1]) != 0);
   CHECK(cache_has(path[0]));
-  cache_prune_to("/nowhere/at.all", 0); /* the folder does not exist: nothing happens */
+  cache_prune_to("/nowhere/at.all", 0); /* the folder does not exist: no effect */
   cache_path(&cache, "none", "so", temporary);
   cache_prune_to(temporary, 50);
   CHECK(cache_has(path[0]));

@@ -86,7 +86,7 @@ static void check_round_trip(void)
   ampc_free(other);
 }
 
-/* All that a load may change. Tests compare it to check that a refused load changed nothing. */
+/* All state that a load may change. Tests check with it that a refused load changed nothing. */
 typedef struct Snapshot {
   char bytes[4096];
   size_t size;
@@ -281,7 +281,7 @@ static void expect_forged_refused(ampc_runtime *rt, const Forged *forged, size_t
   }
 }
 
-/* Complete files with a correct checksum, but with metadata that no run writes. */
+/* Checks complete files with a correct checksum, but with metadata that no run writes. */
 static void check_forged(void)
 {
   static const Forged forged[] = {
@@ -321,7 +321,7 @@ static void check_forged(void)
   ampc_free(rt);
 }
 
-/* If each optimizer has its own scale, the keys of that scale are checked too. */
+/* Checks optimizers that have scales of their own: the keys of these scales are checked too. */
 static void check_own_scales(void)
 {
   static const Forged forged[] = {{"ampc.optimizer.opt.scale", "1e39"},
@@ -338,7 +338,7 @@ static void check_own_scales(void)
   ampc_free(rt);
 }
 
-/* A program that lowers a setting on a plateau of a metric. */
+/* Makes a program that lowers a setting on a plateau of a metric. */
 static void with_plateau(SmallProgram *s)
 {
   static const ampc_plateau plateau = {.setting = 0, .metric = 1, .patience = 3, .factor = 0.5};
@@ -412,7 +412,7 @@ static void check_forged_plateau(void)
   ampc_free(rt);
 }
 
-/* Two optimizers whose names share a long prefix have a counter each. */
+/* Checks that two optimizers whose names share a long prefix have a counter each. */
 static void check_long_names(void)
 {
   enum { LONG = 400 };
@@ -455,7 +455,7 @@ static void check_long_names(void)
   ampc_free(other);
 }
 
-/* An optimizer with two `minimize` statements in a body makes exactly two updates per step. */
+/* Checks that an optimizer with two `minimize` statements in a body updates twice per step. */
 static void check_two_updates(void)
 {
   SmallProgram s;
@@ -478,7 +478,7 @@ static void check_two_updates(void)
   }
 }
 
-/* Loading a checkpoint of a run without a scaler resets the scaler. */
+/* Checks that loading a checkpoint of a run without a scaler resets the scaler. */
 static void check_other_scaler(void)
 {
   SmallProgram s;
@@ -524,7 +524,7 @@ static void check_write_errors(void)
   ampc_free(rt);
 }
 
-/* A child writes checkpoints until it is killed. The file that is left must be complete. */
+/* Kills a child that writes checkpoints. The file that is left must be complete. */
 static void check_kill(void)
 {
   ampc_runtime *first = start(&job, 3);

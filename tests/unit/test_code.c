@@ -1,5 +1,5 @@
-/* The code column of the op table: what its parser finds, and that a mistake ends the program with
- * a message that names the op. */
+/* The code column of the op table: what its parser finds. A mistake ends the program with a message
+ * that names the op. */
 #include "check.h"
 #include "compiler/graph/ops.h"
 #include <sys/wait.h>
@@ -36,7 +36,7 @@ static void test_operands(void)
   CHECK(s->pieces[7].kind == PIECE_attribute && s->pieces[7].attribute == 0);
 }
 
-/* The function determines the cost, not a prefix of its name: `sign` is not `sigmoid`. */
+/* Checks that the function sets the cost, not a prefix of its name: `sign` is not `sigmoid`. */
 static void test_cost(void)
 {
   CHECK(!map("ampc_sign($0)").dear && !map("ampc_max($0, $1)").dear);
@@ -60,7 +60,7 @@ static void test_statements(void)
   CHECK(c.statements[1].kind == STATEMENT_first && !strcmp(c.statements[1].best, "k_best"));
 }
 
-/* [name: text] is emitted if the attribute is not 0. It holds a statement or a part of one. */
+/* Checks [name: text], a statement or a piece of one that is emitted if the attribute is not 0. */
 static void test_conditions(void)
 {
   OpCode c = row("sum s = $0;[eps: sum a = $0 * $eps;]row s[mode: + 1]");

@@ -66,8 +66,8 @@ static void *build(Stand *s, const ampc_conv *d, const char **out_name)
   return library;
 }
 
-/* The pixel of x that tap `tap` reads for pixel `out` of y; -1: padding. Computed from coordinates;
- * missing leading axes have size 1. */
+/* Returns the pixel of x that tap `tap` reads for pixel `out` of y; -1: padding. Computed from
+ * coordinates; missing leading axes have size 1. */
 static int64_t sees(const ampc_conv *d, int64_t out, int64_t tap)
 {
   int64_t size[3] = {1, 1, 1}, at[3] = {0, 0, 0};
@@ -86,8 +86,8 @@ static double small_number(int64_t i)
   return (double)(i * 7 % 13 - 6);
 }
 
-/* The columns that the kernel must gather: of the images x, or of dy for the gradient by images. In
- * the second case each row looks for the pixel of y that reads this pixel of x by this tap. */
+/* Computes the columns that the kernel must gather: of the images x, or of dy for the gradient by
+ * images. For dy each row looks for the pixel of y that reads this pixel of x by this tap. */
 static void expect_columns(const ampc_conv *d, const double *from, double *to)
 {
   bool data = d->kind == AMPC_CONV_DATA;
@@ -117,7 +117,7 @@ static void expect_turned(const ampc_conv *d, const double *from, double *to)
             from[(k * taps + t) * c_each + c];
 }
 
-typedef struct Array { /* the bytes that the kernel gets, and the same values as doubles */
+typedef struct Array { /* the bytes that the kernel gets, and their values as doubles */
   char *bytes;
   double *numbers;
   int64_t n;
@@ -278,7 +278,7 @@ static void check_whole_shapes(Stand *s)
   static const ampc_dtype types[] = {AMPC_F16, AMPC_F32, AMPC_BF16};
   for (size_t i = 0; i < sizeof whole_shapes / sizeof *whole_shapes; i++)
     for (int kind = AMPC_CONV_FORWARD; kind <= AMPC_CONV_WEIGHT; kind++)
-      for (int more = 0; more < 2; more++) { /* bias, or sums added to f32 */
+      for (int more = 0; more < 2; more++) { /* `more`: a bias, or sums added to f32 */
         ampc_conv d = whole_shapes[i];
         if (kind == AMPC_CONV_DATA && more) continue;
         d.kind = (ampc_conv_kind)kind;
@@ -296,7 +296,7 @@ static const ampc_conv shapes[] = {
     {.n = 2, 7, 4, 1, 2, {7, 6}, {3, 2}, {0}, {2, 1}, {1, 0}, {1, 2}},
     {.n = 2, 3, 4, 1, 3, {5, 7, 6}, {2, 3, 3}, {0}, {2, 1, 3}, {1, 0, 2}, {3, 2, 1}},
     {.n = 1, 12, 4, 2, 3, {3, 2, 4}, {3, 1, 2}, {0}, {1, 2, 1}, {1, 0, 1}, {1, 1, 1}},
-    /* vectors of 8, 4 and 2 channels, in groups too */
+    /* vectors of 8, 4 and 2 channels, with and without groups */
     {.n = 2, 16, 8, 1, 2, {6, 5}, {3, 3}, {0}, {1, 1}, {1, 1}, {1, 1}},
     {.n = 2, 16, 32, 2, 2, {5, 7}, {3, 2}, {0}, {2, 3}, {1, 1}, {1, 2}},
     {.n = 3, 12, 4, 1, 1, {9}, {3}, {0}, {2}, {1}, {1}},

@@ -115,7 +115,7 @@ static float input(int t, int i)
   return (float)(t * 3 + i % 7) * 0.25f - 1;
 }
 
-/* The expected contents of WORK after any step. */
+/* Computes the expected contents of WORK after any step. */
 static void expect(float *work)
 {
   float *h = work + H / 4, *out = work + OUT / 4;
@@ -152,7 +152,7 @@ static void test_run(Scan *s, const char *device)
 
 /* ---- the printed C ---- */
 
-/* The references make the linker keep functions that only emitted programs call. */
+/* References that make the linker keep functions that only emitted programs call. */
 static void (*volatile called[])(void) = {(void (*)(void))ampc_infer,
                                           (void (*)(void))ampc_infer_open};
 
@@ -209,7 +209,8 @@ static void refused(const Scan *s, const char *why)
 
 static void test_refusals(Scan *s)
 {
-  s->args[0].stride = (ROOM - s->args[0].at.offset) / (TIMES - 1) + 4; /* at last past the end */
+  s->args[0].stride = (ROOM - s->args[0].at.offset) / (TIMES - 1) + 4; /* the last one is past the
+                                                                        * end */
   refused(s, "operand 0 of ");
   s->args[0].stride = -4; /* before the start */
   s->args[0].at.offset = 0;

@@ -205,8 +205,8 @@ static const NetConv convolutions[] = {
     {1, 576, 144, 1, 1, 1},
     {1, 144, 576, 1, 1, 1},
     {7, 576, 96, 1, 1, 1},
-    /* in none of the nets above: filters of 7x7 and 9x9, channels that fill no vector, two filters
-     * for each channel, odd groups */
+    /* shapes of none of these nets: filters of 7x7 and 9x9, channels that fill no vector, two
+     * filters for each channel, odd groups */
     {28, 96, 96, 7, 1, 96},
     {28, 33, 33, 9, 2, 33},
     {28, 7, 7, 5, 1, 7},
@@ -259,7 +259,8 @@ static const char *conv_text(const ampc_conv *d)
 
 /* ---- implementations ------------------------------------------------------------------------- */
 
-/* ampc's own loops are for depthwise convolutions. oneDNN generates code for others on x86-64. */
+/* Expects ampc's loops for depthwise convolutions; on x86-64 code that oneDNN generates for
+ * others. */
 static bool is_quick(const ampc_conv *d, const char *name)
 {
 #if defined __x86_64__
@@ -284,11 +285,11 @@ static void implementations(ConvCache *cache, const NetConv *v)
 
 typedef struct Operands {
   ampc_conv d;
-  const char *x, *w, *y; /* the one that is the result is not read */
-  int type;              /* of the operands: an index into types */
+  const char *x, *w, *y; /* the test does not read the one that is the result */
+  int type;              /* type of the operands: an index into types */
 } Operands;
 
-typedef struct Sum { /* of products, and of their magnitudes */
+typedef struct Sum { /* a sum of products, and the sum of their magnitudes */
   double value, size;
   int64_t terms;
 } Sum;
@@ -322,7 +323,7 @@ static void add_pair(const Operands *o, Sum *s, int64_t x, int64_t y, int64_t ta
     add(o, s, o->x, x * d->c + c, o->y, y * d->k + k);
 }
 
-/* Element `at` of the result: the sum over all pairs of pixels that contribute to it. */
+/* Returns element `at` of the result: the sum over all pairs of pixels that contribute to it. */
 static Sum reference(const Operands *o, int64_t at)
 {
   const ampc_conv *d = &o->d;
@@ -348,7 +349,7 @@ static double unit(ampc_dtype t)
   return t == AMPC_F16 ? 0x1p-11 : t == AMPC_BF16 ? 0x1p-8 : 0x1p-24;
 }
 
-/* The bound of an f32 sum of that many terms, rounded once. `accumulate` adds to a result of 1. */
+/* Compares with the bound of an f32 sum, rounded once. `accumulate` adds to a result of 1. */
 static void compare(const Operands *o, ampc_dtype type, const char *result, int64_t elements)
 {
   for (int64_t i = 0; i < SAMPLES; i++) {
@@ -362,7 +363,7 @@ static void compare(const Operands *o, ampc_dtype type, const char *result, int6
   }
 }
 
-/* `result` has space for NUMBERS values of any type. */
+/* Runs the convolution. `result` has space for NUMBERS values of any type. */
 static void run(ConvCache *cache, const ampc_conv *d, int type, char *result)
 {
   int64_t size = ampc_dtype_size(types[type]);
@@ -431,7 +432,7 @@ static int check_all(dnnl_cpu_isa_t isa, size_t step)
   return check_done();
 }
 
-/* oneDNN detects the processor once per process, so each kind has a process of its own. */
+/* Runs each kind of processor in a process of its own: oneDNN detects the processor once. */
 int main(void)
 {
   static const dnnl_cpu_isa_t kinds[] = {dnnl_cpu_isa_all, dnnl_cpu_isa_avx512_core,

@@ -1,6 +1,6 @@
 /* NVIDIA's own libraries, if they are installed, without a GPU. cuBLASLt accepts every attribute
  * that ampc sets, in the size that ampc passes. NVRTC compiles for each architecture that it knows,
- * and nvrtc_architecture names a fallback for others. Exits with 77 (skipped) if there are none. */
+ * and nvrtc_architecture names a fallback for others. Exits with 77 (skipped) without libraries. */
 #include "check.h"
 #include "compiler/nvrtc/nvrtc.h"
 #include "runtime/cuda/load.h"

@@ -28,7 +28,7 @@ static ampc_source source_of(const ampc_format *f, const char *path, const char 
   return s;
 }
 
-/* A path without a slash names a file of tests/data. */
+/* Returns the path of a file. A name without a slash is a file of tests/data. */
 static const char *place(const char *name)
 {
   static char path[512];
@@ -36,8 +36,8 @@ static const char *place(const char *name)
   return path;
 }
 
-/* The file must be a source of that type. Element i is `first` + i * step, or i % 2 if the type is
- * bool. With a step of 0, any values are accepted. */
+/* Checks that the file is a source of type t. Element i is `first` + i * step, or i % 2 if the type
+ * is bool. With a step of 0, any values are accepted. */
 static void expect(const char *format, const char *name, const char *args, ampc_dtype t,
                    int64_t samples, uint32_t rank, double first, double step)
 {
@@ -259,7 +259,7 @@ static void check_tensors(void)
   refuse("safetensors", temp_path("x"), "key=x\n", "header would have 9223372036854775807 bytes");
 }
 
-/* A zip file in which all members have one name: readers differ in the member that they take. */
+/* Checks a zip file whose members have one name: readers differ in the member that they take. */
 static void check_zip_names(void)
 {
   size_t size;
@@ -271,7 +271,7 @@ static void check_zip_names(void)
   free(bytes);
 }
 
-/* A zip directory whose sizes differ from those of the members. */
+/* Checks a zip directory whose sizes differ from those of the members. */
 static void check_zip(void)
 {
   size_t size;
@@ -308,7 +308,7 @@ static void check_zip(void)
   free(bytes);
 }
 
-/* A regular file that cannot be read is not called damaged. */
+/* Checks that a regular file that cannot be read is not called damaged. */
 static void check_machine(void)
 {
   refuse("npy", "/proc/self/mem", NULL, "cannot read /proc/self/mem: Input/output error");
@@ -338,8 +338,8 @@ static void check_raw(void)
         strstr(ampc_last_error(), "size 0"));
 }
 
-/* Consecutive windows overlap by one token. A random window lies within the selected part of the
- * file, and is the same in the same epoch. */
+/* Checks windows. Consecutive ones overlap by one token. A random window lies within the selected
+ * range of the file, and is the same in the same epoch. */
 static void check_tokens(void)
 {
   uint16_t ids[2][64];
@@ -374,7 +374,7 @@ static void check_tokens(void)
   }
   CHECK(moved && begin[0] != begin[14]);
   for (int e = 0; e < 20;
-       e++) { /* the same sample of both files, relative to the start of the selected part */
+       e++) { /* the same sample of both files, relative to the start of the selected range */
     MUST(source_copy(&s, 4, 1, e, window) == AMPC_OK &&
          source_copy(&s, 13, 1, e, again) == AMPC_OK);
     apart = apart || fabs((window[0] - 28) / 29.0 - (again[0] - 100) / 57.0) > 0.1;
@@ -384,8 +384,8 @@ static void check_tokens(void)
   expect("tokens", temp_path("t0.bin"), "length=2\nformat=u8\n", AMPC_I32, 127, 1, 0, 0);
 }
 
-/* Shards in llm.c's format: a header of 256 i32, which begins with a magic number, the version and
- * the number of tokens. */
+/* Checks shards in llm.c's format: a header of 256 i32, which begins with a magic number, the
+ * version and the number of tokens. */
 static void check_shards_of_llm_c(void)
 {
   struct {
@@ -454,7 +454,7 @@ static void check_cifar10(void)
   CHECK(!ampc_shards_probe(&ampc_format_cifar10, path, "of=image\n", &found, &h) && !found);
 }
 
-/* A large file is not copied into memory. If it was truncated meanwhile, the read fails. */
+/* Checks that a large file is not copied into memory. If it was truncated meanwhile, reads fail. */
 static void check_large(void)
 {
   static const int64_t size = (int64_t)300 << 20;
@@ -475,12 +475,12 @@ static void check_large(void)
   temp_write(temp_path("x"), "", 0);
 }
 
-/* All files of a source must have the same type. */
+/* Checks that all files of a source must have one type. */
 static void check_shards(void)
 {
   expect("npy", "tests/data/f[48].npy", NULL, AMPC_F32, 8, 2, 0, 0);
   refuse("npy", "tests/data/[fu]4.npy", NULL, "different types");
-  temp_write(temp_path("a*b.npy"), "x", 1); /* first tried as a plain name */
+  temp_write(temp_path("a*b.npy"), "x", 1); /* the name is first tried as it is, not as a pattern */
   refuse("npy", temp_path("a*b.npy"), NULL, "no NPY file");
 }
 

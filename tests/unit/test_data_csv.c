@@ -31,7 +31,7 @@ static ampc_status open_text(const char *text, size_t size, const char *args, Da
   return status;
 }
 
-/* The file must have these values, in the order of the samples. */
+/* Checks that the file has these values, in the order of the samples. */
 static void expect(const char *text, const char *args, int64_t samples, const double *values)
 {
   DataSource s;

@@ -47,7 +47,7 @@ static Compile *compile(char **out_text)
   return c;
 }
 
-/* Compiler and loader must agree about the file "x". Returns whether they accept it. */
+/* Checks that compiler and loader agree about the file "x". Returns whether they accept it. */
 static bool both(const char *what)
 {
   char *text;
@@ -71,7 +71,7 @@ static bool both(const char *what)
   return !status;
 }
 
-/* The six type codes of IDX and those around them, with two samples of one element. */
+/* Checks the six type codes of IDX and their neighbours, with two samples of one element. */
 static void check_types(void)
 {
   static const struct {

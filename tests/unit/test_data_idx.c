@@ -62,7 +62,7 @@ static void check_plain_and_gz(void)
   expect_refused(&desc, "3 samples", "another number of samples");
 }
 
-/* One file per type, with two samples of one element: -2 (254 if unsigned) and 3. */
+/* Checks a type: a file with two samples of one element, -2 (254 if unsigned) and 3. */
 static void check_type(uint8_t code, const uint8_t *elements, size_t size, ampc_dtype t, double a,
                        double b)
 {
@@ -184,7 +184,7 @@ static void check_limits_and_parts(void)
   source_close(&s);
 }
 
-/* Adjacent parts neither overlap nor leave a gap. */
+/* Checks that adjacent ranges (`part=`) neither overlap nor leave a gap. */
 static void check_part_edges(void)
 {
   for (int64_t n = 0; n < 300; n++) {

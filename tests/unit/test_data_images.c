@@ -147,7 +147,7 @@ static void copy_file(const char *from, const char *to, size_t most)
   free(bytes);
 }
 
-/* Three good pictures, and one that is truncated. */
+/* Writes three good pictures, and one that is truncated. */
 static void make_damaged(void)
 {
   char path[512];
@@ -223,7 +223,7 @@ static void check_damaged(void)
   free(text);
 }
 
-/* A lack of resources or a missing file is not damage, so no picture is left out. */
+/* Checks that a lack of resources or a missing file is not damage: no picture is left out. */
 static void check_machine(void)
 {
   char path[512], one[512], away[512];
@@ -287,7 +287,7 @@ static void check_folders(void)
               "%s: %s", bad[i].args, ampc_last_error());
 }
 
-/* Files of other formats with the name of a JPEG. */
+/* Checks files of other formats with the name of a JPEG. */
 static void check_kinds(void)
 {
   static const struct {
@@ -410,7 +410,7 @@ static void job(Job *j, const char *path, const char *images, const char *labels
 
 enum { BATCHES = 8, BATCH = 3 * 768 };
 
-/* Threads besides the first one. A thread that has ended may stay listed for a moment. */
+/* True if least..most threads run besides the first one. An ended thread may stay for a moment. */
 static bool has_threads(int least, int most)
 {
   int n = 0;
@@ -466,7 +466,8 @@ static void check_loader(void)
   }
 }
 
-/* The loader returns the batches before the damaged picture, then its message at each call. */
+/* Checks that the loader returns the batches before the damaged picture, then always its
+ * message. */
 static void check_failure(void)
 {
   char path[512];

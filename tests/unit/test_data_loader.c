@@ -47,7 +47,7 @@ static ampc_batches *open_job(const Job *j, uint64_t seed)
   return b;
 }
 
-/* Reads a batch into to[] and returns its size. Both sources must agree. */
+/* Reads a batch into to[] and returns its size. Both sources must have the same numbers. */
 static int64_t next(ampc_batches *b, int32_t *to, ampc_data_position *at)
 {
   const void *base;
@@ -89,7 +89,7 @@ static void check_epochs(int64_t samples, int64_t batch, bool shuffle, bool drop
   ampc_data.close(b);
 }
 
-/* After a seek, the next batch is the one that a run from the start has at that position. */
+/* Checks a seek: the next batch is the one that a run from the start has at that position. */
 static void check_seek(void)
 {
   Job j;
@@ -152,7 +152,7 @@ static void check_refusals(void)
   ampc_data.close(NULL);
 }
 
-/* Over all permutations of 5, each number is equally frequent in each position. */
+/* Checks that over all permutations of 5, each number is equally frequent in each position. */
 static void check_order(void)
 {
   int seen[5][5] = {{0}};

@@ -113,7 +113,7 @@ static void check_reference(void)
   source_close(&w);
 }
 
-/* Crops and flips apply to the upright picture, so all eight orientations give the same bytes. */
+/* Checks that all eight orientations give the same bytes: crops and flips apply to it upright. */
 static void check_draws(void)
 {
   char path[64];
@@ -129,8 +129,8 @@ static void check_draws(void)
   }
 }
 
-/* Without `exif`, pictures are not rotated, as in torchvision's ImageFolder, and one note says so.
- * With `exif=0` or `exif=1` there is no note. */
+/* Checks that without `exif`, pictures are not rotated, as in torchvision's ImageFolder, and one
+ * note says so. With `exif=0` or `exif=1` there is no note. */
 static void check_unasked(void)
 {
   uint8_t upright[BYTES], stored[BYTES], unasked[BYTES];

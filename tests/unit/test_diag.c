@@ -73,7 +73,7 @@ static void test_counting(void)
     diag_error(c, E201, (Span){at + i, at + i + 1}, "error %u", i);
     diag_note(c, (Span){at, at + 1}, "note %u", i);
     diag_error(c, E201, (Span){at + i, at + i + 1}, "error %u",
-               i); /* again, as in the next round of a loop */
+               i); /* reported again, as in the next round of a loop */
     diag_help(c, "help %u", i);
   }
   diag_warning(c, W406, (Span){at, at + 1}, "warning");
@@ -101,7 +101,7 @@ static void test_werror(void)
   arena_destroy(c->arena);
 }
 
-/* An error inside the layer library is reported at the user's call. */
+/* Checks that an error inside the layer library is reported at the user's call. */
 static void test_frames(void)
 {
   Compile *c = start();

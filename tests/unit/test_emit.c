@@ -89,7 +89,7 @@ static void test_names(void)
   CHECK(!contains(odd, "cpu", 2, "\\\n// "));
 }
 
-/* A value of the job would hide a helper of the same name, so the helpers' names are reserved. */
+/* Checks that helpers' names are reserved: a value with such a name would hide the helper. */
 static void test_helpers_are_reserved(const char *file)
 {
   static const char marker[] = "\n// --- ";
@@ -105,8 +105,8 @@ static void test_helpers_are_reserved(const char *file)
   CHECK(n > 0);
 }
 
-/* Products whose label equals the name of a place: of a parameter's, of a value's or of STATE's.
- * Two products share a description. */
+/* Checks products whose label equals the name of a place: of a parameter's, of a value's or of
+ * STATE's. Two products share a description. */
 static void test_product_names(void)
 {
   static const char places[] =
@@ -151,13 +151,13 @@ static void test_fusion(void)
   static const char both[] =
       "infer f(x: f32[8, 9], w: f32[9, 4]) { y = x @ w; return relu(y), y }\n";
   CHECK(commands(ends, 2) == 1 && commands(both, 2) == 2);
-  /* row ops over the same rows share a kernel and their equal reductions */
+  /* row ops over the same rows share a kernel and their common reductions */
   static const char rows[] = "infer f(x: f32[8, 9]) { return softmax(x, 1), log_softmax(x, 1) }\n";
   CHECK(commands(rows, 2) == 1);
   CHECK(!contains(rows, "cpu", 2, "row_m_2"));
 }
 
-/* The index of the first command of the step whose label contains `what`. */
+/* Returns the index of the first command of the step whose label contains `what`. */
 static uint32_t command_at(const Compile *c, const char *what)
 {
   const ampc_step *s = &c->program->blocks[0].variant[0];
@@ -194,7 +194,7 @@ static uint32_t kernels_of(const char *text, const char *target)
   return n;
 }
 
-/* Columns of the longest line of code in the kernels, without a trailing comment. */
+/* Returns the columns of the longest line of code in the kernels, without a trailing comment. */
 static size_t widest_statement(const char *text)
 {
   size_t most = 0;
@@ -208,8 +208,8 @@ static size_t widest_statement(const char *text)
   return most;
 }
 
-/* Long expressions are broken before an operator. Arithmetic that changes nothing is left out.
- * Terms with the user's numbers that only look like that (x + 0.0, k + 10) stay. */
+/* Checks lines. Long expressions are broken before an operator. Arithmetic that changes nothing is
+ * left out. Terms with the user's numbers that only look so (x + 0.0, k + 10) stay. */
 static void test_lines(const char *target)
 {
   static const char wide[] =
@@ -233,8 +233,8 @@ static void test_lines(const char *target)
   CHECK(contains(zero, target, 2, " + R(0.0)") && contains(zero, target, 2, " + 10"));
 }
 
-/* Equal kernels are printed once. Names of layers, values and numbers don't matter; a different
- * size, type or order of operands does. */
+/* Checks that kernels with one key are printed once. Names of layers, values and numbers don't
+ * matter; a different size, type or order of operands does. */
 static void test_shared_kernels(const char *target)
 {
   static const char same[] = "model a = LayerNorm(48)\nmodel bb = LayerNorm(48)\n"
@@ -259,7 +259,8 @@ static void test_shared_kernels(const char *target)
   CHECK(contains(same, target, 2, "//   also for   bb\n"));
 }
 
-/* Little work after a reduction over many blocks is done by the last block that finishes. */
+/* Checks that little work after a reduction over many blocks is done by the last block to
+ * finish. */
 static void test_last_block(const char *target)
 {
   static const char little[] = "infer f(x: f32[40, 512]) { return logsumexp(sum(x, 1), 0) }\n";
@@ -297,7 +298,7 @@ static void test_random_kernels(const char *target)
   CHECK(contains(alike, target, 2, "//   also for   3\n"));
 }
 
-/* Equal parts of a launch call one function; their differences are its arguments. */
+/* Checks that like parts of a launch call one function; their differences are its arguments. */
 static void test_alike_parts(const char *target)
 {
   static const char stats[] =
@@ -315,7 +316,7 @@ static void test_alike_parts(const char *target)
   compile_destroy(c);
 }
 
-/* The commands of one block of a net form a paragraph. */
+/* Checks that the commands of one block of a net form a paragraph. */
 static void test_paragraphs(void)
 {
   static const char blocks[] =
@@ -336,7 +337,7 @@ static void test_constant_outputs(void)
   compile_destroy(c);
 }
 
-/* The optimizer writes the 16-bit copies, so no kernel of the step casts a weight. */
+/* Checks that no kernel of the step casts a weight: the optimizer writes the 16-bit copies. */
 static void test_no_weight_casts(void)
 {
   Compile *c = compile(job, "cpu", 0);
@@ -359,7 +360,7 @@ static uint32_t node_named(const Compile *c, const char *name)
   return id;
 }
 
-/* A result that has no memory. */
+/* Makes a result that has no memory. */
 static void lose_place(Compile *c)
 {
   c->graph->nodes.at[node_named(c, "lost")].place.space = AMPC_NONE;

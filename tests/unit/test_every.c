@@ -1,5 +1,5 @@
 /* The variants that `every` makes of a block: exactly those that some step runs, each once. A full
- * batch and the smaller last batch have the same ones. */
+ * batch and the smaller last batch have the same variants. */
 #include "check.h"
 #include "compiler/base/compile.h"
 #include "compiler/driver.h"
@@ -7,7 +7,7 @@
 
 enum { SAMPLES = 10, BATCH = 4, REST = 2, STEPS = 5000 };
 
-/* A bit mask of the numbers that divide the step. */
+/* Returns a bit mask of the numbers that divide the step. */
 static uint32_t fires_in(const int64_t *numbers, uint32_t n, int64_t step)
 {
   uint32_t out = 0;
@@ -38,11 +38,11 @@ static void check_block(const ampc_block *b, const int64_t *numbers, uint32_t n,
     seen[rest] = true;
   }
   for (uint32_t v = 0; v < b->n_variants; v++) CHECK_MSG(seen[v], "variant %u never runs", v);
-  CHECK(ampc_variant_at(b, BATCH, 0) == 0); /* outside of steps everything fires */
+  CHECK(ampc_variant_at(b, BATCH, 0) == 0); /* outside of steps all statements run */
   CHECK(ampc_variant_at(b, BATCH - 1, 1) == b->n_variants);
 }
 
-/* `numbers` may be in any order. None is 1, and none occurs twice. */
+/* Checks the variants. `numbers` may be in any order. None is 1, and none occurs twice. */
 static void check_numbers(const int64_t *numbers, uint32_t n, bool kept)
 {
   char text[1024];

@@ -63,7 +63,7 @@ static void check_plain(void)
   unlink(temp_path("new"));
 }
 
-/* A link stays a link. Its target is replaced, in the target's folder. */
+/* Checks that a link stays a link. Its target is replaced, in the target's folder. */
 static void check_links(void)
 {
   MUST(mkdir(temp_path("there"), 0700) == 0);
@@ -84,7 +84,7 @@ static void check_links(void)
   for (size_t i = 0; i < sizeof made / sizeof *made; i++) remove(temp_path(made[i]));
 }
 
-/* A special file is written to, not replaced. */
+/* Checks that a special file is written to, not replaced. */
 static void check_special(void)
 {
   CHECK(file_write("/dev/null", NULL, "x", 1) == AMPC_OK);
@@ -106,7 +106,7 @@ static void check_special(void)
   unlink(temp_path("pipe"));
 }
 
-/* An open descriptor (/dev/fd/N) is written at its position, even if it is a regular file. */
+/* Checks that an open descriptor (/dev/fd/N) is written at its position, even of a regular file. */
 static void check_open(void)
 {
   char name[64];
@@ -144,7 +144,7 @@ static void check_parts(void)
   unlink(temp_path("whole"));
 }
 
-/* A file that cannot be written is refused before the work that makes its contents. */
+/* Checks that an unwritable file is refused before the work that makes its contents. */
 static void check_names(void)
 {
   char name[NAME_MAX + 2];
@@ -162,7 +162,7 @@ static void check_names(void)
   CHECK(file_check_writable("", NULL) == AMPC_BAD_FILE);
 }
 
-/* Several processes write and one reads. The reader gets a complete text each time, and no
+/* Lets several processes write and one read. The reader gets a complete text each time, and no
  * temporary file stays. */
 static void check_together(void)
 {
@@ -223,7 +223,7 @@ static void end_child(pid_t child)
   waitpid(child, NULL, 0);
 }
 
-/* The child holds the pipe from the start. It writes the rest after the first bytes were read. */
+/* Checks a child that holds the pipe from the start and writes the rest after a first read. */
 static void check_slow_writer(void)
 {
   int fd = open(temp_path("pipe"), O_RDWR);
@@ -240,7 +240,7 @@ static void check_slow_writer(void)
   end_child(child);
 }
 
-/* The child opens the pipe after the reader. If a busy machine makes it too late, try again. */
+/* Checks a child that opens the pipe after the reader. Tries again if the child is too late. */
 static void check_late_writer(void)
 {
   char *bytes = NULL;
@@ -262,7 +262,7 @@ static void check_late_writer(void)
   free(bytes);
 }
 
-/* A pipe can be read if a process writes to it, even one that opens it after the reader. */
+/* Checks that a pipe can be read, even if its writer opens it after the reader. */
 static void check_pipes(void)
 {
   char *bytes;
@@ -305,7 +305,8 @@ static int try_lock(const char *name)
   return WEXITSTATUS(status);
 }
 
-/* A lock ends with its process, however that ends. It holds for all names of the file. */
+/* Checks that a lock ends with its process, however that ends, and holds for all names of a
+ * file. */
 static void check_lock(void)
 {
   int lock, again, pipe_ends[2];

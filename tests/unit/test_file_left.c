@@ -12,7 +12,7 @@ static int at_rename; /* the signal that a writer raises in rename(); 0: none */
 
 int rename(const char *from, const char *to);
 
-/* Replaces the C library's function. */
+/* Replaces the C library's function: the writer stops here. */
 int rename(const char *from, const char *to)
 {
   if (at_rename) raise(at_rename);
@@ -41,7 +41,7 @@ static void killed(void)
   for (int i = 0; i < 3; i++) {
     pid_t child = writer(SIGKILL);
     MUST(waitpid(child, &status, 0) == child && WIFSIGNALED(status));
-    CHECK(parts() == 1); /* even after the third: each writer removes the file of the one before */
+    CHECK(parts() == 1); /* also after the third: each writer removes the previous one's file */
   }
   CHECK(file_write(temp_path("other"), NULL, "x", 1) == AMPC_OK && parts() == 1);
   CHECK(file_write(temp_path("target"), NULL, "whole", 5) == AMPC_OK && parts() == 0);
@@ -59,7 +59,7 @@ static void living(void)
   CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0 && parts() == 0);
 }
 
-/* A file of another machine, which may still be writing it. Its lock may be invisible here. */
+/* Makes a file of another machine, which may still write it. Its lock may be invisible here. */
 static void foreign(void)
 {
   const char *part = temp_path("target.new-0123456789abcdef");

@@ -112,7 +112,7 @@ static const Node *result(const Job *j, uint32_t output_index)
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/* Rows of optimizers.def: the arguments, and the conditions of moments and flags. */
+/* Checks rows of optimizers.def: the arguments, and the conditions of moments and flags. */
 static void test_optimizers(void)
 {
   OptimizerKind kind;
@@ -370,8 +370,8 @@ static void test_strict_rounding(void)
   job_end(&j);
 }
 
-/* A weight that is used twice: its gradients are summed before they reach GRAD, in f32 unless the
- * rounding must be PyTorch's. */
+/* Checks a weight that is used twice. Its gradients are summed before they reach GRAD, in f32
+ * unless the rounding must be PyTorch's. */
 static void check_shared_weight(bool strict)
 {
   Job j = job_begin(REGION_f16);
@@ -392,7 +392,7 @@ static void test_shared_weight(void)
   check_shared_weight(true);
 }
 
-/* Three products read one f32 value. They share a cast; their 16-bit gradients are added in f32. */
+/* Checks three products of one f32 value: they share a cast; 16-bit gradients are added in f32. */
 static void test_shared_cast(void)
 {
   Job j = job_begin(REGION_f16);

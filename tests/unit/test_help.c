@@ -13,7 +13,7 @@ static void check_complete(Arena *arena)
   CHECK(wrong.n == 0);
 }
 
-/* Several entries of one name, a signature from a table, an op's autocast category. */
+/* Checks several entries of one name, a signature from a table, an op's autocast category. */
 static void check_entries(Arena *arena)
 {
   Text t;
@@ -38,7 +38,7 @@ static void check_unknown(Arena *arena)
   CHECK(!help_nearest(arena, "zzzzzzzzzz"));
 }
 
-/* No line is longer than 130 columns: paragraphs and signatures are wrapped, examples are short. */
+/* Checks that no line exceeds 130 columns: paragraphs and signatures wrap, examples are short. */
 static void check_widths(Arena *arena)
 {
   Text t;

@@ -1,4 +1,4 @@
-/* Input at a prompt: complete or unfinished, its kind, and what it replaces. */
+/* Input of `amp repl`: complete or unfinished, its kind, and the statements that it replaces. */
 #include "check.h"
 #include "compiler/driver.h"
 #include <string.h>
@@ -61,7 +61,7 @@ static void check_replacing(void)
   open_job(&job);
   CHECK(add(&job, "const A = 1\nconst B = A"));
   CHECK(add(&job, "const A = 2") && job.c->ast->n == 2);
-  CHECK(job.c->ast->at[0]->as.constant.value->as.integer == 2);    /* in the place of the old one */
+  CHECK(job.c->ast->at[0]->as.constant.value->as.integer == 2);    /* where the old one was */
   CHECK(add(&job, "def B(x) { return x }") && job.c->ast->n == 2); /* even of another kind */
   CHECK(add(&job, "precision f16") && add(&job, "precision bf16") && job.c->ast->n == 3);
   CHECK(add(&job, "manual_seed(1)") && add(&job, "manual_seed(2)") && job.c->ast->n == 4);

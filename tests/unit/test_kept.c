@@ -1,4 +1,4 @@
-/* Runs runtime/cuda/kept.cu thread by thread and compares with the same draws of the host's Philox.
+/* Runs runtime/cuda/kept.cu thread by thread and compares with the draws of the host's Philox.
  * Every number must be at its place, and nothing may be written past the last one. */
 #include "check.h"
 #include "runtime/base/philox.h"
@@ -37,7 +37,7 @@ static void run(const Walk *w, unsigned short *out, const Wide *state, Wide stre
                 w->stride[2], w->stride[3], ONE, w->causal, state, stream, least, first);
 }
 
-/* Seeds and bodies of more than 32 bits, and draws beyond the first 2^32. */
+/* Checks draws: seeds and bodies of more than 32 bits, numbers beyond the first 2^32. */
 static void check_draws(Wide seed, Wide body, Wide stream, Wide first, Wide n, double p)
 {
   unsigned short out[ROOM];
@@ -58,8 +58,8 @@ static void check_draws(Wide seed, Wide body, Wide stream, Wide first, Wide n, d
             "%llu of %llu are kept", kept, n);
 }
 
-/* Two images, three heads, 33 queries, 29 keys. Keys after the query and keys that the mask hides
- * give 0; all others are as without a mask. */
+/* Checks two images, three heads, 33 queries, 29 keys. Keys after the query and keys that the mask
+ * hides have 0; all others have the numbers without a mask. */
 static void check_masks(void)
 {
   enum { HEADS = 3, QUERIES = 33, KEYS = 29, ALL = 2 * HEADS * QUERIES * KEYS };

@@ -16,7 +16,7 @@ typedef float real;
 #include "templates/maths.cuh"
 #include "templates/device.cuh"
 
-/* The error in ulps of the true value, which may be subnormal. */
+/* Returns the error in ulps of the true value, which may be subnormal. */
 static double ulps(float got, double want)
 {
   if (isnan(want)) return isnan(got) ? 0 : INFINITY;
@@ -33,9 +33,9 @@ typedef struct Case {
   const char *name;
   float (*got)(float);
   double (*want)(double);
-  double bound;    /* ulps */
-  double absolute; /* a smaller error is accepted too */
-  float low, high; /* a range with more samples */
+  double bound;    /* in ulps */
+  double absolute; /* accepted error, even if it is above `bound` */
+  float low, high; /* a range that gets more samples */
 } Case;
 
 static double log2_d(double x)
@@ -66,7 +66,7 @@ static double gelu_slope_d(double x)
 {
   return isinf(x) ? NAN : phi(x) + x * exp(-0.5 * x * x) / sqrt(2 * M_PI);
 }
-/* (1 + tanh u) / 2, without the cancellation in 1 + tanh u */
+/* Returns (1 + tanh u) / 2, without the cancellation in 1 + tanh u. */
 static double tanh_share(double x)
 {
   return 1 / (1 + exp(-2 * sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
@@ -325,7 +325,7 @@ static void test_pow(void)
   printf("%-16s %.2f ulps\n", "pow", worst);
 }
 
-/* From f16: all 2^16 values. To f16: every 97th float, against _Float16. */
+/* Tests conversions: all 2^16 values from f16; to f16 every 97th float, against _Float16. */
 static void test_f16(void)
 {
   for (unsigned h = 0; h < 65536; h++) {
@@ -349,7 +349,7 @@ static void test_f16(void)
   CHECK(to_f16(65519.996f) == 0x7bff && to_f16(65520.0f) == 0x7c00 && to_f16(-65520.0f) == 0xfc00);
 }
 
-/* The nearer of the two neighbours, without bit tricks. A tie goes to the even one. */
+/* Returns the nearer bf16 neighbour, without bit tricks. A tie goes to the even one. */
 static unsigned bf16_by_search(float x)
 {
   unsigned below = float_bits(x) >> 16, above = below + 1;
@@ -375,7 +375,7 @@ static void test_bf16(void)
   }
 }
 
-/* Known answers published with the Random123 library (first word of each). */
+/* Checks known answers published with the Random123 library (the first word of each). */
 static void test_philox(void)
 {
   unsigned m = 0xffffffffu;

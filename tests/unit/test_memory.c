@@ -33,8 +33,8 @@ static bool says(const char *fault, const char *what)
   return fault && strstr(fault, what);
 }
 
-/* Moves each value to the place of each other one. Values with overlapping lifetimes must be
- * reported. The first value of a step overlaps with most, because backward reads it. */
+/* Moves each value to the place of each other one. The verifier must report values with overlapping
+ * lifetimes. The first value of a step overlaps with most, because backward reads it. */
 static void test_overlaps(const char *target, int optimize)
 {
   Compile *c = compile(target, optimize, false);
@@ -72,7 +72,8 @@ static void test_other_faults(void)
   CHECK(says(memory_fault(c), "outside"));
   g->blocks.at[0].work_bytes = whole;
   uint32_t scratch = 0;
-  for (uint32_t i = 1; i < g->groups.n; i++) { /* a workspace over an operand of its command */
+  for (uint32_t i = 1; i < g->groups.n; i++) { /* moves a workspace over an operand of its
+                                                * command */
     Group *p = &g->groups.at[i];
     if (p->workspace.space != AMPC_WORK || !work_has_command(g, i, 0)) continue;
     const Node *result = ir_node(g, p->anchor);

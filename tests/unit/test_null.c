@@ -77,7 +77,7 @@ static void check_state(void)
   REFUSED(ampc_clear_metrics(rt, UINT32_MAX));
 }
 
-/* The functions that steps call return nothing. Without a runtime they do nothing. */
+/* Checks the functions that steps call. They return nothing; without a runtime they do nothing. */
 static void check_steps(void)
 {
   REFUSED(ampc_run_step(NULL, 0, 0));
@@ -186,7 +186,7 @@ static void check_plan(void)
   ampc_part(10, 0, 1, &n, NULL);
 }
 
-/* This file must contain a call of each function that the header declares. */
+/* Checks that this file contains a call of each function that the header declares. */
 static void check_all_are_here(void)
 {
   size_t size;

@@ -53,7 +53,7 @@ static void check_real(void)
     CHECK_MSG(!ampc_read_real(bad[i], &v), "`%s` is read as %g", bad[i], v);
 }
 
-/* The ends of each domain, and the nearest f32 numbers outside of it. */
+/* Checks the ends of each domain, and the nearest f32 numbers outside of it. */
 static void check_domains(void)
 {
   for (ampc_domain d = 0; d < AMPC_DOMAIN_COUNT; d++) {
@@ -95,7 +95,7 @@ static void check_steps(void)
   CHECK(!ampc_steps_of((int64_t)1 << 62, 4, &n) && !ampc_steps_of(INT64_MAX, INT64_MAX, &n));
 }
 
-/* An epoch's last batches are a step too, even if they are fewer than an accumulation needs. */
+/* Checks that an epoch's last batches are a step, even if they are too few for an accumulation. */
 static void check_groups(void)
 {
   CHECK(ampc_groups(6, 3) == 2 && ampc_groups(7, 3) == 3 && ampc_groups(8, 3) == 3);

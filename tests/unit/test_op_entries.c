@@ -1,5 +1,5 @@
-/* The table of `amp selftest` is complete. Its check reports what is missing and where to add it,
- * so an op without an entry, cases or gradients stops the selftest before it runs. */
+/* The check of `amp selftest`'s table reports what is missing and where to add it, so an op without
+ * an entry, cases or gradients stops the selftest before it runs. The table itself is complete. */
 #include "check.h"
 #include "runner/selftest/ops/entry.h"
 

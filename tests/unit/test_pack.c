@@ -1,5 +1,5 @@
-/* Rooms: intervals of WORK that are in use from one command to another. Rooms in use at the same
- * time must not overlap, and nested ones must waste nothing. Few rooms are tried in several
+/* Rooms (here: intervals of WORK that are in use from one command to another). Rooms in use at the
+ * same time must not overlap, and nested ones must waste nothing. Few rooms are tried in several
  * orders. */
 #include "check.h"
 #include "compiler/passes/pack.h"
@@ -29,7 +29,7 @@ static void check_rooms(Room *const *rooms, uint32_t n, int64_t bytes)
   CHECK(outside == 0);
 }
 
-/* The most bytes in use at once: a lower bound. */
+/* Returns the most bytes in use at once: a lower bound. */
 static int64_t needed(Room *const *rooms, uint32_t n)
 {
   static int64_t change[COMMANDS + 1];
@@ -72,7 +72,7 @@ static void test_random(uint32_t n, double waste)
   arena_destroy(a);
 }
 
-/* Values that forward keeps and that backward reads in reverse order. */
+/* Checks values that forward keeps and that backward reads in reverse order. */
 static void test_nested(uint32_t n)
 {
   Arena *a = arena_create();

@@ -1,11 +1,11 @@
-/* Convolution weights are stored channels last, which is invisible from outside: initial values,
+/* Convolution weights are stored channels last. That is invisible from outside: initial values,
  * files and reads equal those of the same program with weights in the order of their shape. */
 #include <stdlib.h>
 #include <string.h>
 #include "ampc_rt.h"
 #include "temp.h"
 
-/* Weights over 2, 1 and 3 axes, one of them with filters larger than a chunk of a checkpoint; a
+/* Weights over 2, 1 and 3 axes, one of them with filters larger than a chunk of a checkpoint, and a
  * bias. */
 enum { N = 5, BIG = 3 * 400 * 9 * 9 * 9 };
 static ampc_param plain[N] = {
@@ -87,7 +87,7 @@ static bool same_files(const char *a, const char *b)
   return same;
 }
 
-/* Element [k, c, t] of a shape [k, c, kernel..] must lie at [k, t, c]. */
+/* Checks that element [k, c, t] of a shape [k, c, kernel..] lies at [k, t, c]. */
 static void check_place(const ampc_param *q, const float *row_major, const float *laid)
 {
   int64_t c = q->dim[1], taps = q->elements / q->dim[0] / c, wrong = 0;

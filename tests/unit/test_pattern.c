@@ -6,7 +6,7 @@
 
 static const struct {
   const char *pattern, *name;
-  bool within, whole; /* matches a part of the name; the whole name */
+  bool within, whole; /* within: matches a piece of the name; whole: the whole name */
 } matches[] = {
     {"fc.weight", "fc.weight", true, true},
     {"fc", "fc.weight", true, false},
@@ -27,7 +27,7 @@ static const struct {
 };
 
 static const struct {
-  const char *from, *to, *name, *renamed; /* NULL: does not match */
+  const char *from, *to, *name, *renamed; /* renamed: NULL if `from` does not match */
 } renames[] = {
     {"**.gamma", "**.weight", "bert.norm.gamma", "bert.norm.weight"},
     {"**.gamma", "**.weight", "gamma", "weight"},

@@ -74,8 +74,8 @@ static const Type types[] = {
     {"f64", "ampc_relu64", 8, 1ull << 63, 0x7ffull << 52, 0x3ffull << 52},
 };
 
-/* Of each sign: zero, the least and the largest subnormal number, the least normal number, one, the
- * largest number, infinity, NaN. */
+/* Numbers of each sign: zero, the smallest and the largest subnormal number, the smallest normal
+ * number, one, the largest number, infinity, NaN. */
 enum { KINDS = 8, NUMBERS = 2 * KINDS, AFTER = 3, ALL = NUMBERS + AFTER };
 
 static uint64_t number(const Type *t, int i)

@@ -37,7 +37,7 @@ static Array array(ampc_dtype t, bool real64, int64_t elements)
 
 /* ---- the reference ---- */
 
-/* The elements as the convolution reads them, in double. */
+/* Returns the elements as the convolution reads them, in double. */
 static double *values(const ampc_conv *d, ampc_dtype t, bool real64, const Array *a)
 {
   double *v = malloc((size_t)a->elements * sizeof *v);
@@ -78,7 +78,7 @@ static void add_channels(const ampc_conv *d, Sums *s, int64_t x, int64_t w, int6
   }
 }
 
-/* Advances to the next index of a box of these sizes, in row-major order; false after the last. */
+/* Advances to the next index of a box of these sizes, in row-major order. False after the last. */
 static bool advance(uint32_t n, const int64_t *size, int64_t *index)
 {
   for (uint32_t i = n; i-- > 0; index[i] = 0)
@@ -86,7 +86,7 @@ static bool advance(uint32_t n, const int64_t *size, int64_t *index)
   return false;
 }
 
-/* Sets *out to the pixel of x at o * stride - pad + t * dilation; false: outside. */
+/* Sets *out to the pixel of x at o * stride - pad + t * dilation. False if that is outside. */
 static bool find_pixel(const ampc_conv *d, const int64_t *o, const int64_t *t, int64_t *out)
 {
   *out = 0;
@@ -205,8 +205,8 @@ static void call(ConvCache *cache, const ampc_conv *d, const Operands *o)
   free(workspace);
 }
 
-/* The same by ampc's own loops, which the runtime uses if oneDNN has only reference code: all at
- * once, or with the weights in two slices. */
+/* Computes the convolution by ampc's own loops, which the runtime uses if oneDNN has only reference
+ * code: at once, or with the weights in two slices. */
 static void by_loops(const ampc_conv *d, const Operands *o, int64_t slices, Array *result)
 {
   int64_t filters = d->k / slices, plain = conv_weights(d) / slices;
@@ -224,7 +224,7 @@ static void by_loops(const ampc_conv *d, const Operands *o, int64_t slices, Arra
   free(packed);
 }
 
-/* Small convolutions only, because the reference takes most of the time. */
+/* True for small convolutions: the reference takes most of the time. */
 static bool suits_loops(const ampc_conv *d, bool real64)
 {
   bool few = d->n * conv_out_pixels(d) * conv_weights(d) < 1 << 20;
@@ -294,7 +294,7 @@ static const ampc_conv shapes[] = {
     {.n = 2, 70, 70, 70, 2, {9, 8}, {5, 5}, {0}, {1, 2}, {4, 2}, {2}},
     {.n = 2, 15, 3, 1, 2, {5, 6}, {1, 1}, {0}, {1, 1}, {0}, {0}},   /* an odd number of filters */
     {.n = 2, 4, 1, 1, 2, {1, 1}, {3, 3}, {0}, {2, 2}, {1, 1}, {0}}, /* one pixel, padded */
-    /* 1x1 with many weights: a product of x itself; in groups; with a stride, so x is no matrix */
+    /* 1x1 with many weights: a product of x; in groups; with a stride, so that x is no matrix */
     {.n = 2, 400, 330, 1, 2, {2, 1}, {1, 1}, {0}, {1, 1}, {0}, {0}, .has_bias = true},
     {.n = 2, 724, 728, 2, 2, {1, 1}, {1, 1}, {0}, {1, 1}, {0}, {0}, .has_bias = true},
     {.n = 2, 400, 330, 1, 2, {3, 1}, {1, 1}, {0}, {2, 1}, {0}, {0}},
@@ -353,7 +353,7 @@ static void every_type(void)
     }
 }
 
-/* The shapes over one and three axes. every_type covers mixed types, whose code is the same. */
+/* Tests shapes over one and three axes. every_type covers mixed types, whose code is the same. */
 static void other_axes(void)
 {
   static const ampc_dtype types[] = {AMPC_F32, AMPC_F16, AMPC_BF16};
@@ -368,7 +368,7 @@ static void other_axes(void)
     }
 }
 
-/* Many weights and few pixels; a smaller last share (Note [shares]); lanes with several shares. */
+/* Tests many weights and few pixels; a smaller last share (Note [shares]); lanes with several. */
 static void large(void)
 {
   ampc_conv heavy = {.n = 2,
@@ -391,7 +391,7 @@ static void large(void)
                     .kernel = {1, 2},
                     .stride = {1, 1},
                     .dilation = {1, 1}};
-  ampc_conv volumes = {.n = 2, /* many weights, few pixels: a matrix product */
+  ampc_conv volumes = {.n = 2, /* volumes with many weights and few pixels: a matrix product */
                        .c = 140,
                        .k = 160,
                        .groups = 1,
@@ -416,8 +416,8 @@ static void large(void)
   }
 }
 
-/* Weights so large that they are processed in slices, over two shares. Most taps read only padding,
- * which keeps the reference fast. */
+/* Tests weights so large that they are processed in slices, over two shares (Note [shares]). Most
+ * taps read only padding, which keeps the reference fast. */
 static void sliced(void)
 {
   ampc_conv d = {.n = 42,
@@ -443,7 +443,7 @@ static void sliced(void)
   }
 }
 
-/* Sums are rounded once: in f16, 1 + 2^-11 + 2^-11 exceeds 1 only without rounding in between. */
+/* Tests that sums are rounded once: in f16, 1 + 2^-11 + 2^-11 exceeds 1 only if they are. */
 static void one_rounding(void)
 {
   ampc_conv d = {.n = 1,
@@ -513,7 +513,7 @@ static void refusals(void)
   refused(bad, "only a forward convolution");
 }
 
-/* A second request creates nothing new. Scratch memory is counted. */
+/* Tests that a second request creates nothing new, and that scratch memory is counted. */
 static void kept(void)
 {
   ampc_conv d = dilated(shapes[2]);

@@ -18,7 +18,7 @@ static uint32_t bits_of(float f)
   return x;
 }
 
-/* The value of the 16 bits by definition of the format. */
+/* Returns the value of the 16 bits by definition of the format. */
 static double value_of(uint16_t h, int mantissa, int bias)
 {
   int exponent = (h & 0x7fff) >> mantissa, fraction = h & ((1 << mantissa) - 1);
@@ -48,7 +48,7 @@ static void check_widen(ampc_dtype t, int mantissa, int bias)
   }
 }
 
-/* `got` must be the 16-bit value nearest to x, ties to even. Both neighbours are compared. */
+/* Checks that `got` is the 16-bit value nearest to x, ties to even. Compares both neighbours. */
 static void check_narrow_one(ampc_dtype t, float x, uint16_t got, int mantissa, int bias)
 {
   double v = value_of(got, mantissa, bias), d = (double)x;

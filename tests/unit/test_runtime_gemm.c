@@ -36,7 +36,7 @@ static double operand(const ampc_gemm *g, ampc_dtype t, bool real64, const Matri
   return real64 ? v : (double)f;
 }
 
-/* Exact value and the sum of magnitudes, which bounds the error. */
+/* Returns the exact value, and the sum of magnitudes, which bounds the error. */
 static double exact(const ampc_gemm *g, bool real64, const Matrix *a, const Matrix *b, int64_t e,
                     int64_t i, int64_t j, double *size)
 {
@@ -84,7 +84,7 @@ static void compare(const ampc_gemm *g, bool real64, const Matrix *a, const Matr
       g->relu, g->tf32, real64, worst);
 }
 
-/* Rows of C are ldc apart. The elements between them must not change. */
+/* Checks that the elements between rows of C, which are ldc apart, do not change. */
 static void check_gaps(const ampc_gemm *g, bool real64, const Matrix *before, const Matrix *c)
 {
   for (int64_t r = 0; r < g->m; r++)
@@ -153,7 +153,7 @@ static void every_type(void)
     }
 }
 
-/* relu follows the rounding: a result that rounds to -0 stays -0, a negative one becomes 0. */
+/* Tests that relu follows the rounding: a result that rounds to -0 stays, a negative becomes 0. */
 static void relu_and_small_ones(void)
 {
   ampc_gemm g = {.m = 1, .n = 2, .k = 1, .batch = 1, .lda = 1, .ldb = 2, .ldc = 2, .relu = true};
@@ -174,7 +174,7 @@ static void relu_and_small_ones(void)
   free(workspace);
 }
 
-/* Larger than a panel on each axis; several blocks. */
+/* Tests sizes larger than a panel on each axis, and several blocks. */
 static void large(void)
 {
   run((ampc_gemm){.m = 1030,
@@ -233,7 +233,7 @@ static void real64(void)
         true);
 }
 
-/* Sums are rounded once: in f16, 1 + 2^-11 + 2^-11 exceeds 1 only without rounding in between. */
+/* Tests that sums are rounded once: in f16, 1 + 2^-11 + 2^-11 exceeds 1 only if they are. */
 static void one_rounding(void)
 {
   ampc_gemm g = {.m = 1,
@@ -261,7 +261,7 @@ static void one_rounding(void)
   free(workspace);
 }
 
-/* Any number of threads gives the same bits. */
+/* Tests that any number of threads gives the same bits. */
 static void any_threads(void)
 {
   ampc_gemm g = {.m = 300,

@@ -6,7 +6,7 @@
 #include "runner/selftest/number.h"
 #include "runtime/state/init_values.h"
 
-/* Values that are computed in parts equal those computed at once. */
+/* Checks that values computed in parts equal those computed at once. */
 static void check_parts(const ampc_param *p, uint64_t seed, const double *all)
 {
   double part[7];
@@ -49,7 +49,7 @@ static void test_truncated(void)
   free(v);
 }
 
-/* The shorter sides of the matrix [first axis, others] must be orthogonal, with length `gain`. */
+/* Checks that the shorter sides of [first axis, others] are orthogonal with length `gain`. */
 static void check_orthogonal(ampc_param p)
 {
   p.path = "w";

@@ -41,7 +41,7 @@ static void check_pool(unsigned threads)
 }
 
 /* Records bits about the thread that runs a block. 1: it is a worker; 2: signals are blocked; 4:
- * crash signals are not; 8: handlers have a stack of their own. */
+ * crash signals are not blocked; 8: handlers have a stack of their own. */
 static void look_at_thread(void *context, unsigned block, unsigned n_blocks)
 {
   int *seen = context;

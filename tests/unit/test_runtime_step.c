@@ -69,8 +69,9 @@ static void check_spaces(void)
   ampc_free(rt);
 }
 
-/* y = x w as a convolution: the batch is four images of one row, [4, 1, 3, 1], and the filter has
- * three taps. It replaces the last layer's product, by a command list and by a function. */
+/* The product y = x w as a convolution: the batch is four images of one row, [4, 1, 3, 1], and the
+ * filter has three taps. It replaces the last layer's product, by a command list and by a
+ * function. */
 static ampc_conv convolution;
 
 static void convolve_by_function(ampc_runtime *rt)
@@ -195,7 +196,7 @@ static void check_params(void)
   ampc_free(other);
 }
 
-/* Mean and variance of many initial values. */
+/* Checks the mean and variance of many initial values. */
 static void check_distributions(void)
 {
   enum { N = 200000 };
@@ -232,7 +233,7 @@ static void check_distributions(void)
   ampc_free(rt);
 }
 
-/* Known answers for the published algorithm. */
+/* Checks known answers of the published algorithm. */
 static void check_philox(void)
 {
   Philox p = philox(0, 0, 0);
@@ -282,8 +283,9 @@ static void fail_then_fill(ampc_runtime *rt)
   ampc_do_fill(rt, work, 0, 128);
 }
 
-/* The first failure is kept, and later calls of the step do nothing. A call that no device supports
- * is refused before the first step, whether a command list or a function makes it. */
+/* Checks that the first failure is kept, and later calls of the step do nothing. A call that no
+ * device supports is refused before the first step, whether a command list or a function makes
+ * it. */
 static void check_sticky(void)
 {
   SmallProgram s;

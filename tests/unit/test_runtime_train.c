@@ -139,7 +139,7 @@ static void check_whole(void)
   expect_same("whole", "again", "the same again");
 }
 
-/* Stopping after any number of steps, resuming, and saving more often give the same bytes. */
+/* Checks that stopping after any step, resuming, and saving more often give the same bytes. */
 static void check_resume(void)
 {
   char line[200];
@@ -149,7 +149,8 @@ static void check_resume(void)
     expect("--resume %s/part --save %s/part --save-every 3 --quiet", 0, "of 10", NULL);
     expect_same("whole", "part", line);
   }
-  expect("--resume %s/part --save %s/part --steps 4 --quiet", 0, "of 10", NULL); /* nothing to do */
+  expect("--resume %s/part --save %s/part --steps 4 --quiet", 0, "of 10", NULL); /* no step is
+                                                                                  * left */
   expect_same("whole", "part", "nothing to do");
   expect("--resume %s/whole --steps 13 --save %s/part", 0, "of 13", "step 13/13");
   expect("--steps 13 --save %s/again", 0, "of 13", NULL);
@@ -207,7 +208,7 @@ static void check_interrupt(void)
   signal_at = -1;
 }
 
-/* The number of rows of the table that start with `begin`. */
+/* Returns the number of rows of the table that start with `begin`. */
 static int rows(const char *begin)
 {
   size_t n;
@@ -226,8 +227,8 @@ static void remove_log(void)
   MUST(system(command) == 0);
 }
 
-/* A run that ends during an evaluation, after the checkpoint of that step. The resumed run repeats
- * the evaluation and keeps the best checkpoints. The log contains each evaluation once. */
+/* Checks a run that ends during an evaluation, after the checkpoint of that step. The resumed run
+ * repeats the evaluation and keeps the best checkpoints. The log contains each evaluation once. */
 static void check_lost_evaluation(void)
 {
   static const char first[] = "--save %s/part --save-every 2 --keep-best 9 --log-dir %s/log";
@@ -261,7 +262,7 @@ static void check_lost_evaluation(void)
   remove_log();
 }
 
-/* Files of an earlier, longer run are removed, whatever their steps. Nothing else is removed. */
+/* Checks that files of an earlier, longer run are removed, whatever their steps, and no others. */
 static void check_keep_last(void)
 {
   expect("--quiet --save %s/part --save-every 2 --keep-last 2", 0, NULL, NULL);
@@ -273,7 +274,7 @@ static void check_keep_last(void)
   CHECK(!exists("part.step10") && !exists("part.step3"));
   expect_same("part", "part.step5", "the last one");
   CHECK(exists("part.step99") && exists("part.step3x"));
-  CHECK(temp_count() == 6); /* these four, part and `whole` */
+  CHECK(temp_count() == 6); /* these four, `part` and `whole` */
   /* through a link: the kept names are hard links to its target */
   remove_log();
   MUST(symlink("real", temp_path("part")) == 0);
@@ -286,7 +287,7 @@ static void check_keep_last(void)
   unlink(temp_path("again"));
 }
 
-/* A checkpoint of the initial values, from which a whole run resumes. */
+/* Checks a checkpoint of the initial values, from which a whole run resumes. */
 static void check_no_steps(void)
 {
   expect("--steps 0 --save %s/part", 0, "skipped steps: 0 of 0", "step 0 eval acc");
@@ -364,7 +365,7 @@ static void check_eval_only(void)
   expect("--set opt.lr=0.5 --log 1", 0, NULL, " lr 0.5 ");
 }
 
-/* Two train blocks: the position names the block in which the run stopped. */
+/* Checks two train blocks: the position names the block in which the run stopped. */
 static void check_two_blocks(void)
 {
   job.blocks[2] = job.blocks[0];

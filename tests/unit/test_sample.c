@@ -55,7 +55,7 @@ static void check_torch(void)
   }
 }
 
-/* Of equal logits the first one wins. A top_k of the whole vocabulary or more excludes none. */
+/* Checks that the first of equal logits wins. A top_k of the vocabulary or more excludes none. */
 static void check_greedy(void)
 {
   double x[N] = {1, 3, 2, 3, -INFINITY, 0, 0, 0}, y[N] = {0}, z[N];
@@ -75,7 +75,7 @@ static void check_impossible(void)
   CHECK(weights(none, 0, 0) == -1);
 }
 
-/* The frequencies match the probabilities within five standard deviations, even at both ends. */
+/* Checks that frequencies match the probabilities within five standard deviations, at both ends. */
 static void check_draws(void)
 {
   enum { DRAWS = 100000 };

@@ -1,4 +1,4 @@
-/* Text from outside (names, data): what is printed of it, and how it appears in emitted C. */
+/* Text from outside (names, data): how it is printed, and how it appears in emitted C. */
 #include "check.h"
 #include "compiler/base/user_text.h"
 #include "runtime/plan/shown.h"
@@ -28,7 +28,7 @@ static void test_show(void)
   shows("\xe2\x82 \xf0\x9f\x98", "\\xe2\\x82 \\xf0\\x9f\\x98");                 /* truncated */
 }
 
-/* At every buffer size, the result ends between two characters. */
+/* Checks that the result ends between two characters at every buffer size. */
 static void test_room(void)
 {
   static const char text[] = "aé\x1b€😀";

@@ -11,7 +11,7 @@ static void set_width(const char *columns)
   setenv("COLUMNS", columns, 1);
 }
 
-/* Equal layers, a different one, and an empty column. */
+/* Prints layers with the same numbers, a different one, and an empty column. */
 static const char *layers(TableView view)
 {
   Text out;

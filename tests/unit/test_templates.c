@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The message with which the check of such a template ends the program; "": none. */
+/* Returns the message with which the check of a template ends the program; "" without a message. */
 static const char *said_of(Template t, const char *text)
 {
   static char said[512];
@@ -79,7 +79,7 @@ static void test_check(void)
   test_unknown(columns, "$count", "count");
 }
 
-/* Sections are checked where they are defined, under the marks of the lines that include them. */
+/* Tests that sections are checked where they are defined, under the marks of including lines. */
 static void test_pieces(void)
 {
   Template pool = of(OP_max_pool2d), sgd = of(OP_sgd_update);
@@ -109,7 +109,7 @@ static void test_used(char sign, const char *word)
   CHECK_MSG(false, "no template has %c%s", sign, word);
 }
 
-/* Each section is included somewhere. */
+/* Checks that each section is included somewhere. */
 static void test_piece_used(const EmbeddedFile *file)
 {
   char use[64];

@@ -30,7 +30,7 @@ static void set(const char *name, const char *folder)
 
 static char why[AMPC_WHY_ROOM];
 
-/* The answer of the library that the search finds; 0: none. */
+/* Returns the answer of the library that the search finds; 0: none is found. */
 static int found(const char *stem)
 {
   Table table;
@@ -38,7 +38,7 @@ static int found(const char *stem)
   return ampc_library_open(&l, &table, why) ? table.answer() : 0;
 }
 
-/* Each line adds a place that the search tries before the previous one. */
+/* Checks the order. Each line adds a place that the search tries before the previous one. */
 static void test_order(void)
 {
   put("py/bin", "python3", 0); /* any executable */
@@ -52,7 +52,7 @@ static void test_order(void)
   CHECK(found("libampca") == 0);
   char *path = strdup(getenv("PATH"));
   set("PATH", "py/bin");
-  CHECK(found("libampca") == 2); /* the newer one */
+  CHECK(found("libampca") == 2); /* the newer library */
   set("VIRTUAL_ENV", "venv");
   CHECK(found("libampca") == 3);
   set("CUDA_HOME", "home");
@@ -69,7 +69,7 @@ static void test_order(void)
   free(path);
 }
 
-/* A file that is no library does not end the search. */
+/* Checks that a file that is not a library does not end the search. */
 static void test_damaged(void)
 {
   put("damaged", "libampcb.so.13", 0);
@@ -104,7 +104,7 @@ static void test_nowhere(void)
   CHECK_MSG(strstr(why, "has no function question"), "%s", why);
 }
 
-/* The driver's limit changes the advice about the toolkit's libraries, and no other advice. */
+/* Checks that the driver's limit changes only the advice about the toolkit's libraries. */
 static void test_limit(void)
 {
   Table table;

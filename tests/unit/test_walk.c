@@ -31,7 +31,7 @@ static const char scale_text[] = HEAD
                                                    "ret;\n" // 7 or 13: all threads
                                                    "}\n";
 
-/* Each of 32 threads adds 5 numbers that lie 256 bytes apart. No two lanes share a sector. */
+/* A loop: 32 threads each add 5 numbers that lie 256 bytes apart. No two lanes share a sector. */
 static const char strided_text[] =
     HEAD ".visible .entry k(\n" PARAM(0) "\n)\n{\n" REGISTERS "ld.param.u64 %rd1, [k_param_0];\n"
                                          "mov.u32 %r1, %tid.x;\n"          // 1
@@ -49,7 +49,7 @@ static const char strided_text[] =
                                          "ret;\n}\n";                     // 1
 
 /* Each even lane runs the loop as often as its number says, odd lanes skip it, then all reconverge.
- * Warp instructions: 4 before, 30 turns of 3 for the longest lane, 1 at the end. */
+ * Warp instructions: 4 before, 30 iterations of 3 for the longest lane, 1 at the end. */
 static const char parting_text[] =
     HEAD ".visible .entry k()\n{\n" REGISTERS "mov.u32 %r1, %tid.x;\n"
          "and.b32 %r2, %r1, 1;\n"
@@ -106,8 +106,7 @@ static const char chain_text[] =
                                        "@%p3 bra $L__BB0_2;\n" more "$L__BB0_2:\n"                 \
                                        "ret;\n}\n" /* 5 */
 
-/* Returns after four instructions if the word before argument 1 is zero. All words of argument 0
- * are. */
+/* Returns after four instructions if the word before argument 1 is 0. Argument 0 has only zeros. */
 static const char before_text[] =
     HEAD ".visible .entry k(\n" PARAM(0) ",\n" PARAM(1) "\n)\n{\n" REGISTERS
                                                         "ld.param.u64 %rd1, [k_param_1];\n" // free
@@ -134,7 +133,7 @@ static WalkCounts walk(const char *text, uint32_t grid, uint32_t block, uint32_t
 #define SAME(of, is, should)                                                                       \
   CHECK_MSG((is) == (should), "%s: %s is %g, not %g", of, #is, (double)(is), (double)(should))
 
-/* 512 threads, 300 with an element. 10 of 16 warps have elements, the last of them only 12. */
+/* Tests 512 threads, 300 with an element. 10 of 16 warps have elements, the last one only 12. */
 static void test_elements(void)
 {
   WalkCounts c = walk(scale_text, 2, 256, 2);
@@ -159,7 +158,7 @@ static void test_strided(void)
 static void test_parting(void)
 {
   WalkCounts c = walk(parting_text, 1, 32, 0);
-  /* lane 30: setp and bra 31 times, add and bra 30 times; lanes 0, 2, .. 30 likewise */
+  /* lane 30: setp and bra 31 times, add and bra 30 times; other even lanes by their numbers */
   double of_lanes = 0;
   for (int lane = 0; lane < 32; lane += 2) of_lanes += 2 * (lane + 1) + 2 * lane;
   SAME("parting", c.instructions, 32.0 * 4 + of_lanes + 32);
@@ -172,14 +171,14 @@ static void test_banks(void)
   SAME("banks", c.pipe[PIPE_lsu], 1.0 + 32);
 }
 
-/* The load, three additions, and the slot of the store. */
+/* Tests the load, three additions, and the slot of the store. */
 static void test_chain(void)
 {
   WalkCounts c = walk(chain_text, 1, 32, 1);
   CHECK_MSG(c.longest >= 600 + 3 * 4 + 1 && c.longest <= 600 + 3 * 4 + 4, "longest %g", c.longest);
 }
 
-/* A few of many blocks are walked, and the counts are scaled. */
+/* Tests that a few of many blocks are walked, and the counts are scaled. */
 static void test_scaled(void)
 {
   WalkCounts c = walk(strided_text, 100000, 32, 1);
@@ -187,8 +186,7 @@ static void test_scaled(void)
   SAME("scaled", c.walked, 100 / 100000.0);
 }
 
-/* The last block's extra work counts once, however few blocks are walked, and lengthens the
- * path. */
+/* Tests that the last block's extra work counts once and lengthens the path. */
 static void test_last(void)
 {
   static const char plain[] = LAST_TEXT(""), text[] = LAST_TEXT("add.rn.f32 %f1, %f1, %f1;\n"
@@ -219,7 +217,7 @@ static void refuses(const char *text, const char *word)
 
 #define BODY(text) HEAD ".visible .entry k()\n{\n" REGISTERS text "ret;\n}\n"
 
-/* A negative index stays in the memory of its own argument. */
+/* Tests that a negative index stays in the memory of its own argument. */
 static void test_before(void)
 {
   static const WalkArgument arguments[2] = {{.pattern = 0}, {.pattern = 0x3F8000003F800000u}};
@@ -227,7 +225,7 @@ static void test_before(void)
   SAME("before", walked(before_text, "k", launch).instructions, 5.0);
 }
 
-/* Constants in both notations are loop counts: 3, then 258. */
+/* A text with constants in both notations as loop counts: 3, then 258. */
 static const char table_text[] =
     HEAD ".const .align 4 .b32 first[2] = {-1, 3};\n"
          ".const .align 4 .b8 second[8] = {9, 0, 0, 0, 2, 1};\n"

@@ -38,9 +38,9 @@ static WalkCounts walk(const char *kernel, uint32_t grid, uint32_t block, uint32
   CHECK_MSG((is) >= (should) * (1 - (part)) && (is) <= (should) * (1 + (part)),                    \
             "%s is %.0f, not %.0f", #is, (double)(is), (double)(should))
 
-/* y = relu(2 a + b) of 4096 x 1024 f16, in 1056 blocks of 256 threads. A thread has 15.5 elements
- * on average; those of the nine blocks have 15.6. A warp reads 64 bytes twice and writes 64
- * bytes. */
+/* Tests y = relu(2 a + b) of 4096 x 1024 f16, in 1056 blocks of 256 threads. A thread has 15.5
+ * elements on average; the threads of the nine walked blocks have 15.6. A warp reads 64 bytes twice
+ * and writes 64 bytes. */
 static void test_elementwise(void)
 {
   const double elements = 4096.0 * 1024, threads = 1056.0 * 256;
@@ -54,9 +54,9 @@ static void test_elementwise(void)
   CHECK(c.longest > 16 * DRAM && c.longest < 16 * (DRAM + 100));
 }
 
-/* Sums of the 64 columns of 100352 rows of f16, one per thread, in 392 parts of 16 turns. The 2
- * blocks of 32 threads do the same work. A 64-bit addition takes a second slot: there is one in a
- * part, two in a turn and one at the end. */
+/* Tests sums of the 64 columns of 100352 rows of f16, one per thread, in 392 parts of 16
+ * iterations. The 2 blocks of 32 threads do the same work. A 64-bit addition takes a second slot:
+ * there is one in a part, two in an iteration and one at the end. */
 static void test_columns(void)
 {
   const double one = 8 + 7 + 392 * (7 + 16 * 56 + 5) + 8 + 1;
@@ -65,14 +65,14 @@ static void test_columns(void)
   WITHIN(c.slots, 2 * (one + 392 * (1 + 16 * 2) + 1), 0.0);
   WITHIN(c.sectors_read, 100352.0 * 64 * 2 / 32, 0.0);
   WITHIN(c.sectors_written, 64.0 * 4 / 32, 0.0);
-  /* each turn waits once for its 16 loads, then for 16 additions of 4 cycles each */
+  /* each iteration waits once for its 16 loads, then for 16 additions of 4 cycles each */
   CHECK(c.longest > 392 * 16 * (DRAM + 64) && c.longest < 392 * 16 * (DRAM + 64 + 50));
 }
 
-/* Sums of 4096 rows of 1024 f16, in 1056 blocks of 512 threads, a row at a time. 928 blocks have
- * four rows, the others three; of the nine walked, one has three. 64-bit additions take two slots:
- * one at the start, one per element; in a row, two in each of 3 turns and 3 after them; one in the
- * thread that stores. */
+/* Tests sums of 4096 rows of 1024 f16, in 1056 blocks of 512 threads, a row at a time. 928 blocks
+ * have four rows, the others three; of the nine walked, one has three. 64-bit additions take two
+ * slots: one at the start, one per element; in a row, two in each of 3 iterations and 3 after them;
+ * one in the thread that stores. */
 static void test_rows(void)
 {
   const double rows = 4096.0, threads = 1056.0 * 512;
