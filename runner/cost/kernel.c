@@ -15,7 +15,7 @@
 
 enum { SCHEDULERS = 4, WARP = 32, L2_BYTES_A_CYCLE = 64, SECTOR_BYTES = 32 };
 
-/* How many blocks are resident on a multiprocessor at the same time. */
+/* Returns how many blocks are resident on a multiprocessor at the same time. */
 static double resident_blocks(const Gpu *g, const KernelLoad *k)
 {
   uint32_t warps = (k->block + WARP - 1) / WARP;
@@ -28,7 +28,7 @@ static double resident_blocks(const Gpu *g, const KernelLoad *k)
   return fmax(1, fmin(most, g->blocks));
 }
 
-/* Cycles of the busiest unit, on the `busy` multiprocessors that have blocks. */
+/* Returns the cycles of the busiest unit, on the `busy` multiprocessors that have blocks. */
 static double issue_cycles(const Gpu *g, const WalkCounts *c, double busy)
 {
   const double lanes[PIPE_COUNT] = {

@@ -3,10 +3,10 @@
 #include "compiler/cost/gpu.h"
 #include "walk.h"
 
-typedef struct KernelLoad { /* of an own kernel */
+typedef struct KernelLoad { /* what an own kernel must do */
   uint32_t grid, block;
-  int registers, shared; /* per thread; bytes per block; registers 0: unknown */
-  double bytes;          /* of operands, each once */
+  int registers, shared; /* registers: per thread, 0: unknown; shared: bytes per block */
+  double bytes;          /* bytes of operands, each once */
   const WalkCounts *counts;
 } KernelLoad;
 Cost gpu_kernel_cost(const Gpu *g, const KernelLoad *k);

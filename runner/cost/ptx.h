@@ -85,20 +85,20 @@ enum { PTX_VECTOR = 8 };
 
 typedef struct PtxInstruction {
   PtxOp op;
-  PtxType type, from; /* from: source type of cvt, the second type of its name; else `type` */
+  PtxType type, from; /* from: for cvt the source type, the second type of its name; else `type` */
   PtxPipe pipe;
   uint8_t slots;      /* number of machine instructions */
   uint16_t latency;   /* cycles until the result can be used; of a memory access: see WalkLaunch */
   uint8_t n_to, n_in; /* number of results, number of operands */
-  bool leads;         /* it is the first instruction of a basic block */
+  bool leads;         /* first instruction of a basic block */
   /* the next fields have one byte each; modifiers set them by the table in ptx_op.c */
   bool constant;    /* ld.global.nc, which need not wait for stores */
   bool approximate; /* .approx, .full */
   uint8_t space;    /* PtxSpace */
-  uint8_t compare;  /* of setp: the PtxCompare relations for which it is true */
-  uint8_t join;     /* of setp: PtxJoin */
-  char mode;        /* of cvt.r[nzmp]i: n, z, m or p; of shf: l or r; of vote: a(ll) or b(allot) */
-  PtxOperand guard; /* predicate; kind none: it always executes */
+  uint8_t compare;  /* setp: the PtxCompare relations for which it is true */
+  uint8_t join;     /* setp: PtxJoin */
+  char mode;        /* cvt.r[nzmp]i: n, z, m or p; shf: l or r; vote: a(ll) or b(allot) */
+  PtxOperand guard; /* predicate; kind none: the instruction always executes */
   PtxOperand to[PTX_VECTOR], in[PTX_VECTOR];
   int64_t offset;   /* bytes that are added to the address in[0] */
   uint32_t target;  /* bra: index of an instruction */
@@ -109,9 +109,10 @@ typedef struct PtxKernel {
   const char *name;
   PtxInstruction *at;
   uint32_t n, n_registers;
-  uint32_t n_params; /* all are pointers */
+  uint32_t n_params; /* number of parameters, which are all pointers */
   uint32_t shared;   /* bytes of shared memory, including the variables of all earlier kernels */
-  uint32_t counts;   /* index of the first atomic operation (it counts blocks); n: none */
+  /* index of the first atomic operation, which counts blocks; n: no such operation */
+  uint32_t counts;
   const uint8_t *constants; /* constant memory from PTX_CONST_BASE on; in the arena */
   uint32_t n_constants;     /* bytes */
 } PtxKernel;

@@ -74,7 +74,7 @@ typedef struct Part {
   size_t n;
 } Part;
 
-/* The next part of a dotted name; false after the last one. */
+/* Reads the next component of a dotted name; false after the last one. */
 static bool next_part(const char **s, Part *out)
 {
   if (!**s) return false;
@@ -96,12 +96,12 @@ enum { IDLE, LT = COMPARE_lt, EQ = COMPARE_eq, GT = COMPARE_gt, NO = COMPARE_nan
 #define OF_ANY   PTX_OP_COUNT
 #define AT(what) offsetof(PtxInstruction, what)
 
-/* All known modifiers. IDLE ones change neither result nor cost; they are listed so that an unknown
- * modifier is noticed. The first row that matches the instruction and the word applies. */
+/* All known modifiers. IDLE modifiers change neither result nor cost; they are listed so that an
+ * unknown modifier is noticed. The first row that matches the instruction and the word applies. */
 static const struct {
   const char *words; /* separated by blanks */
-  PtxOp op;          /* only for this instruction; OF_ANY: all */
-  size_t at;         /* offset of the byte to set; IDLE: none */
+  PtxOp op;          /* the row is only for this instruction; OF_ANY: for all */
+  size_t at;         /* offset of the byte to set; IDLE: no byte */
   uint8_t value;
 } modifiers[] = {
     {"global", OF_ANY, AT(space), SPACE_global},
@@ -168,7 +168,7 @@ static bool read_modifier(Part p, PtxInstruction *i)
   return false;
 }
 
-/* mul.wide, mul.hi and others with these suffixes are separate ops: mul_wide, mul_hi. */
+/* Returns the op of a stem. mul.wide, mul.hi and others with suffixes are ops: mul_wide, mul_hi. */
 static PtxOp op_named(Part stem, const char *rest)
 {
   char name[32];
@@ -214,9 +214,9 @@ static bool is_float(PtxFamily f)
   return f == FAMILY_f16 || f == FAMILY_f32 || f == FAMILY_f64;
 }
 
-/* The more expensive type decides the cost of a conversion. From expensive to cheap: f64 and 64-bit
- * integers to or from a float (both on the slow unit), other integers to or from a float, f32 to or
- * from 16 bits, integers. */
+/* Returns the more expensive type of a conversion, which decides the cost. From expensive to cheap:
+ * f64 and 64-bit integers to or from a float (both on the slow unit), other integers to or from a
+ * float, f32 to or from 16 bits, integers. */
 static PtxFamily conversion_family(const PtxInstruction *i)
 {
   PtxFamily to = ptx_type_family(i->type), from = ptx_type_family(i->from);
@@ -228,8 +228,8 @@ static PtxFamily conversion_family(const PtxInstruction *i)
   return wide ? FAMILY_i64 : FAMILY_i32;
 }
 
-/* True if ptxas emits no instruction for it: copies, constants, halves of a register and the lower
- * half of 64 bits are only other names of a register. */
+/* Whether ptxas emits no instruction: copies, constants, halves of a register and the lower half of
+ * 64 bits are only other names of a register. */
 static bool is_free(const PtxInstruction *i)
 {
   if (i->op == PTX_OP_mov)

@@ -15,10 +15,10 @@ typedef struct Reader {
   Arena *arena;
   const char *s; /* the rest of the text */
   const char *why;
-  Names variables; /* of the file and the kernel, in shared and constant memory */
+  Names variables; /* variables of the file and the kernel, in shared and constant memory */
   Names registers, labels, params;
   NameIndex register_index, label_index;
-  uint64_t shared;        /* bytes so far */
+  uint64_t shared;        /* bytes of shared memory so far */
   VEC(uint8_t) constants; /* constant memory from PTX_CONST_BASE on */
   VEC(PtxInstruction) code;
   VEC(const char *) targets; /* for each instruction: the label that it jumps to; or NULL */
@@ -83,7 +83,7 @@ static const Named *find(const Names *names, const char *name)
 
 /* ---- operands ---- */
 
-/* NO_NAME: no register of that name is declared. */
+/* Returns the index of a register; NO_NAME: no register of that name is declared. */
 static uint32_t register_of(Reader *r, const char *name)
 {
   return name_find(r->arena, &r->register_index, r->registers.at, r->registers.n,
@@ -95,7 +95,7 @@ static void declare(Reader *r, const char *name)
   if (register_of(r, name) == NO_NAME) vec_push(r->arena, &r->registers, (Named){name, 0});
 }
 
-/* .reg .b32 %r<27>, low; */
+/* Reads a declaration of registers: .reg .b32 %r<27>, low; */
 static bool read_registers(Reader *r)
 {
   const char *name = "";
@@ -114,7 +114,7 @@ static bool read_registers(Reader *r)
   return expect(r, ';');
 }
 
-/* 0f3F800000 and 0d3FF0000000000000 are bits of floats; other numbers are integers. */
+/* Reads a number. 0f3F800000 and 0d3FF0000000000000 are bits of floats; others are integers. */
 static bool number_of(const char *s, uint64_t *bits)
 {
   bool minus = *s == '-';
@@ -145,7 +145,7 @@ static bool special_of(const char *name, PtxOperand *out)
   return false;
 }
 
-/* A result `_` is discarded: it is declared as a register that no instruction reads. */
+/* Reads an operand. A result `_` is discarded: it is declared as a register that is never read. */
 static bool read_operand(Reader *r, PtxOperand *out)
 {
   bool negated = take(r, '!'), minus = take(r, '-');
@@ -183,7 +183,7 @@ static bool read_group(Reader *r, PtxOperand at[PTX_VECTOR], uint8_t *n)
   return expect(r, '}');
 }
 
-/* [base], [base+8], [base+-8] */
+/* Reads an address: [base], [base+8], [base+-8]. */
 static bool read_address(Reader *r, PtxInstruction *i)
 {
   if (!expect(r, '[') || !read_operand(r, &i->in[i->n_in++])) return false;
@@ -290,7 +290,7 @@ static void read_constants(Reader *r, uint64_t at, uint64_t bytes, uint64_t size
   }
 }
 
-/* .shared .align 4 .b8 name[128]; the elements may have any type. */
+/* Reads a variable: .shared .align 4 .b8 name[128]; the elements may have any type. */
 static bool read_variable(Reader *r)
 {
   const char *line = r->s, *name = "";

@@ -20,7 +20,7 @@ typedef struct Clock {
 typedef struct Walk {
   const PtxKernel *k;
   const WalkLaunch *launch;
-  WalkCounts *counts, *all, once; /* once: counts of code that only the last block runs */
+  WalkCounts *counts, *all, once; /* once: counts of the code that only the last block runs */
   WalkMemory memory;
   Arena *arena;
   uint64_t (*reg)[LANES];
@@ -64,7 +64,7 @@ static uint64_t operand(const Walk *w, const PtxOperand *o, uint32_t lane)
   return o->negated ? !v : v;
 }
 
-/* Lanes of `mask` for which the guard holds. */
+/* Returns the lanes of `mask` for which the guard holds. */
 static uint32_t guarded(const Walk *w, const PtxInstruction *i, uint32_t mask)
 {
   uint32_t out = 0;
@@ -224,7 +224,7 @@ static void count(Walk *w, const PtxInstruction *i, uint32_t mask)
 
 /* ---- a warp ---- */
 
-/* The lanes with the lowest pc. *next: the second lowest pc. */
+/* Returns the lanes with the lowest pc. *next: the second lowest pc. */
 static uint32_t lowest(const Walk *w, uint32_t *pc, uint32_t *next)
 {
   uint32_t mask = 0;
@@ -246,7 +246,7 @@ static void put_lanes(Walk *w, uint32_t mask, uint32_t pc)
     if (mask >> lane & 1) w->pc[lane] = pc;
 }
 
-/* A branch that the lanes in `takes` take. False: the lanes diverge, or the warp runs too long. */
+/* Executes a branch that `takes` lanes take. False: lanes diverge, or the warp runs too long. */
 static bool jump(Walk *w, const PtxInstruction *i, uint32_t mask, uint32_t takes, uint32_t *pc)
 {
   uint32_t to = i->op == PTX_OP_bra ? i->target : DONE;
@@ -310,8 +310,8 @@ static bool run_block(Walk *w, uint32_t block)
   return true;
 }
 
-/* Scales the counts of the walked blocks to the whole grid, and adds those of the last block
- * alone. */
+/* Scales the counts of the walked blocks to the whole grid, and adds the counts that only the last
+ * block has. */
 static void add_up(WalkCounts *c, double by, const WalkCounts *once)
 {
   c->instructions = by * c->instructions + once->instructions;
@@ -322,8 +322,8 @@ static void add_up(WalkCounts *c, double by, const WalkCounts *once)
   for (int i = 0; i < PIPE_COUNT; i++) c->pipe[i] = by * c->pipe[i] + once->pipe[i];
 }
 
-/* How many blocks to walk if the first took `steps` instructions. `both`: at least the first and
- * the last, because the last block does more. */
+/* Returns how many blocks to walk if the first took `steps` instructions. `both`: at least the
+ * first and the last, because the last block does more. */
 static uint32_t blocks_of(const WalkLaunch *launch, uint64_t steps, bool both)
 {
   uint64_t n = launch->most / (steps ? steps : 1);

@@ -2,6 +2,7 @@
  * that their warps access, and the cycles of the longest warp if it never waits for a unit.
  *
  * Note [walking]
+ * To walk a block is to execute it this way, as opposed to the walk of a kernel over elements.
  * Loops, bounds and indices of kernels depend on the position of a thread and not on data, so the
  * counts of a walked block are exact. At most `blocks` blocks are walked, fewer if they are long;
  * they are spread evenly over the grid and include the first and the last.
@@ -18,8 +19,8 @@
 #include "ptx.h"
 
 typedef struct WalkArgument {
-  uint64_t pattern; /* eight bytes that its contents repeat, such as 1.0 in its type */
-  uint32_t skew;    /* its address modulo 256 */
+  uint64_t pattern; /* eight bytes that the argument's memory repeats, such as 1.0 in its type */
+  uint32_t skew;    /* address modulo 256 */
   bool absent;      /* the null pointer */
 } WalkArgument;
 
@@ -38,17 +39,17 @@ typedef struct WalkLaunch {
 typedef struct WalkCounts {
   double instructions;     /* executed by active threads; only instructions with slots */
   double slots;            /* machine instructions executed by warps */
-  double pipe[PIPE_COUNT]; /* the same by unit; in PIPE_lsu one for each line of 128 bytes */
+  double pipe[PIPE_COUNT]; /* slots by unit; in PIPE_lsu one for each line of 128 bytes */
   double sectors_read, sectors_written; /* sectors of 32 bytes, summed over warps */
   double sectors_once;                  /* sectors read, each counted once per block */
   double longest;                       /* cycles of the longest warp */
-  double walked;                        /* share of the grid that was walked */
+  double walked;                        /* fraction of the grid that was walked */
 } WalkCounts;
 
-/* False: *why names an unknown instruction or a warp that does not end. */
+/* Walks a kernel. False: *why names an unknown instruction or a warp that does not end. */
 bool walk_kernel(Arena *arena, const PtxKernel *k, const WalkLaunch *launch, WalkCounts *out,
                  const char **why);
 
-/* walk_value.c: computes the result of an instruction for one lane. It is not a load, a store or a
- * branch. False: the instruction is unknown. */
+/* walk_value.c: computes the result of an instruction other than a load, a store or a branch, for
+ * one lane. False: the instruction is unknown. */
 bool walk_value(const PtxInstruction *i, const uint64_t in[], uint64_t *out);

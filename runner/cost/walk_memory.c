@@ -8,8 +8,8 @@ enum { SECTOR = 32, LINE = 128, BANKS = 32, WORD = 4, ARGUMENT_SHIFT = 44, FIRST
 
 /* ---- addresses ---- */
 
-/* An argument begins in the middle of its address range, so that a negative index does not reach
- * the argument before it. */
+/* Returns the address of an argument. It begins in the middle of its address range, so that a
+ * negative index does not reach the argument before it. */
 uint64_t walk_argument_at(const WalkLaunch *launch, uint32_t n)
 {
   assert(n < launch->n_arguments);
@@ -78,7 +78,7 @@ static void grow(WalkMemory *m)
     if (old.slot[i]) *slot_of(m, old.slot[i]) = old.slot[i];
 }
 
-/* False: the set already contains it. */
+/* Adds a sector. False: the set already contains it. */
 static bool add(WalkMemory *m, uint64_t sector)
 {
   uint64_t *slot = slot_of(m, sector);
@@ -103,7 +103,8 @@ static uint32_t units(const WalkAccess *a, uint32_t unit, uint64_t out[64])
   return n;
 }
 
-/* Bank conflicts: lanes that access different words of a bank are served one after the other. */
+/* Returns the passes: lanes that access different words of a bank are served one after the
+ * other. */
 static uint32_t bank_passes(const WalkAccess *a)
 {
   uint64_t word[64];

@@ -28,7 +28,7 @@ static int64_t whole(PtxType t, uint64_t bits)
   return is_signed(t) ? sign_extended(bits, bytes) : (int64_t)masked(bits, bytes);
 }
 
-/* The type of a float of at most 32 bits, or of the elements of a pair. Others are f32, value 0. */
+/* The type of a float of at most 32 bits, or of a pair's elements. Other types are f32, value 0. */
 static const ampc_dtype floats[] = {[PTX_f16] = AMPC_F16,
                                     [PTX_f16x2] = AMPC_F16,
                                     [PTX_bf16] = AMPC_BF16,
@@ -67,8 +67,8 @@ static bool is_real(PtxType t)
 /* A row of ptx.def without a value for this kind of type. */
 #define NONE (known = false, 0)
 
-/* For a pair of 16-bit floats, the result of the lower half is used twice: no index depends on
- * it. */
+/* Computes a float. For a pair of 16-bit floats, the result of the lower half is used twice: no
+ * index depends on it. */
 static bool real_value(const PtxInstruction *i, const uint64_t in[], uint64_t *out)
 {
   double a = real_of(i->type, in[0]), b = i->n_in > 1 ? real_of(i->type, in[1]) : 0;
@@ -92,7 +92,7 @@ static bool below(PtxType t, uint64_t x, uint64_t y)
   return is_signed(t) ? (int64_t)x < (int64_t)y : x < y;
 }
 
-/* Division by zero, which PTX leaves undefined, returns all ones, as GPUs do. */
+/* Divides. Division by zero, which PTX leaves undefined, returns all ones, as GPUs do. */
 static uint64_t quotient(PtxType t, uint64_t x, uint64_t y, bool rest)
 {
   int64_t a = whole(t, x), b = whole(t, y);
@@ -104,7 +104,7 @@ static uint64_t quotient(PtxType t, uint64_t x, uint64_t y, bool rest)
   return rest ? (uint64_t)a % (uint64_t)b : (uint64_t)a / (uint64_t)b;
 }
 
-/* The upper half of a product. */
+/* Returns the upper half of a product. */
 static uint64_t high(PtxType t, uint64_t x, uint64_t y)
 {
   uint32_t bits = 8 * ptx_type_bytes(t);
@@ -233,7 +233,7 @@ static double rounded(char mode, double x)
   return mode == 'z' ? trunc(x) : mode == 'm' ? floor(x) : mode == 'p' ? ceil(x) : nearbyint(x);
 }
 
-/* Numbers out of range are clamped, and NaN becomes 0. */
+/* Converts to an integer. Numbers out of range are clamped, and NaN becomes 0. */
 static uint64_t to_whole(PtxType t, double x)
 {
   uint32_t bits = 8 * ptx_type_bytes(t);
@@ -244,7 +244,7 @@ static uint64_t to_whole(PtxType t, double x)
   return is_signed(t) ? (uint64_t)(int64_t)x : (uint64_t)x;
 }
 
-/* In cvt.rn.f16x2.f32 d, a, b, a becomes the upper half. */
+/* Converts. In cvt.rn.f16x2.f32 d, a, b, a becomes the upper half. */
 static uint64_t conversion(const PtxInstruction *i, const uint64_t in[])
 {
   uint32_t bytes = ptx_type_bytes(i->type);
