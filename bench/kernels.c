@@ -78,7 +78,7 @@ static void *memory(ampc_dtype type, int64_t elements)
   return m;
 }
 
-/* Seconds of the fastest of many calls, without the first ones. */
+/* Returns the seconds of the fastest of many calls, without the first calls. */
 static double best(void (*call)(void *context), void *context)
 {
   double least = 1e9, begin = seconds();

@@ -7,7 +7,7 @@
 #include "ampc_rt.h"
 #include "compiler/driver.h"
 
-enum { WARM = 5 /* batches that do not count: some were prepared ahead */, JOB = 2000 };
+enum { WARM = 5 /* batches before the timed ones: some were prepared ahead */, JOB = 2000 };
 
 static const char *const job =
     "data d() { return images(\"%s\", 224, resize=256, scale=[0.08, 1.0], hflip=0.5) }\n"
@@ -30,7 +30,7 @@ static double now(void)
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Block 0 trains, block 1 evaluates. */
+/* Compiles a job in which block 0 trains and block 1 evaluates. */
 static const ampc_program *compile(const char *folder, int batch)
 {
   static Options options = {.input = "loader.amp", .target = "cpu", .error_limit = 20};

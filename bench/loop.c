@@ -12,12 +12,12 @@
 #include "runner/jit/jit.h"
 
 enum { WARM = 60, MAX_ROUNDS = 50 };
-static int64_t steps = 400; /* timed ones, after the first WARM */
+static int64_t steps = 400; /* timed steps, after the first WARM */
 
 /* ---- a clock in the data ---- */
 
-/* Wall time, and processor time of the thread that runs the loop. With OMP_NUM_THREADS=1 this
- * thread does all the work, and other programs on the machine disturb it less. */
+/* The clocks: wall time, and processor time of the thread that runs the loop. With
+ * OMP_NUM_THREADS=1 this thread does all the work, and other programs disturb its time less. */
 enum { CLOCKS = 2 };
 static const clockid_t clocks[CLOCKS] = {CLOCK_MONOTONIC, CLOCK_THREAD_CPUTIME_ID};
 static double begin[CLOCKS], end[CLOCKS];

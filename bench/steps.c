@@ -37,12 +37,12 @@ typedef struct Bench {
   Compile *c;
   const ampc_program *program;
   const ampc_block *block;
-  uint32_t index; /* of the block: the first train block */
+  uint32_t index; /* of the first train block */
   ampc_runtime *rt;
-  char *batch[BATCHES]; /* the bytes of INPUT from `lowest` on */
+  char *batch[BATCHES]; /* bytes of INPUT from `lowest` on */
   int64_t lowest;       /* where the block's sources begin in INPUT */
-  int64_t bytes;        /* of the block's sources in INPUT */
-  int next;             /* batches used so far */
+  int64_t bytes;        /* bytes of the block's sources in INPUT */
+  int next;             /* number of batches used so far */
 } Bench;
 
 static double now(void)
@@ -115,7 +115,7 @@ static void find_sources(Bench *b)
   b->bytes = end - b->lowest;
 }
 
-/* The first full batches in the order of an epoch. */
+/* Reads the first full batches in the order of an epoch. */
 static void read_batches(Bench *b, FILE *copy)
 {
   ampc_batches *batches;
@@ -139,7 +139,7 @@ static void read_batches(Bench *b, FILE *copy)
   ampc_data.close(batches);
 }
 
-/* batches.bin is renamed when it is complete, so it never exists in part. */
+/* Writes the start. batches.bin gets its name when it is complete, so it never exists in part. */
 static void write_start(Bench *b, const char *folder)
 {
   char path[4096], begun[sizeof path + 4];
@@ -153,7 +153,7 @@ static void write_start(Bench *b, const char *folder)
   if (fclose(copy) != 0 || rename(begun, path) != 0) die("cannot write the batches");
 }
 
-/* `next` of a data interface: returns the batches that were read, in turn. */
+/* Returns the batches that were read, in turn. It is `next` of a data interface. */
 static ampc_status next_batch(ampc_batches *from, const void **base, int64_t *samples,
                               ampc_data_position *at)
 {
@@ -212,7 +212,7 @@ static void run(Bench *b, int warm, int timed)
   free(ms);
 }
 
-/* Milliseconds of a step. As in a training, the host waits only at the end of a group. */
+/* Returns the milliseconds of a step. As in a training, the host waits only at a group's end. */
 static double group(Bench *b, int n)
 {
   double begin = now();
@@ -221,15 +221,15 @@ static double group(Bench *b, int n)
   return (now() - begin) / n;
 }
 
-/* JSON cannot represent numbers that are not finite. */
+/* Returns the loss as JSON, which cannot represent numbers that are not finite. */
 static const char *loss_text(float x, char room[32])
 {
   snprintf(room, 32, "%.6f", (double)x);
   return isfinite(x) ? room : "null";
 }
 
-/* `begin`: when compiling began. The program is ready after the first step, in which libraries
- * select algorithms and graphs are recorded. */
+/* Measures and prints JSON. `begin`: when compiling began. The program is ready after the first
+ * step, in which libraries select algorithms and graphs are recorded. */
 static void run_json(Bench *b, int warm, int timed, double begin)
 {
   double ms[GROUPS];
@@ -250,8 +250,8 @@ static void run_json(Bench *b, int warm, int timed, double begin)
 
 /* ---- single commands ---- */
 
-/* A program with a block for each command, which repeats the command. The first block is the whole
- * step: it computes what the commands read. */
+/* Returns a program with a block for each command, which repeats the command. The first block is
+ * the whole step: it computes the values that the commands read. */
 static ampc_program repeating(const Bench *b, int times)
 {
   Arena *arena = b->c->arena;

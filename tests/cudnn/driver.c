@@ -1,5 +1,5 @@
-/* The functions of NVIDIA's driver that cuDNN calls while it finishes a plan that is compiled: the
- * driver starts, and it loads and unloads code. All other functions exist and fail. */
+/* The functions of NVIDIA's driver that cuDNN calls while it finishes a plan that is compiled. The
+ * driver starts, loads code and unloads code. All other functions exist and fail. */
 #include <stddef.h>
 
 enum { NO_DEVICE = 100, VERSION = 13000 };

@@ -91,8 +91,8 @@ static ampc_cudnn machine_now(void)
   return (ampc_cudnn){(int)machine.api->cudnnGetVersion(), capability};
 }
 
-/* Limits the scores that backward writes to `limit`, plus some memory for the rest. Every attention
- * that ampc_attention_against allows must have an engine. */
+/* Checks that every attention which ampc_attention_against allows has an engine. Limits the scores
+ * that backward writes to `limit`, plus some memory for the rest. */
 static void check_attention(const ampc_attention *a, const char *what, int64_t limit)
 {
   enum { BESIDE = 1 << 16 };
@@ -109,8 +109,9 @@ static void check_attention(const ampc_attention *a, const char *what, int64_t l
 
 enum { FEW_SCORES = 1 << 22 };
 
-/* cuDNN 9 names no engine that sums a weight gradient in f32 from 16-bit operands if x or y has an
- * odd number of channels. If both are even, it names one from sm_80 on (`even channels` below). */
+/* True if a plan must exist. cuDNN 9 names no engine that sums a weight gradient in f32 from 16-bit
+ * operands if x or y has an odd number of channels. If both are even, it names one from sm_80 on
+ * (`even channels` below). */
 static bool must_have_one(const ampc_conv *c)
 {
   bool halves = c->kind == AMPC_CONV_WEIGHT && c->x_type != AMPC_F32 && c->w_type == AMPC_F32;
@@ -206,7 +207,7 @@ static void check_case(const Case *t)
 typedef struct Heads {
   const char *what;
   int64_t n, l, s, heads, d;
-  bool causal, together; /* q, k and v are in the same rows, as one product writes them */
+  bool causal, together; /* together: q, k and v are in the same rows, as one product writes them */
   ampc_dtype type;
 } Heads;
 

@@ -22,7 +22,7 @@ static void refuse(const char *why, const Text *text)
   abort();
 }
 
-/* A line may contain tabs, because those of an op's text do. */
+/* True if a line may be printed. It may contain tabs, because the text of an op may. */
 static bool is_plain(const char *s, size_t n)
 {
   for (const char *end = s + n; s < end; s++) {
@@ -34,8 +34,8 @@ static bool is_plain(const char *s, size_t n)
   return true;
 }
 
-/* Refuses control characters for terminals, and comments that continue on the next line:
- * Note [the user's text in C]. Only ampc's own macros and the copied texts of ops may continue
+/* Checks lines: no control characters for terminals, no comment that continues on the next line
+ * (Note [the user's text in C]). Only ampc's own macros and the copied texts of ops may continue
  * lines. */
 static void check_lines(const Text *text)
 {
@@ -91,7 +91,7 @@ static void emit_all(Compile *c)
   }
 }
 
-/* With bit 16, the first line is the name of the file: any bytes except / and NUL. */
+/* Returns a file name. With bit 16, it is the first line: any bytes except / and NUL. */
 static const char *path_of(Arena *arena, const uint8_t *data, size_t size)
 {
   const char *text = (const char *)data + 1;

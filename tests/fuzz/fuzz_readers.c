@@ -13,7 +13,7 @@
 
 static const ampc_program program = {.name = "fuzz"};
 
-/* For all formats at once: each reads its own arguments. */
+/* Arguments for all formats at once: each format reads its own. */
 static const char arguments[] =
     "key=x\ncolumn=a\ncolumn=b\nnumber=0\nscalar=0\ndtype=f32\nheader=1\n"
     "sep=,\nlength=3\nformat=u16\nrandom=1\nof=image\nshape=2\n";
@@ -32,7 +32,7 @@ static void read_source(const ampc_source *desc, bool probed)
   source_close(&s);
 }
 
-/* Reads it as a job that takes its shapes from the file, and as a job with other shapes. */
+/* Reads a file as a job that takes its shapes from the file, and as a job with other shapes. */
 static void read_format(const ampc_format *f, const char *path)
 {
   ampc_header h;

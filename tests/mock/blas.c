@@ -280,8 +280,7 @@ static LtStatus check_sizes(Product *p)
     return mock_refuse(INVALID_VALUE, "batches of %d, %d and %d", p->a.batch, p->b.batch,
                        p->d.batch);
   bool apart = p->d.stride >= (p->n - 1) * p->d.ld + p->m;
-  bool between = p->d.stride >= p->m && p->d.batch * p->d.stride <= p->d.ld; /* next to each
-                                                                              * other */
+  bool between = p->d.stride >= p->m && p->d.batch * p->d.stride <= p->d.ld; /* side by side */
   if (p->d.batch > 1 && !apart && !between)
     return mock_refuse(INVALID_VALUE, "the results of a batch overlap");
   return CUBLAS_STATUS_SUCCESS;

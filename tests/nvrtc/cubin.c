@@ -1,6 +1,6 @@
 /* Reads cubins: see cubin.h. Section .nv.info is a list of attributes: a byte for the format, a
- * byte for the attribute's number, and 16 bits for the value, or for the size of what follows
- * (format 4). */
+ * byte for the attribute's number, and 16 bits for the value or, with format 4, for the size of the
+ * bytes after them. */
 #include "cubin.h"
 #include <elf.h>
 #include <stdint.h>

@@ -9,5 +9,5 @@ typedef struct KernelNeeds {
   unsigned local;     /* bytes per thread: spilled registers, or arrays in memory */
 } KernelNeeds;
 
-/* Returns false if the bytes are no cubin or contain no such kernel. */
+/* Reads a kernel's resources. False if the bytes are not a cubin or contain no such kernel. */
 bool cubin_needs(const char *bytes, size_t size, const char *kernel, KernelNeeds *out);

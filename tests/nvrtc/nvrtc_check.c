@@ -41,9 +41,9 @@ typedef struct Budget {
 
 static KernelNeeds used[KIND_COUNT];
 static bool seen[KIND_COUNT];
-static bool met[KIND_COUNT]; /* in some kernel, which may be named after another op */
+static bool met[KIND_COUNT]; /* true if a kernel, maybe named after another op, contains the op */
 static Budget budget[KIND_COUNT];
-static Budget usual; /* the line `*`, for kinds without a line */
+static Budget usual; /* the budget in the line `*`, for kinds without a line */
 static const char *architecture;
 static unsigned wrong, kernels;
 
@@ -150,7 +150,7 @@ static void take_kernel(Compile *c, uint32_t group, const Text *cubin, bool rewr
   seen[kind] = met[kind] = true;
   for (uint32_t i = 0; i < c->graph->groups.at[group].n; i++) {
     const Node *node = ir_node(c->graph, c->graph->groups.at[group].nodes[i]);
-    if (!op_is_step(node)) met[node->op] = true; /* the table determines the steps */
+    if (!op_is_step(node)) met[node->op] = true; /* jobs from the table cover the ops of a step */
   }
   kernels++;
 }
@@ -178,7 +178,7 @@ static void check_job(const char *path, bool rewrite)
 
 /* ---- ops that no job uses ---- */
 
-/* Whether the kind has a kernel text of its own. */
+/* True if the kind has a kernel text of its own. */
 static bool needs_kernel(int kind)
 {
   if (kind >= OP_COUNT) return true;
@@ -195,7 +195,8 @@ static bool has_news(const Graph *g)
   return false;
 }
 
-/* Skips a text that does not compile (a case that needs targets). check_coverage reports gaps. */
+/* Checks a text. Skips a case that does not compile without targets. check_coverage reports
+ * gaps. */
 static void check_text_with(const char *name, const char *text, uint32_t probe_every, bool rewrite)
 {
   Options options = {.input = name,
@@ -254,7 +255,7 @@ static void check_optimizers(bool rewrite)
   arena_destroy(arena);
 }
 
-/* The nodes that only pass probe makes. */
+/* Checks the nodes that only pass probe makes. */
 static void check_probes(bool rewrite)
 {
   check_text_with("probes",

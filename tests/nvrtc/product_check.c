@@ -60,7 +60,7 @@ static void compile(const char *text, const char *architecture, NvrtcImage *out)
   exit(WRONG);
 }
 
-/* NVRTC's PTX without empty lines, with the oldest version and target. */
+/* Makes NVRTC's PTX without empty lines, with the oldest version and target. */
 static void make_ptx(const char *text, Text *out)
 {
   NvrtcImage image;
@@ -80,7 +80,7 @@ static void make_ptx(const char *text, Text *out)
   free(image.bytes);
 }
 
-/* Compares the lines "// Compiler Build ID: CL-...". */
+/* True if the lines "// Compiler Build ID: CL-..." are the same. */
 static bool same_compiler(const char *a, const char *b)
 {
   static const char mark[] = "// Compiler Build ID:";

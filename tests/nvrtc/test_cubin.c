@@ -1,5 +1,5 @@
-/* What the NVRTC gate reads from cubins, for kernels with known resources. Status 77 without
- * NVRTC. */
+/* The numbers that the NVRTC gate reads from cubins, for kernels with known resources. Status 77
+ * without NVRTC. */
 #include "check.h"
 #include "cubin.h"
 #include "compiler/nvrtc/nvrtc.h"

@@ -50,7 +50,7 @@ static char *read_file(const char *path, size_t *out_size)
   return bytes;
 }
 
-/* Tensors are compared in double, whatever type they are stored in. */
+/* Returns an element in double, the type in which tensors are compared. */
 static double element(const char *type, const char *at, int64_t i)
 {
   double f64;
@@ -81,8 +81,8 @@ static void read_tensor(Tensor *t, const char *name, json_t *entry, const char *
   for (int64_t i = 0; i < t->n; i++) t->at[i] = element(type, data + begin, i);
 }
 
-/* A file is a u64 header size, a JSON header with the offsets of each tensor, then the bytes of the
- * tensors. All tensors are read at once, because the files are small. */
+/* Opens a file: a u64 header size, a JSON header with the offsets of each tensor, then the bytes of
+ * the tensors. All tensors are read at once, because the files are small. */
 Fixture *fixture_open(const char *path)
 {
   size_t size, header_size;
@@ -159,7 +159,7 @@ const char *fixture_metadata(const Fixture *f, const char *key)
 
 /* ---- jobs ---- */
 
-/* The name replaces a file name in diagnostics. */
+/* Compiles a job from a text. Diagnostics show `name` in place of a file name. */
 Job job_open(const char *name, const char *text)
 {
   Options options = {.input = name, .target = "cpu", .optimize = 2, .error_limit = 20};

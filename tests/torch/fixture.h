@@ -1,6 +1,6 @@
 /* Fixtures (safetensors files that make_fixtures.py writes), and jobs compiled from a text, for the
- * tests of this folder. If something is missing or fails, every function prints a message and ends
- * the test as failed. */
+ * tests of this folder. If an item is missing or a call fails, every function prints a message and
+ * ends the test as failed. */
 #pragma once
 #include "ampc_rt.h"
 #include "compiler/driver.h"
@@ -18,13 +18,13 @@ typedef struct Tensor {
 typedef struct Fixture Fixture;
 Fixture *fixture_open(const char *path);
 void fixture_close(Fixture *f);
-const Tensor *fixture_find(const Fixture *f, const char *fmt, ...) /* NULL if there is none */
+const Tensor *fixture_find(const Fixture *f, const char *fmt, ...) /* NULL if it is missing */
     __attribute__((format(printf, 2, 3)));
-const Tensor *fixture_get(const Fixture *f, const char *fmt, ...) /* must be there */
+const Tensor *fixture_get(const Fixture *f, const char *fmt, ...) /* it must exist */
     __attribute__((format(printf, 2, 3)));
-bool fixture_starts(const Fixture *f, const char *start); /* true if the name of a tensor begins
-                                                             with `start` */
-const char *fixture_metadata(const Fixture *f, const char *key); /* must be there */
+bool fixture_starts(const Fixture *f, const char *start); /* true if a tensor's name begins with
+                                                           * `start` */
+const char *fixture_metadata(const Fixture *f, const char *key); /* it must exist */
 
 typedef struct Job { /* compiled for the CPU, with kernels loaded and memory allocated */
   Compile *compile;
@@ -36,7 +36,7 @@ Job job_open(const char *name, const char *text);
 Job job_open_with(const Options *options, const char *text); /* options.input is the job's name */
 void job_close(Job *job);
 uint32_t job_block(const Job *job, ampc_block_kind kind);
-void job_run(Job *job, uint32_t block); /* one step, waits */
+void job_run(Job *job, uint32_t block); /* runs one step and waits */
 
 /* Reads or writes a parameter's f32 values in a space, in row-major order of its shape. */
 void job_read_param(Job *job, const ampc_param *p, ampc_space space, double *out);
@@ -46,4 +46,4 @@ void job_write_integers(Job *job, ampc_ref to, const double *from, int64_t n);
 
 void *test_alloc(size_t size);
 _Noreturn void test_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-void test_must(ampc_status status, const char *what); /* fails with ampc_last_error */
+void test_must(ampc_status status, const char *what); /* fails unless AMPC_OK */

@@ -1,5 +1,5 @@
-/* Numbers in [0, 1), multiples of 2^-24, from splitmix64; make_fixtures.py has the same function.
- * seed_of: the seed of a parameter, as in make_models.py. */
+/* splitmix64: numbers in [0, 1), multiples of 2^-24. make_fixtures.py has the same function.
+ * seed_of returns the seed of a parameter, as in make_models.py. */
 #pragma once
 #include <stdint.h>
 

@@ -107,7 +107,7 @@ static double output_error(Job *job, const Fixture *f)
   return worst;
 }
 
-/* The error of the moments after the first step, which are its gradients, or of the weights. */
+/* Returns the error of the weights, or of the moments after the first step: its gradients. */
 static double params_error(Job *job, const Fixture *f, const char *kind, ampc_space space)
 {
   double worst = 0;

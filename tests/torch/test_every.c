@@ -87,7 +87,7 @@ static const Run runs[] = {
     {"twofold", NETS SHARED("2"), 1e-7},
 };
 
-/* Numbers in [-1, 1) times `factor`, as in make_fixtures.py. */
+/* Returns numbers in [-1, 1) times `factor`, as in make_fixtures.py. */
 static double *numbers(uint64_t seed, int64_t n, double factor)
 {
   double *at = test_alloc((size_t)n * sizeof *at);
@@ -126,8 +126,8 @@ static void run_step(Job *job, uint32_t block, int64_t step)
   test_must(ampc_wait(job->rt), "step");
 }
 
-/* The largest error of a loss; infinity if a loss is present that should be absent, or the other
- * way round. `losses` has one row for each step, with NaN for a loss that does not run in it. */
+/* Returns the largest error of a loss; infinity if only one side has the loss. `losses` has one row
+ * for each step, with NaN for a loss that does not run in it. */
 static double loss_error(Job *job, uint32_t block, const Tensor *losses, int64_t step)
 {
   const ampc_block *b = &job->program->blocks[block];

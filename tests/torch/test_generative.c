@@ -58,7 +58,7 @@ static bool ends(const char *text, const char *end)
   return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-/* A running variance starts at 1, a running mean at 0. */
+/* Returns an initial value. A running variance starts at 1, a running mean at 0. */
 static double start(const ampc_param *p, int64_t i)
 {
   double u = signed_mix(seed_of(p->path), i);
@@ -120,7 +120,7 @@ static const ampc_param *parameter(const Job *job, const char *name, size_t n)
   test_fail("no parameter %.*s", (int)n, name);
 }
 
-/* The error of the changes of the steps, relative to their norm. */
+/* Returns the error of the changes of the steps, relative to their norm. */
 static double change_error(Job *job, const char *names, const Tensor *truth)
 {
   double worst = 0;

@@ -91,7 +91,7 @@ static double rounded(const Half *h, double x)
 
 /* ---- what is compared ---- */
 
-/* Note [roundings]. `what`: "out" or a parameter. */
+/* Returns the bound: Note [roundings]. `what` is "out" or a parameter. */
 static double bound_of(const Half *h, const Case *k, const char *what)
 {
   static const struct {
@@ -109,7 +109,7 @@ static double bound_of(const Half *h, const Case *k, const char *what)
   return 2;
 }
 
-/* A value that overflows the type must overflow here too. */
+/* Compares a tensor. A value that overflows the type must overflow here too. */
 static void compare(const Half *h, const Case *k, const char *what, const Tensor *truth,
                     const double *got, double *worst)
 {
@@ -310,7 +310,7 @@ static void run_pack(const Half *h, const Case *const *of, uint32_t n, bool show
   arena_destroy(arena);
 }
 
-/* binary_cross_entropy is refused in 16 bits (E403). */
+/* True for binary_cross_entropy, which is refused in 16 bits (E403). */
 static bool is_refused(const Case *k)
 {
   return strstr(k->output, "binary_cross_entropy(") != NULL;

@@ -28,7 +28,7 @@ enum { N_CASES = sizeof cases / sizeof *cases };
 
 static int failures;
 
-static struct { /* largest errors of one case, relative to the largest number of the tensor */
+static struct { /* the largest errors of one case, relative to the largest number of the tensor */
   double value, gradient;
 } errors;
 
@@ -63,8 +63,8 @@ static void add_dims(Text *text, const Tensor *t, uint32_t first)
   text_puts(text, "]");
 }
 
-/* The job of a case: an infer block for the value and, if there is a gradient, a train block with
- * the loss sum(output * g). Both get the targets. */
+/* Writes the job of a case: an infer block for the value and, if there is a gradient, a train block
+ * with the loss sum(output * g). Both blocks get the targets. */
 static void job_text(Text *text, const Case *k, const Tensor *g, const Tensor *t)
 {
   const char *arg = t ? "t" : "";
@@ -97,7 +97,7 @@ static ampc_ref input_place(const Job *job, uint32_t block, uint32_t i)
   return (ampc_ref){AMPC_INPUT, job->program->sources[b->first_source + i].offset};
 }
 
-/* Inputs, weights and running statistics are all parameters or buffers of the job. */
+/* Sets inputs, weights and running statistics: all are parameters or buffers of the job. */
 static void set_parameters(Job *job, const Fixture *f, const Case *k)
 {
   for (uint32_t i = 0; i < job->program->n_params; i++) {
@@ -230,7 +230,7 @@ static void run_case(const Fixture *f, const Case *k)
   arena_destroy(arena);
 }
 
-/* true if `name` is in a list of words separated by spaces. */
+/* True if `name` is in a list of words separated by spaces. */
 static bool is_word(const char *words, const char *name)
 {
   size_t n = strlen(name);
@@ -241,8 +241,7 @@ static bool is_word(const char *words, const char *name)
   return false;
 }
 
-/* Both lists must have the same cases; a case that is missing in one of them would not be
- * tested. */
+/* Checks that both lists have the same cases; a case that one list lacks would not be tested. */
 static void check_list(const Fixture *f)
 {
   char *names = strdup(fixture_metadata(f, "cases")), *save = NULL;

@@ -27,7 +27,7 @@ static const char text[] =
     "precision bf16\n"
     "train x, t in d() with batch=4 { minimize mse_loss(net(x), t) with opt }\n";
 
-/* The same numbers as `numbers` in make_fixtures.py. */
+/* Writes the numbers of `numbers` in make_fixtures.py. */
 static void write_numbers(Job *job, ampc_ref to, uint64_t seed, int64_t n)
 {
   double at[INPUTS * OUTPUTS];
@@ -52,7 +52,7 @@ static void write_parameters(Job *job)
   test_must(ampc_refresh_copies(job->rt), "copies");
 }
 
-/* The largest error of the loss or of an element of p after one step. */
+/* Returns the largest error of the loss or of an element of p after one step. */
 static double step_error(Job *job, uint32_t block, const Fixture *f, int step)
 {
   const ampc_source *s = &job->program->sources[job->program->blocks[block].first_source];

@@ -16,8 +16,8 @@
 #include <string.h>
 
 enum { CLASSES = 10, STEPS = 20 };
-/* Losses are read as f32. Gradients of the first step differ by at most 1e-10. Twenty steps of
- * batch norm over four numbers amplify the last bit of a double to 3e-5. */
+/* Bounds. Losses are read as f32. Gradients of the first step differ by at most 1e-10. Twenty steps
+ * of batch norm over four numbers amplify the last bit of a double to 3e-5. */
 static const double loss_bound = 1e-7, first_bound = 1e-8, late_bound = 3e-4;
 
 typedef struct Net { /* as in NETS of make_models.py */
@@ -116,8 +116,8 @@ static const ampc_param *next_parameter(const Job *job, const char **names)
   test_fail("no parameter %.*s", (int)n, *names);
 }
 
-/* A gradient may be 0 except for rounding, such as that of a bias before a batch norm. So a norm
- * counts as at least a millionth of the largest norm. */
+/* Returns the worst error. A gradient may be 0 except for rounding, such as that of a bias before a
+ * batch norm. So a norm counts as at least a millionth of the largest norm. */
 static double worst_projection(Job *job, Projections x)
 {
   double most = 0, worst = 0;
@@ -149,7 +149,7 @@ static double last_loss(Job *job)
 
 /* ---- a net ---- */
 
-/* Images with a class for each image or each pixel; or words with the next word for each. */
+/* Writes the data block: images with a class for each image or pixel, or words with the next. */
 static void data_text(const Net *net, char *text, size_t size)
 {
   const int64_t *d = net->image;

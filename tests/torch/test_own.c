@@ -95,7 +95,7 @@ static void write_numbers(Job *job, double at[2][MOST])
   job_write_floats(job, (ampc_ref){AMPC_INPUT, 0}, x, 12);
 }
 
-/* With SGD and a learning rate of 1, a step subtracts the gradient. */
+/* Computes the gradients. With SGD and a learning rate of 1, a step subtracts them. */
 static void gradients(Job *job, double at[2][MOST], double out[2][MOST])
 {
   write_numbers(job, at);
@@ -129,7 +129,8 @@ static double quotient(Job *job, double at[2][MOST], uint32_t i, int64_t k, doub
   return (above - below) / (2 * h);
 }
 
-/* With half the step, the error of second order is a quarter; this combination cancels it. */
+/* Returns a difference of fourth order. With half the step, the error of second order is a quarter;
+ * this combination cancels it. */
 static double difference(Job *job, double at[2][MOST], uint32_t i, int64_t k)
 {
   const double h = 0x1p-12;

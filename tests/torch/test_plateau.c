@@ -37,7 +37,7 @@ static int changes(const Tensor *rates)
   return n;
 }
 
-/* Each evaluation runs twice: the second time it is one that a resumed run repeats. */
+/* Runs each evaluation twice: the second time it is one that a resumed run repeats. */
 static bool run(const Fixture *f, size_t index)
 {
   const char *name = runs[index].name;

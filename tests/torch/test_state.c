@@ -26,7 +26,7 @@ static void check_init(const ampc_param *p, json_t *init)
               p->init.b, a, b);
 }
 
-/* The values that ampc_init_params draws must be inside the bounds and come near both of them. */
+/* Checks that the values that ampc_init_params draws are inside the bounds and come near both. */
 static void check_values(Job *job, const ampc_param *p)
 {
   double *w = test_alloc((size_t)p->elements * sizeof *w);

@@ -85,7 +85,7 @@ static const Net projected = {
      "rnn.bias_hh_l0_reverse", "rnn.weight_hr_l0_reverse", "fc.weight", "fc.bias"},
 };
 
-/* The prefix of a run's name selects the net; without a match, the MLP. */
+/* Nets by the prefix of a run's name; without a match, the MLP. */
 static const struct {
   const char *prefix;
   const Net *net;
@@ -152,7 +152,7 @@ static const ampc_param *parameter(const Job *job, const char *path)
   test_fail("no parameter %s", path);
 }
 
-/* Weights of batch norms are near 1; running statistics start at 0 and 1. */
+/* Sets the weights. Those of batch norms are near 1; running statistics start at 0 and 1. */
 static void set_weights(Job *job, const Net *net)
 {
   for (uint32_t k = 0; net->order[k]; k++) {

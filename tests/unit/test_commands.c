@@ -209,8 +209,7 @@ static void refused(const Scan *s, const char *why)
 
 static void test_refusals(Scan *s)
 {
-  s->args[0].stride = (ROOM - s->args[0].at.offset) / (TIMES - 1) + 4; /* the last one is past the
-                                                                        * end */
+  s->args[0].stride = (ROOM - s->args[0].at.offset) / (TIMES - 1) + 4; /* ends past the end */
   refused(s, "operand 0 of ");
   s->args[0].stride = -4; /* before the start */
   s->args[0].at.offset = 0;

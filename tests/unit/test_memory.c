@@ -72,8 +72,7 @@ static void test_other_faults(void)
   CHECK(says(memory_fault(c), "outside"));
   g->blocks.at[0].work_bytes = whole;
   uint32_t scratch = 0;
-  for (uint32_t i = 1; i < g->groups.n; i++) { /* moves a workspace over an operand of its
-                                                * command */
+  for (uint32_t i = 1; i < g->groups.n; i++) { /* a workspace over an operand of its command */
     Group *p = &g->groups.at[i];
     if (p->workspace.space != AMPC_WORK || !work_has_command(g, i, 0)) continue;
     const Node *result = ir_node(g, p->anchor);

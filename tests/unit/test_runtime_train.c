@@ -149,8 +149,7 @@ static void check_resume(void)
     expect("--resume %s/part --save %s/part --save-every 3 --quiet", 0, "of 10", NULL);
     expect_same("whole", "part", line);
   }
-  expect("--resume %s/part --save %s/part --steps 4 --quiet", 0, "of 10", NULL); /* no step is
-                                                                                  * left */
+  expect("--resume %s/part --save %s/part --steps 4 --quiet", 0, "of 10", NULL); /* nothing to do */
   expect_same("whole", "part", "nothing to do");
   expect("--resume %s/whole --steps 13 --save %s/part", 0, "of 13", "step 13/13");
   expect("--steps 13 --save %s/again", 0, "of 13", NULL);
