@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Blocks grow with the size of the arena, so that a large graph does not need thousands of them. */
+/* Blocks of memory grow with the size of the arena, so a large graph does not need thousands. */
 enum { FIRST_BLOCK = 64 * 1024, GREATEST_BLOCK = 4 * 1024 * 1024, ALIGN = 16 };
 
 typedef struct Block {
@@ -17,7 +17,7 @@ typedef struct Block {
 
 struct Arena {
   Block *top;
-  size_t total; /* bytes of all blocks */
+  size_t total; /* bytes of all blocks of memory */
 };
 
 _Noreturn void arena_out_of_memory(void)
@@ -26,8 +26,8 @@ _Noreturn void arena_out_of_memory(void)
   exit(5);
 }
 
-/* All pages of a large block will be used. To fault them in at once costs half as much as one by
- * one at the first write. If the system cannot do this, they are faulted in one by one. */
+/* Faults in the pages of a large block at once: that costs half as much as a fault for each page at
+ * its first write, and all pages will be used. If the system cannot do this, each page faults. */
 static void take_pages(char *at, size_t size)
 {
 #ifdef MADV_POPULATE_WRITE
@@ -96,7 +96,7 @@ void *arena_grow(Arena *a, const void *old, size_t old_size, size_t new_size, si
   return p;
 }
 
-/* Grows the most recent allocation in place. For memory with a single owner. */
+/* Grows an allocation with a single owner: in place if it is the most recent one. */
 static void *extend(Arena *a, void *old, size_t old_size, size_t new_size, size_t align)
 {
   Block *b = a->top;
@@ -161,8 +161,7 @@ char *arena_strdup(Arena *a, const char *s)
   return arena_strndup(a, s, strlen(s));
 }
 
-/* Most texts are short: they are formatted once, into `small`. Only a longer one is formatted a
- * second time. */
+/* Most texts are short: they are formatted once, into `small`. Longer texts are formatted again. */
 char *arena_vprintf(Arena *a, const char *fmt, va_list ap)
 {
   char small[512];

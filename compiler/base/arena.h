@@ -1,6 +1,6 @@
-/* The memory of one compile. Everything that the compiler allocates is in one arena and is freed
- * with it: only nvrtc/, which several threads call, uses malloc. Allocation never returns NULL: if
- * memory runs out, the program prints a message and exits with status 5. */
+/* The memory of one compile. All memory that the compiler allocates is in one arena and is freed
+ * with the arena. Only nvrtc/, which several threads call, uses malloc. Allocation never returns
+ * NULL: if memory runs out, the program prints a message and exits with status 5. */
 #pragma once
 #include <stdarg.h>
 #include <stdbool.h>
@@ -12,23 +12,23 @@ typedef struct Arena Arena;
 Arena *arena_create(void);
 void arena_destroy(Arena *a); /* `a` may be NULL */
 
-void *arena_alloc(Arena *a, size_t size, size_t align); /* zeroed */
+void *arena_alloc(Arena *a, size_t size, size_t align); /* returns zeroed memory */
 void *arena_grow(Arena *a, const void *old, size_t old_size, size_t new_size, size_t align);
-/* arena_release frees what was allocated since the mark, for work whose result is only a number.
- * Between the two calls, nothing that is used later may be allocated or grow. */
+/* arena_release() frees all memory that was allocated since arena_mark(), for work whose result is
+ * only a number. Between the two calls, no memory that is used later may be allocated or grow. */
 typedef struct ArenaMark {
   void *block;
   size_t used;
 } ArenaMark;
 ArenaMark arena_mark(const Arena *a);
 void arena_release(Arena *a, ArenaMark mark);
-/* Every failed allocation of the compiler ends here: prints a message and exits with status 5. */
+/* Prints a message and exits with status 5. Called if an allocation of the compiler fails. */
 _Noreturn void arena_out_of_memory(void);
 char *arena_strndup(Arena *a, const char *s, size_t n); /* NUL-terminates the copy */
 char *arena_strdup(Arena *a, const char *s);
 char *arena_printf(Arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 char *arena_vprintf(Arena *a, const char *fmt, va_list ap);
-/* The shortest text, with at least `least` digits, that strtod reads as exactly v: "0.1",
+/* Returns the shortest text, with at least `least` digits, that strtod reads as exactly v: "0.1",
  * "1e+09". */
 const char *arena_number(Arena *a, double v, int least);
 /* Escapes `s` for printing: runtime/plan/shown.h. Bytes in `keep` are not escaped. */
@@ -51,7 +51,7 @@ const char *arena_shown(Arena *a, const char *s, const char *keep);
    (v)->at[(v)->n++] = (__VA_ARGS__))
 void vec_reserve_(Arena *a, void **at, uint32_t *cap, uint32_t n, size_t size);
 
-/* Text that grows: everything that is printed into memory. */
+/* Text that grows, for printing into memory. */
 typedef struct Text {
   Arena *arena;
   char *at; /* always NUL-terminated */

@@ -1,4 +1,4 @@
-/* The state of one compile: everything that passes read and write. There are no globals. */
+/* The state of one compile: all data that passes read and write. There are no globals. */
 #pragma once
 #include <sys/types.h>
 #include "arena.h"
@@ -15,7 +15,8 @@ typedef struct Assignment { /* -D NAME=VALUE, --set object.key=value, --dim N=64
   const char *key, *value;
 } Assignment;
 
-typedef struct NameHint { /* help for a name that is unknown */
+/* The help that a message about an unknown name prints. */
+typedef struct NameHint {
   const char *name, *text;
 } NameHint;
 
@@ -24,39 +25,41 @@ typedef struct Options {
   const char *data_dir; /* root of data paths; NULL: the folder of the job */
   const char **include_dirs;
   Assignment *consts, *settings;
-  Assignment
-      *dims; /* "S", "64,512": sizes that infer blocks are compiled for; default: the largest */
+  Assignment *dims; /* "S", "64,512": sizes that infer blocks are compiled for; else the largest */
   uint32_t n_include_dirs, n_consts, n_settings, n_dims;
-  const char *infer_block;    /* compile only this infer block; NULL: all blocks */
-  const char **infer_inputs;  /* calls that read its arguments: `npy("x.npy")`; one may read all */
-  uint32_t n_infer_inputs;    /* 0: the caller of the block writes the arguments */
-  int64_t text_from, text_to; /* the infer block reads a text that grows from text_from to text_to
-                                 tokens, its second dim (lower/block/dim.c); 0: it does not */
-  const char *target;         /* "cpu" or "sm_80"; default "sm_80" */
-  int optimize;               /* 0, 1, 2: how much is fused; the results are the same bits */
-  bool real64;                /* tests: f32 is double everywhere: Note [real64] in ir.h */
-  bool strict_rounding;  /* round 16-bit weight gradients before they are summed, as PyTorch does */
-  uint32_t probe_every;  /* n: in every n-th step, measure how large all values are (pass probe);
-                            0: never */
-  bool poison;           /* overwrite values with NaN after their last use */
-  int64_t memory_limit;  /* bytes that the job may use; 0: no limit */
-  bool check_memory;     /* check in release builds too that no two live values overlap */
-  const char *watch;     /* train and eval blocks output this value too, except for a smaller
-                            last batch (lower/block/watch_end.c); or NULL */
-  const NameHint *hints; /* for names that are known only at a prompt */
+  const char *infer_block;   /* compile only this infer block; NULL: all blocks */
+  const char **infer_inputs; /* calls that read the block's arguments, such as `npy("x.npy")` */
+  uint32_t n_infer_inputs;   /* 0: the caller of the block writes the arguments */
+  /* If text_to is not 0: the infer block reads a text that grows from text_from to text_to tokens,
+   * its second dim (lower/block/dim.c). */
+  int64_t text_from, text_to;
+  const char *target;   /* "cpu" or "sm_80"; default "sm_80" */
+  int optimize;         /* 0, 1, 2: how much is fused; all results have the same bits */
+  bool real64;          /* for tests: f32 is double everywhere, Note [real64] in ir.h */
+  bool strict_rounding; /* round 16-bit weight gradients before they are summed, as PyTorch does */
+  /* In every n-th step, measure how large all values are (pass probe); 0: never. */
+  uint32_t probe_every;
+  bool poison;          /* overwrite values with NaN after their last use */
+  int64_t memory_limit; /* bytes that the job may use; 0: no limit */
+  bool check_memory;    /* release builds also check that no two live values overlap */
+  /* A value that train and eval blocks also output, except for a smaller last batch
+   * (lower/block/watch_end.c); or NULL. */
+  const char *watch;
+  const NameHint *hints; /* for names that only `amp repl` knows */
   uint32_t n_hints;
   const char *dump_after; /* stop after this pass, so that c->graph can be printed; or NULL */
-  uint32_t error_limit;   /* 20 */
+  uint32_t error_limit;   /* default 20 */
   bool color, json_errors, werror;
   bool silent;              /* count messages, but print none */
-  TableView view;           /* how tables for people are printed */
+  TableView view;           /* options for printing tables */
   const char **no_warnings; /* -Wno-NAME */
   uint32_t n_no_warnings;
 } Options;
 
-typedef struct Import { /* an imported file; listed once, even if imported often */
-  const char *path;     /* where it was found */
-  dev_t device;         /* device and inode identify the file */
+/* An imported file. A file that is imported several times has one entry. */
+typedef struct Import {
+  const char *path; /* the path at which the file was found */
+  dev_t device;     /* device and inode identify the file */
   ino_t inode;
   Ast *ast;
 } Import;
@@ -66,15 +69,16 @@ struct Compile {
   Options options;
   DiagState *diag;
   VEC(Source) sources;
-  uint32_t tokens;       /* of all files so far, except the compiler's own */
+  uint32_t tokens;       /* number of tokens in all files so far, except the compiler's own */
   Ast *ast;              /* the job; imports and the layer library have trees of their own */
   VEC(Import *) imports; /* syntax/source.c */
   bool cannot_read;      /* a source file is missing or unreadable: exit status 3 */
-  Graph *graph;          /* from pass lower on */
-  const char *answer; /* of a DECL_body whose value is known at compile time: "int 3"; else NULL */
-  int64_t first_sample;      /* of a DECL_body that reads data: its runner writes one batch of the
-                                block to INPUT, starting with this sample */
-  void *blame;               /* emit/printer.c: which code printed which line of the last text */
+  Graph *graph;          /* set from pass lower on */
+  /* a DECL_body's type and value, "int 3", if known at compile time; else NULL */
+  const char *answer;
+  /* For a DECL_body that reads data: its runner writes a batch to INPUT that starts here. */
+  int64_t first_sample;
+  void *blame;               /* emit/printer.c: the code that printed each line of the last text */
   struct KernelFacts *facts; /* emit/kernel_facts.c: storage that all kernels reuse */
-  ampc_program *program;     /* from pass plan on: what emit/ prints and the runtime walks */
+  ampc_program *program;     /* set from pass plan on: emit/ prints it, the runtime runs it */
 };

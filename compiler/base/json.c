@@ -1,7 +1,7 @@
 /* Prints strings as JSON. */
 #include "json.h"
 
-/* The length of the well-formed UTF-8 character at s; 0 if there is none. `s` is NUL-terminated. */
+/* Returns the length of the UTF-8 character at s; 0 if it is malformed. `s` is NUL-terminated. */
 static unsigned utf8_size(const unsigned char *s)
 {
   unsigned n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;

@@ -2,5 +2,5 @@
 #pragma once
 #include "arena.h"
 
-/* In quotes. Escapes control characters and replaces bytes that are not UTF-8. */
+/* Adds s in quotes. Escapes control characters and replaces bytes that are not UTF-8. */
 void text_add_json(Text *out, const char *s);

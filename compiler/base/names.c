@@ -18,7 +18,7 @@ static uint32_t hash(const char *name) /* FNV-1a */
   return h;
 }
 
-/* The slot of the name, or the free slot where it belongs. A free slot always exists. */
+/* Returns the slot of the name, or the free slot where it belongs. A free slot always exists. */
 static uint32_t *slot_of(const NameIndex *x, const void *at, size_t size, const char *name)
 {
   uint32_t i = hash(name) & (x->cap - 1);
@@ -27,7 +27,7 @@ static uint32_t *slot_of(const NameIndex *x, const void *at, size_t size, const 
   return &x->slot[i];
 }
 
-/* If several entries have one name, the first is found. */
+/* Indexes the entries up to n. If several entries have one name, the index holds the first. */
 static void add_entries(Arena *a, NameIndex *x, const void *at, uint32_t n, size_t size)
 {
   if (2 * (uint64_t)n >= x->cap) {

@@ -6,46 +6,47 @@
 
 typedef VEC(const char *) NameVec;
 
-typedef struct NameIndex { /* zeroed: empty */
-  uint32_t *slot;          /* 1 + index of an entry; 0: free */
-  uint32_t cap, n;         /* slots, a power of two; entries indexed so far */
+/* An index of names in an array. Zeroed memory is an empty index. */
+typedef struct NameIndex {
+  uint32_t *slot;  /* 1 + index of an entry; 0: free */
+  uint32_t cap, n; /* cap: slots, a power of two; n: entries in the index */
 } NameIndex;
 
 enum { NO_NAME = UINT32_MAX };
 
-/* For linear searches of short tables: most names differ in the first letter. */
+/* True if the names are equal. For linear searches: most names differ in the first letter. */
 static inline bool same_name(const char *a, const char *b)
 {
   return *a == *b && strcmp(a, b) == 0;
 }
 
-/* Whether the n characters at `word` are this name. */
+/* True if the n characters at `word` are this name. */
 static inline bool is_name(const char *word, size_t n, const char *name)
 {
   return strlen(name) == n && memcmp(word, name, n) == 0;
 }
 
-/* A letter, a digit or _. Only ASCII, whatever the locale: a C compiler need not accept more. */
+/* True for a letter, a digit or _. Only ASCII in any locale: a C compiler need not accept more. */
 static inline bool in_name(char c)
 {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-static inline size_t name_size(const char *s) /* the length of the name at the start of s */
+static inline size_t name_size(const char *s) /* length of the name at the start of s */
 {
   size_t n = 0;
   while (in_name(s[n])) n++;
   return n;
 }
 
-/* The last component of a path. */
+/* Returns the last component of a path. */
 static inline const char *file_name(const char *path)
 {
   const char *slash = strrchr(path, '/');
   return slash ? slash + 1 : path;
 }
 
-/* The index of the first of `n` entries at `at` with this name; NO_NAME if there is none. Each
- * entry has `size` bytes. */
+/* Returns the index of the first of `n` entries at `at` with this name; NO_NAME if no entry has it.
+ * Each entry has `size` bytes. */
 uint32_t name_find(Arena *a, NameIndex *x, const void *at, uint32_t n, size_t size,
                    const char *name);

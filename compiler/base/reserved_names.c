@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sorted as strcmp does. Names that cannot be used in emitted text: keywords of C, C++ and CUDA,
+/* Names that a job cannot use in emitted text, in the order of strcmp: keywords of C, C++ and CUDA,
  * compiler macros, and variables of the emitter and the templates. */
 static const char *const reserved[] = {"a",
                                        "alignas",
@@ -180,7 +180,7 @@ static const char *const reserved[] = {"a",
                                        "xor",
                                        "z"};
 
-/* Name patterns of helpers and emitted variables: ampc_exp, row_sum, s_part, x_at. */
+/* True for the name patterns of helpers and emitted variables: ampc_exp, row_sum, s_part, x_at. */
 static bool has_affix(const char *s, size_t n)
 {
   static const char *const prefixes[] = {"ampc_",  "row_",  "column_", "round_", "from_",  "to_",
@@ -204,7 +204,7 @@ static int compare(const void *name, const void *word)
 #define TYPE_NAMES(KIND, name, SPACE, copy, ...) #name, "op_" #name, #copy,
 static const char *const of_types[] = {AMPC_NARROW_FLOATS(TYPE_NAMES)};
 
-/* Values of nodes are named like t14. Names in capitals may be macros. */
+/* Emitted variables for nodes have names like t14. Names in capitals may be macros. */
 bool reserved_name(const char *s)
 {
   size_t n = strlen(s);

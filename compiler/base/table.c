@@ -27,7 +27,7 @@ const char *bytes_text(Arena *arena, double n)
   return scaled_text(arena, n, "B");
 }
 
-/* Three digits. A time below one nanosecond is too short to be predicted. */
+/* Prints three digits. A time below one nanosecond is too short to be predicted. */
 const char *time_text(Arena *arena, double us)
 {
   static const char *const units[] = {"ns", "us", "ms", "s"};
@@ -39,7 +39,7 @@ const char *time_text(Arena *arena, double us)
   return arena_printf(arena, "%.*f %s", n >= 99.95 ? 0 : n >= 9.995 ? 1 : 2, n, units[unit]);
 }
 
-/* Returns NULL for a kind that is text. */
+/* Returns an amount as text; NULL if the kind is no amount. */
 static const char *amount_text(Arena *arena, char kind, double amount)
 {
   switch (kind) {
@@ -63,7 +63,7 @@ static bool begins_character(char c)
   return ((unsigned char)c & 0xc0) != 0x80;
 }
 
-/* The number of characters in the first n bytes. */
+/* Returns the number of characters in the first n bytes. */
 static int count_characters(const char *s, size_t n)
 {
   int count = 0;
@@ -76,8 +76,8 @@ static int text_width(const char *s)
   return count_characters(s, strlen(s));
 }
 
-/* How many bytes of s to print in a line of `width` characters: up to the last space, else up to
- * the last separator within a name, else as many as fit. */
+/* Returns how many bytes of s to print in a line of `width` characters: up to the last space, else
+ * up to the last separator within a name, else as many as fit. */
 static size_t line_size(const char *s, int width)
 {
   size_t space = 0, dot = 0, sign = 0, n = 0;
@@ -176,7 +176,7 @@ const char *text_common(Arena *arena, const char *a, const char *b)
   return NULL;
 }
 
-/* Adds `row` to a row that differs only in numbers of the key. */
+/* Adds `row` to `into` if they differ only in numbers of the key; else returns false. */
 static bool fold_into(const Table *t, TableRow *into, const TableRow *row)
 {
   for (uint32_t i = 0; i < t->n; i++)
@@ -209,7 +209,7 @@ void table_row(Table *t, double cost, const TableCell *cells)
   vec_push(t->arena, &t->rows, row);
 }
 
-/* Formats the sums and the number of rows that a row stands for. */
+/* Formats the sums and the number of rows in each row that combines several. */
 static void finish_rows(Table *t)
 {
   for (uint32_t k = 0; k < t->rows.n; k++) {
@@ -233,7 +233,7 @@ static int by_cost(const void *a, const void *b)
 
 /* ---- widths ---- */
 
-/* 0 for a column whose cells are all empty or "-". */
+/* Returns the width of the widest cell; 0 if all cells of the column are empty or "-". */
 static int natural_width(const Table *t, uint32_t column)
 {
   int most = 0;
@@ -248,7 +248,7 @@ static int natural_width(const Table *t, uint32_t column)
   return !tells ? 0 : most > title ? most : title;
 }
 
-/* The next column to drop; t->n if there is none. */
+/* Returns the next column to drop; t->n if none is left. */
 static uint32_t find_dropped(const Table *t, const int *width)
 {
   uint32_t found = t->n;
@@ -259,7 +259,7 @@ static uint32_t find_dropped(const Table *t, const int *width)
   return found;
 }
 
-/* Gives each column its least width, but no more than `most`. Returns by how many characters a row
+/* Sets each column to its smallest width, but at most `most`. Returns by how many characters a row
  * is wider than a line; a negative number is the width that remains. */
 static int narrow(const Table *t, const int *natural, int most, int *width)
 {
@@ -272,7 +272,7 @@ static int narrow(const Table *t, const int *natural, int most, int *width)
   return used - t->width;
 }
 
-/* If the least widths do not fit in a line, they are reduced. */
+/* Chooses the widths of the columns. Reduces the smallest widths if these do not fit in a line. */
 static void fit(Table *t, int *width)
 {
   enum { CRAMPED = 6 };
@@ -296,7 +296,7 @@ static void fit(Table *t, int *width)
 
 /* ---- printing ---- */
 
-/* Prints as many lines as the longest cell needs. */
+/* Prints a row, in as many lines as its longest cell needs. */
 static void put_row(Table *t, const int *width, const char *const *texts)
 {
   const char *rest[TABLE_COLUMNS];

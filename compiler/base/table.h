@@ -22,7 +22,8 @@ typedef struct TableView { /* --wide, --top */
   uint32_t top; /* 0: all rows */
 } TableView;
 
-typedef union TableCell { /* the kind of the column says which member */
+/* The kind of the column determines the member. */
+typedef union TableCell {
   const char *text;
   double amount; /* below 0: "-" */
 } TableCell;
@@ -31,7 +32,7 @@ enum { TABLE_COLUMNS = 24 };
 
 typedef struct TableColumn {
   const char *title;
-  char kind; /* its first letter; text: 0 */
+  char kind; /* the first letter of the kind; 0: text */
   int drop;  /* the number after `!`; 0: never dropped */
   int least; /* the number after `<`; 0: never narrower than its texts */
 } TableColumn;
@@ -39,7 +40,7 @@ typedef struct TableColumn {
 typedef struct TableRow {
   const char **text;
   double *amount, cost;
-  uint32_t n;     /* rows that were folded into this one */
+  uint32_t n;     /* number of rows that this row combines */
   uint32_t order; /* position among the added rows */
 } TableRow;
 
@@ -47,12 +48,12 @@ typedef struct Table {
   Text *out, own;
   Arena *arena;
   TableView view;
-  int width;                          /* of a line, in characters */
-  TableColumn columns[TABLE_COLUMNS]; /* column n follows the key */
-  uint32_t n, key;                    /* n: columns; key: the index of the key, TABLE_COLUMNS if
-                                       * there is none */
+  int width;                          /* width of a line, in characters */
+  TableColumn columns[TABLE_COLUMNS]; /* the column `n` (number of rows) follows the key */
+  /* n: number of columns; key: index of the key column, or TABLE_COLUMNS */
+  uint32_t n, key;
   VEC(TableRow) rows;
-  bool folded, dropped[TABLE_COLUMNS]; /* in any table that was printed */
+  bool folded, dropped[TABLE_COLUMNS]; /* rows, columns: in any table that was printed */
 } Table;
 
 /* Begins tables with these columns. Output goes to `out`, or to stdout in table_close if `out` is
@@ -65,7 +66,7 @@ void table_row(Table *t, double cost, const TableCell *cells);
 void table_put(Table *t);
 /* Prints a sentence. Further lines are indented by `indent` characters. */
 void table_say(Table *t, int indent, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* Prints which columns and rows only --wide shows. */
+/* Prints a line about the columns and rows that only --wide shows. */
 void table_close(Table *t);
 
 /* Appends words to the last line of `out`. A line that would exceed `width` wraps, and the next one
@@ -74,11 +75,11 @@ void text_wrap(Text *out, const char *words, int indent, int width);
 /* Prints a list entry: `head`, then words in column `left`, on the next line if `head` is too
  * long. */
 void text_entry(Text *out, const char *head, const char *words, int left);
-/* The common pattern of two names that differ only in numbers: "h.*.ln_1" of "h.0.ln_1" (or
- * "h.*.ln_1") and "h.1.ln_1". NULL if they differ otherwise. */
+/* Returns the common pattern of two names that differ only in numbers: "h.*.ln_1" for "h.0.ln_1"
+ * (or "h.*.ln_1") and "h.1.ln_1". Returns NULL if they differ otherwise. */
 const char *text_common(Arena *arena, const char *a, const char *b);
 
-/* Amounts as tables print them. A negative amount is "-". */
+/* Return amounts as tables print them. A negative amount is "-". */
 const char *count_text(Arena *arena, double n);
 const char *bytes_text(Arena *arena, double n);
 const char *time_text(Arena *arena, double us); /* `us`: microseconds */

@@ -1,5 +1,5 @@
-/* The kinds of machines that text is emitted for. A fact that differs between them is a field here.
- * Code that divides work differently on a CPU calls is_cpu_target (compiler/command/). */
+/* The kinds of machines that text is emitted for. A fact that differs between the kinds is a field
+ * here. Code that divides work differently on a CPU calls is_cpu_target() (compiler/command/). */
 #pragma once
 #include "compile.h"
 
@@ -7,26 +7,26 @@ typedef enum TargetKind { TARGET_cpu, TARGET_cuda, TARGET_COUNT } TargetKind;
 
 /* How a C compiler must build kernels. A kernel must compute the same bits whatever other code the
  * file contains, so these flags allow no contraction, no reordering and no flush to zero. The last
- * two flags change no value: math functions do not set errno, and nobody reads the floating-point
+ * two flags change no value: math functions do not set errno, and no code reads the floating-point
  * exceptions. */
 #define TARGET_CPU_FLAGS                                                                           \
   "-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"
 
 typedef struct Target {
   TargetKind kind;
-  const char *option;          /* the default of --target for this kind: "sm_80" */
-  const char *suffix;          /* of emitted files: ".cu" */
-  const char *language;        /* the argument of -x for cc and nvcc: "cu" */
-  const char *build[8];        /* the compiler and its flags, before the architecture */
-  const char *arch;            /* the prefix of the architecture: "-arch="; NULL: it is not
-                                * passed */
-  const char *prelude, *tiles; /* templates/: primitives; products of tiles */
-  const char *counters;        /* templates/: counters that blocks share; NULL: none */
+  const char *option;   /* the default of --target for this kind: "sm_80" */
+  const char *suffix;   /* suffix of emitted files: ".cu" */
+  const char *language; /* the argument of -x for cc and nvcc: "cu" */
+  const char *build[8]; /* the compiler and its flags, before the architecture */
+  /* prefix of the architecture in the command: "-arch="; NULL: it is not passed */
+  const char *arch;
+  const char *prelude, *tiles; /* in templates/: primitives; products of tiles */
+  const char *counters;        /* in templates/: counters that blocks share; NULL: none */
   const char *own_text;        /* the clause of `op` with its kernel text: "host" */
   const char *own_language;    /* the language of that text */
-  int64_t align;               /* of places in WORK and INPUT, in bytes */
-  const char *table_suffix;    /* of a kernel's name in the kernel table: "_thunk" */
+  int64_t align;               /* alignment of places in WORK and INPUT, in bytes */
+  const char *table_suffix;    /* suffix of a kernel's name in the kernel table: "_thunk" */
 } Target;
 
-const Target *target_of(const char *option); /* "cpu", "sm_80" */
+const Target *target_of(const char *option); /* option: "cpu", "sm_80" */
 bool is_cpu_target(const Compile *c);

@@ -1,5 +1,4 @@
-/* Prints the user's text as C comment, string literal or identifier: Note [the user's text in
- * C]. */
+/* Prints the user's text in emitted C: Note [the user's text in C]. */
 #include "user_text.h"
 #include "names.h"
 #include "runtime/plan/shown.h"
@@ -7,13 +6,13 @@
 
 /* ---- comments ---- */
 
-/* True at the end of a block comment, or at text that looks like the start of one. */
+/* True if s begins with the sign that ends or begins a block comment. */
 static bool is_comment_sign(const char *s, size_t left)
 {
   return left > 1 && (memcmp(s, "*/", 2) == 0 || memcmp(s, "/*", 2) == 0);
 }
 
-/* Removes trailing spaces and whatever would join the next line. */
+/* Removes trailing spaces, and backslashes and trigraphs that would join the next line. */
 static void drop_end(Text *t)
 {
   for (;;) {

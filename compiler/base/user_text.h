@@ -10,14 +10,14 @@
 #pragma once
 #include "arena.h"
 
-/* Text for a comment of either kind: at most `width` characters. " .." marks text that was cut off.
- * The result contains no end of a line or of a comment, and does not end in a backslash. Control
- * characters are escaped. */
+/* Returns text for a C comment of either kind: at most `width` characters of s. " .." marks text
+ * that was cut off. The result contains no end of a line or of a comment, and does not end in a
+ * backslash. Control characters are escaped. */
 const char *comment_text(Arena *a, const char *s, size_t n, size_t width);
 
-/* A C string literal with the value `s`, byte for byte; "0" if `s` is NULL. */
+/* Returns a C string literal with the value `s`, byte for byte; "0" if `s` is NULL. */
 const char *string_literal(Arena *a, const char *s);
 
-/* The name with _ for each character that C does not allow in an identifier, and a p before a
- * leading digit. Two names can give the same identifier: the caller must avoid clashes. */
+/* Returns the name with _ for each character that C does not allow in an identifier, and a p before
+ * a leading digit. Two names may become the same identifier: the caller must avoid clashes. */
 char *identifier(Arena *a, const char *name);
