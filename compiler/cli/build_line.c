@@ -1,6 +1,5 @@
 /* The command that builds an object or a program from an emitted file. It contains paths of the
- * user: each must remain one word of the shell and must not be read as an option of the
- * compiler. */
+ * user: each must be one word of the shell and must not look like an option of the compiler. */
 #include "build_line.h"
 #include "runtime/plan/shown.h"
 #include <limits.h>
@@ -9,8 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Finds the first of `places` that contains `file`. The places are relative to the folder of this
- * program. */
+/* Finds the first of `places`, folders relative to that of this program, that contains `file`. */
 static bool find_beside(const char *const *places, const char *file, char *out)
 {
   char self[PATH_MAX], path[PATH_MAX + 64];
@@ -28,8 +26,8 @@ static bool find_beside(const char *const *places, const char *file, char *out)
   return false;
 }
 
-/* Prints a word in single quotes. A word with characters that cannot be printed or pasted is made
- * by printf, which every shell has. $() drops newlines at the end, but path_fits has rejected such
+/* Prints a word in single quotes. Characters that cannot be printed or pasted are written as a call
+ * of printf, which every shell has. $() drops newlines at the end, but path_fits has rejected such
  * names. */
 static void add_quoted(Text *out, const char *word)
 {
@@ -74,7 +72,7 @@ static const char *operand(Arena *arena, const char *path)
   return ampc_path_argument(arena_alloc(arena, room, 1), room, path);
 }
 
-/* The path of the emitted file: -o, or the job's name in the working directory. */
+/* Returns the path of the emitted file: -o, or the job's name in the working directory. */
 static const char *text_path(const CommandLine *cmd, const char *suffix, Arena *arena)
 {
   if (cmd->output && strcmp(cmd->output, "-") != 0) return operand(arena, cmd->output);
@@ -91,14 +89,14 @@ static bool path_fits(const char *path)
   return false;
 }
 
-/* Adds `flag` and the word after it. */
+/* Adds `flag` and then the quoted word. */
 static void add_word(Text *out, const char *flag, const char *word)
 {
   text_printf(out, " %s", flag);
   shell_word(out, word);
 }
 
-/* The parts of the command. */
+/* The pieces of the command. */
 typedef struct Build {
   const Target *target;
   bool object; /* builds an object file, not a program */

@@ -13,7 +13,7 @@
 
 /* ---- options that need more than a field ---- */
 
-/* The index of `word` in a NULL-terminated list, or -1. */
+/* Returns the index of `word` in a NULL-terminated list, or -1. */
 static int word_index(const char *word, const char *const *words)
 {
   for (int i = 0; words[i]; i++)
@@ -21,8 +21,8 @@ static int word_index(const char *word, const char *const *words)
   return -1;
 }
 
-/* A list of names, not a pattern: NVRTC would reject an unknown architecture only when it compiles
- * a kernel, far from the mistake. */
+/* Accepts the names of a list only: NVRTC would reject an unknown architecture only when it
+ * compiles a kernel, far from the mistake. */
 static int read_target(const OptionGiven *given)
 {
   static const char *const archs[] = {"cpu",    "sm_70",  "sm_72",  "sm_75",  "sm_80",  "sm_86",
@@ -190,7 +190,7 @@ static const OptionTable ampc_table = {
 
 /* ---- combinations of options ---- */
 
-/* Without --emit, the suffix of -o selects the kind of output. False if the suffix is unknown. */
+/* Sets the kind of output from the suffix of -o. Returns false for an unknown suffix. */
 static bool kind_of_suffix(CommandLine *out)
 {
   static const char *const suffixes[] = {".cu", ".c", ".ptx", ".cubin", ".h", NULL};
@@ -200,13 +200,13 @@ static bool kind_of_suffix(CommandLine *out)
   return i >= 0;
 }
 
-/* True for a file whose suffix counts. The name of a device or a pipe has no meaning here. */
+/* True for a file whose suffix counts. The suffix of a device, a pipe or stdout does not. */
 static bool is_named_file(const char *output)
 {
   return output && strcmp(output, "-") != 0 && !file_is_special(output);
 }
 
-/* True if both names lead to one file, which need not exist yet. */
+/* True if both paths are the same file, which need not exist yet. */
 static bool is_same_place(const char *a, const char *b)
 {
   char *target[2] = {file_target(a), file_target(b)};
@@ -227,8 +227,8 @@ static bool is_cpu(const CommandLine *cmd)
   return target_of(cmd->options.target)->kind == TARGET_cpu;
 }
 
-/* The kind is that of --emit, else of the suffix of -o, else CUDA or C by the target. Returns 0, or
- * 2 after a message. */
+/* Sets the kind of output: that of --emit, else of the suffix of -o, else CUDA or C by the target.
+ * Returns 0, or 2 after a message. */
 static int choose_kind(CommandLine *out)
 {
   const char *target = out->options.target;
@@ -262,7 +262,8 @@ static int choose_gpu(CommandLine *out)
   return 0;
 }
 
-/* Contradicting options are errors: a guess would hide a slip. */
+/* Sets the target. Returns 0, or 2 after a message. Contradicting options are errors, because a
+ * guess would hide a slip. */
 static int choose_target(CommandLine *out)
 {
   if (!out->options.target) out->options.target = out->kind == OUTPUT_c ? "cpu" : "sm_80";
@@ -287,7 +288,7 @@ static void apply_choices(CommandLine *cmd)
   cmd->options.json_errors = cmd->error_format == FORMAT_json;
 }
 
-/* True if a list was printed: then there is nothing else to do. */
+/* Prints a list if an option requests one. Returns true then: the program has no more to do. */
 static bool print_list(Arena *arena, const CommandLine *cmd)
 {
   Text text = text_new(arena);

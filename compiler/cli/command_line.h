@@ -22,15 +22,15 @@ enum { EXPLAIN_TEXT = 1, EXPLAIN_JSON }; /* CommandLine.explain */
 typedef struct CommandLine {
   Options options;
   OutputKind kind;
-  const char *output; /* NULL or "-": stdout */
-  const char *deps;   /* the file for make's dependencies, or NULL */
+  const char *output; /* path; NULL or "-": stdout */
+  const char *deps;   /* path of the file for make's dependencies, or NULL */
   bool library, build_line, force, check, verbose;
   void (*list)(const TableView *, Text *); /* --list-ops, --list-passes: print this and exit */
-  uint32_t blame;                          /* line, or 0 */
+  uint32_t blame;                          /* the line to explain; 0: not given */
   int explain;                             /* EXPLAIN_TEXT ..; 0: not given */
-  const Gpu *gpu;                          /* the GPU that --explain predicts for; NULL: not
-                                              given */
-  int color, error_format; /* 1 + index of the word, 0: not given; `options` gets the result */
+  /* the GPU that --explain predicts for; NULL: not given */
+  const Gpu *gpu;
+  int color, error_format; /* 1 + index of the word; 0: not given; `options` has the result */
 } CommandLine;
 
 /* Reads the command line into `out`, whose arrays belong to `arena`. Returns false if the program

@@ -77,7 +77,7 @@ static int produce(Compile *c, const CommandLine *cmd, Text *out)
   }
 }
 
-/* Prints a line of the output, and the line of the compiler that printed it. */
+/* Prints the line of the output that --blame names, and the compiler's line that printed it. */
 static int show_blame(Compile *c, const CommandLine *cmd, const Text *text)
 {
   const char *line = text->at, *end = text->at + text->n;
@@ -93,7 +93,7 @@ static int show_blame(Compile *c, const CommandLine *cmd, const Text *text)
 }
 
 /* Adds a name as make reads it: $ is doubled, and a backslash precedes each character of `special`
- * and each backslash that stands before one. False if the name has a newline, which make cannot
+ * and each backslash before such a character. Returns false for a newline, which make cannot
  * read. */
 static bool add_make_name(Text *out, const char *name, const char *special)
 {
@@ -108,7 +108,7 @@ static bool add_make_name(Text *out, const char *name, const char *special)
   return true;
 }
 
-/* "output: job.amp imported.amp" */
+/* Writes the file of --deps: "output: job.amp imported.amp". */
 static int write_deps(Compile *c, const CommandLine *cmd)
 {
   Text text = text_new(c->arena);
@@ -128,8 +128,8 @@ static int write_deps(Compile *c, const CommandLine *cmd)
   return output_write(cmd->deps, text.at, text.n) ? 0 : BAD_FILE;
 }
 
-/* Does not count scratch space of vendor libraries, whose size is known only on the machine that
- * runs the job. */
+/* Checks --memory-limit. Does not count scratch space of vendor libraries, whose size is known only
+ * on the machine that runs the job. */
 static int check_limit(Compile *c)
 {
   int64_t need = memory_of_spaces(c->program), limit = c->options.memory_limit;
@@ -139,8 +139,8 @@ static int check_limit(Compile *c)
   return NO_MEMORY;
 }
 
-/* Prints the build line for the file that -o names or would have named. Neither this file, which
- * may have been edited, nor the job is read. */
+/* Prints the build line for the file that -o names or would have named. Reads neither that file,
+ * which may have been edited, nor the job. */
 static int print_build_line(Compile *c, const CommandLine *cmd)
 {
   Text line = text_new(c->arena);
@@ -148,7 +148,7 @@ static int print_build_line(Compile *c, const CommandLine *cmd)
   return output_write(NULL, line.at, line.n) ? 0 : BAD_FILE;
 }
 
-/* Refuses to overwrite an input under any of its names. Returns 0, or 2 after a message. */
+/* Rejects an output that is an input, under any path. Returns 0, or 2 after a message. */
 static int check_places(const CommandLine *cmd)
 {
   const char *const written[] = {cmd->check ? NULL : cmd->output, cmd->deps};
@@ -158,7 +158,7 @@ static int check_places(const CommandLine *cmd)
   return 0;
 }
 
-/* `text` is complete: writes it, or prints what --blame asks about it. */
+/* Writes the complete output `text`, or prints the line of --blame. */
 static int deliver(Compile *c, const CommandLine *cmd, const Text *text)
 {
   const char *output = cmd->check ? NULL : cmd->output;
@@ -174,7 +174,7 @@ static int deliver(Compile *c, const CommandLine *cmd, const Text *text)
   return 0;
 }
 
-/* Nothing is written before the complete output exists. */
+/* Does what the command line requests. No file is written before the complete output exists. */
 static int run(Compile *c, const CommandLine *cmd)
 {
   if (cmd->build_line) return print_build_line(c, cmd);

@@ -14,22 +14,22 @@
 #include "runtime/plan/terminal.h"
 
 /* NAMED: getopt_long's value for the first option with a name; smaller values are letters.
- * LEFT_WIDTH: in --help, a longer option gets a line of its own. */
+ * LEFT_WIDTH: the left column of --help; a longer option gets a line of its own. */
 enum { MOST_OPTIONS = 64, NAMED = 256, LEFT_WIDTH = 24 };
 
 typedef struct Reader {
   const OptionTable *table;
   Arena *arena;
   char *base;                         /* the struct of the whole command line */
-  const OptionRow *row[MOST_OPTIONS]; /* of all groups; the last one is --help */
+  const OptionRow *row[MOST_OPTIONS]; /* rows of all groups; the last one is --help */
   void *into[MOST_OPTIONS];           /* the struct that each row fills */
-  bool given[MOST_OPTIONS];           /* on the command line */
+  bool given[MOST_OPTIONS];           /* true if the command line contains it */
   uint32_t n;
   struct option named[MOST_OPTIONS + 1]; /* `val` is NAMED + index in `row` */
   char letters[2 * MOST_OPTIONS + 2];    /* in getopt's syntax: ":o:q" */
 } Reader;
 
-/* Added to every table, after its own rows. */
+/* Every table has this row after its own rows. */
 static const OptionRow help_row = {"help", 0, NULL, "print this help and exit",
                                    .kind = OPTION_call};
 
@@ -59,7 +59,7 @@ int option_wrong(const OptionGiven *given, const char *fmt, ...)
   return usage_error(given->program, "%s%s%s: %s", option, given->between, given->value, text);
 }
 
-/* "ast, graph or plan" */
+/* Returns the words as "ast, graph or plan". */
 static const char *list_words(Arena *arena, const char *const *words)
 {
   Text text = text_new(arena);
@@ -77,7 +77,7 @@ int options_count_jobs(const OptionTable *table, const Operands *jobs, int least
 
 /* ---- --help ---- */
 
-/* "  --emit KIND", "  -o FILE", "  -q, --quiet" */
+/* Returns the left column of --help: "  --emit KIND", "  -o FILE", "  -q, --quiet". */
 static const char *shown_as(Arena *arena, const OptionRow *row)
 {
   if (row->shown) return arena_printf(arena, "  %s", row->shown);
@@ -107,7 +107,7 @@ static void put_words(Text *out, const char *words)
   text_puts(out, "\n");
 }
 
-/* A blank line separates groups. */
+/* Prints --help and returns 0. A blank line separates groups. */
 static int print_help(const Reader *r)
 {
   const OptionTable *t = r->table;
@@ -235,7 +235,7 @@ static int unknown_option(const Reader *r, char **argv)
   return usage_error(program, "no option %s; did you mean --%s?", word, near);
 }
 
-/* Handles a result of getopt_long: a row's option, or one of the two kinds of error. */
+/* Handles a result of getopt_long, an option or one of two errors. Returns as OptionRead. */
 static int read_option(Reader *r, int option, char **argv)
 {
   if (option == ':') return usage_error(r->table->program, "%s needs a value", argv[optind - 1]);
@@ -249,7 +249,7 @@ static int read_option(Reader *r, int option, char **argv)
                              between});
 }
 
-/* The first of these options that was given, or NULL. */
+/* Returns the first of these options that was given, or NULL. */
 static const char *first_given(const Reader *r, const char *names)
 {
   for (const char *s = names; s && *s; s += strspn(s, " ")) {

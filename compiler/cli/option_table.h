@@ -1,6 +1,6 @@
-/* Command lines as tables. A row is an option. Rows that end with an empty one are a group, which
- * several programs or verbs can share. An OptionTable is the command line of one verb. Parsing,
- * --help and the messages about wrong usage all use the table.
+/* Command lines as tables. A row is an option. A list of rows that ends with an empty row is a
+ * group, which several programs or verbs can share. An OptionTable is the command line of one verb.
+ * Parsing, --help and the messages about wrong usage all use the table.
  *
  *   static const OptionRow output[] = {
  *       {"library", 0, NULL, "no main()", .kind = OPTION_flag, .field = offsetof(...)},
@@ -9,64 +9,66 @@
 #pragma once
 #include "compiler/base/arena.h"
 
-/* What the option stores in the field of its row. */
+/* The type of the row's field, and what the option stores there. */
 typedef enum OptionKind {
   OPTION_flag,   /* bool: true */
   OPTION_text,   /* const char *: the word itself, not copied from argv */
   OPTION_number, /* uint32_t, at least row->least */
   OPTION_size,   /* int64_t: bytes, written as "4G" */
-  OPTION_choice, /* int: 1 + index in row->words; 0 stays if the option is not given */
+  OPTION_choice, /* int: 1 + index in row->words; 0: the option is not given */
   OPTION_call    /* row->read does everything */
 } OptionKind;
 
 typedef struct OptionRow OptionRow;
 
-typedef struct OptionGiven { /* an option on a command line */
+/* An option on a command line. */
+typedef struct OptionGiven {
   Arena *arena;
   const char *program; /* "amp train" */
   const OptionRow *row;
   void *into;          /* the struct that contains row->field */
-  const char *value;   /* NULL: the row takes none */
-  bool by_letter;      /* written with its letter, -O2 */
-  const char *between; /* between option and value: "=", " ", or "" as in -O2 */
+  const char *value;   /* NULL: the option takes no value */
+  bool by_letter;      /* the user wrote the letter: -O2 */
+  const char *between; /* the text between option and value: "=", " ", or "" as in -O2 */
 } OptionGiven;
 
-/* An OptionRead returns the exit status if the program is to end, else OPTIONS_GO_ON. */
+/* Handles an option. Returns the exit status if the program is to exit, else OPTIONS_GO_ON. */
 enum { OPTIONS_GO_ON = -1, OPTIONS_BAD_USAGE = 2 };
 typedef int OptionRead(const OptionGiven *given);
 
 struct OptionRow {
-  const char *name;  /* without the dashes; NULL: only a letter */
-  char letter;       /* 0: only a name */
-  const char *value; /* the value in --help; NULL: takes none */
+  const char *name;  /* without the dashes; NULL: the option has only a letter */
+  char letter;       /* 0: the option has only a name */
+  const char *value; /* name of the value in --help; NULL: the option takes no value */
   const char *help;
   /* The following fields depend on the kind. */
-  const char *shown; /* left column of --help; NULL: made from name, letter and value */
+  const char *shown; /* left column of --help; NULL: name, letter and value */
   OptionKind kind;
-  size_t field;             /* offset */
-  uint32_t least;           /* OPTION_number */
-  const char *const *words; /* NULL-terminated */
-  bool bare;            /* OPTION_choice: without a value, the first word; a value needs the = */
-  const char *expected; /* for the message: "a line number"; NULL: it follows from the kind */
+  size_t field;             /* offset of the field */
+  uint32_t least;           /* OPTION_number: smallest value */
+  const char *const *words; /* OPTION_choice: the words, ending with NULL */
+  bool bare;                /* OPTION_choice: no value means the first word; a value needs the = */
+  const char *expected;     /* for messages: "a line number"; NULL: a text for the kind */
   OptionRead *read;
-  const char *with;    /* option names, separated by blanks: one of these is required, */
-  const char *without; /* and all of these are errors */
+  const char *with;    /* names of options, separated by spaces: one of these is required */
+  const char *without; /* names of options, separated by spaces: each of these is an error */
 };
 
 typedef struct OptionGroup {
   const OptionRow *rows;
-  size_t into; /* offset of the struct that the rows fill, within that of the whole command line */
+  size_t into; /* offset of the struct that the rows fill, in the struct of the command line */
 } OptionGroup;
 
 typedef struct OptionTable {
-  const char *program;       /* begins each message: "ampc", "amp train" */
-  const char *usage;         /* the rest of the usage line; more lines for other ways to call it */
-  const char *about;         /* printed before the options; NULL: nothing */
-  const OptionGroup *groups; /* in the order of --help; rows NULL: the end */
-  const char *notes;         /* printed after the options; NULL: nothing */
+  const char *program;       /* the start of each message: "ampc", "amp train" */
+  const char *usage;         /* rest of the usage line; further lines: other ways to call it */
+  const char *about;         /* text before the options; NULL: no text */
+  const OptionGroup *groups; /* in the order of --help; a group with rows NULL ends the list */
+  const char *notes;         /* text after the options; NULL: no text */
 } OptionTable;
 
-typedef struct Operands { /* the words that are not options, in order: part of argv */
+/* The words that are not options, in order; `at` points into argv. */
+typedef struct Operands {
   char **at;
   int n;
 } Operands;
@@ -79,10 +81,9 @@ bool options_read(const OptionTable *table, Arena *arena, Operands *words, void 
 /* Checks the number of jobs. Returns 0, or 2 after a message. */
 int options_count_jobs(const OptionTable *table, const Operands *jobs, int least, int most);
 
-/* For OptionRead: prints "PROGRAM: error: --name=value: text", with the option as written. Returns
- * 2. */
+/* For OptionRead: prints "PROGRAM: error: --name=value: text", as the user wrote it. Returns 2. */
 int option_wrong(const OptionGiven *given, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Prints to stderr "PROGRAM: error: text" and how to get --help. Returns 2. */
+/* Prints "PROGRAM: error: text" and how to get --help to stderr. Returns 2. */
 int usage_error(const char *program, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -15,7 +15,7 @@ Options options_default(void)
 
 /* ---- lists that grow by one entry for each option ---- */
 
-/* Returns false if `text` is not NAME=VALUE. */
+/* Appends NAME=VALUE to a list. Returns false if `text` has another form. */
 static bool assign(Arena *arena, Assignment **list, uint32_t *n, const char *text)
 {
   const char *equals = strchr(text, '=');
@@ -116,7 +116,7 @@ const OptionRow table_options[] = {
 
 static const char *aborting_program;
 
-/* Calls only functions that are safe in a signal handler. */
+/* Prints a request to report the bug. Calls only functions that are safe in a signal handler. */
 static void on_abort(int signal_number)
 {
   static const char text[] = ": this is a bug in ampc, not in the job; please report it\n";

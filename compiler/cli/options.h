@@ -1,5 +1,4 @@
-/* What ampc and the verbs of amp share: compiler options, and the exit after a bug of the
- * compiler. */
+/* Functions of ampc and the verbs of amp: compiler options, and the exit after a compiler bug. */
 #pragma once
 #include "compiler/base/compile.h"
 #include "option_table.h"
@@ -10,7 +9,7 @@ extern const OptionRow
 extern const OptionRow memory_options[]; /* --memory-limit --check-memory --poison */
 extern const OptionRow table_options[];  /* --wide --top */
 
-/* The defaults. */
+/* Returns the default options. */
 Options options_default(void);
 
 /* Reads --cuda-path, for verbs that have this option but not all of job_options. */

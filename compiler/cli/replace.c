@@ -30,7 +30,7 @@ static bool begins(const Text *text, const char *with, size_t n)
   return text->n >= n && memcmp(text->at, with, n) == 0;
 }
 
-/* An ELF file for NVIDIA GPUs: machine number 190. */
+/* True for an ELF file with the machine number of NVIDIA GPUs, 190. */
 static bool is_cubin(const Text *text)
 {
   enum { MACHINE = 18, CUDA = 190 };
@@ -44,7 +44,7 @@ static bool is_ptx(const Text *text)
   return begins(text, head, sizeof head - 1);
 }
 
-/* True if the existing file shows that ampc wrote it. `seal` is that of an emitted text. */
+/* True if the existing file shows that ampc wrote it. `seal`: the seal of C or CUDA C text. */
 static bool is_ours(OutputKind kind, Seal seal, const Text *there)
 {
   if (kind == OUTPUT_ptx) return is_ptx(there);
@@ -57,7 +57,7 @@ static bool is_same(const Text *a, const Text *b)
   return a->n == b->n && memcmp(a->at, b->at, a->n) == 0;
 }
 
-/* The message says how to keep the work in the file. */
+/* Prints why the file is not overwritten, and how to keep the work in it. Returns false. */
 static bool refuse(Arena *arena, const char *option, const char *path, Seal seal)
 {
   const char *shown = arena_shown(arena, path, "");
@@ -87,8 +87,7 @@ bool replace_output(const CommandLine *cmd, const char *path, const Text *text)
   return refuse(text->arena, "-o", path, seal);
 }
 
-/* A rule for the same output may be replaced. `text` begins with the name of the output and a
- * colon. */
+/* A rule for the same output may be replaced. `text` begins with the output's name and a colon. */
 bool replace_deps(const CommandLine *cmd, const Text *text)
 {
   if (cmd->force || strcmp(cmd->deps, "-") == 0) return true;
