@@ -1,12 +1,12 @@
-/* Sources, locations and the state of messages: which are counted, printed, or repetitions.
- * diag_text.c and diag_json.c print them. */
+/* Sources, locations, and decisions whether a message is printed, only counted, or suppressed as a
+ * repetition. diag_text.c and diag_json.c print messages. */
 #include "diag.h"
 #include "diag_internal.h"
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Allocated with the first source, so that callers can create a Compile without it. */
+/* Returns c->diag. Allocates it at first use, so that callers can create a Compile without it. */
 static DiagState *diag_state(Compile *c)
 {
   if (!c->diag) c->diag = arena_new(c->arena, DiagState);
@@ -24,7 +24,7 @@ uint32_t diag_add_source(Compile *c, const char *path, const char *text, uint32_
   uint32_t base = 1; /* offset 0 means "no location" */
   if (c->sources.n) {
     const Source *last = &c->sources.at[c->sources.n - 1];
-    base = last->base + last->size + 1; /* the end of a source is a location of its own */
+    base = last->base + last->size + 1; /* the end of a source is also a location */
   }
   assert(size < UINT32_MAX - base);
   Lines lines = {0};
@@ -37,7 +37,7 @@ uint32_t diag_add_source(Compile *c, const char *path, const char *text, uint32_
   return base;
 }
 
-/* Searches from the end, because most requests are for the newest source. */
+/* Finds the source of an offset. Searches from the end: most offsets are in the newest source. */
 static uint32_t source_index(const Compile *c, uint32_t offset)
 {
   for (uint32_t i = c->sources.n; i-- > 0;)
@@ -45,7 +45,7 @@ static uint32_t source_index(const Compile *c, uint32_t offset)
   return UINT32_MAX;
 }
 
-/* Binary search. Here lines count from 0. */
+/* Returns the line of an offset, counted from 0, by binary search. */
 static uint32_t line_of(const Lines *lines, uint32_t offset)
 {
   uint32_t low = 0, high = lines->start.n; /* start[low] <= offset < start[high] */
@@ -59,8 +59,7 @@ static uint32_t line_of(const Lines *lines, uint32_t offset)
   return low;
 }
 
-/* The location of the span's start. A span of {0, 0}, such as that of a command-line option, has
- * none. */
+/* Returns the location of the span's start. {0, 0}, as for a command-line option, has none. */
 Place diag_place(const Compile *c, Span span)
 {
   uint32_t i = source_index(c, span.start);
@@ -70,7 +69,7 @@ Place diag_place(const Compile *c, Span span)
   return (Place){&c->sources.at[i], line + 1, span.start - lines->start.at[line] + 1};
 }
 
-/* The line end is removed, also a Windows one. */
+/* The line end is removed, also if it is a Windows line end. */
 const char *diag_line_text(const Compile *c, const Place *place, uint32_t *size)
 {
   const Source *s = place->source;
@@ -107,7 +106,7 @@ static bool is_builtin(const Compile *c, Span span)
   return i != UINT32_MAX && c->sources.at[i].builtin;
 }
 
-/* The innermost call outside builtin sources. */
+/* Returns the innermost call outside of builtin sources. */
 Span diag_user_span(Compile *c, Span span)
 {
   const DiagState *d = diag_state(c);
@@ -121,8 +120,9 @@ Span diag_user_span(Compile *c, Span span)
 
 enum { MAX_SEEN = 1000 }; /* later repetitions are printed again */
 
-/* One mistake gives one message: a block that is elaborated again (another batch size, another
- * round of a loop) finds the same mistake at the same location, possibly with other sizes. */
+/* True if an error or warning with this code was reported at this location. Code that is elaborated
+ * again (another batch size, another iteration of a loop) finds the same mistake again, possibly
+ * with other sizes. */
 static bool said_before(Compile *c, ErrorCode code, Span span)
 {
   DiagState *d = c->diag;
@@ -153,15 +153,15 @@ static void show(Compile *c, const Message *m)
     diag_print_text(c, m);
 }
 
-/* Every error and warning passes here. Four reasons suppress it: it follows from a syntax error, it
- * repeats an earlier one, the limit is reached, or a very large number is already hidden. `muted`
- * then suppresses its notes too. */
+/* Counts and prints an error or warning. Four reasons suppress it: it follows from a syntax error,
+ * it repeats an earlier message, the limit is reached, or very many are already hidden. `muted`
+ * then suppresses its notes. */
 static void report(Compile *c, Severity severity, ErrorCode code, Span span, const char *text)
 {
   DiagState *d = diag_state(c);
   span = diag_user_span(c, span);
   d->muted = true;
-  if (d->hidden > MAX_SEEN) { /* this many are only counted, repetitions included */
+  if (d->hidden > MAX_SEEN) { /* further messages are only counted, repetitions included */
     d->errors += severity == SEVERITY_error;
     d->hidden += severity == SEVERITY_error;
     return;
@@ -193,7 +193,7 @@ void diag_circumstance(Compile *c, Span span, const char *text)
   d->circumstance = text;
 }
 
-/* Messages contain names, strings and paths of the user, which are escaped here. */
+/* Formats a message, and escapes it: it contains names, strings and paths of the user. */
 static const char *message_text(Compile *c, const char *fmt, va_list ap)
 {
   return arena_shown(c->arena, arena_vprintf(c->arena, fmt, ap), "");
@@ -208,7 +208,7 @@ bool diag_error(Compile *c, ErrorCode code, Span span, const char *fmt, ...)
   return false;
 }
 
-/* -Wno-NAME */
+/* True if -Wno-NAME is given for this warning. */
 static bool switched_off(const Compile *c, const char *name)
 {
   for (uint32_t i = 0; i < c->options.n_no_warnings; i++)

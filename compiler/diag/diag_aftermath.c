@@ -7,8 +7,8 @@
 
 enum { MAX_WOUNDS = 1000, MAX_HEAD = 1000 /* bytes */ }; /* bytes; each error searches all wounds */
 
-/* A line defines the name before its first `=` or `(`: `h = relu((x)` defines h, and `def
- * forward(x` defines forward. */
+/* Returns the size of the line up to its first `=` or `(`, which contains the name that the line
+ * defines: `h = relu((x)` defines h, and `def forward(x` defines forward. */
 static uint32_t head_size(const char *text, uint32_t size)
 {
   for (uint32_t i = 0; i < size; i++)
@@ -16,7 +16,7 @@ static uint32_t head_size(const char *text, uint32_t size)
   return size;
 }
 
-/* Remembers a line that could not be parsed. The names that it defines will be unknown, which is no
+/* Remembers a line that could not be parsed. The name that it defines will be unknown, which is no
  * separate mistake. */
 void diag_wound(Compile *c, Span span)
 {
@@ -29,7 +29,7 @@ void diag_wound(Compile *c, Span span)
   vec_push(c->arena, &c->diag->wounds, (Wound){text, head_size(text, size)});
 }
 
-/* Finds only whole words: `fc` is not in `fc1`. */
+/* True if the head of the line contains the whole word: `fc` is not in `fc1`. */
 static bool has_word(const Wound *line, const char *word, uint32_t size)
 {
   for (uint32_t i = 0; i + size <= line->size; i++) {
@@ -47,15 +47,14 @@ static bool wounded(const DiagState *d, const char *word, uint32_t size)
   return false;
 }
 
-/* Errors about names, arguments and shapes: their cause is at their own location. */
+/* True for errors about names, arguments and shapes, whose cause is at their own location. */
 static bool stands_alone(ErrorCode code)
 {
   return (code >= E201 && code <= E205) || (code >= E301 && code < E401);
 }
 
-/* Does this error only follow from a syntax error? Yes, if its kind depends on the whole program
- * (types, training). Any other error does if it is on a wounded line, or if its span contains a
- * name that a wounded line defines. */
+/* An error follows from a syntax error if its kind depends on the whole program (types, training),
+ * if it is on a wounded line, or if its span contains a name that a wounded line defines. */
 bool diag_is_aftermath(const Compile *c, ErrorCode code, Span span)
 {
   const DiagState *d = c->diag;

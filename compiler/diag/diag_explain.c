@@ -44,9 +44,9 @@ bool diag_is_warning(const char *name)
 
 enum { LONGEST_NAME = 63 };
 
-/* The edit distance from a to b in half edits. Insert, delete, substitute and swap of two
- * neighbours cost 2; a change of case costs 1. A swap looks back two rows, so three rows of the
- * table suffice. Both names have at most LONGEST_NAME characters. */
+/* Returns the edit distance from a to b in half edits. To insert, delete or substitute a letter, or
+ * to swap two adjacent letters, costs 2; a change of case costs 1. A swap looks back two rows, so
+ * three rows of the table suffice. Both names have at most LONGEST_NAME characters. */
 static unsigned distance(const char *a, const char *b)
 {
   unsigned rows[3][LONGEST_NAME + 1], *before = rows[0], *last = rows[1], *row = rows[2];

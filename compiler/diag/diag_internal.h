@@ -1,4 +1,4 @@
-/* What diag.c shares with the two message formats. */
+/* Declarations that diag.c and the two message formats share. */
 #pragma once
 #include "compiler/base/compile.h"
 #include "diag.h"
@@ -12,44 +12,47 @@ typedef struct Message {
   const char *text;
 } Message;
 
-typedef struct Lines { /* of one source: the offset of each line */
+/* The offset of each line of a source. */
+typedef struct Lines {
   VEC(uint32_t) start;
 } Lines;
 
-typedef struct Seen { /* a loop that is unrolled repeats its messages in each round */
+/* A message that was printed: an unrolled loop would repeat it in each iteration. */
+typedef struct Seen {
   ErrorCode code;
   Span span;
 } Seen;
 
-typedef struct Wound { /* a line with a syntax error, or one that a note about it points at */
+/* A line with a syntax error, or a line that a note about that error points at. */
+typedef struct Wound {
   const char *text;
-  uint32_t size; /* of the head of the line, which contains the name that it defines */
+  uint32_t size; /* bytes of the head of the line, which contains the name that the line defines */
 } Wound;
 
 struct DiagState {
-  uint32_t errors, warnings; /* counted, whether printed or not */
+  uint32_t errors, warnings; /* both count messages that were not printed, too */
   uint32_t hidden;           /* errors beyond the limit */
-  bool muted;                /* the last message was not printed, so its notes are not either */
+  bool muted;                /* the last message was not printed, so its notes are not printed */
   VEC(Lines) lines;          /* one per source */
   VEC(Span) frames;
   VEC(Seen) seen;
   VEC(Wound) wounds;
   Span circumstance_span;
   const char *circumstance; /* diag_circumstance() */
-  bool wounding;            /* the last message was a syntax error: lines in its notes are wounds
-                               too */
-  Text json;                /* the object that still collects notes; empty if none is open */
+  /* The last message was a syntax error, so lines in its notes are also wounds. */
+  bool wounding;
+  Text json; /* the open object, which still collects notes; empty if none is open */
   bool json_notes;
 };
 
 typedef struct ErrorInfo {
-  const char *code, *name; /* name: of a warning, else NULL */
+  const char *code, *name; /* name: the name of a warning; NULL for an error */
   const char *title, *wrong, *right;
 } ErrorInfo;
 extern const ErrorInfo error_info[ERROR_COUNT];
 
-/* diag_aftermath.c: remembers the line of a syntax error; decides if an error only follows from
- * one. */
+/* diag_aftermath.c. diag_wound: remembers the line of a syntax error. diag_is_aftermath: true if an
+ * error only follows from a syntax error. */
 void diag_wound(Compile *c, Span span);
 bool diag_is_aftermath(const Compile *c, ErrorCode code, Span span);
 

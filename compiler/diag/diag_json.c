@@ -6,7 +6,7 @@
 
 static const char *const severity_text[] = {"error", "warning", "note", "help"};
 
-/* Lines and columns count from 1, and columns count bytes, as in text messages. */
+/* Adds a location. Lines and columns count from 1, and columns count bytes, as in text messages. */
 static void add_place(Compile *c, Span span, Text *out)
 {
   Place from = diag_place(c, span);

@@ -2,7 +2,7 @@
  *
  * The line is printed as the user typed it, with two exceptions. Control characters, characters
  * that change the direction of text, and invalid UTF-8 become `?`. Of a very long line only the
- * part around the cause is printed. */
+ * text around the cause is printed. */
 #include "diag_internal.h"
 #include "runtime/plan/shown.h"
 #include <stdio.h>
@@ -14,13 +14,13 @@ static const char *const severity_text[] = {"error", "warning", "note", "help"};
 static const char *const severity_color[] = {"\033[1;31m", "\033[1;35m", "\033[1;36m",
                                              "\033[1;32m"};
 
-/* Bytes 10xxxxxx continue a UTF-8 character. */
+/* True for a byte 10xxxxxx, which continues a UTF-8 character. */
 static bool is_continuation(char byte)
 {
   return ((unsigned char)byte & 0xc0) == 0x80;
 }
 
-/* The size of the UTF-8 character at s, at least 1. *valid: it may be printed. */
+/* Returns the size of the UTF-8 character at s, at least 1. *valid: true if it may be printed. */
 static uint32_t character_size(const char *s, uint32_t left, bool *valid)
 {
   char escape[AMPC_ESCAPE_ROOM];
@@ -36,8 +36,8 @@ typedef struct Window {
   bool cut_left, cut_right;
 } Window;
 
-/* A line of up to 160 bytes is printed whole. Of a longer one, 60 bytes before the cause are
- * printed and whatever fits after it. UTF-8 characters are not split. */
+/* Chooses the printed text. A line of up to 160 bytes is printed whole. Of a longer line, 60 bytes
+ * before the cause are printed, and the bytes after it that fit. UTF-8 characters are not split. */
 static Window window_of(const Compile *c, const Place *place, Span span)
 {
   Window w = {0};
@@ -61,7 +61,8 @@ static Window window_of(const Compile *c, const Place *place, Span span)
   return w;
 }
 
-/* Tabs are kept, and the underline repeats them, so that it is below the right characters. */
+/* Adds the source line. Tabs are kept; add_underline() repeats them, so that its marks are below
+ * the right characters. */
 static void add_source_line(Text *out, const Window *w)
 {
   if (w->cut_left) text_puts(out, "...");
@@ -78,7 +79,7 @@ static void add_source_line(Text *out, const Window *w)
   text_puts(out, "\n");
 }
 
-/* `^~~~`: one mark for each character, not for each byte. */
+/* Adds `^~~~`, with one mark for each character, not for each byte. */
 static void add_underline(Text *out, const Window *w)
 {
   if (w->cut_left) text_puts(out, "   ");
@@ -93,7 +94,7 @@ static void add_underline(Text *out, const Window *w)
   text_puts(out, "\n");
 }
 
-/* `   12 |   h = relu(x @ w2)` and the underline below. */
+/* Adds `   12 |   h = relu(x @ w2)` and the underline below it. */
 static void add_quote(Compile *c, const Place *place, const Message *m, Text *out)
 {
   Window w = window_of(c, place, m->span);
