@@ -1,4 +1,4 @@
-/* The conclusions in sentences: does the precision pay, and what prevents it? */
+/* Writes the conclusions as sentences: whether the precision pays, and what prevents that. */
 #include <math.h>
 #include <string.h>
 #include "explain.h"
@@ -13,7 +13,7 @@ const char *explain_name(const Compile *c, Value v)
   return n->name ? n->name : op_of(n)->name;
 }
 
-/* ", line 14"; "" if the node has no line in the job. */
+/* Returns ", line 14"; "" if the node has no line in the job. */
 static const char *line_text(const Explanation *e, Value v)
 {
   uint32_t line = node_line(e->c, v);
@@ -32,7 +32,7 @@ static void say(Explanation *e, const char *text)
 
 /* ---- casts ---- */
 
-/* How to avoid the casts of a value: set its type where it is created. Or the reason for its
+/* Returns how to avoid the casts of a value, by its type where it is created; or why it has its
  * type. */
 static const char *cure_of(const Explanation *e, const ExplainSource *s)
 {
@@ -82,7 +82,7 @@ static void say_casts(Explanation *e, const ExplainBlock *b, bool first_said)
 
 /* ---- does it pay? ---- */
 
-/* The part with the most time. Casts within other kernels count as casts. */
+/* Returns the CostPart with the most time. Casts within other kernels count as casts. */
 static CostPart largest_part(const ExplainBlock *b, double *us)
 {
   CostPart most = PART_products;
@@ -96,7 +96,7 @@ static CostPart largest_part(const ExplainBlock *b, double *us)
   return most;
 }
 
-/* Why tensor cores do not compute the products: the reason of the longest one. */
+/* Returns why tensor cores do not compute the products: the reason for the longest product. */
 static const char *why_no_tensor(const ExplainBlock *b)
 {
   const Prediction *most = NULL;
@@ -130,7 +130,8 @@ static const char *obstacle_text(const Explanation *e, const ExplainBlock *b, Co
   }
 }
 
-/* "products 1.1 ms instead of 8.2 ms, ..": the parts that differ by at least 1/50 of a step. */
+/* Returns the parts that differ by at least 1/50 of a step: "products 1.1 ms instead of 8.2 ms,
+ * ..". */
 static const char *differences(Arena *arena, const double *now, const double *before, double step)
 {
   Text t = text_new(arena);
@@ -142,7 +143,7 @@ static const char *differences(Arena *arena, const double *now, const double *be
   return t.n ? t.at : "no part differs much";
 }
 
-/* Returns true if the sentence names the first of the casts. */
+/* Adds a sentence. Returns true if it names the most expensive cast. */
 static bool say_whether_it_pays(Explanation *e, const ExplainBlock *b)
 {
   const double pays = 1.1;

@@ -1,5 +1,4 @@
-/* `ampc --explain`: compiles the job again in the precision to compare with, then prints
- * everything. */
+/* `ampc --explain`: compiles the job also in the precision to compare with, then prints. */
 #include "explain.h"
 #include <string.h>
 

@@ -1,38 +1,41 @@
-/* `ampc --explain`: what each node is, why, and what it costs; and the conclusions in words. */
+/* `ampc --explain`: the type and the cost of each node, with reasons; and conclusions in words. */
 #pragma once
 #include "compiler/cost/predict.h"
 #include "compiler/driver.h"
 
-typedef struct ExplainCast { /* a cast before or after a node */
+/* A cast before or after a node. */
+typedef struct ExplainCast {
   Value value;
   DType from, to;
-  int64_t bytes; /* moved by the cast; 0: it happens in a register or when its reader loads */
+  int64_t bytes; /* bytes that the cast moves; 0: a register or the reader's load casts */
 } ExplainCast;
 typedef VEC(ExplainCast) ExplainCasts;
 
 typedef struct ExplainNode {
   Value value;
-  Place place;         /* source NULL: no line of the user's text */
-  const char *path;    /* "h.0.attn.c_attn"; "opt"; "": no layer */
-  const char *command; /* in the plan; NULL: the node has no command */
+  Place place;         /* place.source NULL: no line of the user's text */
+  const char *path;    /* name of the layer or optimizer: "h.0.attn.c_attn", "opt"; "": none */
+  const char *command; /* name of its command; NULL: the node has no command */
   const char *reason;  /* the rule, region or pin that decided its type */
   ExplainCasts before, after;
-  int64_t cast_bytes; /* if the node is a cast: as in ExplainCast */
-  bool weight_cast;   /* a cast of a parameter that is repeated in each step */
+  int64_t cast_bytes; /* if the node is a cast: the bytes that it moves */
+  bool weight_cast;   /* a cast of a parameter that runs in each step */
   NodeCount count;
-  DType flops_type;       /* of its operands */
-  double us;              /* its share of the command's time, launch included */
-  const Prediction *made; /* of a product, convolution or attention; else NULL */
+  DType flops_type;       /* the type of its operands */
+  double us;              /* the node's portion of the command's time, launch included */
+  const Prediction *made; /* prediction of a product, convolution or attention; else NULL */
 } ExplainNode;
 
-typedef struct ExplainSize { /* a size whose rows are not aligned */
-  int64_t size, padded;      /* elements */
+/* A size whose rows are not aligned. */
+typedef struct ExplainSize {
+  int64_t size, padded; /* size: elements of a row; padded: the next aligned size */
   DType type;
   Value value;  /* the first node with this size */
-  double saves; /* us a step that the padded size saves */
+  double saves; /* microseconds of a step that the padded size saves */
 } ExplainSize;
 
-typedef struct ExplainSource { /* a value that is cast */
+/* A value that is cast. */
+typedef struct ExplainSource {
   Value value;
   uint32_t casts;
   int64_t bytes;
@@ -42,8 +45,8 @@ typedef struct ExplainSource { /* a value that is cast */
 typedef struct ExplainBlock {
   uint16_t block;
   VEC(ExplainNode) nodes;     /* all except literals, in graph order */
-  VEC(ExplainSize) sizes;     /* most expensive first; only those of Note [what matters] */
-  VEC(ExplainSource) sources; /* the same order and limit */
+  VEC(ExplainSize) sizes;     /* most expensive first; filtered by Note [what matters] */
+  VEC(ExplainSource) sources; /* most expensive first; filtered by Note [what matters] */
   uint32_t weight_casts, commands;
   int64_t cast_bytes, read, written, flops;
   int64_t flops_by_type[AMPC_DTYPE_COUNT];
@@ -55,42 +58,44 @@ typedef struct Explanation {
   Compile *c;
   const Gpu *gpu;
   VEC(ExplainBlock)
-  blocks;              /* first the step: the first train block, else the first block; then the
-                          others, without variants */
-  const char *against; /* the precision that the step is compared with: "f32"; NULL: the job
-                          does not compile in it */
-  double parts[PART_COUNT], against_us; /* of the step in that precision */
-  VEC(const char *) answer;             /* sentences */
+  /* blocks[0], "the step", is the first train block, else the first block. The others follow,
+   * without variants. */
+  blocks;
+  /* the precision to compare the step with: "f32"; NULL: the job does not compile in it */
+  const char *against;
+  double parts[PART_COUNT], against_us; /* of the step in precision `against` */
+  VEC(const char *) answer;             /* the conclusions as sentences */
 } Explanation;
 
 /* ---- explain.c ---- */
-/* For a job in a file, after all passes. Also reports warnings. Returns false if -Werror makes one
- * an error. */
+/* Explains a job in a file, after all passes. Also reports warnings. Returns false if -Werror makes
+ * a warning an error. */
 bool explain_job(Compile *c, const Gpu *gpu, bool json, Text *out);
-/* Compiles the job of c, a file, in another precision. NULL: it has errors in that precision. */
+/* Compiles the job of c, a file, in another precision. Returns NULL if it has errors in it. */
 Compile *explain_compile_against(const Compile *c, const char *precision);
 
 /* ---- gather.c ---- */
-/* The precision to compare with: f32; for an f32 job bf16, or f16 on a GPU without bf16. */
+/* Returns the precision to compare with: f32; for an f32 job bf16, or f16 on a GPU without bf16. */
 const char *explain_against(const Compile *c, const Gpu *gpu);
-/* For a job after all passes. Texts are allocated in its arena. `other`: the same job in that
- * precision, which is read only during the call; or NULL. */
+/* Fills `out` for a job after all passes. Texts are allocated in the job's arena. `other`: the job
+ * in the precision to compare with, which is read only during the call; or NULL. */
 void explain_gather(Compile *c, const Gpu *gpu, Compile *other, Explanation *out);
 
 /* ---- answer.c ---- */
-/* Answers the usual questions in sentences. */
+/* Adds the conclusions as sentences to e->answer. */
 void explain_answer(Explanation *e);
-const char *explain_name(const Compile *c, Value v); /* the name of a variable or parameter, else of
-                                                        the op */
+/* Returns the name of the variable or parameter that holds v, else the op's name. */
+const char *explain_name(const Compile *c, Value v);
 
 /* ---- warn.c ---- */
 /* Reports W409 and W410 with diag_warning. */
 void explain_warn(Explanation *e);
 
 /* ---- text.c, json.c ---- */
-/* False for leaves and views: their users already say everything. */
+/* False for leaves and views, because their users show the same facts. */
 bool explain_is_shown(const Compile *c, const ExplainNode *n);
-void explain_text(const Explanation *e, Text *out); /* with options.view */
-/* Prints the nodes of a line of the job, for the prompt; line 0: all nodes. False: none. */
+void explain_text(const Explanation *e, Text *out); /* uses options.view */
+/* Prints the nodes of a line of the job, for `amp repl`; line 0: all nodes. Returns false if the
+ * line has no nodes. */
 bool explain_line(const Explanation *e, uint32_t line, Text *out);
 void explain_json(const Explanation *e, Text *out);

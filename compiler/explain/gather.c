@@ -1,9 +1,9 @@
-/* From the graph of a compiled job to the data of `--explain` for each node, with sums.
+/* Collects the data of `--explain` for each node from the graph of a compiled job, with sums.
  *
  * Note [bytes of a cast]
  * A cast within a kernel is free: the kernel reads its operand anyway. A cast moves bytes if its
- * command does nothing else, or if its result is stored in addition to its operand. A working copy
- * of a weight is neither: the optimizer stores it during the update. */
+ * command only casts, or if its result is stored in addition to its operand. A 16-bit copy of a
+ * weight costs no cast: the optimizer stores it during the update. */
 #include "explain.h"
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ typedef struct Gather {
 
 /* ---- times of nodes ---- */
 
-/* The time that the node would take alone. Nodes share the time of their kernel in this ratio. */
+/* Returns the time that a node would take alone. Nodes divide the kernel's time in this ratio. */
 static double weight_of(const Gather *t, Value v)
 {
   const Gpu *gpu = t->e->gpu;
@@ -67,7 +67,7 @@ static bool has_command(const Graph *g, const Node *n)
   return n->group && !n->folded && !group_is_silent(g, n->group);
 }
 
-/* True if the value is in memory for other readers too, not only in a register of a kernel. */
+/* True if the value is also in memory, not only in a register of a kernel. */
 static bool lies_in_memory(const Gather *t, Value v)
 {
   v = value_root(t->g, v);
@@ -96,7 +96,7 @@ static Value cast_source(const Graph *g, Value v)
   return v;
 }
 
-/* True for a cast of a parameter that is repeated in each step, not done by the optimizer. */
+/* True for a cast of a parameter that runs in each step, because the optimizer stores no copy. */
 static bool is_weight_cast(const Gather *t, Value v)
 {
   const Node *n = ir_node(t->g, v);
@@ -152,7 +152,7 @@ static const char *path_of(const Graph *g, const Node *n)
   return optimizer ? optimizer : "";
 }
 
-/* The type of the computation: of a product's operands, else of the result, else of the first float
+/* Returns the type that is computed: of a product's operands, the result or the first float
  * input. */
 static DType flops_type(const Graph *g, const Node *n, const Prediction *made)
 {
@@ -211,7 +211,7 @@ static ExplainSource *source_at(Gather *t, ExplainBlock *b, Value v)
   return &b->sources.at[b->sources.n - 1];
 }
 
-/* For a cast with its own kernel, the time of this kernel; otherwise the time of its bytes. */
+/* Returns the time of a cast: that of its own kernel, or else of its bytes. */
 static double cast_us(const Gather *t, const ExplainNode *n)
 {
   if (!n->cast_bytes) return 0;
@@ -233,7 +233,7 @@ static void find_sources(Gather *t, ExplainBlock *b)
   }
 }
 
-/* The first operand size whose rows are not aligned; 0: all are aligned. */
+/* Returns the first operand size whose rows are not aligned; 0 if all rows are aligned. */
 static int64_t odd_size(const Compile *c, const ampc_gemm *d, DType *type)
 {
   const struct {
@@ -247,7 +247,8 @@ static int64_t odd_size(const Compile *c, const ampc_gemm *d, DType *type)
   return 0;
 }
 
-/* Four channels or fewer are accepted: libraries have kernels for images with three colours. */
+/* Returns the first number of channels that is not aligned; 0: none. Four channels or fewer are
+ * accepted, because libraries have kernels for images with three colours. */
 static int64_t odd_channels(const Compile *c, const ampc_conv *d, DType *type)
 {
   enum { FEW = 4 };

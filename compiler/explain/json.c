@@ -28,7 +28,7 @@ static void add_number(Text *out, const char *key, double n)
   text_printf(out, "\"%s\": %.9g, ", key, n);
 }
 
-/* Replaces the comma after the last element of a list. */
+/* Ends a list: replaces the comma after its last element by `text`. */
 static void end(Text *out, const char *text)
 {
   if (out->n >= 2 && out->at[out->n - 2] == ',') out->n -= 2;
@@ -65,7 +65,7 @@ static void add_padded(Text *out, const ExplainBlock *b, Value v)
     }
 }
 
-/* null for a node that is not a product, and on a CPU. */
+/* Adds null for a node that is not a product, and on a CPU. */
 static void add_tensor(const Explanation *e, const ExplainBlock *b, const ExplainNode *n, Text *out)
 {
   add_key(out, "tensor_cores");

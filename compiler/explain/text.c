@@ -5,7 +5,7 @@
 
 /* ---- lines ---- */
 
-/* "; cast f32>bf16 before it, 25.2 MB". A cast that moves no bytes is printed without them. */
+/* Prints casts: "; cast f32>bf16 before it, 25.2 MB", or without bytes if a cast moves none. */
 static void put_casts(Text *t, const ExplainCasts *casts, const char *where)
 {
   for (uint32_t i = 0; i < casts->n; i++) {
@@ -29,7 +29,7 @@ static const char *casts_text(Arena *arena, const ExplainNode *n)
   return t.n ? t.at : "";
 }
 
-/* Whether tensor cores compute the node, and why not. */
+/* Returns whether tensor cores compute the node, or why they do not. */
 static const char *tensor_text(const Explanation *e, const ExplainBlock *b, const ExplainNode *n)
 {
   const double few = 0.25;
@@ -67,7 +67,7 @@ static void add_row(const Explanation *e, const ExplainBlock *b, const ExplainNo
             {.amount = bytes ? (double)bytes : -1}, {.amount = n->us > 0 ? n->us : -1}, {why});
 }
 
-/* Prints the nodes of a line of the job; line 0: all nodes. False: none. */
+/* Prints the nodes of a line of the job; line 0: all nodes. Returns false if there are no nodes. */
 static bool put_rows(const Explanation *e, const ExplainBlock *b, uint32_t line, Table *t)
 {
   for (uint32_t i = 0; i < b->nodes.n; i++) {
@@ -84,7 +84,7 @@ static bool put_rows(const Explanation *e, const ExplainBlock *b, uint32_t line,
 
 enum { LABEL = 15 }; /* characters before the sums of a line */
 
-/* "f32 110 M, f16 11.3 G" */
+/* Returns amounts by type: "f32 110 M, f16 11.3 G". */
 static const char *types_text(Arena *arena, const double of[AMPC_DTYPE_COUNT], double least,
                               const char *text(Arena *, double))
 {
@@ -127,7 +127,7 @@ static void put_block(const Explanation *e, const ExplainBlock *b, Table *t)
   put_rows(e, b, 0, t);
 }
 
-/* The rates that the predicted times are based on. */
+/* Prints the rates on which the predicted times are based. */
 static void put_rates(const Cpu *cpu, Table *t)
 {
   table_say(t, 2,

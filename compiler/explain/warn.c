@@ -1,5 +1,5 @@
-/* W409: sizes that make tensor cores slow, if that matters. W410: integers and sums beyond the
- * range of f16. Pass precision warns about numbers in the text (W408). */
+/* Reports W409, sizes that make tensor cores slow (if that matters), and W410, integers and sums
+ * beyond the range of f16. Pass precision warns about numbers in the text (W408). */
 #include <math.h>
 #include "explain.h"
 #include "runtime/plan/types.h"
@@ -23,7 +23,7 @@ static void warn_sizes(Explanation *e)
 
 /* ---- the range of narrow types ---- */
 
-/* arange(100000).to(f16) */
+/* Warns about integers that may overflow: arange(100000).to(f16). Returns true if it warned. */
 static bool warn_integers(Explanation *e, const Node *n)
 {
   Compile *c = e->c;
@@ -40,7 +40,7 @@ static bool warn_integers(Explanation *e, const Node *n)
   return true;
 }
 
-/* The result overflows unless the mean of the summed numbers is below 1. */
+/* Warns about a sum in 16 bits that overflows unless the mean of its numbers is below 1. */
 static bool warn_sum(Explanation *e, const Node *n)
 {
   Compile *c = e->c;
