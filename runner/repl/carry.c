@@ -1,12 +1,12 @@
-/* Copies state from the runtime of one program to that of the next: parameters with the same path,
- * shape and type; their optimizer state, if the optimizer has the same name and kind; counters and
- * the scaler. */
+/* Copies state from the runtime of one program to the runtime of the next: parameters with the same
+ * path, shape and type; their optimizer state, if the optimizer has the same name and kind;
+ * counters and the scaler. */
 #include "repl.h"
 #include "runtime/runtime.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* The parameter or buffer of p whose values `like` takes over. NULL: there is none of the same
+/* Returns the parameter or buffer of p whose values `like` takes over. NULL: none has the same
  * path, shape and type, so `like` keeps its initial values. */
 static const ampc_param *find_like(const ampc_program *p, const ampc_param *like)
 {
@@ -20,8 +20,8 @@ static const ampc_param *find_like(const ampc_program *p, const ampc_param *like
   return NULL;
 }
 
-/* Copies the values of a in a space of `from` to those of b in a space of `to`. They pass through
- * host memory, because neither runtime can address the spaces of the other. */
+/* Copies the values of a in a space of `from` to the values of b in a space of `to`. They pass
+ * through host memory, because neither runtime can address the spaces of the other. */
 static ampc_status copy_space(ampc_runtime *from, const ampc_param *a, ampc_space space,
                               ampc_runtime *to, const ampc_param *b, ampc_space to_space)
 {
@@ -39,13 +39,13 @@ static ampc_status copy_param(ampc_runtime *from, const ampc_param *a, ampc_runt
   return copy_space(from, a, space, to, b, space);
 }
 
-/* Moments of another kind of optimizer have another meaning. */
+/* Whether moments can be copied: another kind of optimizer gives moments another meaning. */
 static bool same_optimizer(const ampc_optimizer_desc *a, const ampc_optimizer_desc *b)
 {
   return a && b && strcmp(a->name, b->name) == 0 && strcmp(a->kind, b->kind) == 0;
 }
 
-/* The parameter, or its share, that this optimizer updates in p; NULL: none. */
+/* Returns the parameter, or its share, that this optimizer updates in p; NULL: neither. */
 static const ampc_param *held_by(const ampc_program *p, const ampc_param *a,
                                  const ampc_optimizer_desc *o)
 {
@@ -94,7 +94,7 @@ static ampc_status carry_param(ampc_runtime *from, const ampc_param *a, ampc_run
                               : copy_space(from, a, AMPC_MASTER, to, b, AMPC_EMA);
 }
 
-/* The 16-bit copies are computed from the masters. */
+/* Copies parameters. Their 16-bit copies are then computed from the masters. */
 static ampc_status carry_params(ampc_runtime *from, ampc_runtime *to, uint32_t *out_kept)
 {
   const ampc_program *p = ampc_program_of(from), *q = ampc_program_of(to);
@@ -154,7 +154,7 @@ static ampc_status carry_optimizer(ampc_runtime *from, uint32_t k, ampc_runtime 
   return ampc_write(to, place, &out, sizeof out);
 }
 
-/* Copies the optimizers' parts of STATE. They count updates, for schedules and bias correction. */
+/* Copies ampc_optimizer structs, which count updates, for schedules and bias correction. */
 static ampc_status carry_optimizers(ampc_runtime *from, ampc_runtime *to)
 {
   const ampc_program *p = ampc_program_of(from), *q = ampc_program_of(to);
@@ -190,7 +190,7 @@ static ampc_status carry_state(ampc_runtime *from, ampc_runtime *to)
   return ampc_write(to, (ampc_ref){AMPC_STATE, 0}, &new, sizeof new);
 }
 
-/* Copies the results of evaluations: when the best one was, and settings that a plateau has
+/* Copies the results of evaluations: the step of the best one, and settings that a plateau has
  * lowered. */
 ampc_status carry_judged(ampc_runtime *from, ampc_runtime *to)
 {

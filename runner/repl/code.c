@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Compiles again up to the pass, because later passes change the graph in place. */
+/* Prints a graph. Compiles again up to the pass, because later passes change graphs in place. */
 bool command_graph(Repl *r, const char *arg)
 {
   const char *pass = *arg ? arg : "simplify";
@@ -29,15 +29,15 @@ bool command_graph(Repl *r, const char *arg)
 
 /* ---- casts ---- */
 
-/* The name by which the user knows n: the path of a parameter, or the variable that holds the
- * value; NULL: neither. */
+/* Returns the name by which the user knows n: the path of a parameter, or the variable that holds
+ * the value; NULL: neither. */
 static const char *name_of(const Graph *g, const Node *n)
 {
   const Parameter *p = ir_parameter(g, n);
   return p ? p->path : n->name;
 }
 
-/* A cast matches by the name of its input or of its result. */
+/* Whether a cast matches the pattern, by the name of its input or of its result. */
 static bool is_wanted(const Graph *g, const Node *cast, const char *pattern)
 {
   if (!*pattern) return true;
@@ -45,7 +45,7 @@ static bool is_wanted(const Graph *g, const Node *cast, const char *pattern)
   return (from && path_matches(pattern, from)) || (to && path_matches(pattern, to));
 }
 
-/* The place is "-" if the cast comes from no line of the user's files. */
+/* Adds a cast. Its place is "-" if it comes from no line of the user's files. */
 static void add_cast(Compile *c, const Node *n, Table *t)
 {
   const Node *from = ir_in(c, n, 0);
@@ -99,7 +99,7 @@ bool command_casts(Repl *r, const char *arg)
 
 /* ---- kernels ---- */
 
-/* The kernel that the command of this name launches. Commands may share a kernel. */
+/* Finds the kernel that the command of this name launches. Commands may share a kernel. */
 static bool find_command(const ampc_step *s, const char *name, uint32_t *out)
 {
   for (uint32_t i = 0; i < s->n_commands; i++) {
@@ -111,8 +111,8 @@ static bool find_command(const ampc_step *s, const char *name, uint32_t *out)
   return false;
 }
 
-/* The kernel of the command of this name, or the kernel of this name, or the only kernel whose name
- * contains it: "silu" for net_silu. */
+/* Finds the kernel of the command of this name, or the kernel of this name, or the only kernel
+ * whose name contains it: "silu" for net_silu. */
 bool kernel_find(Repl *r, const ampc_program *p, const char *name, uint32_t *out)
 {
   uint32_t found = 0;
@@ -178,7 +178,7 @@ static void print_kernel(Compile *c, const char *name)
   }
 }
 
-/* :kernel | :kernel NAME | :kernel NAME edit | :kernel NAME reload */
+/* Runs :kernel | :kernel NAME | :kernel NAME edit | :kernel NAME reload. */
 bool command_kernel(Repl *r, const char *arg)
 {
   Compiled *p = program_latest(r);
@@ -200,8 +200,8 @@ bool command_kernel(Repl *r, const char *arg)
   return true;
 }
 
-/* The printer remembers which source line wrote a line only for the last emitted text, so the text
- * is emitted again. */
+/* Runs :blame. The text is emitted again, because the printer remembers which source line wrote a
+ * line only for the last emitted text. */
 bool command_blame(Repl *r, const char *arg)
 {
   Compiled *p = program_latest(r);

@@ -1,4 +1,4 @@
-/* The table of all commands of the prompt, and the search for one by the beginning of its name. */
+/* The table of all commands of `amp repl`, and the search for one by the beginning of its name. */
 #include "commands.h"
 #include "compiler/help/help.h"
 #include "runtime/plan/terminal.h"
@@ -85,7 +85,7 @@ const char *command_name_at(uint32_t i)
   return i < COMMAND_COUNT ? commands[i].name : NULL;
 }
 
-/* The command of this name, or the only one whose name begins with it. */
+/* Finds the command of this name, or the only one whose name begins with it. */
 static const Command *find(Repl *r, const char *word, size_t n)
 {
   const Command *found = NULL;
@@ -119,7 +119,7 @@ static bool takes_file(const Command *c)
   return strncmp(c->usage + (*c->usage == '['), "FILE", 4) == 0;
 }
 
-/* The name of a file may be quoted, as in the language. */
+/* Returns the argument without quotes: the name of a file may be quoted, as in the language. */
 static const char *unquoted(Repl *r, const Command *c, const char *arg)
 {
   size_t n = strlen(arg);
@@ -159,7 +159,7 @@ static bool command_quit(Repl *r, const char *arg)
   return true;
 }
 
-/* The help text begins at column `left` or further right. */
+/* Adds a command and its help text, which begins at column `left` or further right. */
 static void put_usage(Text *out, const Command *c, int left)
 {
   char *head = arena_printf(out->arena, ":%s %s", c->name, c->usage);
@@ -174,8 +174,8 @@ static bool begins_a_command(const char *word)
   return false;
 }
 
-/* Adds the help of a name of the language. False: there is none. *said: an error was printed,
- * because there is a similar name and no such command. */
+/* Adds the help of a name of the language. False: no help. *said: an error was printed, because a
+ * name is similar and no command begins like it. */
 static bool help_word(Repl *r, const char *name, Text *out, bool *said)
 {
   bool any = help_on(name, out);
@@ -185,7 +185,7 @@ static bool help_word(Repl *r, const char *name, Text *out, bool *said)
   return any;
 }
 
-/* `:help :train` explains the command; `:help train` explains the statement, too. */
+/* Explains `:help :train`, the command; for `:help train` the statement, too. */
 static bool help_with(Repl *r, const char *arg, Text *out)
 {
   bool command = *arg == ':', said = false;

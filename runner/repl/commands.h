@@ -1,4 +1,4 @@
-/* The commands of the prompt. Each gets its argument without blanks around it. */
+/* The commands of `amp repl`. Each gets its argument without blanks around it. */
 #pragma once
 #include "repl.h"
 

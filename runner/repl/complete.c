@@ -41,14 +41,14 @@ static void offer_commands(const Repl *r, const Wanted *w)
     offer(w, arena_printf(w->arena, ":%s", command_name_at(i)));
 }
 
-/* Tab compiles nothing: names come from the latest compiled program. */
+/* Offers parameters of the latest compiled program; Tab does not compile. */
 static void offer_params(const Repl *r, const Wanted *w)
 {
   const ampc_program *p = r->latest ? r->latest->c->program : NULL;
   for (uint32_t i = 0; p && i < p->n_params; i++) offer(w, p->params[i].path);
 }
 
-/* Further arguments of :show: the batch and metrics of train blocks, and layers with parameters. */
+/* Offers more for :show: the batch and metrics of train blocks, and layers with parameters. */
 static void offer_values(const Repl *r, const Wanted *w)
 {
   const Compile *c = r->latest ? r->latest->c : NULL;
@@ -66,7 +66,7 @@ static void offer_values(const Repl *r, const Wanted *w)
       offer(w, arena_strndup(w->arena, p->params[i].path, (size_t)(dot - p->params[i].path)));
 }
 
-/* The verbs follow a name, so they are not offered before a letter is typed. */
+/* Offers kernels and verbs. A verb follows a name, so none is offered before a letter is typed. */
 static void offer_kernels(const Repl *r, const Wanted *w)
 {
   static const char *const verbs[] = {"edit", "reload", NULL};
@@ -88,8 +88,8 @@ static void offer_passes(const Repl *r, const Wanted *w)
   for (uint32_t i = 0; pass_name(i); i++) offer(w, pass_name(i));
 }
 
-/* Folders end with a slash, so that the next Tab completes inside them. Pattern characters in the
- * typed name are escaped. */
+/* Offers files. Folders end with a slash, so that the next Tab completes inside them. Pattern
+ * characters in the typed name are escaped. */
 static void offer_files(const Repl *r, const Wanted *w)
 {
   (void)r;
@@ -128,9 +128,9 @@ static void offer_help(const Repl *r, const Wanted *w)
 
 /* The arguments of each command. The first row whose name begins with the typed command applies. */
 typedef struct Argument {
-  const char *command; /* "": any other */
+  const char *command; /* "": any other command */
   void (*offers[4])(const Repl *r, const Wanted *w);
-  bool expression; /* or an expression */
+  bool expression; /* the command also takes an expression */
 } Argument;
 static const Argument arguments[] = {
     {"open", {offer_files}, false},
@@ -168,7 +168,7 @@ static bool takes_file(const char *command)
   return argument_of(command)->offers[0] == offer_files;
 }
 
-/* False: the command also takes an expression. */
+/* Offers arguments. False: the command also takes an expression. */
 static bool offer_arguments(const Repl *r, const Wanted *w, const char *command)
 {
   const Argument *a = argument_of(command);
@@ -178,7 +178,7 @@ static bool offer_arguments(const Repl *r, const Wanted *w, const char *command)
 
 /* ---- the words of the language ---- */
 
-/* Keywords and types, built-in functions and modules, and what the program declares. */
+/* Offers keywords and types, built-in functions and modules, and what the program declares. */
 static void offer_language(const Repl *r, const Wanted *w)
 {
   static const char *const words[] = {
@@ -200,7 +200,7 @@ static void offer_language(const Repl *r, const Wanted *w)
   }
 }
 
-/* Members of a model: net.fc1.weight is parameter fc1.weight of net. */
+/* Offers members of a model: net.fc1.weight is parameter fc1.weight of net. */
 static void offer_members(const Repl *r, const Wanted *w)
 {
   const char *dot = memchr(w->word, '.', w->size);
@@ -209,9 +209,9 @@ static void offer_members(const Repl *r, const Wanted *w)
     offer(w, arena_printf(w->arena, "%.*s.%s", (int)(dot - w->word), w->word, p->params[i].path));
 }
 
-/* Where the last word begins. Words of a command are separated by blanks and "=", words of the
- * language by operators and brackets, but not by the dots of a path. A file name may contain all of
- * these. `lead`: number of leading blanks. */
+/* Returns where the last word begins. Words of a command are separated by blanks and "=", words of
+ * the language by operators and brackets, but not by the dots of a path. A file name may contain
+ * all of these. `lead`: number of leading blanks. */
 static size_t start_of_word(const char *text, size_t size, size_t lead, bool command)
 {
   size_t start = size;

@@ -18,7 +18,8 @@ static Compiled *compile_device(Repl *r, const char *name, uint32_t *out_kernel)
   return NULL;
 }
 
-/* `make` compiles the whole program to PTX or a cubin; `show` prints one kernel of it. */
+/* Prints a kernel: `make` compiles the whole program to PTX or a cubin; `show` prints one
+ * kernel. */
 static bool emit(Repl *r, const char *command, const char *name,
                  bool (*make)(Compile *c, Text *out),
                  bool (*show)(Repl *r, const char *kernel, const Text *text))
@@ -70,7 +71,7 @@ static bool print_section(Repl *r, FILE *from, const char *kernel)
   return found || repl_error(r, "the machine code has no %s", kernel);
 }
 
-/* nvdisasm needs a file, and prints all kernels in it. */
+/* Disassembles the file: nvdisasm reads only files, and prints all kernels in it. */
 static bool disassemble(Repl *r, char *path, const char *kernel)
 {
   char program[PATH_MAX];
@@ -87,7 +88,7 @@ static bool disassemble(Repl *r, char *path, const char *kernel)
   return good && status == 0;
 }
 
-/* `text` holds the bytes of a cubin. */
+/* Prints the kernel's machine code. `text` holds the bytes of a cubin. */
 static bool show_sass(Repl *r, const char *kernel, const Text *text)
 {
   char path[] = "/tmp/amp-XXXXXX";

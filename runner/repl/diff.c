@@ -9,8 +9,8 @@
 
 /* ---- keys of graph lines ---- */
 
-/* The line without the numbers of nodes and groups, because one added or removed node changes all
- * later numbers: "%12 = add %3" and "%14 = add %5" are equal. */
+/* Writes the line without the numbers of nodes and groups, because one added or removed node
+ * changes all later numbers: "%12 = add %3" and "%14 = add %5" then have the same key. */
 static void without_numbers(const char *line, size_t n, char *out)
 {
   for (size_t i = 0; i < n;) {
@@ -28,8 +28,8 @@ static void without_numbers(const char *line, size_t n, char *out)
   *out = 0;
 }
 
-/* The line without numbers, element types and their reason, so that it matches the same line in
- * another precision. */
+/* Writes the line without numbers, element types and their reason, so that it matches the same line
+ * in another precision. */
 static void without_types(const char *line, size_t n, char *out)
 {
 #define OPENED(KIND, name, ...) #name "[",
@@ -55,7 +55,7 @@ static void without_types(const char *line, size_t n, char *out)
   free(text);
 }
 
-/* The text is in the program's arena; the caller drops the program. */
+/* Compiles and prints the graph to `out`, in the program's arena; the caller drops the program. */
 static Compiled *graph_text(Repl *r, const Request *q, Text *out)
 {
   Compiled *p = program_compile(r, q);
@@ -65,8 +65,8 @@ static Compiled *graph_text(Repl *r, const Request *q, Text *out)
   return p;
 }
 
-/* Lines match by `key`. A matching pair is shown as changed if it differs in more than numbers of
- * nodes, so changes of types are shown even if `key` ignores types. */
+/* Compares graphs; lines match by `key`. A matching pair is shown as changed if it differs in more
+ * than numbers of nodes, so changed types are shown even if `key` ignores types. */
 static bool diff_graphs(Repl *r, const Request *one, const Request *two, LineKey *key)
 {
   Text a, b;
@@ -85,7 +85,7 @@ static bool diff_passes(Repl *r, const char *a, const char *b)
   return diff_graphs(r, &(Request){.dump_after = a}, &(Request){.dump_after = b}, without_numbers);
 }
 
-/* A value whose type changed is shown as a changed line, because the key ignores types. */
+/* Compares precisions. The key ignores types, so a value with another type is one changed line. */
 static bool diff_precisions(Repl *r, const char *a, const char *b)
 {
   return diff_graphs(r, &(Request){.dump_after = "precision", .precision = a},
@@ -94,7 +94,7 @@ static bool diff_precisions(Repl *r, const char *a, const char *b)
 
 /* ---- checkpoints ---- */
 
-/* Loads the file into a twin, so that the state of the session does not change. */
+/* Loads the file into a twin (live_twin), so that the state of the session does not change. */
 static bool load_twin(Repl *r, const char *path, ampc_runtime **out, ampc_state *state)
 {
   ampc_data_position at;
@@ -114,10 +114,11 @@ static bool diff_space(Repl *r, ampc_runtime *const rt[2], const ampc_param *q, 
   int64_t n = 0;
   for (int64_t i = 0; good && i < t[0].elements; i++) {
     double x = t[0].at[i], y = t[1].at[i], gap = x - y;
-    if (t[0].whole) /* exact, even if the doubles are equal */
+    if (t[0].whole) /* exact, even if the doubles have the same value */
       gap = (double)(int64_t)((uint64_t)t[0].whole[i] - (uint64_t)t[1].whole[i]);
     size += x * x;
-    if (gap == 0 || (!t[0].whole && x == y) || (isnan(x) && isnan(y))) continue; /* inf, nan */
+    /* same infinity, or both NaN */
+    if (gap == 0 || (!t[0].whole && x == y) || (isnan(x) && isnan(y))) continue;
     n++;
     most = fmax(most, fabs(gap));
     squares += gap * gap;
@@ -131,7 +132,8 @@ static bool diff_space(Repl *r, ampc_runtime *const rt[2], const ampc_param *q, 
   return good;
 }
 
-/* A share has moments of a second optimizer, but no weight and no average. */
+/* Compares a parameter. A share has only the moments of a second optimizer, no weight or
+ * average. */
 static bool diff_param(Repl *r, ampc_runtime *const rt[2], const ampc_param *q, bool share,
                        uint32_t *differ)
 {

@@ -13,7 +13,7 @@
 
 enum { FILE_PATH = 512 };
 
-/* A session creates one folder when the first kernel is edited; kernel_forget_files removes it. */
+/* Creates the session's folder when the first kernel is edited; kernel_forget_files removes it. */
 static bool open_folder(Repl *r)
 {
   if (r->edits[0]) return true;
@@ -23,13 +23,13 @@ static bool open_folder(Repl *r)
   return repl_error(r, "cannot make a folder in /tmp: %s", strerror(errno));
 }
 
-/* The suffix .cu makes editors highlight the syntax, which is that of CPU kernels, too. */
+/* The suffix .cu makes editors highlight the syntax; kernels for the CPU have the same syntax. */
 static void file_path(const Repl *r, const char *name, char path[FILE_PATH])
 {
   snprintf(path, FILE_PATH, "%s/%.200s.cu", r->edits, name);
 }
 
-/* Does not overwrite the user's earlier edits of the kernel. */
+/* Writes the text, but does not overwrite the user's earlier edits of the kernel. */
 static bool write_text(Repl *r, const char *path, const Text *text)
 {
   FILE *f = fopen(path, "wx"); /* an existing file has edits */
@@ -40,7 +40,7 @@ static bool write_text(Repl *r, const char *path, const Text *text)
   return good || repl_error(r, "cannot write %s: %s", path, strerror(reason));
 }
 
-/* $EDITOR may have arguments, so the shell runs it. */
+/* Opens $EDITOR, which may have arguments, so the shell runs it. */
 static bool run_editor(Repl *r, const char *path)
 {
   const char *editor = getenv("EDITOR");
@@ -75,7 +75,7 @@ bool kernel_edit(Repl *r, uint32_t kernel)
   return true;
 }
 
-/* If the text does not build, the kernel is unchanged. */
+/* Builds the edited text. If that fails, the kernel is unchanged. */
 bool kernel_reload(Repl *r, uint32_t kernel)
 {
   char path[FILE_PATH];

@@ -10,7 +10,7 @@ static bool same_text(const char *a, const char *b)
   return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* Compares every field that decides which bytes are read and where they are stored. */
+/* Compares all fields that decide which bytes a source reads and where they are stored. */
 static bool same_source(const ampc_source *a, const ampc_source *b)
 {
   return a->kind == b->kind && same_text(a->path, b->path) && same_text(a->args, b->args) &&
@@ -20,7 +20,7 @@ static bool same_source(const ampc_source *a, const ampc_source *b)
          a->offset == b->offset && a->low == b->low && a->high == b->high && a->stream == b->stream;
 }
 
-/* The size of an epoch's last batch. */
+/* Returns the size of an epoch's last batch. */
 static int64_t last_batch(const ampc_block *b)
 {
   return b->variant[b->n_variants - 1].batch;
@@ -39,7 +39,7 @@ static bool same_reading(const ampc_program *p, const ampc_program *q, uint32_t 
   return same;
 }
 
-/* A feed keeps its program, because the loader's thread reads tables of it. */
+/* Closes a feed, which also keeps its program, because the loader's thread reads tables of it. */
 static void feed_close(Feed *f)
 {
   if (f->batches) ampc_data.close(f->batches);
@@ -66,8 +66,8 @@ static void move_position(Repl *r, const ampc_program *p, const ampc_program *q)
   r->position = (ampc_data_position){0};
 }
 
-/* Moves feeds to the next program, by the index of their block. Feeds that it reads in another way
- * are closed, and opened again when they are needed. */
+/* Moves feeds to the next program, by the index of their block. Feeds that the next program reads
+ * in another way are closed, and opened again when they are needed. */
 void feeds_move(Repl *r, Compiled *to)
 {
   const ampc_program *q = to->c->program;
@@ -86,8 +86,8 @@ void feeds_move(Repl *r, Compiled *to)
   r->feeds = feeds;
 }
 
-/* The seed of the running state decides the order of samples. The feed is opened again if a
- * checkpoint has changed the seed. */
+/* Opens the feed at a position. The seed of the running state decides the order of samples, so the
+ * feed is opened again if a checkpoint has changed the seed. */
 ampc_status feed_at(Repl *r, uint32_t block, ampc_data_position at, ampc_batches **out)
 {
   Feed *f = &r->feeds[block];
@@ -112,8 +112,8 @@ ampc_data_position position_at(const Next *n, int64_t together)
   return (ampc_data_position){n->step / n->per_epoch, n->step % n->per_epoch * together, n->block};
 }
 
-/* The number of batches per epoch may have changed since the position was set. The number of steps
- * done stays the same. */
+/* Finds the next step. The number of batches per epoch may have changed since the position was set;
+ * the number of steps done stays the same. */
 ampc_status feed_next(Repl *r, uint32_t block, Next *out)
 {
   ampc_data_position *at = &r->position;

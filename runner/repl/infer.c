@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* If `text` contains a parenthesis, it is the call that reads the data, such as `faces("test")`.
- * Otherwise it is a list of input files. */
+/* Reads the inputs. A text with a parenthesis is the call that reads the data, such as
+ * `faces("test")`. Any other text is a list of input files. */
 static void read_inputs(Arena *arena, const char *text, InferCommand *cmd)
 {
   if (strchr(text, '(')) {

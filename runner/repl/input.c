@@ -22,10 +22,10 @@ enum { HISTORY = 2000 /* inputs */, HISTORY_ENTRY = 1 << 16 /* largest one that 
 
 struct Input {
   Repl *r;
-  EditLine *editor; /* NULL: stdin is no terminal */
+  EditLine *editor; /* NULL: stdin is not a terminal */
   History *history;
-  char history_path[PATH_MAX]; /* empty: not kept */
-  char *line;                  /* getline's */
+  char history_path[PATH_MAX]; /* empty: the history is not saved */
+  char *line;                  /* buffer of getline */
   size_t line_size;
   char *text; /* the input so far */
   size_t size, cap;
@@ -45,7 +45,7 @@ void input_calm(void)
 
 /* ---- history ---- */
 
-/* Like mkdir -p for the folders of a file's path. */
+/* Makes the folders of a file's path, as mkdir -p. */
 static void make_folders(char *path)
 {
   for (char *p = path + 1; (p = strchr(p, '/')); p++) {
@@ -55,7 +55,7 @@ static void make_folders(char *path)
   }
 }
 
-/* $XDG_STATE_HOME/ampc/history or ~/.local/state/ampc/history. */
+/* Finds the file of the history: $XDG_STATE_HOME/ampc/history or ~/.local/state/ampc/history. */
 static bool find_history(char out[PATH_MAX])
 {
   const char *base = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
@@ -97,7 +97,7 @@ static void keep_input(Input *in)
 
 /* ---- the editor ---- */
 
-/* libedit calls this before each line. Continuation lines have another prompt. */
+/* Returns the prompt of a line, for libedit. Continuation lines have another prompt. */
 static char *prompt(EditLine *editor)
 {
   Input *in;
@@ -138,7 +138,7 @@ static int read_character(EditLine *editor, wchar_t *out)
   return 0;
 }
 
-/* Length in bytes of the words' common prefix. */
+/* Returns the length in bytes of the words' common prefix. */
 static size_t common_size(const NameVec *words)
 {
   size_t n = strlen(words->at[0]);
@@ -167,8 +167,8 @@ static void list_words(const NameVec *words)
   fflush(stdout);
 }
 
-/* Tab inserts the common prefix of all candidates. If that adds nothing, it lists them. A single
- * candidate is followed by a space, unless it is a folder or contains a bracket. */
+/* Handles Tab: inserts the common prefix of all candidates, or lists them if that adds nothing. A
+ * single candidate is followed by a space, unless it is a folder or contains a bracket. */
 static unsigned char complete_key(EditLine *editor, int key)
 {
   (void)key;
@@ -197,7 +197,7 @@ static unsigned char complete_key(EditLine *editor, int key)
   return result;
 }
 
-/* The user's own ~/.editrc is read last, so it may bind other keys. */
+/* Opens the editor. The user's own ~/.editrc is read last, so it may bind other keys. */
 static void open_editor(Input *in)
 {
   in->editor = el_init("amp", stdin, stdout, stderr);
@@ -236,12 +236,12 @@ void input_close(Input *in)
 
 /* ---- lines ---- */
 
-/* NULL at the end, or after Ctrl-C. */
+/* Reads a line. NULL at the end, or after Ctrl-C. */
 static const char *read_line(Input *in, size_t *out_size)
 {
   if (in->editor) {
     int n = 0;
-    /* before the prompt appears, because the user may then type Ctrl-D or Ctrl-C */
+    /* now, before the prompt appears, because the user may then type Ctrl-D or Ctrl-C */
     el_set(in->editor, EL_PREP_TERM, 1);
     const char *line = el_gets(in->editor, &n);
     *out_size = n > 0 ? (size_t)n : 0;
@@ -255,7 +255,7 @@ static const char *read_line(Input *in, size_t *out_size)
   return n > 0 ? in->line : NULL;
 }
 
-/* Keeps the text NUL-terminated. */
+/* Appends a line; the text stays NUL-terminated. */
 static void add_line(Input *in, const char *line, size_t n)
 {
   if (in->size + n + 1 > in->cap) {
@@ -268,14 +268,14 @@ static void add_line(Input *in, const char *line, size_t n)
   in->text[in->size] = 0;
 }
 
-/* A command is one line; brackets do not continue it. */
+/* Whether the input is a command, which is one line: brackets do not continue it. */
 static bool is_command(const Input *in)
 {
   return in->text[strspn(in->text, " \t")] == ':';
 }
 
-/* An input with an open bracket at the end of stdin is returned as it is, and the parser reports
- * the mistake. An input beyond INPUT_LIMIT is returned, too; program_input rejects it. */
+/* Returns the next input. If a bracket is open at the end of stdin, the parser reports the mistake.
+ * If the input exceeds INPUT_LIMIT, program_input rejects it. */
 const char *input_next(Input *in, size_t *out_size)
 {
   in->size = 0;

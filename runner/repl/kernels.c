@@ -16,7 +16,7 @@ enum { KEPT_LIBRARIES = 32, SPLIT_FROM = 8 /* that many kernels are worth a seco
 
 typedef struct Library {
   void *handle;  /* NULL: closed, the entry is free */
-  uint64_t used; /* number of the last load that used it */
+  uint64_t used; /* number of the last load that used the library */
 } Library;
 
 typedef struct Known {
@@ -39,7 +39,7 @@ struct Kernels {
   uint64_t loads; /* number of loads so far: the clock of Library.used */
 };
 
-/* Makes space for one more than n elements. */
+/* Returns the memory `old` with space for one more than n elements. */
 static void *grown(void *old, uint32_t n, size_t size)
 {
   void *at = realloc(old, (n + 1) * size);
@@ -83,7 +83,7 @@ typedef struct Unit { /* some kernels of a program, built together */
   char error[4096];
 } Unit;
 
-/* The second unit is built in another thread. */
+/* Builds a unit; the second unit is built in another thread. */
 static void *build_unit(void *arg)
 {
   Unit *u = arg;
@@ -92,7 +92,7 @@ static void *build_unit(void *arg)
   return NULL;
 }
 
-/* ampc_last_error is per thread, so the error of the other thread is set again in this one. */
+/* Builds units. ampc_last_error is per thread, so the other thread's error is set again here. */
 static ampc_status build_units(Unit *units, uint32_t n)
 {
   pthread_t thread;
@@ -189,7 +189,7 @@ typedef struct Missing {
   uint32_t n;
 } Missing;
 
-/* An edit applies as long as the compiler emits the text that the user has edited. */
+/* Finds the edit of a kernel. It applies as long as the compiler emits the text that was edited. */
 static Edit *find_edit(const Kernels *k, const char *name, XXH128_hash_t from)
 {
   for (uint32_t i = 0; i < k->n_edits; i++) {
@@ -199,14 +199,14 @@ static Edit *find_edit(const Kernels *k, const char *name, XXH128_hash_t from)
   return NULL;
 }
 
-/* The emitted text, even if the kernel is edited. */
+/* Prints the emitted text, even if the kernel is edited. */
 static void print_kernel(Compile *c, uint32_t i, Text *out)
 {
   text_init(out, c->arena);
   emit_kernel(c, i, out);
 }
 
-/* The text that runs as kernel i, edited or emitted, and its key. */
+/* Writes the text that runs as kernel i, edited or emitted, and returns its key. */
 static XXH128_hash_t current(const Kernels *k, Compile *c, uint32_t i, Text *text)
 {
   const char *name = c->program->kernels[i].name;
@@ -219,8 +219,8 @@ static XXH128_hash_t current(const Kernels *k, Compile *c, uint32_t i, Text *tex
   return kernel_key(c->arena, text, name);
 }
 
-/* Two C compilers build many kernels in parallel. If all kernels of a program are missing, they are
- * built as one text, so that `amp train` of the same job finds them in the cache. */
+/* Builds kernels, many by two C compilers in parallel. If all kernels of a program are missing,
+ * they are one text, so that `amp train` of the same job finds them in the cache. */
 static ampc_status build_missing(Kernels *k, Compile *c, const Missing *m)
 {
   uint32_t n_units = m->n >= SPLIT_FROM ? 2 : 1, half = n_units == 2 ? m->n / 2 : m->n;
@@ -307,8 +307,8 @@ static void drop_edit(Kernels *k, const char *name, XXH128_hash_t from)
   *e = k->edits[--k->n_edits];
 }
 
-/* The text with #line directives, so that the C compiler's messages refer to the edited file.
- * `path` contains no character that a C string must escape. */
+/* Returns the text with #line directives, so that the C compiler's messages refer to the edited
+ * file. `path` contains no character that a C string must escape. */
 static Text with_lines(Compile *c, const Text *text, const char *name, const char *path)
 {
   Text out = text_new(c->arena);
@@ -318,7 +318,7 @@ static Text with_lines(Compile *c, const Text *text, const char *name, const cha
   return out;
 }
 
-/* First compiles the edited text alone, so that a text with errors changes nothing. */
+/* Replaces a text. First compiles the edited one alone, so that one with errors changes nothing. */
 bool kernels_edit(Kernels *k, Compile *c, uint32_t kernel, const char *path, const char *text,
                   size_t size)
 {

@@ -30,15 +30,15 @@ static Lines split(Arena *arena, const char *text, LineKey *key)
   return out;
 }
 
-/* "- line", "+ line" */
+/* Prints "- line" or "+ line". */
 static void put(char mark, const Line *l)
 {
   printf("%c %.*s\n", mark, (int)l->size, l->at);
 }
 
-/* Myers' algorithm walks a grid from (0, 0) to (lines of a, lines of b). A step right removes a
- * line of a, a step down adds a line of b, and diagonal steps over equal lines are free. Diagonal k
- * is x - y. */
+/* Myers' algorithm finds a path through a grid from (0, 0) to (lines of a, lines of b). A step
+ * right removes a line of a, a step down adds a line of b, and diagonal steps are free; they pass
+ * lines with the same key. Diagonal k is x - y. */
 typedef struct Search {
   Arena *arena;
   const Line *a, *b;
@@ -63,7 +63,7 @@ static int step(const int *before, int d, int k, bool *added)
   return *added ? down : right;
 }
 
-/* Fills in `furthest`. False: the texts differ by too many edits. */
+/* Finds the path and fills in `furthest`. False: the texts differ by too many edits. */
 static bool find_path(Search *s)
 {
   int n = s->n_a, m = s->n_b;
@@ -83,7 +83,7 @@ static bool find_path(Search *s)
   return false;
 }
 
-/* x and y match by `key`. Prints them as a changed line if their `shown` keys differ. */
+/* Prints x and y, which match by `key`, as a changed line if their `shown` keys differ. */
 static void put_match(Search *s, const Line *x, const Line *y)
 {
   const char *a = key_of(s->arena, s->shown, x->at, x->size);
@@ -93,7 +93,7 @@ static void put_match(Search *s, const Line *x, const Line *y)
   put('+', y);
 }
 
-/* Prints the edits. Walking the path back from its end finds each of them (added[d]), walking
+/* Prints the edits. Following the path back from its end finds each edit (added[d]); following it
  * forward prints them. */
 static void put_path(Search *s)
 {
@@ -115,7 +115,7 @@ static void put_path(Search *s)
   }
 }
 
-/* Texts that differ too much are not listed, because memory grows with the square of the edits. */
+/* Does not list texts that differ too much, because memory grows with the square of the edits. */
 bool diff_lines(const char *a, const char *b, LineKey *key, LineKey *shown)
 {
   Arena *arena = arena_create();

@@ -54,8 +54,8 @@ static ampc_status load_files(const Repl *r, ampc_runtime *rt)
   return ampc_load_params(rt, r->data_dir, tell_loaded, NULL);
 }
 
-/* All parameters first get initial values. Then the state of the running program is copied and :set
- * is applied. *out is NULL after a failure. */
+/* Makes the runtime of a program. All parameters first get initial values. Then the state of the
+ * running program is copied and :set is applied. *out is NULL after a failure. */
 static ampc_status make_runtime(const Repl *r, Compiled *p, const ampc_program *as,
                                 ampc_runtime **out, uint32_t *out_kept)
 {
@@ -75,7 +75,8 @@ static ampc_status make_runtime(const Repl *r, Compiled *p, const ampc_program *
   return status;
 }
 
-/* Kernels for a GPU are not kept one by one, but cached a few per unit, as for `amp train`. */
+/* Loads kernels. Those for a GPU are not kept one by one, but cached in units, as for `amp
+ * train`. */
 static ampc_status load(const Repl *r, Compiled *p)
 {
   if (!is_cpu_target(p->c)) return p->jit ? AMPC_OK : jit_load(p->c, &p->jit);
@@ -90,8 +91,8 @@ ampc_status live_twin(Repl *r, Compiled *p, const ampc_program *as, ampc_runtime
   return status ? status : make_runtime(r, p, as, out, &kept);
 }
 
-/* feed_next seeks to the batch of the next step. The position does not advance, so training reads
- * that batch again. */
+/* Runs the next batch on a twin. feed_next seeks to that batch. The position does not advance, so
+ * training reads the batch again. */
 ampc_status live_try_batch(Repl *r, ampc_runtime *twin, uint32_t block, int64_t *out_samples)
 {
   uint32_t own;
@@ -110,8 +111,8 @@ static void tell_kept(const ampc_program *p, uint32_t kept)
            p->n_params);
 }
 
-/* The new runtime is complete before the old one is freed, so after a failure the session keeps its
- * program. */
+/* Makes the latest program run. The new runtime is complete before the old one is freed, so after a
+ * failure the session keeps its program. */
 bool live_ready(Repl *r)
 {
   Compiled *p = program_latest(r);

@@ -8,7 +8,7 @@
 
 enum { ROWS = 12, LABEL = 10, MOST_COLUMNS = 400 };
 
-/* Columns of the terminal, or 80 if stdout is no terminal. */
+/* Returns the columns of the terminal, or 80 if stdout is not a terminal. */
 static int plot_columns(void)
 {
   int columns = terminal_columns(STDOUT_FILENO);
@@ -16,7 +16,7 @@ static int plot_columns(void)
   return columns > MOST_COLUMNS ? MOST_COLUMNS : columns;
 }
 
-/* Finds the smallest and the largest finite value; false: there is none. */
+/* Finds the smallest and the largest finite value; false: no value is finite. */
 static bool find_range(const double *at, size_t n, double *low, double *high)
 {
   *low = INFINITY;
@@ -30,15 +30,15 @@ static bool find_range(const double *at, size_t n, double *low, double *high)
   return *low < *high;
 }
 
-/* The bits of a braille character are numbered down its left column, then down its right one. The
- * lowest row was added later and has the highest bits. */
+/* Sets a dot. The bits of a braille character are numbered down its left column, then down its
+ * right one. The lowest row was added later and has the highest bits. */
 static void set_dot(unsigned char *cells, int columns, int x, int y)
 {
   static const unsigned char bits[2][4] = {{0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}};
   cells[y / 4 * columns + x / 2] |= bits[x % 2][y % 4];
 }
 
-/* Each column of dots shows the mean of its steps. Lines connect neighbouring columns. */
+/* Draws the curve: each column of dots is the mean of its steps; lines connect neighbours. */
 static void draw(const double *at, size_t n, double low, double high, unsigned char *cells,
                  int columns)
 {
@@ -62,7 +62,7 @@ static void draw(const double *at, size_t n, double low, double high, unsigned c
   }
 }
 
-/* Braille characters begin at U+2800 and have three bytes in UTF-8. */
+/* Prints a braille character; they begin at U+2800 and have three bytes in UTF-8. */
 static void put_cell(unsigned char dots)
 {
   unsigned code = 0x2800u + dots;

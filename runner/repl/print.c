@@ -15,7 +15,7 @@ enum {
   EDGE = 3 /* at each side of a gap */
 };
 
-/* Reads the elements at `place`; if q is given, those of parameter q in place.space. */
+/* Reads the elements at `place`; if q is given, the elements of parameter q in place.space. */
 static ampc_status read_as(ampc_runtime *rt, ampc_ref place, const ampc_param *q, HostTensor *out)
 {
   const ampc_program *p = ampc_program_of(rt);
@@ -89,7 +89,7 @@ typedef struct Printer {
   Style style;
   bool gaps;
   bool measure; /* only widths are measured, nothing is printed */
-  int columns;  /* of the terminal; 0: rows are not wrapped */
+  int columns;  /* columns of the terminal; 0: rows are not wrapped */
   double least, most;
 } Printer;
 
@@ -99,7 +99,7 @@ static bool in_gap(const Printer *p, uint32_t axis, int64_t i)
   return p->gaps && n > 2 * EDGE && i >= EDGE && i < n - EDGE;
 }
 
-/* The smallest and the largest magnitude decide between plain digits and exponents. */
+/* Notes a magnitude. The smallest and the largest decide between plain digits and exponents. */
 static void see(Printer *p, double v)
 {
   if (isfinite(v) && v != 0) {
@@ -191,8 +191,8 @@ static void print_ends(const HostTensor *t, double least, double most)
            ampc_is_float(t->dtype) ? 5 : 17, most);
 }
 
-/* Range, mean and deviation are those of the finite elements; others are counted. A single element
- * has no range. The deviation needs a second loop, because the difference of large squares loses
+/* Prints range, mean and deviation of the finite elements; others are counted. A single element has
+ * no range. The deviation needs a second loop, because the difference of large squares loses
  * digits. */
 void tensor_print_range(const HostTensor *t)
 {

@@ -32,7 +32,7 @@ static Compiled *compiled_of(Compile *c)
 
 /* ---- one compile ---- */
 
-/* Statements cannot use the data of a train block. If one does, a hint names :show. */
+/* Adds hints: statements cannot use the data of a train block; if one does, a hint names :show. */
 static void add_hints(const Repl *r, Compile *c)
 {
   const Compile *from = r->latest ? r->latest->c : NULL;
@@ -50,7 +50,7 @@ static void add_hints(const Repl *r, Compile *c)
   c->options.n_hints = hints.n;
 }
 
-/* A compile with the session's options, changed as the request says. */
+/* Begins a compile with the session's options, changed as the request says. */
 static Compile *begin(const Repl *r, const Request *q)
 {
   Options options = r->options;
@@ -79,7 +79,7 @@ static bool read_inputs(const Repl *r, Compile *c)
   return good;
 }
 
-/* Reports the mistakes of all parts, not only those of the first. */
+/* Reads the file and the inputs; reports the mistakes of all, not only of the first. */
 static bool read_parts(const Repl *r, Compile *c)
 {
   bool good = !r->file.text || compile_add_file(c, r->file.name, r->file.text, r->file.size);
@@ -99,7 +99,7 @@ Compile *program_parse(Repl *r, Ast *file)
 }
 
 /* If only some declarations are compiled (`all` false), leaves out settings other than precision,
- * which would be reported as unknown. `precision`, if given, replaces the session's. */
+ * which would be reported as unknown. `precision`, if given, replaces the session's precision. */
 static void choose_settings(Compile *c, const char *precision, bool all)
 {
   Options *o = &c->options;
@@ -114,7 +114,7 @@ static void choose_settings(Compile *c, const char *precision, bool all)
   o->n_settings = n;
 }
 
-/* Blocks, which an expression does not need. */
+/* Whether the declaration is a block, which an expression does not need. */
 static bool is_run(DeclKind kind)
 {
   return kind == DECL_train || kind == DECL_eval || kind == DECL_infer;
@@ -146,8 +146,8 @@ static void join_bodies(Compile *c)
   *c->ast = kept;
 }
 
-/* Only train blocks can compute a value that :show watches. Compiling the others would cost
- * time. */
+/* Drops eval and infer blocks. Only train blocks can compute a value that :show watches; compiling
+ * the others would cost time. */
 static void keep_trains(Compile *c)
 {
   Ast kept = {0};
@@ -191,7 +191,7 @@ Compiled *program_compile(Repl *r, const Request *q)
 
 /* ---- the latest program ---- */
 
-/* Takes over the reference. NULL: the next program_latest compiles. */
+/* Sets the latest program, and takes over the reference. NULL: the next program_latest compiles. */
 static void set_latest(Repl *r, Compiled *p)
 {
   compiled_drop(r->latest);
@@ -204,7 +204,7 @@ Compiled *program_latest(Repl *r)
   return r->latest;
 }
 
-/* A file with errors of syntax is rejected, because every later compile would fail. */
+/* Whether the file parses. If not, it is rejected, because every later compile would fail. */
 static bool parses(Repl *r, const Part *file)
 {
   Compile *c = begin(r, &(Request){0});
@@ -249,8 +249,8 @@ static void forget(Assignment *at, uint32_t *n, const char *owner, bool itself, 
   *n = kept;
 }
 
-/* Drops earlier -D, --set, :const and :set of the new declarations' names, because they changed
- * declarations that are now replaced. */
+/* Drops earlier -D, --set, :const and :set of the names that are declared anew, because these
+ * values changed declarations that are now replaced. */
 static void forget_overrides(Repl *r, const Ast *ast)
 {
   Options *o = &r->options;
@@ -272,8 +272,8 @@ static Assignment *copy(Arena *arena, const Assignment *from, uint32_t n)
   return to;
 }
 
-/* A declaration without errors is accepted even if the rest of the program does not fit it yet,
- * because later inputs may change the rest. */
+/* Accepts declarations. One without errors is accepted even if the rest of the program does not fit
+ * it yet, because later inputs may change the rest. */
 static bool take_declarations(Repl *r, Compile *c, const Part *part, const Ast *ast)
 {
   Options before = r->options;
@@ -299,8 +299,8 @@ static bool take_declarations(Repl *r, Compile *c, const Part *part, const Ast *
   return repl_error(r, "accepted, but the rest of the program does not fit it yet");
 }
 
-/* An input that only returns a value runs once and is forgotten. One that assigns becomes part of
- * the program. */
+/* Whether the input assigns: then it becomes part of the program. An input that only returns a
+ * value runs once and is forgotten. */
 static bool has_effect(const Ast *ast)
 {
   for (uint32_t i = 0; i < ast->n; i++)

@@ -90,7 +90,7 @@ static void repl_run(Repl *r, const char *text, size_t size)
   fflush(stdout);
 }
 
-/* False: the job's file cannot be read, which ends the session as for other verbs. */
+/* Opens the session. False: the job's file cannot be read, which ends it, as for other verbs. */
 static bool open_session(Repl *r)
 {
   r->kernels = kernels_create();
@@ -114,7 +114,7 @@ static void close_session(Repl *r)
   free(r->losses.at);
 }
 
-/* After a mistake, a session on a terminal returns 0, and that of a script 1. */
+/* Runs the session. After a mistake, returns 0 for a session on a terminal, 1 for a script. */
 static int loop(Repl *r)
 {
   Input *in = input_open(r);

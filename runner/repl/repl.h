@@ -22,7 +22,7 @@ typedef struct Compiled { /* a compiled program; freed with its last user */
   Jit *jit; /* on a GPU: all its kernels; NULL before it first runs */
 } Compiled;
 
-typedef struct Part { /* one text of the program; in the session's arena */
+typedef struct Part { /* one text of the program; stored in the session's arena */
   const char *name, *text;
   uint32_t size;
 } Part;
@@ -39,7 +39,7 @@ typedef struct Feed { /* the open data of a block */
 } Feed;
 
 typedef struct Losses { /* the loss of every step trained in this session */
-  double *at;           /* malloced */
+  double *at;           /* allocated with malloc */
   size_t n, cap;
 } Losses;
 
@@ -47,19 +47,19 @@ enum { INPUT_LIMIT = 1 << 24 }; /* bytes of one input */
 
 typedef struct Repl {
   Arena *arena;             /* texts and settings of the whole session */
-  Options given;            /* from the command line */
+  Options given;            /* options from the command line */
   Options options;          /* current: :const, :precision and :set change them */
   const char *device, *job; /* path of the job, or NULL */
   const char *data_dir;
   bool interactive;  /* stdin and stdout are a terminal */
-  bool failed, quit; /* an error was printed; :quit was given */
+  bool failed, quit; /* failed: an error was printed; quit: :quit was given */
   bool seed_given;
   uint64_t seed;
-  uint32_t n_inputs; /* so far; messages name the next one <n_inputs + 1> */
+  uint32_t n_inputs; /* number of inputs so far; messages name the next one <n_inputs + 1> */
 
   Part file;            /* the job's file; text NULL: no job */
-  Parts declared, said; /* accepted inputs: declarations; statements */
-  Assignments sets;     /* :set of settings in device memory */
+  Parts declared, said; /* accepted inputs: declared: declarations; said: statements */
+  Assignments sets;     /* values of :set for settings in device memory */
 
   Compiled *latest; /* NULL: not compiled, or it has errors */
   Compiled *live;   /* the program of rt; NULL before the first run */
@@ -67,11 +67,11 @@ typedef struct Repl {
   Kernels *kernels; /* owned, like rt and feeds */
   Feed *feeds;      /* one per block of `live` */
 
-  ampc_data_position position; /* of the next step */
-  int64_t per_epoch;           /* batches of an epoch when it was set; 0: unknown */
+  ampc_data_position position; /* position of the next step */
+  int64_t per_epoch;           /* batches of an epoch when `position` was set; 0: unknown */
   int64_t steps;               /* steps attempted since the weights were initialized */
   Losses losses;
-  char edits[64]; /* folder of edited kernels; empty: none */
+  char edits[64]; /* folder of edited kernels; empty: no folder yet */
 } Repl;
 
 /* ---- repl.c ---- */
@@ -82,31 +82,31 @@ bool repl_check(Repl *r, ampc_status status); /* prints ampc_last_error unless A
 /* ---- input.c: lines ---- */
 typedef struct Input Input;
 Input *input_open(Repl *r);
-/* The next input, valid until the next call; NULL at the end. */
+/* Returns the next input, valid until the next call; NULL at the end. */
 const char *input_next(Input *in, size_t *out_size);
 void input_close(Input *in);
-bool input_interrupted(void); /* by Ctrl-C since input_calm */
+bool input_interrupted(void); /* Ctrl-C was typed since input_calm */
 void input_calm(void);
 
 /* ---- complete.c ---- */
-/* The words that may complete the end of `text`. *out_start: where the word begins that they
+/* Lists the words that may complete the end of `text`. *out_start: beginning of the word that they
  * replace. */
 void complete(Repl *r, Arena *arena, const char *text, size_t size, size_t *out_start,
               NameVec *out);
 
 /* ---- program.c ---- */
 typedef struct Request {  /* what to compile, and how */
-  const char *target;     /* NULL: the session's */
+  const char *target;     /* NULL: the session's target */
   const char *dump_after; /* or NULL */
   const char *watch;      /* value to output; only train blocks are compiled; or NULL */
-  const char *precision;  /* replaces the session's; or NULL */
+  const char *precision;  /* replaces the session's precision; or NULL */
   const Part *input;      /* statements to add; blocks and optimizers are left out; or NULL */
   const Options *infer;   /* with infer_block and infer_inputs: only that block; or NULL */
   bool alone;             /* statements before `input` are left out, too */
   bool quiet;             /* prints no messages */
   bool probe;             /* every step has probes */
 } Request;
-/* NULL after messages. */
+/* Compiles a program; NULL after messages. */
 Compiled *program_compile(Repl *r, const Request *q);
 /* Parses the session's texts into one tree, without compiling it. `file` gets only the declarations
  * of the job's file, source 0. NULL after messages. */
@@ -120,9 +120,9 @@ bool program_input(Repl *r, const char *text, size_t size);
 /* Change -D and --set of the session. A change that does not compile is undone. */
 bool program_const(Repl *r, const char *name, const char *value);
 bool program_setting(Repl *r, const char *key, const char *value);
-void program_as_given(Repl *r); /* resets -D and --set to those of the command line */
+void program_as_given(Repl *r); /* resets -D and --set to the command line's values */
 Assignment *program_set_of(const Repl *r, const char *key); /* the :set of key, or NULL */
-/* The current program, compiled if necessary; NULL after messages. */
+/* Returns the current program, compiled if necessary; NULL after messages. */
 Compiled *program_latest(Repl *r);
 
 /* ---- kernels.c: built kernels, by content ---- */
@@ -139,31 +139,30 @@ bool kernels_edit(Kernels *k, Compile *c, uint32_t kernel, const char *path, con
 void kernels_check_edits(Kernels *k, Compile *c);
 bool kernels_is_edited(const Kernels *k, Compile *c, uint32_t kernel);
 
-double number_of(const char *value); /* state.c: the number in a value that :set has accepted */
+double number_of(const char *value); /* state.c: the number in an accepted value of :set */
 
 /* ---- live.c ---- */
 bool live_ready(Repl *r); /* makes r->rt run the latest program; false after a message */
 void live_close(Repl *r); /* drops weights and all other state */
-/* A runtime of program p with the state of the live one. `as`: a copy of p's program with fewer
- * commands, which must outlive the runtime; NULL: p's program. */
+/* Makes a twin: a second runtime, of program p, with the state of the live one. `as`: a copy of p's
+ * program with fewer commands, which must outlive the runtime; NULL: p's program. */
 ampc_status live_twin(Repl *r, Compiled *p, const ampc_program *as, ampc_runtime **out);
 /* Runs a train block of the twin on the next batch, without advancing the session. */
 ampc_status live_try_batch(Repl *r, ampc_runtime *twin, uint32_t block, int64_t *out_samples);
 
 /* ---- carry.c ---- */
-/* Copies parameters, buffers, optimizer state, counters and scaler. *out_kept: parameters copied.
- */
+/* Copies parameters, buffers, optimizer state, counters, scaler. *out_kept: parameters copied. */
 ampc_status carry(ampc_runtime *from, ampc_runtime *to, uint32_t *out_kept);
 /* Copies state that depends on evaluations, such as lowered settings. Call it after :set is
  * applied. */
 ampc_status carry_judged(ampc_runtime *from, ampc_runtime *to);
 /* Copies averages of weights, where an optimizer of `from` keeps them, to the weights of `to`,
- * which has no optimizers: infer blocks read averages. `from` NULL: there are none. */
+ * which has no optimizers: infer blocks read averages. `from` NULL: does nothing. */
 ampc_status carry_averages(ampc_runtime *from, ampc_runtime *to);
 
 /* ---- state.c, resume.c ---- */
 bool state_load(Repl *r, const char *path); /* loads a checkpoint; false after a message */
-/* Before the first step: prints a reminder if the checkpoint of the job's resume= exists. False
+/* Prints a reminder, before the first step, if the checkpoint of the job's resume= exists. False
  * after a message: the program cannot run. */
 bool resume_remind(Repl *r);
 
@@ -173,17 +172,17 @@ bool train_steps(Repl *r, int64_t n); /* 0: to the end of the job */
 typedef struct Next {
   uint32_t block;
   ampc_batches *batches;
-  int64_t per_epoch, step; /* steps of an epoch; next step of the block */
-  int64_t n_batches;       /* of an epoch */
+  int64_t per_epoch, step; /* per_epoch: steps of an epoch; step: next step of the block */
+  int64_t n_batches;       /* batches of an epoch */
 } Next;
 ampc_status feed_next(Repl *r, uint32_t block, Next *out);
-/* The first batch of the step. A step has `together` batches; the last step of an epoch may have
- * fewer. */
+/* Returns the first batch of the step. A step has `together` batches; the last step of an epoch may
+ * have fewer. */
 ampc_data_position position_at(const Next *n, int64_t together);
 ampc_status feed_at(Repl *r, uint32_t block, ampc_data_position at, ampc_batches **out);
 void feeds_move(Repl *r, Compiled *to); /* keeps data that the next program reads the same way */
 void feeds_close(Repl *r);
-/* The train block of the next step; false: there is none. */
+/* Finds the train block of the next step; false: no train block is left. */
 bool train_block(const Repl *r, const ampc_program *p, uint32_t *out);
 
 /* ---- print.c: tensors as text ---- */
@@ -193,12 +192,12 @@ typedef struct HostTensor {
   int64_t dim[AMPC_MAX_RANK];
   int64_t elements;
   double *at;
-  int64_t *whole; /* of i64: the exact elements; freed with `at` */
+  int64_t *whole; /* i64: the exact elements; freed with `at` */
 } HostTensor;
-/* The caller frees out->at. */
+/* Reads a tensor. The caller frees out->at. */
 ampc_status tensor_read(ampc_runtime *rt, ampc_ref place, ampc_dtype dtype, uint32_t rank,
                         const int64_t *dim, HostTensor *out);
-/* The part of a space that belongs to a parameter, in the order of its shape. */
+/* Reads a parameter's values from a space, in the order of its shape. */
 ampc_status tensor_read_param(ampc_runtime *rt, const ampc_param *q, ampc_space space,
                               HostTensor *out);
 void tensor_print(const HostTensor *t); /* values, abbreviated, and type */
@@ -209,7 +208,7 @@ void tensor_print_range(const HostTensor *t);
 void plot_curve(const double *at, size_t n, const char *title);
 
 /* ---- value.c: expressions ---- */
-/* Prints the outputs of a block: one, or those of a tuple. */
+/* Prints the outputs of a block: one value, or the values of a tuple. */
 bool outputs_print(Repl *r, ampc_runtime *rt, uint32_t block, bool range);
 bool value_run(Repl *r, Compiled *p);       /* runs p and prints its values */
 bool value_show(Repl *r, const char *text); /* also prints range and reason of the type */
@@ -218,5 +217,5 @@ bool value_show(Repl *r, const char *text); /* also prints range and reason of t
 /* Writes a key of a line to `out`, which has the line's size + 1 bytes. */
 typedef void LineKey(const char *line, size_t n, char *out);
 /* Prints lines that differ, as - and +. Lines match by `key`; a matching pair is printed if its
- * `shown` keys differ. False: nothing was printed. */
+ * `shown` keys differ. False: no line was printed. */
 bool diff_lines(const char *a, const char *b, LineKey *key, LineKey *shown);

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The checkpoint of the argument, else of the job's `resume=`; NULL after a message. */
+/* Returns the checkpoint of the argument, else of the job's `resume=`; NULL after a message. */
 static const char *checkpoint_of(Repl *r, const char *arg)
 {
   const char *path = ampc_resume_path(r->live->c->program);

@@ -26,7 +26,7 @@ static bool show_tensor(Repl *r, ampc_status read, HostTensor *t)
   return true;
 }
 
-/* "f16[32, 512]  job.amp:12:7  reason" */
+/* Prints "f16[32, 512] job.amp:12:7 reason". */
 static void print_why(Compile *c, const Node *n)
 {
   Span span = diag_user_span(c, n->span);
@@ -63,8 +63,8 @@ static void explain_param(Compile *c, const char *path)
   }
 }
 
-/* The values are those of the running program. The reasons for types are in the graph after pass
- * precision, so the program is compiled up to there. */
+/* Shows a parameter with the values of the running program. The reasons for types are in the graph
+ * after pass precision, so the program is compiled up to there. */
 static bool show_param(Repl *r, const char *path)
 {
   if (!live_ready(r)) return false;
@@ -112,7 +112,7 @@ static bool show_watched(Repl *r, Compiled *p, uint32_t *out_block)
   return good;
 }
 
-/* Prints the reason of the output's input, because an output only copies. */
+/* Prints the reason of the output's input, because an output is only a copy. */
 static void explain_watched(Compile *c, const char *block)
 {
   const Graph *g = c->graph;
@@ -177,7 +177,7 @@ bool command_show(Repl *r, const char *arg)
 
 /* ---- gradients ---- */
 
-/* True if the command with this label reads the complete gradients of the optimizer. */
+/* Whether the command with this label reads the complete gradients of the optimizer. */
 static bool is_looked_at(Compile *c, const char *label, int optimizer)
 {
   const Graph *g = c->graph;
@@ -191,9 +191,9 @@ static bool is_looked_at(Compile *c, const char *label, int optimizer)
   return false;
 }
 
-/* A copy of the program in which the steps of the block end before the optimizer begins. If the
- * optimizer is in any variant, it is in the one where all `every` fire. False: the block does not
- * train with the optimizer. */
+/* Makes a copy of the program in which the steps of the block end before the optimizer begins. If
+ * the optimizer is in any variant, it is in the one where all `every` fire. False: the block does
+ * not train with the optimizer. */
 static bool cut_steps(Compile *c, uint32_t block, int optimizer, ampc_program *out)
 {
   const ampc_program *p = c->program;
@@ -212,9 +212,8 @@ static bool cut_steps(Compile *c, uint32_t block, int optimizer, ampc_program *o
   return cut;
 }
 
-/* Cuts the program before an optimizer that trains parameter q in the block; the first, if there
- * are several. Returns q, or the share of q that has the gradients of that optimizer. NULL: the
- * block does not train q. */
+/* Cuts the program before the first optimizer that trains parameter q in the block. Returns q, or
+ * the share of q that has the gradients of that optimizer. NULL: the block does not train q. */
 static const ampc_param *cut_program(Compile *c, uint32_t block, const ampc_param *q,
                                      ampc_program *out)
 {
@@ -249,7 +248,7 @@ static bool show_gradient(Repl *r, ampc_runtime *twin, const ampc_param *q)
   return true;
 }
 
-/* A twin runs a step that ends before the optimizer begins. */
+/* Runs :grad: a twin runs a step that ends before the optimizer begins. */
 bool command_grad(Repl *r, const char *arg)
 {
   uint32_t block;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Shell patterns: "fc*.weight". */
+/* Whether a path matches a shell pattern: "fc*.weight". */
 bool path_matches(const char *pattern, const char *path)
 {
   return !*pattern || fnmatch(pattern, path, 0) == 0;
@@ -18,7 +18,7 @@ bool path_matches(const char *pattern, const char *path)
 
 /* ---- files ---- */
 
-/* A new job starts without the weights, inputs and settings of the previous one. */
+/* Runs :open. A new job starts without the weights, inputs and settings of the previous one. */
 bool command_open(Repl *r, const char *arg)
 {
   if (!*arg) return repl_error(r, ":open needs a file");
@@ -36,7 +36,7 @@ bool command_open(Repl *r, const char *arg)
   return r->latest != NULL;
 }
 
-/* Typed declarations are dropped. Weights with the same path and shape stay (live_ready). */
+/* Runs :reload. Typed declarations are dropped. Weights with the same path and shape stay. */
 bool command_reload(Repl *r, const char *arg)
 {
   (void)arg;
@@ -55,7 +55,7 @@ bool command_save(Repl *r, const char *arg)
   return true;
 }
 
-/* Clears the curve of the loss, because the checkpoint belongs to another run. */
+/* Loads a checkpoint; clears the curve of the loss, because the checkpoint is of another run. */
 bool state_load(Repl *r, const char *path)
 {
   ampc_data_position at;
@@ -108,8 +108,8 @@ double number_of(const char *value)
   return number;
 }
 
-/* Prints the settings. If the program runs, their values are read from the device. Otherwise they
- * are the values with which it will start. */
+/* Prints the settings: if the program runs, with their values on the device, otherwise with the
+ * values with which it will start. */
 static bool list_settings(Repl *r)
 {
   Compiled *p = program_latest(r);
@@ -146,8 +146,8 @@ static void remember_set(Repl *r, const char *key, const char *value)
     vec_push(r->arena, &r->sets, (Assignment){key, value});
 }
 
-/* A setting that kernels read from STATE is written there, without compiling. Any other setting (a
- * batch size, a number in place of a schedule) compiles the program again. */
+/* Runs :set. A setting that kernels read from STATE is written there, without compiling. Any other
+ * setting (a batch size, a number in place of a schedule) compiles the program again. */
 bool command_set(Repl *r, const char *arg)
 {
   const char *key, *value;
@@ -168,7 +168,7 @@ bool command_set(Repl *r, const char *arg)
   return true;
 }
 
-/* A const is part of the program. A new value compiles it again, and is undone if that fails. */
+/* Runs :const. A new value compiles the program again, and is undone if that fails. */
 bool command_const(Repl *r, const char *arg)
 {
   const char *name, *value;
@@ -181,7 +181,7 @@ bool command_const(Repl *r, const char *arg)
   return split(r, arg, ":const", &name, &value) && program_const(r, name, value);
 }
 
-/* Another precision is another program. The weights, f32 masters, are kept. */
+/* Runs :precision. Another precision is another program; the f32 masters of weights are kept. */
 bool command_precision(Repl *r, const char *arg)
 {
   if (*arg) return program_setting(r, "precision", arg);
@@ -192,7 +192,7 @@ bool command_precision(Repl *r, const char *arg)
 
 /* ---- lists ---- */
 
-/* "opt", or "opt_a, opt_b". */
+/* Returns the parameter's optimizers: "opt", or "opt_a, opt_b". */
 static const char *optimizers_text(Arena *arena, const ampc_program *p, const ampc_param *q)
 {
   Text t = text_new(arena);
@@ -255,7 +255,7 @@ bool command_loss(Repl *r, const char *arg)
   return true;
 }
 
-/* Prints the loss scale, or one line per optimizer if each has its own. */
+/* Prints the loss scale, or one line per optimizer if each has its own scale. */
 static bool print_scales(Repl *r, const ampc_state *s)
 {
   const ampc_program *p = r->live->c->program;
@@ -292,8 +292,8 @@ bool command_scaler(Repl *r, const char *arg)
   return true;
 }
 
-/* Prints the allocated memory if the program runs, else the memory that it will need. The
- * libraries' memory is known only if it runs. */
+/* Prints the allocated memory if the program runs, else the memory that it will need. The memory of
+ * libraries is known only while it runs. */
 bool command_memory(Repl *r, const char *arg)
 {
   (void)arg;

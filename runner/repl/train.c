@@ -1,5 +1,5 @@
-/* Training and evaluation in a session. The steps and their results are those of `amp train`, but
- * any number of steps can be run at a time. Ctrl-C stops after a step. */
+/* Training and evaluation in a session. The steps and their results are the same as with `amp
+ * train`, but any number of steps can be run at a time. Ctrl-C stops after a step. */
 #include "commands.h"
 #include "runtime/metric.h"
 #include "runtime/outside.h"
@@ -22,17 +22,17 @@ typedef struct Run { /* one :train */
   uint32_t block;
   Next at;               /* the block's next step */
   int64_t end;           /* the last step of the block */
-  int64_t done, samples; /* steps and samples of this :train */
+  int64_t done, samples; /* steps and samples of this :train so far */
   int64_t told;          /* the step of the last printed line */
   double loss_count;     /* samples in the average of the first loss */
   double began, printed;
   bool terminal, line_open;
   bool stale;         /* early_stop has ended the block */
-  int64_t *evaluated; /* per block: the step of its last evaluation, -1: none */
-  double *values;     /* per metric: average of these evaluations */
+  int64_t *evaluated; /* for each block: the step of its last evaluation; -1: none */
+  double *values;     /* for each metric: its average in the block's last evaluation */
 } Run;
 
-/* The first train block from `from` on; false: there is none. */
+/* Finds the first train block from `from` on; false: no such block. */
 static bool find_block(const ampc_program *p, uint32_t from, uint32_t *out)
 {
   for (*out = from; *out < p->n_blocks; ++*out)
@@ -40,7 +40,7 @@ static bool find_block(const ampc_program *p, uint32_t from, uint32_t *out)
   return false;
 }
 
-/* Earlier blocks than that of the next step are done. */
+/* Finds the train block of the next step; blocks before it are done. */
 bool train_block(const Repl *r, const ampc_program *p, uint32_t *out)
 {
   return find_block(p, (uint32_t)r->position.block, out);
@@ -78,7 +78,7 @@ static bool print_metrics(Run *t)
   return repl_check(t->r, ampc_clear_metrics(t->r->rt, t->block));
 }
 
-/* On a terminal the line replaces the previous one. */
+/* Prints a line; on a terminal it replaces the previous one. */
 static bool print_line(Run *t)
 {
   ampc_state state;
@@ -105,7 +105,7 @@ static bool print_line(Run *t)
   return true;
 }
 
-/* A line on a terminal is updated by time; other lines are printed every `log` steps. */
+/* Whether a line is due: on a terminal by time, otherwise every `log` steps. */
 static bool line_is_due(const Run *t)
 {
   if (t->terminal) return seconds_now() - t->printed >= REFRESH;
@@ -115,7 +115,7 @@ static bool line_is_due(const Run *t)
 
 /* ---- one step ---- */
 
-/* Kernels read the epoch from STATE (op `epoch`), and a schedule may depend on it. */
+/* Writes the epoch to STATE, where kernels read it (op `epoch`); a schedule may depend on it. */
 static ampc_status write_epoch(Run *t)
 {
   long long epoch = t->at.step / t->at.per_epoch;
@@ -149,7 +149,7 @@ static ampc_status note_loss(Run *t)
   return AMPC_OK;
 }
 
-/* The step stores in STATE if its loss was not finite; see ampc_state. */
+/* Checks the loss: the step stores in STATE if it was not finite; see ampc_state. */
 static ampc_status check_loss(Run *t)
 {
   ampc_state state;
@@ -157,7 +157,7 @@ static ampc_status check_loss(Run *t)
   return status ? status : lost_check(t->p, &state, NULL, &ampc_data, t->at.batches);
 }
 
-/* Advances the position with the step, as `amp train` does, so that `amp train` can resume from a
+/* Runs a step, and advances the position as `amp train` does, so that `amp train` can resume from a
  * checkpoint of the session. */
 static ampc_status run_step(Run *t)
 {
@@ -196,7 +196,7 @@ static ampc_status eval_block(Repl *r, uint32_t block)
   return status ? status : outside_take(r->rt);
 }
 
-/* `values`: receives the average; or NULL. */
+/* Prints a metric. `values` receives the average; or NULL. */
 static bool print_metric(Repl *r, const ampc_block *b, uint32_t metric, double *values)
 {
   const ampc_metric_desc *m = &r->live->c->program->metrics[metric];
@@ -226,7 +226,7 @@ static bool print_eval(Repl *r, uint32_t block, double *values)
   return repl_check(r, ampc_clear_metrics(r->rt, block));
 }
 
-/* An interrupted evaluation is not printed, because its average covers only a part of the data. */
+/* Prints an evaluation, unless it is interrupted: then its average covers only some of the data. */
 static bool eval_one(Repl *r, uint32_t block, double *values)
 {
   if (!repl_check(r, eval_block(r, block))) return false;
@@ -247,7 +247,7 @@ static bool eval_all(Repl *r, const int64_t *done)
 /* ---- early_stop and plateaus, as in `amp train` ---- */
 
 /* Whether training depends on an evaluation of the block at this step, so that :train N must run
- * it. */
+ * the evaluation. */
 static bool is_judge(const Run *t, uint32_t block)
 {
   int64_t most = t->p->blocks[t->block].early_stop;
@@ -280,8 +280,8 @@ static ampc_status write_count(Repl *r, size_t offset, long long value)
   return ampc_write(r->rt, (ampc_ref){AMPC_STATE, (int64_t)offset}, &value, sizeof value);
 }
 
-/* After a loss that was not finite, a mark in STATE drops every later update; another one counts
- * overflows in a row. A new :train is another try, so both are cleared. */
+/* Clears marks of the last :train, because a new :train is another try. After a loss that is not
+ * finite, a mark in STATE drops every later update; another mark counts overflows in a row. */
 static ampc_status forgive_optimizers(Repl *r)
 {
   ampc_status status = AMPC_OK;
@@ -343,15 +343,15 @@ static bool eval_due(Run *t, bool all)
   return true;
 }
 
-/* Evaluations that were due when the loaded checkpoint was saved may not have been run. `amp train`
- * runs them after loading, perhaps a second time. */
+/* Runs evaluations that were due when the loaded checkpoint was saved, because they may not have
+ * been run. `amp train` also runs them after loading, perhaps a second time. */
 static bool eval_before(Run *t)
 {
   return t->at.step == 0 || t->r->steps == 0 || eval_due(t, false);
 }
 
-/* Whether to train another step: up to `most` steps per :train, or to the end of the block if that
- * is 0. Only the last block may train beyond its end, and only with :train N. */
+/* Whether to train another step: up to `most` steps per :train; `most` 0: to the end of the block.
+ * Only the last block may train beyond its end, and only with :train N. */
 static bool goes_on(const Run *t, int64_t most, bool last)
 {
   if (t->stale || input_interrupted()) return false;

@@ -83,8 +83,7 @@ static Compiled *compile_text_of(Repl *r, const char *text, const char *dump_aft
   return program_compile(r, &(Request){.input = &part, .dump_after = dump_after});
 }
 
-/* Prints types and reasons. The reason is that of the output's input, because an output only
- * copies. */
+/* Prints types and reasons: the reason of the output's input, because an output is only a copy. */
 static void print_types(Compile *c)
 {
   if (c->answer) printf("%s\n", c->answer);
@@ -94,7 +93,7 @@ static void print_types(Compile *c)
   }
 }
 
-/* Compiles to the end of pass precision, where types are known. Nothing is run. */
+/* Runs :type. Compiles to the end of pass precision, where types are known. Nothing is run. */
 bool command_type(Repl *r, const char *arg)
 {
   if (!*arg) return repl_error(r, ":type needs an expression");
@@ -104,7 +103,7 @@ bool command_type(Repl *r, const char *arg)
   return p != NULL;
 }
 
-/* Compiles twice: once to run, and once to pass precision, for the reasons. */
+/* Shows a value. Compiles twice: once to run, and once to pass precision, for the reasons. */
 bool value_show(Repl *r, const char *text)
 {
   Compiled *p = compile_text_of(r, text, NULL);
@@ -124,7 +123,7 @@ static int compare_doubles(const void *a, const void *b)
   return x < y ? -1 : x > y;
 }
 
-/* Runs for half a second, but 3 to 1000 times. The first run is not counted. */
+/* Measures for half a second, but 3 to 1000 runs. The first run is not counted. */
 static bool measure(Repl *r, ampc_runtime *rt)
 {
   enum { MOST = 1000 };
@@ -145,7 +144,7 @@ static bool measure(Repl *r, ampc_runtime *rt)
   return true;
 }
 
-/* Runs on a twin, so that the session does not change. */
+/* Runs :time on a twin, so that the session does not change. */
 bool command_time(Repl *r, const char *arg)
 {
   if (!*arg) return repl_error(r, ":time needs an expression");

@@ -36,7 +36,7 @@ static const char *source_at(const Compile *c, Span span)
   return place.source->text + (span.start - place.source->base);
 }
 
-/* The span of a declaration without the final newline. */
+/* Returns the span of a declaration without the final newline. */
 static Span trimmed(const Compile *c, Span span)
 {
   const char *text = source_at(c, span);
@@ -45,7 +45,7 @@ static Span trimmed(const Compile *c, Span span)
   return span;
 }
 
-/* The first change that begins in [from, end); NULL: none. */
+/* Returns the first change that begins in [from, end); NULL: no change. */
 static const Change *next_change(const Writing *w, uint32_t from, uint32_t end)
 {
   const Change *found = NULL;
@@ -78,8 +78,8 @@ static void change(Writing *w, Span span, const char *text)
   vec_push(w->c->arena, &w->changes, (Change){span, text});
 }
 
-/* The end of a value with the brackets around it, which its span does not include. Their number is
- * counted between `from` and the value. */
+/* Returns the end of a value with the brackets around it, which its span does not include. Their
+ * number is counted between `from` and the value. */
 static uint32_t end_of_value(const Compile *c, uint32_t from, const Expr *value)
 {
   const Source *source = diag_place(c, value->span).source;
@@ -96,7 +96,7 @@ static uint32_t end_of_value(const Compile *c, uint32_t from, const Expr *value)
   return source->base + at;
 }
 
-/* The end of the last argument of a list that begins at `before`. */
+/* Returns the end of the last argument of a list that begins at `before`. */
 static uint32_t end_of_list(const Compile *c, uint32_t before, const ArgList *list)
 {
   const Arg *last = &list->at[list->n - 1];
@@ -122,7 +122,7 @@ static void add_to_list(Writing *w, uint32_t at, const char *first, const char *
 
 /* ---- values ---- */
 
-/* Adds quotes to a string, which needs none at the prompt. */
+/* Returns the value, with quotes if it is a string, which needs none at the prompt. */
 static const char *literal(const Writing *w, bool is_text, const char *value)
 {
   return is_text && value[0] != '"' ? string_literal(w->c->arena, value) : value;
@@ -186,7 +186,8 @@ static void set_option(Writing *w, const Decl *d, const char *key, const char *v
     add_to_list(w, end_of_value(w->c, before, d->as.run.source), " with ", key, given);
 }
 
-/* `owner` is "train", "train2", ..: pass lower numbers blocks so, whatever their name=. */
+/* Sets a key of block `owner`: "train", "train2", ..: by pass lower's numbers, whatever the
+ * name=. */
 static bool set_block(Writing *w, const char *owner, const char *key, const char *value)
 {
   uint32_t seen[2] = {0, 0};
@@ -204,15 +205,15 @@ static bool set_block(Writing *w, const char *owner, const char *key, const char
   return false;
 }
 
-/* The position of a call's first argument. */
+/* Returns the position of a call's first argument. */
 static uint32_t start_of_arguments(const Compile *c, const Expr *call)
 {
   Span callee = call->as.call.callee->span;
   return callee.end + (uint32_t)strcspn(source_at(c, (Span){callee.end, callee.end}), "(") + 1;
 }
 
-/* The argument named by the first `n` letters of `key`. By position only the learning rate can be
- * found: it is the second argument of every optimizer, after the model. */
+/* Returns the argument named by the first `n` letters of `key`. By position only the learning rate
+ * can be found: it is the second argument of every optimizer, after the model. */
 static const Expr *argument_of(const ArgList *args, const char *key, size_t n, bool top)
 {
   const Expr *value = find_argument(args, key, n);
@@ -265,7 +266,7 @@ static bool set_setting(Writing *w, const char *key, const char *value)
   return set_block(w, owner, dot + 1, value) || set_optimizer(w, owner, dot + 1, value);
 }
 
-/* The last of several values of a key applies. */
+/* Whether this value of a key applies: the last of several values does. */
 static bool is_last(const Assignment *at, uint32_t n, uint32_t i)
 {
   for (uint32_t k = i + 1; k < n; k++)
@@ -273,7 +274,7 @@ static bool is_last(const Assignment *at, uint32_t n, uint32_t i)
   return true;
 }
 
-/* The session's --seed overrides the seeds of blocks (set_seed). */
+/* Whether the session's --seed overrides this seed of a block (set_seed). */
 static bool is_overruled(const Repl *r, const char *key)
 {
   const char *dot = strchr(key, '.');
@@ -320,8 +321,8 @@ static void set_seed(Writing *w)
 
 /* ---- the whole text ---- */
 
-/* A declaration of the session with an index below file->n has replaced the file's declaration of
- * that index (ast_merge); later ones are appended. */
+/* Returns the whole text. A declaration of the session with an index below file->n has replaced the
+ * file's declaration of that index (ast_merge); later declarations are appended. */
 static const char *whole_text(Writing *w, const Ast *file)
 {
   Compile *c = w->c;
@@ -474,7 +475,7 @@ static bool write_program(Writing *w, const Ast *file, const char *path)
   return true;
 }
 
-/* `:write FILE`; `:write! FILE` overwrites an existing file. */
+/* Runs `:write FILE`; `:write! FILE` overwrites an existing file. */
 bool command_write(Repl *r, const char *arg)
 {
   bool over = *arg == '!';
