@@ -150,7 +150,7 @@ static void take_kernel(Compile *c, uint32_t group, const Text *cubin, bool rewr
   seen[kind] = met[kind] = true;
   for (uint32_t i = 0; i < c->graph->groups.at[group].n; i++) {
     const Node *node = ir_node(c->graph, c->graph->groups.at[group].nodes[i]);
-    if (!op_is_step(node)) met[node->op] = true; /* jobs from the table cover the ops of a step */
+    if (!op_is_step(node)) met[node->op] = true; /* steps (Note [steps]) have no entry */
   }
   kernels++;
 }
