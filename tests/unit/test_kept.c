@@ -11,7 +11,7 @@ static Size blockIdx, threadIdx;
 static const Size blockDim = {256};
 #define __device__
 #define __global__
-/* The function of templates/device.cuh, which `selftest` checks. */
+/* Computes a word as ampc_philox of templates/device.cuh does, which `selftest` checks. */
 static unsigned ampc_philox(unsigned c0, unsigned c1, unsigned c2, unsigned c3, unsigned k0,
                             unsigned k1)
 {
