@@ -70,7 +70,7 @@ static void look(DIR *folder, const char *kept, Files *out)
   }
 }
 
-/* For qsort: least recently used first, then by name, so that the order is defined. */
+/* Compares for qsort: least recently used first, then by name, so that the order is defined. */
 static int by_use(const void *a, const void *b)
 {
   const File *x = a, *y = b;

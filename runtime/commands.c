@@ -1,5 +1,5 @@
 /* Command lists: checked and bound to addresses when the runtime is created, then run step by step.
- * A list holds the commands of a step, or those of the body of an AMPC_REPEAT. */
+ * A list holds the commands of a step, or of the body of an AMPC_REPEAT. */
 #include "runtime/plan/commands.h"
 #include <stdlib.h>
 #include "runtime.h"

@@ -23,7 +23,7 @@ static double ratio(double a, double b)
 
 /* ---- metrics from counts of classes ---- */
 
-typedef struct Counts { /* by class */
+typedef struct Counts { /* counts of samples; entry c of an array is of class c */
   const ampc_metric *right, *predicted, *actual;
   uint32_t n;
 } Counts;

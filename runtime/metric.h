@@ -3,8 +3,9 @@
 #include "runtime/runtime.h"
 #include <stdio.h>
 
-/* Returns the value of a metric, computed from its ampc_metric or from all those of its statistics.
- * NaN if there are no samples, if the metric is a matrix, or if a label is not a class. */
+/* Returns the value of a metric, computed from its ampc_metric, or from one ampc_metric per
+ * statistic. NaN if no sample was counted, if the metric is a matrix, or if a label is not a
+ * class. */
 double metric_value(const ampc_metric_desc *m, const ampc_metric *slots);
 /* Whether the metric is one number. */
 bool metric_is_number(const ampc_metric_desc *m);

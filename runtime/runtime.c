@@ -9,7 +9,7 @@
 
 /* ---- create and free ---- */
 
-/* A program is compiled for one kind of device: `device` only confirms the kind, or is "auto". */
+/* Opens a device of the program's kind; `device` only confirms the kind, or is "auto". */
 static ampc_status open_device(const ampc_program *p, const char *device, Device **out)
 {
   DeviceWish wish;

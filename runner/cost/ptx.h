@@ -59,7 +59,7 @@ typedef enum PtxJoin { JOIN_none, JOIN_and, JOIN_or, JOIN_xor } PtxJoin;
 
 typedef enum PtxOperandKind {
   OPERAND_none,
-  OPERAND_register, /* at */
+  OPERAND_register, /* number `at` */
   OPERAND_number,   /* bits, in the width of the instruction's type */
   OPERAND_special,  /* at: PtxSpecial; the value depends on thread or block */
 } PtxOperandKind;
@@ -76,7 +76,7 @@ typedef enum PtxSpecial {
 
 typedef struct PtxOperand {
   PtxOperandKind kind;
-  bool negated; /* of a predicate: !%p */
+  bool negated; /* a negated predicate: !%p */
   uint32_t at;
   uint64_t bits;
 } PtxOperand;

@@ -65,7 +65,7 @@ static bool wait_for(pid_t child, int *out_status)
   return true;
 }
 
-/* A signal cannot end this process while the child runs: wait_for terminates the child first. */
+/* Runs a program. Until it ends, signals do not end this process: wait_for terminates it first. */
 int child_run(char *const argv[], char **environment, int input, int output)
 {
   pid_t child;

@@ -20,8 +20,8 @@ enum { UNIT_KERNELS = 8, MOST_THREADS = 16 };
 typedef struct Unit {
   Text text;
   uint32_t first, count; /* the unit has kernels `first` to `first + count - 1` */
-  char *bytes;           /* a cubin or PTX; malloced */
-  char *trouble;         /* why `bytes` is NULL; malloced */
+  char *bytes;           /* a cubin or PTX; freed when the images are unloaded */
+  char *trouble;         /* why `bytes` is NULL; freed with `bytes` */
 } Unit;
 
 struct CudaImages {

@@ -8,7 +8,7 @@ typedef struct OnLooker { /* context of ampc_train_options */
   Lost lost;
 } OnLooker;
 
-/* Is the after_step callback. After a probed step it writes a line to DIR/probe.jsonl and returns
- * the worst findings as a note. */
+/* Implements the after_step callback: after a probed step it writes a line to DIR/probe.jsonl and
+ * returns the worst findings as a note. */
 ampc_status look_on(void *context, ampc_runtime *rt, uint32_t block, int64_t step,
                     const char **out_note);

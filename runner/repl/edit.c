@@ -23,7 +23,7 @@ static bool open_folder(Repl *r)
   return repl_error(r, "cannot make a folder in /tmp: %s", strerror(errno));
 }
 
-/* The suffix .cu makes editors highlight the syntax; kernels for the CPU have the same syntax. */
+/* Writes a kernel's path. The suffix .cu makes editors highlight the syntax, also for the CPU. */
 static void file_path(const Repl *r, const char *name, char path[FILE_PATH])
 {
   snprintf(path, FILE_PATH, "%s/%.200s.cu", r->edits, name);

@@ -8,7 +8,7 @@
 #include "runtime/data/formats/fields.h"
 #include "runtime/plan/file.h"
 
-enum { MOST_ROWS = 1500 }; /* of the table: more would not be visible */
+enum { MOST_ROWS = 1500 }; /* rows of the table; more rows would not be visible */
 
 typedef struct LogTable {
   Fields in;

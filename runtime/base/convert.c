@@ -69,7 +69,7 @@ static inline float tf32_of(float f)
 }
 
 #if defined __x86_64__
-/* clang 14 cannot query F16C, but every processor with AVX2 has F16C. */
+/* Whether F16C exists, which clang 14 cannot query: every processor with AVX2 has it. */
 static bool has_f16c(void)
 {
   return __builtin_cpu_supports("avx2");

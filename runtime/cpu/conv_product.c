@@ -147,7 +147,7 @@ typedef struct Job {
   const char *bias;
 } Job;
 
-static int64_t all_columns(const ampc_conv *d) /* of a group */
+static int64_t all_columns(const ampc_conv *d) /* columns of a group */
 {
   return d->c / d->groups * conv_taps(d);
 }

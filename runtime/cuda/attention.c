@@ -121,7 +121,7 @@ static KeptWalk walk_of(const ampc_attention *a, const int64_t dim[4], void *con
   return w;
 }
 
-/* A part has heads of one image, or whole images, so the draws of its scores are consecutive. */
+/* Returns the draws of a part: consecutive, as a part is heads of one image, or whole images. */
 static KeptDraws draws_of(const ampc_attention *a, void *const *args, int64_t i, int64_t h)
 {
   KeptDraws draws = {.type = a->type, .p = a->p};

@@ -68,7 +68,7 @@ static DnnSizes sizes(int64_t n, int64_t heads, int64_t rows, int64_t columns)
       4, {n, heads, rows, columns}, {heads * rows * columns, rows * columns, columns, 1}};
 }
 
-/* Sizes of an operand in memory: [n, rows, heads, columns]; `stride`: of images, rows, heads. */
+/* Returns an operand's sizes [n, rows, heads, columns]; `stride`: of images, rows and heads. */
 static DnnSizes lying(const ampc_attention *a, int64_t rows, int64_t columns, const int64_t *stride)
 {
   return (DnnSizes){4, {a->n, a->heads, rows, columns}, {stride[0], stride[2], stride[1], 1}};

@@ -12,7 +12,7 @@ static int64_t below(uint64_t seed, uint64_t stream, int64_t i, int64_t bound)
   return (int64_t)(((unsigned __int128)bits * (uint64_t)bound) >> 64);
 }
 
-/* The stream depends on epoch and block, so that no two epochs or blocks have the same order. */
+/* Shuffles with a stream of epoch and block, so that no two of them have the same order. */
 void order_shuffle(int64_t *order, int64_t n, uint64_t seed, uint32_t block, int64_t epoch)
 {
   uint64_t stream = (uint64_t)ORDER_STREAM << 32 ^ (uint64_t)epoch ^ (uint64_t)block << 56;

@@ -38,7 +38,7 @@ typedef struct ampc_gemm {
   ampc_dtype a_type, b_type, c_type, bias_type;
   int64_t workspace; /* bytes; on the CPU for f32 copies of 16-bit operands and results, on CUDA for
                         cuBLASLt */
-  uint32_t line;     /* of the job's text, for messages; 0: none */
+  uint32_t line;     /* line in the job, for messages; 0: no line */
 } ampc_gemm;
 
 /* A convolution (cross-correlation) over 1 to 3 spatial dimensions, or one of its gradients.
@@ -63,7 +63,7 @@ typedef struct ampc_conv {
   /* CUDA: index, grid and block of the kernel that makes columns or computes the whole convolution:
    * conv_columns.h. grid 0: no kernel */
   uint32_t columns, grid, block;
-  uint32_t line; /* of the job's text, for messages; 0: none */
+  uint32_t line; /* line in the job, for messages; 0: no line */
 } ampc_conv;
 
 /* Attention, y = drop(softmax(scale q k^T)) v for each image and head, or the gradients of q, k and
@@ -98,7 +98,7 @@ typedef struct ampc_attention {
   /* arguments of the launch, from 1: STATE, and the stream's number */
   uint32_t state, stream;
   ampc_dtype type;
-  uint32_t line; /* of the job's text, for messages; 0: none */
+  uint32_t line; /* line in the job, for messages; 0: no line */
 } ampc_attention;
 
 typedef enum ampc_command_kind {
@@ -115,7 +115,7 @@ typedef enum ampc_command_kind {
 typedef struct ampc_command {
   ampc_command_kind kind;
   const char *label; /* "fc1_gelu", "fc2_linear": as in the emitted text */
-  uint32_t line;     /* of the job's text, for messages and profiles; 0: none */
+  uint32_t line;     /* line in the job, for messages and profiles; 0: no line */
   union {
     ampc_launch launch;
     struct {

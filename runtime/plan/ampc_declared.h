@@ -30,7 +30,8 @@ typedef struct ampc_param {
   uint32_t rank;
   int64_t dim[AMPC_MAX_RANK];
   int64_t elements;
-  int64_t offset; /* in elements of MASTER (and GRAD, MOMENT*, COPY*); in bytes of BUFFER */
+  /* offset in elements of MASTER (and GRAD, MOMENT*, COPY*), or in bytes of BUFFER */
+  int64_t offset;
   ampc_init init;
   bool copy16, copybf; /* copy16: steps read an f16 copy; copybf: a bf16 copy */
   bool channels_last;  /* a convolution's weight. `dim` is [k, c, kernel..], as in files, but spaces
@@ -57,7 +58,7 @@ typedef struct ampc_load {
 
 typedef struct ampc_optimizer_desc {
   const char *name, *kind; /* name: "opt"; kind: "AdamW" */
-  int64_t first, count;    /* its range of GRAD and MOMENT*, in elements: parameters are ordered by
+  int64_t first, count;    /* range in GRAD and MOMENT*, in elements: parameters are ordered by
                               optimizer. MASTER has the same range, except for shares */
   bool uses_moment1, uses_moment2, uses_moment3, uses_ema;
   uint32_t updates; /* most updates in one step; 0 counts as 1 */

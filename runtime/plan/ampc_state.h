@@ -67,7 +67,7 @@ typedef struct ampc_optimizer {
   int first, waits;
   /* The fields below are used only if each optimizer has its own scale; otherwise they are 0. */
   float scale, inv_scale;
-  long long growth, spared; /* as in ampc_state, for this scale */
+  long long growth, spared; /* as the fields of ampc_state, but for this scale */
   int judged, overflowed;   /* judged: 1: the optimizer has decided in this body. overflowed: 1: it
                                found an overflow */
 } ampc_optimizer;

@@ -164,8 +164,9 @@ static void cut_batch(const ampc_conv *d, ConvTiling *t)
   t->lanes = least(least(t->shares, LANES), most(fit, 2));
 }
 
-/* Weight: a fixed number of partial sums, more if they are small. A lane processes its images in
- * shares, which stay in a core's cache but are large enough to be worth adding all weights once. */
+/* Weight: computes a fixed number of partial sums, more if they are small. A lane processes its
+ * images in shares that stay in a core's cache but are large enough to be worth adding all
+ * weights. */
 static void cut_sums(const ampc_conv *d, ConvTiling *t)
 {
   int64_t image = floats(conv_in_elements(d)) + floats(conv_out_elements(d));
@@ -179,7 +180,7 @@ static void cut_sums(const ampc_conv *d, ConvTiling *t)
   t->packed = 0;
 }
 
-/* Weight: each lane has its own slices, and processes all images for each slice. */
+/* Weight: gives each lane slices of its own, for each of which it processes all images. */
 static void cut_slices(const ampc_conv *d, ConvTiling *t)
 {
   int64_t image = floats(conv_in_elements(d)) + floats(conv_out_elements(d));

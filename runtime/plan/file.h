@@ -43,7 +43,7 @@ void file_force(bool force);
 /* A file that is written in parts and gets its name when it is complete. At any moment `path` is
  * either the old file or the new one. */
 typedef struct FileWriter {
-  char *path; /* of the replaced file, links followed */
+  char *path; /* path of the replaced file, links followed */
   char *name; /* temporary name of the new file; NULL: it has none */
   int fd;     /* -1: nothing is open */
 } FileWriter;

@@ -38,7 +38,7 @@ ampc_status file_read_at(const char *path, int fd, int64_t at, int64_t n, void *
   return AMPC_OK;
 }
 
-/* All bytes that were there at the start must be read, although the size may change meanwhile. */
+/* Reads all bytes that were there at the start, although the size may change meanwhile. */
 static ampc_status read_regular(int fd, const char *path, char **out, int64_t *out_size)
 {
   struct stat info;

@@ -50,7 +50,7 @@ static void *open_newest(const ampc_library *l, void *open(const char *file), in
   return library;
 }
 
-/* A version in the folder of --cuda-path is preferred to a newer one elsewhere. */
+/* Opens a library. Any version in the folder of --cuda-path is preferred to others. */
 int ampc_library_open(const ampc_library *l, void *table, char why[AMPC_WHY_ROOM])
 {
   int version = 0;
@@ -68,7 +68,7 @@ int ampc_library_open(const ampc_library *l, void *table, char why[AMPC_WHY_ROOM
   return 0;
 }
 
-/* A library for a newer CUDA than the driver's would generate code that the driver cannot run. */
+/* Opens a library for the driver's CUDA: newer ones generate code that the driver cannot run. */
 int ampc_toolkit_open(const ampc_library *l, void *table, char why[AMPC_WHY_ROOM])
 {
   int supported = atomic_load(&driver);

@@ -18,7 +18,7 @@ typedef struct ampc_cudnn {
 /* A function of a library, and its place in a table of pointers. */
 typedef struct ampc_symbol {
   const char *name;
-  size_t offset; /* of the pointer in the table */
+  size_t offset; /* offset of the pointer in the table */
 } ampc_symbol;
 
 /* Writes the pointers of `symbols` to `table`. Returns NULL, or the name of the first function that

@@ -63,7 +63,7 @@ static void *open_inside(const char *folder, const char *const *in, const char *
 
 /* ---- Python ---- */
 
-/* For the first python3 on PATH, "/home/me/venv/bin/python3", writes "/home/me/venv". */
+/* Writes "/home/me/venv" if the first python3 on PATH is "/home/me/venv/bin/python3". */
 static bool python_folder(char out[TOOLKIT_PATTERN])
 {
   const char *path = getenv("PATH");

@@ -28,7 +28,7 @@ typedef struct ampc_type {
   /* The fields below are of floats only. */
   int exponent, mantissa; /* bits */
   double greatest;        /* largest finite value */
-  double overflow;        /* from here on numbers round to infinity: greatest and half an ulp */
+  double overflow;        /* numbers from here on round to infinity: `greatest` plus half an ulp */
   double least;           /* smallest value above 0; numbers up to half of it round to 0 */
   double normal;          /* smallest normal value: from here on numbers have full precision */
   const char *greatest_text, *least_text; /* for messages: "65504", "5.96e-8" */

@@ -417,7 +417,7 @@ static ampc_status apply(ampc_runtime *rt, const TensorFile *f, const Entries *e
   return status ? status : ampc_refresh_copies(rt);
 }
 
-/* If a check fails, the runtime is unchanged. */
+/* Loads a checkpoint. If a check fails, the runtime is unchanged. */
 ampc_status ampc_checkpoint_load(ampc_runtime *rt, const char *path, ampc_data_position *out_at)
 {
   NEEDS(rt && path && out_at);

@@ -129,7 +129,8 @@ static bool orthogonal(const ampc_param *p, Draw d, double *out)
   int64_t rows = p->dim[0], columns = p->elements / rows;
   bool wide = rows < columns;
   int64_t count = wide ? rows : columns, size = wide ? columns : rows;
-  int64_t next = wide ? columns : 1, step = wide ? 1 : columns; /* to the next vector; element */
+  /* steps to the next vector, element */
+  int64_t next = wide ? columns : 1, step = wide ? 1 : columns;
   double *v = malloc((size_t)((count + TOGETHER) * size) * sizeof *v);
   if (!v) return false;
   for (int64_t k = 0; k < count; k++)

@@ -12,8 +12,8 @@ typedef struct Picture Picture;
 
 /* Opens a picture from the bytes of a file, and reads its size. The caller owns the bytes, which
  * must outlive the picture. `path` is for messages. A damaged file gives AMPC_BAD_FILE here or in
- * picture_read. `upright`: the picture is turned as its Exif orientation says, and all sizes and
- * places below are those of the turned picture. */
+ * picture_read. `upright`: the picture is turned as its Exif orientation says; all sizes and
+ * positions below then refer to the turned picture. */
 ampc_status picture_open(const char *path, const uint8_t *bytes, int64_t size, bool upright,
                          Picture **out);
 int64_t picture_width(const Picture *p);

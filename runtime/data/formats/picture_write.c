@@ -8,7 +8,7 @@ typedef struct Png {
   png_structp writer;
   png_infop info;
   FileWriter *file;
-  ampc_status status; /* of file_add */
+  ampc_status status; /* first failure of file_add or libpng */
 } Png;
 
 /* Returns libpng, which is loaded because it has called the caller. */

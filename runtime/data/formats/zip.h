@@ -5,7 +5,7 @@
 typedef struct ZipMember {
   bool deflated; /* else stored */
   uint32_t crc;
-  int64_t at;           /* of its bytes in the archive */
+  int64_t at;           /* offset of the member's bytes in the archive */
   int64_t packed, size; /* bytes in the archive and unpacked; equal if stored */
 } ZipMember;
 
