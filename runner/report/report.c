@@ -1,9 +1,10 @@
 /* `amp report`: writes a job as one self-contained page. The page consists of page.html, page.css,
  * page.js and a JSON object with all data that it shows.
  *
- * Note [the user's text in a page] No text of the user becomes markup or code. The JSON is in an
- * element of type application/json. A browser looks only for the end tag of that element, so every
- * < in the JSON is written as an escape. page.js inserts text as text nodes, never as markup. */
+ * Note [the user's text in a page]
+ * No text of the user becomes markup or code. The JSON is in an element of type application/json. A
+ * browser looks only for the end tag of that element, so every < in the JSON is written as an
+ * escape. page.js inserts text as text nodes, never as markup. */
 #include <limits.h>
 #include <stddef.h>
 #include <stdio.h>

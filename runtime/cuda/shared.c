@@ -1,9 +1,10 @@
 /* What all CUDA devices of a process share: a lock, and the libraries' handles for each GPU.
  *
- * Note [one at a time] While a thread records a step, no other thread may allocate or free memory,
- * load a module or start a library. Such calls wait for the whole GPU or use its default stream,
- * and either breaks a recording, even from another thread. So everything that opens or closes a
- * device, and the first run of a step, holds one lock. A recorded step never takes the lock. */
+ * Note [one at a time]
+ * While a thread records a step, no other thread may allocate or free memory, load a module or
+ * start a library. Such calls wait for the whole GPU or use its default stream, and either breaks a
+ * recording, even from another thread. So everything that opens or closes a device, and the first
+ * run of a step, holds one lock. A recorded step never takes the lock. */
 #include <pthread.h>
 #include <stdlib.h>
 #include "cuda_device.h"

@@ -3,16 +3,16 @@
 #pragma once
 #include "ampc_plan.h"
 
-/* Note [convolution workspace] A share is some images that are processed together; a lane is the
- * buffers of one thread. All sizes are bytes, multiples of 64. The buffers follow each other:
- * `bias` and `packed` once, then for each lane x, y, sum, part and scratch. A buffer of size 0 is
- * not needed. `plain` weights share the space of the lanes: weights that are read are packed before
- * the lanes begin; a gradient is unpacked after the lanes have ended, to the bytes after the first
- * lane's sum. Large weights are processed in slices of the output channels, and `plain` holds one
- * slice. For a gradient each lane computes whole slices, one after the other, and unpacks a slice
- * over the `part` of its last share. Only at run time does the library report how much scratch
- * space it needs. The plan has as much as most of its primitives need; a larger one is allocated
- * outside WORK (library_bytes). */
+/* Note [convolution workspace]
+ * A share is some images that are processed together; a lane is the buffers of one thread. All
+ * sizes are bytes, multiples of 64. The buffers follow each other: `bias` and `packed` once, then
+ * for each lane x, y, sum, part and scratch. A buffer of size 0 is not needed. `plain` weights
+ * share the space of the lanes: weights that are read are packed before the lanes begin; a gradient
+ * is unpacked after the lanes have ended, to the bytes after the first lane's sum. Large weights
+ * are processed in slices of the output channels, and `plain` holds one slice. For a gradient each
+ * lane computes whole slices, one after the other, and unpacks a slice over the `part` of its last
+ * share. Only at run time does the library report how much scratch space it needs. The plan has as
+ * much as most of its primitives need; a larger one is allocated outside WORK (library_bytes). */
 typedef struct ConvTiling {
   bool product;           /* computed as a matrix product of columns: Note [columns] */
   bool direct;            /* x itself is the matrix of columns */

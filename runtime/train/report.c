@@ -1,9 +1,10 @@
 /* Passes steps to the sinks, each with averages over its own steps.
  *
- * Note [windows] The device sums each metric until a sink is due. Reading the sums costs a copy of
- * STATE, which arrives later (glance.c), and a few writes that clear the sums. So they are read
- * only at steps that some sink reports. The sums are then added to separate sums for each sink. So
- * each sink averages over the steps since its own last report, however often other sinks report. */
+ * Note [windows]
+ * The device sums each metric until a sink is due. Reading the sums costs a copy of STATE, which
+ * arrives later (glance.c), and a few writes that clear the sums. So they are read only at steps
+ * that some sink reports. The sums are then added to separate sums for each sink. So each sink
+ * averages over the steps since its own last report, however often other sinks report. */
 #include <stdlib.h>
 #include <string.h>
 #include "train.h"
