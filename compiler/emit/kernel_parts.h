@@ -192,8 +192,8 @@ const char *own_argument_list(const Kernel *k);
 const char *own_argument_name(const Kernel *k, const KernelArg *a);
 void emit_file(Kernel *k);                             /* kernel_file.c: templates/<op>.cu */
 bool template_uses(const Kernel *k, const char *name); /* true if its text names this argument */
-void emit_columns(Kernel *k,
-                  const Convolution *v); /* kernel_columns.c: im2col.cu, conv_whole*.cu */
+/* kernel_columns.c: Prints im2col.cu or conv_whole*.cu. */
+void emit_columns(Kernel *k, const Convolution *v);
 
 /* ---- helpers: kernel_helpers.c ---- */
 

@@ -25,8 +25,8 @@ struct Places {
   VEC(NamedPlace) at; /* places of STATE come first */
   NameIndex names;
   uint32_t n_states;
-  uint32_t
-      *last; /* by node: 1 + index of its last place. Node 0: scratch, which many commands share */
+  /* node -> 1 + index of its last place. Node 0 is scratch, which many commands share. */
+  uint32_t *last;
   uint32_t n_scratch;
   const ParamPlaces *params;
 };

@@ -1,4 +1,4 @@
-/* Arguments of a call, and the messages about wrong ones. */
+/* Sorts the arguments of a call and reports wrong ones. */
 #include "elaborate.h"
 
 void args_push(Lower *l, Args *a, Datum value, Span span)
@@ -6,7 +6,7 @@ void args_push(Lower *l, Args *a, Datum value, Span span)
   vec_push(l->arena, &a->at, (ArgValue){value, NULL, span, span});
 }
 
-/* A keyword argument that the callee does not have. */
+/* Reports a keyword argument that the callee does not have. */
 Datum wrong_key(Lower *l, const char *callee, const ArgValue *arg, const char *const *names,
                 uint32_t n, const char *signature)
 {
@@ -19,7 +19,7 @@ Datum wrong_key(Lower *l, const char *callee, const ArgValue *arg, const char *c
   return d_of(D_error);
 }
 
-/* `f(dim=1)`. */
+/* Sorts a keyword argument into its slot: `f(dim=1)`. */
 static bool sort_key(Lower *l, const Callee *f, const ArgValue *arg, const ArgValue **slot)
 {
   uint32_t k = 0;

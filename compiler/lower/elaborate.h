@@ -1,10 +1,10 @@
-/* What all rooms of pass lower use: scopes, arguments, numbers, tensors. */
+/* Declarations for all rooms of pass lower: scopes, arguments, numbers, tensors. */
 #pragma once
 #include "lower.h"
 
 /* ---- scope.c ---- */
 Scope *scope_new(Lower *l, Scope *parent, File *file, Instance *self);
-Binding *scope_find(Scope *s, const char *name); /* in s only, not in its parents */
+Binding *scope_find(Scope *s, const char *name); /* searches s only, not its parents */
 Missing *scope_missing(Scope *s, const char *name);
 void scope_bind(Lower *l, Scope *s, const char *name, Datum value, Span span);
 /* A mistake in the layer library is a bug in ampc. The first compile reports it and aborts. */
@@ -24,7 +24,7 @@ bool want_in(Lower *l, Datum d, Span span, const char *what, ampc_domain domain,
 bool want_bool(Lower *l, Datum d, Span span, const char *what, bool *out);
 bool want_str(Lower *l, Datum d, Span span, const char *what, const char **out);
 bool want_dtype(Lower *l, Datum d, Span span, const char *what, DType *out);
-/* A shape: a list of ints or one int. Sizes of -1 stay -1. */
+/* Reads a shape: a list of ints or one int. Sizes of -1 stay -1. */
 bool want_sizes(Lower *l, Datum d, Span span, const char *what, int64_t *dim, uint32_t *rank);
 
 /* ---- tensor.c ---- */
@@ -44,11 +44,11 @@ bool normal_axis(Lower *l, int64_t axis, uint32_t rank, Datum x, Span span, int6
 /* ---- type_of.c ---- */
 typedef struct AskedType {
   DType dtype; /* the type as pass lower knows it */
-  Value like;  /* the final type of this value is meant; 0: `dtype` is */
+  Value like;  /* the type is this value's final type; 0: it is `dtype` */
 } AskedType;
 Datum type_of_tensor(Lower *l, Datum x, Span span);
-/* Reads a type for `.to(..)` or `dtype=`: a dtype or `y.dtype`. want_dtype() accepts no `y.dtype`
- * of a float tensor, which only pass precision knows. */
+/* Reads a type for `.to(..)` or `dtype=`: a dtype or `y.dtype`. want_dtype() rejects `y.dtype` of a
+ * float tensor, which only pass precision knows. */
 bool want_type(Lower *l, Datum d, Span span, const char *what, AskedType *out);
 Datum cast_as(Lower *l, Value x, AskedType type, Span span);
 
@@ -60,34 +60,35 @@ typedef struct Callee { /* the parameters of a def, a module or an op of the tab
   const char *name;
   const void *of;
   uint32_t n;
-  const char *(*argument)(const void *of, uint32_t i); /* name of argument i */
+  const char *(*argument)(const void *of, uint32_t i); /* returns the name of argument i */
   bool (*optional)(const void *of, uint32_t i);
-  const char *(*text)(Lower *l, const char *name, const void *of); /* "f(x, dim=1)" */
+  const char *(*text)(Lower *l, const char *name, const void *of); /* returns "f(x, dim=1)" */
 } Callee;
 /* Sorts arguments into slots as Python does: first by position, then by name. A slot without an
  * argument must be optional. Returns false after a message. */
 bool args_sort(Lower *l, const Callee *f, const Args *args, const ArgValue **slot);
-typedef struct Signature {   /* of a function that is neither a def nor an op */
+typedef struct Signature {   /* arguments of a function that is neither a def nor an op */
   const char *callee, *text; /* "load"; "load(path, strip=\"\")" */
   const char *const *names; /* names of its arguments; the first `required` of them must be given */
   uint32_t n, required;
 } Signature;
-/* given[k]: the argument names[k]; unchanged if it is not given. Returns false after a message. */
+/* Sets given[k] to the argument names[k], if it is given. Returns false after a message. */
 bool args_bind(Lower *l, const Args *args, const Signature *sig, const ArgValue **given);
 
 /* ---- work.c ---- */
-/* Called before and after the body of a def or a module. False: a limit is exceeded, which has been
- * reported. */
+/* Called before and after the body of a def or a module. call_begin() returns false after a message
+ * that a limit is exceeded. */
 bool call_begin(Lower *l, const char *name, const File *file, Span call);
 void call_end(Lower *l);
 bool count_work(Lower *l, uint32_t amount, Span span);
-/* Counts one more level on the C stack. Decrement l->stack when the level is left. */
+/* Counts one more level on the C stack. Decrement l->stack when you leave it. */
 bool go_deeper(Lower *l, Span span);
 
 /* ---- option.c ---- */
 bool setting_value(Lower *l, const char *key, Datum *value);
-const char *setting_override(Lower *l, const char *key); /* its text; NULL: no --set gives it */
-void check_settings(Lower *l);                           /* reports unknown keys of --set */
+/* Returns its text; NULL: no --set names it. */
+const char *setting_override(Lower *l, const char *key);
+void check_settings(Lower *l); /* reports unknown keys of --set */
 bool const_override(Lower *l, File *f, const Decl *decl, Datum *value);
 void check_consts(Lower *l);
 

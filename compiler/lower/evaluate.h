@@ -1,15 +1,16 @@
-/* What the other rooms call in the interpreter. The interpreter calls a room, for example to build
- * a module, and the room calls back to run the module's body. These functions are declared here,
- * below all rooms; the files named below define them. A file without a room name is in
- * interpret/. */
+/* Functions of the interpreter that the other rooms call. The interpreter calls a room, for example
+ * to build a module, and the room calls back to run the module's body. They are declared here,
+ * below all rooms. The headings below name the files that define them; a file without a room name
+ * is in interpret/. */
 #pragma once
 #include "lower.h"
 
 /* ---- names.c ---- */
-/* A name of the file, its imports or the built-ins; D_absent if it is unknown. */
+/* Returns the value of a name of the file, its imports or the built-ins, or D_absent. */
 Datum lookup_global(Lower *l, File *f, const char *name, Span span);
-Datum lookup_quiet(Lower *l, Scope *s, const char *name, Span span); /* D_absent if unknown */
-Datum lookup(Lower *l, Scope *s, const char *name, Span span);       /* reports unknown names */
+/* Returns D_absent if unknown. */
+Datum lookup_quiet(Lower *l, Scope *s, const char *name, Span span);
+Datum lookup(Lower *l, Scope *s, const char *name, Span span); /* reports unknown names */
 
 /* ---- expr.c ---- */
 Datum eval(Lower *l, Scope *s, const Expr *e);
@@ -19,8 +20,8 @@ bool unpack(Lower *l, Datum v, uint32_t n, Span span, Datum *out);
 bool eval_args(Lower *l, Scope *s, const ArgList *list, Args *out);
 Datum call(Lower *l, Datum callee, Args *args);
 Datum call_function(Lower *l, const Callable *f, Args *args);
-Datum function_result(Lower *l, const Frame *f,
-                      const Function *def); /* checks it against the declared result types */
+/* Returns a function's result after a check against the declared result types. */
+Datum function_result(Lower *l, const Frame *f, const Function *def);
 bool bind_params(Lower *l, Scope *s, const char *callee, const ParamList *params, Args *args);
 
 /* ---- type.c ---- */
@@ -38,13 +39,13 @@ Datum library_call(Lower *l, const char *name, Args *args); /* calls a def of th
 Value param_value(Lower *l, ParamSlot *p, Span span);
 
 /* ---- optimizer/schedule.c ---- */
-/* Arithmetic in a setting. `attr` NULL: the op's default attributes. */
+/* Returns arithmetic in a setting. `attr` NULL: the op's default attributes. */
 Datum schedule_of(Lower *l, OpKind op, const Datum *operand, uint32_t n, const Attr *attr,
                   Span span);
-/* A schedule outside of optimizers; it counts the steps of the run. */
+/* Returns the value of a schedule outside of optimizers; it counts the steps of the run. */
 Value schedule_value(Lower *l, const Schedule *s, Span span);
 
 /* ---- scan.c ---- */
 /* Replaces a random node in a loop by a slice of numbers that are drawn for all iterations before
- * the loop. Value 0 after a message. */
+ * the loop. Returns value 0 after a message. */
 Value draw_before_scan(Lower *l, Value v);

@@ -1,4 +1,4 @@
-/* See index_check.h. */
+/* Implements index_check.h. */
 #include "index_check.h"
 #include "elaborate.h"
 

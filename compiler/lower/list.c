@@ -1,5 +1,5 @@
-/* Built-ins for the layer library that search lists and texts. If they were written in the
- * language, each element would cost several statements, and einsum searches its labels many
+/* Built-ins for the layer library that search lists and texts. If these built-ins were written in
+ * the language, each element would cost several statements, and einsum searches its labels many
  * times. */
 #include "elaborate.h"
 #include <string.h>
@@ -16,7 +16,7 @@ static int64_t find_in(Datum list, Datum x, uint32_t *left)
   return -1;
 }
 
-/* _find(items, x): the first position of x in a list or a text; -1 if there is none. */
+/* Runs _find(items, x): returns the first position of x in a list or a text, or -1. */
 static Datum run_find(Lower *l, Args *args)
 {
   Datum in = args->at.at[0].value, x = args->at.at[1].value;
@@ -32,7 +32,7 @@ static Datum run_find(Lower *l, Args *args)
   return count_compared(l, left, args->span) ? d_int(at) : d_of(D_error);
 }
 
-/* _without(items, gone): the elements of `items` that are not in `gone`. */
+/* Runs _without(items, gone): returns the elements of `items` that are not in `gone`. */
 static Datum run_without(Lower *l, Args *args)
 {
   Datum items = args->at.at[0].value, gone = args->at.at[1].value;
@@ -43,7 +43,7 @@ static Datum run_without(Lower *l, Args *args)
   return count_compared(l, left, args->span) ? d_list_of(l, &rest) : d_of(D_error);
 }
 
-/* _split(text, separator): the parts of `text` between its separators. */
+/* Runs _split(text, separator): returns the pieces of `text` between its separators. */
 static Datum run_split(Lower *l, Args *args)
 {
   DatumVec parts = {0};

@@ -1,8 +1,8 @@
 /* The state of pass lower. The pass is an interpreter that runs in the compiler. Numbers, strings,
  * lists, functions and modules are Datums and exist only while the pass runs; operations on tensors
- * append nodes to the graph. A mistake is reported where it is found, and the value there becomes a
- * D_error. Every operation on a D_error returns a D_error without a message, so one mistake gives
- * one message. */
+ * append nodes to the graph. A mistake is reported where it is found, and a D_error replaces the
+ * value. Every operation on a D_error returns a D_error without a message, so one mistake gives one
+ * message. */
 #pragma once
 #include "compiler/base/limits.h"
 #include "compiler/base/names.h"
@@ -21,7 +21,8 @@ typedef struct Binding {
   bool alias; /* an additional path of a tied parameter */
 } Binding;
 
-typedef struct Missing {  /* a name bound in a branch not taken, or in braces that ended */
+/* A name that is bound only in a branch not taken, or in braces that ended. */
+typedef struct Missing {
   const char *name, *why; /* "`bias` is false"; "`every 5`" */
   Span span;
   bool ended;
@@ -30,11 +31,11 @@ typedef struct Missing {  /* a name bound in a branch not taken, or in braces th
 struct Scope {
   Scope *parent;
   File *file;
-  Instance *self; /* a module body, or a method of it */
+  Instance *self; /* set in a module body and in its methods */
   VEC(Binding) names;
   VEC(Missing) missing; /* each name at most once */
   NameIndex names_index, missing_index;
-  Arena *arena; /* of both indexes */
+  Arena *arena; /* memory of both indexes */
 };
 
 typedef enum GlobalState { GLOBAL_new, GLOBAL_busy, GLOBAL_done } GlobalState;
@@ -49,8 +50,8 @@ struct File {
   const Ast *ast;
   bool builtin;
   VEC(Global) globals;
-  NameIndex index; /* of the globals */
-  Arena *arena;    /* of the index */
+  NameIndex index; /* index of the globals */
+  Arena *arena;    /* memory of the index */
   VEC(File *) imports;
 };
 
@@ -65,18 +66,18 @@ struct Class {
 struct Instance {
   const Class *class;
   Scope *params, *body;     /* the children of a Sequential are names in `body` */
-  Instance *owner;          /* set when it becomes a member */
-  const char *name;         /* within the owner: "fc1", "layers.3" */
-  const char *path, *model; /* within the model; NULL until the model is declared */
-  const char *layer;        /* "net.fc1"; "net" for the model itself; NULL until then */
+  Instance *owner;          /* set when the module becomes a member */
+  const char *name;         /* the name within the owner: "fc1", "layers.3" */
+  const char *path, *model; /* path within the model, and its name; NULL until it is declared */
+  const char *layer;        /* "net.fc1"; "net" for the model itself; NULL until it is declared */
   bool pinned;
   RegionKind pin;
   Span pin_span;
-  bool evaluating; /* .eval() */
+  bool evaluating; /* `.eval()` was called */
   bool store_said;
-  DType store;            /* .to(f16) */
-  bool grad_said, frozen; /* .requires_grad(..) was called; its argument was false */
-  Span span;              /* of the call that built the module */
+  DType store;            /* the type of `.to(f16)`, if store_said */
+  bool grad_said, frozen; /* grad_said: .requires_grad(..) was called; frozen: with false */
+  Span span;              /* span of the call that built the module */
 };
 
 typedef struct Model {
@@ -89,13 +90,13 @@ typedef struct Model {
 
 typedef struct ArgValue {
   Datum value;
-  const char *key; /* NULL: by position */
+  const char *key; /* NULL: passed by position */
   Span span, key_span;
 } ArgValue;
 
 typedef struct Args {
   VEC(ArgValue) at;
-  Span span;            /* of the call */
+  Span span;            /* span of the call */
   const Native *native; /* the native that is called; else NULL */
 } Args;
 
@@ -106,7 +107,7 @@ struct Native {
   bool keys;           /* accepts keyword arguments and checks its arguments itself */
   bool internal;       /* only the layer library can call it, as _name */
   Datum (*run)(Lower *l, Args *args);
-  /* parameters of a `run` that several natives share */
+  /* parameters of a `run` function that several natives share */
   double (*number)(double);
   int64_t value;
 };
@@ -138,21 +139,21 @@ typedef struct Run Run;
 struct Run {        /* a block being elaborated */
   const char *name; /* "train", "eval2" */
   uint16_t block;
-  int first; /* the block that owns its sources and metrics: itself, or whose variant it is */
-  int64_t batch, samples; /* samples: per epoch; 0: unknown */
+  int first;              /* the block with its sources and metrics: itself, or its first variant */
+  int64_t batch, samples; /* samples: samples of an epoch, 0 if unknown */
   Span samples_span;
   uint32_t n_sources, n_losses, n_metrics, first_metric, first_stream;
   int64_t every;     /* the current statement runs in every n-th step; 1 outside of `every` */
   const char *again; /* the optimizer that now minimizes again in this body; else NULL */
   uint32_t n_minimized, n_every; /* `minimize` and `every` statements of this variant so far */
-  VEC(Counted) counted;          /* of each `every`; filled in the variant in which all run */
+  VEC(Counted) counted;          /* counts of each `every`; set in the variant in which all run */
   const Run *whole; /* the variant of this batch size in which every `every` runs; NULL: this one */
 };
 
 enum { MAX_SETTINGS = MAX_SIGNATURE + 1 }; /* the inputs of an update, plus clip_norm */
 typedef struct SettingGroup {              /* a `group` clause */
   const char *key;                         /* "opt.group1" */
-  bool own[MAX_SETTINGS]; /* set by the clause; other settings are the optimizer's */
+  bool own[MAX_SETTINGS]; /* the clause sets it; other settings are the optimizer's */
   Datum value[MAX_SETTINGS];
 } SettingGroup;
 struct Opt {
@@ -164,14 +165,14 @@ struct Opt {
   GlobalState state;
   bool good;
   uint32_t n_settings;
-  const char *setting[MAX_SETTINGS]; /* "lr"; inputs of the update, then clip_norm */
+  const char *setting[MAX_SETTINGS]; /* names, "lr": inputs of the update, then clip_norm */
   Datum value[MAX_SETTINGS];
-  VEC(SettingGroup) groups; /* group i + 1 of the graph's optimizer */
+  VEC(SettingGroup) groups; /* [i]: group i + 1 of the graph's optimizer */
   uint32_t updates;         /* `minimize` nodes in the block so far */
-  uint32_t last;            /* number of its last `minimize` in the block, from 1 */
+  uint32_t last;            /* number of its last `minimize` in the block, counted from 1 */
 };
 
-typedef struct Policy { /* for a def of the library or an op of the job: policy.c */
+typedef struct Policy { /* a clause for a def of the library or an op of the job: policy.c */
   Datum op;
   OpPrecision class;
   Span span;
@@ -181,13 +182,13 @@ typedef struct Policy { /* for a def of the library or an op of the job: policy.
 typedef struct Level { /* `precision O2`: level.c */
   const char *name;
   RegionKind kind;   /* precision of the model's numbers: f16 or f32 */
-  RegionKind region; /* the job's region; off if the level casts the model as a whole */
+  RegionKind region; /* region of the job; off if the level casts the whole model */
   int number;
 } Level;
 enum { LEVEL_COUNT = 4 };
 extern const Level levels[LEVEL_COUNT]; /* O0 to O3 */
 
-typedef struct Sums { /* `accumulate` for a def of the library: accumulate.c */
+typedef struct Sums { /* an `accumulate` for a def of the library: accumulate.c */
   Datum op;
   bool wide;
 } Sums;
@@ -203,35 +204,36 @@ struct Lower {
   NameVec known_settings;                /* keys that --set can name */
   NameIndex known_index, settings_index; /* indexes of known_settings and of g->settings */
   VEC(struct Plateau) plateaus;          /* copied to g->plateaus when their metrics are found */
-  VEC(Span) call_sites;                  /* of synthetic() */
+  VEC(Span) call_sites;                  /* places of calls of synthetic() */
   VEC(Policy) policies;
   VEC(Sums) sums;
-  const Level *level; /* given to `precision`; NULL: none */
+  const Level *level; /* the level in `precision`; NULL: no level */
   DType store;        /* `params(d)`: stored type of parameters without a type of their own */
   Cursor at;
-  Instance *building; /* the module whose body is running; NULL: none */
+  Instance *building; /* the module whose body is running; NULL: no module */
   Run *run;           /* NULL: outside of blocks */
-  Scan *scan;         /* the innermost loop; NULL: none */
+  Scan *scan;         /* the innermost loop; NULL: no loop */
   uint16_t job_region;
   bool training;
   uint32_t in_backward;   /* nesting depth of backward bodies of ops of the job */
   uint32_t in_jvp;        /* nesting depth of calls of jvp() */
   bool in_source;         /* the source of a block is being evaluated */
-  Look *look;             /* at a prompt: which samples the source reads; else NULL */
-  Sizes *sizes;           /* of the dims of the job */
+  Look *look;             /* in `amp repl`: the samples that the source reads; else NULL */
+  Sizes *sizes;           /* sizes of the dims of the job */
   bool broken_consts;     /* a const has no value, so any module may lack members */
   bool broken;            /* a model lacks members; messages about missing members are suppressed */
   bool in_precision;      /* a clause of `precision` is being evaluated */
   Opt *settings_of;       /* the optimizer whose settings are being evaluated; else NULL */
   bool steps_asked;       /* these settings have read the number of steps */
   int64_t param_elements; /* elements of all parameters so far */
-  uint32_t depth;         /* of calls */
-  uint32_t global_depth;  /* of declarations that are being evaluated */
+  uint32_t depth;         /* nesting depth of calls */
+  uint32_t global_depth;  /* nesting depth of declarations that are being evaluated */
   uint32_t stack;         /* nesting depth of expressions and statements */
   uint32_t work;          /* work done so far; at most MAX_WORK */
-  uint32_t expressions;   /* evaluated so far */
+  uint32_t expressions;   /* expressions evaluated so far */
   bool stopped;           /* a limit was exceeded: elaboration stops, without further messages */
-  Datum watched;          /* watch.c: the value of the watched metric or layer; D_absent: none */
-  Instance *inside; /* the innermost module whose code is running, and the call that entered it */
+  /* watch.c: the value of the watched metric or layer; D_absent: no value */
+  Datum watched;
+  Instance *inside; /* the innermost module whose code runs; inside_call: its call */
   Span inside_call;
 };

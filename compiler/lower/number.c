@@ -1,13 +1,13 @@
-/* Arithmetic of compile-time values, as in Python: `/` returns a float, `//` and `%` round down,
- * int `**` int is an int. Also the checks that a value has the kind and range that its place needs
- * (E209). */
+/* Computes with compile-time values, as in Python: `/` returns a float, `//` and `%` round down,
+ * int `**` int is an int. Checks that a value has the kind and range that its place needs are also
+ * here (E209). */
 #include "elaborate.h"
 #include "runtime/plan/number.h"
 #include <math.h>
 
 /* ---- checks ---- */
 
-/* `what` names the place: "the axis of size needs an int, got float 1.5". */
+/* Reports a wrong kind. `what` names the place: "the axis of size needs an int, got float 1.5". */
 static bool wrong_kind(Lower *l, Datum d, Span span, const char *what, const char *wanted)
 {
   if (d_is(d, D_error)) return false;
@@ -21,7 +21,7 @@ bool want_int(Lower *l, Datum d, Span span, const char *what, int64_t *out)
   return true;
 }
 
-/* Accepts an int, too. want_int() does not accept a float, since 2.0 layers are a mistake. */
+/* Reads a float or an int. want_int() does not accept a float, since 2.0 layers are a mistake. */
 bool want_float(Lower *l, Datum d, Span span, const char *what, double *out)
 {
   if (!d_is_number(d)) return wrong_kind(l, d, span, what, "a number");
@@ -38,7 +38,8 @@ bool want_count(Lower *l, Datum d, Span span, const char *what, Counts range, in
                 ampc_range_text(text, range.least, range.most));
 }
 
-/* Rounding to f32 can turn a number into an excluded bound: 0.999999999 becomes 1. */
+/* Reads a number of a domain. Rounding to f32 can reach an excluded bound: 0.999999999 becomes
+ * 1. */
 bool want_in(Lower *l, Datum d, Span span, const char *what, ampc_domain domain, double *out)
 {
   if (!want_float(l, d, span, what, out)) return false;
@@ -97,7 +98,7 @@ bool want_sizes(Lower *l, Datum d, Span span, const char *what, int64_t *dim, ui
 
 /* ---- integers ---- */
 
-/* Exponentiation by squaring. False: the result does not fit 64 bits. */
+/* Computes a power by squaring. Returns false if the result does not fit 64 bits. */
 static bool power(int64_t base, int64_t exponent, int64_t *out)
 {
   int64_t r = 1;
@@ -110,14 +111,14 @@ static bool power(int64_t base, int64_t exponent, int64_t *out)
   return true;
 }
 
-/* C rounds towards zero, Python rounds down: -7 // 2 is -4. */
+/* Divides like Python, which rounds down: -7 // 2 is -4. C rounds towards zero. */
 static int64_t floor_div(int64_t a, int64_t b)
 {
   int64_t q = a / b;
   return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
 }
 
-/* Sizes are computed with these, so overflow is an error and never wraps. */
+/* Computes an integer result. Sizes depend on it, so overflow is an error and never wraps. */
 static bool int_result(Operator op, int64_t a, int64_t b, int64_t *r)
 {
   switch (op) {
@@ -167,7 +168,7 @@ static Datum float_arithmetic(Operator op, double a, double b)
   }
 }
 
-/* Ints stay ints, except for `/` and negative powers, as in Python. */
+/* Computes a number. Ints stay ints, except for `/` and negative powers, as in Python. */
 static Datum number_arithmetic(Lower *l, Operator op, Datum a, Datum b, Span span)
 {
   bool divides = op == OPER_div || op == OPER_floordiv || op == OPER_mod;
@@ -185,7 +186,7 @@ static Datum number_arithmetic(Lower *l, Operator op, Datum a, Datum b, Span spa
 
 /* ---- other values ---- */
 
-/* `[0.5] * 3` */
+/* Repeats a list: `[0.5] * 3`. */
 static Datum repeat_list(Lower *l, Datum list, int64_t n, Span span)
 {
   if (n < 0) n = 0;
@@ -198,7 +199,7 @@ static Datum repeat_list(Lower *l, Datum list, int64_t n, Span span)
   return d_list(at, (uint32_t)n * list.n);
 }
 
-/* The length of a text counts in bytes. Both checks stop a loop that doubles its value. */
+/* Concatenates. Texts are measured in bytes. Both checks stop a loop that doubles its value. */
 static Datum join(Lower *l, Datum a, Datum b, Span span)
 {
   bool text = a.kind == D_str;
@@ -215,7 +216,7 @@ static Datum join(Lower *l, Datum a, Datum b, Span span)
   return d_list(at, a.n + b.n);
 }
 
-/* The comparison counts as work in proportion to what it reads. */
+/* Compares for equality. This counts as work in proportion to the bytes that it reads. */
 static Datum equal(Lower *l, Datum a, Datum b, Span span)
 {
   uint32_t most = (MAX_WORK - l->work) * ELEMENTS_PER_WORK + 1, left = most;
@@ -238,7 +239,7 @@ static Datum ordered(Operator op, double x, double y)
   }
 }
 
-/* Order is defined for two numbers or two strings; equality for all values that are known. */
+/* Compares two values. Only numbers and strings have an order; all known values have equality. */
 static Datum compare(Lower *l, Operator op, Datum a, Datum b, Span span)
 {
   bool none = a.kind == D_none || b.kind == D_none, late = d_contains(a, D_type_of);
@@ -265,7 +266,7 @@ static bool have_bits(Datum a, Datum b)
   return a.kind == b.kind && (a.kind == D_bool || a.kind == D_int);
 }
 
-/* `&` and `|`. Unlike `and` and `or` they do not short-circuit. */
+/* Computes `&` and `|`. Unlike `and` and `or` they do not short-circuit. */
 static Datum bits(Operator op, Datum a, Datum b)
 {
   if (a.kind == D_bool)
@@ -273,7 +274,7 @@ static Datum bits(Operator op, Datum a, Datum b)
   return d_int(op == OPER_bitand ? a.as.integer & b.as.integer : a.as.integer | b.as.integer);
 }
 
-/* `+` concatenates lists or strings; `*` repeats a list. False: other operands. */
+/* Concatenates lists or strings with `+`, repeats a list with `*`. False for other operands. */
 static bool on_items(Lower *l, Operator op, Datum a, Datum b, Span span, Datum *out)
 {
   if (op == OPER_add && a.kind == b.kind && (a.kind == D_list || a.kind == D_str))
@@ -285,7 +286,7 @@ static bool on_items(Lower *l, Operator op, Datum a, Datum b, Span span, Datum *
   return false;
 }
 
-/* Both operands are compile-time values: apply_binary() passes tensors to tensor_binary(). */
+/* Applies an operator to compile-time values. apply_binary() handles tensors. */
 Datum number_binary(Lower *l, Operator op, Datum a, Datum b, Span span)
 {
   bool of_bits = op == OPER_bitand || op == OPER_bitor, numbers = d_is_number(a) && d_is_number(b);

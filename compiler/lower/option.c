@@ -1,10 +1,10 @@
-/* Options of the command line that change the job: -D NAME=VALUE replaces a const, and --set
- * object.key=value replaces a setting. Values are written as in the language. */
+/* Applies options of the command line that change the job: -D NAME=VALUE replaces a const, and
+ * --set object.key=value replaces a setting. Values are written as in the language. */
 #include "elaborate.h"
 #include "evaluate.h"
 
-/* The text after `=` is parsed as a const in a source of its own. So a mistake in it is shown like
- * any other, with the option as the file name. */
+/* Parses the text after `=` as a const in a source of its own. So messages about it look like any
+ * other, with the option as the file name. */
 static Expr *parse_value(Lower *l, const char *option, const char *text)
 {
   const char *source = arena_printf(l->arena, "const value = %s\n", text);
@@ -16,7 +16,7 @@ static Expr *parse_value(Lower *l, const char *option, const char *text)
   return NULL;
 }
 
-/* For the message that names the kind of the replaced value. */
+/* Returns the kind of the replaced value, for a message. */
 static const char *kind_name(Datum d)
 {
   switch ((DatumKind)d.kind) {
@@ -37,9 +37,9 @@ static const char *kind_name(Datum d)
   }
 }
 
-/* The value of `text`, which replaces `like`; false after a message. Strings need no quotes on a
- * command line, and an int can replace a float. Any other value must have the kind of the one that
- * it replaces: `-D WIDTH=wide` is a mistake. */
+/* Reads the value of `text`, which replaces `like`; returns false after a message. Strings need no
+ * quotes on a command line, and an int can replace a float. Any other value must have the kind of
+ * `like`: `-D WIDTH=wide` is a mistake. */
 static bool option_value(Lower *l, const char *option, const char *text, Datum like, Datum *out)
 {
   if (like.kind == D_str && text[0] != '"') {
@@ -60,7 +60,7 @@ static bool option_value(Lower *l, const char *option, const char *text, Datum l
 
 /* ---- consts ---- */
 
-/* -D replaces consts of the job and its imports, never those of the library. */
+/* Applies -D, which replaces consts of the job and its imports, never consts of the library. */
 bool const_override(Lower *l, File *f, const Decl *decl, Datum *value)
 {
   const Options *o = &l->c->options;
@@ -75,7 +75,7 @@ bool const_override(Lower *l, File *f, const Decl *decl, Datum *value)
   return true;
 }
 
-/* Collects all names for the suggestion. */
+/* True if a file has a const of that name. Else collects all names for the suggestion. */
 static bool is_const(Lower *l, const char *name, NameVec *names)
 {
   for (uint32_t i = 0; i < l->files.n; i++) {
@@ -90,7 +90,7 @@ static bool is_const(Lower *l, const char *name, NameVec *names)
   return false;
 }
 
-/* Runs before anything is evaluated, so that the message about a misspelt -D comes first. */
+/* Checks -D before anything is evaluated, so that a message about a misspelt name comes first. */
 void check_consts(Lower *l)
 {
   const Options *o = &l->c->options;
@@ -111,9 +111,9 @@ static bool is_known(Lower *l, const char *key)
          NO_NAME;
 }
 
-/* Code that accepts a --set calls this with its key, which makes the key known. At the end of the
- * pass, all other keys of --set are mistakes. If a key is given several times, the last one
- * wins. */
+/* Returns the text that --set gives for a key. Code that accepts a --set calls this function, which
+ * makes the key known. At the end of the pass, all other keys of --set are mistakes. If a key is
+ * given several times, the last one wins. */
 const char *setting_override(Lower *l, const char *key)
 {
   const Options *o = &l->c->options;
@@ -124,7 +124,7 @@ const char *setting_override(Lower *l, const char *key)
   return value;
 }
 
-/* Replaces *value if --set names its key. False: the text is wrong, which has been reported. */
+/* Replaces *value if --set names its key. Returns false after a message if the text is wrong. */
 bool setting_value(Lower *l, const char *key, Datum *value)
 {
   const char *text = setting_override(l, key);
@@ -132,7 +132,7 @@ bool setting_value(Lower *l, const char *key, Datum *value)
   return option_value(l, arena_printf(l->arena, "--set %s=%s", key, text), text, *value, value);
 }
 
-/* Runs at the end of the pass, when every key is known. */
+/* Reports unknown keys of --set at the end of the pass, when every key is known. */
 void check_settings(Lower *l)
 {
   const Options *o = &l->c->options;

@@ -1,4 +1,4 @@
-/* Scopes: the names that are visible at a place of the program, each with its latest value. */
+/* A scope has the names that are visible at a point of the program, each with its latest value. */
 #include "elaborate.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,8 +27,8 @@ Missing *scope_missing(Scope *s, const char *name)
   return i == NO_NAME ? NULL : &s->missing.at[i];
 }
 
-/* An assignment rebinds the name. Tensors never change: `x = x + 1` makes a new node, and x then
- * names the new node. */
+/* Binds a name. An assignment rebinds it. Tensors never change: `x = x + 1` makes a new node, and x
+ * then names the new node. */
 void scope_bind(Lower *l, Scope *s, const char *name, Datum value, Span span)
 {
   Binding *b = scope_find(s, name);
@@ -38,8 +38,8 @@ void scope_bind(Lower *l, Scope *s, const char *name, Datum value, Span span)
     vec_push(l->arena, &s->names, (Binding){name, value, span, false});
 }
 
-/* The library is compiled into ampc, so a mistake in it is a bug in ampc. The first compile of any
- * job reports it and aborts. */
+/* Reports a mistake in the library, which is a bug in ampc, since the library is part of ampc. The
+ * first compile of any job finds it and aborts. */
 void library_broken(const char *file, const char *what, const char *name)
 {
   fprintf(stderr, "ampc: compiler/layers/%s: %s%s\n", file, what, name);

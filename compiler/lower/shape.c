@@ -1,11 +1,11 @@
-/* Built-ins that take a shape as a variable number of arguments; `.to(type)`. */
+/* Runs built-ins that take a shape as a variable number of arguments; `.to(type)`. */
 #include "elaborate.h"
 #include "evaluate.h"
 
 #define ARG(i)  (args->at.at[i].value)
 #define SPAN(i) (args->at.at[i].span)
 
-/* Sizes from argument `first` on: `x.view(2, 3)` or `x.view([2, 3])`. Skips keywords. */
+/* Reads sizes from argument `first` on: `x.view(2, 3)` or `x.view([2, 3])`. Skips keywords. */
 static bool rest_sizes(Lower *l, const Args *args, uint32_t first, const char *what, int64_t *dim,
                        uint32_t *rank)
 {
@@ -21,7 +21,7 @@ static bool rest_sizes(Lower *l, const Args *args, uint32_t first, const char *w
   return want_sizes(l, d_list(rest.at, rest.n), span, what, dim, rank);
 }
 
-/* -1: the product does not fit 64 bits. */
+/* Returns the product of sizes; -1 if it does not fit 64 bits. */
 static int64_t product(const int64_t *dim, uint32_t rank)
 {
   int64_t n = 1;
@@ -50,7 +50,7 @@ static bool infer_size(Lower *l, const Node *x, int64_t *dim, uint32_t rank, Spa
   return diag_note(l->c, x->span, "%s has %lld elements", ir_dims_text(l->c, x), (long long)n);
 }
 
-/* view() and reshape() are the same here. Pass layout decides whether data moves. */
+/* Runs view() and reshape(), which are the same here. Pass layout decides whether data moves. */
 static Datum run_reshape(Lower *l, Args *args)
 {
   const char *name = args->native->name;
@@ -63,7 +63,7 @@ static Datum run_reshape(Lower *l, Args *args)
   return reshape_to(l, x, dim, rank, args->span);
 }
 
-/* -1 keeps the size of an axis. New axes are in front. */
+/* Runs expand(). -1 keeps the size of an axis. New axes are in front. */
 static Datum run_expand(Lower *l, Args *args)
 {
   int64_t dim[MAX_RANK];
@@ -80,7 +80,7 @@ static Datum run_expand(Lower *l, Args *args)
   return v.id == x.id ? unchanged(l, x, args->span) : d_tensor(v);
 }
 
-/* `x.repeat(2, 3)`. The library's def takes the counts as a list. */
+/* Runs `x.repeat(2, 3)`. The library's def takes the counts as a list. */
 static Datum run_repeat(Lower *l, Args *args)
 {
   int64_t count[MAX_RANK];
@@ -92,7 +92,7 @@ static Datum run_repeat(Lower *l, Args *args)
   return library_call(l, "_repeat", &both);
 }
 
-/* Names every axis once, in a new order. The old order moves nothing. */
+/* Runs permute(), which names every axis once, in a new order. The old order moves nothing. */
 static Datum run_permute(Lower *l, Args *args)
 {
   int64_t want[MAX_RANK];
@@ -117,7 +117,7 @@ static Datum run_permute(Lower *l, Args *args)
                : unchanged(l, x, args->span);
 }
 
-/* `x.size()` is a list, `x.size(1)` an int. Both are compile-time values. */
+/* Runs size(): `x.size()` is a list, `x.size(1)` an int. Both are compile-time values. */
 static Datum run_size(Lower *l, Args *args)
 {
   const int64_t *dim;
@@ -144,7 +144,7 @@ static Datum run_to(Lower *l, Args *args)
 
 /* ---- new tensors ---- */
 
-/* The one keyword of zeros(), ones(), rand() and randn(). */
+/* Reads `dtype=`, the only keyword of zeros(), ones(), rand() and randn(). */
 static bool dtype_key(Lower *l, const Args *args, const char *name, AskedType *out)
 {
   for (uint32_t i = 0; i < args->at.n; i++) {
@@ -159,7 +159,7 @@ static bool dtype_key(Lower *l, const Args *args, const char *name, AskedType *o
   return true;
 }
 
-/* The attributes of a new tensor. The arguments are its sizes. */
+/* Reads the attributes of a new tensor. The arguments are its sizes. */
 static bool new_shape(Lower *l, const Args *args, const char *name, const NamedAttr **out)
 {
   int64_t dim[MAX_RANK];
@@ -173,7 +173,7 @@ static bool new_shape(Lower *l, const Args *args, const char *name, const NamedA
   return true;
 }
 
-/* Every element reads one number. The tensor takes memory only if a consumer needs that. */
+/* Returns a tensor whose elements all read one number. It takes memory only if necessary. */
 static Datum filled(Lower *l, Args *args, Datum value)
 {
   const NamedAttr *shape;
@@ -186,13 +186,13 @@ static Datum filled(Lower *l, Args *args, Datum value)
   return append(l, args->span, OP_full, &number.as.tensor, 1, shape);
 }
 
-/* zeros, ones */
+/* Runs zeros() and ones(). */
 static Datum run_filled(Lower *l, Args *args)
 {
   return filled(l, args, d_int(args->native->value));
 }
 
-/* _full(shape, value, dtype) of the layer library */
+/* Runs _full(shape, value, dtype) of the layer library. */
 static Datum run_full(Lower *l, Args *args)
 {
   Args shape = {.span = args->span, .native = args->native};
@@ -201,7 +201,7 @@ static Datum run_full(Lower *l, Args *args)
   return filled(l, &shape, ARG(1));
 }
 
-/* rand, randn: random numbers, generated in f32. */
+/* Runs rand() and randn(): random numbers, generated in f32. */
 static Datum run_drawn(Lower *l, Args *args)
 {
   const NamedAttr *shape;
@@ -214,7 +214,7 @@ static Datum run_drawn(Lower *l, Args *args)
   return d_is(v, D_error) ? v : cast_as(l, v.as.tensor, type, args->span);
 }
 
-/* _indices(shape): an i64 tensor in which each element is its own row-major index */
+/* Runs _indices(shape): an i64 tensor in which each element is its own row-major index. */
 static Datum run_indices(Lower *l, Args *args)
 {
   const NamedAttr *shape;

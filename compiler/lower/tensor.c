@@ -1,10 +1,10 @@
-/* Tensors of pass lower: conversion of values to nodes, operators, and calls of ops by the
- * signatures of the op table. append() makes the nodes of operations in the program text. */
+/* Handles tensors: converts values to nodes, applies operators, and calls ops by the signatures of
+ * the op table. append() makes the nodes of operations in the program text. */
 #include "elaborate.h"
 #include "evaluate.h"
 
-/* A node belongs to a block. Settings are evaluated outside of the step; there, arithmetic with
- * schedules yields a schedule: schedule_of(). */
+/* Checks that a node can be made: it belongs to a block. Settings are evaluated outside of the
+ * step; there, arithmetic with schedules yields a schedule: schedule_of(). */
 static bool in_run(Lower *l, Span span)
 {
   if (l->run && !l->settings_of) return true;
@@ -21,7 +21,7 @@ static void note_module(Lower *l)
     diag_note(l->c, l->inside_call, "in %s.%s", l->inside->model, l->inside->path);
 }
 
-/* Runs for every appended node. Without a value, the shape rule has reported the mistake. */
+/* Notes facts of an appended node. Without a value, the shape rule has reported the mistake. */
 static Datum appended(Lower *l, Value v)
 {
   if (!v.id) {
@@ -38,8 +38,8 @@ static Datum appended(Lower *l, Value v)
   return d_tensor(v);
 }
 
-/* Appends the node of an operation in the program text. Inside the library the span is that of the
- * job's call, since that is the line that the user knows. */
+/* Appends the node of an operation in the program text. Inside the library the span is the job's
+ * call, the line that the user knows. */
 Datum append(Lower *l, Span span, OpKind op, const Value *in, uint32_t n_in, const NamedAttr *attrs)
 {
   if (!in_run(l, span)) return d_of(D_error);
@@ -47,14 +47,14 @@ Datum append(Lower *l, Span span, OpKind op, const Value *in, uint32_t n_in, con
   return appended(l, ir_append(l->c, &l->at, op, in, n_in, attrs));
 }
 
-/* There are no bool constants, so this casts 0 or 1. */
+/* Returns a bool as a tensor by a cast of 0 or 1, since there are no bool constants. */
 static Value bool_tensor(Lower *l, bool v)
 {
   Value number = ir_integer(l->c, &l->at, v);
   return ir_cast(l->c, &l->at, number, AMPC_BOOL);
 }
 
-/* An operand as a node: a number becomes a constant, a parameter is read. */
+/* Returns an operand as a node: a number becomes a constant, a parameter is read. */
 Value as_tensor(Lower *l, Datum d, Span span)
 {
   if (d_is(d, D_error) || !in_run(l, span)) return (Value){0};
@@ -83,9 +83,9 @@ Value as_tensor(Lower *l, Datum d, Span span)
   }
 }
 
-/* The shape, without making a node: for `x.shape` of a parameter, and for numbers, which have no
- * axes. False: the value cannot be an operand. *dim is valid only until the next node is
- * appended. */
+/* Finds the shape, without making a node: for `x.shape` of a parameter, and for numbers, which have
+ * no axes. Returns false if the value cannot be an operand. *dim is valid only until the next node
+ * is appended. */
 bool tensor_dims(Lower *l, Datum d, const int64_t **dim, uint32_t *rank)
 {
   static const int64_t none[1];
@@ -110,7 +110,7 @@ bool tensor_dims(Lower *l, Datum d, const int64_t **dim, uint32_t *rank)
   }
 }
 
-/* For a number: the type that its node would have. */
+/* Returns the type of a tensor; for a number the type that its node would have. */
 DType tensor_dtype(Lower *l, Datum d)
 {
   if (d.kind == D_tensor) return ir_node(l->g, d.as.tensor)->dtype;
@@ -118,8 +118,8 @@ DType tensor_dtype(Lower *l, Datum d)
   return d.kind == D_int ? AMPC_I64 : d.kind == D_bool ? AMPC_BOOL : AMPC_F32;
 }
 
-/* The result of a view that changes nothing: x itself. In a no_grad region x is detached, as the
- * result of any other view is. */
+/* Returns the result of a view that changes nothing: x itself. In a no_grad region x is detached,
+ * like the result of any other view. */
 Datum unchanged(Lower *l, Value x, Span span)
 {
   if (!l->g->regions.at[l->at.region].no_grad) return d_tensor(x);
@@ -135,7 +135,7 @@ Datum reshape_to(Lower *l, Value x, const int64_t *dim, uint32_t rank, Span span
   return d_tensor(ir_reshape(l->c, &l->at, x, dim, rank));
 }
 
-/* `.to(d)` always makes a node for float types, since they are not final yet. */
+/* Applies `.to(d)`, always by a node for float types, since they are not final yet. */
 Datum cast_to(Lower *l, Value x, DType d, Span span)
 {
   if (!dtype_is_float(d) && ir_node(l->g, x)->dtype == d) return d_tensor(x);
@@ -147,7 +147,7 @@ Datum cast_to(Lower *l, Value x, DType d, Span span)
 
 /* ---- operators ---- */
 
-/* The op of an operator; `and`, `or` and `not` have none. */
+/* Returns the op of an operator; `and`, `or` and `not` have no op. */
 static OpKind operator_op(Operator op)
 {
   static const OpKind ops[OPER_count] = {
@@ -171,19 +171,19 @@ static OpKind operator_op(Operator op)
   return ops[op];
 }
 
-/* Strings, lists and modules are no operands. */
+/* True if the value can be an operand. Strings, lists and modules cannot. */
 static bool is_operand(Datum d)
 {
   return d_is_tensor(d) || d_is_number(d) || d.kind == D_bool;
 }
 
-/* A schedule in the settings of an optimizer: arithmetic on it yields a schedule, not a node. */
+/* True for a schedule in an optimizer's settings: arithmetic on it yields a schedule. */
 static bool is_setting(const Lower *l, Datum d)
 {
   return l->settings_of && d.kind == D_schedule;
 }
 
-/* number / tensor is reciprocal(tensor) * number, as in PyTorch: category f32. */
+/* Divides number / tensor as reciprocal(tensor) * number, as in PyTorch: category f32. */
 static Datum divide_number(Lower *l, Datum a, Value b, Span span)
 {
   Datum r = append(l, span, OP_reciprocal, &b, 1, NULL);
@@ -192,7 +192,7 @@ static Datum divide_number(Lower *l, Datum a, Value b, Span span)
   return append(l, span, OP_mul, in, 2, NULL);
 }
 
-/* `x == none` tests whether an argument was given, so the result is a compile-time value. */
+/* Applies an operator to tensors; `x == none` tests at compile time whether x was given. */
 Datum tensor_binary(Lower *l, Operator op, Datum a, Datum b, Span span)
 {
   if ((op == OPER_eq || op == OPER_ne) && (a.kind == D_none || b.kind == D_none))
@@ -234,7 +234,7 @@ typedef struct Bound { /* the arguments of an op, in the order of its signature 
   Span span;
 } Bound;
 
-/* Inputs come first, then attributes, as in a call. */
+/* Returns the name of a slot. Inputs come first, then attributes, as in a call. */
 static const char *slot_name(const void *of, uint32_t i)
 {
   const OpSignature *sig = of;
@@ -264,7 +264,7 @@ static bool slot_optional(const void *of, uint32_t i)
   return i < sig->n_inputs ? sig->input[i].optional : !sig->attr[i - sig->n_inputs].required;
 }
 
-/* `softmax(x, dim)`, `sum(x, dim=none, keepdim=false)` */
+/* Returns the signature: `softmax(x, dim)`, `sum(x, dim=none, keepdim=false)`. */
 static const char *op_text(Lower *l, const char *name, const void *of)
 {
   const OpSignature *sig = of;
@@ -291,7 +291,7 @@ static bool push_input(Lower *l, Datum d, Span span, ValueVec *out)
   return v.id != 0;
 }
 
-/* `cat([a, b], dim=1)`: one argument holds a list of inputs. */
+/* Adds a list of inputs, which is one argument: `cat([a, b], dim=1)`. */
 static bool push_variadic(Lower *l, const Bound *b, const ArgValue *arg, ValueVec *out)
 {
   if (arg->value.kind != D_list || !arg->value.n)
@@ -302,7 +302,7 @@ static bool push_variadic(Lower *l, const Bound *b, const ArgValue *arg, ValueVe
   return true;
 }
 
-/* An optional input that is not given becomes value 0: `linear(x, w)` has no bias. */
+/* Binds inputs. An optional input that is not given becomes value 0: `linear(x, w)` has no bias. */
 static bool bind_inputs(Lower *l, const Bound *b, ValueVec *out)
 {
   for (uint32_t i = 0; i < b->sig->n_inputs; i++) {
@@ -317,7 +317,7 @@ static bool bind_inputs(Lower *l, const Bound *b, ValueVec *out)
   return true;
 }
 
-/* -1 is the last axis. In the graph, axes count from 0. */
+/* Reads an axis: -1 is the last axis. In the graph, axes count from 0. */
 bool normal_axis(Lower *l, int64_t axis, uint32_t rank, Datum x, Span span, int64_t *out)
 {
   if (axis < -(int64_t)rank || axis >= (int64_t)rank)
@@ -327,7 +327,7 @@ bool normal_axis(Lower *l, int64_t axis, uint32_t rank, Datum x, Span span, int6
   return true;
 }
 
-/* `dim=[0, 2]` as a bit mask. 0 means all axes. */
+/* Reads `dim=[0, 2]` as a bit mask. 0 means all axes. */
 static bool axes_mask(Lower *l, const ArgValue *arg, Datum x, uint32_t rank, const char *what,
                       int64_t *mask)
 {
@@ -345,8 +345,8 @@ static bool axes_mask(Lower *l, const ArgValue *arg, Datum x, uint32_t rank, con
   return true;
 }
 
-/* An axis is checked against the rank of the first input, even if it is the default: a scalar has
- * no axis for softmax. */
+/* Reads an attribute. An axis is checked against the rank of the first input, even if it is the
+ * default: a scalar has no axis for softmax. */
 static bool attr_value(Lower *l, const Bound *b, uint32_t i, const ArgValue *arg, Value x,
                        Attr *out)
 {
@@ -388,7 +388,7 @@ static bool bind_attrs(Lower *l, const Bound *b, Value x, Attr *out)
   return true;
 }
 
-/* `sqrt(cosine_schedule(0.1))` in the settings of an optimizer. */
+/* Calls an op in the settings of an optimizer: `sqrt(cosine_schedule(0.1))`. */
 static Datum call_in_setting(Lower *l, OpKind op, const Bound *b)
 {
   Datum operand[MAX_SIGNATURE];

@@ -1,6 +1,6 @@
-/* `x.dtype` of a tensor. Pass precision decides float types, later than this pass, so code cannot
- * branch on one. It can be used where a type is expected, `.to(x.dtype)` and `dtype=x.dtype`, and
- * then makes a `cast_like` node, which pass precision turns into a cast. */
+/* Handles `x.dtype` of a tensor. Pass precision decides float types, later than this pass, so code
+ * cannot branch on one. Where a type is expected, as in `.to(x.dtype)` and `dtype=x.dtype`, it
+ * makes a `cast_like` node, which pass precision turns into a cast. */
 #include "elaborate.h"
 
 Datum type_of_tensor(Lower *l, Datum x, Span span)

@@ -1,5 +1,5 @@
-/* Compile-time values of pass lower: construction, comparison, text. fail(), the only function with
- * which the pass reports a mistake, is also here. */
+/* Makes, compares and prints compile-time values. fail(), the only function with which the pass
+ * reports a mistake, is also here. */
 #include "value.h"
 #include "elaborate.h"
 #include <math.h>
@@ -34,7 +34,7 @@ Datum d_dtype(DType d)
   return (Datum){.kind = D_dtype, .as.dtype = d};
 }
 
-/* Depth and total saturate above their limits, so they cannot overflow. */
+/* Counts an item of a list. Depth and total saturate above their limits: they cannot overflow. */
 static void count_item(Datum *list, Datum item)
 {
   enum { DEEP = UINT8_MAX - 1, MANY = 2 * MAX_LIST };
@@ -52,7 +52,7 @@ Datum d_list(const Datum *at, uint32_t n)
   return list;
 }
 
-/* Copies the elements, so `v` can change afterwards. */
+/* Returns a list with copies of the elements, so `v` can change afterwards. */
 Datum d_list_of(Lower *l, const DatumVec *v)
 {
   Datum *copy = arena_array(l->arena, Datum, v->n);
@@ -60,13 +60,13 @@ Datum d_list_of(Lower *l, const DatumVec *v)
   return d_list(copy, v->n);
 }
 
-/* Value 0 means that an append failed. It becomes a D_error, so its users stay silent. */
+/* Returns a tensor; for value 0, a failed append, a D_error, so its users stay silent. */
 Datum d_tensor(Value v)
 {
   return v.id ? (Datum){.kind = D_tensor, .as.tensor = v} : d_of(D_error);
 }
 
-/* `x.shape`: the sizes as a list of ints. */
+/* Returns `x.shape`: the sizes as a list of ints. */
 Datum d_sizes(Lower *l, const int64_t *dim, uint32_t rank)
 {
   Datum *at = arena_array(l->arena, Datum, rank);
@@ -79,15 +79,15 @@ bool d_is_number(Datum d)
   return d.kind == D_int || d.kind == D_float;
 }
 
-/* Values that can become an operand node. A parameter gets a node when it is read; a schedule is
- * arithmetic on the step. */
+/* True for values that can become an operand node. A parameter gets a node when it is read; a
+ * schedule is arithmetic on the step. */
 bool d_is_tensor(Datum d)
 {
   return d.kind == D_tensor || d.kind == D_param || d.kind == D_schedule;
 }
 
-/* Is the value, or one in its lists, of this kind? Members need this: `layers = [Linear(4, 4),
- * Linear(4, 4)]` owns modules though it is a list. */
+/* True if the value, or a value in its lists, is of this kind. Members need this check: `layers =
+ * [Linear(4, 4), Linear(4, 4)]` owns modules though it is a list. */
 bool d_contains(Datum d, DatumKind kind)
 {
   return d.kind == kind || (d.kind == D_list && d.holds >> kind & 1);
@@ -113,8 +113,8 @@ static bool texts_equal(const char *a, const char *b, uint32_t *left)
   return *left && strcmp(a, b) == 0;
 }
 
-/* As Python's ==. 1 == 1.0, lists are compared element by element, and modules and tensors are
- * equal only to themselves. */
+/* Compares like Python's ==: 1 == 1.0, lists are compared element by element, and modules and
+ * tensors are equal only to themselves. */
 bool d_equal(Datum a, Datum b, uint32_t *left)
 {
   if (!*left || !--*left) return false;
@@ -151,7 +151,7 @@ bool d_equal(Datum a, Datum b, uint32_t *left)
   }
 }
 
-/* Suggests a replacement where a tensor is used as a condition. */
+/* Returns a help that suggests a replacement where a tensor is used as a condition. */
 static const char *truth_help(const Lower *l, const char *place)
 {
   bool branch = strcmp(place, "`if`") == 0;
@@ -167,8 +167,9 @@ static const char *truth_help(const Lower *l, const char *place)
 const char *const type_of_help =
     "pass precision decides float types later; `x.to(y.dtype)` needs no test";
 
-/* As Python's bool(): zero, "", [] and none are false. A tensor has no truth value at compile time.
- * `if x > 0` is the most common mistake of all, so its help says what to write. */
+/* Returns the truth value, like Python's bool(): zero, "", [] and none are false. A tensor has
+ * no truth value at compile time. `if x > 0` is the most common mistake, so a help says what to
+ * write. */
 int d_truth(Lower *l, Datum d, Span span, const char *place)
 {
   switch ((DatumKind)d.kind) {
@@ -199,7 +200,7 @@ int d_truth(Lower *l, Datum d, Span span, const char *place)
 
 static void text_of(Lower *l, Text *t, Datum d, size_t most);
 
-/* Strings are quoted only inside lists, as in Python: str(["a"]) is ["a"], str("a") is a. */
+/* Adds the text of a list. Strings are quoted only there, as in Python: str(["a"]) is ["a"]. */
 static void list_text(Lower *l, Text *t, Datum d, size_t most)
 {
   text_puts(t, d.tuple ? "(" : "[");
@@ -213,7 +214,7 @@ static void list_text(Lower *l, Text *t, Datum d, size_t most)
   text_puts(t, d.tuple ? ")" : "]");
 }
 
-/* As Python prints it: the shortest digits that read back as the same number. */
+/* Adds a float as Python prints it: the shortest digits that read back as the same number. */
 static void float_text(Text *t, double v)
 {
   const char *s = arena_number(t->arena, v, 1);
@@ -221,14 +222,14 @@ static void float_text(Text *t, double v)
   if (isfinite(v) && !strpbrk(s, ".e")) text_puts(t, ".0");
 }
 
-/* "f32[32, 10]", the same text as for a tensor of that shape. */
+/* Returns "f32[32, 10]", the same text as for a tensor of that shape. */
 static const char *param_text(Lower *l, const ParamSlot *p)
 {
   return arena_printf(l->arena, "%s%s", ir_dtype_name(p->dtype),
                       ir_sizes_text(l->arena, p->dim, p->rank));
 }
 
-/* The text of kinds that need no formatting; NULL: text_of() formats the value. */
+/* Returns the text of kinds that need no formatting; NULL: text_of() formats the value. */
 static const char *name_of(Lower *l, Datum d)
 {
   switch ((DatumKind)d.kind) {
@@ -272,7 +273,7 @@ static const char *name_of(Lower *l, Datum d)
   }
 }
 
-/* The text that str() returns and that messages show. Stops shortly after `most` bytes. */
+/* Adds the text that str() returns and messages show. Stops shortly after `most` bytes. */
 static void text_of(Lower *l, Text *t, Datum d, size_t most)
 {
   const char *name = name_of(l, d);
@@ -317,8 +318,8 @@ const char *d_text(Lower *l, Datum d)
   return t.at;
 }
 
-/* Puts the kind in front if the text alone could be misread: "int 3", `str "3"`, "list [3]". The
- * text of a tensor already begins with its type. */
+/* Returns the text, after its kind if the text alone could be misread: "int 3", `str "3"`, "list
+ * [3]". The text of a tensor already begins with its type. */
 static const char *kind_text(Lower *l, Datum d, const char *text)
 {
   static const char *const kinds[][2] = {
@@ -356,7 +357,7 @@ Datum fail(Lower *l, ErrorCode code, Span span, const char *fmt, ...)
   return d_of(D_error);
 }
 
-/* The program text at `span` on one line, for messages. Long text ends in "...". */
+/* Returns the program text at `span` on one line, for messages. Long text ends in "...". */
 const char *source_text(Lower *l, Span span)
 {
   enum { SHOWN = 200 };

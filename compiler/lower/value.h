@@ -1,4 +1,4 @@
-/* Values of the language at compile time, and the queries on them that evaluate nothing. */
+/* Values of the language at compile time, and queries on them that evaluate nothing. */
 #pragma once
 #include "compiler/graph/optimizers.h"
 #include "compiler/graph/own.h"
@@ -65,8 +65,8 @@ typedef struct OwnDecl {
   File *file;
   const Expr *clause[CLAUSE_COUNT]; /* NULL: no such clause */
   OwnText text[TARGET_COUNT];
-  const Function *backward; /* NULL: none */
-  bool good;                /* false: mistakes have been reported, and calls report nothing more */
+  const Function *backward; /* NULL: no backward */
+  bool good;                /* false: mistakes have been reported; calls report no more */
 } OwnDecl;
 
 typedef enum InitKind {
@@ -86,24 +86,25 @@ typedef enum InitKind {
 
 typedef struct Init { /* an initialiser, before the shape of its parameter is known */
   InitKind kind;
-  double a, b; /* as in ampc_init; `a` also holds the gain of xavier_* and the slope of kaiming_* */
-  double low, high; /* trunc_normal_ */
-  bool fan_out;     /* kaiming_* */
+  /* numbers as in ampc_init; `a` also holds the gain of xavier_* and the slope of kaiming_* */
+  double a, b;
+  double low, high; /* bounds of trunc_normal_ */
+  bool fan_out;     /* set by kaiming_* */
   const char *gain; /* name of the nonlinearity, for kaiming_* */
 } Init;
 
 typedef struct ParamSlot {
-  Instance *owner; /* owner and name are the canonical place; ties add others */
+  Instance *owner; /* owner and name are the first path; ties add others */
   const char *name;
   uint8_t rank;
   int64_t dim[MAX_RANK];
-  DType dtype; /* of a buffer; for weights f32 */
+  DType dtype; /* type of a buffer; for weights f32 */
   DType store; /* type in which a weight is read: f32, f16 or bf16; its master is f32 */
   bool buffer;
   const Init *init; /* from the last `init` clause that names it, else its own */
   Span span, init_span;
   int index;  /* into Graph.params; -1 until its model is declared */
-  Value node; /* its node in block `block`, for version `version` */
+  Value node; /* the node in block `block`, for version `version` */
   uint16_t block;
   uint32_t version;
 } ParamSlot;
@@ -117,8 +118,8 @@ struct Datum {
   uint8_t depth;  /* nesting depth of a list */
   bool sized;     /* an int computed from a dim, or a range of it: not to be unrolled */
   uint32_t n;     /* length of a list or string */
-  uint32_t total; /* of a list: values in it and its sublists, with repetitions */
-  uint32_t holds; /* of a list: bit k is set if it or a sublist holds a value of kind k */
+  uint32_t total; /* values in a list and its sublists, with repetitions */
+  uint32_t holds; /* bit k: a list or a sublist holds a value of kind k */
   union {
     bool truth;
     int64_t integer;
@@ -166,18 +167,18 @@ static inline bool d_is(Datum d, DatumKind kind)
 }
 bool d_is_number(Datum d);                /* int, float */
 bool d_is_tensor(Datum d);                /* tensor, param, schedule */
-bool d_contains(Datum d, DatumKind kind); /* the value itself, or one in its lists */
+bool d_contains(Datum d, DatumKind kind); /* itself, or a value in its lists */
 double d_number(Datum d);
-/* Equality as in Python. Decrements *left for each value and for each BYTES_PER_WORK bytes that it
- * reads, and stops at 0. */
+/* True if a and b are equal as in Python. Decrements *left for each value and for each
+ * BYTES_PER_WORK bytes that it reads, and stops at 0. */
 bool d_equal(Datum a, Datum b, uint32_t *left);
 extern const char *const type_of_help; /* help text for code that branches on x.dtype */
-/* 1 or 0; -1 for a value without a truth value, such as a tensor: reported as E307 at `span`. */
+/* Returns 1, 0, or -1 after E307: a value such as a tensor has no truth value. */
 int d_truth(Lower *l, Datum d, Span span, const char *place);
 const char *d_text(Lower *l, Datum d); /* "3", "[1, 2]", "f32[32, 10]"; long texts end in "..." */
 const char *d_whole_text(Lower *l, Datum d);  /* at most MAX_LIST + 1 bytes */
 const char *d_kind_text(Lower *l, Datum d);   /* "int 3", "a list", "f32[32, 10]" */
-const char *d_answer_text(Lower *l, Datum d); /* the same, but not shortened */
+const char *d_answer_text(Lower *l, Datum d); /* the same as d_kind_text(), but not shortened */
 
 /* Reports an error and returns D_error. */
 Datum fail(Lower *l, ErrorCode code, Span span, const char *fmt, ...)

@@ -1,4 +1,4 @@
-/* Limits on the work of a program in the compiler. A program without an end gets a message. */
+/* Limits the work of a program in the compiler. A program without an end gets a message. */
 #include "elaborate.h"
 
 /* Stops elaboration because a limit is exceeded. All code that elaborates checks `stopped` and
@@ -10,8 +10,8 @@ static bool stop(Lower *l, Span span, const char *text)
   return false;
 }
 
-/* Counts what is run and made, so that `for i in range(10 ** 9)` ends with a message. False: the
- * job has been stopped. */
+/* Counts what is run and made, so that `for i in range(10 ** 9)` ends with a message. Returns false
+ * if the job has been stopped. */
 bool count_work(Lower *l, uint32_t amount, Span span)
 {
   if (l->stopped) return false;
@@ -32,9 +32,9 @@ bool go_deeper(Lower *l, Span span)
                            MAX_STACK));
 }
 
-/* Called for every def that is called and every module that is built. The limit on depth stops an
- * endless recursion long before the C stack is full. The pushed frames let a message inside the
- * library point at the line of the job that called it. */
+/* Begins a call. Called for every def that is called and every module that is built. The limit on
+ * depth stops an endless recursion long before the C stack is full. The pushed frames let a message
+ * inside the library point at the line of the job that called it. */
 bool call_begin(Lower *l, const char *name, const File *file, Span span)
 {
   enum {

@@ -1,5 +1,5 @@
-/* train and eval blocks, and statements at a prompt. Each is elaborated once, again if a smaller
- * last batch is kept, and again for each choice of its `every`. */
+/* Elaborates train and eval blocks, and statements typed in `amp repl`. Each block is elaborated
+ * once, again for a smaller last batch, and again for each choice of its `every`. */
 #include "block.h"
 #include "infer.h"
 #include "compiler/lower/watch.h"
@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct Option { /* of `with` */
+typedef struct Option { /* an option of `with` */
   const char *name;
   DatumKind kind;
   bool train, eval;
-  size_t field; /* offset in BlockInfo; 0: the value is not stored there */
+  size_t field; /* offset in BlockInfo; 0: the value is not stored in BlockInfo */
 } Option;
 
 #define FIELD(name) offsetof(BlockInfo, name)
@@ -33,7 +33,7 @@ static const Option options[] = {
 };
 enum { OPTION_COUNT = sizeof options / sizeof options[0], MOST_NAME = 100 };
 
-/* `epochs` is for train blocks only, `every` for eval blocks only. */
+/* True if the option applies to the block: `epochs` only to train, `every` only to eval. */
 static bool applies(const Option *o, const Decl *decl)
 {
   return decl->kind == DECL_train ? o->train : o->eval;
@@ -69,7 +69,7 @@ static const Arg *find_option(const Decl *decl, const char *name)
   return NULL;
 }
 
-/* Progress, logs and tables print the name of a block, so it is one printable line. */
+/* Checks the name of a block: progress, logs and tables print it, so it is one printable line. */
 static bool name_fits(Lower *l, const char *name, Span span)
 {
   size_t n = strlen(name);
@@ -83,7 +83,7 @@ static bool name_fits(Lower *l, const char *name, Span span)
             "UTF-8 cannot stand in a name");
 }
 
-/* Counts are from 1 to AMPC_MOST_STEPS; a seed is any int. */
+/* Checks the value of an option: counts are from 1 to AMPC_MOST_STEPS; a seed is any int. */
 static bool option_kind_fits(Lower *l, const Option *o, Datum v, Span span)
 {
   int64_t count;
@@ -97,7 +97,7 @@ static bool option_kind_fits(Lower *l, const Option *o, Datum v, Span span)
   return want_count(l, v, span, what, (Counts){1, AMPC_MOST_STEPS}, &count);
 }
 
-/* A run resumes from one checkpoint, so all blocks that name one must name the same. */
+/* Stores the checkpoint to resume from. All blocks that name one must name the same. */
 static void set_resume(Lower *l, BlockInfo *b, const char *path, Span span)
 {
   for (uint32_t i = 0; i < l->g->blocks.n; i++) {
@@ -111,7 +111,7 @@ static void set_resume(Lower *l, BlockInfo *b, const char *path, Span span)
   b->resume = path;
 }
 
-/* The value has the right kind here. An empty text means that the option is not given. */
+/* Stores an option whose value has the right kind. An empty text means that it is not given. */
 static void set_option(Lower *l, BlockInfo *b, const Option *o, Datum v, Span span)
 {
   void *field = (char *)b + o->field;
@@ -180,8 +180,8 @@ void end_block(Lower *l)
   l->at = (Cursor){0};
 }
 
-/* `train x, y in points(64)`: the data function runs once. Its sources become inputs of a step, and
- * its results are bound to the names. After a mistake the names are bound to D_error. */
+/* Binds the batch of `train x, y in points(64)`. The data function runs once. Its sources become
+ * inputs of a step, and the names get its results, or D_error after a mistake. */
 static bool bind_batch(Lower *l, Scope *s, const Decl *decl)
 {
   const NameList *names = &decl->as.run.names;
@@ -202,7 +202,7 @@ static bool bind_batch(Lower *l, Scope *s, const Decl *decl)
   return good;
 }
 
-/* With fewer samples than a batch and drop_last, there would be no step at all. */
+/* Checks that there is a step: with fewer samples than a batch and drop_last there is none. */
 static bool check_batch(Lower *l, const Decl *decl, const BlockInfo *b)
 {
   int64_t samples = l->run->samples;
@@ -212,7 +212,7 @@ static bool check_batch(Lower *l, const Decl *decl, const BlockInfo *b)
   return diag_help(l->c, "a smaller `batch`, or drop_last=false");
 }
 
-/* `epochs` and the number of samples are within bounds; checks that the number of steps is, too. */
+/* Checks that the number of steps is within bounds, as `epochs` and the number of samples are. */
 static bool check_steps(Lower *l, const Decl *decl, const BlockInfo *b)
 {
   int64_t per_epoch = l->run->samples / b->batch + (b->drop_last ? 0 : 1), steps;
@@ -236,8 +236,8 @@ void add_output(Lower *l, const char *name, Datum v, Span span)
     vec_push(l->arena, &l->g->outputs, (Output){name, l->run->block, out.as.tensor});
 }
 
-/* Warns about an eval block without metrics. Variants use the metrics of the first one. After an
- * error the metrics are not known. */
+/* Warns about an eval block without metrics. Other variants use the metrics of the first variant.
+ * After an error the metrics are not known. */
 static void check_metrics(Lower *l, const Decl *decl)
 {
   if (l->run->n_metrics || l->run->first != l->run->block || diag_error_count(l->c)) return;
@@ -245,7 +245,7 @@ static void check_metrics(Lower *l, const Decl *decl)
   diag_help(l->c, "`metric acc = accuracy(net(x), y)`");
 }
 
-/* One variant of a train or eval block, from its batch to the scaler's update. Code that runs in
+/* Elaborates one variant of a train or eval block, from its batch to the scaler's update. The code
  * between can reallocate the array of blocks, so b is looked up again. */
 static void elaborate(Lower *l, const Decl *decl)
 {
@@ -269,7 +269,7 @@ static void elaborate(Lower *l, const Decl *decl)
            ATTRS({"acts", {.i = l->run->n_minimized > 0}}));
 }
 
-/* All variants of one batch size except the first, `whole`: Note [choices] in every.c. */
+/* Elaborates the other variants of one batch size after `whole`: Note [choices] in every.c. */
 static void elaborate_choices(Lower *l, const Decl *decl, const Run *whole, const BlockInfo *first,
                               const uint32_t *choice, uint32_t n)
 {
@@ -291,9 +291,9 @@ static void elaborate_choices(Lower *l, const Decl *decl, const Run *whole, cons
   l->g->n_streams = streams;
 }
 
-/* A data set of 50 samples with batch=16 leaves 2 samples. If these are kept, the block is
- * elaborated again with batch 2: shapes are compile-time values, so the smaller batch is a step of
- * its own. Each of the two may use numbers of `every` that the other lacks. */
+/* Elaborates all variants. A data set of 50 samples with batch=16 leaves 2 samples. If these are
+ * kept, the block is elaborated again with batch 2: shapes are compile-time values, so the smaller
+ * batch is a step of its own. Each batch size may use numbers of `every` that the other lacks. */
 static void elaborate_variants(Lower *l, const Decl *decl, BlockInfo *info)
 {
   Run run, rest;
@@ -347,8 +347,8 @@ static int compare_names(const void *a, const void *b)
   return order ? order : (p > q) - (p < q);
 }
 
-/* Logs have columns for each block and name it, so no two blocks may have the same name. Sorting is
- * for jobs with many blocks. */
+/* Reports two blocks with one name, since logs have columns for each block and name it. Sorting
+ * makes this fast for jobs with many blocks. */
 void lower_check_names(Lower *l)
 {
   const BlockInfo **by_name = arena_array(l->arena, const BlockInfo *, l->g->blocks.n + 1);
@@ -367,7 +367,7 @@ void lower_check_names(Lower *l)
 
 /* ---- statements typed at a prompt ---- */
 
-/* The answer for `amp repl`: compile-time values as text now, tensors as outputs to compute. */
+/* Adds the answer for `amp repl`: compile-time values as text, tensors as outputs. */
 void add_answer(Lower *l, Datum v, Span span)
 {
   bool tensors = d_contains(v, D_tensor) || d_contains(v, D_param) || d_contains(v, D_schedule);
@@ -388,7 +388,7 @@ void add_answer(Lower *l, Datum v, Span span)
     add_output(l, arena_printf(l->arena, "answer.%u", i), v.as.list[i], span);
 }
 
-/* Elaborates statements of a prompt as an infer block without arguments. */
+/* Elaborates statements typed in `amp repl` as an infer block without arguments. */
 void lower_body(Lower *l, const Decl *decl)
 {
   const Function *def = &decl->as.function;

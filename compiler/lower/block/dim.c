@@ -1,5 +1,5 @@
-/* `dim S(max=512, multiple=64)`: a size of infer blocks that the caller chooses. This file has the
- * declaration, --dim, and the choices for which a block is elaborated; Note [dims] in infer.h. */
+/* `dim S(max=512, multiple=64)`: a size of infer blocks that the caller chooses. This file handles
+ * the declaration, --dim, and the choices of sizes of a block; Note [dims] in infer.h. */
 #include "block.h"
 #include "infer.h"
 #include <errno.h>
@@ -26,7 +26,7 @@ static bool dim_argument(Lower *l, Scope *s, const Arg *arg, Dim *d)
   return diag_help_names(l->c, arg->key.text, names, 3);
 }
 
-/* `min` and `max` must be valid sizes, so that the largest size is what the program says. */
+/* Reads `min` and `max`, which must be valid sizes: the largest size is what the program says. */
 static bool dim_bounds(Lower *l, Dim *d)
 {
   if (!d->most) {
@@ -79,7 +79,7 @@ static void add_size(int64_t *list, uint32_t *n, int64_t size)
   list[(*n)++] = size;
 }
 
-/* "64,128,512" */
+/* Reads a list of sizes: "64,128,512". */
 static bool read_sizes(Lower *l, const Dim *d, const char *text, int64_t *list, uint32_t *n)
 {
   const char *option = arena_printf(l->arena, "--dim %s=%s", d->name, text);
@@ -97,7 +97,7 @@ static bool read_sizes(Lower *l, const Dim *d, const char *text, int64_t *list, 
   }
 }
 
-/* Several --dim of one name are combined. */
+/* Finds the sizes that --dim gives, combined over several --dim of one name. */
 static bool asked_sizes(Lower *l, Dim *d)
 {
   const Options *o = &l->c->options;
@@ -167,7 +167,7 @@ static bool add_dim(Lower *l, Choice *x, const Expr *e)
   return true;
 }
 
-/* Finds names in arithmetic, such as `2 * N`. Elsewhere a dim is an error, reported there. */
+/* Finds names in arithmetic, such as `2 * N`. Other code reports a dim as an error. */
 static bool find_dims(Lower *l, Choice *x, const Expr *e)
 {
   if (e->kind == EXPR_name) return add_dim(l, x, e);
@@ -176,9 +176,9 @@ static bool find_dims(Lower *l, Choice *x, const Expr *e)
   return find_dims(l, x, e->as.binary.left) && find_dims(l, x, e->as.binary.right);
 }
 
-/* For a block that reads a growing text. Each size costs compile time, and padding costs run time.
- * So at most four lengths are compiled: the maximum, a half, a quarter and an eighth of it. A step
- * uses the shortest one that fits. */
+/* Chooses sizes for a block that reads a growing text. Each size costs compile time, and padding
+ * costs run time. So at most four lengths are compiled: the maximum, a half, a quarter and an
+ * eighth of it. A step uses the shortest length that fits. */
 static void ask_lengths(Lower *l, Dim *d)
 {
   enum { LENGTHS = 4 };

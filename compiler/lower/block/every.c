@@ -1,13 +1,13 @@
-/* `every n { }` of a train block. The host knows the number of a step, so what fires is decided
- * before the step runs. A block is elaborated once for each choice of its `every` that occurs, and
- * each choice is a step of its own.
+/* `every n { }` of a train block. The host knows the number of a step, so it decides what fires
+ * before the step runs. A block is elaborated once for each choice of firing `every` that occurs,
+ * and each choice is a step of its own.
  *
  * Note [choices]
  * The first variant of a block has all that may fire. It finds mistakes, declares metrics in the
  * order of the text and collects the numbers of `every`. The other variants are elaborated when
- * these are known. An `every` that does not fire still adds its losses, metrics and random streams
- * to the counts, as in the first variant. So all variants have the same names and random numbers,
- * and an `every` that contains only a metric changes no weight. */
+ * these numbers are known. An `every` that does not fire still adds its losses, metrics and random
+ * streams to the counts, as in the first variant. So all variants have the same names and random
+ * numbers, and an `every` that contains only a metric changes no weight. */
 #include "block.h"
 #include "runtime/plan/number.h"
 #include <assert.h>
@@ -31,7 +31,7 @@ static int64_t greatest_divisor(int64_t a, int64_t b)
   return a;
 }
 
-/* Both numbers are at most 2^53. A larger multiple is returned as 2^53, which no run reaches. */
+/* Returns the least common multiple; 2^53, which no run reaches, if it is larger. */
 static int64_t least_multiple(int64_t a, int64_t b)
 {
   int64_t out;
@@ -83,7 +83,7 @@ void every_probe(Lower *l, Span span)
   if (n && !l->run->whole) add_period(l, n, span);
 }
 
-/* Records what this statement adds to the counts, by its number among those of the block. */
+/* Records what this statement adds to the counts, by its number among the `every` of the block. */
 static void exec_first(Lower *l, Frame *f, const Stmt *st, int64_t n)
 {
   Run *r = l->run;
@@ -105,7 +105,7 @@ static bool fires(const Lower *l, int64_t n)
   const BlockInfo *b = &l->g->blocks.at[l->run->block];
   for (uint32_t i = 0; i < b->n_periods; i++)
     if (b->period[i] == n) return b->fires >> i & 1;
-  return true; /* every 1 */
+  return true; /* `every 1` */
 }
 
 static void leave_out(Lower *l, uint32_t at)
@@ -130,7 +130,7 @@ void exec_every(Lower *l, Frame *f, const Stmt *st)
   Datum v = eval(l, f->scope, interval);
   if (!want_count(l, v, interval->span, "`every`", (Counts){1, AMPC_MOST_STEPS}, &n)) return;
   int64_t each =
-      least_multiple(l->run->every, n); /* inside another `every` it fires if both fire */
+      least_multiple(l->run->every, n); /* an inner `every` fires if the outer one fires too */
   if (!l->run->whole) {
     if (add_period(l, each, interval->span)) exec_first(l, f, st, n);
     return;
@@ -144,10 +144,10 @@ void exec_every(Lower *l, Frame *f, const Stmt *st)
 
 /* ---- which choices occur ---- */
 
-/* Let m be the least common multiple of the numbers in `set`. `set` first fires as a whole in step
- * m, and m divides every step in which `set` fires. So the choice occurs unless a number outside of
- * `set` divides m. A number n divides m exactly if the least common multiple of gcd(n, k), over all
- * k in `set`, is n. That avoids an overflow of m. */
+/* True if the choice `set` occurs in a step. Let m be the least common multiple of the numbers in
+ * `set`. `set` first fires as a whole in step m, and m divides every step in which `set` fires. So
+ * the choice occurs unless a number outside of `set` divides m. n divides m exactly if the least
+ * common multiple of gcd(n, k), over all k in `set`, is n. This test avoids an overflow of m. */
 static bool comes(const BlockInfo *b, uint32_t set)
 {
   for (uint32_t i = 0; i < b->n_periods; i++) {

@@ -1,5 +1,5 @@
-/* infer blocks. Other programs call them, so the sizes of their arguments are declared, as numbers
- * or as dims. The caller writes the arguments, or data of the compile provide them
+/* Elaborates infer blocks. Other programs call them, so the sizes of their arguments are declared,
+ * as numbers or as dims. The caller writes the arguments, or data of the compile provide them
  * (infer_data.c). */
 #include "infer.h"
 #include "block.h"
@@ -7,7 +7,7 @@
 
 /* ---- arguments that the caller writes ---- */
 
-/* `float` and `int` are no exact types. */
+/* Reads an exact type. `float` and `int` are not exact. */
 static bool exact_dtype(const TypeExpr *t, DType *out)
 {
   *out = t->name ? ampc_dtype_by(t->name) : AMPC_DTYPE_COUNT;
@@ -60,8 +60,8 @@ static bool bind_arguments(Lower *l, Scope *s, const Function *def)
 
 /* ---- the block ---- */
 
-/* Casts a result to the float type that the block declares, since callers rely on it. In other
- * places an annotation only checks. */
+/* Casts a result to the float type that the block declares, since callers rely on it. Elsewhere an
+ * annotation only checks. */
 static void add_result(Lower *l, const char *name, Datum v, const TypeExpr *type, Span span)
 {
   DType d;
@@ -73,7 +73,7 @@ static void add_result(Lower *l, const char *name, Datum v, const TypeExpr *type
   if (!d_is(v, D_error)) add_output(l, name, v, span);
 }
 
-/* `return a, b` of infer `f` are the outputs "f.0" and "f.1". */
+/* Adds the results of infer `f`: `return a, b` makes the outputs "f.0" and "f.1". */
 static void add_results(Lower *l, const Frame *f, const Function *def)
 {
   Datum v = function_result(l, f, def);
@@ -143,13 +143,13 @@ static void measure(Lower *l, const Decl *decl, Choice *x)
       x->value[i] = x->dim[i]->least;
   }
   dims_enter(l, s, x);
-  dims_leave(l); /* messages must not show these temporary sizes */
+  dims_leave(l); /* messages must not show temporary sizes */
   if (infer_batch(l, s, def, &info.batch) && begin_block(l, &run, &info, NULL))
     infer_measure(l, s, def, x);
   end_block(l);
 }
 
-/* Bit 0: all dims are at their minimum; bit 1: at their maximum. */
+/* Returns bit 0 if all dims are at their minimum, bit 1 if all are at their maximum. */
 static uint32_t ends_of(const Choice *x)
 {
   bool least = true, most = true;

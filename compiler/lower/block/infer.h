@@ -1,4 +1,4 @@
-/* Infer blocks, and dims: their sizes that the caller chooses. */
+/* Infer blocks, and dims: sizes that the caller of such a block chooses. */
 #pragma once
 #include "compiler/lower/lower.h"
 
@@ -6,19 +6,19 @@ struct Dim { /* dim S(max=512, multiple=64) */
   const char *name;
   int64_t least, most, multiple;
   Span span;
-  bool given;           /* by --dim */
-  const int64_t *asked; /* the sizes to elaborate: those of --dim, or else the largest */
+  bool given;           /* --dim names it */
+  const int64_t *asked; /* the sizes to elaborate: from --dim, or else the largest */
   uint32_t n_asked;
 };
 
 /* Note [dims]
  * Sizes are never unknown. A block with dims is elaborated once for each choice of sizes that is
- * requested, as train blocks are for their last batch, and each choice is a block of its own. A
+ * requested, like a train block for its last batch, and each choice is a block of its own. A
  * mistake that depends on a size shows only if that size is elaborated. So pass lower also
  * elaborates such blocks with all dims at their minimum and at their maximum, and discards the
  * results. */
 typedef enum Sizing {
-  SIZING_asked, /* the sizes of --dim or of the data; the maximum of other dims */
+  SIZING_asked, /* the sizes of --dim or of the data; other dims at their maximum */
   SIZING_least,
   SIZING_most
 } Sizing;
@@ -26,8 +26,8 @@ typedef enum Sizing {
 /* What one elaboration of the job passes to the next one about blocks with dims. */
 typedef struct Sizes {
   Sizing sizing;
-  uint32_t ends_missed; /* bit 0, 1: the minimum, the maximum of some block was not elaborated */
-  bool known, again;    /* `found` is valid; `found` has just been set, so elaborate again */
+  uint32_t ends_missed; /* bit 0: some block's minimum was not elaborated; bit 1: its maximum */
+  bool known, again;    /* known: `found` is valid; again: `found` is new, so elaborate again */
   int64_t found[AMPC_MAX_SIZES]; /* sizes of the block whose arguments are data */
 } Sizes;
 
@@ -37,7 +37,7 @@ BlockInfo infer_info(const Lower *l, const Decl *decl);
 typedef struct Choice { /* values of the dims that a signature names, in its order */
   uint32_t n;
   const Dim *dim[AMPC_MAX_SIZES];
-  bool given[AMPC_MAX_SIZES]; /* given by --dim, so not read off the data */
+  bool given[AMPC_MAX_SIZES]; /* --dim gives it, so it is not read from the data */
   int64_t value[AMPC_MAX_SIZES];
 } Choice;
 
@@ -46,10 +46,10 @@ bool infer_argument_type(Lower *l, Scope *s, const Param *p, ampc_source *out);
 void infer_bind(Lower *l, Scope *s, const Param *p, Datum v);
 
 /* ---- infer_data.c: arguments that are data (options.infer_inputs) ---- */
-/* The size of axis 0 of all arguments: the samples of a batch. */
+/* Finds the size of axis 0 of all arguments, which is the number of samples of a batch. */
 bool infer_batch(Lower *l, Scope *s, const Function *def, int64_t *out);
 bool infer_bind_data(Lower *l, Scope *s, const Function *def);
-/* Reads the dims that --dim does not give off the data, into l->sizes->found. */
+/* Reads the dims that --dim does not give from the data, into l->sizes->found. */
 bool infer_measure(Lower *l, Scope *s, const Function *def, Choice *x);
 
 /* ---- dim.c ---- */
@@ -59,15 +59,15 @@ Datum dim_misplaced(Lower *l, const Dim *d, Span span);
 /* Reports a --dim whose name is not a dim. */
 void check_dims(Lower *l);
 
-/* Finds the dims of a block and their requested values. False after a message. */
+/* Finds the dims of a block and their requested values. Returns false after a message. */
 bool dims_of(Lower *l, const Function *def, Choice *out);
 /* Binds the names of the dims, and adds their values to messages. */
 void dims_enter(Lower *l, Scope *s, const Choice *x);
 void dims_leave(Lower *l);
-/* The index of the dim if the expression `size` is just its name; else AMPC_MAX_SIZES. */
+/* Returns the index of the dim whose name is the expression `size`; else AMPC_MAX_SIZES. */
 uint32_t dim_named(const Choice *x, const Expr *size);
-/* Checks that the dim can have this size; false after a message, which begins with `what`. */
+/* Checks that the dim can have this size. Returns false after a message that begins with `what`. */
 bool dim_takes(Lower *l, const Dim *d, int64_t size, Span span, const char *what);
-/* Moves to the next choice; the last dim changes fastest. False: that was the last choice. */
+/* Moves to the next choice; the last dim changes fastest. Returns false after the last choice. */
 bool dims_next(Choice *x, uint32_t at[AMPC_MAX_SIZES]);
-const char *dims_text(Lower *l, const Choice *x, const char *is); /* "N = 1, S = 64" */
+const char *dims_text(Lower *l, const Choice *x, const char *is); /* returns "N = 1, S = 64" */

@@ -1,5 +1,5 @@
-/* Arguments of an infer block that are data of the compile (options.infer_inputs). The batch is the
- * size of axis 0 of the arguments. */
+/* Evaluates arguments of an infer block that are data of the compile (options.infer_inputs). The
+ * batch is the size of axis 0 of the arguments. */
 #include "block.h"
 #include "infer.h"
 #include <string.h>
@@ -31,7 +31,7 @@ bool infer_batch(Lower *l, Scope *s, const Function *def, int64_t *out)
   return true;
 }
 
-/* Parses the call that the command line gives for an argument; NULL after a message. */
+/* Parses the call that the command line gives for an argument; returns NULL after a message. */
 static const Expr *input_call(Lower *l, const char *text)
 {
   Ast *ast = arena_new(l->arena, Ast);
@@ -44,7 +44,7 @@ static const Expr *input_call(Lower *l, const char *text)
   return NULL;
 }
 
-/* Evaluates the calls: one value for each argument. A single call may return several values;
+/* Evaluates the calls to one value for each argument. A single call may return several values;
  * further values of a data block, such as labels, are not used. */
 static bool input_values(Lower *l, Scope *outer, const Function *def, Datum *out, Span *spans)
 {
@@ -105,8 +105,8 @@ bool infer_bind_data(Lower *l, Scope *s, const Function *def)
 
 /* ---- dims ---- */
 
-/* The batch is the number of samples, rounded up to the dim's multiple, if that is smaller than the
- * largest batch. A larger batch would only be padded. */
+/* Returns the batch: the number of samples, rounded up to the dim's multiple, if that is smaller
+ * than the largest batch. A larger batch would only be padded. */
 static int64_t batch_size(const Lower *l, const Dim *d)
 {
   int64_t size = ampc_round_up(l->run->samples, d->multiple);
@@ -114,7 +114,7 @@ static int64_t batch_size(const Lower *l, const Dim *d)
   return size < d->least ? d->least : size;
 }
 
-/* Reads dims off the axes of one argument's data. */
+/* Reads dims from the axes of one argument's data. */
 static bool found_sizes(Lower *l, Choice *x, const Param *p, Datum v, Span span)
 {
   const int64_t *dim;
@@ -132,7 +132,7 @@ static bool found_sizes(Lower *l, Choice *x, const Param *p, Datum v, Span span)
   return true;
 }
 
-/* Any batch size will do here: only the other sizes of the sources matter. Pass lower then
+/* Any batch size is correct here: only the other sizes of the sources matter. Pass lower then
  * elaborates the job again, with the sizes that were found. */
 bool infer_measure(Lower *l, Scope *s, const Function *def, Choice *x)
 {

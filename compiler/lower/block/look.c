@@ -1,6 +1,6 @@
-/* Data that a prompt shows: an expression may call a data block or a source.
+/* Data that `amp repl` shows: an expression may call a data block or a source.
  *
- *   mnist("t10k")[0][5000:5004]      what the data block makes of a batch of samples 5000 to 5003
+ *   mnist("t10k")[0][5000:5004]      the data block's result for samples 5000 to 5003
  *   mnist("t10k")[0].mean()          of all samples
  *
  * The first form reads those samples only, so it is fast even for a large folder. The text of the
@@ -15,8 +15,8 @@ enum { MOST_CALLS = 16 };
 #define MOST_BYTES ((int64_t)1 << 30) /* limit for the samples of a source that are read */
 
 struct Look {
-  Span span;     /* of the subscript, or of the whole expression */
-  bool is_index; /* the subscript is an index, not a slice: one that is out of range is an error */
+  Span span;     /* span of the subscript, or of the whole expression */
+  bool is_index; /* the subscript is an index, not a slice: an index out of range is an error */
   bool has_start, has_stop;
   int64_t start, stop;
   bool told; /* the mistake is reported; all sources of a block have equal lengths */
@@ -24,7 +24,7 @@ struct Look {
 
 /* ---- which subscript counts samples ---- */
 
-/* The function that an expression calls by name; NULL: no call, or no function of a file. */
+/* Returns the function of a file that an expression calls by name, or NULL. */
 static const Callable *callee_of(Lower *l, Scope *s, File *f, const Expr *e)
 {
   const char *name = called_name(e);
@@ -33,14 +33,14 @@ static const Callable *callee_of(Lower *l, Scope *s, File *f, const Expr *e)
   return d.kind == D_function ? d.as.function : NULL;
 }
 
-/* A data block, or a source of the library. */
+/* True if the call is of a data block or of a source of the library. */
 static bool reads_data(const Lower *l, const Callable *call)
 {
   return call &&
          (call->data || (call->file == l->library && ampc_format_find(call->def->name.text)));
 }
 
-/* Does its last statement return several values? */
+/* True if the last statement of the function returns several values. */
 static bool gives_several(Lower *l, const Callable *call)
 {
   for (int i = 0; call && i < MOST_CALLS; i++) {
@@ -54,7 +54,7 @@ static bool gives_several(Lower *l, const Callable *call)
   return false;
 }
 
-/* x[a:b]: reads a bound; *has is false if it is left out. */
+/* Reads a bound of x[a:b]; *has is false if the bound is left out. */
 static bool read_bound(Lower *l, Scope *s, const Expr *e, bool *has, int64_t *out)
 {
   *has = e != NULL;
@@ -70,7 +70,7 @@ static bool read_window(Lower *l, Scope *s, const Sub *sub, Look *out)
   return read_bound(l, s, sub->index, &out->has_start, &out->start);
 }
 
-/* The subscript that selects from the batch, which contains only the samples that were asked for:
+/* Returns the expression with a subscript of the batch, which contains only the requested samples:
  * [0] for an index, [:] for a slice. Subscripts of other axes stay. */
 static Expr *of_batch(Lower *l, const Expr *e)
 {
@@ -85,8 +85,8 @@ static Expr *of_batch(Lower *l, const Expr *e)
   return copy;
 }
 
-/* If the expression is a chain of subscripts after a call that reads data, and one subscript counts
- * samples: reads that subscript into *look, and returns the expression for the batch. Else returns
+/* If the expression is a call that reads data with a chain of subscripts, one of which counts
+ * samples, reads that subscript into *look and returns the expression for the batch. Else returns
  * the expression unchanged. */
 static const Expr *take_window(Lower *l, Scope *s, const Expr *e, Look *look)
 {
@@ -159,7 +159,7 @@ bool look_at(Lower *l, const ampc_source *s)
   return true;
 }
 
-/* Evaluates the last statement of a prompt. */
+/* Evaluates the last statement typed in `amp repl`. */
 void look_result(Lower *l, Frame *f, const Stmt *last)
 {
   Look look = {.span = last->span};

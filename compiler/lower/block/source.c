@@ -1,5 +1,5 @@
-/* Data sources of pass lower: files, whose headers hold their shapes, and synthetic numbers. Also
- * the checks of targets that losses call. The format interprets a header:
+/* Makes the data sources of pass lower: files, whose headers hold their shapes, and synthetic
+ * numbers. It also has the checks of targets that losses call. The format interprets a header:
  * runtime/plan/formats.h. */
 #include "block.h"
 #include "compiler/lower/index_check.h"
@@ -15,7 +15,7 @@
 
 /* ---- the header of a file ---- */
 
-/* The path of data: relative to --data-dir, or else to the folder of the job. */
+/* Returns the path of data: relative to --data-dir, or else to the folder of the job. */
 static const char *data_path(Lower *l, const char *path)
 {
   const char *root = l->c->options.data_dir;
@@ -26,16 +26,15 @@ static const char *data_path(Lower *l, const char *path)
 }
 
 /* Reads the header of a file. If the file does not exist, the message offers `shape` or `samples`;
- * if it exists and is wrong, there is no such way out. In both cases the exit status is that of bad
- * files, not of a bad program. `out` may already be complete; then the file need not exist. */
+ * if it exists and is wrong, these cannot help. In both cases the exit status says that a file is
+ * bad, not the program. `out` may already be complete; then the file need not exist. */
 static bool read_header(Lower *l, const ampc_format *format, Span span, ampc_source *out)
 {
   const char *path = data_path(l, out->path);
   ampc_header header;
   bool there = true;
   ampc_status status = ampc_shards_probe(format, path, out->args, &there, &header);
-  if (status == AMPC_RUN_FAILED)
-    arena_out_of_memory(); /* out of memory; the file is not the cause */
+  if (status == AMPC_RUN_FAILED) arena_out_of_memory(); /* the file is not the cause */
   if (!there && out->samples) return true;
   if (!there) {
     fail(l, E604, span, "%s cannot be opened, so its %s unknown: %s", path,
@@ -57,15 +56,15 @@ static bool read_header(Lower *l, const ampc_format *format, Span span, ampc_sou
 
 /* ---- sources ---- */
 
-/* Is the source a file? Else it is synthetic or an argument of an infer block. */
+/* True if the source is a file; else it is synthetic or an argument of an infer block. */
 static bool has_file(const ampc_source *s)
 {
   const ampc_format *format = ampc_format_of(s->kind);
   return format && format->probe;
 }
 
-/* All sources of a block advance together, so they must have the same length. If the length of a
- * file is unknown (shape= without samples=), the loader compares. */
+/* Checks that all sources of a block have the same length, since they advance together. If the
+ * length of a file is unknown (shape= without samples=), the loader compares. */
 static bool count_samples(Lower *l, const ampc_source *s, Span span)
 {
   Run *run = l->run;
@@ -86,7 +85,7 @@ static bool count_samples(Lower *l, const ampc_source *s, Span span)
   return true;
 }
 
-/* Other variants use the sources that the first one declares, in the same order. */
+/* Adds a source. Other variants use the sources that the first one declares, in the same order. */
 static Datum add_source(Lower *l, const ampc_source *s, Span span)
 {
   Run *run = l->run;
@@ -96,7 +95,7 @@ static Datum add_source(Lower *l, const ampc_source *s, Span span)
   return append(l, span, OP_source, NULL, 0, ATTRS({"index", {.i = index}}));
 }
 
-/* Sources may be called in `data` blocks only; train and eval blocks get batches from those. */
+/* Checks that a `data` block calls the source; train and eval blocks get their batches from it. */
 static bool in_source(Lower *l, Span span, const char *name)
 {
   if (l->run && l->in_source) return true;
@@ -106,7 +105,7 @@ static bool in_source(Lower *l, Span span, const char *name)
   return false;
 }
 
-/* part=[0.0, 0.9]: a range of the samples, as fractions. The default is all samples. */
+/* Reads part=[0.0, 0.9]: a range of the samples, as fractions. The default is all samples. */
 static bool source_part(Lower *l, Datum part, Span span, ampc_source *s)
 {
   s->part_begin = 0;
@@ -151,7 +150,7 @@ static bool gives_type(Lower *l, const ampc_format *format, DType type, Span spa
   return refuse(l, E209, span, "%s reads %s, not %s", format->name, known.at, ir_dtype_name(type));
 }
 
-/* Each call in the text has its own stream of random numbers, however often it is elaborated. */
+/* Returns a number for a call in the text, which gives it its own stream of random numbers. */
 static uint64_t call_site(Lower *l, Span span)
 {
   span = diag_user_span(l->c, span);
@@ -191,8 +190,8 @@ static bool source_arguments(Lower *l, Datum list, Span span, ampc_source *s)
   return true;
 }
 
-/* For formats whose arguments determine type and shape: only the number of samples comes from the
- * file. `samples` gives it for a file that does not exist yet. */
+/* Reads the number of samples for formats whose arguments determine type and shape. It comes from
+ * the file, or from `samples` if the file does not exist yet. */
 static bool known_header(Lower *l, const ampc_format *format, Datum samples, Span span,
                          ampc_source *s)
 {
@@ -220,7 +219,7 @@ static bool file_shape(Lower *l, const ampc_format *format, Args *args, ampc_sou
                 "`dtype` and `samples` go with `shape`: without it the file's header is read");
 }
 
-/* _file(format, path, shape, dtype, samples, part, arguments): any format that reads files */
+/* Runs _file(format, path, shape, dtype, samples, part, arguments), for any format of files. */
 static Datum run_file(Lower *l, Args *args)
 {
   const ampc_format *format = ampc_format_find(ARG(0).as.text);
@@ -235,7 +234,7 @@ static Datum run_file(Lower *l, Args *args)
   return file_shape(l, format, args, &s) ? add_source(l, &s, span) : d_of(D_error);
 }
 
-/* The number of all elements of a synthetic source must fit in 64 bits. */
+/* Checks that the number of all elements of a synthetic source fits in 64 bits. */
 static bool countable(Lower *l, const ampc_source *s, Span span)
 {
   int64_t n = s->samples;
@@ -246,8 +245,8 @@ static bool countable(Lower *l, const ampc_source *s, Span span)
   return true;
 }
 
-/* A bound is a value of the type, or one past the largest. Integers are generated as doubles, which
- * represent them exactly up to 2^53. */
+/* Checks a bound, which is a value of the type, or one past the largest. Integers are generated as
+ * doubles, which represent them exactly up to 2^53. */
 static bool bound_fits(Lower *l, const ampc_source *s, const char *what, double bound, Span span)
 {
   static const double wholes[] = {
@@ -261,8 +260,8 @@ static bool bound_fits(Lower *l, const ampc_source *s, const char *what, double 
                 ir_dtype_name(s->dtype), bound, real ? "" : "whole ", least, most);
 }
 
-/* low= and high= bound the numbers: [low, high). Without them floats have a standard normal
- * distribution; integers need both. */
+/* Reads low= and high=, which bound the numbers: [low, high). Without these, floats have a standard
+ * normal distribution; integers need both. */
 static bool bounds(Lower *l, Datum low, Datum high, Span span, ampc_source *s)
 {
   if (low.kind == D_none && high.kind == D_none) {
@@ -277,7 +276,7 @@ static bool bounds(Lower *l, Datum low, Datum high, Span span, ampc_source *s)
   return refuse(l, E209, span, "synthetic numbers in [%g, %g)", s->low, s->high);
 }
 
-/* _synthetic(n, shape, dtype, low, high, seed, part) */
+/* Runs _synthetic(n, shape, dtype, low, high, seed, part). */
 static Datum run_synthetic(Lower *l, Args *args)
 {
   ampc_source s = {.kind = AMPC_SOURCE_SYNTHETIC, .path = "synthetic"};
@@ -294,7 +293,7 @@ static Datum run_synthetic(Lower *l, Args *args)
 
 /* ---- checks of targets and indices ---- */
 
-/* The source of which an integer tensor is a copy or a view; NULL: none. */
+/* Returns the source of which an integer tensor is a copy or a view, or NULL. */
 static ampc_source *source_behind(Lower *l, Value v)
 {
   for (;;) {
@@ -307,9 +306,9 @@ static ampc_source *source_behind(Lower *l, Value v)
   }
 }
 
-/* Lets the loader check the labels of a file. If several losses use the source, the smallest number
- * of classes is the limit, and a label is ignored only if all of them ignore it. `why`: "classes of
- * cross_entropy". */
+/* Makes the loader check the labels of a file. If several losses use the source, the smallest
+ * number of classes is the limit, and a label is ignored only if all these losses ignore it. `why`:
+ * "classes of cross_entropy". */
 static void limit_values(Lower *l, ampc_source *s, int64_t n, int64_t ignored, const char *why,
                          Span span)
 {
@@ -320,7 +319,7 @@ static void limit_values(Lower *l, ampc_source *s, int64_t n, int64_t ignored, c
   s->limit_why = with_place(l, why, span);
 }
 
-/* The range of synthetic labels is known now. */
+/* Checks synthetic labels, whose range is known now. */
 static bool labels_fit(Lower *l, IntegerRange b, int64_t n, int64_t ignored, const char *name,
                        Span span)
 {
@@ -337,8 +336,8 @@ static bool labels_fit(Lower *l, IntegerRange b, int64_t n, int64_t ignored, con
                    (long long)(n - 1));
 }
 
-/* _classes(target, n, ignore_index, "cross_entropy"): checks that target holds classes below n.
- * Returns true if some targets may be ignored. */
+/* Runs _classes(target, n, ignore_index, "cross_entropy"): checks that target holds classes below
+ * n. Returns true if some targets may be ignored. */
 static Datum run_classes(Lower *l, Args *args)
 {
   int64_t n = ARG(1).as.integer, ignored = ARG(2).as.integer;
@@ -354,8 +353,8 @@ static Datum run_classes(Lower *l, Args *args)
   return d_bool(some_ignored || s->kind == AMPC_SOURCE_ARGUMENT);
 }
 
-/* _indices_below(index, n, "embedding"): checks that all indices are below n. The compiler checks
- * synthetic ones, the loader those of files and arguments, and the device computed ones. */
+/* Runs _indices_below(index, n, "embedding"): checks that all indices are below n. The compiler
+ * checks synthetic indices, the loader indices of files and arguments, the device computed ones. */
 static Datum run_indices_below(Lower *l, Args *args)
 {
   int64_t n = ARG(1).as.integer;
@@ -377,7 +376,7 @@ static Datum run_indices_below(Lower *l, Args *args)
   return d_of(D_error);
 }
 
-/* _negative(index): can an element of it be below 0? */
+/* Runs _negative(index): true if an element of the index can be below 0. */
 static Datum run_negative(Lower *l, Args *args)
 {
   return d_bool(ARG(0).kind == D_tensor && integer_range(l->c, ARG(0).as.tensor).low < 0);

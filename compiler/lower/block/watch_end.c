@@ -2,7 +2,7 @@
 #include "block.h"
 #include "compiler/lower/watch.h"
 
-/* Does the text name a variable of the block? Names after a dot and inside quotes do not count. */
+/* True if the text names a variable of the block, except after a dot or inside quotes. */
 static bool mentions_local(Lower *l, Scope *s)
 {
   const char *text = l->c->options.watch;
@@ -30,7 +30,7 @@ static Datum eval_text(Lower *l, Scope *s)
   return eval(l, s, body->at[0]->as.exprs.at[0]);
 }
 
-/* The latest node with this name, also in functions that the block calls. */
+/* Returns the latest node with this name, even in functions that the block calls. */
 static Datum named_node(Lower *l)
 {
   for (uint32_t i = l->g->nodes.n; --i;) {

@@ -1,9 +1,9 @@
-/* Calls of pass lower: arguments, parameters, and execution of a function's body. */
+/* Executes calls: evaluates arguments, binds parameters, and runs the function's body. */
 #include "interpret.h"
 #include "compiler/lower/model/model.h"
 #include "compiler/lower/own/own.h"
 
-/* `f(*xs)`: passes each element by position. */
+/* Passes each element of `*xs` in `f(*xs)` by position. */
 static bool push_starred(Lower *l, Args *out, Datum value, Span span)
 {
   DatumVec items = {0};
@@ -12,8 +12,8 @@ static bool push_starred(Lower *l, Args *out, Datum value, Span span)
   return true;
 }
 
-/* Evaluates all arguments even after a mistake in one, so that each gets its own message. False: at
- * least one is wrong, so the call must not be made. */
+/* Evaluates all arguments even after a mistake in one, so that each gets its own message. Returns
+ * false if at least one is wrong; then the call must not be made. */
 bool eval_args(Lower *l, Scope *s, const ArgList *list, Args *out)
 {
   bool good = true;
@@ -32,8 +32,8 @@ bool eval_args(Lower *l, Scope *s, const ArgList *list, Args *out)
 
 /* ---- parameters ---- */
 
-/* "Conv2d(in_channels, out_channels, kernel_size, stride=1)", for the help of a message. Defaults
- * are shown as they are in the source. */
+/* Returns "Conv2d(in_channels, out_channels, kernel_size, stride=1)", for the help of a message.
+ * Defaults are as in the source. */
 static const char *params_text(Lower *l, const char *name, const void *of)
 {
   const ParamList *params = of;
@@ -57,8 +57,8 @@ static bool has_default(const void *of, uint32_t i)
   return ((const ParamList *)of)->at[i].value != NULL;
 }
 
-/* The argument, or else the default. Defaults are evaluated in the scope of the call: `def f(a, b=a
- * * 2)` may use a. */
+/* Returns the argument, or else the default, evaluated in the scope of the call: `def f(a, b=a *
+ * 2)` may use a. */
 static Datum param_datum(Lower *l, Scope *s, const Param *p, const ArgValue *arg, Span *span)
 {
   *span = arg ? arg->span : p->value->span;
@@ -114,9 +114,9 @@ Datum function_result(Lower *l, const Frame *f, const Function *def)
   return v;
 }
 
-/* No precision clause applies to a data block: its numbers keep their stored types until the model
- * uses them. If a body has mistakes and does not return, the result is an error, not `none`, since
- * the mistake may be in the expression that it would have returned. */
+/* Runs the body of a function. No precision clause applies to a data block: its numbers keep their
+ * stored types until the model uses them. If a body has mistakes and does not return, the result is
+ * an error, not `none`, since the mistake may be in the returned expression. */
 static Datum run_body(Lower *l, const Callable *f, Scope *s)
 {
   Frame frame = {.kind = f->data ? FRAME_data : FRAME_function, .scope = s};
@@ -129,8 +129,8 @@ static Datum run_body(Lower *l, const Callable *f, Scope *s)
   return function_result(l, &frame, f->def);
 }
 
-/* The parent of a method's scope is the scope of its module's members, so the method can use their
- * names. The scope of a def at the top of a file has no parent. */
+/* Calls a function. The parent of a method's scope is the scope of its module's members, so the
+ * method can use their names. The scope of a def at the top of a file has no parent. */
 Datum call_function(Lower *l, const Callable *f, Args *args)
 {
   if (!call_begin(l, f->def->name.text, f->file, args->span)) return d_of(D_error);
@@ -156,8 +156,8 @@ static Datum wrong_count(Lower *l, const Native *n, const Args *args)
               want == 1 ? "" : "s", args->at.n);
 }
 
-/* Checks the number of arguments against the table. Natives with `keys` check keyword arguments
- * themselves. `sqrt(2)` is a number, `sqrt(x)` a node. */
+/* Calls a native after checking the number of arguments. Natives with `keys` check keyword
+ * arguments themselves. `sqrt(2)` is a number, `sqrt(x)` a node. */
 static Datum call_native(Lower *l, const Native *n, Args *args)
 {
   uint32_t count = args->at.n;

@@ -1,4 +1,4 @@
-/* The built-in names and their signatures: from the layer library and the op table. */
+/* Describes the built-in names and their signatures, from the layer library and the op table. */
 #include "describe.h"
 #include "compiler/lower/model/model.h"
 #include "interpret.h"
@@ -23,7 +23,7 @@ static void add_arguments(Text *out, const char *from)
   }
 }
 
-/* "Linear(in_features: int, out_features: int, bias: bool = true)", from the library's text. */
+/* Returns "Linear(in_features: int, out_features: int, bias: bool = true)" from the library. */
 static const char *library_signature(Lower *l, const Global *g)
 {
   const Name *name = ast_decl_name(g->decl);
@@ -51,7 +51,7 @@ static void add_default(Lower *l, Text *out, const AttrInfo *a)
     text_printf(out, "=%lld", (long long)a->value.i);
 }
 
-/* "sum(x, dim=none, keepdim=false)" */
+/* Returns "sum(x, dim=none, keepdim=false)" */
 static const char *op_signature(Lower *l, const OpInfo *op)
 {
   const OpSignature *s = &op->signature;
@@ -86,7 +86,7 @@ static const char *op_facts(Lower *l, const OpInfo *op)
 
 /* ---- the list ---- */
 
-/* A def of the library hides an op of the same name. */
+/* Describes a built-in name. A def of the library hides an op of the same name. */
 static Builtin describe(Lower *l, Arena *arena, const char *name)
 {
   OpKind op;
@@ -108,7 +108,7 @@ static bool is_listed(const Builtins *list, const char *name)
   return false;
 }
 
-/* Skips names that begin with `_`: only the library can use them. */
+/* Lists the built-ins except names that begin with `_`: only the library can use these. */
 void list_builtins(Arena *arena, Builtins *out)
 {
   Options options = {.error_limit = 1};

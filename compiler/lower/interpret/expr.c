@@ -1,9 +1,9 @@
-/* Expressions of pass lower. */
+/* Evaluates expressions. */
 #include "interpret.h"
 #include "compiler/lower/model/model.h"
 
-/* The elements for `for`, `*xs` and unpacking: of a list or a Sequential. A tensor has no elements
- * at compile time, so the help says how to loop over its first axis. */
+/* Lists the elements of a list or a Sequential, for `for`, `*xs` and unpacking. A tensor has no
+ * elements at compile time, so the help says how to loop over its first axis. */
 bool iterate(Lower *l, Datum d, Span span, DatumVec *out)
 {
   if (d.kind == D_list) {
@@ -23,8 +23,8 @@ bool iterate(Lower *l, Datum d, Span span, DatumVec *out)
   return false;
 }
 
-/* `f32` as a value, as in `.to(f32)`. `int` and `float` are both types and conversion functions; as
- * values they are the functions. */
+/* Returns `f32` as a value, as in `.to(f32)`. `int` and `float` are types and conversion functions;
+ * as values they are functions. */
 static Datum type_value(Lower *l, const char *name, Span span)
 {
   DType d = ampc_dtype_by(name);
@@ -34,7 +34,7 @@ static Datum type_value(Lower *l, const char *name, Span span)
   return fail(l, E209, span, "`%s` is no value", name);
 }
 
-/* `[a, *b, c]` and `(a, b)`. A tuple is a list with a mark, which messages use. */
+/* Evaluates `[a, *b, c]` and `(a, b)`. A tuple is a list with a mark, which messages use. */
 static Datum eval_items(Lower *l, Scope *s, const Expr *e)
 {
   DatumVec items = {0};
@@ -55,7 +55,7 @@ static Datum eval_items(Lower *l, Scope *s, const Expr *e)
   return list;
 }
 
-/* `a, b = f(x)`: needs equal numbers of names and values. One name takes the whole value. */
+/* Unpacks `a, b = f(x)`: one value for each name. A single name takes the whole value. */
 bool unpack(Lower *l, Datum v, uint32_t n, Span span, Datum *out)
 {
   if (n == 1) {
@@ -79,8 +79,8 @@ bool bind_loop_names(Lower *l, Scope *s, const NameList *names, Datum item, Span
   return true;
 }
 
-/* A range of a dim could be unrolled, since each size is elaborated on its own. But the code would
- * grow with the size, and a program for the largest size might be far too large. */
+/* Reports a loop over a range of a dim. Each size is elaborated on its own, but unrolled code would
+ * grow with the size, and might be far too large for the largest size. */
 bool may_unroll(Lower *l, Datum list, Span span)
 {
   if (!list.sized) return true;
@@ -88,8 +88,8 @@ bool may_unroll(Lower *l, Datum list, Span span)
   return diag_help(l->c, "`scan t in %s carry h { ... }`", source_text(l, span));
 }
 
-/* `[Linear(n, n) for i in range(3) if i > 0]`. Each iteration has its own scope, so the loop names
- * are not visible outside. */
+/* Evaluates `[Linear(n, n) for i in range(3) if i > 0]`. Each iteration has its own scope, so the
+ * loop names are not visible outside. */
 static Datum eval_comp(Lower *l, Scope *s, const Expr *e)
 {
   Datum source = eval(l, s, e->as.comp.iter);
@@ -116,8 +116,8 @@ static Datum eval_comp(Lower *l, Scope *s, const Expr *e)
 
 /* ---- a.b ---- */
 
-/* nn.Linear, torch.relu, F.pad, self.fc1 are habits from Python. Their message says what to write
- * here, instead of "unknown name `nn`". The job may still declare such a name itself. */
+/* True if the base of nn.Linear, torch.relu, F.pad or self.fc1 is a habit from Python. The message
+ * then says what to write instead of "unknown name `nn`". A job may declare such a name itself. */
 static bool is_python_prefix(Lower *l, Scope *s, const Expr *e)
 {
   static const char *const prefixes[] = {"nn", "F", "torch", "self", "np"};
@@ -140,7 +140,7 @@ static bool is_python_prefix(Lower *l, Scope *s, const Expr *e)
   return true;
 }
 
-/* Every function is a method of tensors, so the nearest name is searched among all functions. */
+/* Reports an unknown attribute and suggests a function: every function is a method of tensors. */
 static Datum no_attr(Lower *l, Datum base, const Name *name)
 {
   fail(l, E201, name->span, "%s has no `%s`", d_kind_text(l, base), name->text);
@@ -154,8 +154,8 @@ static Datum no_attr(Lower *l, Datum base, const Name *name)
   return d_of(D_error);
 }
 
-/* An attribute: `x.shape`, `fc.weight`. If it is the name of a function, the parentheses of a call
- * are probably missing. */
+/* Returns an attribute: `x.shape`, `fc.weight`. If it is the name of a function, the call probably
+ * lacks its parentheses. */
 static Datum attr_of(Lower *l, Scope *s, Datum base, const Expr *e)
 {
   const Name *name = &e->as.attr.name;
@@ -186,8 +186,8 @@ static Datum eval_attr(Lower *l, Scope *s, const Expr *e)
 
 /* ---- calls ---- */
 
-/* x.f(a) is f(x, a). Only built-ins and defs of files can be methods, never locals or members:
- * otherwise a local variable `mean` would break `x.mean()`. */
+/* Calls x.f(a) as f(x, a). Only built-ins and defs of files can be methods, never locals or
+ * members: otherwise a local variable `mean` would break `x.mean()`. */
 static Datum call_method(Lower *l, Scope *s, const Expr *e, Datum base)
 {
   const Name *name = &e->as.call.callee->as.attr.name;
@@ -220,8 +220,8 @@ static Datum eval_call(Lower *l, Scope *s, const Expr *e)
 
 /* ---- operators ---- */
 
-/* As in Python, the result is one of the operands, and the right one is evaluated only if the left
- * one does not decide: `bias and zeros_(b)`. */
+/* Evaluates `and`, `or`. As in Python, the result is one of the operands, and the right one is
+ * evaluated only if the left one does not decide: `bias and zeros_(b)`. */
 static Datum eval_logic(Lower *l, Scope *s, const Expr *e)
 {
   bool is_and = e->as.binary.op == OPER_and;
@@ -233,7 +233,7 @@ static Datum eval_logic(Lower *l, Scope *s, const Expr *e)
   return d_truth(l, b, e->as.binary.right->span, is_and ? "`and`" : "`or`") < 0 ? d_of(D_error) : b;
 }
 
-/* If an operand is a tensor, the operation is a node; operations on numbers are evaluated now. */
+/* Applies an operator: on a tensor as a node; on numbers now. */
 Datum apply_binary(Lower *l, Operator op, Datum a, Datum b, Span span)
 {
   if (d_is(a, D_error) || d_is(b, D_error)) return d_of(D_error);
@@ -262,7 +262,7 @@ static Datum eval_unary(Lower *l, Scope *s, const Expr *e)
   return number_unary(l, e->as.unary.op, a, e->span);
 }
 
-/* `a if test else b`: only the selected one is evaluated; the other may be invalid here. */
+/* Evaluates `a if test else b`: only the selected operand; the other may be invalid here. */
 static Datum eval_cond(Lower *l, Scope *s, const Expr *e)
 {
   Datum test = eval(l, s, e->as.cond.test);
@@ -299,7 +299,7 @@ static Datum eval_any(Lower *l, Scope *s, const Expr *e)
   return run[e->kind] ? run[e->kind](l, s, e) : eval_literal(e);
 }
 
-/* Recursion over lists relies on these limits. They count shared sublists once for each
+/* Checks the limits on lists, on which recursion relies. They count shared sublists once for each
  * occurrence. */
 static bool list_fits(Lower *l, Datum d, Span span)
 {

@@ -1,9 +1,9 @@
-/* Subscripts: elements and slices of lists, strings, Sequential and tensors. */
+/* Evaluates subscripts: elements and slices of lists, strings, Sequential and tensors. */
 #include "interpret.h"
 #include "compiler/lower/model/model.h"
 #include "scan.h"
 
-/* The n elements start, start + step, ... stop is as in Python. */
+/* The n elements start, start + step, ... of a slice. `stop` is as in Python. */
 typedef struct SliceBounds {
   int64_t start, stop, step, n;
 } SliceBounds;
@@ -16,7 +16,7 @@ static bool optional_value(Lower *l, Scope *s, const Expr *e, const char *what, 
   return d_is(v, D_none) || want_int(l, v, e->span, what, out);
 }
 
-/* As in Python: a slice may reach past the end, and negative positions count from the end. */
+/* Limits a position as Python does: slices may reach past the end; negative ones count from it. */
 static int64_t clamp(int64_t v, int64_t size, bool backwards)
 {
   int64_t low = backwards ? -1 : 0, high = backwards ? size - 1 : size;
@@ -30,7 +30,7 @@ static int64_t elements_of(const SliceBounds *r)
   return span > 0 ? (span - 1) / (sign * r->step) + 1 : 0;
 }
 
-/* Like Python's slice.indices(size). */
+/* Computes the bounds of a slice, like Python's slice.indices(size). */
 static bool slice_range(Lower *l, Scope *s, const Sub *sub, int64_t size, bool backwards,
                         SliceBounds *r)
 {
@@ -51,7 +51,7 @@ static bool slice_range(Lower *l, Scope *s, const Sub *sub, int64_t size, bool b
 
 /* ---- lists ---- */
 
-/* A negative index counts from the end. An index out of range is an error. */
+/* Reads an index. A negative index counts from the end. An index out of range is an error. */
 static bool element(Lower *l, Datum index, const Sub *sub, int64_t size, const char *what,
                     int64_t *out)
 {
@@ -74,7 +74,7 @@ static Datum list_slice(Lower *l, Scope *s, const Sub *sub, Datum base)
   return d_list(at, (uint32_t)r.n);
 }
 
-/* Indexes bytes, not characters: strings are names of files and parameters. */
+/* Slices a string by bytes, not characters: strings are names of files and parameters. */
 static Datum string_slice(Lower *l, Scope *s, const Sub *sub, Datum base)
 {
   SliceBounds r = {0, 0, 1, 1};
@@ -87,7 +87,7 @@ static Datum string_slice(Lower *l, Scope *s, const Sub *sub, Datum base)
   return d_str(text);
 }
 
-/* A list has one axis. Nested lists are indexed one by one: `xs[0][1]`. */
+/* Indexes a list, which has one axis. Nested lists are indexed one by one: `xs[0][1]`. */
 static Datum index_list(Lower *l, Scope *s, const Expr *e, Datum base)
 {
   const Sub *sub = e->as.index.subs.at;
@@ -122,14 +122,14 @@ typedef struct TensorIndex {
   uint32_t n_tensors;
 } TensorIndex;
 
-/* x[:, t] in a `scan`. */
+/* Takes the slice x[:, t] in a `scan`. Returns false after a message. */
 static bool index_turn(Lower *l, Datum at, TensorIndex *t)
 {
   t->x = index_by_scan(l, t->x, t->axis, at, t->span);
   return t->x.id != 0;
 }
 
-/* A slice of a whole axis needs no node. An empty slice is an error: no tensor is empty. */
+/* Appends a slice. A whole axis needs no node. An empty slice is an error: no tensor is empty. */
 static bool append_slice(Lower *l, TensorIndex *t, SliceBounds r, int64_t size)
 {
   if (r.n == size && r.step == 1) return true;
@@ -144,8 +144,8 @@ static bool append_slice(Lower *l, TensorIndex *t, SliceBounds r, int64_t size)
   return !d_is(d, D_error);
 }
 
-/* x[.., index, ..] with a tensor `index`: records it. take_tensors() applies it when the axes of
- * the result are known. */
+/* Records the tensor `index` of x[.., index, ..]. take_tensors() applies it when the axes of the
+ * result are known. */
 static bool note_tensor(Lower *l, TensorIndex *t, Datum index)
 {
   Value v = as_tensor(l, index, t->span);
@@ -203,19 +203,19 @@ static bool index_axis(Lower *l, Scope *s, const Sub *sub, TensorIndex *t)
   return true;
 }
 
-/* Keeps the axes up to `until`: those that `...` matches, and those after the last subscript. */
+/* Keeps the axes up to `until`: axes that `...` matches, or axes after the last subscript. */
 static void keep_axes(Lower *l, TensorIndex *t, uint32_t until)
 {
   for (; t->axis < until; t->axis++) t->dim[t->rank++] = ir_node(l->g, t->x)->dim[t->axis];
 }
 
-/* `none` inserts an axis of size 1, as None does in NumPy. */
+/* True for `none`, which inserts an axis of size 1, as None does in NumPy. */
 static bool is_new_axis(const Sub *sub)
 {
   return sub->kind == SUB_index && sub->index->kind == EXPR_none;
 }
 
-/* *used: the axes that subscripts other than `...` and `none` use. `...` matches the others. */
+/* Checks subscripts. *used: the number of subscripts other than `...` and `none`. */
 static bool subs_fit(Lower *l, const SubList *subs, const TensorIndex *t, uint32_t *used)
 {
   uint32_t added = 0, dots = 0, rank = ir_node(l->g, t->x)->rank;

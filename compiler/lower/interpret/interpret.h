@@ -1,4 +1,4 @@
-/* The interpreter: expressions, statements, calls, and the names of files. */
+/* The interpreter evaluates expressions, statements, calls, and the names of files. */
 #pragma once
 #include "compiler/lower/elaborate.h"
 #include "compiler/lower/evaluate.h"
@@ -8,15 +8,15 @@ File *file_open(Lower *l, const Ast *ast, bool builtin);
 void file_add_globals(Lower *l, File *f, bool job);
 Global *file_find(File *f, const char *name);
 Datum global_value(Lower *l, File *f, Global *g);
-void visible_functions(Lower *l, NameVec *out); /* the built-ins, for suggestions */
+void visible_functions(Lower *l, NameVec *out); /* lists the built-ins, for suggestions */
 
 /* ---- lower.c ---- */
-void open_library(Lower *l); /* l->library */
+void open_library(Lower *l); /* sets l->library */
 
 /* ---- expr.c ---- */
 /* Lists the elements of a list or the children of a Sequential; false after a message. */
 bool iterate(Lower *l, Datum d, Span span, DatumVec *out);
-bool may_unroll(Lower *l, Datum list, Span span); /* for `for`; reports the range of a dim, E308 */
+bool may_unroll(Lower *l, Datum list, Span span); /* reports a range of a dim, E308 */
 bool bind_loop_names(Lower *l, Scope *s, const NameList *names, Datum item, Span span);
 Datum apply_binary(Lower *l, Operator op, Datum a, Datum b, Span span);
 
@@ -28,7 +28,7 @@ void bind_sizes(Lower *l, Scope *s, const TypeExpr *t, Datum value);
 
 /* ---- native.c ---- */
 const Native *native_find(const char *name, bool internal);
-void native_names(Lower *l, NameVec *out); /* those that are not internal */
+void native_names(Lower *l, NameVec *out); /* lists natives that are not internal */
 extern const Native jvp_natives[];
 
 /* ---- library.c ---- */

@@ -1,5 +1,5 @@
 /* jvp(f, x, v): f(x) and its derivative along v, like torch.func.jvp. f is called like any
- * function; then a walk over the nodes that it appended makes the tangents (Note [tangents]). */
+ * function; then a pass over the appended nodes makes the tangents (Note [tangents]). */
 #include "interpret.h"
 #include "describe.h"
 
@@ -49,7 +49,7 @@ static bool push_points(Jvp *j, Datum points, Datum directions)
   return true;
 }
 
-/* The result of f, in which each(tensor) replaces every tensor. */
+/* Returns the result of f, in which each(tensor) replaces every tensor. */
 typedef Datum Each(Jvp *j, const Tangents *t, Datum y);
 
 static Datum mapped(Jvp *j, const Tangents *t, Datum y, Each *each)
@@ -66,7 +66,7 @@ static Datum mapped(Jvp *j, const Tangents *t, Datum y, Each *each)
   return list;
 }
 
-/* Makes nodes of parameters, before tangents_find() reads the number of nodes. */
+/* Returns y as a node. Reads parameters before tangents_find() reads the number of nodes. */
 static Datum as_result(Jvp *j, const Tangents *t, Datum y)
 {
   (void)t;
@@ -77,7 +77,7 @@ static Datum as_result(Jvp *j, const Tangents *t, Datum y)
   return v.id ? d_tensor(v) : d_of(D_error);
 }
 
-/* The tangent of y; zeros if y does not depend on x. */
+/* Returns the tangent of y; zeros if y does not depend on x. */
 static Datum as_tangent(Jvp *j, const Tangents *t, Datum y)
 {
   Lower *l = j->l;

@@ -3,8 +3,8 @@
  *   return _optimizer("SGD", model, clip_norm, accumulate, lr=lr, ...)
  *   return _schedule("linear", [start, ...])
  *
- * A mistake here is a bug in ampc, so the first compile aborts the program, even if the job does
- * not use the name. */
+ * A mistake in the library is a bug in ampc, so the first compile aborts the program, even if the
+ * job does not use the name. */
 #include "interpret.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static _Noreturn void def_broken(const Function *def, const char *what, const ch
   abort();
 }
 
-/* The arguments of the call of `native` with which the def ends; NULL: it ends otherwise. */
+/* Returns the arguments if the def ends with a call of `native`; else NULL. */
 static const ArgList *final_call(const Function *def, const char *native)
 {
   const Stmt *last = def->body.n ? def->body.at[def->body.n - 1] : NULL;
@@ -24,7 +24,7 @@ static const ArgList *final_call(const Function *def, const char *native)
   return strcmp(called_name(e), native) == 0 ? &e->as.call.args : NULL;
 }
 
-/* The first argument, which is the name of a row. */
+/* Returns the first argument, which is the name of a row of the table. */
 static const char *row_name(const Function *def, const ArgList *args)
 {
   const Expr *e = args->n ? args->at[0].value : NULL;
@@ -48,7 +48,7 @@ static bool has_key(const ArgList *args, const char *name)
   return false;
 }
 
-/* The def must pass every argument of the row by name, and no others. */
+/* The def must pass every argument of the row by name, and no other arguments. */
 static void check_optimizer(const Function *def, const ArgList *args, bool *found)
 {
   OptimizerKind kind;

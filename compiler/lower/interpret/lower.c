@@ -1,5 +1,5 @@
 /* Pass lower: elaborates the program. It needs the tree of the job and returns the graph with all
- * shapes known. It is the first pass, since all others work on the graph.
+ * shapes known. It is the first pass, since all other passes work on the graph.
  *
  * A declaration is evaluated where it is first used, so declarations may be in any order. Models
  * are evaluated before optimizers, and both before the blocks that run. */
@@ -34,7 +34,7 @@ static void add_layers(Lower *l, const EmbeddedFile *f, Ast *library)
   }
 }
 
-/* Checks that the library has a def for each data format. Without one, no job could use it. */
+/* Checks that the library has a def for each data format, without which no job could use it. */
 static void check_formats(Lower *l)
 {
   for (ampc_source_kind kind = 0; kind < AMPC_SOURCE_ARGUMENT; kind++) {
@@ -44,8 +44,8 @@ static void check_formats(Lower *l)
   }
 }
 
-/* The files of compiler/layers become one file scope. They share the names that begin with `_`, and
- * their order does not matter. */
+/* Opens the files of compiler/layers as one file scope. These share the names that begin with `_`,
+ * and their order does not matter. */
 void open_library(Lower *l)
 {
   Ast *library = arena_new(l->arena, Ast);
@@ -60,8 +60,8 @@ void open_library(Lower *l)
 }
 
 /* Opens the imports of `f`, recursively. Only the declarations of an imported file are used; its
- * models, optimizers and blocks are skipped. False: a file cannot be read, which has been
- * reported. */
+ * models, optimizers and blocks are skipped. Returns false after a message if a file cannot be
+ * read. */
 static bool open_imports(Lower *l, File *f)
 {
   for (uint32_t i = 0; i < f->ast->n; i++) {
@@ -95,7 +95,7 @@ static void run_calls(Lower *l)
   }
 }
 
-/* `precision` determines the outermost region, so it is read before models and blocks. */
+/* Reads `precision`, which determines the outermost region, before models and blocks. */
 static void find_precision(Lower *l)
 {
   const Decl *found = NULL;
@@ -130,10 +130,10 @@ static void run_blocks(Lower *l)
   lower_check_names(l);
 }
 
-/* Elaborates the job once, into a new graph. The order matters in three places. Consts come first,
- * since -D replaces them. After a mistake in a const or a model, any module may lack members; so
- * messages about missing members are then suppressed (`broken`). Settings of optimizers that no
- * `minimize` uses are evaluated last, so that their mistakes are found too. */
+/* Elaborates the job once, into a new graph. The order matters for three reasons. Consts come
+ * first, since -D replaces them. After a mistake in a const or a model, any module may lack
+ * members; so `broken` suppresses messages about missing members. Settings of optimizers that no
+ * `minimize` uses are evaluated last, so that their mistakes are reported. */
 static void elaborate_job(Compile *c, Sizes *sizes)
 {
   Lower state = {.c = c, .g = ir_create(c), .arena = c->arena, .store = AMPC_F32, .sizes = sizes},
@@ -142,7 +142,7 @@ static void elaborate_job(Compile *c, Sizes *sizes)
   open_library(l);
   l->job = file_open(l, c->ast, false);
   file_add_globals(l, l->job, true);
-  if (!open_imports(l, l->job)) return; /* all its names would be unknown */
+  if (!open_imports(l, l->job)) return; /* all names of the import are unknown */
   check_consts(l);
   check_dims(l);
   evaluate(l, DECL_const);
@@ -153,7 +153,7 @@ static void elaborate_job(Compile *c, Sizes *sizes)
   find_precision(l);
   evaluate(l, DECL_model);
   prefix_paths(l);
-  if (all) evaluate(l, DECL_optimizer); /* otherwise nothing is trained */
+  if (all) evaluate(l, DECL_optimizer); /* without training no settings are needed */
   run_blocks(l);
   if (sizes->again || sizes->sizing != SIZING_asked) return;
   for (uint32_t i = 0; i < l->optimizers.n; i++) optimizer_settle(l, l->optimizers.at[i]);
@@ -163,7 +163,7 @@ static void elaborate_job(Compile *c, Sizes *sizes)
 }
 
 /* Note [dims]: elaborates the job again with the sizes of the data. To find mistakes, it also
- * elaborates the minimum and the maximum of dims, if these are not the sizes to compile. */
+ * elaborates dims at their minimum and maximum, if these are not the sizes to compile. */
 bool pass_lower(Compile *c)
 {
   Sizes sizes = {.sizing = SIZING_asked};

@@ -1,5 +1,5 @@
-/* Names of pass lower: the declarations of files, and the order of lookup: locals, members, module
- * parameters, this file, its imports, built-ins. */
+/* Finds names: declarations of files, in the order of lookup: locals, members, module parameters,
+ * this file, its imports, built-ins. */
 #include "interpret.h"
 #include "compiler/lower/block/infer.h"
 #include "compiler/lower/model/model.h"
@@ -10,7 +10,7 @@
 
 /* ---- files ---- */
 
-/* A file that is imported twice, or in a cycle, is opened once; its tree identifies it. */
+/* Opens a file, identified by its tree. A file that is imported twice or in a cycle opens once. */
 File *file_open(Lower *l, const Ast *ast, bool builtin)
 {
   for (uint32_t i = 0; i < l->files.n; i++)
@@ -29,8 +29,8 @@ Global *file_find(File *f, const char *name)
   return i == NO_NAME ? NULL : &f->globals.at[i];
 }
 
-/* All declarations are entered before any is evaluated, so a def may call a later one. Models and
- * optimizers of imported files are skipped: such a file can also run as a job of its own. */
+/* Enters all declarations before any is evaluated, so a def may call a later one. Models and
+ * optimizers of imported files are skipped: such a file may also be a job. */
 void file_add_globals(Lower *l, File *f, bool job)
 {
   for (uint32_t i = 0; i < f->ast->n; i++) {
@@ -61,7 +61,7 @@ static Datum declared_class(Lower *l, File *f, const Decl *d)
   return (Datum){.kind = D_class, .as.class = class};
 }
 
-/* `const WIDTH: int = 512`. The type is checked before -D replaces the value. */
+/* Evaluates `const WIDTH: int = 512`. The type is checked before -D replaces the value. */
 static Datum declared_const(Lower *l, File *f, const Decl *d)
 {
   Scope *s = scope_new(l, NULL, f, NULL);
@@ -75,8 +75,8 @@ static Datum declared_const(Lower *l, File *f, const Decl *d)
   return const_override(l, f, d, &v) ? v : d_of(D_error);
 }
 
-/* The value of a declaration. Functions and data blocks keep their tree and run when they are
- * called; models and optimizers are made here. */
+/* Returns the value of a declaration. Functions and data blocks keep their tree and run when they
+ * are called; models and optimizers are made here. */
 static Datum declare(Lower *l, File *f, const Decl *d)
 {
   switch (d->kind) {
@@ -98,8 +98,8 @@ static Datum declare(Lower *l, File *f, const Decl *d)
 }
 
 /* Evaluates a declaration at its first use. The state finds cycles: with `const A = B` and `const B
- * = A`, this is called for A while A is busy. declare() may open files and so reallocate `globals`;
- * so the entry is looked up again by its index. */
+ * = A`, this function is called for A while A is busy. declare() may open files and so reallocate
+ * `globals`; so the entry is looked up again by its index. */
 Datum global_value(Lower *l, File *f, Global *g)
 {
   if (g->state == GLOBAL_done) return g->value;
@@ -130,8 +130,8 @@ static bool internal_op(const char *name, OpKind *out)
   return false;
 }
 
-/* steps_per_epoch and total_steps: numbers for schedules. They are known when the block in which
- * the optimizer trains is known. The last batch of an epoch counts if it is kept. */
+/* Returns steps_per_epoch, for schedules. It is known when the block in which the optimizer trains
+ * is known. The last batch of an epoch counts if it is kept. */
 static int64_t epoch_steps(const Lower *l)
 {
   return ampc_groups(l->g->blocks.at[l->run->first].batches, l->settings_of->accumulate);
@@ -152,8 +152,8 @@ static Datum step_count(Lower *l, const char *name, Span span)
   return d_int(strcmp(name, "total_steps") == 0 ? epoch_steps(l) * b->epochs : epoch_steps(l));
 }
 
-/* `step` and `epoch` change with each step, so they are nodes, not numbers. In the settings of an
- * optimizer they are schedules, from which each block makes nodes. */
+/* Returns `step` or `epoch`. They change with each step, so they are nodes, not numbers. In the
+ * settings of an optimizer they are schedules, from which each block makes nodes. */
 static Datum counter(Lower *l, OpKind op, Span span)
 {
   if (l->settings_of) return counting_schedule(l, op);
@@ -161,7 +161,7 @@ static Datum counter(Lower *l, OpKind op, Span span)
   return append(l, span, op, NULL, 0, NULL);
 }
 
-/* Names that are neither functions nor modules. D_absent: the name is unknown. */
+/* Returns the value of names that are neither functions nor modules; D_absent if unknown. */
 static Datum builtin_value(Lower *l, const char *name, Span span)
 {
   static const char *const words[] = {"off", "low", "promote", "tf32", "f64"};
@@ -178,15 +178,15 @@ static Datum builtin_value(Lower *l, const char *name, Span span)
   return d_of(D_absent);
 }
 
-/* `file` has no value; own_text.c handles it where it is allowed. */
+/* Reports `file`, which has no value; own_text.c handles it where it is allowed. */
 static Datum text_of_op(Lower *l, Span span)
 {
   fail(l, E210, span, "`file` stands in an `op`, as the text of its `cuda` or `host`");
   return d_of(D_error);
 }
 
-/* Searches the library first, since a def may wrap an op with a similar name; then functions of the
- * compiler, then ops. Only library files can use names that begin with `_`. */
+/* Finds a built-in: searches the library first, since a def may wrap an op with a similar name;
+ * then functions of the compiler, then ops. Only the library can use names with `_`. */
 static Datum lookup_builtin(Lower *l, File *from, const char *name, Span span)
 {
   OpKind op;
@@ -221,7 +221,7 @@ static bool stands_again(Lower *l, const File *f, uint32_t first, const Global *
   return false;
 }
 
-/* Names of the file hide those of its imports, and these hide the built-ins. */
+/* Finds a global name. Names of the file hide names of its imports, and these hide built-ins. */
 Datum lookup_global(Lower *l, File *f, const char *name, Span span)
 {
   Global *g = file_find(f, name);
@@ -236,7 +236,7 @@ Datum lookup_global(Lower *l, File *f, const char *name, Span span)
 
 /* ---- unknown names ---- */
 
-/* For suggestions; skips names that begin with `_`, which only the library can use. */
+/* Adds a file's names for suggestions, except names with `_`, which only the library can use. */
 static void add_file_names(Lower *l, NameVec *out, const File *f)
 {
   for (uint32_t i = 0; i < f->globals.n; i++)
@@ -251,7 +251,7 @@ void visible_functions(Lower *l, NameVec *out)
   native_names(l, out);
 }
 
-/* The name visible from `s` whose spelling is nearest to `name`; NULL if none is near. */
+/* Returns the name visible from `s` with the nearest spelling to `name`; NULL if none is near. */
 static const char *nearest_name(Lower *l, Scope *s, const char *name)
 {
   NameVec names = {0};
@@ -267,7 +267,7 @@ static const char *nearest_name(Lower *l, Scope *s, const char *name)
   return diag_nearest(name, names.at, names.n);
 }
 
-/* Reports a name that is defined, but not here: E206. */
+/* Reports a name that is defined elsewhere, but not here: E206. */
 static Datum missing_name(Lower *l, const Missing *m, Span span)
 {
   if (m->ended) {

@@ -20,7 +20,7 @@
 
 /* ---- numbers: for functions that are also ops; on a tensor, call.c calls the op ---- */
 
-/* Rejects keywords such as `dim=`, which are for tensors only. */
+/* Rejects keywords such as `dim=`, which only tensors accept. */
 static bool no_keys(Lower *l, const Args *args)
 {
   for (uint32_t i = 0; i < args->at.n; i++)
@@ -36,14 +36,14 @@ static bool one_number(Lower *l, const Args *args, double *out)
   return no_keys(l, args) && want_float(l, ARG(0), SPAN(0), args->native->name, out);
 }
 
-/* Truncates towards zero, as in Python; an error if the number does not fit. */
+/* Truncates towards zero, as Python does. A number that does not fit is an error. */
 static Datum to_int(Lower *l, double v, Span span)
 {
   if (!(fabs(v) < 9.2e18)) return fail(l, E209, span, "%g does not fit an int", v);
   return d_int((int64_t)v);
 }
 
-/* round, floor, ceil return an int, as in Python: `Linear(4, round(1.5 * n))` needs one. */
+/* Runs round, floor, ceil, which return an int as in Python, for `Linear(4, round(1.5 * n))`. */
 static Datum run_rounded(Lower *l, Args *args)
 {
   double v;
@@ -51,7 +51,7 @@ static Datum run_rounded(Lower *l, Args *args)
   return ARG(0).kind == D_int ? ARG(0) : to_int(l, args->native->number(v), args->span);
 }
 
-/* sqrt, log, exp. A result that is not finite is an error, since the operand is known here. */
+/* Runs sqrt, log, exp. A result that is not finite is an error: the operand is known here. */
 static Datum run_mapped(Lower *l, Args *args)
 {
   double v;
@@ -87,7 +87,7 @@ Datum library_call(Lower *l, const char *name, Args *args)
   return call(l, global_value(l, l->library, file_find(l->library, name)), args);
 }
 
-/* einsum(equation, x, y) or einsum(equation, [x, y]) */
+/* Runs einsum(equation, x, y) or einsum(equation, [x, y]). */
 static Datum run_einsum(Lower *l, Args *args)
 {
   Args two = {.span = args->span};
@@ -107,8 +107,8 @@ static Datum run_einsum(Lower *l, Args *args)
   return library_call(l, "_einsum", &two);
 }
 
-/* min and max of numbers or of one list. If an argument is a tensor, calls the library's function:
- * elementwise for two tensors, or along an axis. */
+/* Runs min and max of numbers or of one list. If an argument is a tensor, calls the library's
+ * function: elementwise for two tensors, or along an axis. */
 static Datum run_extreme(Lower *l, Args *args)
 {
   const char *name = args->native->name;
@@ -136,7 +136,7 @@ static Datum run_extreme(Lower *l, Args *args)
 
 /* ---- conversions ---- */
 
-/* As in Python: int(2.7) is 2. */
+/* Converts as in Python: int(2.7) is 2. */
 static Datum run_int(Lower *l, Args *args)
 {
   double v;
@@ -178,7 +178,7 @@ static Datum run_len(Lower *l, Args *args)
   return iterate(l, ARG(0), SPAN(0), &items) ? d_int(items.n) : d_of(D_error);
 }
 
-/* Start, stop and step of a range; *sized: a dim is among their operands. */
+/* Reads start, stop and step of a range; *sized: a dim is among their operands. */
 static bool range_numbers(Lower *l, const Args *args, int64_t v[3], bool *sized)
 {
   for (uint32_t i = 0; i < args->at.n; i++) {
@@ -269,7 +269,7 @@ static Datum run_manual_seed(Lower *l, Args *args)
 
 /* ---- for the layer library ---- */
 
-/* _error("E310", "text", "help") */
+/* Runs _error("E310", "text", "help"). */
 static Datum run_error(Lower *l, Args *args)
 {
   static const struct {
@@ -284,9 +284,8 @@ static Datum run_error(Lower *l, Args *args)
   return d_of(D_error);
 }
 
-/* _number(value, "`p` of dropout", "unit"): returns the value after checking that it is a number of
- * that domain. Tensors and schedules are rejected, since their values are known only at run
- * time. */
+/* Runs _number(value, "`p` of dropout", "unit"): returns the value if it is a number of that
+ * domain. Tensors and schedules are rejected, since their values are known only at run time. */
 static Datum run_number(Lower *l, Args *args)
 {
   static const struct {
@@ -306,8 +305,8 @@ static Datum run_number(Lower *l, Args *args)
   library_broken("_number()", "does not know the domain ", ARG(2).as.text);
 }
 
-/* _count(value, "`groups` of dirac_", least, most): returns the value after checking that it is an
- * int in that range. */
+/* Runs _count(value, "`groups` of dirac_", least, most): returns the value if it is an int in that
+ * range. */
 static Datum run_count(Lower *l, Args *args)
 {
   int64_t v;
@@ -316,7 +315,7 @@ static Datum run_count(Lower *l, Args *args)
   return good ? ARG(0) : d_of(D_error);
 }
 
-/* The node that computed v; skips views and casts. */
+/* Returns the node that computed v; skips views and casts. */
 static const Node *maker(Lower *l, Value v)
 {
   const Node *n = ir_node(l->g, v);
@@ -324,12 +323,12 @@ static const Node *maker(Lower *l, Value v)
   return n;
 }
 
-/* _takes_logits(x, "cross_entropy"): warns if x is already a probability. The loss would then apply
- * softmax or sigmoid twice: the net still trains, but slowly. The result of log_softmax is
+/* Runs _takes_logits(x, "cross_entropy"): warns if x is already a probability. The loss would then
+ * apply softmax or sigmoid twice: the net still trains, but slowly. The result of log_softmax is
  * not reported, since softmax maps it to the same probabilities. */
 static Datum run_takes_logits(Lower *l, Args *args)
 {
-  if (ARG(0).kind != D_tensor) return d_of(D_none); /* a parameter is no result of an op */
+  if (ARG(0).kind != D_tensor) return d_of(D_none); /* a parameter is not the result of an op */
   const Node *n = maker(l, ARG(0).as.tensor);
   if (!op_has(n, T_squashes)) return d_of(D_none);
   diag_warning(l->c, W312, args->span, "%s takes logits, but gets the result of %s", ARG(1).as.text,
@@ -339,9 +338,9 @@ static Datum run_takes_logits(Lower *l, Args *args)
   return d_of(D_none);
 }
 
-/* _takes_probabilities(x, "binary_cross_entropy"): returns x if the region computes in f32. In 16
- * bits a probability near 0 or 1 rounds to 0 or 1, and the gradient, up to 1 / p, may not fit. As
- * in PyTorch's autocast this is an error even if x itself is f32. */
+/* Runs _takes_probabilities(x, "binary_cross_entropy"): returns x if the region computes in f32. In
+ * 16 bits a probability near 0 or 1 rounds to 0 or 1, and the gradient, up to 1 / p, may not fit.
+ * As in PyTorch's autocast this is an error even if x itself is f32. */
 static Datum run_takes_probabilities(Lower *l, Args *args)
 {
   RegionKind kind = l->g->regions.at[l->at.region].kind;
@@ -355,16 +354,16 @@ static Datum run_takes_probabilities(Lower *l, Args *args)
   return d_of(D_error);
 }
 
-/* _type(x): the text of a value in messages, for _error(). */
+/* Runs _type(x): returns the text of a value in messages, for _error(). */
 NATIVE(run_type, d_str(d_text(l, ARG(0))))
 
 NATIVE(run_is_float, d_bool(dtype_is_float(tensor_dtype(l, ARG(0)))))
 NATIVE(run_is_tensor, d_bool(d_is_tensor(ARG(0))))
 
-/* _is_list, _is_str */
+/* Run _is_list and _is_str. */
 NATIVE(run_is_kind, d_bool(ARG(0).kind == args->native->value))
 
-/* _same(key, value): are both the same tensor? Then the library computes some values once. */
+/* Runs _same(key, value): true if both are one tensor; the library then computes values once. */
 static Datum run_same(Lower *l, Args *args)
 {
   (void)l;
@@ -373,7 +372,8 @@ static Datum run_same(Lower *l, Args *args)
   return d_bool(a.kind == D_param ? a.as.param == b.as.param : a.as.tensor.id == b.as.tensor.id);
 }
 
-/* checkpoint(block, x): block(x); backward computes its values again instead of keeping them. */
+/* Runs checkpoint(block, x): returns block(x); backward computes its values again instead of
+ * keeping them. */
 static Datum run_checkpoint(Lower *l, Args *args)
 {
   Args rest = {.span = args->span};
@@ -389,7 +389,7 @@ static Datum run_checkpoint(Lower *l, Args *args)
   return v;
 }
 
-/* _copy(layer): another layer with the same arguments and its own parameters. */
+/* Runs _copy(layer): returns a layer with equal arguments and its own parameters. */
 static Datum run_copy(Lower *l, Args *args)
 {
   if (ARG(0).kind != D_instance)
@@ -397,8 +397,8 @@ static Datum run_copy(Lower *l, Args *args)
   return instance_copy(l, ARG(0).as.instance);
 }
 
-/* _class_f32(): the precision in which an op of category f32 computes in this region. The library
- * passes it to autocast() around composites. */
+/* Runs _class_f32(): returns the precision in which an op of category f32 computes in this region.
+ * The library passes it to autocast() around composites. */
 static Datum run_class_f32(Lower *l, Args *args)
 {
   (void)args;
@@ -407,7 +407,7 @@ static Datum run_class_f32(Lower *l, Args *args)
   return kind == REGION_tf32 ? d_word("tf32") : d_dtype(AMPC_F32);
 }
 
-/* _limits(f16): bits, epsilon, the smallest normal number and the largest number. */
+/* Runs _limits(f16): returns bits, epsilon, the smallest normal and the largest number. */
 static Datum run_limits(Lower *l, Args *args)
 {
   if (ARG(0).kind != D_dtype || !dtype_is_float(ARG(0).as.dtype))
@@ -424,7 +424,7 @@ static Datum run_limits(Lower *l, Args *args)
 
 NATIVE(run_in_scan, d_bool(l->at.loop != 0))
 
-/* _init("normal", a, b, fan_out, gain, low, high) */
+/* Runs _init("normal", a, b, fan_out, gain, low, high). */
 static Datum run_init(Lower *l, Args *args)
 {
   static const struct {
@@ -454,8 +454,8 @@ static Datum run_init(Lower *l, Args *args)
   return (Datum){.kind = D_init, .as.init = init};
 }
 
-/* _parameter(shape, init, dtype): Parameter() of the library, with defaults filled in. Also
- * _buffer(shape, init, dtype): saved with the model but not trained, such as running statistics. */
+/* Runs _parameter(shape, init, dtype): Parameter() of the library, with defaults filled in; and
+ * _buffer(shape, init, dtype), which is saved with the model but not trained. */
 NATIVE(run_parameter, make_param(l, ARG(0), ARG(1), ARG(2), args->native->value, args->span))
 
 static const Native natives[] = {
@@ -509,7 +509,7 @@ static const Native *const tables[] = {natives,           shape_natives,    sour
                                        optimizer_natives, schedule_natives, plateau_natives,
                                        jvp_natives,       list_natives};
 
-/* internal: searches the functions that only the library may call, as _name. */
+/* Finds a native. `internal`: searches the functions that only the library may call, as _name. */
 const Native *native_find(const char *name, bool internal)
 {
   for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)

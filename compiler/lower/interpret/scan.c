@@ -1,8 +1,8 @@
-/* `scan t in range(T) carry h { ...; emit out = h }`: a loop at run time. Its body is elaborated
- * once, with tensors in place of the carried values. Only four ops cross the border of a loop: Note
- * [loops] in node.h.
+/* Lowers `scan t in range(T) carry h { ...; emit out = h }`: a loop at run time. Its body is
+ * elaborated once, with tensors in place of the carried values. Only four ops cross the border of a
+ * loop: Note [loops] in node.h.
  *
- * The body has its own names: the carried ones, which each iteration binds again, and those that it
+ * The body has its own names: carried names, which each iteration binds again, and names that it
  * binds itself. After the loop the carried names hold the values of the last iteration. The emitted
  * names hold the slices of all iterations, in the order of t, even if t decreases. */
 #include "scan.h"
@@ -28,7 +28,7 @@ struct Scan {
 
 /* ---- t ---- */
 
-/* The values of t must be evenly spaced; they may increase or decrease. */
+/* Finds the values of t, which must be evenly spaced; they may increase or decrease. */
 static bool find_turns(Lower *l, const Stmt *st, const DatumVec *items, Scan *out, bool *reversed)
 {
   const Expr *iter = st->as.scan.iter;
@@ -51,14 +51,14 @@ static bool find_turns(Lower *l, const Stmt *st, const DatumVec *items, Scan *ou
   return true;
 }
 
-/* The slice of this iteration from a tensor outside of the loop. */
+/* Returns the slice of this iteration from a tensor outside of the loop. */
 static Value part_of_round(Lower *l, const Scan *s, Value x, Span span)
 {
   Datum d = append(l, span, OP_turn, &x, 1, ATTRS({"loop", {.i = s->loop}}));
   return d_is(d, D_error) ? (Value){0} : d.as.tensor;
 }
 
-/* A tensor of all values of t outside of the loop; returns the slice of this iteration. */
+/* Makes a tensor of all values of t outside of the loop; returns its slice of this iteration. */
 static Value make_t(Lower *l, const Scan *s, Span span)
 {
   Datum table = append(l, span, OP_indices, NULL, 0, ir_shape_attrs(l->c, &s->count, 1));
@@ -72,7 +72,7 @@ static Value make_t(Lower *l, const Scan *s, Span span)
 
 /* ---- what is carried ---- */
 
-/* The carried value at the start of an iteration: a tensor, or a list of tensors. */
+/* Returns the carried value at the start of an iteration: a tensor, or a list of tensors. */
 static Datum carry_in(Lower *l, Scan *s, Datum before, Span span)
 {
   if (before.kind == D_list) {
@@ -92,8 +92,8 @@ static Datum carry_in(Lower *l, Scan *s, Datum before, Span span)
                 ATTRS({"loop", {.i = s->loop}}, {"index", {.i = s->n_carried++}}));
 }
 
-/* The sizes must not change, nor whether the type is a float or which integer type it is. Pass
- * precision decides float types. */
+/* Checks that an iteration keeps the sizes of a carried value, and its type if that is an integer.
+ * Pass precision decides float types. */
 static bool keeps_shape(Lower *l, const char *name, Value in, Value out, Span span)
 {
   const Node *a = ir_node(l->g, in), *b = ir_node(l->g, out);
@@ -250,7 +250,7 @@ static const Scan *scan_of(const Lower *l, Datum d)
   return s;
 }
 
-/* A value that is made in the loop has no slices outside of it: there t is an ordinary number. */
+/* False for a value that is made in the loop: it has no slices, and t is just a number there. */
 bool is_scan_slice(const Lower *l, Datum d, Value x)
 {
   const Scan *s = scan_of(l, d);
@@ -289,7 +289,7 @@ Value index_by_scan(Lower *l, Value x, uint32_t axis, Datum t, Span span)
 
 /* ---- random numbers ---- */
 
-/* The slice of this iteration. `table` has a leading axis for each loop around the cursor. */
+/* Returns the slice of this iteration. `table` has a leading axis for each loop at the cursor. */
 static Value slice_of_round(Lower *l, Value table, uint16_t loop)
 {
   if (!loop || !table.id) return table;
@@ -298,13 +298,13 @@ static Value slice_of_round(Lower *l, Value table, uint16_t loop)
   return ir_turn(l->c, &l->at, table, loop);
 }
 
-/* With one table for all iterations, each iteration has its own numbers, and backward reads those
- * of forward. */
+/* With one table for all iterations, each iteration has its own numbers, and backward reads the
+ * numbers of forward. */
 Value draw_before_scan(Lower *l, Value v)
 {
   Graph *g = l->g;
   const Node drawn = *ir_node(g, v);
-  g->nodes.n--; /* it was needed only for its op and shape */
+  g->nodes.n--; /* only its op and shape were needed */
   bool drops = drawn.n_in > 0;
   OpKind op = drops ? OP_uniform : drawn.op;
   int64_t dim[2 * MAX_RANK];

@@ -1,5 +1,5 @@
-/* Statements of pass lower. After a mistake, elaboration continues with the next statement. Names
- * that the wrong statement would have bound hold D_error, so uses of them are not reported. */
+/* Executes statements. After a mistake, elaboration continues with the next statement. Names that
+ * the wrong statement would have bound hold D_error, so uses of them are not reported. */
 #include "interpret.h"
 #include "compiler/lower/block/block.h"
 #include "scan.h"
@@ -51,8 +51,8 @@ static void bind_errors(Lower *l, Scope *s, const Block *b)
   }
 }
 
-/* The test is a compile-time value, so one branch is elaborated, and the other adds nothing to the
- * graph. After a mistake in the test neither branch is elaborated, but their names are bound. */
+/* Elaborates one branch of an `if`: the test is a compile-time value. After a mistake in the test
+ * neither branch is elaborated, but their names are bound. */
 static void exec_if(Lower *l, Frame *f, const Stmt *st)
 {
   const Expr *test = st->as.branch.test;
@@ -72,9 +72,9 @@ static void exec_if(Lower *l, Frame *f, const Stmt *st)
 
 /* ---- assignment ---- */
 
-/* Is this a member that the code must not rebind? In a method, `fc1 = relu(fc1(x))` would make the
- * next call read the tensor as the layer. The module's own body, which makes layers, may rebind
- * them. */
+/* True if the name is a member that the code must not rebind. In a method, `fc1 = relu(fc1(x))`
+ * would make the next call read the tensor as the layer. The module's own body, which makes layers,
+ * may rebind members. */
 static bool is_member(const Frame *f, const char *name)
 {
   Instance *self = f->scope->self;
@@ -83,7 +83,7 @@ static bool is_member(const Frame *f, const char *name)
   return b && (d_contains(b->value, D_instance) || d_contains(b->value, D_param));
 }
 
-/* The Buffer with this name, which a method may assign; else NULL. */
+/* Returns the Buffer with this name, which a method may assign; else NULL. */
 static ParamSlot *member_buffer(const Frame *f, const char *name)
 {
   if (!is_member(f, name)) return NULL;
@@ -102,7 +102,7 @@ static void reassigned_member(Lower *l, const Frame *f, const char *name, Span s
 }
 
 /* Names a node after the first variable of the job that holds it. With `h = relu(x)`, messages,
- * dumps and emitted code say h. Constants are shared by many users, so they get no name. */
+ * dumps and emitted code say h. Constants have many users and get no name. */
 void name_node(Lower *l, const Scope *s, const char *name, Datum v)
 {
   if (v.kind != D_tensor || s->file->builtin) return;
@@ -125,7 +125,7 @@ static void assign_name(Lower *l, Frame *f, const char *name, Datum v, Span span
     scope_bind(l, f->scope, name, v, span);
 }
 
-/* `fc2.weight = fc1.weight` in a module's body ties the two: one parameter with two paths. */
+/* Executes `fc2.weight = fc1.weight` in a module's body, which ties two paths to one parameter. */
 static void assign_target(Lower *l, Frame *f, const Expr *target, Datum v)
 {
   if (target->kind == EXPR_name)
@@ -164,7 +164,7 @@ static void exec_assign(Lower *l, Frame *f, const Stmt *st)
     assign_target(l, f, targets->at[i], good ? out[i] : d_of(D_error));
 }
 
-/* `x += y` is `x = x + y`. */
+/* Executes `x += y` as `x = x + y`. */
 static void exec_augment(Lower *l, Frame *f, const Stmt *st)
 {
   const Expr *target = st->as.augment.target;
@@ -220,7 +220,7 @@ static void exec_assert(Lower *l, Frame *f, const Stmt *st)
     diag_help(l->c, "`min`, `max` and `multiple` of a dim limit its sizes");
 }
 
-/* Elaborates the body once for each element: 1000 iterations of 10 ops make 10000 nodes. */
+/* Executes a `for`: elaborates the body once for each element. */
 static void exec_for(Lower *l, Frame *f, const Stmt *st)
 {
   const Expr *iter = st->as.loop.iter;
@@ -238,9 +238,9 @@ static void exec_for(Lower *l, Frame *f, const Stmt *st)
   }
 }
 
-/* `autocast(f32) { ... }`: nodes inside belong to a region of that precision. Without a block it
- * applies to the end of the enclosing block. In the library it marks built-ins that compute in f32;
- * their label is then the reason in dumps. */
+/* Executes `autocast(f32) { ... }`: nodes inside belong to a region of that precision. Without
+ * braces it applies to the end of the enclosing braces. In the library autocast() marks built-ins
+ * that compute in f32; their label is then the reason in dumps. */
 static void exec_autocast(Lower *l, Frame *f, const Stmt *st)
 {
   const ArgList *args = &st->as.region.args;
@@ -255,12 +255,12 @@ static void exec_autocast(Lower *l, Frame *f, const Stmt *st)
   if (f->scope->file->builtin) label = "a built-in of category f32";
   l->at.region = region_push(l, kind, false, diag_user_span(l->c, st->span), label);
   if (!st->as.region.has_block)
-    return; /* exec_block() restores it at the end of the enclosing block */
+    return; /* exec_block() restores the region at the end of the braces */
   exec_block(l, f, &st->as.region.body);
   l->at.region = before;
 }
 
-/* A region of the same precision through which no gradient flows. */
+/* Executes `no_grad`: a region of the same precision through which no gradient flows. */
 static void exec_no_grad(Lower *l, Frame *f, const Stmt *st)
 {
   uint16_t before = l->at.region;
@@ -269,7 +269,7 @@ static void exec_no_grad(Lower *l, Frame *f, const Stmt *st)
   l->at.region = before;
 }
 
-/* `metric acc = accuracy(h, y)`: a number that is accumulated over the steps of the block. */
+/* Executes `metric acc = accuracy(h, y)`: a number that is accumulated over the block's steps. */
 static void exec_metric(Lower *l, Frame *f, const Stmt *st)
 {
   if (f->kind != FRAME_train && f->kind != FRAME_eval) {
@@ -287,7 +287,7 @@ static void exec_metric(Lower *l, Frame *f, const Stmt *st)
   if (v.id) lower_metric(l, name, v, false, span);
 }
 
-/* A statement that runs once per step, or that ends the function, cannot run in each iteration. */
+/* Checks a statement in a `scan`: it must not run once per step or end the function. */
 static bool may_stand_in_scan(Lower *l, const Frame *f, const Stmt *st)
 {
   const char *word = st->kind == STMT_return     ? "return"
@@ -327,7 +327,7 @@ static void exec_stmt(Lower *l, Frame *f, const Stmt *st)
   if (may_stand_in_scan(l, f, st) && run[st->kind]) run[st->kind](l, f, st);
 }
 
-/* Runs statements until one returns. An `autocast` without a block ends here. */
+/* Runs statements until one returns. An `autocast` without braces ends here. */
 void exec_block(Lower *l, Frame *f, const Block *b)
 {
   uint16_t region = l->at.region;

@@ -1,8 +1,8 @@
-/* Type annotations. They check values and bind size names that are new. They do not cast; only
- * infer blocks cast their results to declared float types (infer.c). */
+/* Checks type annotations. They check values and bind size names that are new. They do not cast;
+ * only infer blocks cast their results to declared float types (infer.c). */
 #include "interpret.h"
 
-/* A name is new unless it is bound here, is a module parameter, or a const of the file. */
+/* True if a size name is new: not bound here, no module parameter, and no const of the file. */
 static bool is_fresh(Scope *s, const char *name)
 {
   if (scope_find(s, name) || (s->self && scope_find(s->self->params, name))) return false;
@@ -10,8 +10,8 @@ static bool is_fresh(Scope *s, const char *name)
   return !g || g->decl->kind != DECL_const;
 }
 
-/* The axis of the value for axis i of the annotation; -1 for `...`. After the dots, axes count from
- * the end: in f32[N, ..., C], C is the last. */
+/* Returns the axis of the value for axis i of the annotation; -1 for `...`. After the dots, axes
+ * count from the end: in f32[N, ..., C], C is the last. */
 static int axis_of(const TypeExpr *t, uint32_t i, uint32_t rank)
 {
   for (uint32_t k = 0; k < t->n_dims; k++)
@@ -19,7 +19,7 @@ static int axis_of(const TypeExpr *t, uint32_t i, uint32_t rank)
   return t->dims[i] ? (int)i : -1;
 }
 
-/* `...` matches any number of axes. In the tree it is a size that is NULL. */
+/* True if the type has `...`, a size that is NULL in the tree. It matches any number of axes. */
 static bool has_dots(const TypeExpr *t)
 {
   for (uint32_t i = 0; i < t->n_dims; i++)
@@ -32,8 +32,8 @@ static bool rank_fits(const TypeExpr *t, uint32_t rank)
   return has_dots(t) ? rank >= t->n_dims - 1 : rank == t->n_dims;
 }
 
-/* `x: float[N, 784]` binds N to the first size of x if the name is new. check_tensor() compares the
- * other sizes. */
+/* Binds size names: `x: float[N, 784]` binds N to the first size of x if the name is new.
+ * check_tensor() compares the other sizes. */
 void bind_sizes(Lower *l, Scope *s, const TypeExpr *t, Datum value)
 {
   const int64_t *dim;
@@ -49,7 +49,7 @@ void bind_sizes(Lower *l, Scope *s, const TypeExpr *t, Datum value)
   }
 }
 
-/* Any float type matches any other: pass precision decides float types later. */
+/* True if the type fits. Float types fit each other: pass precision decides them later. */
 static bool dtype_fits(const char *name, DType d)
 {
   if (strcmp(name, "float") == 0) return dtype_is_float(d);
@@ -58,13 +58,13 @@ static bool dtype_fits(const char *name, DType d)
   return d == named || (dtype_is_float(d) && dtype_is_float(named));
 }
 
-/* The annotation as it is in the program. */
+/* Returns the annotation as it is in the program. */
 static const char *type_text(Lower *l, const TypeExpr *t)
 {
   return source_text(l, t->span);
 }
 
-/* Points at the annotation, and at the place where the value was made if it is elsewhere. */
+/* Reports a mismatch at the annotation, and at the place where the value was made. */
 static bool mismatch(Lower *l, const TypeExpr *t, Datum v, Span span, const char *what)
 {
   fail(l, E306, span, "%s is declared %s, the value is %s", what, type_text(l, t), d_text(l, v));
@@ -75,7 +75,7 @@ static bool mismatch(Lower *l, const TypeExpr *t, Datum v, Span span, const char
   return false;
 }
 
-/* Each size of the annotation is an expression: a number, a name, `2 * H`. */
+/* Checks a tensor. Each size of the annotation is an expression: a number, a name, `2 * H`. */
 static bool check_tensor(Lower *l, Scope *s, const TypeExpr *t, Datum v, Span span,
                          const char *what)
 {
@@ -92,7 +92,7 @@ static bool check_tensor(Lower *l, Scope *s, const TypeExpr *t, Datum v, Span sp
     Datum size = eval(l, s, t->dims[i]);
     int64_t n;
     if (!want_int(l, size, t->dims[i]->span, "a size", &n)) return false;
-    tensor_dims(l, v, &dim, &rank); /* eval may have moved the nodes */
+    tensor_dims(l, v, &dim, &rank); /* eval() may have moved the nodes */
     if (n == dim[axis]) continue;
     mismatch(l, t, v, span, what);
     if (t->dims[i]->kind != EXPR_int)
@@ -103,7 +103,7 @@ static bool check_tensor(Lower *l, Scope *s, const TypeExpr *t, Datum v, Span sp
   return true;
 }
 
-/* For types without brackets: `n: int`. A float accepts an int or a schedule. */
+/* Checks types without brackets: `n: int`. A float accepts an int or a schedule. */
 static bool scalar_fits(const char *name, Datum v)
 {
   if (strcmp(name, "int") == 0) return v.kind == D_int;
@@ -113,8 +113,8 @@ static bool scalar_fits(const char *name, Datum v)
   return strcmp(name, "list") == 0 && v.kind == D_list;
 }
 
-/* Annotations check and never cast, with one exception: an int for `float` becomes a float, since
- * later code may depend on the kind. */
+/* Checks a value against its annotation. It is never cast, with one exception: an int for `float`
+ * becomes a float, since later code may depend on the kind. */
 bool check_type(Lower *l, Scope *s, const TypeExpr *t, Datum *value, Span span, const char *what)
 {
   if (t->tensor) return check_tensor(l, s, t, *value, span, what);

@@ -1,9 +1,9 @@
-/* `accumulate(f64, sum, layer_norm)` in `precision`: these ops and their gradients keep their sums
- * in double and round once.
+/* Lowers `accumulate(f64, sum, layer_norm)` in `precision`: these ops and their gradients compute
+ * sums in double and round once.
  *
- * As with `policy`, the graph records ops of the op table, and pass precision applies the clause to
- * every node of the op. A def of the layer library is elaborated in a region that has the type of
- * sums. Gradients are in the region of the node that they belong to. */
+ * As with `policy`, the graph records the ops of the op table, and pass precision applies the
+ * clause to every node of the op. A def of the layer library is elaborated in a region that has the
+ * type of sums. Gradients are in the region of the node that they belong to. */
 #include "model.h"
 
 static bool want_sums(Lower *l, Datum d, Span span, bool *out)
@@ -18,7 +18,7 @@ static bool want_sums(Lower *l, Datum d, Span span, bool *out)
   return diag_help(l->c, "`accumulate(f64, sum)`: the type first, then the ops");
 }
 
-/* The op in which a def ends; it has the def's name, such as layer_norm. */
+/* Returns the op in which a def ends; it has the def's name, such as layer_norm. */
 static const OpInfo *op_of_def(const Datum *d)
 {
   const char *name = d->as.function->def->name.text;

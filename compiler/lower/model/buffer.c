@@ -1,12 +1,12 @@
-/* `running = 0.9 * running + 0.1 * x.mean(0)` in a method, where `running` is a Buffer of its
- * module. The rest of the step reads the new value, and the step commits it to the buffer. Also the
- * updates of running statistics by layers of the library. */
+/* Lowers `running = 0.9 * running + 0.1 * x.mean(0)` in a method, where `running` is a Buffer of
+ * its module. The rest of the step reads the new value, and the step commits it to the buffer.
+ * Updates of running statistics by layers of the library are also here. */
 #include "model.h"
 #include "compiler/lower/watch.h"
 #include <string.h>
 
-/* A float Buffer accepts any number. An integer Buffer holds counts or indices, which a float could
- * round, so it accepts integers only. */
+/* Checks a type. A float Buffer accepts any number. An integer Buffer holds counts or indices,
+ * which a float could round, so it accepts integers only. */
 static bool type_fits(const ParamSlot *p, DType d)
 {
   if (dtype_is_float(p->dtype)) return true;
@@ -63,8 +63,8 @@ void assign_buffer(Lower *l, ParamSlot *p, const char *name, Datum v, Span span)
 
 /* ---- running statistics ---- */
 
-/* *out: the index of the Buffer that an update writes; -1: `d` is another tensor. Tensors do not
- * change, so that update is dropped. PyTorch loses the update of a temporary, too. */
+/* Sets *out to the index of the Buffer that an update writes, or to -1 if `d` is another tensor.
+ * Tensors do not change, so its update is dropped. PyTorch also loses the update of a temporary. */
 static bool running_buffer(Lower *l, Datum d, bool counts, Span span, int64_t *out)
 {
   Value v = as_tensor(l, d, span);
@@ -92,8 +92,8 @@ static bool running_buffer(Lower *l, Datum d, bool counts, Span span, int64_t *o
 }
 
 /* _running(buffer, stat, momentum, factor) updates a running statistic; _running(buffer, stat)
- * counts. Pass gradient adds the update to the step whose loss depends on `stat`, or on the fifth
- * argument if there is one. If `buffer` is none, this does nothing. */
+ * counts updates. Pass gradient adds the update to the step whose loss depends on `stat`, or on the
+ * fifth argument if it is given. If `buffer` is none, this does nothing. */
 Datum native_running(Lower *l, Args *args)
 {
   int64_t index;

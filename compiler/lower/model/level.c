@@ -1,8 +1,8 @@
-/* Levels: `precision O2`, as in NVIDIA's Apex. O0 is another word for f32, and O1 for f16. O2 and
- * O3 cast no ops. The model as a whole runs in f16: its weights are cast where they are read, the
- * arguments of its call are cast to f16, and its results are cast to f32. Inside and outside of it,
- * ops take the types that they get. O2 keeps the weights of batch norm in f32 and has a loss scale;
- * O3 does neither.
+/* Levels: `precision O2`, as in NVIDIA's Apex. O0 is another name for f32, and O1 for f16. O2 and
+ * O3 cast no ops. The whole model runs in f16: its weights are cast where they are read, the
+ * arguments of its call are cast to f16, and its results are cast to f32. Inside and outside of the
+ * model, ops compute in the types of their operands. O2 keeps the weights of batch norm in f32 and
+ * has a loss scale; O3 does not.
  *
  * Masters, gradients and running statistics are f32 at all levels. docs/precision.md lists the
  * other differences from Apex. */

@@ -1,7 +1,7 @@
-/* `load(path, strip="", rename=[], transpose=[], missing=[], unused=[])` of a model. A run reads
- * the file when it begins (runtime/state/load.c), so a job compiles without it. This file checks
- * what does not need the file: patterns of the model's own parameters, and the two sides of a
- * renaming. */
+/* Lowers `load(path, strip="", rename=[], transpose=[], missing=[], unused=[])` of a model. A run
+ * reads the file when it begins (runtime/state/load.c), so a job compiles without it. This code
+ * checks the parts that do not need the file: patterns of the model's own parameters, and the two
+ * sides of a renaming. */
 #include "model.h"
 #include "runtime/plan/pattern.h"
 
@@ -15,7 +15,7 @@ typedef struct Loading {
   Lower *l;
   const Model *model;
   const ArgValue *given[N_ARGUMENTS]; /* NULL: not given */
-  NameVec patterns;                   /* in the order of ampc_load */
+  NameVec patterns;                   /* patterns in the order of ampc_load */
   const char *what;                   /* "transpose", for messages */
   Span span;
   bool good;
@@ -46,8 +46,8 @@ static void must_have_two_axes(Loading *x, const ParamSlot *p)
        d_text(x->l, (Datum){.kind = D_param, .as.param = (ParamSlot *)(uintptr_t)p}));
 }
 
-/* The running program knows no layer types. So a layer type is replaced here by the paths of its
- * parameters. */
+/* Replaces a layer type by the paths of its parameters, since the running program knows no layer
+ * types. */
 static void name_param(Lower *l, ParamSlot *p, void *data)
 {
   Loading *x = data;
@@ -77,7 +77,7 @@ static void own_pattern(Loading *x, Datum pattern, Span span)
   if (pattern.kind == D_str) push(x, pattern.as.text);
 }
 
-/* Returns the number of patterns of the argument. A string counts as a list of one. */
+/* Returns the number of patterns of the argument. A string counts as a list of one pattern. */
 static uint32_t own_patterns(Loading *x, uint32_t k)
 {
   uint32_t before = x->patterns.n;
@@ -111,7 +111,7 @@ static uint32_t file_patterns(Loading *x, uint32_t k)
   return x->patterns.n - before;
 }
 
-/* ["**.gamma", "**.weight"]: both sides need the same wildcards in the same order. */
+/* Checks ["**.gamma", "**.weight"]: both sides need the same wildcards in the same order. */
 static bool pair_fits(Loading *x, const char *from, const char *to, Span span)
 {
   unsigned char a[PATTERN_WILDCARDS] = {0}, b[PATTERN_WILDCARDS] = {0};
@@ -133,7 +133,7 @@ static bool is_pair(Datum d)
   return d.kind == D_list && d.n == 2 && d.as.list[0].kind == D_str && d.as.list[1].kind == D_str;
 }
 
-/* `rename=["a", "b"]` counts as a list of one pair. */
+/* Returns the number of pairs. `rename=["a", "b"]` counts as a list of one pair. */
 static uint32_t rename_pairs(Loading *x)
 {
   uint32_t before = x->patterns.n;

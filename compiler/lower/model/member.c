@@ -1,8 +1,8 @@
-/* Members of module instances: the owner and the name of each module and parameter, and ties. Paths
- * are those of PyTorch's state_dict. */
+/* Handles members of module instances: the owner and the name of each module and parameter, and
+ * ties. Paths are as in PyTorch's state_dict. */
 #include "model.h"
 
-/* "encoder.0.fc1.weight": the names from the root module down, as in PyTorch's state_dict.
+/* Returns "encoder.0.fc1.weight": the names from the root module down, as in PyTorch's state_dict.
  * Checkpoints and patterns use them. */
 static const char *path_of(Lower *l, const Instance *owner, const char *name)
 {
@@ -11,7 +11,7 @@ static const char *path_of(Lower *l, const Instance *owner, const char *name)
   return name;
 }
 
-/* Elements of a list of modules are named by index, as in ModuleList: "layers.3". */
+/* Returns the name of an element of a list of modules, its index, as in ModuleList: "layers.3". */
 static const char *element_name(Lower *l, const char *name, uint32_t i)
 {
   return arena_printf(l->arena, "%s.%u", name, i);
@@ -19,7 +19,7 @@ static const char *element_name(Lower *l, const char *name, uint32_t i)
 
 /* ---- owning ---- */
 
-/* A module is a member only once: its parameters have one path and one place in a checkpoint. */
+/* Makes a module a member. That happens only once: its parameters have one path in a checkpoint. */
 static bool claim_module(Lower *l, Instance *owner, const char *name, Instance *m, Span span)
 {
   if (m->owner) {
@@ -33,7 +33,7 @@ static bool claim_module(Lower *l, Instance *owner, const char *name, Instance *
 }
 
 /* Makes `owner` the owner of the modules and parameters in `v`. If a parameter already has an
- * owner, this is a tie, and *alias becomes true. */
+ * owner, it is tied, and *alias becomes true. */
 static bool claim(Lower *l, Instance *owner, const char *name, Datum v, Span span, bool *alias)
 {
   if (v.kind == D_instance) return claim_module(l, owner, name, v.as.instance, span);
@@ -65,7 +65,7 @@ static void release(Instance *owner, Datum v)
   for (uint32_t i = 0; v.kind == D_list && i < v.n; i++) release(owner, v.as.list[i]);
 }
 
-/* Binds a name in a module's body. Modules and parameters get this owner and this name. */
+/* Binds a name in a module's body. The module owns modules and parameters in the value. */
 void bind_member(Lower *l, Scope *s, const char *name, Datum value, Span span)
 {
   Binding *old = scope_find(s, name);
@@ -95,7 +95,7 @@ static bool same_shape(const ParamSlot *a, const ParamSlot *b)
   return a->rank == b->rank && memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0;
 }
 
-/* Checks that both sides are parameters of equal shape. */
+/* Checks that both sides are parameters with one shape. */
 static bool tie_fits(Lower *l, const Expr *target, Datum old, Datum value, Span span)
 {
   const char *text = source_text(l, target->span);
@@ -109,9 +109,9 @@ static bool tie_fits(Lower *l, const Expr *target, Datum old, Datum value, Span 
   return diag_note(l->c, value.as.param->span, "this one");
 }
 
-/* `fc2.weight = fc1.weight` in a module's body: the name on the left now holds the parameter on the
- * right, and its old parameter is dropped. A checkpoint contains the parameter once, under its
- * first path. */
+/* Ties parameters by `fc2.weight = fc1.weight` in a module's body: the name on the left now holds
+ * the parameter on the right, and its old parameter is dropped. A checkpoint contains the parameter
+ * once, under its first path. */
 void tie(Lower *l, Scope *s, const Expr *target, Datum value, Span span)
 {
   const Name *name = &target->as.attr.name;

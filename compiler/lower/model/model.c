@@ -1,12 +1,13 @@
-/* `model` declarations. First the parameters of the instance enter the graph's table with their
- * paths. Then the clauses are applied in order, so the last one that matches wins. Initialisers are
+/* Lowers `model` declarations. First the parameters of the instance enter the graph's table with
+ * their paths. Then the clauses are applied in order, so the last match wins. Initialisers are
  * resolved after all clauses: an initialiser that a clause replaces need not fit the shape. */
 #include "model.h"
 
 /* ---- registering ---- */
 
-/* As in PyTorch, `requires_grad()` of a module applies to everything inside it. An outer module
- * is built later than its members, so its setting overrides theirs. */
+/* True if the parameter is frozen. As in PyTorch, `requires_grad()` of a module applies to
+ * everything inside it. An outer module is built after its members, so its setting overrides
+ * theirs. */
 static bool is_frozen(const ParamSlot *p)
 {
   bool frozen = false;
@@ -15,8 +16,8 @@ static bool is_frozen(const ParamSlot *p)
   return frozen;
 }
 
-/* `.to(f16)` of an outer module also overrides that of its members. It overrides a 16-bit type with
- * which the parameter was made, and that type overrides `params` of `precision`. */
+/* Sets the stored type. `.to(f16)` of an outer module overrides `.to()` of its members. It
+ * overrides a 16-bit type of the Parameter itself, which overrides `params` of `precision`. */
 static void settle_store(const Lower *l, ParamSlot *p)
 {
   if (!p->buffer && p->store == AMPC_F32) p->store = level_store(l, p);
@@ -29,7 +30,7 @@ static void register_layer(Lower *l, const Instance *m)
   vec_push(l->arena, &l->g->layers, (Layer){m->layer, m->model, m->class->name});
 }
 
-/* From now on the module is part of a model and has a path. */
+/* Records that the module is part of a model and has a path. */
 static void register_module(Lower *l, Instance *m, const char *path, void *data)
 {
   m->path = path;
@@ -58,7 +59,7 @@ static void register_param(Lower *l, ParamSlot *p, const char *path, bool alias,
   vec_push(l->arena, &l->g->params, parameter);
 }
 
-/* Files can contain a tied parameter under its other names. */
+/* Adds the other names of a tied parameter, which files can contain. */
 static void register_alias(Lower *l, ParamSlot *p, const char *path, bool alias, void *data)
 {
   (void)data;
@@ -81,7 +82,7 @@ static void apply_init(Lower *l, ParamSlot *p, void *data)
   p->init_span = clause->span;
 }
 
-/* Initial values depend on the shape, so the initialiser is resolved for each parameter. */
+/* Resolves the initialiser of a parameter: initial values depend on its shape. */
 static void resolve_param(Lower *l, ParamSlot *p, const char *path, bool alias, void *data)
 {
   (void)path, (void)data;
@@ -94,7 +95,7 @@ static void apply_frozen(Lower *l, ParamSlot *p, void *data)
   if (p->index >= 0) l->g->params.at[p->index].frozen = *(const bool *)data;
 }
 
-/* Buffers keep their types: in 16 bits most updates of running statistics would be lost. */
+/* Sets the stored type, except for buffers: in 16 bits most running updates would be lost. */
 static void apply_store(Lower *l, ParamSlot *p, void *data)
 {
   (void)l;
@@ -123,7 +124,7 @@ Match match_of(Lower *l, const Model *model)
   return m;
 }
 
-/* `init("**.bias", zeros_())`. `init(Conv2d, kaiming_normal_())` does not apply to biases. */
+/* Applies `init("**.bias", zeros_())`. `init(Conv2d, kaiming_normal_())` skips biases. */
 static void clause_init(Lower *l, Model *model, const Args *args)
 {
   uint32_t n = args->at.n;
@@ -140,7 +141,7 @@ static void clause_init(Lower *l, Model *model, const Args *args)
   match_patterns(l, &m, args->at.at, n - 1);
 }
 
-/* `freeze("encoder.**")`, `unfreeze("encoder.head")` */
+/* Applies `freeze("encoder.**")` or `unfreeze("encoder.head")`. */
 static void clause_freeze(Lower *l, Model *model, const Args *args, bool frozen)
 {
   if (!args->at.n) {
@@ -153,7 +154,7 @@ static void clause_freeze(Lower *l, Model *model, const Args *args, bool frozen)
   match_patterns(l, &m, args->at.at, args->at.n);
 }
 
-/* `store(f16, "embedding")` */
+/* Applies `store(f16, "embedding")`. */
 static void clause_store(Lower *l, Model *model, const Args *args)
 {
   DType type;
@@ -169,8 +170,8 @@ static void clause_store(Lower *l, Model *model, const Args *args)
   match_patterns(l, &m, args->at.at + 1, args->at.n - 1);
 }
 
-/* `autocast(f32, "norm")` pins modules that are built elsewhere, as `.autocast(f32)` does at the
- * place where a module is built. */
+/* Applies `autocast(f32, "norm")`, which pins modules that are built elsewhere, as `.autocast(f32)`
+ * does at the place where a module is built. */
 static void clause_autocast(Lower *l, Scope *s, Model *model, const Stmt *st)
 {
   const ArgList *list = &st->as.region.args;
@@ -197,7 +198,7 @@ static void unknown_clause(Lower *l, Span span)
   diag_help(l->c, "clauses are load, init, freeze, unfreeze, autocast, store");
 }
 
-/* Clauses look like calls, but their names are known only in the braces of a model. */
+/* Runs a clause. It looks like a call, but only the braces of a model know its name. */
 static void model_clause(Lower *l, Scope *s, Model *model, const Stmt *st)
 {
   if (st->kind == STMT_autocast) {
@@ -225,7 +226,7 @@ static void model_clause(Lower *l, Scope *s, Model *model, const Stmt *st)
     unknown_clause(l, e->as.call.callee->span);
 }
 
-/* `model net = MLP(512) { clauses }`. Only parameters below a model have a place in memory. If code
+/* Declares `model net = MLP(512) { clauses }`. Only parameters below a model get memory. If code
  * uses a module outside of any model, param_value() reports it. */
 Datum declare_model(Lower *l, File *f, const Decl *decl)
 {
@@ -259,8 +260,8 @@ Datum declare_model(Lower *l, File *f, const Decl *decl)
   return v;
 }
 
-/* Paths contain the model's name only if the job has several models. Then it keeps the names of
- * parameters in checkpoints distinct. */
+/* Adds the model's name to paths if the job has several models, so that names in checkpoints
+ * differ. */
 void prefix_paths(Lower *l)
 {
   Graph *g = l->g;

@@ -6,7 +6,7 @@
 /* ---- module.c ---- */
 Datum instantiate(Lower *l, const Class *class, Args *args);
 Datum instance_copy(Lower *l, const Instance *from);
-Datum instance_call(Lower *l, Instance *m, Args *args); /* m(x): its forward */
+Datum instance_call(Lower *l, Instance *m, Args *args); /* calls m(x): its forward */
 Datum instance_method(Lower *l, Instance *m, const Name *name, Args *args);
 Datum instance_attr(Lower *l, Instance *m, const char *name, Span span);
 /* The state of the caller, saved by instance_enter() when a call enters a module. */
@@ -17,7 +17,7 @@ typedef struct Entry {
   uint16_t region;
   bool training;
 } Entry;
-Entry instance_enter(Lower *l, Instance *m, Span call); /* m may be NULL: then nothing changes */
+Entry instance_enter(Lower *l, Instance *m, Span call); /* m NULL: nothing changes */
 void instance_leave(Lower *l, Entry e);
 extern const Class class_sequential;
 
@@ -39,15 +39,15 @@ Datum native_running(Lower *l, Args *args);
 
 /* ---- param.c ---- */
 Datum make_param(Lower *l, Datum shape, Datum init, Datum dtype, bool buffer, Span span);
-uint32_t param_version(const Lower *l,
-                       uint32_t index); /* steps so far in the block that update it */
-/* Reads a type in which weights can be stored; false after a message. */
+/* Returns how many steps of the block so far update the parameter. */
+uint32_t param_version(const Lower *l, uint32_t index);
+/* Reads a type in which weights can be stored; returns false after a message. */
 bool want_store(Lower *l, Datum d, Span span, DType *out);
 bool init_resolve(Lower *l, const Init *init, const ParamSlot *p, Span span, ampc_init *out);
 
 /* ---- model.c ---- */
 Datum declare_model(Lower *l, File *f, const Decl *decl);
-void prefix_paths(Lower *l); /* after all models are declared */
+void prefix_paths(Lower *l); /* call it after all models are declared */
 
 /* ---- pattern.c ---- */
 typedef struct Root { /* a module or parameter, and the path at which its patterns start */
@@ -56,7 +56,7 @@ typedef struct Root { /* a module or parameter, and the path at which its patter
 } Root;
 typedef VEC(Root) RootVec;
 /* Calls `param` for every parameter below the roots that the patterns name; with `modules`,
- * `module` for every instance. A pattern that matches nothing is an error: E501. */
+ * `module` for every instance. A pattern without a match is an error: E501. */
 typedef struct Match {
   const char *owner; /* name of the model or optimizer, for messages */
   RootVec roots;
@@ -68,11 +68,11 @@ typedef struct Match {
   void *data;
 } Match;
 void match_patterns(Lower *l, const Match *m, const ArgValue *patterns, uint32_t n);
-/* Patterns of a model start below it: "fc1.weight", without the model's name. */
+/* Returns the match of a model's patterns. They begin below it: "fc1.weight". */
 Match match_of(Lower *l, const Model *model);
 
 /* ---- load.c ---- */
-/* `load(path, ...)` in a model. This records the clause; a run reads the file when it begins. */
+/* Records `load(path, ...)` in a model; a run reads the file when it begins. */
 void clause_load(Lower *l, const Model *model, const Args *args, Span span);
 
 /* ---- precision.c ---- */
@@ -86,26 +86,26 @@ void lower_precision(Lower *l, const Decl *decl);
 /* ---- scaler.c ---- */
 void lower_no_scaler(Lower *l);
 bool needs_scaler(RegionKind kind);
-void default_scaler(Lower *l, RegionKind kind, Span span); /* for a job without a `scaler` clause */
+void default_scaler(Lower *l, RegionKind kind, Span span); /* without a `scaler` clause */
 Datum native_scaler(Lower *l, Args *args);
 
 /* ---- policy.c ---- */
 void clause_policy(Lower *l, const Args *args);
-const Policy *policy_of(const Lower *l,
-                        Datum callee); /* the last one for this callee; NULL: none */
-/* Called before a def runs. If a `policy` of the job gives the def a category, this casts the
- * arguments and turns autocast off. instance_leave() restores the caller's region. */
+/* Returns the last `policy` for this callee, or NULL. */
+const Policy *policy_of(const Lower *l, Datum callee);
+/* Called before a def runs. If a `policy` of the job gives the def a category, policy_enter() casts
+ * the arguments and turns autocast off. instance_leave() restores the caller's region. */
 void policy_enter(Lower *l, const Callable *f, Args *args);
-/* The op of the op table that `d` names. A native such as `sum`, which also takes numbers, counts
- * as the op of its name. */
+/* Finds the op of the op table that `d` names. A native such as `sum`, which also takes numbers,
+ * counts as the op of its name. */
 bool policy_table_op(Datum d, OpKind *out);
-/* Checks that a clause has a first argument and at least one op; false after a message. */
+/* Checks that a clause has a first argument and at least one op; returns false after a message. */
 bool first_and_ops(Lower *l, const Args *args, const char *clause, const char *first,
                    const char *example);
 
 /* ---- level.c ---- */
-const Level *level_by_name(const char *name); /* NULL: unknown */
-/* The type in which a parameter is stored unless a clause or its module names another. */
+const Level *level_by_name(const char *name); /* returns NULL if unknown */
+/* Returns the type in which a parameter is stored unless a clause or its module names one. */
 DType level_store(const Lower *l, const ParamSlot *p);
 /* Called before and after a call of a module from outside of its model. level_enter() casts float
  * arguments to f16, level_leave() casts the results to f32. level_enter() returns false if the

@@ -1,11 +1,11 @@
-/* Modules of pass lower: building, calling, reading. Members and paths are in member.c. */
+/* Builds, calls and reads modules. Members and paths are in member.c. */
 #include "model.h"
 #include "compiler/lower/watch.h"
 
 const Class class_sequential = {"Sequential", NULL, NULL};
 
-/* The scope of the module's parameters is the parent of the scope of its members, so methods can
- * use both. */
+/* Makes an instance. The scope of the module's parameters is the parent of the scope of its
+ * members, so methods can use both. */
 static Instance *instance_new(Lower *l, const Class *class, File *file, Span span)
 {
   Instance *m = arena_new(l->arena, Instance);
@@ -23,8 +23,8 @@ static Datum d_instance(Instance *m)
 
 /* ---- Sequential ---- */
 
-/* The most common mistakes are `Sequential(relu)` for `Sequential(ReLU())`, and `Linear` without an
- * argument list. */
+/* Adds a child of a Sequential. The most common mistakes are `Sequential(relu)` for
+ * `Sequential(ReLU())`, and `Linear` without an argument list. */
 static bool add_child(Lower *l, Instance *m, const char *name, Datum child, Span span)
 {
   if (child.kind != D_instance) {
@@ -41,13 +41,13 @@ static bool add_child(Lower *l, Instance *m, const char *name, Datum child, Span
   return true;
 }
 
-/* ["name", module] names a child. */
+/* True for ["name", module], which names a child. */
 static bool is_pair(Datum d)
 {
   return d.kind == D_list && d.n == 2 && d.as.list[0].kind == D_str;
 }
 
-/* Children are members, named by keyword, by pair, or by position: "0", "1". */
+/* Makes a Sequential. Children are members, named by keyword, pair, or position: "0", "1". */
 static Datum make_sequential(Lower *l, Args *args)
 {
   Instance *m = instance_new(l, &class_sequential, l->library, args->span);
@@ -66,7 +66,7 @@ static Datum make_sequential(Lower *l, Args *args)
   return good ? d_instance(m) : d_of(D_error);
 }
 
-/* Each child is called with the result of the one before it. */
+/* Calls each child with the result of the child before it. */
 static Datum call_sequential(Lower *l, Instance *m, Args *args)
 {
   if (args->at.n != 1 || args->at.at[0].key)
@@ -84,8 +84,8 @@ static Datum call_sequential(Lower *l, Instance *m, Args *args)
 
 /* ---- building ---- */
 
-/* `def forward(self, x)` is a habit from Python. After the message, elaboration continues with the
- * method without `self`. */
+/* Reports `def forward(self, x)`, a habit from Python. After the message, elaboration continues
+ * with the method without `self`. */
 static const Function *without_self(Lower *l, const Function *def)
 {
   if (!def->params.n || strcmp(def->params.at[0].name.text, "self") != 0) return def;
@@ -101,7 +101,7 @@ static const Function *without_self(Lower *l, const Function *def)
   return rest;
 }
 
-/* Runs before the body, which may call a method. Members and methods share one scope. */
+/* Binds methods before the body runs, which may call them. Members and methods share a scope. */
 static void bind_methods(Lower *l, Instance *m)
 {
   const Block *body = &m->class->decl->as.module.body;
@@ -126,7 +126,7 @@ static void run_body(Lower *l, Instance *m)
   l->building = outer;
 }
 
-/* `Linear(4, 2)`: runs the body once. The names that it binds are the members. */
+/* Builds `Linear(4, 2)`: runs the body once. The names that it binds are the members. */
 Datum instantiate(Lower *l, const Class *class, Args *args)
 {
   if (class == &class_sequential) return make_sequential(l, args);
@@ -150,8 +150,8 @@ static Datum copied(Lower *l, Datum v)
   return d_list_of(l, &items);
 }
 
-/* Another instance with the same arguments. Modules among the arguments are copied too, and the
- * body runs again, so the copy shares nothing. The children of a Sequential are its arguments. */
+/* Returns another instance with the same arguments. Modules among the arguments (the children of a
+ * Sequential) are copied, and the body runs again, so the copy shares nothing. */
 Datum instance_copy(Lower *l, const Instance *from)
 {
   if (!call_begin(l, from->class->name, from->class->file, from->span)) return d_of(D_error);
@@ -179,8 +179,8 @@ Datum instance_copy(Lower *l, const Instance *from)
 
 /* ---- using ---- */
 
-/* A module that calls its own methods does not enter itself again. A call from outside applies the
- * module's pin and `.eval()`, and messages then name its path: "in net.encoder.0". */
+/* Enters a module, unless it calls its own method. A call from outside applies the module's pin and
+ * `.eval()`, and messages then name its path: "in net.encoder.0". */
 Entry instance_enter(Lower *l, Instance *m, Span call)
 {
   Entry e = {l->inside, l->inside_call, l->at.layer, l->at.region, l->training};
@@ -207,7 +207,7 @@ void instance_leave(Lower *l, Entry e)
   l->training = e.training;
 }
 
-/* `net(x)` is `net.forward(x)`. */
+/* Calls `net(x)` as `net.forward(x)`. */
 Datum instance_call(Lower *l, Instance *m, Args *args)
 {
   Binding *b = scope_find(m->body, "forward");
@@ -244,7 +244,7 @@ static Datum unknown_member(Lower *l, Instance *m, const char *name, Span span)
   return d_of(D_error);
 }
 
-/* A member, a method or a parameter of the module: `net.fc1`, `net.width`. */
+/* Returns a member, a method or a parameter of the module: `net.fc1`, `net.width`. */
 Datum instance_attr(Lower *l, Instance *m, const char *name, Span span)
 {
   for (Scope *s = m->body; s; s = s->parent) {
@@ -254,7 +254,7 @@ Datum instance_attr(Lower *l, Instance *m, const char *name, Span span)
   return unknown_member(l, m, name, span);
 }
 
-/* `Linear(4, 4).autocast(f32)`: the module's forward always runs in that precision. */
+/* Applies `Linear(4, 4).autocast(f32)`: the module's forward always runs in that precision. */
 static Datum pin_instance(Lower *l, Instance *m, const Args *args)
 {
   if (args->at.n != 1)
@@ -266,8 +266,8 @@ static Datum pin_instance(Lower *l, Instance *m, const Args *args)
   return d_instance(m);
 }
 
-/* `.requires_grad(false)`: optimizers do not update the parameters below. With `true` they do, even
- * if a part of the module said `false`. */
+/* Applies `.requires_grad(false)`: optimizers do not update the parameters below. With `true` they
+ * do, even if a submodule has `false`. */
 static Datum freeze_instance(Lower *l, Instance *m, const Args *args)
 {
   bool needed = true;
@@ -279,7 +279,7 @@ static Datum freeze_instance(Lower *l, Instance *m, const Args *args)
   return d_instance(m);
 }
 
-/* `.to(f16)`: the type in which the parameters below are stored. Their masters stay f32. */
+/* Applies `.to(f16)`: the type in which the parameters below are stored. Masters stay f32. */
 static Datum store_instance(Lower *l, Instance *m, const Args *args)
 {
   if (args->at.n != 1)
@@ -289,8 +289,8 @@ static Datum store_instance(Lower *l, Instance *m, const Args *args)
   return d_instance(m);
 }
 
-/* The module's own methods come first, so a module may define `eval`. The built-in methods return
- * the module, for chains such as `Sequential(...).eval()`. */
+/* Calls a method. The module's own methods come first, so a module may define `eval`. The built-in
+ * methods return the module, for chains such as `Sequential(...).eval()`. */
 Datum instance_method(Lower *l, Instance *m, const Name *name, Args *args)
 {
   Binding *own = scope_find(m->body, name->text);

@@ -1,10 +1,10 @@
-/* Parameters and buffers of pass lower: their construction, initial values and nodes. */
+/* Makes parameters and buffers, their initial values and nodes. */
 #include "model.h"
 #include "compiler/graph/shares.h"
 #include <math.h>
 
-/* The limit on elements of all parameters and buffers. With 8 bytes each, in every space, the total
- * still fits in 64 bits. */
+/* The limit on elements of all parameters and buffers. With 8 bytes for each element, in every
+ * space, the total fits in 64 bits. */
 #define MOST_PARAMS ((int64_t)1 << 48)
 
 /* Makes only the slot. Only parameters of a model, which are known later, get memory. */
@@ -51,8 +51,8 @@ bool want_store(Lower *l, Datum d, Span span, DType *out)
                 ir_dtype_name(*out));
 }
 
-/* The version of a parameter increases with each step of one of its optimizers. The version of a
- * buffer increases with each step of any optimizer, since a step also commits running
+/* Returns the version. For a parameter it increases with each step of one of its optimizers. For a
+ * buffer it increases with each step of any optimizer, since a step also commits running
  * statistics. */
 uint32_t param_version(const Lower *l, uint32_t index)
 {
@@ -64,9 +64,9 @@ uint32_t param_version(const Lower *l, uint32_t index)
   return steps;
 }
 
-/* The node that reads the parameter, or its 16-bit copy if it is stored in 16 bits. All reads of
- * one version in a block share the node. It is in the outermost region: reading yields the stored
- * type, and the consumer casts it. */
+/* Returns the node that reads the parameter, or its 16-bit copy if it is stored in 16 bits. All
+ * reads of one version in a block share the node. It is in the outermost region: it has the stored
+ * type, which the consumer casts. */
 Value param_value(Lower *l, ParamSlot *p, Span span)
 {
   if (p->index < 0) {
@@ -93,8 +93,8 @@ Value param_value(Lower *l, ParamSlot *p, Span span)
 
 /* ---- initialisers: the numbers of torch.nn.init ---- */
 
-/* torch.nn.init.calculate_gain: compensates for the variance that an activation removes. The gain
- * of leaky_relu depends on its slope, init->a. */
+/* Computes torch.nn.init.calculate_gain, which compensates for the variance that an activation
+ * removes. The gain of leaky_relu depends on its slope, init->a. */
 static bool gain_of(Lower *l, const Init *init, Span span, double *out)
 {
   static const struct {
@@ -115,8 +115,8 @@ static bool gain_of(Lower *l, const Init *init, Span span, double *out)
   return false;
 }
 
-/* Fan-in and fan-out: how many inputs each output depends on, and the reverse. A weight has the
- * shape [out, in, kernel...]. */
+/* Computes fan-in and fan-out: how many inputs an output depends on, and how many outputs depend on
+ * an input. A weight has the shape [out, in, kernel...]. */
 static bool fans(Lower *l, const ParamSlot *p, Span span, double *in, double *out)
 {
   if (p->rank < 2) {

@@ -1,9 +1,9 @@
-/* Patterns of model and optimizer clauses. A pattern is a text (runtime/plan/pattern.h explains
- * it), a layer type, or a list of patterns. */
+/* Matches patterns of model and optimizer clauses. A pattern is a text (runtime/plan/pattern.h
+ * explains it), a layer type, or a list of patterns. */
 #include "model.h"
 #include "runtime/plan/pattern.h"
 
-/* Length of the first segment: 3 for "fc1.weight". */
+/* Returns the length of the first segment: 3 for "fc1.weight". */
 static size_t segment(const char *s)
 {
   return strcspn(s, ".");
@@ -20,11 +20,11 @@ typedef struct Search {
   const Match *match;
   Datum pattern;
   uint32_t found, tried;
-  NameVec segments; /* of all paths, for the suggestion; collected if nothing matched */
+  NameVec segments; /* segments of all paths, for a suggestion if nothing matched */
   bool gathering;
 } Search;
 
-/* `freeze(BatchNorm2d)`: is the parameter below such a layer, at any depth? */
+/* True if the parameter is below such a layer at any depth, as for `freeze(BatchNorm2d)`. */
 static bool built_by(const Instance *m, const Class *class)
 {
   for (; m; m = m->owner)
@@ -38,8 +38,8 @@ static void note_segments(Lower *l, Search *s, const char *path)
     vec_push(l->arena, &s->segments, arena_strndup(l->arena, path, segment(path)));
 }
 
-/* `init(Conv2d, kaiming_normal_())` does not apply to biases; a pattern names those: "**.bias". No
- * `init` applies to buffers: the layer sets the initial values of its running statistics. */
+/* True if `init` skips the parameter. A layer type skips biases, which "**.bias" names. Every
+ * `init` skips buffers: the layer sets the initial values of its running statistics. */
 static bool is_left_out(const Search *s, const ParamSlot *p)
 {
   if (!s->match->initial) return false;
@@ -80,7 +80,7 @@ static void try_module(Lower *l, Instance *m, const char *path, void *data)
   s->match->module(l, m, s->match->data);
 }
 
-/* The pattern with its first unknown segment replaced by the nearest known one. */
+/* Returns the pattern with its first unknown segment replaced by the nearest known segment. */
 static const char *suggestion(Lower *l, const Search *s, const char *pattern)
 {
   for (const char *p = pattern; *p; p = next_segment(p)) {
@@ -97,7 +97,7 @@ static const char *suggestion(Lower *l, const Search *s, const char *pattern)
   return NULL;
 }
 
-/* Tries everything below the roots. */
+/* Tries every parameter or module below the roots. */
 static void search(Lower *l, Search *s)
 {
   const Match *m = s->match;
@@ -111,7 +111,7 @@ static void search(Lower *l, Search *s)
   }
 }
 
-/* A pattern that matches nothing is nearly always a mistake: a layer was renamed. */
+/* Reports a pattern without a match: nearly always a layer was renamed. */
 static void no_match(Lower *l, Search *s, Span span)
 {
   const char *what = s->match->modules                                 ? "module"

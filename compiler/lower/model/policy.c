@@ -1,10 +1,11 @@
-/* `policy(f32, gelu, my_op)` in `precision`: moves ops to another category of autocast.
+/* Lowers `policy(f32, gelu, my_op)` in `precision`, which moves ops to another category of
+ * autocast.
  *
  * For an op of the op table the graph records the category, and pass precision applies it to every
- * node of the op, including those of `+` and `@`. A def of the layer library is treated as
- * PyTorch's autocast treats a function: its arguments are cast, and its body runs with autocast
- * off. For an op of the job the category replaces `cast` (own.c). All of this applies in 16-bit
- * regions only, since categories have no meaning elsewhere. */
+ * node of the op, including nodes of `+` and `@`. As in PyTorch's autocast, the arguments of a def
+ * of the layer library are cast, and its body runs with autocast off. For an op of the job the
+ * category replaces `cast` (own.c). All of this applies in 16-bit regions only, since categories
+ * have no meaning elsewhere. */
 #include "model.h"
 
 /* ---- the clause ---- */
@@ -35,7 +36,7 @@ bool policy_table_op(Datum d, OpKind *out)
   return d.kind == D_native && op_lookup(d.as.native->name, out);
 }
 
-/* Every op that computes has a category. An op that moves data or states its type has none. */
+/* True if `d` has a category: ops that compute do; ops that move data or state a type do not. */
 static bool has_class(Lower *l, Datum d, Span span)
 {
   OpKind op;
@@ -98,7 +99,7 @@ const Policy *policy_of(const Lower *l, Datum callee)
 
 /* ---- a call of a def of the library ---- */
 
-/* Casts of the arguments of one call: to the category's type, or to the widest type. */
+/* The casts of the arguments of one call, to the category's type or to the widest type. */
 typedef struct Casting {
   const Policy *policy;
   DType low;

@@ -1,4 +1,4 @@
-/* Regions: the `precision` clause, autocast blocks, pins. */
+/* Makes regions: for the `precision` clause, for autocast and for pins. */
 #include "model.h"
 
 #define NARROW_KIND(KIND, name, ...) {#name, REGION_##name},
@@ -16,7 +16,7 @@ const char *region_kind_text(RegionKind kind)
   return "?";
 }
 
-/* False: the precision is unknown. */
+/* Finds a precision by name. Returns false if the name is unknown. */
 static bool kind_by_name(const char *name, RegionKind *out)
 {
   for (int i = 0; i < KIND_COUNT; i++)
@@ -27,8 +27,8 @@ static bool kind_by_name(const char *name, RegionKind *out)
   return false;
 }
 
-/* `f32`, `f16` and `bf16` are types, `off` and `tf32` are words. `off` is allowed for regions only,
- * not for a job: parameter `off`. */
+/* Reads a precision. `f32`, `f16` and `bf16` are types, `off` and `tf32` are words. `off` is
+ * allowed for regions only, not for a job: parameter `off`. */
 static bool kind_of_datum(Lower *l, Datum d, Span span, bool off, RegionKind *out)
 {
   if (d_is(d, D_error)) return false;
@@ -48,7 +48,7 @@ bool region_kind_of_datum(Lower *l, Datum d, Span span, RegionKind *out)
   return kind_of_datum(l, d, span, true, out);
 }
 
-/* Like eval(), but the message about an unknown name lists the precisions. */
+/* Evaluates a precision. The message about an unknown name lists the precisions. */
 static bool kind_of_expr(Lower *l, Scope *s, const Expr *e, bool off, RegionKind *out)
 {
   if (e->kind == EXPR_name && d_is(lookup_quiet(l, s, e->as.name, e->span), D_absent)) {
@@ -68,8 +68,8 @@ bool region_kind_of(Lower *l, Scope *s, const Expr *e, RegionKind *out)
   return kind_of_expr(l, s, e, true, out);
 }
 
-/* Tensor cores support a type from a certain compute capability on. Below that, libraries lack some
- * products and convolutions of the type, and emulate the rest slowly. */
+/* Rejects slow types. Tensor cores support a type from a certain compute capability on. Below
+ * it, libraries lack some products and convolutions of the type, and emulate the rest slowly. */
 static void check_target(Lower *l, DType d, Span span)
 {
   const char *target = l->c->options.target;
@@ -81,8 +81,8 @@ static void check_target(Lower *l, DType d, Span span)
   diag_help(l->c, "`precision f16`, which this GPU computes fast; or f32");
 }
 
-/* Equal regions are shared, so a layer that is called in a loop does not make a region for each
- * call. Above the limit the caller stays in its own region, after an error. */
+/* Returns a region. Equal regions are shared, so a layer in a loop does not make one for each call.
+ * Above the limit the caller stays in its own region, after an error. */
 uint16_t region_push(Lower *l, RegionKind kind, bool no_grad, Span span, const char *label)
 {
   Graph *g = l->g;
@@ -111,8 +111,8 @@ uint16_t region_push(Lower *l, RegionKind kind, bool no_grad, Span span, const c
   return (uint16_t)(g->regions.n - 1);
 }
 
-/* A copy of the current region for one call of checkpoint(). Inside another such call the region
- * does not change: the outer call already recomputes all of it. */
+/* Returns a copy of the current region for one call of checkpoint(). Inside another such call the
+ * region does not change: the outer call already recomputes all its nodes. */
 uint16_t region_checkpoint(Lower *l, Span span)
 {
   Graph *g = l->g;
@@ -130,7 +130,7 @@ uint16_t region_checkpoint(Lower *l, Span span)
 
 /* ---- the precision clause ---- */
 
-/* `precision f16 { scaler(init=1024.0) }`. False: the precision has no scaler. */
+/* Applies `precision f16 { scaler(init=1024.0) }`. Returns false if the precision has no scaler. */
 static bool clause_scaler(Lower *l, Scope *s, const Expr *e, RegionKind kind, bool overridden)
 {
   if (needs_scaler(kind)) {
@@ -147,8 +147,8 @@ static bool clause_scaler(Lower *l, Scope *s, const Expr *e, RegionKind kind, bo
   return false;
 }
 
-/* `tf32(true)`: like torch.backends.cuda.matmul.allow_tf32. It also applies to regions of f32 and
- * to regions with autocast off. In `precision tf32` it has no effect, and tf32(false) is a
+/* Applies `tf32(true)`, like torch.backends.cuda.matmul.allow_tf32. It also applies to regions of
+ * f32 and to regions with autocast off. In `precision tf32` it has no effect, and tf32(false) is a
  * contradiction. */
 static void clause_tf32(Lower *l, const Args *args, RegionKind kind)
 {
@@ -164,8 +164,8 @@ static void clause_tf32(Lower *l, const Args *args, RegionKind kind)
   diag_help(l->c, "`precision f32`: products as exact as f32 is");
 }
 
-/* `params(bf16)`: the type in which weights are stored, unless `store`, `.to(d)` or the Parameter
- * itself gives one. */
+/* Applies `params(bf16)`: the type in which weights are stored, unless `store`, `.to(d)` or the
+ * Parameter itself has a type. */
 static void clause_params(Lower *l, const Args *args)
 {
   if (args->at.n == 1 && !args->at.at[0].key) {
@@ -184,7 +184,7 @@ static void run_clause(Lower *l, const char *name, const Args *args, RegionKind 
   if (strcmp(name, "tf32") == 0) clause_tf32(l, args, kind);
 }
 
-/* True: the job has a scaler by this clause. */
+/* Applies a clause. Returns true if it gives the job a scaler. */
 static bool precision_clause(Lower *l, Scope *s, const Stmt *st, RegionKind kind, bool overridden)
 {
   static const char *const clauses[] = {"scaler", "policy", "accumulate", "params", "tf32"};
@@ -203,7 +203,7 @@ static bool precision_clause(Lower *l, Scope *s, const Stmt *st, RegionKind kind
   return false;
 }
 
-/* `precision O2`, unless the job itself declares the name O2. */
+/* Returns the level of `precision O2`, unless the job itself declares the name O2. */
 static const Level *level_of(Lower *l, Scope *s, const char *given, const Decl *decl)
 {
   const Expr *e = decl ? decl->as.object.value : NULL;
@@ -213,7 +213,7 @@ static const Level *level_of(Lower *l, Scope *s, const char *given, const Decl *
   return taken ? NULL : level_by_name(e->as.name);
 }
 
-/* The precision of the job, from the command line or else its text; false after a message. */
+/* Finds the precision of the job, from the command line or its text; false after a message. */
 static bool job_kind(Lower *l, Scope *s, const Decl *decl, RegionKind *out)
 {
   const char *given = setting_override(l, "precision");
@@ -228,7 +228,7 @@ static bool job_kind(Lower *l, Scope *s, const Decl *decl, RegionKind *out)
                 given);
 }
 
-/* decl is NULL in a job without the clause. Its precision is f32, unless --set gives another. */
+/* Reads the clause; decl is NULL in a job without it. The precision is then f32, or from --set. */
 void lower_precision(Lower *l, const Decl *decl)
 {
   Scope *s = scope_new(l, NULL, l->job, NULL);

@@ -7,13 +7,13 @@ void lower_no_scaler(Lower *l)
   l->g->scaler = (ampc_scaler_desc){.init = 1, .growth = 1, .backoff = 1, .min = 1, .max = 1};
 }
 
-/* Small gradients underflow in a type with fewer exponent bits than f32. */
+/* True if small gradients underflow in a type with fewer exponent bits than f32. */
 bool needs_scaler(RegionKind kind)
 {
   return ampc_type_of(region_low(kind))->exponent < ampc_type_of(AMPC_F32)->exponent;
 }
 
-/* Uses the defaults of scaler() in the layer library. --set can replace them here, too. */
+/* Applies the defaults of scaler() in the layer library. --set can replace them. */
 void default_scaler(Lower *l, RegionKind kind, Span span)
 {
   lower_no_scaler(l);
@@ -39,8 +39,8 @@ enum {
 };
 static const struct {
   const char *name;
-  ampc_domain domain; /* of a real number */
-  int64_t most;       /* largest value of a count, which is at least 1; 0: no count */
+  ampc_domain domain; /* range of a real number */
+  int64_t most;       /* largest value of a count, which is at least 1; 0: not a count */
 } scaler_numbers[SCALER_COUNT] = {
     [SCALER_init] = {"init", AMPC_SCALE, 0},
     [SCALER_growth] = {"growth", AMPC_ABOVE_ONE, 0},
@@ -52,7 +52,7 @@ static const struct {
     [SCALER_hysteresis] = {.name = "hysteresis", .most = AMPC_MOST_STEPS},
 };
 
-/* Number i, or the value that --set gives it: "scaler.init". `none` leaves the output unchanged. */
+/* Reads number i, or its value in --set: "scaler.init". `none` leaves the output unchanged. */
 static bool scaler_number(Lower *l, int i, Datum given, Span span, double *real, int64_t *count)
 {
   const char *name = scaler_numbers[i].name;
@@ -69,7 +69,7 @@ static bool scaler_truth(Lower *l, const char *name, Datum given, Span span, boo
          want_bool(l, given, span, arena_printf(l->arena, "`%s` of the scaler", name), out);
 }
 
-/* "skip" or "replay". */
+/* Reads "skip" or "replay". */
 static bool scaler_replay(Lower *l, Datum given, Span span, bool *out)
 {
   const char *text;
@@ -82,7 +82,7 @@ static bool scaler_replay(Lower *l, Datum given, Span span, bool *out)
                 "`on_overflow` of the scaler is \"%s\"; it must be \"skip\" or \"replay\"", text);
 }
 
-/* `replay` needs a lower scale: at the same scale the step would overflow again. */
+/* Checks that `replay` lowers the scale: at the same scale the step would overflow again. */
 static bool replay_helps(Lower *l, const ampc_scaler_desc *d, Span span)
 {
   if (!d->replay || (d->dynamic && d->hysteresis == 1)) return true;
@@ -94,7 +94,7 @@ static bool replay_helps(Lower *l, const ampc_scaler_desc *d, Span span)
       "a replay repeats the step at a lower scale, so the first overflow must lower the scale");
 }
 
-/* Compares the values that the kernels use. */
+/* Checks bounds by the values that the kernels use. */
 static bool scaler_bounds(Lower *l, const ampc_scaler_desc *d, Span span)
 {
   if (d->min <= d->init && d->init <= d->max) return true;
@@ -102,8 +102,8 @@ static bool scaler_bounds(Lower *l, const ampc_scaler_desc *d, Span span)
   return diag_help(l->c, "`min` and `max` bound the scale, so min <= init <= max");
 }
 
-/* scaler(mode, init, growth, backoff, interval, min, max, static, hysteresis, per_optimizer,
- * on_overflow) of the layer library */
+/* Runs scaler(mode, init, growth, backoff, interval, min, max, static, hysteresis, per_optimizer,
+ * on_overflow) of the layer library. */
 Datum native_scaler(Lower *l, Args *args)
 {
   ampc_scaler_desc *d = &l->g->scaler;

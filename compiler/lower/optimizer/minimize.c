@@ -1,5 +1,5 @@
-/* `minimize`: checks what the loss depends on, and appends the node that pass gradient replaces by
- * the backward pass, check, clip and update. */
+/* Lowers `minimize`: checks the nodes that the loss depends on, and appends the node that pass
+ * gradient replaces by the backward pass, check, clip and update. */
 #include "optimizer.h"
 #include "compiler/lower/model/model.h"
 #include "compiler/lower/watch.h"
@@ -11,7 +11,7 @@ typedef struct Reach { /* what a loss depends on */
   const Node *cut;     /* a node that cuts a path; or NULL */
 } Reach;
 
-/* `version` is the number of steps of the parameter's optimizers before the read. */
+/* Records a read of a parameter. `version`: how often its optimizers had stepped before. */
 static void reach_param(Lower *l, Reach *r, const Node *n, const Opt *opt)
 {
   uint32_t index = (uint32_t)attr_int(n, "index");
@@ -20,7 +20,7 @@ static void reach_param(Lower *l, Reach *r, const Node *n, const Opt *opt)
   if (p->optimizer >= 0 && attr_int(n, "version") != param_version(l, index)) r->stale = n;
 }
 
-/* The optimizer of the parameter that stepped last. */
+/* Returns the optimizer of the parameter that stepped last. */
 static const Opt *last_step(const Lower *l, uint32_t param)
 {
   const Opt *last = NULL;
@@ -32,14 +32,14 @@ static const Opt *last_step(const Lower *l, uint32_t param)
   return last;
 }
 
-/* Does the node pass its value on but no gradient, like detach? */
+/* True if the node passes its value on but no gradient, like detach. */
 static bool cuts(const Node *n)
 {
   return op_of(n)->tmpl == TMPL_alias && op_of(n)->gradient == grad_none;
 }
 
-/* Does the loss depend on the optimizer's parameters? Inputs precede their users in the array, so
- * one walk from the loss to the front is enough. */
+/* Finds out if the loss depends on the optimizer's parameters. Inputs precede their users in the
+ * array, so one pass from the loss to the front is enough. */
 static Reach reach(Lower *l, const Opt *opt, Value loss)
 {
   Reach r = {0};
@@ -53,16 +53,17 @@ static Reach reach(Lower *l, const Opt *opt, Value loss)
     } else if (cuts(n) || l->g->regions.at[n->region].no_grad) {
       r.cut = n;
     } else {
-      uint32_t values = n->op == OP_cast_like ? 1 : n->n_in; /* of the second input only the type */
+      /* cast_like reads only the type of its second input */
+      uint32_t values = n->op == OP_cast_like ? 1 : n->n_in;
       for (uint32_t i = 0; i < values; i++) needed[n->in[i].id] = true;
     }
   }
   return r;
 }
 
-/* PyTorch reports neither of these mistakes: a loss that no parameter can lower, and a loss of
- * values from before a step. An example of the second is a GAN that judges its generator by the
- * discriminator of before the step. */
+/* Reports two mistakes that PyTorch does not: a loss that no parameter can lower, and a loss of
+ * values from before a step, as in a GAN that judges its generator by the discriminator of before
+ * the step. */
 static bool check_loss(Lower *l, const Opt *o, Value loss, Span span)
 {
   Reach r = reach(l, o, loss);
@@ -105,8 +106,8 @@ static void append_minimize(Lower *l, Opt *o, Value loss, const Stmt *st)
   o->last = l->run->n_minimized + 1;
 }
 
-/* All optimizers of a block have the same `accumulate`, so they step together. With accumulation
- * each may minimize only once in a body, since one slot would otherwise sum the gradients of two
+/* Checks `accumulate`. All optimizers of a block have the same value, so they step together. With
+ * accumulation each may minimize only once in a body, since a slot would sum the gradients of two
  * losses. `another`: an earlier optimizer of the block has set `accumulate`. */
 static bool set_accumulate(Lower *l, const Opt *o, bool another, Span span)
 {
@@ -126,7 +127,8 @@ static bool set_accumulate(Lower *l, const Opt *o, bool another, Span span)
   return true;
 }
 
-/* "loss" is the first; "loss_opt" a later one; "loss_opt_2" again of the same optimizer. */
+/* Returns the name of a loss: "loss" for the first, "loss_opt" for a later one, "loss_opt_2" for
+ * the next one of that optimizer. */
 static const char *loss_name(Lower *l, const Opt *o)
 {
   const char *first = arena_printf(l->arena, "loss_%s", o->name), *name = first;
@@ -136,7 +138,7 @@ static const char *loss_name(Lower *l, const Opt *o)
   return name;
 }
 
-/* Finds the optimizers that a `minimize` names; false after a message. */
+/* Finds the optimizers that a `minimize` names; returns false after a message. */
 static bool find_optimizers(Lower *l, Scope *s, const NameList *names, Opt **out)
 {
   bool good = true;
@@ -157,8 +159,8 @@ static bool find_optimizers(Lower *l, Scope *s, const NameList *names, Opt **out
   return good;
 }
 
-/* `minimize loss with a, b`: one backward pass for the parameters of both, then a check, clip and
- * update for each. */
+/* Lowers `minimize loss with a, b`: one backward pass for the parameters of both, then a check,
+ * clip and update for each optimizer. */
 void lower_minimize(Lower *l, Frame *f, const Stmt *st)
 {
   const NameList *names = &st->as.minimize.optimizers;

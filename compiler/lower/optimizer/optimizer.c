@@ -1,5 +1,5 @@
-/* Optimizers, their settings, and `metric`. The settings of an optimizer are evaluated at its first
- * `minimize`, where the sizes of the train block are known, so a schedule can use
+/* Lowers optimizers, their settings, and `metric`. The settings of an optimizer are evaluated at
+ * its first `minimize`, where the sizes of the train block are known, so a schedule can use
  * `steps_per_epoch`. The arguments of each optimizer are in compiler/graph/optimizers.def; groups
  * are in param_group.c, schedules in schedule.c, `minimize` in minimize.c. */
 #include "optimizer.h"
@@ -11,8 +11,8 @@
 
 #define ARG(i) (args->at.at[i].value)
 
-/* Only adds the optimizer to the tables. Its settings may need total_steps, so they wait for the
- * block that trains with it. Group 0 has the parameters that no clause names. */
+/* Adds the optimizer to the tables. Its settings may need total_steps, so they wait for its train
+ * block. Group 0 has the parameters that no clause names. */
 Opt *declare_optimizer(Lower *l, File *f, const Decl *decl)
 {
   Opt *o = arena_new(l->arena, Opt);
@@ -32,12 +32,12 @@ Opt *declare_optimizer(Lower *l, File *f, const Decl *decl)
 /* The search for the parameters that an optimizer updates. */
 typedef struct Adoption {
   Opt *opt;
-  Span span;      /* of the optimizer's call */
+  Span span;      /* span of the optimizer's call */
   uint32_t count; /* parameters found, including rejected ones */
-  bool reported;  /* one was rejected; the others would be for the same reason */
+  bool reported;  /* one was rejected; others have the same fault */
 } Adoption;
 
-/* Eval blocks read the average of a weight, so only one optimizer may keep one. */
+/* Checks that only one optimizer averages a weight, since eval blocks read the average. */
 static bool check_averages(Lower *l, const Adoption *a, uint32_t param)
 {
   int other = share_average(l->g, param);
@@ -50,8 +50,8 @@ static bool check_averages(Lower *l, const Adoption *a, uint32_t param)
                    "eval blocks read one of them: leave out the `ema` of the other optimizer");
 }
 
-/* Skips frozen parameters and buffers without an error, since a model usually has some. A second
- * optimizer of a parameter gets a share, Note [shares]. */
+/* Adopts a parameter. Skips frozen parameters and buffers without an error, since a model usually
+ * has some. A second optimizer of a parameter gets a share, Note [shares]. */
 static void adopt(Lower *l, ParamSlot *p, const char *path, bool alias, void *data)
 {
   Adoption *a = data;
@@ -70,7 +70,7 @@ static void adopt(Lower *l, ParamSlot *p, const char *path, bool alias, void *da
     share_add(l->c, index, a->opt->index);
 }
 
-/* `Adam(net)`, `Adam(net.head)`, `Adam([encoder, decoder])` */
+/* Adopts the parameters of `Adam(net)`, `Adam(net.head)`, `Adam([encoder, decoder])`. */
 static bool adopt_all(Lower *l, Datum model, Adoption *a)
 {
   if (model.kind == D_list) {
@@ -95,13 +95,13 @@ static bool adopt_all(Lower *l, Datum model, Adoption *a)
 
 /* ---- settings ---- */
 
-/* "opt.lr", "opt.group1.lr": the key in --set and in checkpoints. */
+/* Returns "opt.lr", "opt.group1.lr": the key in --set and in checkpoints. */
 static const char *setting_key(Lower *l, const char *group, const char *name)
 {
   return arena_printf(l->arena, "%s.%s", group, name);
 }
 
-/* optimizers.c has checked that the table has every setting. */
+/* Returns the range of a setting. optimizers.c has checked that the table has every setting. */
 static ampc_domain domain_of(const char *name)
 {
   ampc_domain domain = AMPC_FINITE;
@@ -109,7 +109,7 @@ static ampc_domain domain_of(const char *name)
   return domain;
 }
 
-/* Can the setting be `none`? */
+/* True if the setting can be `none`. */
 static bool is_optional(Lower *l, const Opt *o, const char *name)
 {
   const OptimizerInfo *row = optimizer_of(&l->g->optimizers.at[o->index]);
@@ -117,7 +117,7 @@ static bool is_optional(Lower *l, const Opt *o, const char *name)
   return optimizer_setting_find(row, name, &i) && row->setting[i]->optional;
 }
 
-/* Applies --set to *v, and checks that it is a value of the setting. `key` is that of its group. */
+/* Applies --set to *v, and checks that it is a value of the setting. `key`: key of the group. */
 bool check_setting(Lower *l, const Opt *o, const char *key, const char *name, Datum *v, Span span)
 {
   if (!setting_value(l, setting_key(l, key, name), v)) return false;
@@ -141,13 +141,13 @@ static bool add_setting(Lower *l, Opt *o, const char *name, Datum v, Span span)
   return true;
 }
 
-/* Is it the literal 0? A schedule is not, whatever value it has during a run. */
+/* True for the literal 0, not for a schedule, whatever value it has during a run. */
 static bool is_zero(Datum v)
 {
   return d_is_number(v) && d_number(v) == 0;
 }
 
-/* Does group `group` have the settings that a moment or a flag of optimizers.def requires? */
+/* True if group `group` has the settings that a moment or a flag of optimizers.def requires. */
 static bool condition_holds(const Opt *o, uint32_t group, uint32_t flags, uint32_t n,
                             SettingCondition c)
 {
@@ -160,7 +160,7 @@ static bool condition_holds(const Opt *o, uint32_t group, uint32_t flags, uint32
   return true;
 }
 
-/* "a momentum and no dampening" */
+/* Returns "a momentum and no dampening" */
 static const char *condition_text(Lower *l, const OptimizerInfo *row, SettingCondition c)
 {
   Text t = text_new(l->arena);
@@ -172,7 +172,7 @@ static const char *condition_text(Lower *l, const OptimizerInfo *row, SettingCon
   return t.at;
 }
 
-/* The two numbers of `clamp` must be in order. A schedule cannot be checked here. */
+/* Checks that the two numbers of `clamp` are in order. A schedule cannot be checked here. */
 static bool check_clamp(Lower *l, const Opt *o, uint32_t group, Span span)
 {
   const char *key;
@@ -226,7 +226,7 @@ bool set_flag(Lower *l, const OptimizerArgument *a, ParamGroup *group, Datum v, 
   return true;
 }
 
-/* Is an optional setting given? */
+/* True if an optional setting is given. */
 static bool has_setting(const Opt *o, const char *name)
 {
   for (uint32_t i = 0; i < o->n_settings; i++)
@@ -234,7 +234,7 @@ static bool has_setting(const Opt *o, const char *name)
   return false;
 }
 
-/* check_library() has checked that every argument is given. */
+/* Returns an argument. check_library() has checked that every argument is given. */
 static const Datum *named_argument(const OptimizerInfo *row, const Args *args, const char *name)
 {
   for (uint32_t i = 0; i < args->at.n; i++)
@@ -262,7 +262,7 @@ static bool add_arguments(Lower *l, Opt *o, const Args *args)
 
 /* Reads the number of bodies per step. It is read before the other settings, since total_steps
  * counts steps. If `accumulate` is not in the declaration itself (`optimizer opt = mine(net)`), it
- * is known only after them. */
+ * is known only after the other settings. */
 static bool read_accumulate(Lower *l, Opt *o, Datum v, Span span)
 {
   int64_t n;
@@ -293,7 +293,7 @@ static bool find_accumulate(Lower *l, Opt *o)
   return true;
 }
 
-/* _optimizer("SGD", model, clip_norm, accumulate, lr=lr, ...): every argument of the table */
+/* Runs _optimizer("SGD", model, clip_norm, accumulate, lr=lr, ...): every argument of the table. */
 static Datum run_optimizer(Lower *l, Args *args)
 {
   Opt *o = l->settings_of;
@@ -319,7 +319,7 @@ static Datum run_optimizer(Lower *l, Args *args)
   return (Datum){.kind = D_optimizer, .as.optimizer = o};
 }
 
-/* "SGD(...), Adam(...) or AdamW(...)" */
+/* Returns "SGD(...), Adam(...) or AdamW(...)" */
 static const char *optimizer_choice(Lower *l)
 {
   Text t = text_new(l->arena);
@@ -348,8 +348,9 @@ bool optimizer_settle(Lower *l, Opt *o)
   return o->good = v.kind == D_optimizer;
 }
 
-/* A schedule in an optimizer counts the steps that the optimizer has taken. A step that is skipped
- * because of a NaN does not count. Value 0 for `none`; false after a message. */
+/* Makes the node of a setting. A schedule in it counts the steps that the optimizer has taken. A
+ * step that is skipped because of a NaN does not count. *out is value 0 for `none`; false after a
+ * message. */
 bool optimizer_setting(Lower *l, const Opt *o, uint32_t group, uint32_t i, Value *out)
 {
   const char *key;
@@ -378,8 +379,8 @@ bool has_metric(const Lower *l, const char *name)
   return false;
 }
 
-/* The index of a metric of the block. All variants use the metrics of the first one, which checks
- * their names. -1: the name is already used. */
+/* Returns the index of a metric of the block; -1 if the name is already used. All variants use the
+ * metrics of the first one, which checks their names. */
 static int64_t add_metric(Lower *l, Metric m, Span span)
 {
   uint32_t index = l->run->first_metric + l->run->n_metrics;
@@ -393,8 +394,8 @@ static int64_t add_metric(Lower *l, Metric m, Span span)
   return index;
 }
 
-/* A metric is printed as one number, so its value becomes a scalar of a float type. OP_metric sums
- * it over the samples. */
+/* Lowers a metric. It is printed as one number, so its value becomes a scalar of a float type.
+ * OP_metric sums it over the samples. */
 void lower_metric(Lower *l, const char *name, Value value, bool is_loss, Span span)
 {
   int64_t index = add_metric(l, (Metric){.name = name, .is_loss = is_loss}, span);
@@ -419,7 +420,7 @@ void lower_statistics(Lower *l, const char *name, const Statistics *s, Span span
          ATTRS({"metric", {.i = index}}, {"samples", {.i = l->run->batch}}));
 }
 
-/* _statistics(values, "f1_macro", "f1"): a value for `metric`, of a kind of AMPC_METRICS */
+/* Runs _statistics(values, "f1_macro", "f1"): a value for `metric`, of a kind of AMPC_METRICS. */
 static Datum run_statistics(Lower *l, Args *args)
 {
   static const char *const names[AMPC_METRIC_KIND_COUNT] = {

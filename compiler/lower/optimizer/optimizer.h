@@ -7,33 +7,34 @@
 Opt *declare_optimizer(Lower *l, File *f, const Decl *decl);
 bool optimizer_settle(Lower *l, Opt *o);
 bool check_setting(Lower *l, const Opt *o, const char *key, const char *name, Datum *v, Span span);
-/* Determines the moments that a group keeps from its settings. Reports flags that do not fit. */
+/* Determines from a group's settings the moments that it keeps. Reports flags that do not fit. */
 bool settle_group(Lower *l, const Opt *o, uint32_t group, Span span);
 bool set_flag(Lower *l, const OptimizerArgument *a, ParamGroup *group, Datum v, Span span);
-/* The values of the settings that an argument sets: `v` itself, or the elements of list `v`. NULL
- * after a message. */
+/* Returns the values of the settings that an argument sets: `v` itself, or the elements of list
+ * `v`. Returns NULL after a message. */
 const Datum *argument_values(Lower *l, const OptimizerArgument *a, const Datum *v, Span span);
-/* The node of setting i; value 0 for `none`. Returns false after a message. */
+/* Makes the node of setting i; value 0 for `none`. Returns false after a message. */
 bool optimizer_setting(Lower *l, const Opt *o, uint32_t group, uint32_t i, Value *out);
-bool has_metric(const Lower *l, const char *name); /* of the current block, so far */
+/* True for metrics of the current block so far. */
+bool has_metric(const Lower *l, const char *name);
 void lower_metric(Lower *l, const char *name, Value value, bool is_loss, Span span);
 void lower_statistics(Lower *l, const char *name, const Statistics *s, Span span);
 extern const Native optimizer_natives[], schedule_natives[];
 
 /* ---- param_group.c ---- */
 bool optimizer_groups(Lower *l, Opt *o, Datum model);
-/* The value and the key of setting i for the parameters of group `group`. */
+/* Returns the value and the key of setting i for the parameters of group `group`. */
 Datum group_setting(const Opt *o, uint32_t group, uint32_t i, const char **key);
 
 /* ---- minimize.c ---- */
 void lower_minimize(Lower *l, Frame *f, const Stmt *s);
 
 /* ---- schedule.c ---- */
-Value setting_node(Lower *l, const char *key, double number, ampc_domain domain,
-                   Span span); /* one node for each key and block */
-/* The node of a setting that is a schedule or arithmetic on schedules. `step` counts the steps;
- * `key`, "opt.lr", is the prefix of the keys of its arguments; `domain` is the range of the
- * setting. Value 0 after a message. */
+/* Returns the node of a setting: one node for each key and block. */
+Value setting_node(Lower *l, const char *key, double number, ampc_domain domain, Span span);
+/* Returns the node of a setting that is a schedule or arithmetic on schedules. `step` counts the
+ * steps; `key`, "opt.lr", is the prefix of the keys of its arguments; `domain` is the range of the
+ * setting. Returns value 0 after a message. */
 Value setting_schedule(Lower *l, const Schedule *s, Value step, const char *key, ampc_domain domain,
                        Span span);
 Datum extreme_schedule(Lower *l, const Args *args); /* `min(a, b)` in a setting */

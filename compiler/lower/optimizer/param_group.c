@@ -1,18 +1,18 @@
-/* `group(*patterns, **settings)` in an optimizer: parameters with their own settings. A parameter
- * belongs only to the last clause that names it. A setting that this clause does not set is the
- * optimizer's, even if an earlier clause sets it. */
+/* Lowers `group(*patterns, **settings)` in an optimizer: parameters with their own settings. A
+ * parameter belongs only to the last clause that names it. A setting that this clause does not set
+ * is the optimizer's, even if an earlier clause sets it. */
 #include "optimizer.h"
 #include "compiler/lower/model/model.h"
 #include "compiler/graph/shares.h"
 
-/* The optimizer and the group of the parameters that match. */
+/* The optimizer and the group that matching parameters join. */
 typedef struct Member {
   Opt *opt;
   uint32_t group;
 } Member;
 
-/* Patterns may also match what the optimizer does not update: buffers, frozen parameters, parts of
- * other models. Those do not change. */
+/* Adds a parameter to the group. Patterns may also match buffers, frozen parameters and other
+ * models, which the optimizer does not update. These do not change. */
 static void join(Lower *l, ParamSlot *p, void *data)
 {
   const Member *m = data;
@@ -23,12 +23,12 @@ static void join(Lower *l, ParamSlot *p, void *data)
 
 /* ---- what patterns can name ---- */
 
-/* The module or parameter at which patterns start. In a list of models, paths begin with the
+/* Adds a module or parameter at which patterns start. In a list of models, paths begin with the
  * model's name, since two models may have equal paths. */
 static void add_root(Lower *l, Datum part, bool listed, RootVec *roots)
 {
   const Instance *m = part.kind == D_param ? part.as.param->owner : part.as.instance;
-  if (!m || !m->path) return; /* outside of any model: no optimizer updates it */
+  if (!m || !m->path) return; /* outside of any model: never updated */
   const char *path = m->path;
   if (part.kind == D_param)
     path = arena_printf(l->arena, "%s%s%s", path, path[0] ? "." : "", part.as.param->name);
@@ -36,7 +36,7 @@ static void add_root(Lower *l, Datum part, bool listed, RootVec *roots)
   vec_push(l->arena, roots, (Root){part, path});
 }
 
-/* Adds what the optimizer updates: a model, a part of one, or a list. */
+/* Adds what the optimizer updates: a model, a submodule, or a list. */
 static void add_roots(Lower *l, Datum model, bool listed, RootVec *roots)
 {
   if (model.kind != D_list) add_root(l, model, listed, roots);
@@ -46,7 +46,7 @@ static void add_roots(Lower *l, Datum model, bool listed, RootVec *roots)
 
 /* ---- settings ---- */
 
-/* Setting i of `group`, and its key: the clause's own setting, or else the optimizer's. */
+/* Returns setting i of `group`, and its key: the clause's own setting, or else the optimizer's. */
 Datum group_setting(const Opt *o, uint32_t group, uint32_t i, const char **key)
 {
   const SettingGroup *g = group ? &o->groups.at[group - 1] : NULL;
@@ -83,7 +83,8 @@ static bool unknown_argument(Lower *l, const OptimizerInfo *row, const ArgValue 
   return false;
 }
 
-/* A group accepts the arguments of the optimizer's row that do not apply to the whole. */
+/* Sets an argument of a group: an argument of the optimizer that does not apply to it as a
+ * whole. */
 static bool set_argument(Lower *l, const Opt *o, SettingGroup *g, ParamGroup *group,
                          const ArgValue *arg)
 {
@@ -101,7 +102,7 @@ static bool set_argument(Lower *l, const Opt *o, SettingGroup *g, ParamGroup *gr
   return unknown_argument(l, row, arg);
 }
 
-/* --set can give a group a setting that its clause does not set. */
+/* Sets settings from --set, which may name one that the group's clause does not set. */
 static bool set_from_options(Lower *l, const Opt *o, SettingGroup *g, Span span)
 {
   for (uint32_t i = 0; i < o->n_settings; i++) {
@@ -115,7 +116,7 @@ static bool set_from_options(Lower *l, const Opt *o, SettingGroup *g, Span span)
 
 /* ---- clauses ---- */
 
-/* `group("**.bias", weight_decay=0.0)`: patterns, then settings. */
+/* Lowers `group("**.bias", weight_decay=0.0)`: patterns, then settings. */
 static bool group_clause(Lower *l, Opt *o, const Args *args, Match *m)
 {
   Optimizer *q = &l->g->optimizers.at[o->index];
@@ -137,7 +138,7 @@ static bool group_clause(Lower *l, Opt *o, const Args *args, Match *m)
   return settle_group(l, o, index, args->span);
 }
 
-/* The only clause of an optimizer is `group`. */
+/* Lowers a clause of an optimizer: `group` is the only one. */
 static bool clause(Lower *l, Opt *o, const Stmt *st, Match *m)
 {
   const Expr *e = st->kind == STMT_expr ? st->as.value : NULL;
@@ -150,7 +151,7 @@ static bool clause(Lower *l, Opt *o, const Stmt *st, Match *m)
   return group_clause(l, o, &args, m);
 }
 
-/* Runs after the optimizer's own settings, which are the defaults of its groups. */
+/* Lowers groups after the optimizer's own settings, which are the defaults of its groups. */
 bool optimizer_groups(Lower *l, Opt *o, Datum model)
 {
   bool good = true;

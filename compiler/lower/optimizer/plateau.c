@@ -1,7 +1,7 @@
-/* plateau_schedule(lr, metric, ...): a setting that the run lowers when a metric of an eval block
- * stops improving. Kernels read it like any setting, as "opt.lr.start". The rule for lowering it is
- * data of the plan, for runtime/train/plateau.c. The eval block may come after the train block, so
- * the metric is looked up after all blocks. */
+/* Lowers plateau_schedule(lr, metric, ...): a setting that the run lowers when a metric of an eval
+ * block stops improving. Kernels read it like any setting, as "opt.lr.start". The rule for lowering
+ * it is data of the plan, for runtime/train/plateau.c. The eval block may come after the train
+ * block, so the metric is looked up after all blocks. */
 #include "plateau.h"
 #include "optimizer.h"
 #include "runtime/plan/number.h"
@@ -12,8 +12,8 @@ static const char *of_plateau(Lower *l, const char *name)
   return arena_printf(l->arena, "`%s` of plateau_schedule", name);
 }
 
-/* Defined in C, since `metric` is a reserved word and so cannot name an argument of a def in the
- * layer library. Arguments and defaults are those of torch.optim.lr_scheduler.ReduceLROnPlateau. */
+/* In C, since `metric` is a reserved word and so cannot name an argument of a def of the library.
+ * Arguments and defaults are as in torch.optim.lr_scheduler.ReduceLROnPlateau. */
 enum { LR, METRIC, FACTOR, PATIENCE, MODE, THRESHOLD, RELATIVE, COOLDOWN, LEAST, EPS, ARGUMENTS };
 static const char *const names[ARGUMENTS] = {"lr",     "metric",    "factor",         "patience",
                                              "mode",   "threshold", "threshold_mode", "cooldown",
@@ -30,7 +30,7 @@ static bool want_real(Lower *l, const Datum *value, uint32_t i, Span span, ampc_
   return want_in(l, value[i], span, of_plateau(l, names[i]), domain, out);
 }
 
-/* Accepts one of two words; *out becomes true for the second one. */
+/* Accepts one of two words; *out becomes true for the second word. */
 static bool want_word(Lower *l, const Datum *value, uint32_t i, Span span, const char *const two[2],
                       bool *out)
 {
@@ -79,7 +79,7 @@ static Datum run_plateau(Lower *l, Args *args)
 
 /* ---- the setting ---- */
 
-/* A number of the schedule, which --set can replace: "opt.lr.factor". */
+/* Reads a number of the schedule, which --set can replace: "opt.lr.factor". */
 static bool real_of(Lower *l, const char *key, const char *name, ampc_domain domain, Span span,
                     double *at)
 {
@@ -97,7 +97,7 @@ static bool count_of(Lower *l, const char *key, const char *name, Span span, int
                                                  (Counts){0, AMPC_MOST_STEPS}, at);
 }
 
-/* `key`: "opt.lr"; `domain`: the range of the setting. */
+/* Returns the node of the setting. `key`: "opt.lr"; `domain`: the range of the setting. */
 Value plateau_node(Lower *l, const Plateau *from, const char *key, ampc_domain domain, Span span)
 {
   Plateau p = *from;
@@ -117,7 +117,7 @@ Value plateau_node(Lower *l, const Plateau *from, const char *key, ampc_domain d
   uint32_t before = l->g->settings.n;
   Value v = setting_node(l, arena_printf(l->arena, "%s.start", key), p.start, domain, span);
   p.rule.setting = (uint32_t)attr_int(ir_node(l->g, v), "index");
-  if (p.rule.setting < before) return v; /* another block has already made it */
+  if (p.rule.setting < before) return v; /* another block has made the setting */
   vec_push(l->arena, &l->plateaus, p);
   return v;
 }
@@ -129,7 +129,7 @@ static bool is_judge(const Graph *g, const Metric *m)
   return g->blocks.at[m->block].kind == AMPC_EVAL && m->kind != AMPC_METRIC_CONFUSION;
 }
 
-/* The name is "acc" or "eval2.acc". */
+/* True if `name` is the metric's name: "acc" or "eval2.acc". */
 static bool is_named(const Lower *l, const Metric *m, const char *name)
 {
   const char *block = l->g->blocks.at[m->block].name;
@@ -180,7 +180,7 @@ static bool find_metric(Lower *l, Plateau *p)
   return false;
 }
 
-/* A prompt that watches a value of a train block evaluates nothing: it needs no metric. */
+/* In `amp repl`, watching a value of a train block evaluates nothing and needs no metric. */
 void plateaus_settle(Lower *l)
 {
   for (uint32_t i = 0; i < l->plateaus.n && !l->c->options.watch; i++)

@@ -3,13 +3,13 @@
 #include "compiler/lower/lower.h"
 
 typedef struct Plateau {
-  const char *metric; /* the name in the program */
+  const char *metric; /* the metric's name in the program */
   double start;
-  ampc_plateau rule; /* its setting and metric are set when they are known */
+  ampc_plateau rule; /* rule.setting and rule.metric are set when they are known */
   Span span;
 } Plateau;
 
-/* The setting "KEY.start" of such a schedule. `key` and `domain` are as for setting_schedule(). */
+/* Returns the setting "KEY.start". `key` and `domain` are as for setting_schedule(). */
 Value plateau_node(Lower *l, const Plateau *p, const char *key, ampc_domain domain, Span span);
 /* Runs after all blocks: finds the metrics. */
 void plateaus_settle(Lower *l);

@@ -1,7 +1,7 @@
-/* Schedules: run-time numbers, computed from the number of steps that an optimizer has taken. Also
- * the nodes of settings: numbers that are data of the program, so --set and checkpoints can change
- * them. The arguments of a schedule are settings too: `lr=cosine_schedule(0.1, steps=100)` of `opt`
- * makes opt.lr.peak, opt.lr.steps, ... */
+/* Lowers schedules: run-time numbers, computed from the number of steps that an optimizer has
+ * taken. It also makes the nodes of settings: numbers that are data of the program, so --set and
+ * checkpoints can change them. The arguments of a schedule are settings too:
+ * `lr=cosine_schedule(0.1, steps=100)` of `opt` makes opt.lr.peak, opt.lr.steps, ... */
 #include "optimizer.h"
 #include "plateau.h"
 
@@ -9,8 +9,9 @@
 
 /* ---- nodes of settings and schedules ---- */
 
-/* The program reads a setting from STATE at run time, so `--set opt.lr=` and a resumed run can
- * change it without a new compile. A key is one setting, however many blocks read it. */
+/* Returns the node of a setting. The program reads a setting from STATE at run time, so `--set
+ * opt.lr=` and a resumed run can change it without a new compile. All blocks share the setting of a
+ * key. */
 Value setting_node(Lower *l, const char *key, double number, ampc_domain domain, Span span)
 {
   uint32_t n = l->g->settings.n;
@@ -31,8 +32,8 @@ typedef struct Purpose {
   Span span;
 } Purpose;
 
-/* A schedule of an optimizer counts its updates. So its length follows from the length of the block
- * only if the optimizer updates at a fixed interval of steps. */
+/* Checks that updates are evenly spaced. A schedule counts updates. So its length follows from the
+ * length of the block only if the optimizer updates at a fixed interval. */
 static bool counts_evenly(Lower *l, const Setting *s, Span span)
 {
   const Run *r = l->run;
@@ -49,9 +50,9 @@ static bool counts_evenly(Lower *l, const Setting *s, Span span)
   return diag_help(l->c, "set `steps=` to the total number of its updates");
 }
 
-/* A setting that holds the number of steps of the block. Pass plan computes it from the job; the
- * run corrects it, since --steps and the length of the data can change it. If several train blocks
- * read the setting, it is the sum of their steps. */
+/* Returns a setting that holds the number of steps of the block. Pass plan computes it from the
+ * job; the run corrects it, since --steps and the length of the data can change it. If several
+ * train blocks read the setting, it is the sum of their steps. */
 static Value length_node(Lower *l, const char *key, Span span, bool of_updates)
 {
   enum { NAMED = 64 };
@@ -69,7 +70,7 @@ static Value length_node(Lower *l, const char *key, Span span, bool of_updates)
   return v;
 }
 
-/* Input `input` of the op: in an optimizer a setting called `name`, elsewhere a constant. */
+/* Returns input `input` of the op: a setting called `name`, or outside of optimizers a constant. */
 static Value argument_node(Lower *l, const Purpose *to, const InputInfo *input, const char *name,
                            double number, bool own)
 {
@@ -86,7 +87,8 @@ static Value argument_node(Lower *l, const Purpose *to, const InputInfo *input, 
   return setting_node(l, key, number, domain, to->span);
 }
 
-/* A repeated op makes a chain: value -> op(value, first) -> op(that, second) -> ... */
+/* Returns the node of a schedule. A repeated op makes a chain: value -> op(value, first) ->
+ * op(that, second) -> ... */
 static Value schedule_node(Lower *l, const Schedule *s, Value step, const char *key,
                            ampc_domain domain, Span span)
 {
@@ -114,12 +116,13 @@ typedef struct Making {
   Value step;
   const char *key;
   Span span;
-  uint32_t schedules; /* so far; the arguments of the second one get keys such as opt.lr.2.peak */
+  /* schedules so far; arguments of the second one get keys such as opt.lr.2.peak */
+  uint32_t schedules;
 } Making;
 
 static Value part_node(Lower *l, Making *m, Datum d);
 
-/* Numbers here are constants of the program; arguments of schedules are settings. */
+/* Returns arithmetic. Its numbers are constants; arguments of schedules are settings. */
 static Value arithmetic_node(Lower *l, Making *m, const Schedule *s)
 {
   Value in[MAX_SIGNATURE];
@@ -191,16 +194,16 @@ Datum counting_schedule(Lower *l, OpKind op)
   return (Datum){.kind = D_schedule, .as.schedule = s};
 }
 
-/* A schedule outside of optimizers, `0.1 * cosine_schedule(...)`, counts the steps of the run. */
+/* Returns the node of a schedule outside of optimizers, which counts the steps of the run. */
 Value schedule_value(Lower *l, const Schedule *s, Span span)
 {
   Value step = ir_append(l->c, &l->at, OP_step, NULL, 0, NULL);
   return schedule_node(l, s, step, NULL, AMPC_FINITE, span);
 }
 
-/* The numbers of a list. With `one`, all of them are values of the one input `input`; otherwise
- * element i is the value of input[i]. `steps=none` sets a bit of *own: the block's own number of
- * steps. */
+/* Returns the numbers of a list. With `one`, all of them are values of the one input `input`;
+ * otherwise element i is the value of input[i]. `steps=none` sets a bit of *own: the block's own
+ * number of steps. */
 static const double *want_numbers(Lower *l, Datum list, const InputInfo *input, bool one, Span span,
                                   uint32_t *own)
 {
@@ -220,9 +223,9 @@ static const double *want_numbers(Lower *l, Datum list, const InputInfo *input, 
   return numbers;
 }
 
-/* _schedule("linear", [start, ...]): the op schedule_linear, applied to the steps taken and these
- * numbers. _schedule("milestone", [value, gamma], milestones) applies the op once for each element
- * of the list, which is its last input. Each result replaces the first number of the next
+/* Runs _schedule("linear", [start, ...]): the op schedule_linear, applied to the steps taken and
+ * these numbers. _schedule("milestone", [value, gamma], milestones) applies the op once for each
+ * element of the list, which is its last input. Each result replaces the first number of the next
  * application. */
 static Datum run_schedule(Lower *l, Args *args)
 {
@@ -240,7 +243,7 @@ static Datum run_schedule(Lower *l, Args *args)
   return (Datum){.kind = D_schedule, .as.schedule = s};
 }
 
-/* Defined in C: `every` is a reserved word, so no def can have such an argument. */
+/* Runs a schedule that is in C: `every` is a reserved word, so no def can have such an argument. */
 static Datum run_with_every(Lower *l, Args *args)
 {
   static const char *const step[] = {"lr", "every", "gamma"};

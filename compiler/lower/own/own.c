@@ -1,6 +1,5 @@
-/* `op name(x: float[N, D]) -> (y: float[N, D]) { ... }`: checks of the declaration, and calls.
- * Sizes and numbers of a call are constants of the kernel text, so each call makes an op of its
- * own. */
+/* Checks and calls `op name(x: float[N, D]) -> (y: float[N, D]) { ... }`. Sizes and numbers of a
+ * call are constants of the kernel text, so each call makes an op of its own. */
 #include "own.h"
 #include "compiler/lower/model/model.h"
 #include "compiler/graph/ops.h"
@@ -100,7 +99,7 @@ static bool check_backward(Lower *l, const OwnDecl *own)
   return diag_help(l->c, "it is given the gradient of each output");
 }
 
-/* The number of threads must be given exactly once. */
+/* Checks that the number of threads is given exactly once. */
 static bool check_launch(Lower *l, const OwnDecl *own)
 {
   const Expr *const *at = own->clause;
@@ -168,7 +167,7 @@ static bool set_cast(OwnCall *k)
                 d_kind_text(k->l, d));
 }
 
-/* A number of the launch; -1 if it is not given. */
+/* Reads a number of the launch; -1 if it is not given. */
 static bool launch_number(OwnCall *k, OwnClause clause, int64_t most, int64_t *out)
 {
   const Expr *e = k->decl->clause[clause];
@@ -277,7 +276,7 @@ static bool check_text(const OwnCall *k)
   return diag_help(k->l->c, "add `%s = \"...\"`, in %s", word, target->own_language);
 }
 
-/* One tensor, or a tuple if there are several outputs. */
+/* Returns one tensor, or a tuple if there are several outputs. */
 static Datum results_of(OwnCall *k, Value op)
 {
   Value out[MAX_RESULTS];

@@ -3,10 +3,10 @@
 #include "compiler/lower/elaborate.h"
 #include "compiler/lower/evaluate.h"
 
-/* Checks what does not depend on a call: clauses, names, types, texts. */
+/* Checks a declaration without its calls: clauses, names, types, texts. */
 Datum declare_own(Lower *l, File *f, const Decl *d);
 Datum call_own(Lower *l, const OwnDecl *own, Args *args);
-/* own_text.c: reads a string or file("k.cu"); false after a message. */
+/* own_text.c: reads a string or file("k.cu"); returns false after a message. */
 bool own_text(Lower *l, File *f, const Expr *e, OwnText *out);
 /* own_names.c: checks that names are not reserved in C, C++ and CUDA, and are unique. */
 bool own_check_names(Lower *l, const OwnDecl *own);

@@ -1,11 +1,11 @@
-/* `def backward(dy)` of an op is elaborated after the call, with autocast off: Note [own backward]
- * in own.h. Its scope has the inputs as the op gets them, the outputs, sizes and numbers. */
+/* Elaborates `def backward(dy)` of an op after the call, with autocast off: Note [own backward] in
+ * own.h. Its scope has the inputs of the op's node, the outputs, sizes and numbers. */
 #include "own.h"
 #include "compiler/lower/model/model.h"
 
-/* Backward is needed only where something is differentiated, and not inside backward itself. jvp
- * transposes backward in any block, so an op that backward calls needs its own backward, which may
- * call the first op again. Each jvp therefore goes two calls deep, and its nodes may be
+/* True if backward is needed: where something is differentiated, and not inside backward itself.
+ * jvp transposes backward in any block, so an op that backward calls needs its own backward, which
+ * may call the first op again. Each jvp therefore goes two calls deep, and its nodes may be
  * differentiated again by another jvp. */
 static bool is_wanted(const Lower *l)
 {
@@ -19,7 +19,7 @@ static void bind_operand(Lower *l, Scope *s, const OwnTensor *t, Value op, uint3
   scope_bind(l, s, t->name, d_tensor(own_operand(l->c, &l->at, op, i)), t->span);
 }
 
-/* The names of the forward signature, then the gradients of the outputs. */
+/* Binds the names of the forward signature, then the gradients of the outputs. */
 static bool bind_operands(Lower *l, const OwnDecl *decl, Scope *s, Value op)
 {
   const OwnOp *own = own_of(ir_node(l->g, op));

@@ -1,5 +1,5 @@
-/* Names of the signature of an op, which its text uses. C, C++ and CUDA must accept them, and they
- * must be unique. */
+/* Checks the names of the signature of an op, which its text uses. C, C++ and CUDA must accept
+ * them, and they must be unique. */
 #include "own.h"
 
 /* Reserved words of C, C++ and CUDA, and names that the template around a text defines. */
@@ -29,7 +29,7 @@ static bool is_word(const char *name)
   return strncmp(name, "__", 2) == 0;
 }
 
-/* A tensor `x` also defines the type `x_t` of its elements. */
+/* True if two names collide. A tensor `x` also defines the type `x_t` of its elements. */
 static bool collides(const char *a, const char *b)
 {
   size_t n = strlen(a), m = strlen(b);
@@ -70,7 +70,7 @@ static bool check_list(NameCheck *k, const ParamList *p)
   return good;
 }
 
-/* Checks the sizes that the signature names. A size that is named again is the same one. */
+/* Checks the sizes that the signature names. Several uses of a name mean one size. */
 static bool check_sizes(NameCheck *k, const ParamList *p)
 {
   bool good = true;

@@ -1,10 +1,10 @@
-/* The text of an op: a string in the job, or a file next to it. */
+/* Reads the text of an op: a string in the job, or a file next to it. */
 #include "own.h"
 #include "compiler/syntax/source.h"
 #include "runtime/plan/shown.h"
 
-/* A string without escapes has the same bytes as its literal, so messages can point to a position
- * in it. For a string with escapes they point to the whole literal. */
+/* Returns the text of a string. Without escapes it has the bytes of its literal, so messages can
+ * point to a position in it. With escapes they point to the whole literal. */
 static OwnText string_text(Lower *l, const Expr *e)
 {
   OwnText out = {.text = e->as.string.text, .size = (uint32_t)e->as.string.size};
@@ -17,7 +17,7 @@ static OwnText string_text(Lower *l, const Expr *e)
   return out;
 }
 
-/* file("k.cu"). The path is relative to the file that contains the call. */
+/* Reads file("k.cu"). The path is relative to the file that contains the call. */
 static bool file_text(Lower *l, File *f, const Expr *e, OwnText *out)
 {
   Args args = {.span = e->span};
@@ -30,8 +30,8 @@ static bool file_text(Lower *l, File *f, const Expr *e, OwnText *out)
   return text != NULL;
 }
 
-/* Finds the first character that an editor or a terminal would interpret. *escape is empty if there
- * is none. */
+/* Finds the first character that an editor or a terminal would interpret. *escape is empty if the
+ * text has no such character. */
 static Span hidden_character(const OwnText *t, char escape[AMPC_ESCAPE_ROOM])
 {
   uint32_t at = 0, n = 0;
@@ -43,8 +43,8 @@ static Span hidden_character(const OwnText *t, char escape[AMPC_ESCAPE_ROOM])
   return t->raw ? (Span){t->span.start + at - n, t->span.start + at} : t->span;
 }
 
-/* The text is printed unchanged, into files and on terminals. So it must not contain such
- * characters, and must not end with a line continuation. */
+/* Checks the text, which is printed unchanged into files and on terminals. It must not contain
+ * hidden characters or end with a line continuation. */
 static bool check_text(Lower *l, const OwnText *t)
 {
   char escape[AMPC_ESCAPE_ROOM];
