@@ -57,10 +57,8 @@ typedef struct ExplainBlock {
 typedef struct Explanation {
   Compile *c;
   const Gpu *gpu;
-  VEC(ExplainBlock)
-  /* blocks[0], "the step", is the first train block, else the first block. The others follow,
-   * without variants. */
-  blocks;
+  /* blocks[0] is the step: the first train block, else the first block. Variants are left out. */
+  VEC(ExplainBlock) blocks;
   /* the precision to compare the step with: "f32"; NULL: the job does not compile in it */
   const char *against;
   double parts[PART_COUNT], against_us; /* of the step in precision `against` */
