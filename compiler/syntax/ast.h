@@ -1,4 +1,4 @@
-/* The tree that the parser builds: tagged structs in the compile's arena. The grammar knows no
+/* The tree that the parser builds: tagged structs in the compile's arena. The grammar contains no
  * shapes, types or op names; pass lower adds them. Every node has the span of its text. Lists are
  * arrays with a count. */
 #pragma once
@@ -6,14 +6,15 @@
 
 typedef struct Stmt Stmt;
 
-typedef struct Block { /* { ... } */
+typedef struct Block { /* the statements of `{ ... }` */
   Stmt **at;
   uint32_t n;
-  uint32_t height; /* depth of nested statements */
+  uint32_t height; /* levels of nested statements */
   Span span;
 } Block;
 
-typedef struct Function { /* def, and the bodies of data and infer */
+/* A def, or the declaration of a data or infer statement. */
+typedef struct Function {
   Name name;
   ParamList params;
   TypeExpr *results;
@@ -22,21 +23,22 @@ typedef struct Function { /* def, and the bodies of data and infer */
 } Function;
 
 typedef enum StmtKind {
-  STMT_expr,     /* value */
-  STMT_assign,   /* assign: targets = values; both are lists of expressions */
-  STMT_augment,  /* augment: target op= value */
-  STMT_return,   /* exprs */
-  STMT_assert,   /* exprs */
-  STMT_if,       /* branch; other may be empty; `else if` is a block of one STMT_if */
-  STMT_for,      /* loop */
-  STMT_scan,     /* scan */
-  STMT_emit,     /* named: emit name = value */
-  STMT_autocast, /* region; without a block (has_block false) it applies to the rest of the block */
-  STMT_no_grad,  /* region, args empty */
+  STMT_expr,    /* value */
+  STMT_assign,  /* assign: targets = values; both are lists of expressions */
+  STMT_augment, /* augment: target op= value */
+  STMT_return,  /* exprs */
+  STMT_assert,  /* exprs */
+  STMT_if,      /* branch; `other` may be empty; `else if` is a block of one STMT_if */
+  STMT_for,     /* loop */
+  STMT_scan,    /* scan */
+  STMT_emit,    /* named: emit name = value */
+  /* region; has_block false: it applies to the rest of the enclosing block */
+  STMT_autocast,
+  STMT_no_grad,  /* region, without args */
   STMT_every,    /* every */
   STMT_minimize, /* minimize */
   STMT_metric,   /* named: metric name = value */
-  STMT_def       /* def, in module bodies and op bodies only */
+  STMT_def       /* def, only in the body of a module or an op */
 } StmtKind;
 
 struct Stmt {
@@ -104,13 +106,13 @@ typedef enum DeclKind {
   DECL_eval,      /* run */
   DECL_infer,     /* function */
   DECL_expr,      /* value: a call such as manual_seed(1) */
-  DECL_body       /* function without parameters: statements at a prompt (ast_parse_input) */
+  DECL_body       /* function without parameters: statements in `amp repl` (ast_parse_input) */
 } DeclKind;
 
 typedef struct Decl {
   DeclKind kind;
   Span span;
-  Name name; /* if the kind has one; for functions, that of the function */
+  Name name; /* name of the declaration, if its kind has one */
   union {
     StringText path;
     struct {
@@ -141,27 +143,28 @@ typedef struct Decl {
   } as;
 } Decl;
 
-typedef struct Ast { /* of one source, in the order of the text */
+/* The declarations of one source, in the order of the text. */
+typedef struct Ast {
   Decl **at;
   uint32_t n, cap;
 } Ast;
 
 /* Parses the source that starts at `base` (diag_add_source). Errors are reported and skipped, so
- * the tree has everything that could be parsed. Returns false if there was an error. */
+ * the tree contains all declarations that could be parsed. Returns false after an error. */
 bool ast_parse(Compile *c, uint32_t base, Ast *out);
 
-/* The name that a declaration defines in the job; NULL if it defines none. */
+/* Returns the name that a declaration defines in the job; NULL if it defines none. */
 const Name *ast_decl_name(const Decl *d);
 
-/* Parses text at a prompt: declarations as above, or else statements, which become one DECL_body.
- * If the last statement is an expression, the body returns it. */
+/* Parses text of `amp repl`: declarations, or else statements, which become one DECL_body. If the
+ * last statement is an expression, the body returns its value. */
 bool ast_parse_input(Compile *c, uint32_t base, Ast *out);
-/* True if a bracket is open at the end of the text: then more lines belong to it. */
+/* True if a bracket is open at the end of the text, so that more lines follow. */
 bool ast_is_open(const char *text, uint32_t size);
-/* Adds declarations to those of a job. A declaration replaces an earlier one with the same name. So
- * do `precision`, calls of the same function, imports of the same path, and train or eval blocks
- * with the same name=. Bodies are appended. */
+/* Adds declarations to those of a job. A declaration replaces an earlier one with the same name.
+ * `precision`, calls of the same function, imports of the same path, and train or eval blocks with
+ * the same `name=` also replace earlier ones. Bodies are appended. */
 void ast_merge(Compile *c, Ast *into, const Ast *more);
 
-/* --emit=ast: one node a line, indented by depth, with its kind, text and line:column. */
+/* Prints --emit=ast: one node a line, indented by depth, with its kind, text and line:column. */
 void ast_print(const Compile *c, const Ast *ast, Text *out);

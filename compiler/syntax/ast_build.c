@@ -16,8 +16,7 @@ const char *operator_text(Operator op)
   return text[op];
 }
 
-/* Makes space for one more element. Capacities are 1, 2, 4, ..., so a list is full exactly if its
- * count is a power of two. */
+/* Capacities are 1, 2, 4, ..., so a list is full exactly if its count is a power of two. */
 void *ast_grow(Parser *p, void *at, uint32_t n, size_t size)
 {
   return n & (n - 1) ? at : arena_grow(p->c->arena, at, n * size, (n ? 2 * n : 1) * size, 16);
@@ -25,8 +24,8 @@ void *ast_grow(Parser *p, void *at, uint32_t n, size_t size)
 
 /* ---- expressions ---- */
 
-/* Updates the height of `e`, the parent of `child`. If it exceeds the limit, `e` becomes `none`,
- * and the first time an error is reported. */
+/* Updates the height of `e`, the parent of `child`. If it exceeds the limit, `e` becomes `none`; an
+ * error is reported once. */
 static void over(Parser *p, Expr *e, const Expr *child)
 {
   if (!child || child->height < e->height) return;
@@ -70,7 +69,7 @@ Expr *ast_expr(Parser *p, Expr e)
   return made;
 }
 
-/* `a, b`: stored like the items of a list. */
+/* Returns the values of `a, b`, stored like the items of a list. */
 ArgList ast_tuple(Parser *p, Expr *first, ExprList rest)
 {
   ArgList items = {0};
@@ -88,7 +87,7 @@ Stmt *ast_stmt(Parser *p, Stmt s)
   return made;
 }
 
-/* The largest height of the blocks in it. */
+/* Returns the largest height of the blocks in s. */
 static uint32_t stmt_height(const Stmt *s)
 {
   uint32_t most = 0;
@@ -101,8 +100,8 @@ static uint32_t stmt_height(const Stmt *s)
   return most;
 }
 
-/* The passes recurse over statements, so a statement beyond the limit is left out, with one error.
- * The limit on brackets bounds all nesting except `else if`. */
+/* The passes recurse over statements, so a statement beyond the limit is left out; an error is
+ * reported once. The limit on brackets bounds all nesting except `else if`. */
 Block ast_add_stmt(Parser *p, Block block, Stmt *stmt)
 {
   uint32_t height = stmt ? stmt_height(stmt) : 0;
@@ -134,8 +133,8 @@ static bool is_path(const Expr *e)
   return e->kind == EXPR_name;
 }
 
-/* Values are immutable, so `x[0] = 1` is an error. It is a frequent habit from NumPy, so it has its
- * own message. */
+/* Checks the target of an assignment. Values are immutable, so `x[0] = 1` is an error. It is
+ * frequent in NumPy, so it has a message of its own. */
 static bool check_target(Parser *p, const Expr *e)
 {
   if (is_path(e)) return true;

@@ -4,19 +4,21 @@
 
 typedef struct Expr Expr;
 
-/* A list without capacity; ast_grow extends it. */
+/* A list that stores no capacity; ast_grow() extends it. */
 #define LIST(T)                                                                                    \
   struct {                                                                                         \
     T *at;                                                                                         \
     uint32_t n;                                                                                    \
   }
 
-typedef struct Name { /* an identifier and its location; text is NULL if absent */
+/* An identifier and its location. `text` is NULL if there is no identifier. */
+typedef struct Name {
   const char *text;
   Span span;
 } Name;
 
-typedef struct StringText { /* of a literal; it may contain NUL bytes */
+/* The text of a string literal. It may contain NUL bytes. */
+typedef struct StringText {
   const char *text;
   size_t size;
 } StringText;
@@ -25,7 +27,8 @@ typedef LIST(Name) NameList;
 
 typedef LIST(Expr *) ExprList;
 
-typedef struct Arg { /* f(x), f(key=x), f(*x), [*x] */
+/* An argument or list item: f(x), f(key=x), f(*x), [*x]. */
+typedef struct Arg {
   Name key;
   bool star;
   Expr *value;
@@ -34,7 +37,8 @@ typedef struct Arg { /* f(x), f(key=x), f(*x), [*x] */
 typedef LIST(Arg) ArgList;
 
 typedef enum SubKind { SUB_index, SUB_ellipsis, SUB_slice } SubKind;
-typedef struct Sub { /* one subscript: x[i], x[...], x[a:b:c] */
+/* One subscript: x[i], x[...], x[a:b:c]. */
+typedef struct Sub {
   SubKind kind;
   Span span;
   Expr *index;
@@ -45,7 +49,7 @@ typedef LIST(Sub) SubList;
 
 typedef enum ExprKind {
   EXPR_name,   /* name */
-  EXPR_type,   /* name: f16 bf16 f32 i32 i64 u8 bool float int str list, as a value */
+  EXPR_type,   /* name: a type as a value: f16 bf16 f32 i32 i64 u8 bool float int str list */
   EXPR_int,    /* integer */
   EXPR_float,  /* number */
   EXPR_string, /* string, with escapes resolved */
@@ -59,7 +63,7 @@ typedef enum ExprKind {
   EXPR_index,  /* index */
   EXPR_attr,   /* attr: base.name */
   EXPR_unary,  /* unary */
-  EXPR_binary, /* binary; `and` and `or` too */
+  EXPR_binary, /* binary, including `and` and `or` */
   EXPR_cond    /* cond: then if test else other */
 } ExprKind;
 
@@ -91,7 +95,7 @@ const char *operator_text(Operator op); /* "+", "//", "and", ... */
 
 struct Expr {
   ExprKind kind;
-  uint16_t height; /* levels of the tree below, 1 for a leaf; at most 500, so passes may recurse */
+  uint16_t height; /* levels of its subtree; 1: a leaf; at most 500, so passes may recurse */
   Span span;
   union {
     const char *name;
@@ -130,17 +134,18 @@ struct Expr {
   } as;
 };
 
-/* The name of the called function: "f" for `f(x)`. "" if e is NULL or not such a call. */
+/* Returns the name of the called function: "f" for `f(x)`; "" if e is NULL or no call of a name. */
 static inline const char *called_name(const Expr *e)
 {
   bool call = e && e->kind == EXPR_call && e->as.call.callee->kind == EXPR_name;
   return call ? e->as.call.callee->as.name : "";
 }
 
-typedef struct TypeExpr { /* float[N, 3, ...] in a signature */
-  const char *name;       /* "float", "f16", ...; NULL if no type was written */
-  bool tensor;            /* written with brackets, perhaps empty ones */
-  Expr **dims;            /* a NULL entry is `...` */
+/* A type in a signature: float[N, 3, ...]. */
+typedef struct TypeExpr {
+  const char *name; /* "float", "f16", ...; NULL if no type was written */
+  bool tensor;      /* written with brackets, which may be empty */
+  Expr **dims;      /* a NULL entry is `...` */
   uint32_t n_dims;
   Span span;
 } TypeExpr;
@@ -150,7 +155,7 @@ typedef LIST(TypeExpr) TypeList;
 typedef struct Param {
   Name name;
   TypeExpr type;
-  Expr *value; /* default, or NULL */
+  Expr *value; /* the default; NULL: none */
 } Param;
 
 typedef LIST(Param) ParamList;

@@ -1,9 +1,9 @@
-/* The parts of each kind of node, for code that walks the tree without a case for each kind. */
+/* The fields ("parts") of each kind of node, for code that visits trees without a case for each. */
 #pragma once
 #include "ast.h"
 
 typedef enum PartKind {
-  PART_none, /* end of the list */
+  PART_none, /* ends the list of parts */
   /* parts that are printed on the node's own line */
   PART_word, /* const char *, or a Name; NULL: absent */
   PART_integer,
@@ -24,8 +24,8 @@ typedef enum PartKind {
 
 typedef struct Part {
   PartKind kind;
-  const char *label; /* its meaning in the node */
-  size_t at;         /* offset in the node, in bytes */
+  const char *label; /* the meaning of the part in the node */
+  size_t at;         /* byte offset of the field in the node */
 } Part;
 
 enum { MAX_PARTS = 5 };
@@ -34,7 +34,7 @@ typedef struct Form {
   Part part[MAX_PARTS];
 } Form;
 
-extern const Form expr_forms[], stmt_forms[], decl_forms[]; /* by kind */
+extern const Form expr_forms[], stmt_forms[], decl_forms[]; /* indexed by kind */
 
 static inline const void *part_of(const void *node, const Part *part)
 {

@@ -1,12 +1,12 @@
-/* Text at a prompt: is it complete, is it a declaration or statements? The grammar is that of
- * files: statements are parsed as the body of a block whose other tokens are added here without
- * text. */
+/* Parses text of `amp repl`: finds if it is complete, and if it is a declaration or statements. The
+ * grammar is that of files: statements are parsed as the body of an infer block, whose other tokens
+ * are added here and have no text. */
 #include "ast_build.h"
 #include "amp.tab.h"
 #include "source.h"
 #include <string.h>
 
-/* True if more brackets are opened than closed: then the prompt reads another line. */
+/* True if more brackets are opened than closed; `amp repl` then reads another line. */
 bool ast_is_open(const char *text, uint32_t size)
 {
   Options options = {.error_limit = 1};
@@ -28,14 +28,14 @@ bool ast_is_open(const char *text, uint32_t size)
 
 /* ---- statements as a body ---- */
 
-/* The first word decides. Anything else is a statement. */
+/* True if the first word begins a declaration. Text with another first word is a statement. */
 static bool starts_declaration(const Parser *p)
 {
   return ONE_OF(p->tokens.at[0].kind, TOK_IMPORT, TOK_CONST, TOK_DIM, TOK_DEF, TOK_MODULE, TOK_OP,
                 TOK_DATA, TOK_MODEL, TOK_OPTIMIZER, TOK_PRECISION, TOK_TRAIN, TOK_EVAL, TOK_INFER);
 }
 
-/* A token that is not in the text: its span is empty. */
+/* Adds a token that is not in the text, with an empty span. */
 static void push(Parser *p, Tokens *out, int kind, uint32_t at, uint32_t raw)
 {
   Token t = {.kind = kind, .span = {at, at}, .raw = raw};
@@ -43,7 +43,7 @@ static void push(Parser *p, Tokens *out, int kind, uint32_t at, uint32_t raw)
   vec_push(p->c->arena, out, t);
 }
 
-/* `1 + 1` becomes `infer answer() { 1 + 1 }`, in tokens. */
+/* Wraps the tokens: `1 + 1` becomes `infer answer() { 1 + 1 }`. */
 static void wrap(Parser *p)
 {
   static const int before[] = {TOK_INFER, TOK_NAME, '(', ')', '{'};

@@ -1,15 +1,15 @@
-/* Later declarations replace earlier ones: how a job grows at a prompt. */
+/* Adds declarations to a job in `amp repl`; later ones replace earlier ones. */
 #include "compiler/base/compile.h"
 #include "ast.h"
 #include <string.h>
 
-/* NULL for blocks, imports and calls, which declare no name. */
+/* Returns NULL for blocks, imports and calls, which declare no name. */
 const Name *ast_decl_name(const Decl *d)
 {
   return d->name.text && d->kind != DECL_infer && d->kind != DECL_body ? &d->name : NULL;
 }
 
-/* The string literal of a block's name=; NULL if it has none. */
+/* Returns the string literal of a block's `name=`; NULL if it has none. */
 static const char *block_name(const Decl *d)
 {
   for (uint32_t i = 0; i < d->as.run.with.n; i++) {
@@ -25,8 +25,9 @@ static bool same_text(const char *a, const char *b)
   return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* Does the later declaration d replace `old`? A name replaces the same name, even of another kind.
- * There is only one precision. Blocks are identified by their `name=`, imports by their path. */
+/* True if the later declaration d replaces `old`. A name replaces the same name, even of another
+ * kind. A job has only one precision. Blocks are identified by their `name=`, imports by their
+ * path. */
 static bool replaces(const Decl *old, const Decl *d)
 {
   const Name *a = ast_decl_name(old), *b = ast_decl_name(d);

@@ -1,5 +1,5 @@
-/* --emit=ast: the tree as text, one node a line, indented by depth: kind, text, line:column. A
- * label such as `value:` before a kind names the part of the parent node. */
+/* Prints --emit=ast: the tree, one node a line, indented by depth: kind, text, line:column. A label
+ * such as `value:` before a kind names the part of the parent node. */
 #include "compiler/base/compile.h"
 #include "ast_forms.h"
 #include "runtime/plan/shown.h"
@@ -14,7 +14,7 @@ typedef struct Printer {
 static void print_node(Printer *pr, const char *label, const Form *form, Span span,
                        const void *node);
 
-/* Begins a line. Whatever is printed before end() is the text of the node. */
+/* Begins a line. The text that is printed before end() is the text of the node. */
 static void begin(Printer *pr, const char *label, const char *kind)
 {
   text_printf(pr->out, "%*s%s%s%s", pr->depth * 2, "", label, *label ? ": " : "", kind);

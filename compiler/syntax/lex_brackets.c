@@ -3,9 +3,9 @@
  * Inside ( ) and [ ] a newline has no meaning, so one unclosed bracket would swallow the rest of
  * the file. But no expression contains a brace or the first word of a statement: a ( or [ that is
  * open there is unclosed. It is then closed at the end of the first line after which the expression
- * cannot continue, and the parser never meets the error. An unclosed { is closed at a declaration
- * that is not indented more than the line of the {. If that does not suffice, the indentation of
- * `}` decides. */
+ * cannot continue, so the parser does not run into the error. An unclosed { is closed at a
+ * declaration that is not indented more than the line of the {. If that does not suffice, the
+ * indentation of `}` decides. */
 #include "parse.h"
 #include "lex_words.h"
 #include <stdlib.h>
@@ -21,11 +21,11 @@ typedef struct Open {
 typedef struct Matcher {
   Parser *p;
   VEC(Open) open;
-  uint32_t *end; /* for an opening raw token: the raw token after the closing one */
+  uint32_t *end; /* indexed by an opening raw token: the raw token after its closing one */
   Breaks breaks;
   Problems problems;
   uint32_t line_start, statement; /* first raw tokens of the line and of the statement */
-  bool needs_brace;               /* the statement must have a block, which has not begun yet */
+  bool needs_brace;               /* the statement must have a block, and no `{` has opened it */
   bool by_indent, by_header;      /* ways to guess: see lex_brackets() */
   bool cut, unclosed_brace, stray_brace;
 } Matcher;
@@ -52,7 +52,7 @@ static bool first_on_line(const Matcher *m, uint32_t i)
   return i == 0 || raw_at(m, i - 1)->kind == RAW_NEWLINE;
 }
 
-/* Is a ( or [ the innermost open bracket? */
+/* True if the innermost open bracket is a ( or [. */
 static bool in_round(const Matcher *m)
 {
   return m->open.n && m->open.at[m->open.n - 1].kind != '{';
@@ -70,17 +70,17 @@ static void add_problem(Matcher *m, Problem problem)
 
 /* ---- where an unclosed ( or [ ends ---- */
 
-/* Can the expression that ends before raw token i not continue with it? Two adjacent operands,
- * as in `a b`, never belong to one expression, and neither does the first word of a statement. A
- * `)` or `]` may still close something. */
+/* True if the expression that ends before raw token i cannot continue with it. Two adjacent
+ * operands, as in `a b`, never belong to one expression, and the first word of a statement never
+ * belongs to any. A `)` or `]` may close a bracket. */
 static bool cannot_continue(const Matcher *m, uint32_t i)
 {
   int kind = lex_word_kind(m->p, i);
   return lex_can_end(kind) ? kind != ')' && kind != ']' : kind == '{' || lex_starts_statement(kind);
 }
 
-/* The newline before `stop` where the bracket `open` should have been closed; `stop` if none is
- * found. */
+/* Returns the newline before `stop` where the bracket `open` should have been closed; `stop` if
+ * there is no such newline. */
 static uint32_t find_break(const Matcher *m, uint32_t open, uint32_t stop)
 {
   uint32_t last = stop, next;
@@ -98,7 +98,7 @@ static uint32_t find_break(const Matcher *m, uint32_t open, uint32_t stop)
   return last;
 }
 
-/* Reports where the bracket must have been closed, and what was found there. */
+/* Reports where the bracket must have been closed, and the token that was found there. */
 static void report_open(Matcher *m, const Open *open, uint32_t stop, uint32_t end)
 {
   Arena *a = m->p->c->arena;
@@ -125,8 +125,8 @@ static void report_open(Matcher *m, const Open *open, uint32_t stop, uint32_t en
   add_problem(m, problem);
 }
 
-/* Closes the innermost open bracket, which cannot be open at raw token `stop`. Only one of several
- * brackets that end at one place (`told`) is reported. */
+/* Closes the innermost open bracket, which cannot be open at raw token `stop`, and returns where.
+ * Not reported if another bracket that ends there (`told`) has been. */
 static uint32_t close_unclosed(Matcher *m, uint32_t stop, uint32_t told)
 {
   Arena *a = m->p->c->arena;
@@ -153,7 +153,8 @@ static void close_round(Matcher *m, uint32_t stop)
 
 /* ---- the walk ---- */
 
-/* A `{` after the end of an expression starts a block: no ( or [ can be open there. */
+/* Handles an opening bracket. A `{` after the end of an expression starts a block, so no ( or [ can
+ * be open there. */
 static void push_open(Matcher *m, uint32_t i)
 {
   Parser *p = m->p;
@@ -175,7 +176,7 @@ static void push_open(Matcher *m, uint32_t i)
   vec_push(p->c->arena, &m->open, open);
 }
 
-/* Is a bracket of this kind open, so that its closing bracket can close it? */
+/* True if a bracket of this kind is open, so that its closing bracket can close it. */
 static bool is_open(const Matcher *m, int kind)
 {
   for (uint32_t i = m->open.n; i-- > 0;) {
@@ -186,8 +187,8 @@ static bool is_open(const Matcher *m, int kind)
   return false;
 }
 
-/* If a `}` begins a line further left than the innermost block, and another block starts in its
- * column, the inner block is unclosed. */
+/* Closes inner blocks before a `}` that begins a line, if it is further left than the innermost
+ * block, and another open block starts in its column. */
 static void close_by_indent(Matcher *m, uint32_t i)
 {
   if (!m->by_indent || !first_on_line(m, i)) return;
@@ -197,8 +198,7 @@ static void close_by_indent(Matcher *m, uint32_t i)
   while (m->open.n > same) close_unclosed(m, i, NOWHERE);
 }
 
-/* True if this line already has a message about brackets. Further mismatches on it are
- * consequences. */
+/* True if this line has a message about brackets. Further mismatches on it are consequences. */
 static bool told_on_line(const Matcher *m, Span span)
 {
   if (!m->problems.n) return false;
@@ -206,8 +206,8 @@ static bool told_on_line(const Matcher *m, Span span)
   return diag_place(m->p->c, last->span).line == diag_place(m->p->c, span).line;
 }
 
-/* Handles a closing bracket. Inner brackets that are still open are closed before it. If it closes
- * nothing, or another kind, that is an error, and it is left out. */
+/* Handles a closing bracket. Inner brackets that are still open are closed before it. A bracket
+ * that closes none, or another kind, is an error and is left out. */
 static void pop_open(Matcher *m, uint32_t i)
 {
   Arena *a = m->p->c->arena;
@@ -240,8 +240,8 @@ static void pop_open(Matcher *m, uint32_t i)
   vec_push(a, &m->breaks, (Break){i, 0, i});
 }
 
-/* The first words of a declaration at the start of a line: closes all ( and [, and all blocks whose
- * statement is not further left. */
+/* Handles a declaration at the start of a line: closes all ( and [, and all blocks whose statement
+ * is not further left than the declaration. */
 static void meet_declaration(Matcher *m, uint32_t i, bool def)
 {
   close_round(m, i);
@@ -271,8 +271,8 @@ static void meet_word(Matcher *m, uint32_t i)
   }
 }
 
-/* At a line end: reports a missing `{` if the line begins a block without one and the next line is
- * indented more. */
+/* Handles a line end: reports a missing `{` if the line has the head of a block without a `{` and
+ * the next line is indented more. */
 static void meet_line_end(Matcher *m, uint32_t i)
 {
   Arena *a = m->p->c->arena;
@@ -292,7 +292,7 @@ static void meet_line_end(Matcher *m, uint32_t i)
   vec_push(a, &m->open, (Open){.kind = '{', .raw = i, .indent = column(m, m->line_start)});
 }
 
-/* Is raw token i the first of a statement? */
+/* True if raw token i is the first of a statement. */
 static bool starts_statement(const Matcher *m, uint32_t i)
 {
   if (in_round(m)) return false;
@@ -304,7 +304,7 @@ static bool starts_statement(const Matcher *m, uint32_t i)
   return last < i && lex_can_end(before);
 }
 
-/* Remembers where the statement begins, and if a block must follow. */
+/* Records where the statement begins, and if it must have a block. */
 static void meet_statement(Matcher *m, uint32_t i)
 {
   if (first_on_line(m, i)) m->line_start = i;
@@ -312,8 +312,8 @@ static void meet_statement(Matcher *m, uint32_t i)
   m->needs_brace = lex_needs_block(m->p, i);
 }
 
-/* One walk over the raw tokens. Nothing is reported yet, because the walk may be repeated with
- * other guesses. */
+/* Goes through the raw tokens once. Reports nothing, because it may be repeated with other
+ * guesses. */
 static void match(Matcher *m)
 {
   Parser *p = m->p;
@@ -343,9 +343,9 @@ static int by_place(const void *a, const void *b)
   return x->open == y->open ? 0 : x->open > y->open ? -1 : 1; /* the inner bracket first */
 }
 
-/* The first walk trusts the braces. If they do not match, a second walk also uses the indentation,
- * and its result is taken if it explains them. Tokens that depend on a guess are marked `reported`,
- * so that the parser reports no errors about them. */
+/* The first attempt trusts the braces. If they do not match, a second attempt also uses the
+ * indentation. Its result is taken if the braces then match. Tokens that depend on a guess are
+ * marked `reported`, so that the parser reports no errors about them. */
 Breaks lex_brackets(Parser *p)
 {
   Matcher m = {.p = p};

@@ -1,5 +1,5 @@
 /* Values of numbers and strings, and messages about invalid ones. An invalid literal still becomes
- * a token of its kind, so that it gives only one message. */
+ * a token of its kind, so that it causes only one message. */
 #include "parse.h"
 #include "amp.tab.h"
 #include <ctype.h>
@@ -10,8 +10,8 @@
 
 /* ---- numbers ---- */
 
-/* Numbers of other languages: .5, 5., 0xff, 1__0, 2nd. The token becomes 1, so that the expression
- * around it can be parsed. */
+/* Reports numbers of other languages: .5, 5., 0xff, 1__0, 2nd. The token becomes 1, so that the
+ * expression around it can be parsed. */
 static void bad_number(Parser *p, Token *t, const char *text, const char *plain)
 {
   Arena *a = p->c->arena;
@@ -19,7 +19,7 @@ static void bad_number(Parser *p, Token *t, const char *text, const char *plain)
   size_t n = strlen(text);
   t->kind = TOK_INT;
   t->as.integer = 1;
-  t->reported = true; /* it may be in the place of a name */
+  t->reported = true; /* a name may be required here, but one message is enough */
   if (text[0] == '.') {
     help = arena_printf(a, "digits stand on both sides of the point: `0%s`", text);
   } else if (text[n - 1] == '.') {
@@ -34,7 +34,7 @@ static void bad_number(Parser *p, Token *t, const char *text, const char *plain)
   parse_problem(p, E100, t->span, why, help);
 }
 
-/* Drops `_` between digits: 1_000_000. */
+/* Sets the value of a number. Ignores `_` between digits: 1_000_000. */
 void lex_number(Parser *p, Token *t, const char *text)
 {
   char *plain = arena_strdup(p->c->arena, text), *to = plain;
@@ -68,7 +68,7 @@ static int hex_value(char c)
 }
 
 typedef struct Unescape {
-  const char *at, *end; /* the unread part of the source */
+  const char *at, *end; /* the unread text of the source */
   char *to;
 } Unescape;
 
@@ -91,7 +91,7 @@ static bool put_byte(Unescape *u, unsigned value)
   return true;
 }
 
-/* Returns false for surrogates and for values above U+10FFFF, which are not characters. */
+/* Adds a character as UTF-8. Returns false for surrogates and for values above U+10FFFF. */
 static bool put_utf8(Unescape *u, unsigned value)
 {
   if (value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) return false;
@@ -137,7 +137,7 @@ static void bad_escape(Parser *p, Token *t, const char *start, const char *text,
                 "the escapes are those of C; a backslash itself is `\\\\`");
 }
 
-/* """...""" may have several lines and no escapes. It is used for CUDA C text. */
+/* Reads """...""", which may have several lines and has no escapes, for CUDA C text. */
 static void lex_raw_string(Parser *p, Token *t, const char *text, size_t size)
 {
   bool closed = size >= 6 && memcmp(text + size - 3, "\"\"\"", 3) == 0;
@@ -168,7 +168,7 @@ void lex_string(Parser *p, Token *t, const char *text, size_t size)
       continue;
     }
     const char *start = u.at++;
-    if (u.at == u.end) break; /* a backslash ends the line: the string is not closed */
+    if (u.at == u.end) break; /* a backslash before the line end: the string is not closed */
     if (!unescape(&u)) bad_escape(p, t, start, text, (size_t)(u.at - start));
   }
   if (u.at == u.end)
@@ -182,7 +182,7 @@ void lex_string(Parser *p, Token *t, const char *text, size_t size)
 
 /* ---- characters that start no token ---- */
 
-/* The length of the well-formed UTF-8 character at s; 0 if there is none. */
+/* Returns the length of the UTF-8 character at s; 0 if it is malformed. */
 static size_t utf8_size(const unsigned char *s, size_t left)
 {
   size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
@@ -218,7 +218,7 @@ bool lex_is_text(Parser *p)
   return diag_help(p->c, "save the file as UTF-8");
 }
 
-/* Help for characters of other languages, or from a word processor. */
+/* Returns a help for characters of other languages or from a word processor. */
 static const char *stray_help(const char *text, size_t size)
 {
   static const char *const known[][2] = {

@@ -1,4 +1,4 @@
-/* Raw tokens -> tokens: which newlines end a statement, which words are reserved. */
+/* Raw tokens -> tokens: decides which newlines end a statement, and which words are reserved. */
 #include "parse.h"
 #include "compiler/base/names.h"
 #include "lex_words.h"
@@ -77,7 +77,7 @@ static const struct Word *find_word(const char *text)
   return NULL;
 }
 
-/* After `.` and before a single `=`, reserved words are names. */
+/* True after `.` and before a single `=`, where reserved words are names. */
 static bool in_place_of_name(const Parser *p, uint32_t i)
 {
   uint32_t before = i, after = i + 1;
@@ -86,7 +86,7 @@ static bool in_place_of_name(const Parser *p, uint32_t i)
   return (before > 0 && p->raw.at[before - 1].kind == '.') || p->raw.at[after].kind == '=';
 }
 
-/* The kind of raw token i. A name that is a reserved word here gets the kind of that word. */
+/* A name that is a reserved word at its location gets the kind of that word. */
 int lex_word_kind(const Parser *p, uint32_t i)
 {
   const Token *t = &p->raw.at[i];
@@ -103,7 +103,7 @@ bool lex_is_top_word(const char *name)
   return word && word->use == WORD_top;
 }
 
-/* Words that start a statement and never occur in an expression, except `if` and `for` in
+/* These words start a statement and never occur in an expression, except `if` and `for` in
  * comprehensions. */
 bool lex_starts_statement(int kind)
 {
@@ -111,23 +111,22 @@ bool lex_starts_statement(int kind)
                 TOK_NO_GRAD, TOK_MINIMIZE, TOK_METRIC, TOK_EVERY, TOK_ASSERT);
 }
 
-/* Can an expression end with this token? Then a newline after it ends the statement. */
+/* An expression can end with these tokens. Then a newline ends the statement. */
 bool lex_can_end(int kind)
 {
   return kind_closes(kind) || ONE_OF(kind, TOK_NAME, TOK_DTYPE, TOK_INT, TOK_FLOAT, TOK_STRING,
                                      TOK_TRUE, TOK_FALSE, TOK_NONE);
 }
 
-/* In a module or op, a `def` at the start of a line is a member. Elsewhere it shows an unclosed
- * brace. */
+/* In a module or op, a `def` at the start of a line is a member. In other blocks it shows that a
+ * brace is unclosed. */
 bool lex_holds_defs(const Token *first)
 {
   return first->kind == TOK_NAME &&
          (strcmp(first->as.name, "module") == 0 || strcmp(first->as.name, "op") == 0);
 }
 
-/* Does the statement that starts at raw token i have a block? `train x in ...` has one, `train = 3`
- * has none. */
+/* `train x in ...` has a block, `train = 3` has none. */
 bool lex_needs_block(const Parser *p, uint32_t i)
 {
   static const char *const always[] = {"module", "op", "data", "infer", "train", "eval"};
@@ -138,7 +137,7 @@ bool lex_needs_block(const Parser *p, uint32_t i)
   return false;
 }
 
-/* Tokens that cannot start a line: `.`, binary operators, commas. */
+/* True for tokens that cannot start a line: `.`, binary operators, commas. */
 static bool lex_only_continues(int kind)
 {
   return ONE_OF(kind, '.', '*', '/', '%', '@', '<', '>', '|', '&', '+', ',', '=', TOK_POW, TOK_FDIV,
@@ -164,7 +163,7 @@ static void add_token(Filter *f, Token t)
   vec_push(f->p->c->arena, &f->p->tokens, t);
 }
 
-/* Adds a statement end directly after the last token. `raw` is the raw token that ended it. */
+/* Adds a statement end directly after the last token. `raw`: the raw token that ended it. */
 static void add_end(Filter *f, uint32_t raw)
 {
   const Tokens *done = &f->p->tokens;
@@ -175,13 +174,13 @@ static void add_end(Filter *f, uint32_t raw)
              .kind = TOK_NL, .span = {at, at}, .raw = raw, .reported = f->p->raw.at[raw].reported});
 }
 
-/* Inside ( ) and [ ], newlines have no meaning. */
+/* True inside ( ) and [ ], where newlines have no meaning. */
 static bool in_round(const Filter *f)
 {
   return f->depth && f->open[f->depth - 1] != '{';
 }
 
-/* `}` ends the statement before it: `{ return x }` needs no newline. */
+/* Adds a closing bracket. `}` ends the statement before it: `{ return x }` needs no newline. */
 static void add_closer(Filter *f, int kind, Token t)
 {
   if (kind == '}' && last_kind(f) != '{') add_end(f, t.raw);
@@ -210,7 +209,8 @@ static void add_missing(Filter *f, int kind, uint32_t i)
   if (kind == '}') add_end(f, i);
 }
 
-/* Declarations start only at depth 0, at the start of a statement. */
+/* Returns the kind of a name or reserved word. Words of declarations count only outside of
+ * brackets, at the start of a statement. */
 static int name_kind(const Filter *f, uint32_t i)
 {
   Parser *p = f->p;
@@ -221,7 +221,8 @@ static int name_kind(const Filter *f, uint32_t i)
   return lex_word_kind(p, i);
 }
 
-/* If the next line continues this one where it must not, reports that and joins the lines. */
+/* If the next line wrongly begins with a token that continues this line, reports that, joins the
+ * lines and returns true. */
 static bool tell_joined(Filter *f, uint32_t newline)
 {
   Parser *p = f->p;
@@ -266,7 +267,7 @@ static void add_raw(Filter *f, uint32_t i)
   }
 }
 
-/* Brackets come first: each Break adds a bracket (`close`) or leaves one out. */
+/* lex_brackets() comes first: each Break adds a bracket (`close`) or leaves out a raw token. */
 void lex_tokens(Parser *p)
 {
   Breaks breaks = lex_brackets(p);

@@ -3,12 +3,12 @@
 #include "parse.h"
 #include "amp.tab.h"
 
-/* The kind of raw token i. Recognizes reserved words, except top-level words, which are names here:
- * those depend on the enclosing block. */
+/* Returns the kind of raw token i. Recognizes reserved words, but top-level words are names here,
+ * because they depend on the enclosing block. */
 int lex_word_kind(const Parser *p, uint32_t i);
-bool lex_is_top_word(const char *name);  /* import, const, dim, module, ... */
-bool lex_starts_statement(int kind);     /* return, for, scan, ...: the first word of a statement */
-bool lex_can_end(int kind);              /* may a statement end with it? */
-bool lex_holds_defs(const Token *first); /* does it open a block that may contain defs? */
-/* Is raw token i the first word of a statement or declaration with a block? */
+bool lex_is_top_word(const char *name);  /* true for import, const, dim, ... */
+bool lex_starts_statement(int kind);     /* true for return, for, scan, ... */
+bool lex_can_end(int kind);              /* true if a statement may end with it */
+bool lex_holds_defs(const Token *first); /* true for a block that may contain defs */
+/* True if raw token i is the first word of a statement or declaration with a block. */
 bool lex_needs_block(const Parser *p, uint32_t i);

@@ -1,4 +1,4 @@
-/* Messages for syntax errors, and where the parser continues.
+/* Reports syntax errors, and chooses where the parser continues.
  *
  * A frequent mistake has its own message in grammar/mistakes.txt. That file has pairs of a wrong
  * snippet and a message, from which the build makes a table with the key (parser state, token). Any
@@ -8,7 +8,7 @@
 #include "lex_words.h"
 #include <string.h>
 
-/* The token that the parser could not accept. */
+/* Returns the token that the parser could not accept. */
 static const Token *stuck_at(const Parser *p)
 {
   return &p->tokens.at[p->current];
@@ -19,8 +19,8 @@ static bool is_word(const Token *t, const char *word)
   return (t->kind == TOK_NAME || t->kind == TOK_DTYPE) && strcmp(t->as.name, word) == 0;
 }
 
-/* The most specific matching entry: a word counts more than a state, and a state more than a
- * token. */
+/* Returns the most specific matching entry, or NULL: a word counts more than a state, and a state
+ * more than a token. */
 static const Mistake *find_mistake(const Parser *p, const SyntaxError *e)
 {
   const Token *t = stuck_at(p), *before = p->current ? t - 1 : t;
@@ -42,7 +42,7 @@ static uint32_t line_of(const Parser *p, const Token *t)
   return diag_place(p->c, t->span).line;
 }
 
-/* The open bracket around token i; NULL outside ( ) and [ ]. */
+/* Returns the open bracket around token i; NULL outside of ( ) and [ ]. */
 static const Token *round_bracket(const Parser *p, uint32_t i)
 {
   for (uint32_t depth = 0; i-- > 0;) {
@@ -79,7 +79,7 @@ static void note_context(Parser *p)
 /* ---- recovery ---- */
 
 /* Lets the parser continue at the end of the statement that contains token i, braces included. If
- * the error is at a `{`, which the parser will take for the start of a block, it gets the `}` of
+ * the error is at a `{`, which the parser takes as the start of a block, the parser gets the `}` of
  * that block first. */
 static void skip_statement(Parser *p, uint32_t i)
 {
@@ -103,7 +103,7 @@ static uint32_t column_of(const Parser *p, const Token *t)
   return diag_place(p->c, t->span).column;
 }
 
-/* The first token of the statement with the error. */
+/* Returns the index of the first token of the statement with the error. */
 static uint32_t statement_start(const Parser *p)
 {
   uint32_t i = p->current;
@@ -128,7 +128,8 @@ static void skip_indented(Parser *p)
   }
 }
 
-/* After a surplus `}`, the rest of the block seems to be at the top level. */
+/* True if the error follows from a surplus `}`: the rest of the block seems to be at the top
+ * level. */
 static bool is_aftermath(const Parser *p)
 {
   return p->stray_brace && !p->open_braces && column_of(p, &p->tokens.at[statement_start(p)]) > 1;

@@ -5,16 +5,16 @@
 enum { ANY_TOKEN = -1, ANY_STATE = -1 };
 
 typedef struct Mistake {
-  short state, token; /* of the parser, or ANY_ */
-  bool skip;          /* the rest of the statement is unusable too: continue after it */
-  const char *word;   /* not NULL: the token, or the one before it, must be this word */
+  short state, token; /* state and token of the parser, or ANY_STATE, ANY_TOKEN */
+  bool skip;          /* continue after the statement, because its rest is unusable */
+  const char *word;   /* the token or the one before it must be this word; NULL: any */
   ErrorCode code;
-  const char *text, *help; /* with $found, $before, ...; help may be NULL */
+  const char *text, *help; /* contain $found, $before, ...; help may be NULL */
 } Mistake;
 
 extern const Mistake mistakes[]; /* the last entry has a text of NULL */
 
-/* "an expression or `)`": what the grammar accepts here, in words. */
+/* Returns what the grammar accepts at the error, in words: "an expression or `)`". */
 const char *syntax_expected(const Parser *p, const SyntaxError *e);
-/* `text` with $found, $before, $chain and $unchained replaced. */
+/* Returns `text` with $found, $before, $chain and $unchained replaced. */
 const char *syntax_fill(const Parser *p, const char *text);

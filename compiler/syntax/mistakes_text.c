@@ -1,4 +1,4 @@
-/* The text of syntax messages: what was expected, and quoted parts of the program. */
+/* The text of syntax messages: the expected tokens, and quotes of the program. */
 #include "mistakes.h"
 #include "amp.tab.h"
 #include <string.h>
@@ -11,7 +11,8 @@ typedef struct Expected {
   int n;
 } Expected;
 
-/* bison's header has no symbol kinds, but their names can be compared. */
+/* True if the grammar accepts the symbol. Compares names, because bison's header lacks symbol
+ * kinds. */
 static bool takes(const Expected *x, const char *symbol)
 {
   for (int i = 0; i < x->e->n_expected; i++)
@@ -19,7 +20,7 @@ static bool takes(const Expected *x, const char *symbol)
   return false;
 }
 
-/* "a", "a or b", "a, b or c"; `left`: how many items follow this one. */
+/* Adds an item of "a", "a or b" or "a, b or c"; `left`: number of items that follow. */
 static void add(Expected *x, const char *what, int left)
 {
   if (x->n++) text_puts(&x->text, left ? ", " : " or ");
@@ -55,7 +56,7 @@ static const struct Kind {
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
 /* Lists what the grammar accepts here: at most N_KINDS + 1 texts, whose number is returned. All
- * tokens that start an expression are one text. Tokens that continue one are left out. */
+ * tokens that start an expression are one text. Tokens that continue an expression are left out. */
 static int list_expected(const Expected *x, const char **list)
 {
   bool begins = takes(x, "INT"); /* an expression may start here ... */
@@ -66,14 +67,15 @@ static int list_expected(const Expected *x, const char **list)
   for (int i = 0; i < N_KINDS; i++) {
     const struct Kind *k = &kinds[i];
     if ((begins && k->begins) || (ended && k->goes_on) || !takes(x, k->symbol)) continue;
-    if (ended && strcmp(k->symbol, "'='") == 0 && takes(x, "')'")) continue; /* rarely intended */
+    /* `=` is rarely intended in ( ) */
+    if (ended && strcmp(k->symbol, "'='") == 0 && takes(x, "')'")) continue;
     list[n++] = k->what;
   }
   return n;
 }
 
-/* The message from the accepted tokens. A list of more than four items does not help: then the
- * message names only the found token. */
+/* Returns a message that lists the accepted tokens. A list of more than four items does not help,
+ * so the message then names only the found token. */
 const char *syntax_expected(const Parser *p, const SyntaxError *e)
 {
   const Token *t = &p->tokens.at[p->current];
@@ -89,14 +91,14 @@ const char *syntax_expected(const Parser *p, const SyntaxError *e)
   return arena_printf(p->c->arena, "expected %s, found %s", x.text.at, found);
 }
 
-/* ---- parts of the program ---- */
+/* ---- quotes of the program ---- */
 
 static bool is_comparison(int kind)
 {
   return ONE_OF(kind, '<', '>', TOK_LE, TOK_GE, TOK_EQ, TOK_NE);
 }
 
-/* Is this token outside the operands of an adjacent comparison? */
+/* True if this token ends the operand of a comparison. */
 static bool is_border(int kind)
 {
   return is_comparison(kind) ||
@@ -104,8 +106,7 @@ static bool is_border(int kind)
                 TOK_RETURN, TOK_ASSERT, TOK_AUG, '=', ',', ':', '{', '}');
 }
 
-/* Walks from token `i` through an operand, in steps of 1 or -1. Returns the first token after
- * it. */
+/* Goes from token `i` through an operand, in steps of 1 or -1. Returns the token beyond it. */
 static uint32_t behind_operand(const Parser *p, int64_t i, int step)
 {
   uint32_t depth = 0;
@@ -122,7 +123,7 @@ static uint32_t behind_operand(const Parser *p, int64_t i, int step)
   return (uint32_t)i;
 }
 
-/* The text of tokens from..to-1 on one line. */
+/* Returns the text of tokens from..to-1; "..." if it is long or has several lines. */
 static const char *text_of(const Parser *p, uint32_t from, uint32_t to)
 {
   if (to <= from) return "...";
@@ -132,7 +133,7 @@ static const char *text_of(const Parser *p, uint32_t from, uint32_t to)
   return arena_strndup(p->c->arena, text, end - start);
 }
 
-/* For `a < b < c`, with the error at the second `<`: the text as written, or as it should be. */
+/* Returns a chain `a < b < c`, with the error at the second `<`, as written or as it should be. */
 static const char *chain(const Parser *p, bool mended)
 {
   uint32_t second = p->current, middle = behind_operand(p, (int64_t)second - 1, -1) + 1;

@@ -1,12 +1,12 @@
 /* From a source to its tree: splits it into tokens and runs the parser over them. Problems that
- * were found before are reported when the parser gets to their place, so that messages have the
- * order of the text. */
+ * were found before parsing are reported when the parser reaches their location, so that messages
+ * have the order of the text. */
 #include "ast_build.h"
 #include "amp.tab.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* Adds an error that was found before parsing. It is reported when the parser gets there. */
+/* Adds an error that was found before parsing. */
 void parse_problem(Parser *p, ErrorCode code, Span span, const char *text, const char *help)
 {
   vec_push(p->c->arena, &p->problems,
@@ -41,7 +41,7 @@ const Token *parse_next(Parser *p)
   if (p->jump_to && p->current == p->jump_from)
     p->next_token = p->jump_to;
   else if (p->next_token + 1 < p->tokens.n)
-    p->next_token++; /* the last one is the end */
+    p->next_token++; /* the last token is the end */
   if (t->kind == '{') p->open_braces++;
   if (t->kind == '}' && p->open_braces) p->open_braces--;
   tell_problems(p, t->span.start);
@@ -73,7 +73,7 @@ static const Source *find_source(const Compile *c, uint32_t base)
   return NULL;
 }
 
-/* Everything before the parser: encoding, raw tokens, brackets, tokens. */
+/* Runs the stages before the parser: encoding, raw tokens, brackets, tokens. */
 bool parse_start(Parser *p, Compile *c, uint32_t base, Ast *out)
 {
   *p = (Parser){.c = c, .source = find_source(c, base), .out = out};
@@ -84,7 +84,7 @@ bool parse_start(Parser *p, Compile *c, uint32_t base, Ast *out)
   if (!lex_is_text(p)) return false;
   lex_check_utf8(p);
   lex_raw(p);
-  if (p->raw.n - 1 > p->most_raw) { /* its end does not count */
+  if (p->raw.n - 1 > p->most_raw) { /* the token of the end does not count */
     return diag_error(c, E100, p->raw.at[p->raw.n - 1].span,
                       "the files of the job have more than %d words and signs", MAX_TOKENS);
   }
@@ -94,7 +94,7 @@ bool parse_start(Parser *p, Compile *c, uint32_t base, Ast *out)
   return true;
 }
 
-/* Runs bison's parser. Problems after its last token are reported at the end. */
+/* Runs bison's parser. Problems after the parser's last token are reported at the end. */
 void parse_run(Parser *p)
 {
   amp_parse(p);

@@ -20,8 +20,8 @@ void compile_destroy(Compile *c)
   if (c) arena_destroy(c->arena);
 }
 
-/* The text is copied to the arena, because messages quote it. A file larger than MAX_SOURCE is
- * rejected before it fills the memory. */
+/* The text is copied to the arena, because messages quote the text. A file larger than MAX_SOURCE
+ * is rejected before it fills the memory. */
 const char *source_read(Arena *arena, FileRole role, const char *path, uint32_t *size,
                         const char **why)
 {
@@ -40,9 +40,7 @@ const char *source_read(Arena *arena, FileRole role, const char *path, uint32_t 
   return text.at;
 }
 
-/* Spans are offsets into the concatenation of all sources; diag_add_source returns the offset of
- * this one. Also returns false if an earlier text had errors: then the passes only look for more
- * errors. */
+/* diag_add_source() returns the source's offset among all sources. */
 bool source_parse(Compile *c, const char *name, const char *text, uint32_t size, Ast *out)
 {
   return ast_parse(c, diag_add_source(c, name, text, size, false), out) && !diag_error_count(c);
@@ -56,7 +54,7 @@ bool source_parse_file(Compile *c, const char *path, const char *text, uint32_t 
 }
 
 /* Finds an imported file by its identity, because it may have several paths ("../b/x.amp" from two
- * folders, a link). A file that two others import is one import, its names are declared once, and
+ * folders, a link). So a file that two files import has one entry, its names are declared once, and
  * circular imports end. */
 static Import *find_import(Compile *c, const char *path, const struct stat *file)
 {
@@ -68,8 +66,8 @@ static Import *find_import(Compile *c, const char *path, const struct stat *file
   return NULL;
 }
 
-/* The import at exactly this path, which is parsed if it is new. NULL with *why if it cannot be
- * read. */
+/* Returns the import at exactly this path, and parses it if it is new. Returns NULL and sets *why
+ * if it cannot be read. */
 static Import *open_import(Compile *c, const char *path, const char **why)
 {
   struct stat file = {.st_ino = 0};
@@ -85,12 +83,12 @@ static Import *open_import(Compile *c, const char *path, const char **why)
   import->device = file.st_dev;
   import->inode = file.st_ino;
   vec_push(c->arena, &c->imports, import);
-  /* errors are counted; everything that could be parsed is used */
+  /* errors are counted; the declarations that could be parsed are used */
   source_parse_file(c, path, text, size, import->ast);
   return import;
 }
 
-/* `path` relative to the folder of the file that contains `at`. */
+/* Returns `path` relative to the folder of the file that contains `at`. */
 static const char *path_beside(Compile *c, const char *path, Span at)
 {
   const Source *from = diag_place(c, at).source;
@@ -114,7 +112,7 @@ const char *source_open_text(Compile *c, const char *path, Span at, uint32_t *ba
 }
 
 /* Searches the folder of the importing file first, so that a project does not depend on -I, then
- * the -I folders in order. An error names the first place. */
+ * the -I folders in order. An error names the first of these paths. */
 const Ast *source_import(Compile *c, const char *path, Span at)
 {
   const char *near = path_beside(c, path, at);

@@ -7,17 +7,17 @@
 Compile *compile_create(const Options *options); /* copies the struct; strings must outlive it */
 void compile_destroy(Compile *c);
 
-/* The text of a file: *size bytes and a NUL, in the arena. NULL with *why if it cannot be read or
- * is larger than MAX_SOURCE. */
+/* Returns the text of a file: *size bytes and a NUL, in the arena. Returns NULL and sets *why if
+ * the file cannot be read or is larger than MAX_SOURCE. */
 const char *source_read(Arena *arena, FileRole role, const char *path, uint32_t *size,
                         const char **why);
-/* Parse a text under a name, or that of a file. Also return false if an earlier text had errors:
- * then the passes only look for more errors. */
+/* Parse a text under a name, or the text of a file. Return false if this or an earlier text had
+ * errors: then the passes only look for more errors. */
 bool source_parse(Compile *c, const char *name, const char *text, uint32_t size, Ast *out);
 bool source_parse_file(Compile *c, const char *path, const char *text, uint32_t size, Ast *out);
-/* The tree of an imported file, for pass lower. Searches `path` in the folder of the file that
- * contains `at`, then in options.include_dirs. Each file is parsed once. NULL after an error. */
+/* Returns the tree of an imported file, for pass lower; NULL after an error. Searches `path` in the
+ * folder of the file that contains `at`, then in options.include_dirs. Each file is parsed once. */
 const Ast *source_import(Compile *c, const char *path, Span at);
-/* Reads a file as a source of its own; its path is relative to the file that contains `at`. The
- * text has *size bytes and starts at offset *base. NULL after an error. */
+/* Reads a file as a source of its own; its path is relative to the file that contains `at`. Returns
+ * its text, *size bytes that start at offset *base; NULL after an error. */
 const char *source_open_text(Compile *c, const char *path, Span at, uint32_t *base, uint32_t *size);
