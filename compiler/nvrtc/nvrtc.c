@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Gives the same bits as on the CPU: only an explicit fmaf fuses a multiply and an add. */
+/* Only an explicit fmaf fuses a multiply and an add, so the bits are those of the CPU. */
 #define FLAG_CONTRACTION "--fmad=false"
 #define FLAG_LANGUAGE    "--std=c++17"
 #define FLAG_REPORT      "--ptxas-options=-v"
@@ -46,7 +46,7 @@ __attribute__((format(printf, 2, 3))) static void trouble(NvrtcImage *out, const
   va_end(args);
 }
 
-/* Allocated with malloc; "" if NVRTC has no log; NULL: out of memory. */
+/* Returns NVRTC's log, which the caller frees; "" if there is none; NULL: out of memory. */
 static char *log_of(const NvrtcApi *api, NvrtcProgram p)
 {
   size_t size = 0;

@@ -1,5 +1,6 @@
-/* NVRTC, libnvrtc.so.13 or .12, with prototypes of this project: the library is loaded at run time
- * and its header is never included. nvrtc.def lists the functions. */
+/* The functions of NVRTC, libnvrtc.so.13 or .12. The prototypes are part of this project: the
+ * library is loaded at run time, and its header is never included. nvrtc.def lists the
+ * functions. */
 #pragma once
 #include <stddef.h>
 
