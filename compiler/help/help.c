@@ -1,7 +1,7 @@
 /* Reads the chapters, which the build embeds into the program, and prints entries. A chapter is
  * simple Markdown:
  *   # Title          a chapter; the text after it is about the whole chapter
- *   ## name          an entry; its signature is in a table
+ * ## name          an entry whose signature is in a table
  *   ## name(a, b)    an entry with its signature, which is in no table
  * Text follows a heading. In the text, lines that begin with four blanks are an example. */
 #include "help.h"
@@ -23,9 +23,9 @@ enum { WIDTH = 96 }; /* columns of the output */
 typedef struct Entry {
   const char *name;    /* "Conv2d" */
   const char *heading; /* as written: "Conv2d", "range(start, stop, step=1)" */
-  const char *text;    /* after the heading; not NUL-terminated at its end */
-  size_t size;         /* of the text, in bytes */
-  const char *title;   /* of the chapter, if this is its first entry; else NULL */
+  const char *text;    /* text after the heading; not NUL-terminated */
+  size_t size;         /* bytes of the text */
+  const char *title;   /* title of the chapter, if this is its first entry; else NULL */
   const char *about;   /* the chapter's text before its first entry */
   size_t about_size;
 } Entry;
@@ -38,15 +38,14 @@ static const char *line_of(Arena *arena, const char *p)
   return arena_strndup(arena, p, strcspn(p, "\n"));
 }
 
-/* The identifier at the start of a heading; the whole heading if there is none. */
+/* Returns the identifier at the start of a heading; the whole heading if it has none. */
 static const char *name_of(Arena *arena, const char *heading)
 {
   size_t n = name_size(heading);
   return arena_strndup(arena, heading, n ? n : strlen(heading));
 }
 
-/* The first line at or after p that begins with `mark`; NULL if there is none. p is at the start
- * of a line. */
+/* Returns the first line from p on that begins with `mark`, or NULL. p is the start of a line. */
 static const char *next_heading(const char *p, const char *mark)
 {
   for (; p; p = strchr(p, '\n'), p = p ? p + 1 : NULL)
@@ -88,13 +87,13 @@ static const Builtin *builtin_named(const Builtins *list, const char *name)
   return NULL;
 }
 
-/* Is the heading more than a name? Then it is the signature. */
+/* True if the heading is more than a name. Then it is the signature. */
 static bool has_own_signature(const Entry *e)
 {
   return strlen(e->heading) > strlen(e->name);
 }
 
-/* Wraps paragraphs; prints examples unchanged. */
+/* Prints a text. Wraps paragraphs, but prints examples unchanged. */
 static void put_text(Text *out, const char *text, size_t size)
 {
   const char *end = text + size;
@@ -113,7 +112,7 @@ static void put_text(Text *out, const char *text, size_t size)
   }
 }
 
-/* Breaks long lines between arguments. */
+/* Prints a signature. Breaks long lines between arguments. */
 static void put_signature(Text *out, const char *text)
 {
   size_t start = out->n;

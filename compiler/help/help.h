@@ -1,17 +1,17 @@
-/* The reference of the language: an entry for each of its names. Text and examples are in the
- * chapters in this folder, signatures are in the layer library and the op table. `ampc --help-on`,
- * `:help` and docs/language.md print the same entries. */
+/* The reference of the language: an entry for each name. Texts and examples are in the chapters in
+ * this folder, signatures are in the layer library and the op table. `ampc --help-on`, `:help` and
+ * docs/language.md print the same entries. */
 #pragma once
 #include "compiler/base/names.h"
 
-/* Prints all entries of a name, such as "Conv2d" or "minimize". A name may have several: one for a
- * function and one for a clause. Returns false if there is none. */
+/* Prints all entries of a name, such as "Conv2d" or "minimize". A name may have several entries:
+ * one for a function and one for a clause. Returns false if it has none. */
 bool help_on(const char *name, Text *out);
 /* Prints all entries, chapter by chapter. */
 void help_all(Text *out);
-/* The name with the most similar spelling; NULL if none is similar. */
+/* Returns the name with the most similar spelling; NULL if none is similar. */
 const char *help_nearest(Arena *arena, const char *name);
-/* All names that have an entry, without duplicates. */
+/* Adds all names that have an entry to `out`, without duplicates. */
 void help_names(Arena *arena, NameVec *out);
 /* For tests: prints a line for each built-in without an entry, and for each built-in whose
  * signature is neither in a table nor in its heading. */
