@@ -1,5 +1,4 @@
-/* One compile: reads the job, parses it, runs the passes. Each pass explains itself in its own
- * file. */
+/* One compile: reads the job, parses it, runs the passes. The file of each pass explains it. */
 #include "driver.h"
 #include "compiler/base/limits.h"
 #include "compiler/emit/emit.h"
@@ -10,11 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* run_passes asserts that earlier passes gave what a pass needs. */
+/* A pass. run_passes() asserts that earlier passes have established the facts that it needs. */
 typedef struct Pass {
   const char *name;
   bool (*run)(Compile *c);
-  uint32_t needs, gives; /* facts about the graph, IR_SHAPED ... */
+  uint32_t needs, gives; /* facts about the graph: IR_SHAPED .. */
   const char *why;       /* the reason for its place in the list */
 } Pass;
 
@@ -52,8 +51,9 @@ static const bool checks_each = false; /* it takes a tenth of the time of a larg
 static const bool checks_each = true;
 #endif
 
-/* Stops after the first pass that leaves errors. After syntax errors that pass is lower: it
- * elaborates the part that could be parsed, and so finds further errors (diag_aftermath.c). */
+/* Runs the passes from `first` on. Stops after the first pass after which there are errors. After
+ * syntax errors this is pass lower: it elaborates the text that could be parsed, and so finds
+ * further errors (diag_aftermath.c). */
 static bool run_passes(Compile *c, const Pass *first)
 {
   templates_check();
@@ -63,7 +63,7 @@ static bool run_passes(Compile *c, const Pass *first)
     c->graph->facts |= p->gives;
     bool last = p + 1 == passes + PASS_COUNT;
     if (checks_each || p == first || last)
-      ir_check(c, p->name); /* aborts: a broken graph is our bug, never the user's */
+      ir_check(c, p->name); /* aborts: a broken graph is a bug of the compiler */
     if (c->options.dump_after && strcmp(p->name, c->options.dump_after) == 0) break;
   }
   return true;
@@ -79,7 +79,7 @@ bool compile_graph(Compile *c)
 
 /* ---- reading ---- */
 
-/* If the job cannot be read, the exit status is 3, not 1: cannot_read. */
+/* Reads and parses the job. Sets c->cannot_read, for exit status 3, if it cannot be read. */
 static bool parse_job(Compile *c)
 {
   uint32_t size;
@@ -97,7 +97,7 @@ bool compile_parse_job(Compile *c)
   return good;
 }
 
-/* The passes run even after syntax errors: see run_passes. */
+/* The passes run even after syntax errors: see run_passes(). */
 bool compile_job(Compile *c)
 {
   bool good = parse_job(c);
@@ -106,7 +106,7 @@ bool compile_job(Compile *c)
   return good;
 }
 
-/* For text without a file: tests, and jobs that programs generate. */
+/* Used for text without a file: tests, and jobs that programs generate. */
 bool compile_text(Compile *c, const char *name, const char *text, size_t size)
 {
   assert(size <= MAX_SOURCE);
@@ -126,7 +126,7 @@ bool compile_add_file(Compile *c, const char *name, const char *text, size_t siz
   return good;
 }
 
-/* A line at the prompt: statements may be at the top level. */
+/* In `amp repl`, statements may be at the top level. */
 bool compile_add_input(Compile *c, const char *name, const char *text, size_t size, Ast *out)
 {
   Ast one = {0};
@@ -158,7 +158,7 @@ const char *pass_name(uint32_t i)
   return i < PASS_COUNT ? passes[i].name : NULL;
 }
 
-/* A pass needs at most one fact and gives at most one. */
+/* Returns the name of the fact that a pass needs or establishes: at most one each. */
 static const char *facts_text(uint32_t facts)
 {
   static const char *const names[] = {"shaped", "typed",  "diffed", "laid",
