@@ -69,9 +69,8 @@ static void amp_error(const AMP_LTYPE *place, Parser *p, const char *text);
 %nterm <subs> subs
 %nterm <sub> sub
 %%
-/* After a syntax error the parser continues after the next statement end, whose place mistakes.c
- * has chosen. The rules with `body` consume the braces of a declaration that could not be
- * parsed. */
+/* After a syntax error the parser continues after a statement end that mistakes.c has chosen. The
+ * rules with `body` consume the braces of a declaration that could not be parsed. */
 program: %empty
   | program decl
   | program expr NL                             { ast_add_call(p, $2, @2); }
@@ -185,7 +184,7 @@ stmt: exprs NL                                  { $$ = ast_expr_stmt(p, $1, @$);
   | error block ELSE block NL                   { $$ = NULL; yyerrok; }
   | error block ELSE if_stmt NL                 { $$ = NULL; yyerrok; }
   ;
-/* The NL that ends an `if` comes after its last `}`, so `} else {` must be on one line. */
+/* The NL that ends an `if` follows its last `}`, so `} else {` must be on one line. */
 if_stmt: IF expr block                 { $$ = STMT(if, @$, .as.branch = {.test = $2, .then = $3}); }
   | IF expr block ELSE block                    { $$ = STMT(if, @$, .as.branch = {$2, $3, $5}); }
   | IF expr block ELSE if_stmt
@@ -198,8 +197,8 @@ if_stmt: IF expr block                 { $$ = STMT(if, @$, .as.branch = {.test =
 exprs: expr                                     { $$ = (ExprList){0}; APPEND($$, $1); }
   | exprs ',' expr                              { $$ = $1; APPEND($$, $3); }
   ;
-/* One rule for each level of precedence, the loosest first. A comparison takes two operands of the
- * next level, so a chain `a < b < c` is an error, which has its own message. */
+/* One rule for each precedence, the loosest first. A comparison takes two operands of the next
+ * rule, so a chain `a < b < c` is an error, which has its own message. */
 expr: or
   | or IF or ELSE expr                          { $$ = EXPR(cond, @$, .as.cond = {$3, $1, $5}); }
   ;
@@ -318,7 +317,7 @@ static void amp_error(const AMP_LTYPE *place, Parser *p, const char *text)
   parse_too_deep(p, *place);
 }
 
-/* The rule that this state reduces by before this token; 0 if there is none. */
+/* Returns the rule by which this state reduces before this token; 0 if it does not reduce. */
 static int reduction(int state, int token)
 {
   int at = yypact[state];
@@ -329,10 +328,10 @@ static int reduction(int state, int token)
   return yydefact[state];
 }
 
-/* Look-ahead correction finds an error before any reduction, so the state on top of the stack says
- * little: after `if a` it is the state after any name. This function does the reductions that are
- * still possible on a copy of the states above `real`, and returns the state that cannot
- * continue. */
+/* Returns the state that cannot continue. Look-ahead correction finds an error before any
+ * reduction, so the state on top of the stack is too general: after `if a` it is the state after
+ * any name. So this function makes the reductions that are still possible, on a copy of the states
+ * above `real`. */
 static int settled_state(const yypcontext_t *context)
 {
   enum { MOST = 64 };

@@ -45,11 +45,11 @@ typedef struct Builder {
   Set sets[MAX_SETS];
 } Builder;
 
-/* Where the first syntax error of the snippet is. */
+/* The location of the snippet's first syntax error. */
 static struct {
   bool stuck;
   int state, token;
-  uint32_t end; /* of the token's text */
+  uint32_t end; /* end of the token's text */
 } seen;
 
 /* Replaces the compiler's function in syntax/mistakes.c: only records the location. */
@@ -94,8 +94,7 @@ static bool run_snippet(Builder *b, const char *snippet, bool any)
   return seen.stuck && seen.end == base + size;
 }
 
-/* Each snippet becomes a key of the table. Two messages for one key would make the choice random,
- * so they stop the build too. */
+/* Adds a snippet's key to the table. Two messages for one key also stop the build. */
 static void add_entry(Builder *b, const char *snippet)
 {
   bool any = ends_with(snippet, " ANY"), newline = ends_with(snippet, " NL");
@@ -113,7 +112,7 @@ static void add_entry(Builder *b, const char *snippet)
     const Entry *o = &b->entries[i];
     bool same_word = (!o->word && !e.word) || (o->word && e.word && !strcmp(o->word, e.word));
     if (o->state != e.state || o->token != e.token || !same_word) continue;
-    if (o->message == e.message) return; /* two snippets, one state */
+    if (o->message == e.message) return; /* two snippets with one state */
     fprintf(stderr, "%s:%d: line %d has a message for this state and token already: %s\n", b->path,
             b->line, o->line, snippet);
     b->failed = 1;
@@ -164,7 +163,7 @@ static void add_snippet(Builder *b, const char *snippet)
   add_words(b, snippet);
 }
 
-/* `set %comparison <  >  <=` */
+/* Reads a set: `set %comparison <  >  <=`. */
 static void add_set(Builder *b, char *text)
 {
   if (b->n_sets == MAX_SETS) {
@@ -175,7 +174,7 @@ static void add_set(Builder *b, char *text)
   set->name = strtok_r(text, " ", &set->members);
 }
 
-/* `word %comparison` takes its words from a set. */
+/* Returns the words of a message: those of a set for `word %comparison`, else `text` itself. */
 static const char *words_of(const Builder *b, const char *text)
 {
   for (int i = 0; i < b->n_sets; i++)
