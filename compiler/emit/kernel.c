@@ -46,7 +46,7 @@ OpTemplate kernel_template(const Kernel *k)
   return chain ? TMPL_map : op_of(kernel_main_node(k))->tmpl;
 }
 
-/* ---- what stands in it ---- */
+/* ---- the body ---- */
 
 static bool is_empty(const Kernel *k) /* true if it has no element to write */
 {

@@ -7,7 +7,7 @@
  * its result: its own name (fc1_gelu), and the names of its parameters (relu, relu_2_at) and
  * temporaries (t14). So comments and line breaks are removed and these names are replaced by
  * numbers before hashing. Kernels with equal keys compute equal bits. A hash of 128 bits suffices:
- * nobody attacks their own job. */
+ * no user attacks their own job. */
 XXH128_hash_t kernel_key(Arena *arena, const Text *kernel, const char *name);
 XXH128_hash_t group_key(Compile *c, uint32_t group); /* the key of a group's own kernel */
 

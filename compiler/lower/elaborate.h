@@ -86,7 +86,7 @@ bool go_deeper(Lower *l, Span span);
 
 /* ---- option.c ---- */
 bool setting_value(Lower *l, const char *key, Datum *value);
-/* Returns its text; NULL: no --set names it. */
+/* Returns the text that --set gives for the key; NULL if no --set names it. */
 const char *setting_override(Lower *l, const char *key);
 void check_settings(Lower *l); /* reports unknown keys of --set */
 bool const_override(Lower *l, File *f, const Decl *decl, Datum *value);

@@ -209,7 +209,7 @@ static bool lacks_backward(const Backward *b, Value v, const Node *n)
 }
 
 /* Makes sure that `op` has a gradient, zeros if need be. An op of the job has one backward for all
- * its outputs. It runs at the node of the op, which stands before the nodes of the other outputs.
+ * its outputs. It runs at the node of the op, which comes before the nodes of the other outputs.
  * So the nodes of the other outputs call this function; otherwise the op would be skipped. */
 static void reach_own(Backward *b, Value op)
 {

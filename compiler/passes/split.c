@@ -13,7 +13,7 @@
  * reduction runs first within parts and then over them:
  *
  *    softmax(x)     x [64, 50304] as [64, 8, 6288]: the maximum of each of the 64 * 8 parts,
- *                  then of each row; the sums of exp(x - m) likewise; then the quotients
+ *                  then of each row; in the same way sums of exp(x - m); then the quotients
  *
  * The parts are computed in f32 and the result is rounded once, at the end; sums of integers are
  * exact. The parts follow from the shape (columns.h), so the order of sums is the same at -O0 and

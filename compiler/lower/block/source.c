@@ -150,7 +150,7 @@ static bool gives_type(Lower *l, const ampc_format *format, DType type, Span spa
   return refuse(l, E209, span, "%s reads %s, not %s", format->name, known.at, ir_dtype_name(type));
 }
 
-/* Returns a number for a call in the text, which gives it its own stream of random numbers. */
+/* Returns the number of a call in the text. Each call has its own stream of random numbers. */
 static uint64_t call_site(Lower *l, Span span)
 {
   span = diag_user_span(l->c, span);
