@@ -71,9 +71,9 @@ typedef struct CodeStatement {
 } CodeStatement;
 
 typedef struct OpCode {
-  const CodeStatement *statements; /* none if the template contains all code */
+  const CodeStatement *statements; /* empty if the template contains all code */
   uint32_t n_statements;
-  StatementKind result; /* kind of the last statement; STATEMENT_value if there is none */
+  StatementKind result; /* kind of the last statement; STATEMENT_value if `statements` is empty */
   bool random;          /* draws random numbers */
   bool dear;            /* calls an expensive function: one of more than a few instructions */
   bool walks_once;      /* one walk along the row computes all reductions */

@@ -1,4 +1,4 @@
-/* How sums along columns and long rows are split. Only this file decides it, so that shapes,
+/* How sums along columns and long rows are split. Only this file decides the split, so that shapes,
  * launches and kernels agree. Rows of a matrix follow each other in memory; the columns of a row
  * are adjacent. */
 #pragma once

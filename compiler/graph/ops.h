@@ -184,7 +184,7 @@ IntegerRange source_range(const ampc_source *s);
 typedef struct Tangents {
   Compile *c;
   uint32_t first;
-  uint16_t region; /* of the caller */
+  uint16_t region; /* the caller's region */
   Span span;       /* the caller's span, for messages */
   uint32_t n;      /* set by tangents_find(): number of nodes before it adds tangents */
   Value *of;       /* indexed by node id below n: the tangent; {0}: the node does not depend on x */
