@@ -50,7 +50,7 @@ typedef struct ExplainBlock {
   uint32_t weight_casts, commands;
   int64_t cast_bytes, read, written, flops;
   int64_t flops_by_type[AMPC_DTYPE_COUNT];
-  double us_by_type[AMPC_DTYPE_COUNT]; /* by the type of the result */
+  double us_by_type[AMPC_DTYPE_COUNT]; /* indexed by the type of the result */
   double parts[PART_COUNT], us, cast_us;
 } ExplainBlock;
 
@@ -61,7 +61,7 @@ typedef struct Explanation {
   VEC(ExplainBlock) blocks;
   /* the precision to compare the step with: "f32"; NULL: the job does not compile in it */
   const char *against;
-  double parts[PART_COUNT], against_us; /* of the step in precision `against` */
+  double parts[PART_COUNT], against_us; /* the step's times in precision `against` */
   VEC(const char *) answer;             /* the conclusions as sentences */
 } Explanation;
 

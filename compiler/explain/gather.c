@@ -12,10 +12,11 @@ typedef struct Gather {
   Explanation *e;
   Compile *c;
   const Graph *g;
-  NodeCount *counts;                /* by node */
-  double *us;                       /* by node */
-  Prediction *made;                 /* by group */
-  uint32_t *first_user, *next_user; /* by node: linked lists of the casts that read it */
+  NodeCount *counts; /* indexed by node */
+  double *us;        /* indexed by node */
+  Prediction *made;  /* indexed by group */
+  /* indexed by node: linked lists of the casts that read the node */
+  uint32_t *first_user, *next_user;
 } Gather;
 
 /* ---- times of nodes ---- */
