@@ -28,7 +28,8 @@ enum {
 
 typedef float Lanes __attribute__((vector_size(WIDEST * sizeof(float))));
 
-typedef struct Work { /* of one thread */
+/* The arrays of one thread. */
+typedef struct Work {
   float *from, *to;
   long elements, times; /* elements: in each array; times: how often the arrays are walked */
 } Work;
@@ -96,7 +97,8 @@ static void chain(Work *w)
 
 /* ---- timing ---- */
 
-typedef struct Timing { /* of one thread */
+/* The measurement of one thread. */
+typedef struct Timing {
   Loop *loop;
   Work work;
   struct Meeting *meeting;

@@ -7,7 +7,7 @@ enum { CPU_SIZES = 4, CPU_LEAST = 1 << 17 };
 typedef struct Cpu {
   unsigned threads;
   int lanes;   /* f32 numbers in a vector */
-  double mhz;  /* dependent instructions per microsecond */
+  double mhz;  /* number of dependent instructions per microsecond */
   double peak; /* GFLOP/s of f32 multiply-adds in all threads together */
   double bf16; /* speed of bf16 products relative to f32; 1: no instructions for them */
   /* GB/s that all threads together read and write, for arrays of CPU_LEAST << 3 * i bytes in all */
