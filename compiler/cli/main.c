@@ -17,7 +17,7 @@
 
 enum { BAD_PROGRAM = 1, BAD_USAGE = 2, BAD_FILE = 3, NO_COMPILER = 4, NO_MEMORY = 5, OUR_BUG = 70 };
 
-/* Runs the passes that the output needs; a syntax tree needs none. Returns 0, or an exit status. */
+/* Runs the passes that the output needs; for a syntax tree, only parses. Returns an exit status. */
 static int compile(Compile *c, const CommandLine *cmd)
 {
   bool good = cmd->kind == OUTPUT_ast ? compile_parse_job(c) : compile_job(c);
