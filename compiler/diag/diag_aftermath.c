@@ -1,6 +1,6 @@
 /* After a syntax error the rest of the program is still elaborated, to find its own mistakes.
  * Errors that only follow from the unparsed text are suppressed: the syntax error explains them,
- * and the next compile reports whatever remains. */
+ * and the next compile reports the other mistakes. */
 #include <string.h>
 #include "compiler/base/names.h"
 #include "diag_internal.h"

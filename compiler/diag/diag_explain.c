@@ -82,7 +82,7 @@ const char *diag_nearest(const char *name, const char *const *candidates, uint32
     if (strlen(candidates[i]) > LONGEST_NAME) continue;
     unsigned d = distance(name, candidates[i]);
     if (d <= limit && d < 2 * size) {
-      limit = d ? d - 1 : 0; /* of equally similar names, keep the first */
+      limit = d ? d - 1 : 0; /* if several names are equally similar, keep the first */
       best = candidates[i];
       if (!d) break;
     }
@@ -90,7 +90,7 @@ const char *diag_nearest(const char *name, const char *const *candidates, uint32
   return best;
 }
 
-/* A longer list is cut, so that the message stays visible. */
+/* The most names in a help. A longer list is cut, so that the message stays visible. */
 enum { MOST_NAMES = 24 };
 
 bool diag_help_names(Compile *c, const char *name, const char *const *names, uint32_t n)

@@ -30,7 +30,7 @@ typedef struct Wound {
 } Wound;
 
 struct DiagState {
-  uint32_t errors, warnings; /* both count messages that were not printed, too */
+  uint32_t errors, warnings; /* including messages that were not printed */
   uint32_t hidden;           /* errors beyond the limit */
   bool muted;                /* the last message was not printed, so its notes are not printed */
   VEC(Lines) lines;          /* one per source */

@@ -1,4 +1,4 @@
-/* A message for people: location, text, and the source line with the cause underlined.
+/* Prints a message for people: location, text, and the source line with the cause underlined.
  *
  * The line is printed as the user typed it, with two exceptions. Control characters, characters
  * that change the direction of text, and invalid UTF-8 become `?`. Of a very long line only the
