@@ -229,7 +229,7 @@ static void add_result(ArgBuild *b, Value v)
   add_value(b, ARG_out, v);
 }
 
-/* The size of an f32 element in bytes: 8 under Note [real64]. */
+/* Returns the size of an f32 element in bytes: 8 under Note [real64]. */
 static int64_t float_bytes(const Compile *c)
 {
   return ir_dtype_size(c, AMPC_F32);

@@ -84,8 +84,8 @@ ampc_operand value_operand(Compile *c, Value v, bool written);
 /* True for a cast from 16 bits to f32, which changes no value. */
 bool is_widening(const Graph *g, const Node *n);
 
-/* The rows of a row op. Axes [from, to) of input 0 are reduced; [outer, length, inner] is its
- * shape. */
+/* The rows of a row op. Axes [from, to) of input 0 are reduced; [outer, length, inner] is the shape
+ * of input 0. */
 typedef struct RowShape {
   uint32_t from, to;
   int64_t outer, length, inner;

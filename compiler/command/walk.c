@@ -104,8 +104,8 @@ bool access_through(const Graph *g, Value v, Access *out)
   return true;
 }
 
-/* An operand with as many elements as the loop is read in order, whatever its shape: a gradient's
- * slot, a view. */
+/* An operand with as many elements as the loop is read in order, even if its shape differs: a
+ * gradient's slot, a view. */
 Access access_operand(Compile *c, const LoopShape *s, const Node *n, uint32_t input)
 {
   bool moves = op_of(n)->tmpl == TMPL_move;

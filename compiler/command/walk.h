@@ -47,7 +47,7 @@ bool group_is_dear(const Graph *g, const Group *p); /* true if a node calls a sl
 typedef struct MapWalk {
   LoopShape shape, left; /* shape: of the nodes; left: `shape` with merged axes */
   VEC(Access) walks;     /* accesses over `shape`: the result's, then those of all operands */
-  Access *joined;        /* the same accesses over `left` */
+  Access *joined;        /* the accesses of `walks`, but over `left` */
   uint32_t vector;       /* elements that a thread computes along the last axis: Note [vectors] */
   uint32_t rows;         /* rows in which a thread computes a vector: Note [shared rows] */
 } MapWalk;
