@@ -141,7 +141,8 @@ static Value deviation(Forward *f)
   return back_where(b, zero, back_number(b, 0), root);
 }
 
-/* The tangent of y (d - sum(d y)): the same op of v_d, plus v_y (d - sum(d y)) - y sum(d v_y). */
+/* The tangent of y (d - sum(d y)) is the op applied to v_d, plus v_y (d - sum(d y)) - y sum(d
+ * v_y). */
 static Value softmax_backward(Forward *f)
 {
   Back *b = &f->b;
