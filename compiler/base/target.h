@@ -5,10 +5,9 @@
 
 typedef enum TargetKind { TARGET_cpu, TARGET_cuda, TARGET_COUNT } TargetKind;
 
-/* How a C compiler must build kernels. A kernel must compute the same bits whatever other code the
- * file contains, so these flags allow no contraction, no reordering and no flush to zero. The last
- * two flags change no value: math functions do not set errno, and no code reads the floating-point
- * exceptions. */
+/* How a C compiler must build kernels. A kernel must compute the same bits in every file, so these
+ * flags allow no contraction, no reordering and no flush to zero. The last two flags change no
+ * value: math functions do not set errno, and no code reads the floating-point exceptions. */
 #define TARGET_CPU_FLAGS                                                                           \
   "-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"
 
