@@ -122,8 +122,8 @@ static bool holds_dear_row(const Kernel *k)
          op_of(kernel_main_node(k))->gradient == grad_none;
 }
 
-/* Returns the bytes that a thread loads once for all its rows. map_walk has an access for each
- * input in order. */
+/* Returns the bytes that a thread loads once for all its rows. m.joined has the access of the
+ * result, then those of all inputs in order. */
 static int64_t shared_bytes(const Kernel *k)
 {
   MapWalk m = map_walk(k->c, k->group, &k->args);

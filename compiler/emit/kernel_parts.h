@@ -110,7 +110,8 @@ typedef struct CodeScope { /* the texts that replace the words of an op's code *
   bool integers;                  /* arithmetic of integers: ampc_max becomes ampc_max_int */
 } CodeScope;
 const char *code_text(const CodeScope *s, const CodeStatement *code);
-/* Returns how often n's statement reads `input` as a piece of this kind. */
+/* Returns how often the text of n's statement s names `input` in this way: as an element ($0) or as
+ * the value of a row (@1). */
 uint32_t code_reads(const Node *n, const CodeStatement *s, PieceKind kind, uint32_t input);
 bool code_chooses(const Node *n, const CodeStatement *s); /* true if it has a ? b : c */
 /* Returns "x[i]"; for a vector that begins at `index` "x_at[j]". */
@@ -122,8 +123,8 @@ Operand as_real(const Kernel *k, Operand o);
 /* Returns the value of a map node, before it is rounded. `in`: operands as loaded, one for each
  * input. */
 const char *node_expression(const Kernel *k, const Node *n, const Operand *in, const char *index);
-/* Returns the value rounded, round_f16(x), or as stored, to_f16(x). needs_rounding(): it may have
- * more digits than its type. */
+/* needs_rounding: true if n computes a value that may not fit its 16-bit type exactly. rounded:
+ * "round_f16(x)", the value rounded to its type. stored: "to_f16(x)", the bits in memory. */
 bool needs_rounding(const Kernel *k, const Node *n);
 const char *rounded(const Kernel *k, DType d, const char *expression);
 const char *stored(const Kernel *k, DType d, const char *expression);

@@ -42,8 +42,8 @@ static bool read_mistake(const char *s, size_t size, Mistake *out)
   return true;
 }
 
-/* Returns the column of an error of NVRTC, from the line below its message and the ^ below that. It
- * counts columns of the text itself; 0: unknown. */
+/* Returns the column of an error of NVRTC in `line` of the job; 0: unknown. NVRTC prints the line
+ * below its message, perhaps with another indentation, and a ^ below the error. */
 static uint32_t column_below(const char *log, const char *line, size_t size)
 {
   const char *shown = strchr(log, '\n'), *mark = shown ? strchr(shown + 1, '\n') : NULL;

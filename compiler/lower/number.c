@@ -199,7 +199,8 @@ static Datum repeat_list(Lower *l, Datum list, int64_t n, Span span)
   return d_list(at, (uint32_t)n * list.n);
 }
 
-/* Concatenates. Texts are measured in bytes. Both checks stop a loop that doubles its value. */
+/* Concatenates two strings or two lists. The limits of length (of a string: in bytes) and of work
+ * stop a loop that doubles its value. */
 static Datum join(Lower *l, Datum a, Datum b, Span span)
 {
   bool text = a.kind == D_str;

@@ -151,7 +151,7 @@ static int64_t parts_of(const Graph *g, const Node *n, const RowShape *r)
   return row_split(r->outer, r->length, r->inner);
 }
 
-/* Returns v, one value a row, with the axes of the rows. The reduced axes have size 1. */
+/* Reshapes v, one value per row, to the shape of the input with size 1 for the reduced axes. */
 static Value once_a_row(LongRow *r, Value v)
 {
   Node x = *ir_in(r->c, &r->n, 0);
