@@ -9,7 +9,7 @@
  * without a draw. `mask` may be null; it has bytes, with strides m0 to m3 along the four axes. A
  * thread computes EACH consecutive elements. All arguments have 64 bits. */
 #define EACH   8
-#define LOWEST (-1e30f) /* no score is that low; a row of it gives no NaN */
+#define LOWEST (-1e30f) /* below all scores; finite, so that a masked row gives no NaN */
 
 typedef unsigned long long Wide;
 

@@ -29,7 +29,7 @@ typedef struct Step { /* a step of a block on the next batches */
 } Step;
 
 /* Runs a step on the next batch. The loader returns all sources in one buffer, which begins with
- * the source of the lowest offset in INPUT. *out_at: the position of the batch. */
+ * the source of the lowest offset in INPUT. *out_at: the epoch and the number of the batch. */
 static ampc_status run_batch(const Step *s, int64_t *out_samples, ampc_data_position *out_at)
 {
   ampc_runtime *rt = s->rt;

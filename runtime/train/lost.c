@@ -15,7 +15,8 @@ typedef struct Loss { /* the contents of a message */
   const char *culprit;     /* names the sample whose data are not finite, or NULL */
 } Loss;
 
-/* Returns the error without a scaler. The device has dropped this update and all later ones. */
+/* Returns the error of a run that has no scaler: it ends at the first number that is not finite.
+ * The device has dropped this update and all later ones. */
 static ampc_status first_one(const Loss *l)
 {
   return ampc_fail(AMPC_RUN_FAILED,

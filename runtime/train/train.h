@@ -94,7 +94,7 @@ struct Session {
   bool stale;      /* early stop ends the current train block */
   bool log_failed; /* the log in --log-dir is incomplete; the user was warned */
   Progress progress;
-  Glance glances[LOOKS]; /* ring of copies under way; the index is the slot of look() */
+  Glance glances[LOOKS]; /* ring of unread copies; the index is the `slot` of Device.look */
   uint32_t first_glance, n_glances;
   char *state; /* a host copy of the STATE space */
 };

@@ -33,7 +33,7 @@ typedef struct Csv {
   Wanted wanted;
   int64_t *place;  /* for each requested column, its field; -1: not found yet */
   int32_t *column; /* for each field, its requested column; -1: not requested */
-  int64_t mapped;  /* number of entries of `column`; later fields are not requested */
+  int64_t mapped;  /* number of entries of `column`: up to the last requested field */
   int64_t fields;  /* fields in the first line; each line has as many */
   int64_t samples;
   bool at_header;
