@@ -361,7 +361,7 @@ DEVICE int last_block(unsigned *arrived)
   }
 
 // --- ROW_PART_LONG
-/* Declares what ROW_PART does, and name_sum for the total of the stretches so far. */
+/* As ROW_PART, but `name` is the sum of one stretch; `name`_sum is the total of all stretches. */
 #define ROW_PART_LONG(T, name, start) T name = (start), name##_sum = (start)
 
 // --- ROW_END
