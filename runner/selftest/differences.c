@@ -41,8 +41,8 @@ static ampc_status refused(const Trial *t, const char *why)
   return ampc_fail(AMPC_BAD_FILE, "%s: %s", t->path, why);
 }
 
-/* Returns the options that compile the job in f32. If `of` is not NULL, it is the program compiled
- * in f32, and the options also make f32 double and let its optimizers accumulate. */
+/* Returns the options that compile the job: first in f32 (`of` is NULL), then in doubles. `of` is
+ * the program of the first time; each of its optimizers gets accumulate=2, see BODIES. */
 static Options options_of(const Trial *t, const ampc_program *of)
 {
   Options options = test_options(t->run, 2);

@@ -334,7 +334,7 @@ static Value loss_of(Images *g)
   return loss;
 }
 
-/* Builds a graph. The same seed builds the same graph, plain or not. */
+/* Builds the random graph of this seed; with `plain`, its second version (head of the file). */
 static void build(Images *g, Built *b, Arena *a, uint64_t seed, bool plain)
 {
   *g = (Images){.b = b, .at = built_cursor(false), .a = a, .random = seed, .plain = plain};
