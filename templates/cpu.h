@@ -291,7 +291,7 @@ DEVICE int last_block(unsigned *arrived)
   } while (0)
 
 // --- ROW_PART_LONG
-/* Declares what ROW_PART does, and name_sum for the totals of the stretches so far. */
+/* As ROW_PART, but `name` has the sums of one stretch; `name`_sum has those of all stretches. */
 #define ROW_PART_LONG(T, name, start)                                                              \
   T name[16], name##_sum[16];                                                                      \
   for (int lane = 0; lane < 16; lane++) name[lane] = name##_sum[lane] = (start)
