@@ -22,8 +22,7 @@ static const Verb verbs[] = {
     {"infer", infer_main, "run an infer block of the job over data"},
     {"inspect", inspect_main, "print the kernels that the job compiles to"},
     {"probe", probe_main, "run some steps and report how large their values are"},
-    {"report", report_main,
-     "write a web page: layers, types, casts, memory, kernels, curves"},
+    {"report", report_main, "write a web page: layers, types, casts, memory, kernels, curves"},
     {"repl", repl_main, "a prompt for declarations, statements and commands"},
     {"selftest", selftest_main, "check every op against references on this machine"},
 };
