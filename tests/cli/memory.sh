@@ -24,7 +24,7 @@ passes "one line otherwise" train --steps 1 "$job"
 [ "$(grep -c 'memory' "$work/err")" = 1 ] || failed "not one line of the memory"
 grep -q 'in all' "$work/err" && failed "more than a line"
 # the same number with three digits and a unit
-grep -Eq "^memory of .*job.amp on cpu: [0-9.]+ MB \(-v: for what\)$" "$work/err" || failed "no line of the memory"
+grep -Eq "^memory of .*job.amp on cpu: [0-9.]+ MB \(-v: details\)$" "$work/err" || failed "no line of the memory"
 said=$(sed -nE 's/^memory of .*: ([0-9.]+) MB .*/\1/p' "$work/err")
 passes "the report again" train -v --steps 1 "$job"
 whole=$(sed -n 's/^ *\([0-9,]*\)  in all.*/\1/p' "$work/err" | tr -d ,)

@@ -114,7 +114,7 @@ grep -q '"library"' "$work/out" && failed "library: only on the CPU"
 # ---- wrong usage -----------------------------------------------------------------------------------
 refuses "no job" 2 'no job' "$amp" inspect
 refuses "no such kernel" 2 "did you mean $drop" "$amp" inspect --kernel "${drop%op}p" "$job"
-refuses "several kernels" 2 'commands have that' "$amp" inspect --kernel conv "$job"
+refuses "several kernels" 2 'commands contain this' "$amp" inspect --kernel conv "$job"
 refuses "no architecture" 2 'arch gpu' "$amp" inspect --arch gpu "$job"
 refuses "no such GPU" 2 'expected one of h200, ' "$amp" inspect --gpu h300 "$job"
 refuses "a GPU and an architecture" 2 'does not go with' "$amp" inspect --gpu h200 --arch sm_80 "$job"

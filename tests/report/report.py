@@ -97,7 +97,7 @@ def check_looks(b, name, page, pictures):
 
 def check_cast(b, data):
     """Opens a cast by mouse, then by keyboard alone from the top of the page."""
-    cast = next(i for i, n in enumerate(data["nodes"]) if n["cast"] and n["phase"] == "forward" and "added" in n["why"])
+    cast = next(i for i, n in enumerate(data["nodes"]) if n["cast"] and n["phase"] == "forward" and n["why"].startswith("for "))
     why = data["nodes"][cast]["why"]
     b.value("for (const d of document.querySelectorAll('#graph details')) d.open = true")
     shown = [n["why"] for n in data["nodes"] if n["cast"] and n["phase"] == "forward"]
