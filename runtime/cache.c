@@ -55,8 +55,8 @@ static const char *folder_trouble(const char *path)
   struct stat at;
   if (lstat(path, &at) != 0) return strerror(errno);
   if (!S_ISDIR(at.st_mode)) return "it is not a folder";
-  if (at.st_uid != geteuid()) return "it belongs to somebody else";
-  if (at.st_mode & (S_IWGRP | S_IWOTH)) return "others may write there";
+  if (at.st_uid != geteuid()) return "it belongs to another user";
+  if (at.st_mode & (S_IWGRP | S_IWOTH)) return "other users may write to it";
   if (access(path, R_OK | W_OK | X_OK) != 0) return strerror(errno);
   return NULL;
 }
@@ -88,8 +88,9 @@ static ampc_status open_temporary(Cache *out, const char *why)
     snprintf(out->folder, sizeof out->folder, "%s/amp-kernels-XXXXXX", places[out->tried++]);
     if (mkdtemp(out->folder)) return AMPC_OK;
   }
-  return ampc_fail(AMPC_RUN_FAILED,
-                   "no place for the kernels: not in the cache, /tmp, /var/tmp or /dev/shm");
+  return ampc_fail(
+      AMPC_RUN_FAILED,
+      "cannot store the kernels: neither the cache nor /tmp, /var/tmp or /dev/shm is writable");
 }
 
 bool cache_elsewhere(Cache *cache, const char *why)

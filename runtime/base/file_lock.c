@@ -73,6 +73,6 @@ ampc_status file_lock(const char *path, int *out)
   long holder = holder_of(&address, size);
   if (holder == (long)getpid()) return AMPC_OK;
   return ampc_fail(AMPC_BAD_FILE,
-                   "another run, process %ld, writes to %s; end it, or give this one another name",
+                   "another run, process %ld, writes to %s; end that run, or write to another file",
                    holder, path);
 }

@@ -445,7 +445,7 @@ static ampc_status check_types(const ampc_conv *d, bool real64)
                      ampc_dtype_name(d->x_type), ampc_dtype_name(d->w_type),
                      ampc_dtype_name(d->y_type));
   if (d->accumulate && (d->kind != AMPC_CONV_WEIGHT || d->w_type != AMPC_F32))
-    return ampc_fail(AMPC_RUN_FAILED, "only a weight gradient in f32 can be added to");
+    return ampc_fail(AMPC_RUN_FAILED, "only a weight gradient in f32 can be accumulated");
   if (d->has_bias && d->kind != AMPC_CONV_FORWARD)
     return ampc_fail(AMPC_RUN_FAILED, "only a forward convolution has a bias");
   return AMPC_OK;

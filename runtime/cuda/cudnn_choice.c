@@ -127,7 +127,7 @@ static void keep(const DnnChoices *s, const char *path, const DnnPlan *p)
   size_t size;
   if (!dnn_plan_save(p, &bytes, &size)) return;
   if (cache_write(&s->cache, path, bytes, size) != AMPC_OK && !atomic_exchange(&said, true))
-    fprintf(stderr, "note: plans of cuDNN are not kept: %s\n", ampc_last_error());
+    fprintf(stderr, "note: plans of cuDNN are not cached: %s\n", ampc_last_error());
   free(bytes);
 }
 

@@ -34,8 +34,8 @@ ampc_status cuda_status(const CudaDevice *d, CuResult r, const char *call)
   if (is_sticky(r))
     return ampc_fail(AMPC_RUN_FAILED,
                      "%s failed: %s (%s, reported by %.*s); this process cannot use it any more, "
-                     "but checkpoints on disk are intact: go on from the last one with --resume; "
-                     "`compute-sanitizer` shows the kernel",
+                     "but checkpoints on disk are intact: continue from the last one with "
+                     "--resume; `compute-sanitizer` names the kernel",
                      d->device.name, text_of(d, r), name_of(d, r), n, call);
   return ampc_fail(AMPC_RUN_FAILED, "%s: %.*s failed: %s (%s)", d->device.name, n, call,
                    text_of(d, r), name_of(d, r));

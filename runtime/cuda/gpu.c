@@ -37,7 +37,7 @@ static const char *why_closed(const CudaApi *api, CuDevice gpu)
   CuResult r = api->cuDevicePrimaryCtxRetain(&context, gpu);
   if (!r) api->cuDevicePrimaryCtxRelease_v2(gpu);
   return r == CUDA_ERROR_DEVICE_UNAVAILABLE
-             ? "another process has it alone, compute mode EXCLUSIVE_PROCESS"
+             ? "another process has exclusive use of it, compute mode EXCLUSIVE_PROCESS"
              : NULL;
 }
 
@@ -96,10 +96,10 @@ static ampc_status no_gpu(const Choice *at, int wish, const char *target)
                      hides ? "; the list is limited by CUDA_VISIBLE_DEVICES=" : "",
                      hides ? hides : "");
   if (at->closed)
-    return ampc_fail(
-        AMPC_RUN_FAILED,
-        "%s free: %s; `nvidia-smi -c DEFAULT` opens it to all, `--device cuda:K` names another",
-        wish == ANY_GPU ? "no CUDA device is" : "this CUDA device is not", at->seen);
+    return ampc_fail(AMPC_RUN_FAILED,
+                     "%s free: %s; `nvidia-smi -c DEFAULT` lets all processes use it, `--device "
+                     "cuda:K` selects another",
+                     wish == ANY_GPU ? "no CUDA device is" : "this CUDA device is not", at->seen);
   return ampc_fail(AMPC_RUN_FAILED,
                    "no CUDA device runs code for %s: there is %s; compile with that --target, or "
                    "use --device cpu",

@@ -52,7 +52,7 @@ static bool start_driver(char *why)
   api.cuGetErrorString(r, &text);
   if (r == CUDA_ERROR_STUB_LIBRARY) {
     snprintf(why, AMPC_WHY_ROOM,
-             "the libcuda.so.1 that was found is the toolkit's stub: take its folder out of "
+             "the libcuda.so.1 that was found is the toolkit's stub: remove its folder from "
              "LD_LIBRARY_PATH and install the NVIDIA driver");
   } else if (r == CUDA_ERROR_NO_DEVICE) {
     snprintf(why, AMPC_WHY_ROOM,

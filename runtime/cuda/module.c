@@ -111,7 +111,7 @@ ampc_status cuda_launch(Device *device, const ampc_kernel *kernel, uint32_t grid
   CudaDevice *d = cuda_of(device);
   void *pointers[MOST_ARGUMENTS];
   if (kernel->n_args > MOST_ARGUMENTS)
-    return ampc_fail(AMPC_RUN_FAILED, "kernel %s has %u arguments, CUDA takes %d", kernel->name,
+    return ampc_fail(AMPC_RUN_FAILED, "kernel %s has %u arguments, CUDA expects %d", kernel->name,
                      kernel->n_args, MOST_ARGUMENTS);
   ampc_status entered = gpu_enter(d);
   if (entered) return entered;

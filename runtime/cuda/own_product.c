@@ -10,7 +10,7 @@ static void say_once(const ampc_gemm *g)
   static atomic_bool said;
   char text[PRODUCT_TEXT];
   if (!atomic_exchange(&said, true))
-    fprintf(stderr, "note: %s by our own kernel, not by cuBLASLt: it has no algorithm that runs\n",
+    fprintf(stderr, "note: %s by our own kernel: cuBLASLt has no algorithm for it that runs\n",
             product_text(g, text));
 }
 

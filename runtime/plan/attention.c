@@ -113,22 +113,24 @@ static const Fault faults[] = {
     {0, 0, 0, 0, BOTH_WAYS, has_wide_type, "its operands are not 16 bits wide"},
     {0, 0, 0, 0, BOTH_WAYS, has_odd_width, "a head's width is no multiple of 8"},
     {0, 0, 0, 0, BOTH_WAYS, has_wide_head, "a head is wider than 256"},
-    {0, 0, 0, 0, BOTH_WAYS, keeps_nothing, "dropout keeps nothing"},
-    {0, 0, 0, 0, BOTH_WAYS, lies_oddly, "rows of an operand lie no multiple of 16 bytes apart"},
+    {0, 0, 0, 0, BOTH_WAYS, keeps_nothing, "dropout drops every element"},
+    {0, 0, 0, 0, BOTH_WAYS, lies_oddly,
+     "the distance between rows of an operand is no multiple of 16 bytes"},
     /* with one key: release notes; with more: cudnn-frontend issues 1071, 1072: crash and NaN */
-    {0, 0, 0, 0, BACKWARD, has_one_query, "cuDNN has no sound gradients of one query"},
+    {0, 0, 0, 0, BACKWARD, has_one_query, "cuDNN's gradients for a single query are wrong"},
     {0, 0, 1, 79, BOTH_WAYS, NULL, "cuDNN's attention is for GPUs from sm_80 on"},
     {0, 0, 100, 109, BACKWARD, ampc_attention_has_kept,
      "on this GPU cuDNN's gradients with dropout or a mask differ from run to run"},
     {91000, 91002, 0, 0, BOTH_WAYS, NULL, "computes attention wrongly"},
     {90000, 91501, 0, 0, BACKWARD, has_part_of_a_tile,
-     "reads outside of memory in steps that are repeated, because the keys are no multiple of 128"},
-    {90000, 91800, 100, 109, BACKWARD, NULL, "makes gradients that differ from run to run"},
+     "reads outside of its buffers in repeated steps if the number of keys is no multiple of 128"},
+    {90000, 91800, 100, 109, BACKWARD, NULL, "computes gradients that differ from run to run"},
     /* cudnn-frontend pull request 628: cuDNN computes exp(0 - sums) for keys that do not exist */
     {90000, 92600, 90, 99, BACKWARD, has_half_a_tile,
-     "makes NaN of queries with low scores, because the keys are 64 more than a multiple of 128"},
+     "returns NaN for queries with low scores if the number of keys is 64 more than a multiple of "
+     "128"},
     {91100, 0, 90, 99, BACKWARD, has_unlike_wide_heads,
-     "makes wrong gradients of wide heads whose values have another width"},
+     "computes wrong gradients for wide heads whose values have another width"},
 };
 
 /* Whether the fault concerns this attention. Faults of some versions or GPUs exclude unknown (0)

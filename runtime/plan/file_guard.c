@@ -228,7 +228,7 @@ ampc_status file_guard(const char *path, const FileKind *kind)
   if (input || status) return input ? input : status;
   if (!kept || own) return AMPC_OK;
   return ampc_fail(AMPC_BAD_FILE,
-                   "cannot write %s: the file that is there is no %s; give another name or remove "
-                   "it, or --force writes over it",
+                   "cannot write %s: the existing file is no %s; give another name, remove the "
+                   "file, or overwrite it with --force",
                    path, kind->name);
 }

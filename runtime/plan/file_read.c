@@ -32,7 +32,8 @@ ampc_status file_read_at(const char *path, int fd, int64_t at, int64_t n, void *
   for (int64_t done = 0; done < n;) {
     ssize_t got = pread(fd, (char *)to + done, (size_t)(n - done), at + done);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return cannot_read(path, got < 0 ? strerror(errno) : "it became shorter");
+    if (got <= 0)
+      return cannot_read(path, got < 0 ? strerror(errno) : "it became shorter while it was read");
     done += got;
   }
   return AMPC_OK;
@@ -118,7 +119,7 @@ static const char *read_any(int fd, int64_t most, Bytes *b)
     } else if (b->n) {
       return NULL;
     } else if (!may_come(fd, &waited)) {
-      return waited >= PATIENCE ? "nobody writes to this pipe" : NULL;
+      return waited >= PATIENCE ? "no process writes to this pipe" : NULL;
     }
   }
 }

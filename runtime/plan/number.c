@@ -20,7 +20,7 @@ static const struct {
     [AMPC_POSITIVE] = {FLT_MIN, FLT_MAX, "a finite number above 0"},
     [AMPC_ABOVE_ONE] = {FLT_ABOVE_1, FLT_MAX, "a finite number above 1"},
     [AMPC_FRACTION] = {0, FLT_BELOW_1, "a number from 0 to below 1"},
-    [AMPC_SHRINKING] = {FLT_MIN, FLT_BELOW_1, "a number between 0 and 1"},
+    [AMPC_SHRINKING] = {FLT_MIN, FLT_BELOW_1, "a number above 0 and below 1"},
     [AMPC_SCALE] = {0x1p-126, 0x1p+126, "a number from 2^-126 to 2^126"},
     [AMPC_UNIT] = {0, 1, "a number from 0 to 1"},
     [AMPC_BOUND] = {-INFINITY, INFINITY, "a number, inf or -inf"},

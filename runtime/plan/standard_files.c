@@ -22,7 +22,8 @@ bool stack_suffices(const char *program)
   struct rlimit limit;
   if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur / 1024 >= LEAST) return true;
   fprintf(stderr,
-          "%s: error: the stack is limited to %llu KiB, and at least %d are needed: ulimit -s %d\n",
+          "%s: error: the stack is limited to %llu KiB, and at least %d are needed: run `ulimit -s "
+          "%d` first\n",
           program, (unsigned long long)limit.rlim_cur / 1024, LEAST, LEAST);
   return false;
 }

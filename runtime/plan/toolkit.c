@@ -32,8 +32,8 @@ static void not_here(const ampc_library *l, char *why)
   toolkit_tell_places(places, sizeof places);
   if (l->oldest < l->newest) snprintf(or_older, sizeof or_older, " or .%d", l->oldest);
   snprintf(why, AMPC_WHY_ROOM,
-           "%s.so.%d%s is not on this machine: install %s, or say where it is with --cuda-path "
-           "DIR; looked for in %s",
+           "%s.so.%d%s is not on this machine: install %s, or give its folder with --cuda-path "
+           "DIR; searched in %s",
            l->stem, l->newest, or_older, l->install, places);
 }
 

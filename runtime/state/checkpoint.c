@@ -274,9 +274,10 @@ static void get_counters(Metadata *m, const ampc_program *p, Saved *s)
 static ampc_status nonsense(const Metadata *m, const char *path, const ampc_program *p)
 {
   const char *key = m->key ? m->key : "a key", *found = tensor_file_get(m->file, key);
-  return ampc_fail(
-      AMPC_BAD_FILE, "%s is of another model than %s, or forged: %s is %s%s%s, expected %s", path,
-      p->source, key, found ? "`" : "missing", found ? found : "", found ? "`" : "", m->expected);
+  return ampc_fail(AMPC_BAD_FILE,
+                   "%s is of another model than %s, or was edited: %s is %s%s%s, expected %s", path,
+                   p->source, key, found ? "`" : "missing", found ? found : "", found ? "`" : "",
+                   m->expected);
 }
 
 /* Returns the most updates that an optimizer can make in `steps` steps. `steps` is 2^53 at most. */

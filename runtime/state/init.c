@@ -33,7 +33,7 @@ static ampc_status init_param(ampc_runtime *rt, const ampc_param *q, ampc_space 
     for (int64_t k = 0; k < n; k++) number_store(q->dtype, p->real64, bytes, k, values[k]);
     status = param_write(rt, q, space, i, n, bytes);
   }
-  if (!fits) status = ampc_fail(AMPC_RUN_FAILED, "out of memory for start values");
+  if (!fits) status = ampc_fail(AMPC_RUN_FAILED, "out of memory for initial values");
   free(values);
   free(bytes);
   return status;

@@ -92,9 +92,9 @@ static ampc_status name_tensor(Loading *x, uint32_t number)
   if (status || t->left) return status;
   const json_t *other = json_object_get(x->index, t->ours);
   if (other)
-    return ampc_fail(AMPC_BAD_FILE, "%s: %s and %s both become %s (`load` of `%s`, %s:%u)", x->path,
-                     x->at[json_integer_value(other)].name, t->name, t->ours, x->load->model,
-                     x->program->source, x->load->line);
+    return ampc_fail(AMPC_BAD_FILE, "%s: %s and %s both load into %s (`load` of `%s`, %s:%u)",
+                     x->path, x->at[json_integer_value(other)].name, t->name, t->ours,
+                     x->load->model, x->program->source, x->load->line);
   return json_object_set_new(x->index, t->ours, json_integer(number)) ? lost(x) : AMPC_OK;
 }
 

@@ -93,8 +93,8 @@ static ampc_status check_shards(const Loading *x, const json_t *map, const json_
     const json_t *slot = json_object_get(opened, json_string_value(file));
     const TensorFile *f = &x->files[json_integer_value(slot)];
     if (!json_object_get(f->header, name))
-      return ampc_fail(AMPC_BAD_FILE, "%s lacks %s, which %s says is there", f->path, name,
-                       x->path);
+      return ampc_fail(AMPC_BAD_FILE, "%s lacks tensor %s, although %s lists it there", f->path,
+                       name, x->path);
   }
   return AMPC_OK;
 }

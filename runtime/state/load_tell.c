@@ -181,13 +181,13 @@ static bool tell_lacking(Report *r, const Loading *all, uint32_t n)
       sort_name(&s, is_lacking(all, n, x, i), load_own_name(x->load, p->params[i].path));
   if (good && s.n_bad) {
     r->wrong = true;
-    fprintf(r->out, "\nE502: it lacks %u of %u parameters and buffers: ", s.n_bad,
+    fprintf(r->out, "\nE502: the file lacks %u of %u parameters and buffers: ", s.n_bad,
             s.n_bad + s.n_good);
     put_names(r, &s);
     fprintf(r->out, "\n");
     suggest_strip(r, &s);
     suggest_prefix(r, &s);
-    fprintf(r->out, "  if they keep their initial values: ");
+    fprintf(r->out, "  to keep their initial values, write: ");
     put_patterns(r, &s, "missing", false);
   }
   names_free(&s);
@@ -208,7 +208,7 @@ static void put_dims(FILE *out, const int64_t *dim, uint32_t rank)
   fprintf(out, "]");
 }
 
-/* Writes "fc.weight is [10, 4] in the file, [4, 10] here". */
+/* Writes "fc.weight is [10, 4] in the file, [4, 10] in the model". */
 static void put_misfit(const Report *r, uint32_t i)
 {
   const Loading *x = r->x;
@@ -217,14 +217,14 @@ static void put_misfit(const Report *r, uint32_t i)
   fprintf(r->out, "%s is ", t->name);
   if (x->fit[i] == FIT_kind) {
     const json_t *entry = json_object_get(t->file->header, t->name);
-    fprintf(r->out, "%s in the file, %s here", json_string_value(json_object_get(entry, "dtype")),
-            ampc_dtype_name(q->dtype));
+    fprintf(r->out, "%s in the file, %s in the model",
+            json_string_value(json_object_get(entry, "dtype")), ampc_dtype_name(q->dtype));
     return;
   }
   put_dims(r->out, t->entry.dim, t->entry.rank);
   fprintf(r->out, " in the file, ");
   put_dims(r->out, q->dim, q->rank);
-  fprintf(r->out, " here");
+  fprintf(r->out, " in the model");
 }
 
 /* Returns the name that patterns of `unused` match: after strip, before rename. */
@@ -251,11 +251,11 @@ static bool is_other_shape(const Loading *x, uint32_t i)
 static void put_cure(const Report *r, const Names *s, const Names *in_file, bool turned)
 {
   if (turned) {
-    fprintf(r->out, "\n  if the file stores them transposed (list square ones, too: "
-                    "they cannot be detected): ");
+    fprintf(r->out, "\n  if the file stores them transposed (list square ones, too: they "
+                    "cannot be detected): ");
     put_patterns(r, s, "transpose", true);
   } else {
-    fprintf(r->out, "\n  if they are trained from initial values: ");
+    fprintf(r->out, "\n  to train them from initial values, write: ");
     put_patterns(r, s, "missing", false);
     put_patterns(r, in_file, ", unused", false);
   }
@@ -306,10 +306,10 @@ static bool tell_unused(Report *r)
     if (!x->at[i].left) sort_name(&s, !x->at[i].is_taken, seen_by_unused(x, &x->at[i]));
   if (good && s.n_bad) {
     r->wrong = true;
-    fprintf(r->out, "\nE502: %u of its %u tensors %s no parameter: ", s.n_bad, x->n,
+    fprintf(r->out, "\nE502: %u of the %u tensors in the file %s no parameter: ", s.n_bad, x->n,
             s.n_bad > 1 ? "match" : "matches");
     put_names(r, &s);
-    fprintf(r->out, "\n  if they are not needed: ");
+    fprintf(r->out, "\n  to ignore them, write: ");
     put_patterns(r, &s, "unused", false);
   }
   names_free(&s);
@@ -323,14 +323,14 @@ static void tell_idle(Report *r)
   size_t unused = (size_t)(load_unused(load) - load->patterns);
   for (uint32_t i = 0; i < load->n_rename; i++)
     if (!r->x->hits[2 * i])
-      fprintf(r->out, "\nE501: \"%s\" of `rename` matches none of its tensors",
+      fprintf(r->out, "\nE501: \"%s\" of `rename` matches none of the tensors in the file",
               load->patterns[2 * i]);
   for (uint32_t i = 0; i < load->n_unused; i++)
     if (!r->x->hits[unused + i])
-      fprintf(r->out, "\nE501: \"%s\" of `unused` matches none of its tensors",
+      fprintf(r->out, "\nE501: \"%s\" of `unused` matches none of the tensors in the file",
               load->patterns[unused + i]);
   if (*load->strip && !r->x->strip_hits)
-    fprintf(r->out, "\nE501: `strip`: none of its names begins with \"%s\"", load->strip);
+    fprintf(r->out, "\nE501: `strip`: no name in the file begins with \"%s\"", load->strip);
 }
 
 static bool has_idle(const Loading *x)

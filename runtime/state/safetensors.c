@@ -282,7 +282,8 @@ static ampc_status verify(const char *path, char *text, int64_t text_size, const
     snprintf(wanted, sizeof wanted, "%016llx", (unsigned long long)XXH3_64bits_digest(sum));
   XXH3_freeState(sum);
   if (status || strcmp(found, wanted) == 0) return status;
-  return ampc_fail(AMPC_BAD_FILE, "%s is damaged: its checksum is %s, its bytes give %s", path,
+  return ampc_fail(AMPC_BAD_FILE,
+                   "%s is damaged: its stored checksum is %s, but its bytes have checksum %s", path,
                    found, wanted);
 }
 

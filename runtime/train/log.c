@@ -146,9 +146,10 @@ static ampc_status check_table(Session *s, const Table *t, int64_t *out_kept)
   ampc_status status = file_guard(t->path, NULL);
   if (status) return status;
   if (!s->options->resume)
-    return ampc_fail(AMPC_BAD_FILE,
-                     "%s is there already: give --log-dir another folder, or go on with --resume",
-                     t->path);
+    return ampc_fail(
+        AMPC_BAD_FILE,
+        "%s exists already: give --log-dir another folder, or continue that run with --resume",
+        t->path);
   char *text = NULL, *names = names_text(s);
   int64_t size = 0;
   status = file_read(t->path, &text, &size);
@@ -205,7 +206,8 @@ static bool make_folders(const char *path)
 void log_give_up(Session *s)
 {
   if (!s->log_failed)
-    progress_warn(&s->progress, "note: cannot write the log in %s: %s; the run goes on without it",
+    progress_warn(&s->progress,
+                  "note: cannot write the log in %s: %s; the run continues without it",
                   s->options->log_dir, strerror(errno));
   s->log_failed = true;
 }

@@ -38,7 +38,7 @@ static const char help_text[] =
     "\n"
     "exit status: 0 done, or stopped by --max-time; 2 bad usage; 3 a file, or a log could not be\n"
     "written (all else was done); 5 the run failed; 130 interrupted by SIGINT, SIGTERM or SIGHUP,\n"
-    "after saving. SIGUSR1 saves and goes on.\n";
+    "after saving. SIGUSR1 saves, and training continues.\n";
 
 typedef struct Command {
   ampc_train_options train;

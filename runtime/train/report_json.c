@@ -63,7 +63,7 @@ static void put(Session *s, Json *own, json_t *line)
   json_decref(line);
   if (good) return;
   if (!own->failed)
-    progress_warn(&s->progress, "note: cannot write to stdout: %s; the run goes on without JSON",
+    progress_warn(&s->progress, "note: cannot write to stdout: %s; the run continues without JSON",
                   strerror(errno));
   own->failed = true;
   clearerr(stdout);

@@ -38,9 +38,9 @@ ampc_status resume_settle(Session *s, ampc_train_options *own)
                      "%s, which the job names with resume=, cannot be read: %s; --resume FILE "
                      "takes another",
                      path, strerror(errno));
-  progress_note(&s->progress,
-                "%s, which the job names with resume=, is not there yet: the run "
-                "begins anew",
-                path);
+  progress_note(
+      &s->progress,
+      "%s, which the job names with resume=, does not exist yet: the run starts from the beginning",
+      path);
   return AMPC_OK;
 }

@@ -77,7 +77,7 @@ static ampc_status check_saving(const Session *s, bool saves)
   if (o->eval_only && o->log_dir) /* its rows would replace rows of later steps of the run */
     return ampc_fail(AMPC_BAD_USAGE, "--log-dir is for training, not for an evaluation");
   if (o->limit_batches && o->overfit_batches)
-    return ampc_fail(AMPC_BAD_USAGE, "--limit-batches does not go with --overfit-batches");
+    return ampc_fail(AMPC_BAD_USAGE, "--limit-batches cannot be combined with --overfit-batches");
   ampc_status status = keep_check(s);
   return status ? status : early_stop_check(s);
 }
@@ -139,7 +139,7 @@ static ampc_status load_weights(Session *s)
   s->seed = (uint64_t)state.seed;
   s->steps = state.step;
   if (s->resume_of_job)
-    progress_note(&s->progress, "goes on from %s, step %lld", o->resume, (long long)s->steps);
+    progress_note(&s->progress, "continues from %s, step %lld", o->resume, (long long)s->steps);
   return AMPC_OK;
 }
 
@@ -246,7 +246,7 @@ static ampc_status stop_interrupted(Session *s)
   ampc_status status = path ? session_save(s, path) : glances_take(s, true);
   if (status) return status;
   if (path) {
-    progress_note(&s->progress, "interrupted after step %lld; go on with --resume %s",
+    progress_note(&s->progress, "interrupted after step %lld; continue with --resume %s",
                   (long long)s->steps, path);
   } else {
     progress_note(&s->progress, "interrupted after step %lld; nothing was saved (no --save)",
@@ -398,9 +398,10 @@ static ampc_status course_of(const Session *s, uint32_t block, Course *out)
   c.per_epoch = ampc_groups(c.batches, b->accumulate);
   bool resumed = s->options->resume != NULL, here = block == (uint32_t)s->position.block;
   if (!ampc_steps_of(b->epochs, c.per_epoch, &c.end) && !b->max_steps)
-    return ampc_fail(AMPC_BAD_USAGE,
-                     "block `%s`: epochs=%lld of %lld steps are more than %lld steps", b->name,
-                     (long long)b->epochs, (long long)c.per_epoch, (long long)AMPC_MOST_STEPS);
+    return ampc_fail(
+        AMPC_BAD_USAGE,
+        "block `%s`: epochs=%lld of %lld steps each are more than the limit of %lld steps", b->name,
+        (long long)b->epochs, (long long)c.per_epoch, (long long)AMPC_MOST_STEPS);
   if (b->max_steps) c.end = b->max_steps;
   c.whole = c.end;
   if (resumed && here) {

@@ -114,7 +114,8 @@ static ampc_status look(const DataFile *f, int *out_fd, int64_t *out_size, bool 
   *out_packed = false;
   if (!named) return AMPC_OK;
   close(*out_fd);
-  return ampc_fail(AMPC_BAD_FILE, "%s is called .gz, but is not gzipped", f->path);
+  return ampc_fail(AMPC_BAD_FILE, "%s has the suffix .gz, but is not compressed with gzip",
+                   f->path);
 }
 
 ampc_status bytes_open(const DataFile *f, int64_t at, int64_t size, bool whole, Bytes *out)

@@ -118,7 +118,7 @@ static ampc_status name_column(Csv *c, int64_t field)
        at = args_next(c->args, "column", at, &n), i++) {
     if (n != c->in.size || memcmp(at, c->in.text, (size_t)n) != 0) continue;
     if (c->place[i] >= 0)
-      return ampc_fail(AMPC_BAD_FILE, "%s has two columns `%s`: ask for one by its number",
+      return ampc_fail(AMPC_BAD_FILE, "%s has two columns `%s`: select one by its number",
                        c->in.stream.path, c->in.text);
     c->place[i] = field;
   }

@@ -69,7 +69,7 @@ static ampc_status read_field(Fields *f, int *out_end)
       *out_end = byte;
       return status;
     }
-    if (f->quoted) return fields_bad(f, "something follows a closing quote");
+    if (f->quoted) return fields_bad(f, "characters follow a closing quote");
     status = byte == '"' && f->size == 0 ? read_quoted(f) : add_byte(f, byte);
     if (status) return status;
   }

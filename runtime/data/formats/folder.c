@@ -93,8 +93,8 @@ static ampc_status find_classes(Folder *f, const char *path, const char *args, N
   if (!at) {
     ampc_status status = list(f, path, true, out);
     if (status || out->n) return status;
-    return ampc_fail(AMPC_BAD_FILE, "%s has no folders: each class is a folder of pictures in it",
-                     path);
+    return ampc_fail(AMPC_BAD_FILE,
+                     "%s has no folders: it must have one folder of pictures for each class", path);
   }
   for (; at; at = args_next(args, "class", at, &n))
     if (!add_name(f, out, at, (size_t)n)) return out_of_memory(path);

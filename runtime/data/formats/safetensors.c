@@ -155,7 +155,7 @@ static ampc_status check_range(const Header *h, const Tensor *t)
     if (__builtin_mul_overflow(n, t->size[i], &n)) n = INT64_MAX;
   if (t->type.kind == ELEMENT_NONE || t->end - t->begin == n) return AMPC_OK;
   return ampc_fail(
-      AMPC_BAD_FILE, "%s is damaged: its tensor %.63s has %lld bytes, its shape takes %s%lld", path,
+      AMPC_BAD_FILE, "%s is damaged: its tensor %.63s has %lld bytes, its shape needs %s%lld", path,
       t->name, (long long)(t->end - t->begin), n == INT64_MAX ? "over " : "", (long long)n);
 }
 

@@ -197,10 +197,9 @@ ampc_status zip_find(const Bytes *zip, const char *name, const char *ending, Zip
     if (size > end - e) {
       status = damaged(zip, "its directory ends too early");
     } else if (number(e + 28, 2) == n && memcmp(e + ENTRY, name, n) == 0) {
-      status =
-          found ? ampc_fail(AMPC_BAD_FILE, "%s has two members %s, and nothing says which is meant",
-                            zip->path, name)
-                : locate_member(zip, name, e, out);
+      status = found ? ampc_fail(AMPC_BAD_FILE, "%s has two members %s; each name must be unique",
+                                 zip->path, name)
+                     : locate_member(zip, name, e, out);
       found = true;
     }
     e += status ? 0 : size;
