@@ -164,11 +164,10 @@ static ampc_status check_prompt(const Generation *t)
   const PromptText *prompt = &t->cmd->text;
   const char *name = t->program->blocks[0].call;
   if (!prompt->numbers && t->vocabulary > BYTES)
-    return ampc_fail(
-        AMPC_BAD_USAGE,
-        "--generate: infer `%s` has a vocabulary of %lld tokens, so a prompt cannot be bytes "
-        "of text: give numbers of tokens, --prompt-file FILE.bin",
-        name, (long long)t->vocabulary);
+    return ampc_fail(AMPC_BAD_USAGE,
+                     "--generate: infer `%s` has a vocabulary of %lld tokens, so a prompt cannot "
+                     "be bytes of text: give token numbers in a file, --prompt-file FILE.bin",
+                     name, (long long)t->vocabulary);
   for (int64_t i = 0; i < prompt->n; i++)
     if (prompt->at[i] >= t->vocabulary)
       return ampc_fail(

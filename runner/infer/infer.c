@@ -60,11 +60,14 @@ static int read_range(const OptionGiven *given)
     return usage_error(given->program, "--range %s: expected two numbers, as --range=-1,1",
                        given->value);
   if (!isfinite(cmd->high - cmd->low))
-    return usage_error(given->program,
-                       "--range %s: the difference of the two is more than a double holds",
-                       given->value);
+    return usage_error(
+        given->program,
+        "--range %s: the difference of the two numbers is larger than the largest double",
+        given->value);
   if (cmd->low >= cmd->high)
-    return usage_error(given->program, "--range %s: black comes first: %g is not less than %g",
+    return usage_error(given->program,
+                       "--range %s: the number for black comes first and must be the smaller one: "
+                       "%g is not less than %g",
                        given->value, cmd->low, cmd->high);
   cmd->ranged = true;
   return OPTIONS_GO_ON;
@@ -85,10 +88,11 @@ static int read_temperature(const OptionGiven *given)
 static const OptionRow infer_options[] = {
     {"block", 0, "NAME", "the infer block; needed if the job has several", .kind = OPTION_text,
      FIELD(block)},
-    {"input", 0, "FILE", "data of its argument; NAME=FILE if it has several: .npy, idx, ...",
+    {"input", 0, "FILE",
+     "a file for the argument of the block (.npy, idx, ...); NAME=FILE if the block has several",
      .kind = OPTION_call, .read = read_input, .without = "generate"},
     {"data", 0, "CALL",
-     "data from a data block of the job, as 'faces(\"test\")', or from any source",
+     "data from a data block of the job, such as 'faces(\"test\")', or from any source",
      .kind = OPTION_text, FIELD(data), .without = "input generate"},
     {"weights", 0, "FILE", "a checkpoint, or a safetensors file with the job's names",
      .kind = OPTION_text, FIELD(weights)},
@@ -97,7 +101,7 @@ static const OptionRow infer_options[] = {
     {"png", 0, "FILE",
      "write a grid of pictures, or one file each if FILE is a folder or ends in /",
      .kind = OPTION_call, .read = read_output, .without = "generate"},
-    {"range", 0, "LOW,HIGH", "the numbers that become black and white (default 0,1)",
+    {"range", 0, "LOW,HIGH", "the numbers that are drawn black and white (default 0,1)",
      .kind = OPTION_call, .read = read_range, .with = "png"},
     {"columns", 0, "N", "pictures side by side in a grid (default 8)", .kind = OPTION_number,
      FIELD(columns), .least = 1, .with = "png"},
@@ -105,7 +109,8 @@ static const OptionRow infer_options[] = {
      .kind = OPTION_text, FIELD(names), .without = "generate"},
     {"top", 0, "K", "print the K largest numbers of each sample, with their classes",
      .kind = OPTION_number, FIELD(top), .least = 1, .without = "generate"},
-    {"classes", 0, "FILE", "names of the classes, one per line (without --top: prints 5)",
+    {"classes", 0, "FILE",
+     "names of the classes, one per line (without --top, prints the 5 largest numbers)",
      .kind = OPTION_text, FIELD(classes), .without = "generate"},
     {"generate", 0, "N", "continue a prompt with N tokens of a language model",
      .kind = OPTION_number, FIELD(generate), .least = 1},
@@ -113,12 +118,14 @@ static const OptionRow infer_options[] = {
      .with = "generate", .without = "prompt-file"},
     {"prompt-file", 0, "FILE", "a file with the beginning: bytes, or tokens of 16 bits (.bin)",
      .kind = OPTION_text, FIELD(prompt_file), .with = "generate"},
-    {"temperature", 0, "T", "below 1: favours probable tokens; 0: the most probable (default 1)",
+    {"temperature", 0, "T",
+     "below 1 favours probable tokens; 0 always takes the most probable one (default 1)",
      .kind = OPTION_call, .read = read_temperature, .with = "generate"},
     {"top-k", 0, "K", "draw among the K most probable tokens (default: all)", .kind = OPTION_number,
      FIELD(top_k), .least = 1, .with = "generate"},
     {"quiet", 'q', NULL, "print results only", .kind = OPTION_flag, FIELD(quiet)},
-    {NULL, 'v', NULL, "print what the memory is needed for", .kind = OPTION_flag, FIELD(verbose)},
+    {NULL, 'v', NULL, "print how many bytes of memory each purpose needs", .kind = OPTION_flag,
+     FIELD(verbose)},
     {0}};
 
 static const OptionTable infer_verb = {

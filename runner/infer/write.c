@@ -64,8 +64,8 @@ static ampc_status open_results(InferWriter *w)
     if (!r->bytes) return no_memory();
     if (r->rows || w->batches == 1) continue;
     return ampc_fail(AMPC_BAD_USAGE,
-                     "%s has no axis of samples, so all data must be one batch of %lld; they are "
-                     "%lld batches",
+                     "%s has no axis of samples, so the data must fit in one batch of %lld; these "
+                     "are %lld batches",
                      o->name, (long long)b->batch, (long long)w->batches);
   }
   return AMPC_OK;

@@ -65,7 +65,7 @@ static bool walk_row(Maker *m, const CommandRow *row, int pass, WalkCounts *out)
 {
   const Gpu *g = m->report->gpu;
   Arena *arena = m->in->c->arena;
-  const char *why = "it is not there";
+  const char *why = "NVRTC's PTX does not contain it";
   const PtxKernel *k = ptx_find(&m->ptx, row->kernel);
   WalkArgument *arguments;
   uint32_t n = arguments_of(m, row, pass, &arguments);

@@ -49,9 +49,9 @@ static void put_block(const Inspection *in, const GpuReport *r, uint16_t block, 
     if (in->rows.at[i].block == block) add_row(in, &r->rows[i], t);
   table_say(t, 2, "\n%s", inspect_block_text(in, block));
   table_put(t);
-  table_say(t, 2, "  %u commands, %d nodes of a graph: %s moved (unavoidable %s)", b.commands,
+  table_say(t, 2, "  %u commands, %d nodes of a CUDA graph: %s moved (%s unavoidable)", b.commands,
             b.nodes, bytes_text(a, b.bytes), bytes_text(a, b.unavoidable));
-  table_say(t, 2, "  %s instructions of our kernels, predicted %s%s%s",
+  table_say(t, 2, "  %s instructions in our kernels; predicted time %s%s%s",
             count_text(a, b.instructions), time_text(a, b.us), b.measured > 0 ? ", measured " : "",
             b.measured > 0 ? time_text(a, b.measured) : "");
 }
@@ -60,10 +60,10 @@ static void put_assumptions(const GpuReport *r, Table *t)
 {
   const Gpu *g = r->gpu;
   table_say(t, 0,
-            "\ntime is predicted: the slowest of memory, L2, issue and the longest warp's latency, "
-            "and %.1f us for each node. %s: %d multiprocessors at %d MHz, %.0f of %.0f GB/s from "
-            "DRAM, %.0f GB/s from L2, %.0f TFLOP/s in 16 bits, %.0f in tf32, of which a product "
-            "reaches 0.8. %s",
+            "\ntime is predicted: the largest of the times for memory, L2, issue and the latency "
+            "of the longest warp, plus %.1f us for each node. %s: %d multiprocessors at %d MHz, "
+            "%.0f of %.0f GB/s from DRAM, %.0f GB/s from L2, %.0f TFLOP/s in 16 bits, %.0f in "
+            "tf32; matrix products reach 0.8 of these. %s",
             g->node, g->model, g->multiprocessors, g->mhz, g->dram, g->dram_peak, g->l2,
             g->tensor16, g->tensor_tf32, r->no_cudnn ? "No cuDNN: own kernels." : "With cuDNN.");
 }

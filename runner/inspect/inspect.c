@@ -46,8 +46,9 @@ static int read_archs(const OptionGiven *given)
   for (const char *s = list; s; s = strchr(s, ','), s += s != NULL) {
     const char *word = arena_strndup(given->arena, s, strcspn(s, ","));
     if (!is_arch(word))
-      return option_wrong(given, "expected architectures as in sm_80,sm_90, or cpu or none");
-    if (cmd->n_archs == INSPECT_ARCHS) return option_wrong(given, "no more than %d", INSPECT_ARCHS);
+      return option_wrong(given, "expected architectures such as sm_80,sm_90, or cpu, or none");
+    if (cmd->n_archs == INSPECT_ARCHS)
+      return option_wrong(given, "expected at most %d architectures", INSPECT_ARCHS);
     cmd->archs[cmd->n_archs++] = word;
   }
   cmd->compile.target = cmd->archs[0];
@@ -73,7 +74,7 @@ static const OptionRow inspect_options[] = {
      .kind = OPTION_text, .field = offsetof(InspectCommand, kernel), .without = "diff"},
     {"diff", 0, "A B",
      "what changes from precision A to B (" AMPC_NARROW_LIST
-     "f32, tf32); with --arch also of registers",
+     "f32, tf32); with --arch also the registers",
      .kind = OPTION_text, .field = offsetof(InspectCommand, diff[0])},
     {"by-layer", 0, NULL, "sum the commands by the layer that they compute", .kind = OPTION_flag,
      .field = offsetof(InspectCommand, by_layer), .without = "kernel diff json cudnn"},
@@ -86,7 +87,8 @@ static const OptionRow inspect_options[] = {
     {"cudnn", 0, NULL,
      "which engine of cuDNN computes each command on the first --arch, or why none does",
      .kind = OPTION_flag, .field = offsetof(InspectCommand, cudnn), .without = "diff"},
-    {"no-cudnn", 0, NULL, "with --gpu: without cuDNN, by own kernels and matrix products",
+    {"no-cudnn", 0, NULL,
+     "with --gpu: predict runs without cuDNN, with our own kernels and matrix products",
      .kind = OPTION_flag, .field = offsetof(InspectCommand, gpu.no_cudnn), .with = "gpu"},
     {"measured", 0, "FILE",
      "with --gpu: also show measured times of commands, as bench_steps --commands writes them",
@@ -148,7 +150,8 @@ static int add_usage(const InspectCommand *cmd, Inspection *in, const char **not
 {
   int status = 0;
   if (cmd->n_archs && !cmd->arch_given && !nvrtc_present()) {
-    *note = "no registers, shared memory and spills: NVRTC (CUDA 12 or 13) is not on this machine";
+    *note = "registers, shared memory and spills are not shown: NVRTC (CUDA 12 or 13) is not on "
+            "this machine";
     return 0;
   }
   for (uint32_t i = 0; i < cmd->n_archs && status == 0; i++)

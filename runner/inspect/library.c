@@ -73,9 +73,9 @@ int inspect_cudnn(Inspection *in, const char **note)
   DnnMachine machine;
   char why[AMPC_WHY_ROOM];
   if (is_cpu_target(in->c))
-    return usage_error("amp inspect", "--cudnn goes with a GPU's --arch only");
+    return usage_error("amp inspect", "--cudnn needs a GPU in --arch, such as sm_90");
   if (!dnn_machine_of(target_capability(in->c), &machine, why))
-    *note = arena_printf(in->c->arena, "all by own kernels: %s", why);
+    *note = arena_printf(in->c->arena, "our own kernels compute all commands: %s", why);
   name_planned(in, &machine);
   dnn_machine_free(&machine);
   return 0;

@@ -71,12 +71,12 @@ static ampc_status build(const Cache *cache, const Toolchain *t, const Wanted *w
   const char *scratch = cache->temporary ? cache->folder : NULL;
   ampc_status status = toolchain_build(t, wanted->text->at, wanted->text->n, temporary, scratch);
   if (!status && !(*out = load(temporary, wanted)))
-    status = ampc_fail(AMPC_NO_COMPILER, "the kernels that %s made cannot be used: %s", t->compiler,
-                       ampc_last_error());
+    status = ampc_fail(AMPC_NO_COMPILER, "the kernels that %s compiled cannot be loaded: %s",
+                       t->compiler, ampc_last_error());
   if (status || cache->temporary)
     unlink(temporary);
   else if (cache_keep(temporary, path) != AMPC_OK)
-    fprintf(stderr, "amp: note: the kernels are not kept: %s\n", ampc_last_error());
+    fprintf(stderr, "amp: note: the compiled kernels are not cached: %s\n", ampc_last_error());
   return status;
 }
 
@@ -118,7 +118,7 @@ ampc_cpu_kernel *jit_find(void *library, const char *name)
   const JitKernel *found = dlsym(library, "ampc_jit_kernels");
   for (; found && found->name; found++)
     if (strcmp(found->name, name) == 0) return found->function;
-  ampc_fail(AMPC_RUN_FAILED, "the built kernels have no %s", name);
+  ampc_fail(AMPC_RUN_FAILED, "the compiled kernels have no function %s", name);
   return NULL;
 }
 

@@ -53,7 +53,7 @@ static void build_unit(const Build *b, Unit *u)
   }
   u->bytes = image.bytes;
   if (!b->cache.temporary && cache_write(&b->cache, path, image.bytes, image.size) != AMPC_OK)
-    fprintf(stderr, "amp: note: compiled kernels are not kept: %s\n", ampc_last_error());
+    fprintf(stderr, "amp: note: the compiled kernels are not cached: %s\n", ampc_last_error());
 }
 
 static void *build_units(void *data)

@@ -135,8 +135,8 @@ static ampc_status refused(const Toolchain *t, int fd, int status)
   const char *full = find_full(text);
   if (full) return ampc_fail(AMPC_BAD_FILE, "%s", full);
   char log[MESSAGES + PATH_MAX + 100];
-  snprintf(log, sizeof log, "%s failed on the kernels with exit status %d\n%s", t->compiler, status,
-           text);
+  snprintf(log, sizeof log, "%s cannot compile the kernels; its exit status is %d\n%s", t->compiler,
+           status, text);
   return ampc_fail_log(AMPC_NO_COMPILER, log);
 }
 

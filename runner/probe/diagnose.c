@@ -165,7 +165,8 @@ static void tell_value(const Again *a, const Seen *s)
           (long long)a->lost->step, seen_name(&a->watch, s), place);
   tell_line(a, s);
   fprintf(stderr,
-          "  of %lld numbers (%s) %lld are infinite and %lld NaN; the largest finite one is %.3g\n",
+          "  of %lld numbers (%s), %lld are infinite and %lld are NaN; the largest finite one is "
+          "%.3g\n",
           (long long)r->n, ir_dtype_name(s->probe->of.dtype), (long long)r->infinite,
           (long long)r->nans, r->greatest);
   tell_inputs(a, s);
@@ -187,24 +188,23 @@ static void tell_model(const Seen *s)
           "from an earlier checkpoint with a smaller learning rate\n",
           stderr);
   else if (s->probe->of.op == OP_source)
-    fputs("  the data: a sample of this batch contains such a number\n", stderr);
+    fputs("  the data: a sample of this batch contains a number that is not finite\n", stderr);
   else if (leaves_range(s))
     fputs("  the model: the number leaves the range of f16 (65504) at any loss scale; put "
           "autocast(f32) around this line, use bf16, or make its inputs smaller\n",
           stderr);
   else
-    fputs("  the model: the operation itself produces it, at any loss scale and in any type; check "
-          "its inputs\n",
+    fputs("  the model: the operation itself produces such numbers, at any loss scale and in any "
+          "type; check its inputs\n",
           stderr);
 }
 
 static void tell_scale(float scale)
 {
-  fprintf(
-      stderr,
-      "  the loss scale: the gradient leaves its range at scale %g but not at 1; lower `min` or "
-      "`static` of the scaler, or put autocast(f32) around this line\n",
-      (double)scale);
+  fprintf(stderr,
+          "  the loss scale: the gradient leaves the range of its type at scale %g but not at 1; "
+          "lower `min` or `static` of the scaler, or put autocast(f32) around this line\n",
+          (double)scale);
 }
 
 static ampc_status tell(Again *a)

@@ -38,8 +38,8 @@ static double share(const Judge *j, int64_t n)
 static const char *where_cure(const Judge *j)
 {
   return seen_is_backward(j->s)
-             ? "a lower loss scale, or autocast(f32) around its line"
-             : "autocast(f32) around its line, bf16, or smaller numbers before it";
+             ? "lower the loss scale, or put autocast(f32) around its line"
+             : "put autocast(f32) around its line, use bf16, or make its inputs smaller";
 }
 
 /* ---- the checks, the worst first ---- */
@@ -62,7 +62,7 @@ static bool is_lost(const Judge *j)
                  TEXT(j, "%lld of %lld are NaN", (long long)r->nans, (long long)r->n), "");
   if (!r->infinite) return false;
   const char *end = j->type == AMPC_F32 ? ""
-                                        : TEXT(j, "; %s ends at %.6g", type_name(j),
+                                        : TEXT(j, "; the largest %s is %.6g", type_name(j),
                                                ampc_type_of(j->type)->greatest);
   return found(j, lost_badness(j),
                TEXT(j, "%lld of %lld are infinite%s", (long long)r->infinite, (long long)r->n, end),
@@ -77,11 +77,11 @@ static bool is_over(const Judge *j)
   if (j->s->probe->kind == PROBE_weight && r->over_f16 &&
       g->params.at[j->s->probe->param].copies >> AMPC_F16 & 1)
     return found(j, OVER * (2 + share(j, r->over_f16)),
-                 TEXT(j, "%lld of %lld leave the range of f16, in which it is read (largest: %.3g)",
+                 TEXT(j, "%lld of %lld are infinite in its f16 copy (largest: %.3g)",
                       (long long)r->over_f16, (long long)r->n, r->greatest),
-                 "autocast(f32) around its layer, or weight decay");
+                 "put autocast(f32) around its layer, or use weight decay");
   if (j->s->probe->kind != PROBE_value || j->type != AMPC_F16 || r->greatest < 32768) return false;
-  return found(j, OVER, TEXT(j, "the largest is %.3g; f16 ends at 65504", r->greatest),
+  return found(j, OVER, TEXT(j, "the largest is %.3g; the largest f16 is 65504", r->greatest),
                where_cure(j));
 }
 
@@ -95,14 +95,16 @@ static bool is_under(const Judge *j)
     if (share(j, lost) >= MANY)
       return found(
           j, UNDER * (1 + share(j, lost)),
-          TEXT(j, "%.1f %% that were not 0 became 0 in %s", 100 * share(j, lost), type_name(j)),
-          seen_is_backward(j->s) ? "a larger loss scale, or bf16" : "bf16, or larger numbers");
+          TEXT(j, "%.1f %% of the elements became 0 in %s", 100 * share(j, lost), type_name(j)),
+          seen_is_backward(j->s) ? "use a larger loss scale, or bf16"
+                                 : "use bf16, or make its inputs larger");
   }
   int64_t few = range_subnormal(j->r, j->type);
   if (j->type != AMPC_F16 || share(j, few) < MOST) return false;
   return found(j, UNDER * share(j, few),
-               TEXT(j, "%.0f %% lie below 6.1e-5, where f16 has fewer digits", 100 * share(j, few)),
-               seen_is_backward(j->s) ? "a larger loss scale, or bf16" : "");
+               TEXT(j, "%.0f %% of the elements are below 6.1e-5, where f16 has fewer digits",
+                    100 * share(j, few)),
+               seen_is_backward(j->s) ? "use a larger loss scale, or bf16" : "");
 }
 
 static bool is_dull(const Judge *j)

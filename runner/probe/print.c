@@ -119,15 +119,15 @@ void watch_print(const Watch *w, const char *path, uint32_t most)
   put_findings(w, path, &t);
   if (view.top) {
     put_rows(w, path, "the largest values", greatest, &t);
-    put_rows(w, path, "the largest shares that would be 0 in f16", share_under, &t);
-    table_say(&t, 0, "%u values in all; --wide shows them", n);
+    put_rows(w, path, "the largest fractions that would be 0 in f16", share_under, &t);
+    table_say(&t, 0, "%u values in total; --wide shows all", n);
   } else {
-    put_rows(w, path, "in the order of the step", NULL, &t);
+    put_rows(w, path, "all values, in the order of the step", NULL, &t);
   }
   table_say(&t, 0,
-            "absolute values; least: of those that are not 0; lost: infinite or NaN; >f16: would "
-            "be infinite in f16; <f16: would be 0 in f16. Values of backward (gradient in ..) are "
-            "multiplied by the loss scale, %g; gradients of parameters are not",
+            "all numbers are absolute values; least: the smallest above 0; lost: infinite or NaN; "
+            ">f16: would be infinite in f16; <f16: would be 0 in f16. Values of backward (gradient "
+            "in ..) are multiplied by the loss scale, %g; gradients of parameters are not",
             w->scale);
   table_close(&t);
 }

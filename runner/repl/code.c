@@ -16,7 +16,7 @@ bool command_graph(Repl *r, const char *arg)
   if (!pass_exists(pass)) {
     Text names = text_new(r->arena);
     for (uint32_t i = 0; pass_name(i); i++) text_printf(&names, " %s", pass_name(i));
-    return repl_error(r, "no pass %s; there are%s", pass, names.at);
+    return repl_error(r, "no pass %s; the passes are%s", pass, names.at);
   }
   Compiled *p = program_compile(r, &(Request){.dump_after = arena_strdup(r->arena, pass)});
   if (!p) return false;

@@ -105,6 +105,6 @@ bool command_sass(Repl *r, const char *arg)
 {
   char program[PATH_MAX];
   if (!child_find("nvdisasm", program))
-    return repl_error(r, "nvdisasm is not on this machine; the CUDA toolkit has it");
+    return repl_error(r, "nvdisasm is not on this machine; the CUDA toolkit contains it");
   return emit(r, ":sass", arg, emit_cubin, show_sass);
 }

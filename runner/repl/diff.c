@@ -185,7 +185,7 @@ bool command_diff(Repl *r, const char *arg)
   b = strtok_r(NULL, " \t", &rest);
   bool good;
   if (!b || strtok_r(NULL, " \t", &rest))
-    good = repl_error(r, ":diff needs what to compare: pass A B, ckpt A B or precision A B");
+    good = repl_error(r, ":diff needs two things to compare: pass A B, ckpt A B or precision A B");
   else if (strcmp(kind, "pass") == 0)
     good = diff_passes(r, a, b);
   else if (strcmp(kind, "ckpt") == 0)

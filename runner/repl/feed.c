@@ -126,8 +126,10 @@ ampc_status feed_next(Repl *r, uint32_t block, Next *out)
   out->per_epoch = ampc_groups(out->n_batches, together);
   int64_t each = ampc_groups(r->per_epoch ? r->per_epoch : out->n_batches, together);
   if (!ampc_steps_of(at->epoch, each, &out->step))
-    return ampc_fail(AMPC_BAD_FILE, "the position is out of range: epoch %lld of %lld steps each",
-                     (long long)at->epoch, (long long)each);
+    return ampc_fail(
+        AMPC_BAD_FILE,
+        "the position in the data is out of range: epoch %lld, with %lld steps per epoch",
+        (long long)at->epoch, (long long)each);
   out->step += at->batch / together;
   *at = position_at(out, together);
   r->per_epoch = out->n_batches;

@@ -284,7 +284,8 @@ bool command_scaler(Repl *r, const char *arg)
   printf("skipped %lld of %lld steps\n", s.skipped, s.step);
   if (p->scaler.replay) printf("replayed %lld times\n", s.replayed);
   if (s.dynamic)
-    printf("grows by %g after %lld steps without overflow (%lld so far), shrinks by %g; %g to %g\n",
+    printf("grows by a factor of %g after %lld steps without overflow (%lld so far), shrinks by a "
+           "factor of %g; range %g to %g\n",
            s.growth_factor, s.growth_interval, s.growth, s.backoff_factor, (double)s.min_scale,
            (double)s.max_scale);
   if (s.dynamic && s.hysteresis > 1)

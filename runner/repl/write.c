@@ -401,7 +401,7 @@ static bool check_text(Writing *w, const char *path, const char *text)
   options.n_settings = w->settings.n;
   Compile *c = compile_create(&options);
   bool good = compile_text(c, path, text, strlen(text));
-  if (!good) repl_error(r, "%s was not written: as a file it does not compile", path);
+  if (!good) repl_error(r, "%s was not written: the program does not compile as a file", path);
   q = c->program;
   const char *what = !good ? NULL
                      : strcmp(p->precision, q->precision) || p->n_kernels != q->n_kernels
@@ -411,7 +411,9 @@ static bool check_text(Writing *w, const char *path, const char *text)
                      : !same_settings(r, p, q)                        ? "settings"
                      : q->seed != (r->seed_given ? r->seed : p->seed) ? "seed"
                                                                       : NULL;
-  if (what) good = repl_error(r, "%s was not written: its %s would differ", path, what);
+  if (what)
+    good = repl_error(r, "%s was not written: compiled from the file, the %s would differ", path,
+                      what);
   compile_destroy(c);
   return good;
 }
@@ -458,7 +460,7 @@ static void tell(const Writing *w, const char *path)
   shell_word(&line, arena_printf(w->c->arena, "%s%s", path[0] == '-' ? "./" : "", path));
   printf("wrote %s: amp train %s\n", arena_shown(w->c->arena, path, ""), line.at);
   if (r->said.n)
-    printf("%u statement%s of the session %s no part of a program and remain%s outside\n",
+    printf("%u statement%s of the session %s not part of a program and remain%s outside\n",
            r->said.n, r->said.n == 1 ? "" : "s", r->said.n == 1 ? "is" : "are",
            r->said.n == 1 ? "s" : "");
 }

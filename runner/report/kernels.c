@@ -187,6 +187,7 @@ int report_texts(Report *r, const char **out)
     *out = pack_texts(r, &rows, &ptx, with);
   }
   if (ptx.n && with < rows.n)
-    r->note = arena_printf(r->e.c->arena, "PTX of the %u commands that take longest", with);
+    r->note =
+        arena_printf(r->e.c->arena, "the page shows PTX only for the %u slowest commands", with);
   return *out ? 0 : AMPC_RUN_FAILED;
 }

@@ -44,7 +44,7 @@ static ampc_status read_table(const char *path, LogTable *t)
   stream_close(&t->in.stream);
   const char *first = json_string_value(json_array_get(json_array_get(t->lines, 0), 0));
   if (!status && (!first || strcmp(first, "step") != 0))
-    status = ampc_fail(AMPC_BAD_FILE, "%s: not a table of --log-dir", path);
+    status = ampc_fail(AMPC_BAD_FILE, "%s: not a table that --log-dir writes", path);
   return status;
 }
 
@@ -78,7 +78,7 @@ json_t *report_probe(const Report *r)
                     : json_load_file(r->probe, JSON_REJECT_DUPLICATES, &error);
   if (out && json_is_array(json_object_get(out, "values"))) return out;
   fprintf(stderr, "amp report: error: %s: %s\n", shown,
-          out ? "not what amp probe --json writes" : error.text);
+          out ? "not the output of amp probe --json" : error.text);
   json_decref(out);
   return NULL;
 }

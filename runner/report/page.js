@@ -84,7 +84,7 @@ function drawTime() {
   const legend = Object.keys(s.parts).map(n => make("span", null, make("i", {class: "swatch", style: `--c:${partColors[n]}`}), `${n} ${percent(s.parts[n], s.us)}`));
   const types = s.types.map(t => make("tr", null, make("td", null, typeMark(t.type)), make("td", {class: "n"}, count(t.flops)), make("td", {class: "n"}, time(t.us))));
   return section("time", "Where the time goes", make("div", {class: "bars"}, rows), make("div", {class: "legend"}, legend),
-    make("div", {class: "scroll", style: "max-width:420px", tabindex: 0}, make("table", null, make("thead", null, make("tr", null, make("th", null, "type"), make("th", {class: "n"}, "FLOPs"), make("th", {class: "n"}, "time of its results"))), make("tbody", null, types))));
+    make("div", {class: "scroll", style: "max-width:420px", tabindex: 0}, make("table", null, make("thead", null, make("tr", null, make("th", null, "type"), make("th", {class: "n"}, "FLOPs"), make("th", {class: "n"}, "time of ops with this result"))), make("tbody", null, types))));
 }
 
 /* ---- the model ---- */
@@ -125,9 +125,9 @@ function openPanel(n, button) {
   term(list, "why", n.why);
   term(list, "line", n.line ? `${n.line}: ${sourceOf(n.line)}` : "made by the compiler");
   term(list, "type", n.type);
-  if (n.cast) term(list, "moves", n.cast.bytes ? bytes(n.cast.bytes) : n.command ? "nothing: it is part of a kernel" : "nothing: the optimizer or its reader does it");
+  if (n.cast) term(list, "moves", n.cast.bytes ? bytes(n.cast.bytes) : n.command ? "nothing: it is part of a kernel" : "nothing: the optimizer or the op that reads it makes the cast");
   term(list, "tensor cores", n.tensor && n.tensor !== "tensor cores" ? "no: " + n.tensor : n.tensor ? "yes" : "");
-  term(list, "costs", `${time(n.us)}, ${bytes(n.bytes)}, ${count(n.flops)} FLOPs${n.times > 1 ? `, of all ${n.times}` : ""}`);
+  term(list, "costs", `${time(n.us)}, ${bytes(n.bytes)}, ${count(n.flops)} FLOPs${n.times > 1 ? `, for all ${n.times} together` : ""}`);
   term(list, "kernel", n.command);
   term(list, "reads", [...n.in.map(i => data.nodes[i].name || data.nodes[i].op), ...n.stored].join(", "));
   const title = n.cast ? `cast ${n.cast.from} → ${n.cast.to}` : `${n.op}${n.name ? " " + n.name : ""}`;

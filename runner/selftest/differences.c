@@ -191,11 +191,12 @@ static ampc_status check_param(Trial *t, const ampc_param *q, const double *grad
   for (int i = 0; i < DIRECTIONS && !status && !(s.error <= 1); i++)
     status = find_slope(t, q, gradient, &seed, &s);
   if (status) return status;
-  test_report(t->run, OP_minimize, PROOF_backward, AMPC_F32, s.error,
-              arena_printf(t->arena,
-                           "%s: along a random direction of %s the loss rises by %.9g, by its "
-                           "gradient by %.9g",
-                           t->path, q->path, s.differences, s.gradient));
+  test_report(
+      t->run, OP_minimize, PROOF_backward, AMPC_F32, s.error,
+      arena_printf(
+          t->arena,
+          "%s: along a random direction of %s the loss rises by %.9g; its gradient predicts %.9g",
+          t->path, q->path, s.differences, s.gradient));
   return AMPC_OK;
 }
 

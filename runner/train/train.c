@@ -24,8 +24,10 @@ static const OptionRow probe_option[] = {
      .kind = OPTION_number, .least = 1, .field = offsetof(Options, probe_every)},
     {0}};
 
-static const OptionRow verbose_option[] = {
-    {NULL, 'v', NULL, "print what the memory is needed for", .kind = OPTION_flag, .field = 0}, {0}};
+static const OptionRow verbose_option[] = {{NULL, 'v', NULL,
+                                            "print how many bytes of memory each purpose needs",
+                                            .kind = OPTION_flag, .field = 0},
+                                           {0}};
 
 static const char train_notes[] =
     "exit status: 0 done, or stopped by --max-time; 1 errors in the program; 2 bad usage; 3 a file "
@@ -135,8 +137,9 @@ static int run(const OptionTable *table, int argc, char **argv)
     if (!compile_job(c))
       status = c->cannot_read ? AMPC_BAD_FILE : 1;
     else if (!has_weights(c, &cmd))
-      status = usage_error(table->program,
-                           "the weights are missing: --resume FILE, or `load` in the job's model");
+      status = usage_error(
+          table->program,
+          "the weights are missing: give --resume FILE, or write `load` in the job's model");
     else
       status = (int)run_program(table->program, c, &cmd.train, cmd.verbose);
     compile_destroy(c);
