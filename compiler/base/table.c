@@ -341,10 +341,10 @@ void table_put(Table *t)
 void table_close(Table *t)
 {
   Text note = text_new(t->arena);
-  if (t->folded) text_puts(&note, "; n: rows that are alike, added up");
+  if (t->folded) text_puts(&note, "; n: number of similar rows that are added up");
   for (uint32_t i = 0, k = 0; i < t->n; i++)
     if (t->dropped[i])
-      text_printf(&note, "%s%s", k++ ? ", " : "; no room for ", t->columns[i].title);
+      text_printf(&note, "%s%s", k++ ? ", " : "; columns left out: ", t->columns[i].title);
   if (note.n) table_say(t, 2, "%s; --wide shows all", note.at + 2);
   if (t->out == &t->own) fwrite(t->own.at, 1, t->own.n, stdout);
 }

@@ -116,8 +116,8 @@ void memory_report(const Compile *c, int64_t library, Text *out)
   put_space(c, out, AMPC_INPUT);
   put_space(c, out, AMPC_WORK);
   put_line(c, out, library > 0 ? library : 0, "library scratch outside of work");
-  text_printf(out, "%18s  in all%s, %.2f of the %s that all tensors take without reuse\n",
-              grouped(c->arena, total), library < 0 ? " but for library scratch" : "",
+  text_printf(out, "%18s  total%s, %.2f of the %s that all tensors need without reuse\n",
+              grouped(c->arena, total), library < 0 ? " without library scratch" : "",
               (double)total / (double)tensors, grouped(c->arena, tensors));
 }
 

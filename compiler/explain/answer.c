@@ -42,14 +42,15 @@ static const char *cure_of(const Explanation *e, const ExplainSource *s)
   const Parameter *p = ir_parameter(c->graph, n);
   if (p || n->name) name = explain_name(c, s->value);
   if (n->why == WHY_region && c->graph->regions.at[n->region].label)
-    return arena_printf(c->arena,
-                        "it is f32 by %s: move its readers into that region, or move it out",
-                        c->graph->regions.at[n->region].label);
+    return arena_printf(
+        c->arena,
+        "%s makes it f32: move the ops that read it into that region, or compute it outside",
+        c->graph->regions.at[n->region].label);
   if (n->why == WHY_f32 || n->why == WHY_promote)
     return arena_printf(c->arena, "%s", ir_why_text(c, n));
   if (p && p->buffer) return arena_printf(c->arena, "write `Buffer(.., dtype=%s)`", low);
   if (name && dtype_is_float(n->dtype))
-    return arena_printf(c->arena, "write `%s.to(%s)` where it is made", name,
+    return arena_printf(c->arena, "write `%s.to(%s)` where it is computed", name,
                         n->dtype == AMPC_F32 ? low : "f32");
   return NULL;
 }
@@ -66,16 +67,17 @@ static void say_casts(Explanation *e, const ExplainBlock *b, bool first_said)
   enum { MOST = 3 };
   for (uint32_t i = first_said; i < b->sources.n && i < MOST; i++) {
     const ExplainSource *s = &b->sources.at[i];
-    say(e, arena_printf(e->c->arena, "%.0f %% of the time (%s, %s) is %s", percent(s->us, b->us),
-                        time_text(e->c->arena, s->us), bytes_text(e->c->arena, (double)s->bytes),
-                        source_text(e, s)));
+    say(e, arena_printf(e->c->arena, "%.0f %% of the time (%s, %s) is spent on %s",
+                        percent(s->us, b->us), time_text(e->c->arena, s->us),
+                        bytes_text(e->c->arena, (double)s->bytes), source_text(e, s)));
   }
   for (uint32_t i = 0; i < b->nodes.n && b->weight_casts; i++)
     if (b->nodes.at[i].weight_cast) {
-      say(e, arena_printf(e->c->arena, "%u cast%s of weights in each step, first of `%s`%s",
-                          b->weight_casts, b->weight_casts == 1 ? "" : "s",
-                          explain_name(e->c, ir_node(e->c->graph, b->nodes.at[i].value)->in[0]),
-                          line_text(e, b->nodes.at[i].value)));
+      say(e,
+          arena_printf(e->c->arena, "%u cast%s of weights in each step; the first one casts `%s`%s",
+                       b->weight_casts, b->weight_casts == 1 ? "" : "s",
+                       explain_name(e->c, ir_node(e->c->graph, b->nodes.at[i].value)->in[0]),
+                       line_text(e, b->nodes.at[i].value)));
       return;
     }
 }
@@ -115,10 +117,10 @@ static const char *obstacle_text(const Explanation *e, const ExplainBlock *b, Co
   case PART_casts:
     return source_text(e, &b->sources.at[0]);
   case PART_launches:
-    return arena_printf(arena,
-                        "the time between its %u kernels, which no type reduces; a "
-                        "larger batch would help",
-                        b->commands);
+    return arena_printf(
+        arena,
+        "the time between its %u kernels, which no type makes shorter; a larger batch would help",
+        b->commands);
   case PART_state:
     return "the optimizer, whose state is f32 in every precision; a larger batch or "
            "`accumulate` would help";
@@ -126,7 +128,7 @@ static const char *obstacle_text(const Explanation *e, const ExplainBlock *b, Co
   case PART_tiles:
     return arena_printf(arena, "%s%s%s", cost_part_names[part], why ? ": " : "", why ? why : "");
   default:
-    return "elementwise ops and reductions; those that stay f32 move as many bytes as before";
+    return "elementwise ops and reductions; those in f32 move the same bytes in every precision";
   }
 }
 
@@ -140,7 +142,7 @@ static const char *differences(Arena *arena, const double *now, const double *be
     text_printf(&t, "%s%s %s instead of %s", t.n ? ", " : "", cost_part_names[i],
                 time_text(arena, now[i]), time_text(arena, before[i]));
   }
-  return t.n ? t.at : "no part differs much";
+  return t.n ? t.at : "no part of the time changes much";
 }
 
 /* Adds a sentence. Returns true if it names the most expensive cast. */
@@ -157,10 +159,10 @@ static bool say_whether_it_pays(Explanation *e, const ExplainBlock *b)
   const char *fast = plain ? e->against : own;
   if (times < pays) {
     say(e, arena_printf(c->arena,
-                        "%s %s nothing here (%.2g times as fast as f32, predicted on %s): %.0f %% "
+                        "%s %s no speed here (%.2g times as fast as f32, predicted on %s): %.0f %% "
                         "of the predicted time is %s",
-                        fast, plain ? "would buy" : "buys", times, e->gpu->name, percent(us, b->us),
-                        obstacle_text(e, b, most)));
+                        fast, plain ? "would gain" : "gains", times, e->gpu->name,
+                        percent(us, b->us), obstacle_text(e, b, most)));
     return most == PART_casts;
   }
   if (plain)

@@ -23,7 +23,7 @@ static const char *casts_text(Arena *arena, const ExplainNode *n)
 {
   Text t = text_new(arena);
   if (n->cast_bytes) text_printf(&t, "; moves %s", bytes_text(arena, (double)n->cast_bytes));
-  if (n->weight_cast) text_puts(&t, "; a weight, in each step");
+  if (n->weight_cast) text_puts(&t, "; casts a weight in each step");
   put_casts(&t, &n->before, "before");
   put_casts(&t, &n->after, "after");
   return t.n ? t.at : "";
@@ -38,12 +38,12 @@ static const char *tensor_text(const Explanation *e, const ExplainBlock *b, cons
   for (uint32_t i = 0; i < b->sizes.n; i++)
     if (b->sizes.at[i].value.id == n->value.id)
       return arena_printf(arena,
-                          "; tensor cores are slow: rows of %lld are no multiple of 16 "
-                          "bytes, of %lld they would be",
+                          "; tensor cores are slow: rows of %lld elements are no multiple of 16 "
+                          "bytes, rows of %lld are",
                           (long long)b->sizes.at[i].size, (long long)b->sizes.at[i].padded);
   if (n->made->against) return arena_printf(arena, "; no tensor cores: %s", n->made->against);
   if (n->made->busy < few)
-    return arena_printf(arena, "; tensor cores, but %.0f %% of them have work",
+    return arena_printf(arena, "; tensor cores, but only %.0f %% of them are busy",
                         100 * n->made->busy);
   return "; tensor cores";
 }
@@ -109,7 +109,7 @@ static void put_sums(const ExplainBlock *b, Table *t)
   table_say(t, LABEL, "  by type      %s", types_text(a, b->us_by_type, b->us / 1000, time_text));
   table_say(t, LABEL, "  FLOPs        %s: %s", count_text(a, (double)b->flops),
             types_text(a, flops, 1, count_text));
-  table_say(t, LABEL, "  memory       %s read, %s written; casts move %s, %u of weights",
+  table_say(t, LABEL, "  memory       %s read, %s written; casts move %s (%u casts of weights)",
             bytes_text(a, (double)b->read), bytes_text(a, (double)b->written),
             bytes_text(a, (double)b->cast_bytes), b->weight_casts);
 }
