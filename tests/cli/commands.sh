@@ -52,7 +52,7 @@ refuses "amp, too large a number" 2 'seed' "$amp" train --seed 99999999999999999
 refuses "amp, unknown device" 2 'device tpu' "$amp" train --device tpu "$job"
 refuses "eval without weights" 2 'resume' "$amp" eval "$job"
 mkdir no_log && printf 'a,b\n1,2\n' >no_log/metrics.csv
-refuses "a report of another table" 3 'not a table of --log-dir' "$amp" report --log no_log -o page.html "$job"
+refuses "a report of another table" 3 'not a table that --log-dir writes' "$amp" report --log no_log -o page.html "$job"
 refuses "a constant of the wrong type" 1 'EPOCHS' "$ampc" -D EPOCHS=many "$job"
 
 # ---- files ---------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ again "a link in place of an entry"
 [ -L "$entry" ] && failed "the link is still there"
 chmod 777 "$cache"
 again "a cache that others may write"
-run && grep -q 'others may write' err || failed "no note says that the cache is not used"
+run && grep -q 'other users may write to it' err || failed "no note says that the cache is not used"
 chmod 700 "$cache"
 again "no place for a cache" XDG_CACHE_HOME=/proc/none
 again "no home" -u XDG_CACHE_HOME HOME=/proc/none
@@ -192,7 +192,7 @@ run PATH="$work/bin:$PATH" && grep -q '^note: nothing is cached in .*No space le
 compiler "case \$TMPDIR in /dev/shm/*) exec $real \"\$@\" ;; *) $no_room ;; esac"
 again "full disks, space in memory" PATH="$work/bin:$PATH"
 compiler "$no_room"
-refuses "no space anywhere" 5 'no place for the kernels: .*No space left' env PATH="$work/bin:$PATH" \
+refuses "no space anywhere" 5 'cannot store the kernels: .*No space left' env PATH="$work/bin:$PATH" \
   "$amp" train --device cpu data/job.amp
 [ "$(find /tmp /var/tmp /dev/shm -maxdepth 1 -name 'amp-kernels-*' -newer bin/cc -user "$(id -u)")" = "" ] ||
   failed "no space anywhere: a temporary folder is left over"

@@ -204,11 +204,11 @@ refuses "no data" 1 'this reads no data source' infer job.amp --block scores --d
 refuses "no call" 1 'error' infer job.amp --block scores --data 'x ='
 refuses "no call, but an expression" 1 'call' infer job.amp --block scores --data 'model m = 3'
 refuses "unknown" 1 'unknown name `fvie`' infer job.amp --block scores --data 'fvie(1)'
-u "a whole result of several batches" 'whole has no axis of samples, so all data must be one batch of 4; they are 2 batches' infer job.amp --block whole --input x-ubyte
+u "a whole result of several batches" 'whole has no axis of samples, so the data must fit in one batch of 4; these are 2 batches' infer job.amp --block whole --input x-ubyte
 u "a whole result of a part of a batch" 'whole has no axis of samples, so it needs a full batch of 8; the data have 5' infer job.amp --block whole --input x-ubyte -D N=8
 sed 's/{ load.*//' job.amp >noload.amp
 u "no weights" 'the weights are missing' infer noload.amp --block scores --input x-ubyte
-refuses "weights of another model" 3 'E502: it lacks 1 of 2 parameters and buffers: fc.bias' bash -c "
+refuses "weights of another model" 3 'E502: the file lacks 1 of 2 parameters and buffers: fc.bias' bash -c "
   echo 'fc.weight F32 [2,3] 1' | '$source_dir/tests/cli/weights.py' other.safetensors
   '$amp' infer --device cpu job.amp --weights other.safetensors --block scores --input x-ubyte"
 u "--top of several" '--top and --classes need one result' infer job.amp --block both --data 'five(1)' --top 3

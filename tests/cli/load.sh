@@ -118,7 +118,7 @@ job 'load("model.safetensors.index.json")'
 passes "an index of shards" run --save index.out
 same "shards and one file give the same" plain.out index.out
 index m-00001-of-00002.safetensors m-00001-of-00002.safetensors
-refuses "an index with a wrong shard" 3 'lacks head.weight, which model.safetensors.index.json says is there' run
+refuses "an index with a wrong shard" 3 'lacks tensor head.weight, although model.safetensors.index.json lists it there' run
 index m-00001-of-00002.safetensors ../m-00002-of-00002.safetensors
 refuses "a shard elsewhere" 3 'a shard must be a file name without a folder; see ' run
 index m-00001-of-00002.safetensors gone.safetensors
@@ -156,35 +156,35 @@ refuses "ties: two types" 3 'differ, but are one tensor' "$amp" eval --device cp
 { blocks module. gamma F32 "[4,8]"; head_of 1000; echo "module.old.x I8 [3] 1"; } | weights other.safetensors
 job 'load("other.safetensors")'
 refuses "no name fits" 3 'strip="module\."' run
-grep -q '^E502: it lacks 18 of 20 parameters and buffers: block.0.0.weight' err || failed "E502: the missing names are not listed"
+grep -q '^E502: the file lacks 18 of 20 parameters and buffers: block.0.0.weight' err || failed "E502: the missing names are not listed"
 job 'load("other.safetensors", strip="module.")'
-refuses "names of another program" 3 'E502: it lacks 2 of 20 parameters and buffers: block.0.1.weight, block.1.1.weight' run
-for line in '^  if they keep their initial values: missing="block.\*.1.weight"$' \
-  '^E503: 2 have another shape: module.block.0.0.weight is \[4, 8\] in the file, \[8, 4\] here, ' \
+refuses "names of another program" 3 'E502: the file lacks 2 of 20 parameters and buffers: block.0.1.weight, block.1.1.weight' run
+for line in '^  to keep their initial values, write: missing="block.\*.1.weight"$' \
+  '^E503: 2 have another shape: module.block.0.0.weight is \[4, 8\] in the file, \[8, 4\] in the model, ' \
   'transpose="block.\*.0.weight"$' \
-  '^E503: 2 have another shape: head.weight is \[1000, 4\] in the file, \[3, 4\] here, head.bias is ' \
-  '^  if they are trained from initial values: missing="head.\*\*", unused="head.\*\*"$' \
-  '^E502: 3 of its 21 tensors match no parameter: block.0.1.gamma, block.1.1.gamma, old.x$' \
-  '^  if they are not needed: unused=\["block.\*.\*.gamma", "old.\*\*"\]$'; do
+  '^E503: 2 have another shape: head.weight is \[1000, 4\] in the file, \[3, 4\] in the model, head.bias is ' \
+  '^  to train them from initial values, write: missing="head.\*\*", unused="head.\*\*"$' \
+  '^E502: 3 of the 21 tensors in the file match no parameter: block.0.1.gamma, block.1.1.gamma, old.x$' \
+  '^  to ignore them, write: unused=\["block.\*.\*.gamma", "old.\*\*"\]$'; do
   grep -q "$line" err || failed "the message lacks: $line"
 done
 job "$(echo "$cure" | sed 's/\["head.\*\*", "old"\]/["head.**", "odl"]/')"
-refuses "a pattern of unused that matches nothing" 3 'E501: "odl" of `unused` matches none of its tensors' run
+refuses "a pattern of unused that matches nothing" 3 'E501: "odl" of `unused` matches none of the tensors in the file' run
 job "$(echo "$cure" | sed 's/rename=\[/rename=[["a.*", "b.*"], /')"
-refuses "a pattern of rename that matches nothing" 3 'E501: "a.\*" of `rename` matches none of its tensors' run
+refuses "a pattern of rename that matches nothing" 3 'E501: "a.\*" of `rename` matches none of the tensors in the file' run
 job "$(echo "$cure" | sed 's/strip="module."/strip="modul."/')"
-refuses "a prefix that is not there" 3 "E501: \`strip\`: none of its names begins with \"modul.\"" run
+refuses "a prefix that is not there" 3 "E501: \`strip\`: no name in the file begins with \"modul.\"" run
 job 'load("plain.safetensors", rename=["block.0.**", "block.1.**"])'
-refuses "two tensors of one name" 3 'block.0.0.weight and block.1.0.weight both become block.1.0.weight' run
+refuses "two tensors of one name" 3 'block.0.0.weight and block.1.0.weight both load into block.1.0.weight' run
 job 'load("plain.safetensors", rename=["**.bias", "**.weight"])'
-refuses "two tensors of one name, again" 3 'both become' run
+refuses "two tensors of one name, again" 3 'both load into' run
 job 'load("inner.safetensors")'
 { blocks "" weight F32 "[8,4]"; head_of 3; } | sed 's/^block\.//' | weights inner.safetensors
 refuses "names without what the model has before them" 3 'rename=\[\["\*\*", "block.\*\*"\]\]' run
 { blocks "" weight F32 "[8,4]" | sed 's/num_batches_tracked I32/num_batches_tracked F32/'; head_of 3; } | weights inner.safetensors
-refuses "floats for integers" 3 'block.0.1.num_batches_tracked is F32 in the file, i64 here' run
+refuses "floats for integers" 3 'block.0.1.num_batches_tracked is F32 in the file, i64 in the model' run
 { blocks "" weight F32 "[8,4]"; echo "head.weight I64 [3,4] 1"; echo "head.bias BOOL [3] 1"; } | weights inner.safetensors
-refuses "integers for floats" 3 'head.weight is I64 in the file, f32 here' run
+refuses "integers for floats" 3 'head.weight is I64 in the file, f32 in the model' run
 { blocks "" weight F32 "[8,4]"; echo "head.weight F64 [3,4] 1e300 1"; echo "head.bias F32 [3] 1e5 inf 0"; } | weights inner.safetensors
 "$amp" eval --device cpu job.amp >out 2>err
 grep -q 'head.weight: 6 of 12 values of the file are beyond f32 and became infinite' err || failed "values beyond f32 are counted"

@@ -10,24 +10,24 @@ train() { timeout 500 "$amp" train --device cpu "$@"; }
 
 # ---- the report ----------------------------------------------------------------------------------
 passes "the report of ampc" "$ampc" --target=cpu --emit=memory "$job"
-total=$(sed -n 's/^ *\([0-9,]*\)  in all.*/\1/p' "$work/out" | tr -d ,)
-sum=$(grep -v 'in all' "$work/out" | sed -n 's/^ *\([0-9,]*\)  .*/\1/p' | tr -d , | paste -sd+ | bc)
+total=$(sed -n 's/^ *\([0-9,]*\)  total.*/\1/p' "$work/out" | tr -d ,)
+sum=$(grep -v '  total' "$work/out" | sed -n 's/^ *\([0-9,]*\)  .*/\1/p' | tr -d , | paste -sd+ | bc)
 [ -n "$total" ] && [ "$total" = "$sum" ] || failed "the lines of the report add up to $sum, not $total"
 grep -Eq '^ +[0-9,]+  batch' "$work/out" || failed "no line for the batch"
 passes "the report before a run" train -v --steps 1 "$job"
-grep -Eq '^ +[0-9,]+  in all, [0-9]\.[0-9]+ of the [0-9,]+' "$work/err" || failed "no total before a run"
-[ "$(grep -n 'in all' "$work/err" | cut -d: -f1)" -lt "$(grep -n 'step' "$work/err" | head -n 1 | cut -d: -f1)" ] ||
+grep -Eq '^ +[0-9,]+  total, [0-9]\.[0-9]+ of the [0-9,]+' "$work/err" || failed "no total before a run"
+[ "$(grep -n '  total' "$work/err" | cut -d: -f1)" -lt "$(grep -n 'step' "$work/err" | head -n 1 | cut -d: -f1)" ] ||
   failed "the report does not come first"
 passes "a limit shows the report" train --memory-limit 1G --steps 1 "$job"
-grep -Eq '^ +[0-9,]+  in all' "$work/err" || failed "no report with a limit"
+grep -Eq '^ +[0-9,]+  total' "$work/err" || failed "no report with a limit"
 passes "one line otherwise" train --steps 1 "$job"
 [ "$(grep -c 'memory' "$work/err")" = 1 ] || failed "not one line of the memory"
-grep -q 'in all' "$work/err" && failed "more than a line"
+grep -q '  total' "$work/err" && failed "more than a line"
 # the same number with three digits and a unit
 grep -Eq "^memory of .*job.amp on cpu: [0-9.]+ MB \(-v: details\)$" "$work/err" || failed "no line of the memory"
 said=$(sed -nE 's/^memory of .*: ([0-9.]+) MB .*/\1/p' "$work/err")
 passes "the report again" train -v --steps 1 "$job"
-whole=$(sed -n 's/^ *\([0-9,]*\)  in all.*/\1/p' "$work/err" | tr -d ,)
+whole=$(sed -n 's/^ *\([0-9,]*\)  total.*/\1/p' "$work/err" | tr -d ,)
 python3 -c "import sys; sys.exit(abs(float(sys.argv[1]) * 1e6 - int(sys.argv[2])) > 0.005 * int(sys.argv[2]))" "$said" "$whole" ||
   failed "the line says $said MB, the report $whole bytes"
 passes "--quiet" train --quiet --steps 1 "$job"
@@ -39,7 +39,7 @@ passes "the report of CUDA" "$ampc" --emit=memory "$job"
 large=$(cd "$(dirname "$0")/../.." && pwd)/models/mnist_cnn/mnist_cnn.amp
 for precision in f32 f16 bf16; do
   passes "the report of the large net, $precision" "$ampc" --target=cpu --emit=memory --set precision=$precision "$large"
-  read -r total all <<<"$(sed -n 's/^ *\([0-9,]*\)  in all.* of the \([0-9,]*\) that.*/\1 \2/p' "$work/out" | tr -d ,)"
+  read -r total all <<<"$(sed -n 's/^ *\([0-9,]*\)  total.* of the \([0-9,]*\) that.*/\1 \2/p' "$work/out" | tr -d ,)"
   [ -n "$total" ] && [ $((total * 100)) -le $((all * 60)) ] ||
     failed "the large net in $precision plans $total of $all bytes"
 done
@@ -103,7 +103,7 @@ wide_job "$d/narrow.amp" 8
 for width in wide narrow; do
   train -q --steps 1 "$d/$width.amp" >"$work/out" 2>"$work/err" || failed "the $width job" # builds kernels
 done
-planned=$("$ampc" --target=cpu --emit=memory "$d/wide.amp" | sed -n 's/^ *\([0-9,]*\)  in all.*/\1/p' | tr -d ,)
+planned=$("$ampc" --target=cpu --emit=memory "$d/wide.amp" | sed -n 's/^ *\([0-9,]*\)  total.*/\1/p' | tr -d ,)
 for arguments in "--steps 1" "--steps 1 --save $work/wide" "--steps 2 --resume $work/wide --save $work/wide"; do
   # shellcheck disable=SC2086
   taken=$(peak "$d/wide.amp" $arguments) || { failed "${arguments//$work\//} does not run"; continue; }

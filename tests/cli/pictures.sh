@@ -104,7 +104,7 @@ passes "numbers outside" infer job.amp --block signed --png cut.png
 grep -Eq 'warning: --png cut.png: [45][0-9] % of the numbers are outside 0 to 1 and are clipped: use --range=-1,1' err || failed "numbers outside: $(cat err)"
 passes "a range that is given" infer job.amp --block signed --png cut.png --range=-0.5,0.25
 grep -q 'outside -0.5 to 0.25 and are clipped; they range from -1 to 0.99' err || failed "a range that is given: $(cat err)"
-refuses "a range too wide" 2 'more than a double holds' infer job.amp --block signed --png cut.png --range=-1.7e308,1.7e308
+refuses "a range too wide" 2 'larger than the largest double' infer job.amp --block signed --png cut.png --range=-1.7e308,1.7e308
 passes "nan" infer job.amp --block lost --png lost.png
 grep -Eq 'lost.png: [0-9]+ numbers \(.* %\) are nan and become black' err || failed "nan: $(cat err)"
 has "nan" "png('lost.png') == grid(lambda *at: (lambda v: 0 if v >= 230 else v)((${ramp//C/1})(*at)), 2, 1, 5, 7, 8)"
@@ -150,8 +150,8 @@ u "which result" '--png x.png: there are 2 results: write NAME=FILE, as halves.0
 u "a range of bytes" 'bytes is u8, from 0 to 255 already' infer job.amp --block bytes --png x.png --range 0,1
 u "a range of one number" '--range 1: expected two numbers, as --range=-1,1' infer job.amp --block grey --png x.png --range 1
 u "a range without end" '--range 0,inf: expected two numbers' infer job.amp --block grey --png x.png --range 0,inf
-u "a range upside down" '--range 1,0: black comes first: 1 is not less than 0' infer job.amp --block grey --png x.png --range 1,0
-u "a range of nothing" '--range 1,1: black comes first: 1 is not less than 1' infer job.amp --block grey --png x.png --range 1,1
+u "a range upside down" '--range 1,0: the number for black comes first and must be the smaller one: 1 is not less than 0' infer job.amp --block grey --png x.png --range 1,0
+u "a range of nothing" '--range 1,1: the number for black comes first and must be the smaller one: 1 is not less than 1' infer job.amp --block grey --png x.png --range 1,1
 u "a range without pictures" '--range goes with --png' infer job.amp --block grey --range 0,1
 u "columns without pictures" '--columns goes with --png' infer job.amp --block grey --columns 3 --output x.npy
 u "no column" 'columns' infer job.amp --block grey --png x.png --columns 0

@@ -34,7 +34,7 @@ for kind in c cu; do
   printf 'int main(void) { return 0; }\n' >"job.$kind"
   kept "$kind: not ampc's" "does not look as if ampc.*" "job.$kind" "${emit[@]}" job.amp
   "${emit[@]}" job.amp 2>err
-  grep -q -- '--force writes over it' err || failed "$kind: no cure"
+  grep -q -- 'overwrite it with --force' err || failed "$kind: no cure"
   passes "$kind: --force" "${emit[@]}" --force job.amp
   passes "$kind: then without" "${emit[@]}" other.amp
   : >"job.$kind"

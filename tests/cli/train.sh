@@ -67,7 +67,7 @@ for tag, column in names.items():
 PY
 }
 check_events events $csv && echo "ok: events are the table" || failed "events are not the table"
-refuses "the folder of another run" 3 'metrics\.csv is there already' train --steps 5 --log-dir logs/one $job
+refuses "the folder of another run" 3 'metrics\.csv exists already' train --steps 5 --log-dir logs/one $job
 
 # A run that is killed after the checkpoint of step 20 and then resumed: the same table except for
 # times.

@@ -70,14 +70,14 @@ nothing_new "devices" dev pipe read stdout text
 
 # ---- pipes, devices and folders as inputs ----------------------------------------------------------
 mkfifo pipe
-refuses "a pipe that nobody writes, as a job" 3 'pipe: nobody writes to this pipe' soon "$ampc" pipe
+refuses "a pipe that nobody writes, as a job" 3 'pipe: no process writes to this pipe' soon "$ampc" pipe
 refuses "a folder as a job" 3 'cannot read data: Is a directory' "$ampc" data
 refuses "a device without end as a job" 3 'it has more than' soon "$ampc" /dev/zero
 for checkpoint in pipe /dev/zero data; do
   refuses "--resume $checkpoint" 3 'not a regular file' soon "$amp" train --device cpu --resume $checkpoint $job
 done
 printf 'import "pipe"\n' >importing.amp
-refuses "a pipe as an import" 3 'pipe": nobody writes' soon "$ampc" importing.amp
+refuses "a pipe as an import" 3 'pipe": no process writes' soon "$ampc" importing.amp
 cp -r data piped && rm piped/train-images.gz && mkfifo piped/train-images.gz
 refuses "a pipe as data" 3 'train-images\.gz is no regular file' soon "$amp" train --device cpu piped/job.amp
 mkdir -p logs && mkfifo logs/metrics.csv

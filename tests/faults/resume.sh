@@ -25,10 +25,10 @@ done
 passes "none of the job's" train --quiet --steps 1 --set train.resume= --save one job.amp
 refuses "to evaluate what is not there" 3 'own, which the job names with resume=, cannot be read' "$amp" eval --device cpu job.amp
 passes "the first time" train --steps 10 job.amp
-says "that it begins anew" 'own, which the job names with resume=, is not there yet: the run begins anew'
+says "that it begins anew" 'own, which the job names with resume=, does not exist yet: the run starts from the beginning'
 cp own ten
 passes "the second time" train job.amp
-says "that it goes on" 'goes on from own, step 10'
+says "that it goes on" 'continues from own, step 10'
 same "the bytes of one run" own whole
 passes "an evaluation of it" "$amp" eval --device cpu job.amp
 passes "--resume beats it" train --quiet --resume ten --save again job.amp
@@ -39,7 +39,7 @@ passes "--resume in its place" train --quiet --resume ten --save again2 gone.amp
 "$ampc" -o job.c job.amp && eval "$("$ampc" --build-line -o job.c job.amp)" || failed "job.c"
 cp ten own
 passes "emitted" ./job
-says "that the program goes on" 'goes on from own, step 10'
+says "that the program goes on" 'continues from own, step 10'
 same "emitted, the bytes of one run" own whole
 rm own
 refuses "emitted, to evaluate what is not there" 3 'own, which the job names' ./job --eval

@@ -82,7 +82,7 @@ given_back "a product that fails"
 for how in MOCK_BLAS_REFUSE=2 MOCK_BLAS_UNFIT=100; do
   passes "$how" env $how XDG_CACHE_HOME=$work/cache LD_LIBRARY_PATH=$mock timeout 500 "$amp" train --device cuda \
     --save "$work/own" "$job"
-  [ "$(grep -c '^note: product of f16 \[.*by our own kernel, not by cuBLASLt' "$work/err")" = 1 ] || failed "$how: not one note"
+  [ "$(grep -c '^note: product of f16 \[.*by our own kernel: cuBLASLt' "$work/err")" = 1 ] || failed "$how: not one note"
 done
 for n in 1 4 8; do
   MOCK_CUDA_OOM_AT=$n refuses "out of memory at allocation $n" 5 \

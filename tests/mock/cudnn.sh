@@ -39,7 +39,7 @@ run damaged
 mkdir "$work/full" && cp -r "$work/cache/ampc" "$work/full"
 for plan in "$work"/full/ampc/*.cudnn; do rm "$plan" && mkdir "$plan"; done # a folder cannot be replaced
 cache=$work/full run unkept
-[ "$(grep -c 'plans of cuDNN are not kept' "$work/unkept.log")" = 1 ] || failed "plans that cannot be saved: no single note"
+[ "$(grep -c 'plans of cuDNN are not cached' "$work/unkept.log")" = 1 ] || failed "plans that cannot be saved: no single note"
 same "plans that were damaged are made anew" "$work/cudnn.pt" "$work/damaged.pt"
 
 run own --no-cudnn

@@ -37,7 +37,7 @@ for name in cuda: cuda:x cuda:-1 cuda:1x cuda:12345 gpu; do
 done
 
 # ---- GPUs that other processes have ----------------------------------------------------------------
-alone='another process has it alone, compute mode EXCLUSIVE_PROCESS'
+alone='another process has exclusive use of it, compute mode EXCLUSIVE_PROCESS'
 MOCK_CUDA_MODE=3,0 MOCK_CUDA_BUSY=1 taken "the first is busy" 'cuda:1 Mock 1' sm_75 cuda
 grep -q "^note: cuda:0 Mock is not used: $alone$" "$work/err" || failed "the first is busy: its note"
 notes 1 "the first is busy"

@@ -337,7 +337,7 @@ typedef struct Known {
 
 static const Known knowns[] = {
     {"9.15.0 and a part of a tile", "91500", "sm_90", 5, 5, 8, 8, true, 0, true, false,
-     "cuDNN 9.15.0 reads outside of memory in steps that are repeated, because the keys are no "
+     "cuDNN 9.15.0 reads outside of its buffers in repeated steps if the number of keys is no "
      "multiple of 128: install cuDNN 9.15.1 or newer"},
     {"9.0.0 and a part of a tile", "90000", "sm_80", 5, 197, 8, 8, false, 0, true, false,
      "cuDNN 9.0.0 reads outside"},
@@ -351,21 +351,21 @@ static const Known knowns[] = {
     {"one query", "92600", "sm_80", 1, 128, 8, 8, false, 0, true, false, NULL},
     {"one query and one key", "91901", "sm_90", 1, 1, 8, 8, false, 0, true, false, NULL},
     {"9.17.1 on sm_100", "91701", "sm_100", 5, 5, 8, 8, false, 0, true, false,
-     "cuDNN 9.17.1 makes gradients that differ from run to run: install cuDNN 9.18.0 or newer"},
+     "cuDNN 9.17.1 computes gradients that differ from run to run: install cuDNN 9.18.0 or newer"},
     {"9.18.0 on sm_100", "91800", "sm_100", 5, 5, 8, 8, false, 0, true, true, NULL},
     {"dropout on sm_103", "92600", "sm_103", 5, 5, 8, 8, false, 0.25, true, false,
      "on this GPU cuDNN's gradients with dropout or a mask differ from run to run"},
     {"dropout on sm_120", "91901", "sm_120", 5, 5, 8, 8, false, 0.25, true, true, NULL},
     {"half a tile of keys on sm_90", "92501", "sm_90", 5, 64, 8, 8, false, 0, true, false,
-     "cuDNN 9.25.1 makes NaN of queries with low scores, because the keys are 64 more than a "
-     "multiple of 128: install cuDNN 9.26.0 or newer"},
+     "cuDNN 9.25.1 returns NaN for queries with low scores if the number of keys is 64 more "
+     "than a multiple of 128: install cuDNN 9.26.0 or newer"},
     {"and causal", "92501", "sm_90", 64, 64, 8, 8, true, 0, true, true, NULL},
     {"and queries behind the keys", "92501", "sm_90", 65, 64, 8, 8, true, 0, true, false,
      "cuDNN 9.25.1 makes NaN"},
     {"and mended", "92600", "sm_90", 5, 64, 8, 8, false, 0, true, true, NULL},
     {"and on sm_80", "92501", "sm_80", 5, 64, 8, 8, false, 0, true, true, NULL},
     {"wide heads of two widths", "91901", "sm_90", 2, 128, 256, 128, false, 0, true, false,
-     "cuDNN 9.19.1 makes wrong gradients of wide heads whose values have another width"},
+     "cuDNN 9.19.1 computes wrong gradients for wide heads whose values have another width"},
     {"of DeepSeek's widths", "91901", "sm_90", 2, 128, 192, 128, false, 0, true, true, NULL},
     {"before 9.11", "91002", "sm_90", 2, 128, 256, 128, false, 0, true, true, NULL},
     {"on sm_75", "91901", "sm_75", 5, 5, 8, 8, true, 0, false, false,
@@ -441,12 +441,12 @@ static int reasons(void)
   CHECK(strstr(ampc_attention_against(&a, unknown, why), "wider than 256"));
   a.d = 8;
   a.q.stride[1] = 12;
-  CHECK(strstr(ampc_attention_against(&a, unknown, why), "16 bytes apart"));
+  CHECK(strstr(ampc_attention_against(&a, unknown, why), "no multiple of 16 bytes"));
   a = c.a;
   a.backward = true;
   a.l = 1;
   CHECK(strcmp(ampc_attention_against(&a, hopper, why),
-               "cuDNN has no sound gradients of one query") == 0);
+               "cuDNN's gradients for a single query are wrong") == 0);
   end(&c);
   return check_failures;
 }

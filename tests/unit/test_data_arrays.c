@@ -221,7 +221,7 @@ static void check_tensors(void)
        "tensor y ends at byte 28; 24 bytes follow its header"},
       {X("[0,24]") ",\"y\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[20,24]}}",
        "tensors x and y overlap at byte 20"},
-      {X("[0,20]") "}", "tensor x has 20 bytes, its shape takes 24"},
+      {X("[0,20]") "}", "tensor x has 20 bytes, its shape needs 24"},
       {X("[24,0]") "}", "tensor x begins at byte 24 and ends at 0"},
       {X("[9223372036854775800,9223372036854775807]") "}",
        "tensor x ends at byte 9223372036854775807; 24 bytes follow its header"},
@@ -241,7 +241,7 @@ static void check_tensors(void)
       {"{\"x\":{\"dtype\":\"U64\",\"shape\":[3],\"data_offsets\":[0,24]}}", "u64"},
       {"{\"x\":{\"dtype\":\"F64\",\"shape\":[],\"data_offsets\":[0,8]}}", "single number"},
       {"{\"x\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296,2],\"data_offsets\":[0,24]}}",
-       "tensor x has 24 bytes, its shape takes over 9223372036854775807"},
+       "tensor x has 24 bytes, its shape needs over 9223372036854775807"},
       {"{}", "no tensor x among its 0"},
       {"[]", "not the JSON"},
   };
@@ -327,7 +327,7 @@ static void check_raw(void)
          "24 bytes, which are not whole samples of 16");
   refuse("raw", temp_path("x"), "shape=7\ndtype=f32\n", "less than one sample");
   temp_write(temp_path("x.gz"), values, sizeof values);
-  refuse("raw", temp_path("x.gz"), "shape=2\ndtype=f32\n", "not gzipped");
+  refuse("raw", temp_path("x.gz"), "shape=2\ndtype=f32\n", "not compressed with gzip");
   gzFile f = gzopen(temp_path("x.gz"), "wb");
   MUST(f && gzwrite(f, values, sizeof values) == sizeof values && gzclose(f) == Z_OK);
   expect("raw", temp_path("x.gz"), "shape=2\ndtype=f32\n", AMPC_F32, 3, 1, 0, 1);

@@ -98,7 +98,7 @@ static void check_mistakes(void)
   refuse("a,b\n1,\n", ab, "line 2, column b: the field is empty; write `nan`");
   refuse("a,b\n1,0x10\n", ab, "line 2, column b: `0x10` is no number");
   refuse("a,b\n1,\"2\n3,4\n", ab, "line 2: a quote is not closed");
-  refuse("a,b\n1,\"2\"3\n", ab, "line 2: something follows a closing quote");
+  refuse("a,b\n1,\"2\"3\n", ab, "line 2: characters follow a closing quote");
   refuse("a,b\n", ab, "empty");
   refuse("", ab, "empty");
   refuse("a,c\n1,2\n", ab, "no column `b`: with `sep` \",\" its first line has 2 fields: a, c");

@@ -268,7 +268,7 @@ static void check_pipes(void)
   char *bytes;
   int64_t n;
   MUST(mkfifo(temp_path("pipe"), 0600) == 0);
-  CHECK(refuses(temp_path("pipe"), "nobody writes"));
+  CHECK(refuses(temp_path("pipe"), "no process writes"));
   CHECK(file_read(temp_path("pipe"), &bytes, &n) == AMPC_BAD_FILE && !bytes);
   CHECK(strstr(ampc_last_error(), "not a regular file"));
   check_slow_writer();

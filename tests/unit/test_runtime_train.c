@@ -185,7 +185,7 @@ static void check_interrupt(void)
   for (int body = 0; body < 10; body++) {
     signal_at = body;
     char word[64];
-    snprintf(word, sizeof word, "interrupted after step %d; go on with --resume", body + 1);
+    snprintf(word, sizeof word, "interrupted after step %d; continue with --resume", body + 1);
     expect("--save %s/part", AMPC_INTERRUPTED, NULL, word);
     signal_at = -1;
     expect("--resume %s/part --save %s/part --quiet", 0, "of 10", NULL);

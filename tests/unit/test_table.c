@@ -43,7 +43,7 @@ static void test_fold(void)
                                 "   7  h.*.ln_1  3  6.00 kB  4.50 us  follows its inputs\n"
                                 "   8  h.*.ln_2  2        -    <1 ns  größe\n"
                                 "   8  h.1.ln_2           -   2.00 s  größe\n"
-                                "n: rows that are alike, added up; --wide shows all\n");
+                                "n: number of similar rows that are added up; --wide shows all\n");
 }
 
 static void test_narrow(void)
@@ -56,8 +56,9 @@ static void test_narrow(void)
                                 "      ln_2\n"
                                 "   8  h.1.        2.00 s  größe\n"
                                 "      ln_2\n"
-                                "n: rows that are alike, added up; no\n"
-                                "  room for bytes; --wide shows all\n");
+                                "n: number of similar rows that are\n"
+                                "  added up; columns left out: bytes;\n"
+                                "  --wide shows all\n");
   for (int width = 32; width <= 60; width++) {
     set_width(arena_printf(arena, "%d", width));
     for (const char *s = layers((TableView){0}); *s; s += strcspn(s, "\n") + 1)
