@@ -441,7 +441,7 @@ static ampc_status check_types(const ampc_conv *d, bool real64)
 {
   const ampc_dtype types[] = {d->x_type, d->w_type, d->y_type, d->bias_type};
   if (!cpu_takes(types, d->has_bias ? 4 : 3, real64))
-    return ampc_fail(AMPC_RUN_FAILED, "no convolution of %s by %s to %s on the cpu",
+    return ampc_fail(AMPC_RUN_FAILED, "the cpu has no convolution of %s by %s to %s",
                      ampc_dtype_name(d->x_type), ampc_dtype_name(d->w_type),
                      ampc_dtype_name(d->y_type));
   if (d->accumulate && (d->kind != AMPC_CONV_WEIGHT || d->w_type != AMPC_F32))

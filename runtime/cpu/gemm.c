@@ -379,7 +379,7 @@ static ampc_status check(const ampc_gemm *g, bool real64)
 {
   const ampc_dtype types[] = {g->a_type, g->b_type, g->c_type, g->bias_type};
   if (!cpu_takes(types, g->has_bias ? 4 : 3, real64))
-    return ampc_fail(AMPC_RUN_FAILED, "no matrix product of %s and %s to %s on the cpu",
+    return ampc_fail(AMPC_RUN_FAILED, "the cpu has no matrix product of %s and %s to %s",
                      ampc_dtype_name(g->a_type), ampc_dtype_name(g->b_type),
                      ampc_dtype_name(g->c_type));
   if (g->accumulate && g->c_type != AMPC_F32)

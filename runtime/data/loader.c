@@ -181,20 +181,20 @@ static ampc_status check_counts(ampc_batches *b)
   const DataSource *first = &b->sources[0];
   for (uint32_t i = 1; i < block->n_sources; i++)
     if (b->sources[i].count != first->count)
-      return ampc_fail(AMPC_BAD_FILE, "%s gives %lld samples, %s gives %lld", source_name(first),
+      return ampc_fail(AMPC_BAD_FILE, "%s has %lld samples, but %s has %lld", source_name(first),
                        (long long)first->count, source_name(&b->sources[i]),
                        (long long)b->sources[i].count);
   b->samples = first->count;
   int64_t rest = b->samples % block->batch;
   b->per_epoch = b->samples / block->batch + (rest && !block->drop_last);
   if (b->per_epoch == 0)
-    return ampc_fail(AMPC_BAD_FILE, "%s gives %lld samples, too few for one batch of %lld",
+    return ampc_fail(AMPC_BAD_FILE, "%s has %lld samples, too few for one batch of %lld",
                      source_name(first), (long long)b->samples, (long long)block->batch);
   bool fits = !rest || block->drop_last || block->kind == AMPC_INFER ||
               block->variant[block->n_variants - 1].batch == rest;
   if (!fits)
     return ampc_fail(AMPC_BAD_FILE,
-                     "%s gives %lld samples: the last batch has %lld, for which block `%s` was not "
+                     "%s has %lld samples: the last batch has %lld, for which block `%s` was not "
                      "compiled; compile it again with the data in place",
                      source_name(first), (long long)b->samples, (long long)rest, block->name);
   return AMPC_OK;

@@ -50,7 +50,8 @@ static ampc_status read_index(const Loading *x, json_t **out_root, const json_t 
   *out_map = json_object_get(*out_root, "weight_map");
   return json_is_object(*out_map)
              ? AMPC_OK
-             : bad_index(x, "it has no \"weight_map\": ", *out_root ? "another JSON" : error.text);
+             : bad_index(x, "it has no \"weight_map\": ",
+                         *out_root ? "it is JSON of another kind" : error.text);
 }
 
 /* Whether the name is allowed: shards are in the folder of the index, so it names no folder. */

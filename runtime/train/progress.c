@@ -226,6 +226,6 @@ void progress_results(Session *s)
   bool scaled = p->scaler.on && !s->options->eval_only; /* otherwise no step can be skipped */
   if (scaled && ampc_get_state(s->rt, &state) == AMPC_OK)
     printf("skipped steps: %lld of %lld\n", state.skipped, (long long)s->steps);
-  if (scaled && p->scaler.replay) printf("replayed: %lld\n", state.replayed);
+  if (scaled && p->scaler.replay) printf("replays after an overflow: %lld\n", state.replayed);
   fflush(stdout);
 }

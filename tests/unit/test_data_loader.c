@@ -142,7 +142,7 @@ static void check_refusals(void)
   expect_refused(&j, "too few for one batch of 64");
   job(&j, 50, 8, true, true);
   j.sources[1].samples = 40;
-  expect_refused(&j, "50 samples, a synthetic source gives 40");
+  expect_refused(&j, "50 samples, but a synthetic source has 40");
   job(&j, 50, 8, true, true);
   j.block.n_sources = 0;
   expect_refused(&j, "no data");
