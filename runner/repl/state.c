@@ -282,7 +282,7 @@ bool command_scaler(Repl *r, const char *arg)
   }
   if (!print_scales(r, &s)) return false;
   printf("skipped %lld of %lld steps\n", s.skipped, s.step);
-  if (p->scaler.replay) printf("replayed %lld times\n", s.replayed);
+  if (p->scaler.replay) printf("replayed %lld times after an overflow\n", s.replayed);
   if (s.dynamic)
     printf("grows by a factor of %g after %lld steps without overflow (%lld so far), shrinks by a "
            "factor of %g; range %g to %g\n",
