@@ -71,9 +71,8 @@ bool want_dtype(Lower *l, Datum d, Span span, const char *what, DType *out)
   if (d.kind == D_dtype) return true;
   wrong_kind(l, d, span, what, "a type");
   if (d.kind == D_type_of)
-    diag_help(
-        l->c,
-        "pass precision decides it later; use it in `x.to(..)` or as `dtype=` of a new tensor");
+    diag_help(l->c, "pass precision decides this type later; it is allowed only in `x.to(..)` or "
+                    "as `dtype=` of a new tensor");
   else if (!d_is(d, D_error))
     diag_help(l->c, "types are " AMPC_NARROW_LIST "f32, i32, i64, u8, bool");
   return false;
@@ -191,8 +190,8 @@ static Datum repeat_list(Lower *l, Datum list, int64_t n, Span span)
 {
   if (n < 0) n = 0;
   if (list.n && n > MAX_LIST / list.n)
-    return fail(l, E209, span, "%lld times %u elements: a list has at most %d", (long long)n,
-                list.n, MAX_LIST);
+    return fail(l, E209, span, "the result has %lld times %u elements; a list has at most %d",
+                (long long)n, list.n, MAX_LIST);
   if (!count_work(l, (uint32_t)n * list.n / ELEMENTS_PER_WORK, span)) return d_of(D_error);
   Datum *at = arena_array(l->arena, Datum, (size_t)n * list.n);
   for (int64_t i = 0; i < n * (int64_t)list.n; i++) at[i] = list.as.list[i % list.n];
@@ -206,8 +205,8 @@ static Datum join(Lower *l, Datum a, Datum b, Span span)
   bool text = a.kind == D_str;
   size_t n = text ? strlen(a.as.text) + strlen(b.as.text) : (size_t)a.n + b.n;
   if (n > MAX_LIST)
-    return fail(l, E209, span, "%zu %s: a %s has at most %d", n, text ? "bytes" : "elements",
-                text ? "str" : "list", MAX_LIST);
+    return fail(l, E209, span, "the result has %zu %s; a %s has at most %d", n,
+                text ? "bytes" : "elements", text ? "str" : "list", MAX_LIST);
   if (!count_work(l, (uint32_t)n / (text ? BYTES_PER_WORK : ELEMENTS_PER_WORK), span))
     return d_of(D_error);
   if (text) return d_str(arena_printf(l->arena, "%s%s", a.as.text, b.as.text));
@@ -299,7 +298,7 @@ Datum number_binary(Lower *l, Operator op, Datum a, Datum b, Span span)
   fail(l, E209, span, "`%s` cannot take %s and %s", operator_text(op), d_kind_text(l, a),
        d_kind_text(l, b));
   if (op == OPER_add && (a.kind == D_str || b.kind == D_str))
-    diag_help(l->c, "`str(x)` makes a str of a number");
+    diag_help(l->c, "`str(x)` converts a number to a str");
   return d_of(D_error);
 }
 

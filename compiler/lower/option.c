@@ -54,8 +54,8 @@ static bool option_value(Lower *l, const char *option, const char *text, Datum l
   bool free_kind = like.kind == D_none || like.kind == D_absent;
   bool number = like.kind == D_schedule && d_is_number(*out);
   if (free_kind || number || out->kind == like.kind) return true;
-  return refuse(l, E207, (Span){0, 0}, "%s: %s is replaced by %s only, got %s", option,
-                kind_name(like), kind_name(like), d_kind_text(l, *out));
+  return refuse(l, E207, (Span){0, 0}, "%s: the old value is %s, so the new one must be %s, got %s",
+                option, kind_name(like), kind_name(like), d_kind_text(l, *out));
 }
 
 /* ---- consts ---- */

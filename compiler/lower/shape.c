@@ -209,7 +209,8 @@ static Datum run_drawn(Lower *l, Args *args)
   const char *name = args->native->name;
   if (!dtype_key(l, args, name, &type) || !new_shape(l, args, name, &shape)) return d_of(D_error);
   if (!dtype_is_float(type.dtype))
-    return fail(l, E209, args->span, "%s makes floats, not %s", name, ir_dtype_name(type.dtype));
+    return fail(l, E209, args->span, "%s creates float tensors, not %s", name,
+                ir_dtype_name(type.dtype));
   Datum v = append(l, args->span, (OpKind)args->native->value, NULL, 0, shape);
   return d_is(v, D_error) ? v : cast_as(l, v.as.tensor, type, args->span);
 }

@@ -76,7 +76,7 @@ Value as_tensor(Lower *l, Datum d, Span span)
     fail(l, E209, span, "a tensor is needed here, got %s", d_kind_text(l, d));
     if (d.kind == D_statistics)
       diag_help(l->c,
-                "use it in `metric name = %s(...)`; it is computed from counts over all samples",
+                "write `metric name = %s(...)`: the value is computed from counts over all samples",
                 d.as.statistics->name);
     if (d.kind == D_class) diag_help(l->c, "build it first: `%s(...)`", d.as.class->name);
     return (Value){0};

@@ -165,7 +165,7 @@ static const char *truth_help(const Lower *l, const char *place)
 }
 
 const char *const type_of_help =
-    "pass precision decides float types later; `x.to(y.dtype)` needs no test";
+    "pass precision decides float types later; write `x.to(y.dtype)` without a test";
 
 /* Returns the truth value, like Python's bool(): zero, "", [] and none are false. A tensor has
  * no truth value at compile time. `if x > 0` is the most common mistake, so a help says what to
@@ -286,7 +286,7 @@ static void text_of(Lower *l, Text *t, Datum d, size_t most)
   else if (d.kind == D_list)
     list_text(l, t, d, most);
   else if (d.kind == D_statistics)
-    text_printf(t, "what `metric` makes of %s", d.as.statistics->name);
+    text_printf(t, "the statistics of metric %s", d.as.statistics->name);
   else
     text_add(t, d.as.text, strnlen(d.as.text, most + 1));
 }

@@ -78,9 +78,8 @@ static bool name_fits(Lower *l, const char *name, Span span)
     return refuse(l, E209, span, "the name has %zu bytes; it has at most %d", n, MOST_NAME);
   if (ampc_is_plain(name, n)) return true;
   fail(l, E209, span, "the name has characters that cannot be printed: `%s`", name);
-  return diag_help(
-      l->c, "control characters, those that turn the direction of text, and bytes that are no "
-            "UTF-8 cannot stand in a name");
+  return diag_help(l->c, "a name must be UTF-8, without control characters and without characters "
+                         "that change the text direction");
 }
 
 /* Checks the value of an option: counts are from 1 to AMPC_MOST_STEPS; a seed is any int. */
@@ -105,7 +104,7 @@ static void set_resume(Lower *l, BlockInfo *b, const char *path, Span span)
     if (!other->resume || strcmp(other->resume, path) == 0) continue;
     fail(l, E605, span, "a run resumes from one checkpoint, but the job names `%s` and `%s`",
          other->resume, path);
-    diag_note(l->c, other->span, "the block that names the other one");
+    diag_note(l->c, other->span, "the block that names the other checkpoint");
     return;
   }
   b->resume = path;
@@ -153,9 +152,10 @@ static bool read_options(Lower *l, const Decl *decl, BlockInfo *b)
 bool begin_block(Lower *l, Run *run, const BlockInfo *info, const Run *first)
 {
   if (l->g->blocks.n == MAX_BLOCKS)
-    return refuse(l, E210, info->span,
-                  "the job has more than %d blocks, batch sizes and kinds of steps counted apart",
-                  MAX_BLOCKS);
+    return refuse(
+        l, E210, info->span,
+        "the job has more than %d blocks; each batch size and each variant of a block counts",
+        MAX_BLOCKS);
   uint16_t block = (uint16_t)l->g->blocks.n;
   vec_push(l->arena, &l->g->blocks, *info);
   *run = (Run){.name = info->name,
@@ -197,7 +197,7 @@ static bool bind_batch(Lower *l, Scope *s, const Decl *decl)
     scope_bind(l, s, names->at[i].text, item, names->at[i].span);
   }
   if (good && !l->run->n_sources)
-    return refuse(l, E209, source->span, "this reads no data source, it gives %s",
+    return refuse(l, E209, source->span, "this reads no data source; its value is %s",
                   d_kind_text(l, v));
   return good;
 }
@@ -207,7 +207,7 @@ static bool check_batch(Lower *l, const Decl *decl, const BlockInfo *b)
 {
   int64_t samples = l->run->samples;
   if (!samples || b->batch <= samples || !b->drop_last) return true;
-  fail(l, E605, decl->as.run.source->span, "batch=%lld of %lld samples gives no step",
+  fail(l, E605, decl->as.run.source->span, "batch=%lld of only %lld samples results in no step",
        (long long)b->batch, (long long)samples);
   return diag_help(l->c, "a smaller `batch`, or drop_last=false");
 }
@@ -218,7 +218,7 @@ static bool check_steps(Lower *l, const Decl *decl, const BlockInfo *b)
   int64_t per_epoch = l->run->samples / b->batch + (b->drop_last ? 0 : 1), steps;
   if (b->max_steps || ampc_steps_of(b->epochs, per_epoch, &steps)) return true;
   return refuse(l, E605, decl->as.run.source->span,
-                "epochs=%lld of %lld samples are more than %lld steps", (long long)b->epochs,
+                "epochs=%lld of %lld samples need more than %lld steps", (long long)b->epochs,
                 (long long)l->run->samples, (long long)AMPC_MOST_STEPS);
 }
 
@@ -360,7 +360,7 @@ void lower_check_names(Lower *l)
     if (strcmp(by_name[i - 1]->name, by_name[i]->name) != 0) continue;
     fail(l, E210, by_name[i]->span, "two blocks have the name `%s`", by_name[i]->name);
     diag_note(l->c, by_name[i - 1]->span, "the other one");
-    diag_help(l->c, "progress, logs and tables call a block by its name: give one of them another, "
+    diag_help(l->c, "progress, logs and tables refer to a block by its name: rename one of the two "
                     "with name=\"...\"");
   }
 }

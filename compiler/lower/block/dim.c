@@ -31,7 +31,8 @@ static bool dim_bounds(Lower *l, Dim *d)
 {
   if (!d->most) {
     fail(l, E305, d->span, "dim `%s` has no `max`", d->name);
-    return diag_help(l->c, "memory is planned for the greatest size: `dim %s(max=256)`", d->name);
+    return diag_help(l->c, "memory is planned for the largest size: write `dim %s(max=256)`",
+                     d->name);
   }
   if (!d->multiple) d->multiple = 1;
   if (!d->least) d->least = d->multiple;
@@ -41,17 +42,19 @@ static bool dim_bounds(Lower *l, Dim *d)
     return refuse(l, E305, d->span, "`%s` of dim `%s` is %lld, which is no multiple of %lld", wrong,
                   d->name, (long long)value, (long long)d->multiple);
   if (d->least <= d->most) return true;
-  return refuse(l, E305, d->span, "dim `%s` is at least %lld and at most %lld", d->name,
-                (long long)d->least, (long long)d->most);
+  return refuse(l, E305, d->span, "dim `%s` has the minimum %lld, which exceeds its maximum %lld",
+                d->name, (long long)d->least, (long long)d->most);
 }
 
 Datum dim_misplaced(Lower *l, const Dim *d, Span span)
 {
   fail(l, E305, span,
-       "dim `%s` has no value here: it has one in an infer block with an argument of that size",
+       "dim `%s` has no value here: only an infer block with an argument of that size defines it",
        d->name);
-  diag_help(l->c, "`infer f(x: f32[%s, 8]) { ... }`; elsewhere `x.size(0)` is the size that x has",
-            d->name);
+  diag_help(
+      l->c,
+      "write `infer f(x: f32[%s, 8]) { ... }`; elsewhere read the size of a tensor: `x.size(0)`",
+      d->name);
   return d_of(D_error);
 }
 
@@ -61,14 +64,14 @@ bool dim_takes(Lower *l, const Dim *d, int64_t size, Span span, const char *what
 {
   if (size >= d->least && size <= d->most && size % d->multiple == 0) return true;
   if (size > d->most)
-    fail(l, E305, span, "%s is %lld; it is at most %lld", what, (long long)size,
+    fail(l, E305, span, "%s is %lld; the maximum is %lld", what, (long long)size,
          (long long)d->most);
   else if (size < d->least)
-    fail(l, E305, span, "%s is %lld; it is at least %lld", what, (long long)size,
+    fail(l, E305, span, "%s is %lld; the minimum is %lld", what, (long long)size,
          (long long)d->least);
   else
-    fail(l, E305, span, "%s is %lld; it is a multiple of %lld, such as %lld", what, (long long)size,
-         (long long)d->multiple, (long long)ampc_round_up(size, d->multiple));
+    fail(l, E305, span, "%s is %lld; it must be a multiple of %lld, such as %lld", what,
+         (long long)size, (long long)d->multiple, (long long)ampc_round_up(size, d->multiple));
   return diag_note(l->c, d->span, "declared here");
 }
 

@@ -61,10 +61,10 @@ static bool add_period(Lower *l, int64_t n, Span span)
   for (uint32_t i = 0; i < b->n_periods; i++)
     if (b->period[i] == n) return true;
   if (b->n_periods == AMPC_MAX_PERIODS) {
-    fail(l, E605, span, "`every %lld` is one more number than the %d that a block may have",
+    fail(l, E605, span, "`every %lld` exceeds the limit of %d different numbers in one block",
          (long long)n, AMPC_MAX_PERIODS);
-    return diag_help(
-        l->c, "the block is compiled for each kind of step that they make: use fewer numbers");
+    return diag_help(l->c, "the block is compiled for each combination of `every` numbers that "
+                           "occurs: use fewer numbers");
   }
   b->period[b->n_periods++] = n;
   return true;
@@ -179,11 +179,9 @@ uint32_t every_choices(Lower *l, BlockInfo *b, uint32_t most, uint32_t *out)
     if (comes(b, left) && n++ < most) out[n - 1] = left;
   b->fires = all;
   if (n <= most) return n;
-  fail(l, E605, b->span, "`%s` make %u kinds of steps of this block; it may have %u",
+  fail(l, E605, b->span, "`%s` result in %u variants of this block; the maximum is %u",
        ir_fires_text(l->arena, b->period, b->n_periods, all, " "), n, most);
-  diag_help(
-      l->c,
-      "the block is compiled for each kind; numbers that divide each other, such as 2, 4 and 8, "
-      "make fewer");
+  diag_help(l->c, "each variant is compiled; numbers that divide each other, such as 2, 4 and 8, "
+                  "need fewer variants");
   return 0;
 }

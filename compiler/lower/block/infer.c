@@ -24,11 +24,11 @@ bool infer_argument_type(Lower *l, Scope *s, const Param *p, ampc_source *out)
   if (t->n_dims > MAX_RANK)
     return refuse(l, E209, t->span, "tensors have at most %d axes", MAX_RANK);
   for (uint32_t i = 0; i < t->n_dims; i++) {
-    if (!t->dims[i]) return refuse(l, E209, t->span, "`...` is no size of an input");
+    if (!t->dims[i]) return refuse(l, E209, t->span, "the type of an input cannot have `...`");
     if (!want_int(l, eval(l, s, t->dims[i]), t->dims[i]->span, "a size", &out->dim[i]))
       return false;
     if (out->dim[i] < 1)
-      return refuse(l, E209, t->dims[i]->span, "a size is %lld; it is at least 1",
+      return refuse(l, E209, t->dims[i]->span, "a size is %lld; the minimum is 1",
                     (long long)out->dim[i]);
   }
   out->rank = t->n_dims;

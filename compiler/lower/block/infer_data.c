@@ -22,9 +22,10 @@ bool infer_batch(Lower *l, Scope *s, const Function *def, int64_t *out)
       return refuse(l, E209, p->name.span,
                     "`%s` has no axis of samples, so it cannot be read from data", p->name.text);
     if (i && type.dim[0] != *out) {
-      return refuse(
-          l, E209, p->name.span, "`%s` has %lld samples and `%s` has %lld; data need equal numbers",
-          p->name.text, (long long)type.dim[0], def->params.at[0].name.text, (long long)*out);
+      return refuse(l, E209, p->name.span,
+                    "`%s` has %lld samples and `%s` has %lld; the numbers must be equal",
+                    p->name.text, (long long)type.dim[0], def->params.at[0].name.text,
+                    (long long)*out);
     }
     *out = type.dim[0];
   }
@@ -66,7 +67,7 @@ static bool input_values(Lower *l, Scope *outer, const Function *def, Datum *out
   if (o->n_infer_inputs != 1 || out[0].kind != D_list) return true;
   Datum list = out[0];
   if (list.n < def->params.n)
-    return refuse(l, E209, spans[0], "this gives %u values, infer `%s` takes %u", list.n,
+    return refuse(l, E209, spans[0], "this returns %u values, but infer `%s` takes %u", list.n,
                   def->name.text, def->params.n);
   for (uint32_t i = 0; i < def->params.n; i++) {
     out[i] = list.as.list[i];
@@ -84,7 +85,7 @@ static bool read_values(Lower *l, Scope *s, const Function *def, Datum **out, Sp
   if (!input_values(l, s, def, *out, *spans)) return false;
   l->g->blocks.at[l->run->block].n_sources = l->run->n_sources;
   if (!l->run->n_sources)
-    return refuse(l, E209, (*spans)[0], "this reads no data source, it gives %s",
+    return refuse(l, E209, (*spans)[0], "this reads no data source; its value is %s",
                   d_kind_text(l, (*out)[0]));
   return true;
 }
@@ -140,7 +141,8 @@ bool infer_measure(Lower *l, Scope *s, const Function *def, Choice *x)
   Span *spans;
   for (uint32_t i = 0; i < x->n; i++)
     if (x->dim[i]->n_asked > 1)
-      return refuse(l, E305, (Span){0, 0}, "--dim %s asks for %u sizes; data are read in one",
+      return refuse(l, E305, (Span){0, 0},
+                    "--dim %s requests %u sizes; with data only one size is possible",
                     x->dim[i]->name, x->dim[i]->n_asked);
   if (!read_values(l, s, def, &values, &spans)) return false;
   for (uint32_t i = 0; i < def->params.n; i++)

@@ -125,9 +125,9 @@ static bool fits(Lower *l, const ampc_source *s, int64_t n)
   for (uint32_t i = 0; i < s->rank; i++)
     if (__builtin_mul_overflow(bytes, s->dim[i], &bytes)) bytes = INT64_MAX;
   if (n <= MOST_BYTES / bytes) return true;
-  fail(l, E209, l->look->span, "%lld samples of %lld bytes are too many to look at", (long long)n,
+  fail(l, E209, l->look->span, "%lld samples of %lld bytes are too many to show", (long long)n,
        (long long)bytes);
-  return diag_help(l->c, "take some of them: `faces(\"test\")[0:4]`, or `[0][0:4]` if a data block "
+  return diag_help(l->c, "select a slice: `faces(\"test\")[0:4]`, or `[0][0:4]` if a data block "
                          "returns several values");
 }
 
@@ -141,10 +141,10 @@ static bool choose(Lower *l, const ampc_source *s, int64_t n, int64_t *first, in
   if (!s->samples)
     return refuse(l, E209, span, "the number of samples is not known: give it with `samples=`");
   if (look->is_index && (look->start >= n || look->start < -n))
-    return refuse(l, E209, span, "there is no sample %lld among %lld", (long long)look->start,
-                  (long long)n);
+    return refuse(l, E209, span, "there is no sample %lld: the number of samples is %lld",
+                  (long long)look->start, (long long)n);
   if (*end <= *first)
-    return refuse(l, E209, span, "this slice has none of the %lld samples", (long long)n);
+    return refuse(l, E209, span, "this slice selects none of the %lld samples", (long long)n);
   return fits(l, s, *end - *first);
 }
 

@@ -39,8 +39,10 @@ static bool read_header(Lower *l, const ampc_format *format, Span span, ampc_sou
   if (!there) {
     fail(l, E604, span, "%s cannot be opened, so its %s unknown: %s", path,
          format->known ? "number of samples is" : "shape is", strerror(errno));
-    diag_help(l->c, "`%s(path, %s)` compiles without it; --data-dir=DIR is the root of data paths",
-              format->name, format->known ? "..., samples=1000" : "shape=[28, 28], dtype=u8");
+    diag_help(
+        l->c,
+        "`%s(path, %s)` compiles without the file; --data-dir=DIR sets the root of data paths",
+        format->name, format->known ? "..., samples=1000" : "shape=[28, 28], dtype=u8");
   } else if (!status) {
     out->dtype = header.dtype;
     out->rank = header.rank;
@@ -101,7 +103,9 @@ static bool in_source(Lower *l, Span span, const char *name)
   if (l->run && l->in_source) return true;
   fail(l, E210, span, "`%s` stands in `data` blocks only", name);
   if (l->c->options.n_hints)
-    diag_help(l->c, "an expression may read data: `%s(...)[0:4]`, without a name for it", name);
+    diag_help(l->c,
+              "an expression can read data: write `%s(...)[0:4]` without assigning it to a name",
+              name);
   return false;
 }
 
@@ -215,8 +219,9 @@ static bool file_shape(Lower *l, const ampc_format *format, Args *args, ampc_sou
   if (ARG(2).kind != D_none)
     return given_shape(l, ARG(2), ARG(3), ARG(4), span, s) && gives_type(l, format, s->dtype, span);
   if (ARG(3).kind == D_none && ARG(4).kind == D_none) return read_header(l, format, span, s);
-  return refuse(l, E205, span,
-                "`dtype` and `samples` go with `shape`: without it the file's header is read");
+  return refuse(
+      l, E205, span,
+      "`dtype` and `samples` need `shape`: without `shape` the file's header sets all three");
 }
 
 /* Runs _file(format, path, shape, dtype, samples, part, arguments), for any format of files. */
@@ -325,7 +330,7 @@ static bool labels_fit(Lower *l, IntegerRange b, int64_t n, int64_t ignored, con
 {
   int64_t low = (int64_t)b.low, high = (int64_t)b.high;
   if (low < 0 && !(low == -1 && ignored == -1))
-    fail(l, E310, span, "%s of %lld classes gets labels from %lld on", name, (long long)n,
+    fail(l, E310, span, "%s of %lld classes gets labels down to %lld", name, (long long)n,
          (long long)low);
   else if (high >= n && !(high == n && ignored == n))
     fail(l, E310, span, "%s of %lld classes gets labels up to %lld", name, (long long)n,
@@ -369,7 +374,7 @@ static Datum run_indices_below(Lower *l, Args *args)
   if ((has_file(s) || s->kind == AMPC_SOURCE_ARGUMENT) && b.high >= (double)n)
     limit_values(l, s, n, 0, arena_printf(l->arena, "rows of %s", name), args->span);
   if (s->kind != AMPC_SOURCE_SYNTHETIC || (b.low >= 0 && b.high < (double)n)) return d_of(D_none);
-  fail(l, E310, args->span, "%s of %lld rows gets numbers from %.17g to %.17g", name, (long long)n,
+  fail(l, E310, args->span, "%s of %lld rows gets indices from %.17g to %.17g", name, (long long)n,
        b.low, b.high);
   diag_help(l->c, "`low=0, high=%lld` makes numbers from 0 to %lld", (long long)n,
             (long long)(n - 1));

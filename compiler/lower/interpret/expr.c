@@ -150,7 +150,7 @@ static Datum no_attr(Lower *l, Datum base, const Name *name)
     const char *near = diag_nearest(name->text, names.at, names.n);
     if (near) diag_help(l->c, "did you mean `%s`?", near);
   }
-  if (base.kind == D_none) diag_help(l->c, "a `def` without `return` gives none");
+  if (base.kind == D_none) diag_help(l->c, "a `def` without `return` returns none");
   return d_of(D_error);
 }
 
@@ -306,7 +306,7 @@ static bool list_fits(Lower *l, Datum d, Span span)
   if (d.depth > MAX_NESTING)
     fail(l, E209, span, "lists are nested more than %d deep", MAX_NESTING);
   else if (d.total > MAX_LIST)
-    fail(l, E209, span, "a list has at most %d values, with those of the lists in it", MAX_LIST);
+    fail(l, E209, span, "a list has at most %d values, including those of nested lists", MAX_LIST);
   return d.depth <= MAX_NESTING && d.total <= MAX_LIST;
 }
 

@@ -134,7 +134,7 @@ static bool append_slice(Lower *l, TensorIndex *t, SliceBounds r, int64_t size)
 {
   if (r.n == size && r.step == 1) return true;
   if (r.n == 0)
-    return refuse(l, E311, t->span, "a slice of axis %u, which is %lld, is empty", t->axis,
+    return refuse(l, E311, t->span, "this slice of axis %u, whose size is %lld, is empty", t->axis,
                   (long long)size);
   if (r.n == 1) r = (SliceBounds){r.start, r.start + 1, 1, 1}; /* the step has no effect */
   Datum d = append(l, t->span, OP_slice, &t->x, 1,
@@ -153,10 +153,10 @@ static bool note_tensor(Lower *l, TensorIndex *t, Datum index)
   if (!v.id) return false;
   if (!dtype_is_integer(n->dtype)) {
     fail(l, E311, t->span, "an index is an int or a tensor of integers, got %s", d_text(l, index));
-    return diag_help(l->c,
-                     n->dtype == AMPC_BOOL
-                         ? "sizes do not depend on values: `where(mask, x, 0)` keeps the shape"
-                         : "`.to(i64)`");
+    return diag_help(l->c, n->dtype == AMPC_BOOL
+                               ? "sizes cannot depend on values; instead of a mask use "
+                                 "`where(mask, x, 0)`, which keeps the shape"
+                               : "`.to(i64)`");
   }
   t->tensor[t->n_tensors] = d_tensor(v);
   t->tensor_at[t->n_tensors++] = d_int(t->rank);
@@ -225,7 +225,8 @@ static bool subs_fit(Lower *l, const SubList *subs, const TensorIndex *t, uint32
   }
   *used = subs->n - added - dots;
   if (*used <= rank && rank + added <= MAX_RANK && dots <= 1) return true;
-  return refuse(l, E311, t->span, "%u subscripts for %s", *used, d_text(l, d_tensor(t->x)));
+  return refuse(l, E311, t->span, "%u subscripts are too many for %s", *used,
+                d_text(l, d_tensor(t->x)));
 }
 
 static Datum index_tensor(Lower *l, Scope *s, const Expr *e, Datum base)

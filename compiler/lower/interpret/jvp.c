@@ -28,7 +28,8 @@ static bool push_point(Jvp *j, Datum point, Datum direction)
   if (!ir_same_dims(xn, vn) || !dtype_is_float(xn->dtype) || !dtype_is_float(vn->dtype)) {
     fail(l, E311, j->span, "jvp takes floats and directions of the same shape, got %s and %s",
          ir_type_text(l->c, xn), ir_type_text(l->c, vn));
-    return diag_help(l->c, "`ones_like(x)` is a direction for the derivative by each element");
+    return diag_help(
+        l->c, "for the derivative of an elementwise function, pass the direction `ones_like(x)`");
   }
   Datum own = append(l, j->span, OP_reshape, &x, 1, ir_shape_attrs(l->c, xn->dim, xn->rank));
   if (d_is(own, D_error)) return false;

@@ -106,7 +106,8 @@ Datum global_value(Lower *l, File *f, Global *g)
   if (g->state == GLOBAL_busy)
     return fail(l, E210, g->decl->span, "the definition of `%s` uses itself", g->name);
   if (l->global_depth == MAX_DEPTH)
-    return fail(l, E210, g->decl->span, "more than %d declarations need one another", MAX_DEPTH);
+    return fail(l, E210, g->decl->span, "more than %d declarations depend on one another",
+                MAX_DEPTH);
   g->state = GLOBAL_busy;
   uint32_t index = (uint32_t)(g - f->globals.at);
   l->global_depth++;
@@ -145,8 +146,8 @@ static Datum step_count(Lower *l, const char *name, Span span)
   l->steps_asked = true;
   if (strcmp(name, "total_steps") == 0 && b->max_steps) return d_int(b->max_steps);
   if (!l->run->samples) {
-    fail(l, E604, span, "`%s` is not known: the number of samples is not", name);
-    diag_help(l->c, "give the source `samples=`");
+    fail(l, E604, span, "`%s` is unknown, since the number of samples is unknown", name);
+    diag_help(l->c, "pass `samples=` to the source");
     return d_of(D_error);
   }
   return d_int(strcmp(name, "total_steps") == 0 ? epoch_steps(l) * b->epochs : epoch_steps(l));
@@ -210,7 +211,7 @@ static bool stands_again(Lower *l, const File *f, uint32_t first, const Global *
   for (uint32_t i = first + 1; i < f->imports.n; i++) {
     const Global *other = file_find(f->imports.at[i], g->name);
     if (!other || other->decl == g->decl) continue;
-    fail(l, E210, span, "`%s` stands in two imports, %s and %s", g->name,
+    fail(l, E210, span, "`%s` is declared in two imports, %s and %s", g->name,
          diag_place(l->c, g->decl->span).source->path,
          diag_place(l->c, other->decl->span).source->path);
     diag_note(l->c, g->decl->span, "one");
@@ -273,9 +274,9 @@ static Datum missing_name(Lower *l, const Missing *m, Span span)
   if (m->ended) {
     bool loop = strcmp(m->why, "`scan`") == 0;
     fail(l, E206, span, "`%s` is not defined outside of %s", m->name, m->why);
-    diag_note(l->c, m->span, "it is defined here, for the %s",
-              loop ? "iteration in which it is made" : "steps in which this fires");
-    diag_help(l->c, loop ? "carry it, or `emit` it"
+    diag_note(l->c, m->span, "it is defined here, only for the %s",
+              loop ? "iteration that computes it" : "steps in which this statement runs");
+    diag_help(l->c, loop ? "carry the value, or `emit` it"
                          : "define it outside of the braces if every step needs it");
   } else {
     fail(l, E206, span, "`%s` is not defined when %s", m->name, m->why);

@@ -94,7 +94,8 @@ static Datum run_einsum(Lower *l, Args *args)
   DatumVec items = {0};
   if (!no_keys(l, args)) return d_of(D_error);
   if (ARG(0).kind != D_str)
-    return fail(l, E209, SPAN(0), "einsum begins with an equation such as \"ij,jk->ik\", got %s",
+    return fail(l, E209, SPAN(0),
+                "the first argument of einsum is an equation such as \"ij,jk->ik\", got %s",
                 d_kind_text(l, ARG(0)));
   bool listed = args->at.n == 2 && ARG(1).kind == D_list;
   if (listed && !iterate(l, ARG(1), SPAN(1), &items)) return d_of(D_error);
@@ -345,11 +346,11 @@ static Datum run_takes_probabilities(Lower *l, Args *args)
 {
   RegionKind kind = l->g->regions.at[l->at.region].kind;
   if (!ampc_is_narrow(region_low(kind))) return ARG(0);
-  fail(l, E403, args->span, "%s under %s: its gradient may not fit", ARG(1).as.text,
+  fail(l, E403, args->span, "%s is not allowed under %s: its gradient may overflow", ARG(1).as.text,
        region_kind_text(kind));
   const Node *n = ARG(0).kind == D_tensor ? maker(l, ARG(0).as.tensor) : NULL;
-  if (n && n->op == OP_sigmoid) diag_note(l->c, n->span, "the sigmoid that it takes is made here");
-  diag_help(l->c, "`%s_with_logits` takes what goes into the sigmoid; or `autocast(f32) { }`",
+  if (n && n->op == OP_sigmoid) diag_note(l->c, n->span, "the sigmoid is computed here");
+  diag_help(l->c, "pass the input of the sigmoid to `%s_with_logits`, or use `autocast(f32) { }`",
             ARG(1).as.text);
   return d_of(D_error);
 }
@@ -379,7 +380,7 @@ static Datum run_checkpoint(Lower *l, Args *args)
   Args rest = {.span = args->span};
   if (args->at.at[0].key)
     return fail(l, E205, args->at.at[0].key_span,
-                "the function that checkpoint calls is given by position");
+                "pass the function to checkpoint as the first argument, without a name");
   if (l->at.loop) return fail(l, E210, args->span, "`checkpoint` cannot stand in `scan`");
   for (uint32_t i = 1; i < args->at.n; i++) vec_push(l->arena, &rest.at, args->at.at[i]);
   uint16_t before = l->at.region;

@@ -104,7 +104,8 @@ static bool keeps_shape(Lower *l, const char *name, Value in, Value out, Span sp
        sizes ? ir_dims_text(l->c, a) : ir_type_text(l->c, a),
        sizes ? ir_dims_text(l->c, b) : ir_type_text(l->c, b));
   if (sizes && !a->rank)
-    return diag_help(l->c, "a number is carried as a number: begin with `zeros(%s)`",
+    return diag_help(l->c,
+                     "a carried number stays a number; to carry a tensor, begin with `zeros(%s)`",
                      ir_dims_text(l->c, b));
   if (!sizes && a->dtype == AMPC_I64 && dtype_is_float(b->dtype))
     return diag_help(l->c, "begin with a float, such as 0.0");
@@ -311,7 +312,7 @@ Value draw_before_scan(Lower *l, Value v)
   uint32_t rank = 0, n = 0;
   for (uint16_t loop = l->at.loop; loop; loop = g->loops.at[loop].parent) rank++;
   if (rank + drawn.rank > MAX_RANK) {
-    fail(l, E311, drawn.span, "%s in `scan` makes random numbers of %u axes, the most are %d",
+    fail(l, E311, drawn.span, "%s in `scan` draws random numbers with %u axes; the maximum is %d",
          op_row(drawn.op)->name, rank + drawn.rank, MAX_RANK);
     return (Value){0};
   }

@@ -37,12 +37,13 @@ static bool adds_up(Lower *l, Datum d, Span span, bool wide)
   } else if (policy_table_op(d, &op)) {
     row = op_row(op);
   } else {
-    fail(l, E407, span, "`accumulate` is for functions that add up, got %s", d_kind_text(l, d));
-    return diag_help(l->c, "`accumulate(f64, sum, layer_norm)`: names of functions");
+    fail(l, E407, span, "`accumulate` takes functions that compute sums, got %s",
+         d_kind_text(l, d));
+    return diag_help(l->c, "write names of functions: `accumulate(f64, sum, layer_norm)`");
   }
   const char *why = row ? op_against_wide(row) : NULL;
   if (!wide || !why) return true;
-  return refuse(l, E407, span, "`%s` has no sums of f64: %s", row->name, why);
+  return refuse(l, E407, span, "`%s` cannot sum in f64: %s", row->name, why);
 }
 
 void clause_accumulate(Lower *l, const Args *args)

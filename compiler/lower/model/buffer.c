@@ -41,10 +41,10 @@ void assign_buffer(Lower *l, ParamSlot *p, const char *name, Datum v, Span span)
 {
   if (d_is(v, D_error)) return;
   if (!l->training) {
-    fail(l, E210, span,
-         "Buffer `%s` is assigned outside of training: it is updated together with a "
-         "step of a train block",
-         name);
+    fail(
+        l, E210, span,
+        "Buffer `%s` is assigned outside of training; only a step of a train block updates Buffers",
+        name);
     diag_help(l->c, "`if training { %s = ... }`", name);
     return;
   }
@@ -81,7 +81,7 @@ static bool running_buffer(Lower *l, Datum d, bool counts, Span span, int64_t *o
   const Parameter *p = &l->g->params.at[*out];
   const char *type = ir_dtype_name(p->dtype);
   if (!p->buffer)
-    fail(l, E209, span, "running statistics are a Buffer, `%s` is a Parameter", p->path);
+    fail(l, E209, span, "running statistics must be a Buffer, but `%s` is a Parameter", p->path);
   else if (p->dtype != (counts ? AMPC_I64 : AMPC_F32))
     fail(l, E209, span, "running statistics are stored as f32, Buffer `%s` is %s", p->path, type);
   else

@@ -41,7 +41,7 @@ static void must_have_two_axes(Loading *x, const ParamSlot *p)
 {
   if (p->rank == 2 || strcmp(x->what, names[TRANSPOSE]) != 0 || !x->good) return;
   x->good = false;
-  fail(x->l, E503, x->span, "`transpose` names %s, which has no two axes: it is %s",
+  fail(x->l, E503, x->span, "`transpose` names %s, which does not have two axes: it is %s",
        x->l->g->params.at[p->index].path,
        d_text(x->l, (Datum){.kind = D_param, .as.param = (ParamSlot *)(uintptr_t)p}));
 }
@@ -123,8 +123,8 @@ static bool pair_fits(Loading *x, const char *from, const char *to, Span span)
     fail(x->l, E209, span, "\"%s\" and \"%s\" of `rename` have different wildcards", from, to);
   else
     return true;
-  diag_help(x->l->c, "the text that a wildcard on the left matches replaces the one on the "
-                     "right: `rename=[[\"**.gamma\", \"**.weight\"]]`");
+  diag_help(x->l->c, "a wildcard on the right stands for the text that the same wildcard on the "
+                     "left matches: `rename=[[\"**.gamma\", \"**.weight\"]]`");
   return x->good = false;
 }
 

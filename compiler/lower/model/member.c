@@ -100,12 +100,12 @@ static bool tie_fits(Lower *l, const Expr *target, Datum old, Datum value, Span 
 {
   const char *text = source_text(l, target->span);
   if (old.kind != D_param)
-    return refuse(l, E210, span, "`%s` is no parameter, it cannot be tied", text);
+    return refuse(l, E210, span, "`%s` is not a parameter, so it cannot be tied", text);
   if (value.kind != D_param)
     return refuse(l, E209, span, "`%s` needs a parameter, got %s", text, d_kind_text(l, value));
   if (same_shape(old.as.param, value.as.param)) return true;
-  fail(l, E311, span, "`%s` is %s, what it is tied to is %s", text, d_text(l, old),
-       d_text(l, value));
+  fail(l, E311, span, "`%s` is %s, but the parameter that it is tied to is %s", text,
+       d_text(l, old), d_text(l, value));
   return diag_note(l->c, value.as.param->span, "this one");
 }
 

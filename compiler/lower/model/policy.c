@@ -47,14 +47,16 @@ static bool has_class(Lower *l, Datum d, Span span)
   if (d.kind == D_class) {
     fail(l, E209, span, "`%s` is a layer; a policy is for the ops that layers call",
          d.as.class->name);
-    diag_help(l->c, "`autocast(f32, \"**.name\")` in `model` is for layers, or name the function");
+    diag_help(
+        l->c,
+        "for layers write `autocast(f32, \"**.name\")` in `model`; for an op name its function");
   } else if (d.kind == D_function) {
-    fail(l, E209, span, "`%s` is a def of the job, made of ops that have categories of their own",
+    fail(l, E209, span, "`%s` is a def of the job; each op in it has a category of its own",
          d_text(l, d));
     diag_help(l->c, "write `autocast(f32) { ... }` in its body");
   } else {
     fail(l, E209, span, "a policy is for ops, got %s", d_kind_text(l, d));
-    diag_help(l->c, "`policy(f32, gelu, my_op)`: names of functions and of ops of the job");
+    diag_help(l->c, "write names of functions and of ops of the job: `policy(f32, gelu, my_op)`");
   }
   return false;
 }

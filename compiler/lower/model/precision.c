@@ -76,9 +76,9 @@ static void check_target(Lower *l, DType d, Span span)
   int capability = target ? ampc_target_capability(target) : 0,
       needed = ampc_type_of(d)->capability;
   if (!capability || capability >= needed) return;
-  fail(l, E405, span, "%s is for GPUs from sm_%d on, the target is %s", ir_dtype_name(d), needed,
+  fail(l, E405, span, "%s needs sm_%d or later, the target is %s", ir_dtype_name(d), needed,
        target);
-  diag_help(l->c, "`precision f16`, which this GPU computes fast; or f32");
+  diag_help(l->c, "write `precision f16`, which is fast on this GPU, or `precision f32`");
 }
 
 /* Returns a region. Equal regions are shared, so a layer in a loop does not make one for each call.
@@ -140,7 +140,7 @@ static bool clause_scaler(Lower *l, Scope *s, const Expr *e, RegionKind kind, bo
     return true;
   }
   if (!overridden) { /* if --set replaces the precision, the clause is allowed */
-    fail(l, E404, e->span, "`scaler` with `precision %s`: %s gradients need none",
+    fail(l, E404, e->span, "`scaler` with `precision %s`: %s gradients need no scaler",
          region_kind_text(kind), region_kind_text(kind));
     diag_help(l->c, "remove the clause");
   }
@@ -161,7 +161,7 @@ static void clause_tf32(Lower *l, const Args *args, RegionKind kind)
   l->g->tf32 = truth;
   if (truth || kind != REGION_tf32) return;
   fail(l, E605, args->span, "`precision tf32` and `tf32(false)` contradict each other");
-  diag_help(l->c, "`precision f32`: products as exact as f32 is");
+  diag_help(l->c, "write `precision f32` for products in full f32");
 }
 
 /* Applies `params(bf16)`: the type in which weights are stored, unless `store`, `.to(d)` or the
@@ -173,7 +173,9 @@ static void clause_params(Lower *l, const Args *args)
     return;
   }
   fail(l, E205, args->span, "`params` takes the type that weights are stored in");
-  diag_help(l->c, "`params(bf16)`; for some of them `store(bf16, \"pattern\")` in `model`");
+  diag_help(
+      l->c,
+      "write `params(bf16)`; to select parameters, write `store(bf16, \"pattern\")` in `model`");
 }
 
 static void run_clause(Lower *l, const char *name, const Args *args, RegionKind kind)

@@ -70,13 +70,14 @@ static bool check_loss(Lower *l, const Opt *o, Value loss, Span span)
   if (!r.found && l->broken) return false;
   if (!r.found) {
     fail(l, E601, span, "the loss does not depend on any parameter of `%s`", o->name);
-    if (r.cut) diag_note(l->c, r.cut->span, "this cuts a path");
+    if (r.cut) diag_note(l->c, r.cut->span, "no gradient passes through this");
     return false;
   }
   if (!r.stale) return true;
   fail(l, E602, span, "this loss uses values of `%s` from before `minimize ... with %s`",
        r.stale->name, last_step(l, (uint32_t)attr_int(r.stale, "index"))->name);
-  return diag_help(l->c, "compute what depends on it again after that `minimize`");
+  return diag_help(l->c,
+                   "after that `minimize`, compute the values that depend on the model again");
 }
 
 /* Appends the node that pass gradient replaces by the backward pass, check, clip and update. Its
@@ -114,15 +115,15 @@ static bool set_accumulate(Lower *l, const Opt *o, bool another, Span span)
   BlockInfo *b = &l->g->blocks.at[l->run->block];
   if (o->updates && o->accumulate > 1) {
     fail(l, E605, span,
-         "`%s` has accumulate=%lld and minimizes twice in a body, but there is one place to add up "
-         "gradients",
+         "`%s` has accumulate=%lld and minimizes twice in a body, but a parameter has only one sum "
+         "of gradients",
          o->name, (long long)o->accumulate);
     return diag_help(l->c, "minimize the sum of the losses, or leave out `accumulate`");
   }
   if (another && b->accumulate != o->accumulate)
     return refuse(l, E605, span,
-                  "`%s` has accumulate=%lld, the optimizers before it in this block %lld", o->name,
-                  (long long)o->accumulate, (long long)b->accumulate);
+                  "`%s` has accumulate=%lld, but the optimizers before it in this block have %lld",
+                  o->name, (long long)o->accumulate, (long long)b->accumulate);
   b->accumulate = o->accumulate;
   return true;
 }

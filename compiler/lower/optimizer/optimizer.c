@@ -47,7 +47,7 @@ static bool check_averages(Lower *l, const Adoption *a, uint32_t param)
        l->g->params.at[param].path, o->name);
   diag_note(l->c, o->span, "`%s` is declared here", o->name);
   return diag_help(l->c,
-                   "eval blocks read one of them: leave out the `ema` of the other optimizer");
+                   "eval blocks can read only one average: leave out the `ema` of one optimizer");
 }
 
 /* Adopts a parameter. Skips frozen parameters and buffers without an error, since a model usually
@@ -272,7 +272,7 @@ static bool read_accumulate(Lower *l, Opt *o, Datum v, Span span)
   if (n != o->accumulate && l->steps_asked) {
     fail(l, E210, span,
          "`steps_per_epoch` and `total_steps` are used before `accumulate` is known");
-    return diag_help(l->c, "write `accumulate=%lld` in the declaration of `%s` itself, by its name",
+    return diag_help(l->c, "pass `accumulate=%lld` by name in the declaration of `%s` itself",
                      (long long)n, o->name);
   }
   o->accumulate = n;

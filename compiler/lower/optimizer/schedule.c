@@ -40,14 +40,14 @@ static bool counts_evenly(Lower *l, const Setting *s, Span span)
   if (!r->again && (!s->steps_of || s->every == r->every)) return true;
   if (r->again)
     fail(l, E605, span,
-         "`%s` minimizes several times in a step, so its schedule has no length of its own",
+         "`%s` minimizes several times in a step, so the length of its schedule is unknown",
          r->again);
   else
     fail(l, E605, span,
-         "its updates come every %lld steps in one block and every %lld in another, so this "
-         "schedule has no length of its own",
+         "the optimizer updates every %lld steps in one block and every %lld in another, so the "
+         "length of this schedule is unknown",
          (long long)s->every, (long long)r->every);
-  return diag_help(l->c, "set `steps=` to the total number of its updates");
+  return diag_help(l->c, "set `steps=` to the total number of updates");
 }
 
 /* Returns a setting that holds the number of steps of the block. Pass plan computes it from the

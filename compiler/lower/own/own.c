@@ -18,7 +18,7 @@ static bool read_clause(Lower *l, OwnDecl *own, const Stmt *st)
   const char *name = one && target->kind == EXPR_name ? target->as.name : "";
   for (uint32_t i = 0; i < CLAUSE_COUNT; i++) {
     if (strcmp(name, clauses[i]) != 0) continue;
-    if (own->clause[i]) return refuse(l, E210, st->span, "`%s` is said twice", name);
+    if (own->clause[i]) return refuse(l, E210, st->span, "the clause `%s` occurs twice", name);
     own->clause[i] = st->as.assign.values.at[0];
     return true;
   }
@@ -60,7 +60,8 @@ static bool check_inputs(Lower *l, const OwnDecl *own)
     const TypeExpr *t = &p->at[i].type;
     tensors += t->tensor;
     if (t->name && (t->tensor || is_number_type(t))) continue;
-    fail(l, E209, p->at[i].name.span, "`%s` of an op needs a type: its text is compiled for it",
+    fail(l, E209, p->at[i].name.span,
+         "`%s` of an op needs a type: the kernel text is compiled for this type",
          p->at[i].name.text);
     return diag_help(l->c, "`%s: float[N, D]` is a tensor, `%s: int` a number", p->at[i].name.text,
                      p->at[i].name.text);
@@ -94,9 +95,9 @@ static bool check_backward(Lower *l, const OwnDecl *own)
 {
   uint32_t n = own->decl->as.op.outputs.n;
   if (!own->backward || own->backward->params.n == n) return true;
-  fail(l, E703, own->backward->name.span, "backward takes %u value%s, the op has %u output%s",
+  fail(l, E703, own->backward->name.span, "backward takes %u value%s, but the op has %u output%s",
        own->backward->params.n, &"s"[own->backward->params.n == 1], n, &"s"[n == 1]);
-  return diag_help(l->c, "it is given the gradient of each output");
+  return diag_help(l->c, "backward takes the gradient of each output");
 }
 
 /* Checks that the number of threads is given exactly once. */
@@ -111,8 +112,9 @@ static bool check_launch(Lower *l, const OwnDecl *own)
   if (at[CLAUSE_threads] && at[CLAUSE_grid])
     return refuse(l, E210, at[CLAUSE_grid]->span, "an op has `threads` or a `grid`, not both");
   if (at[CLAUSE_threads] || (at[CLAUSE_grid] && at[CLAUSE_block])) return true;
-  fail(l, E210, span, "op `%s` does not say how many threads run its text", own->decl->name.text);
-  return diag_help(l->c, "`threads = N * D`: one for each i; or `grid =` and `block =`");
+  fail(l, E210, span, "op `%s` does not set its number of threads", own->decl->name.text);
+  return diag_help(l->c,
+                   "write `threads = N * D` for one thread for each i, or `grid =` and `block =`");
 }
 
 Datum declare_own(Lower *l, File *f, const Decl *d)
@@ -235,8 +237,9 @@ static bool set_numbers(OwnCall *k)
     if (b->value.kind == D_bool) number.value.i = b->value.as.truth;
     if (b->value.kind == D_float) number.value.f = b->value.as.number;
     if (b->value.kind == D_schedule)
-      return refuse(k->l, E209, b->span, "`%s` of op %s is a number of its text, got a schedule",
-                    b->name, k->op->name);
+      return refuse(k->l, E209, b->span,
+                    "`%s` of op %s is a constant in its kernel text, got a schedule", b->name,
+                    k->op->name);
     if (d_is_number(b->value) || b->value.kind == D_bool) out[k->op->n_numbers++] = number;
   }
   k->op->number = out;

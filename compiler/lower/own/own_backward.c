@@ -44,12 +44,12 @@ static bool gradient_of_input(Lower *l, Value op, uint32_t i, Datum d, Span span
   if (d_is(d, D_error) || !(*out = as_tensor(l, d, span)).id) return false;
   const Node *x = ir_in(l->c, ir_node(l->g, op), i), *dx = ir_node(l->g, *out);
   if (!dtype_is_float(x->dtype)) {
-    fail(l, E703, span, "backward of %s gives a gradient of `%s`, which is %s", own->name,
+    fail(l, E703, span, "backward of %s returns a gradient for `%s`, which is %s", own->name,
          own->input[i].name, ir_type_text(l->c, x));
-    return diag_help(l->c, "`none` for what has no gradient");
+    return diag_help(l->c, "return `none` for an input that has no gradient");
   }
   if (ir_same_dims(x, dx) && dtype_is_float(dx->dtype)) return true;
-  fail(l, E703, span, "backward of %s gives %s for `%s`, which is %s", own->name,
+  fail(l, E703, span, "backward of %s returns %s for `%s`, which is %s", own->name,
        ir_type_text(l->c, dx), own->input[i].name, ir_type_text(l->c, x));
   return diag_note(l->c, own->input[i].span, "`%s` is declared here", own->input[i].name);
 }
@@ -62,9 +62,11 @@ static void take_gradients(Lower *l, Value op, Datum v, Span span)
   uint32_t n = v.kind == D_list ? v.n : v.kind != D_none;
   if (d_is(v, D_error)) return;
   if (n != own->n_inputs) {
-    fail(l, E703, span, "backward of %s returns %u value%s, the op takes %u tensor%s", own->name, n,
-         &"s"[n == 1], own -> n_inputs, &"s"[own->n_inputs == 1]);
-    diag_help(l->c, "a gradient for each of them in their order, `none` for what has none");
+    fail(l, E703, span, "backward of %s returns %u value%s, but the op takes %u tensor%s",
+         own->name, n, &"s"[n == 1], own -> n_inputs, &"s"[own->n_inputs == 1]);
+    diag_help(
+        l->c,
+        "return a gradient for each tensor in order, and `none` for a tensor that has no gradient");
     return;
   }
   for (uint32_t i = 0; i < n; i++)

@@ -45,15 +45,16 @@ static bool check_name(NameCheck *k, Name name)
                (clause[CLAUSE_parts] && strcmp(name.text, "part") == 0) ||
                (clause[CLAUSE_shared] && strcmp(name.text, "shared") == 0);
   if (is_word(name.text))
-    return refuse(l, E204, name.span, "`%s` is a word of C, C++ or CUDA, so the text cannot use it",
+    return refuse(l, E204, name.span,
+                  "`%s` has a meaning in C, C++ or CUDA, so an op cannot use it as a name",
                   name.text);
   if (frame)
-    return refuse(l, E204, name.span, "`%s` has a meaning of its own in the text of an op",
+    return refuse(l, E204, name.span, "`%s` has a predefined meaning in the text of an op",
                   name.text);
   for (uint32_t i = 0; i < k->seen.n; i++) {
     const Name *other = &k->seen.at[i];
     if (!collides(other->text, name.text) && !collides(name.text, other->text)) continue;
-    fail(l, E204, name.span, "`%s` and `%s` cannot stand in one text", other->text, name.text);
+    fail(l, E204, name.span, "`%s` and `%s` collide in the text of an op", other->text, name.text);
     diag_note(l->c, other->span, "the other one");
     if (strcmp(other->text, name.text) != 0)
       diag_help(l->c, "x_t is the type of the elements of x");

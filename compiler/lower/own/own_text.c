@@ -51,9 +51,9 @@ static bool check_text(Lower *l, const OwnText *t)
   Span place = hidden_character(t, escape);
   if (*escape) {
     fail(l, E209, place, "the text of an op has `%s`, which cannot be shown", escape);
-    return diag_help(
-        l->c, "control characters, those that turn the direction of text, and bytes that are "
-              "no UTF-8 cannot stand in it; strings of C have escapes for them");
+    return diag_help(l->c,
+                     "the text must be UTF-8, without control characters and without characters "
+                     "that change the text direction; in a C string write an escape");
   }
   uint32_t end = t->size;
   while (end && strchr(" \t\r\n", t->text[end - 1])) end--;
