@@ -88,8 +88,8 @@ static void report_independent(Backward *b, const Node *minimize, Value loss)
   diag_error(c, E601, minimize->span, "the loss does not depend on any parameter of `%s`", o->name);
   if (!cut) return;
   bool region = c->graph->regions.at[cut->region].no_grad;
-  diag_note(c, cut->span, "%s, which is not differentiated%s, cuts the path", op_of(cut)->name,
-            region ? " here" : "");
+  diag_note(c, cut->span, "%s is not differentiated%s, so no gradient passes through it",
+            op_of(cut)->name, region ? " here" : "");
 }
 
 /* Returns the parameter that v views or casts (such as its 16-bit copy), or NULL. */
@@ -132,7 +132,7 @@ static bool check_fresh(Gradient *p, const Backward *b, const Minimize *m)
                  "this loss uses values of `%s` from before `minimize ... with %s`, line %u",
                  g->params.at[index].model, g->optimizers.at[by].name,
                  diag_place(p->c, g->nodes.at[at].span).line);
-      diag_help(p->c, "call `%s(...)` again after it", g->params.at[index].model);
+      diag_help(p->c, "call `%s(...)` again after that `minimize`", g->params.at[index].model);
       return false;
     }
   }
@@ -426,8 +426,7 @@ static void report_unassigned(const Gradient *p)
     const Node *n = &p->running.at[i];
     if (!op_has(n, T_assigns) || p->c->graph->blocks.at[n->block].variant_of >= 0) continue;
     diag_error(p->c, E210, n->span,
-               "a Buffer is assigned here and no `minimize` follows: it is "
-               "updated together with a step");
+               "no `minimize` follows this assignment: a Buffer is updated together with a step");
     diag_help(p->c, "assign it before the last `minimize` of the block");
   }
 }

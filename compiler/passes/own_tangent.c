@@ -22,9 +22,8 @@ static bool refuse(const Turned *t, const char *what, const Node *n)
              "jvp differentiates the backward of op `%s`, but cannot differentiate %s", own->name,
              what);
   diag_note(c, t->f->b.n.span, "the op is called here");
-  diag_help(
-      c,
-      "write backward as sums of products of its gradients with values that do not depend on them");
+  diag_help(c, "backward must be linear in its gradients: sums of products of a gradient with "
+               "values that do not depend on gradients");
   return false;
 }
 

@@ -162,7 +162,7 @@ static void check_own_types(Precision *p, const Node *n)
     DType want, have = ir_in(p->c, n, i)->dtype;
     const char *name = own->input[i].name;
     if (!own_exact_type(&own->input[i], &want) || want == have) continue;
-    diag_error(p->c, E306, n->span, "`%s` of %s is declared %s, here it is %s", name, own->name,
+    diag_error(p->c, E306, n->span, "`%s` of %s is declared as %s, but is %s here", name, own->name,
                ir_dtype_name(want), ir_dtype_name(have));
     diag_note(p->c, own->input[i].span, "declared here");
     diag_help(p->c, "write `cast = %s` in the op, or `%s: float[..]` and the type %s_t in its text",
@@ -259,7 +259,7 @@ static void check_wide(Precision *p, const Node *n)
               (op_of(n)->tmpl == TMPL_row && op_types(p->c, n).accumulate);
   if (!wide || !why || !adds || p->refused) return;
   p->refused = true;
-  diag_error(p->c, E407, n->span, "this calls `%s`, which has no sums of f64: %s", op_of(n)->name,
+  diag_error(p->c, E407, n->span, "this calls `%s`, which cannot sum in f64: %s", op_of(n)->name,
              why);
   diag_help(p->c, "leave it out of `accumulate`");
 }

@@ -32,14 +32,14 @@ static bool has_parts(const OpInfo *op)
 const char *op_against_wide(const OpInfo *op)
 {
   if (op_by_library(op)) return "the libraries for products sum in f32";
-  if (op->traits & T_tiles) return "its products add up in f32";
+  if (op->traits & T_tiles) return "its products are summed in f32";
   uint32_t channel;
   if (has_parts(op) || attr_find(op, "channel", &channel))
     return "channel statistics are summed in parts, which are f32";
-  if (op->tmpl == TMPL_own) return "its own text computes the sums";
-  if (op->tmpl == TMPL_row) return accumulates(op) ? NULL : "it does not sum anything";
+  if (op->tmpl == TMPL_own) return "its kernel text computes the sums";
+  if (op->tmpl == TMPL_row) return accumulates(op) ? NULL : "it computes no sum";
   bool broadcasts = op->tmpl == TMPL_map && (op->traits & T_mixes); /* its gradient is a sum */
-  return broadcasts ? NULL : "it does not sum anything";
+  return broadcasts ? NULL : "it computes no sum";
 }
 
 bool op_is_wide(const Compile *c, const Node *n)

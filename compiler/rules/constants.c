@@ -105,7 +105,7 @@ static void check_compared(Compile *c, const Node *n, double v)
   DType d = op_common_type(c, n);
   if (!dtype_is_float(d)) return;
   if (overflows(d, v)) warn_great(c, n, d, v, "no number of the tensor reaches it");
-  if (vanishes(d, v)) warn_small(c, n, d, v, "it is compared with 0");
+  if (vanishes(d, v)) warn_small(c, n, d, v, "the comparison is with 0");
 }
 
 /* ---- the rule ---- */

@@ -192,7 +192,7 @@ bool shape_signed(Compile *c, Node *n)
   if (ir_in(c, n, 0)->dtype != AMPC_BOOL) return shape_same(c, n);
   diag_error(c, E406, n->span, "%s needs numbers, got %s", op_of(n)->name,
              ir_type_text(c, ir_in(c, n, 0)));
-  return diag_help(c, "`~` for conditions, `.to(f32)` to count with them");
+  return diag_help(c, "use `~` for conditions, or `.to(f32)` to compute with them");
 }
 
 /* exp(integers) is f32. The result of drop is random, so it is no weak number. */
@@ -226,7 +226,7 @@ bool shape_broadcast(Compile *c, Node *n)
   if (n->dtype == AMPC_BOOL && !picks) {
     diag_error(c, E406, n->span, "%s needs numbers, got %s and %s", op_of(n)->name,
                ir_type_text(c, ir_in(c, n, 0)), ir_type_text(c, ir_in(c, n, 1)));
-    return diag_help(c, "`&` and `|` for conditions, `.to(f32)` to count with them");
+    return diag_help(c, "use `&` and `|` for conditions, or `.to(f32)` to compute with them");
   }
   return rule_broadcast(c, n, 0, n->n_in);
 }

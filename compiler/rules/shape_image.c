@@ -23,7 +23,7 @@ static void help_axis(Compile *c, const Node *n, const Node *x)
   if (convolves && x->dim[0] == channels)
     diag_help(c, "`unsqueeze(0)` makes a batch of one image");
   else if (channels == 1)
-    diag_help(c, "`unsqueeze(1)` gives each image its one channel");
+    diag_help(c, "`unsqueeze(1)` adds the channel axis");
   else
     diag_help(c, "`unsqueeze(0)` adds the axis n, `unsqueeze(1)` the axis c");
 }
@@ -250,7 +250,7 @@ bool shape_conv_data(Compile *c, Node *n)
   Window windows[AMPC_MAX_SPATIAL];
   weight_windows(n, w, windows);
   if (!windows_make(&x, windows, &d))
-    return diag_error(c, E311, n->span, "no convolution makes %s of images of %s",
+    return diag_error(c, E311, n->span, "no convolution computes %s from images of %s",
                       ir_dims_text(c, dy), sizes_text(c, x.size, x.spatial));
   return set_images(c, n, dy, x) && (n->dtype = op_common_type(c, n), true);
 }
@@ -271,7 +271,7 @@ bool shape_conv_weight(Compile *c, Node *n)
     windows[i] = rule_window(n, i, w.size[i]);
   }
   if (from.c % groups || d.c % groups || !windows_make(&from, windows, &d))
-    return diag_error(c, E311, n->span, "no convolution makes %s of %s", ir_dims_text(c, dy),
+    return diag_error(c, E311, n->span, "no convolution computes %s from %s", ir_dims_text(c, dy),
                       ir_dims_text(c, x));
   return set_images(c, n, x, w) && (n->dtype = op_common_type(c, n), true);
 }
@@ -382,7 +382,7 @@ bool shape_pool2d_backward(Compile *c, Node *n)
   Window w[POOL_AXES];
   pool_windows(n, w);
   if (windows_make(&x, w, &d)) return set_images(c, n, dy, x);
-  return diag_error(c, E311, n->span, "no pool makes %s of images of %s", ir_dims_text(c, dy),
+  return diag_error(c, E311, n->span, "no pool computes %s from images of %s", ir_dims_text(c, dy),
                     sizes_text(c, x.size, x.spatial));
 }
 

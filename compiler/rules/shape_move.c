@@ -37,7 +37,7 @@ bool shape_expand(Compile *c, Node *n)
   }
   if (fits) return true;
   diag_error(c, E303, n->span, "cannot expand %s to %s", ir_dims_text(c, x), ir_dims_text(c, n));
-  return diag_help(c, "axes are aligned at the right and only an axis of size 1 stretches");
+  return diag_help(c, "axes are aligned at the right, and only an axis of size 1 can be expanded");
 }
 
 static bool axis_exists(Compile *c, const Node *n, int64_t axis)
