@@ -142,7 +142,7 @@ static const OptionRow output_options[] = {
 #include "compiler/cost/gpus.def"
      " (default h200; with --target=cpu it is this machine's processor)",
      .kind = OPTION_call, .read = read_gpu, .with = "explain"},
-    {"blame", 0, "LINE", "which line of the compiler wrote this line of the output",
+    {"blame", 0, "LINE", "print the line of the compiler that wrote this line of the output",
      .kind = OPTION_number, FIELD(blame), .least = 1, .expected = "a line number"},
     {"deps", 0, "FILE", "write what the output depends on, for make", .kind = OPTION_text,
      FIELD(deps)},
@@ -165,7 +165,7 @@ static const OptionRow message_options[] = {
 static const OptionRow inside_options[] = {
     {"dump-after", 0, "PASS", "print the graph as it is after PASS", .kind = OPTION_call,
      .read = read_pass},
-    {"help-on", 0, "NAME", "what NAME is in the language, with an example; `all` prints everything",
+    {"help-on", 0, "NAME", "explain NAME of the language with an example; `all` prints everything",
      .kind = OPTION_call, .read = print_help_on},
     {"list-passes", 0, NULL, "the passes and the reasons for their order", .kind = OPTION_call,
      .read = read_list},
@@ -275,7 +275,7 @@ static int choose_target(CommandLine *out)
     return usage_error(ampc_table.program, "--target=cpu makes C: use -o FILE.c or --emit=c");
   bool text = out->kind == OUTPUT_cuda || out->kind == OUTPUT_c;
   if (!text && (out->blame || out->build_line))
-    return usage_error(ampc_table.program, "%s is about CUDA or C output",
+    return usage_error(ampc_table.program, "%s needs CUDA or C output",
                        out->blame ? "--blame" : "--build-line");
   return 0;
 }

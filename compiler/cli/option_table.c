@@ -269,9 +269,9 @@ static int check_given(const Reader *r)
     const OptionRow *row = r->row[i];
     if (!r->given[i]) continue;
     const char *other = first_given(r, row->without);
-    if (other) return usage_error(program, "--%s does not go with --%s", row->name, other);
+    if (other) return usage_error(program, "--%s cannot be combined with --%s", row->name, other);
     if (row->with && !first_given(r, row->with))
-      return usage_error(program, "--%s goes with --%s", row->name, row->with);
+      return usage_error(program, "--%s needs --%s", row->name, row->with);
   }
   return 0;
 }

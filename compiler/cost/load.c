@@ -34,7 +34,7 @@ double load_flops(const ProductLoad *p)
 const char *tensor_against(const Gpu *g, const ProductLoad *p)
 {
   if (!gpu_has_tensor(g, p))
-    return p->type == AMPC_F32 && !p->tf32 ? "f32 is not for tensor cores"
+    return p->type == AMPC_F32 && !p->tf32 ? "tensor cores do not compute f32"
                                            : "this GPU has no tensor cores for the type";
   return p->aligned ? NULL : "rows are no multiple of 16 bytes";
 }
@@ -81,7 +81,7 @@ bool tile_load(Compile *c, uint32_t group, double bytes, TileLoad *out)
   *out = (TileLoad){.load = {l, s, k, heads, bytes, a.type, .aligned = true},
                     .again = a.backward ? 7.0 / 5 : 1,
                     .draws = a.p > 0 ? l * s * heads : 0,
-                    .by = "own kernels: no library has attention of this kind",
+                    .by = "own kernels: no library computes this kind of attention",
                     .nodes = 1};
   if (!asked || ampc_attention_against(asked, (ampc_cudnn){0, target_capability(c)}, known))
     return true;

@@ -108,7 +108,8 @@ Block ast_add_stmt(Parser *p, Block block, Stmt *stmt)
   if (!stmt) return block;
   if (height >= MAX_HEIGHT) {
     if (!p->too_deep)
-      diag_error(p->c, E100, stmt->span, "statements are more than %d deep here", MAX_HEIGHT);
+      diag_error(p->c, E100, stmt->span, "statements are nested more than %d deep here",
+                 MAX_HEIGHT);
     p->too_deep = true;
     return block;
   }
@@ -139,7 +140,7 @@ static bool check_target(Parser *p, const Expr *e)
 {
   if (is_path(e)) return true;
   if (e->kind == EXPR_index) {
-    diag_error(p->c, E100, e->span, "an element cannot be assigned to: values never change");
+    diag_error(p->c, E100, e->span, "cannot assign to an element: values are immutable");
     diag_help(p->c, "build a new value, as with `where`, `cat` or `masked_fill`");
   } else {
     diag_error(p->c, E100, e->span, "only a name can stand before `=`");

@@ -224,10 +224,10 @@ static const char *stray_help(const char *text, size_t size)
   static const char *const known[][2] = {
       {"?", "a choice is written `a if condition else b`"},
       {"^", "a power is written `x ** y`"},
-      {"\\", "a line goes on after an operator or inside `( )`"},
+      {"\\", "a line continues after an operator or inside `( )`"},
       {"\xe2\x88\x92", "minus is `-`"},
       {"\xc3\x97", "times is `*`"},
-      {"\xc2\xa0", "this is a space that does not break; write a plain one"},
+      {"\xc2\xa0", "this is a non-breaking space; write a plain one"},
   };
   for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
     size_t n = strlen(known[i][0]);

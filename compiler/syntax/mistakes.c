@@ -70,7 +70,7 @@ static void note_context(Parser *p)
   for (; before > p->tokens.at && before->kind != TOK_NL; before--) {
     if (line_of(p, before) == line_of(p, before + 1) || lex_can_end(before->kind)) continue;
     if (before->kind == '{') return;
-    diag_note(p->c, before->span, "a line that ends with %s goes on in the next",
+    diag_note(p->c, before->span, "a line that ends with %s continues in the next",
               parse_found(p, before));
     return;
   }

@@ -86,7 +86,7 @@ bool parse_start(Parser *p, Compile *c, uint32_t base, Ast *out)
   lex_raw(p);
   if (p->raw.n - 1 > p->most_raw) { /* the token of the end does not count */
     return diag_error(c, E100, p->raw.at[p->raw.n - 1].span,
-                      "the files of the job have more than %d words and signs", MAX_TOKENS);
+                      "the files of the job have more than %d tokens", MAX_TOKENS);
   }
   if (!p->source->builtin) c->tokens += p->raw.n - 1;
   lex_tokens(p);

@@ -123,7 +123,7 @@ const Ast *source_import(Compile *c, const char *path, Span at)
         open_import(c, arena_printf(c->arena, "%s/%s", c->options.include_dirs[i], path), &other);
   if (found) return found->ast;
   diag_error(c, E211, at, "cannot read \"%s\": %s", near, why);
-  if (path[0] != '/') diag_help(c, "imports are looked for beside this file and in each -I folder");
+  if (path[0] != '/') diag_help(c, "imports are searched next to this file and in each -I folder");
   c->cannot_read = true;
   return NULL;
 }
