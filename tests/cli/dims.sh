@@ -54,9 +54,9 @@ passes "any batch" infer --weights w.safetensors --block scores --input x3_16.np
 cp out any
 same "whatever the batch" two any
 run="infer --weights w.safetensors --block scores"
-refuses "no multiple" 1 '`S`, axis 1 of `x`, is 12; it is a multiple of 8, such as 16' $run --input x2_12.npy job.amp
-refuses "too large" 1 '`S`, axis 1 of `x`, is 40; it is at most 32' $run --input x2_40.npy job.amp
-refuses "too small" 1 '`S`, axis 1 of `x`, is 4; it is at least 8' $run --input x2_4.npy job.amp
+refuses "no multiple" 1 '`S`, axis 1 of `x`, is 12; it must be a multiple of 8, such as 16' $run --input x2_12.npy job.amp
+refuses "too large" 1 '`S`, axis 1 of `x`, is 40; the maximum is 32' $run --input x2_40.npy job.amp
+refuses "too small" 1 '`S`, axis 1 of `x`, is 4; the minimum is 8' $run --input x2_4.npy job.amp
 refuses "not the size of --dim" 1 'declared f32\[N, S, 3\], the value is f32\[3, 16, 3\]' $run --dim S=8 --input x3_16.npy job.amp
 refuses "other axes" 1 'declared f32\[N, S, 3\], the value is f32\[1, 16\]' $run --input flat.npy job.amp
 refuses "two sizes at once" 1 'dim S asks for 2 sizes; data are read in one' $run --dim S=8,16 --input x3_16.npy job.amp
@@ -65,8 +65,8 @@ refuses "two arguments of unequal size" 1 '`mask` of infer `both` is declared bo
 
 refuses "no dim of that name" 1 'dim M=4: no such dim' "$ampc" --check --dim M=4 job.amp
 refuses "no sizes" 1 'dim S=8,,: expected sizes, such as 32 or 8,32' "$ampc" --check --dim S=8,, job.amp
-refuses "a size that the dim has not" 1 'dim S=8,20: the size is 20; it is a multiple of 8, such as 24' "$ampc" --check --dim S=8,20 job.amp
-refuses "above the most" 1 'dim N=5: the size is 5; it is at most 4' "$ampc" --check --dim N=5 job.amp
+refuses "a size that the dim has not" 1 'dim S=8,20: the size is 20; it must be a multiple of 8, such as 24' "$ampc" --check --dim S=8,20 job.amp
+refuses "above the most" 1 'dim N=5: the size is 5; the maximum is 4' "$ampc" --check --dim N=5 job.amp
 refuses "no name" 2 'expected NAME=SIZE' "$ampc" --check --dim 5 job.amp
 
 # ---- a library -------------------------------------------------------------------------------------

@@ -135,12 +135,12 @@ refuses "an empty file" 3 'is empty' infer --block next --generate 5 --prompt-fi
 refuses "no file" 3 'cannot read gone' infer --block next --generate 5 --prompt-file gone job.amp
 refuses "no prompt" 2 'needs a text to continue' infer --block next --generate 5 job.amp
 refuses "an empty prompt" 2 'prompt is empty' infer --block next --generate 5 --prompt '' job.amp
-refuses "two prompts" 2 'prompt does not go with --prompt-file' infer --block next --prompt-file text.txt $ask
-refuses "data, too" 2 'data does not go with --generate' infer --block next --data 'text()' $ask
-refuses "an input, too" 2 'input does not go with --generate' infer --block next --input x.npy $ask
-refuses "classes, too" 2 'top does not go with --generate' infer --block next --top 3 $ask
-refuses "a prompt alone" 2 'prompt goes with --generate' infer --block next --prompt a job.amp
-refuses "a temperature alone" 2 'temperature goes with --generate' infer --block next --temperature 1 job.amp
+refuses "two prompts" 2 'prompt cannot be combined with --prompt-file' infer --block next --prompt-file text.txt $ask
+refuses "data, too" 2 'data cannot be combined with --generate' infer --block next --data 'text()' $ask
+refuses "an input, too" 2 'input cannot be combined with --generate' infer --block next --input x.npy $ask
+refuses "classes, too" 2 'top cannot be combined with --generate' infer --block next --top 3 $ask
+refuses "a prompt alone" 2 'prompt needs --generate' infer --block next --prompt a job.amp
+refuses "a temperature alone" 2 'temperature needs --generate' infer --block next --temperature 1 job.amp
 refuses "a temperature below zero" 2 'temperature=-1: expected 0 or more' infer --temperature=-1 $ask
 refuses "no temperature" 2 'temperature hot: expected 0 or more' infer --temperature hot $ask
 refuses "none of the likeliest" 2 'top-k 0' infer --top-k 0 $ask

@@ -186,7 +186,7 @@ u "one of two inputs" 'infer `both` takes x, y: y is missing: --input y=FILE' in
 u "an input without a name" 'infer `both` takes x, y: write NAME=FILE for each' infer job.amp --block both --input x-ubyte
 u "a wrong name" 'infer `scores` has no argument z; it has x' infer job.amp --block scores --input z=x-ubyte
 u "an input for a block without arguments" 'infer `constant` takes no arguments' infer job.amp --block constant --input x-ubyte
-u "both ways" '--data does not go with --input' infer job.amp --block scores --input x-ubyte --data 'five(1)'
+u "both ways" '--data cannot be combined with --input' infer job.amp --block scores --input x-ubyte --data 'five(1)'
 u "no known suffix" 'unknown type of file' infer job.amp --block scores --input x.txt
 u "a picture for floats" 'pictures are u8\[N, 3, height, width\]; `x` has another type' infer show.amp --block means --input "$pictures/dog/clear.png"
 u "a folder for a row" 'pictures are u8\[N, 3, height, width\]; `x` has another type' infer job.amp --block scores --input "$pictures"
@@ -199,7 +199,7 @@ u "which array" '--input x.npz: the file has several arrays; name one: --input x
 refuses "no such file" 3 'gone-ubyte' infer job.amp --block scores --input gone-ubyte
 refuses "not that shape" 1 'E3.*declared u8\[4, 3\]|u8\[4\]' infer job.amp --block scores --input y-ubyte
 refuses "not that type" 1 'E306.*`x` of infer `scores` is declared u8\[N, 3\], the value is f32\[4, 3\]' infer job.amp --block scores --data 'five(1)'
-refuses "too few values" 1 'this gives 1 values, infer `both` takes 2' infer job.amp --block both --data 'lone()'
+refuses "too few values" 1 'this returns 1 values, but infer `both` takes 2' infer job.amp --block both --data 'lone()'
 refuses "no data" 1 'this reads no data source' infer job.amp --block scores --data 'zeros(4, 3)'
 refuses "no call" 1 'error' infer job.amp --block scores --data 'x ='
 refuses "no call, but an expression" 1 'call' infer job.amp --block scores --data 'model m = 3'

@@ -104,7 +104,7 @@ keeps "probe --json takes no file" 2 'one job' job.amp probe --json job.amp job.
 keeps "probe --output, the job" 2 'as the job' job.amp probe --json --output job.amp job.amp
 keeps "probe --output, data" 2 'data' data.st probe --json --force --output data.st job.amp
 keeps "probe --output, somebody's file" 3 'no JSON of amp probe' mine probe --json --output mine job.amp
-refuses "probe --output alone" 2 '--output goes with --json' probe --output o.json job.amp
+refuses "probe --output alone" 2 '--output needs --json' probe --output o.json job.amp
 passes "probe --json" probe --json job.amp
 python3 -c 'import json, sys; json.load(sys.stdin)' <out || failed "probe --json: no JSON on stdout"
 passes "probe --output" probe --json --output o.json job.amp

@@ -152,8 +152,8 @@ u "a range of one number" '--range 1: expected two numbers, as --range=-1,1' inf
 u "a range without end" '--range 0,inf: expected two numbers' infer job.amp --block grey --png x.png --range 0,inf
 u "a range upside down" '--range 1,0: the number for black comes first and must be the smaller one: 1 is not less than 0' infer job.amp --block grey --png x.png --range 1,0
 u "a range of nothing" '--range 1,1: the number for black comes first and must be the smaller one: 1 is not less than 1' infer job.amp --block grey --png x.png --range 1,1
-u "a range without pictures" '--range goes with --png' infer job.amp --block grey --range 0,1
-u "columns without pictures" '--columns goes with --png' infer job.amp --block grey --columns 3 --output x.npy
+u "a range without pictures" '--range needs --png' infer job.amp --block grey --range 0,1
+u "columns without pictures" '--columns needs --png' infer job.amp --block grey --columns 3 --output x.npy
 u "no column" 'columns' infer job.amp --block grey --png x.png --columns 0
 refuses "nowhere" 3 'no/where.png' infer job.amp --block grey --png no/where.png
 refuses "no folder" 3 'cannot create folder no/where/' infer job.amp --block grey --png no/where/

@@ -135,7 +135,7 @@ same "--limit-batches, resumed" part eight
 train --json --overfit-batches 2 --steps 60 $job >out 2>err || failed "--overfit-batches"
 holds "--overfit-batches learns them" 'steps[-1]["metrics"]["loss"] < 0.3 * steps[0]["metrics"]["loss"]'
 holds "--overfit-batches evaluates at the end" '[l["step"] for l in lines if l["event"] == "eval"] == [60]'
-refuses "both limits" 2 'does not go with' train --limit-batches 2 --overfit-batches 2 $job
+refuses "both limits" 2 'cannot be combined with' train --limit-batches 2 --overfit-batches 2 $job
 train --json --steps 100000000 --max-time 1 --save timed $job >out 2>err || failed "--max-time: exit status"
 holds "--max-time" 'lines[-1]["reason"] == "time" and lines[-1]["saved"] == "timed" and steps[-1]["seconds"] > 0.1'
 train --resume timed --steps 1 $job >out 2>err || failed "--max-time: the checkpoint"

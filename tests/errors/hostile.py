@@ -52,7 +52,7 @@ def run(body):
 
 
 WORK = "the job unrolls to more than 2000000 statements"
-TOKENS = "more than 1048576 words and signs"
+TOKENS = "more than 1048576 tokens"
 VALUES = "a list has at most 1048576 values"
 NESTED = "lists are nested more than 100 deep"
 STACK = "calls, expressions and statements nest more than 2000 deep"
@@ -87,7 +87,7 @@ PROGRAMS = {
                         "nested too deeply"),
     # ---- names ----
     "consts 100k": (lines("const A# = #\n", 100000), None),
-    "consts of consts": (lines("const A# = A@\n", 50000), "more than 200 declarations need one another"),
+    "consts of consts": (lines("const A# = A@\n", 50000), "more than 200 declarations depend on one another"),
     "unknown names": (lines("const A# = B#\n", 20000), "unknown name `B0`"),
     "unknown methods": ("infer g(x: f32[1]) {\n" + lines(" a# = x.foo#(1)\n", 50000) + " return x }\n", "has no `foo0`"),
     "locals 50k": (run(lines(" a# = #\n", 50000)), None),

@@ -60,7 +60,7 @@ layers_of() { "$amp" inspect --arch none --by-layer "$1" | sed -nE 's/^([a-z.]+)
 [ "$(layers_of "$work/two.amp")" = "a.fc a.opt all b.fc b.opt more opt" ] || failed "two models: $(layers_of "$work/two.amp")"
 grep -v '\bb\b' "$work/two.amp" | sed 's/, more//' >"$work/one.amp"
 [ "$(layers_of "$work/one.amp")" = "a.opt all fc opt" ] || failed "a layer named as the optimizer: $(layers_of "$work/one.amp")"
-refuses "layers of one kernel" 2 'does not go with' "$amp" inspect --by-layer --kernel relu "$job"
+refuses "layers of one kernel" 2 'cannot be combined with' "$amp" inspect --by-layer --kernel relu "$job"
 
 # No line may be wider than the terminal; the columns read and written must be shown.
 for columns in 60 70 80 120; do
@@ -117,11 +117,11 @@ refuses "no such kernel" 2 "did you mean $drop" "$amp" inspect --kernel "${drop%
 refuses "several kernels" 2 'commands contain this' "$amp" inspect --kernel conv "$job"
 refuses "no architecture" 2 'arch gpu' "$amp" inspect --arch gpu "$job"
 refuses "no such GPU" 2 'expected one of h200, ' "$amp" inspect --gpu h300 "$job"
-refuses "a GPU and an architecture" 2 'does not go with' "$amp" inspect --gpu h200 --arch sm_80 "$job"
-refuses "a GPU and engines of cuDNN" 2 'does not go with' "$amp" inspect --gpu h200 --cudnn "$job"
-refuses "layers and engines of cuDNN" 2 'does not go with' "$amp" inspect --by-layer --cudnn "$job"
-refuses "two precisions and engines of cuDNN" 2 'does not go with' "$amp" inspect --cudnn --diff f32 f16 "$job"
-refuses "no cuDNN of no GPU" 2 'goes with --gpu' "$amp" inspect --no-cudnn "$job"
+refuses "a GPU and an architecture" 2 'cannot be combined with' "$amp" inspect --gpu h200 --arch sm_80 "$job"
+refuses "a GPU and engines of cuDNN" 2 'cannot be combined with' "$amp" inspect --gpu h200 --cudnn "$job"
+refuses "layers and engines of cuDNN" 2 'cannot be combined with' "$amp" inspect --by-layer --cudnn "$job"
+refuses "two precisions and engines of cuDNN" 2 'cannot be combined with' "$amp" inspect --cudnn --diff f32 f16 "$job"
+refuses "no cuDNN of no GPU" 2 'needs --gpu' "$amp" inspect --no-cudnn "$job"
 refuses "one precision" 2 'no second precision' "$amp" inspect --diff f32 "$job"
 refuses "no precision" 1 'f64' "$amp" inspect --diff f32 f64 "$job"
 refuses "a wrong job" 3 'nothing\.amp' "$amp" inspect nothing.amp

@@ -70,7 +70,7 @@ same "PTX gives the same" "$work/good" "$work/by_ptx"
 
 sed 's/precision f16/precision bf16/' "$job" >"$d/bf16.amp"
 job=$d/bf16.amp MOCK_CUDA_ARCH=75 refuses "bf16 on an old GPU" 1 \
-  'E405.*bf16 is for GPUs from sm_80 on, the target is sm_75' train "$mock"
+  'E405.*bf16 needs sm_80 or later, the target is sm_75' train "$mock"
 
 # ---- products, memory ----------------------------------------------------------------------------
 folder blas_lacks libcublasLt.so.13 empty
