@@ -59,7 +59,7 @@ refuses "too large" 1 '`S`, axis 1 of `x`, is 40; the maximum is 32' $run --inpu
 refuses "too small" 1 '`S`, axis 1 of `x`, is 4; the minimum is 8' $run --input x2_4.npy job.amp
 refuses "not the size of --dim" 1 'declared f32\[N, S, 3\], the value is f32\[3, 16, 3\]' $run --dim S=8 --input x3_16.npy job.amp
 refuses "other axes" 1 'declared f32\[N, S, 3\], the value is f32\[1, 16\]' $run --input flat.npy job.amp
-refuses "two sizes at once" 1 'dim S asks for 2 sizes; data are read in one' $run --dim S=8,16 --input x3_16.npy job.amp
+refuses "two sizes at once" 1 'dim S requests 2 sizes; with data only one size is possible' $run --dim S=8,16 --input x3_16.npy job.amp
 refuses "two arguments of unequal size" 1 '`mask` of infer `both` is declared bool\[N, S\], the value is bool\[3, 8\]' \
   infer --weights w.safetensors --block both --input x=x3_16.npy --input mask=other.npy job.amp
 

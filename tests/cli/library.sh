@@ -141,5 +141,5 @@ passes "words: refused where they are none" ./words
 
 echo 'edited' >>my-net.h
 refuses "an edited header stays" 3 'my-net.h' "$ampc" -o my-net.h my-net.amp
-refuses "--build-line of a header" 2 'about CUDA or C output' "$ampc" --build-line -o my.h my-net.amp
+refuses "--build-line of a header" 2 'needs CUDA or C output' "$ampc" --build-line -o my.h my-net.amp
 [ $failures -eq 0 ]

@@ -82,7 +82,7 @@ PROGRAMS = {
     "operators": ("const A = 1" + "+1" * 300000 + "\n", "more than 500 operations deep"),
     "members": ("const A = f" + ".a" * 300000 + "\n", "more than 500 operations deep"),
     "else if": (run("if x == 0 { return 0 }" + lines(" else if x == # { return 1 }", 1000)),
-                "statements are more than 500 deep"),
+                "statements are nested more than 500 deep"),
     "endless else if": (run("if x == 0 { return 0 }" + lines(" else if x == # { return 1 }", 20000)),
                         "nested too deeply"),
     # ---- names ----
