@@ -109,7 +109,7 @@ def fold_helpers(lines):
     if not any(line.startswith('#include "ampc_rt.h"') for line in lines):
         return lines
     start = next(i for i, line in enumerate(lines) if line.startswith('#include "ampc_rt.h"')) + 1
-    if lines[start + 1 : start + 2] == ["/* ---- what kernels are written in ---- */"]:
+    if lines[start + 1 : start + 2] == ["/* ---- primitives for kernels ---- */"]:
         start += 2
     end = next(
         i

@@ -145,6 +145,6 @@ void emit_helpers(Printer *p, const Text *kernels)
        p->c->options.real64 ? "double" : "float");
   EMIT(p, "#define R(x) ((real)(x))\n\n");
   put_used(&h, p, 0, h.first_after_prelude);
-  EMIT(p, "/* from here on the same on every machine */\n\n");
+  EMIT(p, "/* the code below is the same on every machine */\n\n");
   put_used(&h, p, h.first_after_prelude, h.sections.n);
 }

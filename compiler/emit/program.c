@@ -418,7 +418,7 @@ static void put_head(Printer *p, const ampc_program *g)
   seal_put(p);
   put_contents(p);
   EMIT(p, "\n#include \"ampc_rt.h\"\n\n");
-  if (g->n_kernels) EMIT(p, "/* ---- what kernels are written in ---- */\n\n");
+  if (g->n_kernels) EMIT(p, "/* ---- primitives for kernels ---- */\n\n");
 }
 
 /* Returns the probable name of the emitted file: "mlp.cu" for mlp.amp. */

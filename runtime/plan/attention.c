@@ -117,7 +117,8 @@ static const Fault faults[] = {
     {0, 0, 0, 0, BOTH_WAYS, lies_oddly,
      "the distance between rows of an operand is no multiple of 16 bytes"},
     /* with one key: release notes; with more: cudnn-frontend issues 1071, 1072: crash and NaN */
-    {0, 0, 0, 0, BACKWARD, has_one_query, "cuDNN's gradients for a single query are wrong"},
+    {0, 0, 0, 0, BACKWARD, has_one_query,
+     "cuDNN crashes or returns NaN for gradients of a single query"},
     {0, 0, 1, 79, BOTH_WAYS, NULL, "cuDNN's attention is for GPUs from sm_80 on"},
     {0, 0, 100, 109, BACKWARD, ampc_attention_has_kept,
      "on this GPU cuDNN's gradients with dropout or a mask differ from run to run"},

@@ -17,7 +17,7 @@ static LtHandle library;
 static const char kernels[] =
     "typedef float real;\n"
     "#define DEVICE static __device__ __forceinline__\n"
-    "/* from here on the same on every machine */\n"
+    "/* the code below is the same on every machine */\n"
     "__global__ void add_one(const float *__restrict__ x, float *__restrict__ y)\n"
     "{\n  GRID_LOOP (int, i, 1000) y[i] = x[i] + 1;\n}\n"
     "__global__ void too_far(float *x)\n"
@@ -399,7 +399,7 @@ static int not_c(void)
 {
   return compile("typedef float real;\n"
                  "#define DEVICE static __device__ __forceinline__\n"
-                 "/* from here on the same on every machine */\noops\n",
+                 "/* the code below is the same on every machine */\noops\n",
                  "--gpu-architecture=sm_90", "--fmad=false", &image);
 }
 

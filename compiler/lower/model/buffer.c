@@ -80,10 +80,12 @@ static bool running_buffer(Lower *l, Datum d, bool counts, Span span, int64_t *o
   if (*out < 0) return true;
   const Parameter *p = &l->g->params.at[*out];
   const char *type = ir_dtype_name(p->dtype);
+  DType wanted = counts ? AMPC_I64 : AMPC_F32;
   if (!p->buffer)
     fail(l, E209, span, "running statistics must be a Buffer, but `%s` is a Parameter", p->path);
-  else if (p->dtype != (counts ? AMPC_I64 : AMPC_F32))
-    fail(l, E209, span, "running statistics are stored as f32, Buffer `%s` is %s", p->path, type);
+  else if (p->dtype != wanted)
+    fail(l, E209, span, "running statistics are stored as %s, Buffer `%s` is %s",
+         ir_dtype_name(wanted), p->path, type);
   else
     return true;
   return diag_help(
