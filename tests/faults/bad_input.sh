@@ -26,7 +26,7 @@ passes "the job itself trains" train --save "$work/good" "$job"
 fresh && rm "$bad/train-images.gz"
 refuses "missing data" 3 'train-images\.gz' train "$bad/job.amp"
 sed -i 's/-images.gz")/-images.gz", shape=[28, 28])/' "$bad/job.amp"
-refuses "missing data of a job with shape=" 3 'train-images\.gz.*looked for in .*, or in --data-dir DIR' \
+refuses "missing data of a job with shape=" 3 'train-images\.gz.*searched in .*--data-dir DIR' \
   train "$bad/job.amp"
 fresh && head -c 20000 "$d/train-images.gz" >"$bad/train-images.gz"
 refuses "truncated gzip" 3 'train-images\.gz' train "$bad/job.amp"

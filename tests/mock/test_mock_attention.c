@@ -361,7 +361,7 @@ static const Known knowns[] = {
      "than a multiple of 128: install cuDNN 9.26.0 or newer"},
     {"and causal", "92501", "sm_90", 64, 64, 8, 8, true, 0, true, true, NULL},
     {"and queries behind the keys", "92501", "sm_90", 65, 64, 8, 8, true, 0, true, false,
-     "cuDNN 9.25.1 makes NaN"},
+     "cuDNN 9.25.1 returns NaN"},
     {"and mended", "92600", "sm_90", 5, 64, 8, 8, false, 0, true, true, NULL},
     {"and on sm_80", "92501", "sm_80", 5, 64, 8, 8, false, 0, true, true, NULL},
     {"wide heads of two widths", "91901", "sm_90", 2, 128, 256, 128, false, 0, true, false,
