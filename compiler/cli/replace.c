@@ -71,7 +71,7 @@ static bool refuse(Arena *arena, const char *option, const char *path, Seal seal
   else
     fprintf(stderr,
             "ampc: error: %s exists and does not look as if ampc wrote it\n"
-            "      choose another name for %s; --force writes over it\n",
+            "      choose another name for %s, or overwrite it with --force\n",
             shown, option);
   return false;
 }

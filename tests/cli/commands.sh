@@ -176,7 +176,7 @@ again "no home" -u XDG_CACHE_HOME HOME=/proc/none
   failed "a temporary folder is left over"
 refuses "no cc" 4 'no C compiler' env PATH=/nonexistent "$amp" train --device cpu data/job.amp
 mkdir bin && printf '#!/bin/sh\necho broken >&2\nexit 1\n' >bin/cc && chmod +x bin/cc
-refuses "a cc that fails" 4 'bin/cc failed' env PATH="$work/bin" "$amp" train --device cpu data/job.amp
+refuses "a cc that fails" 4 'bin/cc cannot compile' env PATH="$work/bin" "$amp" train --device cpu data/job.amp
 [ "$(find "$cache" -name 'new.*')" = "" ] || failed "a part of an entry is left over"
 
 # A full disk: the compiler cannot write to the cache, or its own files in /tmp.
@@ -206,7 +206,7 @@ fi
 broken() { # broken NAME LINES
   compiler "$2"
   rm -rf "$work/broken"
-  refuses "$1" 4 'cannot be used' env PATH="$work/bin:$PATH" XDG_CACHE_HOME="$work/broken" \
+  refuses "$1" 4 'cannot be loaded' env PATH="$work/bin:$PATH" XDG_CACHE_HOME="$work/broken" \
     "$amp" train --device cpu data/job.amp
   [ "$(ls "$work/broken/ampc")" = "" ] || failed "$1: a file of it is cached"
 }

@@ -102,7 +102,7 @@ forgotten = ones(3)
 EOF
 session <"$work/typed" && failed ":write over a file"
 says ":write prints the command to run it" "^wrote $work/typed.amp: amp train $work/typed.amp\$"
-says ":write reports omitted statements" '^1 statement of the session is no part of a program'
+says ":write reports omitted statements" '^1 statement of the session is not part of a program'
 says ":write does not write over a file" "typed.amp exists; :write! $work/typed.amp overwrites it"
 says ":write names what has no place in a text" 'amp train --set opt.beta1=0.8 '
 for line in '# A job that trains in no time, for sessions.' 'const HIDDEN = 24' 'precision bf16' \
