@@ -30,7 +30,8 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}exitcode=99 UBSAN_OPTIONS=${U
 
 # only_own_text ERRORS: are all errors in the text of an own op, which the fuzzer may have changed?
 only_own_text() {
-  grep -aq '^j\.amp:.* error: ' "$1" && [ "$(grep -a ' error: ' "$1" | grep -avc '^j\.amp:')" = 0 ]
+  local places
+  places=$(grep -aoE '^[^ :]+:[0-9]+:[0-9]+: (fatal )?error:' "$1") && ! grep -qv '^j\.amp:' <<<"$places"
 }
 
 # Compiled twice: as gnu11, and with trigraphs.
