@@ -86,25 +86,30 @@ static void use(Helpers *h, const char *name, size_t n)
   if (s) (*s)->used = true;
 }
 
-/* Returns the end of the comment that begins at s; s if no comment begins there. */
-static const char *comment_end(const char *s, const char *end)
+/* Returns the end of the comment, string or character that begins at s; s if none begins there. */
+static const char *ignored_end(const char *s, const char *end)
 {
-  if (end - s < 2 || s[0] != '/' || (s[1] != '*' && s[1] != '/')) return s;
-  bool line = s[1] == '/';
-  for (s += line ? 2 : 3; s < end; s++)
-    if (line ? *s == '\n' : s[-1] == '*' && *s == '/') return s + 1;
+  char quote = *s, next = end - s > 1 ? s[1] : 0;
+  if (quote == '"' || quote == '\'') {
+    for (s++; s < end && *s != quote; s++) s += *s == '\\';
+    return s < end ? s + 1 : end;
+  }
+  if (quote != '/' || (next != '*' && next != '/')) return s;
+  for (s += next == '/' ? 2 : 3; s < end; s++)
+    if (next == '/' ? *s == '\n' : s[-1] == '*' && *s == '/') return s + 1;
   return end;
 }
 
-/* Marks all words of the text except those in comments. */
+/* Marks all words of the text except those in comments and strings. */
 static void use_words(Helpers *h, const char *s, size_t size)
 {
   for (const char *end = s + size; s < end;) {
-    const char *from = s = comment_end(s, end);
+    const char *from = s;
+    if ((s = ignored_end(s, end)) != from) continue;
     while (s < end && in_name(*s)) s++;
     if (s > from)
       use(h, from, (size_t)(s - from));
-    else if (s < end)
+    else
       s++;
   }
 }

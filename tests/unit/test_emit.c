@@ -105,6 +105,27 @@ static void test_helpers_are_reserved(const char *file)
   CHECK(n > 0);
 }
 
+/* Checks which helpers the text of an op requires: words in comments and strings require none, and
+ * "//" in a string begins no comment. */
+static void test_words(void)
+{
+  static const char op[] = "op put(x: float[N]) -> (y: float[N]) {\n  host = %s\n}\n"
+                           "infer f(x: f32[4]) { return put(x) }\n";
+  static const struct {
+    const char *host;
+    bool required;
+  } cases[] = {
+      {"\"const char *s = \\\"//\\\"; int64_t k = *s; y[0] = x[k];\"", true},
+      {"\"const char *s = \\\"int64_t\\\"; y[0] = x[*s]; // int64_t\"", false},
+      {"\"y[0] = x[0]; /* int64_t */\"", false},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[512];
+    snprintf(text, sizeof text, op, cases[i].host);
+    CHECK_MSG(contains(text, "cpu", 2, "<stdint.h>") == cases[i].required, "%s", cases[i].host);
+  }
+}
+
 /* Checks products whose label equals the name of a place: of a parameter's, of a value's or of
  * STATE's. Two products share a description. */
 static void test_product_names(void)
@@ -437,6 +458,7 @@ int main(void)
                                         "maths64.cuh", "device.cuh", "rows.cuh"};
   for (size_t i = 0; i < sizeof helpers / sizeof *helpers; i++)
     test_helpers_are_reserved(helpers[i]);
+  test_words();
   test_fusion();
   test_fences();
   test_shared_kernels("cpu");
