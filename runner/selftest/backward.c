@@ -321,15 +321,15 @@ static double worst_error(const Tensor *got, const Tensor *want, double bound, i
 }
 
 /* Returns the bound of a gradient in the case's type: Note [bounds of gradients]. */
-static double type_bound(const GradientCase *g, uint32_t input)
+static double type_bound(const TestRun *run, const GradientCase *g, uint32_t input)
 {
   const Tensor *want = &g->wide[input];
   DType d = g->dx[input].dtype;
   double size = fmax(largest(want), 0x1p-10) * GROWTH;
   double terms = fmax((double)g->dy.n, (double)g->base.in[input].n);
   double f32 = (F32_ULPS + terms) * number_ulp(AMPC_F32, size);
-  int tiles = op_row(g->base.test->op)->traits & T_tiles ? TILE_NODES : 0;
-  int nodes = g->graph ? CHAIN_NODES : NODES + tiles;
+  bool library = test_on_gpu(run) && op_row(g->base.test->op)->traits & T_tiles;
+  int nodes = g->graph ? CHAIN_NODES : NODES + (library ? TILE_NODES : 0);
   return f32 + (d == AMPC_F32 ? 0 : nodes * 0.5 * number_ulp(d, size));
 }
 
@@ -338,7 +338,7 @@ static void report(Arena *a, TestRun *run, const GradientCase *g, uint32_t input
   const Tensor *got = differences ? &g->wide[input] : &g->dx[input];
   const Tensor *want = differences ? &g->difference[input] : &g->wide[input];
   double bound =
-      differences ? differences_bound * fmax(largest(want), 0x1p-7) : type_bound(g, input);
+      differences ? differences_bound * fmax(largest(want), 0x1p-7) : type_bound(run, g, input);
   int64_t at;
   double error = worst_error(got, want, bound, &at);
   if (!differences && got->dtype != g->base.in[input].dtype)
