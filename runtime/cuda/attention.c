@@ -10,12 +10,12 @@ static int64_t number_bytes(const ampc_attention *part)
 }
 
 /* Returns the sizes of a call's scratch: one number per query, then the tensors of mask and
- * dropout, then the plan's workspace. */
+ * dropout, then the lengths of queries and keys, then the plan's workspace. */
 static DnnRoom room_of(const ampc_attention *part)
 {
   return (DnnRoom){.limit = ampc_attention_scores(part) + DNN_ENGINE_ROOM,
-                   .beside =
-                       number_bytes(part) + ampc_attention_kept(part) + ampc_attention_bias(part),
+                   .beside = number_bytes(part) + ampc_attention_kept(part) +
+                             ampc_attention_bias(part) + 2 * ampc_attention_lengths(part),
                    .what = "attention runs"};
 }
 
@@ -71,17 +71,35 @@ typedef struct Call {
   ampc_status status;
 } Call;
 
+/* Writes the number of queries and the number of keys, once for each image. */
+static ampc_status put_lengths(const Call *c, char *queries, char *keys)
+{
+  size_t n = (size_t)c->part->n;
+  CuStream stream = c->d->stream;
+  ampc_status status =
+      CUDA(c->d, cuMemsetD32Async(cuda_address(queries), (uint32_t)c->part->l, n, stream));
+  if (status) return status;
+  return CUDA(c->d, cuMemsetD32Async(cuda_address(keys), (uint32_t)c->part->s, n, stream));
+}
+
 static DnnOperands operands(void *context, DnnForm form, void *room)
 {
   Call *c = context;
   DnnAttentionPlaces at = c->at;
   char *kept = (char *)room + number_bytes(c->part), *bias = kept + ampc_attention_kept(c->part);
+  char *queries = bias + ampc_attention_bias(c->part);
+  char *keys = queries + ampc_attention_lengths(c->part);
+  int version = (int)dnn_api_of(c->d)->cudnnGetVersion();
   (void)form;
   if (!at.sums) at.sums = room;
   at.kept = kept;
   at.bias = bias;
+  at.queries = queries;
+  at.keys = keys;
   if (bias > kept) c->status = cuda_kept(c->d, &c->kept, &c->draws, kept);
   if (!c->status && c->bias.mask) c->status = cuda_bias(c->d, &c->bias, bias);
+  if (!c->status && ampc_attention_has_lengths(c->part, version))
+    c->status = put_lengths(c, queries, keys);
   return dnn_attention_operands(dnn_api_of(c->d), c->part, &at, room, &c->numbers);
 }
 

@@ -18,7 +18,9 @@
  * that attends to no key has result 0 and adds nothing to gradients. Causal: two indices are
  * compared, and scores of keys after the query become the lowest number. `sums` is always
  * requested: without it the graph differs, and cuDNN 9.19 does not recognize it. Operations without
- * effect, like the factor 1 of `off`, must not be omitted.
+ * effect, like the factor 1 of `off`, must not be omitted. Some versions read behind the last key
+ * in backward, unless the graph also masks scores by the lengths of each image
+ * (ampc_attention_has_lengths): then indices are compared with two tensors of lengths.
  *
  * dq is written in the type of q. For dq in f32, the engine lets blocks of keys add to it in an
  * order that changes from run to run. For 16 bits, it writes dscores to memory, 2 bytes per score,
@@ -48,9 +50,11 @@ enum {
   KEPT,
   KEPT_SCALE,
   BIAS,
+  QUERIES,
+  KEYS,
   FIRST_NOWHERE
 };
-enum { MOST_OPERATIONS = 28 };
+enum { MOST_OPERATIONS = 34 };
 
 typedef struct Build {
   DnnObjects *o;
@@ -194,22 +198,48 @@ static DnnDescriptor index_of(Build *b, DnnDescriptor scores, int64_t axis)
   return p.y;
 }
 
-static DnnDescriptor masked(Build *b, DnnDescriptor scores)
+static DnnDescriptor compared(Build *b, int32_t mode, DnnDescriptor x, DnnDescriptor y)
 {
-  if (!b->a->causal) return scores;
-  DnnPointwise sees = {.mode = CUDNN_POINTWISE_CMP_GE, .type = CUDNN_DATA_BOOLEAN};
-  sees.x = index_of(b, scores, 2);
-  sees.b = index_of(b, scores, 3);
-  sees.y = between(b, CUDNN_DATA_BOOLEAN, &b->scores);
-  add(b, dnn_pointwise(b->o, &sees));
+  DnnPointwise p = {.mode = mode, .type = CUDNN_DATA_BOOLEAN, .x = x, .b = y};
+  p.y = between(b, CUDNN_DATA_BOOLEAN, &b->scores);
+  add(b, dnn_pointwise(b->o, &p));
+  return p.y;
+}
+
+/* Returns the scores, where `seen` is false the lowest number. */
+static DnnDescriptor selected(Build *b, DnnDescriptor scores, DnnDescriptor seen)
+{
   DnnPointwise p = {.mode = CUDNN_POINTWISE_BINARY_SELECT,
                     .type = CUDNN_DATA_FLOAT,
                     .x = scores,
                     .b = number(b, LOWEST),
-                    .t = sees.y,
+                    .t = seen,
                     .y = between(b, CUDNN_DATA_FLOAT, &b->scores)};
   add(b, dnn_pointwise(b->o, &p));
   return p.y;
+}
+
+static DnnDescriptor masked(Build *b, DnnDescriptor scores)
+{
+  if (!b->a->causal) return scores;
+  DnnDescriptor query = index_of(b, scores, 2), key = index_of(b, scores, 3);
+  return selected(b, scores, compared(b, CUDNN_POINTWISE_CMP_GE, query, key));
+}
+
+/* Returns whether each score's index along the axis is below the length of its image. */
+static DnnDescriptor within(Build *b, DnnDescriptor scores, int64_t axis, int64_t length)
+{
+  DnnSizes each = {4, {b->a->n, 1, 1, 1}, {1, 1, 1, 1}};
+  DnnDescriptor index = index_of(b, scores, axis);
+  DnnDescriptor lengths = dnn_tensor(b->o, length, CUDNN_DATA_INT32, &each, DNN_IN_MEMORY);
+  return compared(b, CUDNN_POINTWISE_CMP_LT, index, lengths);
+}
+
+static DnnDescriptor cut_to_lengths(Build *b, DnnDescriptor scores)
+{
+  if (!ampc_attention_has_lengths(b->a, (int)b->o->api->cudnnGetVersion())) return scores;
+  DnnDescriptor query = within(b, scores, 2, QUERIES), key = within(b, scores, 3, KEYS);
+  return selected(b, scores, compared(b, CUDNN_POINTWISE_LOGICAL_AND, query, key));
 }
 
 /* ---- the graphs ---- */
@@ -285,7 +315,8 @@ static void backward(Build *b, DnnDescriptor q, DnnDescriptor k)
   DnnDescriptor dk = in_memory(b, DK, a->type, lying(a, a->s, a->d, a->dk.stride));
   DnnDescriptor dv = in_memory(b, DV, a->type, lying(a, a->s, a->e, a->dv.stride));
   DnnDescriptor off = sums_of_slopes(b, dy);
-  DnnDescriptor less = pointed(b, CUDNN_POINTWISE_SUB, scaled_scores(b, q, k), sums, &b->scores);
+  DnnDescriptor scores = cut_to_lengths(b, scaled_scores(b, q, k));
+  DnnDescriptor less = pointed(b, CUDNN_POINTWISE_SUB, scores, sums, &b->scores);
   DnnDescriptor weights = pointed(b, CUDNN_POINTWISE_EXP, masked(b, less), NULL, &b->scores);
   DnnDescriptor taken = weights, slope = between(b, CUDNN_DATA_FLOAT, &b->scores);
   if (ampc_attention_has_kept(a))
@@ -393,7 +424,12 @@ DnnOperands dnn_attention_operands(const DnnApi *api, const ampc_attention *a,
                                    infinite ? -INFINITY : -FLT_MAX, (float)(1 / (1 - a->p))};
   const void *places[] = {at->q, at->k, at->v, at->y, at->sums, &numbers->scale};
   for (uint32_t i = 0; i < o.n; i++) o.place[i] = (void *)(uintptr_t)places[i];
-  if (a->causal) dnn_add_operand(&o, LOWEST, &numbers->lowest);
+  bool lengths = ampc_attention_has_lengths(a, (int)api->cudnnGetVersion());
+  if (a->causal || lengths) dnn_add_operand(&o, LOWEST, &numbers->lowest);
+  if (lengths) {
+    dnn_add_operand(&o, QUERIES, at->queries);
+    dnn_add_operand(&o, KEYS, at->keys);
+  }
   if (ampc_attention_has_kept(a)) {
     dnn_add_operand(&o, KEPT, at->kept);
     dnn_add_operand(&o, KEPT_SCALE, &numbers->kept);

@@ -15,14 +15,15 @@ ampc_attention dnn_attention_part(const ampc_attention *a, int64_t limit);
 DnnProblem dnn_attention_problem(const ampc_attention *a);
 
 /* The addresses of a call's operands. `kept` and `bias` are computed from the mask and dropout if
- * there are any. `dy` and the gradients are for backward only. In forward, `sums` may be NULL if
- * they are not needed. */
+ * there are any; `queries` and `keys` hold the lengths of each image (ampc_attention_has_lengths).
+ * `dy` and the gradients are for backward only. In forward, `sums` may be NULL if they are not
+ * needed. */
 typedef struct DnnAttentionPlaces {
   const void *q, *k, *v;
   void *y, *sums;
   const void *dy;
   void *dq, *dk, *dv;
-  const void *kept, *bias;
+  const void *kept, *bias, *queries, *keys;
 } DnnAttentionPlaces;
 /* Numbers that a call reads by address. They must stay valid until the call returns. */
 typedef struct DnnAttentionNumbers {

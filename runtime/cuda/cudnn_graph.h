@@ -4,7 +4,7 @@
 #include "runtime/device.h"
 #include "runtime/plan/toolkit.h"
 
-enum { DNN_MOST_MADE = 140, DNN_ALIGN = 16 /* bytes, for every operand */ };
+enum { DNN_MOST_MADE = 170, DNN_ALIGN = 16 /* bytes, for every operand */ };
 
 /* Descriptors that are freed together. `status` is the first failure; after it, further calls do
  * nothing. */
@@ -53,7 +53,7 @@ DnnDescriptor dnn_graph_of(DnnObjects *o, DnnHandle handle, int64_t n,
 
 /* Increment this if cudnn_graph.c makes a different graph of a problem, or if cudnn_plan.c chooses
  * other engines (Note [engines]): then older plans in the cache are not used. */
-enum { DNN_PLAN_VERSION = 4 };
+enum { DNN_PLAN_VERSION = 5 };
 
 /* Note [forms] in cudnn_graph.c. */
 typedef enum DnnForm { DNN_DIRECT, DNN_JOINED, DNN_FORMS } DnnForm;
@@ -75,7 +75,7 @@ typedef struct DnnProblem {
 } DnnProblem;
 
 /* The operands of a call of a plan: addresses of tensors, by their number. */
-enum { DNN_MOST_OPERANDS = 16 };
+enum { DNN_MOST_OPERANDS = 20 };
 typedef struct DnnOperands {
   int64_t number[DNN_MOST_OPERANDS];
   void *place[DNN_MOST_OPERANDS]; /* addresses, aligned as each tensor's DnnPlace says */

@@ -80,9 +80,24 @@ static bool has_one_query(const ampc_attention *a)
   return a->l == 1;
 }
 
+/* Versions from LENGTHS_HELP to READS_INSIDE - 1 read outside of operands in backward if the last
+ * tile of keys is not full, unless the graph has the lengths of images: cudnn-frontend 1.16. */
+enum { LENGTHS_HELP = 91002, READS_INSIDE = 91501 };
+
 static bool has_part_of_a_tile(const ampc_attention *a)
 {
   return a->s % KEY_TILE != 0;
+}
+
+bool ampc_attention_has_lengths(const ampc_attention *a, int version)
+{
+  return a->backward && has_part_of_a_tile(a) && version >= LENGTHS_HELP && version < READS_INSIDE;
+}
+
+int64_t ampc_attention_lengths(const ampc_attention *a)
+{
+  int64_t each = ampc_round_up(a->n * (int64_t)sizeof(int32_t), AMPC_CUDA_ALIGN);
+  return a->backward && has_part_of_a_tile(a) ? each : 0;
 }
 
 /* Whether queries attend to half a tile after the last key: not with a causal mask and l <= s. */
@@ -123,7 +138,7 @@ static const Fault faults[] = {
     {0, 0, 100, 109, BACKWARD, ampc_attention_has_kept,
      "on this GPU cuDNN's gradients with dropout or a mask differ from run to run"},
     {91000, 91002, 0, 0, BOTH_WAYS, NULL, "computes attention wrongly"},
-    {90000, 91501, 0, 0, BACKWARD, has_part_of_a_tile,
+    {90000, LENGTHS_HELP, 0, 0, BACKWARD, has_part_of_a_tile,
      "reads outside of its buffers in repeated steps if the number of keys is no multiple of 128"},
     {90000, 91800, 100, 109, BACKWARD, NULL, "computes gradients that differ from run to run"},
     /* cudnn-frontend pull request 628: cuDNN computes exp(0 - sums) for keys that do not exist */

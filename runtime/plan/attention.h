@@ -8,6 +8,10 @@
 const char *ampc_attention_against(const ampc_attention *a, ampc_cudnn with,
                                    char why[AMPC_WHY_ROOM]);
 
+/* Whether cuDNN of this version needs the numbers of queries and of keys of each image, as i32. */
+bool ampc_attention_has_lengths(const ampc_attention *a, int version);
+/* Returns the bytes of each of the two tensors; 0 if no version needs them. */
+int64_t ampc_attention_lengths(const ampc_attention *a);
 bool ampc_attention_has_kept(const ampc_attention *a);  /* some weights are dropped or masked */
 int64_t ampc_attention_scores(const ampc_attention *a); /* bytes of the scores; forward: 0 */
 /* Returns the bytes of the factors that keep or drop weights. */

@@ -120,17 +120,29 @@ static CuResult run_fill(const Op *op)
 {
   void *to = mock_device_bytes(op->as.fill.to, op->as.fill.bytes, op->label);
   if (!to) return MOCK_ILLEGAL_ADDRESS;
-  memset(to, op->as.fill.value, op->as.fill.bytes);
+  for (size_t i = 0; i < op->as.fill.bytes; i += op->as.fill.each)
+    memcpy((char *)to + i, &op->as.fill.value, op->as.fill.each);
   return CUDA_SUCCESS;
+}
+
+/* Fills with the low `each` bytes of the value. */
+static CuResult fill(CuPointer to, unsigned value, size_t each, size_t bytes, CuStream stream)
+{
+  MOCK_ENTER(NEEDS_CONTEXT);
+  if (to % each || !mock_device_bytes(to, bytes, "fill")) return MOCK_INVALID_VALUE;
+  Op op = {.run = run_fill,
+           .label = "fill",
+           .of_step = true,
+           .as.fill = {.to = to, .bytes = bytes, .each = each, .value = value}};
+  return mock_queue(stream, &op);
 }
 
 CuResult cuMemsetD8Async(CuPointer to, unsigned char value, size_t bytes, CuStream stream)
 {
-  MOCK_ENTER(NEEDS_CONTEXT);
-  if (!mock_device_bytes(to, bytes, "fill")) return MOCK_INVALID_VALUE;
-  Op op = {.run = run_fill,
-           .label = "fill",
-           .of_step = true,
-           .as.fill = {.to = to, .bytes = bytes, .value = value}};
-  return mock_queue(stream, &op);
+  return fill(to, value, sizeof value, bytes, stream);
+}
+
+CuResult cuMemsetD32Async(CuPointer to, unsigned value, size_t n, CuStream stream)
+{
+  return fill(to, value, sizeof value, n * sizeof value, stream);
 }

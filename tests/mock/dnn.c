@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_DIMS = DNN_DIMS, MOST_OPERANDS = 16, MOST_TEXT = 1 << 20 };
+enum { MOST_DIMS = DNN_DIMS, MOST_OPERANDS = 20, MOST_TEXT = 1 << 20 };
 
 static int handles; /* its address is the handle */
 static char last_error[256];

@@ -68,7 +68,7 @@ CuResult convolution_run(const void *call);
 
 /* ---- any other graph: dnn_steps.c ---- */
 
-enum { DNN_OPERATIONS = 28, DNN_TENSORS = 44 };
+enum { DNN_OPERATIONS = 34, DNN_TENSORS = 52 };
 typedef struct Operation {
   DnnKind kind;
   int64_t mode, axis; /* mode: of a pointwise operation; axis: of a reduction */

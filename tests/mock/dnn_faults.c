@@ -6,11 +6,12 @@
 typedef struct Shape {
   int64_t queries, keys, width, value_width;
   bool backward, causal, kept; /* kept: weights are multiplied by a mask */
+  bool lengths;                /* scores are cut to the lengths of each image */
 } Shape;
 
 static bool part_of_a_tile(const Shape *s)
 {
-  return s->keys % 128 != 0;
+  return s->keys % 128 != 0 && !s->lengths;
 }
 
 static bool half_a_tile(const Shape *s)
@@ -61,7 +62,8 @@ static bool shape_of(const Steps *s, Shape *out)
     const Operation *o = &s->operation[i];
     const Tensor *x = &s->tensor[o->x], *b = o->b < 0 ? NULL : &s->tensor[o->b];
     bool pointwise = o->kind == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR;
-    if (pointwise && o->mode == CUDNN_POINTWISE_GEN_INDEX) out->causal = true;
+    if (pointwise && o->mode == CUDNN_POINTWISE_CMP_GE) out->causal = true;
+    if (pointwise && o->mode == CUDNN_POINTWISE_CMP_LT) out->lengths = true;
     if (pointwise && o->mode == CUDNN_POINTWISE_MUL && b && !b->is_virtual && !b->by_value &&
         b->number > 0 && b->type != AMPC_F32 && x->type == AMPC_F32)
       out->kept = true;

@@ -52,7 +52,10 @@ Tensor dnn_tensor_of(const Descriptor *d)
               .is_virtual = dnn_integer(d, CUDNN_ATTR_TENSOR_IS_VIRTUAL),
               .by_value = dnn_integer(d, CUDNN_ATTR_TENSOR_IS_BY_VALUE)};
   int64_t type = dnn_integer(d, CUDNN_ATTR_TENSOR_DATA_TYPE), n;
-  t.type = type == CUDNN_DATA_HALF ? AMPC_F16 : type == CUDNN_DATA_BFLOAT16 ? AMPC_BF16 : AMPC_F32;
+  t.type = type == CUDNN_DATA_HALF       ? AMPC_F16
+           : type == CUDNN_DATA_BFLOAT16 ? AMPC_BF16
+           : type == CUDNN_DATA_INT32    ? AMPC_I32
+                                         : AMPC_F32;
   const int64_t *dims = dnn_values(d, CUDNN_ATTR_TENSOR_DIMENSIONS, &t.n);
   const int64_t *strides = dnn_values(d, CUDNN_ATTR_TENSOR_STRIDES, &n);
   for (int64_t i = 0; i < t.n; i++) t.dim[i] = dims[i], t.stride[i] = n == t.n ? strides[i] : 0;

@@ -161,6 +161,10 @@ static float pointwise(const Operation *o, float x, float b, float t, const int6
     return (float)index[o->axis];
   case CUDNN_POINTWISE_CMP_GE:
     return x >= b;
+  case CUDNN_POINTWISE_CMP_LT:
+    return x < b;
+  case CUDNN_POINTWISE_LOGICAL_AND:
+    return x != 0 && b != 0;
   case CUDNN_POINTWISE_BINARY_SELECT:
     return t != 0 ? x : b;
   default:
@@ -251,8 +255,11 @@ static bool load(const StepsCall *call, Values *v, int tensor)
   if (t->by_value) v->at[0] = call->place[tensor].number;
   if (t->by_value || t->is_virtual) return true;
   const void *bytes = bytes_of(call, tensor);
-  if (bytes) convert_widen(t->type, bytes, v->at, v->n);
-  return bytes != NULL;
+  if (!bytes) return false;
+  if (t->type != AMPC_I32) convert_widen(t->type, bytes, v->at, v->n);
+  for (int64_t i = 0; t->type == AMPC_I32 && i < v->n; i++)
+    v->at[i] = (float)((const int32_t *)bytes)[i];
+  return true;
 }
 
 /* Returns a result as a faulty version stores it. */

@@ -101,7 +101,7 @@ EXPORT extern bool mock_repeating;      /* the running work is part of a graph *
 
 /* ---- work ---- */
 
-enum { MAX_ARGUMENTS = 512, LIBRARY_DATA = 384 };
+enum { MAX_ARGUMENTS = 512, LIBRARY_DATA = 448 };
 
 typedef struct Op Op;
 struct Op {
@@ -125,8 +125,8 @@ struct Op {
     } copy;
     struct {
       CuPointer to;
-      size_t bytes;
-      unsigned char value;
+      size_t bytes, each;
+      unsigned value;
     } fill;
     struct {
       CuEvent event;

@@ -336,9 +336,11 @@ typedef struct Known {
 } Known;
 
 static const Known knowns[] = {
-    {"9.15.0 and a part of a tile", "91500", "sm_90", 5, 5, 8, 8, true, 0, true, false,
-     "cuDNN 9.15.0 reads outside of its buffers in repeated steps if the number of keys is no "
-     "multiple of 128: install cuDNN 9.15.1 or newer"},
+    {"9.9.0 and a part of a tile", "90900", "sm_90", 5, 5, 8, 8, true, 0, true, false,
+     "cuDNN 9.9.0 reads outside of its buffers in repeated steps if the number of keys is no "
+     "multiple of 128: install cuDNN 9.10.2 or newer"},
+    {"9.10.2 and a part of a tile", "91002", "sm_90", 5, 5, 8, 8, true, 0, true, true, NULL},
+    {"9.15.0 and a part of a tile", "91500", "sm_90", 5, 197, 8, 8, false, 0.25, true, true, NULL},
     {"9.0.0 and a part of a tile", "90000", "sm_80", 5, 197, 8, 8, false, 0, true, false,
      "cuDNN 9.0.0 reads outside"},
     {"9.15.0 and whole tiles", "91500", "sm_90", 5, 128, 8, 8, false, 0, true, true, NULL},
@@ -431,7 +433,7 @@ static int reasons(void)
   a.backward = true;
   CHECK(!ampc_attention_against(&a, unknown, why) && !ampc_attention_against(&a, hopper, why));
   CHECK(!ampc_attention_against(&a, (ampc_cudnn){0, 100}, why));
-  CHECK(ampc_attention_against(&a, (ampc_cudnn){91500, 0}, why));
+  CHECK(ampc_attention_against(&a, (ampc_cudnn){90900, 0}, why));
   a.type = AMPC_F32;
   CHECK(strstr(ampc_attention_against(&a, unknown, why), "16 bits"));
   a.type = AMPC_F16;
