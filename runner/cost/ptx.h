@@ -126,5 +126,14 @@ bool ptx_read(Arena *arena, const char *text, PtxText *out, const char **why);
 const PtxKernel *ptx_find(const PtxText *p, const char *name); /* NULL: no such kernel */
 
 PtxForm ptx_form(PtxOp op);
-uint32_t ptx_type_bytes(PtxType t);
 PtxFamily ptx_type_family(PtxType t);
+
+static inline uint32_t ptx_type_bytes(PtxType t)
+{
+  static const uint8_t bytes_of[] = {
+      0,
+#define PTX_TYPE(name, bytes, family) bytes,
+#include "ptx.def"
+  };
+  return bytes_of[t];
+}

@@ -7,12 +7,11 @@
 
 typedef struct TypeRow {
   const char *name;
-  uint32_t bytes;
   PtxFamily family;
 } TypeRow;
 static const TypeRow types[] = {
-    {"", 0, FAMILY_any},
-#define PTX_TYPE(name, bytes, family) {#name, bytes, FAMILY_##family},
+    {"", FAMILY_any},
+#define PTX_TYPE(name, bytes, family) {#name, FAMILY_##family},
 #include "ptx.def"
 };
 
@@ -40,11 +39,6 @@ static const CostRow costs[] = {
 PtxForm ptx_form(PtxOp op)
 {
   return ops[op].form;
-}
-
-uint32_t ptx_type_bytes(PtxType t)
-{
-  return types[t].bytes;
 }
 
 PtxFamily ptx_type_family(PtxType t)
@@ -131,6 +125,7 @@ static const struct {
     {"rzi", PTX_OP_cvt, AT(mode), 'z'},
     {"rmi", PTX_OP_cvt, AT(mode), 'm'},
     {"rpi", PTX_OP_cvt, AT(mode), 'p'},
+    {"rz", PTX_OP_fma, AT(mode), 'z'},
     {"l", PTX_OP_shf, AT(mode), 'l'},
     {"r", PTX_OP_shf, AT(mode), 'r'},
     {"all", PTX_OP_vote, AT(mode), 'a'},

@@ -233,11 +233,8 @@ static bool read_operands(Reader *r, PtxInstruction *i)
   switch (ptx_form(i->op)) {
   case FORM_memory:
     return read_memory(r, i);
-  case FORM_barrier: {
-    uint8_t n;
-    PtxOperand ignored[PTX_VECTOR];
-    return read_group(r, ignored, &n) && read_inputs(r, i);
-  }
+  case FORM_barrier:
+    return read_group(r, i->in, &i->n_in) && read_inputs(r, i);
   case FORM_value:
   case FORM_vote:
     if (!read_group(r, i->to, &i->n_to)) return false;

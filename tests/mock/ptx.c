@@ -1,7 +1,7 @@
 /* C twins of the kernels that the runtime contains as PTX (runtime/cuda/relu.c, product.cu,
  * kept.cu). Only the kernels' names are read from the text. Other tests check the text:
- * test_mock_device.c assembles it with ptxas, test_relu_text.c executes the text of relu, and the
- * SIMT check runs the threads of product.cu. */
+ * test_mock_device.c assembles it with ptxas, and tests/ptx/runtime.c executes it and compares with
+ * these twins. */
 #include "image.h"
 #include "mock.h"
 #include "runtime/base/convert.h"

@@ -247,28 +247,6 @@ static void find_bounds(void *library, const char *name, char **out, size_t *out
   *out_size = (size_t)(bounds[1] - bounds[0]);
 }
 
-void simt_find_shared(void *library, char **out, size_t *out_size)
-{
-  find_bounds(library, "simt_shared_bounds", out, out_size);
-}
-
-ampc_status simt_build_text(const Text *cuda, Arena *arena, void **library)
-{
-  const Toolchain *t;
-  Build b = {.child = 0};
-  Text text, calls;
-  text_init(&text, arena);
-  text_init(&calls, arena);
-  *library = NULL;
-  ampc_status status = add_prelude(&text);
-  ptx_as_calls(cuda, &calls);
-  text_add(&text, calls.at, calls.n);
-  add_bounds(&text, "simt_shared");
-  if (!status) status = toolchain_find(&t);
-  if (!status) status = start_build(&b, t, &text);
-  return status ? status : finish_build(&b, library);
-}
-
 ampc_status simt_build(Compile *c, TextEdit *edit, void *data, SimtLibraries *out)
 {
   *out = (SimtLibraries){0};
@@ -285,7 +263,7 @@ ampc_status simt_build(Compile *c, TextEdit *edit, void *data, SimtLibraries *ou
   out->no_signs = dlsym(out->cpu, "simt_no_signs");
   if (!out->entries || !out->twins || !out->no_signs)
     return ampc_fail(AMPC_RUN_FAILED, "no table of kernels");
-  simt_find_shared(out->cuda, &out->shared, &out->shared_size);
+  find_bounds(out->cuda, "simt_shared_bounds", &out->shared, &out->shared_size);
   find_bounds(out->cpu, "simt_own_bounds", &out->own, &out->own_size);
   return AMPC_OK;
 }

@@ -37,10 +37,6 @@ typedef struct SimtLibraries {
 ampc_status simt_build(Compile *c, TextEdit *edit, void *data, SimtLibraries *out);
 void simt_unload(SimtLibraries *l);
 
-/* Builds a CUDA text that belongs to no job, after the prelude. */
-ampc_status simt_build_text(const Text *cuda, Arena *arena, void **library);
-void simt_find_shared(void *library, char **out, size_t *out_size);
-
 /* Switch the target. After simt_as_cuda, emit/ and the launch geometry treat the job as one for
  * sm_80. */
 void simt_as_cuda(Compile *c);

@@ -1,39 +1,46 @@
 #!/bin/sh
 # Shows that the SIMT check finds faults. Plants those of faults.txt, one at a time, in the CUDA text of faults.amp;
-# after `norms:` and `own:`, in that of jobs/norms.amp and jobs/own.amp; after `product:`, in product.cu. Each must be
-# found and named. If a fault cannot be planted, because the text has changed, the test fails.
-# usage: tests/simt/faults.sh SIMT_CHECK
+# after `norms:` and `own:`, in that of jobs/norms.amp and jobs/own.amp; after `runtime:`, in the PTX of the runtime.
+# With --ptx, plants those of ../ptx/faults.txt in the PTX of the jobs. Each must be found and named. If a fault cannot
+# be planted, because the text has changed, the test fails.
+# usage: tests/simt/faults.sh SIMT_CHECK [--ptx ARCHITECTURE]
 set -u
 check=$1
 here=$(cd "$(dirname "$0")" && pwd)
+shift
+list=$here/faults.txt
+[ $# -eq 0 ] || list=$here/../ptx/faults.txt
 out=$(mktemp) || exit 1
 trap 'rm -f "$out"' EXIT
 trap 'exit 130' INT TERM
 missed=0
 found=0
 
-if ! "$check" "$here/faults.amp" >"$out" 2>&1; then
+"$check" "$@" "$here/faults.amp" >"$out" 2>&1
+status=$?
+if [ $status -ne 0 ]; then
   cat "$out"
+  [ $status -ne 77 ] || exit 77
   echo "FAILED: the text without a fault"
   exit 1
 fi
 while IFS='@' read -r what from to message; do
   case $what in '' | '#'*) continue ;; esac
   case $what in
-  product:*) "$check" product "$here/../../runtime/cuda/product.cu" --mutate "$from=>$to" >"$out" 2>&1 ;;
-  own:*) "$check" --mutate "$from=>$to" "$here/jobs/own.amp" >"$out" 2>&1 ;;
-  norms:*) "$check" --mutate "$from=>$to" "$here/jobs/norms.amp" >"$out" 2>&1 ;;
-  *) "$check" --mutate "$from=>$to" "$here/faults.amp" >"$out" 2>&1 ;;
+  runtime:*) "$check" runtime --mutate "$from=>$to" >"$out" 2>&1 ;;
+  own:*) "$check" "$@" --mutate "$from=>$to" "$here/jobs/own.amp" >"$out" 2>&1 ;;
+  norms:*) "$check" "$@" --mutate "$from=>$to" "$here/jobs/norms.amp" >"$out" 2>&1 ;;
+  *) "$check" "$@" --mutate "$from=>$to" "$here/faults.amp" >"$out" 2>&1 ;;
   esac
   status=$?
-  if [ $status -eq 5 ] && grep '^simt: FAILED' "$out" | grep -Eq "$message"; then
+  if [ $status -eq 5 ] && grep -E '^simt(_check: .*ptx|: FAILED)' "$out" | grep -Eq "$message"; then
     found=$((found + 1))
-    echo "found   $what: $(grep -m 1 -E "^simt: FAILED.*($message)" "$out" | sed 's/^[^:]*: [^:]*: //')"
+    echo "found   $what: $(grep -m 1 -E "^simt.*($message)" "$out" | sed 's/^[^:]*: [^:]*: //')"
   else
     missed=$((missed + 1))
     echo "MISSED  $what (exit status $status)"
     tail -n 5 "$out"
   fi
-done <"$here/faults.txt"
+done <"$list"
 echo "$found found, $missed missed"
 [ "$missed" -eq 0 ] && [ "$found" -gt 0 ]

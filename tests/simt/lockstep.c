@@ -4,6 +4,8 @@
 #include "columns.h"
 #include "compare.h"
 #include "compiler/graph/own.h"
+#include "tests/ptx/image.h"
+#include "tests/ptx/warp.h"
 #include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -19,7 +21,8 @@ enum {
 typedef struct Checked { /* a kernel and its launches */
   const char *name;
   const SimtEntry *entry;
-  ampc_cpu_kernel *twin; /* NULL: only CUDA has the kernel */
+  ampc_cpu_kernel *twin;               /* NULL: only CUDA has the kernel */
+  const PtxImage *images[PTX_TARGETS]; /* NULL: an earlier one has the same text */
   KernelArgs args;
   double *scales; /* space for compare_words */
   DType *rounded;
@@ -39,11 +42,18 @@ struct Jit {
 
 static pthread_mutex_t machine_lock = PTHREAD_MUTEX_INITIALIZER;
 static LockstepTotals totals;
+static uint32_t n_targets; /* of PTX; 0: the CUDA text is executed */
 static WordList twin_words, size_words, cuda_words;
 
 LockstepTotals lockstep_totals(void)
 {
   return totals;
+}
+
+bool lockstep_use_ptx(const char *targets)
+{
+  n_targets = ptx_choose(targets);
+  return n_targets > 0;
 }
 
 /* ---- a launch ---- */
@@ -114,14 +124,11 @@ static uint32_t scratch_argument(const Checked *k)
   return k->args.at[last].role == ARG_scratch ? last : k->args.n;
 }
 
-/* Runs and compares the CUDA text. Returns false after a fault; then memory is restored. */
-static bool run_cuda(Checked *k, void *const *args, SimtOrder order)
+/* Runs and compares the CUDA text, or its PTX. Returns false after a fault. Restores memory then,
+ * and unless the run is the last one. */
+static bool run_cuda(Checked *k, void *const *args, SimtOrder order, const PtxImage *ptx, bool last)
 {
   const SimtLibraries *lib = &k->jit->libraries;
-  MemoryRun memory = {.shift = k->shift,
-                      .shared = lib->shared,
-                      .shared_size = lib->shared_size,
-                      .words = &cuda_words};
   SimtLaunch l = {.thread = k->entry->thread,
                   .args = args,
                   .grid = k->at.grid,
@@ -130,6 +137,9 @@ static bool run_cuda(Checked *k, void *const *args, SimtOrder order)
                   .shared_size = lib->shared_size,
                   .order = order,
                   .seed = (unsigned)(k - k->jit->kernels) * 97 + k->launches};
+  if (ptx) ptx_prepare(&l, ptx);
+  MemoryRun memory = {
+      .shift = k->shift, .shared = l.shared, .shared_size = l.shared_size, .words = &cuda_words};
   Comparison c = {.args = k->args.at,
                   .at = args,
                   .n_args = k->args.n,
@@ -146,7 +156,7 @@ static bool run_cuda(Checked *k, void *const *args, SimtOrder order)
   c.terms = (double)memory_reads() / (double)(cuda_words.n + 1);
   if (good) good = compare_words(&c, &twin_words, &cuda_words, &fault);
   if (!good) fail(k, args, order_names[order], &fault);
-  if (!good || order != SIMT_RANDOM) memory_take_back(&cuda_words);
+  if (!good || !last) memory_take_back(&cuda_words);
   totals.blocks += k->at.grid;
   totals.threads += (unsigned long long)k->at.grid * k->at.block;
   return good;
@@ -156,8 +166,12 @@ static void check_launch(Checked *k, void *const *args)
 {
   bool good = run_twin(k, args, true, &size_words) && run_twin(k, args, false, &twin_words);
   SimtOrder first = k->launches == 0 ? SIMT_FORWARD : SIMT_RANDOM;
-  for (SimtOrder order = first; good && order < SIMT_ORDERS; order++)
-    good = run_cuda(k, args, order);
+  uint32_t last = n_targets ? n_targets - 1 : 0;
+  while (last > 0 && !k->images[last]) last--;
+  for (uint32_t t = 0; t <= last; t++)
+    for (SimtOrder order = first; good && order < SIMT_ORDERS; order++)
+      if (t == 0 || k->images[t])
+        good = run_cuda(k, args, order, k->images[t], t == last && order == SIMT_RANDOM);
   if (!good) memory_put_back(&twin_words);
   totals.checked++;
 }
@@ -278,6 +292,18 @@ static ampc_status describe_kernels(Compile *c, Jit *jit)
   return status ? status : bind_kernels(c, jit);
 }
 
+static ampc_status load_images(Compile *c, TextEdit *edit, void *data, Jit *jit)
+{
+  uint32_t n = jit->libraries.n;
+  const char **names = arena_array(c->arena, const char *, n + 1);
+  const PtxImage **images[PTX_TARGETS];
+  for (uint32_t i = 0; i < n; i++) names[i] = jit->kernels[i].name;
+  ampc_status status = ptx_load(c, edit, data, names, n, images);
+  for (uint32_t i = 0; i < n && !status; i++)
+    for (uint32_t t = 0; t < n_targets; t++) jit->kernels[i].images[t] = images[t][i];
+  return status;
+}
+
 /* Runs the kernels that a convolution has only on CUDA: the CPU's program does not call them. */
 static ampc_status check_columns(Compile *c, Jit *jit)
 {
@@ -309,10 +335,11 @@ ampc_status jit_load_edited(Compile *c, TextEdit *edit, void *data, Jit **out)
   Jit *jit = calloc(1, sizeof *jit);
   if (!jit) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
   jit->real64 = c->options.real64;
-  ampc_status status = simt_build(c, edit, data, &jit->libraries);
+  ampc_status status = simt_build(c, n_targets ? NULL : edit, data, &jit->libraries);
   if (status == AMPC_OK) {
     pthread_mutex_lock(&machine_lock); /* suites load concurrently */
     status = describe_kernels(c, jit);
+    if (!status && n_targets) status = load_images(c, edit, data, jit);
     if (!status) status = check_columns(c, jit);
     pthread_mutex_unlock(&machine_lock);
   }

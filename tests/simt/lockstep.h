@@ -10,3 +10,7 @@ typedef struct LockstepTotals {
   unsigned faults; /* kernels with a fault, each of which was printed */
 } LockstepTotals;
 LockstepTotals lockstep_totals(void);
+
+/* From now on, the PTX for these architectures ("sm_75,sm_90") is executed instead of the CUDA text
+ * (../ptx), and edits of the text change the PTX. False: NVRTC cannot compile for any of them. */
+bool lockstep_use_ptx(const char *targets);

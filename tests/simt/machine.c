@@ -116,8 +116,6 @@ static void make_stacks(void)
 
 void simt_barrier(unsigned place);
 uint64_t simt_shuffle(unsigned place, unsigned mask, uint64_t bits, unsigned step);
-void simt_fence(void);
-unsigned simt_count(unsigned *at, unsigned n);
 void simt_enter(void *caller) TSAN(func_entry);
 void simt_leave(void) TSAN(func_exit);
 
@@ -212,7 +210,7 @@ static void fiber_main(void)
 
 /* ---- a warp ---- */
 
-static unsigned next_random(unsigned n)
+unsigned simt_random(unsigned n)
 {
   machine.random = machine.random * 1664525u + 1013904223u;
   return (machine.random >> 8) % n;
@@ -228,8 +226,8 @@ static Sequence sequence_of(unsigned n)
 {
   SimtOrder order = machine.launch->order;
   if (order != SIMT_RANDOM) return (Sequence){n, 0, order == SIMT_REVERSE};
-  unsigned start = next_random(n);
-  return (Sequence){n, start, next_random(2)};
+  unsigned start = simt_random(n);
+  return (Sequence){n, start, simt_random(2)};
 }
 
 static unsigned sequence_at(const Sequence *s, unsigned k)
@@ -309,6 +307,43 @@ static void run_warp(unsigned warp, unsigned lanes)
   } while (release_shuffles(warp, lanes));
 }
 
+/* ---- warps that SimtLaunch.warp executes ---- */
+
+bool simt_has_begun(unsigned thread)
+{
+  return machine.fiber[thread].state != NOT_BEGUN;
+}
+
+void simt_become(unsigned thread)
+{
+  Fiber *f = &machine.fiber[thread];
+  simt_now.thread = (uint16_t)thread;
+  machine.current = f;
+  f->state = CAN_RUN;
+}
+
+void simt_wait(unsigned thread, unsigned place)
+{
+  machine.fiber[thread].state = AT_BARRIER;
+  machine.fiber[thread].place = place;
+  machine.waited = true;
+}
+
+void simt_shuffled(void)
+{
+  machine.waited = true;
+}
+
+void simt_end(unsigned thread)
+{
+  machine.fiber[thread].state = ENDED;
+}
+
+bool simt_failed(void)
+{
+  return machine.fault.text[0];
+}
+
 /* ---- a block ---- */
 
 static void begin_block(unsigned block)
@@ -359,8 +394,11 @@ static void run_block(unsigned block)
   do {
     Sequence order = sequence_of(warps);
     for (unsigned w = 0; w < warps; w++) {
-      unsigned from = sequence_at(&order, w) * WARP;
-      run_warp(from, from + WARP < n ? WARP : n - from);
+      unsigned from = sequence_at(&order, w) * WARP, lanes = from + WARP < n ? WARP : n - from;
+      if (machine.launch->warp)
+        machine.launch->warp(machine.launch, from, lanes);
+      else
+        run_warp(from, lanes);
       if (machine.fault.text[0]) return;
     }
   } while (release_barrier());
@@ -373,7 +411,7 @@ static void run_grid(void)
   Sequence order = sequence_of(n);
   if (machine.launch->order == SIMT_RANDOM) {
     static const unsigned primes[] = {7919, 104729, 1299709};
-    stride = primes[next_random(3)]; /* coprime, if n is no multiple */
+    stride = primes[simt_random(3)]; /* coprime, if n is no multiple */
     if (n % stride == 0) stride = 1;
   }
   for (unsigned k = 0; k < n && !machine.fault.text[0]; k++)
@@ -393,6 +431,7 @@ bool simt_run(const SimtLaunch *l, SimtFault *out_fault, bool *out_waited)
   machine.n_published = 0;
   memset(machine.published, 0, sizeof machine.published);
   run_grid();
+  machine.current = NULL;
   *out_fault = machine.fault;
   *out_waited = machine.waited;
   return !machine.fault.text[0];

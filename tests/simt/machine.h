@@ -15,15 +15,19 @@
 
 typedef enum SimtOrder { SIMT_FORWARD, SIMT_REVERSE, SIMT_RANDOM, SIMT_ORDERS } SimtOrder;
 
-typedef struct SimtLaunch {
+typedef struct SimtLaunch SimtLaunch;
+struct SimtLaunch {
   void (*thread)(void *const *args); /* the kernel, as one of its threads */
+  /* If not NULL, it executes warps instead: `lanes` threads from `first` on, until each waits at a
+   * barrier or has ended. The last functions of this file are for it. */
+  void (*warp)(const SimtLaunch *l, unsigned first, unsigned lanes);
   void *const *args;
   unsigned grid, block;
   char *shared; /* shared memory, filled with NaN before each block */
   size_t shared_size;
   SimtOrder order; /* order of the lanes in a warp, of the warps and of the blocks */
   unsigned seed;   /* for SIMT_RANDOM */
-} SimtLaunch;
+};
 
 typedef struct SimtFault {
   char text[200];   /* "": no fault */
@@ -54,3 +58,15 @@ void simt_publish(void);
 /* Records the fault if it is the first of the current launch, which continues. */
 void simt_fault(uintptr_t memory, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 bool simt_on_stack(uintptr_t at);
+
+/* ---- for SimtLaunch.warp ---- */
+
+bool simt_has_begun(unsigned thread); /* false: it has executed nothing in this block */
+void simt_become(unsigned thread);    /* the next accesses and fences are those of `thread` */
+void simt_wait(unsigned thread, unsigned place); /* it waits at the barrier at `place` */
+void simt_shuffled(void); /* lanes have exchanged values: *out_waited of simt_run() */
+void simt_end(unsigned thread);
+bool simt_failed(void);           /* a fault was found: return */
+unsigned simt_random(unsigned n); /* a number below n */
+void simt_fence(void);
+unsigned simt_count(unsigned *at, unsigned n); /* an atomic addition; returns the old value */

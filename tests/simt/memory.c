@@ -334,7 +334,7 @@ void memory_put_back(const WordList *words)
 }
 
 /* Checks that an access is aligned to its size, as a GPU requires. The compiler cannot. */
-static void touch_unaligned(const char *at, unsigned size, bool write)
+void memory_touch(const void *at, unsigned size, bool write)
 {
   if (memory.on && !memory.now.twin && (uintptr_t)at % size && !simt_on_stack((uintptr_t)at))
     simt_fault((uintptr_t)at, "block %u thread %u %s %u bytes at no multiple of them",
@@ -365,11 +365,11 @@ HOOKS(8)
   void simt_unaligned_write##size(const char *at) TSAN(unaligned_write##size);                     \
   void simt_unaligned_read##size(const char *at)                                                   \
   {                                                                                                \
-    touch_unaligned(at, size, false);                                                              \
+    memory_touch(at, size, false);                                                                 \
   }                                                                                                \
   void simt_unaligned_write##size(const char *at)                                                  \
   {                                                                                                \
-    touch_unaligned(at, size, true);                                                               \
+    memory_touch(at, size, true);                                                                  \
   }
 UNALIGNED_HOOKS(2)
 UNALIGNED_HOOKS(4)

@@ -33,6 +33,8 @@ typedef struct MemoryRun {
 void memory_begin(const MemoryRun *run);
 void memory_begin_block(void);
 void memory_end(void);
+/* An access of the running thread, which must be aligned to its size. The hooks call it, too. */
+void memory_touch(const void *at, unsigned size, bool write);
 void memory_count(const unsigned *at); /* called before an atomic addition to it */
 bool memory_is_shared(const void *at); /* true if it is in shared memory */
 bool memory_was_written(uintptr_t at); /* true if the last run wrote it */

@@ -1,11 +1,12 @@
 #!/bin/sh
 # The SIMT check of a model that reduced.txt makes small. Its kernels must compute the same ops as those of the full
 # model. (Which ops share a kernel may depend on sizes.)
-# usage: tests/simt/model.sh AMPC SIMT_CHECK models/NAME/FILE.amp
+# usage: tests/simt/model.sh AMPC SIMT_CHECK models/NAME/FILE.amp [OPTION...]   options of simt_check, such as --ptx
 set -u
 ampc=$1
 check=$2
 model=$3
+shift 3
 here=$(dirname "$0")
 options=$(sed -n "s|^$model@||p" "$here/reduced.txt")
 [ -n "$options" ] || options='--set train.batch=3'
@@ -23,4 +24,4 @@ if [ -z "$whole" ] || [ "$whole" != "$small" ]; then
   exit 1
 fi
 # shellcheck disable=SC2086
-exec "$check" $options "$model"
+exec "$check" "$@" $options "$model"

@@ -1,21 +1,22 @@
 /* Runs the CUDA text of kernels thread by thread and compares with their CPU text (lockstep.h):
  *   simt_check selftest [options of amp selftest]   every op in every type
- *   simt_check product FILE                     the runtime's product (product.c)
+ *   simt_check runtime                          the runtime's kernels (../ptx/runtime.c)
  *   simt_check [-D NAME=VALUE] [--set KEY=VALUE] [-O0|-O1|-O2] job.amp   all blocks of a job
  * `--mutate FROM=>TO` plants a fault in the CUDA text. A fault that is found gives exit status 5.
  */
 #include "compiler/base/compile.h"
 #include "compiler/driver.h"
 #include "lockstep.h"
-#include "product.h"
 #include "runner/runner.h"
 #include "runner/selftest/run.h"
+#include "tests/ptx/runtime.h"
+#include "tests/ptx/warp.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TRAIN_STEPS = 3 };
+enum { TRAIN_STEPS = 3, SKIPPED = 77 };
 
 static unsigned next_random(unsigned *state)
 {
@@ -158,13 +159,18 @@ static int check_job(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-  if (argc > 2 && strcmp(argv[1], "product") == 0) return check_product(argc - 2, argv + 2);
+  bool ptx = argc > 2 && strcmp(argv[1], "--ptx") == 0;
+  if (ptx && !lockstep_use_ptx(argv[2])) return SKIPPED;
+  if (ptx) argc -= 2, argv += 2;
+  if (argc > 1 && strcmp(argv[1], "runtime") == 0) return ptx_check_runtime(argc - 2, argv + 2);
   bool all_ops = argc > 1 && strcmp(argv[1], "selftest") == 0;
   int status = all_ops ? selftest_main(argc - 1, argv + 1) : check_job(argc, argv);
   LockstepTotals t = lockstep_totals();
   printf("simt: %u kernels, %u launches checked (%u more on the CPU alone), %llu blocks, "
          "%llu threads, %u kernels with a fault\n",
          t.kernels, t.checked, t.unchecked, t.blocks, t.threads, t.faults);
+  if (ptx)
+    printf("ptx: %llu instructions of %u spellings executed\n", ptx_executed(), ptx_spellings());
   if (t.checked == 0) fprintf(stderr, "simt: nothing was checked\n");
   if (status) return status;
   return t.faults || t.checked == 0 ? 5 : 0;
