@@ -151,6 +151,10 @@ DEVICE long long block_share(long long n, unsigned k)
 /* Declares name[j], local to the thread. */
 #define VECTOR_LOCAL(n, T, name) T name[VECTOR_MOST]
 
+// --- VECTOR_WIDTH
+/* The number of elements of the vector. */
+#define VECTOR_WIDTH(n) vector_width
+
 // --- VECTOR_EACH
 /* Loops over each j of the vector. The loop is not unrolled: gcc would unroll the 16 elements of a
  * reduction before it vectorises, and then find nothing to vectorise. */

@@ -184,6 +184,9 @@ DEVICE void vector_copy_words(void *to, const void *from, int bytes)
 /* Declares name[j], local to the thread. */
 #define VECTOR_LOCAL(n, T, name) T name[n]
 
+// --- VECTOR_WIDTH
+#define VECTOR_WIDTH(n) (n)
+
 // --- VECTOR_EACH
 /* Loops over each j of the vector. */
 #define VECTOR_EACH(n, j) _Pragma("unroll") for (int j = 0; j < (n); j++)
@@ -248,15 +251,12 @@ DEVICE void vector_copy_words(void *to, const void *from, int bytes)
 
 // --- ALONE
 /* A block executes the statement after it as if it were the only block of the launch. */
-typedef struct ampc_size {
-  unsigned x;
-} ampc_size;
+typedef struct ampc_size { unsigned x; } ampc_size;
 #define ALONE for (ampc_size blockIdx UNUSED = {0}, gridDim = {1}; gridDim.x; gridDim.x = 0)
 
 // --- ON_BLOCK
 /* Only block k executes the statement after it, as if it were the only block of the launch. */
-#define ON_BLOCK(k)                                                                                \
-  if (blockIdx.x == (k)) ALONE
+#define ON_BLOCK(k) if (blockIdx.x == (k)) ALONE
 
 // --- last_block
 /* Each block counts its arrival in `arrived`. Returns 1 in the block that arrives last: it can read

@@ -313,10 +313,13 @@ DEVICE long long ampc_pow_int(long long x, long long y)
 }
 
 // --- ampc_philox
-/* Returns the first of the four output words of Philox4x32-10 (Salmon et al., 2011) for the counter
- * c0 to c3 and the key k0, k1. */
-DEVICE unsigned ampc_philox(philox_word c0, philox_word c1, philox_word c2, philox_word c3,
-                            unsigned k0, unsigned k1)
+/* Returns the output of Philox4x32-10 (Salmon et al., 2011) for the counter c0 to c3 and the key
+ * k0, k1: four words of 32 bits. */
+typedef struct ampc_words {
+  philox_word at[4];
+} ampc_words;
+DEVICE ampc_words ampc_philox(philox_word c0, philox_word c1, philox_word c2, philox_word c3,
+                              unsigned k0, unsigned k1)
 {
   for (int round = 0; round < 10; round++) {
     unsigned long long p0 = 0xd2511f53ull * c0, p1 = 0xcd9e8d57ull * c2;
@@ -327,16 +330,53 @@ DEVICE unsigned ampc_philox(philox_word c0, philox_word c1, philox_word c2, phil
     k0 += 0x9e3779b9u;
     k1 += 0xbb67ae85u;
   }
-  return (unsigned)c0;
+  const ampc_words words = {{c0, c1, c2, c3}};
+  return words;
+}
+
+// --- ampc_drawn
+/* Returns the words of elements 4 * k to 4 * k + 3 of a stream. */
+DEVICE ampc_words ampc_drawn(long long seed, long long body, unsigned stream, long long k)
+{
+  return ampc_philox((unsigned)k, (unsigned)(k >> 32), (unsigned)body, stream, (unsigned)seed,
+                     (unsigned)(seed >> 32) ^ (unsigned)(body >> 32));
+}
+
+// --- ampc_word
+/* Returns the word of an element: word e mod 4 of counter e div 4. */
+DEVICE unsigned ampc_word(long long seed, long long body, unsigned stream, long long element)
+{
+  const ampc_words w = ampc_drawn(seed, body, stream, element >> 2);
+  const philox_word even = element & 2 ? w.at[2] : w.at[0], odd = element & 2 ? w.at[3] : w.at[1];
+  return (unsigned)(element & 1 ? odd : even);
+}
+
+// --- ampc_unit
+/* Returns the number in [0, 1) that the upper 24 bits of a word make, a multiple of 2^-24. */
+DEVICE real ampc_unit(philox_word word)
+{
+  return (real)(int)((unsigned)word >> 8) * R(5.9604644775390625e-8);
 }
 
 // --- ampc_uniform
-/* Returns a uniform random number in [0, 1), a multiple of 2^-24. A pure function. */
+/* Returns a uniform random number in [0, 1). A pure function. */
 DEVICE real ampc_uniform(long long seed, long long body, unsigned stream, long long element)
 {
-  unsigned word = ampc_philox((unsigned)element, (unsigned)(element >> 32), (unsigned)body, stream,
-                              (unsigned)seed, (unsigned)(seed >> 32) ^ (unsigned)(body >> 32));
-  return (real)(int)(word >> 8) * R(5.9604644775390625e-8);
+  return ampc_unit(ampc_word(seed, body, stream, element));
+}
+
+// --- ampc_uniforms
+/* Computes the numbers of n elements from `first` on. Both are multiples of 4. */
+DEVICE void ampc_uniforms(real *out, long long seed, long long body, unsigned stream,
+                          long long first, int n)
+{
+  for (int k = 0; k < n; k += 4) {
+    const ampc_words w = ampc_drawn(seed, body, stream, (first + k) >> 2);
+    out[k] = ampc_unit(w.at[0]);
+    out[k + 1] = ampc_unit(w.at[1]);
+    out[k + 2] = ampc_unit(w.at[2]);
+    out[k + 3] = ampc_unit(w.at[3]);
+  }
 }
 
 // --- ampc_part_rows
@@ -347,13 +387,31 @@ DEVICE real ampc_part_rows(long long k, long long each, long long rows)
   return (real)(left < each ? left : each);
 }
 
+// --- ampc_box_muller
+/* Returns a standard normal random number, computed from two uniform ones of [0, 1). */
+DEVICE real ampc_box_muller(real u, real v)
+{
+  return ampc_sqrt(R(-2.0) * ampc_log(R(1.0) - u)) * ampc_cos_near(R(6.283185307179586) * v);
+}
+
 // --- ampc_normal
-/* Returns a standard normal random number, computed from two uniform ones (Box-Muller). */
+/* Returns a standard normal random number. A pure function. */
 DEVICE real ampc_normal(long long seed, long long body, unsigned stream, long long element)
 {
-  const real u = R(1.0) - ampc_uniform(seed, body, stream, 2 * element);
-  const real v = ampc_uniform(seed, body, stream, 2 * element + 1);
-  return ampc_sqrt(R(-2.0) * ampc_log(u)) * ampc_cos_near(R(6.283185307179586) * v);
+  return ampc_box_muller(ampc_uniform(seed, body, stream, 2 * element),
+                         ampc_uniform(seed, body, stream, 2 * element + 1));
+}
+
+// --- ampc_normals
+/* Computes the numbers of n elements from `first` on. Both are even. */
+DEVICE void ampc_normals(real *out, long long seed, long long body, unsigned stream,
+                         long long first, int n)
+{
+  for (int k = 0; k < n; k += 2) {
+    const ampc_words w = ampc_drawn(seed, body, stream, (first + k) >> 1);
+    out[k] = ampc_box_muller(ampc_unit(w.at[0]), ampc_unit(w.at[1]));
+    out[k + 1] = ampc_box_muller(ampc_unit(w.at[2]), ampc_unit(w.at[3]));
+  }
 }
 
 // --- ampc_place

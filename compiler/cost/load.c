@@ -97,7 +97,7 @@ bool tile_load(Compile *c, uint32_t group, double bytes, TileLoad *out)
  * instructions for each score. */
 Cost tile_cost(const Gpu *g, const TileLoad *t)
 {
-  const double reached = 0.6, draw = 110;
+  const double reached = 0.6, draw = 45;
   ProductLoad slow = t->load;
   slow.k /= reached;
   Cost out = gpu_product_cost(g, &slow);

@@ -16,7 +16,7 @@
 #include "memory_report.h"
 #include "predict_cpu.h"
 
-enum { AN_ELEMENT = 8, AN_OPERATOR = 3, A_FUNCTION = 45, A_DRAW = 110 };
+enum { AN_ELEMENT = 8, AN_OPERATOR = 3, A_FUNCTION = 45, A_DRAW = 25 };
 
 const char *const cost_part_names[] = {
     [PART_products] = "products", [PART_tiles] = "attention", [PART_casts] = "casts",

@@ -18,7 +18,7 @@
 #include "runtime/plan/conv_sizes.h"
 
 /* Slots for each element of a kernel. 16-bit floats are rounded and widened in software. */
-static const double loading = 0.7, store = 3.5, operation = 0.6, function = 41, draw = 83,
+static const double loading = 0.7, store = 3.5, operation = 0.6, function = 41, draw = 25,
                     choice = 2.4, row_element = 2, window = 10, template_element = 4;
 enum { round_f16 = 29, round_bf16 = 6 };
 #define ROUNDING(KIND, name, ...) [AMPC_##KIND] = round_##name,

@@ -57,13 +57,24 @@ static const char *local_text(const CodeScope *s, const CodePiece *p)
   return arena_printf(s->k->c->arena, "%s%s", s->local_texts[i], s->local_suffix);
 }
 
-/* Returns the key of the op's random numbers: the seed, a counter of train bodies, and the op's
- * stream. Eval and infer blocks add the number of the batch or call to the counter. */
-static const char *stream_text(const CodeScope *s)
+/* The key is the seed, a counter of train bodies, and the op's stream. Eval and infer blocks add
+ * the number of the batch or call to the counter. */
+const char *key_text(const Kernel *k, const Node *n)
 {
-  bool trains = s->k->c->graph->blocks.at[s->n->block].kind == AMPC_TRAIN;
-  return arena_printf(s->k->c->arena, "state->seed, state->body%s, %s",
-                      trains ? "" : " + state->call", stream_name(s->k, s->n));
+  bool trains = k->c->graph->blocks.at[n->block].kind == AMPC_TRAIN;
+  return arena_printf(k->c->arena, "state->seed, state->body%s, %s", trains ? "" : " + state->call",
+                      k->arg_names[stream_argument(k, n)]);
+}
+
+/* Returns the element's random number: a call, or an element of the vector that the loop has
+ * drawn. */
+static const char *drawn_text(const CodeScope *s)
+{
+  Arena *a = s->k->c->arena;
+  const char *vector = drawn_vector(s->k, stream_argument(s->k, s->n));
+  if (vector) return arena_printf(a, "%s[j]", vector);
+  return arena_printf(a, "ampc_%s(%s, %s)", op_of(s->n)->code.random, key_text(s->k, s->n),
+                      s->index);
 }
 
 static const char *piece_text(const CodeScope *s, const CodePiece *p)
@@ -90,8 +101,8 @@ static const char *piece_text(const CodeScope *s, const CodePiece *p)
     return length_text(s);
   case PIECE_size:
     return size_text(s);
-  case PIECE_stream:
-    return stream_text(s);
+  case PIECE_drawn:
+    return drawn_text(s);
   }
   return NULL;
 }

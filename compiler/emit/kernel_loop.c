@@ -171,3 +171,10 @@ void row_put_results(const RowKernel *r, const bool *needed, const char *index)
     if (needed[i]) put_result_vector(r->k, adds, r->vector, argument_of(r->k, v), index);
   }
 }
+
+void row_put_draws(const RowKernel *r, const bool *needed, const char *index)
+{
+  for (uint32_t i = 0; i < r->k->group->n; i++)
+    if (needed[i])
+      put_drawn_vector(r->k, ir_node(r->k->g, r->k->group->nodes[i]), r->vector, index);
+}

@@ -126,6 +126,12 @@ static void put_results(const Map *m)
   }
 }
 
+static void put_draws(const Map *m)
+{
+  for (uint32_t i = 0; i < m->k->group->n; i++)
+    put_drawn_vector(m->k, ir_node(m->k->g, m->k->group->nodes[i]), m->walk.vector, "i");
+}
+
 /* ---- what is computed ---- */
 
 /* Prints a single move, which copies bytes unchanged, without a conversion to real and back. */
@@ -176,6 +182,7 @@ static void emit_vectors(Map *m)
   begin_row(m);
   put_loads(m, false);
   put_results(m);
+  put_draws(m);
   EMIT(k->p, "VECTOR_EACH(%u, j) {\n", m->walk.vector);
   k->p->indent++;
   put_elements(m);

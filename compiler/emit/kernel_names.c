@@ -212,11 +212,10 @@ const char *pointer_name(const Kernel *k, Value v)
   return k->arg_names[pointer_of(k, v)];
 }
 
-const char *stream_name(const Kernel *k, const Node *n)
+uint32_t stream_argument(const Kernel *k, const Node *n)
 {
   for (uint32_t i = 0; i < k->args.n; i++)
-    if (k->args.at[i].role == ARG_stream && k->args.at[i].place.offset == n->stream)
-      return k->arg_names[i];
+    if (k->args.at[i].role == ARG_stream && k->args.at[i].place.offset == n->stream) return i;
   kernel_bug(k, value_of(k, n), "it draws random numbers without a stream");
 }
 

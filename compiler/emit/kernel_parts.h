@@ -62,7 +62,7 @@ const char *pointer_name(const Kernel *k, Value v);
 /* Calls ir_bug() with the message that the kernel cannot be printed because of node v. */
 _Noreturn void kernel_bug(const Kernel *k, Value v, const char *what);
 Value value_of(const Kernel *k, const Node *n);
-const char *stream_name(const Kernel *k, const Node *n); /* returns n's stream argument */
+uint32_t stream_argument(const Kernel *k, const Node *n); /* returns the index of n's stream */
 /* True if the kernel writes another value over v, element by element. */
 bool argument_is_reused(const Kernel *k, Value v);
 const char *real_text(const Kernel *k, double v); /* returns "R(0.5)", "-ampc_inf()" */
@@ -87,6 +87,11 @@ void put_vector(Kernel *k, uint32_t width, uint32_t argument, const char *index)
 void put_result_vector(Kernel *k, bool adds, uint32_t width, uint32_t argument, const char *index);
 /* Prints VECTOR_STORE for the results among the vectors from `first` on. */
 void store_vectors(const Kernel *k, uint32_t first);
+/* Prints VECTOR_LOCAL for the random numbers of n, if n draws, and the call that draws them: a call
+ * gives four. */
+void put_drawn_vector(Kernel *k, const Node *n, uint32_t width, const char *index);
+/* Returns "stream_at" if the loop has drawn a vector from this stream, else NULL. */
+const char *drawn_vector(const Kernel *k, uint32_t argument);
 
 /* ---- expressions: kernel_code.c ---- */
 
@@ -110,6 +115,8 @@ typedef struct CodeScope { /* the texts that replace the words of an op's code *
   bool integers;                  /* arithmetic of integers: ampc_max becomes ampc_max_int */
 } CodeScope;
 const char *code_text(const CodeScope *s, const CodeStatement *code);
+/* Returns the key of n's random numbers: "state->seed, state->body, stream". */
+const char *key_text(const Kernel *k, const Node *n);
 /* Returns how often the text of n's statement s names `input` in this way: as an element ($0) or as
  * the value of a row (@1). */
 uint32_t code_reads(const Node *n, const CodeStatement *s, PieceKind kind, uint32_t input);

@@ -293,6 +293,7 @@ static void put_walk(RowKernel *r, const Uses *uses, const bool *needed, WalkKin
   if (r->columns) row_put_loads(r, row_values, false);
   row_put_loads(r, &elements, false);
   if (kind != WALK_near) row_put_results(r, needed, "i");
+  row_put_draws(r, needed, "i");
   row_open_vector(r);
   if (r->columns) chain_put_loads(row_values);
   chain_put_loads(&elements);
@@ -412,6 +413,7 @@ static void put_row(RowKernel *r, const Uses *uses)
   if (r->columns) {
     row_put_loads(r, &ch, false);
     row_put_results(r, needed, row_index(r));
+    row_put_draws(r, needed, row_index(r));
     row_open_vector(r);
   }
   chain_put_loads(&ch);

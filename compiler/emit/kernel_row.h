@@ -63,6 +63,8 @@ void row_open_vector(const RowKernel *r);
 void row_put_loads(const RowKernel *r, const Chain *ch, bool outside);
 /* Declares the vectors that the nodes of a loop store at `index`. */
 void row_put_results(const RowKernel *r, const bool *needed, const char *index);
+/* Draws the random numbers of the needed nodes. */
+void row_put_draws(const RowKernel *r, const bool *needed, const char *index);
 /* True if the reduction is a sum that restarts after each stretch: Note [long sums]. */
 bool row_has_stretches(const RowKernel *r, const Use *use);
 /* True if the reduction's accumulator is a double. The final result is a real. */

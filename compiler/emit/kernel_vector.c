@@ -24,6 +24,25 @@ static const char *vector_name(const Kernel *k, uint32_t argument)
   return name;
 }
 
+const char *drawn_vector(const Kernel *k, uint32_t argument)
+{
+  for (uint32_t i = 0; i < k->vectors.n; i++)
+    if (k->vectors.at[i].argument == argument) return k->vectors.at[i].name;
+  return NULL;
+}
+
+void put_drawn_vector(Kernel *k, const Node *n, uint32_t width, const char *index)
+{
+  if (width == 1 || !op_draws(n)) return;
+  uint32_t argument = stream_argument(k, n);
+  if (drawn_vector(k, argument)) return;
+  Vector v = {argument, index, vector_name(k, argument), false};
+  vec_push(k->c->arena, &k->vectors, v);
+  EMIT(k->p, "VECTOR_LOCAL(%u, real, %s);\n", width, v.name);
+  EMIT(k->p, "ampc_%ss(%s, %s, %s, VECTOR_WIDTH(%u));\n", op_of(n)->code.random, v.name,
+       key_text(k, n), index, width);
+}
+
 static void put(Kernel *k, const char *what, uint32_t width, uint32_t argument, const char *index)
 {
   if (find_vector(k, argument, index)) return;

@@ -88,11 +88,8 @@ static void add_dollar(CodeParser *p)
   static const struct {
     const char *word;
     PieceKind kind;
-  } words[] = {{"i", PIECE_index},
-               {"c", PIECE_column},
-               {"n", PIECE_length},
-               {"size", PIECE_size},
-               {"stream", PIECE_stream}};
+  } words[] = {{"i", PIECE_index},   {"c", PIECE_column},      {"n", PIECE_length},
+               {"size", PIECE_size}, {"uniform", PIECE_drawn}, {"normal", PIECE_drawn}};
   const char *name = p->at + 1;
   size_t n = name_size(name);
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -275,8 +272,9 @@ static void find_piece_facts(OpCode *code, const CodePiece *piece)
   case PIECE_row_value:
     code->reads_row_value[piece->input] = true;
     break;
-  case PIECE_stream:
-    code->random = true;
+  case PIECE_drawn:
+    code->random = is_name(piece->text, piece->size, "$normal") ? "normal" : "uniform";
+    code->dear = code->uses_index = true;
     break;
   case PIECE_length:
     code->uses_length = true;

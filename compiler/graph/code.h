@@ -46,7 +46,7 @@ typedef enum PieceKind {
   PIECE_column,    /* $c: the index within the row */
   PIECE_length,    /* $n: the row's length */
   PIECE_size,      /* $size: number of rows that part $c of $rows rows has */
-  PIECE_stream     /* $stream: the key of the node's random numbers */
+  PIECE_drawn      /* $uniform, $normal: the element's random number */
 } PieceKind;
 
 typedef struct CodePiece {
@@ -74,7 +74,7 @@ typedef struct OpCode {
   const CodeStatement *statements; /* empty if the template contains all code */
   uint32_t n_statements;
   StatementKind result; /* kind of the last statement; STATEMENT_value if `statements` is empty */
-  bool random;          /* draws random numbers */
+  const char *random;   /* the random numbers it draws: "uniform", "normal"; NULL: none */
   bool dear;            /* calls an expensive function: one of more than a few instructions */
   bool walks_once;      /* one walk along the row computes all reductions */
   bool uses_length;     /* the code contains $n */

@@ -188,7 +188,7 @@ static void parse_file_args(OpInfo *op)
   for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
     if (op->n_file_args == MAX_FILE_ARGS) broken(op->name, "more than MAX_FILE_ARGS at", word);
     op->file_args[op->n_file_args] = parse_file_arg(op, word);
-    op->code.random |= op->file_args[op->n_file_args++] == FILE_random;
+    if (op->file_args[op->n_file_args++] == FILE_random) op->code.random = "uniform";
   }
 }
 

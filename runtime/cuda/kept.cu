@@ -5,53 +5,60 @@
  *
  * Dropout keeps element i if its random number is not below least / 2^24. The program's kernel
  * draws the same number, number first + i. least 0: no dropout. `state` is that of ampc_state.h,
- * which begins with seed and body. `causal`: keys after the query are not needed, so they are 0
- * without a draw. `mask` may be null; it has bytes, with strides m0 to m3 along the four axes. A
- * thread computes EACH consecutive elements. All arguments have 64 bits. */
+ * which begins with seed and body. `causal`: keys after the query are not needed, so they are 0.
+ * `mask` may be null; it has bytes, with strides m0 to m3 along the four axes. A thread computes
+ * EACH consecutive elements; `out` is a multiple of 16. All arguments have 64 bits. */
 #define EACH   8
 #define LOWEST (-1e30f) /* below all scores; finite, so that a masked row gives no NaN */
 
 typedef unsigned long long Wide;
 
-/* Returns the 24 bits of ampc_uniform. ampc_philox is from templates/device.cuh; product_check puts
- * it before this text. */
-static __device__ unsigned drawn(Wide seed, Wide body, unsigned stream, Wide element)
+/* Sets w[0] to w[EACH - 1] to the words of ampc_uniform for elements from `element` on. ampc_drawn
+ * is from templates/device.cuh; product_check puts it before this text. */
+static __device__ void draw(unsigned *w, Wide seed, Wide body, unsigned stream, Wide element)
 {
-  return ampc_philox((unsigned)element, (unsigned)(element >> 32), (unsigned)body, stream,
-                     (unsigned)seed, (unsigned)(seed >> 32) ^ (unsigned)(body >> 32)) >> 8;
-}
-
-typedef struct Place { /* the position of an element, and of its byte in the mask */
-  Wide key, query, head, image;
-} Place;
-
-/* Returns a thread's first position. Only this divides: go_on finds the next positions. */
-static __device__ Place place_of(Wide i, Wide heads, Wide queries, Wide keys)
-{
-  const Wide row = i / keys, matrix = row / queries;
-  const Place p = {i % keys, row % queries, matrix % heads, matrix / heads};
-  return p;
-}
-
-static __device__ Place go_on(Place p, Wide heads, Wide queries, Wide keys)
-{
-  if (++p.key == keys) {
-    p.key = 0;
-    if (++p.query == queries) {
-      p.query = 0;
-      if (++p.head == heads) {
-        p.head = 0;
-        p.image++;
-      }
-    }
+  const unsigned skipped = element % 4;
+  for (int k = 0; k < EACH; k += 4) {
+    const ampc_words four = ampc_drawn((long long)seed, (long long)body, stream,
+                                       (long long)((element + (Wide)k) / 4));
+    for (int i = 0; i < 4; i++) w[k + i] = (unsigned)four.at[i];
   }
-  return p;
+  if (!skipped) return;
+  const ampc_words last = ampc_drawn((long long)seed, (long long)body, stream,
+                                     (long long)(element / 4 + EACH / 4));
+  for (unsigned n = 0; n < skipped; n++) {
+    for (int i = 0; i + 1 < EACH; i++) w[i] = w[i + 1];
+    w[EACH - 1] = (unsigned)(n == 0 ? last.at[0] : n == 1 ? last.at[1] : last.at[2]);
+  }
 }
 
-static __device__ int may_see(Place p, const unsigned char *mask, Wide m0, Wide m1, Wide m2,
-                              Wide m3)
+typedef struct Walk { /* the order of the elements; the mask, which may be null, and its strides */
+  Wide heads, queries, keys, causal;
+  const unsigned char *mask;
+  Wide m0, m1, m2, m3;
+} Walk;
+
+/* Returns a bit for each of `count` elements from `from` on: 1 if the query may attend to the key.
+ * A turn of the loop finds the bits of elements of one query. */
+static __device__ unsigned seen(const Walk *w, Wide from, unsigned count)
 {
-  return !mask || mask[p.image * m0 + p.head * m1 + p.query * m2 + p.key * m3];
+  const unsigned keys = (unsigned)w->keys;
+  unsigned bits = 0, run;
+  Wide row = from / w->keys;
+  for (unsigned k = 0, key = (unsigned)(from - row * w->keys); k < count; k += run, row++, key = 0) {
+    const Wide matrix = row / w->queries;
+    const unsigned query = (unsigned)(row - matrix * w->queries);
+    run = keys - key < count - k ? keys - key : count - k;
+    unsigned n = run; /* the keys up to the query's */
+    if (w->causal && key + run > query + 1) n = key > query ? 0 : query + 1 - key;
+    unsigned own = (1u << n) - 1;
+    const unsigned char *byte = w->mask;
+    if (byte) byte += matrix / w->heads * w->m0 + matrix % w->heads * w->m1 + query * w->m2;
+    for (unsigned i = 0; byte && i < n; i++)
+      if (!byte[(key + i) * w->m3]) own &= ~(1u << i);
+    bits |= own << k;
+  }
+  return bits;
 }
 
 #define FIRST_OF_THREAD (((Wide)blockIdx.x * blockDim.x + threadIdx.x) * EACH)
@@ -64,12 +71,23 @@ __global__ void ampc_kept(unsigned short *out, Wide n, Wide heads, Wide queries,
                           Wide one, Wide causal, const Wide *state, Wide stream, Wide least,
                           Wide first)
 {
-  const Wide from = FIRST_OF_THREAD, end = from + EACH < n ? from + EACH : n;
-  Place p = place_of(from, heads, queries, keys);
-  for (Wide i = from; i < end; i++, p = go_on(p, heads, queries, keys)) {
-    int kept = (!causal || p.key <= p.query) && may_see(p, mask, m0, m1, m2, m3);
-    if (kept && least) kept = drawn(state[0], state[1], (unsigned)stream, first + i) >= least;
-    out[i] = kept ? (unsigned short)one : 0;
+  const Walk w = {heads, queries, keys, causal, mask, m0, m1, m2, m3};
+  const Wide from = FIRST_OF_THREAD;
+  if (from >= n) return;
+  const unsigned count = from + EACH < n ? EACH : (unsigned)(n - from);
+  unsigned kept = seen(&w, from, count), word[EACH], pair[EACH / 2];
+  if (kept && least) {
+    draw(word, state[0], state[1], (unsigned)stream, first + from);
+    for (int k = 0; k < EACH; k++)
+      if (word[k] >> 8 < (unsigned)least) kept &= ~(1u << k);
+  }
+  for (int k = 0; k < EACH / 2; k++) /* two bits select two halves of a word */
+    pair[k] = ((kept >> 2 * k & 1) | (kept >> (2 * k + 1) & 1) << 16) * (unsigned)one;
+  if (count == EACH) {
+    const uint4 all = {pair[0], pair[1], pair[2], pair[3]};
+    ((uint4 *)out)[from / EACH] = all;
+  } else {
+    for (unsigned k = 0; k < count; k++) out[from + k] = kept >> k & 1 ? (unsigned short)one : 0;
   }
 }
 
@@ -79,8 +97,10 @@ extern "C"
 __global__ void ampc_bias(float *out, Wide n, Wide heads, Wide queries, Wide keys,
                           const unsigned char *mask, Wide m0, Wide m1, Wide m2, Wide m3)
 {
-  const Wide from = FIRST_OF_THREAD, end = from + EACH < n ? from + EACH : n;
-  Place p = place_of(from, heads, queries, keys);
-  for (Wide i = from; i < end; i++, p = go_on(p, heads, queries, keys))
-    out[i] = may_see(p, mask, m0, m1, m2, m3) ? 0 : LOWEST;
+  const Walk w = {heads, queries, keys, 0, mask, m0, m1, m2, m3};
+  const Wide from = FIRST_OF_THREAD;
+  if (from >= n) return;
+  const unsigned count = from + EACH < n ? EACH : (unsigned)(n - from);
+  const unsigned bits = seen(&w, from, count);
+  for (unsigned k = 0; k < count; k++) out[from + k] = bits >> k & 1 ? 0 : LOWEST;
 }

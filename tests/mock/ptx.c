@@ -91,8 +91,8 @@ static void kept(void *const *p, unsigned block, unsigned n_blocks)
     if (least) {
       uint64_t seed = (uint64_t)state[0], body = (uint64_t)state[1];
       Philox drawn =
-          philox(seed ^ (body >> 32 << 32), first + i, (body & UINT32_MAX) | stream << 32);
-      is_kept = is_kept && drawn.word[0] >> 8 >= least;
+          philox(seed ^ (body >> 32 << 32), (first + i) / 4, (body & UINT32_MAX) | stream << 32);
+      is_kept = is_kept && drawn.word[(first + i) % 4] >> 8 >= least;
     }
     out[i] = is_kept ? (uint16_t)(uint64_t)p[10] : 0;
   }

@@ -160,8 +160,8 @@ static double share(const Call *c, int64_t i, int64_t h, int64_t query, int64_t 
 {
   const ampc_attention *a = &c->a;
   uint64_t score = (uint64_t)(((i * a->heads + h) * a->l + query) * a->s + key);
-  Philox drawn = philox(SEED, score, BODY | (uint64_t)DRAWS << 32);
-  return (drawn.word[0] >> 8) * 0x1p-24 >= a->p ? 1 / (1 - a->p) : 0;
+  Philox drawn = philox(SEED, score / 4, BODY | (uint64_t)DRAWS << 32);
+  return (drawn.word[score % 4] >> 8) * 0x1p-24 >= a->p ? 1 / (1 - a->p) : 0;
 }
 
 /* Checks a number below 2. Weights, gradients of scores and results are rounded to 11 bits. */

@@ -36,14 +36,23 @@ static void read_file(const char *path, Text *out)
   fclose(f);
 }
 
-/* Reads the kernel's text, after the helper of templates/device.cuh that kept.cu calls. */
-static void read_kernel(const char *path, Text *out)
+/* Adds a helper of templates/device.cuh. */
+static void add_helper(const char *name, Text *out)
 {
-  const char *from = strstr(embedded_find("device.cuh")->text, "// --- ampc_philox\n");
+  char mark[64];
+  snprintf(mark, sizeof mark, "// --- %s\n", name);
+  const char *from = strstr(embedded_find("device.cuh")->text, mark);
   const char *end = from ? strstr(from + 1, "// --- ") : NULL;
   if (!end) exit(WRONG);
-  text_printf(out, "#define DEVICE static __device__\ntypedef unsigned philox_word;\n%.*s",
-              (int)(end - from), from);
+  text_add(out, from, (size_t)(end - from));
+}
+
+/* Reads the kernel's text, after the helpers that kept.cu calls. */
+static void read_kernel(const char *path, Text *out)
+{
+  text_puts(out, "#define DEVICE static __device__\ntypedef unsigned philox_word;\n");
+  add_helper("ampc_philox", out);
+  add_helper("ampc_drawn", out);
   read_file(path, out);
 }
 

@@ -201,17 +201,19 @@ static void check_product(const OwnProduct *p)
 enum { IMAGES = 2, HEADS = 3, QUERIES = 29, KEYS = 37, WEIGHTS = IMAGES * HEADS * QUERIES * KEYS };
 
 /* `mask`: 0: none; 1: a byte for each weight; 2: a byte for each image and key. kept.cu explains
- * `least`. The numbers of the draws exceed 32 bits. */
+ * `least`. The numbers of the draws exceed 32 bits; they begin at each of the four words of a
+ * call. */
 static void check_masks(const char *kernel, int mask, bool causal, uint64_t least)
 {
   static unsigned char bytes[WEIGHTS];
-  static float out[WEIGHTS];
+  static _Alignas(16) float out[WEIGHTS];
   static const uint64_t state[] = {0x123456789abcdefu, 0x300000007u}; /* seed, body */
   static const uint64_t strides[][4] = {
       {0, 0, 0, 0}, {HEADS * QUERIES * KEYS, QUERIES * KEYS, KEYS, 1}, {KEYS, 0, 0, 1}};
   bool is_bias = strcmp(kernel, "ampc_bias") == 0;
   const uint64_t *m = strides[mask];
-  const uint64_t at = mask ? (uintptr_t)bytes : 0, first = 0xfffffff0u, one = 0x3c00, stream = 5;
+  const uint64_t at = mask ? (uintptr_t)bytes : 0, one = 0x3c00, stream = 5;
+  const uint64_t first = 0xfffffff0u + (uint64_t)mask + causal;
   const uint64_t shape[] = {WEIGHTS, HEADS, QUERIES, KEYS, at, m[0], m[1], m[2], m[3]};
   const uint64_t draws[] = {one, causal, (uintptr_t)state, stream, least, first};
   Launch run = {.kernel = kernel,

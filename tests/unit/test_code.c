@@ -41,7 +41,8 @@ static void test_cost(void)
 {
   CHECK(!map("ampc_sign($0)").dear && !map("ampc_max($0, $1)").dear);
   CHECK(map("ampc_sigmoid($0)").dear && map("ampc_a_new_function($0)").dear);
-  CHECK(map("ampc_uniform($stream, $i)").random);
+  CHECK(!strcmp(map("$uniform + $0").random, "uniform") && map("$uniform").dear);
+  CHECK(!strcmp(map("$normal").random, "normal") && map("$normal").uses_index);
 }
 
 static void test_statements(void)

@@ -375,14 +375,31 @@ static void test_bf16(void)
   }
 }
 
-/* Checks known answers published with the Random123 library (the first word of each). */
+static void check_words(ampc_words got, const unsigned want[4])
+{
+  for (int i = 0; i < 4; i++) CHECK_MSG(got.at[i] == want[i], "word %d: %#llx", i, got.at[i]);
+}
+
+/* Checks known answers published with the Random123 library, and that word e mod 4 of counter e
+ * div 4 is the number of element e, drawn alone or with others. */
 static void test_philox(void)
 {
   unsigned m = 0xffffffffu;
-  CHECK(ampc_philox(0, 0, 0, 0, 0, 0) == 0x6627e8d5u);
-  CHECK(ampc_philox(m, m, m, m, m, m) == 0x408f276du);
-  CHECK(ampc_philox(0x243f6a88u, 0x85a308d3u, 0x13198a2eu, 0x03707344u, 0xa4093822u, 0x299f31d0u) ==
-        0xd16cfe09u);
+  float many[16];
+  check_words(ampc_philox(0, 0, 0, 0, 0, 0),
+              (unsigned[]){0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
+  check_words(ampc_philox(m, m, m, m, m, m),
+              (unsigned[]){0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
+  check_words(
+      ampc_philox(0x243f6a88u, 0x85a308d3u, 0x13198a2eu, 0x03707344u, 0xa4093822u, 0x299f31d0u),
+      (unsigned[]){0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
+  for (int i = 0; i < 16; i++)
+    CHECK(ampc_word(7, 3, 1, 0x300000000ll + i) ==
+          ampc_drawn(7, 3, 1, 0xc0000000ll + i / 4).at[i % 4]);
+  ampc_uniforms(many, 7, 3, 1, 0x300000000, 16);
+  for (int i = 0; i < 16; i++) CHECK(many[i] == ampc_uniform(7, 3, 1, 0x300000000ll + i));
+  ampc_normals(many, 7, 3, 1, 0x300000002, 16);
+  for (int i = 0; i < 16; i++) CHECK(many[i] == ampc_normal(7, 3, 1, 0x300000002ll + i));
   double sum = 0, square = 0;
   for (int i = 0; i < 1000000; i++) {
     double u = ampc_uniform(7, 3, 1, i);
