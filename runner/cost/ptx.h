@@ -110,7 +110,7 @@ typedef struct PtxKernel {
   PtxInstruction *at;
   uint32_t n, n_registers;
   uint32_t n_params; /* number of parameters, which are all pointers */
-  uint32_t shared;   /* bytes of shared memory, including the variables of all earlier kernels */
+  uint32_t shared;   /* bytes of shared memory, including the variables of the file so far */
   /* index of the first atomic operation, which counts blocks; n: no such operation */
   uint32_t counts;
   const uint8_t *constants; /* constant memory from PTX_CONST_BASE on; in the arena */

@@ -19,6 +19,8 @@ typedef struct Reader {
   Names registers, labels, params;
   NameIndex register_index, label_index;
   uint64_t shared;        /* bytes of shared memory so far */
+  uint64_t file_shared;   /* of them, bytes of variables outside of kernels */
+  uint32_t n_file;        /* number of these variables */
   VEC(uint8_t) constants; /* constant memory from PTX_CONST_BASE on */
   VEC(PtxInstruction) code;
   VEC(const char *) targets; /* for each instruction: the label that it jumps to; or NULL */
@@ -377,14 +379,16 @@ static bool read_params(Reader *r)
   return true;
 }
 
-/* Reads a kernel from its name on. Variables of earlier kernels stay known; their names differ. */
+/* Reads a kernel from its name on. Its variables lie after those of the file. */
 static bool read_kernel(Reader *r, PtxKernel *out)
 {
   int depth = 0;
   Reader fresh = {.arena = r->arena,
                   .s = r->s,
-                  .variables = r->variables,
-                  .shared = r->shared,
+                  .variables = {r->variables.at, r->n_file, r->variables.cap},
+                  .shared = r->file_shared,
+                  .file_shared = r->file_shared,
+                  .n_file = r->n_file,
                   .constants = {r->constants.at, r->constants.n, r->constants.cap}};
   *r = fresh;
   out->name = word(r);
@@ -427,8 +431,14 @@ static bool read_top(Reader *r, PtxText *out)
     return true;
   }
   r->s = line;
-  if (strcmp(w, ".shared") == 0 || strcmp(w, ".const") == 0 || strcmp(w, ".global") == 0)
-    return read_variable(r);
+  if (strcmp(w, ".shared") == 0 || strcmp(w, ".const") == 0 || strcmp(w, ".global") == 0) {
+    r->variables.n = r->n_file;
+    r->shared = r->file_shared;
+    bool good = read_variable(r);
+    r->file_shared = r->shared;
+    r->n_file = r->variables.n;
+    return good;
+  }
   return fail(r, "not understood", line + strspn(line, " \n"), strcspn(line, "\n"));
 }
 

@@ -1,7 +1,8 @@
 /* Runs the CUDA text of kernels thread by thread and compares with their CPU text (lockstep.h):
  *   simt_check selftest [options of amp selftest]   every op in every type
  *   simt_check runtime                          the runtime's kernels (../ptx/runtime.c)
- *   simt_check [-D NAME=VALUE] [--set KEY=VALUE] [-O0|-O1|-O2] job.amp   all blocks of a job
+ *   simt_check [-D NAME=VALUE] [--set KEY=VALUE] [-O0|-O1|-O2] job.amp...   all blocks of jobs
+ * `--ptx sm_75,sm_90` before all other arguments executes the PTX of NVRTC instead (../ptx).
  * `--mutate FROM=>TO` plants a fault in the CUDA text. A fault that is found gives exit status 5.
  */
 #include "compiler/base/compile.h"
@@ -113,8 +114,11 @@ static bool add_assignment(Arena *arena, const char *text, Assignment **list, ui
   return true;
 }
 
-static bool read_arguments(Arena *arena, int argc, char **argv, Options *out, TestRun *edits)
+/* Moves the paths of jobs to the start of argv. *n_jobs: their number. */
+static bool read_arguments(Arena *arena, int argc, char **argv, Options *out, TestRun *edits,
+                           int *n_jobs)
 {
+  *n_jobs = 0;
   for (int i = 1; i < argc; i++) {
     const char *word = argv[i];
     if (strcmp(word, "-D") == 0 && i + 1 < argc) {
@@ -125,34 +129,46 @@ static bool read_arguments(Arena *arena, int argc, char **argv, Options *out, Te
       if (!mutation_set(edits, argv[++i])) return false;
     } else if (strncmp(word, "-O", 2) == 0) {
       out->optimize = atoi(word + 2);
-    } else if (word[0] == '-' || out->input) {
+    } else if (word[0] == '-') {
       return false;
     } else {
-      out->input = word;
+      argv[(*n_jobs)++] = argv[i];
     }
   }
-  return out->input;
+  return *n_jobs > 0;
 }
 
-static int check_job(int argc, char **argv)
+static ampc_status check_job(const Options *options, const TestRun *edits)
+{
+  Compile *c = compile_create(options);
+  ampc_status status = compile_job(c) ? run_job(c, edits) : AMPC_RUN_FAILED;
+  if (status) fprintf(stderr, "simt_check: %s: %s\n", options->input, ampc_last_error());
+  compile_destroy(c);
+  return status;
+}
+
+static int check_jobs(int argc, char **argv)
 {
   Arena *arena = arena_create();
   Options options = {.target = "cpu", .optimize = 2, .error_limit = 20};
   TestRun edits = {0};
-  if (!read_arguments(arena, argc, argv, &options, &edits)) {
-    fprintf(
-        stderr,
-        "usage: simt_check [-D NAME=VALUE] [--set KEY=VALUE] [-O0] [--mutate FROM=>TO] job.amp\n");
+  int n_jobs;
+  if (!read_arguments(arena, argc, argv, &options, &edits, &n_jobs)) {
+    fprintf(stderr, "usage: simt_check [--ptx sm_90] [-D NAME=VALUE] [--set KEY=VALUE] [-O0] "
+                    "[--mutate FROM=>TO] job.amp...\n");
     return 2;
   }
-  Compile *c = compile_create(&options);
-  ampc_status status = compile_job(c) ? run_job(c, &edits) : AMPC_RUN_FAILED;
-  if (status) fprintf(stderr, "simt_check: %s: %s\n", options.input, ampc_last_error());
+  ampc_status status = AMPC_OK;
+  for (int i = 0; i < n_jobs; i++) {
+    options.input = argv[i];
+    ampc_status of_job = check_job(&options, &edits);
+    if (!status) status = of_job;
+  }
   if (edits.edit && !edits.edits) {
     fprintf(stderr, "simt_check: the text has no such place\n");
     status = AMPC_RUN_FAILED;
   }
-  compile_destroy(c);
+  if (n_jobs > 1) printf("simt: %d jobs\n", n_jobs);
   arena_destroy(arena);
   return (int)status;
 }
@@ -164,7 +180,7 @@ int main(int argc, char **argv)
   if (ptx) argc -= 2, argv += 2;
   if (argc > 1 && strcmp(argv[1], "runtime") == 0) return ptx_check_runtime(argc - 2, argv + 2);
   bool all_ops = argc > 1 && strcmp(argv[1], "selftest") == 0;
-  int status = all_ops ? selftest_main(argc - 1, argv + 1) : check_job(argc, argv);
+  int status = all_ops ? selftest_main(argc - 1, argv + 1) : check_jobs(argc, argv);
   LockstepTotals t = lockstep_totals();
   printf("simt: %u kernels, %u launches checked (%u more on the CPU alone), %llu blocks, "
          "%llu threads, %u kernels with a fault\n",
