@@ -13,3 +13,33 @@
 #define EACH_COUNTER(k, n)                                                                         \
   __syncthreads();                                                                                 \
   for (unsigned k = threadIdx.x; k < (n); k += blockDim.x)
+
+// --- ROW_ODD
+/* For rows whose length is no multiple of n: runs `whole`, the loop over the row's whole vectors, and
+ * then the body once more for the last elements, one a thread. vector_width is the number of elements
+ * that the body processes at once. */
+#define ROW_ODD(n, T, c, length, whole, ...)                                                       \
+  {                                                                                                \
+    enum { vector_width = (n) };                                                                   \
+    whole                                                                                          \
+  }                                                                                                \
+  if (row_on && row_lane < (length) % (n)) {                                                       \
+    enum { vector_width = 1 };                                                                     \
+    const T c = (length) / (n) * (n) + row_lane;                                                   \
+    __VA_ARGS__                                                                                    \
+  }
+
+// --- ROW_EACH_ODD
+#define ROW_EACH_ODD(n, threads, T, c, length, ...)                                                \
+  ROW_ODD(n, T, c, length, ROW_EACH(n, threads, T, c, (length) / (n) * (n), __VA_ARGS__),          \
+          __VA_ARGS__)
+
+// --- ROW_REDUCE_ODD
+#define ROW_REDUCE_ODD(n, threads, T, c, length, ...)                                              \
+  ROW_EACH_ODD(n, threads, T, c, length, __VA_ARGS__)
+
+// --- ROW_REDUCE_LONG_ODD
+#define ROW_REDUCE_LONG_ODD(n, threads, T, c, length, ends, ...)                                   \
+  ROW_ODD(n, T, c, length,                                                                         \
+          ROW_REDUCE_LONG(n, threads, T, c, (length) / (n) * (n), ends, __VA_ARGS__), __VA_ARGS__) \
+  ends

@@ -294,6 +294,16 @@ DEVICE int last_block(unsigned *arrived)
     ends                                                                                           \
   } while (0)
 
+// --- ROW_EACH_ODD
+/* Rows whose length is no multiple of n differ from others only on CUDA. */
+#define ROW_EACH_ODD(...) ROW_EACH(__VA_ARGS__)
+
+// --- ROW_REDUCE_ODD
+#define ROW_REDUCE_ODD(...) ROW_REDUCE(__VA_ARGS__)
+
+// --- ROW_REDUCE_LONG_ODD
+#define ROW_REDUCE_LONG_ODD(...) ROW_REDUCE_LONG(__VA_ARGS__)
+
 // --- ROW_PART_LONG
 /* As ROW_PART, but `name` has the sums of one stretch; `name`_sum has those of all stretches. */
 #define ROW_PART_LONG(T, name, start)                                                              \

@@ -28,7 +28,7 @@ static void linear_sizes(const Node *x, const Node *w, ampc_gemm *d)
 static int64_t batch_stride(const Node *x, int64_t batch)
 {
   if (batch == 1 || lead(x, 2) == 1) return 0;
-  return axis_from_end(x, 1) * axis_from_end(x, 2);
+  return ir_row(x) * axis_from_end(x, 2);
 }
 
 /* Sets the sizes for [.., m, k] times [.., k, n], each possibly transposed. A batch of left
@@ -66,7 +66,7 @@ static bool is_set(const Node *n, const char *attribute)
   return attr_find(op_of(n), attribute, &i) && n->attr[i].i;
 }
 
-/* Matrices are row-major, so the leading dimension is the row length of the stored operand. `c` is
+/* Matrices are row-major, so the leading dimension is the row length of the stored operand, or its pitch. `c` is
  * the last node of the group: a relu that ends the product, or the product itself. */
 Product product_of(Compile *c, uint32_t group)
 {
@@ -84,10 +84,10 @@ Product product_of(Compile *c, uint32_t group)
     d->trans_b = is_set(n, "trans_b");
     matmul_sizes(n, a, b, d);
   }
-  d->lda = d->trans_a ? d->m : d->k;
-  d->ldb = d->trans_b ? d->k : d->n;
-  d->ldc = d->n;
-  d->stride_c = d->batch > 1 ? d->m * d->n : 0;
+  d->lda = a->pitch ? a->pitch : d->trans_a ? d->m : d->k;
+  d->ldb = b->pitch ? b->pitch : d->trans_b ? d->k : d->n;
+  d->ldc = ir_node(g, last)->pitch ? ir_node(g, last)->pitch : d->n;
+  d->stride_c = d->batch > 1 ? d->m * d->ldc : 0;
   d->a_type = a->dtype;
   d->b_type = b->dtype;
   d->c_type = n->dtype;

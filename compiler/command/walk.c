@@ -15,15 +15,25 @@ int64_t loop_elements(const LoopShape *s)
   return dims_product(s->dim, s->rank);
 }
 
-Access access_whole(const LoopShape *s)
+static Access access_rows(const LoopShape *s, int64_t row)
 {
   Access a = {.offset = 0};
   int64_t step = 1;
   for (uint32_t i = s->rank; i > 0; i--) {
     a.stride[i - 1] = step;
-    step *= s->dim[i - 1];
+    step *= i == s->rank ? row : s->dim[i - 1];
   }
   return a;
+}
+
+Access access_whole(const LoopShape *s)
+{
+  return access_rows(s, s->rank ? s->dim[s->rank - 1] : 1);
+}
+
+Access access_all(const LoopShape *s, const Node *n)
+{
+  return n->pitch ? access_rows(s, n->pitch) : access_whole(s);
 }
 
 /* Axes are aligned at the right. Axes of size 1, and axes that n lacks, have stride 0. */
@@ -34,7 +44,7 @@ Access access_broadcast(const LoopShape *s, const Node *n)
   for (uint32_t i = 1; i <= n->rank && i <= s->rank; i++) {
     int64_t dim = n->dim[n->rank - i];
     a.stride[s->rank - i] = dim == 1 ? 0 : step;
-    step *= dim;
+    step *= i == 1 ? ir_row(n) : dim;
   }
   return a;
 }
@@ -42,7 +52,7 @@ Access access_broadcast(const LoopShape *s, const Node *n)
 static Access access_own(const Node *n)
 {
   LoopShape s = loop_shape_of(n);
-  return access_whole(&s);
+  return access_all(&s, n);
 }
 
 /* Returns the access to move n, from the access `a` to its input x. A transpose swaps two strides;
@@ -111,7 +121,8 @@ Access access_operand(Compile *c, const LoopShape *s, const Node *n, uint32_t in
   bool moves = op_of(n)->tmpl == TMPL_move;
   const Node *x = moves ? ir_in(c, n, 0) : value_shape(c->graph, n->in[input]);
   if (moves) return access_moved(n, x, access_own(x));
-  return ir_elements(x) == loop_elements(s) ? access_whole(s) : access_broadcast(s, x);
+  bool all = ir_elements(x) == loop_elements(s) || ir_same_dims(x, n);
+  return all ? access_all(s, x) : access_broadcast(s, x);
 }
 
 /* ---- collapsing ---- */
@@ -289,11 +300,17 @@ ColumnTile row_tile(const RowShape *r)
  * combining the sums is cheap. So a row that fits in the registers of a warp gets a warp. It gets
  * fewer lanes (which together read at least 32 bytes) if the threads of all rows still keep every
  * multiprocessor busy. Longer rows get a block. Only the shape decides, because the threads fix the
- * order of the sum and so its bits. */
+ * order of the sum and so its bits.
+ *
+ * Note [odd rows]
+ * Vectors do not divide a row of 50,257 elements. Each thread then takes at most one of the last
+ * elements, after its vectors. Operands whose rows have gaps (Note [pitch]) are loaded in vectors,
+ * others element by element: whether there are gaps does not change the order of a sum. */
 RowWalk row_walk(const RowShape *r)
 {
-  enum { WARP = 32, BUSY = 16384 /* threads */ };
+  enum { WARP = 32, BUSY = 16384 /* threads */, ODD = 512 };
   RowWalk w = {.vector = dividing_vector(r->length, r->widest), .threads = CUDA_BLOCK};
+  if (w.vector == 1 && r->length >= ODD) w.vector = r->widest;
   const int64_t held = w.vector > 1 ? 32 : 8; /* elements that a thread holds: ROW_WALK */
   if (r->length > WARP * w.vector && (r->length > WARP * held || r->outer * WARP < BUSY)) return w;
   for (w.threads = w.vector > 1 ? 2 : 4; w.threads < WARP; w.threads *= 2) {
@@ -360,18 +377,50 @@ static uint32_t rows_of(const MapWalk *m)
   return shares && loop_elements(&m->left) / m->vector / ROWS >= BUSY ? ROWS : 1;
 }
 
+/* Note [gaps]
+ * If all values of an elementwise kernel have the same gaps between their rows (Note [pitch]), the
+ * kernel also computes the gaps, which nobody reads. So it walks one axis in whole vectors. Other
+ * kernels leave the gaps alone: if a value has none, such as a gradient, or a number depends on
+ * its index. */
+static bool has_gaps(const Graph *g, const Node *n, Value in, int64_t pitch)
+{
+  const Node *x = value_shape(g, in), *root = ir_node(g, value_root(g, in));
+  bool made_here = root->group == n->group && root->part == n->part;
+  return made_here || (x->pitch ? x->pitch == pitch : !x->rank || x->dim[x->rank - 1] == 1);
+}
+
+/* Returns the pitch of the rows that the kernel walks with their gaps; 0: it walks no gaps. */
+static int64_t walked_pitch(const Graph *g, const Group *p)
+{
+  int64_t pitch = ir_node(g, p->nodes[p->n - 1])->pitch;
+  for (uint32_t i = 0; i < p->n && pitch; i++) {
+    const Node *n = ir_node(g, p->nodes[i]);
+    if (op_of(n)->tmpl != TMPL_map || op_has(n, T_effect) || op_draws(n)) return 0;
+    if (op_of(n)->code.uses_index || !ir_same_dims(n, ir_node(g, p->nodes[0]))) return 0;
+    if (n->place.space != AMPC_NONE && n->pitch != pitch) return 0;
+    for (uint32_t k = 0; k < n->n_in; k++)
+      if (n->in[k].id && !has_gaps(g, n, n->in[k], pitch)) return 0;
+  }
+  return pitch;
+}
+
 /* Axes are merged if all operands permit it: not for [32, 512] + [512], but for [32, 512] + [32,
  * 512]. With fewer axes, the index needs fewer divisions. */
 MapWalk map_walk(Compile *c, const Group *p, const KernelArgs *args)
 {
   const Graph *g = c->graph;
   MapWalk m = {.shape = loop_shape_of(node_walked(g, p->nodes[0]))};
+  int64_t pitch = walked_pitch(g, p);
+  if (pitch) m.shape.dim[m.shape.rank - 1] = pitch;
   vec_push(c->arena, &m.walks, access_whole(&m.shape));
   for (uint32_t i = 0; i < p->n; i++) {
     const Node *n = ir_node(g, p->nodes[i]);
     for (uint32_t k = 0; k < n->n_in; k++)
       if (n->in[k].id) vec_push(c->arena, &m.walks, access_operand(c, &m.shape, n, k));
   }
+  for (uint32_t i = 0; i < p->n; i++)
+    if (ir_node(g, p->nodes[i])->pitch)
+      vec_push(c->arena, &m.walks, access_all(&m.shape, ir_node(g, p->nodes[i])));
   m.left = m.shape;
   m.joined = arena_array(c->arena, Access, m.walks.n);
   memcpy(m.joined, m.walks.at, m.walks.n * sizeof *m.joined);

@@ -20,6 +20,9 @@ typedef struct LoopShape {
 LoopShape loop_shape_of(const Node *n);
 int64_t loop_elements(const LoopShape *s);
 Access access_whole(const LoopShape *s); /* to all elements, in order */
+/* Returns the access to n, which has all elements of `s` in order. If its rows have gaps (Note
+ * [pitch]), its rows are those of `s`. */
+Access access_all(const LoopShape *s, const Node *n);
 /* Returns the access to a tensor that is broadcast to `s`. The stride of a broadcast axis is 0. */
 Access access_broadcast(const LoopShape *s, const Node *n);
 /* Returns the access to an input of elementwise node or move n, in a loop over `s`, n's shape. */
@@ -46,7 +49,8 @@ bool group_is_dear(const Graph *g, const Group *p); /* true if a node calls a sl
 
 typedef struct MapWalk {
   LoopShape shape, left; /* shape: of the nodes; left: `shape` with merged axes */
-  VEC(Access) walks;     /* accesses over `shape`: the result's, then those of all operands */
+  VEC(Access) walks;     /* accesses over `shape`: the result's, then those of all operands,
+                            then those of results with gaps */
   Access *joined;        /* the accesses of `walks`, but over `left` */
   uint32_t vector;       /* elements that a thread computes along the last axis: Note [vectors] */
   uint32_t rows;         /* rows in which a thread computes a vector: Note [shared rows] */

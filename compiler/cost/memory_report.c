@@ -66,7 +66,7 @@ static int64_t values_of(const Compile *c, uint16_t block, const bool *read)
   int64_t sum = 0;
   for (uint32_t id = 1; id < g->nodes.n; id++)
     if (g->nodes.at[id].block == block && read[id] && has_own_bytes(c, id))
-      sum += ir_bytes(c, &g->nodes.at[id]);
+      sum += ir_room_bytes(c, &g->nodes.at[id]);
   return sum;
 }
 

@@ -13,7 +13,7 @@ static int64_t most_elements(const Kernel *k)
   int64_t most = 0;
   for (uint32_t i = 0; i < k->args.n; i++) {
     const KernelArg *a = &k->args.at[i];
-    int64_t n = a->value.id ? ir_elements(ir_node(k->g, a->value)) : 0;
+    int64_t n = a->value.id ? ir_room(ir_node(k->g, a->value)) : 0;
     if (a->role == ARG_master || a->role == ARG_grad) {
       for (uint32_t o = 0; o < k->g->optimizers.n; o++)
         if (k->g->optimizers.at[o].count > n) n = k->g->optimizers.at[o].count;

@@ -131,6 +131,7 @@ void put_value(const Kernel *k, Value v, const char *expression, const char *ind
   const Node *n = ir_node(k->g, v);
   uint32_t out = argument_of(k, v);
   expression = fold_line(k, expression);
+  index = result_index(k, out, index);
   if (op_has(n, T_effect)) {
     EMIT_STATEMENT(k->p, "%s += %s; // %%%u %s\n", element_place(k, pointer_of(k, v), index),
                    expression, v.id, op_of(n)->name);

@@ -72,6 +72,7 @@ static void add_node(KernelFacts *f, const Node *n)
   add(f,
       (int64_t)n->op << 32 | (int64_t)n->dtype << 24 | n->layout << 16 | n->weak << 8 | n->folded);
   add(f, (int64_t)n->place.space);
+  add(f, n->pitch);
   add(f, (int64_t)(intptr_t)n->row);
   add_dims(f, n->dim, n->rank);
   if (op_has(n, T_literal) || n->folded) add_attributes(f, n);

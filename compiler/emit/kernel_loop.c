@@ -28,10 +28,15 @@ void row_put_index(const RowKernel *r)
     EMIT(r->k->p, "const %s i = row * %lld + c;\n", t, (long long)r->shape.length);
 }
 
+bool row_index_has_i(const char *index)
+{
+  return strcmp(index, "i") == 0 || strcmp(index, "(i + j)") == 0;
+}
+
 bool row_loads_at_index(const Chain *ch)
 {
   for (uint32_t i = 0; i < ch->loads.n; i++)
-    if (strcmp(ch->loads.at[i].index, "i") == 0) return true;
+    if (row_index_has_i(ch->loads.at[i].index)) return true;
   return false;
 }
 
@@ -128,7 +133,7 @@ void row_open_near(const RowKernel *r)
 
 void row_open_vector(const RowKernel *r)
 {
-  row_open(r, arena_printf(r->k->c->arena, "VECTOR_EACH(%u, j) {", r->vector));
+  row_open(r, arena_printf(r->k->c->arena, "VECTOR_EACH(%s, j) {", r->width));
 }
 
 /* Opens the loop along the row. ROW_REDUCE divides the elements among the row's threads, or on the
@@ -137,6 +142,7 @@ void row_open_elements(const RowKernel *r, const Uses *uses, const Chain *elemen
 {
   Arena *a = r->k->c->arena;
   const char *ends = uses && first_with_stretches(r, uses) ? ends_text(r, uses) : NULL;
+  const char *odd = r->odd ? "_ODD" : "";
   const char *walk = arena_printf(a, "%u, %u, %s, c, %lld", r->vector, r->walk.threads,
                                   r->k->index_type, (long long)r->shape.length);
   if (r->columns)
@@ -146,9 +152,9 @@ void row_open_elements(const RowKernel *r, const Uses *uses, const Chain *elemen
                                                          : "_LONG",
                          ends);
   else if (ends)
-    row_open(r, arena_printf(a, "ROW_REDUCE_LONG(%s, {%s }, {", walk, ends));
+    row_open(r, arena_printf(a, "ROW_REDUCE_LONG%s(%s, {%s }, {", odd, walk, ends));
   else
-    row_open(r, arena_printf(a, "ROW_%s(%s, {", uses ? "REDUCE" : "EACH", walk));
+    row_open(r, arena_printf(a, "ROW_%s%s(%s, {", uses ? "REDUCE" : "EACH", odd, walk));
 }
 
 /* ---- vectors ---- */
@@ -158,7 +164,7 @@ void row_put_loads(const RowKernel *r, const Chain *ch, bool outside)
   for (uint32_t i = 0; i < ch->loads.n; i++) {
     const Load *l = &ch->loads.at[i];
     if (is_vector(r, l->index) && (!outside || !changes_by_row(l)))
-      put_vector(r->k, r->vector, argument_of(r->k, l->value), l->index);
+      put_vector(r->k, r->width, argument_of(r->k, l->value), l->index);
   }
 }
 
@@ -168,12 +174,15 @@ void row_put_results(const RowKernel *r, const bool *needed, const char *index)
   for (uint32_t i = 0; i < r->k->group->n; i++) {
     Value v = r->k->group->nodes[i];
     bool adds = op_has(ir_node(r->k->g, v), T_effect);
-    if (needed[i]) put_result_vector(r->k, adds, r->vector, argument_of(r->k, v), index);
+    uint32_t argument = argument_of(r->k, v);
+    if (needed[i] && is_vector(r, result_index(r->k, argument, index)))
+      put_result_vector(r->k, adds, r->width, argument, index);
   }
 }
 
 void row_put_draws(const RowKernel *r, const bool *needed, const char *index)
 {
+  if (r->odd) return; /* vectors begin at any element */
   for (uint32_t i = 0; i < r->k->group->n; i++)
     if (needed[i])
       put_drawn_vector(r->k, ir_node(r->k->g, r->k->group->nodes[i]), r->vector, index);

@@ -7,7 +7,8 @@
 typedef struct Map {
   Kernel *k;
   MapWalk walk;
-  uint32_t rows; /* rows of a thread: Note [shared rows] */
+  uint32_t rows;     /* rows of a thread: Note [shared rows] */
+  const char *width; /* walk.vector as text */
 } Map;
 
 /* Returns the index of an operand in the loop's variables: "i" if the operand has the layout of the
@@ -111,7 +112,7 @@ static void put_loads(const Map *m, bool shared)
       const Access *a = &m->walk.joined[at];
       if (!walk_has_vectors(&m->walk, a)) continue;
       if ((m->rows > 1 && walk_shares_vectors(&m->walk, a)) != shared) continue;
-      put_vector(k, m->walk.vector, argument_of(k, n->in[j]), index_of(m, &m->walk.walks.at[at]));
+      put_vector(k, m->width, argument_of(k, n->in[j]), index_of(m, &m->walk.walks.at[at]));
     }
   }
 }
@@ -122,7 +123,7 @@ static void put_results(const Map *m)
   Kernel *k = m->k;
   for (uint32_t i = 0; i < k->group->n; i++) {
     bool adds = op_has(ir_node(k->g, k->group->nodes[i]), T_effect);
-    put_result_vector(k, adds, m->walk.vector, argument_of(k, k->group->nodes[i]), "i");
+    put_result_vector(k, adds, m->width, argument_of(k, k->group->nodes[i]), "i");
   }
 }
 
@@ -196,6 +197,8 @@ void emit_map(Kernel *k)
 {
   Map m = {.k = k, .walk = map_walk(k->c, k->group, may_have_vectors(k) ? &k->args : NULL)};
   m.rows = k->is_part ? 1 : m.walk.rows; /* a part strides over the launch's grid */
+  m.width = arena_printf(k->c->arena, "%u", m.walk.vector);
+  k->pitched_index = index_of(&m, &m.walk.walks.at[m.walk.walks.n - 1]); /* Note [gaps] */
   if (m.walk.vector > 1) {
     emit_vectors(&m);
     return;

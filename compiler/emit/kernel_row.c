@@ -31,7 +31,7 @@ static const char *element_index(const void *frame, const Access *a)
   const RowKernel *r = frame;
   const Kernel *k = r->k;
   Access whole = access_whole(&r->space);
-  if (memcmp(&whole, a, sizeof whole) == 0) return "i";
+  if (memcmp(&whole, a, sizeof whole) == 0) return r->odd ? "(i + j)" : "i";
   const char *row = r->columns ? "o" : "row";
   const char *columns = index_part(k, &r->space, a, r->shape.to, r->space.rank, "column");
   if (columns && strcmp(columns, "column") != 0)
@@ -259,17 +259,17 @@ static void open_walk(const RowKernel *r, const Uses *uses, const Chain *element
     row_open_elements(r, kind == WALK_sums ? uses : NULL, elements);
 }
 
-/* True if the loop needs `i`: for a result at that index, or because the code of a node or of a
- * reduction contains $i. */
-static bool asks_for_index(const RowKernel *r, const Uses *uses, const bool *needed, WalkKind kind)
+/* True if the loop needs `i`: for a result at that index, or because the code of an elementwise node
+ * contains $i or $c. The $c of a row op is `c`. */
+static bool asks_for_index(const RowKernel *r, const bool *needed, WalkKind kind)
 {
   for (uint32_t i = 0; i < r->k->group->n; i++) {
     const Node *n = ir_node(r->k->g, r->k->group->nodes[i]);
-    if (needed[i] && kind != WALK_near && leaves_something(r, i)) return true;
-    if (needed[i] && op_of(n)->code.uses_index) return true;
+    const char *index = result_index(r->k, argument_of(r->k, r->k->group->nodes[i]), "i");
+    bool stores = kind != WALK_near && leaves_something(r, i);
+    if (needed[i] && stores && row_index_has_i(index)) return true;
+    if (needed[i] && is_map(r, i) && op_of(n)->code.uses_index) return true;
   }
-  for (uint32_t i = 0; i < uses->n; i++)
-    if (op_of(uses->at[i].op->n)->code.uses_index) return true;
   return false;
 }
 
@@ -288,7 +288,7 @@ static void put_walk(RowKernel *r, const Uses *uses, const bool *needed, WalkKin
   if (is_shared_by_rows(r)) row_put_loads(r, &elements, true);
   open_walk(r, uses, &elements, kind);
   bool indexed = row_loads_at_index(&elements) || (r->columns && row_loads_at_index(row_values));
-  if (indexed || asks_for_index(r, uses, needed, kind)) row_put_index(r);
+  if (indexed || asks_for_index(r, needed, kind)) row_put_index(r);
   uint32_t outside = k->vectors.n;
   if (r->columns) row_put_loads(r, row_values, false);
   row_put_loads(r, &elements, false);
@@ -474,9 +474,17 @@ static void measure(RowKernel *r)
   else
     r->walk = row_walk(&r->shape);
   r->vector = r->columns ? r->tile.vector : r->walk.vector;
+  r->odd = !r->columns && r->shape.length % r->vector;
+  r->width = r->odd ? "vector_width" : arena_printf(k->c->arena, "%u", r->vector);
   r->ops = arena_array(k->c->arena, RowOp, k->group->n);
   r->k->stored = arena_array(k->c->arena, bool, k->group->n);
   chain_begin(&r->values, r->k, r->space, element_index, r);
+  r->k->dense_index = r->odd ? "(i + j)" : NULL;
+  for (uint32_t i = 0; i < k->group->n; i++) {
+    const Node *n = ir_node(k->g, k->group->nodes[i]);
+    Access a = access_all(&r->space, n);
+    if (n->pitch) r->k->pitched_index = element_index(r, &a);
+  }
   for (uint32_t i = 0; i < k->group->n; i++)
     if (!is_map(r, i)) add_op(r, k->group->nodes[i]);
 }

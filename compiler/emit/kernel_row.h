@@ -31,6 +31,8 @@ typedef struct RowKernel {
   ColumnTile tile;
   RowWalk walk;    /* used if the kernel reduces no columns */
   uint32_t vector; /* elements that a thread processes at once, for rows and for columns */
+  const char *width; /* `vector` as text; "vector_width" if `odd` */
+  bool odd;          /* vectors do not divide the row: Note [odd rows] */
   bool flat;       /* row_is_flat: elementwise nodes are computed once a row */
   RowOp *ops;
   uint32_t n_ops;
@@ -55,6 +57,7 @@ void row_open_elements(const RowKernel *r, const Uses *uses, const Chain *elemen
 void row_open_near(const RowKernel *r);
 /* Declares `i` inside a loop. Called only if the loop uses `i`. */
 void row_put_index(const RowKernel *r);
+bool row_index_has_i(const char *index);
 bool row_loads_at_index(const Chain *ch);
 /* Opens the loop over the elements of the vector. */
 void row_open_vector(const RowKernel *r);
@@ -63,7 +66,7 @@ void row_open_vector(const RowKernel *r);
 void row_put_loads(const RowKernel *r, const Chain *ch, bool outside);
 /* Declares the vectors that the nodes of a loop store at `index`. */
 void row_put_results(const RowKernel *r, const bool *needed, const char *index);
-/* Draws the random numbers of the needed nodes. */
+/* Draws vectors of the random numbers of the needed nodes, unless vectors are not aligned: odd. */
 void row_put_draws(const RowKernel *r, const bool *needed, const char *index);
 /* True if the reduction is a sum that restarts after each stretch: Note [long sums]. */
 bool row_has_stretches(const RowKernel *r, const Use *use);

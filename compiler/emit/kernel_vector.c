@@ -43,23 +43,32 @@ void put_drawn_vector(Kernel *k, const Node *n, uint32_t width, const char *inde
        key_text(k, n), index, width);
 }
 
-static void put(Kernel *k, const char *what, uint32_t width, uint32_t argument, const char *index)
+static void put(Kernel *k, const char *what, const char *width, uint32_t argument, const char *index)
 {
   if (find_vector(k, argument, index)) return;
   Vector v = {argument, index, vector_name(k, argument), false};
   vec_push(k->c->arena, &k->vectors, v);
-  EMIT(k->p, "%s(%u, %s, %s, %s + %s);\n", what, width, element_type(&k->args.at[argument]), v.name,
+  EMIT(k->p, "%s(%s, %s, %s, %s + %s);\n", what, width, element_type(&k->args.at[argument]), v.name,
        k->arg_names[argument], index);
 }
 
-void put_vector(Kernel *k, uint32_t width, uint32_t argument, const char *index)
+const char *result_index(const Kernel *k, uint32_t argument, const char *index)
+{
+  const KernelArg *a = argument < k->args.n ? &k->args.at[argument] : NULL;
+  bool pitched = a && a->value.id && ir_node(k->g, a->value)->pitch;
+  const char *other = pitched ? k->pitched_index : k->dense_index;
+  return other && strcmp(index, "i") == 0 ? other : index;
+}
+
+void put_vector(Kernel *k, const char *width, uint32_t argument, const char *index)
 {
   if (argument < k->args.n) put(k, "VECTOR_LOAD", width, argument, index);
 }
 
-void put_result_vector(Kernel *k, bool adds, uint32_t width, uint32_t argument, const char *index)
+void put_result_vector(Kernel *k, bool adds, const char *width, uint32_t argument, const char *index)
 {
   if (argument == k->args.n) return;
+  index = result_index(k, argument, index);
   put(k, adds ? "VECTOR_LOAD" : "VECTOR_ROOM", width, argument, index);
   find_vector(k, argument, index)->stored = true;
 }

@@ -40,10 +40,11 @@ const char *put_operands(Template *t, uint32_t input)
     if (needs(k, x, k->group->nodes[i])) chain_add(ch, k->group->nodes[i]);
   chain_use(ch, x, "i", 1);
   k->vectors.n = 0;
+  const char *width = arena_printf(k->c->arena, "%u", t->windows.vector);
   for (uint32_t i = 0; i < ch->loads.n; i++) {
     const Load *l = &ch->loads.at[i];
     if (strcmp(l->index, "0") != 0)
-      put_vector(k, t->windows.vector, argument_of(k, l->value), l->index);
+      put_vector(k, width, argument_of(k, l->value), l->index);
   }
   return NULL;
 }

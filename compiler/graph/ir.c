@@ -275,6 +275,21 @@ int64_t ir_bytes(const Compile *c, const Node *n)
   return ir_elements(n) * ir_dtype_size(c, n->dtype);
 }
 
+int64_t ir_row(const Node *n)
+{
+  return n->pitch || !n->rank ? n->pitch : n->dim[n->rank - 1];
+}
+
+int64_t ir_room(const Node *n)
+{
+  return n->pitch ? dims_product(n->dim, n->rank - 1u) * n->pitch : ir_elements(n);
+}
+
+int64_t ir_room_bytes(const Compile *c, const Node *n)
+{
+  return ir_room(n) * ir_dtype_size(c, n->dtype);
+}
+
 bool ir_same_dims(const Node *a, const Node *b)
 {
   return a->rank == b->rank && memcmp(a->dim, b->dim, b->rank * sizeof *b->dim) == 0;

@@ -84,6 +84,7 @@ typedef struct Node {
   bool folded;     /* pass fuse: a cast or expand that its readers apply when they load */
   ampc_ref place;  /* pass memory: where its bytes are */
   Value over;      /* pass memory: the input whose bytes the node reuses, or 0 */
+  int64_t pitch;   /* pass memory: elements from row to row, with a gap; 0: no gaps, Note [pitch] */
   const struct OpInfo *row; /* the row of an own op, own.h; NULL: the op table has it */
 } Node;
 

@@ -12,6 +12,7 @@
 #include "compiler/command/command.h"
 #include "compiler/graph/shares.h"
 #include "pack.h"
+#include "pitch.h"
 #include "passes.h"
 #include "reuse.h"
 #include "ampc_state.h"
@@ -304,7 +305,7 @@ static void add_value_room(Placement *p, uint32_t id, const Life *lives, bool *t
   uint32_t over = p->room[n->over.id];
   if (!over) {
     n->over = (Value){0};
-    add_room(p, &n->place, ir_bytes(p->c, n), lives[id].first, last);
+    add_room(p, &n->place, ir_room_bytes(p->c, n), lives[id].first, last);
     p->room[id] = p->rooms.n;
     return;
   }
@@ -366,6 +367,7 @@ bool pass_memory(Compile *c)
     find_lives(g, (uint16_t)b, g->groups.n, lives, readers);
   find_lives_of_loops(c, lives);
   place_gradients(c, readers);
+  if (c->options.optimize || !is_cpu_target(c)) pitch_rows(c, lives);
   for (uint32_t b = 0; b < g->blocks.n; b++) place_block(&p, (uint16_t)b, lives);
   place_aliases(g);
   g->facts |= IR_PLACED;

@@ -28,7 +28,7 @@ static void add_value(UseList *l, Value v, bool written)
   if (!v.id) return;
   Value root = owner_of(l->c->graph, v);
   const Node *n = ir_node(l->c->graph, root);
-  add(l, root, n->place, ir_bytes(l->c, n), written);
+  add(l, root, n->place, ir_room_bytes(l->c, n), written);
 }
 
 /* Adds the scratch space of a command as written. No later command reads it. */
@@ -54,7 +54,7 @@ static void kernel_uses(UseList *l, uint32_t group)
     if (!a->value.id) continue;
     Value v = owner_of(l->c->graph, a->value);
     add_value(l, a->over, false);
-    add(l, v, a->place, ir_bytes(l->c, ir_node(l->c->graph, v)), a->role == ARG_out);
+    add(l, v, a->place, ir_room_bytes(l->c, ir_node(l->c->graph, v)), a->role == ARG_out);
   }
   add_scratch(l, group, group_workspace(l->c, group));
 }

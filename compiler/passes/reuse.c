@@ -70,7 +70,7 @@ static bool dies_for(const Graph *g, Value x, const Node *out, const Life *lives
 {
   const Node *from = ir_node(g, x);
   return x.id && from->group && from->group != out->group && lives[x.id].last == out->group &&
-         from->dtype == out->dtype && ir_same_dims(from, out);
+         from->dtype == out->dtype && ir_same_dims(from, out) && from->pitch == out->pitch;
 }
 
 Value value_to_reuse(Compile *c, Value v, const Life *lives, const bool *taken)
