@@ -1,4 +1,5 @@
-/* CUDA: counters that a block keeps in shared memory. cpu.h defines the same names for the CPU. */
+/* CUDA: counters that a block keeps in shared memory, and rows whose length is odd. cpu.h defines the
+ * same names for the CPU. */
 
 // --- COUNTERS
 /* Declares n counters of a block and sets them to 0. COUNT adds 1 to counter k for element j of a

@@ -7,7 +7,7 @@
  * result do. A row of 50,257 elements has a pitch of 50,264, in every type.
  *
  * Only products, row ops and elementwise nodes may meet such a value: their operands have strides.
- * Every view of the value must keep its rows, and the user must not see it. Gaps take at most an
+ * Their views must keep the rows of the value, and the user must not see it. Gaps take at most an
  * eighth of the value's bytes, or a few of them. An elementwise kernel is fastest if all its values
  * have the same gaps (Note [gaps] in walk.c). So if it meets one such value, its others get gaps,
  * too. */
@@ -60,15 +60,18 @@ static bool writes_rows(const Graph *g, const Group *p, Value v)
   return tmpl == TMPL_gemm || (tmpl == TMPL_map && ir_same_dims(n, ir_node(g, p->nodes[0])));
 }
 
-/* True if v of part p reads input k, whose bytes are those of x, row by row. */
+/* True if v of part p reads input k, whose bytes are those of x, row by row. A probe knows where the
+ * rows of a flat view are: probes must not change the order of a product's sums. */
 static bool reads_rows(const Graph *g, const Group *p, Value v, uint32_t k, const Node *x)
 {
-  const Node *n = ir_node(g, v);
-  if (op_has(n, T_crosses) || !works_by_rows(g, p)) return false;
+  const Node *n = ir_node(g, v), *shape = value_shape(g, n->in[k]);
+  if (n->op == OP_ranges) return true;
+  if (op_has(n, T_crosses) || !works_by_rows(g, p) || columns_of(shape) != columns_of(x))
+    return false;
   if (op_of(n)->tmpl == TMPL_gemm) return k < 2;
   if (op_of(n)->tmpl == TMPL_row)
     return op_of(n)->code.reads_element[k] && !op_of(n)->code.reads_row_value[k] &&
-           ir_same_dims(ir_node(g, n->in[0]), value_shape(g, n->in[k]));
+           ir_same_dims(ir_node(g, n->in[0]), shape);
   return reads_in_order(g, v, k) && columns_of(node_walked(g, v)) == columns_of(x);
 }
 
@@ -90,16 +93,13 @@ static bool meet(Pitches *t, const Group *p)
   return false;
 }
 
-/* Views and folded nodes must keep the rows; a result of the block must have no gaps. */
+/* Results of the block and values that readers load through a move must have no gaps. */
 static void meet_views(Pitches *t)
 {
   for (uint32_t id = 1; id < t->g->nodes.n; id++) {
     const Node *n = ir_node(t->g, (Value){id});
-    bool alias = op_of(n)->tmpl == TMPL_alias;
-    if (!alias && !n->folded) continue;
-    Value x = value_root(t->g, (Value){id});
-    bool keeps = alias ? columns_of(n) == columns_of(ir_node(t->g, x)) : op_has(n, T_casts);
-    if (!keeps || op_has(n, T_kept)) t->fits[x.id] = false;
+    if (op_has(n, T_kept) || (n->folded && !op_has(n, T_casts)))
+      t->fits[value_root(t->g, (Value){id}).id] = false;
   }
 }
 
@@ -155,9 +155,8 @@ void pitch_rows(Compile *c, const Life *lives)
   for (uint32_t id = 1; id < g->nodes.n; id++) {
     Node *n = ir_node(g, (Value){id});
     uint32_t root = value_root(g, (Value){id}).id;
-    bool alias = op_of(n)->tmpl == TMPL_alias;
+    bool rows = !n->folded && columns_of(n) == columns_of(ir_node(g, (Value){root}));
     n->pitch = 0;
-    if ((root == id || alias) && t.fits[root] && t.wanted[root])
-      n->pitch = ampc_round_up(columns_of(n), STEP);
+    if (rows && t.fits[root] && t.wanted[root]) n->pitch = ampc_round_up(columns_of(n), STEP);
   }
 }

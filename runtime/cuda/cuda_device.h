@@ -123,7 +123,10 @@ ampc_status cuda_gemm(Device *d, const ampc_gemm *g, const GemmOperands *at);
 
 /* ---- the relu of products whose library loses NaN: relu.c ---- */
 
-ampc_status cuda_relu(CudaDevice *d, ampc_dtype type, void *x, int64_t n); /* in place */
+typedef struct Rows {
+  int64_t count, columns, gap; /* gap: elements between two rows */
+} Rows;
+ampc_status cuda_relu(CudaDevice *d, ampc_dtype type, void *x, const Rows *rows); /* in place */
 
 /* ---- convolutions: conv_choice.c, by own kernels: conv.c ---- */
 

@@ -82,17 +82,18 @@ static ampc_status one_by_one(CudaDevice *d, const ampc_gemm *g, GemmOperands at
   return status;
 }
 
-/* Applies a relu that the library cannot compute, or computes wrongly, to a contiguous result. */
+/* Applies a relu that the library cannot compute, or computes wrongly, to a result whose rows are
+ * equally far apart. */
 static ampc_status relu_afterwards(CudaDevice *d, const ampc_gemm *g, GemmOperands at,
                                    bool *out_refused)
 {
   ampc_gemm rest = *g;
   rest.relu = false;
-  *out_refused = g->ldc != g->n || (g->batch > 1 && g->stride_c != g->m * g->n);
+  *out_refused = g->batch > 1 && g->stride_c != g->m * g->ldc;
   if (*out_refused) return AMPC_OK;
   ampc_status status = by_library(d, &rest, at, out_refused);
   if (status || *out_refused) return status;
-  return cuda_relu(d, g->c_type, at.c, g->batch * g->m * g->n);
+  return cuda_relu(d, g->c_type, at.c, &(Rows){g->batch * g->m, g->n, g->ldc - g->n});
 }
 
 /* ---- the call ---- */

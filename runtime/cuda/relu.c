@@ -6,10 +6,10 @@
 
 /* The bits of negative numbers, read as integers, are a range from the one after -0 to -inf:
  * `count` values from `first` on. NaN and -0 are outside and stay, as in ampc_relu. One thread per
- * element. */
+ * element. Rows of `columns` elements have gaps of `gap` elements between them. */
 #define RELU(BITS, BYTES)                                                                          \
   ".visible .entry ampc_relu" BITS "(.param .u64 x_, .param .u64 n_, .param .u64 first_,\n"        \
-  "                            .param .u64 count_)\n"                                              \
+  "                            .param .u64 count_, .param .u64 columns_, .param .u64 gap_)\n"      \
   "{\n"                                                                                            \
   "  .reg .pred %outside;\n"                                                                       \
   "  .reg .u32 %block, %size, %thread;\n"                                                          \
@@ -25,6 +25,10 @@
   "  add.u64 %i, %i, %t;\n"                                                                        \
   "  setp.ge.u64 %outside, %i, %n;\n"                                                              \
   "  @%outside bra done;\n"                                                                        \
+  "  ld.param.u64 %wide, [columns_];\n"                                                            \
+  "  div.u64 %t, %i, %wide;\n"                                                                     \
+  "  ld.param.u64 %wide, [gap_];\n"                                                                \
+  "  mad.lo.u64 %i, %t, %wide, %i;\n"                                                              \
   "  cvta.to.global.u64 %x, %x;\n"                                                                 \
   "  mad.lo.u64 %x, %i, " BYTES ", %x;\n"                                                          \
   "  ld.param.u64 %wide, [first_];\n"                                                              \
@@ -59,13 +63,14 @@ static Format format_of(const CudaDevice *d, ampc_dtype type)
   return (Format){(int)size * 8, sign + 1, sign - (1ull << mantissa)};
 }
 
-ampc_status cuda_relu(CudaDevice *d, ampc_dtype type, void *x, int64_t n)
+ampc_status cuda_relu(CudaDevice *d, ampc_dtype type, void *x, const Rows *rows)
 {
   Format f = format_of(d, type);
   char kernel[16];
   snprintf(kernel, sizeof kernel, "ampc_relu%d", f.bits);
   CuPointer at = cuda_address(x);
-  uint64_t elements = (uint64_t)n;
-  void *arguments[] = {&at, &elements, &f.first, &f.count};
+  int64_t n = rows->count * rows->columns;
+  uint64_t elements = (uint64_t)n, columns = (uint64_t)rows->columns, gap = (uint64_t)rows->gap;
+  void *arguments[] = {&at, &elements, &f.first, &f.count, &columns, &gap};
   return cuda_run_own(d, OWN_RELU, kernel, (n + OWN_BLOCK - 1) / OWN_BLOCK, arguments);
 }

@@ -12,7 +12,8 @@
 
 enum { BLOCK = 256 };
 
-/* Sets x[i] to 0 if its bits are in [first, first + count). Arguments: x, n, first, count. */
+/* Sets element i, of n, to 0 if its bits are in [first, first + count). Arguments: x, n, first, count,
+ * columns, gap. */
 #define TWIN(NAME, TYPE)                                                                           \
   static void NAME(void *const *arguments, unsigned block, unsigned n_blocks)                      \
   {                                                                                                \
@@ -20,8 +21,11 @@ enum { BLOCK = 256 };
     TYPE *x = arguments[0];                                                                        \
     uint64_t n = (uint64_t)arguments[1], end = (block + (uint64_t)1) * BLOCK;                      \
     TYPE first = (TYPE)(uint64_t)arguments[2], count = (TYPE)(uint64_t)arguments[3];               \
-    for (uint64_t i = block * (uint64_t)BLOCK; i < end && i < n; i++)                              \
-      if ((TYPE)(x[i] - first) < count) x[i] = 0;                                                  \
+    uint64_t columns = (uint64_t)arguments[4], gap = (uint64_t)arguments[5];                       \
+    for (uint64_t i = block * (uint64_t)BLOCK; i < end && i < n; i++) {                            \
+      TYPE *at = x + i + i / columns * gap;                                                        \
+      if ((TYPE)(*at - first) < count) *at = 0;                                                    \
+    }                                                                                              \
   }
 TWIN(relu16, uint16_t)
 TWIN(relu32, uint32_t)
@@ -109,9 +113,9 @@ static void bias(void *const *p, unsigned block, unsigned n_blocks)
 
 #define KERNEL(TWIN, BYTES)                                                                        \
   {                                                                                                \
-    "ampc_" #TWIN, TWIN, 4, (const unsigned char[])                                                \
+    "ampc_" #TWIN, TWIN, 6, (const unsigned char[])                                                \
     {                                                                                              \
-      BYTES, A_NUMBER, A_NUMBER, A_NUMBER                                                          \
+      BYTES, A_NUMBER, A_NUMBER, A_NUMBER, A_NUMBER, A_NUMBER                                      \
     }                                                                                              \
   }
 static const MockKernel relus[] = {

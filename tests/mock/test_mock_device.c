@@ -445,22 +445,27 @@ static int batch_one_by_one(void)
 
 /* ---- NaN through a relu ---- */
 
-/* Checks that a NaN stays. The first of three rows is NaN because of one of its operands. */
-static int keep_nan(const char *lost)
+/* Checks that a NaN stays. The first of three rows is NaN because of one of its operands. `gap`:
+ * elements between the rows of the result. */
+static int keep_nan(const char *lost, int gap)
 {
   ampc_gemm g = small_product();
   char bytes[NUMBERS * 2];
+  const int row = N + gap, all = BATCH * M * row;
   g.relu = true;
+  g.ldc = row;
+  g.stride_c = M * row;
   setenv("MOCK_BLAS_LOSE", lost, 1);
   open_all();
   put_numbers();
   put(A, (float[]){NAN}, 1);
   ampc_status status = device->ops->step(device, 0, state, multiply, &g);
-  MUST(device->ops->copy_out(device, bytes, place(C), BATCH * M * N * 2) == AMPC_OK);
-  convert_widen(AMPC_F16, bytes, numbers.c, BATCH * M * N);
+  MUST(device->ops->copy_out(device, bytes, place(C), all * 2) == AMPC_OK);
+  convert_widen(AMPC_F16, bytes, numbers.c, all);
   for (int j = 0; j < N; j++) CHECK_MSG(isnan(numbers.c[j]), "NaN became %g", numbers.c[j]);
-  for (int i = N; i < BATCH * M * N; i++) {
-    float want = expected_at(&g, i / (M * N), i / N % M, i % N);
+  for (int i = row; i < all; i++) {
+    if (i % row >= N) continue;
+    float want = expected_at(&g, i / (M * row), i / row % M, i % row);
     CHECK_MSG(numbers.c[i] == want, "[%d]: %g, expected %g", i, numbers.c[i], want);
   }
   fprintf(stderr, "modules: %ld\n", mock_count("modules"));
@@ -471,23 +476,28 @@ static int keep_nan(const char *lost)
 
 static int nan_kept(void)
 {
-  return keep_nan("0");
+  return keep_nan("0", 0);
 }
 
 static int nan_lost_by_some(void)
 {
-  return keep_nan("3");
+  return keep_nan("3", 0);
 }
 
 static int nan_lost_by_all(void)
 {
-  return keep_nan("100");
+  return keep_nan("100", 0);
+}
+
+static int nan_lost_with_gaps(void)
+{
+  return keep_nan("100", 2);
 }
 
 static int nan_lost_in_a_batch(void)
 {
   setenv("MOCK_BLAS_ALONE", "1", 1);
-  return keep_nan("100");
+  return keep_nan("100", 0);
 }
 
 /* Checks numbers of each kind and type: relu turns negative ones into 0 and changes no others. */
@@ -505,7 +515,7 @@ static int own_relu(void)
     for (int i = 0; i < COUNT * 40; i++) x[i] = in[i % COUNT];
     convert_narrow(types[t], x, bytes, COUNT * 40);
     MUST(device->ops->copy_in(device, room, bytes, COUNT * 40 * size) == AMPC_OK);
-    MUST(cuda_relu(cuda_of(device), types[t], room, n) == AMPC_OK);
+    MUST(cuda_relu(cuda_of(device), types[t], room, &(Rows){1, n, 5}) == AMPC_OK);
     MUST(device->ops->copy_out(device, bytes, room, COUNT * 40 * size) == AMPC_OK);
     convert_widen(types[t], bytes, y, COUNT * 40);
     for (int i = 0; i < COUNT * 40; i++) {
@@ -575,6 +585,7 @@ static const Case cases[] = {
     {"NaN through a relu", nan_kept, 0, "modules: 0"},
     {"NaN that some algorithms lose", nan_lost_by_some, 0, "modules: 0"},
     {"NaN that all algorithms lose", nan_lost_by_all, 0, "modules: 1"},
+    {"NaN that all lose, rows with gaps", nan_lost_with_gaps, 0, "modules: 1"},
     {"and in a batch one by one", nan_lost_in_a_batch, 0, "modules: 1"},
     {"a relu of our own", own_relu, 0, NULL},
     {"its text", relu_text, 0, NULL},
