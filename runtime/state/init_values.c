@@ -63,29 +63,47 @@ static double element(const ampc_param *p, Draw d, int64_t i)
 
 /* Gram-Schmidt makes the vectors of a matrix orthogonal one after the other. TOGETHER vectors are
  * processed at a time and stored interleaved, so that one pass over a finished vector subtracts it
- * from all of them. */
-enum { TOGETHER = 8 };
+ * from all of them. A pass that subtracts one vector also computes the dot products with the next
+ * one, because memory limits the speed. The first pass subtracts 0 times a vector. */
+enum { TOGETHER = 8, PAIRS = TOGETHER / 2 };
+typedef double Pair __attribute__((vector_size(16), aligned(8), may_alias));
+typedef struct Dots {
+  Pair of[PAIRS];
+} Dots;
 
-/* Subtracts from each of the interleaved vectors its component along q. */
-static void take_from_all(double *some, const double *q, int64_t size)
+/* Subtracts its dot product times q from each of the interleaved vectors. Returns their dot
+ * products with `next`. */
+static Dots take_from_all(double *some, const double *q, Dots dot, const double *next, int64_t size)
 {
-  double dot[TOGETHER] = {0};
+  Dots sum = {{{0}}};
   for (int64_t i = 0; i < size; i++)
-    for (int k = 0; k < TOGETHER; k++) dot[k] += some[i * TOGETHER + k] * q[i];
-  for (int64_t i = 0; i < size; i++)
-    for (int k = 0; k < TOGETHER; k++) some[i * TOGETHER + k] -= dot[k] * q[i];
+    for (int k = 0; k < PAIRS; k++) {
+      Pair *at = (Pair *)(some + i * TOGETHER) + k;
+      *at -= dot.of[k] * q[i];
+      sum.of[k] += *at * next[i];
+    }
+  return sum;
 }
 
-/* Subtracts from v its component along q. The dot product uses several independent sums. */
-static void take(double *v, const double *q, int64_t size)
+/* Subtracts dot times q from v. Returns the dot product of v and `next`, as several independent
+ * sums that are added at the end. */
+static double take(double *v, const double *q, double dot, const double *next, int64_t size)
 {
-  double part[TOGETHER] = {0}, dot = 0;
+  Dots part = {{{0}}};
   int64_t whole = size - size % TOGETHER;
   for (int64_t i = 0; i < whole; i += TOGETHER)
-    for (int k = 0; k < TOGETHER; k++) part[k] += v[i + k] * q[i + k];
-  for (int64_t i = whole; i < size; i++) dot += v[i] * q[i];
-  for (int k = 0; k < TOGETHER; k++) dot += part[k];
-  for (int64_t i = 0; i < size; i++) v[i] -= dot * q[i];
+    for (int k = 0; k < PAIRS; k++) {
+      Pair *at = (Pair *)(v + i) + k;
+      *at -= dot * ((const Pair *)(q + i))[k];
+      part.of[k] += *at * ((const Pair *)(next + i))[k];
+    }
+  double sum = 0;
+  for (int64_t i = whole; i < size; i++) {
+    v[i] -= dot * q[i];
+    sum += v[i] * next[i];
+  }
+  for (int k = 0; k < TOGETHER; k++) sum += part.of[k / 2][k % 2];
+  return sum;
 }
 
 static void normalise(double *v, int64_t size)
@@ -95,16 +113,20 @@ static void normalise(double *v, int64_t size)
   for (int64_t i = 0; i < size; i++) v[i] /= sqrt(norm);
 }
 
-/* Finishes vectors [first, first + n) of v, whose components along earlier vectors were subtracted
- * before. Subtracts their components along each other, then all components a second time because of
+/* Finishes vector k of v, whose components along the vectors before `first` were subtracted before.
+ * Subtracts its components along the others before it, then all components a second time because of
  * rounding. */
-static void finish_some(double *v, int64_t first, int64_t n, int64_t size)
+static void finish(double *v, int64_t first, int64_t k, int64_t size)
 {
-  for (int64_t k = first; k < first + n; k++) {
-    for (int64_t j = first; j < k; j++) take(v + k * size, v + j * size, size);
-    for (int64_t j = 0; j < k; j++) take(v + k * size, v + j * size, size);
-    normalise(v + k * size, size);
+  const double *q = v;
+  double dot = 0;
+  for (int64_t n = first; n < 2 * k; n++) {
+    const double *next = v + (n < k ? n : n - k) * size;
+    dot = take(v + k * size, q, dot, next, size);
+    q = next;
   }
+  take(v + k * size, q, dot, q, size);
+  normalise(v + k * size, size);
 }
 
 /* Makes `count` vectors v of `size` elements orthogonal. some: memory for TOGETHER of them. */
@@ -115,10 +137,14 @@ static void make_orthogonal(double *v, double *some, int64_t count, int64_t size
     for (int64_t i = 0; i < size; i++)
       for (int64_t k = 0; k < TOGETHER; k++)
         some[i * TOGETHER + k] = k < n ? v[(first + k) * size + i] : 0;
-    for (int64_t j = 0; j < first; j++) take_from_all(some, v + j * size, size);
+    Dots dot = {{{0}}};
+    for (int64_t j = 0; j <= first; j++) {
+      const double *q = v + (j > 0 ? j - 1 : 0) * size;
+      dot = take_from_all(some, q, dot, j < first ? v + j * size : q, size);
+    }
     for (int64_t k = 0; k < n; k++)
       for (int64_t i = 0; i < size; i++) v[(first + k) * size + i] = some[i * TOGETHER + k];
-    finish_some(v, first, n, size);
+    for (int64_t k = first; k < first + n; k++) finish(v, first, k, size);
   }
 }
 
