@@ -1,6 +1,12 @@
 /* CUDA: counters that a block keeps in shared memory, and rows whose length is odd. cpu.h defines the
  * same names for the CPU. */
 
+// --- round_f16
+DEVICE real round_f16(real x)
+{
+  return from_f16(to_f16(x));
+}
+
 // --- COUNTERS
 /* Declares n counters of a block and sets them to 0. COUNT adds 1 to counter k for element j of a
  * vector. After counting, EACH_COUNTER loops over the counters and COUNTED(name, k) reads one. */

@@ -47,14 +47,15 @@ typedef unsigned short f16;
 typedef unsigned short bf16;
 
 // --- from_f16
-/* NaN keeps its bits; its bits on CUDA are unspecified. */
+/* NaN becomes quiet, as in x86; its bits on CUDA are unspecified. */
 DEVICE real from_f16(f16 h)
 {
   unsigned sign = (unsigned)(h & 0x8000u) << 16;
   unsigned bits = (unsigned)(h & 0x7fffu) << 13;
   unsigned exponent = bits & 0x0f800000u;
   unsigned normal = bits + 0x38000000u;  /* the exponent bias of f32 is larger by 112 */
-  unsigned special = bits | 0x7f800000u; /* inf and NaN */
+  unsigned special = bits + 0x70000000u; /* inf and NaN */
+  special |= bits > 0x0f800000u ? 0x00400000u : 0u;
   unsigned tiny = float_bits(bits_float(bits + 0x38800000u) - bits_float(0x38800000u));
   unsigned magnitude = exponent == 0x0f800000u ? special : normal;
   magnitude = exponent == 0u ? tiny : magnitude;
@@ -86,15 +87,36 @@ DEVICE real from_bf16(bf16 h)
 /* Rounds to nearest, ties to even. NaN becomes 0x7fff, as in cvt.rn.bf16.f32. */
 DEVICE bf16 to_bf16(real value)
 {
-  unsigned x = float_bits((float)value);
-  unsigned h = (x + 0x7fffu + ((x >> 16) & 1u)) >> 16;
-  return (bf16)((x & 0x7fffffffu) > 0x7f800000u ? 0x7fffu : h);
+  unsigned x = float_bits((float)value), nan = 0u - (value != value);
+  x = (x & ~nan) | (nan & 0x7fff0000u); /* gcc does not vectorise some loops with a ? b : c here */
+  return (bf16)((x + 0x7fffu + ((x >> 16) & 1u)) >> 16);
+}
+
+// --- to_rounded_bf16
+/* Returns to_bf16(value) of a value that round_bf16 has returned. */
+DEVICE bf16 to_rounded_bf16(real value)
+{
+  return (bf16)(float_bits((float)value) >> 16);
 }
 
 // --- int64_t
 /* Declares functions and types that the text of an op of the job may use. */
 #include <math.h>
 #include <stdint.h>
+
+// --- round_f16
+/* Returns from_f16(to_f16(value)) without shifts and comparisons of sizes. `step` is a number whose
+ * ulp is that of value as f16, or 2^-24 for subnormals. Adding 1.5 times such a power of two rounds
+ * a value of either sign. */
+DEVICE real round_f16(real value)
+{
+  float x = (float)value;
+  unsigned sign = float_bits(x) & 0x80000000u, exponent = float_bits(x) & 0x7f800000u;
+  float step = bits_float((exponent > 0x38800000u ? exponent : 0x38800000u) + 0x06c00000u);
+  unsigned bits = float_bits((x + step) - step) | sign; /* the sign of a zero */
+  bits = (float_bits(x) & 0x7fffffffu) >= 0x477ff000u ? sign | 0x7f800000u : bits;
+  return (real)bits_float(x != x ? 0x7fffe000u : bits);
+}
 
 // --- round_bf16
 DEVICE real round_bf16(real x)
@@ -154,6 +176,72 @@ DEVICE long long block_share(long long n, unsigned k)
 // --- VECTOR_WIDTH
 /* The number of elements of the vector. */
 #define VECTOR_WIDTH(n) vector_width
+
+// --- vector_f16
+/* Note [wide vectors]: gcc 12 does not vectorise the processor's conversions of f16; without them a
+ * conversion needs 13 to 16 instructions. So vectors of f16 are converted as a whole before and
+ * after the loop over their elements, which have the type real. With and without F16C the bits are
+ * the same. */
+#ifdef __AVX512F__
+#  define VECTOR_F16 16
+#elif defined __F16C__
+#  define VECTOR_F16 8
+#endif
+#ifdef VECTOR_F16
+typedef float vector_f16 __attribute__((vector_size(4 * VECTOR_F16), aligned(4), may_alias));
+typedef int vector_f16_bits __attribute__((vector_size(4 * VECTOR_F16)));
+typedef f16 vector_f16_stored[VECTOR_F16];
+#endif
+
+// --- vector_widen_rest
+static __attribute__((noinline)) void vector_widen_rest(real *to, const f16 *from, int n)
+{
+  for (int j = 0; j < n; j++) to[j] = from_f16(from[j]);
+}
+
+// --- vector_narrow_rest
+static __attribute__((noinline)) void vector_narrow_rest(f16 *to, const real *from, int n)
+{
+  for (int j = 0; j < n; j++) to[j] = to_f16(from[j]);
+}
+
+// --- WIDE_LOAD
+/* As VECTOR_LOAD, but name[j] is real: Note [wide vectors]. */
+#define WIDE_LOAD(n, T, name, from)                                                                \
+  real name[VECTOR_MOST];                                                                          \
+  vector_widen(name, from, vector_width)
+DEVICE void vector_widen(real *to, const f16 *from, int n)
+{
+  int j = 0;
+#ifdef VECTOR_F16
+  for (; j + VECTOR_F16 <= n; j += VECTOR_F16) {
+    vector_f16 x;
+    __asm__("vcvtph2ps %1, %0" : "=x"(x) : "m"(*(const vector_f16_stored *)(from + j)));
+    *(vector_f16 *)(to + j) = x;
+  }
+#endif
+  if (j < n) vector_widen_rest(to + j, from + j, n - j);
+}
+
+// --- WIDE_ROOM
+/* As VECTOR_ROOM, but name[j] is real. */
+#define WIDE_ROOM(n, T, name, to) real name[VECTOR_MOST]
+
+// --- WIDE_STORE
+#define WIDE_STORE(to, name) vector_narrow(to, name, vector_width)
+DEVICE void vector_narrow(f16 *to, const real *from, int n)
+{
+  int j = 0;
+#ifdef VECTOR_F16
+  for (; j + VECTOR_F16 <= n; j += VECTOR_F16) {
+    vector_f16 x = *(const vector_f16 *)(from + j);
+    const vector_f16_bits nan = x != x;
+    x = (vector_f16)(((vector_f16_bits)x & ~nan) | (nan & 0x7fffe000));
+    __asm__("vcvtps2ph $0, %1, %0" : "=m"(*(vector_f16_stored *)(to + j)) : "x"(x));
+  }
+#endif
+  if (j < n) vector_narrow_rest(to + j, from + j, n - j);
+}
 
 // --- VECTOR_EACH
 /* Loops over each j of the vector. The loop is not unrolled: gcc would unroll the 16 elements of a

@@ -1,12 +1,6 @@
 /* Functions that kernels call. They build on maths.cuh or maths64.cuh: `real` is float, in some
  * tests double. Marker lines cut this file into helpers, as maths.cuh explains. */
 
-// --- round_f16
-DEVICE real round_f16(real x)
-{
-  return from_f16(to_f16(x));
-}
-
 // --- ampc_to_i64
 /* Rounds towards zero. A value out of range becomes the nearest limit; NaN becomes 0. */
 DEVICE long long ampc_to_i64(real x)

@@ -138,14 +138,15 @@ void put_value(const Kernel *k, Value v, const char *expression, const char *ind
     return;
   }
   bool stored_only = out < k->args.n && !k->looks_ahead && !used_inside(k, v);
-  bool exact = dtype_is_float(n->dtype) && !needs_rounding(k, n);
-  if (!stored_only && !exact) expression = rounded(k, n->dtype, expression);
+  bool exact = dtype_is_float(n->dtype) && !needs_rounding(k, n), rounds = !stored_only && !exact;
+  if (rounds) expression = rounded(k, n->dtype, expression);
   EMIT_STATEMENT(k->p, "const %s t%u = %s; // %%%u %s\n", local_type(n->dtype), v.id, expression,
                  v.id, op_of(n)->name);
   if (out == k->args.n || k->looks_ahead) return;
   const char *name = arena_printf(k->c->arena, "t%u", v.id);
   bool plain = n->dtype == AMPC_I32 || n->dtype == AMPC_F32 || n->dtype == AMPC_I64;
-  EMIT(k->p, "%s = %s;%s\n", element_place(k, out, index), plain ? name : stored(k, n->dtype, name),
+  EMIT(k->p, "%s = %s;%s\n", element_place(k, out, index),
+       plain ? name : stored_at(k, out, index, n->dtype, name, rounds),
        n->over.id ? " // in place" : "");
 }
 

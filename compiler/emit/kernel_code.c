@@ -132,12 +132,15 @@ static Operand literal(const Kernel *k, const Node *n)
 
 const char *element_place(const Kernel *k, uint32_t argument, const char *index)
 {
-  for (uint32_t i = 0; i < k->vectors.n; i++) {
-    const Vector *v = &k->vectors.at[i];
-    if (v->argument == argument && strcmp(v->index, index) == 0)
-      return arena_printf(k->c->arena, "%s[j]", v->name);
-  }
+  const Vector *v = find_vector(k, argument, index);
+  if (v) return arena_printf(k->c->arena, "%s[j]", v->name);
   return arena_printf(k->c->arena, "%s[%s]", k->arg_names[argument], index);
+}
+
+static bool is_wide_at(const Kernel *k, uint32_t argument, const char *index)
+{
+  const Vector *v = find_vector(k, argument, index);
+  return v && v->wide;
 }
 
 /* True if the kernel computes v itself and no earlier loop has stored it. */
@@ -164,7 +167,8 @@ Operand load_operand(const Kernel *k, Value in, const char *index)
   uint32_t i = pointer_of(k, in);
   const KernelArg *a = &k->args.at[i];
   const char *place = element_place(k, i, index);
-  return (Operand){converted(k, "from", a->type, place), dtype_is_float(a->type)};
+  bool wide = is_wide_at(k, i, index);
+  return (Operand){wide ? place : converted(k, "from", a->type, place), dtype_is_float(a->type)};
 }
 
 /* Returns the operand as a real. A literal becomes "R(3.0)" rather than "(real)3". */
@@ -291,4 +295,12 @@ const char *rounded(const Kernel *k, DType d, const char *expression)
 const char *stored(const Kernel *k, DType d, const char *expression)
 {
   return narrowed(k, "to", d == AMPC_BOOL ? AMPC_U8 : d, expression);
+}
+
+const char *stored_at(const Kernel *k, uint32_t argument, const char *index, DType d,
+                      const char *expression, bool is_rounded)
+{
+  if (is_wide_at(k, argument, index)) return expression;
+  bool cuts = is_rounded && is_cpu_target(k->c) && d == AMPC_BF16;
+  return cuts ? narrowed(k, "to_rounded", d, expression) : stored(k, d, expression);
 }

@@ -11,6 +11,7 @@ typedef struct Vector { /* adjacent elements that a thread has in registers: nam
   const char *index; /* the index of the first element */
   const char *name;  /* "x_at" */
   bool stored;       /* the loop stores it */
+  bool wide;         /* its elements are real, whatever their type in memory is */
 } Vector;
 
 typedef struct Kernel { /* the kernel that is being printed */
@@ -90,7 +91,10 @@ void put_vector(Kernel *k, const char *width, uint32_t argument, const char *ind
 /* Prints VECTOR_ROOM for a result, unless it reuses the bytes of a vector that is already there;
  * With `adds`, the result adds to memory and needs VECTOR_LOAD. */
 void put_result_vector(Kernel *k, bool adds, const char *width, uint32_t argument, const char *index);
-/* Prints VECTOR_STORE for the results among the vectors from `first` on. */
+/* Returns the vector that begins there, or NULL. */
+Vector *find_vector(const Kernel *k, uint32_t argument, const char *index);
+/* Prints VECTOR_STORE, for one vector or for the results among the vectors from `first` on. */
+void store_vector(const Kernel *k, const Vector *v);
 void store_vectors(const Kernel *k, uint32_t first);
 /* Prints VECTOR_LOCAL for the random numbers of n, if n draws, and the call that draws them: a call
  * gives four. */
@@ -140,6 +144,9 @@ const char *node_expression(const Kernel *k, const Node *n, const Operand *in, c
 bool needs_rounding(const Kernel *k, const Node *n);
 const char *rounded(const Kernel *k, DType d, const char *expression);
 const char *stored(const Kernel *k, DType d, const char *expression);
+/* Returns `expression` as element_place() stores it. `is_rounded`: it is a result of rounded(). */
+const char *stored_at(const Kernel *k, uint32_t argument, const char *index, DType d,
+                      const char *expression, bool is_rounded);
 
 /* ---- elementwise nodes: kernel_chain.c ---- */
 

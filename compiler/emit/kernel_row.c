@@ -389,8 +389,7 @@ static void store_outside(const RowKernel *r, const bool *needed, uint32_t outsi
     uint32_t argument = needed[i] ? argument_of(k, k->group->nodes[i]) : k->args.n;
     for (uint32_t v = 0; v < outside && argument < k->args.n; v++) {
       const Vector *x = &k->vectors.at[v];
-      if (x->argument == argument && strcmp(x->index, row_index(r)) == 0)
-        EMIT(k->p, "VECTOR_STORE(%s + %s, %s);\n", k->arg_names[argument], x->index, x->name);
+      if (x->argument == argument && strcmp(x->index, row_index(r)) == 0) store_vector(k, x);
     }
   }
 }

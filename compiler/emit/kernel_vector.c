@@ -3,7 +3,7 @@
 #include "kernel_parts.h"
 #include <string.h>
 
-static Vector *find_vector(const Kernel *k, uint32_t argument, const char *index)
+Vector *find_vector(const Kernel *k, uint32_t argument, const char *index)
 {
   for (uint32_t i = 0; i < k->vectors.n; i++)
     if (k->vectors.at[i].argument == argument && strcmp(k->vectors.at[i].index, index) == 0)
@@ -36,20 +36,33 @@ void put_drawn_vector(Kernel *k, const Node *n, uint32_t width, const char *inde
   if (width == 1 || !op_draws(n)) return;
   uint32_t argument = stream_argument(k, n);
   if (drawn_vector(k, argument)) return;
-  Vector v = {argument, index, vector_name(k, argument), false};
+  Vector v = {.argument = argument, .index = index, .name = vector_name(k, argument)};
   vec_push(k->c->arena, &k->vectors, v);
   EMIT(k->p, "VECTOR_LOCAL(%u, real, %s);\n", width, v.name);
   EMIT(k->p, "ampc_%ss(%s, %s, %s, VECTOR_WIDTH(%u));\n", op_of(n)->code.random, v.name,
        key_text(k, n), index, width);
 }
 
-static void put(Kernel *k, const char *what, const char *width, uint32_t argument, const char *index)
+/* True if the vectors of an argument have elements of type real: Note [wide vectors] in cpu.h. A
+ * move that is alone in its kernel copies bytes. */
+static bool is_wide(const Kernel *k, uint32_t argument)
+{
+  bool copies = k->group->n == 1 && op_of(ir_node(k->g, k->group->nodes[0]))->tmpl == TMPL_move;
+  return is_cpu_target(k->c) && k->args.at[argument].type == AMPC_F16 && !copies;
+}
+
+static void put(Kernel *k, bool loads, const char *width, uint32_t argument, const char *index)
 {
   if (find_vector(k, argument, index)) return;
-  Vector v = {argument, index, vector_name(k, argument), false};
+  Vector v = {.argument = argument,
+              .index = index,
+              .name = vector_name(k, argument),
+              .wide = is_wide(k, argument)};
   vec_push(k->c->arena, &k->vectors, v);
-  EMIT(k->p, "%s(%s, %s, %s, %s + %s);\n", what, width, element_type(&k->args.at[argument]), v.name,
-       k->arg_names[argument], index);
+  static const char *const macros[2][2] = {{"VECTOR_ROOM", "VECTOR_LOAD"},
+                                           {"WIDE_ROOM", "WIDE_LOAD"}};
+  EMIT(k->p, "%s(%s, %s, %s, %s + %s);\n", macros[v.wide][loads], width,
+       element_type(&k->args.at[argument]), v.name, k->arg_names[argument], index);
 }
 
 const char *result_index(const Kernel *k, uint32_t argument, const char *index)
@@ -62,22 +75,25 @@ const char *result_index(const Kernel *k, uint32_t argument, const char *index)
 
 void put_vector(Kernel *k, const char *width, uint32_t argument, const char *index)
 {
-  if (argument < k->args.n) put(k, "VECTOR_LOAD", width, argument, index);
+  if (argument < k->args.n) put(k, true, width, argument, index);
 }
 
 void put_result_vector(Kernel *k, bool adds, const char *width, uint32_t argument, const char *index)
 {
   if (argument == k->args.n) return;
   index = result_index(k, argument, index);
-  put(k, adds ? "VECTOR_LOAD" : "VECTOR_ROOM", width, argument, index);
+  put(k, adds, width, argument, index);
   find_vector(k, argument, index)->stored = true;
+}
+
+void store_vector(const Kernel *k, const Vector *v)
+{
+  EMIT(k->p, "%s(%s + %s, %s);\n", v->wide ? "WIDE_STORE" : "VECTOR_STORE",
+       k->arg_names[v->argument], v->index, v->name);
 }
 
 void store_vectors(const Kernel *k, uint32_t first)
 {
-  for (uint32_t i = first; i < k->vectors.n; i++) {
-    const Vector *v = &k->vectors.at[i];
-    if (v->stored)
-      EMIT(k->p, "VECTOR_STORE(%s + %s, %s);\n", k->arg_names[v->argument], v->index, v->name);
-  }
+  for (uint32_t i = first; i < k->vectors.n; i++)
+    if (k->vectors.at[i].stored) store_vector(k, &k->vectors.at[i]);
 }
