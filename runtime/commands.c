@@ -240,11 +240,16 @@ static void run_command(ampc_runtime *rt, const BoundCommand *b, int64_t t)
 /* Runs iteration t of a list of `n` bound commands; `n` includes the commands of bodies. */
 static void run_list(ampc_runtime *rt, const BoundCommand *list, uint32_t n, int64_t t)
 {
-  for (uint32_t i = 0; i < n && !rt->failed; i += 1 + list[i].body) run_command(rt, &list[i], t);
+  for (uint32_t i = 0; i < n && !rt->failed; i += 1 + list[i].body) {
+    if (rt->device->profile && list[i].command->kind != AMPC_REPEAT)
+      runtime_mark(rt, &list[i] - rt->bound);
+    run_command(rt, &list[i], t);
+  }
 }
 
 void commands_run(ampc_runtime *rt, uint32_t block, uint32_t variant)
 {
   const uint32_t *first = &rt->first_bound[step_key(block, variant)];
   run_list(rt, rt->bound + first[0], first[1] - first[0], 0);
+  if (rt->device->profile && !rt->failed) runtime_mark(rt, MARK_END);
 }

@@ -75,16 +75,20 @@ typedef struct DeviceOps {
                         bool *out_there);
   /* Returns the bytes outside the spaces that libraries use for everything that was prepared. */
   int64_t (*library_bytes)(const Device *d);
+  /* Notes for d->profile that `command` (an index in ampc_runtime.bound) begins, and that the one
+   * before it ends; MARK_END: none begins. Called in `body` of `step`. */
+  ampc_status (*mark)(Device *d, int64_t command);
   ampc_status (*wait)(Device *d); /* blocks until all calls are done; reports their errors */
   void (*close)(Device *d);
 } DeviceOps;
 
 struct Device { /* the first member of each device's own struct */
   const DeviceOps *ops;
-  char name[128];   /* "cpu", "cuda:0 NVIDIA H200" */
-  bool host_memory; /* the host can read a space directly */
-  int inputs;       /* halves of INPUT: 1 or 2 */
-  int64_t waits;    /* how often the host blocked until all calls of the device were done */
+  char name[128];          /* "cpu", "cuda:0 NVIDIA H200" */
+  bool host_memory;        /* the host can read a space directly */
+  int inputs;              /* halves of INPUT: 1 or 2 */
+  struct Profile *profile; /* NULL, or where times of commands are kept: profile.h */
+  int64_t waits;           /* how often the host blocked until all calls of the device were done */
 };
 
 /* The device that a name selects. `gpu` is the 1 of "cuda:1", or ANY_GPU. device_read returns false

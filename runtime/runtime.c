@@ -394,16 +394,33 @@ ampc_status ampc_run_step(ampc_runtime *rt, uint32_t block, uint32_t variant)
   rt->last_variant = variant;
   keep_failure(rt, rehearse(rt, block));
   if (rt->failed) return failed(rt);
-  keep_failure(
-      rt, ops->step(rt->device, step_key(block, variant), rt->space[AMPC_STATE], run_commands, &s));
+  double begin = profile_begin(rt);
+  uint32_t key = step_key(block, variant);
+  keep_failure(rt, ops->step(rt->device, key, rt->space[AMPC_STATE], run_commands, &s));
+  profile_since(rt, TIME_step, key, begin);
   return failed(rt);
 }
 
 ampc_status ampc_wait(ampc_runtime *rt)
 {
   NEEDS(rt);
+  double begin = profile_begin(rt);
   keep_failure(rt, rt->device->ops->wait(rt->device));
+  if (!rt->device->host_memory) profile_since(rt, TIME_wait, 0, begin);
   return failed(rt);
+}
+
+ampc_status runtime_profile(ampc_runtime *rt, Profile *p)
+{
+  ampc_status status = ampc_wait(rt);
+  rt->device->profile = p;
+  return status;
+}
+
+void runtime_mark(ampc_runtime *rt, int64_t command)
+{
+  profile_ranges(rt->device->profile, command);
+  keep_failure(rt, rt->device->ops->mark(rt->device, command));
 }
 
 int64_t ampc_waits(const ampc_runtime *rt)

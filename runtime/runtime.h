@@ -2,6 +2,8 @@
 #pragma once
 #include "ampc_rt.h"
 #include "device.h"
+#include "profile.h"
+#include "runtime/plan/clock.h"
 
 enum { ERROR_TEXT = 512 };
 
@@ -80,6 +82,20 @@ ampc_status runtime_set_call(ampc_runtime *rt, int64_t call);
 /* Points space[AMPC_INPUT] to the half that the next batch is copied to. */
 ampc_status runtime_turn_input(ampc_runtime *rt);
 ampc_status runtime_bring(ampc_runtime *rt, int64_t offset, const void *from, int64_t bytes);
+
+/* Notes for the profile that a command begins: DeviceOps.mark. */
+void runtime_mark(ampc_runtime *rt, int64_t command);
+/* A span of the host: profile_since(rt, kind, which, profile_begin(rt)). Without a profile the
+ * clock is not read. */
+static inline double profile_begin(const ampc_runtime *rt)
+{
+  return rt->device->profile ? seconds_now() : 0;
+}
+static inline void profile_since(ampc_runtime *rt, TimeKind kind, uint32_t which, double begin)
+{
+  Profile *p = rt->device->profile;
+  if (p) time_add(&p->host, (TimeSpan){begin, seconds_now(), kind, which});
+}
 
 /* ---- state/averages.c ---- */
 

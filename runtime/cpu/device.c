@@ -6,7 +6,9 @@
 #include "cpu.h"
 #include "runtime/base/signals.h"
 #include "runtime/plan/bytes.h"
+#include "runtime/plan/clock.h"
 #include "runtime/plan/processors.h"
+#include "runtime/profile.h"
 
 typedef struct CpuDevice {
   Device device;
@@ -115,12 +117,19 @@ static int64_t cpu_library_bytes(const Device *d)
   return gemm_cache_bytes(cpu->products) + conv_cache_bytes(cpu->convolutions);
 }
 
+static ampc_status cpu_mark(Device *d, int64_t command)
+{
+  profile_mark(d->profile, command, seconds_now());
+  return AMPC_OK;
+}
+
 /* Runs a step. Signal handlers must not run while oneDNN computes: Note [signals]. */
 static ampc_status cpu_step(Device *d, uint32_t key, void *state,
                             ampc_status (*body)(void *context), void *context)
 {
   sigset_t before;
-  (void)d, (void)key, (void)state;
+  (void)key, (void)state;
+  pool_profile(cpu_of(d)->pool, d->profile);
   signals_hold(&before);
   ampc_status status = body(context);
   signals_release(&before);
@@ -183,6 +192,7 @@ static const DeviceOps cpu_ops = {
     .look = cpu_look,
     .looked = cpu_looked,
     .library_bytes = cpu_library_bytes,
+    .mark = cpu_mark,
     .wait = cpu_wait,
     .close = cpu_close,
 };

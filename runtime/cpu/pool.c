@@ -13,8 +13,10 @@
 #include "pool.h"
 #include "runtime/base/out_of_memory.h"
 #include "runtime/base/signals.h"
+#include "runtime/plan/clock.h"
+#include "runtime/profile.h"
 
-enum { SPINS = 2000, LINE = 64, MAX_THREADS = 256 };
+enum { SPINS = 2000, LINE = 64, MAX_THREADS = PROFILE_THREADS };
 
 typedef struct Worker {
   _Alignas(LINE) atomic_uint ticket; /* incremented by the caller: work, or the end */
@@ -30,6 +32,7 @@ struct Pool {
   _Alignas(LINE) atomic_uint pending; /* workers that have not finished the task */
   _Alignas(LINE) PoolTask *task;      /* written before tickets are raised */
   void *context;
+  Profile *profile; /* NULL: no times are kept */
   unsigned n_parts, threads;
   bool quit;
   Worker *workers; /* [threads - 1] */
@@ -83,8 +86,23 @@ static void *work(void *arg)
   for (unsigned seen = 0;; seen++) {
     await_ticket(w, seen);
     if (pool->quit) return NULL;
+    Profile *p = pool->profile;
+    double begin = p ? seconds_now() : 0;
     run_share(pool, w->index);
+    if (p) time_add(&p->thread[w->index], (TimeSpan){begin, seconds_now(), TIME_share, 0});
     atomic_fetch_sub_explicit(&pool->pending, 1, memory_order_release);
+  }
+}
+
+/* Waits for the workers. */
+static void join(Pool *pool)
+{
+  for (int i = 0; atomic_load_explicit(&pool->pending, memory_order_acquire) > 0; i++) {
+    if (i < SPINS) {
+      relax();
+    } else {
+      sched_yield();
+    }
   }
 }
 
@@ -98,13 +116,16 @@ void pool_run(Pool *pool, PoolTask *task, void *context, unsigned n_parts)
   atomic_store_explicit(&pool->pending, helpers, memory_order_relaxed);
   for (unsigned i = 0; i < helpers; i++) raise_ticket(&pool->workers[i]);
   run_share(pool, 0);
-  for (int i = 0; atomic_load_explicit(&pool->pending, memory_order_acquire) > 0; i++) {
-    if (i < SPINS) {
-      relax();
-    } else {
-      sched_yield();
-    }
-  }
+  double begin = pool->profile && helpers ? seconds_now() : 0;
+  join(pool);
+  if (begin > 0)
+    time_add(&pool->profile->thread[0], (TimeSpan){begin, seconds_now(), TIME_wait, 0});
+}
+
+void pool_profile(Pool *pool, Profile *p)
+{
+  pool->profile = p;
+  if (p) p->threads = pool->threads;
 }
 
 /* Starts a thread. False: the system has no more threads; the pool is then smaller. */

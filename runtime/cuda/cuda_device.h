@@ -12,6 +12,16 @@ typedef struct DnnLibrary DnnLibrary;
 typedef struct DnnChoices DnnChoices;
 typedef struct Recording Recording;
 
+typedef struct Mark { /* an event where a command begins; MARK_END: at the end of the step */
+  CuEvent event;
+  int64_t command;
+} Mark;
+typedef struct Marks {
+  Mark *at;
+  uint32_t n, room;
+  bool direct; /* the step runs without a recording */
+} Marks;
+
 /* Texts of PTX with kernels of our own: relu.c contains one, product.ptx and kept.ptx are made from
  * product.cu and kept.cu by NVRTC. */
 typedef enum OwnText { OWN_RELU, OWN_PRODUCT, OWN_KEPT, OWN_COUNT } OwnText;
@@ -35,8 +45,10 @@ typedef struct CudaDevice {
   ProductPlans *products;
   DnnChoices *choices;     /* NULL before the first problem of cuDNN */
   CuModule own[OWN_COUNT]; /* NULL before the first call */
-  Recording *recordings;   /* two per step, one for each half of INPUT */
-  void *kept_state;        /* a copy of STATE while a step is tried out */
+  /* two per step, one for each half of INPUT; then as many with the events of a profile */
+  Recording *recordings;
+  Marks *marks;     /* where a recording keeps its events; NULL: it has none */
+  void *kept_state; /* a copy of STATE while a step is tried out */
 } CudaDevice;
 
 static inline CudaDevice *cuda_of(Device *d)
@@ -174,3 +186,12 @@ ampc_status cuda_step(Device *d, uint32_t key, void *state, ampc_status (*body)(
                       void *context);
 ampc_status cuda_rehearse(Device *d, uint32_t key, void *state, ampc_status (*body)(void *context),
                           void *context);
+
+/* ---- times of commands: times.c ---- */
+
+ampc_status cuda_mark(Device *d, int64_t command);
+/* Waits for the step and adds its commands to the profile. */
+ampc_status marks_read(CudaDevice *d, const Marks *m);
+void marks_free(CudaDevice *d, Marks *m);
+/* Runs a step without a recording, for a tool that shows ranges. */
+ampc_status cuda_step_direct(CudaDevice *d, ampc_status (*body)(void *context), void *context);

@@ -101,6 +101,7 @@ static const DeviceOps cuda_ops = {
     .look = cuda_look,
     .looked = cuda_looked,
     .library_bytes = cuda_library_bytes,
+    .mark = cuda_mark,
     .wait = cuda_wait,
     .close = cuda_close,
 };

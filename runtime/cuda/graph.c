@@ -15,13 +15,16 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include "cuda_device.h"
+#include "runtime/profile.h"
 
 struct Recording {
   CuGraphExec graph; /* NULL before the first step */
   bool rehearsed;
+  Marks marks; /* with a profile */
 };
 
-/* Returns the number of recordings: one for each variant of each block and each half of INPUT. */
+/* Returns the number of recordings without events: one for each variant of each block and each half
+ * of INPUT. */
 static uint32_t n_recordings(const CudaDevice *d)
 {
   return 2 * AMPC_MAX_VARIANTS * d->program->n_blocks;
@@ -29,15 +32,17 @@ static uint32_t n_recordings(const CudaDevice *d)
 
 ampc_status recordings_open(CudaDevice *d)
 {
-  d->recordings = calloc(n_recordings(d) + 1, sizeof *d->recordings);
+  d->recordings = calloc(2 * n_recordings(d) + 1, sizeof *d->recordings);
   if (!d->recordings) return ampc_fail(AMPC_RUN_FAILED, "out of memory for graphs");
   return d->device.ops->alloc(&d->device, d->program->space_bytes[AMPC_STATE], &d->kept_state);
 }
 
 void recordings_close(CudaDevice *d)
 {
-  for (uint32_t i = 0; d->recordings && i < n_recordings(d); i++)
+  for (uint32_t i = 0; d->recordings && i < 2 * n_recordings(d); i++) {
     if (d->recordings[i].graph) d->api->cuGraphExecDestroy(d->recordings[i].graph);
+    marks_free(d, &d->recordings[i].marks);
+  }
   free(d->recordings);
   if (d->kept_state) d->device.ops->release(&d->device, d->kept_state);
 }
@@ -68,7 +73,9 @@ static ampc_status record(CudaDevice *d, Recording *r, ampc_status (*body)(void 
   ampc_status status =
       CUDA(d, cuStreamBeginCapture_v2(d->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
   if (status) return status;
+  d->marks = d->device.profile ? &r->marks : NULL;
   status = body(context);
+  d->marks = NULL;
   CuResult ended = d->api->cuStreamEndCapture(d->stream, &graph);
   if (!status) status = cuda_status(d, ended, "cuStreamEndCapture");
   if (!status) status = CUDA(d, cuGraphInstantiateWithFlags(&r->graph, graph, 0));
@@ -93,13 +100,17 @@ ampc_status cuda_step(Device *device, uint32_t key, void *state, ampc_status (*b
                       void *context)
 {
   CudaDevice *d = cuda_of(device);
-  Recording *r = &d->recordings[2 * key + (uint32_t)d->half];
+  Recording *plain = &d->recordings[2 * key + (uint32_t)d->half];
+  Recording *r = device->profile ? plain + n_recordings(d) : plain;
   ampc_status status = gpu_enter(d);
+  if (!status && device->profile && device->profile->nvtx)
+    return cuda_step_direct(d, body, context);
   if (!status && !r->graph) {
     setup_lock();
-    if (!r->rehearsed) status = try_out(d, state, body, context);
+    if (!plain->rehearsed && !plain->graph) status = try_out(d, state, body, context);
     if (!status) status = record(d, r, body, context);
     setup_unlock();
   }
-  return status ? status : CUDA(d, cuGraphLaunch(r->graph, d->stream));
+  if (!status) status = CUDA(d, cuGraphLaunch(r->graph, d->stream));
+  return !status && device->profile ? marks_read(d, &r->marks) : status;
 }

@@ -36,18 +36,22 @@ static ampc_status run_batch(const Step *s, int64_t *out_samples, ampc_data_posi
   const ampc_program *p = rt->program;
   const ampc_block *b = &p->blocks[s->block];
   const void *base;
+  double begin = profile_begin(rt);
   ampc_status status = s->data->next(s->from, &base, out_samples, out_at);
+  profile_since(rt, TIME_load, s->block, begin);
   if (status) return status;
   int64_t lowest = INT64_MAX;
   for (uint32_t i = 0; i < b->n_sources; i++)
     if (p->sources[b->first_source + i].offset < lowest)
       lowest = p->sources[b->first_source + i].offset;
+  begin = profile_begin(rt);
   status = runtime_turn_input(rt);
   for (uint32_t i = 0; i < b->n_sources && !status; i++) {
     const ampc_source *source = &p->sources[b->first_source + i];
     status = bring_samples(rt, source, (const char *)base + (source->offset - lowest), *out_samples,
                            b->kind == AMPC_INFER ? b->batch : 0);
   }
+  profile_since(rt, TIME_upload, s->block, begin);
   if (!status && b->kind != AMPC_TRAIN) status = runtime_set_call(rt, s->step);
   return status ? status : ampc_run_step(rt, s->block, ampc_variant_at(b, *out_samples, s->step));
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { LONGEST_QUEUE = 1 << 16, POISON = 0xeb };
 
@@ -28,6 +29,8 @@ struct CUevent_st {
   CuStream stream;     /* the stream of the last recording */
   long recorded, done; /* number of recordings; how many of them were reached */
   bool captured;
+  bool timed;
+  struct timespec at; /* when it was last reached */
 };
 
 static CuStream streams;
@@ -246,6 +249,7 @@ CuResult cuEventCreate(CuEvent *out, unsigned flags)
   if (!e) return CUDA_ERROR_OUT_OF_MEMORY;
   e->next = events;
   events = e;
+  e->timed = !(flags & CU_EVENT_DISABLE_TIMING);
   mock_add(COUNT_held, 1);
   *out = e;
   return CUDA_SUCCESS;
@@ -253,7 +257,9 @@ CuResult cuEventCreate(CuEvent *out, unsigned flags)
 
 static CuResult run_event(const Op *op)
 {
-  if (event_exists(op->as.event.event)) op->as.event.event->done = op->as.event.turn;
+  if (!event_exists(op->as.event.event)) return CUDA_SUCCESS;
+  op->as.event.event->done = op->as.event.turn;
+  clock_gettime(CLOCK_MONOTONIC, &op->as.event.event->at);
   return CUDA_SUCCESS;
 }
 
@@ -270,6 +276,37 @@ CuResult cuEventRecord(CuEvent event, CuStream stream)
            .label = "an event",
            .as.event = {.event = event, .turn = ++event->recorded}};
   return mock_queue(stream, &op);
+}
+
+/* In a capture, an external event is a node of the graph. */
+CuResult cuEventRecordWithFlags(CuEvent event, CuStream stream, unsigned flags)
+{
+  MOCK_ENTER(NEEDS_CONTEXT);
+  if (!event_exists(event)) return mock_refuse(MOCK_INVALID_HANDLE, "no such event");
+  CuResult status = check_stream(stream);
+  if (status) return status;
+  if (flags != CU_EVENT_RECORD_EXTERNAL || !stream->capture)
+    return mock_refuse(MOCK_INVALID_VALUE, "flags %#x of an event, %s a capture", flags,
+                       stream->capture ? "in" : "without");
+  event->stream = stream;
+  Op op = {.run = run_event,
+           .label = "an event of a graph",
+           .as.event = {.event = event, .turn = ++event->recorded}};
+  return mock_queue(stream, &op);
+}
+
+CuResult cuEventElapsedTime(float *out, CuEvent from, CuEvent to)
+{
+  MOCK_ENTER(NEEDS_CONTEXT);
+  if (!event_exists(from) || !event_exists(to))
+    return mock_refuse(MOCK_INVALID_HANDLE, "no such event");
+  if (!from->timed || !to->timed)
+    return mock_refuse(MOCK_INVALID_HANDLE, "an event without timing");
+  if (!from->recorded || !to->recorded) return mock_refuse(MOCK_INVALID_HANDLE, "never recorded");
+  if (from->done < from->recorded || to->done < to->recorded) return CUDA_ERROR_NOT_READY;
+  *out = (float)((double)(to->at.tv_sec - from->at.tv_sec) * 1e3 +
+                 (double)(to->at.tv_nsec - from->at.tv_nsec) * 1e-6);
+  return CUDA_SUCCESS;
 }
 
 /* Runs the event's stream until the event, as it was recorded when the wait was called. */

@@ -352,6 +352,47 @@ static int event_in_capture(void)
   return cuEventSynchronize(e);
 }
 
+/* Captures an event, a fill and an event, and launches them. */
+static CuResult time_fill(CuEvent *a, CuEvent *b, unsigned flags)
+{
+  CuGraph graph;
+  CuGraphExec exec;
+  MUST(cuEventCreate(a, flags) == 0 && cuEventCreate(b, flags) == 0);
+  begin();
+  MUST(cuEventRecordWithFlags(*a, stream, CU_EVENT_RECORD_EXTERNAL) == 0);
+  MUST(cuMemsetD8Async(memory, 0, BYTES, stream) == 0);
+  MUST(cuEventRecordWithFlags(*b, stream, CU_EVENT_RECORD_EXTERNAL) == 0);
+  MUST(cuStreamEndCapture(stream, &graph) == 0);
+  MUST(cuGraphInstantiateWithFlags(&exec, graph, 0) == 0);
+  return cuGraphLaunch(exec, stream);
+}
+
+static int graph_is_timed(void)
+{
+  CuEvent a, b;
+  float ms = -1;
+  MUST(time_fill(&a, &b, CU_EVENT_DEFAULT) == 0);
+  CHECK(cuEventElapsedTime(&ms, a, b) == CUDA_ERROR_NOT_READY);
+  MUST(cuStreamSynchronize(stream) == 0 && cuEventElapsedTime(&ms, a, b) == 0);
+  CHECK(ms >= 0 && ms < 60e3f);
+  return 0;
+}
+
+static int event_is_not_timed(void)
+{
+  CuEvent a, b;
+  float ms;
+  MUST(time_fill(&a, &b, CU_EVENT_DISABLE_TIMING) == 0 && cuStreamSynchronize(stream) == 0);
+  return cuEventElapsedTime(&ms, a, b);
+}
+
+static int external_without_capture(void)
+{
+  CuEvent e;
+  MUST(cuEventCreate(&e, CU_EVENT_DEFAULT) == 0);
+  return cuEventRecordWithFlags(e, stream, CU_EVENT_RECORD_EXTERNAL);
+}
+
 static void *alloc_elsewhere(void *context)
 {
   CuPointer p;
@@ -446,6 +487,9 @@ static const Case cases[] = {
     {"memory in another thread meanwhile", alloc_in_other_thread, 0, NULL},
     {"pageable memory in a capture", pageable_in_capture, MOCK_CAPTURE_UNSUPPORTED, "pageable"},
     {"event of a capture", event_in_capture, MOCK_CAPTURED_EVENT, "cuEventSynchronize"},
+    {"times of a graph", graph_is_timed, 0, NULL},
+    {"event without timing", event_is_not_timed, MOCK_INVALID_HANDLE, "without timing"},
+    {"external event", external_without_capture, MOCK_INVALID_VALUE, "without a capture"},
     {"end without begin", end_without_begin, MOCK_INVALID_VALUE, "does not capture"},
     {"default stream", default_stream, MOCK_INVALID_HANDLE, "no default stream"},
     {"contracted products", contracted, 5, NULL},

@@ -7,6 +7,7 @@
 #include "check.h"
 #include "runtime/cpu/pool.h"
 #include "runtime/plan/processors.h"
+#include "runtime/profile.h"
 
 enum { N = 1000 };
 
@@ -81,11 +82,37 @@ static void check_sleep(void)
   pool_free(pool);
 }
 
+/* With a profile, each worker notes when it computes, and the caller when it waits. */
+static void check_profile(void)
+{
+  static Shares s;
+  Pool *pool = pool_create(3);
+  Profile *p = profile_create();
+  MUST(pool && p);
+  pool_profile(pool, p);
+  for (int i = 0; i < 500; i++) pool_run(pool, task, &s, 3);
+  pool_run(pool, task, &s, 1); /* the caller alone */
+  pool_profile(pool, NULL);
+  pool_run(pool, task, &s, 3);
+  CHECK(p->threads == 3 && !profile_lost(p));
+  for (int i = 0; i < 3; i++) {
+    const TimeSpans *own = &p->thread[i];
+    CHECK_MSG(own->n == 500, "thread %d: %zu spans", i, own->n);
+    for (size_t k = 0; k < own->n; k++) {
+      CHECK(own->at[k].kind == (i ? TIME_share : TIME_wait));
+      CHECK(own->at[k].begin <= own->at[k].end && (!k || own->at[k - 1].end <= own->at[k].begin));
+    }
+  }
+  profile_free(p);
+  pool_free(pool);
+}
+
 int main(void)
 {
   for (unsigned threads = 1; threads <= 5; threads++) check_pool(threads);
   check_signals();
   check_sleep();
+  check_profile();
   pool_free(NULL);
   setenv("OMP_NUM_THREADS", "1", 1);
   CHECK(ampc_processors() == 1);
