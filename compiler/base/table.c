@@ -136,6 +136,7 @@ static const char *read_column(Arena *arena, const char *s, TableColumn *out)
   size_t kind = *end == ':' ? strspn(++end, "abcdefghijklmnopqrstuvwxyz") : 0;
   if (kind) out->kind = *end;
   end += kind;
+  if (*end == '~') out->loose = true, end++;
   if (*end == '!') out->drop = (int)strtol(end + 1, &end, 10);
   if (*end == '<') out->least = (int)strtol(end + 1, &end, 10);
   return *end ? end + 1 : end;
@@ -180,7 +181,8 @@ const char *text_common(Arena *arena, const char *a, const char *b)
 static bool fold_into(const Table *t, TableRow *into, const TableRow *row)
 {
   for (uint32_t i = 0; i < t->n; i++)
-    if (i != t->key && strcmp(into->text[i], row->text[i]) != 0) return false;
+    if (i != t->key && !t->columns[i].loose && strcmp(into->text[i], row->text[i]) != 0)
+      return false;
   const char *key = text_common(t->arena, into->text[t->key], row->text[t->key]);
   if (!key) return false;
   into->text[t->key] = key;

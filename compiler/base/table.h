@@ -12,7 +12,8 @@
  * --wide turns off all steps but the first. --top N keeps the N rows with the highest cost.
  *
  * A text defines the columns: "line:number!1|layer:key<10|bytes:bytes|why". Each has a title, then
- * optionally a kind, `!` and `<`. Kinds: text (the default); key: the subject of the row; number:
+ * optionally a kind, `~`, `!` and `<`. A column of measured amounts has `~`: step 2 also combines
+ * rows that differ there. Kinds: text (the default); key: the subject of the row; number:
  * text, flush right; and the amounts count, bytes, share (a percentage), time (in microseconds). */
 #pragma once
 #include "arena.h"
@@ -32,9 +33,10 @@ enum { TABLE_COLUMNS = 24 };
 
 typedef struct TableColumn {
   const char *title;
-  char kind; /* the first letter of the kind; 0: text */
-  int drop;  /* the number after `!`; 0: never dropped */
-  int least; /* the number after `<`; 0: never narrower than its texts */
+  char kind;  /* the first letter of the kind; 0: text */
+  bool loose; /* `~`: rows that differ here become one row nevertheless */
+  int drop;   /* the number after `!`; 0: never dropped */
+  int least;  /* the number after `<`; 0: never narrower than its texts */
 } TableColumn;
 
 typedef struct TableRow {

@@ -76,6 +76,23 @@ static void test_view(void)
                                                      "  3 rows of 6\n");
 }
 
+/* Rows that differ only in a column with `~` become one. */
+static void test_loose(void)
+{
+  Text out;
+  Table t;
+  text_init(&out, arena);
+  set_width("80");
+  table_open(&t, arena, &out, &(TableView){.top = 2}, "layer:key|bytes:bytes|time:time~");
+  for (int i = 0; i < 3; i++)
+    TABLE_ROW(&t, i, {arena_printf(arena, "h.%d", i)}, {.amount = i < 2 ? 100 : 200},
+              {.amount = 1 << i});
+  table_put(&t);
+  gives(out.at, "layer  n  bytes     time\n"
+                "h.2       200 B  4.00 us\n"
+                "h.*    2  200 B  3.00 us\n");
+}
+
 static void test_words(void)
 {
   Text out;
@@ -103,6 +120,7 @@ int main(void)
   test_fold();
   test_narrow();
   test_view();
+  test_loose();
   test_words();
   test_amounts();
   arena_destroy(arena);
