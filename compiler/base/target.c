@@ -19,7 +19,7 @@ static const Target targets[TARGET_COUNT] = {
      .option = "sm_80",
      .suffix = ".cu",
      .language = "cu",
-     .build = {"nvcc", "--fmad=false"},
+     .build = {"nvcc", "--fmad=false -lineinfo"},
      .arch = "-arch=",
      .prelude = "cuda.cuh",
      .tiles = "tiles_cuda.cuh",
