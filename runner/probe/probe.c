@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "compiler/driver.h"
 #include "compiler/cli/options.h"
 #include "probe.h"
@@ -12,6 +11,7 @@
 #include "runner/runner.h"
 #include "runner/job/memory.h"
 #include "runner/job/options.h"
+#include "runner/job/steps.h"
 #include "runtime/plan/file.h"
 
 enum { USUAL_STEPS = 10, USUAL_ROWS = 12 };
@@ -61,19 +61,6 @@ static ampc_status look(void *context, ampc_runtime *rt, uint32_t block, int64_t
   return watch_read(context, rt, block, &found);
 }
 
-/* Adds the steps of a checkpoint to the N steps. */
-static ampc_status count_steps(ampc_runtime *rt, ampc_train_options *o, uint32_t steps)
-{
-  const char *path = o->resume ? o->resume : ampc_resume_path(ampc_program_of(rt));
-  ampc_state state = {.step = 0};
-  ampc_data_position at;
-  ampc_status status = AMPC_OK;
-  if (path && (o->resume || access(path, R_OK) == 0)) status = ampc_checkpoint_load(rt, path, &at);
-  if (!status) status = ampc_get_state(rt, &state);
-  o->steps = state.step + steps;
-  return status;
-}
-
 /* Writes JSON to the file; `path` NULL: to stdout. */
 static ampc_status write_json(const Watch *w, const char *path)
 {
@@ -115,7 +102,7 @@ static ampc_status run_program(Compile *c, const ProbeCommand *cmd)
   if (!status) status = jit_load(c, &jit);
   if (!status) status = ampc_create(c->program, o.device, &rt);
   if (!status && cmd->output) status = file_guard(cmd->output, &file_probe);
-  if (!status) status = count_steps(rt, &o, cmd->steps);
+  if (!status) status = job_more_steps(rt, &o, cmd->steps);
   if (!status) status = ampc_train(rt, &ampc_data, &o);
   /* if the run was lost, the steps up to the last one are still reported */
   if (status && *ampc_last_error()) fprintf(stderr, "amp: error: %s\n", ampc_last_error());
@@ -133,19 +120,11 @@ int probe_main(int argc, char **argv)
       .compile = options_default(), .train = {.device = "auto"}, .steps = USUAL_STEPS};
   Operands jobs = {argv, argc};
   int status;
-  char target[AMPC_TARGET_ROOM];
   bool good = options_read(&probe_verb, arena, &jobs, &cmd, &status);
   if (good) good = !(status = options_count_jobs(&probe_verb, &jobs, 1, 1));
-  if (good && (status = (int)ampc_device_target(cmd.train.device, target)) != 0) {
-    fprintf(stderr, "amp: error: %s\n", ampc_last_error());
-    good = false;
-  }
+  if (good) good = !(status = job_prepare(arena, jobs.at[0], &cmd.compile, &cmd.train));
   if (good) {
-    cmd.compile.input = jobs.at[0];
-    cmd.compile.target = target;
     cmd.compile.probe_every = 1;
-    cmd.train.data_dir =
-        cmd.compile.data_dir ? cmd.compile.data_dir : folder_of(arena, cmd.compile.input);
     Compile *c = compile_create(&cmd.compile);
     if (compile_job(c))
       status = (int)run_program(c, &cmd);
