@@ -21,6 +21,7 @@ static const Verb verbs[] = {
     {"eval", eval_main, "run the eval blocks of the job on saved weights"},
     {"infer", infer_main, "run an infer block of the job over data"},
     {"inspect", inspect_main, "print the kernels that the job compiles to"},
+    {"profile", profile_main, "run some steps and report where their time goes"},
     {"probe", probe_main, "run some steps and report how large their values are"},
     {"report", report_main, "write a web page: layers, types, casts, memory, kernels, curves"},
     {"repl", repl_main, "a prompt for declarations, statements and commands"},

@@ -6,6 +6,7 @@ int train_main(int argc, char **argv);
 int eval_main(int argc, char **argv);
 int infer_main(int argc, char **argv);
 int inspect_main(int argc, char **argv);
+int profile_main(int argc, char **argv);
 int probe_main(int argc, char **argv);
 int report_main(int argc, char **argv);
 int repl_main(int argc, char **argv);

@@ -56,13 +56,14 @@ ROOMS = {
     "runner/inspect": "compiler compiler/cli compiler/command compiler/cost compiler/emit compiler/nvrtc"
                       " runner cost runtime runtime/cuda",
     "runner/probe": "compiler compiler/cli compiler/command compiler/diag compiler/graph runner jit job runtime",
+    "runner/profile": "compiler/cli compiler/cost runner inspect jit job runtime",
     "runner/report": "compiler/cli compiler/cost compiler/emit compiler/explain compiler/nvrtc compiler/passes"
                      " runner inspect runtime/data/formats",
     "runner/selftest": "compiler compiler/cli compiler/graph compiler/passes runner jit probe runtime",
     "runner/selftest/ops": "compiler/graph runner/selftest",
     "runner/train": "compiler compiler/cli runner jit job probe",
     "runner/repl": "compiler compiler/cli compiler/command compiler/emit compiler/explain compiler/graph compiler/help"
-                   " compiler/lower/interpret runner infer jit job probe selftest runtime runtime/data runtime/train",
+                   " compiler/lower/interpret runner infer jit job probe profile selftest runtime runtime/data runtime/train",
     "bench": "compiler runner/jit runtime/cpu",
 }
 INSTALLED = {"ampc_rt.h": "runtime/include"}

@@ -51,6 +51,12 @@ bool gpu_has_tensor(const Gpu *g, const ProductLoad *p)
   return narrow || (p->type == AMPC_F32 && p->tf32 && g->tensor_tf32 > 0);
 }
 
+double gpu_peak(const Gpu *g, const ProductLoad *p)
+{
+  if (p && gpu_has_tensor(g, p)) return p->type == AMPC_F32 ? g->tensor_tf32 : g->tensor16;
+  return 2.0 * g->lanes_f32 * g->multiprocessors * g->mhz / 1e6;
+}
+
 /* Note [products]
  * A multiprocessor computes a tile of the result of 64 x 64 or more. If there are fewer tiles than
  * multiprocessors, k is cut into parts of at least 256. The assumption is that products reach 0.8
@@ -61,8 +67,7 @@ Cost gpu_product_cost(const Gpu *g, const ProductLoad *p)
 {
   const double tile = 64, step = 32, part = 256, reached = 0.8;
   double cycle = 1.0 / g->mhz, flops = 2 * p->m * p->n * p->k * p->batch;
-  double peak = p->type == AMPC_F32 ? g->tensor_tf32 : g->tensor16;
-  if (!gpu_has_tensor(g, p)) peak = 2.0 * g->lanes_f32 * g->multiprocessors * g->mhz / 1e6;
+  double peak = gpu_peak(g, p);
   double rate = peak * reached * (p->aligned || !gpu_has_tensor(g, p) ? 1 : 0.25);
   double tiles = ceil(p->m / tile) * ceil(p->n / tile) * p->batch;
   double cuts = fmax(1, fmin(floor(g->multiprocessors / tiles), floor(p->k / part)));

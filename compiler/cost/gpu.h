@@ -41,6 +41,9 @@ typedef struct ProductLoad {
   bool tf32;       /* f32 operands run on tensor cores */
   bool aligned;    /* rows start at multiples of 16 bytes */
 } ProductLoad;
+/* Returns the TFLOP/s of tensor cores, if they compute the product, or of f32 lanes. `p` NULL: no
+ * product. */
+double gpu_peak(const Gpu *g, const ProductLoad *p);
 Cost gpu_product_cost(const Gpu *g, const ProductLoad *p);
 /* True if tensor cores of this GPU support the product's type. */
 bool gpu_has_tensor(const Gpu *g, const ProductLoad *p);

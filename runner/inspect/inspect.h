@@ -21,6 +21,7 @@ typedef struct CommandRow { /* a command of the plan */
                          convolution's columns; NULL: a library computes the command */
   /* name: "fc1_relu_drop"; frame: map, move, row, the template's file, gemm, conv */
   const char *name, *frame;
+  const char *main_frame;    /* frame; if it is "parts", that of the part that names the command */
   const char *library;       /* name of the library's code, "jit:avx512_core"; NULL: unknown */
   const char *nodes;         /* "%18 relu, %19 drop" */
   const char *types, *shape; /* types: "f16>f16"; shape: "[128, 512]" */
@@ -42,6 +43,8 @@ typedef struct Inspection {
 
 /* Compiles the job of `options`. Returns an exit status, 0 for success. */
 int inspect_open(const Options *options, Inspection *out);
+/* Makes the rows of a job that is compiled already. The caller keeps `c`. */
+void inspect_rows(Compile *c, Inspection *out);
 void inspect_close(Inspection *in);
 /* Returns "train, batch 128"; for a smaller last batch also ", the last of an epoch". */
 const char *inspect_block_text(const Inspection *in, uint16_t block);

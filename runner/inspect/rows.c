@@ -160,6 +160,7 @@ static CommandRow make_row(const Inspection *in, uint32_t group)
                     .flops = count.flops,
                     .name = command_name(c, group),
                     .frame = frame_text(c, p),
+                    .main_frame = frame_text(c, main),
                     .nodes = nodes_text(c, p),
                     .shape = shape_text(c, main),
                     .elements = walked_elements(c, p, main),
@@ -172,14 +173,19 @@ static CommandRow make_row(const Inspection *in, uint32_t group)
 
 /* ---- a job ---- */
 
-/* Compiles the job and makes a row per group, except silent groups, which are not commands. */
+/* Makes a row per group, except silent groups, which are not commands. */
+void inspect_rows(Compile *c, Inspection *out)
+{
+  *out = (Inspection){.c = c};
+  for (uint32_t i = 1; i < c->graph->groups.n; i++)
+    if (!group_is_silent(c->graph, i)) vec_push(c->arena, &out->rows, make_row(out, i));
+}
+
 int inspect_open(const Options *options, Inspection *out)
 {
   *out = (Inspection){.c = compile_create(options)};
   if (!compile_job(out->c)) return out->c->cannot_read ? AMPC_BAD_FILE : 1;
-  const Graph *g = out->c->graph;
-  for (uint32_t i = 1; i < g->groups.n; i++)
-    if (!group_is_silent(g, i)) vec_push(out->c->arena, &out->rows, make_row(out, i));
+  inspect_rows(out->c, out);
   return 0;
 }
 

@@ -20,6 +20,8 @@ const FileKind file_checkpoint = {"checkpoint", 4, "\0\0\0\0{", 5, FILE_CHECKPOI
 const FileKind file_npy = {"NPY file", 0, "\x93NUMPY", 6, FILE_NO_ROLE};
 const FileKind file_png = {"PNG picture", 0, "\x89PNG\r\n\x1a\n", 8, FILE_NO_ROLE};
 const FileKind file_probe = {"JSON of amp probe", 0, "{\n \"job\":", 9, FILE_NO_ROLE};
+const FileKind file_profile = {"JSON of amp profile", 0, "{\n \"profile\":", 13, FILE_NO_ROLE};
+const FileKind file_trace = {"trace of amp profile", 0, "{\"traceEvents\":", 15, FILE_NO_ROLE};
 const FileKind file_page = {"page of amp report", 16, "<!-- a page of amp report -->", 29,
                             FILE_NO_ROLE};
 /* No bytes identify this kind, so without --force it replaces only an empty file. */

@@ -1,0 +1,125 @@
+/* A profile as Chrome's trace events: the JSON that Perfetto shows. Tracks: the
+ * training loop with its commands, the other threads of the CPU, or the stream of a GPU. Events of
+ * a track nest: a step contains layers, a layer contains commands, a command contains waits. */
+#include <math.h>
+#include <string.h>
+#include "profile.h"
+
+enum { TRACK_LOOP = 1, TRACK_WORKERS = 2, TRACK_STREAM = 1000 };
+
+typedef struct Trace {
+  const Measured *m;
+  double begin; /* seconds_now() of the first event */
+  json_t *events;
+} Trace;
+
+/* Returns nanoseconds since the first event. Rounding keeps the order of begins and ends, so events
+ * nest. */
+static double since(const Trace *t, double seconds)
+{
+  return floor((seconds - t->begin) * 1e9 + 0.5);
+}
+
+static void add_event(const Trace *t, int track, const char *category, const char *name,
+                      double begin, double end, json_t *args)
+{
+  double from = since(t, begin), to = since(t, end);
+  json_t *e = json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:o*}", "ph", "X", "cat", category,
+                        "name", name, "pid", 1, "tid", track, "ts", from / 1e3, "dur",
+                        (to - from) / 1e3, "args", args);
+  json_array_append_new(t->events, e);
+}
+
+static void name_track(const Trace *t, int track, const char *name)
+{
+  json_array_append_new(t->events,
+                        json_pack("{s:s, s:s, s:i, s:i, s:{s:s}}", "ph", "M", "name", "thread_name",
+                                  "pid", 1, "tid", track, "args", "name", name));
+}
+
+static int command_track(const Measured *m)
+{
+  return m->threads ? TRACK_LOOP : TRACK_STREAM;
+}
+
+static json_t *command_args(const Measured *m, const ProfileRow *r)
+{
+  Place place = r->row->place;
+  const char *line =
+      place.source ? arena_printf(m->in->c->arena, "%s:%u", place.source->shown, place.line) : NULL;
+  return json_pack("{s:s, s:s, s:s*, s:s, s:s, s:s, s:s, s:f, s:f, s:f}", "layer", r->layer, "kind",
+                   r->kind, "line", line, "source", inspect_line_text(m->in, place), "types",
+                   r->row->types, "shape", r->row->shape, "nodes", r->row->nodes, "mean us", r->us,
+                   "predicted us", r->predicted, "limit us", profile_limit(r));
+}
+
+/* Adds the commands, and around consecutive ones of the same layer an event of that layer. */
+static void add_commands(const Trace *t)
+{
+  const Measured *m = t->m;
+  const TimeSpans *all = &m->profile->commands;
+  for (size_t i = 0, next; i < all->n; i = next) {
+    const ProfileRow *first = m->row_of[all->at[i].which];
+    for (next = i + 1; next < all->n; next++) {
+      const ProfileRow *r = m->row_of[all->at[next].which];
+      if (strcmp(r->layer, first->layer) != 0 || all->at[next].begin > all->at[next - 1].end) break;
+    }
+    add_event(t, command_track(m), "layer", first->layer, all->at[i].begin, all->at[next - 1].end,
+              NULL);
+    for (size_t k = i; k < next; k++) {
+      const ProfileRow *r = m->row_of[all->at[k].which];
+      add_event(t, command_track(m), r->kind, r->row->name, all->at[k].begin, all->at[k].end,
+                command_args(m, r));
+    }
+  }
+}
+
+static void add_threads(const Trace *t)
+{
+  const Measured *m = t->m;
+  const TimeSpans *all = &m->profile->commands;
+  for (uint32_t thread = 0; thread < m->threads; thread++) {
+    const TimeSpans *own = &m->profile->thread[thread];
+    if (thread && own->n)
+      name_track(t, TRACK_WORKERS + (int)thread,
+                 arena_printf(m->in->c->arena, "thread %u", thread));
+    for (size_t i = 0, k = 0; i < own->n; i++) {
+      while (k + 1 < all->n && all->at[k].end < own->at[i].end) k++;
+      const ProfileRow *r = m->row_of[all->at[k].which];
+      add_event(t, thread ? TRACK_WORKERS + (int)thread : TRACK_LOOP, thread ? r->kind : "wait",
+                thread ? r->row->name : "wait for threads", own->at[i].begin, own->at[i].end, NULL);
+    }
+  }
+}
+
+static void add_host(const Trace *t)
+{
+  static const char *const names[] = {[TIME_load] = "loader",
+                                      [TIME_upload] = "copy the batch",
+                                      [TIME_step] = "step",
+                                      [TIME_wait] = "wait for the device"};
+  const Measured *m = t->m;
+  const TimeSpans *host = &m->profile->host;
+  for (size_t i = 0; i < host->n; i++)
+    add_event(t, TRACK_LOOP, "loop", names[host->at[i].kind], host->at[i].begin, host->at[i].end,
+              NULL);
+  for (uint32_t i = 0; i < m->n_plain; i++)
+    add_event(t, TRACK_LOOP, "loop", "a step that is not timed", m->plain[i].begin, m->plain[i].end,
+              NULL);
+}
+
+json_t *profile_trace(const Measured *m)
+{
+  Trace t = {.m = m, .events = json_array(), .begin = HUGE_VAL};
+  if (m->profile->host.n) t.begin = m->profile->host.at[0].begin;
+  if (m->n_plain) t.begin = fmin(t.begin, m->plain[0].begin);
+  json_array_append_new(t.events,
+                        json_pack("{s:s, s:s, s:i, s:{s:s}}", "ph", "M", "name", "process_name",
+                                  "pid", 1, "args", "name", m->in->c->program->source));
+  name_track(&t, TRACK_LOOP, "training loop");
+  if (!m->threads) name_track(&t, TRACK_STREAM, m->device);
+  add_host(&t);
+  add_commands(&t);
+  add_threads(&t);
+  return json_pack("{s:o, s:s}", "traceEvents", t.events, "displayTimeUnit", "ms");
+}
