@@ -1,5 +1,5 @@
-/* Reads the files of a run that the page shows: metrics.csv of --log-dir, and the JSON of amp
- * probe. */
+/* Reads the files of a run that the page shows: metrics.csv of --log-dir, and the JSON of amp probe
+ * and amp profile. */
 #include "report.h"
 #include <math.h>
 #include <stdio.h>
@@ -68,17 +68,61 @@ json_t *report_log(const Report *r)
   return out;
 }
 
-json_t *report_probe(const Report *r)
+/* Reads the JSON of a verb. It has the list `key`. */
+static json_t *read_output(const Report *r, const char *path, const char *verb, const char *key)
 {
   json_error_t error;
-  Arena *arena = r->e.c->arena;
-  const char *shown = arena_shown(arena, r->probe, "");
-  json_t *out = file_note_input(FILE_LOG, r->probe)
-                    ? NULL
-                    : json_load_file(r->probe, JSON_REJECT_DUPLICATES, &error);
-  if (out && json_is_array(json_object_get(out, "values"))) return out;
-  fprintf(stderr, "amp report: error: %s: %s\n", shown,
-          out ? "not the output of amp probe --json" : error.text);
+  json_t *out =
+      file_note_input(FILE_LOG, path) ? NULL : json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+  if (out && json_is_array(json_object_get(out, key))) return out;
+  const char *shown = arena_shown(r->e.c->arena, path, "");
+  if (out)
+    fprintf(stderr, "amp report: error: %s: not the output of %s --json\n", shown, verb);
+  else
+    fprintf(stderr, "amp report: error: %s: %s\n", shown, error.text);
+  json_decref(out);
+  return NULL;
+}
+
+json_t *report_probe(const Report *r)
+{
+  return read_output(r, r->probe, "amp probe", "values");
+}
+
+/* Returns the name of a command of the profile that the job lacks; NULL: it has all. */
+static const char *strange_command(const Report *r, const json_t *profile)
+{
+  size_t i, k;
+  json_t *block, *command;
+  json_array_foreach(json_object_get(profile, "blocks"), i, block)
+      json_array_foreach(json_object_get(block, "commands"), k, command)
+  {
+    uint32_t row = 0;
+    const char *name = json_string_value(json_object_get(command, "name"));
+    while (row < r->in.rows.n && name && strcmp(r->in.rows.at[row].name, name) != 0) row++;
+    if (row == r->in.rows.n || !name) return name ? name : "";
+  }
+  return NULL;
+}
+
+/* Refuses the profile of another job, precision or kind of device: its times would mislead. */
+json_t *report_profile(const Report *r)
+{
+  const char *device = "", *precision = "", *name;
+  json_t *out = read_output(r, r->profile, "amp profile", "blocks");
+  if (!out) return NULL;
+  json_unpack(out, "{s:s, s:s}", "device", &device, "precision", &precision);
+  bool same = (strcmp(device, "cpu") == 0) == (r->e.gpu->cpu != NULL) &&
+              strcmp(precision, r->e.c->program->precision) == 0;
+  if (same && !(name = strange_command(r, out))) return out;
+  if (same)
+    ampc_fail(AMPC_BAD_FILE, "no command `%s` in this job", name);
+  else
+    ampc_fail(AMPC_BAD_FILE,
+              "the profile is of %s in %s, the page of %s in %s; --gpu and --set select the page's",
+              device, precision, r->e.gpu->name, r->e.c->program->precision);
+  fprintf(stderr, "amp report: error: %s: %s\n", arena_shown(r->e.c->arena, r->profile, ""),
+          ampc_last_error());
   json_decref(out);
   return NULL;
 }

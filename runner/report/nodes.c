@@ -88,9 +88,9 @@ static json_t *cast_json(const Report *r, const ExplainNode *n)
                    ir_dtype_name(node->dtype), "bytes", (json_int_t)n->cast_bytes);
 }
 
-static json_t *tensor_json(const ExplainNode *n)
+static json_t *tensor_json(const Report *r, const ExplainNode *n)
 {
-  if (!n->made) return json_null();
+  if (!n->made || r->e.gpu->cpu) return json_null();
   return json_string(n->made->against ? n->made->against : "tensor cores");
 }
 
@@ -104,7 +104,7 @@ static json_t *node_json(const Report *r, const Line *l, const uint32_t *line_of
                 ir_dtype_name(node->dtype), "why", n->reason, "line", (json_int_t)n->place.line,
                 "times", (json_int_t)l->times, "us", l->us, "flops", (json_int_t)l->flops, "bytes",
                 (json_int_t)l->bytes, "name", node->name, "phase", phase_of(r->e.c->graph, n),
-                "command", n->command, "cast", cast_json(r, n), "tensor", tensor_json(n));
+                "command", n->command, "cast", cast_json(r, n), "tensor", tensor_json(r, n));
   if (out) add_operands(r, out, node, line_of);
   return out;
 }

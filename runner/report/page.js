@@ -59,6 +59,8 @@ function drawHead() {
   if (data.answer.length) head.append(make("ul", {class: "answer"}, data.answer.map(a => make("li", null, withCode(a)))));
   if (!s) return;
   const facts = [fact(time(s.us), "a step, predicted")];
+  const measured = data.profile && data.profile.blocks.find(b => b.train);
+  if (measured) facts.push(fact(time(measured.us), "a step, measured"));
   if (s.against) facts.push(fact((s.against_us / s.us).toPrecision(2) + " x", "as fast as in " + s.against));
   facts.push(fact(bytes(data.memory.bytes), "of memory"), fact(count(s.flops) + "FLOP", "a step"),
     fact(bytes(s.read + s.written), "moved a step"), fact(bytes(s.cast_bytes), "moved by casts"),
@@ -267,6 +269,7 @@ function drawMemory() {
 
 /* ---- kernels ---- */
 
+const onCpu = data.target === "cpu";
 let texts = null; /* a promise of [[CUDA, PTX], ..] */
 function readTexts() {
   if (!texts) {
@@ -287,6 +290,7 @@ async function toggleKernel(k, index, row, button, columns) {
   row.after(make("tr", null, cell));
   if (!k.text) { cell.append(make("p", {class: "faint"}, "A vendor's library computes it, so it has no kernel text.")); return; }
   const [cuda, ptx] = (await readTexts())[index];
+  if (onCpu) { cell.append(codeBox("C", cuda)); return; }
   cell.append(make("div", {class: "sides"}, codeBox("CUDA", cuda), ptx ? codeBox(`PTX for ${data.target}`, ptx) : make("p", {class: "faint"}, data.note || "no PTX")));
 }
 function drawKernels() {
@@ -298,7 +302,7 @@ function drawKernels() {
     const row = make("tr", null, cells.map((c, i) => make("td", {class: heads[i][1] || null, "data-label": heads[i][0]}, c)));
     body.append(row);
   });
-  return section("kernels", "Kernels", make("p", null, "The commands of the step, the slowest first. Commands that launch the same kernel share a row. Press a name for its text", data.note ? "" : " and PTX", "."),
+  return section("kernels", "Kernels", make("p", null, "The commands of the step, the slowest first. Commands that launch the same kernel share a row. Press a name for its text", data.note || onCpu ? "" : " and PTX", "."),
     data.note ? make("p", {class: "faint"}, data.note) : null,
     make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "kernels"}, make("table", {class: "stack"}, make("thead", null, make("tr", null, heads.map(([h, c]) => make("th", {class: c || null, scope: "col"}, h)))), body)));
 }
@@ -358,10 +362,34 @@ function drawProbe() {
     groups.map(([kind, values], i) => { const d = make("details", {class: "layer"}, make("summary", null, make("span", {class: "name"}, kinds[kind]), make("span", {class: "faint"}, String(values.length))), make("div", {style: "padding:4px 12px 12px"}, values.map(drawRange))); d.open = i === 0; return d; }));
 }
 
+/* ---- measured times: amp profile ---- */
+
+/* A table of times; `first`: title of the first column and the function of its content. */
+function timesTable([title, first], rows, all) {
+  const us = v => v === null || v < 0 ? "-" : time(v), limit = r => r.memory_us === null ? null : Math.max(r.memory_us, r.arithmetic_us);
+  const columns = [[title, first, "whole"], ["time", r => `${time(r.us)} (${percent(r.us, all)})`, "n"], ["predicted", r => us(r.predicted_us), "n"], ["limit", r => us(r.limit_us ?? limit(r)), "n"], ["idle", r => us(r.idle_us), "n"]];
+  const shown = columns.filter(([, f], i) => !i || rows.some(r => f(r) !== "-"));
+  const body = rows.map(r => make("tr", null, shown.map(([name, f, c]) => make("td", {class: c, "data-label": name}, f(r)))));
+  return make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "times by " + title}, make("table", {class: "stack"}, make("thead", null, make("tr", null, shown.map(([name, , c]) => make("th", {class: c, scope: "col"}, name)))), make("tbody", null, body)));
+}
+function drawProfile() {
+  const p = data.profile, most = 40;
+  if (!p) return null;
+  const blocks = p.blocks.filter(b => b.train).map(b => {
+    const slowest = [...b.commands].sort((x, y) => y.us - x.us).slice(0, most);
+    const predicted = b.commands.reduce((a, c) => a + (c.predicted_us || 0), 0);
+    const line = s => make("span", {class: "mono"}, `${s.line}${s.source ? ": " + s.source : ""}`);
+    const tables = [["kind", s => s.kind, b.by_kind], ["layer", s => s.layer, b.by_layer.slice(0, most)], ["line", line, b.by_line.slice(0, most)], ["command", c => c.name, slowest]];
+    return [make("p", null, `${b.name}, batch ${b.batch}${b.remainder ? ", the last of an epoch" : ""}: ${time(b.us)}, mean of ${b.runs}${p.predicted_for ? `, predicted ${time(predicted)}` : ""}; besides: loader ${time(b.loader_us)}, upload ${time(b.upload_us)}.`),
+      tables.map(([title, first, rows], i) => { const d = make("details", {class: "layer"}, make("summary", null, make("span", {class: "name"}, "by " + title)), timesTable([title, first], rows, b.us)); d.open = i === 0; return d; })];
+  });
+  return section("measured", "Measured times", make("p", null, `Measured on ${p.device}${p.threads ? `, ${p.threads} threads` : ""}${p.predicted_for ? `; predicted for ${p.predicted_for}` : ""}. Limit: the time for the operands in memory, each once, or for the FLOPs at the peak rate, whichever is longer.${p.threads ? " Idle: mean time in which a thread does not compute." : ""}`), blocks.flat(2));
+}
+
 /* ---- the page ---- */
 
 drawHead();
-const parts = data.step ? [drawTime(), drawRun(), drawModel(), drawProbe(), drawMemory(), drawKernels()] : [drawMemory()];
+const parts = data.step ? [drawTime(), drawProfile(), drawRun(), drawModel(), drawProbe(), drawMemory(), drawKernels()] : [drawMemory()];
 document.getElementById("main").replaceChildren(...parts.filter(p => p));
 document.getElementById("top").append(make("nav", {"aria-label": "sections"}, sections.map(([id, title]) => make("a", {href: "#" + id}, title))));
 document.documentElement.dataset.drawn = "yes";

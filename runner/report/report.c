@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "ampc_rt.h"
+#include "compiler/cost/cpu.h"
 #include "compiler/cost/memory_report.h"
 #include "compiler/cli/options.h"
 #include "compiler/cli/output.h"
@@ -23,8 +24,8 @@ extern const char report_page_html[], report_page_css[], report_page_js[];
 
 typedef struct ReportCommand {
   Options compile;
-  const char *output, *log_dir, *probe;
-  const Gpu *gpu;
+  const char *output, *log_dir, *probe, *profile;
+  const Gpu *gpu; /* NULL: the processor of this machine */
   bool no_ptx, force;
 } ReportCommand;
 
@@ -34,8 +35,8 @@ static int read_gpu(const OptionGiven *given)
 {
   ReportCommand *cmd = given->into;
   cmd->gpu = gpu_find(given->value);
-  if (cmd->gpu) return OPTIONS_GO_ON;
-  return option_wrong(given, "expected one of %s", gpu_names(given->arena));
+  if (cmd->gpu || strcmp(given->value, "cpu") == 0) return OPTIONS_GO_ON;
+  return option_wrong(given, "expected cpu or one of %s", gpu_names(given->arena));
 }
 
 static const OptionRow report_options[] = {
@@ -47,12 +48,14 @@ static const OptionRow report_options[] = {
      "the GPU that times are predicted for, one of"
 #define GPU(name, ...) " " #name
 #include "compiler/cost/gpus.def"
-     " (default h200)",
+     " (default h200); cpu: the processor of this machine",
      .kind = OPTION_call, .read = read_gpu},
     {"log", 0, "DIR", "show curves of a run: the folder of its --log-dir", .kind = OPTION_text,
      .field = offsetof(ReportCommand, log_dir)},
     {"probe", 0, "FILE", "show ranges of values, from amp probe --json --output FILE",
      .kind = OPTION_text, .field = offsetof(ReportCommand, probe)},
+    {"profile", 0, "FILE", "show measured times, from amp profile --json --output FILE",
+     .kind = OPTION_text, .field = offsetof(ReportCommand, profile)},
     {"no-ptx", 0, NULL, "leave out the PTX of kernels, which NVRTC takes seconds to make",
      .kind = OPTION_flag, .field = offsetof(ReportCommand, no_ptx)},
     {0}};
@@ -83,7 +86,7 @@ static bool read_command_line(Arena *arena, int argc, char **argv, ReportCommand
   *status = options_count_jobs(&report_verb, &jobs, 1, 1);
   if (*status) return false;
   cmd->compile.input = jobs.at[0];
-  cmd->compile.target = cmd->gpu->arch;
+  cmd->compile.target = cmd->gpu ? cmd->gpu->arch : "cpu";
   if (!cmd->output) cmd->output = default_output(arena, jobs.at[0]);
   file_force(cmd->force);
   return true;
@@ -140,9 +143,11 @@ static bool add_run(const Report *r, json_t *data, int *status)
 {
   json_t *log = r->log_dir ? report_log(r) : json_null();
   json_t *probe = r->probe ? report_probe(r) : json_null();
-  bool good = log && probe;
+  json_t *profile = r->profile ? report_profile(r) : json_null();
+  bool good = log && probe && profile;
   json_object_set_new(data, "log", log ? log : json_null());
   json_object_set_new(data, "probe", probe ? probe : json_null());
+  json_object_set_new(data, "profile", profile ? profile : json_null());
   if (!good) *status = AMPC_BAD_FILE;
   return good;
 }
@@ -239,13 +244,17 @@ static int write_page(Report *r, const char *output)
 
 static int make_report(const ReportCommand *cmd)
 {
-  Report r = {.log_dir = cmd->log_dir, .probe = cmd->probe, .no_ptx = cmd->no_ptx};
+  Report r = {.log_dir = cmd->log_dir,
+              .probe = cmd->probe,
+              .profile = cmd->profile,
+              .no_ptx = cmd->no_ptx || !cmd->gpu};
   int status = inspect_open(&cmd->compile, &r.in);
   ampc_status replaces = status ? AMPC_OK : file_guard(cmd->output, &file_page);
   if (replaces) status = refused(replaces);
   if (!status) {
-    Compile *other = explain_compile_against(r.in.c, explain_against(r.in.c, cmd->gpu));
-    explain_gather(r.in.c, cmd->gpu, other, &r.e);
+    const Gpu *gpu = cmd->gpu ? cmd->gpu : cpu_measure(r.in.c->arena);
+    Compile *other = explain_compile_against(r.in.c, explain_against(r.in.c, gpu));
+    explain_gather(r.in.c, gpu, other, &r.e);
     compile_destroy(other);
     status = write_page(&r, cmd->output);
   }

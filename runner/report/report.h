@@ -6,7 +6,7 @@
 typedef struct Report {
   Inspection in;
   Explanation e;
-  const char *log_dir, *probe; /* options --log, --probe; or NULL */
+  const char *log_dir, *probe, *profile; /* options --log, --probe, --profile; or NULL */
   bool no_ptx;
   const char *note; /* says what the page lacks, and why; or NULL */
 } Report;
@@ -20,5 +20,7 @@ json_t *report_kernels(const Report *r); /* kernels.c: commands of the step */
 int report_texts(Report *r, const char **out);
 /* log.c: the columns and rows of a run's metrics.csv. NULL after a message. */
 json_t *report_log(const Report *r);
-/* log.c: the content of a file of amp probe --output. NULL after a message. */
+/* log.c: the content of a file of amp probe --output, or of amp profile --output. NULL after a
+ * message. */
 json_t *report_probe(const Report *r);
+json_t *report_profile(const Report *r);

@@ -165,6 +165,32 @@ def check_run(b, amp, work, pictures):
     check(b.value("[...document.querySelectorAll('#ranges b')].some(e => e.textContent === '<b>x')"), "a name became markup")
 
 
+def check_measured(b, amp, work, pictures):
+    """Measured times of the job with hostile text, on a page for the CPU; the profile of another job is refused."""
+    job, page, profile = (os.path.join(work, name) for name in ("<b>&.amp", "measured.html", "profile.json"))
+    run(amp, "profile", "--device", "cpu", "--steps", "2", "--json", "--output", profile, job, cwd=work)
+    run(amp, "report", "--gpu", "cpu", "--profile", profile, "-o", page, job)
+    check_looks(b, "measured", page, pictures)
+    check(b.value("document.documentElement.dataset.hacked") is None, "text of the job is run beside measured times")
+    with open(profile, encoding="utf-8") as f:
+        block = json.load(f)["blocks"][0]
+    wanted = sum(len(block[k]) for k in ("by_kind", "by_layer", "by_line", "commands"))
+    check(b.value("document.querySelectorAll('#measured tbody tr').length") == wanted, "rows of measured times")
+    check(b.value("document.querySelector('#measured thead').textContent.includes('idle')"), "no idle time")
+    own = next(i for i, k in enumerate(data_of(page)[1]["kernels"]) if k["text"])
+    b.value(f"document.querySelectorAll('#kernels .open')[{own}].id = 'kernel'")
+    b.click("#kernel")
+    b.wait("document.querySelector('#kernels pre')")
+    check(b.value("document.querySelector('#kernels h3').textContent") == "C", "the text of a kernel for the CPU")
+    for options, why in ((("--no-ptx",), "the profile is of cpu in f16, the page of h200 in f16"),
+                         (("--gpu", "cpu", "--set", "precision=f32"), "the page of cpu in f32")):
+        done = subprocess.run([amp, "report", *options, "--profile", profile, "-o", page, job], capture_output=True, text=True)
+        check(done.returncode == 3 and why in done.stderr, f"{options}: {done}")
+    done = subprocess.run([amp, "report", "--gpu", "cpu", "--set", "precision=f16", "--profile", profile, "-o", page,
+                           "models/fashion_mnist/mlp.amp"], capture_output=True, text=True)
+    check(done.returncode == 3 and "no command `" in done.stderr, f"the profile of another job: {done}")
+
+
 def check_output(amp, work):
     """A file that amp report did not write is not overwritten; a page of amp report is."""
     page = os.path.join(work, "page.html")
@@ -199,6 +225,7 @@ def main():
             check_memory(b)
             check_kernels(b, data)
             check_run(b, amp, work, pictures)
+            check_measured(b, amp, work, pictures)
             check_output(amp, work)
         finally:
             b.close()
