@@ -57,6 +57,10 @@ static const Command commands[] = {
      "report how large the values of the next step are, the worst first; all values of one layer: "
      ":probe net.fc1",
      command_probe},
+    {"profile", "[N]",
+     "measure N of the next steps (default: 10), and report the time of each command, layer and "
+     "line; nothing is updated",
+     command_profile},
     {"memory", "", "print bytes on the device, by purpose", command_memory},
     {"time", "EXPR", "measure how long an expression takes", command_time},
     {"graph", "[PASS]", "print the graph after a pass (default: simplify)", command_graph},

@@ -16,5 +16,6 @@ typedef bool CommandRun(Repl *r, const char *arg);
 CommandRun command_open, command_reload, command_write, command_save, command_load, command_resume,
     command_set, command_const, command_precision, command_train, command_step, command_eval,
     command_infer, command_show, command_type, command_params, command_loss, command_scaler,
-    command_grad, command_probe, command_memory, command_time, command_graph, command_casts,
-    command_explain, command_kernel, command_ptx, command_sass, command_blame, command_diff;
+    command_grad, command_probe, command_profile, command_memory, command_time, command_graph,
+    command_casts, command_explain, command_kernel, command_ptx, command_sass, command_blame,
+    command_diff;
