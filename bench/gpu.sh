@@ -27,8 +27,8 @@ build=build
 mode=${1:-run}
 results=$(realpath -m "${RESULTS:-bench/results/gpu}") device=${DEVICE:-cuda} limit=${LIMIT:-86400} each=${EACH:-110}
 warm=${WARM:-20} steps=${STEPS:-100} python=${PYTHON:-python3}
-nets="mlp fashion_mnist mnist_cnn gpt2 resnet50 vit_b_16" peers=${PEERS:-eager compile graphs}
-pairs=${PAIRS:-$(for net in mlp fashion_mnist mnist_cnn; do for p in f32 tf32 f16 bf16; do echo "$net:$p"; done; done) gpt2:bf16 resnet50:f16 vit_b_16:f16}
+nets="mlp fashion_mnist mnist_cnn gpt2 resnet50 vit_b_16 efficientnet_b7 bert_large unet" peers=${PEERS:-eager compile graphs}
+pairs=${PAIRS:-$(for net in mlp fashion_mnist mnist_cnn; do for p in f32 tf32 f16 bf16; do echo "$net:$p"; done; done) gpt2:bf16 resnet50:f16 vit_b_16:f16 bert_large:f16 efficientnet_b7:f16 unet:f16}
 ours=(env) # only for bench_steps and amp: PyTorch has its own libraries
 [ ! -d "$build/lib" ] || ours=(env "LD_LIBRARY_PATH=$build/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}")
 
@@ -46,6 +46,10 @@ pack() { # pack FOLDER: the programs, their libraries except the C library, the 
   du -sh "$1" | cut -f1 | sed "s|\$| in $1|"
 }
 
+made() { # made KIND FILE: lets gpu_peer.py write such data, unless the file exists
+  [ -e "$results/data/$2" ] || { mkdir -p "$results/data" && "$python" bench/gpu_peer.py "--$1" "$results/data"; }
+}
+
 find_net() { # find_net NET: sets its job, consts (with -D), batch, steps in a group
   consts=(-D "DIR=$data/") batch=128 group=$steps
   case $1 in
@@ -55,13 +59,24 @@ find_net() { # find_net NET: sets its job, consts (with -D), batch, steps in a g
   gpt2) # no dropout and one batch per step, as in gpu_peer.py
     job=models/gpt2/gpt2.amp batch=16 group=$(((steps + 4) / 5))
     consts=(-D "DATA=$results/data/fineweb_" -D P=0 -D ACCUMULATE=1)
-    [ -e "$results/data/fineweb_val_000.bin" ] || { mkdir -p "$results/data" && "$python" bench/gpu_peer.py --tokens "$results/data"; }
+    made tokens fineweb_val_000.bin
     ;;
-  resnet50 | vit_b_16)
+  resnet50 | vit_b_16 | efficientnet_b7)
     job=models/$1/$1.amp group=$(((steps + 4) / 5))
     consts=(-D "DIR=$results/data/imagenet/" -D CLASSES=10)
-    [ -e "$results/data/imagenet/val" ] || { mkdir -p "$results/data" && "$python" bench/gpu_peer.py --pictures "$results/data"; }
+    made pictures imagenet/val
     export SIZE=224
+    [ "$1" != efficientnet_b7 ] || { batch=8 consts+=(-D SIZE=600) && export SIZE=600; }
+    ;;
+  bert_large) # one batch per step, as in gpu_peer.py
+    job=models/bert_large/bert_large.amp batch=16 group=$(((steps + 4) / 5))
+    consts=(-D "DIR=$results/data/" -D ACCUMULATE=1 -D SAMPLES=400)
+    made texts train_ids.npy
+    ;;
+  unet)
+    job=models/unet/unet.amp batch=4 group=$(((steps + 4) / 5))
+    consts=(-D "DIR=$results/data/")
+    made cells train_masks.npy
     ;;
   *) stop 2 "unknown net $1: one of $nets" ;;
   esac

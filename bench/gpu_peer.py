@@ -3,10 +3,12 @@
     gpu_peer.py NET FOLDER WARM-UP TIMED BATCH PRECISION MODE DEVICE
     gpu_peer.py --data FOLDER       writes data in the format of Fashion-MNIST
     gpu_peer.py --tokens FOLDER     writes shards of random tokens, for gpt2; needs NumPy
-    gpu_peer.py --pictures FOLDER   writes random JPEG files in ten classes, for resnet50 and vit_b_16; needs NumPy, Pillow
+    gpu_peer.py --pictures FOLDER   writes random JPEG files in ten classes, for nets of images; needs NumPy, Pillow
+    gpu_peer.py --texts FOLDER      writes pairs of random texts, for bert_large; needs NumPy
+    gpu_peer.py --cells FOLDER      writes random pictures and masks, for unet; needs NumPy
     gpu_peer.py --gpu               prints the name of the GPU; fails if there is none
 
-NET is one of bench/peer.py; FOLDER has the files that bench_steps wrote. PRECISION is f32, tf32, f16 or bf16
+NET is one of bench/peer.py or gpu_nets.py; FOLDER has the files that bench_steps wrote. PRECISION is f32, tf32, f16 or bf16
 (torch.autocast, f16 with a GradScaler). MODE is eager, compile (torch.compile) or graphs (torch.compile
 with mode "reduce-overhead": CUDA graphs). Optimizers are fused, convolutions channels_last and chosen by
 cudnn.benchmark. DEVICE is cuda, or cpu for a trial without a GPU. Prints one object with the keys of
@@ -24,6 +26,7 @@ import sys
 import time
 
 GROUPS = 5
+SMOOTHING = {"resnet50": 0.1, "efficientnet_b7": 0.1, "vit_b_16": 0.11}  # of labels, as in models/
 READY = 3  # steps until everything is compiled and recorded
 
 
@@ -65,6 +68,31 @@ def write_pictures(folder, classes=10, pictures=112, size=256):
                 rough.resize((size, size), Image.BICUBIC).save(os.path.join(place, f"{i}.jpg"))
 
 
+def write_texts(folder, samples=400, length=512, words=30522):
+    """[CLS] a .. [SEP] b .. [SEP] and padding. Half of the texts fill all positions."""
+    import numpy
+    rng = numpy.random.default_rng(1)
+    for split in ("train", "val"):
+        ids = 999 + rng.zipf(1.2, (samples, length)) % (words - 999)
+        ends = numpy.where(rng.random(samples) < 0.5, length, rng.integers(64, length, samples))[:, None]
+        middle, at = ends // 2, numpy.arange(length)
+        ids[:, 0] = 101
+        ids[(at == middle) | (at == ends - 1)] = 102
+        ids[at >= ends] = 0
+        numpy.save(os.path.join(folder, f"{split}_ids.npy"), ids.astype("<i4"))
+        numpy.save(os.path.join(folder, f"{split}_segment.npy"), ((at > middle) & (at < ends)).astype("u1"))
+        numpy.save(os.path.join(folder, f"{split}_next.npy"), rng.integers(0, 2, samples).astype("<i8"))
+
+
+def write_cells(folder, samples=64, size=512):
+    import numpy
+    rng = numpy.random.default_rng(1)
+    for split in ("train", "val"):
+        images = rng.integers(0, 256, (samples, 1, size, size), dtype="u1")
+        numpy.save(os.path.join(folder, f"{split}_images.npy"), images)
+        numpy.save(os.path.join(folder, f"{split}_masks.npy"), (images[:, 0] > 127).astype("u1"))
+
+
 def rebuilt(opt, **more):
     """The same optimizer for the same parameters, which may have moved to a GPU."""
     known = inspect.signature(type(opt)).parameters
@@ -75,6 +103,7 @@ def rebuilt(opt, **more):
 class Training:
     def __init__(self, argv):
         import torch
+        import gpu_nets
         import peer
         self.torch = torch
         self.name, self.folder = argv[0], argv[1]
@@ -82,21 +111,21 @@ class Training:
         torch.manual_seed(1)
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = self.precision != "f32"
         torch.backends.cudnn.benchmark = True
-        net, opt, factor, self.clip = peer.make(self.name)
+        make, sources = gpu_nets.NETS.get(self.name, (lambda: peer.make(self.name), peer.sources_of(self.name)))
+        net, opt, factor, self.clip = make()
         state = peer.read_safetensors(os.path.join(self.folder, "start.safetensors"))
         net.load_state_dict({key: state[key] for key in net.state_dict()})
         self.net = net.to(self.device)
-        if self.name not in ("mlp", "gpt2"):
+        if self.name not in ("mlp", "gpt2", "bert_large"):
             self.net = self.net.to(memory_format=torch.channels_last)
         on_gpu = self.device == "cuda"
         self.opt = rebuilt(opt, **({"fused": True} if on_gpu else {}))  # its step in one kernel
         self.scheduler = torch.optim.lr_scheduler.LambdaLR(self.opt, factor)
         self.scaler = torch.amp.GradScaler(self.device, enabled=self.precision == "f16")
-        pairs = peer.read_batches(os.path.join(self.folder, "batches.bin"), self.batch, self.name in peer.VISION,
-                                  self.name == "gpt2")
-        self.smoothing = 0.1 if self.name == "resnet50" else 0.11 if self.name == "vit_b_16" else 0.0
-        self.vision = self.name in peer.VISION
-        self.batches = [tuple(t.pin_memory() if on_gpu else t for t in pair) for pair in pairs]
+        self.smoothing = SMOOTHING.get(self.name, 0.0)
+        self.vision, self.with_loss = self.name in peer.VISION, self.name in gpu_nets.NETS
+        batches = peer.read_batches(os.path.join(self.folder, "batches.bin"), self.batch, sources)
+        self.batches = [tuple(t.pin_memory() if on_gpu else t for t in one) for one in batches]
         self.loss_of = self.forward
         if self.mode != "eager":
             self.loss_of = torch.compile(self.forward, mode="reduce-overhead" if self.mode == "graphs" else None)
@@ -107,9 +136,10 @@ class Training:
             return contextlib.nullcontext()
         return self.torch.autocast(self.device, dtype=types[self.precision])
 
-    def forward(self, images, labels):
-        if self.name == "gpt2":
-            return self.torch.nn.functional.cross_entropy(self.net(images), labels)
+    def forward(self, *batch):
+        if self.with_loss:
+            return self.net.loss(*batch)
+        images, labels = batch
         x = images.float() / 255
         if self.vision:
             x = ((x - 0.45) / 0.225).to(memory_format=self.torch.channels_last)
@@ -118,9 +148,9 @@ class Training:
         return self.torch.nn.functional.cross_entropy(self.net(x), labels.long(), label_smoothing=self.smoothing)
 
     def step(self, number):
-        images, labels = (t.to(self.device, non_blocking=True) for t in self.batches[number % len(self.batches)])
+        batch = (t.to(self.device, non_blocking=True) for t in self.batches[number % len(self.batches)])
         with self.autocast():
-            loss = self.loss_of(images, labels)
+            loss = self.loss_of(*batch)
         self.opt.zero_grad(set_to_none=True)
         self.scaler.scale(loss).backward()
         if self.clip:
@@ -171,12 +201,10 @@ def measure(argv):
 
 
 def main():
-    if sys.argv[1] == "--data":
-        write_data(sys.argv[2])
-    elif sys.argv[1] == "--tokens":
-        write_tokens(sys.argv[2])
-    elif sys.argv[1] == "--pictures":
-        write_pictures(sys.argv[2])
+    writers = {"--data": write_data, "--tokens": write_tokens, "--pictures": write_pictures, "--texts": write_texts,
+               "--cells": write_cells}
+    if sys.argv[1] in writers:
+        writers[sys.argv[1]](sys.argv[2])
     elif sys.argv[1] == "--gpu":
         import torch
         if not torch.cuda.is_available():

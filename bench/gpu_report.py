@@ -12,7 +12,7 @@ NEAR = 0.4  # a prediction is near when it is within 40 %
 # The permitted difference of the first losses, relative to ampc's: the rounding of the types and, with
 # dropout, the effect of other random numbers (30 draws of each lie within 2 %).
 ROUNDED = {"f32": 1e-4, "tf32": 2e-3, "f16": 2e-3, "bf16": 2e-2}
-DROPOUT, WITH_DROPOUT = 0.03, {"mlp", "fashion_mnist"}
+DROPOUT, WITH_DROPOUT = 0.03, {"mlp", "fashion_mnist", "bert_large", "efficientnet_b7"}
 
 
 def read(path):

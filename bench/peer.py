@@ -79,54 +79,6 @@ class MnistCNN(nn.Module):
         return self.classifier(self.pool(self.features(x.unsqueeze(1))).flatten(1))
 
 
-class Attention(nn.Module):
-    def __init__(self, c, heads):
-        super().__init__()
-        self.heads, self.c_attn, self.c_proj = heads, nn.Linear(c, 3 * c), nn.Linear(c, c)
-
-    def forward(self, x):
-        q, k, v = (t.unflatten(2, (self.heads, -1)).transpose(1, 2) for t in self.c_attn(x).chunk(3, dim=2))
-        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return self.c_proj(y.transpose(1, 2).flatten(2))
-
-
-class FeedForward(nn.Module):
-    def __init__(self, c):
-        super().__init__()
-        self.c_fc, self.c_proj = nn.Linear(c, 4 * c), nn.Linear(4 * c, c)
-
-    def forward(self, x):
-        return self.c_proj(nn.functional.gelu(self.c_fc(x), approximate="tanh"))
-
-
-class Layer(nn.Module):
-    def __init__(self, c, heads):
-        super().__init__()
-        self.ln_1, self.attn = nn.LayerNorm(c), Attention(c, heads)
-        self.ln_2, self.mlp = nn.LayerNorm(c), FeedForward(c)
-
-    def forward(self, x):
-        x = x + self.attn(self.ln_1(x))
-        return x + self.mlp(self.ln_2(x))
-
-
-class GPT2(nn.Module):
-    """models/gpt2/gpt2.amp with P=0: no dropout, as nanoGPT and llm.c train."""
-    LENGTH, WORDS = 1024, 50257
-
-    def __init__(self, c=768, layers=12, heads=12):
-        super().__init__()
-        self.wte, self.wpe = nn.Embedding(self.WORDS, c), nn.Embedding(self.LENGTH, c)
-        self.h = nn.ModuleList(Layer(c, heads) for _ in range(layers))
-        self.ln_f = nn.LayerNorm(c)
-
-    def forward(self, ids):
-        x = self.wte(ids) + self.wpe(torch.arange(ids.shape[1], device=ids.device))
-        for layer in self.h:
-            x = layer(x)
-        return nn.functional.linear(self.ln_f(x), self.wte.weight).flatten(0, 1)
-
-
 def onecycle(step, steps):  # a fraction of the peak; torch.optim.lr_scheduler.OneCycleLR with its defaults
     top, last = 0.3 * steps - 1, steps - 1
     low = 1 / 25 if step <= top else 1 / 250000
@@ -146,6 +98,7 @@ VISION = {  # the optimizers of models/, with constant learning rates
     "vit_b_16": lambda p: torch.optim.AdamW(p, lr=1e-4, weight_decay=0.3),
     "efficientnet_b0": lambda p: torch.optim.RMSprop(p, lr=1e-4, alpha=0.9, eps=1e-3, momentum=0.9, weight_decay=1e-5),
 }
+VISION["efficientnet_b7"] = VISION["efficientnet_b0"]
 VISION_SIZE = int(os.environ.get("SIZE", "64"))  # pixels a side
 
 
@@ -155,13 +108,6 @@ def make(name):
         import torchvision
         net = getattr(torchvision.models, name)(num_classes=10)
         return net, VISION[name](net.parameters()), lambda step: 1.0, 1.0 if name == "vit_b_16" else None
-    if name == "gpt2":
-        net = GPT2()
-        few = [p for key, p in net.named_parameters() if key.endswith(".bias") or ".ln_" in key]
-        rest = [p for key, p in net.named_parameters() if not (key.endswith(".bias") or ".ln_" in key)]
-        opt = torch.optim.AdamW([{"params": rest}, {"params": few, "weight_decay": 0.0}], lr=6e-4, betas=(0.9, 0.95),
-                                weight_decay=0.1)
-        return net, opt, lambda step: min(step / 2000, 1.0), 1.0
     if name == "fashion_mnist":
         net = FashionCNN()
         opt = torch.optim.SGD(net.parameters(), lr=0.2, momentum=0.9, nesterov=True, weight_decay=5e-4)
@@ -174,25 +120,25 @@ def make(name):
     return net, torch.optim.Adam(net.parameters(), lr=1e-3), lambda step: 1.0, None
 
 
-def read_batches(path, batch, vision, tokens=False):
-    """A pair for each batch: images (u8) and labels, or tokens and the next tokens."""
-    pairs, pixels = [], 3 * VISION_SIZE ** 2
+PIXELS = ((28, 28), torch.uint8)
+SOURCES = {name: [((3, VISION_SIZE, VISION_SIZE), torch.uint8), ((), torch.int64)] for name in VISION}
+
+
+def read_batches(path, batch, sources):
+    """The tensors of each batch. `sources`: the shape of a sample and the type, for each source of the job."""
+    batches = []
     with open(path, "rb") as f:
         for _ in range(BATCHES):
-            if tokens:
-                ids = torch.frombuffer(bytearray(f.read(batch * (GPT2.LENGTH + 1) * 4)), dtype=torch.int32)
-                ids = ids.reshape(batch, GPT2.LENGTH + 1)
-                pairs.append((ids[:, :-1].contiguous(), ids[:, 1:].flatten().long()))
-                continue
-            if vision:
-                images = torch.frombuffer(bytearray(f.read(batch * pixels)), dtype=torch.uint8)
-                labels = torch.frombuffer(bytearray(f.read(batch * 8)), dtype=torch.int64)
-                pairs.append((images.reshape(batch, 3, VISION_SIZE, VISION_SIZE), labels))
-                continue
-            images = torch.frombuffer(bytearray(f.read(batch * 784)), dtype=torch.uint8)
-            labels = torch.frombuffer(bytearray(f.read(batch)), dtype=torch.uint8)
-            pairs.append((images.reshape(batch, 28, 28), labels))
-    return pairs
+            tensors = []
+            for shape, dtype in sources:
+                size = batch * math.prod(shape) * dtype.itemsize
+                tensors.append(torch.frombuffer(bytearray(f.read(size)), dtype=dtype).reshape(batch, *shape))
+            batches.append(tuple(tensors))
+    return batches
+
+
+def sources_of(name):
+    return SOURCES.get(name, [PIXELS, ((), torch.uint8)])
 
 
 def main():
@@ -205,7 +151,7 @@ def main():
     if "channels_last" in sys.argv[6:]:
         net = net.to(memory_format=torch.channels_last)
     scheduler = torch.optim.lr_scheduler.LambdaLR(opt, factor)
-    batches = read_batches(os.path.join(folder, "batches.bin"), batch, name in VISION)
+    batches = read_batches(os.path.join(folder, "batches.bin"), batch, sources_of(name))
     taken, losses = [], []
     for step in range(warm + timed):
         images, labels = batches[step % BATCHES]
