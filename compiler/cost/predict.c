@@ -8,7 +8,8 @@
  * This prediction takes milliseconds, and is less exact if a kernel reads its operands several
  * times. The numbers of instructions below are averages of what `amp inspect` counts: for loading,
  * storing and indexing an element, for an operator, for a function such as exp or tanh, and for a
- * random number, which uses the fewer integer lanes. ampc's own kernels multiply in f32, at about
+ * random number, which uses the fewer integer lanes. The tiles of attention draw each number alone,
+ * which costs a whole call. ampc's own kernels multiply in f32, at about
  * half the rate of its lanes. For the processor of this machine see Note [on a processor] in
  * predict_cpu.c. */
 #include "predict.h"
@@ -16,7 +17,7 @@
 #include "memory_report.h"
 #include "predict_cpu.h"
 
-enum { AN_ELEMENT = 8, AN_OPERATOR = 3, A_FUNCTION = 45, A_DRAW = 25 };
+enum { AN_ELEMENT = 8, AN_OPERATOR = 3, A_FUNCTION = 45, A_DRAW = 25, A_LONE_DRAW = 110 };
 
 const char *const cost_part_names[] = {
     [PART_products] = "products", [PART_tiles] = "attention", [PART_casts] = "casts",
@@ -117,7 +118,7 @@ static void take_conv(Prediction *p, Compile *c, const Gpu *gpu, uint32_t group,
 static double own_tiles_us(const Gpu *gpu, const TileLoad *t)
 {
   return own_product_us(gpu, load_flops(&t->load) * t->again) +
-         t->draws * A_DRAW / results_a_us(gpu, gpu->lanes_int);
+         t->draws * A_LONE_DRAW / results_a_us(gpu, gpu->lanes_int);
 }
 
 /* Sets the prediction of attention, for a GPU or for a processor. */
