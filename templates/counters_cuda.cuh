@@ -1,5 +1,5 @@
-/* CUDA: counters that a block keeps in shared memory, rows whose length is odd, and sums of rows
- * that a list names. cpu.h defines the same names for the CPU. */
+/* CUDA: rounding to f16, counters that a block keeps in shared memory, rows whose length is odd, and
+ * sums of rows that a list names. cpu.h defines the same names for the CPU. */
 
 // --- round_f16
 DEVICE real round_f16(real x)

@@ -17,12 +17,12 @@
 #include "count.h"
 #include "runtime/plan/conv_sizes.h"
 
-/* Slots for each element of a kernel. 16-bit floats are rounded and widened in software. lone_draw:
- * for a random number that is drawn without its neighbours, as in tiles of attention. */
+/* Slots for each element of a kernel. rounding: what a 16-bit result adds. lone_draw: for
+ * a random number that is drawn without its neighbours, as in tiles of attention. */
 static const double loading = 0.7, store = 3.5, operation = 0.6, function = 41, draw = 25,
                     lone_draw = 91, choice = 2.4, row_element = 2, window = 10,
                     template_element = 4;
-enum { round_f16 = 29, round_bf16 = 6 };
+enum { round_f16 = 8, round_bf16 = 6 };
 #define ROUNDING(KIND, name, ...) [AMPC_##KIND] = round_##name,
 static const double rounding[AMPC_DTYPE_COUNT] = {AMPC_NARROW_FLOATS(ROUNDING)};
 /* Slots of a product. widen: for each element that is widened; narrow: for each element of the

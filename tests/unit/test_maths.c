@@ -417,8 +417,30 @@ static void test_f16(void)
     } u = {(_Float16)x};
     unsigned want = isnan(x) ? 0x7fff : u.bits;
     CHECK_MSG(to_f16(x) == want, "to_f16(%a) = %04x, not %04x", (double)x, to_f16(x), want);
+    CHECK_MSG(float_bits(round_f16(x)) == float_bits(from_f16((f16)want)), "round_f16(%a) = %a",
+              (double)x, (double)round_f16(x));
   }
   CHECK(to_f16(65519.996f) == 0x7bff && to_f16(65520.0f) == 0x7c00 && to_f16(-65520.0f) == 0xfc00);
+}
+
+/* Tests conversions of vectors: the processor's and, for the rest of an odd size, those above. */
+static void test_wide(void)
+{
+  enum { SIZE = 1003 };
+  f16 narrow[SIZE];
+  float wide[SIZE];
+  for (unsigned h = 0; h < 65536; h += SIZE) {
+    for (unsigned j = 0; j < SIZE; j++) narrow[j] = (f16)(h + j);
+    vector_widen(wide, narrow, SIZE);
+    for (unsigned j = 0; j < SIZE; j++)
+      CHECK_MSG(float_bits(wide[j]) == float_bits(from_f16(narrow[j])), "widen(%04x)", narrow[j]);
+  }
+  for (unsigned long long b = 0; b < 1ull << 32; b += 97 * SIZE) {
+    for (unsigned j = 0; j < SIZE; j++) wide[j] = bits_float((unsigned)b + 97 * j);
+    vector_narrow(narrow, wide, SIZE);
+    for (unsigned j = 0; j < SIZE; j++)
+      CHECK_MSG(narrow[j] == to_f16(wide[j]), "narrow(%a) = %04x", (double)wide[j], narrow[j]);
+  }
 }
 
 /* Returns the nearer bf16 neighbour, without bit tricks. A tie goes to the even one. */
@@ -444,6 +466,7 @@ static void test_bf16(void)
     if (isinf(x)) continue;
     unsigned want = isnan(x) ? 0x7fff : bf16_by_search(x);
     CHECK_MSG(to_bf16(x) == want, "to_bf16(%a) = %04x, not %04x", (double)x, to_bf16(x), want);
+    CHECK(to_rounded_bf16(round_bf16(x)) == want);
   }
 }
 
@@ -528,6 +551,7 @@ int main(void)
   test_atan2();
   test_pow();
   test_f16();
+  test_wide();
   test_bf16();
   test_philox();
   test_small_ones();
