@@ -66,8 +66,8 @@ static bool is_set(const Node *n, const char *attribute)
   return attr_find(op_of(n), attribute, &i) && n->attr[i].i;
 }
 
-/* Matrices are row-major, so the leading dimension is the row length of the stored operand, or its pitch. `c` is
- * the last node of the group: a relu that ends the product, or the product itself. */
+/* Matrices are row-major, so the leading dimension is the row length of the stored operand, or its
+ * pitch. `c` is the last node of the group: a relu that ends the product, or the product itself. */
 Product product_of(Compile *c, uint32_t group)
 {
   const Graph *g = c->graph;

@@ -49,11 +49,12 @@ bool group_is_dear(const Graph *g, const Group *p); /* true if a node calls a sl
 
 typedef struct MapWalk {
   LoopShape shape, left; /* shape: of the nodes; left: `shape` with merged axes */
-  VEC(Access) walks;     /* accesses over `shape`: the result's, then those of all operands,
-                            then those of results with gaps */
-  Access *joined;        /* the accesses of `walks`, but over `left` */
-  uint32_t vector;       /* elements that a thread computes along the last axis: Note [vectors] */
-  uint32_t rows;         /* rows in which a thread computes a vector: Note [shared rows] */
+  VEC(Access)
+  walks;           /* accesses over `shape`: the result's, then those of all operands,
+                      then those of results with gaps */
+  Access *joined;  /* the accesses of `walks`, but over `left` */
+  uint32_t vector; /* elements that a thread computes along the last axis: Note [vectors] */
+  uint32_t rows;   /* rows in which a thread computes a vector: Note [shared rows] */
 } MapWalk;
 /* walk_has_vectors: true if operand `a`, one of m->joined, can be loaded in vectors.
  * walk_shares_vectors: true if it can and all rows use the same vectors. */

@@ -27,8 +27,9 @@ typedef struct Kernel { /* the kernel that is being printed */
   bool looks_ahead;       /* values are computed for a guess and not stored */
   bool by_vectors;        /* its loops process several elements at once, with index j */
   bool *stored;           /* node of the group -> an earlier loop has stored it */
-  const char *dense_index, *pitched_index; /* what results have instead of index "i": result_index */
-  VEC(Vector) vectors;    /* vectors of the loop that is being printed and of the loops around it */
+  const char *dense_index,
+      *pitched_index;  /* what results have instead of index "i": result_index */
+  VEC(Vector) vectors; /* vectors of the loop that is being printed and of the loops around it */
 } Kernel;
 
 Kernel kernel_of(Printer *p, uint32_t group);
@@ -82,15 +83,16 @@ const char *index_sum(const Kernel *k, const char *a, const char *b, const char 
 
 /* ---- vectors: kernel_vector.c ---- */
 
-/* Returns the index at which a result in the shape of the loop is stored. `index`: the number of its
- * element, "i". Rows with gaps begin elsewhere (Note [pitch]), and the elements of a vector may need
- * an index each: "row * 104 + c", "(i + j)". */
+/* Returns the index at which a result in the shape of the loop is stored. `index`: the number of
+ * its element, "i". Rows with gaps begin elsewhere (Note [pitch]), and the elements of a vector may
+ * need an index each: "row * 104 + c", "(i + j)". */
 const char *result_index(const Kernel *k, uint32_t argument, const char *index);
 /* Prints "VECTOR_LOAD(8, f16, x_at, x + i);", only once. */
 void put_vector(Kernel *k, const char *width, uint32_t argument, const char *index);
 /* Prints VECTOR_ROOM for a result, unless it reuses the bytes of a vector that is already there;
  * With `adds`, the result adds to memory and needs VECTOR_LOAD. */
-void put_result_vector(Kernel *k, bool adds, const char *width, uint32_t argument, const char *index);
+void put_result_vector(Kernel *k, bool adds, const char *width, uint32_t argument,
+                       const char *index);
 /* Returns the vector that begins there, or NULL. */
 Vector *find_vector(const Kernel *k, uint32_t argument, const char *index);
 /* Prints VECTOR_STORE, for one vector or for the results among the vectors from `first` on. */

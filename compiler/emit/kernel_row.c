@@ -259,8 +259,8 @@ static void open_walk(const RowKernel *r, const Uses *uses, const Chain *element
     row_open_elements(r, kind == WALK_sums ? uses : NULL, elements);
 }
 
-/* True if the loop needs `i`: for a result at that index, or because the code of an elementwise node
- * contains $i or $c. The $c of a row op is `c`. */
+/* True if the loop needs `i`: for a result at that index, or because the code of an elementwise
+ * node contains $i or $c. The $c of a row op is `c`. */
 static bool asks_for_index(const RowKernel *r, const bool *needed, WalkKind kind)
 {
   for (uint32_t i = 0; i < r->k->group->n; i++) {

@@ -29,11 +29,11 @@ typedef struct RowKernel {
   RowShape shape;
   bool columns; /* the kernel reduces columns: inner > 1, or channels */
   ColumnTile tile;
-  RowWalk walk;    /* used if the kernel reduces no columns */
-  uint32_t vector; /* elements that a thread processes at once, for rows and for columns */
+  RowWalk walk;      /* used if the kernel reduces no columns */
+  uint32_t vector;   /* elements that a thread processes at once, for rows and for columns */
   const char *width; /* `vector` as text; "vector_width" if `odd` */
   bool odd;          /* vectors do not divide the row: Note [odd rows] */
-  bool flat;       /* row_is_flat: elementwise nodes are computed once a row */
+  bool flat;         /* row_is_flat: elementwise nodes are computed once a row */
   RowOp *ops;
   uint32_t n_ops;
   Chain values; /* values that are loaded once a row, for all loops */

@@ -78,7 +78,8 @@ void put_vector(Kernel *k, const char *width, uint32_t argument, const char *ind
   if (argument < k->args.n) put(k, true, width, argument, index);
 }
 
-void put_result_vector(Kernel *k, bool adds, const char *width, uint32_t argument, const char *index)
+void put_result_vector(Kernel *k, bool adds, const char *width, uint32_t argument,
+                       const char *index)
 {
   if (argument == k->args.n) return;
   index = result_index(k, argument, index);

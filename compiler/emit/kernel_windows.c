@@ -43,8 +43,7 @@ const char *put_operands(Template *t, uint32_t input)
   const char *width = arena_printf(k->c->arena, "%u", t->windows.vector);
   for (uint32_t i = 0; i < ch->loads.n; i++) {
     const Load *l = &ch->loads.at[i];
-    if (strcmp(l->index, "0") != 0)
-      put_vector(k, width, argument_of(k, l->value), l->index);
+    if (strcmp(l->index, "0") != 0) put_vector(k, width, argument_of(k, l->value), l->index);
   }
   return NULL;
 }

@@ -252,8 +252,8 @@ static const char *about(Compile *c, const NamedPlace *x)
                                       : arena_printf(c->arena, "commands %u to %u", x->from, x->to);
   if (!x->value.id) return arena_printf(c->arena, "scratch, %s", life);
   const Node *n = ir_node(c->graph, x->value);
-  return arena_printf(c->arena, "%s, %lld bytes, %s", ir_type_text(c, n), (long long)ir_room_bytes(c, n),
-                      life);
+  return arena_printf(c->arena, "%s, %lld bytes, %s", ir_type_text(c, n),
+                      (long long)ir_room_bytes(c, n), life);
 }
 
 static void put_space(Printer *p, const Places *x, ampc_space space, const char *title)

@@ -169,7 +169,8 @@ int64_t ir_elements(const Node *n);
 int64_t dims_product(const int64_t *dim, uint32_t rank);
 int64_t ir_dtype_size(const Compile *c, DType d);
 int64_t ir_bytes(const Compile *c, const Node *n);
-int64_t ir_row(const Node *n);  /* elements from one row of the last axis to the next: Note [pitch] */
+int64_t
+ir_row(const Node *n); /* elements from one row of the last axis to the next: Note [pitch] */
 int64_t ir_room(const Node *n); /* ir_elements() with the gaps between rows */
 int64_t ir_room_bytes(const Compile *c, const Node *n);
 #define dtype_is_float ampc_is_float

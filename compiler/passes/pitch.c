@@ -29,8 +29,9 @@ static int64_t columns_of(const Node *n)
   return n->rank ? n->dim[n->rank - 1] : 1;
 }
 
-/* True if n has rows that gaps would align, and gaps cost little. On a CPU the bits of an f32 product
- * depend on the distance of rows: oneDNN has several algorithms. 16-bit operands are copied first. */
+/* True if n has rows that gaps would align, and gaps cost little. On a CPU the bits of an f32
+ * product depend on the distance of rows: oneDNN has several algorithms. 16-bit operands are copied
+ * first. */
 static bool gains(const Compile *c, const Node *n)
 {
   int64_t size = ir_dtype_size(c, n->dtype), columns = columns_of(n), all = ir_elements(n);
@@ -60,8 +61,8 @@ static bool writes_rows(const Graph *g, const Group *p, Value v)
   return tmpl == TMPL_gemm || (tmpl == TMPL_map && ir_same_dims(n, ir_node(g, p->nodes[0])));
 }
 
-/* True if v of part p reads input k, whose bytes are those of x, row by row. A probe knows where the
- * rows of a flat view are: probes must not change the order of a product's sums. */
+/* True if v of part p reads input k, whose bytes are those of x, row by row. A probe knows where
+ * the rows of a flat view are: probes must not change the order of a product's sums. */
 static bool reads_rows(const Graph *g, const Group *p, Value v, uint32_t k, const Node *x)
 {
   const Node *n = ir_node(g, v), *shape = value_shape(g, n->in[k]);

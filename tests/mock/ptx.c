@@ -12,8 +12,8 @@
 
 enum { BLOCK = 256 };
 
-/* Sets element i, of n, to 0 if its bits are in [first, first + count). Arguments: x, n, first, count,
- * columns, gap. */
+/* Sets element i, of n, to 0 if its bits are in [first, first + count). Arguments: x, n, first,
+ * count, columns, gap. */
 #define TWIN(NAME, TYPE)                                                                           \
   static void NAME(void *const *arguments, unsigned block, unsigned n_blocks)                      \
   {                                                                                                \

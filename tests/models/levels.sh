@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # No optimization changes a bit. The models whose data are in Debian, and jobs with norms, sums,
-# axes of size 1 and checkpoint(), train a few small steps at -O0, -O1 and -O2. The checkpoints
+# axes of size 1, rows with gaps and checkpoint(), train a few small steps at -O0, -O1 and -O2. The checkpoints
 # (weights, optimizer state, running statistics, scaler) and the results must be the same.
 #   levels.sh AMP PRECISION
 set -euo pipefail
@@ -11,7 +11,7 @@ shopt -s nullglob
 jobs=(models/{fashion_mnist,mnist_cnn}/*.amp) # whose data are in Debian
 [ ${#jobs[@]} -ge 3 ] || { echo "FAILED: no models" && exit 1; }
 status=0
-for job in "${jobs[@]}" tests/simt/jobs/{names,norms,ones,recomputed,sums}.amp; do
+for job in "${jobs[@]}" tests/simt/jobs/{names,norms,ones,pitch,recomputed,sums}.amp; do
   small=(--set train.batch=6)
   [[ $job == models/* ]] && small+=(--set eval.batch=8 --set eval.steps=1)
   for level in 0 1 2; do

@@ -244,7 +244,8 @@ static const Type types[] = {{"ampc_relu16", 2, 0x8000, 0x7c00, 0x3c00},
                              {"ampc_relu16", 2, 0x8000, 0x7f80, 0x3f80},
                              {"ampc_relu32", 4, 0x80000000, 0x7f800000, 0x3f800000},
                              {"ampc_relu64", 8, 1ull << 63, 0x7ffull << 52, 0x3ffull << 52}};
-enum { KINDS = 8, ROWS = 40, NUMBERS = ROWS * KINDS, GAP = 3, ALL = NUMBERS + ROWS * GAP };
+enum { KINDS = 8, NUMBERS = 40 * KINDS, COLUMNS = 2 * KINDS, GAP = 3, ROW = COLUMNS + GAP };
+enum { ALL = NUMBERS / COLUMNS * ROW };
 
 /* Returns a number of some kind, with either sign: zero, the smallest and the largest subnormal
  * number, the smallest normal number, one, the largest number, infinity, NaN. */
@@ -255,25 +256,19 @@ static uint64_t number(const Type *t, int i)
   return kinds[i % KINDS] | (i / KINDS % 2 ? t->sign : 0);
 }
 
-/* Returns the number at a place. A row has one of each kind; -1: in the gap after a row. */
-static int number_at(int place)
-{
-  int column = place % (KINDS + GAP);
-  return column < KINDS ? place / (KINDS + GAP) * KINDS + column : -1;
-}
-
-/* Sets numbers below zero to zero. NaN and -0 stay. */
+/* Sets numbers below zero to zero. NaN and -0 stay, and so do the gaps between rows. */
 static void relu_twin(void *const *args, unsigned block, unsigned n_blocks)
 {
-  uint64_t sign = (uint64_t)args[2] - 1, inf = (uint64_t)args[3];
+  uint64_t sign = (uint64_t)args[2] - 1, inf = (uint64_t)args[3], n = (uint64_t)args[1];
+  uint64_t columns = (uint64_t)args[4], gap = (uint64_t)args[5];
   size_t bytes = sign >> 63 ? 8 : sign >> 31 ? 4 : 2;
   (void)n_blocks;
-  for (int i = 0; block == 0 && i < ALL; i++) {
+  for (uint64_t i = 0; block == 0 && i < n; i++) {
     uint64_t bits = 0, rest;
-    if (number_at(i) < 0) continue;
-    memcpy(&bits, (char *)args[0] + (size_t)i * bytes, bytes);
+    char *at = (char *)args[0] + (i + i / columns * gap) * bytes;
+    memcpy(&bits, at, bytes);
     rest = bits & ~sign;
-    if ((bits & sign) && rest != 0 && rest <= inf) memset((char *)args[0] + (size_t)i * bytes, 0, bytes);
+    if ((bits & sign) && rest != 0 && rest <= inf) memset(at, 0, bytes);
   }
 }
 
@@ -282,21 +277,20 @@ static void check_relu(const Type *t)
   static uint64_t space[ALL];
   char *x = (char *)space;
   for (int i = 0; i < ALL; i++) {
-    int of = number_at(i);
-    uint64_t bits = of < 0 ? t->sign | t->one : number(t, of);
+    bool in_gap = i % ROW >= COLUMNS;
+    uint64_t bits = in_gap ? t->sign | t->one : number(t, i / ROW * COLUMNS + i % ROW);
     memcpy(x + (uint32_t)i * t->bytes, &bits, t->bytes);
   }
   Launch run = {.kernel = t->kernel,
                 .text = TEXT_relu,
                 .twin = relu_twin,
-                .args = {x, (void *)NUMBERS, (void *)(t->sign + 1), (void *)t->inf, (void *)KINDS,
-                         (void *)GAP},
+                .args = {x, (void *)NUMBERS, (void *)(t->sign + 1), (void *)t->inf,
+                         (void *)COLUMNS, (void *)GAP},
                 .out = x,
                 .out_bytes = ALL * t->bytes,
                 .grid = (NUMBERS + BLOCK - 1) / BLOCK};
   begin_allowing();
-  for (uint32_t row = 0; row < ROWS; row++)
-    allow(x + row * (KINDS + GAP) * t->bytes, KINDS * t->bytes);
+  for (uint32_t i = 0; i < ALL; i += ROW) allow(x + i * t->bytes, COLUMNS * t->bytes);
   check(&run);
 }
 

@@ -95,7 +95,7 @@ static bool is_filled(Compile *c, const ampc_step *step, const Node *n)
   for (uint32_t i = 1; i < step->n_commands; i++) {
     const ampc_command *k = &step->commands[i];
     bool here = k->kind == AMPC_FILL && k->as.fill.to.at.offset == n->place.offset &&
-                k->as.fill.bytes == ir_bytes(c, n);
+                k->as.fill.bytes == ir_room_bytes(c, n);
     filled |= written && here;
     written |= strcmp(k->label, writer) == 0;
   }
