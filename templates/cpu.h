@@ -282,6 +282,9 @@ DEVICE void vector_narrow(f16 *to, const real *from, int n)
 /* Loops as GRID_ROW_VECTORS; on CUDA over `k` rows at a time, over which EACH_OF_ROWS loops. */
 #define EACH_ROWS_VECTOR(n, T, r, c, rows, columns, k) GRID_ROW_VECTORS(n, T, r, c, rows, columns)
 
+// --- GRID_ROWS_VECTORS
+#define GRID_ROWS_VECTORS(n, T, r, c, rows, columns, k) GRID_ROW_VECTORS(n, T, r, c, rows, columns)
+
 // --- EACH_OF_ROWS
 #define EACH_OF_ROWS(T, r, rows, k)
 

@@ -219,9 +219,9 @@ DEVICE void vector_copy_words(void *to, const void *from, int bytes)
 /* Loops over the `k` rows of a thread. They are as far apart as possible: neighbouring threads have
  * neighbouring rows. */
 #define EACH_OF_ROWS(T, r, rows, k)                                                                \
-  _Pragma("unroll") for (T r##_k = 0, r = r##_first;                                               \
-                         r##_k < (k) && ((rows) % (k) == 0 || r < (rows));                         \
-                         r##_k++, r += ((rows) + (k)-1) / (k))
+  _Pragma("unroll 2") for (T r##_k = 0, r = r##_first;                                             \
+                           r##_k < (k) && ((rows) % (k) == 0 || r < (rows));                       \
+                           r##_k++, r += ((rows) + (k)-1) / (k))
 
 // --- EACH_TAP
 /* Loops over each element k of a window, k in [0, n); n is a literal. */
@@ -239,6 +239,15 @@ DEVICE void vector_copy_words(void *to, const void *from, int bytes)
   for (T r##_at = (T)blockIdx.x * (T)blockDim.x + (T)threadIdx.x, r = 0, c = 0;                    \
        r##_at < (T)(rows) * ((columns) / (n)) &&                                                   \
        (r = r##_at / ((columns) / (n)), c = (r##_at - r * ((columns) / (n))) * (n), 1);            \
+       r##_at += (T)gridDim.x * (T)blockDim.x)
+
+// --- GRID_ROWS_VECTORS
+/* Loops as EACH_ROWS_VECTOR, but with a grid-stride loop for any launch. */
+#define GRID_ROWS_VECTORS(n, T, r, c, rows, columns, k)                                            \
+  for (T r##_at = (T)blockIdx.x * (T)blockDim.x + (T)threadIdx.x, r##_first = 0, c = 0;            \
+       (r##_first = r##_at / ((columns) / (n)),                                                    \
+        c = (r##_at - r##_first * ((columns) / (n))) * (n),                                        \
+        r##_first < ((rows) + (k)-1) / (k));                                                       \
        r##_at += (T)gridDim.x * (T)blockDim.x)
 
 // --- TABLE

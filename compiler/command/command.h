@@ -57,6 +57,8 @@ bool is_working_copy(const Graph *g, Value v);
  * of parameters; -1: it walks no such range. */
 int64_t node_range(const Graph *g, const Node *n);
 
+enum { TENSOR_ALIGNMENT = 16 }; /* bytes: rows of tensor cores start at multiples of it */
+
 /* group_by_library: true if the vendor library computes the group. group_convolves: true if it does
  * and the group is a convolution. */
 bool group_by_library(const Graph *g, uint32_t group);

@@ -188,6 +188,14 @@ static uint32_t widest_vector(const Compile *c, const KernelArgs *args)
   return 4;
 }
 
+uint32_t pad_vector(const Compile *c, Value v)
+{
+  const Node *n = ir_node(c->graph, v);
+  if (n->op != OP_pad || n->rank == 0 || attr_int(n, "dim") != n->rank - 1) return 0;
+  uint32_t vector = (uint32_t)(TENSOR_ALIGNMENT / ir_dtype_size(c, n->dtype));
+  return attr_int(n, "before") == 0 && n->dim[n->rank - 1] % vector == 0 ? vector : 0;
+}
+
 /* ---- rows ---- */
 
 /* Finds the row axes of part_sums: those before the columns; all, if the columns are not axes. */
@@ -364,17 +372,20 @@ int64_t map_threads(const MapWalk *m)
 
 /* Note [shared rows]
  * Some operands are the same in all rows, such as a bias or the moments of a channel. A thread that
- * computes two rows loads such operands once, and computes once the nodes that depend on them
- * alone. Threads do that if every multiprocessor still has a block. More than two rows would cost
- * more registers than they save instructions: the loads of the third row wait for those of the
- * first. */
+ * computes several rows loads such operands once, and computes once the nodes that depend on them
+ * alone. They may be larger than the rest: the backward of a batch norm reads 160 bytes of a
+ * channel's f32 numbers for two vectors of 16 bytes. Threads have two rows if every multiprocessor
+ * still has a block, and more if even then a large GPU is full twice. They load two rows at a time,
+ * because the values of a third row would cost registers. */
 static uint32_t rows_of(const MapWalk *m)
 {
-  enum { ROWS = 2, BUSY = 32768 }; /* threads */
+  enum { PAIR = 2, BUSY = 32768, FULL_TWICE = 262144 /* threads */ };
   bool shares = false;
   if (m->vector == 1 || m->left.rank < 2) return 1;
   for (uint32_t i = 1; i < m->walks.n; i++) shares |= walk_shares_vectors(m, &m->joined[i]);
-  return shares && loop_elements(&m->left) / m->vector / ROWS >= BUSY ? ROWS : 1;
+  int64_t vectors = loop_elements(&m->left) / m->vector, pairs = vectors / PAIR / FULL_TWICE;
+  if (!shares || vectors / PAIR < BUSY) return 1;
+  return (uint32_t)(PAIR * (pairs < 1 ? 1 : pairs));
 }
 
 /* Note [gaps]

@@ -30,6 +30,9 @@ Access access_operand(Compile *c, const LoopShape *s, const Node *n, uint32_t in
 /* Finds the access to v in the bytes of value_root(v), through views and folded moves. Returns
  * false if strides cannot express it. */
 bool access_through(const Graph *g, Value v, Access *out);
+/* Returns the elements that a thread stores at once in a pad behind the last axis, such as that of
+ * channels; 0: v is another node. Such a pad reads its input through strides. */
+uint32_t pad_vector(const Compile *c, Value v);
 /* Merges adjacent axes that all n accesses can walk as one axis. Drops axes of size 1. */
 void loop_collapse(LoopShape *s, Access *a, uint32_t n);
 

@@ -10,7 +10,6 @@ ProductLoad gemm_load(const Compile *c, const ampc_gemm *d, double bytes);
 ProductLoad conv_load(const Compile *c, const ampc_conv *d, double bytes);
 double load_flops(const ProductLoad *p);
 
-enum { TENSOR_ALIGNMENT = 16 }; /* rows must start at multiples of this many bytes */
 bool rows_aligned(const Compile *c, ampc_dtype type, int64_t elements);
 /* Returns why tensor cores do not compute the product at full rate, or at all; NULL if they do. */
 const char *tensor_against(const Gpu *g, const ProductLoad *p);

@@ -7,7 +7,6 @@
 typedef struct Map {
   Kernel *k;
   MapWalk walk;
-  uint32_t rows;     /* rows of a thread: Note [shared rows] */
   const char *width; /* walk.vector as text */
 } Map;
 
@@ -57,17 +56,16 @@ static void begin_vectors(const Map *m)
 {
   const Kernel *k = m->k;
   const LoopShape *s = &m->walk.left;
-  const char *walk = k->is_part ? "GRID" : "EACH";
+  const char *walk = k->is_part ? "GRID" : "EACH", *many = k->is_part ? "S" : "";
   long long all = loop_elements(s), columns = s->dim[s->rank - 1];
   if (s->rank < 2)
-    EMIT(k->p, "%s_VECTOR%s(%u, %s, i, %lld) {\n", walk, k->is_part ? "S" : "", m->walk.vector,
-         k->index_type, all);
-  else if (m->rows > 1)
-    EMIT(k->p, "EACH_ROWS_VECTOR(%u, %s, r, c, %lld, %lld, %u) {\n", m->walk.vector, k->index_type,
-         all / columns, columns, m->rows);
+    EMIT(k->p, "%s_VECTOR%s(%u, %s, i, %lld) {\n", walk, many, m->walk.vector, k->index_type, all);
+  else if (m->walk.rows > 1)
+    EMIT(k->p, "%s_ROWS_VECTOR%s(%u, %s, r, c, %lld, %lld, %u) {\n", walk, many, m->walk.vector,
+         k->index_type, all / columns, columns, m->walk.rows);
   else
-    EMIT(k->p, "%s_ROW_VECTOR%s(%u, %s, r, c, %lld, %lld) {\n", walk, k->is_part ? "S" : "",
-         m->walk.vector, k->index_type, all / columns, columns);
+    EMIT(k->p, "%s_ROW_VECTOR%s(%u, %s, r, c, %lld, %lld) {\n", walk, many, m->walk.vector,
+         k->index_type, all / columns, columns);
   k->p->indent++;
 }
 
@@ -77,8 +75,8 @@ static void begin_row(const Map *m)
   const Kernel *k = m->k;
   const LoopShape *s = &m->walk.left;
   long long all = loop_elements(s), columns = s->dim[s->rank - 1];
-  if (m->rows > 1) {
-    EMIT(k->p, "EACH_OF_ROWS(%s, r, %lld, %u) {\n", k->index_type, all / columns, m->rows);
+  if (m->walk.rows > 1) {
+    EMIT(k->p, "EACH_OF_ROWS(%s, r, %lld, %u) {\n", k->index_type, all / columns, m->walk.rows);
     k->p->indent++;
   }
   if (s->rank > 1) EMIT(k->p, "const %s i = r * %lld + c;\n", k->index_type, columns);
@@ -111,7 +109,7 @@ static void put_loads(const Map *m, bool shared)
       if (!operand_uses(n, j)) continue; /* randn_like(x) reads only the shape of x */
       const Access *a = &m->walk.joined[at];
       if (!walk_has_vectors(&m->walk, a)) continue;
-      if ((m->rows > 1 && walk_shares_vectors(&m->walk, a)) != shared) continue;
+      if ((m->walk.rows > 1 && walk_shares_vectors(&m->walk, a)) != shared) continue;
       put_vector(k, m->width, argument_of(k, n->in[j]), index_of(m, &m->walk.walks.at[at]));
     }
   }
@@ -179,7 +177,7 @@ static void emit_vectors(Map *m)
   Kernel *k = m->k;
   k->by_vectors = true;
   begin_vectors(m);
-  if (m->rows > 1) put_loads(m, true);
+  if (m->walk.rows > 1) put_loads(m, true);
   begin_row(m);
   put_loads(m, false);
   put_results(m);
@@ -189,14 +187,13 @@ static void emit_vectors(Map *m)
   put_elements(m);
   end_loop(m);
   store_vectors(k, 0);
-  if (m->rows > 1) end_loop(m);
+  if (m->walk.rows > 1) end_loop(m);
   end_loop(m);
 }
 
 void emit_map(Kernel *k)
 {
   Map m = {.k = k, .walk = map_walk(k->c, k->group, may_have_vectors(k) ? &k->args : NULL)};
-  m.rows = k->is_part ? 1 : m.walk.rows; /* a part strides over the launch's grid */
   m.width = arena_printf(k->c->arena, "%u", m.walk.vector);
   k->pitched_index = index_of(&m, &m.walk.walks.at[m.walk.walks.n - 1]); /* Note [gaps] */
   if (m.walk.vector > 1) {

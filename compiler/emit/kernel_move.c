@@ -62,10 +62,76 @@ static const char *fill_text(const Kernel *k, const Node *n, double value)
   return stored(k, n->dtype, number);
 }
 
+/* ---- pads behind the last axis ---- */
+
+/* Returns the index of an operand of the nodes that make the padded value. */
+static const char *padded_address(const void *frame, const Access *a)
+{
+  const LoopShape *s = frame;
+  for (uint32_t i = 0; i < s->rank; i++)
+    if (a->stride[i]) return "i";
+  return "0";
+}
+
+/* Prints the elementwise nodes that pass fuse has put before the pad. Returns element i of the
+ * padded value, in the type in which it is stored. */
+static const char *put_padded(Kernel *k, Value x)
+{
+  const Node *n = ir_node(k->g, x);
+  LoopShape s = loop_shape_of(ir_node(k->g, value_root(k->g, x)));
+  Chain ch;
+  chain_begin(&ch, k, s, padded_address, &s);
+  for (uint32_t i = 0; i < k->group->n; i++)
+    if (k->group->nodes[i].id != k->group->anchor.id) chain_add(&ch, k->group->nodes[i]);
+  if (!ch.nodes.n) return moved_element(k, 0, "i");
+  chain_put_loads(&ch);
+  for (uint32_t i = 0; i < ch.nodes.n; i++) chain_put_node(&ch, ch.nodes.at[i], "i");
+  return stored(k, n->dtype, chain_operand(&ch, x, "i").text);
+}
+
+/* Prints a pad behind the last axis. A thread stores a vector, such as all channels of a pixel. */
+static void put_pad(Kernel *k, uint32_t vector)
+{
+  Value v = k->group->anchor;
+  const Node *n = ir_node(k->g, v), *x = ir_node(k->g, n->in[0]);
+  LoopShape s = loop_shape_of(x);
+  Access a;
+  if (!access_through(k->g, n->in[0], &a)) kernel_bug(k, v, "no strides lead to its input");
+  uint32_t axis = n->rank - 1u;
+  long long size = n->dim[axis], kept = x->dim[axis];
+  const char *to = arena_printf(k->c->arena, "r * %lld + c", size), *type = k->index_type;
+  const char *row = index_part(k, &s, &a, 0, axis, "r");
+  const char *column = index_part(k, &s, &a, axis, axis + 1, "(kept ? c + j : 0)");
+  EMIT(k->p, "GRID_ROW_VECTORS(%u, %s, r, c, %lld, %lld) {\n", vector, type,
+       (long long)dims_product(n->dim, axis), size);
+  k->p->indent++;
+  EMIT(k->p, "const %s at = %s;\n", type, index_sum(k, row, NULL, NULL, a.offset));
+  put_result_vector(k, false, vector, argument_of(k, v), to);
+  EMIT(k->p, "VECTOR_EACH(%u, j) {\n", vector);
+  k->p->indent++;
+  EMIT(k->p, "const int kept = c + j < %lld;\n", kept);
+  EMIT(k->p, "const %s i = %s;\n", type, index_sum(k, "at", column, NULL, 0));
+  const char *element = put_padded(k, n->in[0]);
+  EMIT(k->p, "%s = kept ? %s : %s; // %%%u pad\n", element_place(k, argument_of(k, v), to), element,
+       fill_text(k, n, attr_float(n, "value")), v.id);
+  k->p->indent--;
+  EMIT(k->p, "}\n");
+  store_vectors(k, 0);
+  k->p->indent--;
+  EMIT(k->p, "}\n");
+}
+
+/* ---- moves along one axis ---- */
+
 /* Prints a Filled. Element d of the axis is element (d - start) / step of the input, if that is an
  * integer in range; otherwise the fill value. */
 void emit_filled(Kernel *k)
 {
+  uint32_t vector = pad_vector(k->c, k->group->anchor);
+  if (vector) {
+    put_pad(k, vector);
+    return;
+  }
   const Node *n = ir_node(k->g, k->group->nodes[0]), *x = ir_node(k->g, n->in[0]);
   Filled f = filled_of(n);
   long long size = n->dim[f.axis], count = x->dim[f.axis];

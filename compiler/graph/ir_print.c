@@ -98,7 +98,7 @@ static const char *op_reason(Compile *c, const Node *n)
 static const char *cast_reason(Compile *c, const Node *n)
 {
   const Node *user = first_user(c->graph, n);
-  while (user && (user->op == OP_reshape || user->op == OP_permute))
+  while (user && (user->op == OP_reshape || user->op == OP_permute || user->op == OP_pad))
     user = first_user(c->graph, user);
   if (!user) return "no longer used";
   if (user->why == WHY_cast_for) return "for another cast";
@@ -126,7 +126,9 @@ static const char *forward_text(Compile *c, const Node *n)
 
 const char *ir_why_text(Compile *c, const Node *n)
 {
-  if (n->after.id) return "computed again, by checkpoint";
+  if (n->after.id)
+    return c->graph->regions.at[n->region].checkpoint ? "computed again, by checkpoint"
+                                                      : "computed again, for its gradient";
   const char *why = op_reason(c, n);
   if (why) return arena_printf(c->arena, "%s %s", op_of(n)->name, why);
   switch ((WhyKind)n->why) {

@@ -5,9 +5,10 @@
  * is a load with stride 0. So neither needs a kernel or memory of its own. Only kernels can read
  * folded nodes: matrix products of the library and outputs need the value in memory. */
 #include "fold.h"
-#include "compiler/command/command.h"
+#include "compiler/command/walk.h"
 
 typedef struct Fold {
+  const Compile *c;
   Graph *g;
   const uint32_t *phase;
   /* first_use: value -> its first use; next_use: use -> next use of its value; 0: no use */
@@ -108,14 +109,17 @@ static bool can_fold(const Fold *f, Value v)
   return is_widening(f->g, n) && all_read(f, v, wanted_phase(f, v), reads_widened);
 }
 
-/* True if this user can read through a move. Ops of tiles can read so if strides describe where the
- * elements are. Views and folded nodes can if all their users can. */
+/* True if this user can read through a move. Ops of tiles and pads of the last axis can read so if
+ * strides describe where the elements are. Views and folded nodes can if all their users can. */
 static bool reads_strided(const Fold *f, uint32_t use, uint32_t phase)
 {
   Value v = f->user.at[use];
   const Node *user = ir_node(f->g, v);
+  Access a;
   if (op_has(user, T_tiles))
     return tiles_read(f->g, user, f->input.at[use]) && in_phase(f, v, phase);
+  if (user->op == OP_pad)
+    return pad_vector(f->c, v) && access_through(f->g, user->in[0], &a) && in_phase(f, v, phase);
   return (user->folded || (op_of(user)->tmpl == TMPL_alias && !op_has(user, T_kept))) &&
          all_read(f, v, phase, reads_strided);
 }
@@ -133,7 +137,7 @@ static void fold_moves(Fold *f)
 /* Sets Node.folded, from the last node to the first: the users of a node are decided before it. */
 void fold_nodes(Compile *c, const uint32_t *phase)
 {
-  Fold f = {.g = c->graph, .phase = phase};
+  Fold f = {.c = c, .g = c->graph, .phase = phase};
   list_uses(c, &f);
   for (uint32_t id = f.g->nodes.n - 1; id > 0; id--)
     f.g->nodes.at[id].folded = can_fold(&f, (Value){id});

@@ -382,24 +382,24 @@ static bool can_join_beside(Fuse *f, uint32_t id, uint32_t other)
          fuse_are_apart(f, besides, set);
 }
 
-/* The values that a kernel of sums over columns reads once per column, such as means. */
+/* The numbers that a kernel of sums over columns keeps in registers for each column: its sums, and
+ * the values that it reads once per column, such as means. */
+enum { MOST_PER_COLUMN = 6 };
 typedef struct PerColumn {
-  uint32_t at[3], n; /* the first n different values */
-  bool more;         /* there are more values than fit in `at` */
+  uint32_t at[MOST_PER_COLUMN], n; /* the first different values */
+  uint32_t sums;
 } PerColumn;
 
 static void add_per_column(PerColumn *p, uint32_t value)
 {
   for (uint32_t i = 0; i < p->n; i++)
     if (p->at[i] == value) return;
-  if (p->n == sizeof p->at / sizeof *p->at)
-    p->more = true;
-  else
-    p->at[p->n++] = value;
+  if (p->n < MOST_PER_COLUMN) p->at[p->n++] = value;
 }
 
-/* True if the joined kernel would read too many values per column. These stay in registers next to
- * the sums; with the values of two batch norms of one gradient, ptxas spills some registers. */
+/* True if the joined kernel would keep too many numbers per column. One batch norm has four values
+ * and two sums. With the values and sums of two batch norms of one gradient, ptxas spills some
+ * registers. */
 static bool has_too_many_columns(const Fuse *f, uint32_t id, uint32_t other)
 {
   RowShape shape = row_shape(f->g, (Value){id});
@@ -408,6 +408,7 @@ static bool has_too_many_columns(const Fuse *f, uint32_t id, uint32_t other)
   for (uint32_t i = 0; i < 2 && row_has_columns(&shape); i++)
     for (uint32_t j = 0; j < both[i]->nodes.n; j++) {
       const Node *n = &f->g->nodes.at[both[i]->nodes.at[j]];
+      p.sums += op_of(n)->tmpl == TMPL_row;
       for (uint32_t k = 0; k < n->n_in; k++) {
         uint32_t root = value_root(f->g, n->in[k]).id, set = f->group[root];
         bool own = set && (set == f->group[id] || set == f->group[other]);
@@ -415,7 +416,7 @@ static bool has_too_many_columns(const Fuse *f, uint32_t id, uint32_t other)
           add_per_column(&p, root);
       }
     }
-  return p.more;
+  return p.n + p.sums > MOST_PER_COLUMN;
 }
 
 /* Joins the set of row op `id` with the kernel of another row op over the same rows, if that is

@@ -1,10 +1,13 @@
-/* Part of pass fuse: ops of windows (T_windows), such as max_pool2d.
+/* Part of pass fuse: ops of windows (T_windows), such as max_pool2d; pads of channels.
  *
  * Ops over the same windows of the same value share a kernel: one op returns the largest elements,
  * another the indices of these. An elementwise node that only ops of windows read is computed as
  * the kernel loads the value, so it needs no memory. The pass does so only if the windows read each
  * element once. The other operands of such a node must have the same layout as the value, one value
- * a channel, or one value. */
+ * a channel, or one value.
+ *
+ * A pad behind the last axis computes the elementwise nodes that make its input, in the same way.
+ */
 #include "fuse.h"
 #include <string.h>
 
@@ -33,9 +36,26 @@ static uint32_t reads_inside(const Fuse *f, uint32_t id, uint32_t a, uint32_t b)
   return n;
 }
 
-/* True if the writer has only cheap elementwise nodes of the shape of the windows' operand, and
+/* True if an op of windows over x can compute n, which has the shape of x, and load its operands.
+ */
+static bool fits_windows(const Fuse *f, Value v, const Node *x)
+{
+  const Node *n = ir_node(f->g, v);
+  for (uint32_t k = 0; k < n->n_in; k++)
+    if (n->in[k].id && !is_addressed(f, n, k)) return false;
+  return ir_same_dims(n, x);
+}
+
+/* True if a pad of x can compute v: by the number of the element alone. */
+static bool fits_pad(const Fuse *f, Value v, const Node *x)
+{
+  return reads_flat(f->g, v) && ir_elements(ir_node(f->g, v)) == ir_elements(x);
+}
+
+/* True if the writer has only cheap elementwise nodes, which fit the operand x of the reader, and
  * only the two sets read them. */
-static bool makes_windows(const Fuse *f, uint32_t reader, uint32_t writer, const Node *x)
+static bool makes_operand(const Fuse *f, uint32_t reader, uint32_t writer, const Node *x,
+                          bool (*fits)(const Fuse *f, Value v, const Node *x))
 {
   const Members *w = &f->sets.at[writer];
   for (uint32_t i = 0; i < w->nodes.n; i++) {
@@ -44,9 +64,8 @@ static bool makes_windows(const Fuse *f, uint32_t reader, uint32_t writer, const
     const OpInfo *op = op_of(n);
     if (op->tmpl != TMPL_map || op_has(n, T_effect) || op->code.dear || op->code.random)
       return false;
-    if (!ir_same_dims(n, x) || f->readers[id] != reads_inside(f, id, reader, writer)) return false;
-    for (uint32_t k = 0; k < n->n_in; k++)
-      if (n->in[k].id && !is_addressed(f, n, k)) return false;
+    if (!fits(f, (Value){id}, x) || f->readers[id] != reads_inside(f, id, reader, writer))
+      return false;
   }
   return w->nodes.n + f->sets.at[reader].nodes.n <= MAX_GROUP;
 }
@@ -104,13 +123,25 @@ static void join_makers(Fuse *f, uint32_t id)
     if (!writer || writer == reader) continue;
     const Node *x = ir_node(f->g, n->in[k]);
     if (run_together(f, f->sets.at[writer].nodes.at[0], id) &&
-        makes_windows(f, reader, writer, x) && !fuse_makes_cycle(f, reader, writer))
+        makes_operand(f, reader, writer, x, fits_windows) && !fuse_makes_cycle(f, reader, writer))
       fuse_join(f, reader, writer);
   }
 }
 
+static void join_padded(Fuse *f, uint32_t id)
+{
+  Value x = value_root(f->g, node_at(f, id)->in[0]);
+  uint32_t reader = f->group[id], writer = f->group[x.id];
+  if (writer && run_together(f, f->sets.at[writer].nodes.at[0], id) &&
+      makes_operand(f, reader, writer, ir_node(f->g, x), fits_pad) &&
+      !fuse_makes_cycle(f, reader, writer))
+    fuse_join(f, reader, writer);
+}
+
 void fuse_windows(Fuse *f)
 {
+  for (uint32_t id = 1; id < f->g->nodes.n; id++)
+    if (f->group[id] && pad_vector(f->c, (Value){id})) join_padded(f, id);
   for (uint32_t pass = 0; pass < 2; pass++)
     for (uint32_t id = 1; id < f->g->nodes.n; id++) {
       if (!f->group[id] || !op_has(node_at(f, id), T_windows)) continue;

@@ -11,7 +11,7 @@
  * know of layouts.
  *
  * The same holds for all ranks from 3 on: [n, c, spatial..] becomes [n, spatial.., c]. */
-#include "compiler/graph/ops.h"
+#include "layout.h"
 #include "compiler/graph/shares.h"
 #include "passes.h"
 #include <string.h>
@@ -442,6 +442,7 @@ bool pass_layout(Compile *c)
   l.streams = arena_array(c->arena, uint8_t, c->graph->n_streams + 1);
   ir_rewrite_begin(&l.r, c);
   for (uint32_t id = 1; id < l.r.n_old; id++) lay_node(&l, id);
+  pad_channels(c);
   ir_drop_dead(c);
   c->graph->facts |= IR_LAID;
   return true;

@@ -15,6 +15,7 @@
 #include "compiler/command/command.h"
 #include "compiler/graph/ops.h"
 #include "passes.h"
+#include "recompute.h"
 
 typedef struct Recompute {
   Rewrite r;
@@ -62,14 +63,13 @@ static void find_needed(Recompute *x)
   }
 }
 
-/* Returns the last gradient that node `id` of backward reads. */
-static Value gradient_before(const Recompute *x, uint32_t id)
+Value recompute_after(const Rewrite *r, uint32_t old_id)
 {
-  const Node *n = &x->r.old[id];
+  const Node *n = &r->old[old_id];
   Value last = {0};
   for (uint32_t k = 0; k < n->n_in; k++)
-    if (x->r.old[n->in[k].id].origin.id && x->r.map[n->in[k].id].id > last.id)
-      last = x->r.map[n->in[k].id];
+    if (r->old[n->in[k].id].origin.id && r->map[n->in[k].id].id > last.id)
+      last = r->map[n->in[k].id];
   return last;
 }
 
@@ -103,7 +103,7 @@ static void copy_backward(Recompute *x, uint32_t id)
   for (uint32_t k = 0; k < old->n_in; k++) {
     uint32_t in = old->in[k].id;
     if (x->needed[in] && !x->clone[in].id)
-      clone_checkpoint(x, x->checkpoint[in], id, gradient_before(x, id));
+      clone_checkpoint(x, x->checkpoint[in], id, recompute_after(&x->r, id));
   }
   Node n = ir_rewrite_mapped(&x->r, id);
   for (uint32_t k = 0; k < n.n_in; k++)
@@ -111,10 +111,9 @@ static void copy_backward(Recompute *x, uint32_t id)
   ir_rewrite_add(&x->r, id, &n);
 }
 
-bool pass_recompute(Compile *c)
+static void recompute_checkpoints(Compile *c)
 {
   Graph *g = c->graph;
-  if (!g->n_checkpoints) return true;
   uint32_t n = g->nodes.n;
   Recompute x = {.g = g,
                  .checkpoint = arena_array(c->arena, uint16_t, n),
@@ -130,5 +129,11 @@ bool pass_recompute(Compile *c)
       ir_rewrite_copy(&x.r, id);
   }
   ir_drop_dead(c); /* only backward read them; now it reads their clones */
+}
+
+bool pass_recompute(Compile *c)
+{
+  if (c->graph->n_checkpoints) recompute_checkpoints(c);
+  if (c->options.optimize > 0) recompute_norms(c);
   return true;
 }

@@ -17,12 +17,14 @@ enum {
   SMALL_COLUMNS = 131072,
 };
 
-/* Returns the first node that is not elementwise, or 0. */
+/* Returns the first node that is neither elementwise nor, next to other nodes, a strided load; or
+ * 0. */
 static uint32_t anchor_of(const Fuse *f, const uint32_t *nodes, uint32_t n)
 {
   for (uint32_t i = 0; i < n; i++) {
-    OpTemplate t = op_of(node_at(f, nodes[i]))->tmpl;
-    if (t != TMPL_map && (t != TMPL_move || n == 1)) return nodes[i];
+    const Node *of = node_at(f, nodes[i]);
+    bool load = n > 1 && op_has(of, T_strided);
+    if (op_of(of)->tmpl != TMPL_map && !load) return nodes[i];
   }
   return 0;
 }
@@ -61,13 +63,15 @@ static bool is_kernel(const Fuse *f, const Members *m)
   return m->nodes.n > 0 && (!anchor || !op_by_library(op_of(node_at(f, anchor))));
 }
 
-/* True if the set computes little: running statistics, a few columns, small elementwise work. */
+/* True if the set computes little: running statistics, a few columns, small elementwise work or
+ * moves. */
 static bool is_small(const Fuse *f, const Members *m)
 {
   uint32_t anchor = anchor_of(f, m->nodes.at, m->nodes.n);
   if (!anchor) return ir_elements(node_walked(f->g, (Value){m->nodes.at[0]})) <= SMALL;
   const Node *n = node_at(f, anchor);
   if (op_has(n, T_running)) return true;
+  if (op_of(n)->tmpl == TMPL_move) return ir_elements(n) <= SMALL;
   if (op_of(n)->tmpl != TMPL_row) return false;
   RowShape r = row_shape(f->g, (Value){anchor});
   return ir_elements(ir_node(f->g, n->in[0])) <= (row_has_columns(&r) ? SMALL_COLUMNS : SMALL);
