@@ -74,8 +74,8 @@ static const char *padded_address(const void *frame, const Access *a)
 }
 
 /* Prints the elementwise nodes that pass fuse has put before the pad. Returns element i of the
- * padded value, in the type in which it is stored. */
-static const char *put_padded(Kernel *k, Value x)
+ * padded value as element_place() stores it in argument `out` at index `to`. */
+static const char *put_padded(Kernel *k, Value x, uint32_t out, const char *to)
 {
   const Node *n = ir_node(k->g, x);
   LoopShape s = loop_shape_of(ir_node(k->g, value_root(k->g, x)));
@@ -86,7 +86,7 @@ static const char *put_padded(Kernel *k, Value x)
   if (!ch.nodes.n) return moved_element(k, 0, "i");
   chain_put_loads(&ch);
   for (uint32_t i = 0; i < ch.nodes.n; i++) chain_put_node(&ch, ch.nodes.at[i], "i");
-  return stored(k, n->dtype, chain_operand(&ch, x, "i").text);
+  return stored_at(k, out, to, n->dtype, chain_operand(&ch, x, "i").text, false);
 }
 
 /* Prints a pad behind the last axis. A thread stores a vector, such as all channels of a pixel. */
@@ -106,14 +106,18 @@ static void put_pad(Kernel *k, uint32_t vector)
        (long long)dims_product(n->dim, axis), size);
   k->p->indent++;
   EMIT(k->p, "const %s at = %s;\n", type, index_sum(k, row, NULL, NULL, a.offset));
-  put_result_vector(k, false, vector, argument_of(k, v), to);
+  const char *width = arena_printf(k->c->arena, "%u", vector);
+  uint32_t out = argument_of(k, v);
+  put_result_vector(k, false, width, out, to);
   EMIT(k->p, "VECTOR_EACH(%u, j) {\n", vector);
   k->p->indent++;
   EMIT(k->p, "const int kept = c + j < %lld;\n", kept);
   EMIT(k->p, "const %s i = %s;\n", type, index_sum(k, "at", column, NULL, 0));
-  const char *element = put_padded(k, n->in[0]);
-  EMIT(k->p, "%s = kept ? %s : %s; // %%%u pad\n", element_place(k, argument_of(k, v), to), element,
-       fill_text(k, n, attr_float(n, "value")), v.id);
+  const char *element = put_padded(k, n->in[0], out, to);
+  double value = attr_float(n, "value");
+  const char *fill =
+      value == 0 ? "0" : stored_at(k, out, to, n->dtype, real_text(k, value), false);
+  EMIT(k->p, "%s = kept ? %s : %s; // %%%u pad\n", element_place(k, out, to), element, fill, v.id);
   k->p->indent--;
   EMIT(k->p, "}\n");
   store_vectors(k, 0);
