@@ -252,6 +252,20 @@ DEVICE int last_block(unsigned *arrived)
     __VA_ARGS__                                                                                    \
   }
 
+// --- ROW_SUMS
+/* For each n of [0, count), in this order, adds to each element c of [0, length) at `to` the value
+ * of element i, which is element c from `from` on. `to` is the row that rows[n] names. `length` is
+ * at most `most`, a literal. */
+#define ROW_SUMS(most, threads, T, c, length, n, count, rows, to, i, from, ...)                    \
+  for (int n = 0; n < (count); n++) {                                                              \
+    real *const n##_to = (to);                                                                     \
+    const T n##_from = (from);                                                                     \
+    for (T c = 0; c < (length); c++) {                                                             \
+      const T i = n##_from + c;                                                                    \
+      n##_to[c] += __VA_ARGS__;                                                                    \
+    }                                                                                              \
+  }
+
 // --- ROW_ONCE
 /* Executes the statement in one thread of the row. */
 #define ROW_ONCE

@@ -96,6 +96,9 @@ ROW_BEFORE(double, row_before_sum, JOIN_ADD, 0)
 // --- row_before_sum_int
 ROW_BEFORE(long long, row_before_sum_int, JOIN_ADD, 0)
 
+// --- row_before_sum_i32
+ROW_BEFORE(int, row_before_sum_i32, JOIN_ADD, 0)
+
 // --- row_before_product
 ROW_BEFORE(double, row_before_product, JOIN_MULTIPLY, 1)
 

@@ -1,6 +1,6 @@
 /* Prints a plan as text. Equal input gives equal bytes. */
 #pragma once
-#include "compiler/base/compile.h"
+#include "compiler/command/command.h"
 
 /* Runs pass kernels. After it, commands whose kernels have equal texts launch one kernel. */
 bool pass_kernels(Compile *c);
@@ -33,6 +33,10 @@ void emit_unit(Compile *c, const Text *kernels, const char *const *names, uint32
  * printed; `file` is the name that compilers shall report. */
 extern const char own_line_after[];
 void settle_lines(Arena *arena, Text *out, size_t from, const char *file);
+
+/* Returns how many rows there are for the elements of an argument that is an index; 0: it is none.
+ */
+int64_t index_rows(Compile *c, uint32_t group, const KernelArg *a);
 
 /* Maps a line of the last emit_* output to the place that printed it, "compiler/emit/kernel.c:120";
  * Returns NULL if there is no such line. */

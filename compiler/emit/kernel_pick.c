@@ -2,11 +2,23 @@
  * index out of range reads no element; the result is NaN, or 0 for integers. */
 #include "template.h"
 
+bool is_pick(const OpInfo *op)
+{
+  return op == op_row(OP_index_select_backward) || op == op_row(OP_scatter_add);
+}
+
 static Pick picked(const Node *whole, int64_t axis, int64_t places)
 {
   uint32_t at = (uint32_t)axis;
-  return (Pick){dims_product(whole->dim, at), whole->dim[at],
-                dims_product(whole->dim + at + 1, whole->rank - at - 1), places, 1};
+  return (Pick){dims_product(whole->dim, at),
+                whole->dim[at],
+                dims_product(whole->dim + at + 1, whole->rank - at - 1),
+                places,
+                1,
+                1,
+                1,
+                1,
+                1};
 }
 
 static Pick moved(const Kernel *k, const Node *n)
@@ -41,22 +53,46 @@ void emit_picked(Kernel *k)
   EMIT(k->p, "}\n");
 }
 
-/* ---- templates ---- */
-
-/* Returns how many rows of the result a thread has. Each thread walks the whole index: few threads
- * do less work in total, many threads are faster. On a GPU there are about 65,536 threads, on the
- * CPU 16. The order of each sum is always the order of the index. */
-static int64_t rows_of_thread(const Kernel *k, const Pick *p)
+/* Returns the size of the axis whose elements node n reads or adds at its index; 0: it has none. */
+static int64_t rows_of_index(const Graph *g, const Node *n)
 {
-  enum { THREADS = 65536, SHARES = 16 };
-  int64_t shares = is_cpu_target(k->c) ? SHARES : THREADS / p->inner;
-  if (shares < SHARES) shares = SHARES;
-  return (p->size + shares - 1) / shares;
+  if (is_pick(op_of(n))) return attr_int(n, "size");
+  if (n->op == OP_index_select) return ir_node(g, n->in[0])->dim[attr_int(n, "axis")];
+  if (n->op == OP_gather) return ir_node(g, n->in[0])->dim[attr_int(n, "dim")];
+  return 0;
 }
 
-bool is_pick(const OpInfo *op)
+int64_t index_rows(Compile *c, uint32_t group, const KernelArg *a)
 {
-  return op == op_row(OP_index_select_backward) || op == op_row(OP_scatter_add);
+  const Graph *g = c->graph;
+  const Group *p = &g->groups.at[group];
+  int64_t rows = 0;
+  for (uint32_t i = 0; i < p->n && a->value.id && !rows; i++) {
+    const Node *n = ir_node(g, p->nodes[i]);
+    if (n->n_in > 1 && value_root(g, n->in[1]).id == a->value.id) rows = rows_of_index(g, n);
+  }
+  return rows;
+}
+
+/* ---- templates ---- */
+
+/* Divides the sums of index_select_backward: into tiles of columns, and into parts of the rows. A
+ * block examines the whole index, so more parts take more work in total. On a GPU there are enough
+ * parts and tiles for all multiprocessors. On the CPU a part adds at least 16 columns at each place
+ * of the index. */
+static void divide(const Kernel *k, Pick *p)
+{
+  enum { BLOCKS = 1024, TILE = 1024, CPU_PARTS = 16, CPU_COLUMNS = 16 };
+  bool cpu = is_cpu_target(k->c);
+  p->tiles = (p->inner + TILE - 1) / TILE;
+  p->tile = (p->inner + p->tiles - 1) / p->tiles;
+  int64_t most = cpu ? p->inner / CPU_COLUMNS : BLOCKS / p->tiles;
+  if (cpu && most > CPU_PARTS) most = CPU_PARTS;
+  if (most > p->size) most = p->size;
+  for (p->step = 1; !cpu && 2 * p->step <= most;) p->step *= 2; /* a cheap remainder */
+  if (most < 1) most = 1;
+  p->rows = cpu ? (p->size + most - 1) / most : 1;
+  p->parts = cpu ? (p->size + p->rows - 1) / p->rows : p->step;
 }
 
 Pick pick_of(const Kernel *k, const Node *n)
@@ -64,6 +100,6 @@ Pick pick_of(const Kernel *k, const Node *n)
   bool rows = n->op == OP_index_select_backward;
   int64_t axis = rows ? 0 : attr_int(n, "dim");
   Pick p = picked(n, axis, ir_in(k->c, n, 1)->dim[axis]);
-  p.rows = rows ? rows_of_thread(k, &p) : 1;
+  if (rows) divide(k, &p);
   return p;
 }

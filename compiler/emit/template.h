@@ -14,7 +14,9 @@ typedef struct Along {
 typedef struct Pick {
   long long outer, size, inner; /* x is [outer, size, inner] */
   long long places;             /* elements of the index along the axis */
-  long long rows;               /* rows of the result that a thread has */
+  /* how the sums are divided. tile: columns of a tile. A part has `rows` adjacent rows, or it has
+   * each step-th row if step is not 1. */
+  long long parts, tiles, tile, rows, step;
 } Pick;
 
 typedef struct Template {

@@ -41,7 +41,8 @@ typedef enum PtxOp {
 typedef enum PtxForm {             /* how an instruction is parsed and executed */
                        FORM_value, /* results, then operands; computed lane by lane */
                        FORM_memory,
-                       FORM_vote, /* a result for a whole warp */
+                       FORM_shuffle, /* results, then operands, for a whole warp */
+                       FORM_vote,    /* a result for a whole warp */
                        FORM_barrier,
                        FORM_fence,
                        FORM_jump

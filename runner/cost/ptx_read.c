@@ -239,6 +239,7 @@ static bool read_operands(Reader *r, PtxInstruction *i)
     return read_group(r, i->in, &i->n_in) && read_inputs(r, i);
   case FORM_value:
   case FORM_vote:
+  case FORM_shuffle:
     if (!read_group(r, i->to, &i->n_to)) return false;
     if (take(r, '|') && !read_operand(r, &i->to[i->n_to++])) return false;
     return read_inputs(r, i);

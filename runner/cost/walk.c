@@ -17,17 +17,23 @@ typedef struct Clock {
   int64_t *ready;     /* for each register: the cycle when its value is ready */
 } Clock;
 
+typedef struct Warp {
+  uint64_t (*reg)[LANES];
+  uint32_t pc[LANES]; /* DONE: the lane has finished */
+  Clock clock;
+  uint64_t steps; /* instructions so far */
+  bool waits;     /* it has executed a barrier, and now the other warps run */
+} Warp;
+
 typedef struct Walk {
   const PtxKernel *k;
   const WalkLaunch *launch;
   WalkCounts *counts, *all, once; /* once: counts of the code that only the last block runs */
   WalkMemory memory;
   Arena *arena;
-  uint64_t (*reg)[LANES];
-  uint32_t pc[LANES]; /* DONE: the lane has finished */
+  Warp *warps, *now; /* of the block; the one that runs */
   uint32_t block, warp;
-  Clock clock;
-  uint64_t steps; /* warp instructions so far */
+  uint64_t steps; /* instructions of all warps so far */
   const char *why;
 } Walk;
 
@@ -58,7 +64,7 @@ static uint64_t special(const Walk *w, uint32_t which, uint32_t lane)
 
 static uint64_t operand(const Walk *w, const PtxOperand *o, uint32_t lane)
 {
-  uint64_t v = o->kind == OPERAND_register  ? w->reg[o->at][lane]
+  uint64_t v = o->kind == OPERAND_register  ? w->now->reg[o->at][lane]
                : o->kind == OPERAND_special ? special(w, o->at, lane)
                                             : o->bits;
   return o->negated ? !v : v;
@@ -112,11 +118,25 @@ static void move_parts(Walk *w, const PtxInstruction *i, uint32_t lane)
   uint64_t mask = (1ull << bits) - 1, all = i->n_to > 1 ? operand(w, &i->in[0], lane) : 0;
   for (uint32_t k = 0; k < n; k++) {
     if (i->n_to > 1)
-      w->reg[i->to[k].at][lane] = all >> bits * k & mask;
+      w->now->reg[i->to[k].at][lane] = all >> bits * k & mask;
     else
       all |= (operand(w, &i->in[k], lane) & mask) << bits * k;
   }
-  if (i->n_to == 1) w->reg[i->to[0].at][lane] = all;
+  if (i->n_to == 1) w->now->reg[i->to[0].at][lane] = all;
+}
+
+/* Exchanges values: shfl.sync.bfly gives each lane that of lane ^ in[1]. A lane that does not take
+ * part has none to give. */
+static void shuffle(Walk *w, const PtxInstruction *i, uint32_t mask)
+{
+  uint64_t from[LANES];
+  for (uint32_t lane = 0; lane < LANES; lane++) from[lane] = operand(w, &i->in[0], lane);
+  for (uint32_t lane = 0; lane < LANES; lane++) {
+    if (!(mask >> lane & 1)) continue;
+    uint32_t other = (lane ^ (uint32_t)operand(w, &i->in[1], lane)) % LANES;
+    w->now->reg[i->to[0].at][lane] = from[mask >> other & 1 ? other : lane];
+    if (i->n_to > 1) w->now->reg[i->to[1].at][lane] = mask >> other & 1;
+  }
 }
 
 static bool compute(Walk *w, const PtxInstruction *i, uint32_t mask)
@@ -129,11 +149,11 @@ static bool compute(Walk *w, const PtxInstruction *i, uint32_t mask)
       continue;
     }
     for (uint32_t k = 0; k < i->n_in; k++) in[k] = operand(w, &i->in[k], lane);
-    if (!walk_value(i, in, &w->reg[i->to[0].at][lane])) {
+    if (!walk_value(i, in, &w->now->reg[i->to[0].at][lane])) {
       w->why = arena_printf(w->arena, "not known how to compute: %s", i->name);
       return false;
     }
-    if (i->n_to > 1) w->reg[i->to[1].at][lane] = i->op == PTX_OP_shfl || !w->reg[i->to[0].at][lane];
+    if (i->n_to > 1) w->now->reg[i->to[1].at][lane] = !w->now->reg[i->to[0].at][lane];
   }
   return true;
 }
@@ -150,14 +170,14 @@ static void vote(Walk *w, const PtxInstruction *i, uint32_t mask)
                : i->mode == 'a'           ? yes == mask
                                           : yes != 0;
   for (uint32_t lane = 0; lane < LANES; lane++)
-    if (mask >> lane & 1) w->reg[i->to[0].at][lane] = r;
+    if (mask >> lane & 1) w->now->reg[i->to[0].at][lane] = r;
 }
 
 static void load_parameter(Walk *w, const PtxInstruction *i)
 {
   uint64_t n = i->in[0].bits;
   uint64_t at = walk_argument_at(w->launch, (uint32_t)n);
-  for (uint32_t lane = 0; lane < LANES; lane++) w->reg[i->to[0].at][lane] = at;
+  for (uint32_t lane = 0; lane < LANES; lane++) w->now->reg[i->to[0].at][lane] = at;
 }
 
 static uint64_t loaded(const Walk *w, const PtxInstruction *i, uint64_t at, uint32_t k)
@@ -179,7 +199,8 @@ static uint32_t touch(Walk *w, const PtxInstruction *i, uint32_t mask)
   if (stored_now && latency > w->launch->latency_l2) latency = w->launch->latency_l2;
   for (uint32_t lane = 0, n = 0; lane < LANES; lane++) {
     if (!(mask >> lane & 1)) continue;
-    for (uint32_t k = 0; k < i->n_to; k++) w->reg[i->to[k].at][lane] = loaded(w, i, a.at[n], k);
+    for (uint32_t k = 0; k < i->n_to; k++)
+      w->now->reg[i->to[k].at][lane] = loaded(w, i, a.at[n], k);
     for (uint32_t k = 1; i->op == PTX_OP_st && k < i->n_in; k++)
       walk_memory_store(&w->memory, i, a.at[n] + (k - 1) * ptx_type_bytes(i->type),
                         operand(w, &i->in[k], lane));
@@ -202,13 +223,19 @@ static bool execute(Walk *w, const PtxInstruction *i, uint32_t mask)
   case FORM_vote:
     vote(w, i, mask);
     break;
+  case FORM_shuffle:
+    shuffle(w, i, mask);
+    break;
+  case FORM_barrier:
+    w->now->waits = true;
+    break;
   case FORM_value:
     if (!compute(w, i, mask)) return false;
     break;
   default:
     break;
   }
-  tick(&w->clock, i, latency);
+  tick(&w->now->clock, i, latency);
   return true;
 }
 
@@ -230,12 +257,12 @@ static uint32_t lowest(const Walk *w, uint32_t *pc, uint32_t *next)
   uint32_t mask = 0;
   *pc = *next = DONE;
   for (uint32_t lane = 0; lane < LANES; lane++)
-    if (w->pc[lane] < *pc) *pc = w->pc[lane];
+    if (w->now->pc[lane] < *pc) *pc = w->now->pc[lane];
   for (uint32_t lane = 0; lane < LANES && *pc != DONE; lane++) {
-    if (w->pc[lane] == *pc)
+    if (w->now->pc[lane] == *pc)
       mask |= 1u << lane;
-    else if (w->pc[lane] < *next)
-      *next = w->pc[lane];
+    else if (w->now->pc[lane] < *next)
+      *next = w->now->pc[lane];
   }
   return mask;
 }
@@ -243,14 +270,14 @@ static uint32_t lowest(const Walk *w, uint32_t *pc, uint32_t *next)
 static void put_lanes(Walk *w, uint32_t mask, uint32_t pc)
 {
   for (uint32_t lane = 0; lane < LANES; lane++)
-    if (mask >> lane & 1) w->pc[lane] = pc;
+    if (mask >> lane & 1) w->now->pc[lane] = pc;
 }
 
 /* Executes a branch that `takes` lanes take. False: lanes diverge, or the warp runs too long. */
 static bool jump(Walk *w, const PtxInstruction *i, uint32_t mask, uint32_t takes, uint32_t *pc)
 {
   uint32_t to = i->op == PTX_OP_bra ? i->target : DONE;
-  tick(&w->clock, i, 0);
+  tick(&w->now->clock, i, 0);
   put_lanes(w, takes, to);
   put_lanes(w, mask & ~takes, *pc + 1);
   *pc = takes ? to : *pc + 1;
@@ -258,14 +285,14 @@ static bool jump(Walk *w, const PtxInstruction *i, uint32_t mask, uint32_t takes
   return !parted && !(i->op == PTX_OP_bra && w->steps > w->launch->endless);
 }
 
-/* Executes lanes with the same pc until they diverge or reach the pc of other lanes. */
+/* Executes lanes with the same pc until they diverge, reach the pc of other lanes or a barrier. */
 static bool run_together(Walk *w, uint32_t mask, uint32_t pc, uint32_t next)
 {
-  begin_block(&w->clock);
-  while (pc < next && pc < w->k->n) {
+  begin_block(&w->now->clock);
+  while (pc < next && pc < w->k->n && !w->now->waits) {
     const PtxInstruction *i = &w->k->at[pc];
     uint32_t takes = guarded(w, i, mask);
-    if (i->leads) begin_block(&w->clock);
+    if (i->leads) begin_block(&w->now->clock);
     count(w, i, mask);
     w->steps++;
     if (ptx_form(i->op) == FORM_jump) {
@@ -279,15 +306,24 @@ static bool run_together(Walk *w, uint32_t mask, uint32_t pc, uint32_t next)
   return true;
 }
 
-static bool run_warp(Walk *w)
+static void start_warp(Walk *w)
+{
+  Warp *now = w->now;
+  memset(now->clock.ready, 0, w->k->n_registers * sizeof *now->clock.ready);
+  now->clock.start = now->clock.end = 0;
+  now->steps = 0;
+  for (uint32_t lane = 0; lane < LANES; lane++)
+    now->pc[lane] = w->warp * LANES + lane < w->launch->block ? 0 : (uint32_t)DONE;
+}
+
+/* Runs the warp to its next barrier or to its end. *ends: no lane is left. */
+static bool run_warp(Walk *w, bool *ends)
 {
   uint32_t pc, next, mask;
-  uint64_t before = w->steps;
-  memset(w->clock.ready, 0, w->k->n_registers * sizeof *w->clock.ready);
-  w->clock.start = w->clock.end = 0;
-  for (uint32_t lane = 0; lane < LANES; lane++)
-    w->pc[lane] = w->warp * LANES + lane < w->launch->block ? 0 : (uint32_t)DONE;
-  while ((mask = lowest(w, &pc, &next))) {
+  Warp *now = w->now;
+  uint64_t before = w->steps - now->steps;
+  now->waits = false;
+  while ((mask = lowest(w, &pc, &next)) && !now->waits) {
     if (!run_together(w, mask, pc, next)) return false;
     if (w->steps - before > w->launch->endless) {
       w->why = arena_printf(w->arena, "a warp does not end in %llu instructions",
@@ -295,18 +331,44 @@ static bool run_warp(Walk *w)
       return false;
     }
   }
-  if ((double)w->clock.end > w->all->longest) w->all->longest = (double)w->clock.end;
+  now->steps = w->steps - before;
+  *ends = !mask;
+  if ((double)now->clock.end > w->all->longest) w->all->longest = (double)now->clock.end;
   return true;
 }
 
 /* ---- a launch ---- */
 
+static uint32_t warps_of(const WalkLaunch *launch)
+{
+  return (launch->block + LANES - 1) / LANES;
+}
+
+static void open_warps(Walk *w)
+{
+  uint32_t n = w->k->n_registers + 1;
+  w->warps = arena_array(w->arena, Warp, warps_of(w->launch));
+  for (uint32_t i = 0; i < warps_of(w->launch); i++) {
+    w->warps[i].reg = arena_alloc(w->arena, n * sizeof *w->warps->reg, _Alignof(uint64_t));
+    w->warps[i].clock.ready = arena_array(w->arena, int64_t, n);
+  }
+}
+
+/* Runs all warps from barrier to barrier. */
 static bool run_block(Walk *w, uint32_t block)
 {
   w->block = block;
   walk_memory_clear(&w->memory);
-  for (w->warp = 0; w->warp * LANES < w->launch->block; w->warp++)
-    if (!run_warp(w)) return false;
+  for (bool first = true, all_end = false; !all_end; first = false) {
+    all_end = true;
+    for (w->warp = 0; w->warp < warps_of(w->launch); w->warp++) {
+      bool ends;
+      w->now = &w->warps[w->warp];
+      if (first) start_warp(w);
+      if (!run_warp(w, &ends)) return false;
+      all_end &= ends;
+    }
+  }
   return true;
 }
 
@@ -338,8 +400,8 @@ bool walk_kernel(Arena *arena, const PtxKernel *k, const WalkLaunch *launch, Wal
 {
   Walk w = {.k = k, .launch = launch, .counts = out, .all = out, .arena = arena};
   *out = (WalkCounts){0};
-  w.reg = arena_alloc(arena, (k->n_registers + 1) * sizeof *w.reg, _Alignof(uint64_t));
-  w.clock.ready = arena_array(arena, int64_t, k->n_registers + 1);
+  ArenaMark mark = arena_mark(arena);
+  open_warps(&w);
   walk_memory_open(&w.memory, arena, k);
   if (k->n_params != launch->n_arguments) {
     *why = arena_printf(arena, "takes %u arguments, not %u", k->n_params, launch->n_arguments);
@@ -352,5 +414,6 @@ bool walk_kernel(Arena *arena, const PtxKernel *k, const WalkLaunch *launch, Wal
   *why = w.why;
   add_up(out, (double)launch->grid / n, &w.once);
   out->walked = (double)n / launch->grid;
+  if (good) arena_release(arena, mark);
   return good;
 }

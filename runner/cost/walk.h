@@ -3,15 +3,16 @@
  *
  * Note [walking]
  * To walk a block is to execute it this way, as opposed to the walk of a kernel over elements.
- * Loops, bounds and indices of kernels depend on the position of a thread and not on data, so the
- * counts of a walked block are exact. At most `blocks` blocks are walked, fewer if they are long;
- * they are spread evenly over the grid and include the first and the last.
+ * Loops, bounds and indices of most kernels depend on the position of a thread and not on data, so
+ * the counts of a walked block are exact. At most `blocks` blocks are walked, fewer if they are
+ * long; they are spread evenly over the grid and include the first and the last.
  *
  * Only constants and shared memory have contents. Global memory reads as a pattern (ones or zeros),
- * and a shuffle returns the lane's own value. Warps run one after the other, so barriers do not
- * wait, and shared memory contains what earlier warps stored. An atomic addition returns the number
- * of the block, as if blocks ran in order. Work that the kernel leaves to its last block is
- * therefore counted once, and it finds in L2 what the other blocks have stored.
+ * or as ids that are spread evenly over the rows of a table. Real ids are uneven: in a text some
+ * are frequent, so the longest warp takes longer. Warps run one after the other up to the next
+ * barrier. An atomic addition returns the number of the block, as if blocks ran in order. Work that
+ * the kernel leaves to its last block is therefore counted once, and it finds in L2 what the other
+ * blocks have stored.
  *
  * If a branch depends on data, all lanes of a warp take the same side. Lanes that diverge join
  * again at the lowest pc that any of them has. */
@@ -20,8 +21,10 @@
 
 typedef struct WalkArgument {
   uint64_t pattern; /* eight bytes that the argument's memory repeats, such as 1.0 in its type */
-  uint32_t skew;    /* address modulo 256 */
-  bool absent;      /* the null pointer */
+  /* rows > 0: instead of the pattern, elements of id_bytes bytes are ids in [0, rows) */
+  uint64_t rows, id_bytes;
+  uint32_t skew; /* address modulo 256 */
+  bool absent;   /* the null pointer */
 } WalkArgument;
 
 typedef struct WalkLaunch {

@@ -18,6 +18,15 @@ uint64_t walk_argument_at(const WalkLaunch *launch, uint32_t n)
          launch->arguments[n].skew;
 }
 
+/* Returns the element of an index that contains address `at`, moved so that this byte is the
+ * lowest. A hash of its position spreads the ids. */
+static uint64_t spread_id(const WalkArgument *a, uint64_t from_start)
+{
+  uint64_t hash = (from_start / a->id_bytes + 1) * 0x9E3779B97F4A7C15u;
+  hash = (hash ^ hash >> 32) * 0xD6E8FEB86659FD93u;
+  return (hash >> 32) % a->rows >> from_start % a->id_bytes * 8;
+}
+
 uint64_t walk_memory_value(const WalkMemory *m, const WalkLaunch *launch, const PtxInstruction *i,
                            uint64_t at)
 {
@@ -35,7 +44,9 @@ uint64_t walk_memory_value(const WalkMemory *m, const WalkLaunch *launch, const 
     return value;
   }
   if (n == 0 || n > launch->n_arguments) return 0;
-  uint64_t word = launch->arguments[n - 1].pattern >> (at - launch->arguments[n - 1].skew) % 8 * 8;
+  const WalkArgument *a = &launch->arguments[n - 1];
+  uint64_t word = a->rows ? spread_id(a, at - walk_argument_at(launch, (uint32_t)n - 1))
+                          : a->pattern >> (at - a->skew) % 8 * 8;
   return bytes >= 8 ? word : word & ((1ull << 8 * bytes) - 1);
 }
 

@@ -149,9 +149,8 @@ bool walk_value(const PtxInstruction *i, const uint64_t in[], uint64_t *out)
   switch (i->op) {
   case PTX_OP_mov:
   case PTX_OP_cvta:
-  case PTX_OP_shfl:
     *out = in[0];
-    return true; /* the lane's own value */
+    return true;
   case PTX_OP_selp:
     *out = in[2] & 1 ? in[0] : in[1];
     return true;

@@ -57,6 +57,8 @@ static uint32_t arguments_of(const Maker *m, const CommandRow *row, int pass, Wa
   *out = arena_array(c->arena, WalkArgument, args.n + 1);
   for (uint32_t i = 0; i < args.n; i++)
     (*out)[i] = (WalkArgument){.pattern = pattern_of(&args.at[i]),
+                               .rows = (uint64_t)index_rows(c, row->group, &args.at[i]),
+                               .id_bytes = (uint64_t)ampc_dtype_size(args.at[i].type),
                                .skew = (uint32_t)(args.at[i].place.offset % 256)};
   return args.n;
 }

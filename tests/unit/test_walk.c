@@ -106,6 +106,45 @@ static const char chain_text[] =
                                        "@%p3 bra $L__BB0_2;\n" more "$L__BB0_2:\n"                 \
                                        "ret;\n}\n" /* 5 */
 
+/* Two warps: a thread stores its number, and after the barrier reads that of thread 63 - tid. Its
+ * lanes exchange these numbers, lane by lane with its neighbour. Threads leave after 12
+ * instructions if they have the right number. */
+static const char exchange_text[] = HEAD
+    ".visible .entry k()\n{\n.shared .align 4 .b8 tile[256];\n" REGISTERS "mov.u32 %r1, %tid.x;\n"
+    "mov.u32 %r2, tile;\n" // free
+    "mad.lo.s32 %r3, %r1, 4, %r2;\n"
+    "st.shared.u32 [%r3], %r1;\n"
+    "bar.sync 0;\n"
+    "sub.s32 %r3, 63, %r1;\n"
+    "mad.lo.s32 %r3, %r3, 4, %r2;\n"
+    "ld.shared.u32 %r4, [%r3];\n"
+    "shfl.sync.bfly.b32 %r5, %r4, 1, 31, -1;\n"
+    "xor.b32 %r1, %r1, 1;\n"
+    "sub.s32 %r3, 63, %r1;\n"
+    "setp.eq.s32 %p1, %r5, %r3;\n"
+    "@%p1 bra $L__BB0_1;\n"
+    "add.s32 %r5, %r5, 1;\n"
+    "$L__BB0_1:\n"
+    "ret;\n}\n";
+
+/* Each thread reads an id. It executes one more instruction if the id is 0, and two more if the id
+ * is above 7. */
+static const char ids_text[] =
+    HEAD ".visible .entry k(\n" PARAM(0) "\n)\n{\n" REGISTERS "ld.param.u64 %rd1, [k_param_0];\n"
+                                         "mov.u32 %r1, %tid.x;\n"
+                                         "mad.wide.u32 %rd2, %r1, 8, %rd1;\n"
+                                         "ld.global.u64 %rd3, [%rd2];\n"
+                                         "setp.eq.s64 %p1, %rd3, 0;\n"
+                                         "setp.gt.u64 %p2, %rd3, 7;\n"
+                                         "@!%p1 bra $L__BB0_1;\n"
+                                         "add.s32 %r2, %r1, 1;\n"
+                                         "$L__BB0_1:\n"
+                                         "@!%p2 bra $L__BB0_2;\n"
+                                         "add.s32 %r2, %r1, 1;\n"
+                                         "add.s32 %r2, %r1, 1;\n"
+                                         "$L__BB0_2:\n"
+                                         "ret;\n}\n";
+
 /* Returns after four instructions if the word before argument 1 is 0. Argument 0 has only zeros. */
 static const char before_text[] =
     HEAD ".visible .entry k(\n" PARAM(0) ",\n" PARAM(1) "\n)\n{\n" REGISTERS
@@ -197,6 +236,20 @@ static void test_last(void)
   CHECK(with.walked < 1);
   SAME("few", with.instructions - without.instructions, 2.0 * 64);
   CHECK(with.longest >= without.longest + 4);
+}
+
+static void test_exchange(void)
+{
+  SAME("exchange", walk(exchange_text, 1, 64, 0).instructions, 64.0 * 13);
+}
+
+/* Tests that ids are below the number of rows, and that each row has about as many. */
+static void test_ids(void)
+{
+  static const WalkArgument ids = {.rows = 8, .id_bytes = 8};
+  WalkLaunch launch = {1, 256, 1, 100000, 100000, &ids, 1, 0, 0, 0, 0};
+  double zeros = walked(ids_text, "k", launch).instructions - 256.0 * 8;
+  CHECK_MSG(zeros > 16 && zeros < 48, "%g of 256 ids are 0", zeros);
 }
 
 /* ---- PTX that the walk does not support is named ---- */
@@ -311,6 +364,8 @@ int main(void)
   test_chain();
   test_scaled();
   test_last();
+  test_exchange();
+  test_ids();
   test_before();
   test_constants();
   test_refusals();

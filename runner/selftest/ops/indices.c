@@ -95,7 +95,10 @@ static const OpTest tests[] = {
      SUMMED(0.5, 0.5, terms_of_index, "a sum in the order of the index"),
      CASES("fhb 5x33 i:5{0,6,3,3,1} size=7", "fh 5x3x7 l:5{0,6,3,3,6} size=9",
            "fb 6x5 i:6{0,-1,3,9,1,2} size=9 padding=3", "f 6x1 l:6{0,1,3,4294967296,1,2} size=1025",
-           "f 33x130 u:33 size=255")},
+           "f 33x130 u:33 size=255",
+           /* runs of one row, several tiles of columns, several lists */
+           "fhb 12x5 l:12{5,5,5,5,5,5,5,5,5,5,2,5} size=7", "f 3x2050 i:3{1,0,1} size=2",
+           "fb 4100x3 u:4100 size=200", "f 2049x130 u:2049 size=200 padding=9")},
     {OP_gather, "ww", "=", PICK(gather, shape_of_second), EXACT,
      CASES("fhbiluo 3x7 l:3x2{0,6,3,3,1,2} dim=1", "fhb 3x5 i:2x5{0,2,1,2,0,0,0,2,1,1} dim=0",
            "fh 2x3x2 l:2x2x2{0,2,1,2,0,0,1,1} dim=1",
