@@ -1,4 +1,5 @@
-/* CUDA: counters that a block keeps in shared memory. cpu.h defines the same names for the CPU. */
+/* CUDA: counters that a block keeps in shared memory, and sums of rows that a list names. cpu.h
+ * defines the same names for the CPU. */
 
 // --- COUNTERS
 /* Declares n counters of a block and sets them to 0. COUNT adds 1 to counter k for element j of a
@@ -13,3 +14,33 @@
 #define EACH_COUNTER(k, n)                                                                         \
   __syncthreads();                                                                                 \
   for (unsigned k = threadIdx.x; k < (n); k += blockDim.x)
+
+// --- ROW_SUMS_EACH
+/* Loops over the thread's elements c of [0, length); element c##_at of its registers is for c. */
+#define ROW_SUMS_EACH(most, threads, T, c, length, ...)                                            \
+  _Pragma("unroll") for (int c##_at = 0; c##_at < ((most) + (threads)-1) / (threads); c##_at++) {  \
+    const T c = c##_at * (threads) + row_lane;                                                     \
+    if (c < (length)) {                                                                            \
+      __VA_ARGS__                                                                                  \
+    }                                                                                              \
+  }
+
+// --- ROW_SUMS
+/* For each n of [0, count), in this order, adds to each element c of [0, length) at `to` the value
+ * of element i, which is element c from `from` on. `to` is the row that rows[n] names. `length` is at
+ * most `most`, a literal. Adjacent n with the same row are added at once: the thread keeps the sums in
+ * registers and loads several values before it adds the first. */
+#define ROW_SUMS(most, threads, T, c, length, n, count, rows, to, i, from, ...)                    \
+  for (int n = 0; n < (count);) {                                                                  \
+    int n##_end = n + 1;                                                                           \
+    while (n##_end < (count) && (rows)[n##_end] == (rows)[n]) n##_end++;                           \
+    real *const n##_to = (to);                                                                     \
+    real n##_sum[((most) + (threads)-1) / (threads)];                                              \
+    ROW_SUMS_EACH(most, threads, T, c, length, n##_sum[c##_at] = n##_to[c];)                       \
+    PRAGMA(unroll 8) for (; n < n##_end; n++) {                                                    \
+      const T n##_from = (from);                                                                   \
+      ROW_SUMS_EACH(most, threads, T, c, length, const T i = n##_from + c;                         \
+                    n##_sum[c##_at] += __VA_ARGS__;)                                               \
+    }                                                                                              \
+    ROW_SUMS_EACH(most, threads, T, c, length, n##_to[c] = n##_sum[c##_at];)                       \
+  }

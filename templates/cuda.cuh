@@ -339,36 +339,6 @@ DEVICE int last_block(unsigned *arrived)
 #define ROW_EACH(n, threads, T, c, length, ...)                                                    \
   ROW_WALK(n, threads, T, c, 0, length, __VA_ARGS__)
 
-// --- ROW_SUMS_EACH
-/* Loops over the thread's elements c of [0, length); element c##_at of its registers is for c. */
-#define ROW_SUMS_EACH(most, threads, T, c, length, ...)                                            \
-  _Pragma("unroll") for (int c##_at = 0; c##_at < ((most) + (threads)-1) / (threads); c##_at++) {  \
-    const T c = c##_at * (threads) + row_lane;                                                     \
-    if (c < (length)) {                                                                            \
-      __VA_ARGS__                                                                                  \
-    }                                                                                              \
-  }
-
-// --- ROW_SUMS
-/* For each n of [0, count), in this order, adds to each element c of [0, length) at `to` the value
- * of element i, which is element c from `from` on. `to` is the row that rows[n] names. `length` is at
- * most `most`, a literal. Adjacent n with the same row are added at once: the thread keeps the sums in
- * registers and loads several values before it adds the first. */
-#define ROW_SUMS(most, threads, T, c, length, n, count, rows, to, i, from, ...)                    \
-  for (int n = 0; n < (count);) {                                                                  \
-    int n##_end = n + 1;                                                                           \
-    while (n##_end < (count) && (rows)[n##_end] == (rows)[n]) n##_end++;                           \
-    real *const n##_to = (to);                                                                     \
-    real n##_sum[((most) + (threads)-1) / (threads)];                                              \
-    ROW_SUMS_EACH(most, threads, T, c, length, n##_sum[c##_at] = n##_to[c];)                       \
-    PRAGMA(unroll 8) for (; n < n##_end; n++) {                                                    \
-      const T n##_from = (from);                                                                   \
-      ROW_SUMS_EACH(most, threads, T, c, length, const T i = n##_from + c;                         \
-                    n##_sum[c##_at] += __VA_ARGS__;)                                               \
-    }                                                                                              \
-    ROW_SUMS_EACH(most, threads, T, c, length, n##_to[c] = n##_sum[c##_at];)                       \
-  }
-
 // --- ROW_REDUCE
 /* Loops over the thread's vectors of n elements [c, c + n) in [0, length), with reductions. A
  * thread has one partial result for all elements that it walks; then the threads of the row combine
