@@ -241,15 +241,6 @@ DEVICE void vector_copy_words(void *to, const void *from, int bytes)
        (r = r##_at / ((columns) / (n)), c = (r##_at - r * ((columns) / (n))) * (n), 1);            \
        r##_at += (T)gridDim.x * (T)blockDim.x)
 
-// --- GRID_ROWS_VECTORS
-/* Loops as EACH_ROWS_VECTOR, but with a grid-stride loop for any launch. */
-#define GRID_ROWS_VECTORS(n, T, r, c, rows, columns, k)                                            \
-  for (T r##_at = (T)blockIdx.x * (T)blockDim.x + (T)threadIdx.x, r##_first = 0, c = 0;            \
-       (r##_first = r##_at / ((columns) / (n)),                                                    \
-        c = (r##_at - r##_first * ((columns) / (n))) * (n),                                        \
-        r##_first < ((rows) + (k)-1) / (k));                                                       \
-       r##_at += (T)gridDim.x * (T)blockDim.x)
-
 // --- TABLE
 /* Declares constant numbers for all threads: TABLE(T, name) = { .. } */
 #define TABLE(T, name) static __constant__ const T name[]

@@ -486,11 +486,6 @@ static int nan_lost_by_some(void)
 
 static int nan_lost_by_all(void)
 {
-  return keep_nan("100", 0);
-}
-
-static int nan_lost_with_gaps(void)
-{
   return keep_nan("100", 2);
 }
 
@@ -585,7 +580,6 @@ static const Case cases[] = {
     {"NaN through a relu", nan_kept, 0, "modules: 0"},
     {"NaN that some algorithms lose", nan_lost_by_some, 0, "modules: 0"},
     {"NaN that all algorithms lose", nan_lost_by_all, 0, "modules: 1"},
-    {"NaN that all lose, rows with gaps", nan_lost_with_gaps, 0, "modules: 1"},
     {"and in a batch one by one", nan_lost_in_a_batch, 0, "modules: 1"},
     {"a relu of our own", own_relu, 0, NULL},
     {"its text", relu_text, 0, NULL},
