@@ -86,7 +86,10 @@ static const char *piece_text(const CodeScope *s, const CodePiece *p)
   case PIECE_name:
     return local_text(s, p);
   case PIECE_call: /* ampc_max becomes ampc_max_int */
-    return arena_printf(a, "%.*s%s", (int)p->size, p->text, s->integers ? "_int" : "");
+    return arena_printf(a, "%.*s%s", (int)p->size, p->text,
+                        s->integers ? "_int"
+                        : s->halves ? "_16"
+                                    : "");
   case PIECE_element:
     return element_text(s, p);
   case PIECE_row_value:
@@ -210,6 +213,14 @@ static bool computes_real(const Kernel *k, const Node *n)
   return op_has(n, T_tests) || dtype_is_float(n->dtype);
 }
 
+/* True if n computes a function that templates/maths16.cuh has for 16 bits: its operand, the last
+ * input, and its result are rounded to 16 bits. */
+static bool computes_halves(const Kernel *k, const Node *n)
+{
+  if (!op_has(n, T_halves) || k->c->options.real64 || !ampc_is_narrow(n->dtype)) return false;
+  return ampc_is_narrow(ir_node(k->g, n->in[n->n_in - 1])->dtype);
+}
+
 /* Converts an operand of n: to real for a float op, to long long for an integer op. */
 static Operand convert_operand(const Kernel *k, const Node *n, uint32_t input, Operand o)
 {
@@ -247,8 +258,12 @@ const char *node_expression(const Kernel *k, const Node *n, const Operand *in, c
   if (op_of(n)->tmpl == TMPL_move) return in[0].text;
   Operand *converted = arena_array(k->c->arena, Operand, n->n_in + 1);
   for (uint32_t i = 0; i < n->n_in; i++) converted[i] = convert_operand(k, n, i, in[i]);
-  CodeScope s = {
-      .k = k, .n = n, .element = converted, .index = index, .integers = !computes_real(k, n)};
+  CodeScope s = {.k = k,
+                 .n = n,
+                 .element = converted,
+                 .index = index,
+                 .integers = !computes_real(k, n),
+                 .halves = computes_halves(k, n)};
   if (op_is_step(n)) {
     s.length = attr_int(n, "length");
     s.column = column_text(k, index, s.length, attr_int(n, "inner"));

@@ -113,6 +113,7 @@ typedef struct CodeScope { /* the texts that replace the words of an op's code *
   const char *const *local_texts; /* their names in the kernel */
   const char *local_suffix;       /* "[j]" if locals are arrays */
   bool integers;                  /* arithmetic of integers: ampc_max becomes ampc_max_int */
+  bool halves;                    /* 16-bit operand and result: ampc_tanh becomes ampc_tanh_16 */
 } CodeScope;
 const char *code_text(const CodeScope *s, const CodeStatement *code);
 /* Returns the key of n's random numbers: "state->seed, state->body, stream". */

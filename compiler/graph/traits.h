@@ -39,6 +39,7 @@ typedef enum OpTrait {
   T_tests = 1 << 3,        /* computes in floats, but returns a bool: isnan */
   T_as_is = 1 << 4,        /* takes each operand in the type that it has */
   T_to_float = 1 << 5,     /* returns a float for integers, as exp does */
+  T_halves = 1ull << 40,   /* in 16 bits its functions are those of templates/maths16.cuh */
   T_copies = 1 << 6,       /* copies a number to its result, so the number must fit: where, cast */
   T_repeats = 1 << 7,      /* the result is input 0, repeated along some axes */
   T_strided = 1 << 8,      /* a move that is a load with other strides, which its readers can do */

@@ -1,5 +1,6 @@
 /* The functions of templates/maths.cuh and device.cuh against double precision, over all exponents,
- * infinities, NaN and subnormal numbers. The errors that those files state are the bounds here. */
+ * infinities, NaN and subnormal numbers. Those of maths16.cuh for every f16 and every bf16. The
+ * errors that those files state are the bounds here. */
 #ifdef __clang__
 #  pragma STDC FP_CONTRACT OFF
 #else
@@ -15,6 +16,7 @@ typedef float real;
 #include "runtime/plan/ampc_state.h"
 #include "templates/maths.cuh"
 #include "templates/device.cuh"
+#include "templates/maths16.cuh"
 
 /* Returns the error in ulps of the true value, which may be subnormal. */
 static double ulps(float got, double want)
@@ -268,6 +270,76 @@ static void test_functions(void)
   CHECK(isnan(ampc_sin(INFINITY)) && isnan(ampc_cos(-INFINITY)) && isnan(ampc_sin(NAN)));
 }
 
+/* ---- functions for 16 bits ---- */
+
+typedef struct Half {
+  const char *name;
+  float (*from)(unsigned short);
+  unsigned short (*to)(float);
+  int digits, lowest; /* the significand's bits; the exponent of the smallest number */
+} Half;
+
+/* Returns the distance of the type's numbers at x. */
+static double half_ulp(const Half *h, double x)
+{
+  int e;
+  frexp(x, &e);
+  return ldexp(1, e - h->digits > h->lowest ? e - h->digits : h->lowest);
+}
+
+typedef struct HalfCase {
+  const char *name;
+  float (*got)(float);
+  double (*want)(double);
+  double bound[2];        /* f16, bf16: in ulps of the type, before the result is rounded to it */
+  double absolute, share; /* of a slope: absolute (1 + share |x|) */
+} HalfCase;
+
+static const HalfCase half_cases[] = {
+    {"sigmoid", ampc_sigmoid_16, sigmoid_d, {0.0005, 0.0005}, 0, 0},
+    {"silu", ampc_silu_16, silu_d, {0.0006, 0.0006}, 0, 0},
+    {"gelu_tanh", ampc_gelu_tanh_16, gelu_tanh_d, {0.002, 0.002}, 0, 0},
+    {"gelu", ampc_gelu_16, gelu_d, {0.002, 0.02}, 0, 0},
+    {"tanh", ampc_tanh_16, tanh, {0, 0}, 0, 0}, /* correctly rounded */
+    {"silu slope", ampc_silu_slope_16, silu_slope_d, {0, 0}, 0x1p-22, 0.25},
+    {"gelu_tanh slope", ampc_gelu_tanh_slope_16, gelu_tanh_slope_d, {0, 0}, 0x1p-21, 0.5},
+    {"gelu slope", ampc_gelu_slope_16, gelu_slope_d, {0, 0}, 0x1p-21, 0.5},
+};
+
+/* Returns the error at x in units of the bound, beyond 2^-119: smaller results may be 0. */
+static double half_error(const HalfCase *k, const Half *h, int type, float x)
+{
+  double want = k->want(x), got = k->got(x);
+  if (isnan(x) || isinf(want) || isnan(want)) return isnan(want) ? !isnan(got) * 2 : got != want;
+  if (!k->absolute && !k->bound[type]) return (h->to((float)got) != h->to((float)want)) * 2;
+  double unit =
+      k->absolute ? k->absolute * (1 + k->share * fabs(x)) : k->bound[type] * half_ulp(h, want);
+  return (fabs(got - want) - 0x1p-119) / unit;
+}
+
+static void test_halves(void)
+{
+  static const Half halves[] = {{"f16", from_f16, to_f16, 11, -24},
+                                {"bf16", from_bf16, to_bf16, 8, -133}};
+  for (size_t i = 0; i < 2 * sizeof half_cases / sizeof *half_cases; i++) {
+    const HalfCase *k = &half_cases[i / 2];
+    const Half *h = &halves[i % 2];
+    double worst = 0;
+    for (unsigned bits = 0; bits < 65536; bits++) {
+      float x = h->from((unsigned short)bits);
+      if (isinf(x) && k->absolute) continue; /* the limit, below; want has 0 inf */
+      double error = half_error(k, h, i % 2, x);
+      if (error > worst) worst = error;
+      CHECK_MSG(error <= 1, "%s %s(%a) = %a, true value %a: %g of the bound", h->name, k->name,
+                (double)x, (double)k->got(x), k->want(x), error);
+    }
+    if (k->absolute) CHECK(k->got(-INFINITY) == 0 && k->got(INFINITY) == 1);
+    printf("%-16s %-4s %.2f of the bound\n", k->name, h->name, worst);
+  }
+  CHECK(ampc_gelu_slope_16(-5.5f) == 0 && ampc_gelu_slope_16(5.5f) == 1);
+  CHECK(ampc_gelu_tanh_slope_16(-5.5f) == 0 && ampc_gelu_tanh_slope_16(5.5f) == 1);
+}
+
 static void check_angle(float y, float x, double *worst)
 {
   double want = atan2(y, x);
@@ -452,6 +524,7 @@ static void test_schedules(void)
 int main(void)
 {
   test_functions();
+  test_halves();
   test_atan2();
   test_pow();
   test_f16();
