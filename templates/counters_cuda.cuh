@@ -1,21 +1,11 @@
-/* CUDA: the rest of the prelude: rounding to f16, a loop over rows, counters that a block keeps in
- * shared memory, rows whose length is odd, and sums of rows that a list names. cpu.h defines the same
- * names for the CPU. */
+/* CUDA: the rest of the prelude: rounding to f16, counters that a block keeps in shared memory, rows
+ * whose length is odd, and sums of rows that a list names. cpu.h defines the same names for the CPU. */
 
 // --- round_f16
 DEVICE real round_f16(real x)
 {
   return from_f16(to_f16(x));
 }
-
-// --- GRID_ROWS_VECTORS
-/* Loops as EACH_ROWS_VECTOR, but with a grid-stride loop for any launch. */
-#define GRID_ROWS_VECTORS(n, T, r, c, rows, columns, k)                                            \
-  for (T r##_at = (T)blockIdx.x * (T)blockDim.x + (T)threadIdx.x, r##_first = 0, c = 0;            \
-       (r##_first = r##_at / ((columns) / (n)),                                                    \
-        c = (r##_at - r##_first * ((columns) / (n))) * (n),                                        \
-        r##_first < ((rows) + (k)-1) / (k));                                                       \
-       r##_at += (T)gridDim.x * (T)blockDim.x)
 
 // --- COUNTERS
 /* Declares n counters of a block and sets them to 0. COUNT adds 1 to counter k for element j of a

@@ -278,11 +278,8 @@ DEVICE void vector_narrow(f16 *to, const real *from, int n)
 // --- EACH_ROW_VECTOR
 #define EACH_ROW_VECTOR(n, T, r, c, rows, columns) GRID_ROW_VECTORS(n, T, r, c, rows, columns)
 
-// --- EACH_ROWS_VECTOR
-/* Loops as GRID_ROW_VECTORS; on CUDA over `k` rows at a time, over which EACH_OF_ROWS loops. */
-#define EACH_ROWS_VECTOR(n, T, r, c, rows, columns, k) GRID_ROW_VECTORS(n, T, r, c, rows, columns)
-
 // --- GRID_ROWS_VECTORS
+/* Loops as GRID_ROW_VECTORS; on CUDA over `k` rows at a time, over which EACH_OF_ROWS loops. */
 #define GRID_ROWS_VECTORS(n, T, r, c, rows, columns, k) GRID_ROW_VECTORS(n, T, r, c, rows, columns)
 
 // --- EACH_OF_ROWS

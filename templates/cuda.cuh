@@ -205,15 +205,15 @@ DEVICE void vector_copy_words(void *to, const void *from, int bytes)
          c = (r##_at - r * ((columns) / (n))) * (n);                                               \
        r < (rows); r = (rows))
 
-// --- EACH_ROWS_VECTOR
-/* Loops over vectors of columns [c, c + n) in [0, columns), with `k` rows at a time. EACH_OF_ROWS
- * in the body loops over these rows; code that is common to all rows comes before it. The launch
- * has a thread for each vector and `k` rows. */
-#define EACH_ROWS_VECTOR(n, T, r, c, rows, columns, k)                                             \
-  for (T r##_at = (T)blockIdx.x * (T)blockDim.x + (T)threadIdx.x,                                  \
-         r##_first = r##_at / ((columns) / (n)),                                                   \
-         c = (r##_at - r##_first * ((columns) / (n))) * (n);                                       \
-       r##_first < ((rows) + (k)-1) / (k); r##_first = (rows))
+// --- GRID_ROWS_VECTORS
+/* Loops as GRID_ROW_VECTORS, but over `k` rows at a time. EACH_OF_ROWS in the body loops over these
+ * rows; code that is common to all rows comes before it. */
+#define GRID_ROWS_VECTORS(n, T, r, c, rows, columns, k)                                            \
+  for (T r##_at = (T)blockIdx.x * (T)blockDim.x + (T)threadIdx.x, r##_first = 0, c = 0;            \
+       (r##_first = r##_at / ((columns) / (n)),                                                    \
+        c = (r##_at - r##_first * ((columns) / (n))) * (n),                                        \
+        r##_first < ((rows) + (k)-1) / (k));                                                       \
+       r##_at += (T)gridDim.x * (T)blockDim.x)
 
 // --- EACH_OF_ROWS
 /* Loops over the `k` rows of a thread. They are as far apart as possible: neighbouring threads have

@@ -61,8 +61,8 @@ static void begin_vectors(const Map *m)
   if (s->rank < 2)
     EMIT(k->p, "%s_VECTOR%s(%u, %s, i, %lld) {\n", walk, many, m->walk.vector, k->index_type, all);
   else if (m->walk.rows > 1)
-    EMIT(k->p, "%s_ROWS_VECTOR%s(%u, %s, r, c, %lld, %lld, %u) {\n", walk, many, m->walk.vector,
-         k->index_type, all / columns, columns, m->walk.rows);
+    EMIT(k->p, "GRID_ROWS_VECTORS(%u, %s, r, c, %lld, %lld, %u) {\n", m->walk.vector, k->index_type,
+         all / columns, columns, m->walk.rows);
   else
     EMIT(k->p, "%s_ROW_VECTOR%s(%u, %s, r, c, %lld, %lld) {\n", walk, many, m->walk.vector,
          k->index_type, all / columns, columns);
