@@ -20,7 +20,10 @@ static double real_of(PtxType t, uint64_t bits)
   double d;
   memcpy(&d, &bits, sizeof d);
   if (t == PTX_f64) return d;
-  convert_widen(floats[t], &bits, &f, 1);
+  if (t == PTX_f32) /* the usual type, without the general conversion */
+    memcpy(&f, &bits, sizeof f);
+  else
+    convert_widen(floats[t], &bits, &f, 1);
   return f;
 }
 
@@ -30,6 +33,8 @@ static uint64_t bits_of(PtxType t, double value)
   uint64_t bits = 0;
   if (t == PTX_f64)
     memcpy(&bits, &value, sizeof bits);
+  else if (t == PTX_f32)
+    memcpy(&bits, &f, sizeof f);
   else
     convert_narrow(floats[t], &f, &bits, 1);
   return t == PTX_f16x2 || t == PTX_bf16x2 ? bits * 0x10001 : bits;

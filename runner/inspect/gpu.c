@@ -13,10 +13,17 @@
 
 enum { BLOCKS_WALKED = 9, MOST_STEPS = 200000, ENDLESS = 50000000 };
 
+typedef struct Walked { /* a launch and its counts */
+  const PtxKernel *kernel;
+  WalkLaunch launch;
+  WalkCounts counts;
+} Walked;
+
 typedef struct Maker {
   Inspection *in;
   GpuReport *report;
   PtxText ptx;
+  VEC(Walked) walked;
   const char *why; /* why a kernel cannot be counted */
 } Maker;
 
@@ -63,6 +70,34 @@ static uint32_t arguments_of(const Maker *m, const CommandRow *row, int pass, Wa
   return args.n;
 }
 
+/* True if a walk of both gives the same counts. All walks are for the same GPU. */
+static bool same_launch(const WalkLaunch *a, const WalkLaunch *b)
+{
+  bool same = a->grid == b->grid && a->block == b->block && a->n_arguments == b->n_arguments;
+  for (uint32_t i = 0; i < a->n_arguments && same; i++) {
+    const WalkArgument *x = &a->arguments[i], *y = &b->arguments[i];
+    same = x->pattern == y->pattern && x->rows == y->rows && x->id_bytes == y->id_bytes &&
+           x->skew == y->skew && x->absent == y->absent;
+  }
+  return same;
+}
+
+/* Walks a kernel, or copies the counts of an equal launch: equal layers share a kernel. */
+static bool walk_once(Maker *m, const PtxKernel *k, const WalkLaunch *launch, WalkCounts *out,
+                      const char **why)
+{
+  Arena *arena = m->in->c->arena;
+  for (uint32_t i = 0; i < m->walked.n; i++) {
+    const Walked *w = &m->walked.at[i];
+    if (w->kernel != k || !same_launch(&w->launch, launch)) continue;
+    *out = w->counts;
+    return true;
+  }
+  if (!walk_kernel(arena, k, launch, out, why)) return false;
+  vec_push(arena, &m->walked, (Walked){k, *launch, *out});
+  return true;
+}
+
 static bool walk_row(Maker *m, const CommandRow *row, int pass, WalkCounts *out)
 {
   const Gpu *g = m->report->gpu;
@@ -82,7 +117,7 @@ static bool walk_row(Maker *m, const CommandRow *row, int pass, WalkCounts *out)
                        .latency_l1 = (uint32_t)g->latency_l1,
                        .latency_l2 = (uint32_t)g->latency_l2,
                        .latency_dram = (uint32_t)g->latency_dram};
-  if (k && walk_kernel(arena, k, &launch, out, &why)) return true;
+  if (k && walk_once(m, k, &launch, out, &why)) return true;
   m->why = arena_printf(arena, "%s: %s", row->kernel, why);
   return false;
 }
