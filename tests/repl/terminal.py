@@ -160,7 +160,7 @@ def every_command():
     t.type(":explain", r"predicted .* on H200", r"fc1 .*linear runs in bf16")
     t.type(":probe", r"^all numbers are absolute values; least: the smallest above 0")
     t.type(":profile 2", r"^train, batch 32: ", r"^fc1_linear ", r"^time: measured")
-    t.type(":profile all", r"^error: all: expected a number of steps, as in :profile 20")
+    t.type(":profile all", r"^amp: all: expected a number of steps, as in :profile 20")
     t.type(":reload")
     t.type(":open tests/repl/small.amp")
     t.type(":train", r"step 8/32 |step 32/32 ", r"^trained 32 steps in ", r"^eval acc: ")
