@@ -59,26 +59,40 @@ double gpu_peak(const Gpu *g, const ProductLoad *p)
 
 /* Note [products]
  * A multiprocessor computes a tile of the result of 64 x 64 or more. If there are fewer tiles than
- * multiprocessors, k is cut into parts of at least 256. The assumption is that products reach 0.8
- * of the peak. Rows that do not start at multiples of 16 bytes are loaded element by element, at a
- * quarter of that rate. The smallest possible time is two loads from DRAM, and one load from L2 for
- * each four steps of 32 along k, because loads are issued ahead. */
+ * multiprocessors, k is cut into parts of at least 256. The smallest possible time is two loads
+ * from DRAM, and one load from L2 for each four steps of 32 along k, because loads are issued
+ * ahead.
+ *
+ * The parts of the peaks that are reached, and the time in which a kernel starts and ends, are
+ * fitted to measurements on an H200 with cuBLASLt 13.1 and cuDNN 9.14
+ * (bench/results/gpu-2026-11-26-2.md). A tile costs as much beside its sum as 196 steps of it.
+ * Products whose rows are no multiple of 16 bytes do not use tensor cores well. */
+typedef struct Reached { /* parts of the peaks; start: us */
+  double tensor, dram, lead, start;
+} Reached;
+
+static const Reached reached_by[] = {[LOAD_product] = {0.83, 1, 196, 2.5},
+                                     [LOAD_convolution] = {0.67, 0.8, 0, 4.5},
+                                     [LOAD_weight_gradient] = {0.45, 0.5, 0, 4.5},
+                                     [LOAD_attention] = {1, 1, 0, 2.5}};
+
 Cost gpu_product_cost(const Gpu *g, const ProductLoad *p)
 {
-  const double tile = 64, step = 32, part = 256, reached = 0.8;
+  const double tile = 64, step = 32, part = 256, unaligned = 0.15;
+  const Reached reached = reached_by[p->kind];
   double cycle = 1.0 / g->mhz, flops = 2 * p->m * p->n * p->k * p->batch;
   double peak = gpu_peak(g, p);
-  double rate = peak * reached * (p->aligned || !gpu_has_tensor(g, p) ? 1 : 0.25);
+  double rate = peak * reached.tensor * (p->aligned || !gpu_has_tensor(g, p) ? 1 : unaligned);
   double tiles = ceil(p->m / tile) * ceil(p->n / tile) * p->batch;
   double cuts = fmax(1, fmin(floor(g->multiprocessors / tiles), floor(p->k / part)));
   double busy = fmin(1, tiles * cuts / g->multiprocessors);
   Cost c = {.in_flight = fmin(tiles * cuts, g->multiprocessors) * 128};
   c.l2_bytes = p->bytes;
-  c.dram_us = p->bytes / (g->dram * 1e3);
-  c.tensor_us = flops / (rate * busy * 1e6);
+  c.dram_us = reached.start + p->bytes / (reached.dram * g->dram * 1e3);
+  c.tensor_us = reached.start + flops * (1 + reached.lead / p->k) / (rate * busy * 1e6);
   c.latency_us = (2 * g->latency_dram + ceil(p->k / cuts / step) * g->latency_l2 / 4) * cycle;
   if (cuts > 1) c.latency_us += g->latency_dram * cycle;
-  c.roof_us = fmax(c.dram_us, flops / (peak * 1e6));
+  c.roof_us = fmax(p->bytes / (g->dram * 1e3), flops / (peak * 1e6));
   cost_choose(&c);
   return c;
 }

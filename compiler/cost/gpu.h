@@ -33,13 +33,21 @@ typedef struct Cost {
 /* Finds the slowest resource and sets `bound` and `us`. */
 void cost_choose(Cost *c);
 
-/* A matrix product of a vendor library. */
+typedef enum LoadKind {
+  LOAD_product,
+  LOAD_convolution,
+  LOAD_weight_gradient,
+  LOAD_attention
+} LoadKind;
+
+/* A matrix product of a vendor library, or what it computes as one. */
 typedef struct ProductLoad {
   double m, n, k, batch;
   double bytes;
   ampc_dtype type; /* type of the operands */
   bool tf32;       /* f32 operands run on tensor cores */
-  bool aligned;    /* rows start at multiples of 16 bytes */
+  bool aligned;    /* rows start at multiples of 16 bytes, and have such a length */
+  LoadKind kind;
 } ProductLoad;
 /* Returns the TFLOP/s of tensor cores, if they compute the product, or of f32 lanes. `p` NULL: no
  * product. */

@@ -11,11 +11,20 @@ bool rows_aligned(const Compile *c, ampc_dtype type, int64_t elements)
   return elements * ir_dtype_size(c, type) % TENSOR_ALIGNMENT == 0;
 }
 
+/* Rows of operands that are summed along their rows must have whole vectors; a gap behind each row
+ * does not help. So must the rows of a result, if Note [odd columns] in runtime/cuda/gemm.c does not
+ * cut them. The rows of other operands need only begin at a vector. */
+static bool rows_whole(const Compile *c, const ampc_gemm *d)
+{
+  bool sums_rows = !d->trans_a || d->trans_b;
+  return !sums_rows || rows_aligned(c, d->a_type, d->k);
+}
+
 ProductLoad gemm_load(const Compile *c, const ampc_gemm *d, double bytes)
 {
   bool aligned = rows_aligned(c, d->a_type, d->lda) && rows_aligned(c, d->b_type, d->ldb) &&
                  rows_aligned(c, d->c_type, d->ldc) && rows_aligned(c, d->a_type, d->stride_a) &&
-                 rows_aligned(c, d->b_type, d->stride_b);
+                 rows_aligned(c, d->b_type, d->stride_b) && rows_whole(c, d);
   return (ProductLoad){.m = (double)d->m,
                        .n = (double)d->n,
                        .k = (double)d->k,
@@ -47,6 +56,7 @@ ProductLoad conv_load(const Compile *c, const ampc_conv *d, double bytes)
   double depth = (double)(d->c / d->groups * conv_taps(d));
   ampc_dtype type = d->kind == AMPC_CONV_FORWARD ? d->w_type : d->y_type;
   ProductLoad p = {.batch = (double)d->groups, .bytes = bytes, .type = type, .tf32 = d->tf32};
+  p.kind = d->kind == AMPC_CONV_WEIGHT ? LOAD_weight_gradient : LOAD_convolution;
   p.aligned = rows_aligned(c, type, d->c / d->groups) && rows_aligned(c, type, d->k / d->groups);
   p.m = d->kind == AMPC_CONV_WEIGHT ? k : pixels;
   p.n = d->kind == AMPC_CONV_FORWARD ? k : depth;
@@ -92,14 +102,24 @@ bool tile_load(Compile *c, uint32_t group, double bytes, TileLoad *out)
   return true;
 }
 
-/* Attention reaches about 0.6 of the peak: flash attention reaches 50 to 73 % on an A100 (Dao,
- * FlashAttention-2, 2023), a product 80 %. Dropout first generates its mask, with `draw`
- * instructions for each score. */
+/* Returns the part of the peak that attention reaches. Flash attention reaches 50 to 73 % on an
+ * A100 (Dao, FlashAttention-2, 2023). cuDNN 9.14 reached 26 % in forward and 19 % in backward on an
+ * H200, with heads of 64 and 1,024 keys (bench/results/gpu-2026-11-26-2.md). */
+static double attention_rate(const Gpu *g, const TileLoad *t)
+{
+  enum { HOPPER = 90 };
+  if (ampc_target_capability(g->arch) < HOPPER) return 0.6;
+  return t->again > 1 ? 0.19 : 0.26;
+}
+
+/* Dropout first generates its mask, with `draw` instructions for each score: fitted to the same
+ * measurements. */
 Cost tile_cost(const Gpu *g, const TileLoad *t)
 {
-  const double reached = 0.6, draw = 45;
+  const double draw = 75;
   ProductLoad slow = t->load;
-  slow.k /= reached;
+  slow.kind = LOAD_attention;
+  slow.k /= attention_rate(g, t);
   Cost out = gpu_product_cost(g, &slow);
   out.roof_us = gpu_product_cost(g, &t->load).roof_us;
   if (t->draws == 0) return out;

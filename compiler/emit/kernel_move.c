@@ -115,8 +115,7 @@ static void put_pad(Kernel *k, uint32_t vector)
   EMIT(k->p, "const %s i = %s;\n", type, index_sum(k, "at", column, NULL, 0));
   const char *element = put_padded(k, n->in[0], out, to);
   double value = attr_float(n, "value");
-  const char *fill =
-      value == 0 ? "0" : stored_at(k, out, to, n->dtype, real_text(k, value), false);
+  const char *fill = value == 0 ? "0" : stored_at(k, out, to, n->dtype, real_text(k, value), false);
   EMIT(k->p, "%s = kept ? %s : %s; // %%%u pad\n", element_place(k, out, to), element, fill, v.id);
   k->p->indent--;
   EMIT(k->p, "}\n");

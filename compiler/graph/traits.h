@@ -33,18 +33,18 @@ typedef enum OpPrecision {
 /* Properties of an op that passes query; a row may have several. */
 typedef enum OpTrait {
   /* operands and result */
-  T_mixes = 1 << 0,     /* all inputs enter one expression, so they must have one type */
-  T_condition = 1 << 1, /* input 0 is a bool that selects; its type does not mix */
-  T_compares = 1 << 2,  /* computes in the common type of its inputs and returns a bool: lt */
-  T_tests = 1 << 3,     /* computes in floats, but returns a bool: isnan */
-  T_as_is = 1 << 4,     /* takes each operand in the type that it has */
-  T_to_float = 1 << 5,  /* returns a float for integers, as exp does */
+  T_mixes = 1 << 0,      /* all inputs enter one expression, so they must have one type */
+  T_condition = 1 << 1,  /* input 0 is a bool that selects; its type does not mix */
+  T_compares = 1 << 2,   /* computes in the common type of its inputs and returns a bool: lt */
+  T_tests = 1 << 3,      /* computes in floats, but returns a bool: isnan */
+  T_as_is = 1 << 4,      /* takes each operand in the type that it has */
+  T_to_float = 1 << 5,   /* returns a float for integers, as exp does */
   T_halves = 1ull << 44, /* in 16 bits its functions are those of templates/maths16.cuh */
-  T_copies = 1 << 6,    /* copies a number to its result, so the number must fit: where, cast */
-  T_repeats = 1 << 7,   /* the result is input 0, repeated along some axes */
-  T_strided = 1 << 8,   /* a move that is a load with other strides, which its readers can do */
-  T_image = 1 << 9,     /* input 0 is an image: pass layout makes it channels last */
-  T_images = 1 << 10,   /* all inputs of three or more axes are images */
+  T_copies = 1 << 6,     /* copies a number to its result, so the number must fit: where, cast */
+  T_repeats = 1 << 7,    /* the result is input 0, repeated along some axes */
+  T_strided = 1 << 8,    /* a move that is a load with other strides, which its readers can do */
+  T_image = 1 << 9,      /* input 0 is an image: pass layout makes it channels last */
+  T_images = 1 << 10,    /* all inputs of three or more axes are images */
   T_normalizes = 1ull << 40, /* normalizes x, input 0, with the moments in inputs 1 and 2 */
   /* reads dy, and then what the op with T_normalizes reads, of which it is the backward */
   T_norm_back = 1ull << 41,

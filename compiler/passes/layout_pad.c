@@ -1,12 +1,13 @@
 /* Part of pass layout: pads the channels of images for tensor cores.
  *
- * Tensor cores load vectors of 16 bytes. Libraries compute a convolution of 3 channels slowly, or
- * not at all if it is the gradient of a weight. So images and weights get more channels, all 0:
+ * Tensor cores load vectors of 16 bytes. Libraries compute a convolution of 3 channels slowly. So
+ * images and weights get more channels, all 0:
  *
  *   conv2d         x and w are padded, which adds zeros to each sum
- *   conv2d_weight  x is padded; a slice drops the gradients of the padding
  *   conv2d_data    w is padded; a slice drops the channels of the padding
  *
+ * The gradient of a weight keeps its channels. With padding, cuDNN 9.14 has an engine for it, but
+ * for the first layer of ResNet-50 (batch 128, H200) that takes 2.5 ms, and our own kernel 1.1 ms.
  * Only nodes change: parameters and values of the language keep their shapes. */
 #include "compiler/base/target.h"
 #include "compiler/command/command.h"
@@ -21,7 +22,8 @@ typedef struct Pads {
 /* Returns how many channels the images or weight in input 1 of convolution n lack. */
 static int64_t missing(Compile *c, const Node *n)
 {
-  if (op_of(n)->tmpl != TMPL_conv || attr_int(n, "groups") > 1) return 0;
+  if (op_of(n)->tmpl != TMPL_conv || op_has(n, T_gives_weight)) return 0;
+  if (attr_int(n, "groups") > 1) return 0;
   const Node *x = ir_in(c, n, 1);
   bool tensor = ampc_is_narrow(x->dtype) || (ir_is_tf32(c, n) && !c->options.real64);
   if (!tensor) return 0;
@@ -53,7 +55,7 @@ static Value padded(Pads *p, const Node *old, uint32_t k, int64_t more)
 static void add_padded(Pads *p, uint32_t id, Node *n, int64_t more)
 {
   const Node *old = &p->r.old[id];
-  bool forward = !op_has(n, T_gives_image) && !op_has(n, T_gives_weight);
+  bool forward = !op_has(n, T_gives_image);
   n->in[1] = padded(p, old, 1, more);
   if (forward) n->in[0] = padded(p, old, 0, more);
   ir_infer(p->c, n);

@@ -340,7 +340,10 @@ static const Known knowns[] = {
      "cuDNN 9.9.0 reads outside of its buffers in repeated steps if the number of keys is no "
      "multiple of 128: install cuDNN 9.10.2 or newer"},
     {"9.10.2 and a part of a tile", "91002", "sm_90", 5, 5, 8, 8, true, 0, true, true, NULL},
-    {"9.15.0 and a part of a tile", "91500", "sm_90", 5, 197, 8, 8, false, 0.25, true, true, NULL},
+    {"9.15.0 and a part of a tile", "91500", "sm_90", 5, 197, 8, 8, false, 0, true, true, NULL},
+    {"9.15.0 and dropout", "91500", "sm_90", 5, 197, 8, 8, false, 0.25, true, false,
+     "cuDNN 9.15.0 computes wrong gradients with dropout or a mask if the number of keys is no "
+     "multiple of 128: install cuDNN 9.15.1 or newer"},
     {"9.0.0 and a part of a tile", "90000", "sm_80", 5, 197, 8, 8, false, 0, true, false,
      "cuDNN 9.0.0 reads outside"},
     {"9.15.0 and whole tiles", "91500", "sm_90", 5, 128, 8, 8, false, 0, true, true, NULL},

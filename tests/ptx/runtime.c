@@ -284,8 +284,8 @@ static void check_relu(const Type *t)
   Launch run = {.kernel = t->kernel,
                 .text = TEXT_relu,
                 .twin = relu_twin,
-                .args = {x, (void *)NUMBERS, (void *)(t->sign + 1), (void *)t->inf,
-                         (void *)COLUMNS, (void *)GAP},
+                .args = {x, (void *)NUMBERS, (void *)(t->sign + 1), (void *)t->inf, (void *)COLUMNS,
+                         (void *)GAP},
                 .out = x,
                 .out_bytes = ALL * t->bytes,
                 .grid = (NUMBERS + BLOCK - 1) / BLOCK};
