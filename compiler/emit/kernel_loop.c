@@ -99,19 +99,23 @@ static bool changes_by_row(const Load *l)
 }
 
 /* True if 4 rows at once and two numbers for each sum leave too few of a thread's 128 registers for
- * addresses and shared values. Then ptxas spills on some machines. Reductions of parts are not
- * crowded: they are short and wait for their loads, not for registers. */
+ * addresses and shared values. Then ptxas spills on some machines. Beside a function such as SiLU's
+ * slope, values that all rows share count, too. Reductions of parts are not crowded: they are short
+ * and wait for their loads, not for registers. */
 static bool is_crowded(const RowKernel *r, const Uses *uses, const Chain *elements)
 {
   enum { AT_ONCE = 4, MOST = 88 };
-  int64_t bytes = 0, sums = 2 * (int64_t)r->vector * uses->n;
+  int64_t bytes = 0, sums = 2 * (int64_t)r->vector * uses->n, shared = 0;
   for (uint32_t i = 0; i < elements->loads.n; i++) {
     const Load *l = &elements->loads.at[i];
     const Node *n = ir_node(r->k->g, l->value);
-    if (is_vector(r, l->index) && changes_by_row(l))
+    if (!is_vector(r, l->index)) continue;
+    if (changes_by_row(l))
       bytes += r->vector * ir_dtype_size(r->k->c, n->dtype);
+    else if (group_is_dear(r->k->g, r->k->group))
+      shared += r->vector;
   }
-  return r->shape.parts && AT_ONCE * bytes / 4 + sums > MOST;
+  return r->shape.parts && AT_ONCE * bytes / 4 + sums + shared > MOST;
 }
 
 /* Opens the loop over rows: COLUMN_ROWS divides the rows of a tile among the block's threads. */

@@ -9,8 +9,9 @@
  *   sums of m and x       reads 3, writes 1    sums of m1 and x               reads 2
  *   dx of m and x         reads 2, writes 1    b2, m2, dx of m2 and x         reads 2, writes 1
  *
- * The clones compute the same bits. An expensive slope, such as that of SiLU, is computed once and
- * stored. Without fusion a clone would be a command of its own, so -O0 has none. */
+ * The clones compute the same bits. Backward of an expensive activation such as SiLU is left as it
+ * is: the kernel of the sums lacks registers for both. Without fusion a clone would be a command of
+ * its own, so -O0 has none. */
 #include "recompute.h"
 #include "compiler/graph/ops.h"
 
@@ -43,7 +44,7 @@ static bool is_back_of(const Node *n, const Node *b)
 static void find_slope(Norms *x, const Node *n)
 {
   const Node *m = &x->r.old[n->in[0].id];
-  if (op_of(m)->tmpl != TMPL_map || !m->origin.id) return;
+  if (op_of(m)->tmpl != TMPL_map || op_of(m)->code.dear || !m->origin.id) return;
   for (uint32_t k = 0; k < m->n_in; k++) {
     uint32_t b = norm_read(x, m, k);
     if (b && is_back_of(n, &x->r.old[b])) x->norm[n->in[0].id] = b;
@@ -67,7 +68,7 @@ static void find_slopes(Norms *x)
 static bool is_cheap(const Norms *x, uint32_t m)
 {
   const Node *n = &x->r.old[m];
-  return n->n_in == 2 && !op_of(n)->code.dear && !op_draws(n) && x->own[m] == x->readers[m];
+  return n->n_in == 2 && !op_draws(n) && x->own[m] == x->readers[m];
 }
 
 /* Adds slope m, which reads a clone of its batch norm instead of the original. */

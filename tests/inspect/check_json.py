@@ -31,8 +31,8 @@ def check_counts(job):
           [("train", 32, False), ("eval", 32, False), ("eval", 8, True)])
     for block, n in ((train, 32), (evaluation, 32), (last, 8)):
         conv = find(block["commands"], "conv2d")
-        check("conv FLOPs", conv["flops"], 2 * n * 8 * 8 * 4 * 9)  # 4 channels, a window of 9
-        check("conv read", conv["read"], 2 * (n * 64 + 4 * 9))  # f16 images and weights
+        check("conv FLOPs", conv["flops"], 2 * n * 8 * 8 * 4 * 9 * 8)  # 4 channels from 1, padded to 8; a window of 9
+        check("conv read", conv["read"], 2 * (n * 64 + 4 * 9) * 8)  # f16 images and weights
         check("conv written", conv["written"], 2 * n * 64 * 4)
         fc1 = find(block["commands"], "linear", 0)
         check("fc1 FLOPs", fc1["flops"], 2 * n * 64 * 16)

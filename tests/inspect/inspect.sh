@@ -86,9 +86,9 @@ diff = json.load(open(sys.argv[1]))
 assert diff["precision"] == ["f32", "f16"], diff["precision"]
 train = diff["blocks"][0]["commands"]
 words = [c["change"] for c in train]
-assert words.count("added") == 1 and "removed" not in words, words # the cast of the images
-added = next(c["b"] for c in train if c["change"] == "added")
-assert added["types"] == "f32>f16" and added["nodes"][0]["op"] == "cast", added
+assert words.count("added") == 2 and "removed" not in words, words # images and the stem's weight with 8 channels
+added = [[n["op"] for n in c["b"]["nodes"]] for c in train if c["change"] == "added"]
+assert added == [["pad", "cast"], ["pad"]], added
 linear = next(c for c in train if c["a"] and c["a"]["nodes"][0]["op"] == "linear")
 assert linear["change"] == "changed" and linear["b"]["read"] * 2 == linear["a"]["read"], linear
 print("ok: --diff --json")
@@ -196,7 +196,7 @@ with open(sys.argv[2], "w") as f:
 PY
   n=$(wc -l <"$work/times")
   passes "--measured" "$amp" inspect --gpu h200 --measured "$work/times" "$job"
-  [ "$(grep -c 'measured [0-9]' "$work/out")" = 1 ] && grep -q "measured $(python3 -c "print('%.3g' % ($n * 2.5))") us" "$work/out" || failed "--measured: the sum of the train block"
+  [ "$(grep -c 'measured [0-9]' "$work/out")" = 1 ] && grep -q "measured $(python3 -c "print('%#.3g' % ($n * 2.5))") us" "$work/out" || failed "--measured: the sum of the train block"
   sed -i 1d "$work/times"
   passes "--measured, one is missing" "$amp" inspect --gpu h200 --measured "$work/times" "$job"
   grep -q 'measured [0-9]' "$work/out" && failed "--measured: a sum without one of the commands"
