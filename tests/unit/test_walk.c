@@ -349,8 +349,8 @@ static void test_costs(void)
                    .type = AMPC_BF16,
                    .aligned = true};
   cost = gpu_product_cost(g, &p);
-  CHECK(cost.bound == BOUND_tensor && cost.us > 2 * 8192.0 * 8192 * 8192 / 792e6 * 0.99 &&
-        cost.us < 2 * 8192.0 * 8192 * 8192 / 790e6 * 1.01);
+  CHECK(cost.bound == BOUND_tensor && cost.us > 2 * 8192.0 * 8192 * 8192 / 802e6 * 0.99 &&
+        cost.us < 2 * 8192.0 * 8192 * 8192 / 800e6 * 1.01);
   p.type = AMPC_F32;
   CHECK(!gpu_has_tensor(g, &p));
 }
