@@ -12,8 +12,8 @@ bool rows_aligned(const Compile *c, ampc_dtype type, int64_t elements)
 }
 
 /* Rows of operands that are summed along their rows must have whole vectors; a gap behind each row
- * does not help. So must the rows of a result, if Note [odd columns] in runtime/cuda/gemm.c does not
- * cut them. The rows of other operands need only begin at a vector. */
+ * does not help. So must the rows of a result, if Note [odd columns] in runtime/cuda/gemm.c does
+ * not cut them. The rows of other operands need only begin at a vector. */
 static bool rows_whole(const Compile *c, const ampc_gemm *d)
 {
   bool sums_rows = !d->trans_a || d->trans_b;

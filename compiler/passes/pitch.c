@@ -29,14 +29,13 @@ static int64_t columns_of(const Node *n)
   return n->rank ? n->dim[n->rank - 1] : 1;
 }
 
-/* True if n has rows that gaps would align, and gaps cost little. On a CPU the bits of an f32
- * product depend on the distance of rows: oneDNN has several algorithms. 16-bit operands are copied
- * first. */
+/* True if n has rows that gaps would align, and gaps cost little. On a CPU nothing gets gaps: the
+ * bits of a product depend on the distance of rows, because oneDNN has several algorithms. */
 static bool gains(const Compile *c, const Node *n)
 {
   int64_t size = ir_dtype_size(c, n->dtype), columns = columns_of(n), all = ir_elements(n);
   if (!dtype_is_float(n->dtype) || columns < STEP / 2 || all <= columns) return false;
-  if (is_cpu_target(c) && size == 4) return false;
+  if (is_cpu_target(c)) return false;
   int64_t gap = ampc_round_up(columns, STEP) - columns, gaps = all / columns * gap * size;
   return columns * size % 16 && (gap <= columns / 8 || gaps <= FEW);
 }

@@ -90,7 +90,7 @@ static void test_odd_rows(void)
 int main(void)
 {
   check_job("cpu", 0, false);
-  check_job("cpu", 2, true);
+  check_job("cpu", 2, false);
   check_job("sm_80", 0, true);
   check_job("sm_80", 2, true);
   test_odd_rows();
