@@ -36,6 +36,7 @@ typedef struct Options {
   const char *target;   /* "cpu" or "sm_80"; default "sm_80" */
   int optimize;         /* 0, 1, 2: how much is fused; all results have the same bits */
   bool real64;          /* for tests: f32 is double everywhere, Note [real64] in ir.h */
+  bool gaps;            /* for tests: rows get gaps on a CPU, too, Note [pitch] in pitch.c */
   bool strict_rounding; /* round 16-bit weight gradients before they are summed, as PyTorch does */
   /* In every n-th step, measure how large all values are (pass probe); 0: never. */
   uint32_t probe_every;

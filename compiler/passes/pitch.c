@@ -3,8 +3,9 @@
  * Note [pitch]
  * Tensor cores load operands in units of 16 bytes, so products of other rows run several times as
  * long. A value in WORK that a product reads or writes therefore gets gaps between such rows:
- * Node.pitch is the distance of two rows, in elements. Shapes do not change, and the bits of no
- * result do. A row of 50,257 elements has a pitch of 50,264, in every type.
+ * Node.pitch is the distance of two rows, in elements. Shapes do not change. A row of 50,257
+ * elements has a pitch of 50,264, in every type. On a CPU nothing gets gaps: oneDNN takes another
+ * algorithm for another distance of rows, so the bits of a product would depend on fusion.
  *
  * Only products, row ops and elementwise nodes may meet such a value: their operands have strides.
  * Their views must keep the rows of the value, and the user must not see it. Gaps take at most an
@@ -29,13 +30,11 @@ static int64_t columns_of(const Node *n)
   return n->rank ? n->dim[n->rank - 1] : 1;
 }
 
-/* True if n has rows that gaps would align, and gaps cost little. On a CPU nothing gets gaps: the
- * bits of a product depend on the distance of rows, because oneDNN has several algorithms. */
+/* True if n has rows that gaps would align, and gaps cost little. */
 static bool gains(const Compile *c, const Node *n)
 {
   int64_t size = ir_dtype_size(c, n->dtype), columns = columns_of(n), all = ir_elements(n);
   if (!dtype_is_float(n->dtype) || columns < STEP / 2 || all <= columns) return false;
-  if (is_cpu_target(c)) return false;
   int64_t gap = ampc_round_up(columns, STEP) - columns, gaps = all / columns * gap * size;
   return columns * size % 16 && (gap <= columns / 8 || gaps <= FEW);
 }
