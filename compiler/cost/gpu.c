@@ -65,9 +65,9 @@ double gpu_peak(const Gpu *g, const ProductLoad *p)
  *
  * The parts of the peaks that are reached, and the time in which a kernel starts and ends, are
  * fitted to measurements on an H200 with cuBLASLt 13.1 and cuDNN 9.14
- * (bench/results/gpu-2026-11-26-2.md). A tile costs as much beside its sum as 196 steps of it.
- * Products whose rows are no multiple of 16 bytes do not use tensor cores well. */
-typedef struct Reached { /* parts of the peaks; start: us */
+ * (bench/results/gpu-2026-11-26-2.md). `lead`: a tile takes as long as if k were larger by this.
+ * Products whose rows are no multiple of 16 bytes reach 0.15 of that. */
+typedef struct Reached { /* tensor, dram: parts of the peaks; start: us */
   double tensor, dram, lead, start;
 } Reached;
 

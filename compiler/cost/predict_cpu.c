@@ -17,8 +17,8 @@
 #include "count.h"
 #include "runtime/plan/conv_sizes.h"
 
-/* Slots for each element of a kernel. rounding: what a 16-bit result adds. lone_draw: for
- * a random number that is drawn without its neighbours, as in tiles of attention. */
+/* Slots for each element of a kernel. rounding: what a 16-bit result adds. lone_draw: for a random
+ * number that is drawn without its neighbours, as in tiles of attention. */
 static const double loading = 0.7, store = 3.5, operation = 0.6, function = 41, draw = 25,
                     lone_draw = 91, choice = 2.4, row_element = 2, window = 10,
                     template_element = 4;

@@ -36,7 +36,7 @@ static bool gains(const Compile *c, const Node *n)
   int64_t size = ir_dtype_size(c, n->dtype), columns = columns_of(n), all = ir_elements(n);
   if (!dtype_is_float(n->dtype) || columns < STEP / 2 || all <= columns) return false;
   int64_t gap = ampc_round_up(columns, STEP) - columns, gaps = all / columns * gap * size;
-  return columns * size % 16 && (gap <= columns / 8 || gaps <= FEW);
+  return columns * size % TENSOR_ALIGNMENT && (gap <= columns / 8 || gaps <= FEW);
 }
 
 /* True if part p computes elements of rows as products, row ops and elementwise nodes do. */
