@@ -245,11 +245,11 @@ static ampc_status run_part(const Job *job, int64_t group, int64_t begin)
   if (lays_out) pool_run(job->pool, gather_task, &columns, threads);
   if (d->kind == AMPC_CONV_WEIGHT)
     return cpu_gemm(job->products, &g, &(GemmOperands){y, columns.columns, NULL, w, room});
-  char *to = job->tiling.sum > 0 ? sum : y;
-  ampc_status status =
-      cpu_gemm(job->products, &g, &(GemmOperands){columns.columns, w, bias, to, room});
+  bool summed = job->tiling.sum > 0; /* if not, y may begin where `sum` would be */
+  ampc_status status = cpu_gemm(job->products, &g,
+                                &(GemmOperands){columns.columns, w, bias, summed ? sum : y, room});
   Narrowing last = {job, sum, y};
-  if (to == sum && begin + columns.depth == columns.all)
+  if (summed && begin + columns.depth == columns.all)
     pool_run(job->pool, narrow_task, &last, threads);
   return status;
 }
