@@ -245,14 +245,17 @@ Places *places_create(Printer *p, const ParamPlaces *params, const ampc_step *s)
   return x;
 }
 
-/* Returns "f16[128, 512], 131072 bytes, commands 3 to 17" */
+/* Returns "f16[128, 512], 131072 bytes, commands 3 to 17", or "f16[128, 10] in rows of 16, 4096
+ * bytes, commands 15 to 16" if rows have gaps: Note [pitch]. */
 static const char *about(Compile *c, const NamedPlace *x)
 {
   const char *life = x->from == x->to ? arena_printf(c->arena, "command %u", x->from)
                                       : arena_printf(c->arena, "commands %u to %u", x->from, x->to);
   if (!x->value.id) return arena_printf(c->arena, "scratch, %s", life);
   const Node *n = ir_node(c->graph, x->value);
-  return arena_printf(c->arena, "%s, %lld bytes, %s", ir_type_text(c, n),
+  const char *rows =
+      n->pitch ? arena_printf(c->arena, " in rows of %lld", (long long)n->pitch) : "";
+  return arena_printf(c->arena, "%s%s, %lld bytes, %s", ir_type_text(c, n), rows,
                       (long long)ir_room_bytes(c, n), life);
 }
 
