@@ -38,13 +38,13 @@ typedef struct RangeName { /* "h.0.attn"; "h_0_attn_attention, gpt2.amp:26" */
 typedef struct Profile {
   TimeSpans host;     /* steps, and inside or between them loads, uploads and waits; no commands */
   TimeSpans commands; /* each command ends where the next one begins. On a GPU: Note [GPU times] */
-  /* CPU: [0]: when the thread of the training loop waits for the others, TIME_wait; [i]: when
-   * thread i of the pool computes, TIME_share */
+  /* CPU only. thread[0]: spans in which the training loop's thread waits for the pool, TIME_wait;
+   * thread[i]: spans in which pool thread i computes, TIME_share */
   TimeSpans thread[PROFILE_THREADS];
   unsigned threads; /* CPU: number of threads; GPU: 0 */
-  /* NULL, or a tool to which ranges of layers and commands are reported. Their names, by index in
-   * ampc_runtime.bound; `range`: the command that runs, or NULL */
-  const Nvtx *nvtx;
+  const Nvtx *nvtx; /* the tool to which ranges are reported; NULL: none */
+  /* names: of layers and commands, by index in ampc_runtime.bound; range: that of the running
+   * command, or NULL */
   const RangeName *names, *range;
 } Profile;
 

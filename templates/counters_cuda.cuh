@@ -52,7 +52,7 @@ DEVICE real round_f16(real x)
   ends
 
 // --- ROW_SUMS_EACH
-/* Loops over the thread's elements c of [0, length); element c##_at of its registers is for c. */
+/* Loops over the columns c of [0, length) of this thread. Its register c##_at is for c. */
 #define ROW_SUMS_EACH(most, threads, T, c, length, ...)                                            \
   _Pragma("unroll") for (int c##_at = 0; c##_at < ((most) + (threads)-1) / (threads); c##_at++) {  \
     const T c = c##_at * (threads) + row_lane;                                                     \
@@ -62,10 +62,11 @@ DEVICE real round_f16(real x)
   }
 
 // --- ROW_SUMS
-/* For each n of [0, count), in this order, adds to each element c of [0, length) at `to` the value
- * of element i, which is element c from `from` on. `to` is the row that rows[n] names. `length` is at
- * most `most`, a literal. Adjacent n with the same row are added at once: the thread keeps the sums in
- * registers and loads several values before it adds the first. */
+/* A scatter-add of rows: for n = 0 .. count - 1, in this order, to[c] += VALUE for all c of
+ * [0, length). VALUE, the last argument, is an expression in i = from + c. `to` and `from` are
+ * expressions in n; `to` points to row rows[n] of the result. length <= most, a literal. If
+ * consecutive n have equal rows[n], the thread keeps their sums in registers, and loads several
+ * values before it adds the first. */
 #define ROW_SUMS(most, threads, T, c, length, n, count, rows, to, i, from, ...)                    \
   for (int n = 0; n < (count);) {                                                                  \
     int n##_end = n + 1;                                                                           \

@@ -105,9 +105,10 @@ DEVICE bf16 to_rounded_bf16(real value)
 #include <stdint.h>
 
 // --- round_f16
-/* Returns from_f16(to_f16(value)) without shifts and comparisons of sizes. `step` is a number whose
- * ulp is that of value as f16, or 2^-24 for subnormals. Adding 1.5 times such a power of two rounds
- * a value of either sign. */
+/* Returns from_f16(to_f16(value)), in a form that gcc vectorises. `step` is 1.5 * 2^(e + 13), with
+ * e the exponent of value, at least -14. Its ulp in f32 is the ulp of value in f16, so adding and
+ * subtracting `step` rounds value. The factor 1.5 keeps the sum in the same binade if value is
+ * negative. */
 DEVICE real round_f16(real value)
 {
   float x = (float)value;
@@ -341,9 +342,9 @@ DEVICE int last_block(unsigned *arrived)
   }
 
 // --- ROW_SUMS
-/* For each n of [0, count), in this order, adds to each element c of [0, length) at `to` the value
- * of element i, which is element c from `from` on. `to` is the row that rows[n] names. `length` is
- * at most `most`, a literal. */
+/* A scatter-add of rows: for n = 0 .. count - 1, in this order, to[c] += VALUE for all c of
+ * [0, length). VALUE, the last argument, is an expression in i = from + c. `to` and `from` are
+ * expressions in n; `to` points to row rows[n] of the result. length <= most, a literal. */
 #define ROW_SUMS(most, threads, T, c, length, n, count, rows, to, i, from, ...)                    \
   for (int n = 0; n < (count); n++) {                                                              \
     real *const n##_to = (to);                                                                     \

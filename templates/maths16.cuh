@@ -8,8 +8,9 @@
  * The coefficients are minimax fits computed for this file. */
 
 // --- ampc_inverse_16
-/* Returns 1 / d for d >= 2^-2 with an error of 2^-23. The difference of the bits is c / d with c in
- * 0.7071 to 0.7286. A line in c removes c up to 2^-13, and one step of Newton the rest. */
+/* Returns 1 / d for d >= 2^-2 with an error of 2^-23. The constant minus the bits of d, read as a
+ * float, is y = c / d, where c = d y lies in 0.7071 to 0.7286. Multiplying y by a linear fit of
+ * 1 / c leaves a relative error of 2^-13. One Newton step leaves 2^-23. */
 DEVICE float ampc_inverse_16(float d)
 {
   float y = bits_float(0x7eb50500u - float_bits(d));
@@ -28,8 +29,9 @@ DEVICE float ampc_power_16(float r) /* 2^-r for |r| <= 1/2 with an error of 2^-2
 }
 
 // --- ampc_sigmoid_parts_16
-/* Returns 1 / (1 + 2^-t) for t = x y from -127 to 40, and in `rest` 1 minus it, without
- * cancellation. With n = round(t): 2^n / (2^n + 2^(n - t)). 2^-127 counts as 0. */
+/* Returns s = 1 / (1 + 2^-t) for t = x y from -127 to 40, and stores 1 - s in `rest`, without a
+ * subtraction. With n = round(t), s is 2^n / (2^n + 2^(n - t)): only 2^(n - t) is approximated.
+ * For n = -127, s is 0. */
 DEVICE float ampc_sigmoid_parts_16(float x, float y, float *rest)
 {
   float shifted = fmaf(x, y, 12582912.0f); /* 1.5 2^23: n is in the low bits */

@@ -311,9 +311,9 @@ ColumnTile row_tile(const RowShape *r)
  * order of the sum and so its bits.
  *
  * Note [odd rows]
- * Vectors do not divide a row of 50,257 elements. Each thread then takes at most one of the last
- * elements, after its vectors. Operands whose rows have gaps (Note [pitch]) are loaded in vectors,
- * others element by element: whether there are gaps does not change the order of a sum. */
+ * The vector width does not divide a row of 50,257 elements. The threads first process whole
+ * vectors, then the remaining elements, at most one each. An operand with gaps (Note [pitch]) is
+ * loaded in vectors, others element by element. The order of the sum is the same in both cases. */
 RowWalk row_walk(const RowShape *r)
 {
   enum { WARP = 32, BUSY = 16384 /* threads */, ODD = 512 };
@@ -373,26 +373,27 @@ int64_t map_threads(const MapWalk *m)
 /* Note [shared rows]
  * Some operands are the same in all rows, such as a bias or the moments of a channel. A thread that
  * computes several rows loads such operands once, and computes once the nodes that depend on them
- * alone. They may be larger than the rest: the backward of a batch norm reads 160 bytes of a
- * channel's f32 numbers for two vectors of 16 bytes. Threads have two rows if every multiprocessor
- * still has a block, and more if even then a large GPU is full twice. They load two rows at a time,
- * because the values of a third row would cost registers. */
+ * alone. These operands may need more loads than the others. In the backward of a batch norm, a
+ * thread loads 160 bytes of f32 numbers for 8 channels (mean, rstd, weight, two sums), but only 32
+ * bytes of dy and x for each row. A thread computes two rows if at least BUSY threads remain, one
+ * block for each multiprocessor. It computes more rows as long as MANY threads remain. The loop
+ * over them is unrolled by two only: the values of a third row would cost registers. */
 static uint32_t rows_of(const MapWalk *m)
 {
-  enum { PAIR = 2, BUSY = 32768, FULL_TWICE = 262144 /* threads */ };
+  enum { PAIR = 2, BUSY = 32768, MANY = 262144 /* threads */ };
   bool shares = false;
   if (m->vector == 1 || m->left.rank < 2) return 1;
   for (uint32_t i = 1; i < m->walks.n; i++) shares |= walk_shares_vectors(m, &m->joined[i]);
-  int64_t vectors = loop_elements(&m->left) / m->vector, pairs = vectors / PAIR / FULL_TWICE;
+  int64_t vectors = loop_elements(&m->left) / m->vector, pairs = vectors / PAIR / MANY;
   if (!shares || vectors / PAIR < BUSY) return 1;
   return (uint32_t)(PAIR * (pairs < 1 ? 1 : pairs));
 }
 
 /* Note [gaps]
- * If all values of an elementwise kernel have the same gaps between their rows (Note [pitch]), the
- * kernel also computes the gaps, which nobody reads. So it walks one axis in whole vectors. Other
- * kernels leave the gaps alone: if a value has none, such as a gradient, or a number depends on
- * its index. */
+ * If all values of an elementwise kernel have the same pitch (Note [pitch]), the kernel computes
+ * the gaps, too; nothing reads them. So its loop has one axis and whole vectors. The gaps are
+ * skipped if one of the values has none, such as a gradient, or if the value of an element depends
+ * on its index, such as a random number. */
 static bool has_gaps(const Graph *g, const Node *n, Value in, int64_t pitch)
 {
   const Node *x = value_shape(g, in), *root = ir_node(g, value_root(g, in));

@@ -20,8 +20,8 @@ typedef struct LoopShape {
 LoopShape loop_shape_of(const Node *n);
 int64_t loop_elements(const LoopShape *s);
 Access access_whole(const LoopShape *s); /* to all elements, in order */
-/* Returns the access to n, which has all elements of `s` in order. If its rows have gaps (Note
- * [pitch]), its rows are those of `s`. */
+/* Returns the access to n in a loop over `s`: element by element in order, with n's pitch if its
+ * rows have gaps (Note [pitch]). Then `s` must have n's rows. */
 Access access_all(const LoopShape *s, const Node *n);
 /* Returns the access to a tensor that is broadcast to `s`. The stride of a broadcast axis is 0. */
 Access access_broadcast(const LoopShape *s, const Node *n);
@@ -30,8 +30,8 @@ Access access_operand(Compile *c, const LoopShape *s, const Node *n, uint32_t in
 /* Finds the access to v in the bytes of value_root(v), through views and folded moves. Returns
  * false if strides cannot express it. */
 bool access_through(const Graph *g, Value v, Access *out);
-/* Returns the elements that a thread stores at once in a pad behind the last axis, such as that of
- * channels; 0: v is another node. Such a pad reads its input through strides. */
+/* If v pads the end of the last axis, such as channels, returns the width of its vectors; else 0.
+ * Such a pad can load its input through any strides. */
 uint32_t pad_vector(const Compile *c, Value v);
 /* Merges adjacent axes that all n accesses can walk as one axis. Drops axes of size 1. */
 void loop_collapse(LoopShape *s, Access *a, uint32_t n);

@@ -8,10 +8,10 @@
  * This prediction takes milliseconds, and is less exact if a kernel reads its operands several
  * times. The numbers of instructions below are averages of what `amp inspect` counts: for loading,
  * storing and indexing an element, for an operator, for a function such as exp or tanh, and for a
- * random number, which uses the fewer integer lanes. The tiles of attention draw each number alone,
- * which costs a whole call. ampc's own kernels multiply in f32, at about
- * half the rate of its lanes. For the processor of this machine see Note [on a processor] in
- * predict_cpu.c. */
+ * random number, which uses the fewer integer lanes. ampc's attention kernel draws each number
+ * by a Philox call of its own; other kernels get four numbers from a call. ampc's own kernels
+ * multiply in f32, at about half the rate of its lanes. For the processor of this machine see Note
+ * [on a processor] in predict_cpu.c. */
 #include "predict.h"
 #include <math.h>
 #include "memory_report.h"

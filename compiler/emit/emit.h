@@ -34,8 +34,7 @@ void emit_unit(Compile *c, const Text *kernels, const char *const *names, uint32
 extern const char own_line_after[];
 void settle_lines(Arena *arena, Text *out, size_t from, const char *file);
 
-/* Returns how many rows there are for the elements of an argument that is an index; 0: it is none.
- */
+/* Returns the number of rows of the table that argument `a` indexes; 0: `a` is no index. */
 int64_t index_rows(Compile *c, uint32_t group, const KernelArg *a);
 
 /* Maps a line of the last emit_* output to the place that printed it, "compiler/emit/kernel.c:120";

@@ -99,9 +99,9 @@ static bool changes_by_row(const Load *l)
 }
 
 /* True if 4 rows at once and two numbers for each sum leave too few of a thread's 128 registers for
- * addresses and shared values. Then ptxas spills on some machines. Beside a function such as SiLU's
- * slope, values that all rows share count, too. Reductions of parts are not crowded: they are short
- * and wait for their loads, not for registers. */
+ * addresses and shared values. Then ptxas spills on some machines. If the kernel calls an expensive
+ * function such as SiLU's derivative, the values that all rows share count, too. A reduction of
+ * parts is not crowded: it is short, and waits for its loads, not for registers. */
 static bool is_crowded(const RowKernel *r, const Uses *uses, const Chain *elements)
 {
   enum { AT_ONCE = 4, MOST = 88 };

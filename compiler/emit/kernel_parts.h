@@ -27,8 +27,8 @@ typedef struct Kernel { /* the kernel that is being printed */
   bool looks_ahead;       /* values are computed for a guess and not stored */
   bool by_vectors;        /* its loops process several elements at once, with index j */
   bool *stored;           /* node of the group -> an earlier loop has stored it */
-  const char *dense_index,
-      *pitched_index;  /* what results have instead of index "i": result_index */
+  /* index expressions of results without and with gaps, if not "i": result_index */
+  const char *dense_index, *pitched_index;
   VEC(Vector) vectors; /* vectors of the loop that is being printed and of the loops around it */
 } Kernel;
 
@@ -83,9 +83,9 @@ const char *index_sum(const Kernel *k, const char *a, const char *b, const char 
 
 /* ---- vectors: kernel_vector.c ---- */
 
-/* Returns the index at which a result in the shape of the loop is stored. `index`: the number of
- * its element, "i". Rows with gaps begin elsewhere (Note [pitch]), and the elements of a vector may
- * need an index each: "row * 104 + c", "(i + j)". */
+/* Returns the index expression at which a result is stored; `index` is the one of a result without
+ * gaps, "i". It differs if rows have gaps, "row * 104 + c" (Note [pitch]), or if vectors do not
+ * divide the row, "(i + j)" (Note [odd rows]). */
 const char *result_index(const Kernel *k, uint32_t argument, const char *index);
 /* Prints "VECTOR_LOAD(8, f16, x_at, x + i);", only once. */
 void put_vector(Kernel *k, const char *width, uint32_t argument, const char *index);

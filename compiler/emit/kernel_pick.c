@@ -76,10 +76,10 @@ int64_t index_rows(Compile *c, uint32_t group, const KernelArg *a)
 
 /* ---- templates ---- */
 
-/* Divides the sums of index_select_backward: into tiles of columns, and into parts of the rows. A
- * block examines the whole index, so more parts take more work in total. On a GPU there are enough
- * parts and tiles for all multiprocessors. On the CPU a part adds at least 16 columns at each place
- * of the index. */
+/* Divides index_select_backward among blocks: each computes one tile of columns for one part of the
+ * rows. Every block reads the whole index, so more parts read it more often. On a GPU there are up
+ * to 1,024 blocks. On the CPU there are at most 16 parts, and at most one for every 16 columns, so
+ * that adding takes longer than reading the index. */
 static void divide(const Kernel *k, Pick *p)
 {
   enum { BLOCKS = 1024, TILE = 1024, CPU_PARTS = 16, CPU_COLUMNS = 16 };

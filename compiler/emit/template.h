@@ -14,8 +14,8 @@ typedef struct Along {
 typedef struct Pick {
   long long outer, size, inner; /* x is [outer, size, inner] */
   long long places;             /* elements of the index along the axis */
-  /* how the sums are divided. tile: columns of a tile. A part has `rows` adjacent rows, or it has
-   * each step-th row if step is not 1. */
+  /* how the sums are divided. tile: columns of a tile. A part has `rows` adjacent rows (CPU), or
+   * every step-th row (GPU). */
   long long parts, tiles, tile, rows, step;
 } Pick;
 

@@ -39,17 +39,17 @@ typedef enum OpTrait {
   T_tests = 1 << 3,      /* computes in floats, but returns a bool: isnan */
   T_as_is = 1 << 4,      /* takes each operand in the type that it has */
   T_to_float = 1 << 5,   /* returns a float for integers, as exp does */
-  T_halves = 1ull << 44, /* in 16 bits its functions are those of templates/maths16.cuh */
+  T_halves = 1ull << 44, /* in 16 bits, calls the functions of templates/maths16.cuh */
   T_copies = 1 << 6,     /* copies a number to its result, so the number must fit: where, cast */
   T_repeats = 1 << 7,    /* the result is input 0, repeated along some axes */
   T_strided = 1 << 8,    /* a move that is a load with other strides, which its readers can do */
   T_image = 1 << 9,      /* input 0 is an image: pass layout makes it channels last */
   T_images = 1 << 10,    /* all inputs of three or more axes are images */
   T_normalizes = 1ull << 40, /* normalizes x, input 0, with the moments in inputs 1 and 2 */
-  /* reads dy, and then what the op with T_normalizes reads, of which it is the backward */
+  /* op of batch norm's backward: input 0 is dy, 1 to 3 are inputs 0 to 2 of the T_normalizes op */
   T_norm_back = 1ull << 41,
-  T_rectifies = 1ull << 42, /* the result is positive where the input is, and else 0 */
-  T_by_sign = 1ull << 43,   /* of input 1, only whether it is positive has an effect */
+  T_rectifies = 1ull << 42, /* max(x, 0): positive exactly where x is positive, else 0 */
+  T_by_sign = 1ull << 43,   /* uses only whether input 1 is positive */
   T_casts = 1ull << 38,     /* changes only the type */
   T_crosses = 1ull << 39,   /* crosses the border of a loop: Note [loops] in node.h */
   T_permutes = 1ull << 37,  /* reorders the axes of its input */

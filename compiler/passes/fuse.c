@@ -397,8 +397,8 @@ static void add_per_column(PerColumn *p, uint32_t value)
   if (p->n < MOST_PER_COLUMN) p->at[p->n++] = value;
 }
 
-/* True if the joined kernel would keep too many numbers per column. One batch norm has four values
- * and two sums. With the values and sums of two batch norms of one gradient, ptxas spills some
+/* True if the joined kernel would keep more numbers per column in registers than one batch norm
+ * has: four values and two sums. With two batch norms that share a gradient, ptxas spills
  * registers. */
 static bool has_too_many_columns(const Fuse *f, uint32_t id, uint32_t other)
 {

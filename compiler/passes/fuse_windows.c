@@ -6,8 +6,7 @@
  * element once. The other operands of such a node must have the same layout as the value, one value
  * a channel, or one value.
  *
- * A pad behind the last axis computes the elementwise nodes that make its input, in the same way.
- */
+ * A pad behind the last axis also takes the elementwise nodes that compute its input. */
 #include "fuse.h"
 #include <string.h>
 
@@ -46,7 +45,8 @@ static bool fits_windows(const Fuse *f, Value v, const Node *x)
   return ir_same_dims(n, x);
 }
 
-/* True if a pad of x can compute v: by the number of the element alone. */
+/* True if the kernel of a pad of x can compute v, too: v has as many elements as x, and each of its
+ * operands has as many or one. */
 static bool fits_pad(const Fuse *f, Value v, const Node *x)
 {
   return reads_flat(f->g, v) && ir_elements(ir_node(f->g, v)) == ir_elements(x);

@@ -1,17 +1,18 @@
 /* Part of pass recompute: computes the result of a batch norm again in its backward.
  *
- * Backward of `y = relu(b)`, `b = batch_norm(x, ..)` reads x and all numbers of a channel anyway,
- * in two kernels: the sums of a channel, and then the gradient of x. So both can compute b again
- * for little, and need neither b or y nor the slope's gradient in memory:
+ * The backward of `y = relu(b)`, `b = batch_norm(x, ..)` runs two kernels: one sums over each
+ * channel, one computes the gradient of x. Both load x and the channel's mean, rstd and weight
+ * anyway, so recomputing b costs little. Then neither kernel reads y, and the gradient of b (m
+ * below) is not stored:
  *
  *   before                                     after
  *   m = relu_backward(dy, y)                   b1 = batch_norm(x, ..)   m1 = relu_backward(dy, b1)
  *   sums of m and x       reads 3, writes 1    sums of m1 and x               reads 2
  *   dx of m and x         reads 2, writes 1    b2, m2, dx of m2 and x         reads 2, writes 1
  *
- * The clones compute the same bits. Backward of an expensive activation such as SiLU is left as it
- * is: the kernel of the sums lacks registers for both. Without fusion a clone would be a command of
- * its own, so -O0 has none. */
+ * The clones compute the same bits. Before an expensive activation such as SiLU nothing is
+ * recomputed: its derivative and the sums together need too many registers. At -O0 nothing is
+ * recomputed either, because without fusion each clone would be a command. */
 #include "recompute.h"
 #include "compiler/graph/ops.h"
 
@@ -19,10 +20,10 @@ typedef struct Norms {
   Rewrite r;
   uint32_t *readers; /* value -> inputs that read it */
   uint32_t *own;     /* value -> those of sums over channels and of the backward of batch norm */
-  uint32_t *norm;    /* slope -> the batch norm whose result it reads; 0: none */
+  uint32_t *norm;    /* gradient m -> the batch norm whose result it reads; 0: none */
 } Norms;
 
-/* Returns the batch norm whose result slope m reads in input k, itself or through relu; else 0. */
+/* Returns the batch norm whose result gradient m reads in input k, itself or through relu; or 0. */
 static uint32_t norm_read(const Norms *x, const Node *m, uint32_t k)
 {
   uint32_t id = m->in[k].id;

@@ -5,9 +5,9 @@
 #include "compiler/cost/cpu.h"
 #include "profile.h"
 
-/* Returns the number of steps of the warm-up. The second half is timed, because a GPU records other
- * graphs for steps with times: one for each half of INPUT, and for each statement that runs in
- * every other step. */
+/* Returns the number of steps of the warm-up. The second half is timed: timed steps have graphs of
+ * their own on a GPU, which must be recorded before the measurement. There is one for each half of
+ * INPUT, and one for each statement that runs in every other step. */
 static int64_t warm_up(const Turns *t)
 {
   return t->rt->device->host_memory ? 2 : 8;
@@ -18,8 +18,9 @@ int64_t turns_steps(const Turns *t, uint32_t steps)
   return warm_up(t) + 2 * (int64_t)steps;
 }
 
-/* Whether a step is timed. After the warm-up it is the Thue-Morse sequence: of each two steps one
- * is timed, and a statement that runs in every n-th step (`every n`) gets timed and plain steps. */
+/* Whether a step is timed. After the warm-up, the Thue-Morse sequence decides: one of each two
+ * steps is timed, and of the steps in which an `every n` statement runs, some are timed and some
+ * not. */
 static bool is_timed(const Turns *t, int64_t step)
 {
   int64_t warm = warm_up(t);

@@ -3,9 +3,9 @@
  * Note [busy threads]
  * All threads of the pool read the same clock. A worker's share of a command lies within the span
  * of the command, because the training loop's thread begins a command before it wakes the workers,
- * and ends it after they have finished. So spans need no other sign of the command to which they
- * belong. A worker computes in its shares; the training loop's thread computes except when it waits
- * for the workers. */
+ * and ends it after they have finished. So a worker's span belongs to the command whose span
+ * contains it. A worker computes only in its spans. The training loop's thread computes except when
+ * it waits for the workers. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

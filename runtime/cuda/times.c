@@ -1,14 +1,15 @@
 /* Times of commands on a GPU.
  *
  * Note [GPU times]
- * While a profile is made, a step is another graph than usual: it has an event before each command
- * and one at its end. So commands run in a graph as usual, and the host's calls do not show in the
- * times. An event costs about a microsecond, which counts for the command before it. The host waits
- * for each such step, because the next one records the same events again. The driver reports only
- * times between events. The end of the step is the moment when the host's wait ends.
+ * With a profile, a step is a second graph: it records an event before each command and one at its
+ * end. So commands run in a graph as usual, and the host's calls do not show in the times. An event
+ * costs about a microsecond, which counts for the command before it. The host waits for each such
+ * step, because the next one records the same events again. CUDA reports only differences between
+ * events. So the last event gets the time when the host's wait returns, and the others are computed
+ * back from it.
  *
- * A tool such as Nsight Systems shows work below the ranges in which the host requested it. So if a
- * tool watches, the commands of such a step are called one by one, without a graph. */
+ * Nsight Systems assigns the work of a GPU to the NVTX range in which the host launched it, and a
+ * graph is one launch. So if such a tool is attached, the commands are launched one by one. */
 #include <stdlib.h>
 #include "cuda_device.h"
 #include "runtime/plan/clock.h"
