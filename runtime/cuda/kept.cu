@@ -5,9 +5,10 @@
  *
  * Dropout keeps element i if its random number is not below least / 2^24. The program's kernel
  * draws the same number, number first + i. least 0: no dropout. `state` is that of ampc_state.h,
- * which begins with seed and body. `causal`: keys after the query are not needed, so they are 0.
- * `mask` may be null; it has bytes, with strides m0 to m3 along the four axes. A thread computes
- * EACH consecutive elements; `out` is a multiple of 16. All arguments have 64 bits. */
+ * which begins with seed and body. `causal`: elements whose key comes after the query are 0;
+ * cuDNN masks these scores itself. `mask` may be null; it has bytes, with strides m0 to m3 along the
+ * four axes. A thread computes EACH consecutive elements; `out` is aligned to 16 bytes. All arguments
+ * have 64 bits. */
 #define EACH   8
 #define LOWEST (-1e30f) /* below all scores; finite, so that a masked row gives no NaN */
 
@@ -39,7 +40,7 @@ typedef struct Walk { /* the order of the elements; the mask, which may be null,
 } Walk;
 
 /* Returns a bit for each of `count` elements from `from` on: 1 if the query may attend to the key.
- * A turn of the loop finds the bits of elements of one query. */
+ * Each iteration computes the bits of consecutive keys of one query. */
 static __device__ unsigned seen(const Walk *w, Wide from, unsigned count)
 {
   const unsigned keys = (unsigned)w->keys;
@@ -81,7 +82,7 @@ __global__ void ampc_kept(unsigned short *out, Wide n, Wide heads, Wide queries,
     for (int k = 0; k < EACH; k++)
       if (word[k] >> 8 < (unsigned)least) kept &= ~(1u << k);
   }
-  for (int k = 0; k < EACH / 2; k++) /* two bits select two halves of a word */
+  for (int k = 0; k < EACH / 2; k++) /* two elements in one 32-bit word */
     pair[k] = ((kept >> 2 * k & 1) | (kept >> (2 * k + 1) & 1) << 16) * (unsigned)one;
   if (count == EACH) {
     const uint4 all = {pair[0], pair[1], pair[2], pair[3]};
