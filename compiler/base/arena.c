@@ -1,4 +1,5 @@
 #include "arena.h"
+#include "format.h"
 #include "runtime/plan/shown.h"
 #include <errno.h>
 #include <stdio.h>
@@ -124,13 +125,19 @@ void arena_release(Arena *a, ArenaMark mark)
   a->top->used = mark.used;
 }
 
+/* Most numbers are short. For others the search halves the range of digits. */
 const char *arena_number(Arena *a, double v, int least)
 {
-  char s[40];
-  for (int digits = least; digits <= 17; digits++) {
+  char s[320]; /* gcc does not know that there are at most 17 digits */
+  int low = least, high = 17; /* the number of digits is in [low, high] */
+  for (int digits = least; low < high; digits = (low + high) / 2) {
     snprintf(s, sizeof s, "%.*g", digits, v);
-    if (strtod(s, NULL) == v) break;
+    if (strtod(s, NULL) == v)
+      high = digits;
+    else
+      low = digits + 1;
   }
+  snprintf(s, sizeof s, "%.*g", low, v);
   return arena_strdup(a, s);
 }
 
@@ -167,12 +174,12 @@ char *arena_vprintf(Arena *a, const char *fmt, va_list ap)
   char small[512];
   va_list again;
   va_copy(again, ap);
-  size_t n = (size_t)vsnprintf(small, sizeof small, fmt, ap);
+  size_t n = format_text(small, sizeof small, fmt, ap);
   char *p = arena_alloc(a, n + 1, 1);
   if (n < sizeof small)
     memcpy(p, small, n + 1);
   else
-    vsnprintf(p, n + 1, fmt, again);
+    format_text(p, n + 1, fmt, again);
   va_end(again);
   return p;
 }
@@ -219,10 +226,10 @@ void text_printf(Text *t, const char *fmt, ...)
   va_list ap, again;
   va_start(ap, fmt);
   va_copy(again, ap);
-  int n = vsnprintf(small, sizeof small, fmt, ap);
+  size_t n = format_text(small, sizeof small, fmt, ap);
   va_end(ap);
-  if ((size_t)n < sizeof small) {
-    text_add(t, small, (size_t)n);
+  if (n < sizeof small) {
+    text_add(t, small, n);
   } else {
     text_puts(t, arena_vprintf(t->arena, fmt, again));
   }
