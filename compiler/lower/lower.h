@@ -55,6 +55,11 @@ struct File {
   VEC(File *) imports;
 };
 
+typedef struct BuiltinFunction { /* a name, and the native or op that it means; D_absent: none */
+  const char *name;
+  Datum value;
+} BuiltinFunction;
+
 /* ---- modules ---- */
 
 struct Class {
@@ -199,6 +204,8 @@ struct Lower {
   Arena *arena;
   File *job, *library;
   VEC(File *) files;
+  VEC(BuiltinFunction) functions; /* names that have been looked up */
+  NameIndex functions_index;
   VEC(Model) models;
   VEC(Opt *) optimizers;
   NameVec known_settings;                /* keys that --set can name */
