@@ -128,7 +128,7 @@ void arena_release(Arena *a, ArenaMark mark)
 /* Most numbers are short. For others the search halves the range of digits. */
 const char *arena_number(Arena *a, double v, int least)
 {
-  char s[320]; /* gcc does not know that there are at most 17 digits */
+  char s[320];                /* gcc does not know that there are at most 17 digits */
   int low = least, high = 17; /* the number of digits is in [low, high] */
   for (int digits = least; low < high; digits = (low + high) / 2) {
     snprintf(s, sizeof s, "%.*g", digits, v);

@@ -103,7 +103,8 @@ Datum function_result(Lower *l, const Frame *f, const Function *def)
   Span span = f->returned ? f->result_span : def->name.span;
   const char *what = arena_printf(l->arena, "the result of %s", def->name.text);
   if (def->n_results == 1)
-    return check_type(l, f->scope, &def->results[0], &v, span, (Typed){what, NULL}) ? v : d_of(D_error);
+    return check_type(l, f->scope, &def->results[0], &v, span, (Typed){what, NULL}) ? v
+                                                                                    : d_of(D_error);
   if (v.kind != D_list || v.n != def->n_results)
     return fail(l, E306, span, "%s has %u values, got %s", what, def->n_results, d_kind_text(l, v));
   for (uint32_t i = 0; i < v.n; i++) {

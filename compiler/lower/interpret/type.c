@@ -125,7 +125,8 @@ bool check_type(Lower *l, Scope *s, const TypeExpr *t, Datum *value, Span span, 
 {
   if (t->tensor) return check_tensor(l, s, t, *value, span, what);
   if (!scalar_fits(t->name, *value))
-    return refuse(l, E209, span, "%s needs %s, got %s", typed_text(l, what), t->name, d_kind_text(l, *value));
+    return refuse(l, E209, span, "%s needs %s, got %s", typed_text(l, what), t->name,
+                  d_kind_text(l, *value));
   if (strcmp(t->name, "float") == 0 && value->kind == D_int)
     *value = d_float((double)value->as.integer);
   return true;
