@@ -41,7 +41,8 @@ struct Scope {
 typedef enum GlobalState { GLOBAL_new, GLOBAL_busy, GLOBAL_done } GlobalState;
 typedef struct Global {
   const char *name;
-  const Decl *decl;
+  const Decl *decl; /* of the library: NULL until global_decl() has parsed `text` */
+  Span text;
   GlobalState state;
   Datum value;
 } Global;

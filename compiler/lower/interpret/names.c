@@ -43,7 +43,7 @@ void file_add_globals(Lower *l, File *f, bool job)
       diag_note(l->c, ast_decl_name(old->decl)->span, "the first one is here");
       continue;
     }
-    vec_push(l->arena, &f->globals, (Global){name->text, d, GLOBAL_new, d_of(D_error)});
+    vec_push(l->arena, &f->globals, (Global){name->text, d, d->span, GLOBAL_new, d_of(D_error)});
   }
 }
 
@@ -104,15 +104,15 @@ static Datum declare(Lower *l, File *f, const Decl *d)
 Datum global_value(Lower *l, File *f, Global *g)
 {
   if (g->state == GLOBAL_done) return g->value;
+  const Decl *d = global_decl(l, g);
   if (g->state == GLOBAL_busy)
-    return fail(l, E210, g->decl->span, "the definition of `%s` uses itself", g->name);
+    return fail(l, E210, d->span, "the definition of `%s` uses itself", g->name);
   if (l->global_depth == MAX_DEPTH)
-    return fail(l, E210, g->decl->span, "more than %d declarations depend on one another",
-                MAX_DEPTH);
+    return fail(l, E210, d->span, "more than %d declarations depend on one another", MAX_DEPTH);
   g->state = GLOBAL_busy;
   uint32_t index = (uint32_t)(g - f->globals.at);
   l->global_depth++;
-  Datum v = declare(l, f, g->decl);
+  Datum v = declare(l, f, d);
   l->global_depth--;
   g = &f->globals.at[index];
   g->state = GLOBAL_done;

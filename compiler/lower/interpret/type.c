@@ -7,7 +7,7 @@ static bool is_fresh(Scope *s, const char *name)
 {
   if (scope_find(s, name) || (s->self && scope_find(s->self->params, name))) return false;
   const Global *g = file_find(s->file, name);
-  return !g || g->decl->kind != DECL_const;
+  return !g || !g->decl || g->decl->kind != DECL_const; /* the library has no consts */
 }
 
 /* Returns the axis of the value for axis i of the annotation; -1 for `...`. After the dots, axes
