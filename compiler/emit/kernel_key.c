@@ -218,6 +218,9 @@ bool pass_kernels(Compile *c)
                .scratch = arena_create()};
   for (uint32_t i = 1; i < g->groups.n; i++) {
     if (!group_has_kernel(c, i)) continue;
+    KernelArgs *args = arena_new(c->arena, KernelArgs);
+    *args = kernel_args(c, i);
+    g->groups.at[i].args = args;
     uint32_t first = first_like(&s, i);
     if (first != i) {
       g->groups.at[i].kernel = first;
