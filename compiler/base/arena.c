@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 
 /* Blocks of memory grow with the size of the arena, so a large graph does not need thousands. */
-enum { FIRST_BLOCK = 64 * 1024, GREATEST_BLOCK = 4 * 1024 * 1024, ALIGN = 16 };
+enum { FIRST_BLOCK = 64 * 1024, GREATEST_BLOCK = 16 * 1024 * 1024, ALIGN = 16 };
 
 typedef struct Block {
   struct Block *next;
@@ -27,14 +27,17 @@ _Noreturn void arena_out_of_memory(void)
   exit(5);
 }
 
-/* Faults in the pages of a large block at once: that costs half as much as a fault for each page at
- * its first write, and all pages will be used. If the system cannot do this, each page faults. */
+/* Faults in the pages of a large block at once, as huge pages where possible: that costs a fraction
+ * of a fault for each page at its first write, and all pages will be used. If the system cannot do
+ * this, each page faults. */
 static void take_pages(char *at, size_t size)
 {
 #ifdef MADV_POPULATE_WRITE
   enum { PAGE = 4096 };
   size_t skip = (PAGE - (uintptr_t)at % PAGE) % PAGE;
-  if (size >= 64 * PAGE) madvise(at + skip, (size - skip) / PAGE * PAGE, MADV_POPULATE_WRITE);
+  if (size < 64 * PAGE) return;
+  madvise(at + skip, (size - skip) / PAGE * PAGE, MADV_HUGEPAGE);
+  madvise(at + skip, (size - skip) / PAGE * PAGE, MADV_POPULATE_WRITE);
 #else
   (void)at, (void)size;
 #endif
@@ -151,7 +154,7 @@ const char *arena_shown(Arena *a, const char *s, const char *keep)
 void vec_reserve_(Arena *a, void **at, uint32_t *cap, uint32_t n, size_t size)
 {
   if (n < *cap) return;
-  uint32_t bigger = *cap ? *cap * 2 : 8;
+  uint32_t bigger = *cap ? *cap * 2 : 4;
   *at = extend(a, *at, n * size, bigger * size, ALIGN);
   *cap = bigger;
 }
