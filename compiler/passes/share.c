@@ -158,7 +158,7 @@ static uint32_t find_first(const Sharing *s, uint32_t set)
   for (uint32_t i = 0; i < m->nodes.n; i++) {
     const Node *n = node_at(f, m->nodes.at[i]);
     for (uint32_t k = 0; k < n->n_in; k++) {
-      uint32_t to = f->group[value_root(f->g, n->in[k]).id];
+      uint32_t to = f->group[f->root[n->in[k].id]];
       if (to && s->has_last[to] && !s->one_block[to] && fit(s, set, to) &&
           !fuse_makes_cycle(f, set, to))
         return to;
@@ -277,7 +277,7 @@ static uint32_t level_of(Parts *p, uint32_t part)
     const Node *n = node_at(f, id);
     if (f->part[id] != part) continue;
     for (uint32_t k = 0; k < n->n_in; k++) {
-      uint32_t after = level_after(p, part, value_root(f->g, n->in[k]).id);
+      uint32_t after = level_after(p, part, f->root[n->in[k].id]);
       if (after > level) level = after;
     }
     for (uint32_t e = f->order.first[id]; e; e = f->order.edges.at[e].next) {
