@@ -1,4 +1,5 @@
 #include "arena.h"
+#include "format.h"
 #include "runtime/plan/shown.h"
 #include <errno.h>
 #include <stdio.h>
@@ -7,7 +8,7 @@
 #include <sys/mman.h>
 
 /* Blocks of memory grow with the size of the arena, so a large graph does not need thousands. */
-enum { FIRST_BLOCK = 64 * 1024, GREATEST_BLOCK = 4 * 1024 * 1024, ALIGN = 16 };
+enum { FIRST_BLOCK = 64 * 1024, GREATEST_BLOCK = 16 * 1024 * 1024, ALIGN = 16 };
 
 typedef struct Block {
   struct Block *next;
@@ -26,14 +27,17 @@ _Noreturn void arena_out_of_memory(void)
   exit(5);
 }
 
-/* Faults in the pages of a large block at once: that costs half as much as a fault for each page at
- * its first write, and all pages will be used. If the system cannot do this, each page faults. */
+/* Faults in the pages of a large block at once, as huge pages where possible: that costs a fraction
+ * of a fault for each page at its first write, and all pages will be used. If the system cannot do
+ * this, each page faults. */
 static void take_pages(char *at, size_t size)
 {
 #ifdef MADV_POPULATE_WRITE
   enum { PAGE = 4096 };
   size_t skip = (PAGE - (uintptr_t)at % PAGE) % PAGE;
-  if (size >= 64 * PAGE) madvise(at + skip, (size - skip) / PAGE * PAGE, MADV_POPULATE_WRITE);
+  if (size < 64 * PAGE) return;
+  madvise(at + skip, (size - skip) / PAGE * PAGE, MADV_HUGEPAGE);
+  madvise(at + skip, (size - skip) / PAGE * PAGE, MADV_POPULATE_WRITE);
 #else
   (void)at, (void)size;
 #endif
@@ -124,13 +128,19 @@ void arena_release(Arena *a, ArenaMark mark)
   a->top->used = mark.used;
 }
 
+/* Most numbers are short. For others the search halves the range of digits. */
 const char *arena_number(Arena *a, double v, int least)
 {
-  char s[40];
-  for (int digits = least; digits <= 17; digits++) {
+  char s[320];                /* gcc does not know that there are at most 17 digits */
+  int low = least, high = 17; /* the number of digits is in [low, high] */
+  for (int digits = least; low < high; digits = (low + high) / 2) {
     snprintf(s, sizeof s, "%.*g", digits, v);
-    if (strtod(s, NULL) == v) break;
+    if (strtod(s, NULL) == v)
+      high = digits;
+    else
+      low = digits + 1;
   }
+  snprintf(s, sizeof s, "%.*g", low, v);
   return arena_strdup(a, s);
 }
 
@@ -144,7 +154,7 @@ const char *arena_shown(Arena *a, const char *s, const char *keep)
 void vec_reserve_(Arena *a, void **at, uint32_t *cap, uint32_t n, size_t size)
 {
   if (n < *cap) return;
-  uint32_t bigger = *cap ? *cap * 2 : 8;
+  uint32_t bigger = *cap ? *cap * 2 : 4;
   *at = extend(a, *at, n * size, bigger * size, ALIGN);
   *cap = bigger;
 }
@@ -167,12 +177,12 @@ char *arena_vprintf(Arena *a, const char *fmt, va_list ap)
   char small[512];
   va_list again;
   va_copy(again, ap);
-  size_t n = (size_t)vsnprintf(small, sizeof small, fmt, ap);
+  size_t n = format_text(small, sizeof small, fmt, ap);
   char *p = arena_alloc(a, n + 1, 1);
   if (n < sizeof small)
     memcpy(p, small, n + 1);
   else
-    vsnprintf(p, n + 1, fmt, again);
+    format_text(p, n + 1, fmt, again);
   va_end(again);
   return p;
 }
@@ -219,10 +229,10 @@ void text_printf(Text *t, const char *fmt, ...)
   va_list ap, again;
   va_start(ap, fmt);
   va_copy(again, ap);
-  int n = vsnprintf(small, sizeof small, fmt, ap);
+  size_t n = format_text(small, sizeof small, fmt, ap);
   va_end(ap);
-  if ((size_t)n < sizeof small) {
-    text_add(t, small, (size_t)n);
+  if (n < sizeof small) {
+    text_add(t, small, n);
   } else {
     text_puts(t, arena_vprintf(t->arena, fmt, again));
   }

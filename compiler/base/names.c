@@ -47,7 +47,7 @@ uint32_t name_find(Arena *a, NameIndex *x, const void *at, uint32_t n, size_t si
 {
   if (n <= FEW) {
     for (uint32_t i = 0; i < n; i++)
-      if (strcmp(name_at(at, i, size), name) == 0) return i;
+      if (same_name(name_at(at, i, size), name)) return i;
     return NO_NAME;
   }
   add_entries(a, x, at, n, size);

@@ -452,6 +452,7 @@ KernelArgs part_args(Compile *c, const Group *part)
 KernelArgs kernel_args(Compile *c, uint32_t group)
 {
   const Group *p = &c->graph->groups.at[group];
+  if (p->args) return *p->args;
   if (!p->n_parts) return part_args(c, p);
   ArgBuild b = {.c = c};
   for (uint32_t i = 0; i < p->n_parts; i++) add_part(&b, &p->parts[i]);

@@ -46,10 +46,12 @@ const char *emit_blame(const Compile *c, uint32_t line);
 bool emit_ptx(Compile *c, Text *out);
 bool emit_cubin(Compile *c, Text *out);
 
-/* Compiles a text of emit_kernels, or a part of one, for any architecture ("sm_90"). NVRTC_report:
- * the text that ptxas prints about each kernel: registers, shared memory, spills. */
-typedef enum NvrtcKind { NVRTC_ptx, NVRTC_cubin, NVRTC_report } NvrtcKind;
+/* Compiles a text of emit_kernels, or a part of one, for any architecture ("sm_90"). */
+typedef enum NvrtcKind { NVRTC_ptx, NVRTC_cubin } NvrtcKind;
 bool emit_nvrtc(Compile *c, const Text *kernels, const char *arch, NvrtcKind kind, Text *out);
+/* Compiles to PTX and adds to `report` what ptxas prints about each kernel: registers, shared
+ * memory, spills. */
+bool emit_report(Compile *c, const Text *kernels, const char *arch, Text *report, Text *ptx);
 
 /* Reports the errors of a compiler's log in the texts of own ops at their places in the job.
  * Returns false if there are no such errors. */

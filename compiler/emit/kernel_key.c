@@ -13,23 +13,39 @@
 
 /* ---- keys ---- */
 
-enum { MOST_NAMES = 1024 };
+enum { MOST_NAMES = 1024, SLOTS = 256 };
 typedef struct Names { /* names in the order in which they occur */
   const char *at[MOST_NAMES];
   size_t size[MOST_NAMES];
+  uint32_t next[MOST_NAMES]; /* 1 + index of another name of the same slot; 0: no other */
+  uint32_t first[SLOTS];     /* 1 + index of the last name of the slot; 0: no name */
   uint32_t n;
 } Names;
+
+static void clear(Names *names)
+{
+  memset(names->first, 0, sizeof names->first);
+  names->n = 0;
+}
+
+static uint32_t slot_of(const char *s, size_t n)
+{
+  return n ? (uint32_t)(31 * s[0] + 7 * s[n - 1] + (int)n) % SLOTS : 0;
+}
 
 /* Returns the index of the name, after adding it if `add`; UINT32_MAX if it is missing or the table
  * is full. A name without an index stays in the key unchanged: fewer kernels are shared, but no
  * different ones. */
 static uint32_t name_index(Names *names, const char *s, size_t n, bool add)
 {
-  for (uint32_t i = 0; i < names->n; i++)
-    if (names->size[i] == n && memcmp(names->at[i], s, n) == 0) return i;
+  uint32_t *first = &names->first[slot_of(s, n)];
+  for (uint32_t i = *first; i; i = names->next[i - 1])
+    if (names->size[i - 1] == n && memcmp(names->at[i - 1], s, n) == 0) return i - 1;
   if (!add || names->n == MOST_NAMES) return UINT32_MAX;
   names->at[names->n] = s;
   names->size[names->n] = n;
+  names->next[names->n] = *first;
+  *first = names->n + 1;
   return names->n++;
 }
 
@@ -113,7 +129,8 @@ static void add_word(Text *out, const char *s, size_t n, const char *kernel, Nam
 XXH128_hash_t kernel_key(Arena *arena, const Text *kernel, const char *name)
 {
   Names parameters, temporaries;
-  parameters.n = temporaries.n = 0;
+  clear(&parameters);
+  clear(&temporaries);
   Text key = text_new(arena);
   read_parameters(kernel->at, "__global__ void ", &parameters);
   read_parameters(kernel->at, "DEVICE void ", &parameters);
@@ -218,6 +235,9 @@ bool pass_kernels(Compile *c)
                .scratch = arena_create()};
   for (uint32_t i = 1; i < g->groups.n; i++) {
     if (!group_has_kernel(c, i)) continue;
+    KernelArgs *args = arena_new(c->arena, KernelArgs);
+    *args = kernel_args(c, i);
+    g->groups.at[i].args = args;
     uint32_t first = first_like(&s, i);
     if (first != i) {
       g->groups.at[i].kernel = first;

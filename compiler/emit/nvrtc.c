@@ -18,8 +18,10 @@ static void report_trouble(Compile *c, const char *trouble)
   }
 }
 
-/* runtime/cuda allocates the image and the message with malloc; this function frees them. */
-bool emit_nvrtc(Compile *c, const Text *kernels, const char *arch, NvrtcKind kind, Text *out)
+/* Compiles for `arch`; `report` may be NULL. compiler/nvrtc allocates the image, the report and the
+ * message with malloc; this function frees them. */
+static bool compile_kernels(Compile *c, const Text *kernels, const char *arch, Text *report,
+                            Text *out)
 {
   const NvrtcApi *nvrtc;
   char why[AMPC_WHY_ROOM];
@@ -28,18 +30,30 @@ bool emit_nvrtc(Compile *c, const Text *kernels, const char *arch, NvrtcKind kin
     diag_help(c, "%s; or write CUDA C: ampc job.amp -o job.cu", why);
     return false;
   }
-  if (kind == NVRTC_ptx) /* PTX is for a virtual architecture */
-    arch = arena_printf(c->arena, "compute_%s", arch + strlen("sm_"));
   NvrtcImage image;
-  bool good = kind == NVRTC_report ? nvrtc_report(nvrtc, kernels->at, arch, &image)
-                                   : nvrtc_compile(nvrtc, kernels->at, arch, &image);
+  bool good = report ? nvrtc_report(nvrtc, kernels->at, arch, &image)
+                     : nvrtc_compile(nvrtc, kernels->at, arch, &image);
   if (good)
     text_add(out, image.bytes, image.size);
   else if (!image.trouble || !emit_own_mistakes(c, image.trouble))
     report_trouble(c, image.trouble ? image.trouble : "out of memory");
+  if (good && report) text_puts(report, image.report);
   free(image.bytes);
+  free(image.report);
   free(image.trouble);
   return good;
+}
+
+bool emit_nvrtc(Compile *c, const Text *kernels, const char *arch, NvrtcKind kind, Text *out)
+{
+  if (kind == NVRTC_ptx) /* PTX is for a virtual architecture */
+    arch = arena_printf(c->arena, "compute_%s", arch + strlen("sm_"));
+  return compile_kernels(c, kernels, arch, NULL, out);
+}
+
+bool emit_report(Compile *c, const Text *kernels, const char *arch, Text *report, Text *ptx)
+{
+  return compile_kernels(c, kernels, arch, report, ptx);
 }
 
 static bool emit_compiled(Compile *c, NvrtcKind kind, Text *out)

@@ -90,10 +90,11 @@ enum { WIDEST = 112, STATEMENT = 100 /* columns */ };
  * do not count; a comment is outside of all braces. */
 static size_t break_of(const char *lead, const char *s, size_t n, size_t room)
 {
+  static const char marks[] = "\\\"{}/,"; /* the characters that matter */
   size_t at = n;
   bool quoted = false, blank = !lead[strspn(lead, " ")];
   int depth = blank && s[strspn(s, " ")] == '{' ? -1 : 0;
-  for (size_t i = 0; i + 1 < n; i++) {
+  for (size_t i = strcspn(s, marks); i + 1 < n; i++, i += strcspn(s + i, marks)) {
     if (s[i] == '\\' && quoted) i++;
     if (s[i] == '"') quoted = !quoted;
     if (!quoted) depth += (s[i] == '{') - (s[i] == '}');

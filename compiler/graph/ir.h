@@ -34,6 +34,7 @@ typedef struct Group {
   ampc_ref workspace; /* pass memory: scratch of a matrix product */
   uint32_t kernel;    /* pass kernels: earlier group whose kernel this group launches; 0: its own */
   uint32_t sharer;    /* pass kernels: the next group that launches the same kernel; 0: none */
+  const struct KernelArgs *args; /* pass kernels: cached result of kernel_args(); or NULL */
   const struct KernelText *text; /* pass kernels: text of its own kernel; or NULL */
   struct Group *parts;           /* Note [parts]; NULL: the group is one kernel */
   uint32_t n_parts;

@@ -6,7 +6,6 @@
 #include "compiler/base/embedded.h"
 #include <math.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +24,7 @@ static OpInfo table[OP_COUNT] = {
 #include "ops.def"
 };
 static pthread_once_t parse_once = PTHREAD_ONCE_INIT;
-static atomic_bool parsed;
+_Atomic(const OpInfo *) op_rows_parsed;
 
 /* Reports a mistake in the table, which is a bug of the compiler. */
 static _Noreturn void broken(const char *op, const char *what, const char *word)
@@ -217,8 +216,7 @@ static void free_memory(void)
 
 /* ---- steps ---- */
 
-static OpInfo *steps;
-static uint32_t first_step[OP_COUNT]; /* for each row op: index of its first entry in `steps` */
+static uint32_t first_step[OP_COUNT]; /* for each row op: number of its first step */
 
 static void add_input(OpInfo *op, const char *name)
 {
@@ -253,18 +251,21 @@ static OpInfo step_of(const OpInfo *row, uint32_t i)
   return op;
 }
 
-static void make_steps(void)
+/* Returns the rows of the table, and then those of the steps. */
+static const OpInfo *add_steps(void)
 {
-  uint32_t n = 0;
+  uint32_t n = OP_COUNT;
   for (uint32_t i = 0; i < OP_COUNT; i++)
     if (table[i].tmpl == TMPL_row) n += table[i].code.n_statements;
-  steps = arena_array(memory, OpInfo, n);
-  n = 0;
+  OpInfo *rows = arena_array(memory, OpInfo, n);
+  memcpy(rows, table, sizeof table);
+  n = OP_COUNT;
   for (uint32_t i = 0; i < OP_COUNT; i++) {
     if (table[i].tmpl != TMPL_row) continue;
     first_step[i] = n;
-    for (uint32_t k = 0; k < table[i].code.n_statements; k++) steps[n++] = step_of(&table[i], k);
+    for (uint32_t k = 0; k < table[i].code.n_statements; k++) rows[n++] = step_of(&table[i], k);
   }
+  return rows;
 }
 
 static void parse_all(void)
@@ -279,8 +280,7 @@ static void parse_all(void)
     else
       op->code = code_parse(memory, op->name, op->code_text, &op->signature, op->tmpl == TMPL_row);
   }
-  make_steps();
-  atomic_store_explicit(&parsed, true, memory_order_release);
+  atomic_store_explicit(&op_rows_parsed, add_steps(), memory_order_release);
 }
 
 /* ---- rows ---- */
@@ -290,22 +290,16 @@ void op_broken(const OpInfo *op, const char *what, const char *word)
   broken(op->name, what, word);
 }
 
-/* Parses the table at the first call; later calls, one for each access to a row, test a flag. */
-static void parse(void)
+const OpInfo *op_rows_parse(void)
 {
-  if (!atomic_load_explicit(&parsed, memory_order_acquire)) pthread_once(&parse_once, parse_all);
-}
-
-const OpInfo *op_row(OpKind op)
-{
-  parse();
-  return op < OP_COUNT ? &table[op] : &steps[op - OP_COUNT];
+  pthread_once(&parse_once, parse_all);
+  return atomic_load_explicit(&op_rows_parsed, memory_order_acquire);
 }
 
 OpKind op_step(OpKind row, uint32_t statement)
 {
-  parse();
-  return (OpKind)(OP_COUNT + first_step[row] + statement);
+  op_row(row);
+  return (OpKind)(first_step[row] + statement);
 }
 
 bool op_lookup(const char *name, OpKind *out)

@@ -3,6 +3,7 @@
 #include "code.h"
 #include "ops_core.h"
 #include "traits.h"
+#include <stdatomic.h>
 
 typedef enum AttrKind {
   ATTR_int,
@@ -80,9 +81,16 @@ typedef struct OpInfo {
   const struct OwnOp *own; /* the declaration of an own op; NULL: an op of the table */
 } OpInfo;
 
+/* The rows of the table and of the steps; NULL until op_rows_parse() has parsed the table. */
+extern _Atomic(const OpInfo *) op_rows_parsed;
+const OpInfo *op_rows_parse(void);
 /* Returns the row of an op. The table is parsed at first use, once per process; thread-safe. A
  * mistake in the table ends the program with a message that names the op. */
-const OpInfo *op_row(OpKind op);
+static inline const OpInfo *op_row(OpKind op)
+{
+  const OpInfo *rows = atomic_load_explicit(&op_rows_parsed, memory_order_acquire);
+  return (rows ? rows : op_rows_parse()) + op;
+}
 /* Returns the row of a node: its own row or that of the table. It holds all facts about the op. */
 static inline const OpInfo *op_of(const Node *n)
 {

@@ -25,7 +25,11 @@ Datum function_result(Lower *l, const Frame *f, const Function *def);
 bool bind_params(Lower *l, Scope *s, const char *callee, const ParamList *params, Args *args);
 
 /* ---- type.c ---- */
-bool check_type(Lower *l, Scope *s, const TypeExpr *t, Datum *value, Span span, const char *what);
+/* What has a type, for messages: a parameter `name` of the function `of`; `of` NULL: `name`. */
+typedef struct Typed {
+  const char *name, *of;
+} Typed;
+bool check_type(Lower *l, Scope *s, const TypeExpr *t, Datum *value, Span span, Typed what);
 
 /* ---- stmt.c ---- */
 void exec_block(Lower *l, Frame *f, const Block *b);

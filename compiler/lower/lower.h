@@ -41,7 +41,8 @@ struct Scope {
 typedef enum GlobalState { GLOBAL_new, GLOBAL_busy, GLOBAL_done } GlobalState;
 typedef struct Global {
   const char *name;
-  const Decl *decl;
+  const Decl *decl; /* of the library: NULL until global_decl() has parsed `text` */
+  Span text;
   GlobalState state;
   Datum value;
 } Global;
@@ -54,6 +55,11 @@ struct File {
   Arena *arena;    /* memory of the index */
   VEC(File *) imports;
 };
+
+typedef struct BuiltinFunction { /* a name, and the native or op that it means; D_absent: none */
+  const char *name;
+  Datum value;
+} BuiltinFunction;
 
 /* ---- modules ---- */
 
@@ -199,6 +205,8 @@ struct Lower {
   Arena *arena;
   File *job, *library;
   VEC(File *) files;
+  VEC(BuiltinFunction) functions; /* names that have been looked up */
+  NameIndex functions_index;
   VEC(Model) models;
   VEC(Opt *) optimizers;
   NameVec known_settings;                /* keys that --set can name */

@@ -82,9 +82,8 @@ static NvrtcResult take(const NvrtcApi *api, NvrtcProgram p, const char *archite
                         NvrtcImage *out)
 {
   if (!report) return take_image(api, p, strncmp(architecture, "sm_", 3) == 0, out);
-  out->bytes = log_of(api, p);
-  out->size = out->bytes ? strlen(out->bytes) : 0;
-  return 0;
+  out->report = log_of(api, p);
+  return out->report ? take_image(api, p, false, out) : 0;
 }
 
 static bool compile(const NvrtcApi *api, const char *text, const char *architecture, bool report,

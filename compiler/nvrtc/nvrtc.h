@@ -6,6 +6,7 @@
 typedef struct NvrtcImage {
   char *bytes; /* the caller frees it; PTX without its NUL */
   size_t size;
+  char *report;  /* nvrtc_report(): the report of ptxas; the caller frees it; else NULL */
   char *trouble; /* why there are no bytes; the caller frees it; NULL: there are bytes */
 } NvrtcImage;
 
@@ -13,8 +14,8 @@ typedef struct NvrtcImage {
  * or false with trouble; the caller frees them. Thread-safe. */
 bool nvrtc_compile(const NvrtcApi *api, const char *text, const char *architecture,
                    NvrtcImage *out);
-/* Writes the report of ptxas on each kernel (registers, shared memory, spills) to the bytes of
- * `out`. `architecture`: "sm_90". Returns as nvrtc_compile(). */
+/* Compiles to PTX, and also sets out->report: the registers, shared memory and spills of each
+ * kernel on `architecture`, such as "sm_90". Otherwise as nvrtc_compile(). */
 bool nvrtc_report(const NvrtcApi *api, const char *text, const char *architecture, NvrtcImage *out);
 bool nvrtc_present(void); /* true if NVRTC is on this machine */
 /* Returns the functions of the library in *out. The first call loads the library, which stays

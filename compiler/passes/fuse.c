@@ -41,7 +41,7 @@ static bool is_fence(const Node *n)
 /* Returns the set that computes input k of n; 0 if no set does. */
 static uint32_t producer(const Fuse *f, const Node *n, uint32_t k)
 {
-  return f->group[value_root(f->g, n->in[k]).id];
+  return f->group[f->root[n->in[k].id]];
 }
 
 /* ---- joining ---- */
@@ -251,7 +251,7 @@ static bool keeps_carried(const Fuse *f, const Members *m, const Members *w)
         const Node *n = node_at(f, id);
         if (op_of(n)->tmpl != TMPL_map && !op_has(n, T_strided)) return false;
         for (uint32_t in = 0; in < n->n_in; in++)
-          if (value_root(f->g, n->in[in]).id == next->in[0].id &&
+          if (f->root[n->in[in].id] == next->in[0].id &&
               (id > m->nodes.at[i] || !reads_in_order(f->g, (Value){id}, in)))
             return false;
       }
@@ -348,7 +348,7 @@ static bool reads_before_rows(const BeforeRows *b, uint32_t id)
 {
   const Node *n = &b->f->g->nodes.at[id];
   for (uint32_t k = 0; k < n->n_in; k++)
-    if (!is_before_rows(b, value_root(b->f->g, n->in[k]).id)) return false;
+    if (!is_before_rows(b, b->f->root[n->in[k].id])) return false;
   return true;
 }
 
@@ -410,7 +410,7 @@ static bool has_too_many_columns(const Fuse *f, uint32_t id, uint32_t other)
       const Node *n = &f->g->nodes.at[both[i]->nodes.at[j]];
       p.sums += op_of(n)->tmpl == TMPL_row;
       for (uint32_t k = 0; k < n->n_in; k++) {
-        uint32_t root = value_root(f->g, n->in[k]).id, set = f->group[root];
+        uint32_t root = f->root[n->in[k].id], set = f->group[root];
         bool own = set && (set == f->group[id] || set == f->group[other]);
         if (root && !own && ir_elements(&f->g->nodes.at[root]) == shape.inner)
           add_per_column(&p, root);
@@ -456,7 +456,7 @@ static void join_rows(Fuse *f, uint32_t id)
     const Node *n = &f->g->nodes.at[reader];
     bool row = op_of(n)->tmpl == TMPL_row;
     for (uint32_t k = 0; k < n->n_in; k++) {
-      uint32_t root = value_root(f->g, n->in[k]).id;
+      uint32_t root = f->root[n->in[k].id];
       if (!root || ir_elements(&f->g->nodes.at[root]) != elements) continue;
       if (!row || op_of(n)->code.reads_element[k]) join_readers(f, id, root, row);
     }
@@ -472,7 +472,7 @@ static void join_small(Fuse *f, uint32_t id)
   enum { SMALL = 4096 };
   const Node *n = &f->g->nodes.at[id], *walked = node_walked(f->g, (Value){id});
   for (uint32_t k = 0; k < n->n_in && ir_elements(walked) <= SMALL; k++) {
-    uint32_t root = value_root(f->g, n->in[k]).id, other = f->reader[root];
+    uint32_t root = f->root[n->in[k].id], other = f->reader[root];
     if (!root || ir_elements(ir_node(f->g, (Value){root})) == 1) continue;
     bool same = other && template_of(f, other) == TMPL_map &&
                 ir_same_dims(node_walked(f->g, (Value){other}), walked);
@@ -515,9 +515,8 @@ static void count_readers(Fuse *f)
 {
   for (uint32_t id = 1; id < f->g->nodes.n; id++) {
     const Node *n = &f->g->nodes.at[id];
-    bool looked_through = value_root(f->g, (Value){id}).id != id && !op_has(n, T_kept);
-    for (uint32_t k = 0; k < n->n_in && !looked_through; k++)
-      f->readers[value_root(f->g, n->in[k]).id]++;
+    bool looked_through = f->root[id] != id && !op_has(n, T_kept);
+    for (uint32_t k = 0; k < n->n_in && !looked_through; k++) f->readers[f->root[n->in[k].id]]++;
   }
 }
 
@@ -550,6 +549,7 @@ bool pass_fuse(Compile *c)
   Graph *g = c->graph;
   uint32_t n = g->nodes.n;
   Fuse f = {.c = c, .g = g};
+  f.root = arena_array(c->arena, uint32_t, n);
   f.group = arena_array(c->arena, uint32_t, n);
   f.part = arena_array(c->arena, uint32_t, n);
   f.phase = arena_array(c->arena, uint32_t, n);
@@ -562,6 +562,7 @@ bool pass_fuse(Compile *c)
     if (ir_adds_to(&g->nodes.at[id]) >= 0) f.sums[slot_of(g, &g->nodes.at[id])]++;
   find_fences(&f);
   if (c->options.optimize > 0) fold_nodes(c, f.phase);
+  for (uint32_t id = 1; id < n; id++) f.root[id] = value_root(g, (Value){id}).id;
   order_effects(c, &f.order);
   make_sets(&f);
   join_own(&f);

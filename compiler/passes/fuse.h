@@ -20,6 +20,7 @@ typedef struct Order {
 typedef struct Fuse {
   Compile *c;
   Graph *g;
+  uint32_t *root;  /* node -> value_root() of it */
   uint32_t *group; /* node -> index into sets; 0: not computed by a command */
   uint32_t *part;  /* node -> index of its set before sets shared launches: Note [parts] */
   uint32_t *phase; /* node -> number of fences before it, see Note [fences] */

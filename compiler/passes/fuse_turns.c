@@ -11,7 +11,7 @@ bool fuse_next_wait(const Fuse *f, uint32_t id, Wait *w)
 {
   const Node *n = &f->g->nodes.at[id];
   if (w->input < n->n_in) {
-    w->set = f->group[value_root(f->g, n->in[w->input++]).id];
+    w->set = f->group[f->root[n->in[w->input++].id]];
     return true;
   }
   w->edge = w->in_edges ? f->order.edges.at[w->edge].next : f->order.first[id];

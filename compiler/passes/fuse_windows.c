@@ -29,7 +29,7 @@ static uint32_t reads_inside(const Fuse *f, uint32_t id, uint32_t a, uint32_t b)
     const Members *m = &f->sets.at[s ? a : b];
     for (uint32_t i = 0; i < m->nodes.n; i++) {
       const Node *reader = node_at(f, m->nodes.at[i]);
-      for (uint32_t k = 0; k < reader->n_in; k++) n += value_root(f->g, reader->in[k]).id == id;
+      for (uint32_t k = 0; k < reader->n_in; k++) n += f->root[reader->in[k].id] == id;
     }
   }
   return n;
@@ -77,7 +77,7 @@ static bool same_windows(const Fuse *f, uint32_t a, uint32_t b)
   if (n->op != m->op || !run_together(f, a, b)) return false;
   const OpSignature *sig = &op_of(n)->signature;
   for (uint32_t i = 0; i < n->n_in; i++)
-    if (value_root(f->g, n->in[i]).id != value_root(f->g, m->in[i]).id) return false;
+    if (f->root[n->in[i].id] != f->root[m->in[i].id]) return false;
   for (uint32_t i = 0; i < sig->n_attrs; i++)
     if (sig->attr[i].kind != ATTR_bool && n->attr[i].i != m->attr[i].i) return false;
   return true;
@@ -119,7 +119,7 @@ static void join_makers(Fuse *f, uint32_t id)
 {
   const Node *n = node_at(f, id);
   for (uint32_t k = 0; k < n->n_in && windows_read_once(n); k++) {
-    uint32_t reader = f->group[id], writer = f->group[value_root(f->g, n->in[k]).id];
+    uint32_t reader = f->group[id], writer = f->group[f->root[n->in[k].id]];
     if (!writer || writer == reader) continue;
     const Node *x = ir_node(f->g, n->in[k]);
     if (run_together(f, f->sets.at[writer].nodes.at[0], id) &&

@@ -112,6 +112,7 @@ typedef struct Sharing {
   Fuse *f;
   bool *kernel, *one_block, *small;
   bool *last, *has_last; /* results of may_be_last() and may_have_last() */
+  uint32_t *pointers;
 } Sharing;
 
 static bool fit(const Sharing *s, uint32_t a, uint32_t b)
@@ -120,7 +121,7 @@ static bool fit(const Sharing *s, uint32_t a, uint32_t b)
   const Members *m = &f->sets.at[a], *w = &f->sets.at[b];
   if (a == b || !s->kernel[a] || !s->kernel[b]) return false;
   if (!run_together(f, m->nodes.at[0], w->nodes.at[0])) return false;
-  return pointers(f, m) + pointers(f, w) <= MAX_POINTERS;
+  return s->pointers[a] + s->pointers[b] <= MAX_POINTERS;
 }
 
 /* ---- sharing ---- */
@@ -131,6 +132,7 @@ static void share(Sharing *s, uint32_t set, uint32_t to)
   fuse_join(s->f, set, to);
   s->kernel[set] = false;
   s->small[to] &= s->small[set];
+  s->pointers[to] += s->pointers[set];
 }
 
 /* Joins all sets that one block can compute into one launch. Two sets stay apart if one waits for
@@ -156,7 +158,7 @@ static uint32_t find_first(const Sharing *s, uint32_t set)
   for (uint32_t i = 0; i < m->nodes.n; i++) {
     const Node *n = node_at(f, m->nodes.at[i]);
     for (uint32_t k = 0; k < n->n_in; k++) {
-      uint32_t to = f->group[value_root(f->g, n->in[k]).id];
+      uint32_t to = f->group[f->root[n->in[k].id]];
       if (to && s->has_last[to] && !s->one_block[to] && fit(s, set, to) &&
           !fuse_makes_cycle(f, set, to))
         return to;
@@ -213,10 +215,12 @@ void share_launches(Fuse *f)
                .one_block = arena_array(a, bool, n),
                .small = arena_array(a, bool, n),
                .last = arena_array(a, bool, n),
-               .has_last = arena_array(a, bool, n)};
+               .has_last = arena_array(a, bool, n),
+               .pointers = arena_array(a, uint32_t, n)};
   for (uint32_t set = 1; set < n; set++) {
     const Members *m = &f->sets.at[set];
     s.kernel[set] = is_kernel(f, m);
+    s.pointers[set] = pointers(f, m);
     s.one_block[set] = s.kernel[set] && is_of_one_block(f, m);
     s.small[set] = s.kernel[set] && is_small(f, m);
     s.last[set] = s.kernel[set] && may_be_last(f, m);
@@ -273,7 +277,7 @@ static uint32_t level_of(Parts *p, uint32_t part)
     const Node *n = node_at(f, id);
     if (f->part[id] != part) continue;
     for (uint32_t k = 0; k < n->n_in; k++) {
-      uint32_t after = level_after(p, part, value_root(f->g, n->in[k]).id);
+      uint32_t after = level_after(p, part, f->root[n->in[k].id]);
       if (after > level) level = after;
     }
     for (uint32_t e = f->order.first[id]; e; e = f->order.edges.at[e].next) {

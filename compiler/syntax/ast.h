@@ -152,6 +152,8 @@ typedef struct Ast {
 /* Parses the source that starts at `base` (diag_add_source). Errors are reported and skipped, so
  * the tree contains all declarations that could be parsed. Returns false after an error. */
 bool ast_parse(Compile *c, uint32_t base, Ast *out);
+/* Parses whole declarations of a built-in source. */
+bool ast_parse_part(Compile *c, Span part, Ast *out);
 
 /* Returns the name that a declaration defines in the job; NULL if it defines none. */
 const Name *ast_decl_name(const Decl *d);

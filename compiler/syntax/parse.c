@@ -73,25 +73,32 @@ static const Source *find_source(const Compile *c, uint32_t base)
   return NULL;
 }
 
-/* Runs the stages before the parser: encoding, raw tokens, brackets, tokens. */
+/* Runs the stages between the text and the parser: raw tokens, brackets, tokens. */
+static bool split(Parser *p)
+{
+  lex_raw(p);
+  if (p->raw.n - 1 > p->most_raw) { /* the token of the end does not count */
+    return diag_error(p->c, E100, p->raw.at[p->raw.n - 1].span,
+                      "the files of the job have more than %d tokens", MAX_TOKENS);
+  }
+  if (!p->source->builtin) p->c->tokens += p->raw.n - 1;
+  lex_tokens(p);
+  if (p->problems.n) qsort(p->problems.at, p->problems.n, sizeof(Problem), by_place);
+  return true;
+}
+
+/* Runs the stages before the parser, for a whole source. First it checks the encoding. */
 bool parse_start(Parser *p, Compile *c, uint32_t base, Ast *out)
 {
   *p = (Parser){.c = c, .source = find_source(c, base), .out = out};
+  p->text = (Span){base, base + p->source->size};
   if (p->source->size > MAX_SOURCE)
     return diag_error(c, E100, (Span){base, base}, "the file has %u bytes; at most %d can be read",
                       p->source->size, MAX_SOURCE);
   p->most_raw = p->source->builtin ? UINT32_MAX : MAX_TOKENS - c->tokens;
   if (!lex_is_text(p)) return false;
   lex_check_utf8(p);
-  lex_raw(p);
-  if (p->raw.n - 1 > p->most_raw) { /* the token of the end does not count */
-    return diag_error(c, E100, p->raw.at[p->raw.n - 1].span,
-                      "the files of the job have more than %d tokens", MAX_TOKENS);
-  }
-  if (!p->source->builtin) c->tokens += p->raw.n - 1;
-  lex_tokens(p);
-  if (p->problems.n) qsort(p->problems.at, p->problems.n, sizeof(Problem), by_place);
-  return true;
+  return split(p);
 }
 
 /* Runs bison's parser. Problems after the parser's last token are reported at the end. */
@@ -106,6 +113,19 @@ bool ast_parse(Compile *c, uint32_t base, Ast *out)
   uint32_t errors = diag_error_count(c);
   Parser p;
   if (!parse_start(&p, c, base, out)) return false;
+  parse_run(&p);
+  return diag_error_count(c) == errors;
+}
+
+bool ast_parse_part(Compile *c, Span part, Ast *out)
+{
+  uint32_t errors = diag_error_count(c);
+  Parser p = {.c = c,
+              .source = diag_place(c, part).source,
+              .text = part,
+              .most_raw = UINT32_MAX,
+              .out = out};
+  split(&p);
   parse_run(&p);
   return diag_error_count(c) == errors;
 }

@@ -56,6 +56,7 @@ typedef VEC(Problem) Problems;
 typedef struct Parser {
   Compile *c;
   const Source *source;
+  Span text; /* the part of the source that is parsed */
   Tokens raw, tokens;
   Problems problems; /* sorted by location before parsing */
   uint32_t most_raw; /* tokens that MAX_TOKENS leaves for this source */

@@ -41,6 +41,13 @@ static uint64_t pattern_of(const KernelArg *a)
   return bits;
 }
 
+/* Returns the address of an argument modulo 256. Streams are numbers, which change no count: two
+ * launches that differ only in them are walked once. */
+static uint32_t skew_of(const KernelArg *a)
+{
+  return a->role == ARG_stream ? 0 : (uint32_t)(a->place.offset % 256);
+}
+
 /* Fills in the arguments of a convolution's kernel in one of its passes; see conv_columns.h. */
 static uint32_t conv_arguments(Compile *c, const CommandRow *row, int pass, WalkArgument *out)
 {
@@ -66,7 +73,7 @@ static uint32_t arguments_of(const Maker *m, const CommandRow *row, int pass, Wa
     (*out)[i] = (WalkArgument){.pattern = pattern_of(&args.at[i]),
                                .rows = (uint64_t)index_rows(c, row->group, &args.at[i]),
                                .id_bytes = (uint64_t)ampc_dtype_size(args.at[i].type),
-                               .skew = (uint32_t)(args.at[i].place.offset % 256)};
+                               .skew = skew_of(&args.at[i])};
   return args.n;
 }
 
@@ -334,16 +341,14 @@ GpuBlock gpu_block(const Inspection *in, const GpuReport *r, uint16_t block)
 
 /* ---- a job ---- */
 
-static bool read_ptx(Maker *m)
+/* Reads the usage and the PTX of all kernels. Returns an exit status. */
+static int read_kernels(Maker *m)
 {
-  Compile *c = m->in->c;
-  Text kernels = text_new(c->arena);
-  Text ptx = text_new(c->arena);
-  emit_kernels(c, &kernels);
-  if (!emit_nvrtc(c, &kernels, m->report->gpu->arch, NVRTC_ptx, &ptx)) return false;
-  if (ptx_read(c->arena, ptx.at, &m->ptx, &m->why)) return true;
+  Text ptx;
+  int status = inspect_usage(m->in, m->report->gpu->arch, &ptx);
+  if (status || ptx_read(m->in->c->arena, ptx.at, &m->ptx, &m->why)) return status;
   fprintf(stderr, "amp: error: PTX of %s is not understood: %s\n", m->report->gpu->arch, m->why);
-  return false;
+  return AMPC_NO_COMPILER;
 }
 
 static bool take_measured(const Inspection *in, const GpuReport *r, const char *name, double us)
@@ -377,9 +382,8 @@ int inspect_gpu(Inspection *in, const GpuRequest *request, bool json)
 {
   GpuReport report = {.gpu = gpu_find(request->name), .no_cudnn = request->no_cudnn};
   Maker m = {.in = in, .report = &report};
-  int status = inspect_usage(in, report.gpu->arch);
+  int status = read_kernels(&m);
   if (status) return status;
-  if (!read_ptx(&m)) return AMPC_NO_COMPILER;
   report.rows = arena_array(in->c->arena, GpuRow, in->rows.n + 1);
   for (uint32_t i = 0; i < in->rows.n; i++)
     if (!weigh(&m, &in->rows.at[i], &report.rows[i])) {

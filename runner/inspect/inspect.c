@@ -155,7 +155,7 @@ static int add_usage(const InspectCommand *cmd, Inspection *in, const char **not
     return 0;
   }
   for (uint32_t i = 0; i < cmd->n_archs && status == 0; i++)
-    status = inspect_usage(in, cmd->archs[i]);
+    status = inspect_usage(in, cmd->archs[i], NULL);
   return status;
 }
 
@@ -195,8 +195,8 @@ static int inspect_two(Arena *arena, const InspectCommand *cmd)
   int status = open_in(arena, cmd, cmd->diff[0], &a);
   if (!status) status = open_in(arena, cmd, cmd->diff[1], &b);
   for (uint32_t i = 0; i < cmd->n_archs && cmd->arch_given && !status; i++) {
-    status = inspect_usage(&a, cmd->archs[i]);
-    if (!status) status = inspect_usage(&b, cmd->archs[i]);
+    status = inspect_usage(&a, cmd->archs[i], NULL);
+    if (!status) status = inspect_usage(&b, cmd->archs[i], NULL);
   }
   if (!status) status = cmd->json ? inspect_diff_json(&a, &b) : inspect_diff(&a, &b);
   inspect_close(&a);

@@ -53,9 +53,9 @@ Place inspect_place(const Inspection *in, Value v);
 const char *inspect_line_text(const Inspection *in, Place place);
 
 /* ---- ptxas.c ---- */
-/* Fills in the usage of every kernel on `arch`. Returns an exit status: 4, after a message, if
- * NVRTC fails. */
-int inspect_usage(Inspection *in, const char *arch);
+/* Fills in the usage of every kernel on `arch`, and stores the PTX in *ptx, which may be NULL.
+ * Returns an exit status: 4, after a message, if NVRTC fails. */
+int inspect_usage(Inspection *in, const char *arch, Text *ptx);
 
 /* ---- gpu.c, gpu_print.c ---- */
 typedef struct GpuRequest {

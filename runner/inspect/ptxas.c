@@ -1,5 +1,5 @@
-/* Reads the reports of ptxas about kernels and caches them, since compiling a few hundred kernels
- * takes seconds. */
+/* Reads the reports of ptxas about kernels. Caches them and the PTX, since compiling a few hundred
+ * kernels takes seconds. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,25 +84,30 @@ static bool read_report(Inspection *in, const char *report, uint32_t arch)
 
 enum { MANY_KERNELS = 50 };
 
-/* Makes the report. For a large job this takes seconds, so a note on stderr explains the wait. */
-static int make_report(Inspection *in, const Text *kernels, const char *arch, Text *out)
+/* What NVRTC makes of the kernels. The caller initializes both texts. */
+typedef struct Compiled {
+  Text report, ptx;
+} Compiled;
+
+/* Compiles the kernels. For a large job this takes seconds, so a note on stderr explains the wait.
+ */
+static bool compile_kernels(Inspection *in, const Text *kernels, const char *arch, Compiled *out)
 {
   if (in->c->program->n_kernels >= MANY_KERNELS && nvrtc_present())
     fprintf(stderr, "amp: note: ptxas compiles %u kernels for %s; the result is cached\n",
             in->c->program->n_kernels, arch);
-  text_init(out, in->c->arena);
-  return emit_nvrtc(in->c, kernels, arch, NVRTC_report, out) ? 0 : AMPC_NO_COMPILER;
+  return emit_report(in->c, kernels, arch, &out->report, &out->ptx);
 }
 
-/* Reads the report of an earlier run. False: it lacks a kernel, or no report is cached. */
-static bool read_kept(Inspection *in, const char *path)
+/* Reads a text of an earlier run. False: it is not cached. */
+static bool read_kept(const char *path, Text *out)
 {
   char *bytes;
   size_t size;
   if (!cache_read(path, &bytes, &size)) return false;
-  bool all = read_report(in, bytes, in->n_archs);
+  text_add(out, bytes, size);
   free(bytes);
-  return all;
+  return true;
 }
 
 /* Returns the identity for the key: another ptxas may report other numbers for the same text. */
@@ -114,28 +119,34 @@ static const char *identity_of(Inspection *in, const char *arch)
   return arena_printf(in->c->arena, "ampc %s, ptxas %s, %s", AMPC_VERSION, arch, made);
 }
 
-/* Caches the report in the cache of kernels, under the hash of their text. */
-int inspect_usage(Inspection *in, const char *arch)
+/* The texts are in the cache of kernels, under the hash of the text of the kernels. */
+int inspect_usage(Inspection *in, const char *arch, Text *ptx)
 {
-  Text report;
-  char key[33], path[CACHE_PATH];
+  Compiled made = {text_new(in->c->arena), text_new(in->c->arena)};
+  char key[33], report_path[CACHE_PATH], ptx_path[CACHE_PATH];
   Text kernels = text_new(in->c->arena);
   emit_kernels(in->c, &kernels);
   Cache cache;
   bool cached = cache_open(&cache) == AMPC_OK;
   cache_key(kernels.at, kernels.n, identity_of(in, arch), key);
-  if (cached) cache_path(&cache, key, "txt", path);
-  bool known = cached && read_kept(in, path);
-  int status = known ? 0 : make_report(in, &kernels, arch, &report);
-  if (!known && status == 0 && !read_report(in, report.at, in->n_archs)) {
+  if (cached) cache_path(&cache, key, "txt", report_path);
+  if (cached) cache_path(&cache, key, "ptx", ptx_path);
+  bool known = cached && read_kept(report_path, &made.report) &&
+               (!ptx || read_kept(ptx_path, &made.ptx)) &&
+               read_report(in, made.report.at, in->n_archs);
+  if (!known) made = (Compiled){text_new(in->c->arena), text_new(in->c->arena)};
+  int status = known || compile_kernels(in, &kernels, arch, &made) ? 0 : AMPC_NO_COMPILER;
+  if (!known && status == 0 && !read_report(in, made.report.at, in->n_archs)) {
     fprintf(stderr, "amp: error: the report of NVRTC lacks the registers of a kernel\n");
     status = AMPC_NO_COMPILER;
   } else if (!known && status == 0 && cached) {
     /* a failure of the cache is ignored: the numbers are known */
-    cache_write(&cache, path, report.at, report.n);
+    cache_write(&cache, report_path, made.report.at, made.report.n);
+    cache_write(&cache, ptx_path, made.ptx.at, made.ptx.n);
   }
-  if (cached && cache.temporary) unlink(path);
+  if (cached && cache.temporary) unlink(report_path), unlink(ptx_path);
   if (cached) cache_close(&cache);
+  if (ptx) *ptx = made.ptx;
   in->arch[in->n_archs++] = arch;
   return status;
 }

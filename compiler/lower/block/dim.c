@@ -134,7 +134,7 @@ Datum declare_dim(Lower *l, File *f, const Decl *decl)
 static void dim_names(Lower *l, NameVec *out)
 {
   for (uint32_t i = 0; i < l->files.n; i++)
-    for (uint32_t k = 0; k < l->files.at[i]->globals.n; k++)
+    for (uint32_t k = 0; k < l->files.at[i]->globals.n && !l->files.at[i]->builtin; k++)
       if (l->files.at[i]->globals.at[k].decl->kind == DECL_dim)
         vec_push(l->arena, out, l->files.at[i]->globals.at[k].name);
 }

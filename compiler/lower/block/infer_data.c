@@ -95,9 +95,10 @@ bool infer_bind_data(Lower *l, Scope *s, const Function *def)
   Datum *values;
   Span *spans;
   if (!read_values(l, s, def, &values, &spans)) return false;
+  const char *of = arena_printf(l->arena, "infer `%s`", def->name.text);
   for (uint32_t i = 0; i < def->params.n; i++) {
     const Param *p = &def->params.at[i];
-    const char *what = arena_printf(l->arena, "`%s` of infer `%s`", p->name.text, def->name.text);
+    Typed what = {p->name.text, of};
     if (!check_type(l, s, &p->type, &values[i], spans[i], what)) return false;
     infer_bind(l, s, p, values[i]);
   }

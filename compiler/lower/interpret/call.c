@@ -86,9 +86,8 @@ bool bind_params(Lower *l, Scope *s, const char *callee, const ParamList *params
   for (uint32_t i = 0; i < params->n; i++) {
     const Param *p = &params->at[i];
     if (!p->type.name) continue;
-    const char *what = arena_printf(l->arena, "`%s` of %s", p->name.text, callee);
     Datum v = scope_find(s, p->name.text)->value;
-    if (!check_type(l, s, &p->type, &v, span[i], what)) return false;
+    if (!check_type(l, s, &p->type, &v, span[i], (Typed){p->name.text, callee})) return false;
     scope_bind(l, s, p->name.text, v, p->name.span);
   }
   return true;
@@ -104,12 +103,14 @@ Datum function_result(Lower *l, const Frame *f, const Function *def)
   Span span = f->returned ? f->result_span : def->name.span;
   const char *what = arena_printf(l->arena, "the result of %s", def->name.text);
   if (def->n_results == 1)
-    return check_type(l, f->scope, &def->results[0], &v, span, what) ? v : d_of(D_error);
+    return check_type(l, f->scope, &def->results[0], &v, span, (Typed){what, NULL}) ? v
+                                                                                    : d_of(D_error);
   if (v.kind != D_list || v.n != def->n_results)
     return fail(l, E306, span, "%s has %u values, got %s", what, def->n_results, d_kind_text(l, v));
   for (uint32_t i = 0; i < v.n; i++) {
     Datum item = v.as.list[i];
-    if (!check_type(l, f->scope, &def->results[i], &item, span, what)) return d_of(D_error);
+    if (!check_type(l, f->scope, &def->results[i], &item, span, (Typed){what, NULL}))
+      return d_of(D_error);
   }
   return v;
 }

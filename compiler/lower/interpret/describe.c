@@ -24,9 +24,9 @@ static void add_arguments(Text *out, const char *from)
 }
 
 /* Returns "Linear(in_features: int, out_features: int, bias: bool = true)" from the library. */
-static const char *library_signature(Lower *l, const Global *g)
+static const char *library_signature(Lower *l, Global *g)
 {
-  const Name *name = ast_decl_name(g->decl);
+  const Name *name = ast_decl_name(global_decl(l, g));
   Place place = diag_place(l->c, name->span);
   const char *p = place.source->text + (name->span.end - place.source->base);
   Text out = text_new(l->arena);
@@ -91,7 +91,7 @@ static Builtin describe(Lower *l, Arena *arena, const char *name)
 {
   OpKind op;
   Builtin b = {.name = arena_strdup(arena, name)};
-  const Global *g = file_find(l->library, name);
+  Global *g = file_find(l->library, name);
   if (g) {
     b.signature = arena_strdup(arena, library_signature(l, g));
   } else if (op_lookup(name, &op)) {

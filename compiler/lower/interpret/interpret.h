@@ -10,9 +10,6 @@ Global *file_find(File *f, const char *name);
 Datum global_value(Lower *l, File *f, Global *g);
 void visible_functions(Lower *l, NameVec *out); /* lists the built-ins, for suggestions */
 
-/* ---- lower.c ---- */
-void open_library(Lower *l); /* sets l->library */
-
 /* ---- expr.c ---- */
 /* Lists the elements of a list or the children of a Sequential; false after a message. */
 bool iterate(Lower *l, Datum d, Span span, DatumVec *out);
@@ -32,6 +29,7 @@ void native_names(Lower *l, NameVec *out); /* lists natives that are not interna
 extern const Native jvp_natives[];
 
 /* ---- library.c ---- */
-/* Aborts if a def of the layer library names an optimizer or a schedule that the tables lack, or if
- * no def names an optimizer of the table. */
-void check_library(Lower *l);
+/* Sets l->library. Aborts if a def of the layer library names an optimizer or a schedule that the
+ * tables lack, or if no def names an optimizer of the table. */
+void open_library(Lower *l);
+const Decl *global_decl(Lower *l, Global *g); /* parses a declaration of the library */

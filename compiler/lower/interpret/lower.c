@@ -12,52 +12,9 @@
 #include "compiler/passes/passes.h"
 #include "compiler/syntax/source.h"
 #include "compiler/graph/shares.h"
-#include "compiler/base/embedded.h"
-#include "runtime/plan/formats.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Parses one file of compiler/layers and adds its declarations to `library`. A def with the name of
- * an op would silently hide the op from every job, so it is rejected. */
-static void add_layers(Lower *l, const EmbeddedFile *f, Ast *library)
-{
-  uint32_t base = diag_add_source(l->c, f->name, f->text, (uint32_t)f->size, true);
-  Ast one = {0};
-  if (!ast_parse(l->c, base, &one)) library_broken(f->name, "does not parse", "");
-  for (uint32_t i = 0; i < one.n; i++) {
-    const Name *name = ast_decl_name(one.at[i]);
-    OpKind op;
-    if (name && op_lookup(name->text, &op))
-      library_broken(f->name, "hides the op of the same name: ", name->text);
-    vec_push(l->arena, library, one.at[i]);
-  }
-}
-
-/* Checks that the library has a def for each data format, without which no job could use it. */
-static void check_formats(Lower *l)
-{
-  for (ampc_source_kind kind = 0; kind < AMPC_SOURCE_ARGUMENT; kind++) {
-    const char *name = ampc_format_of(kind)->name;
-    if (!file_find(l->library, name))
-      library_broken("sources.amp", "has no def of the data format ", name);
-  }
-}
-
-/* Opens the files of compiler/layers as one file scope. These share the names that begin with `_`,
- * and their order does not matter. */
-void open_library(Lower *l)
-{
-  Ast *library = arena_new(l->arena, Ast);
-  for (const EmbeddedFile *f = embedded_files; f->name; f++) {
-    size_t n = strlen(f->name);
-    if (n > 4 && strcmp(f->name + n - 4, ".amp") == 0) add_layers(l, f, library);
-  }
-  l->library = file_open(l, library, true);
-  file_add_globals(l, l->library, false);
-  check_formats(l);
-  check_library(l);
-}
 
 /* Opens the imports of `f`, recursively. Only the declarations of an imported file are used; its
  * models, optimizers and blocks are skipped. Returns false after a message if a file cannot be

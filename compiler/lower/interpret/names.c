@@ -43,7 +43,7 @@ void file_add_globals(Lower *l, File *f, bool job)
       diag_note(l->c, ast_decl_name(old->decl)->span, "the first one is here");
       continue;
     }
-    vec_push(l->arena, &f->globals, (Global){name->text, d, GLOBAL_new, d_of(D_error)});
+    vec_push(l->arena, &f->globals, (Global){name->text, d, d->span, GLOBAL_new, d_of(D_error)});
   }
 }
 
@@ -67,7 +67,8 @@ static Datum declared_const(Lower *l, File *f, const Decl *d)
   Scope *s = scope_new(l, NULL, f, NULL);
   Datum v = eval(l, s, d->as.constant.value);
   if (!d_is(v, D_error) && d->as.constant.type.name &&
-      !check_type(l, s, &d->as.constant.type, &v, d->as.constant.value->span, d->name.text))
+      !check_type(l, s, &d->as.constant.type, &v, d->as.constant.value->span,
+                  (Typed){d->name.text, NULL}))
     return d_of(D_error);
   if (d_is_tensor(v) && v.kind != D_schedule)
     return fail(l, E210, d->as.constant.value->span, "a const is a compile-time value, got %s",
@@ -103,15 +104,15 @@ static Datum declare(Lower *l, File *f, const Decl *d)
 Datum global_value(Lower *l, File *f, Global *g)
 {
   if (g->state == GLOBAL_done) return g->value;
+  const Decl *d = global_decl(l, g);
   if (g->state == GLOBAL_busy)
-    return fail(l, E210, g->decl->span, "the definition of `%s` uses itself", g->name);
+    return fail(l, E210, d->span, "the definition of `%s` uses itself", g->name);
   if (l->global_depth == MAX_DEPTH)
-    return fail(l, E210, g->decl->span, "more than %d declarations depend on one another",
-                MAX_DEPTH);
+    return fail(l, E210, d->span, "more than %d declarations depend on one another", MAX_DEPTH);
   g->state = GLOBAL_busy;
   uint32_t index = (uint32_t)(g - f->globals.at);
   l->global_depth++;
-  Datum v = declare(l, f, g->decl);
+  Datum v = declare(l, f, d);
   l->global_depth--;
   g = &f->globals.at[index];
   g->state = GLOBAL_done;
@@ -186,19 +187,39 @@ static Datum text_of_op(Lower *l, Span span)
   return d_of(D_error);
 }
 
-/* Finds a built-in: searches the library first, since a def may wrap an op with a similar name;
- * then functions of the compiler, then ops. Only the library can use names with `_`. */
-static Datum lookup_builtin(Lower *l, File *from, const char *name, Span span)
+/* Searches functions of the compiler, then ops. Returns D_absent if none has the name. */
+static Datum find_function(const char *name)
 {
   OpKind op;
-  Global *g = name[0] != '_' || from->builtin ? file_find(l->library, name) : NULL;
-  if (g) return global_value(l, l->library, g);
-  const Native *native = native_find(name, false);
-  if (!native && from->builtin && name[0] == '_') native = native_find(name + 1, true);
+  bool internal = name[0] == '_';
+  const Native *native = native_find(name + internal, internal);
   if (native) return (Datum){.kind = D_native, .as.native = native};
-  if (op_lookup(name, &op)) return (Datum){.kind = D_op, .as.op = op};
-  if (from->builtin && name[0] == '_' && internal_op(name + 1, &op))
+  if (internal ? internal_op(name + 1, &op) : op_lookup(name, &op))
     return (Datum){.kind = D_op, .as.op = op};
+  return d_of(D_absent);
+}
+
+/* The same, but searches for each name only once: the tables are long. */
+static Datum builtin_function(Lower *l, const char *name)
+{
+  uint32_t i = name_find(l->arena, &l->functions_index, l->functions.at, l->functions.n,
+                         sizeof *l->functions.at, name);
+  if (i != NO_NAME) return l->functions.at[i].value;
+  Datum found = find_function(name);
+  vec_push(l->arena, &l->functions, (BuiltinFunction){name, found});
+  return found;
+}
+
+/* Finds a built-in: searches the library first, since a def may wrap an op with a similar name.
+ * Only the library can use names with `_`. */
+static Datum lookup_builtin(Lower *l, File *from, const char *name, Span span)
+{
+  if (name[0] != '_' || from->builtin) {
+    Global *g = file_find(l->library, name);
+    if (g) return global_value(l, l->library, g);
+    Datum function = builtin_function(l, name);
+    if (!d_is(function, D_absent)) return function;
+  }
   if (strcmp(name, class_sequential.name) == 0)
     return (Datum){.kind = D_class, .as.class = &class_sequential};
   if (strcmp(name, "file") == 0) return text_of_op(l, span);

@@ -7,7 +7,7 @@ static bool is_fresh(Scope *s, const char *name)
 {
   if (scope_find(s, name) || (s->self && scope_find(s->self->params, name))) return false;
   const Global *g = file_find(s->file, name);
-  return !g || g->decl->kind != DECL_const;
+  return !g || !g->decl || g->decl->kind != DECL_const; /* the library has no consts */
 }
 
 /* Returns the axis of the value for axis i of the annotation; -1 for `...`. After the dots, axes
@@ -64,10 +64,17 @@ static const char *type_text(Lower *l, const TypeExpr *t)
   return source_text(l, t->span);
 }
 
-/* Reports a mismatch at the annotation, and at the place where the value was made. */
-static bool mismatch(Lower *l, const TypeExpr *t, Datum v, Span span, const char *what)
+/* Returns "`kernel_size` of Conv2d", the value that has the wrong type. */
+static const char *typed_text(Lower *l, Typed what)
 {
-  fail(l, E306, span, "%s is declared %s, the value is %s", what, type_text(l, t), d_text(l, v));
+  return what.of ? arena_printf(l->arena, "`%s` of %s", what.name, what.of) : what.name;
+}
+
+/* Reports a mismatch at the annotation, and at the place where the value was made. */
+static bool mismatch(Lower *l, const TypeExpr *t, Datum v, Span span, Typed what)
+{
+  fail(l, E306, span, "%s is declared %s, the value is %s", typed_text(l, what), type_text(l, t),
+       d_text(l, v));
   diag_note(l->c, t->span, "declared here");
   Span made = v.kind == D_tensor ? ir_node(l->g, v.as.tensor)->span : span;
   if (made.start != diag_user_span(l->c, span).start)
@@ -76,8 +83,7 @@ static bool mismatch(Lower *l, const TypeExpr *t, Datum v, Span span, const char
 }
 
 /* Checks a tensor. Each size of the annotation is an expression: a number, a name, `2 * H`. */
-static bool check_tensor(Lower *l, Scope *s, const TypeExpr *t, Datum v, Span span,
-                         const char *what)
+static bool check_tensor(Lower *l, Scope *s, const TypeExpr *t, Datum v, Span span, Typed what)
 {
   const int64_t *dim;
   uint32_t rank;
@@ -115,11 +121,12 @@ static bool scalar_fits(const char *name, Datum v)
 
 /* Checks a value against its annotation. It is never cast, with one exception: an int for `float`
  * becomes a float, since later code may depend on the kind. */
-bool check_type(Lower *l, Scope *s, const TypeExpr *t, Datum *value, Span span, const char *what)
+bool check_type(Lower *l, Scope *s, const TypeExpr *t, Datum *value, Span span, Typed what)
 {
   if (t->tensor) return check_tensor(l, s, t, *value, span, what);
   if (!scalar_fits(t->name, *value))
-    return refuse(l, E209, span, "%s needs %s, got %s", what, t->name, d_kind_text(l, *value));
+    return refuse(l, E209, span, "%s needs %s, got %s", typed_text(l, what), t->name,
+                  d_kind_text(l, *value));
   if (strcmp(t->name, "float") == 0 && value->kind == D_int)
     *value = d_float((double)value->as.integer);
   return true;
