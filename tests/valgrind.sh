@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Measures the instructions of a compile of the demo, and checks that it leaks nothing and reads no invalid memory. A
-# release build takes 60 million instructions. The limit is three times that, which work quadratic in the size of the
+# release build takes 25 million instructions. The limit is four times that, which work quadratic in the size of the
 # graph exceeds. bench/compile.py measures times, because they depend on the load of the machine.
 #   valgrind.sh AMPC
 set -euo pipefail
 ampc=$(realpath "$1")
 job=models/fashion_mnist/mlp.amp
-limit=200000000
+limit=100000000
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 valgrind --tool=callgrind --callgrind-out-file=/dev/null "$ampc" -o "$out/mlp.cu" "$job" 2>"$out/count"

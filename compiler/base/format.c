@@ -36,6 +36,7 @@ static void put_signed(Output *out, int64_t v)
 
 static void put_string(Output *out, const char *s)
 {
+  if (!s) s = "(null)"; /* as vsnprintf() prints it */
   put(out, s, strlen(s));
 }
 

@@ -43,6 +43,7 @@ static size_t idle_product(const char *s)
  * follows; "1 * " if no product precedes it. */
 static size_t idle(const Text *before, const char *s)
 {
+  if (*s == ' ' && !strchr("*/+-", s[1])) return 0;
   if ((strncmp(s, " * 1", 4) == 0 || strncmp(s, " / 1", 4) == 0) && ends(s[4])) return 4;
   if ((strncmp(s, " + 0", 4) == 0 || strncmp(s, " - 0", 4) == 0) && ends(s[4]) && is_free(s + 4))
     return 4;

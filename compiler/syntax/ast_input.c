@@ -15,7 +15,11 @@ bool ast_is_open(const char *text, uint32_t size)
   int64_t open = 0;
   if (size <= MAX_SOURCE) {
     diag_add_source(c, "", text, size, false);
-    p = (Parser){.c = c, .source = &c->sources.at[0], .most_raw = MAX_TOKENS};
+    const Source *source = &c->sources.at[0];
+    p = (Parser){.c = c,
+                 .source = source,
+                 .text = {source->base, source->base + size},
+                 .most_raw = MAX_TOKENS};
     lex_raw(&p); /* no further step: the next one would close open brackets */
     for (uint32_t i = 0; i < p.raw.n; i++) {
       int kind = p.raw.at[i].kind;

@@ -70,6 +70,16 @@ static uint64_t operand(const Walk *w, const PtxOperand *o, uint32_t lane)
   return o->negated ? !v : v;
 }
 
+/* Returns the operand's value in each lane: the register itself, or `room` with the values. */
+static const uint64_t *lanes_of(const Walk *w, const PtxOperand *o, uint64_t room[LANES])
+{
+  if (o->kind == OPERAND_register && !o->negated) return w->now->reg[o->at];
+  bool varies = o->kind == OPERAND_register || o->kind == OPERAND_special;
+  uint64_t first = operand(w, o, 0);
+  for (uint32_t lane = 0; lane < LANES; lane++) room[lane] = varies ? operand(w, o, lane) : first;
+  return room;
+}
+
 /* Returns the lanes of `mask` for which the guard holds. */
 static uint32_t guarded(const Walk *w, const PtxInstruction *i, uint32_t mask)
 {
@@ -112,7 +122,7 @@ static void tick(Clock *c, const PtxInstruction *i, uint32_t latency)
 /* ---- instructions ---- */
 
 /* Splits or joins a register: `mov.b32 {low, high}, r` and `mov.b32 r, {low, high}`. */
-static void move_parts(Walk *w, const PtxInstruction *i, uint32_t lane)
+static void move_lane(Walk *w, const PtxInstruction *i, uint32_t lane)
 {
   uint32_t n = i->n_to > 1 ? i->n_to : i->n_in, bits = 8 * ptx_type_bytes(i->type) / n;
   uint64_t mask = (1ull << bits) - 1, all = i->n_to > 1 ? operand(w, &i->in[0], lane) : 0;
@@ -123,6 +133,12 @@ static void move_parts(Walk *w, const PtxInstruction *i, uint32_t lane)
       all |= (operand(w, &i->in[k], lane) & mask) << bits * k;
   }
   if (i->n_to == 1) w->now->reg[i->to[0].at][lane] = all;
+}
+
+static void move_parts(Walk *w, const PtxInstruction *i, uint32_t mask)
+{
+  for (uint32_t lane = 0; lane < LANES; lane++)
+    if (mask >> lane & 1) move_lane(w, i, lane);
 }
 
 /* Exchanges values: shfl.sync.bfly gives each lane that of lane ^ in[1]. A lane that does not take
@@ -143,18 +159,16 @@ static void shuffle(Walk *w, const PtxInstruction *i, uint32_t mask)
  * which takes a fraction of the time. */
 static bool compute(Walk *w, const PtxInstruction *i, uint32_t mask)
 {
-  uint64_t in[PTX_VECTOR] = {0}, value = 0;
+  uint64_t room[PTX_VECTOR][LANES], in[PTX_VECTOR] = {0}, value = 0;
+  const uint64_t *lanes[PTX_VECTOR];
   bool any = false;
+  for (uint32_t k = 0; k < i->n_in; k++) lanes[k] = lanes_of(w, &i->in[k], room[k]);
   for (uint32_t lane = 0; lane < LANES; lane++) {
     if (!(mask >> lane & 1)) continue;
-    if (i->op == PTX_OP_mov && i->n_to + i->n_in > 2) {
-      move_parts(w, i, lane);
-      continue;
-    }
     bool same = any;
     for (uint32_t k = 0; k < i->n_in; k++) {
       uint64_t before = in[k];
-      in[k] = operand(w, &i->in[k], lane);
+      in[k] = lanes[k][lane];
       same &= in[k] == before;
     }
     if (!same && !walk_value(i, in, &value)) {
@@ -240,7 +254,10 @@ static bool execute(Walk *w, const PtxInstruction *i, uint32_t mask)
     w->now->waits = true;
     break;
   case FORM_value:
-    if (!compute(w, i, mask)) return false;
+    if (i->op == PTX_OP_mov && i->n_to + i->n_in > 2)
+      move_parts(w, i, mask);
+    else if (!compute(w, i, mask))
+      return false;
     break;
   default:
     break;
