@@ -155,6 +155,10 @@ typedef struct Product {
   Value a, b, bias, c; /* bias: 0 if there is none */
 } Product;
 Product product_of(Compile *c, uint32_t group);
+
+/* Elements of a parameter's place in the spaces of parameters: Note [rows behind]. */
+int64_t param_room(const Compile *c, const Parameter *p);
+
 /* The convolution of a conv group. x, w and y are those of ampc_conv; one of them is the result. */
 typedef struct Convolution {
   ampc_conv desc;

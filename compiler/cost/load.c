@@ -12,12 +12,12 @@ bool rows_aligned(const Compile *c, ampc_dtype type, int64_t elements)
 }
 
 /* Rows of operands that are summed along their rows must have whole vectors; a gap behind each row
- * does not help. So must the rows of a result, if Note [odd columns] in runtime/cuda/gemm.c does
- * not cut them. The rows of other operands need only begin at a vector. */
+ * does not help, unless operands have room for more terms. The rows of other operands need only
+ * begin at a vector: Note [odd sizes] in runtime/cuda/gemm.c. */
 static bool rows_whole(const Compile *c, const ampc_gemm *d)
 {
   bool sums_rows = !d->trans_a || d->trans_b;
-  return !sums_rows || rows_aligned(c, d->a_type, d->k);
+  return !sums_rows || rows_aligned(c, d->a_type, d->k + d->more_k);
 }
 
 ProductLoad gemm_load(const Compile *c, const ampc_gemm *d, double bytes)

@@ -30,6 +30,9 @@ typedef struct ampc_launch {
 typedef struct ampc_gemm {
   int64_t m, n, k, batch;
   int64_t lda, ldb, ldc, stride_a, stride_b, stride_c;
+  /* CUDA: rows, columns and terms of sums that the operands have room for beyond m, n and k. The
+   * device may compute them, so that sizes are whole vectors: Note [odd sizes] */
+  int64_t more_m, more_n, more_k;
   bool trans_a, trans_b;
   bool accumulate; /* beta = 1: C is read and added to; c_type is then f32 */
   bool tf32;       /* f32 operands are rounded to 10 mantissa bits first */
