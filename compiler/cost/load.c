@@ -102,6 +102,12 @@ bool tile_load(Compile *c, uint32_t group, double bytes, TileLoad *out)
   return true;
 }
 
+bool load_is_spared(Compile *c, uint32_t group)
+{
+  TileLoad next;
+  return launch_waits(c, group) && tile_load(c, group + 1, 0, &next) && next.library;
+}
+
 /* Returns the part of the peak that attention reaches. Flash attention reaches 50 to 73 % on an
  * A100 (Dao, FlashAttention-2, 2023). cuDNN 9.14 reached 26 % in forward and 19 % in backward on an
  * H200, with heads of 64 and 1,024 keys (bench/results/gpu-2026-11-26-2.md). */

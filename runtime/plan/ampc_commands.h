@@ -22,7 +22,10 @@ typedef struct ampc_launch {
                                sizes are literals in its text */
   const struct ampc_attention *library; /* NULL, or what the kernel computes: a device calls its
                                            library instead if the library can compute that */
+  bool waits; /* the next launch has a library, and only its kernel reads what this one writes: this
+                 one is launched with that kernel or not at all */
 } ampc_launch;
+enum { AMPC_MOST_WAITING = 8 }; /* arguments of a launch that waits */
 
 /* C = A B (+ C) (+ bias), row-major, `batch` times with the given strides (elements).
  * A is [m, k], stored [k, m] if trans_a; B is [k, n], stored [n, k] if trans_b; C is [m, n].
