@@ -203,6 +203,8 @@ static void run_launch(ampc_runtime *rt, const ampc_launch *l, void *const *at)
 {
   if (l->library)
     ampc_do_attention(rt, l->library, l->kernel, l->grid, l->block, at, l->n_args);
+  else if (l->deferred)
+    ampc_do_defer(rt, l->kernel, l->grid, l->block, at, l->n_args);
   else
     ampc_do_launch(rt, l->kernel, l->grid, l->block, at, l->n_args);
 }

@@ -454,6 +454,18 @@ void ampc_do_launch(ampc_runtime *rt, uint32_t kernel, uint32_t grid, uint32_t b
   keep_failure(rt, rt->device->ops->launch(rt->device, &p->kernels[kernel], grid, block, args));
 }
 
+void ampc_do_defer(ampc_runtime *rt, uint32_t kernel, uint32_t grid, uint32_t block,
+                   void *const *args, uint32_t n_args)
+{
+  if (is_idle(rt)) return;
+  if (n_args > AMPC_MOST_DEFERRED) {
+    ampc_do_launch(rt, kernel, grid, block, args, n_args);
+    return;
+  }
+  rt->deferred = (ampc_deferred){kernel, grid, block, n_args, {NULL}};
+  for (uint32_t i = 0; i < n_args; i++) rt->deferred.args[i] = args[i];
+}
+
 void ampc_do_attention(ampc_runtime *rt, const ampc_attention *desc, uint32_t kernel, uint32_t grid,
                        uint32_t block, void *const *args, uint32_t n_args)
 {
@@ -465,6 +477,9 @@ void ampc_do_attention(ampc_runtime *rt, const ampc_attention *desc, uint32_t ke
                     rt->preparing ? ops->prepare_launch(rt->device, desc)
                                   : ops->launch_by_library(rt->device, desc, args, &done),
                     desc->line);
+  const ampc_deferred w = rt->deferred;
+  rt->deferred.n_args = 0;
+  if (!done && w.n_args) ampc_do_launch(rt, w.kernel, w.grid, w.block, w.args, w.n_args);
   if (!done) ampc_do_launch(rt, kernel, grid, block, args, n_args);
 }
 

@@ -31,6 +31,11 @@ typedef struct PlateauState {
   int64_t step;         /* step of the last counted evaluation */
 } PlateauState;
 
+typedef struct ampc_deferred { /* arguments of ampc_do_launch; n_args 0: none */
+  uint32_t kernel, grid, block, n_args;
+  void *args[AMPC_MOST_DEFERRED];
+} ampc_deferred;
+
 struct ampc_runtime {
   const ampc_program *program;
   Device *device;
@@ -46,12 +51,13 @@ struct ampc_runtime {
   bool *given;        /* for each setting: ampc_set has set it */
   bool *rehearsed;    /* for each block: see rehearse() */
   Patience patience;
-  PlateauState *plateau; /* for each plateau of the program */
-  bool first, closes;    /* values last written to ampc_state */
-  unsigned call, calls;  /* call: as last written to ampc_state; calls: of ampc_infer so far */
-  bool preparing;        /* steps are called to prepare their library operations; nothing runs */
-  uint32_t last_variant; /* variant of the last step */
-  ampc_status failed;    /* status of the first call that failed in a step */
+  PlateauState *plateau;  /* for each plateau of the program */
+  bool first, closes;     /* values last written to ampc_state */
+  unsigned call, calls;   /* call: as last written to ampc_state; calls: of ampc_infer so far */
+  ampc_deferred deferred; /* the launch that the next attention may need */
+  bool preparing;         /* steps are called to prepare their library operations; nothing runs */
+  uint32_t last_variant;  /* variant of the last step */
+  ampc_status failed;     /* status of the first call that failed in a step */
   char failure[ERROR_TEXT];
 };
 

@@ -16,7 +16,8 @@ __global__ void $name($arguments)
 @!tiled    const $index first = 0, width = $columns;
 @adjacent    const $index begin = part * $rows;
 @adjacent    const $index end = begin + $rows < $size ? begin + $rows : $size;
-@!adjacent    const $index begin = part, end = $size;
+@!adjacent@!added    const $index begin = part;
+@!adjacent    const $index end = $size;
 @!added    for ($index row = begin; row < end; row += $step) {
 @!added      ROW_EACH(1, 256, $index, c, width, {
 @!added        VECTOR_EACH(1, j) $out[row * $columns + first + c + j] = R(0.0);

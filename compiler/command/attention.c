@@ -254,3 +254,30 @@ const ampc_attention *launch_for_library(Compile *c, uint32_t group, const char 
   *out = a;
   return out;
 }
+
+/* True if all values of a group are read inside it or by the next group. */
+static bool serves_next(const Graph *g, uint32_t group)
+{
+  for (uint32_t id = 1; id < g->nodes.n; id++) {
+    const Node *n = ir_node(g, (Value){id});
+    bool reads = n->group || op_has(n, T_kept);
+    if (n->group == group && op_has(n, T_effect)) return false;
+    for (uint32_t i = 0; i < n->n_in && reads && n->group != group && n->group != group + 1; i++)
+      if (ir_node(g, value_root(g, n->in[i]))->group == group) return false;
+  }
+  return true;
+}
+
+bool launch_is_deferred(Compile *c, uint32_t group)
+{
+  const Graph *g = c->graph;
+  const Group *p = &g->groups.at[group], *next = p + 1;
+  const char *why;
+  if (group + 1 >= g->groups.n || !next->anchor.id || p->n_parts || c->options.poison) return false;
+  const Node *n = ir_node(g, next->anchor), *first = ir_node(g, p->nodes[0]);
+  if (!op_has(n, T_tiles) || !attention_is_backward(n) || n->block != first->block ||
+      n->loop != first->loop || ir_node(g, n->in[OFF])->group != group)
+    return false;
+  return kernel_args(c, group).n <= AMPC_MOST_DEFERRED && launch_for_library(c, group + 1, &why) &&
+         serves_next(g, group);
+}

@@ -129,6 +129,9 @@ bool tiles_read(const Graph *g, const Node *n, uint32_t input);
 /* Describes the group's kernel for a library that can compute it instead, with the same arguments.
  * Returns NULL if no library can; *why is then the reason, or NULL if the kernel has no tiles. */
 const ampc_attention *launch_for_library(Compile *c, uint32_t group, const char **why);
+/* True if only the own kernel of the next group, which a library may replace, reads what the group
+ * writes: the sums of dy y, before attention's gradients. */
+bool launch_is_deferred(Compile *c, uint32_t group);
 
 /* ---- names.c ---- */
 
@@ -155,6 +158,10 @@ typedef struct Product {
   Value a, b, bias, c; /* bias: 0 if there is none */
 } Product;
 Product product_of(Compile *c, uint32_t group);
+
+/* Elements of a parameter's place in the spaces of parameters: Note [rows behind]. */
+int64_t param_room(const Compile *c, const Parameter *p);
+
 /* The convolution of a conv group. x, w and y are those of ampc_conv; one of them is the result. */
 typedef struct Convolution {
   ampc_conv desc;

@@ -66,6 +66,53 @@ static bool is_set(const Node *n, const char *attribute)
   return attr_find(op_of(n), attribute, &i) && n->attr[i].i;
 }
 
+/* Note [rows behind]
+ * The rows of a large weight are columns of a product in forward, terms of its sums in backward,
+ * and rows of the weight's gradient. cuBLASLt is fast only if they are whole vectors of 16 bytes:
+ * Note [odd sizes] in runtime/cuda/gemm.c. So for a GPU a weight of 50,257 rows has room for
+ * 50,264, in all spaces of parameters. The rows behind are like the bytes between two parameters:
+ * they begin as 0, the optimizer's kernel passes over them, and no result depends on them. Those in
+ * GRAD stay 0, because gradient norms are sums over GRAD. */
+int64_t param_room(const Compile *c, const Parameter *p)
+{
+  enum { VECTOR = 8, LEAST = 512 };
+  int64_t elements = dims_product(p->dim, p->rank);
+  if (is_cpu_target(c) || p->buffer || p->rank != 2 || p->dim[0] < LEAST) return elements;
+  return ampc_round_up(p->dim[0], VECTOR) * p->dim[1];
+}
+
+/* Returns the [rows, columns] parameter whose value or 16-bit copy is v, or whose slot in GRAD has
+ * the place of v; NULL if there is none. */
+static const Parameter *weight_at(const Compile *c, Value v, int64_t rows, int64_t columns)
+{
+  const Graph *g = c->graph;
+  const Node *n = ir_node(g, value_root(g, v));
+  const Parameter *p = ir_parameter(g, n);
+  if (is_working_copy(g, value_root(g, v))) p = ir_parameter(g, ir_node(g, n->in[0]));
+  for (uint32_t i = 0; i < g->params.n && n->place.space == AMPC_GRAD; i++) {
+    const Parameter *slot = &g->params.at[i];
+    if (!slot->buffer && slot->offset * ir_dtype_size(c, AMPC_F32) == n->place.offset) p = slot;
+  }
+  return p && p->rank == 2 && p->dim[0] == rows && p->dim[1] == columns ? p : NULL;
+}
+
+/* Sets the rows, columns or terms for which the operands have room: gaps of A or C, and rows behind
+ * a weight. */
+static void find_room(const Compile *c, const Product *p, ampc_gemm *d)
+{
+  const Parameter *w;
+  bool gaps_a = ir_node(c->graph, p->a)->pitch, gaps_c = ir_node(c->graph, p->c)->pitch;
+  int64_t *more = d->trans_a ? &d->more_m : d->trans_b ? &d->more_n : &d->more_k;
+  if (d->trans_a)
+    w = gaps_a ? weight_at(c, p->c, d->m, d->n) : NULL;
+  else if (d->trans_b)
+    w = gaps_c && !d->has_bias ? weight_at(c, p->b, d->n, d->k) : NULL;
+  else
+    w = gaps_a ? weight_at(c, p->b, d->k, d->n) : NULL;
+  if (w && d->batch == 1 && (ampc_is_narrow(d->a_type) || d->tf32))
+    *more = param_room(c, w) / w->dim[1] - w->dim[0];
+}
+
 /* Matrices are row-major, so the leading dimension is the row length of the stored operand, or its
  * pitch. `c` is the last node of the group: a relu that ends the product, or the product itself. */
 Product product_of(Compile *c, uint32_t group)
@@ -96,6 +143,7 @@ Product product_of(Compile *c, uint32_t group)
   d->relu = op_has(ir_node(g, last), T_epilogue);
   d->tf32 = ir_is_tf32(c, n);
   d->accumulate = result_is_gradient(g, v);
+  find_room(c, &p, d);
   d->workspace = is_cpu_target(c) ? ampc_gemm_workspace_cpu(d, c->options.real64)
                                   : ampc_gemm_workspace_cuda(target_capability(c));
   return p;

@@ -12,12 +12,12 @@ bool rows_aligned(const Compile *c, ampc_dtype type, int64_t elements)
 }
 
 /* Rows of operands that are summed along their rows must have whole vectors; a gap behind each row
- * does not help. So must the rows of a result, if Note [odd columns] in runtime/cuda/gemm.c does
- * not cut them. The rows of other operands need only begin at a vector. */
+ * does not help, unless operands have room for more terms. The rows of other operands need only
+ * begin at a vector: Note [odd sizes] in runtime/cuda/gemm.c. */
 static bool rows_whole(const Compile *c, const ampc_gemm *d)
 {
   bool sums_rows = !d->trans_a || d->trans_b;
-  return !sums_rows || rows_aligned(c, d->a_type, d->k);
+  return !sums_rows || rows_aligned(c, d->a_type, d->k + d->more_k);
 }
 
 ProductLoad gemm_load(const Compile *c, const ampc_gemm *d, double bytes)
@@ -100,6 +100,12 @@ bool tile_load(Compile *c, uint32_t group, double bytes, TileLoad *out)
   out->nodes += a.p > 0;
   out->load.bytes += 2 * (double)(ampc_attention_scores(asked) + ampc_attention_kept(asked));
   return true;
+}
+
+bool load_is_spared(Compile *c, uint32_t group)
+{
+  TileLoad next;
+  return launch_is_deferred(c, group) && tile_load(c, group + 1, 0, &next) && next.library;
 }
 
 /* Returns the part of the peak that attention reaches. Flash attention reaches 50 to 73 % on an

@@ -191,6 +191,8 @@ Prediction predict_command(Compile *c, const Gpu *gpu, uint32_t group, NodeCount
   } else if (tile_load(c, group, bytes, &tiles)) {
     take_tiles_on_gpu(&p, gpu, &tiles);
     launches = tiles.nodes;
+  } else if (load_is_spared(c, group)) {
+    launches = 0;
   } else {
     p.part = part_of_kernel(g, of);
     p.us = kernel_us(g, gpu, of, bytes, (double)p.count.flops / times);

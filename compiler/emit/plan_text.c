@@ -25,7 +25,9 @@ static void put_launch(Text *out, const ampc_launch *l)
     else
       put_operand(out, l->args[i]);
   }
-  text_puts(out, l->library ? ") or the library's attention" : ")");
+  text_puts(out, l->library    ? ") or the library's attention"
+                 : l->deferred ? ") with the next kernel"
+                               : ")");
 }
 
 /* Prints for example

@@ -40,6 +40,9 @@ static const char *gemm_text(Printer *p, const ampc_gemm *d)
   field_integer(&t, "stride_a", d->stride_a);
   field_integer(&t, "stride_b", d->stride_b);
   field_integer(&t, "stride_c", d->stride_c);
+  if (d->more_m) field_integer(&t, "more_m", d->more_m);
+  if (d->more_n) field_integer(&t, "more_n", d->more_n);
+  if (d->more_k) field_integer(&t, "more_k", d->more_k);
   field_truth(&t, "trans_a", d->trans_a);
   field_truth(&t, "trans_b", d->trans_b);
   field_truth(&t, "accumulate", d->accumulate);

@@ -82,8 +82,8 @@ static void put_launch(Step *s, const ampc_command *command, const char *operand
     EMIT_WRAPPED(p, next, "AMPC_ATTENTION(rt, %s, %s, K_%s, %u, %u%s);\n", command->label,
                  product_name(p, s->products, command), kernel, l->grid, l->block, operands);
   else
-    EMIT_WRAPPED(p, next, "AMPC_LAUNCH(rt, K_%s, %u, %u%s);\n", kernel, l->grid, l->block,
-                 operands);
+    EMIT_WRAPPED(p, next, "AMPC_%s(rt, K_%s, %u, %u%s);\n", l->deferred ? "DEFER" : "LAUNCH",
+                 kernel, l->grid, l->block, operands);
 }
 
 /* Prints a command of the plan as one call in the step function, or as a loop. */

@@ -36,13 +36,14 @@ typedef struct Placement {
 
 /* Places the parameters of one group of an optimizer one after the other, from element `at` on.
  * Returns the end. `owner` is -1 for parameters that no optimizer trains. */
-static int64_t place_owned_by(Graph *g, int owner, uint32_t group, int64_t at)
+static int64_t place_owned_by(Compile *c, int owner, uint32_t group, int64_t at)
 {
+  Graph *g = c->graph;
   for (uint32_t i = 0; i < g->params.n; i++) {
     Parameter *p = &g->params.at[i];
     if (p->buffer || p->optimizer != owner || p->group != group) continue;
     p->offset = at;
-    at += ampc_round_up(dims_product(p->dim, p->rank), AMPC_PARAM_ALIGN);
+    at += ampc_round_up(param_room(c, p), AMPC_PARAM_ALIGN);
   }
   return at;
 }
@@ -56,13 +57,13 @@ static bool has_shares(const Optimizer *o)
  * the groups of an optimizer. So one kernel updates one interval of MASTER and the same interval of
  * gradients, moments and copies. The shares of an optimizer come after its own parameters. The
  * masters of shares are elsewhere. */
-static int64_t place_optimizer(Graph *g, uint32_t index, int64_t at)
+static int64_t place_optimizer(Compile *c, uint32_t index, int64_t at)
 {
-  Optimizer *o = &g->optimizers.at[index];
+  Optimizer *o = &c->graph->optimizers.at[index];
   o->first = at;
   for (uint32_t i = 0; i < o->groups.n; i++) {
     o->groups.at[i].first = at;
-    at = place_owned_by(g, (int)index, i, at);
+    at = place_owned_by(c, (int)index, i, at);
     o->groups.at[i].count = at - o->groups.at[i].first;
   }
   o->count = at - o->first;
@@ -90,20 +91,21 @@ static void find_masters(Graph *g)
  * and moments, so the spaces of gradients and moments are shorter and have the same offsets. Shares
  * have no masters of their own. Optimizers with shares come last, so that the shares of the last
  * one leave no gap in MASTER. */
-static void place_weights(Graph *g)
+static void place_weights(Compile *c)
 {
+  Graph *g = c->graph;
   int64_t at = 0, end = 0;
   for (uint32_t i = 0; i < g->optimizers.n; i++)
-    if (!has_shares(&g->optimizers.at[i])) at = end = place_optimizer(g, i, at);
+    if (!has_shares(&g->optimizers.at[i])) at = end = place_optimizer(c, i, at);
   for (uint32_t i = 0; i < g->optimizers.n; i++) {
     if (!has_shares(&g->optimizers.at[i])) continue;
     const Optimizer *o = &g->optimizers.at[i];
     end = at;
-    at = place_optimizer(g, i, at);
+    at = place_optimizer(c, i, at);
     for (uint32_t k = 0; k < o->groups.n && !o->groups.at[k].shared; k++)
       end += o->groups.at[k].count;
   }
-  place_owned_by(g, -1, 0, end);
+  place_owned_by(c, -1, 0, end);
   find_masters(g);
 }
 
@@ -111,7 +113,7 @@ static void place_weights(Graph *g)
 static void place_params(Compile *c)
 {
   Graph *g = c->graph;
-  place_weights(g);
+  place_weights(c);
   int64_t bytes = 0;
   for (uint32_t i = 0; i < g->params.n; i++) {
     Parameter *p = &g->params.at[i];

@@ -256,7 +256,7 @@ static void param_spaces(Compile *c, ampc_program *p)
   uint32_t copies = 0;
   for (uint32_t i = 0; i < p->n_params; i++) {
     const ampc_param *q = &p->params[i];
-    int64_t end = q->offset + ampc_round_up(q->elements, AMPC_PARAM_ALIGN);
+    int64_t end = q->offset + ampc_round_up(param_room(c, &g->params.at[i]), AMPC_PARAM_ALIGN);
     if (q->buffer)
       p->space_bytes[AMPC_BUFFER] = most(
           p->space_bytes[AMPC_BUFFER],

@@ -36,7 +36,8 @@ static ampc_command launch_command(Compile *c, uint32_t group, uint32_t kernel)
                                       .block = shape.block,
                                       .n_args = args.n,
                                       .args = operands,
-                                      .library = launch_for_library(c, group, &why)}};
+                                      .library = launch_for_library(c, group, &why),
+                                      .deferred = launch_is_deferred(c, group)}};
 }
 
 static ampc_command gemm_command(Compile *c, uint32_t group)

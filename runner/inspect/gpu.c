@@ -305,6 +305,11 @@ static bool weigh(Maker *m, const CommandRow *row, GpuRow *out)
   if (row->kind == COMMAND_kernel && !m->report->no_cudnn &&
       tile_load(m->in->c, row->group, bytes, &tiles) && tiles.library) {
     weigh_tiles(m, &tiles, out);
+  } else if (row->kind == COMMAND_kernel && !m->report->no_cudnn &&
+             load_is_spared(m->in->c, row->group)) {
+    out->nodes = 0;
+    out->bytes = 0;
+    out->own = "not launched: cuDNN computes it with the gradients of attention";
   } else if (row->kind == COMMAND_kernel) {
     good = weigh_kernel(m, row, 0, bytes, &out->counts, &out->cost);
     out->counted = true;

@@ -13,7 +13,7 @@ typedef struct GpuRow { /* a command: the sum of all its launches */
   double us;          /* predicted time, with graph nodes */
   double measured;    /* measured time, us; 0: unknown */
   const char *tensor; /* why a product cannot use tensor cores, or NULL */
-  const char *own;    /* why own kernels compute a convolution, or the library for tiles, or NULL */
+  const char *own;    /* why no library, which one for tiles, why no launch, or NULL */
 } GpuRow;
 
 typedef struct GpuBlock { /* sums; measured 0: some command was not measured */

@@ -176,18 +176,40 @@ static ampc_status by_library(CudaDevice *d, const ampc_gemm *g, GemmOperands at
   return AMPC_OK;
 }
 
-/* ---- odd columns ---- */
+/* ---- odd sizes ---- */
 
-/* Note [odd columns]
- * cuBLASLt has fast algorithms only for results whose rows consist of whole vectors of 16 bytes. A
+/* Note [odd sizes]
+ * cuBLASLt has fast algorithms only for matrices whose rows consist of whole vectors of 16 bytes. A
  * gap behind each row does not help: on an H200 (cuBLASLt 13.1) a product of 50,257 columns took as
  * long with rows of 50,264 elements as with rows of 50,257, eight times as long as one of 50,304
- * columns. So the last columns of a large result become a product of their own. */
+ * columns. So a product computes more if its operands have room for it:
+ *   columns   The gaps of C take what B's rows behind its last give. Nobody reads gaps.
+ *   terms     The gaps of A and the rows behind B are set to 0 first, whatever they were.
+ *   rows      The gaps of A are set to 0 first, so the rows behind C stay 0. They become NaN only
+ *             if B has a number that is not finite; then a row of C itself has NaN or infinity.
+ * The last columns of another large result become a product of their own. */
 static int64_t whole_columns(const CudaDevice *d, const ampc_gemm *g)
 {
   enum { VECTOR = 16 /* bytes */, LEAST = 512 };
   int64_t size = ampc_element_size(d->program, g->c_type), rest = g->n * size % VECTOR / size;
   return rest && g->n >= LEAST && g->ldc * size % VECTOR == 0 ? g->n - rest : g->n;
+}
+
+/* Sets to 0 what the terms or rows beyond the product's own would read of A, and of B's rows. */
+static ampc_status clear_behind(CudaDevice *d, const ampc_gemm *g, const GemmOperands *at)
+{
+  int64_t a = ampc_element_size(d->program, g->a_type), gap = (g->more_m + g->more_k) * a;
+  int64_t row = ampc_element_size(d->program, g->b_type) * g->ldb;
+  CuPointer gaps = cuda_address(at->a) + (CuPointer)((g->more_m ? g->m : g->k) * a);
+  CuPointer rows = cuda_address(at->b) + (CuPointer)(g->k * row);
+  size_t height = (size_t)(g->more_m ? g->k : g->m);
+  ampc_status status = AMPC_OK;
+  if (gap && height)
+    status =
+        CUDA(d, cuMemsetD2D8Async(gaps, (size_t)(g->lda * a), 0, (size_t)gap, height, d->stream));
+  if (!status && g->more_k)
+    status = CUDA(d, cuMemsetD8Async(rows, 0, (size_t)(g->more_k * row), d->stream));
+  return status;
 }
 
 static ampc_status multiply(CudaDevice *d, const ampc_gemm *g, const GemmOperands *at)
@@ -214,9 +236,14 @@ ampc_status cuda_gemm(Device *device, const ampc_gemm *g, const GemmOperands *at
 {
   CudaDevice *d = cuda_of(device);
   if (g->m == 0 || g->n == 0 || g->batch == 0) return AMPC_OK;
-  ampc_gemm whole = *g;
-  whole.n = whole_columns(d, g);
+  ampc_gemm all = *g;
+  all.m += g->more_m;
+  all.n += g->more_n;
+  all.k += g->more_k;
+  ampc_gemm whole = all;
+  whole.n = whole_columns(d, &all);
   ampc_status status = gpu_enter(d);
+  if (!status) status = clear_behind(d, g, at);
   if (!status) status = multiply(d, &whole, at);
-  return status || whole.n == g->n ? status : multiply_rest(d, g, *at, whole.n);
+  return status || whole.n == all.n ? status : multiply_rest(d, &all, *at, whole.n);
 }

@@ -99,6 +99,10 @@ ampc_status ampc_clear_metrics(ampc_runtime *rt, uint32_t block);
 char *const *ampc_spaces(ampc_runtime *rt);
 void ampc_do_launch(ampc_runtime *rt, uint32_t kernel, uint32_t grid, uint32_t block,
                     void *const *args, uint32_t n_args);
+/* Keeps a launch for the next ampc_do_attention, which makes it before that of its own kernel, or
+ * not at all if the library computes the attention: ampc_launch.deferred. */
+void ampc_do_defer(ampc_runtime *rt, uint32_t kernel, uint32_t grid, uint32_t block,
+                   void *const *args, uint32_t n_args);
 /* Launches the kernel, unless the device's library computes what `desc` describes. */
 void ampc_do_attention(ampc_runtime *rt, const ampc_attention *desc, uint32_t kernel, uint32_t grid,
                        uint32_t block, void *const *args, uint32_t n_args);
@@ -121,6 +125,12 @@ ampc_runtime *ampc_called(ampc_runtime *rt, const char *name); /* returns rt */
   do {                                                                                             \
     void *args_[] = {__VA_ARGS__};                                                                 \
     ampc_do_launch(rt, kernel, grid, block, args_, (uint32_t)(sizeof args_ / sizeof *args_));      \
+  } while (0)
+/* AMPC_DEFER(rt, kernel index, grid, block, arguments...) */
+#define AMPC_DEFER(rt, kernel, grid, block, ...)                                                   \
+  do {                                                                                             \
+    void *args_[] = {__VA_ARGS__};                                                                 \
+    ampc_do_defer(rt, kernel, grid, block, args_, (uint32_t)(sizeof args_ / sizeof *args_));       \
   } while (0)
 /* AMPC_ATTENTION(rt, name, description, kernel index, grid, block, arguments...) */
 #define AMPC_ATTENTION(rt, name, desc, kernel, grid, block, ...)                                   \

@@ -22,7 +22,10 @@ typedef struct ampc_launch {
                                sizes are literals in its text */
   const struct ampc_attention *library; /* NULL, or what the kernel computes: a device calls its
                                            library instead if the library can compute that */
+  bool deferred; /* the next launch has a library, and only its kernel reads what this one writes:
+                 this one is launched with that kernel or not at all */
 } ampc_launch;
+enum { AMPC_MOST_DEFERRED = 8 }; /* arguments of a deferred launch */
 
 /* C = A B (+ C) (+ bias), row-major, `batch` times with the given strides (elements).
  * A is [m, k], stored [k, m] if trans_a; B is [k, n], stored [n, k] if trans_b; C is [m, n].
@@ -30,6 +33,9 @@ typedef struct ampc_launch {
 typedef struct ampc_gemm {
   int64_t m, n, k, batch;
   int64_t lda, ldb, ldc, stride_a, stride_b, stride_c;
+  /* CUDA: rows, columns and terms of sums that the operands have room for beyond m, n and k. The
+   * device may compute them, so that sizes are whole vectors: Note [odd sizes] */
+  int64_t more_m, more_n, more_k;
   bool trans_a, trans_b;
   bool accumulate; /* beta = 1: C is read and added to; c_type is then f32 */
   bool tf32;       /* f32 operands are rounded to 10 mantissa bits first */

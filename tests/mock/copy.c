@@ -116,33 +116,48 @@ CuResult cuMemcpyDtoDAsync_v2(CuPointer to, CuPointer from, size_t bytes, CuStre
   return mock_queue(stream, &op);
 }
 
+static size_t fill_bytes(const Op *op)
+{
+  return op->as.fill.pitch * (op->as.fill.height - 1) + op->as.fill.width;
+}
+
 static CuResult run_fill(const Op *op)
 {
-  void *to = mock_device_bytes(op->as.fill.to, op->as.fill.bytes, op->label);
-  if (!to) return MOCK_ILLEGAL_ADDRESS;
-  for (size_t i = 0; i < op->as.fill.bytes; i += op->as.fill.each)
-    memcpy((char *)to + i, &op->as.fill.value, op->as.fill.each);
+  char *row = mock_device_bytes(op->as.fill.to, fill_bytes(op), op->label);
+  if (!row) return MOCK_ILLEGAL_ADDRESS;
+  for (size_t k = 0; k < op->as.fill.height; k++, row += op->as.fill.pitch)
+    for (size_t i = 0; i < op->as.fill.width; i += op->as.fill.each)
+      memcpy(row + i, &op->as.fill.value, op->as.fill.each);
   return CUDA_SUCCESS;
 }
 
-/* Fills with the low `each` bytes of the value. */
-static CuResult fill(CuPointer to, unsigned value, size_t each, size_t bytes, CuStream stream)
+/* Fills rows with the low `each` bytes of the value. */
+static CuResult fill(Op op, CuStream stream)
 {
   MOCK_ENTER(NEEDS_CONTEXT);
-  if (to % each || !mock_device_bytes(to, bytes, "fill")) return MOCK_INVALID_VALUE;
-  Op op = {.run = run_fill,
-           .label = "fill",
-           .of_step = true,
-           .as.fill = {.to = to, .bytes = bytes, .each = each, .value = value}};
+  op.run = run_fill;
+  op.label = "fill";
+  op.of_step = true;
+  if (op.as.fill.to % op.as.fill.each || !op.as.fill.height || !op.as.fill.width ||
+      (op.as.fill.height > 1 && op.as.fill.pitch < op.as.fill.width) ||
+      !mock_device_bytes(op.as.fill.to, fill_bytes(&op), "fill"))
+    return MOCK_INVALID_VALUE;
   return mock_queue(stream, &op);
 }
 
 CuResult cuMemsetD8Async(CuPointer to, unsigned char value, size_t bytes, CuStream stream)
 {
-  return fill(to, value, sizeof value, bytes, stream);
+  return fill((Op){.as.fill = {to, bytes, bytes, 1, 1, value}}, stream);
+}
+
+CuResult cuMemsetD2D8Async(CuPointer to, size_t pitch, unsigned char value, size_t width,
+                           size_t height, CuStream stream)
+{
+  return fill((Op){.as.fill = {to, pitch, width, height, 1, value}}, stream);
 }
 
 CuResult cuMemsetD32Async(CuPointer to, unsigned value, size_t n, CuStream stream)
 {
-  return fill(to, value, sizeof value, n * sizeof value, stream);
+  return fill((Op){.as.fill = {to, n * sizeof value, n * sizeof value, 1, sizeof value, value}},
+              stream);
 }

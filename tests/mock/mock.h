@@ -125,7 +125,7 @@ struct Op {
     } copy;
     struct {
       CuPointer to;
-      size_t bytes, each;
+      size_t pitch, width, height, each; /* in bytes, but height */
       unsigned value;
     } fill;
     struct {

@@ -98,6 +98,18 @@ static const char products[] =
     "  metric acc = accuracy(logits, y)\n"
     "}\n";
 
+/* Its last products compute 528 columns, terms or rows. The last weight has room behind it, so all
+ * weights are at the same places as on the CPU. */
+static const char head[] =
+    "data points(n: int) { return synthetic(n, shape=[70]), synthetic(n, shape=[], dtype=i64, "
+    "low=0, high=5) }\n"
+    "model net = Sequential(Linear(70, 64), GELU(), Linear(64, 523, bias=false), Tanh())\n"
+    "optimizer opt = SGD(net, lr=5e-2, momentum=0.9, clip_norm=0.5)\n"
+    "precision PRECISION\n"
+    "train x, y in points(640) with batch=33, drop_last=false {\n"
+    "  minimize cross_entropy(net(x), y) with opt\n"
+    "}\n";
+
 static const char images[] =
     "data points(n: int) { return synthetic(n, shape=[6, 9, 7]), synthetic(n, shape=[], dtype=i64, "
     "low=0, high=5) }\n"
@@ -438,6 +450,9 @@ int main(void)
   test_close(products, "tf32", STEPS, 1e-6, "products");
   test_close(products, "f16", STEPS, 1e-4, "products");
   test_close(products, "bf16", STEPS, 1e-3, "products");
+  test_close(head, "tf32", STEPS, 1e-6, "head");
+  test_close(head, "f16", STEPS, 1e-4, "head");
+  test_close(head, "bf16", STEPS, 1e-3, "head");
   test_close(images, "f32", STEPS, 1e-6, "images");
   test_close(images, "f16", STEPS, 1e-4, "images");
   test_close(images, "bf16", STEPS, 1e-3, "images");

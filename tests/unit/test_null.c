@@ -87,6 +87,7 @@ static void check_steps(void)
   REFUSED(ampc_set_group(NULL, true, true));
   CHECK(!ampc_called(NULL, "x"));
   ampc_do_launch(NULL, 0, 1, 1, NULL, 0);
+  ampc_do_defer(NULL, 0, 1, 1, NULL, 0);
   ampc_do_attention(NULL, NULL, 0, 1, 1, NULL, 0);
   ampc_do_gemm(NULL, NULL, NULL, NULL, NULL, NULL, NULL);
   ampc_do_conv(NULL, NULL, NULL, NULL, NULL, NULL, NULL);

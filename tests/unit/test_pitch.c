@@ -8,7 +8,7 @@ static const char job[] =
     "data points(n: int) { return synthetic(n, shape=[37]), synthetic(n, shape=[], dtype=i64, "
     "low=0, "
     "high=1001) }\n"
-    "model net = Sequential(Linear(37, 101), Tanh(), Linear(101, 1001))\n"
+    "model net = Sequential(Linear(37, 101), Tanh(), Linear(101, 1001, bias=false))\n"
     "optimizer opt = Adam(net, lr=1e-3)\n"
     "train x, y in points(64) with batch=16 { minimize cross_entropy(net(x), y) with opt }\n"
     "infer f(x: f32[4, 37]) { return net(x) }\n";
@@ -62,11 +62,35 @@ static void check_products(Compile *c, uint32_t *n_aligned)
   }
 }
 
+/* Products with a weight of 1001 rows compute 1008 rows, columns or terms, and the weight has room
+ * for them: no parameter begins before its end. */
+static void check_room(const Compile *c, bool gaps)
+{
+  const Graph *g = c->graph;
+  uint32_t more[3] = {0};
+  for (uint32_t i = 1; i < g->groups.n; i++) {
+    if (!group_by_library(g, i)) continue;
+    ampc_gemm d = product_of((Compile *)c, i).desc;
+    const int64_t size[3] = {d.m, d.n, d.k}, extra[3] = {d.more_m, d.more_n, d.more_k};
+    for (int k = 0; k < 3; k++) CHECK(!extra[k] || (size[k] == 1001 && extra[k] == 7));
+    CHECK(!d.has_bias || !d.more_n);
+    for (int k = 0; k < 3; k++) more[k] += extra[k] > 0;
+  }
+  CHECK_MSG((more[0] && more[1] && more[2]) == gaps, "%u, %u, %u", more[0], more[1], more[2]);
+  for (uint32_t i = 0; i < g->params.n; i++)
+    for (uint32_t k = 0; k < g->params.n; k++) {
+      const Parameter *p = &g->params.at[i], *next = &g->params.at[k];
+      CHECK(next->offset <= p->offset || p->offset + param_room(c, p) <= next->offset);
+      CHECK(param_room(c, p) >= (gaps && p->dim[0] == 1001 && p->rank == 2 ? 1008 * 101 : 1));
+    }
+}
+
 static void check_job(const char *target, int optimize, bool gaps)
 {
   Compile *c = compile(target, optimize);
   uint32_t aligned = 0, values = check_values(c, gaps);
   check_products(c, &aligned);
+  check_room(c, gaps);
   CHECK_MSG(gaps ? values > 5 && aligned > 3 : !values && !aligned,
             "%s -O%d: %u values, %u products", target, optimize, values, aligned);
   compile_destroy(c);
