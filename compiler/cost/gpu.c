@@ -59,15 +59,16 @@ double gpu_peak(const Gpu *g, const ProductLoad *p)
 
 /* Note [products]
  * A multiprocessor computes a tile of the result of 64 x 64 or more. If there are fewer tiles than
- * multiprocessors, k is cut into parts of at least 256. The smallest possible time is two loads
- * from DRAM, and one load from L2 for each four steps of 32 along k, because loads are issued
- * ahead.
+ * multiprocessors, k is cut into parts of at least 256. The latency is at least two loads from DRAM
+ * and one load from L2 for each 128 elements of k: loads are issued ahead, so four steps of 32 wait
+ * once.
  *
- * The parts of the peaks that are reached, and the time in which a kernel starts and ends, are
- * fitted to measurements on an H200 with cuBLASLt 13.1 and cuDNN 9.14
- * (bench/results/gpu-2026-11-26-2.md). `lead`: a tile takes as long as if k were larger by this.
- * Products whose rows are no multiple of 16 bytes reach 0.15 of that. */
-typedef struct Reached { /* tensor, dram: parts of the peaks; start: us */
+ * A product reaches a fraction of each peak, `tensor` and `dram`. `start` is the time in which a
+ * kernel begins and ends. `lead` models the first and last steps of a tile as so many further
+ * elements of k. All four are fitted to measurements on an H200 with cuBLASLt 13.1 and cuDNN 9.14
+ * (bench/results/gpu-2026-11-26-2.md). Products on tensor cores that are not `aligned`
+ * (ProductLoad) run at 0.15 of this rate. */
+typedef struct Reached { /* tensor, dram: fractions of the peaks; start: us */
   double tensor, dram, lead, start;
 } Reached;
 

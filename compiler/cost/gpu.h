@@ -40,13 +40,13 @@ typedef enum LoadKind {
   LOAD_attention
 } LoadKind;
 
-/* A matrix product of a vendor library, or what it computes as one. */
+/* A matrix product of a vendor library, or a convolution or attention as the equal product. */
 typedef struct ProductLoad {
   double m, n, k, batch;
   double bytes;
   ampc_dtype type; /* type of the operands */
   bool tf32;       /* f32 operands run on tensor cores */
-  bool aligned;    /* rows start at multiples of 16 bytes, and have such a length */
+  bool aligned;    /* rows start at multiples of 16 bytes, and k is one where it is contiguous */
   LoadKind kind;
 } ProductLoad;
 /* Returns the TFLOP/s of tensor cores, if they compute the product, or of f32 lanes. `p` NULL: no

@@ -11,9 +11,9 @@ bool rows_aligned(const Compile *c, ampc_dtype type, int64_t elements)
   return elements * ir_dtype_size(c, type) % TENSOR_ALIGNMENT == 0;
 }
 
-/* Rows of operands that are summed along their rows must have whole vectors; a gap behind each row
- * does not help, unless operands have room for more terms. The rows of other operands need only
- * begin at a vector: Note [odd sizes] in runtime/cuda/gemm.c. */
+/* If k is the contiguous axis of an operand, k elements must be a multiple of 16 bytes, or operands
+ * have room for more terms. An aligned leading dimension alone does not help. If k is the other
+ * axis, an aligned leading dimension suffices: Note [odd sizes] in runtime/cuda/gemm.c. */
 static bool rows_whole(const Compile *c, const ampc_gemm *d)
 {
   bool sums_rows = !d->trans_a || d->trans_b;

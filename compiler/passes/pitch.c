@@ -1,17 +1,18 @@
 /* Part of pass memory: gives matrices rows that begin at multiples of 16 bytes.
  *
  * Note [pitch]
- * Tensor cores load operands in units of 16 bytes, so products of other rows run several times as
- * long. A value in WORK that a product reads or writes therefore gets gaps between such rows:
- * Node.pitch is the distance of two rows, in elements. Shapes do not change. A row of 50,257
- * elements has a pitch of 50,264, in every type. On a CPU nothing gets gaps: oneDNN takes another
- * algorithm for another distance of rows, so the bits of a product would depend on fusion.
+ * Tensor cores load operands in units of 16 bytes. A product whose rows are not aligned to that
+ * takes several times as long. So a value in WORK that a product reads or writes gets gaps between
+ * such rows: Node.pitch is the distance of two rows, in elements. Shapes do not change. A row of
+ * 50,257 elements has a pitch of 50,264, in every type. On a CPU no value gets gaps: oneDNN chooses
+ * its algorithm by the leading dimension. A gap exists only if all readers allow it, so the bits of
+ * a product would depend on fusion.
  *
- * Only products, row ops and elementwise nodes may meet such a value: their operands have strides.
- * Their views must keep the rows of the value, and the user must not see it. Gaps take at most an
- * eighth of the value's bytes, or a few of them. An elementwise kernel is fastest if all its values
- * have the same gaps (Note [gaps] in walk.c). So if it meets one such value, its others get gaps,
- * too. */
+ * Only products, row ops and elementwise nodes may read or write a value with gaps: their operands
+ * have strides. Its views must keep its rows, and it must be no result of the block. Gaps take at
+ * most an eighth of the value's bytes, or FEW bytes. An elementwise kernel is fastest if all its
+ * values have the same gaps (Note [gaps] in walk.c). So if one of its values gets gaps, all that
+ * may have gaps get them. */
 #include "pitch.h"
 #include "compiler/command/walk.h"
 
@@ -19,7 +20,7 @@ typedef struct Pitches {
   Compile *c;
   Graph *g;
   bool *fits;   /* value -> may have gaps */
-  bool *wanted; /* value -> a product meets it, or an elementwise kernel that meets others */
+  bool *wanted; /* value -> a product uses it, or an elementwise kernel that uses another one */
 } Pitches;
 
 enum { STEP = 8, FEW = 65536 /* bytes */ };
@@ -59,8 +60,9 @@ static bool writes_rows(const Graph *g, const Group *p, Value v)
   return tmpl == TMPL_gemm || (tmpl == TMPL_map && ir_same_dims(n, ir_node(g, p->nodes[0])));
 }
 
-/* True if v of part p reads input k, whose bytes are those of x, row by row. A probe knows where
- * the rows of a flat view are: probes must not change the order of a product's sums. */
+/* True if v of part p reads its input k, a view of x, row by row. A probe (OP_ranges) reads x as
+ * one flat array, but its kernel computes the places from the pitch. If probes ruled out gaps, the
+ * library could choose another algorithm, and a product would have other bits with a probe. */
 static bool reads_rows(const Graph *g, const Group *p, Value v, uint32_t k, const Node *x)
 {
   const Node *n = ir_node(g, v), *shape = value_shape(g, n->in[k]);
@@ -74,9 +76,9 @@ static bool reads_rows(const Graph *g, const Group *p, Value v, uint32_t k, cons
   return reads_in_order(g, v, k) && columns_of(node_walked(g, v)) == columns_of(x);
 }
 
-/* ---- who meets a value ---- */
+/* ---- who uses a value ---- */
 
-static bool meet(Pitches *t, const Group *p)
+static bool visit_uses(Pitches *t, const Group *p)
 {
   for (uint32_t i = 0; i < p->n; i++) {
     const Node *n = ir_node(t->g, p->nodes[i]);
@@ -93,7 +95,7 @@ static bool meet(Pitches *t, const Group *p)
 }
 
 /* Results of the block and values that readers load through a move must have no gaps. */
-static void meet_views(Pitches *t)
+static void visit_views(Pitches *t)
 {
   for (uint32_t id = 1; id < t->g->nodes.n; id++) {
     const Node *n = ir_node(t->g, (Value){id});
@@ -102,8 +104,8 @@ static void meet_views(Pitches *t)
   }
 }
 
-/* Returns whether the part meets a value that fits and is `wanted`, or else is not. `add`: all that
- * fit become wanted. */
+/* True if the part reads or writes a value that may have gaps and whose `wanted` flag equals the
+ * argument. `add`: also sets the flag of all such values. */
 static bool any_wanted(Pitches *t, const Group *p, bool wanted, bool add)
 {
   bool any = false;
@@ -148,8 +150,8 @@ void pitch_rows(Compile *c, const Life *lives)
     const Node *n = ir_node(g, (Value){id});
     t.fits[id] = n->group && n->place.space == AMPC_NONE && lives[id].needed && gains(c, n);
   }
-  meet_views(&t);
-  each_part(&t, meet);
+  visit_views(&t);
+  each_part(&t, visit_uses);
   while (each_part(&t, spread)) continue;
   for (uint32_t id = 1; id < g->nodes.n; id++) {
     Node *n = ir_node(g, (Value){id});

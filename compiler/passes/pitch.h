@@ -2,6 +2,6 @@
 #pragma once
 #include "reuse.h"
 
-/* Sets Node.pitch of values whose rows begin at multiples of 16 bytes although their shape does not
- * demand it, and of their views. Values that have a place already stay as they are. */
+/* Sets Node.pitch of values whose rows get gaps, and of their views (Note [pitch]). Values that
+ * have a place already stay as they are. */
 void pitch_rows(Compile *c, const Life *lives);

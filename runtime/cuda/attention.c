@@ -71,7 +71,7 @@ typedef struct Call {
   ampc_status status;
 } Call;
 
-/* Writes the number of queries and the number of keys, once for each image. */
+/* Writes the number of queries and the number of keys, once for each sequence. */
 static ampc_status put_lengths(const Call *c, char *queries, char *keys)
 {
   size_t n = (size_t)c->part->n;
@@ -103,12 +103,12 @@ static DnnOperands operands(void *context, DnnForm form, void *room)
   return dnn_attention_operands(dnn_api_of(c->d), c->part, &at, room, &c->numbers);
 }
 
-/* Returns the operand's address for the part that begins with this image and head. */
+/* Returns the operand's address for the part that begins with this sequence and head. */
 static void *place(const ampc_attention_operand *o, void *const *args, int64_t element,
-                   int64_t image, int64_t head)
+                   int64_t sequence, int64_t head)
 {
   if (!o->argument) return NULL;
-  int64_t first = o->first + image * o->stride[0] + head * o->stride[2];
+  int64_t first = o->first + sequence * o->stride[0] + head * o->stride[2];
   return (char *)args[o->argument - 1] + element * first;
 }
 
@@ -127,7 +127,8 @@ static DnnAttentionPlaces places_of(const ampc_attention *a, void *const *args, 
                               .dv = place(&a->dv, args, e, i, h)};
 }
 
-/* Returns the mask from this image and head on. `dim`: the sizes of the tensor that is written. */
+/* Returns the mask from this sequence and head on. `dim`: the sizes of the tensor that is written.
+ */
 static KeptWalk walk_of(const ampc_attention *a, const int64_t dim[4], void *const *args, int64_t i,
                         int64_t h)
 {
@@ -139,7 +140,8 @@ static KeptWalk walk_of(const ampc_attention *a, const int64_t dim[4], void *con
   return w;
 }
 
-/* Returns the draws of a part: consecutive, as a part is heads of one image, or whole images. */
+/* Returns the draws of a part: consecutive, since a part is heads of one sequence, or whole
+ * sequences. */
 static KeptDraws draws_of(const ampc_attention *a, void *const *args, int64_t i, int64_t h)
 {
   KeptDraws draws = {.type = a->type, .p = a->p};

@@ -18,9 +18,10 @@
  * that attends to no key has result 0 and adds nothing to gradients. Causal: two indices are
  * compared, and scores of keys after the query become the lowest number. `sums` is always
  * requested: without it the graph differs, and cuDNN 9.19 does not recognize it. Operations without
- * effect, like the factor 1 of `off`, must not be omitted. Some versions read behind the last key
- * in backward, unless the graph also masks scores by the lengths of each image
- * (ampc_attention_has_lengths): then indices are compared with two tensors of lengths.
+ * effect, like the factor 1 of `off`, must not be omitted. Some versions read keys beyond the last
+ * one in backward, unless the graph has a padding mask (ampc_attention_has_lengths): two tensors
+ * with the numbers of queries and of keys of each sequence, with which indices are compared. All
+ * sequences have the same numbers here; the mask only prevents these reads.
  *
  * dq is written in the type of q. For dq in f32, the engine lets blocks of keys add to it in an
  * order that changes from run to run. For 16 bits, it writes dscores to memory, 2 bytes per score,
@@ -72,7 +73,7 @@ static DnnSizes sizes(int64_t n, int64_t heads, int64_t rows, int64_t columns)
       4, {n, heads, rows, columns}, {heads * rows * columns, rows * columns, columns, 1}};
 }
 
-/* Returns an operand's sizes [n, rows, heads, columns]; `stride`: of images, rows and heads. */
+/* Returns an operand's sizes [n, rows, heads, columns]; `stride`: of sequences, rows and heads. */
 static DnnSizes lying(const ampc_attention *a, int64_t rows, int64_t columns, const int64_t *stride)
 {
   return (DnnSizes){4, {a->n, a->heads, rows, columns}, {stride[0], stride[2], stride[1], 1}};
@@ -226,7 +227,7 @@ static DnnDescriptor masked(Build *b, DnnDescriptor scores)
   return selected(b, scores, compared(b, CUDNN_POINTWISE_CMP_GE, query, key));
 }
 
-/* Returns whether each score's index along the axis is below the length of its image. */
+/* Returns whether each score's index along the axis is below the length of its sequence. */
 static DnnDescriptor within(Build *b, DnnDescriptor scores, int64_t axis, int64_t length)
 {
   DnnSizes each = {4, {b->a->n, 1, 1, 1}, {1, 1, 1, 1}};

@@ -7,17 +7,17 @@
  * 384 MiB in backward. ENGINE_ROOM: the workspace that an engine may request in addition. */
 enum { DNN_SCORES_LIMIT = 512 * 1024 * 1024, DNN_ENGINE_ROOM = 1024 * 1024 };
 
-/* Returns the part of `a` that one call computes: all of it, or fewer images, or fewer heads of one
- * image. So the call's scratch is at most `limit` bytes: the tensors of mask and dropout, and the
- * scores that backward writes. */
+/* Returns the part of `a` that one call computes: all of it, or fewer sequences, or fewer heads of
+ * one sequence. So the call's scratch is at most `limit` bytes: the tensors of mask and dropout,
+ * and the scores that backward writes. */
 ampc_attention dnn_attention_part(const ampc_attention *a, int64_t limit);
 
 DnnProblem dnn_attention_problem(const ampc_attention *a);
 
 /* The addresses of a call's operands. `kept` and `bias` are computed from the mask and dropout if
- * there are any; `queries` and `keys` hold the lengths of each image (ampc_attention_has_lengths).
- * `dy` and the gradients are for backward only. In forward, `sums` may be NULL if they are not
- * needed. */
+ * there are any; `queries` and `keys` hold the lengths of each sequence
+ * (ampc_attention_has_lengths). `dy` and the gradients are for backward only. In forward, `sums`
+ * may be NULL if they are not needed. */
 typedef struct DnnAttentionPlaces {
   const void *q, *k, *v;
   void *y, *sums;

@@ -82,8 +82,8 @@ static ampc_status one_by_one(CudaDevice *d, const ampc_gemm *g, GemmOperands at
   return status;
 }
 
-/* Applies a relu that the library cannot compute, or computes wrongly, to a result whose rows are
- * equally far apart. */
+/* Applies a relu that the library cannot compute, or computes wrongly, to a result whose rows all
+ * have the same distance, also across the batch. */
 static ampc_status relu_afterwards(CudaDevice *d, const ampc_gemm *g, GemmOperands at,
                                    bool *out_refused)
 {

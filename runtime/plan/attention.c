@@ -81,7 +81,8 @@ static bool has_one_query(const ampc_attention *a)
 }
 
 /* Versions from LENGTHS_HELP to READS_INSIDE - 1 read outside of operands in backward if the last
- * tile of keys is not full, unless the graph has the lengths of images: cudnn-frontend 1.16. */
+ * tile of keys is not full, unless the graph has the lengths of sequences: cudnn-frontend
+ * 1.16. */
 enum { LENGTHS_HELP = 91002, READS_INSIDE = 91501 };
 
 static bool has_part_of_a_tile(const ampc_attention *a)

@@ -8,7 +8,8 @@
 const char *ampc_attention_against(const ampc_attention *a, ampc_cudnn with,
                                    char why[AMPC_WHY_ROOM]);
 
-/* Whether cuDNN of this version needs the numbers of queries and of keys of each image, as i32. */
+/* Whether cuDNN of this version needs the numbers of queries and of keys of each sequence, as i32.
+ */
 bool ampc_attention_has_lengths(const ampc_attention *a, int version);
 /* Returns the bytes of each of the two tensors; 0 if no version needs them. */
 int64_t ampc_attention_lengths(const ampc_attention *a);
