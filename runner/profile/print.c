@@ -76,8 +76,9 @@ static void say_steps(const Measured *m, Table *t)
                  : "";
   table_say(t, 2, "%s: %s on %s%s", p->source, p->precision, m->device, threads);
   if (m->plain_us > 0)
-    table_say(t, 2, "a step takes %s; %s while commands are timed (medians of %u steps each)",
-              time_text(t->arena, m->plain_us), time_text(t->arena, m->timed_us), m->steps);
+    table_say(t, 2, "a step takes %s; %s while commands are timed (medians of %u step%s each)",
+              time_text(t->arena, m->plain_us), time_text(t->arena, m->timed_us), m->steps,
+              m->steps == 1 ? "" : "s");
 }
 
 static void explain_columns(const Measured *m, Table *t)
