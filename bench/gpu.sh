@@ -4,7 +4,7 @@
 #   gpu.sh [BUILD]              measures everything that has no result yet, then prints the table
 #   gpu.sh [BUILD] report       prints the table of the existing results
 #   gpu.sh [BUILD] predict [GPU]...   predicts the steps for GPUs (h200 h100 a100), without one, and
-#                               prints the table of gpu_predicted.md; takes minutes
+#                               prints gpu_predicted.md; takes 18 minutes of processor time
 #   gpu.sh [BUILD] pack FOLDER  copies the programs and their libraries to FOLDER, for a machine on which
 #                               nothing can be built; there, run gpu.sh FOLDER
 # The script builds and installs nothing. BUILD (default: build) must contain bench_steps and amp (cmake
