@@ -114,7 +114,7 @@ def put_commands(all_of):
 def put_predictions(folder, *gpus):
     print("# Predicted steps on a GPU\n")
     print("Milliseconds of a training step, predicted by `amp inspect --gpu` with cuDNN, for the nets, batches and precisions that")
-    print("`bench/gpu.sh` measures; gpt2_dropout is gpt2 with dropout 0.1. Written by `bench/gpu.sh predict >bench/gpu_predicted.md`.")
+    print("`bench/gpu.sh` measures; gpt2_dropout is gpt2 with dropout 0.1. `bench/gpu.sh predict` writes this page.")
     print("If a measured step differs much, `amp profile job.amp` on that GPU shows the commands that differ. Measured: on an H200,")
     print("with ampc 872dfc33, before the latest changes ([how](results/gpu-2026-11-26-2.md)).\n")
     print(f"| net | precision | batch | {' | '.join(gpus)} | measured, h200 | h200 / measured |\n" + "|---" * (5 + len(gpus)) + "|")
