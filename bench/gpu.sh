@@ -3,6 +3,8 @@
 # with CUDA graphs), and compares the times of ampc's commands with the prediction of `amp inspect --gpu`.
 #   gpu.sh [BUILD]              measures everything that has no result yet, then prints the table
 #   gpu.sh [BUILD] report       prints the table of the existing results
+#   gpu.sh [BUILD] predict [GPU]...   predicts the steps for GPUs (h200 h100 a100), without one, and
+#                               prints gpu_predicted.md; takes 18 minutes of processor time
 #   gpu.sh [BUILD] pack FOLDER  copies the programs and their libraries to FOLDER, for a machine on which
 #                               nothing can be built; there, run gpu.sh FOLDER
 # The script builds and installs nothing. BUILD (default: build) must contain bench_steps and amp (cmake
@@ -23,11 +25,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=build
-[ $# -eq 0 ] || [ "$1" = report ] || [ "$1" = pack ] || { build=$1 && shift; }
+[ $# -eq 0 ] || [[ $1 =~ ^(report|predict|pack)$ ]] || { build=$1 && shift; }
 mode=${1:-run}
 results=$(realpath -m "${RESULTS:-bench/results/gpu}") device=${DEVICE:-cuda} limit=${LIMIT:-86400} each=${EACH:-110}
 warm=${WARM:-20} steps=${STEPS:-100} python=${PYTHON:-python3}
-nets="mlp fashion_mnist mnist_cnn gpt2 resnet50 vit_b_16 efficientnet_b7 bert_large unet" peers=${PEERS:-eager compile graphs}
+nets="mlp fashion_mnist mnist_cnn gpt2 gpt2_dropout resnet50 vit_b_16 efficientnet_b7 bert_large unet" peers=${PEERS:-eager compile graphs}
 pairs=${PAIRS:-$(for net in mlp fashion_mnist mnist_cnn; do for p in f32 tf32 f16 bf16; do echo "$net:$p"; done; done) gpt2:bf16 resnet50:f16 vit_b_16:f16 bert_large:f16 efficientnet_b7:f16 unet:f16}
 ours=(env) # only for bench_steps and amp: PyTorch has its own libraries
 [ ! -d "$build/lib" ] || ours=(env "LD_LIBRARY_PATH=$build/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}")
@@ -56,9 +58,10 @@ find_net() { # find_net NET: sets its job, consts (with -D), batch, steps in a g
   mlp) job=models/fashion_mnist/mlp.amp ;;
   fashion_mnist) job=models/fashion_mnist/fashion_mnist.amp ;;
   mnist_cnn) job=models/mnist_cnn/mnist_cnn.amp ;;
-  gpt2) # no dropout and one batch per step, as in gpu_peer.py
+  gpt2 | gpt2_dropout) # one batch per step and, as in gpu_peer.py, no dropout
     job=models/gpt2/gpt2.amp batch=16 group=$(((steps + 4) / 5))
     consts=(-D "DATA=$results/data/fineweb_" -D P=0 -D ACCUMULATE=1)
+    [ "$1" = gpt2 ] || consts+=(-D P=0.1)
     made tokens fineweb_val_000.bin
     ;;
   resnet50 | vit_b_16 | efficientnet_b7)
@@ -145,6 +148,17 @@ pair() { # pair NET PRECISION
   predict "$base" "$job" --set train.batch="$batch" --set precision="$2" "${consts[@]}"
 }
 
+predict_all() { # predict_all FOLDER GPU: files of predictions
+  local one net precision
+  made() { :; } # data are not read
+  for one in $pairs; do
+    net=${one%%:*} precision=${one##*:}
+    find_net "$net"
+    "${ours[@]}" "$build/amp" inspect --gpu "$2" --json --set train.batch="$batch" --set precision="$precision" "${consts[@]}" "$job" \
+      >"$1/$net-$precision.$2.json" 2>"$1/$net-$precision.$2.err" || { echo "gpu.sh: $one: $(cat "$1/$net-$precision.$2.err")" >&2 && return 1; }
+  done
+}
+
 find_data() { # Fashion-MNIST, or random data in its format
   data=$(realpath -m "${DATA:-/usr/share/datasets/fashion-mnist}")
   [ ! -e "$data/train-images-idx3-ubyte.gz" ] || return 0
@@ -166,6 +180,17 @@ find_gpu() {
 case $mode in
 pack) pack "${2:?a folder}" ;;
 report) "$python" bench/gpu_report.py "$results" ;;
+predict)
+  shift $(($# > 0))
+  [ $# -gt 0 ] || set -- h200 h100 a100
+  [ -n "${PAIRS:-}" ] || pairs+=" gpt2_dropout:bf16"
+  folder=$(mktemp -d)
+  trap 'rm -rf "$folder"' EXIT
+  find_data
+  for gpu; do predict_all "$folder" "$gpu" & done
+  for gpu; do wait -n; done
+  "$python" bench/gpu_report.py --predicted "$folder" "$@"
+  ;;
 run)
   find_gpu
   mkdir -p "$results"

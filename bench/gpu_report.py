@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""gpu_report.py FOLDER: prints the results of bench/gpu.sh as tables in Markdown."""
+"""gpu_report.py FOLDER: prints the results of bench/gpu.sh as tables in Markdown.
+gpu_report.py --predicted FOLDER GPU...: prints those of bench/gpu.sh predict."""
 import glob
 import json
 import os
@@ -12,6 +13,9 @@ NEAR = 0.4  # a prediction is near when it is within 40 %
 # The permitted difference of the first losses, relative to ampc's: the rounding of the types and, with
 # dropout, the effect of other random numbers (30 draws of each lie within 2 %).
 ROUNDED = {"f32": 1e-4, "tf32": 2e-3, "f16": 2e-3, "bf16": 2e-2}
+# Milliseconds of a step on an H200: bench/results/gpu-2026-11-26-2.md, of ampc 872dfc33.
+MEASURED = {"gpt2-bf16": 55.1, "gpt2_dropout-bf16": 74.0, "resnet50-f16": 20.2, "vit_b_16-f16": 41.1,
+            "mnist_cnn-f16": 1.63, "mlp-f16": 0.0515}
 DROPOUT, WITH_DROPOUT = 0.03, {"mlp", "fashion_mnist", "bert_large", "efficientnet_b7"}
 
 
@@ -107,7 +111,24 @@ def put_commands(all_of):
     print("\n".join(rows))
 
 
+def put_predictions(folder, *gpus):
+    print("# Predicted steps on a GPU\n")
+    print("Milliseconds of a training step, predicted by `amp inspect --gpu` with cuDNN, for the nets, batches and precisions that")
+    print("`bench/gpu.sh` measures; gpt2_dropout is gpt2 with dropout 0.1. `bench/gpu.sh predict` writes this page.")
+    print("If a measured step differs much, `amp profile job.amp` on that GPU shows the commands that differ. Measured: on an H200,")
+    print("with ampc 872dfc33, before the latest changes ([how](results/gpu-2026-11-26-2.md)).\n")
+    print(f"| net | precision | batch | {' | '.join(gpus)} | measured, h200 | h200 / measured |\n" + "|---" * (5 + len(gpus)) + "|")
+    for pair in sorted({os.path.basename(path).split(".")[0] for path in glob.glob(os.path.join(folder, "*.json"))}):
+        block = {gpu: read(os.path.join(folder, f"{pair}.{gpu}.json"))["blocks"][0] for gpu in gpus}
+        ms = {gpu: block[gpu]["us"] / 1e3 for gpu in gpus}
+        cells = [*pair.rsplit("-", 1), str(block[gpus[0]]["batch"]), *(f"{ms[gpu]:.3g}" for gpu in gpus)]
+        cells += [number(MEASURED.get(pair), "{:.3g}"), times(ms.get("h200"), MEASURED.get(pair))]
+        print("| " + " | ".join(cells) + " |")
+
+
 def main():
+    if sys.argv[1] == "--predicted":
+        return put_predictions(*sys.argv[2:])
     folder = sys.argv[1]
     pairs = sorted({found[1] for found in (re.match(rf"(\w+-\w+)\.({'|'.join(WAYS)})\.json$", os.path.basename(p))
                                            for p in glob.glob(os.path.join(glob.escape(folder), "*.json"))) if found})

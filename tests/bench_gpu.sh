@@ -25,6 +25,11 @@ ends "an unknown word" 2 'unknown word' bench/gpu.sh "$build" repotr
 ends "no results" 1 'has no results' bench/gpu.sh "$build" report
 ends "no such net" 2 'unknown net resnet' env PAIRS=resnet:f16 DEVICE=cpu bench/gpu.sh "$build"
 
+ends "a prediction for an unknown GPU" 1 'h300: expected one of' bench/gpu.sh "$build" predict h300
+if "$build/amp" inspect --gpu l4 models/fashion_mnist/mlp.amp >"$work/out" 2>&1; then # with NVRTC
+  ends "predictions" 0 '^\| mlp \| f16 \| 128 \| [0-9.]+ \| 0.0515 \| - \|' bench/gpu.sh "$build" predict l4
+fi
+
 DEVICE=cpu bench/gpu.sh "$build" >"$work/first" 2>"$work/err" || failed "a run: $(cat "$work/err")"
 grep -Eq '^\| mlp \| f16 \| [0-9.]+ \|' "$work/first" || failed "the table has no row: $(cat "$work/first")"
 for part in ampc eager compile graphs; do

@@ -59,12 +59,11 @@ static void say_block(const Measured *m, const ProfileBlock *b, Table *t)
   for (uint32_t i = b->first; i < b->first + b->n; i++) predicted += m->rows[i].predicted;
   const char *model =
       m->gpu ? arena_printf(t->arena, ", predicted %s", time_text(t->arena, predicted)) : "";
-  const char *waits = m->threads ? ""
-                                 : arena_printf(t->arena, ", waiting for the device %s",
-                                                time_text(t->arena, b->wait_us));
+  const char *waits =
+      m->threads ? "" : arena_printf(t->arena, ", waiting %s", time_text(t->arena, b->wait_us));
   table_say(t, 2, "\n%s: %s in %u commands%s", inspect_block_text(m->in, b->block),
             time_text(t->arena, b->us), b->n, model);
-  table_say(t, 2, "  mean of %lld run%s; the host: loader %s, upload %s, calls %s%s",
+  table_say(t, 4, "  mean of %lld run%s; the host: loader %s, copies %s, calls %s%s",
             (long long)b->runs, b->runs == 1 ? "" : "s", time_text(t->arena, b->load_us),
             time_text(t->arena, b->upload_us), time_text(t->arena, own > 0 ? own : 0), waits);
 }
@@ -77,21 +76,24 @@ static void say_steps(const Measured *m, Table *t)
                  : "";
   table_say(t, 2, "%s: %s on %s%s", p->source, p->precision, m->device, threads);
   if (m->plain_us > 0)
-    table_say(t, 2, "a step takes %s; %s while commands are timed (medians of %u steps each)",
-              time_text(t->arena, m->plain_us), time_text(t->arena, m->timed_us), m->steps);
+    table_say(t, 2, "a step takes %s; %s while commands are timed (medians of %u step%s each)",
+              time_text(t->arena, m->plain_us), time_text(t->arena, m->timed_us), m->steps,
+              m->steps == 1 ? "" : "s");
 }
 
 static void explain_columns(const Measured *m, Table *t)
 {
-  const char *idle = m->threads ? "; idle: mean time in which a thread does not compute" : "";
-  if (m->gpu)
-    table_say(
-        t, 0,
-        "\ntime: measured%s. predicted: as by ampc --explain; limit: the time for the operands "
-        "in memory, each once, or for the FLOPs at the peak rate, whichever is longer, on %s",
-        idle, m->gpu->model);
-  else
-    table_say(t, 0, "\ntime: measured%s. No prediction: amp has no figures of this GPU", idle);
+  table_say(t, 2, "\ntime: measured, the mean of the runs");
+  if (m->gpu) {
+    table_say(t, 2, "predicted: as by ampc --explain, for a machine that does nothing else");
+    table_say(t, 2,
+              "limit: the time for the operands in memory, each once, or for the FLOPs at the peak "
+              "rate, whichever is longer, on %s",
+              m->gpu->model);
+  } else {
+    table_say(t, 2, "predicted: nothing, because amp has no figures of this GPU");
+  }
+  if (m->threads) table_say(t, 2, "idle: the mean time in which a thread does not compute");
 }
 
 void profile_print(const Measured *m)
@@ -100,7 +102,7 @@ void profile_print(const Measured *m)
   TableView view = m->in->c->options.view;
   if (!view.top) view.top = view.wide ? UINT32_MAX : USUAL_ROWS; /* --top sorts the rows */
   table_open(&t, m->in->c->arena, NULL, &view,
-             "command:key<24|line:number!4|kind:!5|types:!8|shape:!9|commands:count!6|time:time~|"
+             "command:key<28|line:number!4|kind:!5|types:!8|shape:!9|commands:count!6|time:time~|"
              "of step:share~|predicted:time!1|limit:time!3|limited by:!7|idle:time~!2");
   say_steps(m, &t);
   for (const ProfileBlock *b = m->blocks; b < m->blocks + m->n_blocks; b++) {

@@ -5,7 +5,8 @@
 #include <string.h>
 #include "profile.h"
 
-enum { TRACK_LOOP = 1, TRACK_WORKERS = 2, TRACK_STREAM = 1000 };
+/* The numbers of tracks, which Perfetto shows behind their names: worker 2 is the second thread. */
+enum { TRACK_LOOP = 1, TRACK_STREAM = 2 };
 
 typedef struct Trace {
   const Measured *m;
@@ -80,14 +81,13 @@ static void add_threads(const Trace *t)
   const TimeSpans *all = &m->profile->commands;
   for (uint32_t thread = 0; thread < m->threads; thread++) {
     const TimeSpans *own = &m->profile->thread[thread];
-    if (thread && own->n)
-      name_track(t, TRACK_WORKERS + (int)thread,
-                 arena_printf(m->in->c->arena, "thread %u", thread));
+    int track = TRACK_LOOP + (int)thread;
+    if (thread && own->n) name_track(t, track, "worker");
     for (size_t i = 0, k = 0; i < own->n; i++) {
       while (k + 1 < all->n && all->at[k].end < own->at[i].end) k++;
       const ProfileRow *r = m->row_of[all->at[k].which];
-      add_event(t, thread ? TRACK_WORKERS + (int)thread : TRACK_LOOP, thread ? r->kind : "wait",
-                thread ? r->row->name : "wait for threads", own->at[i].begin, own->at[i].end, NULL);
+      add_event(t, track, thread ? r->kind : "wait", thread ? r->row->name : "wait for workers",
+                own->at[i].begin, own->at[i].end, NULL);
     }
   }
 }
@@ -100,9 +100,13 @@ static void add_host(const Trace *t)
                                       [TIME_wait] = "wait for the device"};
   const Measured *m = t->m;
   const TimeSpans *host = &m->profile->host;
-  for (size_t i = 0; i < host->n; i++)
-    add_event(t, TRACK_LOOP, "loop", names[host->at[i].kind], host->at[i].begin, host->at[i].end,
+  const ampc_block *blocks = m->in->c->program->blocks;
+  for (size_t i = 0; i < host->n; i++) {
+    const TimeSpan *s = &host->at[i];
+    bool eval = s->kind == TIME_step && blocks[s->which / AMPC_MAX_VARIANTS].kind == AMPC_EVAL;
+    add_event(t, TRACK_LOOP, "loop", eval ? "evaluate a batch" : names[s->kind], s->begin, s->end,
               NULL);
+  }
   for (uint32_t i = 0; i < m->n_plain; i++)
     add_event(t, TRACK_LOOP, "loop", "a step that is not timed", m->plain[i].begin, m->plain[i].end,
               NULL);

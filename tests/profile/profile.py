@@ -106,7 +106,9 @@ def check_trace(path, profile):
             if c["line"]:
                 check(found[0]["args"]["line"] == f"{c['file']}:{c['line']}", f"trace: the line of {c['name']}")
     loop = [e["name"] for e in tracks[1]]
-    for name, n in (("step", sum(b["runs"] for b in profile["blocks"])), ("a step that is not timed", STEPS)):
+    trained = sum(b["runs"] for b in profile["blocks"] if b["train"])
+    evaluated = sum(b["runs"] for b in profile["blocks"] if not b["train"])
+    for name, n in (("step", trained), ("evaluate a batch", evaluated), ("a step that is not timed", STEPS)):
         check(loop.count(name) == n, f"trace: {name}: {loop.count(name)} of {n}")
     check(("wait for the device" in loop) == (profile["threads"] == 0), "trace: waits for the device")
     check({"blocks.0.fc", "rnn", "head", "opt"} <= {e["name"] for e in events if e.get("cat") == "layer"}, "trace: layers")

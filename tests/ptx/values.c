@@ -12,7 +12,6 @@
 #define NONE      0
 #define QUIET_F32 0x7fffffffu
 #define QUIET_F64 0x7fffffffffffffffu
-#define SMALLEST  0x1p-126f
 
 static bool is_real(PtxType t)
 {
@@ -299,10 +298,13 @@ static void compute(const PtxCode *i, const uint64_t *const in[], PtxRow out)
   }
 }
 
-/* .ftz: numbers below the smallest normal one become 0. */
-static void flush(PtxRow x)
+/* .ftz: numbers below the smallest normal one become 0. In f64 it occurs only with .approx, which
+ * has no lower half of the bits (rcp.approx.ftz.f64). Integers stay. */
+static void flush(PtxType t, PtxRow x)
 {
-  EACH_LANE if (fabsf(f32_of(x[lane])) < SMALLEST) x[lane] &= 0x80000000;
+  if (t == PTX_f32) EACH_LANE if (fabsf(f32_of(x[lane])) < 0x1p-126f) x[lane] &= 1u << 31;
+  if (t == PTX_f64)
+    EACH_LANE x[lane] &= fabs(f64_of(x[lane])) < 0x1p-1022 ? 1ull << 63 : ~0ull << 32;
 }
 
 void ptx_compute(const PtxCode *i, const uint64_t *const in[], PtxRow out)
@@ -311,7 +313,7 @@ void ptx_compute(const PtxCode *i, const uint64_t *const in[], PtxRow out)
   const uint64_t *const first[] = {flushed, in[1], in[2], in[3]};
   if (i->flush) {
     memcpy(flushed, in[0], sizeof flushed);
-    flush(flushed);
+    flush((PtxType)i->from, flushed);
     in = first;
   }
   if (i->op == PTX_OP_mov || i->op == PTX_OP_cvta)
@@ -324,5 +326,5 @@ void ptx_compute(const PtxCode *i, const uint64_t *const in[], PtxRow out)
     convert(i, in, out);
   else
     compute(i, in, out);
-  if (i->flush) flush(out);
+  if (i->flush) flush((PtxType)i->type, out);
 }

@@ -15,7 +15,7 @@ typedef struct Comparison {
   double terms;          /* reads per written number */
   uintptr_t skip;        /* the scratch memory of an op that the job declares */
   size_t skip_size;
-  bool waited; /* threads synchronized, so sums may have another order */
+  bool waited; /* threads synchronized, so sums may have another order; or functions differ */
 } Comparison;
 
 /* Compares `want`, words of the CPU text, with `got`, words of the CUDA text, which are still in
