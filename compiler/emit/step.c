@@ -82,7 +82,7 @@ static void put_launch(Step *s, const ampc_command *command, const char *operand
     EMIT_WRAPPED(p, next, "AMPC_ATTENTION(rt, %s, %s, K_%s, %u, %u%s);\n", command->label,
                  product_name(p, s->products, command), kernel, l->grid, l->block, operands);
   else
-    EMIT_WRAPPED(p, next, "AMPC_%s(rt, K_%s, %u, %u%s);\n", l->deferred ? "DEFER" : "LAUNCH",
+    EMIT_WRAPPED(p, next, "%s(rt, K_%s, %u, %u%s);\n", l->deferred ? "AMPC_DEFER" : "AMPC_LAUNCH",
                  kernel, l->grid, l->block, operands);
 }
 
