@@ -70,9 +70,9 @@ static bool is_set(const Node *n, const char *attribute)
  * The rows of a large weight are columns of a product in forward, terms of its sums in backward,
  * and rows of the weight's gradient. cuBLASLt is fast only if they are whole vectors of 16 bytes:
  * Note [odd sizes] in runtime/cuda/gemm.c. So for a GPU a weight of 50,257 rows has room for
- * 50,264, in all spaces of parameters. The rows behind are like the bytes between two parameters:
- * they begin as 0, the optimizer's kernel passes over them, and no result depends on them. Those in
- * GRAD stay 0, because gradient norms are sums over GRAD. */
+ * 50,264, in all spaces of parameters. The rows behind begin as 0. Most optimizers update them with
+ * the other rows, and no result depends on them. In GRAD they are 0 after each command, because
+ * gradient norms are sums over GRAD. */
 int64_t param_room(const Compile *c, const Parameter *p)
 {
   enum { VECTOR = 8, LEAST = 512 };

@@ -185,8 +185,7 @@ static ampc_status by_library(CudaDevice *d, const ampc_gemm *g, GemmOperands at
  * columns. So a product computes more if its operands have room for it:
  *   columns   The gaps of C take what B's rows behind its last give. Nobody reads gaps.
  *   terms     The gaps of A and the rows behind B are set to 0 first, whatever they were.
- *   rows      The gaps of A are set to 0 first, so the rows behind C stay 0. They become NaN only
- *             if B has a number that is not finite; then a row of C itself has NaN or infinity.
+ *   rows      The rows behind C take what the gaps of A give, and are set to 0 afterwards.
  * The last columns of another large result become a product of their own. */
 static int64_t whole_columns(const CudaDevice *d, const ampc_gemm *g)
 {
@@ -195,21 +194,27 @@ static int64_t whole_columns(const CudaDevice *d, const ampc_gemm *g)
   return rest && g->n >= LEAST && g->ldc * size % VECTOR == 0 ? g->n - rest : g->n;
 }
 
-/* Sets to 0 what the terms or rows beyond the product's own would read of A, and of B's rows. */
-static ampc_status clear_behind(CudaDevice *d, const ampc_gemm *g, const GemmOperands *at)
+/* Sets to 0 the gaps of A and the rows behind B, which further terms read. */
+static ampc_status clear_terms(CudaDevice *d, const ampc_gemm *g, const GemmOperands *at)
 {
-  int64_t a = ampc_element_size(d->program, g->a_type), gap = (g->more_m + g->more_k) * a;
+  int64_t a = ampc_element_size(d->program, g->a_type);
   int64_t row = ampc_element_size(d->program, g->b_type) * g->ldb;
-  CuPointer gaps = cuda_address(at->a) + (CuPointer)((g->more_m ? g->m : g->k) * a);
+  CuPointer gaps = cuda_address(at->a) + (CuPointer)(g->k * a);
   CuPointer rows = cuda_address(at->b) + (CuPointer)(g->k * row);
-  size_t height = (size_t)(g->more_m ? g->k : g->m);
-  ampc_status status = AMPC_OK;
-  if (gap && height)
-    status =
-        CUDA(d, cuMemsetD2D8Async(gaps, (size_t)(g->lda * a), 0, (size_t)gap, height, d->stream));
-  if (!status && g->more_k)
-    status = CUDA(d, cuMemsetD8Async(rows, 0, (size_t)(g->more_k * row), d->stream));
-  return status;
+  if (!g->more_k) return AMPC_OK;
+  ampc_status status = CUDA(d, cuMemsetD2D8Async(gaps, (size_t)(g->lda * a), 0,
+                                                 (size_t)(g->more_k * a), (size_t)g->m, d->stream));
+  if (status) return status;
+  return CUDA(d, cuMemsetD8Async(rows, 0, (size_t)(g->more_k * row), d->stream));
+}
+
+/* Sets to 0 the rows behind C. */
+static ampc_status clear_rows(CudaDevice *d, const ampc_gemm *g, const GemmOperands *at)
+{
+  int64_t row = ampc_element_size(d->program, g->c_type) * g->ldc;
+  CuPointer rows = cuda_address(at->c) + (CuPointer)(g->m * row);
+  if (!g->more_m) return AMPC_OK;
+  return CUDA(d, cuMemsetD8Async(rows, 0, (size_t)(g->more_m * row), d->stream));
 }
 
 static ampc_status multiply(CudaDevice *d, const ampc_gemm *g, const GemmOperands *at)
@@ -243,7 +248,8 @@ ampc_status cuda_gemm(Device *device, const ampc_gemm *g, const GemmOperands *at
   ampc_gemm whole = all;
   whole.n = whole_columns(d, &all);
   ampc_status status = gpu_enter(d);
-  if (!status) status = clear_behind(d, g, at);
+  if (!status) status = clear_terms(d, g, at);
   if (!status) status = multiply(d, &whole, at);
-  return status || whole.n == all.n ? status : multiply_rest(d, &all, *at, whole.n);
+  if (!status && whole.n < all.n) status = multiply_rest(d, &all, *at, whole.n);
+  return status ? status : clear_rows(d, g, at);
 }

@@ -133,7 +133,7 @@ static int more_terms_of_tf32(void)
   return terms_of(AMPC_F32);
 }
 
-/* As the gradient of a weight: A has gaps, and C has rows behind that stay 0. */
+/* As the gradient of a weight: A has gaps, and C has rows behind, which are 0 afterwards. */
 static int more_rows(void)
 {
   ampc_gemm g = product(AMPC_BF16, AMPC_F32);
