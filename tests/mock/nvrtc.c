@@ -129,15 +129,18 @@ static const char only_cuda[] =
     "#define LEAVE_FROM_BLOCK(k) \\\n"
     "  if (block_index >= (k)) return\n";
 
-/* The macros of templates/tiles_cuda.cuh for a block of one thread. tiles_cpu.h counts in vectors
- * and cannot replace it, because tiles have the sizes that suit a GPU. */
+/* The macros of templates/tiles_cuda.cuh for a block of one thread: first the one that a kernel
+ * without tiles may use, too. tiles_cpu.h counts in vectors and cannot replace it, because tiles
+ * have the sizes that suit a GPU. */
+static const char one_thread_room[] =
+    "\n#undef BLOCK_ROOM\n"
+    "#define BLOCK_ROOM(T, name, n) T name[n] __attribute__((aligned(64)))\n";
 static const char one_thread_tiles[] =
-    "\n#define UNUSED __attribute__((unused))\n#undef BLOCK_LOOP\n#undef BLOCK_ROOM\n#undef "
-    "BLOCK_EACH\n#undef BLOCK_CELLS\n"
+    "#define UNUSED __attribute__((unused))\n#undef BLOCK_LOOP\n#undef BLOCK_EACH\n#undef "
+    "BLOCK_CELLS\n"
     "#undef TILE_SUMS\n#undef TILE_CLEAR\n#undef TILE_EACH\n"
     "#define BLOCK_LOOP(T, unit, n) for (T unit = (T)block_index; unit < (n); unit += "
     "block_count)\n"
-    "#define BLOCK_ROOM(T, name, n) T name[n] __attribute__((aligned(64)))\n"
     "#define BLOCK_EACH(i, n) for (int i = 0; i < (n); i++)\n"
     "#define BLOCK_CELLS(row, c, rows, columns) \\\n"
     "  for (int row = 0; row < (rows); row++) for (int c = 0; c < (columns); c++)\n"
@@ -174,17 +177,18 @@ static const char one_thread_tiles[] =
     "#define tile_most all_lanes_most\n"
     "#define tile_add all_lanes_add\n";
 
-/* Writes the text after the prelude. one_thread_tiles follow the text's own macros. */
+/* Writes the text after the prelude. The macros for one thread follow the text's own. */
 static void put_rest(FILE *out, const char *text)
 {
   const char *kernels = strstr(text, "\n__global__ void ");
-  if (!kernels || !strstr(text, "#define BLOCK_LOOP(")) {
+  if (!kernels || !strstr(text, "#define BLOCK_ROOM(")) {
     fputs(text, out);
     return;
   }
   fputs("static const struct { unsigned x; } threadIdx;\n", out);
   fwrite(text, 1, (size_t)(kernels - text), out);
-  fputs(one_thread_tiles, out);
+  fputs(one_thread_room, out);
+  if (strstr(text, "#define BLOCK_LOOP(")) fputs(one_thread_tiles, out);
   fputs(kernels, out);
 }
 
