@@ -20,8 +20,7 @@ static void report_trouble(Compile *c, const char *trouble)
 
 /* Compiles for `arch`; `report` may be NULL. compiler/nvrtc allocates the image, the report and the
  * message with malloc; this function frees them. */
-static bool compile_kernels(Compile *c, const Text *kernels, const char *arch, Text *report,
-                            Text *out)
+bool emit_report(Compile *c, const Text *kernels, const char *arch, Text *report, Text *out)
 {
   const NvrtcApi *nvrtc;
   char why[AMPC_WHY_ROOM];
@@ -48,12 +47,7 @@ bool emit_nvrtc(Compile *c, const Text *kernels, const char *arch, NvrtcKind kin
 {
   if (kind == NVRTC_ptx) /* PTX is for a virtual architecture */
     arch = arena_printf(c->arena, "compute_%s", arch + strlen("sm_"));
-  return compile_kernels(c, kernels, arch, NULL, out);
-}
-
-bool emit_report(Compile *c, const Text *kernels, const char *arch, Text *report, Text *ptx)
-{
-  return compile_kernels(c, kernels, arch, report, ptx);
+  return emit_report(c, kernels, arch, NULL, out);
 }
 
 static bool emit_compiled(Compile *c, NvrtcKind kind, Text *out)
