@@ -43,8 +43,8 @@ static int64_t known_bytes(const ampc_program *p, const ampc_command *k)
     return k->as.copy.bytes;
   case AMPC_FILL:
     return k->as.fill.bytes;
-  case AMPC_ALL_REDUCE:
-    return k->as.all_reduce.count * ampc_element_size(p, k->as.all_reduce.type);
+  case AMPC_EXCHANGE:
+    return k->as.exchange.desc.count * ampc_element_size(p, k->as.exchange.desc.type);
   default:
     return 0;
   }
@@ -230,8 +230,9 @@ static void run_command(ampc_runtime *rt, const BoundCommand *b, int64_t t)
   case AMPC_FILL:
     ampc_do_fill(rt, at[0], k->as.fill.value, k->as.fill.bytes);
     break;
-  case AMPC_ALL_REDUCE:
-    ampc_do_all_reduce(rt, at[0], k->as.all_reduce.type, k->as.all_reduce.count);
+  case AMPC_EXCHANGE:
+    ampc_do_exchange(rt, k->as.exchange.desc.kind, k->as.exchange.desc.type,
+                     k->as.exchange.desc.count, k->as.exchange.desc.closing, at[0]);
     break;
   case AMPC_REPEAT:
     for (int64_t i = 0; i < k->as.repeat.count; i++) run_list(rt, b + 1, b->body, i);

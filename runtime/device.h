@@ -3,7 +3,7 @@
  * ampc_create picks the function that opens a device; everything else is called through this table.
  * Pointers from `alloc` are device addresses: only the device dereferences them, unless host_memory
  * says that they are plain memory. Calls of one device come from one thread at a time and take
- * effect in order. launch, gemm, conv, copy, fill and all_reduce may return before they are
+ * effect in order. launch, gemm, conv, copy, fill, add, swap and gather may return before they are
  * done. */
 #pragma once
 #include "ampc_rt.h"
@@ -48,8 +48,16 @@ typedef struct DeviceOps {
   ampc_status (*launch_by_library)(Device *d, const ampc_attention *a, void *const *args,
                                    bool *out_done);
   ampc_status (*prepare_launch)(Device *d, const ampc_attention *a); /* see prepare_conv */
-  /* Sums over all devices of the world, in place on each. With one device it does nothing. */
-  ampc_status (*all_reduce)(Device *d, void *at, ampc_dtype type, int64_t count);
+  /* What exchanges consist of: ranks/exchange.h. `add`: adds n pieces of `count` f32 numbers in one
+   * tree that depends on n alone: pieces 0 and 1, 2 and 3, .., then these sums, and so on. Piece i
+   * begins i * apart bytes after `from`; `to` may be one of the pieces. `swap` and `gather` are ranks_swap and ranks_gather for device memory.
+   * Between aside(true) and aside(false) the calls above and copies may run beside the calls that
+   * follow, until `join`; both pointers are NULL if the device does one call after the other. */
+  ampc_status (*add)(Device *d, void *to, const void *from, int64_t apart, uint32_t n, int64_t count);
+  ampc_status (*swap)(Device *d, const void *out, void *in, int64_t bytes);
+  ampc_status (*gather)(Device *d, void *all, int64_t bytes);
+  ampc_status (*aside)(Device *d, bool begins);
+  ampc_status (*join)(Device *d);
   /* Does now what the first `conv` or `gemm` with this description would do once, such as choosing
    * an algorithm. Allocates little memory. */
   ampc_status (*prepare_conv)(Device *d, const ampc_conv *c);
@@ -87,6 +95,7 @@ struct Device { /* the first member of each device's own struct */
   char name[128];          /* "cpu", "cuda:0 NVIDIA H200" */
   bool host_memory;        /* the host can read a space directly */
   int inputs;              /* halves of INPUT: 1 or 2 */
+  struct Ranks *ranks;     /* NULL: no other process trains with this one */
   struct Profile *profile; /* NULL, or where times of commands are kept: profile.h */
   int64_t waits;           /* how often the host blocked until all calls of the device were done */
 };
@@ -105,8 +114,6 @@ bool device_read(const char *text, DeviceWish *out);
 int64_t device_input_step(const ampc_program *p);
 /* turn_input for a device that has one INPUT: always half 0. */
 ampc_status device_one_input(Device *d, int *out_half);
-/* all_reduce for a device that is the only one of its world: does nothing. */
-ampc_status device_alone_all_reduce(Device *d, void *at, ampc_dtype type, int64_t count);
 /* rehearse for a device that records nothing: does nothing. */
 ampc_status device_no_rehearsal(Device *d, uint32_t key, void *state,
                                 ampc_status (*body)(void *context), void *context);

@@ -44,9 +44,6 @@ static ampc_status open_spaces(ampc_runtime *rt)
 /* Refuses a program that would let later calls write out of bounds. The device checks images. */
 static ampc_status check_program(const ampc_program *p)
 {
-  if (p->world > 1)
-    return ampc_fail(AMPC_RUN_FAILED, "%s is for %u devices at once; this build runs one device",
-                     p->source, p->world);
   int64_t need = runtime_setting_place(p, p->n_settings).offset;
   if (p->space_bytes[AMPC_STATE] < need)
     return ampc_fail(AMPC_RUN_FAILED, "broken plan: STATE has %lld bytes, needs %lld",
@@ -266,12 +263,6 @@ ampc_status device_one_input(Device *d, int *out_half)
 {
   (void)d;
   *out_half = 0;
-  return AMPC_OK;
-}
-
-ampc_status device_alone_all_reduce(Device *d, void *at, ampc_dtype type, int64_t count)
-{
-  (void)d, (void)at, (void)type, (void)count;
   return AMPC_OK;
 }
 
@@ -517,10 +508,12 @@ void ampc_do_fill(ampc_runtime *rt, void *to, uint8_t value, int64_t bytes)
   keep_failure(rt, rt->device->ops->fill(rt->device, to, value, bytes));
 }
 
-void ampc_do_all_reduce(ampc_runtime *rt, void *at, ampc_dtype type, int64_t count)
+void ampc_do_exchange(ampc_runtime *rt, ampc_exchange_kind kind, ampc_dtype type, int64_t count,
+                      bool closing, void *at)
 {
-  if (is_idle(rt)) return;
-  keep_failure(rt, rt->device->ops->all_reduce(rt->device, at, type, count));
+  const ampc_exchange x = {kind, type, count, closing};
+  if (is_idle(rt) || (closing && !rt->closes)) return;
+  (void)x, (void)at;
 }
 
 /* ---- reading and writing ---- */

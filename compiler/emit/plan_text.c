@@ -133,6 +133,17 @@ static void put_conv(Text *out, const ampc_command *command)
   put_operand(out, command->as.conv.workspace);
 }
 
+/* Prints " f32[4096] = slices of the sum over 4 members, in the last body". */
+static void put_exchange(Text *out, const ampc_exchange *x)
+{
+  static const char *const what[] = {[AMPC_SUM] = "sum over all members",
+                                     [AMPC_SLICE] = "each member's slice of the sum",
+                                     [AMPC_JOIN] = "waits for all slices",
+                                     [AMPC_GATHER] = "all members' slices"};
+  if (x->count) text_printf(out, " %s[%lld] = ", ir_dtype_name(x->type), (long long)x->count);
+  text_printf(out, "%s%s", what[x->kind], x->closing ? ", in a step's last body" : "");
+}
+
 static void put_commands(Text *out, const ampc_command *commands, uint32_t n, int indent);
 
 static void put_command(Text *out, const ampc_command *command, int indent)
@@ -159,10 +170,9 @@ static void put_command(Text *out, const ampc_command *command, int indent)
     text_printf(out, " = byte %u, %lld bytes", command->as.fill.value,
                 (long long)command->as.fill.bytes);
     break;
-  case AMPC_ALL_REDUCE:
-    put_operand(out, command->as.all_reduce.at);
-    text_printf(out, " %s[%lld] = sum over all devices", ir_dtype_name(command->as.all_reduce.type),
-                (long long)command->as.all_reduce.count);
+  case AMPC_EXCHANGE:
+    if (command->as.exchange.desc.count) put_operand(out, command->as.exchange.at);
+    put_exchange(out, &command->as.exchange.desc);
     break;
   case AMPC_REPEAT:
     text_printf(out, "%lld times, t = 0 ..", (long long)command->as.repeat.count);

@@ -86,6 +86,17 @@ static void put_launch(Step *s, const ampc_command *command, const char *operand
                  kernel, l->grid, l->block, operands);
 }
 
+static void put_exchange(Step *s, const ampc_exchange *x, const char *operands)
+{
+  static const char *const kinds[] = {[AMPC_SUM] = "AMPC_SUM",
+                                      [AMPC_SLICE] = "AMPC_SLICE",
+                                      [AMPC_JOIN] = "AMPC_JOIN",
+                                      [AMPC_GATHER] = "AMPC_GATHER"};
+  EMIT_WRAPPED(s->p, next, "ampc_do_exchange(rt, %s, %s, %lld, %s%s);\n", kinds[x->kind],
+               ampc_type_of(x->type)->constant, (long long)x->count,
+               x->closing ? "true" : "false", operands);
+}
+
 /* Prints a command of the plan as one call in the step function, or as a loop. */
 static void put_command(Step *s, const ampc_command *command, uint32_t depth)
 {
@@ -111,10 +122,8 @@ static void put_command(Step *s, const ampc_command *command, uint32_t depth)
     EMIT_WRAPPED(p, next, "ampc_do_fill(rt%s, %u, %lld);\n", operands, command->as.fill.value,
                  (long long)command->as.fill.bytes);
     break;
-  case AMPC_ALL_REDUCE:
-    EMIT_WRAPPED(p, next, "ampc_do_all_reduce(rt%s, %s, %lld);\n", operands,
-                 ampc_type_of(command->as.all_reduce.type)->constant,
-                 (long long)command->as.all_reduce.count);
+  case AMPC_EXCHANGE:
+    put_exchange(s, &command->as.exchange.desc, operands);
     break;
   case AMPC_REPEAT:
     put_repeat(s, command, depth + 1);

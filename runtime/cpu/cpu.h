@@ -25,3 +25,9 @@ ampc_status cpu_conv_prepare(ConvCache *cache, const ampc_conv *d);
 /* Sets *out to the name of the code that computes the convolution on this machine: the library's
  * name, "loops" or "product". The name is valid as long as the cache. */
 ampc_status cpu_conv_implementation(ConvCache *cache, const ampc_conv *d, const char **out);
+
+/* Add and move what members exchange: DeviceOps. */
+ampc_status cpu_add(Pool *pool, void *to, const void *from, int64_t apart, uint32_t n,
+                    int64_t count);
+ampc_status cpu_swap(Device *d, const void *out, void *in, int64_t bytes);
+ampc_status cpu_gather(Device *d, void *all, int64_t bytes);

@@ -96,6 +96,12 @@ static ampc_status cpu_do_conv(Device *d, const ampc_conv *c, const ConvOperands
   return cpu_conv(cpu_of(d)->convolutions, c, at);
 }
 
+static ampc_status cpu_do_add(Device *d, void *to, const void *from, int64_t apart, uint32_t n,
+                              int64_t count)
+{
+  return cpu_add(cpu_of(d)->pool, to, from, apart, n, count);
+}
+
 static ampc_status cpu_prepare_conv(Device *d, const ampc_conv *c)
 {
   return cpu_conv_prepare(cpu_of(d)->convolutions, c);
@@ -183,7 +189,9 @@ static const DeviceOps cpu_ops = {
     .launch = cpu_launch,
     .gemm = cpu_do_gemm,
     .conv = cpu_do_conv,
-    .all_reduce = device_alone_all_reduce,
+    .add = cpu_do_add,
+    .swap = cpu_swap,
+    .gather = cpu_gather,
     .prepare_conv = cpu_prepare_conv,
     .prepare_gemm = cpu_prepare_gemm,
     .conv_implementation = cpu_tell_implementation,

@@ -92,7 +92,6 @@ static const DeviceOps cuda_ops = {
     .gemm = cuda_gemm,
     .conv = cuda_conv,
     .launch_by_library = cuda_launch_by_library,
-    .all_reduce = device_alone_all_reduce,
     .prepare_conv = cuda_prepare_conv,
     .prepare_launch = cuda_prepare_launch,
     .prepare_gemm = cuda_prepare_gemm,

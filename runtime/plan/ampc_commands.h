@@ -115,8 +115,30 @@ typedef enum ampc_command_kind {
   AMPC_FILL,
   AMPC_REPEAT,    /* a list of commands, `count` times in a row; operands without a stride carry
                      state from one iteration to the next */
-  AMPC_ALL_REDUCE /* the sum over all devices of the program's world, in place on each */
+  AMPC_EXCHANGE   /* see ampc_exchange */
 } ampc_command_kind;
+
+/* What the members of a program exchange (ampc_program.members). The range is `count` elements of
+ * `type`. SLICE and GATHER divide it into one slice for each member, of equal sizes. Numbers are
+ * added in one tree, which depends on the number of members alone; the type is then f32.
+ *   SUM      each member gets the sum of all ranges
+ *   SLICE    member v gets the sum of all slices v; the other slices of its range become 0. The
+ *            exchange runs beside the commands that follow, up to the next JOIN
+ *   JOIN     waits for all SLICEs; has no range
+ *   GATHER   slice v, as member v has it, goes to all members */
+enum { AMPC_MOST_MEMBERS = 4096 };
+typedef enum ampc_exchange_kind {
+  AMPC_SUM,
+  AMPC_SLICE,
+  AMPC_JOIN,
+  AMPC_GATHER
+} ampc_exchange_kind;
+typedef struct ampc_exchange {
+  ampc_exchange_kind kind;
+  ampc_dtype type;
+  int64_t count;
+  bool closing; /* only in the last body of a step */
+} ampc_exchange;
 
 typedef struct ampc_command {
   ampc_command_kind kind;
@@ -147,10 +169,9 @@ typedef struct ampc_command {
       uint32_t n_commands;
     } repeat;
     struct {
+      ampc_exchange desc;
       ampc_operand at;
-      ampc_dtype type;
-      int64_t count; /* elements */
-    } all_reduce;
+    } exchange;
   } as;
 } ampc_command;
 

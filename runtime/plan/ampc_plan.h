@@ -175,7 +175,8 @@ typedef struct ampc_program {
   const ampc_image *images; /* CUDA: images or find_kernel; CPU: neither */
   uint32_t n_images;
   ampc_find_kernel *find_kernel;
-  uint32_t world; /* devices that run this program together; 0 and 1: a single one */
+  uint32_t members; /* shares of a batch that train together, in one process or several; 0 counts
+                       as 1 */
 } ampc_program;
 
 /* Returns the optimizer that keeps averages of the parameter, at its `offset`; NULL: none does. */

@@ -30,8 +30,8 @@ uint32_t ampc_command_operands(const ampc_command *k, ampc_operand room[COMMAND_
     return take(room, 2, LIST(k->as.copy.to, k->as.copy.from));
   case AMPC_FILL:
     return take(room, 1, &k->as.fill.to);
-  case AMPC_ALL_REDUCE:
-    return take(room, 1, &k->as.all_reduce.at);
+  case AMPC_EXCHANGE:
+    return take(room, 1, &k->as.exchange.at);
   case AMPC_REPEAT:
     return 0;
   }

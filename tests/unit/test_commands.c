@@ -77,10 +77,10 @@ static void make_list(Scan *s)
   s->step[0].as.fill.to = h;
   s->step[0].as.fill.bytes = ROW;
   s->step[1] = repeat("rounds", ROUNDS, s->round);
-  s->step[2] = (ampc_command){.kind = AMPC_ALL_REDUCE, .label = "sum", .line = 1};
-  s->step[2].as.all_reduce.at = h;
-  s->step[2].as.all_reduce.type = AMPC_F32;
-  s->step[2].as.all_reduce.count = N;
+  s->step[2] = (ampc_command){.kind = AMPC_EXCHANGE, .label = "sum", .line = 1};
+  s->step[2].as.exchange.at = h;
+  s->step[2].as.exchange.desc.type = AMPC_F32;
+  s->step[2].as.exchange.desc.count = N;
 }
 
 static void scan_open(Scan *s, const char *target)
@@ -223,16 +223,13 @@ static void test_refusals(Scan *s)
   s->round[0].as.repeat.count = 0;
   refused(s, "scan repeats 0 times");
   make_list(s);
-  s->step[2].as.all_reduce.count = ROOM / 4 + 1;
+  s->step[2].as.exchange.desc.count = ROOM / 4 + 1;
   refused(s, "operand 0 of sum");
   make_list(s);
   s->body[1] = (ampc_command){.kind = AMPC_GEMM, .label = "product"};
   s->body[1].as.gemm.desc = (ampc_gemm){.m = 1, .n = 1, .k = 1, .a_type = AMPC_U8};
   refused(s, "u8"); /* products in a loop's body are prepared before the first step */
   make_list(s);
-  s->program.world = 2;
-  refused(s, "a.amp is for 2 devices at once; this build runs one device");
-  s->program.world = 0;
 }
 
 int main(int argc, char **argv)

@@ -1,0 +1,22 @@
+/* Exchanges between the members of a program: ampc_exchange of plan/ampc_commands.h.
+ *
+ * Note [members]
+ * A program is compiled for a number of members. Each trains on its share of every batch. Rank r
+ * runs members [r n, (r + 1) n) one after the other, up to the next exchange, where they meet. So
+ * the number of ranks changes no bit: members are added in the same tree on any number of them. */
+#pragma once
+#include "ranks.h"
+#include "runtime/device.h"
+
+typedef struct Members {
+  Ranks *ranks;      /* NULL: this process runs all members */
+  uint32_t first, n; /* this process runs members [first, first + n) */
+  uint32_t all;      /* 1: the program has no exchanges */
+} Members;
+
+/* Returns the scratch bytes on the device that the exchange needs. */
+int64_t exchange_scratch(const Members *m, const ampc_exchange *x);
+/* Exchanges. The range of member first + i begins at `at` + i * apart; apart 0: all members of this
+ * process share the range (GATHER). `scratch` has exchange_scratch() bytes. */
+ampc_status exchange_run(Device *d, const Members *m, const ampc_exchange *x, void *at,
+                         int64_t apart, void *scratch);
