@@ -21,6 +21,8 @@ typedef struct Pass {
 static const Pass passes[] = {
     {"lower", pass_lower, 0, IR_SHAPED,
      "elaborates the program; appending a node runs its shape rule"},
+    {"members", pass_members, IR_SHAPED, 0,
+     "shares out samples; sums over members are differentiated like other ops"},
     {"precision", pass_precision, IR_SHAPED, IR_TYPED,
      "casts become nodes before anything is differentiated"},
     {"gradient", pass_gradient, IR_TYPED, IR_DIFFED,

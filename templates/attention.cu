@@ -69,7 +69,7 @@ __global__ void $name($arguments)
 @values@random      TILE_EACH(row, lane, at, $rows, count, $lanes, width, {
 @values@random        const int query = first + (lane < valid ? lane : valid - 1);
 @values@random        const real drawn = ampc_uniform(seed, body, $stream,
-@values@random            ((image * $heads + head) * (long long)$l + query) * $s + (from + row));
+@values@random            ((image * $heads + head) * (long long)$l + query) * $s + (from + row)$of_sample);
 @values@random        weights[row * $lanes + lane] *= drawn >= $p ? 1 / (1 - $p) : R(0.0);
 @values@random      })
 @values@random      BLOCK_MEETS;

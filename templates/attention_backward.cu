@@ -69,7 +69,7 @@ __global__ void $name($arguments)
         $lines score
         const real weight = ampc_exp(value - query_sums[row]);
 @random        const real drawn = ampc_uniform(seed, body, $stream,
-@random            ((image * $heads + head) * (long long)$l + query) * $s + key);
+@random            ((image * $heads + head) * (long long)$l + query) * $s + key$of_sample);
 @random        const real share = drawn >= $p ? 1 / (1 - $p) : R(0.0);
 @random        slope[at] *= share;
 @random        weights[row * $lanes + lane] = weight * share;
@@ -142,7 +142,7 @@ __global__ void $name($arguments)
       $lines score
       const real weight = ampc_exp(value - query_sums[lane]);
 @random      const real drawn = ampc_uniform(seed, body, $stream,
-@random          ((image * $heads + head) * (long long)$l + query) * $s + key);
+@random          ((image * $heads + head) * (long long)$l + query) * $s + key$of_sample);
 @random      const real share = drawn >= $p ? 1 / (1 - $p) : R(0.0);
 @random      slope[at] *= share;
       weights[row * $lanes + lane] = weight * (slope[at] - query_off[lane]);

@@ -41,6 +41,7 @@ typedef struct Options {
   /* In every n-th step, measure how large all values are (pass probe); 0: never. */
   uint32_t probe_every;
   bool poison;          /* overwrite values with NaN after their last use */
+  uint32_t ranks;       /* processes that train together; 0 counts as 1 */
   int64_t memory_limit; /* bytes that the job may use; 0: no limit */
   bool check_memory;    /* release builds also check that no two live values overlap */
   /* A value that train and eval blocks also output, except for a smaller last batch
@@ -75,6 +76,7 @@ struct Compile {
   VEC(Import *) imports; /* syntax/source.c */
   bool cannot_read;      /* a source file is missing or unreadable: exit status 3 */
   Graph *graph;          /* set from pass lower on */
+  Graph *twin;           /* the same job with twice as many samples: Note [samples]; or NULL */
   /* a DECL_body's type and value, "int 3", if known at compile time; else NULL */
   const char *answer;
   /* For a DECL_body that reads data: its runner writes a batch to INPUT that starts here. */

@@ -143,6 +143,7 @@ static void set_dropout(const Node *n, const KernelArgs *args, ampc_attention *o
 {
   if (!op_draws(n)) return;
   out->p = attr_float(n, "p");
+  out->each = n->draws.each;
   out->state = argument_of_role(args, ARG_state);
   out->stream = argument_of_role(args, ARG_stream);
 }

@@ -101,6 +101,12 @@ bool group_by_library(const Graph *g, uint32_t group)
   return anchor.id && op_by_library(op_of(ir_node(g, anchor)));
 }
 
+bool group_exchanges(const Graph *g, uint32_t group)
+{
+  Value anchor = g->groups.at[group].anchor;
+  return anchor.id && op_of(ir_node(g, anchor))->tmpl == TMPL_exchange;
+}
+
 bool group_convolves(const Graph *g, uint32_t group)
 {
   return group_by_library(g, group) &&
@@ -123,7 +129,7 @@ uint32_t group_n_args(Compile *c, uint32_t group)
 bool group_has_kernel(Compile *c, uint32_t group)
 {
   if (group_by_library(c->graph, group)) return group_is_columns(c, group);
-  return !group_is_silent(c->graph, group);
+  return !group_is_silent(c->graph, group) && !group_exchanges(c->graph, group);
 }
 
 uint32_t group_kernel(const Graph *g, uint32_t group)
@@ -304,9 +310,9 @@ static void add_ranges(ArgBuild *b, const Node *n, FileArg which)
   int64_t index = attr_int(n, "optimizer");
   const Optimizer *o = &g->optimizers.at[index];
   const ParamGroup *own = &o->groups.at[attr_int(n, "group")];
-  int64_t at = own->first * float_bytes(b->c);
+  int64_t at = own->moment * float_bytes(b->c);
   int64_t master = own->master * float_bytes(b->c);
-  add(b, ARG_grad, (Value){0}, AMPC_F32, AMPC_GRAD, at);
+  add(b, ARG_grad, (Value){0}, AMPC_F32, AMPC_GRAD, own->first * float_bytes(b->c));
   add_argument(b, (KernelArg){.role = ARG_master,
                               .type = AMPC_F32,
                               .place = {AMPC_MASTER, master},
@@ -333,7 +339,8 @@ static void add_metric(ArgBuild *b, int64_t index)
 static void add_gradients(ArgBuild *b, const Node *n)
 {
   const Optimizer *o = &b->c->graph->optimizers.at[attr_int(n, "optimizer")];
-  add(b, ARG_grad, (Value){0}, AMPC_F32, AMPC_GRAD, o->first * float_bytes(b->c));
+  int64_t of = attr_int(n, "of"), first = of < 0 ? o->first : o->groups.at[of].first;
+  add(b, ARG_grad, (Value){0}, AMPC_F32, AMPC_GRAD, first * float_bytes(b->c));
 }
 
 /* True if the kernel of `n` computes v itself. */
@@ -396,6 +403,9 @@ static void add_file_arg(ArgBuild *b, const Group *p, FileArg arg)
   case FILE_random:
     add_random(b, n);
     break;
+  case FILE_group_grad:
+  case FILE_group_weights: /* members exchange them; no kernel takes them */
+    break;
   }
 }
 
@@ -423,7 +433,8 @@ static void own_args(ArgBuild *b, const Group *p)
 static void add_part(ArgBuild *b, const Group *p)
 {
   const Graph *g = b->c->graph;
-  if (p->anchor.id && op_of(ir_node(g, p->anchor))->tmpl == TMPL_file) {
+  OpTemplate tmpl = p->anchor.id ? op_of(ir_node(g, p->anchor))->tmpl : TMPL_map;
+  if (tmpl == TMPL_file || tmpl == TMPL_exchange) {
     file_args(b, p);
     return;
   }
@@ -482,7 +493,8 @@ int64_t node_range(const Graph *g, const Node *n)
     bool group = arg == FILE_ranges || arg == FILE_moments || arg == FILE_weights;
     if (arg != FILE_grad && !group) continue;
     const Optimizer *o = &g->optimizers.at[attr_int(n, "optimizer")];
-    return group ? o->groups.at[attr_int(n, "group")].count : o->count;
+    int64_t of = attr_int(n, group ? "group" : "of");
+    return of < 0 ? o->count : o->groups.at[of].slice;
   }
   return -1;
 }

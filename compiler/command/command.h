@@ -62,6 +62,7 @@ enum { TENSOR_ALIGNMENT = 16 }; /* bytes: rows of tensor cores start at multiple
 /* group_by_library: true if the vendor library computes the group. group_convolves: true if it does
  * and the group is a convolution. */
 bool group_by_library(const Graph *g, uint32_t group);
+bool group_exchanges(const Graph *g, uint32_t group); /* true if members exchange: no kernel */
 bool group_convolves(const Graph *g, uint32_t group);
 
 /* Returns the arguments of a group's kernel. Valid after pass memory. Order: inputs by first use,

@@ -66,6 +66,17 @@ const char *key_text(const Kernel *k, const Node *n)
                       k->arg_names[stream_argument(k, n)]);
 }
 
+const char *drawn_number(const Kernel *k, const Node *n, const char *index)
+{
+  Arena *a = k->c->arena;
+  const Draws *d = &n->draws;
+  if (!d->each) return index;
+  const char *text = arena_printf(a, "%s + state->first_sample * %lld", index, (long long)d->each);
+  if (!d->span) return text;
+  return arena_printf(a, "%s + (%s) / %lld * %lld", text, index, (long long)d->span,
+                      (long long)d->skip);
+}
+
 /* Returns the element's random number: a call, or an element of the vector that the loop has
  * drawn. */
 static const char *drawn_text(const CodeScope *s)
@@ -74,7 +85,7 @@ static const char *drawn_text(const CodeScope *s)
   const char *vector = drawn_vector(s->k, stream_argument(s->k, s->n));
   if (vector) return arena_printf(a, "%s[j]", vector);
   return arena_printf(a, "ampc_%s(%s, %s)", op_of(s->n)->code.random, key_text(s->k, s->n),
-                      s->index);
+                      drawn_number(s->k, s->n, s->index));
 }
 
 static const char *piece_text(const CodeScope *s, const CodePiece *p)

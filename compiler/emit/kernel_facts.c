@@ -94,6 +94,9 @@ static void add_draw(KernelFacts *f, const Node *n)
   const KernelArg stream = {.role = ARG_stream, .place = {AMPC_NONE, n->stream}};
   add(f, same_argument(&f->args, &stream));
   add(f, f->g->blocks.at[n->block].kind == AMPC_TRAIN);
+  add(f, n->draws.each);
+  add(f, n->draws.span);
+  add(f, n->draws.skip);
 }
 
 static void add_own_node(KernelFacts *f, Value v)

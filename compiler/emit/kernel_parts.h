@@ -129,6 +129,8 @@ typedef struct CodeScope { /* the texts that replace the words of an op's code *
 const char *code_text(const CodeScope *s, const CodeStatement *code);
 /* Returns the key of n's random numbers: "state->seed, state->body, stream". */
 const char *key_text(const Kernel *k, const Node *n);
+/* Returns which number of its stream the element at `index` has: Draws. */
+const char *drawn_number(const Kernel *k, const Node *n, const char *index);
 /* Returns how often the text of n's statement s names `input` in this way: as an element ($0) or as
  * the value of a row (@1). */
 uint32_t code_reads(const Node *n, const CodeStatement *s, PieceKind kind, uint32_t input);

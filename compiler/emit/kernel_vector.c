@@ -33,14 +33,16 @@ const char *drawn_vector(const Kernel *k, uint32_t argument)
 
 void put_drawn_vector(Kernel *k, const Node *n, uint32_t width, const char *index)
 {
-  if (width == 1 || !op_draws(n)) return;
+  const Draws *d = &n->draws;
+  bool aligned = d->each % 4 == 0 && d->skip % 4 == 0 && d->span % width == 0;
+  if (width == 1 || !op_draws(n) || !aligned) return;
   uint32_t argument = stream_argument(k, n);
   if (drawn_vector(k, argument)) return;
   Vector v = {.argument = argument, .index = index, .name = vector_name(k, argument)};
   vec_push(k->c->arena, &k->vectors, v);
   EMIT(k->p, "VECTOR_LOCAL(%u, real, %s);\n", width, v.name);
   EMIT(k->p, "ampc_%ss(%s, %s, %s, VECTOR_WIDTH(%u));\n", op_of(n)->code.random, v.name,
-       key_text(k, n), index, width);
+       key_text(k, n), drawn_number(k, n, index), width);
 }
 
 /* True if the vectors of an argument have elements of type real: Note [wide vectors] in cpu.h. A

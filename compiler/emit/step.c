@@ -91,7 +91,8 @@ static void put_exchange(Step *s, const ampc_exchange *x, const char *operands)
   static const char *const kinds[] = {[AMPC_SUM] = "AMPC_SUM",
                                       [AMPC_SLICE] = "AMPC_SLICE",
                                       [AMPC_JOIN] = "AMPC_JOIN",
-                                      [AMPC_GATHER] = "AMPC_GATHER"};
+                                      [AMPC_GATHER] = "AMPC_GATHER",
+                                      [AMPC_CLEAR] = "AMPC_CLEAR"};
   EMIT_WRAPPED(s->p, next, "ampc_do_exchange(rt, %s, %s, %lld, %s%s);\n", kinds[x->kind],
                ampc_type_of(x->type)->constant, (long long)x->count,
                x->closing ? "true" : "false", operands);

@@ -60,6 +60,14 @@ typedef enum WhyKind {
  * input. */
 typedef enum Layout { LAYOUT_row_major, LAYOUT_channels_last } Layout;
 
+/* Element i of a random op has number i of its stream. If the samples of a batch are shared out to
+ * members (pass members), the number is that of the same element in the whole batch:
+ *   i + first sample * each + i / span * skip         (without the last term if span is 0) */
+typedef struct Draws {
+  int64_t each; /* elements from one sample to the next; 0: the numbers are i */
+  int64_t span, skip;
+} Draws;
+
 struct OpInfo;
 typedef struct Node {
   OpKind op;
@@ -79,6 +87,7 @@ typedef struct Node {
   Value origin;    /* the forward node that this backward node belongs to; 0 for forward nodes */
   Value after;     /* pass recompute: it runs after this node, which is not an input; or 0 */
   uint32_t stream; /* of a random op: set at lowering; clones and backward nodes keep it */
+  Draws draws;     /* the same: which numbers of the stream it uses */
   uint32_t group;  /* pass fuse: index into Graph.groups; 0: no group */
   uint32_t part;   /* pass fuse: index into the group's parts, Note [parts] */
   bool folded;     /* pass fuse: a cast or expand that its readers apply when they load */

@@ -168,18 +168,21 @@ static FileArg parse_file_arg(const OpInfo *op, const char *word)
                                       [FILE_weights] = "weights",
                                       [FILE_const_state] = "const_state",
                                       [FILE_const_optimizer] = "const_optimizer",
-                                      [FILE_random] = "random"};
+                                      [FILE_random] = "random",
+                                      [FILE_group_grad] = "group_grad",
+                                      [FILE_group_weights] = "group_weights"};
   for (uint32_t i = 0; i < sizeof words / sizeof *words; i++)
     if (strcmp(word, words[i]) == 0) return (FileArg)i;
   broken(op->name, "no argument of a file op:", word);
 }
 
-/* Parses the arguments of the kernel in templates/<op>.cu, in order: "inputs metric state". */
+/* Parses the arguments of a file op's kernel in templates/<op>.cu, in order: "inputs metric state".
+ * Or parses what members exchange. */
 static void parse_file_args(OpInfo *op)
 {
   char file[64];
   snprintf(file, sizeof file, "%s.cu", op->name);
-  if (!embedded_find(file)) broken(op->name, "there is no templates/", file);
+  if (op->tmpl == TMPL_file && !embedded_find(file)) broken(op->name, "there is no templates/", file);
   char copy[MAX_FILE_ARGS * 16], *rest;
   if (strlen(op->code_text) >= sizeof copy)
     broken(op->name, "too long a list of arguments:", op->code_text);
@@ -275,7 +278,7 @@ static void parse_all(void)
   for (OpInfo *op = table; op < table + OP_COUNT; op++) {
     parse_signature(op, texts[op - table]);
     refuse_variadic_row(op);
-    if (op->tmpl == TMPL_file)
+    if (op->tmpl == TMPL_file || op->tmpl == TMPL_exchange)
       parse_file_args(op);
     else
       op->code = code_parse(memory, op->name, op->code_text, &op->signature, op->tmpl == TMPL_row);

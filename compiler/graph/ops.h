@@ -57,7 +57,9 @@ typedef enum FileArg {
   FILE_ranges,
   FILE_moments,
   FILE_weights,
-  FILE_random
+  FILE_random,
+  FILE_group_grad,
+  FILE_group_weights
 } FileArg;
 enum { MAX_FILE_ARGS = 4 };
 

@@ -259,6 +259,11 @@ bool optimizer_setting_find(const OptimizerInfo *row, const char *name, uint32_t
   return false;
 }
 
+int64_t optimizer_slices(const Graph *g, const Optimizer *o)
+{
+  return g->members > 1 && optimizer_of(o)->measure == OP_COUNT ? g->members : 1;
+}
+
 uint32_t optimizer_moments(const Optimizer *o)
 {
   uint32_t kept = 0;

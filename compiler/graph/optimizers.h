@@ -51,6 +51,9 @@ bool optimizer_lookup(const char *name, OptimizerKind *out);
 const char *optimizer_setting_name(const OptimizerInfo *row, uint32_t i); /* "beta1" */
 /* Finds the index of a setting. Returns false if the row has no setting of that name. */
 bool optimizer_setting_find(const OptimizerInfo *row, const char *name, uint32_t *out);
+/* Returns the number of slices of each group of o, which members update: one for each member. If an
+ * update needs norms of whole parameters, there is one slice, which every member updates. */
+int64_t optimizer_slices(const Graph *g, const Optimizer *o);
 /* Returns the moments that any group of o keeps: bit i is moment i + 1. */
 uint32_t optimizer_moments(const Optimizer *o);
 /* True if word[0, n) is a flag that the group sets, or in the optimizer's column `variant`. */

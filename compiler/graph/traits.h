@@ -13,6 +13,7 @@ typedef enum OpTemplate {
   TMPL_gemm,  /* a matrix product of the vendor library */
   TMPL_conv,  /* a convolution of the vendor library */
   TMPL_file,  /* templates/<op name>.cu: its own kernel text; `code` lists its arguments */
+  TMPL_exchange, /* no kernel: members exchange; `code` lists what, as for TMPL_file */
   TMPL_own    /* the job's own text, own.h */
 } OpTemplate;
 

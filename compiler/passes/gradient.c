@@ -156,10 +156,20 @@ static bool has_row_sums(const Graph *g, Value v)
 typedef struct Slots { /* the gradient slots of the optimizers of one loss */
   Compile *c;
   const Minimize *of;
+  uint32_t **left; /* by optimizer of the loss and group: parameters without a gradient so far */
 } Slots;
 
-/* Called when the gradient of parameter v is complete: adds it to the f32 slot of the parameter,
- * for each of the optimizers. */
+/* Counts a complete gradient. After the last one of a group, members exchange its gradients, while
+ * backward continues. */
+static void exchange(const Slots *slots, const Node *minimize, uint32_t *left, uint32_t group)
+{
+  if (slots->c->graph->members <= 1 || --left[group]) return;
+  Cursor at = ir_cursor_at(minimize, WHY_state);
+  ir_append(slots->c, &at, OP_grad_exchange, NULL, 0,
+            ATTRS({"optimizer", {.i = attr_int(minimize, "optimizer")}}, {"group", {.i = group}}));
+}
+
+/* Adds the gradient of parameter v to the f32 slot of the parameter, for each of the optimizers. */
 static void accumulate(void *data, Value v, Value gradient)
 {
   const Slots *slots = data;
@@ -182,6 +192,49 @@ static void accumulate(void *data, Value v, Value gradient)
   }
 }
 
+/* Called when the gradient of parameter v is complete. */
+static void finish(void *data, Value v, Value gradient)
+{
+  const Slots *slots = data;
+  const Graph *g = slots->c->graph;
+  accumulate(data, v, gradient);
+  for (uint32_t i = 0; i < slots->of->nodes.n; i++) {
+    const Node *minimize = &slots->of->nodes.at[i];
+    uint32_t param = (uint32_t)attr_int(ir_node(g, v), "index");
+    if (share_find(g, param, attr_int(minimize, "optimizer")) == NO_SHARE) continue;
+    exchange(slots, minimize, slots->left[i], g->params.at[param].group);
+  }
+}
+
+/* Counts the parameters of each group, and one more: groups that backward has not completed follow
+ * at its end. */
+static void count_left(const Slots *slots)
+{
+  const Graph *g = slots->c->graph;
+  for (uint32_t i = 0; i < slots->of->nodes.n; i++) {
+    int64_t optimizer = attr_int(&slots->of->nodes.at[i], "optimizer");
+    uint32_t n = g->optimizers.at[optimizer].groups.n;
+    slots->left[i] = arena_array(slots->c->arena, uint32_t, n);
+    for (uint32_t k = 0; k < g->params.n; k++)
+      if (g->params.at[k].optimizer == optimizer) slots->left[i][g->params.at[k].group]++;
+  }
+}
+
+/* Exchanges the groups of which some parameters have no gradient. */
+static void exchange_rest(const Slots *slots)
+{
+  const Graph *g = slots->c->graph;
+  for (uint32_t i = 0; i < slots->of->nodes.n; i++) {
+    const Node *minimize = &slots->of->nodes.at[i];
+    const Optimizer *o = &g->optimizers.at[attr_int(minimize, "optimizer")];
+    for (uint32_t k = 0; k < o->groups.n; k++) {
+      bool waits = slots->left[i][k] > 0;
+      slots->left[i][k] = 1;
+      if (waits) exchange(slots, minimize, slots->left[i], k);
+    }
+  }
+}
+
 /* If each optimizer has a scale of its own, returns the lowest scale of the optimizers of this
  * loss; else {0}. All of them share one backward and divide by that scale. */
 static Value own_scale(Gradient *p, const Minimize *m)
@@ -200,7 +253,8 @@ static Value own_scale(Gradient *p, const Minimize *m)
 
 /* Returns the gradient of the scaled loss with respect to the loss: the loss scale, or 1. It is
  * divided by K if K bodies make a step, even in the last step of an epoch, which may have fewer.
- * The result is a tensor, so that all products with it have the loss's type. */
+ * Of several members each has its share of the samples. The result is a tensor, so that all products
+ * with it have the loss's type. */
 static Value seed(Gradient *p, const Minimize *m)
 {
   Compile *c = p->c;
@@ -212,6 +266,9 @@ static Value seed(Gradient *p, const Minimize *m)
   ir_node(c->graph, one)->weak = false;
   int64_t bodies = c->graph->blocks.at[m->nodes.at[0].block].accumulate;
   if (bodies > 1) one = ir_binary(c, &at, op_named("div"), one, ir_number(c, &at, (double)bodies));
+  const BlockInfo *b = &c->graph->blocks.at[m->nodes.at[0].block];
+  double share = b->idle ? 0 : (double)b->batch / (double)b->whole;
+  if (c->graph->members > 1) one = ir_binary(c, &at, OP_mul, one, ir_number(c, &at, share));
   at.why = WHY_forward;
   return ir_cast(c, &at, one, ir_node(c->graph, m->loss)->dtype);
 }
@@ -286,7 +343,10 @@ static bool append_backward(Gradient *p, Minimize *m)
   }
   if (!check_fresh(p, &b, m)) return false;
   m->scale = own_scale(p, m);
-  backward_run(&b, m->loss, seed(p, m), accumulate, &(Slots){p->c, m});
+  Slots slots = {p->c, m, arena_array(p->c->arena, uint32_t *, m->nodes.n)};
+  count_left(&slots);
+  backward_run(&b, m->loss, seed(p, m), finish, &slots);
+  exchange_rest(&slots);
   return true;
 }
 
@@ -340,6 +400,9 @@ static void append_updates(Gradient *p, const Node *minimize)
     const Value *settings = minimize->in + 1 + o->groups.at[i].settings * row->n_settings;
     Value update = append_group(c, &at, row, settings,
                                 ATTRS({"optimizer", {.i = index}}, {"group", {.i = i}}));
+    if (c->graph->members > 1)
+      update = ir_append(c, &at, OP_weight_exchange, NULL, 0,
+                         ATTRS({"optimizer", {.i = index}}, {"group", {.i = i}}));
     *updated_at(p, minimize->block, index) = update.id;
   }
 }
@@ -368,11 +431,30 @@ static void append_looks(Gradient *p, const Minimize *m, const Value *partials)
   }
 }
 
+/* Appends the partial sums of one group: each member has those of its slice. */
+static Value append_slice_norm(Gradient *p, const Node *minimize, Value scale, uint32_t group)
+{
+  Cursor at = ir_cursor_at(minimize, WHY_state);
+  int64_t optimizer = attr_int(minimize, "optimizer");
+  Value own = ir_append(p->c, &at, OP_grad_norm, &scale, 1,
+                        ATTRS({"optimizer", {.i = optimizer}}, {"of", {.i = group}}));
+  return ir_append(p->c, &at, OP_member_rows, &own, 1, NULL);
+}
+
+/* Appends the partial sums for the norm of all gradients of the optimizer. */
 static Value append_norm(Gradient *p, const Node *minimize, Value scale)
 {
   Cursor at = ir_cursor_at(minimize, WHY_state);
-  return ir_append(p->c, &at, OP_grad_norm, &scale, 1,
-                   ATTRS({"optimizer", {.i = attr_int(minimize, "optimizer")}}));
+  int64_t optimizer = attr_int(minimize, "optimizer");
+  const Optimizer *o = &p->c->graph->optimizers.at[optimizer];
+  if (optimizer_slices(p->c->graph, o) == 1)
+    return ir_append(p->c, &at, OP_grad_norm, &scale, 1, ATTRS({"optimizer", {.i = optimizer}}));
+  Value *parts = arena_array(p->c->arena, Value, o->groups.n);
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < o->groups.n; i++)
+    if (has_parameters(p->c->graph, optimizer, i))
+      parts[n++] = append_slice_norm(p, minimize, scale, i);
+  return n == 1 ? parts[0] : ir_append(p->c, &at, OP_cat, parts, n, NULL);
 }
 
 /* Appends, in the order of the step: the decision (clip factor, skip), running statistics, updates.

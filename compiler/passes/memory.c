@@ -10,6 +10,7 @@
  * result takes the bytes of an operand that dies with it (reuse.c). */
 #include "memory_use.h"
 #include "compiler/command/command.h"
+#include "compiler/graph/optimizers.h"
 #include "compiler/graph/shares.h"
 #include "pack.h"
 #include "pitch.h"
@@ -53,18 +54,25 @@ static bool has_shares(const Optimizer *o)
   return o->groups.at[o->groups.n - 1].shared;
 }
 
-/* Places what one optimizer trains; returns the end. Parameters of a group are adjacent, and so are
+/* Places what one optimizer trains; returns the end. A group has a slice for each member. Parameters of a group are adjacent, and so are
  * the groups of an optimizer. So one kernel updates one interval of MASTER and the same interval of
  * gradients, moments and copies. The shares of an optimizer come after its own parameters. The
  * masters of shares are elsewhere. */
 static int64_t place_optimizer(Compile *c, uint32_t index, int64_t at)
 {
-  Optimizer *o = &c->graph->optimizers.at[index];
+  Graph *g = c->graph;
+  Optimizer *o = &g->optimizers.at[index];
+  int64_t slices = optimizer_slices(g, o);
   o->first = at;
   for (uint32_t i = 0; i < o->groups.n; i++) {
-    o->groups.at[i].first = at;
+    ParamGroup *group = &o->groups.at[i];
+    group->first = at;
     at = place_owned_by(c, (int)index, i, at);
-    o->groups.at[i].count = at - o->groups.at[i].first;
+    group->count = ampc_round_up(at - group->first, slices * AMPC_PARAM_ALIGN);
+    at = group->first + group->count;
+    group->slice = group->count / slices;
+    group->moment = g->moments;
+    g->moments += group->slice;
   }
   o->count = at - o->first;
   return at;
@@ -95,6 +103,7 @@ static void place_weights(Compile *c)
 {
   Graph *g = c->graph;
   int64_t at = 0, end = 0;
+  g->moments = 0;
   for (uint32_t i = 0; i < g->optimizers.n; i++)
     if (!has_shares(&g->optimizers.at[i])) at = end = place_optimizer(c, i, at);
   for (uint32_t i = 0; i < g->optimizers.n; i++) {

@@ -157,13 +157,17 @@ static void touch_argument(Things *t, uint32_t id, FileArg arg)
     changes(t, id, param_thing(t, attr_int(n, "param")));
     break;
   case FILE_grad:
-    touch_params(t, id, -1, NULL, reads);
+    touch_params(t, id, attr_int(n, "of"), NULL, reads);
+    break;
+  case FILE_group_grad:
+    touch_params(t, id, attr_int(n, "group"), NULL, changes);
     break;
   case FILE_moments: /* no other node uses the moments */
     touch_params(t, id, attr_int(n, "group"), reads, changes);
     break;
   case FILE_ranges:
   case FILE_weights:
+  case FILE_group_weights:
     touch_params(t, id, attr_int(n, "group"), changes, changes);
     break;
   }

@@ -80,6 +80,21 @@ static void plan_optimizers(Compile *c, ampc_program *p)
   p->n_optimizers = g->optimizers.n;
 }
 
+/* Lists the slices of groups that members update: their places in MASTER and in the moments. */
+static void plan_slices(Compile *c, ampc_program *p)
+{
+  const Graph *g = c->graph;
+  VEC(ampc_slice) slices = {0};
+  for (uint32_t i = 0; i < g->optimizers.n && g->members > 1; i++)
+    for (uint32_t k = 0; k < g->optimizers.at[i].groups.n; k++) {
+      const ParamGroup *group = &g->optimizers.at[i].groups.at[k];
+      ampc_slice one = {group->first, group->count, group->slice, group->moment};
+      if (group->count) vec_push(c->arena, &slices, one);
+    }
+  p->slices = slices.at;
+  p->n_slices = slices.n;
+}
+
 /* Maps a mask of blocks of the graph to a mask of blocks of the program. A mask has 64 bits. */
 static uint64_t steps_of(const Graph *g, uint64_t blocks, const uint32_t *block_index)
 {
@@ -165,7 +180,8 @@ static void block_metrics(const Graph *g, uint32_t block, ampc_block *out)
 static ampc_step plan_step(Compile *c, uint32_t block)
 {
   const BlockInfo *b = &c->graph->blocks.at[block];
-  ampc_step s = {.batch = b->batch, .fires = b->fires};
+  ampc_step s = {.batch = b->whole, .share = b->batch, .idle = b->idle, .fires = b->fires};
+  if (c->graph->members <= 1) s.batch = b->batch, s.share = 0;
   s.commands = plan_commands(c, block, &s.n_commands);
   return s;
 }
@@ -185,7 +201,7 @@ static ampc_block plan_block(Compile *c, uint32_t b)
   ampc_block out = {.kind = from->kind,
                     .name = from->name,
                     .line = from->span.end ? diag_place(c, from->span).line : 0,
-                    .batch = from->batch,
+                    .batch = from->whole ? from->whole : from->batch,
                     .epochs = from->epochs,
                     .max_steps = from->max_steps,
                     .accumulate = from->accumulate,
@@ -268,6 +284,7 @@ static void param_spaces(Compile *c, ampc_program *p)
   }
   for (uint32_t i = 0; i < p->n_optimizers; i++) {
     owned = most(owned, p->optimizers[i].first + p->optimizers[i].count);
+    if (g->members > 1) trained = most(trained, owned), elements = most(elements, owned);
     moment1 |= p->optimizers[i].uses_moment1;
     moment2 |= p->optimizers[i].uses_moment2;
     moment3 |= p->optimizers[i].uses_moment3;
@@ -277,9 +294,9 @@ static void param_spaces(Compile *c, ampc_program *p)
   for (DType d = 0; d < AMPC_DTYPE_COUNT; d++)
     if (copies >> d & 1) p->space_bytes[ampc_type_of(d)->copies] = elements * ampc_dtype_size(d);
   p->space_bytes[AMPC_GRAD] = owned * f32;
-  p->space_bytes[AMPC_MOMENT1] = moment1 ? owned * f32 : 0;
-  p->space_bytes[AMPC_MOMENT2] = moment2 ? owned * f32 : 0;
-  p->space_bytes[AMPC_MOMENT3] = moment3 ? owned * f32 : 0;
+  p->space_bytes[AMPC_MOMENT1] = moment1 ? g->moments * f32 : 0;
+  p->space_bytes[AMPC_MOMENT2] = moment2 ? g->moments * f32 : 0;
+  p->space_bytes[AMPC_MOMENT3] = moment3 ? g->moments * f32 : 0;
   p->space_bytes[AMPC_EMA] = ema ? trained * f32 : 0;
   if (keeps_buffers(g)) p->space_bytes[AMPC_KEPT] = p->space_bytes[AMPC_BUFFER];
 }
@@ -384,6 +401,7 @@ bool pass_plan(Compile *c)
   p->seed = g->seed;
   p->scaler = g->scaler;
   p->real64 = c->options.real64;
+  p->members = g->members > 1 ? g->members : 0;
   p->sources = g->sources.at;
   p->n_sources = g->sources.n;
   plan_params(c, p);
@@ -393,6 +411,7 @@ bool pass_plan(Compile *c)
   plan_settings(c, p, block_index);
   plan_outputs(c, p, block_index);
   plan_spaces(c, p);
+  plan_slices(c, p);
   p->model_hash = model_hash(p);
   p->config = config_text(c, p);
   c->program = p;

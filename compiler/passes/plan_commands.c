@@ -1,5 +1,6 @@
 /* Writes groups as commands of the plan. */
 #include "plan.h"
+#include "compiler/graph/optimizers.h"
 #include "memory_use.h"
 
 /* A convolution in columns always takes two pointers: images and columns. */
@@ -15,6 +16,28 @@ void plan_kernels(Compile *c, ampc_program *p)
   p->kernels = out;
 }
 
+/* Returns the bytes from the slice of one member to that of the next, for an argument that is the
+ * range of a group; 0: the argument is no such range, or the members have no slices. */
+static int64_t slice_stride(Compile *c, const Node *n, const KernelArg *a)
+{
+  const Graph *g = c->graph;
+  bool sliced = a->role == ARG_grad || a->role == ARG_master || a->role == ARG_ema || a->role == ARG_copy;
+  if (g->members <= 1 || !sliced || node_range(g, n) < 0) return 0;
+  const Optimizer *o = &g->optimizers.at[attr_int(n, "optimizer")];
+  int64_t group = n->op == OP_grad_norm ? attr_int(n, "of") : attr_int(n, "group");
+  if (group < 0 || optimizer_slices(g, o) == 1) return 0;
+  return o->groups.at[group].slice * ir_dtype_size(c, a->type);
+}
+
+/* Whether the kernel updates weights, which the members of a process share, as a whole. */
+static bool runs_once(Compile *c, const Node *n)
+{
+  const Graph *g = c->graph;
+  bool updates = op_takes(op_of(n), FILE_ranges) || op_takes(op_of(n), FILE_weights);
+  return g->members > 1 && updates &&
+         optimizer_slices(g, &g->optimizers.at[attr_int(n, "optimizer")]) == 1;
+}
+
 /* Arguments, grid and block come from command/, as in the emitter, so call and kernel agree. */
 static ampc_command launch_command(Compile *c, uint32_t group, uint32_t kernel)
 {
@@ -22,9 +45,10 @@ static ampc_command launch_command(Compile *c, uint32_t group, uint32_t kernel)
   Geometry shape = kernel_geometry(c, group);
   const char *why;
   ampc_operand *operands = arena_array(c->arena, ampc_operand, args.n + 1);
+  const Node *anchor = ir_node(c->graph, c->graph->groups.at[group].anchor);
   for (uint32_t i = 0; i < args.n; i++) {
     const KernelArg *a = &args.at[i];
-    operands[i].at = a->place;
+    operands[i] = (ampc_operand){a->place, slice_stride(c, anchor, a)};
     if (a->value.id && (a->role == ARG_in || a->role == ARG_out))
       operands[i] = value_operand(c, a->value, a->role == ARG_out);
     if (operands[i].at.space == AMPC_NONE && a->role != ARG_stream)
@@ -37,6 +61,7 @@ static ampc_command launch_command(Compile *c, uint32_t group, uint32_t kernel)
                                       .n_args = args.n,
                                       .args = operands,
                                       .library = launch_for_library(c, group, &why),
+                                      .once = runs_once(c, anchor),
                                       .deferred = launch_is_deferred(c, group)}};
 }
 
@@ -85,10 +110,105 @@ typedef struct Listing {
 
 typedef VEC(ampc_command) Commands;
 
+static ampc_command exchange_of(ampc_exchange_kind kind, ampc_space space, int64_t offset,
+                                DType type, int64_t count, bool closing)
+{
+  ampc_command out = {.kind = AMPC_EXCHANGE};
+  out.as.exchange.desc = (ampc_exchange){kind, type, count, closing};
+  out.as.exchange.at.at = (ampc_ref){space, offset};
+  return out;
+}
+
+/* Lists the gathers of the weights of a group, in each space that its update writes. If each member
+ * has updated all of them, only the gradients of the others remain to be cleared. */
+static uint32_t gather_weights(Compile *c, const Optimizer *o, const ParamGroup *group,
+                               ampc_command *out)
+{
+  const Graph *g = c->graph;
+  uint32_t copies = 0, n = 0;
+  int64_t f32 = ir_dtype_size(c, AMPC_F32);
+  if (group->slice == group->count) {
+    out[0] = exchange_of(AMPC_CLEAR, AMPC_GRAD, group->first * f32, AMPC_F32, group->count, true);
+    return 1;
+  }
+  for (uint32_t i = 0; i < g->params.n; i++) {
+    const Parameter *p = &g->params.at[i];
+    if (p->offset >= group->first && p->offset < group->first + group->count && !p->buffer)
+      copies |= p->copies;
+  }
+  out[n++] = exchange_of(AMPC_GATHER, AMPC_MASTER, group->master * f32, AMPC_F32, group->count, true);
+  if (o->ema)
+    out[n++] = exchange_of(AMPC_GATHER, AMPC_EMA, group->master * f32, AMPC_F32, group->count, true);
+  for (DType d = 0; d < AMPC_DTYPE_COUNT; d++)
+    if (copies >> d & 1)
+      out[n++] = exchange_of(AMPC_GATHER, ampc_type_of(d)->copies,
+                             group->master * ampc_dtype_size(d), d, group->count, true);
+  return n;
+}
+
+enum { MOST_EXCHANGES = 4 };
+
+/* Lists what members exchange at a node. A value is first copied to the place of the result. */
+static uint32_t exchanges_of(Compile *c, uint32_t group, ampc_command *out)
+{
+  const Graph *g = c->graph;
+  Value v = g->groups.at[group].anchor;
+  const Node *n = ir_node(g, v);
+  const Optimizer *o = NULL;
+  const ParamGroup *own = NULL;
+  if (!n->n_in) {
+    o = &g->optimizers.at[attr_int(n, "optimizer")];
+    own = &o->groups.at[attr_int(n, "group")];
+    if (op_takes(op_of(n), FILE_group_weights)) return gather_weights(c, o, own, out);
+    ampc_exchange_kind kind = optimizer_slices(g, o) == 1 ? AMPC_SUM : AMPC_SLICE;
+    out[0] = exchange_of(kind, AMPC_GRAD, own->first * ir_dtype_size(c, AMPC_F32), AMPC_F32,
+                         own->count, true);
+    return 1;
+  }
+  const Node *x = ir_in(c, n, 0);
+  bool rows = ir_elements(x) != ir_elements(n);
+  out[0] = (ampc_command){.kind = AMPC_COPY};
+  out[0].as.copy.to = value_operand(c, v, true);
+  if (rows) out[0].as.copy.to.stride = ir_bytes(c, x);
+  out[0].as.copy.from = value_operand(c, value_root(g, n->in[0]), false);
+  out[0].as.copy.bytes = ir_bytes(c, x);
+  out[1] = exchange_of(rows ? AMPC_GATHER : AMPC_SUM, n->place.space, n->place.offset, n->dtype,
+                       ir_elements(n), rows);
+  return 2;
+}
+
+static void list_exchanges(const Listing *l, uint32_t group, Commands *out)
+{
+  Compile *c = l->c;
+  ampc_command all[MOST_EXCHANGES];
+  uint32_t n = exchanges_of(c, group, all);
+  for (uint32_t i = 0; i < n; i++) {
+    all[i].label = command_name(c, group);
+    all[i].line = node_line(c, c->graph->groups.at[group].nodes[0]);
+    vec_push(c->arena, out, all[i]);
+  }
+}
+
+/* Whether the command reads gradients that members may still exchange. */
+static bool reads_slices(const Graph *g, uint32_t group)
+{
+  const Node *n = ir_node(g, g->groups.at[group].anchor);
+  return g->members > 1 && op_takes(op_of(n), FILE_grad);
+}
+
 static void list_command(const Listing *l, uint32_t group, Commands *out)
 {
   Compile *c = l->c;
   const Group *p = &c->graph->groups.at[group];
+  if (group_exchanges(c->graph, group)) {
+    list_exchanges(l, group, out);
+    return;
+  }
+  if (reads_slices(c->graph, group)) {
+    ampc_command join = exchange_of(AMPC_JOIN, AMPC_NONE, 0, AMPC_F32, 0, true);
+    join.label = "join";
+    vec_push(c->arena, out, join);
+  }
   ampc_command command = group_command(c, group, l->kernel[group]);
   command.label = command_name(c, group);
   command.line = node_line(c, p->nodes[p->n - 1]);

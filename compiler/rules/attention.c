@@ -115,7 +115,7 @@ static Value dropped(Back *b, Value weights)
   if (!op_draws(&b->n)) return weights;
   weights =
       ir_append(b->c, &b->at, OP_drop, &weights, 1, ATTRS({"p", {.f = attr_float(&b->n, "p")}}));
-  ir_node(b->c->graph, weights)->stream = b->n.stream;
+  back_draws(b, weights);
   return weights;
 }
 
@@ -158,7 +158,7 @@ static Value log_sums(Back *b)
                       ATTRS({"scale", {.f = attr_float(&b->n, "scale")}},
                             {"p", {.f = attr_float(&b->n, "p")}},
                             {"causal", {.i = attr_int(&b->n, "causal")}}, {"sums", {.i = 1}}));
-  ir_node(b->c->graph, v)->stream = b->n.stream;
+  back_draws(b, v);
   return v;
 }
 
@@ -169,7 +169,7 @@ static Value gradient_of_input(Back *b, const Value *in, uint32_t of)
                             {"p", {.f = attr_float(&b->n, "p")}},
                             {"causal", {.i = attr_int(&b->n, "causal")}},
                             {"rounded", {.i = !is_cpu_target(b->c)}}, {"of", {.i = of}}));
-  ir_node(b->c->graph, v)->stream = b->n.stream;
+  back_draws(b, v);
   return v;
 }
 

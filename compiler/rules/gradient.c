@@ -28,6 +28,12 @@ Value back_binary(Back *b, OpKind op, Value x, Value y)
   return ir_binary(b->c, &b->at, op, x, y);
 }
 
+void back_draws(Back *b, Value v)
+{
+  ir_node(b->c->graph, v)->stream = b->n.stream;
+  ir_node(b->c->graph, v)->draws = b->n.draws;
+}
+
 Value back_number(Back *b, double v)
 {
   return ir_number(b->c, &b->at, v);
@@ -244,7 +250,7 @@ void grad_drop(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
   out_dx[0] = back_like(b, OP_drop, &dy, 1);
-  ir_node(c->graph, out_dx[0])->stream = b->n.stream;
+  back_draws(b, out_dx[0]);
 }
 
 /* The mask is computed from the numbers x[1], which backward reads again: dx drops the same

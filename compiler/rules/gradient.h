@@ -22,6 +22,8 @@ Value back_scale(Back *b, Value x, double factor); /* x times a number */
 Value back_mul(Back *b, Value x, Value y);
 Value back_wide(Back *b, Value x); /* casts x to f32 */
 Value back_where(Back *b, Value condition, Value x, Value y);
+/* Lets v, a random op, draw the numbers that y has drawn. */
+void back_draws(Back *b, Value v);
 Value back_number(Back *b, double v);
 /* back_flip: x with axis `dim` reversed. back_moved: x shifted along `dim`: element c is x[c - by],
  * or 0 outside of x; `by` is 1 or -1. */

@@ -451,6 +451,14 @@ bool shape_ranges(Compile *c, Node *n)
 
 bool shape_grad_norm(Compile *c, Node *n)
 {
+  int64_t members = attr_int(n, "of") < 0 ? 1 : c->graph->members, parts = GRAD_NORM_PARTIALS / members;
   n->dtype = AMPC_F32;
-  return rule_set_dims(c, n, 2, (int64_t[]){GRAD_NORM_PARTIALS, 2});
+  return rule_set_dims(c, n, 2, (int64_t[]){parts > 4 ? parts : 4, 2});
+}
+
+bool shape_member_rows(Compile *c, Node *n)
+{
+  const Node *x = ir_in(c, n, 0);
+  n->dtype = x->dtype;
+  return rule_set_dims(c, n, 2, (int64_t[]){c->graph->members * x->dim[0], x->dim[1]});
 }

@@ -10,7 +10,8 @@ extern "C" {
  * the operand is t * stride bytes further, for instance at the next slice of a sequence. */
 typedef struct ampc_operand {
   ampc_ref at;
-  int64_t stride; /* bytes; 0: the same place in every iteration */
+  int64_t stride; /* bytes; 0: the same place in every iteration. Outside of a repeat: from member
+                     to member */
 } ampc_operand;
 
 typedef struct ampc_launch {
@@ -22,6 +23,7 @@ typedef struct ampc_launch {
                                sizes are literals in its text */
   const struct ampc_attention *library; /* NULL, or what the kernel computes: a device calls its
                                            library instead if the library can compute that */
+  bool once;     /* it changes what the members of a process share, so one of them runs it */
   bool deferred; /* the next launch has a library, and only its kernel reads what this one writes:
                  this one is launched with that kernel or not at all */
 } ampc_launch;
@@ -101,6 +103,7 @@ typedef struct ampc_attention {
   ampc_attention_operand dy, dq, dk, dv; /* backward */
   ampc_attention_mask mask;
   double scale, p; /* p 0: no dropout */
+  int64_t each;    /* numbers of the stream from one sample to the next; 0: not by sample */
   /* arguments of the launch, from 1: STATE, and the stream's number */
   uint32_t state, stream;
   ampc_dtype type;
@@ -125,13 +128,15 @@ typedef enum ampc_command_kind {
  *   SLICE    member v gets the sum of all slices v; the other slices of its range become 0. The
  *            exchange runs beside the commands that follow, up to the next JOIN
  *   JOIN     waits for all SLICEs; has no range
- *   GATHER   slice v, as member v has it, goes to all members */
+ *   GATHER   slice v, as member v has it, goes to all members
+ *   CLEAR    the range becomes 0 */
 enum { AMPC_MOST_MEMBERS = 4096 };
 typedef enum ampc_exchange_kind {
   AMPC_SUM,
   AMPC_SLICE,
   AMPC_JOIN,
-  AMPC_GATHER
+  AMPC_GATHER,
+  AMPC_CLEAR
 } ampc_exchange_kind;
 typedef struct ampc_exchange {
   ampc_exchange_kind kind;

@@ -64,6 +64,13 @@ typedef struct ampc_optimizer_desc {
   uint32_t updates; /* most updates in one step; 0 counts as 1 */
 } ampc_optimizer_desc;
 
+/* A range of MASTER that members update, each a slice of it, if they are several. All in elements. */
+typedef struct ampc_slice {
+  int64_t first, count;
+  int64_t each;   /* elements of one slice; `count`: each member updates all of them */
+  int64_t moment; /* where the member's slice begins in MOMENT* */
+} ampc_slice;
+
 /* Which numbers a setting may have, as f32. number.h describes and checks the domains.
  *   FRACTION   0 or more and below 1: beta of a moving average
  *   SHRINKING  above 0 and below 1

@@ -28,7 +28,9 @@ enum {
 };
 
 typedef struct ampc_step { /* a block compiled for one batch size and one set of `every` */
-  int64_t batch;
+  int64_t batch; /* samples of all members together */
+  int64_t share; /* samples of one member; 0: it has them all */
+  bool idle;     /* a member that has none of the samples; `share` is 1 */
   uint32_t fires; /* bit i: the step runs the statements of `every period[i]` of its block */
   const ampc_command *commands; /* NULL in emitted programs */
   uint32_t n_commands;
@@ -161,6 +163,7 @@ typedef struct ampc_program {
   const ampc_load *loads;
   const ampc_alias *aliases;
   const ampc_optimizer_desc *optimizers;
+  const ampc_slice *slices; /* of several members */
   const ampc_setting *settings;
   const ampc_plateau *plateaus;
   const ampc_source *sources;
@@ -169,8 +172,8 @@ typedef struct ampc_program {
   const ampc_check *checks;
   const ampc_block *blocks;
   const ampc_kernel *kernels; /* JIT: set after the kernels are compiled and loaded */
-  uint32_t n_params, n_shares, n_loads, n_aliases, n_optimizers, n_settings, n_plateaus, n_sources,
-      n_metrics, n_outputs, n_checks;
+  uint32_t n_params, n_shares, n_loads, n_aliases, n_optimizers, n_slices, n_settings, n_plateaus,
+      n_sources, n_metrics, n_outputs, n_checks;
   uint32_t n_blocks, n_kernels;
   const ampc_image *images; /* CUDA: images or find_kernel; CPU: neither */
   uint32_t n_images;

@@ -23,7 +23,7 @@ static int64_t piece_of(const Members *m, const ampc_exchange *x)
 int64_t exchange_scratch(const Members *m, const ampc_exchange *x)
 {
   int64_t n = ranks_of(m), bytes = ampc_dtype_size(x->type);
-  if (n == 1 || x->kind == AMPC_JOIN || x->kind == AMPC_GATHER) return 0;
+  if (n == 1 || (x->kind != AMPC_SUM && x->kind != AMPC_SLICE)) return 0;
   return 2 * n * piece_of(m, x) * bytes;
 }
 
@@ -139,6 +139,10 @@ ampc_status exchange_run(Device *d, const Members *m, const ampc_exchange *x, vo
     return sum(d, m, x, r, scratch);
   case AMPC_GATHER:
     return gather(d, m, x, r);
+  case AMPC_CLEAR:
+    for (uint32_t i = 0; i < m->n && !status; i++)
+      status = d->ops->fill(d, r.at + i * r.apart, 0, x->count * ampc_dtype_size(x->type));
+    return status;
   case AMPC_JOIN:
     return d->ops->join ? d->ops->join(d) : AMPC_OK;
   case AMPC_SLICE:

@@ -3,6 +3,7 @@
 #include "block.h"
 #include "infer.h"
 #include "compiler/lower/watch.h"
+#include "ampc_commands.h"
 #include "runtime/plan/number.h"
 #include "runtime/plan/shown.h"
 #include <stdlib.h>
@@ -26,6 +27,7 @@ static const Option options[] = {
     {"early_stop", D_int, true, false, FIELD(early_stop)},
     {"shuffle", D_bool, true, true, FIELD(shuffle)},
     {"drop_last", D_bool, true, true, FIELD(drop_last)},
+    {"shards", D_int, true, false, 0},
     {"save", D_str, true, false, FIELD(save)},
     {"name", D_str, true, true, FIELD(name)},
     {"seed", D_int, true, true, 0},
@@ -158,10 +160,13 @@ bool begin_block(Lower *l, Run *run, const BlockInfo *info, const Run *first)
         MAX_BLOCKS);
   uint16_t block = (uint16_t)l->g->blocks.n;
   vec_push(l->arena, &l->g->blocks, *info);
+  if (l->sizes->twin && info->kind != AMPC_INFER)
+    l->g->blocks.at[block].batch = info->batch != info->whole ? info->whole : 2 * info->batch;
   *run = (Run){.name = info->name,
                .block = block,
                .first = first ? first->first : block,
                .batch = info->batch,
+               .all_batch = info->whole,
                .every = 1,
                .first_metric = first ? first->first_metric : l->g->metrics.n,
                .first_stream = l->g->n_streams};
@@ -206,16 +211,16 @@ static bool bind_batch(Lower *l, Scope *s, const Decl *decl)
 static bool check_batch(Lower *l, const Decl *decl, const BlockInfo *b)
 {
   int64_t samples = l->run->samples;
-  if (!samples || b->batch <= samples || !b->drop_last) return true;
+  if (!samples || b->whole <= samples || !b->drop_last) return true;
   fail(l, E605, decl->as.run.source->span, "batch=%lld of only %lld samples results in no step",
-       (long long)b->batch, (long long)samples);
+       (long long)b->whole, (long long)samples);
   return diag_help(l->c, "a smaller `batch`, or drop_last=false");
 }
 
 /* Checks that the number of steps is within bounds, as `epochs` and the number of samples are. */
 static bool check_steps(Lower *l, const Decl *decl, const BlockInfo *b)
 {
-  int64_t per_epoch = l->run->samples / b->batch + (b->drop_last ? 0 : 1), steps;
+  int64_t per_epoch = l->run->samples / b->whole + (b->drop_last ? 0 : 1), steps;
   if (b->max_steps || ampc_steps_of(b->epochs, per_epoch, &steps)) return true;
   return refuse(l, E605, decl->as.run.source->span,
                 "epochs=%lld of %lld samples need more than %lld steps", (long long)b->epochs,
@@ -254,7 +259,7 @@ static void elaborate(Lower *l, const Decl *decl)
   bind_batch(l, s, decl);
   b = &l->g->blocks.at[l->run->block];
   b->n_sources = l->run->n_sources;
-  b->batches = l->run->samples / b->batch + (!b->drop_last && l->run->samples % b->batch);
+  b->batches = l->run->samples / b->whole + (!b->drop_last && l->run->samples % b->whole);
   if (!check_batch(l, decl, b) || !check_steps(l, decl, b)) return;
   bool train = b->kind == AMPC_TRAIN;
   l->at.region = l->job_region;
@@ -279,6 +284,7 @@ static void elaborate_choices(Lower *l, const Decl *decl, const Run *whole, cons
   memcpy(b->period, first->period, sizeof b->period);
   b->fires = choice[0];
   BlockInfo info = *b;
+  info.batch = whole->batch;
   info.variant_of = whole->first;
   for (uint32_t i = 1; i < n; i++) {
     Run run;
@@ -291,33 +297,96 @@ static void elaborate_choices(Lower *l, const Decl *decl, const Run *whole, cons
   l->g->n_streams = streams;
 }
 
+typedef struct Share { /* the samples of a member */
+  int64_t whole, batch;
+  bool idle, remainder;
+} Share;
+
+/* Adds the shares of `whole` samples. If it does not divide, some members have one sample less. A
+ * member without samples computes one that does not count. */
+static uint32_t add_shares(const Lower *l, int64_t whole, bool remainder, Share *out)
+{
+  int64_t members = l->g->members, less = whole / members;
+  uint32_t n = 0;
+  if (whole % members) out[n++] = (Share){whole, less + 1, false, remainder};
+  out[n++] = (Share){whole, less ? less : 1, less == 0, remainder};
+  return n;
+}
+
+static void set_share(BlockInfo *b, Share s)
+{
+  b->whole = s.whole;
+  b->batch = s.batch;
+  b->idle = s.idle;
+  b->remainder = s.remainder;
+}
+
+enum { MOST_SHARES = 4 };
+
 /* Elaborates all variants. A data set of 50 samples with batch=16 leaves 2 samples. If these are
  * kept, the block is elaborated again with batch 2: shapes are compile-time values, so the smaller
- * batch is a step of its own. Each batch size may use numbers of `every` that the other lacks. */
+ * batch is a step of its own. So is each number of samples that a member may have. Each of these
+ * may use numbers of `every` that the others lack. */
 static void elaborate_variants(Lower *l, const Decl *decl, BlockInfo *info)
 {
-  Run run, rest;
+  Run run[MOST_SHARES];
+  Share share[MOST_SHARES];
   uint32_t errors = diag_error_count(l->c), choice[AMPC_MAX_VARIANTS];
-  if (!begin_block(l, &run, info, NULL)) return;
-  elaborate(l, decl);
-  int64_t left = run.samples % info->batch;
-  info->remainder = !info->drop_last && left;
-  if (info->remainder && diag_error_count(l->c) == errors) {
-    info->batch = left;
-    info->variant_of = run.block;
-    if (begin_block(l, &rest, info, &run)) elaborate(l, decl);
+  uint32_t n_shares = add_shares(l, info->batch, false, share);
+  for (uint32_t i = 0; i < n_shares && diag_error_count(l->c) == errors; i++) {
+    set_share(info, share[i]);
+    if (i) info->variant_of = run[0].block;
+    if (!begin_block(l, &run[i], info, i ? &run[0] : NULL)) return;
+    elaborate(l, decl);
+    int64_t left = i ? 0 : run[0].samples % info->whole;
+    if (left && !info->drop_last) n_shares += add_shares(l, left, true, share + n_shares);
   }
   if (diag_error_count(l->c) != errors) return;
-  uint32_t most = AMPC_MAX_VARIANTS / (info->remainder ? 2u : 1u);
-  uint32_t n = every_choices(l, &l->g->blocks.at[run.block], most, choice);
-  const BlockInfo first = l->g->blocks.at[run.block];
-  if (n) elaborate_choices(l, decl, &run, &first, choice, n);
-  if (n && info->remainder) elaborate_choices(l, decl, &rest, &first, choice, n);
+  uint32_t most = AMPC_MAX_VARIANTS / n_shares;
+  uint32_t n = every_choices(l, &l->g->blocks.at[run[0].block], most, choice);
+  const BlockInfo first = l->g->blocks.at[run[0].block];
+  for (uint32_t i = 0; i < n_shares && n; i++)
+    elaborate_choices(l, decl, &run[i], &first, choice, n);
 }
 
 static const char *numbered(Lower *l, const char *name, uint32_t number)
 {
   return number > 1 ? arena_printf(l->arena, "%s%u", name, number) : name;
+}
+
+/* Checks that each member has samples of a whole batch. */
+static bool check_members(Lower *l, const BlockInfo *b)
+{
+  if (b->batch >= l->g->members) return true;
+  fail(l, E605, b->span, "batch=%lld is too small for %u shares", (long long)b->batch,
+       l->g->members);
+  return diag_help(l->c, "give each at least one sample: a larger `batch`, or fewer ranks");
+}
+
+/* Finds the number of members: `shards` of a train block, else the number of ranks. All blocks have
+ * the same members, so it is read before any of them. */
+void lower_members(Lower *l)
+{
+  uint32_t trains = 0, ranks = l->c->options.ranks ? l->c->options.ranks : 1;
+  l->g->members = ranks;
+  for (uint32_t i = 0; i < l->job->ast->n; i++) {
+    const Decl *d = l->job->ast->at[i];
+    if (d->kind != DECL_train) continue;
+    const char *key = arena_printf(l->arena, "%s.shards", numbered(l, "train", ++trains));
+    const Arg *arg = find_option(d, "shards");
+    Span span = arg ? arg->value->span : d->span;
+    int64_t n;
+    Datum v = arg ? eval(l, scope_new(l, NULL, l->job, NULL), arg->value) : d_int(1);
+    if (d_is(v, D_error) || !setting_value(l, key, &v)) return;
+    if (!arg && !setting_override(l, key)) continue;
+    if (!want_count(l, v, span, "`shards`", (Counts){1, AMPC_MOST_MEMBERS}, &n)) return;
+    if (n & (n - 1)) fail(l, E209, span, "`shards` is a power of 2, got %lld", (long long)n);
+    if (n % ranks)
+      fail(l, E605, span, "shards=%lld cannot be shared out to %u ranks", (long long)n, ranks);
+    if (l->g->members != ranks && l->g->members != n)
+      fail(l, E605, span, "all train blocks of a job have the same `shards`");
+    l->g->members = (uint32_t)n;
+  }
 }
 
 void lower_run(Lower *l, const Decl *decl, uint32_t number)
@@ -333,7 +402,7 @@ void lower_run(Lower *l, const Decl *decl, uint32_t number)
                     .shuffle = train,
                     .drop_last = train,
                     .first_source = l->g->sources.n};
-  if (!read_options(l, decl, &info)) return;
+  if (!read_options(l, decl, &info) || !check_members(l, &info)) return;
   elaborate_variants(l, decl, &info);
   end_block(l);
 }

@@ -4,6 +4,7 @@
 #include "compiler/lower/evaluate.h"
 
 /* ---- block.c ---- */
+void lower_members(Lower *l);
 void lower_run(Lower *l, const Decl *decl, uint32_t number);
 void lower_check_names(Lower *l); /* reports two blocks with the same name */
 /* Adds a block; from now on nodes are appended to it. If the block is a variant, `first` is the

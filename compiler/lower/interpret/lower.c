@@ -110,6 +110,7 @@ static void elaborate_job(Compile *c, Sizes *sizes)
   find_precision(l);
   evaluate(l, DECL_model);
   prefix_paths(l);
+  lower_members(l);
   if (all) evaluate(l, DECL_optimizer); /* without training no settings are needed */
   run_blocks(l);
   if (sizes->again || sizes->sizing != SIZING_asked) return;
@@ -120,7 +121,8 @@ static void elaborate_job(Compile *c, Sizes *sizes)
 }
 
 /* Note [dims]: elaborates the job again with the sizes of the data. To find mistakes, it also
- * elaborates dims at their minimum and maximum, if these are not the sizes to compile. */
+ * elaborates dims at their minimum and maximum, if these are not the sizes to compile. Note
+ * [samples] in passes/members.c: with members, elaborates the job for twice as many samples. */
 bool pass_lower(Compile *c)
 {
   Sizes sizes = {.sizing = SIZING_asked};
@@ -133,6 +135,10 @@ bool pass_lower(Compile *c)
   uint32_t missed = diag_error_count(c) || c->options.infer_block ? 0 : sizes.ends_missed;
   if (missed & 1) elaborate_job(c, &(Sizes){.sizing = SIZING_least});
   if (missed & 2) elaborate_job(c, &(Sizes){.sizing = SIZING_most});
+  if (graph->members > 1 && !diag_error_count(c)) {
+    elaborate_job(c, &(Sizes){.sizing = SIZING_asked, .twin = true});
+    c->twin = c->graph;
+  }
   c->graph = graph;
   return diag_error_count(c) == 0;
 }

@@ -407,7 +407,7 @@ void lower_metric(Lower *l, const char *name, Value value, bool is_loss, Span sp
   if (!dtype_is_float(ir_node(l->g, value)->dtype)) d = cast_to(l, d.as.tensor, AMPC_F32, span);
   if (d_is(d, D_error)) return;
   append(l, span, OP_metric, &d.as.tensor, 1,
-         ATTRS({"metric", {.i = index}}, {"samples", {.i = l->run->batch}}));
+         ATTRS({"metric", {.i = index}}, {"samples", {.i = l->run->all_batch}}));
 }
 
 void lower_statistics(Lower *l, const char *name, const Statistics *s, Span span)
@@ -417,7 +417,7 @@ void lower_statistics(Lower *l, const char *name, const Statistics *s, Span span
   if (index < 0) return;
   watch_value(l, name, d_tensor(s->values));
   append(l, span, OP_statistics, &s->values, 1,
-         ATTRS({"metric", {.i = index}}, {"samples", {.i = l->run->batch}}));
+         ATTRS({"metric", {.i = index}}, {"samples", {.i = l->run->all_batch}}));
 }
 
 /* Runs _statistics(values, "f1_macro", "f1"): a value for `metric`, of a kind of AMPC_METRICS. */

@@ -1,0 +1,382 @@
+/* Pass members: makes a body for one member of several that train together.
+ *
+ * Needs IR_SHAPED. Why here: it must see the ops of the job before casts and gradients are added;
+ * pass gradient differentiates the sums that it adds.
+ *
+ * Note [samples]
+ * The samples of a batch are shared out to members, and each runs the body on its share. The
+ * results must be those of the whole batch. So a value that is computed from several samples is
+ * summed over the members: a loss, the number of tokens by which a loss is divided, a metric. Pass
+ * lower elaborates the job a second time, for the whole batch (the twin). A comparison of the two
+ * tells which axes of a value are samples, whatever ops have reshaped it: these axes have other
+ * sizes. A number that differs depends on the number of samples; the number of the whole batch
+ * replaces it.
+ *
+ * Each value has a kind:
+ *   ALIKE    the same for all members: weights, settings, what is computed from them
+ *   SAMPLES  has an axis of samples; member v has those of its share
+ *   SUM      a sum over samples. The value of the whole batch is the sum over the members
+ *   MEAN     a mean over samples. The value of the whole batch is the mean, weighted by samples
+ *   LOCAL    a statistic of the member's samples that is meant so: batch norm
+ * Sums and means stay so through linear ops. For any other op they are summed first, and then they
+ * are ALIKE. What is left at the end of a body (the loss, metrics, running statistics) is summed in
+ * one exchange. */
+#include "compiler/graph/ops.h"
+#include "passes.h"
+#include <string.h>
+
+typedef enum Kind { ALIKE, SAMPLES, SUM, MEAN, LOCAL } Kind;
+
+typedef struct Pass {
+  Compile *c;
+  const Graph *twin;
+  Rewrite r;
+  Kind *kind;            /* by old id */
+  uint8_t *axes;         /* by old id: mask of the axes of samples */
+  Value *summed;         /* by old id: the value of the whole batch, if it has been summed */
+  VEC(uint32_t) pending; /* old ids of effects that wait for the sum of their first input */
+} Pass;
+
+static const BlockInfo *info_of(const Pass *p, const Node *n)
+{
+  return &p->c->graph->blocks.at[n->block];
+}
+
+/* ---- comparison with the twin ---- */
+
+/* Whether the op computes a statistic of channels in parts, whose number depends on the samples. */
+static bool is_statistic(const Node *n)
+{
+  uint32_t at;
+  return op_of(n)->tmpl == TMPL_row && attr_find(op_of(n), "channel", &at);
+}
+
+/* Sets the axes of samples of a node. Returns false after a message if the job does other
+ * operations for other numbers of samples. */
+static bool compare(Pass *p, uint32_t id)
+{
+  const Node *n = &p->r.old[id];
+  const Node *m = id < p->twin->nodes.n ? &p->twin->nodes.at[id] : NULL;
+  bool same = m && m->op == n->op && m->rank == n->rank && m->block == n->block &&
+              m->n_in == n->n_in;
+  if (!same) {
+    diag_error(p->c, E605, n->span,
+               "the operations of this job depend on the number of samples in a batch, so the "
+               "batch cannot be shared out");
+    return false;
+  }
+  for (uint32_t i = 0; i < n->rank && !is_statistic(n); i++)
+    if (n->dim[i] != m->dim[i]) p->axes[id] |= (uint8_t)(1u << i);
+  return true;
+}
+
+/* Whether the twin has the whole batch; if a member has it, the twin has twice as many samples. */
+static bool twin_is_whole(const BlockInfo *b)
+{
+  return b->batch != b->whole;
+}
+
+/* Sets which numbers of its stream a random op uses: those of its samples in the whole batch.
+ * `axis` is the axis of samples. */
+static Draws draws_of(const Pass *p, uint32_t id, uint32_t axis)
+{
+  const Node *n = &p->r.old[id], *m = &p->twin->nodes.at[id];
+  const BlockInfo *b = info_of(p, n);
+  int64_t before = dims_product(n->dim, axis);
+  int64_t after = dims_product(n->dim + axis + 1, n->rank - axis - 1u);
+  int64_t samples = twin_is_whole(b) ? b->whole - b->batch : b->batch;
+  Draws out = {.each = (m->dim[axis] - n->dim[axis]) / samples * after};
+  if (before == 1 || !twin_is_whole(b)) return out;
+  out.span = n->dim[axis] * after;
+  out.skip = (m->dim[axis] - n->dim[axis]) * after;
+  return out;
+}
+
+/* ---- kinds ---- */
+
+static bool is_partial(Kind k)
+{
+  return k == SUM || k == MEAN;
+}
+
+static Kind kind_in(const Pass *p, const Node *n, uint32_t i)
+{
+  return n->in[i].id ? p->kind[n->in[i].id] : ALIKE;
+}
+
+static bool any_in(const Pass *p, const Node *n, Kind kind)
+{
+  for (uint32_t i = 0; i < n->n_in; i++)
+    if (kind_in(p, n, i) == kind) return true;
+  return false;
+}
+
+/* Returns the mask of the axes that the op works along; 0: it treats all elements alike, or only
+ * moves them. */
+static uint64_t worked_axes(const Node *n)
+{
+  const OpInfo *op = op_of(n);
+  uint32_t at;
+  if (op_has(n, T_permutes | T_repeats) || !attr_find(op, "dim", &at)) return 0;
+  if (op->signature.attr[at].kind == ATTR_axis) return 1ull << n->attr[at].i;
+  return n->attr[at].i ? (uint64_t)n->attr[at].i : ~0ull;
+}
+
+/* Whether the op treats samples differently by their position in the batch, or combines samples in
+ * another way than by a sum. */
+static bool mixes_samples(const Pass *p, uint32_t id, const Node *old)
+{
+  uint64_t worked = worked_axes(old), of_images = op_image_inputs(op_of(old));
+  uint8_t out = p->axes[id];
+  if (out & (out - 1)) return true; /* two axes of samples: each with each */
+  if (op_has(old, T_sums)) return false;
+  for (uint32_t i = 0; i < old->n_in; i++) {
+    uint8_t in = p->axes[old->in[i].id];
+    if (worked & in || (of_images >> i & 1 && in > 1)) return true;
+  }
+  return false;
+}
+
+/* Returns the kind of a value without an axis of samples that is computed from samples. */
+static bool reduced_kind(const Node *n, Kind *out)
+{
+  if (is_statistic(n))
+    *out = LOCAL;
+  else if (op_has(n, T_sums))
+    *out = n->op == OP_mean ? MEAN : SUM;
+  else if (op_of(n)->tmpl == TMPL_gemm)
+    *out = SUM;
+  else
+    return false;
+  return true;
+}
+
+static void refuse(Pass *p, const Node *n)
+{
+  diag_error(p->c, E605, n->span,
+             "%s combines samples of a batch, and %u members share out the batch", op_of(n)->name,
+             p->c->graph->members);
+  diag_help(p->c, "sums, means and batch norms over samples are possible; for all else, train with "
+                  "one rank");
+}
+
+/* ---- sums over the members ---- */
+
+static Cursor cursor_of(const Pass *p, uint32_t id)
+{
+  Cursor at = ir_cursor_like(&p->r.old[id]);
+  at.region = 0;
+  return at;
+}
+
+static Value times(Pass *p, const Cursor *at, Value x, double factor)
+{
+  if (factor == 1) return x;
+  return ir_binary(p->c, at, OP_mul, x, ir_number(p->c, at, factor));
+}
+
+/* Returns what the member contributes to the sum over all members. */
+static Value contribution(Pass *p, const Cursor *at, uint32_t id)
+{
+  const BlockInfo *b = info_of(p, &p->r.old[id]);
+  Value x = p->r.map[id];
+  if (p->kind[id] == SUM) return times(p, at, x, b->idle ? 0 : 1);
+  x = ir_cast_asked(p->c, at, x, AMPC_F32);
+  return times(p, at, x, b->idle ? 0 : (double)b->batch / (double)b->whole);
+}
+
+/* Returns the mean that has the same gradient as a sum. */
+static Value as_mean(Pass *p, uint32_t id)
+{
+  const BlockInfo *b = info_of(p, &p->r.old[id]);
+  Cursor at = cursor_of(p, id);
+  if (p->kind[id] != SUM) return p->r.map[id];
+  return times(p, &at, p->r.map[id], (double)b->whole / (double)b->batch);
+}
+
+/* Returns the value of the whole batch, in the type of the member's value. */
+static Value whole_value(Pass *p, uint32_t id)
+{
+  const Node *n = &p->r.old[id];
+  Cursor at = cursor_of(p, id);
+  if (p->summed[id].id) return p->summed[id];
+  if (n->loop) refuse(p, n);
+  Value own = p->r.map[id], x = contribution(p, &at, id);
+  if (!dtype_is_float(n->dtype)) x = ir_cast_asked(p->c, &at, x, AMPC_F32);
+  x = ir_append(p->c, &at, OP_member_sum, &x, 1, NULL);
+  if (dtype_is_float(n->dtype)) x = ir_append(p->c, &at, OP_cast_like, (Value[]){x, own}, 2, NULL);
+  return p->summed[id] = x;
+}
+
+static void settle(Pass *p, Node *n, uint32_t id, uint32_t i)
+{
+  uint32_t from = p->r.old[id].in[i].id;
+  if (is_partial(p->kind[from])) n->in[i] = whole_value(p, from);
+}
+
+/* Settles the inputs of a node that are sums or means. Returns the kind that the result keeps;
+ * ALIKE if it keeps none. */
+static Kind settle_inputs(Pass *p, Node *n, uint32_t id)
+{
+  const Node *old = &p->r.old[id];
+  Kind a = kind_in(p, old, 0), b = old->n_in > 1 ? kind_in(p, old, 1) : ALIKE;
+  bool samples = any_in(p, old, SAMPLES), adds = n->op == OP_add || n->op == OP_sub;
+  if (!any_in(p, old, SUM) && !any_in(p, old, MEAN)) return ALIKE;
+  if (op_has(n, T_linear) && !samples) {
+    bool all = true;
+    for (uint32_t i = 0; i < old->n_in; i++) all = all && kind_in(p, old, i) == a;
+    if (all) return a;
+  }
+  if (adds && !samples) {
+    if (a == b) return a;
+    for (uint32_t i = 0; i < 2; i++) n->in[i] = as_mean(p, old->in[i].id);
+    return MEAN;
+  }
+  bool scales = (n->op == OP_mul || n->op == OP_div) && !samples;
+  if (scales && n->op == OP_mul && !is_partial(a)) {
+    return b;
+  } else if (scales && is_partial(a)) {
+    settle(p, n, id, 1);
+    return a;
+  }
+  for (uint32_t i = 0; i < n->n_in; i++) settle(p, n, id, i);
+  return ALIKE;
+}
+
+/* ---- nodes ---- */
+
+/* The number of attention's weights counts, not that of its results. */
+static int64_t weights_each(const Pass *p, uint32_t id)
+{
+  const Node *n = &p->r.old[id], *k = &p->r.old[n->in[1].id];
+  Draws by_result = draws_of(p, id, 0);
+  return by_result.each / (n->dim[1] * n->dim[3]) * n->dim[1] * k->dim[1];
+}
+
+static void set_draws(Pass *p, Node *n, uint32_t id)
+{
+  uint32_t axis = 0;
+  if (!op_draws(n) || !p->axes[id]) return;
+  while (!(p->axes[id] >> axis & 1)) axis++;
+  n->draws = draws_of(p, id, axis);
+  if (op_has(n, T_tiles)) n->draws.each = weights_each(p, id);
+}
+
+static void copy_value(Pass *p, uint32_t id)
+{
+  const Node *old = &p->r.old[id];
+  const BlockInfo *b = info_of(p, old);
+  Node n = ir_rewrite_mapped(&p->r, id);
+  Kind kept = settle_inputs(p, &n, id);
+  bool samples = any_in(p, old, SAMPLES);
+  if (op_has(&n, T_literal) && twin_is_whole(b)) n.attr[0] = p->twin->nodes.at[id].attr[0];
+  p->kind[id] = kept != ALIKE                      ? kept
+                : p->axes[id] || n.op == OP_source ? SAMPLES
+                : any_in(p, old, LOCAL)            ? LOCAL
+                                                   : ALIKE;
+  if (samples && (mixes_samples(p, id, old) || (!p->axes[id] && !reduced_kind(&n, &p->kind[id]))))
+    refuse(p, old);
+  set_draws(p, &n, id);
+  ir_rewrite_add(&p->r, id, &n);
+}
+
+/* ---- effects ---- */
+
+enum { MOST_PACKED = 64 };
+
+/* Sums the first inputs of `n` effects in one exchange. */
+static void sum_packed(Pass *p, const uint32_t *ids, uint32_t n)
+{
+  Value in[MOST_PACKED];
+  int64_t start = 0;
+  Cursor at = cursor_of(p, ids[n - 1]);
+  for (uint32_t i = 0; i < n; i++) {
+    int64_t size = ir_elements(&p->r.old[ids[i]]);
+    in[i] = ir_cast_asked(p->c, &at, contribution(p, &at, ids[i]), AMPC_F32);
+    in[i] = ir_reshape(p->c, &at, in[i], &size, 1);
+  }
+  Value all = n == 1 ? in[0] : ir_append(p->c, &at, OP_cat, in, n, NULL);
+  all = ir_append(p->c, &at, OP_member_sum, &all, 1, NULL);
+  for (uint32_t i = 0; i < n; i++) {
+    const Node *old = &p->r.old[ids[i]];
+    int64_t stop = start + ir_elements(old);
+    const NamedAttr *part =
+        ATTRS({"dim", {.i = 0}}, {"start", {.i = start}}, {"stop", {.i = stop}});
+    Value own = n == 1 ? all : ir_append(p->c, &at, OP_slice, &all, 1, part);
+    p->summed[ids[i]] = ir_reshape(p->c, &at, own, old->dim, old->rank);
+    start = stop;
+  }
+}
+
+/* Appends the effects that wait, after the sums of their inputs. Pass gradient decides by an input
+ * of running statistics whether a loss needs them: that stays the member's own value. */
+static void flush(Pass *p)
+{
+  uint32_t ids[MOST_PACKED], n = 0;
+  bool *taken = arena_array(p->c->arena, bool, p->r.n_old);
+  for (uint32_t i = 0; i < p->pending.n; i++) {
+    uint32_t of = p->r.old[p->pending.at[i]].in[0].id;
+    if (!p->summed[of].id && !taken[of]) ids[n++] = of;
+    taken[of] = true;
+    if (n == MOST_PACKED || (n && i + 1 == p->pending.n)) sum_packed(p, ids, n), n = 0;
+  }
+  for (uint32_t i = 0; i < p->pending.n; i++) {
+    uint32_t id = p->pending.at[i], last = p->r.old[id].n_in - 1u;
+    Node effect = ir_rewrite_mapped(&p->r, id);
+    if (op_has(&effect, T_running) && last && !effect.in[last].id) effect.in[last] = effect.in[0];
+    effect.in[0] = p->summed[p->r.old[id].in[0].id];
+    ir_rewrite_add(&p->r, id, &effect);
+  }
+  p->pending.n = 0;
+}
+
+static bool reads_inputs(const Node *n)
+{
+  const OpInfo *op = op_of(n);
+  for (uint32_t i = 0; i < op->n_file_args; i++)
+    if (op->file_args[i] == FILE_inputs) return true;
+  return false;
+}
+
+static void copy_effect(Pass *p, uint32_t id)
+{
+  const Node *old = &p->r.old[id];
+  Kind kind = old->n_in ? kind_in(p, old, 0) : ALIKE;
+  if (reads_inputs(old) && kind != ALIKE && kind != SAMPLES) {
+    vec_push(p->c->arena, &p->pending, id);
+    return;
+  }
+  if (old->op == OP_minimize || op_has(old, T_ends_body)) flush(p);
+  Node n = ir_rewrite_mapped(&p->r, id);
+  if (old->op == OP_minimize) n.in[0] = as_mean(p, old->in[0].id);
+  ir_rewrite_add(&p->r, id, &n);
+}
+
+bool pass_members(Compile *c)
+{
+  Graph *g = c->graph;
+  if (g->members <= 1) return true;
+  for (uint32_t i = 0; i < g->params.n; i++) {
+    if (g->params.at[i].of < 0) continue;
+    diag_error(c, E605, g->params.at[i].span,
+               "`%s` has several optimizers; %u members can train only parameters with one",
+               g->params.at[i].path, g->members);
+    return false;
+  }
+  Pass p = {.c = c, .twin = c->twin};
+  ir_rewrite_begin(&p.r, c);
+  p.kind = arena_array(c->arena, Kind, p.r.n_old);
+  p.axes = arena_array(c->arena, uint8_t, p.r.n_old);
+  p.summed = arena_array(c->arena, Value, p.r.n_old);
+  for (uint32_t id = 1; id < p.r.n_old && !diag_error_count(c); id++) {
+    const Node *n = &p.r.old[id];
+    bool shared = g->blocks.at[n->block].kind != AMPC_INFER;
+    if (id > 1 && n->block != n[-1].block) flush(&p);
+    if (!shared)
+      ir_rewrite_copy(&p.r, id);
+    else if (compare(&p, id))
+      op_has(n, T_effect) ? copy_effect(&p, id) : copy_value(&p, id);
+  }
+  if (!diag_error_count(c)) flush(&p);
+  return diag_error_count(c) == 0;
+}
