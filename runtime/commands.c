@@ -10,9 +10,10 @@ typedef struct CommandList {
   int64_t count; /* how often it runs in a row */
 } CommandList;
 
-static CommandList list_of(const ampc_step *step)
+/* The list of a step, for `members` members. */
+static CommandList list_of(const ampc_step *step, int64_t members)
 {
-  return (CommandList){step->commands, step->n_commands, 1};
+  return (CommandList){step->commands, step->n_commands, members};
 }
 
 static CommandList body_of(const ampc_command *k)
@@ -102,7 +103,7 @@ ampc_status commands_prepare(Device *d, const ampc_program *p)
   ampc_status status = AMPC_OK;
   for (uint32_t b = 0; b < p->n_blocks; b++)
     for (uint32_t v = 0; v < p->blocks[b].n_variants && !status; v++)
-      status = prepare(d, list_of(&p->blocks[b].variant[v]));
+      status = prepare(d, list_of(&p->blocks[b].variant[v], 1));
   return status;
 }
 
@@ -123,7 +124,7 @@ static ampc_status prepare_functions(ampc_runtime *rt)
 
 /* Appends the list to rt->bound, and the addresses of its operands to rt->addresses. Commands keep
  * their order; the body of a repeat follows the repeat. */
-static void bind_list(ampc_runtime *rt, CommandList list)
+static void bind_list(ampc_runtime *rt, CommandList list, int64_t t)
 {
   ampc_operand room[COMMAND_OPERANDS];
   const ampc_operand *o;
@@ -132,9 +133,10 @@ static void bind_list(ampc_runtime *rt, CommandList list)
     void **at = rt->addresses + rt->n_addresses;
     rt->n_addresses += n;
     for (uint32_t k = 0; k < n; k++)
-      at[k] = o[k].at.space == AMPC_NONE ? AMPC_NUMBER(o[k].at.offset)
-                                         : rt->space[o[k].at.space] + o[k].at.offset;
-    if (list.at[i].kind == AMPC_REPEAT) bind_list(rt, body_of(&list.at[i]));
+      at[k] = o[k].at.space == AMPC_NONE
+                  ? AMPC_NUMBER(o[k].at.offset)
+                  : rt->base[o[k].at.space] + o[k].at.offset + t * o[k].stride;
+    if (list.at[i].kind == AMPC_REPEAT) bind_list(rt, body_of(&list.at[i]), 0);
     rt->bound[place] = (BoundCommand){&list.at[i], at, rt->n_bound - place - 1};
   }
 }
@@ -154,7 +156,7 @@ static ampc_status bind_program(ampc_runtime *rt)
     const ampc_block *b = &p->blocks[key / AMPC_MAX_VARIANTS];
     uint32_t v = key % AMPC_MAX_VARIANTS;
     rt->first_bound[key] = rt->n_bound;
-    if (v < b->n_variants) bind_list(rt, list_of(&b->variant[v]));
+    if (v < b->n_variants) bind_list(rt, list_of(&b->variant[v], 1), rt->members.first);
   }
   rt->first_bound[n_keys] = rt->n_bound;
   return AMPC_OK;
@@ -166,7 +168,7 @@ ampc_status commands_create(ampc_runtime *rt)
   ampc_status status = AMPC_OK;
   for (uint32_t b = 0; b < p->n_blocks; b++)
     for (uint32_t v = 0; v < p->blocks[b].n_variants && !status; v++)
-      status = check_list(rt, list_of(&p->blocks[b].variant[v]));
+      status = check_list(rt, list_of(&p->blocks[b].variant[v], rt->members.all));
   if (!status) status = bind_program(rt);
   if (!status) status = commands_prepare(rt->device, p);
   return status ? status : prepare_functions(rt);
@@ -182,18 +184,18 @@ void commands_free(ampc_runtime *rt)
 /* ---- a step ---- */
 
 /* Returns the addresses of the operands in iteration t of their list; valid until the next call.
- * Bound addresses point to the first half of INPUT. */
+ * Bound addresses are those of the first member of this process, in the first half of INPUT. */
 static void *const *addresses_in(ampc_runtime *rt, const BoundCommand *b, int64_t t)
 {
   ampc_operand room[COMMAND_OPERANDS];
   const ampc_operand *o;
-  int64_t half = rt->space[AMPC_INPUT] - rt->input;
-  if (t == 0 && half == 0) return b->at;
+  if (t == 0 && rt->half == 0 && rt->member == 0) return b->at;
   uint32_t n = ampc_command_operands(b->command, room, &o);
   for (uint32_t i = 0; i < n; i++)
-    rt->moved[i] = o[i].at.space == AMPC_NONE ? b->at[i]
-                                              : (char *)b->at[i] + t * o[i].stride +
-                                                    (o[i].at.space == AMPC_INPUT ? half : 0);
+    rt->moved[i] = o[i].at.space == AMPC_NONE
+                       ? b->at[i]
+                       : (char *)b->at[i] + t * o[i].stride +
+                             (rt->space[o[i].at.space] - rt->base[o[i].at.space]);
   return rt->moved;
 }
 
@@ -201,6 +203,7 @@ static void run_list(ampc_runtime *rt, const BoundCommand *list, uint32_t n, int
 
 static void run_launch(ampc_runtime *rt, const ampc_launch *l, void *const *at)
 {
+  if (l->once && rt->member) return;
   if (l->library)
     ampc_do_attention(rt, l->library, l->kernel, l->grid, l->block, at, l->n_args);
   else if (l->deferred)
@@ -232,7 +235,8 @@ static void run_command(ampc_runtime *rt, const BoundCommand *b, int64_t t)
     break;
   case AMPC_EXCHANGE:
     ampc_do_exchange(rt, k->as.exchange.desc.kind, k->as.exchange.desc.type,
-                     k->as.exchange.desc.count, k->as.exchange.desc.closing, at[0]);
+                     k->as.exchange.desc.count, k->as.exchange.desc.closing,
+                     k->as.exchange.at.at.space, k->as.exchange.at.at.offset);
     break;
   case AMPC_REPEAT:
     for (int64_t i = 0; i < k->as.repeat.count; i++) run_list(rt, b + 1, b->body, i);
@@ -250,9 +254,16 @@ static void run_list(ampc_runtime *rt, const BoundCommand *list, uint32_t n, int
   }
 }
 
-void commands_run(ampc_runtime *rt, uint32_t block, uint32_t variant)
+bool commands_run(ampc_runtime *rt, uint32_t block, uint32_t variant, uint32_t *at)
 {
   const uint32_t *first = &rt->first_bound[step_key(block, variant)];
-  run_list(rt, rt->bound + first[0], first[1] - first[0], 0);
+  const BoundCommand *list = rt->bound + first[0];
+  uint32_t n = first[1] - first[0], end = *at;
+  while (end < n && list[end].command->kind != AMPC_EXCHANGE) end += 1 + list[end].body;
+  while (end < n && list[end].command->kind == AMPC_EXCHANGE) end++;
+  run_list(rt, list + *at, end - *at, rt->member);
+  *at = end;
+  if (end < n && !rt->failed) return true;
   if (rt->device->profile && !rt->failed) runtime_mark(rt, MARK_END);
+  return false;
 }

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "runtime.h"
+#include "members.h"
 #include "runtime/plan/needs.h"
 #include "runtime/plan/types.h"
 
@@ -25,19 +25,16 @@ static ampc_status open_device(const ampc_program *p, const char *device, Device
 
 static ampc_status open_spaces(ampc_runtime *rt)
 {
-  Device *d = rt->device;
-  rt->input_step = device_input_step(rt->program);
   for (int s = AMPC_STATE; s < AMPC_SPACE_COUNT; s++) {
     int64_t bytes = rt->program->space_bytes[s];
     if (bytes == 0) continue;
-    if (s == AMPC_INPUT) bytes += (d->inputs - 1) * rt->input_step;
-    void *memory = NULL;
-    ampc_status status = d->ops->alloc(d, bytes, &memory);
+    ampc_status status =
+        members_alloc(rt, (ampc_space)s, bytes, s == AMPC_INPUT ? rt->device->inputs : 1);
     if (status)
       return ampc_fail(status, "%s: %s", ampc_space_of((ampc_space)s)->shown, ampc_last_error());
-    rt->space[s] = memory;
   }
-  rt->input = rt->space[AMPC_INPUT];
+  rt->input_step = device_input_step(rt->program) * rt->members.n;
+  members_turn(rt, 0);
   return AMPC_OK;
 }
 
@@ -114,17 +111,23 @@ ampc_status runtime_reset_state(ampc_runtime *rt, uint64_t seed)
   if (status) return status;
   int64_t rest = runtime_setting_place(p, 0).offset - (int64_t)sizeof state;
   status = ampc_write(rt, (ampc_ref){AMPC_STATE, 0}, &state, sizeof state);
-  if (status || rest == 0) return status;
-  status = rt->device->ops->fill(rt->device, rt->space[AMPC_STATE] + sizeof state, 0, rest);
+  for (uint32_t i = 0; i < rt->members.n && !status; i++) {
+    rt->firsts[i] = 0;
+    status = rt->device->ops->fill(
+        rt->device, rt->base[AMPC_STATE] + i * rt->apart[AMPC_STATE] + sizeof state, 0, rest);
+  }
   return status ? status : reset_scales(rt, &state);
 }
 
-static ampc_status set_up(ampc_runtime *rt, const char *device)
+static ampc_status set_up(ampc_runtime *rt, const char *device, Ranks *ranks)
 {
   ampc_status status = check_program(rt->program);
+  if (!status) status = members_set(rt, ranks);
   if (!status) status = open_device(rt->program, device, &rt->device);
+  if (!status) rt->device->ranks = rt->members.ranks;
   if (!status) status = open_spaces(rt);
   if (!status) status = commands_create(rt);
+  if (!status) status = members_prepare(rt);
   if (!status) status = runtime_reset_state(rt, rt->program->seed);
   if (!status) status = write_settings(rt);
   return status;
@@ -135,9 +138,17 @@ static void free_tables(ampc_runtime *rt)
   free(rt->rehearsed);
   free(rt->given);
   free(rt->plateau);
+  free(rt->firsts);
+  free(rt->variants);
 }
 
 ampc_status ampc_create(const ampc_program *program, const char *device, ampc_runtime **out)
+{
+  return runtime_create(program, device, NULL, out);
+}
+
+ampc_status runtime_create(const ampc_program *program, const char *device, Ranks *ranks,
+                           ampc_runtime **out)
 {
   NEEDS(program && out);
   *out = NULL;
@@ -152,7 +163,7 @@ ampc_status ampc_create(const ampc_program *program, const char *device, ampc_ru
     free(rt);
     return ampc_fail(AMPC_RUN_FAILED, "out of memory");
   }
-  ampc_status status = set_up(rt, device ? device : "auto");
+  ampc_status status = set_up(rt, device ? device : "auto", ranks);
   if (status) {
     ampc_free(rt);
   } else {
@@ -166,9 +177,9 @@ void ampc_free(ampc_runtime *rt)
   if (!rt) return;
   Device *d = rt->device;
   if (d) {
-    if (rt->input) rt->space[AMPC_INPUT] = rt->input;
     for (int s = AMPC_STATE; s < AMPC_SPACE_COUNT; s++)
-      if (rt->space[s]) d->ops->release(d, rt->space[s]);
+      if (rt->base[s]) d->ops->release(d, rt->base[s]);
+    if (rt->scratch) d->ops->release(d, rt->scratch);
     d->ops->close(d);
   }
   commands_free(rt);
@@ -194,7 +205,7 @@ ampc_memory ampc_memory_of(const ampc_runtime *rt)
   ampc_memory m = {.library = rt->device->ops->library_bytes(rt->device)};
   m.total = m.library;
   for (int s = AMPC_STATE; s < AMPC_SPACE_COUNT; s++)
-    m.total += m.space[s] = rt->space[s] ? rt->program->space_bytes[s] : 0;
+    m.total += m.space[s] = rt->base[s] ? members_bytes(rt, (ampc_space)s) : 0;
   return m;
 }
 
@@ -309,18 +320,38 @@ static void keep_failure_of(ampc_runtime *rt, ampc_status status, uint32_t asked
 /* The argument of run_commands. A device may call run_commands again later, with the same one. */
 typedef struct Step {
   ampc_runtime *rt;
-  uint32_t block, variant;
+  uint32_t block;
+  const uint32_t *variants; /* one for each member of this process */
 } Step;
 
+/* Runs the next part of each member's step. Returns false if there is none. */
+static bool run_part(const Step *s, uint32_t *at)
+{
+  ampc_runtime *rt = s->rt;
+  bool more = false;
+  for (uint32_t i = 0; i < rt->members.n; i++) {
+    const ampc_step *step = &rt->program->blocks[s->block].variant[s->variants[i]];
+    members_turn(rt, i);
+    if (step->run) {
+      step->run(rt);
+      more = rt->part + 1 < step->n_parts;
+    } else {
+      uint32_t next = *at;
+      more = commands_run(rt, s->block, s->variants[i], &next);
+      if (i + 1 == rt->members.n) *at = next;
+    }
+  }
+  return more && !rt->failed;
+}
+
+/* Members run the same exchanges at the same places of their lists. */
 static ampc_status run_commands(void *context)
 {
   const Step *s = context;
-  const ampc_step *step = &s->rt->program->blocks[s->block].variant[s->variant];
-  if (step->run) {
-    step->run(s->rt);
-  } else {
-    commands_run(s->rt, s->block, s->variant);
-  }
+  uint32_t at = 0;
+  s->rt->part = 0;
+  while (run_part(s, &at)) s->rt->part++;
+  members_turn(s->rt, 0);
   return failed(s->rt);
 }
 
@@ -333,11 +364,15 @@ static ampc_status rehearse(ampc_runtime *rt, uint32_t block)
   ampc_status status = AMPC_OK;
   if (b->accumulate <= 1 || rt->rehearsed[block]) return AMPC_OK;
   rt->rehearsed[block] = true;
+  uint32_t *same = calloc(rt->members.n, sizeof *same);
+  if (!same) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
   for (uint32_t v = 0; v < b->n_variants && !status; v++) {
-    Step s = {rt, block, v};
+    for (uint32_t i = 0; i < rt->members.n; i++) same[i] = v;
+    Step s = {rt, block, same};
     status = rt->device->ops->rehearse(rt->device, step_key(block, v), rt->space[AMPC_STATE],
                                        run_commands, &s);
   }
+  free(same);
   return status;
 }
 
@@ -376,13 +411,25 @@ uint32_t ampc_variant_at(const ampc_block *b, int64_t samples, int64_t step)
 ampc_status ampc_run_step(ampc_runtime *rt, uint32_t block, uint32_t variant)
 {
   NEEDS(rt);
+  if (rt->members.n == 1) return runtime_run_step(rt, block, &variant);
+  uint32_t *same = malloc(rt->members.n * sizeof *same);
+  if (!same) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  for (uint32_t i = 0; i < rt->members.n; i++) same[i] = variant;
+  ampc_status status = runtime_run_step(rt, block, same);
+  free(same);
+  return status;
+}
+
+ampc_status runtime_run_step(ampc_runtime *rt, uint32_t block, const uint32_t *variants)
+{
   const ampc_program *p = rt->program;
   const DeviceOps *ops = rt->device->ops;
-  if (block >= p->n_blocks || variant >= p->blocks[block].n_variants)
-    return ampc_fail(AMPC_BAD_USAGE, "no block %u with variant %u", block, variant);
+  for (uint32_t i = 0; i < rt->members.n; i++)
+    if (block >= p->n_blocks || variants[i] >= p->blocks[block].n_variants)
+      return ampc_fail(AMPC_BAD_USAGE, "no block %u with variant %u", block, variants[i]);
   if (rt->failed) return failed(rt);
-  Step s = {rt, block, variant};
-  rt->last_variant = variant;
+  Step s = {rt, block, variants};
+  uint32_t variant = rt->last_variant = variants[0];
   keep_failure(rt, rehearse(rt, block));
   if (rt->failed) return failed(rt);
   double begin = profile_begin(rt);
@@ -509,11 +556,10 @@ void ampc_do_fill(ampc_runtime *rt, void *to, uint8_t value, int64_t bytes)
 }
 
 void ampc_do_exchange(ampc_runtime *rt, ampc_exchange_kind kind, ampc_dtype type, int64_t count,
-                      bool closing, void *at)
+                      bool closing, ampc_space space, int64_t offset)
 {
   const ampc_exchange x = {kind, type, count, closing};
-  if (is_idle(rt) || (closing && !rt->closes)) return;
-  (void)x, (void)at;
+  if (rt && !rt->failed) keep_failure(rt, members_exchange(rt, &x, (ampc_ref){space, offset}));
 }
 
 /* ---- reading and writing ---- */
@@ -533,24 +579,31 @@ static ampc_status check_range(const ampc_runtime *rt, ampc_ref r, int64_t bytes
 ampc_status ampc_read(ampc_runtime *rt, ampc_ref from, void *to, int64_t bytes)
 {
   NEEDS(rt && (to || !bytes));
-  ampc_status status = check_range(rt, from, bytes);
-  if (status || bytes == 0) return status;
+  bool done = false;
+  ampc_status status = members_move(rt, from, to, bytes, true, &done);
+  if (!done) status = check_range(rt, from, bytes);
+  if (done || status || bytes == 0) return status;
   return rt->device->ops->copy_out(rt->device, to, rt->space[from.space] + from.offset, bytes);
 }
 
 ampc_status ampc_write(ampc_runtime *rt, ampc_ref to, const void *from, int64_t bytes)
 {
   NEEDS(rt && (from || !bytes));
-  ampc_status status = check_range(rt, to, bytes);
-  if (status || bytes == 0) return status;
-  return rt->device->ops->copy_in(rt->device, rt->space[to.space] + to.offset, from, bytes);
+  bool done = false;
+  ampc_status status = members_move(rt, to, (void *)(uintptr_t)from, bytes, false, &done);
+  if (!done) status = check_range(rt, to, bytes);
+  if (done || status || bytes == 0) return status;
+  for (uint32_t i = 0; i < rt->members.n && !status; i++)
+    if (i == 0 || rt->apart[to.space])
+      status = rt->device->ops->copy_in(
+          rt->device, rt->base[to.space] + i * rt->apart[to.space] + to.offset, from, bytes);
+  return status;
 }
 
 ampc_status runtime_turn_input(ampc_runtime *rt)
 {
-  int half = 0;
-  ampc_status status = rt->device->ops->turn_input(rt->device, &half);
-  if (!status && rt->input) rt->space[AMPC_INPUT] = rt->input + half * rt->input_step;
+  ampc_status status = rt->device->ops->turn_input(rt->device, &rt->half);
+  members_turn(rt, 0);
   return status;
 }
 

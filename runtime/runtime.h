@@ -3,6 +3,7 @@
 #include "ampc_rt.h"
 #include "device.h"
 #include "profile.h"
+#include "ranks/exchange.h"
 #include "runtime/plan/clock.h"
 
 enum { ERROR_TEXT = 512 };
@@ -39,9 +40,18 @@ typedef struct ampc_deferred { /* arguments of ampc_do_launch; n_args 0: none */
 struct ampc_runtime {
   const ampc_program *program;
   Device *device;
-  char *space[AMPC_SPACE_COUNT]; /* NULL: the program does not use this space */
-  char *input;           /* the memory of INPUT, all halves; space[AMPC_INPUT] is the current one */
+  Members members;
+  char *base[AMPC_SPACE_COUNT];    /* NULL: the program does not use this space */
+  int64_t apart[AMPC_SPACE_COUNT]; /* bytes from one member's space to the next; 0: shared */
+  char *space[AMPC_SPACE_COUNT];   /* spaces of the member at work, and its half of INPUT */
+  uint32_t member, part; /* the member at work, counted from 0 in this process; the part of its step
+                            between two exchanges */
+  int half;              /* half of INPUT */
   int64_t input_step;    /* bytes from one half to the next */
+  uint32_t *variants;    /* for each member: the variant of its next step */
+  int64_t *firsts;       /* for each member: ampc_state.first_sample as last written */
+  void *scratch;         /* of exchanges */
+  int64_t scratch_bytes;
   BoundCommand *bound;   /* commands of all steps, one step after the other */
   uint32_t *first_bound; /* index in `bound`, by step_key(); one more entry for the end */
   void **addresses;      /* addresses of all operands, in the order of `bound` */
@@ -60,6 +70,12 @@ struct ampc_runtime {
   ampc_status failed;     /* status of the first call that failed in a step */
   char failure[ERROR_TEXT];
 };
+
+/* Runs a step of members with different shares; `variants` has one variant for each member. */
+ampc_status runtime_run_step(ampc_runtime *rt, uint32_t block, const uint32_t *variants);
+/* ampc_create for a process that is one of several ranks; `ranks` may be NULL. */
+ampc_status runtime_create(const ampc_program *program, const char *device, Ranks *ranks,
+                           ampc_runtime **out);
 
 /* Returns the number of a variant among all variants of all blocks. */
 static inline uint32_t step_key(uint32_t block, uint32_t variant)
@@ -118,4 +134,6 @@ ampc_status commands_create(ampc_runtime *rt);
 void commands_free(ampc_runtime *rt);
 /* Prepares the device for the command lists of a program. */
 ampc_status commands_prepare(Device *d, const ampc_program *p);
-void commands_run(ampc_runtime *rt, uint32_t block, uint32_t variant);
+/* Runs the commands of the member at work from number *at on, up to the end of the exchanges that
+ * follow; sets *at to the next command. Returns false if none is left. */
+bool commands_run(ampc_runtime *rt, uint32_t block, uint32_t variant, uint32_t *at);

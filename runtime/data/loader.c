@@ -22,6 +22,7 @@ typedef struct Slot {
   char *bytes; /* the block's sources in the layout of INPUT, from the lowest offset on */
   ampc_data_position position;
   int64_t samples;     /* fewer than the block's batch for an epoch's last batch that is kept */
+  int64_t from, own;   /* the slot has samples [from, from + own) of these: those of this process */
   int64_t *index;      /* indices of the slot's samples, if they are shuffled */
   int64_t begun, done; /* samples that threads have begun; samples that are done */
 } Slot;
@@ -34,6 +35,7 @@ struct ampc_batches {
   DataSource *sources;
   int64_t samples, per_epoch; /* samples and batches of an epoch */
   int64_t base, bytes;        /* the range of INPUT that a batch covers */
+  int64_t first, end, shares; /* of each batch, this process reads shares [first, end) */
   int64_t piece;              /* samples that a thread takes at once */
   int64_t *order; /* order of the samples in epoch order_epoch, if shuffled; used by the thread that
                      opens a slot */
@@ -59,7 +61,8 @@ struct ampc_batches {
 /* Fills samples [first, first + n) of the slot, from all sources. */
 static ampc_status fill_samples(const ampc_batches *b, const Slot *slot, int64_t first, int64_t n)
 {
-  int64_t epoch = slot->position.epoch, from = slot->position.batch * b->block->batch + first;
+  int64_t epoch = slot->position.epoch,
+          from = slot->position.batch * b->block->batch + slot->from + first;
   ampc_status status = AMPC_OK;
   for (uint32_t i = 0; i < b->block->n_sources; i++) {
     const DataSource *s = &b->sources[i];
@@ -81,13 +84,20 @@ static void keep_failure(ampc_batches *b, ampc_status status, int64_t at)
   snprintf(b->why, sizeof b->why, "%s", ampc_last_error());
 }
 
+/* Counts the slots that are filled, in their order. */
+static void note_filled(ampc_batches *b)
+{
+  while (b->filled < b->opened && b->ring[b->filled % RING].done == b->ring[b->filled % RING].own)
+    b->filled++;
+}
+
 /* Fills samples outside the lock. After the samples of a smaller last batch the slot keeps samples
  * of an earlier batch, which are not used. */
 static void fill_some(ampc_batches *b)
 {
   int64_t number = b->opened - 1;
   Slot *slot = &b->ring[number % RING];
-  int64_t first = slot->begun, left = slot->samples - first, n = left < b->piece ? left : b->piece;
+  int64_t first = slot->begun, left = slot->own - first, n = left < b->piece ? left : b->piece;
   slot->begun += n;
   b->busy++;
   pthread_mutex_unlock(&b->mutex);
@@ -99,9 +109,7 @@ static void fill_some(ampc_batches *b)
   } else {
     slot->done += n;
   }
-  while (b->filled < b->opened &&
-         b->ring[b->filled % RING].done == b->ring[b->filled % RING].samples)
-    b->filled++;
+  note_filled(b);
   pthread_cond_broadcast(&b->changed);
 }
 
@@ -115,15 +123,19 @@ static void open_slot(ampc_batches *b)
   pthread_mutex_unlock(&b->mutex);
   int64_t first = slot->position.batch * block->batch, left = b->samples - first;
   slot->samples = left < block->batch ? left : block->batch;
+  slot->from = slot->samples * b->first / b->shares;
+  slot->own = slot->samples * b->end / b->shares - slot->from;
   if (block->shuffle && b->order_epoch != slot->position.epoch) {
     order_shuffle(b->order, b->samples, b->seed, b->index, slot->position.epoch);
     b->order_epoch = slot->position.epoch;
   }
-  if (slot->index) memcpy(slot->index, b->order + first, (size_t)slot->samples * sizeof *b->order);
+  if (slot->index)
+    memcpy(slot->index, b->order + first + slot->from, (size_t)slot->own * sizeof *b->order);
   slot->begun = slot->done = 0;
   pthread_mutex_lock(&b->mutex);
   b->opening = false;
   b->opened++;
+  note_filled(b);
   if (++b->ahead.batch == b->per_epoch) {
     b->ahead.batch = 0;
     b->ahead.epoch++;
@@ -135,7 +147,7 @@ static void open_slot(ampc_batches *b)
 static bool has_work(const ampc_batches *b)
 {
   const Slot *last = &b->ring[(b->opened + RING - 1) % RING];
-  return b->opened > b->filled && last->begun < last->samples;
+  return b->opened > b->filled && last->begun < last->own;
 }
 
 /* Whether no slot may be filled. The slot that the consumer still reads counts as taken. */
@@ -291,6 +303,7 @@ static ampc_status batches_open(const ampc_program *p, uint32_t block, const cha
   b->program = p;
   b->block = &p->blocks[block];
   b->index = block;
+  b->end = b->shares = 1;
   b->seed = seed;
   b->ahead.block = block;
   pthread_mutex_init(&b->mutex, NULL);
@@ -334,6 +347,20 @@ static ampc_status batches_seek(ampc_batches *b, ampc_data_position to)
   pthread_cond_broadcast(&b->changed);
   pthread_mutex_unlock(&b->mutex);
   return AMPC_OK;
+}
+
+/* Nothing has been read so far, but threads may already fill slots: seeking discards these. */
+static ampc_status batches_share(ampc_batches *b, int64_t first, int64_t end, int64_t shares)
+{
+  NEEDS(b && 0 <= first && first < end && end <= shares);
+  pthread_mutex_lock(&b->mutex);
+  b->seeking = true;
+  while (b->busy || b->opening) pthread_cond_wait(&b->changed, &b->mutex);
+  b->first = first;
+  b->end = end;
+  b->shares = shares;
+  pthread_mutex_unlock(&b->mutex);
+  return batches_seek(b, (ampc_data_position){.block = b->index});
 }
 
 /* Releases the previous slot so that it can be filled, and waits for the next one. A failed sample
@@ -390,6 +417,7 @@ const ampc_data_interface ampc_data = {
     .open = batches_open,
     .per_epoch = batches_per_epoch,
     .seek = batches_seek,
+    .share = batches_share,
     .next = batches_next,
     .find_lost = batches_find_lost,
     .sample_name = batches_sample_name,

@@ -97,6 +97,10 @@ ampc_status ampc_clear_metrics(ampc_runtime *rt, uint32_t block);
 /* Returns the base address of each space. INPUT moves with each batch, so a step must not keep its
  * address. */
 char *const *ampc_spaces(ampc_runtime *rt);
+/* Returns the part of a step to run: with several members, a step has parts between exchanges. The
+ * member is counted from 0 in the whole program; operands of shared spaces depend on it. */
+uint32_t ampc_step_part(const ampc_runtime *rt);
+int64_t ampc_step_member(const ampc_runtime *rt);
 void ampc_do_launch(ampc_runtime *rt, uint32_t kernel, uint32_t grid, uint32_t block,
                     void *const *args, uint32_t n_args);
 /* Keeps a launch for the next ampc_do_attention, which makes it before that of its own kernel, or
@@ -114,7 +118,7 @@ void ampc_do_copy(ampc_runtime *rt, void *to, const void *from, int64_t bytes);
 void ampc_do_fill(ampc_runtime *rt, void *to, uint8_t value, int64_t bytes);
 /* Exchanges a range with the other members: ampc_exchange. */
 void ampc_do_exchange(ampc_runtime *rt, ampc_exchange_kind kind, ampc_dtype type, int64_t count,
-                      bool closing, void *at);
+                      bool closing, ampc_space space, int64_t offset);
 
 /* AMPC_GEMM(rt, name, description, pointers...). Error messages use `name`. */
 ampc_runtime *ampc_called(ampc_runtime *rt, const char *name); /* returns rt */
@@ -156,6 +160,10 @@ typedef struct ampc_data_interface {
                       ampc_batches **out);
   int64_t (*per_epoch)(const ampc_batches *b); /* number of batches, including a smaller last one */
   ampc_status (*seek)(ampc_batches *b, ampc_data_position to); /* next() continues at `to` */
+  /* From the first batch on, next() returns only shares [first, end) of each batch; *out_samples
+   * still counts all of it. Share i of n begins at sample i * samples / n. The pointer may be
+   * NULL. */
+  ampc_status (*share)(ampc_batches *b, int64_t first, int64_t end, int64_t shares);
   /* Gets the next batch, valid until the next call, in the layout of INPUT. *out_base corresponds
    * to the lowest offset of the block's sources. *out_samples is smaller for a kept last batch. */
   ampc_status (*next)(ampc_batches *b, const void **out_base, int64_t *out_samples,

@@ -35,6 +35,8 @@ typedef struct ampc_step { /* a block compiled for one batch size and one set of
   const ampc_command *commands; /* NULL in emitted programs */
   uint32_t n_commands;
   void (*run)(ampc_runtime *rt); /* set in emitted programs; NULL in the JIT */
+  uint32_t n_parts; /* of `run`, which runs part ampc_step_part(rt): Note [members] in
+                       ranks/exchange.h. 0 counts as 1 */
 } ampc_step;
 
 typedef struct ampc_output_desc { /* a result of an infer block; valid after its step has run */

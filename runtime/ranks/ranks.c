@@ -22,3 +22,15 @@ ampc_status ranks_swap(Ranks *r, const void *out, void *in, int64_t bytes)
   (void)r, (void)out, (void)in, (void)bytes;
   return AMPC_OK;
 }
+
+ampc_status ranks_send(Ranks *r, int to, const void *from, int64_t bytes)
+{
+  (void)r, (void)to, (void)from, (void)bytes;
+  return AMPC_OK;
+}
+
+ampc_status ranks_receive(Ranks *r, int from, void *to, int64_t bytes)
+{
+  (void)r, (void)to, (void)from, (void)bytes;
+  return AMPC_OK;
+}

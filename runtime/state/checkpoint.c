@@ -9,7 +9,7 @@
 #include <string.h>
 #include "runtime/plan/number.h"
 #include "param.h"
-#include "runtime/runtime.h"
+#include "runtime/members.h"
 #include "plateaus.h"
 #include "safetensors.h"
 #include "runtime/plan/needs.h"
@@ -412,9 +412,7 @@ static ampc_status apply(ampc_runtime *rt, const TensorFile *f, const Entries *e
     TensorPlace from = {f, e->at[i].begin};
     status = param_move(rt, e->at[i].param, e->at[i].space, true, tensor_place_load, &from);
   }
-  int64_t gradients = rt->program->space_bytes[AMPC_GRAD];
-  if (!status && gradients)
-    status = rt->device->ops->fill(rt->device, rt->space[AMPC_GRAD], 0, gradients);
+  if (!status) status = members_fill(rt, AMPC_GRAD);
   return status ? status : ampc_refresh_copies(rt);
 }
 

@@ -3,7 +3,7 @@
 #include "runtime/base/convert.h"
 #include "init_values.h"
 #include "param.h"
-#include "runtime/runtime.h"
+#include "runtime/members.h"
 #include "runtime/plan/needs.h"
 #include "runtime/plan/types.h"
 
@@ -11,8 +11,7 @@ enum { PIECE = 1 << 15 /* values converted at once: no copy of all weights is ma
 
 static ampc_status zero_space(ampc_runtime *rt, ampc_space space)
 {
-  int64_t bytes = rt->program->space_bytes[space];
-  return bytes ? rt->device->ops->fill(rt->device, rt->space[space], 0, bytes) : AMPC_OK;
+  return members_fill(rt, space);
 }
 
 /* Initializes a parameter. Values are computed as doubles and stored in its own type. */

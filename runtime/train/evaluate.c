@@ -2,18 +2,21 @@
  * Ctrl-C ends an evaluation early. */
 #include <stdlib.h>
 #include "runtime/base/interrupt.h"
+#include "runtime/members.h"
 #include "runtime/outside.h"
 #include "train.h"
 #include "runtime/plan/clock.h"
 #include "runtime/plan/needs.h"
 
-/* Copies the samples of a source to INPUT. If the batch of an infer block has fewer samples, its
- * first sample fills the rest: any other value could cause errors that are not in the data. */
+/* Copies `samples` samples of a source, from sample `first` of the buffer on, to INPUT. If the
+ * batch of an infer block has fewer samples, its first sample fills the rest: any other value could
+ * cause errors that are not in the data. */
 static ampc_status bring_samples(ampc_runtime *rt, const ampc_source *s, const char *from,
-                                 int64_t samples, int64_t batch)
+                                 int64_t first, int64_t samples, int64_t batch)
 {
   int64_t bytes = ampc_element_size(rt->program, s->dtype);
   for (uint32_t k = 0; k < s->rank; k++) bytes *= s->dim[k];
+  from += first * bytes;
   ampc_status status = runtime_bring(rt, s->offset, from, samples * bytes);
   for (int64_t i = samples; i < batch && !status; i++)
     status = runtime_bring(rt, s->offset + i * bytes, from, bytes);
@@ -28,32 +31,50 @@ typedef struct Step { /* a step of a block on the next batches */
   int64_t step, bodies;
 } Step;
 
-/* Runs a step on the next batch. The loader returns all sources in one buffer, which begins with
- * the source of the lowest offset in INPUT. *out_at: the epoch and the number of the batch. */
-static ampc_status run_batch(const Step *s, int64_t *out_samples, ampc_data_position *out_at)
+/* Copies a member's share of a batch of `samples` to INPUT. The loader returns all sources in one
+ * buffer, which begins with the source of the lowest offset in INPUT, and with the first sample of
+ * this process. */
+static ampc_status bring_share(const Step *s, const char *base, uint32_t member, int64_t samples)
 {
   ampc_runtime *rt = s->rt;
   const ampc_program *p = rt->program;
   const ampc_block *b = &p->blocks[s->block];
+  int64_t lowest = INT64_MAX, first = members_first(rt, member, samples);
+  int64_t n = members_first(rt, member + 1, samples) - first;
+  first -= members_first(rt, 0, samples);
+  for (uint32_t i = 0; i < b->n_sources; i++)
+    if (p->sources[b->first_source + i].offset < lowest)
+      lowest = p->sources[b->first_source + i].offset;
+  ampc_status status = AMPC_OK;
+  members_turn(rt, member);
+  for (uint32_t i = 0; i < b->n_sources && !status; i++) {
+    const ampc_source *source = &p->sources[b->first_source + i];
+    status = bring_samples(rt, source, base + (source->offset - lowest), first, n,
+                           b->kind == AMPC_INFER ? b->batch : 0);
+  }
+  return status ? status : members_place(rt, member, samples);
+}
+
+/* Runs a step on the next batch. *out_at: the epoch and the number of the batch. */
+static ampc_status run_batch(const Step *s, int64_t *out_samples, ampc_data_position *out_at)
+{
+  ampc_runtime *rt = s->rt;
+  const ampc_block *b = &rt->program->blocks[s->block];
   const void *base;
   double begin = profile_begin(rt);
   ampc_status status = s->data->next(s->from, &base, out_samples, out_at);
   profile_since(rt, TIME_load, s->block, begin);
   if (status) return status;
-  int64_t lowest = INT64_MAX;
-  for (uint32_t i = 0; i < b->n_sources; i++)
-    if (p->sources[b->first_source + i].offset < lowest)
-      lowest = p->sources[b->first_source + i].offset;
   begin = profile_begin(rt);
   status = runtime_turn_input(rt);
-  for (uint32_t i = 0; i < b->n_sources && !status; i++) {
-    const ampc_source *source = &p->sources[b->first_source + i];
-    status = bring_samples(rt, source, (const char *)base + (source->offset - lowest), *out_samples,
-                           b->kind == AMPC_INFER ? b->batch : 0);
+  for (uint32_t i = 0; i < rt->members.n && !status; i++) {
+    status = bring_share(s, base, i, *out_samples);
+    rt->variants[i] = members_variant(rt, b, i, *out_samples, s->step);
   }
+  members_turn(rt, 0);
   profile_since(rt, TIME_upload, s->block, begin);
   if (!status && b->kind != AMPC_TRAIN) status = runtime_set_call(rt, s->step);
-  return status ? status : ampc_run_step(rt, s->block, ampc_variant_at(b, *out_samples, s->step));
+  return status ? status : runtime_run_step(rt, s->block, rt->variants);
 }
 
 ampc_status ampc_run_batch(ampc_runtime *rt, const ampc_data_interface *data, ampc_batches *from,

@@ -154,6 +154,17 @@ static ampc_status guard_places(const Session *s)
   return status;
 }
 
+/* Lets the loader read only the samples of this process. */
+static ampc_status share_data(const Session *s, uint32_t block)
+{
+  const Members *m = &s->rt->members;
+  if (m->n == m->all) return AMPC_OK;
+  if (!s->data->share)
+    return ampc_fail(AMPC_BAD_USAGE, "this source of data cannot be shared out to %u ranks",
+                     m->all / m->n);
+  return s->data->share(s->batches[block], m->first, m->first + m->n, m->all);
+}
+
 /* Opens the data of the blocks that run. With --eval, the data of train blocks may be missing. */
 static ampc_status open_data(Session *s)
 {
@@ -164,6 +175,7 @@ static ampc_status open_data(Session *s)
                   (p->blocks[i].kind == AMPC_TRAIN && !s->options->eval_only);
     s->evaluated[i] = s->logged[i] = -1;
     if (wanted) status = s->data->open(p, i, s->options->data_dir, s->seed, &s->batches[i]);
+    if (wanted && !status) status = share_data(s, i);
   }
   return status ? status : guard_places(s);
 }
