@@ -36,7 +36,9 @@ ampc_status members_set(ampc_runtime *rt, Ranks *ranks)
                      p->source, all, all);
   rt->firsts = calloc(rt->members.n, sizeof *rt->firsts);
   rt->variants = calloc(rt->members.n, sizeof *rt->variants);
-  return rt->firsts && rt->variants ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  rt->places = calloc(rt->members.n, sizeof *rt->places);
+  return rt->firsts && rt->variants && rt->places ? AMPC_OK
+                                                  : ampc_fail(AMPC_RUN_FAILED, "out of memory");
 }
 
 int64_t members_bytes(const ampc_runtime *rt, ampc_space s)
@@ -188,41 +190,76 @@ ampc_status members_place(ampc_runtime *rt, uint32_t member, int64_t samples)
 
 /* ---- exchanges ---- */
 
-static int64_t most_scratch(const ampc_runtime *rt, const ampc_command *commands, uint32_t n)
+static int64_t bytes_of(const ampc_runtime *rt, const ampc_exchange *x)
 {
-  int64_t most = 0;
-  for (uint32_t i = 0; i < n; i++) {
-    if (commands[i].kind != AMPC_EXCHANGE) continue;
-    int64_t bytes = exchange_scratch(&rt->members, &commands[i].as.exchange.desc);
-    if (bytes > most) most = bytes;
-  }
-  return most;
+  return x->count * ampc_element_size(rt->program, x->type);
+}
+
+/* Notes the scratch space that an exchange needs. Members with different shares may have a value at
+ * different places of WORK; then it is copied to the stage. */
+static void note_scratch(ampc_runtime *rt, const ampc_exchange *x, ampc_space space)
+{
+  int64_t stage = space == AMPC_WORK && rt->members.n > 1
+                      ? ampc_round_up(bytes_of(rt, x), AMPC_CUDA_ALIGN) * rt->members.n
+                      : 0;
+  int64_t scratch = exchange_scratch(&rt->members, x);
+  if (stage > rt->stage_bytes) rt->stage_bytes = stage;
+  if (scratch > rt->scratch_bytes) rt->scratch_bytes = scratch;
 }
 
 ampc_status members_prepare(ampc_runtime *rt)
 {
   const ampc_program *p = rt->program;
-  int64_t most = rt->scratch_bytes;
   for (uint32_t b = 0; b < p->n_blocks; b++)
     for (uint32_t v = 0; v < p->blocks[b].n_variants; v++) {
       const ampc_step *s = &p->blocks[b].variant[v];
-      int64_t bytes = s->commands ? most_scratch(rt, s->commands, s->n_commands) : 0;
-      if (bytes > most) most = bytes;
+      for (uint32_t i = 0; s->commands && i < s->n_commands; i++)
+        if (s->commands[i].kind == AMPC_EXCHANGE)
+          note_scratch(rt, &s->commands[i].as.exchange.desc,
+                       s->commands[i].as.exchange.at.at.space);
     }
-  rt->scratch_bytes = most;
-  return most ? rt->device->ops->alloc(rt->device, most, &rt->scratch) : AMPC_OK;
+  int64_t bytes = rt->stage_bytes + rt->scratch_bytes;
+  return bytes ? rt->device->ops->alloc(rt->device, bytes, (void **)&rt->stage) : AMPC_OK;
+}
+
+static char *own_place(const ampc_runtime *rt, ampc_space space, uint32_t member)
+{
+  return rt->base[space] + member * rt->apart[space] + rt->places[member];
+}
+
+/* Copies the ranges of all members to the stage, or back from it. */
+static ampc_status move_stage(ampc_runtime *rt, ampc_space space, int64_t bytes, int64_t apart,
+                              bool back)
+{
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < rt->members.n && !status; i++) {
+    char *own = own_place(rt, space, i), *there = rt->stage + i * apart;
+    status = rt->device->ops->copy(rt->device, back ? own : there, back ? there : own, bytes);
+  }
+  return status;
+}
+
+static ampc_status exchange_staged(ampc_runtime *rt, const ampc_exchange *x, ampc_space space)
+{
+  int64_t bytes = bytes_of(rt, x), apart = ampc_round_up(bytes, AMPC_CUDA_ALIGN);
+  ampc_status status = move_stage(rt, space, bytes, apart, false);
+  if (!status)
+    status =
+        exchange_run(rt->device, &rt->members, x, rt->stage, apart, rt->stage + rt->stage_bytes);
+  return status ? status : move_stage(rt, space, bytes, apart, true);
 }
 
 ampc_status members_exchange(ampc_runtime *rt, const ampc_exchange *x, ampc_ref at)
 {
-  if (rt->preparing) {
-    int64_t bytes = exchange_scratch(&rt->members, x);
-    if (bytes > rt->scratch_bytes) rt->scratch_bytes = bytes;
-    return AMPC_OK;
-  }
-  if ((x->closing && !rt->closes) || rt->member + 1 < rt->members.n) return AMPC_OK;
+  bool same = true;
+  if (rt->preparing) note_scratch(rt, x, at.space);
+  if (rt->preparing || (x->closing && !rt->closes)) return AMPC_OK;
+  rt->places[rt->member] = at.offset;
+  if (rt->member + 1 < rt->members.n) return AMPC_OK;
+  for (uint32_t i = 0; i < rt->members.n; i++) same = same && rt->places[i] == at.offset;
+  if (!same) return exchange_staged(rt, x, at.space);
   return exchange_run(rt->device, &rt->members, x, rt->base[at.space] + at.offset,
-                      rt->apart[at.space], rt->scratch);
+                      rt->apart[at.space], rt->stage + rt->stage_bytes);
 }
 
 uint32_t ampc_step_part(const ampc_runtime *rt)

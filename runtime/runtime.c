@@ -140,6 +140,7 @@ static void free_tables(ampc_runtime *rt)
   free(rt->plateau);
   free(rt->firsts);
   free(rt->variants);
+  free(rt->places);
 }
 
 ampc_status ampc_create(const ampc_program *program, const char *device, ampc_runtime **out)
@@ -179,7 +180,7 @@ void ampc_free(ampc_runtime *rt)
   if (d) {
     for (int s = AMPC_STATE; s < AMPC_SPACE_COUNT; s++)
       if (rt->base[s]) d->ops->release(d, rt->base[s]);
-    if (rt->scratch) d->ops->release(d, rt->scratch);
+    if (rt->stage) d->ops->release(d, rt->stage);
     d->ops->close(d);
   }
   commands_free(rt);

@@ -50,8 +50,9 @@ struct ampc_runtime {
   int64_t input_step;    /* bytes from one half to the next */
   uint32_t *variants;    /* for each member: the variant of its next step */
   int64_t *firsts;       /* for each member: ampc_state.first_sample as last written */
-  void *scratch;         /* of exchanges */
-  int64_t scratch_bytes;
+  int64_t *places;       /* for each member: offset of the range that it exchanges now */
+  char *stage;           /* scratch of exchanges: the stage, then what exchange_run() needs */
+  int64_t stage_bytes, scratch_bytes;
   BoundCommand *bound;   /* commands of all steps, one step after the other */
   uint32_t *first_bound; /* index in `bound`, by step_key(); one more entry for the end */
   void **addresses;      /* addresses of all operands, in the order of `bound` */

@@ -58,21 +58,44 @@ struct ampc_batches {
 
 /* ---- the threads ---- */
 
-/* Fills samples [first, first + n) of the slot, from all sources. */
-static ampc_status fill_samples(const ampc_batches *b, const Slot *slot, int64_t first, int64_t n)
+/* Fills samples [first, first + n) of the slot, from all sources. They belong to one share, which
+ * begins at `share` in the slot, and are sample `at` of it and the following ones. */
+static ampc_status fill_share(const ampc_batches *b, const Slot *slot, char *share, int64_t at,
+                              int64_t first, int64_t n)
 {
-  int64_t epoch = slot->position.epoch,
-          from = slot->position.batch * b->block->batch + slot->from + first;
+  int64_t epoch = slot->position.epoch;
+  int64_t from = slot->position.batch * b->block->batch + slot->from + first;
   ampc_status status = AMPC_OK;
   for (uint32_t i = 0; i < b->block->n_sources; i++) {
     const DataSource *s = &b->sources[i];
-    char *to = slot->bytes + (s->desc->offset - b->base) + first * s->sample_bytes;
+    char *to = share + (s->desc->offset - b->base) + at * s->sample_bytes;
     if (!slot->index) status = source_copy(s, from, n, epoch, to);
     for (int64_t j = 0; slot->index && j < n && !status; j++)
       status = source_copy(s, slot->index[first + j], 1, epoch, to + j * s->sample_bytes);
     if (status) return status;
   }
   return AMPC_OK;
+}
+
+/* Returns where share i begins in a batch of that many samples. */
+static int64_t share_begin(const ampc_batches *b, int64_t samples, int64_t i)
+{
+  return samples * i / b->shares;
+}
+
+/* Fills samples [first, first + n) of the slot, share by share. */
+static ampc_status fill_samples(const ampc_batches *b, const Slot *slot, int64_t first, int64_t n)
+{
+  ampc_status status = AMPC_OK;
+  for (int64_t i = b->first; i < b->end && !status; i++) {
+    int64_t begin = share_begin(b, slot->samples, i) - slot->from;
+    int64_t end = share_begin(b, slot->samples, i + 1) - slot->from;
+    int64_t from = first > begin ? first : begin, to = first + n < end ? first + n : end;
+    if (from < to)
+      status = fill_share(b, slot, slot->bytes + (i - b->first) * b->bytes, from - begin, from,
+                          to - from);
+  }
+  return status;
 }
 
 /* Keeps the failure that comes first in the order of the data, not in time. */
@@ -123,8 +146,8 @@ static void open_slot(ampc_batches *b)
   pthread_mutex_unlock(&b->mutex);
   int64_t first = slot->position.batch * block->batch, left = b->samples - first;
   slot->samples = left < block->batch ? left : block->batch;
-  slot->from = slot->samples * b->first / b->shares;
-  slot->own = slot->samples * b->end / b->shares - slot->from;
+  slot->from = share_begin(b, slot->samples, b->first);
+  slot->own = share_begin(b, slot->samples, b->end) - slot->from;
   if (block->shuffle && b->order_epoch != slot->position.epoch) {
     order_shuffle(b->order, b->samples, b->seed, b->index, slot->position.epoch);
     b->order_epoch = slot->position.epoch;
@@ -227,28 +250,38 @@ static ampc_status open_sources(ampc_batches *b, const char *data_dir)
 /* Allocates zeroed slots: gaps between sources are copied to the device, too, and must not vary. */
 static ampc_status open_ring(ampc_batches *b)
 {
-  int64_t end = 0;
   b->base = INT64_MAX;
-  for (uint32_t i = 0; i < b->block->n_sources; i++) {
-    const DataSource *s = &b->sources[i];
-    int64_t last = s->desc->offset + b->block->batch * s->sample_bytes;
-    if (s->desc->offset < b->base) b->base = s->desc->offset;
-    if (last > end) end = last;
-  }
-  b->bytes = (end - b->base + ALIGN - 1) / ALIGN * ALIGN;
+  for (uint32_t i = 0; i < b->block->n_sources; i++)
+    if (b->sources[i].desc->offset < b->base) b->base = b->sources[i].desc->offset;
+  b->bytes = ampc_share_bytes(b->program, b->index, b->shares);
+  size_t bytes = (size_t)(b->bytes * (b->end - b->first));
   for (int i = 0; i < RING; i++) {
-    b->ring[i].bytes = aligned_alloc(ALIGN, (size_t)b->bytes);
+    b->ring[i].bytes = aligned_alloc(ALIGN, bytes);
     if (!b->ring[i].bytes) return ampc_fail(AMPC_RUN_FAILED, "out of memory for batches");
-    memset(b->ring[i].bytes, 0, (size_t)b->bytes);
+    memset(b->ring[i].bytes, 0, bytes);
     if (!b->block->shuffle) continue;
     b->ring[i].index = malloc((size_t)b->block->batch * sizeof *b->order);
     if (!b->ring[i].index) return ampc_fail(AMPC_RUN_FAILED, "out of memory for batches");
   }
-  b->order = b->block->shuffle ? malloc((size_t)b->samples * sizeof *b->order) : NULL;
-  b->order_epoch = -1;
-  if (b->block->shuffle && !b->order)
-    return ampc_fail(AMPC_RUN_FAILED, "out of memory for the order of samples");
   return AMPC_OK;
+}
+
+static void close_ring(ampc_batches *b)
+{
+  for (int i = 0; i < RING; i++) {
+    free(b->ring[i].bytes);
+    free(b->ring[i].index);
+    b->ring[i].bytes = NULL;
+    b->ring[i].index = NULL;
+  }
+}
+
+static ampc_status open_order(ampc_batches *b)
+{
+  b->order_epoch = -1;
+  b->order = b->block->shuffle ? malloc((size_t)b->samples * sizeof *b->order) : NULL;
+  if (!b->block->shuffle || b->order) return AMPC_OK;
+  return ampc_fail(AMPC_RUN_FAILED, "out of memory for the order of samples");
 }
 
 /* Closes; also frees what a failed batches_open has left. */
@@ -263,10 +296,7 @@ static void batches_close(ampc_batches *b)
   pthread_mutex_destroy(&b->mutex);
   pthread_cond_destroy(&b->changed);
   for (uint32_t i = 0; b->sources && i < b->block->n_sources; i++) source_close(&b->sources[i]);
-  for (int i = 0; i < RING; i++) {
-    free(b->ring[i].bytes);
-    free(b->ring[i].index);
-  }
+  close_ring(b);
   free(b->sources);
   free(b->order);
   free(b);
@@ -309,6 +339,7 @@ static ampc_status batches_open(const ampc_program *p, uint32_t block, const cha
   pthread_mutex_init(&b->mutex, NULL);
   pthread_cond_init(&b->changed, NULL);
   ampc_status status = open_sources(b, data_dir);
+  if (!status) status = open_order(b);
   if (!status) status = open_ring(b);
   if (!status) status = start_threads(b);
   if (status) {
@@ -349,7 +380,7 @@ static ampc_status batches_seek(ampc_batches *b, ampc_data_position to)
   return AMPC_OK;
 }
 
-/* Nothing has been read so far, but threads may already fill slots: seeking discards these. */
+/* Allocates slots for other shares, after threads have left the old ones. */
 static ampc_status batches_share(ampc_batches *b, int64_t first, int64_t end, int64_t shares)
 {
   NEEDS(b && 0 <= first && first < end && end <= shares);
@@ -359,8 +390,10 @@ static ampc_status batches_share(ampc_batches *b, int64_t first, int64_t end, in
   b->first = first;
   b->end = end;
   b->shares = shares;
+  close_ring(b);
+  ampc_status status = open_ring(b);
   pthread_mutex_unlock(&b->mutex);
-  return batches_seek(b, (ampc_data_position){.block = b->index});
+  return status ? status : batches_seek(b, (ampc_data_position){.block = b->index});
 }
 
 /* Releases the previous slot so that it can be filled, and waits for the next one. A failed sample

@@ -202,6 +202,10 @@ uint32_t ampc_metric_slots(const ampc_metric_desc *metrics, uint32_t n);
  * *out_first on. Two ranges that share a bound neither overlap nor leave a gap. */
 void ampc_part(int64_t n, double begin, double end, int64_t *out_first, int64_t *out_count);
 
+/* Returns the bytes from one share to the next in a batch that the loader returns: those of the
+ * sources of a block, for the largest of `shares` equal shares. */
+int64_t ampc_share_bytes(const ampc_program *p, uint32_t block, int64_t shares);
+
 /* Returns 80 for "sm_80"; 0 for a target that is not a GPU. */
 int ampc_target_capability(const char *target);
 

@@ -59,3 +59,18 @@ void ampc_part(int64_t n, double begin, double end, int64_t *out_first, int64_t 
   *out_first = first;
   *out_count = last > first ? last - first : 0;
 }
+
+int64_t ampc_share_bytes(const ampc_program *p, uint32_t block, int64_t shares)
+{
+  enum { ALIGN = 64 };
+  const ampc_block *b = &p->blocks[block];
+  int64_t first = INT64_MAX, end = 0, samples = (b->batch + shares - 1) / shares;
+  for (uint32_t i = 0; i < b->n_sources; i++) {
+    const ampc_source *s = &p->sources[b->first_source + i];
+    int64_t bytes = samples * ampc_element_size(p, s->dtype);
+    for (uint32_t k = 0; k < s->rank; k++) bytes *= s->dim[k];
+    if (s->offset < first) first = s->offset;
+    if (s->offset + bytes > end) end = s->offset + bytes;
+  }
+  return end > first ? ampc_round_up(end - first, ALIGN) : ALIGN;
+}

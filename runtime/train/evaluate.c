@@ -8,15 +8,13 @@
 #include "runtime/plan/clock.h"
 #include "runtime/plan/needs.h"
 
-/* Copies `samples` samples of a source, from sample `first` of the buffer on, to INPUT. If the
- * batch of an infer block has fewer samples, its first sample fills the rest: any other value could
- * cause errors that are not in the data. */
+/* Copies the samples of a source to INPUT. If the batch of an infer block has fewer samples, its
+ * first sample fills the rest: any other value could cause errors that are not in the data. */
 static ampc_status bring_samples(ampc_runtime *rt, const ampc_source *s, const char *from,
-                                 int64_t first, int64_t samples, int64_t batch)
+                                 int64_t samples, int64_t batch)
 {
   int64_t bytes = ampc_element_size(rt->program, s->dtype);
   for (uint32_t k = 0; k < s->rank; k++) bytes *= s->dim[k];
-  from += first * bytes;
   ampc_status status = runtime_bring(rt, s->offset, from, samples * bytes);
   for (int64_t i = samples; i < batch && !status; i++)
     status = runtime_bring(rt, s->offset + i * bytes, from, bytes);
@@ -32,16 +30,15 @@ typedef struct Step { /* a step of a block on the next batches */
 } Step;
 
 /* Copies a member's share of a batch of `samples` to INPUT. The loader returns all sources in one
- * buffer, which begins with the source of the lowest offset in INPUT, and with the first sample of
- * this process. */
+ * buffer, share after share; a share begins with the source of the lowest offset in INPUT. */
 static ampc_status bring_share(const Step *s, const char *base, uint32_t member, int64_t samples)
 {
   ampc_runtime *rt = s->rt;
   const ampc_program *p = rt->program;
   const ampc_block *b = &p->blocks[s->block];
-  int64_t lowest = INT64_MAX, first = members_first(rt, member, samples);
-  int64_t n = members_first(rt, member + 1, samples) - first;
-  first -= members_first(rt, 0, samples);
+  int64_t lowest = INT64_MAX;
+  int64_t n = members_first(rt, member + 1, samples) - members_first(rt, member, samples);
+  base += member * ampc_share_bytes(p, s->block, rt->members.all);
   for (uint32_t i = 0; i < b->n_sources; i++)
     if (p->sources[b->first_source + i].offset < lowest)
       lowest = p->sources[b->first_source + i].offset;
@@ -49,7 +46,7 @@ static ampc_status bring_share(const Step *s, const char *base, uint32_t member,
   members_turn(rt, member);
   for (uint32_t i = 0; i < b->n_sources && !status; i++) {
     const ampc_source *source = &p->sources[b->first_source + i];
-    status = bring_samples(rt, source, base + (source->offset - lowest), first, n,
+    status = bring_samples(rt, source, base + (source->offset - lowest), n,
                            b->kind == AMPC_INFER ? b->batch : 0);
   }
   return status ? status : members_place(rt, member, samples);

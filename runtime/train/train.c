@@ -158,7 +158,7 @@ static ampc_status guard_places(const Session *s)
 static ampc_status share_data(const Session *s, uint32_t block)
 {
   const Members *m = &s->rt->members;
-  if (m->n == m->all) return AMPC_OK;
+  if (m->all == 1) return AMPC_OK;
   if (!s->data->share)
     return ampc_fail(AMPC_BAD_USAGE, "this source of data cannot be shared out to %u ranks",
                      m->all / m->n);

@@ -336,6 +336,7 @@ static void elaborate_variants(Lower *l, const Decl *decl, BlockInfo *info)
   for (uint32_t i = 0; i < n_shares && diag_error_count(l->c) == errors; i++) {
     set_share(info, share[i]);
     if (i) info->variant_of = run[0].block;
+    if (i && share[i].whole == share[i - 1].whole) l->g->n_streams = run[i - 1].first_stream;
     if (!begin_block(l, &run[i], info, i ? &run[0] : NULL)) return;
     elaborate(l, decl);
     int64_t left = i ? 0 : run[0].samples % info->whole;
