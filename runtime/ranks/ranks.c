@@ -227,11 +227,10 @@ const char *ranks_library(const Ranks *r)
 /* ---- calls ---- */
 
 /* Begins a call in which this rank sends `sent` bytes. */
-static ampc_status begin_call(Team *t, int64_t bytes, int64_t sent)
+static ampc_status begin_call(Team *t, CallKind kind, int64_t bytes, int64_t sent)
 {
   if (t->failed) return ampc_fail(AMPC_RUN_FAILED, "the ranks are no longer connected");
-  t->call.number++;
-  t->call.bytes = bytes;
+  t->call = (Call){.kind = kind, .bytes = bytes};
   t->ranks.sent += sent;
   return AMPC_OK;
 }
@@ -252,7 +251,7 @@ ampc_status ranks_gather(Ranks *r, void *all, int64_t bytes)
 {
   Team *t = team_of(r);
   EngineRequest request;
-  ampc_status status = begin_call(t, bytes, bytes * (r->size - 1));
+  ampc_status status = begin_call(t, CALL_GATHER, bytes, bytes * (r->size - 1));
   for (int64_t at = 0; at < bytes && !status; at += t->engine->most) {
     const char *why = t->engine->gather((char *)all + at, bytes, portion(t, bytes, at), &request);
     status = finish(t, why, request);
@@ -264,7 +263,7 @@ ampc_status ranks_swap(Ranks *r, const void *out, void *in, int64_t bytes)
 {
   Team *t = team_of(r);
   EngineRequest request;
-  ampc_status status = begin_call(t, bytes, bytes * (r->size - 1));
+  ampc_status status = begin_call(t, CALL_SWAP, bytes, bytes * (r->size - 1));
   for (int64_t at = 0; at < bytes && !status; at += t->engine->most) {
     const char *why = t->engine->swap((const char *)out + at, (char *)in + at, bytes,
                                       portion(t, bytes, at), &request);
@@ -277,7 +276,7 @@ ampc_status ranks_send(Ranks *r, int to, const void *from, int64_t bytes)
 {
   Team *t = team_of(r);
   EngineRequest request;
-  ampc_status status = begin_call(t, bytes, bytes);
+  ampc_status status = begin_call(t, CALL_SEND, bytes, bytes);
   for (int64_t at = 0; at < bytes && !status; at += t->engine->most) {
     const char *why =
         t->engine->send(to, TAG, (const char *)from + at, portion(t, bytes, at), &request);
@@ -290,7 +289,7 @@ ampc_status ranks_receive(Ranks *r, int from, void *to, int64_t bytes)
 {
   Team *t = team_of(r);
   EngineRequest request;
-  ampc_status status = begin_call(t, bytes, 0);
+  ampc_status status = begin_call(t, CALL_RECEIVE, bytes, 0);
   for (int64_t at = 0; at < bytes && !status; at += t->engine->most) {
     const char *why =
         t->engine->receive(from, TAG, (char *)to + at, portion(t, bytes, at), &request);

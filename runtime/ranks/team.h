@@ -11,9 +11,10 @@ enum {
   TAG_ROLL = 2         /* of the roll call */
 };
 
-/* Where a rank is: all ranks make the same calls. */
+/* What a rank does and has waited for. */
+typedef enum CallKind { CALL_GATHER, CALL_SWAP, CALL_SEND, CALL_RECEIVE } CallKind;
 typedef struct Call {
-  int64_t number, bytes;
+  int64_t kind, bytes;
   double waited; /* seconds */
 } Call;
 

@@ -135,36 +135,48 @@ static void list_missing(const Team *t, const Roll *roll, int missing, char out[
   if (named < missing) snprintf(out + used, MESSAGE_ROOM - used, " and %d more", missing - named);
 }
 
+/* Writes "rank 2 on node7 in a swap of 400 bytes". */
+static void tell_call(const Team *t, const Roll *roll, int rank, char out[MESSAGE_ROOM])
+{
+  static const char *const kinds[] = {"gather", "swap", "send", "receive"};
+  const Call *c = &roll[rank].call;
+  snprintf(out, MESSAGE_ROOM, "%s in a %s of %lld bytes", t->name[rank], kinds[c->kind & 3],
+           (long long)c->bytes);
+}
+
+/* All answer: the network is too slow, or ranks wait for each other in different calls. */
+static ampc_status tell_calls(const Team *t, const Roll *roll, double waited)
+{
+  char first[MESSAGE_ROOM], other[MESSAGE_ROOM] = "";
+  tell_call(t, roll, 0, first);
+  for (int i = t->ranks.size - 1; i > 0; i--)
+    if (roll[i].call.kind != roll[0].call.kind || roll[i].call.bytes != roll[0].call.bytes)
+      tell_call(t, roll, i, other);
+  return ampc_fail(
+      AMPC_RUN_FAILED,
+      "all ranks answer, but data has not arrived for %.0f s, after step %lld: %s%s%s; "
+      "the run ends. A longer --rank-timeout waits longer",
+      waited, (long long)t->steps, first, *other ? ", " : "", other);
+}
+
 /* Fails with a message that says who is missing. */
 static ampc_status tell(const Team *t, const Roll *roll)
 {
-  char names[MESSAGE_ROOM];
-  int missing = 0, first = t->ranks.size, other = -1; /* a rank in another call than the first */
+  char names[MESSAGE_ROOM] = "";
+  int missing = 0, first = t->ranks.size;
   double waited = 0;
   for (int i = t->ranks.size - 1; i >= 0; i--) {
     if (!roll[i].here) missing++;
     if (roll[i].here) first = i;
     if (roll[i].here && roll[i].call.waited > waited) waited = roll[i].call.waited;
   }
-  for (int i = 0; i < t->ranks.size && !missing; i++)
-    if (roll[i].call.number != roll[first].call.number) other = i;
   team_silence(first != t->ranks.rank);
+  if (!missing) return tell_calls(t, roll, waited);
   list_missing(t, roll, missing, names);
-  if (missing)
-    return ampc_fail(AMPC_RUN_FAILED,
-                     "%s %s not answered for %.0f s, after step %lld; the run ends. A longer "
-                     "--rank-timeout waits longer",
-                     names, missing == 1 ? "has" : "have", waited, (long long)t->steps);
-  if (other < 0)
-    return ampc_fail(AMPC_RUN_FAILED,
-                     "moving %lld bytes between the ranks has taken %.0f s, after step %lld; the "
-                     "run ends. A longer --rank-timeout waits longer",
-                     (long long)t->call.bytes, waited, (long long)t->steps);
   return ampc_fail(AMPC_RUN_FAILED,
-                   "the ranks wait for each other: %s in exchange %lld, %s in exchange %lld; this "
-                   "is a bug of ampc",
-                   t->name[first], (long long)roll[first].call.number, t->name[other],
-                   (long long)roll[other].call.number);
+                   "%s %s not answered for %.0f s, after step %lld; the run ends. A longer "
+                   "--rank-timeout waits longer",
+                   names, missing == 1 ? "has" : "have", waited, (long long)t->steps);
 }
 
 static ampc_status end_of_patience(Team *t)
