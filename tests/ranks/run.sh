@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# Starts check.c as ranks and looks at exit statuses and messages.
+#   run.sh MPIRUN CHECK LIBRARY SHORT_LIBRARY calls|faults|large
+set -u
+mpirun=$1 check=$2 library=$3 short=$4 part=$5
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+bad=0
+# Open MPI: tests run as root in containers, and more ranks than cores
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
+export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+export AMPC_MPI_LIBRARY=$library
+
+failed() {
+  echo "FAILED: $1"
+  sed 's/^/    /' "$work/out" "$work/err"
+  bad=1
+}
+
+# ends STATUS RANKS MESSAGE CASE...: runs the case. The job must exit with STATUS (any: not 0). Its ranks must print one
+# error, which matches MESSAGE, or none if MESSAGE is empty.
+ends() {
+  local want=$1 ranks=$2 message=$3 got=0 errors
+  shift 3
+  "$mpirun" -n "$ranks" "$check" "$@" >"$work/out" 2>"$work/err" </dev/null || got=$?
+  errors=$(grep 'error: ' "$work/err")
+  [ "$want" = any ] && [ $got -ne 0 ] && want=$got
+  if [ "$got" != "$want" ]; then
+    failed "$* with $ranks ranks: exit status $got instead of $want"
+  elif [ "$(grep -c . <<<"$errors")" -gt 1 ] || ! grep -qxE "${message:+check: error: }$message" <<<"$errors"; then
+    failed "$* with $ranks ranks: the only error should be '$message'"
+  else
+    echo "ok: $* with $ranks ranks${errors:+: $errors}"
+  fi
+}
+
+nobody() { # no rank may be left
+  local left=
+  for _ in {1..100}; do
+    left=$(pgrep -f "^$check ") || return 0
+    sleep 0.1
+  done
+  failed "ranks are left: $left"
+}
+
+calls() {
+  local n
+  for n in 2 3 4; do
+    ends 0 $n '' calls
+    AMPC_MPI_LIBRARY=$short ends 0 $n '' calls
+    ends 0 $n '' exchange
+    ends 0 $n '' cores
+    ends 2 $n 'the job differs between ranks: rank 0 on .* has `b = 2`, rank 1 on .* has `b = 3`' same 1
+  done
+  AMPC_MPI_LIBRARY=$short ends 0 2 '' exchange
+  ends 2 3 'the job differs between ranks: rank 0 on .* has `b = 3`, rank 1 on .* has `b = 2`' same 0
+  ends 3 3 'rank 1 on .*: no file 1' agree 1
+}
+
+# The signal reaches all ranks, and MPI has not taken its handler.
+signals() {
+  local i
+  "$mpirun" -n 2 "$check" signals 1 >"$work/out" 2>"$work/err" </dev/null &
+  for i in {1..300}; do
+    grep -q ready "$work/out" && break
+    sleep 0.1
+  done
+  kill -USR1 $!
+  wait $! || failed "signals: exit status $?"
+  for i in 0 1; do
+    grep -q "rank $i got signal 10" "$work/out" || failed "signals: not at rank $i"
+  done
+}
+
+faults() {
+  local cure='install MPI .*'
+  ends 5 3 'rank 0 on [^ ]* has not answered for 2 s, after step 1; the run ends. .*' stop 0 2
+  ends any 3 '' die 1
+  nobody
+  ends 3 3 'rank 2 on [^ ]*: no such file' fails 2
+  ends 3 2 'rank 0 on [^ ]*: no such file' fails 0
+  ends 5 2 'all ranks answer, but data has not arrived for 1 s, .*: rank 0 .* receive of 1 .*, rank 1 .* gather of 4 .*' \
+    crossed 0 1
+  ends 0 3 '' late 1 1
+  ends 0 3 '' busy 1 1
+  signals
+  AMPC_MPI_LIBRARY=$work/no.so ends 3 3 "this process was started as rank 0 .*, but $work/no.so, .* is not there: $cure" calls
+  AMPC_MPI_LIBRARY=$check ends 3 2 "the library for ranks cannot be loaded: $check: .*; $cure" calls
+  mkdir -p "$work/tree/bin" "$work/tree/lib/ampc" # as installed
+  cp "$check" "$work/tree/bin/check" && check=$work/tree/bin/check
+  unset AMPC_MPI_LIBRARY
+  ends 3 2 "this process was started as rank 0 .*, but libampcmpi.so, .* is not there: $cure" cores
+  cp "$library" "$work/tree/bin" && ends 0 2 '' cores
+  mv "$work/tree/bin/libampcmpi.so" "$work/tree/lib/ampc" && ends 0 2 '' cores
+  # a launcher of another MPI: the processes would be alone
+  export AMPC_MPI_LIBRARY=$library
+  OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 ends 2 1 'the launcher started rank 1 .*, but .* sees rank 0 of 1: .*' calls
+  ends 2 1 'not started as a rank' calls
+}
+
+large() {
+  ends 0 2 '' large
+}
+
+"$part"
+nobody
+exit $bad
