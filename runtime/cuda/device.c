@@ -69,6 +69,7 @@ static void cuda_close(Device *device)
   if (d->context) {
     d->api->cuCtxSetCurrent(d->context);
     recordings_close(d);
+    nccl_close(d);
     dnn_choices_close(d);
     products_close(d);
     modules_close(d);
@@ -92,6 +93,11 @@ static const DeviceOps cuda_ops = {
     .gemm = cuda_gemm,
     .conv = cuda_conv,
     .launch_by_library = cuda_launch_by_library,
+    .add = cuda_add,
+    .swap = cuda_swap,
+    .gather = cuda_gather,
+    .aside = cuda_aside,
+    .join = cuda_join,
     .prepare_conv = cuda_prepare_conv,
     .prepare_launch = cuda_prepare_launch,
     .prepare_gemm = cuda_prepare_gemm,

@@ -134,13 +134,15 @@ ampc_status exchange_run(Device *d, const Members *m, const ampc_exchange *x, vo
 {
   ampc_status status = AMPC_OK;
   const Ranges r = {at, apart};
+  if (x->kind != AMPC_SLICE && d->ops->join) status = d->ops->join(d);
+  if (status) return status;
   switch (x->kind) {
   case AMPC_SUM:
     return sum(d, m, x, r, scratch);
   case AMPC_GATHER:
     return gather(d, m, x, r);
   case AMPC_JOIN:
-    return d->ops->join ? d->ops->join(d) : AMPC_OK;
+    break; /* done: every exchange on the main stream joins */
   case AMPC_SLICE:
     if (d->ops->aside) status = d->ops->aside(d, true);
     if (!status) status = slice(d, m, x, r, scratch);

@@ -33,3 +33,7 @@ ampc_status ranks_same(Ranks *r, const char *what, const char *text);
 /* Tells how long the last step took, in seconds. A rank that does not take part within the longer
  * of 60 s (or --rank-timeout) and 20 median steps is missing. */
 void ranks_step(Ranks *r, double seconds);
+/* Call it again and again while this process waits for its device, which may wait for other ranks.
+ * `waited`: seconds so far. It fails, with a message that names the ranks, if another rank has
+ * ended, or after the time of ranks_step. Until then it is cheap. */
+ampc_status ranks_late(Ranks *r, double waited);
