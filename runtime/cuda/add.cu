@@ -44,15 +44,12 @@ static __device__ Number tree(const char *from, Wide apart, Wide n)
   const unsigned parts = (unsigned)((n + EACH - 1) / EACH);
   for (unsigned i = 0; i < parts; i++) {
     const bool last = i + 1 == parts;
+    bool waits = false; /* instead of a `break`, so that `waiting` lies in registers */
     sum = part<Number>(from + i * EACH * apart, apart, n - i * EACH);
 #pragma unroll
     for (int level = 0; level < LEVELS; level++) {
-      if (i >> level & 1) {
-        sum = plus(waiting[level], sum);
-      } else if (!last) {
-        waiting[level] = sum;
-        break;
-      }
+      if (!waits && (i >> level & 1)) sum = plus(waiting[level], sum);
+      else if (!waits && !last) waiting[level] = sum, waits = true;
     }
   }
   return sum;
