@@ -18,10 +18,12 @@ static ampc_status cuda_alloc(Device *device, int64_t bytes, void **out)
   return CUDA(d, cuMemsetD8Async(memory, 0, (size_t)bytes, d->stream));
 }
 
-/* Frees memory. If the context failed, its memory is freed with the context. */
+/* Frees memory. If the context failed, or the GPU waits for a rank that is missing, the memory is
+ * freed with the context: cuMemFree waits for the GPU. */
 static void cuda_release(Device *device, void *memory)
 {
   CudaDevice *d = cuda_of(device);
+  if (d->nccl && d->nccl->failed) return;
   setup_lock();
   if (d->api->cuCtxSetCurrent(d->context) == CUDA_SUCCESS)
     d->api->cuMemFree_v2(cuda_address(memory));
