@@ -50,10 +50,12 @@ typedef struct DeviceOps {
   ampc_status (*prepare_launch)(Device *d, const ampc_attention *a); /* see prepare_conv */
   /* What exchanges consist of: ranks/exchange.h. `add`: adds n pieces of `count` f32 numbers in one
    * tree that depends on n alone: pieces 0 and 1, 2 and 3, .., then these sums, and so on. Piece i
-   * begins i * apart bytes after `from`; `to` may be one of the pieces. `swap` and `gather` are ranks_swap and ranks_gather for device memory.
+   * begins i * apart bytes after `from`; `to` may be one of the pieces. `swap` and `gather` are
+   * ranks_swap and ranks_gather for device memory.
    * Between aside(true) and aside(false) the calls above and copies may run beside the calls that
    * follow, until `join`; both pointers are NULL if the device does one call after the other. */
-  ampc_status (*add)(Device *d, void *to, const void *from, int64_t apart, uint32_t n, int64_t count);
+  ampc_status (*add)(Device *d, void *to, const void *from, int64_t apart, uint32_t n,
+                     int64_t count);
   ampc_status (*swap)(Device *d, const void *out, void *in, int64_t bytes);
   ampc_status (*gather)(Device *d, void *all, int64_t bytes);
   ampc_status (*aside)(Device *d, bool begins);
@@ -123,6 +125,13 @@ ampc_status cpu_device_open(const ampc_program *p, Device **out);
  * free and can run the program. */
 enum { ANY_GPU = -1 };
 ampc_status cuda_device_open(const ampc_program *p, int gpu, Device **out);
+/* Says that this process is one of several ranks. "cuda" and "auto" then mean the GPU with the
+ * rank's number on its host, and "cuda:K" is refused, unless the process sees only one GPU. Call it
+ * before a device is opened or ampc_device_target is called. */
+void cuda_set_rank(const struct Ranks *r);
+/* Joins the GPUs of the other ranks, and sets d->ranks. All ranks make this call, right after
+ * cuda_device_open; it does nothing if there is one rank. */
+ampc_status cuda_use_ranks(Device *d, struct Ranks *r);
 /* Returns library_bytes of a GPU that is not opened yet, without cuDNN's scratch space. */
 int64_t cuda_bytes_beside(const ampc_program *p);
 /* Returns the most bytes outside the spaces that launch_by_library may need on a GPU of this

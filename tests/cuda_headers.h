@@ -1,5 +1,5 @@
 /* For cuda_headers.sh, compiled as C++ and never run. Checks that the functions of driver.def,
- * blas.def, cudnn.def and nvrtc.def are those of NVIDIA's headers. Parameters match if they are
+ * blas.def, cudnn.def, nccl.def and nvrtc.def are those of NVIDIA's headers. Parameters match if they are
  * passed in the same way: numbers and enumerations of the same size, or pointers to the same type
  * or to an incomplete one. */
 #pragma once
@@ -12,10 +12,14 @@
 #ifdef HAS_CUDNN
 #  include <cudnn.h>
 #endif
+#ifdef HAS_NCCL
+#  include <nccl.h>
+#endif
 
 namespace ours
 {
 #include "runtime/cuda/cudnn_api.h"
+#include "runtime/cuda/nccl_api.h"
 #include "compiler/nvrtc/nvrtc_api.h"
 } // namespace ours
 
@@ -77,6 +81,22 @@ struct same_function<R (*)(P...), Q (*)(O...)> {
 #ifdef HAS_CUDNN
 #  define CUDA_API(result, name, parameters) SAME_FUNCTION(DnnApi, name)
 #  include "runtime/cuda/cudnn.def"
+#endif
+#ifdef HAS_NCCL
+#  define CUDA_API(result, name, parameters) SAME_FUNCTION(NcclApi, name)
+#  include "runtime/cuda/nccl.def"
+/* The first version's configuration is the beginning of this version's. */
+#  define SAME_FIELD(name)                                                                         \
+    static_assert(offsetof(ours::NcclFirstConfig, name) == offsetof(ncclConfig_t, name));
+SAME_FIELD(size)
+SAME_FIELD(magic)
+SAME_FIELD(version)
+SAME_FIELD(blocking)
+constexpr ncclConfig_t initial = NCCL_CONFIG_INITIALIZER;
+static_assert(initial.magic == (unsigned)ours::NCCL_API_MAGIC_NUMBER);
+static_assert((int)ours::NCCL_CONFIG_VERSION == NCCL_VERSION(2, 14, 0));
+static_assert(offsetof(ours::NcclFirstConfig, padding) == offsetof(ncclConfig_t, cgaClusterSize));
+static_assert(sizeof(ours::NcclFirstConfig) <= offsetof(ncclConfig_t, minCTAs));
 #endif
 
 static_assert(offsetof(ours::LtHeuristic, workspace) ==

@@ -45,7 +45,7 @@ ROOMS = {
     "runtime/data": "",
     "runtime/ranks": "runtime",
     "runtime/cpu": "runtime runtime/ranks",
-    "runtime/cuda": "runtime",
+    "runtime/cuda": "runtime runtime/ranks",
     "runtime/infer": "runtime",
     "runtime/state": "runtime",
     "runtime/train": "runtime state",

@@ -139,7 +139,7 @@ static ampc_status next_half(CudaDevice *d, Staging *s)
   s->used = 0;
   if (!s->busy[s->current]) return AMPC_OK;
   s->busy[s->current] = false;
-  return CUDA(d, cuEventSynchronize(s->done[s->current]));
+  return cuda_await(d, s->done[s->current]);
 }
 
 /* Copies `bytes` bytes to staging memory and starts their transfer. The caller may overwrite `from`
@@ -196,7 +196,7 @@ ampc_status cuda_wait(Device *device)
   CudaDevice *d = cuda_of(device);
   device->waits++;
   ampc_status status = gpu_enter(d);
-  if (!status) status = CUDA(d, cuStreamSynchronize(d->stream));
+  if (!status) status = cuda_await_stream(d);
   if (!status) { /* all copies are done, so both halves are free */
     d->staging->busy[0] = d->staging->busy[1] = false;
     d->staging->used = 0;
@@ -214,7 +214,7 @@ ampc_status cuda_copy_out(Device *device, void *to, const void *from, int64_t by
     int64_t n = bytes - done < 2 * s->half ? bytes - done : 2 * s->half;
     status = CUDA(d, cuMemcpyDtoHAsync_v2(s->memory, cuda_address(from) + (CuPointer)done,
                                           (size_t)n, d->stream));
-    if (!status) status = CUDA(d, cuStreamSynchronize(d->stream));
+    if (!status) status = cuda_await_stream(d);
     if (!status) memcpy((char *)to + done, s->memory, (size_t)n);
     done += n;
   }
@@ -247,9 +247,11 @@ ampc_status cuda_looked(Device *device, uint32_t slot, bool wait, void *to, int6
   if (r == CUDA_ERROR_NOT_READY && !wait) return AMPC_OK;
   if (r == CUDA_ERROR_NOT_READY) {
     device->waits++;
-    r = d->api->cuEventSynchronize(l->there[slot]);
+    status = cuda_await(d, l->there[slot]);
+  } else {
+    status = cuda_status(d, r, "cuEventQuery");
   }
-  if (r != CUDA_SUCCESS) return cuda_status(d, r, "cuEventSynchronize");
+  if (status) return status;
   memcpy(to, l->memory + slot * l->slot, (size_t)bytes);
   *out_there = true;
   return AMPC_OK;

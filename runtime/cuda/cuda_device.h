@@ -22,9 +22,18 @@ typedef struct Marks {
   bool direct; /* the step runs without a recording */
 } Marks;
 
-/* Texts of PTX with kernels of our own: relu.c contains one, product.ptx and kept.ptx are made from
- * product.cu and kept.cu by NVRTC. */
-typedef enum OwnText { OWN_RELU, OWN_PRODUCT, OWN_KEPT, OWN_COUNT } OwnText;
+/* Texts of PTX with kernels of our own: relu.c contains one, product.ptx, kept.ptx and add.ptx are
+ * made from product.cu, kept.cu and add.cu by NVRTC. */
+typedef enum OwnText { OWN_RELU, OWN_PRODUCT, OWN_KEPT, OWN_ADD, OWN_COUNT } OwnText;
+
+typedef struct Nccl { /* how the GPU exchanges with those of other ranks */
+  const NcclApi *api;
+  NcclComm comm;
+  CuStream side; /* the other stream of Note [aside] */
+  CuEvent forked, joined, awaited;
+  bool pending; /* the side stream has work that the main one has not joined */
+  bool failed;  /* other ranks may be gone */
+} Nccl;
 
 typedef struct CudaDevice {
   Device device;
@@ -47,6 +56,7 @@ typedef struct CudaDevice {
   CuModule own[OWN_COUNT]; /* NULL before the first call */
   /* two per step, one for each half of INPUT; then as many with the events of a profile */
   Recording *recordings;
+  Nccl *nccl;       /* NULL: no other ranks */
   Marks *marks;     /* where a recording keeps its events; NULL: it has none */
   void *kept_state; /* a copy of STATE while a step is tried out */
 } CudaDevice;
@@ -110,7 +120,7 @@ ampc_status cuda_launch(Device *d, const ampc_kernel *kernel, uint32_t grid, uin
 enum { OWN_BLOCK = 256 };
 ampc_status cuda_run_own(CudaDevice *d, OwnText text, const char *name, int64_t grid,
                          void **arguments);
-extern const char cuda_relu_ptx[], cuda_product_ptx[], cuda_kept_ptx[];
+extern const char cuda_relu_ptx[], cuda_product_ptx[], cuda_kept_ptx[], cuda_add_ptx[];
 
 /* ---- between host and device: copy.c ---- */
 
@@ -124,6 +134,21 @@ ampc_status cuda_look(Device *d, uint32_t slot, const void *from, int64_t bytes)
 ampc_status cuda_looked(Device *d, uint32_t slot, bool wait, void *to, int64_t bytes,
                         bool *out_there);
 ampc_status cuda_wait(Device *d);
+
+/* ---- other ranks: nccl.c, and exchanges with them: exchange.c ---- */
+
+void nccl_close(CudaDevice *d);
+/* Turns NCCL's result into a status, after the call is no longer in progress. */
+ampc_status nccl_done(CudaDevice *d, NcclResult r, const char *call);
+/* Wait until an event has occurred, or until d->stream is done: Note [waits with ranks]. */
+ampc_status cuda_await(CudaDevice *d, CuEvent event);
+ampc_status cuda_await_stream(CudaDevice *d);
+ampc_status cuda_add(Device *d, void *to, const void *from, int64_t apart, uint32_t n,
+                     int64_t count);
+ampc_status cuda_swap(Device *d, const void *out, void *in, int64_t bytes);
+ampc_status cuda_gather(Device *d, void *all, int64_t bytes);
+ampc_status cuda_aside(Device *d, bool begins);
+ampc_status cuda_join(Device *d);
 
 /* ---- matrix products: gemm.c, plan of a product: product.c ---- */
 

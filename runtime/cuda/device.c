@@ -18,10 +18,12 @@ static ampc_status cuda_alloc(Device *device, int64_t bytes, void **out)
   return CUDA(d, cuMemsetD8Async(memory, 0, (size_t)bytes, d->stream));
 }
 
-/* Frees memory. If the context failed, its memory is freed with the context. */
+/* Frees memory. If the context failed, or the GPU waits for a rank that is missing, the memory is
+ * freed with the context: cuMemFree waits for the GPU. */
 static void cuda_release(Device *device, void *memory)
 {
   CudaDevice *d = cuda_of(device);
+  if (d->nccl && d->nccl->failed) return;
   setup_lock();
   if (d->api->cuCtxSetCurrent(d->context) == CUDA_SUCCESS)
     d->api->cuMemFree_v2(cuda_address(memory));
@@ -69,6 +71,7 @@ static void cuda_close(Device *device)
   if (d->context) {
     d->api->cuCtxSetCurrent(d->context);
     recordings_close(d);
+    nccl_close(d);
     dnn_choices_close(d);
     products_close(d);
     modules_close(d);
@@ -92,6 +95,11 @@ static const DeviceOps cuda_ops = {
     .gemm = cuda_gemm,
     .conv = cuda_conv,
     .launch_by_library = cuda_launch_by_library,
+    .add = cuda_add,
+    .swap = cuda_swap,
+    .gather = cuda_gather,
+    .aside = cuda_aside,
+    .join = cuda_join,
     .prepare_conv = cuda_prepare_conv,
     .prepare_launch = cuda_prepare_launch,
     .prepare_gemm = cuda_prepare_gemm,

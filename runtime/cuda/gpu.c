@@ -5,6 +5,7 @@
 #include <string.h>
 #include "cuda_device.h"
 #include "runtime/plan/needs.h"
+#include "runtime/ranks/ranks.h"
 
 enum { OLDEST_CAPABILITY = 70 };
 
@@ -16,6 +17,13 @@ static int capability_of(const CudaApi *api, CuDevice gpu)
       api->cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, gpu))
     return 0;
   return 10 * major + minor;
+}
+
+static Ranks own = {.size = 1, .locals = 1}; /* this process among the ranks */
+
+void cuda_set_rank(const Ranks *r)
+{
+  own = *r;
 }
 
 typedef struct Choice {
@@ -74,12 +82,20 @@ static bool take(const CudaApi *api, int least, bool exact, int wish, Choice *at
   return fits && !why;
 }
 
-/* Chooses the GPU `wish`, or with ANY_GPU the first free one. It must run code for capability
- * `least`; with `exact` it must have exactly this capability. */
+/* Whether each rank of this host must take a GPU of its own, by its number. */
+static bool by_rank(const Choice *at)
+{
+  return own.locals > 1 && at->n > 1;
+}
+
+/* Chooses the GPU `wish`, or with ANY_GPU the first free one, or that of the rank. It must run code
+ * for capability `least`; with `exact` it must have exactly this capability. */
 static bool choose(const CudaApi *api, int least, bool exact, int wish, Choice *out)
 {
   *out = (Choice){.ordinal = 0};
   if (api->cuDeviceGetCount(&out->n) != CUDA_SUCCESS) out->n = 0;
+  if (by_rank(out) && wish != ANY_GPU) return false;
+  if (by_rank(out)) wish = own.local;
   for (; out->ordinal < out->n; out->ordinal++)
     if (take(api, least, exact, wish, out)) return true;
   return false;
@@ -90,6 +106,18 @@ static ampc_status no_gpu(const Choice *at, int wish, const char *target)
   const char *hides = getenv("CUDA_VISIBLE_DEVICES");
   if (!at->n)
     return ampc_fail(AMPC_RUN_FAILED, "no CUDA device: the driver lists none; use --device cpu");
+  if (by_rank(at) && wish != ANY_GPU)
+    return ampc_fail(AMPC_BAD_USAGE,
+                     "--device cuda:%d: %d ranks on this host would take the same GPU; with "
+                     "--device cuda each takes its own",
+                     wish, own.locals);
+  if (by_rank(at) && own.local >= at->n)
+    return ampc_fail(AMPC_RUN_FAILED,
+                     "no GPU for rank %d: it is number %d of %d ranks on this host, which has %d "
+                     "GPUs: %s; start at most %d ranks there%s%s",
+                     own.rank, own.local, own.locals, at->n, at->seen, at->n,
+                     hides ? "; the list is limited by CUDA_VISIBLE_DEVICES=" : "",
+                     hides ? hides : "");
   if (wish >= at->n)
     return ampc_fail(AMPC_RUN_FAILED, "--device cuda:%d: there %s %d GPU%s: %s%s%s", wish,
                      at->n == 1 ? "is" : "are", at->n, at->n == 1 ? "" : "s", at->seen,

@@ -6,6 +6,7 @@
 
 enum { OLDEST_DRIVER = 12000 }; /* CUDA 12.0 */
 enum { DNN_VERSION = 9, OLDEST_DNN = 90000, NEXT_DNN = 100000 };
+enum { NCCL_VERSION = 2, OLDEST_NCCL = 21800 }; /* 2.18: calls that do not block, in graphs, too */
 
 /* The result of the first attempt to load a library. */
 typedef struct Library {
@@ -15,9 +16,10 @@ typedef struct Library {
 } Library;
 
 static Library driver = {.once = PTHREAD_ONCE_INIT}, blas = {.once = PTHREAD_ONCE_INIT};
-static Library dnn = {.once = PTHREAD_ONCE_INIT};
+static Library dnn = {.once = PTHREAD_ONCE_INIT}, nccl = {.once = PTHREAD_ONCE_INIT};
 static CudaApi api;
 static DnnApi dnn_api;
+static NcclApi nccl_api;
 
 #define CUDA_API(result, name, parameters) {#name, offsetof(CudaApi, name)},
 static const ampc_symbol driver_symbols[] = {
@@ -30,6 +32,10 @@ static const ampc_symbol blas_symbols[] = {
 #define CUDA_API(result, name, parameters) {#name, offsetof(DnnApi, name)},
 static const ampc_symbol dnn_symbols[] = {
 #include "cudnn.def"
+};
+#define CUDA_API(result, name, parameters) {#name, offsetof(NcclApi, name)},
+static const ampc_symbol nccl_symbols[] = {
+#include "nccl.def"
 };
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -108,6 +114,20 @@ static void load_dnn(void)
              "libcudnn.so.9 is cuDNN %zu: version 9 (90000 or more) is needed", version);
 }
 
+static void load_nccl(void)
+{
+  static const char install[] = "NCCL 2.18 or newer (the package libnccl2; as a Python wheel "
+                                "nvidia-nccl-cu12 or nvidia-nccl-cu13)";
+  const ampc_library l = {"libnccl",    nccl_symbols, COUNT(nccl_symbols),
+                          NCCL_VERSION, NCCL_VERSION, install};
+  int version = 0;
+  if (!ampc_library_open(&l, &nccl_api, nccl.why)) return;
+  nccl.loaded = nccl_api.ncclGetVersion(&version) == ncclSuccess && version >= OLDEST_NCCL;
+  if (!nccl.loaded)
+    snprintf(nccl.why, sizeof nccl.why, "libnccl.so.2 is NCCL %d.%d.%d: install %s",
+             version / 10000, version / 100 % 100, version % 100, install);
+}
+
 static bool load(Library *l, void (*first)(void), char *why)
 {
   pthread_once(&l->once, first);
@@ -130,5 +150,11 @@ bool cuda_load_blas(const CudaApi **out, char why[AMPC_WHY_ROOM])
 bool cuda_load_dnn(const DnnApi **out, char why[AMPC_WHY_ROOM])
 {
   *out = load(&dnn, load_dnn, why) ? &dnn_api : NULL;
+  return *out != NULL;
+}
+
+bool cuda_load_nccl(const NcclApi **out, char why[AMPC_WHY_ROOM])
+{
+  *out = load(&nccl, load_nccl, why) ? &nccl_api : NULL;
   return *out != NULL;
 }

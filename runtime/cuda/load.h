@@ -1,7 +1,8 @@
-/* NVIDIA's driver, cuBLASLt and cuDNN: loaded at first use, kept until the process ends.
+/* NVIDIA's driver, cuBLASLt, cuDNN and NCCL: loaded at first use, kept until the process ends.
  * runtime/plan/toolkit.h decides which version of a library fits. */
 #pragma once
 #include "cudnn_api.h"
+#include "nccl_api.h"
 #include "runtime/plan/toolkit.h"
 
 /* Load a library and set *out to the process's only table of its functions. They return false with
@@ -9,3 +10,4 @@
 bool cuda_load_driver(const CudaApi **out, char why[AMPC_WHY_ROOM]); /* also calls cuInit */
 bool cuda_load_blas(const CudaApi **out, char why[AMPC_WHY_ROOM]);
 bool cuda_load_dnn(const DnnApi **out, char why[AMPC_WHY_ROOM]);
+bool cuda_load_nccl(const NcclApi **out, char why[AMPC_WHY_ROOM]);

@@ -134,6 +134,8 @@ ampc_status exchange_run(Device *d, const Members *m, const ampc_exchange *x, vo
 {
   ampc_status status = AMPC_OK;
   const Ranges r = {at, apart};
+  if (x->kind != AMPC_SLICE && d->ops->join) status = d->ops->join(d);
+  if (status) return status;
   switch (x->kind) {
   case AMPC_SUM:
     return sum(d, m, x, r, scratch);
@@ -144,7 +146,7 @@ ampc_status exchange_run(Device *d, const Members *m, const ampc_exchange *x, vo
       status = d->ops->fill(d, r.at + i * r.apart, 0, x->count * ampc_dtype_size(x->type));
     return status;
   case AMPC_JOIN:
-    return d->ops->join ? d->ops->join(d) : AMPC_OK;
+    break; /* done: every exchange on the main stream joins */
   case AMPC_SLICE:
     if (d->ops->aside) status = d->ops->aside(d, true);
     if (!status) status = slice(d, m, x, r, scratch);

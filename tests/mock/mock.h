@@ -36,6 +36,8 @@ enum { /* results of the driver that ampc does not distinguish */
        MOCK_CAPTURE_UNSUPPORTED = 900,
        MOCK_CAPTURE_INVALIDATED = 901,
        MOCK_CAPTURE_UNMATCHED = 903,
+       MOCK_CAPTURE_UNJOINED = 904,
+       MOCK_CAPTURE_ISOLATION = 905,
        MOCK_CAPTURE_IMPLICIT = 906,
        MOCK_CAPTURED_EVENT = 907,
 };
@@ -86,7 +88,7 @@ EXPORT _Noreturn void mock_misuse(const char *format, ...) __attribute__((format
 EXPORT int mock_refuse(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 EXPORT long mock_setting(const char *name, long otherwise); /* value of an environment variable */
 EXPORT void mock_stick(CuResult error);                     /* makes every later call return it */
-int mock_device(void);                                      /* device of the current context */
+EXPORT int mock_device(void);                               /* device of the current context */
 EXPORT int mock_capability(void);                           /* its capability; 90 for sm_90 */
 
 /* ---- memory ---- */
@@ -106,10 +108,13 @@ enum { MAX_ARGUMENTS = 512, LIBRARY_DATA = 448 };
 typedef struct Op Op;
 struct Op {
   Op *next;
-  CuResult (*run)(const Op *op);
-  void (*queued)(Op *op); /* called whenever the op is put on a stream; may be NULL */
+  CuResult (*run)(const Op *op); /* CUDA_ERROR_NOT_READY: it waits for another process; run again */
+  void (*queued)(Op *op);        /* called whenever the op is put on a stream; may be NULL */
+  void (*kept)(const Op *op, int n); /* called when n more graphs have the op; may be NULL */
   const char *label;
-  bool of_step; /* work of steps, not a copy from or to the host, not an event */
+  CuStream stream; /* where it was put */
+  int lane;        /* in a graph: the number of its stream in the capture */
+  bool of_step;    /* work of steps, not a copy from or to the host, not an event */
   bool of_graph;
   union {
     struct {
@@ -140,7 +145,7 @@ struct Op {
 };
 
 /* Appends a copy of op to the stream, or to the graph that the stream captures. */
-CuResult mock_queue(CuStream stream, const Op *op);
+EXPORT CuResult mock_queue(CuStream stream, const Op *op);
 /* Queues the work of a library. `data` (at most LIBRARY_DATA bytes) is copied. */
 EXPORT CuResult mock_queue_library(CuStream stream, const char *label,
                                    CuResult (*run)(const void *data), const void *data,
@@ -151,11 +156,23 @@ EXPORT bool mock_is_capturing(CuStream stream);
 CuResult mock_not_while_capturing(const char *call);
 /* mock_not_while_capturing for calls that open or close something; counted if another captures. */
 EXPORT CuResult mock_opens(const char *call);
-CuResult mock_drain(void); /* runs all streams, for calls that wait for the device */
+EXPORT CuResult mock_drain(void); /* runs all streams, for calls that wait for the device */
+EXPORT void mock_progress(void);  /* runs what need not wait for another process */
+EXPORT void mock_nap(void);       /* sleeps while another process works */
 
+/* A graph and, while it is captured, its capture. The stream that began it is lane 0; a stream that
+ * waits for an event of the capture becomes a further lane. */
+enum { MOST_LANES = 4 };
 struct CUgraph_st {
   Op *first, *last;
+  CuCaptureMode mode;
+  pthread_t capturer; /* the thread that started the capture */
+  bool spoilt;
+  int lanes;
+  long n, latest[MOST_LANES]; /* ops so far; the number of each lane's last op */
+  long joined[MOST_LANES];    /* the last op of each lane for which lane 0 waits */
 };
+CuStream mock_lane_new(void); /* a stream for the work of a further lane */
 CuGraph mock_graph_new(void);
 void mock_graph_add(CuGraph graph, const Op *op);
 void mock_put(CuStream stream, const Op *op); /* appends op even if the stream captures */

@@ -1,5 +1,5 @@
 /* C twins of the kernels that the runtime contains as PTX (runtime/cuda/relu.c, product.cu,
- * kept.cu). Only the kernels' names are read from the text. Other tests check the text:
+ * kept.cu, add.cu). Only the kernels' names are read from the text. Other tests check the text:
  * test_mock_device.c assembles it with ptxas, and tests/ptx/runtime.c executes it and compares with
  * these twins. */
 #include "image.h"
@@ -111,6 +111,36 @@ static void bias(void *const *p, unsigned block, unsigned n_blocks)
     out[i] = may_see(p, i) ? 0 : -1e30f;
 }
 
+/* Returns the sum of element `at` of n pieces, in the order of add.cu: first the largest complete
+ * tree, then the rest. */
+static float tree(const char *from, int64_t apart, int64_t n, int64_t at)
+{
+  int64_t half = 1;
+  if (n == 1) return ((const float *)(const void *)from)[at];
+  while (2 * half < n) half *= 2;
+  return tree(from, apart, half, at) + tree(from + half * apart, apart, n - half, at);
+}
+
+static void add_numbers(void *const *p, unsigned block, int64_t each)
+{
+  float *to = p[0];
+  int64_t count = (int64_t)p[4], begin = block * (int64_t)BLOCK * each, end = begin + BLOCK * each;
+  for (int64_t i = begin; i < end && i < count; i++)
+    to[i] = tree(p[1], (int64_t)p[2], (int64_t)p[3], i);
+}
+
+static void add_one(void *const *p, unsigned block, unsigned n_blocks)
+{
+  (void)n_blocks;
+  add_numbers(p, block, 1);
+}
+
+static void add_pairs(void *const *p, unsigned block, unsigned n_blocks)
+{
+  (void)n_blocks;
+  add_numbers(p, block, 2);
+}
+
 #define KERNEL(TWIN, BYTES)                                                                        \
   {                                                                                                \
     "ampc_" #TWIN, TWIN, 6, (const unsigned char[])                                                \
@@ -132,6 +162,11 @@ static const MockKernel masks[] = {{"ampc_kept", kept, 16, kept_align},
                                    {"ampc_bias", bias, 10, bias_align},
                                    {NULL, NULL, 0, NULL}};
 
+static const unsigned char add_align[5] = {4, 4}, pairs_align[5] = {8, 8};
+static const MockKernel sums[] = {{"ampc_add", add_one, 5, add_align},
+                                  {"ampc_add_pairs", add_pairs, 5, pairs_align},
+                                  {NULL, NULL, 0, NULL}};
+
 static bool has_all(const char *text, const MockKernel *kernels)
 {
   for (const MockKernel *k = kernels; k->name; k++) {
@@ -147,7 +182,7 @@ const MockKernel *mock_ptx_kernels(const void *image)
   const char *text = image, first[] = ".version ";
   while (text[0] == '/' && text[1] == '/') text += strcspn(text, "\n") + 1;
   if (strncmp(text, first, sizeof first - 1) != 0) return NULL;
-  static const MockKernel *const all[] = {relus, products, masks};
+  static const MockKernel *const all[] = {relus, products, masks, sums};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     if (has_all(text, all[i])) return all[i];
   return NULL;

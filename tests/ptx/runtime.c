@@ -1,7 +1,7 @@
 /* The kernels that the runtime contains as PTX (runtime/cuda): the product, masks and dropout for
- * cuDNN, and relu. The texts need no NVRTC. Each launch is compared bit by bit with a plain loop:
- * the mock's twin of the kernel, or for relu the definition. Products may read only the elements
- * that they need; the other kernels may access all of their buffers. */
+ * cuDNN, sums of pieces, and relu. The texts need no NVRTC. Each launch is compared bit by bit with
+ * a plain loop: the mock's twin of the kernel, or for relu the definition. Products may read only
+ * the elements that they need; the other kernels may access all of their buffers. */
 #include "runtime.h"
 #include "image.h"
 #include "memory.h"
@@ -10,6 +10,7 @@
 #include "runtime/cuda/cuda_device.h"
 #include "tests/mock/image.h"
 #include "warp.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +25,8 @@ enum {
   WRONG = 5
 };
 
-static const char *const texts[] = {cuda_product_ptx, cuda_kept_ptx, cuda_relu_ptx};
-enum { TEXT_product, TEXT_kept, TEXT_relu, TEXTS };
+static const char *const texts[] = {cuda_product_ptx, cuda_kept_ptx, cuda_add_ptx, cuda_relu_ptx};
+enum { TEXT_product, TEXT_kept, TEXT_add, TEXT_relu, TEXTS };
 static Text edited[TEXTS];
 static unsigned launches, wrong;
 
@@ -232,6 +233,33 @@ static void check_masks(const char *kernel, int mask, bool causal, uint64_t leas
   check(&run);
 }
 
+/* ---- sums of pieces ---- */
+
+/* Adds `n` pieces, which are `gap` numbers longer than `count`. The numbers are of very different
+ * sizes, so every order of additions has another sum. `in_place`: the first piece is the result. */
+static void check_add(uint32_t pairs, uint32_t n, uint32_t count, uint32_t gap, bool in_place)
+{
+  enum { MOST = 70, LONGEST = 1030 };
+  static _Alignas(8) float from[MOST * LONGEST], to[LONGEST];
+  uint32_t apart = count + gap, seed = n;
+  for (uint32_t i = 0; i < n * apart; i++) {
+    seed = seed * 1664525u + 1013904223u;
+    from[i] = ldexpf((float)(seed >> 8) - 0x1p23f, (int)(seed >> 4 & 15) - 30);
+  }
+  float *out = in_place ? from : to;
+  Launch run = {.kernel = pairs ? "ampc_add_pairs" : "ampc_add",
+                .text = TEXT_add,
+                .out = (char *)out,
+                .out_bytes = count * sizeof *out,
+                .grid = (count + BLOCK * (1 + pairs) - 1) / (BLOCK * (1 + pairs))};
+  const uint64_t args[] = {(uintptr_t)out, (uintptr_t)from, apart * sizeof *from, n, count};
+  for (int i = 0; i < 5; i++) run.args[i] = (void *)(uintptr_t)args[i];
+  begin_allowing();
+  allow(out, run.out_bytes);
+  for (uint32_t i = 0; i < n; i++) allow(from + i * apart, count * sizeof *from);
+  check(&run);
+}
+
 /* ---- relu ---- */
 
 /* A type: its sign bit, +inf and 1. */
@@ -309,6 +337,11 @@ int ptx_check_runtime(int argc, char **argv)
     check_masks("ampc_bias", mask, false, 0);
     for (int how = 0; how < 4; how++)
       check_masks("ampc_kept", mask, how & 1, how & 2 ? 0x333333 : 0);
+  }
+  static const uint32_t pieces[] = {1, 2, 3, 4, 5, 8, 11, 16, 70};
+  for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+    check_add(0, pieces[i], 259, 2, i % 2);
+    check_add(1, pieces[i], 1027, 3, i % 2);
   }
   for (size_t i = 0; i < sizeof types / sizeof *types; i++) check_relu(&types[i]);
   if (mutate && !edits.edits) fprintf(stderr, "simt_check: the text has no such place\n");
