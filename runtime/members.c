@@ -41,6 +41,11 @@ ampc_status members_set(ampc_runtime *rt, Ranks *ranks)
                                                   : ampc_fail(AMPC_RUN_FAILED, "out of memory");
 }
 
+const Members *runtime_members(const ampc_runtime *rt)
+{
+  return &rt->members;
+}
+
 int64_t members_bytes(const ampc_runtime *rt, ampc_space s)
 {
   return rt->program->space_bytes[s] * (is_shared(s) ? 1 : rt->members.n);

@@ -5,6 +5,7 @@
 /* Sets which members this process runs; `ranks` may be NULL. Refuses other numbers of ranks than
  * the program can have. */
 ampc_status members_set(ampc_runtime *rt, Ranks *ranks);
+const Members *runtime_members(const ampc_runtime *rt);
 /* Returns the bytes of a space for all members of this process. */
 int64_t members_bytes(const ampc_runtime *rt, ampc_space s);
 /* Allocates `times` copies of a space of `bytes` bytes, for each member. */

@@ -119,12 +119,21 @@ ampc_status runtime_reset_state(ampc_runtime *rt, uint64_t seed)
   return status ? status : reset_scales(rt, &state);
 }
 
+/* Joins the devices of the other ranks. */
+static ampc_status join_ranks(ampc_runtime *rt)
+{
+  Device *d = rt->device;
+  if (strcmp(rt->program->target, "cpu") != 0) return cuda_use_ranks(d, rt->members.ranks);
+  d->ranks = rt->members.ranks;
+  return AMPC_OK;
+}
+
 static ampc_status set_up(ampc_runtime *rt, const char *device, Ranks *ranks)
 {
   ampc_status status = check_program(rt->program);
   if (!status) status = members_set(rt, ranks);
   if (!status) status = open_device(rt->program, device, &rt->device);
-  if (!status) rt->device->ranks = rt->members.ranks;
+  if (!status && rt->members.ranks) status = join_ranks(rt);
   if (!status) status = open_spaces(rt);
   if (!status) status = commands_create(rt);
   if (!status) status = members_prepare(rt);

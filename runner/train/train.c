@@ -1,6 +1,8 @@
-/* amp train and amp eval: compile a job in this process, load its kernels and run it. */
+/* amp train and amp eval: compile a job in this process, load its kernels and run it; alone, or as
+ * one of several ranks. */
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "ampc_rt.h"
 #include "compiler/driver.h"
@@ -10,6 +12,8 @@
 #include "runner/jit/jit.h"
 #include "runner/probe/look_on.h"
 #include "runner/runner.h"
+#include "runtime/members.h"
+#include "runtime/plan/bytes.h"
 
 /* ---- the command line ---- */
 
@@ -75,12 +79,16 @@ static bool read_command_line(const OptionTable *table, Arena *arena, int argc, 
 
 /* ---- running ---- */
 
-/* Prints an error. The runtime finds options that contradict each other or the blocks of the job; a
- * message for bad usage still begins with the verb. */
-static void print_error(const char *program, ampc_status status)
+/* Prints an error, on one rank if all have failed for the same reason. The runtime finds options
+ * that contradict each other or the blocks of the job; a message for bad usage still begins with
+ * the verb. */
+static void print_error(const char *program, const Ranks *ranks, ampc_status status)
 {
-  if (status == AMPC_OK || status == AMPC_INTERRUPTED || !*ampc_last_error()) return;
-  fprintf(stderr, "%s: error: %s\n", status == AMPC_BAD_USAGE ? program : "amp", ampc_last_error());
+  const char *why = ampc_last_error();
+  if (status == AMPC_OK || status == AMPC_INTERRUPTED || !*why || ranks_silent()) return;
+  bool named = !ranks || strncmp(why, "rank ", 5) == 0;
+  fprintf(stderr, "%s: error: %s%s%s\n", status == AMPC_BAD_USAGE ? program : "amp",
+          named ? "" : ranks_name(ranks, ranks->rank), named ? "" : ": ", why);
 }
 
 static void note_lost(void *context, ampc_runtime *rt, int64_t step, ampc_data_position at)
@@ -89,26 +97,89 @@ static void note_lost(void *context, ampc_runtime *rt, int64_t step, ampc_data_p
   ((OnLooker *)context)->lost = (Lost){true, step, at};
 }
 
+/* ---- ranks ---- */
+
+/* Lets all ranks fail if one has. */
+static ampc_status agree(Ranks *ranks, ampc_status status)
+{
+  return ranks ? ranks_agree(ranks, status) : status;
+}
+
+/* One rank of a host builds the kernels; the others then find them in the cache. */
+static ampc_status load_kernels(Ranks *ranks, Compile *c, Jit **out)
+{
+  ampc_status status = AMPC_OK;
+  bool first = !ranks || ranks->local == 0;
+  if (first) status = jit_load(c, out);
+  status = agree(ranks, status);
+  if (status || !ranks) return status;
+  if (!first) status = jit_load(c, out);
+  return agree(ranks, status);
+}
+
+typedef struct RankRow { /* what -v tells of a rank */
+  char device[64];
+  int64_t first, end, all; /* shares of each batch */
+  int64_t sent;
+  double waited;
+} RankRow;
+
+/* Prints what each rank has done. All ranks call it. */
+static ampc_status tell_ranks(Compile *c, Ranks *ranks, const ampc_runtime *rt)
+{
+  const Members *m = runtime_members(rt);
+  RankRow *rows = calloc((size_t)ranks->size, sizeof *rows), *own = rows + ranks->rank;
+  if (!rows) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  snprintf(own->device, sizeof own->device, "%s", ampc_device_name(rt));
+  own->first = m->first;
+  own->end = m->first + m->n;
+  own->all = m->all;
+  own->sent = ranks->sent;
+  own->waited = ranks->waited;
+  ampc_status status = ranks_gather(ranks, rows, sizeof *rows);
+  Text text = text_new(c->arena);
+  Table t;
+  table_open(&t, c->arena, &text, &c->options.view, "rank:<16|device|share|sent|waited");
+  for (int i = 0; i < ranks->size && !status; i++) {
+    char bytes[AMPC_BYTES_ROOM];
+    TABLE_ROW(&t, 0, {ranks_name(ranks, i)}, {rows[i].device},
+              {arena_printf(c->arena, "%lld of %lld", (long long)(rows[i].end - rows[i].first),
+                            (long long)rows[i].all)},
+              {arena_strdup(c->arena, ampc_bytes_text(rows[i].sent, bytes))},
+              {arena_printf(c->arena, "%.1f s", rows[i].waited)});
+  }
+  table_put(&t);
+  if (!status && ranks->rank == 0) fputs(text.at, stderr);
+  free(rows);
+  return status;
+}
+
+/* ---- the run ---- */
+
 /* Checks the memory first, so that a job that does not fit is refused before a compiler starts. */
-static ampc_status run_program(const char *program, Compile *c, const ampc_train_options *given,
-                               bool verbose)
+static ampc_status run_program(const char *program, Compile *c, Ranks *ranks,
+                               const ampc_train_options *given, bool verbose)
 {
   Jit *jit = NULL;
   ampc_runtime *rt = NULL;
   ampc_train_options options = *given;
   OnLooker looker = {.log_dir = given->log_dir};
+  bool leads = !ranks || ranks->rank == 0;
   options.context = &looker;
   options.lost = note_lost;
   if (c->options.probe_every) {
     watch_init(&looker.watch, c);
     options.after_step = look_on;
   }
-  ampc_status status = memory_admit(c, options.device, options.quiet, verbose);
-  if (status == AMPC_OK) status = jit_load(c, &jit);
-  if (status == AMPC_OK) status = ampc_create(c->program, options.device, &rt);
+  ampc_status status = memory_admit(c, options.device, options.quiet || !leads, verbose && leads);
+  status = agree(ranks, status);
+  if (status == AMPC_OK) status = load_kernels(ranks, c, &jit);
+  if (status == AMPC_OK) status = runtime_create(c->program, options.device, ranks, &rt);
   if (status == AMPC_OK) status = ampc_train(rt, &ampc_data, &options);
-  print_error(program, status);
-  if (looker.lost.there) diagnose(&c->options, options.device, options.data_dir, rt, &looker.lost);
+  if (status == AMPC_OK && ranks && verbose) status = tell_ranks(c, ranks, rt);
+  print_error(program, ranks, status);
+  if (looker.lost.there && !ranks)
+    diagnose(&c->options, options.device, options.data_dir, rt, &looker.lost);
   ampc_free(rt);
   jit_unload(jit);
   return status;
@@ -121,29 +192,56 @@ static bool has_weights(const Compile *c, const TrainCommand *cmd)
          c->program->n_loads;
 }
 
-/* Selects the device before the job is compiled, because the device decides the target. */
+/* Compiles and runs the job. All ranks compile it; one prints the messages. */
+static int run_job(const OptionTable *table, TrainCommand *cmd, Ranks *ranks)
+{
+  char target[AMPC_TARGET_ROOM];
+  ampc_status status = ampc_device_target(cmd->train.device, target);
+  if (agree(ranks, status)) {
+    print_error(table->program, ranks, status);
+    return (int)status;
+  }
+  cmd->compile.target = target;
+  Compile *c = compile_create(&cmd->compile);
+  bool good = compile_job(c);
+  status = good ? AMPC_OK : c->cannot_read ? AMPC_BAD_FILE : (ampc_status)1;
+  if (good && !has_weights(c, cmd))
+    status = (ampc_status)usage_error(
+        table->program,
+        "the weights are missing: give --resume FILE, or write `load` in the job's model");
+  status = agree(ranks, status);
+  if (!status) status = run_program(table->program, c, ranks, &cmd->train, cmd->verbose);
+  compile_destroy(c);
+  return (int)status;
+}
+
+/* Joins the other ranks, if the process was started as one of several. */
+static int run_ranks(const OptionTable *table, TrainCommand *cmd, Arena *arena)
+{
+  Ranks *ranks = NULL;
+  uint32_t size;
+  const char *why, *text;
+  ampc_status status = ranks_open(&ranks);
+  if (!status && ranks) {
+    cuda_set_rank(ranks);
+    cmd->compile.ranks = (uint32_t)ranks->size;
+    cmd->compile.silent = ranks->rank != 0;
+    text = source_read(arena, FILE_JOB, cmd->compile.input, &size, &why);
+    status = ranks_same(ranks, "the job", text ? text : "");
+  }
+  print_error(table->program, ranks, status);
+  int result = status ? (int)status : run_job(table, cmd, ranks);
+  ranks_close(ranks, (ampc_status)result);
+  return result;
+}
+
 static int run(const OptionTable *table, int argc, char **argv)
 {
   Arena *arena = arena_create();
   TrainCommand cmd;
   int status;
-  char target[AMPC_TARGET_ROOM];
-  bool good = read_command_line(table, arena, argc, argv, &cmd, &status);
-  if (good && (status = (int)ampc_device_target(cmd.train.device, target)) != 0) {
-    print_error(table->program, (ampc_status)status);
-  } else if (good) {
-    cmd.compile.target = target;
-    Compile *c = compile_create(&cmd.compile);
-    if (!compile_job(c))
-      status = c->cannot_read ? AMPC_BAD_FILE : 1;
-    else if (!has_weights(c, &cmd))
-      status = usage_error(
-          table->program,
-          "the weights are missing: give --resume FILE, or write `load` in the job's model");
-    else
-      status = (int)run_program(table->program, c, &cmd.train, cmd.verbose);
-    compile_destroy(c);
-  }
+  if (read_command_line(table, arena, argc, argv, &cmd, &status))
+    status = run_ranks(table, &cmd, arena);
   arena_destroy(arena);
   return status;
 }

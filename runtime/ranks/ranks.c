@@ -297,21 +297,3 @@ ampc_status ranks_receive(Ranks *r, int from, void *to, int64_t bytes)
   }
   return status;
 }
-
-ampc_status ranks_send(Ranks *r, int to, const void *from, int64_t bytes)
-{
-  (void)r, (void)to, (void)from, (void)bytes;
-  return AMPC_OK;
-}
-
-ampc_status ranks_receive(Ranks *r, int from, void *to, int64_t bytes)
-{
-  (void)r, (void)to, (void)from, (void)bytes;
-  return AMPC_OK;
-}
-
-ampc_status ranks_late(Ranks *r, double waited)
-{
-  (void)r, (void)waited;
-  return AMPC_OK;
-}

@@ -179,22 +179,39 @@ static ampc_status fill_header(ampc_runtime *rt, Entries *e, ampc_data_position 
   return good ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");
 }
 
+typedef struct Writing { /* of the rank that writes the file */
+  TensorWriter *writer;  /* NULL: another rank writes, or writing has failed */
+  ampc_status status;
+  char why[ERROR_TEXT];
+} Writing;
+
+/* Other ranks send their slices of the moments, so after a failure all pieces are still read. */
 static ampc_status write_piece(void *to, int64_t at, int64_t bytes, void *piece)
 {
+  Writing *w = to;
   (void)at;
-  return tensor_write(to, piece, bytes);
+  if (w->writer) w->status = tensor_write(w->writer, piece, bytes);
+  if (!w->writer || !w->status) return AMPC_OK;
+  snprintf(w->why, sizeof w->why, "%s", ampc_last_error());
+  tensor_write_abandon(w->writer);
+  w->writer = NULL;
+  return AMPC_OK;
 }
 
+/* Writes the file; `path` NULL: only sends what another rank writes. */
 static ampc_status write_file(ampc_runtime *rt, const Entries *e, TensorFile *f, const char *path)
 {
-  TensorWriter w;
-  ampc_status status = tensor_write_begin(&w, f, path);
-  if (status) return status;
+  TensorWriter writer;
+  Writing w = {.writer = NULL};
+  if (path) w.status = tensor_write_begin(&writer, f, path);
+  if (path && !w.status) w.writer = &writer;
+  if (w.status) snprintf(w.why, sizeof w.why, "%s", ampc_last_error());
+  ampc_status status = rt->members.ranks ? AMPC_OK : w.status;
   for (uint32_t i = 0; i < e->n && !status; i++)
     status = param_move(rt, e->at[i].param, e->at[i].space, false, write_piece, &w);
-  if (!status) return tensor_write_end(&w);
-  tensor_write_abandon(&w);
-  return status;
+  if (!status && w.writer) return tensor_write_end(&writer);
+  if (w.writer) tensor_write_abandon(&writer);
+  return !status && w.status ? ampc_fail(w.status, "%s", w.why) : status;
 }
 
 /* Waits for the device. A crash leaves either the old file or the new one. */
@@ -203,9 +220,10 @@ ampc_status ampc_checkpoint_save(ampc_runtime *rt, const char *path, ampc_data_p
   NEEDS(rt && path);
   Entries e;
   TensorFile f = {.fd = -1};
+  Ranks *ranks = rt->members.ranks;
   ampc_status status = entries_of(rt->program, &e);
   if (!status) status = fill_header(rt, &e, at, &f);
-  if (!status) status = write_file(rt, &e, &f, path);
+  if (!status) status = write_file(rt, &e, &f, ranks && ranks->rank ? NULL : path);
   tensor_file_free(&f);
   entries_free(&e);
   return status;

@@ -1,7 +1,6 @@
 /* Runs eval blocks on all their data once, or on `steps` batches, and averages their metrics.
  * Ctrl-C ends an evaluation early. */
 #include <stdlib.h>
-#include "runtime/base/interrupt.h"
 #include "runtime/members.h"
 #include "runtime/outside.h"
 #include "train.h"
@@ -169,8 +168,11 @@ static ampc_status evaluate(Session *s, uint32_t block)
   int64_t n = session_batches(s, block), most = s->program->blocks[block].max_steps;
   if (most && most < n) n = most;
   int64_t samples;
-  for (int64_t i = 0; i < n && !status && !interrupt_requested(); i++)
+  session_busy(s);
+  for (int64_t i = 0; i < n && !status && !s->ending; i++) {
     status = ampc_run_batch(s->rt, s->data, s->batches[block], block, i, &samples);
+    if (!status) status = session_poll(s);
+  }
   if (!status) status = glances_take(s, true); /* report these steps first */
   if (!status) status = outside_take(s->rt);
   if (!status) status = session_take_metrics(s, block);
@@ -209,7 +211,7 @@ ampc_status evaluate_due(Session *s, bool epoch_ended, bool last)
     bool due = b->every ? s->steps % b->every == 0 : epoch_ended;
     if (b->kind != AMPC_EVAL || s->evaluated[i] == s->steps || !(due || last)) continue;
     ampc_status status = evaluate(s, i);
-    if (status || interrupt_requested()) return status;
+    if (status || s->ending) return status;
     report_evaluated(s, i);
     if (b == keep_judge(p)) first = i;
     status = judge(s, i, last);

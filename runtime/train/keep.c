@@ -185,7 +185,7 @@ ampc_status keep_check(const Session *s)
 
 ampc_status keep_last(const Session *s)
 {
-  if (!s->options->keep_last) return AMPC_OK;
+  if (!s->options->keep_last || !session_leads(s)) return AMPC_OK;
   char *prefix = prefix_of(s->saved, NULL), name[LONGEST];
   if (!prefix) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
   int n = snprintf(name, sizeof name, "%s%lld", prefix, (long long)s->saved_step);
@@ -209,13 +209,15 @@ static ampc_status keep_if_best(Session *s, const char *prefix, double shown, bo
   KeptList list = look(s->path, prefix, true, lower);
   bool wanted = is_among_best(&list, most, lower ? shown : -shown);
   list_free(&list);
-  if (!wanted) return AMPC_OK;
+  ampc_status status = session_choose(s, &wanted);
+  if (status || !wanted) return status;
   char name[LONGEST];
   int n = snprintf(name, sizeof name, "%s%.6g.step%lld", prefix, shown, (long long)s->steps);
-  ampc_status status = session_save(s, s->path);
+  status = session_save(s, s->path);
+  if (!session_leads(s)) return session_agree(s, status);
   if (!status) status = give_name(s, name, n);
   if (!status) prune(s->path, prefix, true, lower, most);
-  return status;
+  return session_agree(s, status);
 }
 
 ampc_status keep_best(Session *s, uint32_t block)

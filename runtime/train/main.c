@@ -9,6 +9,7 @@
 #include "runtime/plan/number.h"
 #include "runtime/plan/standard_files.h"
 #include "runtime/plan/toolkit.h"
+#include "runtime/runtime.h"
 #include "train_options.h"
 
 enum {
@@ -139,15 +140,32 @@ static ampc_status apply_setting(ampc_runtime *rt, char *text)
 
 /* Runs the program. --set is applied first; a checkpoint restores only the settings of plateaus. */
 static ampc_status run(const ampc_program *program, const ampc_data_interface *data,
-                       const Command *c)
+                       const Command *c, Ranks *ranks)
 {
   ampc_runtime *rt = NULL;
   if (c->train.eval_only && !c->train.resume && !ampc_resume_path(program) && !program->n_loads)
     return ampc_fail(AMPC_BAD_USAGE, "--eval needs the weights: --resume FILE");
-  ampc_status status = ampc_create(program, c->train.device, &rt);
+  ampc_status status = runtime_create(program, c->train.device, ranks, &rt);
   for (int i = 0; i < c->n_settings && !status; i++) status = apply_setting(rt, c->settings[i]);
   if (!status) status = ampc_train(rt, data, &c->train);
   ampc_free(rt);
+  return status;
+}
+
+/* Joins the other ranks, if the process was started as one of several, and runs the program. */
+static ampc_status run_ranks(const ampc_program *program, const ampc_data_interface *data,
+                             const Command *c)
+{
+  Ranks *ranks = NULL;
+  ampc_status status = ranks_open(&ranks);
+  if (ranks) cuda_set_rank(ranks);
+  if (!status) status = run(program, data, c, ranks);
+  const char *why = ampc_last_error();
+  bool named = !ranks || strncmp(why, "rank ", 5) == 0;
+  if (status && status != AMPC_INTERRUPTED && !ranks_silent())
+    fprintf(stderr, "%s: error: %s%s%s\n", program->name,
+            named ? "" : ranks_name(ranks, ranks->rank), named ? "" : ": ", why);
+  ranks_close(ranks, status);
   return status;
 }
 
@@ -166,10 +184,10 @@ int ampc_main(int argc, char **argv, const ampc_program *program, const ampc_dat
   if (!status && c.help) {
     print_help(argv[0], program->source);
   } else if (!status) {
-    status = run(program, data, &c);
-  }
-  if (status && status != AMPC_INTERRUPTED)
+    status = run_ranks(program, data, &c);
+  } else {
     fprintf(stderr, "%s: error: %s\n", program->name, ampc_last_error());
+  }
   free(c.settings);
   return file_end_stdout(program->name, (int)status);
 }

@@ -13,7 +13,10 @@
 
 void progress_start(Progress *p, bool quiet)
 {
-  *p = (Progress){.quiet = quiet, .terminal = isatty(STDERR_FILENO), .started = seconds_now()};
+  *p = (Progress){.quiet = quiet,
+                  .silent = p->silent,
+                  .terminal = isatty(STDERR_FILENO),
+                  .started = seconds_now()};
 }
 
 /* ---- a line of text, built piece by piece ---- */
@@ -179,6 +182,7 @@ const Sink line_sink = {open_line, is_due, tell_step, tell_evaluated, NULL};
 
 static void put_note(Progress *p, const char *fmt, va_list args)
 {
+  if (p->silent) return;
   char text[8192], shown[8192]; /* paths have up to 4096 bytes */
   progress_end_line(p);
   vsnprintf(text, sizeof text, fmt, args);

@@ -60,6 +60,7 @@ static ampc_status check_link(const Session *s, const char *path)
  * Blocks of this run may share the path. */
 static ampc_status take_place(Session *s, uint32_t block, const char *path)
 {
+  if (!session_leads(s)) return AMPC_OK;
   ampc_status status = file_check_writable(path, &file_checkpoint);
   if (!status) status = check_link(s, path);
   if (!status) status = file_lock(path, &s->locks[block]);
@@ -149,7 +150,7 @@ static ampc_status guard_places(const Session *s)
   ampc_status status = AMPC_OK;
   for (uint32_t i = 0; i < s->program->n_blocks && !status; i++) {
     const char *path = place_of(s, i);
-    if (path) status = file_guard(path, &file_checkpoint);
+    if (path && session_leads(s)) status = file_guard(path, &file_checkpoint);
   }
   return status;
 }
@@ -196,11 +197,12 @@ static ampc_data_position position_before(const Session *s, int64_t step)
   return (ampc_data_position){at / per_epoch, at % per_epoch * accumulate, block};
 }
 
-ampc_status check_state(const Session *s, const ampc_state *state)
+ampc_status check_state(Session *s, const ampc_state *state)
 {
   const ampc_train_options *o = s->options;
   ampc_status status = lost_check(s->program, state, s->saved ? s->saved : o->resume, s->data,
                                   s->batches[s->position.block]);
+  s->alike = status && !state->outside.check;
   if (!status || !o->lost || state->outside.check) return status;
   char text[LOST_TEXT];
   snprintf(text, sizeof text, "%s", ampc_last_error());
@@ -222,13 +224,16 @@ ampc_status session_save(Session *s, const char *path)
 {
   if (s->saved && s->saved_step == s->steps && !s->judged) return AMPC_OK;
   double begin = seconds_now();
+  session_busy(s);
   ampc_status status = check_loss(s);
-  if (!status) status = ampc_checkpoint_save(s->rt, path, s->position);
+  if (status) return status;
+  status = session_agree(s, ampc_checkpoint_save(s->rt, path, s->position));
+  s->alike = status != AMPC_OK;
   if (status) return status;
   s->saved = path;
   s->saved_step = s->steps;
   s->judged = false;
-  status = keep_last(s);
+  status = session_agree(s, keep_last(s));
   s->progress.paused += seconds_now() - begin;
   return status;
 }
@@ -242,6 +247,7 @@ static void tell_unsaved(Session *s)
 /* Handles SIGUSR1: saves a checkpoint, then training continues. */
 static ampc_status save_asked(Session *s)
 {
+  s->save_asked = false;
   ampc_status status = s->path ? session_save(s, s->path) : AMPC_OK;
   if (status) return status;
   if (s->path)
@@ -264,6 +270,7 @@ static ampc_status stop_interrupted(Session *s)
     progress_note(&s->progress, "interrupted after step %lld; nothing was saved (no --save)",
                   (long long)s->steps);
   }
+  s->alike = true;
   return ampc_fail(AMPC_INTERRUPTED, "interrupted after step %lld", (long long)s->steps);
 }
 
@@ -325,6 +332,7 @@ static ampc_status seek(Session *s, const Course *c, int64_t step)
 static ampc_status train_step(Session *s, const Course *c, int64_t step)
 {
   int64_t samples = 0;
+  double begin = seconds_now();
   ampc_status status = seek(s, c, step);
   if (!status && (step == c->first || step % c->per_epoch == 0))
     status = write_epoch(s, step / c->per_epoch);
@@ -335,8 +343,8 @@ static ampc_status train_step(Session *s, const Course *c, int64_t step)
   s->position = position_of(c, step + 1);
   s->progress.steps++;
   s->progress.samples += samples;
-  s->out_of_time = seconds_now() >= s->deadline;
-  return status;
+  session_stepped(s, seconds_now() - begin);
+  return status ? status : session_poll(s);
 }
 
 static ampc_status look_on(Session *s, uint32_t block)
@@ -359,8 +367,9 @@ static ampc_status save_and_evaluate(Session *s, const Course *c, bool epoch_end
   ampc_status status = save ? session_save(s, s->path) : AMPC_OK;
   if (!status) status = evaluate_due(s, epoch_ended, false);
   if (!status && save) status = session_save(s, s->path);
-  if (!status && interrupt_take_save()) status = save_asked(s);
-  return !status && interrupt_requested() ? stop_interrupted(s) : status;
+  if (!status && save) status = session_poll(s); /* writing may have taken long */
+  if (!status && s->save_asked) status = save_asked(s);
+  return !status && s->ending ? stop_interrupted(s) : status;
 }
 
 static ampc_status after_step(Session *s, const Course *c, int64_t step)
@@ -516,7 +525,7 @@ static ampc_status name_checkpoint(const Session *s, ampc_status status)
 
 static void tell_end(Session *s)
 {
-  if (interrupt_take_save() && !s->saved) tell_unsaved(s); /* a late SIGUSR1 needs a reply */
+  if (s->save_asked && !s->saved) tell_unsaved(s); /* a late SIGUSR1 needs a reply */
   if (s->out_of_time)
     progress_note(&s->progress, "stopped by --max-time after step %lld of %lld",
                   (long long)s->steps, (long long)s->total);
@@ -532,17 +541,22 @@ static ampc_status run(Session *s)
   if (!status) status = open_data(s);
   interrupt_ask(); /* from here on, signals end the run only after a step, so that none is lost */
   if (!status) status = report_open(s);
+  status = session_agree(s, status);
+  if (!status) status = session_same(s);
+  s->alike = status != AMPC_OK;
   progress_start(&s->progress, s->options->quiet);
   if (!status && !s->options->eval_only) status = train_blocks(s);
   if (!status) status = evaluate_due(s, true, true);
+  if (!status) status = session_poll(s);
   if (status) {
     progress_end_line(&s->progress);
     return status == AMPC_RUN_FAILED ? name_checkpoint(s, status) : status;
   }
   tell_end(s);
   if (s->options->train_only) return AMPC_OK;
-  if (interrupt_requested()) return ampc_fail(AMPC_INTERRUPTED, "interrupted in the evaluation");
-  progress_results(s);
+  s->alike = s->ending;
+  if (s->ending) return ampc_fail(AMPC_INTERRUPTED, "interrupted in the evaluation");
+  if (session_leads(s)) progress_results(s);
   return AMPC_OK;
 }
 
@@ -579,8 +593,13 @@ ampc_status ampc_train(ampc_runtime *rt, const ampc_data_interface *data,
   NEEDS(rt && data && options);
   ampc_train_options own = *options;
   Session s = {.rt = rt, .program = rt->program, .data = data, .options = &own};
+  if (!session_leads(&s)) {
+    own.quiet = s.progress.silent = true;
+    own.json = false;
+    own.log_dir = NULL;
+  }
   s.deadline = options->max_time > 0 ? seconds_now() + options->max_time : HUGE_VAL;
-  progress_start(&s.progress, options->quiet);
+  progress_start(&s.progress, own.quiet);
   ampc_status status = AMPC_RUN_FAILED;
   if (make_room(&s)) {
     interrupt_catch();
@@ -588,6 +607,7 @@ ampc_status ampc_train(ampc_runtime *rt, const ampc_data_interface *data,
     if (!status) status = run(&s);
     interrupt_restore();
     status = report_end(&s, status);
+    if (status && s.alike) status = session_agree(&s, status);
   } else {
     ampc_fail(status, "out of memory");
   }

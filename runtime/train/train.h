@@ -1,6 +1,7 @@
 /* Shared by the files of the training loop. */
 #pragma once
 #include "judge.h"
+#include "runtime/members.h"
 #include "runtime/metric.h"
 
 typedef struct Session Session;
@@ -46,6 +47,7 @@ SINKS(SINK_DECLARE)
 /* Progress on stderr: one rewritten line on a terminal, otherwise a line every `log` steps. */
 typedef struct Progress {
   bool quiet, terminal;
+  bool silent;             /* prints nothing, not even warnings: another rank leads */
   bool line_open;          /* the terminal's current line has no newline yet */
   double started, printed; /* values of seconds_now() */
   double paused;           /* seconds spent on evaluation and saving since the start */
@@ -91,13 +93,30 @@ struct Session {
   ampc_data_position position; /* position of the next step */
   double deadline;             /* seconds_now() at which --max-time ends the run, or infinity */
   bool out_of_time;
-  bool stale;      /* early stop ends the current train block */
-  bool log_failed; /* the log in --log-dir is incomplete; the user was warned */
+  bool ending, save_asked; /* signals: the run is to end; a checkpoint is to be written */
+  bool alike;              /* the run failed on all ranks, for the same reason */
+  bool stale;              /* early stop ends the current train block */
+  bool log_failed;         /* the log in --log-dir is incomplete; the user was warned */
   Progress progress;
   Glance glances[LOOKS]; /* ring of unread copies; the index is the `slot` of Device.look */
   uint32_t first_glance, n_glances;
   char *state; /* a host copy of the STATE space */
 };
+
+/* ---- together.c: runs of several ranks; without other ranks these change nothing ---- */
+/* Whether this process prints, logs and writes files. */
+bool session_leads(const Session *s);
+/* Lets all ranks fail if one has: ranks_agree. */
+ampc_status session_agree(const Session *s, ampc_status status);
+/* Looks for signals and at the clock, and sets ending, save_asked and out_of_time on all ranks
+ * alike. */
+ampc_status session_poll(Session *s);
+/* Sets *choice to that of the rank that leads. */
+ampc_status session_choose(const Session *s, bool *choice);
+void session_stepped(const Session *s, double seconds); /* ranks_step */
+void session_busy(const Session *s);                    /* ranks_busy */
+/* Refuses ranks that would not run the same job with the same options on the same data. */
+ampc_status session_same(const Session *s);
 
 /* ---- resume.c ---- */
 /* If --resume is not given, the run continues from the checkpoint that the job names with
@@ -121,7 +140,7 @@ ampc_status evaluate_due(Session *s, bool epoch_ended, bool last);
 
 /* ---- train.c ---- */
 /* Calls lost_check with the run's last checkpoint. If it returns an error, calls options->lost. */
-ampc_status check_state(const Session *s, const ampc_state *state);
+ampc_status check_state(Session *s, const ampc_state *state);
 /* Writes a checkpoint unless the last one has the same contents. Applies --keep-last. */
 ampc_status session_save(Session *s, const char *path);
 /* Returns the batches per epoch, as the options limit them. */

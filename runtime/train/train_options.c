@@ -5,6 +5,7 @@
 #include "runtime/device.h"
 #include "runtime/plan/file.h"
 #include "runtime/plan/number.h"
+#include "runtime/ranks/ranks.h"
 
 const ampc_option ampc_train_option_list[] = {
 #define AMPC_TRAIN_OPTION(who, name, letter, value, kind, field, help) {name, value, help, letter},
@@ -97,6 +98,16 @@ static ampc_status read_force(const char *name, const char *text, void *field)
   (void)name, (void)text, (void)field;
   file_force(true);
   return AMPC_OK;
+}
+
+/* Reads --rank-timeout, for the whole process. */
+static ampc_status read_patience(const char *name, const char *text, void *field)
+{
+  (void)field;
+  double seconds = 0;
+  ampc_status status = read_time(name, text, &seconds);
+  if (!status) ranks_patience(seconds);
+  return status;
 }
 
 /* Reads --data-threads, for the whole process: `amp repl` also opens data to compute values. */

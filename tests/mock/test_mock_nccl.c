@@ -62,7 +62,7 @@ static pid_t start_rank(const RankCase *c, int rank, int errors)
   dup2(errors, STDERR_FILENO);
   alarm(60); /* a rank that hangs ends by SIGALRM, which no case expects */
   check_failures = 0;
-  me = (Ranks){rank, c->ranks, rank, c->ranks};
+  me = (Ranks){.rank = rank, .size = c->ranks, .local = rank, .locals = c->ranks};
   _exit(c->run());
 }
 
