@@ -276,3 +276,8 @@ int64_t ampc_step_member(const ampc_runtime *rt)
 {
   return rt ? rt->members.first + rt->member : 0;
 }
+
+bool ampc_step_once(const ampc_runtime *rt)
+{
+  return rt && rt->member == 0;
+}

@@ -98,6 +98,16 @@ static void put_load(Printer *p, Text *t, const void *row)
   field_integer(t, "line", x->line);
 }
 
+static void put_slice(Printer *p, Text *t, const void *row)
+{
+  const ampc_slice *s = row;
+  (void)p;
+  field_integer(t, "first", s->first);
+  field_integer(t, "count", s->count);
+  field_integer(t, "each", s->each);
+  field_integer(t, "moment", s->moment);
+}
+
 /* Prints the patterns of each `load` clause as a table, named by the clause's number, then the
  * clauses. */
 static void put_loads(Printer *p, const ampc_program *g)
@@ -307,9 +317,14 @@ static void put_block(Printer *p, const ampc_block *b)
   for (uint32_t v = 0; v < b->n_variants; v++) {
     const ampc_step *s = &b->variant[v];
     const char *fires = s->fires ? arena_printf(p->c->arena, ", .fires = %u", s->fires) : "";
+    const char *share = s->share
+                            ? arena_printf(p->c->arena, ", .share = %lld%s", (long long)s->share,
+                                           s->idle ? ", .idle = true" : "")
+                            : "";
+    const char *parts = s->share ? arena_printf(p->c->arena, ", .n_parts = %u", step_parts(s)) : "";
     const char *between = b->n_variants > 2 ? ",\n               " : ", ";
-    text_printf(&variants, "%s{.batch = %lld%s, .run = %s}", v ? between : "", (long long)s->batch,
-                fires, step_name(p, b, s));
+    text_printf(&variants, "%s{.batch = %lld%s%s, .run = %s%s}", v ? between : "",
+                (long long)s->batch, share, fires, step_name(p, b, s), parts);
   }
   EMIT_WRAPPED(p, "   ", "  {%s,\n", t.at);
   EMIT(p, "   .variant = {%s}},\n", variants.at);
@@ -336,6 +351,7 @@ static void put_tables(Printer *p, const ampc_program *g)
                 {"loads", "n_loads", g->n_loads},
                 {"aliases", "n_aliases", g->n_aliases},
                 {"optimizers", "n_optimizers", g->n_optimizers},
+                {"slices", "n_slices", g->n_slices},
                 {"settings", "n_settings", g->n_settings},
                 {"plateaus", "n_plateaus", g->n_plateaus},
                 {"sources", "n_sources", g->n_sources},
@@ -396,7 +412,10 @@ static void put_program(Printer *p, const ampc_program *g)
   put_scaler(p, &g->scaler);
   put_spaces(p, g);
   put_tables(p, g);
-  EMIT(p, is_cpu_target(p->c) ? "};\n" : ".find_kernel = find_kernel};\n");
+  const char *members = g->members > 1 ? arena_printf(p->c->arena, "%s.members = %u",
+                                                      is_cpu_target(p->c) ? "" : ", ", g->members)
+                                       : "";
+  EMIT(p, "%s%s};\n", is_cpu_target(p->c) ? "" : ".find_kernel = find_kernel", members);
   p->indent--;
 }
 
@@ -440,6 +459,7 @@ void emit_program(Compile *c, Text *out, bool with_main)
   put_params(&p, g, places);
   put_loads(&p, g);
   PUT_TABLE(&p, g, ampc_optimizer_desc, optimizers, put_optimizer);
+  PUT_TABLE(&p, g, ampc_slice, slices, put_slice);
   put_settings(&p, g);
   if (g->n_plateaus) EMIT(&p, "/* settings that are lowered when a metric stops improving */\n");
   PUT_TABLE(&p, g, ampc_plateau, plateaus, put_plateau);

@@ -17,9 +17,11 @@ typedef struct Step { /* the step that is being printed */
 
 /* ---- commands ---- */
 
-/* Returns the counter of a loop at this depth. Strides of operands belong to the innermost loop. */
+/* Returns the counter of a loop at this depth. Strides of operands belong to the innermost loop;
+ * outside of loops they lead from member to member. */
 static const char *counter(Printer *p, uint32_t depth)
 {
+  if (!depth) return "member";
   return arena_printf(p->c->arena, "t%u", depth);
 }
 
@@ -33,7 +35,7 @@ static const char *address(const Step *s, ampc_operand o, Value v, uint32_t dept
   if (!text) text = ampc_space_of(o.at.space)->name;
   if (text == ampc_space_of(o.at.space)->name && o.at.offset)
     text = arena_printf(arena, "%s + %lld", text, (long long)o.at.offset);
-  if (!depth || !o.stride) return text;
+  if (!o.stride) return text;
   return arena_printf(arena, "%s + %s * %lld", text, counter(s->p, depth), (long long)o.stride);
 }
 
@@ -82,20 +84,20 @@ static void put_launch(Step *s, const ampc_command *command, const char *operand
     EMIT_WRAPPED(p, next, "AMPC_ATTENTION(rt, %s, %s, K_%s, %u, %u%s);\n", command->label,
                  product_name(p, s->products, command), kernel, l->grid, l->block, operands);
   else
-    EMIT_WRAPPED(p, next, "%s(rt, K_%s, %u, %u%s);\n", l->deferred ? "AMPC_DEFER" : "AMPC_LAUNCH",
-                 kernel, l->grid, l->block, operands);
+    EMIT_WRAPPED(p, next, "%s%s(rt, K_%s, %u, %u%s);\n", l->once ? "if (ampc_step_once(rt)) " : "",
+                 l->deferred ? "AMPC_DEFER" : "AMPC_LAUNCH", kernel, l->grid, l->block, operands);
 }
 
-static void put_exchange(Step *s, const ampc_exchange *x, const char *operands)
+static void put_exchange(Step *s, const ampc_exchange *x, ampc_ref at)
 {
   static const char *const kinds[] = {[AMPC_SUM] = "AMPC_SUM",
                                       [AMPC_SLICE] = "AMPC_SLICE",
                                       [AMPC_JOIN] = "AMPC_JOIN",
                                       [AMPC_GATHER] = "AMPC_GATHER",
                                       [AMPC_CLEAR] = "AMPC_CLEAR"};
-  EMIT_WRAPPED(s->p, next, "ampc_do_exchange(rt, %s, %s, %lld, %s%s);\n", kinds[x->kind],
-               ampc_type_of(x->type)->constant, (long long)x->count,
-               x->closing ? "true" : "false", operands);
+  EMIT_WRAPPED(s->p, next, "ampc_do_exchange(rt, %s, %s, %lld, %s, %s, %lld);\n", kinds[x->kind],
+               ampc_type_of(x->type)->constant, (long long)x->count, x->closing ? "true" : "false",
+               ampc_space_of(at.space)->constant, (long long)at.offset);
 }
 
 /* Prints a command of the plan as one call in the step function, or as a loop. */
@@ -124,7 +126,7 @@ static void put_command(Step *s, const ampc_command *command, uint32_t depth)
                  (long long)command->as.fill.bytes);
     break;
   case AMPC_EXCHANGE:
-    put_exchange(s, &command->as.exchange.desc, operands);
+    put_exchange(s, &command->as.exchange.desc, command->as.exchange.at.at);
     break;
   case AMPC_REPEAT:
     put_repeat(s, command, depth + 1);
@@ -140,10 +142,24 @@ static void find_spaces(const ampc_command *commands, uint32_t n, bool *used)
     ampc_operand room[COMMAND_OPERANDS];
     const ampc_operand *operands;
     uint32_t n_operands = ampc_command_operands(&commands[i], room, &operands);
-    for (uint32_t k = 0; k < n_operands; k++) used[operands[k].at.space] = true;
+    bool local = commands[i].kind != AMPC_EXCHANGE;
+    for (uint32_t k = 0; k < n_operands && local; k++) used[operands[k].at.space] = true;
     if (commands[i].kind == AMPC_REPEAT)
       find_spaces(commands[i].as.repeat.commands, commands[i].as.repeat.n_commands, used);
   }
+}
+
+/* Whether the place of an operand depends on the member. */
+static bool moves_with_member(const ampc_step *s)
+{
+  for (uint32_t i = 0; i < s->n_commands; i++) {
+    ampc_operand room[COMMAND_OPERANDS];
+    const ampc_operand *operands;
+    uint32_t n = ampc_command_operands(&s->commands[i], room, &operands);
+    for (uint32_t k = 0; k < n; k++)
+      if (operands[k].stride) return true;
+  }
+  return false;
 }
 
 /* ---- comments ---- */
@@ -195,6 +211,36 @@ static void put_origin(Step *s, const ampc_command *command)
   s->origin = what;
 }
 
+uint32_t step_part_end(const ampc_step *s, uint32_t i)
+{
+  while (i < s->n_commands && s->commands[i].kind != AMPC_EXCHANGE) i++;
+  while (i < s->n_commands && s->commands[i].kind == AMPC_EXCHANGE) i++;
+  return i;
+}
+
+uint32_t step_parts(const ampc_step *s)
+{
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < s->n_commands; i = step_part_end(s, i)) n++;
+  return n;
+}
+
+/* Prints the parts of a member's step as cases of a switch. */
+static void put_parts(Step *s, const ampc_step *step)
+{
+  uint32_t n = 0;
+  EMIT(s->p, "switch (ampc_step_part(rt)) {\n");
+  for (uint32_t i = 0, end; i < step->n_commands; i = end) {
+    end = step_part_end(step, i);
+    EMIT(s->p, "case %u:\n", n++);
+    s->p->indent++;
+    put_commands(s, step->commands + i, end - i, 0);
+    EMIT(s->p, "break;\n");
+    s->p->indent--;
+  }
+  EMIT(s->p, "}\n");
+}
+
 static void put_commands(Step *s, const ampc_command *commands, uint32_t n, uint32_t depth)
 {
   for (uint32_t i = 0; i < n; i++) {
@@ -222,8 +268,10 @@ const char *step_name(Printer *p, const ampc_block *b, const ampc_step *s)
   const char *made = identifier(a, b->name);
   if (!is_own_identifier(b->name, made))
     made = arena_printf(a, "%.40s_%u", made, (unsigned)(b - p->c->program->blocks));
-  return arena_printf(a, "step_%s_%lld%s%s", made, (long long)s->batch, s->fires ? "_" : "",
-                      ir_fires_text(a, b->period, b->n_periods, s->fires, ""));
+  const char *share =
+      s->share ? arena_printf(a, "_%s%lld", s->idle ? "idle" : "of", (long long)s->share) : "";
+  return arena_printf(a, "step_%s_%lld%s%s%s", made, (long long)s->batch, share,
+                      s->fires ? "_" : "", ir_fires_text(a, b->period, b->n_periods, s->fires, ""));
 }
 
 /* Prints the function of one block at one batch size:
@@ -252,8 +300,12 @@ void put_step(Printer *p, const ParamPlaces *params, Products *products, const a
       EMIT(p, "char *const %s = ampc_spaces(rt)[%s];\n", ampc_space_of(i)->name,
            ampc_space_of(i)->constant);
   }
+  if (moves_with_member(s)) EMIT(p, "const long long member = ampc_step_member(rt);\n");
   put_places(p, step.places);
-  put_commands(&step, s->commands, s->n_commands, 0);
+  if (p->c->program->members > 1)
+    put_parts(&step, s);
+  else
+    put_commands(&step, s->commands, s->n_commands, 0);
   p->indent--;
   EMIT(p, "}\n");
 }

@@ -101,6 +101,8 @@ char *const *ampc_spaces(ampc_runtime *rt);
  * member is counted from 0 in the whole program; operands of shared spaces depend on it. */
 uint32_t ampc_step_part(const ampc_runtime *rt);
 int64_t ampc_step_member(const ampc_runtime *rt);
+/* Whether this is the member of the process that changes what its members share. */
+bool ampc_step_once(const ampc_runtime *rt);
 void ampc_do_launch(ampc_runtime *rt, uint32_t kernel, uint32_t grid, uint32_t block,
                     void *const *args, uint32_t n_args);
 /* Keeps a launch for the next ampc_do_attention, which makes it before that of its own kernel, or
