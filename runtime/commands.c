@@ -107,15 +107,18 @@ ampc_status commands_prepare(Device *d, const ampc_program *p)
   return status;
 }
 
-/* Steps that are functions have no list. This calls each once, to see what the device must
- * prepare. */
+/* Steps that are functions have no list. This calls each part of them once, to see what the device
+ * must prepare. */
 static ampc_status prepare_functions(ampc_runtime *rt)
 {
   const ampc_program *p = rt->program;
   rt->preparing = true;
   for (uint32_t b = 0; b < p->n_blocks; b++)
-    for (uint32_t v = 0; v < p->blocks[b].n_variants; v++)
-      if (p->blocks[b].variant[v].run) p->blocks[b].variant[v].run(rt);
+    for (uint32_t v = 0; v < p->blocks[b].n_variants; v++) {
+      const ampc_step *s = &p->blocks[b].variant[v];
+      for (rt->part = 0; s->run && rt->part < (s->n_parts ? s->n_parts : 1); rt->part++) s->run(rt);
+    }
+  rt->part = 0;
   rt->preparing = false;
   return rt->failed;
 }
