@@ -431,30 +431,24 @@ static void append_looks(Gradient *p, const Minimize *m, const Value *partials)
   }
 }
 
-/* Appends the partial sums of one group: each member has those of its slice. */
-static Value append_slice_norm(Gradient *p, const Node *minimize, Value scale, uint32_t group)
-{
-  Cursor at = ir_cursor_at(minimize, WHY_state);
-  int64_t optimizer = attr_int(minimize, "optimizer");
-  Value own = ir_append(p->c, &at, OP_grad_norm, &scale, 1,
-                        ATTRS({"optimizer", {.i = optimizer}}, {"of", {.i = group}}));
-  return ir_append(p->c, &at, OP_member_rows, &own, 1, NULL);
-}
-
-/* Appends the partial sums for the norm of all gradients of the optimizer. */
+/* Appends the partial sums for the norm of all gradients of the optimizer. If members have slices,
+ * each has the sums of its own slices, and gets those of the others. */
 static Value append_norm(Gradient *p, const Node *minimize, Value scale)
 {
+  Compile *c = p->c;
   Cursor at = ir_cursor_at(minimize, WHY_state);
   int64_t optimizer = attr_int(minimize, "optimizer");
-  const Optimizer *o = &p->c->graph->optimizers.at[optimizer];
-  if (optimizer_slices(p->c->graph, o) == 1)
-    return ir_append(p->c, &at, OP_grad_norm, &scale, 1, ATTRS({"optimizer", {.i = optimizer}}));
-  Value *parts = arena_array(p->c->arena, Value, o->groups.n);
+  const Optimizer *o = &c->graph->optimizers.at[optimizer];
+  if (optimizer_slices(c->graph, o) == 1)
+    return ir_append(c, &at, OP_grad_norm, &scale, 1, ATTRS({"optimizer", {.i = optimizer}}));
+  Value *parts = arena_array(c->arena, Value, o->groups.n);
   uint32_t n = 0;
   for (uint32_t i = 0; i < o->groups.n; i++)
-    if (has_parameters(p->c->graph, optimizer, i))
-      parts[n++] = append_slice_norm(p, minimize, scale, i);
-  return n == 1 ? parts[0] : ir_append(p->c, &at, OP_cat, parts, n, NULL);
+    if (has_parameters(c->graph, optimizer, i))
+      parts[n++] = ir_append(c, &at, OP_grad_norm, &scale, 1,
+                             ATTRS({"optimizer", {.i = optimizer}}, {"of", {.i = i}}));
+  Value own = n == 1 ? parts[0] : ir_append(c, &at, OP_cat, parts, n, NULL);
+  return ir_append(c, &at, OP_member_rows, &own, 1, NULL);
 }
 
 /* Appends, in the order of the step: the decision (clip factor, skip), running statistics, updates.

@@ -21,7 +21,7 @@
  * Sums and means stay so through linear ops. For any other op they are summed first, and then they
  * are ALIKE. What is left at the end of a body (the loss, metrics, running statistics) is summed in
  * one exchange. */
-#include "compiler/graph/ops.h"
+#include "compiler/graph/optimizers.h"
 #include "passes.h"
 #include <string.h>
 
@@ -57,8 +57,8 @@ static bool compare(Pass *p, uint32_t id)
 {
   const Node *n = &p->r.old[id];
   const Node *m = id < p->twin->nodes.n ? &p->twin->nodes.at[id] : NULL;
-  bool same = m && m->op == n->op && m->rank == n->rank && m->block == n->block &&
-              m->n_in == n->n_in;
+  bool same =
+      m && m->op == n->op && m->rank == n->rank && m->block == n->block && m->n_in == n->n_in;
   if (!same) {
     diag_error(p->c, E605, n->span,
                "the operations of this job depend on the number of samples in a batch, so the "
@@ -352,6 +352,58 @@ static void copy_effect(Pass *p, uint32_t id)
   ir_rewrite_add(&p->r, id, &n);
 }
 
+/* ---- buckets ---- */
+
+/* Note [buckets]
+ * Members exchange the gradients of a group when backward has completed all of them. So that the
+ * exchange runs beside backward, a large group is cut into buckets, which are groups with the same
+ * settings. Backward completes parameters roughly from the last one to the first. A table that is
+ * also the head is the first parameter, and completed last. Vectors have buckets of their own:
+ * often one kernel at the end of backward makes many of them. */
+enum { BUCKET = 1 << 24 /* elements: 64 MiB */ };
+
+typedef struct Bucket {
+  Optimizer *o;
+  uint32_t from, group; /* the group that is cut; the bucket that is being filled */
+  int64_t elements;
+} Bucket;
+
+/* Adds a parameter to the bucket, or to the next one if the bucket is full. */
+static void fill_bucket(Compile *c, Bucket *b, Parameter *p)
+{
+  int64_t n = dims_product(p->dim, p->rank);
+  if (b->elements && b->elements + n > BUCKET) {
+    ParamGroup next = b->o->groups.at[b->from];
+    b->group = b->o->groups.n;
+    b->elements = 0;
+    vec_push(c->arena, &b->o->groups, next);
+  }
+  p->group = b->group;
+  b->elements += n;
+}
+
+static void cut_group(Compile *c, uint32_t optimizer, uint32_t group)
+{
+  Graph *g = c->graph;
+  uint32_t *own = arena_array(c->arena, uint32_t, g->params.n), n = 0;
+  Bucket b = {&g->optimizers.at[optimizer], group, group, 0};
+  for (uint32_t vectors = 0; vectors < 2; vectors++)
+    for (uint32_t i = g->params.n; i > 0; i--) {
+      const Parameter *p = &g->params.at[i - 1];
+      bool is_own = p->optimizer == (int)optimizer && p->group == group;
+      if (is_own && (p->rank < 2) == vectors) own[n++] = i - 1;
+    }
+  for (uint32_t i = 0; i < n; i++) fill_bucket(c, &b, &g->params.at[own[i]]);
+}
+
+static void cut_groups(Compile *c)
+{
+  Graph *g = c->graph;
+  for (uint32_t i = 0; i < g->optimizers.n; i++)
+    for (uint32_t k = 0, n = g->optimizers.at[i].groups.n; k < n; k++)
+      if (optimizer_slices(g, &g->optimizers.at[i]) > 1) cut_group(c, i, k);
+}
+
 bool pass_members(Compile *c)
 {
   Graph *g = c->graph;
@@ -363,6 +415,7 @@ bool pass_members(Compile *c)
                g->params.at[i].path, g->members);
     return false;
   }
+  cut_groups(c);
   Pass p = {.c = c, .twin = c->twin};
   ir_rewrite_begin(&p.r, c);
   p.kind = arena_array(c->arena, Kind, p.r.n_old);
