@@ -13,10 +13,16 @@ static bool is_shared(ampc_space s)
   return s == AMPC_MASTER || s == AMPC_COPY16 || s == AMPC_COPYBF || s == AMPC_EMA;
 }
 
-/* Whether a member has only its slices of the space. */
+static bool is_moment(ampc_space s)
+{
+  return s == AMPC_MOMENT1 || s == AMPC_MOMENT2 || s == AMPC_MOMENT3;
+}
+
+/* Whether the bytes of the space must be collected from members, or shared out to them. Initial
+ * values of weights are the same on all ranks. */
 static bool is_sliced(const ampc_runtime *rt, ampc_space s)
 {
-  return rt->members.all > 1 && (s == AMPC_MOMENT1 || s == AMPC_MOMENT2 || s == AMPC_MOMENT3);
+  return rt->members.all > 1 && (is_moment(s) || (s == AMPC_MASTER && rt->collects));
 }
 
 ampc_status members_set(ampc_runtime *rt, Ranks *ranks)
@@ -89,22 +95,31 @@ typedef struct Piece { /* a part of a range that belongs to one member */
   int64_t from, n; /* elements, in the member's space */
 } Piece;
 
-/* Finds the piece that begins at element `at` of a space that is not divided, and ends before
- * `end`. Elements that no group has are in no piece: member is then `all`. */
-static Piece piece_at(const ampc_runtime *rt, int64_t at, int64_t end)
+/* Finds the piece that begins at element `at` of a space, as if it were not divided, and ends
+ * before `end`. Moments that no optimizer has are in no piece: member is then `all`. */
+static Piece piece_at(const ampc_runtime *rt, ampc_space space, int64_t at, int64_t end)
 {
   const ampc_program *p = rt->program;
+  Piece whole = {rt->members.first, true, at, end - at};
   for (uint32_t i = 0; i < p->n_slices; i++) {
     const ampc_slice *s = &p->slices[i];
     if (at < s->first || at >= s->first + s->count) continue;
     int64_t member = (at - s->first) / s->each, stop = s->first + (member + 1) * s->each;
     Piece out = {(uint32_t)member, s->each == s->count, s->moment + (at - s->first) % s->each,
                  end - at};
+    if (!is_moment(space)) {
+      out.from = at;
+      out.alike = !s->apart;
+    }
     if (out.alike) out.member = rt->members.first;
     if (stop < end) out.n = stop - at;
     return out;
   }
-  return (Piece){rt->members.all, false, 0, end - at};
+  if (is_moment(space)) whole.member = rt->members.all;
+  for (uint32_t i = 0; i < p->n_slices; i++)
+    if (p->slices[i].first > at && p->slices[i].first < at + whole.n)
+      whole.n = p->slices[i].first - at;
+  return whole;
 }
 
 static void *place_of(const ampc_runtime *rt, ampc_space s, const Piece *p)
@@ -117,7 +132,7 @@ static void *place_of(const ampc_runtime *rt, ampc_space s, const Piece *p)
 static ampc_status put(ampc_runtime *rt, ampc_space s, Piece p, const void *from)
 {
   int64_t bytes = p.n * ampc_element_size(rt->program, AMPC_F32);
-  uint32_t end = p.alike ? rt->members.first + rt->members.n : p.member + 1;
+  uint32_t end = p.alike && rt->apart[s] ? rt->members.first + rt->members.n : p.member + 1;
   ampc_status status = AMPC_OK;
   for (; p.member < end && !status; p.member++)
     status = rt->device->ops->copy_in(rt->device, place_of(rt, s, &p), from, bytes);
@@ -150,7 +165,7 @@ ampc_status members_move(ampc_runtime *rt, ampc_ref at, void *host, int64_t byte
   ampc_status status = AMPC_OK;
   *out_done = is_sliced(rt, at.space);
   for (int64_t i = 0; *out_done && i < bytes / size && !status;) {
-    Piece p = piece_at(rt, first + i, first + bytes / size);
+    Piece p = piece_at(rt, at.space, first + i, first + bytes / size);
     char *own = (char *)host + i * size;
     if (read)
       status = collect(rt, at.space, &p, own, p.n * size);

@@ -106,6 +106,7 @@ static void put_slice(Printer *p, Text *t, const void *row)
   field_integer(t, "count", s->count);
   field_integer(t, "each", s->each);
   field_integer(t, "moment", s->moment);
+  field_truth(t, "apart", s->apart);
 }
 
 /* Prints the patterns of each `load` clause as a table, named by the clause's number, then the

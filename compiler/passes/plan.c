@@ -88,7 +88,8 @@ static void plan_slices(Compile *c, ampc_program *p)
   for (uint32_t i = 0; i < g->optimizers.n && g->members > 1; i++)
     for (uint32_t k = 0; k < g->optimizers.at[i].groups.n; k++) {
       const ParamGroup *group = &g->optimizers.at[i].groups.at[k];
-      ampc_slice one = {group->first, group->count, group->slice, group->moment};
+      ampc_slice one = {group->first, group->count, group->slice, group->moment,
+                        group->slice < group->count && !plan_reads_masters(c, group)};
       if (group->count) vec_push(c->arena, &slices, one);
     }
   p->slices = slices.at;

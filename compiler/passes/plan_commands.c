@@ -21,7 +21,8 @@ void plan_kernels(Compile *c, ampc_program *p)
 static int64_t slice_stride(Compile *c, const Node *n, const KernelArg *a)
 {
   const Graph *g = c->graph;
-  bool sliced = a->role == ARG_grad || a->role == ARG_master || a->role == ARG_ema || a->role == ARG_copy;
+  bool sliced =
+      a->role == ARG_grad || a->role == ARG_master || a->role == ARG_ema || a->role == ARG_copy;
   if (g->members <= 1 || !sliced || node_range(g, n) < 0) return 0;
   const Optimizer *o = &g->optimizers.at[attr_int(n, "optimizer")];
   int64_t group = n->op == OP_grad_norm ? attr_int(n, "of") : attr_int(n, "group");
@@ -119,8 +120,28 @@ static ampc_command exchange_of(ampc_exchange_kind kind, ampc_space space, int64
   return out;
 }
 
-/* Lists the gathers of the weights of a group, in each space that its update writes. If each member
- * has updated all of them, only the gradients of the others remain to be cleared. */
+static bool is_of_group(const ParamGroup *group, const Parameter *p)
+{
+  return !p->buffer && p->offset >= group->first && p->offset < group->first + group->count;
+}
+
+bool plan_reads_masters(const Compile *c, const ParamGroup *group)
+{
+  const Graph *g = c->graph;
+  for (uint32_t id = 1; id < g->nodes.n; id++) {
+    const Node *n = &g->nodes.at[id];
+    if (!n->group || g->blocks.at[n->block].kind == AMPC_INFER) continue;
+    for (uint32_t i = 0; i < n->n_in; i++) {
+      const Node *x = ir_node(g, value_root(g, n->in[i]));
+      const Parameter *p = ir_parameter(g, x);
+      if (p && x->place.space == AMPC_MASTER && is_of_group(group, p)) return true;
+    }
+  }
+  return false;
+}
+
+/* Lists the gathers of the weights of a group, in each space that steps read. If each member has
+ * updated all of them, only the gradients of the others remain to be cleared. */
 static uint32_t gather_weights(Compile *c, const Optimizer *o, const ParamGroup *group,
                                ampc_command *out)
 {
@@ -131,14 +152,14 @@ static uint32_t gather_weights(Compile *c, const Optimizer *o, const ParamGroup 
     out[0] = exchange_of(AMPC_CLEAR, AMPC_GRAD, group->first * f32, AMPC_F32, group->count, true);
     return 1;
   }
-  for (uint32_t i = 0; i < g->params.n; i++) {
-    const Parameter *p = &g->params.at[i];
-    if (p->offset >= group->first && p->offset < group->first + group->count && !p->buffer)
-      copies |= p->copies;
-  }
-  out[n++] = exchange_of(AMPC_GATHER, AMPC_MASTER, group->master * f32, AMPC_F32, group->count, true);
+  for (uint32_t i = 0; i < g->params.n; i++)
+    if (is_of_group(group, &g->params.at[i])) copies |= g->params.at[i].copies;
+  if (plan_reads_masters(c, group))
+    out[n++] =
+        exchange_of(AMPC_GATHER, AMPC_MASTER, group->master * f32, AMPC_F32, group->count, true);
   if (o->ema)
-    out[n++] = exchange_of(AMPC_GATHER, AMPC_EMA, group->master * f32, AMPC_F32, group->count, true);
+    out[n++] =
+        exchange_of(AMPC_GATHER, AMPC_EMA, group->master * f32, AMPC_F32, group->count, true);
   for (DType d = 0; d < AMPC_DTYPE_COUNT; d++)
     if (copies >> d & 1)
       out[n++] = exchange_of(AMPC_GATHER, ampc_type_of(d)->copies,
@@ -190,10 +211,16 @@ static void list_exchanges(const Listing *l, uint32_t group, Commands *out)
 }
 
 /* Whether the command reads gradients that members may still exchange. */
-static bool reads_slices(const Graph *g, uint32_t group)
+static bool reads_slices(const Graph *g, uint32_t group, const Commands *before)
 {
   const Node *n = ir_node(g, g->groups.at[group].anchor);
-  return g->members > 1 && op_takes(op_of(n), FILE_grad);
+  if (g->members <= 1 || !op_takes(op_of(n), FILE_grad)) return false;
+  for (uint32_t i = before->n; i > 0; i--) {
+    const ampc_command *k = &before->at[i - 1];
+    if (k->kind == AMPC_EXCHANGE && k->as.exchange.desc.kind == AMPC_SLICE) return true;
+    if (k->kind == AMPC_EXCHANGE && k->as.exchange.desc.kind == AMPC_JOIN) return false;
+  }
+  return false;
 }
 
 static void list_command(const Listing *l, uint32_t group, Commands *out)
@@ -204,7 +231,7 @@ static void list_command(const Listing *l, uint32_t group, Commands *out)
     list_exchanges(l, group, out);
     return;
   }
-  if (reads_slices(c->graph, group)) {
+  if (reads_slices(c->graph, group, out)) {
     ampc_command join = exchange_of(AMPC_JOIN, AMPC_NONE, 0, AMPC_F32, 0, true);
     join.label = "join";
     vec_push(c->arena, out, join);

@@ -69,6 +69,7 @@ typedef struct ampc_slice {
   int64_t first, count;
   int64_t each;   /* elements of one slice; `count`: each member updates all of them */
   int64_t moment; /* where the member's slice begins in MOMENT* */
+  bool apart;     /* no step reads MASTER there: each process has only the slices of its members */
 } ampc_slice;
 
 /* Which numbers a setting may have, as f32. number.h describes and checks the domains.

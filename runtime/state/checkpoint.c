@@ -223,7 +223,9 @@ ampc_status ampc_checkpoint_save(ampc_runtime *rt, const char *path, ampc_data_p
   Ranks *ranks = rt->members.ranks;
   ampc_status status = entries_of(rt->program, &e);
   if (!status) status = fill_header(rt, &e, at, &f);
+  rt->collects = ranks != NULL;
   if (!status) status = write_file(rt, &e, &f, ranks && ranks->rank ? NULL : path);
+  rt->collects = false;
   tensor_file_free(&f);
   entries_free(&e);
   return status;
