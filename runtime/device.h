@@ -69,7 +69,8 @@ typedef struct DeviceOps {
   ampc_status (*conv_implementation)(Device *d, const ampc_conv *c, const char **out);
   /* Runs `body`, which makes the calls of step `key` (step_key()). These calls are always the same,
    * except for the half of INPUT, so a device may record and repeat them. Before it records, it may
-   * run them once in a way that changes only scratch memory. `state` is the STATE space. */
+   * run them once in a way that changes only scratch memory. `state` is the STATE space of the
+   * first member. */
   ampc_status (*step)(Device *d, uint32_t key, void *state, ampc_status (*body)(void *context),
                       void *context);
   /* Makes the trial run of `step` for a step that sums the gradients of several bodies. The trial
@@ -97,6 +98,7 @@ struct Device { /* the first member of each device's own struct */
   char name[128];          /* "cpu", "cuda:0 NVIDIA H200" */
   bool host_memory;        /* the host can read a space directly */
   int inputs;              /* halves of INPUT: 1 or 2 */
+  int64_t members, apart;  /* members of a program in this process; bytes from STATE to STATE */
   struct Ranks *ranks;     /* NULL: no other process trains with this one */
   struct Profile *profile; /* NULL, or where times of commands are kept: profile.h */
   int64_t waits;           /* how often the host blocked until all calls of the device were done */

@@ -34,6 +34,8 @@ static ampc_status open_spaces(ampc_runtime *rt)
       return ampc_fail(status, "%s: %s", ampc_space_of((ampc_space)s)->shown, ampc_last_error());
   }
   rt->input_step = device_input_step(rt->program) * rt->members.n;
+  rt->device->members = rt->members.n;
+  rt->device->apart = rt->apart[AMPC_STATE];
   members_turn(rt, 0);
   return AMPC_OK;
 }
@@ -374,14 +376,17 @@ static ampc_status rehearse(ampc_runtime *rt, uint32_t block)
   ampc_status status = AMPC_OK;
   if (b->accumulate <= 1 || rt->rehearsed[block]) return AMPC_OK;
   rt->rehearsed[block] = true;
+  bool closes = rt->closes;
   uint32_t *same = calloc(rt->members.n, sizeof *same);
   if (!same) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  rt->closes = true; /* members exchange only in a step's last body */
   for (uint32_t v = 0; v < b->n_variants && !status; v++) {
     for (uint32_t i = 0; i < rt->members.n; i++) same[i] = v;
     Step s = {rt, block, same};
     status = rt->device->ops->rehearse(rt->device, step_key(block, v), rt->space[AMPC_STATE],
                                        run_commands, &s);
   }
+  rt->closes = closes;
   free(same);
   return status;
 }
@@ -439,13 +444,14 @@ ampc_status runtime_run_step(ampc_runtime *rt, uint32_t block, const uint32_t *v
       return ampc_fail(AMPC_BAD_USAGE, "no block %u with variant %u", block, variants[i]);
   if (rt->failed) return failed(rt);
   Step s = {rt, block, variants};
-  uint32_t variant = rt->last_variant = variants[0];
+  uint32_t key = step_key(block, variants[0]);
+  rt->last_variant = variants[0];
+  if (rt->members.all > 1 && !rt->closes) key += step_key(p->n_blocks, 0);
   keep_failure(rt, rehearse(rt, block));
   if (rt->failed) return failed(rt);
   double begin = profile_begin(rt);
-  uint32_t key = step_key(block, variant);
   keep_failure(rt, ops->step(rt->device, key, rt->space[AMPC_STATE], run_commands, &s));
-  profile_since(rt, TIME_step, key, begin);
+  profile_since(rt, TIME_step, step_key(block, variants[0]), begin);
   return failed(rt);
 }
 
@@ -570,75 +576,4 @@ void ampc_do_exchange(ampc_runtime *rt, ampc_exchange_kind kind, ampc_dtype type
 {
   const ampc_exchange x = {kind, type, count, closing};
   if (rt && !rt->failed) keep_failure(rt, members_exchange(rt, &x, (ampc_ref){space, offset}));
-}
-
-/* ---- reading and writing ---- */
-
-/* Callers choose offset and size, so the sum of the two could overflow and is not computed. */
-static ampc_status check_range(const ampc_runtime *rt, ampc_ref r, int64_t bytes)
-{
-  bool space = r.space > AMPC_NONE && r.space < AMPC_SPACE_COUNT;
-  int64_t size = space ? rt->program->space_bytes[r.space] : 0;
-  if (space && r.offset >= 0 && bytes >= 0 && r.offset <= size && bytes <= size - r.offset)
-    return AMPC_OK;
-  return ampc_fail(AMPC_BAD_USAGE, "%lld bytes at %lld lie outside the %s, which have %lld bytes",
-                   (long long)bytes, (long long)r.offset,
-                   space ? ampc_space_of(r.space)->shown : "spaces", (long long)size);
-}
-
-ampc_status ampc_read(ampc_runtime *rt, ampc_ref from, void *to, int64_t bytes)
-{
-  NEEDS(rt && (to || !bytes));
-  bool done = false;
-  ampc_status status = members_move(rt, from, to, bytes, true, &done);
-  if (!done) status = check_range(rt, from, bytes);
-  if (done || status || bytes == 0) return status;
-  return rt->device->ops->copy_out(rt->device, to, rt->space[from.space] + from.offset, bytes);
-}
-
-ampc_status ampc_write(ampc_runtime *rt, ampc_ref to, const void *from, int64_t bytes)
-{
-  NEEDS(rt && (from || !bytes));
-  bool done = false;
-  ampc_status status = members_move(rt, to, (void *)(uintptr_t)from, bytes, false, &done);
-  if (!done) status = check_range(rt, to, bytes);
-  if (done || status || bytes == 0) return status;
-  for (uint32_t i = 0; i < rt->members.n && !status; i++)
-    if (i == 0 || rt->apart[to.space])
-      status = rt->device->ops->copy_in(
-          rt->device, rt->base[to.space] + i * rt->apart[to.space] + to.offset, from, bytes);
-  return status;
-}
-
-ampc_status runtime_turn_input(ampc_runtime *rt)
-{
-  ampc_status status = rt->device->ops->turn_input(rt->device, &rt->half);
-  members_turn(rt, 0);
-  return status;
-}
-
-ampc_status runtime_bring(ampc_runtime *rt, int64_t offset, const void *from, int64_t bytes)
-{
-  ampc_status status = check_range(rt, (ampc_ref){AMPC_INPUT, offset}, bytes);
-  if (status || bytes == 0) return status;
-  return rt->device->ops->bring(rt->device, rt->space[AMPC_INPUT] + offset, from, bytes);
-}
-
-ampc_status runtime_look(ampc_runtime *rt, uint32_t slot)
-{
-  return rt->device->ops->look(rt->device, slot, rt->space[AMPC_STATE],
-                               rt->program->space_bytes[AMPC_STATE]);
-}
-
-ampc_status runtime_looked(ampc_runtime *rt, uint32_t slot, bool wait, void *to, bool *out_there)
-{
-  return rt->device->ops->looked(rt->device, slot, wait, to, rt->program->space_bytes[AMPC_STATE],
-                                 out_there);
-}
-
-ampc_status ampc_get_state(ampc_runtime *rt, ampc_state *out)
-{
-  NEEDS(rt && out);
-  ampc_status status = ampc_wait(rt);
-  return status ? status : ampc_read(rt, (ampc_ref){AMPC_STATE, 0}, out, sizeof *out);
 }

@@ -127,6 +127,7 @@ static const char *attention_text(Printer *p, const ampc_attention *d)
   if (m->argument) field_text(&t, "mask", operand_text(p, m->argument, m->first, m->stride, 4));
   field_number(p, &t, "scale", d->scale);
   field_number(p, &t, "p", d->p);
+  field_integer(&t, "each", d->each);
   field_integer(&t, "state", d->state);
   field_integer(&t, "stream", d->stream);
   field_text(&t, "type", ampc_type_of(d->type)->constant);

@@ -150,6 +150,7 @@ static KeptDraws draws_of(const ampc_attention *a, void *const *args, int64_t i,
   draws.state = args[a->state - 1];
   draws.stream = (uint64_t)(uintptr_t)args[a->stream - 1];
   draws.first = (uint64_t)((i * a->heads + h) * a->l * a->s);
+  draws.each = (uint64_t)a->each;
   return draws;
 }
 

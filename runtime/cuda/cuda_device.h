@@ -179,13 +179,14 @@ typedef struct KeptWalk {
   const void *mask;
 } KeptWalk;
 /* Dropout with probability p, as in ampc_attention; p 0: only the mask. The first element takes
- * random number `first` of `stream`. `causal`: no number is drawn for a key after its query. */
+ * random number `first` of `stream`, after `each` numbers for each sample before the member's first
+ * one. `causal`: no number is drawn for a key after its query. */
 typedef struct KeptDraws {
   ampc_dtype type; /* a type of 16 bits */
   double p;
   bool causal;
   const void *state;
-  uint64_t stream, first;
+  uint64_t stream, first, each;
 } KeptDraws;
 /* Writes 1 where a weight is kept, otherwise 0. */
 ampc_status cuda_kept(CudaDevice *d, const KeptWalk *walk, const KeptDraws *draws, void *out);

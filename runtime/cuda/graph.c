@@ -23,18 +23,25 @@ struct Recording {
   Marks marks; /* with a profile */
 };
 
-/* Returns the number of recordings without events: one for each variant of each block and each half
- * of INPUT. */
-static uint32_t n_recordings(const CudaDevice *d)
+/* Returns the number of recordings of one kind: one for each variant of each block and each half of
+ * INPUT. */
+static uint32_t n_of_kind(const CudaDevice *d)
 {
   return 2 * AMPC_MAX_VARIANTS * d->program->n_blocks;
+}
+
+/* Returns the number of recordings without events. With members, bodies whose exchanges wait for a
+ * later body are a kind of their own. */
+static uint32_t n_recordings(const CudaDevice *d)
+{
+  return d->program->members ? 2 * n_of_kind(d) : n_of_kind(d);
 }
 
 ampc_status recordings_open(CudaDevice *d)
 {
   d->recordings = calloc(2 * n_recordings(d) + 1, sizeof *d->recordings);
   if (!d->recordings) return ampc_fail(AMPC_RUN_FAILED, "out of memory for graphs");
-  return d->device.ops->alloc(&d->device, d->program->space_bytes[AMPC_STATE], &d->kept_state);
+  return AMPC_OK;
 }
 
 void recordings_close(CudaDevice *d)
@@ -47,20 +54,33 @@ void recordings_close(CudaDevice *d)
   if (d->kept_state) d->device.ops->release(&d->device, d->kept_state);
 }
 
-/* Runs `body` without an effect on the run. Sets all bytes of ampc_state.bad_loss to 1, because a
- * value other than 0 stops all updates. Also sets ampc_state.closes: the last body of a step clears
- * the gradients, so this body clears them, too. Then restores STATE. */
+/* Marks a member's STATE so that no update is applied: sets all bytes of ampc_state.bad_loss to 1,
+ * because a value other than 0 stops all updates. Also sets ampc_state.closes: the last body of a
+ * step clears the gradients, so this body clears them, too. */
+static ampc_status mark_state(CudaDevice *d, CuPointer state)
+{
+  CuPointer mark = state + offsetof(ampc_state, bad_loss);
+  ampc_status status =
+      CUDA(d, cuMemsetD8Async(mark, 1, sizeof((ampc_state *)0)->bad_loss, d->stream));
+  if (status) return status;
+  mark = state + offsetof(ampc_state, closes);
+  return CUDA(d, cuMemsetD8Async(mark, 1, sizeof((ampc_state *)0)->closes, d->stream));
+}
+
+/* Runs `body` without an effect on the run: keeps the STATE of all members, marks it, and restores
+ * it. */
 static ampc_status try_out(CudaDevice *d, void *state, ampc_status (*body)(void *), void *context)
 {
-  size_t bytes = (size_t)d->program->space_bytes[AMPC_STATE];
+  int64_t members = d->device.members > 1 ? d->device.members : 1, apart = d->device.apart;
+  int64_t all = d->program->space_bytes[AMPC_STATE] + (members - 1) * apart;
+  size_t bytes = (size_t)all;
+  ampc_status status = AMPC_OK;
+  if (!d->kept_state) status = d->device.ops->alloc(&d->device, all, &d->kept_state);
+  if (status) return status;
   CuPointer kept = cuda_address(d->kept_state), now = cuda_address(state);
-  CuPointer mark = now + offsetof(ampc_state, bad_loss);
-  ampc_status status = CUDA(d, cuMemcpyDtoDAsync_v2(kept, now, bytes, d->stream));
-  if (!status)
-    status = CUDA(d, cuMemsetD8Async(mark, 1, sizeof((ampc_state *)0)->bad_loss, d->stream));
-  mark = now + offsetof(ampc_state, closes);
-  if (!status)
-    status = CUDA(d, cuMemsetD8Async(mark, 1, sizeof((ampc_state *)0)->closes, d->stream));
+  status = CUDA(d, cuMemcpyDtoDAsync_v2(kept, now, bytes, d->stream));
+  for (int64_t i = 0; i < members && !status; i++)
+    status = mark_state(d, now + (CuPointer)(i * apart));
   if (!status) status = body(context);
   return status ? status : CUDA(d, cuMemcpyDtoDAsync_v2(now, kept, bytes, d->stream));
 }
@@ -92,7 +112,8 @@ ampc_status cuda_rehearse(Device *device, uint32_t key, void *state, ampc_status
   setup_lock();
   status = try_out(d, state, body, context);
   setup_unlock();
-  d->recordings[2 * key].rehearsed = d->recordings[2 * key + 1].rehearsed = true;
+  for (uint32_t at = 2 * key; at < n_recordings(d); at += n_of_kind(d))
+    d->recordings[at].rehearsed = d->recordings[at + 1].rehearsed = true;
   return status;
 }
 

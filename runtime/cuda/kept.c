@@ -3,7 +3,7 @@
 #include "cuda_device.h"
 #include "runtime/base/convert.h"
 
-enum { EACH = 8 /* as in kept.cu */, ARGUMENTS = 16, BIAS_ARGUMENTS = 10 };
+enum { EACH = 8 /* as in kept.cu */, ARGUMENTS = 17, BIAS_ARGUMENTS = 10 };
 
 /* Returns the smallest 24-bit random number with which a weight is kept. As in the program's
  * kernel, p is rounded to f32 first. */
@@ -40,6 +40,7 @@ ampc_status cuda_kept(CudaDevice *d, const KeptWalk *walk, const KeptDraws *draw
   values[13] = draws->stream;
   values[14] = least_of(draws->p);
   values[15] = draws->first;
+  values[16] = draws->each;
   for (int i = 0; i < ARGUMENTS; i++) arguments[i] = &values[i];
   return run(d, "ampc_kept", (int64_t)values[1], arguments);
 }

@@ -4,8 +4,9 @@
  * which `product_check --rewrite` (tests/nvrtc) makes from this file.
  *
  * Dropout keeps element i if its random number is not below least / 2^24. The program's kernel
- * draws the same number, number first + i. least 0: no dropout. `state` is that of ampc_state.h,
- * which begins with seed and body. `causal`: elements whose key comes after the query are 0;
+ * draws the same number, number first + i, after `each` for each sample before the member's first
+ * one. least 0: no dropout. `state` is that of ampc_state.h, which begins with seed, body and
+ * first_sample. `causal`: elements whose key comes after the query are 0;
  * cuDNN masks these scores itself. `mask` may be null; it has bytes, with strides m0 to m3 along the
  * four axes. A thread computes EACH consecutive elements; `out` is aligned to 16 bytes. All arguments
  * have 64 bits. */
@@ -70,7 +71,7 @@ extern "C"
 __global__ void ampc_kept(unsigned short *out, Wide n, Wide heads, Wide queries, Wide keys,
                           const unsigned char *mask, Wide m0, Wide m1, Wide m2, Wide m3,
                           Wide one, Wide causal, const Wide *state, Wide stream, Wide least,
-                          Wide first)
+                          Wide first, Wide each)
 {
   const Walk w = {heads, queries, keys, causal, mask, m0, m1, m2, m3};
   const Wide from = FIRST_OF_THREAD;
@@ -78,7 +79,7 @@ __global__ void ampc_kept(unsigned short *out, Wide n, Wide heads, Wide queries,
   const unsigned count = from + EACH < n ? EACH : (unsigned)(n - from);
   unsigned kept = seen(&w, from, count), word[EACH], pair[EACH / 2];
   if (kept && least) {
-    draw(word, state[0], state[1], (unsigned)stream, first + from);
+    draw(word, state[0], state[1], (unsigned)stream, first + state[2] * each + from);
     for (int k = 0; k < EACH; k++)
       if (word[k] >> 8 < (unsigned)least) kept &= ~(1u << k);
   }
