@@ -52,6 +52,11 @@ const Members *runtime_members(const ampc_runtime *rt)
   return &rt->members;
 }
 
+int64_t runtime_sent(const ampc_runtime *rt)
+{
+  return rt->sent;
+}
+
 int64_t members_bytes(const ampc_runtime *rt, ampc_space s)
 {
   return rt->program->space_bytes[s] * (is_shared(s) ? 1 : rt->members.n);
@@ -276,6 +281,7 @@ ampc_status members_exchange(ampc_runtime *rt, const ampc_exchange *x, ampc_ref 
   if (rt->preparing || (x->closing && !rt->closes)) return AMPC_OK;
   rt->places[rt->member] = at.offset;
   if (rt->member + 1 < rt->members.n) return AMPC_OK;
+  rt->step_sent += exchange_sent(&rt->members, x);
   for (uint32_t i = 0; i < rt->members.n; i++) same = same && rt->places[i] == at.offset;
   if (!same) return exchange_staged(rt, x, at.space);
   return exchange_run(rt->device, &rt->members, x, rt->base[at.space] + at.offset,

@@ -6,6 +6,8 @@
  * the program can have. */
 ampc_status members_set(ampc_runtime *rt, Ranks *ranks);
 const Members *runtime_members(const ampc_runtime *rt);
+/* Returns the bytes that steps have sent from this process to other ranks. */
+int64_t runtime_sent(const ampc_runtime *rt);
 /* Returns the bytes of a space for all members of this process. */
 int64_t members_bytes(const ampc_runtime *rt, ampc_space s);
 /* Allocates `times` copies of a space of `bytes` bytes, for each member. */

@@ -152,6 +152,7 @@ static void free_tables(ampc_runtime *rt)
   free(rt->firsts);
   free(rt->variants);
   free(rt->places);
+  free(rt->sent_by);
 }
 
 ampc_status ampc_create(const ampc_program *program, const char *device, ampc_runtime **out)
@@ -170,7 +171,8 @@ ampc_status runtime_create(const ampc_program *program, const char *device, Rank
   rt->rehearsed = calloc(program->n_blocks + 1, sizeof *rt->rehearsed);
   rt->given = calloc(program->n_settings + 1, sizeof *rt->given);
   rt->plateau = calloc(program->n_plateaus + 1, sizeof *rt->plateau);
-  if (!rt->rehearsed || !rt->given || !rt->plateau) {
+  rt->sent_by = calloc(2 * step_key(program->n_blocks, 0) + 1, sizeof *rt->sent_by);
+  if (!rt->rehearsed || !rt->given || !rt->plateau || !rt->sent_by) {
     free_tables(rt);
     free(rt);
     return ampc_fail(AMPC_RUN_FAILED, "out of memory");
@@ -332,7 +334,7 @@ static void keep_failure_of(ampc_runtime *rt, ampc_status status, uint32_t asked
 /* The argument of run_commands. A device may call run_commands again later, with the same one. */
 typedef struct Step {
   ampc_runtime *rt;
-  uint32_t block;
+  uint32_t block, key;
   const uint32_t *variants; /* one for each member of this process */
 } Step;
 
@@ -362,7 +364,9 @@ static ampc_status run_commands(void *context)
   const Step *s = context;
   uint32_t at = 0;
   s->rt->part = 0;
+  s->rt->step_sent = 0;
   while (run_part(s, &at)) s->rt->part++;
+  s->rt->sent_by[s->key] = s->rt->step_sent;
   members_turn(s->rt, 0);
   return failed(s->rt);
 }
@@ -382,7 +386,7 @@ static ampc_status rehearse(ampc_runtime *rt, uint32_t block)
   rt->closes = true; /* members exchange only in a step's last body */
   for (uint32_t v = 0; v < b->n_variants && !status; v++) {
     for (uint32_t i = 0; i < rt->members.n; i++) same[i] = v;
-    Step s = {rt, block, same};
+    Step s = {rt, block, step_key(block, v), same};
     status = rt->device->ops->rehearse(rt->device, step_key(block, v), rt->space[AMPC_STATE],
                                        run_commands, &s);
   }
@@ -443,15 +447,16 @@ ampc_status runtime_run_step(ampc_runtime *rt, uint32_t block, const uint32_t *v
     if (block >= p->n_blocks || variants[i] >= p->blocks[block].n_variants)
       return ampc_fail(AMPC_BAD_USAGE, "no block %u with variant %u", block, variants[i]);
   if (rt->failed) return failed(rt);
-  Step s = {rt, block, variants};
   uint32_t key = step_key(block, variants[0]);
   rt->last_variant = variants[0];
   if (rt->members.all > 1 && !rt->closes) key += step_key(p->n_blocks, 0);
+  Step s = {rt, block, key, variants};
   keep_failure(rt, rehearse(rt, block));
   if (rt->failed) return failed(rt);
   double begin = profile_begin(rt);
   keep_failure(rt, ops->step(rt->device, key, rt->space[AMPC_STATE], run_commands, &s));
   profile_since(rt, TIME_step, step_key(block, variants[0]), begin);
+  rt->sent += rt->sent_by[key];
   return failed(rt);
 }
 

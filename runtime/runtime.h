@@ -51,6 +51,9 @@ struct ampc_runtime {
   uint32_t *variants;    /* for each member: the variant of its next step */
   bool collects;         /* all ranks read together, for a checkpoint */
   int64_t *firsts;       /* for each member: ampc_state.first_sample as last written */
+  int64_t sent;          /* bytes that steps have sent to other ranks */
+  int64_t step_sent;     /* by the step whose calls are being made */
+  int64_t *sent_by;      /* by key: by that step. A device may repeat a step without these calls */
   int64_t *places;       /* for each member: offset of the range that it exchanges now */
   char *stage;           /* scratch of exchanges: the stage, then what exchange_run() needs */
   int64_t stage_bytes, scratch_bytes;

@@ -134,7 +134,7 @@ static ampc_status tell_ranks(Compile *c, Ranks *ranks, const ampc_runtime *rt)
   own->first = m->first;
   own->end = m->first + m->n;
   own->all = m->all;
-  own->sent = ranks->sent;
+  own->sent = runtime_sent(rt);
   own->waited = ranks->waited;
   ampc_status status = ranks_gather(ranks, rows, sizeof *rows);
   Text text = text_new(c->arena);

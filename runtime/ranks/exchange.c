@@ -27,6 +27,15 @@ int64_t exchange_scratch(const Members *m, const ampc_exchange *x)
   return 2 * n * piece_of(m, x) * bytes;
 }
 
+int64_t exchange_sent(const Members *m, const ampc_exchange *x)
+{
+  int64_t others = ranks_of(m) - 1, size = ampc_dtype_size(x->type);
+  int64_t piece = piece_of(m, x) * size;
+  if (x->kind == AMPC_SLICE) return others * piece;
+  if (x->kind == AMPC_SUM) return others * (x->count <= FEW ? piece : 2 * piece);
+  return x->kind == AMPC_GATHER ? others * (x->count / m->all * m->n * size) : 0;
+}
+
 typedef struct Ranges { /* the ranges of the members of this process */
   char *at;
   int64_t apart;
