@@ -15,7 +15,7 @@
 #include "team.h"
 
 enum {
-  START = 300, /* seconds in which all ranks must have started */
+  START = 300, /* seconds in which all ranks must have started, if ranks_patience is shorter */
   LEAVE = 60,  /* seconds in which all ranks must have left, once all want to */
   ABORT = 10,  /* seconds in which the launcher must have ended the ranks */
   SPEAK = 5    /* seconds that a silent rank gives the one that prints the message */
@@ -70,7 +70,7 @@ static const char *begin(Team *t)
   struct sigaction before[SIGNALS];
   Guard g;
   for (int i = 1; i < SIGNALS; i++) sigaction(i, NULL, &before[i]);
-  guard_begin(&g, team_patience(START), AMPC_RUN_FAILED,
+  guard_begin(&g, team_patience(0) > START ? team_patience(0) : START, AMPC_RUN_FAILED,
               "the run ends, because not all ranks have started within");
   const char *why = t->engine->begin(&t->ranks.rank, &t->ranks.size);
   guard_end(&g);

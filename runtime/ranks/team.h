@@ -8,7 +8,8 @@ enum {
   TIMES = 32,          /* steps whose median counts */
   MESSAGE_ROOM = 1024, /* bytes of a message that all ranks get */
   TAG = 1,             /* of ranks_send */
-  TAG_ROLL = 2         /* of the roll call */
+  TAG_ROLL = 2,        /* of the roll call */
+  TAG_OVER = 3         /* tells a missing rank that the roll call is over */
 };
 
 /* What a rank does and has waited for. */

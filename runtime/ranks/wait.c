@@ -19,8 +19,8 @@
 #include "team.h"
 
 enum { SPINS = 1000, MEDIANS = 20, ROLL = 3, MOST_NAMED = 4 };
-static const double wait_at_least = 60, wait_busy = 600;       /* seconds */
-static const double yield_until = 0.02, nap_short_until = 0.5; /* seconds of a wait */
+static const double wait_at_least = 60, wait_busy = 600;        /* seconds */
+static const double yield_until = 0.002, nap_short_until = 0.5; /* seconds of a wait */
 static const double listen_from = 0.5;
 
 static double patience; /* 0: not set */
@@ -88,7 +88,7 @@ static bool too_long(const Team *t)
 
 typedef struct Roll { /* of one other rank */
   Call call;
-  EngineRequest sent, heard;
+  EngineRequest sent, heard, over;
   bool here;
 } Roll;
 
@@ -118,6 +118,7 @@ static void call_roll(Team *t, Roll *roll)
   for (int i = 0; i < size; i++) { /* the last answers leave this process */
     bool done;
     if (i != t->ranks.rank) t->engine->test(&roll[i].sent, &done);
+    if (!roll[i].here) t->engine->send(i, TAG_OVER, &t->call, bytes, &roll[i].over);
   }
 }
 
@@ -183,10 +184,14 @@ static ampc_status end_of_patience(Team *t)
 {
   static Roll *roll; /* never freed, because MPI may write to it */
   roll = calloc((size_t)t->ranks.size, sizeof *roll);
+  bool late = false;
   t->failed = true;
   if (!roll) return ampc_fail(AMPC_RUN_FAILED, "out of memory while other ranks do not answer");
   call_roll(t, roll);
-  return tell(t, roll);
+  t->engine->heard(TAG_OVER, &late);
+  if (!late) return tell(t, roll);
+  team_silence(true);
+  return ampc_fail(AMPC_RUN_FAILED, "%s has answered too late", t->name[t->ranks.rank]);
 }
 
 ampc_status team_broken(Team *t, const char *why)

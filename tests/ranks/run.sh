@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Starts check.c as ranks and looks at exit statuses and messages.
-#   run.sh MPIRUN CHECK LIBRARY SHORT_LIBRARY calls|faults|large
+#   run.sh MPIRUN CHECK LIBRARY SHORT_LIBRARY calls|faults|slow
 set -u
 mpirun=$1 check=$2 library=$3 short=$4 part=$5
 work=$(mktemp -d)
@@ -74,7 +74,7 @@ signals() {
 }
 
 faults() {
-  local cure='install MPI .*'
+  local other cure='install MPI .*'
   ends 5 3 'rank 0 on [^ ]* has not answered for 2 s, after step 1; the run ends. .*' stop 0 2
   ends any 3 '' die 1
   nobody
@@ -93,14 +93,19 @@ faults() {
   ends 3 2 "this process was started as rank 0 .*, but libampcmpi.so, .* is not there: $cure" cores
   cp "$library" "$work/tree/bin" && ends 0 2 '' cores
   mv "$work/tree/bin/libampcmpi.so" "$work/tree/lib/ampc" && ends 0 2 '' cores
-  # a launcher of another MPI: the processes would be alone
   export AMPC_MPI_LIBRARY=$library
-  OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 ends 2 1 'the launcher started rank 1 .*, but .* sees rank 0 of 1: .*' calls
+  # a launcher of another MPI: the processes would be alone
+  if "$mpirun" --version | grep -q 'Open MPI'; then other=PMI; else other=OMPI_COMM_WORLD; fi
+  env ${other}_RANK=1 ${other}_SIZE=2 "$check" calls >"$work/out" 2>"$work/err"
+  grep -q "error: the launcher started rank 1 (${other}_RANK), but .* sees rank 0 of 1: " "$work/err" || failed "other launcher"
   ends 2 1 'not started as a rank' calls
 }
 
-large() {
+# nightly: many bytes, and a rank that does not start
+slow() {
   ends 0 2 '' large
+  "$mpirun" -n 1 "$check" cores : -n 1 sleep 1000 >"$work/out" 2>"$work/err"
+  [ $? = 5 ] && grep -q 'not all ranks have started within 300 s' "$work/err" || failed "a rank that does not start"
 }
 
 "$part"
