@@ -251,7 +251,7 @@ static ampc_status busy(void)
   return gathers(1);
 }
 
-/* ---- what the process keeps, and gets ---- */
+/* ---- signals and processors ---- */
 
 static volatile sig_atomic_t asked;
 
@@ -260,13 +260,33 @@ static void ask(int signal)
   asked = signal;
 }
 
+static void tell_pid(void)
+{
+  printf("ready %d\n", (int)getpid());
+  fflush(stdout);
+}
+
+static void await_signal(void)
+{
+  for (double end = seconds_now() + 60; !asked && seconds_now() < end;) usleep(1000);
+}
+
+/* All ranks are stopped for a time: run.sh does it. Then rank `number` gets SIGUSR1. */
+static ampc_status paused(void)
+{
+  ranks_step(ranks, 0.001);
+  tell_pid();
+  if (ranks->rank == number) await_signal();
+  return gathers(1);
+}
+
 static ampc_status signals(void)
 {
   struct sigaction now;
   sigaction(SIGUSR1, NULL, &now);
   CHECK(now.sa_handler == ask);
-  if (ranks->rank == number) puts("ready"), fflush(stdout);
-  for (double end = seconds_now() + 60; !asked && seconds_now() < end;) usleep(1000);
+  tell_pid();
+  await_signal();
   printf("rank %d got signal %d\n", ranks->rank, (int)asked);
   return AMPC_OK;
 }
@@ -301,10 +321,10 @@ static const struct {
   const char *name;
   ampc_status (*run)(void);
 } cases[] = {
-    {"calls", calls},     {"large", large}, {"exchange", exchange}, {"same", same},
-    {"agree", agree},     {"stop", stop},   {"die", die},           {"fails", fails},
-    {"crossed", crossed}, {"late", late},   {"busy", busy},         {"signals", signals},
-    {"cores", cores},
+    {"calls", calls},     {"large", large},   {"exchange", exchange}, {"same", same},
+    {"agree", agree},     {"stop", stop},     {"die", die},           {"fails", fails},
+    {"crossed", crossed}, {"late", late},     {"busy", busy},         {"signals", signals},
+    {"cores", cores},     {"paused", paused},
 };
 
 /* Runs the case that the first argument names. */

@@ -6,6 +6,9 @@ mpirun=$1 check=$2 library=$3 short=$4 part=$5
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 bad=0
+mkdir -p "$work/tree/bin" "$work/tree/lib/ampc" # as installed
+cp "$check" "$work/tree/bin/check" # this run's own, for nobody()
+check=$work/tree/bin/check
 # Open MPI: tests run as root in containers, and more ranks than cores
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
@@ -58,19 +61,35 @@ calls() {
   ends 3 3 'rank 1 on .*: no file 1' agree 1
 }
 
+begin() { # begin CASE...: starts 2 ranks that tell their process ids, and waits for these
+  local i
+  "$mpirun" -n 2 "$check" "$@" >"$work/out" 2>"$work/err" </dev/null &
+  for i in {1..300}; do
+    pids=$(awk '/^ready/ { print $2 }' "$work/out")
+    [ "$(wc -w <<<"$pids")" = 2 ] && break
+    sleep 0.1
+  done
+}
+
 # The signal reaches all ranks, and MPI has not taken its handler.
 signals() {
   local i
-  "$mpirun" -n 2 "$check" signals 1 >"$work/out" 2>"$work/err" </dev/null &
-  for i in {1..300}; do
-    grep -q ready "$work/out" && break
-    sleep 0.1
-  done
+  begin signals
   kill -USR1 $!
   wait $! || failed "signals: exit status $?"
   for i in 0 1; do
     grep -q "rank $i got signal 10" "$work/out" || failed "signals: not at rank $i"
   done
+}
+
+# Time in which all ranks are stopped does not count.
+paused() {
+  begin paused 1 10
+  kill -STOP $pids
+  sleep 15
+  kill -CONT $pids
+  kill -USR1 $pids
+  wait $! || failed "paused: exit status $?"
 }
 
 faults() {
@@ -87,8 +106,6 @@ faults() {
   signals
   AMPC_MPI_LIBRARY=$work/no.so ends 3 3 "this process was started as rank 0 .*, but $work/no.so, .* is not there: $cure" calls
   AMPC_MPI_LIBRARY=$check ends 3 2 "the library for ranks cannot be loaded: $check: .*; $cure" calls
-  mkdir -p "$work/tree/bin" "$work/tree/lib/ampc" # as installed
-  cp "$check" "$work/tree/bin/check" && check=$work/tree/bin/check
   unset AMPC_MPI_LIBRARY
   ends 3 2 "this process was started as rank 0 .*, but libampcmpi.so, .* is not there: $cure" cores
   cp "$library" "$work/tree/bin" && ends 0 2 '' cores
@@ -101,9 +118,10 @@ faults() {
   ends 2 1 'not started as a rank' calls
 }
 
-# nightly: many bytes, and a rank that does not start
+# nightly: many bytes, a job that is stopped for a time, a rank that does not start
 slow() {
   ends 0 2 '' large
+  paused
   "$mpirun" -n 1 "$check" cores : -n 1 sleep 1000 >"$work/out" 2>"$work/err"
   [ $? = 5 ] && grep -q 'not all ranks have started within 300 s' "$work/err" || failed "a rank that does not start"
 }
