@@ -15,7 +15,7 @@
 #include "team.h"
 
 enum {
-  START = 300, /* seconds in which all ranks must have started, if ranks_patience is shorter */
+  START = 300, /* seconds in which all ranks must have started; ranks_patience may be longer */
   LEAVE = 60,  /* seconds in which all ranks must have left, once all want to */
   ABORT = 10,  /* seconds in which the launcher must have ended the ranks */
   SPEAK = 5    /* seconds that a silent rank gives the one that prints the message */

@@ -13,10 +13,19 @@ enum {
 };
 
 /* What a rank does and has waited for. */
-typedef enum CallKind { CALL_GATHER, CALL_SWAP, CALL_SEND, CALL_RECEIVE } CallKind;
+typedef enum CallKind {
+  CALL_GATHER,
+  CALL_SWAP,
+  CALL_SEND,
+  CALL_RECEIVE,
+  CALL_DEVICE,
+  CALLS
+} CallKind;
 typedef struct Call {
-  int64_t kind, bytes;
-  double waited; /* seconds */
+  uint64_t kind;
+  int64_t bytes;
+  double waited;  /* seconds */
+  int64_t broken; /* 1: MPI has told an error */
 } Call;
 
 typedef struct Team {

@@ -78,7 +78,7 @@ static ampc_status check_send(int64_t bytes)
 
 static ampc_status calls(void)
 {
-  static const int64_t sizes[] = {0, 1, 7, 999, 1000, 1001, 100003, 3000000};
+  static const int64_t sizes[] = {0, 1, 7, 999, 1000, 1001, 100003, 300000};
   int64_t others = ranks->size - 1, sent = ranks->sent;
   ampc_status status = AMPC_OK;
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes && !status; i++) {
@@ -234,6 +234,24 @@ static ampc_status crossed(void)
   return status;
 }
 
+/* MPI itself complains on rank `number`: there is no rank 99. */
+static ampc_status broken(void)
+{
+  char byte = 0;
+  return ranks->rank == number ? ranks_send(ranks, 99, &byte, 1) : gathers(1);
+}
+
+/* Rank `number` is stopped, while the others wait for their devices. */
+static ampc_status device(void)
+{
+  ampc_status status = AMPC_OK;
+  ranks_step(ranks, 0.001);
+  if (ranks->rank == number) raise(SIGSTOP);
+  for (double begin = seconds_now(); !status && seconds_now() < begin + 60; usleep(1000))
+    status = ranks_wait_on(ranks, seconds_now() - begin);
+  return status;
+}
+
 /* A rank that is late, but not too late. */
 static ampc_status late(void)
 {
@@ -324,7 +342,7 @@ static const struct {
     {"calls", calls},     {"large", large},   {"exchange", exchange}, {"same", same},
     {"agree", agree},     {"stop", stop},     {"die", die},           {"fails", fails},
     {"crossed", crossed}, {"late", late},     {"busy", busy},         {"signals", signals},
-    {"cores", cores},     {"paused", paused},
+    {"cores", cores},     {"paused", paused}, {"broken", broken},     {"device", device},
 };
 
 /* Runs the case that the first argument names. */

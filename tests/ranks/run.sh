@@ -94,13 +94,14 @@ paused() {
 
 faults() {
   local other cure='install MPI .*'
-  ends 5 3 'rank 0 on [^ ]* has not answered for 2 s, after step 1; the run ends. .*' stop 0 2
+  ends 5 3 'rank 0 on [^ ]* has not answered for 2 s, after 1 steps; the run ends. .*' stop 0 2
   ends any 3 '' die 1
   nobody
   ends 3 3 'rank 2 on [^ ]*: no such file' fails 2
   ends 3 2 'rank 0 on [^ ]*: no such file' fails 0
   ends 5 2 'all ranks answer, but data has not arrived for 1 s, .*: rank 0 .* receive of 1 .*, rank 1 .* gather of 4 .*' \
     crossed 0 1
+  ends 5 3 'rank 1 on [^ ]*: .*: .*[Ii]nvalid rank.*' broken 1
   ends 0 3 '' late 1 1
   ends 0 3 '' busy 1 1
   signals
@@ -121,6 +122,7 @@ faults() {
 # nightly: many bytes, a job that is stopped for a time, a rank that does not start
 slow() {
   ends 0 2 '' large
+  ends 5 3 'rank 1 on [^ ]* has not answered for 2 s, .*' device 1 2
   paused
   "$mpirun" -n 1 "$check" cores : -n 1 sleep 1000 >"$work/out" 2>"$work/err"
   [ $? = 5 ] && grep -q 'not all ranks have started within 300 s' "$work/err" || failed "a rank that does not start"
