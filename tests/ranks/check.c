@@ -256,7 +256,7 @@ static ampc_status device(void)
 static ampc_status late(void)
 {
   ranks_step(ranks, 10); /* 20 of these are longer than the patience */
-  if (ranks->rank == number) sleep(2);
+  if (ranks->rank == number) sleep(1);
   return gathers(1);
 }
 
@@ -265,7 +265,7 @@ static ampc_status busy(void)
 {
   ranks_step(ranks, 0.001);
   ranks_busy(ranks);
-  if (ranks->rank == number) sleep(2);
+  if (ranks->rank == number) sleep(1);
   return gathers(1);
 }
 

@@ -94,7 +94,7 @@ paused() {
 
 faults() {
   local other cure='install MPI .*'
-  ends 5 3 'rank 0 on [^ ]* has not answered for 2 s, after 1 steps; the run ends. .*' stop 0 2
+  ends 5 3 'rank 0 on [^ ]* has not answered for 1 s, after 1 steps; the run ends. .*' stop 0 1
   ends any 3 '' die 1
   nobody
   ends 3 3 'rank 2 on [^ ]*: no such file' fails 2
@@ -102,8 +102,8 @@ faults() {
   ends 5 2 'all ranks answer, but data has not arrived for 1 s, .*: rank 0 .* receive of 1 .*, rank 1 .* gather of 4 .*' \
     crossed 0 1
   ends 5 3 'rank 1 on [^ ]*: .*: .*[Ii]nvalid rank.*' broken 1
-  ends 0 3 '' late 1 1
-  ends 0 3 '' busy 1 1
+  ends 0 3 '' late 1 0.5
+  ends 0 3 '' busy 1 0.5
   signals
   AMPC_MPI_LIBRARY=$work/no.so ends 3 3 "this process was started as rank 0 .*, but $work/no.so, .* is not there: $cure" calls
   AMPC_MPI_LIBRARY=$check ends 3 2 "the library for ranks cannot be loaded: $check: .*; $cure" calls
