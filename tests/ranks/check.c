@@ -146,6 +146,25 @@ static void check_exchange(Device *d, uint32_t all, const ampc_exchange *x)
   free(expected);
 }
 
+/* A gather in which the members of a process share one range. */
+static void check_shared(Device *d, uint32_t all, int64_t each)
+{
+  uint32_t n = all / (uint32_t)ranks->size, first = n * (uint32_t)ranks->rank;
+  const Members own = {ranks, first, n, all};
+  const ampc_exchange x = {AMPC_GATHER, AMPC_F32, each * all, false};
+  float *at = calloc(all, (size_t)each * sizeof *at),
+        *expected = calloc(all, (size_t)each * sizeof *at);
+  MUST(at && expected);
+  for (uint32_t v = 0; v < all; v++) fill_range(expected + v * each, v, each);
+  memcpy(at + first * each, expected + first * each, (size_t)(n * each) * sizeof *at);
+  d->ranks = ranks;
+  ampc_status status = exchange_run(d, &own, &x, at, 0, NULL);
+  CHECK_MSG(!status, "%s", ampc_last_error());
+  CHECK(memcmp(at, expected, (size_t)(all * each) * sizeof *at) == 0);
+  free(at);
+  free(expected);
+}
+
 static ampc_status exchange(void)
 {
   static const ampc_exchange sums[] = {{AMPC_SUM, AMPC_F32, 1, false},
@@ -161,6 +180,7 @@ static ampc_status exchange(void)
     for (int64_t each = 1; each < 30000; each = each * 31 + 2) {
       check_exchange(d, all, &(ampc_exchange){AMPC_SLICE, AMPC_F32, each * all, false});
       check_exchange(d, all, &(ampc_exchange){AMPC_GATHER, AMPC_F32, each * all, false});
+      check_shared(d, all, each);
     }
   }
   d->ops->close(d);
