@@ -11,8 +11,9 @@ enum { ROOM = 1024 };
 
 /* ---- was the process started as a rank? ---- */
 
-/* The variables that launchers set for each process. SLURM_PROCID is not among them: srun sets it
- * also if no MPI connects the processes. */
+/* The variables that launchers set for each process. The first row whose rank is set counts,
+ * because Open MPI sets PMIX_RANK, too. SLURM_PROCID is not among them: srun sets it also if no MPI
+ * connects the processes. */
 static const struct {
   const char *rank, *size, *local; /* local: number among the ranks of the host */
 } launchers[] = {
@@ -37,12 +38,14 @@ static int number_of(const char *variable, int otherwise)
 
 Started load_started(void)
 {
+  const Started alone = {NULL, 0, 1, true};
   for (int i = 0; i < LAUNCHERS; i++) {
     int rank = number_of(launchers[i].rank, -1), size = number_of(launchers[i].size, 0);
-    if (rank >= 0 && size != 1)
-      return (Started){launchers[i].rank, rank, size, number_of(launchers[i].local, 0) == 0};
+    if (rank < 0) continue;
+    if (size == 1) return alone;
+    return (Started){launchers[i].rank, rank, size, number_of(launchers[i].local, 0) == 0};
   }
-  return (Started){NULL, 0, 1, true};
+  return alone;
 }
 
 /* ---- the library ---- */

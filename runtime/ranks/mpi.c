@@ -12,13 +12,14 @@
 #endif
 _Static_assert(sizeof(MPI_Request) <= sizeof(EngineRequest), "a request fits");
 
-/* Returns NULL or MPI's text for the error. */
+/* Returns NULL or MPI's text for the error, in one line. */
 static const char *text_of(int error)
 {
   static char text[MPI_MAX_ERROR_STRING];
   int length = 0;
   if (error == MPI_SUCCESS) return NULL;
   if (MPI_Error_string(error, text, &length) != MPI_SUCCESS) return "unknown error of MPI";
+  for (char *end = text; (end = strchr(end, '\n'));) *end = ';';
   return text;
 }
 

@@ -15,11 +15,12 @@
 #include "team.h"
 
 enum {
-  START = 300, /* seconds in which all ranks must have started */
+  START = 300, /* seconds in which all ranks must have started; ranks_patience may be longer */
   LEAVE = 60,  /* seconds in which all ranks must have left, once all want to */
   ABORT = 10,  /* seconds in which the launcher must have ended the ranks */
   SPEAK = 5    /* seconds that a silent rank gives the one that prints the message */
 };
+static const double pass_on = 0.3; /* seconds that the launcher gets to pass on the message */
 
 /* ---- calls of MPI that cannot be asked, but only wait ---- */
 
@@ -70,7 +71,7 @@ static const char *begin(Team *t)
   struct sigaction before[SIGNALS];
   Guard g;
   for (int i = 1; i < SIGNALS; i++) sigaction(i, NULL, &before[i]);
-  guard_begin(&g, team_patience(START), AMPC_RUN_FAILED,
+  guard_begin(&g, team_patience(0) > START ? team_patience(0) : START, AMPC_RUN_FAILED,
               "the run ends, because not all ranks have started within");
   const char *why = t->engine->begin(&t->ranks.rank, &t->ranks.size);
   guard_end(&g);
@@ -180,12 +181,13 @@ ampc_status ranks_open(Ranks **out)
 
 /* ---- leaving ---- */
 
-/* Ends all ranks. MPI ends this process, too; a rank that says nothing lets the one that prints the
- * message do so first. */
+/* Ends all ranks; MPI ends this process, too. The launcher loses text that it has not passed on by
+ * then, so the rank that prints the message waits a little; the others let it end the run. */
 static _Noreturn void end_all(Team *t, ampc_status status)
 {
   Guard g;
-  for (double end = seconds_now() + SPEAK; ranks_silent() && seconds_now() < end;)
+  fflush(NULL);
+  for (double end = seconds_now() + (ranks_silent() ? SPEAK : pass_on); seconds_now() < end;)
     nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
   guard_begin(&g, ABORT, status, NULL);
   t->engine->abort(status);

@@ -40,6 +40,10 @@ ampc_status ranks_swap(Ranks *r, const void *out, void *in, int64_t bytes);
 ampc_status ranks_send(Ranks *r, int to, const void *from, int64_t bytes);
 ampc_status ranks_receive(Ranks *r, int from, void *to, int64_t bytes);
 
+/* For waits outside of these calls, such as that for a GPU's exchange: call it again and again. It
+ * fails if other ranks are missing; `waited` seconds have passed. */
+ampc_status ranks_wait_on(Ranks *r, double waited);
+
 /* Refuses ranks whose texts differ. `what` names the text: "the job". The message, which is the
  * same on all ranks, names two ranks and the first line of each text that differs. */
 ampc_status ranks_same(Ranks *r, const char *what, const char *text);

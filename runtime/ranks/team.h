@@ -8,14 +8,24 @@ enum {
   TIMES = 32,          /* steps whose median counts */
   MESSAGE_ROOM = 1024, /* bytes of a message that all ranks get */
   TAG = 1,             /* of ranks_send */
-  TAG_ROLL = 2         /* of the roll call */
+  TAG_ROLL = 2,        /* of the roll call */
+  TAG_OVER = 3         /* tells a missing rank that the roll call is over */
 };
 
 /* What a rank does and has waited for. */
-typedef enum CallKind { CALL_GATHER, CALL_SWAP, CALL_SEND, CALL_RECEIVE } CallKind;
+typedef enum CallKind {
+  CALL_GATHER,
+  CALL_SWAP,
+  CALL_SEND,
+  CALL_RECEIVE,
+  CALL_DEVICE,
+  CALLS
+} CallKind;
 typedef struct Call {
-  int64_t kind, bytes;
-  double waited; /* seconds */
+  uint64_t kind;
+  int64_t bytes;
+  double waited;  /* seconds */
+  int64_t broken; /* 1: MPI has told an error */
 } Call;
 
 typedef struct Team {

@@ -8,7 +8,7 @@
  * At the deadline the rank calls the roll: it sends a message to every other rank. A rank that
  * hears it while it waits joins at once. Those that send nothing within ROLL seconds are missing.
  * Then the run ends, also if a missing rank comes late. The lowest rank that is present prints the
- * message.
+ * message, or that to which MPI has told an error.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -19,8 +19,8 @@
 #include "team.h"
 
 enum { SPINS = 1000, MEDIANS = 20, ROLL = 3, MOST_NAMED = 4 };
-static const double wait_at_least = 60, wait_busy = 600;       /* seconds */
-static const double yield_until = 0.02, nap_short_until = 0.5; /* seconds of a wait */
+static const double wait_at_least = 60, wait_busy = 600;        /* seconds */
+static const double yield_until = 0.002, nap_short_until = 0.5; /* seconds of a wait */
 static const double listen_from = 0.5;
 
 static double patience; /* 0: not set */
@@ -88,7 +88,7 @@ static bool too_long(const Team *t)
 
 typedef struct Roll { /* of one other rank */
   Call call;
-  EngineRequest sent, heard;
+  EngineRequest sent, heard, over;
   bool here;
 } Roll;
 
@@ -118,6 +118,7 @@ static void call_roll(Team *t, Roll *roll)
   for (int i = 0; i < size; i++) { /* the last answers leave this process */
     bool done;
     if (i != t->ranks.rank) t->engine->test(&roll[i].sent, &done);
+    if (!roll[i].here) t->engine->send(i, TAG_OVER, &t->call, bytes, &roll[i].over);
   }
 }
 
@@ -138,9 +139,9 @@ static void list_missing(const Team *t, const Roll *roll, int missing, char out[
 /* Writes "rank 2 on node7 in a swap of 400 bytes". */
 static void tell_call(const Team *t, const Roll *roll, int rank, char out[MESSAGE_ROOM])
 {
-  static const char *const kinds[] = {"gather", "swap", "send", "receive"};
+  static const char *const kinds[CALLS] = {"gather", "swap", "send", "receive", "device's call"};
   const Call *c = &roll[rank].call;
-  snprintf(out, MESSAGE_ROOM, "%s in a %s of %lld bytes", t->name[rank], kinds[c->kind & 3],
+  snprintf(out, MESSAGE_ROOM, "%s in a %s of %lld bytes", t->name[rank], kinds[c->kind % CALLS],
            (long long)c->bytes);
 }
 
@@ -154,45 +155,57 @@ static ampc_status tell_calls(const Team *t, const Roll *roll, double waited)
       tell_call(t, roll, i, other);
   return ampc_fail(
       AMPC_RUN_FAILED,
-      "all ranks answer, but data has not arrived for %.0f s, after step %lld: %s%s%s; "
+      "all ranks answer, but data has not arrived for %.0f s, after %lld steps: %s%s%s; "
       "the run ends. A longer --rank-timeout waits longer",
       waited, (long long)t->steps, first, *other ? ", " : "", other);
 }
 
-/* Fails with a message that says who is missing. */
-static ampc_status tell(const Team *t, const Roll *roll)
+/* Fails with a message that says who is missing. `why`: see end_of_patience. */
+static ampc_status tell(const Team *t, const Roll *roll, const char *why)
 {
   char names[MESSAGE_ROOM] = "";
-  int missing = 0, first = t->ranks.size;
+  int missing = 0, speaker = t->ranks.rank;
   double waited = 0;
   for (int i = t->ranks.size - 1; i >= 0; i--) {
+    const Call *c = &roll[i].call;
     if (!roll[i].here) missing++;
-    if (roll[i].here) first = i;
-    if (roll[i].here && roll[i].call.waited > waited) waited = roll[i].call.waited;
+    if (roll[i].here && c->broken >= roll[speaker].call.broken) speaker = i;
+    if (roll[i].here && c->waited > waited) waited = c->waited;
   }
-  team_silence(first != t->ranks.rank);
-  if (!missing) return tell_calls(t, roll, waited);
+  team_silence(speaker != t->ranks.rank);
   list_missing(t, roll, missing, names);
+  if (why)
+    return ampc_fail(AMPC_RUN_FAILED, "%s: %s: %s%s%s", t->name[t->ranks.rank], t->library, why,
+                     missing ? "; missing: " : "", names);
+  if (!missing) return tell_calls(t, roll, waited);
   return ampc_fail(AMPC_RUN_FAILED,
-                   "%s %s not answered for %.0f s, after step %lld; the run ends. A longer "
+                   "%s %s not answered for %.0f s, after %lld steps; the run ends. A longer "
                    "--rank-timeout waits longer",
                    names, missing == 1 ? "has" : "have", waited, (long long)t->steps);
 }
 
-static ampc_status end_of_patience(Team *t)
+/* Calls the roll and fails. `why`: what MPI says; NULL: the deadline is over, or another rank calls
+ * the roll. */
+static ampc_status end_of_patience(Team *t, const char *why)
 {
   static Roll *roll; /* never freed, because MPI may write to it */
-  roll = calloc((size_t)t->ranks.size, sizeof *roll);
+  char text[MESSAGE_ROOM];
+  bool late = false;
   t->failed = true;
+  roll = calloc((size_t)t->ranks.size, sizeof *roll);
   if (!roll) return ampc_fail(AMPC_RUN_FAILED, "out of memory while other ranks do not answer");
+  t->call.broken = why != NULL;
+  snprintf(text, sizeof text, "%s", why ? why : "");
   call_roll(t, roll);
-  return tell(t, roll);
+  t->engine->heard(TAG_OVER, &late);
+  if (!late) return tell(t, roll, why ? text : NULL);
+  team_silence(true);
+  return ampc_fail(AMPC_RUN_FAILED, "%s has answered too late", t->name[t->ranks.rank]);
 }
 
 ampc_status team_broken(Team *t, const char *why)
 {
-  t->failed = true;
-  return ampc_fail(AMPC_RUN_FAILED, "%s: %s: %s", t->name[t->ranks.rank], t->library, why);
+  return end_of_patience(t, why);
 }
 
 /* ---- waiting ---- */
@@ -206,26 +219,40 @@ static void rest(double waited)
     nap(waited < nap_short_until ? 50000 : 1000000);
 }
 
+/* Fails if the present call has waited to its deadline. */
+static ampc_status look(Team *t)
+{
+  bool called = false;
+  const char *why = t->call.waited > listen_from ? t->engine->heard(TAG_ROLL, &called) : NULL;
+  return why || called || too_long(t) ? end_of_patience(t, why) : AMPC_OK;
+}
+
 ampc_status team_await(Team *t, EngineRequest request)
 {
   double begin = seconds_now(), last = begin;
-  t->call.waited = 0;
-  for (int asked = 0;; asked++) {
-    bool done, called = false;
+  bool done = false;
+  ampc_status status = AMPC_OK;
+  for (int asked = 0; !status; asked++) {
     const char *why = t->engine->test(&request, &done);
-    if (why) return team_broken(t, why);
+    if (why) return end_of_patience(t, why);
     if (done) break;
     if (asked < SPINS) continue;
     double now = seconds_now();
     t->call.waited += now - last < 1 ? now - last : 1; /* Note [patience]: it was stopped */
     last = now;
-    if (t->call.waited > listen_from) why = t->engine->heard(TAG_ROLL, &called);
-    if (why) return team_broken(t, why);
-    if (called || too_long(t)) return end_of_patience(t);
-    rest(t->call.waited);
+    status = look(t);
+    if (!status) rest(t->call.waited);
   }
   t->ranks.waited += seconds_now() - begin;
-  return AMPC_OK;
+  return status;
+}
+
+ampc_status ranks_wait_on(Ranks *r, double waited)
+{
+  Team *t = team_of(r);
+  if (t->failed) return ampc_fail(AMPC_RUN_FAILED, "the ranks are no longer connected");
+  t->call = (Call){.kind = CALL_DEVICE, .waited = waited};
+  return look(t);
 }
 
 ampc_status ranks_late(Ranks *r, double waited)

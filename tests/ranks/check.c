@@ -78,7 +78,7 @@ static ampc_status check_send(int64_t bytes)
 
 static ampc_status calls(void)
 {
-  static const int64_t sizes[] = {0, 1, 7, 999, 1000, 1001, 100003, 3000000};
+  static const int64_t sizes[] = {0, 1, 7, 999, 1000, 1001, 100003, 300000};
   int64_t others = ranks->size - 1, sent = ranks->sent;
   ampc_status status = AMPC_OK;
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes && !status; i++) {
@@ -146,6 +146,25 @@ static void check_exchange(Device *d, uint32_t all, const ampc_exchange *x)
   free(expected);
 }
 
+/* A gather in which the members of a process share one range. */
+static void check_shared(Device *d, uint32_t all, int64_t each)
+{
+  uint32_t n = all / (uint32_t)ranks->size, first = n * (uint32_t)ranks->rank;
+  const Members own = {ranks, first, n, all};
+  const ampc_exchange x = {AMPC_GATHER, AMPC_F32, each * all, false};
+  float *at = calloc(all, (size_t)each * sizeof *at),
+        *expected = calloc(all, (size_t)each * sizeof *at);
+  MUST(at && expected);
+  for (uint32_t v = 0; v < all; v++) fill_range(expected + v * each, v, each);
+  memcpy(at + first * each, expected + first * each, (size_t)(n * each) * sizeof *at);
+  d->ranks = ranks;
+  ampc_status status = exchange_run(d, &own, &x, at, 0, NULL);
+  CHECK_MSG(!status, "%s", ampc_last_error());
+  CHECK(memcmp(at, expected, (size_t)(all * each) * sizeof *at) == 0);
+  free(at);
+  free(expected);
+}
+
 static ampc_status exchange(void)
 {
   static const ampc_exchange sums[] = {{AMPC_SUM, AMPC_F32, 1, false},
@@ -161,6 +180,7 @@ static ampc_status exchange(void)
     for (int64_t each = 1; each < 30000; each = each * 31 + 2) {
       check_exchange(d, all, &(ampc_exchange){AMPC_SLICE, AMPC_F32, each * all, false});
       check_exchange(d, all, &(ampc_exchange){AMPC_GATHER, AMPC_F32, each * all, false});
+      check_shared(d, all, each);
     }
   }
   d->ops->close(d);
@@ -234,11 +254,29 @@ static ampc_status crossed(void)
   return status;
 }
 
+/* MPI itself complains on rank `number`: there is no rank 99. */
+static ampc_status broken(void)
+{
+  char byte = 0;
+  return ranks->rank == number ? ranks_send(ranks, 99, &byte, 1) : gathers(1);
+}
+
+/* Rank `number` is stopped, while the others wait for their devices. */
+static ampc_status device(void)
+{
+  ampc_status status = AMPC_OK;
+  ranks_step(ranks, 0.001);
+  if (ranks->rank == number) raise(SIGSTOP);
+  for (double begin = seconds_now(); !status && seconds_now() < begin + 60; usleep(1000))
+    status = ranks_wait_on(ranks, seconds_now() - begin);
+  return status;
+}
+
 /* A rank that is late, but not too late. */
 static ampc_status late(void)
 {
   ranks_step(ranks, 10); /* 20 of these are longer than the patience */
-  if (ranks->rank == number) sleep(2);
+  if (ranks->rank == number) sleep(1);
   return gathers(1);
 }
 
@@ -247,11 +285,11 @@ static ampc_status busy(void)
 {
   ranks_step(ranks, 0.001);
   ranks_busy(ranks);
-  if (ranks->rank == number) sleep(2);
+  if (ranks->rank == number) sleep(1);
   return gathers(1);
 }
 
-/* ---- what the process keeps, and gets ---- */
+/* ---- signals and processors ---- */
 
 static volatile sig_atomic_t asked;
 
@@ -260,13 +298,33 @@ static void ask(int signal)
   asked = signal;
 }
 
+static void tell_pid(void)
+{
+  printf("ready %d\n", (int)getpid());
+  fflush(stdout);
+}
+
+static void await_signal(void)
+{
+  for (double end = seconds_now() + 60; !asked && seconds_now() < end;) usleep(1000);
+}
+
+/* All ranks are stopped for a time: run.sh does it. Then rank `number` gets SIGUSR1. */
+static ampc_status paused(void)
+{
+  ranks_step(ranks, 0.001);
+  tell_pid();
+  if (ranks->rank == number) await_signal();
+  return gathers(1);
+}
+
 static ampc_status signals(void)
 {
   struct sigaction now;
   sigaction(SIGUSR1, NULL, &now);
   CHECK(now.sa_handler == ask);
-  if (ranks->rank == number) puts("ready"), fflush(stdout);
-  for (double end = seconds_now() + 60; !asked && seconds_now() < end;) usleep(1000);
+  tell_pid();
+  await_signal();
   printf("rank %d got signal %d\n", ranks->rank, (int)asked);
   return AMPC_OK;
 }
@@ -301,10 +359,10 @@ static const struct {
   const char *name;
   ampc_status (*run)(void);
 } cases[] = {
-    {"calls", calls},     {"large", large}, {"exchange", exchange}, {"same", same},
-    {"agree", agree},     {"stop", stop},   {"die", die},           {"fails", fails},
-    {"crossed", crossed}, {"late", late},   {"busy", busy},         {"signals", signals},
-    {"cores", cores},
+    {"calls", calls},     {"large", large},   {"exchange", exchange}, {"same", same},
+    {"agree", agree},     {"stop", stop},     {"die", die},           {"fails", fails},
+    {"crossed", crossed}, {"late", late},     {"busy", busy},         {"signals", signals},
+    {"cores", cores},     {"paused", paused}, {"broken", broken},     {"device", device},
 };
 
 /* Runs the case that the first argument names. */

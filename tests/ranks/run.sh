@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
 # Starts check.c as ranks and looks at exit statuses and messages.
-#   run.sh MPIRUN CHECK LIBRARY SHORT_LIBRARY calls|faults|large
+#   run.sh MPIRUN CHECK LIBRARY SHORT_LIBRARY calls|faults|slow
 set -u
 mpirun=$1 check=$2 library=$3 short=$4 part=$5
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 bad=0
+mkdir -p "$work/tree/bin" "$work/tree/lib/ampc" # as installed
+cp "$check" "$work/tree/bin/check" # this run's own, for nobody()
+check=$work/tree/bin/check
 # Open MPI: tests run as root in containers, and more ranks than cores
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
@@ -58,14 +61,20 @@ calls() {
   ends 3 3 'rank 1 on .*: no file 1' agree 1
 }
 
+begin() { # begin CASE...: starts 2 ranks that tell their process ids, and waits for these
+  local i
+  "$mpirun" -n 2 "$check" "$@" >"$work/out" 2>"$work/err" </dev/null &
+  for i in {1..300}; do
+    pids=$(awk '/^ready/ { print $2 }' "$work/out")
+    [ "$(wc -w <<<"$pids")" = 2 ] && break
+    sleep 0.1
+  done
+}
+
 # The signal reaches all ranks, and MPI has not taken its handler.
 signals() {
   local i
-  "$mpirun" -n 2 "$check" signals 1 >"$work/out" 2>"$work/err" </dev/null &
-  for i in {1..300}; do
-    grep -q ready "$work/out" && break
-    sleep 0.1
-  done
+  begin signals
   kill -USR1 $!
   wait $! || failed "signals: exit status $?"
   for i in 0 1; do
@@ -73,34 +82,50 @@ signals() {
   done
 }
 
+# Time in which all ranks are stopped does not count.
+paused() {
+  begin paused 1 10
+  kill -STOP $pids
+  sleep 15
+  kill -CONT $pids
+  kill -USR1 $pids
+  wait $! || failed "paused: exit status $?"
+}
+
 faults() {
-  local cure='install MPI .*'
-  ends 5 3 'rank 0 on [^ ]* has not answered for 2 s, after step 1; the run ends. .*' stop 0 2
+  local other cure='install MPI .*'
+  ends 5 3 'rank 0 on [^ ]* has not answered for 1 s, after 1 steps; the run ends. .*' stop 0 1
   ends any 3 '' die 1
   nobody
   ends 3 3 'rank 2 on [^ ]*: no such file' fails 2
   ends 3 2 'rank 0 on [^ ]*: no such file' fails 0
   ends 5 2 'all ranks answer, but data has not arrived for 1 s, .*: rank 0 .* receive of 1 .*, rank 1 .* gather of 4 .*' \
     crossed 0 1
-  ends 0 3 '' late 1 1
-  ends 0 3 '' busy 1 1
+  ends 5 3 'rank 1 on [^ ]*: .*: .*[Ii]nvalid rank.*' broken 1
+  ends 0 3 '' late 1 0.5
+  ends 0 3 '' busy 1 0.5
   signals
   AMPC_MPI_LIBRARY=$work/no.so ends 3 3 "this process was started as rank 0 .*, but $work/no.so, .* is not there: $cure" calls
   AMPC_MPI_LIBRARY=$check ends 3 2 "the library for ranks cannot be loaded: $check: .*; $cure" calls
-  mkdir -p "$work/tree/bin" "$work/tree/lib/ampc" # as installed
-  cp "$check" "$work/tree/bin/check" && check=$work/tree/bin/check
   unset AMPC_MPI_LIBRARY
   ends 3 2 "this process was started as rank 0 .*, but libampcmpi.so, .* is not there: $cure" cores
   cp "$library" "$work/tree/bin" && ends 0 2 '' cores
   mv "$work/tree/bin/libampcmpi.so" "$work/tree/lib/ampc" && ends 0 2 '' cores
-  # a launcher of another MPI: the processes would be alone
   export AMPC_MPI_LIBRARY=$library
-  OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 ends 2 1 'the launcher started rank 1 .*, but .* sees rank 0 of 1: .*' calls
+  # a launcher of another MPI: the processes would be alone
+  if "$mpirun" --version | grep -q 'Open MPI'; then other=PMI; else other=OMPI_COMM_WORLD; fi
+  env ${other}_RANK=1 ${other}_SIZE=2 "$check" calls >"$work/out" 2>"$work/err"
+  grep -q "error: the launcher started rank 1 (${other}_RANK), but .* sees rank 0 of 1: " "$work/err" || failed "other launcher"
   ends 2 1 'not started as a rank' calls
 }
 
-large() {
+# nightly: many bytes, a job that is stopped for a time, a rank that does not start
+slow() {
   ends 0 2 '' large
+  ends 5 3 'rank 1 on [^ ]* has not answered for 2 s, .*' device 1 2
+  paused
+  "$mpirun" -n 1 "$check" cores : -n 1 sleep 1000 >"$work/out" 2>"$work/err"
+  [ $? = 5 ] && grep -q 'not all ranks have started within 300 s' "$work/err" || failed "a rank that does not start"
 }
 
 "$part"
