@@ -4,7 +4,7 @@
  * Note [waits with ranks]
  * A GPU that waits for a rank that has died waits for ever, and so would a host that blocks until
  * its GPU is done. So with ranks the host polls: the event or the call for which it waits, NCCL's
- * errors, and ranks_late, which has the deadline. The communicator does not block either: a call
+ * errors, and ranks_wait_on, which has the deadline. The communicator does not block either: a call
  * may return "in progress", and then the next call must wait until it is not (nccl_done). This is
  * also how joining has a deadline. */
 #include <limits.h>
@@ -41,7 +41,7 @@ static ampc_status look_round(CudaDevice *d, double begin)
   if (r == ncclSuccess) r = state;
   if (r != ncclSuccess && r != ncclInProgress) return failed(d, r, "an exchange");
   double waited = seconds_now() - begin;
-  ampc_status status = ranks_late(d->device.ranks, waited);
+  ampc_status status = ranks_wait_on(d->device.ranks, waited);
   if (status) d->nccl->failed = true;
   nap(waited);
   return status;

@@ -59,7 +59,3 @@ void ranks_step(Ranks *r, double seconds);
 /* Says that ranks may be busy for long, each on its own: until the next ranks_step, the others wait
  * at least 10 minutes. It is so from the start. */
 void ranks_busy(Ranks *r);
-/* Call it again and again while this process waits for its device, which may wait for other ranks.
- * `waited`: seconds so far. It fails, with a message that names the ranks, if another rank has
- * ended, or after the time of ranks_step. Until then it is cheap. */
-ampc_status ranks_late(Ranks *r, double waited);

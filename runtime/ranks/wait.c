@@ -254,14 +254,3 @@ ampc_status ranks_wait_on(Ranks *r, double waited)
   t->call = (Call){.kind = CALL_DEVICE, .waited = waited};
   return look(t);
 }
-
-ampc_status ranks_late(Ranks *r, double waited)
-{
-  Team *t = team_of(r);
-  bool called = false;
-  if (t->failed) return ampc_fail(AMPC_RUN_FAILED, "the ranks are no longer connected");
-  t->call.waited = waited;
-  const char *why = waited > listen_from ? t->engine->heard(TAG_ROLL, &called) : NULL;
-  if (why) return team_broken(t, why);
-  return called || too_long(t) ? end_of_patience(t) : AMPC_OK;
-}

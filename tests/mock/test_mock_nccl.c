@@ -39,7 +39,7 @@ ampc_status ranks_swap(Ranks *r, const void *out, void *in, int64_t bytes)
   return ampc_fail(AMPC_RUN_FAILED, "the CPU has no ranks here");
 }
 
-ampc_status ranks_late(Ranks *r, double waited)
+ampc_status ranks_wait_on(Ranks *r, double waited)
 {
   (void)r;
   return waited < patience ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "a rank is missing");
