@@ -43,7 +43,8 @@ ampc_status members_set(ampc_runtime *rt, Ranks *ranks)
   rt->firsts = calloc(rt->members.n, sizeof *rt->firsts);
   rt->variants = calloc(rt->members.n, sizeof *rt->variants);
   rt->places = calloc(rt->members.n, sizeof *rt->places);
-  return rt->firsts && rt->variants && rt->places ? AMPC_OK
+  rt->next = calloc(rt->members.n, sizeof *rt->next);
+  return rt->firsts && rt->variants && rt->places && rt->next ? AMPC_OK
                                                   : ampc_fail(AMPC_RUN_FAILED, "out of memory");
 }
 

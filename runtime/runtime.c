@@ -151,6 +151,7 @@ static void free_tables(ampc_runtime *rt)
   free(rt->plateau);
   free(rt->firsts);
   free(rt->variants);
+  free(rt->next);
   free(rt->places);
   free(rt->sent_by);
 }
@@ -339,7 +340,7 @@ typedef struct Step {
 } Step;
 
 /* Runs the next part of each member's step. Returns false if there is none. */
-static bool run_part(const Step *s, uint32_t *at)
+static bool run_part(const Step *s)
 {
   ampc_runtime *rt = s->rt;
   bool more = false;
@@ -350,9 +351,7 @@ static bool run_part(const Step *s, uint32_t *at)
       step->run(rt);
       more = rt->part + 1 < step->n_parts;
     } else {
-      uint32_t next = *at;
-      more = commands_run(rt, s->block, s->variants[i], &next);
-      if (i + 1 == rt->members.n) *at = next;
+      more = commands_run(rt, s->block, s->variants[i], &rt->next[i]);
     }
   }
   return more && !rt->failed;
@@ -362,10 +361,10 @@ static bool run_part(const Step *s, uint32_t *at)
 static ampc_status run_commands(void *context)
 {
   const Step *s = context;
-  uint32_t at = 0;
+  for (uint32_t i = 0; i < s->rt->members.n; i++) s->rt->next[i] = 0;
   s->rt->part = 0;
   s->rt->step_sent = 0;
-  while (run_part(s, &at)) s->rt->part++;
+  while (run_part(s)) s->rt->part++;
   s->rt->sent_by[s->key] = s->rt->step_sent;
   members_turn(s->rt, 0);
   return failed(s->rt);

@@ -46,15 +46,21 @@ Value ir_zeros(Compile *c, const Cursor *at, Value like, DType d)
   return ir_append(c, at, OP_full, &zero, 1, ir_shape_attrs(c, n.dim, n.rank));
 }
 
+bool ir_is_itself(Compile *c, Value x, const int64_t *dim, uint32_t rank)
+{
+  bool compared = c->graph->members > 1 && !(c->graph->facts & IR_SHAPED);
+  return !x.id || (has_dims(ir_node(c->graph, x), dim, rank) && !compared);
+}
+
 Value ir_reshape(Compile *c, const Cursor *at, Value x, const int64_t *dim, uint32_t rank)
 {
-  if (!x.id || has_dims(ir_node(c->graph, x), dim, rank)) return x;
+  if (ir_is_itself(c, x, dim, rank)) return x;
   return ir_append(c, at, OP_reshape, &x, 1, ir_shape_attrs(c, dim, rank));
 }
 
 Value ir_expand(Compile *c, const Cursor *at, Value x, const int64_t *dim, uint32_t rank)
 {
-  if (!x.id || has_dims(ir_node(c->graph, x), dim, rank)) return x;
+  if (ir_is_itself(c, x, dim, rank)) return x;
   return ir_append(c, at, OP_expand, &x, 1, ir_shape_attrs(c, dim, rank));
 }
 

@@ -14,6 +14,9 @@ Value ir_cast(Compile *c, const Cursor *at, Value x, DType d); /* returns x if i
 Value ir_cast_asked(Compile *c, const Cursor *at, Value x, DType d);
 /* Adds zeros of type d with the shape of `like`. */
 Value ir_zeros(Compile *c, const Cursor *at, Value like, DType d);
+/* Whether a view of x with these dims is x itself. Pass lower keeps such views if pass members will
+ * compare its nodes with those for other numbers of samples. */
+bool ir_is_itself(Compile *c, Value x, const int64_t *dim, uint32_t rank);
 Value ir_reshape(Compile *c, const Cursor *at, Value x, const int64_t *dim, uint32_t rank);
 Value ir_expand(Compile *c, const Cursor *at, Value x, const int64_t *dim, uint32_t rank);
 /* Permutes axes: axis i of the result is axis axes[i] of x. */

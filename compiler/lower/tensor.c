@@ -128,8 +128,7 @@ Datum unchanged(Lower *l, Value x, Span span)
 
 Datum reshape_to(Lower *l, Value x, const int64_t *dim, uint32_t rank, Span span)
 {
-  const Node *n = ir_node(l->g, x);
-  if (n->rank == rank && memcmp(n->dim, dim, rank * sizeof *dim) == 0) return unchanged(l, x, span);
+  if (ir_is_itself(l->c, x, dim, rank)) return unchanged(l, x, span);
   if (!in_run(l, span)) return d_of(D_error);
   l->at.span = diag_user_span(l->c, span);
   return d_tensor(ir_reshape(l->c, &l->at, x, dim, rank));

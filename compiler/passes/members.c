@@ -44,11 +44,13 @@ static const BlockInfo *info_of(const Pass *p, const Node *n)
 
 /* ---- comparison with the twin ---- */
 
-/* Whether the op computes a statistic of channels in parts, whose number depends on the samples. */
-static bool is_statistic(const Node *n)
+/* Whether the op computes a statistic of channels over samples, in parts, whose number depends on
+ * the samples. In an instance norm the samples themselves are the channels. */
+static bool is_statistic(const Pass *p, const Node *n)
 {
   uint32_t at;
-  return op_of(n)->tmpl == TMPL_row && attr_find(op_of(n), "channel", &at);
+  if (op_of(n)->tmpl != TMPL_row || !attr_find(op_of(n), "channel", &at)) return false;
+  return !(p->axes[n->in[0].id] >> n->attr[at].i & 1);
 }
 
 /* Sets the axes of samples of a node. Returns false after a message if the job does other
@@ -65,7 +67,7 @@ static bool compare(Pass *p, uint32_t id)
                "batch cannot be shared out");
     return false;
   }
-  for (uint32_t i = 0; i < n->rank && !is_statistic(n); i++)
+  for (uint32_t i = 0; i < n->rank && !is_statistic(p, n); i++)
     if (n->dim[i] != m->dim[i]) p->axes[id] |= (uint8_t)(1u << i);
   return true;
 }
@@ -126,7 +128,9 @@ static uint64_t worked_axes(const Node *n)
  * another way than by a sum. */
 static bool mixes_samples(const Pass *p, uint32_t id, const Node *old)
 {
+  uint32_t channel;
   uint64_t worked = worked_axes(old), of_images = op_image_inputs(op_of(old));
+  if (attr_find(op_of(old), "channel", &channel)) of_images = 0; /* the other axes are alike */
   uint8_t out = p->axes[id];
   if (out & (out - 1)) return true; /* two axes of samples: each with each */
   if (op_has(old, T_sums)) return false;
@@ -138,9 +142,9 @@ static bool mixes_samples(const Pass *p, uint32_t id, const Node *old)
 }
 
 /* Returns the kind of a value without an axis of samples that is computed from samples. */
-static bool reduced_kind(const Node *n, Kind *out)
+static bool reduced_kind(const Pass *p, const Node *n, Kind *out)
 {
-  if (is_statistic(n))
+  if (is_statistic(p, n))
     *out = LOCAL;
   else if (op_has(n, T_sums))
     *out = n->op == OP_mean ? MEAN : SUM;
@@ -262,9 +266,20 @@ static void set_draws(Pass *p, Node *n, uint32_t id)
   if (op_has(n, T_tiles)) n->draws.each = weights_each(p, id);
 }
 
+/* Replaces a member_mean by the mean over the members. */
+static void copy_mean(Pass *p, uint32_t id)
+{
+  uint32_t of = p->r.old[id].in[0].id;
+  p->r.map[id] = p->kind[of] == ALIKE ? p->r.map[of] : whole_value(p, of);
+}
+
 static void copy_value(Pass *p, uint32_t id)
 {
   const Node *old = &p->r.old[id];
+  if (old->op == OP_member_mean) {
+    copy_mean(p, id);
+    return;
+  }
   const BlockInfo *b = info_of(p, old);
   Node n = ir_rewrite_mapped(&p->r, id);
   Kind kept = settle_inputs(p, &n, id);
@@ -274,7 +289,8 @@ static void copy_value(Pass *p, uint32_t id)
                 : p->axes[id] || n.op == OP_source ? SAMPLES
                 : any_in(p, old, LOCAL)            ? LOCAL
                                                    : ALIKE;
-  if (samples && (mixes_samples(p, id, old) || (!p->axes[id] && !reduced_kind(&n, &p->kind[id]))))
+  if (samples &&
+      (mixes_samples(p, id, old) || (!p->axes[id] && !reduced_kind(p, old, &p->kind[id]))))
     refuse(p, old);
   set_draws(p, &n, id);
   ir_rewrite_add(&p->r, id, &n);
@@ -349,6 +365,8 @@ static void copy_effect(Pass *p, uint32_t id)
   if (old->op == OP_minimize || op_has(old, T_ends_body)) flush(p);
   Node n = ir_rewrite_mapped(&p->r, id);
   if (old->op == OP_minimize) n.in[0] = as_mean(p, old->in[0].id);
+  if (op_has(old, T_running) && kind == ALIKE && twin_is_whole(info_of(p, old)))
+    memcpy(n.attr, p->twin->nodes.at[id].attr, sizeof n.attr); /* the factor of the whole batch */
   ir_rewrite_add(&p->r, id, &n);
 }
 

@@ -190,21 +190,22 @@ static Value find_equal(Simplify *s, const Node *n, uint32_t **slot)
 }
 
 /* Adds n unless an equal node exists. Effects and outputs are never shared: the same metric twice
- * is two metrics. After an effect, nodes with reads_state() differ from earlier ones. */
+ * is two metrics. Nor are exchanges: members with other numbers of samples must have them, too.
+ * After an effect, nodes with reads_state() differ from earlier ones. */
 static void share(Simplify *s, uint32_t id, const Node *n)
 {
-  uint32_t *slot;
-  bool fixed = op_has(n, T_effect) || op_has(n, T_kept);
-  Value v = fixed ? (Value){0} : find_equal(s, n, &slot);
+  uint32_t *slot = NULL;
+  bool fixed = op_has(n, T_effect) || op_has(n, T_kept), meets = op_of(n)->tmpl == TMPL_exchange;
+  Value v = fixed || meets ? (Value){0} : find_equal(s, n, &slot);
   if (v.id) {
     s->r.map[id] = v;
     return;
   }
   v = ir_rewrite_add(&s->r, id, n);
-  if (!fixed)
-    *slot = v.id;
-  else
+  if (fixed)
     s->updates = v.id;
+  else if (!meets)
+    *slot = v.id;
 }
 
 static void simplify_node(Simplify *s, uint32_t id)

@@ -116,8 +116,8 @@ static NormSums norm_sums(Back *b)
 /* y = z weight + bias with z = (x - mean) rstd, where mean and rstd are those of x. With `rows`
  * elements per channel:
  *   dx = rstd weight (dy - sum(dy) / rows - z sum(dy z) / rows)
- * This is the whole gradient and includes the paths through mean and rstd, so these two inputs get
- * no gradient. */
+ * If mean and rstd are those of all members, so are the sums and `rows`. This is the whole gradient
+ * and includes the paths through mean and rstd, so these two inputs get no gradient. */
 void grad_batch_norm(Compile *c, Value n, Value dy, Value *out_dx)
 {
   Back b = back_begin(c, n, dy);
@@ -126,6 +126,12 @@ void grad_batch_norm(Compile *c, Value n, Value dy, Value *out_dx)
   NormSums s = norm_sums(&b);
   double rows = (double)(ir_elements(&b.n) / b.n.dim[channel]);
   Value all[] = {dy, in[0], in[1], in[2], in[3], s.dy, s.dyx};
+  if (attr_int(&b.n, "sync")) {
+    const BlockInfo *block = &c->graph->blocks.at[b.n.block];
+    rows *= (double)block->whole / (double)block->batch;
+    all[5] = ir_unary(c, &b.at, OP_member_sum, s.dy);
+    all[6] = ir_unary(c, &b.at, OP_member_sum, s.dyx);
+  }
   out_dx[0] = ir_append(c, &b.at, OP_batch_norm_backward, all, 7,
                         ATTRS({"channel", {.i = channel}}, {"share", {.f = 1 / rows}}));
   if (in[3].id) out_dx[3] = s.dyx;

@@ -400,6 +400,13 @@ static Datum run_copy(Lower *l, Args *args)
 
 /* Runs _class_f32(): returns the precision in which an op of category f32 computes in this region.
  * The library passes it to autocast() around composites. */
+/* Runs _members(): the number of members that share out each batch. */
+static Datum run_members(Lower *l, Args *args)
+{
+  (void)args;
+  return d_int(l->g->members);
+}
+
 static Datum run_class_f32(Lower *l, Args *args)
 {
   (void)args;
@@ -495,6 +502,7 @@ static const Native natives[] = {
     {"same", 2, 2, .internal = true, .run = run_same},
     {"member", 1, 2, .internal = true, .run = native_member},
     {"copy", 1, 1, .internal = true, .run = run_copy},
+    {"members", 0, 0, .internal = true, .run = run_members},
     {"class_f32", 0, 0, .internal = true, .run = run_class_f32},
     {"limits", 1, 1, .internal = true, .run = run_limits},
     {"in_scan", 0, 0, .internal = true, .run = run_in_scan},
