@@ -124,16 +124,16 @@ void grad_batch_norm(Compile *c, Value n, Value dy, Value *out_dx)
   const Value *in = b.n.in;
   int64_t channel = attr_int(&b.n, "channel");
   NormSums s = norm_sums(&b);
-  double rows = (double)(ir_elements(&b.n) / b.n.dim[channel]);
+  double share = 1 / (double)(ir_elements(&b.n) / b.n.dim[channel]);
   Value all[] = {dy, in[0], in[1], in[2], in[3], s.dy, s.dyx};
   if (attr_int(&b.n, "sync")) {
     const BlockInfo *block = &c->graph->blocks.at[b.n.block];
-    rows *= (double)block->whole / (double)block->batch;
+    share *= block->idle ? 0 : (double)block->batch / (double)block->whole;
     all[5] = ir_unary(c, &b.at, OP_member_sum, s.dy);
     all[6] = ir_unary(c, &b.at, OP_member_sum, s.dyx);
   }
   out_dx[0] = ir_append(c, &b.at, OP_batch_norm_backward, all, 7,
-                        ATTRS({"channel", {.i = channel}}, {"share", {.f = 1 / rows}}));
+                        ATTRS({"channel", {.i = channel}}, {"share", {.f = share}}));
   if (in[3].id) out_dx[3] = s.dyx;
   if (in[4].id) out_dx[4] = s.dy;
 }
