@@ -149,6 +149,7 @@ static void free_tables(ampc_runtime *rt)
   free(rt->plateau);
   free(rt->firsts);
   free(rt->variants);
+  free(rt->next);
   free(rt->places);
 }
 
@@ -334,8 +335,9 @@ typedef struct Step {
   const uint32_t *variants; /* one for each member of this process */
 } Step;
 
-/* Runs the next part of each member's step. Returns false if there is none. */
-static bool run_part(const Step *s, uint32_t *at)
+/* Runs the next part of each member's step. Returns false if there is none. Lists of members with
+ * different shares may differ in length. */
+static bool run_part(const Step *s)
 {
   ampc_runtime *rt = s->rt;
   bool more = false;
@@ -346,21 +348,19 @@ static bool run_part(const Step *s, uint32_t *at)
       step->run(rt);
       more = rt->part + 1 < step->n_parts;
     } else {
-      uint32_t next = *at;
-      more = commands_run(rt, s->block, s->variants[i], &next);
-      if (i + 1 == rt->members.n) *at = next;
+      more = commands_run(rt, s->block, s->variants[i], &rt->next[i]);
     }
   }
   return more && !rt->failed;
 }
 
-/* Members run the same exchanges at the same places of their lists. */
+/* Members run the same exchanges in the same order. */
 static ampc_status run_commands(void *context)
 {
   const Step *s = context;
-  uint32_t at = 0;
   s->rt->part = 0;
-  while (run_part(s, &at)) s->rt->part++;
+  for (uint32_t i = 0; i < s->rt->members.n; i++) s->rt->next[i] = 0;
+  while (run_part(s)) s->rt->part++;
   members_turn(s->rt, 0);
   return failed(s->rt);
 }

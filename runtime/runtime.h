@@ -49,6 +49,7 @@ struct ampc_runtime {
   int half;              /* half of INPUT */
   int64_t input_step;    /* bytes from one half to the next */
   uint32_t *variants;    /* for each member: the variant of its next step */
+  uint32_t *next;        /* for each member: the next command of its step, in its list */
   int64_t *firsts;       /* for each member: ampc_state.first_sample as last written */
   int64_t *places;       /* for each member: offset of the range that it exchanges now */
   char *stage;           /* scratch of exchanges: the stage, then what exchange_run() needs */
