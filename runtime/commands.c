@@ -263,7 +263,7 @@ bool commands_run(ampc_runtime *rt, uint32_t block, uint32_t variant, uint32_t *
   const BoundCommand *list = rt->bound + first[0];
   uint32_t n = first[1] - first[0], end = *at;
   while (end < n && list[end].command->kind != AMPC_EXCHANGE) end += 1 + list[end].body;
-  while (end < n && list[end].command->kind == AMPC_EXCHANGE) end++;
+  if (end < n) end++;
   run_list(rt, list + *at, end - *at, rt->member);
   *at = end;
   if (end < n && !rt->failed) return true;

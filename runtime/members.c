@@ -42,10 +42,11 @@ ampc_status members_set(ampc_runtime *rt, Ranks *ranks)
                      p->source, all, all);
   rt->firsts = calloc(rt->members.n, sizeof *rt->firsts);
   rt->variants = calloc(rt->members.n, sizeof *rt->variants);
-  rt->places = calloc(rt->members.n, sizeof *rt->places);
   rt->next = calloc(rt->members.n, sizeof *rt->next);
-  return rt->firsts && rt->variants && rt->places && rt->next ? AMPC_OK
-                                                  : ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  rt->places = calloc(rt->members.n, sizeof *rt->places);
+  return rt->firsts && rt->variants && rt->next && rt->places
+             ? AMPC_OK
+             : ampc_fail(AMPC_RUN_FAILED, "out of memory");
 }
 
 const Members *runtime_members(const ampc_runtime *rt)
@@ -277,13 +278,13 @@ static ampc_status exchange_staged(ampc_runtime *rt, const ampc_exchange *x, amp
 
 ampc_status members_exchange(ampc_runtime *rt, const ampc_exchange *x, ampc_ref at)
 {
-  bool same = true;
+  bool same = true, moves = at.space == AMPC_WORK; /* other places are the same for all shares */
   if (rt->preparing) note_scratch(rt, x, at.space);
   if (rt->preparing || (x->closing && !rt->closes)) return AMPC_OK;
   rt->places[rt->member] = at.offset;
   if (rt->member + 1 < rt->members.n) return AMPC_OK;
   rt->step_sent += exchange_sent(&rt->members, x);
-  for (uint32_t i = 0; i < rt->members.n; i++) same = same && rt->places[i] == at.offset;
+  for (uint32_t i = 0; moves && i < rt->members.n; i++) same = same && rt->places[i] == at.offset;
   if (!same) return exchange_staged(rt, x, at.space);
   return exchange_run(rt->device, &rt->members, x, rt->base[at.space] + at.offset,
                       rt->apart[at.space], rt->stage + rt->stage_bytes);

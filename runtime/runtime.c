@@ -339,7 +339,8 @@ typedef struct Step {
   const uint32_t *variants; /* one for each member of this process */
 } Step;
 
-/* Runs the next part of each member's step. Returns false if there is none. */
+/* Runs the next part of each member's step. Returns false if there is none. Lists of members with
+ * different shares may differ in length. */
 static bool run_part(const Step *s)
 {
   ampc_runtime *rt = s->rt;
@@ -357,7 +358,7 @@ static bool run_part(const Step *s)
   return more && !rt->failed;
 }
 
-/* Members run the same exchanges at the same places of their lists. */
+/* Members run the same exchanges in the same order. */
 static ampc_status run_commands(void *context)
 {
   const Step *s = context;

@@ -50,7 +50,7 @@ struct ampc_runtime {
   int64_t input_step;    /* bytes from one half to the next */
   uint32_t *variants;    /* for each member: the variant of its next step */
   bool collects;         /* all ranks read together, for a checkpoint */
-  uint32_t *next;        /* for each member: its next command */
+  uint32_t *next;        /* for each member: the next command of its step, in its list */
   int64_t *firsts;       /* for each member: ampc_state.first_sample as last written */
   int64_t sent;          /* bytes that steps have sent to other ranks */
   int64_t step_sent;     /* by the step whose calls are being made */

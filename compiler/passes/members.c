@@ -157,8 +157,9 @@ static bool reduced_kind(const Pass *p, const Node *n, Kind *out)
 
 static void refuse(Pass *p, const Node *n)
 {
-  diag_error(p->c, E605, n->span,
-             "%s combines samples of a batch, and %u members share out the batch", op_of(n)->name,
+  const char *what = n->op == OP_indices ? "this numbers the samples" : "combines samples";
+  const char *op = n->op == OP_indices ? "" : arena_printf(p->c->arena, "%s ", op_of(n)->name);
+  diag_error(p->c, E605, n->span, "%s%s of a batch, and %u members share out the batch", op, what,
              p->c->graph->members);
   diag_help(p->c, "sums, means and batch norms over samples are possible; for all else, train with "
                   "one rank");
@@ -292,6 +293,7 @@ static void copy_value(Pass *p, uint32_t id)
   if (samples &&
       (mixes_samples(p, id, old) || (!p->axes[id] && !reduced_kind(p, old, &p->kind[id]))))
     refuse(p, old);
+  if (p->axes[id] && n.op == OP_indices) refuse(p, old); /* each member would begin at 0 */
   set_draws(p, &n, id);
   ir_rewrite_add(&p->r, id, &n);
 }

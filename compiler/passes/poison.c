@@ -1,5 +1,6 @@
 /* --poison: overwrites each value after its last reader, so that a later read is noticed. */
 #include "memory_use.h"
+#include <string.h>
 
 enum { POISON = 0xff }; /* the byte of a fill: NaN as f32, f64, f16 and bf16, -1 as an integer */
 
@@ -90,6 +91,15 @@ static void after_command(Poison *p, uint32_t group, Commands *out)
     if (!meets_live(p, &dead.at[i])) fill(p, out, dead.at[i].offset, dead.at[i].bytes);
 }
 
+/* Whether command `i` continues the group of the one before: an exchange of members is several
+ * commands. A join is of no group. */
+static bool continues_group(const ampc_command *all, uint32_t i)
+{
+  if (all[i].kind != AMPC_EXCHANGE) return false;
+  if (all[i].as.exchange.desc.kind == AMPC_JOIN) return true;
+  return i > 0 && strcmp(all[i].label, all[i - 1].label) == 0;
+}
+
 /* Returns the commands with fills between them. p->group moves to the group after them. */
 static Commands poisoned(Poison *p, const ampc_command *commands, uint32_t n)
 {
@@ -97,6 +107,10 @@ static Commands poisoned(Poison *p, const ampc_command *commands, uint32_t n)
   Commands out = {0};
   for (uint32_t i = 0; i < n; i++) {
     ampc_command k = commands[i];
+    if (continues_group(commands, i)) {
+      vec_push(p->c->arena, &out, k);
+      continue;
+    }
     while (!work_has_command(g, p->group, p->block) &&
            !(k.kind == AMPC_REPEAT && g->groups.at[p->group].name == k.label))
       p->group++;

@@ -59,6 +59,8 @@ static bool is_kernel(const Fuse *f, const Members *m)
     return false; /* its text is a whole kernel */
   if (anchor && op_has(node_at(f, anchor), T_tiles))
     return false; /* it has shared memory of its own */
+  if (anchor && f->g->members > 1 && node_range(f->g, node_at(f, anchor)) >= 0)
+    return false; /* its pointers depend on the member, or only one member runs it */
   OpTemplate tmpl = anchor ? op_of(node_at(f, anchor))->tmpl : TMPL_map;
   if (tmpl == TMPL_loop || tmpl == TMPL_exchange) return false;
   bool sliced = f->g->members > 1 && anchor && node_range(f->g, node_at(f, anchor)) >= 0;

@@ -228,7 +228,6 @@ ampc_status session_save(Session *s, const char *path)
   ampc_status status = check_loss(s);
   if (status) return status;
   status = session_agree(s, ampc_checkpoint_save(s->rt, path, s->position));
-  s->alike = status != AMPC_OK;
   if (status) return status;
   s->saved = path;
   s->saved_step = s->steps;
@@ -543,7 +542,6 @@ static ampc_status run(Session *s)
   if (!status) status = report_open(s);
   status = session_agree(s, status);
   if (!status) status = session_same(s);
-  s->alike = status != AMPC_OK;
   progress_start(&s->progress, s->options->quiet);
   if (!status && !s->options->eval_only) status = train_blocks(s);
   if (!status) status = evaluate_due(s, true, true);

@@ -94,9 +94,9 @@ struct Session {
   double deadline;             /* seconds_now() at which --max-time ends the run, or infinity */
   bool out_of_time;
   bool ending, save_asked; /* signals: the run is to end; a checkpoint is to be written */
-  bool alike;              /* the run failed on all ranks, for the same reason */
-  bool stale;              /* early stop ends the current train block */
-  bool log_failed;         /* the log in --log-dir is incomplete; the user was warned */
+  bool alike; /* the run failed on all ranks for the same reason, and they have not agreed on it */
+  bool stale; /* early stop ends the current train block */
+  bool log_failed; /* the log in --log-dir is incomplete; the user was warned */
   Progress progress;
   Glance glances[LOOKS]; /* ring of unread copies; the index is the `slot` of Device.look */
   uint32_t first_glance, n_glances;
