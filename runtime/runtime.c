@@ -511,7 +511,7 @@ void ampc_do_fill(ampc_runtime *rt, void *to, uint8_t value, int64_t bytes)
 void ampc_do_exchange(ampc_runtime *rt, ampc_exchange_kind kind, ampc_dtype type, int64_t count,
                       bool closing, void *at)
 {
-  const ampc_exchange x = {kind, type, count, closing};
+  const ampc_exchange x = {.kind = kind, .type = type, .count = count, .closing = closing};
   if (is_idle(rt) || (closing && !rt->closes)) return;
   (void)x, (void)at;
 }
