@@ -104,9 +104,6 @@ struct Device { /* the first member of each device's own struct */
   int inputs;              /* halves of INPUT: 1 or 2 */
   struct Ranks *ranks;     /* NULL: no other process trains with this one */
   struct Profile *profile; /* NULL, or where times of commands are kept: profile.h */
-  int64_t more_states;     /* members of this process beyond the first: each has a STATE space .. */
-  int64_t state_apart;     /* .. this many bytes after the one before it */
-  int64_t sent;            /* bytes that a library of the device has sent to other ranks */
   int64_t waits;           /* how often the host blocked until all calls of the device were done */
 };
 

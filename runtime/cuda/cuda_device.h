@@ -54,11 +54,11 @@ typedef struct CudaDevice {
   ProductPlans *products;
   DnnChoices *choices;     /* NULL before the first problem of cuDNN */
   CuModule own[OWN_COUNT]; /* NULL before the first call */
-  Recording *recordings;   /* a list: of each step, for each half of INPUT, with a profile or not */
-  Nccl *nccl;              /* NULL: no other ranks */
-  Marks *marks;            /* where a recording keeps its events; NULL: it has none */
-  void *kept_state;        /* a copy of STATE while a step is tried out */
-  int64_t kept_bytes;
+  /* two per step, one for each half of INPUT; then as many with the events of a profile */
+  Recording *recordings;
+  Nccl *nccl;       /* NULL: no other ranks */
+  Marks *marks;     /* where a recording keeps its events; NULL: it has none */
+  void *kept_state; /* a copy of STATE while a step is tried out */
 } CudaDevice;
 
 static inline CudaDevice *cuda_of(Device *d)

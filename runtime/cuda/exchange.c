@@ -60,7 +60,6 @@ ampc_status cuda_swap(Device *device, const void *out, void *in, int64_t bytes)
   NcclResult ended = nccl->ncclGroupEnd();
   status = nccl_done(d, r == ncclSuccess ? ended : r, "ncclGroupEnd");
   if (status) return status;
-  device->sent += (size - 1) * bytes;
   return device->ops->copy(device, (char *)in + rank * bytes, (const char *)out + rank * bytes,
                            bytes);
 }
@@ -71,7 +70,6 @@ ampc_status cuda_gather(Device *device, void *all, int64_t bytes)
   if (bytes == 0) return AMPC_OK;
   ampc_status status = gpu_enter(d);
   if (status) return status;
-  device->sent += (device->ranks->size - 1) * bytes;
   const void *own = (const char *)all + device->ranks->rank * bytes;
   return nccl_done(
       d, d->nccl->api->ncclAllGather(own, all, (size_t)bytes, ncclInt8, d->nccl->comm, d->stream),
@@ -85,8 +83,6 @@ ampc_status cuda_reduce(Device *device, void *at, int64_t count, bool piece)
   if (count == 0) return AMPC_OK;
   ampc_status status = gpu_enter(d);
   if (status) return status;
-  int64_t others = device->ranks->size - 1, bytes = count * (int64_t)sizeof(float);
-  device->sent += piece ? others * bytes : 2 * others * bytes / device->ranks->size;
   if (!piece)
     return nccl_done(
         d, n->api->ncclAllReduce(at, at, (size_t)count, ncclFloat32, ncclSum, n->comm, d->stream),

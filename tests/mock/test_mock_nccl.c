@@ -247,17 +247,14 @@ static void check_exchange(ampc_exchange_kind kind, int64_t count, uint32_t each
 {
   static uint32_t key;
   Exchange e = new_exchange(kind, count, each);
-  int64_t before = gpu->sent;
   must(exchange(&e));
   CHECK_MSG(is_right(&e), "kind %d of %lld numbers, %u members each", kind, (long long)count, each);
-  int64_t sent = gpu->sent - before;
   for (int i = 0; i < 3; i++) {
     must(gpu->ops->fill(gpu, e.to, 0, e.bytes));
     must(gpu->ops->step(gpu, key, state, exchange, &e));
     CHECK_MSG(is_right(&e), "kind %d of %lld numbers in a graph", kind, (long long)count);
-    CHECK(gpu->sent - before == sent * (i + 3)); /* the first step also tries the exchange out */
   }
-  key++;
+  key = (key + 1) % AMPC_MAX_VARIANTS;
   gpu->ops->wait(gpu);
   close_exchange(&e);
 }
