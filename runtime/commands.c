@@ -215,6 +215,11 @@ static void run_launch(ampc_runtime *rt, const ampc_launch *l, void *const *at)
     ampc_do_launch(rt, l->kernel, l->grid, l->block, at, l->n_args);
 }
 
+static void run_exchange(ampc_runtime *rt, const ampc_exchange *x, ampc_ref at)
+{
+  ampc_do_exchange(rt, x->kind, x->mode, x->type, x->count, x->closing, at.space, at.offset);
+}
+
 static void run_command(ampc_runtime *rt, const BoundCommand *b, int64_t t)
 {
   const ampc_command *k = b->command;
@@ -237,9 +242,7 @@ static void run_command(ampc_runtime *rt, const BoundCommand *b, int64_t t)
     ampc_do_fill(rt, at[0], k->as.fill.value, k->as.fill.bytes);
     break;
   case AMPC_EXCHANGE:
-    ampc_do_exchange(rt, k->as.exchange.desc.kind, k->as.exchange.desc.type,
-                     k->as.exchange.desc.count, k->as.exchange.desc.closing,
-                     k->as.exchange.at.at.space, k->as.exchange.at.at.offset);
+    run_exchange(rt, &k->as.exchange.desc, k->as.exchange.at.at);
     break;
   case AMPC_REPEAT:
     for (int64_t i = 0; i < k->as.repeat.count; i++) run_list(rt, b + 1, b->body, i);

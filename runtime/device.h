@@ -48,14 +48,19 @@ typedef struct DeviceOps {
   ampc_status (*launch_by_library)(Device *d, const ampc_attention *a, void *const *args,
                                    bool *out_done);
   ampc_status (*prepare_launch)(Device *d, const ampc_attention *a); /* see prepare_conv */
-  /* What exchanges consist of: ranks/exchange.h. `add`: adds n pieces of `count` f32 numbers in one
-   * tree that depends on n alone: pieces 0 and 1, 2 and 3, .., then these sums, and so on. Piece i
-   * begins i * apart bytes after `from`; `to` may be one of the pieces. `swap` and `gather` are
-   * ranks_swap and ranks_gather for device memory.
-   * Between aside(true) and aside(false) the calls above and copies may run beside the calls that
-   * follow, until `join`; both pointers are NULL if the device does one call after the other. */
-  ampc_status (*add)(Device *d, void *to, const void *from, int64_t apart, uint32_t n,
-                     int64_t count);
+  /* What exchanges consist of: ranks/exchange.h. `add`: adds n pieces of `count` numbers, f32 or
+   * bf16, in one tree that depends on n alone: pieces 0 and 1, 2 and 3, .., then these sums, and so
+   * on. Piece i begins i * apart bytes after `from`; the sums are f32, and `to` may be one of the
+   * pieces if these are f32. `round`: rounds f32 numbers to bf16. `swap` and `gather` are
+   * ranks_swap and ranks_gather for device memory. `reduce` adds the f32 numbers of all ranks as
+   * the library does, in place: all `count` numbers on all ranks, or with `piece` only the own one
+   * of `size` pieces of `count` numbers; the pointer is NULL if there is no such library. Between
+   * aside(true) and aside(false) the calls above and copies may run beside the calls that follow,
+   * until `join`; both pointers are NULL if the device does one call after the other. */
+  ampc_status (*add)(Device *d, ampc_dtype type, void *to, const void *from, int64_t apart,
+                     uint32_t n, int64_t count);
+  ampc_status (*round)(Device *d, void *to, const void *from, int64_t count);
+  ampc_status (*reduce)(Device *d, void *at, int64_t count, bool piece);
   ampc_status (*swap)(Device *d, const void *out, void *in, int64_t bytes);
   ampc_status (*gather)(Device *d, void *all, int64_t bytes);
   ampc_status (*aside)(Device *d, bool begins);

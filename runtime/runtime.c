@@ -576,9 +576,11 @@ void ampc_do_fill(ampc_runtime *rt, void *to, uint8_t value, int64_t bytes)
   keep_failure(rt, rt->device->ops->fill(rt->device, to, value, bytes));
 }
 
-void ampc_do_exchange(ampc_runtime *rt, ampc_exchange_kind kind, ampc_dtype type, int64_t count,
-                      bool closing, ampc_space space, int64_t offset)
+void ampc_do_exchange(ampc_runtime *rt, ampc_exchange_kind kind, ampc_exchange_mode mode,
+                      ampc_dtype type, int64_t count, bool closing, ampc_space space,
+                      int64_t offset)
 {
-  const ampc_exchange x = {kind, type, count, closing};
+  const ampc_exchange x = {
+      .kind = kind, .type = type, .count = count, .closing = closing, .mode = mode};
   if (rt && !rt->failed) keep_failure(rt, members_exchange(rt, &x, (ampc_ref){space, offset}));
 }

@@ -95,9 +95,13 @@ static void put_exchange(Step *s, const ampc_exchange *x, ampc_ref at)
                                       [AMPC_JOIN] = "AMPC_JOIN",
                                       [AMPC_GATHER] = "AMPC_GATHER",
                                       [AMPC_CLEAR] = "AMPC_CLEAR"};
-  EMIT_WRAPPED(s->p, next, "ampc_do_exchange(rt, %s, %s, %lld, %s, %s, %lld);\n", kinds[x->kind],
-               ampc_type_of(x->type)->constant, (long long)x->count, x->closing ? "true" : "false",
-               ampc_space_of(at.space)->constant, (long long)at.offset);
+  static const char *const modes[] = {[AMPC_SUM_TREE] = "AMPC_SUM_TREE",
+                                      [AMPC_SUM_FAST] = "AMPC_SUM_FAST",
+                                      [AMPC_SUM_BF16] = "AMPC_SUM_BF16"};
+  EMIT_WRAPPED(s->p, next, "ampc_do_exchange(rt, %s, %s, %s, %lld, %s, %s, %lld);\n",
+               kinds[x->kind], modes[x->mode], ampc_type_of(x->type)->constant, (long long)x->count,
+               x->closing ? "true" : "false", ampc_space_of(at.space)->constant,
+               (long long)at.offset);
 }
 
 /* Prints a command of the plan as one call in the step function, or as a loop. */

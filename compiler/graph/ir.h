@@ -14,6 +14,7 @@
 #pragma once
 #include "compiler/base/names.h"
 #include "compiler/base/target.h"
+#include "ampc_commands.h"
 #include "declared.h"
 
 /* Nodes that one command computes; pass fuse forms the groups. groups[0] is unused.
@@ -73,6 +74,7 @@ struct Graph {
   uint8_t *policy;       /* for each op: 1 + OpPrecision of a `policy`; 0, NULL: no policy */
   uint64_t seed;
   int64_t moments;  /* elements of each moment that a member has; pass memory */
+  ampc_exchange_mode exchange; /* how members sum gradients */
   uint32_t members; /* that train together: Note [samples] in passes/members.c; 1: no others */
   uint32_t n_streams;
   uint16_t n_checkpoints;

@@ -115,7 +115,8 @@ static ampc_command exchange_of(ampc_exchange_kind kind, ampc_space space, int64
                                 DType type, int64_t count, bool closing)
 {
   ampc_command out = {.kind = AMPC_EXCHANGE};
-  out.as.exchange.desc = (ampc_exchange){kind, type, count, closing};
+  out.as.exchange.desc =
+      (ampc_exchange){.kind = kind, .type = type, .count = count, .closing = closing};
   out.as.exchange.at.at = (ampc_ref){space, offset};
   return out;
 }
@@ -184,6 +185,7 @@ static uint32_t exchanges_of(Compile *c, uint32_t group, ampc_command *out)
     ampc_exchange_kind kind = optimizer_slices(g, o) == 1 ? AMPC_SUM : AMPC_SLICE;
     out[0] = exchange_of(kind, AMPC_GRAD, own->first * ir_dtype_size(c, AMPC_F32), AMPC_F32,
                          own->count, true);
+    out[0].as.exchange.desc.mode = g->exchange;
     return 1;
   }
   const Node *x = ir_in(c, n, 0);

@@ -27,7 +27,8 @@ ampc_status cpu_conv_prepare(ConvCache *cache, const ampc_conv *d);
 ampc_status cpu_conv_implementation(ConvCache *cache, const ampc_conv *d, const char **out);
 
 /* Add and move what members exchange: DeviceOps. */
-ampc_status cpu_add(Pool *pool, void *to, const void *from, int64_t apart, uint32_t n,
-                    int64_t count);
+ampc_status cpu_add(Pool *pool, ampc_dtype type, void *to, const void *from, int64_t apart,
+                    uint32_t n, int64_t count);
+ampc_status cpu_round(Device *d, void *to, const void *from, int64_t count);
 ampc_status cpu_swap(Device *d, const void *out, void *in, int64_t bytes);
 ampc_status cpu_gather(Device *d, void *all, int64_t bytes);

@@ -96,10 +96,10 @@ static ampc_status cpu_do_conv(Device *d, const ampc_conv *c, const ConvOperands
   return cpu_conv(cpu_of(d)->convolutions, c, at);
 }
 
-static ampc_status cpu_do_add(Device *d, void *to, const void *from, int64_t apart, uint32_t n,
-                              int64_t count)
+static ampc_status cpu_do_add(Device *d, ampc_dtype type, void *to, const void *from,
+                              int64_t apart, uint32_t n, int64_t count)
 {
-  return cpu_add(cpu_of(d)->pool, to, from, apart, n, count);
+  return cpu_add(cpu_of(d)->pool, type, to, from, apart, n, count);
 }
 
 static ampc_status cpu_prepare_conv(Device *d, const ampc_conv *c)
@@ -190,6 +190,7 @@ static const DeviceOps cpu_ops = {
     .gemm = cpu_do_gemm,
     .conv = cpu_do_conv,
     .add = cpu_do_add,
+    .round = cpu_round,
     .swap = cpu_swap,
     .gather = cpu_gather,
     .prepare_conv = cpu_prepare_conv,

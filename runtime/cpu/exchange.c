@@ -1,6 +1,7 @@
-/* What exchanges consist of: DeviceOps.add, swap, gather. */
+/* What exchanges consist of: DeviceOps.add, round, swap, gather. */
 #include <string.h>
 #include "cpu.h"
+#include "runtime/base/convert.h"
 #include "runtime/ranks/ranks.h"
 
 /* EACH: elements that are added at once. LEVELS: sums wait at most on this many levels of a tree.
@@ -12,7 +13,18 @@ typedef struct Sum {
   const char *from;
   int64_t apart, count;
   uint32_t n;
+  ampc_dtype type;
 } Sum;
+
+/* Copies EACH or fewer numbers of a piece, from number `first` on. */
+static void load(const Sum *s, uint32_t piece, int64_t first, float *to, size_t n)
+{
+  const char *from = s->from + piece * s->apart + first * ampc_dtype_size(s->type);
+  if (s->type == AMPC_F32)
+    memcpy(to, from, n * sizeof *to);
+  else
+    convert_widen(s->type, from, to, (int64_t)n);
+}
 
 /* Adds elements [first, first + EACH) of all pieces. A sum waits on its level of the tree until its
  * neighbour is done: piece i completes as many levels as i has ones at its end. */
@@ -25,10 +37,9 @@ static void add_part(void *context, unsigned part, unsigned n_parts)
   size_t n = (size_t)(left < EACH ? left : EACH);
   (void)n_parts;
   for (uint32_t i = 0; i < s->n; i++) {
-    const float *own = (const float *)(const void *)(s->from + i * s->apart) + first;
     uint32_t level = 0;
     float sum[EACH];
-    memcpy(sum, own, n * sizeof *sum);
+    load(s, i, first, sum, n);
     for (; i >> level & 1 || (i + 1 == s->n && level < LEVELS - 1); level++) {
       for (size_t k = 0; waits[level] && k < n; k++) sum[k] = waiting[level][k] + sum[k];
       waits[level] = false;
@@ -39,11 +50,18 @@ static void add_part(void *context, unsigned part, unsigned n_parts)
   memcpy(s->to + first, waiting[LEVELS - 1], n * sizeof *s->to);
 }
 
-ampc_status cpu_add(Pool *pool, void *to, const void *from, int64_t apart, uint32_t n,
-                    int64_t count)
+ampc_status cpu_add(Pool *pool, ampc_dtype type, void *to, const void *from, int64_t apart,
+                    uint32_t n, int64_t count)
 {
-  Sum s = {to, from, apart, count, n};
+  Sum s = {to, from, apart, count, n, type};
   if (count) pool_run(pool, add_part, &s, (unsigned)((count + EACH - 1) / EACH));
+  return AMPC_OK;
+}
+
+ampc_status cpu_round(Device *d, void *to, const void *from, int64_t count)
+{
+  (void)d;
+  convert_narrow(AMPC_BF16, from, to, count);
   return AMPC_OK;
 }
 

@@ -1,4 +1,4 @@
-/* Adds n pieces of f32 numbers, in the order of DeviceOps.add: pieces 0 and 1, 2 and 3, .., then
+/* Adds n pieces of f32 or bf16 numbers, in the order of DeviceOps.add: pieces 0 and 1, 2 and 3, .., then
  * these sums, and so on. runtime/cpu/exchange.c adds in the same order, so both give the same bits.
  * The runtime has no CUDA compiler, so the driver gets add.ptx, which `product_check --rewrite`
  * (tests/nvrtc) makes from this file.
@@ -11,6 +11,9 @@
 #define LEVELS 10 /* 2^LEVELS parts: 4096 pieces */
 
 typedef long long Wide;
+typedef struct Bf16 {
+  unsigned short bits;
+} Bf16;
 
 static __device__ float2 plus(float2 a, float2 b)
 {
@@ -21,14 +24,27 @@ static __device__ float plus(float a, float b)
   return a + b;
 }
 
+static __device__ float value(float x)
+{
+  return x;
+}
+static __device__ float2 value(float2 x)
+{
+  return x;
+}
+static __device__ float value(Bf16 x)
+{
+  return __uint_as_float((unsigned)x.bits << 16);
+}
+
 /* Adds up to EACH pieces from `from` on; `n`: pieces that are left. */
-template <typename Number>
+template <typename Number, typename Stored>
 static __device__ Number part(const char *from, Wide apart, Wide n)
 {
   Number x[EACH];
 #pragma unroll
   for (int i = 0; i < EACH; i++)
-    if (i < n) x[i] = *(const Number *)(from + i * apart);
+    if (i < n) x[i] = value(*(const Stored *)(from + i * apart));
 #pragma unroll
   for (int step = 1; step < EACH; step *= 2)
 #pragma unroll
@@ -37,7 +53,7 @@ static __device__ Number part(const char *from, Wide apart, Wide n)
   return x[0];
 }
 
-template <typename Number>
+template <typename Number, typename Stored>
 static __device__ Number tree(const char *from, Wide apart, Wide n)
 {
   Number waiting[LEVELS], sum;
@@ -45,7 +61,7 @@ static __device__ Number tree(const char *from, Wide apart, Wide n)
   for (unsigned i = 0; i < parts; i++) {
     const bool last = i + 1 == parts;
     bool waits = false; /* instead of a `break`, so that `waiting` lies in registers */
-    sum = part<Number>(from + i * EACH * apart, apart, n - i * EACH);
+    sum = part<Number, Stored>(from + i * EACH * apart, apart, n - i * EACH);
 #pragma unroll
     for (int level = 0; level < LEVELS; level++) {
       if (!waits && (i >> level & 1)) sum = plus(waiting[level], sum);
@@ -58,7 +74,7 @@ static __device__ Number tree(const char *from, Wide apart, Wide n)
 extern "C" __global__ void ampc_add(float *to, const char *from, Wide apart, Wide n, Wide count)
 {
   const Wide i = (Wide)blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < count) to[i] = tree<float>(from + i * 4, apart, n);
+  if (i < count) to[i] = tree<float, float>(from + i * 4, apart, n);
 }
 
 extern "C" __global__ void ampc_add_pairs(float *to, const char *from, Wide apart, Wide n,
@@ -66,7 +82,23 @@ extern "C" __global__ void ampc_add_pairs(float *to, const char *from, Wide apar
 {
   const Wide i = 2 * ((Wide)blockIdx.x * blockDim.x + threadIdx.x);
   if (i + 1 < count)
-    *(float2 *)(to + i) = tree<float2>(from + i * 4, apart, n);
+    *(float2 *)(to + i) = tree<float2, float2>(from + i * 4, apart, n);
   else if (i < count)
-    to[i] = tree<float>(from + i * 4, apart, n);
+    to[i] = tree<float, float>(from + i * 4, apart, n);
+}
+
+extern "C" __global__ void ampc_add_bf16(float *to, const char *from, Wide apart, Wide n,
+                                         Wide count)
+{
+  const Wide i = (Wide)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < count) to[i] = tree<float, Bf16>(from + i * 2, apart, n);
+}
+
+/* Rounds to nearest even. A NaN becomes quiet and must not round up to infinity. */
+extern "C" __global__ void ampc_round_bf16(unsigned short *to, const unsigned *from, Wide count)
+{
+  const Wide i = (Wide)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  const unsigned x = from[i], rounded = (x + 0x7fff + (x >> 16 & 1)) >> 16;
+  to[i] = (unsigned short)((x & 0x7fffffff) > 0x7f800000 ? x >> 16 | 0x40 : rounded);
 }

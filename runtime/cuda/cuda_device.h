@@ -143,8 +143,10 @@ ampc_status nccl_done(CudaDevice *d, NcclResult r, const char *call);
 /* Wait until an event has occurred, or until d->stream is done: Note [waits with ranks]. */
 ampc_status cuda_await(CudaDevice *d, CuEvent event);
 ampc_status cuda_await_stream(CudaDevice *d);
-ampc_status cuda_add(Device *d, void *to, const void *from, int64_t apart, uint32_t n,
-                     int64_t count);
+ampc_status cuda_add(Device *d, ampc_dtype type, void *to, const void *from, int64_t apart,
+                     uint32_t n, int64_t count);
+ampc_status cuda_round(Device *d, void *to, const void *from, int64_t count);
+ampc_status cuda_reduce(Device *d, void *at, int64_t count, bool piece);
 ampc_status cuda_swap(Device *d, const void *out, void *in, int64_t bytes);
 ampc_status cuda_gather(Device *d, void *all, int64_t bytes);
 ampc_status cuda_aside(Device *d, bool begins);

@@ -1,5 +1,6 @@
-/* What exchanges consist of: DeviceOps.add, swap, gather, aside, join. With ranks, NCCL moves the
- * numbers. A kernel of our own (add.cu) adds them, so that bits do not depend on NCCL's algorithm.
+/* What exchanges consist of: DeviceOps.add, round, swap, gather, reduce, aside, join. With ranks,
+ * NCCL moves the numbers. A kernel of our own (add.cu) adds them, so that bits do not depend on
+ * NCCL's algorithm.
  *
  * Note [aside]
  * Gradients are exchanged on a side stream, while backward continues on the main one. Between
@@ -11,20 +12,31 @@
 #include "cuda_device.h"
 #include "runtime/ranks/ranks.h"
 
-enum { EACH = 2 /* numbers of a thread, as in add.cu */ };
-
-ampc_status cuda_add(Device *device, void *to, const void *from, int64_t apart, uint32_t n,
-                     int64_t count)
+/* Launches a kernel of add.cu, whose threads compute `each` numbers. */
+static ampc_status run(CudaDevice *d, const char *name, int64_t count, int64_t each,
+                       void **arguments)
 {
-  CudaDevice *d = cuda_of(device);
-  bool wide = (((uintptr_t)to | (uintptr_t)from | (uintptr_t)apart) & 7) == 0;
-  int64_t each = wide ? EACH : 1, n_wide = n;
-  void *arguments[] = {&to, &from, &apart, &n_wide, &count};
   if (count == 0) return AMPC_OK;
   ampc_status status = gpu_enter(d);
-  if (status) return status;
-  return cuda_run_own(d, OWN_ADD, wide ? "ampc_add_pairs" : "ampc_add",
-                      (count + OWN_BLOCK * each - 1) / (OWN_BLOCK * each), arguments);
+  int64_t blocks = (count + OWN_BLOCK * each - 1) / (OWN_BLOCK * each);
+  return status ? status : cuda_run_own(d, OWN_ADD, name, blocks, arguments);
+}
+
+ampc_status cuda_add(Device *device, ampc_dtype type, void *to, const void *from, int64_t apart,
+                     uint32_t n, int64_t count)
+{
+  enum { PAIR = 2 * sizeof(float) };
+  int64_t pieces = n;
+  void *arguments[] = {&to, &from, &apart, &pieces, &count};
+  if (type == AMPC_BF16) return run(cuda_of(device), "ampc_add_bf16", count, 1, arguments);
+  bool pairs = ((uintptr_t)to | (uintptr_t)from | (uintptr_t)apart) % PAIR == 0;
+  return run(cuda_of(device), pairs ? "ampc_add_pairs" : "ampc_add", count, 1 + pairs, arguments);
+}
+
+ampc_status cuda_round(Device *device, void *to, const void *from, int64_t count)
+{
+  void *arguments[] = {&to, &from, &count};
+  return run(cuda_of(device), "ampc_round_bf16", count, 1, arguments);
 }
 
 /* The calls of one group run at the same time. The group is ended even if a call fails. */
@@ -62,6 +74,24 @@ ampc_status cuda_gather(Device *device, void *all, int64_t bytes)
   return nccl_done(
       d, d->nccl->api->ncclAllGather(own, all, (size_t)bytes, ncclInt8, d->nccl->comm, d->stream),
       "ncclAllGather");
+}
+
+ampc_status cuda_reduce(Device *device, void *at, int64_t count, bool piece)
+{
+  CudaDevice *d = cuda_of(device);
+  const Nccl *n = d->nccl;
+  if (count == 0) return AMPC_OK;
+  ampc_status status = gpu_enter(d);
+  if (status) return status;
+  if (!piece)
+    return nccl_done(
+        d, n->api->ncclAllReduce(at, at, (size_t)count, ncclFloat32, ncclSum, n->comm, d->stream),
+        "ncclAllReduce");
+  return nccl_done(d,
+                   n->api->ncclReduceScatter(at, (float *)at + device->ranks->rank * count,
+                                             (size_t)count, ncclFloat32, ncclSum, n->comm,
+                                             d->stream),
+                   "ncclReduceScatter");
 }
 
 /* Exchanges d->stream and the other stream. */

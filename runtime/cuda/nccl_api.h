@@ -2,7 +2,7 @@
 #pragma once
 #include "cuda_api.h"
 
-typedef int NcclResult, NcclType;
+typedef int NcclResult, NcclType, NcclSum;
 typedef struct ncclComm *NcclComm;
 typedef struct NcclId {
   char bytes[128];
@@ -24,7 +24,8 @@ enum { /* NcclResult, those that the code distinguishes */
        ncclRemoteError = 6,
        ncclInProgress = 7
 };
-enum { ncclInt8 = 0 };
+enum { ncclInt8 = 0, ncclFloat32 = 7 }; /* NcclType */
+enum { ncclSum = 0 };                   /* NcclSum */
 
 typedef struct NcclApi {
 #define CUDA_API(result, name, parameters) result(*name) parameters;

@@ -119,8 +119,9 @@ void ampc_do_conv(ampc_runtime *rt, const ampc_conv *desc, void *x, void *w, con
 void ampc_do_copy(ampc_runtime *rt, void *to, const void *from, int64_t bytes);
 void ampc_do_fill(ampc_runtime *rt, void *to, uint8_t value, int64_t bytes);
 /* Exchanges a range with the other members: ampc_exchange. */
-void ampc_do_exchange(ampc_runtime *rt, ampc_exchange_kind kind, ampc_dtype type, int64_t count,
-                      bool closing, ampc_space space, int64_t offset);
+void ampc_do_exchange(ampc_runtime *rt, ampc_exchange_kind kind, ampc_exchange_mode mode,
+                      ampc_dtype type, int64_t count, bool closing, ampc_space space,
+                      int64_t offset);
 
 /* AMPC_GEMM(rt, name, description, pointers...). Error messages use `name`. */
 ampc_runtime *ampc_called(ampc_runtime *rt, const char *name); /* returns rt */

@@ -138,11 +138,18 @@ typedef enum ampc_exchange_kind {
   AMPC_GATHER,
   AMPC_CLEAR
 } ampc_exchange_kind;
+/* How SUM and SLICE add what ranks have; the members of one rank are always added in the tree. */
+typedef enum ampc_exchange_mode {
+  AMPC_SUM_TREE, /* the same bits on any number of ranks */
+  AMPC_SUM_FAST, /* as the device's library adds; like AMPC_SUM_TREE on a device that has none */
+  AMPC_SUM_BF16  /* ranks send numbers that are rounded to bf16, unless they are few; f32 sums */
+} ampc_exchange_mode;
 typedef struct ampc_exchange {
   ampc_exchange_kind kind;
   ampc_dtype type;
   int64_t count;
   bool closing; /* only in the last body of a step */
+  ampc_exchange_mode mode;
 } ampc_exchange;
 
 typedef struct ampc_command {

@@ -31,8 +31,10 @@ int64_t exchange_sent(const Members *m, const ampc_exchange *x)
 {
   int64_t others = ranks_of(m) - 1, size = ampc_dtype_size(x->type);
   int64_t piece = piece_of(m, x) * size;
-  if (x->kind == AMPC_SLICE) return others * piece;
-  if (x->kind == AMPC_SUM) return others * (x->count <= FEW ? piece : 2 * piece);
+  bool few = x->kind == AMPC_SUM && x->count <= FEW;
+  int64_t swapped = x->mode == AMPC_SUM_BF16 && !few ? piece / 2 : piece;
+  if (x->kind == AMPC_SLICE) return others * swapped;
+  if (x->kind == AMPC_SUM) return others * (few ? piece : swapped + piece);
   return x->kind == AMPC_GATHER ? others * (x->count / m->all * m->n * size) : 0;
 }
 
@@ -44,13 +46,19 @@ typedef struct Ranges { /* the ranges of the members of this process */
 /* Adds the ranges of this process to the first one. */
 static ampc_status add_own(Device *d, const Members *m, int64_t count, Ranges r)
 {
-  return m->n == 1 ? AMPC_OK : d->ops->add(d, r.at, r.at, r.apart, m->n, count);
+  return m->n == 1 ? AMPC_OK : d->ops->add(d, AMPC_F32, r.at, r.at, r.apart, m->n, count);
 }
 
 /* Adds `n` pieces of `count` elements that are one after the other. */
-static ampc_status add_pieces(Device *d, void *to, const void *from, uint32_t n, int64_t count)
+static ampc_status add_pieces(Device *d, ampc_dtype type, void *to, const void *from, uint32_t n,
+                              int64_t count)
 {
-  return d->ops->add(d, to, from, count * (int64_t)sizeof(float), n, count);
+  return d->ops->add(d, type, to, from, count * ampc_dtype_size(type), n, count);
+}
+
+static bool by_library(const Device *d, const ampc_exchange *x)
+{
+  return x->mode == AMPC_SUM_FAST && d->ops->reduce;
 }
 
 /* Copies the first range of this process to its other members. */
@@ -69,22 +77,24 @@ static ampc_status sum_few(Device *d, const Members *m, const ampc_exchange *x, 
   int64_t bytes = x->count * ampc_dtype_size(x->type);
   ampc_status status = d->ops->copy(d, scratch + rank_of(m) * bytes, r.at, bytes);
   if (!status) status = d->ops->gather(d, scratch, bytes);
-  return status ? status : add_pieces(d, r.at, scratch, ranks_of(m), x->count);
+  return status ? status : add_pieces(d, AMPC_F32, r.at, scratch, ranks_of(m), x->count);
 }
 
-/* Each rank adds one piece, `sum`, of all ranges. The last piece is padded with zeros. */
+/* Each rank adds one piece, `sum`, of all ranges. The last piece is padded with zeros. The first
+ * half of the scratch gets what other ranks send; `sum` may be in the second half. */
 static ampc_status sum_piece(Device *d, const Members *m, const ampc_exchange *x, void *at,
                              char *scratch, void *sum)
 {
+  ampc_dtype type = x->mode == AMPC_SUM_BF16 ? AMPC_BF16 : AMPC_F32;
   uint32_t n = ranks_of(m);
-  int64_t piece = piece_of(m, x), bytes = piece * (int64_t)sizeof(float);
-  int64_t rest = n * piece - x->count, used = x->count * (int64_t)sizeof(float);
-  char *out = rest ? scratch + n * bytes : at;
+  int64_t piece = piece_of(m, x), each = ampc_dtype_size(type), rest = n * piece - x->count;
+  char *out = rest || type == AMPC_BF16 ? scratch + n * piece * (int64_t)sizeof(float) : at;
   ampc_status status = AMPC_OK;
-  if (rest) status = d->ops->copy(d, out, at, used);
-  if (rest && !status) status = d->ops->fill(d, out + used, 0, rest * (int64_t)sizeof(float));
-  if (!status) status = d->ops->swap(d, out, scratch, bytes);
-  return status ? status : add_pieces(d, sum, scratch, n, piece);
+  if (type == AMPC_BF16) status = d->ops->round(d, out, at, x->count);
+  if (type == AMPC_F32 && rest) status = d->ops->copy(d, out, at, x->count * each);
+  if (rest && !status) status = d->ops->fill(d, out + x->count * each, 0, rest * each);
+  if (!status) status = d->ops->swap(d, out, scratch, piece * each);
+  return status ? status : add_pieces(d, type, sum, scratch, n, piece);
 }
 
 static ampc_status sum_many(Device *d, const Members *m, const ampc_exchange *x, Ranges r,
@@ -92,8 +102,7 @@ static ampc_status sum_many(Device *d, const Members *m, const ampc_exchange *x,
 {
   int64_t bytes = piece_of(m, x) * (int64_t)sizeof(float);
   char *all = scratch + ranks_of(m) * bytes;
-  ampc_status status = sum_piece(d, m, x, r.at, scratch, scratch);
-  if (!status) status = d->ops->copy(d, all + rank_of(m) * bytes, scratch, bytes);
+  ampc_status status = sum_piece(d, m, x, r.at, scratch, all + rank_of(m) * bytes);
   if (!status) status = d->ops->gather(d, all, bytes);
   return status ? status : d->ops->copy(d, r.at, all, x->count * (int64_t)sizeof(float));
 }
@@ -101,7 +110,9 @@ static ampc_status sum_many(Device *d, const Members *m, const ampc_exchange *x,
 static ampc_status sum(Device *d, const Members *m, const ampc_exchange *x, Ranges r, char *scratch)
 {
   ampc_status status = add_own(d, m, x->count, r);
-  if (!status && m->ranks)
+  if (!status && m->ranks && by_library(d, x))
+    status = d->ops->reduce(d, r.at, x->count, false);
+  else if (!status && m->ranks)
     status = x->count <= FEW ? sum_few(d, m, x, r, scratch) : sum_many(d, m, x, r, scratch);
   return status ? status : copy_to_own(d, m, x->count * ampc_dtype_size(x->type), r);
 }
@@ -114,7 +125,10 @@ static ampc_status slice(Device *d, const Members *m, const ampc_exchange *x, Ra
   int64_t bytes = x->count / m->all * ampc_dtype_size(x->type), all = bytes * m->all;
   char *own = r.at + m->first * bytes;
   ampc_status status = add_own(d, m, x->count, r);
-  if (!status && m->ranks) status = sum_piece(d, m, x, r.at, scratch, own);
+  if (!status && m->ranks && by_library(d, x))
+    status = d->ops->reduce(d, r.at, piece_of(m, x), true);
+  else if (!status && m->ranks)
+    status = sum_piece(d, m, x, r.at, scratch, own);
   for (uint32_t i = m->n; i > 0 && !status; i--) {
     char *to = r.at + (i - 1) * r.apart;
     int64_t begin = (m->first + i - 1) * bytes, end = begin + bytes;

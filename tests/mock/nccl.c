@@ -146,7 +146,7 @@ static NcclResult put(const Call *call)
   Op op = {.run = run,
            .queued = number,
            .kept = count_graphs,
-           .label = call->kind == CALL_gather ? "an all-gather" : "sends and receives",
+           .label = call->kind == CALL_swap ? "sends and receives" : "a call of NCCL",
            .of_step = true};
   memcpy(op.as.library.data, &call, sizeof call);
   mock_add(COUNT_library_calls, 1);
@@ -177,7 +177,7 @@ NcclResult ncclCommGetAsyncError(NcclComm comm, NcclResult *out)
 static Call *new_call(NcclComm comm, CallKind kind, CuStream stream, NcclType type,
                       const char *name)
 {
-  if (!comm || type != ncclInt8) {
+  if (!comm || (type != ncclInt8 && type != ncclFloat32)) {
     mock_refuse(ncclInvalidArgument, "%s", name);
     return NULL;
   }
@@ -199,22 +199,66 @@ static NcclResult begin(Call *c)
   return ncclInProgress;
 }
 
+/* Makes a call in which all ranks do the same. If its two ranges overlap, the smaller one must
+ * begin `place` bytes after the larger one. */
+static NcclResult together(Call c, size_t larger, size_t place, NcclType type, const char *name)
+{
+  NCCL_ENTER(NEEDS_CONTEXT);
+  bool gathers = c.kind == CALL_gather;
+  uint64_t all = gathers ? c.to : c.from, one = gathers ? c.from : c.to;
+  if (!c.from || !c.to) return mock_refuse(ncclInvalidArgument, "%s of nothing", name);
+  if (group.depth) mock_misuse("%s in a group", name);
+  Call *call = new_call(c.comm, c.kind, c.stream, type, name);
+  if (!call) return ncclInvalidArgument;
+  if (type != (gathers ? ncclInt8 : ncclFloat32)) mock_misuse("%s of other numbers", name);
+  if (one != all + place && one < all + larger && all < one + c.bytes)
+    mock_misuse("rank %d: %s in place, but not at its own place", c.comm->rank, name);
+  call->from = c.from;
+  call->to = c.to;
+  call->bytes = c.bytes;
+  return begin(call);
+}
+
 NcclResult ncclAllGather(const void *from, void *to, size_t count, NcclType type, NcclComm comm,
                          CuStream stream)
 {
-  NCCL_ENTER(NEEDS_CONTEXT);
-  uint64_t in = (uint64_t)from, out = (uint64_t)to;
-  if (!from || !to) return mock_refuse(ncclInvalidArgument, "ncclAllGather of nothing");
-  if (group.depth) mock_misuse("ncclAllGather in a group");
-  Call *c = new_call(comm, CALL_gather, stream, type, "ncclAllGather");
-  if (!c) return ncclInvalidArgument;
-  c->from = in;
-  c->to = out;
-  c->bytes = count;
-  if (in != out + (uint64_t)comm->rank * count && in < out + (uint64_t)comm->size * count &&
-      out < in + count)
-    mock_misuse("rank %d: ncclAllGather in place, but not at its own place", comm->rank);
-  return begin(c);
+  if (!comm) return mock_refuse(ncclInvalidArgument, "ncclAllGather");
+  const Call c = {.comm = comm,
+                  .kind = CALL_gather,
+                  .stream = stream,
+                  .from = (uint64_t)from,
+                  .to = (uint64_t)to,
+                  .bytes = count};
+  return together(c, (size_t)comm->size * count, (size_t)comm->rank * count, type, "ncclAllGather");
+}
+
+NcclResult ncclAllReduce(const void *from, void *to, size_t count, NcclType type, NcclSum how,
+                         NcclComm comm, CuStream stream)
+{
+  size_t bytes = count * sizeof(float);
+  if (!comm || how != ncclSum) return mock_refuse(ncclInvalidArgument, "ncclAllReduce");
+  const Call c = {.comm = comm,
+                  .kind = CALL_reduce,
+                  .stream = stream,
+                  .from = (uint64_t)from,
+                  .to = (uint64_t)to,
+                  .bytes = bytes};
+  return together(c, bytes, 0, type, "ncclAllReduce");
+}
+
+NcclResult ncclReduceScatter(const void *from, void *to, size_t count, NcclType type, NcclSum how,
+                             NcclComm comm, CuStream stream)
+{
+  size_t bytes = count * sizeof(float);
+  if (!comm || how != ncclSum) return mock_refuse(ncclInvalidArgument, "ncclReduceScatter");
+  const Call c = {.comm = comm,
+                  .kind = CALL_scatter,
+                  .stream = stream,
+                  .from = (uint64_t)from,
+                  .to = (uint64_t)to,
+                  .bytes = bytes};
+  return together(c, (size_t)comm->size * bytes, (size_t)comm->rank * bytes, type,
+                  "ncclReduceScatter");
 }
 
 NcclResult ncclGroupStart(void)

@@ -9,13 +9,13 @@
 
 enum { MOST_RANKS = 16, POSTS = 4 };
 
-typedef enum CallKind { CALL_gather, CALL_swap } CallKind;
+typedef enum CallKind { CALL_gather, CALL_swap, CALL_reduce, CALL_scatter } CallKind;
 
 /* What the ranks of a call must agree on. */
 typedef struct Post {
   CallKind kind;
   bool captured;                         /* it runs as a part of a graph */
-  size_t bytes;                          /* gather */
+  size_t bytes;                          /* of the result of one rank; not for swap */
   long to[MOST_RANKS], from[MOST_RANKS]; /* swap: bytes for each rank and from it; -1: none */
 } Post;
 
@@ -48,7 +48,7 @@ typedef struct Call {
   NcclComm comm;
   CallKind kind;
   CuStream stream;
-  uint64_t from, to; /* gather */
+  uint64_t from, to; /* not for swap */
   size_t bytes;
   Transfer sends[MOST_RANKS], receives[MOST_RANKS]; /* swap, by rank */
 } Call;

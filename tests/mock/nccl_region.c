@@ -48,8 +48,9 @@ char *region_room(Region *r, int rank)
 static void describe(const Post *p, const struct ncclComm *c, char out[TEXT])
 {
   size_t n = 0;
-  if (p->kind == CALL_gather)
-    n += (size_t)snprintf(out, TEXT, "an all-gather of %zu bytes", p->bytes);
+  static const char *const kinds[] = {"an all-gather", "", "an all-reduce", "a reduce-scatter"};
+  if (p->kind != CALL_swap)
+    n += (size_t)snprintf(out, TEXT, "%s of %zu bytes", kinds[p->kind], p->bytes);
   if (p->kind == CALL_swap) n += (size_t)snprintf(out, TEXT, "a group of sends and receives");
   for (int i = 0; i < c->size && p->kind == CALL_swap && n < TEXT - 60; i++)
     if (p->to[i] >= 0 || p->from[i] >= 0)
@@ -61,7 +62,7 @@ static void describe(const Post *p, const struct ncclComm *c, char out[TEXT])
 static bool agree(const Post *a, const Post *b, int rank_a, int rank_b)
 {
   if (a->kind != b->kind || a->captured != b->captured) return false;
-  if (a->kind == CALL_gather) return a->bytes == b->bytes;
+  if (a->kind != CALL_swap) return a->bytes == b->bytes;
   return a->to[rank_b] == b->from[rank_a] && a->from[rank_b] == b->to[rank_a];
 }
 
@@ -130,16 +131,26 @@ static long room_before(const long *bytes, int rank)
   return sum;
 }
 
+/* Return how many times `bytes` the rank sends, and how many it receives. */
+static size_t sent_of(const Call *c)
+{
+  return c->kind == CALL_scatter ? (size_t)c->comm->size : 1;
+}
+static size_t received_of(const Call *c)
+{
+  return c->kind == CALL_gather ? (size_t)c->comm->size : 1;
+}
+
 /* Copies the bytes to the region. Until the call ends, its results are nonsense. */
 static void send(const Call *c, const Post *p)
 {
   char *room = region_room(c->comm->region, c->comm->rank);
-  if (c->bytes > ROOM || room_before(p->to, MOST_RANKS) > ROOM)
+  size_t sent = c->bytes * sent_of(c), received = c->bytes * received_of(c);
+  if (sent > ROOM || room_before(p->to, MOST_RANKS) > ROOM)
     mock_misuse("a call of NCCL with more bytes than the mock expects");
-  if (c->kind == CALL_gather) {
-    memcpy(room, bytes_at(c->from, (long)c->bytes), c->bytes);
-    for (int i = 0; i < c->comm->size; i++)
-      memset(bytes_at(c->to + (uint64_t)i * c->bytes, (long)c->bytes), NONSENSE, c->bytes);
+  if (c->kind != CALL_swap) {
+    memcpy(room, bytes_at(c->from, (long)sent), sent);
+    memset(bytes_at(c->to, (long)received), NONSENSE, received);
     return;
   }
   for (int i = 0; i < c->comm->size; i++)
@@ -150,14 +161,27 @@ static void send(const Call *c, const Post *p)
       memset(bytes_at(c->receives[i].at, p->from[i]), NONSENSE, (size_t)p->from[i]);
 }
 
+/* Adds the numbers of all ranks, one rank after the other. */
+static void add(const Call *c)
+{
+  float *to = (float *)(void *)bytes_at(c->to, (long)c->bytes);
+  size_t n = c->bytes / sizeof *to, first = c->kind == CALL_scatter ? (size_t)c->comm->rank * n : 0;
+  for (size_t k = 0; k < n; k++) to[k] = 0;
+  for (int i = 0; i < c->comm->size; i++) {
+    const float *from = (const float *)(const void *)region_room(c->comm->region, i) + first;
+    for (size_t k = 0; k < n; k++) to[k] += from[k];
+  }
+}
+
 static void receive(const Call *c, long number)
 {
   Region *r = c->comm->region;
+  if (c->kind == CALL_reduce || c->kind == CALL_scatter) add(c);
   for (int i = 0; i < c->comm->size; i++) {
     const Post *p = &r->rank[i].post[number % POSTS];
     if (c->kind == CALL_gather)
       memcpy(bytes_at(c->to + (uint64_t)i * c->bytes, (long)c->bytes), region_room(r, i), c->bytes);
-    else if (c->receives[i].bytes > 0)
+    else if (c->kind == CALL_swap && c->receives[i].bytes > 0)
       memcpy(bytes_at(c->receives[i].at, c->receives[i].bytes),
              region_room(r, i) + room_before(p->to, c->comm->rank), (size_t)c->receives[i].bytes);
   }

@@ -113,32 +113,46 @@ static void bias(void *const *p, unsigned block, unsigned n_blocks)
 
 /* Returns the sum of element `at` of n pieces, in the order of add.cu: first the largest complete
  * tree, then the rest. */
-static float tree(const char *from, int64_t apart, int64_t n, int64_t at)
+static float tree(ampc_dtype type, const char *from, int64_t apart, int64_t n, int64_t at)
 {
   int64_t half = 1;
-  if (n == 1) return ((const float *)(const void *)from)[at];
+  if (n == 1) return (float)number_load(type, false, from, at);
   while (2 * half < n) half *= 2;
-  return tree(from, apart, half, at) + tree(from + half * apart, apart, n - half, at);
+  return tree(type, from, apart, half, at) + tree(type, from + half * apart, apart, n - half, at);
 }
 
-static void add_numbers(void *const *p, unsigned block, int64_t each)
+static void add_numbers(ampc_dtype type, void *const *p, unsigned block, int64_t each)
 {
   float *to = p[0];
   int64_t count = (int64_t)p[4], begin = block * (int64_t)BLOCK * each, end = begin + BLOCK * each;
   for (int64_t i = begin; i < end && i < count; i++)
-    to[i] = tree(p[1], (int64_t)p[2], (int64_t)p[3], i);
+    to[i] = tree(type, p[1], (int64_t)p[2], (int64_t)p[3], i);
 }
 
 static void add_one(void *const *p, unsigned block, unsigned n_blocks)
 {
   (void)n_blocks;
-  add_numbers(p, block, 1);
+  add_numbers(AMPC_F32, p, block, 1);
+}
+
+static void add_bf16(void *const *p, unsigned block, unsigned n_blocks)
+{
+  (void)n_blocks;
+  add_numbers(AMPC_BF16, p, block, 1);
+}
+
+static void round_bf16(void *const *p, unsigned block, unsigned n_blocks)
+{
+  int64_t left = (int64_t)p[2] - block * (int64_t)BLOCK;
+  (void)n_blocks;
+  convert_narrow(AMPC_BF16, (float *)p[1] + block * BLOCK, (uint16_t *)p[0] + block * BLOCK,
+                 left < BLOCK ? left : BLOCK);
 }
 
 static void add_pairs(void *const *p, unsigned block, unsigned n_blocks)
 {
   (void)n_blocks;
-  add_numbers(p, block, 2);
+  add_numbers(AMPC_F32, p, block, 2);
 }
 
 #define KERNEL(TWIN, BYTES)                                                                        \
@@ -163,8 +177,11 @@ static const MockKernel masks[] = {{"ampc_kept", kept, 16, kept_align},
                                    {NULL, NULL, 0, NULL}};
 
 static const unsigned char add_align[5] = {4, 4}, pairs_align[5] = {8, 8};
+static const unsigned char bf16_align[5] = {4, 2}, round_align[3] = {2, 4};
 static const MockKernel sums[] = {{"ampc_add", add_one, 5, add_align},
                                   {"ampc_add_pairs", add_pairs, 5, pairs_align},
+                                  {"ampc_add_bf16", add_bf16, 5, bf16_align},
+                                  {"ampc_round_bf16", round_bf16, 3, round_align},
                                   {NULL, NULL, 0, NULL}};
 
 static bool has_all(const char *text, const MockKernel *kernels)

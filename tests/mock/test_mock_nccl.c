@@ -158,13 +158,17 @@ typedef struct Exchange {
   bool joins;
 } Exchange;
 
+static ampc_exchange_mode mode; /* of new exchanges */
+static bool whole;              /* ranges have small whole numbers: all sums are exact */
+
 /* Fills the range of member v, with numbers whose sum depends on the order. */
 static void fill_range(float *out, int64_t count, uint32_t v)
 {
   uint32_t seed = v + 1;
   for (int64_t i = 0; i < count; i++) {
     seed = seed * 1664525u + 1013904223u;
-    out[i] = ((float)(seed >> 8) - 0x1p23f) / (float)(1u << (seed >> 4 & 15));
+    out[i] = whole ? (float)(seed >> 25) - 64
+                   : ((float)(seed >> 8) - 0x1p23f) / (float)(1u << (seed >> 4 & 15));
   }
 }
 
@@ -231,7 +235,9 @@ static Exchange new_exchange(ampc_exchange_kind kind, int64_t count, uint32_t ea
                  .first = (uint32_t)me.rank * each,
                  .n = each,
                  .all = (uint32_t)me.size * each};
-  Exchange e = {.own = own, .x = {.kind = kind, .type = AMPC_F32, .count = count}, .joins = true};
+  Exchange e = {.own = own,
+                .x = {.kind = kind, .type = AMPC_F32, .count = count, .mode = mode},
+                .joins = true};
   open_exchange(&e);
   return e;
 }
@@ -272,6 +278,43 @@ static int all_kinds_eagerly(void)
 {
   setenv("MOCK_CUDA_EAGER", "1", 1);
   return all_kinds();
+}
+
+static int other_modes(void)
+{
+  whole = true;
+  open_all();
+  for (mode = AMPC_SUM_FAST; mode <= AMPC_SUM_BF16; mode++)
+    for (uint32_t each = 1; each <= 2; each++) {
+      check_exchange(AMPC_SUM, 1000, each);
+      check_exchange(AMPC_SUM, MANY, each);
+      check_exchange(AMPC_SLICE, 8 * 1001, each);
+    }
+  close_all();
+  return check_failures;
+}
+
+/* What ranks send is rounded once, and the sums are f32. */
+static int rounds(void)
+{
+  enum { COUNT = 8 * 1001 };
+  static float range[COUNT], want[COUNT], got[COUNT];
+  static uint16_t rounded[MOST_RANKS][COUNT];
+  mode = AMPC_SUM_BF16;
+  open_all();
+  Exchange e = new_exchange(AMPC_SLICE, COUNT, 1);
+  must(exchange(&e));
+  for (int i = 0; i < me.size; i++) {
+    fill_range(range, COUNT, (uint32_t)i);
+    must(cpu->ops->round(cpu, rounded[i], range, COUNT));
+  }
+  must(cpu->ops->add(cpu, AMPC_BF16, want, rounded, sizeof *rounded, (uint32_t)me.size, COUNT));
+  must(gpu->ops->copy_out(gpu, got, e.to, sizeof got));
+  int piece = COUNT / me.size, first = me.rank * piece;
+  CHECK(memcmp(got + first, want + first, (size_t)piece * sizeof *got) == 0);
+  close_exchange(&e);
+  close_all();
+  return check_failures;
 }
 
 /* Two exchanges beside work of the main stream, then one on it, as at the end of backward. */
@@ -315,6 +358,16 @@ static int kinds_differ(void)
 {
   open_all();
   Exchange e = new_exchange(me.rank ? AMPC_GATHER : AMPC_SUM, MANY + 1, 1);
+  exchange(&e);
+  gpu->ops->wait(gpu);
+  return 0;
+}
+
+static int modes_differ(void)
+{
+  mode = me.rank ? AMPC_SUM_FAST : AMPC_SUM_TREE;
+  open_all();
+  Exchange e = new_exchange(AMPC_SUM, 1000, 1);
   exchange(&e);
   gpu->ops->wait(gpu);
   return 0;
@@ -498,8 +551,12 @@ static const RankCase cases[] = {
     {"four ranks", all_kinds, 4, 0, NULL},
     {"four ranks, eagerly", all_kinds_eagerly, 4, 0, NULL},
     {"beside backward", beside_backward, 4, 0, NULL},
+    {"other modes", other_modes, 2, 0, NULL},
+    {"other modes, four ranks", other_modes, 4, 0, NULL},
+    {"bf16 rounds", rounds, 4, 0, NULL},
     {"counts differ", counts_differ, 2, ABORTS, "call 1 of NCCL differs: rank"},
     {"kinds differ", kinds_differ, 2, ABORTS, "call 1 of NCCL differs: rank"},
+    {"modes differ", modes_differ, 2, ABORTS, "an all-reduce of 4000 bytes"},
     {"one rank records", one_rank_records, 2, ABORTS, "an all-gather of 400 bytes, in a graph"},
     {"one rank leaves", one_rank_leaves, 2, ABORTS, "has made 0 calls and has left"},
     {"graphs live longer", graphs_live_longer, 2, ABORTS, "graphs that exist have 1 calls"},

@@ -235,17 +235,21 @@ static void check_masks(const char *kernel, int mask, bool causal, uint64_t leas
 
 /* ---- sums of pieces ---- */
 
-/* Adds `n` pieces, which are `gap` numbers longer than `count`. The numbers are of very different
- * sizes, so every order of additions has another sum. `in_place`: the first piece is the result. */
+/* Returns numbers of very different sizes, so that every order of additions has another sum. */
+static float next_number(uint32_t *seed)
+{
+  *seed = *seed * 1664525u + 1013904223u;
+  return ldexpf((float)(*seed >> 8) - 0x1p23f, (int)(*seed >> 4 & 15) - 30);
+}
+
+/* Adds `n` pieces, which are `gap` numbers longer than `count`. `in_place`: the first piece is the
+ * result. */
 static void check_add(uint32_t pairs, uint32_t n, uint32_t count, uint32_t gap, bool in_place)
 {
   enum { MOST = 70, LONGEST = 1030 };
   static _Alignas(8) float from[MOST * LONGEST], to[LONGEST];
   uint32_t apart = count + gap, seed = n;
-  for (uint32_t i = 0; i < n * apart; i++) {
-    seed = seed * 1664525u + 1013904223u;
-    from[i] = ldexpf((float)(seed >> 8) - 0x1p23f, (int)(seed >> 4 & 15) - 30);
-  }
+  for (uint32_t i = 0; i < n * apart; i++) from[i] = next_number(&seed);
   float *out = in_place ? from : to;
   Launch run = {.kernel = pairs ? "ampc_add_pairs" : "ampc_add",
                 .text = TEXT_add,
@@ -258,6 +262,41 @@ static void check_add(uint32_t pairs, uint32_t n, uint32_t count, uint32_t gap, 
   allow(out, run.out_bytes);
   for (uint32_t i = 0; i < n; i++) allow(from + i * apart, count * sizeof *from);
   check(&run);
+}
+
+/* Rounds numbers of all kinds to bf16, and adds `n` pieces of what that gives. */
+static void check_bf16(uint32_t n, uint32_t count)
+{
+  enum { MOST = 70, LONGEST = 300 };
+  static float from[MOST * LONGEST], sums[LONGEST];
+  static uint16_t rounded[MOST * LONGEST];
+  static const uint32_t odd[] = {0x7f7fffff, 0x7f800000, 0x7f800001,
+                                 0xffffffff, 0x80000000, 0x17fff};
+  uint32_t all = n * count, seed = n;
+  for (uint32_t i = 0; i < all; i++) from[i] = next_number(&seed);
+  for (uint32_t i = 0; n == 1 && i < sizeof odd / sizeof *odd; i++) memcpy(&from[i], &odd[i], 4);
+  for (uint32_t i = 0; i < 64; i++) memset((char *)(from + 8 + i), i & 1 ? 0x80 : 0, 2); /* ties */
+  Launch rounds = {.kernel = "ampc_round_bf16",
+                   .text = TEXT_add,
+                   .args = {rounded, from, (void *)(uintptr_t)all},
+                   .out = (char *)rounded,
+                   .out_bytes = all * sizeof *rounded,
+                   .grid = (all + BLOCK - 1) / BLOCK};
+  begin_allowing();
+  allow(rounded, rounds.out_bytes);
+  allow(from, all * sizeof *from);
+  check(&rounds);
+  Launch adds = {.kernel = "ampc_add_bf16",
+                 .text = TEXT_add,
+                 .args = {sums, rounded, (void *)(uintptr_t)(count * sizeof *rounded),
+                          (void *)(uintptr_t)n, (void *)(uintptr_t)count},
+                 .out = (char *)sums,
+                 .out_bytes = count * sizeof *sums,
+                 .grid = (count + BLOCK - 1) / BLOCK};
+  begin_allowing();
+  allow(sums, adds.out_bytes);
+  allow(rounded, rounds.out_bytes);
+  check(&adds);
 }
 
 /* ---- relu ---- */
@@ -342,6 +381,7 @@ int ptx_check_runtime(int argc, char **argv)
   for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
     check_add(0, pieces[i], 259, 2, i % 2);
     check_add(1, pieces[i], 1027, 3, i % 2);
+    check_bf16(pieces[i], 259);
   }
   for (size_t i = 0; i < sizeof types / sizeof *types; i++) check_relu(&types[i]);
   if (mutate && !edits.edits) fprintf(stderr, "simt_check: the text has no such place\n");

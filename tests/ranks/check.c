@@ -151,7 +151,7 @@ static void check_shared(Device *d, uint32_t all, int64_t each)
 {
   uint32_t n = all / (uint32_t)ranks->size, first = n * (uint32_t)ranks->rank;
   const Members own = {ranks, first, n, all};
-  const ampc_exchange x = {AMPC_GATHER, AMPC_F32, each * all, false};
+  const ampc_exchange x = {AMPC_GATHER, AMPC_F32, each * all, false, AMPC_SUM_TREE};
   float *at = calloc(all, (size_t)each * sizeof *at),
         *expected = calloc(all, (size_t)each * sizeof *at);
   MUST(at && expected);
@@ -167,19 +167,21 @@ static void check_shared(Device *d, uint32_t all, int64_t each)
 
 static ampc_status exchange(void)
 {
-  static const ampc_exchange sums[] = {{AMPC_SUM, AMPC_F32, 1, false},
-                                       {AMPC_SUM, AMPC_F32, 1001, false},
-                                       {AMPC_SUM, AMPC_F32, 16384, false},
-                                       {AMPC_SUM, AMPC_F32, 16385, false},
-                                       {AMPC_SUM, AMPC_F32, 100003, false}};
+  static const ampc_exchange sums[] = {{AMPC_SUM, AMPC_F32, 1, false, AMPC_SUM_TREE},
+                                       {AMPC_SUM, AMPC_F32, 1001, false, AMPC_SUM_TREE},
+                                       {AMPC_SUM, AMPC_F32, 16384, false, AMPC_SUM_TREE},
+                                       {AMPC_SUM, AMPC_F32, 16385, false, AMPC_SUM_TREE},
+                                       {AMPC_SUM, AMPC_F32, 100003, false, AMPC_SUM_TREE}};
   const ampc_program program = {.target = "cpu"};
   Device *d;
   MUST(cpu_device_open(&program, &d) == AMPC_OK);
   for (uint32_t all = (uint32_t)ranks->size; all <= 8; all *= 2) {
     for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) check_exchange(d, all, &sums[i]);
     for (int64_t each = 1; each < 30000; each = each * 31 + 2) {
-      check_exchange(d, all, &(ampc_exchange){AMPC_SLICE, AMPC_F32, each * all, false});
-      check_exchange(d, all, &(ampc_exchange){AMPC_GATHER, AMPC_F32, each * all, false});
+      check_exchange(d, all,
+                     &(ampc_exchange){AMPC_SLICE, AMPC_F32, each * all, false, AMPC_SUM_TREE});
+      check_exchange(d, all,
+                     &(ampc_exchange){AMPC_GATHER, AMPC_F32, each * all, false, AMPC_SUM_TREE});
       check_shared(d, all, each);
     }
   }

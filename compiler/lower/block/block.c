@@ -28,6 +28,7 @@ static const Option options[] = {
     {"shuffle", D_bool, true, true, FIELD(shuffle)},
     {"drop_last", D_bool, true, true, FIELD(drop_last)},
     {"shards", D_int, true, false, 0},
+    {"exchange", D_str, true, false, 0},
     {"save", D_str, true, false, FIELD(save)},
     {"name", D_str, true, true, FIELD(name)},
     {"seed", D_int, true, true, 0},
@@ -112,6 +113,21 @@ static void set_resume(Lower *l, BlockInfo *b, const char *path, Span span)
   b->resume = path;
 }
 
+/* Stores how members sum gradients; the last block that says it decides. */
+static void set_exchange(Lower *l, const char *word, Span span)
+{
+  static const char *const words[] = {
+      [AMPC_SUM_TREE] = "tree", [AMPC_SUM_FAST] = "fast", [AMPC_SUM_BF16] = "bf16"};
+  enum { WORDS = sizeof words / sizeof *words };
+  uint32_t i = 0;
+  while (i < WORDS && strcmp(word, words[i]) != 0) i++;
+  if (i < WORDS) {
+    l->g->exchange = (ampc_exchange_mode)i;
+    return;
+  }
+  fail(l, E209, span, "`exchange` is \"tree\", \"fast\" or \"bf16\", got \"%s\"", word);
+}
+
 /* Stores an option whose value has the right kind. An empty text means that it is not given. */
 static void set_option(Lower *l, BlockInfo *b, const Option *o, Datum v, Span span)
 {
@@ -120,6 +136,7 @@ static void set_option(Lower *l, BlockInfo *b, const Option *o, Datum v, Span sp
   if (o->kind == D_bool) *(bool *)field = v.as.truth;
   if (o->field && o->kind == D_str) *(const char **)field = v.n ? v.as.text : NULL;
   if (strcmp(o->name, "seed") == 0) l->g->seed = (uint64_t)v.as.integer;
+  if (strcmp(o->name, "exchange") == 0) set_exchange(l, v.as.text, span);
   if (strcmp(o->name, "resume") == 0 && v.n) set_resume(l, b, v.as.text, span);
 }
 
