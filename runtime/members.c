@@ -7,12 +7,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* Whether the members of a process share the space. */
-static bool is_shared(ampc_space s)
-{
-  return s == AMPC_MASTER || s == AMPC_COPY16 || s == AMPC_COPYBF || s == AMPC_EMA;
-}
-
 static bool is_moment(ampc_space s)
 {
   return s == AMPC_MOMENT1 || s == AMPC_MOMENT2 || s == AMPC_MOMENT3;
@@ -61,13 +55,13 @@ int64_t runtime_sent(const ampc_runtime *rt)
 
 int64_t members_bytes(const ampc_runtime *rt, ampc_space s)
 {
-  return rt->program->space_bytes[s] * (is_shared(s) ? 1 : rt->members.n);
+  return rt->program->space_bytes[s] * (ampc_space_is_shared(s) ? 1 : rt->members.n);
 }
 
 ampc_status members_alloc(ampc_runtime *rt, ampc_space s, int64_t bytes, int64_t times)
 {
   Device *d = rt->device;
-  int64_t n = is_shared(s) ? 1 : rt->members.n;
+  int64_t n = ampc_space_is_shared(s) ? 1 : rt->members.n;
   if (n * times > 1) bytes = ampc_round_up(bytes, AMPC_CUDA_ALIGN);
   rt->apart[s] = n > 1 ? bytes : 0;
   void *memory = NULL;
@@ -229,9 +223,25 @@ static void note_scratch(ampc_runtime *rt, const ampc_exchange *x, ampc_space sp
   int64_t stage = space == AMPC_WORK && rt->members.n > 1
                       ? ampc_round_up(bytes_of(rt, x), AMPC_CUDA_ALIGN) * rt->members.n
                       : 0;
-  int64_t scratch = exchange_scratch(&rt->members, x);
+  int64_t scratch = exchange_scratch(rt->members.ranks ? rt->members.ranks->size : 1, x);
   if (stage > rt->stage_bytes) rt->stage_bytes = stage;
   if (scratch > rt->scratch_bytes) rt->scratch_bytes = scratch;
+}
+
+int64_t members_scratch(const ampc_program *p)
+{
+  int64_t most = 0;
+  for (uint32_t b = 0; b < p->n_blocks; b++)
+    for (uint32_t v = 0; v < p->blocks[b].n_variants; v++) {
+      const ampc_step *s = &p->blocks[b].variant[v];
+      for (uint32_t i = 0; s->commands && i < s->n_commands; i++) {
+        const ampc_command *k = &s->commands[i];
+        int64_t bytes =
+            k->kind == AMPC_EXCHANGE ? exchange_scratch(p->ranks, &k->as.exchange.desc) : 0;
+        if (bytes > most) most = bytes;
+      }
+    }
+  return most;
 }
 
 ampc_status members_prepare(ampc_runtime *rt)

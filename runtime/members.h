@@ -28,6 +28,8 @@ uint32_t members_variant(const ampc_runtime *rt, const ampc_block *b, uint32_t m
                          int64_t samples, int64_t step);
 /* Writes the index of the member's first sample to its STATE; only changes. */
 ampc_status members_place(ampc_runtime *rt, uint32_t member, int64_t samples);
+/* Returns the scratch bytes of the exchanges of p between p->ranks processes. */
+int64_t members_scratch(const ampc_program *p);
 /* Allocates the scratch space of all exchanges. */
 ampc_status members_prepare(ampc_runtime *rt);
 /* Exchanges when the last member of this process calls it. */

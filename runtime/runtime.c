@@ -274,9 +274,10 @@ ampc_status ampc_plan_memory(const ampc_program *program, const char *device, am
   } else {
     out->library = cuda_bytes_beside(program) + most_scratch(program);
   }
+  out->library += members_scratch(program);
   out->total = out->library;
   for (int s = AMPC_STATE; s < AMPC_SPACE_COUNT; s++)
-    out->total += out->space[s] = program->space_bytes[s];
+    out->total += out->space[s] = ampc_process_bytes(program, (ampc_space)s);
   return status;
 }
 

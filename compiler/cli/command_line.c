@@ -179,6 +179,7 @@ static const OptionTable ampc_table = {
     .about = "Compiles a training job to one CUDA C or C file.",
     .groups = (const OptionGroup[]){{output_options, 0},
                                     {job_options, offsetof(CommandLine, options)},
+                                    {ranks_option, offsetof(CommandLine, options)},
                                     {memory_options, offsetof(CommandLine, options)},
                                     {table_options, offsetof(CommandLine, options)},
                                     {message_options, 0},

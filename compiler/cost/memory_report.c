@@ -45,7 +45,7 @@ static const char *grouped(Arena *arena, int64_t n) /* "443,502,916" */
 int64_t memory_of_spaces(const ampc_program *p)
 {
   int64_t sum = 0;
-  for (int s = 0; s < AMPC_SPACE_COUNT; s++) sum += p->space_bytes[s];
+  for (int s = 0; s < AMPC_SPACE_COUNT; s++) sum += ampc_process_bytes(p, (ampc_space)s);
   return sum;
 }
 
@@ -89,7 +89,9 @@ static int64_t memory_of_tensors(const Compile *c)
     int64_t sum = values_of(c, (uint16_t)b, read);
     if (sum > most) most = sum;
   }
-  return memory_of_spaces(c->program) - c->program->space_bytes[AMPC_WORK] + most;
+  const ampc_program *p = c->program;
+  int64_t members = ampc_process_bytes(p, AMPC_STATE) / p->space_bytes[AMPC_STATE];
+  return memory_of_spaces(p) - ampc_process_bytes(p, AMPC_WORK) + members * most;
 }
 
 /* ---- the report ---- */
@@ -102,7 +104,7 @@ static void put_line(const Compile *c, Text *out, int64_t bytes, const char *wha
 
 static void put_space(const Compile *c, Text *out, ampc_space s)
 {
-  put_line(c, out, c->program->space_bytes[s], ampc_space_of(s)->purpose);
+  put_line(c, out, ampc_process_bytes(c->program, s), ampc_space_of(s)->purpose);
 }
 
 void memory_report(const Compile *c, int64_t library, Text *out)

@@ -403,6 +403,7 @@ bool pass_plan(Compile *c)
   p->scaler = g->scaler;
   p->real64 = c->options.real64;
   p->members = g->members > 1 ? g->members : 0;
+  p->ranks = c->options.ranks;
   p->sources = g->sources.at;
   p->n_sources = g->sources.n;
   plan_params(c, p);

@@ -106,6 +106,7 @@ static const OptionTable inspect_verb = {
              "of its kernel. No GPU is used.",
     .groups = (const OptionGroup[]){{inspect_options, 0},
                                     {job_options, offsetof(InspectCommand, compile)},
+                                    {ranks_option, offsetof(InspectCommand, compile)},
                                     {table_options, offsetof(InspectCommand, compile)},
                                     {NULL, 0}},
     .notes =

@@ -180,6 +180,7 @@ typedef struct ampc_program {
   const ampc_image *images; /* CUDA: images or find_kernel; CPU: neither */
   uint32_t n_images;
   ampc_find_kernel *find_kernel;
+  uint32_t ranks;   /* processes for which ampc_process_bytes counts; 0 counts as 1 */
   uint32_t members; /* shares of a batch that train together, in one process or several; 0 counts
                        as 1 */
 } ampc_program;
@@ -202,6 +203,10 @@ uint32_t ampc_metric_slots(const ampc_metric_desc *metrics, uint32_t n);
  * *out_first on. Two ranges that share a bound neither overlap nor leave a gap. */
 void ampc_part(int64_t n, double begin, double end, int64_t *out_first, int64_t *out_count);
 
+/* Whether the members in one process share the space: weights, their copies and averages. */
+bool ampc_space_is_shared(ampc_space s);
+/* Returns the bytes of a space in one process, which has one or more members. */
+int64_t ampc_process_bytes(const ampc_program *p, ampc_space s);
 /* Returns the bytes from one share to the next in a batch that the loader returns: those of the
  * sources of a block, for the largest of `shares` equal shares. */
 int64_t ampc_share_bytes(const ampc_program *p, uint32_t block, int64_t shares);

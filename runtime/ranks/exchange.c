@@ -13,25 +13,37 @@ static uint32_t rank_of(const Members *m)
   return m->ranks ? (uint32_t)m->ranks->rank : 0;
 }
 
-/* Returns the number of elements of the piece that each rank adds. */
-static int64_t piece_of(const Members *m, const ampc_exchange *x)
+static bool is_few(const ampc_exchange *x)
 {
-  int64_t n = ranks_of(m);
-  return x->kind == AMPC_SUM && x->count <= FEW ? x->count : (x->count + n - 1) / n;
+  return x->kind == AMPC_SUM && x->count <= FEW;
 }
 
-int64_t exchange_scratch(const Members *m, const ampc_exchange *x)
+/* Returns the number of elements of the piece that each of n ranks adds. */
+static int64_t piece_of_ranks(int64_t n, const ampc_exchange *x)
 {
-  int64_t n = ranks_of(m), bytes = ampc_dtype_size(x->type);
-  if (n == 1 || (x->kind != AMPC_SUM && x->kind != AMPC_SLICE)) return 0;
-  return 2 * n * piece_of(m, x) * bytes;
+  return is_few(x) ? x->count : (x->count + n - 1) / n;
+}
+
+static int64_t piece_of(const Members *m, const ampc_exchange *x)
+{
+  return piece_of_ranks(ranks_of(m), x);
+}
+
+/* The first half gets the pieces of other ranks. The second half is for what does not fit where it
+ * is: a padded range, numbers in 16 bits, the pieces of all sums. */
+int64_t exchange_scratch(int64_t ranks, const ampc_exchange *x)
+{
+  bool slice = x->kind == AMPC_SLICE, in_place = slice && x->mode != AMPC_SUM_BF16;
+  int64_t pieces = ranks * piece_of_ranks(ranks, x) * ampc_dtype_size(x->type);
+  if (ranks <= 1 || (x->kind != AMPC_SUM && !slice)) return 0;
+  return (in_place && x->count % ranks == 0) || is_few(x) ? pieces : 2 * pieces;
 }
 
 int64_t exchange_sent(const Members *m, const ampc_exchange *x)
 {
   int64_t others = ranks_of(m) - 1, size = ampc_dtype_size(x->type);
   int64_t piece = piece_of(m, x) * size;
-  bool few = x->kind == AMPC_SUM && x->count <= FEW;
+  bool few = is_few(x);
   int64_t swapped = x->mode == AMPC_SUM_BF16 && !few ? piece / 2 : piece;
   if (x->kind == AMPC_SLICE) return others * swapped;
   if (x->kind == AMPC_SUM) return others * (few ? piece : swapped + piece);

@@ -14,8 +14,8 @@ typedef struct Members {
   uint32_t all;      /* 1: the program has no exchanges */
 } Members;
 
-/* Returns the scratch bytes on the device that the exchange needs. */
-int64_t exchange_scratch(const Members *m, const ampc_exchange *x);
+/* Returns the scratch bytes on the device that the exchange between so many ranks needs. */
+int64_t exchange_scratch(int64_t ranks, const ampc_exchange *x);
 /* Returns the bytes that this process sends to other ranks. */
 int64_t exchange_sent(const Members *m, const ampc_exchange *x);
 /* Exchanges. All but SLICE join first: see DeviceOps.aside. The range of member first + i begins at `at` + i * apart; apart 0: all members of this

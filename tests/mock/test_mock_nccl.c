@@ -188,7 +188,7 @@ static void open_exchange(Exchange *e)
   e->source = new_memory(gpu, e->bytes);
   e->at = new_memory(gpu, e->bytes);
   e->to = new_memory(gpu, e->bytes);
-  e->scratch = new_memory(gpu, exchange_scratch(&e->own, &e->x) + 256);
+  e->scratch = new_memory(gpu, exchange_scratch(e->own.ranks ? e->own.ranks->size : 1, &e->x) + 256);
   must(gpu->ops->copy_in(gpu, e->source, values, e->bytes));
   free(values);
 }

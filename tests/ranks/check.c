@@ -117,7 +117,7 @@ static void fill_range(float *at, uint32_t v, int64_t count)
 /* Runs the exchange for the members of `m`, whose ranges are in `at`. */
 static void run_exchange(Device *d, const Members *m, const ampc_exchange *x, char *at)
 {
-  int64_t bytes = exchange_scratch(m, x);
+  int64_t bytes = exchange_scratch(m->ranks ? m->ranks->size : 1, x);
   void *scratch = bytes ? malloc((size_t)bytes) : NULL;
   MUST(scratch || !bytes);
   for (uint32_t i = 0; i < m->n; i++)
