@@ -48,7 +48,7 @@ ROOMS = {
     "runtime/cuda": "runtime runtime/ranks",
     "runtime/infer": "runtime",
     "runtime/state": "runtime",
-    "runtime/train": "runtime state",
+    "runtime/train": "runtime runtime/ranks state",
     "runner": "compiler/cli compiler/diag",
     "runner/jit": "compiler/emit compiler/nvrtc runtime",
     "runner/cost": "compiler/cost",
@@ -62,7 +62,7 @@ ROOMS = {
                      " runner inspect runtime/data/formats",
     "runner/selftest": "compiler compiler/cli compiler/graph compiler/passes runner jit probe runtime",
     "runner/selftest/ops": "compiler/graph runner/selftest",
-    "runner/train": "compiler compiler/cli runner jit job probe",
+    "runner/train": "compiler compiler/cli runner jit job probe runtime",
     "runner/repl": "compiler compiler/cli compiler/command compiler/emit compiler/explain compiler/graph compiler/help"
                    " compiler/lower/interpret runner infer jit job probe profile selftest runtime runtime/data runtime/train",
     "bench": "compiler runner/jit runtime/cpu",

@@ -49,9 +49,7 @@ const char *product_name(Printer *p, Products *x, const ampc_command *command);
 /* ---- steps: step.c ---- */
 
 const char *step_name(Printer *p, const ampc_block *b, const ampc_step *s);
-/* Return where the part that begins at command i ends, and the number of parts: with members, each
- * part ends with exchanges. */
-uint32_t step_part_end(const ampc_step *s, uint32_t i);
+/* Returns the number of parts of a step: with members, each ends with exchanges. */
 uint32_t step_parts(const ampc_step *s);
 /* Prints the step function of a block at one batch size, after the descriptions of its products. */
 void put_step(Printer *p, const ParamPlaces *params, Products *products, const ampc_block *b,

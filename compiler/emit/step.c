@@ -215,7 +215,8 @@ static void put_origin(Step *s, const ampc_command *command)
   s->origin = what;
 }
 
-uint32_t step_part_end(const ampc_step *s, uint32_t i)
+/* Returns where the part that begins at command i ends. */
+static uint32_t step_part_end(const ampc_step *s, uint32_t i)
 {
   while (i < s->n_commands && s->commands[i].kind != AMPC_EXCHANGE) i++;
   while (i < s->n_commands && s->commands[i].kind == AMPC_EXCHANGE) i++;

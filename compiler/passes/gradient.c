@@ -268,7 +268,7 @@ static Value seed(Gradient *p, const Minimize *m)
   if (bodies > 1) one = ir_binary(c, &at, op_named("div"), one, ir_number(c, &at, (double)bodies));
   const BlockInfo *b = &c->graph->blocks.at[m->nodes.at[0].block];
   double share = b->idle ? 0 : (double)b->batch / (double)b->whole;
-  if (c->graph->members > 1) one = ir_binary(c, &at, OP_mul, one, ir_number(c, &at, share));
+  if (c->graph->members > 1) one = ir_binary(c, &at, op_named("mul"), one, ir_number(c, &at, share));
   at.why = WHY_forward;
   return ir_cast(c, &at, one, ir_node(c->graph, m->loss)->dtype);
 }

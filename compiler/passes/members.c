@@ -147,7 +147,7 @@ static bool reduced_kind(const Pass *p, const Node *n, Kind *out)
   if (is_statistic(p, n))
     *out = LOCAL;
   else if (op_has(n, T_sums))
-    *out = n->op == OP_mean ? MEAN : SUM;
+    *out = n->op == op_named("mean") ? MEAN : SUM;
   else if (op_of(n)->tmpl == TMPL_gemm)
     *out = SUM;
   else
@@ -157,8 +157,9 @@ static bool reduced_kind(const Pass *p, const Node *n, Kind *out)
 
 static void refuse(Pass *p, const Node *n)
 {
-  const char *what = n->op == OP_indices ? "this numbers the samples" : "combines samples";
-  const char *op = n->op == OP_indices ? "" : arena_printf(p->c->arena, "%s ", op_of(n)->name);
+  const char *what = n->op == op_named("indices") ? "this numbers the samples" : "combines samples";
+  const char *op =
+      n->op == op_named("indices") ? "" : arena_printf(p->c->arena, "%s ", op_of(n)->name);
   diag_error(p->c, E605, n->span, "%s%s of a batch, and %u members share out the batch", op, what,
              p->c->graph->members);
   diag_help(p->c, "sums, means and batch norms over samples are possible; for all else, train with "
@@ -177,7 +178,7 @@ static Cursor cursor_of(const Pass *p, uint32_t id)
 static Value times(Pass *p, const Cursor *at, Value x, double factor)
 {
   if (factor == 1) return x;
-  return ir_binary(p->c, at, OP_mul, x, ir_number(p->c, at, factor));
+  return ir_binary(p->c, at, op_named("mul"), x, ir_number(p->c, at, factor));
 }
 
 /* Returns what the member contributes to the sum over all members. */
@@ -225,7 +226,7 @@ static Kind settle_inputs(Pass *p, Node *n, uint32_t id)
 {
   const Node *old = &p->r.old[id];
   Kind a = kind_in(p, old, 0), b = old->n_in > 1 ? kind_in(p, old, 1) : ALIKE;
-  bool samples = any_in(p, old, SAMPLES), adds = n->op == OP_add || n->op == OP_sub;
+  bool samples = any_in(p, old, SAMPLES), adds = n->op == OP_add || n->op == op_named("sub");
   if (!any_in(p, old, SUM) && !any_in(p, old, MEAN)) return ALIKE;
   if (op_has(n, T_linear) && !samples) {
     bool all = true;
@@ -237,8 +238,8 @@ static Kind settle_inputs(Pass *p, Node *n, uint32_t id)
     for (uint32_t i = 0; i < 2; i++) n->in[i] = as_mean(p, old->in[i].id);
     return MEAN;
   }
-  bool scales = (n->op == OP_mul || n->op == OP_div) && !samples;
-  if (scales && n->op == OP_mul && !is_partial(a)) {
+  bool mul = n->op == op_named("mul"), scales = (mul || n->op == op_named("div")) && !samples;
+  if (scales && mul && !is_partial(a)) {
     return b;
   } else if (scales && is_partial(a)) {
     settle(p, n, id, 1);
@@ -293,7 +294,7 @@ static void copy_value(Pass *p, uint32_t id)
   if (samples &&
       (mixes_samples(p, id, old) || (!p->axes[id] && !reduced_kind(p, old, &p->kind[id]))))
     refuse(p, old);
-  if (p->axes[id] && n.op == OP_indices) refuse(p, old); /* each member would begin at 0 */
+  if (p->axes[id] && n.op == op_named("indices")) refuse(p, old); /* each member would begin at 0 */
   set_draws(p, &n, id);
   ir_rewrite_add(&p->r, id, &n);
 }

@@ -149,7 +149,8 @@ static ampc_status tell_ranks(Compile *c, Ranks *ranks, const ampc_runtime *rt)
               {arena_printf(c->arena, "%.1f s", rows[i].waited)});
   }
   table_put(&t);
-  if (!status && ranks->rank == 0) fputs(text.at, stderr);
+  if (!status && ranks->rank == 0)
+    fprintf(stderr, "%sconnected by %s\n", text.at, ranks_library(ranks));
   free(rows);
   return status;
 }

@@ -205,6 +205,14 @@ void progress_warn(Progress *p, const char *fmt, ...)
   va_end(args);
 }
 
+void progress_tell(void *to, bool warning, const char *line)
+{
+  if (warning)
+    progress_warn(to, "%s", line);
+  else
+    progress_note(to, "%s", line);
+}
+
 static void print_block(const Session *s, uint32_t block)
 {
   const ampc_program *p = s->program;

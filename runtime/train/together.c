@@ -79,6 +79,16 @@ void session_busy(const Session *s)
   if (ranks_of(s)) ranks_busy(ranks_of(s));
 }
 
+ampc_status session_share(const Session *s, uint32_t block)
+{
+  const Members *m = &s->rt->members;
+  if (m->all == 1) return AMPC_OK;
+  if (!s->data->share)
+    return ampc_fail(AMPC_BAD_USAGE, "this source of data cannot be shared out to %u ranks",
+                     m->all / m->n);
+  return s->data->share(s->batches[block], m->first, m->first + m->n, m->all);
+}
+
 /* ---- the same run on all ranks ---- */
 
 enum { TEXT = 8192 };

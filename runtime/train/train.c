@@ -105,19 +105,11 @@ static ampc_status check_options(Session *s)
   return check_saving(s, saves);
 }
 
-static void tell_loaded(void *to, bool warning, const char *line)
-{
-  if (warning)
-    progress_warn(to, "%s", line);
-  else
-    progress_note(to, "%s", line);
-}
-
 /* Draws initial values, then loads the files of `load` clauses over them. */
 static ampc_status begin_weights(Session *s)
 {
   ampc_status status = ampc_init_params(s->rt, s->seed);
-  return status ? status : ampc_load_params(s->rt, s->options->data_dir, tell_loaded, &s->progress);
+  return status ? status : ampc_load_params(s->rt, s->options->data_dir, progress_tell, &s->progress);
 }
 
 /* Sets initial values, or loads a checkpoint. A checkpoint also sets the seed, so that the sequence
@@ -155,17 +147,6 @@ static ampc_status guard_places(const Session *s)
   return status;
 }
 
-/* Lets the loader read only the samples of this process. */
-static ampc_status share_data(const Session *s, uint32_t block)
-{
-  const Members *m = &s->rt->members;
-  if (m->all == 1) return AMPC_OK;
-  if (!s->data->share)
-    return ampc_fail(AMPC_BAD_USAGE, "this source of data cannot be shared out to %u ranks",
-                     m->all / m->n);
-  return s->data->share(s->batches[block], m->first, m->first + m->n, m->all);
-}
-
 /* Opens the data of the blocks that run. With --eval, the data of train blocks may be missing. */
 static ampc_status open_data(Session *s)
 {
@@ -176,7 +157,7 @@ static ampc_status open_data(Session *s)
                   (p->blocks[i].kind == AMPC_TRAIN && !s->options->eval_only);
     s->evaluated[i] = s->logged[i] = -1;
     if (wanted) status = s->data->open(p, i, s->options->data_dir, s->seed, &s->batches[i]);
-    if (wanted && !status) status = share_data(s, i);
+    if (wanted && !status) status = session_share(s, i);
   }
   return status ? status : guard_places(s);
 }

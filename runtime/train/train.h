@@ -115,6 +115,8 @@ ampc_status session_poll(Session *s);
 ampc_status session_choose(const Session *s, bool *choice);
 void session_stepped(const Session *s, double seconds); /* ranks_step */
 void session_busy(const Session *s);                    /* ranks_busy */
+/* Lets the loader of a block read only the samples of this process. */
+ampc_status session_share(const Session *s, uint32_t block);
 /* Refuses ranks that would not run the same job with the same options on the same data. */
 ampc_status session_same(const Session *s);
 
@@ -180,6 +182,7 @@ void progress_start(Progress *p, bool quiet);
 /* Prints a message on a line of its own. progress_warn prints even with --quiet. */
 void progress_note(Progress *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void progress_warn(Progress *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void progress_tell(void *progress, bool warning, const char *line); /* an ampc_tell */
 void progress_end_line(Progress *p); /* ends a line that is still open */
 /* Prints the results on stdout. */
 void progress_results(Session *s);

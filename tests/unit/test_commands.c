@@ -189,7 +189,7 @@ static void test_plan_text(Scan *s)
       "    scan                       5 times, t = 0 ..",
       "      carry                    work+0 = work+1024+64t 64 bytes",
       "    keep                       work+2048+512t = work+1024 320 bytes",
-      "  sum                          work+0 f32[16] = sum over all devices",
+      "  sum                          work+0 f32[16] = sum over all members",
   };
   Text text;
   text_init(&text, s->c->arena);

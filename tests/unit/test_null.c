@@ -93,6 +93,7 @@ static void check_steps(void)
   ampc_do_conv(NULL, NULL, NULL, NULL, NULL, NULL, NULL);
   ampc_do_copy(NULL, NULL, NULL, 1);
   ampc_do_fill(NULL, NULL, 0, 1);
+  CHECK(ampc_step_part(NULL) == 0 && ampc_step_member(NULL) == 0 && !ampc_step_once(NULL));
   ampc_do_exchange(NULL, AMPC_SUM, AMPC_SUM_TREE, AMPC_F32, 1, false, AMPC_WORK, 0);
 }
 
