@@ -11,7 +11,7 @@ import re
 import subprocess
 from lib import AMP, MPIRUN, PATIENCE, MODELS, WORK, check, command, content, events, finish, job, run, sys, tensors, work
 
-JOBS = ["dropout", "masked", "sums", "accumulate", "gan", "plateau", "recurrent", "attention", "scaler"]
+JOBS = ["forms", "dropout", "masked", "sums", "accumulate", "gan", "plateau", "recurrent", "attention", "scaler"]
 LOCAL = ["norm", "replay"]  # batch norm over the samples of a member: another training on each number of members
 NEAR, TINY = 1e-5, 1e-7
 
