@@ -27,12 +27,20 @@
 
 typedef enum Kind { ALIKE, SAMPLES, SUM, MEAN, LOCAL } Kind;
 
+/* How elements follow each other along the axis of samples.
+ *   ANY      all are equal: ones(n)
+ *   WHOLE    all elements of a sample, then those of the next
+ *   SPLIT    a reshape from [4, n] to [4 n] has put samples side by side: the elements of a sample
+ *            are apart. Random numbers cannot be shared out so */
+typedef enum Order { ANY, WHOLE, SPLIT } Order;
+
 typedef struct Pass {
   Compile *c;
   const Graph *twin;
   Rewrite r;
   Kind *kind;            /* by old id */
   uint8_t *axes;         /* by old id: mask of the axes of samples */
+  uint8_t *order;        /* by old id: an Order */
   Value *summed;         /* by old id: the value of the whole batch, if it has been summed */
   VEC(uint32_t) pending; /* old ids of effects that wait for the sum of their first input */
 } Pass;
@@ -40,6 +48,17 @@ typedef struct Pass {
 static const BlockInfo *info_of(const Pass *p, const Node *n)
 {
   return &p->c->graph->blocks.at[n->block];
+}
+
+static void refuse(Pass *p, const Node *n)
+{
+  const char *what = n->op == op_named("indices") ? "this numbers the samples" : "combines samples";
+  const char *op =
+      n->op == op_named("indices") ? "" : arena_printf(p->c->arena, "%s ", op_of(n)->name);
+  diag_error(p->c, E605, n->span, "%s%s of a batch, and %u members share out the batch", op, what,
+             p->c->graph->members);
+  diag_help(p->c, "sums, means and batch norms over samples are possible; for all else, train with "
+                  "one rank");
 }
 
 /* ---- comparison with the twin ---- */
@@ -67,9 +86,14 @@ static bool compare(Pass *p, uint32_t id)
                "batch cannot be shared out");
     return false;
   }
-  for (uint32_t i = 0; i < n->rank && !is_statistic(p, n); i++)
-    if (n->dim[i] != m->dim[i]) p->axes[id] |= (uint8_t)(1u << i);
-  return true;
+  int64_t own = info_of(p, n)->batch, theirs = p->twin->blocks.at[n->block].batch;
+  for (uint32_t i = 0; i < n->rank && !is_statistic(p, n) && same; i++) {
+    if (n->dim[i] == m->dim[i]) continue;
+    p->axes[id] |= (uint8_t)(1u << i);
+    same = n->dim[i] * theirs == m->dim[i] * own; /* not one element more than samples */
+  }
+  if (!same) refuse(p, n);
+  return same;
 }
 
 /* Whether the twin has the whole batch; if a member has it, the twin has twice as many samples. */
@@ -126,13 +150,11 @@ static uint64_t worked_axes(const Node *n)
 
 /* Whether the op treats samples differently by their position in the batch, or combines samples in
  * another way than by a sum. */
-static bool mixes_samples(const Pass *p, uint32_t id, const Node *old)
+static bool mixes_samples(const Pass *p, const Node *old)
 {
   uint32_t channel;
   uint64_t worked = worked_axes(old), of_images = op_image_inputs(op_of(old));
   if (attr_find(op_of(old), "channel", &channel)) of_images = 0; /* the other axes are alike */
-  uint8_t out = p->axes[id];
-  if (out & (out - 1)) return true; /* two axes of samples: each with each */
   if (op_has(old, T_sums)) return false;
   for (uint32_t i = 0; i < old->n_in; i++) {
     uint8_t in = p->axes[old->in[i].id];
@@ -153,17 +175,6 @@ static bool reduced_kind(const Pass *p, const Node *n, Kind *out)
   else
     return false;
   return true;
-}
-
-static void refuse(Pass *p, const Node *n)
-{
-  const char *what = n->op == op_named("indices") ? "this numbers the samples" : "combines samples";
-  const char *op =
-      n->op == op_named("indices") ? "" : arena_printf(p->c->arena, "%s ", op_of(n)->name);
-  diag_error(p->c, E605, n->span, "%s%s of a batch, and %u members share out the batch", op, what,
-             p->c->graph->members);
-  diag_help(p->c, "sums, means and batch norms over samples are possible; for all else, train with "
-                  "one rank");
 }
 
 /* ---- sums over the members ---- */
@@ -275,6 +286,34 @@ static void copy_mean(Pass *p, uint32_t id)
   p->r.map[id] = p->kind[of] == ALIKE ? p->r.map[of] : whole_value(p, of);
 }
 
+/* Returns the number of elements in front of the axis of samples. */
+static int64_t before_samples(const Pass *p, uint32_t id)
+{
+  uint32_t axis = 0;
+  while (!(p->axes[id] >> axis & 1)) axis++;
+  return dims_product(p->r.old[id].dim, axis);
+}
+
+/* Sets the order of a value with an axis of samples. Returns false if the result of several members
+ * would not be that of the whole batch. */
+static bool set_order(Pass *p, uint32_t id)
+{
+  const Node *n = &p->r.old[id];
+  Order order = op_draws(n) || n->op == OP_source ? WHOLE : ANY;
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    Order own = p->axes[n->in[i].id] ? p->order[n->in[i].id] : ANY;
+    if (order != ANY && own != ANY && own != order) return false;
+    if (own != ANY) order = own;
+  }
+  if (n->op == OP_reshape && order != ANY && p->axes[n->in[0].id]) {
+    int64_t before = before_samples(p, n->in[0].id), after = before_samples(p, id);
+    if (before < after && order == WHOLE) return false;
+    if (before != after) order = before > after ? SPLIT : WHOLE;
+  }
+  p->order[id] = (uint8_t)order;
+  return true;
+}
+
 static void copy_value(Pass *p, uint32_t id)
 {
   const Node *old = &p->r.old[id];
@@ -291,10 +330,12 @@ static void copy_value(Pass *p, uint32_t id)
                 : p->axes[id] || n.op == OP_source ? SAMPLES
                 : any_in(p, old, LOCAL)            ? LOCAL
                                                    : ALIKE;
-  if (samples &&
-      (mixes_samples(p, id, old) || (!p->axes[id] && !reduced_kind(p, old, &p->kind[id]))))
+  bool pairs = p->axes[id] & (p->axes[id] - 1); /* two axes of samples: each with each */
+  bool numbers = p->axes[id] && n.op == op_named("indices"); /* each member would begin at 0 */
+  if (pairs || numbers || (p->axes[id] && !set_order(p, id)) ||
+      (samples && mixes_samples(p, old)) ||
+      (samples && !p->axes[id] && !reduced_kind(p, old, &p->kind[id])))
     refuse(p, old);
-  if (p->axes[id] && n.op == op_named("indices")) refuse(p, old); /* each member would begin at 0 */
   set_draws(p, &n, id);
   ir_rewrite_add(&p->r, id, &n);
 }
@@ -441,6 +482,7 @@ bool pass_members(Compile *c)
   ir_rewrite_begin(&p.r, c);
   p.kind = arena_array(c->arena, Kind, p.r.n_old);
   p.axes = arena_array(c->arena, uint8_t, p.r.n_old);
+  p.order = arena_array(c->arena, uint8_t, p.r.n_old);
   p.summed = arena_array(c->arena, Value, p.r.n_old);
   for (uint32_t id = 1; id < p.r.n_old && !diag_error_count(c); id++) {
     const Node *n = &p.r.old[id];

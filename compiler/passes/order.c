@@ -12,6 +12,7 @@
 enum {
   THING_scale,   /* the loss scale, counters of steps, the seed */
   THING_verdict, /* flags for the host: overflow, a loss that is not finite */
+  THING_meeting, /* exchanges: members with other shares run them in the same order */
   THING_first
 };
 
@@ -179,6 +180,7 @@ static void touch(Things *t, uint32_t id)
   const OpInfo *op = op_of(n);
   for (uint32_t i = 0; i < n->n_in; i++) reads_leaf(t, id, n->in[i]);
   if (op_draws(n)) reads(t, id, THING_scale);
+  if (op->tmpl == TMPL_exchange) changes(t, id, THING_meeting);
   if (ir_adds_to(n) >= 0) changes(t, id, slot_thing(t, ir_adds_to(n)));
   if (t->adds_to[id]) changes(t, id, slot_thing(t, t->adds_to[id] - 1));
   for (uint32_t i = 0; i < op->n_file_args; i++) touch_argument(t, id, op->file_args[i]);

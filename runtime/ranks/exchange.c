@@ -34,8 +34,8 @@ static int64_t piece_of(const Members *m, const ampc_exchange *x)
 int64_t exchange_scratch(int64_t ranks, const ampc_exchange *x)
 {
   bool slice = x->kind == AMPC_SLICE, in_place = slice && x->mode != AMPC_SUM_BF16;
-  int64_t pieces = ranks * piece_of_ranks(ranks, x) * ampc_dtype_size(x->type);
   if (ranks <= 1 || (x->kind != AMPC_SUM && !slice)) return 0;
+  int64_t pieces = ranks * piece_of_ranks(ranks, x) * ampc_dtype_size(x->type);
   return (in_place && x->count % ranks == 0) || is_few(x) ? pieces : 2 * pieces;
 }
 

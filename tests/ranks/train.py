@@ -2,16 +2,20 @@
 """train.py MPIRUN AMP PART [JOB...]: whole trainings on several ranks.
   losses    without `shards`, losses, metrics and decisions are those of one rank
   bytes     with train.shards=4, any number of ranks writes the same bytes, also resumed with another number
+  statistics  of batch norm are the mean over the members
   files     a checkpoint of four ranks is that of one rank; `amp eval` on one and on two ranks
   refusals  what differs between ranks, or does not divide, is refused with one message
-  output    one rank prints and logs"""
+  output    one rank prints and logs
+  models    `bytes` for models: pictures with batch norm, a Transformer on a text, a GAN whose steps overflow and run again"""
 import json
 import os
 import re
+import shutil
+import struct
 import subprocess
 from lib import AMP, MPIRUN, PATIENCE, MODELS, WORK, check, command, content, events, finish, job, run, sys, tensors, work
 
-JOBS = ["dropout", "masked", "sums", "accumulate", "gan", "plateau", "recurrent", "attention", "scaler"]
+JOBS = ["forms", "dropout", "masked", "sums", "accumulate", "gan", "plateau", "recurrent", "attention", "scaler"]
 LOCAL = ["norm", "replay"]  # batch norm over the samples of a member: another training on each number of members
 NEAR, TINY = 1e-5, 1e-7
 
@@ -40,18 +44,43 @@ def losses(jobs):
             check(f"{name} on {n} ranks, as on one", not found, "; ".join(found[:3]))
 
 
+def same_bytes(name, *args):
+    """The checkpoint of the run; any number of ranks must write the same one."""
+    given = ("-q", "--set", "train.shards=4", *args)
+    for n in 1, 2, 4:
+        run(n, *given[:-1], "--save", work(f"{name}{n}"), given[-1])
+    whole = content(work(f"{name}1"))
+    for n in 2, 4:
+        check(f"{name} with shards=4 on {n} ranks, as on one", whole and whole == content(work(f"{name}{n}")))
+    return whole
+
+
 def bytes_(jobs):
     for name in jobs or JOBS + LOCAL:
         path, given = job(name), ("-q", "--set", "train.shards=4")
-        for n in 1, 2, 4:
-            run(n, *given, "--save", work(f"{name}{n}"), path)
-        whole = content(work(f"{name}1"))
-        for n in 2, 4:
-            check(f"{name} with shards=4 on {n} ranks, as on one", whole and whole == content(work(f"{name}{n}")))
+        whole = same_bytes(name, path)
         run(4, *given, "--steps", "11", "--save", work("part"), path)
         for n in 2, 1:
             run(n, *given, "--resume", work("part"), "--save", work("joined"), path)
             check(f"{name} began on 4 ranks, resumed on {n}", content(work("joined")) == whole)
+
+
+def models(_):
+    fashion = "/usr/share/datasets/fashion-mnist"
+    if not os.path.exists(fashion) or not shutil.which("bible"):
+        print("skipped: needs dataset-fashion-mnist and bible-kjv")
+        sys.exit(77)
+    given = ("--steps", "12", "--limit-batches", "12")
+    same_bytes("fashion_mnist", *given, f"{MODELS}/fashion_mnist/fashion_mnist.amp")
+    subprocess.run([f"{MODELS}/gpt2/kjv.sh", WORK], check=True, stdout=subprocess.DEVNULL)
+    same_bytes("kjv", *given, "--data-dir", WORK, f"{MODELS}/gpt2/kjv.amp")
+    subprocess.run([f"{MODELS}/../tests/models/pictures.py", work("pictures"), "40", "32"], check=True, stdout=subprocess.DEVNULL)
+    same_bytes("resnet18", *given, "-D", f"DIR={work('pictures')}/", "-D", "SIZE=32", "-D", "CLASSES=10", "-D", "WIDTH=16",
+               "--set", "train.batch=32", "--set", "eval.batch=100", f"{MODELS}/resnet18/resnet18.amp")
+    with open(f"{MODELS}/dcgan/dcgan.amp", encoding="utf-8") as file:
+        lines = [line for line in file if not line.startswith("precision")]
+    path = text("dcgan.amp", "".join(lines) + 'precision f16 { scaler(init=1e7, on_overflow="replay") }\n')
+    same_bytes("dcgan", *given, "-D", "WIDTH=16", path)
 
 
 def files(_):
@@ -69,6 +98,15 @@ def files(_):
     for n in 1, 2:
         ends = events(n, "--resume", work("files4"), path)
         check(f"it is resumed on {n}", ends[-1]["status"] == 0 and ends[-1]["step"] == 36, ends[-1])
+
+
+def statistics(_):
+    """Batch norm: running means are the mean over the members, which is that of the batch."""
+    for n in 1, 4:
+        run(n, "-q", "--steps", "1", "--save", work(f"norm{n}"), job("norm"))
+    means = [struct.unpack("<8f", tensors(work(f"norm{n}"))["bn.running_mean"][2]) for n in (1, 4)]
+    found = list(differences(list(means[0]), list(means[1])))
+    check("running means of four members", not found, found)
 
 
 # ---- refusals ----
@@ -118,7 +156,12 @@ def refusals(_):
                        "a maximum over samples": "amax(net(x), 0).sum()", "a cumulative sum": "mean(cumsum(net(x), 0))",
                        "sorted samples": "mean(sort(net(x), 0)[0][:2])", "samples in turn": "mean(net(x) * flip(x, [0]))",
                        "the first sample": "mean(net(x)[0])", "half a batch": "mean(net(x)[: x.shape[0] // 2])",
-                       "a variance": "var(net(x))", "operations by samples": "mean(net(x)) if x.shape[0] > 4 else sum(net(x))"}.items():
+                       "a variance": "var(net(x))", "numbered samples": "mean(net(x) * arange(x.shape[0]).to(f32).unsqueeze(1))",
+                       "a product over samples": "mean(ones(x.shape[0], x.shape[0]) @ net(x))",
+                       "reshaped samples": "mean(net(x).reshape(2, x.shape[0])[0])",
+                       "one number more": "mean(randn(x.shape[0] + 1).sum() * net(x))",
+                       "random numbers of samples side by side": "mean(dropout(stack([net(x), x], 0).flatten(0, 1), 0.5))",
+                       "operations by samples": "mean(net(x)) if x.shape[0] > 4 else sum(net(x))"}.items():
         path = text("mix.amp", head + f"  minimize {loss} with opt\n}}\n")
         refused(name, 1, r"mix.amp:4:\d+: error\[E605\]", *command(2, path))
 
@@ -147,6 +190,7 @@ def output(_):
     check("-v prints a row for each rank", rows == ["0", "1"], err)
 
 
-PARTS = {"losses": losses, "bytes": bytes_, "files": files, "refusals": refusals, "output": output}
+PARTS = {"losses": losses, "bytes": bytes_, "files": files, "statistics": statistics, "models": models,
+          "refusals": refusals, "output": output}
 PARTS[sys.argv[3]](sys.argv[4:])
 finish()
