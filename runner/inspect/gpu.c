@@ -302,8 +302,11 @@ static bool weigh(Maker *m, const CommandRow *row, GpuRow *out)
   *out = (GpuRow){.row = row, .nodes = 1, .bytes = bytes};
   bool good = true;
   TileLoad tiles;
-  if (row->kind == COMMAND_kernel && !m->report->no_cudnn &&
-      tile_load(m->in->c, row->group, bytes, &tiles) && tiles.library) {
+  if (group_exchanges(m->in->c->graph, row->group)) {
+    out->nodes = 0;
+    out->own = "an exchange between members: its time is not predicted";
+  } else if (row->kind == COMMAND_kernel && !m->report->no_cudnn &&
+             tile_load(m->in->c, row->group, bytes, &tiles) && tiles.library) {
     weigh_tiles(m, &tiles, out);
   } else if (row->kind == COMMAND_kernel && !m->report->no_cudnn &&
              load_is_spared(m->in->c, row->group)) {

@@ -23,9 +23,9 @@ static const Node *main_node(const Graph *g, const Group *group)
 static const char *frame_text(Compile *c, const Group *group)
 {
   static const char *const names[] = {
-      [TMPL_leaf] = "",     [TMPL_alias] = "",  [TMPL_map] = "map",
-      [TMPL_move] = "move", [TMPL_row] = "row", [TMPL_gemm] = "gemm",
-      [TMPL_conv] = "conv", [TMPL_file] = "",   [TMPL_own] = "own"};
+      [TMPL_leaf] = "",   [TMPL_alias] = "",           [TMPL_map] = "map",   [TMPL_move] = "move",
+      [TMPL_row] = "row", [TMPL_gemm] = "gemm",        [TMPL_conv] = "conv", [TMPL_file] = "",
+      [TMPL_own] = "own", [TMPL_exchange] = "exchange"};
   if (group->n_parts) return "parts";
   const Node *n = main_node(c->graph, group);
   if (!group->anchor.id && group->n > 1) return names[TMPL_map]; /* its first node may be a move */

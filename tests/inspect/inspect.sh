@@ -181,6 +181,8 @@ if "$ampc" --emit=ptx "$job" >/dev/null 2>&1; then
     failed "--gpu --no-cudnn: columns"
   "$amp" inspect --gpu h200 --json tests/inspect/unavoidable.amp >"$work/unavoidable" && python3 "$here/check_gpu.py" --unavoidable "$work/unavoidable" ||
     failed "--gpu: unavoidable bytes"
+  "$amp" inspect --gpu h200 --set train.shards=4 "$job" >"$work/members" && grep -q "an exchange between" "$work/members" ||
+    failed "--gpu: four members"
   "$amp" inspect --gpu h200 --json tests/inspect/residual.amp >"$work/residual" && python3 "$here/check_gpu.py" --residual "$work/residual" ||
     failed "--gpu: unavoidable bytes of a residual stream"
   "$amp" inspect --gpu h200 --json "$job" | cmp - "$work/json" || failed "--gpu: two runs differ"
