@@ -7,6 +7,7 @@
 #include "runtime/base/out_of_memory.h"
 #include "runtime/plan/file.h"
 #include "runtime/plan/standard_files.h"
+#include "runtime/ranks/ranks.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -14,18 +15,20 @@ typedef struct Verb {
   const char *name;
   int (*run)(int argc, char **argv);
   const char *help;
+  bool together; /* several ranks can run it together */
 } Verb;
 
 static const Verb verbs[] = {
-    {"train", train_main, "train the job"},
-    {"eval", eval_main, "run the eval blocks of the job on saved weights"},
-    {"infer", infer_main, "run an infer block of the job over data"},
-    {"inspect", inspect_main, "print the kernels that the job compiles to"},
-    {"profile", profile_main, "run some steps and report where their time goes"},
-    {"probe", probe_main, "run some steps and report how large their values are"},
-    {"report", report_main, "write a web page: layers, types, casts, memory, kernels, curves"},
-    {"repl", repl_main, "a prompt for declarations, statements and commands"},
-    {"selftest", selftest_main, "check every op against references on this machine"},
+    {"train", train_main, "train the job", true},
+    {"eval", eval_main, "run the eval blocks of the job on saved weights", true},
+    {"infer", infer_main, "run an infer block of the job over data", false},
+    {"inspect", inspect_main, "print the kernels that the job compiles to", false},
+    {"profile", profile_main, "run some steps and report where their time goes", false},
+    {"probe", probe_main, "run some steps and report how large their values are", false},
+    {"report", report_main, "write a web page: layers, types, casts, memory, kernels, curves",
+     false},
+    {"repl", repl_main, "a prompt for declarations, statements and commands", false},
+    {"selftest", selftest_main, "check every op against references on this machine", false},
 };
 enum { VERB_COUNT = sizeof verbs / sizeof verbs[0] };
 
@@ -50,13 +53,20 @@ static int unknown_verb(const char *word)
   return usage_error("amp", "no verb %s; did you mean %s?", word, near);
 }
 
+/* Refuses to run a verb several times beside itself, which a launcher would do. */
+static int run_verb(const Verb *v, int argc, char **argv)
+{
+  if (v->together || !ranks_started()) return v->run(argc, argv);
+  return usage_error("amp", "%s works with one rank; start it without mpirun or srun", v->name);
+}
+
 static int run(int argc, char **argv)
 {
   if (argc < 2) return usage_error("amp", "no verb was given");
   if (strcmp(argv[1], "--help") == 0) return print_help();
   if (strcmp(argv[1], "--version") == 0) return puts("amp " AMPC_VERSION), 0;
   for (const Verb *v = verbs; v < verbs + VERB_COUNT; v++)
-    if (strcmp(argv[1], v->name) == 0) return v->run(argc - 1, argv + 1);
+    if (strcmp(argv[1], v->name) == 0) return run_verb(v, argc - 1, argv + 1);
   return unknown_verb(argv[1]);
 }
 

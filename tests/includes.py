@@ -49,7 +49,7 @@ ROOMS = {
     "runtime/infer": "runtime",
     "runtime/state": "runtime",
     "runtime/train": "runtime runtime/ranks state",
-    "runner": "compiler/cli compiler/diag",
+    "runner": "compiler/cli compiler/diag runtime/ranks",
     "runner/jit": "compiler/emit compiler/nvrtc runtime",
     "runner/cost": "compiler/cost",
     "runner/job": "compiler/cli compiler/cost runtime/train",

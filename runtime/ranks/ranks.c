@@ -160,6 +160,11 @@ static ampc_status connect_all(Team *t, const Started *s)
   return why ? ampc_fail(AMPC_RUN_FAILED, "%s: %s", t->library, why) : check_size(t, s);
 }
 
+bool ranks_started(void)
+{
+  return load_started().variable != NULL;
+}
+
 ampc_status ranks_open(Ranks **out)
 {
   const Started s = load_started();

@@ -16,6 +16,8 @@ typedef struct Ranks {
   double waited; /* seconds in the calls below */
 } Ranks;
 
+/* Whether the process was started as one of several ranks. */
+bool ranks_started(void);
 /* Joins the other ranks, and takes a part of the processors that the ranks of this host share: call
  * it before threads are started. *out is NULL if the process was not started as one of several
  * ranks. After a failure *out may be set; it then needs ranks_close, too. */

@@ -58,6 +58,9 @@ static json_t *metrics(const Session *s, uint32_t block)
 /* Writes a whole line at once, so that a reader has it as soon as the step is done. */
 static void put(Session *s, Json *own, json_t *line)
 {
+  const Ranks *ranks = s->rt->members.ranks;
+  if (line && ranks) json_object_set_new(line, "rank", json_integer(ranks->rank));
+  if (line && ranks) json_object_set_new(line, "ranks", json_integer(ranks->size));
   bool good = line && json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9)) == 0;
   good = good && putchar('\n') != EOF && fflush(stdout) == 0;
   json_decref(line);
