@@ -4,7 +4,7 @@
     bench/scaling.py [--build build] [--gpu h200] [--jobs 2] [--check]
 
 The times of commands are those of `amp inspect --gpu`, the exchanges those of `ampc --emit=plan`, and the memory that of
-`ampc --emit=memory`, all for the number of GPUs in question (train.shards). The times of exchanges follow from the
+`ampc --emit=memory`, all for the number of GPUs in question (--ranks). The times of exchanges follow from the
 figures below; docs/scaling.md says where they come from. Needs NVRTC and no GPU. --check writes nothing: it compares the
 bytes of exchanges with their formula, and one step with the project's limit. Status 1: a check failed."""
 import argparse
@@ -43,7 +43,7 @@ class Net:
 
     def arguments(self, gpus):
         batch = str(self.batch * gpus)
-        sizes = ["--set", f"train.batch={batch}", "--set", f"eval.batch={batch}", "--set", f"train.shards={gpus}"]
+        sizes = ["--set", f"train.batch={batch}", "--set", f"eval.batch={batch}", "--ranks", str(gpus)]
         return [*sizes, *(x for o in self.options for x in ("-D", o)), self.job]
 
 
@@ -113,9 +113,13 @@ class Compiled:
 
     def scratch(self):
         """Bytes that exchanges need beside the plan's memory: exchange_scratch() of runtime/ranks/exchange.c."""
-        sizes = [2 * b * (self.gpus * n if kind == "sum" and n <= FEW else n) for _, kind, n, b, _ in self.plan
-                 if kind in ("sum", "slice")]
-        return max(sizes, default=0) if self.gpus > 1 else 0
+        sizes = [0]
+        for _, kind, n, each, _ in self.plan:
+            if kind == "sum" and n <= FEW:
+                sizes.append(self.gpus * n * each)
+            elif kind in ("sum", "slice"):
+                sizes.append(n * each * (1 if kind == "slice" and n % self.gpus == 0 else 2))
+        return max(sizes) if self.gpus > 1 else 0
 
 
 # ---- times of exchanges, in us ----
@@ -239,6 +243,13 @@ def weak_rows(compiled):
     return rows
 
 
+def bodies_text(compiled):
+    """A sentence about steps of several bodies."""
+    one, cases = compiled[NETS[0], 1], [(256, 8), (1024, 32)]
+    kept = [100 * step(one, k)["step"] / step(compiled[NETS[0], n], k)["step"] for n, k in cases]
+    return f"{NETS[0].name} keeps {kept[0]:.0f} % of its speed on 256 GPUs with K = 8, and {kept[1]:.0f} % on 1,024 with K = 32."
+
+
 def fixed_rows(compiled, fixed):
     rows = ["| GPUs | texts a GPU | step, ms | kernels | exchanges | speed of a GPU |", "|---|---|---|---|---|---|"]
     one = step(compiled[NETS[0], 1], TEXTS // NETS[0].batch)["step"]
@@ -327,6 +338,7 @@ def main():
             text = file.read()
         commit = output("git", "-C", args.build, "rev-parse", "--short=8", "HEAD").strip()
         parts = {"weak": weak_rows(compiled), "fixed": fixed_rows(compiled, fixed), "limit": [limit],
+                 "bodies": [bodies_text(compiled)],
                  "made": [f"Made on {datetime.date.today()} by ampc {commit}, for {args.gpu}."]}
         for name, lines in parts.items():
             text = replace(text, name, lines)
