@@ -219,8 +219,7 @@ static void put_origin(Step *s, const ampc_command *command)
 static uint32_t step_part_end(const ampc_step *s, uint32_t i)
 {
   while (i < s->n_commands && s->commands[i].kind != AMPC_EXCHANGE) i++;
-  while (i < s->n_commands && s->commands[i].kind == AMPC_EXCHANGE) i++;
-  return i;
+  return i < s->n_commands ? i + 1 : i;
 }
 
 uint32_t step_parts(const ampc_step *s)
