@@ -32,7 +32,6 @@ TAKEN = 0.15  # part of the multiprocessors that NCCL takes from the kernels bes
 FEW = 16384  # elements: smaller sums are added by all alike (runtime/ranks/exchange.c)
 LIMIT = 0.05  # of the step that may be spent on exchange and gather: gpt2 124M, batch 16, 8 GPUs
 MOST_PADDING, ODD_ROWS = 64, 2e-4  # elements that a slice may have too many; part of all elements, for tables
-
 SIZES = {"f32": 4, "f16": 2, "bf16": 2, "f64": 8}
 
 
