@@ -32,7 +32,6 @@ TAKEN = 0.15  # part of the multiprocessors that NCCL takes from the kernels bes
 FEW = 16384  # elements: smaller sums are added by all alike (runtime/ranks/exchange.c)
 LIMIT = 0.05  # of the step that may be spent on exchange and gather: gpt2 124M, batch 16, 8 GPUs
 MOST_PADDING, ODD_ROWS = 64, 2e-4  # elements that a slice may have too many; part of all elements, for tables
-
 SIZES = {"f32": 4, "f16": 2, "bf16": 2, "f64": 8}
 
 
@@ -128,9 +127,8 @@ def swap(gpus, size, nested=False):
     """Every GPU sends each other one its piece of `size` bytes, over NVLink and the network at the same time. `nested`:
     machines add first, then each GPU exchanges an eighth with its counterparts."""
     inside = min(gpus, MACHINE)
-    near = (inside - 1) * MESSAGE["nvlink"]
+    near, machines = (inside - 1) * MESSAGE["nvlink"], gpus // inside
     if nested:
-        machines = gpus // inside
         return (near + size * (inside - 1) / inside / NVLINK / 1e3 + (machines - 1) * MESSAGE["network"] +
                 size / inside * (machines - 1) / machines / NETWORK / 1e3)
     return max(near + size * (inside - 1) / gpus / NVLINK / 1e3,
@@ -200,8 +198,7 @@ def step(c, bodies=1, nested=False):
 # ---- checks ----
 
 def check_bytes(c):
-    """Compares the plan's gradients with (N - 1)/N 4 P bytes, and its weights with one type for each of them. Padding is
-    allowed: slices are equal and whole vectors, and tables have whole vectors of rows."""
+    """Compares the plan's gradients with (N - 1)/N 4 P bytes. Padding is allowed: slices and rows are whole vectors."""
     buckets = c.gradients()
     excess = sum(buckets) - c.parameters
     good = 0 <= excess <= MOST_PADDING * c.gpus * len(buckets) + ODD_ROWS * c.parameters
@@ -217,9 +214,9 @@ def check_limit(c):
     """Returns a sentence about the project's limit, and whether the step keeps it."""
     parts = step(c)
     spent = (parts["gradients"] + parts["weights"]) / parts["step"]
-    good = spent <= LIMIT
+    verdict = "The limit is kept." if spent <= LIMIT else "**This is too much.**"
     return (f"Predicted: {parts['gradients']:.2f} ms of waiting for gradients and {parts['weights']:.2f} ms of weights, which "
-            f"is {100 * spent:.1f} % of {parts['step']:.1f} ms. {'The limit is kept.' if good else '**This is too much.**'}"), good
+            f"is {100 * spent:.1f} % of {parts['step']:.1f} ms. {verdict}"), spent <= LIMIT
 
 
 # ---- the page ----
@@ -245,8 +242,8 @@ def weak_rows(compiled):
 
 def bodies_text(compiled):
     """A sentence about steps of several bodies."""
-    one, cases = compiled[NETS[0], 1], [(256, 8), (1024, 32)]
-    kept = [100 * step(one, k)["step"] / step(compiled[NETS[0], n], k)["step"] for n, k in cases]
+    one = compiled[NETS[0], 1]
+    kept = [100 * step(one, k)["step"] / step(compiled[NETS[0], n], k)["step"] for n, k in ((256, 8), (1024, 32))]
     return f"{NETS[0].name} keeps {kept[0]:.0f} % of its speed on 256 GPUs with K = 8, and {kept[1]:.0f} % on 1,024 with K = 32."
 
 
