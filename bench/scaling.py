@@ -77,7 +77,8 @@ def read_plan(text):
         found = EXCHANGE.match(line)
         if found:
             name, dtype, count, kind, rest = found.groups()
-            commands.append((name, KINDS[kind], int(count), SIZES[dtype], "last body" in line))
+            kind = "row" if "with the next" in rest else KINDS[kind]  # a gather in one call with the next one
+            commands.append((name, kind, int(count), SIZES[dtype], "last body" in line))
         elif line.startswith("  join "):
             commands.append(("join", "join", 0, 0, True))
         elif line:
@@ -153,13 +154,14 @@ def gather(gpus, size, nested=False):
     return ring(gpus, inside, size, min(NVLINK, MACHINE * NETWORK) if gpus > inside else NVLINK)
 
 
-def exchange(c, kind, count, each, nested):
-    """The time of one exchange; adding, clearing and copying take as long as their bytes."""
+def exchange(c, kind, count, each, nested, row=0):
+    """The time of one exchange; adding, clearing and copying take as long as their bytes. `row`: bytes of other gathers
+    in the same call."""
     size, local = count * each, count * each / c.dram / 1e3
     if kind == "slice":
         return swap(c.gpus, size, nested) + 2 * local
     if kind == "gather":
-        return gather(c.gpus, size, nested)
+        return gather(c.gpus, row + size, nested)
     if kind == "clear":
         return local
     if count <= FEW:
@@ -174,6 +176,7 @@ def step(c, bodies=1, nested=False):
     for body in range(bodies):
         last = body == bodies - 1
         now = beside = 0.0  # the clock; the end of the exchanges beside it
+        row = 0
         for name, kind, count, each, only_last in c.plan:
             if not last and (only_last or name.startswith("opt_")):
                 continue
@@ -182,12 +185,15 @@ def step(c, bodies=1, nested=False):
                 us = min(c.us[name] / (1 - TAKEN), c.us[name] + overlap * TAKEN)
                 parts["kernels"] += us
                 now += us
+            elif kind == "row":
+                row += count * each
             elif kind == "slice":
                 beside = max(now, beside) + exchange(c, kind, count, each, nested)
             else:
                 wait = max(0.0, beside - now)
                 parts["gradients"] += wait
-                us = exchange(c, kind, count, each, nested) if kind != "join" and c.gpus > 1 else 0
+                us = exchange(c, kind, count, each, nested, row) if kind != "join" and c.gpus > 1 else 0
+                row = 0
                 big = kind == "sum" and count > FEW and only_last
                 parts["weights" if kind in ("gather", "clear") else "gradients" if big else "sums"] += us
                 now += wait + us
@@ -203,7 +209,7 @@ def check_bytes(c):
     excess = sum(buckets) - c.parameters
     good = 0 <= excess <= MOST_PADDING * c.gpus * len(buckets) + ODD_ROWS * c.parameters
     part = 4e-6 * (c.gpus - 1) / c.gpus
-    weights = sum(n * each for _, kind, n, each, last in c.plan if kind == "gather" and last and n > FEW)
+    weights = sum(n * each for _, kind, n, each, last in c.plan if kind in ("row", "gather") and last and n > FEW)
     print(f"{c.net.name}, {c.gpus} GPUs: a GPU sends {part * sum(buckets):,.1f} MB of gradients in the plan, "
           f"{part * c.parameters:,.1f} MB by the formula{'' if good else ': FAILED'}; weights: {weights / sum(buckets):.2f} "
           f"bytes an element, {part / 4 * weights:,.1f} MB")

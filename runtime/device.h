@@ -52,7 +52,8 @@ typedef struct DeviceOps {
    * bf16, in one tree that depends on n alone: pieces 0 and 1, 2 and 3, .., then these sums, and so
    * on. Piece i begins i * apart bytes after `from`; the sums are f32, and `to` may be one of the
    * pieces if these are f32. `round`: rounds f32 numbers to bf16. `swap` and `gather` are
-   * ranks_swap and ranks_gather for device memory. `reduce` adds the f32 numbers of all ranks as
+   * ranks_swap and ranks_gather for device memory; after gather(more) comes another gather, and the
+   * bytes may be there only after the first one without `more`. `reduce` adds the f32 numbers of all ranks as
    * the library does, in place: all `count` numbers on all ranks, or with `piece` only the own one
    * of `size` pieces of `count` numbers; the pointer is NULL if there is no such library. Between
    * aside(true) and aside(false) the calls above and copies may run beside the calls that follow,
@@ -62,7 +63,7 @@ typedef struct DeviceOps {
   ampc_status (*round)(Device *d, void *to, const void *from, int64_t count);
   ampc_status (*reduce)(Device *d, void *at, int64_t count, bool piece);
   ampc_status (*swap)(Device *d, const void *out, void *in, int64_t bytes);
-  ampc_status (*gather)(Device *d, void *all, int64_t bytes);
+  ampc_status (*gather)(Device *d, void *all, int64_t bytes, bool more);
   ampc_status (*aside)(Device *d, bool begins);
   ampc_status (*join)(Device *d);
   /* Does now what the first `conv` or `gemm` with this description would do once, such as choosing

@@ -140,6 +140,7 @@ static void put_exchange(Text *out, const ampc_exchange *x)
                                      [AMPC_SLICE] = "each member's slice of the sum",
                                      [AMPC_JOIN] = "waits for all slices",
                                      [AMPC_GATHER] = "all members' slices",
+                                     [AMPC_GATHER_WITH_NEXT] = "all members' slices, with the next",
                                      [AMPC_CLEAR] = "0"};
   if (x->count) text_printf(out, " %s[%lld] = ", ir_dtype_name(x->type), (long long)x->count);
   text_printf(out, "%s%s", what[x->kind], x->closing ? ", in a step's last body" : "");

@@ -94,6 +94,7 @@ static void put_exchange(Step *s, const ampc_exchange *x, ampc_ref at)
                                       [AMPC_SLICE] = "AMPC_SLICE",
                                       [AMPC_JOIN] = "AMPC_JOIN",
                                       [AMPC_GATHER] = "AMPC_GATHER",
+                                      [AMPC_GATHER_WITH_NEXT] = "AMPC_GATHER_WITH_NEXT",
                                       [AMPC_CLEAR] = "AMPC_CLEAR"};
   static const char *const modes[] = {[AMPC_SUM_TREE] = "AMPC_SUM_TREE",
                                       [AMPC_SUM_FAST] = "AMPC_SUM_FAST",

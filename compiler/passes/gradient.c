@@ -253,8 +253,8 @@ static Value own_scale(Gradient *p, const Minimize *m)
 
 /* Returns the gradient of the scaled loss with respect to the loss: the loss scale, or 1. It is
  * divided by K if K bodies make a step, even in the last step of an epoch, which may have fewer.
- * Of several members each has its share of the samples. The result is a tensor, so that all products
- * with it have the loss's type. */
+ * Of several members each has its share of the samples. The result is a tensor, so that all
+ * products with it have the loss's type. */
 static Value seed(Gradient *p, const Minimize *m)
 {
   Compile *c = p->c;
@@ -268,7 +268,8 @@ static Value seed(Gradient *p, const Minimize *m)
   if (bodies > 1) one = ir_binary(c, &at, op_named("div"), one, ir_number(c, &at, (double)bodies));
   const BlockInfo *b = &c->graph->blocks.at[m->nodes.at[0].block];
   double share = b->idle ? 0 : (double)b->batch / (double)b->whole;
-  if (c->graph->members > 1) one = ir_binary(c, &at, op_named("mul"), one, ir_number(c, &at, share));
+  if (c->graph->members > 1)
+    one = ir_binary(c, &at, op_named("mul"), one, ir_number(c, &at, share));
   at.why = WHY_forward;
   return ir_cast(c, &at, one, ir_node(c->graph, m->loss)->dtype);
 }
@@ -386,8 +387,8 @@ static Value append_group(Compile *c, const Cursor *at, const OptimizerInfo *row
   return ir_append(c, at, row->update, in, n, own);
 }
 
-/* Appends one update for each group that has parameters, after the decision of the optimizer.
- * check_fresh() needs the id of the last one. */
+/* Appends one update for each group that has parameters, after the decision of the optimizer. Then
+ * members exchange all weights in one row. check_fresh() needs the id of the last node. */
 static void append_updates(Gradient *p, const Node *minimize)
 {
   Compile *c = p->c;
@@ -400,11 +401,14 @@ static void append_updates(Gradient *p, const Node *minimize)
     const Value *settings = minimize->in + 1 + o->groups.at[i].settings * row->n_settings;
     Value update = append_group(c, &at, row, settings,
                                 ATTRS({"optimizer", {.i = index}}, {"group", {.i = i}}));
-    if (c->graph->members > 1)
-      update = ir_append(c, &at, OP_weight_exchange, NULL, 0,
-                         ATTRS({"optimizer", {.i = index}}, {"group", {.i = i}}));
     *updated_at(p, minimize->block, index) = update.id;
   }
+  for (uint32_t i = 0; i < o->groups.n && c->graph->members > 1; i++)
+    if (has_parameters(c->graph, index, i))
+      *updated_at(p, minimize->block, index) =
+          ir_append(c, &at, OP_weight_exchange, NULL, 0,
+                    ATTRS({"optimizer", {.i = index}}, {"group", {.i = i}}))
+              .id;
 }
 
 /* Note [replay]

@@ -246,6 +246,20 @@ static void list_command(const Listing *l, uint32_t group, Commands *out)
   vec_push(c->arena, out, command);
 }
 
+static bool gathers_weights(const ampc_command *k)
+{
+  return k->kind == AMPC_EXCHANGE && k->as.exchange.desc.kind == AMPC_GATHER &&
+         k->as.exchange.at.at.space != AMPC_WORK;
+}
+
+/* Makes one row of the weights' gathers that follow each other. */
+static void join_gathers(Commands *list)
+{
+  for (uint32_t i = 0; i + 1 < list->n; i++)
+    if (gathers_weights(&list->at[i]) && gathers_weights(&list->at[i + 1]))
+      list->at[i].as.exchange.desc.kind = AMPC_GATHER_WITH_NEXT;
+}
+
 /* Lists the groups from `first` on, up to the end of their loop. Returns the group after that
  * end. */
 static uint32_t list_groups(const Listing *l, uint32_t first, Commands *out)
@@ -286,6 +300,7 @@ const ampc_command *plan_commands(Compile *c, uint32_t block, uint32_t *out_n)
     l.kernel[i] = group_owns_kernel(c, i) ? n_kernels++ : l.kernel[group_kernel(g, i)];
   Commands out = {0};
   list_groups(&l, 1, &out);
+  join_gathers(&out);
   *out_n = out.n;
   return c->options.poison ? poison_commands(c, block, out.at, out_n) : out.at;
 }

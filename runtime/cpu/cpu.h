@@ -31,4 +31,4 @@ ampc_status cpu_add(Pool *pool, ampc_dtype type, void *to, const void *from, int
                     uint32_t n, int64_t count);
 ampc_status cpu_round(Device *d, void *to, const void *from, int64_t count);
 ampc_status cpu_swap(Device *d, const void *out, void *in, int64_t bytes);
-ampc_status cpu_gather(Device *d, void *all, int64_t bytes);
+ampc_status cpu_gather(Device *d, void *all, int64_t bytes, bool more);

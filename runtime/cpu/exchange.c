@@ -70,7 +70,8 @@ ampc_status cpu_swap(Device *d, const void *out, void *in, int64_t bytes)
   return ranks_swap(d->ranks, out, in, bytes);
 }
 
-ampc_status cpu_gather(Device *d, void *all, int64_t bytes)
+ampc_status cpu_gather(Device *d, void *all, int64_t bytes, bool more)
 {
+  (void)more;
   return ranks_gather(d->ranks, all, bytes);
 }

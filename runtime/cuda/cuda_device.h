@@ -32,6 +32,7 @@ typedef struct Nccl { /* how the GPU exchanges with those of other ranks */
   CuStream side; /* the other stream of Note [aside] */
   CuEvent forked, joined, awaited;
   bool pending; /* the side stream has work that the main one has not joined */
+  bool group;   /* a group of gathers has begun and not ended */
   bool failed;  /* other ranks may be gone */
 } Nccl;
 
@@ -148,7 +149,7 @@ ampc_status cuda_add(Device *d, ampc_dtype type, void *to, const void *from, int
 ampc_status cuda_round(Device *d, void *to, const void *from, int64_t count);
 ampc_status cuda_reduce(Device *d, void *at, int64_t count, bool piece);
 ampc_status cuda_swap(Device *d, const void *out, void *in, int64_t bytes);
-ampc_status cuda_gather(Device *d, void *all, int64_t bytes);
+ampc_status cuda_gather(Device *d, void *all, int64_t bytes, bool more);
 ampc_status cuda_aside(Device *d, bool begins);
 ampc_status cuda_join(Device *d);
 

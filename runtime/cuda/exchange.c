@@ -64,16 +64,24 @@ ampc_status cuda_swap(Device *device, const void *out, void *in, int64_t bytes)
                            bytes);
 }
 
-ampc_status cuda_gather(Device *device, void *all, int64_t bytes)
+/* The gathers of a row are one group, so that NCCL makes one call of them. A group is ended even if
+ * a call fails. */
+ampc_status cuda_gather(Device *device, void *all, int64_t bytes, bool more)
 {
   CudaDevice *d = cuda_of(device);
-  if (bytes == 0) return AMPC_OK;
+  Nccl *n = d->nccl;
   ampc_status status = gpu_enter(d);
   if (status) return status;
+  NcclResult r = more && !n->group ? n->api->ncclGroupStart() : ncclSuccess;
+  n->group = n->group || more;
   const void *own = (const char *)all + device->ranks->rank * bytes;
-  return nccl_done(
-      d, d->nccl->api->ncclAllGather(own, all, (size_t)bytes, ncclInt8, d->nccl->comm, d->stream),
-      "ncclAllGather");
+  if (r == ncclSuccess && bytes)
+    r = n->api->ncclAllGather(own, all, (size_t)bytes, ncclInt8, n->comm, d->stream);
+  if (!n->group) return nccl_done(d, r, "ncclAllGather");
+  if (more && r == ncclSuccess) return AMPC_OK;
+  n->group = false;
+  NcclResult ended = n->api->ncclGroupEnd();
+  return nccl_done(d, r == ncclSuccess ? ended : r, "ncclAllGather");
 }
 
 ampc_status cuda_reduce(Device *device, void *at, int64_t count, bool piece)

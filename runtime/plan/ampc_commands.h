@@ -129,6 +129,9 @@ typedef enum ampc_command_kind {
  *            exchange runs beside the commands that follow, up to the next JOIN
  *   JOIN     waits for all SLICEs; has no range
  *   GATHER   slice v, as member v has it, goes to all members
+ *   GATHER_WITH_NEXT
+ *            the same; the next exchange is a GATHER, too, and a library may do both in one call.
+ *            So the slices need not be there before the last one of such a row
  *   CLEAR    the range becomes 0 */
 enum { AMPC_MOST_MEMBERS = 4096 };
 typedef enum ampc_exchange_kind {
@@ -136,6 +139,7 @@ typedef enum ampc_exchange_kind {
   AMPC_SLICE,
   AMPC_JOIN,
   AMPC_GATHER,
+  AMPC_GATHER_WITH_NEXT,
   AMPC_CLEAR
 } ampc_exchange_kind;
 /* How SUM and SLICE add what ranks have; the members of one rank are always added in the tree. */

@@ -47,7 +47,8 @@ int64_t exchange_sent(const Members *m, const ampc_exchange *x)
   int64_t swapped = x->mode == AMPC_SUM_BF16 && !few ? piece / 2 : piece;
   if (x->kind == AMPC_SLICE) return others * swapped;
   if (x->kind == AMPC_SUM) return others * (few ? piece : swapped + piece);
-  return x->kind == AMPC_GATHER ? others * (x->count / m->all * m->n * size) : 0;
+  bool gathers = x->kind == AMPC_GATHER || x->kind == AMPC_GATHER_WITH_NEXT;
+  return gathers ? others * (x->count / m->all * m->n * size) : 0;
 }
 
 typedef struct Ranges { /* the ranges of the members of this process */
@@ -88,7 +89,7 @@ static ampc_status sum_few(Device *d, const Members *m, const ampc_exchange *x, 
 {
   int64_t bytes = x->count * ampc_dtype_size(x->type);
   ampc_status status = d->ops->copy(d, scratch + rank_of(m) * bytes, r.at, bytes);
-  if (!status) status = d->ops->gather(d, scratch, bytes);
+  if (!status) status = d->ops->gather(d, scratch, bytes, false);
   return status ? status : add_pieces(d, AMPC_F32, r.at, scratch, ranks_of(m), x->count);
 }
 
@@ -115,7 +116,7 @@ static ampc_status sum_many(Device *d, const Members *m, const ampc_exchange *x,
   int64_t bytes = piece_of(m, x) * (int64_t)sizeof(float);
   char *all = scratch + ranks_of(m) * bytes;
   ampc_status status = sum_piece(d, m, x, r.at, scratch, all + rank_of(m) * bytes);
-  if (!status) status = d->ops->gather(d, all, bytes);
+  if (!status) status = d->ops->gather(d, all, bytes, false);
   return status ? status : d->ops->copy(d, r.at, all, x->count * (int64_t)sizeof(float));
 }
 
@@ -151,7 +152,7 @@ static ampc_status slice(Device *d, const Members *m, const ampc_exchange *x, Ra
   return status;
 }
 
-/* Members of one process may share the range. */
+/* Members of one process may share the range. If not, the copies below need what was gathered. */
 static ampc_status gather(Device *d, const Members *m, const ampc_exchange *x, Ranges r)
 {
   int64_t bytes = x->count / m->all * ampc_dtype_size(x->type);
@@ -160,7 +161,8 @@ static ampc_status gather(Device *d, const Members *m, const ampc_exchange *x, R
     int64_t begin = (m->first + i) * bytes;
     status = d->ops->copy(d, r.at + begin, r.at + i * r.apart + begin, bytes);
   }
-  if (!status && m->ranks) status = d->ops->gather(d, r.at, bytes * m->n);
+  bool more = x->kind == AMPC_GATHER_WITH_NEXT && !r.apart;
+  if (!status && m->ranks) status = d->ops->gather(d, r.at, bytes * m->n, more);
   return status || !r.apart ? status : copy_to_own(d, m, bytes * m->all, r);
 }
 
@@ -175,6 +177,7 @@ ampc_status exchange_run(Device *d, const Members *m, const ampc_exchange *x, vo
   case AMPC_SUM:
     return sum(d, m, x, r, scratch);
   case AMPC_GATHER:
+  case AMPC_GATHER_WITH_NEXT:
     return gather(d, m, x, r);
   case AMPC_CLEAR:
     for (uint32_t i = 0; i < m->n && !status; i++)

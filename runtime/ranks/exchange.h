@@ -18,7 +18,8 @@ typedef struct Members {
 int64_t exchange_scratch(int64_t ranks, const ampc_exchange *x);
 /* Returns the bytes that this process sends to other ranks. */
 int64_t exchange_sent(const Members *m, const ampc_exchange *x);
-/* Exchanges. All but SLICE join first: see DeviceOps.aside. The range of member first + i begins at `at` + i * apart; apart 0: all members of this
- * process share the range (GATHER). `scratch` has exchange_scratch() bytes. */
+/* Exchanges. All but SLICE join first: see DeviceOps.aside. The range of member first + i begins at
+ * `at` + i * apart; apart 0: all members of this process share the range (GATHER). `scratch` has
+ * exchange_scratch() bytes. */
 ampc_status exchange_run(Device *d, const Members *m, const ampc_exchange *x, void *at,
                          int64_t apart, void *scratch);

@@ -17,7 +17,7 @@ enum { ncclUnhandledCudaError = 1, ncclSystemError = 2, FIRST_SIZE = sizeof(Nccl
 
 static _Thread_local struct { /* the group that this thread has begun */
   int depth;
-  Call *call; /* NULL: nothing in it yet */
+  Call *call; /* a swap, or the last call of a row; NULL: nothing in it yet */
 } group;
 
 static long calls;
@@ -140,9 +140,11 @@ static void count_graphs(const Op *op, int n)
   call->comm->in_graphs += n;
 }
 
-/* Puts the call on its stream. */
+/* Puts the call, and those before it in its group, on their stream. */
 static NcclResult put(const Call *call)
 {
+  NcclResult before = call->before ? put(call->before) : ncclSuccess;
+  if (before != ncclSuccess) return before;
   Op op = {.run = run,
            .queued = number,
            .kept = count_graphs,
@@ -207,7 +209,10 @@ static NcclResult together(Call c, size_t larger, size_t place, NcclType type, c
   bool gathers = c.kind == CALL_gather;
   uint64_t all = gathers ? c.to : c.from, one = gathers ? c.from : c.to;
   if (!c.from || !c.to) return mock_refuse(ncclInvalidArgument, "%s of nothing", name);
-  if (group.depth) mock_misuse("%s in a group", name);
+  if (group.depth && (!gathers || (group.call && group.call->kind != CALL_gather)))
+    mock_misuse("%s in a group", name);
+  if (group.call && (group.call->comm != c.comm || group.call->stream != c.stream))
+    mock_misuse("rank %d: a group of several streams", c.comm->rank);
   Call *call = new_call(c.comm, c.kind, c.stream, type, name);
   if (!call) return ncclInvalidArgument;
   if (type != (gathers ? ncclInt8 : ncclFloat32)) mock_misuse("%s of other numbers", name);
@@ -216,7 +221,10 @@ static NcclResult together(Call c, size_t larger, size_t place, NcclType type, c
   call->from = c.from;
   call->to = c.to;
   call->bytes = c.bytes;
-  return begin(call);
+  if (!group.depth) return begin(call);
+  call->before = group.call;
+  group.call = call;
+  return ncclSuccess;
 }
 
 NcclResult ncclAllGather(const void *from, void *to, size_t count, NcclType type, NcclComm comm,
@@ -289,8 +297,8 @@ static NcclResult add(bool sends, const void *at, size_t count, NcclType type, i
   if (!group.call) group.call = new_call(comm, CALL_swap, stream, type, name);
   Call *c = group.call;
   if (!c) return ncclInvalidArgument;
-  if (c->comm != comm || c->stream != stream || type != ncclInt8)
-    mock_misuse("rank %d: a group of several streams or types", comm->rank);
+  if (c->kind != CALL_swap || c->comm != comm || c->stream != stream || type != ncclInt8)
+    mock_misuse("rank %d: a group of several streams, types or kinds", comm->rank);
   Transfer *t = &(sends ? c->sends : c->receives)[rank];
   if (t->bytes >= 0) mock_misuse("rank %d: %s twice with rank %d", comm->rank, name, rank);
   *t = (Transfer){(uint64_t)at, (long)count};

@@ -188,7 +188,8 @@ static void open_exchange(Exchange *e)
   e->source = new_memory(gpu, e->bytes);
   e->at = new_memory(gpu, e->bytes);
   e->to = new_memory(gpu, e->bytes);
-  e->scratch = new_memory(gpu, exchange_scratch(e->own.ranks ? e->own.ranks->size : 1, &e->x) + 256);
+  e->scratch =
+      new_memory(gpu, exchange_scratch(e->own.ranks ? e->own.ranks->size : 1, &e->x) + 256);
   must(gpu->ops->copy_in(gpu, e->source, values, e->bytes));
   free(values);
 }
@@ -204,8 +205,12 @@ static ampc_status exchange(void *context)
 {
   const Exchange *e = context;
   const ampc_exchange join = {.kind = AMPC_JOIN};
+  const ampc_exchange next = {.kind = AMPC_GATHER, .type = AMPC_F32, .count = e->own.all};
+  bool row = e->x.kind == AMPC_GATHER_WITH_NEXT;
   ampc_status status = gpu->ops->copy(gpu, e->at, e->source, e->bytes);
-  if (!status) status = exchange_run(gpu, &e->own, &e->x, e->at, e->apart, e->scratch);
+  if (!status)
+    status = exchange_run(gpu, &e->own, &e->x, e->at, e->own.n > 1 ? e->apart : 0, e->scratch);
+  if (!status && row) status = exchange_run(gpu, &e->own, &next, e->scratch, 0, NULL);
   if (!status && e->joins) status = exchange_run(gpu, &e->own, &join, NULL, 0, NULL);
   return status ? status : gpu->ops->copy(gpu, e->to, e->at, e->bytes);
 }
@@ -269,6 +274,7 @@ static int all_kinds(void)
     check_exchange(AMPC_SLICE, 8 * 1000, each);
     check_exchange(AMPC_SLICE, 8 * 13, each);
     check_exchange(AMPC_GATHER, 8 * 500, each);
+    check_exchange(AMPC_GATHER_WITH_NEXT, 8 * 500, each);
   }
   close_all();
   return check_failures;
@@ -421,9 +427,9 @@ static int two_streams_at_once(void)
   open_all();
   char *memory = new_memory(gpu, 1000);
   must(gpu->ops->aside(gpu, true));
-  must(gpu->ops->gather(gpu, memory, 100));
+  must(gpu->ops->gather(gpu, memory, 100, false));
   must(gpu->ops->aside(gpu, false));
-  must(gpu->ops->gather(gpu, memory + 500, 100));
+  must(gpu->ops->gather(gpu, memory + 500, 100, false));
   gpu->ops->wait(gpu);
   return 0;
 }
