@@ -53,11 +53,12 @@ typedef struct DeviceOps {
    * on. Piece i begins i * apart bytes after `from`; the sums are f32, and `to` may be one of the
    * pieces if these are f32. `round`: rounds f32 numbers to bf16. `swap` and `gather` are
    * ranks_swap and ranks_gather for device memory; after gather(more) comes another gather, and the
-   * bytes may be there only after the first one without `more`. `reduce` adds the f32 numbers of all ranks as
-   * the library does, in place: all `count` numbers on all ranks, or with `piece` only the own one
-   * of `size` pieces of `count` numbers; the pointer is NULL if there is no such library. Between
-   * aside(true) and aside(false) the calls above and copies may run beside the calls that follow,
-   * until `join`; both pointers are NULL if the device does one call after the other. */
+   * bytes may be there only after the first one without `more`. `reduce` adds the f32 numbers of
+   * all ranks as the library does, in place: all `count` numbers on all ranks, or with `piece` only
+   * the own one of `size` pieces of `count` numbers; the pointer is NULL if there is no such
+   * library. Between aside(true) and aside(false) the calls above and copies may run beside the
+   * calls that follow, until `join`; both pointers are NULL if the device does one call after the
+   * other. */
   ampc_status (*add)(Device *d, ampc_dtype type, void *to, const void *from, int64_t apart,
                      uint32_t n, int64_t count);
   ampc_status (*round)(Device *d, void *to, const void *from, int64_t count);

@@ -19,21 +19,30 @@ static bool is_sliced(const ampc_runtime *rt, ampc_space s)
   return rt->members.all > 1 && (is_moment(s) || (s == AMPC_MASTER && rt->collects));
 }
 
+/* Members of a rank are a subtree of the sum, if their number is a power of 2. */
+static ampc_status check_ranks(const ampc_program *p, uint32_t all, uint32_t n)
+{
+  bool tree = n == 1 || n == all || (all & (all - 1)) == 0;
+  if (all == 1 && n > 1)
+    return ampc_fail(AMPC_BAD_USAGE,
+                     "%s is compiled for one rank, but %u were started: compile it with --ranks %u",
+                     p->source, n, n);
+  if (all % n || !tree)
+    return ampc_fail(AMPC_BAD_USAGE,
+                     "%s is compiled for %u ranks, but %u were started; %s is possible, too",
+                     p->source, all, n, tree ? "a number that divides it" : "1");
+  return AMPC_OK;
+}
+
 ampc_status members_set(ampc_runtime *rt, Ranks *ranks)
 {
   const ampc_program *p = rt->program;
   uint32_t all = p->members ? p->members : 1, n = ranks ? (uint32_t)ranks->size : 1;
-  if (all % n)
-    return ampc_fail(AMPC_BAD_USAGE,
-                     "%s is compiled for %u rank%s, but %u were started; a number that divides %u "
-                     "is possible",
-                     p->source, all, all == 1 ? "" : "s", n, all);
+  ampc_status status = check_ranks(p, all, n);
+  if (ranks) status = ranks_agree(ranks, status);
+  if (status) return status;
   rt->members = (Members){.ranks = n > 1 ? ranks : NULL, .n = all / n, .all = all};
   rt->members.first = ranks ? (uint32_t)ranks->rank * rt->members.n : 0;
-  bool tree = n == 1 || n == all || (all & (all - 1)) == 0;
-  if (!tree)
-    return ampc_fail(AMPC_BAD_USAGE, "%s is compiled for %u members: only 1 or %u ranks can run it",
-                     p->source, all, all);
   rt->firsts = calloc(rt->members.n, sizeof *rt->firsts);
   rt->variants = calloc(rt->members.n, sizeof *rt->variants);
   rt->next = calloc(rt->members.n, sizeof *rt->next);

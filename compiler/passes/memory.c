@@ -54,10 +54,10 @@ static bool has_shares(const Optimizer *o)
   return o->groups.at[o->groups.n - 1].shared;
 }
 
-/* Places what one optimizer trains; returns the end. A group has a slice for each member. Parameters of a group are adjacent, and so are
- * the groups of an optimizer. So one kernel updates one interval of MASTER and the same interval of
- * gradients, moments and copies. The shares of an optimizer come after its own parameters. The
- * masters of shares are elsewhere. */
+/* Places what one optimizer trains; returns the end. A group has a slice for each member.
+ * Parameters of a group are adjacent, and so are the groups of an optimizer. So one kernel updates
+ * one interval of MASTER and the same interval of gradients, moments and copies. The shares of an
+ * optimizer come after its own parameters. The masters of shares are elsewhere. */
 static int64_t place_optimizer(Compile *c, uint32_t index, int64_t at)
 {
   Graph *g = c->graph;
