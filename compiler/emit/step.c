@@ -88,7 +88,8 @@ static void put_launch(Step *s, const ampc_command *command, const char *operand
                  l->deferred ? "AMPC_DEFER" : "AMPC_LAUNCH", kernel, l->grid, l->block, operands);
 }
 
-static void put_exchange(Step *s, const ampc_exchange *x, ampc_ref at)
+/* `operand`: ", work + at_relu26", or ", work" at the beginning of the space. */
+static void put_exchange(Step *s, const ampc_exchange *x, ampc_space space, const char *operand)
 {
   static const char *const kinds[] = {[AMPC_SUM] = "AMPC_SUM",
                                       [AMPC_SLICE] = "AMPC_SLICE",
@@ -99,10 +100,11 @@ static void put_exchange(Step *s, const ampc_exchange *x, ampc_ref at)
   static const char *const modes[] = {[AMPC_SUM_TREE] = "AMPC_SUM_TREE",
                                       [AMPC_SUM_FAST] = "AMPC_SUM_FAST",
                                       [AMPC_SUM_BF16] = "AMPC_SUM_BF16"};
-  EMIT_WRAPPED(s->p, next, "ampc_do_exchange(rt, %s, %s, %s, %lld, %s, %s, %lld);\n",
-               kinds[x->kind], modes[x->mode], ampc_type_of(x->type)->constant, (long long)x->count,
-               x->closing ? "true" : "false", ampc_space_of(at.space)->constant,
-               (long long)at.offset);
+  const char *offset = strstr(operand, " + ");
+  EMIT_WRAPPED(s->p, next, "ampc_do_exchange(rt, %s, %s, %s, %lld, %s, %s, %s);\n", kinds[x->kind],
+               modes[x->mode], ampc_type_of(x->type)->constant, (long long)x->count,
+               x->closing ? "true" : "false", ampc_space_of(space)->constant,
+               offset ? offset + strlen(" + ") : "0");
 }
 
 /* Prints a command of the plan as one call in the step function, or as a loop. */
@@ -131,7 +133,7 @@ static void put_command(Step *s, const ampc_command *command, uint32_t depth)
                  (long long)command->as.fill.bytes);
     break;
   case AMPC_EXCHANGE:
-    put_exchange(s, &command->as.exchange.desc, command->as.exchange.at.at);
+    put_exchange(s, &command->as.exchange.desc, command->as.exchange.at.at.space, operands);
     break;
   case AMPC_REPEAT:
     put_repeat(s, command, depth + 1);
