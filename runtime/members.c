@@ -1,8 +1,9 @@
 /* The members of a program that this process runs: Note [members] in ranks/exchange.h.
  *
- * Members of a process share the weights. Each has spaces of its own for what differs: its samples,
- * its gradients, its slice of the moments. STATE and buffers are equal for all members, since what
- * changes them has been summed over the members; the host reads those of the first one. */
+ * Members of a process share the weights, their 16-bit copies and their averages. Each member has
+ * its own copy of every other space: its samples, its gradients, its slice of the moments. The
+ * copies of STATE and BUFFER are equal, because all that changes them has been summed over the
+ * members. So the host reads the first copy. */
 #include "members.h"
 #include <stddef.h>
 #include <stdlib.h>

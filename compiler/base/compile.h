@@ -76,7 +76,7 @@ struct Compile {
   VEC(Import *) imports; /* syntax/source.c */
   bool cannot_read;      /* a source file is missing or unreadable: exit status 3 */
   Graph *graph;          /* set from pass lower on */
-  Graph *twin;           /* the same job with twice as many samples: Note [samples]; or NULL */
+  Graph *twin;           /* the same job with the whole batch: Note [samples]; or NULL */
   /* a DECL_body's type and value, "int 3", if known at compile time; else NULL */
   const char *answer;
   /* For a DECL_body that reads data: its runner writes a batch to INPUT that starts here. */

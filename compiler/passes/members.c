@@ -6,10 +6,12 @@
  * Note [samples]
  * The samples of a batch are shared out to members, and each runs the body on its share. The
  * results must be those of the whole batch. So a value that is computed from several samples is
- * summed over the members: a loss, the number of tokens by which a loss is divided, a metric. Pass
- * lower elaborates the job a second time, for the whole batch (the twin). A comparison of the two
- * tells which axes of a value are samples, whatever ops have reshaped it: these axes have other
- * sizes. A number that differs depends on the number of samples; the number of the whole batch
+ * summed over the members: a loss, the number of tokens by which a loss is divided, a metric.
+ *
+ * Pass lower elaborates the job a second time, for the whole batch: the twin. If a share is the
+ * whole batch (a last batch of one sample), the twin has twice as many samples. A comparison of the
+ * two graphs tells which axes of a value are samples, whatever ops have reshaped it: these axes
+ * have other sizes. A literal that differs depends on the number of samples; the twin's literal
  * replaces it.
  *
  * Each value has a kind:
@@ -17,10 +19,11 @@
  *   SAMPLES  has an axis of samples; member v has those of its share
  *   SUM      a sum over samples. The value of the whole batch is the sum over the members
  *   MEAN     a mean over samples. The value of the whole batch is the mean, weighted by samples
- *   LOCAL    a statistic of the member's samples that is meant so: batch norm
- * Sums and means stay so through linear ops. For any other op they are summed first, and then they
- * are ALIKE. What is left at the end of a body (the loss, metrics, running statistics) is summed in
- * one exchange. */
+ *   LOCAL    a statistic of the member's own samples, or computed from one: batch norm. It is not
+ *            summed
+ * A SUM or MEAN keeps its kind through linear ops. Before any other op it is summed over the
+ * members, and then it is ALIKE. What is left at the end of a body (the loss, metrics, running
+ * statistics) is summed together, up to MOST_PACKED values in one exchange. */
 #include "compiler/graph/optimizers.h"
 #include "passes.h"
 #include <string.h>

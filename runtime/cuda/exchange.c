@@ -6,9 +6,10 @@
  * Gradients are exchanged on a side stream, while backward continues on the main one. Between
  * aside(true) and aside(false) d->stream is the side stream, so all calls go there. Events order
  * the two streams: `forked` lets the side stream wait for the work so far, `joined` lets the main
- * stream wait for the side stream. While a step is recorded, the same events bring the side stream
- * into the recording and back. NCCL's calls must come in one order on all ranks, so the main stream
- * has none between aside and join: exchange_run joins first. */
+ * stream wait for the side stream. While a step is captured in a graph, the same events bring the
+ * side stream into the capture and back. NCCL's calls must have the same order on all ranks. So
+ * while slices may be pending on the side stream, the main stream makes no call of NCCL:
+ * exchange_run joins before every exchange but SLICE. */
 #include "cuda_device.h"
 #include "runtime/ranks/ranks.h"
 

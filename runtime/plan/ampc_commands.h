@@ -116,22 +116,24 @@ typedef enum ampc_command_kind {
   AMPC_CONV,
   AMPC_COPY,
   AMPC_FILL,
-  AMPC_REPEAT,    /* a list of commands, `count` times in a row; operands without a stride carry
-                     state from one iteration to the next */
-  AMPC_EXCHANGE   /* see ampc_exchange */
+  AMPC_REPEAT,  /* a list of commands, `count` times in a row; operands without a stride carry
+                   state from one iteration to the next */
+  AMPC_EXCHANGE /* see ampc_exchange */
 } ampc_command_kind;
 
 /* What the members of a program exchange (ampc_program.members). The range is `count` elements of
- * `type`. SLICE and GATHER divide it into one slice for each member, of equal sizes. Numbers are
- * added in one tree, which depends on the number of members alone; the type is then f32.
+ * `type`. SLICE and GATHER divide it into one slice for each member, of equal sizes. Numbers that
+ * are added are f32. ampc_exchange_mode says in which order.
  *   SUM      each member gets the sum of all ranges
- *   SLICE    member v gets the sum of all slices v; the other slices of its range become 0. The
- *            exchange runs beside the commands that follow, up to the next JOIN
+ *   SLICE    a reduce-scatter: member v gets the sum of all slices v, in its place. The rest of its
+ *            range becomes 0, as the next step needs gradients of 0. The exchange runs beside the
+ *            commands that follow, up to the next JOIN
  *   JOIN     waits for all SLICEs; has no range
  *   GATHER   slice v, as member v has it, goes to all members
  *   GATHER_WITH_NEXT
  *            the same; the next exchange is a GATHER, too, and a library may do both in one call.
- *            So the slices need not be there before the last one of such a row
+ *            Such exchanges and the GATHER that ends them are a row. Their slices are there only
+ *            after the last one of the row
  *   CLEAR    the range becomes 0 */
 enum { AMPC_MOST_MEMBERS = 4096 };
 typedef enum ampc_exchange_kind {
@@ -144,9 +146,9 @@ typedef enum ampc_exchange_kind {
 } ampc_exchange_kind;
 /* How SUM and SLICE add what ranks have; the members of one rank are always added in the tree. */
 typedef enum ampc_exchange_mode {
-  AMPC_SUM_TREE, /* the same bits on any number of ranks */
+  AMPC_SUM_TREE, /* in a tree that depends on the number of members alone */
   AMPC_SUM_FAST, /* as the device's library adds; like AMPC_SUM_TREE on a device that has none */
-  AMPC_SUM_BF16  /* ranks send numbers that are rounded to bf16, unless they are few; f32 sums */
+  AMPC_SUM_BF16  /* as AMPC_SUM_TREE; ranks send numbers rounded to bf16, f32 in a short SUM */
 } ampc_exchange_mode;
 typedef struct ampc_exchange {
   ampc_exchange_kind kind;

@@ -1,9 +1,11 @@
 /* Exchanges between the members of a program: ampc_exchange of plan/ampc_commands.h.
  *
  * Note [members]
- * A program is compiled for a number of members. Each trains on its share of every batch. Rank r
- * runs members [r n, (r + 1) n) one after the other, up to the next exchange, where they meet. So
- * the number of ranks changes no bit: members are added in the same tree on any number of them. */
+ * A program is compiled for a number of members. Each trains on its share of every batch. R ranks
+ * run n = members / R members each: rank r runs [r n, (r + 1) n) one after the other, up to the
+ * next exchange, where they meet. The values of members are added in a tree that depends only on
+ * the number of members. So with AMPC_SUM_TREE the number of ranks changes no bit. For that, n must
+ * be a power of 2, or all members run on one rank. */
 #pragma once
 #include "ranks.h"
 #include "runtime/device.h"

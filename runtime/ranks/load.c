@@ -68,7 +68,7 @@ static void *open_file(const char *path, char why[ROOM])
   return library;
 }
 
-/* Opens the library that AMPC_MPI_LIBRARY names, or searches it beside the program, in its
+/* Opens the library that AMPC_MPI_LIBRARY names, or looks for it beside the program, in its
  * installed folder and in the loader's folders. */
 static void *open_library(char why[ROOM])
 {

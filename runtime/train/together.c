@@ -1,9 +1,10 @@
 /* Runs of several ranks. All ranks go through the same steps and decide alike. The first one leads:
  * it alone prints, logs and writes checkpoints.
  *
- * What a rank decides from metrics, the scale or the loss needs no agreement, because the members
- * have exchanged these numbers. What it decides from its own surroundings does: signals, the clock,
- * files. All ranks exchange such wishes after each step and each batch of an evaluation. */
+ * What ranks decide from metrics, the scale or the loss needs no agreement, because the members
+ * have exchanged these numbers. Ranks must agree on what depends on their surroundings. Signals and
+ * the clock: all exchange their wishes after each step and each batch of an evaluation
+ * (session_poll). Files: the first rank decides (session_choose). */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
