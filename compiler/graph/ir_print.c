@@ -206,6 +206,7 @@ static bool is_default(Compile *c, const Node *n, uint32_t i)
 /* Returns the name of entry i in a table of the graph; NULL: no index, or no name yet. */
 static const char *table_name(const Graph *g, AttrKind kind, int64_t i)
 {
+  if (i < 0) return NULL;
   switch (kind) {
   case ATTR_param:
     return g->params.at[i].path;

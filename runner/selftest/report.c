@@ -64,10 +64,12 @@ bool test_wants_any(const TestRun *run, const OpKind *ops, size_t n)
 /* ---- coverage ---- */
 
 /* True if the op needs forward cases. Leaves run no kernel; the ops that read a leaf test it. An op
- * that a job declares computes what its own text says: tests/cli/own.sh. */
+ * that a job declares computes what its own text says: tests/cli/own.sh. Exchanges need several
+ * members: tests/ranks. */
 static bool needs_forward(OpKind op)
 {
-  return op_row(op)->tmpl != TMPL_leaf && op_row(op)->tmpl != TMPL_own;
+  OpTemplate tmpl = op_row(op)->tmpl;
+  return tmpl != TMPL_leaf && tmpl != TMPL_own && tmpl != TMPL_exchange;
 }
 
 static bool needs_backward(OpKind op)
