@@ -105,7 +105,6 @@ struct Device { /* the first member of each device's own struct */
   char name[128];          /* "cpu", "cuda:0 NVIDIA H200" */
   bool host_memory;        /* the host can read a space directly */
   int inputs;              /* halves of INPUT: 1 or 2 */
-  int64_t members, apart;  /* members of a program in this process; bytes from STATE to STATE */
   struct Ranks *ranks;     /* NULL: no other process trains with this one */
   struct Profile *profile; /* NULL, or where times of commands are kept: profile.h */
   int64_t waits;           /* how often the host blocked until all calls of the device were done */
@@ -121,8 +120,9 @@ typedef struct DeviceWish {
 } DeviceWish;
 bool device_read(const char *text, DeviceWish *out);
 
-/* Returns the bytes from one half of INPUT to the next. */
-int64_t device_input_step(const ampc_program *p);
+/* Returns the bytes from one copy of a space to the next: a copy for each member, and of INPUT for
+ * each half. */
+int64_t device_step(const ampc_program *p, ampc_space s);
 /* turn_input for a device that has one INPUT: always half 0. */
 ampc_status device_one_input(Device *d, int *out_half);
 /* rehearse for a device that records nothing: does nothing. */
@@ -131,9 +131,9 @@ ampc_status device_no_rehearsal(Device *d, uint32_t key, void *state,
 /* Opens the CPU for programs of target "cpu". */
 ampc_status cpu_device_open(const ampc_program *p, Device **out);
 /* Opens the GPU with this index for programs of target "sm_xx". ANY_GPU opens the first GPU that is
- * free and can run the program. */
+ * free and can run the program. `members`: how many members of the program this process runs. */
 enum { ANY_GPU = -1 };
-ampc_status cuda_device_open(const ampc_program *p, int gpu, Device **out);
+ampc_status cuda_device_open(const ampc_program *p, int64_t members, int gpu, Device **out);
 /* Says that this process is one of several ranks. "cuda" and "auto" then mean the GPU with the
  * rank's number on its host, and "cuda:K" is refused, unless the process sees only one GPU. Call it
  * before a device is opened or ampc_device_target is called. */
@@ -142,7 +142,7 @@ void cuda_set_rank(const struct Ranks *r);
  * cuda_device_open; it does nothing if there is one rank. */
 ampc_status cuda_use_ranks(Device *d, struct Ranks *r);
 /* Returns library_bytes of a GPU that is not opened yet, without cuDNN's scratch space. */
-int64_t cuda_bytes_beside(const ampc_program *p);
+int64_t cuda_bytes_beside(const ampc_program *p, int64_t members);
 /* Returns the most bytes outside the spaces that launch_by_library may need on a GPU of this
  * compute capability. */
 int64_t cuda_launch_scratch(const ampc_attention *a, int capability);

@@ -72,7 +72,7 @@ ampc_status members_alloc(ampc_runtime *rt, ampc_space s, int64_t bytes, int64_t
 {
   Device *d = rt->device;
   int64_t n = ampc_space_is_shared(s) ? 1 : rt->members.n;
-  if (n * times > 1) bytes = ampc_round_up(bytes, AMPC_CUDA_ALIGN);
+  if (n * times > 1) bytes = device_step(rt->program, s);
   rt->apart[s] = n > 1 ? bytes : 0;
   void *memory = NULL;
   ampc_status status = d->ops->alloc(d, bytes * n * times, &memory);

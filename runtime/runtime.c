@@ -10,7 +10,8 @@
 /* ---- create and free ---- */
 
 /* Opens a device of the program's kind; `device` only confirms the kind, or is "auto". */
-static ampc_status open_device(const ampc_program *p, const char *device, Device **out)
+static ampc_status open_device(const ampc_program *p, int64_t members, const char *device,
+                               Device **out)
 {
   DeviceWish wish;
   bool for_cpu = strcmp(p->target, "cpu") == 0;
@@ -20,7 +21,7 @@ static ampc_status open_device(const ampc_program *p, const char *device, Device
     return ampc_fail(AMPC_RUN_FAILED,
                      "--device %s: %s was compiled for %s; compile it with --target=%s", device,
                      p->source, p->target, for_cpu ? "sm_xx" : "cpu");
-  return for_cpu ? cpu_device_open(p, out) : cuda_device_open(p, wish.gpu, out);
+  return for_cpu ? cpu_device_open(p, out) : cuda_device_open(p, members, wish.gpu, out);
 }
 
 static ampc_status open_spaces(ampc_runtime *rt)
@@ -33,9 +34,7 @@ static ampc_status open_spaces(ampc_runtime *rt)
     if (status)
       return ampc_fail(status, "%s: %s", ampc_space_of((ampc_space)s)->shown, ampc_last_error());
   }
-  rt->input_step = device_input_step(rt->program) * rt->members.n;
-  rt->device->members = rt->members.n;
-  rt->device->apart = rt->apart[AMPC_STATE];
+  rt->input_step = device_step(rt->program, AMPC_INPUT) * rt->members.n;
   members_turn(rt, 0);
   return AMPC_OK;
 }
@@ -134,7 +133,7 @@ static ampc_status set_up(ampc_runtime *rt, const char *device, Ranks *ranks)
 {
   ampc_status status = check_program(rt->program);
   if (!status) status = members_set(rt, ranks);
-  if (!status) status = open_device(rt->program, device, &rt->device);
+  if (!status) status = open_device(rt->program, rt->members.n, device, &rt->device);
   if (!status && rt->members.ranks) status = join_ranks(rt);
   if (!status) status = open_spaces(rt);
   if (!status) status = commands_create(rt);
@@ -266,13 +265,14 @@ ampc_status ampc_plan_memory(const ampc_program *program, const char *device, am
   *out = (ampc_memory){.library = 0};
   ampc_status status = AMPC_OK;
   if (strcmp(program->target, "cpu") == 0) {
-    status = open_device(program, device ? device : "auto", &d);
+    status = open_device(program, 1, device ? device : "auto", &d);
     if (status) return status;
     status = commands_prepare(d, program);
     out->library = d->ops->library_bytes(d);
     d->ops->close(d);
   } else {
-    out->library = cuda_bytes_beside(program) + most_scratch(program);
+    out->library =
+        cuda_bytes_beside(program, ampc_process_members(program)) + most_scratch(program);
   }
   out->library += members_scratch(program);
   out->total = out->library;
@@ -281,9 +281,9 @@ ampc_status ampc_plan_memory(const ampc_program *program, const char *device, am
   return status;
 }
 
-int64_t device_input_step(const ampc_program *p)
+int64_t device_step(const ampc_program *p, ampc_space s)
 {
-  return ampc_round_up(p->space_bytes[AMPC_INPUT], AMPC_CUDA_ALIGN);
+  return ampc_round_up(p->space_bytes[s], AMPC_CUDA_ALIGN);
 }
 
 ampc_status device_one_input(Device *d, int *out_half)

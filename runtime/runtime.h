@@ -84,7 +84,8 @@ ampc_status runtime_create(const ampc_program *program, const char *device, Rank
                            ampc_runtime **out);
 
 /* Returns the number of a variant among all variants of all blocks. A body that is not the last one
- * of its step lacks exchanges: with members it is a step of its own, step_key(n_blocks, 0) later. */
+ * of its step lacks exchanges: with members it is a step of its own, step_key(n_blocks, 0) later.
+ */
 static inline uint32_t step_key(uint32_t block, uint32_t variant)
 {
   return AMPC_MAX_VARIANTS * block + variant;

@@ -1,7 +1,7 @@
 /* For cuda_headers.sh, compiled as C++ and never run. Checks that the functions of driver.def,
- * blas.def, cudnn.def, nccl.def and nvrtc.def are those of NVIDIA's headers. Parameters match if they are
- * passed in the same way: numbers and enumerations of the same size, or pointers to the same type
- * or to an incomplete one. */
+ * blas.def, cudnn.def, nccl.def and nvrtc.def are those of NVIDIA's headers. Parameters match if
+ * they are passed in the same way: numbers and enumerations of the same size, or pointers to the
+ * same type or to an incomplete one. */
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -96,10 +96,10 @@ const OptionRow job_options[] = {
      .kind = OPTION_flag, .field = offsetof(Options, strict_rounding)},
     {0}};
 
-const OptionRow ranks_option[] = {
-    {"ranks", 0, "N", "compile for N processes that train together", .kind = OPTION_number,
-     .least = 1, .field = offsetof(Options, ranks)},
-    {0}};
+const OptionRow ranks_option[] = {{"ranks", 0, "N", "compile for N processes that train together",
+                                   .kind = OPTION_number, .least = 1,
+                                   .field = offsetof(Options, ranks)},
+                                  {0}};
 
 const OptionRow memory_options[] = {
     {"memory-limit", 0, "SIZE", "refuse a job that needs more: 512MB, 4G (1024^3), 4000000000",

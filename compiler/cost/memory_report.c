@@ -90,8 +90,7 @@ static int64_t memory_of_tensors(const Compile *c)
     if (sum > most) most = sum;
   }
   const ampc_program *p = c->program;
-  int64_t members = ampc_process_bytes(p, AMPC_STATE) / p->space_bytes[AMPC_STATE];
-  return memory_of_spaces(p) - ampc_process_bytes(p, AMPC_WORK) + members * most;
+  return memory_of_spaces(p) - ampc_process_bytes(p, AMPC_WORK) + ampc_process_members(p) * most;
 }
 
 /* ---- the report ---- */

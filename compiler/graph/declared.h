@@ -44,12 +44,12 @@ typedef enum OptimizerKind {
 typedef struct ParamGroup {
   /* moments: bit i: the group keeps moment i + 1; flags: bit i: the group sets flag i. */
   uint32_t moments, flags;
-  uint32_t settings;    /* the group whose settings it uses: itself, except for shares */
+  uint32_t settings;     /* the group whose settings it uses: itself, except for shares */
   int64_t slice, moment; /* pass memory: elements that a member updates, and the first of them in
                             the moments; without other members `count` and `first` */
-  bool shared;          /* all its parameters are shares, Note [shares] in shares.h */
-  int64_t first, count; /* range in GRAD and the moments, in elements; pass memory */
-  int64_t master;       /* its first element in MASTER: at `first`, except for shares */
+  bool shared;           /* all its parameters are shares, Note [shares] in shares.h */
+  int64_t first, count;  /* range in GRAD and the moments, in elements; pass memory */
+  int64_t master;        /* its first element in MASTER: at `first`, except for shares */
 } ParamGroup;
 typedef struct Optimizer {
   const char *name;
@@ -112,9 +112,9 @@ typedef struct BlockInfo {
   ampc_block_kind kind;
   const char *name;
   Span span;
-  int64_t batch;    /* samples in the body of a member */
-  int64_t whole;    /* samples of all members together: the batch of the job */
-  bool idle;        /* the member has none of these samples; `batch` is 1 */
+  int64_t batch;  /* samples in the body of a member */
+  int64_t whole;  /* samples of all members together: the batch of the job */
+  bool idle;      /* the member has none of these samples; `batch` is 1 */
   int variant_of; /* index of the block of which this is a variant; -1: it is no variant */
   bool remainder; /* a variant for the smaller last batch of an epoch */
   uint32_t fires; /* bit i: the statements of `every period[i]` run */

@@ -73,7 +73,7 @@ struct Graph {
   bool *wide;            /* for each op: `accumulate` makes its sums f64; NULL: false for all */
   uint8_t *policy;       /* for each op: 1 + OpPrecision of a `policy`; 0, NULL: no policy */
   uint64_t seed;
-  int64_t moments;  /* elements of each moment that a member has; pass memory */
+  int64_t moments;             /* elements of each moment that a member has; pass memory */
   ampc_exchange_mode exchange; /* how members sum gradients */
   uint32_t members; /* that train together: Note [samples] in passes/members.c; 1: no others */
   uint32_t n_streams;

@@ -182,7 +182,8 @@ static void parse_file_args(OpInfo *op)
 {
   char file[64];
   snprintf(file, sizeof file, "%s.cu", op->name);
-  if (op->tmpl == TMPL_file && !embedded_find(file)) broken(op->name, "there is no templates/", file);
+  if (op->tmpl == TMPL_file && !embedded_find(file))
+    broken(op->name, "there is no templates/", file);
   char copy[MAX_FILE_ARGS * 16], *rest;
   if (strlen(op->code_text) >= sizeof copy)
     broken(op->name, "too long a list of arguments:", op->code_text);

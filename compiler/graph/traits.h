@@ -3,18 +3,18 @@
 
 /* How an op becomes a command of the plan. */
 typedef enum OpTemplate {
-  TMPL_loop,  /* no kernel: begins or ends a loop, or is a slice of its input */
-  TMPL_leaf,  /* no kernel: parameters, inputs, constants, state */
-  TMPL_alias, /* no kernel: the bytes of its input with another shape */
-  TMPL_map,   /* elementwise with broadcasting; `code` is an expression */
-  TMPL_move,  /* out[i] = in[f(i)]; `code` is unused, emit/ contains the index function */
-  TMPL_row,   /* reductions along an axis and an expression per element or per row;
-                 `code` is a row program, see Note [row programs] in ops.def */
-  TMPL_gemm,  /* a matrix product of the vendor library */
-  TMPL_conv,  /* a convolution of the vendor library */
-  TMPL_file,  /* templates/<op name>.cu: its own kernel text; `code` lists its arguments */
+  TMPL_loop,     /* no kernel: begins or ends a loop, or is a slice of its input */
+  TMPL_leaf,     /* no kernel: parameters, inputs, constants, state */
+  TMPL_alias,    /* no kernel: the bytes of its input with another shape */
+  TMPL_map,      /* elementwise with broadcasting; `code` is an expression */
+  TMPL_move,     /* out[i] = in[f(i)]; `code` is unused, emit/ contains the index function */
+  TMPL_row,      /* reductions along an axis and an expression per element or per row;
+                    `code` is a row program, see Note [row programs] in ops.def */
+  TMPL_gemm,     /* a matrix product of the vendor library */
+  TMPL_conv,     /* a convolution of the vendor library */
+  TMPL_file,     /* templates/<op name>.cu: its own kernel text; `code` lists its arguments */
   TMPL_exchange, /* no kernel: members exchange; `code` lists what, as for TMPL_file */
-  TMPL_own    /* the job's own text, own.h */
+  TMPL_own       /* the job's own text, own.h */
 } OpTemplate;
 
 typedef enum OpPrecision {

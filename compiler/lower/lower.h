@@ -145,9 +145,9 @@ typedef struct Run Run;
 struct Run {        /* a block being elaborated */
   const char *name; /* "train", "eval2" */
   uint16_t block;
-  int first;              /* the block with its sources and metrics: itself, or its first variant */
+  int first; /* the block with its sources and metrics: itself, or its first variant */
   int64_t batch, all_batch; /* samples in a body; in the bodies of all members */
-  int64_t samples;      /* samples of an epoch, 0 if unknown */
+  int64_t samples;          /* samples of an epoch, 0 if unknown */
   Span samples_span;
   uint32_t n_sources, n_losses, n_metrics, first_metric, first_stream;
   int64_t every;     /* the current statement runs in every n-th step; 1 outside of `every` */

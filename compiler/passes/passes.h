@@ -3,7 +3,7 @@
 #pragma once
 #include "compiler/graph/ir.h"
 
-bool pass_lower(Compile *c);     /* makes c->graph from c->ast; IR_SHAPED */
+bool pass_lower(Compile *c); /* makes c->graph from c->ast; IR_SHAPED */
 bool pass_members(Compile *c);
 bool pass_precision(Compile *c); /* decides types, inserts casts; IR_TYPED */
 bool pass_gradient(Compile *c);  /* expands `minimize`: backward, update; IR_DIFFED */

@@ -451,7 +451,8 @@ bool shape_ranges(Compile *c, Node *n)
 
 bool shape_grad_norm(Compile *c, Node *n)
 {
-  int64_t members = attr_int(n, "of") < 0 ? 1 : c->graph->members, parts = GRAD_NORM_PARTIALS / members;
+  int64_t members = attr_int(n, "of") < 0 ? 1 : c->graph->members;
+  int64_t parts = GRAD_NORM_PARTIALS / members;
   n->dtype = AMPC_F32;
   return rule_set_dims(c, n, 2, (int64_t[]){parts > 4 ? parts : 4, 2});
 }

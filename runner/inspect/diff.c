@@ -193,7 +193,8 @@ static void put_block(const Side *a, const Side *b, uint16_t block, Table *t)
 static int64_t memory_of(const Inspection *in)
 {
   int64_t bytes = 0;
-  for (uint32_t i = 0; i < AMPC_SPACE_COUNT; i++) bytes += ampc_process_bytes(in->c->program, (ampc_space)i);
+  for (uint32_t i = 0; i < AMPC_SPACE_COUNT; i++)
+    bytes += ampc_process_bytes(in->c->program, (ampc_space)i);
   return bytes;
 }
 

@@ -96,8 +96,8 @@ static ampc_status cpu_do_conv(Device *d, const ampc_conv *c, const ConvOperands
   return cpu_conv(cpu_of(d)->convolutions, c, at);
 }
 
-static ampc_status cpu_do_add(Device *d, ampc_dtype type, void *to, const void *from,
-                              int64_t apart, uint32_t n, int64_t count)
+static ampc_status cpu_do_add(Device *d, ampc_dtype type, void *to, const void *from, int64_t apart,
+                              uint32_t n, int64_t count)
 {
   return cpu_add(cpu_of(d)->pool, type, to, from, apart, n, count);
 }

@@ -40,7 +40,8 @@ typedef struct CudaDevice {
   Device device;
   const CudaApi *api;
   const ampc_program *program;
-  int capability; /* compute capability of the GPU: 90 for 9.0 */
+  int64_t members; /* of the program in this process */
+  int capability;  /* compute capability of the GPU: 90 for 9.0 */
   CuDevice gpu;
   CuContext context;     /* the primary context, so that programs built by nvcc share it */
   CuStream stream;       /* all work of the device in order, except batches */
@@ -59,7 +60,7 @@ typedef struct CudaDevice {
   Recording *recordings;
   Nccl *nccl;       /* NULL: no other ranks */
   Marks *marks;     /* where a recording keeps its events; NULL: it has none */
-  void *kept_state; /* a copy of STATE while a step is tried out */
+  void *kept_state; /* copies of the members' STATE while a step is tried out */
 } CudaDevice;
 
 static inline CudaDevice *cuda_of(Device *d)
@@ -210,6 +211,7 @@ int64_t dnn_scratch_bytes(const CudaDevice *d); /* bytes of scratch outside WORK
 /* ---- a step as one graph: graph.c ---- */
 
 ampc_status recordings_open(CudaDevice *d);
+int64_t recordings_bytes(const ampc_program *p, int64_t members); /* that they take on the GPU */
 void recordings_close(CudaDevice *d);
 ampc_status cuda_step(Device *d, uint32_t key, void *state, ampc_status (*body)(void *context),
                       void *context);

@@ -49,9 +49,9 @@ static ampc_status cuda_fill(Device *device, void *to, uint8_t value, int64_t by
                 : CUDA(d, cuMemsetD8Async(cuda_address(to), value, (size_t)bytes, d->stream));
 }
 
-int64_t cuda_bytes_beside(const ampc_program *p)
+int64_t cuda_bytes_beside(const ampc_program *p, int64_t members)
 {
-  return p->space_bytes[AMPC_STATE] + device_input_step(p); /* kept_state; second half of INPUT */
+  return recordings_bytes(p, members) + members * device_step(p, AMPC_INPUT); /* a second half */
 }
 
 /* Returns the bytes outside the spaces. Memory that libraries allocate in the context is not
@@ -59,7 +59,7 @@ int64_t cuda_bytes_beside(const ampc_program *p)
 static int64_t cuda_library_bytes(const Device *device)
 {
   const CudaDevice *d = (const CudaDevice *)device;
-  return cuda_bytes_beside(d->program) + dnn_scratch_bytes(d);
+  return cuda_bytes_beside(d->program, d->members) + dnn_scratch_bytes(d);
 }
 
 /* Closes the device. If the context has failed, the driver refuses these calls and destroys it with
@@ -115,7 +115,7 @@ static const DeviceOps cuda_ops = {
     .close = cuda_close,
 };
 
-ampc_status cuda_device_open(const ampc_program *p, int gpu, Device **out)
+ampc_status cuda_device_open(const ampc_program *p, int64_t members, int gpu, Device **out)
 {
   *out = NULL;
   CudaDevice *d = calloc(1, sizeof *d);
@@ -123,6 +123,7 @@ ampc_status cuda_device_open(const ampc_program *p, int gpu, Device **out)
   d->device.ops = &cuda_ops;
   d->device.inputs = 2;
   d->program = p;
+  d->members = members;
   setup_lock();
   ampc_status status = gpu_open(d, gpu);
   if (!status) status = modules_open(d);

@@ -41,7 +41,12 @@ ampc_status recordings_open(CudaDevice *d)
 {
   d->recordings = calloc(2 * n_recordings(d) + 1, sizeof *d->recordings);
   if (!d->recordings) return ampc_fail(AMPC_RUN_FAILED, "out of memory for graphs");
-  return AMPC_OK;
+  return d->device.ops->alloc(&d->device, recordings_bytes(d->program, d->members), &d->kept_state);
+}
+
+int64_t recordings_bytes(const ampc_program *p, int64_t members)
+{
+  return p->space_bytes[AMPC_STATE] + (members - 1) * device_step(p, AMPC_STATE);
 }
 
 void recordings_close(CudaDevice *d)
@@ -71,16 +76,11 @@ static ampc_status mark_state(CudaDevice *d, CuPointer state)
  * it. */
 static ampc_status try_out(CudaDevice *d, void *state, ampc_status (*body)(void *), void *context)
 {
-  int64_t members = d->device.members > 1 ? d->device.members : 1, apart = d->device.apart;
-  int64_t all = d->program->space_bytes[AMPC_STATE] + (members - 1) * apart;
-  size_t bytes = (size_t)all;
-  ampc_status status = AMPC_OK;
-  if (!d->kept_state) status = d->device.ops->alloc(&d->device, all, &d->kept_state);
-  if (status) return status;
+  size_t bytes = (size_t)recordings_bytes(d->program, d->members);
   CuPointer kept = cuda_address(d->kept_state), now = cuda_address(state);
-  status = CUDA(d, cuMemcpyDtoDAsync_v2(kept, now, bytes, d->stream));
-  for (int64_t i = 0; i < members && !status; i++)
-    status = mark_state(d, now + (CuPointer)(i * apart));
+  ampc_status status = CUDA(d, cuMemcpyDtoDAsync_v2(kept, now, bytes, d->stream));
+  for (int64_t i = 0; i < d->members && !status; i++)
+    status = mark_state(d, now + (CuPointer)(i * device_step(d->program, AMPC_STATE)));
   if (!status) status = body(context);
   return status ? status : CUDA(d, cuMemcpyDtoDAsync_v2(now, kept, bytes, d->stream));
 }

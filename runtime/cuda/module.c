@@ -127,8 +127,7 @@ ampc_status cuda_launch(Device *device, const ampc_kernel *kernel, uint32_t grid
 ampc_status cuda_run_own(CudaDevice *d, OwnText text, const char *name, int64_t grid,
                          void **arguments)
 {
-  static const char *const texts[] = {cuda_relu_ptx, cuda_product_ptx, cuda_kept_ptx,
-                                      cuda_add_ptx};
+  static const char *const texts[] = {cuda_relu_ptx, cuda_product_ptx, cuda_kept_ptx, cuda_add_ptx};
   CuFunction function;
   ampc_status status = AMPC_OK;
   if (!d->own[text])

@@ -28,15 +28,15 @@ enum {
 };
 
 typedef struct ampc_step { /* a block compiled for one batch size and one set of `every` */
-  int64_t batch; /* samples of all members together */
-  int64_t share; /* samples of one member; 0: it has them all */
-  bool idle;     /* a member that has none of the samples; `share` is 1 */
+  int64_t batch;           /* samples of all members together */
+  int64_t share;           /* samples of one member; 0: it has them all */
+  bool idle;               /* a member that has none of the samples; `share` is 1 */
   uint32_t fires; /* bit i: the step runs the statements of `every period[i]` of its block */
   const ampc_command *commands; /* NULL in emitted programs */
   uint32_t n_commands;
   void (*run)(ampc_runtime *rt); /* set in emitted programs; NULL in the JIT */
-  uint32_t n_parts; /* of `run`, which runs part ampc_step_part(rt): Note [members] in
-                       ranks/exchange.h. 0 counts as 1 */
+  uint32_t n_parts;              /* of `run`, which runs part ampc_step_part(rt): Note [members] in
+                                    ranks/exchange.h. 0 counts as 1 */
 } ampc_step;
 
 typedef struct ampc_output_desc { /* a result of an infer block; valid after its step has run */
@@ -205,7 +205,9 @@ void ampc_part(int64_t n, double begin, double end, int64_t *out_first, int64_t 
 
 /* Whether the members in one process share the space: weights, their copies and averages. */
 bool ampc_space_is_shared(ampc_space s);
-/* Returns the bytes of a space in one process, which has one or more members. */
+/* Returns how many members of the program one of p->ranks processes runs. */
+int64_t ampc_process_members(const ampc_program *p);
+/* Returns the bytes of a space in one process. */
 int64_t ampc_process_bytes(const ampc_program *p, ampc_space s);
 /* Returns the bytes from one share to the next in a batch that the loader returns: those of the
  * sources of a block, for the largest of `shares` equal shares. */

@@ -17,7 +17,7 @@ typedef struct ampc_outside { /* the first index value that was out of range */
 
 typedef struct ampc_state {
   long long seed;
-  long long body;  /* train bodies (micro-steps) attempted; part of the key of random numbers */
+  long long body; /* train bodies (micro-steps) attempted; part of the key of random numbers */
   long long first_sample; /* index in the batch of the member's first sample; part of the place of
                              random numbers. 0 without other members */
   long long step;  /* steps attempted. A step has `accumulate` bodies; the last step of an epoch

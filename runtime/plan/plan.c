@@ -80,8 +80,13 @@ bool ampc_space_is_shared(ampc_space s)
   return s == AMPC_MASTER || s == AMPC_COPY16 || s == AMPC_COPYBF || s == AMPC_EMA;
 }
 
-int64_t ampc_process_bytes(const ampc_program *p, ampc_space s)
+int64_t ampc_process_members(const ampc_program *p)
 {
   int64_t members = p->members ? p->members : 1, ranks = p->ranks ? p->ranks : 1;
-  return p->space_bytes[s] * (ampc_space_is_shared(s) || members < ranks ? 1 : members / ranks);
+  return members < ranks ? 1 : members / ranks;
+}
+
+int64_t ampc_process_bytes(const ampc_program *p, ampc_space s)
+{
+  return p->space_bytes[s] * (ampc_space_is_shared(s) ? 1 : ampc_process_members(p));
 }

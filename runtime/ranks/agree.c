@@ -33,9 +33,9 @@ typedef struct Result {
 
 ampc_status ranks_agree(Ranks *r, ampc_status status)
 {
-  int32_t own = status, failed = 0;
+  int32_t own = (int32_t)status, failed = 0;
   void *all = NULL;
-  Result result = {.status = status};
+  Result result = {.status = (int32_t)status};
   char text[MESSAGE_ROOM + NAME_ROOM];
   snprintf(result.message, sizeof result.message, "%s", status ? ampc_last_error() : "");
   status = gather_rows(r, &own, sizeof own, &all);

@@ -109,7 +109,8 @@ static ampc_status check_options(Session *s)
 static ampc_status begin_weights(Session *s)
 {
   ampc_status status = ampc_init_params(s->rt, s->seed);
-  return status ? status : ampc_load_params(s->rt, s->options->data_dir, progress_tell, &s->progress);
+  return status ? status
+                : ampc_load_params(s->rt, s->options->data_dir, progress_tell, &s->progress);
 }
 
 /* Sets initial values, or loads a checkpoint. A checkpoint also sets the seed, so that the sequence

@@ -51,7 +51,7 @@ typedef struct Call {
   uint64_t from, to; /* not for swap */
   size_t bytes;
   Transfer sends[MOST_RANKS], receives[MOST_RANKS]; /* swap, by rank */
-  struct Call *before; /* of the same group */
+  struct Call *before;                              /* of the same group */
 } Call;
 
 struct ncclComm {

@@ -88,15 +88,17 @@ static void kept(void *const *p, unsigned block, unsigned n_blocks)
   const int64_t *state = p[12];
   uint64_t n = (uint64_t)p[1], queries = (uint64_t)p[3], keys = (uint64_t)p[4];
   uint64_t stream = (uint64_t)p[13], least = (uint64_t)p[14], first = (uint64_t)p[15];
+  uint64_t each = (uint64_t)p[16]; /* numbers of a sample: state[2] is the first sample */
   uint64_t from = (uint64_t)block * BLOCK * EACH;
   (void)n_blocks;
   for (uint64_t i = from; i < n && i < from + BLOCK * EACH; i++) {
     bool is_kept = (!p[11] || i % keys <= i / keys % queries) && may_see(p, i);
     if (least) {
       uint64_t seed = (uint64_t)state[0], body = (uint64_t)state[1];
+      uint64_t number = first + (uint64_t)state[2] * each + i;
       Philox drawn =
-          philox(seed ^ (body >> 32 << 32), (first + i) / 4, (body & UINT32_MAX) | stream << 32);
-      is_kept = is_kept && drawn.word[(first + i) % 4] >> 8 >= least;
+          philox(seed ^ (body >> 32 << 32), number / 4, (body & UINT32_MAX) | stream << 32);
+      is_kept = is_kept && drawn.word[number % 4] >> 8 >= least;
     }
     out[i] = is_kept ? (uint16_t)(uint64_t)p[10] : 0;
   }
@@ -170,9 +172,9 @@ static const MockKernel products[] = {{"ampc_product", product, 18, product_alig
                                       {"ampc_product_f64", product_f64, 18, wide_align},
                                       {NULL, NULL, 0, NULL}};
 
-static const unsigned char kept_align[16] = {2, [5] = 1, [12] = 8}; /* all others are numbers: 0 */
+static const unsigned char kept_align[17] = {2, [5] = 1, [12] = 8}; /* all others are numbers: 0 */
 static const unsigned char bias_align[10] = {4, [5] = 1};
-static const MockKernel masks[] = {{"ampc_kept", kept, 16, kept_align},
+static const MockKernel masks[] = {{"ampc_kept", kept, 17, kept_align},
                                    {"ampc_bias", bias, 10, bias_align},
                                    {NULL, NULL, 0, NULL}};
 

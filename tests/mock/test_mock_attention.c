@@ -99,7 +99,7 @@ static Call call_of(int64_t n, int64_t l, int64_t heads, int64_t d, bool causal)
   c.a.dq = lying(DQ, 0, l, width, d);
   c.a.dk = lying(DK, 0, l, width, d);
   c.a.dv = lying(DV, 0, l, width, d);
-  MUST(cuda_device_open(&program, ANY_GPU, &c.device) == AMPC_OK);
+  MUST(cuda_device_open(&program, 1, ANY_GPU, &c.device) == AMPC_OK);
   bring_state(&c);
   for (int i = 0; i < TENSORS; i++) {
     c.n[i] = i == QKV ? n * l * row : i == SUMS ? n * l * heads : n * l * width;
@@ -307,7 +307,7 @@ static int is_left(void)
 {
   Call c = call_of(1, 4, 1, 8, true);
   bool done = true;
-  int64_t beside = cuda_bytes_beside(&program);
+  int64_t beside = cuda_bytes_beside(&program, 1);
   ampc_use_cudnn(false);
   CHECK(cuda_prepare_launch(c.device, &c.a) == AMPC_OK);
   CHECK(cuda_launch_by_library(c.device, &c.a, c.args, &done) == AMPC_OK && !done);

@@ -29,7 +29,7 @@ static void *state, *room;
 static Device *new_device(void)
 {
   Device *d;
-  if (cuda_device_open(&program, ANY_GPU, &d)) fprintf(stderr, "%s\n", ampc_last_error());
+  if (cuda_device_open(&program, 1, ANY_GPU, &d)) fprintf(stderr, "%s\n", ampc_last_error());
   MUST(d);
   return d;
 }
@@ -138,7 +138,7 @@ static int memory_beside(void)
 {
   open_all();
   CHECK(device->ops->library_bytes(device) == STATE + 1024);
-  CHECK(cuda_bytes_beside(&program) == STATE + 1024);
+  CHECK(cuda_bytes_beside(&program, 1) == STATE + 1024);
   close_all();
   return check_failures;
 }
@@ -160,7 +160,7 @@ static int scratch_of_convolutions(void)
   MUST(sums.whole && sums.bytes > 0 && !columns.whole && columns.bytes > 0);
   ampc_use_cudnn(false);
   open_all();
-  int64_t beside = cuda_bytes_beside(&program);
+  int64_t beside = cuda_bytes_beside(&program, 1);
   CHECK(device->ops->prepare_conv(device, &stem) == AMPC_OK);
   CHECK(device->ops->library_bytes(device) == beside);
   CHECK(device->ops->prepare_conv(device, &weights) == AMPC_OK);

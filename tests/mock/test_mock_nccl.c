@@ -129,7 +129,7 @@ static void *new_memory(Device *d, int64_t bytes)
 static ampc_status open_gpu(void)
 {
   cuda_set_rank(&me);
-  ampc_status status = cuda_device_open(&program, ANY_GPU, &gpu);
+  ampc_status status = cuda_device_open(&program, 1, ANY_GPU, &gpu);
   return status ? status : cuda_use_ranks(gpu, &me);
 }
 
@@ -542,10 +542,10 @@ static int own_gpus(void)
   snprintf(name, sizeof name, "cuda:%d ", me.rank);
   CHECK(strncmp(gpu->name, name, strlen(name)) == 0);
   close_all();
-  CHECK(cuda_device_open(&program, 1, &gpu) == AMPC_BAD_USAGE);
+  CHECK(cuda_device_open(&program, 1, 1, &gpu) == AMPC_BAD_USAGE);
   CHECK(strstr(ampc_last_error(), "--device cuda:1: 2 ranks on this host would take the same GPU"));
   setenv("CUDA_VISIBLE_DEVICES", me.rank ? "1" : "0", 1);
-  must(cuda_device_open(&program, 0, &gpu)); /* each rank sees one */
+  must(cuda_device_open(&program, 1, 0, &gpu)); /* each rank sees one */
   gpu->ops->close(gpu);
   return check_failures;
 }

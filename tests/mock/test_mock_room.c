@@ -62,7 +62,7 @@ static int check(ampc_gemm g, int64_t rows)
   float c[MOST];
   char bytes[sizeof c];
   void *state, *memory;
-  MUST(cuda_device_open(&program, ANY_GPU, &device) == AMPC_OK);
+  MUST(cuda_device_open(&program, 1, ANY_GPU, &device) == AMPC_OK);
   MUST(!device->ops->alloc(device, STATE, &state) && !device->ops->alloc(device, ROOM, &memory));
   room = memory;
   put(A, g.a_type, g.trans_a ? g.k : g.m, g.trans_a ? g.m : g.k, g.lda, number_a, g.trans_a, NAN);

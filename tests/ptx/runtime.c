@@ -208,7 +208,7 @@ static void check_masks(const char *kernel, int mask, bool causal, uint64_t leas
 {
   static unsigned char bytes[WEIGHTS];
   static _Alignas(16) float out[WEIGHTS];
-  static const uint64_t state[] = {0x123456789abcdefu, 0x300000007u}; /* seed, body */
+  static const uint64_t state[] = {0x123456789abcdefu, 0x300000007u, 5}; /* as in ampc_state */
   static const uint64_t strides[][4] = {
       {0, 0, 0, 0}, {HEADS * QUERIES * KEYS, QUERIES * KEYS, KEYS, 1}, {KEYS, 0, 0, 1}};
   bool is_bias = strcmp(kernel, "ampc_bias") == 0;
@@ -216,7 +216,7 @@ static void check_masks(const char *kernel, int mask, bool causal, uint64_t leas
   const uint64_t at = mask ? (uintptr_t)bytes : 0, one = 0x3c00, stream = 5;
   const uint64_t first = 0xfffffff0u + (uint64_t)mask + causal;
   const uint64_t shape[] = {WEIGHTS, HEADS, QUERIES, KEYS, at, m[0], m[1], m[2], m[3]};
-  const uint64_t draws[] = {one, causal, (uintptr_t)state, stream, least, first};
+  const uint64_t draws[] = {one, causal, (uintptr_t)state, stream, least, first, KEYS};
   Launch run = {.kernel = kernel,
                 .text = TEXT_kept,
                 .out = (char *)out,
@@ -224,7 +224,7 @@ static void check_masks(const char *kernel, int mask, bool causal, uint64_t leas
                 .grid = (WEIGHTS + BLOCK * EACH - 1) / (BLOCK * EACH)};
   run.args[0] = out;
   for (int i = 0; i < 9; i++) run.args[1 + i] = (void *)(uintptr_t)shape[i];
-  for (int i = 0; i < 6; i++) run.args[10 + i] = (void *)(uintptr_t)draws[i];
+  for (int i = 0; i < 7; i++) run.args[10 + i] = (void *)(uintptr_t)draws[i];
   for (int i = 0; i < WEIGHTS; i++) bytes[i] = i * 7 % 5 > 1;
   begin_allowing();
   allow(out, run.out_bytes);

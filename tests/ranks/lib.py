@@ -52,10 +52,10 @@ def run(ranks, *args, status=0, **how):
 
 
 def events(ranks, *args, **how):
-    """The JSON lines of a run, without times and places."""
+    """The JSON lines of a run, without times, places and ranks."""
     rows = [json.loads(line) for line in run(ranks, "--json", "-q", *args, **how)[0].splitlines()]
     for row in rows:
-        for key in "seconds", "saved":
+        for key in "seconds", "saved", "rank", "ranks":
             row.pop(key, None)
     return rows
 
