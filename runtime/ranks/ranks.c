@@ -44,7 +44,7 @@ static void *guard(void *context)
   int failed;
   while ((failed = sem_timedwait(&g->over, &end)) != 0 && errno == EINTR) {}
   if (failed && g->text) fprintf(stderr, "error: %s %.0f s\n", g->text, g->seconds);
-  if (failed) _exit(g->status);
+  if (failed) _exit((int)g->status);
   return NULL;
 }
 
@@ -195,8 +195,8 @@ static _Noreturn void end_all(Team *t, ampc_status status)
   for (double end = seconds_now() + (ranks_silent() ? SPEAK : pass_on); seconds_now() < end;)
     nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
   guard_begin(&g, ABORT, status, NULL);
-  t->engine->abort(status);
-  _exit(status);
+  t->engine->abort((int)status);
+  _exit((int)status);
 }
 
 void ranks_close(Ranks *r, ampc_status status)

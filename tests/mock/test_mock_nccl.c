@@ -488,7 +488,7 @@ static int another_fails(void)
 static int nobody_joins(void)
 {
   char rows[MOST_RANKS * ROW_ROOM];
-  if (me.rank) return ranks_gather(&me, rows, sizeof(NcclId) + sizeof(NcclResult));
+  if (me.rank) return (int)ranks_gather(&me, rows, sizeof(NcclId) + sizeof(NcclResult));
   patience = 0.2;
   CHECK(open_gpu() == AMPC_RUN_FAILED && strstr(ampc_last_error(), "is missing"));
   gpu->ops->close(gpu);
