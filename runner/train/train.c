@@ -7,6 +7,7 @@
 #include "ampc_rt.h"
 #include "compiler/driver.h"
 #include "compiler/cli/options.h"
+#include "compiler/emit/emit.h"
 #include "runner/job/memory.h"
 #include "runner/job/options.h"
 #include "runner/jit/jit.h"
@@ -86,6 +87,10 @@ static void print_error(const char *program, const Ranks *ranks, ampc_status sta
 {
   const char *why = ampc_last_error();
   if (status == AMPC_OK || status == AMPC_INTERRUPTED || !*why || ranks_silent()) return;
+  if (status == AMPC_BAD_USAGE && !ranks) {
+    usage_error(program, "%s", why);
+    return;
+  }
   bool named = !ranks || strncmp(why, "rank ", 5) == 0;
   fprintf(stderr, "%s: error: %s%s%s\n", status == AMPC_BAD_USAGE ? program : "amp",
           named ? "" : ranks_name(ranks, ranks->rank), named ? "" : ": ", why);
@@ -103,6 +108,17 @@ static void note_lost(void *context, ampc_runtime *rt, int64_t step, ampc_data_p
 static ampc_status agree(Ranks *ranks, ampc_status status)
 {
   return ranks ? ranks_agree(ranks, status) : status;
+}
+
+/* Refuses ranks that have compiled other kernels: by another amp, from other imports, with other
+ * options. */
+static ampc_status same_kernels(Compile *c, Ranks *ranks)
+{
+  Text text = text_new(c->arena);
+  text_printf(&text, "amp " AMPC_VERSION " for %s, -O%d\n", c->program->target,
+              c->options.optimize);
+  emit_kernels(c, &text);
+  return ranks_same(ranks, "the compiled job", text.at);
 }
 
 /* One rank of a host builds the kernels; the others then find them in the cache. */
@@ -174,6 +190,7 @@ static ampc_status run_program(const char *program, Compile *c, Ranks *ranks,
   }
   ampc_status status = memory_admit(c, options.device, options.quiet || !leads, verbose && leads);
   status = agree(ranks, status);
+  if (status == AMPC_OK && ranks) status = same_kernels(c, ranks);
   if (status == AMPC_OK) status = load_kernels(ranks, c, &jit);
   if (status == AMPC_OK) status = runtime_create(c->program, options.device, ranks, &rt);
   if (status == AMPC_OK) status = ampc_train(rt, &ampc_data, &options);
@@ -198,19 +215,23 @@ static int run_job(const OptionTable *table, TrainCommand *cmd, Ranks *ranks)
 {
   char target[AMPC_TARGET_ROOM];
   ampc_status status = ampc_device_target(cmd->train.device, target);
-  if (agree(ranks, status)) {
+  status = agree(ranks, status);
+  if (status) {
     print_error(table->program, ranks, status);
     return (int)status;
   }
   cmd->compile.target = target;
   Compile *c = compile_create(&cmd->compile);
-  bool good = compile_job(c);
-  status = good ? AMPC_OK : c->cannot_read ? AMPC_BAD_FILE : (ampc_status)1;
-  if (good && !has_weights(c, cmd))
-    status = (ampc_status)usage_error(
-        table->program,
+  bool good = compile_job(c), told = !good && !cmd->compile.silent;
+  if (!good)
+    status = ampc_fail(c->cannot_read ? AMPC_BAD_FILE : (ampc_status)1,
+                       "the job does not compile here: ampc tells why");
+  else if (!has_weights(c, cmd))
+    status = ampc_fail(
+        AMPC_BAD_USAGE,
         "the weights are missing: give --resume FILE, or write `load` in the job's model");
   status = agree(ranks, status);
+  if (status && !told) print_error(table->program, ranks, status);
   if (!status) status = run_program(table->program, c, ranks, &cmd->train, cmd->verbose);
   compile_destroy(c);
   return (int)status;

@@ -141,12 +141,19 @@ def refusals(_):
     refused("--save-every", 2, "the run differs between ranks: .*--save-every",
             *two("--save", work("x"), second=["--save", work("x"), "--save-every", "7", a], *[a]))
     refused("precision", 2, "differs between ranks: " + names, *two(a, second=["--set", "precision=f16", a]))
+    refused("-O", 2, "the compiled job differs between ranks: rank 0 on .* has `amp .* for cpu, -O2`, .*-O0", *two(a, second=["-O0", a]))
     for folder, samples in ("one", 64), ("two", 32):
         os.makedirs(work(folder), exist_ok=True)
         with open(work(folder + "/x.raw"), "wb") as file:
             file.write(bytes(samples * 8))
     c = text("c.amp", 'data points() { return raw("x.raw", [2], dtype=f32) }\nmodel net = Linear(2, 1)\n'
              "optimizer opt = SGD(net, lr=0.1)\ntrain x in points() with batch=8 { minimize mean(net(x)) with opt }\n")
+    text("one/part.amp", "def weighted(x) { return x * 3.0 }\n")
+    d = text("d.amp", 'import "part.amp"\nmodel net = Linear(8, 2)\noptimizer opt = SGD(net, lr=0.1)\n'
+             "train x in synthetic(64, [8]) with batch=8 { minimize mean(weighted(net(x))) with opt }\n")
+    refused("an import that one rank lacks", 3, "error: rank 1 on .*: the job does not compile here",
+            *two("-I", work("one"), d, second=[d]))
+    refused("no weights", 2, "amp eval: error: rank 0 on .*: the weights are missing", *command(2, a, verb="eval"))
     refused("data", 2, "differs between ranks: " + names, *two("--data-dir", work("one"), second=["--data-dir", work("two"), c], *[c]))
     refused("a batch smaller than the ranks", 1, "batch=2 is too small for 3", *command(3, "--set", "train.batch=2", a))
     refused("4 shards on 3 ranks", 1, "shards=4 cannot be shared out to 3 ranks", *command(3, "--set", "train.shards=4", a))
