@@ -148,6 +148,12 @@ static ampc_status load_cuda(Compile *c, TextEdit *edit, void *data, Jit **out)
   return status;
 }
 
+void jit_print(Compile *c, Text *out)
+{
+  text_printf(out, "amp " AMPC_VERSION " for %s, -O%d\n", c->program->target, c->options.optimize);
+  emit_kernels(c, out);
+}
+
 /* Loads kernels. The library stays open as long as the Jit, because the program points into it. */
 ampc_status jit_load_edited(Compile *c, TextEdit *edit, void *data, Jit **out)
 {

@@ -7,7 +7,6 @@
 #include "ampc_rt.h"
 #include "compiler/driver.h"
 #include "compiler/cli/options.h"
-#include "compiler/emit/emit.h"
 #include "runner/job/memory.h"
 #include "runner/job/options.h"
 #include "runner/jit/jit.h"
@@ -115,9 +114,7 @@ static ampc_status agree(Ranks *ranks, ampc_status status)
 static ampc_status same_kernels(Compile *c, Ranks *ranks)
 {
   Text text = text_new(c->arena);
-  text_printf(&text, "amp " AMPC_VERSION " for %s, -O%d\n", c->program->target,
-              c->options.optimize);
-  emit_kernels(c, &text);
+  jit_print(c, &text);
   return ranks_same(ranks, "the compiled job", text.at);
 }
 
