@@ -120,8 +120,8 @@ typedef struct DeviceWish {
 } DeviceWish;
 bool device_read(const char *text, DeviceWish *out);
 
-/* Returns the bytes from one copy of a space to the next: a copy for each member, and of INPUT for
- * each half. */
+/* Returns the bytes from the beginning of one copy of a space to that of the next. Each member has
+ * a copy, and of INPUT two, if the device has two halves. */
 int64_t device_step(const ampc_program *p, ampc_space s);
 /* turn_input for a device that has one INPUT: always half 0. */
 ampc_status device_one_input(Device *d, int *out_half);

@@ -15,8 +15,8 @@ typedef struct Jit Jit; /* the loaded kernels */
  * after the runtime has been freed. On failure ampc_last_error has the reason. AMPC_NO_COMPILER: no
  * compiler was found, or it rejects the text. */
 ampc_status jit_load(Compile *c, Jit **out);
-/* Prints what jit_load builds: the version of amp, the target and -O in a line, then the kernels.
- */
+/* Adds to `out` a text that tells builds apart: a line with the version of amp, the target and -O,
+ * then the source text of the kernels. */
 void jit_print(Compile *c, Text *out);
 /* Does what jit_load does, but `edit` (or NULL) changes the text of the kernels before it is built.
  * Tests use it to prove that they notice a wrong kernel. */

@@ -109,8 +109,8 @@ static ampc_status agree(Ranks *ranks, ampc_status status)
   return ranks ? ranks_agree(ranks, status) : status;
 }
 
-/* Refuses ranks that have compiled other kernels: by another amp, from other imports, with other
- * options. */
+/* Fails on all ranks if the kernels of two ranks differ: their versions of amp, imports or options
+ * differ. */
 static ampc_status same_kernels(Compile *c, Ranks *ranks)
 {
   Text text = text_new(c->arena);
@@ -221,8 +221,9 @@ static int run_job(const OptionTable *table, TrainCommand *cmd, Ranks *ranks)
   Compile *c = compile_create(&cmd->compile);
   bool good = compile_job(c), told = !good && !cmd->compile.silent;
   if (!good)
-    status = ampc_fail(c->cannot_read ? AMPC_BAD_FILE : (ampc_status)1,
-                       "the job does not compile here: ampc tells why");
+    status =
+        ampc_fail(c->cannot_read ? AMPC_BAD_FILE : (ampc_status)1,
+                  "the job does not compile on this rank's machine; run ampc there to see why");
   else if (!has_weights(c, cmd))
     status = ampc_fail(
         AMPC_BAD_USAGE,

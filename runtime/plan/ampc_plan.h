@@ -205,7 +205,7 @@ void ampc_part(int64_t n, double begin, double end, int64_t *out_first, int64_t 
 
 /* Whether the members in one process share the space: weights, their copies and averages. */
 bool ampc_space_is_shared(ampc_space s);
-/* Returns how many members of the program one of p->ranks processes runs. */
+/* Returns the number of members that each process runs if p->ranks processes share them out. */
 int64_t ampc_process_members(const ampc_program *p);
 /* Returns the bytes of a space in one process. */
 int64_t ampc_process_bytes(const ampc_program *p, ampc_space s);

@@ -154,7 +154,7 @@ def refusals(_):
     text("one/part.amp", "def weighted(x) { return x * 3.0 }\n")
     d = text("d.amp", 'import "part.amp"\nmodel net = Linear(8, 2)\noptimizer opt = SGD(net, lr=0.1)\n'
              "train x in synthetic(64, [8]) with batch=8 { minimize mean(weighted(net(x))) with opt }\n")
-    refused("an import that one rank lacks", 3, "error: rank 1 on .*: the job does not compile here",
+    refused("an import that one rank lacks", 3, "error: rank 1 on .*: the job does not compile on this rank's machine",
             *two("-I", work("one"), d, second=[d]))
     refused("no weights", 2, "amp eval: error: rank 0 on .*: the weights are missing", *command(2, a, verb="eval"))
     refused("data", 2, "differs between ranks: " + names, *two("--data-dir", work("one"), second=["--data-dir", work("two"), c], *[c]))
