@@ -141,7 +141,8 @@ void cuda_set_rank(const struct Ranks *r);
 /* Joins the GPUs of the other ranks, and sets d->ranks. All ranks make this call, right after
  * cuda_device_open; it does nothing if there is one rank. */
 ampc_status cuda_use_ranks(Device *d, struct Ranks *r);
-/* Returns library_bytes of a GPU that is not opened yet, without cuDNN's scratch space. */
+/* Returns library_bytes of a GPU that is not opened yet, for so many members, without cuDNN's
+ * scratch space. */
 int64_t cuda_bytes_beside(const ampc_program *p, int64_t members);
 /* Returns the most bytes outside the spaces that launch_by_library may need on a GPU of this
  * compute capability. */

@@ -68,11 +68,11 @@ int64_t members_bytes(const ampc_runtime *rt, ampc_space s)
   return rt->program->space_bytes[s] * (ampc_space_is_shared(s) ? 1 : rt->members.n);
 }
 
-ampc_status members_alloc(ampc_runtime *rt, ampc_space s, int64_t bytes, int64_t times)
+ampc_status members_alloc(ampc_runtime *rt, ampc_space s, int64_t times)
 {
   Device *d = rt->device;
   int64_t n = ampc_space_is_shared(s) ? 1 : rt->members.n;
-  if (n * times > 1) bytes = device_step(rt->program, s);
+  int64_t bytes = n * times > 1 ? device_step(rt->program, s) : rt->program->space_bytes[s];
   rt->apart[s] = n > 1 ? bytes : 0;
   void *memory = NULL;
   ampc_status status = d->ops->alloc(d, bytes * n * times, &memory);

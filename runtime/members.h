@@ -10,8 +10,8 @@ const Members *runtime_members(const ampc_runtime *rt);
 int64_t runtime_sent(const ampc_runtime *rt);
 /* Returns the bytes of a space for all members of this process. */
 int64_t members_bytes(const ampc_runtime *rt, ampc_space s);
-/* Allocates `times` copies of a space of `bytes` bytes, for each member. */
-ampc_status members_alloc(ampc_runtime *rt, ampc_space s, int64_t bytes, int64_t times);
+/* Allocates `times` copies of a space for each member; one for all, if they share the space. */
+ampc_status members_alloc(ampc_runtime *rt, ampc_space s, int64_t times);
 /* Points rt->space to the spaces of a member of this process, counted from 0. */
 void members_turn(ampc_runtime *rt, uint32_t member);
 /* Fills the space of each member with zeros. */

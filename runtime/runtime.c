@@ -27,10 +27,8 @@ static ampc_status open_device(const ampc_program *p, int64_t members, const cha
 static ampc_status open_spaces(ampc_runtime *rt)
 {
   for (int s = AMPC_STATE; s < AMPC_SPACE_COUNT; s++) {
-    int64_t bytes = rt->program->space_bytes[s];
-    if (bytes == 0) continue;
-    ampc_status status =
-        members_alloc(rt, (ampc_space)s, bytes, s == AMPC_INPUT ? rt->device->inputs : 1);
+    if (rt->program->space_bytes[s] == 0) continue;
+    ampc_status status = members_alloc(rt, (ampc_space)s, s == AMPC_INPUT ? rt->device->inputs : 1);
     if (status)
       return ampc_fail(status, "%s: %s", ampc_space_of((ampc_space)s)->shown, ampc_last_error());
   }

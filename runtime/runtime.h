@@ -83,9 +83,9 @@ ampc_status runtime_run_step(ampc_runtime *rt, uint32_t block, const uint32_t *v
 ampc_status runtime_create(const ampc_program *program, const char *device, Ranks *ranks,
                            ampc_runtime **out);
 
-/* Returns the number of a variant among all variants of all blocks. A body that is not the last one
- * of its step lacks exchanges: with members it is a step of its own, step_key(n_blocks, 0) later.
- */
+/* Returns the number of a variant among all variants of all blocks. With members, a body that is
+ * not the last one of its step has fewer exchanges. So it counts as another variant, whose number
+ * is larger by step_key(n_blocks, 0). */
 static inline uint32_t step_key(uint32_t block, uint32_t variant)
 {
   return AMPC_MAX_VARIANTS * block + variant;

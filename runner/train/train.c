@@ -79,20 +79,18 @@ static bool read_command_line(const OptionTable *table, Arena *arena, int argc, 
 
 /* ---- running ---- */
 
-/* Prints an error, on one rank if all have failed for the same reason. The runtime finds options
- * that contradict each other or the blocks of the job; a message for bad usage still begins with
- * the verb. */
+/* Prints an error, on one rank if all have failed for the same reason. The runtime, too, finds bad
+ * usage: options that contradict each other or the blocks of the job. */
 static void print_error(const char *program, const Ranks *ranks, ampc_status status)
 {
   const char *why = ampc_last_error();
   if (status == AMPC_OK || status == AMPC_INTERRUPTED || !*why || ranks_silent()) return;
-  if (status == AMPC_BAD_USAGE && !ranks) {
-    usage_error(program, "%s", why);
-    return;
-  }
   bool named = !ranks || strncmp(why, "rank ", 5) == 0;
-  fprintf(stderr, "%s: error: %s%s%s\n", status == AMPC_BAD_USAGE ? program : "amp",
-          named ? "" : ranks_name(ranks, ranks->rank), named ? "" : ": ", why);
+  const char *name = named ? "" : ranks_name(ranks, ranks->rank), *colon = named ? "" : ": ";
+  if (status == AMPC_BAD_USAGE)
+    usage_error(program, "%s%s%s", name, colon, why);
+  else
+    fprintf(stderr, "amp: error: %s%s%s\n", name, colon, why);
 }
 
 static void note_lost(void *context, ampc_runtime *rt, int64_t step, ampc_data_position at)

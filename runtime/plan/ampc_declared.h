@@ -64,8 +64,7 @@ typedef struct ampc_optimizer_desc {
   uint32_t updates; /* most updates in one step; 0 counts as 1 */
 } ampc_optimizer_desc;
 
-/* A range of MASTER that members update, each a slice of it, if they are several. All in elements.
- */
+/* A range of MASTER of which each of several members updates a slice. All in elements. */
 typedef struct ampc_slice {
   int64_t first, count;
   int64_t each;   /* elements of one slice; `count`: each member updates all of them */

@@ -15,6 +15,7 @@ WORK = tempfile.mkdtemp()
 # Open MPI: tests run as root in containers, and more ranks than cores
 os.environ |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
                "OMPI_MCA_btl_vader_single_copy_mechanism": "none", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+DEVICE = "cpu"
 failures = 0
 
 
@@ -39,7 +40,7 @@ def work(name):
 
 
 def command(ranks, *args, verb="train", launch=()):
-    return [MPIRUN, *launch, "-n", str(ranks), AMP, verb, "--device", "cpu", *args]
+    return [MPIRUN, *launch, "-n", str(ranks), AMP, verb, "--device", DEVICE, *args]
 
 
 def run(ranks, *args, status=0, **how):

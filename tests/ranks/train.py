@@ -2,7 +2,8 @@
 """train.py MPIRUN AMP PART [JOB...]: whole trainings on several ranks.
   losses    without `shards`, losses, metrics and decisions are those of one rank
   bytes     with train.shards=4, any number of ranks writes the same bytes, also resumed with another number
-  statistics  of batch norm are the mean over the members
+  statistics  of batch norm are the mean over the members; with sync=true they are those of the batch
+  gpu MOCK JOB...  `bytes` on GPUs and NCCL, which the libraries in MOCK stand for
   files     a checkpoint of four ranks is that of one rank; `amp eval` on one and on two ranks
   refusals  what differs between ranks, or does not divide, is refused with one message
   output    one rank prints and logs
@@ -13,6 +14,7 @@ import re
 import shutil
 import struct
 import subprocess
+import lib
 from lib import AMP, MPIRUN, PATIENCE, MODELS, WORK, check, command, content, events, finish, job, run, sys, tensors, work
 
 JOBS = ["forms", "dropout", "masked", "sums", "accumulate", "gan", "plateau", "recurrent", "attention", "scaler"]
@@ -65,6 +67,13 @@ def bytes_(jobs):
             check(f"{name} began on 4 ranks, resumed on {n}", content(work("joined")) == whole)
 
 
+def gpu(args):
+    mock, *jobs = args
+    lib.DEVICE = "cuda"
+    os.environ |= {"LD_LIBRARY_PATH": mock, "MOCK_CUDA_DEVICES": "4", "XDG_CACHE_HOME": work("cache")}
+    bytes_(jobs)
+
+
 def models(_):
     fashion = "/usr/share/datasets/fashion-mnist"
     if not os.path.exists(fashion) or not shutil.which("bible"):
@@ -110,6 +119,11 @@ def statistics(_):
     means = [struct.unpack("<8f", tensors(work(f"norm{n}"))["bn.running_mean"][2]) for n in (1, 4)]
     found = list(differences(list(means[0]), list(means[1])))
     check("running means of four members", not found, found)
+    with open(job("norm"), encoding="utf-8") as file:
+        sync = text("sync.amp", file.read().replace("BatchNorm2d(8)", "BatchNorm2d(8, sync=true)"))
+    apart, one = (list(differences(events(1, path), events(4, path))) for path in (job("norm"), sync))
+    check("losses of four members with their own statistics differ", apart)
+    check("losses of four members with sync=true", not one, one[:3])
 
 
 # ---- refusals ----
@@ -189,6 +203,7 @@ def output(_):
     rows = [json.loads(line) for line in run(2, "--json", "-q", path)[0].splitlines()]
     keys = [(r["event"], r.get("block"), r.get("step")) for r in rows]
     check("each JSON line once", len(keys) == len(set(keys)), keys)
+    check("each JSON line names the rank", all((r["rank"], r["ranks"]) == (0, 2) for r in rows), rows[0])
     run(2, "-q", "--log-dir", work("log"), path)
     names = [re.sub(r"\d{6,}.*", "N", f) for f in os.listdir(work("log"))]
     check("one log folder", len(names) == len(set(names)) and "metrics.csv" in names, names)
@@ -201,6 +216,6 @@ def output(_):
 
 
 PARTS = {"losses": losses, "bytes": bytes_, "files": files, "statistics": statistics, "models": models,
-          "refusals": refusals, "output": output}
+          "refusals": refusals, "output": output, "gpu": gpu}
 PARTS[sys.argv[3]](sys.argv[4:])
 finish()
