@@ -138,7 +138,6 @@ static int memory_beside(void)
 {
   open_all();
   CHECK(device->ops->library_bytes(device) == STATE + 1024);
-  CHECK(cuda_bytes_beside(&program, 1) == STATE + 1024);
   CHECK(cuda_bytes_beside(&program, 3) == 2 * device_step(&program, AMPC_STATE) + STATE + 3 * 1024);
   close_all();
   return check_failures;
