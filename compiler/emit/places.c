@@ -122,8 +122,8 @@ void operand_values(Compile *c, uint32_t group, const ampc_command *k, Value *ou
   } else if (k->kind == AMPC_GEMM || k->kind == AMPC_CONV) {
     LibraryCall call = group_call(c, group);
     memcpy(out, call.operands, sizeof call.operands);
-  } else if (group_exchanges(c->graph,
-                             group)) { /* a copy to the place of the result, an exchange */
+  } else if (group_exchanges(c->graph, group)) {
+    /* one of two commands: a copy to the place of the result, or the exchange there */
     Value v = c->graph->groups.at[group].anchor;
     const Node *n = ir_node(c->graph, v);
     if (n->n_in) out[0] = v;

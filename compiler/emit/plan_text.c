@@ -133,7 +133,7 @@ static void put_conv(Text *out, const ampc_command *command)
   put_operand(out, command->as.conv.workspace);
 }
 
-/* Prints " f32[4096] = slices of the sum over 4 members, in the last body". */
+/* Prints " f32[4096] = each member's slice of the sum, in a step's last body". */
 static void put_exchange(Text *out, const ampc_exchange *x)
 {
   static const char *const what[] = {[AMPC_SUM] = "sum over all members",

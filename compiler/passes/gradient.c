@@ -206,8 +206,7 @@ static void finish(void *data, Value v, Value gradient)
   }
 }
 
-/* Counts the parameters of each group, and one more: groups that backward has not completed follow
- * at its end. */
+/* Counts the parameters of each group. */
 static void count_left(const Slots *slots)
 {
   const Graph *g = slots->c->graph;

@@ -63,8 +63,6 @@ static bool is_kernel(const Fuse *f, const Members *m)
     return false; /* its pointers depend on the member, or only one member runs it */
   OpTemplate tmpl = anchor ? op_of(node_at(f, anchor))->tmpl : TMPL_map;
   if (tmpl == TMPL_loop || tmpl == TMPL_exchange) return false;
-  bool sliced = f->g->members > 1 && anchor && node_range(f->g, node_at(f, anchor)) >= 0;
-  if (sliced) return false; /* its places depend on the member */
   return m->nodes.n > 0 && (!anchor || !op_by_library(op_of(node_at(f, anchor))));
 }
 
