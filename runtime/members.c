@@ -39,8 +39,7 @@ ampc_status members_set(ampc_runtime *rt, Ranks *ranks)
 {
   const ampc_program *p = rt->program;
   uint32_t all = p->members ? p->members : 1, n = ranks ? (uint32_t)ranks->size : 1;
-  ampc_status status = check_ranks(p, all, n);
-  if (ranks) status = ranks_agree(ranks, status);
+  ampc_status status = ranks_agree(ranks, check_ranks(p, all, n));
   if (status) return status;
   rt->members = (Members){.ranks = n > 1 ? ranks : NULL, .n = all / n, .all = all};
   rt->members.first = ranks ? (uint32_t)ranks->rank * rt->members.n : 0;

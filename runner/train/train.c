@@ -101,12 +101,6 @@ static void note_lost(void *context, ampc_runtime *rt, int64_t step, ampc_data_p
 
 /* ---- ranks ---- */
 
-/* Lets all ranks fail if one has. */
-static ampc_status agree(Ranks *ranks, ampc_status status)
-{
-  return ranks ? ranks_agree(ranks, status) : status;
-}
-
 /* Fails on all ranks if the kernels of two ranks differ: their versions of amp, imports or options
  * differ. */
 static ampc_status same_kernels(Compile *c, Ranks *ranks)
@@ -122,10 +116,10 @@ static ampc_status load_kernels(Ranks *ranks, Compile *c, Jit **out)
   ampc_status status = AMPC_OK;
   bool first = !ranks || ranks->local == 0;
   if (first) status = jit_load(c, out);
-  status = agree(ranks, status);
+  status = ranks_agree(ranks, status);
   if (status || !ranks) return status;
   if (!first) status = jit_load(c, out);
-  return agree(ranks, status);
+  return ranks_agree(ranks, status);
 }
 
 typedef struct RankRow { /* what -v tells of a rank */
@@ -184,7 +178,7 @@ static ampc_status run_program(const char *program, Compile *c, Ranks *ranks,
     options.after_step = look_on;
   }
   ampc_status status = memory_admit(c, options.device, options.quiet || !leads, verbose && leads);
-  status = agree(ranks, status);
+  status = ranks_agree(ranks, status);
   if (status == AMPC_OK && ranks) status = same_kernels(c, ranks);
   if (status == AMPC_OK) status = load_kernels(ranks, c, &jit);
   if (status == AMPC_OK) status = runtime_create(c->program, options.device, ranks, &rt);
@@ -210,7 +204,7 @@ static int run_job(const OptionTable *table, TrainCommand *cmd, Ranks *ranks)
 {
   char target[AMPC_TARGET_ROOM];
   ampc_status status = ampc_device_target(cmd->train.device, target);
-  status = agree(ranks, status);
+  status = ranks_agree(ranks, status);
   if (status) {
     print_error(table->program, ranks, status);
     return (int)status;
@@ -226,7 +220,7 @@ static int run_job(const OptionTable *table, TrainCommand *cmd, Ranks *ranks)
     status = ampc_fail(
         AMPC_BAD_USAGE,
         "the weights are missing: give --resume FILE, or write `load` in the job's model");
-  status = agree(ranks, status);
+  status = ranks_agree(ranks, status);
   if (status && !told) print_error(table->program, ranks, status);
   if (!status) status = run_program(table->program, c, ranks, &cmd->train, cmd->verbose);
   compile_destroy(c);

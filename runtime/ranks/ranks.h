@@ -50,7 +50,8 @@ ampc_status ranks_wait_on(Ranks *r, double waited);
  * same on all ranks, names two ranks and the first line of each text that differs. */
 ampc_status ranks_same(Ranks *r, const char *what, const char *text);
 /* Lets all ranks fail if one has. Each gives the status of its own work, with its message in
- * ampc_last_error. All ranks get the status and the message of the first rank that failed. */
+ * ampc_last_error. All ranks get the status and the message of the first rank that failed. If r is
+ * NULL, returns `status`. */
 ampc_status ranks_agree(Ranks *r, ampc_status status);
 
 /* Sets how long ranks wait for each other (--rank-timeout), in seconds; may be called before

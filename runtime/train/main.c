@@ -138,11 +138,6 @@ static ampc_status apply_setting(ampc_runtime *rt, char *text)
   return ampc_set(rt, text, value);
 }
 
-static ampc_status agree(Ranks *ranks, ampc_status status)
-{
-  return ranks ? ranks_agree(ranks, status) : status;
-}
-
 /* Runs the program. --set is applied first; a checkpoint restores only the settings of plateaus. */
 static ampc_status run(const ampc_program *program, const ampc_data_interface *data,
                        const Command *c, Ranks *ranks)
@@ -150,10 +145,10 @@ static ampc_status run(const ampc_program *program, const ampc_data_interface *d
   ampc_runtime *rt = NULL;
   bool weights = c->train.resume || ampc_resume_path(program) || program->n_loads;
   if (c->train.eval_only && !weights)
-    return agree(ranks, ampc_fail(AMPC_BAD_USAGE, "--eval needs the weights: --resume FILE"));
+    return ranks_agree(ranks, ampc_fail(AMPC_BAD_USAGE, "--eval needs the weights: --resume FILE"));
   ampc_status status = runtime_create(program, c->train.device, ranks, &rt);
   for (int i = 0; i < c->n_settings && !status; i++) status = apply_setting(rt, c->settings[i]);
-  if (rt) status = agree(ranks, status);
+  if (rt) status = ranks_agree(ranks, status);
   if (!status) status = ampc_train(rt, data, &c->train);
   ampc_free(rt);
   return status;

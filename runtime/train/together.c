@@ -25,7 +25,7 @@ bool session_leads(const Session *s)
 
 ampc_status session_agree(const Session *s, ampc_status status)
 {
-  return ranks_of(s) ? ranks_agree(ranks_of(s), status) : status;
+  return ranks_agree(ranks_of(s), status);
 }
 
 typedef struct Wish { /* what a rank wants after a step */

@@ -26,7 +26,7 @@ typedef enum Sizing {
 /* What one elaboration of the job passes to the next one about blocks with dims. */
 typedef struct Sizes {
   Sizing sizing;
-  bool twin;            /* members have twice as many samples: Note [samples] in passes/members.c */
+  bool twin;            /* for the whole batch: Note [samples] in passes/members.c */
   uint32_t ends_missed; /* bit 0: some block's minimum was not elaborated; bit 1: its maximum */
   bool known, again;    /* known: `found` is valid; again: `found` is new, so elaborate again */
   int64_t found[AMPC_MAX_SIZES]; /* sizes of the block whose arguments are data */

@@ -122,7 +122,7 @@ static void elaborate_job(Compile *c, Sizes *sizes)
 
 /* Note [dims]: elaborates the job again with the sizes of the data. To find mistakes, it also
  * elaborates dims at their minimum and maximum, if these are not the sizes to compile. Note
- * [samples] in passes/members.c: with members, elaborates the job for twice as many samples. */
+ * [samples] in passes/members.c: with members, elaborates the job for the whole batch, too. */
 bool pass_lower(Compile *c)
 {
   Sizes sizes = {.sizing = SIZING_asked};

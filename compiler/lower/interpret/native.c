@@ -398,8 +398,6 @@ static Datum run_copy(Lower *l, Args *args)
   return instance_copy(l, ARG(0).as.instance);
 }
 
-/* Runs _class_f32(): returns the precision in which an op of category f32 computes in this region.
- * The library passes it to autocast() around composites. */
 /* Runs _members(): the number of members that share out each batch. */
 static Datum run_members(Lower *l, Args *args)
 {
@@ -407,6 +405,8 @@ static Datum run_members(Lower *l, Args *args)
   return d_int(l->g->members);
 }
 
+/* Runs _class_f32(): returns the precision in which an op of category f32 computes in this region.
+ * The library passes it to autocast() around composites. */
 static Datum run_class_f32(Lower *l, Args *args)
 {
   (void)args;
