@@ -13,9 +13,9 @@ NEAR = 0.4  # a prediction is near when it is within 40 %
 # The permitted difference of the first losses, relative to ampc's: the rounding of the types and, with
 # dropout, the effect of other random numbers (30 draws of each lie within 2 %).
 ROUNDED = {"f32": 1e-4, "tf32": 2e-3, "f16": 2e-3, "bf16": 2e-2}
-# Milliseconds of a step on an H200: bench/results/gpu-2026-11-26-2.md, of ampc 872dfc33.
-MEASURED = {"gpt2-bf16": 55.1, "gpt2_dropout-bf16": 74.0, "resnet50-f16": 20.2, "vit_b_16-f16": 41.1,
-            "mnist_cnn-f16": 1.63, "mlp-f16": 0.0515}
+# Milliseconds of a step on an H200: bench/results/gpu-2026-11-27.md, of ampc 0bd9b788; mlp and mnist_cnn are older.
+MEASURED = {"gpt2-bf16": 35.4, "gpt2_dropout-bf16": 53.8, "resnet50-f16": 18.7, "vit_b_16-f16": 37.9, "unet-f16": 13.3,
+            "bert_large-f16": 67.1, "mlp-f16": 0.0515, "mnist_cnn-f16": 1.63}
 DROPOUT, WITH_DROPOUT = 0.03, {"mlp", "fashion_mnist", "bert_large", "efficientnet_b7"}
 
 
@@ -116,7 +116,7 @@ def put_predictions(folder, *gpus):
     print("Milliseconds of a training step, predicted by `amp inspect --gpu` with cuDNN, for the nets, batches and precisions that")
     print("`bench/gpu.sh` measures; gpt2_dropout is gpt2 with dropout 0.1. `bench/gpu.sh predict` writes this page.")
     print("If a measured step differs much, `amp profile job.amp` on that GPU shows the commands that differ. Measured: on an H200,")
-    print("with ampc 872dfc33, before the latest changes ([how](results/gpu-2026-11-26-2.md)).\n")
+    print("with ampc 0bd9b788 ([how](results/gpu-2026-11-27.md)); mlp and mnist_cnn with 872dfc33.\n")
     print(f"| net | precision | batch | {' | '.join(gpus)} | measured, h200 | h200 / measured |\n" + "|---" * (5 + len(gpus)) + "|")
     for pair in sorted({os.path.basename(path).split(".")[0] for path in glob.glob(os.path.join(folder, "*.json"))}):
         block = {gpu: read(os.path.join(folder, f"{pair}.{gpu}.json"))["blocks"][0] for gpu in gpus}

@@ -54,7 +54,7 @@ static const char *launch_text(Compile *c, const DnnMachine *machine, uint32_t g
   const char *why;
   const ampc_attention *all = launch_for_library(c, group, &why);
   if (!all) return why ? arena_printf(c->arena, "own kernels: %s", why) : NULL;
-  ampc_attention part = dnn_attention_part(all, DNN_SCORES_LIMIT);
+  ampc_attention part = dnn_attention_part(all, dnn_scores_limit);
   DnnProblem problem = dnn_attention_problem(&part);
   return plan_text(c, machine, &problem, ampc_attention_scores(&part) + DNN_ENGINE_ROOM);
 }

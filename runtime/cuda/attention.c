@@ -40,7 +40,7 @@ static bool is_ours(const ampc_attention *a, int capability)
 
 int64_t cuda_launch_scratch(const ampc_attention *a, int capability)
 {
-  ampc_attention part = dnn_attention_part(a, DNN_SCORES_LIMIT);
+  ampc_attention part = dnn_attention_part(a, dnn_scores_limit);
   DnnRoom room = room_of(&part);
   return is_ours(a, capability) ? 0 : room.beside + room.limit;
 }
@@ -48,7 +48,7 @@ int64_t cuda_launch_scratch(const ampc_attention *a, int capability)
 ampc_status cuda_prepare_launch(Device *device, const ampc_attention *a)
 {
   CudaDevice *d = cuda_of(device);
-  ampc_attention part = dnn_attention_part(a, DNN_SCORES_LIMIT);
+  ampc_attention part = dnn_attention_part(a, dnn_scores_limit);
   DnnProblem t;
   DnnChoice *p;
   if (is_ours(a, 0)) return AMPC_OK;
@@ -173,7 +173,7 @@ static bool are_aligned(const DnnAttentionPlaces *at)
 /* Computes all parts, one after the other. A plan that does not work fails at the first part. */
 static ampc_status run(CudaDevice *d, const ampc_attention *a, void *const *args, bool *out_done)
 {
-  ampc_attention part = dnn_attention_part(a, DNN_SCORES_LIMIT);
+  ampc_attention part = dnn_attention_part(a, dnn_scores_limit);
   DnnRoom room = room_of(&part);
   DnnProblem t;
   DnnChoice *p = NULL;

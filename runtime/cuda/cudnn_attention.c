@@ -352,6 +352,8 @@ static DnnDescriptor graph(DnnObjects *o, DnnHandle handle, const void *what, Dn
 
 /* ---- the problem ---- */
 
+int64_t dnn_scores_limit = (int64_t)512 << 20;
+
 static int64_t bytes_beside(const ampc_attention *a)
 {
   return ampc_attention_scores(a) + ampc_attention_kept(a) + ampc_attention_bias(a);

@@ -5,7 +5,9 @@
 
 /* Bytes. SCORES_LIMIT: the limit of the scratch for scores; a layer of GPT-2 at batch 16 needs
  * 384 MiB in backward. ENGINE_ROOM: the workspace that an engine may request in addition. */
-enum { DNN_SCORES_LIMIT = 512 * 1024 * 1024, DNN_ENGINE_ROOM = 1024 * 1024 };
+enum { DNN_ENGINE_ROOM = 1024 * 1024 };
+extern int64_t
+    dnn_scores_limit; /* bytes of scores, masks and bias in memory at once; tests lower it */
 
 /* Returns the part of `a` that one call computes: all of it, or fewer sequences, or fewer heads of
  * one sequence. So the call's scratch is at most `limit` bytes: the tensors of mask and dropout,

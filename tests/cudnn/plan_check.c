@@ -123,7 +123,7 @@ static void check_commands(const ampc_command *commands, uint32_t n)
   for (uint32_t i = 0; i < n; i++) {
     const ampc_command *k = &commands[i];
     if (k->kind == AMPC_LAUNCH_KERNEL && k->as.launch.library)
-      check_attention(k->as.launch.library, k->label, DNN_SCORES_LIMIT);
+      check_attention(k->as.launch.library, k->label, dnn_scores_limit);
     if (k->kind == AMPC_CONV) check(&k->as.conv.desc, must_have_one(&k->as.conv.desc));
     if (k->kind == AMPC_REPEAT) check_commands(k->as.repeat.commands, k->as.repeat.n_commands);
   }
@@ -250,9 +250,9 @@ static void check_attentions(void)
       a.p = 0.1;
       a.mask = (ampc_attention_mask){1, 0, {t->s, 0, 0, 1}};
     }
-    check_attention(&a, t->what, DNN_SCORES_LIMIT);
+    check_attention(&a, t->what, dnn_scores_limit);
     a.backward = true;
-    check_attention(&a, t->what, DNN_SCORES_LIMIT);
+    check_attention(&a, t->what, dnn_scores_limit);
   }
   char why[AMPC_WHY_ROOM];
   ampc_attention a = attention_of(&attentions[0]);

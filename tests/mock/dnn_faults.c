@@ -52,7 +52,7 @@ static const struct {
     {0, 999999, 100, 109, true, kept, HARM_unsteady},
     {91000, 91002, 0, 999, false, NULL, HARM_nan},
     {0, 91501, 0, 999, true, part_of_a_tile, HARM_breaks_in_graphs},
-    {0, 91501, 0, 999, true, part_and_kept, HARM_nan},
+    {0, 999999, 0, 999, true, part_and_kept, HARM_nan},
     {0, 91800, 100, 109, true, NULL, HARM_unsteady},
     {0, 92600, 90, 99, true, half_a_tile, HARM_nan},
     {91100, 999999, 90, 99, true, unlike_widths, HARM_nan},

@@ -183,6 +183,8 @@ static const OpTest tests[] = {
                "hb 1x5x2x8 1x3x2x8 1x3x2x16 - scale=0.35 causal=1",
                "hb 2x3x2x8 2x5x2x8 2x5x2x8 - scale=0.35",
                "hb 1x4x2x8 1x5x2x8 1x5x2x8 - scale=0.4 p=0.4",
+               "hb 1x4x1x8 1x128x1x8 1x128x1x8 - scale=0.4 p=0.4",
+               "hb 1x4x1x8 1x128x1x8 1x128x1x8 o:1x1x1x128~c scale=0.4",
                "hb 2x3x2x8 2x5x2x8 2x5x2x8 o:2x1x1x5{1,1,0,1,1,0,0,0,0,0} scale=0.4",
                "fhb 2x3x2x4 2x5x2x4 2x5x2x4 o:2x1x1x5{1,1,0,1,1,1,0,1,1,1} scale=0.4",
                "f 1x2x1x4 1x5x1x4 1x5x1x3 o:1x1x2x5{1,1,0,1,1,0,0,0,0,0} scale=0.4",
