@@ -53,6 +53,16 @@ ampc_status runtime_bring(ampc_runtime *rt, int64_t offset, const void *from, in
   return rt->device->ops->bring(rt->device, rt->space[AMPC_INPUT] + offset, from, bytes);
 }
 
+ampc_status runtime_bring_on(ampc_runtime *rt, int64_t offset, const void *from, int64_t bytes,
+                             void *stream)
+{
+  const DeviceOps *ops = rt->device->ops;
+  if (!ops->bring_on) return runtime_bring(rt, offset, from, bytes);
+  ampc_status status = check_range(rt, (ampc_ref){AMPC_INPUT, offset}, bytes);
+  if (status || bytes == 0) return status;
+  return ops->bring_on(rt->device, rt->space[AMPC_INPUT] + offset, from, bytes, stream);
+}
+
 ampc_status runtime_look(ampc_runtime *rt, uint32_t slot)
 {
   return rt->device->ops->look(rt->device, slot, rt->space[AMPC_STATE],

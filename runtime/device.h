@@ -33,6 +33,9 @@ typedef struct DeviceOps {
    * `bring` fills and that later calls read. `bring` is copy_in to that half. */
   ampc_status (*turn_input)(Device *d, int *out_half);
   ampc_status (*bring)(Device *d, void *to, const void *from, int64_t bytes);
+  /* `bring` from memory of the device that the caller's stream writes. The copy follows that work,
+   * and later work of the stream follows the copy. NULL: memory of the device is the host's. */
+  ampc_status (*bring_on)(Device *d, void *to, const void *from, int64_t bytes, void *stream);
   /* Copy from the host, and back. The host may reuse its bytes when the call returns. */
   ampc_status (*copy_in)(Device *d, void *to, const void *from, int64_t bytes);
   ampc_status (*copy_out)(Device *d, void *to, const void *from, int64_t bytes);

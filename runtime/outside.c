@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
+#include "runtime/base/convert.h"
 #include "runtime.h"
 
 void outside_place(uint32_t rank, const int64_t *dim, int64_t at, char *text, size_t room)
@@ -16,6 +17,23 @@ void outside_place(uint32_t rank, const int64_t *dim, int64_t at, char *text, si
                           at / below % dim[i], i + 1 < rank ? "" : "]");
     if (i + 1 < rank) below /= dim[i + 1];
   }
+}
+
+ampc_status outside_argument(const ampc_program *p, const ampc_source *s, const void *in,
+                             uint32_t rank, const int64_t *dim)
+{
+  char place[160];
+  int64_t elements = 1;
+  for (uint32_t i = 0; i < rank; i++) elements *= dim[i];
+  for (int64_t i = 0; i < elements && s->limit; i++) {
+    double v = number_load(s->dtype, p->real64, in, i);
+    if ((v >= 0 && v < (double)s->limit) || (s->ignored && v == (double)s->ignored)) continue;
+    outside_place(rank, dim, i, place, sizeof place);
+    return ampc_fail(AMPC_BAD_USAGE, "argument %s%s%s is %.17g, expected 0 to %lld (%s)", s->path,
+                     *place ? ": " : "", place, v, (long long)(s->limit - 1),
+                     s->limit_why ? s->limit_why : "limit");
+  }
+  return AMPC_OK;
 }
 
 ampc_status outside_check(const ampc_program *p, const ampc_outside *o, const char *when)

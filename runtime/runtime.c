@@ -145,6 +145,7 @@ static void free_tables(ampc_runtime *rt)
 {
   free(rt->rehearsed);
   free(rt->given);
+  free(rt->bodies);
   free(rt->plateau);
   free(rt->firsts);
   free(rt->variants);
@@ -168,9 +169,10 @@ ampc_status runtime_create(const ampc_program *program, const char *device, Rank
   rt->program = program;
   rt->rehearsed = calloc(program->n_blocks + 1, sizeof *rt->rehearsed);
   rt->given = calloc(program->n_settings + 1, sizeof *rt->given);
+  rt->bodies = calloc(program->n_blocks + 1, sizeof *rt->bodies);
   rt->plateau = calloc(program->n_plateaus + 1, sizeof *rt->plateau);
   rt->sent_by = calloc(2 * step_key(program->n_blocks, 0) + 1, sizeof *rt->sent_by);
-  if (!rt->rehearsed || !rt->given || !rt->plateau || !rt->sent_by) {
+  if (!rt->rehearsed || !rt->given || !rt->bodies || !rt->plateau || !rt->sent_by) {
     free_tables(rt);
     free(rt);
     return ampc_fail(AMPC_RUN_FAILED, "out of memory");

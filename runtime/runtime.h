@@ -66,6 +66,9 @@ struct ampc_runtime {
   const char *called; /* product or convolution that runs: "fc1_linear", "&fc1_linear" */
   bool *given;        /* for each setting: ampc_set has set it */
   bool *rehearsed;    /* for each block: see rehearse() */
+  int64_t *bodies;    /* for each block: batches that ampc_loop_run has run. An evaluation begins
+                         again when its metrics are read */
+  uint32_t trained;   /* the train block that ampc_loop_run ran last */
   Patience patience;
   PlateauState *plateau;  /* for each plateau of the program */
   bool first, closes;     /* values last written to ampc_state */
@@ -112,6 +115,9 @@ ampc_status runtime_set_call(ampc_runtime *rt, int64_t call);
 /* Points space[AMPC_INPUT] to the half that the next batch is copied to. */
 ampc_status runtime_turn_input(ampc_runtime *rt);
 ampc_status runtime_bring(ampc_runtime *rt, int64_t offset, const void *from, int64_t bytes);
+/* The same for memory of the device: DeviceOps.bring_on. */
+ampc_status runtime_bring_on(ampc_runtime *rt, int64_t offset, const void *from, int64_t bytes,
+                             void *stream);
 
 /* Notes for the profile that a command begins: DeviceOps.mark. */
 void runtime_mark(ampc_runtime *rt, int64_t command);
@@ -126,6 +132,11 @@ static inline void profile_since(ampc_runtime *rt, TimeKind kind, uint32_t which
   Profile *p = rt->device->profile;
   if (p) time_add(&p->host, (TimeSpan){begin, seconds_now(), kind, which});
 }
+
+/* ---- train/loop.c ---- */
+
+/* Sets the length of schedules without `steps` for a program's own loop: ampc_set_lengths. */
+ampc_status loop_set_lengths(ampc_runtime *rt);
 
 /* ---- state/averages.c ---- */
 

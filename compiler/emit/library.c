@@ -1,14 +1,14 @@
 /* Prints the functions of a program without main() for other programs, and the header that declares
  * these functions: for weights, and one for each infer block. Names begin with the job's name, so
- * two jobs can be linked into one program. */
+ * two jobs can be linked into one program. library_loop.c adds functions for training. */
 #include "compiler/base/user_text.h"
 #include "emit.h"
-#include "program_parts.h"
+#include "library.h"
 #include "seal.h"
 #include <ctype.h>
 #include <string.h>
 
-static const char *job_prefix(Printer *p)
+const char *library_job(Printer *p)
 {
   return identifier(p->c->arena, p->c->program->name);
 }
@@ -20,7 +20,8 @@ static const char *function_name(Printer *p, const ampc_block *b)
   const char *name = identifier(p->c->arena, b->call);
   for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
     if (strcmp(name, taken[i]) == 0) name = arena_printf(p->c->arena, "%s_", name);
-  return arena_printf(p->c->arena, "%s_%s", job_prefix(p), name);
+  if (library_reserves(name)) name = arena_printf(p->c->arena, "%s_", name);
+  return arena_printf(p->c->arena, "%s_%s", library_job(p), name);
 }
 
 /* Returns "out_0" for "classify.0", "out" for "classify". */
@@ -30,7 +31,7 @@ static const char *result_name(Printer *p, const ampc_output_desc *o)
   return dot ? arena_printf(p->c->arena, "out_%s", dot + 1) : "out";
 }
 
-static const char *argument_name(Printer *p, const ampc_source *s)
+const char *library_argument(Printer *p, const ampc_source *s)
 {
   return arena_printf(p->c->arena, "in_%s", identifier(p->c->arena, s->path));
 }
@@ -62,7 +63,7 @@ static const char *signature(Printer *p, uint32_t block)
     text_printf(&t, ", int64_t %s", size_name(p, &b->size[i]));
   for (uint32_t i = 0; i < b->n_sources; i++) {
     const ampc_source *s = &g->sources[b->first_source + i];
-    text_printf(&t, ", const %s *%s", ampc_type_of(s->dtype)->c, argument_name(p, s));
+    text_printf(&t, ", const %s *%s", ampc_type_of(s->dtype)->c, library_argument(p, s));
   }
   for (uint32_t i = 0; i < g->n_outputs; i++)
     if (g->outputs[i].block == block)
@@ -77,7 +78,7 @@ static const char *open_signature(Printer *p)
   return arena_printf(p->c->arena,
                       "int %s_open(const char *device, const char *weights, const char *data_dir, "
                       "struct ampc_runtime **out)",
-                      job_prefix(p));
+                      library_job(p));
 }
 
 /* ---- the functions ---- */
@@ -107,7 +108,8 @@ static void put_call(Printer *p, uint32_t block)
   if (b->n_sources) {
     Text in = text_new(p->c->arena);
     for (uint32_t i = 0; i < b->n_sources; i++)
-      text_printf(&in, "%s%s", i ? ", " : "", argument_name(p, &g->sources[b->first_source + i]));
+      text_printf(&in, "%s%s", i ? ", " : "",
+                  library_argument(p, &g->sources[b->first_source + i]));
     EMIT_WRAPPED(p, "    ", "const void *const in[] = {%s};\n", in.at);
   }
   Text out = text_new(p->c->arena);
@@ -127,7 +129,7 @@ static void put_call(Printer *p, uint32_t block)
 void put_library(Printer *p)
 {
   const ampc_program *g = p->c->program;
-  const char *job = job_prefix(p);
+  const char *job = library_job(p);
   EMIT(p, "\n/* ---- for other programs: --emit=header declares what follows ---- */\n\n");
   EMIT(p, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
   EMIT(p, "const struct ampc_program *%s_program(void);\n", job);
@@ -135,6 +137,7 @@ void put_library(Printer *p)
   EMIT(p, "void %s_close(struct ampc_runtime *rt);\nconst char *%s_error(void);\n", job, job);
   for (uint32_t i = 0; i < g->n_blocks; i++)
     if (is_first(g, i)) EMIT_WRAPPED(p, "    ", "%s;\n", signature(p, i));
+  put_loop_declarations(p);
   EMIT(p, "\nconst struct ampc_program *%s_program(void)\n{\n  return &program;\n}\n", job);
   EMIT_WRAPPED(p, "    ", "%s\n", open_signature(p));
   EMIT(p, "{\n  return (int)ampc_infer_open(&program, device, weights, data_dir, NULL, NULL, "
@@ -143,6 +146,7 @@ void put_library(Printer *p)
   EMIT(p, "const char *%s_error(void)\n{\n  return ampc_last_error();\n}\n", job);
   for (uint32_t i = 0; i < g->n_blocks; i++)
     if (is_first(g, i)) put_call(p, i);
+  put_loop_functions(p);
   EMIT(p, "#ifdef __cplusplus\n}\n#endif\n");
 }
 
@@ -166,7 +170,7 @@ static void put_types(Printer *p, uint32_t block)
          (long long)b->size[i].size, i + 1 < b->n_sizes ? "" : ":\n");
   for (uint32_t i = 0; i < b->n_sources; i++) {
     const ampc_source *s = &g->sources[b->first_source + i];
-    EMIT(p, " *   %s%s  %s\n", in, argument_name(p, s), type_of(p, s->dtype, s->dim, s->rank));
+    EMIT(p, " *   %s%s  %s\n", in, library_argument(p, s), type_of(p, s->dtype, s->dim, s->rank));
   }
   for (uint32_t i = 0; i < g->n_outputs; i++) {
     const ampc_output_desc *o = &g->outputs[i];
@@ -189,7 +193,7 @@ static void put_declaration(Printer *p, uint32_t block)
 
 static const char *guard_of(Printer *p)
 {
-  char *guard = arena_printf(p->c->arena, "%s_H", job_prefix(p));
+  char *guard = arena_printf(p->c->arena, "%s_H", library_job(p));
   for (char *c = guard; *c; c++) *c = (char)toupper((unsigned char)*c);
   return guard;
 }
@@ -200,7 +204,7 @@ void emit_header(Compile *c, Text *out)
   Printer p;
   size_t from = out->n;
   printer_begin(&p, c, out);
-  const char *job = job_prefix(&p), *guard = guard_of(&p);
+  const char *job = library_job(&p), *guard = guard_of(&p);
   EMIT(&p, "// %s: what %s offers to other programs, made with --library. Written by ampc.\n",
        comment_of(&p, g->name), comment_of(&p, g->source));
   seal_put(&p);
@@ -225,6 +229,7 @@ void emit_header(Compile *c, Text *out)
        job);
   for (uint32_t i = 0; i < g->n_blocks; i++)
     if (is_first(g, i)) put_declaration(&p, i);
+  put_loop_header(&p);
   EMIT(&p, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
   seal_close(out, from);
 }

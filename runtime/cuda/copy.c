@@ -35,6 +35,7 @@ struct Staging {
 struct Inputs {
   Staging *staging;
   CuEvent free[2], there[2]; /* for each half: Note [halves of INPUT] */
+  CuEvent written;           /* on the caller's stream, when it has written its samples */
   bool turned;               /* turn_input was called before */
 };
 
@@ -88,6 +89,7 @@ static ampc_status open_inputs(CudaDevice *d)
   int64_t half = d->program->space_bytes[AMPC_INPUT] + LEAST_HALF;
   ampc_status status = open_staging(d, d->input, half, &in->staging);
   if (!status) status = create_events(d, in->free, 2);
+  if (!status) status = create_events(d, &in->written, 1);
   return status ? status : create_events(d, in->there, 2);
 }
 
@@ -123,6 +125,7 @@ void staging_close(CudaDevice *d)
   if (in) close_staging(d, in->staging);
   if (in) destroy_events(d, in->free, 2);
   if (in) destroy_events(d, in->there, 2);
+  if (in) destroy_events(d, &in->written, 1);
   if (l) destroy_events(d, l->there, LOOKS);
   if (l && l->memory) d->api->cuMemFreeHost(l->memory);
   free(in);
@@ -188,6 +191,22 @@ ampc_status cuda_bring(Device *device, void *to, const void *from, int64_t bytes
   CuEvent there = d->inputs->there[d->half];
   ampc_status status = send(d, d->inputs->staging, to, from, bytes);
   if (!status) status = CUDA(d, cuEventRecord(there, d->input));
+  return status ? status : CUDA(d, cuStreamWaitEvent(d->stream, there, 0));
+}
+
+ampc_status cuda_bring_on(Device *device, void *to, const void *from, int64_t bytes, void *stream)
+{
+  CudaDevice *d = cuda_of(device);
+  Inputs *in = d->inputs;
+  CuEvent there = in->there[d->half];
+  ampc_status status = gpu_enter(d);
+  if (!status) status = CUDA(d, cuEventRecord(in->written, stream));
+  if (!status) status = CUDA(d, cuStreamWaitEvent(d->input, in->written, 0));
+  if (!status)
+    status = CUDA(
+        d, cuMemcpyDtoDAsync_v2(cuda_address(to), cuda_address(from), (size_t)bytes, d->input));
+  if (!status) status = CUDA(d, cuEventRecord(there, d->input));
+  if (!status) status = CUDA(d, cuStreamWaitEvent(stream, there, 0));
   return status ? status : CUDA(d, cuStreamWaitEvent(d->stream, there, 0));
 }
 

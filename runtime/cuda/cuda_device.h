@@ -130,6 +130,7 @@ ampc_status staging_open(CudaDevice *d);
 void staging_close(CudaDevice *d);
 ampc_status cuda_turn_input(Device *d, int *out_half);
 ampc_status cuda_bring(Device *d, void *to, const void *from, int64_t bytes);
+ampc_status cuda_bring_on(Device *d, void *to, const void *from, int64_t bytes, void *stream);
 ampc_status cuda_copy_in(Device *d, void *to, const void *from, int64_t bytes);
 ampc_status cuda_copy_out(Device *d, void *to, const void *from, int64_t bytes);
 ampc_status cuda_look(Device *d, uint32_t slot, const void *from, int64_t bytes);

@@ -87,6 +87,7 @@ static const DeviceOps cuda_ops = {
     .release = cuda_release,
     .turn_input = cuda_turn_input,
     .bring = cuda_bring,
+    .bring_on = cuda_bring_on,
     .copy_in = cuda_copy_in,
     .copy_out = cuda_copy_out,
     .copy = cuda_copy,

@@ -197,6 +197,29 @@ ampc_status ampc_set_group(ampc_runtime *rt, bool first, bool closes);
 ampc_status ampc_run_group(ampc_runtime *rt, const ampc_data_interface *data, ampc_batches *from,
                            uint32_t block, int64_t step, int64_t bodies, int64_t *out_samples);
 
+/* ---- a loop of your own: train and eval blocks whose sources are `given` ---- */
+/* Creates a runtime, draws the initial weights from `seed` and loads the files of the job's `load`
+ * clauses, in data_dir, over them. Fails if the length of a schedule is not known. To begin with
+ * trained weights, call ampc_infer_open or ampc_loop_load. */
+ampc_status ampc_loop_open(const ampc_program *program, const char *device, uint64_t seed,
+                           const char *data_dir, ampc_runtime **out);
+/* Runs a block on a batch of `samples` samples: as many as the block has (ampc_block.batch), or its
+ * smaller last batch. in[i] holds the elements of source i, in the host's memory; it may be reused
+ * when the call returns. A train block runs one step, or one of the `accumulate` bodies of a step.
+ * An eval block adds to its metrics. On a GPU the call does not wait for the step. */
+ampc_status ampc_loop_run(ampc_runtime *rt, uint32_t block, int64_t samples, const void *const *in);
+/* The same with samples in the memory of the runtime's GPU, which earlier work of `stream` (a
+ * CUstream or cudaStream_t of the primary context) writes. Later work of the stream waits until the
+ * samples are copied. Labels and indices are not checked. On the CPU as ampc_loop_run. */
+ampc_status ampc_loop_run_on(ampc_runtime *rt, uint32_t block, int64_t samples,
+                             const void *const *in, void *stream);
+/* Gets the values of the block's metrics (ampc_block.n_metrics) since the last call; NaN without a
+ * sample. Then begins new ones. Waits. */
+ampc_status ampc_loop_metrics(ampc_runtime *rt, uint32_t block, double *out);
+/* Save and load a checkpoint, with the number of batches so far: training goes on bit for bit. */
+ampc_status ampc_loop_save(ampc_runtime *rt, const char *path);
+ampc_status ampc_loop_load(ampc_runtime *rt, const char *path);
+
 /* ---- infer blocks ---- */
 /* Creates a runtime and loads its weights: from the file `weights` (ampc_load_weights) or, if it is
  * NULL, from the files that the program's models load, in data_dir. A program without parameters

@@ -1,7 +1,6 @@
 /* Infer blocks for their callers: loading weights, passing arguments and returning results. */
 #include <stdio.h>
 #include <string.h>
-#include "runtime/base/convert.h"
 #include "runtime/outside.h"
 #include "runtime/runtime.h"
 #include "runtime/plan/needs.h"
@@ -27,6 +26,7 @@ ampc_status ampc_infer_open(const ampc_program *program, const char *device, con
   ampc_status status = ampc_create(program, device, out);
   if (status) return status;
   status = take_weights(*out, weights, data_dir, tell, to);
+  if (!status) status = loop_set_lengths(*out);
   if (status) {
     ampc_free(*out);
     *out = NULL;
@@ -84,22 +84,6 @@ int64_t ampc_output_elements(const ampc_output_desc *o)
   return n;
 }
 
-/* Checks that the indices in an argument, such as rows of an embedding, are in range. */
-static ampc_status check_argument(const ampc_program *p, const ampc_source *s, const void *in,
-                                  int64_t elements)
-{
-  char place[160];
-  for (int64_t i = 0; i < elements && s->limit; i++) {
-    double v = number_load(s->dtype, p->real64, in, i);
-    if (v >= 0 && v < (double)s->limit) continue;
-    outside_place(s->rank, s->dim, i, place, sizeof place);
-    return ampc_fail(AMPC_BAD_USAGE, "argument %s%s%s is %.17g, expected 0 to %lld (%s)", s->path,
-                     *place ? ": " : "", place, v, (long long)(s->limit - 1),
-                     s->limit_why ? s->limit_why : "limit");
-  }
-  return AMPC_OK;
-}
-
 static ampc_status write_arguments(ampc_runtime *rt, const ampc_block *b, const void *const *in)
 {
   const ampc_program *p = ampc_program_of(rt);
@@ -111,7 +95,7 @@ static ampc_status write_arguments(ampc_runtime *rt, const ampc_block *b, const 
       return ampc_fail(AMPC_BAD_USAGE, "argument %s is NULL, expected its elements", s->path);
     for (uint32_t k = 0; k < s->rank; k++) elements *= s->dim[k];
     bytes = elements * ampc_element_size(p, s->dtype);
-    status = check_argument(p, s, in[i], elements);
+    status = outside_argument(p, s, in[i], s->rank, s->dim);
     if (status) return status;
     status = ampc_write(rt, (ampc_ref){AMPC_INPUT, s->offset}, in[i], bytes);
   }

@@ -121,6 +121,7 @@ typedef struct ampc_plateau { /* a setting that a run lowers when a metric stops
 #define AMPC_FORMATS(ROW)                                                                          \
   ROW(IDX, idx)                                                                                    \
   ROW(SYNTHETIC, synthetic)                                                                        \
+  ROW(GIVEN, given)                                                                                \
   ROW(NPY, npy)                                                                                    \
   ROW(NPZ, npz)                                                                                    \
   ROW(SAFETENSORS, safetensors)                                                                    \
@@ -130,7 +131,8 @@ typedef struct ampc_plateau { /* a setting that a run lowers when a metric stops
   ROW(CIFAR10, cifar10)                                                                            \
   ROW(IMAGES, images)
 
-/* ARGUMENT: an input of an infer block, which the caller writes (ampc_write to INPUT) */
+/* GIVEN: samples that the calling program gives (ampc_run_given); `path` is their name. ARGUMENT:
+ * an input of an infer block, which the caller writes (ampc_write to INPUT) */
 typedef enum ampc_source_kind {
 #define AMPC_FORMAT_KIND(KIND, name) AMPC_SOURCE_##KIND,
   AMPC_FORMATS(AMPC_FORMAT_KIND)

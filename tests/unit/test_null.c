@@ -175,6 +175,30 @@ static void check_runs(void)
   REFUSED(ampc_main(1, (char *[]){"x", NULL}, &s.program, NULL));
 }
 
+static void check_loop(void)
+{
+  ampc_runtime *none = NULL;
+  double value[8];
+  float in[1] = {0};
+  const void *const one[] = {in}, *const null[] = {NULL};
+  REFUSED(ampc_loop_open(NULL, "cpu", 1, NULL, &none));
+  REFUSED(ampc_loop_open(&s.program, "cpu", 1, NULL, NULL));
+  REFUSED(ampc_loop_run(NULL, 0, 1, one));
+  REFUSED(ampc_loop_run(rt, 0, 1, NULL));
+  REFUSED(ampc_loop_run(rt, 0, 1, null));
+  REFUSED(ampc_loop_run(rt, UINT32_MAX, 1, one));
+  REFUSED(ampc_loop_run_on(NULL, 0, 1, one, NULL));
+  REFUSED(ampc_loop_run_on(rt, 0, 1, NULL, NULL));
+  REFUSED(ampc_loop_run_on(rt, UINT32_MAX, 1, one, NULL));
+  REFUSED(ampc_loop_metrics(NULL, 0, value));
+  REFUSED(ampc_loop_metrics(rt, 0, NULL));
+  REFUSED(ampc_loop_metrics(rt, UINT32_MAX, value));
+  REFUSED(ampc_loop_save(NULL, "x"));
+  REFUSED(ampc_loop_save(rt, NULL));
+  REFUSED(ampc_loop_load(NULL, "x"));
+  REFUSED(ampc_loop_load(rt, NULL));
+}
+
 static void check_plan(void)
 {
   int64_t n = 0;
@@ -225,6 +249,7 @@ int main(void)
   check_data();
   check_infer();
   check_runs();
+  check_loop();
   check_plan();
   check_all_are_here();
   ampc_free(rt);

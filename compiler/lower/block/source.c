@@ -5,6 +5,7 @@
 #include "compiler/lower/index_check.h"
 #include "runtime/plan/formats.h"
 #include "runtime/plan/number.h"
+#include <ctype.h>
 #include <errno.h>
 #include <float.h>
 #include <math.h>
@@ -58,11 +59,17 @@ static bool read_header(Lower *l, const ampc_format *format, Span span, ampc_sou
 
 /* ---- sources ---- */
 
-/* True if the source is a file; else it is synthetic or an argument of an infer block. */
+/* True if the source is a file. Else it is synthetic, given, or an argument of an infer block. */
 static bool has_file(const ampc_source *s)
 {
   const ampc_format *format = ampc_format_of(s->kind);
   return format && format->probe;
+}
+
+/* True if the calling program gives the values. */
+static bool is_given(const ampc_source *s)
+{
+  return s->kind == AMPC_SOURCE_ARGUMENT || s->kind == AMPC_SOURCE_GIVEN;
 }
 
 /* Checks that all sources of a block have the same length, since they advance together. If the
@@ -91,6 +98,11 @@ static bool count_samples(Lower *l, const ampc_source *s, Span span)
 static Datum add_source(Lower *l, const ampc_source *s, Span span)
 {
   Run *run = l->run;
+  const ampc_source *first = l->g->sources.at + l->g->blocks.at[run->first].first_source;
+  if (run->n_sources && (first->kind == AMPC_SOURCE_GIVEN) != (s->kind == AMPC_SOURCE_GIVEN))
+    return fail(l, E605, span,
+                "a program gives some samples of this block, but not all: use "
+                "`given` for all its sources, or for none");
   if (!count_samples(l, s, span) || (l->look && !look_at(l, s))) return d_of(D_error);
   uint32_t index = l->g->blocks.at[run->first].first_source + run->n_sources++;
   if (index == l->g->sources.n) vec_push(l->arena, &l->g->sources, *s);
@@ -296,6 +308,39 @@ static Datum run_synthetic(Lower *l, Args *args)
   return add_source(l, &s, span);
 }
 
+/* ---- samples of the calling program ---- */
+
+/* Checks that the name can be the name of an argument in C, and that no other source of the block
+ * has it. */
+static bool names_argument(Lower *l, const char *name, Span span)
+{
+  const Run *run = l->run;
+  const ampc_source *first = l->g->sources.at + l->g->blocks.at[run->first].first_source;
+  bool good = *name && !(*name >= '0' && *name <= '9');
+  for (const char *c = name; *c; c++) good = good && (*c == '_' || isalnum((unsigned char)*c));
+  if (!good)
+    return refuse(l, E209, span,
+                  "the name of `given` is \"%s\"; it needs letters, digits and `_`, and no digit "
+                  "at the beginning",
+                  name);
+  for (uint32_t i = 0; i < run->n_sources; i++)
+    if (strcmp(first[i].path, name) == 0)
+      return refuse(l, E209, span, "two sources of this block have the name \"%s\"", name);
+  return true;
+}
+
+/* Runs _given(name, shape, dtype, samples). */
+static Datum run_given(Lower *l, Args *args)
+{
+  ampc_source s = {.kind = AMPC_SOURCE_GIVEN, .path = ARG(0).as.text, .part_end = 1};
+  Span span = args->span;
+  if (!in_source(l, span, "given") || !names_argument(l, s.path, span) ||
+      !given_shape(l, ARG(1), ARG(2), ARG(3), span, &s))
+    return d_of(D_error);
+  if (!l->look) return add_source(l, &s, span);
+  return fail(l, E210, span, "the samples of `given` are not known: a program gives them");
+}
+
 /* ---- checks of targets and indices ---- */
 
 /* Returns the source of which an integer tensor is a copy or a view, or NULL. */
@@ -352,10 +397,11 @@ static Datum run_classes(Lower *l, Args *args)
   const IntegerRange b = source_range(s);
   bool some_ignored = (double)ignored >= b.low && (double)ignored <= b.high;
   const char *why = arena_printf(l->arena, "classes of %s", ARG(3).as.text);
-  if (has_file(s)) limit_values(l, s, n, some_ignored ? ignored : 0, why, args->span);
+  if (has_file(s) || s->kind == AMPC_SOURCE_GIVEN)
+    limit_values(l, s, n, some_ignored ? ignored : 0, why, args->span);
   if (s->kind == AMPC_SOURCE_SYNTHETIC && !labels_fit(l, b, n, ignored, ARG(3).as.text, args->span))
     return d_of(D_error);
-  return d_bool(some_ignored || s->kind == AMPC_SOURCE_ARGUMENT);
+  return d_bool(some_ignored || is_given(s));
 }
 
 /* Runs _indices_below(index, n, "embedding"): checks that all indices are below n. The compiler
@@ -371,7 +417,7 @@ static Datum run_indices_below(Lower *l, Args *args)
     return d_of(D_none);
   }
   const IntegerRange b = source_range(s);
-  if ((has_file(s) || s->kind == AMPC_SOURCE_ARGUMENT) && b.high >= (double)n)
+  if ((has_file(s) || is_given(s)) && b.high >= (double)n)
     limit_values(l, s, n, 0, arena_printf(l->arena, "rows of %s", name), args->span);
   if (s->kind != AMPC_SOURCE_SYNTHETIC || (b.low >= 0 && b.high < (double)n)) return d_of(D_none);
   fail(l, E310, args->span, "%s of %lld rows gets indices from %.17g to %.17g", name, (long long)n,
@@ -390,6 +436,7 @@ static Datum run_negative(Lower *l, Args *args)
 const Native source_natives[] = {
     {"file", 7, 7, .internal = true, .run = run_file},
     {"synthetic", 7, 7, .internal = true, .run = run_synthetic},
+    {"given", 4, 4, .internal = true, .run = run_given},
     {"classes", 4, 4, .internal = true, .run = run_classes},
     {"negative", 1, 1, .internal = true, .run = run_negative},
     {"indices_below", 3, 3, .internal = true, .run = run_indices_below},
