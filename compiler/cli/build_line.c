@@ -140,7 +140,8 @@ bool build_line(const CommandLine *cmd, Text *out)
   if (!b.object) {
     if (!b.named) text_puts(out, target->kind == TARGET_cuda ? " -x c" : " -x none");
     add_word(out, "-L", b.library);
-    text_puts(out, " -lampcrt -lz -ldnnl -lgomp -ljansson -lxxhash -lpthread -ldl -lm");
+    /* the archive, which a program does not need when it runs; a shared library may be there too */
+    text_puts(out, " -l:libampcrt.a " AMPC_LIBRARIES);
   }
   text_puts(out, "\n");
   return true;

@@ -100,7 +100,7 @@ prints "CUDA is the default" '__global__' "$ampc" "$job"
 prints "-o -" 'ampc_main' "$ampc" --emit=c -o - "$job"
 prints "--dump-after" 'f16\[128, 512\]' "$ampc" --dump-after=precision "$job"
 prints "--blame" 'written by (compiler/emit|templates)/[a-z_]*\.[a-z]+:[0-9]+' "$ampc" --blame=120 "$job"
-prints "--build-line, CUDA" '^nvcc --fmad=false -lineinfo -arch=sm_90 .*-o m m\.cu -L.* -lampcrt ' \
+prints "--build-line, CUDA" '^nvcc --fmad=false -lineinfo -arch=sm_90 .*-o m m\.cu -L.* -l:libampcrt\.a ' \
   "$ampc" --target=sm_90 --build-line -o m.cu "$job"
 prints "--build-line --library, CUDA" '^nvcc -c .*-arch=sm_90 .*-o m\.o m\.cu$' \
   "$ampc" --target=sm_90 --library --build-line -o m.cu "$job"
