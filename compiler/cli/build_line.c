@@ -132,6 +132,7 @@ bool build_line(const CommandLine *cmd, Text *out)
   if (!find_parts(cmd, out->arena, &b)) return false;
   text_printf(out, "%s%s", target->build[0], b.object ? " -c" : "");
   for (const char *const *flag = target->build + 1; *flag; flag++) text_printf(out, " %s", *flag);
+  if (!target->arch) text_printf(out, " -march=%s", target_march(&cmd->options));
   if (target->arch) text_printf(out, " %s%s", target->arch, cmd->options.target);
   add_word(out, "-I", b.include);
   add_word(out, "-o ", b.result);

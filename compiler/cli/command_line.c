@@ -269,6 +269,8 @@ static int choose_target(CommandLine *out)
 {
   if (!out->options.target) out->options.target = out->kind == OUTPUT_c ? "cpu" : "sm_80";
   bool cpu = is_cpu(out);
+  if (out->options.march && !cpu)
+    return usage_error(ampc_table.program, "--march needs --target=cpu or C output");
   if (out->kind == OUTPUT_c && !cpu)
     return usage_error(ampc_table.program, "C output is for --target=cpu, not %s",
                        out->options.target);

@@ -4,9 +4,9 @@
 #include "option_table.h"
 
 /* Groups for option tables. They fill an Options, whose arrays belong to the arena of the table. */
-extern const OptionRow ranks_option[]; /* --ranks: not for verbs that run as ranks themselves */
-extern const OptionRow
-    job_options[]; /* what is compiled: -D --set -I --data-dir --cuda-path -O --strict-rounding */
+extern const OptionRow ranks_option[];   /* --ranks: not for verbs that run as ranks themselves */
+extern const OptionRow job_options[];    /* what is compiled: -D --set -I --data-dir --cuda-path
+                                            --march -O --strict-rounding */
 extern const OptionRow memory_options[]; /* --memory-limit --check-memory --poison */
 extern const OptionRow table_options[];  /* --wide --top */
 
