@@ -8,6 +8,13 @@ list(TRANSFORM AMPC_LIBRARIES PREPEND -l OUTPUT_VARIABLE AMPC_LINE)
 list(JOIN AMPC_LINE " " AMPC_LINE)
 set_source_files_properties(compiler/cli/build_line.c PROPERTIES COMPILE_DEFINITIONS "AMPC_LIBRARIES=\"${AMPC_LINE}\"")
 
+set(ranks "no, built without MPI")
+if(TARGET ampcmpi)
+  set(ranks "MPI ${MPI_C_VERSION}")
+endif()
+set_source_files_properties(compiler/cli/version.c PROPERTIES COMPILE_DEFINITIONS
+  "AMPC_BUILT_BY=\"${CMAKE_C_COMPILER_ID} C ${CMAKE_C_COMPILER_VERSION}, ${CMAKE_BUILD_TYPE}\";AMPC_BUILT_RANKS=\"${ranks}\"")
+
 # A release may change the functions until version 1.0, so the SONAME has two numbers.
 set(AMPC_SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 file(STRINGS ${EXPORTED} names)

@@ -64,7 +64,7 @@ static int run(int argc, char **argv)
 {
   if (argc < 2) return usage_error("amp", "no verb was given");
   if (strcmp(argv[1], "--help") == 0) return print_help();
-  if (strcmp(argv[1], "--version") == 0) return puts("amp " AMPC_VERSION), 0;
+  if (strcmp(argv[1], "--version") == 0) return print_version("amp");
   for (const Verb *v = verbs; v < verbs + VERB_COUNT; v++)
     if (strcmp(argv[1], v->name) == 0) return run_verb(v, argc - 1, argv + 1);
   return unknown_verb(argv[1]);

@@ -19,5 +19,8 @@ int options_cuda_path(const OptionGiven *given);
 /* Adds a setting, as --set does. Returns false if `text` is not KEY=VALUE. */
 bool options_set(Arena *arena, Options *options, const char *text);
 
+/* Prints the version of the program and how it was built. Returns 0. */
+int print_version(const char *program);
+
 /* After this call, a failed assert prints a request to report the bug and exits with status 70. */
 void exit_on_abort(const char *program);

@@ -88,6 +88,8 @@ refuses "unknown name of the language" 2 "did you mean .Linear" "$ampc" --help-o
 prints "amp --help" '^usage: amp' "$amp" --help
 prints "amp train --help" '--resume' "$amp" train --help
 prints "--version" '^ampc [0-9]' "$ampc" --version
+prints "--version, the build" '^built by [A-Z].* [0-9.]+, [A-Z]' "$amp" --version
+prints "--version, the defaults" '^defaults: --target=sm_80, --march=native$' "$amp" --version
 prints "--list-passes" '^gradient +typed +diffed' "$ampc" --list-passes
 prints "--list-ops" '^softmax +f32' "$ampc" --list-ops
 prints "--explain-error" 'Conv2d' "$ampc" --explain-error E201
