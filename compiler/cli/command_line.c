@@ -172,7 +172,7 @@ static const OptionRow inside_options[] = {
      .read = read_version},
     {0}};
 
-static const OptionTable ampc_table = {
+const OptionTable ampc_table = {
     .program = "ampc",
     .usage = "[options] job.amp",
     .about = "Compiles a training job to one CUDA C or C file.",
