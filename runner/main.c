@@ -11,44 +11,22 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct Verb {
-  const char *name;
-  int (*run)(int argc, char **argv);
-  const char *help;
-  bool together; /* several ranks can run it together */
-} Verb;
-
-static const Verb verbs[] = {
-    {"train", train_main, "train the job", true},
-    {"eval", eval_main, "run the eval blocks of the job on saved weights", true},
-    {"infer", infer_main, "run an infer block of the job over data", false},
-    {"inspect", inspect_main, "print the kernels that the job compiles to", false},
-    {"profile", profile_main, "run some steps and report where their time goes", false},
-    {"probe", probe_main, "run some steps and report how large their values are", false},
-    {"report", report_main, "write a web page: layers, types, casts, memory, kernels, curves",
-     false},
-    {"repl", repl_main, "a prompt for declarations, statements and commands", false},
-    {"selftest", selftest_main, "check every op against references on this machine", false},
-};
-enum { VERB_COUNT = sizeof verbs / sizeof verbs[0] };
+enum { MOST_VERBS = 32 };
 
 static int print_help(void)
 {
   puts("usage: amp VERB [options] job.amp\n");
-  for (const Verb *v = verbs; v < verbs + VERB_COUNT; v++) printf("  %-8s  %s\n", v->name, v->help);
-  puts("\n'amp VERB --help' lists the options of a verb\n"
-       "\n"
-       "exit status: 0 success, 1 errors in the program, 2 bad usage, 3 a file is\n"
-       "missing or unreadable, 4 the C compiler failed, 5 the run failed, 70 a bug in\n"
-       "amp, 130 interrupted by SIGINT, SIGTERM or SIGHUP; training saves first");
+  for (const Verb *v = verbs; v->name; v++) printf("  %-8s  %s\n", v->name, v->help);
+  printf("\n'amp VERB --help' lists the options of a verb\n\n%s\n", amp_notes);
   return 0;
 }
 
 static int unknown_verb(const char *word)
 {
-  const char *names[VERB_COUNT];
-  for (int i = 0; i < VERB_COUNT; i++) names[i] = verbs[i].name;
-  const char *near = diag_nearest(word, names, VERB_COUNT);
+  const char *names[MOST_VERBS];
+  uint32_t n = 0;
+  for (const Verb *v = verbs; v->name; v++) names[n++] = v->name;
+  const char *near = diag_nearest(word, names, n);
   if (!near) return usage_error("amp", "no verb %s", word);
   return usage_error("amp", "no verb %s; did you mean %s?", word, near);
 }
@@ -64,8 +42,8 @@ static int run(int argc, char **argv)
 {
   if (argc < 2) return usage_error("amp", "no verb was given");
   if (strcmp(argv[1], "--help") == 0) return print_help();
-  if (strcmp(argv[1], "--version") == 0) return puts("amp " AMPC_VERSION), 0;
-  for (const Verb *v = verbs; v < verbs + VERB_COUNT; v++)
+  if (strcmp(argv[1], "--version") == 0) return print_version("amp");
+  for (const Verb *v = verbs; v->name; v++)
     if (strcmp(argv[1], v->name) == 0) return run_verb(v, argc - 1, argv + 1);
   return unknown_verb(argv[1]);
 }

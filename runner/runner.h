@@ -1,6 +1,20 @@
 /* The verbs of `amp`. argv[0] is the verb's own name. Each verb returns an exit status: an
  * ampc_status, or 1 for errors in the program. */
 #pragma once
+#include "compiler/cli/option_table.h"
+
+typedef struct Verb {
+  const char *name;
+  int (*run)(int argc, char **argv);
+  const char *help;
+  const OptionTable *table;
+  bool together; /* several ranks can run it together */
+} Verb;
+extern const Verb verbs[];     /* ends with an empty row */
+extern const char amp_notes[]; /* the end of `amp --help`, in lines */
+
+extern const OptionTable train_verb, eval_verb, infer_verb, inspect_verb, profile_verb, probe_verb,
+    report_verb, repl_verb, selftest_verb;
 
 int train_main(int argc, char **argv);
 int eval_main(int argc, char **argv);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "members.h"
+#include "runtime/plan/level.h"
 #include "runtime/plan/needs.h"
 #include "runtime/plan/types.h"
 
@@ -164,6 +165,7 @@ ampc_status runtime_create(const ampc_program *program, const char *device, Rank
 {
   NEEDS(program && out);
   *out = NULL;
+  if (program->processor && ampc_level_suffices(program->processor)) return AMPC_RUN_FAILED;
   ampc_runtime *rt = calloc(1, sizeof *rt);
   if (!rt) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
   rt->program = program;

@@ -50,6 +50,7 @@ ROOMS = {
     "runtime/state": "runtime",
     "runtime/train": "runtime runtime/ranks state",
     "runner": "compiler/cli compiler/diag runtime/ranks",
+    "runner/pages": "compiler/cli runner",
     "runner/jit": "compiler/emit compiler/nvrtc runtime",
     "runner/cost": "compiler/cost",
     "runner/job": "compiler/cli compiler/cost runtime/train",

@@ -34,6 +34,7 @@ typedef struct Options {
    * its second dim (lower/block/dim.c). */
   int64_t text_from, text_to;
   const char *target;   /* "cpu" or "sm_80"; default "sm_80" */
+  int march;            /* 1 + index in target_marches; 0: not given */
   int optimize;         /* 0, 1, 2: how much is fused; all results have the same bits */
   bool real64;          /* for tests: f32 is double everywhere, Note [real64] in ir.h */
   bool gaps;            /* for tests: rows get gaps on a CPU, too, Note [pitch] in pitch.c */

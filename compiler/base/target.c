@@ -30,6 +30,14 @@ static const Target targets[TARGET_COUNT] = {
      .table_suffix = ""},
 };
 
+const char *const target_marches[] = {"native",    "x86-64",    "x86-64-v2",
+                                      "x86-64-v3", "x86-64-v4", NULL};
+
+const char *target_march(const Options *options)
+{
+  return target_marches[options->march ? options->march - 1 : 0];
+}
+
 const Target *target_of(const char *option)
 {
   return &targets[strcmp(option, "cpu") == 0 ? TARGET_cpu : TARGET_cuda];

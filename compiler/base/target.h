@@ -8,8 +8,7 @@ typedef enum TargetKind { TARGET_cpu, TARGET_cuda, TARGET_COUNT } TargetKind;
 /* How a C compiler must build kernels. A kernel must compute the same bits in every file, so these
  * flags allow no contraction, no reordering and no flush to zero. The last two flags change no
  * value: math functions do not set errno, and no code reads the floating-point exceptions. */
-#define TARGET_CPU_FLAGS                                                                           \
-  "-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"
+#define TARGET_CPU_FLAGS "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"
 
 typedef struct Target {
   TargetKind kind;
@@ -26,6 +25,10 @@ typedef struct Target {
   int64_t align;               /* alignment of places in WORK and INPUT, in bytes */
   const char *table_suffix;    /* suffix of a kernel's name in the kernel table: "_thunk" */
 } Target;
+
+/* Values of -march for kernels on the CPU, ending with NULL. The first one is the default. */
+extern const char *const target_marches[];
+const char *target_march(const Options *options);
 
 const Target *target_of(const char *option); /* option: "cpu", "sm_80" */
 bool is_cpu_target(const Compile *c);

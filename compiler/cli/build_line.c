@@ -132,6 +132,7 @@ bool build_line(const CommandLine *cmd, Text *out)
   if (!find_parts(cmd, out->arena, &b)) return false;
   text_printf(out, "%s%s", target->build[0], b.object ? " -c" : "");
   for (const char *const *flag = target->build + 1; *flag; flag++) text_printf(out, " %s", *flag);
+  if (!target->arch) text_printf(out, " -march=%s", target_march(&cmd->options));
   if (target->arch) text_printf(out, " %s%s", target->arch, cmd->options.target);
   add_word(out, "-I", b.include);
   add_word(out, "-o ", b.result);
@@ -140,7 +141,8 @@ bool build_line(const CommandLine *cmd, Text *out)
   if (!b.object) {
     if (!b.named) text_puts(out, target->kind == TARGET_cuda ? " -x c" : " -x none");
     add_word(out, "-L", b.library);
-    text_puts(out, " -lampcrt -lz -ldnnl -lgomp -ljansson -lxxhash -lpthread -ldl -lm");
+    /* the archive, which a program does not need when it runs; a shared library may be there too */
+    text_puts(out, " -l:libampcrt.a " AMPC_LIBRARIES);
   }
   text_puts(out, "\n");
   return true;

@@ -25,11 +25,8 @@ static int word_index(const char *word, const char *const *words)
  * compiles a kernel, far from the mistake. */
 static int read_target(const OptionGiven *given)
 {
-  static const char *const archs[] = {"cpu",    "sm_70",  "sm_72",  "sm_75",  "sm_80",  "sm_86",
-                                      "sm_87",  "sm_88",  "sm_89",  "sm_90",  "sm_90a", "sm_100",
-                                      "sm_103", "sm_110", "sm_120", "sm_121", NULL};
   CommandLine *cmd = given->into;
-  if (word_index(given->value, archs) < 0)
+  if (word_index(given->value, given->row->words) < 0)
     return option_wrong(given, "expected cpu or an architecture from sm_70 to sm_121");
   cmd->options.target = given->value;
   return OPTIONS_GO_ON;
@@ -78,11 +75,9 @@ static int read_list(const OptionGiven *given)
 
 /* ---- options that print something and exit: they return the exit status ---- */
 
-static int print_version(const OptionGiven *given)
+static int read_version(const OptionGiven *given)
 {
-  (void)given;
-  puts("ampc " AMPC_VERSION);
-  return 0;
+  return print_version(given->program);
 }
 
 static int explain_error(const OptionGiven *given)
@@ -110,6 +105,9 @@ static int print_help_on(const OptionGiven *given)
 /* In the order of OutputKind. */
 static const char *const kinds[] = {"ast", "graph", "plan",  "params", "memory", "cuda",
                                     "c",   "ptx",   "cubin", "header", NULL};
+static const char *const archs[] = {"cpu",    "sm_70",  "sm_72",  "sm_75",  "sm_80",  "sm_86",
+                                    "sm_87",  "sm_88",  "sm_89",  "sm_90",  "sm_90a", "sm_100",
+                                    "sm_103", "sm_110", "sm_120", "sm_121", NULL};
 static const char *const color_words[] = {"auto", "always", "never", NULL};
 static const char *const format_words[] = {"text", "json", NULL};
 
@@ -123,7 +121,7 @@ static const OptionRow output_options[] = {
      .kind = OPTION_choice, FIELD(kind), .words = kinds,
      .expected = "ast, graph, plan, params, memory, cuda, c, ptx, cubin or header"},
     {"target", 0, "ARCH", "sm_70 ... sm_121 (default sm_80), or cpu", .kind = OPTION_call,
-     .read = read_target},
+     .read = read_target, .words = archs},
     {"library", 0, NULL, "no main(): functions that --emit=header declares", .kind = OPTION_flag,
      FIELD(library)},
     {"build-line", 0, NULL, "print the command that builds the output, and exit",
@@ -170,10 +168,11 @@ static const OptionRow inside_options[] = {
     {"list-passes", 0, NULL, "the passes and the reasons for their order", .kind = OPTION_call,
      .read = read_list},
     {"list-ops", 0, NULL, "the op table", .kind = OPTION_call, .read = read_list},
-    {"version", 0, NULL, "print the version", .kind = OPTION_call, .read = print_version},
+    {"version", 0, NULL, "print the version and how ampc was built", .kind = OPTION_call,
+     .read = read_version},
     {0}};
 
-static const OptionTable ampc_table = {
+const OptionTable ampc_table = {
     .program = "ampc",
     .usage = "[options] job.amp",
     .about = "Compiles a training job to one CUDA C or C file.",
@@ -269,6 +268,8 @@ static int choose_target(CommandLine *out)
 {
   if (!out->options.target) out->options.target = out->kind == OUTPUT_c ? "cpu" : "sm_80";
   bool cpu = is_cpu(out);
+  if (out->options.march && !cpu)
+    return usage_error(ampc_table.program, "--march needs --target=cpu or C output");
   if (out->kind == OUTPUT_c && !cpu)
     return usage_error(ampc_table.program, "C output is for --target=cpu, not %s",
                        out->options.target);

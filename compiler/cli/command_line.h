@@ -1,6 +1,7 @@
 /* The command line of ampc. */
 #pragma once
 #include "compiler/base/target.h"
+#include "option_table.h"
 #include "compiler/cost/gpu.h"
 
 typedef enum OutputKind {
@@ -17,6 +18,8 @@ typedef enum OutputKind {
   OUTPUT_header,
   OUTPUT_explain
 } OutputKind;
+
+extern const OptionTable ampc_table;
 
 enum { EXPLAIN_TEXT = 1, EXPLAIN_JSON }; /* CommandLine.explain */
 typedef struct CommandLine {

@@ -46,7 +46,8 @@ struct OptionRow {
   OptionKind kind;
   size_t field;             /* offset of the field */
   uint32_t least;           /* OPTION_number: smallest value */
-  const char *const *words; /* OPTION_choice: the words, ending with NULL */
+  const char *const *words; /* OPTION_choice: the words, ending with NULL; OPTION_call: as well,
+                               for completion */
   bool bare;                /* OPTION_choice: no value means the first word; a value needs the = */
   const char *expected;     /* for messages: "a line number"; NULL: a text for the kind */
   OptionRead *read;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "compiler/base/target.h"
 #include "runtime/plan/toolkit.h"
 
 Options options_default(void)
@@ -90,6 +91,10 @@ const OptionRow job_options[] = {
      .kind = OPTION_text, .field = offsetof(Options, data_dir)},
     {"cuda-path", 0, "DIR", "look for NVIDIA's libraries in DIR first", .kind = OPTION_call,
      .read = options_cuda_path},
+    {"march", 0, "LEVEL",
+     "the processors that kernels on the CPU are compiled for: native (default; this one), x86-64, "
+     "x86-64-v2, x86-64-v3, x86-64-v4",
+     .kind = OPTION_choice, .field = offsetof(Options, march), .words = target_marches},
     {NULL, 'O', "LEVEL", "no fusion, fusion, more fusion (default); the results stay the same",
      .kind = OPTION_call, .read = read_level, .shown = "-O0 -O1 -O2"},
     {"strict-rounding", 0, NULL, "16-bit weight gradients are rounded before they are summed",

@@ -413,10 +413,10 @@ static void put_program(Printer *p, const ampc_program *g)
   put_scaler(p, &g->scaler);
   put_spaces(p, g);
   put_tables(p, g);
-  const char *members = g->members > 1 ? arena_printf(p->c->arena, "%s.members = %u",
-                                                      is_cpu_target(p->c) ? "" : ", ", g->members)
-                                       : "";
-  EMIT(p, "%s%s};\n", is_cpu_target(p->c) ? "" : ".find_kernel = find_kernel", members);
+  const char *members =
+      g->members > 1 ? arena_printf(p->c->arena, ", .members = %u", g->members) : "";
+  EMIT(p, "%s%s};\n",
+       is_cpu_target(p->c) ? ".processor = AMPC_PROCESSOR" : ".find_kernel = find_kernel", members);
   p->indent--;
 }
 

@@ -128,7 +128,7 @@ static const OptionRow infer_options[] = {
      FIELD(verbose)},
     {0}};
 
-static const OptionTable infer_verb = {
+const OptionTable infer_verb = {
     .program = "amp infer",
     .usage = "[options] job.amp",
     .about = "Runs an infer block of a job over data.",

@@ -97,7 +97,7 @@ static const OptionRow inspect_options[] = {
      .without = "kernel"},
     {0}};
 
-static const OptionTable inspect_verb = {
+const OptionTable inspect_verb = {
     .program = "amp inspect",
     .usage = "[options] job.amp\n"
              "       amp inspect [options] --diff PRECISION PRECISION job.amp",

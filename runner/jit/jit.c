@@ -5,6 +5,7 @@
 #include "compiler/emit/emit.h"
 #include "jit_cuda.h"
 #include "toolchain.h"
+#include "runtime/plan/level.h"
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
@@ -86,6 +87,7 @@ static ampc_status find_or_build(Cache *cache, const Toolchain *t, const Wanted 
 {
   char key[33], path[CACHE_PATH], why[1024];
   cache_key(wanted->text->at, wanted->text->n, t->identity, key);
+  cache_key(key, strlen(key), t->march, key);
   cache_path(cache, key, "so", path);
   if (!cache->temporary && cache_has(path) && (*out = load(path, wanted))) return AMPC_OK;
   ampc_status status;
@@ -99,14 +101,18 @@ static ampc_status find_or_build(Cache *cache, const Toolchain *t, const Wanted 
 
 /* Opens a library under a key of the text and the compiler's identity. Closing the cache may remove
  * a temporary folder; a loaded library stays usable. */
-ampc_status jit_open(const Text *text, const char *const *names, uint32_t n, void **out_library)
+ampc_status jit_open(const Text *text, const char *march, const char *const *names, uint32_t n,
+                     void **out_library)
 {
-  const Toolchain *t;
+  const Toolchain *found;
   Cache cache;
   interrupt_hold(); /* temporary files must be removed first */
-  ampc_status status = toolchain_find(&t);
+  ampc_status status = strcmp(march, "native") == 0 ? AMPC_OK : ampc_level_suffices(march);
+  if (!status) status = toolchain_find(&found);
   if (!status && !(status = cache_open(&cache))) {
-    status = find_or_build(&cache, t, &(Wanted){text, names, n}, out_library);
+    Toolchain t = *found;
+    t.march = march;
+    status = find_or_build(&cache, &t, &(Wanted){text, names, n}, out_library);
     cache_close(&cache);
   }
   interrupt_release();
@@ -150,7 +156,8 @@ static ampc_status load_cuda(Compile *c, TextEdit *edit, void *data, Jit **out)
 
 void jit_print(Compile *c, Text *out)
 {
-  text_printf(out, "amp " AMPC_VERSION " for %s, -O%d\n", c->program->target, c->options.optimize);
+  text_printf(out, "amp " AMPC_VERSION " for %s, -O%d, %s\n", c->program->target,
+              c->options.optimize, target_march(&c->options));
   emit_kernels(c, out);
 }
 
@@ -166,7 +173,7 @@ ampc_status jit_load_edited(Compile *c, TextEdit *edit, void *data, Jit **out)
   const ampc_program *p = c->program;
   const char **names = arena_array(c->arena, const char *, p->n_kernels + 1);
   for (uint32_t i = 0; i < p->n_kernels; i++) names[i] = p->kernels[i].name;
-  ampc_status status = jit_open(&text, names, p->n_kernels, &library);
+  ampc_status status = jit_open(&text, target_march(&c->options), names, p->n_kernels, &library);
   if (status) return status;
   status = bind_kernels(c, library);
   if (status == AMPC_OK) {

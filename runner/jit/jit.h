@@ -27,7 +27,9 @@ ampc_status jit_load_edited(Compile *c, TextEdit *edit, void *data, Jit **out);
 ampc_status jit_tell(Compile *c, ampc_status status);
 void jit_unload(Jit *jit); /* NULL is allowed */
 
-/* Builds a text of emit_kernels or emit_unit, or finds it in the cache. The library contains all
- * named kernels; the caller calls dlclose. May be called from several threads at once. */
-ampc_status jit_open(const Text *text, const char *const *names, uint32_t n, void **out_library);
+/* Builds a text of emit_kernels or emit_unit with this -march, or finds it in the cache. The
+ * library contains all named kernels; the caller calls dlclose. May be called from several threads
+ * at once. */
+ampc_status jit_open(const Text *text, const char *march, const char *const *names, uint32_t n,
+                     void **out_library);
 ampc_cpu_kernel *jit_find(void *library, const char *name); /* NULL: see ampc_last_error */

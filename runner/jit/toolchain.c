@@ -65,7 +65,7 @@ static void find(void)
     const char *const *flag = target_of("cpu")->build + 1;
     for (size_t n = strlen(identity); *flag; n += strlen(*flag++))
       snprintf(identity + n, sizeof identity - n, "%s", *flag);
-    the_toolchain = (Toolchain){path, identity};
+    the_toolchain = (Toolchain){path, identity, "native"};
     return;
   }
 }
@@ -143,11 +143,12 @@ static ampc_status refused(const Toolchain *t, int fd, int status)
 ampc_status toolchain_build(const Toolchain *t, const char *text, size_t size, const char *path,
                             const char *scratch)
 {
-  char *compiler = (char *)(uintptr_t)t->compiler, result[PATH_MAX + 2];
+  char *compiler = (char *)(uintptr_t)t->compiler, result[PATH_MAX + 2], march[64];
   ampc_path_argument(result, sizeof result, path);
+  snprintf(march, sizeof march, "-march=%s", t->march);
   char *argv[] = {
-      compiler, TARGET_CPU_FLAGS, "-std=gnu11", "-w",   "-shared", "-fPIC", "-x", "c", "-",
-      "-x",     "none",           "-o",         result, "-lm",     NULL};
+      compiler, TARGET_CPU_FLAGS, march, "-std=gnu11", "-w",  "-shared", "-fPIC", "-x", "c", "-",
+      "-x",     "none",           "-o",  result,       "-lm", NULL};
   Environment environment;
   make_environment(scratch, &environment);
   int input = child_file(text, size), messages = child_file("", 0);

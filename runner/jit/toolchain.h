@@ -4,7 +4,9 @@
 
 typedef struct Toolchain {
   const char *compiler; /* path */
-  const char *identity; /* version, flags, this CPU. Text and identity determine the output */
+  const char
+      *identity;     /* version, flags, this CPU. It, `march` and the text determine the output */
+  const char *march; /* "native"; a caller may change it in a copy */
 } Toolchain;
 
 /* Finds the compiler, once per process. AMPC_NO_COMPILER: PATH has none of cc, gcc, clang. */

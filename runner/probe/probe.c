@@ -37,7 +37,7 @@ static const OptionRow probe_options[] = {
      .field = offsetof(ProbeCommand, output), .with = "json"},
     {0}};
 
-static const OptionTable probe_verb = {
+const OptionTable probe_verb = {
     .program = "amp probe",
     .usage = "[options] job.amp",
     .about =

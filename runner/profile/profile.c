@@ -36,7 +36,7 @@ static const OptionRow profile_options[] = {
      .kind = OPTION_text, .field = offsetof(ProfileCommand, trace)},
     {0}};
 
-static const OptionTable profile_verb = {
+const OptionTable profile_verb = {
     .program = "amp profile",
     .usage = "[options] job.amp",
     .about =

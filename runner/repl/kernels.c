@@ -76,6 +76,7 @@ void kernels_free(Kernels *k)
 
 typedef struct Unit { /* some kernels of a program, built together */
   Text text;
+  const char *march;
   const char *const *names;
   uint32_t n;
   void *library;
@@ -87,7 +88,7 @@ typedef struct Unit { /* some kernels of a program, built together */
 static void *build_unit(void *arg)
 {
   Unit *u = arg;
-  u->status = jit_open(&u->text, u->names, u->n, &u->library);
+  u->status = jit_open(&u->text, u->march, u->names, u->n, &u->library);
   if (u->status) snprintf(u->error, sizeof u->error, "%s", ampc_last_error());
   return NULL;
 }
@@ -229,7 +230,7 @@ static ampc_status build_missing(Kernels *k, Compile *c, const Missing *m)
   Unit units[2];
   for (uint32_t i = 0; i < n_units; i++) {
     uint32_t from = i * half, n = i + 1 == n_units ? m->n - from : half;
-    units[i] = (Unit){.names = m->names + from, .n = n};
+    units[i] = (Unit){.march = target_march(&c->options), .names = m->names + from, .n = n};
     text_init(&units[i].text, c->arena);
     emit_unit(c, m->texts + from, m->names + from, n, &units[i].text);
   }

@@ -19,7 +19,7 @@ typedef struct ReplCommand {
   ampc_train_options run; /* only device and seed are used */
 } ReplCommand;
 
-static const OptionTable repl_verb = {
+const OptionTable repl_verb = {
     .program = "amp repl",
     .usage = "[options] [job.amp]",
     .groups = (const OptionGroup[]){{fresh_options, offsetof(ReplCommand, run)},

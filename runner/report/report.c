@@ -60,7 +60,7 @@ static const OptionRow report_options[] = {
      .kind = OPTION_flag, .field = offsetof(ReportCommand, no_ptx)},
     {0}};
 
-static const OptionTable report_verb = {
+const OptionTable report_verb = {
     .program = "amp report",
     .usage = "[options] job.amp",
     .about =

@@ -104,7 +104,7 @@ static const OptionRow selftest_options[] = {
      .kind = OPTION_call, .read = read_mutation},
     {0}};
 
-static const OptionTable selftest_verb = {
+const OptionTable selftest_verb = {
     .program = "amp selftest",
     .usage = "[options] [job.amp ...]",
     .groups = (const OptionGroup[]){{selftest_options, 0}, {NULL, 0}},

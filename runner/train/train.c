@@ -39,7 +39,7 @@ static const char train_notes[] =
     "failed; 5 the run failed; 130 interrupted by SIGINT, SIGTERM or SIGHUP, after saving. SIGUSR1 "
     "saves and training continues.";
 
-static const OptionTable train_verb = {
+const OptionTable train_verb = {
     .program = "amp train",
     .usage = "[options] job.amp",
     .groups = (const OptionGroup[]){{train_options, offsetof(TrainCommand, train)},
@@ -50,7 +50,7 @@ static const OptionTable train_verb = {
                                     {NULL, 0}},
     .notes = train_notes};
 
-static const OptionTable eval_verb = {
+const OptionTable eval_verb = {
     .program = "amp eval",
     .usage = "[options] [--resume FILE] job.amp",
     .groups = (const OptionGroup[]){{eval_options, offsetof(TrainCommand, train)},

@@ -151,6 +151,7 @@ typedef struct ampc_program {
   const char *name;      /* the job's name: "mlp" */
   const char *source;    /* the file name of the path on the command line: "mlp.amp" */
   const char *target;    /* "cpu", "sm_80" */
+  const char *processor; /* emitted for the CPU: AMPC_PROCESSOR of the kernels' file; else NULL */
   const char *precision; /* "f16" */
   const char *config;    /* JSON: model hash, consts, settings; kept in checkpoints */
   uint64_t model_hash;   /* hash of parameter paths, shapes and optimizers; must match to resume */

@@ -26,6 +26,23 @@ ampc_status ampc_fail(ampc_status status, const char *fmt, ...)
 /* Sets ampc_last_error to a log of several lines, and returns `status`. */
 ampc_status ampc_fail_log(ampc_status status, const char *log);
 
+/* ---- processors ---- */
+
+/* The level of processors for which the C compiler compiles the file that includes this. */
+#if defined __AVX512FP16__
+#  define AMPC_PROCESSOR "avx512fp16"
+#elif defined __AVX512BF16__
+#  define AMPC_PROCESSOR "avx512bf16"
+#elif defined __AVX512BW__ && defined __AVX512DQ__ && defined __AVX512VL__
+#  define AMPC_PROCESSOR "x86-64-v4"
+#elif defined __AVX2__
+#  define AMPC_PROCESSOR "x86-64-v3"
+#elif defined __SSE4_2__
+#  define AMPC_PROCESSOR "x86-64-v2"
+#else
+#  define AMPC_PROCESSOR "x86-64"
+#endif
+
 /* ---- types and spaces ---- */
 
 typedef enum ampc_dtype {

@@ -88,6 +88,8 @@ refuses "unknown name of the language" 2 "did you mean .Linear" "$ampc" --help-o
 prints "amp --help" '^usage: amp' "$amp" --help
 prints "amp train --help" '--resume' "$amp" train --help
 prints "--version" '^ampc [0-9]' "$ampc" --version
+prints "--version, the build" '^built by [A-Z].* [0-9.]+, [A-Z]' "$amp" --version
+prints "--version, the defaults" '^defaults: --target=sm_80, --march=native$' "$amp" --version
 prints "--list-passes" '^gradient +typed +diffed' "$ampc" --list-passes
 prints "--list-ops" '^softmax +f32' "$ampc" --list-ops
 prints "--explain-error" 'Conv2d' "$ampc" --explain-error E201
@@ -100,7 +102,7 @@ prints "CUDA is the default" '__global__' "$ampc" "$job"
 prints "-o -" 'ampc_main' "$ampc" --emit=c -o - "$job"
 prints "--dump-after" 'f16\[128, 512\]' "$ampc" --dump-after=precision "$job"
 prints "--blame" 'written by (compiler/emit|templates)/[a-z_]*\.[a-z]+:[0-9]+' "$ampc" --blame=120 "$job"
-prints "--build-line, CUDA" '^nvcc --fmad=false -lineinfo -arch=sm_90 .*-o m m\.cu -L.* -lampcrt ' \
+prints "--build-line, CUDA" '^nvcc --fmad=false -lineinfo -arch=sm_90 .*-o m m\.cu -L.* -l:libampcrt\.a ' \
   "$ampc" --target=sm_90 --build-line -o m.cu "$job"
 prints "--build-line --library, CUDA" '^nvcc -c .*-arch=sm_90 .*-o m\.o m\.cu$' \
   "$ampc" --target=sm_90 --library --build-line -o m.cu "$job"

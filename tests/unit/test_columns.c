@@ -61,7 +61,7 @@ static void *build(Stand *s, const ampc_conv *d, const char **out_name)
   emit_unit(c, &kernel, &name, 1, &unit);
   c->options.target = target;
   void *library;
-  MUST(jit_open(&unit, &name, 1, &library) == AMPC_OK);
+  MUST(jit_open(&unit, "native", &name, 1, &library) == AMPC_OK);
   *out_name = name;
   return library;
 }

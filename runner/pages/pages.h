@@ -1,0 +1,29 @@
+/* Man pages and completions, made from the tables of options. */
+#pragma once
+#include "compiler/cli/option_table.h"
+
+enum { SHELLS = 3 };
+typedef struct Shell {
+  const char *folder, *file; /* below share/; `file` has a place for the program's name */
+  void (*begin)(Text *out, const char *program);
+  /* One verb, or all of a program without verbs: then `verb` and `help` are NULL. */
+  void (*put)(Text *out, const char *verb, const char *help, const OptionTable *table);
+  void (*end)(Text *out, const char *program);
+} Shell;
+extern const Shell shells[SHELLS];
+
+/* What the value of an option is. */
+typedef enum ValueKind { VALUE_none, VALUE_words, VALUE_file, VALUE_folder, VALUE_other } ValueKind;
+ValueKind value_kind(const OptionRow *row);
+
+/* Calls `put` for each spelling of an option, "--quiet" and "-q", or "-O0", "-O1" and "-O2". */
+void each_spelling(const OptionRow *row, Text *out,
+                   void (*put)(Text *out, const OptionRow *row, const char *word));
+
+/* For loops over all rows of a table. */
+#define EACH_ROW(row, table)                                                                       \
+  for (const OptionGroup *group = (table)->groups; group->rows; group++)                           \
+    for (const OptionRow *row = group->rows; row->name || row->letter; row++)
+
+/* Adds text and writes a backslash before each character of `special`. */
+void put_escaped(Text *out, const char *text, const char *special);
