@@ -6,7 +6,8 @@
 #include "runtime/base/convert.h"
 #include "runtime.h"
 
-void outside_place(uint32_t rank, const int64_t *dim, int64_t at, char *text, size_t room)
+/* Writes where element `at` of a tensor of that shape is: "element [2, 1]", or "" for a scalar. */
+static void place_of(uint32_t rank, const int64_t *dim, int64_t at, char *text, size_t room)
 {
   int64_t below = 1;
   size_t n = 0;
@@ -28,7 +29,7 @@ ampc_status outside_argument(const ampc_program *p, const ampc_source *s, const 
   for (int64_t i = 0; i < elements && s->limit; i++) {
     double v = number_load(s->dtype, p->real64, in, i);
     if ((v >= 0 && v < (double)s->limit) || (s->ignored && v == (double)s->ignored)) continue;
-    outside_place(rank, dim, i, place, sizeof place);
+    place_of(rank, dim, i, place, sizeof place);
     return ampc_fail(AMPC_BAD_USAGE, "argument %s%s%s is %.17g, expected 0 to %lld (%s)", s->path,
                      *place ? ": " : "", place, v, (long long)(s->limit - 1),
                      s->limit_why ? s->limit_why : "limit");
@@ -41,7 +42,7 @@ ampc_status outside_check(const ampc_program *p, const ampc_outside *o, const ch
   char place[300];
   if (!o->check) return AMPC_OK;
   const ampc_check *k = &p->checks[o->check - 1];
-  outside_place(k->rank, k->dim, o->at, place, sizeof place);
+  place_of(k->rank, k->dim, o->at, place, sizeof place);
   return ampc_fail(AMPC_RUN_FAILED, "%s%s%san index is %lld, expected 0 to %" PRId64 " (%s)", when,
                    place, *place ? " of " : "", o->value, k->rows - 1, k->why);
 }

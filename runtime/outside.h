@@ -2,9 +2,6 @@
 #pragma once
 #include "ampc_rt.h"
 
-/* Writes where element `at` of a tensor of that shape is: "element [2, 1]", or "" for a scalar. */
-void outside_place(uint32_t rank, const int64_t *dim, int64_t at, char *text, size_t room);
-
 /* Checks values that a caller gives for a source: those of a limited source must be in its range.
  * `in` has the shape `dim`. */
 ampc_status outside_argument(const ampc_program *p, const ampc_source *s, const void *in,

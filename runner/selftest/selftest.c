@@ -104,11 +104,11 @@ static const OptionRow selftest_options[] = {
      .kind = OPTION_call, .read = read_mutation},
     {0}};
 
-const OptionTable selftest_verb = {
-    .program = "amp selftest",
-    .usage = "[options] [job.amp ...]",
-    .groups = (const OptionGroup[]){{selftest_options, 0}, {NULL, 0}},
-    .notes = "exit status: 0 all passed, 5 something failed"};
+const OptionTable selftest_verb = {.program = "amp selftest",
+                                   .usage = "[options] [job.amp ...]",
+                                   .groups =
+                                       (const OptionGroup[]){{selftest_options, 0}, {NULL, 0}},
+                                   .notes = "exit status: 0 all passed, 5 something failed"};
 
 /* True if the tables are complete. Else nothing runs: it would test less than it claims. */
 static bool tables_whole(void)

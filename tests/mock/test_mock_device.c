@@ -107,67 +107,7 @@ static int one_library(void)
   return check_failures;
 }
 
-/* ---- the first batches ---- */
-
-/* Checks that memory is zeroed before batches arrive. The fill is on the stream of the steps.
- * Batches come on another stream, as early as events allow. */
-static int first_batches(void)
-{
-  enum { BYTES = 1024 };
-  char sent[BYTES], got[BYTES];
-  void *input;
-  int half;
-  setenv("MOCK_CUDA_EAGER", "2", 1);
-  open_all();
-  MUST(device->ops->alloc(device, 2 * BYTES, &input) == AMPC_OK);
-  for (int i = 0; i < 3; i++) {
-    memset(sent, 'a' + i, BYTES);
-    MUST(device->ops->turn_input(device, &half) == AMPC_OK);
-    char *to = (char *)input + half * BYTES;
-    MUST(device->ops->bring(device, to, sent, BYTES) == AMPC_OK);
-    MUST(device->ops->copy_out(device, got, to, BYTES) == AMPC_OK);
-    CHECK_MSG(memcmp(sent, got, BYTES) == 0, "batch %d begins with %d", i, got[0]);
-  }
-  device->ops->release(device, input);
-  close_all();
-  return check_failures;
-}
-
-/* Checks samples in the GPU's memory: their copy follows the caller's work before it, and precedes
- * the caller's work after it. */
-static int batch_on_the_gpu(void)
-{
-  enum { BYTES = 1024, BATCHES = 3 };
-  char sent[BATCHES][BYTES], nonsense[BYTES], got[BYTES];
-  void *input, *samples;
-  int half;
-  open_all();
-  const CudaApi *api = ((CudaDevice *)device)->api;
-  CuStream stream;
-  memset(nonsense, 255, BYTES);
-  MUST(api->cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
-  MUST(device->ops->alloc(device, 2 * BYTES, &input) == AMPC_OK);
-  MUST(device->ops->alloc(device, BYTES, &samples) == AMPC_OK);
-  for (int i = 0; i < BATCHES; i++) {
-    CuPointer at = cuda_address(samples);
-    memset(sent[i], 'a' + i, BYTES);
-    MUST(device->ops->turn_input(device, &half) == AMPC_OK);
-    char *to = (char *)input + half * BYTES;
-    MUST(api->cuMemcpyHtoDAsync_v2(at, sent[i], BYTES, stream) == CUDA_SUCCESS);
-    MUST(device->ops->bring_on(device, to, samples, BYTES, stream) == AMPC_OK);
-    MUST(api->cuMemcpyHtoDAsync_v2(at, nonsense, BYTES, stream) == CUDA_SUCCESS);
-    if (i % 2) MUST(api->cuStreamSynchronize(stream) == CUDA_SUCCESS);
-    MUST(device->ops->copy_out(device, got, to, BYTES) == AMPC_OK);
-    CHECK_MSG(memcmp(sent[i], got, BYTES) == 0, "batch %d begins with %d", i, got[0]);
-  }
-  MUST(api->cuStreamSynchronize(stream) == CUDA_SUCCESS);
-  MUST(api->cuStreamDestroy_v2(stream) == CUDA_SUCCESS);
-  device->ops->release(device, input);
-  device->ops->release(device, samples);
-  close_all();
-  CHECK(mock_count("held") == 0);
-  return check_failures;
-}
+/* ---- the device's own memory ---- */
 
 /* Checks the device's own memory: a copy of STATE, the second half of INPUT (1024 bytes). */
 static int memory_beside(void)
@@ -596,8 +536,6 @@ static const Case cases[] = {
     {"devices share a library", one_library, 0, NULL},
     {"memory beside the spaces", memory_beside, 0, NULL},
     {"scratch of convolutions", scratch_of_convolutions, 0, NULL},
-    {"the first batches", first_batches, 0, NULL},
-    {"a batch on the GPU", batch_on_the_gpu, 0, NULL},
     {"a product", plain_product, 0, NULL},
     {"algorithms that do not run", unfit_algorithms, 0, NULL},
     {"no algorithm runs", only_unfit_algorithms, 0,
