@@ -14,7 +14,7 @@ done
 sed "s|^const BATCH.*|const BATCH = 1; const DIR = \"$work/data/\"|" "$source_dir/examples/clothes/clothes.amp" >clothes.amp
 passes "a training" "$amp" train -q --device cpu --save clothes.safetensors clothes.amp
 gunzip -c data/t10k-images-idx3-ubyte.gz >pictures-ubyte
-passes "cmake" cmake -S "$source_dir/examples/clothes" -B example -DAMPC="$ampc"
+passes "cmake" cmake -S "$source_dir/examples/clothes" -B example -Dampc_DIR="$(dirname "$ampc")"
 passes "builds" cmake --build example
 passes "runs" ./example/clothes clothes.safetensors pictures-ubyte 5
 cp out said
