@@ -76,9 +76,9 @@ sed -i 's/Linear(4, 2)/Linear(4, 2, bias=false)/' net.amp
 passes "it builds with another import" cmake --build built
 [ "$(lines Generating)" = 2 ] || failed "a changed import does not compile both jobs again"
 refuses "weights with a bias" 3 'bias' built/train -q --resume net.safetensors
-echo 'ampc_add_job(wrong job.amp SHARED)' >>CMakeLists.txt
+echo 'ampc_add_job(wrong job.amp STATIC)' >>CMakeLists.txt
 cmake -B built >"$work/out" 2>&1 && failed "ampc_add_job: an unknown argument"
-grep -q 'unknown argument SHARED' "$work/out" || failed "ampc_add_job: the message about an unknown argument"
+grep -q 'unknown argument STATIC' "$work/out" || failed "ampc_add_job: the message about an unknown argument"
 export PKG_CONFIG_PATH
 PKG_CONFIG_PATH=$(dirname "$(find "$work/a tree" -name ampc.pc)")
 passes "pkg-config" sh -c "cc -o linked built/train.job/job.c $(pkg-config --cflags --libs ampc)"
