@@ -27,6 +27,7 @@ static const Verb verbs[] = {
     {"probe", probe_main, "run some steps and report how large their values are", false},
     {"report", report_main, "write a web page: layers, types, casts, memory, kernels, curves",
      false},
+    {"weights", weights_main, "write weights as PyTorch's load_state_dict takes them", false},
     {"repl", repl_main, "a prompt for declarations, statements and commands", false},
     {"selftest", selftest_main, "check every op against references on this machine", false},
 };

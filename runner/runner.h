@@ -10,4 +10,5 @@ int profile_main(int argc, char **argv);
 int probe_main(int argc, char **argv);
 int report_main(int argc, char **argv);
 int repl_main(int argc, char **argv);
+int weights_main(int argc, char **argv);
 int selftest_main(int argc, char **argv);
