@@ -360,9 +360,10 @@ static ampc_status execute(Pickle *p, int instruction)
   case 'u':
     return add_items(p, PICKLE_dict, true);
   case 'N':
+    return push(p, NOTHING);
   case 0x88: /* true */
   case 0x89:
-    return push(p, NOTHING);
+    return push_new(p, (PickleItem){.kind = PICKLE_number, .number = instruction == 0x88});
   case 'G':
     return take(p, 8) ? push(p, NOTHING) : short_of(p); /* a float */
   case 'K':
@@ -416,7 +417,8 @@ ampc_status pickle_read(const char *path, const uint8_t *bytes, int64_t size, Pi
     if (instruction == '.') break;
     status = execute(out, (int)instruction);
   }
-  if (!status && out->n_stack != 1) status = damaged(out, "leaves more or less than one value");
+  if (!status && (out->n_stack != 1 || out->stack[0] == MARK))
+    status = damaged(out, "leaves more or less than one value");
   if (!status) out->root = out->stack[0];
   return status;
 }

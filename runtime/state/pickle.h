@@ -44,8 +44,8 @@ typedef struct Pickle {
 
 enum { PICKLE_MOST = 32 << 20 /* bytes of a pickle */ };
 
-/* Reads a pickle of up to PICKLE_MOST bytes. The caller keeps `bytes`, and calls pickle_free also
- * after a failure. */
+/* Reads a pickle of up to PICKLE_MOST bytes; out->at is where it ends. The caller keeps `bytes`,
+ * and calls pickle_free also after a failure. */
 ampc_status pickle_read(const char *path, const uint8_t *bytes, int64_t size, Pickle *out);
 void pickle_free(Pickle *p);
 /* Returns element i of a container; NULL: it has no such element. */

@@ -340,15 +340,12 @@ static ampc_status check_file(const char *path, int64_t file_size, TensorFile *f
   int64_t length;
   uint8_t head[4] = {0};
   bool read = f->foreign && pread(f->fd, head, sizeof head, 0) == sizeof head;
-  if (read && memcmp(head, "PK\3\4", sizeof head) == 0) return torch_file_read(path, file_size, f);
-  if (read && head[0] == 0x80 && head[1] == 2)
-    return ampc_fail(AMPC_BAD_FILE,
-                     "%s has the format that torch.save wrote before PyTorch 1.6; convert it in "
-                     "Python: torch.save(torch.load(\"old.pth\", weights_only=True), \"new.pth\")",
-                     path);
+  bool archive = memcmp(head, "PK\3\4", sizeof head) == 0, old = head[0] == 0x80 && head[1] == 2;
+  if (read && (archive || old)) return torch_file_read(path, file_size, old, f);
   if (!read_length(f, file_size, &length))
-    return ampc_fail(AMPC_BAD_FILE, "%s is not a %s: no such file begins like that", path,
-                     f->foreign ? "file of safetensors or torch.save" : "checkpoint");
+    return ampc_fail(AMPC_BAD_FILE, "%s is not a %s: no safetensors file begins like that%s", path,
+                     f->foreign ? "safetensors file" : "checkpoint",
+                     f->foreign ? ", and no file of torch.save" : "");
   if (length > file_size - 8 || length > MAX_HEADER)
     return damaged(path, "its header is longer than the file or than 100 MB");
   f->begin = 8 + length;

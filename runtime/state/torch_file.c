@@ -1,6 +1,7 @@
 /* Note [files of torch.save]
  * An archive has the members FOLDER/data.pkl, FOLDER/byteorder and FOLDER/data/KEY, one for each
- * storage. Tensors are ranges of storages. Such a range becomes an entry of a header like that of a
+ * storage. Before PyTorch 1.6 a file was a sequence of pickles, followed by the storages. Tensors
+ * are ranges of storages. Such a range becomes an entry of a header like that of a
  * safetensors file, so that all readers of tensors work for both formats.
  *
  * A tensor whose elements are not in the order of its shape is a view. The offsets of views begin
@@ -24,6 +25,7 @@ typedef struct Reading {
   char folder[KEY_ROOM + 1]; /* of the archive, with its slash */
   uint8_t *bytes;            /* of the pickle */
   Pickle pickle;
+  json_t *storages; /* of a file from before PyTorch 1.6: key -> [offset, bytes]; else NULL */
 } Reading;
 
 static ampc_status no_memory(const Reading *r)
@@ -36,7 +38,7 @@ static ampc_status no_memory(const Reading *r)
 /* Finds a member of the archive's folder. torch.save compresses nothing. */
 static ampc_status find_member(const Reading *r, const char *name, ZipMember *out)
 {
-  char full[sizeof r->folder + KEY_ROOM];
+  char full[sizeof r->folder + KEY_ROOM + 5];
   snprintf(full, sizeof full, "%s%s", r->folder, name);
   ampc_status status = zip_member(&r->zip, &r->directory, full, "", out);
   if (status || !out->deflated) return status;
@@ -91,6 +93,104 @@ static ampc_status read_pickle(Reading *r)
   return status ? status : pickle_read(r->zip.path, r->bytes, m.size, &r->pickle);
 }
 
+static ampc_status read_archive(Reading *r)
+{
+  ampc_status status = zip_open(&r->zip, &r->directory);
+  if (!status) status = find_folder(r);
+  if (!status) status = check_byte_order(r);
+  return status ? status : read_pickle(r);
+}
+
+/* ---- files from before PyTorch 1.6 ---- */
+
+/* Copies the key of a storage to `to`. False: it is no key. */
+static bool key_text(const PickleItem *key, char to[KEY_ROOM])
+{
+  if (!key || key->kind != PICKLE_text || key->number < 1 || key->number > KEY_ROOM / 2)
+    return false;
+  snprintf(to, KEY_ROOM, "%.*s", (int)key->number, key->text);
+  return true;
+}
+
+/* Notes the bytes of the elements of each storage, which only the tensors tell. */
+static ampc_status note_units(Reading *r)
+{
+  const Pickle *p = &r->pickle;
+  char key[KEY_ROOM];
+  for (uint32_t i = 0; i < p->n_items; i++) {
+    const PickleItem *item = &p->items[i];
+    const PickleItem *type = item->kind == PICKLE_storage ? pickle_element(p, item, 1) : NULL;
+    if (!type || !pickle_type(type) || !key_text(pickle_element(p, item, 2), key)) continue;
+    json_t *unit = json_integer(tensor_type_size(pickle_type(type)));
+    if (json_object_set_new_nocheck(r->storages, key, unit)) return no_memory(r);
+  }
+  return AMPC_OK;
+}
+
+/* Finds the storages, which follow the pickles: the number of elements (8 bytes), the elements. */
+static ampc_status find_storages(Reading *r, const Pickle *keys, int64_t at)
+{
+  const PickleItem *list = &keys->items[keys->root];
+  char key[KEY_ROOM] = "";
+  ampc_status status = note_units(r);
+  for (uint32_t c = list->kind == PICKLE_list ? list->first : 0; c && !status;
+       c = keys->cells[c].next) {
+    int64_t n = -1, unit = 0;
+    if (key_text(&keys->items[keys->cells[c].value], key))
+      unit = json_integer_value(json_object_get(r->storages, key));
+    if (unit && at <= r->zip.size - 8) status = bytes_read(&r->zip, at, 8, &n);
+    at += 8;
+    if (status || n < 0 || n > (r->zip.size - at) / unit)
+      return status
+                 ? status
+                 : ampc_fail(AMPC_BAD_FILE, "%s is truncated or damaged: storage %s is not in it",
+                             r->zip.path, key);
+    json_t *place = json_pack("[I, I]", (json_int_t)at, (json_int_t)(n * unit));
+    if (json_object_set_new_nocheck(r->storages, key, place)) status = no_memory(r);
+    at += n * unit;
+  }
+  return status;
+}
+
+/* Whether the facts about the machine say that its numbers are big-endian. */
+static bool is_big_endian(const Pickle *facts)
+{
+  static const char wanted[] = "little_endian";
+  const PickleItem *dict = &facts->items[facts->root];
+  for (uint32_t c = dict->kind == PICKLE_dict ? dict->first : 0; c; c = facts->cells[c].next) {
+    const PickleItem *key = &facts->items[facts->cells[c].key];
+    const PickleItem *value = &facts->items[facts->cells[c].value];
+    if (key->kind == PICKLE_text && key->number == sizeof wanted - 1 &&
+        memcmp(key->text, wanted, sizeof wanted - 1) == 0)
+      return value->kind == PICKLE_number && value->number == 0;
+  }
+  return false;
+}
+
+/* Reads five pickles: a magic number, a version, facts about the machine, the tensors and the keys
+ * of their storages. */
+static ampc_status read_old(Reading *r)
+{
+  static const char magic[] = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";
+  int64_t n = r->zip.size < PICKLE_MOST ? r->zip.size : PICKLE_MOST, at = 0;
+  Pickle other[4] = {{0}}, *const all[] = {other, other + 1, other + 2, &r->pickle, other + 3};
+  r->bytes = malloc((size_t)n + 1);
+  r->storages = json_object();
+  if (!r->bytes || !r->storages) return no_memory(r);
+  ampc_status status = bytes_read(&r->zip, 0, n, r->bytes);
+  if (!status && (n < (int64_t)sizeof magic || memcmp(r->bytes, magic, sizeof magic - 1) != 0))
+    status =
+        ampc_fail(AMPC_BAD_FILE, "%s is no file of torch.save, but another pickle", r->zip.path);
+  for (int i = 0; i < 5 && !status; at += all[i++]->at)
+    status = pickle_read(r->zip.path, r->bytes + at, n - at, all[i]);
+  if (!status && is_big_endian(&other[2]))
+    status = ampc_fail(AMPC_BAD_FILE, "%s has big-endian numbers; only little-endian is read",
+                       r->zip.path);
+  if (!status) status = find_storages(r, &other[3], at);
+  for (int i = 0; i < 4; i++) pickle_free(&other[i]);
+  return status;
+}
+
 /* ---- tensors ---- */
 
 typedef struct Tensor {
@@ -135,13 +235,15 @@ static bool measure(Tensor *t)
 /* Finds the storage of a tensor, which has `offset` elements before those of the tensor. */
 static ampc_status locate(const Reading *r, const PickleItem *storage, int64_t offset, Tensor *t)
 {
-  char name[KEY_ROOM];
+  char key[KEY_ROOM], name[KEY_ROOM + 5];
   ZipMember m;
-  const PickleItem *key = pickle_element(&r->pickle, storage, 2);
-  int n = key && key->kind == PICKLE_text && key->number < 32 ? (int)key->number : 0;
-  if (!n) return unfit(r, t, "has a storage without a name");
-  snprintf(name, sizeof name, "data/%.*s", n, key->text);
-  ampc_status status = find_member(r, name, &m);
+  if (!key_text(pickle_element(&r->pickle, storage, 2), key))
+    return unfit(r, t, "has a storage without a name");
+  snprintf(name, sizeof name, "data/%s", key);
+  const json_t *place = json_object_get(r->storages, key);
+  m.at = json_integer_value(json_array_get(place, 0));
+  m.size = json_integer_value(json_array_get(place, 1));
+  ampc_status status = r->storages ? AMPC_OK : find_member(r, name, &m);
   if (status) return status;
   int64_t has = m.size / t->unit;
   t->at = m.at + offset * t->unit;
@@ -330,18 +432,16 @@ static ampc_status list_tensors(Reading *r)
   return status;
 }
 
-ampc_status torch_file_read(const char *path, int64_t file_size, TensorFile *f)
+ampc_status torch_file_read(const char *path, int64_t file_size, bool old, TensorFile *f)
 {
   Reading r = {.f = f, .zip = {.path = path, .fd = f->fd, .size = file_size}};
   f->size = file_size;
   f->header = json_object();
-  ampc_status status = f->header ? zip_open(&r.zip, &r.directory) : no_memory(&r);
-  if (!status) status = find_folder(&r);
-  if (!status) status = check_byte_order(&r);
-  if (!status) status = read_pickle(&r);
+  ampc_status status = !f->header ? no_memory(&r) : old ? read_old(&r) : read_archive(&r);
   if (!status) status = list_tensors(&r);
   pickle_free(&r.pickle);
   free(r.bytes);
+  json_decref(r.storages);
   zip_close(&r.directory);
   return status;
 }

@@ -256,8 +256,8 @@ static void write_again(TensorFile *f, const char *path)
   char *data = malloc((size_t)f->size);
   unlink(path);
   MUST(data && tensor_file_load(f, 0, data, f->size) == AMPC_OK);
-  MUST(tensor_write_begin(&w, f, path, &file_checkpoint) == AMPC_OK && tensor_write(&w, data, f->size) == AMPC_OK &&
-       tensor_write_end(&w) == AMPC_OK);
+  MUST(tensor_write_begin(&w, f, path, &file_checkpoint) == AMPC_OK &&
+       tensor_write(&w, data, f->size) == AMPC_OK && tensor_write_end(&w) == AMPC_OK);
   free(data);
 }
 
