@@ -1,5 +1,6 @@
 /* Files of torch.save: names, types and numbers; views; what is refused; files that are truncated
  * or changed at every byte; hostile pickles. */
+#include <fcntl.h>
 #include "runtime/base/convert.h"
 #include "runtime/plan/types.h"
 #include "runtime/state/pickle.h"
@@ -163,12 +164,16 @@ static void check_damage(const char *path)
     temp_write(bad, bytes, n);
     refuses(bad, "");
   }
+  temp_write(bad, bytes, size);
+  int fd = open(bad, O_WRONLY);
+  MUST(fd >= 0);
   for (size_t i = 4; i < size; i++) {
-    bytes[i] = (char)(bytes[i] ^ 1 << i % 8);
-    temp_write(bad, bytes, size);
+    char changed = (char)(bytes[i] ^ 1 << i % 8);
+    MUST(pwrite(fd, &changed, 1, (off_t)i) == 1);
     read_all(bad);
-    bytes[i] = (char)(bytes[i] ^ 1 << i % 8);
+    MUST(pwrite(fd, bytes + i, 1, (off_t)i) == 1);
   }
+  close(fd);
   free(bytes);
 }
 
