@@ -190,8 +190,9 @@ ampc_status zip_open(const Bytes *zip, ZipDirectory *out)
 {
   *out = (ZipDirectory){0};
   ampc_status status = find_directory(zip, out);
+  if (status) return status;
   const uint8_t *e = out->bytes, *end = out->bytes + out->size;
-  for (int64_t i = 0; !status && i < out->members; i++) {
+  for (int64_t i = 0; i < out->members; i++) {
     bool whole = end - e >= ENTRY && number(e, 4) == 0x02014b50;
     int64_t size =
         whole ? ENTRY + (int64_t)(number(e + 28, 2) + number(e + 30, 2) + number(e + 32, 2))
@@ -200,7 +201,7 @@ ampc_status zip_open(const Bytes *zip, ZipDirectory *out)
     if (!add_name(out, e)) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", zip->path);
     e += size;
   }
-  return status;
+  return AMPC_OK;
 }
 
 ampc_status zip_member(const Bytes *zip, const ZipDirectory *d, const char *name,
