@@ -8,6 +8,7 @@
 
 /* Constant items. */
 enum { NOTHING, MARK, FIRST_ITEM };
+enum { TO_MARK = -1 /* for make_tuple: all values from the last mark on */ };
 
 /* ---- classes and functions that a pickle may name ---- */
 
@@ -173,6 +174,16 @@ static ampc_status short_of(const Pickle *p)
   return damaged(p, "ends in the middle of an instruction");
 }
 
+static ampc_status push_constant(Pickle *p, int item)
+{
+  return push(p, (uint32_t)item);
+}
+
+static ampc_status push_truth(Pickle *p, int value)
+{
+  return push_new(p, (PickleItem){.kind = PICKLE_number, .number = value});
+}
+
 static ampc_status read_whole(Pickle *p, int bytes)
 {
   int64_t v;
@@ -182,10 +193,10 @@ static ampc_status read_whole(Pickle *p, int bytes)
 }
 
 /* Reads an integer of any length; no size or offset has more than 8 bytes. */
-static ampc_status read_long(Pickle *p)
+static ampc_status read_long(Pickle *p, int bytes)
 {
   int64_t n, v;
-  if (!take_number(p, 1, &n)) return short_of(p);
+  if (!take_number(p, bytes, &n)) return short_of(p);
   if (n > 8) return take(p, n) ? push(p, NOTHING) : short_of(p);
   if (!take_number(p, (int)n, &v)) return short_of(p);
   int unused = 64 - 8 * (int)n;
@@ -193,20 +204,25 @@ static ampc_status read_long(Pickle *p)
   return push_new(p, (PickleItem){.kind = PICKLE_number, .number = v});
 }
 
-static ampc_status read_text(Pickle *p)
+static ampc_status skip_float(Pickle *p, int bytes)
+{
+  return take(p, bytes) ? push(p, NOTHING) : short_of(p);
+}
+
+static ampc_status read_text(Pickle *p, int bytes)
 {
   int64_t n;
-  const uint8_t *text = take_number(p, 4, &n) ? take(p, n) : NULL;
+  const uint8_t *text = take_number(p, bytes, &n) ? take(p, n) : NULL;
   if (!text) return short_of(p);
   return push_new(p, (PickleItem){.kind = PICKLE_text, .number = n, .text = (const char *)text});
 }
 
 /* Reads the two lines that name a class or function. */
-static ampc_status read_global(Pickle *p)
+static ampc_status read_global(Pickle *p, int lines)
 {
   char name[200] = "";
   size_t used = 0;
-  for (int line = 0; line < 2; line++) {
+  for (int line = 0; line < lines; line++) {
     const uint8_t *from = p->bytes + p->at, *end = memchr(from, '\n', (size_t)(p->size - p->at));
     if (!end) return short_of(p);
     used += (size_t)snprintf(name + used, sizeof name - used, "%s%.*s", line ? "." : "",
@@ -224,80 +240,94 @@ static ampc_status read_global(Pickle *p)
                    p->path, name);
 }
 
-static ampc_status call(Pickle *p)
+/* Fails if the stack has fewer than n values. */
+static ampc_status need(const Pickle *p, int n)
+{
+  return p->n_stack >= (uint32_t)n ? AMPC_OK : damaged(p, "takes more values than there are");
+}
+
+/* Calls a function with a tuple of arguments, both on the stack: this only notes what it returns.
+ */
+static ampc_status call(Pickle *p, int values)
 {
   uint32_t arguments, callee;
+  ampc_status status = need(p, values);
+  if (status) return status;
   if (!pop(p, PICKLE_tuple, &arguments) || !pop(p, PICKLE_global, &callee))
     return damaged(p, "calls what is no function");
   PickleItem result = p->items[arguments];
   const PickleItem *first = pickle_element(p, &result, 0);
-  switch (globals[p->items[callee].number].becomes) {
-  case BECOMES_other:
-    return push(p, NOTHING);
-  case BECOMES_dict:
-    if (first) break;
-    return push_new(p, (PickleItem){.kind = PICKLE_dict});
-  case BECOMES_tensor:
-    result.kind = PICKLE_tensor;
-    return push_new(p, result);
-  case BECOMES_first:
-    if (!first || first->kind != PICKLE_tensor) break;
+  Becomes becomes = globals[p->items[callee].number].becomes;
+  if (becomes == BECOMES_other) return push(p, NOTHING);
+  if (becomes == BECOMES_dict && !first) return push_new(p, (PickleItem){.kind = PICKLE_dict});
+  if (becomes == BECOMES_first && first && first->kind == PICKLE_tensor)
     return push(p, (uint32_t)(first - p->items));
-  case BECOMES_error:
-    break;
-  }
-  return damaged(p, "calls a function with wrong arguments");
+  if (becomes != BECOMES_tensor) return damaged(p, "calls a function with wrong arguments");
+  result.kind = PICKLE_tensor;
+  return push_new(p, result);
 }
 
-static ampc_status make_container(Pickle *p, PickleKind kind, const uint32_t *at, uint32_t n)
+/* Makes a tuple of the last n values, or of all from the last mark on. */
+static ampc_status make_tuple(Pickle *p, int n)
 {
-  PickleItem made = {.kind = kind};
-  ampc_status status = AMPC_OK;
-  for (uint32_t i = 0; i < n && !status; i++) status = add_cell(p, &made, NOTHING, at[i]);
+  PickleItem made = {.kind = PICKLE_tuple};
+  const uint32_t *at;
+  uint32_t count = (uint32_t)n;
+  ampc_status status = n == TO_MARK ? AMPC_OK : need(p, n);
+  if (status) return status;
+  if (n != TO_MARK)
+    at = p->stack + (p->n_stack -= count);
+  else if (!pop_mark(p, &at, &count))
+    return damaged(p, "lacks a mark");
+  for (uint32_t i = 0; i < count && !status; i++) status = add_cell(p, &made, NOTHING, at[i]);
   return status ? status : push_new(p, made);
 }
 
-static ampc_status make_tuple(Pickle *p, uint32_t n)
+static ampc_status make_empty(Pickle *p, int kind)
 {
-  if (p->n_stack < n) return damaged(p, "takes more values than there are");
-  p->n_stack -= n;
-  return make_container(p, PICKLE_tuple, p->stack + p->n_stack, n);
+  return push_new(p, (PickleItem){.kind = (PickleKind)kind});
 }
 
-static ampc_status make_marked_tuple(Pickle *p)
+/* Adds n values to the list below them, or if `each` is 2, n / 2 pairs to the dictionary. */
+static ampc_status add_values(Pickle *p, const uint32_t *at, uint32_t n, uint32_t each)
 {
-  const uint32_t *at;
-  uint32_t n;
-  if (!pop_mark(p, &at, &n)) return damaged(p, "lacks a mark");
-  return make_container(p, PICKLE_tuple, at, n);
-}
-
-/* Adds items to the list or dictionary below them: all from the last mark on, or one. */
-static ampc_status add_items(Pickle *p, PickleKind kind, bool marked)
-{
-  uint32_t each = kind == PICKLE_dict ? 2 : 1, n = each;
-  const uint32_t *at;
-  if (marked ? !pop_mark(p, &at, &n) : p->n_stack < each) return damaged(p, "lacks values");
-  if (!marked) at = p->stack + (p->n_stack -= each);
-  PickleItem *to = top(p, kind);
-  if (!to || n % each) return damaged(p, "adds values to what is no list or dictionary");
+  PickleItem *to = top(p, each == 2 ? PICKLE_dict : PICKLE_list);
   ampc_status status = AMPC_OK;
+  if (!to || n % each) return damaged(p, "adds values to what is no list or dictionary");
   for (uint32_t i = 0; i < n && !status; i += each)
     status = add_cell(p, to, each == 2 ? at[i] : NOTHING, at[i + each - 1]);
   return status;
 }
 
-/* Drops the attributes of an object: a state_dict has `_metadata`. */
-static ampc_status drop_attributes(Pickle *p)
+static ampc_status add_items(Pickle *p, int each)
 {
-  if (p->n_stack < 2) return damaged(p, "takes more values than there are");
-  p->n_stack--;
-  return AMPC_OK;
+  ampc_status status = need(p, each);
+  if (status) return status;
+  p->n_stack -= (uint32_t)each;
+  return add_values(p, p->stack + p->n_stack, (uint32_t)each, (uint32_t)each);
 }
 
-static ampc_status make_storage(Pickle *p)
+static ampc_status add_marked_items(Pickle *p, int each)
+{
+  const uint32_t *at;
+  uint32_t n;
+  if (!pop_mark(p, &at, &n)) return damaged(p, "lacks a mark");
+  return add_values(p, at, n, (uint32_t)each);
+}
+
+/* Drops the attributes of an object: a state_dict has `_metadata`. */
+static ampc_status drop_attributes(Pickle *p, int values)
+{
+  ampc_status status = need(p, values);
+  if (!status) p->n_stack--;
+  return status;
+}
+
+static ampc_status make_storage(Pickle *p, int values)
 {
   uint32_t item;
+  ampc_status status = need(p, values);
+  if (status) return status;
   if (!pop(p, PICKLE_tuple, &item)) return damaged(p, "has a storage without a description");
   PickleItem made = p->items[item];
   made.kind = PICKLE_storage;
@@ -324,84 +354,57 @@ static ampc_status recall(Pickle *p, int bytes)
   return push(p, p->memo[i]);
 }
 
-static ampc_status unknown(const Pickle *p, int instruction)
+/* The instructions: what executes each one, and its argument. */
+static const struct {
+  ampc_status (*run)(Pickle *p, int argument);
+  int argument;
+} instructions[256] = {
+    ['('] = {push_constant, MARK},
+    ['N'] = {push_constant, NOTHING},
+    [0x88] = {push_truth, 1},
+    [0x89] = {push_truth, 0},
+    ['K'] = {read_whole, 1},
+    ['M'] = {read_whole, 2},
+    ['J'] = {read_whole, 4},
+    [0x8a] = {read_long, 1},
+    ['G'] = {skip_float, 8},
+    ['X'] = {read_text, 4},
+    ['c'] = {read_global, 2},
+    [')'] = {make_tuple, 0},
+    [0x85] = {make_tuple, 1},
+    [0x86] = {make_tuple, 2},
+    [0x87] = {make_tuple, 3},
+    ['t'] = {make_tuple, TO_MARK},
+    [']'] = {make_empty, PICKLE_list},
+    ['}'] = {make_empty, PICKLE_dict},
+    ['a'] = {add_items, 1},
+    ['s'] = {add_items, 2},
+    ['e'] = {add_marked_items, 1},
+    ['u'] = {add_marked_items, 2},
+    ['R'] = {call, 2},
+    ['b'] = {drop_attributes, 2},
+    ['Q'] = {make_storage, 1},
+    ['q'] = {remember, 1},
+    ['r'] = {remember, 4},
+    ['h'] = {recall, 1},
+    ['j'] = {recall, 4},
+};
+
+static ampc_status execute(Pickle *p, int byte)
 {
+  if (instructions[byte].run) return instructions[byte].run(p, instructions[byte].argument);
   return ampc_fail(AMPC_BAD_FILE,
                    "%s: byte %lld of its pickle is 0x%02x, an instruction that torch.save does not "
                    "write",
-                   p->path, (long long)p->at - 1, (unsigned)instruction);
-}
-
-static ampc_status execute(Pickle *p, int instruction)
-{
-  switch (instruction) {
-  case '(':
-    return push(p, MARK);
-  case ')':
-    return make_tuple(p, 0);
-  case 0x85:
-    return make_tuple(p, 1);
-  case 0x86:
-    return make_tuple(p, 2);
-  case 0x87:
-    return make_tuple(p, 3);
-  case 't':
-    return make_marked_tuple(p);
-  case ']':
-    return push_new(p, (PickleItem){.kind = PICKLE_list});
-  case '}':
-    return push_new(p, (PickleItem){.kind = PICKLE_dict});
-  case 'a':
-    return add_items(p, PICKLE_list, false);
-  case 'e':
-    return add_items(p, PICKLE_list, true);
-  case 's':
-    return add_items(p, PICKLE_dict, false);
-  case 'u':
-    return add_items(p, PICKLE_dict, true);
-  case 'N':
-    return push(p, NOTHING);
-  case 0x88: /* true */
-  case 0x89:
-    return push_new(p, (PickleItem){.kind = PICKLE_number, .number = instruction == 0x88});
-  case 'G':
-    return take(p, 8) ? push(p, NOTHING) : short_of(p); /* a float */
-  case 'K':
-    return read_whole(p, 1);
-  case 'M':
-    return read_whole(p, 2);
-  case 'J':
-    return read_whole(p, 4);
-  case 0x8a:
-    return read_long(p);
-  case 'X':
-    return read_text(p);
-  case 'c':
-    return read_global(p);
-  case 'R':
-    return call(p);
-  case 'b':
-    return drop_attributes(p);
-  case 'Q':
-    return make_storage(p);
-  case 'q':
-    return remember(p, 1);
-  case 'r':
-    return remember(p, 4);
-  case 'h':
-    return recall(p, 1);
-  case 'j':
-    return recall(p, 4);
-  default:
-    return unknown(p, instruction);
-  }
+                   p->path, (long long)p->at - 1, (unsigned)byte);
 }
 
 ampc_status pickle_read(const char *path, const uint8_t *bytes, int64_t size, Pickle *out)
 {
   *out = (Pickle){.path = path, .bytes = bytes, .size = size, .n_cells = 1}; /* cell 0: none */
   if (!grow(&out->items, &out->room_items, FIRST_ITEM, sizeof *out->items) ||
-      !grow(&out->cells, &out->room_cells, 1, sizeof *out->cells))
+      !grow(&out->cells, &out->room_cells, 1, sizeof *out->cells) ||
+      !grow(&out->stack, &out->room_stack, 1, sizeof *out->stack))
     return no_memory(out);
   out->items[MARK].kind = PICKLE_mark;
   out->n_items = FIRST_ITEM;
