@@ -44,9 +44,9 @@ static const OptionRow weights_options[] = {
 static const OptionTable weights_verb = {
     .program = "amp weights",
     .usage = "[options] IN OUT",
-    .about = "Writes the parameters and buffers of IN to the safetensors file OUT, as\n"
-             "load_state_dict(strict=True) of PyTorch takes them. IN is a checkpoint of ampc, a\n"
-             "file of torch.save or a safetensors file.",
+    .about = "Writes the parameters and buffers of IN to the safetensors file OUT, as PyTorch's "
+             "load_state_dict(strict=True) takes them. IN is a checkpoint of ampc, a file of "
+             "torch.save or a safetensors file.",
     .groups = (const OptionGroup[]){{weights_options, 0}, {NULL, 0}},
     .notes = "exit status: 0 done; 2 bad usage; 3 a file is missing, unreadable or damaged"};
 
