@@ -12,6 +12,8 @@ const Verb verbs[] = {
      false},
     {"report", report_main, "write a web page: layers, types, casts, memory, kernels, curves",
      &report_verb, false},
+    {"weights", weights_main, "write weights as PyTorch's load_state_dict takes them",
+     &weights_verb, false},
     {"repl", repl_main, "a prompt for declarations, statements and commands", &repl_verb, false},
     {"selftest", selftest_main, "check every op against references on this machine", &selftest_verb,
      false},

@@ -47,7 +47,7 @@ ROOMS = {
     "runtime/cpu": "runtime runtime/ranks",
     "runtime/cuda": "runtime runtime/ranks",
     "runtime/infer": "runtime",
-    "runtime/state": "runtime",
+    "runtime/state": "runtime runtime/data/formats",
     "runtime/train": "runtime runtime/ranks state",
     "runner": "compiler/cli compiler/diag runtime/ranks",
     "runner/pages": "compiler/cli runner",
@@ -63,6 +63,7 @@ ROOMS = {
                      " runner inspect runtime/data/formats",
     "runner/selftest": "compiler compiler/cli compiler/graph compiler/passes runner jit probe runtime",
     "runner/selftest/ops": "compiler/graph runner/selftest",
+    "runner/weights": "compiler/cli runner runtime/state",
     "runner/train": "compiler compiler/cli runner jit job probe runtime",
     "runner/repl": "compiler compiler/cli compiler/command compiler/emit compiler/explain compiler/graph compiler/help"
                    " compiler/lower/interpret runner infer jit job probe profile selftest runtime runtime/data runtime/train",

@@ -21,7 +21,8 @@ static bool has_loop(const ampc_program *g)
 
 bool library_reserves(const char *name)
 {
-  static const char *const taken[] = {"create", "step", "eval", "precision", "set", "save", "load"};
+  static const char *const taken[] = {"create", "step", "eval",         "precision",
+                                      "set",    "save", "save_weights", "load"};
   static const char *const begins[] = {"step_", "eval_", "get_"};
   for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
     if (strcmp(name, taken[i]) == 0) return true;
@@ -108,6 +109,10 @@ static const struct {
      "Writes a checkpoint: weights, moments, scaler, counters. An existing file is replaced only "
      "by "
      "a\n * complete one. */"},
+    {"int %s_save_weights", "struct ampc_runtime *rt, const char *path",
+     "return (int)ampc_weights_save(rt, path);",
+     "Writes a safetensors file of the weights alone, with PyTorch's names: load_state_dict takes "
+     "it. */"},
     {"int %s_load", "struct ampc_runtime *rt, const char *path",
      "return (int)ampc_loop_load(rt, path);",
      "Continues from a checkpoint, with the same bits as a run that was not interrupted. A file "

@@ -243,6 +243,9 @@ int64_t ampc_output_elements(const ampc_output_desc *output);
  * is written to a temporary file in the same folder, synced and renamed, so a reader sees either
  * the old file or the whole new one. */
 ampc_status ampc_checkpoint_save(ampc_runtime *rt, const char *path, ampc_data_position at);
+/* Writes a safetensors file with parameters and buffers only, tied ones under each of their names:
+ * what load_state_dict(strict=True) of PyTorch takes. */
+ampc_status ampc_weights_save(ampc_runtime *rt, const char *path);
 /* Refuses a damaged file, or one of another model, and then leaves rt unchanged. */
 ampc_status ampc_checkpoint_load(ampc_runtime *rt, const char *path, ampc_data_position *out_at);
 
@@ -250,6 +253,7 @@ ampc_status ampc_checkpoint_load(ampc_runtime *rt, const char *path, ampc_data_p
 typedef struct ampc_train_options {
   const char *device, *data_dir;
   const char *save, *resume;      /* NULL: the paths of the job, if it has any */
+  const char *save_weights;       /* file for the weights at the end; NULL: none */
   int64_t steps, save_every, log; /* 0: as in the job. steps: optimizer steps attempted in total,
                                      including steps before a resume */
   bool seed_given, steps_given;   /* `seed` and `steps` hold even if they are 0 */

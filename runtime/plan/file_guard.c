@@ -17,6 +17,7 @@
 
 /* Safetensors: the size of the header, below 4 GiB, then JSON. */
 const FileKind file_checkpoint = {"checkpoint", 4, "\0\0\0\0{", 5, FILE_CHECKPOINT};
+const FileKind file_weights = {"safetensors file", 4, "\0\0\0\0{", 5, FILE_NO_ROLE};
 const FileKind file_npy = {"NPY file", 0, "\x93NUMPY", 6, FILE_NO_ROLE};
 const FileKind file_png = {"PNG picture", 0, "\x89PNG\r\n\x1a\n", 8, FILE_NO_ROLE};
 const FileKind file_probe = {"JSON of amp probe", 0, "{\n \"job\":", 9, FILE_NO_ROLE};

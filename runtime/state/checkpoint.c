@@ -35,11 +35,9 @@ static TensorType type_of(const ampc_program *p, const ampc_param *q)
   return (TensorType){q->buffer ? q->dtype : AMPC_F32, p->real64, q->rank, q->dim};
 }
 
-/* Returns the name of the tensor in the file; if `o` is NULL, the name of the parameter. The caller
- * frees it. NULL: out of memory. */
+/* Returns the name of a moment in the file. The caller frees it. NULL: out of memory. */
 static char *entry_name(const ampc_param *q, const ampc_optimizer_desc *o, const char *moment)
 {
-  if (!o) return strdup(q->path);
   return metadata_key(KEY("optimizer.", o->name, ".", moment, "/", q->path));
 }
 
@@ -63,15 +61,40 @@ static void add_moments(Entries *e, const ampc_program *p, const ampc_param *q)
   if (o && o->uses_moment3) add_entry(e, q, AMPC_MOMENT3, entry_name(q, o, "moment3"));
 }
 
+static ampc_status no_memory(void)
+{
+  return ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");
+}
+
+static ampc_status check_names(const Entries *e)
+{
+  for (uint32_t i = 0; i < e->n; i++)
+    if (!e->at[i].name) return no_memory();
+  return AMPC_OK;
+}
+
+static void add_weight(Entries *e, const ampc_param *q, const char *path)
+{
+  add_entry(e, q, q->buffer ? AMPC_BUFFER : AMPC_MASTER, strdup(path));
+}
+
+/* Lists parameters and buffers, and tied parameters under all their names. */
+static ampc_status weights_of(const ampc_program *p, Entries *out)
+{
+  *out = (Entries){.at = calloc(p->n_params + p->n_aliases + 1, sizeof(Entry))};
+  if (!out->at) return no_memory();
+  for (uint32_t i = 0; i < p->n_params; i++) add_weight(out, &p->params[i], p->params[i].path);
+  for (uint32_t i = 0; i < p->n_aliases; i++)
+    add_weight(out, &p->params[p->aliases[i].param], p->aliases[i].path);
+  return check_names(out);
+}
+
 /* Lists parameters and buffers, then moments. Their order decides the bytes of the file. */
 static ampc_status entries_of(const ampc_program *p, Entries *out)
 {
   *out = (Entries){.at = calloc(5 * p->n_params + 3 * p->n_shares + 1, sizeof(Entry))};
-  if (!out->at) return ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");
-  for (uint32_t i = 0; i < p->n_params; i++) {
-    const ampc_param *q = &p->params[i];
-    add_entry(out, q, q->buffer ? AMPC_BUFFER : AMPC_MASTER, entry_name(q, NULL, NULL));
-  }
+  if (!out->at) return no_memory();
+  for (uint32_t i = 0; i < p->n_params; i++) add_weight(out, &p->params[i], p->params[i].path);
   for (uint32_t i = 0; i < p->n_params; i++) {
     const ampc_param *q = &p->params[i];
     const ampc_optimizer_desc *average = ampc_average_of(p, q);
@@ -79,9 +102,7 @@ static ampc_status entries_of(const ampc_program *p, Entries *out)
     if (average) add_entry(out, q, AMPC_EMA, entry_name(q, average, "ema"));
   }
   for (uint32_t i = 0; i < p->n_shares; i++) add_moments(out, p, &p->shares[i]);
-  for (uint32_t i = 0; i < out->n; i++)
-    if (!out->at[i].name) return ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");
-  return AMPC_OK;
+  return check_names(out);
 }
 
 /* ---- saving ---- */
@@ -122,6 +143,18 @@ static bool set_metadata(TensorFile *f, const ampc_program *p, const ampc_state 
          set_count(f, KEY("ampc.position.batch"), at.batch);
 }
 
+/* Writes further names of tied parameters, which `amp weights` needs. */
+static bool set_aliases(TensorFile *f, const ampc_program *p)
+{
+  bool good = true;
+  for (uint32_t i = 0; i < p->n_aliases && good; i++) {
+    char *key = metadata_key(KEY("ampc.tied.", p->aliases[i].path));
+    good = key && tensor_file_set(f, key, p->params[p->aliases[i].param].path);
+    free(key);
+  }
+  return good;
+}
+
 /* Writes the early-stop state of a run that has been evaluated. */
 static bool set_patience(TensorFile *f, const Patience *p)
 {
@@ -141,7 +174,7 @@ static ampc_status set_settings(ampc_runtime *rt, TensorFile *f)
     if (status) return status;
     good = metadata_set(f, KEY("ampc.setting.", p->settings[i].name), "%.9g", (double)value);
   }
-  return good ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");
+  return good ? AMPC_OK : no_memory();
 }
 
 #define OPTIMIZER_KEY(p, i, what) KEY("ampc.optimizer.", (p)->optimizers[i].name, what)
@@ -157,6 +190,16 @@ static bool set_optimizer(TensorFile *f, const ampc_program *p, uint32_t i, cons
          (p->scaler.hysteresis < 2 || set_count(f, OPTIMIZER_KEY(p, i, ".spared"), o->spared));
 }
 
+static bool add_tensors(TensorFile *f, const ampc_program *p, Entries *e)
+{
+  bool good = true;
+  for (uint32_t i = 0; i < e->n && good; i++) {
+    TensorType t = type_of(p, e->at[i].param);
+    good = tensor_file_add(f, e->at[i].name, &t, &e->at[i].begin);
+  }
+  return good;
+}
+
 static ampc_status fill_header(ampc_runtime *rt, Entries *e, ampc_data_position at, TensorFile *f)
 {
   const ampc_program *p = rt->program;
@@ -165,18 +208,14 @@ static ampc_status fill_header(ampc_runtime *rt, Entries *e, ampc_data_position 
   if (!status) status = set_settings(rt, f);
   if (!status) status = plateaus_write(rt, f);
   if (status) return status;
-  bool good = set_metadata(f, p, &state, at) && set_patience(f, &rt->patience);
+  bool good = set_metadata(f, p, &state, at) && set_aliases(f, p) && set_patience(f, &rt->patience);
   for (uint32_t i = 0; i < p->n_optimizers && good; i++) {
     ampc_optimizer o;
     status = ampc_read(rt, (ampc_ref){AMPC_STATE, ampc_state_optimizer(i)}, &o, sizeof o);
     if (status) return status;
     good = set_optimizer(f, p, i, &o);
   }
-  for (uint32_t i = 0; i < e->n && good; i++) {
-    TensorType t = type_of(p, e->at[i].param);
-    good = tensor_file_add(f, e->at[i].name, &t, &e->at[i].begin);
-  }
-  return good ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");
+  return good && add_tensors(f, p, e) ? AMPC_OK : no_memory();
 }
 
 typedef struct Writing { /* of the rank that writes the file */
@@ -198,12 +237,14 @@ static ampc_status write_piece(void *to, int64_t at, int64_t bytes, void *piece)
   return AMPC_OK;
 }
 
-/* Writes the file; `path` NULL: only sends what another rank writes. */
-static ampc_status write_file(ampc_runtime *rt, const Entries *e, TensorFile *f, const char *path)
+/* Writes the file; on other ranks than the first one only sends what that one writes. */
+static ampc_status write_file(ampc_runtime *rt, const Entries *e, TensorFile *f, const char *path,
+                              const FileKind *kind)
 {
+  if (rt->members.ranks && rt->members.ranks->rank) path = NULL;
   TensorWriter writer;
   Writing w = {.writer = NULL};
-  if (path) w.status = tensor_write_begin(&writer, f, path);
+  if (path) w.status = tensor_write_begin(&writer, f, path, kind);
   if (path && !w.status) w.writer = &writer;
   if (w.status) snprintf(w.why, sizeof w.why, "%s", ampc_last_error());
   ampc_status status = rt->members.ranks ? AMPC_OK : w.status;
@@ -220,12 +261,25 @@ ampc_status ampc_checkpoint_save(ampc_runtime *rt, const char *path, ampc_data_p
   NEEDS(rt && path);
   Entries e;
   TensorFile f = {.fd = -1};
-  Ranks *ranks = rt->members.ranks;
   ampc_status status = entries_of(rt->program, &e);
   if (!status) status = fill_header(rt, &e, at, &f);
-  rt->collects = ranks != NULL;
-  if (!status) status = write_file(rt, &e, &f, ranks && ranks->rank ? NULL : path);
+  rt->collects = rt->members.ranks != NULL;
+  if (!status) status = write_file(rt, &e, &f, path, &file_checkpoint);
   rt->collects = false;
+  tensor_file_free(&f);
+  entries_free(&e);
+  return status;
+}
+
+ampc_status ampc_weights_save(ampc_runtime *rt, const char *path)
+{
+  NEEDS(rt && path);
+  Entries e;
+  TensorFile f = {.fd = -1};
+  ampc_status status = weights_of(rt->program, &e);
+  if (!status && !(tensor_file_set(&f, "format", "pt") && add_tensors(&f, rt->program, &e)))
+    status = no_memory();
+  if (!status) status = write_file(rt, &e, &f, path, &file_weights);
   tensor_file_free(&f);
   entries_free(&e);
   return status;

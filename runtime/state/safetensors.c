@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "safetensors.h"
+#include "torch_file.h"
 #include "runtime/plan/types.h"
 
 #define CHECKSUM_KEY "ampc.checksum"
@@ -61,17 +62,24 @@ static json_t *shape_of(const TensorType *t)
   return shape;
 }
 
-bool tensor_file_add(TensorFile *f, const char *name, const TensorType *t, int64_t *out_begin)
+/* Appends a tensor of `bytes` bytes. Takes ownership of `shape`. */
+static bool add_entry(TensorFile *f, const char *name, size_t kind, json_t *shape, int64_t bytes)
 {
   if (!f->header) f->header = json_object();
+  int64_t begin = f->size;
+  f->size += bytes;
+  json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", kinds[kind].name, "shape", shape,
+                            "data_offsets", (json_int_t)begin, (json_int_t)f->size);
+  return entry && json_object_set_new(f->header, name, entry) == 0;
+}
+
+bool tensor_file_add(TensorFile *f, const char *name, const TensorType *t, int64_t *out_begin)
+{
   size_t kind = kind_of(t);
   int64_t bytes = kinds[kind].size;
   for (uint32_t i = 0; i < t->rank; i++) bytes *= t->dim[i];
   *out_begin = f->size;
-  f->size += bytes;
-  json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", kinds[kind].name, "shape", shape_of(t),
-                            "data_offsets", (json_int_t)*out_begin, (json_int_t)f->size);
-  return entry && json_object_set_new(f->header, name, entry) == 0;
+  return add_entry(f, name, kind, shape_of(t), bytes);
 }
 
 bool tensor_file_set(TensorFile *f, const char *key, const char *value)
@@ -125,12 +133,13 @@ static ampc_status write_header(TensorWriter *w, char *text, int64_t size)
   return status;
 }
 
-ampc_status tensor_write_begin(TensorWriter *w, TensorFile *f, const char *path)
+ampc_status tensor_write_begin(TensorWriter *w, TensorFile *f, const char *path,
+                               const FileKind *kind)
 {
   int64_t size = 0;
   char *text = tensor_file_set(f, CHECKSUM_KEY, zeros) ? header_text(f, &size) : NULL;
   *w = (TensorWriter){.sum = XXH3_createState(), .file.fd = -1};
-  ampc_status status = text && w->sum ? file_begin(&w->file, path, &file_checkpoint)
+  ampc_status status = text && w->sum ? file_begin(&w->file, path, kind)
                                       : ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
   if (!status) status = write_header(w, text, size);
   free(text);
@@ -167,13 +176,22 @@ typedef struct ByteRange {
   int64_t begin, end;
 } ByteRange;
 
-/* Returns the row of an entry's type in `kinds`; N_KINDS if no row has it. */
+/* Returns the row of a type in `kinds`; N_KINDS if no row has it. */
+static size_t kind_named(const char *name)
+{
+  size_t i = 0;
+  while (i < N_KINDS && (!name || strcmp(kinds[i].name, name) != 0)) i++;
+  return i;
+}
+
+int64_t tensor_type_size(const char *name)
+{
+  return kinds[kind_named(name)].size;
+}
+
 static size_t entry_kind(const json_t *entry)
 {
-  const char *dtype = json_string_value(json_object_get(entry, "dtype"));
-  size_t i = 0;
-  while (i < N_KINDS && (!dtype || strcmp(kinds[i].name, dtype) != 0)) i++;
-  return i;
+  return kind_named(json_string_value(json_object_get(entry, "dtype")));
 }
 
 /* Returns the bytes of a tensor of this type and shape. -1: a file of this size cannot hold one. */
@@ -317,22 +335,17 @@ static bool read_length(const TensorFile *f, int64_t file_size, int64_t *out)
   return true;
 }
 
-/* Returns a hint for a file of torch.save: a zip archive or a pickle, which can run any program. */
-static const char *pickled_hint(const TensorFile *f)
-{
-  uint8_t head[2] = {0};
-  bool pickled = f->foreign && pread(f->fd, head, sizeof head, 0) == sizeof head &&
-                 ((head[0] == 'P' && head[1] == 'K') || head[0] == 0x80);
-  return pickled ? "; it looks like a file of PyTorch, which scripts/torch2safetensors converts"
-                 : "";
-}
-
 static ampc_status check_file(const char *path, int64_t file_size, TensorFile *f)
 {
   int64_t length;
+  uint8_t head[4] = {0};
+  bool read = f->foreign && pread(f->fd, head, sizeof head, 0) == sizeof head;
+  bool archive = memcmp(head, "PK\3\4", sizeof head) == 0, old = head[0] == 0x80 && head[1] == 2;
+  if (read && (archive || old)) return torch_file_read(path, file_size, old, f);
   if (!read_length(f, file_size, &length))
     return ampc_fail(AMPC_BAD_FILE, "%s is not a %s: no safetensors file begins like that%s", path,
-                     f->foreign ? "safetensors file" : "checkpoint", pickled_hint(f));
+                     f->foreign ? "safetensors file" : "checkpoint",
+                     f->foreign ? ", and no file of torch.save" : "");
   if (length > file_size - 8 || length > MAX_HEADER)
     return damaged(path, "its header is longer than the file or than 100 MB");
   f->begin = 8 + length;
@@ -398,6 +411,15 @@ TensorEntry tensor_entry(const json_t *entry)
   return out;
 }
 
+bool tensor_file_add_like(TensorFile *f, const char *name, const json_t *entry, ampc_dtype type)
+{
+  TensorEntry e = tensor_entry(entry);
+  size_t kind =
+      type == AMPC_DTYPE_COUNT ? entry_kind(entry) : kind_of(&(TensorType){.dtype = type});
+  return add_entry(f, name, kind, json_deep_copy(json_object_get(entry, "shape")),
+                   e.elements * kinds[kind].size);
+}
+
 const char *tensor_file_get(const TensorFile *f, const char *key)
 {
   return json_string_value(json_object_get(json_object_get(f->header, "__metadata__"), key));
@@ -406,6 +428,8 @@ const char *tensor_file_get(const TensorFile *f, const char *key)
 void tensor_file_free(TensorFile *f)
 {
   json_decref(f->header);
+  for (uint32_t i = 0; i < f->n_views; i++) free(f->views[i].held);
+  free(f->views);
   if (f->fd >= 0) close(f->fd);
   *f = (TensorFile){.fd = -1};
 }
@@ -440,6 +464,7 @@ int64_t tensor_file_find(const TensorFile *f, const char *name, const TensorType
 
 ampc_status tensor_file_load(const TensorFile *f, int64_t begin, void *to, int64_t bytes)
 {
+  if (f->n_views && begin >= f->views[0].begin) return torch_view_load(f, begin, to, bytes);
   return file_read_at(f->path, f->fd, f->begin + begin, bytes, to);
 }
 

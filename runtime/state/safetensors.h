@@ -1,10 +1,22 @@
-/* Safetensors files: u64 length, that many bytes of JSON, the tensors' bytes. Our own files also
- * store a checksum of all their bytes in the metadata. */
+/* Named tensors in a file. Safetensors files: u64 length, that many bytes of JSON, the tensors'
+ * bytes. Our own files also store a checksum of all their bytes in the metadata. Files of
+ * torch.save are read, too (torch_file.c); then the header is made from their pickle. */
 #pragma once
 #include <jansson.h>
 #include <xxhash.h>
 #include "ampc_rt.h"
 #include "runtime/plan/file.h"
+
+enum { TENSOR_AXES = 8 };
+/* A tensor of a file of torch.save whose elements are not in the order of its shape. */
+typedef struct TensorView {
+  int64_t begin, bytes; /* its range in TensorFile.header, behind the end of the file */
+  int64_t at, span;     /* offset of its first element in the file; elements up to its last one */
+  int64_t unit;         /* bytes of an element */
+  uint32_t rank;
+  int64_t dim[TENSOR_AXES], stride[TENSOR_AXES];
+  char *held; /* the bytes of the span while the tensor is read, else NULL */
+} TensorView;
 
 typedef struct TensorFile {
   json_t *header; /* name -> {"dtype", "shape", "data_offsets"}, and "__metadata__" */
@@ -14,6 +26,8 @@ typedef struct TensorFile {
   bool foreign;     /* any program may have written it, so it need not have a checksum */
   int64_t begin;    /* offset of the first tensor */
   int fd;
+  TensorView *views; /* sorted by `begin` */
+  uint32_t n_views;
 } TensorFile;
 
 /* A file that is being written in pieces, without a copy of the tensors. */
@@ -35,9 +49,13 @@ typedef struct TensorType {
 /* Appends a tensor to the header. *out_begin: its offset in the bytes of all tensors. */
 bool tensor_file_add(TensorFile *f, const char *name, const TensorType *t, int64_t *out_begin);
 bool tensor_file_set(TensorFile *f, const char *key, const char *value); /* metadata */
+/* Appends a tensor like that of a file that was read, of another type unless `type` is
+ * AMPC_DTYPE_COUNT. */
+bool tensor_file_add_like(TensorFile *f, const char *name, const json_t *entry, ampc_dtype type);
 /* After tensor_write_begin, write all tensors in the order in which they were added. If
  * tensor_write_end is not called, call tensor_write_abandon. */
-ampc_status tensor_write_begin(TensorWriter *w, TensorFile *f, const char *path);
+ampc_status tensor_write_begin(TensorWriter *w, TensorFile *f, const char *path,
+                               const FileKind *kind);
 ampc_status tensor_write(TensorWriter *w, const void *bytes, int64_t size);
 ampc_status tensor_write_end(TensorWriter *w);
 void tensor_write_abandon(TensorWriter *w);
@@ -46,9 +64,8 @@ void tensor_write_abandon(TensorWriter *w);
 
 /* Reads and checks everything that does not depend on a model: header, offsets, checksum. */
 ampc_status tensor_file_read(const char *path, TensorFile *out);
-/* Reads and checks a file of any program: a checksum is optional. */
+/* Reads and checks a file of any program, also one of torch.save: a checksum is optional. */
 ampc_status tensor_file_read_any(const char *path, TensorFile *out);
-enum { TENSOR_AXES = 8 };
 typedef struct TensorEntry {
   ampc_dtype dtype; /* AMPC_DTYPE_COUNT: a type that ampc lacks */
   bool wide;        /* AMPC_F32 means double */
@@ -58,6 +75,8 @@ typedef struct TensorEntry {
 TensorEntry tensor_entry(const json_t *entry);                     /* for a file that was read */
 const char *tensor_file_get(const TensorFile *f, const char *key); /* metadata; NULL: no such key */
 void tensor_file_free(TensorFile *f);
+/* Returns the bytes of an element of a type, named as in safetensors files. */
+int64_t tensor_type_size(const char *name);
 /* Write the text of a type, or of a checked entry of a header: "F32[784, 128]". */
 void tensor_type_text(const TensorType *t, char *to, size_t size);
 void tensor_entry_text(const json_t *entry, char *to, size_t size);

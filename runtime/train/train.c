@@ -80,6 +80,7 @@ static ampc_status check_saving(const Session *s, bool saves)
   if (o->limit_batches && o->overfit_batches)
     return ampc_fail(AMPC_BAD_USAGE, "--limit-batches cannot be combined with --overfit-batches");
   ampc_status status = keep_check(s);
+  if (!status) status = weights_check(s);
   return status ? status : early_stop_check(s);
 }
 
@@ -140,7 +141,7 @@ static ampc_status load_weights(Session *s)
 /* Checks the checkpoint paths again: only now all inputs of the run are known. */
 static ampc_status guard_places(const Session *s)
 {
-  ampc_status status = AMPC_OK;
+  ampc_status status = weights_check(s);
   for (uint32_t i = 0; i < s->program->n_blocks && !status; i++) {
     const char *path = place_of(s, i);
     if (path && session_leads(s)) status = file_guard(path, &file_checkpoint);
@@ -528,6 +529,7 @@ static ampc_status run(Session *s)
   if (!status && !s->options->eval_only) status = train_blocks(s);
   if (!status) status = evaluate_due(s, true, true);
   if (!status) status = session_poll(s);
+  if (!status) status = weights_save(s);
   if (status) {
     progress_end_line(&s->progress);
     return status == AMPC_RUN_FAILED ? name_checkpoint(s, status) : status;

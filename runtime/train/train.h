@@ -120,6 +120,10 @@ ampc_status session_share(const Session *s, uint32_t block);
 /* Refuses ranks that would not run the same job with the same options on the same data. */
 ampc_status session_same(const Session *s);
 
+/* ---- weights.c: --save-weights ---- */
+ampc_status weights_check(const Session *s); /* refuses a file that the run cannot write */
+ampc_status weights_save(Session *s);
+
 /* ---- resume.c ---- */
 /* If --resume is not given, the run continues from the checkpoint that the job names with
  * `resume=`. A job that saves to that file finds none in its first run: a note says so, and the run

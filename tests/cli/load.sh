@@ -207,9 +207,9 @@ sed -i 's/^precision f16/precision f32/' job.amp
 # ---- files of other formats, damaged files ---------------------------------------------------------------------------
 job 'load("bad.safetensors")'
 printf 'PK\003\004 an archive' >bad.safetensors
-refuses "a file of torch.save" 3 'scripts/torch2safetensors converts' run
+refuses "an archive" 3 'bad.safetensors is truncated or damaged: it has no directory at its end' run
 printf '\200\002}q' >bad.safetensors
-refuses "a pickle" 3 'no safetensors file begins like that' run
+refuses "a pickle" 3 'bad.safetensors is no file of torch.save, but another pickle' run
 head -c 700 plain.safetensors >bad.safetensors
 refuses "cut off" 3 'bad.safetensors is damaged' run
 python3 - <<'PY'

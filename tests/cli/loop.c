@@ -69,6 +69,11 @@ static void *train(void *context)
   if (!r->status) r->status = evaluate(rt, &r->acc);
   if (!r->status) r->status = loop_get_state(rt, &r->state);
   if (!r->status) r->status = loop_save(rt, r->out);
+  if (!r->status) {
+    char weights[sizeof r->out + sizeof ".weights"];
+    snprintf(weights, sizeof weights, "%s.weights", r->out);
+    r->status = loop_save_weights(rt, weights);
+  }
   if (r->status) snprintf(r->why, sizeof r->why, "%s", loop_error());
   loop_close(rt);
   return NULL;

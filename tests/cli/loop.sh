@@ -54,6 +54,8 @@ for set in "--set precision=f32" "--set precision=bf16" "--set precision=f16" \
   passes "$set: the loop" ./net . run 0 18 5 own.st
   grep -q "eval $(sed -n 's/^eval acc: //p' amp.out) " out || failed "$set: amp: $(cat amp.out)"
   tensors "$set: the same tensors" amp.st own.st
+  passes "$set: amp weights" "$amp" weights -q --force own.st weights.st
+  tensors "$set: the same weights" weights.st own.st.weights
   passes "$set: the first half" ./net . run 0 8 5 half.st
   passes "$set: the other half" ./net . run 8 18 99 rest.st half.st
   same "$set: the same checkpoint after a stop" own.st rest.st

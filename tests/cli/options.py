@@ -16,7 +16,7 @@ failures = []
 COLUMNS = 80
 
 # Options that only training uses: eval does not list them and refuses them.
-TRAIN_ONLY = ["seed", "steps", "max-time", "overfit-batches", "save", "save-every", "keep-last", "keep-best",
+TRAIN_ONLY = ["seed", "steps", "max-time", "overfit-batches", "save", "save-weights", "save-every", "keep-last", "keep-best",
               "log", "log-dir", "force"]
 
 
@@ -126,7 +126,7 @@ def main():
             options = check_program(name, command)
             lacks = [option for option in TRAIN_ONLY if f"--{option}" not in options]
             check(f"{name} has what only training uses", verb != "train" or not lacks, lacks)
-        if verb != "selftest":
+        if verb not in ("selftest", "weights"):
             check_compiler_options(name, command)
     for verb in ("train", "eval", "inspect"):
         refuses(f"amp {verb}", [amp, verb], [], "no job was given")

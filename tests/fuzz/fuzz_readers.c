@@ -1,6 +1,7 @@
 /* Fuzz target for the readers of files. The bytes are a file of each data format, plain or gzipped,
- * a picture in a folder, or a checkpoint. For any bytes, the reader must return a status. The first
- * byte selects the reader: 0 checkpoints, from 1 on the rows of AMPC_FORMATS. */
+ * a picture in a folder, a checkpoint or a file of torch.save. For any bytes, the reader must
+ * return a status. The first byte selects the reader: 0 files of tensors, from 1 on the rows of
+ * AMPC_FORMATS, then pickles without their archive. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 #include "runtime/data/formats/picture.h"
 #include "runtime/data/source.h"
+#include "runtime/state/pickle.h"
 #include "runtime/state/safetensors.h"
 
 static const ampc_program program = {.name = "fuzz"};
@@ -70,6 +72,34 @@ static void read_picture(const uint8_t *bytes, size_t size)
   picture_close(p);
 }
 
+/* Reads a file of any program. All tensors of an accepted file must be in it. */
+static void read_weights(const char *path)
+{
+  TensorFile f;
+  const char *name;
+  json_t *entry;
+  char piece[1024];
+  if (tensor_file_read_any(path, &f)) return;
+  json_object_foreach(f.header, name, entry)
+  {
+    if (strcmp(name, "__metadata__") == 0) continue;
+    TensorEntry e = tensor_entry(entry);
+    int64_t each = (int64_t)sizeof piece / e.unit;
+    for (int64_t at = 0; at < e.elements; at += each) {
+      int64_t n = e.elements - at < each ? e.elements - at : each;
+      if (tensor_file_load(&f, e.begin + at * e.unit, piece, n * e.unit)) abort();
+    }
+  }
+  tensor_file_free(&f);
+}
+
+static void read_pickle(const uint8_t *bytes, size_t size)
+{
+  Pickle p;
+  pickle_read("pickle", bytes, (int64_t)size, &p);
+  pickle_free(&p);
+}
+
 static void read_tensors(const char *path)
 {
   TensorFile f;
@@ -92,9 +122,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
   }
   if (size < 1 || ftruncate(file, 0) || pwrite(file, bytes + 1, size - 1, 0) != (ssize_t)size - 1)
     return 0;
-  unsigned reader = bytes[0] % (AMPC_SOURCE_ARGUMENT + 1);
+  unsigned reader = bytes[0] % (AMPC_SOURCE_ARGUMENT + 2);
   if (reader == 0) {
     read_tensors(path);
+    read_weights(path);
+  } else if (reader > AMPC_SOURCE_ARGUMENT) {
+    read_pickle(bytes + 1, size - 1);
   } else if (reader - 1 == AMPC_SOURCE_IMAGES) {
     read_picture(bytes + 1, size - 1);
   } else if (ampc_format_of(reader - 1)->probe) {

@@ -27,5 +27,8 @@ printf '%024d' 0 | file 7 raw
 printf '%024d' 0 | file 8 tokens
 printf '%03073d' 0 | file 9 cifar10
 for f in tests/data/pictures/*/* tests/data/turned/*/*g; do file 10 "${f##*/}" <"$f"; done
+for f in tests/data/torch/*.pth; do file 0 "${f##*/}" <"$f"; done
+for f in state training kinds; do python3 -m zipfile -e tests/data/torch/$f.pth build-fuzz/unzipped; done
+for f in state training kinds; do file 12 $f.pkl <build-fuzz/unzipped/$f/data.pkl; done
 build-fuzz/tests/fuzz_readers -error_exitcode=1 -max_total_time="$seconds" -timeout=200 -rss_limit_mb=2048 \
   -max_len=8192 -artifact_prefix=build-fuzz/found/ -print_final_stats=1 $corpus

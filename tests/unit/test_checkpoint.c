@@ -256,8 +256,8 @@ static void write_again(TensorFile *f, const char *path)
   char *data = malloc((size_t)f->size);
   unlink(path);
   MUST(data && tensor_file_load(f, 0, data, f->size) == AMPC_OK);
-  MUST(tensor_write_begin(&w, f, path) == AMPC_OK && tensor_write(&w, data, f->size) == AMPC_OK &&
-       tensor_write_end(&w) == AMPC_OK);
+  MUST(tensor_write_begin(&w, f, path, &file_checkpoint) == AMPC_OK &&
+       tensor_write(&w, data, f->size) == AMPC_OK && tensor_write_end(&w) == AMPC_OK);
   free(data);
 }
 
@@ -550,11 +550,32 @@ static void check_kill(void)
   }
 }
 
+/* A file of weights has the parameters and buffers of a checkpoint, and no other tensor. */
+static void check_weights(void)
+{
+  ampc_runtime *rt = start(&job, 3);
+  TensorFile weights, all;
+  const char *name;
+  json_t *entry;
+  run(rt, 2);
+  save(rt, temp_path("a"));
+  MUST(ampc_weights_save(rt, temp_path("b")) == AMPC_OK);
+  MUST(tensor_file_read(temp_path("a"), &all) == AMPC_OK);
+  MUST(tensor_file_read(temp_path("b"), &weights) == AMPC_OK);
+  CHECK(json_object_size(weights.header) == job.program.n_params + 1);
+  json_object_foreach(weights.header, name, entry)
+      CHECK_MSG(json_object_get(all.header, name) && !strchr(name, '/'), "%s", name);
+  tensor_file_free(&all);
+  tensor_file_free(&weights);
+  ampc_free(rt);
+}
+
 int main(void)
 {
   temp_open();
   small_program(&job);
   check_round_trip();
+  check_weights();
   check_damage();
   check_hostile();
   check_other_models();

@@ -163,6 +163,8 @@ static void check_runs(void)
   ampc_train_options options = {0};
   REFUSED(ampc_checkpoint_save(NULL, temp_path("x"), at));
   REFUSED(ampc_checkpoint_save(rt, NULL, at));
+  REFUSED(ampc_weights_save(NULL, temp_path("x")));
+  REFUSED(ampc_weights_save(rt, NULL));
   REFUSED(ampc_checkpoint_load(NULL, temp_path("x"), &at));
   REFUSED(ampc_checkpoint_load(rt, NULL, &at));
   REFUSED(ampc_checkpoint_load(rt, temp_path("x"), NULL));

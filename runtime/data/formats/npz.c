@@ -30,16 +30,19 @@ static ampc_status locate(const char *path, const char *args, bool contents, amp
   uint8_t head[NPY_HEAD];
   int64_t got, at;
   Bytes zip = {.path = path};
+  ZipDirectory directory = {0};
   ZipMember m;
   if (!args_text(args, "key", name, sizeof name - 4))
     return ampc_fail(AMPC_BAD_USAGE, "%s: `key` of npz is missing, or longer than 250 bytes", path);
   strcat(name, ".npy");
   ampc_status status = stream_open_file(&file, &zip.fd, &zip.size);
   if (status) return status;
-  status = zip_find(&zip, name, ".npy", &m);
+  status = zip_open(&zip, &directory);
+  if (!status) status = zip_member(&zip, &directory, name, ".npy", &m);
   if (!status) status = zip_head(&zip, &m, head, NPY_HEAD, &got);
   if (!status) status = npy_read_header(path, head, got, m.size, out, &at);
   if (!status && contents) status = open_contents(&file, &zip, &m, at, out);
+  zip_close(&directory);
   bytes_close(&zip);
   return status;
 }

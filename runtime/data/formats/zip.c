@@ -32,11 +32,6 @@ static ampc_status damaged(const Bytes *zip, const char *why)
 
 /* ---- the directory ---- */
 
-typedef struct Directory {
-  uint8_t *bytes;
-  int64_t size, members;
-} Directory;
-
 /* Reads zip64's separate end record, which has 64-bit sizes. */
 static ampc_status read_end64(const Bytes *zip, int64_t end, int64_t *at, int64_t *size,
                               int64_t *members)
@@ -64,7 +59,7 @@ static ampc_status read_end64(const Bytes *zip, int64_t end, int64_t *at, int64_
 /* Reads the directory that the end record describes. `end` is the offset of `record` in the
  * file. */
 static ampc_status read_directory(const Bytes *zip, int64_t end, const uint8_t *record,
-                                  Directory *out)
+                                  ZipDirectory *out)
 {
   int64_t members = (int64_t)number(record + 10, 2), size = (int64_t)number(record + 12, 4),
           at = (int64_t)number(record + 16, 4);
@@ -79,13 +74,14 @@ static ampc_status read_directory(const Bytes *zip, int64_t end, const uint8_t *
   if (size > MOST_DIRECTORY)
     return ampc_fail(AMPC_BAD_FILE, "%s has a directory of %lld bytes; up to %lld are read",
                      zip->path, (long long)size, (long long)MOST_DIRECTORY);
-  *out = (Directory){malloc((size_t)size + 1), size, members};
-  if (!out->bytes) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", zip->path);
+  *out = (ZipDirectory){malloc((size_t)size + 1), size, members, json_object()};
+  if (!out->bytes || !out->names)
+    return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", zip->path);
   return bytes_read(zip, at, size, out->bytes);
 }
 
 /* Finds the end record, searching backwards because a comment of any length may follow it. */
-static ampc_status open_directory(const Bytes *zip, Directory *out)
+static ampc_status find_directory(const Bytes *zip, ZipDirectory *out)
 {
   int64_t n = zip->size < END + MOST_COMMENT ? zip->size : END + MOST_COMMENT;
   uint8_t *tail = malloc((size_t)n + 1);
@@ -160,7 +156,7 @@ static ampc_status locate_member(const Bytes *zip, const char *name, const uint8
 }
 
 static ampc_status not_there(const Bytes *zip, const char *name, const char *ending,
-                             const Directory *d)
+                             const ZipDirectory *d)
 {
   char list[300] = "";
   size_t used = 0, cut = strlen(ending);
@@ -178,35 +174,52 @@ static ampc_status not_there(const Bytes *zip, const char *name, const char *end
                    name, *list ? list : "nothing");
 }
 
-ampc_status zip_find(const Bytes *zip, const char *name, const char *ending, ZipMember *out)
+/* Notes where the entry of a name is; two entries of a name are noted as -1. */
+static bool add_name(ZipDirectory *d, const uint8_t *e)
 {
-  Directory d = {0};
-  ampc_status status = open_directory(zip, &d);
-  if (status) {
-    free(d.bytes);
-    return status;
-  }
-  const uint8_t *e = d.bytes, *end = d.bytes + d.size;
-  size_t n = strlen(name);
-  bool found = false;
-  for (int64_t i = 0; !status && i < d.members; i++) {
+  size_t n = (size_t)number(e + 28, 2);
+  if (memchr(e + ENTRY, 0, n)) return true; /* nothing asks for such a name */
+  char *name = strndup((const char *)e + ENTRY, n);
+  json_int_t at = name && json_object_get(d->names, name) ? -1 : (json_int_t)(e - d->bytes);
+  bool good = name && json_object_set_new_nocheck(d->names, name, json_integer(at)) == 0;
+  free(name);
+  return good;
+}
+
+ampc_status zip_open(const Bytes *zip, ZipDirectory *out)
+{
+  *out = (ZipDirectory){0};
+  ampc_status status = find_directory(zip, out);
+  if (status) return status;
+  const uint8_t *e = out->bytes, *end = out->bytes + out->size;
+  for (int64_t i = 0; i < out->members; i++) {
     bool whole = end - e >= ENTRY && number(e, 4) == 0x02014b50;
     int64_t size =
         whole ? ENTRY + (int64_t)(number(e + 28, 2) + number(e + 30, 2) + number(e + 32, 2))
               : INT64_MAX;
-    if (size > end - e) {
-      status = damaged(zip, "its directory ends too early");
-    } else if (number(e + 28, 2) == n && memcmp(e + ENTRY, name, n) == 0) {
-      status = found ? ampc_fail(AMPC_BAD_FILE, "%s has two members %s; each name must be unique",
-                                 zip->path, name)
-                     : locate_member(zip, name, e, out);
-      found = true;
-    }
-    e += status ? 0 : size;
+    if (size > end - e) return damaged(zip, "its directory ends too early");
+    if (!add_name(out, e)) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", zip->path);
+    e += size;
   }
-  if (!status && !found) status = not_there(zip, name, ending, &d);
-  free(d.bytes);
-  return status;
+  return AMPC_OK;
+}
+
+ampc_status zip_member(const Bytes *zip, const ZipDirectory *d, const char *name,
+                       const char *ending, ZipMember *out)
+{
+  const json_t *at = json_object_get(d->names, name);
+  if (!at) return not_there(zip, name, ending, d);
+  if (json_integer_value(at) < 0)
+    return ampc_fail(AMPC_BAD_FILE, "%s has two members %s; each name must be unique", zip->path,
+                     name);
+  return locate_member(zip, name, d->bytes + json_integer_value(at), out);
+}
+
+void zip_close(ZipDirectory *d)
+{
+  free(d->bytes);
+  json_decref(d->names);
+  *d = (ZipDirectory){0};
 }
 
 /* ---- its bytes ---- */

@@ -1,5 +1,6 @@
 /* The members of a zip archive, found through its directory. */
 #pragma once
+#include <jansson.h>
 #include "bytes.h"
 
 typedef struct ZipMember {
@@ -9,10 +10,19 @@ typedef struct ZipMember {
   int64_t packed, size; /* bytes in the archive and unpacked; equal if stored */
 } ZipMember;
 
-/* Finds a member of the open archive `zip` by its name. Checks that all sizes are possible in a
- * file of this size. If there is no such name, the message lists those that exist, without
- * `ending`. */
-ampc_status zip_find(const Bytes *zip, const char *name, const char *ending, ZipMember *out);
+typedef struct ZipDirectory {
+  uint8_t *bytes;
+  int64_t size, members;
+  json_t *names; /* name -> offset of its entry in `bytes` */
+} ZipDirectory;
+
+/* Reads the directory of the open archive `zip`. Call zip_close, also after a failure. */
+ampc_status zip_open(const Bytes *zip, ZipDirectory *out);
+void zip_close(ZipDirectory *d); /* a zeroed struct is fine */
+/* Finds a member by its name. Checks that all sizes are possible in a file of this size. If there
+ * is no such name, the message lists those that exist, without `ending`. */
+ampc_status zip_member(const Bytes *zip, const ZipDirectory *d, const char *name,
+                       const char *ending, ZipMember *out);
 
 /* Reads up to `n` bytes from the start of a member; *out_read is smaller only at its end. */
 ampc_status zip_head(const Bytes *zip, const ZipMember *m, void *to, int64_t n, int64_t *out_read);
