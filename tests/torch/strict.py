@@ -62,7 +62,7 @@ NETS = {
                "net((x * 0.0).to(i64), (x * 0.0).to(i64), x == x)[1]"),
     "fashion_mnist": ("fashion_mnist/fashion_mnist", "CNN()", peer.FashionCNN, "[28, 28]", "net(x)"),
     "mlp": ("fashion_mnist/mlp", "MLP()", peer.MLP, "[28, 28]", "net(x)"),
-    "mnist_cnn": ("mnist_cnn/mnist_cnn", "MnistCNN()", peer.MnistCNN, "[28, 28]", "net(x)"),
+    "mnist_cnn": ("mnist_cnn/mnist_cnn", "MnistCNN()", peer.MnistCNN, "[1, 28, 28]", "net(x)"),
     "autoencoder": ("autoencoder/autoencoder", "Autoencoder()", lambda: Autoencoder(16, 32), "[1, 28, 28]", "net(x)"),
     "vae": ("vae/vae", "VAE()", lambda: VAE(20, 400), "[1, 28, 28]", "net.dec(net.enc(x).chunk(2, dim=1)[0])"),
     "dcgan generator": ("dcgan/dcgan", "Generator()", lambda: Gan(100, 64).gen, "[100, 1, 1]", "net(x)"),
