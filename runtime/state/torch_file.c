@@ -237,8 +237,11 @@ static ampc_status locate(const Reading *r, const PickleItem *storage, int64_t o
 {
   char key[KEY_ROOM], name[KEY_ROOM + 5];
   ZipMember m;
+  const PickleItem *part = pickle_element(&r->pickle, storage, 5);
   if (!key_text(pickle_element(&r->pickle, storage, 2), key))
     return unfit(r, t, "has a storage without a name");
+  if (part && part->kind == PICKLE_tuple)
+    return unfit(r, t, "is in a part of a storage, as only PyTorch before 0.4 wrote it");
   snprintf(name, sizeof name, "data/%s", key);
   const json_t *place = json_object_get(r->storages, key);
   m.at = json_integer_value(json_array_get(place, 0));

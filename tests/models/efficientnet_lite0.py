@@ -180,9 +180,10 @@ def make_fixture():
     FIXTURE.write_text(json.dumps(out, separators=(",", ":")).replace('],"', '],\n"') + "\n")
 
 
-if sys.argv[1:] == ["--fixture"]:
-    make_fixture()
-elif "--weights" in sys.argv:
-    check_package(sys.argv[2])
-else:
-    check_drawn(*sys.argv[1:3])
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--fixture"]:
+        make_fixture()
+    elif "--weights" in sys.argv:
+        check_package(sys.argv[2])
+    else:
+        check_drawn(*sys.argv[1:3])

@@ -81,7 +81,8 @@ def package_file():
 # ---- the fixture -------------------------------------------------------------------------------------
 
 
-def make_fixture():
+def reference():
+    """The net in PyTorch."""
     import torch
     from torch import nn
     from torch.nn import functional as F
@@ -102,12 +103,19 @@ def make_fixture():
             state = self.lstm_cell(x.squeeze(-1), state)
             return self.final_conv(state[0].unsqueeze(-1).relu()).sigmoid().item(), state
 
+    return Net()
+
+
+def make_fixture():
+    import torch
+    from torch.nn import functional as F
+
     raw = package_file().read_bytes()
     size = struct.unpack("<Q", raw[:8])[0]
     header = {name: t for name, t in json.loads(raw[8 : 8 + size]).items() if name != "__metadata__"}
     shapes = {name: t["shape"] for name, t in header.items()}
     package = {n: array("f", raw[8 + size + t["data_offsets"][0] : 8 + size + t["data_offsets"][1]]) for n, t in header.items()}
-    out, net = {"shapes": shapes}, Net().double().eval()
+    out, net = {"shapes": shapes}, reference().double().eval()
     samples = F.pad(torch.tensor(wave()).double()[None], (64, 0))
     for key, numbers in (("drawn", {n: array("f", drawn(n, s)) for n, s in shapes.items()}), ("package", package)):
         net.load_state_dict({n: torch.tensor(v).reshape(shapes[n]).double() for n, v in numbers.items()})
@@ -119,9 +127,10 @@ def make_fixture():
     FIXTURE.write_text(json.dumps(out, separators=(",", ":")).replace('],"', '],\n"') + "\n")
 
 
-if sys.argv[1:] == ["--fixture"]:
-    make_fixture()
-elif "--weights" in sys.argv:
-    compare("the package's weights", speech(sys.argv[2], package_file()), json.loads(FIXTURE.read_text())["package"], BOUND)
-else:
-    check_drawn(*sys.argv[1:3])
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--fixture"]:
+        make_fixture()
+    elif "--weights" in sys.argv:
+        compare("the package's weights", speech(sys.argv[2], package_file()), json.loads(FIXTURE.read_text())["package"], BOUND)
+    else:
+        check_drawn(*sys.argv[1:3])

@@ -126,6 +126,11 @@ static void check_refused(void)
   refuses(temp_path("order"), "the byte order \"middle\"");
   free(bytes);
   bytes = temp_read(FOLDER "old.pth", &size);
+  char *view = memmem(bytes, size, "K\6Nt", 4); /* the end of a storage's description */
+  MUST(view);
+  view[2] = ')';
+  temp_write(temp_path("view"), bytes, size);
+  refuses(temp_path("view"), "0.weight is in a part of a storage");
   order = memmem(bytes, size, "little_endian", 13);
   MUST(order && order[15] == '\x88');
   order[15] = '\x89';
