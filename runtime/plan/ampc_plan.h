@@ -151,7 +151,6 @@ typedef struct ampc_program {
   const char *name;      /* the job's name: "mlp" */
   const char *source;    /* the file name of the path on the command line: "mlp.amp" */
   const char *target;    /* "cpu", "sm_80" */
-  const char *processor; /* emitted for the CPU: AMPC_PROCESSOR of the kernels' file; else NULL */
   const char *precision; /* "f16" */
   const char *config;    /* JSON: model hash, consts, settings; kept in checkpoints */
   uint64_t model_hash;   /* hash of parameter paths, shapes and optimizers; must match to resume */
@@ -181,7 +180,8 @@ typedef struct ampc_program {
   const ampc_image *images; /* CUDA: images or find_kernel; CPU: neither */
   uint32_t n_images;
   ampc_find_kernel *find_kernel;
-  uint32_t ranks;   /* processes for which ampc_process_bytes counts; 0 counts as 1 */
+  const char *processor; /* emitted for the CPU: AMPC_PROCESSOR in that file; else NULL */
+  uint32_t ranks;        /* processes for which ampc_process_bytes counts; 0 counts as 1 */
   uint32_t members; /* shares of a batch that train together, in one process or several; 0 counts
                        as 1 */
 } ampc_program;
