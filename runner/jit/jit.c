@@ -156,7 +156,7 @@ static ampc_status load_cuda(Compile *c, TextEdit *edit, void *data, Jit **out)
 
 void jit_print(Compile *c, Text *out)
 {
-  text_printf(out, "amp " AMPC_VERSION " for %s, -O%d, %s\n", c->program->target,
+  text_printf(out, "amp " AMPC_VERSION " for %s, -O%d, --march=%s\n", c->program->target,
               c->options.optimize, target_march(&c->options));
   emit_kernels(c, out);
 }

@@ -158,7 +158,8 @@ def refusals(_):
     refused("--save-every", 2, "the run differs between ranks: .*--save-every",
             *two("--save", work("x"), second=["--save", work("x"), "--save-every", "7", a], *[a]))
     refused("precision", 2, "differs between ranks: " + names, *two(a, second=["--set", "precision=f16", a]))
-    refused("-O", 2, "the compiled job differs between ranks: rank 0 on .* has `amp .* for cpu, -O2`, .*-O0", *two(a, second=["-O0", a]))
+    refused("-O", 2, "the compiled job differs between ranks: rank 0 on .* has `amp .* for cpu, -O2, .*`, .*-O0", *two(a, second=["-O0", a]))
+    refused("--march", 2, "has `amp .* --march=native`, .*--march=x86-64`", *two(a, second=["--march=x86-64", a]))
     for folder, samples in ("one", 64), ("two", 32):
         os.makedirs(work(folder), exist_ok=True)
         with open(work(folder + "/x.raw"), "wb") as file:
