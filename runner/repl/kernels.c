@@ -327,7 +327,7 @@ bool kernels_edit(Kernels *k, Compile *c, uint32_t kernel, const char *path, con
   Text original;
   print_kernel(c, kernel, &original);
   XXH128_hash_t from = kernel_key(c->arena, &original, name);
-  Unit unit = {.names = &name, .n = 1};
+  Unit unit = {.march = target_march(&c->options), .names = &name, .n = 1};
   Text edited = text_new(c->arena);
   text_add(&edited, text, size);
   Text lines = with_lines(c, &edited, name, path);
