@@ -102,4 +102,18 @@ sed 's/samples=100/samples=none/' "$job" >loop.amp
 job=$work/loop.amp
 build net && ./net . run 0 1 1 x.st 2>err
 [ $? -eq 2 ] && grep -q "opt.lr.*number of all steps, which is not known: write .steps=. in" err || failed "no length"
+
+# ---- the example, in three languages ----
+example=$source_dir/examples/surrogate
+passes "example: cmake" cmake -S "$example" -B example -Dampc_DIR="$(dirname "$ampc")"
+passes "example: builds" cmake --build example
+learns() { # learns NAME COMMAND...: the error after 2,000 steps is small
+  passes "$@"
+  awk '$1 == "error" && $2 > 0 && $2 < 0.005 { good = 1 } END { exit !good }' out || failed "$1: learns nothing"
+}
+learns "C" example/loop_c c.st
+learns "C++" example/loop_cpp cpp.st
+learns "Python" /usr/bin/python3 "$example/loop.py" example/libsurrogate.so python.st
+[ "$(wc -l <"$example/loop.c")" -lt 60 ] || failed "the loop in C is no longer short"
+for language in c cpp python; do passes "$language: its checkpoint" "$amp" weights -q $language.st $language.weights; done
 finish
