@@ -214,17 +214,19 @@ void emit_header(Compile *c, Text *out)
        "struct ampc_program;\nstruct ampc_runtime; /* the model on a device; only one thread may "
        "use it at a time */\n\n");
   EMIT(&p,
-       "/* Functions return 0, or an exit status of ampc. Then this returns the reason, in one or "
-       "more lines. */\n");
+       "/* Functions return 0, or an exit status of ampc: 2 for a wrong call, 3 for a file, 5 if "
+       "the "
+       "run\n * failed. Then this returns the reason, until the next failure in this thread. */\n");
   EMIT(&p, "const char *%s_error(void);\n\n", job);
   EMIT(&p,
-       "/* `device`: \"cpu\", \"cuda\" or \"auto\". `weights`: a checkpoint or a safetensors "
-       "file with the names\n * of the job; NULL: the files that its models load, from data_dir "
-       "(NULL: the current folder). */\n");
+       "/* `device`: \"cpu\", \"cuda\", \"cuda:1\" or \"auto\"; it must be that of the library's "
+       "target.\n * `weights`: a checkpoint, a safetensors file or a file of torch.save, with the "
+       "names of the\n * job; NULL: the files that its models load, from data_dir (NULL: the "
+       "current folder). Close what\n * *out gets. */\n");
   EMIT_WRAPPED(&p, "    ", "%s;\n", open_signature(&p));
   EMIT(&p, "void %s_close(struct ampc_runtime *rt); /* NULL is fine */\n\n", job);
   EMIT(&p,
-       "/* For functions of ampc_rt.h, such as ampc_train. */\n"
+       "/* For functions of ampc_rt.h, such as ampc_memory_of. */\n"
        "const struct ampc_program *%s_program(void);\n",
        job);
   for (uint32_t i = 0; i < g->n_blocks; i++)

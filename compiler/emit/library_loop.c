@@ -48,9 +48,9 @@ static const char *verb_of(Printer *p, uint32_t block)
 /* Returns "clothes_metrics" or "clothes_eval_metrics", with the block's number as in verb_of. */
 static const char *struct_name(Printer *p, uint32_t block)
 {
-  const char *verb = verb_of(p, block), *rest = strncmp(verb, "step", 4) == 0 ? verb + 4 : NULL;
-  return rest ? arena_printf(p->c->arena, "%s_metrics%s", library_job(p), rest)
-              : arena_printf(p->c->arena, "%s_%s_metrics", library_job(p), verb);
+  bool train = p->c->program->blocks[block].kind == AMPC_TRAIN;
+  return arena_printf(p->c->arena, "%s_%smetrics%s", library_job(p), train ? "" : "eval_",
+                      verb_of(p, block) + strlen(train ? "step" : "eval"));
 }
 
 static const char *get_name(Printer *p, uint32_t block)
@@ -93,8 +93,8 @@ static const struct {
      "const char *device, uint64_t seed, const char *data_dir, "
      "struct ampc_runtime **out",
      "return (int)ampc_loop_open(&program, device, seed, data_dir, out);",
-     "As %s_open, but with initial weights drawn from `seed`; files that the models load replace\n"
-     " * them. Begin a training with this function. */"},
+     "Draws the initial weights from `seed`, then loads the files of `load` clauses over them. A\n"
+     " * training begins with this function. *out is NULL after a failure. */"},
     {"int %s_set", "struct ampc_runtime *rt, const char *setting, double value",
      "return (int)ampc_set(rt, setting, value);", NULL},
     {"int %s_get_state", "struct ampc_runtime *rt, struct %s_state *out",
@@ -103,21 +103,19 @@ static const struct {
      "  out->scale = s.scale;\n  return 0;",
      "Waits for the device. */"},
     {"const char *%s_precision", "void", "return program.precision;",
-     "\"f32\", \"tf32\", \"f16\" or \"bf16\". */"},
+     "\"f32\", \"tf32\", \"f16\" or \"bf16\": a constant text. */"},
     {"int %s_save", "struct ampc_runtime *rt, const char *path",
      "return (int)ampc_loop_save(rt, path);",
-     "Writes a checkpoint: weights, moments, scaler, counters. An existing file is replaced only "
-     "by "
-     "a\n * complete one. */"},
+     "Waits, then writes a checkpoint: weights, moments, scaler, counters. Call it after a whole\n"
+     " * step. An existing file is replaced only by a complete one. */"},
     {"int %s_save_weights", "struct ampc_runtime *rt, const char *path",
      "return (int)ampc_weights_save(rt, path);",
      "Writes a safetensors file of the weights alone, with PyTorch's names: load_state_dict takes "
      "it. */"},
     {"int %s_load", "struct ampc_runtime *rt, const char *path",
      "return (int)ampc_loop_load(rt, path);",
-     "Continues from a checkpoint, with the same bits as a run that was not interrupted. A file "
-     "of\n"
-     " * another model, or a damaged one, is refused and changes nothing. */"},
+     "Continues from a checkpoint. Values of set are not in it. A file of another model, or a\n"
+     " * damaged one, is refused and changes nothing. */"},
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
@@ -243,13 +241,16 @@ static void put_block(Printer *p, uint32_t block)
   EMIT(p, " */\n");
   EMIT_WRAPPED(p, "    ", "%s;\n", run_signature(p, block, false));
   EMIT(p,
-       "/* The same for arrays on the GPU, which earlier work of `stream` (cudaStream_t) writes. "
-       "Later\n * work of the stream waits until they are copied. Values are not checked. "
-       "Without a GPU: as above. */\n");
+       "/* The same for arrays in the GPU's memory, which earlier work of `stream` (cudaStream_t)\n"
+       " * writes. Later work of the stream waits until they are copied; other streams must wait "
+       "for "
+       "it.\n * Values are not checked. In a library for the CPU the arrays are the host's. */\n");
   EMIT_WRAPPED(p, "    ", "%s;\n", run_signature(p, block, true));
   if (!b->n_metrics) return;
-  EMIT(p, "/* Gets the metrics since the last call, as means over %s; NaN without any. Waits. */\n",
-       train ? "the steps" : "the samples");
+  EMIT(p, "/* Waits, then gets the metrics since the last call, as means over their samples; NaN "
+          "without any.\n");
+  EMIT(p, train ? " * Fails if a loss or gradient was not finite and there is no loss scaling. */\n"
+                : " * The next batch begins a new evaluation. */\n");
   EMIT_WRAPPED(p, "    ", "%s;\n", get_signature(p, block));
 }
 
@@ -259,8 +260,9 @@ void put_loop_header(Printer *p)
   const char *job = library_job(p);
   if (!has_loop(g)) return;
   EMIT(p, "\n/* ---- training: see docs/c_api.md ---- */\n\n");
-  EMIT(p, "/* steps: attempted so far. skipped: those of them that overflowed, so nothing was "
-          "updated.\n * scale: the factor of the loss; 1 without loss scaling. */\n");
+  EMIT(p,
+       "/* steps: attempted so far. skipped: those of them in which a gradient was not finite, so "
+       "its\n * optimizer updated nothing. scale: the loss scale; 1 without loss scaling. */\n");
   put_structs(p);
   for (int i = 0; i < FUNCTIONS; i++) {
     if (functions[i].comment)

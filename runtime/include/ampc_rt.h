@@ -210,13 +210,18 @@ ampc_status ampc_loop_open(const ampc_program *program, const char *device, uint
 ampc_status ampc_loop_run(ampc_runtime *rt, uint32_t block, int64_t samples, const void *const *in);
 /* The same with samples in the memory of the runtime's GPU, which earlier work of `stream` (a
  * CUstream or cudaStream_t of the primary context) writes. Later work of the stream waits until the
- * samples are copied. Labels and indices are not checked. On the CPU as ampc_loop_run. */
+ * samples are copied. Labels and indices are not checked. On the CPU the samples are in the host's
+ * memory. */
 ampc_status ampc_loop_run_on(ampc_runtime *rt, uint32_t block, int64_t samples,
                              const void *const *in, void *stream);
-/* Gets the values of the block's metrics (ampc_block.n_metrics) since the last call; NaN without a
- * sample. Then begins new ones. Waits. */
+/* Gets the values of the block's metrics (ampc_block.n_metrics) since the last call, as means over
+ * their samples; NaN without a sample. Then begins new ones. Waits. For a train block it fails
+ * (AMPC_RUN_FAILED) after a loss or gradient that was not finite, if the job has no loss scaling:
+ * no update follows it. */
 ampc_status ampc_loop_metrics(ampc_runtime *rt, uint32_t block, double *out);
-/* Save and load a checkpoint, with the number of batches so far: training goes on bit for bit. */
+/* Saves a checkpoint after a whole step, and continues from one. It counts the batches so far. With
+ * the samples that would have come next, training ends with the same bits as without the stop.
+ * Values of ampc_set are not in it. */
 ampc_status ampc_loop_save(ampc_runtime *rt, const char *path);
 ampc_status ampc_loop_load(ampc_runtime *rt, const char *path);
 

@@ -131,7 +131,7 @@ typedef struct ampc_plateau { /* a setting that a run lowers when a metric stops
   ROW(CIFAR10, cifar10)                                                                            \
   ROW(IMAGES, images)
 
-/* GIVEN: samples that the calling program gives (ampc_run_given); `path` is their name. ARGUMENT:
+/* GIVEN: samples that the calling program gives (ampc_loop_run); `path` is their name. ARGUMENT:
  * an input of an infer block, which the caller writes (ampc_write to INPUT) */
 typedef enum ampc_source_kind {
 #define AMPC_FORMAT_KIND(KIND, name) AMPC_SOURCE_##KIND,

@@ -133,12 +133,26 @@ ampc_status ampc_loop_run_on(ampc_runtime *rt, uint32_t block, int64_t samples,
   return run(rt, block, &(Given){in, samples, true, stream});
 }
 
+/* Without a scaler no update follows a number that is not finite. A run of amp ends there. */
+static ampc_status check_finite(ampc_runtime *rt)
+{
+  ampc_state state;
+  ampc_status status = ampc_get_state(rt, &state);
+  if (status || state.bad_loss <= 0) return status;
+  return ampc_fail(
+      AMPC_RUN_FAILED,
+      "the loss or a gradient of step %lld is not finite, so the weights do not change "
+      "any longer: load a checkpoint, or begin again with a lower learning rate",
+      (long long)state.bad_loss);
+}
+
 ampc_status ampc_loop_metrics(ampc_runtime *rt, uint32_t block, double *out)
 {
   NEEDS(rt && out && is_loop_block(rt, block));
   const ampc_block *b = &rt->program->blocks[block];
   ampc_status status = ampc_wait(rt);
   if (!status) status = outside_take(rt);
+  if (!status && b->kind == AMPC_TRAIN) status = check_finite(rt);
   for (uint32_t i = 0; i < b->n_metrics && !status; i++) {
     ampc_metric m;
     status = ampc_get_metric(rt, b->first_metric + i, &m);
@@ -154,6 +168,13 @@ ampc_status ampc_loop_metrics(ampc_runtime *rt, uint32_t block, double *out)
 ampc_status ampc_loop_save(ampc_runtime *rt, const char *path)
 {
   NEEDS(rt && path);
+  const ampc_block *b = &rt->program->blocks[rt->trained];
+  int64_t body = rt->bodies[rt->trained] % b->accumulate;
+  if (body)
+    return ampc_fail(AMPC_BAD_USAGE,
+                     "a checkpoint has no gradients: save after the last of the %lld batches of a "
+                     "step, not after batch %lld",
+                     (long long)b->accumulate, (long long)body);
   ampc_data_position at = {.batch = rt->bodies[rt->trained], .block = rt->trained};
   return ampc_checkpoint_save(rt, path, at);
 }

@@ -9,6 +9,9 @@
 #include <string.h>
 #include "loop.h"
 
+#ifndef BODIES
+#  define BODIES 1 /* batches of a step */
+#endif
 enum { SAMPLES = 100, WIDTH = 8, BATCH = LOOP_STEP_SAMPLES, BATCHES = SAMPLES / BATCH, MOST = 8 };
 static float x[SAMPLES][WIDTH];
 static int64_t y[SAMPLES];
@@ -58,13 +61,18 @@ typedef struct Run {
   char why[4096];
 } Run;
 
+/* Trains, and calls the infer block now and then: that must not change the training. */
 static void *train(void *context)
 {
   Run *r = context;
   struct ampc_runtime *rt = NULL;
+  float logits[4][3];
   r->status = loop_create("auto", r->seed, NULL, &rt);
   if (!r->status && r->in) r->status = loop_load(rt, r->in);
-  for (int i = r->first; i < r->last && !r->status; i++) r->status = step(rt, i);
+  for (int i = r->first; i < r->last && !r->status; i++) {
+    r->status = step(rt, i);
+    if (!r->status && i % 3 == 0) r->status = loop_logits(rt, *x, *logits);
+  }
   if (!r->status) r->status = loop_get_metrics(rt, &r->metrics);
   if (!r->status) r->status = evaluate(rt, &r->acc);
   if (!r->status) r->status = loop_get_state(rt, &r->state);
@@ -135,6 +143,11 @@ static int wrong(void)
   refused("no file", loop_load(rt, "gone"));
   if (loop_get_metrics(rt, &m)) return 5;
   printf("without a step: %s\n", isnan(m.loss) ? "nan" : "a number");
+  refused("half a step", loop_step(rt, BATCH, *x, y) || BODIES == 1 ? 0 : loop_save(rt, "half"));
+  x[3][2] = NAN;
+  for (int i = 0; i < 2 * BODIES - 1; i++)
+    if (loop_step(rt, BATCH, *x, y)) return 5;
+  refused("not finite", loop_get_metrics(rt, &m));
   loop_close(rt);
   loop_close(NULL);
   return 0;

@@ -23,7 +23,7 @@ build() { # build PROGRAM OPTIONS...: loop.c with a library of the job
   "$ampc" --library --target=cpu -D GIVEN=true "$@" -o "$program.made/loop.c" "$job" &&
     "$ampc" --target=cpu -D GIVEN=true "$@" -o "$program.made/loop.h" "$job" &&
     eval "$("$ampc" --build-line --library --target=cpu -D GIVEN=true "$@" -o "$program.made/loop.c" "$job")" &&
-    cc -std=c11 -Wall -Wextra -Werror -D_GNU_SOURCE -I"$program.made" -o "$program" "$source_dir/tests/cli/loop.c" \
+    cc -std=c11 -Wall -Wextra -Werror -D_GNU_SOURCE ${flags:-} -I"$program.made" -o "$program" "$source_dir/tests/cli/loop.c" \
       "$program.made/loop.o" "$library" -lz -ldnnl -lgomp -ljansson -lxxhash -lpthread -ldl -lm
 }
 
@@ -67,7 +67,7 @@ for i in 1 2 3; do
 done
 
 # ---- wrong calls ----
-passes "wrong calls" ./net . wrong
+build net && passes "wrong calls" ./net . wrong
 expects() { grep -qE -- "^$1: 2: .*$2" out || failed "$1: not refused with '$2'"; }
 expects "no out" "NULL"
 expects "no runtime" "NULL"
@@ -83,6 +83,9 @@ expects "setting" "opt.speed"
 expects "no path" "NULL"
 grep -q "^no device: [1-9]" out && grep -q "^no folder: 3: " out && grep -q "^no file: 3: " out || failed "files"
 grep -q "^without a step: nan" out || failed "metrics without a step"
+grep -q "^not finite: 5: the loss or a gradient of step 2 is not finite" out || failed "a loss that is not finite"
+flags=-DBODIES=2 build net -D ACCUMULATE=2 && passes "wrong calls within a step" ./net . wrong
+expects "half a step" "save after the last of the 2 batches of a step, not after batch 1"
 refuses "amp train" 2 "your own program gives the samples of .x." "$amp" train --device cpu -D GIVEN=true "$job"
 
 # ---- wrong jobs ----

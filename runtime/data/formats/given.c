@@ -1,4 +1,4 @@
-/* Samples that the calling program gives, batch by batch: ampc_run_given. There is nothing to read,
+/* Samples that the calling program gives, batch by batch: ampc_loop_run. There is nothing to read,
  * so a loader cannot open this source. */
 #include "runtime/plan/formats.h"
 
