@@ -98,8 +98,9 @@ static bool count_samples(Lower *l, const ampc_source *s, Span span)
 static Datum add_source(Lower *l, const ampc_source *s, Span span)
 {
   Run *run = l->run;
-  const ampc_source *first = l->g->sources.at + l->g->blocks.at[run->first].first_source;
-  if (run->n_sources && (first->kind == AMPC_SOURCE_GIVEN) != (s->kind == AMPC_SOURCE_GIVEN))
+  uint32_t first = l->g->blocks.at[run->first].first_source;
+  if (run->n_sources &&
+      (l->g->sources.at[first].kind == AMPC_SOURCE_GIVEN) != (s->kind == AMPC_SOURCE_GIVEN))
     return fail(l, E605, span,
                 "a program gives some samples of this block, but not all: use "
                 "`given` for all its sources, or for none");
@@ -315,7 +316,7 @@ static Datum run_synthetic(Lower *l, Args *args)
 static bool names_argument(Lower *l, const char *name, Span span)
 {
   const Run *run = l->run;
-  const ampc_source *first = l->g->sources.at + l->g->blocks.at[run->first].first_source;
+  uint32_t first = l->g->blocks.at[run->first].first_source;
   bool good = *name && !(*name >= '0' && *name <= '9');
   for (const char *c = name; *c; c++) good = good && (*c == '_' || isalnum((unsigned char)*c));
   if (!good)
@@ -324,7 +325,7 @@ static bool names_argument(Lower *l, const char *name, Span span)
                   "at the beginning",
                   name);
   for (uint32_t i = 0; i < run->n_sources; i++)
-    if (strcmp(first[i].path, name) == 0)
+    if (strcmp(l->g->sources.at[first + i].path, name) == 0)
       return refuse(l, E209, span, "two sources of this block have the name \"%s\"", name);
   return true;
 }
