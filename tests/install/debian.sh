@@ -30,13 +30,16 @@ install() { inside apt-get install -qy --no-install-recommends "$@"; }
 passes "the package installs" install /ampc.deb
 passes "amp --version" inside amp --version
 [ ! -e "$root/mpi.deb" ] || passes "the package with MPI installs" install /mpi.deb
-passes "what the demo and the examples need besides" install dataset-fashion-mnist cmake make man-db
+passes "what the demo and the examples need besides" install dataset-fashion-mnist cmake make man-db g++ python3-numpy
 passes "the demo trains" inside amp train --device cpu --steps 20 --set eval.steps=2 /job/fashion_mnist/fashion_mnist.amp
 passes "man amp-train" inside sh -c 'man amp-train | grep -q -- --resume'
 passes "examples/clothes builds" inside sh -c 'cd /job && cmake -B built examples/clothes && cmake --build built'
 passes "its trainer trains" inside sh -c 'cd /job && built/clothes_train -q --steps 20 --save clothes.st'
 passes "its program runs" inside sh -c 'gunzip -c /usr/share/datasets/fashion-mnist/t10k-images-idx3-ubyte.gz >/job/pictures &&
   cd /job && built/clothes clothes.st pictures 5'
+passes "examples/surrogate builds" inside sh -c 'cd /job && cmake -B loops examples/surrogate && cmake --build loops'
+passes "its loops run" inside sh -c 'cd /job && loops/loop_c loop.st && loops/loop_cpp &&
+  python3 examples/surrogate/loop.py loops/libsurrogate.so'
 for job in "$root"/job/examples/*/*.amp; do
   name=$(basename "$job" .amp)
   # shellcheck disable=SC2016 # for the inner shell
