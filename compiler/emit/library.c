@@ -20,7 +20,7 @@ static const char *function_name(Printer *p, const ampc_block *b)
   const char *name = identifier(p->c->arena, b->call);
   for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
     if (strcmp(name, taken[i]) == 0) name = arena_printf(p->c->arena, "%s_", name);
-  if (library_reserves(name)) name = arena_printf(p->c->arena, "%s_", name);
+  if (library_reserves(p->c->program, name)) name = arena_printf(p->c->arena, "%s_", name);
   return arena_printf(p->c->arena, "%s_%s", library_job(p), name);
 }
 
@@ -215,8 +215,8 @@ void emit_header(Compile *c, Text *out)
        "use it at a time */\n\n");
   EMIT(&p,
        "/* Functions return 0, or an exit status of ampc: 2 for a wrong call, 3 for a file, 5 if "
-       "the "
-       "run\n * failed. Then this returns the reason, until the next failure in this thread. */\n");
+       "the run\n * failed. Then this returns the reason, until the next failure in this thread. "
+       "*/\n");
   EMIT(&p, "const char *%s_error(void);\n\n", job);
   EMIT(&p,
        "/* `device`: \"cpu\", \"cuda\", \"cuda:1\" or \"auto\"; it must be that of the library's "

@@ -5,8 +5,9 @@
 const char *library_job(Printer *p);                            /* the prefix of all names */
 const char *library_argument(Printer *p, const ampc_source *s); /* "in_image" */
 
-/* Whether a function of the library for loops may have this name, without the prefix. */
-bool library_reserves(const char *name);
+/* Whether the program has functions for loops, and one of them may have this name, without the
+ * prefix. */
+bool library_reserves(const ampc_program *g, const char *name);
 /* Print declarations for the functions that follow, these functions, and their part of the header.
  * Without a block whose samples are given they print nothing. */
 void put_loop_declarations(Printer *p);

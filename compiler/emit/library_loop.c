@@ -19,8 +19,9 @@ static bool has_loop(const ampc_program *g)
   return false;
 }
 
-bool library_reserves(const char *name)
+bool library_reserves(const ampc_program *g, const char *name)
 {
+  if (!has_loop(g)) return false;
   static const char *const taken[] = {"create", "step", "eval",         "precision",
                                       "set",    "save", "save_weights", "load"};
   static const char *const begins[] = {"step_", "eval_", "get_"};
