@@ -428,13 +428,16 @@ static void put_find_kernel(Printer *p)
           "  return (int)cudaGetFuncBySymbol((cudaFunction_t *)out, function);\n}\n");
 }
 
-static void put_head(Printer *p, const ampc_program *g)
+static void put_head(Printer *p, const ampc_program *g, bool with_main)
 {
   EMIT(p, "// %s: %s of %s, precision %s, target %s. Written by ampc; edit as you like.\n",
        comment_of(p, g->name), g->n_blocks ? "the steps" : "nothing to run",
        comment_of(p, g->source), g->precision, g->target);
-  EMIT(p, "// In order: primitives for kernels, kernels, tables, step functions, main(). How to "
-          "compile it: ampc --build-line.\n");
+  EMIT(p,
+       "// In order: primitives for kernels, kernels, tables, step functions, %s. How to compile "
+       "it: "
+       "ampc --build-line.\n",
+       with_main ? "main()" : "the library's functions");
   seal_put(p);
   put_contents(p);
   EMIT(p, "\n#include \"ampc_rt.h\"\n\n");
@@ -453,7 +456,7 @@ void emit_program(Compile *c, Text *out, bool with_main)
   Printer p;
   size_t from = out->n;
   printer_begin(&p, c, out);
-  put_head(&p, g);
+  put_head(&p, g, with_main);
   emit_kernel_texts(&p, false);
   EMIT(&p, "\n/* ---- tables ---- */\n\n");
   const ParamPlaces *places = param_places_create(c);
