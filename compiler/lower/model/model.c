@@ -18,11 +18,12 @@ static bool is_frozen(const ParamSlot *p)
 
 /* Sets the stored type. `.to(f16)` of an outer module overrides `.to()` of its members. It
  * overrides a 16-bit type of the Parameter itself, which overrides `params` of `precision`. */
-static void settle_store(const Lower *l, ParamSlot *p)
+static void settle_store(Lower *l, ParamSlot *p)
 {
   if (!p->buffer && p->store == AMPC_F32) p->store = level_store(l, p);
   for (const Instance *m = p->owner; m && !p->buffer; m = m->owner)
     if (m->store_said) p->store = m->store;
+  if (!p->buffer) store_fits(l, p->store, p->span);
 }
 
 static void register_layer(Lower *l, const Instance *m)
@@ -49,7 +50,7 @@ static void register_param(Lower *l, ParamSlot *p, const char *path, bool alias,
                          .model = data,
                          .buffer = p->buffer,
                          .frozen = is_frozen(p),
-                         .dtype = p->dtype,
+                         .dtype = p->buffer ? p->dtype : l->g->weights,
                          .rank = p->rank,
                          .of = -1,
                          .optimizer = -1,
@@ -164,6 +165,7 @@ static void clause_store(Lower *l, Model *model, const Args *args)
     return;
   }
   if (!want_store(l, args->at.at[0].value, args->at.at[0].span, &type)) return;
+  if (!store_fits(l, type, args->at.at[0].span)) return;
   Match m = match_of(l, model);
   m.param = apply_store;
   m.data = &type;

@@ -83,6 +83,13 @@ bool region_kind_of_datum(Lower *l, Datum d, Span span, RegionKind *out);
 const char *region_kind_text(RegionKind kind);
 void lower_precision(Lower *l, const Decl *decl);
 
+/* ---- storage.c ---- */
+void clause_params(Lower *l, const Args *args);
+void clause_moments(Lower *l, const Args *args);
+/* Returns false after a message if a parameter cannot be stored in the type, because the job has no
+ * f32 masters. */
+bool store_fits(Lower *l, DType store, Span span);
+
 /* ---- scaler.c ---- */
 void lower_no_scaler(Lower *l);
 bool needs_scaler(RegionKind kind);

@@ -164,32 +164,20 @@ static void clause_tf32(Lower *l, const Args *args, RegionKind kind)
   diag_help(l->c, "write `precision f32` for products in full f32");
 }
 
-/* Applies `params(bf16)`: the type in which weights are stored, unless `store`, `.to(d)` or the
- * Parameter itself has a type. */
-static void clause_params(Lower *l, const Args *args)
-{
-  if (args->at.n == 1 && !args->at.at[0].key) {
-    want_store(l, args->at.at[0].value, args->at.at[0].span, &l->store);
-    return;
-  }
-  fail(l, E205, args->span, "`params` takes the type that weights are stored in");
-  diag_help(
-      l->c,
-      "write `params(bf16)`; to select parameters, write `store(bf16, \"pattern\")` in `model`");
-}
-
 static void run_clause(Lower *l, const char *name, const Args *args, RegionKind kind)
 {
   if (strcmp(name, "policy") == 0) clause_policy(l, args);
   if (strcmp(name, "accumulate") == 0) clause_accumulate(l, args);
   if (strcmp(name, "params") == 0) clause_params(l, args);
+  if (strcmp(name, "moments") == 0) clause_moments(l, args);
   if (strcmp(name, "tf32") == 0) clause_tf32(l, args, kind);
 }
 
 /* Applies a clause. Returns true if it gives the job a scaler. */
 static bool precision_clause(Lower *l, Scope *s, const Stmt *st, RegionKind kind, bool overridden)
 {
-  static const char *const clauses[] = {"scaler", "policy", "accumulate", "params", "tf32"};
+  static const char *const clauses[] = {"scaler", "policy",  "accumulate",
+                                        "params", "moments", "tf32"};
   const Expr *e = st->kind == STMT_expr ? st->as.value : NULL;
   const char *name = called_name(e);
   Args args = {.span = st->span};
@@ -198,7 +186,7 @@ static bool precision_clause(Lower *l, Scope *s, const Stmt *st, RegionKind kind
     known |= strcmp(name, clauses[i]) == 0;
   if (!known) {
     fail(l, E210, st->span, "this is no clause of `precision`");
-    return diag_help(l->c, "clauses are scaler, policy, accumulate, params, tf32");
+    return diag_help(l->c, "clauses are scaler, policy, accumulate, params, moments, tf32");
   }
   if (strcmp(name, "scaler") == 0) return clause_scaler(l, s, e, kind, overridden);
   if (eval_args(l, s, &e->as.call.args, &args)) run_clause(l, name, &args, kind);
