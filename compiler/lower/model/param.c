@@ -86,7 +86,7 @@ Value param_value(Lower *l, ParamSlot *p, Span span)
   p->block = l->at.block;
   p->version = version;
   ir_node(l->g, p->node)->name = l->g->params.at[p->index].path;
-  if (p->store == ir_node(l->g, p->node)->dtype) return p->node;
+  if (p->store == AMPC_F32 || p->store == ir_node(l->g, p->node)->dtype) return p->node;
   at.why = WHY_asked;
   p->node = ir_cast_asked(l->c, &at, p->node, p->store);
   return p->node;
