@@ -349,8 +349,8 @@ static void add_ranges(ArgBuild *b, const Node *n, FileArg which)
   if (!update_draws(g, n)) return;
   add_state(b, true);
   add_argument(
-      b, (KernelArg){
-             .role = ARG_stream, .type = AMPC_I32, .place = {AMPC_NONE, update_stream(g, n)}});
+      b,
+      (KernelArg){.role = ARG_stream, .type = AMPC_I32, .place = {AMPC_NONE, update_stream(g, n)}});
 }
 
 static void add_metric(ArgBuild *b, int64_t index)

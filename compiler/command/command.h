@@ -50,7 +50,8 @@ const Node *node_walked(const Graph *g, Value v);
 bool reads_flat(const Graph *g, Value v);
 /* True if v reads input k in order: the thread of element i of v reads only its element i. */
 bool reads_in_order(const Graph *g, Value v, uint32_t k);
-/* True for a cast of an f32 parameter to 16 bits. No kernel casts it: the optimizer writes the copy. */
+/* True for a cast of an f32 parameter to 16 bits. No kernel casts it: the optimizer writes the
+ * copy. */
 bool is_working_copy(const Graph *g, Value v);
 /* Returns the number of elements that the kernel of n walks in the range of an optimizer or a group
  * of parameters; -1: it walks no such range. */

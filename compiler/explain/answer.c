@@ -122,9 +122,9 @@ static const char *obstacle_text(const Explanation *e, const ExplainBlock *b, Co
         "the time between its %u kernels, which no type makes shorter; a larger batch would help",
         b->commands);
   case PART_state:
-    return arena_printf(arena, "the optimizer%s; a larger batch or `accumulate` would help",
-                        e->c->graph->moment_type == AMPC_F32 ? ", whose state is f32 in every precision"
-                                                             : "");
+    return arena_printf(
+        arena, "the optimizer%s; a larger batch or `accumulate` would help",
+        e->c->graph->moment_type == AMPC_F32 ? ", whose state is f32 in every precision" : "");
   case PART_products:
   case PART_tiles:
     return arena_printf(arena, "%s%s%s", cost_part_names[part], why ? ": " : "", why ? why : "");
@@ -210,7 +210,8 @@ static void say_state(Explanation *e)
 {
   static const char *const rounds[] = {[ROUND_stochastic] = "stochastically",
                                        [ROUND_nearest] = "to nearest",
-                                       [ROUND_kahan] = "to nearest and keep the rounding errors in bf16"};
+                                       [ROUND_kahan] =
+                                           "to nearest and keep the rounding errors in bf16"};
   const Graph *g = e->c->graph;
   const ampc_program *p = e->c->program;
   Text t = text_new(e->c->arena);

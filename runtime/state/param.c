@@ -111,7 +111,8 @@ static void join(const uint16_t *high, const uint16_t *rest, float *to, int64_t 
   float left[CHUNK];
   convert_widen(AMPC_BF16, high, to, n);
   convert_widen(AMPC_BF16, rest, left, n);
-  for (int64_t i = 0; i < n; i++) to[i] += left[i];
+  for (int64_t i = 0; i < n; i++)
+    if (left[i] != 0) to[i] += left[i]; /* -0 + 0 would be 0 */
 }
 
 static ampc_status narrow_read(ampc_runtime *rt, const ampc_param *q, ampc_space space,

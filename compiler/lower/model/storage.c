@@ -5,9 +5,8 @@
 /* Reads `rounding="stochastic"`. Only weights have a kahan residue. */
 static bool want_rounding(Lower *l, const ArgValue *a, bool weights, Rounding *out)
 {
-  static const char *const words[] = {[ROUND_stochastic] = "stochastic",
-                                      [ROUND_nearest] = "nearest",
-                                      [ROUND_kahan] = "kahan"};
+  static const char *const words[] = {
+      [ROUND_stochastic] = "stochastic", [ROUND_nearest] = "nearest", [ROUND_kahan] = "kahan"};
   const char *word;
   if (!want_str(l, a->value, a->span, "`rounding`", &word)) return false;
   for (Rounding i = 0; i <= (weights ? ROUND_kahan : ROUND_nearest); i++)
@@ -18,7 +17,8 @@ static bool want_rounding(Lower *l, const ArgValue *a, bool weights, Rounding *o
 }
 
 /* Checks the settings of `params` against each other. */
-static bool masters_fit(Lower *l, const Args *args, DType type, bool masters, const ArgValue *rounds)
+static bool masters_fit(Lower *l, const Args *args, DType type, bool masters,
+                        const ArgValue *rounds)
 {
   if (masters && rounds) {
     fail(l, E605, rounds->span, "`rounding` needs `masters=false`: f32 masters are not rounded");
@@ -88,8 +88,9 @@ void clause_moments(Lower *l, const Args *args)
 bool store_fits(Lower *l, DType store, Span span)
 {
   if (l->g->weights == AMPC_F32 || store == l->g->weights) return true;
-  fail(l, E605, span, "this parameter is stored in %s, but `params(%s, masters=false)` stores all "
-                      "parameters in %s",
+  fail(l, E605, span,
+       "this parameter is stored in %s, but `params(%s, masters=false)` stores all "
+       "parameters in %s",
        ir_dtype_name(store), ir_dtype_name(l->g->weights), ir_dtype_name(l->g->weights));
   return diag_help(l->c, "store it in %s, or remove `masters=false`", ir_dtype_name(l->g->weights));
 }
