@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Accuracy and bytes of state without f32 masters, compared with f32, paired by seed.
 
-    bench/weights16.py AMP AMPC [--seeds N] [--job FILE.amp] [--out FILE.md]
+    bench/weights16.py AMP AMPC [--seeds N] [--job FILE.amp] [--option -DEPOCHS=4 ...] [--out FILE.md]
 
 Each variant is the job with another `precision` clause. With one seed, each starts with the same f32 initial values,
 which bf16 weights round, and has the same batches and dropout. The seeds are 1 to N, so none is selected. Accuracy
@@ -38,8 +38,8 @@ def run(command):
     return done.stdout + done.stderr
 
 
-def accuracy(amp, job, seed):
-    text = run([amp, "train", "--device", "cpu", "--quiet", "--seed", str(seed), job])
+def accuracy(arguments, job, seed):
+    text = run([arguments.amp, "train", "--device", "cpu", "--quiet", "--seed", str(seed), *arguments.option, job])
     return float(re.findall(r"eval acc: *([0-9.]+)", text)[-1])
 
 
@@ -88,6 +88,7 @@ def main():
     parser.add_argument("ampc")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--job", default="models/fashion_mnist/mlp.amp")
+    parser.add_argument("--option", action="append", default=[])
     parser.add_argument("--out")
     arguments = parser.parse_args()
     begin, rows = time.time(), []
@@ -95,10 +96,10 @@ def main():
         variants = jobs(folder, os.path.join(ROOT, arguments.job))
         size = {name: state(arguments.ampc, job) for name, job in variants.items()}
         for seed in range(1, arguments.seeds + 1):
-            rows.append([accuracy(arguments.amp, job, seed) for job in variants.values()])
+            rows.append([accuracy(arguments, job, seed) for job in variants.values()])
             print(seed, *(f"{a:.4f}" for a in rows[-1]), flush=True)
     version = run([arguments.amp, "--version"]).split("\n", maxsplit=1)[0]
-    text = report(rows, size, arguments.job, time.time() - begin, version)
+    text = report(rows, size, " ".join([arguments.job, *arguments.option]), time.time() - begin, version)
     print(text)
     if arguments.out:
         with open(arguments.out, "w", encoding="utf-8") as f:
