@@ -294,15 +294,16 @@ static void add_buffer(ArgBuild *b, const Node *n)
   if (g->blocks.at[n->block].accumulate > 1) add_argument(b, kept);
 }
 
-/* True if the update rounds its weights, or its moments, stochastically. */
-static bool update_draws(const Graph *g, const Node *n)
+uint32_t update_words(const Graph *g, const Node *n)
 {
-  bool weights = g->weights != AMPC_F32 && g->rounds == ROUND_stochastic;
-  bool moments = g->moment_type != AMPC_F32 && g->moment_rounds == ROUND_stochastic;
   const OpInfo *op = op_of(n);
+  bool first = op_takes(op, FILE_moments), whole = op_takes(op, FILE_ranges);
+  if (!first && !whole && !op_takes(op, FILE_weights)) return 0;
+  bool weights = g->weights != AMPC_F32 && g->rounds == ROUND_stochastic && !first;
+  bool moments = g->moment_type != AMPC_F32 && g->moment_rounds == ROUND_stochastic;
   const Optimizer *o = &g->optimizers.at[attr_int(n, "optimizer")];
-  moments = moments && o->groups.at[attr_int(n, "group")].moments;
-  return (weights && !op_takes(op, FILE_moments)) || (moments && !op_takes(op, FILE_weights));
+  uint32_t kept = moments && (first || whole) ? o->groups.at[attr_int(n, "group")].moments : 0;
+  return kept >> 1 ? 2 : weights || kept;
 }
 
 /* Returns the first stream of the group's random numbers. Each member that updates a slice has its
@@ -346,7 +347,7 @@ static void add_ranges(ArgBuild *b, const Node *n, FileArg which)
   for (DType d = 0; weights && d < AMPC_DTYPE_COUNT; d++)
     if (copies_in_use(g, (int)index, d))
       add(b, ARG_copy, (Value){0}, d, ampc_type_of(d)->copies, own->master * ampc_dtype_size(d));
-  if (!update_draws(g, n)) return;
+  if (!update_words(g, n)) return;
   add_state(b, true);
   add_argument(
       b,

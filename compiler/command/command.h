@@ -56,6 +56,8 @@ bool is_working_copy(const Graph *g, Value v);
 /* Returns the number of elements that the kernel of n walks in the range of an optimizer or a group
  * of parameters; -1: it walks no such range. */
 int64_t node_range(const Graph *g, const Node *n);
+/* Returns how many random words of 32 bits an update draws for each element: 0 to 2. */
+uint32_t update_words(const Graph *g, const Node *n);
 
 enum { TENSOR_ALIGNMENT = 16 }; /* bytes: rows of tensor cores start at multiples of it */
 
