@@ -130,6 +130,20 @@ uint16_t region_checkpoint(Lower *l, Span span)
 
 /* ---- the precision clause ---- */
 
+/* Keeps the pins of `precision` for job_pins(). Returns the precision that determines the scaler:
+ * `kind`, or f16 if a pin is f16. */
+static RegionKind read_pins(Lower *l, Scope *s, const Decl *decl, RegionKind kind)
+{
+  for (uint32_t i = 0; decl && i < decl->as.object.clauses.n; i++) {
+    const Stmt *st = decl->as.object.clauses.at[i];
+    RegionKind pin;
+    if (st->kind != STMT_autocast || !pin_kind(l, s, st, &pin)) continue;
+    vec_push(l->arena, &l->pins, ((JobPin){st, pin}));
+    if (needs_scaler(pin)) kind = pin;
+  }
+  return kind;
+}
+
 /* Applies `precision f16 { scaler(init=1024.0) }`. Returns false if the precision has no scaler. */
 static bool clause_scaler(Lower *l, Scope *s, const Expr *e, RegionKind kind, bool overridden)
 {
@@ -187,20 +201,22 @@ static void run_clause(Lower *l, const char *name, const Args *args, RegionKind 
 }
 
 /* Applies a clause. Returns true if it gives the job a scaler. */
-static bool precision_clause(Lower *l, Scope *s, const Stmt *st, RegionKind kind, bool overridden)
+static bool precision_clause(Lower *l, Scope *s, const Stmt *st, RegionKind kind, RegionKind scales,
+                             bool overridden)
 {
   static const char *const clauses[] = {"scaler", "policy", "accumulate", "params", "tf32"};
   const Expr *e = st->kind == STMT_expr ? st->as.value : NULL;
   const char *name = called_name(e);
   Args args = {.span = st->span};
   bool known = false;
+  if (st->kind == STMT_autocast) return false; /* read_pins() */
   for (size_t i = 0; i < sizeof clauses / sizeof *clauses; i++)
     known |= strcmp(name, clauses[i]) == 0;
   if (!known) {
     fail(l, E210, st->span, "this is no clause of `precision`");
-    return diag_help(l->c, "clauses are scaler, policy, accumulate, params, tf32");
+    return diag_help(l->c, "clauses are autocast, scaler, policy, accumulate, params, tf32");
   }
-  if (strcmp(name, "scaler") == 0) return clause_scaler(l, s, e, kind, overridden);
+  if (strcmp(name, "scaler") == 0) return clause_scaler(l, s, e, scales, overridden);
   if (eval_args(l, s, &e->as.call.args, &args)) run_clause(l, name, &args, kind);
   return false;
 }
@@ -247,8 +263,9 @@ void lower_precision(Lower *l, const Decl *decl)
   const char *word = l->level ? l->level->name : region_kind_text(kind);
   l->job_region = region_push(l, l->level ? l->level->region : kind, false, span,
                               arena_printf(l->arena, "`precision %s`", word));
+  RegionKind scales = read_pins(l, s, decl, kind);
   for (uint32_t i = 0; decl && i < decl->as.object.clauses.n; i++)
-    scaled |= precision_clause(l, s, decl->as.object.clauses.at[i], kind, given);
+    scaled |= precision_clause(l, s, decl->as.object.clauses.at[i], kind, scales, given);
   bool none = l->level && l->level->number == 3;
-  if (!scaled) default_scaler(l, none ? REGION_f32 : kind, span);
+  if (!scaled) default_scaler(l, none ? REGION_f32 : scales, span);
 }
