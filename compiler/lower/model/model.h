@@ -94,7 +94,6 @@ uint16_t region_push(Lower *l, RegionKind kind, bool no_grad, Span span, const c
 uint16_t region_checkpoint(Lower *l, Span span);
 bool region_kind_of(Lower *l, Scope *s, const Expr *e, RegionKind *out);
 bool region_kind_of_datum(Lower *l, Datum d, Span span, RegionKind *out);
-const char *region_kind_text(RegionKind kind);
 void lower_precision(Lower *l, const Decl *decl);
 
 /* ---- scaler.c ---- */

@@ -1,29 +1,11 @@
 /* Makes regions: for the `precision` clause, for autocast and for pins. */
 #include "model.h"
 
-#define NARROW_KIND(KIND, name, ...) {#name, REGION_##name},
-static const struct {
-  const char *name;
-  RegionKind kind;
-} kinds[] = {
-    {"f32", REGION_f32}, {"tf32", REGION_tf32}, AMPC_NARROW_FLOATS(NARROW_KIND){"off", REGION_off}};
-enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
-
-const char *region_kind_text(RegionKind kind)
-{
-  for (int i = 0; i < KIND_COUNT; i++)
-    if (kinds[i].kind == kind) return kinds[i].name;
-  return "?";
-}
-
 /* Finds a precision by name. Returns false if the name is unknown. */
 static bool kind_by_name(const char *name, RegionKind *out)
 {
-  for (int i = 0; i < KIND_COUNT; i++)
-    if (strcmp(kinds[i].name, name) == 0) {
-      *out = kinds[i].kind;
-      return true;
-    }
+  for (int i = 0; i < REGION_COUNT; i++)
+    if (strcmp(region_kind_names[i], name) == 0) return *out = (RegionKind)i, true;
   return false;
 }
 
@@ -52,10 +34,10 @@ bool region_kind_of_datum(Lower *l, Datum d, Span span, RegionKind *out)
 static bool kind_of_expr(Lower *l, Scope *s, const Expr *e, bool off, RegionKind *out)
 {
   if (e->kind == EXPR_name && d_is(lookup_quiet(l, s, e->as.name, e->span), D_absent)) {
-    const char *names[KIND_COUNT + LEVEL_COUNT];
+    const char *names[REGION_COUNT + LEVEL_COUNT];
     uint32_t n = 0;
-    for (int i = 0; i < KIND_COUNT; i++)
-      if (off || kinds[i].kind != REGION_off) names[n++] = kinds[i].name;
+    for (int i = 0; i < REGION_COUNT; i++)
+      if (off || i != REGION_off) names[n++] = region_kind_names[i];
     for (int i = 0; !off && i < LEVEL_COUNT; i++) names[n++] = levels[i].name;
     fail(l, E201, e->span, "unknown precision `%s`", e->as.name);
     return diag_help_names(l->c, e->as.name, names, n);
@@ -155,7 +137,7 @@ static bool clause_scaler(Lower *l, Scope *s, const Expr *e, RegionKind kind, bo
   }
   if (!overridden) { /* if --set replaces the precision, the clause is allowed */
     fail(l, E404, e->span, "`scaler` with `precision %s`: %s gradients need no scaler",
-         region_kind_text(kind), region_kind_text(kind));
+         region_kind_names[kind], region_kind_names[kind]);
     diag_help(l->c, "remove the clause");
   }
   return false;
@@ -253,14 +235,14 @@ void lower_precision(Lower *l, const Decl *decl)
   RegionKind kind;
   bool given = setting_override(l, "precision") != NULL, scaled = false;
   if (!job_kind(l, s, decl, &kind)) return;
-  l->g->precision = region_kind_text(kind);
+  l->g->precision = region_kind_names[kind];
   if (!decl && !given) {
     lower_no_scaler(l);
     return;
   }
   Span span = decl ? decl->span : (Span){0, 0};
   l->at.region = 0;
-  const char *word = l->level ? l->level->name : region_kind_text(kind);
+  const char *word = l->level ? l->level->name : region_kind_names[kind];
   l->job_region = region_push(l, l->level ? l->level->region : kind, false, span,
                               arena_printf(l->arena, "`precision %s`", word));
   RegionKind scales = read_pins(l, s, decl, kind);
