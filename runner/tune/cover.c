@@ -69,18 +69,20 @@ static bool has_kind(const Tune *t, const Cover *cover, RegionKind kind)
   return found;
 }
 
-static void add_scaler(const Tune *t, Text *out, double scale)
-{
-  if (t->scaler)
-    text_printf(out, "  %s\n", t->scaler);
-  else if (scale >= 1 && scale < 65536)
-    text_printf(out, "  scaler(init=%.1f)\n", scale);
-}
-
 static void add_comment(Text *out, const char *why)
 {
   if (why && *why) text_printf(out, "   # " TUNE_MARK " %s", why);
   text_puts(out, "\n");
+}
+
+static void add_scaler(const Tune *t, Text *out, double scale, bool comment)
+{
+  if (t->scaler) {
+    text_printf(out, "  %s\n", t->scaler);
+  } else if (scale >= 1 && scale < 65536) {
+    text_printf(out, "  scaler(init=%.1f)", scale);
+    add_comment(out, comment ? "no gradient overflows at this scale" : NULL);
+  }
 }
 
 const char *tune_declaration(const Tune *t, const Cover *cover, double scale,
@@ -88,7 +90,7 @@ const char *tune_declaration(const Tune *t, const Cover *cover, double scale,
 {
   Text lines = text_new(t->arena), out = text_new(t->arena);
   text_puts(&lines, t->clauses);
-  if (has_kind(t, cover, REGION_f16)) add_scaler(t, &lines, scale);
+  if (has_kind(t, cover, REGION_f16)) add_scaler(t, &lines, scale, why != NULL);
   for (uint32_t i = 0; i < cover->pins.n; i++) {
     const ModulePin *pin = &cover->pins.at[i];
     text_printf(&lines, "  autocast(%s, \"%s\")", region_kind_names[t->kinds[pin->kind]],

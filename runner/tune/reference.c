@@ -189,23 +189,15 @@ static const char *f32_text(const Tune *t)
   return tune_declaration(t, &(Cover){0}, 0, NULL);
 }
 
-/* Trains with weights that move by one ulp, and compares the gradients after it. */
+/* Trains with weights that move by one ulp. */
 static ampc_status run_nudged(Tune *t)
 {
-  Reference *ref = t->reference;
-  Run *r = &ref->base;
+  Run *r = &t->reference->base;
   Course course = {.nudge = true};
-  Weights weights = {0};
-  Batch *batch = arena_array(t->arena, Batch, t->batches);
   ampc_free(r->rt);
   r->rt = NULL;
   ampc_status status = ampc_create(r->c->program, t->train.device, &r->rt);
-  if (!status) status = train(t, r->rt, &course, &t->nudged_loss);
-  if (!status) status = keep_weights(t, r->rt, &weights);
-  if (!status) status = batches_run(t, f32_text(t), &weights, batch);
-  if (!status) t->nudged = batches_compare(t, batch, ref->batch).gradient;
-  batches_free(t, batch);
-  return status;
+  return status ? status : train(t, r->rt, &course, &t->nudged_loss);
 }
 
 static ampc_status run_probed(Tune *t, Course *course)

@@ -98,8 +98,15 @@ static uint32_t pins_of(const Search *s, const Trial *trial)
   return cover_find(s->t->arena, &s->t->units, s->t->n_kinds, trial->kinds).pins.n;
 }
 
+/* Whether trial a needs fewer pins than b or, with equally many, less time. */
+static bool is_simpler(const Search *s, const Trial *a, const Trial *b)
+{
+  uint32_t x = pins_of(s, a), y = pins_of(s, b);
+  return x != y ? x < y : a->us < b->us;
+}
+
 /* The range is not finite, but each half alone may be: a module takes the type of its inputs. Keeps
- * the half whose raising is enough; if both are, the one with fewer pins. */
+ * the half whose raising is enough; if both are, the one with the simpler result. */
 static ampc_status shrink_lost(Search *s, uint32_t *first, uint32_t *n)
 {
   while (*n > 1) {
@@ -110,7 +117,7 @@ static ampc_status shrink_lost(Search *s, uint32_t *first, uint32_t *n)
     if (status) return status;
     bool left = !is_lost(a), right = !is_lost(b);
     if (!left && !right) break;
-    if (left && right) right = pins_of(s, b) < pins_of(s, a);
+    if (left && right) right = is_simpler(s, b, a);
     if (right) *first += half;
     *n = right ? *n - half : half;
   }
@@ -251,8 +258,7 @@ static ampc_status try_tf32(Search *s, Trial **best)
   Trial *trial;
   if (!tf32 || !(*best)->kinds) return AMPC_OK;
   uint8_t *kinds = arena_array(t->arena, uint8_t, t->units.n);
-  for (uint32_t i = 0; i < t->units.n; i++)
-    kinds[i] = (*best)->kinds[i] ? (*best)->kinds[i] : tf32;
+  for (uint32_t i = 0; i < t->units.n; i++) kinds[i] = (*best)->kinds[i] ? (*best)->kinds[i] : tf32;
   ampc_status status = tune_trial(s->t, kinds, &trial);
   if (!status && trial_holds(t, trial) && trial->us < LESS * (*best)->us) *best = trial;
   return status;
@@ -291,7 +297,8 @@ static Trial *faster(const Tune *t, Trial *a, Trial *b)
   return (t->measure ? b->measured_us < a->measured_us : b->us < a->us) ? b : a;
 }
 
-/* The budget is used up: returns the trial that keeps the bound with the most modules in 16 bits. */
+/* The budget is used up: returns the trial that keeps the bound with the most modules in 16 bits.
+ */
 static Trial *best_so_far(const Tune *t)
 {
   Trial *best = NULL;
@@ -304,7 +311,7 @@ static Trial *best_so_far(const Tune *t)
 
 ampc_status tune_search(Tune *t, bool with_f32, Trial **out)
 {
-  Trial *plain, *best = NULL;
+  Trial *plain = NULL, *best = NULL;
   ampc_status status = tune_trial(t, arena_array(t->arena, uint8_t, t->units.n), &plain);
   for (uint8_t k = 1; k < t->n_kinds && !status; k++) {
     Trial *found;
@@ -315,5 +322,7 @@ ampc_status tune_search(Tune *t, bool with_f32, Trial **out)
   if (status == AMPC_INTERRUPTED) status = AMPC_OK;
   if (!best) best = best_so_far(t);
   *out = with_f32 || !best ? faster(t, best, plain) : best;
+  if (!status && !*out)
+    return ampc_fail(AMPC_RUN_FAILED, "the budget ended before the first trial; give more time");
   return status;
 }

@@ -214,24 +214,27 @@ static double difference(const Batch *a, const Batch *b, const ampc_param *p)
   return sum;
 }
 
-/* Returns the mean over parameters of the squared relative difference of their gradients. */
+/* Returns the mean over parameters of the squared relative difference of their gradients. The root
+ * of its number of elements is the weight of a parameter: a small layer counts, but the gradient of
+ * a single bias, a difference of large sums, does not decide. */
 static double gradient_deviation(const ampc_program *p, const Batch *of, const Batch *is)
 {
-  double all = 0, sum = 0;
-  int64_t elements = 0, params = 0;
+  double all = 0, sum = 0, weights = 0;
+  int64_t elements = 0;
   for (uint32_t i = 0; i < p->n_params; i++) {
     if (!is_trained(&p->params[i])) continue;
     all += squares(is->gradient, is->scale, &p->params[i]);
     elements += p->params[i].elements;
-    params++;
+    weights += sqrt((double)p->params[i].elements);
   }
   for (uint32_t i = 0; i < p->n_params && all > 0; i++) {
     const ampc_param *q = &p->params[i];
     if (!is_trained(q)) continue;
     double noise = square_of(NOISE) * all * (double)q->elements / (double)elements;
-    sum += difference(of, is, q) / (squares(is->gradient, is->scale, q) + noise);
+    sum += sqrt((double)q->elements) * difference(of, is, q) /
+           (squares(is->gradient, is->scale, q) + noise);
   }
-  return params ? sum / (double)params : 0;
+  return weights > 0 ? sum / weights : 0;
 }
 
 Deviation batches_compare(const Tune *t, const Batch *of, const Batch *is)
@@ -286,10 +289,9 @@ static void tell(const Tune *t, const Trial *trial)
     modules += t->units.at[i].own;
     low += t->units.at[i].own && trial->kinds[i];
   }
-  fprintf(stderr, "trial %u: %u of %u modules in 16 bits: ", t->trials.n, low, modules);
+  fprintf(stderr, "trial %u: %u of %u modules in 16 bits, ", t->trials.n, low, modules);
   if (isfinite(trial->from_f32.gradient))
-    fprintf(stderr, "gradients deviate by %.2g, the loss by %.2g\n", trial->from_f32.gradient,
-            trial->from_f32.loss);
+    fprintf(stderr, "gradients %.2g, loss %.2g\n", trial->from_f32.gradient, trial->from_f32.loss);
   else
     fputs("not finite\n", stderr);
 }

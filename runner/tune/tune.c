@@ -17,8 +17,8 @@
 #include "tune.h"
 
 enum { USUAL_STEPS = 100, USUAL_BATCHES = 2 };
-/* Of two batches, gradients differ by about as much as they are large. A fraction of 0.05 of that
- * is lost in it, and bf16 stays below it in most nets. */
+/* Gradients of two batches differ by about as much as they are large. An error of 0.05 of that
+ * adds 0.25 % to its variance. */
 #define USUAL_BOUND 0.05
 
 typedef struct TuneCommand {
@@ -83,8 +83,8 @@ static const OptionRow tune_options[] = {
     {"batches", 0, "N", "compare the gradients of N batches (default: 2)", .kind = OPTION_number,
      .least = 1, .field = offsetof(TuneCommand, batches)},
     {"bound", 0, "X",
-     "how far loss and gradients may deviate from f32, relative to it (default: 0.05, or as far as "
-     "f32 deviates after the steps if its weights move by one unit in the last place)",
+     "how far the loss and the gradients of a batch may deviate from f32, relative to it (default: "
+     "0.05)",
      .kind = OPTION_call, .read = read_bound},
     {"types", 0, "LIST", "types to search beside f32: f16, bf16, tf32 (default: the job's, or all)",
      .kind = OPTION_call, .read = read_types},
@@ -104,8 +104,8 @@ static const OptionRow tune_options[] = {
      .field = offsetof(TuneCommand, write)},
     {"save", 0, "FILE", "write the precision to FILE, for `precision profile(\"FILE\")`",
      .kind = OPTION_text, .field = offsetof(TuneCommand, save)},
-    {"check", 0, NULL, "search nothing: test the precision that the job has",
-     .kind = OPTION_flag, .field = offsetof(TuneCommand, check), .without = "write save"},
+    {"check", 0, NULL, "search nothing: test the precision that the job has", .kind = OPTION_flag,
+     .field = offsetof(TuneCommand, check), .without = "write save"},
     {"quiet", 'q', NULL, "no progress", .kind = OPTION_flag, .field = offsetof(TuneCommand, quiet)},
     {0}};
 
@@ -142,6 +142,16 @@ static const char *take_precision(Options *o)
   return word;
 }
 
+/* Levels have rules of their own, which a region for each module cannot express. */
+static ampc_status check_word(const char *word)
+{
+  if (strcmp(word, "O2") != 0 && strcmp(word, "O3") != 0) return AMPC_OK;
+  return ampc_fail(AMPC_BAD_USAGE,
+                   "`precision %s` casts whole models; write `precision f16` to "
+                   "search the precision of modules",
+                   word);
+}
+
 /* Sets the types of the search: f32, then those of --types, of the job, or all. */
 static void set_types(Tune *t, const TuneCommand *cmd, const char *word)
 {
@@ -172,49 +182,10 @@ static ampc_status find_units(Tune *t, Compile **out)
 
 /* ---- the result ---- */
 
-static const char *percent(const Tune *t, double fraction)
-{
-  return arena_printf(t->arena, fraction < 0.1 ? "%.1f %%" : "%.0f %%", 100 * fraction);
-}
-
 static void print_trial(const Tune *t, const Trial *trial)
 {
   printf("gradients deviate by %.2g from f32, the loss by %.2g; the bound is %.2g\n",
          trial->from_f32.gradient, trial->from_f32.loss, t->bound);
-}
-
-/* Returns why a module is pinned. */
-static const char *reason(const Tune *t, const ModulePin *pin)
-{
-  const Unit *u = &t->units.at[pin->unit];
-  double worst = 0;
-  for (uint32_t i = 0; i < t->trials.n; i++) { /* the trial that lowers only this module, if any */
-    const Trial *trial = t->trials.at[i];
-    uint32_t n = 0;
-    for (uint32_t k = 0; k < t->units.n; k++) n += t->units.at[k].own && trial->kinds[k];
-    if (n == 1 && trial->kinds[pin->unit]) worst = trial->from_f32.gradient;
-  }
-  if (ampc_is_narrow(region_low(t->kinds[pin->kind])))
-    return arena_printf(t->arena, "%s within it", region_kind_names[t->kinds[pin->kind]]);
-  if (u->steps_over)
-    return arena_printf(t->arena, "f16 overflows in %u of %u steps, largest value %.6g",
-                        u->steps_over, t->steps, u->greatest);
-  if (u->under > 0.1)
-    return arena_printf(t->arena, "%s of a value are 0 in f16, which is down to %.2g",
-                        percent(t, u->under), u->least);
-  if (u->lost) return "in 16 bits, the loss or a gradient is not finite";
-  if (worst > 0) return arena_printf(t->arena, "alone it deviates by %.2g in 16 bits", worst);
-  return "deviates in 16 bits";
-}
-
-static const char *declaration_of(const Tune *t, const Trial *trial)
-{
-  Cover cover = cover_find(t->arena, &t->units, t->n_kinds, trial->kinds);
-  const char **why = arena_array(t->arena, const char *, cover.pins.n + 1);
-  why[0] = arena_printf(t->arena, "gradients deviate by %.2g from f32, bound %.2g",
-                        trial->from_f32.gradient, t->bound);
-  for (uint32_t i = 0; i < cover.pins.n; i++) why[1 + i] = reason(t, &cover.pins.at[i]);
-  return tune_declaration(t, &cover, trial->scale, why);
 }
 
 /* Prints the loss after the training, beside both runs of f32. Returns whether it is the same. */
@@ -233,22 +204,16 @@ static bool print_proof(const Tune *t, const Proof *p)
 static ampc_status prove(Tune *t, Trial *found, const char **declaration)
 {
   Proof p;
-  *declaration = declaration_of(t, found);
+  *declaration = tune_result(t, found);
   ampc_status status = tune_train(t, *declaration, &p);
   for (int i = 0; i < 4 && !status && p.skipped && !t->scaler && isfinite(p.loss); i++) {
     found->scale = p.scale;
-    *declaration = declaration_of(t, found);
+    *declaration = tune_result(t, found);
     status = tune_train(t, *declaration, &p);
   }
   if (!status && !print_proof(t, &p))
     printf("warning: the loss differs from that of f32 by more than the bound\n");
   return status;
-}
-
-/* Without --bound, the bound is what f32 itself does, but at least USUAL_BOUND. */
-static void set_bound(Tune *t)
-{
-  if (t->bound <= 0) t->bound = fmax(USUAL_BOUND, t->nudged);
 }
 
 static ampc_status check(Tune *t)
@@ -258,7 +223,6 @@ static ampc_status check(Tune *t)
   ampc_status status = tune_measure(t, NULL, &trial);
   if (!status) status = tune_train(t, NULL, &p);
   if (status) return status;
-  set_bound(t);
   print_trial(t, &trial);
   if (print_proof(t, &p) && trial_holds(t, &trial)) return status;
   return ampc_fail(AMPC_RUN_FAILED, "the precision of %s does not keep the bound; run amp tune",
@@ -267,8 +231,8 @@ static ampc_status check(Tune *t)
 
 static ampc_status save(const Tune *t, const char *declaration, const char *path)
 {
-  const char *text = arena_printf(t->arena, "# amp tune: the precision of %s\n%s",
-                                  t->compile->input, declaration);
+  const char *text =
+      arena_printf(t->arena, "# amp tune: the precision of %s\n%s", t->compile->input, declaration);
   return file_write(path, &file_precision, text, (int64_t)strlen(text));
 }
 
@@ -278,7 +242,6 @@ static ampc_status search(Tune *t, Compile *job, const TuneCommand *cmd, bool wi
   const char *declaration;
   ampc_status status = t->ran ? AMPC_OK : tune_run_f32(t);
   if (status) return status;
-  set_bound(t);
   status = tune_search(t, with_f32, &found);
   if (status) return status;
   printf("%u trials, %u of them from %s\n", t->trials.n, t->trials.n - t->measured, t->store);
@@ -305,7 +268,8 @@ static ampc_status run(Tune *t, const TuneCommand *cmd)
   const char *given = take_precision(&((TuneCommand *)cmd)->compile), *word = patch_read(t, job);
   if (given) word = given;
   set_types(t, cmd, word);
-  ampc_status status = find_units(t, &f32);
+  ampc_status status = check_word(word);
+  if (!status) status = find_units(t, &f32);
   if (!status) status = store_read(t, f32);
   if (!status) status = cmd->check ? check(t) : search(t, job, cmd, !*word || !strcmp(word, "f32"));
   tune_close(t);
@@ -328,6 +292,7 @@ int tune_main(int argc, char **argv)
                      .train = {.device = "auto"},
                      .steps = USUAL_STEPS,
                      .batches = USUAL_BATCHES,
+                     .bound = USUAL_BOUND,
                      .gpu = gpu_find("h200")};
   Operands jobs = {argv, argc};
   int status;
