@@ -103,20 +103,6 @@ static void apply_store(Lower *l, ParamSlot *p, void *data)
   if (!p->buffer) p->store = *(const DType *)data;
 }
 
-typedef struct PinClause {
-  RegionKind kind;
-  Span span;
-} PinClause;
-
-static void apply_pin(Lower *l, Instance *m, void *data)
-{
-  const PinClause *clause = data;
-  (void)l;
-  m->pinned = true;
-  m->pin = clause->kind;
-  m->pin_span = clause->span;
-}
-
 Match match_of(Lower *l, const Model *model)
 {
   Match m = {.owner = model->name, .broken = model->broken};
@@ -172,28 +158,6 @@ static void clause_store(Lower *l, Model *model, const Args *args)
   match_patterns(l, &m, args->at.at + 1, args->at.n - 1);
 }
 
-/* Applies `autocast(f32, "norm")`, which pins modules that are built elsewhere, as `.autocast(f32)`
- * does at the place where a module is built. */
-static void clause_autocast(Lower *l, Scope *s, Model *model, const Stmt *st)
-{
-  const ArgList *list = &st->as.region.args;
-  PinClause clause = {.span = st->span};
-  if (list->n < 2 || st->as.region.has_block) {
-    fail(l, E205, st->span, "in a model, `autocast` takes a type and then patterns");
-    diag_help(l->c, "`autocast(f32, \"norm\")`");
-    return;
-  }
-  Args args = {.span = st->span};
-  ArgList patterns = {list->at + 1, list->n - 1};
-  if (!region_kind_of(l, s, list->at[0].value, &clause.kind) || !eval_args(l, s, &patterns, &args))
-    return;
-  Match m = match_of(l, model);
-  m.modules = true;
-  m.module = apply_pin;
-  m.data = &clause;
-  match_patterns(l, &m, args.at.at, args.at.n);
-}
-
 static void unknown_clause(Lower *l, Span span)
 {
   fail(l, E210, span, "this is no clause of a model");
@@ -204,7 +168,7 @@ static void unknown_clause(Lower *l, Span span)
 static void model_clause(Lower *l, Scope *s, Model *model, const Stmt *st)
 {
   if (st->kind == STMT_autocast) {
-    clause_autocast(l, s, model, st);
+    clause_pins(l, s, model, st);
     return;
   }
   const Expr *e = st->kind == STMT_expr ? st->as.value : NULL;
