@@ -88,8 +88,8 @@ Patch patch_make(const Tune *t, Compile *c, const char *declaration)
   p.start = at->span.start - s->base;
   p.end = d ? after_mark(s->text, d->span.end - s->base) : p.start;
   size_t n = strlen(declaration);
-  p.text =
-      d ? arena_strndup(t->arena, declaration, n - 1) : arena_printf(t->arena, "%s\n", declaration);
+  p.text = d ? arena_strndup(t->arena, declaration, n - 1)
+             : arena_printf(t->arena, "%s\n", declaration);
   return p;
 }
 

@@ -251,7 +251,8 @@ static ampc_status try_tf32(Search *s, Trial **best)
   Trial *trial;
   if (!tf32 || !(*best)->kinds) return AMPC_OK;
   uint8_t *kinds = arena_array(t->arena, uint8_t, t->units.n);
-  for (uint32_t i = 0; i < t->units.n; i++) kinds[i] = (*best)->kinds[i] ? (*best)->kinds[i] : tf32;
+  for (uint32_t i = 0; i < t->units.n; i++)
+    kinds[i] = (*best)->kinds[i] ? (*best)->kinds[i] : tf32;
   ampc_status status = tune_trial(s->t, kinds, &trial);
   if (!status && trial_holds(t, trial) && trial->us < LESS * (*best)->us) *best = trial;
   return status;
@@ -290,8 +291,7 @@ static Trial *faster(const Tune *t, Trial *a, Trial *b)
   return (t->measure ? b->measured_us < a->measured_us : b->us < a->us) ? b : a;
 }
 
-/* The budget is used up: returns the trial that keeps the bound with the most modules in 16 bits.
- */
+/* The budget is used up: returns the trial that keeps the bound with the most modules in 16 bits. */
 static Trial *best_so_far(const Tune *t)
 {
   Trial *best = NULL;

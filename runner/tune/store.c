@@ -36,8 +36,8 @@ static const char *key_of(const Tune *t, const Compile *c)
     h = hash(h, t->compile->consts[i].value, strlen(t->compile->consts[i].value) + 1);
   }
   return arena_printf(t->arena, "%016llx %u steps, %u batches, %s, %s, seed %llu",
-                      (unsigned long long)h, t->steps, t->batches, t->compile->target, t->gpu->name,
-                      (unsigned long long)t->train.seed);
+                      (unsigned long long)h, t->steps, t->batches, t->compile->target,
+                      t->gpu->name, (unsigned long long)t->train.seed);
 }
 
 /* ---- writing ---- */
@@ -65,9 +65,9 @@ static json_t *trial_json(const Tune *t, const Trial *trial)
 {
   json_t *kinds = json_array();
   for (uint32_t i = 0; i < t->units.n; i++)
-    json_array_append_new(kinds, t->units.at[i].own
-                                     ? json_string(region_kind_names[t->kinds[trial->kinds[i]]])
-                                     : json_null());
+    json_array_append_new(
+        kinds, t->units.at[i].own ? json_string(region_kind_names[t->kinds[trial->kinds[i]]])
+                                  : json_null());
   return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "precision", trial->text, "gradient",
                    number(trial->from_f32.gradient), "loss", number(trial->from_f32.loss), "scale",
                    number(trial->scale), "us", number(trial->us), "measured_us",
@@ -79,12 +79,12 @@ ampc_status store_write(const Tune *t, const Trial *chosen)
   json_t *trials = json_array();
   for (uint32_t i = 0; i < t->trials.n; i++)
     json_array_append_new(trials, trial_json(t, t->trials.at[i]));
-  json_t *all =
-      json_pack("{s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "tune", t->key, "job",
-                t->compile->input, "gpu", t->gpu->name, "steps", (int)t->steps, "bound",
-                number(t->bound), "loss", number(t->loss), "nudged_loss", number(t->nudged_loss),
-                "nudged", number(t->nudged), "modules", units_json(t), "trials", trials, "chosen",
-                chosen ? json_string(chosen->text) : json_null());
+  json_t *all = json_pack(
+      "{s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "tune", t->key, "job",
+      t->compile->input, "gpu", t->gpu->name, "steps", (int)t->steps, "bound", number(t->bound),
+      "loss", number(t->loss), "nudged_loss", number(t->nudged_loss), "nudged", number(t->nudged),
+      "modules", units_json(t), "trials", trials, "chosen",
+      chosen ? json_string(chosen->text) : json_null());
   char *text = all ? json_dumps(all, JSON_INDENT(1) | JSON_PRESERVE_ORDER) : NULL;
   json_decref(all);
   if (!text) return ampc_fail(AMPC_RUN_FAILED, "out of memory");

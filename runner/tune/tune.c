@@ -104,8 +104,8 @@ static const OptionRow tune_options[] = {
      .field = offsetof(TuneCommand, write)},
     {"save", 0, "FILE", "write the precision to FILE, for `precision profile(\"FILE\")`",
      .kind = OPTION_text, .field = offsetof(TuneCommand, save)},
-    {"check", 0, NULL, "search nothing: test the precision that the job has", .kind = OPTION_flag,
-     .field = offsetof(TuneCommand, check), .without = "write save"},
+    {"check", 0, NULL, "search nothing: test the precision that the job has",
+     .kind = OPTION_flag, .field = offsetof(TuneCommand, check), .without = "write save"},
     {"quiet", 'q', NULL, "no progress", .kind = OPTION_flag, .field = offsetof(TuneCommand, quiet)},
     {0}};
 
@@ -267,8 +267,8 @@ static ampc_status check(Tune *t)
 
 static ampc_status save(const Tune *t, const char *declaration, const char *path)
 {
-  const char *text =
-      arena_printf(t->arena, "# amp tune: the precision of %s\n%s", t->compile->input, declaration);
+  const char *text = arena_printf(t->arena, "# amp tune: the precision of %s\n%s",
+                                  t->compile->input, declaration);
   return file_write(path, &file_precision, text, (int64_t)strlen(text));
 }
 

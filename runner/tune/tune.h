@@ -56,7 +56,7 @@ typedef struct Deviation { /* relative to f32 */
 } Deviation;
 
 typedef struct Trial {
-  const char *text;     /* the declaration, without comments */
+  const char *text;    /* the declaration, without comments */
   const uint8_t *kinds; /* NULL: a trial of another purpose, such as the reference */
   Deviation from_f32;
   double scale;       /* the loss scale with which all gradients were finite; 1: none */
@@ -70,18 +70,18 @@ typedef struct Weights { /* parameters and buffers, as in the spaces of a runtim
 
 typedef struct Tune {
   Arena *arena;
-  const Options *compile;   /* target and data are those of this machine */
-  ampc_train_options train; /* device, seed, data */
-  const Gpu *gpu;           /* times are predicted for it; NULL: for this processor */
-  const char *store, *key;  /* file of the trials; identifies the job and the options */
+  const Options *compile;      /* target and data are those of this machine */
+  ampc_train_options train;    /* device, seed, data */
+  const Gpu *gpu;              /* times are predicted for it; NULL: for this processor */
+  const char *store, *key;     /* file of the trials; identifies the job and the options */
   uint32_t steps, batches;
   bool measure, quiet;
-  double deadline;     /* seconds_now() at which no new trial begins; infinite: never */
-  double bound;        /* of both deviations; 0: not yet known */
-  RegionKind kinds[4]; /* kinds[0] is f32 */
+  double deadline;             /* seconds_now() at which no new trial begins; infinite: never */
+  double bound;                /* of both deviations; 0: not yet known */
+  RegionKind kinds[4];         /* kinds[0] is f32 */
   uint32_t n_kinds;
-  const char *clauses; /* the job's own clauses of `precision`, each on a line */
-  const char *scaler;  /* its clause `scaler`; NULL: it has none */
+  const char *clauses;         /* the job's own clauses of `precision`, each on a line */
+  const char *scaler;          /* its clause `scaler`; NULL: it has none */
   Units units;
   VEC(Trial *) trials;
   uint32_t measured;           /* trials of this run; the others come from the file */
@@ -97,8 +97,7 @@ typedef struct Tune {
 const char *tune_declaration(const Tune *t, const Cover *cover, double scale,
                              const char *const *why);
 
-/* Trains Tune.steps steps in f32: sets the ranges of the units, and the fields after `reference`.
- */
+/* Trains Tune.steps steps in f32: sets the ranges of the units, and the fields after `reference`. */
 ampc_status tune_run_f32(Tune *t);
 /* Measures an assignment, unless the same has been measured. */
 ampc_status tune_trial(Tune *t, Kinds kinds, Trial **out);
@@ -107,14 +106,14 @@ ampc_status tune_measure(Tune *t, const char *text, Trial *out);
 /* Predicts the microseconds of a step with this declaration. */
 double tune_predict(const Tune *t, const char *text);
 typedef struct Proof { /* Tune.steps steps from the beginning */
-  double loss;         /* mean of the last quarter of the steps; infinite: a loss was not finite */
-  double scale;        /* loss scale at the end */
-  int64_t skipped;     /* steps that the loss scaler skipped */
+  double loss;     /* mean of the last quarter of the steps; infinite: a loss was not finite */
+  double scale;    /* loss scale at the end */
+  int64_t skipped; /* steps that the loss scaler skipped */
 } Proof;
 /* Trains with the declaration; NULL: with that of the job. */
 ampc_status tune_train(Tune *t, const char *text, Proof *out);
 uint32_t tune_block(const ampc_program *p); /* the first train block; n_blocks: there is none */
-void tune_close(Tune *t);                   /* frees the reference */
+void tune_close(Tune *t); /* frees the reference */
 bool trial_holds(const Tune *t, const Trial *trial); /* whether it keeps the bound */
 
 /* ---- search.c ---- */

@@ -1,6 +1,5 @@
-/* Pins: `autocast(f32, "norm")` in `model` or `precision`. The modules that the patterns name
- * compute in a precision of their own. `.autocast(f32)` does the same where a module is built
- * (module.c). */
+/* Pins: `autocast(f32, "norm")` in `model` or `precision`. The modules that the patterns name compute
+ * in a precision of their own. `.autocast(f32)` does the same where a module is built (module.c). */
 #include "model.h"
 
 typedef struct Pin {
@@ -20,7 +19,8 @@ static void apply_pin(Lower *l, Instance *m, void *data)
 bool pin_kind(Lower *l, Scope *s, const Stmt *st, RegionKind *out)
 {
   const ArgList *list = &st->as.region.args;
-  if (list->n >= 2 && !st->as.region.has_block) return region_kind_of(l, s, list->at[0].value, out);
+  if (list->n >= 2 && !st->as.region.has_block)
+    return region_kind_of(l, s, list->at[0].value, out);
   fail(l, E205, st->span, "as a clause, `autocast` takes a type and then patterns");
   return diag_help(l->c, "`autocast(f32, \"norm\")`");
 }

@@ -1,6 +1,5 @@
-/* Reads `precision auto` and `precision profile("file.amp")`: the `precision` of another file,
- * which `amp tune` has written. `auto` is the file beside the job, net.precision.amp for net.amp.
- */
+/* Reads `precision auto` and `precision profile("file.amp")`: the `precision` of another file, which
+ * `amp tune` has written. `auto` is the file beside the job, net.precision.amp for net.amp. */
 #include "compiler/syntax/source.h"
 #include "model.h"
 
