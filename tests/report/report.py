@@ -220,6 +220,9 @@ def check_plot(b, tune):
     chosen = next(i for i, t in enumerate(trials, 1) if t["precision"] == tune["chosen"])
     reading = "document.getElementById('tune-reading').textContent"
     check(b.value(reading).startswith(f"Trial {chosen}, chosen: "), f"the chosen trial: {b.value(reading)}")
+    on_top = f"document.elementFromPoint(...(r => [r.x + r.width / 2, r.y + r.height / 2])(document.querySelector('[data-trial=\"{chosen}\"]').getBoundingClientRect()))"
+    b.value("document.getElementById('tune-chart').scrollIntoView()")
+    check(b.value(on_top + ".dataset.trial") == str(chosen), "another mark hides the chosen one")
     wide = next(i for i, t in enumerate(trials, 1) if "bf16" in t["types"])
     b.click(f"#tune-chart [data-trial='{wide}']")
     check(re.match(rf"Trial {wide}: 8 bf16\. .*gradients deviate by 0\.012, the loss by 0\.0027; within the bound\.", b.value(reading)),
@@ -235,7 +238,7 @@ def check_plot(b, tune):
     check(b.value("document.getElementById('told').textContent") == b.value(reading), "keys are not told")
     b.value("document.querySelectorAll('#tune .tools button')[0].id = 'previous'")
     b.click("#previous")
-    check(b.value("document.querySelector('#tune-chart .at').dataset.trial") == "3", "the button for the previous trial")
+    check(b.value("document.querySelector('#tune-chart .at').dataset.trial") == "11", "the button for the previous trial")
 
 
 def check_modules(b, tune):
@@ -280,6 +283,8 @@ def check_tune(b, amp, work, pictures):
 
     with open(fixture, encoding="utf-8") as f:
         tune = json.load(f)
+    # as small as trial 3, and not finite: trial 3 tells more about its modules
+    tune["trials"].append({**tune["trials"][2], "precision": "precision f16 {}", "gradient": None, "loss": None})
     draw(tune)
     check_plot(b, tune)
     check_modules(b, tune)
@@ -296,11 +301,13 @@ def check_tune(b, amp, work, pictures):
     check(cells == ["net.blocks.1", "f32", hostile, "1.25 us", "the train block", hostile, "b", "unknown"], f"pins: {cells}")
     text = b.value("document.getElementById('tune-modules').textContent")
     check("to 70000; f16 overflows in 3 of 100 steps" in text, "no overflow in a module")
-    first = {**tune["modules"][2], "greatest": None, "least": None}
-    draw({**tune, "chosen": None, "bound": None, "modules": [*tune["modules"][:2], first, *tune["modules"][3:]],
+    first, last = {**tune["modules"][2], "greatest": None, "least": None}, {**tune["modules"][-1], "own": False}
+    draw({**tune, "chosen": None, "bound": None, "modules": [*tune["modules"][:2], first, *tune["modules"][3:-1], last],
           "trials": [{**tune["trials"][0], "us": None}, *tune["trials"][1:]]})
     check(b.value("document.querySelectorAll('#tune-chart .mark').length") == len(tune["trials"]) - 1, "a trial without a time is drawn")
     check(b.value("document.getElementById('tune').textContent.includes('the search has not ended')"), "an unfinished search")
+    names = b.value("[...document.querySelectorAll('#tune-modules b')].map(e => e.textContent)")
+    check(names[:2] == ["net", "first"] and "last" not in names, f"modules that compute: {names}")
     refuse_tune(amp, work, tune, file, page)
     job, now = os.path.join(work, "<b>&.amp"), os.path.join(work, "now.json")
     run(amp, "tune", "--quiet", "--device", "cpu", "--steps", "2", "--batches", "1", "--types", "bf16", "--state", now, job, cwd=work)
