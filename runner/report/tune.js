@@ -59,7 +59,7 @@ function drawTrials(d, trials, wide, at, reading) {
   for (const [v, name] of bands) svg.append(draw("rect", {x: left, width: wide - 10 - left, y: y(v) - 11, height: 22, fill: "var(--other-soft)"}), draw("text", {x: left - 8, y: y(v) + 4, "text-anchor": "end"}, name));
   for (const v of decades) svg.append(draw("line", {class: "grid", x1: left, x2: wide - 10, y1: y(v), y2: y(v)}), draw("text", {x: left - 8, y: y(v) + 4, "text-anchor": "end"}, String(v)));
   for (const us of ticksOf(least, most, wide < 600 ? 5 : 8)) svg.append(draw("line", {class: "grid", x1: x(us), x2: x(us), y1: high - 50, y2: high - 44}), draw("text", {x: x(us), y: high - 30, "text-anchor": "middle"}, time(us)));
-  if (d.bound) svg.append(draw("line", {class: "bound", x1: left, x2: wide - 10, y1: y(d.bound), y2: y(d.bound)}), draw("text", {x: right, y: y(d.bound) - 5, "text-anchor": "end"}, `bound ${number(d.bound)}`));
+  if (d.bound) svg.append(draw("line", {class: "bound", x1: left, x2: wide - 10, y1: y(d.bound), y2: y(d.bound)}));
   /* between two trials of the front, the faster one is the best for its time */
   svg.append(draw("path", {class: "curve", id: "tune-front", d: frontOf(trials).map((t, i) => i ? `H${x(t.us).toFixed(1)}V${y(deviation(t)).toFixed(1)}` : "M" + place(t)).join("")}));
   const shapes = trials.map(t => draw("path", {class: "mark " + typeClass(kindOf(t)), "data-trial": d.trials.indexOf(t) + 1, d: marks[kindOf(t)], transform: `translate(${place(t)})`}));
@@ -67,6 +67,7 @@ function drawTrials(d, trials, wide, at, reading) {
   svg.append(...shapes);
   if (chosen) svg.append(shapes[trials.indexOf(chosen)], draw("circle", {cx: x(chosen.us), cy: y(deviation(chosen)), r: 11, fill: "none", stroke: "var(--ink)", "stroke-width": 2, "pointer-events": "none"}),
     draw("text", {class: "dark", x: x(chosen.us) + (end ? -16 : 16), y: y(deviation(chosen)) + 14, "text-anchor": end ? "end" : "start"}, "chosen"));
+  if (d.bound) svg.append(draw("text", {class: "dark", x: right, y: y(d.bound) - 5, "text-anchor": "end"}, `bound ${number(d.bound)}`));
   chooser(svg, shapes, at, reading, i => trialText(d, trials[i], trials.filter(t => place(t) === place(trials[i])).length - 1));
   return svg;
 }
@@ -116,12 +117,12 @@ function spreadScale(modules) {
 /* Least subnormal, least normal and greatest number of f16; its label, and how far that is moved to the left. */
 const f16Limits = [[2 ** -24, "2^-24", 100], [2 ** -14, "2^-14", 0], [65504, "65504", 50]];
 function spreadText(d, m) {
-  if (m.greatest === 0) return "no values";
+  if (m.greatest === 0) return "no values in 16 bits";
   const ends = [m.least, m.greatest].map(v => v === null ? "not finite" : number(v)).join(" to ");
   return ends + (m.steps_over ? `; f16 overflows in ${m.steps_over} of ${d.steps} steps` : "") + (m.under ? `; f16 makes ${percent(m.under, 1)} of a value 0` : "");
 }
 function drawSpread(d, m, x) {
-  const [tiny, normal, most] = f16Limits.map(l => x(l[0])), from = m.greatest === 0 ? 0 : x(m.least || m.greatest), to = m.greatest === 0 ? 0 : Math.max(from + .5, x(m.greatest));
+  const [tiny, normal, most] = f16Limits.map(l => x(l[0])), from = x(m.least || m.greatest), to = Math.max(from + .5, x(m.greatest));
   const svg = draw("svg", {class: "spread", viewBox: "0 0 100 16", preserveAspectRatio: "none", role: "img", "aria-label": `${m.path}: ${spreadText(d, m)}`});
   const rect = (a, b, y, fill) => { if (b > a) svg.append(draw("rect", {x: a.toFixed(2), width: (b - a).toFixed(2), y, height: 16 - 2 * y, fill})); };
   rect(tiny, most, 0, "var(--f16-soft)");
@@ -143,7 +144,7 @@ function drawModule(d, chosen, index, x) {
   const held = chosen ? d.modules.map((n, i) => n.path.startsWith(m.path + ".") ? chosen.types[i] : null).filter(t => t) : [];
   const row = [make("div", null, make("b", {class: "mono" + (inside.length ? " fold" : "")}, name), " ", make("span", {class: "faint"}, m.type), " ", chosen && m.own ? typeMark(chosen.types[index]) : null,
     held.length ? make("div", {class: "faint"}, `${held.length} inside: ${new Set(held).size > 1 ? counts(held) : "all " + held[0]}`) : null)];
-  if (m.own) row.push(make("div", {class: "ends"}, drawSpread(d, m, x), make("span", {class: "faint"}, spreadText(d, m))), make("div", null, sensitivityOf(d, index)));
+  if (m.own) row.push(make("div", {class: "ends"}, m.greatest === 0 ? null : drawSpread(d, m, x), make("span", {class: "faint"}, spreadText(d, m))), make("div", null, sensitivityOf(d, index)));
   if (!inside.length) return make("div", {class: "module"}, row);
   const details = make("details", null, make("summary", {class: "module"}, row), make("div", {class: "below"}, inside));
   details.open = !m.path.includes(".") || new Set(held.concat(m.own && chosen ? chosen.types[index] : [])).size > 1;
@@ -153,12 +154,12 @@ function drawModules(d) {
   const x = spreadScale(d.modules), chosen = chosenOf(d, d.trials);
   const ticks = f16Limits.map(([v, name, back]) => make("span", {style: `left:${x(v)}%;transform:translateX(-${back}%)`}, name));
   const at = make("div", {class: "scroll modules", id: "tune-modules"}, make("div", {class: "module faint"}, make("div", null, "module, and its type in the chosen trial"), make("div", {class: "ends ticks"}, ticks), make("div", null, "deviation from f32 in 16 bits")), modulesIn(d, chosen, 0, x));
-  return [make("h3", null, "Modules"), make("p", null, "Bars: the least and greatest absolute value of the run in f32. The shaded range fits f16; left of 2^-14, f16 has fewer digits. Values in the red parts become 0 or infinite in f16. On the right: the trial with the fewest modules in 16 bits, of those in which this one is."), make("div", {class: "tools"}, foldTools(at)), at];
+  return [make("h3", null, "Modules"), make("p", null, "Bars: the least and greatest absolute value that f16 would store, of the run in f32. The shaded range fits f16; left of 2^-14, f16 has fewer digits. Values in the red parts become 0 or infinite in f16. On the right: the trial with the fewest modules in 16 bits, of those in which this one is."), make("div", {class: "tools"}, foldTools(at)), at];
 }
 
 function drawTune() {
   const d = data.tune;
   if (!d) return null;
-  return section("tune", "Precision of modules", make("p", null, `Each mark is a trial of amp tune for ${d.job}: the modules have the types of a declaration, and loss and gradients are compared with those of f32, after ${d.steps} steps. No trial is both faster and closer to f32 than one on the line.`),
+  return section("tune", "Precision of modules", make("p", null, `amp tune has compared ${d.trials.length} declarations for ${d.job} with f32, after ${d.steps} steps of training. Each mark is such a trial. No other trial is both faster and closer to f32 than one on the line.`),
     drawPlot(d), make("h3", null, "Pins"), drawPins(d), drawModules(d));
 }
