@@ -24,7 +24,11 @@ function chosenOf(d, trials) { return trials.find(t => t.precision === d.chosen)
 /* The trials of which no other is both faster and closer to f32. `trials` are sorted by time, then deviation. */
 function frontOf(trials) {
   let best = Infinity;
-  return trials.filter(t => deviation(t) < best && (best = deviation(t), true));
+  return trials.filter(t => {
+    const better = deviation(t) < best;
+    best = Math.min(best, deviation(t));
+    return better;
+  });
 }
 function trialText(d, trial, others) {
   const facts = [trial.us ? `${time(trial.us)} predicted` : "", trial.measured_us ? `${time(trial.measured_us)} measured for forward and backward` : "",
