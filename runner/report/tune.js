@@ -130,9 +130,10 @@ function drawSpread(d, m, x) {
   const svg = draw("svg", {class: "spread", viewBox: "0 0 100 16", preserveAspectRatio: "none", role: "img", "aria-label": `${m.path}: ${spreadText(d, m)}`});
   const rect = (a, b, y, fill) => { if (b > a) svg.append(draw("rect", {x: a.toFixed(2), width: (b - a).toFixed(2), y, height: 16 - 2 * y, fill})); };
   rect(tiny, most, 0, "var(--f16-soft)");
-  rect(from, Math.min(to, tiny), 1, "var(--warn)");
+  const seen = 1.5; /* least width of a part that f16 loses */
+  if (from < tiny) rect(Math.min(from, tiny - seen), Math.min(to, tiny), 1, "var(--warn)");
   rect(Math.max(from, tiny), Math.min(to, most), 5, "var(--f32)");
-  rect(Math.max(from, most), to, 1, "var(--warn)");
+  if (to > most) rect(Math.max(from, most), Math.max(to, most + seen), 1, "var(--warn)");
   for (const at of [tiny, normal, most]) rect(at - .1, at + .1, 0, "var(--faint)");
   return svg;
 }

@@ -301,6 +301,8 @@ def check_tune(b, amp, work, pictures):
     check(cells == ["net.blocks.1", "f32", hostile, "1.25 us", "the train block", hostile, "b", "unknown"], f"pins: {cells}")
     text = b.value("document.getElementById('tune-modules').textContent")
     check("to 70000; f16 overflows in 3 of 100 steps" in text, "no overflow in a module")
+    over = b.value("document.querySelector('[aria-label^=\"net.first:\"] [fill=\"var(--warn)\"]')?.getAttribute('width')")
+    check(over and float(over) > 1, f"an overflow is {over} % wide")
     first, last = {**tune["modules"][2], "greatest": None, "least": None}, {**tune["modules"][-1], "own": False}
     draw({**tune, "chosen": None, "bound": None, "modules": [*tune["modules"][:2], first, *tune["modules"][3:-1], last],
           "trials": [{**tune["trials"][0], "us": None}, *tune["trials"][1:]]})
