@@ -319,7 +319,7 @@ def check_tune(b, amp, work, pictures):
         tune = json.load(f)
     check(not b.errors and len(tune["trials"]) > 1, f"the file of amp tune: {b.errors[:3]}")
     check(b.value("document.querySelectorAll('#tune-chart .mark').length") == len(tune["trials"]), "trials of amp tune")
-    check(b.value("document.querySelectorAll('#tune-pins tbody tr').length") == len(tune.get("pins", [])), "pins of amp tune")
+    check(b.value("document.querySelectorAll('#tune-pins tbody tr').length") == len(tune.get("pins") or []), "pins of amp tune")
 
 
 def refuse_tune(amp, work, tune, file, page):
