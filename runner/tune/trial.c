@@ -23,7 +23,7 @@ static Options options_of(Tune *t, const char *text, bool accumulate)
   if (!accumulate) return o;
   const ampc_program *p = t->reference->base.c->program;
   o.settings = arena_array(t->arena, Assignment, o.n_settings + p->n_optimizers);
-  memcpy(o.settings, t->compile->settings, o.n_settings * sizeof *o.settings);
+  for (uint32_t i = 0; i < o.n_settings; i++) o.settings[i] = t->compile->settings[i];
   for (uint32_t i = 0; i < p->n_optimizers; i++)
     o.settings[o.n_settings++] =
         (Assignment){arena_printf(t->arena, "%s.accumulate", p->optimizers[i].name), "2"};

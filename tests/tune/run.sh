@@ -82,7 +82,7 @@ echo "ok: profiles"
 # ---- a budget, a bound ----
 cp under.amp small.amp
 fails 5 'the budget ended before the first trial' tune --budget 1s --steps 3000 --state other.json small.amp
-tune --bound 0.0001 --types bf16 --budget 6s small.amp >out
+tune --bound 0.0001 --types bf16 --budget 6s --batches 1 --measure small.amp >out
 has '# tune: .* bound 0.0001' out
 echo "ok: a budget"
 

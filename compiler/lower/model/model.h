@@ -80,11 +80,6 @@ void clause_pins(Lower *l, Scope *s, const Model *model, const Stmt *st);
  * replace pins of `model`. Call it after all models are declared. */
 void job_pins(Lower *l);
 
-/* ---- profile.c ---- */
-/* Returns the declaration that `precision auto` or `precision profile("file")` names, or else
- * `decl` itself. NULL: the job has no `precision`, or after a message. */
-const Decl *precision_profile(Lower *l, const Decl *decl);
-
 /* ---- load.c ---- */
 /* Records `load(path, ...)` in a model; a run reads the file when it begins. */
 void clause_load(Lower *l, const Model *model, const Args *args, Span span);

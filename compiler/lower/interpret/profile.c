@@ -2,7 +2,7 @@
  * which `amp tune` has written. `auto` is the file beside the job, net.precision.amp for net.amp.
  */
 #include "compiler/syntax/source.h"
-#include "model.h"
+#include "interpret.h"
 
 static const char *auto_path(Lower *l, const Decl *decl)
 {
@@ -12,7 +12,7 @@ static const char *auto_path(Lower *l, const Decl *decl)
   return arena_printf(l->arena, "%.*s.precision.amp", (int)end, name);
 }
 
-/* Returns the path of the file; NULL: the declaration names none. */
+/* Returns the path of the file; NULL: the declaration names none; "": after a message. */
 static const char *profile_path(Lower *l, const Decl *decl)
 {
   const Expr *e = decl->as.object.value;
@@ -23,7 +23,7 @@ static const char *profile_path(Lower *l, const Decl *decl)
     return args->at[0].value->as.string.text;
   fail(l, E205, e->span, "`profile` takes the path of a file");
   diag_help(l->c, "`precision profile(\"net.precision.amp\")`");
-  return NULL;
+  return "";
 }
 
 static const Decl *precision_in(const Ast *ast)
@@ -36,7 +36,7 @@ static const Decl *precision_in(const Ast *ast)
 const Decl *precision_profile(Lower *l, const Decl *decl)
 {
   const char *path = decl ? profile_path(l, decl) : NULL;
-  if (!path) return decl;
+  if (!path || !*path) return path ? NULL : decl;
   const Block *clauses = &decl->as.object.clauses;
   if (clauses->n) {
     fail(l, E210, clauses->at[0]->span, "\"%s\" has the clauses of this precision", path);
