@@ -80,6 +80,16 @@ static void add_tensor(const Explanation *e, const ExplainBlock *b, const Explai
   end(out, "}, ");
 }
 
+static void add_bound(Text *out, const Node *n, const ValueBound *b)
+{
+  add_key(out, "bound");
+  if (bound_is_finite(n, b))
+    text_printf(out, "[%.9g, %.9g], ", b->range.low, b->range.high);
+  else
+    text_puts(out, "null, ");
+  add_string(out, "overflow", bound_word(n, b));
+}
+
 static void add_node(const Explanation *e, const ExplainBlock *b, const ExplainNode *n, Text *out)
 {
   const Node *node = ir_node(e->c->graph, n->value);
@@ -98,6 +108,7 @@ static void add_node(const Explanation *e, const ExplainBlock *b, const ExplainN
   add_string(out, "reason", n->reason);
   text_printf(out, "\"backward\": %s, ", node->origin.id ? "true" : "false");
   add_string(out, "command", n->command);
+  add_bound(out, node, &n->bound);
   add_casts(out, "casts_before", &n->before);
   add_casts(out, "casts_after", &n->after);
   add_integer(out, "cast_bytes", n->cast_bytes);
