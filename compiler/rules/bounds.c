@@ -187,10 +187,22 @@ static Interval of_code(const Finder *f, const Node *n, const Interval *in)
 
 /* ---- nodes ---- */
 
+/* True if n may read an index out of range, which gives NaN. Such an index ends the run, but in loops
+ * nothing checks it; pass lower may have moved n out of its loop. */
+static bool reads_anywhere(const Finder *f, const Node *n)
+{
+  bool reads = n->op == OP_gather || n->op == OP_index_select || n->op == OP_cross_entropy_rows;
+  if (!reads || f->g->loops.n <= 1) return false;
+  Interval r = integer_range(f->c, n->in[1]);
+  int64_t axis = attr_int(n, n->op == OP_index_select ? "axis" : "dim");
+  return r.low < 0 || r.high >= (double)ir_node(f->g, n->in[0])->dim[axis];
+}
+
 static Interval of_node(const Finder *f, const Node *n)
 {
   Interval in[MAX_SIGNATURE + MAX_STATEMENTS];
   uint32_t most = sizeof in / sizeof *in;
+  if (reads_anywhere(f, n)) return INTERVAL_ANY;
   for (uint32_t i = 0; i < most; i++) in[i] = operand(f, n, i);
   switch (op_of(n)->tmpl) {
   case TMPL_leaf:

@@ -9,7 +9,7 @@ def outside(values):
     not have been called safe.
     """
     for v in values:
-        if v["bound"] is None:
+        if v["bound"] is None or not v["elements"]:
             continue
         name, (low, high) = f"{v['name']}, {v['type']}, line {v['line']}", v["bound"]
         if v["nan"] or v["infinite"]:

@@ -13,19 +13,22 @@ import tempfile
 
 import bounds
 
-HEAD = """data d() {{ return synthetic(8, [6, 8, 8], low=-2.0, high=3.0), synthetic(8, [6, 8, 8], low=0.1, high=0.9),
-  synthetic(8, [6, 8, 8], dtype=i64, low=0, high=7) }}
-module Net() {{
-  w = Parameter([])
-  def forward(x, p, n) {{
+HEAD = """data d() { return synthetic(8, [6, 8, 8], low=-2.0, high=3.0), synthetic(8, [6, 8, 8], low=0.1, high=0.9),
+  synthetic(8, [6, 8, 8], dtype=i64, low=0, high=7), synthetic(8, [99]) }
+module Net() {
+  w = Parameter([], init=ones_())
+  def forward(x0, p0, n, z) {
+    x = clamp(x0 * w, -2.0, 3.0)  # the same numbers, with a gradient
+    p = clamp(p0 * w, 0.1, 0.9)
+    total = w * 0.0
 """
-TAIL = """    return total * w
-  }}
-}}
+TAIL = """    return total
+  }
+}
 model net = Net()
 optimizer opt = SGD(net, lr=0.0)
-precision {}
-train x, p, n in d() with batch=8, steps=1 {{ minimize net(x, p, n) with opt }}
+precision PRECISION
+train x, p, n, z in d() with batch=8, steps=1 { minimize net(x, p, n, z) with opt }
 """
 COLUMN = 64
 
@@ -38,13 +41,13 @@ def read(path):
 
 
 def write_job(path, copied, found, precision, measured):
-    body = ["total = w.sum() * 0.0", *copied]
+    body = list(copied)
     for i, (text, _) in enumerate(found):
         if measured and text[0] == "!":
             continue
         body += [f"v{i} = {text.lstrip('! ')}", f"up{i} = relu(v{i}.to(f32))", f"down{i} = relu(-v{i}.to(f32))",
                  f"total = total + up{i}.mean() - 0.5 * down{i}.mean()"]
-    path.write_text(HEAD.format() + "".join(f"    {line}\n" for line in body) + TAIL.format(precision))
+    path.write_text(HEAD + "".join(f"    {line}\n" for line in body) + TAIL.replace("PRECISION", precision))
 
 
 def run(*command):
