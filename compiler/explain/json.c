@@ -2,6 +2,7 @@
 #include "compiler/base/json.h"
 #include "compiler/cost/memory_report.h"
 #include "explain.h"
+#include <math.h>
 
 static void add_key(Text *out, const char *key)
 {
@@ -82,9 +83,10 @@ static void add_tensor(const Explanation *e, const ExplainBlock *b, const Explai
 
 static void add_bound(Text *out, const Node *n, const ValueBound *b)
 {
+  Interval r = bound_stored(b);
   add_key(out, "bound");
-  if (bound_is_finite(n, b))
-    text_printf(out, "[%.9g, %.9g], ", b->range.low, b->range.high);
+  if (dtype_is_float(n->dtype) && isfinite(r.low) && isfinite(r.high))
+    text_printf(out, "[%.9g, %.9g], ", r.low, r.high);
   else
     text_puts(out, "null, ");
   add_string(out, "overflow", bound_word(n, b));

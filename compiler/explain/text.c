@@ -55,7 +55,8 @@ static const char *overflow_text(Arena *arena, const Node *n, const ValueBound *
 {
   bool small = dtype_is_float(n->dtype) &&
                ampc_type_of(n->dtype)->exponent < ampc_type_of(AMPC_F32)->exponent;
-  double most = fmax(fabs(b->range.low), fabs(b->range.high));
+  Interval r = bound_stored(b);
+  double most = fmax(fabs(r.low), fabs(r.high));
   if (!small || b->verdict != VERDICT_safe) return "";
   return arena_printf(arena, "; no overflow: at most %.5g", most);
 }

@@ -196,14 +196,14 @@ typedef enum Verdict {
   VERDICT_zero,  /* all elements are rounded to 0, and not all of them are 0 before rounding */
 } Verdict;
 typedef struct ValueBound {
-  Interval range; /* VERDICT_lost, VERDICT_zero: before rounding; otherwise of the stored elements */
+  Interval range; /* VERDICT_lost, VERDICT_zero: before rounding; else of the stored elements */
   Verdict verdict;
 } ValueBound;
 /* Returns the bounds of all nodes, indexed by node; only those of float nodes without effects are
  * meaningful. The types must be final. Allocates in the compile's arena. */
 const ValueBound *bounds_find(Compile *c);
-/* True if n is a float and both bounds are finite. */
-bool bound_is_finite(const Node *n, const ValueBound *b);
+/* Returns the range of the stored elements; VERDICT_lost: before rounding. */
+Interval bound_stored(const ValueBound *b);
 /* Returns "no" for VERDICT_safe and VERDICT_zero, "yes" for VERDICT_lost, "open"; NULL: no float. */
 const char *bound_word(const Node *n, const ValueBound *b);
 /* Reports W411 for the values of the job with VERDICT_lost and VERDICT_zero. */

@@ -42,8 +42,7 @@ static Interval operand(const Finder *f, const Node *n, uint32_t i)
     Interval r = integer_range(f->c, n->in[i]);
     return (Interval){fmax(r.low, -0x1p63), fmin(r.high, 0x1p63)};
   }
-  if (b->verdict == VERDICT_zero) return interval_of(0);
-  return b->verdict == VERDICT_lost ? all_of(x->dtype) : b->range;
+  return b->verdict == VERDICT_lost ? all_of(x->dtype) : bound_stored(b);
 }
 
 /* ---- lengths ---- */
@@ -266,9 +265,9 @@ const ValueBound *bounds_find(Compile *c)
   return f.of;
 }
 
-bool bound_is_finite(const Node *n, const ValueBound *b)
+Interval bound_stored(const ValueBound *b)
 {
-  return dtype_is_float(n->dtype) && isfinite(b->range.low) && isfinite(b->range.high);
+  return b->verdict == VERDICT_zero ? interval_of(0) : b->range;
 }
 
 const char *bound_word(const Node *n, const ValueBound *b)

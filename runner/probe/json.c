@@ -38,8 +38,9 @@ static void add_bound(const Watch *w, const ValueBound *of, uint32_t value, json
     if (w->seen[i] != value) continue;
     const Node *ranges = ir_in(w->c, ir_node(g, g->probes.at[i].kept), 0);
     const ValueBound *b = &of[ranges->in[0].id];
-    all = (Interval){fmin(all.low, b->range.low), fmax(all.high, b->range.high)};
-    safe &= b->verdict == VERDICT_safe;
+    Interval r = bound_stored(b);
+    all = (Interval){fmin(all.low, r.low), fmax(all.high, r.high)};
+    safe &= b->verdict == VERDICT_safe || b->verdict == VERDICT_zero;
   }
   bool finite = isfinite(all.low) && isfinite(all.high);
   json_object_set_new(out, "bound", finite ? json_pack("[f, f]", all.low, all.high) : json_null());

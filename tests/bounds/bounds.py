@@ -1,5 +1,15 @@
-"""Compares what `amp probe --json` measures with the bounds that the compiler has proved (compiler/rules/bounds.c)."""
+#!/usr/bin/env python3
+"""Compares what `amp probe --json` measures with the bounds that the compiler has proved (compiler/rules/bounds.c).
+
+bounds.py AMP MODEL..: runs two steps of each model in three precisions. tests/simt/reduced.txt makes them small.
+"""
 import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+REDUCED = pathlib.Path(__file__).resolve().parents[1] / "simt" / "reduced.txt"
 
 
 def outside(values):
@@ -31,3 +41,26 @@ def useful(values):
 
 def values_of(path):
     return json.loads(path.read_text())["values"]
+
+
+def main():
+    options = dict(line.split("@") for line in REDUCED.read_text().splitlines() if "@" in line and line[0] != "#")
+    bad = 0
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder) / "probe.json"
+        for model in sys.argv[2:]:
+            for precision in ("f16", "f32", "bf16"):
+                reduced = options.get("/".join(pathlib.Path(model).parts[-3:]), "").split()
+                subprocess.run([sys.argv[1], "probe", "--device", "cpu", "--steps", "2", "--set", f"precision={precision}", "--json",
+                                "--force", "--output", out, *reduced, model], check=True)
+                values = values_of(out)
+                wrong = outside(values)
+                print(f"{model}, {precision}: {len(values)} values, {useful(values)} with a bound below 60000")
+                bad += wrong is not None
+                if wrong:
+                    print(f"FAILED: {model}, {precision}: {wrong}")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
