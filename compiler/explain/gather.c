@@ -15,7 +15,7 @@ typedef struct Gather {
   NodeCount *counts;        /* indexed by node */
   const ValueBound *bounds; /* indexed by node */
   double *us;               /* indexed by node */
-  Prediction *made;  /* indexed by group */
+  Prediction *made;         /* indexed by group */
   /* indexed by node: linked lists of the casts that read the node */
   uint32_t *first_user, *next_user;
 } Gather;

@@ -190,10 +190,10 @@ Interval source_range(const ampc_source *s);
 
 /* What is known before a run about the overflow of a value; Note [bounds]. */
 typedef enum Verdict {
-  VERDICT_open,  /* nothing */
-  VERDICT_safe,  /* if the operands are finite, all elements are finite */
-  VERDICT_lost,  /* all elements leave the range of the type: they are infinite */
-  VERDICT_zero,  /* all elements are rounded to 0, and not all of them are 0 before rounding */
+  VERDICT_open, /* nothing */
+  VERDICT_safe, /* if the operands are finite, all elements are finite */
+  VERDICT_lost, /* all elements leave the range of the type: they are infinite */
+  VERDICT_zero, /* all elements are rounded to 0, and not all of them are 0 before rounding */
 } Verdict;
 typedef struct ValueBound {
   Interval range; /* VERDICT_lost, VERDICT_zero: before rounding; else of the stored elements */
@@ -204,7 +204,8 @@ typedef struct ValueBound {
 const ValueBound *bounds_find(Compile *c);
 /* Returns the range of the stored elements; VERDICT_lost: before rounding. */
 Interval bound_stored(const ValueBound *b);
-/* Returns "no" for VERDICT_safe and VERDICT_zero, "yes" for VERDICT_lost, "open"; NULL: no float. */
+/* Returns "no" for VERDICT_safe and VERDICT_zero, "yes" for VERDICT_lost, "open"; NULL: no float.
+ */
 const char *bound_word(const Node *n, const ValueBound *b);
 /* Reports W411 for the values of the job with VERDICT_lost and VERDICT_zero. */
 void bounds_warn(Compile *c);

@@ -101,25 +101,9 @@ static Interval moved(const Finder *f, const Node *n, const Interval *in)
   return whole ? all : interval_join(all, interval_of(0));
 }
 
-/* Means of probabilities with dropout. A library may round the probabilities to 16 bits. */
-static Interval attended(const Node *n, Interval v)
+static Interval of_file(const Finder *f, const Node *n, const Interval *in)
 {
-  double kept = 1 - attr_float(n, "p");
-  if (attr_int(n, "sums") || kept <= 0) return INTERVAL_ANY;
-  return interval_widen(interval_mul(interval_join(v, interval_of(0)), interval_of(1 / kept)),
-                        0x1p-8);
-}
-
-static Interval averaged(const Node *n, Interval x)
-{
-  int64_t divisor = attr_int(n, "divisor"), area = attr_int(n, "kernel0") * attr_int(n, "kernel1");
-  double times = divisor ? (double)area / (double)divisor : 1;
-  Interval mean = interval_mul(interval_join(x, interval_of(0)), interval_of(times));
-  return interval_widen(mean, (double)area * 0x1p-20);
-}
-
-static Interval of_file(const Node *n, const Interval *in)
-{
+  ImageDims image;
   switch (n->op) {
   case OP_max_pool2d:
   case OP_interpolate_nearest:
@@ -128,13 +112,14 @@ static Interval of_file(const Node *n, const Interval *in)
   case OP_place_ordered:
     return interval_join(in[0], interval_of(0));
   case OP_avg_pool2d:
-    return averaged(n, in[0]);
+    if (attr_int(n, "divisor")) return INTERVAL_ANY;
+    return interval_widen(interval_join(in[0], interval_of(0)),
+                          (double)(attr_int(n, "kernel0") * attr_int(n, "kernel1")) * 0x1p-20);
   case OP_adaptive_avg_pool2d:
-    return interval_widen(in[0], 0x1p-12);
+    image = ir_image_dims(ir_node(f->g, n->in[0]));
+    return interval_widen(in[0], (double)ir_pixels(&image) * 0x1p-20);
   case OP_cumsum:
     return interval_sum(in[0], (Interval){1, (double)n->dim[attr_int(n, "dim")]});
-  case OP_attention:
-    return attended(n, in[2]);
   default:
     return INTERVAL_ANY;
   }
@@ -186,8 +171,8 @@ static Interval of_code(const Finder *f, const Node *n, const Interval *in)
 
 /* ---- nodes ---- */
 
-/* True if n may read an index out of range, which gives NaN. Such an index ends the run, but in loops
- * nothing checks it; pass lower may have moved n out of its loop. */
+/* True if n may read an index out of range, which gives NaN. Such an index ends the run, but in
+ * loops nothing checks it; pass lower may have moved n out of its loop. */
 static bool reads_anywhere(const Finder *f, const Node *n)
 {
   bool reads = n->op == OP_gather || n->op == OP_index_select || n->op == OP_cross_entropy_rows;
@@ -218,7 +203,7 @@ static Interval of_node(const Finder *f, const Node *n)
   case TMPL_conv:
     return product(f, n, in);
   case TMPL_file:
-    return of_file(n, in);
+    return of_file(f, n, in);
   default:
     return INTERVAL_ANY;
   }
@@ -272,8 +257,10 @@ Interval bound_stored(const ValueBound *b)
 
 const char *bound_word(const Node *n, const ValueBound *b)
 {
-  static const char *const words[] = {
-      [VERDICT_open] = "open", [VERDICT_safe] = "no", [VERDICT_lost] = "yes", [VERDICT_zero] = "no"};
+  static const char *const words[] = {[VERDICT_open] = "open",
+                                      [VERDICT_safe] = "no",
+                                      [VERDICT_lost] = "yes",
+                                      [VERDICT_zero] = "no"};
   return dtype_is_float(n->dtype) ? words[b->verdict] : NULL;
 }
 
@@ -283,12 +270,13 @@ static void warn(Compile *c, const Node *n, const ValueBound *b)
 {
   const ampc_type *type = ampc_type_of(n->dtype);
   bool lost = b->verdict == VERDICT_lost, asked = n->why == WHY_asked;
-  double low = fmin(fabs(b->range.low), fabs(b->range.high));
+  double greatest = ampc_type_of(AMPC_F32)->greatest; /* bounds beyond it are infinite */
+  double least = fmin(fmin(fabs(b->range.low), fabs(b->range.high)), greatest);
   if (lost)
     diag_warning(c, W411, n->span,
                  "each element of %s is infinite in %s: its magnitude is %.6g or more, the largest "
                  "%s is %s",
-                 op_of(n)->name, type->name, low, type->name, type->greatest_text);
+                 op_of(n)->name, type->name, least, type->name, type->greatest_text);
   else
     diag_warning(c, W411, n->span,
                  "each element of %s is 0 in %s: its magnitude is %.3g or less, the smallest %s "

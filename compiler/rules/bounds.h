@@ -3,10 +3,10 @@
 #pragma once
 #include "rules.h"
 
-#define INTERVAL_ANY  ((Interval){NAN, NAN})
+#define INTERVAL_ANY ((Interval){NAN, NAN})
 /* standard normal numbers: sqrt(-2 log(2^-53)) < 9 */
 #define INTERVAL_NORMAL ((Interval){-9, 9})
-#define INTERVAL_NONE ((Interval){INFINITY, -INFINITY}) /* no number at all */
+#define INTERVAL_NONE   ((Interval){INFINITY, -INFINITY}) /* no number at all */
 
 /* ---- bounds_math.c ---- */
 Interval interval_of(double v);
@@ -16,9 +16,8 @@ Interval interval_neg(Interval a);
 Interval interval_add(Interval a, Interval b);
 Interval interval_mul(Interval a, Interval b);
 Interval interval_div(Interval a, Interval b);
-/* n numbers of `a`, added or multiplied in any order and rounded each time. `n` is an interval. */
+/* The sum of n numbers of `a`, in any order. */
 Interval interval_sum(Interval a, Interval n);
-Interval interval_product(Interval a, double n);
 /* Moves both bounds outwards by this fraction of the larger one. */
 Interval interval_widen(Interval a, double fraction);
 /* The results of a function of templates/device.cuh; INTERVAL_ANY if bounds_math.c lacks it. */

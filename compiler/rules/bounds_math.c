@@ -71,8 +71,8 @@ Interval interval_neg(Interval a)
 
 Interval interval_add(Interval a, Interval b)
 {
-  bool cancels = (a.high == INFINITY && b.low == -INFINITY) ||
-                 (a.low == -INFINITY && b.high == INFINITY);
+  bool cancels =
+      (a.high == INFINITY && b.low == -INFINITY) || (a.low == -INFINITY && b.high == INFINITY);
   return cancels ? INTERVAL_ANY : widened(a.low + b.low, a.high + b.high);
 }
 
@@ -104,13 +104,6 @@ Interval interval_sum(Interval a, Interval n)
   double low = a.low * (a.low < 0 ? n.high : n.low) - error;
   double high = a.high * (a.high < 0 ? n.low : n.high) + error;
   return widened(a.low >= 0 ? fmax(low, 0) : low, a.high <= 0 ? fmin(high, 0) : high);
-}
-
-Interval interval_product(Interval a, double n)
-{
-  double most = fmax(fabs(a.low), fabs(a.high)), high = pow(most, n) * exp(n * 0x1p-22);
-  if (is_any(a)) return a;
-  return widened(a.low >= 0 ? pow(a.low, n) * exp(n * -0x1p-22) : -high, high);
 }
 
 /* ---- the functions of templates/device.cuh ---- */
@@ -190,12 +183,6 @@ static Interval abs_of(const Interval *x)
   return (Interval){has_zero(*x) ? 0 : low, high};
 }
 
-static Interval cosh_of(const Interval *x)
-{
-  Interval a = abs_of(x);
-  return widened(cosh(a.low), cosh(a.high));
-}
-
 static Interval max_of(const Interval *x)
 {
   return (Interval){fmax(x[0].low, x[1].low), fmax(x[0].high, x[1].high)};
@@ -215,33 +202,8 @@ static Interval clamp_of(const Interval *x)
 static Interval elu_of(const Interval *x)
 {
   Interval below = widened(expm1(fmin(x->low, 0)), 0);
-  return interval_join(x->low < 0 ? interval_mul(x[1], below) : *x, max_of((Interval[]){*x, {0, 0}}));
-}
-
-/* x^y for a number y. */
-static Interval pow_of(const Interval *x)
-{
-  double y = x[1].low, low = fabs(x->low), high = fabs(x->high);
-  bool even = fmod(y, 2) == 0, whole = y == rint(y);
-  if (x[1].low != x[1].high || (x->low < 0 && (y < 0 || !whole))) return INTERVAL_ANY;
-  if (x->low >= 0 && y < 0) return x->low > 0 ? widened(pow(high, y), pow(low, y)) : INTERVAL_ANY;
-  Interval out = {copysign(pow(low, y), x->low), copysign(pow(high, y), x->high)};
-  if (x->low < 0 && even) out = (Interval){has_zero(*x) ? 0 : fmin(pow(low, y), pow(high, y)),
-                                           fmax(pow(low, y), pow(high, y))};
-  return interval_widen(out, 0x1p-14);
-}
-
-static Interval atan2_of(const Interval *x)
-{
-  (void)x;
-  return (Interval){-3.1416, 3.1416};
-}
-
-/* The remainder of x / y has the sign of y. */
-static Interval remainder_of(const Interval *x)
-{
-  if (has_infinity(x[0]) || has_zero(x[1])) return INTERVAL_ANY;
-  return (Interval){fmin(x[1].low, 0), fmax(x[1].high, 0)};
+  return interval_join(x->low < 0 ? interval_mul(x[1], below) : *x,
+                       max_of((Interval[]){*x, {0, 0}}));
 }
 
 static Interval finite_or_zero_of(const Interval *x)
@@ -257,16 +219,9 @@ static Interval sub_max_of(const Interval *x)
 static const struct {
   const char *name;
   Interval (*f)(const Interval *x);
-} others[] = {{"abs", abs_of},
-              {"atan2", atan2_of},
-              {"clamp", clamp_of},
-              {"cosh", cosh_of},
-              {"elu", elu_of},
-              {"finite_or_zero", finite_or_zero_of},
-              {"max", max_of},
-              {"min", min_of},
-              {"pow", pow_of},
-              {"remainder", remainder_of},
+} others[] = {{"abs", abs_of},        {"clamp", clamp_of},
+              {"elu", elu_of},        {"finite_or_zero", finite_or_zero_of},
+              {"max", max_of},        {"min", min_of},
               {"sub_max", sub_max_of}};
 
 /* Finds a row of a table by its first field, the name. */

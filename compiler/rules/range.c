@@ -29,7 +29,7 @@ static Interval of_data(const ampc_source *s)
   Interval b = source_range(s);
   if (!s->limit) return b; /* with a limit, the loader checks the values */
   return (Interval){fmax(b.low, fmin(0, (double)s->ignored)),
-                        fmin(b.high, fmax((double)s->limit - 1, (double)s->ignored))};
+                    fmin(b.high, fmax((double)s->limit - 1, (double)s->ignored))};
 }
 
 static Interval product(Interval a, Interval b)
