@@ -58,7 +58,8 @@ static const char *overflow_text(Arena *arena, const Node *n, const ValueBound *
   Interval r = bound_stored(b);
   double most = fmax(fabs(r.low), fabs(r.high));
   if (!small || b->verdict != VERDICT_safe) return "";
-  return arena_printf(arena, "; no overflow: at most %.5g", most);
+  if (most >= ampc_type_of(n->dtype)->greatest) return "; no overflow";
+  return arena_printf(arena, "; no overflow (at most %.3g)", most);
 }
 
 bool explain_is_shown(const Compile *c, const ExplainNode *n)
