@@ -9,7 +9,7 @@
 #define INTERVAL_NONE   ((Interval){INFINITY, -INFINITY}) /* no number at all */
 
 /* ---- bounds_math.c ---- */
-Interval interval_of(double v);
+Interval interval_of(double v);                 /* a number in the text of a kernel, which is f32 */
 Interval interval_join(Interval a, Interval b); /* the numbers of both */
 Interval interval_neg(Interval a);
 /* These contain the rounded results of f32 arithmetic. */

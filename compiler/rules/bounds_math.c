@@ -55,6 +55,7 @@ Interval interval_widen(Interval a, double fraction)
 
 Interval interval_of(double v)
 {
+  v = rule_rounded(AMPC_F32, v);
   return (Interval){v, v};
 }
 
