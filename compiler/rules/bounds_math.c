@@ -207,23 +207,11 @@ static Interval elu_of(const Interval *x)
                        max_of((Interval[]){*x, {0, 0}}));
 }
 
-static Interval finite_or_zero_of(const Interval *x)
-{
-  return interval_join(*x, interval_of(0));
-}
-
-static Interval sub_max_of(const Interval *x)
-{
-  return interval_add(x[0], interval_neg(finite_or_zero_of(x + 1)));
-}
-
 static const struct {
   const char *name;
   Interval (*f)(const Interval *x);
-} others[] = {{"abs", abs_of},        {"clamp", clamp_of},
-              {"elu", elu_of},        {"finite_or_zero", finite_or_zero_of},
-              {"max", max_of},        {"min", min_of},
-              {"sub_max", sub_max_of}};
+} others[] = {
+    {"abs", abs_of}, {"clamp", clamp_of}, {"elu", elu_of}, {"max", max_of}, {"min", min_of}};
 
 /* Finds a row of a table by its first field, the name. */
 #define FIND(table, i)                                                                             \

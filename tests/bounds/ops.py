@@ -47,7 +47,7 @@ def write_job(path, copied, found, precision, measured):
         if measured and text[0] == "!":
             continue
         body += [f"v{i} = {text.lstrip('! ')}", f"up{i} = relu(v{i}.to(f32))", f"down{i} = relu(-v{i}.to(f32))",
-                 f"total = total + 3.0 * v{i}.to(f32).mean() + up{i}.mean() - 0.5 * down{i}.mean()"]
+                 f"total = total + 3.0 * v{i}.to(f32).mean() + up{i}.mean() - 0.1 * down{i}.mean()"]
     path.write_text(HEAD + "".join(f"    {line}\n" for line in body) + TAIL.replace("PRECISION", precision))
 
 
