@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ARGUMENTS = 5 };
-
 /* `piece` and `at`, an offset in the text of this piece, advance through a statement once. */
 typedef struct Reader {
   const Node *n;
@@ -67,7 +65,7 @@ static Interval number(Reader *r)
 
 static Interval call(Reader *r, const CodePiece *p)
 {
-  Interval args[MOST_ARGUMENTS];
+  Interval args[MAX_SIGNATURE];
   uint32_t n = 0;
   take(r, "(");
   while (!take(r, ")")) {
