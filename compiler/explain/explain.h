@@ -22,6 +22,7 @@ typedef struct ExplainNode {
   bool weight_cast;   /* a cast of a parameter that runs in each step */
   NodeCount count;
   DType flops_type;       /* the type of its operands */
+  ValueBound bound;       /* of a float */
   double us;              /* the node's portion of the command's time, launch included */
   const Prediction *made; /* prediction of a product, convolution or attention; else NULL */
 } ExplainNode;

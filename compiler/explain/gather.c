@@ -12,9 +12,10 @@ typedef struct Gather {
   Explanation *e;
   Compile *c;
   const Graph *g;
-  NodeCount *counts; /* indexed by node */
-  double *us;        /* indexed by node */
-  Prediction *made;  /* indexed by group */
+  NodeCount *counts;        /* indexed by node */
+  const ValueBound *bounds; /* indexed by node */
+  double *us;               /* indexed by node */
+  Prediction *made;         /* indexed by group */
   /* indexed by node: linked lists of the casts that read the node */
   uint32_t *first_user, *next_user;
 } Gather;
@@ -179,6 +180,7 @@ static ExplainNode make_node(const Gather *t, uint32_t id)
                      .cast_bytes = cast_bytes(t, v),
                      .weight_cast = is_weight_cast(t, v),
                      .count = t->counts[id],
+                     .bound = t->bounds[id],
                      .flops_type = flops_type(g, n, made),
                      .us = t->us[id]};
   if (command) out.command = command_name(t->c, n->group);
@@ -378,6 +380,7 @@ void explain_gather(Compile *c, const Gpu *gpu, Compile *other, Explanation *out
               .c = c,
               .g = g,
               .counts = arena_array(c->arena, NodeCount, g->nodes.n),
+              .bounds = bounds_find(c),
               .us = arena_array(c->arena, double, g->nodes.n),
               .made = arena_array(c->arena, Prediction, g->groups.n),
               .first_user = arena_array(c->arena, uint32_t, g->nodes.n),

@@ -2,6 +2,7 @@
 #include "compiler/base/json.h"
 #include "compiler/cost/memory_report.h"
 #include "explain.h"
+#include <math.h>
 
 static void add_key(Text *out, const char *key)
 {
@@ -80,6 +81,17 @@ static void add_tensor(const Explanation *e, const ExplainBlock *b, const Explai
   end(out, "}, ");
 }
 
+static void add_bound(Text *out, const Node *n, const ValueBound *b)
+{
+  Interval r = bound_stored(b);
+  add_key(out, "bound");
+  if (dtype_is_float(n->dtype) && isfinite(r.low) && isfinite(r.high))
+    text_printf(out, "[%.9g, %.9g], ", r.low, r.high);
+  else
+    text_puts(out, "null, ");
+  add_string(out, "overflow", bound_word(n, b));
+}
+
 static void add_node(const Explanation *e, const ExplainBlock *b, const ExplainNode *n, Text *out)
 {
   const Node *node = ir_node(e->c->graph, n->value);
@@ -98,6 +110,7 @@ static void add_node(const Explanation *e, const ExplainBlock *b, const ExplainN
   add_string(out, "reason", n->reason);
   text_printf(out, "\"backward\": %s, ", node->origin.id ? "true" : "false");
   add_string(out, "command", n->command);
+  add_bound(out, node, &n->bound);
   add_casts(out, "casts_before", &n->before);
   add_casts(out, "casts_after", &n->after);
   add_integer(out, "cast_bytes", n->cast_bytes);

@@ -2,6 +2,8 @@
 #include "compiler/cost/cpu.h"
 #include "compiler/cost/memory_report.h"
 #include "explain.h"
+#include "runtime/plan/types.h"
+#include <math.h>
 
 /* ---- lines ---- */
 
@@ -48,6 +50,18 @@ static const char *tensor_text(const Explanation *e, const ExplainBlock *b, cons
   return "; tensor cores";
 }
 
+/* Returns what is known about the overflow of a value in a type of small range, f16. */
+static const char *overflow_text(Arena *arena, const Node *n, const ValueBound *b)
+{
+  bool small = dtype_is_float(n->dtype) &&
+               ampc_type_of(n->dtype)->exponent < ampc_type_of(AMPC_F32)->exponent;
+  Interval r = bound_stored(b);
+  double most = fmax(fabs(r.low), fabs(r.high));
+  if (!small || b->verdict != VERDICT_safe) return "";
+  if (most >= ampc_type_of(n->dtype)->greatest) return "; no overflow";
+  return arena_printf(arena, "; no overflow (at most %.3g)", most);
+}
+
 bool explain_is_shown(const Compile *c, const ExplainNode *n)
 {
   OpTemplate tmpl = op_of(ir_node(c->graph, n->value))->tmpl;
@@ -59,8 +73,9 @@ static void add_row(const Explanation *e, const ExplainBlock *b, const ExplainNo
   Compile *c = e->c;
   const Node *node = ir_node(c->graph, n->value);
   int64_t bytes = n->count.read + n->count.written;
-  const char *why = arena_printf(c->arena, "%s%s%s%s", n->reason, ir_types_text(c, node),
-                                 casts_text(c->arena, n), tensor_text(e, b, n));
+  const char *why = arena_printf(c->arena, "%s%s%s%s%s", n->reason, ir_types_text(c, node),
+                                 casts_text(c->arena, n), tensor_text(e, b, n),
+                                 overflow_text(c->arena, node, &n->bound));
   TABLE_ROW(t, n->us, {n->place.line ? arena_printf(c->arena, "%u", n->place.line) : "-"},
             {*n->path ? n->path : "-"}, {op_of(node)->name}, {ir_dtype_name(node->dtype)},
             {ir_dims_text(c, node)}, {.amount = n->count.flops ? (double)n->count.flops : -1},

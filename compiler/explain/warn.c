@@ -31,7 +31,7 @@ static bool warn_integers(Explanation *e, const Node *n)
   if (!op_has(n, T_casts) || !ampc_is_narrow(n->dtype)) return false;
   const Node *from = ir_in(c, n, 0);
   if (dtype_is_float(from->dtype) || from->dtype == AMPC_BOOL) return false;
-  IntegerRange r = integer_range(c, n->in[0]);
+  Interval r = integer_range(c, n->in[0]);
   double most = fmax(fabs(r.low), fabs(r.high));
   if (isinf(most) || most < type->overflow) return false;
   diag_warning(c, W410, n->span, "integers up to %.0f become %s, whose largest number is %s", most,

@@ -178,13 +178,37 @@ const char *op_against_wide(const OpInfo *op);
 /* ---- the values of integers: rules/range.c ---- */
 
 /* Both bounds are inclusive. An infinite bound is unknown. */
-typedef struct IntegerRange {
+typedef struct Interval {
   double low, high;
-} IntegerRange;
+} Interval;
 /* Returns the range of the values of v, derived from the nodes that v is computed from. */
-IntegerRange integer_range(Compile *c, Value v);
+Interval integer_range(Compile *c, Value v);
 /* Returns the range of the values of a source. It reads no file. */
-IntegerRange source_range(const ampc_source *s);
+Interval source_range(const ampc_source *s);
+
+/* ---- the values of floats: rules/bounds.c ---- */
+
+/* What is known before a run about the overflow of a value; Note [bounds]. */
+typedef enum Verdict {
+  VERDICT_open, /* nothing */
+  VERDICT_safe, /* if the operands are finite, all elements are finite */
+  VERDICT_lost, /* all elements leave the range of the type: they are infinite */
+  VERDICT_zero, /* all elements are rounded to 0, and not all of them are 0 before rounding */
+} Verdict;
+typedef struct ValueBound {
+  Interval range; /* VERDICT_lost, VERDICT_zero: before rounding; else of the stored elements */
+  Verdict verdict;
+} ValueBound;
+/* Returns the bounds of all nodes, indexed by node; only those of float nodes without effects are
+ * meaningful. The types must be final. Allocates in the compile's arena. */
+const ValueBound *bounds_find(Compile *c);
+/* Returns the range of the stored elements; VERDICT_lost: before rounding. */
+Interval bound_stored(const ValueBound *b);
+/* Returns "no" for VERDICT_safe and VERDICT_zero, "yes" for VERDICT_lost, "open"; NULL: no float.
+ */
+const char *bound_word(const Node *n, const ValueBound *b);
+/* Reports W411 for the values of the job with VERDICT_lost and VERDICT_zero. */
+void bounds_warn(Compile *c);
 
 /* ---- forward differentiation: rules/tangent.c ---- */
 

@@ -12,7 +12,7 @@ const char *with_place(Lower *l, const char *why, Span span)
 void check_computed(Lower *l, Value v, int64_t n, const char *name, Span span)
 {
   const Node *index = ir_node(l->g, v);
-  IntegerRange b = integer_range(l->c, v);
+  Interval b = integer_range(l->c, v);
   if (l->at.loop || !ir_elements(index) || (b.low >= 0 && b.high < (double)n)) return;
   const char *why = with_place(l, arena_printf(l->arena, "rows of %s", name), span);
   ampc_check check = {.why = why, .rows = n, .rank = index->rank};

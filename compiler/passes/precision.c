@@ -530,5 +530,6 @@ bool pass_precision(Compile *c)
   }
   if (diag_error_count(c)) return false;
   warn_widened(c);
+  bounds_warn(c);
   return true;
 }

@@ -167,6 +167,16 @@ void rule_check_numbers(Compile *c, const Node *n)
   if (real) check_attributes(c, n);
 }
 
+bool rule_numbers_fit(Compile *c, const Node *n)
+{
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    const Node *number = n->in[i].id ? constant_of(c->graph, n->in[i]) : NULL;
+    double v = number ? attr_float(number, "value") : 0;
+    if (overflows(n->dtype, v) || vanishes(n->dtype, v)) return false;
+  }
+  return true;
+}
+
 /* ---- powers ---- */
 
 bool rule_literal(const Node *n, double *out)

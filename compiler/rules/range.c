@@ -5,87 +5,87 @@
 
 enum { DEEPEST = 12 }; /* the longest chain of nodes that is examined */
 
-static IntegerRange range_of(Compile *c, Value v, int deep);
+static Interval range_of(Compile *c, Value v, int deep);
 
-IntegerRange source_range(const ampc_source *s)
+Interval source_range(const ampc_source *s)
 {
-  if (s->kind == AMPC_SOURCE_SYNTHETIC) return (IntegerRange){s->low, s->high - 1};
-  return s->dtype == AMPC_U8 ? (IntegerRange){0, 255} : (IntegerRange){-INFINITY, INFINITY};
+  if (s->kind == AMPC_SOURCE_SYNTHETIC) return (Interval){s->low, s->high - 1};
+  return s->dtype == AMPC_U8 ? (Interval){0, 255} : (Interval){-INFINITY, INFINITY};
 }
 
-static IntegerRange joined(IntegerRange a, IntegerRange b)
+static Interval joined(Interval a, Interval b)
 {
-  return (IntegerRange){fmin(a.low, b.low), fmax(a.high, b.high)};
+  return (Interval){fmin(a.low, b.low), fmax(a.high, b.high)};
 }
 
-static IntegerRange of_type(DType d)
+static Interval of_type(DType d)
 {
-  if (d == AMPC_BOOL) return (IntegerRange){0, 1};
-  return d == AMPC_U8 ? (IntegerRange){0, 255} : (IntegerRange){-INFINITY, INFINITY};
+  if (d == AMPC_BOOL) return (Interval){0, 1};
+  return d == AMPC_U8 ? (Interval){0, 255} : (Interval){-INFINITY, INFINITY};
 }
 
-static IntegerRange of_data(const ampc_source *s)
+static Interval of_data(const ampc_source *s)
 {
-  IntegerRange b = source_range(s);
+  Interval b = source_range(s);
   if (!s->limit) return b; /* with a limit, the loader checks the values */
-  return (IntegerRange){fmax(b.low, fmin(0, (double)s->ignored)),
-                        fmin(b.high, fmax((double)s->limit - 1, (double)s->ignored))};
+  return (Interval){fmax(b.low, fmin(0, (double)s->ignored)),
+                    fmin(b.high, fmax((double)s->limit - 1, (double)s->ignored))};
 }
 
-static IntegerRange product(IntegerRange a, IntegerRange b)
+static Interval product(Interval a, Interval b)
 {
-  if (!isfinite(a.low + a.high + b.low + b.high)) return (IntegerRange){-INFINITY, INFINITY};
+  if (!isfinite(a.low + a.high + b.low + b.high)) return (Interval){-INFINITY, INFINITY};
   double p = a.low * b.low, q = a.low * b.high, r = a.high * b.low, s = a.high * b.high;
-  return (IntegerRange){fmin(fmin(p, q), fmin(r, s)), fmax(fmax(p, q), fmax(r, s))};
+  return (Interval){fmin(fmin(p, q), fmin(r, s)), fmax(fmax(p, q), fmax(r, s))};
 }
 
 /* Returns the range of a remainder, which has the sign of the divisor. */
-static IntegerRange rest(IntegerRange divisor)
+static Interval rest(Interval divisor)
 {
   bool positive = divisor.low > 0 && isfinite(divisor.high);
-  return positive ? (IntegerRange){0, divisor.high - 1} : (IntegerRange){-INFINITY, INFINITY};
+  return positive ? (Interval){0, divisor.high - 1} : (Interval){-INFINITY, INFINITY};
 }
 
-static IntegerRange of_two(OpKind op, IntegerRange a, IntegerRange b)
+static Interval of_two(OpKind op, Interval a, Interval b)
 {
   switch (op) {
   case OP_add:
-    return (IntegerRange){a.low + b.low, a.high + b.high};
+    return (Interval){a.low + b.low, a.high + b.high};
   case OP_sub:
-    return (IntegerRange){a.low - b.high, a.high - b.low};
+    return (Interval){a.low - b.high, a.high - b.low};
   case OP_mul:
     return product(a, b);
   case OP_remainder:
     return rest(b);
   case OP_minimum:
-    return (IntegerRange){fmin(a.low, b.low), fmin(a.high, b.high)};
+    return (Interval){fmin(a.low, b.low), fmin(a.high, b.high)};
   default:
-    return (IntegerRange){fmax(a.low, b.low), fmax(a.high, b.high)};
+    return (Interval){fmax(a.low, b.low), fmax(a.high, b.high)};
   }
 }
 
 /* True if b is within 2^53. Beyond that, doubles round and i64 may wrap around. */
-static bool is_exact(IntegerRange b)
+static bool is_exact(Interval b)
 {
   return b.low > -0x1p53 && b.high < 0x1p53;
 }
 
-static IntegerRange of_node(Compile *c, const Node *n, int deep)
+static Interval of_node(Compile *c, const Node *n, int deep)
 {
   switch (n->op) {
   case OP_integer:
-    return (IntegerRange){(double)attr_int(n, "value"), (double)attr_int(n, "value")};
+    return (Interval){(double)attr_int(n, "value"), (double)attr_int(n, "value")};
   case OP_indices:
-    return (IntegerRange){0, (double)(ir_elements(n) - 1)};
+    return (Interval){0, (double)(ir_elements(n) - 1)};
   case OP_source:
     return of_data(&c->graph->sources.at[attr_int(n, "index")]);
   case OP_argmax:
   case OP_argmin:
   case OP_sort_order:
-    return (IntegerRange){0, (double)(ir_in(c, n, 0)->dim[attr_int(n, "dim")] - 1)};
+    return (Interval){0, (double)(ir_in(c, n, 0)->dim[attr_int(n, "dim")] - 1)};
   case OP_clamp: {
-    IntegerRange b = range_of(c, n->in[0], deep);
-    return (IntegerRange){fmax(b.low, attr_float(n, "min")), fmin(b.high, attr_float(n, "max"))};
+    Interval b = range_of(c, n->in[0], deep);
+    return (Interval){fmax(b.low, attr_float(n, "min")), fmin(b.high, attr_float(n, "max"))};
   }
   case OP_where:
     return joined(range_of(c, n->in[1], deep), range_of(c, n->in[2], deep));
@@ -104,16 +104,16 @@ static IntegerRange of_node(Compile *c, const Node *n, int deep)
   }
 }
 
-static IntegerRange range_of(Compile *c, Value v, int deep)
+static Interval range_of(Compile *c, Value v, int deep)
 {
   const Node *n = ir_node(c->graph, v);
   if (deep == DEEPEST || !dtype_is_integer(n->dtype)) return of_type(n->dtype);
-  IntegerRange b = of_node(c, n, deep + 1), all = of_type(n->dtype);
-  b = (IntegerRange){fmax(b.low, all.low), fmin(b.high, all.high)};
+  Interval b = of_node(c, n, deep + 1), all = of_type(n->dtype);
+  b = (Interval){fmax(b.low, all.low), fmin(b.high, all.high)};
   return is_exact(b) ? b : all;
 }
 
-IntegerRange integer_range(Compile *c, Value v)
+Interval integer_range(Compile *c, Value v)
 {
   return range_of(c, v, 0);
 }

@@ -19,6 +19,8 @@ bool rule_like(Node *n, const Node *from, DType dtype);
 
 /* Reports E402 or W408 if conversion to an op's type makes a number operand infinite or 0. */
 void rule_check_numbers(Compile *c, const Node *n);
+/* False if a number operand becomes infinite or 0 in the type of n. */
+bool rule_numbers_fit(Compile *c, const Node *n);
 /* True if n is a literal of the program; writes its value to `out`. */
 bool rule_literal(const Node *n, double *out);
 /* Rounds v to float type d: to nearest, ties to even; infinite beyond the range of d. */

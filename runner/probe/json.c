@@ -1,5 +1,6 @@
 /* Prints all probed values as JSON, in the order of the step. */
 #include "probe.h"
+#include <math.h>
 
 static const char *const kinds[] = {[PROBE_value] = "value",
                                     [PROBE_weight] = "weight",
@@ -25,6 +26,25 @@ static json_t *limits_json(const Range *r, ampc_dtype d)
   return json_pack("{s:I, s:I, s:I}", "over", (json_int_t)range_over(r, d), "under",
                    (json_int_t)range_under(r, d, 1), "subnormal",
                    (json_int_t)range_subnormal(r, d));
+}
+
+/* Adds the bound of a value, over all variants of its block, and whether it is known to be safe. */
+static void add_bound(const Watch *w, const ValueBound *of, uint32_t value, json_t *out)
+{
+  const Graph *g = w->c->graph;
+  Interval all = {INFINITY, -INFINITY};
+  bool safe = true;
+  for (uint32_t i = 0; i < g->probes.n; i++) {
+    if (w->seen[i] != value) continue;
+    const Node *ranges = ir_in(w->c, ir_node(g, g->probes.at[i].kept), 0);
+    const ValueBound *b = &of[ranges->in[0].id];
+    Interval r = bound_stored(b);
+    all = (Interval){fmin(all.low, r.low), fmax(all.high, r.high)};
+    safe &= b->verdict == VERDICT_safe || b->verdict == VERDICT_zero;
+  }
+  bool finite = isfinite(all.low) && isfinite(all.high);
+  json_object_set_new(out, "bound", finite ? json_pack("[f, f]", all.low, all.high) : json_null());
+  json_object_set_new(out, "overflow", json_string(safe ? "no" : "open"));
 }
 
 static json_t *value_json(const Watch *w, const Seen *s)
@@ -65,7 +85,12 @@ static json_t *findings_json(const Watch *w)
 json_t *watch_json(const Watch *w)
 {
   json_t *values = json_array();
-  for (uint32_t i = 0; i < w->n; i++) json_array_append_new(values, value_json(w, &w->at[i]));
+  const ValueBound *bounds = bounds_find(w->c);
+  for (uint32_t i = 0; i < w->n; i++) {
+    json_t *value = value_json(w, &w->at[i]);
+    add_bound(w, bounds, i, value);
+    json_array_append_new(values, value);
+  }
   return json_pack("{s:s, s:s, s:I, s:f, s:o, s:o}", "job", w->c->program->source, "precision",
                    w->c->program->precision, "steps", (json_int_t)w->steps, "scale", w->scale,
                    "findings", findings_json(w), "values", values);

@@ -22,7 +22,7 @@ import shrink
 import trial
 
 TOGETHER = 12  # graphs in one job, so that the C compiler is started once for all of them
-SHARES = {"emitted": 8, "simt": 24, "gradients": 4}  # one job of this many
+SHARES = {"emitted": 8, "simt": 24, "bounds": 8, "gradients": 4}  # one job of this many
 
 
 def examine(options, first):

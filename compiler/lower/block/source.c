@@ -371,7 +371,7 @@ static void limit_values(Lower *l, ampc_source *s, int64_t n, int64_t ignored, c
 }
 
 /* Checks synthetic labels, whose range is known now. */
-static bool labels_fit(Lower *l, IntegerRange b, int64_t n, int64_t ignored, const char *name,
+static bool labels_fit(Lower *l, Interval b, int64_t n, int64_t ignored, const char *name,
                        Span span)
 {
   int64_t low = (int64_t)b.low, high = (int64_t)b.high;
@@ -395,7 +395,7 @@ static Datum run_classes(Lower *l, Args *args)
   if (ARG(0).kind != D_tensor) return d_bool(true);
   ampc_source *s = source_behind(l, ARG(0).as.tensor);
   if (!s) return d_bool(true);
-  const IntegerRange b = source_range(s);
+  const Interval b = source_range(s);
   bool some_ignored = (double)ignored >= b.low && (double)ignored <= b.high;
   const char *why = arena_printf(l->arena, "classes of %s", ARG(3).as.text);
   if (has_file(s) || s->kind == AMPC_SOURCE_GIVEN)
@@ -417,7 +417,7 @@ static Datum run_indices_below(Lower *l, Args *args)
     check_computed(l, ARG(0).as.tensor, n, name, args->span);
     return d_of(D_none);
   }
-  const IntegerRange b = source_range(s);
+  const Interval b = source_range(s);
   if ((has_file(s) || is_given(s)) && b.high >= (double)n)
     limit_values(l, s, n, 0, arena_printf(l->arena, "rows of %s", name), args->span);
   if (s->kind != AMPC_SOURCE_SYNTHETIC || (b.low >= 0 && b.high < (double)n)) return d_of(D_none);
