@@ -4,17 +4,19 @@
  *
  * Note [fewest casts]
  * A cast within a kernel is free (Note [bytes of a cast] in explain/gather.c). A cast moves bytes
- * if both forms of a value are in memory, f32 and 16 bits, or if it is a kernel of its own: forward
- * an op computes v in f32; one reader needs v in 16 bits, another one in f32 backward  x + y is
- * f32, and y is a product: the gradient is f32 for x, 16 bits for the product move      cat and
- * other moves cannot widen their operands In each case an op needs an f32 form because it is f32
- * itself. So there are the fewest bytes if all ops that autocast leaves free are 16-bit, and no
- * minimum cut has to be found: there are no two sides that compete. But 16 bits round. So an op
- * becomes 16-bit only if it is in one of the cases: forward   it makes v; or it reads v, if v must
- * be f32 and all f32 readers of v are free backward  it is the sum move      it is the move It may
- * then read an f32 value that others need in f32. So types are found again, until no op changes.
- * Fusion is not known yet. It may keep a form in registers that is expected in memory here; then an
- * op becomes 16-bit in vain. */
+ * if memory holds both forms of a value, f32 and 16 bits, or if the cast is a kernel of its own:
+ *   forward   an op computes v in f32; one reader needs v in 16 bits, another one in f32
+ *   backward  x + y is f32, and y is a product: the gradient is f32 for x, 16 bits for the product
+ *   move      cat, slices and the like cannot widen what they move, in forward or in backward
+ * Each case needs an f32 form because some op is f32. So casts move the fewest bytes if all ops
+ * that autocast leaves free are 16-bit. No two sides compete, and no minimum cut has to be found.
+ * But 16 bits round. So an op becomes 16-bit only if it is in one of the cases: forward   it makes
+ * v; or it reads v, if v must be f32 and all f32 readers of v are free backward  it is the sum move
+ * it is the move and if no operand gets a second form that is larger. The op may then read an f32
+ * value that others need in f32. So types are found again, until no op changes.
+ *
+ * Fusion is not known yet. If it keeps in registers what is expected in memory here, an op becomes
+ * 16-bit in vain. tests/random/fewest_casts.py compares the bytes with those of all choices. */
 #include "fewest_casts.h"
 #include "compiler/graph/ops.h"
 #include "compiler/rules/rules.h"
@@ -74,6 +76,12 @@ static bool is_trained(const Graph *g, const Node *n)
          !g->regions.at[n->region].no_grad;
 }
 
+/* True for moves whose gradient is a move, too: not for lookups. */
+static bool is_shuffle(const Node *n)
+{
+  return op_of(n)->tmpl == TMPL_move && op_has(n, T_strided | T_permutes | T_mixes | T_copies);
+}
+
 static bool adds(const Node *n)
 {
   return n->op == OP_add || n->op == OP_sub;
@@ -122,21 +130,17 @@ static bool is_given(const Graph *g, Value x)
   return op_of(n)->tmpl == TMPL_leaf;
 }
 
-/* True if a cast of x, for n, moves at most as much as the second form of n. The kernel that makes
- * x stores 2 bytes more for an element; a kernel for the cast alone reads 4 and stores 2. */
-static bool is_cheap(const Fewest *f, const Node *n, Value x)
-{
-  int64_t times = f->narrowed[x.id] ? 0 : is_given(f->g, x) ? 3 : 1;
-  return times * ir_elements(ir_node(f->g, x)) <= ir_elements(n);
-}
-
-static bool casts_cheaply(const Fewest *f, const Node *n)
+/* True if all floats that n computes with are f32. A leaf must be small: a kernel that only casts
+ * it reads 4 bytes and stores 2 for an element. */
+static bool can_narrow(const Fewest *f, const Node *n)
 {
   uint32_t first, end = op_mixed_inputs(n, &first), floats = 0;
   for (uint32_t i = first; i < end; i++) {
-    const Node *x = ir_node(f->g, n->in[i]);
-    if (!n->in[i].id || x->weak) continue;
-    if (x->dtype != AMPC_F32 || !is_cheap(f, n, n->in[i])) return false;
+    Value v = n->in[i];
+    const Node *x = ir_node(f->g, v);
+    if (!v.id || x->weak) continue;
+    bool copied = is_given(f->g, v) && !f->narrowed[v.id];
+    if (x->dtype != AMPC_F32 || (copied && 3 * ir_elements(x) > ir_elements(n))) return false;
     floats++;
   }
   return floats > 0;
@@ -150,7 +154,7 @@ static bool is_free(const Fewest *f, uint32_t id)
   bool follows = n->why == WHY_follow || n->why == WHY_promote;
   return follows && n->dtype == AMPC_F32 && ampc_is_narrow(low_of(g, n)) && !n->weak && !n->row &&
          !is_view(n) && !op_says_type(op_of(n)) && !(f->read[id] & READ_kept) &&
-         !is_given(g, (Value){id}) && numbers_fit(g, n, low_of(g, n)) && casts_cheaply(f, n);
+         !is_given(g, (Value){id}) && numbers_fit(g, n, low_of(g, n)) && can_narrow(f, n);
 }
 
 /* ---- readers ---- */
@@ -188,16 +192,24 @@ static void find_readers(Fewest *f)
 
 /* ---- the cases ---- */
 
-/* Forward: node `id` makes a value of which both forms are needed. Some gradients read the result
- * of their op. */
+/* True if memory holds v in f32 as long as its op is f32: for these readers, or for its gradient.
+ */
+static bool lies_in_f32(const Fewest *f, Value v, uint8_t readers)
+{
+  static void (*const read_result[])(Compile *, Value, Value, Value *) = {
+      grad_relu,  grad_slope_by_result, grad_sqrt,    grad_exp,
+      grad_expm1, grad_reciprocal,      grad_softmax, grad_log_softmax};
+  const Node *n = ir_node(f->g, v);
+  if (f->read[v.id] & readers) return true;
+  for (size_t i = 0; i < sizeof read_result / sizeof *read_result; i++)
+    if (op_of(n)->gradient == read_result[i]) return is_trained(f->g, n);
+  return false;
+}
+
+/* Forward: node `id` makes a value of which both forms are needed. */
 static bool makes_both_forms(const Fewest *f, uint32_t id)
 {
-  const Node *n = &f->g->nodes.at[id];
-  const OpInfo *op = op_of(n);
-  bool result = op->gradient == grad_relu || op->gradient == grad_slope_by_result ||
-                op->gradient == grad_sqrt;
-  bool again = (f->read[id] & (READ_free | READ_f32)) || (result && is_trained(f->g, n));
-  return again && (f->read[id] & READ_narrowed);
+  return (f->read[id] & READ_narrowed) && lies_in_f32(f, (Value){id}, READ_free | READ_f32);
 }
 
 /* Forward: node `id` reads such a value, which must be f32, as only free ops do. */
@@ -214,11 +226,14 @@ static bool reads_both_forms(const Fewest *f, uint32_t id)
   return false;
 }
 
-/* Backward: n adds a product and another tensor. */
-static bool splits_gradient(const Graph *g, const Node *n)
+/* Backward: node `id` adds a product and another tensor. If only 16-bit ops read the sum, its
+ * gradient is 16-bit anyway. */
+static bool splits_gradient(const Fewest *f, uint32_t id)
 {
+  const Graph *g = f->g;
+  const Node *n = &g->nodes.at[id];
   bool product = false;
-  if (!adds(n) || !is_trained(g, n)) return false;
+  if (!adds(n) || !is_trained(g, n) || f->read[id] == READ_narrowed) return false;
   for (uint32_t i = 0; i < 2; i++) {
     const Node *x = ir_node(g, n->in[i]);
     if (x->weak) return false;
@@ -228,19 +243,40 @@ static bool splits_gradient(const Graph *g, const Node *n)
   return product;
 }
 
-static bool moves_widened(const Graph *g, const Node *n)
+/* Move: node `id` reads a widened value; or its result is narrowed, and its gradient widened. */
+static bool moves_cast(const Fewest *f, uint32_t id)
 {
+  const Graph *g = f->g;
+  const Node *n = &g->nodes.at[id];
   if (op_of(n)->tmpl != TMPL_move) return false;
   for (uint32_t i = 0; i < n->n_in; i++)
     if (is_widening_of(g, ir_node(g, made_at(g, n->in[i])))) return true;
-  return false;
+  return f->read[id] == READ_narrowed && is_shuffle(n);
+}
+
+/* Returns how many elements get a second form of 2 bytes in memory if n is 16-bit, for its operand
+ * x. Moves cannot narrow x, and in backward they cannot widen its gradient. */
+static int64_t new_form(const Fewest *f, Value x)
+{
+  Value made = made_at(f->g, x);
+  const Node *n = ir_node(f->g, made);
+  bool leaf = op_of(n)->tmpl == TMPL_leaf; /* can_narrow() */
+  if (!x.id || n->weak || n->dtype != AMPC_F32 || leaf || f->narrowed[x.id]) return 0;
+  bool next =
+      f->free[made.id] && !(f->read[made.id] & (READ_f32 | READ_register)); /* 16-bit next */
+  if (is_shuffle(n)) return next ? 0 : 2 * ir_elements(n);
+  bool stays = !f->free[made.id] && !is_widening_of(f->g, n);
+  return stays && lies_in_f32(f, made, READ_f32 | READ_kept) ? ir_elements(n) : 0;
 }
 
 static bool saves(const Fewest *f, uint32_t id)
 {
   const Node *n = &f->g->nodes.at[id];
-  return f->free[id] && (makes_both_forms(f, id) || reads_both_forms(f, id) ||
-                         splits_gradient(f->g, n) || moves_widened(f->g, n));
+  bool cases = f->free[id] && (makes_both_forms(f, id) || reads_both_forms(f, id) ||
+                               splits_gradient(f, id) || moves_cast(f, id));
+  int64_t elements = 0;
+  for (uint32_t i = 0; i < n->n_in; i++) elements += new_form(f, n->in[i]);
+  return cases && elements <= ir_elements(n);
 }
 
 bool fewest_casts(Compile *c, const Rewrite *r)
