@@ -254,19 +254,29 @@ static bool moves_cast(const Fewest *f, uint32_t id)
   return f->read[id] == READ_narrowed && is_shuffle(n);
 }
 
-/* Returns how many elements get a second form of 2 bytes in memory if n is 16-bit, for its operand
- * x. Moves cannot narrow x, and in backward they cannot widen its gradient. */
-static int64_t new_form(const Fewest *f, Value x)
+static int64_t new_forms(const Fewest *f, const Node *n);
+
+/* Returns how many elements get a second form of 2 bytes in memory if a 16-bit op reads x. A move
+ * cannot narrow x, and in backward it cannot widen its gradient; but it may become 16-bit, too. */
+static int64_t new_form(const Fewest *f, const Node *reader, Value x)
 {
   Value made = made_at(f->g, x);
   const Node *n = ir_node(f->g, made);
-  bool leaf = op_of(n)->tmpl == TMPL_leaf; /* can_narrow() */
+  bool free = f->free[made.id], leaf = op_of(n)->tmpl == TMPL_leaf; /* leaf: can_narrow() */
   if (!x.id || n->weak || n->dtype != AMPC_F32 || leaf || f->narrowed[x.id]) return 0;
-  bool next =
-      f->free[made.id] && !(f->read[made.id] & (READ_f32 | READ_register)); /* 16-bit next */
-  if (is_shuffle(n)) return next ? 0 : 2 * ir_elements(n);
-  bool stays = !f->free[made.id] && !is_widening_of(f->g, n);
-  return stays && lies_in_f32(f, made, READ_f32 | READ_kept) ? ir_elements(n) : 0;
+  if (is_shuffle(n) && free && !(f->read[made.id] & (READ_f32 | READ_register)))
+    return new_forms(f, n);
+  if (is_shuffle(n)) return 2 * ir_elements(n);
+  bool stays = !free && !is_widening_of(f->g, n) && lies_in_f32(f, made, READ_f32 | READ_kept);
+  bool part = ir_elements(n) > ir_elements(reader); /* a slice of n */
+  return stays || part ? ir_elements(n) : 0;
+}
+
+static int64_t new_forms(const Fewest *f, const Node *n)
+{
+  int64_t elements = 0;
+  for (uint32_t i = 0; i < n->n_in; i++) elements += new_form(f, n, n->in[i]);
+  return elements;
 }
 
 static bool saves(const Fewest *f, uint32_t id)
@@ -274,9 +284,7 @@ static bool saves(const Fewest *f, uint32_t id)
   const Node *n = &f->g->nodes.at[id];
   bool cases = f->free[id] && (makes_both_forms(f, id) || reads_both_forms(f, id) ||
                                splits_gradient(f, id) || moves_cast(f, id));
-  int64_t elements = 0;
-  for (uint32_t i = 0; i < n->n_in; i++) elements += new_form(f, n->in[i]);
-  return cases && elements <= ir_elements(n);
+  return cases && new_forms(f, n) < ir_elements(n);
 }
 
 bool fewest_casts(Compile *c, const Rewrite *r)
