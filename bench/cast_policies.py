@@ -144,9 +144,10 @@ def grappler(nodes, category, low):
 
 HEAD = """# Bytes of casts under three policies
 
-{date}. `bench/cast_policies.py` explains what is counted; ampc {ampc}. MB of 10^6 bytes, for one training step in f16.
+{date}. `bench/cast_policies.py` explains what is counted; ampc {ampc}. MB of 10^6 bytes; one training step
+in f16; times are predicted.
 
-| Job | each by itself: autocast | grappler | fewest_casts | moved: autocast | fewest_casts | memory: autocast | fewest_casts | all bytes: autocast | fewest_casts | predicted, H200: autocast | fewest_casts |
+| Job | each by itself: autocast | grappler | fewest | moved: autocast | fewest | memory: autocast | fewest | all bytes: autocast | fewest | ms, H200: autocast | fewest |
 |---|---|---|---|---|---|---|---|---|---|---|---|
 """
 

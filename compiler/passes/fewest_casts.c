@@ -84,7 +84,7 @@ static bool is_shuffle(const Node *n)
 
 static bool adds(const Node *n)
 {
-  return n->op == OP_add || n->op == OP_sub;
+  return op_of(n)->gradient == grad_add || op_of(n)->gradient == grad_sub;
 }
 
 static void find_depths(Fewest *f)
