@@ -103,7 +103,7 @@ def main():
     reader.add_argument("ampc", type=lambda p: pathlib.Path(p).resolve())
     reader.add_argument("amp", type=lambda p: pathlib.Path(p).resolve())
     reader.add_argument("--seed", type=int, default=0)
-    reader.add_argument("--graphs", type=int, default=24)
+    reader.add_argument("--graphs", type=int, default=16)
     options = reader.parse_args()
     seeds = range(options.seed, options.seed + options.graphs)
     with tempfile.TemporaryDirectory(prefix="ampc-fewest-") as folder:
