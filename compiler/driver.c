@@ -81,12 +81,22 @@ bool compile_graph(Compile *c)
 
 /* ---- reading ---- */
 
+/* Replaces the job's `precision` by options.precision. */
+static bool set_precision(Compile *c)
+{
+  const char *text = c->options.precision;
+  Ast one = {0};
+  bool good = !text || source_parse(c, "<precision>", text, (uint32_t)strlen(text), &one);
+  ast_merge(c, c->ast, &one);
+  return good;
+}
+
 /* Reads and parses the job. Sets c->cannot_read, for exit status 3, if it cannot be read. */
 static bool parse_job(Compile *c)
 {
   uint32_t size;
   const char *why, *text = source_read(c->arena, FILE_JOB, c->options.input, &size, &why);
-  if (text) return source_parse_file(c, c->options.input, text, size, c->ast);
+  if (text) return source_parse_file(c, c->options.input, text, size, c->ast) && set_precision(c);
   diag_error(c, E211, (Span){0, 0}, "cannot read %s: %s", c->options.input, why);
   c->cannot_read = true;
   return false;

@@ -10,6 +10,7 @@ const Verb verbs[] = {
      false},
     {"probe", probe_main, "run some steps and report how large their values are", &probe_verb,
      false},
+    {"tune", tune_main, "search the precision of each module", &tune_verb, false},
     {"report", report_main, "write a web page: layers, types, casts, memory, kernels, curves",
      &report_verb, false},
     {"weights", weights_main, "write weights as PyTorch's load_state_dict takes them",

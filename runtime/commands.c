@@ -137,7 +137,7 @@ static void bind_list(ampc_runtime *rt, CommandList list, int64_t t)
     rt->n_addresses += n;
     for (uint32_t k = 0; k < n; k++)
       at[k] = o[k].at.space == AMPC_NONE
-                  ? AMPC_NUMBER(o[k].at.offset)
+                  ? AMPC_NUMBER(o[k].at.offset + t * o[k].stride)
                   : rt->base[o[k].at.space] + o[k].at.offset + t * o[k].stride;
     if (list.at[i].kind == AMPC_REPEAT) bind_list(rt, body_of(&list.at[i]), 0);
     rt->bound[place] = (BoundCommand){&list.at[i], at, rt->n_bound - place - 1};
@@ -196,7 +196,7 @@ static void *const *addresses_in(ampc_runtime *rt, const BoundCommand *b, int64_
   uint32_t n = ampc_command_operands(b->command, room, &o);
   for (uint32_t i = 0; i < n; i++)
     rt->moved[i] = o[i].at.space == AMPC_NONE
-                       ? b->at[i]
+                       ? AMPC_NUMBER((int64_t)(uintptr_t)b->at[i] + t * o[i].stride)
                        : (char *)b->at[i] + t * o[i].stride +
                              (rt->space[o[i].at.space] - rt->base[o[i].at.space]);
   return rt->moved;

@@ -5,19 +5,16 @@
  * copies of STATE and BUFFER are equal, because all that changes them has been summed over the
  * members. So the host reads the first copy. */
 #include "members.h"
+#include "runtime/plan/types.h"
 #include <stddef.h>
 #include <stdlib.h>
-
-static bool is_moment(ampc_space s)
-{
-  return s == AMPC_MOMENT1 || s == AMPC_MOMENT2 || s == AMPC_MOMENT3;
-}
 
 /* Whether the bytes of the space must be collected from members, or shared out to them. Initial
  * values of weights are the same on all ranks. */
 static bool is_sliced(const ampc_runtime *rt, ampc_space s)
 {
-  return rt->members.all > 1 && (is_moment(s) || (s == AMPC_MASTER && rt->collects));
+  bool weights = s == AMPC_MASTER || s == AMPC_RESIDUE;
+  return rt->members.all > 1 && (ampc_space_is_moment(s) || (weights && rt->collects));
 }
 
 /* Members of a rank are a subtree of the sum, if their number is a power of 2. */
@@ -117,31 +114,36 @@ static Piece piece_at(const ampc_runtime *rt, ampc_space space, int64_t at, int6
     int64_t member = (at - s->first) / s->each, stop = s->first + (member + 1) * s->each;
     Piece out = {(uint32_t)member, s->each == s->count, s->moment + (at - s->first) % s->each,
                  end - at};
-    if (!is_moment(space)) {
+    if (!ampc_space_is_moment(space)) {
       out.from = at;
-      out.alike = !s->apart;
+      out.alike = space == AMPC_RESIDUE ? s->each == s->count : !s->apart;
     }
     if (out.alike) out.member = rt->members.first;
     if (stop < end) out.n = stop - at;
     return out;
   }
-  if (is_moment(space)) whole.member = rt->members.all;
+  if (ampc_space_is_moment(space)) whole.member = rt->members.all;
   for (uint32_t i = 0; i < p->n_slices; i++)
     if (p->slices[i].first > at && p->slices[i].first < at + whole.n)
       whole.n = p->slices[i].first - at;
   return whole;
 }
 
+static int64_t size_in(const ampc_runtime *rt, ampc_space s) /* bytes of an element */
+{
+  return ampc_element_size(rt->program, ampc_space_type(rt->program, s));
+}
+
 static void *place_of(const ampc_runtime *rt, ampc_space s, const Piece *p)
 {
   uint32_t own = p->member - rt->members.first;
-  int64_t size = ampc_element_size(rt->program, AMPC_F32);
+  int64_t size = size_in(rt, s);
   return rt->base[s] + own * rt->apart[s] + p->from * size;
 }
 
 static ampc_status put(ampc_runtime *rt, ampc_space s, Piece p, const void *from)
 {
-  int64_t bytes = p.n * ampc_element_size(rt->program, AMPC_F32);
+  int64_t bytes = p.n * size_in(rt, s);
   uint32_t end = p.alike && rt->apart[s] ? rt->members.first + rt->members.n : p.member + 1;
   ampc_status status = AMPC_OK;
   for (; p.member < end && !status; p.member++)
@@ -171,10 +173,11 @@ static ampc_status collect(ampc_runtime *rt, ampc_space s, const Piece *p, void 
 ampc_status members_move(ampc_runtime *rt, ampc_ref at, void *host, int64_t bytes, bool read,
                          bool *out_done)
 {
-  int64_t size = ampc_element_size(rt->program, AMPC_F32), first = at.offset / size;
-  ampc_status status = AMPC_OK;
   *out_done = is_sliced(rt, at.space);
-  for (int64_t i = 0; *out_done && i < bytes / size && !status;) {
+  if (!*out_done) return AMPC_OK;
+  int64_t size = size_in(rt, at.space), first = at.offset / size;
+  ampc_status status = AMPC_OK;
+  for (int64_t i = 0; i < bytes / size && !status;) {
     Piece p = piece_at(rt, at.space, first + i, first + bytes / size);
     char *own = (char *)host + i * size;
     if (read)

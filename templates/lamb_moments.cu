@@ -18,10 +18,11 @@ __global__ void $name($arguments)
     ROW_PART(real, weight_part, R(0.0));
     ROW_PART(real, change_part, R(0.0));
     ROW_REDUCE(4, 256, $index, c, (n + 3) / 4 * 4, {
-      VECTOR_LOAD(4, real, w_at, master + begin + c);
-      VECTOR_LOAD(4, real, g_at, grad + begin + c);
-      VECTOR_LOAD(4, real, m_at, moment1 + begin + c);
-      VECTOR_LOAD(4, real, v_at, moment2 + begin + c);
+      const $index i = begin + c;
+      $lines draws
+      $lines weights
+      VECTOR_LOAD(4, real, g_at, grad + i);
+      $lines moments
       VECTOR_EACH(4, j) {
         $lines gradient
         const real m = m_at[j] + fresh1 * (g - m_at[j]);
@@ -35,9 +36,8 @@ __global__ void $name($arguments)
         ROW_PUT(weight_part) += c + j < n ? w_at[j] * w_at[j] : R(0.0);
         ROW_PUT(change_part) += c + j < n ? u * u : R(0.0);
       }
-      VECTOR_STORE(grad + begin + c, g_at);
-      VECTOR_STORE(moment1 + begin + c, m_at);
-      VECTOR_STORE(moment2 + begin + c, v_at);
+      VECTOR_STORE(grad + i, g_at);
+      $lines stores
     });
     const real weight = row_sum(weight_part, 256), change = row_sum(change_part, 256);
     ROW_ONCE {

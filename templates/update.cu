@@ -1,7 +1,7 @@
 /* This file is the frame of updates of a group of parameters, element by element. templates/<op>.cu
  * has the formula of an update as two sections: `constants`, and `formula`, which computes the new
  * weight w from w and g, the gradient after clipping and decay. m_at[j], v_at[j] and u_at[j] are
- * the moments 1 to 3. Gradients are cleared whether the update is applied or not. While
+ * the moments 1 to 3; bf16 weights and moments are f32 there. Gradients are cleared whether the update is applied or not. While
  * `optimizer->waits` is set, gradients only accumulate. Sections that the frame does not use are
  * for LAMB's kernels. */
 __global__ void $name($arguments)
@@ -37,11 +37,10 @@ __global__ void $name($arguments)
   $lines taken
 @first_group  ONE_THREAD optimizer->lr = (float)lr;
 // --- vectors
-  VECTOR_LOAD(4, real, w_at, master + i);
+  $lines draws
+  $lines weights
   VECTOR_LOAD(4, real, g_at, grad + i);
-@moment1  VECTOR_LOAD(4, real, m_at, moment1 + i);
-@moment2  VECTOR_LOAD(4, real, v_at, moment2 + i);
-@moment3  VECTOR_LOAD(4, real, u_at, moment3 + i);
+  $lines moments
 @ema  VECTOR_LOAD(4, real, average, ema + i);
 @copy16  VECTOR_ROOM(4, f16, copy16_to, copy16 + i);
 @copybf  VECTOR_ROOM(4, bf16, copybf_to, copybf + i);
@@ -54,14 +53,43 @@ __global__ void $name($arguments)
 @copybf    copybf_to[j] = to_bf16(w);
     g_at[j] = R(0.0);
   }
-  VECTOR_STORE(master + i, w_at);
+@!bf16_weights  VECTOR_STORE(master + i, w_at);
+@random_weights  BF16_STORE(4, master + i, w_at, ampc_random_bf16(w_at[j], drawn[j]));
+@residue  VECTOR_EACH(4, j) w_at[j] = ampc_two_bf16(w_at[j]);
+@bf16_weights@!random_weights  BF16_STORE(4, master + i, w_at, to_bf16(w_at[j]));
+@residue  BF16_STORE(4, residue + i, rest_at, to_bf16(ampc_rest_bf16(w_at[j])));
   VECTOR_STORE(grad + i, g_at);
-@moment1  VECTOR_STORE(moment1 + i, m_at);
-@moment2  VECTOR_STORE(moment2 + i, v_at);
-@moment3  VECTOR_STORE(moment3 + i, u_at);
+  $lines stores
 @ema  VECTOR_STORE(ema + i, average);
 @copy16  VECTOR_STORE(copy16 + i, copy16_to);
 @copybf  VECTOR_STORE(copybf + i, copybf_to);
+// --- draws
+@draws  VECTOR_LOCAL(4, unsigned, drawn);
+@draws  ampc_element_words(drawn, state->seed, optimizer->taken, stream, i, VECTOR_WIDTH(4));
+@random_moments@moment2  VECTOR_LOCAL(4, unsigned, more);
+@random_moments@moment2  ampc_element_words(more, state->seed, optimizer->taken, stream | 1u << 30, i, VECTOR_WIDTH(4));
+// --- weights
+@!bf16_weights  VECTOR_LOAD(4, real, w_at, master + i);
+@bf16_weights  BF16_LOAD(4, w_at, master + i);
+@residue  BF16_LOAD(4, rest_at, residue + i);
+@residue  VECTOR_EACH(4, j) w_at[j] += rest_at[j];
+// --- moments
+@!bf16_moments@moment1  VECTOR_LOAD(4, real, m_at, moment1 + i);
+@!bf16_moments@moment2  VECTOR_LOAD(4, real, v_at, moment2 + i);
+@!bf16_moments@moment3  VECTOR_LOAD(4, real, u_at, moment3 + i);
+@bf16_moments@moment1  BF16_LOAD(4, m_at, moment1 + i);
+@bf16_moments@moment2  BF16_LOAD(4, v_at, moment2 + i);
+@bf16_moments@moment3  BF16_LOAD(4, u_at, moment3 + i);
+// --- stores
+@!bf16_moments@moment1  VECTOR_STORE(moment1 + i, m_at);
+@!bf16_moments@moment2  VECTOR_STORE(moment2 + i, v_at);
+@!bf16_moments@moment3  VECTOR_STORE(moment3 + i, u_at);
+@random_moments@moment1  BF16_STORE(4, moment1 + i, m_at, ampc_random_bf16(m_at[j], drawn[j] >> 16));
+@random_moments@moment2  BF16_STORE(4, moment2 + i, v_at, ampc_random_bf16(v_at[j], more[j]));
+@random_moments@moment3  BF16_STORE(4, moment3 + i, u_at, ampc_random_bf16(u_at[j], more[j] >> 16));
+@bf16_moments@!random_moments@moment1  BF16_STORE(4, moment1 + i, m_at, to_bf16(m_at[j]));
+@bf16_moments@!random_moments@moment2  BF16_STORE(4, moment2 + i, v_at, to_bf16(v_at[j]));
+@bf16_moments@!random_moments@moment3  BF16_STORE(4, moment3 + i, u_at, to_bf16(u_at[j]));
 // --- clear
 @!micro  } else {
 @micro  } else if (!optimizer->waits) {

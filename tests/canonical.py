@@ -21,7 +21,7 @@ usage: canonical.py [--places] [--whole] < TEXT
 import re
 import sys
 
-SPACES = "state|master|copy16|copybf|grad|moment1|moment2|buffer|input|work"
+SPACES = "state|master|residue|copy16|copybf|grad|moment1|moment2|buffer|input|work"
 NODE = re.compile(r"%(\d+) = (\w+) (.*?) +# (\d+):(\d+)(.*)$")
 SEAL = re.compile(r"(\n// As ampc wrote it: xxh64 )[0-9a-f]{16};")
 COMMENT_COLUMN = 64

@@ -63,6 +63,8 @@ ROOMS = {
                      " runner inspect runtime/data/formats",
     "runner/selftest": "compiler compiler/cli compiler/graph compiler/passes runner jit probe runtime",
     "runner/selftest/ops": "compiler/graph runner/selftest",
+    "runner/tune": "compiler compiler/cli compiler/cost compiler/graph compiler/syntax runner jit job probe"
+                   " runtime/train",
     "runner/weights": "compiler/cli runner runtime/state",
     "runner/train": "compiler compiler/cli runner jit job probe runtime",
     "runner/repl": "compiler compiler/cli compiler/command compiler/emit compiler/explain compiler/graph compiler/help"

@@ -26,6 +26,7 @@ typedef struct Options {
   const char **include_dirs;
   Assignment *consts, *settings;
   Assignment *dims; /* "S", "64,512": sizes that infer blocks are compiled for; else the largest */
+  const char *precision; /* a declaration that replaces that of the job, for `amp tune`; or NULL */
   uint32_t n_include_dirs, n_consts, n_settings, n_dims;
   const char *infer_block;   /* compile only this infer block; NULL: all blocks */
   const char **infer_inputs; /* calls that read the block's arguments, such as `npy("x.npy")` */

@@ -2,6 +2,7 @@
  * convolution.c. No result is cached: each call computes its answer from the graph, so passes
  * memory and plan and the emitter cannot disagree. */
 #include "walk.h"
+#include "compiler/graph/optimizers.h"
 #include "compiler/graph/own.h"
 #include "compiler/graph/shares.h"
 #include "runtime/plan/conv_columns.h"
@@ -64,12 +65,6 @@ bool reads_in_order(const Graph *g, Value v, uint32_t k)
   return op_of(n)->code.reads_element[k] && ir_same_dims(ir_node(g, n->in[0]), root);
 }
 
-bool reads_average(const Graph *g, const Node *param)
-{
-  bool trains = g->blocks.n && g->blocks.at[param->block].kind == AMPC_TRAIN;
-  return !trains && share_average(g, (uint32_t)attr_int(param, "index")) >= 0;
-}
-
 /* Averages have no copies, because few blocks read them. So a cast of an average is a kernel. */
 bool is_working_copy(const Graph *g, Value v)
 {
@@ -77,7 +72,7 @@ bool is_working_copy(const Graph *g, Value v)
   if (!op_has(n, T_casts) || !ampc_is_narrow(n->dtype)) return false;
   const Node *from = ir_node(g, n->in[0]);
   const Parameter *p = ir_parameter(g, from);
-  return p && !p->buffer && !reads_average(g, from);
+  return p && !p->buffer && from->dtype == AMPC_F32 && !reads_average(g, from);
 }
 
 int target_capability(const Compile *c)
@@ -299,6 +294,28 @@ static void add_buffer(ArgBuild *b, const Node *n)
   if (g->blocks.at[n->block].accumulate > 1) add_argument(b, kept);
 }
 
+uint32_t update_words(const Graph *g, const Node *n)
+{
+  const OpInfo *op = op_of(n);
+  bool first = op_takes(op, FILE_moments), whole = op_takes(op, FILE_ranges);
+  if (!first && !whole && !op_takes(op, FILE_weights)) return 0;
+  bool weights = g->weights != AMPC_F32 && g->rounds == ROUND_stochastic && !first;
+  bool moments = g->moment_type != AMPC_F32 && g->moment_rounds == ROUND_stochastic;
+  const Optimizer *o = &g->optimizers.at[attr_int(n, "optimizer")];
+  uint32_t kept = moments && (first || whole) ? o->groups.at[attr_int(n, "group")].moments : 0;
+  return kept >> 1 ? 2 : weights || kept;
+}
+
+/* Returns the first stream of the group's random numbers. Each member that updates a slice has its
+ * own, so they do not depend on the number of processes. Streams of ops in the job begin at 0;
+ * bit 30 is for the second word of an element. */
+static int64_t update_stream(const Graph *g, const Node *n)
+{
+  int64_t at = attr_int(n, "group"), optimizer = attr_int(n, "optimizer");
+  for (int64_t i = 0; i < optimizer; i++) at += g->optimizers.at[i].groups.n;
+  return (int64_t)1 << 31 | at * (g->members > 1 ? g->members : 1);
+}
+
 /* Adds the range of the group in each space that an update kernel uses. Gradients
  * and moments have one numbering (`first`); weights, averages and 16-bit copies have another
  * (`master`). They differ only for shares. If an update has two kernels, the first updates the
@@ -310,20 +327,31 @@ static void add_ranges(ArgBuild *b, const Node *n, FileArg which)
   int64_t index = attr_int(n, "optimizer");
   const Optimizer *o = &g->optimizers.at[index];
   const ParamGroup *own = &o->groups.at[attr_int(n, "group")];
-  int64_t at = own->moment * float_bytes(b->c);
-  int64_t master = own->master * float_bytes(b->c);
+  int64_t at = own->moment * ir_dtype_size(b->c, g->moment_type);
+  int64_t master = own->master * ir_dtype_size(b->c, g->weights);
   add(b, ARG_grad, (Value){0}, AMPC_F32, AMPC_GRAD, own->first * float_bytes(b->c));
   add_argument(b, (KernelArg){.role = ARG_master,
-                              .type = AMPC_F32,
+                              .type = g->weights,
                               .place = {AMPC_MASTER, master},
                               .only_read = !weights});
-  if (moments && own->moments & 1) add(b, ARG_moment1, (Value){0}, AMPC_F32, AMPC_MOMENT1, at);
-  if (moments && own->moments & 2) add(b, ARG_moment2, (Value){0}, AMPC_F32, AMPC_MOMENT2, at);
-  if (moments && own->moments & 4) add(b, ARG_moment3, (Value){0}, AMPC_F32, AMPC_MOMENT3, at);
-  if (weights && o->ema) add(b, ARG_ema, (Value){0}, AMPC_F32, AMPC_EMA, master);
+  if (g->rounds == ROUND_kahan)
+    add_argument(b, (KernelArg){.role = ARG_residue,
+                                .type = AMPC_BF16,
+                                .place = {AMPC_RESIDUE, master},
+                                .only_read = !weights});
+  for (uint32_t i = 0; moments && i < MAX_MOMENTS; i++)
+    if (own->moments >> i & 1)
+      add(b, ARG_moment1 + i, (Value){0}, g->moment_type, AMPC_MOMENT1 + i, at);
+  if (weights && o->ema)
+    add(b, ARG_ema, (Value){0}, AMPC_F32, AMPC_EMA, own->master * float_bytes(b->c));
   for (DType d = 0; weights && d < AMPC_DTYPE_COUNT; d++)
     if (copies_in_use(g, (int)index, d))
       add(b, ARG_copy, (Value){0}, d, ampc_type_of(d)->copies, own->master * ampc_dtype_size(d));
+  if (!update_words(g, n)) return;
+  add_state(b, true);
+  add_argument(
+      b,
+      (KernelArg){.role = ARG_stream, .type = AMPC_I32, .place = {AMPC_NONE, update_stream(g, n)}});
 }
 
 static void add_metric(ArgBuild *b, int64_t index)

@@ -11,7 +11,8 @@ typedef enum ArgRole {
   ARG_optimizer, /* ampc_optimizer *: the op's optimizer */
   ARG_metric,    /* ampc_metric * */
   ARG_grad,      /* real *: the optimizer's range; for grad_accumulate, the parameter's slot */
-  ARG_master,    /* real *: the optimizer's range, as up to ARG_copy */
+  ARG_master,    /* the optimizer's range, as up to ARG_copy; in the type of the space */
+  ARG_residue,
   ARG_moment1,
   ARG_moment2,
   ARG_moment3,
@@ -49,13 +50,14 @@ const Node *node_walked(const Graph *g, Value v);
 bool reads_flat(const Graph *g, Value v);
 /* True if v reads input k in order: the thread of element i of v reads only its element i. */
 bool reads_in_order(const Graph *g, Value v, uint32_t k);
-/* True if eval and infer blocks read the optimizer's running average in place of this parameter. */
-bool reads_average(const Graph *g, const Node *param);
-/* True for a cast of a parameter to 16 bits. No kernel casts it: the optimizer writes the copy. */
+/* True for a cast of an f32 parameter to 16 bits. No kernel casts it: the optimizer writes the
+ * copy. */
 bool is_working_copy(const Graph *g, Value v);
 /* Returns the number of elements that the kernel of n walks in the range of an optimizer or a group
  * of parameters; -1: it walks no such range. */
 int64_t node_range(const Graph *g, const Node *n);
+/* Returns how many random words of 32 bits an update draws for each element: 0 to 2. */
+uint32_t update_words(const Graph *g, const Node *n);
 
 enum { TENSOR_ALIGNMENT = 16 }; /* bytes: rows of tensor cores start at multiples of it */
 

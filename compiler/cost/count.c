@@ -192,7 +192,7 @@ static const struct {
              [ARG_moment3] = {range_bytes, true, true}, [ARG_ema] = {range_bytes, true, true},
              [ARG_copy] = {range_bytes, false, true},   [ARG_buffer] = {buffer_bytes, true, true},
              [ARG_kept] = {buffer_bytes, true, true},   [ARG_scratch] = {scratch_bytes, true, true},
-             [ARG_stream] = {NULL, false, false}};
+             [ARG_residue] = {range_bytes, true, true}, [ARG_stream] = {NULL, false, false}};
 
 static void count_argument(const Counter *k, const Group *group, const KernelArg *a)
 {

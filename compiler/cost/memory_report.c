@@ -103,7 +103,7 @@ static void put_line(const Compile *c, Text *out, int64_t bytes, const char *wha
 
 static void put_space(const Compile *c, Text *out, ampc_space s)
 {
-  put_line(c, out, ampc_process_bytes(c->program, s), ampc_space_of(s)->purpose);
+  put_line(c, out, ampc_process_bytes(c->program, s), ampc_space_purpose(c->program, s));
 }
 
 void memory_report(const Compile *c, int64_t library, Text *out)

@@ -51,6 +51,7 @@ static double issue_us(const Graph *g, const Gpu *gpu, const Group *group, doubl
     walked = fmax(walked, elements);
     if (op_of(n)->code.dear) functions += elements;
     if (op_draws(n)) draws += elements;
+    draws += (double)update_words(g, n) * (double)node_range(g, n);
   }
   double slots = AN_ELEMENT * walked + AN_OPERATOR * fmax(flops, 0) + A_FUNCTION * functions;
   return slots / results_a_us(gpu, LANES) + draws * A_DRAW / results_a_us(gpu, gpu->lanes_int);

@@ -77,6 +77,7 @@ static double node_slots(const Graph *g, Value v)
     slots += draw * elements;
   else if (op->code.dear)
     slots += function * elements;
+  slots += draw * elements * update_words(g, n);
   if (computes) slots += rounding[n->dtype] * results;
   if (op->tmpl == TMPL_map && op->code.chooses) slots += choice * results;
   if (op->tmpl == TMPL_row) slots += row_element * elements;

@@ -35,6 +35,13 @@ bool has_space(const Template *t, ampc_space space)
   return i < t->k->args.n;
 }
 
+bool has_role(const Template *t, ArgRole role)
+{
+  uint32_t i = 0;
+  while (i < t->k->args.n && t->k->args.at[i].role != role) i++;
+  return i < t->k->args.n;
+}
+
 /* ---- words ---- */
 
 /* Returns the text of $name for an input: its single value, its element i, or for tiles its

@@ -138,6 +138,7 @@ void emit_helpers(Printer *p, const Text *kernels)
   h.first_after_prelude = h.sections.n;
   read_file(&h, p->c->options.real64 ? "maths64.cuh" : "maths.cuh");
   read_file(&h, "device.cuh");
+  read_file(&h, "update.cuh");
   if (!p->c->options.real64) read_file(&h, "maths16.cuh");
   read_file(&h, "rows.cuh");
   read_file(&h, target->tiles);

@@ -308,9 +308,8 @@ static const char *name_in(Places *x, ampc_ref at, Value v)
 static const char *flat_text(Printer *p, const ParamPlaces *params, ampc_ref at, Value v)
 {
   if (!v.id && !at.offset) return NULL;
-  ampc_dtype type = ampc_space_of(at.space)->type;
-  int64_t size = ir_dtype_size(p->c, type);
-  bool weights = ampc_is_narrow(type) || at.space == AMPC_MASTER || at.space == AMPC_EMA;
+  int64_t size = ir_dtype_size(p->c, ampc_space_type(p->c->program, at.space));
+  bool weights = ampc_space_is_shared(at.space);
   if (at.offset % size) return NULL;
   const char *name = weights ? NULL : param_at(params, 's', at.offset / size);
   if (!name) name = param_at(params, 'p', at.offset / size);

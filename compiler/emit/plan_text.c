@@ -21,7 +21,7 @@ static void put_launch(Text *out, const ampc_launch *l)
   for (uint32_t i = 0; i < l->n_args; i++) {
     if (i) text_puts(out, ", ");
     if (l->args[i].at.space == AMPC_NONE)
-      text_printf(out, "%lld", (long long)l->args[i].at.offset);
+      text_printf(out, "%lld%s", (long long)l->args[i].at.offset, l->args[i].stride ? "+t" : "");
     else
       put_operand(out, l->args[i]);
   }

@@ -411,6 +411,9 @@ static void put_program(Printer *p, const ampc_program *g)
   EMIT(p, ".model_hash = 0x%016llxull, .seed = %lluull, .real64 = %s,\n",
        (unsigned long long)g->model_hash, (unsigned long long)g->seed, truth(g->real64));
   put_scaler(p, &g->scaler);
+  if (g->weights != AMPC_F32 || g->moments != AMPC_F32)
+    EMIT(p, ".weights = %s, .moments = %s,\n", ampc_type_of(g->weights)->constant,
+         ampc_type_of(g->moments)->constant);
   put_spaces(p, g);
   put_tables(p, g);
   const char *members =

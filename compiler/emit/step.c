@@ -53,7 +53,8 @@ static const char *operands_text(const Step *s, const ampc_command *command, uin
   bool is_launch = command->kind == AMPC_LAUNCH_KERNEL;
   for (uint32_t i = 0; i < n; i++) {
     if (is_launch && operands[i].at.space == AMPC_NONE)
-      text_printf(&t, ", AMPC_NUMBER(%lld)", (long long)operands[i].at.offset);
+      text_printf(&t, ", AMPC_NUMBER(%lld%s)", (long long)operands[i].at.offset,
+                  operands[i].stride ? " + member" : "");
     else
       text_printf(&t, ", %s", address(s, operands[i], values[i], depth));
   }

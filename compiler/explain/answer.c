@@ -122,8 +122,9 @@ static const char *obstacle_text(const Explanation *e, const ExplainBlock *b, Co
         "the time between its %u kernels, which no type makes shorter; a larger batch would help",
         b->commands);
   case PART_state:
-    return "the optimizer, whose state is f32 in every precision; a larger batch or "
-           "`accumulate` would help";
+    return arena_printf(
+        arena, "the optimizer%s; a larger batch or `accumulate` would help",
+        e->c->graph->moment_type == AMPC_F32 ? ", whose state is f32 in every precision" : "");
   case PART_products:
   case PART_tiles:
     return arena_printf(arena, "%s%s%s", cost_part_names[part], why ? ": " : "", why ? why : "");
@@ -204,6 +205,32 @@ static void say_widened(Explanation *e)
   }
 }
 
+/* Says which types the optimizers keep, if they are not f32, and the bytes of their state. */
+static void say_state(Explanation *e)
+{
+  static const char *const rounds[] = {[ROUND_stochastic] = "stochastically",
+                                       [ROUND_nearest] = "to nearest",
+                                       [ROUND_kahan] =
+                                           "to nearest and keep the rounding errors in bf16"};
+  const Graph *g = e->c->graph;
+  const ampc_program *p = e->c->program;
+  Text t = text_new(e->c->arena);
+  int64_t bytes = 0;
+  if (g->weights != AMPC_F32)
+    text_printf(&t, "weights are %s and have no f32 masters: updates round %s; ",
+                ir_dtype_name(g->weights), rounds[g->rounds]);
+  if (g->moment_type != AMPC_F32)
+    text_printf(&t, "moments are %s, rounded %s; ", ir_dtype_name(g->moment_type),
+                rounds[g->moment_rounds]);
+  if (!t.n) return;
+  for (ampc_space s = AMPC_MASTER; s < AMPC_BUFFER; s++)
+    if (s != AMPC_GRAD) bytes += ampc_process_bytes(p, s);
+  text_printf(&t, "weights and optimizer state take %s, gradients (f32) %s",
+              bytes_text(e->c->arena, (double)bytes),
+              bytes_text(e->c->arena, (double)ampc_process_bytes(p, AMPC_GRAD)));
+  say(e, t.at);
+}
+
 void explain_answer(Explanation *e)
 {
   const ExplainBlock *b = &e->blocks.at[0];
@@ -211,4 +238,5 @@ void explain_answer(Explanation *e)
   say_casts(e, b, named);
   say_sizes(e, b);
   say_widened(e);
+  say_state(e);
 }

@@ -33,6 +33,10 @@ typedef struct Parameter {
   Span span;
 } Parameter; /* shares follow all other entries */
 
+/* How an update rounds a new f32 value to bf16. kahan: to nearest, and the rounding error is kept
+ * in RESIDUE, Note [residue] in runtime/state/param.c. */
+typedef enum Rounding { ROUND_stochastic, ROUND_nearest, ROUND_kahan } Rounding;
+
 typedef enum OptimizerKind {
 #define AMPC_OPTIMIZER(name, ...) OPT_##name,
 #include "optimizers.def"

@@ -353,10 +353,16 @@ uint16_t ir_region_sums(Compile *c, uint16_t region, bool wide)
   return (uint16_t)(g->regions.n - 1);
 }
 
+#define REGION_NAME(KIND, name, ...) [REGION_##name] = #name,
+const char *const region_kind_names[REGION_COUNT] = {[REGION_f32] = "f32",
+                                                     [REGION_tf32] = "tf32",
+                                                     AMPC_NARROW_FLOATS(REGION_NAME)[REGION_off] =
+                                                         "off"};
+
 DType region_low(RegionKind kind)
 {
 #define LOW(KIND, name, ...) [REGION_##name] = AMPC_##KIND,
-  static const DType low[] = {AMPC_FLOATS(LOW)};
+  static const DType low[REGION_COUNT] = {AMPC_FLOATS(LOW)};
   return low[kind];
 }
 

@@ -103,10 +103,11 @@ typedef struct Node {
 typedef enum RegionKind {
   REGION_f32,
   REGION_tf32,
-  REGION_off,
 #define REGION(KIND, name, ...) REGION_##name,
-  AMPC_NARROW_FLOATS(REGION)
+  AMPC_NARROW_FLOATS(REGION) REGION_off,
+  REGION_COUNT
 } RegionKind;
+extern const char *const region_kind_names[REGION_COUNT]; /* "f16" */
 /* Returns the type in which ops of category low compute; f32 if the region has no 16-bit type. */
 DType region_low(RegionKind kind);
 typedef struct Region {

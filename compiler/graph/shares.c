@@ -1,5 +1,6 @@
 /* See Note [shares] in shares.h. */
 #include "shares.h"
+#include "ops.h"
 
 uint32_t share_params(const Graph *g)
 {
@@ -86,4 +87,10 @@ void shares_settle(Compile *c)
     for (; begin <= i; begin++) g->params.at[begin].group = o->groups.n;
     vec_push(c->arena, &o->groups, group);
   }
+}
+
+bool reads_average(const Graph *g, const Node *param)
+{
+  bool trains = g->blocks.n && g->blocks.at[param->block].kind == AMPC_TRAIN;
+  return !trains && share_average(g, (uint32_t)attr_int(param, "index")) >= 0;
 }

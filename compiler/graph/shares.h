@@ -31,6 +31,8 @@ uint32_t share_params(const Graph *g);
 void share_add(Compile *c, uint32_t param, int optimizer);
 /* Returns the optimizer that keeps an average of the parameter; -1: none. */
 int share_average(const Graph *g, uint32_t param);
+/* True if eval and infer blocks read the optimizer's running average in place of this parameter. */
+bool reads_average(const Graph *g, const Node *param);
 /* Sorts the shares by the order of their weights in memory, and makes groups of shares with
  * adjacent weights. Called when all shares are known. */
 void shares_settle(Compile *c);

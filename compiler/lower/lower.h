@@ -186,6 +186,11 @@ typedef struct Policy { /* a clause for a def of the library or an op of the job
   const char *label; /* "policy(f32, relu)" */
 } Policy;
 
+typedef struct JobPin { /* `autocast(f32, "net.norm")` in `precision`: pins.c */
+  const Stmt *clause;
+  RegionKind kind;
+} JobPin;
+
 typedef struct Level { /* `precision O2`: level.c */
   const char *name;
   RegionKind kind;   /* precision of the model's numbers: f16 or f32 */
@@ -216,6 +221,7 @@ struct Lower {
   VEC(Span) call_sites;                  /* places of calls of synthetic() */
   VEC(Policy) policies;
   VEC(Sums) sums;
+  VEC(JobPin) pins;
   const Level *level; /* the level in `precision`; NULL: no level */
   DType store;        /* `params(d)`: stored type of parameters without a type of their own */
   Cursor at;

@@ -77,13 +77,15 @@ bool backward_find(Backward *b, Value y)
   return any;
 }
 
-/* True if v is the 16-bit working copy of a weight that is stored in f32: cast(param). With
- * --strict-rounding no weight is treated specially. */
+/* True if v is the 16-bit working copy of a weight that is stored in f32, cast(param), or a weight
+ * without an f32 master. With --strict-rounding no weight is treated specially. */
 static bool is_weight_copy(const Backward *b, Value v)
 {
   const Graph *g = b->c->graph;
   const Node *cast = ir_node(g, v);
-  if (b->c->options.strict_rounding || !op_has(cast, T_casts)) return false;
+  if (b->c->options.strict_rounding) return false;
+  if (ir_parameter(g, cast)) return cast->dtype != AMPC_F32;
+  if (!op_has(cast, T_casts)) return false;
   const Node *from = ir_node(g, cast->in[0]);
   return ir_parameter(g, from) && from->dtype == AMPC_F32;
 }

@@ -159,7 +159,7 @@ static ampc_ref param_place(const Compile *c, const Node *n)
   const Parameter *p = &c->graph->params.at[attr_int(n, "index")];
   if (p->buffer) return (ampc_ref){AMPC_BUFFER, p->offset};
   ampc_space space = reads_average(c->graph, n) ? AMPC_EMA : AMPC_MASTER;
-  return (ampc_ref){space, p->offset * ir_dtype_size(c, AMPC_F32)};
+  return (ampc_ref){space, p->offset * ir_dtype_size(c, n->dtype)};
 }
 
 /* Returns the place of a leaf: an input, a parameter, a gradient slot, or a number in STATE. */

@@ -26,10 +26,12 @@ static const char *job_name(Compile *c)
 
 /* ---- tables ---- */
 
-#define COPY_FIELD(KIND, name, SPACE, copy, ...) .copy = from->copies >> AMPC_##KIND & 1,
+/* Without f32 masters, steps read the weight itself in this type. */
+#define COPY_FIELD(KIND, name, SPACE, copy, ...)                                                   \
+  .copy = from->copies >> AMPC_##KIND & 1 || (!from->buffer && from->dtype == AMPC_##KIND),
 
 /* Fills the table of parameters. Pass memory chose the offsets: elements of MASTER for weights,
- * bytes of BUFFER for buffers, elements of GRAD for shares. Weights are f32 in MASTER in every
+ * bytes of BUFFER for buffers, elements of GRAD for shares. The host sees weights as f32 in every
  * precision; buffers have their own types. */
 static void plan_params(Compile *c, ampc_program *p)
 {
@@ -269,6 +271,7 @@ static void param_spaces(Compile *c, ampc_program *p)
 {
   const Graph *g = c->graph;
   int64_t f32 = ir_dtype_size(c, AMPC_F32), elements = 0, trained = 0, owned = 0;
+  int64_t moments = g->moments * ir_dtype_size(c, g->moment_type);
   bool moment1 = false, moment2 = false, moment3 = false, ema = false;
   uint32_t copies = 0;
   for (uint32_t i = 0; i < p->n_params; i++) {
@@ -291,13 +294,14 @@ static void param_spaces(Compile *c, ampc_program *p)
     moment3 |= p->optimizers[i].uses_moment3;
     ema |= p->optimizers[i].uses_ema;
   }
-  p->space_bytes[AMPC_MASTER] = elements * f32;
+  p->space_bytes[AMPC_MASTER] = elements * ir_dtype_size(c, g->weights);
+  if (g->rounds == ROUND_kahan) p->space_bytes[AMPC_RESIDUE] = trained * ampc_dtype_size(AMPC_BF16);
   for (DType d = 0; d < AMPC_DTYPE_COUNT; d++)
     if (copies >> d & 1) p->space_bytes[ampc_type_of(d)->copies] = elements * ampc_dtype_size(d);
   p->space_bytes[AMPC_GRAD] = owned * f32;
-  p->space_bytes[AMPC_MOMENT1] = moment1 ? g->moments * f32 : 0;
-  p->space_bytes[AMPC_MOMENT2] = moment2 ? g->moments * f32 : 0;
-  p->space_bytes[AMPC_MOMENT3] = moment3 ? g->moments * f32 : 0;
+  p->space_bytes[AMPC_MOMENT1] = moment1 ? moments : 0;
+  p->space_bytes[AMPC_MOMENT2] = moment2 ? moments : 0;
+  p->space_bytes[AMPC_MOMENT3] = moment3 ? moments : 0;
   p->space_bytes[AMPC_EMA] = ema ? trained * f32 : 0;
   if (keeps_buffers(g)) p->space_bytes[AMPC_KEPT] = p->space_bytes[AMPC_BUFFER];
 }
@@ -402,6 +406,8 @@ bool pass_plan(Compile *c)
   p->seed = g->seed;
   p->scaler = g->scaler;
   p->real64 = c->options.real64;
+  p->weights = g->weights;
+  p->moments = g->moment_type;
   p->members = g->members > 1 ? g->members : 0;
   p->ranks = c->options.ranks;
   p->sources = g->sources.at;

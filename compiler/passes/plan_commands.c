@@ -17,16 +17,19 @@ void plan_kernels(Compile *c, ampc_program *p)
 }
 
 /* Returns the bytes from the slice of one member to that of the next, for an argument that is the
- * range of a group; 0: the argument is no such range, or the members have no slices. */
+ * range of a group, or 1 for the stream of the random numbers of an update; 0: the argument is no
+ * such range, or the members have no slices. */
 static int64_t slice_stride(Compile *c, const Node *n, const KernelArg *a)
 {
   const Graph *g = c->graph;
-  bool sliced =
-      a->role == ARG_grad || a->role == ARG_master || a->role == ARG_ema || a->role == ARG_copy;
+  bool stream = a->role == ARG_stream; /* of an update: node_range() is -1 for other ops */
+  bool sliced = a->role == ARG_grad || a->role == ARG_master || a->role == ARG_residue ||
+                a->role == ARG_ema || a->role == ARG_copy || stream;
   if (g->members <= 1 || !sliced || node_range(g, n) < 0) return 0;
   const Optimizer *o = &g->optimizers.at[attr_int(n, "optimizer")];
   int64_t group = n->op == OP_grad_norm ? attr_int(n, "of") : attr_int(n, "group");
   if (group < 0 || optimizer_slices(g, o) == 1) return 0;
+  if (stream) return 1; /* the member's own stream: update_stream */
   return o->groups.at[group].slice * ir_dtype_size(c, a->type);
 }
 
@@ -156,8 +159,8 @@ static uint32_t gather_weights(Compile *c, const Optimizer *o, const ParamGroup 
   for (uint32_t i = 0; i < g->params.n; i++)
     if (is_of_group(group, &g->params.at[i])) copies |= g->params.at[i].copies;
   if (plan_reads_masters(c, group))
-    out[n++] =
-        exchange_of(AMPC_GATHER, AMPC_MASTER, group->master * f32, AMPC_F32, group->count, true);
+    out[n++] = exchange_of(AMPC_GATHER, AMPC_MASTER, group->master * ir_dtype_size(c, g->weights),
+                           g->weights, group->count, true);
   if (o->ema)
     out[n++] =
         exchange_of(AMPC_GATHER, AMPC_EMA, group->master * f32, AMPC_F32, group->count, true);

@@ -5,6 +5,7 @@
 #include "compiler/graph/columns.h"
 #include "compiler/graph/param_parts.h"
 #include "compiler/graph/ranges.h"
+#include "compiler/graph/shares.h"
 #include <assert.h>
 #include <string.h>
 
@@ -135,7 +136,7 @@ bool shape_param(Compile *c, Node *n)
 {
   const Parameter *p = &c->graph->params.at[attr_int(n, "index")];
   int64_t dim[MAX_RANK];
-  n->dtype = p->dtype;
+  n->dtype = reads_average(c->graph, n) ? AMPC_F32 : p->dtype;
   n->layout = (uint8_t)ir_param_dims(p, dim);
   return rule_set_dims(c, n, p->rank, dim);
 }

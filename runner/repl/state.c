@@ -209,6 +209,7 @@ static const char *optimizers_text(Arena *arena, const ampc_program *p, const am
 static bool add_param(Repl *r, const ampc_program *p, const ampc_param *q, bool running, Table *t)
 {
   char type[AMPC_TYPE_ROOM];
+  ampc_dtype stored = q->buffer ? q->dtype : p->weights;
   const char *norm = "";
   if (running) {
     HostTensor x;
@@ -220,7 +221,7 @@ static bool add_param(Repl *r, const ampc_program *p, const ampc_param *q, bool 
     norm = arena_printf(t->arena, "%.5g", sqrt(sum));
   }
   TABLE_ROW(t, 0, {q->path},
-            {arena_strdup(t->arena, ampc_type_text(type, q->dtype, q->rank, q->dim))},
+            {arena_strdup(t->arena, ampc_type_text(type, stored, q->rank, q->dim))},
             {optimizers_text(t->arena, p, q)}, {norm});
   return true;
 }

@@ -14,7 +14,7 @@ static json_t *spaces_json(const ampc_program *p)
   json_t *out = json_array();
   for (int s = 0; s < AMPC_SPACE_COUNT; s++)
     if (p->space_bytes[s])
-      json_array_append_new(out, json_pack("[s, I]", ampc_space_of((ampc_space)s)->purpose,
+      json_array_append_new(out, json_pack("[s, I]", ampc_space_purpose(p, (ampc_space)s),
                                            (json_int_t)p->space_bytes[s]));
   return out;
 }

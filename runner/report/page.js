@@ -1,6 +1,4 @@
 /* Draws the page from the JSON in #data. Text of the job is inserted as text nodes only. */
-"use strict";
-(() => {
 const data = JSON.parse(document.getElementById("data").textContent);
 
 /* ---- elements ---- */
@@ -18,6 +16,10 @@ function fill(e, attributes, content) {
     else if (value !== null && value !== undefined) e.setAttribute(key, value);
   for (const c of content.flat()) if (c !== null && c !== undefined) e.append(c);
   return e;
+}
+/* Two buttons that open and close all details within an element. */
+function foldTools(at) {
+  return [[true, "Open all"], [false, "Close all"]].map(([all, name]) => make("button", {type: "button", class: "tool", onclick: () => { for (const d of at.querySelectorAll("details")) d.open = all; }}, name));
 }
 function tell(text) { document.getElementById("told").textContent = text; }
 const types = ["f32", "f16", "bf16", "tf32", "f64"];
@@ -39,6 +41,42 @@ function percent(part, all) {
   return (p > 0 && p < .05 ? "< 0.1" : p.toFixed(p < 9.5 && p > 0 ? 1 : 0)) + " %";
 }
 const number = v => Number.isInteger(v) && Math.abs(v) < 1e9 ? String(v) : Math.abs(v) >= 1e5 || Math.abs(v) < 1e-3 ? v.toExponential(2) : String(+v.toPrecision(4));
+
+/* ---- charts that react ---- */
+
+/* A chart that is as wide as the page, so that its text stays readable; drawn again if that changes. */
+function fitted(drawChart) {
+  const room = () => Math.max(320, Math.min(1160, document.documentElement.clientWidth - (document.documentElement.clientWidth > 640 ? 40 : 20)));
+  let wide = room(), svg = drawChart(wide);
+  window.addEventListener("resize", () => {
+    if (room() === wide) return;
+    const next = drawChart(wide = room());
+    svg.replaceWith(next);
+    svg = next;
+  });
+  return svg;
+}
+/* Mouse, touch and arrow keys choose one of the marks; read(index) shows it. at.value: the chosen mark, or -1. */
+function chooser(svg, marks, at, reading, read) {
+  function choose(i) {
+    if (at.value >= 0) marks[at.value].classList.remove("at");
+    at.value = i;
+    marks[i].classList.add("at");
+    reading.replaceChildren(...read(i));
+  }
+  at.move = by => {
+    choose(Math.max(0, Math.min(marks.length - 1, at.value + by)));
+    tell(reading.textContent);
+  };
+  if (at.value >= 0) choose(at.value);
+  marks.forEach((m, i) => { m.addEventListener("pointerenter", () => choose(i)); m.addEventListener("click", () => choose(i)); });
+  svg.addEventListener("keydown", e => {
+    const all = marks.length, step = {ArrowRight: 1, ArrowLeft: -1, ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20, Home: -all, End: all}[e.key];
+    if (!step) return;
+    at.move(step);
+    e.preventDefault();
+  });
+}
 
 /* ---- the head ---- */
 
@@ -189,7 +227,6 @@ function drawModel() {
   const at = make("div", {id: "graph"});
   let chosen = "forward";
   const tabs = phases.map(([phase, name]) => make("button", {type: "button", class: "tool", "data-phase": phase, onclick: () => show(phase)}, name));
-  const open = (all, name) => make("button", {type: "button", class: "tool", onclick: () => { for (const d of at.querySelectorAll("details")) d.open = all; }}, name);
   function show(phase) {
     chosen = phase;
     closePanel();
@@ -210,12 +247,11 @@ function drawModel() {
   const legend = make("div", {class: "legend faint"}, types.filter(t => data.nodes.some(n => n.dtype === t)).map(typeMark),
     make("span", null, make("span", {class: "cast"}, "f32→f16"), " a cast: press it for its reason; a thick border marks more than 1 % of the step"));
   return section("model", "The model", make("p", null, "Each box is a layer, each chip a value of the step, coloured by its type. Press one to see why it has that type and what it costs. Layers that are alike are one box."),
-    legend, make("div", {class: "tools"}, tabs, open(true, "Open all"), open(false, "Close all")), at);
+    legend, make("div", {class: "tools"}, tabs, foldTools(at)), at);
 }
 
 /* ---- memory ---- */
 
-/* The chart is as wide as the page, so that its text stays readable. */
 function drawLives(wide, at, reading) {
   const m = data.memory, high = wide < 600 ? 360 : 420, left = 70, low = 30;
   const x = c => left + (wide - left - 10) * c / m.commands, y = b => 10 + (high - low - 10) * (1 - b / m.work);
@@ -229,21 +265,9 @@ function drawLives(wide, at, reading) {
   const values = [...m.values].sort((a, b) => a[2] - b[2] || b[1] - a[1]);
   const rects = values.map(v => draw("rect", {class: "value " + typeClass(v[5]), x: x(v[2]).toFixed(1), y: y(v[0] + v[1]).toFixed(1), width: Math.max(.8, x(v[3] + 1) - x(v[2])).toFixed(1), height: Math.max(.4, y(v[0]) - y(v[0] + v[1])).toFixed(1)}));
   svg.append(...rects);
-  function choose(i) {
-    if (at.value >= 0) rects[at.value].classList.remove("at");
-    at.value = i;
-    rects[i].classList.add("at");
+  chooser(svg, rects, at, reading, i => {
     const v = values[i];
-    reading.textContent = `${v[4]}: ${bytes(v[1])} at ${bytes(v[0])}, commands ${v[2] + 1} to ${v[3] + 1} of ${m.commands}${v[6] ? `, line ${v[6]}: ${sourceOf(v[6])}` : ""}`;
-  }
-  if (at.value >= 0) choose(at.value);
-  rects.forEach((r, i) => { r.addEventListener("pointerenter", () => choose(i)); r.addEventListener("click", () => choose(i)); });
-  svg.addEventListener("keydown", e => {
-    const last = rects.length - 1, step = {ArrowRight: 1, ArrowLeft: -1, ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20, Home: -last - 1, End: last + 1}[e.key];
-    if (!step) return;
-    choose(Math.max(0, Math.min(last, at.value + step)));
-    tell(reading.textContent);
-    e.preventDefault();
+    return [`${v[4]}: ${bytes(v[1])} at ${bytes(v[0])}, commands ${v[2] + 1} to ${v[3] + 1} of ${m.commands}${v[6] ? `, line ${v[6]}: ${sourceOf(v[6])}` : ""}`];
   });
   return svg;
 }
@@ -253,16 +277,8 @@ function drawMemory() {
     m.spaces.map(([what, n]) => make("tr", null, make("td", null, what), make("td", {class: "n"}, bytes(n)), make("td", {class: "n"}, percent(n, m.bytes)))))))];
   if (m.values.length && m.commands) {
     const at = {value: -1}, reading = make("p", {class: "reading", id: "memory-reading"}, "Point at a value, or select one with the arrow keys.");
-    const room = () => Math.max(320, Math.min(1160, document.documentElement.clientWidth - (document.documentElement.clientWidth > 640 ? 40 : 20)));
-    let wide = room(), svg = drawLives(wide, at, reading);
-    window.addEventListener("resize", () => {
-      if (room() === wide) return;
-      const next = drawLives(wide = room(), at, reading);
-      svg.replaceWith(next);
-      svg = next;
-    });
     const seen = new Set(m.values.map(v => typeClass(v[5]) ? v[5] : ""));
-    content.push(make("h3", null, `Work: values over the step (${bytes(m.work)})`), svg, make("div", {class: "legend"}, types.filter(t => seen.has(t)).map(typeMark), seen.has("") ? make("span", {class: "type"}, "others") : null), reading);
+    content.push(make("h3", null, `Work: values over the step (${bytes(m.work)})`), fitted(wide => drawLives(wide, at, reading)), make("div", {class: "legend"}, types.filter(t => seen.has(t)).map(typeMark), seen.has("") ? make("span", {class: "type"}, "others") : null), reading);
   }
   return section("memory", "Memory", make("p", null, "Horizontal: the commands of the step. Vertical: addresses. Each rectangle is a value, from the command that writes it to the last command that reads it."), content);
 }
@@ -389,8 +405,7 @@ function drawProfile() {
 /* ---- the page ---- */
 
 drawHead();
-const parts = data.step ? [drawTime(), drawProfile(), drawRun(), drawModel(), drawProbe(), drawMemory(), drawKernels()] : [drawMemory()];
+const parts = data.step ? [drawTime(), drawProfile(), drawRun(), drawModel(), drawProbe(), drawTune(), drawMemory(), drawKernels()] : [drawMemory()];
 document.getElementById("main").replaceChildren(...parts.filter(p => p));
 document.getElementById("top").append(make("nav", {"aria-label": "sections"}, sections.map(([id, title]) => make("a", {href: "#" + id}, title))));
 document.documentElement.dataset.drawn = "yes";
-})();

@@ -1,5 +1,5 @@
 /* `amp report`: writes a job as one self-contained page. The page consists of page.html, page.css,
- * page.js and a JSON object with all data that it shows.
+ * tune.js, page.js and a JSON object with all data that it shows.
  *
  * Note [the user's text in a page]
  * No text of the user becomes markup or code. The JSON is in an element of type application/json. A
@@ -20,11 +20,11 @@
 #include "runtime/plan/file.h"
 #include "runtime/plan/shown.h"
 
-extern const char report_page_html[], report_page_css[], report_page_js[];
+extern const char report_page_html[], report_page_css[], report_page_js[], report_tune_js[];
 
 typedef struct ReportCommand {
   Options compile;
-  const char *output, *log_dir, *probe, *profile;
+  const char *output, *log_dir, *probe, *profile, *tune;
   const Gpu *gpu; /* NULL: the processor of this machine */
   bool no_ptx, force;
 } ReportCommand;
@@ -56,6 +56,8 @@ static const OptionRow report_options[] = {
      .kind = OPTION_text, .field = offsetof(ReportCommand, probe)},
     {"profile", 0, "FILE", "show measured times, from amp profile --json --output FILE",
      .kind = OPTION_text, .field = offsetof(ReportCommand, profile)},
+    {"tune", 0, "FILE", "show the trials of amp tune, from the job.tune.json that it writes",
+     .kind = OPTION_text, .field = offsetof(ReportCommand, tune)},
     {"no-ptx", 0, NULL, "leave out the PTX of kernels, which NVRTC takes seconds to make",
      .kind = OPTION_flag, .field = offsetof(ReportCommand, no_ptx)},
     {0}};
@@ -144,10 +146,12 @@ static bool add_run(const Report *r, json_t *data, int *status)
   json_t *log = r->log_dir ? report_log(r) : json_null();
   json_t *probe = r->probe ? report_probe(r) : json_null();
   json_t *profile = r->profile ? report_profile(r) : json_null();
-  bool good = log && probe && profile;
+  json_t *tune = r->tune ? report_tune(r) : json_null();
+  bool good = log && probe && profile && tune;
   json_object_set_new(data, "log", log ? log : json_null());
   json_object_set_new(data, "probe", probe ? probe : json_null());
   json_object_set_new(data, "profile", profile ? profile : json_null());
+  json_object_set_new(data, "tune", tune ? tune : json_null());
   if (!good) *status = AMPC_BAD_FILE;
   return good;
 }
@@ -211,7 +215,7 @@ static void fill_page(const Report *r, const char *json, Text *out)
     else if (strncmp(hole, "@@style@@", 9) == 0)
       text_puts(out, report_page_css);
     else if (strncmp(hole, "@@script@@", 10) == 0)
-      text_puts(out, report_page_js);
+      text_puts(out, report_tune_js), text_puts(out, report_page_js);
     else
       add_data(out, json);
     s = strstr(hole + 2, "@@") + 2;
@@ -247,6 +251,7 @@ static int make_report(const ReportCommand *cmd)
   Report r = {.log_dir = cmd->log_dir,
               .probe = cmd->probe,
               .profile = cmd->profile,
+              .tune = cmd->tune,
               .no_ptx = cmd->no_ptx || !cmd->gpu};
   int status = inspect_open(&cmd->compile, &r.in);
   ampc_status replaces = status ? AMPC_OK : file_guard(cmd->output, &file_page);

@@ -6,7 +6,7 @@
 typedef struct Report {
   Inspection in;
   Explanation e;
-  const char *log_dir, *probe, *profile; /* options --log, --probe, --profile; or NULL */
+  const char *log_dir, *probe, *profile, *tune; /* options --log, --probe, ..; or NULL */
   bool no_ptx;
   const char *note; /* says what the page lacks, and why; or NULL */
 } Report;
@@ -24,3 +24,5 @@ json_t *report_log(const Report *r);
  * message. */
 json_t *report_probe(const Report *r);
 json_t *report_profile(const Report *r);
+/* log.c: the content of the file of trials that amp tune writes. NULL after a message. */
+json_t *report_tune(const Report *r);

@@ -11,7 +11,7 @@ extern "C" {
 typedef struct ampc_operand {
   ampc_ref at;
   int64_t stride; /* bytes; 0: the same place in every iteration. Outside of a repeat: from member
-                     to member */
+                     to member. A number (AMPC_NONE) grows by `stride`, 0 or 1 */
 } ampc_operand;
 
 typedef struct ampc_launch {

@@ -157,6 +157,9 @@ typedef struct ampc_program {
   uint64_t seed;         /* manual_seed, or 0 */
   bool real64;           /* tests: elements of AMPC_F32 are doubles, except in STATE */
   ampc_scaler_desc scaler;
+  /* types in the spaces: weights of MASTER, moments of MOMENT*. AMPC_F32 or AMPC_BF16. The host
+   * reads and writes them as f32: ampc_read_param */
+  ampc_dtype weights, moments;
   int64_t space_bytes[AMPC_SPACE_COUNT];
   const ampc_param *params;
   /* for each further optimizer of a parameter, the parameter again. `offset` is the place of its

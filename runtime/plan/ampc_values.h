@@ -66,13 +66,17 @@ enum {
 };
 
 typedef enum ampc_space {
-  AMPC_NONE,    /* no memory. `offset` is the operand itself: a number, or 0 for NULL */
-  AMPC_STATE,   /* ampc_state.h */
-  AMPC_MASTER,  /* f32 weights, parameter after parameter, each aligned; padding is zero */
-  AMPC_COPY16,  /* f16 copies of MASTER, at the same element offsets */
-  AMPC_COPYBF,  /* bf16 copies of MASTER, at the same element offsets */
+  AMPC_NONE,   /* no memory. `offset` is the operand itself: a number, or 0 for NULL */
+  AMPC_STATE,  /* ampc_state.h */
+  AMPC_MASTER, /* weights, parameter after parameter, each aligned; padding is zero. f32, or bf16 if
+                  the program has no f32 masters (ampc_program.weights) */
+  AMPC_COPY16, /* f16 copies of MASTER, at the same element offsets */
+  AMPC_COPYBF, /* bf16 copies of MASTER, at the same element offsets */
+  AMPC_RESIDUE, /* params(.., rounding="kahan"): the bf16 rounding errors of the weights in MASTER,
+                   at the same element offsets */
   AMPC_GRAD,    /* f32 gradients, at the element offsets of MASTER; zero when a step begins */
-  AMPC_MOMENT1, /* optimizer state, at the element offsets of MASTER: momentum buffer, Adam's m */
+  AMPC_MOMENT1, /* optimizer state, at the element offsets of MASTER: momentum buffer, Adam's m. f32
+                   or bf16 (ampc_program.moments) */
   AMPC_MOMENT2, /* Adam's v */
   AMPC_MOMENT3, /* the largest v of amsgrad; the mean gradient of a centered RMSprop */
   AMPC_EMA, /* f32 averages of the weights, at their offsets in MASTER; eval and infer blocks read

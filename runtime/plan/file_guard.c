@@ -22,6 +22,8 @@ const FileKind file_npy = {"NPY file", 0, "\x93NUMPY", 6, FILE_NO_ROLE};
 const FileKind file_png = {"PNG picture", 0, "\x89PNG\r\n\x1a\n", 8, FILE_NO_ROLE};
 const FileKind file_probe = {"JSON of amp probe", 0, "{\n \"job\":", 9, FILE_NO_ROLE};
 const FileKind file_profile = {"JSON of amp profile", 0, "{\n \"profile\":", 13, FILE_NO_ROLE};
+const FileKind file_tune = {"JSON of amp tune", 0, "{\n \"tune\":", 10, FILE_NO_ROLE};
+const FileKind file_precision = {"precision of amp tune", 0, "# amp tune:", 11, FILE_NO_ROLE};
 const FileKind file_trace = {"trace of amp profile", 0, "{\"traceEvents\":", 15, FILE_NO_ROLE};
 const FileKind file_page = {"page of amp report", 16, "<!-- a page of amp report -->", 29,
                             FILE_NO_ROLE};

@@ -77,7 +77,8 @@ int64_t ampc_share_bytes(const ampc_program *p, uint32_t block, int64_t shares)
 
 bool ampc_space_is_shared(ampc_space s)
 {
-  return s == AMPC_MASTER || s == AMPC_COPY16 || s == AMPC_COPYBF || s == AMPC_EMA;
+  return s == AMPC_MASTER || s == AMPC_RESIDUE || s == AMPC_COPY16 || s == AMPC_COPYBF ||
+         s == AMPC_EMA;
 }
 
 int64_t ampc_process_members(const ampc_program *p)

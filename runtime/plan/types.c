@@ -23,6 +23,7 @@ static const ampc_space_row spaces[AMPC_SPACE_COUNT] = {
     SPACE(NONE, none, AMPC_DTYPE_COUNT, "none", ""),
     SPACE(STATE, state, AMPC_DTYPE_COUNT, "state", "counters, scaler, settings"),
     SPACE(MASTER, master, AMPC_F32, "weights", "weights (f32)"),
+    SPACE(RESIDUE, residue, AMPC_BF16, "residues", "rounding errors of weights (bf16, kahan)"),
     SPACE(GRAD, grad, AMPC_F32, "gradients", "gradients"),
     SPACE(MOMENT1, moment1, AMPC_F32, "first moments", "optimizer state"),
     SPACE(MOMENT2, moment2, AMPC_F32, "second moments", "optimizer state"),
@@ -44,6 +45,24 @@ const ampc_type *ampc_type_of(ampc_dtype d)
 const ampc_space_row *ampc_space_of(ampc_space s)
 {
   return &spaces[s];
+}
+
+bool ampc_space_is_moment(ampc_space s)
+{
+  return s == AMPC_MOMENT1 || s == AMPC_MOMENT2 || s == AMPC_MOMENT3;
+}
+
+ampc_dtype ampc_space_type(const ampc_program *p, ampc_space s)
+{
+  if (s == AMPC_MASTER) return p->weights;
+  return ampc_space_is_moment(s) ? p->moments : spaces[s].type;
+}
+
+const char *ampc_space_purpose(const ampc_program *p, ampc_space s)
+{
+  if (s == AMPC_MASTER && p->weights != AMPC_F32) return "weights (bf16, without f32 masters)";
+  if (ampc_space_is_moment(s) && p->moments != AMPC_F32) return "optimizer state (bf16)";
+  return spaces[s].purpose;
 }
 
 bool ampc_is_float(ampc_dtype d)

@@ -48,11 +48,17 @@ const char *ampc_type_text(char to[AMPC_TYPE_ROOM], ampc_dtype d, uint32_t rank,
 
 typedef struct ampc_space_row {
   const char *name, *constant; /* name: "copy16"; constant: "AMPC_COPY16" */
-  ampc_dtype type;             /* type of its elements; AMPC_DTYPE_COUNT: several types */
+  ampc_dtype type;             /* type of its elements; AMPC_DTYPE_COUNT: several types. Use
+                                  ampc_space_type: a program may have weights and moments in bf16 */
   const char *shown, *purpose; /* shown: "f16 copies"; purpose: "f16 copies of weights" */
 } ampc_space_row;
 
 const ampc_space_row *ampc_space_of(ampc_space s);
+/* Returns the type of the elements of a space in this program; AMPC_DTYPE_COUNT: several types. */
+ampc_dtype ampc_space_type(const ampc_program *p, ampc_space s);
+/* Returns what the space is for, with its type if that depends on the program. */
+const char *ampc_space_purpose(const ampc_program *p, ampc_space s);
+bool ampc_space_is_moment(ampc_space s);
 
 #define AMPC_CONSTANT(KIND, ...)     AMPC_##KIND,
 #define AMPC_QUOTED(KIND, name, ...) #name,

@@ -4,15 +4,33 @@
 #include <stdlib.h>
 #include <string.h>
 #include "param.h"
+#include "runtime/members.h"
 #include "runtime/runtime.h"
 #include "safetensors.h"
+
+/* Widens bf16 weights to the averages. */
+static ampc_status widen_weight(ampc_runtime *rt, const ampc_param *q)
+{
+  float *values = malloc((size_t)q->elements * sizeof *values + 1);
+  if (!values) return ampc_fail(AMPC_RUN_FAILED, "out of memory for averages of weights");
+  ampc_status status = ampc_read_param(rt, q, AMPC_MASTER, values);
+  if (!status) status = ampc_write_param(rt, q, AMPC_EMA, values);
+  free(values);
+  return status;
+}
 
 /* EMA has only averages of parameters that an optimizer updates, which are first in MASTER. */
 ampc_status averages_begin(ampc_runtime *rt)
 {
-  int64_t bytes = rt->program->space_bytes[AMPC_EMA];
+  const ampc_program *p = rt->program;
+  int64_t bytes = p->space_bytes[AMPC_EMA];
   if (!bytes) return AMPC_OK;
-  return rt->device->ops->copy(rt->device, rt->space[AMPC_EMA], rt->space[AMPC_MASTER], bytes);
+  if (p->weights == AMPC_F32)
+    return rt->device->ops->copy(rt->device, rt->space[AMPC_EMA], rt->space[AMPC_MASTER], bytes);
+  ampc_status status = members_fill(rt, AMPC_EMA);
+  for (uint32_t i = 0; i < p->n_params && !status; i++)
+    if (ampc_average_of(p, &p->params[i])) status = widen_weight(rt, &p->params[i]);
+  return status;
 }
 
 /* Loads one average. If the file lacks it (a renamed optimizer), it keeps the weight's value. */

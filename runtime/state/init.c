@@ -54,6 +54,7 @@ ampc_status ampc_init_params(ampc_runtime *rt, uint64_t seed)
 {
   NEEDS(rt);
   ampc_status status = runtime_reset_state(rt, seed);
+  if (!status) status = zero_space(rt, AMPC_RESIDUE);
   if (!status) status = init_space(rt, AMPC_MASTER, seed);
   if (!status) status = init_space(rt, AMPC_BUFFER, seed);
   if (!status) status = zero_space(rt, AMPC_GRAD);

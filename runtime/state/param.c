@@ -1,10 +1,13 @@
-/* Reads and writes parameters in the order of their shape, independent of their order in memory.
- * Only this file knows how a convolution's weight is stored. */
+/* Reads and writes parameters as f32 in the order of their shape, independent of their type and
+ * order in memory. Only this file knows how a convolution's weight is stored, and how the bf16
+ * weights of a program without f32 masters are. */
 #include <stdlib.h>
 #include <string.h>
+#include "runtime/base/convert.h"
 #include "param.h"
 #include "runtime/runtime.h"
 #include "runtime/plan/needs.h"
+#include "runtime/plan/types.h"
 
 /* ---- one filter ---- */
 
@@ -64,19 +67,118 @@ int64_t param_piece(const ampc_param *q, int64_t most)
   return piece < q->elements ? piece : q->elements;
 }
 
+static ampc_dtype stored_type(const ampc_program *p, const ampc_param *q, ampc_space space)
+{
+  return q->buffer ? q->dtype : ampc_space_type(p, space);
+}
+
 static ampc_ref place_of(const ampc_program *p, const ampc_param *q, ampc_space space,
                          int64_t first)
 {
-  int64_t size = ampc_element_size(p, q->dtype);
+  int64_t size = ampc_element_size(p, stored_type(p, q, space));
   return (ampc_ref){space, (q->buffer ? q->offset : q->offset * size) + first * size};
 }
+
+/* ---- bf16 weights and moments ---- */
+
+enum { CHUNK = 1 << 13 /* elements that are converted at once */ };
+
+/* Note [residue]: with rounding="kahan" a weight is the sum of two bf16 numbers: the number in
+ * MASTER, which ops read, and its rounding error in RESIDUE. The f32 sum is exact and determines
+ * both: they are the sum rounded to bf16, and what is left. The update (ampc_two_bf16 in
+ * templates/device.cuh) keeps it so. Files contain the sum. */
+static bool has_residue(const ampc_program *p, const ampc_param *q, ampc_space space)
+{
+  return space == AMPC_MASTER && q->optimizer >= 0 && p->space_bytes[AMPC_RESIDUE];
+}
+
+/* Sets `high` to x rounded to bf16, and `rest` to the rounded rest; 0 if it is not finite. */
+static void split(const float *x, uint16_t *high, uint16_t *rest, int64_t n)
+{
+  float wide[CHUNK], left[CHUNK];
+  convert_narrow(AMPC_BF16, x, high, n);
+  convert_widen(AMPC_BF16, high, wide, n);
+  for (int64_t i = 0; i < n; i++) {
+    left[i] = x[i] - wide[i];
+    if (left[i] - left[i] != 0) left[i] = 0;
+  }
+  convert_narrow(AMPC_BF16, left, rest, n);
+}
+
+/* Sets `to` to the sums of the weights and their residues. */
+static void join(const uint16_t *high, const uint16_t *rest, float *to, int64_t n)
+{
+  float left[CHUNK];
+  convert_widen(AMPC_BF16, high, to, n);
+  convert_widen(AMPC_BF16, rest, left, n);
+  for (int64_t i = 0; i < n; i++)
+    if (left[i] != 0) to[i] += left[i]; /* -0 + 0 would be 0 */
+}
+
+static ampc_status narrow_read(ampc_runtime *rt, const ampc_param *q, ampc_space space,
+                               int64_t first, int64_t n, float *to)
+{
+  const ampc_program *p = rt->program;
+  uint16_t high[CHUNK], rest[CHUNK];
+  ampc_status status = AMPC_OK;
+  for (int64_t i = 0, k; i < n && !status; i += k) {
+    k = n - i < CHUNK ? n - i : CHUNK;
+    int64_t bytes = k * (int64_t)sizeof *high;
+    status = ampc_read(rt, place_of(p, q, space, first + i), high, bytes);
+    if (!status && has_residue(p, q, space)) {
+      status = ampc_read(rt, place_of(p, q, AMPC_RESIDUE, first + i), rest, bytes);
+      join(high, rest, to + i, k);
+    } else
+      convert_widen(AMPC_BF16, high, to + i, k);
+  }
+  return status;
+}
+
+/* Rounds to nearest. Values of a file that the same program has written do not change. */
+static ampc_status narrow_write(ampc_runtime *rt, const ampc_param *q, ampc_space space,
+                                int64_t first, int64_t n, const float *from)
+{
+  const ampc_program *p = rt->program;
+  uint16_t high[CHUNK], rest[CHUNK];
+  float sum[CHUNK];
+  ampc_status status = AMPC_OK;
+  for (int64_t i = 0, k; i < n && !status; i += k) {
+    k = n - i < CHUNK ? n - i : CHUNK;
+    int64_t bytes = k * (int64_t)sizeof *high;
+    split(from + i, high, rest, k);
+    if (has_residue(p, q, space)) { /* the rounded sum may have another `high` */
+      join(high, rest, sum, k);
+      split(sum, high, rest, k);
+      status = ampc_write(rt, place_of(p, q, AMPC_RESIDUE, first + i), rest, bytes);
+    }
+    if (!status) status = ampc_write(rt, place_of(p, q, space, first + i), high, bytes);
+  }
+  return status;
+}
+
+static bool is_narrow(const ampc_program *p, const ampc_param *q, ampc_space space)
+{
+  return stored_type(p, q, space) != q->dtype;
+}
+
+static ampc_status values_write(ampc_runtime *rt, const ampc_param *q, ampc_space space,
+                                int64_t first, int64_t n, const void *from)
+{
+  const ampc_program *p = rt->program;
+  if (is_narrow(p, q, space)) return narrow_write(rt, q, space, first, n, from);
+  return ampc_write(rt, place_of(p, q, space, first), from, n * ampc_element_size(p, q->dtype));
+}
+
+/* ---- reading and writing ---- */
 
 static ampc_status param_read(ampc_runtime *rt, const ampc_param *q, ampc_space space,
                               int64_t first, int64_t n, void *to)
 {
   const ampc_program *p = rt->program;
   int64_t bytes = n * ampc_element_size(p, q->dtype);
-  ampc_status status = ampc_read(rt, place_of(p, q, space, first), to, bytes);
+  ampc_status status = is_narrow(p, q, space)
+                           ? narrow_read(rt, q, space, first, n, to)
+                           : ampc_read(rt, place_of(p, q, space, first), to, bytes);
   if (status || !q->channels_last) return status;
   Filter f = filter_of(p, q);
   return permute(&f, to, n / filter_elements(q), false);
@@ -85,14 +187,12 @@ static ampc_status param_read(ampc_runtime *rt, const ampc_param *q, ampc_space 
 ampc_status param_write(ampc_runtime *rt, const ampc_param *q, ampc_space space, int64_t first,
                         int64_t n, void *from)
 {
-  const ampc_program *p = rt->program;
-  int64_t bytes = n * ampc_element_size(p, q->dtype);
   ampc_status status = AMPC_OK;
   if (q->channels_last) {
-    Filter f = filter_of(p, q);
+    Filter f = filter_of(rt->program, q);
     status = permute(&f, from, n / filter_elements(q), true);
   }
-  return status ? status : ampc_write(rt, place_of(p, q, space, first), from, bytes);
+  return status ? status : values_write(rt, q, space, first, n, from);
 }
 
 ampc_status param_move(ampc_runtime *rt, const ampc_param *q, ampc_space space, bool load,
@@ -124,7 +224,7 @@ ampc_status ampc_write_param(ampc_runtime *rt, const ampc_param *q, ampc_space s
 {
   NEEDS(rt && q && from);
   int64_t bytes = q->elements * ampc_element_size(rt->program, q->dtype);
-  if (!q->channels_last) return ampc_write(rt, place_of(rt->program, q, space, 0), from, bytes);
+  if (!q->channels_last) return values_write(rt, q, space, 0, q->elements, from);
   void *copy = malloc((size_t)bytes + 1);
   if (!copy) return ampc_fail(AMPC_RUN_FAILED, "out of memory for weights");
   memcpy(copy, from, (size_t)bytes);

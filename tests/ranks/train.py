@@ -18,7 +18,8 @@ import lib
 from lib import AMP, MPIRUN, PATIENCE, MODELS, WORK, check, command, content, events, finish, job, run, sys, tensors, work
 
 JOBS = ["forms", "dropout", "masked", "sums", "accumulate", "gan", "plateau", "recurrent", "attention", "scaler"]
-LOCAL = ["norm", "replay"]  # batch norm over the samples of a member: another training on each number of members
+# another training on each number of members: batch norm over the samples of a member, and numbers that each member draws
+LOCAL = ["norm", "replay", "weights16"]
 NEAR, TINY = 1e-5, 1e-7
 
 

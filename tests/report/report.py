@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tests the pages of `amp report` in Chromium. They load without console messages and without requests. They fit widths
 of 1200 and 400 pixels, in light and dark, with enough contrast. A click on a cast shows its reason, by mouse and by
-keyboard. Memory and kernels react to input. No text of the job becomes markup or code.
+keyboard. Memory, kernels and trials of amp tune react to input. No text of the job becomes markup or code.
 
 usage: tests/report/report.py AMP [--pictures DIR]   exit status 77 without Chromium
 """
@@ -191,6 +191,154 @@ def check_measured(b, amp, work, pictures):
     check(done.returncode == 3 and "no command `" in done.stderr, f"the profile of another job: {done}")
 
 
+def deviation(trial):
+    known = [trial["gradient"], trial["loss"]]
+    return float("inf") if None in known else max(known)
+
+
+def check_plot(b, tune):
+    """Places of the marks; the front; the chosen trial; mouse, keyboard and buttons."""
+    trials = tune["trials"]
+    at = {int(n): [float(v) for v in re.findall(r"[0-9.]+", to)] for n, to in b.value(
+        "[...document.querySelectorAll('#tune-chart .mark')].map(m => [m.dataset.trial, m.getAttribute('transform')])")}
+    check(sorted(at) == list(range(1, len(trials) + 1)), f"marks of trials {sorted(at)}")
+    for i, one in enumerate(trials, 1):
+        for k, other in enumerate(trials, 1):
+            x, y = (round(at[k][a] - at[i][a]) for a in (0, 1))
+            check(x == 0 or (other["us"] > one["us"]) == (x > 0), f"times of trials {i} and {k}")
+            check(deviation(one) != deviation(other) or y == 0, f"equal deviations of trials {i} and {k}")
+            check(y == 0 or (deviation(other) < deviation(one)) == (y > 0), f"deviations of trials {i} and {k}")
+    bound = float(b.value("document.querySelector('#tune-chart .bound').getAttribute('y1')"))
+    check(all((deviation(t) <= tune["bound"]) == (at[i][1] >= bound) for i, t in enumerate(trials, 1)), "the bound")
+    best = [t for t in trials if deviation(t) < float("inf") and not any(
+        o["us"] <= t["us"] and deviation(o) <= deviation(t) and (o["us"], deviation(o)) != (t["us"], deviation(t)) for o in trials)]
+    corners = sorted({tuple(at[trials.index(t) + 1]) for t in best})
+    path = [float(v) for v in re.findall(r"[0-9.]+", b.value("document.getElementById('tune-front').getAttribute('d')"))]
+    check(len(corners) > 2 and list(zip(path[::2], path[1::2])) == corners, f"the front {path}, not {corners}")
+    shapes = b.value("new Set([...document.querySelectorAll('#tune-chart .mark')].map(m => m.getAttribute('d'))).size")
+    check(shapes == 4, f"{shapes} shapes for f32, f16, bf16 and several types")
+    chosen = next(i for i, t in enumerate(trials, 1) if t["precision"] == tune["chosen"])
+    reading = "document.getElementById('tune-reading').textContent"
+    check(b.value(reading).startswith(f"Trial {chosen}, chosen: "), f"the chosen trial: {b.value(reading)}")
+    on_top = f"document.elementFromPoint(...(r => [r.x + r.width / 2, r.y + r.height / 2])(document.querySelector('[data-trial=\"{chosen}\"]').getBoundingClientRect()))"
+    b.value("document.getElementById('tune-chart').scrollIntoView()")
+    check(b.value(on_top + ".dataset.trial") == str(chosen), "another mark hides the chosen one")
+    wide = next(i for i, t in enumerate(trials, 1) if "bf16" in t["types"])
+    b.click(f"#tune-chart [data-trial='{wide}']")
+    check(re.match(rf"Trial {wide}: 8 bf16\. .*gradients deviate by 0\.012, the loss by 0\.0027; within the bound\.", b.value(reading)),
+          f"a click on a mark: {b.value(reading)}")
+    check(b.value("document.querySelector('#tune-reading pre').textContent") == trials[wide - 1]["precision"], "a declaration")
+    b.value("document.getElementById('tune-chart').focus()")
+    seen = set()
+    for key in ("Home", *["ArrowRight"] * (len(trials) - 1)):
+        b.key(key)
+        seen.add(b.value(reading))
+    check(len(seen) == len(trials), f"the keyboard reaches {len(seen)} of {len(trials)} trials")
+    check(b.value(reading).startswith("Trial 1: 8 f32. 87.7 us predicted; "), f"the slowest trial: {b.value(reading)}")
+    check(b.value("document.getElementById('told').textContent") == b.value(reading), "keys are not told")
+    b.value("document.querySelectorAll('#tune .tools button')[0].id = 'previous'")
+    b.click("#previous")
+    check(b.value("document.querySelector('#tune-chart .at').dataset.trial") == "11", "the button for the previous trial")
+
+
+def check_modules(b, tune):
+    """Types, deviations and ranges of the modules. The expected ones are computed from the file in another way."""
+    shown = "[...document.querySelectorAll('#tune-modules svg')].filter(s => s.checkVisibility()).length"
+    check(b.value(shown) == 6, f"{b.value(shown)} modules are open at first")
+    b.value("document.querySelectorAll('#tune .tools')[1].firstChild.id = 'open'")
+    b.click("#open")
+    check(b.value(shown) == 8, f"{b.value(shown)} modules are open at last")
+    rows = {path: text for path, text in b.value("""[...document.querySelectorAll('#tune-modules svg')].map(s =>
+        [s.getAttribute('aria-label').split(':')[0], s.closest('.module').innerText.replace(/\\s+/g, ' ')])""")}
+    check(list(rows) == [m["path"] for m in tune["modules"] if m["own"]], f"modules: {list(rows)}")
+    chosen = next(t for t in tune["trials"] if t["precision"] == tune["chosen"])
+    for i, m in enumerate(tune["modules"]):
+        for kind in ("f16", "bf16") if m["own"] else ():
+            found = [(sum(k in ("f16", "bf16") for k in t["types"]) - 1, deviation(t)) for t in tune["trials"] if t["types"][i] == kind]
+            others, v = min(found)
+            text = f"{kind} {v:.2g} with {others} others" if v >= 1e-3 else f"{kind} {v:.1e} with".replace("e-0", "e-")
+            check(text in rows[m["path"]], f"{m['path']}: no `{text}` in {rows[m['path']]}")
+        if m["own"]:
+            check(f"{m['type']} {chosen['types'][i]}" in rows[m["path"]], f"the type of {m['path']}: {rows[m['path']]}")
+    red = b.value("""[...document.querySelectorAll('#tune-modules svg')].filter(s => s.querySelector('[fill="var(--warn)"]'))
+        .map(s => s.getAttribute('aria-label').split(':')[0])""")
+    wanted = [m["path"] for m in tune["modules"] if m["own"] and (m["least"] < 2.0**-24 or m["greatest"] > 65504)]
+    check(wanted and red == wanted, f"ranges beyond f16: {red}, not {wanted}")
+
+
+def check_tune(b, amp, work, pictures):
+    """The section of a tuning run: of the file here, of one with pins and hostile text, of one that is not finished, and
+    of one that amp tune writes now."""
+    job, fixture, page, file = "tests/report/tune.amp", "tests/report/tune.json", *(os.path.join(work, f) for f in ("tune.html", "tune.json"))
+
+    def draw(tune, looks=None):
+        with open(file, "w", encoding="utf-8") as f:
+            json.dump(tune, f)
+        run(amp, "report", "--no-ptx", "--tune", file, "-o", page, job)
+        if looks:
+            check_looks(b, looks, page, pictures)
+        b.look(1200, 900, False)
+        b.open(page)
+        check(not b.errors, f"{looks}: {b.errors[:3]}")
+
+    with open(fixture, encoding="utf-8") as f:
+        tune = json.load(f)
+    # as small as trial 3, and not finite: trial 3 tells more about its modules
+    tune["trials"].append({**tune["trials"][2], "precision": "precision f16 {}", "gradient": None, "loss": None})
+    draw(tune)
+    check_plot(b, tune)
+    check_modules(b, tune)
+    check(b.value("document.getElementById('tune').textContent.includes('does not say why')"), "pins without reasons")
+    hostile = "</script><img src=x onerror=\"document.documentElement.dataset.hacked = 'yes'\">"
+    over = {**tune["modules"][2], "greatest": 7e4, "steps_over": 3, "type": hostile}
+    with_pins = {**tune, "job": hostile, "gpu": hostile, "modules": [*tune["modules"][:2], over, *tune["modules"][3:]], "pins": [
+        {"path": "net.blocks.1", "type": "f32", "why": hostile, "us": 1.25}, {"path": "", "type": hostile, "why": "b", "us": None}]}
+    with_pins["trials"] = [{**t, "precision": t["precision"] + hostile} for t in tune["trials"]]
+    with_pins["chosen"] += hostile
+    draw(with_pins, "tune")
+    check(b.value("document.documentElement.dataset.hacked") is None and b.value("!document.querySelector('img')"), "text of the file is run")
+    cells = b.value("[...document.querySelectorAll('#tune-pins td')].map(e => e.textContent)")
+    check(cells == ["net.blocks.1", "f32", hostile, "1.25 us", "the train block", hostile, "b", "unknown"], f"pins: {cells}")
+    text = b.value("document.getElementById('tune-modules').textContent")
+    check("to 70000; f16 overflows in 3 of 100 steps" in text, "no overflow in a module")
+    over = b.value("document.querySelector('[aria-label^=\"net.first:\"] [fill=\"var(--warn)\"]')?.getAttribute('width')")
+    check(over and float(over) > 1, f"an overflow is {over} % wide")
+    first, last = {**tune["modules"][2], "greatest": None, "least": None}, {**tune["modules"][-1], "own": False}
+    draw({**tune, "chosen": None, "bound": None, "modules": [*tune["modules"][:2], first, *tune["modules"][3:-1], last],
+          "trials": [{**tune["trials"][0], "us": None}, *tune["trials"][1:]]})
+    check(b.value("document.querySelectorAll('#tune-chart .mark').length") == len(tune["trials"]) - 1, "a trial without a time is drawn")
+    check(b.value("document.getElementById('tune').textContent.includes('the search has not ended')"), "an unfinished search")
+    names = b.value("[...document.querySelectorAll('#tune-modules b')].map(e => e.textContent)")
+    check(names[:2] == ["net", "first"] and "last" not in names, f"modules that compute: {names}")
+    refuse_tune(amp, work, tune, file, page)
+    job, now = os.path.join(work, "<b>&.amp"), os.path.join(work, "now.json")
+    run(amp, "tune", "--quiet", "--device", "cpu", "--steps", "2", "--batches", "1", "--types", "bf16", "--state", now, job, cwd=work)
+    run(amp, "report", "--no-ptx", "--tune", now, "-o", page, job)
+    b.open(page)
+    with open(now, encoding="utf-8") as f:
+        tune = json.load(f)
+    check(not b.errors and len(tune["trials"]) > 1, f"the file of amp tune: {b.errors[:3]}")
+    check(b.value("document.querySelectorAll('#tune-chart .mark').length") == len(tune["trials"]), "trials of amp tune")
+    check(b.value("document.querySelectorAll('#tune-pins tbody tr').length") == len(tune.get("pins") or []), "pins of amp tune")
+
+
+def refuse_tune(amp, work, tune, file, page):
+    """Files that --tune refuses: of another job, of another command, damaged, no JSON, none."""
+    short = {**tune, "trials": [{**tune["trials"][0], "types": ["f32"]}]}
+    other = {**tune, "modules": tune["modules"][:-1] + [{**tune["modules"][-1], "path": "net.end"}]}
+    for content, why in ((other, "of another job: its module 9 is net.end, here it is net.last; run amp tune for this job"),
+                         ({**tune, "modules": tune["modules"][:-1]}, "its module 9 is missing, here it is net.last"),
+                         ({**tune, "modules": [*tune["modules"], {"path": "x"}]}, "its module 10 is x, here it is missing"),
+                         (short, "damaged; delete it, and run amp tune again"), ({"values": []}, "not the output of amp tune"),
+                         ("{", "string or '}' expected"), (None, "No such file")):
+        with open(file, "w", encoding="utf-8") as f:
+            f.write(content if isinstance(content, str) else json.dumps(content))
+        if not content:
+            os.remove(file)
+        done = subprocess.run([amp, "report", "--no-ptx", "--tune", file, "-o", page, "tests/report/tune.amp"], capture_output=True, text=True)
+        check(done.returncode == 3 and why in done.stderr, f"{why}: {done}")
+
+
 def check_output(amp, work):
     """A file that amp report did not write is not overwritten; a page of amp report is."""
     page = os.path.join(work, "page.html")
@@ -226,6 +374,7 @@ def main():
             check_kernels(b, data)
             check_run(b, amp, work, pictures)
             check_measured(b, amp, work, pictures)
+            check_tune(b, amp, work, pictures)
             check_output(amp, work)
         finally:
             b.close()

@@ -33,3 +33,8 @@ extern const Native jvp_natives[];
  * tables lack, or if no def names an optimizer of the table. */
 void open_library(Lower *l);
 const Decl *global_decl(Lower *l, Global *g); /* parses a declaration of the library */
+
+/* ---- profile.c ---- */
+/* Returns the declaration that `precision auto` or `precision profile("file")` names, or else
+ * `decl` itself. NULL: the job has no `precision`, or after a message. */
+const Decl *precision_profile(Lower *l, const Decl *decl);

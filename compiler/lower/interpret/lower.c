@@ -66,7 +66,7 @@ static void find_precision(Lower *l)
       found = d;
     }
   }
-  lower_precision(l, found);
+  lower_precision(l, precision_profile(l, found));
 }
 
 /* Elaborates blocks in the order of the file. The second train block is named "train2" unless its
@@ -109,6 +109,7 @@ static void elaborate_job(Compile *c, Sizes *sizes)
   run_calls(l);
   find_precision(l);
   evaluate(l, DECL_model);
+  job_pins(l);
   prefix_paths(l);
   lower_members(l);
   if (all) evaluate(l, DECL_optimizer); /* without training no settings are needed */

@@ -347,7 +347,7 @@ static Datum run_takes_probabilities(Lower *l, Args *args)
   RegionKind kind = l->g->regions.at[l->at.region].kind;
   if (!ampc_is_narrow(region_low(kind))) return ARG(0);
   fail(l, E403, args->span, "%s is not allowed under %s: its gradient may overflow", ARG(1).as.text,
-       region_kind_text(kind));
+       region_kind_names[kind]);
   const Node *n = ARG(0).kind == D_tensor ? maker(l, ARG(0).as.tensor) : NULL;
   if (n && n->op == OP_sigmoid) diag_note(l->c, n->span, "the sigmoid is computed here");
   diag_help(l->c, "pass the input of the sigmoid to `%s_with_logits`, or use `autocast(f32) { }`",

@@ -251,7 +251,7 @@ static void exec_autocast(Lower *l, Frame *f, const Stmt *st)
   }
   if (!region_kind_of(l, f->scope, args->at[0].value, &kind)) return;
   uint16_t before = l->at.region;
-  const char *label = arena_printf(l->arena, "`autocast(%s)`", region_kind_text(kind));
+  const char *label = arena_printf(l->arena, "`autocast(%s)`", region_kind_names[kind]);
   if (f->scope->file->builtin) label = "a built-in of category f32";
   l->at.region = region_push(l, kind, false, diag_user_span(l->c, st->span), label);
   if (!st->as.region.has_block)

@@ -18,11 +18,12 @@ static bool is_frozen(const ParamSlot *p)
 
 /* Sets the stored type. `.to(f16)` of an outer module overrides `.to()` of its members. It
  * overrides a 16-bit type of the Parameter itself, which overrides `params` of `precision`. */
-static void settle_store(const Lower *l, ParamSlot *p)
+static void settle_store(Lower *l, ParamSlot *p)
 {
   if (!p->buffer && p->store == AMPC_F32) p->store = level_store(l, p);
   for (const Instance *m = p->owner; m && !p->buffer; m = m->owner)
     if (m->store_said) p->store = m->store;
+  if (!p->buffer) store_fits(l, p->store, p->span);
 }
 
 static void register_layer(Lower *l, const Instance *m)
@@ -49,7 +50,7 @@ static void register_param(Lower *l, ParamSlot *p, const char *path, bool alias,
                          .model = data,
                          .buffer = p->buffer,
                          .frozen = is_frozen(p),
-                         .dtype = p->dtype,
+                         .dtype = p->buffer ? p->dtype : l->g->weights,
                          .rank = p->rank,
                          .of = -1,
                          .optimizer = -1,
@@ -102,20 +103,6 @@ static void apply_store(Lower *l, ParamSlot *p, void *data)
   if (!p->buffer) p->store = *(const DType *)data;
 }
 
-typedef struct PinClause {
-  RegionKind kind;
-  Span span;
-} PinClause;
-
-static void apply_pin(Lower *l, Instance *m, void *data)
-{
-  const PinClause *clause = data;
-  (void)l;
-  m->pinned = true;
-  m->pin = clause->kind;
-  m->pin_span = clause->span;
-}
-
 Match match_of(Lower *l, const Model *model)
 {
   Match m = {.owner = model->name, .broken = model->broken};
@@ -164,32 +151,11 @@ static void clause_store(Lower *l, Model *model, const Args *args)
     return;
   }
   if (!want_store(l, args->at.at[0].value, args->at.at[0].span, &type)) return;
+  if (!store_fits(l, type, args->at.at[0].span)) return;
   Match m = match_of(l, model);
   m.param = apply_store;
   m.data = &type;
   match_patterns(l, &m, args->at.at + 1, args->at.n - 1);
-}
-
-/* Applies `autocast(f32, "norm")`, which pins modules that are built elsewhere, as `.autocast(f32)`
- * does at the place where a module is built. */
-static void clause_autocast(Lower *l, Scope *s, Model *model, const Stmt *st)
-{
-  const ArgList *list = &st->as.region.args;
-  PinClause clause = {.span = st->span};
-  if (list->n < 2 || st->as.region.has_block) {
-    fail(l, E205, st->span, "in a model, `autocast` takes a type and then patterns");
-    diag_help(l->c, "`autocast(f32, \"norm\")`");
-    return;
-  }
-  Args args = {.span = st->span};
-  ArgList patterns = {list->at + 1, list->n - 1};
-  if (!region_kind_of(l, s, list->at[0].value, &clause.kind) || !eval_args(l, s, &patterns, &args))
-    return;
-  Match m = match_of(l, model);
-  m.modules = true;
-  m.module = apply_pin;
-  m.data = &clause;
-  match_patterns(l, &m, args.at.at, args.at.n);
 }
 
 static void unknown_clause(Lower *l, Span span)
@@ -202,7 +168,7 @@ static void unknown_clause(Lower *l, Span span)
 static void model_clause(Lower *l, Scope *s, Model *model, const Stmt *st)
 {
   if (st->kind == STMT_autocast) {
-    clause_autocast(l, s, model, st);
+    clause_pins(l, s, model, st);
     return;
   }
   const Expr *e = st->kind == STMT_expr ? st->as.value : NULL;

@@ -58,7 +58,7 @@ typedef VEC(Root) RootVec;
 /* Calls `param` for every parameter below the roots that the patterns name; with `modules`,
  * `module` for every instance. A pattern without a match is an error: E501. */
 typedef struct Match {
-  const char *owner; /* name of the model or optimizer, for messages */
+  const char *owner; /* name of the model or optimizer, for messages; NULL: all models */
   RootVec roots;
   bool broken; /* building it reported mistakes: a missing name is not reported again */
   bool modules;
@@ -71,6 +71,15 @@ void match_patterns(Lower *l, const Match *m, const ArgValue *patterns, uint32_t
 /* Returns the match of a model's patterns. They begin below it: "fc1.weight". */
 Match match_of(Lower *l, const Model *model);
 
+/* ---- pins.c ---- */
+/* Reads the type of the clause `autocast(TYPE, PATTERNS)`; returns false after a message. */
+bool pin_kind(Lower *l, Scope *s, const Stmt *st, RegionKind *out);
+/* Applies such a clause of a model. */
+void clause_pins(Lower *l, Scope *s, const Model *model, const Stmt *st);
+/* Applies the pins of `precision`, l->pins, whose paths begin with the name of a model. They
+ * replace pins of `model`. Call it after all models are declared. */
+void job_pins(Lower *l);
+
 /* ---- load.c ---- */
 /* Records `load(path, ...)` in a model; a run reads the file when it begins. */
 void clause_load(Lower *l, const Model *model, const Args *args, Span span);
@@ -80,8 +89,14 @@ uint16_t region_push(Lower *l, RegionKind kind, bool no_grad, Span span, const c
 uint16_t region_checkpoint(Lower *l, Span span);
 bool region_kind_of(Lower *l, Scope *s, const Expr *e, RegionKind *out);
 bool region_kind_of_datum(Lower *l, Datum d, Span span, RegionKind *out);
-const char *region_kind_text(RegionKind kind);
 void lower_precision(Lower *l, const Decl *decl);
+
+/* ---- storage.c ---- */
+void clause_params(Lower *l, const Args *args);
+void clause_moments(Lower *l, const Args *args);
+/* Returns false after a message if a parameter cannot be stored in the type, because the job has no
+ * f32 masters. */
+bool store_fits(Lower *l, DType store, Span span);
 
 /* ---- scaler.c ---- */
 void lower_no_scaler(Lower *l);

@@ -186,7 +186,7 @@ Entry instance_enter(Lower *l, Instance *m, Span call)
   Entry e = {l->inside, l->inside_call, l->at.layer, l->at.region, l->training};
   if (!m || m == l->inside) return e;
   if (m->pinned) {
-    const char *kind = region_kind_text(m->pin);
+    const char *kind = region_kind_names[m->pin];
     const char *label = arena_printf(l->arena, "pin %s on %s", kind,
                                      m->path && m->path[0] ? m->path : m->class->name);
     l->at.region = region_push(l, m->pin, false, m->pin_span, label);

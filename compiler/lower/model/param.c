@@ -64,7 +64,8 @@ uint32_t param_version(const Lower *l, uint32_t index)
   return steps;
 }
 
-/* Returns the node that reads the parameter, or its 16-bit copy if it is stored in 16 bits. All
+/* Returns the node that reads the parameter, or its 16-bit copy if it is stored in 16 bits and has
+ * an f32 master. All
  * reads of one version in a block share the node. It is in the outermost region: it has the stored
  * type, which the consumer casts. */
 Value param_value(Lower *l, ParamSlot *p, Span span)
@@ -85,7 +86,7 @@ Value param_value(Lower *l, ParamSlot *p, Span span)
   p->block = l->at.block;
   p->version = version;
   ir_node(l->g, p->node)->name = l->g->params.at[p->index].path;
-  if (p->store == AMPC_F32) return p->node;
+  if (p->store == AMPC_F32 || p->store == ir_node(l->g, p->node)->dtype) return p->node;
   at.why = WHY_asked;
   p->node = ir_cast_asked(l->c, &at, p->node, p->store);
   return p->node;

@@ -104,6 +104,7 @@ static void search(Lower *l, Search *s)
   MemberVisitor walk = {m->modules ? try_module : NULL, m->modules ? NULL : try_param, s};
   for (uint32_t i = 0; i < m->roots.n; i++) {
     const Root *r = &m->roots.at[i];
+    if (m->modules && r->path[0]) try_module(l, r->part.as.instance, r->path, s);
     if (r->part.kind == D_instance)
       walk_members(l, r->part.as.instance, r->path, &walk);
     else if (!m->modules)
@@ -117,12 +118,12 @@ static void no_match(Lower *l, Search *s, Span span)
   const char *what = s->match->modules                                 ? "module"
                      : s->match->initial && s->pattern.kind == D_class ? "weight"
                                                                        : "parameter";
-  const char *owner = s->match->owner;
+  const char *owner = s->match->owner ? arena_printf(l->arena, "`%s`", s->match->owner) : "the job";
   if (s->pattern.kind == D_class) {
-    fail(l, E501, span, "`%s` has no %s of a %s", owner, what, s->pattern.as.class->name);
+    fail(l, E501, span, "%s has no %s of a %s", owner, what, s->pattern.as.class->name);
     return;
   }
-  fail(l, E501, span, "pattern \"%s\" matches no %s of `%s`", s->pattern.as.text, what, owner);
+  fail(l, E501, span, "pattern \"%s\" matches no %s of %s", s->pattern.as.text, what, owner);
   if (diag_is_muted(l->c)) return;
   s->gathering = true;
   search(l, s);

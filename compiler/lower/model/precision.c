@@ -1,29 +1,11 @@
 /* Makes regions: for the `precision` clause, for autocast and for pins. */
 #include "model.h"
 
-#define NARROW_KIND(KIND, name, ...) {#name, REGION_##name},
-static const struct {
-  const char *name;
-  RegionKind kind;
-} kinds[] = {
-    {"f32", REGION_f32}, {"tf32", REGION_tf32}, AMPC_NARROW_FLOATS(NARROW_KIND){"off", REGION_off}};
-enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
-
-const char *region_kind_text(RegionKind kind)
-{
-  for (int i = 0; i < KIND_COUNT; i++)
-    if (kinds[i].kind == kind) return kinds[i].name;
-  return "?";
-}
-
 /* Finds a precision by name. Returns false if the name is unknown. */
 static bool kind_by_name(const char *name, RegionKind *out)
 {
-  for (int i = 0; i < KIND_COUNT; i++)
-    if (strcmp(kinds[i].name, name) == 0) {
-      *out = kinds[i].kind;
-      return true;
-    }
+  for (int i = 0; i < REGION_COUNT; i++)
+    if (strcmp(region_kind_names[i], name) == 0) return *out = (RegionKind)i, true;
   return false;
 }
 
@@ -52,10 +34,10 @@ bool region_kind_of_datum(Lower *l, Datum d, Span span, RegionKind *out)
 static bool kind_of_expr(Lower *l, Scope *s, const Expr *e, bool off, RegionKind *out)
 {
   if (e->kind == EXPR_name && d_is(lookup_quiet(l, s, e->as.name, e->span), D_absent)) {
-    const char *names[KIND_COUNT + LEVEL_COUNT];
+    const char *names[REGION_COUNT + LEVEL_COUNT];
     uint32_t n = 0;
-    for (int i = 0; i < KIND_COUNT; i++)
-      if (off || kinds[i].kind != REGION_off) names[n++] = kinds[i].name;
+    for (int i = 0; i < REGION_COUNT; i++)
+      if (off || i != REGION_off) names[n++] = region_kind_names[i];
     for (int i = 0; !off && i < LEVEL_COUNT; i++) names[n++] = levels[i].name;
     fail(l, E201, e->span, "unknown precision `%s`", e->as.name);
     return diag_help_names(l->c, e->as.name, names, n);
@@ -130,6 +112,20 @@ uint16_t region_checkpoint(Lower *l, Span span)
 
 /* ---- the precision clause ---- */
 
+/* Keeps the pins of `precision` for job_pins(). Returns the precision that determines the scaler:
+ * `kind`, or f16 if a pin is f16. */
+static RegionKind read_pins(Lower *l, Scope *s, const Decl *decl, RegionKind kind)
+{
+  for (uint32_t i = 0; decl && i < decl->as.object.clauses.n; i++) {
+    const Stmt *st = decl->as.object.clauses.at[i];
+    RegionKind pin;
+    if (st->kind != STMT_autocast || !pin_kind(l, s, st, &pin)) continue;
+    vec_push(l->arena, &l->pins, ((JobPin){st, pin}));
+    if (needs_scaler(pin)) kind = pin;
+  }
+  return kind;
+}
+
 /* Applies `precision f16 { scaler(init=1024.0) }`. Returns false if the precision has no scaler. */
 static bool clause_scaler(Lower *l, Scope *s, const Expr *e, RegionKind kind, bool overridden)
 {
@@ -141,7 +137,7 @@ static bool clause_scaler(Lower *l, Scope *s, const Expr *e, RegionKind kind, bo
   }
   if (!overridden) { /* if --set replaces the precision, the clause is allowed */
     fail(l, E404, e->span, "`scaler` with `precision %s`: %s gradients need no scaler",
-         region_kind_text(kind), region_kind_text(kind));
+         region_kind_names[kind], region_kind_names[kind]);
     diag_help(l->c, "remove the clause");
   }
   return false;
@@ -166,45 +162,36 @@ static void clause_tf32(Lower *l, const Args *args, RegionKind kind)
   diag_help(l->c, "write `precision f32` for products in full f32");
 }
 
-/* Applies `params(bf16)`: the type in which weights are stored, unless `store`, `.to(d)` or the
- * Parameter itself has a type. */
-static void clause_params(Lower *l, const Args *args)
-{
-  if (args->at.n == 1 && !args->at.at[0].key) {
-    want_store(l, args->at.at[0].value, args->at.at[0].span, &l->store);
-    return;
-  }
-  fail(l, E205, args->span, "`params` takes the type that weights are stored in");
-  diag_help(
-      l->c,
-      "write `params(bf16)`; to select parameters, write `store(bf16, \"pattern\")` in `model`");
-}
-
 static void run_clause(Lower *l, const char *name, const Args *args, RegionKind kind)
 {
   if (strcmp(name, "policy") == 0) clause_policy(l, args);
   if (strcmp(name, "accumulate") == 0) clause_accumulate(l, args);
   if (strcmp(name, "params") == 0) clause_params(l, args);
+  if (strcmp(name, "moments") == 0) clause_moments(l, args);
   if (strcmp(name, "tf32") == 0) clause_tf32(l, args, kind);
   if (strcmp(name, "fewest_casts") == 0) clause_truth(l, name, args, &l->g->fewest_casts);
 }
 
 /* Applies a clause. Returns true if it gives the job a scaler. */
-static bool precision_clause(Lower *l, Scope *s, const Stmt *st, RegionKind kind, bool overridden)
+static bool precision_clause(Lower *l, Scope *s, const Stmt *st, RegionKind kind, RegionKind scales,
+                             bool overridden)
 {
-  static const char *const clauses[] = {"scaler", "policy", "accumulate",
-                                        "params", "tf32",   "fewest_casts"};
+  static const char *const clauses[] = {"scaler",  "policy", "accumulate",  "params",
+                                        "moments", "tf32",   "fewest_casts"};
   const Expr *e = st->kind == STMT_expr ? st->as.value : NULL;
   const char *name = called_name(e);
   Args args = {.span = st->span};
   bool known = false;
+  if (st->kind == STMT_autocast) return false; /* read_pins() */
   for (size_t i = 0; i < sizeof clauses / sizeof *clauses; i++)
     known |= strcmp(name, clauses[i]) == 0;
   if (!known) {
     fail(l, E210, st->span, "this is no clause of `precision`");
-    return diag_help(l->c, "clauses are scaler, policy, accumulate, params, tf32, fewest_casts");
+    return diag_help(
+        l->c,
+        "clauses are autocast, scaler, policy, accumulate, params, moments, tf32, fewest_casts");
   }
-  if (strcmp(name, "scaler") == 0) return clause_scaler(l, s, e, kind, overridden);
+  if (strcmp(name, "scaler") == 0) return clause_scaler(l, s, e, scales, overridden);
   if (eval_args(l, s, &e->as.call.args, &args)) run_clause(l, name, &args, kind);
   return false;
 }
@@ -249,19 +236,20 @@ void lower_precision(Lower *l, const Decl *decl)
   RegionKind kind;
   bool given = setting_override(l, "precision") != NULL, scaled = false;
   if (!job_kind(l, s, decl, &kind)) return;
-  l->g->precision = region_kind_text(kind);
+  l->g->precision = region_kind_names[kind];
   if (!decl && !given) {
     lower_no_scaler(l);
     return;
   }
   Span span = decl ? decl->span : (Span){0, 0};
   l->at.region = 0;
-  const char *word = l->level ? l->level->name : region_kind_text(kind);
+  const char *word = l->level ? l->level->name : region_kind_names[kind];
   l->job_region = region_push(l, l->level ? l->level->region : kind, false, span,
                               arena_printf(l->arena, "`precision %s`", word));
+  RegionKind scales = read_pins(l, s, decl, kind);
   for (uint32_t i = 0; decl && i < decl->as.object.clauses.n; i++)
-    scaled |= precision_clause(l, s, decl->as.object.clauses.at[i], kind, given);
+    scaled |= precision_clause(l, s, decl->as.object.clauses.at[i], kind, scales, given);
   set_fewest(l);
   bool none = l->level && l->level->number == 3;
-  if (!scaled) default_scaler(l, none ? REGION_f32 : kind, span);
+  if (!scaled) default_scaler(l, none ? REGION_f32 : scales, span);
 }
