@@ -354,8 +354,10 @@ uint16_t ir_region_sums(Compile *c, uint16_t region, bool wide)
 }
 
 #define REGION_NAME(KIND, name, ...) [REGION_##name] = #name,
-const char *const region_kind_names[REGION_COUNT] = {
-    [REGION_f32] = "f32", [REGION_tf32] = "tf32", AMPC_NARROW_FLOATS(REGION_NAME)[REGION_off] = "off"};
+const char *const region_kind_names[REGION_COUNT] = {[REGION_f32] = "f32",
+                                                     [REGION_tf32] = "tf32",
+                                                     AMPC_NARROW_FLOATS(REGION_NAME)[REGION_off] =
+                                                         "off"};
 
 DType region_low(RegionKind kind)
 {

@@ -70,6 +70,7 @@ struct Graph {
   ampc_scaler_desc scaler;
   const char *precision; /* the word of the job's precision clause: "f16" */
   bool tf32;             /* f32 products round their operands to tf32 in every region */
+  bool fewest_casts;     /* free ops run in 16 bits if casts then move fewer bytes */
   bool *wide;            /* for each op: `accumulate` makes its sums f64; NULL: false for all */
   uint8_t *policy;       /* for each op: 1 + OpPrecision of a `policy`; 0, NULL: no policy */
   uint64_t seed;

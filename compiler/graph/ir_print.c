@@ -64,6 +64,8 @@ static const char *type_reason(Compile *c, const Node *n)
     return arena_printf(c->arena, "in f32%s%s", even, region);
   case WHY_promote:
     return arena_printf(c->arena, "in its widest input type: %s", region);
+  case WHY_fewest:
+    return arena_printf(c->arena, "in %s: fewest cast bytes", ir_dtype_name(region_low(kind)));
   case WHY_region:
     if (kind == REGION_off) return NULL; /* a cast because of `policy` */
     type = ir_is_tf32(c, n) && op_by_library(op_of(n)) ? "tf32" : "f32";

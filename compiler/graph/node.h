@@ -47,6 +47,7 @@ typedef enum WhyKind {
   WHY_f32,      /* category f32 in a 16-bit region */
   WHY_promote,  /* category promote: the widest type of its inputs */
   WHY_follow,   /* category none: the types of its inputs */
+  WHY_fewest,   /* `fewest_casts`: 16 bits, because casts move fewer bytes */
   WHY_region,   /* region f32 or tf32: everything is f32 */
   WHY_off,      /* region off: the types of its inputs */
   WHY_own,      /* the `cast` clause of an own op */

@@ -7,6 +7,7 @@
 #include "passes.h"
 #include "compiler/graph/own.h"
 #include "compiler/rules/rules.h"
+#include "fewest_casts.h"
 #include <string.h>
 
 /* The casts of one node so far, indexed by type and by whether the user is in no_grad. No gradient
@@ -62,6 +63,14 @@ static void cast_floats(Precision *p, Node *n, DType d)
   }
 }
 
+/* Casts the float inputs that enter one expression. */
+static void cast_mixed(Precision *p, Node *n, DType d)
+{
+  uint32_t first, end = op_mixed_inputs(n, &first);
+  for (uint32_t i = first; i < end; i++)
+    if (is_float_input(p, n, i)) n->in[i] = shared_cast(p, n, n->in[i], d);
+}
+
 /* Casts inputs to their common type, as in PyTorch: f16 + f32 computes in f32. full_like(x, v)
  * copies v into a tensor of x's type, so v is cast to the type of x. */
 static void cast_to_common(Precision *p, Node *n)
@@ -115,6 +124,10 @@ static OpPrecision class_of(const Precision *p, const Node *n)
 static WhyKind autocast(Precision *p, Node *n, DType low)
 {
   DType widest = low;
+  if (n->why == WHY_fewest) {
+    cast_mixed(p, n, low);
+    return WHY_fewest;
+  }
   switch (class_of(p, n)) {
   case PREC_low:
     cast_floats(p, n, low);
@@ -515,19 +528,26 @@ static void warn_widened(Compile *c)
   }
 }
 
+static void type_all(Precision *p)
+{
+  forget_from(p, 1);
+  for (uint32_t id = 1; id < p->r.n_old; id++) p->carried[id] = AMPC_DTYPE_COUNT;
+  for (uint32_t id = 1; id < p->r.n_old;) {
+    uint32_t end = end_of_loop(p, id);
+    if (end)
+      id = type_loop(p, id, end);
+    else
+      type_node(p, id++);
+  }
+}
+
 bool pass_precision(Compile *c)
 {
   Precision p = {.c = c};
   ir_rewrite_begin(&p.r, c);
   p.carried = arena_array(c->arena, DType, p.r.n_old);
-  for (uint32_t id = 1; id < p.r.n_old; id++) p.carried[id] = AMPC_DTYPE_COUNT;
-  for (uint32_t id = 1; id < p.r.n_old;) {
-    uint32_t end = end_of_loop(&p, id);
-    if (end)
-      id = type_loop(&p, id, end);
-    else
-      type_node(&p, id++);
-  }
+  do type_all(&p);
+  while (c->graph->fewest_casts && !diag_error_count(c) && fewest_casts(c, &p.r));
   if (diag_error_count(c)) return false;
   warn_widened(c);
   bounds_warn(c);

@@ -109,7 +109,7 @@ def smooth(graph):
     text = re.sub(r"autocast\(\w+\)|\bno_grad\b", "autocast(f32)", text)
     text = re.sub(r"\.to\(b?f16\)", ".to(f32)", text).replace(".detach()", "")
     text = re.sub(r", padding_idx=-?\d+", "", text)  # that row has no gradient
-    return re.sub(r"dtype=b?f16", "dtype=f32", text).replace("precision f16 { scaler(init=1.0) }", "precision f32")
+    return re.sub(r"dtype=b?f16", "dtype=f32", re.sub(r"precision f16 \{.*\}", "precision f32", text))
 
 
 def gradients(tools, graph):

@@ -143,19 +143,21 @@ static bool clause_scaler(Lower *l, Scope *s, const Expr *e, RegionKind kind, bo
   return false;
 }
 
+/* Reads the argument of `tf32(true)` or `fewest_casts(true)`. Returns false after a message. */
+static bool clause_truth(Lower *l, const char *name, const Args *args, bool *out)
+{
+  const char *quoted = arena_printf(l->arena, "`%s`", name);
+  if (args->at.n == 1 && !args->at.at[0].key)
+    return want_bool(l, args->at.at[0].value, args->at.at[0].span, quoted, out);
+  return fail(l, E205, args->span, "%s takes true or false", quoted), false;
+}
+
 /* Applies `tf32(true)`, like torch.backends.cuda.matmul.allow_tf32. It also applies to regions of
  * f32 and to regions with autocast off. In `precision tf32` it has no effect, and tf32(false) is a
  * contradiction. */
 static void clause_tf32(Lower *l, const Args *args, RegionKind kind)
 {
-  bool truth;
-  if (args->at.n != 1 || args->at.at[0].key) {
-    fail(l, E205, args->span, "`tf32` takes true or false");
-    return;
-  }
-  if (!want_bool(l, args->at.at[0].value, args->at.at[0].span, "`tf32`", &truth)) return;
-  l->g->tf32 = truth;
-  if (truth || kind != REGION_tf32) return;
+  if (!clause_truth(l, "tf32", args, &l->g->tf32) || l->g->tf32 || kind != REGION_tf32) return;
   fail(l, E605, args->span, "`precision tf32` and `tf32(false)` contradict each other");
   diag_help(l->c, "write `precision f32` for products in full f32");
 }
@@ -167,14 +169,15 @@ static void run_clause(Lower *l, const char *name, const Args *args, RegionKind 
   if (strcmp(name, "params") == 0) clause_params(l, args);
   if (strcmp(name, "moments") == 0) clause_moments(l, args);
   if (strcmp(name, "tf32") == 0) clause_tf32(l, args, kind);
+  if (strcmp(name, "fewest_casts") == 0) clause_truth(l, name, args, &l->g->fewest_casts);
 }
 
 /* Applies a clause. Returns true if it gives the job a scaler. */
 static bool precision_clause(Lower *l, Scope *s, const Stmt *st, RegionKind kind, RegionKind scales,
                              bool overridden)
 {
-  static const char *const clauses[] = {"scaler", "policy",  "accumulate",
-                                        "params", "moments", "tf32"};
+  static const char *const clauses[] = {"scaler",  "policy", "accumulate",  "params",
+                                        "moments", "tf32",   "fewest_casts"};
   const Expr *e = st->kind == STMT_expr ? st->as.value : NULL;
   const char *name = called_name(e);
   Args args = {.span = st->span};
@@ -184,8 +187,9 @@ static bool precision_clause(Lower *l, Scope *s, const Stmt *st, RegionKind kind
     known |= strcmp(name, clauses[i]) == 0;
   if (!known) {
     fail(l, E210, st->span, "this is no clause of `precision`");
-    return diag_help(l->c,
-                     "clauses are autocast, scaler, policy, accumulate, params, moments, tf32");
+    return diag_help(
+        l->c,
+        "clauses are autocast, scaler, policy, accumulate, params, moments, tf32, fewest_casts");
   }
   if (strcmp(name, "scaler") == 0) return clause_scaler(l, s, e, scales, overridden);
   if (eval_args(l, s, &e->as.call.args, &args)) run_clause(l, name, &args, kind);
@@ -217,6 +221,14 @@ static bool job_kind(Lower *l, Scope *s, const Decl *decl, RegionKind *out)
                 given);
 }
 
+/* Applies --set fewest_casts=true. */
+static void set_fewest(Lower *l)
+{
+  Datum truth = d_bool(l->g->fewest_casts);
+  if (setting_value(l, "fewest_casts", &truth))
+    want_bool(l, truth, (Span){0, 0}, "`fewest_casts`", &l->g->fewest_casts);
+}
+
 /* Reads the clause; decl is NULL in a job without it. The precision is then f32, or from --set. */
 void lower_precision(Lower *l, const Decl *decl)
 {
@@ -237,6 +249,7 @@ void lower_precision(Lower *l, const Decl *decl)
   RegionKind scales = read_pins(l, s, decl, kind);
   for (uint32_t i = 0; decl && i < decl->as.object.clauses.n; i++)
     scaled |= precision_clause(l, s, decl->as.object.clauses.at[i], kind, scales, given);
+  set_fewest(l);
   bool none = l->level && l->level->number == 3;
   if (!scaled) default_scaler(l, none ? REGION_f32 : scales, span);
 }
