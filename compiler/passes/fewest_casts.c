@@ -10,10 +10,13 @@
  *   move      cat, slices and the like cannot widen what they move, in forward or in backward
  * Each case needs an f32 form because some op is f32. So casts move the fewest bytes if all ops
  * that autocast leaves free are 16-bit. No two sides compete, and no minimum cut has to be found.
- * But 16 bits round. So an op becomes 16-bit only if it is in one of the cases: forward   it makes
- * v; or it reads v, if v must be f32 and all f32 readers of v are free backward  it is the sum move
- * it is the move and if no operand gets a second form that is larger. The op may then read an f32
- * value that others need in f32. So types are found again, until no op changes.
+ * But 16 bits round. So an op becomes 16-bit only if no operand gets a second form that is larger,
+ * and if the op is in one of the cases:
+ *   forward   it makes v; or it reads v, v must be f32, and all f32 readers of v are free
+ *   backward  it is the sum
+ *   move      it is the move
+ * The op may then read an f32 value that others need in f32. So types are found again, until no op
+ * changes.
  *
  * Fusion is not known yet. If it keeps in registers what is expected in memory here, an op becomes
  * 16-bit in vain. tests/random/fewest_casts.py compares the bytes with those of all choices. */

@@ -137,13 +137,15 @@ static bool makes_operand(const Fuse *f, uint32_t row, const Members *w)
 
 /* True if r is a relu that the library computes as it stores the product w (T_epilogue). The relu
  * must be the only reader, since the product itself is not stored. Rounding keeps the sign, so relu
- * before it gives the same bits as relu after it. */
+ * before it gives the same bits as relu after it. The library stores the type of the product, so no
+ * cast may be between them. */
 static bool ends_product(const Fuse *f, const Members *r, const Members *w)
 {
   uint32_t product = w->nodes.at[0];
-  return r->nodes.n == 1 && w->nodes.n == 1 &&
-         op_has(&f->g->nodes.at[r->nodes.at[0]], T_epilogue) &&
-         template_of(f, product) == TMPL_gemm && f->readers[product] == 1;
+  const Node *last = &f->g->nodes.at[r->nodes.at[0]];
+  return r->nodes.n == 1 && w->nodes.n == 1 && op_has(last, T_epilogue) &&
+         last->dtype == f->g->nodes.at[product].dtype && template_of(f, product) == TMPL_gemm &&
+         f->readers[product] == 1;
 }
 
 /* True if one kernel can compute both kinds of sets. r reads w:

@@ -3,6 +3,7 @@
  * A module without a pin has the type of the module around it. So the least number of pins below a
  * module depends only on its own type. Children come after their parents, so one loop from the end
  * computes it for all modules and types. */
+#include <string.h>
 #include "tune.h"
 
 enum { NEVER = 1 << 28 };
@@ -36,8 +37,8 @@ static void count_pins(Search *s)
     for (uint32_t k = 0; k < s->n_kinds; k++)
       if (unit->own && s->kinds[i] != k) *pins_below(s, i, k) = NEVER;
     for (uint32_t k = 0; k < s->n_kinds && i; k++) {
-      uint32_t to = best(s, i, k), pins = *pins_below(s, i, to) + (to != k);
-      *pins_below(s, unit->parent, k) += pins < NEVER ? pins : NEVER;
+      uint32_t to = best(s, i, k);
+      *pins_below(s, unit->parent, k) += *pins_below(s, i, to) + (to != k);
     }
   }
 }
@@ -81,7 +82,7 @@ static void add_scaler(const Tune *t, Text *out, double scale, bool comment)
     text_printf(out, "  %s\n", t->scaler);
   } else if (scale >= 1 && scale < 65536) {
     text_printf(out, "  scaler(init=%.1f)", scale);
-    add_comment(out, comment ? "no gradient overflows at this scale" : NULL);
+    add_comment(out, comment ? "the scale after the steps" : NULL);
   }
 }
 
@@ -90,7 +91,8 @@ const char *tune_declaration(const Tune *t, const Cover *cover, double scale,
 {
   Text lines = text_new(t->arena), out = text_new(t->arena);
   text_puts(&lines, t->clauses);
-  if (has_kind(t, cover, REGION_f16)) add_scaler(t, &lines, scale, why != NULL);
+  if (has_kind(t, cover, REGION_f16) || strstr(t->clauses, "autocast(f16"))
+    add_scaler(t, &lines, scale, why != NULL);
   for (uint32_t i = 0; i < cover->pins.n; i++) {
     const ModulePin *pin = &cover->pins.at[i];
     text_printf(&lines, "  autocast(%s, \"%s\")", region_kind_names[t->kinds[pin->kind]],

@@ -40,6 +40,19 @@ static void add_lines(Text *out, const char *text, size_t n)
   }
 }
 
+/* Adds the clauses that f32 itself needs: no pins, no types of weights and moments. */
+static void add_f32(const Compile *c, Text *out, const Block *b)
+{
+  static const char *const lowers[] = {"autocast", "params", "moments", "scaler", "fewest_casts"};
+  for (uint32_t i = 0; i < b->n; i++) {
+    const char *text = text_at(c, b->at[i]->span.start);
+    bool lower = false;
+    for (size_t k = 0; k < sizeof lowers / sizeof *lowers; k++)
+      lower = lower || strncmp(text, lowers[k], strlen(lowers[k])) == 0;
+    if (!lower) add_lines(out, text, b->at[i]->span.end - b->at[i]->span.start);
+  }
+}
+
 /* Sets the clauses: the text between the braces, with `scaler` apart. */
 static void read_clauses(Tune *t, const Compile *c, const Block *b)
 {
@@ -63,8 +76,12 @@ static void read_clauses(Tune *t, const Compile *c, const Block *b)
 const char *patch_read(Tune *t, Compile *c)
 {
   const Decl *d = find_decl(c, DECL_precision);
+  Text f32 = text_new(t->arena);
   t->clauses = "";
+  t->f32 = "precision f32\n";
   if (!d) return "";
+  add_f32(c, &f32, &d->as.object.clauses);
+  if (f32.at && *f32.at) t->f32 = arena_printf(t->arena, "precision f32 {\n%s}\n", f32.at);
   Span word = d->as.object.value->span;
   if (d->as.object.clauses.span.end) read_clauses(t, c, &d->as.object.clauses);
   return arena_strndup(t->arena, text_at(c, word.start), word.end - word.start);
@@ -116,6 +133,11 @@ void patch_print(const Tune *t, const Patch *p)
 ampc_status patch_write(const Tune *t, const Patch *p)
 {
   Text out = text_new(t->arena);
+  uint32_t size;
+  const char *why, *now = source_read(t->arena, FILE_JOB, p->path, &size, &why);
+  if (!now || size != p->size || memcmp(now, p->source, size) != 0)
+    return ampc_fail(AMPC_BAD_FILE, "%s has changed during the search; nothing is written",
+                     p->path);
   text_add(&out, p->source, p->start);
   text_puts(&out, p->text);
   text_add(&out, p->source + p->end, p->size - p->end);

@@ -4,9 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "compiler/driver.h"
 #include "compiler/graph/ops.h"
 #include "reference.h"
+#include "runner/job/memory.h"
+#include "runner/job/steps.h"
 #include "runner/probe/probe.h"
 
 /* ---- training ---- */
@@ -81,8 +84,9 @@ static ampc_status train(const Tune *t, ampc_runtime *rt, Course *course, double
   o.after_step = after_step;
   o.context = course;
   o.train_only = o.steps_given = o.quiet = true;
-  o.steps = course->steps = t->steps;
-  ampc_status status = ampc_train(rt, &ampc_data, &o);
+  course->steps = t->steps;
+  ampc_status status = job_more_steps(rt, &o, t->steps);
+  if (!status) status = ampc_train(rt, &ampc_data, &o);
   uint32_t last = course->steps - 3 * course->steps / 4;
   *loss = course->step == course->steps ? course->last / last : INFINITY;
   return status;
@@ -142,8 +146,8 @@ static void add_to_unit(Unit *u, const Seeing *s)
   u->under = fmax(u->under, under);
 }
 
-/* Gives each module the ranges of the values that f16 would store in it. A cast to f16 has the
- * values of its input. */
+/* Gives each module the ranges of the values that f16 would store in it, and of the operands of
+ * these: if the module that makes an operand is raised, this one casts it to f16. */
 static bool find_ranges(Tune *t, const Course *f32)
 {
   Options o = *t->compile;
@@ -161,9 +165,12 @@ static bool find_ranges(Tune *t, const Course *f32)
   for (uint32_t i = 0; good && i < low.n; i++) {
     const Probe *p = low.at[i].probe;
     if (p->kind != PROBE_value || p->of.origin.id || p->of.dtype != AMPC_F16) continue;
-    const Seen *from = op_has(&p->of, T_casts) ? watch_input(&low, &low.at[i], 0) : &low.at[i];
-    if (from && is[from - low.at])
-      add_to_unit(&t->units.at[unit_find(&t->units, p->of.layer)], is[from - low.at]);
+    Unit *unit = &t->units.at[unit_find(&t->units, p->of.layer)];
+    if (!op_has(&p->of, T_casts) && is[i]) add_to_unit(unit, is[i]);
+    for (uint32_t k = 0; k < p->of.n_in; k++) {
+      const Seen *from = watch_input(&low, &low.at[i], k);
+      if (from && is[from - low.at]) add_to_unit(unit, is[from - low.at]);
+    }
   }
   compile_destroy(c);
   return good;
@@ -171,46 +178,41 @@ static bool find_ranges(Tune *t, const Course *f32)
 
 /* ---- the reference ---- */
 
-static ampc_status keep_weights(const Tune *t, ampc_runtime *rt, Weights *out)
-{
-  static const ampc_space spaces[] = {AMPC_MASTER, AMPC_BUFFER};
-  const ampc_program *p = ampc_program_of(rt);
-  ampc_status status = AMPC_OK;
-  for (size_t i = 0; i < sizeof spaces / sizeof *spaces && !status; i++) {
-    int64_t bytes = p->space_bytes[spaces[i]];
-    out->at[spaces[i]] = arena_alloc(t->arena, (size_t)bytes + 1, 64);
-    status = ampc_read(rt, (ampc_ref){spaces[i], 0}, out->at[spaces[i]], bytes);
-  }
-  return status;
-}
-
-static const char *f32_text(const Tune *t)
-{
-  return tune_declaration(t, &(Cover){0}, 0, NULL);
-}
-
 /* Trains with weights that move by one ulp. */
 static ampc_status run_nudged(Tune *t)
 {
   Run *r = &t->reference->base;
   Course course = {.nudge = true};
+  ampc_status status = ampc_create(r->c->program, t->train.device, &r->rt);
+  if (!status) status = train(t, r->rt, &course, &t->nudged_loss);
   ampc_free(r->rt);
   r->rt = NULL;
-  ampc_status status = ampc_create(r->c->program, t->train.device, &r->rt);
-  return status ? status : train(t, r->rt, &course, &t->nudged_loss);
+  return status;
 }
 
 static ampc_status run_probed(Tune *t, Course *course)
 {
   Reference *ref = t->reference;
-  ampc_status status = run_open(t, &ref->base, f32_text(t), 1);
+  ampc_status status = run_open(t, &ref->base, t->f32, 1);
+  if (!status) status = memory_admit(ref->base.c, t->train.device, t->quiet, false);
   if (status) return status;
   Watch *w = arena_new(t->arena, Watch);
   watch_init(w, ref->base.c);
   course->watch = w;
   course->seen = arena_array(t->arena, Seeing, w->n + 1);
   status = train(t, ref->base.rt, course, &t->loss);
-  return status ? status : keep_weights(t, ref->base.rt, &ref->weights);
+  ref->weights = arena_printf(t->arena, "%s.weights", t->store);
+  if (!status) status = ampc_weights_save(ref->base.rt, ref->weights);
+  ampc_free(ref->base.rt); /* its memory is needed for trials */
+  ref->base.rt = NULL;
+  return status;
+}
+
+static bool searches(const Tune *t, RegionKind kind)
+{
+  for (uint32_t k = 0; k < t->n_kinds; k++)
+    if (t->kinds[k] == kind) return true;
+  return false;
 }
 
 ampc_status tune_run_f32(Tune *t)
@@ -225,9 +227,10 @@ ampc_status tune_run_f32(Tune *t)
     const ampc_program *p = ref->base.c->program;
     status = ampc_data.open(p, tune_block(p), t->train.data_dir, p->seed, &ref->batches);
   }
-  if (!status) status = batches_run(t, f32_text(t), &ref->weights, ref->batch);
+  if (!status) status = batches_run(t, t->f32, ref->batch);
   if (status || t->ran) return status;
-  if (!find_ranges(t, &course)) return ampc_fail(1, "the job does not compile with precision f16");
+  if (searches(t, REGION_f16) && !find_ranges(t, &course))
+    return ampc_fail(1, "the job does not compile with precision f16");
   if (!t->quiet) fprintf(stderr, "%u steps in f32, with weights moved by one ulp\n", t->steps);
   status = run_nudged(t);
   t->ran = !status;
@@ -240,6 +243,7 @@ void tune_close(Tune *t)
   if (!ref) return;
   batches_free(t, ref->batch);
   if (ref->batches) ampc_data.close(ref->batches);
+  if (ref->weights) unlink(ref->weights);
   run_close(&ref->base);
   t->reference = NULL;
 }

@@ -18,15 +18,15 @@ typedef struct Batch { /* forward and backward on one batch */
 typedef struct Reference {
   Run base; /* f32, with probes of all values in every step */
   ampc_batches *batches;
-  Weights weights; /* after Tune.steps steps */
-  Batch *batch;    /* [Tune.batches], with these weights in f32 */
+  const char *weights; /* the file of those after Tune.steps steps; removed at the end */
+  Batch *batch;        /* [Tune.batches], with these weights in f32 */
 } Reference;
 
 /* Compiles the job with this declaration and creates a runtime. Close it even after a failure. */
 ampc_status run_open(Tune *t, Run *r, const char *text, uint32_t probe_every);
 void run_close(Run *r);
 /* Runs forward and backward on Tune.batches batches. `out` is zero before. */
-ampc_status batches_run(Tune *t, const char *text, const Weights *weights, Batch *out);
+ampc_status batches_run(Tune *t, const char *text, Batch *out);
 void batches_free(const Tune *t, Batch *b); /* NULL is allowed */
 /* Returns how much `of` deviates from `is`, the reference. */
 Deviation batches_compare(const Tune *t, const Batch *of, const Batch *is);

@@ -192,21 +192,25 @@ static Piece *worst_piece(const Search *s)
   return worst;
 }
 
+/* Returns the sum of the pieces that are not raised; it may be infinite. */
+static double sum_of_others(const Search *s)
+{
+  double sum = 0;
+  for (uint32_t i = 0; i < s->pieces.n; i++)
+    if (!s->pieces.at[i].raised) sum += s->pieces.at[i].square;
+  return sum;
+}
+
 /* Raises pieces until the others keep `limit`. Returns the largest raised piece that can be split;
  * NULL: all of them are single modules. */
 static Piece *raise(Search *s, double limit)
 {
-  double sum = 0;
   Piece *largest = NULL;
-  for (uint32_t i = 0; i < s->pieces.n; i++) {
-    s->pieces.at[i].raised = false;
-    sum += s->pieces.at[i].square;
-  }
-  while (sum > limit) {
+  for (uint32_t i = 0; i < s->pieces.n; i++) s->pieces.at[i].raised = false;
+  while (sum_of_others(s) > limit) {
     Piece *p = worst_piece(s);
     if (!p) break;
     p->raised = true;
-    sum -= p->square;
     if (p->n > 1 && (!largest || p->square > largest->square)) largest = p;
   }
   return largest;
@@ -250,17 +254,22 @@ static uint8_t tf32_of(const Tune *t)
 
 static const double LESS = 0.99; /* a smaller gain is none */
 
-/* Tries tf32 instead of f32: products are faster, and its range is that of f32. */
-static ampc_status try_tf32(Search *s, Trial **best)
+static double time_used(const Tune *t, const Trial *trial)
 {
-  const Tune *t = s->t;
+  return t->measure ? trial->measured_us : trial->us;
+}
+
+/* Tries tf32 instead of f32: products are faster, and its range is that of f32. */
+static ampc_status try_tf32(Tune *t, Trial **best)
+{
   uint8_t tf32 = tf32_of(t);
   Trial *trial;
-  if (!tf32 || !(*best)->kinds) return AMPC_OK;
+  if (!tf32) return AMPC_OK;
   uint8_t *kinds = arena_array(t->arena, uint8_t, t->units.n);
   for (uint32_t i = 0; i < t->units.n; i++) kinds[i] = (*best)->kinds[i] ? (*best)->kinds[i] : tf32;
-  ampc_status status = tune_trial(s->t, kinds, &trial);
-  if (!status && trial_holds(t, trial) && trial->us < LESS * (*best)->us) *best = trial;
+  ampc_status status = tune_trial(t, kinds, &trial);
+  if (!status && trial_holds(t, trial) && time_used(t, trial) < LESS * time_used(t, *best))
+    *best = trial;
   return status;
 }
 
@@ -279,22 +288,15 @@ static ampc_status search_kind(Tune *t, uint8_t low, Trial **out)
     if (t->units.at[i].own && !is_over(t, low, &t->units.at[i])) s.list[s.n++] = i;
   ampc_status status = remove_lost(&s);
   if (!status) status = settle(&s, out);
-  if (!status && trial_holds(t, *out)) status = try_tf32(&s, out);
+  if (!status && trial_holds(t, *out)) status = try_tf32(t, out);
   return status;
-}
-
-static uint32_t lowered(const Tune *t, const Trial *trial)
-{
-  uint32_t n = 0;
-  for (uint32_t i = 0; i < t->units.n; i++) n += t->units.at[i].own && trial->kinds[i];
-  return n;
 }
 
 /* Returns the faster of two trials; NULL counts as slow. */
 static Trial *faster(const Tune *t, Trial *a, Trial *b)
 {
   if (!a || !b) return a ? a : b;
-  return (t->measure ? b->measured_us < a->measured_us : b->us < a->us) ? b : a;
+  return time_used(t, b) < time_used(t, a) ? b : a;
 }
 
 /* The budget is used up: returns the trial that keeps the bound with the most modules in 16 bits.
@@ -304,7 +306,8 @@ static Trial *best_so_far(const Tune *t)
   Trial *best = NULL;
   for (uint32_t i = 0; i < t->trials.n; i++) {
     Trial *trial = t->trials.at[i];
-    if (trial_holds(t, trial) && (!best || lowered(t, trial) > lowered(t, best))) best = trial;
+    if (!trial_holds(t, trial)) continue;
+    if (!best || trial_lowered(t, trial) > trial_lowered(t, best)) best = trial;
   }
   return best;
 }
@@ -319,7 +322,8 @@ ampc_status tune_search(Tune *t, bool with_f32, Trial **out)
     status = search_kind(t, k, &found);
     if (!status && trial_holds(t, found)) best = faster(t, best, found);
   }
-  if (status == AMPC_INTERRUPTED) status = AMPC_OK;
+  if (!status && !best && with_f32) status = try_tf32(t, &plain);
+  if (t->late) status = AMPC_OK;
   if (!best) best = best_so_far(t);
   *out = with_f32 || !best ? faster(t, best, plain) : best;
   if (!status && !*out)

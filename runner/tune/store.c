@@ -1,6 +1,5 @@
 /* The file of a tuning run, job.tune.json: all trials so far. A run that was stopped goes on with
  * it, and `amp report --tune` shows it. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +17,7 @@ static uint64_t hash(uint64_t h, const void *bytes, size_t n)
   return h;
 }
 
-/* Returns a text that differs if the job, its imports or an option differs. The comments and pins
- * of an earlier run are not part of it: they are no longer in the text that was compiled. */
+/* Returns a text that differs if the job, an import or an option differs. */
 static const char *key_of(const Tune *t, const Compile *c)
 {
   uint64_t h = 0xcbf29ce484222325;
@@ -35,6 +33,8 @@ static const char *key_of(const Tune *t, const Compile *c)
     h = hash(h, t->compile->consts[i].key, strlen(t->compile->consts[i].key) + 1);
     h = hash(h, t->compile->consts[i].value, strlen(t->compile->consts[i].value) + 1);
   }
+  h = hash(h, t->train.data_dir, strlen(t->train.data_dir));
+  h = hash(h, &t->compile->strict_rounding, sizeof t->compile->strict_rounding);
   return arena_printf(t->arena, "%016llx %u steps, %u batches, %s, %s, seed %llu",
                       (unsigned long long)h, t->steps, t->batches, t->compile->target, t->gpu->name,
                       (unsigned long long)t->train.seed);
@@ -79,12 +79,13 @@ ampc_status store_write(const Tune *t, const Trial *chosen)
   json_t *trials = json_array();
   for (uint32_t i = 0; i < t->trials.n; i++)
     json_array_append_new(trials, trial_json(t, t->trials.at[i]));
-  json_t *all = json_pack("{s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "tune", t->key,
-                          "job", t->compile->input, "gpu", t->gpu->name, "steps", (int)t->steps,
-                          "bound", number(t->bound), "loss", number(t->loss), "nudged_loss",
-                          number(t->nudged_loss), "modules", units_json(t), "trials", trials,
-                          "chosen", chosen ? json_string(chosen->text) : json_null(), "pins",
-                          chosen ? tune_pins_json(t, chosen) : json_null());
+  json_t *all =
+      json_pack("{s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "tune", t->key, "job",
+                arena_shown(t->arena, t->compile->input, ""), "gpu", t->gpu->name, "steps",
+                (int)t->steps, "bound", number(t->bound), "loss", number(t->loss), "nudged_loss",
+                number(t->nudged_loss), "modules", units_json(t), "trials", trials, "chosen",
+                chosen ? json_string(chosen->text) : json_null(), "pins",
+                chosen ? tune_pins_json(t, chosen) : json_null());
   char *text = all ? json_dumps(all, JSON_INDENT(1) | JSON_PRESERVE_ORDER) : NULL;
   json_decref(all);
   if (!text) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
@@ -165,8 +166,7 @@ ampc_status store_read(Tune *t, Compile *c)
   bool same = key && strcmp(key, t->key) == 0;
   if (all && same && !read_all(t, all))
     status = ampc_fail(AMPC_BAD_FILE, "%s is damaged; delete it to begin again", t->store);
-  if (!all && errno != ENOENT)
-    status = ampc_fail(AMPC_BAD_FILE, "cannot read %s: %s", t->store, error.text);
+  if (!all) status = ampc_fail(AMPC_BAD_FILE, "cannot read %s: %s", t->store, error.text);
   json_decref(all);
   return status;
 }

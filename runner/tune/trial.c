@@ -63,26 +63,33 @@ ampc_status run_open(Tune *t, Run *r, const char *text, uint32_t probe_every)
   return open_program(r, &o, text, t->train.device);
 }
 
-static ampc_status open_trial(Tune *t, Run *r, const char *text, const Weights *weights)
+/* *buffers: a copy of BUFFER, in the arena. */
+static ampc_status open_trial(Tune *t, Run *r, const char *text, void **buffers)
 {
   Options o = options_of(t, text, true);
-  const ampc_program *base = t->reference->base.c->program;
   ampc_status status = open_program(r, &o, text, t->train.device);
-  if (!status) status = ampc_init_params(r->rt, base->seed);
-  for (int s = AMPC_MASTER; s <= AMPC_BUFFER && !status; s++) {
-    int64_t bytes = base->space_bytes[s];
-    if (!weights->at[s] || !bytes) continue;
-    if (r->c->program->space_bytes[s] != bytes)
-      return ampc_fail(AMPC_RUN_FAILED, "the weights have another layout with this precision");
-    status = ampc_write(r->rt, (ampc_ref){(ampc_space)s, 0}, weights->at[s], bytes);
-  }
-  return status ? status : ampc_refresh_copies(r->rt);
+  if (!status) status = ampc_init_params(r->rt, r->c->program->seed);
+  if (!status) status = ampc_load_weights(r->rt, t->reference->weights, NULL, NULL);
+  if (status) return status;
+  int64_t bytes = r->c->program->space_bytes[AMPC_BUFFER];
+  *buffers = arena_alloc(t->arena, (size_t)bytes + 1, 64);
+  return ampc_read(r->rt, (ampc_ref){AMPC_BUFFER, 0}, *buffers, bytes);
 }
 
 /* ---- one batch ---- */
 
+/* Undoes what earlier batches have changed: running statistics, and GRAD, to which kernels add. */
+static ampc_status clear(const Run *r, const Batch *b, const void *buffers)
+{
+  const int64_t *bytes = r->c->program->space_bytes;
+  memset(b->gradient, 0, (size_t)bytes[AMPC_GRAD]);
+  ampc_status status = ampc_write(r->rt, (ampc_ref){AMPC_GRAD, 0}, b->gradient, bytes[AMPC_GRAD]);
+  return status ? status
+                : ampc_write(r->rt, (ampc_ref){AMPC_BUFFER, 0}, buffers, bytes[AMPC_BUFFER]);
+}
+
 /* Sets the counters, which random numbers depend on, and the loss scale. */
-static ampc_status set_state(Run *r, int64_t batch, double scale)
+static ampc_status set_state(const Run *r, int64_t batch, double scale)
 {
   ampc_state s;
   ampc_status status = ampc_set_group(r->rt, true, false);
@@ -145,7 +152,7 @@ static bool all_finite(const Tune *t, const float *gradient)
 
 /* Runs forward and backward on batch i. Lowers the loss scale until all gradients are finite, as
  * the loss scaler does over several steps. */
-static ampc_status run_batch(Tune *t, Run *r, uint32_t i, Batch *out)
+static ampc_status run_batch(Tune *t, const Run *r, uint32_t i, const void *buffers, Batch *out)
 {
   const ampc_program *p = r->c->program;
   uint32_t block = tune_block(p);
@@ -153,7 +160,8 @@ static ampc_status run_batch(Tune *t, Run *r, uint32_t i, Batch *out)
   int64_t samples, bytes = p->space_bytes[AMPC_GRAD];
   ampc_data_position at = {0, i % ampc_data.per_epoch(from), block};
   for (;; out->scale /= 16) {
-    ampc_status status = set_state(r, i, out->scale);
+    ampc_status status = clear(r, out, buffers);
+    if (!status) status = set_state(r, i, out->scale);
     if (!status) status = ampc_data.seek(from, at);
     double begin = seconds_now();
     if (!status) status = ampc_run_batch(r->rt, &ampc_data, from, block, 1, &samples);
@@ -167,16 +175,17 @@ static ampc_status run_batch(Tune *t, Run *r, uint32_t i, Batch *out)
   }
 }
 
-ampc_status batches_run(Tune *t, const char *text, const Weights *weights, Batch *out)
+ampc_status batches_run(Tune *t, const char *text, Batch *out)
 {
   Run r = {0};
+  void *buffers;
   ampc_state s = {.scale = 1};
-  ampc_status status = open_trial(t, &r, text, weights);
+  ampc_status status = open_trial(t, &r, text, &buffers);
   if (!status) status = ampc_get_state(r.rt, &s);
   for (uint32_t i = 0; i < t->batches && !status; i++) {
     out[i].scale = i ? out[i - 1].scale : (double)s.scale;
     out[i].gradient = calloc((size_t)r.c->program->space_bytes[AMPC_GRAD] + 1, 1);
-    status = out[i].gradient ? run_batch(t, &r, i, &out[i])
+    status = out[i].gradient ? run_batch(t, &r, i, buffers, &out[i])
                              : ampc_fail(AMPC_RUN_FAILED, "out of memory for gradients");
   }
   run_close(&r);
@@ -268,7 +277,7 @@ ampc_status tune_measure(Tune *t, const char *text, Trial *out)
 {
   Batch *b = arena_array(t->arena, Batch, t->batches);
   ampc_status status = tune_run_f32(t);
-  if (!status) status = batches_run(t, text, &t->reference->weights, b);
+  if (!status) status = batches_run(t, text, b);
   if (!status) {
     out->text = text;
     out->from_f32 = batches_compare(t, b, t->reference->batch);
@@ -281,15 +290,21 @@ ampc_status tune_measure(Tune *t, const char *text, Trial *out)
   return status;
 }
 
+uint32_t trial_lowered(const Tune *t, const Trial *trial)
+{
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < t->units.n; i++)
+    n += t->units.at[i].own && ampc_is_narrow(region_low(t->kinds[trial->kinds[i]]));
+  return n;
+}
+
 static void tell(const Tune *t, const Trial *trial)
 {
-  uint32_t modules = 0, low = 0;
+  uint32_t modules = 0;
   if (t->quiet) return;
-  for (uint32_t i = 0; i < t->units.n; i++) {
-    modules += t->units.at[i].own;
-    low += t->units.at[i].own && trial->kinds[i];
-  }
-  fprintf(stderr, "trial %u: %u of %u modules in 16 bits, ", t->trials.n, low, modules);
+  for (uint32_t i = 0; i < t->units.n; i++) modules += t->units.at[i].own;
+  fprintf(stderr, "trial %u: %u of %u modules in 16 bits, ", t->trials.n, trial_lowered(t, trial),
+          modules);
   if (isfinite(trial->from_f32.gradient))
     fprintf(stderr, "gradients %.2g, loss %.2g\n", trial->from_f32.gradient, trial->from_f32.loss);
   else
@@ -304,7 +319,8 @@ ampc_status tune_trial(Tune *t, Kinds kinds, Trial **out)
     *out = t->trials.at[i];
     if (strcmp((*out)->text, text) == 0) return AMPC_OK;
   }
-  if (seconds_now() > t->deadline) return AMPC_INTERRUPTED;
+  t->late = seconds_now() > t->deadline;
+  if (t->late) return AMPC_INTERRUPTED;
   uint8_t *own = arena_array(t->arena, uint8_t, t->units.n);
   memcpy(own, kinds, t->units.n);
   Trial *trial = arena_new(t->arena, Trial);
@@ -320,7 +336,7 @@ ampc_status tune_trial(Tune *t, Kinds kinds, Trial **out)
 double tune_predict(const Tune *t, const char *text)
 {
   Options o = *t->compile;
-  double parts[PART_COUNT] = {0}, us = 0;
+  double parts[PART_COUNT] = {0}, us = INFINITY;
   o.precision = text;
   o.silent = true;
   if (t->gpu && !t->gpu->cpu) o.target = t->gpu->arch;
@@ -329,8 +345,9 @@ double tune_predict(const Tune *t, const char *text)
     uint16_t block = 0;
     while (c->graph->blocks.at[block].kind != AMPC_TRAIN) block++;
     predict_block(c, t->gpu, block, parts);
+    us = 0;
+    for (int i = 0; i < PART_COUNT; i++) us += parts[i];
   }
-  for (int i = 0; i < PART_COUNT; i++) us += parts[i];
   compile_destroy(c);
   return us;
 }

@@ -70,9 +70,10 @@ static int read_types(const OptionGiven *given)
     const char *name = arena_strndup(given->arena, s, strcspn(s, ","));
     int kind = 0;
     while (kind < REGION_COUNT && strcmp(region_kind_names[kind], name) != 0) kind++;
+    if (kind == REGION_f32) continue;
     if (kind == REGION_COUNT || kind == REGION_off || cmd->n_types == 3)
       return option_wrong(given, "expected types such as f16,bf16,tf32");
-    if (kind != REGION_f32) cmd->types[cmd->n_types++] = (RegionKind)kind;
+    cmd->types[cmd->n_types++] = (RegionKind)kind;
   }
   return OPTIONS_GO_ON;
 }
@@ -142,9 +143,14 @@ static const char *take_precision(Options *o)
   return word;
 }
 
-/* Levels have rules of their own, which a region for each module cannot express. */
+/* Levels have rules of their own, which a region for each module cannot express. The clauses of a
+ * profile are in another file. */
 static ampc_status check_word(const char *word)
 {
+  if (strcmp(word, "auto") == 0 || strncmp(word, "profile", 7) == 0)
+    return ampc_fail(AMPC_BAD_USAGE,
+                     "`precision %s` reads another file; `--set precision=f16` searches anew",
+                     word);
   if (strcmp(word, "O2") != 0 && strcmp(word, "O3") != 0) return AMPC_OK;
   return ampc_fail(AMPC_BAD_USAGE,
                    "`precision %s` casts whole models; write `precision f16` to "
@@ -160,6 +166,7 @@ static void set_types(Tune *t, const TuneCommand *cmd, const char *word)
   t->n_kinds = 1;
   for (uint32_t i = 0; i < cmd->n_types; i++) t->kinds[t->n_kinds++] = cmd->types[i];
   if (cmd->n_types) return;
+  if (strcmp(word, "O1") == 0) word = "f16";
   for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
     if (strcmp(word, region_kind_names[usual[i]]) == 0) t->kinds[t->n_kinds++] = usual[i];
   for (size_t i = 0; i < sizeof usual / sizeof *usual && t->n_kinds == 1; i++)
@@ -211,22 +218,31 @@ static ampc_status prove(Tune *t, Trial *found, const char **declaration)
     *declaration = tune_result(t, found);
     status = tune_train(t, *declaration, &p);
   }
+  if (!status && !isfinite(p.loss))
+    return ampc_fail(AMPC_RUN_FAILED, "with this precision the run is lost:\n%s", *declaration);
+  if (!status && 10 * p.skipped > t->steps)
+    printf("warning: f16 overflows in backward at any loss scale; search bf16: --types bf16\n");
   if (!status && !print_proof(t, &p))
     printf("warning: the loss differs from that of f32 by more than the bound\n");
   return status;
 }
 
-static ampc_status check(Tune *t)
+/* `text`: the declaration to test; NULL: that of the job. */
+static ampc_status check(Tune *t, const char *text)
 {
   Trial trial = {0};
   Proof p;
-  ampc_status status = tune_measure(t, NULL, &trial);
-  if (!status) status = tune_train(t, NULL, &p);
+  ampc_status status = tune_measure(t, text, &trial);
+  if (!status) status = tune_train(t, text, &p);
   if (status) return status;
   print_trial(t, &trial);
-  if (print_proof(t, &p) && trial_holds(t, &trial)) return status;
-  return ampc_fail(AMPC_RUN_FAILED, "the precision of %s does not keep the bound; run amp tune",
-                   t->compile->input);
+  bool same = print_proof(t, &p);
+  if (!trial_holds(t, &trial))
+    return ampc_fail(AMPC_RUN_FAILED, "the precision of %s does not keep the bound; run amp tune",
+                     t->compile->input);
+  if (same) return AMPC_OK;
+  return ampc_fail(AMPC_RUN_FAILED, "the loss of %s after %u steps is not that of f32",
+                   t->compile->input, t->steps);
 }
 
 static ampc_status save(const Tune *t, const char *declaration, const char *path)
@@ -247,7 +263,7 @@ static ampc_status search(Tune *t, Compile *job, const TuneCommand *cmd, bool wi
   printf("%u trials, %u of them from %s\n", t->trials.n, t->trials.n - t->measured, t->store);
   print_trial(t, found);
   printf("predicted for %s: %.0f us a step, %.0f us in f32\n", t->gpu->name, found->us,
-         tune_predict(t, tune_declaration(t, &(Cover){0}, 0, NULL)));
+         tune_predict(t, t->f32));
   status = prove(t, found, &declaration);
   if (!status) status = store_write(t, found);
   if (status) return status;
@@ -255,6 +271,12 @@ static ampc_status search(Tune *t, Compile *job, const TuneCommand *cmd, bool wi
   patch_print(t, &patch);
   if (cmd->save) status = save(t, declaration, cmd->save);
   return !status && cmd->write ? patch_write(t, &patch) : status;
+}
+
+/* Whether the precision of the job is a 16-bit type. */
+static bool asks_low(const char *word)
+{
+  return strcmp(word, "f16") == 0 || strcmp(word, "bf16") == 0 || strcmp(word, "O1") == 0;
 }
 
 static ampc_status run(Tune *t, const TuneCommand *cmd)
@@ -268,10 +290,13 @@ static ampc_status run(Tune *t, const TuneCommand *cmd)
   const char *given = take_precision(&((TuneCommand *)cmd)->compile), *word = patch_read(t, job);
   if (given) word = given;
   set_types(t, cmd, word);
-  ampc_status status = check_word(word);
+  const char *text = NULL;
+  if (given) text = arena_printf(t->arena, "precision %s {\n%s}\n", given, t->clauses);
+  ampc_status status = cmd->check ? AMPC_OK : check_word(word);
+  if (!status && cmd->save) status = file_guard(cmd->save, &file_precision);
   if (!status) status = find_units(t, &f32);
   if (!status) status = store_read(t, f32);
-  if (!status) status = cmd->check ? check(t) : search(t, job, cmd, !*word || !strcmp(word, "f32"));
+  if (!status) status = cmd->check ? check(t, text) : search(t, job, cmd, !asks_low(word));
   tune_close(t);
   compile_destroy(f32);
   compile_destroy(job);

@@ -57,29 +57,27 @@ typedef struct Deviation { /* relative to f32 */
 
 typedef struct Trial {
   const char *text;     /* the declaration, without comments */
-  const uint8_t *kinds; /* NULL: a trial of another purpose, such as the reference */
+  const uint8_t *kinds; /* the assignment */
   Deviation from_f32;
   double scale;       /* the loss scale with which all gradients were finite; 1: none */
-  double us;          /* predicted time of a step; 0: not predicted */
+  double us;          /* predicted time of a step; infinite: it does not compile for the GPU */
   double measured_us; /* time of forward and backward on this device; 0: not measured */
 } Trial;
-
-typedef struct Weights { /* parameters and buffers, as in the spaces of a runtime */
-  void *at[AMPC_SPACE_COUNT];
-} Weights;
 
 typedef struct Tune {
   Arena *arena;
   const Options *compile;   /* target and data are those of this machine */
   ampc_train_options train; /* device, seed, data */
-  const Gpu *gpu;           /* times are predicted for it; NULL: for this processor */
+  const Gpu *gpu;           /* times are predicted for it; cpu_measure(): this processor */
   const char *store, *key;  /* file of the trials; identifies the job and the options */
   uint32_t steps, batches;
   bool measure, quiet;
+  bool late;           /* the deadline has passed */
   double deadline;     /* seconds_now() at which no new trial begins; infinite: never */
   double bound;        /* of both deviations */
   RegionKind kinds[4]; /* kinds[0] is f32 */
   uint32_t n_kinds;
+  const char *f32;     /* declaration of the reference: without pins and 16-bit weights */
   const char *clauses; /* the job's own clauses of `precision`, each on a line */
   const char *scaler;  /* its clause `scaler`; NULL: it has none */
   Units units;
@@ -114,7 +112,8 @@ typedef struct Proof { /* Tune.steps steps from the beginning */
 ampc_status tune_train(Tune *t, const char *text, Proof *out);
 uint32_t tune_block(const ampc_program *p); /* the first train block; n_blocks: there is none */
 void tune_close(Tune *t);                   /* frees the reference */
-bool trial_holds(const Tune *t, const Trial *trial); /* whether it keeps the bound */
+uint32_t trial_lowered(const Tune *t, const Trial *trial); /* number of modules in 16 bits */
+bool trial_holds(const Tune *t, const Trial *trial);       /* whether it keeps the bound */
 
 /* ---- search.c ---- */
 

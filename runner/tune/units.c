@@ -28,10 +28,12 @@ static bool follows_job(const Graph *g, const Node *n)
   return r->kind == job->kind && r->label && strcmp(r->label, job->label) == 0;
 }
 
-static bool computes(const Graph *g, const Node *n)
+static bool computes(const Compile *c, const Node *n)
 {
+  const Graph *g = c->graph;
   OpTemplate tmpl = op_of(n)->tmpl;
-  if (g->blocks.at[n->block].kind != AMPC_TRAIN || n->origin.id || n->weak) return false;
+  if (g->blocks.at[n->block].in_program != tune_block(c->program) || n->origin.id || n->weak)
+    return false;
   if (!dtype_is_float(n->dtype) || n->why == WHY_state || n->why == WHY_asked) return false;
   return tmpl != TMPL_leaf && tmpl != TMPL_alias && !op_has(n, T_effect) && follows_job(g, n);
 }
@@ -50,7 +52,7 @@ Units units_find(Compile *c)
   uint32_t at = 0;
   for (uint32_t id = 1; id < g->nodes.n; id++) {
     const Node *n = &g->nodes.at[id];
-    if (!computes(g, n)) continue;
+    if (!computes(c, n)) continue;
     if (n->layer != last) at = unit_find(&u, last = n->layer);
     Unit *unit = &u.at[at];
     if (!unit->own) unit->line = diag_place(c, diag_user_span(c, n->span)).line;

@@ -1,5 +1,6 @@
 /* What the chosen assignment is, in the language of jobs, and why. */
 #include <math.h>
+#include <string.h>
 #include "tune.h"
 
 static const double MUCH = 0.1; /* a fraction of a value that counts as a reason */
@@ -24,31 +25,64 @@ static const Unit *most_under(const Tune *t, const Unit *u)
 
 static const char *under_text(const Tune *t, const Unit *u)
 {
-  const char *of = *u->path ? u->path : "the train block";
-  return arena_printf(t->arena, "%s of a value of %s are 0 in f16, the least is %.2g",
-                      percent(t, u->under), of, u->least);
+  return arena_printf(t->arena, "%s of the elements of a value in %s are 0 in f16",
+                      percent(t, u->under), *u->path ? u->path : "the train block");
+}
+
+/* Returns the module with the ranges of all modules in it: a pin holds for them, too. */
+static Unit with_inner(const Tune *t, uint32_t unit)
+{
+  Unit sum = t->units.at[unit];
+  size_t n = strlen(sum.path);
+  for (uint32_t i = unit + 1; i < t->units.n; i++) {
+    const Unit *u = &t->units.at[i];
+    if (strncmp(u->path, sum.path, n) != 0 || (n && u->path[n] != '.')) continue;
+    sum.lost = sum.lost || u->lost;
+    sum.greatest = fmax(sum.greatest, u->greatest);
+    sum.under = fmax(sum.under, u->under);
+    if (u->steps_over > sum.steps_over) sum.steps_over = u->steps_over;
+  }
+  return sum;
+}
+
+/* Returns the 16-bit kind of an assignment; 0: it has none. */
+static uint8_t low_kind(const Tune *t, const Trial *trial)
+{
+  for (uint32_t i = 0; i < t->units.n; i++)
+    if (t->units.at[i].own && ampc_is_narrow(region_low(t->kinds[trial->kinds[i]])))
+      return trial->kinds[i];
+  return 0;
+}
+
+/* Returns how much the job deviates if only this module is in 16 bits; 0: not measured. */
+static double alone(const Tune *t, const Trial *chosen, uint32_t unit)
+{
+  uint8_t kind = low_kind(t, chosen);
+  for (uint32_t i = 0; i < t->trials.n; i++) {
+    const Trial *trial = t->trials.at[i];
+    if (kind && trial->kinds[unit] == kind && trial_lowered(t, trial) == 1)
+      return fmax(trial->from_f32.gradient, trial->from_f32.loss);
+  }
+  return 0;
 }
 
 /* Returns why a module is pinned. */
-static const char *reason(const Tune *t, const ModulePin *pin)
+static const char *reason(const Tune *t, const Trial *chosen, const ModulePin *pin)
 {
-  const Unit *u = &t->units.at[pin->unit];
-  double worst = 0;
-  for (uint32_t i = 0; i < t->trials.n; i++) { /* the trial that lowers only this module, if any */
-    const Trial *trial = t->trials.at[i];
-    uint32_t n = 0;
-    for (uint32_t k = 0; k < t->units.n; k++) n += t->units.at[k].own && trial->kinds[k];
-    if (n == 1 && trial->kinds[pin->unit]) worst = trial->from_f32.gradient;
-  }
+  Unit all = with_inner(t, pin->unit), *u = &all;
+  double deviation = alone(t, chosen, pin->unit);
+  bool f16 = t->kinds[low_kind(t, chosen)] == REGION_f16;
   if (ampc_is_narrow(region_low(t->kinds[pin->kind])))
-    return arena_printf(t->arena, "%s within it", region_kind_names[t->kinds[pin->kind]]);
-  if (u->steps_over)
+    return arena_printf(t->arena, "%s keeps the bound here",
+                        region_kind_names[t->kinds[pin->kind]]);
+  if (f16 && u->steps_over)
     return arena_printf(t->arena, "f16 overflows in %u of %u steps, largest value %.6g",
                         u->steps_over, t->steps, u->greatest);
   const Unit *under = u->lost ? most_under(t, u) : u;
-  if (under->under > MUCH) return under_text(t, under);
+  if (f16 && under->under > MUCH) return under_text(t, under);
   if (u->lost) return "in 16 bits, the loss or a gradient is not finite";
-  if (worst > 0) return arena_printf(t->arena, "alone it deviates by %.2g in 16 bits", worst);
+  if (deviation > 0)
+    return arena_printf(t->arena, "alone it deviates by %.2g in 16 bits", deviation);
   return "deviates in 16 bits";
 }
 
@@ -58,7 +92,7 @@ const char *tune_result(const Tune *t, const Trial *trial)
   const char **why = arena_array(t->arena, const char *, cover.pins.n + 1);
   why[0] = arena_printf(t->arena, "gradients deviate by %.2g from f32, bound %.2g",
                         trial->from_f32.gradient, t->bound);
-  for (uint32_t i = 0; i < cover.pins.n; i++) why[1 + i] = reason(t, &cover.pins.at[i]);
+  for (uint32_t i = 0; i < cover.pins.n; i++) why[1 + i] = reason(t, trial, &cover.pins.at[i]);
   return tune_declaration(t, &cover, trial->scale, why);
 }
 
@@ -80,7 +114,7 @@ json_t *tune_pins_json(const Tune *t, const Trial *trial)
     json_array_append_new(out,
                           json_pack("{s:s, s:s, s:s, s:f}", "path", t->units.at[pin->unit].path,
                                     "type", region_kind_names[t->kinds[pin->kind]], "why",
-                                    reason(t, pin), "us", cost_of(t, trial, &cover, i)));
+                                    reason(t, trial, pin), "us", cost_of(t, trial, &cover, i)));
   }
   return out;
 }

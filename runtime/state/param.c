@@ -215,14 +215,14 @@ ampc_status param_move(ampc_runtime *rt, const ampc_param *q, ampc_space space, 
 
 ampc_status ampc_read_param(ampc_runtime *rt, const ampc_param *q, ampc_space space, void *to)
 {
-  NEEDS(rt && q && to);
+  NEEDS(rt && q && to && (unsigned)space < AMPC_SPACE_COUNT);
   return param_read(rt, q, space, 0, q->elements, to);
 }
 
 ampc_status ampc_write_param(ampc_runtime *rt, const ampc_param *q, ampc_space space,
                              const void *from)
 {
-  NEEDS(rt && q && from);
+  NEEDS(rt && q && from && (unsigned)space < AMPC_SPACE_COUNT);
   int64_t bytes = q->elements * ampc_element_size(rt->program, q->dtype);
   if (!q->channels_last) return values_write(rt, q, space, 0, q->elements, from);
   void *copy = malloc((size_t)bytes + 1);

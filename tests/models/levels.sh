@@ -11,7 +11,7 @@ shopt -s nullglob
 jobs=(models/{fashion_mnist,mnist_cnn}/*.amp) # whose data are in Debian
 [ ${#jobs[@]} -ge 3 ] || { echo "FAILED: no models" && exit 1; }
 status=0
-for job in "${jobs[@]}" tests/simt/jobs/{names,norms,ones,pitch,recomputed,sums}.amp; do
+for job in "${jobs[@]}" tests/simt/jobs/{names,norms,ones,pinned,pitch,recomputed,sums}.amp; do
   small=(--set train.batch=6)
   [[ $job == models/* ]] && small+=(--set eval.batch=8 --set eval.steps=1)
   for level in 0 1 2; do

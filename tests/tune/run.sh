@@ -29,7 +29,7 @@ has '^[0-9]* trials, 0 of them from over.tune.json$' out
 cmp over.amp before.amp
 cp "$root/models/fragile/fragile.amp" under.amp
 tune under.amp >out
-has '^+  autocast(f32, "net.blocks.2.share")   # tune: [0-9]* % of a value of net.blocks.2.share are 0 in f16' out
+has '^+  autocast(f32, "net.blocks.2.share")   # tune: [0-9]* % of the elements of a value in net.blocks.2.share are 0 in f16' out
 echo "ok: the pin of each fault"
 
 # ---- the file of trials: a second run measures nothing; a killed one continues ----
@@ -84,6 +84,9 @@ cp under.amp small.amp
 fails 5 'the budget ended before the first trial' tune --budget 1s --steps 3000 --state other.json small.amp
 tune --bound 0.0001 --types bf16 --budget 6s --batches 1 --measure small.amp >out
 has '# tune: .* bound 0.0001' out
+fails 5 'does not keep the bound' tune --check --set precision=f16 before.amp
+tune --check --set precision=f32 before.amp >out
+has '^gradients deviate by 0 from f32, the loss by 0; ' out
 echo "ok: a budget"
 
 # ---- errors ----
@@ -99,4 +102,6 @@ echo 'infer f(x: f32[2]) { return x }' >none.amp
 fails 2 'none.amp has no train block' tune none.amp
 sed 's/^precision f16/precision O2/' under.amp >level.amp
 fails 2 'O2' tune level.amp
+sed 's/^precision f16/precision auto/' under.amp >auto.amp
+fails 2 'reads another file' tune auto.amp
 echo "ok: errors"
