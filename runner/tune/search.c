@@ -2,8 +2,10 @@
  *
  * Note [pieces]
  * Rounding errors of different modules are independent, so the squares of their deviations add up.
- * All modules run in 16 bits at first. If that deviates too much, the list of modules is cut in
- * halves, each half is measured alone, and the half that deviates more is cut again. The pieces
+ * All modules run in 16 bits at first. If that deviates too much, a module may be the cause: then
+ * one half of the list deviates as much as the whole. Such modules are raised to f32. If the
+ * deviation is spread over the list, it is cut in halves, each half is measured alone, and the half
+ * that deviates more is cut again. The pieces
  * that deviate most for the time that they save are raised to f32, until the sum of the others is
  * below the bound. A trial of the whole assignment then checks the sum. The list is in the order of
  * the module tree, so a piece is often a module, and few pins give the result.
@@ -63,10 +65,27 @@ static const uint8_t *kinds_without(const Search *s, uint32_t first, uint32_t n)
   return kinds;
 }
 
-/* ---- modules that are not finite in 16 bits ---- */
+/* ---- a cause of its own ---- */
 
-/* Finds one unit, or the smallest range of units, that is not finite. The whole list is not. */
-static ampc_status find_lost(Search *s, uint32_t *first, uint32_t *n)
+/* Fractions of the deviation of the whole list: a range that deviates by CAUSE of it contains its
+ * cause; the rest of the list is sound if it deviates by less than SOUND of it. */
+static const double CAUSE = 0.9, SOUND = 0.5;
+
+static bool has_cause(const Search *s, const Trial *trial)
+{
+  if (is_lost(s->whole)) return is_lost(trial);
+  return square_of(trial) >= CAUSE * CAUSE * square_of(s->whole);
+}
+
+static bool is_sound(const Search *s, const Trial *trial)
+{
+  if (is_lost(s->whole)) return !is_lost(trial);
+  return square_of(trial) < SOUND * SOUND * square_of(s->whole);
+}
+
+/* Finds the smallest range that contains a cause, by halving. It is the whole list if the deviation
+ * is spread over it. */
+static ampc_status find_cause(Search *s, uint32_t *first, uint32_t *n)
 {
   Trial *trial;
   *first = 0, *n = s->n;
@@ -74,13 +93,13 @@ static ampc_status find_lost(Search *s, uint32_t *first, uint32_t *n)
     uint32_t half = *n / 2;
     ampc_status status = try_range(s, *first, half, &trial);
     if (status) return status;
-    if (is_lost(trial)) {
+    if (has_cause(s, trial)) {
       *n = half;
       continue;
     }
     status = try_range(s, *first + half, *n - half, &trial);
     if (status) return status;
-    if (!is_lost(trial)) break; /* only both halves together are not finite */
+    if (!has_cause(s, trial)) break; /* only both halves together have it */
     *first += half;
     *n -= half;
   }
@@ -105,9 +124,9 @@ static bool is_simpler(const Search *s, const Trial *a, const Trial *b)
   return x != y ? x < y : a->us < b->us;
 }
 
-/* The range is not finite, but each half alone may be: a module takes the type of its inputs. Keeps
- * the half whose raising is enough; if both are, the one with the simpler result. */
-static ampc_status shrink_lost(Search *s, uint32_t *first, uint32_t *n)
+/* The range has a cause, but each half alone may have none: a module takes the type of its inputs.
+ * Keeps the half whose raising is enough; if both are, the one with the simpler result. */
+static ampc_status shrink_cause(Search *s, uint32_t *first, uint32_t *n)
 {
   while (*n > 1) {
     uint32_t half = *n / 2;
@@ -115,7 +134,7 @@ static ampc_status shrink_lost(Search *s, uint32_t *first, uint32_t *n)
     ampc_status status = try_without(s, *first, half, &a);
     if (!status) status = try_without(s, *first + half, *n - half, &b);
     if (status) return status;
-    bool left = !is_lost(a), right = !is_lost(b);
+    bool left = is_sound(s, a), right = is_sound(s, b);
     if (!left && !right) break;
     if (left && right) right = is_simpler(s, b, a);
     if (right) *first += half;
@@ -126,18 +145,20 @@ static ampc_status shrink_lost(Search *s, uint32_t *first, uint32_t *n)
 
 static void remove_range(Search *s, uint32_t first, uint32_t n)
 {
-  for (uint32_t i = first; i < first + n; i++) s->t->units.at[s->list[i]].lost = true;
+  for (uint32_t i = first; i < first + n; i++) s->t->units.at[s->list[i]].lost = is_lost(s->whole);
   memmove(&s->list[first], &s->list[first + n], (s->n - first - n) * sizeof *s->list);
   s->n -= n;
 }
 
-static ampc_status remove_lost(Search *s)
+/* Raises single causes, until the rest keeps the bound or its deviation is spread over it. */
+static ampc_status remove_causes(Search *s)
 {
   ampc_status status = try_range(s, 0, s->n, &s->whole);
-  while (!status && is_lost(s->whole) && s->n) {
+  while (!status && s->n && !trial_holds(s->t, s->whole)) {
     uint32_t first, n;
-    status = find_lost(s, &first, &n);
-    if (!status) status = shrink_lost(s, &first, &n);
+    status = find_cause(s, &first, &n);
+    if (!status && n == s->n && !is_lost(s->whole)) return AMPC_OK;
+    if (!status) status = shrink_cause(s, &first, &n);
     if (status) return status;
     remove_range(s, first, n);
     status = try_range(s, 0, s->n, &s->whole);
@@ -286,7 +307,7 @@ static ampc_status search_kind(Tune *t, uint8_t low, Trial **out)
   Search s = {.t = t, .low = low, .list = arena_array(t->arena, uint32_t, t->units.n)};
   for (uint32_t i = 0; i < t->units.n; i++)
     if (t->units.at[i].own && !is_over(t, low, &t->units.at[i])) s.list[s.n++] = i;
-  ampc_status status = remove_lost(&s);
+  ampc_status status = remove_causes(&s);
   if (!status) status = settle(&s, out);
   if (!status && trial_holds(t, *out)) status = try_tf32(t, out);
   return status;

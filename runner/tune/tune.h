@@ -19,7 +19,7 @@ typedef struct Unit {
   const char *path, *type; /* "net.fc1", "Linear"; of the job: "", "train" */
   uint32_t parent;         /* index of the module around it; of a model: 0 */
   bool own;                /* it computes floats itself, in the precision of the job */
-  bool lost;               /* in 16 bits, loss or gradients are not finite */
+  bool lost;               /* raised because loss or gradients are not finite without it */
   uint32_t line;           /* of the job, where it first computes; 0: unknown */
   /* Values that f16 would store, in steps of f32: */
   double greatest, least; /* absolute values, without zeros; 0: no value */

@@ -4,9 +4,10 @@
     fragile.py BUILD SEEDS
 
 For each seed: plain f16 does not train; the pins are in the fragile block; they change the type of at most 3 ops; and
-the tuned job trains to the loss of f32. One seed in 12 may fail.
+the tuned job trains to at most 1.5 times the loss of f32. One seed in 12 may fail. The mean ratio of the losses is at
+most 1.1: training in f16 takes another path than in f32, and ends sometimes below and sometimes above it.
 """
-import json, pathlib, re, shutil, subprocess, sys, tempfile
+import json, math, pathlib, re, shutil, subprocess, sys, tempfile
 
 BUILD, SEEDS = pathlib.Path(sys.argv[1]).resolve(), int(sys.argv[2])
 JOB = pathlib.Path(__file__).resolve().parents[2] / "models/fragile/fragile.amp"
@@ -52,12 +53,16 @@ def check(seed, folder):
     if plain is not None: return "plain f16 trains"
     if len(inside) != len(pins) or not pins: return "the pins are not at the place"
     if not 1 <= changed <= 3: return f"{changed} ops have another type"
-    if tuned is None or tuned > 1.25 * f32: return "the tuned job does not train to the loss of f32"
+    if tuned is None or tuned > 1.5 * f32: return "the tuned job does not train to the loss of f32"
+    ratios.append(tuned / f32)
     return ""
 
 
+ratios = []
 with tempfile.TemporaryDirectory() as work:
     wrong = {s: text for s in range(1, SEEDS + 1) if (text := check(s, pathlib.Path(work)))}
 for seed, text in wrong.items(): print(f"seed {seed}: {text}")
-if len(wrong) * 12 > SEEDS: sys.exit("FAILED")
+mean = math.exp(sum(map(math.log, ratios)) / max(1, len(ratios)))
+print(f"mean ratio of the losses: {mean:.3f}")
+if len(wrong) * 12 > SEEDS or mean > 1.1: sys.exit("FAILED")
 print(f"ok: {SEEDS - len(wrong)} of {SEEDS}")
