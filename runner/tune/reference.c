@@ -1,5 +1,7 @@
 /* Trains the job in f32: the weights of the trials, the ranges of values, and how far two runs of
  * f32 differ that begin one ulp apart. */
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -190,6 +192,19 @@ static ampc_status run_nudged(Tune *t)
   return status;
 }
 
+/* Writes the weights to a file that has no name any more, so nothing is left of it at the end. */
+static ampc_status keep_weights(const Tune *t, Reference *ref)
+{
+  const char *path = arena_printf(t->arena, "%s.%ld.weights", t->store, (long)getpid());
+  ampc_status status = ampc_weights_save(ref->base.rt, path);
+  if (status) return status;
+  ref->file = open(path, O_RDONLY | O_CLOEXEC);
+  if (ref->file < 0) status = ampc_fail(AMPC_BAD_FILE, "cannot read %s: %s", path, strerror(errno));
+  unlink(path);
+  ref->weights = arena_printf(t->arena, "/dev/fd/%d", ref->file);
+  return status;
+}
+
 static ampc_status run_probed(Tune *t, Course *course)
 {
   Reference *ref = t->reference;
@@ -201,8 +216,7 @@ static ampc_status run_probed(Tune *t, Course *course)
   course->watch = w;
   course->seen = arena_array(t->arena, Seeing, w->n + 1);
   status = train(t, ref->base.rt, course, &t->loss);
-  ref->weights = arena_printf(t->arena, "%s.weights", t->store);
-  if (!status) status = ampc_weights_save(ref->base.rt, ref->weights);
+  if (!status) status = keep_weights(t, ref);
   ampc_free(ref->base.rt); /* its memory is needed for trials */
   ref->base.rt = NULL;
   return status;
@@ -243,7 +257,7 @@ void tune_close(Tune *t)
   if (!ref) return;
   batches_free(t, ref->batch);
   if (ref->batches) ampc_data.close(ref->batches);
-  if (ref->weights) unlink(ref->weights);
+  if (ref->weights) close(ref->file);
   run_close(&ref->base);
   t->reference = NULL;
 }

@@ -18,7 +18,8 @@ typedef struct Batch { /* forward and backward on one batch */
 typedef struct Reference {
   Run base; /* f32, with probes of all values in every step */
   ampc_batches *batches;
-  const char *weights; /* the file of those after Tune.steps steps; removed at the end */
+  const char *weights; /* path of those after Tune.steps steps; NULL: not yet there */
+  int file;            /* their descriptor */
   Batch *batch;        /* [Tune.batches], with these weights in f32 */
 } Reference;
 

@@ -39,7 +39,7 @@ n=$(sed -n 's/^\([0-9]*\) trials, \1 of them from over.tune.json$/\1/p' out)
 [ -n "$n" ] || { echo "FAILED: trials were measured again"; cat out; exit 1; }
 cmp over.tune.json first.json
 rm over.tune.json
-tune over.amp >out &
+"$amp" tune -q --device cpu --steps 12 over.amp >out &
 pid=$!
 for _ in $(seq 600); do grep -qs '"not read' over.tune.json || [ ! -s over.tune.json ] || break; sleep 0.05; done
 kill -9 $pid 2>/dev/null || true
