@@ -177,7 +177,7 @@ static void check_layout(const Check *k)
   if (n->layout == LAYOUT_channels_last && n->rank < 3) broken(k, "too few axes for channels last");
   if (op_has(n, T_permutes) || op_has(n, T_repeats) || n->op == OP_reshape) return;
   for (uint32_t i = 0; i < n->n_in; i++)
-    if (n->in[i].id) check_input_layout(k, ir_in(k->c, n, i), images >> i & 1);
+    if (n->in[i].id) check_input_layout(k, ir_in(k->c, n, i), i < 32 && (images >> i & 1));
 }
 
 /* Checks that each node of a command is an effect, is kept or is read by another node; otherwise

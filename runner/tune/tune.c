@@ -171,7 +171,8 @@ static void set_types(Tune *t, const TuneCommand *cmd, const char *word)
     if (strcmp(word, region_kind_names[usual[i]]) == 0) t->kinds[t->n_kinds++] = usual[i];
   for (size_t i = 0; i < sizeof usual / sizeof *usual && t->n_kinds == 1; i++)
     for (size_t k = 0; k < sizeof usual / sizeof *usual; k++) t->kinds[t->n_kinds++] = usual[k];
-  if (!t->gpu->cpu) t->kinds[t->n_kinds++] = REGION_tf32;
+  bool exact = strstr(t->clauses, "tf32(false)") != NULL;
+  if (!t->gpu->cpu && !exact) t->kinds[t->n_kinds++] = REGION_tf32;
 }
 
 /* Finds the modules: compiles the job in f32. */
@@ -183,6 +184,8 @@ static ampc_status find_units(Tune *t, Compile **out)
   if (!compile_job(*out)) return (*out)->cannot_read ? AMPC_BAD_FILE : 1;
   if (tune_block((*out)->program) == (*out)->program->n_blocks)
     return ampc_fail(AMPC_BAD_USAGE, "%s has no train block", t->compile->input);
+  if ((*out)->program->members > 1)
+    return ampc_fail(AMPC_BAD_USAGE, "amp tune measures one member; add --set train.shards=1");
   t->units = units_find(*out);
   return AMPC_OK;
 }

@@ -104,4 +104,5 @@ sed 's/^precision f16/precision O2/' under.amp >level.amp
 fails 2 'O2' tune level.amp
 sed 's/^precision f16/precision auto/' under.amp >auto.amp
 fails 2 'reads another file' tune auto.amp
+fails 2 'train.shards=1' tune --set train.shards=4 under.amp
 echo "ok: errors"
