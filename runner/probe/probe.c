@@ -9,6 +9,7 @@
 #include "probe.h"
 #include "runner/jit/jit.h"
 #include "runner/runner.h"
+#include "runner/job/json.h"
 #include "runner/job/memory.h"
 #include "runner/job/options.h"
 #include "runner/job/steps.h"
@@ -61,25 +62,9 @@ static ampc_status look(void *context, ampc_runtime *rt, uint32_t block, int64_t
   return watch_read(context, rt, block, &found);
 }
 
-/* Writes JSON to the file; `path` NULL: to stdout. */
-static ampc_status write_json(const Watch *w, const char *path)
-{
-  json_t *value = watch_json(w);
-  char *text = value ? json_dumps(value, JSON_INDENT(1) | JSON_PRESERVE_ORDER) : NULL;
-  json_decref(value);
-  if (!text) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
-  ampc_status status = AMPC_OK;
-  if (path)
-    status = file_write(path, &file_probe, text, (int64_t)strlen(text));
-  else
-    puts(text);
-  free(text);
-  return status;
-}
-
 static ampc_status tell(const Watch *w, const ProbeCommand *cmd)
 {
-  if (cmd->json) return write_json(w, cmd->output);
+  if (cmd->json) return json_save(watch_json(w), cmd->output, &file_probe, JSON_INDENT(1));
   printf("%lld steps of %s, %s\n\n", (long long)w->steps, w->c->program->source,
          w->c->program->precision);
   uint32_t top = cmd->compile.view.top, most = top ? top : USUAL_ROWS;

@@ -28,6 +28,18 @@ void range_add(Range *r, const int32_t *fields, int64_t parts, int64_t n)
   }
 }
 
+void range_merge(Range *sum, const Range *r)
+{
+  sum->n += r->n;
+  for (int e = 0; e < RANGE_EXPONENTS; e++) sum->exponent[e] += r->exponent[e];
+  sum->zeros += r->zeros;
+  sum->nans += r->nans;
+  sum->infinite += r->infinite;
+  sum->over_f16 += r->over_f16;
+  sum->greatest = fmax(sum->greatest, r->greatest);
+  if (r->least > 0 && (sum->least == 0 || r->least < sum->least)) sum->least = r->least;
+}
+
 bool range_is_finite(const Range *r)
 {
   return !r->nans && !r->infinite;

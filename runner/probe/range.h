@@ -14,6 +14,8 @@ typedef struct Range {
 
 /* Adds the counts of one step, fields[parts * RANGE_FIELDS], of a value of n elements. */
 void range_add(Range *r, const int32_t *fields, int64_t parts, int64_t n);
+/* Adds the counts of `r`. */
+void range_merge(Range *sum, const Range *r);
 bool range_is_finite(const Range *r);
 /* Returns how many finite elements would become infinite in type d. bf16: 1 if any does; f32: 0. */
 int64_t range_over(const Range *r, ampc_dtype d);

@@ -6,6 +6,7 @@
 #include "compiler/cli/options.h"
 #include "profile.h"
 #include "runner/jit/jit.h"
+#include "runner/job/json.h"
 #include "runner/job/memory.h"
 #include "runner/job/options.h"
 #include "runner/job/steps.h"
@@ -60,30 +61,15 @@ static ampc_status after_step(void *context, ampc_runtime *rt, uint32_t block, i
   return turns_next(context, rt);
 }
 
-/* Writes JSON to the file; `path` NULL: to stdout. Takes over the reference. */
-static ampc_status write_json(json_t *value, const char *path, const FileKind *kind, size_t flags)
-{
-  char *text = value ? json_dumps(value, flags | JSON_PRESERVE_ORDER) : NULL;
-  json_decref(value);
-  if (!text) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
-  ampc_status status = AMPC_OK;
-  if (path)
-    status = file_write(path, kind, text, (int64_t)strlen(text));
-  else
-    puts(text);
-  free(text);
-  return status;
-}
-
 static ampc_status tell(const Measured *m, const ProfileCommand *cmd)
 {
   ampc_status status = AMPC_OK;
   if (cmd->trace)
-    status = write_json(profile_trace(m), cmd->trace, &file_trace,
-                        JSON_COMPACT | JSON_REAL_PRECISION(15));
+    status = json_save(profile_trace(m), cmd->trace, &file_trace,
+                       JSON_COMPACT | JSON_REAL_PRECISION(15));
   if (!status && cmd->json)
-    return write_json(profile_json(m), cmd->output, &file_profile,
-                      JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+    return json_save(profile_json(m), cmd->output, &file_profile,
+                     JSON_INDENT(1) | JSON_REAL_PRECISION(9));
   if (!status) profile_print(m);
   return status;
 }

@@ -42,16 +42,6 @@ static ampc_status nudge(ampc_runtime *rt)
   return status ? status : ampc_refresh_copies(rt);
 }
 
-static void add_range(Range *sum, const Range *r)
-{
-  sum->n += r->n;
-  sum->zeros += r->zeros;
-  sum->over_f16 += r->over_f16;
-  for (int e = 0; e < RANGE_EXPONENTS; e++) sum->exponent[e] += r->exponent[e];
-  sum->greatest = fmax(sum->greatest, r->greatest);
-  if (r->least > 0 && (sum->least == 0 || r->least < sum->least)) sum->least = r->least;
-}
-
 static ampc_status read_ranges(Course *course, ampc_runtime *rt, uint32_t block)
 {
   bool found;
@@ -59,7 +49,7 @@ static ampc_status read_ranges(Course *course, ampc_runtime *rt, uint32_t block)
   ampc_status status = watch_read(course->watch, rt, block, &found);
   for (uint32_t i = 0; i < course->watch->n && !status; i++) {
     const Range *r = &course->watch->at[i].range;
-    add_range(&course->seen[i].range, r);
+    range_merge(&course->seen[i].range, r);
     course->seen[i].steps_over += r->over_f16 > 0;
   }
   return status;

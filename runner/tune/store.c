@@ -1,11 +1,9 @@
 /* The file of a tuning run, job.tune.json: all trials so far. A run that was stopped goes on with
  * it, and `amp report --tune` shows it. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "compiler/cli/options.h"
-#include "runtime/plan/file.h"
+#include "runner/job/json.h"
 #include "tune.h"
 
 /* ---- the key ---- */
@@ -86,12 +84,7 @@ ampc_status store_write(const Tune *t, const Trial *chosen)
                 number(t->nudged_loss), "modules", units_json(t), "trials", trials, "chosen",
                 chosen ? json_string(chosen->text) : json_null(), "pins",
                 chosen ? tune_pins_json(t, chosen) : json_null());
-  char *text = all ? json_dumps(all, JSON_INDENT(1) | JSON_PRESERVE_ORDER) : NULL;
-  json_decref(all);
-  if (!text) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
-  ampc_status status = file_write(t->store, &file_tune, text, (int64_t)strlen(text));
-  free(text);
-  return status;
+  return json_save(all, t->store, &file_tune, JSON_INDENT(1));
 }
 
 /* ---- reading ---- */

@@ -1,0 +1,9 @@
+/* Writes JSON that a verb reports. */
+#pragma once
+#include <jansson.h>
+#include "ampc_rt.h"
+#include "runtime/plan/file.h"
+
+/* Writes the value to the file; `path` NULL: to stdout. `flags`: those of json_dumps; the order of
+ * keys is kept. Takes over the reference. `value` NULL counts as out of memory. */
+ampc_status json_save(json_t *value, const char *path, const FileKind *kind, size_t flags);
