@@ -237,10 +237,10 @@ static Piece *raise(Search *s, double limit)
   return largest;
 }
 
-static const uint8_t *assignment(const Search *s, uint8_t raised_kind)
+/* Returns the assignment in which all pieces but the raised ones are in 16 bits. */
+static const uint8_t *assignment(const Search *s)
 {
   uint8_t *kinds = arena_array(s->t->arena, uint8_t, s->t->units.n);
-  memset(kinds, raised_kind, s->t->units.n);
   for (uint32_t i = 0; i < s->pieces.n; i++)
     for (uint32_t k = 0; k < s->pieces.at[i].n; k++)
       if (!s->pieces.at[i].raised) kinds[s->list[s->pieces.at[i].first + k]] = s->low;
@@ -258,7 +258,7 @@ static ampc_status settle(Search *s, Trial **out)
   s->pieces.at[0].us = time_of(s, &s->pieces.at[0]);
   for (int i = 0; i < ATTEMPTS && !status; i++, room *= NEXT_ROOM) {
     for (Piece *p; !status && (p = raise(s, room * square));) status = split(s, p);
-    if (!status) status = tune_trial(s->t, assignment(s, 0), out);
+    if (!status) status = tune_trial(s->t, assignment(s), out);
     if (!status && trial_holds(s->t, *out)) break;
   }
   return status;

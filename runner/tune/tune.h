@@ -94,8 +94,7 @@ typedef struct Tune {
 const char *tune_declaration(const Tune *t, const Cover *cover, double scale,
                              const char *const *why);
 
-/* Trains Tune.steps steps in f32: sets the ranges of the units, and the fields after `reference`.
- */
+/* Trains Tune.steps steps in f32. Sets the ranges of the units and the fields after `reference`. */
 ampc_status tune_run_f32(Tune *t);
 /* Measures an assignment, unless the same has been measured. */
 ampc_status tune_trial(Tune *t, Kinds kinds, Trial **out);
