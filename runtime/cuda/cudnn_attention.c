@@ -10,12 +10,11 @@
  *              sum = sum of e;  sums = most + log sum;  y = (e / sum) v
  *   backward   off = sum of dy y;  w = exp(scale q k^T - sums), masked;  dv = w^T dy
  *              dscores = scale w (dy v^T - off);  dk = dscores^T q;  dq = dscores k
- * With dropout, the weights in products are multiplied by its mask and divided by 1 - p. The mask
- * is a tensor of ones and zeros in the type of the operands. In backward it also applies to the
- * gradient of the weights: dscores = scale w (mask (dy v^T) - (1 - p) off) / (1 - p). No engine
- * computes other graphs with the same meaning. A mask of the job becomes two tensors: very low
- * numbers that are added to the scores, and a factor like that of dropout. With the factor, a query
- * that attends to no key has result 0 and adds nothing to gradients. Causal: two indices are
+ * With dropout, the weights are multiplied by its mask and divided by 1 - p before the product. The
+ * mask is a tensor of ones and zeros in the type of the operands. A mask of the job becomes two
+ * tensors: very low numbers that are added to the scores, and a factor like that of dropout. With
+ * the factor, a query that attends to no key has result 0. In backward, the engines compute wrong
+ * gradients with such tensors, so the program's own kernel computes these. Causal: two indices are
  * compared, and scores of keys after the query become the lowest number. `sums` is always
  * requested: without it the graph differs, and cuDNN 9.19 does not recognize it. Operations without
  * effect, like the factor 1 of `off`, must not be omitted. Some versions read keys beyond the last
@@ -46,7 +45,7 @@ enum {
   DK,
   DV,
   SCALE,
-  SHARE,
+  ONE,
   LOWEST,
   KEPT,
   KEPT_SCALE,
@@ -60,7 +59,7 @@ enum { MOST_OPERATIONS = 34 };
 typedef struct Build {
   DnnObjects *o;
   const ampc_attention *a;
-  DnnDescriptor operations[MOST_OPERATIONS], kept;
+  DnnDescriptor operations[MOST_OPERATIONS];
   int64_t n, next;               /* n: operations; next: number of the next tensor without memory */
   DnnSizes scores, turned, rows; /* [n, heads, l, s]; [n, heads, s, l]; one number per query */
 } Build;
@@ -268,8 +267,8 @@ static DnnDescriptor sums_in_memory(Build *b)
 static DnnDescriptor kept(Build *b, DnnDescriptor x)
 {
   const ampc_attention *a = b->a;
-  if (!b->kept) b->kept = in_memory(b, KEPT, a->type, a->p > 0 ? b->scores : mask_sizes(a));
-  return pointed(b, CUDNN_POINTWISE_MUL, x, b->kept, &b->scores);
+  DnnDescriptor mask = in_memory(b, KEPT, a->type, a->p > 0 ? b->scores : mask_sizes(a));
+  return pointed(b, CUDNN_POINTWISE_MUL, x, mask, &b->scores);
 }
 
 static void forward(Build *b, DnnDescriptor q, DnnDescriptor k)
@@ -301,7 +300,7 @@ static DnnDescriptor sums_of_slopes(Build *b, DnnDescriptor dy)
   DnnDescriptor off = in_memory(b, OFF, AMPC_F32, b->rows);
   DnnDescriptor sum =
       reduced(b, CUDNN_REDUCE_TENSOR_ADD, pointed(b, CUDNN_POINTWISE_MUL, dy, y, &lines));
-  point(b, CUDNN_POINTWISE_MUL, sum, number(b, SHARE), off);
+  point(b, CUDNN_POINTWISE_MUL, sum, number(b, ONE), off);
   return off;
 }
 
@@ -319,15 +318,11 @@ static void backward(Build *b, DnnDescriptor q, DnnDescriptor k)
   DnnDescriptor scores = cut_to_lengths(b, scaled_scores(b, q, k));
   DnnDescriptor less = pointed(b, CUDNN_POINTWISE_SUB, scores, sums, &b->scores);
   DnnDescriptor weights = pointed(b, CUDNN_POINTWISE_EXP, masked(b, less), NULL, &b->scores);
-  DnnDescriptor taken = weights, slope = between(b, CUDNN_DATA_FLOAT, &b->scores);
-  if (ampc_attention_has_kept(a))
-    taken = pointed(b, CUDNN_POINTWISE_MUL, kept(b, weights), number(b, KEPT_SCALE), &b->scores);
-  multiply(b, reshaped(b, taken, &b->turned), dy, dv);
+  DnnDescriptor slope = between(b, CUDNN_DATA_FLOAT, &b->scores);
+  multiply(b, reshaped(b, weights, &b->turned), dy, dv);
   multiply(b, dy, v, slope);
-  if (ampc_attention_has_kept(a)) slope = kept(b, slope);
   slope = pointed(b, CUDNN_POINTWISE_SUB, slope, off, &b->scores);
   slope = pointed(b, CUDNN_POINTWISE_MUL, slope, weights, &b->scores);
-  if (a->p > 0) slope = pointed(b, CUDNN_POINTWISE_MUL, slope, number(b, KEPT_SCALE), &b->scores);
   slope = pointed(b, CUDNN_POINTWISE_MUL, slope, number(b, SCALE), &b->scores);
   multiply(b, reshaped(b, slope, &b->turned), q, dk);
   multiply(b, slope, reshaped(b, k, &keys), dq);
@@ -423,8 +418,8 @@ DnnOperands dnn_attention_operands(const DnnApi *api, const ampc_attention *a,
   enum { LOWEST_IS_INFINITE = 91000 }; /* cuDNN before 9.10 needs a finite one */
   bool infinite = api->cudnnGetVersion() >= LOWEST_IS_INFINITE;
   DnnOperands o = {.number = {Q, K, V, Y, SUMS, SCALE}, .n = 6};
-  *numbers = (DnnAttentionNumbers){(float)a->scale, (float)(1 - a->p),
-                                   infinite ? -INFINITY : -FLT_MAX, (float)(1 / (1 - a->p))};
+  *numbers = (DnnAttentionNumbers){(float)a->scale, 1, infinite ? -INFINITY : -FLT_MAX,
+                                   (float)(1 / (1 - a->p))};
   const void *places[] = {at->q, at->k, at->v, at->y, at->sums, &numbers->scale};
   for (uint32_t i = 0; i < o.n; i++) o.place[i] = (void *)(uintptr_t)places[i];
   bool lengths = ampc_attention_has_lengths(a, (int)api->cudnnGetVersion());
@@ -441,7 +436,7 @@ DnnOperands dnn_attention_operands(const DnnApi *api, const ampc_attention *a,
   if (!a->backward) return o;
   dnn_add_operand(&o, DY, at->dy);
   dnn_add_operand(&o, OFF, off);
-  dnn_add_operand(&o, SHARE, &numbers->share);
+  dnn_add_operand(&o, ONE, &numbers->one);
   dnn_add_operand(&o, DQ, at->dq);
   dnn_add_operand(&o, DK, at->dk);
   dnn_add_operand(&o, DV, at->dv);

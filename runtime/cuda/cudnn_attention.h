@@ -29,7 +29,7 @@ typedef struct DnnAttentionPlaces {
 } DnnAttentionPlaces;
 /* Numbers that a call reads by address. They must stay valid until the call returns. */
 typedef struct DnnAttentionNumbers {
-  float scale, share, lowest, kept; /* share: the fraction of the weights that dropout keeps */
+  float scale, one, lowest, kept; /* kept: 1 / (1 - p), dropout's factor */
 } DnnAttentionNumbers;
 /* Returns a call's operands. `off`: space for as many f32 as there are sums; for backward. */
 DnnOperands dnn_attention_operands(const DnnApi *api, const ampc_attention *a,

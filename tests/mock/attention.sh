@@ -28,10 +28,11 @@ close_losses() {
 }
 
 # Dropout's draws must equal those of ampc's kernel. Otherwise the losses would differ.
-tile="-D KEYS=128 -D BATCH=2" # cuDNN computes gradients with dropout or a mask only for whole tiles of keys
-for set in "-D P=0" "$tile -D P=0.2" "$tile -D P=0.2 -D MASKED=true"; do
+for set in "-D P=0" "-D P=0.2" "-D P=0.2 -D MASKED=true"; do
   run cudnn $set
-  [ "$(graphs cudnn)" -ge 14 ] || failed "$set: cuDNN computes attention $(graphs cudnn) times" # 6 steps, both ways; 2 batches of eval
+  least=14                                 # 6 steps, both ways; 2 batches of eval
+  [ "$set" = "-D P=0" ] || least=8         # cuDNN's gradients with dropout or a mask are wrong: forward only
+  [ "$(graphs cudnn)" -ge $least ] || failed "$set: cuDNN computes attention $(graphs cudnn) times"
   run kept $set
   same "$set: plans that were kept" "$work/cudnn.pt" "$work/kept.pt"
   run unfused -O0 $set
@@ -45,7 +46,7 @@ for set in "-D P=0" "$tile -D P=0.2" "$tile -D P=0.2 -D MASKED=true"; do
   close_losses "$set" cudnn own
   cmp -s "$work/cudnn.pt" "$work/own.pt" && failed "$set: both give the same bits: was only one of them used?"
 done
-[ "$(ls "$work/cache/ampc" | grep -c '\.cudnn$')" -ge 6 ] || failed "plans are not kept" # two ways, three kinds
+[ "$(ls "$work/cache/ampc" | grep -c '\.cudnn$')" -ge 4 ] || failed "plans are not kept" # forward of three kinds, one backward
 
 # A version that would break the context when the step is replayed must not compute gradients: 24 keys are no tile.
 rm -rf "$work/cache"
@@ -96,7 +97,7 @@ MOCK_DNN_ENGINES=0 attentions no_engine
 says no_engine "own kernels: it names no engine" "own kernels: it names no engine"
 
 rm -rf "$work/cache"
-MOCK_DNN_REFUSES=-1 run fails $tile -D P=0.2 -D MASKED=true
+MOCK_DNN_REFUSES=-1 run fails -D P=0.2 -D MASKED=true
 same "cuDNN fails" "$work/own.pt" "$work/fails.pt"
 grep -q "^note: attention.* by the program's own kernels, not by cuDNN: its engine [0-9]* fails" "$work/fails.log" ||
   { cat "$work/fails.log" && failed "not the expected note"; }

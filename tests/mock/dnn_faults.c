@@ -14,11 +14,6 @@ static bool part_of_a_tile(const Shape *s)
   return s->keys % 128 != 0 && !s->lengths;
 }
 
-static bool part_and_kept(const Shape *s)
-{
-  return s->keys % 128 != 0 && s->kept;
-}
-
 static bool half_a_tile(const Shape *s)
 {
   return s->keys % 128 == 64 && (!s->causal || s->queries > s->keys);
@@ -49,10 +44,9 @@ static const struct {
   DnnHarm harm;
 } faults[] = {
     {0, 999999, 0, 999, true, one_query, HARM_nan},
-    {0, 999999, 100, 109, true, kept, HARM_unsteady},
     {91000, 91002, 0, 999, false, NULL, HARM_nan},
     {0, 91501, 0, 999, true, part_of_a_tile, HARM_breaks_in_graphs},
-    {0, 999999, 0, 999, true, part_and_kept, HARM_nan},
+    {0, 999999, 0, 999, true, kept, HARM_nan},
     {0, 91800, 100, 109, true, NULL, HARM_unsteady},
     {0, 92600, 90, 99, true, half_a_tile, HARM_nan},
     {91100, 999999, 90, 99, true, unlike_widths, HARM_nan},
