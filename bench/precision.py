@@ -111,7 +111,7 @@ class Net:
                *(told[gpu]["predicted"]["us"] / 1e3 for gpu in told)]
         if not self.small:
             return out + [None, None, None]
-        timed = json.loads(run(self.build / "amp", "profile", "--steps", "3", "--json", *self.options, job))
+        timed = json.loads(run(self.build / "amp", "profile", "--steps", "10", "--json", *self.options, job))
         says = run(self.build / "amp", "tune", "-q", *STEPS, "--check", "--bound", "10", *self.options, job, good=False)
         found = re.search(r"deviate by (\S+) from f32, the loss by ([^;]+);", says)
         return out + [timed["plain_us"] / 1e3, *(map(float, found.groups()) if found else (None, None))]

@@ -192,6 +192,17 @@ static const char *arithmetic_text(const Kernel *k)
   return wide ? "compute f32, sums f64" : "compute f32";
 }
 
+/* Adds the type of weights and moments that an update keeps in 16 bits: "; update bf16". */
+static void add_narrow_state(const Kernel *k, Text *t)
+{
+  for (uint32_t i = 0; i < k->args.n; i++) {
+    const KernelArg *a = &k->args.at[i];
+    if (a->role < ARG_master || a->role > ARG_moment3 || !ampc_is_narrow(a->type)) continue;
+    text_printf(t, "; update %s", ir_dtype_name(a->type));
+    return;
+  }
+}
+
 /* Prints for example
  *   //   precision  load f16; compute f32; store f16; rounds add, relu */
 static void put_precision(const Kernel *k)
@@ -202,6 +213,7 @@ static void put_precision(const Kernel *k)
   bool moves = kernel_template(k) == TMPL_move;
   text_puts(&t, kernel_template(k) == TMPL_own ? "compute as in its text" : arithmetic_text(k));
   add_type(k, &t, "; store ", ARG_out);
+  add_narrow_state(k, &t);
   uint32_t rounds = 0;
   for (uint32_t i = 0; i < k->group->n && !moves; i++) {
     const Node *n = ir_node(k->g, k->group->nodes[i]);

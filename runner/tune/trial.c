@@ -31,19 +31,19 @@ static Options options_of(Tune *t, const char *text, bool accumulate)
 }
 
 /* Compiles again with messages, for the user. */
-static ampc_status refused(Options o, const char *text)
+static ampc_status refused(Options o)
 {
   o.silent = false;
   Compile *c = compile_create(&o);
   compile_job(c);
   compile_destroy(c);
-  return ampc_fail(1, "the job does not compile with this precision:\n%s", text);
+  return ampc_fail(1, "the job does not compile with another precision");
 }
 
-static ampc_status open_program(Run *r, const Options *o, const char *text, const char *device)
+static ampc_status open_program(Run *r, const Options *o, const char *device)
 {
   *r = (Run){.c = compile_create(o)};
-  if (!compile_job(r->c)) return refused(*o, text);
+  if (!compile_job(r->c)) return refused(*o);
   ampc_status status = jit_tell(r->c, jit_load(r->c, &r->jit));
   return status ? status : ampc_create(r->c->program, device, &r->rt);
 }
@@ -60,14 +60,14 @@ ampc_status run_open(Tune *t, Run *r, const char *text, uint32_t probe_every)
 {
   Options o = options_of(t, text, false);
   o.probe_every = probe_every;
-  return open_program(r, &o, text, t->train.device);
+  return open_program(r, &o, t->train.device);
 }
 
 /* *buffers: a copy of BUFFER, in the arena. */
 static ampc_status open_trial(Tune *t, Run *r, const char *text, void **buffers)
 {
   Options o = options_of(t, text, true);
-  ampc_status status = open_program(r, &o, text, t->train.device);
+  ampc_status status = open_program(r, &o, t->train.device);
   if (!status) status = ampc_init_params(r->rt, r->c->program->seed);
   if (!status) status = ampc_load_weights(r->rt, t->reference->weights, NULL, NULL);
   if (status) return status;

@@ -261,8 +261,8 @@ static bool add_arguments(Lower *l, Opt *o, const Args *args)
 }
 
 /* Reads the number of bodies per step. It is read before the other settings, since total_steps
- * counts steps. If `accumulate` is not in the declaration itself (`optimizer opt = mine(net)`), it
- * is known only after the other settings. */
+ * counts steps. If neither the declaration itself nor --set has it (`optimizer opt = mine(net)`),
+ * it is known only after the other settings. */
 static bool read_accumulate(Lower *l, Opt *o, Datum v, Span span)
 {
   int64_t n;
@@ -290,7 +290,7 @@ static bool find_accumulate(Lower *l, Opt *o)
     Datum v = eval(l, scope_new(l, NULL, o->file, NULL), arg->value);
     return !d_is(v, D_error) && read_accumulate(l, o, v, arg->value->span);
   }
-  return true;
+  return read_accumulate(l, o, d_int(1), o->decl->span); /* --set may have another number */
 }
 
 /* Runs _optimizer("SGD", model, clip_norm, accumulate, lr=lr, ...): every argument of the table. */
