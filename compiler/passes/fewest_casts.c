@@ -8,10 +8,10 @@
  *   forward   an op computes v in f32; one reader needs v in 16 bits, another one in f32
  *   backward  x + y is f32, and y is a product: the gradient is f32 for x, 16 bits for the product
  *   move      cat, slices and the like cannot widen what they move, in forward or in backward
- * Each case needs an f32 form because some op is f32. So casts move the fewest bytes if all ops
- * that autocast leaves free are 16-bit. No two sides compete, and no minimum cut has to be found.
- * But 16 bits round. So an op becomes 16-bit only if no operand gets a second form that is larger,
- * and if the op is in one of the cases:
+ * Each case needs an f32 form because some op is f32. An op is free if autocast leaves its type to
+ * its inputs. Casts move the fewest bytes if all free ops are 16-bit: no two sides compete, and no
+ * minimum cut has to be found. But 16 bits round. So a free op becomes 16-bit only if its operands
+ * get second forms with fewer elements than its result, and if it is in one of the cases:
  *   forward   it makes v; or it reads v, v must be f32, and all f32 readers of v are free
  *   backward  it is the sum
  *   move      it is the move

@@ -2,9 +2,9 @@
  *
  * Note [bounds]
  * Nothing is known of weights and of most data, so most products have no useful bound. But every
- * finite number of a type is at most its largest one. Hence a claim that is often true, and says
- * where an overflow begins: if the operands of an op are finite, so is its result (VERDICT_safe).
- * relu of f16 is an example. By induction over the order of execution: in every step, the first
+ * finite number of a type is at most its largest one. So a weaker claim is often proved: if the
+ * operands of an op are finite, so is its result (VERDICT_safe), as for relu of f16. Then no
+ * overflow begins at this op. By induction over the order of execution: in every step, the first
  * value that is not finite has no such verdict; and as long as all values are finite, each element
  * is within its bound.
  *

@@ -5,10 +5,10 @@
  * All modules run in 16 bits at first. If that deviates too much, a module may be the cause: then
  * one half of the list deviates as much as the whole. Such modules are raised to f32. If the
  * deviation is spread over the list, it is cut in halves, each half is measured alone, and the half
- * that deviates more is cut again. The pieces
- * that deviate most for the time that they save are raised to f32, until the sum of the others is
- * below the bound. A trial of the whole assignment then checks the sum. The list is in the order of
- * the module tree, so a piece is often a module, and few pins give the result.
+ * that deviates more is cut again. The pieces with the largest squares for the time that they save
+ * are raised to f32, until the sum of the other squares is below a part of the bound's square. A
+ * trial of the whole assignment then checks the sum. The list is in the order of the module tree,
+ * so a piece is often a module, and few pins give the result.
  *
  * A net with n modules of which k are sensitive takes about 2 k log(n) trials, instead of n. */
 #include <math.h>
