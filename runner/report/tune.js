@@ -121,7 +121,7 @@ function spreadScale(modules) {
 /* Least subnormal, least normal and greatest number of f16; its label, and how far that is moved to the left. */
 const f16Limits = [[2 ** -24, "2^-24", 100], [2 ** -14, "2^-14", 0], [65504, "65504", 50]];
 function spreadText(d, m) {
-  if (m.greatest === 0) return "no values in 16 bits";
+  if (m.greatest === 0) return "no 16-bit values of its own";
   const ends = [m.least, m.greatest].map(v => v === null ? "not finite" : number(v)).join(" to ");
   return ends + (m.steps_over ? `; f16 overflows in ${m.steps_over} of ${d.steps} steps` : "") + (m.under ? `; f16 makes ${percent(m.under, 1)} of a value 0` : "");
 }
