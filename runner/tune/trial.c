@@ -2,8 +2,8 @@
  * with those of f32.
  *
  * All programs start from the same weights, those after Tune.steps steps of f32, and draw the same
- * random numbers. The optimizers accumulate over two batches, but gradients are reset before each
- * batch. So no update runs, and the gradients of the batch remain in GRAD. */
+ * random numbers. The optimizers accumulate over two batches, and each batch runs as the first of
+ * two. So no update runs, and the gradients of the batch remain in GRAD. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

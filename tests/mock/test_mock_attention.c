@@ -224,8 +224,7 @@ static void check_backward(const Call *c, int64_t i, int64_t h)
 
 /* ---- cases ---- */
 
-/* Run forward, or forward and backward. Check the first and last image and the first and last head.
- */
+/* Run forward, or both ways. Check the first and last image and the first and last head. */
 static void one_way(Call *c)
 {
   bool done = false;

@@ -179,7 +179,7 @@ static const OpTest tests[] = {
            "f 1x2x1x3 1x2x1x3 1x2x1x3 o:1x1x2x2{1,1,0,0} scale=1 sums=1 result=f"),
      GRADIENTS("fhb 2x3x2x4 2x5x2x4 2x5x2x3 - scale=0.35",
                "f 1x5x2x4 1x3x2x4 1x3x2x4 - scale=0.35 causal=1",
-               /* cuDNN computes these if it is present */
+               /* cuDNN computes these if it is present; with dropout or a mask, only forward */
                "hb 1x5x2x8 1x3x2x8 1x3x2x16 - scale=0.35 causal=1",
                "hb 2x3x2x8 2x5x2x8 2x5x2x8 - scale=0.35",
                "hb 1x4x2x8 1x5x2x8 1x5x2x8 - scale=0.4 p=0.4",
