@@ -92,9 +92,10 @@ const char *param_place(const ParamPlaces *x, uint32_t i)
 void put_param_places(Printer *p, const ParamPlaces *x, const ampc_program *g)
 {
   EMIT(p,
-       "/* Offsets of parameters. p_: in elements of MASTER, GRAD, MOMENT1, MOMENT2, COPY16 and "
+       "/* Offsets of parameters. p_: in elements of MASTER, %sGRAD, MOMENT1, MOMENT2, COPY16 and "
        "COPYBF;\n"
        "   b_: in bytes of BUFFER. %s*/\nenum {\n",
+       g->space_bytes[AMPC_RESIDUE] ? "RESIDUE, " : "",
        g->n_shares ? "With an optimizer's name: its own share of a parameter that has\n"
                      "   several optimizers, in elements of GRAD and of the moments. "
                    : "");
