@@ -11,6 +11,7 @@ Datum wrong_key(Lower *l, const char *callee, const ArgValue *arg, const char *c
                 uint32_t n, const char *signature)
 {
   fail(l, E205, arg->key_span, "%s has no argument `%s`", callee, arg->key);
+  if (foreign_help(l, arena_printf(l->arena, "%s=", arg->key))) return d_of(D_error);
   const char *near = diag_nearest(arg->key, names, n);
   if (near)
     diag_help(l->c, "did you mean `%s`? `%s`", near, signature);

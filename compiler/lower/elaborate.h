@@ -52,6 +52,14 @@ Datum type_of_tensor(Lower *l, Datum x, Span span);
 bool want_type(Lower *l, Datum d, Span span, const char *what, AskedType *out);
 Datum cast_as(Lower *l, Value x, AskedType type, Span span);
 
+/* ---- foreign.c ---- */
+/* Reports a name of another language at `span`, with its cure; false: the table lacks it. */
+bool foreign_said(Lower *l, const char *key, Span span);
+/* Adds the cure as a help to the last message. */
+bool foreign_help(Lower *l, const char *key);
+/* Reports `nn.Linear`, `torch.relu`, `self.fc1`: a name that begins with a module of Python. */
+bool foreign_prefix_said(Lower *l, Scope *s, const Expr *attr);
+
 /* ---- args.c ---- */
 void args_push(Lower *l, Args *a, Datum value, Span span);
 Datum wrong_key(Lower *l, const char *callee, const ArgValue *arg, const char *const *names,

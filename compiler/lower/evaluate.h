@@ -8,6 +8,7 @@
 /* ---- names.c ---- */
 /* Returns the value of a name of the file, its imports or the built-ins, or D_absent. */
 Datum lookup_global(Lower *l, File *f, const char *name, Span span);
+void visible_functions(Lower *l, NameVec *out); /* lists the built-ins, for suggestions */
 /* Returns D_absent if unknown. */
 Datum lookup_quiet(Lower *l, Scope *s, const char *name, Span span);
 Datum lookup(Lower *l, Scope *s, const char *name, Span span); /* reports unknown names */

@@ -73,6 +73,8 @@ bool want_dtype(Lower *l, Datum d, Span span, const char *what, DType *out)
   if (d.kind == D_type_of)
     diag_help(l->c, "pass precision decides this type later; it is allowed only in `x.to(..)` or "
                     "as `dtype=` of a new tensor");
+  else if (d.kind == D_str)
+    foreign_help(l, "device");
   else if (!d_is(d, D_error))
     diag_help(l->c, "types are " AMPC_NARROW_LIST "f32, i32, i64, u8, bool");
   return false;

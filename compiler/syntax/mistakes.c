@@ -5,6 +5,7 @@
  * other message lists what the grammar accepts. */
 #include "mistakes.h"
 #include "amp.tab.h"
+#include "foreign.h"
 #include "lex_words.h"
 #include <string.h>
 
@@ -135,12 +136,37 @@ static bool is_aftermath(const Parser *p)
   return p->stray_brace && !p->open_braces && column_of(p, &p->tokens.at[statement_start(p)]) > 1;
 }
 
+/* Returns the statement with the error. Without an error in its line it would end there. */
+static Stuck stuck_statement(const Parser *p)
+{
+  Stuck s = {statement_start(p), p->current, p->current};
+  while (p->tokens.at[s.to].kind && p->tokens.at[s.to].kind != TOK_NL &&
+         p->tokens.at[s.to].kind != '{')
+    s.to++;
+  return s;
+}
+
+/* Continues behind a statement of another language. If it ends with a colon, its block is skipped,
+ * too. */
+static void skip_foreign(Parser *p, Stuck s)
+{
+  if (s.to > s.from && p->tokens.at[s.to - 1].kind == ':')
+    skip_indented(p);
+  else
+    skip_statement(p, p->current);
+}
+
 /* The parser calls this at a syntax error. Brackets are already corrected, so the remaining errors
  * are local: report one message, then continue with the next statement. */
 void parse_syntax_error(Parser *p, const SyntaxError *e)
 {
   const Token *t = stuck_at(p);
   const Mistake *m = find_mistake(p, e);
+  Stuck statement = stuck_statement(p);
+  if (!t->reported && !is_aftermath(p) && foreign_statement(p, statement)) {
+    skip_foreign(p, statement);
+    return;
+  }
   if (!t->reported && !is_aftermath(p)) {
     if (m) {
       diag_error(p->c, m->code, t->span, "%s", syntax_fill(p, m->text));

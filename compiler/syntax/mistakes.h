@@ -18,3 +18,5 @@ extern const Mistake mistakes[]; /* the last entry has a text of NULL */
 const char *syntax_expected(const Parser *p, const SyntaxError *e);
 /* Returns `text` with $found, $before, $chain and $unchained replaced. */
 const char *syntax_fill(const Parser *p, const char *text);
+/* Returns the text of tokens from..to-1; "..." if it is long or has several lines. */
+const char *syntax_text(const Parser *p, uint32_t from, uint32_t to);

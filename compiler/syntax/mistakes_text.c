@@ -123,8 +123,7 @@ static uint32_t behind_operand(const Parser *p, int64_t i, int step)
   return (uint32_t)i;
 }
 
-/* Returns the text of tokens from..to-1; "..." if it is long or has several lines. */
-static const char *text_of(const Parser *p, uint32_t from, uint32_t to)
+const char *syntax_text(const Parser *p, uint32_t from, uint32_t to)
 {
   if (to <= from) return "...";
   uint32_t start = p->tokens.at[from].span.start, end = p->tokens.at[to - 1].span.end;
@@ -140,9 +139,9 @@ static const char *chain(const Parser *p, bool mended)
   if (!middle) return "...";
   uint32_t first = middle - 1, left = behind_operand(p, (int64_t)first - 1, -1) + 1,
            right = behind_operand(p, (int64_t)second + 1, 1);
-  const char *b = text_of(p, middle, second);
-  const char *a = text_of(p, left, first), *op1 = text_of(p, first, first + 1);
-  const char *op2 = text_of(p, second, second + 1), *c = text_of(p, second + 1, right);
+  const char *b = syntax_text(p, middle, second);
+  const char *a = syntax_text(p, left, first), *op1 = syntax_text(p, first, first + 1);
+  const char *op2 = syntax_text(p, second, second + 1), *c = syntax_text(p, second + 1, right);
   if (!mended) return arena_printf(p->c->arena, "`%s %s %s %s %s`", a, op1, b, op2, c);
   return arena_printf(p->c->arena, "`%s %s %s and %s %s %s`", a, op1, b, b, op2, c);
 }

@@ -59,7 +59,8 @@ static bool check_option_names(Lower *l, const Decl *decl, const char *block)
     if (known) continue;
     good = false;
     fail(l, E205, with->at[i].key.span, "%s has no option `%s`", block, with->at[i].key.text);
-    diag_help_names(l->c, with->at[i].key.text, names, n);
+    if (!foreign_help(l, arena_printf(l->arena, "%s=", with->at[i].key.text)))
+      diag_help_names(l->c, with->at[i].key.text, names, n);
   }
   return good;
 }

@@ -116,33 +116,10 @@ static Datum eval_comp(Lower *l, Scope *s, const Expr *e)
 
 /* ---- a.b ---- */
 
-/* True if the base of nn.Linear, torch.relu, F.pad or self.fc1 is a habit from Python. The message
- * then says what to write instead of "unknown name `nn`". A job may declare such a name itself. */
-static bool is_python_prefix(Lower *l, Scope *s, const Expr *e)
-{
-  static const char *const prefixes[] = {"nn", "F", "torch", "self", "np"};
-  const Expr *root = e->as.attr.base;
-  while (root->kind == EXPR_attr) root = root->as.attr.base;
-  if (root->kind != EXPR_name) return false;
-  const char *name = root->as.name;
-  bool known = false;
-  for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
-    known = known || strcmp(name, prefixes[i]) == 0;
-  if (!known) return false;
-  if (!d_is(lookup_quiet(l, s, name, root->span), D_absent)) return false;
-  if (strcmp(name, "self") == 0) {
-    fail(l, E203, e->span, "there is no `self`");
-    diag_help(l->c, "members are used by name: `%s`", e->as.attr.name.text);
-  } else {
-    fail(l, E202, e->span, "`%s`: built-ins have no prefix", source_text(l, e->span));
-    diag_help(l->c, "write `%s`", e->as.attr.name.text);
-  }
-  return true;
-}
-
 /* Reports an unknown attribute and suggests a function: every function is a method of tensors. */
 static Datum no_attr(Lower *l, Datum base, const Name *name)
 {
+  if (foreign_said(l, arena_printf(l->arena, ".%s", name->text), name->span)) return d_of(D_error);
   fail(l, E201, name->span, "%s has no `%s`", d_kind_text(l, base), name->text);
   if (d_is_tensor(base) && !diag_is_muted(l->c)) {
     NameVec names = {0};
@@ -180,8 +157,11 @@ static Datum attr_of(Lower *l, Scope *s, Datum base, const Expr *e)
 
 static Datum eval_attr(Lower *l, Scope *s, const Expr *e)
 {
-  if (is_python_prefix(l, s, e)) return d_of(D_error);
-  return attr_of(l, s, eval(l, s, e->as.attr.base), e);
+  l->asked = e;
+  if (foreign_prefix_said(l, s, e)) return d_of(D_error);
+  Datum base = eval(l, s, e->as.attr.base);
+  l->asked = e;
+  return attr_of(l, s, base, e);
 }
 
 /* ---- calls ---- */
@@ -192,9 +172,11 @@ static Datum call_method(Lower *l, Scope *s, const Expr *e, Datum base)
 {
   const Name *name = &e->as.call.callee->as.attr.name;
   Args args = {.span = e->span};
+  l->asked = e;
   if (d_is(base, D_error)) return base;
   if (base.kind == D_instance) {
     if (!eval_args(l, s, &e->as.call.args, &args)) return d_of(D_error);
+    l->asked = e;
     return instance_method(l, base.as.instance, name, &args);
   }
   if (!d_is_tensor(base)) return no_attr(l, base, name);
@@ -208,8 +190,9 @@ static Datum call_method(Lower *l, Scope *s, const Expr *e, Datum base)
 static Datum eval_call(Lower *l, Scope *s, const Expr *e)
 {
   const Expr *callee = e->as.call.callee;
+  l->asked = e;
   if (callee->kind == EXPR_attr) {
-    if (is_python_prefix(l, s, callee)) return d_of(D_error);
+    if (foreign_prefix_said(l, s, callee)) return d_of(D_error);
     return call_method(l, s, e, eval(l, s, callee->as.attr.base));
   }
   Datum f = eval(l, s, callee);

@@ -8,7 +8,6 @@ File *file_open(Lower *l, const Ast *ast, bool builtin);
 void file_add_globals(Lower *l, File *f, bool job);
 Global *file_find(File *f, const char *name);
 Datum global_value(Lower *l, File *f, Global *g);
-void visible_functions(Lower *l, NameVec *out); /* lists the built-ins, for suggestions */
 
 /* ---- expr.c ---- */
 /* Lists the elements of a list or the children of a Sequential; false after a message. */

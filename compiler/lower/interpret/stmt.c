@@ -130,6 +130,8 @@ static void assign_target(Lower *l, Frame *f, const Expr *target, Datum v)
 {
   if (target->kind == EXPR_name)
     assign_name(l, f, target->as.name, v, target->span);
+  else if (target->kind == EXPR_attr && foreign_prefix_said(l, f->scope, target))
+    assign_name(l, f, target->as.attr.name.text, v, target->span); /* self.fc = .. */
   else if (f->kind == FRAME_module && target->kind == EXPR_attr)
     tie(l, f->scope, target, v, target->span);
   else

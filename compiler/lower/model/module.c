@@ -30,7 +30,9 @@ static bool add_child(Lower *l, Instance *m, const char *name, Datum child, Span
   if (child.kind != D_instance) {
     if (!d_is(child, D_error))
       fail(l, E209, span, "Sequential takes modules, got %s", d_kind_text(l, child));
-    if (child.kind == D_class)
+    if (child.kind == D_list)
+      diag_help(l->c, "write `Sequential(*%s)`", source_text(l, span));
+    else if (child.kind == D_class)
       diag_help(l->c, "build it first: `%s(...)`", child.as.class->name);
     else if (child.kind == D_op || child.kind == D_function)
       diag_help(l->c, "activations have a module form: `ReLU()` for `relu`");
@@ -93,7 +95,8 @@ static const Function *without_self(Lower *l, const Function *def)
   for (uint32_t i = 1; i < def->params.n; i++)
     text_printf(&t, "%s%s", i > 1 ? ", " : "", def->params.at[i].name.text);
   fail(l, E203, def->params.at[0].name.span, "methods have no `self`");
-  diag_help(l->c, "write `def %s(%s)`; members are used by their name", def->name.text, t.at);
+  if (!foreign_help(l, def->name.text))
+    diag_help(l->c, "write `def %s(%s)`; members are used by their name", def->name.text, t.at);
   Function *rest = arena_new(l->arena, Function);
   *rest = *def;
   rest->params.at++;
@@ -235,6 +238,7 @@ static Datum unknown_member(Lower *l, Instance *m, const char *name, Span span)
     diag_note(l->c, missing->span, "it is defined in the other branch");
     return d_of(D_error);
   }
+  if (foreign_said(l, arena_printf(l->arena, ".%s", name), span)) return d_of(D_error);
   NameVec names = {0};
   for (Scope *s = m->body; s; s = s->parent)
     for (uint32_t i = 0; i < s->names.n; i++) vec_push(l->arena, &names, s->names.at[i].name);

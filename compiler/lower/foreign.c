@@ -1,0 +1,82 @@
+/* Reports names of PyTorch and Python that a job uses: compiler/syntax/foreign.def has the cures. */
+#include "elaborate.h"
+#include "compiler/syntax/foreign.h"
+#include "evaluate.h"
+
+/* Quotes the call or attribute that contains the name at `span`; sets *whole to its span. */
+static Quotes quotes_of(Lower *l, Span span, Span *whole)
+{
+  Quotes q = {{NULL}};
+  const Expr *e = l->asked, *callee = e && e->kind == EXPR_call ? e->as.call.callee : e;
+  if (!e || callee->span.end != span.end || callee->span.start > span.start) return q;
+  *whole = e->span;
+  if (callee->kind == EXPR_attr) q.at[Q_base] = source_text(l, callee->as.attr.base->span);
+  if (e->kind != EXPR_call) return q;
+  const ArgList *args = &e->as.call.args;
+  uint32_t start = callee->span.end + 1;
+  q.at[Q_args] = e->span.end > start ? source_text(l, (Span){start, e->span.end - 1}) : "";
+  if (args->n > 0) q.at[Q_1] = source_text(l, args->at[0].value->span);
+  if (args->n > 1) q.at[Q_2] = source_text(l, args->at[1].value->span);
+  return q;
+}
+
+bool foreign_said(Lower *l, const char *key, Span span)
+{
+  const Foreign *f = foreign_name(key);
+  if (!f) return false;
+  Span whole = span;
+  Quotes q = quotes_of(l, span, &whole);
+  fail(l, E201, whole, "there is no `%s`",
+       q.at[Q_base] && *key == '.' ? arena_printf(l->arena, "%s%s", q.at[Q_base], key) : key);
+  return diag_help(l->c, "%s", foreign_cure(l->arena, f, &q)), true;
+}
+
+bool foreign_help(Lower *l, const char *key)
+{
+  const Foreign *f = foreign_name(key);
+  return f && (diag_help(l->c, "%s", foreign_cure(l->arena, f, &(Quotes){{NULL}})), true);
+}
+
+static bool is_prefix(const char *name)
+{
+  static const char *const prefixes[] = {
+      "nn",    "F",          "torch",    "self",        "np",  "numpy", "math",    "random",
+      "optim", "transforms", "datasets", "torchvision", "jnp", "tf",    "metrics", "pd"};
+  for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
+    if (strcmp(name, prefixes[i]) == 0) return true;
+  return false;
+}
+
+/* Reports a name behind a prefix that neither the table nor the library has. */
+static void prefix_unknown(Lower *l, const Expr *attr)
+{
+  const char *name = attr->as.attr.name.text;
+  NameVec names = {0};
+  fail(l, E201, attr->span, "there is no `%s`", source_text(l, attr->span));
+  if (!diag_is_muted(l->c)) visible_functions(l, &names);
+  const char *near = diag_nearest(name, names.at, names.n);
+  if (near) diag_help(l->c, "did you mean `%s`?", near);
+}
+
+/* A job may declare such a name itself; then it is no prefix. */
+bool foreign_prefix_said(Lower *l, Scope *s, const Expr *attr)
+{
+  const Expr *root = attr;
+  while (root->kind == EXPR_attr) root = root->as.attr.base;
+  const char *name = attr->as.attr.name.text;
+  if (root->kind != EXPR_name || !is_prefix(root->as.name)) return false;
+  if (!d_is(lookup_quiet(l, s, root->as.name, root->span), D_absent)) return false;
+  if (foreign_said(l, source_text(l, attr->span), attr->span)) return true;
+  if (foreign_said(l, name, attr->span)) return true;
+  if (strcmp(root->as.name, "self") == 0) {
+    fail(l, E203, attr->span, "there is no `self`");
+    diag_help(l->c, "write `%s`: members are used by name",
+              source_text(l, (Span){root->span.end + 1, attr->span.end}));
+  } else if (d_is(lookup_quiet(l, s, name, attr->span), D_absent)) {
+    prefix_unknown(l, attr);
+  } else {
+    fail(l, E202, attr->span, "`%s`: built-ins have no prefix", source_text(l, attr->span));
+    diag_help(l->c, "write `%s`", name);
+  }
+  return true;
+}
