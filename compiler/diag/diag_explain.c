@@ -44,24 +44,28 @@ bool diag_is_warning(const char *name)
 
 enum { LONGEST_NAME = 63 };
 
-/* Returns the edit distance from a to b in half edits. To insert, delete or substitute a letter, or
- * to swap two adjacent letters, costs 2; a change of case costs 1. A swap looks back two rows, so
+/* Returns the edit distance from a to b in half edits. To insert, delete or substitute a letter
+ * costs 2. What rarely makes another name costs 1: to swap two adjacent letters, to double a letter
+ * or halve a double one, to change the case of letters. A swap looks back two rows, so
  * three rows of the table suffice. Both names have at most LONGEST_NAME characters. */
 static unsigned distance(const char *a, const char *b)
 {
   unsigned rows[3][LONGEST_NAME + 1], *before = rows[0], *last = rows[1], *row = rows[2];
   size_t n = strlen(a), m = strlen(b);
+  if (strcasecmp(a, b) == 0) return strcmp(a, b) != 0;
   for (size_t j = 0; j <= m; j++) last[j] = (unsigned)j * 2;
   for (size_t i = 1; i <= n; i++) {
     row[0] = (unsigned)i * 2;
     for (size_t j = 1; j <= m; j++) {
       unsigned change = a[i - 1] == b[j - 1] ? 0 : strncasecmp(a + i - 1, b + j - 1, 1) ? 2 : 1;
       unsigned best = last[j - 1] + change;
-      if (last[j] + 2 < best) best = last[j] + 2;
-      if (row[j - 1] + 2 < best) best = row[j - 1] + 2;
+      unsigned less = last[j] + (i > 1 && a[i - 1] == a[i - 2] ? 1 : 2);
+      unsigned more = row[j - 1] + (j > 1 && b[j - 1] == b[j - 2] ? 1 : 2);
+      if (less < best) best = less;
+      if (more < best) best = more;
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-          before[j - 2] + 2 < best)
-        best = before[j - 2] + 2;
+          before[j - 2] + 1 < best)
+        best = before[j - 2] + 1;
       row[j] = best;
     }
     unsigned *oldest = before;
@@ -70,14 +74,14 @@ static unsigned distance(const char *a, const char *b)
   return last[m];
 }
 
-/* A longer name may have more edits: one edit changes half of `lr`, but only a small part of
- * `dropout`. */
+/* A longer name may have more edits: one more letter makes `gelu` of `glu`, but only a slip of
+ * `dropoout`. */
 const char *diag_nearest(const char *name, const char *const *candidates, uint32_t n)
 {
   size_t size = strlen(name);
   if (!size || size > LONGEST_NAME) return NULL;
   const char *best = NULL;
-  unsigned limit = size <= 2 ? 2 : size <= 5 ? 3 : 5; /* in half edits */
+  unsigned limit = size <= 4 ? 1 : size <= 5 ? 2 : size <= 7 ? 3 : 5; /* in half edits */
   for (uint32_t i = 0; i < n; i++) {
     if (strlen(candidates[i]) > LONGEST_NAME) continue;
     unsigned d = distance(name, candidates[i]);

@@ -53,7 +53,8 @@ bool want_type(Lower *l, Datum d, Span span, const char *what, AskedType *out);
 Datum cast_as(Lower *l, Value x, AskedType type, Span span);
 
 /* ---- foreign.c ---- */
-/* Reports a name of another language at `span`, with its cure; false: the table lacks it. */
+/* Reports a name of another language at `span`, with its cure, and sets l->asked to NULL: the
+ * message is about the whole call. Returns false if the table lacks the name. */
 bool foreign_said(Lower *l, const char *key, Span span);
 /* Adds the cure as a help to the last message. */
 bool foreign_help(Lower *l, const char *key);
@@ -93,7 +94,7 @@ bool count_work(Lower *l, uint32_t amount, Span span);
 bool go_deeper(Lower *l, Span span);
 
 /* ---- option.c ---- */
-bool setting_value(Lower *l, const char *key, Datum *value);
+bool setting_value(Lower *l, const char *key, Datum *value, Span *span);
 /* Returns the text that --set gives for the key; NULL if no --set names it. */
 const char *setting_override(Lower *l, const char *key);
 void check_settings(Lower *l); /* reports unknown keys of --set */

@@ -16,6 +16,9 @@ static Quotes quotes_of(Lower *l, Span span, Span *whole)
   uint32_t start = callee->span.end + 1;
   q.at[Q_args] = e->span.end > start ? source_text(l, (Span){start, e->span.end - 1}) : "";
   if (args->n > 0) q.at[Q_1] = source_text(l, args->at[0].value->span);
+  for (uint32_t i = 0; i < args->n && !q.at[Q_value]; i++)
+    if (args->at[i].value->kind != EXPR_string)
+      q.at[Q_value] = source_text(l, args->at[i].value->span);
   if (args->n > 1) q.at[Q_2] = source_text(l, args->at[1].value->span);
   return q;
 }
@@ -28,7 +31,9 @@ bool foreign_said(Lower *l, const char *key, Span span)
   Quotes q = quotes_of(l, span, &whole);
   fail(l, E201, whole, "there is no `%s`",
        q.at[Q_base] && *key == '.' ? arena_printf(l->arena, "%s%s", q.at[Q_base], key) : key);
-  return diag_help(l->c, "%s", foreign_cure(l->arena, f, &q)), true;
+  diag_help(l->c, "%s", foreign_cure(l->arena, f, &q));
+  l->asked = NULL;
+  return true;
 }
 
 bool foreign_help(Lower *l, const char *key)

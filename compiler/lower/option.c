@@ -40,14 +40,17 @@ static const char *kind_name(Datum d)
 /* Reads the value of `text`, which replaces `like`; returns false after a message. Strings need no
  * quotes on a command line, and an int can replace a float. Any other value must have the kind of
  * `like`: `-D WIDTH=wide` is a mistake. */
-static bool option_value(Lower *l, const char *option, const char *text, Datum like, Datum *out)
+static bool option_value(Lower *l, const char *option, const char *text, Datum like, Datum *out,
+                         Span *span)
 {
   if (like.kind == D_str && text[0] != '"') {
     *out = d_str(text);
+    *span = (Span){0, 0};
     return true;
   }
   const Expr *e = parse_value(l, option, text);
   if (!e) return false;
+  *span = e->span;
   *out = eval(l, scope_new(l, NULL, l->job, NULL), e);
   if (d_is(*out, D_error)) return false;
   if (like.kind == D_float && out->kind == D_int) *out = d_float((double)out->as.integer);
@@ -69,7 +72,8 @@ bool const_override(Lower *l, File *f, const Decl *decl, Datum *value)
     if (strcmp(o->consts[i].key, name) != 0) continue;
     const char *option = arena_printf(l->arena, "-D %s=%s", name, o->consts[i].value);
     Datum given;
-    if (!option_value(l, option, o->consts[i].value, *value, &given)) return false;
+    Span span;
+    if (!option_value(l, option, o->consts[i].value, *value, &given, &span)) return false;
     *value = given;
   }
   return true;
@@ -124,12 +128,13 @@ const char *setting_override(Lower *l, const char *key)
   return value;
 }
 
-/* Replaces *value if --set names its key. Returns false after a message if the text is wrong. */
-bool setting_value(Lower *l, const char *key, Datum *value)
+/* Replaces *value, and the place that messages about it show, if --set names its key. Returns false after a message if the text is wrong. */
+bool setting_value(Lower *l, const char *key, Datum *value, Span *span)
 {
   const char *text = setting_override(l, key);
   if (!text) return true;
-  return option_value(l, arena_printf(l->arena, "--set %s=%s", key, text), text, *value, value);
+  return option_value(l, arena_printf(l->arena, "--set %s=%s", key, text), text, *value, value,
+                      span);
 }
 
 /* Reports unknown keys of --set at the end of the pass, when every key is known. */

@@ -86,6 +86,23 @@ bool shape_gemm(Compile *c, Node *n)
   return rule_set_dims(c, n, r, dim);
 }
 
+/* Helps if the input of linear lacks a flatten, or if a view merged its batch with other axes. */
+static void help_flatten(Compile *c, const Node *x, int64_t features)
+{
+  const char *name = x->name ? x->name : "x";
+  bool viewed = x->rank == 1 && op_of(x)->tmpl == TMPL_alias && ir_in(c, x, 0)->rank > 1;
+  if (viewed) x = ir_in(c, x, 0), name = x->name ? x->name : "x";
+  int64_t product = 1;
+  int axis = x->rank;
+  while (axis > 1 && product * x->dim[axis - 1] <= features) product *= x->dim[--axis];
+  if (product != features || (axis == x->rank - 1 && !viewed)) return;
+  Text sizes = text_new(c->arena);
+  for (int i = axis; i < x->rank && axis < x->rank - 1; i++)
+    text_printf(&sizes, "%s%lld", i > axis ? " x " : "", (long long)x->dim[i]);
+  diag_help(c, "write `flatten(%s, %d)`, which has %s%s%lld features", name, axis, sizes.at,
+            axis < x->rank - 1 ? " = " : "", (long long)features);
+}
+
 /* x [.., in] times weight [out, in] is [.., out]. */
 bool shape_linear(Compile *c, Node *n)
 {
@@ -96,7 +113,8 @@ bool shape_linear(Compile *c, Node *n)
     diag_error(c, E301, n->span, "linear expects %lld input features, got %lld: %s",
                (long long)w->dim[1], (long long)x->dim[x->rank - 1], ir_type_text(c, x));
     diag_note(c, x->span, "the input gets its shape here");
-    return diag_note(c, w->span, "the weight is [out, in] = %s", ir_dims_text(c, w));
+    diag_note(c, w->span, "the weight is [out, in] = %s", ir_dims_text(c, w));
+    return help_flatten(c, x, w->dim[1]), false;
   }
   if (n->in[2].id && (bias->rank != 1 || bias->dim[0] != w->dim[0]))
     return diag_error(c, E311, n->span, "the bias of linear with weight %s is [%lld], got %s",

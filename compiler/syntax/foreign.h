@@ -9,7 +9,7 @@ typedef struct Foreign {
 } Foreign;
 
 /* The texts of the program that a cure quotes; NULL: the program has none. */
-typedef enum QuoteKind { Q_args, Q_1, Q_2, Q_base, Q_word, QUOTE_COUNT } QuoteKind;
+typedef enum QuoteKind { Q_args, Q_1, Q_2, Q_value, Q_base, Q_word, QUOTE_COUNT } QuoteKind;
 typedef struct Quotes {
   const char *at[QUOTE_COUNT];
 } Quotes;

@@ -136,13 +136,14 @@ static bool is_aftermath(const Parser *p)
   return p->stray_brace && !p->open_braces && column_of(p, &p->tokens.at[statement_start(p)]) > 1;
 }
 
-/* Returns the statement with the error. Without an error in its line it would end there. */
+/* Returns the statement with the error, up to its block. A colon at the end of a line begins one. */
 static Stuck stuck_statement(const Parser *p)
 {
   Stuck s = {statement_start(p), p->current, p->current};
-  while (p->tokens.at[s.to].kind && p->tokens.at[s.to].kind != TOK_NL &&
-         p->tokens.at[s.to].kind != '{')
-    s.to++;
+  for (const Token *t; (t = &p->tokens.at[s.to])->kind; s.to++) {
+    if (t->kind == TOK_NL || t->kind == '{') break;
+    if (s.to > s.from && t[-1].kind == ':' && line_of(p, t) > line_of(p, t - 1)) break;
+  }
   return s;
 }
 

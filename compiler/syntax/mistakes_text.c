@@ -146,8 +146,21 @@ static const char *chain(const Parser *p, bool mended)
   return arena_printf(p->c->arena, "`%s %s %s and %s %s %s`", a, op1, b, b, op2, c);
 }
 
-/* Replaces $found by the token with the error, $before by the one before it, and $chain and
- * $unchained by a chained comparison as written and as it should be. */
+/* Returns a header that ends with a colon, such as `def f(self, x)`, without the `self`. */
+static const char *header(const Parser *p)
+{
+  uint32_t from = p->current, self = 0;
+  while (from && !ONE_OF(p->tokens.at[from - 1].kind, TOK_NL, '{', '}')) from--;
+  for (uint32_t i = from; i < p->current && !self; i++)
+    if (p->tokens.at[i].kind == TOK_NAME && strcmp(p->tokens.at[i].as.name, "self") == 0) self = i;
+  if (!self || p->tokens.at[from].kind != TOK_DEF) return syntax_text(p, from, p->current);
+  return arena_printf(p->c->arena, "%s%s", syntax_text(p, from, self),
+                      syntax_text(p, self + 1 + (p->tokens.at[self + 1].kind == ','), p->current));
+}
+
+/* Replaces $found by the token with the error, $before by the one before it, $header by the
+ * text before it, and $chain and $unchained by a chained comparison as written and as it should
+ * be. */
 const char *syntax_fill(const Parser *p, const char *text)
 {
   const Token *t = &p->tokens.at[p->current], *before = p->current ? t - 1 : t;
@@ -156,15 +169,18 @@ const char *syntax_fill(const Parser *p, const char *text)
     size_t plain = strcspn(text, "$");
     text_add(&out, text, plain);
     text += plain;
-    static const char *const names[] = {"$found", "$before", "$chain", "$unchained"};
+    static const char *const names[] = {"$found", "$before", "$chain", "$unchained",
+                                        "$header"};
+    enum { NAMES = sizeof names / sizeof *names };
     size_t which = 0;
-    while (which < 4 && strncmp(text, names[which], strlen(names[which])) != 0) which++;
-    if (which == 4) {
+    while (which < NAMES && strncmp(text, names[which], strlen(names[which])) != 0) which++;
+    if (which == NAMES) {
       if (*text) text_add(&out, text++, 1);
       continue;
     }
     text_puts(&out, which == 0   ? parse_found(p, t)
                     : which == 1 ? parse_found(p, before)
+                    : which == 4 ? header(p)
                                  : chain(p, which == 3));
     text += strlen(names[which]);
   }

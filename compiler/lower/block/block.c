@@ -157,7 +157,7 @@ static bool read_options(Lower *l, const Decl *decl, BlockInfo *b)
     const char *key = arena_printf(l->arena, "%s.%s", block, o->name);
     bool given = arg || setting_override(l, key);
     Span span = arg ? arg->value->span : decl->span;
-    if (d_is(v, D_error) || !setting_value(l, key, &v))
+    if (d_is(v, D_error) || !setting_value(l, key, &v, &span))
       good = false;
     else if (given && !option_kind_fits(l, o, v, span))
       good = false;
@@ -396,7 +396,7 @@ void lower_members(Lower *l)
     Span span = arg ? arg->value->span : d->span;
     int64_t n;
     Datum v = arg ? eval(l, scope_new(l, NULL, l->job, NULL), arg->value) : d_int(1);
-    if (d_is(v, D_error) || !setting_value(l, key, &v)) return;
+    if (d_is(v, D_error) || !setting_value(l, key, &v, &span)) return;
     if (!arg && !setting_override(l, key)) continue;
     if (!want_count(l, v, span, "`shards`", (Counts){1, AMPC_MOST_MEMBERS}, &n)) return;
     if (n & (n - 1)) fail(l, E209, span, "`shards` is a power of 2, got %lld", (long long)n);

@@ -196,6 +196,7 @@ static Datum eval_call(Lower *l, Scope *s, const Expr *e)
     return call_method(l, s, e, eval(l, s, callee->as.attr.base));
   }
   Datum f = eval(l, s, callee);
+  if (d_is(f, D_error) && !l->asked) return f;
   Args args = {.span = e->span};
   bool good = eval_args(l, s, &e->as.call.args, &args);
   return good ? call(l, f, &args) : d_of(D_error);

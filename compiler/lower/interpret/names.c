@@ -54,8 +54,31 @@ static Datum declared_function(Lower *l, File *f, const Decl *d)
   return (Datum){.kind = D_function, .as.function = call};
 }
 
+/* Reports `module Net(Base)`: a parameter without type and default that is the name of a module. */
+static bool inherits(Lower *l, File *f, const Decl *d)
+{
+  const ParamList *params = &d->as.module.params;
+  for (uint32_t i = 0; i < params->n; i++) {
+    const Param *p = &params->at[i];
+    if (p->type.name || p->value) continue;
+    const Global *base = file_find(f, p->name.text);
+    if (!base) base = file_find(l->library, p->name.text);
+    bool root = strcmp(p->name.text, "Module") == 0;
+    if (!root && (!base || base->decl->kind != DECL_module)) continue;
+    fail(l, E210, p->name.span, "modules do not inherit: `%s` is a parameter here", p->name.text);
+    if (root)
+      diag_help(l->c, "write `module %s`", d->name.text);
+    else
+      diag_help(l->c, "write `module %s { base = %s(..) ... }`: a module contains others",
+                d->name.text, p->name.text);
+    return true;
+  }
+  return false;
+}
+
 static Datum declared_class(Lower *l, File *f, const Decl *d)
 {
+  if (!f->builtin && inherits(l, f, d)) return d_of(D_error);
   Class *class = arena_new(l->arena, Class);
   *class = (Class){d->name.text, d, f};
   return (Datum){.kind = D_class, .as.class = class};

@@ -119,14 +119,29 @@ static bool scalar_fits(const char *name, Datum v)
   return strcmp(name, "list") == 0 && v.kind == D_list;
 }
 
+/* Helps if a tensor was declared as a number: `x: float` for `x: float[]`. */
+static bool help_tensor(Lower *l, Datum v, Span span)
+{
+  const int64_t *dim;
+  uint32_t rank;
+  tensor_dims(l, v, &dim, &rank);
+  diag_note(l->c, span, "the value is given here");
+  const char *name = dtype_is_float(tensor_dtype(l, v)) ? "float" : "int";
+  return diag_help(l->c, "write `%s%s`: the type of a tensor has brackets", name,
+                   ir_sizes_text(l->arena, dim, rank));
+}
+
 /* Checks a value against its annotation. It is never cast, with one exception: an int for `float`
  * becomes a float, since later code may depend on the kind. */
 bool check_type(Lower *l, Scope *s, const TypeExpr *t, Datum *value, Span span, Typed what)
 {
   if (t->tensor) return check_tensor(l, s, t, *value, span, what);
-  if (!scalar_fits(t->name, *value))
-    return refuse(l, E209, span, "%s needs %s, got %s", typed_text(l, what), t->name,
-                  d_kind_text(l, *value));
+  if (!scalar_fits(t->name, *value)) {
+    bool tensor = d_is_tensor(*value) && diag_user_span(l->c, t->span).start == t->span.start;
+    fail(l, E209, tensor ? t->span : span, "%s needs %s, got %s", typed_text(l, what), t->name,
+         d_kind_text(l, *value));
+    return tensor && help_tensor(l, *value, span);
+  }
   if (strcmp(t->name, "float") == 0 && value->kind == D_int)
     *value = d_float((double)value->as.integer);
   return true;

@@ -225,8 +225,9 @@ static bool job_kind(Lower *l, Scope *s, const Decl *decl, RegionKind *out)
 static void set_fewest(Lower *l)
 {
   Datum truth = d_bool(l->g->fewest_casts);
-  if (setting_value(l, "fewest_casts", &truth))
-    want_bool(l, truth, (Span){0, 0}, "`fewest_casts`", &l->g->fewest_casts);
+  Span span = {0, 0};
+  if (setting_value(l, "fewest_casts", &truth, &span))
+    want_bool(l, truth, span, "`fewest_casts`", &l->g->fewest_casts);
 }
 
 /* Reads the clause; decl is NULL in a job without it. The precision is then f32, or from --set. */

@@ -56,7 +56,8 @@ static const struct {
 static bool scaler_number(Lower *l, int i, Datum given, Span span, double *real, int64_t *count)
 {
   const char *name = scaler_numbers[i].name;
-  if (!setting_value(l, arena_printf(l->arena, "scaler.%s", name), &given)) return false;
+  if (!setting_value(l, arena_printf(l->arena, "scaler.%s", name), &given, &span))
+    return false;
   const char *what = arena_printf(l->arena, "`%s` of the scaler", name);
   if (scaler_numbers[i].most)
     return want_count(l, given, span, what, (Counts){1, scaler_numbers[i].most}, count);
@@ -65,7 +66,7 @@ static bool scaler_number(Lower *l, int i, Datum given, Span span, double *real,
 
 static bool scaler_truth(Lower *l, const char *name, Datum given, Span span, bool *out)
 {
-  return setting_value(l, arena_printf(l->arena, "scaler.%s", name), &given) &&
+  return setting_value(l, arena_printf(l->arena, "scaler.%s", name), &given, &span) &&
          want_bool(l, given, span, arena_printf(l->arena, "`%s` of the scaler", name), out);
 }
 
@@ -73,7 +74,7 @@ static bool scaler_truth(Lower *l, const char *name, Datum given, Span span, boo
 static bool scaler_replay(Lower *l, Datum given, Span span, bool *out)
 {
   const char *text;
-  if (!setting_value(l, "scaler.on_overflow", &given) ||
+  if (!setting_value(l, "scaler.on_overflow", &given, &span) ||
       !want_str(l, given, span, "`on_overflow` of the scaler", &text))
     return false;
   *out = strcmp(text, "replay") == 0;

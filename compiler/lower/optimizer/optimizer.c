@@ -120,7 +120,7 @@ static bool is_optional(Lower *l, const Opt *o, const char *name)
 /* Applies --set to *v, and checks that it is a value of the setting. `key`: key of the group. */
 bool check_setting(Lower *l, const Opt *o, const char *key, const char *name, Datum *v, Span span)
 {
-  if (!setting_value(l, setting_key(l, key, name), v)) return false;
+  if (!setting_value(l, setting_key(l, key, name), v, &span)) return false;
   if (v->kind == D_none && is_optional(l, o, name)) return true;
   if (!d_is_number(*v) && v->kind != D_schedule)
     return refuse(l, E209, span, "`%s` of `%s` needs a number or a schedule, got %s", name, o->name,
@@ -266,7 +266,7 @@ static bool add_arguments(Lower *l, Opt *o, const Args *args)
 static bool read_accumulate(Lower *l, Opt *o, Datum v, Span span)
 {
   int64_t n;
-  if (!setting_value(l, setting_key(l, o->name, "accumulate"), &v)) return false;
+  if (!setting_value(l, setting_key(l, o->name, "accumulate"), &v, &span)) return false;
   const char *what = arena_printf(l->arena, "`accumulate` of `%s`", o->name);
   if (!want_count(l, v, span, what, (Counts){1, AMPC_MOST_STEPS}, &n)) return false;
   if (n != o->accumulate && l->steps_asked) {

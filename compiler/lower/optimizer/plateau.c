@@ -85,7 +85,7 @@ static bool real_of(Lower *l, const char *key, const char *name, ampc_domain dom
 {
   Datum v = d_float(*at);
   key = arena_printf(l->arena, "%s.%s", key, name);
-  return setting_value(l, key, &v) &&
+  return setting_value(l, key, &v, &span) &&
          want_in(l, v, span, arena_printf(l->arena, "`%s`", key), domain, at);
 }
 
@@ -93,7 +93,7 @@ static bool count_of(Lower *l, const char *key, const char *name, Span span, int
 {
   Datum v = d_int(*at);
   key = arena_printf(l->arena, "%s.%s", key, name);
-  return setting_value(l, key, &v) && want_count(l, v, span, arena_printf(l->arena, "`%s`", key),
+  return setting_value(l, key, &v, &span) && want_count(l, v, span, arena_printf(l->arena, "`%s`", key),
                                                  (Counts){0, AMPC_MOST_STEPS}, at);
 }
 

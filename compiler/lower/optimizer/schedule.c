@@ -81,8 +81,9 @@ static Value argument_node(Lower *l, const Purpose *to, const InputInfo *input, 
   Datum v = own ? d_of(D_none) : d_float(number);
   ampc_domain domain = to->domain;
   setting_domain(input->name, to->domain, &domain); /* library.c has checked that the row exists */
-  if (!setting_value(l, key, &v) ||
-      !want_in(l, v, to->span, arena_printf(l->arena, "`%s`", key), domain, &number))
+  Span span = to->span;
+  if (!setting_value(l, key, &v, &span) ||
+      !want_in(l, v, span, arena_printf(l->arena, "`%s`", key), domain, &number))
     return (Value){0};
   return setting_node(l, key, number, domain, to->span);
 }
