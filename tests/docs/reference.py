@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Writes the generated parts of docs/language.md and docs/parity.md, or checks that they are up to date.
+"""Writes the generated parts of docs/language.md, from_pytorch.md and parity.md, or checks that they are up to date.
 
     tests/docs/reference.py BUILD [PAGE..]              checks; in parity.md only the list of cases, not their errors
     tests/docs/reference.py BUILD --rewrite [PAGE..]    writes them (parity.md takes minutes)
     tests/docs/reference.py BUILD --add                 adds the missing cases to parity.md and keeps the other rows
 
 language.md: the output of `BUILD/ampc --help-on all`, behind the hand-written text. parity.md: the cases of
-tests/torch/cases.def with the largest errors that BUILD/tests/torch_layers and torch_halves measure.
+tests/torch/cases.def with the largest errors that BUILD/tests/torch_layers and torch_halves measure. from_pytorch.md: the rows of compiler/syntax/foreign.def, behind
+the hand-written text.
 """
 import ast
 import pathlib
@@ -65,6 +66,55 @@ def language_page(build):
     written = (ROOT / "docs/language.md").read_text()
     end = written.index("-->", written.index("<!-- What follows is made by")) + len("-->\n")
     return written[:end] + reference_part(build)
+
+
+# ---- from_pytorch.md ----
+
+def foreign_rows():
+    """(kind of row, its texts) of each row of the table."""
+    text = (ROOT / "compiler/syntax/foreign.def").read_text()
+    for m in re.finditer(r'^(GROUP|SAME|NAME|LOSS|FORM)\(((?:[^"()]|"(?:[^"\\]|\\.)*")*)\)$', text, re.M):
+        yield m[1], ast.literal_eval(f"({m[2]},)")
+
+
+def arguments(text):
+    """The arguments of a call that begins in front of the text: `a, [b, c]) + d` has `a` and `[b, c]`."""
+    depth, start, out = 0, 0, []
+    for i, letter in enumerate(text):
+        depth += (letter in "([{") - (letter in ")]}")
+        if depth < 0 or (letter == "," and not depth):
+            out.append(text[start:i].strip())
+            start = i + 1
+        if depth < 0:
+            return [value for value in out if value], text[:i]
+    return [], ""
+
+
+def quoted_cure(key, example, cure):
+    """The cure of a row, with the texts of its example in it: see the head of the table."""
+    before, _, behind = example.partition(key if key.startswith(".") else key + "(")
+    values, whole = arguments(behind.lstrip("(") if key.startswith(".") else behind)
+    quotes = {"args": whole, "base": before, "word": re.sub(r"\W.*", "", " ".join(example.split()[1:2])),
+              "value": values[0] if values else "", "1": (values + [""])[0], "2": (values + ["", ""])[1]}
+    return re.sub(r"\$(args|base|word|value|1|2)", lambda m: quotes[m[1]], cure).removeprefix("write ")
+
+
+def from_pytorch_page(_build):
+    """The hand-written text up to the mark, then a table for each group."""
+    written = (ROOT / "docs/from_pytorch.md").read_text()
+    out = [written[:written.index("-->", written.index("<!-- What follows is made by")) + len("-->")]]
+    for kind, texts in foreign_rows():
+        if kind == "GROUP":
+            out += ["", f"## {texts[0]}", "| PyTorch | Here |", "|---|---|"]
+            continue
+        if kind == "LOSS":
+            example, cure = f"nn.{texts[0]}()(z, y)", f"`{texts[1]}(z, y)`"
+        else:
+            example, cure = texts[-2], quoted_cure(texts[0] if kind == "NAME" else "\0", *texts[-2:])
+        if out[-1].endswith(f" | {cell(cure)} |"):
+            example = out.pop()[3:].partition("` |")[0] + "`, `" + cell(example)
+        out.append(f"| `{cell(example)}` | {cell(cure)} |")
+    return "\n".join(out) + "\n"
 
 
 # ---- parity.md ----
@@ -152,7 +202,7 @@ def without_errors(page):
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     rewrite = "--rewrite" in sys.argv[2:]
-    pages = [page for page in sys.argv[2:] if page[:2] != "--"] or ["language.md", "parity.md"]
+    pages = [page for page in sys.argv[2:] if page[:2] != "--"] or ["language.md", "from_pytorch.md", "parity.md"]
     if "--add" in sys.argv[2:]:
         path = ROOT / "docs/parity.md"
         path.write_text(added_parity(build, path.read_text()))
@@ -160,8 +210,8 @@ def main():
     stale = []
     for name in pages:
         path = ROOT / "docs" / name
-        if name == "language.md":
-            page = language_page(build)
+        if name != "parity.md":
+            page = {"language.md": language_page, "from_pytorch.md": from_pytorch_page}[name](build)
         else:
             page = parity_page(*((found_errors(build, []), found_halves(build, [])) if rewrite else ({}, {})))
         if rewrite:
