@@ -438,6 +438,33 @@ static bool batches_find_lost(const ampc_batches *b, char *text, size_t size)
   return false;
 }
 
+/* Few labels of one class are no surprise, and neither are classes that change at every sample. */
+static bool batches_find_sorted(const ampc_batches *b, char *text, size_t size)
+{
+  enum { SURPRISING = 32 };
+  for (uint32_t i = 0; b && text && i < b->block->n_sources; i++) {
+    const ampc_block *block = b->block;
+    Labels l;
+    if (!source_labels(&b->sources[i], &l) || l.count < SURPRISING) continue;
+    bool train = block->kind == AMPC_TRAIN, sorted = l.changes && l.ascending;
+    if (!l.changes)
+      snprintf(text, size, "%s: all %lld labels that block `%s` reads are %.17g%s",
+               b->sources[i].path, (long long)l.count, block->name, l.first,
+               b->sources[i].count < b->sources[i].samples
+                   ? "; `part` divides the samples in the order of the file"
+                   : "");
+    else if (train && !block->shuffle && sorted && l.count / (l.changes + 1) > 1)
+      snprintf(text, size,
+               "%s: the labels are sorted, and block `%s` has shuffle=false; leave it out, so that "
+               "a batch has several classes",
+               b->sources[i].path, block->name);
+    else
+      continue;
+    return true;
+  }
+  return false;
+}
+
 static bool batches_sample_name(const ampc_batches *b, int64_t sample, char *text, size_t size)
 {
   if (!b || !text || sample < 0) return false;
@@ -453,6 +480,7 @@ const ampc_data_interface ampc_data = {
     .share = batches_share,
     .next = batches_next,
     .find_lost = batches_find_lost,
+    .find_sorted = batches_find_sorted,
     .sample_name = batches_sample_name,
     .close = batches_close,
 };

@@ -10,6 +10,7 @@
 #include "runtime/plan/file.h"
 #include "runtime/plan/types.h"
 
+enum { MOST_LABELS = 1000000 /* that source_labels reads */ };
 enum { CHECKED_AT_ONCE = 1 << 16 /* bytes of samples, at least one sample */ };
 
 /* ---- checks of values ---- */
@@ -84,6 +85,29 @@ static ampc_status check_limit(const DataSource *s)
   return ampc_fail(AMPC_BAD_FILE, "%s: sample %lld%s is %.17g, expected 0 to %lld%s (%s)", s->path,
                    (long long)at.sample, within, at.value, (long long)(d->limit - 1), besides,
                    d->limit_why ? d->limit_why : "limit");
+}
+
+/* Only a loss or a metric of classes gives such a limit to single numbers. */
+static bool is_label(const DataSource *s)
+{
+  const char *why = s->desc->limit_why;
+  return s->path && s->elements == 1 && why && strncmp(why, "classes", strlen("classes")) == 0;
+}
+
+bool source_labels(const DataSource *s, Labels *out)
+{
+  if (!is_label(s)) return false;
+  *out = (Labels){.count = s->count < MOST_LABELS ? s->count : MOST_LABELS, .ascending = true};
+  for (int64_t i = 0; i < out->count; i++) {
+    char bytes[8];
+    if (source_copy(s, i, 1, AMPC_AS_STORED, bytes)) return false;
+    double value = number_load(s->desc->dtype, s->program->real64, bytes, 0);
+    if (i == 0) out->first = out->last = value;
+    out->changes += value != out->last;
+    out->ascending = out->ascending && value >= out->last;
+    out->last = value;
+  }
+  return true;
 }
 
 bool source_find_lost(const DataSource *s, int64_t *sample, double *value)

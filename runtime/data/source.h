@@ -19,6 +19,15 @@ void source_close(DataSource *s); /* call it also after a failed open */
 /* Finds the first value that is not finite in the used samples. *sample is the number of its sample
  * in the whole source. Returns false if all values are finite. */
 bool source_find_lost(const DataSource *s, int64_t *sample, double *value);
+/* The first labels of a source, in the order of the data. */
+typedef struct Labels {
+  int64_t count;
+  double first, last;
+  int64_t changes; /* how often a label differs from the one before it */
+  bool ascending;  /* no label is less than the one before it */
+} Labels;
+/* Reads up to a million labels. Returns false if the source has no labels, or fails. */
+bool source_labels(const DataSource *s, Labels *out);
 /* Copies n of the used samples to `to`, from number `first` on; first + n <= count. `epoch` selects
  * the random changes of training; AMPC_AS_STORED: none. */
 ampc_status source_copy(const DataSource *s, int64_t first, int64_t n, int64_t epoch, void *to);

@@ -174,6 +174,9 @@ typedef struct ampc_data_interface {
   /* Searches for the cause of a loss that is not finite. True: the block's data has such a number,
    * and `text` says where: "sample 17 of x.idx holds nan". The pointer may be NULL: unknown. */
   bool (*find_lost)(const ampc_batches *b, char *text, size_t size);
+  /* Searches for an order of labels with which a net learns badly, or a metric says little: sorted
+   * and not shuffled, or all of one class. True: `text` says which. The pointer may be NULL. */
+  bool (*find_sorted)(const ampc_batches *b, char *text, size_t size);
   /* Writes the name of a sample of a batch that next() has returned, such as "cats/1.jpg". Samples
    * are counted in the order of the data. Returns false if the sample has only its number. */
   bool (*sample_name)(const ampc_batches *b, int64_t sample, char *text, size_t size);

@@ -119,6 +119,9 @@ static void elaborate_job(Compile *c, Sizes *sizes)
   shares_settle(c);
   if (!l->stopped) plateaus_settle(l);
   if (!l->stopped) check_settings(l);
+  if (diag_error_count(c)) return;
+  check_unreached(l);
+  check_overlap(l);
 }
 
 /* Note [dims]: elaborates the job again with the sizes of the data. To find mistakes, it also

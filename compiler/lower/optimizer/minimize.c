@@ -38,6 +38,11 @@ static bool cuts(const Node *n)
   return op_of(n)->tmpl == TMPL_alias && op_of(n)->gradient == grad_none;
 }
 
+bool gradient_stops(const Lower *l, const Node *n)
+{
+  return cuts(n) || l->g->regions.at[n->region].no_grad;
+}
+
 /* Finds out if the loss depends on the optimizer's parameters. Inputs precede their users in the
  * array, so one pass from the loss to the front is enough. */
 static Reach reach(Lower *l, const Opt *opt, Value loss)
@@ -50,7 +55,7 @@ static Reach reach(Lower *l, const Opt *opt, Value loss)
     if (!needed[id]) continue;
     if (ir_parameter(l->g, n)) {
       reach_param(l, &r, n, opt);
-    } else if (cuts(n) || l->g->regions.at[n->region].no_grad) {
+    } else if (gradient_stops(l, n)) {
       r.cut = n;
     } else {
       /* cast_like reads only the type of its second input */

@@ -28,6 +28,10 @@ Datum group_setting(const Opt *o, uint32_t group, uint32_t i, const char **key);
 
 /* ---- minimize.c ---- */
 void lower_minimize(Lower *l, Frame *f, const Stmt *s);
+bool gradient_stops(const Lower *l, const Node *n); /* no gradient passes through the node */
+
+/* ---- unreached.c ---- */
+void check_unreached(Lower *l);
 
 /* ---- schedule.c ---- */
 /* Returns the node of a setting: one node for each key and block. */
