@@ -45,14 +45,15 @@ bool diag_is_warning(const char *name)
 enum { LONGEST_NAME = 63 };
 
 /* Returns the edit distance from a to b in half edits. To insert, delete or substitute a letter
- * costs 2. What rarely makes another name costs 1: to swap two adjacent letters, to double a letter
- * or halve a double one, to change the case of letters. A swap looks back two rows, so
- * three rows of the table suffice. Both names have at most LONGEST_NAME characters. */
+ * costs 2. Slips that rarely make another name cost 1: two adjacent letters are swapped, a letter
+ * is doubled or a double one halved, or the case of a letter differs. If only cases differ, the
+ * distance is 0, or 1 if that of the first letter does. A swap looks back two rows, so three rows
+ * of the table suffice. Both names have at most LONGEST_NAME characters. */
 static unsigned distance(const char *a, const char *b)
 {
   unsigned rows[3][LONGEST_NAME + 1], *before = rows[0], *last = rows[1], *row = rows[2];
   size_t n = strlen(a), m = strlen(b);
-  if (strcasecmp(a, b) == 0) return strcmp(a, b) != 0;
+  if (strcasecmp(a, b) == 0) return *a != *b;
   for (size_t j = 0; j <= m; j++) last[j] = (unsigned)j * 2;
   for (size_t i = 1; i <= n; i++) {
     row[0] = (unsigned)i * 2;
@@ -81,7 +82,7 @@ const char *diag_nearest(const char *name, const char *const *candidates, uint32
   size_t size = strlen(name);
   if (!size || size > LONGEST_NAME) return NULL;
   const char *best = NULL;
-  unsigned limit = size <= 4 ? 1 : size <= 5 ? 2 : size <= 7 ? 3 : 5; /* in half edits */
+  unsigned limit = size <= 4 ? 1 : size <= 7 ? 2 : 4; /* in half edits */
   for (uint32_t i = 0; i < n; i++) {
     if (strlen(candidates[i]) > LONGEST_NAME) continue;
     unsigned d = distance(name, candidates[i]);

@@ -247,7 +247,7 @@ struct Lower {
   uint32_t work;          /* work done so far; at most MAX_WORK */
   uint32_t expressions;   /* expressions evaluated so far */
   const struct Expr *asked; /* the last call or attribute whose name was looked up */
-  bool stopped;           /* a limit was exceeded: elaboration stops, without further messages */
+  bool stopped;             /* a limit was exceeded: elaboration stops, without further messages */
   /* watch.c: the value of the watched metric or layer; D_absent: no value */
   Datum watched;
   Instance *inside; /* the innermost module whose code runs; inside_call: its call */

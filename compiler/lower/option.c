@@ -128,7 +128,8 @@ const char *setting_override(Lower *l, const char *key)
   return value;
 }
 
-/* Replaces *value, and the place that messages about it show, if --set names its key. Returns false after a message if the text is wrong. */
+/* Replaces *value, and the place that messages about it show, if --set names its key. Returns false
+ * after a message if the text is wrong. */
 bool setting_value(Lower *l, const char *key, Datum *value, Span *span)
 {
   const char *text = setting_override(l, key);

@@ -24,7 +24,7 @@ const Foreign *foreign_name(const char *key)
 
 const char *foreign_cure(Arena *arena, const Foreign *f, const Quotes *q)
 {
-  static const char *const names[QUOTE_COUNT] = {"$args", "$1",    "$2", "$value", "$base", "$word"};
+  static const char *const names[QUOTE_COUNT] = {"$args", "$1", "$2", "$value", "$base", "$word"};
   Text out = text_new(arena);
   for (const char *text = f->cure; *text;) {
     size_t plain = strcspn(text, "$");

@@ -136,7 +136,8 @@ static bool is_aftermath(const Parser *p)
   return p->stray_brace && !p->open_braces && column_of(p, &p->tokens.at[statement_start(p)]) > 1;
 }
 
-/* Returns the statement with the error, up to its block. A colon at the end of a line begins one. */
+/* Returns the statement with the error, up to its block. A colon at the end of a line begins one.
+ */
 static Stuck stuck_statement(const Parser *p)
 {
   Stuck s = {statement_start(p), p->current, p->current};

@@ -169,8 +169,7 @@ const char *syntax_fill(const Parser *p, const char *text)
     size_t plain = strcspn(text, "$");
     text_add(&out, text, plain);
     text += plain;
-    static const char *const names[] = {"$found", "$before", "$chain", "$unchained",
-                                        "$header"};
+    static const char *const names[] = {"$found", "$before", "$chain", "$unchained", "$header"};
     enum { NAMES = sizeof names / sizeof *names };
     size_t which = 0;
     while (which < NAMES && strncmp(text, names[which], strlen(names[which])) != 0) which++;

@@ -87,11 +87,23 @@ static ampc_status check_limit(const DataSource *s)
                    d->limit_why ? d->limit_why : "limit");
 }
 
-/* Only a loss or a metric of classes gives such a limit to single numbers. */
+static bool same_text(const char *a, const char *b)
+{
+  return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* True if a loss of the program reads classes from this file, perhaps in another block: the
+ * compiler limits them to its "classes of cross_entropy". */
 static bool is_label(const DataSource *s)
 {
-  const char *why = s->desc->limit_why;
-  return s->path && s->elements == 1 && why && strncmp(why, "classes", strlen("classes")) == 0;
+  for (uint32_t i = 0; s->path && s->elements == 1 && i < s->program->n_sources; i++) {
+    const ampc_source *d = &s->program->sources[i];
+    bool classes = d->limit_why && strncmp(d->limit_why, "classes", strlen("classes")) == 0;
+    if (classes && d->kind == s->desc->kind && d->dtype == s->desc->dtype &&
+        same_text(d->path, s->desc->path) && same_text(d->args, s->desc->args))
+      return true;
+  }
+  return false;
 }
 
 bool source_labels(const DataSource *s, Labels *out)

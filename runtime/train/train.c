@@ -16,7 +16,6 @@
 #include "runtime/base/file_lock.h"
 #include "runtime/base/interrupt.h"
 #include "runtime/plan/number.h"
-#include "runtime/plan/shown.h"
 #include "runtime/state/safetensors.h"
 #include "train.h"
 #include "runtime/plan/clock.h"
@@ -151,15 +150,6 @@ static ampc_status guard_places(const Session *s)
 }
 
 /* Opens the data of the blocks that run. With --eval, the data of train blocks may be missing. */
-/* Warns about an order of labels that was hardly meant. */
-static void warn_sorted(const Session *s, uint32_t block)
-{
-  char text[1024], shown[1024];
-  if (!session_leads(s) || !s->data->find_sorted) return;
-  if (s->data->find_sorted(s->batches[block], text, sizeof text))
-    fprintf(stderr, "warning: %s\n", ampc_show(shown, sizeof shown, text, ""));
-}
-
 static ampc_status open_data(Session *s)
 {
   const ampc_program *p = s->program;
@@ -169,7 +159,7 @@ static ampc_status open_data(Session *s)
                   (p->blocks[i].kind == AMPC_TRAIN && !s->options->eval_only);
     s->evaluated[i] = s->logged[i] = -1;
     if (wanted) status = s->data->open(p, i, s->options->data_dir, s->seed, &s->batches[i]);
-    if (wanted && !status) warn_sorted(s, i);
+    if (wanted && !status) sorted_warn(s, i);
     if (wanted && !status) status = session_share(s, i);
   }
   return status ? status : guard_places(s);

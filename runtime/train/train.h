@@ -124,6 +124,8 @@ ampc_status session_same(const Session *s);
 ampc_status weights_check(const Session *s); /* refuses a file that the run cannot write */
 ampc_status weights_save(Session *s);
 
+void sorted_warn(const Session *s, uint32_t block); /* sorted.c: labels in an order not meant */
+
 /* ---- resume.c ---- */
 /* If --resume is not given, the run continues from the checkpoint that the job names with
  * `resume=`. A job that saves to that file finds none in its first run: a note says so, and the run

@@ -125,15 +125,16 @@ static void test_frames(void)
 
 static void test_nearest(void)
 {
-  static const char *const names[] = {"Conv2d", "Linear", "stride", "padding", "x", "relu", "scaler", "gelu", "log"};
+  static const char *const names[] = {"Conv2d", "Linear", "stride", "padding", "x",
+                                      "relu",   "scaler", "gelu",   "log"};
   enum { N = sizeof names / sizeof *names };
   struct {
     const char *written, *meant;
   } cases[] = {
       {"Conv2D", "Conv2d"}, {"strides", "stride"}, {"Liner", "Linear"}, {"paddnig", "padding"},
       {"rleu", "relu"},     {"LINEAR", "Linear"},  {"banana", NULL},    {"", NULL},
-      {"y", NULL},          {"Relu", "relu"},    {"reluu", "relu"},     {"strid", "stride"},
-      {"scatter", NULL},    {"glu", NULL},       {"selu", NULL},        {"long", NULL}};
+      {"y", NULL},          {"Relu", "relu"},      {"reluu", "relu"},   {"strid", "stride"},
+      {"scatter", NULL},    {"glu", NULL},         {"selu", NULL},      {"long", NULL}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     const char *found = diag_nearest(cases[i].written, names, N);
     CHECK_MSG(found == cases[i].meant ||

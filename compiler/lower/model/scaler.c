@@ -56,8 +56,7 @@ static const struct {
 static bool scaler_number(Lower *l, int i, Datum given, Span span, double *real, int64_t *count)
 {
   const char *name = scaler_numbers[i].name;
-  if (!setting_value(l, arena_printf(l->arena, "scaler.%s", name), &given, &span))
-    return false;
+  if (!setting_value(l, arena_printf(l->arena, "scaler.%s", name), &given, &span)) return false;
   const char *what = arena_printf(l->arena, "`%s` of the scaler", name);
   if (scaler_numbers[i].most)
     return want_count(l, given, span, what, (Counts){1, scaler_numbers[i].most}, count);

@@ -93,8 +93,9 @@ static bool count_of(Lower *l, const char *key, const char *name, Span span, int
 {
   Datum v = d_int(*at);
   key = arena_printf(l->arena, "%s.%s", key, name);
-  return setting_value(l, key, &v, &span) && want_count(l, v, span, arena_printf(l->arena, "`%s`", key),
-                                                 (Counts){0, AMPC_MOST_STEPS}, at);
+  return setting_value(l, key, &v, &span) &&
+         want_count(l, v, span, arena_printf(l->arena, "`%s`", key), (Counts){0, AMPC_MOST_STEPS},
+                    at);
 }
 
 /* Returns the node of the setting. `key`: "opt.lr"; `domain`: the range of the setting. */

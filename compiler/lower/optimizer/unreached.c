@@ -12,8 +12,8 @@ static void mark_back(const Lower *l, bool *needed)
   }
 }
 
-/* Marks what the losses of the optimizer depend on. In a loop, a needed `carry` also needs the value
- * that its `next` computes, though no edge leads there. */
+/* Marks what the losses of the optimizer depend on. In a loop, a needed `carry` also needs the
+ * value that its `next` computes, though no edge leads there. */
 static bool *reached(Lower *l, int64_t optimizer)
 {
   uint32_t count = l->g->nodes.n;

@@ -1,0 +1,12 @@
+/* Warns before a run about labels whose order was hardly meant. */
+#include <stdio.h>
+#include "train.h"
+#include "runtime/plan/shown.h"
+
+void sorted_warn(const Session *s, uint32_t block)
+{
+  char text[1024], shown[1024];
+  if (!session_leads(s) || !s->data->find_sorted) return;
+  if (s->data->find_sorted(s->batches[block], text, sizeof text))
+    fprintf(stderr, "warning: %s\n", ampc_show(shown, sizeof shown, text, ""));
+}
