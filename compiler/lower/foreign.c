@@ -24,10 +24,26 @@ static Quotes quotes_of(Lower *l, Span span, Span *whole)
   return q;
 }
 
+/* Reports `x.add_(y)`, if x.add exists. */
+static bool in_place_said(Lower *l, const char *key, Span span)
+{
+  size_t n = strlen(key);
+  if (n < 3 || *key != '.' || key[n - 1] != '_') return false;
+  const char *name = arena_strndup(l->arena, key + 1, n - 2);
+  if (d_is(lookup_global(l, l->library, name, span), D_absent)) return false;
+  Span whole = span;
+  Quotes q = quotes_of(l, span, &whole);
+  if (!q.at[Q_base] || !q.at[Q_args]) return false;
+  const char *x = q.at[Q_base];
+  fail(l, E201, whole, "there is no `%s%s`", x, key);
+  diag_help(l->c, "write `%s = %s.%s(%s)`: no operation works in place", x, x, name, q.at[Q_args]);
+  return true;
+}
+
 bool foreign_said(Lower *l, const char *key, Span span)
 {
   const Foreign *f = foreign_name(key);
-  if (!f) return false;
+  if (!f) return in_place_said(l, key, span);
   Span whole = span;
   Quotes q = quotes_of(l, span, &whole);
   fail(l, E201, whole, "there is no `%s`",
