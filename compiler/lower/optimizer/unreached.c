@@ -49,26 +49,29 @@ static const char *frozen_path(Lower *l, const Parameter *p, const bool *read)
   return dot ? arena_strndup(l->arena, path, (size_t)(dot - path)) : path;
 }
 
-static void warn_unreached(Lower *l, const Opt *o, const Parameter *p, const bool *read)
+/* Sets read[i] if a loss of an optimizer that trains parameter i reaches it. */
+static void mark_read(Lower *l, const Opt *o, bool *read)
 {
-  diag_warning(l->c, W607, p->span, "no loss reaches `%s`, so `%s` does not train it", p->path,
-               o->name);
-  diag_help(l->c, "use it, or write `freeze(\"%s\")` in `model %s`", frozen_path(l, p, read),
-            p->model);
+  bool *needed = reached(l, o->index);
+  for (uint32_t id = 1; id < l->g->nodes.n; id++) {
+    const Node *n = &l->g->nodes.at[id];
+    if (!needed[id] || !ir_parameter(l->g, n)) continue;
+    uint32_t param = (uint32_t)attr_int(n, "index");
+    read[param] = read[param] || share_find(l->g, param, o->index) != NO_SHARE;
+  }
 }
 
 void check_unreached(Lower *l)
 {
-  for (uint32_t o = 0; o < l->optimizers.n; o++) {
-    const Opt *opt = l->optimizers.at[o];
-    if (!l->g->optimizers.at[opt->index].updates) continue; /* no block minimizes with it */
-    bool *needed = reached(l, opt->index), *read = arena_array(l->arena, bool, l->g->params.n + 1);
-    for (uint32_t id = 1; id < l->g->nodes.n; id++) {
-      const Node *n = &l->g->nodes.at[id];
-      if (needed[id] && ir_parameter(l->g, n)) read[attr_int(n, "index")] = true;
-    }
-    for (uint32_t i = 0; i < share_params(l->g); i++)
-      if (!read[i] && share_find(l->g, i, opt->index) != NO_SHARE)
-        warn_unreached(l, opt, &l->g->params.at[i], read);
+  bool *read = arena_array(l->arena, bool, l->g->params.n + 1);
+  for (uint32_t i = 0; i < l->optimizers.n; i++) mark_read(l, l->optimizers.at[i], read);
+  for (uint32_t i = 0; i < share_params(l->g); i++) {
+    const Parameter *p = &l->g->params.at[i];
+    const Optimizer *o = p->optimizer < 0 ? NULL : &l->g->optimizers.at[p->optimizer];
+    if (!o || !o->updates || read[i]) continue;
+    diag_warning(l->c, W607, p->span, "no loss reaches `%s`, so `%s` does not train it", p->path,
+                 o->name);
+    diag_help(l->c, "use it, or write `freeze(\"%s\")` in `model %s`", frozen_path(l, p, read),
+              p->model);
   }
 }
