@@ -106,6 +106,7 @@ ampc_status runtime_reset_state(ampc_runtime *rt, uint64_t seed)
   };
   rt->first = rt->closes = true;
   rt->call = 0;
+  memset(rt->measured, 0, p->n_blocks);
   rt->patience = (Patience){.any = false};
   ampc_status status = reset_plateaus(rt);
   if (status) return status;
@@ -145,6 +146,7 @@ static ampc_status set_up(ampc_runtime *rt, const char *device, Ranks *ranks)
 static void free_tables(ampc_runtime *rt)
 {
   free(rt->rehearsed);
+  free(rt->measured);
   free(rt->given);
   free(rt->bodies);
   free(rt->plateau);
@@ -170,11 +172,12 @@ ampc_status runtime_create(const ampc_program *program, const char *device, Rank
   if (!rt) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
   rt->program = program;
   rt->rehearsed = calloc(program->n_blocks + 1, sizeof *rt->rehearsed);
+  rt->measured = calloc(program->n_blocks + 1, sizeof *rt->measured);
   rt->given = calloc(program->n_settings + 1, sizeof *rt->given);
   rt->bodies = calloc(program->n_blocks + 1, sizeof *rt->bodies);
   rt->plateau = calloc(program->n_plateaus + 1, sizeof *rt->plateau);
   rt->sent_by = calloc(2 * step_key(program->n_blocks, 0) + 1, sizeof *rt->sent_by);
-  if (!rt->rehearsed || !rt->given || !rt->bodies || !rt->plateau || !rt->sent_by) {
+  if (!rt->rehearsed || !rt->measured || !rt->given || !rt->bodies || !rt->plateau || !rt->sent_by) {
     free_tables(rt);
     free(rt);
     return ampc_fail(AMPC_RUN_FAILED, "out of memory");

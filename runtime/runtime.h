@@ -66,6 +66,7 @@ struct ampc_runtime {
   const char *called; /* product or convolution that runs: "fc1_linear", "&fc1_linear" */
   bool *given;        /* for each setting: ampc_set has set it */
   bool *rehearsed;    /* for each block: see rehearse() */
+  bool *measured;     /* for each block: see statistics_fill() */
   int64_t *bodies;    /* for each block: batches that ampc_loop_run has run. An evaluation begins
                          again when its metrics are read */
   uint32_t trained;   /* the train block that ampc_loop_run ran last */

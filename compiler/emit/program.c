@@ -60,6 +60,7 @@ static void put_param_rows(Printer *p, const ParamPlaces *places, const ampc_par
     field_text(&t, "init", init_text(p, &q->init));
     AMPC_NARROW_FLOATS(COPY_FIELD)
     field_truth(&t, "channels_last", q->channels_last);
+    field_integer(&t, "measured", q->measured);
     EMIT_WRAPPED(p, "   ", "  {%s},\n", t.at);
   }
   EMIT(p, "};\n\n");
@@ -223,9 +224,15 @@ static void put_source(Printer *p, Text *t, const void *row)
   field_integer(t, "samples", s->samples);
   field_number(p, t, "part_begin", s->part_begin);
   field_number(p, t, "part_end", s->part_end);
+  field_truth(t, "drawn", s->drawn);
+  field_truth(t, "stratify", s->stratify);
+  if (s->drawn)
+    field_text(t, "part_seed",
+               arena_printf(p->c->arena, "%lluull", (unsigned long long)s->part_seed));
   field_integer(t, "limit", s->limit);
   field_integer(t, "ignored", s->ignored);
   if (s->limit_why) field_text(t, "limit_why", quoted(p, s->limit_why));
+  field_truth(t, "target", s->target);
   field_integer(t, "offset", s->offset);
   field_number(p, t, "low", s->low);
   field_number(p, t, "high", s->high);

@@ -30,6 +30,7 @@ typedef struct Parameter {
   uint32_t copies;    /* pass memory: bit d is set if some op reads a copy of type d */
   bool channels_last; /* pass layout: the layout in memory; `dim` keeps the language's order */
   int64_t offset;     /* pass memory: its place, in elements of MASTER or bytes of BUFFER */
+  uint32_t measured;  /* as in ampc_param */
   Span span;
 } Parameter; /* shares follow all other entries */
 

@@ -47,7 +47,8 @@ static void plan_params(Compile *c, ampc_program *p)
                           .elements = dims_product(from->dim, from->rank),
                           .offset = from->offset,
                           .init = from->init,
-                          AMPC_NARROW_FLOATS(COPY_FIELD).channels_last = from->channels_last};
+                          AMPC_NARROW_FLOATS(COPY_FIELD).channels_last = from->channels_last,
+                          .measured = from->measured};
     memcpy(out[i].dim, from->dim, from->rank * sizeof *from->dim);
   }
   p->params = out;

@@ -16,7 +16,8 @@ static bool same_source(const ampc_source *a, const ampc_source *b)
   return a->kind == b->kind && same_text(a->path, b->path) && same_text(a->args, b->args) &&
          a->dtype == b->dtype && a->rank == b->rank &&
          memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0 && a->samples == b->samples &&
-         a->part_begin == b->part_begin && a->part_end == b->part_end && a->limit == b->limit &&
+         a->part_begin == b->part_begin && a->part_end == b->part_end && a->drawn == b->drawn &&
+         a->stratify == b->stratify && a->part_seed == b->part_seed && a->limit == b->limit &&
          a->offset == b->offset && a->low == b->low && a->high == b->high && a->stream == b->stream;
 }
 

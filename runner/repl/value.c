@@ -45,12 +45,12 @@ static ampc_status write_batch(Repl *r, Compiled *p, ampc_runtime *rt)
   const ampc_program *g = p->c->program;
   ampc_state state;
   ampc_status status = g->n_sources ? ampc_get_state(rt, &state) : AMPC_OK;
-  for (uint32_t i = 0; i < g->n_sources && !status; i++) {
-    DataSource s;
-    status = source_open(g, &g->sources[i], r->data_dir, (uint64_t)state.seed, &s);
-    if (!status) status = write_samples(rt, &s, p->c->first_sample, g->blocks[0].batch);
-    source_close(&s);
-  }
+  DataSource *s = NULL;
+  if (g->n_sources && !status)
+    status = sources_open(g, g->sources, g->n_sources, r->data_dir, (uint64_t)state.seed, &s);
+  for (uint32_t i = 0; i < g->n_sources && !status; i++)
+    status = write_samples(rt, &s[i], p->c->first_sample, g->blocks[0].batch);
+  sources_close(s, g->n_sources);
   return status;
 }
 

@@ -38,7 +38,7 @@ static ampc_status read_table(const char *path, LogTable *t)
   int64_t fields;
   bool ended = false;
   ampc_status status = file_note_input(FILE_LOG, path);
-  if (!status) status = fields_open(path, ',', &t->in);
+  if (!status) status = fields_open(path, ',', 0, &t->in);
   if (status) return status;
   while (!status && !ended) status = fields_line(&t->in, take_field, t, &fields, &ended);
   stream_close(&t->in.stream);

@@ -200,50 +200,36 @@ static void *prefetch(void *arg)
 
 /* ---- opening ---- */
 
-static const char *source_name(const DataSource *s)
-{
-  return s->path ? s->path : "a synthetic source";
-}
-
 /* Checks that the samples of the files form the batches that the block was compiled for. An infer
  * block accepts any number of samples: results for the padding of its last batch are ignored. If
  * `samples` was unknown at compile time (shape=), they are counted here for the first time. */
 static ampc_status check_counts(ampc_batches *b)
 {
   const ampc_block *block = b->block;
-  if (block->n_sources == 0)
-    return ampc_fail(AMPC_BAD_USAGE, "block `%s` has no data", block->name);
   const DataSource *first = &b->sources[0];
-  for (uint32_t i = 1; i < block->n_sources; i++)
-    if (b->sources[i].count != first->count)
-      return ampc_fail(AMPC_BAD_FILE, "%s has %lld samples, but %s has %lld", source_name(first),
-                       (long long)first->count, source_name(&b->sources[i]),
-                       (long long)b->sources[i].count);
   b->samples = first->count;
   int64_t rest = b->samples % block->batch;
   b->per_epoch = b->samples / block->batch + (rest && !block->drop_last);
   if (b->per_epoch == 0)
     return ampc_fail(AMPC_BAD_FILE, "%s has %lld samples, too few for one batch of %lld",
-                     source_name(first), (long long)b->samples, (long long)block->batch);
+                     source_path(first), (long long)b->samples, (long long)block->batch);
   bool fits = !rest || block->drop_last || block->kind == AMPC_INFER ||
               block->variant[block->n_variants - 1].batch == rest;
   if (!fits)
     return ampc_fail(AMPC_BAD_FILE,
                      "%s has %lld samples: the last batch has %lld, for which block `%s` was not "
                      "compiled; compile it again with the data in place",
-                     source_name(first), (long long)b->samples, (long long)rest, block->name);
+                     source_path(first), (long long)b->samples, (long long)rest, block->name);
   return AMPC_OK;
 }
 
 static ampc_status open_sources(ampc_batches *b, const char *data_dir)
 {
   const ampc_block *block = b->block;
-  b->sources = calloc(block->n_sources + 1, sizeof *b->sources);
-  if (!b->sources) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
-  ampc_status status = AMPC_OK;
-  for (uint32_t i = 0; i < block->n_sources && !status; i++)
-    status = source_open(b->program, &b->program->sources[block->first_source + i], data_dir,
-                         b->seed, &b->sources[i]);
+  if (block->n_sources == 0)
+    return ampc_fail(AMPC_BAD_USAGE, "block `%s` has no data", block->name);
+  ampc_status status = sources_open(b->program, &b->program->sources[block->first_source],
+                                    block->n_sources, data_dir, b->seed, &b->sources);
   return status ? status : check_counts(b);
 }
 
@@ -295,9 +281,8 @@ static void batches_close(ampc_batches *b)
   for (int i = 0; i < b->n_threads; i++) pthread_join(b->threads[i], NULL);
   pthread_mutex_destroy(&b->mutex);
   pthread_cond_destroy(&b->changed);
-  for (uint32_t i = 0; b->sources && i < b->block->n_sources; i++) source_close(&b->sources[i]);
+  sources_close(b->sources, b->block->n_sources);
   close_ring(b);
-  free(b->sources);
   free(b->order);
   free(b);
 }
@@ -465,6 +450,13 @@ static bool batches_find_sorted(const ampc_batches *b, char *text, size_t size)
   return false;
 }
 
+static ampc_status batches_measure(const ampc_batches *b, uint32_t source, double *mean,
+                                   double *deviation)
+{
+  NEEDS(b && mean && deviation && source < b->block->n_sources);
+  return source_measure(&b->sources[source], mean, deviation);
+}
+
 static bool batches_sample_name(const ampc_batches *b, int64_t sample, char *text, size_t size)
 {
   if (!b || !text || sample < 0) return false;
@@ -482,5 +474,6 @@ const ampc_data_interface ampc_data = {
     .find_lost = batches_find_lost,
     .find_sorted = batches_find_sorted,
     .sample_name = batches_sample_name,
+    .measure = batches_measure,
     .close = batches_close,
 };

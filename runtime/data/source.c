@@ -13,6 +13,12 @@
 enum { MOST_LABELS = 1000000 /* that source_labels reads */ };
 enum { CHECKED_AT_ONCE = 1 << 16 /* bytes of samples, at least one sample */ };
 
+/* Returns the sample in the file of number i of the used samples. */
+static int64_t place_of(const DataSource *s, int64_t i)
+{
+  return s->order ? s->order[s->first + i] : s->first + i;
+}
+
 /* ---- checks of values ---- */
 
 /* Whether a value is invalid for the job. */
@@ -63,7 +69,7 @@ static ampc_status find_value(const DataSource *s, IsBad *is_bad, Found *out)
     int64_t n = s->count - i < piece ? s->count - i : piece;
     status = source_copy(s, i, n, AMPC_AS_STORED, bytes);
     found = !status && find_in_piece(s, bytes, n, is_bad, out);
-    out->sample += s->first + i;
+    out->sample = place_of(s, out->sample + i);
   }
   if (!found) out->sample = -1;
   free(bytes);
@@ -166,7 +172,10 @@ ampc_status source_open(const ampc_program *p, const ampc_source *desc, const ch
   const ampc_opening opening = {out->format, p, desc, out->path, seed};
   ampc_status status = ampc_shards_open(&opening, &found, &out->reader, &out->samples);
   if (status) return found ? status : explain_missing(out, data_dir, status);
+  out->count = out->samples; /* of `drawn` samples all are checked, since their order is not known */
+  if (desc->drawn) status = check_limit(out);
   ampc_part(out->samples, desc->part_begin, desc->part_end, &out->first, &out->count);
+  if (desc->drawn) return status;
   ampc_shards_use(out->reader, out->first, out->count);
   return check_limit(out);
 }
@@ -180,10 +189,15 @@ void source_close(DataSource *s)
 
 ampc_status source_copy(const DataSource *s, int64_t first, int64_t n, int64_t epoch, void *to)
 {
-  return ampc_shards_copy(s->reader, s->first + first, n, epoch, to);
+  if (!s->order) return ampc_shards_copy(s->reader, s->first + first, n, epoch, to);
+  ampc_status status = AMPC_OK;
+  for (int64_t i = 0; i < n && !status; i++)
+    status = ampc_shards_copy(s->reader, place_of(s, first + i), 1, epoch,
+                              (char *)to + i * s->sample_bytes);
+  return status;
 }
 
 bool source_sample_name(const DataSource *s, int64_t sample, char *text, size_t size)
 {
-  return ampc_shards_name(s->reader, s->first + sample, text, size);
+  return ampc_shards_name(s->reader, place_of(s, sample), text, size);
 }

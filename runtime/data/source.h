@@ -11,11 +11,23 @@ typedef struct DataSource {
   int64_t samples;                /* samples in the whole source */
   int64_t first, count;           /* the samples that the job uses: its `part` of them */
   int64_t elements, sample_bytes; /* elements and bytes of one sample in INPUT */
+  int64_t *order; /* drawn: for each place, the sample of the file; NULL: places are samples. The
+                     sources of a block share it */
 } DataSource;
 
+/* Opens the n sources of a block. Checks that all have as many samples, and draws their common
+ * order if they are `drawn`. The caller calls sources_close, also after a failure. */
+ampc_status sources_open(const ampc_program *p, const ampc_source *desc, uint32_t n,
+                         const char *data_dir, uint64_t seed, DataSource **out);
+void sources_close(DataSource *s, uint32_t n);
+const char *source_path(const DataSource *s); /* for messages, also if it has no file */
+/* Opens one source, in the order of its file. */
 ampc_status source_open(const ampc_program *p, const ampc_source *desc, const char *data_dir,
                         uint64_t seed, DataSource *out);
 void source_close(DataSource *s); /* call it also after a failed open */
+/* Computes mean and deviation of each channel, the first axis of a sample, over the used samples.
+ * `mean` and `deviation` have room for all channels. */
+ampc_status source_measure(const DataSource *s, double *mean, double *deviation);
 /* Finds the first value that is not finite in the used samples. *sample is the number of its sample
  * in the whole source. Returns false if all values are finite. */
 bool source_find_lost(const DataSource *s, int64_t *sample, double *value);

@@ -180,6 +180,9 @@ typedef struct ampc_data_interface {
   /* Writes the name of a sample of a batch that next() has returned, such as "cats/1.jpg". Samples
    * are counted in the order of the data. Returns false if the sample has only its number. */
   bool (*sample_name)(const ampc_batches *b, int64_t sample, char *text, size_t size);
+  /* Computes mean and deviation of each channel, the first axis of a sample, over all samples of
+   * source `source` of the block. Needed only if the job has a layer Standardize. */
+  ampc_status (*measure)(const ampc_batches *b, uint32_t source, double *mean, double *deviation);
   void (*close)(ampc_batches *b);
 } ampc_data_interface;
 extern const ampc_data_interface ampc_data;

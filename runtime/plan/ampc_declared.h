@@ -36,6 +36,8 @@ typedef struct ampc_param {
   bool copy16, copybf; /* copy16: steps read an f16 copy; copybf: a bf16 copy */
   bool channels_last;  /* a convolution's weight. `dim` is [k, c, kernel..], as in files, but spaces
                           store [k, kernel.., c]. ampc_read_param, ampc_write_param convert */
+  uint32_t measured;   /* 0, or 1 + a source: the buffer holds means and deviations of its samples,
+                          which a run computes before its first step (statistics.h) */
 } ampc_param;
 
 typedef struct ampc_alias { /* another name of a tied parameter */
@@ -150,9 +152,13 @@ typedef struct ampc_source {
   int64_t samples;             /* samples in the whole file; 0: not known at compile time */
   double part_begin, part_end; /* fractions of the samples between which they are used (0, 1: all);
                                   see ampc_part */
+  bool drawn;                  /* part_seed: the samples are in an order that is drawn */
+  bool stratify;               /* the labels of which each part has the same shares; with `drawn` */
+  uint64_t part_seed;          /* seed of the order, with `drawn` */
   int64_t limit;               /* integer values must be in [0, limit); 0: no limit */
   int64_t ignored;             /* this value is allowed in addition; 0: no other value */
   const char *limit_why;       /* "classes of cross_entropy, mlp.amp:14"; NULL with limit 0 */
+  bool target;                 /* a loss reads the values as classes */
   int64_t offset;              /* offset in bytes of the batch [batch, dim...] in INPUT */
   double low, high;            /* synthetic: bounds, or both 0: standard normal */
   uint64_t stream;             /* stream of the random numbers, if the format draws any */

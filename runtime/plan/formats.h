@@ -57,6 +57,11 @@ struct ampc_format {
    * contradicts. `args` is ampc_source.args everywhere. NULL: the format has no file. */
   ampc_status (*probe)(const ampc_format *f, const char *path, const char *args, ampc_header *out);
 
+  /* Returns in *out the names of the classes in the file, merged with those of `args`, as lines
+   * "class=NAME\n" in sorted order; NULL if `args` does not ask for them. The caller frees *out. May
+   * be NULL. */
+  ampc_status (*classes)(const char *path, const char *args, char **out);
+
   /* For formats that use the functions of array.h: reads the header of a file and checks all of it
    * against the file's size. With `contents` it also opens the range of its elements. If `known` is
    * true, the path may be NULL. */
@@ -99,6 +104,9 @@ typedef struct ampc_shards ampc_shards;
 /* Reads the header of a source. *out_found is false, with AMPC_OK, if no file exists; see errno. */
 ampc_status ampc_shards_probe(const ampc_format *f, const char *path, const char *args,
                               bool *out_found, ampc_header *out);
+/* Returns in *out the names of the classes of all files: ampc_format.classes. */
+ampc_status ampc_shards_classes(const ampc_format *f, const char *path, const char *args,
+                                bool *out_found, char **out);
 /* Opens all files of a source; *out_samples is the total of their samples. *out_found is also set
  * if the call fails. The functions below do the same as the functions of ampc_format. */
 ampc_status ampc_shards_open(const ampc_opening *o, bool *out_found, ampc_shards **out,

@@ -2,6 +2,7 @@
  * batches come from the data of the job, or from the calling program. */
 #include "batch.h"
 #include <stdlib.h>
+#include "statistics.h"
 #include "runtime/members.h"
 #include "runtime/plan/needs.h"
 
@@ -84,7 +85,9 @@ static ampc_status run_batch(const Step *s, int64_t *out_samples, ampc_data_posi
   const ampc_block *b = &rt->program->blocks[s->block];
   const void *base = NULL;
   double begin = profile_begin(rt);
-  ampc_status status = AMPC_OK;
+  ampc_status status =
+      s->given ? AMPC_OK : statistics_fill(rt, s->data, s->from, s->block);
+  if (status) return status;
   if (s->given) *out_samples = s->given->samples;
   if (!s->given) status = s->data->next(s->from, &base, out_samples, out_at);
   profile_since(rt, TIME_load, s->block, begin);

@@ -3,12 +3,14 @@
  * runtime/plan/formats.h. */
 #include "block.h"
 #include "compiler/lower/index_check.h"
+#include "runtime/data/formats/args.h"
 #include "runtime/plan/formats.h"
 #include "runtime/plan/number.h"
 #include <ctype.h>
 #include <errno.h>
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #define ARG(i)  (args->at.at[i].value)
@@ -94,6 +96,28 @@ static bool count_samples(Lower *l, const ampc_source *s, Span span)
   return true;
 }
 
+/* Checks that the samples of the block's sources stay together. */
+static bool same_order(Lower *l, const ampc_source *s, Span span)
+{
+  const Run *run = l->run;
+  const ampc_source *first = l->g->sources.at + l->g->blocks.at[run->first].first_source;
+  if (s->stratify && (s->rank || !dtype_is_integer(s->dtype)))
+    return refuse(l, E209, span, "`stratify` needs one whole number a sample; a sample is %s%s",
+                  ir_dtype_name(s->dtype), ir_sizes_text(l->arena, s->dim, s->rank));
+  for (uint32_t i = 0; i < run->n_sources; i++) {
+    if (s->stratify && first[i].stratify)
+      return refuse(l, E209, span, "two sources of one block have `stratify`");
+    bool same = s->drawn == first[i].drawn && s->part_seed == first[i].part_seed &&
+                (!s->drawn || (s->part_begin == first[i].part_begin &&
+                               s->part_end == first[i].part_end));
+    if (!same)
+      return refuse(l, E605, span,
+                    "sources of one block differ in `part_seed` or `part`, so their samples would "
+                    "not belong together: give all of them the same");
+  }
+  return true;
+}
+
 /* Adds a source. Other variants use the sources that the first one declares, in the same order. */
 static Datum add_source(Lower *l, const ampc_source *s, Span span)
 {
@@ -104,7 +128,7 @@ static Datum add_source(Lower *l, const ampc_source *s, Span span)
     return fail(l, E605, span,
                 "a program gives some samples of this block, but not all: use "
                 "`given` for all its sources, or for none");
-  if (!count_samples(l, s, span) || (l->look && !look_at(l, s))) return d_of(D_error);
+  if (!same_order(l, s, span) || !count_samples(l, s, span) || (l->look && !look_at(l, s))) return d_of(D_error);
   uint32_t index = l->g->blocks.at[run->first].first_source + run->n_sources++;
   if (index == l->g->sources.n) vec_push(l->arena, &l->g->sources, *s);
   return append(l, span, OP_source, NULL, 0, ATTRS({"index", {.i = index}}));
@@ -122,9 +146,18 @@ static bool in_source(Lower *l, Span span, const char *name)
   return false;
 }
 
-/* Reads part=[0.0, 0.9]: a range of the samples, as fractions. The default is all samples. */
-static bool source_part(Lower *l, Datum part, Span span, ampc_source *s)
+/* Reads part=[0.0, 0.9]: a range of the samples, as fractions. The default is all samples. Then
+ * part_seed, the seed of their order, and `stratify`. */
+static bool source_part(Lower *l, Datum list, Span span, ampc_source *s)
 {
+  Datum part = list.as.list[0], drawn = list.as.list[1];
+  int64_t seed = 0;
+  if (drawn.kind != D_none && !want_int(l, drawn, span, "`part_seed`", &seed)) return false;
+  s->drawn = drawn.kind != D_none;
+  s->part_seed = (uint64_t)seed;
+  s->stratify = list.as.list[2].as.truth;
+  if (s->stratify && !s->drawn)
+    return refuse(l, E209, span, "`stratify` needs `part_seed`, which draws the order of samples");
   s->part_begin = 0;
   s->part_end = 1;
   if (part.kind == D_none) return true;
@@ -207,6 +240,46 @@ static bool source_arguments(Lower *l, Datum list, Span span, ampc_source *s)
   return true;
 }
 
+/* Checks that files of one job number the classes of a column in the same way. */
+static bool same_classes(Lower *l, const ampc_source *s, Span span)
+{
+  int n, m;
+  const char *column = args_next(s->args, "column", NULL, &n);
+  for (uint32_t i = 0; i < l->g->sources.n; i++) {
+    const ampc_source *o = &l->g->sources.at[i];
+    if (o->kind != s->kind || !args_integer(o->args, "labels")) continue;
+    const char *other = args_next(o->args, "column", NULL, &m);
+    const char *ours = strstr(s->args, "\nclass="), *theirs = strstr(o->args, "\nclass=");
+    bool same = m != n || memcmp(column, other, (size_t)n) != 0 || !ours || !theirs ||
+                strcmp(ours, theirs) == 0;
+    if (!same)
+      return refuse(l, E605, span,
+                    "%s and %s have different names in column %.*s, so they would number the "
+                    "classes differently: list the names, classes=[\"..\", ..]",
+                    o->path, s->path, n, column);
+  }
+  return true;
+}
+
+/* Reads the names of classes from the file, and adds them to the arguments. So the program keeps
+ * them, and another file cannot number the classes differently. */
+static bool read_classes(Lower *l, const ampc_format *format, Span span, ampc_source *s)
+{
+  char *lines = NULL;
+  bool there = true;
+  if (!format->classes || !args_integer(s->args, "labels")) return true;
+  const char *path = data_path(l, s->path);
+  ampc_status status = ampc_shards_classes(format, path, s->args, &there, &lines);
+  if (status == AMPC_RUN_FAILED) arena_out_of_memory();
+  if (lines) s->args = arena_printf(l->arena, "%s%s", s->args, lines);
+  free(lines);
+  if (status || !there) l->c->cannot_read = true;
+  if (status) return refuse(l, E604, span, "%s", ampc_last_error());
+  if (there || args_integer(s->args, "listed")) return same_classes(l, s, span);
+  fail(l, E604, span, "%s cannot be opened, so its classes are unknown: %s", path, strerror(errno));
+  return diag_help(l->c, "classes=[\"..\", ..] names them without the file");
+}
+
 /* Reads the number of samples for formats whose arguments determine type and shape. It comes from
  * the file, or from `samples` if the file does not exist yet. */
 static bool known_header(Lower *l, const ampc_format *format, Datum samples, Span span,
@@ -221,7 +294,7 @@ static bool known_header(Lower *l, const ampc_format *format, Datum samples, Spa
   if (samples.kind != D_none &&
       !want_count(l, samples, span, "`samples`", (Counts){1, AMPC_MOST_SAMPLES}, &s->samples))
     return false;
-  return read_header(l, format, span, s);
+  return read_header(l, format, span, s) && read_classes(l, format, span, s);
 }
 
 /* Determines shape, type and number of samples, from the arguments or from the file's header. */
@@ -395,6 +468,7 @@ static Datum run_classes(Lower *l, Args *args)
   if (ARG(0).kind != D_tensor) return d_bool(true);
   ampc_source *s = source_behind(l, ARG(0).as.tensor);
   if (!s) return d_bool(true);
+  s->target = true;
   const Interval b = source_range(s);
   bool some_ignored = (double)ignored >= b.low && (double)ignored <= b.high;
   const char *why = arena_printf(l->arena, "classes of %s", ARG(3).as.text);
@@ -428,6 +502,40 @@ static Datum run_indices_below(Lower *l, Args *args)
   return d_of(D_error);
 }
 
+/* ---- statistics ---- */
+
+/* Returns the index of the source of which the values are a copy, perhaps in another type; -1: they
+ * are computed. */
+static int64_t source_of_values(Lower *l, Value v)
+{
+  const Node *n = ir_node(l->g, v);
+  while (op_has(n, T_casts)) n = ir_in(l->c, n, 0);
+  return n->op == OP_source ? attr_int(n, "index") : -1;
+}
+
+/* Runs _measure(x, buffer): makes the run fill the buffer with means and deviations of the source x
+ * before its first step. A later train block uses the buffer as it is. */
+static Datum run_measure(Lower *l, Args *args)
+{
+  if (ARG(0).kind != D_tensor || ARG(1).kind != D_tensor) return d_of(D_error);
+  const Node *buffer = ir_node(l->g, ARG(1).as.tensor);
+  Parameter *q = &l->g->params.at[attr_int(buffer, "index")];
+  int64_t index = source_of_values(l, ARG(0).as.tensor);
+  uint32_t first = l->g->blocks.at[l->run->first].first_source;
+  if (index < 0)
+    return fail(l, E209, args->span,
+                "Standardize needs the values of a source as they are in the file, not computed "
+                "ones: call it first, then compute");
+  if (l->g->sources.at[index].kind == AMPC_SOURCE_GIVEN)
+    return fail(l, E209, args->span,
+                "a program gives these samples, so their mean is not known before the first step");
+  if (q->measured > first && q->measured != (uint32_t)index + 1)
+    return fail(l, E209, args->span,
+                "this layer standardizes two sources: build one Standardize for each");
+  if (!q->measured) q->measured = (uint32_t)index + 1;
+  return d_of(D_none);
+}
+
 /* Runs _negative(index): true if an element of the index can be below 0. */
 static Datum run_negative(Lower *l, Args *args)
 {
@@ -439,6 +547,7 @@ const Native source_natives[] = {
     {"synthetic", 7, 7, .internal = true, .run = run_synthetic},
     {"given", 4, 4, .internal = true, .run = run_given},
     {"classes", 4, 4, .internal = true, .run = run_classes},
+    {"measure", 2, 2, .internal = true, .run = run_measure},
     {"negative", 1, 1, .internal = true, .run = run_negative},
     {"indices_below", 3, 3, .internal = true, .run = run_indices_below},
     {0},

@@ -1,13 +1,15 @@
-/* CSV files (fields.h): one line per sample, fields separated by `sep`, all numbers. `column` (a
- * line each) is a name in the header line or, with `number`, an index from 0. `scalar`: one column,
- * so a sample is a number; otherwise it is a vector. `header` 0: the first line is a sample, too.
- * Opening reads the whole file. */
+/* CSV files (fields.h): one line per sample, fields separated by `sep`. `column` (a line each) is a
+ * name in the header line or, with `number`, an index from 0. `scalar`: one column, so a sample is a
+ * number; otherwise it is a vector. `header` 0: the first line is a sample, too. `skip`: lines in
+ * front of all that. `labels`: the column has names of classes, of which `class` (a line each) lists
+ * all. `missing`: the number for a missing value. Opening reads the whole file. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include "args.h"
+#include "classes.h"
 #include "header.h"
 #include "runtime/base/convert.h"
 #include "runtime/plan/number.h"
@@ -16,15 +18,23 @@
 enum {
   MOST_COLUMNS = 4096, /* columns that a job can request */
   MOST_FIELDS = 1 << 20,
-  SHOWN_NAMES = 200 /* bytes */
+  SHOWN_NAMES = 200, /* bytes */
+  NUMBER_TEXT = 64   /* bytes */
 };
+
+typedef struct Number { /* a field: `whole` for integers, else `real` */
+  double real;
+  int64_t whole;
+} Number;
 
 /* What the arguments request. */
 typedef struct Wanted {
   ampc_header is;
   char sep;
-  bool header, numbers;
-  int64_t n;
+  bool header, numbers, labels;
+  int64_t n, skip;
+  char missing[NUMBER_TEXT]; /* "": no argument `missing` */
+  Number substitute;         /* its value */
 } Wanted;
 
 typedef struct Csv {
@@ -37,6 +47,8 @@ typedef struct Csv {
   int64_t fields;  /* fields in the first line; each line has as many */
   int64_t samples;
   bool at_header;
+  Classes classes;
+  bool lists; /* collects the classes of the file */
   char names[SHOWN_NAMES];     /* names in the header line, for messages */
   const ampc_program *program; /* NULL: samples are only counted */
   char *values;
@@ -68,6 +80,21 @@ static ampc_status check_numbers(const char *args)
   return AMPC_OK;
 }
 
+/* Reads a number of the column's type. */
+static bool read_number(const char *from, ampc_dtype type, Number *out)
+{
+  if (*from == '+') from++;
+  if (type != AMPC_F32) {
+    bool good = ampc_read_whole(from, &out->whole);
+    return good && (type == AMPC_I64 || out->whole == (int32_t)out->whole);
+  }
+  out->real = strcasecmp(from, "nan") == 0    ? (double)NAN
+              : strcasecmp(from, "inf") == 0  ? (double)INFINITY
+              : strcasecmp(from, "-inf") == 0 ? -(double)INFINITY
+                                              : 0;
+  return out->real != 0 || ampc_read_real(from, &out->real);
+}
+
 static ampc_status read_type(const char *args, ampc_dtype *out)
 {
   char text[8] = "";
@@ -77,13 +104,34 @@ static ampc_status read_type(const char *args, ampc_dtype *out)
   return ampc_fail(AMPC_BAD_USAGE, "csv reads f32, i32 and i64, not %s", text);
 }
 
+/* Reads `missing`, a number that the column's type has, and `skip`. */
+static ampc_status read_rest(const char *args, Wanted *w)
+{
+  w->skip = args_integer(args, "skip");
+  if (w->skip < 0)
+    return ampc_fail(AMPC_BAD_USAGE, "`skip` of csv is %lld, expected a number of lines",
+                     (long long)w->skip);
+  if (w->labels && !args_integer(args, "scalar"))
+    return ampc_fail(AMPC_BAD_USAGE,
+                     "`classes` reads one column: csv(path, \"name\", classes=true)");
+  args_text(args, "missing", w->missing, sizeof w->missing);
+  if (!*w->missing) return AMPC_OK;
+  bool good = read_number(w->missing, w->is.dtype, &w->substitute);
+  if (w->labels) good = read_number(w->missing, AMPC_I64, &w->substitute);
+  if (w->labels) w->substitute.real = (double)w->substitute.whole;
+  if (good) return AMPC_OK;
+  return ampc_fail(AMPC_BAD_USAGE, "`missing` of csv is %s, expected a %snumber", w->missing,
+                   w->labels || w->is.dtype != AMPC_F32 ? "whole " : "");
+}
+
 static ampc_status read_arguments(const char *args, Wanted *w)
 {
   char text[8];
   int n;
   *w = (Wanted){.sep = ',',
                 .header = args_integer(args, "header") != 0,
-                .numbers = args_integer(args, "number") != 0};
+                .numbers = args_integer(args, "number") != 0,
+                .labels = args_integer(args, "labels") != 0};
   for (const char *at = args_next(args, "column", NULL, &n); at;
        at = args_next(args, "column", at, &n))
     w->n++;
@@ -102,7 +150,8 @@ static ampc_status read_arguments(const char *args, Wanted *w)
     w->is.rank = 1;
     w->is.dim[0] = w->n;
   }
-  return read_type(args, &w->is.dtype);
+  status = read_type(args, &w->is.dtype);
+  return status ? status : read_rest(args, w);
 }
 
 /* ---- fields ---- */
@@ -125,53 +174,103 @@ static ampc_status name_column(Csv *c, int64_t field)
   return AMPC_OK;
 }
 
-static bool read_number(Csv *c, double *real, int64_t *whole)
+/* Whether a text stands for a missing value: those that pandas.read_csv recognizes. */
+static bool is_missing(const char *text)
 {
-  char *from = c->in.text, *end = from + c->in.size;
-  while (*from == ' ') from++;
-  while (end > from && end[-1] == ' ') *--end = 0;
-  if (*from == '+') from++;
-  if (strlen(from) != (size_t)(end - from)) return false;
-  if (c->wanted.is.dtype != AMPC_F32) {
-    bool good = ampc_read_whole(from, whole);
-    return good && (c->wanted.is.dtype == AMPC_I64 || *whole == (int32_t)*whole);
-  }
-  *real = strcasecmp(from, "nan") == 0    ? (double)NAN
-          : strcasecmp(from, "inf") == 0  ? (double)INFINITY
-          : strcasecmp(from, "-inf") == 0 ? -(double)INFINITY
-                                          : 0;
-  return *real != 0 || ampc_read_real(from, real);
+  static const char *const words[] = {
+      "",     "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
+      "<NA>", "N/A",  "NA",       "NULL", "NaN",    "None",     "n/a",  "nan",  "null"};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (strcmp(text, words[i]) == 0) return true;
+  return false;
 }
 
-/* Reports that a field, of requested column number `column`, is not a number to store. */
-static ampc_status no_number(const Csv *c, int64_t column)
+/* Fails with a message that begins with file, line and column of the field. */
+static ampc_status bad_field(const Csv *c, int64_t column, const char *what, const char *cure)
 {
   int n = 0;
   const char *at = args_next(c->args, "column", NULL, &n);
   for (int64_t i = 0; i < column && at; i++) at = args_next(c->args, "column", at, &n);
-  if (!c->in.size)
-    return ampc_fail(AMPC_BAD_FILE, "%s, line %lld, column %.*s: the field is empty%s",
-                     c->in.stream.path, (long long)c->in.begun, at ? n : 0, at,
-                     c->wanted.is.dtype == AMPC_F32 ? "; write `nan` for a missing value" : "");
-  return ampc_fail(AMPC_BAD_FILE, "%s, line %lld, column %.*s: `%.40s` is no %s", c->in.stream.path,
-                   (long long)c->in.begun, at ? n : 0, at, c->in.text,
-                   c->wanted.is.dtype == AMPC_F32   ? "number"
-                   : c->wanted.is.dtype == AMPC_I32 ? "whole number of 32 bits; dtype=f32 reads it"
-                                                    : "whole number; dtype=f32 reads it");
+  const char *text = c->in.text;
+  return ampc_fail(AMPC_BAD_FILE, "%s, line %lld, column %.*s: %s%.40s%s%s", c->in.stream.path,
+                   (long long)c->in.begun, at ? n : 0, at ? at : "", *text ? "`" : "the field",
+                   text, *text ? what : " is empty", cure);
+}
+
+/* Reports a field that is no number of the column's type. */
+static ampc_status no_number(const Csv *c, int64_t column)
+{
+  Number n;
+  ampc_dtype type = c->wanted.is.dtype;
+  const char *whole = type == AMPC_I32 ? "` is no whole number of 32 bits" : "` is no whole number";
+  if (type != AMPC_F32 && read_number(c->in.text, AMPC_I64, &n))
+    return bad_field(c, column, whole, "; dtype=i64 reads it");
+  if (type != AMPC_F32 && read_number(c->in.text, AMPC_F32, &n))
+    return bad_field(c, column, whole, "; dtype=f32 reads it");
+  return bad_field(c, column, type == AMPC_F32 ? "` is no number" : whole,
+                   "; to read a column of names, call csv for it alone, with classes=true");
+}
+
+/* Removes spaces around the field. False: it has a NUL. */
+static bool trim(Fields *in)
+{
+  char *from = in->text, *end = from + in->size;
+  while (*from == ' ') from++;
+  while (end > from && end[-1] == ' ') end--;
+  memmove(in->text, from, (size_t)(end - from));
+  in->size = (int)(end - from);
+  in->text[in->size] = 0;
+  return strlen(in->text) == (size_t)in->size;
+}
+
+/* Reads the number of a class. If the classes are collected, adds the class. */
+static ampc_status read_class(Csv *c, int64_t column, Number *out)
+{
+  const ClassName *class = classes_find(&c->classes, c->in.text);
+  if (class) {
+    *out = (Number){(double)class->number, class->number};
+    return AMPC_OK;
+  }
+  if (c->lists) {
+    ampc_status status = classes_add(&c->classes, c->in.text, -1);
+    return status == AMPC_BAD_FILE ? fields_bad(&c->in, ampc_last_error()) : status;
+  }
+  char what[80];
+  snprintf(what, sizeof what, "` is none of the %lld classes", (long long)c->classes.n);
+  return bad_field(c, column, what, "; list it in `classes`, or compile again with classes=true");
+}
+
+/* Reads the field as a number, or as the number of its class. */
+static ampc_status read_value(Csv *c, int64_t column, Number *out)
+{
+  const Wanted *w = &c->wanted;
+  if (!trim(&c->in)) return bad_field(c, column, "` contains the byte 0", "");
+  bool named = w->labels && classes_find(&c->classes, c->in.text);
+  if (!named && is_missing(c->in.text)) {
+    *out = w->substitute;
+    if (*w->missing) return AMPC_OK;
+    return bad_field(c, column, "` is a missing value",
+                     w->labels                ? "; missing=-100 reads it as -100"
+                     : w->is.dtype == AMPC_F32 ? "; missing=0.0 reads it as 0.0"
+                                               : "; missing=-1 reads it as -1");
+  }
+  if (w->labels) return read_class(c, column, out);
+  return read_number(c->in.text, w->is.dtype, out) ? AMPC_OK : no_number(c, column);
 }
 
 /* Stores the field as a number in values. */
 static ampc_status store_field(Csv *c, int64_t column)
 {
-  double real = 0;
-  int64_t whole = 0, i = c->samples * c->wanted.n + column;
-  if (!read_number(c, &real, &whole)) return no_number(c, column);
+  Number number = {0};
+  int64_t i = c->samples * c->wanted.n + column;
+  ampc_status status = read_value(c, column, &number);
+  if (status || c->lists) return status;
   if (c->wanted.is.dtype == AMPC_I64) {
-    ((int64_t *)(void *)c->values)[i] = whole;
+    ((int64_t *)(void *)c->values)[i] = number.whole;
   } else if (c->wanted.is.dtype == AMPC_I32) {
-    ((int32_t *)(void *)c->values)[i] = (int32_t)whole;
+    ((int32_t *)(void *)c->values)[i] = (int32_t)number.whole;
   } else {
-    number_store(AMPC_F32, c->program->real64, c->values, i, real);
+    number_store(AMPC_F32, c->program->real64, c->values, i, number.real);
   }
   return AMPC_OK;
 }
@@ -194,7 +293,7 @@ static ampc_status take_field(void *context, int64_t field)
   Csv *c = context;
   ampc_status status = AMPC_OK;
   if (c->at_header) return c->wanted.numbers ? AMPC_OK : name_column(c, field);
-  if (c->program && field < c->mapped && c->column[field] >= 0)
+  if ((c->program || c->lists) && field < c->mapped && c->column[field] >= 0)
     status = store_field(c, c->column[field]);
   return status;
 }
@@ -217,6 +316,8 @@ static ampc_status map_columns(Csv *c)
   return AMPC_OK;
 }
 
+static const char skips[] = "; skip=1 leaves out one line at the beginning";
+
 /* Checks that the requested columns exist. */
 static ampc_status check_columns(Csv *c)
 {
@@ -228,25 +329,25 @@ static ampc_status check_columns(Csv *c)
       return c->wanted.numbers
                  ? ampc_fail(AMPC_BAD_FILE,
                              "%s has no column %.*s: its first line has %lld fields, which count "
-                             "from 0",
-                             c->in.stream.path, n, at, (long long)c->fields)
+                             "from 0%s",
+                             c->in.stream.path, n, at, (long long)c->fields, skips)
                  : ampc_fail(AMPC_BAD_FILE,
                              "%s has no column `%.*s`: with `sep` \"%s\" its first line has %lld "
-                             "fields: %s",
+                             "fields: %s%s",
                              c->in.stream.path, n, at,
                              c->wanted.sep == '\t' ? "\\t" : (char[]){c->wanted.sep, 0},
-                             (long long)c->fields, c->names);
+                             (long long)c->fields, c->names, skips);
   return AMPC_OK;
 }
 
 /* Checks that the line has as many fields as the first line. */
 static ampc_status end_line(Csv *c, int64_t fields)
 {
-  char why[80];
+  char why[200];
   if (c->fields == fields) return AMPC_OK;
   if (c->fields) {
-    snprintf(why, sizeof why, "%lld fields, the first line has %lld", (long long)fields,
-             (long long)c->fields);
+    snprintf(why, sizeof why, "%lld fields, the first line has %lld%s", (long long)fields,
+             (long long)c->fields, c->samples ? "" : skips);
     return fields_bad(&c->in, why);
   }
   c->fields = fields;
@@ -274,15 +375,18 @@ static ampc_status read_lines(Csv *c)
 
 /* ---- the row of the table ---- */
 
-/* Reads the file; if `p` is given, also the numbers in it. If `path` is NULL, reads only the
- * arguments. The caller frees *out, also after a failure. */
-static ampc_status csv_read(const char *path, const char *args, const ampc_program *p, Csv **out)
+/* Reads the file; if `p` is given, also the numbers in it, and if `lists`, the names of its classes.
+ * If `path` is NULL, reads only the arguments. The caller frees *out, also after a failure. */
+static ampc_status csv_read(const char *path, const char *args, const ampc_program *p, bool lists,
+                            Csv **out)
 {
   Csv *c = *out = calloc(1, sizeof *c);
   if (!c) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
   c->args = args;
   c->program = p;
+  c->lists = lists;
   ampc_status status = read_arguments(args, &c->wanted);
+  if (!status) status = classes_read(args, &c->classes);
   if (status || !path) return status;
   c->place = malloc((size_t)c->wanted.n * sizeof *c->place);
   if (!c->place) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
@@ -293,7 +397,7 @@ static ampc_status csv_read(const char *path, const char *args, const ampc_progr
     c->place[i] = -1;
     if (c->wanted.numbers) column_number(at, n, &c->place[i]); /* read_arguments has checked it */
   }
-  status = fields_open(path, c->wanted.sep, &c->in);
+  status = fields_open(path, c->wanted.sep, c->wanted.skip, &c->in);
   if (status) return status;
   status = read_lines(c);
   stream_close(&c->in.stream);
@@ -306,6 +410,7 @@ static void csv_free(Csv *c)
     free(c->place);
     free(c->column);
     free(c->values);
+    classes_free(&c->classes);
   }
   free(c);
 }
@@ -315,11 +420,23 @@ static ampc_status csv_probe(const ampc_format *f, const char *path, const char 
 {
   (void)f;
   Csv *c;
-  ampc_status status = csv_read(path, args, NULL, &c);
+  ampc_status status = csv_read(path, args, NULL, false, &c);
   if (!status) {
     *out = c->wanted.is;
     out->samples = c->samples;
   }
+  csv_free(c);
+  return status;
+}
+
+static ampc_status csv_classes(const char *path, const char *args, char **out)
+{
+  Csv *c = NULL;
+  *out = NULL;
+  if (!args_integer(args, "labels") || args_integer(args, "listed")) return AMPC_OK;
+  ampc_status status = csv_read(path, args, NULL, true, &c);
+  if (!status && !(*out = classes_lines(&c->classes)))
+    status = ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
   csv_free(c);
   return status;
 }
@@ -334,7 +451,7 @@ static ampc_status csv_open(const ampc_opening *o, ampc_reader **out, int64_t *o
 {
   Csv *c;
   *out = NULL;
-  ampc_status status = csv_read(o->path, o->desc->args, o->program, &c);
+  ampc_status status = csv_read(o->path, o->desc->args, o->program, false, &c);
   ampc_reader *r = status ? NULL : calloc(1, sizeof *r);
   if (!status && !r) status = ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", o->path);
   if (!status) {
@@ -368,6 +485,7 @@ const ampc_format ampc_format_csv = {
     .n_types = 3,
     .known = true,
     .probe = csv_probe,
+    .classes = csv_classes,
     .open = csv_open,
     .copy = csv_copy,
     .close = csv_close,

@@ -93,8 +93,20 @@ ampc_status fields_line(Fields *f, FieldTake *take, void *context, int64_t *out_
   return status;
 }
 
-/* Opens the file, and skips the byte order mark with which spreadsheets begin UTF-8 files. */
-ampc_status fields_open(const char *path, char sep, Fields *out)
+/* Skips whole lines, whatever they contain: a quote in a comment quotes nothing. */
+static ampc_status skip_lines(Fields *f, int64_t lines)
+{
+  int byte = 0;
+  ampc_status status = AMPC_OK;
+  while (f->line <= lines && byte >= 0 && !status) {
+    status = next_byte(f, &byte);
+    f->line += byte == '\n';
+  }
+  return status;
+}
+
+/* Also skips the byte order mark with which spreadsheets begin UTF-8 files. */
+ampc_status fields_open(const char *path, char sep, int64_t skip, Fields *out)
 {
   int byte;
   out->sep = sep;
@@ -103,6 +115,7 @@ ampc_status fields_open(const char *path, char sep, Fields *out)
   if (status) return status;
   status = peek_byte(out, &byte);
   if (!status && out->end >= 3 && memcmp(out->buffer, "\xef\xbb\xbf", 3) == 0) out->at = 3;
+  if (!status) status = skip_lines(out, skip);
   if (status) stream_close(&out->stream);
   return status;
 }

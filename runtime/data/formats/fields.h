@@ -18,7 +18,8 @@ typedef struct Fields {
   char text[MOST_FIELD + 1]; /* the field, NUL-terminated */
 } Fields;
 
-ampc_status fields_open(const char *path, char sep, Fields *out);
+/* Opens the file, after its first `skip` lines. */
+ampc_status fields_open(const char *path, char sep, int64_t skip, Fields *out);
 
 /* Reads the next line and calls `take` for each of its fields. *out_fields is the number of fields:
  * 0 for an empty line and at the end of the file. *out_ended: the file ends after this line. */

@@ -1,6 +1,7 @@
 /* Sources of several files, one after the other in sorted order. */
 #include <errno.h>
 #include <glob.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -80,6 +81,27 @@ ampc_status ampc_shards_probe(const ampc_format *f, const char *path, const char
     int64_t before = out->samples;
     if (!status) *out = one;
     if (!status) out->samples += before;
+  }
+  globfree(&files);
+  return status;
+}
+
+ampc_status ampc_shards_classes(const ampc_format *f, const char *path, const char *args,
+                                bool *out_found, char **out)
+{
+  glob_t files;
+  *out = NULL;
+  ampc_status status = find_files(f, path, out_found, &files);
+  if (status || !*out_found) return status;
+  if (!files.gl_pathc) status = f->classes(path, args, out);
+  for (size_t i = 0; i < files.gl_pathc && !status; i++) {
+    char *with = NULL, *before = *out;
+    bool fits = asprintf(&with, "%s%s", args, before ? before : "") >= 0;
+    *out = NULL;
+    status = fits ? f->classes(files.gl_pathv[i], with, out)
+                  : ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
+    free(before);
+    if (fits) free(with);
   }
   globfree(&files);
   return status;
