@@ -32,7 +32,7 @@ ROOMS = {
     "compiler/lower": "graph syntax",
     "compiler/lower/model": "graph lower",
     "compiler/lower/optimizer": "graph lower lower/model",
-    "compiler/lower/block": "lower",
+    "compiler/lower/block": "lower runtime/data/formats",
     "compiler/lower/own": "graph lower lower/model syntax",
     "compiler/lower/interpret": "graph lower lower/block lower/model lower/optimizer lower/own passes syntax",
     "compiler": "emit graph passes syntax",

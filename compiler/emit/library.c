@@ -16,7 +16,7 @@ const char *library_job(Printer *p)
 /* Returns the name of an infer block's function, which differs from functions of every library. */
 static const char *function_name(Printer *p, const ampc_block *b)
 {
-  static const char *const taken[] = {"open", "close", "error", "program"};
+  static const char *const taken[] = {"open", "close", "error", "program", "classes"};
   const char *name = identifier(p->c->arena, b->call);
   for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
     if (strcmp(name, taken[i]) == 0) name = arena_printf(p->c->arena, "%s_", name);
@@ -126,6 +126,27 @@ static void put_call(Printer *p, uint32_t block)
   EMIT(p, "}\n");
 }
 
+/* Returns "const char *const iris_classes[3]"; NULL: the classes have no names. */
+static const char *classes_declaration(Printer *p)
+{
+  uint32_t n = 0;
+  const char *names = p->c->program->classes;
+  for (const char *at = names; at && *at; at++) n += *at == '\n';
+  return n ? arena_printf(p->c->arena, "const char *const %s_classes[%u]", library_job(p), n) : NULL;
+}
+
+/* Prints the names of the classes as a table. */
+static void put_classes(Printer *p)
+{
+  const char *declaration = classes_declaration(p);
+  if (!declaration) return;
+  EMIT(p, "extern %s;\n%s = {\n", declaration, declaration);
+  for (const char *at = p->c->program->classes; *at; at = strchr(at, '\n') + 1)
+    EMIT(p, "  %s,\n",
+         string_literal(p->c->arena, arena_strndup(p->c->arena, at, strcspn(at, "\n"))));
+  EMIT(p, "};\n");
+}
+
 void put_library(Printer *p)
 {
   const ampc_program *g = p->c->program;
@@ -138,6 +159,7 @@ void put_library(Printer *p)
   for (uint32_t i = 0; i < g->n_blocks; i++)
     if (is_first(g, i)) EMIT_WRAPPED(p, "    ", "%s;\n", signature(p, i));
   put_loop_declarations(p);
+  put_classes(p);
   EMIT(p, "\nconst struct ampc_program *%s_program(void)\n{\n  return &program;\n}\n", job);
   EMIT_WRAPPED(p, "    ", "%s\n", open_signature(p));
   EMIT(p, "{\n  return (int)ampc_infer_open(&program, device, weights, data_dir, NULL, NULL, "
@@ -229,6 +251,8 @@ void emit_header(Compile *c, Text *out)
        "/* For functions of ampc_rt.h, such as ampc_memory_of. */\n"
        "const struct ampc_program *%s_program(void);\n",
        job);
+  const char *classes = classes_declaration(&p);
+  if (classes) EMIT(&p, "\n/* The names of the classes, by number. */\nextern %s;\n", classes);
   for (uint32_t i = 0; i < g->n_blocks; i++)
     if (is_first(g, i)) put_declaration(&p, i);
   put_loop_header(&p);

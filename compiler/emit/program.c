@@ -232,7 +232,6 @@ static void put_source(Printer *p, Text *t, const void *row)
   field_integer(t, "limit", s->limit);
   field_integer(t, "ignored", s->ignored);
   if (s->limit_why) field_text(t, "limit_why", quoted(p, s->limit_why));
-  field_truth(t, "target", s->target);
   field_integer(t, "offset", s->offset);
   field_number(p, t, "low", s->low);
   field_number(p, t, "high", s->high);
@@ -248,6 +247,7 @@ static void put_output(Printer *p, Text *t, const void *row)
   field_text(t, "dtype", ampc_type_of(o->dtype)->constant);
   field_integer(t, "rank", o->rank);
   if (o->rank) field_text(t, "dim", dims(p, o->dim, o->rank));
+  field_integer(t, "classes", o->classes);
   field_text(t, "place",
              arena_printf(p->c->arena, "{%s, %lld}", ampc_space_of(o->place.space)->constant,
                           (long long)o->place.offset));
@@ -415,6 +415,7 @@ static void put_program(Printer *p, const ampc_program *g)
   EMIT(p, ".name = %s, .source = %s, .target = %s, .precision = %s,\n", quoted(p, g->name),
        quoted(p, g->source), quoted(p, g->target), quoted(p, g->precision));
   EMIT(p, ".config = %s,\n", quoted(p, g->config));
+  if (g->classes) EMIT(p, ".classes = %s,\n", quoted(p, g->classes));
   EMIT(p, ".model_hash = 0x%016llxull, .seed = %lluull, .real64 = %s,\n",
        (unsigned long long)g->model_hash, (unsigned long long)g->seed, truth(g->real64));
   put_scaler(p, &g->scaler);

@@ -163,6 +163,9 @@ static void plan_outputs(Compile *c, ampc_program *p, const uint32_t *block_inde
                                 .rank = n->rank,
                                 .place = n->place};
     memcpy(out[i].dim, n->dim, sizeof out[i].dim);
+    while (n->n_in && n->op != OP_argmax && (n->op == OP_output || op_has(n, T_casts)))
+      n = ir_in(c, n, 0);
+    if (n->op == OP_argmax) out[i].classes = ir_in(c, n, 0)->dim[attr_int(n, "dim")];
   }
   p->outputs = out;
   p->n_outputs = g->outputs.n;
@@ -423,6 +426,7 @@ bool pass_plan(Compile *c)
   plan_slices(c, p);
   p->model_hash = model_hash(p);
   p->config = config_text(c, p);
+  p->classes = c->graph->classes && *c->graph->classes ? c->graph->classes : NULL;
   c->program = p;
   g->facts |= IR_PLANNED;
   return true;

@@ -7,6 +7,7 @@
 #include "infer.h"
 #include "runtime/base/convert.h"
 #include "runtime/plan/file.h"
+#include "runtime/state/safetensors.h"
 #include "runtime/plan/shown.h"
 #include "runtime/plan/types.h"
 
@@ -33,7 +34,7 @@ struct InferWriter {
   uint32_t n;
   int64_t batches, samples; /* samples: written so far */
   uint32_t top;             /* 0: print all numbers */
-  char *classes, **names;   /* names point into classes; NULL: no --classes */
+  char *classes, **names;   /* names point into classes; NULL: the names are not known */
   int64_t n_names;
 };
 
@@ -107,13 +108,29 @@ static ampc_status open_output(InferWriter *w, const InferOutput *o)
   return status ? status : write_header(r, w->program->real64, 0, false);
 }
 
+/* Gets the names of the file of --classes, or else those that a checkpoint keeps. */
+static ampc_status get_classes(InferWriter *w, int64_t *out_size)
+{
+  TensorFile f;
+  if (w->cmd->classes) {
+    ampc_status status = file_note_input(FILE_CLASSES, w->cmd->classes);
+    return status ? status : file_read(w->cmd->classes, &w->classes, out_size);
+  }
+  if (!w->cmd->weights) return AMPC_OK;
+  ampc_status status = tensor_file_read_any(w->cmd->weights, &f);
+  const char *names = status ? NULL : tensor_file_get(&f, "ampc.classes");
+  if (names && !(w->classes = strdup(names))) status = no_memory();
+  if (w->classes) *out_size = (int64_t)strlen(w->classes);
+  if (!status) tensor_file_free(&f);
+  return status;
+}
+
 /* Reads one name per line; the newline of the last one may be missing. */
 static ampc_status read_classes(InferWriter *w)
 {
-  int64_t size, n = 0;
-  ampc_status status = file_note_input(FILE_CLASSES, w->cmd->classes);
-  if (!status) status = file_read(w->cmd->classes, &w->classes, &size);
-  if (status) return status;
+  int64_t size = 0, n = 0;
+  ampc_status status = get_classes(w, &size);
+  if (status || !w->classes) return status;
   for (int64_t i = 0; i < size; i++) n += w->classes[i] == '\n';
   w->names = calloc((size_t)n + 2, sizeof *w->names);
   if (!w->names) return no_memory();
@@ -130,6 +147,7 @@ static ampc_status read_classes(InferWriter *w)
 /* Checks --top, which needs one float result with the classes along its last axis. */
 static ampc_status check_top(InferWriter *w)
 {
+  const InferCommand *cmd = w->cmd;
   const Result *r = &w->at[0];
   const ampc_output_desc *o = r->desc;
   bool fits = w->n == 1 && r->rows && o->rank == 2 && ampc_is_float(o->dtype);
@@ -139,8 +157,8 @@ static ampc_status check_top(InferWriter *w)
         "--top and --classes need one result float[N, classes]; %s returns %u, the first "
         "of rank %u and type %s",
         w->program->blocks[0].name, w->n, o->rank, ampc_dtype_name(o->dtype));
-  if (w->names && w->n_names != o->dim[1])
-    return ampc_fail(AMPC_BAD_FILE, "%s has %lld names, %s has %lld classes", w->cmd->classes,
+  if (w->names && w->n_names != o->dim[1] && cmd->classes)
+    return ampc_fail(AMPC_BAD_FILE, "%s has %lld names, %s has %lld classes", cmd->classes,
                      (long long)w->n_names, o->name, (long long)o->dim[1]);
   if (w->top > o->dim[1]) w->top = (uint32_t)o->dim[1];
   return AMPC_OK;
@@ -150,7 +168,7 @@ static ampc_status open_writer(InferWriter *w)
 {
   const InferCommand *cmd = w->cmd;
   w->top = cmd->top ? cmd->top : cmd->classes ? DEFAULT_TOP : 0;
-  ampc_status status = cmd->classes ? read_classes(w) : AMPC_OK;
+  ampc_status status = read_classes(w);
   if (!status) status = open_results(w);
   if (!status && w->top) status = check_top(w);
   for (uint32_t i = 0; i < cmd->n_outputs && !status; i++)
@@ -186,11 +204,23 @@ static const char *name_of_row(const InferWriter *w, int64_t row, char shown[NAM
   return ampc_show(shown, NAME_ROOM, name, "");
 }
 
-/* Prints a number: i64 exactly; others as double, with nine digits, which identify any f32. */
+/* Returns the name of class i if the result distinguishes `n` classes and all have names; else
+ * "". */
+static const char *class_name(const InferWriter *w, int64_t n, int64_t i, char shown[NAME_ROOM])
+{
+  if (!w->names || n != w->n_names) return "";
+  return ampc_show(shown, NAME_ROOM, w->names[i], "");
+}
+
+/* Prints a number, or the name of its class: i64 exactly; others as double, with nine digits, which identify any f32. */
 static void put_number(const InferWriter *w, const Result *r, int64_t i)
 {
   if (r->desc->dtype == AMPC_I64) {
-    printf("%lld", (long long)((const int64_t *)(const void *)r->bytes)[i]);
+    char shown[NAME_ROOM];
+    int64_t v = ((const int64_t *)(const void *)r->bytes)[i];
+    const char *name = r->row == 1 ? class_name(w, r->desc->classes, v, shown) : "";
+    if (*name) fputs(name, stdout);
+    if (!*name) printf("%lld", (long long)v);
     return;
   }
   double v = number_load(r->desc->dtype, w->program->real64, r->bytes, i);
@@ -237,10 +267,10 @@ static ampc_status put_top(const InferWriter *w, int64_t row)
     printf("sample %lld%s%s\n", (long long)(w->samples + row), *sample ? ": " : "", sample);
   for (uint32_t k = 0; k < w->top && v && taken; k++) {
     int64_t i = next_best(v, n, taken);
-    char name[400] = "";
+    char shown[NAME_ROOM];
+    const char *name = class_name(w, n, i, shown);
     taken[i] = true;
-    if (w->names) ampc_show(name, sizeof name, w->names[i], "");
-    printf("  %.6f  %lld%s%s\n", v[i], (long long)i, w->names ? "  " : "", name);
+    printf("  %.6f  %lld%s%s\n", v[i], (long long)i, *name ? "  " : "", name);
   }
   ampc_status status = v && taken ? AMPC_OK : no_memory();
   free(v);

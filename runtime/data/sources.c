@@ -26,7 +26,14 @@ static ampc_status read_labels(const DataSource *s, int64_t **out)
   return AMPC_OK;
 }
 
-/* Draws the order of the samples, which the first source owns. */
+static int by_number(const void *a, const void *b)
+{
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return x < y ? -1 : x > y;
+}
+
+/* Draws the order from which `part` selects, which the first source owns. The selected samples then
+ * return to the order of the file, so results of an infer block are in that order. */
 static ampc_status draw_order(DataSource *s, uint32_t n)
 {
   int64_t *label = NULL;
@@ -37,6 +44,7 @@ static ampc_status draw_order(DataSource *s, uint32_t n)
   int64_t *order = status ? NULL : malloc((size_t)samples * sizeof *order);
   if (!status && !(order && order_part(order, samples, s->desc->part_seed, label)))
     status = ampc_fail(AMPC_RUN_FAILED, "out of memory for the order of samples");
+  if (!status) qsort(order + s->first, (size_t)s->count, sizeof *order, by_number);
   for (uint32_t i = 0; i < n; i++) s[i].order = order;
   free(label);
   return status;

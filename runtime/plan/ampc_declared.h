@@ -152,13 +152,12 @@ typedef struct ampc_source {
   int64_t samples;             /* samples in the whole file; 0: not known at compile time */
   double part_begin, part_end; /* fractions of the samples between which they are used (0, 1: all);
                                   see ampc_part */
-  bool drawn;                  /* part_seed: the samples are in an order that is drawn */
+  bool drawn;                  /* `part` selects from samples in an order that is drawn */
   bool stratify;               /* the labels of which each part has the same shares; with `drawn` */
   uint64_t part_seed;          /* seed of the order, with `drawn` */
   int64_t limit;               /* integer values must be in [0, limit); 0: no limit */
   int64_t ignored;             /* this value is allowed in addition; 0: no other value */
   const char *limit_why;       /* "classes of cross_entropy, mlp.amp:14"; NULL with limit 0 */
-  bool target;                 /* a loss reads the values as classes */
   int64_t offset;              /* offset in bytes of the batch [batch, dim...] in INPUT */
   double low, high;            /* synthetic: bounds, or both 0: standard normal */
   uint64_t stream;             /* stream of the random numbers, if the format draws any */

@@ -45,6 +45,7 @@ typedef struct ampc_output_desc { /* a result of an infer block; valid after its
   ampc_dtype dtype;
   uint32_t rank;
   int64_t dim[AMPC_MAX_RANK];
+  int64_t classes; /* the numbers are those of classes, argmax of so many values; 0: other numbers */
   ampc_ref place;
 } ampc_output_desc;
 
@@ -153,6 +154,8 @@ typedef struct ampc_program {
   const char *target;    /* "cpu", "sm_80" */
   const char *precision; /* "f16" */
   const char *config;    /* JSON: model hash, consts, settings; kept in checkpoints */
+  const char *classes;   /* names of the classes that the losses distinguish, a line each; NULL: no
+                            names. Kept in checkpoints */
   uint64_t model_hash;   /* hash of parameter paths, shapes and optimizers; must match to resume */
   uint64_t seed;         /* manual_seed, or 0 */
   bool real64;           /* tests: elements of AMPC_F32 are doubles, except in STATE */

@@ -128,6 +128,12 @@ static bool set_scaler(TensorFile *f, const ampc_program *p, const ampc_state *s
          (s->hysteresis < 2 || set_count(f, KEY("ampc.spared"), s->spared));
 }
 
+/* Writes the names of the classes, which `amp infer` prints. */
+static bool set_classes(TensorFile *f, const ampc_program *p)
+{
+  return !p->classes || tensor_file_set(f, "ampc.classes", p->classes);
+}
+
 /* Writes the metadata. "format" is the key with which PyTorch marks its own files. */
 static bool set_metadata(TensorFile *f, const ampc_program *p, const ampc_state *s,
                          ampc_data_position at)
@@ -135,6 +141,7 @@ static bool set_metadata(TensorFile *f, const ampc_program *p, const ampc_state 
   return tensor_file_set(f, "format", "pt") && tensor_file_set(f, "ampc.version", version) &&
          tensor_file_set(f, "ampc.job", p->name) &&
          tensor_file_set(f, "ampc.config", p->config ? p->config : "{}") &&
+         set_classes(f, p) &&
          metadata_set(f, KEY("ampc.model"), "%016llx", (unsigned long long)p->model_hash) &&
          set_count(f, KEY("ampc.seed"), s->seed) && set_count(f, KEY("ampc.body"), s->body) &&
          set_count(f, KEY("ampc.step"), s->step) && set_count(f, KEY("ampc.skipped"), s->skipped) &&
@@ -277,7 +284,8 @@ ampc_status ampc_weights_save(ampc_runtime *rt, const char *path)
   Entries e;
   TensorFile f = {.fd = -1};
   ampc_status status = weights_of(rt->program, &e);
-  if (!status && !(tensor_file_set(&f, "format", "pt") && add_tensors(&f, rt->program, &e)))
+  if (!status && !(tensor_file_set(&f, "format", "pt") && set_classes(&f, rt->program) &&
+                   add_tensors(&f, rt->program, &e)))
     status = no_memory();
   if (!status) status = write_file(rt, &e, &f, path, &file_weights);
   tensor_file_free(&f);

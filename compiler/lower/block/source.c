@@ -460,6 +460,17 @@ static bool labels_fit(Lower *l, Interval b, int64_t n, int64_t ignored, const c
                    (long long)(n - 1));
 }
 
+/* Keeps the names of the classes of a target for checkpoints. If two targets have different names,
+ * none are kept. */
+static void keep_classes(Lower *l, const ampc_source *s)
+{
+  int n;
+  Text names = text_new(l->arena);
+  const char *before = l->g->classes, *at = s->args ? args_next(s->args, "class", NULL, &n) : NULL;
+  for (; at; at = args_next(s->args, "class", at, &n)) text_printf(&names, "%.*s\n", n, at);
+  if (names.n) l->g->classes = !before || strcmp(before, names.at) == 0 ? names.at : "";
+}
+
 /* Runs _classes(target, n, ignore_index, "cross_entropy"): checks that target holds classes below
  * n. Returns true if some targets may be ignored. */
 static Datum run_classes(Lower *l, Args *args)
@@ -468,7 +479,7 @@ static Datum run_classes(Lower *l, Args *args)
   if (ARG(0).kind != D_tensor) return d_bool(true);
   ampc_source *s = source_behind(l, ARG(0).as.tensor);
   if (!s) return d_bool(true);
-  s->target = true;
+  keep_classes(l, s);
   const Interval b = source_range(s);
   bool some_ignored = (double)ignored >= b.low && (double)ignored <= b.high;
   const char *why = arena_printf(l->arena, "classes of %s", ARG(3).as.text);
@@ -517,10 +528,10 @@ static int64_t source_of_values(Lower *l, Value v)
  * before its first step. A later train block uses the buffer as it is. */
 static Datum run_measure(Lower *l, Args *args)
 {
-  if (ARG(0).kind != D_tensor || ARG(1).kind != D_tensor) return d_of(D_error);
-  const Node *buffer = ir_node(l->g, ARG(1).as.tensor);
-  Parameter *q = &l->g->params.at[attr_int(buffer, "index")];
-  int64_t index = source_of_values(l, ARG(0).as.tensor);
+  Value x = as_tensor(l, ARG(0), args->span), buffer = as_tensor(l, ARG(1), args->span);
+  if (!x.id || !buffer.id) return d_of(D_error);
+  Parameter *q = &l->g->params.at[attr_int(ir_node(l->g, buffer), "index")];
+  int64_t index = source_of_values(l, x);
   uint32_t first = l->g->blocks.at[l->run->first].first_source;
   if (index < 0)
     return fail(l, E209, args->span,

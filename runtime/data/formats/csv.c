@@ -46,7 +46,7 @@ typedef struct Csv {
   int64_t mapped;  /* number of entries of `column`: up to the last requested field */
   int64_t fields;  /* fields in the first line; each line has as many */
   int64_t samples;
-  bool at_header;
+  bool at_header, names_are_numbers;
   Classes classes;
   bool lists; /* collects the classes of the file */
   char names[SHOWN_NAMES];     /* names in the header line, for messages */
@@ -292,7 +292,11 @@ static ampc_status take_field(void *context, int64_t field)
 {
   Csv *c = context;
   ampc_status status = AMPC_OK;
-  if (c->at_header) return c->wanted.numbers ? AMPC_OK : name_column(c, field);
+  if (c->at_header) {
+    Number n;
+    c->names_are_numbers = (!field || c->names_are_numbers) && read_number(c->in.text, AMPC_F32, &n);
+    return c->wanted.numbers ? AMPC_OK : name_column(c, field);
+  }
   if ((c->program || c->lists) && field < c->mapped && c->column[field] >= 0)
     status = store_field(c, c->column[field]);
   return status;
@@ -352,6 +356,8 @@ static ampc_status end_line(Csv *c, int64_t fields)
   }
   c->fields = fields;
   ampc_status status = check_columns(c);
+  if (!status && c->at_header && c->wanted.numbers && c->names_are_numbers)
+    status = fields_bad(&c->in, "instead of names this line has numbers; header=false reads them");
   return status || c->wanted.numbers ? status : map_columns(c);
 }
 
