@@ -177,7 +177,8 @@ ampc_status runtime_create(const ampc_program *program, const char *device, Rank
   rt->bodies = calloc(program->n_blocks + 1, sizeof *rt->bodies);
   rt->plateau = calloc(program->n_plateaus + 1, sizeof *rt->plateau);
   rt->sent_by = calloc(2 * step_key(program->n_blocks, 0) + 1, sizeof *rt->sent_by);
-  if (!rt->rehearsed || !rt->measured || !rt->given || !rt->bodies || !rt->plateau || !rt->sent_by) {
+  if (!rt->rehearsed || !rt->measured || !rt->given || !rt->bodies || !rt->plateau ||
+      !rt->sent_by) {
     free_tables(rt);
     free(rt);
     return ampc_fail(AMPC_RUN_FAILED, "out of memory");

@@ -132,7 +132,8 @@ static const char *classes_declaration(Printer *p)
   uint32_t n = 0;
   const char *names = p->c->program->classes;
   for (const char *at = names; at && *at; at++) n += *at == '\n';
-  return n ? arena_printf(p->c->arena, "const char *const %s_classes[%u]", library_job(p), n) : NULL;
+  return n ? arena_printf(p->c->arena, "const char *const %s_classes[%u]", library_job(p), n)
+           : NULL;
 }
 
 /* Prints the names of the classes as a table. */

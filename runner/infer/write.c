@@ -111,18 +111,17 @@ static ampc_status open_output(InferWriter *w, const InferOutput *o)
 /* Gets the names of the file of --classes, or else those that a checkpoint keeps. */
 static ampc_status get_classes(InferWriter *w, int64_t *out_size)
 {
-  TensorFile f;
+  TensorFile f = {.fd = -1};
   if (w->cmd->classes) {
     ampc_status status = file_note_input(FILE_CLASSES, w->cmd->classes);
     return status ? status : file_read(w->cmd->classes, &w->classes, out_size);
   }
-  if (!w->cmd->weights) return AMPC_OK;
-  ampc_status status = tensor_file_read_any(w->cmd->weights, &f);
-  const char *names = status ? NULL : tensor_file_get(&f, "ampc.classes");
-  if (names && !(w->classes = strdup(names))) status = no_memory();
-  if (w->classes) *out_size = (int64_t)strlen(w->classes);
-  if (!status) tensor_file_free(&f);
-  return status;
+  bool read = w->cmd->weights && tensor_file_read_any(w->cmd->weights, &f) == AMPC_OK;
+  const char *names = read ? tensor_file_get(&f, "ampc.classes") : w->cmd->known_classes;
+  w->classes = names ? strdup(names) : NULL;
+  *out_size = w->classes ? (int64_t)strlen(w->classes) : 0;
+  if (read) tensor_file_free(&f);
+  return names && !w->classes ? no_memory() : AMPC_OK;
 }
 
 /* Reads one name per line; the newline of the last one may be missing. */
@@ -212,7 +211,8 @@ static const char *class_name(const InferWriter *w, int64_t n, int64_t i, char s
   return ampc_show(shown, NAME_ROOM, w->names[i], "");
 }
 
-/* Prints a number, or the name of its class: i64 exactly; others as double, with nine digits, which identify any f32. */
+/* Prints a number, or the name of its class: i64 exactly; others as double, with nine digits, which
+ * identify any f32. */
 static void put_number(const InferWriter *w, const Result *r, int64_t i)
 {
   if (r->desc->dtype == AMPC_I64) {

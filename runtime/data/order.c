@@ -27,8 +27,7 @@ static void shuffle(int64_t *order, int64_t n, uint64_t seed, uint64_t stream)
 /* Shuffles with a stream of epoch and block, so that no two of them have the same order. */
 void order_shuffle(int64_t *order, int64_t n, uint64_t seed, uint32_t block, int64_t epoch)
 {
-  shuffle(order, n, seed,
-          (uint64_t)ORDER_STREAM << 32 ^ (uint64_t)epoch ^ (uint64_t)block << 56);
+  shuffle(order, n, seed, (uint64_t)ORDER_STREAM << 32 ^ (uint64_t)epoch ^ (uint64_t)block << 56);
 }
 
 /* ---- classes, spread evenly ----

@@ -11,8 +11,8 @@ typedef struct DataSource {
   int64_t samples;                /* samples in the whole source */
   int64_t first, count;           /* the samples that the job uses: its `part` of them */
   int64_t elements, sample_bytes; /* elements and bytes of one sample in INPUT */
-  int64_t *order; /* of `drawn` samples: the order from which `part` takes a range; NULL: the file's.
-                     The sources of a block share it */
+  int64_t *order; /* of `drawn` samples: the order from which `part` takes a range; NULL: the
+                     file's. The sources of a block share it */
 } DataSource;
 
 /* Opens the n sources of a block. Checks that all have as many samples, and draws their common

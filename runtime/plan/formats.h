@@ -58,8 +58,8 @@ struct ampc_format {
   ampc_status (*probe)(const ampc_format *f, const char *path, const char *args, ampc_header *out);
 
   /* Returns in *out the names of the classes in the file, merged with those of `args`, as lines
-   * "class=NAME\n" in sorted order; NULL if `args` does not ask for them. The caller frees *out. May
-   * be NULL. */
+   * "class=NAME\n" in sorted order; NULL if `args` does not ask for them. The caller frees *out.
+   * May be NULL. */
   ampc_status (*classes)(const char *path, const char *args, char **out);
 
   /* For formats that use the functions of array.h: reads the header of a file and checks all of it

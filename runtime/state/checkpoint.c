@@ -140,8 +140,7 @@ static bool set_metadata(TensorFile *f, const ampc_program *p, const ampc_state 
 {
   return tensor_file_set(f, "format", "pt") && tensor_file_set(f, "ampc.version", version) &&
          tensor_file_set(f, "ampc.job", p->name) &&
-         tensor_file_set(f, "ampc.config", p->config ? p->config : "{}") &&
-         set_classes(f, p) &&
+         tensor_file_set(f, "ampc.config", p->config ? p->config : "{}") && set_classes(f, p) &&
          metadata_set(f, KEY("ampc.model"), "%016llx", (unsigned long long)p->model_hash) &&
          set_count(f, KEY("ampc.seed"), s->seed) && set_count(f, KEY("ampc.body"), s->body) &&
          set_count(f, KEY("ampc.step"), s->step) && set_count(f, KEY("ampc.skipped"), s->skipped) &&

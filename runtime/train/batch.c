@@ -85,8 +85,7 @@ static ampc_status run_batch(const Step *s, int64_t *out_samples, ampc_data_posi
   const ampc_block *b = &rt->program->blocks[s->block];
   const void *base = NULL;
   double begin = profile_begin(rt);
-  ampc_status status =
-      s->given ? AMPC_OK : statistics_fill(rt, s->data, s->from, s->block);
+  ampc_status status = s->given ? AMPC_OK : statistics_fill(rt, s->data, s->from, s->block);
   if (status) return status;
   if (s->given) *out_samples = s->given->samples;
   if (!s->given) status = s->data->next(s->from, &base, out_samples, out_at);

@@ -20,6 +20,10 @@ static const char arguments[] =
     "key=x\ncolumn=a\ncolumn=b\nnumber=0\nscalar=0\ndtype=f32\nheader=1\n"
     "sep=,\nlength=3\nformat=u16\nrandom=1\nof=image\nshape=2\n";
 
+/* A column of names in a CSV file, after a line that is skipped. */
+static const char names[] =
+    "column=b\nnumber=0\nscalar=1\ndtype=i64\nheader=1\nsep=,\nskip=1\nlabels=1\nmissing=-1\n";
+
 /* Opens and reads all samples. The compiler must accept each file that the loader accepts. */
 static void read_source(const ampc_source *desc, bool probed)
 {
@@ -54,6 +58,28 @@ static void read_format(const ampc_format *f, const char *path)
   desc.samples = h.samples;
   desc.limit = h.dtype == AMPC_F32 ? 0 : 10;
   read_source(&desc, true);
+}
+
+/* Reads a file whose classes the compiler has listed: every field is then one of them. */
+static void read_names(const char *path)
+{
+  char *lines = NULL, args[1 << 16];
+  bool there;
+  ampc_source desc = {.kind = AMPC_SOURCE_CSV,
+                      .path = path,
+                      .args = args,
+                      .dtype = AMPC_I64,
+                      .part_end = 1,
+                      .drawn = true,
+                      .stratify = true};
+  DataSource *s;
+  if (ampc_shards_classes(&ampc_format_csv, path, names, &there, &lines)) return;
+  snprintf(args, sizeof args, "%s%s", names, lines);
+  free(lines);
+  if (sources_open(&program, &desc, 1, "", 1, &s)) abort();
+  double mean, deviation;
+  if (source_measure(s, &mean, &deviation)) abort();
+  sources_close(s, 1);
 }
 
 /* Reads the middle of a picture. A large picture is only opened, to save time. */
@@ -132,6 +158,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     read_picture(bytes + 1, size - 1);
   } else if (ampc_format_of(reader - 1)->probe) {
     read_format(ampc_format_of(reader - 1), path);
+    if (reader - 1 == AMPC_SOURCE_CSV) read_names(path);
   }
   return 0;
 }

@@ -23,6 +23,8 @@ for f in f4.npy f4.npy.gz b1.npy fortran.npy; do file 3 $f <tests/data/$f; done
 for f in stored.npz deflated.npz zip64.npz; do file 4 $f <tests/data/$f; done
 for f in tensors.safetensors tensors.safetensors.gz; do file 5 $f <tests/data/$f; done
 printf 'a,"b"\n1,"2"\n3,4\n' | file 6 csv
+printf '# "x\na,b\n1,cat\n2,"a, ""b"\n3,NA\n4, cat\n' | file 6 csv_names
+printf 'a,b\nnan,<NA>\n,inf\n' | file 6 csv_missing
 printf '%024d' 0 | file 7 raw
 printf '%024d' 0 | file 8 tokens
 printf '%03073d' 0 | file 9 cifar10

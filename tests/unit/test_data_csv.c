@@ -67,7 +67,8 @@ static void refuse(const char *text, const char *args, const char *word)
 static void check_reading(void)
 {
   static const double two[] = {1, 2, 3, 4}, swapped[] = {2, 1, 4, 3}, one[] = {2, 4};
-  static const double odd[] = {-0.5, INFINITY, NAN, 1e10};
+  static const double odd[] = {-0.5, INFINITY, 1e10}, filled[] = {7.5, 1, 7.5, 7.5, 2};
+  static const double lost[] = {NAN, 1}, whole_filled[] = {-1, 3}, skipped[] = {3, 4};
   static const double ints[] = {9007199254740993.0, -7};
   expect("a,b\n1,2\n3,4\n", "column=a\ncolumn=b\n" AB, 2, two);
   expect("a,b\r\n1,2\r\n\r\n3,4", "column=b\ncolumn=a\n" AB, 2, swapped);
@@ -78,7 +79,13 @@ static void check_reading(void)
          two);
   expect("x\ty\n1\t2\n3\t4\n", "column=1\nscalar=1\nnumber=1\ndtype=f32\nheader=1\nsep=\t\n", 2,
          one);
-  expect("a\n-0.5\nInf\nnan\n1e10\n", "column=a\n" AB, 4, odd);
+  expect("a\n-0.5\nInf\n1e10\n", "column=a\n" AB, 3, odd);
+  expect("a\nnan\n1\n NA \n\"\"\n2\n", "column=a\nmissing=7.5\n" AB, 5, filled);
+  expect("a\nNULL\n1\n", "column=a\nmissing=nan\n" AB, 2, lost);
+  expect("a\nn/a\n3\n", "column=a\nnumber=0\nscalar=1\ndtype=i32\nheader=1\nsep=,\nmissing=-1\n", 2,
+         whole_filled);
+  expect("# \"by hand\n2,2,x\n3\n4\n",
+         "column=0\nnumber=1\nscalar=1\ndtype=f32\nheader=0\nsep=,\nskip=2\n", 2, skipped);
   DataSource s;
   int64_t whole[2];
   static const char big[] = "a\n9007199254740993\n-7\n";
@@ -95,7 +102,10 @@ static void check_mistakes(void)
   refuse("a,b\n1,2\n\n3\n", ab, "line 4: 1 fields, the first line has 2");
   refuse("a,b\n1,2\n3,4,5\n", ab, "line 3: 3 fields, the first line has 2");
   refuse("a,b\n1,2\n3,x\n", ab, "line 3, column b: `x` is no number");
-  refuse("a,b\n1,\n", ab, "line 2, column b: the field is empty; write `nan`");
+  refuse("a,b\n1,\n", ab, "line 2, column b: the field is empty; missing=0.0 reads it as 0.0");
+  refuse("a,b\n1,2\n1,NA\n", ab, "line 3, column b: `NA` is a missing value; missing=0.0");
+  refuse("a,b\n1,<NA>\n", ab, "line 2, column b: `<NA>` is a missing value");
+  refuse("a,b\n1,?\n", ab, "line 2, column b: `?` is no number; to read a column of names");
   refuse("a,b\n1,0x10\n", ab, "line 2, column b: `0x10` is no number");
   refuse("a,b\n1,\"2\n3,4\n", ab, "line 2: a quote is not closed");
   refuse("a,b\n1,\"2\"3\n", ab, "line 2: characters follow a closing quote");
@@ -106,13 +116,23 @@ static void check_mistakes(void)
   refuse("1,2\n", "column=2\nnumber=1\nscalar=1\ndtype=f32\nheader=0\nsep=,\n", "no column 2");
   refuse("a\n1.5\n", "column=a\nnumber=0\nscalar=1\ndtype=i64\nheader=1\nsep=,\n",
          "column a: `1.5` is no whole number; dtype=f32 reads it");
+  refuse("a\nsetosa\n", "column=a\nnumber=0\nscalar=1\ndtype=i64\nheader=1\nsep=,\n",
+         "column a: `setosa` is no whole number; to read a column of names, call csv for it alone");
   refuse("a\n\"\"\n", "column=a\nnumber=0\nscalar=1\ndtype=i64\nheader=1\nsep=,\n",
          "line 2, column a: the field is empty");
   refuse("1,2\n3,x\n", "column=1\nnumber=1\nscalar=1\ndtype=f32\nheader=0\nsep=,\n",
          "line 2, column 1: `x` is no number");
   refuse("a;b\n1;2\n", ab, "with `sep` \",\" its first line has 1 fields: a;b");
   refuse("a\n3000000000\n", "column=a\nnumber=0\nscalar=1\ndtype=i32\nheader=1\nsep=,\n",
-         "no whole number of 32 bits");
+         "`3000000000` is no whole number of 32 bits; dtype=i64 reads it");
+  refuse("178,13,c\n1,2,3,4\n", "column=1\nnumber=1\nscalar=1\ndtype=f32\nheader=1\nsep=,\n",
+         "line 2: 4 fields, the first line has 3; skip=1 leaves out one line at the beginning");
+  refuse("178,13,c\n1,2,3,4\n", "column=3\nnumber=1\nscalar=1\ndtype=f32\nheader=1\nsep=,\n",
+         "its first line has 3 fields, which count from 0; skip=1 leaves out one line");
+  refuse("178,13,c\n1,2,3,4\n",
+         "column=3\nnumber=1\nscalar=1\ndtype=f32\nheader=1\nsep=,\nskip=1\n",
+         "line 2: instead of names this line has numbers; header=false reads them");
+  refuse("a\n1\n", "column=a\nskip=5\n" AB, "empty");
   static char wide[(4 << 20) + 4];
   memset(wide, '1', sizeof wide - 1);
   wide[0] = 'a';
@@ -124,6 +144,52 @@ static void check_mistakes(void)
         strstr(ampc_last_error(), "line 2"));
 }
 
+#define SPECIES "column=s\nnumber=0\nscalar=1\ndtype=i64\nheader=1\nsep=,\nlabels=1\n"
+
+/* Checks that the file has these names, as lines of arguments. */
+static void expect_classes(const char *text, const char *args, const char *want)
+{
+  char *lines = NULL;
+  temp_write(temp_path("x"), text, strlen(text));
+  ampc_status status = ampc_format_csv.classes(temp_path("x"), args, &lines);
+  CHECK_MSG(!status && lines && strcmp(lines, want) == 0, "%s: %s", text,
+            status ? ampc_last_error() : lines);
+  free(lines);
+}
+
+static void refuse_classes(const char *text, const char *args, const char *word)
+{
+  char *lines = NULL;
+  temp_write(temp_path("x"), text, strlen(text));
+  ampc_status status = ampc_format_csv.classes(temp_path("x"), args, &lines);
+  CHECK_MSG(status && !lines && strstr(ampc_last_error(), word), "%s: %s", text, ampc_last_error());
+}
+
+static void check_classes(void)
+{
+  static const double order[] = {1, 0, 1}, other[] = {0, 2, -100}, real[] = {1, 0};
+  expect_classes("s\nb\na\nb\n", SPECIES, "class=a\nclass=b\n");
+  expect_classes("x,s\n1,\"b, c\"\n2, a \n", SPECIES, "class=a\nclass=b, c\n");
+  expect_classes("s\nb\n", SPECIES "class=z\nclass=a\n", "class=a\nclass=b\nclass=z\n");
+  expect_classes("s\nNA\nb\n", SPECIES "missing=-1\n", "class=b\n");
+  expect("s\nb\na\nb\n", SPECIES "class=a\nclass=b\n", 3, order);
+  expect("s\n b\na\nNA\n", SPECIES "class=b\nclass=c\nclass=a\nmissing=-100\n", 3, other);
+  expect("s\nNA\na\n", SPECIES "class=a\nclass=NA\n", 2, real); /* a name, if it is listed */
+  expect("s\nb\na\n",
+         "column=s\nnumber=0\nscalar=1\ndtype=f32\nheader=1\nsep=,\nlabels=1\nclass=a\nclass=b\n",
+         2, real);
+  refuse("s\na\nc\n", SPECIES "class=a\nclass=b\n",
+         "line 3, column s: `c` is none of the 2 classes; list it in `classes`");
+  refuse("s\na\n\"\"\n", SPECIES "class=a\n", "line 3, column s: the field is empty; missing=-100");
+  refuse_classes("s\na\n\"b\nc\"\n", SPECIES, "line 3: the name of a class is not printable UTF-8");
+  refuse_classes("s\na\n\xff\n", SPECIES,
+                 "line 3: the name of a class is not printable UTF-8: \\xff");
+  refuse_classes("s\na\nnull\n", SPECIES, "line 3, column s: `null` is a missing value");
+  static char many[8 << 14] = "s\n";
+  for (int i = 0; i <= 1 << 14; i++) snprintf(many + strlen(many), 8, "%d\n", i);
+  refuse_classes(many, SPECIES, "line 16386: more than 16384 different names");
+}
+
 static void check_arguments(void)
 {
   ampc_header h;
@@ -133,7 +199,12 @@ static void check_arguments(void)
              {"column=a\nnumber=0\nscalar=0\ndtype=f32\nheader=0\nsep=,\n", "without a header"},
              {"column=a\nnumber=0\nscalar=0\ndtype=f16\nheader=1\nsep=,\n", "not f16"},
              {"column=a\nnumber=0\nscalar=0\ndtype=f32\nheader=1\nsep=,,\n", "`sep`"},
-             {"column=a\nnumber=0\nscalar=0\ndtype=f32\nheader=1\nsep=\n", "`sep`"}};
+             {"column=a\nnumber=0\nscalar=0\ndtype=f32\nheader=1\nsep=\n", "`sep`"},
+             {"column=a\nskip=-1\n" AB, "`skip` of csv is -1"},
+             {"column=a\nmissing=x\n" AB, "`missing` of csv is x, expected a number"},
+             {SPECIES "missing=0.5\n", "`missing` of csv is 0.5, expected a whole number"},
+             {"column=a\nlabels=1\n" AB, "`classes` reads one column"},
+             {SPECIES "class=a\nclass=a\n", "`classes` lists a twice"}};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
     CHECK_MSG(ampc_format_csv.probe(&ampc_format_csv, NULL, bad[i].args, &h) &&
                   strstr(ampc_last_error(), bad[i].word),
@@ -145,6 +216,7 @@ int main(void)
   temp_open();
   check_reading();
   check_mistakes();
+  check_classes();
   check_arguments();
   temp_close();
   return check_done();

@@ -107,9 +107,9 @@ static bool same_order(Lower *l, const ampc_source *s, Span span)
   for (uint32_t i = 0; i < run->n_sources; i++) {
     if (s->stratify && first[i].stratify)
       return refuse(l, E209, span, "two sources of one block have `stratify`");
-    bool same = s->drawn == first[i].drawn && s->part_seed == first[i].part_seed &&
-                (!s->drawn || (s->part_begin == first[i].part_begin &&
-                               s->part_end == first[i].part_end));
+    bool same =
+        s->drawn == first[i].drawn && s->part_seed == first[i].part_seed &&
+        (!s->drawn || (s->part_begin == first[i].part_begin && s->part_end == first[i].part_end));
     if (!same)
       return refuse(l, E605, span,
                     "sources of one block differ in `part_seed` or `part`, so their samples would "
@@ -128,7 +128,8 @@ static Datum add_source(Lower *l, const ampc_source *s, Span span)
     return fail(l, E605, span,
                 "a program gives some samples of this block, but not all: use "
                 "`given` for all its sources, or for none");
-  if (!same_order(l, s, span) || !count_samples(l, s, span) || (l->look && !look_at(l, s))) return d_of(D_error);
+  if (!same_order(l, s, span) || !count_samples(l, s, span) || (l->look && !look_at(l, s)))
+    return d_of(D_error);
   uint32_t index = l->g->blocks.at[run->first].first_source + run->n_sources++;
   if (index == l->g->sources.n) vec_push(l->arena, &l->g->sources, *s);
   return append(l, span, OP_source, NULL, 0, ATTRS({"index", {.i = index}}));

@@ -1,8 +1,8 @@
 /* CSV files (fields.h): one line per sample, fields separated by `sep`. `column` (a line each) is a
- * name in the header line or, with `number`, an index from 0. `scalar`: one column, so a sample is a
- * number; otherwise it is a vector. `header` 0: the first line is a sample, too. `skip`: lines in
- * front of all that. `labels`: the column has names of classes, of which `class` (a line each) lists
- * all. `missing`: the number for a missing value. Opening reads the whole file. */
+ * name in the header line or, with `number`, an index from 0. `scalar`: one column, so a sample is
+ * a number; otherwise it is a vector. `header` 0: the first line is a sample, too. `skip`: lines in
+ * front of all that. `labels`: the column has names of classes, of which `class` (a line each)
+ * lists all. `missing`: the number for a missing value. Opening reads the whole file. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ typedef struct Csv {
   int64_t samples;
   bool at_header, names_are_numbers;
   Classes classes;
-  bool lists; /* collects the classes of the file */
+  bool lists;                  /* collects the classes of the file */
   char names[SHOWN_NAMES];     /* names in the header line, for messages */
   const ampc_program *program; /* NULL: samples are only counted */
   char *values;
@@ -177,9 +177,10 @@ static ampc_status name_column(Csv *c, int64_t field)
 /* Whether a text stands for a missing value: those that pandas.read_csv recognizes. */
 static bool is_missing(const char *text)
 {
-  static const char *const words[] = {
-      "",     "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
-      "<NA>", "N/A",  "NA",       "NULL", "NaN",    "None",     "n/a",  "nan",  "null"};
+  static const char *const words[] = {"",         "#N/A", "#N/A N/A", "#NA",    "-1.#IND",
+                                      "-1.#QNAN", "-NaN", "-nan",     "1.#IND", "1.#QNAN",
+                                      "<NA>",     "N/A",  "NA",       "NULL",   "NaN",
+                                      "None",     "n/a",  "nan",      "null"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (strcmp(text, words[i]) == 0) return true;
   return false;
@@ -250,7 +251,7 @@ static ampc_status read_value(Csv *c, int64_t column, Number *out)
     *out = w->substitute;
     if (*w->missing) return AMPC_OK;
     return bad_field(c, column, "` is a missing value",
-                     w->labels                ? "; missing=-100 reads it as -100"
+                     w->labels                 ? "; missing=-100 reads it as -100"
                      : w->is.dtype == AMPC_F32 ? "; missing=0.0 reads it as 0.0"
                                                : "; missing=-1 reads it as -1");
   }
@@ -294,7 +295,8 @@ static ampc_status take_field(void *context, int64_t field)
   ampc_status status = AMPC_OK;
   if (c->at_header) {
     Number n;
-    c->names_are_numbers = (!field || c->names_are_numbers) && read_number(c->in.text, AMPC_F32, &n);
+    c->names_are_numbers =
+        (!field || c->names_are_numbers) && read_number(c->in.text, AMPC_F32, &n);
     return c->wanted.numbers ? AMPC_OK : name_column(c, field);
   }
   if ((c->program || c->lists) && field < c->mapped && c->column[field] >= 0)
@@ -381,8 +383,9 @@ static ampc_status read_lines(Csv *c)
 
 /* ---- the row of the table ---- */
 
-/* Reads the file; if `p` is given, also the numbers in it, and if `lists`, the names of its classes.
- * If `path` is NULL, reads only the arguments. The caller frees *out, also after a failure. */
+/* Reads the file; if `p` is given, also the numbers in it, and if `lists`, the names of its
+ * classes. If `path` is NULL, reads only the arguments. The caller frees *out, also after a
+ * failure. */
 static ampc_status csv_read(const char *path, const char *args, const ampc_program *p, bool lists,
                             Csv **out)
 {
