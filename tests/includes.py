@@ -20,6 +20,7 @@ OPEN = {"runtime/plan": "", "runtime/include": "", "compiler/base": ("compiler",
 # Each room, and the rooms whose headers it includes in addition to the open ones. Rooms of the same part are listed
 # without the part's name: for `compiler/emit`, "graph" is compiler/graph.
 ROOMS = {
+    "runtime/data/formats": "",
     "compiler/nvrtc": "",
     "compiler/diag": "",
     "compiler/graph": "diag",
@@ -41,7 +42,6 @@ ROOMS = {
     "compiler/explain": "compiler cost",
     "compiler/cli": "compiler cost diag emit explain graph help",
     "runtime": "",
-    "runtime/data/formats": "",
     "runtime/data": "",
     "runtime/ranks": "runtime",
     "runtime/cpu": "runtime runtime/ranks",
@@ -54,7 +54,7 @@ ROOMS = {
     "runner/jit": "compiler/emit compiler/nvrtc runtime",
     "runner/cost": "compiler/cost",
     "runner/job": "compiler/cli compiler/cost runtime/train",
-    "runner/infer": "compiler compiler/cli runner jit job runtime runtime/data/formats",
+    "runner/infer": "compiler compiler/cli runner jit job runtime runtime/data/formats runtime/state",
     "runner/inspect": "compiler compiler/cli compiler/command compiler/cost compiler/emit compiler/nvrtc"
                       " runner cost runtime runtime/cuda",
     "runner/probe": "compiler compiler/cli compiler/command compiler/diag compiler/graph runner jit job runtime",

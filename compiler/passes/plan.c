@@ -163,9 +163,9 @@ static void plan_outputs(Compile *c, ampc_program *p, const uint32_t *block_inde
                                 .rank = n->rank,
                                 .place = n->place};
     memcpy(out[i].dim, n->dim, sizeof out[i].dim);
-    while (n->n_in && n->op != OP_argmax && (n->op == OP_output || op_has(n, T_casts)))
-      n = ir_in(c, n, 0);
-    if (n->op == OP_argmax) out[i].classes = ir_in(c, n, 0)->dim[attr_int(n, "dim")];
+    const Interval range = integer_range(c, from->value);
+    if (n->dtype == AMPC_I64 && range.low == 0 && range.high < INT32_MAX)
+      out[i].classes = (int64_t)range.high + 1;
   }
   p->outputs = out;
   p->n_outputs = g->outputs.n;

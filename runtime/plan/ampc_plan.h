@@ -45,8 +45,7 @@ typedef struct ampc_output_desc { /* a result of an infer block; valid after its
   ampc_dtype dtype;
   uint32_t rank;
   int64_t dim[AMPC_MAX_RANK];
-  int64_t
-      classes; /* the numbers are those of classes, argmax of so many values; 0: other numbers */
+  int64_t classes; /* all numbers are proven to be in [0, classes), as those of argmax; or 0 */
   ampc_ref place;
 } ampc_output_desc;
 
