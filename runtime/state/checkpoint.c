@@ -419,6 +419,22 @@ static bool is_wanted(const Entries *e, const char *name)
   return strcmp(name, "__metadata__") == 0;
 }
 
+/* Checks that the file's names have the same order: the net would otherwise confuse the classes. */
+static ampc_status check_classes(const char *path, const ampc_program *p, const TensorFile *f)
+{
+  const char *has = tensor_file_get(f, "ampc.classes"), *wants = p->classes;
+  size_t at = 0;
+  if (!has || !wants || strcmp(has, wants) == 0) return AMPC_OK;
+  while (has[at] == wants[at]) at++;
+  while (at && has[at - 1] != '\n') at--;
+  return ampc_fail(
+      AMPC_BAD_FILE,
+      "%s has the class `%.*s` where %s has `%.*s`: list the names in the order of the "
+      "file, classes=[\"..\", ..]",
+      path, (int)strcspn(has + at, "\n"), has + at, p->source, (int)strcspn(wants + at, "\n"),
+      wants + at);
+}
+
 /* Checks the version, then each tensor, so that the message can name the one that differs. Then
  * checks the model's hash, which also covers facts that tensors do not show. Sets the offset of
  * each entry. */
@@ -445,7 +461,7 @@ static ampc_status check_model(const char *path, const ampc_program *p, const Te
                      "%s is of another model: its parameters are those of %s, but "
                      "other optimizers update them",
                      path, p->source);
-  return AMPC_OK;
+  return check_classes(path, p, f);
 }
 
 /* ---- loading: then the change ---- */

@@ -21,7 +21,10 @@ static ampc_status fill(ampc_runtime *rt, const ampc_param *q, const ampc_data_i
   char *bytes = malloc((size_t)(q->elements * ampc_element_size(p, q->dtype)) + 1);
   ampc_status status = values && bytes ? ampc_read_param(rt, q, AMPC_BUFFER, bytes)
                                        : ampc_fail(AMPC_RUN_FAILED, "out of memory");
-  if (!status && is_empty(p, q, bytes)) {
+  bool empty = !status && is_empty(p, q, bytes);
+  if (empty && !data->measure)
+    status = ampc_fail(AMPC_BAD_USAGE, "%s needs ampc_data_interface.measure", q->path);
+  if (empty && !status) {
     status = data->measure(from, source, values, values + q->elements / 2);
     for (int64_t i = 0; i < q->elements; i++)
       number_store(q->dtype, p->real64, bytes, i, values[i]);

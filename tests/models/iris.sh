@@ -100,6 +100,10 @@ def kept(name):
 assert kept("half.safetensors") == kept("more.safetensors"), "the statistics have changed"
 PY
 sed -i 's/9.4,3.0/4.9,3.0/' iris.csv
+sed -i.kept 's/setosa/zetosa/' iris.csv # which changes the numbers of all classes
+{ "$amp" train -q --device cpu --resume half.safetensors iris.amp 2>&1 || true; } |
+  grep -q 'half.safetensors has the class `setosa` where iris.amp has `versicolor`: list the names in the order'
+mv iris.csv.kept iris.csv
 "$amp" train -q --device cpu --resume half.safetensors --save rest.safetensors iris.amp >/dev/null
 cmp rest.safetensors iris.safetensors
 for precision in f16 bf16; do

@@ -103,6 +103,7 @@ static void check_data(void)
   const void *base;
   int64_t n;
   char text[8];
+  double mean, deviation;
   ampc_data_position at = {0};
   const ampc_data_interface *d = &ampc_data;
   REFUSED(d->open(NULL, 0, ".", 1, &b));
@@ -119,6 +120,10 @@ static void check_data(void)
   CHECK(!d->find_sorted(NULL, text, 8) && !d->find_sorted(b, NULL, 8));
   CHECK(!d->sample_name(NULL, 0, text, 8) && !d->sample_name(b, 0, NULL, 8));
   CHECK(!d->sample_name(b, -1, text, 8));
+  REFUSED(d->measure(NULL, 0, &mean, &deviation));
+  REFUSED(d->measure(b, UINT32_MAX, &mean, &deviation));
+  REFUSED(d->measure(b, 0, NULL, &deviation));
+  REFUSED(d->measure(b, 0, &mean, NULL));
   REFUSED(ampc_run_batch(NULL, d, b, 0, 1, &n));
   REFUSED(ampc_run_batch(rt, NULL, b, 0, 1, &n));
   REFUSED(ampc_run_batch(rt, d, NULL, 0, 1, &n));

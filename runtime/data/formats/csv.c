@@ -246,6 +246,8 @@ static ampc_status read_value(Csv *c, int64_t column, Number *out)
 {
   const Wanted *w = &c->wanted;
   if (!trim(&c->in)) return bad_field(c, column, "` contains the byte 0", "");
+  bool number = !w->labels && read_number(c->in.text, w->is.dtype, out) && !isnan(out->real);
+  if (number) return AMPC_OK;
   bool named = w->labels && classes_find(&c->classes, c->in.text);
   if (!named && is_missing(c->in.text)) {
     *out = w->substitute;
@@ -255,8 +257,7 @@ static ampc_status read_value(Csv *c, int64_t column, Number *out)
                      : w->is.dtype == AMPC_F32 ? "; missing=0.0 reads it as 0.0"
                                                : "; missing=-1 reads it as -1");
   }
-  if (w->labels) return read_class(c, column, out);
-  return read_number(c->in.text, w->is.dtype, out) ? AMPC_OK : no_number(c, column);
+  return w->labels ? read_class(c, column, out) : no_number(c, column);
 }
 
 /* Stores the field as a number in values. */
