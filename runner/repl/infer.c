@@ -39,7 +39,7 @@ static bool run_block(Repl *r, const Options *options, InferCommand *cmd)
   if (!p) return false;
   bool good = repl_check(r, live_twin(r, p, NULL, &rt));
   cmd->train.data_dir = r->data_dir;
-  cmd->known_classes = r->live->c->program->classes;
+  cmd->known_classes = r->live ? r->live->c->program->classes : NULL;
   good = good && repl_check(r, carry_averages(r->rt, rt)) && repl_check(r, infer_run(rt, cmd));
   ampc_free(rt);
   compiled_drop(p);
