@@ -57,6 +57,8 @@ sed -n '1p;100p' iris.csv >one.csv
 infer --block scores --data 'csv("one.csv", columns)' iris.amp | cmp - <(sed -n 99p scores)
 infer --block scores --top 1 --data 'csv("one.csv", columns)' iris.amp | grep -q '  1  versicolor$'
 
+printf ':train 210\n:infer species csv("one.csv", columns)\n' | "$amp" repl iris.amp 2>/dev/null | tail -n 1 | grep -qx versicolor
+
 # ---- the same in C --------------------------------------------------------------------------------
 "$ampc" --library --target=cpu -o iris.c iris.amp
 "$ampc" --library -o iris.h iris.amp
