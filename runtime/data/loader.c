@@ -436,7 +436,7 @@ static bool batches_find_sorted(const ampc_batches *b, char *text, size_t size)
       snprintf(text, size, "%s: all %lld labels that block `%s` reads are %.17g%s",
                b->sources[i].path, (long long)l.count, block->name, l.first,
                b->sources[i].count < b->sources[i].samples
-                   ? "; `part` divides the samples in the order of the file"
+                   ? "; `part_seed` with `stratify` gives each part all classes"
                    : "");
     else if (train && !block->shuffle && sorted && l.count / (l.changes + 1) > 1)
       snprintf(text, size,

@@ -29,7 +29,7 @@ warns() { # warns WHAT [TEXT..]: exactly these warnings
   for text; do grep -qF "warning: $text" err || { echo "FAIL $what: no warning: $text"; failed=1; }; done
   [ "$(grep -c '^warning' err)" -eq $# ] || { echo "FAIL $what: not $# warnings"; cat err; failed=1; }
 }
-one="points.csv: all 80 labels that block \`eval\` reads are 3; \`part\` divides the samples in the order of the file"
+one="points.csv: all 80 labels that block \`eval\` reads are 3; \`part_seed\` with \`stratify\` gives each part all classes"
 sorted="points.csv: the labels are sorted, and block \`train\` has shuffle=false"
 
 data "i / 80"

@@ -9,12 +9,15 @@ static bool same_text(const char *a, const char *b)
   return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* True if both sources read some samples of the same files. */
+/* True if both sources read some samples of the same files. Parts of different orders share some,
+ * too, whatever their ranges are. */
 static bool overlap(const ampc_source *a, const ampc_source *b)
 {
   const ampc_format *format = ampc_format_of(a->kind);
+  bool same_order = a->drawn == b->drawn && a->part_seed == b->part_seed;
   return format && format->probe && a->kind == b->kind && same_text(a->path, b->path) &&
-         same_text(a->args, b->args) && a->part_begin < b->part_end && b->part_begin < a->part_end;
+         same_text(a->args, b->args) &&
+         (!same_order || (a->part_begin < b->part_end && b->part_begin < a->part_end));
 }
 
 /* True if each source of the eval block overlaps with one of the train block. */
@@ -42,7 +45,8 @@ void check_overlap(Lower *l)
       diag_warning(l->c, W608, eval->span, "`%s` evaluates on samples of %s that `%s` trains on",
                    eval->name, l->g->sources.at[eval->first_source].path, train->name);
       diag_note(l->c, train->span, "the train block");
-      diag_help(l->c, "read another file, or divide one: `part=[0.0, 0.9]` and `part=[0.9, 1.0]`");
+      diag_help(l->c, "read another file, or divide one: `part=[0.0, 0.9]` and `part=[0.9, 1.0]`, "
+                      "with the same `part_seed`");
     }
   }
 }
