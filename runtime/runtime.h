@@ -139,6 +139,12 @@ static inline void profile_since(ampc_runtime *rt, TimeKind kind, uint32_t which
 /* Sets the length of schedules without `steps` for a program's own loop: ampc_set_lengths. */
 ampc_status loop_set_lengths(ampc_runtime *rt);
 
+/* ---- state/init.c ---- */
+
+/* Sets the parameters of copies to those of their originals. keep: by parameter, copies that stay
+ * as they are; NULL: none. */
+ampc_status copies_begin(ampc_runtime *rt, const bool *keep);
+
 /* ---- state/averages.c ---- */
 
 /* Sets the averages of the weights to the weights. Does nothing if the program has no averages. */

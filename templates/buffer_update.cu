@@ -1,17 +1,23 @@
-/* Stores what a method assigns to a Buffer, unless the gradients of the step are not finite.
- * @micro: each body of a step assigns. If the step is skipped, its last body restores the value
- * that the buffer had before the first body. */
+/* Stores what is assigned to a Buffer, unless the gradients of the step are not finite. @micro: a
+ * step has several bodies, and each assigns. If the step is skipped, its last body restores the
+ * value that the buffer had before the first body. @once: only the last body assigns. @decay: the
+ * value is mixed with that of the buffer. */
 __global__ void $name($arguments)
 {
-@!micro  if (!optimizer->found_inf) {
-@!micro    GRID_LOOP($index, i, $count) buffer[i] = $value;
-@!micro  }
-@micro  const int first = optimizer->first, skipped = optimizer->found_inf;
-@micro  GRID_LOOP($index, i, $count) {
-@micro    if (first) kept[i] = buffer[i];
-@micro    if (skipped)
-@micro      buffer[i] = kept[i];
-@micro    else
-@micro      buffer[i] = $value;
-@micro  }
+@!micro@!once  if (!optimizer->found_inf) {
+@!micro@!once    GRID_LOOP($index, i, $count) buffer[i] = $value;
+@!micro@!once  }
+@!micro@once  if (!optimizer->found_inf) {
+@micro@once  if (!optimizer->waits && !optimizer->found_inf) {
+@once@!decay    GRID_LOOP($index, i, $count) buffer[i] = $value;
+@once@decay    GRID_LOOP($index, i, $count) buffer[i] = $decay * buffer[i] + $rest * $value;
+@once  }
+@micro@!once  const int first = optimizer->first, skipped = optimizer->found_inf;
+@micro@!once  GRID_LOOP($index, i, $count) {
+@micro@!once    if (first) kept[i] = buffer[i];
+@micro@!once    if (skipped)
+@micro@!once      buffer[i] = kept[i];
+@micro@!once    else
+@micro@!once      buffer[i] = $value;
+@micro@!once  }
 }

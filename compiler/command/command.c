@@ -291,7 +291,8 @@ static void add_buffer(ArgBuild *b, const Node *n)
   kept.role = ARG_kept;
   kept.place.space = AMPC_KEPT;
   add_argument(b, buffer);
-  if (g->blocks.at[n->block].accumulate > 1) add_argument(b, kept);
+  bool once = op_has(n, T_assigns) && attr_int(n, "once");
+  if (g->blocks.at[n->block].accumulate > 1 && !once) add_argument(b, kept);
 }
 
 uint32_t update_words(const Graph *g, const Node *n)

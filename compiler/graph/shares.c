@@ -92,5 +92,6 @@ void shares_settle(Compile *c)
 bool reads_average(const Graph *g, const Node *param)
 {
   bool trains = g->blocks.n && g->blocks.at[param->block].kind == AMPC_TRAIN;
-  return !trains && share_average(g, (uint32_t)attr_int(param, "index")) >= 0;
+  if (trains) return attr_int(param, "average");
+  return share_average(g, (uint32_t)attr_int(param, "index")) >= 0;
 }

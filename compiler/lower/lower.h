@@ -80,6 +80,7 @@ struct Instance {
   RegionKind pin;
   Span pin_span;
   bool evaluating; /* `.eval()` was called */
+  Instance *of;    /* the module whose averages this view reads: given.c; NULL: it is no view */
   bool store_said;
   DType store;            /* the type of `.to(f16)`, if store_said */
   bool grad_said, frozen; /* grad_said: .requires_grad(..) was called; frozen: with false */
@@ -230,6 +231,7 @@ struct Lower {
   Scan *scan;         /* the innermost loop; NULL: no loop */
   uint16_t job_region;
   bool training;
+  Span averages;          /* of the call of `.ema()` that is being elaborated; end 0: none */
   uint32_t in_backward;   /* nesting depth of backward bodies of ops of the job */
   uint32_t in_jvp;        /* nesting depth of calls of jvp() */
   bool in_source;         /* the source of a block is being evaluated */

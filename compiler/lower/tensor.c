@@ -114,7 +114,9 @@ bool tensor_dims(Lower *l, Datum d, const int64_t **dim, uint32_t *rank)
 DType tensor_dtype(Lower *l, Datum d)
 {
   if (d.kind == D_tensor) return ir_node(l->g, d.as.tensor)->dtype;
-  if (d.kind == D_param) return d.as.param->buffer ? d.as.param->dtype : d.as.param->store;
+  const ParamSlot *p = d.kind == D_param ? d.as.param : NULL;
+  if (p && p->given.id) return ir_node(l->g, p->given)->dtype;
+  if (p) return p->buffer && p->store == AMPC_F32 ? p->dtype : p->store;
   return d.kind == D_int ? AMPC_I64 : d.kind == D_bool ? AMPC_BOOL : AMPC_F32;
 }
 

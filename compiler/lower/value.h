@@ -103,8 +103,11 @@ typedef struct ParamSlot {
   bool buffer;
   const Init *init; /* from the last `init` clause that names it, else its own */
   Span span, init_span;
-  int index;  /* into Graph.params; -1 until its model is declared */
-  Value node; /* the node in block `block`, for version `version` */
+  struct ParamSlot *copy_of; /* the original, if this belongs to a copy(); else NULL */
+  Value given;               /* functional_call() gives this value in its place; 0: none */
+  int index;                 /* into Graph.params; -1 until its model is declared */
+  Value node;                /* the node in block `block`, for version `version` */
+  bool average;              /* that node reads the average that an optimizer keeps */
   uint16_t block;
   uint32_t version;
 } ParamSlot;

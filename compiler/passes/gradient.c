@@ -10,6 +10,7 @@ typedef struct Gradient {
   Rewrite r;
   uint32_t *updated; /* indexed by block and optimizer: id of the last update; 0: none yet */
   VEC(Node) running; /* updates of running statistics that are not in the graph yet */
+  uint32_t *stepped; /* indexed by block: 1 + the optimizer of its last step; 0: none yet */
 } Gradient;
 
 typedef struct Minimize { /* the minimize nodes of one loss; one backward serves all of them */
@@ -26,7 +27,7 @@ static uint32_t *updated_at(Gradient *p, uint16_t block, int64_t optimizer)
 
 static bool trained_by(const Graph *g, const Node *n, int64_t optimizer)
 {
-  if (!ir_parameter(g, n)) return false;
+  if (!ir_parameter(g, n) || reads_average(g, n)) return false;
   return share_find(g, (uint32_t)attr_int(n, "index"), optimizer) != NO_SHARE;
 }
 
@@ -321,7 +322,7 @@ static void append_running(Gradient *p, const Node *minimize)
     }
     if (op_has(&n, T_assigns) && assigned_again(p, i)) continue; /* overwritten before any read */
     /* Only this pass reads input `of` */
-    if (n.n_in > 1) *last = (Value){0};
+    if (n.n_in > 1 && !op_has(&n, T_assigns)) *last = (Value){0};
     attr_set_int(&n, "optimizer", attr_int(minimize, "optimizer"));
     vec_push(p->c->arena, &p->c->graph->nodes, n);
   }
@@ -384,6 +385,28 @@ static Value append_group(Compile *c, const Cursor *at, const OptimizerInfo *row
     in[n - 1] = ir_append(c, at, OP_trust_ratio, &sums, 1, own);
   }
   return ir_append(c, at, row->update, in, n, own);
+}
+
+/* An assignment to the path of a Buffer after a step is part of that step. It stays at its place,
+ * where it reads the new weights. Of several optimizers, the one that updates what it reads decides
+ * if the step is skipped. Returns false if there was no step yet. */
+static bool append_assignment(Gradient *p, const Node *n)
+{
+  const Graph *g = p->c->graph;
+  if (!op_has(n, T_assigns) || !attr_int(n, "once") || !p->stepped[n->block]) return false;
+  uint32_t by = p->stepped[n->block] - 1, last = 0;
+  bool *needed = g->optimizers.n > 1 ? needed_for(p->c, n->in[0]) : NULL;
+  for (uint32_t id = 1; needed && id <= n->in[0].id; id++) {
+    const Node *m = &g->nodes.at[id];
+    uint32_t other = by;
+    if (!needed[id] || !ir_parameter(g, m)) continue;
+    uint32_t at = last_update(p, n->block, (uint32_t)attr_int(m, "index"), &other);
+    if (at > last) last = at, by = other;
+  }
+  Node own = *n;
+  attr_set_int(&own, "optimizer", by);
+  vec_push(p->c->arena, &p->c->graph->nodes, own);
+  return true;
 }
 
 /* Appends one update for each group that has parameters, after the decision of the optimizer. Then
@@ -469,6 +492,7 @@ static void append_update(Gradient *p, const Node *minimize, Value scale, Value 
             own);
   append_running(p, minimize);
   append_updates(p, minimize);
+  p->stepped[minimize->block] = (uint32_t)index + 1;
 }
 
 /* ---- the pass ---- */
@@ -504,10 +528,18 @@ static void report_unassigned(const Gradient *p)
   for (uint32_t i = 0; i < p->running.n; i++) {
     const Node *n = &p->running.at[i];
     if (!op_has(n, T_assigns) || p->c->graph->blocks.at[n->block].variant_of >= 0) continue;
-    diag_error(p->c, E210, n->span,
-               "no `minimize` follows this assignment: a Buffer is updated together with a step");
-    diag_help(p->c, "assign it before the last `minimize` of the block");
+    bool once = attr_int(n, "once");
+    diag_error(p->c, E210, n->span, "no `minimize` %s: a Buffer is updated together with a step",
+               once ? "is in the block of this assignment" : "follows this assignment");
+    diag_help(p->c, once ? "assign it in a train block that has a `minimize`"
+                         : "assign it before the last `minimize` of the block");
   }
+}
+
+static void keep_running(Gradient *p, uint32_t id)
+{
+  Node n = ir_rewrite_mapped(&p->r, id);
+  if (!append_assignment(p, &n)) vec_push(p->c->arena, &p->running, n);
 }
 
 static void expand_minimize(Gradient *p, uint32_t *id)
@@ -531,6 +563,7 @@ bool pass_gradient(Compile *c)
   Gradient p = {.c = c};
   uint32_t blocks = c->graph->blocks.n + 1;
   p.updated = arena_array(c->arena, uint32_t, blocks * (c->graph->optimizers.n + 1));
+  p.stepped = arena_array(c->arena, uint32_t, blocks);
   loops_together(c);
   ir_rewrite_begin(&p.r, c);
   for (uint32_t id = 1; id < p.r.n_old; id++) {
@@ -538,7 +571,7 @@ bool pass_gradient(Compile *c)
     if (n->op == OP_minimize)
       expand_minimize(&p, &id);
     else if (op_has(n, T_running))
-      vec_push(c->arena, &p.running, ir_rewrite_mapped(&p.r, id));
+      keep_running(&p, id);
     else
       ir_rewrite_copy(&p.r, id);
   }

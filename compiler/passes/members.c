@@ -386,7 +386,8 @@ static void flush(Pass *p)
   for (uint32_t i = 0; i < p->pending.n; i++) {
     uint32_t id = p->pending.at[i], last = p->r.old[id].n_in - 1u;
     Node effect = ir_rewrite_mapped(&p->r, id);
-    if (op_has(&effect, T_running) && last && !effect.in[last].id) effect.in[last] = effect.in[0];
+    bool of = op_has(&effect, T_running) && !op_has(&effect, T_assigns);
+    if (of && last && !effect.in[last].id) effect.in[last] = effect.in[0];
     effect.in[0] = p->summed[p->r.old[id].in[0].id];
     ir_rewrite_add(&p->r, id, &effect);
   }

@@ -263,7 +263,8 @@ static bool keeps_buffers(const Graph *g)
 {
   for (uint32_t i = 1; i < g->nodes.n; i++) {
     const Node *n = &g->nodes.at[i];
-    if (op_has(n, T_running) && g->blocks.at[n->block].accumulate > 1) return true;
+    bool once = op_has(n, T_assigns) && attr_int(n, "once");
+    if (op_has(n, T_running) && !once && g->blocks.at[n->block].accumulate > 1) return true;
   }
   return false;
 }

@@ -14,11 +14,13 @@ typedef enum ampc_init_kind {
   AMPC_INIT_EYE,
   AMPC_INIT_DIRAC,
   AMPC_INIT_ORTHOGONAL,
-  AMPC_INIT_PADDED /* normal, but one row of [rows, columns] is 0 */
+  AMPC_INIT_PADDED, /* normal, but one row of [rows, columns] is 0 */
+  AMPC_INIT_COPY    /* the values of another parameter, also if a file has set those */
 } ampc_init_kind;
 typedef struct ampc_init {
   ampc_init_kind kind;
-  double a, b; /* by kind: the constant; low, high; mean, std; groups; gain; of PADDED the row */
+  double a, b; /* by kind: the constant; low, high; mean, std; groups; gain; of PADDED the row; of
+                  COPY the index of the other parameter, which is lower */
   double low, high; /* bounds of TRUNC_NORMAL */
 } ampc_init;
 

@@ -38,13 +38,30 @@ static ampc_status init_param(ampc_runtime *rt, const ampc_param *q, ampc_space 
   return status;
 }
 
+/* Originals come first, so a copy of a copy gets the right values. */
+ampc_status copies_begin(ampc_runtime *rt, const bool *keep)
+{
+  const ampc_program *p = rt->program;
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < p->n_params && !status; i++) {
+    const ampc_param *q = &p->params[i], *from = &p->params[(uint32_t)q->init.a];
+    if (q->init.kind != AMPC_INIT_COPY || (keep && keep[i])) continue;
+    void *values = malloc((size_t)(q->elements * ampc_element_size(p, q->dtype)));
+    if (!values) return ampc_fail(AMPC_RUN_FAILED, "out of memory for the copy %s", q->path);
+    status = ampc_read_param(rt, from, from->buffer ? AMPC_BUFFER : AMPC_MASTER, values);
+    if (!status) status = ampc_write_param(rt, q, AMPC_BUFFER, values);
+    free(values);
+  }
+  return status;
+}
+
 /* Writes all parameters of one space, and zeros into the gaps between them. */
 static ampc_status init_space(ampc_runtime *rt, ampc_space space, uint64_t seed)
 {
   const ampc_program *p = rt->program;
   ampc_status status = zero_space(rt, space);
   for (uint32_t i = 0; i < p->n_params && !status; i++)
-    if (p->params[i].buffer == (space == AMPC_BUFFER))
+    if (p->params[i].buffer == (space == AMPC_BUFFER) && p->params[i].init.kind != AMPC_INIT_COPY)
       status = init_param(rt, &p->params[i], space, seed);
   return status;
 }
@@ -57,6 +74,7 @@ ampc_status ampc_init_params(ampc_runtime *rt, uint64_t seed)
   if (!status) status = zero_space(rt, AMPC_RESIDUE);
   if (!status) status = init_space(rt, AMPC_MASTER, seed);
   if (!status) status = init_space(rt, AMPC_BUFFER, seed);
+  if (!status) status = copies_begin(rt, NULL);
   if (!status) status = zero_space(rt, AMPC_GRAD);
   if (!status) status = zero_space(rt, AMPC_MOMENT1);
   if (!status) status = zero_space(rt, AMPC_MOMENT2);

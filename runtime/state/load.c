@@ -236,6 +236,19 @@ static void tell_nobody(void *to, bool warning, const char *line)
   (void)to, (void)warning, (void)line;
 }
 
+/* Copies that no file has set follow what their originals have loaded. */
+static ampc_status renew_copies(const Loading *all, uint32_t n)
+{
+  const ampc_program *p = all->program;
+  bool *keep = calloc(p->n_params + 1, sizeof *keep);
+  if (!keep) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  for (uint32_t i = 0; i < p->n_params; i++)
+    for (uint32_t k = 0; k < n; k++) keep[i] = keep[i] || all[k].given[i];
+  ampc_status status = copies_begin(all->rt, keep);
+  free(keep);
+  return status;
+}
+
 /* Executes all clauses of a program, each with the fields of `like`. */
 static ampc_status load_all(const Loading *like, const ampc_load *loads, uint32_t n,
                             const char *data_dir)
@@ -252,6 +265,7 @@ static ampc_status load_all(const Loading *like, const ampc_load *loads, uint32_
   for (uint32_t i = 0; i < n && !status; i++)
     status = load_account(&all[i], all, i + 1, is_last(all, n, i));
   for (uint32_t i = 0; i < n && !status; i++) status = apply(all, n, i);
+  if (!status) status = renew_copies(all, n);
   for (uint32_t i = 0; i < n && all; i++)
     if (all[i].load) close_load(&all[i]);
   free(all);

@@ -116,6 +116,7 @@ static void elaborate_job(Compile *c, Sizes *sizes)
   run_blocks(l);
   if (sizes->again || sizes->sizing != SIZING_asked) return;
   for (uint32_t i = 0; i < l->optimizers.n; i++) optimizer_settle(l, l->optimizers.at[i]);
+  check_averages_kept(l);
   shares_settle(c);
   if (!l->stopped) plateaus_settle(l);
   if (!l->stopped) check_settings(l);

@@ -116,7 +116,7 @@ static void assign_name(Lower *l, Frame *f, const char *name, Datum v, Span span
   name_node(l, f->scope, name, v);
   ParamSlot *buffer = member_buffer(f, name);
   if (buffer)
-    assign_buffer(l, buffer, name, v, span);
+    assign_buffer(l, buffer, name, v, span, false, NULL);
   else if (is_member(f, name))
     reassigned_member(l, f, name, span);
   else if (f->kind == FRAME_module)
@@ -125,7 +125,7 @@ static void assign_name(Lower *l, Frame *f, const char *name, Datum v, Span span
     scope_bind(l, f->scope, name, v, span);
 }
 
-/* Executes `fc2.weight = fc1.weight` in a module's body, which ties two paths to one parameter. */
+/* Executes `fc2.weight = fc1.weight`: in a module's body it ties two paths to one parameter. */
 static void assign_target(Lower *l, Frame *f, const Expr *target, Datum v)
 {
   if (target->kind == EXPR_name)
@@ -134,6 +134,8 @@ static void assign_target(Lower *l, Frame *f, const Expr *target, Datum v)
     assign_name(l, f, target->as.attr.name.text, v, target->span); /* self.fc = .. */
   else if (f->kind == FRAME_module && target->kind == EXPR_attr)
     tie(l, f->scope, target, v, target->span);
+  else if (target->kind == EXPR_attr)
+    assign_path(l, f->scope, target, v);
   else
     fail(l, E210, target->span, "only names can be assigned here");
 }

@@ -1,6 +1,7 @@
 /* Lowers `running = 0.9 * running + 0.1 * x.mean(0)` in a method, where `running` is a Buffer of
- * its module. The rest of the step reads the new value, and the step commits it to the buffer.
- * Updates of running statistics by layers of the library are also here. */
+ * its module, and `net.running = ..`. The rest of the step reads the new value, and the step
+ * commits it to the buffer. Updates of running statistics by layers of the library are also here.
+ */
 #include "model.h"
 #include "compiler/lower/watch.h"
 #include <string.h>
@@ -37,7 +38,8 @@ static Value buffer_value(Lower *l, ParamSlot *p, const char *name, Datum v, Spa
   return ir_cast_asked(l->c, &l->at, x, p->dtype);
 }
 
-void assign_buffer(Lower *l, ParamSlot *p, const char *name, Datum v, Span span)
+void assign_buffer(Lower *l, ParamSlot *p, const char *name, Datum v, Span span, bool once,
+                   const Value *mix)
 {
   if (d_is(v, D_error)) return;
   if (!l->training) {
@@ -55,10 +57,17 @@ void assign_buffer(Lower *l, ParamSlot *p, const char *name, Datum v, Span span)
   }
   Value old = param_value(l, p, span); /* this version's node, which the value replaces */
   Value x = old.id ? buffer_value(l, p, name, v, span) : old;
-  if (!x.id) return;
-  p->node = x;
+  if (!x.id || l->averages.end) return;
+  if (p->given.id) { /* functional_call() restores it */
+    p->given = x;
+    return;
+  }
+  p->node = p->store == AMPC_F32 ? x : ir_cast_asked(l->c, &l->at, x, p->store);
   if (watch_stops_updates(l)) return;
-  ir_append(l->c, &l->at, OP_buffer_update, &x, 1, ATTRS({"param", {.i = p->index}}));
+  if (l->g->members > 1 && !(once && l->run->n_minimized))
+    x = ir_append(l->c, &l->at, OP_copy, &x, 1, NULL); /* see touch() of passes/order.c */
+  ir_append(l->c, &l->at, OP_buffer_update, mix ? mix : &x, mix ? 3 : 1,
+            ATTRS({"param", {.i = p->index}}, {"once", {.i = once}}));
 }
 
 /* ---- running statistics ---- */
@@ -95,11 +104,12 @@ static bool running_buffer(Lower *l, Datum d, bool counts, Span span, int64_t *o
 
 /* _running(buffer, stat, momentum, factor) updates a running statistic; _running(buffer, stat)
  * counts updates. Pass gradient adds the update to the step whose loss depends on `stat`, or on the
- * fifth argument if it is given. If `buffer` is none, this does nothing. */
+ * fifth argument if it is given. Does nothing if `buffer` is none, or in a call of `.ema()`. */
 Datum native_running(Lower *l, Args *args)
 {
   int64_t index;
   if (d_is(args->at.at[0].value, D_none)) return args->at.at[0].value;
+  if (l->averages.end) return d_of(D_none);
   if (!running_buffer(l, args->at.at[0].value, args->at.n == 2, args->at.at[0].span, &index))
     return d_of(D_error);
   Value stat = as_tensor(l, args->at.at[1].value, args->at.at[1].span);

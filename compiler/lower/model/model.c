@@ -46,6 +46,7 @@ static void register_param(Lower *l, ParamSlot *p, const char *path, bool alias,
 {
   if (alias || p->index >= 0) return;
   settle_store(l, p);
+  if (p->copy_of) p->store = p->copy_of->store;
   Parameter parameter = {.path = path,
                          .model = data,
                          .buffer = p->buffer,
@@ -87,8 +88,16 @@ static void apply_init(Lower *l, ParamSlot *p, void *data)
 static void resolve_param(Lower *l, ParamSlot *p, const char *path, bool alias, void *data)
 {
   (void)path, (void)data;
-  if (!alias && p->index >= 0)
-    init_resolve(l, p->init, p, p->init_span, &l->g->params.at[p->index].init);
+  if (alias || p->index < 0) return;
+  ampc_init *init = &l->g->params.at[p->index].init;
+  if (!p->copy_of) {
+    init_resolve(l, p->init, p, p->init_span, init);
+  } else if (p->copy_of->index < 0) {
+    fail(l, E210, p->init_span, "this copies a module that belongs to no model");
+    diag_help(l->c, "copy a model or a part of one: `copy(net)`");
+  } else {
+    *init = (ampc_init){.kind = AMPC_INIT_COPY, .a = p->copy_of->index};
+  }
 }
 
 static void apply_frozen(Lower *l, ParamSlot *p, void *data)
@@ -100,7 +109,7 @@ static void apply_frozen(Lower *l, ParamSlot *p, void *data)
 static void apply_store(Lower *l, ParamSlot *p, void *data)
 {
   (void)l;
-  if (!p->buffer) p->store = *(const DType *)data;
+  if (param_is_weight(p)) p->store = *(const DType *)data;
 }
 
 Match match_of(Lower *l, const Model *model)

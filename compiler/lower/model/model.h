@@ -34,8 +34,24 @@ typedef struct MemberVisitor {
 void walk_members(Lower *l, Instance *m, const char *path, const MemberVisitor *w);
 
 /* ---- buffer.c ---- */
-void assign_buffer(Lower *l, ParamSlot *p, const char *name, Datum v, Span span);
+/* once: the last body of a step assigns; else each body does. mix: the inputs of buffer_update that
+ * compute v from the Buffer's value; NULL: it stores v. */
+void assign_buffer(Lower *l, ParamSlot *p, const char *name, Datum v, Span span, bool once,
+                   const Value *mix);
 Datum native_running(Lower *l, Args *args);
+
+/* ---- copy.c ---- */
+extern const Native copy_natives[];
+bool param_is_weight(const ParamSlot *p); /* true for a parameter, and for a copy of one */
+/* Executes `target.fc.weight = v`. */
+void assign_path(Lower *l, Scope *s, const Expr *target, Datum v);
+
+/* ---- given.c ---- */
+extern const Native given_natives[];
+Datum view_averages(Lower *l, Instance *m);
+Datum view_call(Lower *l, const Instance *view, Datum callee, Args *args);
+Datum view_member(Lower *l, Datum v, Span span);
+void check_averages_kept(Lower *l);
 
 /* ---- param.c ---- */
 Datum make_param(Lower *l, Datum shape, Datum init, Datum dtype, bool buffer, Span span);

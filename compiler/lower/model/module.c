@@ -157,8 +157,9 @@ static Datum copied(Lower *l, Datum v)
  * Sequential) are copied, and the body runs again, so the copy shares nothing. */
 Datum instance_copy(Lower *l, const Instance *from)
 {
-  if (!call_begin(l, from->class->name, from->class->file, from->span)) return d_of(D_error);
-  Instance *m = instance_new(l, from->class, from->class->file, from->span);
+  File *file = from->body->file; /* also of a Sequential, whose class has none */
+  if (!call_begin(l, from->class->name, file, from->span)) return d_of(D_error);
+  Instance *m = instance_new(l, from->class, file, from->span);
   const Scope *given = from->class->decl ? from->params : from->body;
   for (uint32_t i = 0; i < given->names.n; i++) {
     const Binding *b = &given->names.at[i];
@@ -213,6 +214,7 @@ void instance_leave(Lower *l, Entry e)
 /* Calls `net(x)` as `net.forward(x)`. */
 Datum instance_call(Lower *l, Instance *m, Args *args)
 {
+  if (m->of) return view_call(l, m, (Datum){.kind = D_instance}, args);
   Binding *b = scope_find(m->body, "forward");
   bool sequential = m->class == &class_sequential;
   if (sequential || (b && b->value.kind == D_function)) {
@@ -253,7 +255,7 @@ Datum instance_attr(Lower *l, Instance *m, const char *name, Span span)
 {
   for (Scope *s = m->body; s; s = s->parent) {
     Binding *b = scope_find(s, name);
-    if (b) return b->value;
+    if (b) return m->of ? view_member(l, b->value, span) : b->value;
   }
   return unknown_member(l, m, name, span);
 }
@@ -298,7 +300,7 @@ static Datum store_instance(Lower *l, Instance *m, const Args *args)
 Datum instance_method(Lower *l, Instance *m, const Name *name, Args *args)
 {
   Binding *own = scope_find(m->body, name->text);
-  if (own) return call(l, own->value, args);
+  if (own) return m->of ? view_call(l, m, own->value, args) : call(l, own->value, args);
   if (strcmp(name->text, "forward") == 0) return instance_call(l, m, args);
   if (strcmp(name->text, "autocast") == 0) return pin_instance(l, m, args);
   if (strcmp(name->text, "requires_grad") == 0) return freeze_instance(l, m, args);
@@ -307,5 +309,6 @@ Datum instance_method(Lower *l, Instance *m, const Name *name, Args *args)
     m->evaluating = true;
     return d_instance(m);
   }
+  if (strcmp(name->text, "ema") == 0 && !args->at.n) return view_averages(l, m);
   return unknown_member(l, m, name->text, name->span);
 }

@@ -70,6 +70,7 @@ uint32_t param_version(const Lower *l, uint32_t index)
  * type, which the consumer casts. */
 Value param_value(Lower *l, ParamSlot *p, Span span)
 {
+  if (p->given.id) return p->given;
   if (p->index < 0) {
     fail(l, E210, span, "this parameter belongs to no model");
     diag_note(l->c, p->span, "it is made here");
@@ -77,12 +78,17 @@ Value param_value(Lower *l, ParamSlot *p, Span span)
     return (Value){0};
   }
   uint32_t version = param_version(l, (uint32_t)p->index);
-  if (p->node.id && p->block == l->at.block && p->version == version) return p->node;
+  bool average = l->averages.end && !p->buffer && !l->g->params.at[p->index].frozen &&
+                 l->g->blocks.at[l->at.block].kind == AMPC_TRAIN;
+  if (p->node.id && p->block == l->at.block && p->version == version && p->average == average)
+    return p->node;
   Cursor at = l->at;
   at.region = 0;
-  at.span = p->span;
-  p->node = ir_append(l->c, &at, OP_param, NULL, 0,
-                      ATTRS({"index", {.i = p->index}}, {"version", {.i = version}}));
+  at.span = average ? l->averages : p->span; /* messages name the call of `.ema()` */
+  p->node = ir_append(
+      l->c, &at, OP_param, NULL, 0,
+      ATTRS({"index", {.i = p->index}}, {"version", {.i = version}}, {"average", {.i = average}}));
+  p->average = average;
   p->block = l->at.block;
   p->version = version;
   ir_node(l->g, p->node)->name = l->g->params.at[p->index].path;

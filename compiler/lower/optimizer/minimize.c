@@ -54,7 +54,7 @@ static Reach reach(Lower *l, const Opt *opt, Value loss)
     const Node *n = &l->g->nodes.at[id];
     if (!needed[id]) continue;
     if (ir_parameter(l->g, n)) {
-      reach_param(l, &r, n, opt);
+      if (!reads_average(l->g, n)) reach_param(l, &r, n, opt);
     } else if (gradient_stops(l, n)) {
       r.cut = n;
     } else {

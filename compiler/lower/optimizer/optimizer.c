@@ -35,6 +35,7 @@ typedef struct Adoption {
   Span span;      /* span of the optimizer's call */
   uint32_t count; /* parameters found, including rejected ones */
   bool reported;  /* one was rejected; others have the same fault */
+  bool copies;    /* some belong to a copy() */
 } Adoption;
 
 /* Checks that only one optimizer averages a weight, since eval blocks read the average. */
@@ -59,6 +60,7 @@ static void adopt(Lower *l, ParamSlot *p, const char *path, bool alias, void *da
   if (p->index < 0) return;
   uint32_t index = (uint32_t)p->index;
   Parameter *q = &l->g->params.at[index];
+  a->copies = a->copies || p->copy_of;
   if (q->buffer || q->frozen) return;
   a->count++;
   if (share_find(l->g, index, a->opt->index) != NO_SHARE) return;
@@ -311,10 +313,14 @@ static Datum run_optimizer(Lower *l, Args *args)
   q->ema = has_setting(o, "ema");
   if (q->clip && !add_setting(l, o, "clip_norm", ARG(2), args->span)) return d_of(D_error);
   if (!settle_group(l, o, 0, args->span)) return d_of(D_error);
-  Adoption a = {o, args->span, 0, false};
+  Adoption a = {.opt = o, .span = args->span};
   if (!adopt_all(l, ARG(1), &a)) return d_of(D_error);
   if (!a.count && l->broken) return d_of(D_error);
-  if (!a.count) return fail(l, E601, args->span, "`%s` has no parameter to update", o->name);
+  if (!a.count) {
+    fail(l, E601, args->span, "`%s` has no parameter to update", o->name);
+    if (a.copies) diag_help(l->c, "a copy is not trained; `follow(target, net)` changes it");
+    return d_of(D_error);
+  }
   if (!optimizer_groups(l, o, ARG(1))) return d_of(D_error);
   return (Datum){.kind = D_optimizer, .as.optimizer = o};
 }
