@@ -55,7 +55,7 @@ static void mark_read(Lower *l, const Opt *o, bool *read)
   bool *needed = reached(l, o->index);
   for (uint32_t id = 1; id < l->g->nodes.n; id++) {
     const Node *n = &l->g->nodes.at[id];
-    if (!needed[id] || !ir_parameter(l->g, n)) continue;
+    if (!needed[id] || !ir_parameter(l->g, n) || reads_average(l->g, n)) continue;
     uint32_t param = (uint32_t)attr_int(n, "index");
     read[param] = read[param] || share_find(l->g, param, o->index) != NO_SHARE;
   }
