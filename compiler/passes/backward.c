@@ -77,13 +77,45 @@ bool backward_find(Backward *b, Value y)
   return any;
 }
 
+/* Returns the node that a message names: the first one on the way back from y that stops gradients
+ * to a wanted node, such as a detach or an argmax. */
+static const Node *find_cut(const Backward *b, Value y)
+{
+  const Graph *g = b->c->graph;
+  bool *depends = arena_array(b->c->arena, bool, b->n);
+  bool *reached = arena_array(b->c->arena, bool, b->n);
+  for (uint32_t id = 1; id <= y.id; id++) {
+    const Node *n = &g->nodes.at[id];
+    depends[id] = b->wanted[id];
+    for (uint32_t i = 0; i < n->n_in; i++) depends[id] = depends[id] || depends[n->in[i].id];
+  }
+  reached[y.id] = true;
+  for (uint32_t id = y.id; id > 0; id--) {
+    const Node *n = &g->nodes.at[id];
+    if (!reached[id] || !depends[id]) continue;
+    if (backward_stops(g, n) && !b->wanted[id]) return n;
+    for (uint32_t i = 0; i < n->n_in; i++) reached[n->in[i].id] = true;
+  }
+  return NULL;
+}
+
+void backward_note_cut(const Backward *b, Value y)
+{
+  Compile *c = b->c;
+  const Node *cut = find_cut(b, y);
+  if (!cut) return;
+  bool region = c->graph->regions.at[cut->region].no_grad;
+  diag_note(c, cut->span, "%s is not differentiated%s, so no gradient passes through it",
+            op_of(cut)->name, region ? " here" : "");
+}
+
 /* True if v is the 16-bit working copy of a weight that is stored in f32, cast(param), or a weight
  * without an f32 master. With --strict-rounding no weight is treated specially. */
 static bool is_weight_copy(const Backward *b, Value v)
 {
   const Graph *g = b->c->graph;
   const Node *cast = ir_node(g, v);
-  if (b->c->options.strict_rounding) return false;
+  if (b->c->options.strict_rounding || b->again) return false;
   if (ir_parameter(g, cast)) return cast->dtype != AMPC_F32;
   if (!op_has(cast, T_casts)) return false;
   const Node *from = ir_node(g, cast->in[0]);
@@ -126,6 +158,13 @@ Cursor backward_cursor(const Graph *g, Value forward)
   return at;
 }
 
+/* Returns dx in the type of x. Before pass precision that type is not known yet. */
+static Value in_type_of(const Backward *b, const Cursor *at, Value dx, Value x)
+{
+  if (!b->again) return ir_cast(b->c, at, dx, ir_node(b->c->graph, x)->dtype);
+  return ir_append(b->c, at, OP_cast_like, (Value[]){dx, x}, 2, NULL);
+}
+
 /* Adds dx to the gradient of x. dx may have more axes or another float type than x: it is summed
  * and cast here, so that no rule needs to. The gradient of a weight copy is f32 if made_for()
  * allows it. Further gradients of a weight copy or of a shared cast are added in f32. */
@@ -137,7 +176,7 @@ void backward_add(Backward *b, const Cursor *at, Value x, Value dx)
   if (weight && made_for(b->c->graph, x, dx)) ir_node(b->c->graph, dx)->dtype = AMPC_F32;
   Value *sum = backward_sum(b, x);
   if (!weight || (!sum->id && ir_node(b->c->graph, dx)->dtype != AMPC_F32))
-    dx = ir_cast(b->c, at, dx, like.dtype);
+    dx = in_type_of(b, at, dx, x);
   if (adds_wide && sum->id) { /* x has several uses */
     *sum = ir_cast(b->c, at, *sum, AMPC_F32);
     dx = ir_cast(b->c, at, dx, AMPC_F32);
@@ -220,13 +259,23 @@ static void reach_own(Backward *b, Value op)
   if (!sum->id) *sum = ir_zeros(b->c, &at, op, ir_node(b->c->graph, op)->dtype);
 }
 
-static void own_back(const Backward *b, Value op, Value *out_dx)
+/* Calls the gradient rule of the op, or copies the backward of an op of the job. */
+static void first_rule(const Backward *b, Value op, Value out_dy, Value *out_dx)
 {
   const Graph *g = b->c->graph;
+  const OwnOp *own = own_of(ir_node(g, op));
   Value dy[MAX_RESULTS];
-  for (uint32_t i = 0; i < own_of(ir_node(g, op))->n_outputs; i++)
+  if (!own) op_of(ir_node(g, op))->gradient(b->c, op, out_dy, out_dx);
+  for (uint32_t i = 0; own && i < own->n_outputs; i++)
     dy[i] = b->dx[own_result(g, op, i).id];
-  own_gradients(b->c, op, dy, out_dx);
+  if (own) own_gradients(b->c, op, dy, out_dx);
+}
+
+void backward_rule(Backward *b, Value v, Value dy, Value *out_dx)
+{
+  uint32_t first = b->c->graph->nodes.n;
+  first_rule(b, v, dy, out_dx);
+  if (b->again) backward_again(b, v, dy, first, out_dx);
 }
 
 /* Calls the gradient rule of v. The rule appends nodes and so may move the array: n is a copy. */
@@ -243,10 +292,7 @@ static void step_back(Backward *b, Value v)
     return;
   }
   if (lacks_backward(b, v, &n)) return;
-  if (own_of(&n))
-    own_back(b, v, dx);
-  else
-    op_of(&n)->gradient(c, v, dy, dx);
+  backward_rule(b, v, dy, dx);
   bool postponed = backward_postpone(b, v, dy);
   Cursor at = backward_cursor(c->graph, v);
   for (uint32_t i = 0; i < n.n_in; i++) {

@@ -15,6 +15,8 @@ typedef struct Backward {
   const Value *next; /* indexed by the node id of a `carry`: the `next` of that carry */
   bool *looped;      /* indexed by loop: the loop has been differentiated */
   LoopBack *loop;
+  bool again;     /* the gradients will be differentiated again: again.c */
+  bool transposed; /* b differentiates a tangent, in again.c */
 } Backward;
 
 void backward_init(Backward *b, Compile *c, uint32_t n);
@@ -25,6 +27,9 @@ typedef void BackwardDone(void *data, Value v, Value gradient);
 void backward_run(Backward *b, Value y, Value dy, BackwardDone *done, void *data);
 /* True if no gradient flows from n to its inputs. */
 bool backward_stops(const Graph *g, const Node *n);
+/* Notes the first node on the way back from y that stops gradients to a wanted node, such as a
+ * detach or an argmax. */
+void backward_note_cut(const Backward *b, Value y);
 
 /* ---- loop_gradient.c ---- */
 
@@ -38,6 +43,15 @@ bool backward_postpone(Backward *b, Value v, Value dy);
 /* Runs after pass gradient. Stacks the values of forward's iterations that backward reads. */
 void settle_loops(Compile *c);
 
+/* ---- again.c ---- */
+
+/* The gradient rule of v has appended the nodes from `first` on. If they cannot be differentiated,
+ * replaces out_dx by gradients that can. Reports an op without them. */
+void backward_again(Backward *b, Value v, Value dy, uint32_t first, Value *out_dx);
+/* Appends the gradients of the active nodes from y back to `first`, inside of `loop` where they
+ * differ between its iterations. No active node crosses the border of a loop. */
+void backward_walk(Backward *b, Value y, Value dy, uint32_t first, uint16_t loop);
+
 /* ---- loops.c ---- */
 
 /* Runs before pass gradient. Moves all nodes of a loop before the readers of its results. */
@@ -48,3 +62,4 @@ void loops_together(Compile *c);
 Cursor backward_cursor(const Graph *g, Value forward);
 void backward_add(Backward *b, const Cursor *at, Value x, Value dx);
 void backward_step(Backward *b, Value v); /* v's gradient is complete */
+void backward_rule(Backward *b, Value v, Value dy, Value *out_dx); /* the gradients of v's inputs */

@@ -41,28 +41,6 @@ static bool is_wanted(const Graph *g, const Node *n, const Minimize *m)
   return false;
 }
 
-/* Returns the node that a message names: the first one on the way back from y that stops gradients
- * to a wanted node, such as a detach or an argmax. */
-static const Node *find_cut(const Backward *b, Value y)
-{
-  const Graph *g = b->c->graph;
-  bool *depends = arena_array(b->c->arena, bool, b->n);
-  bool *reached = arena_array(b->c->arena, bool, b->n);
-  for (uint32_t id = 1; id <= y.id; id++) {
-    const Node *n = &g->nodes.at[id];
-    depends[id] = b->wanted[id];
-    for (uint32_t i = 0; i < n->n_in; i++) depends[id] = depends[id] || depends[n->in[i].id];
-  }
-  reached[y.id] = true;
-  for (uint32_t id = y.id; id > 0; id--) {
-    const Node *n = &g->nodes.at[id];
-    if (!reached[id] || !depends[id]) continue;
-    if (backward_stops(g, n) && !b->wanted[id]) return n;
-    for (uint32_t i = 0; i < n->n_in; i++) reached[n->in[i].id] = true;
-  }
-  return NULL;
-}
-
 /* Returns the first minimize whose optimizer has no parameter that affects the loss, or NULL. */
 static const Node *without_gradient(const Backward *b, const Minimize *m)
 {
@@ -85,12 +63,8 @@ static void report_independent(Backward *b, const Node *minimize, Value loss)
   const Optimizer *o = &c->graph->optimizers.at[optimizer];
   for (uint32_t id = 1; id < b->n; id++)
     if (b->wanted[id]) b->wanted[id] = trained_by(c->graph, &c->graph->nodes.at[id], optimizer);
-  const Node *cut = find_cut(b, loss);
   diag_error(c, E601, minimize->span, "the loss does not depend on any parameter of `%s`", o->name);
-  if (!cut) return;
-  bool region = c->graph->regions.at[cut->region].no_grad;
-  diag_note(c, cut->span, "%s is not differentiated%s, so no gradient passes through it",
-            op_of(cut)->name, region ? " here" : "");
+  backward_note_cut(b, loss);
 }
 
 /* Returns the parameter that v views or casts (such as its 16-bit copy), or NULL. */

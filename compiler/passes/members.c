@@ -173,7 +173,7 @@ static bool reduced_kind(const Pass *p, const Node *n, Kind *out)
     *out = LOCAL;
   else if (op_has(n, T_sums))
     *out = n->op == op_named("mean") ? MEAN : SUM;
-  else if (op_of(n)->tmpl == TMPL_gemm)
+  else if (op_of(n)->tmpl == TMPL_gemm || op_has(n, T_keeps_sum))
     *out = SUM;
   else
     return false;

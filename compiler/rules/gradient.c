@@ -46,7 +46,8 @@ Value back_scale(Back *b, Value x, double factor)
 
 Value back_wide(Back *b, Value x)
 {
-  return ir_cast(b->c, &b->at, x, AMPC_F32);
+  bool typed = b->c->graph->facts & IR_TYPED;
+  return typed ? ir_cast(b->c, &b->at, x, AMPC_F32) : ir_cast_asked(b->c, &b->at, x, AMPC_F32);
 }
 
 Value back_mul(Back *b, Value x, Value y)

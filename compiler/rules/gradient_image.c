@@ -51,6 +51,8 @@ static Value total(Back *b, Value parts)
 static Value channel_sum(Back *b, Value x)
 {
   const NamedAttr *channel = ATTRS({"channel", {.i = 1}});
+  if (!(b->c->graph->facts & IR_TYPED)) /* for grad(), which needs an op with a gradient */
+    return ir_reduce(b->c, &b->at, OP_sum, x, ((1ull << b->n.rank) - 1) & ~2ull, false);
   return total(b, ir_append(b->c, &b->at, OP_channel_sums, &x, 1, channel));
 }
 
@@ -58,8 +60,8 @@ static Value channel_sum(Back *b, Value x)
 
 static OpKind forward_op(const Back *b)
 {
-  const char *name = op_of(&b->n)->name, *data = strstr(name, "_data");
-  return data ? op_named(arena_strndup(b->c->arena, name, (size_t)(data - name))) : b->n.op;
+  const char *name = op_of(&b->n)->name, *end = strrchr(name, '_');
+  return end ? op_named(arena_strndup(b->c->arena, name, (size_t)(end - name))) : b->n.op;
 }
 
 static OpKind gradient_op(const Back *b, const char *suffix)
@@ -95,6 +97,17 @@ void grad_conv_data(Compile *c, Value n, Value dy, Value *out_dx)
   Node kernel = *back_in(&b, 1);
   out_dx[0] = back_like(&b, forward_op(&b), (Value[]){dy, weight, {0}}, 3);
   out_dx[1] = weight_gradient(&b, (Value[]){x, dy}, &kernel);
+}
+
+/* The forward node computes a weight's gradient, which is linear in dy and in x: that of dy is the
+ * convolution with dz as weight, that of x the transposed convolution of dy with it. */
+void grad_conv_weight(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  Back b = back_begin(c, n, dy);
+  ImageDims d = ir_image_dims(back_in(&b, 1));
+  out_dx[0] = back_like(&b, forward_op(&b), (Value[]){b.n.in[1], dy, {0}}, 3);
+  out_dx[1] = sized(&b, gradient_op(&b, "_data"), (Value[]){b.n.in[0], dy}, 2,
+                    (Sizes){rule_image_size, d.spatial, d.size});
 }
 
 /* ---- batch norm ---- */
@@ -187,3 +200,19 @@ RULE(grad_adaptive_avg_pool2d, sized_image(b, OP_adaptive_avg_pool2d_backward, &
 RULE(grad_interpolate_nearest, back_like(b, OP_interpolate_nearest_backward, &dy, 1))
 
 RULE(grad_resample, sized_image(b, OP_resample_backward, &dy, 1))
+
+static const char *result_size(uint32_t spatial, uint32_t axis)
+{
+  (void)spatial;
+  return axis ? "ow" : "oh";
+}
+
+/* The ops NAME_backward of pools and interpolations are linear: the gradient of dy is NAME. */
+void grad_image_backward(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  Back b = back_begin(c, n, dy);
+  OpKind op = forward_op(&b);
+  ImageDims d = ir_image_dims(back_in(&b, 0));
+  uint32_t at, spatial = attr_find(op_row(op), "oh", &at) ? d.spatial : 0;
+  out_dx[0] = sized(&b, op, &dy, 1, (Sizes){result_size, spatial, d.size});
+}

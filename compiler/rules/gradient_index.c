@@ -46,3 +46,15 @@ void grad_scatter_add(Compile *c, Value n, Value dy, Value *out_dx)
                         ATTRS({"dim", {.i = attr_int(&b->n, "dim")}}));
   out_dx[2] = dy;
 }
+
+/* Row i of dy is added to row index[i] of the result, except to row `padding`. */
+void grad_index_select_backward(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  Value rows = ir_append(c, &b->at, OP_index_select, (Value[]){dy, x[1]}, 2, NULL);
+  Value padding = ir_integer(c, &b->at, attr_int(&b->n, "padding"));
+  Value kept = back_binary(b, OP_ne, x[1], padding);
+  int64_t dim[MAX_RANK] = {back_in(b, 1)->dim[0], 1, 1, 1, 1, 1};
+  kept = ir_reshape(c, &b->at, kept, dim, back_in(b, 0)->rank);
+  out_dx[0] = back_where(b, kept, rows, back_number(b, 0));
+}

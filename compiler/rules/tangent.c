@@ -266,7 +266,7 @@ static Value next(Forward *f)
 
 /* ---- selecting a rule ---- */
 
-static TangentRule *rule_of(const OpInfo *op, OpKind kind)
+TangentRule *tangent_rule(const OpInfo *op, OpKind kind)
 {
   static const struct {
     OpKind op;
@@ -306,7 +306,7 @@ static TangentRule *rule_of(const OpInfo *op, OpKind kind)
 
 bool op_has_tangent(OpKind op)
 {
-  return rule_of(op_row(op), op) != NULL;
+  return tangent_rule(op_row(op), op) != NULL;
 }
 
 /* ---- the walk ---- */
@@ -377,9 +377,7 @@ static uint16_t innermost(const Graph *g, const Node *y, const Value *v)
   return loop;
 }
 
-/* Makes gradient rules put their nodes into loop `inner`, or resets that. They use `back`, the
- * backward loop of a loop. From `inner`, nodes move out as far as their inputs allow. */
-static void turn_loops(Graph *g, uint16_t inner, bool on)
+void tangent_turn_loops(Graph *g, uint16_t inner, bool on)
 {
   for (uint16_t loop = inner;; loop = g->loops.at[loop].parent) {
     g->loops.at[loop].back = on ? inner : 0;
@@ -397,7 +395,7 @@ static void find_tangent(Tangents *t, Value y, TangentRule *rule)
   for (uint32_t i = 0; i < n->n_in; i++) v[i] = t->of[n->in[i].id];
   uint16_t loop = innermost(g, n, v);
   assert(!g->loops.at[loop].back); /* pass gradient creates backward loops later */
-  turn_loops(g, loop, true);
+  tangent_turn_loops(g, loop, true);
   Forward f = {.b = back_begin(t->c, y, (Value){0}), .v = v, .of = t->of};
   uint32_t first = g->nodes.n;
   t->of[y.id] = rule(&f);
@@ -405,7 +403,7 @@ static void find_tangent(Tangents *t, Value y, TangentRule *rule)
     g->nodes.at[id].origin = (Value){0};
     g->nodes.at[id].why = WHY_none;
   }
-  turn_loops(g, loop, false);
+  tangent_turn_loops(g, loop, false);
 }
 
 bool tangents_find(Tangents *t, const Value *x, const Value *along, uint32_t n_x)
@@ -420,7 +418,7 @@ bool tangents_find(Tangents *t, const Value *x, const Value *along, uint32_t n_x
     const Node *n = &g->nodes.at[id];
     if (!moves[id] || stops(t, n) || !reads_tangent(t, n)) continue;
     if (lacks_backward(t, (Value){id}, n)) return false;
-    TangentRule *rule = rule_of(op_of(n), n->op);
+    TangentRule *rule = tangent_rule(op_of(n), n->op);
     assert(rule);
     find_tangent(t, (Value){id}, rule);
     if (diag_error_count(t->c) > errors) return false;

@@ -10,6 +10,10 @@ typedef struct Forward {
 
 /* Returns the tangent of the node, in the node's shape. */
 typedef Value TangentRule(Forward *f);
+TangentRule *tangent_rule(const OpInfo *op, OpKind kind); /* NULL: the op has no tangent */
+/* Makes gradient rules put their nodes into loop `inner`, or resets that. They use `back`, the
+ * backward loop of a loop. From `inner`, nodes move out as far as their inputs allow. */
+void tangent_turn_loops(Graph *g, uint16_t inner, bool on);
 
 Value tangent_sum(Forward *f, Value a, Value b);          /* a or b may be {0} */
 Value tangent_filled(Forward *f, Value x, double number); /* `number` in the shape and type of x */

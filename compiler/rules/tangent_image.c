@@ -3,16 +3,9 @@
 
 /* ---- batch norm ---- */
 
-/* Casts x to f32, whatever its later type, as statistics of a 16-bit node and their tangents
- * are. */
-static Value in_f32(Back *b, Value x)
-{
-  return ir_append(b->c, &b->at, OP_cast, &x, 1, ATTRS({"dtype", {.i = AMPC_F32}}));
-}
-
 static Value in_channels(Back *b, Value x)
 {
-  return back_channels(b, in_f32(b, x));
+  return back_channels(b, back_wide(b, x));
 }
 
 /* Returns the mean of each channel; the other axes have size 1. */
@@ -44,7 +37,7 @@ static Normed of_batch(Back *b, Value off, Value r)
 static Value of_input(Forward *f, const Normed *x, bool batch)
 {
   Back *b = &f->b;
-  Value v = in_f32(b, f->v[0]);
+  Value v = back_wide(b, f->v[0]);
   if (batch) {
     Value through = back_mul(b, x->z, channel_means(b, back_mul(b, x->z, v)));
     v = back_binary(b, OP_sub, back_binary(b, OP_sub, v, channel_means(b, v)), through);
@@ -70,7 +63,7 @@ static Value normed(Forward *f, bool batch)
   Back *b = &f->b;
   const Value *in = b->n.in, *v = f->v;
   Value part = {0}, r = in_channels(b, in[2]);
-  Value off = back_binary(b, OP_sub, in_f32(b, in[0]), in_channels(b, in[1]));
+  Value off = back_binary(b, OP_sub, back_wide(b, in[0]), in_channels(b, in[1]));
   Normed x = batch ? of_batch(b, off, r) : (Normed){off, r, back_mul(b, off, r)};
   if (v[0].id) part = of_input(f, &x, batch);
   if (!batch) part = tangent_sum(f, part, of_statistics(f, &x));

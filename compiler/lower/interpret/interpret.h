@@ -25,7 +25,7 @@ void bind_sizes(Lower *l, Scope *s, const TypeExpr *t, Datum value);
 /* ---- native.c ---- */
 const Native *native_find(const char *name, bool internal);
 void native_names(Lower *l, NameVec *out); /* lists natives that are not internal */
-extern const Native jvp_natives[];
+extern const Native jvp_natives[], grad_natives[];
 
 /* ---- library.c ---- */
 /* Sets l->library. Aborts if a def of the layer library names an optimizer or a schedule that the
