@@ -190,7 +190,7 @@ bool template_uses(const Kernel *k, const char *name)
  * what the pool reads, so its node and its input are swapped. */
 static void find_images(Template *t)
 {
-  bool back = t->op->gradient == grad_none;
+  bool back = t->op->gradient == grad_none || t->op->gradient == grad_image_backward;
   const Node *in = ir_in(t->k->c, t->n, 0);
   assert(t->n->layout == LAYOUT_channels_last && in->layout == LAYOUT_channels_last);
   t->image = ir_image_dims(back ? t->n : in);
