@@ -141,6 +141,7 @@ static const OpTest tests[] = {
              "fhb 3x4{1,4,2,3,9,8,6,7,-1,-4,-3,2} 3x2~d"})},
     {OP_place_ordered, "d", "=", WHOLE(shape_sized_of, reference_place_ordered), EXACT,
      CASES("fhb 2x3 l:2x3{2,0,1,1,2,0} dim=1 size=3", "fhb 2x3 l:2x3{4,0,1,1,6,0} dim=1 size=7",
-           "fh 2x1x2 l:2x1x2{2,0,1,1} dim=1 size=300")},
+           "fh 2x1x2 l:2x1x2{2,0,1,1} dim=1 size=300"),
+     GRADIENTS("fhb 2x3 l:2x3{4,0,1,1,6,0} dim=1 size=7", "f 2x2x2 l:2x2x2{2,0,1,1,0,2,2,0} dim=1 size=3")},
 };
 FAMILY(along)

@@ -229,7 +229,9 @@ static const OpTest tests[] = {
      CASES("fhb 2x5x5x7 2x3x7x9 kh=3 kw=3",
            "fhb 3x8x5x4 3x4x9x7 stride0=2 stride1=2 pad0=1 pad1=1 groups=2 kh=3 kw=3",
            "fh 2x7x4x5 2x3x11x8 stride0=3 stride1=1 pad0=2 pad1=0 dil0=2 dil1=3 kh=3 kw=2",
-           "f 2x5x5x7 2x3x7x9 kh=3 kw=3 tf32=1")},
+           "f 2x5x5x7 2x3x7x9 kh=3 kw=3 tf32=1"),
+     GRADIENTS("fhb 1x2x2x3 1x3x4x5 kh=3 kw=3",
+               "f 1x4x3x2 1x2x6x4 stride0=2 stride1=2 pad0=1 groups=2 kh=3 kw=2")},
     {OP_conv3d, "nnn", "=", WHOLE(shape_conv_of, reference_conv),
      SUMMED(2, 0.5, terms_of_conv, "additions in a row, bias"),
      CASES("fhb 2x3x4x5x6 5x3x2x3x3 5",
@@ -246,6 +248,8 @@ static const OpTest tests[] = {
     {OP_conv3d_weight, "dn", "=", WHOLE(shape_conv_of, reference_conv),
      SUMMED(1, 0.5, terms_of_conv, "additions in a row"),
      CASES("fhb 2x5x3x3x4 2x3x4x5x6 kd=2 kh=3 kw=3",
-           "fhb 2x8x3x4x3 2x4x5x6x8 stride0=2 stride2=3 pad0=1 groups=2 kd=3 kh=3 kw=2")},
+           "fhb 2x8x3x4x3 2x4x5x6x8 stride0=2 stride2=3 pad0=1 groups=2 kd=3 kh=3 kw=2"),
+     GRADIENTS("fhb 1x2x2x2x1 1x3x3x3x3 kd=2 kh=2 kw=3",
+               "f 1x2x2x2x2 1x2x4x3x4 stride0=2 stride2=2 groups=2 kd=2 kh=2 kw=2")},
 };
 FAMILY(convolutions)

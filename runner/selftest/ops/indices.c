@@ -98,7 +98,8 @@ static const OpTest tests[] = {
            "f 33x130 u:33 size=255",
            /* runs of one row, several tiles of columns, several lists */
            "fhb 12x5 l:12{5,5,5,5,5,5,5,5,5,5,2,5} size=7", "f 3x2050 i:3{1,0,1} size=2",
-           "fb 4100x3 u:4100 size=200", "f 2049x130 u:2049 size=200 padding=9")},
+           "fb 4100x3 u:4100 size=200", "f 2049x130 u:2049 size=200 padding=9"),
+     GRADIENTS("fhb 5x3 i:5{0,3,3,1,2} size=4", "f 6x2x2 i:6{0,2,3,3,1,2} size=5 padding=3")},
     {OP_gather, "ww", "=", PICK(gather, shape_of_second), EXACT,
      CASES("fhbiluo 3x7 l:3x2{0,6,3,3,1,2} dim=1", "fhb 3x5 i:2x5{0,2,1,2,0,0,0,2,1,1} dim=0",
            "fh 2x3x2 l:2x2x2{0,2,1,2,0,0,1,1} dim=1",

@@ -116,6 +116,8 @@ static const OpTest tests[] = {
            "f 1x2x4x5 h=3 w=3 taps0=2 taps1=4 centred=1 scale0=1.5 scale1=0.875",
            "f 1x2x1x2 h=3 w=3 taps0=4 taps1=2 scale0=0 scale1=0",
            /* many results for each pixel, and pixels without a result */
-           "f 1x2x40x2 h=3 w=33 taps0=4 taps1=1 centred=1 scale0=0.125 scale1=16")},
+           "f 1x2x40x2 h=3 w=33 taps0=4 taps1=1 centred=1 scale0=0.125 scale1=16"),
+     GRADIENTS("fhb 1x2x3x5 h=4 w=3 taps0=2 taps1=2 centred=1 scale0=1.375 scale1=0.625",
+               "f 1x2x5x3 h=3 w=4 taps0=4 taps1=4 centred=1 scale0=0.625 scale1=1.375")},
 };
 FAMILY(resample)
