@@ -233,7 +233,8 @@ static Value joined_slices(Compile *c, const Cursor *at, Value sum)
   return ir_append(c, at, OP_cat, s.part, s.n, ATTRS({"dim", {.i = dim}}));
 }
 
-/* If the op of the job has no `backward`, returns true and reports the input that needs it. */
+/* If the op of the job has no `backward`, returns true and reports the input that needs it. Only
+ * train blocks have the backward of an op; pass gradient differentiates nothing else. */
 static bool lacks_backward(const Backward *b, Value v, const Node *n)
 {
   const OwnOp *own = own_of(n);
@@ -243,6 +244,8 @@ static bool lacks_backward(const Backward *b, Value v, const Node *n)
     diag_error(b->c, E701, n->span, "op `%s` has no `backward`, but `%s` needs a gradient",
                own->name, own->input[i].name);
     diag_note(b->c, own->span, "the op is declared here");
+    if (b->c->graph->blocks.at[n->block].kind != AMPC_TRAIN)
+      diag_note(b->c, n->span, "a `backward` exists only in train blocks, outside of `no_grad`");
     diag_help(b->c, "add `def backward(d%s)` to it, or `.detach()` here", own->output[0].name);
     break;
   }

@@ -73,7 +73,7 @@ static bool check_paths(const Grad *r, Backward *b)
     fail(l, E609, r->span, "the first argument of grad does not depend on %s%s%s",
          name ? "`" : "", name ? name : ir_type_text(l->c, ir_node(l->g, x)), name ? "`" : "");
     backward_note_cut(b, r->y);
-    return diag_help(l->c, "compute it from the tensor that you pass to grad");
+    return diag_help(l->c, "pass a tensor from which the first argument was computed");
   }
   return true;
 }
