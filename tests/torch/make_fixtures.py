@@ -915,12 +915,35 @@ def run_shared_together(bodies):
     return net, rows
 
 
+def run_penalty():
+    """WGAN-GP: the critic keeps its gradient by points between real and generated ones at norm 1."""
+    net, rows = Gan(), []
+    opt_d = torch.optim.Adam(net.of("disc"), lr=2 ** -6, betas=(0.5, 0.875), eps=2 ** -10)
+    opt_g = torch.optim.Adam(net.of("gen"), lr=2 ** -6, betas=(0.5, 0.875), eps=2 ** -10)
+    for step in range(STEPS):
+        real, z = gan_batch(step)
+        fake = net.gen(z)
+        between = (real * 0.25 + fake.detach() * 0.75).requires_grad_()
+        slope = grad(net.disc(between).sum(), between)
+        critic = (net.disc(fake.detach()).mean() - net.disc(real).mean()
+                  + 8 * (torch.linalg.vector_norm(slope, dim=1) - 1).square().mean())
+        for p, g in zip(net.of("disc"), torch.autograd.grad(critic, net.of("disc"))):
+            p.grad = g
+        opt_d.step()
+        loss = -net.disc(fake).mean()
+        for p, g in zip(net.of("gen"), torch.autograd.grad(loss, net.of("gen"))):
+            p.grad = g
+        opt_g.step()
+        rows.append([critic.item(), loss.item()])
+    return net, rows
+
+
 def make_every():
     tensors = {}
     for name, (net, rows) in {"wgan": run_wgan(5, 1), "bodies": run_wgan(3, 2), "uneven": run_uneven(),
                               "together": run_together(1), "summed": run_together(2),
                               "shared": run_shared_in_turn(), "three": run_shared_together(1),
-                              "twofold": run_shared_together(2)}.items():
+                              "twofold": run_shared_together(2), "penalty": run_penalty()}.items():
         tensors[f"{name}/losses"] = np.array(rows)
         tensors[f"{name}/weights"] = np.concatenate([p.detach().numpy().ravel() for p in net.p.values()])
     write("every.safetensors", tensors, {})

@@ -1,7 +1,7 @@
 /* Twenty steps of a generator and its critic with `every` statements, compared with a PyTorch loop
  * that uses `if`. The runs are: five updates of the critic for one of the generator (WGAN); the
  * same with steps of two bodies; optimizers with two or three updates in a step; two optimizers for
- * one loss; optimizers that share parameters.
+ * one loss; optimizers that share parameters; a gradient penalty (WGAN-GP).
  *
  *   test_every every.safetensors
  *
@@ -85,6 +85,17 @@ static const Run runs[] = {
      1e-12},
     {"three", NETS SHARED("1"), 1e-7},
     {"twofold", NETS SHARED("2"), 1e-7},
+    {"penalty",
+     NETS "optimizer opt_d = Adam(disc, lr=0.015625, betas=[0.5, 0.875], eps=0.0009765625)\n"
+          "optimizer opt_g = Adam(gen, lr=0.015625, betas=[0.5, 0.875], eps=0.0009765625)\n"
+          "train real, z in d() with batch=8 {\n"
+          "  fake = gen(z)\n"
+          "  between = real * 0.25 + fake.detach() * 0.75\n"
+          "  slope = grad(disc(between).sum(), between)\n"
+          "  minimize mean(disc(fake.detach())) - mean(disc(real)) + 8 * mean((norm(slope, dim=1) - 1) ** 2) "
+          "with opt_d\n"
+          "  minimize -mean(disc(fake)) with opt_g\n}\n",
+     1e-12},
 };
 
 /* Returns numbers in [-1, 1) times `factor`, as in make_fixtures.py. */
