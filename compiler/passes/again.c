@@ -45,14 +45,18 @@ static const Node *find_final(const Backward *b, const Node *n, Value dy, uint32
   return final;
 }
 
-void backward_walk(Backward *b, Value y, Value dy, uint32_t first, uint16_t loop)
+static void walk_back(Backward *b, Value y, Value dy, uint32_t first)
 {
-  Graph *g = b->c->graph;
-  tangent_turn_loops(g, loop, true);
   b->dx[y.id] = dy;
   for (uint32_t id = y.id; id >= first; id--)
     if (b->active[id] && b->dx[id].id) backward_step(b, (Value){id});
-  tangent_turn_loops(g, loop, false);
+}
+
+void backward_walk(Backward *b, Value y, Value dy, uint16_t loop)
+{
+  tangent_turn_loops(b->c->graph, loop, true);
+  walk_back(b, y, dy, 1);
+  tangent_turn_loops(b->c->graph, loop, false);
 }
 
 /* Returns the placeholder for the tangent of x, in the type in which the op reads x. */
@@ -80,7 +84,7 @@ static void transpose(const Backward *b, Value y, Value dy, TangentRule *rule, V
   for (uint32_t i = 0; i < n.n_in; i++) inner.wanted[v[i].id] = v[i].id != 0;
   if (!t.id || !backward_find(&inner, t)) return;
   dy = ir_append(c, &f.b.at, OP_cast_like, (Value[]){dy, t}, 2, NULL);
-  backward_walk(&inner, t, dy, first, ir_loop_of(c->graph, t));
+  walk_back(&inner, t, dy, first);
   for (uint32_t i = 0; i < n.n_in; i++) out_dx[i] = inner.dx[v[i].id];
 }
 

@@ -48,9 +48,9 @@ void settle_loops(Compile *c);
 /* The gradient rule of v has appended the nodes from `first` on. If they cannot be differentiated,
  * replaces out_dx by gradients that can. Reports an op without them. */
 void backward_again(Backward *b, Value v, Value dy, uint32_t first, Value *out_dx);
-/* Appends the gradients of the active nodes from y back to `first`, inside of `loop` where they
- * differ between its iterations. No active node crosses the border of a loop. */
-void backward_walk(Backward *b, Value y, Value dy, uint32_t first, uint16_t loop);
+/* Appends the gradients of the active nodes from y back, inside of `loop` where they differ between
+ * its iterations. No active node crosses the border of a loop. */
+void backward_walk(Backward *b, Value y, Value dy, uint16_t loop);
 
 /* ---- loops.c ---- */
 

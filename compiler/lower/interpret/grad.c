@@ -96,7 +96,7 @@ static bool walk(const Grad *r, Backward *b, Value dy)
     diag_note(r->l->c, r->span, "the gradient is needed here");
     return diag_help(r->l->c, "write the loop as `for`, or use jvp, which differentiates `scan`");
   }
-  backward_walk(b, r->y, dy, 1, r->l->at.loop);
+  backward_walk(b, r->y, dy, r->l->at.loop);
   return true;
 }
 
