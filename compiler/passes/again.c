@@ -1,12 +1,12 @@
-/* Gradients that can be differentiated again, for grad(). Each gradient rule computes dx from dy and
- * values of forward. If all ops on the way from dy to dx have gradients of their own, the rule is
- * used as it is. Other rules end in one op that computes the whole gradient, such as
+/* Gradients that can be differentiated again, for grad(). Each gradient rule computes dx from dy
+ * and values of forward. If all ops on the way from dy to dx have gradients of their own, the rule
+ * is used as it is. Other rules end in one op that computes the whole gradient, such as
  * layer_norm_backward, which has no gradient.
  *
  * Note [transposed tangents]
- * Then this file transposes the tangent T of the op (Note [tangents] in rules/tangent.c), which uses
- * only ops with gradients. T is linear in the tangents v of the inputs. So dx is the gradient of
- * <dy, T(v)> by v. The placeholders for v, and T itself, are nodes that no result reads. Pass
+ * Then this file transposes the tangent T of the op (Note [tangents] in rules/tangent.c), which
+ * uses only ops with gradients. T is linear in the tangents v of the inputs. So dx is the gradient
+ * of <dy, T(v)> by v. The placeholders for v, and T itself, are nodes that no result reads. Pass
  * precision types them, since gradients take the types of their values; simplify drops them.
  * own_tangent.c does the opposite: it makes a tangent from a gradient. */
 #include "compiler/graph/own.h"
@@ -26,14 +26,15 @@ static const Node *find_final(const Backward *b, const Node *n, Value dy, uint32
   const Graph *g = b->c->graph;
   uint32_t count = g->nodes.n - first;
   const Node *final = NULL;
-  bool *of_dy = arena_array(b->c->arena, bool, count), *needed = arena_array(b->c->arena, bool, count);
+  bool *of_dy = arena_array(b->c->arena, bool, count),
+       *needed = arena_array(b->c->arena, bool, count);
   for (uint32_t i = 0; i < n->n_in; i++)
     if (is_active(b, n->in[i]) && dx[i].id >= first) needed[dx[i].id - first] = true;
   for (uint32_t k = 0; k < count; k++) {
     const Node *m = &g->nodes.at[first + k];
     for (uint32_t i = 0; i < m->n_in; i++)
-      of_dy[k] = of_dy[k] || m->in[i].id == dy.id ||
-                 (m->in[i].id >= first && of_dy[m->in[i].id - first]);
+      of_dy[k] =
+          of_dy[k] || m->in[i].id == dy.id || (m->in[i].id >= first && of_dy[m->in[i].id - first]);
   }
   for (uint32_t k = count; k-- > 0;) {
     const Node *m = &g->nodes.at[first + k];

@@ -269,8 +269,7 @@ static void first_rule(const Backward *b, Value op, Value out_dy, Value *out_dx)
   const OwnOp *own = own_of(ir_node(g, op));
   Value dy[MAX_RESULTS];
   if (!own) op_of(ir_node(g, op))->gradient(b->c, op, out_dy, out_dx);
-  for (uint32_t i = 0; own && i < own->n_outputs; i++)
-    dy[i] = b->dx[own_result(g, op, i).id];
+  for (uint32_t i = 0; own && i < own->n_outputs; i++) dy[i] = b->dx[own_result(g, op, i).id];
   if (own) own_gradients(b->c, op, dy, out_dx);
 }
 

@@ -15,7 +15,7 @@ typedef struct Backward {
   const Value *next; /* indexed by the node id of a `carry`: the `next` of that carry */
   bool *looped;      /* indexed by loop: the loop has been differentiated */
   LoopBack *loop;
-  bool again;     /* the gradients will be differentiated again: again.c */
+  bool again;      /* the gradients will be differentiated again: again.c */
   bool transposed; /* b differentiates a tangent, in again.c */
 } Backward;
 
@@ -61,5 +61,5 @@ void loops_together(Compile *c);
 
 Cursor backward_cursor(const Graph *g, Value forward);
 void backward_add(Backward *b, const Cursor *at, Value x, Value dx);
-void backward_step(Backward *b, Value v); /* v's gradient is complete */
+void backward_step(Backward *b, Value v);                          /* v's gradient is complete */
 void backward_rule(Backward *b, Value v, Value dy, Value *out_dx); /* the gradients of v's inputs */

@@ -205,10 +205,13 @@ def from_operators(graph, _):
     b = operand(graph, sizes.broadcastable(rng, dims))
     form = rng.choice(["{a} + {b}", "{a} - {b}", "{a} * {b}", "{b} * {a}", "{a} / ({b} + 1.5)", "{a} % ({b} + 1.5)", "-{a}", "{a} ** 2",
                        "where({a} > {b}, {a}, {b})", "({a} < {b}).to(f32)", "{a} * 2", "{a} // 0.3", "{a}.to(f16)", "{a}.to(bf16)",
-                       "{a}.to(i64)", "maximum({a}, {b})", "{a} * 0.5 + {b}", "{a} > {b}", "({a} > 0.1) & ({b} > 0.1)", "jvp_", "own_"])
+                       "{a}.to(i64)", "maximum({a}, {b})", "{a} * 0.5 + {b}", "{a} > {b}", "({a} > 0.1) & ({b} > 0.1)", "jvp_", "grad_", "own_"])
     if form == "own_":
         m = sizes.count(dims)
         form = f"own_scale({{a}}.view({m}), ({{b}} + {{a}} * 0.0).view({m}))"
+    if form == "grad_":
+        f = rng.choice(["sin", "exp", "sigmoid", "softplus", "tanh"])
+        return Step([f"{graph.fresh()} = grad(({f}({a}) * {a}).sum(), {a})"])
     if form == "jvp_":
         f = rng.choice(["sin", "exp", "sigmoid", "softplus", "tanh"])
         return Step([f"{graph.fresh()}, {graph.fresh()} = jvp({f}, {a}, {a} * 0.5)"])

@@ -92,7 +92,8 @@ static const Run runs[] = {
           "  fake = gen(z)\n"
           "  between = real * 0.25 + fake.detach() * 0.75\n"
           "  slope = grad(disc(between).sum(), between)\n"
-          "  minimize mean(disc(fake.detach())) - mean(disc(real)) + 8 * mean((norm(slope, dim=1) - 1) ** 2) "
+          "  minimize mean(disc(fake.detach())) - mean(disc(real)) + 8 * mean((norm(slope, dim=1) "
+          "- 1) ** 2) "
           "with opt_d\n"
           "  minimize -mean(disc(fake)) with opt_g\n}\n",
      1e-12},

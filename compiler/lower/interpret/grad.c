@@ -57,8 +57,9 @@ static bool check_result(Grad *r, Datum y, bool given)
   fail(l, E311, r->span, "grad differentiates one number of a float type, got %s",
        ir_type_text(l->c, n));
   return dtype_is_float(n->dtype) &&
-         diag_help(l->c, "differentiate the sum, `grad(y.sum(), x)`, or give each element a weight: "
-                         "`grad(y, x, ones_like(y))`");
+         diag_help(l->c,
+                   "differentiate the sum, `grad(y.sum(), x)`, or give each element a weight: "
+                   "`grad(y, x, ones_like(y))`");
 }
 
 /* Reports an x that y does not depend on. */
@@ -70,8 +71,8 @@ static bool check_paths(const Grad *r, Backward *b)
     if (b->active[x.id]) continue;
     for (uint32_t k = 0; k < r->x.n; k++) b->wanted[r->x.at[k].id] = r->x.at[k].id == x.id;
     const char *name = ir_node(l->g, x)->name;
-    fail(l, E609, r->span, "the first argument of grad does not depend on %s%s%s",
-         name ? "`" : "", name ? name : ir_type_text(l->c, ir_node(l->g, x)), name ? "`" : "");
+    fail(l, E609, r->span, "the first argument of grad does not depend on %s%s%s", name ? "`" : "",
+         name ? name : ir_type_text(l->c, ir_node(l->g, x)), name ? "`" : "");
     backward_note_cut(b, r->y);
     return diag_help(l->c, "pass a tensor from which the first argument was computed");
   }

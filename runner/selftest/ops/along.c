@@ -142,6 +142,7 @@ static const OpTest tests[] = {
     {OP_place_ordered, "d", "=", WHOLE(shape_sized_of, reference_place_ordered), EXACT,
      CASES("fhb 2x3 l:2x3{2,0,1,1,2,0} dim=1 size=3", "fhb 2x3 l:2x3{4,0,1,1,6,0} dim=1 size=7",
            "fh 2x1x2 l:2x1x2{2,0,1,1} dim=1 size=300"),
-     GRADIENTS("fhb 2x3 l:2x3{4,0,1,1,6,0} dim=1 size=7", "f 2x2x2 l:2x2x2{2,0,1,1,0,2,2,0} dim=1 size=3")},
+     GRADIENTS("fhb 2x3 l:2x3{4,0,1,1,6,0} dim=1 size=7",
+               "f 2x2x2 l:2x2x2{2,0,1,1,0,2,2,0} dim=1 size=3")},
 };
 FAMILY(along)
