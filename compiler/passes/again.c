@@ -18,12 +18,25 @@ static bool is_active(const Backward *b, Value x)
   return x.id && x.id < b->n && b->active[x.id];
 }
 
-/* Returns the first node from `first` on that lies between dy and the gradient of an active input,
- * but has no gradient; NULL if there is none. */
-static const Node *find_final(const Backward *b, const Node *n, Value dy, uint32_t first,
-                              const Value *dx)
+/* True if x is the gradient of y or, for an op of the job, of another of its outputs. */
+static bool is_dy(const Backward *b, Value y, Value x)
 {
   const Graph *g = b->c->graph;
+  const OwnOp *own = own_of(ir_node(g, y));
+  bool found = x.id && x.id == b->dx[y.id].id;
+  for (uint32_t i = 0; own && i < own->n_outputs; i++) {
+    Value output = own_result(g, y, i);
+    found = found || (x.id && output.id < b->n && x.id == b->dx[output.id].id);
+  }
+  return found;
+}
+
+/* Returns the first node from `first` on that lies between dy and the gradient of an active input,
+ * but has no gradient; NULL if there is none. */
+static const Node *find_final(const Backward *b, Value y, uint32_t first, const Value *dx)
+{
+  const Graph *g = b->c->graph;
+  const Node *n = ir_node(g, y);
   uint32_t count = g->nodes.n - first;
   const Node *final = NULL;
   bool *of_dy = arena_array(b->c->arena, bool, count),
@@ -34,7 +47,7 @@ static const Node *find_final(const Backward *b, const Node *n, Value dy, uint32
     const Node *m = &g->nodes.at[first + k];
     for (uint32_t i = 0; i < m->n_in; i++)
       of_dy[k] =
-          of_dy[k] || m->in[i].id == dy.id || (m->in[i].id >= first && of_dy[m->in[i].id - first]);
+          of_dy[k] || is_dy(b, y, m->in[i]) || (m->in[i].id >= first && of_dy[m->in[i].id - first]);
   }
   for (uint32_t k = count; k-- > 0;) {
     const Node *m = &g->nodes.at[first + k];
@@ -92,7 +105,7 @@ static void transpose(const Backward *b, Value y, Value dy, TangentRule *rule, V
 void backward_again(Backward *b, Value v, Value dy, uint32_t first, Value *out_dx)
 {
   Compile *c = b->c;
-  const Node n = *ir_node(c->graph, v), *final = find_final(b, &n, dy, first, out_dx);
+  const Node n = *ir_node(c->graph, v), *final = find_final(b, v, first, out_dx);
   TangentRule *rule = own_of(&n) ? NULL : tangent_rule(op_of(&n), n.op);
   if (!final) return;
   if (rule && !b->transposed) {

@@ -262,22 +262,13 @@ static void reach_own(Backward *b, Value op)
   if (!sum->id) *sum = ir_zeros(b->c, &at, op, ir_node(b->c->graph, op)->dtype);
 }
 
-/* Calls the gradient rule of the op, or copies the backward of an op of the job. */
-static void first_rule(const Backward *b, Value op, Value out_dy, Value *out_dx)
+static void own_back(const Backward *b, Value op, Value *out_dx)
 {
   const Graph *g = b->c->graph;
-  const OwnOp *own = own_of(ir_node(g, op));
   Value dy[MAX_RESULTS];
-  if (!own) op_of(ir_node(g, op))->gradient(b->c, op, out_dy, out_dx);
-  for (uint32_t i = 0; own && i < own->n_outputs; i++) dy[i] = b->dx[own_result(g, op, i).id];
-  if (own) own_gradients(b->c, op, dy, out_dx);
-}
-
-void backward_rule(Backward *b, Value v, Value dy, Value *out_dx)
-{
-  uint32_t first = b->c->graph->nodes.n;
-  first_rule(b, v, dy, out_dx);
-  if (b->again) backward_again(b, v, dy, first, out_dx);
+  for (uint32_t i = 0; i < own_of(ir_node(g, op))->n_outputs; i++)
+    dy[i] = b->dx[own_result(g, op, i).id];
+  own_gradients(b->c, op, dy, out_dx);
 }
 
 /* Calls the gradient rule of v. The rule appends nodes and so may move the array: n is a copy. */
@@ -294,7 +285,12 @@ static void step_back(Backward *b, Value v)
     return;
   }
   if (lacks_backward(b, v, &n)) return;
-  backward_rule(b, v, dy, dx);
+  uint32_t first = c->graph->nodes.n;
+  if (own_of(&n))
+    own_back(b, v, dx);
+  else
+    op_of(&n)->gradient(c, v, dy, dx);
+  if (b->again) backward_again(b, v, dy, first, dx);
   bool postponed = backward_postpone(b, v, dy);
   Cursor at = backward_cursor(c->graph, v);
   for (uint32_t i = 0; i < n.n_in; i++) {

@@ -61,5 +61,4 @@ void loops_together(Compile *c);
 
 Cursor backward_cursor(const Graph *g, Value forward);
 void backward_add(Backward *b, const Cursor *at, Value x, Value dx);
-void backward_step(Backward *b, Value v);                          /* v's gradient is complete */
-void backward_rule(Backward *b, Value v, Value dy, Value *out_dx); /* the gradients of v's inputs */
+void backward_step(Backward *b, Value v); /* v's gradient is complete */

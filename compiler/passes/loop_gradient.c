@@ -100,7 +100,7 @@ static void product_of_all(LoopBack *l, const Postponed *p)
   const Node *y = ir_node(c->graph, all);
   dy = ir_reshape(c, &at, dy, y->dim, y->rank);
   uint32_t first = c->graph->nodes.n;
-  backward_rule(b, all, dy, dx);
+  op_of(&n)->gradient(c, all, dy, dx);
   for (uint32_t id = first; id < c->graph->nodes.n; id++) {
     Node *made = &c->graph->nodes.at[id];
     if (made->origin.id == all.id) made->origin = p->v;

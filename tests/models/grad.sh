@@ -12,7 +12,7 @@ cp "$job" grad.amp
 "$amp" train -q --json --device cpu --save o2 grad.amp | python3 -c '
 import json, sys
 told = [line["metrics"] for line in map(json.loads, sys.stdin) if line["event"] == "step"]
-worst = {name: max(step[name] for step in told) for name in ("forward", "summed", "scanned", "kept")}
+worst = {name: max(step[name] for step in told) for name in ("forward", "summed", "scanned", "kept", "differs")}
 print(len(told), "steps, apart by", worst)
 sys.exit(not (len(told) == 8 and max(worst.values()) < 2e-5))'
 "$amp" train -q --device cpu -O0 --save o0 grad.amp >/dev/null
