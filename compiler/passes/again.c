@@ -95,6 +95,7 @@ static void transpose(const Backward *b, Value y, Value dy, TangentRule *rule, V
   Backward inner;
   backward_init(&inner, c, c->graph->nodes.n);
   inner.again = inner.transposed = true;
+  inner.span = b->span;
   for (uint32_t i = 0; i < n.n_in; i++) inner.wanted[v[i].id] = v[i].id != 0;
   if (!t.id || !backward_find(&inner, t)) return;
   dy = ir_append(c, &f.b.at, OP_cast_like, (Value[]){dy, t}, 2, NULL);
@@ -117,5 +118,7 @@ void backward_again(Backward *b, Value v, Value dy, uint32_t first, Value *out_d
   const char *op = own_of(&n) ? own_of(&n)->name : op_of(&n)->name;
   diag_error(c, E609, n.span, "grad cannot differentiate `%s` a second time: `%s` has no gradient",
              op, op_of(final)->name);
-  diag_help(c, "call `.detach()` on its arguments, if this part is constant");
+  diag_note(c, b->span, "the gradient is needed here");
+  diag_help(c,
+            "write its `backward` with operations that have a gradient, or call `.detach()` here");
 }

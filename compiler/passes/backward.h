@@ -17,6 +17,7 @@ typedef struct Backward {
   LoopBack *loop;
   bool again;      /* the gradients will be differentiated again: again.c */
   bool transposed; /* b differentiates a tangent, in again.c */
+  Span span;       /* of the call of grad(), if `again` is set */
 } Backward;
 
 void backward_init(Backward *b, Compile *c, uint32_t n);

@@ -122,6 +122,7 @@ static Datum differentiate(Grad *r, Datum x, Value dy)
   uint32_t first = l->g->nodes.n, errors = diag_error_count(l->c);
   backward_init(&b, l->c, first);
   b.again = true;
+  b.span = r->span;
   for (uint32_t i = 0; i < r->x.n; i++) b.wanted[r->x.at[i].id] = true;
   backward_find(&b, r->y);
   if (!check_paths(r, &b) || !walk(r, &b, dy) || diag_error_count(l->c) > errors)
