@@ -4,7 +4,7 @@
 
 bool is_pick(const OpInfo *op)
 {
-  return op == op_row(OP_index_select_backward) || op == op_row(OP_scatter_add);
+  return op == op_row(OP_index_select_backward) || op == op_row(OP_scatter);
 }
 
 static Pick picked(const Node *whole, int64_t axis, int64_t places)
@@ -95,11 +95,26 @@ static void divide(const Kernel *k, Pick *p)
   p->parts = cpu ? (p->size + p->rows - 1) / p->rows : p->step;
 }
 
+/* Divides the results of `scatter`. On the CPU a thread has whole lines. On a GPU lines are divided
+ * until there are many threads. Each thread reads the index of its whole line. */
+static void divide_lines(const Kernel *k, Pick *p)
+{
+  enum { ENOUGH = 1 << 17 };
+  int64_t most = is_cpu_target(k->c) ? 1 : ENOUGH / (p->outer * p->inner);
+  if (most > p->size) most = p->size;
+  if (most < 1) most = 1;
+  p->rows = (p->size + most - 1) / most;
+  p->parts = (p->size + p->rows - 1) / p->rows;
+}
+
 Pick pick_of(const Kernel *k, const Node *n)
 {
   bool rows = n->op == OP_index_select_backward;
   int64_t axis = rows ? 0 : attr_int(n, "dim");
   Pick p = picked(n, axis, ir_in(k->c, n, 1)->dim[axis]);
-  if (rows) divide(k, &p);
+  if (rows)
+    divide(k, &p);
+  else
+    divide_lines(k, &p);
   return p;
 }

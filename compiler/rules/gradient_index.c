@@ -34,12 +34,12 @@ void grad_gather(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
   int64_t dim = attr_int(&b->n, "dim"), size = back_in(b, 0)->dim[dim];
-  out_dx[0] = ir_append(c, &b->at, OP_scatter_add, (Value[]){dy, x[1], {0}}, 3,
+  out_dx[0] = ir_append(c, &b->at, OP_scatter, (Value[]){dy, x[1], {0}}, 3,
                         ATTRS({"dim", {.i = dim}}, {"size", {.i = size}}));
 }
 
 /* y is x plus src at the indices: dsrc is dy at the indices, dx is dy. */
-void grad_scatter_add(Compile *c, Value n, Value dy, Value *out_dx)
+void grad_scatter(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
   out_dx[0] = ir_append(c, &b->at, OP_gather, (Value[]){dy, x[1]}, 2,

@@ -53,8 +53,9 @@ bool shape_gather(Compile *c, Node *n)
   return rule_like(n, ir_in(c, n, 1), x->dtype);
 }
 
-/* The result has the shape of x (if given) and of `src`, but `size` elements along `dim`. */
-bool shape_scatter_add(Compile *c, Node *n)
+/* The result has the shape of x (if given) and of `src`, but `size` elements along `dim`. It is the
+ * f32 sum of 16-bit elements. */
+bool shape_scatter(Compile *c, Node *n)
 {
   const Node *src = ir_in(c, n, 0), *index = ir_in(c, n, 1);
   const Node *x = n->in[2].id ? ir_in(c, n, 2) : NULL;
@@ -63,11 +64,11 @@ bool shape_scatter_add(Compile *c, Node *n)
     return false;
   if (!ir_same_dims(src, index))
     return diag_error(c, E311, n->span,
-                      "scatter_add: src is %s and index is %s; they need the same shape",
+                      "scatter: src is %s and index is %s; they need the same shape",
                       ir_dims_text(c, src), ir_dims_text(c, index));
   if (x && !index_fits(c, n, x)) return false;
   memcpy(dim, src->dim, sizeof dim);
   dim[attr_int(n, "dim")] = attr_int(n, "size");
-  n->dtype = x ? x->dtype : src->dtype;
+  n->dtype = AMPC_F32;
   return rule_set_dims(c, n, src->rank, dim);
 }

@@ -60,6 +60,7 @@ static bool moved_gather(const Case *t, int64_t i, int64_t *at)
 static void reference_scattered(const Case *t, Tensor *y, double *scale)
 {
   const Tensor *src = &t->in[0], *index = &t->in[1], *x = &t->in[2];
+  int reduce = (int)case_int(t, "reduce");
   Rows to = rows_of(y, case_axis(t));
   for (int64_t j = 0; j < y->n; j++) y->at[j] = x->present ? x->at[j] : 0;
   scale_as_size(y, scale);
@@ -67,8 +68,12 @@ static void reference_scattered(const Case *t, Tensor *y, double *scale)
     EACH (j, r) {
       if (index->at[j] < 0 || index->at[j] >= (double)to.length) continue;
       int64_t i = to.start + (int64_t)index->at[j] * to.stride;
-      y->at[i] += src->at[j];
-      scale[i] += fabs(src->at[j]);
+      double had = y->at[i], v = src->at[j];
+      y->at[i] = reduce == 0   ? had + v
+                 : reduce == 1 ? had * v
+                 : reduce == 2 ? fmax(had, v)
+                               : fmin(had, v);
+      scale[i] = reduce ? fabs(y->at[i]) : scale[i] + fabs(v);
     }
 }
 
@@ -106,9 +111,13 @@ static const OpTest tests[] = {
            "fhbiluo 2x3 i:2x3{-1,3,0,2147483647,1,2} dim=1"),
      GRADIENTS("fhb 3x4~n l:3x2{0,3,3,3,1,2} dim=1",
                "f 2x3x2~n l:2x4x2{0,2,1,2,0,0,1,1,0,0,0,0,2,2,2,2} dim=1")},
-    {OP_scatter_add, "sws", "=", WHOLE(shape_sized_of, reference_scattered),
-     SUMMED(0.5, 0.5, terms_of_places, "a sum in the order of the index"),
+    {OP_scatter, "sws", "f", WHOLE(shape_sized_of, reference_scattered),
+     SUMMED(0.5, 0.5, terms_of_places, "a sum or product in the order of the index"),
      CASES("fhb 3x2 l:3x2{0,6,3,3,1,2} - dim=1 size=7",
+           "fhb 3x5 l:3x5{0,6,3,3,1,2,2,2,2,0,5,4,3,5,5} 3x7 dim=1 size=7 reduce=1",
+           "fhb 3x5 l:3x5{0,6,3,3,1,2,2,2,2,0,5,4,3,5,5} 3x7 dim=1 size=7 reduce=2",
+           "fhb 5x3 i:5x3{0,6,3,3,1,2,2,2,2,0,5,4,3,5,7} 7x3 dim=0 size=7 reduce=3",
+           "f 5x131 u:5x131 65x131 dim=0 size=65", "f 1x513 u:1x513 1x70 dim=1 size=70",
            "fhb 3x2 l:3x2{0,6,3,3,1,2} 3x7 dim=1 size=7",
            "fh 4x5 i:4x5{0,2,1,2,0,0,0,2,1,1,0,2,1,2,0,0,0,2,1,1} 3x5 dim=0 size=3",
            "fb 2x4x3 u:2x4x3{0,2,1,2,0,0,0,2,1,1,0,2,1,2,0,0,0,2,1,1,0,0,1,2} - dim=1 size=3",
