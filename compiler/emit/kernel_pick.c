@@ -2,9 +2,16 @@
  * index out of range reads no element; the result is NaN, or 0 for integers. */
 #include "template.h"
 
+/* True for weighted_gather, weighted_scatter and weighted_products. */
+static bool is_weighted(const OpInfo *op)
+{
+  return op == op_row(OP_weighted_gather) || op == op_row(OP_weighted_scatter) ||
+         op == op_row(OP_weighted_products);
+}
+
 bool is_pick(const OpInfo *op)
 {
-  return op == op_row(OP_index_select_backward) || op == op_row(OP_scatter);
+  return op == op_row(OP_index_select_backward) || op == op_row(OP_scatter) || is_weighted(op);
 }
 
 static Pick picked(const Node *whole, int64_t axis, int64_t places)
@@ -14,6 +21,8 @@ static Pick picked(const Node *whole, int64_t axis, int64_t places)
                 whole->dim[at],
                 dims_product(whole->dim + at + 1, whole->rank - at - 1),
                 places,
+                1,
+                1,
                 1,
                 1,
                 1,
@@ -56,6 +65,8 @@ void emit_picked(Kernel *k)
 /* Returns the size of the axis whose elements node n reads or adds at its index; 0: it has none. */
 static int64_t rows_of_index(const Graph *g, const Node *n)
 {
+  if (n->op == OP_weighted_gather) return ir_node(g, n->in[0])->dim[2];
+  if (n->op == OP_weighted_products) return ir_node(g, n->in[1])->dim[2];
   if (is_pick(op_of(n))) return attr_int(n, "size");
   if (n->op == OP_index_select) return ir_node(g, n->in[0])->dim[attr_int(n, "axis")];
   if (n->op == OP_gather) return ir_node(g, n->in[0])->dim[attr_int(n, "dim")];
@@ -69,7 +80,8 @@ int64_t index_rows(Compile *c, uint32_t group, const KernelArg *a)
   int64_t rows = 0;
   for (uint32_t i = 0; i < p->n && a->value.id && !rows; i++) {
     const Node *n = ir_node(g, p->nodes[i]);
-    if (n->n_in > 1 && value_root(g, n->in[1]).id == a->value.id) rows = rows_of_index(g, n);
+    const uint32_t at = is_weighted(op_of(n)) ? 2 : 1;
+    if (n->n_in > at && value_root(g, n->in[at]).id == a->value.id) rows = rows_of_index(g, n);
   }
   return rows;
 }
@@ -95,7 +107,7 @@ static void divide(const Kernel *k, Pick *p)
   p->parts = cpu ? (p->size + p->rows - 1) / p->rows : p->step;
 }
 
-/* Divides the results of `scatter`. On the CPU a thread has whole lines. On a GPU lines are divided
+/* Divides the results of scatter and weighted_scatter. On the CPU a thread has whole lines. On a GPU lines are divided
  * until there are many threads. Each thread reads the index of its whole line. */
 static void divide_lines(const Kernel *k, Pick *p)
 {
@@ -107,8 +119,20 @@ static void divide_lines(const Kernel *k, Pick *p)
   p->parts = (p->size + p->rows - 1) / p->rows;
 }
 
+static Pick weighted(const Kernel *k, const Node *n)
+{
+  const Node *first = ir_in(k->c, n, 0), *place = ir_in(k->c, n, 2);
+  const Node *whole = n->op == OP_weighted_scatter ? n : ir_in(k->c, n, n->op == OP_weighted_products);
+  Pick p = picked(whole, 2, place->dim[2]);
+  p.channels = first->dim[1];
+  p.taps = place->dim[1];
+  divide_lines(k, &p);
+  return p;
+}
+
 Pick pick_of(const Kernel *k, const Node *n)
 {
+  if (is_weighted(op_of(n))) return weighted(k, n);
   bool rows = n->op == OP_index_select_backward;
   int64_t axis = rows ? 0 : attr_int(n, "dim");
   Pick p = picked(n, axis, ir_in(k->c, n, 1)->dim[axis]);

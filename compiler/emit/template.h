@@ -14,6 +14,7 @@ typedef struct Along {
 typedef struct Pick {
   long long outer, size, inner; /* x is [outer, size, inner] */
   long long places;             /* elements of the index along the axis */
+  long long channels, taps;     /* of weighted sums: lines of x that share an index, terms */
   /* how the sums are divided. tile: columns of a tile. A part has `rows` adjacent rows (CPU), or
    * every step-th row (GPU). */
   long long parts, tiles, tile, rows, step;

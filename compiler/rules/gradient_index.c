@@ -58,3 +58,30 @@ void grad_index_select_backward(Compile *c, Value n, Value dy, Value *out_dx)
   kept = ir_reshape(c, &b->at, kept, dim, back_in(b, 0)->rank);
   out_dx[0] = back_where(b, kept, rows, back_number(b, 0));
 }
+
+static Value weighted(Back *b, OpKind op, Value first, Value second, Value place, int64_t size)
+{
+  const NamedAttr *attrs = op == OP_weighted_scatter ? ATTRS({"size", {.i = size}}) : NULL;
+  return ir_append(b->c, &b->at, op, (Value[]){first, second, place}, 3, attrs);
+}
+
+void grad_weighted_gather(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  out_dx[0] = weighted(b, OP_weighted_scatter, dy, x[1], x[2], back_in(b, 0)->dim[2]);
+  out_dx[1] = weighted(b, OP_weighted_products, dy, x[0], x[2], 0);
+}
+
+void grad_weighted_scatter(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  out_dx[0] = weighted(b, OP_weighted_gather, dy, x[1], x[2], 0);
+  out_dx[1] = weighted(b, OP_weighted_products, x[0], dy, x[2], 0);
+}
+
+void grad_weighted_products(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  out_dx[0] = weighted(b, OP_weighted_gather, x[1], dy, x[2], 0);
+  out_dx[1] = weighted(b, OP_weighted_scatter, x[0], dy, x[2], back_in(b, 1)->dim[2]);
+}

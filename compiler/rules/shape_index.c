@@ -72,3 +72,32 @@ bool shape_scatter(Compile *c, Node *n)
   n->dtype = AMPC_F32;
   return rule_set_dims(c, n, src->rank, dim);
 }
+
+/* Sets the shape [n, c, last] of f32. Inputs 1 and 2 have n samples. */
+static bool weighted(Compile *c, Node *n, int64_t middle, int64_t last)
+{
+  for (uint32_t i = 0; i < 3; i++) {
+    const Node *in = ir_in(c, n, i);
+    if (in->rank != 3 || in->dim[0] != ir_in(c, n, 0)->dim[0])
+      return diag_error(c, E311, n->span, "%s needs inputs [n, .., ..], got %s", op_of(n)->name,
+                        ir_dims_text(c, in));
+  }
+  if (!need_integers(c, n, 2)) return false;
+  n->dtype = AMPC_F32;
+  return rule_set_dims(c, n, 3, (int64_t[]){ir_in(c, n, 0)->dim[0], middle, last});
+}
+
+bool shape_weighted_gather(Compile *c, Node *n)
+{
+  return weighted(c, n, ir_in(c, n, 0)->dim[1], ir_in(c, n, 2)->dim[2]);
+}
+
+bool shape_weighted_scatter(Compile *c, Node *n)
+{
+  return weighted(c, n, ir_in(c, n, 0)->dim[1], attr_int(n, "size"));
+}
+
+bool shape_weighted_products(Compile *c, Node *n)
+{
+  return weighted(c, n, ir_in(c, n, 2)->dim[1], ir_in(c, n, 2)->dim[2]);
+}

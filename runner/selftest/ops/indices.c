@@ -82,6 +82,50 @@ static double terms_of_places(const Case *t)
   return (double)t->in[1].dim[case_axis(t)] * PARTIAL_SUMS;
 }
 
+/* Adds the weighted products of one sum of weighted_gather, and of its gradients: the terms of x,
+ * weight and dy with the same sample, channel, tap and place. */
+static void reference_weighted(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *place = &t->in[2];
+  bool gathers = t->test->op == OP_weighted_gather, scatters = t->test->op == OP_weighted_scatter;
+  int64_t taps = place->dim[1], places = place->dim[2], channels = t->in[0].dim[1];
+  int64_t size = gathers ? t->in[0].dim[2] : scatters ? y->dim[2] : t->in[1].dim[2];
+  clear_sums(y, scale);
+  for (int64_t i = 0; i < place->n * channels; i++) {
+    int64_t w = i / channels, p = w % places, n = w / places / taps;
+    int64_t line = n * channels + i % channels;
+    if (place->at[w] < 0 || place->at[w] >= (double)size) continue;
+    int64_t at = line * size + (int64_t)place->at[w], out = line * places + p;
+    double v = gathers    ? t->in[0].at[at] * t->in[1].at[w]
+               : scatters ? t->in[0].at[out] * t->in[1].at[w]
+                          : t->in[0].at[out] * t->in[1].at[at];
+    int64_t to = gathers ? out : scatters ? at : w;
+    y->at[to] += v;
+    scale[to] += fabs(v);
+  }
+}
+
+static void shape_gathered(const Case *t, Tensor *y)
+{
+  *y = (Tensor){.rank = 3, .dim = {t->in[0].dim[0], t->in[0].dim[1], t->in[2].dim[2]}};
+}
+
+static void shape_placed(const Case *t, Tensor *y)
+{
+  *y = (Tensor){.rank = 3, .dim = {t->in[0].dim[0], t->in[0].dim[1], case_int(t, "size")}};
+}
+
+static void shape_third(const Case *t, Tensor *y)
+{
+  y->rank = t->in[2].rank;
+  for (uint32_t i = 0; i < y->rank; i++) y->dim[i] = t->in[2].dim[i];
+}
+
+static double terms_of_weights(const Case *t)
+{
+  return (double)(t->in[2].dim[1] * t->in[2].dim[2] + t->in[0].dim[1]) * PARTIAL_SUMS;
+}
+
 static const OpTest tests[] = {
     {OP_index_select, "ww", "=", WHOLE(shape_selected, reference_selected), EXACT,
      CASES("fhbiluo 7x33 i:5{0,6,3,3,1} axis=0", "fhb 7x5 l:2x3{0,6,3,3,1,2} axis=0",
@@ -124,5 +168,20 @@ static const OpTest tests[] = {
            "f 2x3 i:2x3{-1,3,0,2147483647,1,2} 2x3 dim=1 size=3"),
      GRADIENTS("fhb 3x2~n l:3x2{0,3,3,3,1,2} 3x4~n dim=1 size=4",
                "f 3x2~n l:3x2{0,3,3,3,1,2} - dim=1 size=4")},
+    {OP_weighted_gather, "ssw", "f", WHOLE(shape_gathered, reference_weighted),
+     SUMMED(1, 0.5, terms_of_weights, "a product, and a sum in the order of the taps"),
+     CASES("f 2x3x7 2x2x5 i:2x2x5{0,6,3,3,1,2,-1,7,5,4,0,6,3,3,1,2,2147483647,0,5,4}",
+           "f 1x3x200 1x5x131 u:1x5x131", "fhb 3x1x9 3x1x1 l:3x1x1{8,0,9}"),
+     GRADIENTS("f 2x3x4~n 2x2x3~n i:2x2x3{0,3,3,3,1,2,2,1,0,0,-1,4}")},
+    {OP_weighted_scatter, "ssw", "f", WHOLE(shape_placed, reference_weighted),
+     SUMMED(1, 0.5, terms_of_weights, "a product, and a sum in the order of the index"),
+     CASES("f 2x3x5 2x2x5 i:2x2x5{0,6,3,3,1,2,-1,7,5,4,0,6,3,3,1,2,2147483647,0,5,4} size=7",
+           "f 1x3x131 1x5x131 u:1x5x131 size=200", "f 1x1x1 1x3x1 l:1x3x1{8,8,9} size=9"),
+     GRADIENTS("f 2x3x3~n 2x2x3~n i:2x2x3{0,3,3,3,1,2,2,1,0,0,-1,4} size=4")},
+    {OP_weighted_products, "ssw", "f", WHOLE(shape_third, reference_weighted),
+     SUMMED(1, 0.5, terms_of_weights, "a product, and a sum over the channels"),
+     CASES("f 2x3x5 2x3x7 i:2x2x5{0,6,3,3,1,2,-1,7,5,4,0,6,3,3,1,2,2147483647,0,5,4}",
+           "f 1x33x131 1x33x200 u:1x5x131"),
+     GRADIENTS("f 2x3x3~n 2x3x4~n i:2x2x3{0,3,3,3,1,2,2,1,0,0,-1,4}")},
 };
 FAMILY(indices)
