@@ -107,8 +107,9 @@ static void divide(const Kernel *k, Pick *p)
   p->parts = cpu ? (p->size + p->rows - 1) / p->rows : p->step;
 }
 
-/* Divides the results of scatter and weighted_scatter. On the CPU a thread has whole lines. On a GPU lines are divided
- * until there are many threads. Each thread reads the index of its whole line. */
+/* Divides the results of scatter and weighted_scatter. On the CPU a thread has whole lines. On a
+ * GPU lines are divided until there are many threads. Each thread reads the index of its whole
+ * line. */
 static void divide_lines(const Kernel *k, Pick *p)
 {
   enum { ENOUGH = 1 << 17 };
@@ -122,7 +123,8 @@ static void divide_lines(const Kernel *k, Pick *p)
 static Pick weighted(const Kernel *k, const Node *n)
 {
   const Node *first = ir_in(k->c, n, 0), *place = ir_in(k->c, n, 2);
-  const Node *whole = n->op == OP_weighted_scatter ? n : ir_in(k->c, n, n->op == OP_weighted_products);
+  const Node *whole =
+      n->op == OP_weighted_scatter ? n : ir_in(k->c, n, n->op == OP_weighted_products);
   Pick p = picked(whole, 2, place->dim[2]);
   p.channels = first->dim[1];
   p.taps = place->dim[1];
