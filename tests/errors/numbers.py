@@ -68,6 +68,15 @@ GIVEN = {
 # Sources: their files need not exist, because then only the number can be wrong.
 GIVEN |= {f"{source}.samples": "8" for source in ("idx", "npy", "npz", "safetensors", "csv", "raw", "tokens", "cifar10", "images")}
 GIVEN |= {f"{source}.shape": "[8]" for source in ("npy", "npz", "safetensors", "raw")}
+GIVEN |= {"threshold": "0.5", "lerp.end": "x", "lerp.weight": "0.5", "repeats": "2", "upscale_factor": "2", "downscale_factor": "2",
+          "fold.input": "x.reshape(-1, 16, 9)", "fold.output_size": "4", "Fold.output_size": "4", "fold.kernel_size": "2",
+          "Fold.kernel_size": "2", "theta": "x[:, 0, :2, :3]", "affine_grid.size": "[2, 1, 3, 3]", "grid": "x[..., :2]", "x1": "x",
+          "outer.input": "x.flatten()", "vec2": "x.flatten()[:3]", "diag.input": "x[0, 0]", "t.input": "x[0, 0]",
+          "meshgrid.tensors": "[x.flatten()[:3], x.flatten()[:3]]", "scatter.index": "(x > 0).to(i64)", "scatter.value": "0.5",
+          "scatter_reduce.index": "(x > 0).to(i64)", "scatter_reduce.src": "x", "scatter_reduce.reduce": "\"sum\"",
+          "index_add.index": "arange(4)", "source": "x", "log_probs": "log_softmax(x[:, 0], 2)",
+          "targets": "(x[0, 0, :, :2] > 0).to(i64) + 1", "input_lengths": "full([6], 2, dtype=i64)",
+          "target_lengths": "full([6], 1, dtype=i64)"}
 GIVEN |= {"npz.key": "\"x\"", "safetensors.key": "\"x\"", "csv.columns": "0", "csv.header": "false", "tokens.length": "9",
           "images.size": "8", "images.scale": "[0.5, 1]", "csv.dtype": "f32", "raw.dtype": "u8"}
 # Arguments without annotation that may be lists of one number for each axis.
@@ -79,8 +88,8 @@ IMAGES = {"Conv1d": "x[:, :, 0]", "MaxPool1d": "x[:, :, 0]", "AvgPool1d": "x[:, 
           "AdaptiveAvgPool1d": "x[:, :, 0]", "MaxPool3d": "x.unsqueeze(4)", "AvgPool3d": "x.unsqueeze(4)",
           "Conv3d": "x.unsqueeze(2)", "ConvTranspose1d": "x[:, :, 0]",
           "ConvTranspose3d": "x.unsqueeze(2)", "BatchNorm3d": "x.unsqueeze(2)", "BatchNorm1d": "x[:, :, 0, 0]", "TransformerEncoderLayer": "x[:, 0]",
-          "Bilinear": "x, x", "TransformerEncoder": "x[:, 0]", "MultiheadAttention": "x[:, 0], x[:, 0], x[:, 0]"}
-RESULT = {"mlm_mask": "y[0]", "finfo": "x", "sort": "y[0]", "topk": "y[0]", "cifar10": "[0]", "images": "[0]", "split": "y[0]", "mixup": "y[0]", "MultiheadAttention": "y[0]", "chunk": "y[0]", "unbind": "y[0]", "numel": "x"}
+          "Bilinear": "x, x", "CosineSimilarity": "x, x", "Fold": "x.reshape(-1, 16, 9)", "TransformerEncoder": "x[:, 0]", "MultiheadAttention": "x[:, 0], x[:, 0], x[:, 0]"}
+RESULT = {"mlm_mask": "y[0]", "finfo": "x", "sort": "y[0]", "median": "y[0]", "meshgrid": "y[0]", "topk": "y[0]", "cifar10": "[0]", "images": "[0]", "split": "y[0]", "mixup": "y[0]", "MultiheadAttention": "y[0]", "chunk": "y[0]", "unbind": "y[0]", "numel": "x"}
 
 
 def arguments(text):
