@@ -10,9 +10,10 @@ __global__ void $name($arguments)
         $index i = from + j;
         const long long at = place_at[i];
         const int there = at >= 0 && at < $size;
-        const real weight = there ? $weight : R(0.0);
+        const real weight = $weight;
         i = o * $size + (there ? ($index)at : 0);
-        sum[j] += there ? weight * $x : R(0.0);
+        const real value = $x;
+        sum[j] += there ? weight * value : R(0.0);
       }
     }
     EACH_COLUMN(j, width) $out[o * $places + first + j] = sum[j];

@@ -12,7 +12,8 @@ __global__ void $name($arguments)
         $index i = (line + c) * $places + first + j;
         const real given = $dy;
         i = (line + c) * $size + (there ? ($index)at : 0);
-        sum[j] += there ? given * $x : R(0.0);
+        const real value = $x;
+        sum[j] += there ? given * value : R(0.0);
       }
     }
     EACH_COLUMN(j, width) $out[o * $places + first + j] = sum[j];
