@@ -531,6 +531,45 @@ DEVICE real ampc_schedule_step(real t, real start, real every, real gamma)
   return start * ampc_pow(gamma, ampc_floor(t / every));
 }
 
+// --- ampc_schedule_cyclic
+/* Computes torch.optim.lr_scheduler.CyclicLR: a line rises from floor_value to peak in `up` steps
+ * and falls back in `down` steps. Cycle n, from 0, is shrink^n gamma^t as high as the first. */
+DEVICE real ampc_schedule_cyclic(real t, real floor_value, real peak, real up, real down,
+                                 real shrink, real gamma)
+{
+  real cycle = ampc_floor(t / (up + down)), in = t - cycle * (up + down);
+  real height = in <= up ? in / up : (up + down - in) / down;
+  return floor_value +
+         (peak - floor_value) * height * ampc_pow(shrink, cycle) * ampc_pow(gamma, t);
+}
+
+// --- ampc_schedule_cosine_restarts
+/* Computes torch.optim.lr_scheduler.CosineAnnealingWarmRestarts: half a cosine from peak to
+ * floor_value over `period` steps, then again over `growth` times as many, and so on. */
+DEVICE real ampc_schedule_cosine_restarts(real t, real peak, real period, real growth,
+                                          real floor_value)
+{
+  if (growth == R(1.0)) t -= ampc_floor(t / period) * period;
+  while (t >= period) {
+    t -= period;
+    period *= growth;
+  }
+  real wave = R(0.5) * (R(1.0) + ampc_cos_near(R(3.14159265358979324) * (t / period)));
+  return floor_value + (peak - floor_value) * wave;
+}
+
+// --- ampc_langevin
+/* Returns coth(x) - 1 / x for x >= 0. Below 0.5 it is a series. */
+DEVICE real ampc_langevin(real x)
+{
+  real q = x * x;
+  if (x < R(0.5))
+    return x * (R(0.33333333333333333) - q * (R(0.022222222222222222) -
+                q * (R(2.1164021164021164e-3) - q * (R(2.1164021164021164e-4) -
+                q * R(2.1377799155576934e-5)))));
+  return R(1.0) - (R(1.0) / x - R(2.0) / ampc_expm1(R(2.0) * x));
+}
+
 // --- ampc_move_scale
 /* Does torch.amp.GradScaler.update with a floor, a ceiling and hysteresis. An overflow lowers the
  * scale and restarts the count of steps. `growth_interval` steps without an overflow raise the

@@ -18,8 +18,9 @@ __global__ void $name($arguments)
 // --- element
   real w = w_at[j];
   $lines gradient
-@!decoupled  g += weight_decay * w;
+@!decoupled@!decoupled_weight_decay  g += weight_decay * w;
 @decoupled  w -= lr * weight_decay * w;
+@decoupled_weight_decay  w -= lr * weight_decay * w;
   $lines formula
 // --- factor
   const real factor = (real)optimizer->factor;

@@ -18,6 +18,7 @@ static const struct {
     [AMPC_FINITE] = {-FLT_MAX, FLT_MAX, "a finite number"},
     [AMPC_NOT_NEGATIVE] = {0, FLT_MAX, "a finite number, 0 or more"},
     [AMPC_POSITIVE] = {FLT_MIN, FLT_MAX, "a finite number above 0"},
+    [AMPC_ONE_OR_MORE] = {1, FLT_MAX, "a finite number, 1 or more"},
     [AMPC_ABOVE_ONE] = {FLT_ABOVE_1, FLT_MAX, "a finite number above 1"},
     [AMPC_FRACTION] = {0, FLT_BELOW_1, "a number from 0 to below 1"},
     [AMPC_SHRINKING] = {FLT_MIN, FLT_BELOW_1, "a number above 0 and below 1"},

@@ -13,7 +13,8 @@ precision f16 { scaler(init=1.0) }
 """
 OPTIMIZERS = ["SGD({0}, lr=0.1, momentum=0.5)", "Adam({0}, lr=1e-3)", "AdamW({0}, lr=1e-3, weight_decay=0.1, clip_norm=1.0)",
               "RMSprop({0}, lr=1e-3, momentum=0.9)", "Adagrad({0}, lr=1e-2)", "Adadelta({0}, lr=0.1)",
-              "LAMB({0}, lr=2e-3, weight_decay=0.01)"]
+              "LAMB({0}, lr=2e-3, weight_decay=0.01)",
+              "NAdam({0}, lr=1e-3)", "RAdam({0}, lr=1e-3)", "Lion({0}, lr=1e-4, weight_decay=0.01)"]
 
 
 class Died(Exception):

@@ -129,6 +129,16 @@ static const Run runs[] = {
     {"adagrad", "Adagrad(net, lr=1e-2, lr_decay=0.1, weight_decay=0.01, "
                 "initial_accumulator_value=0.01)"},
     {"adadelta", "Adadelta(net, lr=0.5, rho=0.8, eps=1e-4, weight_decay=0.01)"},
+    {"nadam", "NAdam(net, lr=2e-3, betas=[0.8, 0.99], weight_decay=0.01, momentum_decay=0.1)"},
+    {"nadam_cyclic", "NAdam(net, lr=cyclic_schedule(5e-4, 3e-3, up=3, down=5, "
+                     "mode=\"triangular2\"), weight_decay=0.1, decoupled_weight_decay=true)"},
+    {"radam", "RAdam(net, lr=2e-3, weight_decay=0.01)"},
+    {"radam_cyclic", "RAdam(net, lr=cyclic_schedule(5e-4, 3e-3, up=4, mode=\"exp_range\", "
+                     "gamma=0.95), betas=[0.8, 0.9], weight_decay=0.1, "
+                     "decoupled_weight_decay=true)"},
+    {"cnn_lion", "Lion(net, lr=2e-3, weight_decay=0.1)"},
+    {"sgd_restarts", "SGD(net, lr=cosine_restarts_schedule(0.05, 3, growth=2, floor=1e-3), "
+                     "momentum=0.9)"},
     {"clip_value", "SGD(net, lr=0.5, momentum=0.9, clip_norm=0.5, clip_value=1e-3, "
                    "clamp=[-0.1, 0.1])"},
     {"accumulate", "AdamW(net, lr=2e-3, weight_decay=0.01, clip_norm=0.5, accumulate=4)"},

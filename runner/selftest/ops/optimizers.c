@@ -12,6 +12,9 @@ static const OpTest tests[] = {
     {OP_rmsprop_update, NO_CASES("suite step: formula rmsprop")},
     {OP_adagrad_update, NO_CASES("suite step: formula adagrad")},
     {OP_adadelta_update, NO_CASES("suite step: formula adadelta")},
+    {OP_nadam_update, NO_CASES("suite step: formula nadam")},
+    {OP_radam_update, NO_CASES("suite step: formula radam")},
+    {OP_lion_update, NO_CASES("suite step: formula lion")},
     {OP_lamb_moments, NO_CASES("suite step: formula lamb")},
     {OP_trust_ratio, NO_CASES("suite step: formula lamb_whole")},
     {OP_lamb_update, NO_CASES("suite step: formula lamb_whole")},
@@ -73,6 +76,29 @@ const Recipe recipes[] = {
     {"adadelta", OPT_Adadelta, "lr=1 rho=0.9 eps=1e-6", "f32", "nnNnnin"},
     {"adadelta decay, clips, ema, clamp", OPT_Adadelta,
      "lr=0.5 rho=0.75 eps=1e-3 weight_decay=0.1 maximize clip=2 clip_value=0.5 ema=0.75 "
+     "clamp=-0.5,0.5 scaler=1024,2,0.5,2,256,4096",
+     "f16", "inNninn"},
+    {"nadam", OPT_NAdam, "lr=0.01 beta1=0.9 beta2=0.999 eps=1e-8 momentum_decay=0.004", "f32",
+     "nnNnnin"},
+    {"nadam decay, clip, ema", OPT_NAdam,
+     "lr=0.01 beta1=0.8 beta2=0.9 eps=1e-3 weight_decay=0.1 momentum_decay=0.5 maximize clip=2 "
+     "clip_value=0.5 ema=0.75 clamp=-0.5,0.5 scaler=1024,2,0.5,2,256,4096",
+     "f16", "inNninn"},
+    {"nadam decoupled", OPT_NAdam,
+     "lr=0.01 beta1=0.9 beta2=0.99 eps=1e-6 weight_decay=0.1 decoupled_weight_decay", "bf16",
+     "nnan"},
+    /* with beta2 = 0.999 the sixth update is the first that divides by the root */
+    {"radam", OPT_RAdam, "lr=0.01 beta1=0.9 beta2=0.999 eps=1e-8", "f32", "nnNnnnnn"},
+    {"radam decay, clip, ema", OPT_RAdam,
+     "lr=0.01 beta1=0.8 beta2=0.9 eps=1e-3 weight_decay=0.1 maximize clip=2 "
+     "clip_value=0.5 ema=0.75 clamp=-0.5,0.5 scaler=1024,2,0.5,2,256,4096",
+     "f16", "inNninnnnnn"},
+    {"radam decoupled", OPT_RAdam,
+     "lr=0.01 beta1=0.9 beta2=0.5 eps=1e-6 weight_decay=0.1 decoupled_weight_decay", "bf16",
+     "nnan"},
+    {"lion", OPT_Lion, "lr=0.01 beta1=0.9 beta2=0.99", "f32", "nnNnnin"},
+    {"lion decay, clip, ema, clamp", OPT_Lion,
+     "lr=0.01 beta1=0.5 beta2=0.75 weight_decay=0.1 maximize clip_value=0.5 ema=0.75 "
      "clamp=-0.5,0.5 scaler=1024,2,0.5,2,256,4096",
      "f16", "inNninn"},
     {"lamb", OPT_LAMB,
@@ -147,17 +173,23 @@ static void sgd(const Recipe *r, Update *u)
   u->weight -= lr * g;
 }
 
+/* Returns the gradient with the decay added, or without it if the decay shrinks the weight. */
+static double decayed(const Recipe *r, Update *u, bool decoupled)
+{
+  double decay = recipe_setting(r, "weight_decay") * u->weight;
+  if (!decoupled) return u->g + decay;
+  u->weight -= recipe_setting(r, "lr") * decay;
+  return u->g;
+}
+
 /* Computes Adam, which adds the decay to the gradient, or AdamW, which shrinks the weight. The
  * rounded terms are as large as the moments and the weight. Root and division put the change a few
  * ulps off. */
 static void adam(const Recipe *r, Update *u)
 {
-  double lr = recipe_setting(r, "lr"), decay = recipe_setting(r, "weight_decay");
+  double lr = recipe_setting(r, "lr"), t = u->taken + 1;
   double beta1 = recipe_setting(r, "beta1"), beta2 = recipe_setting(r, "beta2");
-  double t = u->taken + 1;
-  bool decoupled = r->kind == OPT_AdamW;
-  double g = u->g + (decoupled ? 0 : decay * u->weight);
-  if (decoupled) u->weight -= lr * decay * u->weight;
+  double g = decayed(r, u, r->kind == OPT_AdamW);
   double m = beta1 * u->moment[0] + (1 - beta1) * g;
   double v = beta2 * u->moment[1] + (1 - beta2) * g * g;
   double greatest = v;
@@ -237,6 +269,65 @@ static void adadelta(const Recipe *r, Update *u)
   u->weight -= lr * change;
 }
 
+/* Updates both moments of Adam's relatives. Returns the gradient, whose size is in *terms. */
+static double two_moments(const Recipe *r, Update *u, double *terms)
+{
+  double beta1 = recipe_setting(r, "beta1"), beta2 = recipe_setting(r, "beta2");
+  bool decoupled = recipe_flag(r, "decoupled_weight_decay");
+  *terms = fabs(u->g) + (decoupled ? 0 : fabs(recipe_setting(r, "weight_decay") * u->weight));
+  double g = decayed(r, u, decoupled);
+  u->moment_size[0] = fabs(beta1 * u->moment[0]) + *terms;
+  u->moment[0] = beta1 * u->moment[0] + (1 - beta1) * g;
+  u->moment[1] = beta2 * u->moment[1] + (1 - beta2) * g * g;
+  u->moment_size[1] = 2 * u->moment[1] + (1 - beta2) * fabs(g) * *terms;
+  return g;
+}
+
+/* Computes NAdam. moment[2] is 1 minus the product of all mu. */
+static void nadam(const Recipe *r, Update *u)
+{
+  double lr = recipe_setting(r, "lr"), beta1 = recipe_setting(r, "beta1"), t = u->taken + 1, terms;
+  double fall = recipe_setting(r, "momentum_decay"), g = two_moments(r, u, &terms);
+  double mu = beta1 * (1 - 0.5 * pow(0.96, t * fall));
+  double next = beta1 * (1 - 0.5 * pow(0.96, (t + 1) * fall));
+  double product = (1 - u->moment[2]) * mu;
+  double root = sqrt(u->moment[1] / (1 - pow(recipe_setting(r, "beta2"), t)));
+  double of_g = lr * (1 - mu) / (1 - product) / (root + recipe_setting(r, "eps"));
+  double of_m = lr * next / (1 - product * next) / (root + recipe_setting(r, "eps"));
+  u->moment[2] = 1 - product;
+  u->moment_size[2] = 1;
+  u->weight_size = fabs(u->weight) + 3 * (of_g * terms + of_m * u->moment_size[0]);
+  u->weight -= of_g * g + of_m * u->moment[0];
+}
+
+/* Computes RAdam. The root of (n - 4) (n - 2) magnifies the rounding of n, which is at least 5. */
+static void radam(const Recipe *r, Update *u)
+{
+  double beta1 = recipe_setting(r, "beta1"), beta2 = recipe_setting(r, "beta2"), terms;
+  double t = u->taken + 1, correct2 = 1 - pow(beta2, t), most = 2 / (1 - beta2) - 1;
+  double n = most - 2 * t * pow(beta2, t) / correct2;
+  double step = recipe_setting(r, "lr") / (1 - pow(beta1, t));
+  two_moments(r, u, &terms);
+  if (n > 5)
+    step *= sqrt((n - 4) * (n - 2) * most / ((most - 4) * (most - 2) * n)) * sqrt(correct2) /
+            (sqrt(u->moment[1]) + recipe_setting(r, "eps"));
+  u->weight_size = fabs(u->weight) + 6 * step * u->moment_size[0];
+  u->weight -= step * u->moment[0];
+}
+
+/* Computes Lion. A sum near 0 has no certain sign: there both steps are right. */
+static void lion(const Recipe *r, Update *u)
+{
+  double beta1 = recipe_setting(r, "beta1"), beta2 = recipe_setting(r, "beta2");
+  double lr = recipe_setting(r, "lr"), g = decayed(r, u, true), m = u->moment[0];
+  double sum = beta1 * m + (1 - beta1) * g, size = fabs(beta1 * m) + fabs((1 - beta1) * g);
+  bool certain = fabs(sum) > 0x1p-20 * size || size == 0;
+  u->weight_size = fabs(u->weight) + lr * (certain ? 1 : 0x1p24);
+  u->weight -= lr * ((sum > 0) - (sum < 0));
+  u->moment[0] = beta2 * m + (1 - beta2) * g;
+  u->moment_size[0] = fabs(m) + fabs(g);
+}
+
 /* Computes LAMB up to the change. The term of the gradient and the decay may cancel, so errors are
  * as large as the sum of their sizes. */
 static void lamb(const Recipe *r, Update *u)
@@ -275,8 +366,10 @@ static void lamb_whole(const Recipe *r, Update *u, int n)
 }
 
 static Formula *const formulas[OPT_COUNT] = {
-    [OPT_SGD] = sgd,         [OPT_Adam] = adam,         [OPT_AdamW] = adam, [OPT_RMSprop] = rmsprop,
-    [OPT_Adagrad] = adagrad, [OPT_Adadelta] = adadelta, [OPT_LAMB] = lamb};
+    [OPT_SGD] = sgd,         [OPT_Adam] = adam,       [OPT_AdamW] = adam,
+    [OPT_RMSprop] = rmsprop, [OPT_Adagrad] = adagrad, [OPT_Adadelta] = adadelta,
+    [OPT_NAdam] = nadam,     [OPT_RAdam] = radam,     [OPT_Lion] = lion,
+    [OPT_LAMB] = lamb};
 static WholeFormula *const whole_formulas[OPT_COUNT] = {[OPT_LAMB] = lamb_whole};
 
 Formula *optimizer_formula(OptimizerKind kind)

@@ -34,6 +34,26 @@ ELEMENT(schedule_exponential, x[1] * exp(log(x[2]) * x[0] / x[3]), fabs(r))
 /* x: t, start, every, gamma. */
 ELEMENT(schedule_step, x[1] * exp(log(x[3]) * floor(x[0] / x[2])), fabs(r))
 
+/* x: t, floor, peak, up, down, shrink, gamma. PyTorch's CyclicLR. */
+static double triangle(double t, double up, double down)
+{
+  double in = fmod(t, up + down);
+  return in <= up ? in / up : 1 - (in - up) / down;
+}
+ELEMENT(schedule_cyclic,
+        x[1] + (x[2] - x[1]) * triangle(x[0], x[3], x[4]) * pow(x[5], floor(x[0] / (x[3] + x[4]))) *
+                   pow(x[6], x[0]),
+        fabs(x[1]) + fabs(x[2]))
+/* x: t, peak, period, growth, floor. PyTorch's formula for CosineAnnealingWarmRestarts. */
+static double restarted(double t, double period, double growth)
+{
+  double n = floor(growth == 1 ? t / period : log(t / period * (growth - 1) + 1) / log(growth));
+  double begin = growth == 1 ? n : (pow(growth, n) - 1) / (growth - 1);
+  return (t - period * begin) / (period * pow(growth, n));
+}
+ELEMENT(schedule_cosine_restarts,
+        x[4] + (x[1] - x[4]) * (1 + cos(M_PI * restarted(x[0], x[2], x[3]))) / 2,
+        fabs(x[1]) + fabs(x[4]))
 /* x: t, start, gamma, milestone. One milestone of PyTorch's MultiStepLR. */
 ELEMENT(schedule_milestone, x[0] < x[3] ? x[1] : x[1] * x[2], fabs(r))
 
@@ -73,6 +93,23 @@ static const OpTest tests[] = {
      /* the last step before a drop and the first one after it */
      CASES("f l:s{0} s{0.1} s{30} s{0.5}", "f l:s{29} s{0.1} s{30} s{0.5}",
            "f l:s{30} s{0.1} s{30} s{0.1}", "f l:s{95} s{0.1} s{30} s{0.1}")},
+    {OP_schedule_cyclic, "nnnnnnn", "f", MAP(schedule_cyclic),
+     ULPS(6, "two pow of 2, and three roundings of the sizes of its ends"),
+     /* at 0, the peak, beyond it, the floor; the second cycle, a later one; with gamma */
+     CASES("f l:s{0} s{0.01} s{0.1} s{20} s{30} s{1} s{1}",
+           "f l:s{20} s{0.01} s{0.1} s{20} s{30} s{1} s{1}",
+           "f l:s{21} s{0.01} s{0.1} s{20} s{30} s{1} s{1}",
+           "f l:s{50} s{0.01} s{0.1} s{20} s{30} s{1} s{1}",
+           "f l:s{67} s{0.01} s{0.1} s{20} s{30} s{0.5} s{1}",
+           "f l:s{5199} s{0.01} s{0.1} s{20} s{30} s{1} s{1}",
+           "f l:s{33} s{0.01} s{0.1} s{20} s{30} s{1} s{0.98}")},
+    {OP_schedule_cosine_restarts, "nnnnn", "f", MAP(schedule_cosine_restarts),
+     ULPS(4, "cos 2, its argument and two roundings"),
+     /* the last step of a period and the first one after it, of equal and of growing periods */
+     CASES("f l:s{0} s{0.1} s{10} s{1} s{0.001}", "f l:s{9} s{0.1} s{10} s{1} s{0.001}",
+           "f l:s{10} s{0.1} s{10} s{1} s{0.001}", "f l:s{5437} s{0.1} s{10} s{1} s{0.001}",
+           "f l:s{29} s{0.1} s{10} s{2} s{0.001}", "f l:s{30} s{0.1} s{10} s{2} s{0.001}",
+           "f l:s{12345} s{0.1} s{10} s{2} s{0}", "f l:s{77} s{0.1} s{10} s{3} s{0.001}")},
     {OP_schedule_milestone, "nnnn", "f", MAP(schedule_milestone), ULPS(1, "one product"),
      /* the last step before the milestone, the milestone, a later step */
      CASES("f l:s{29} s{0.1} s{0.3} s{30}", "f l:s{30} s{0.1} s{0.3} s{30}",
