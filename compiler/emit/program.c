@@ -12,9 +12,9 @@
 static const char *init_text(Printer *p, const ampc_init *init)
 {
   static const char *const kinds[] = {
-      "AMPC_INIT_CONSTANT",     "AMPC_INIT_UNIFORM", "AMPC_INIT_NORMAL",
-      "AMPC_INIT_TRUNC_NORMAL", "AMPC_INIT_EYE",     "AMPC_INIT_DIRAC",
-      "AMPC_INIT_ORTHOGONAL",   "AMPC_INIT_PADDED",  "AMPC_INIT_COPY"};
+      "AMPC_INIT_CONSTANT", "AMPC_INIT_UNIFORM", "AMPC_INIT_NORMAL",     "AMPC_INIT_TRUNC_NORMAL",
+      "AMPC_INIT_EYE",      "AMPC_INIT_DIRAC",   "AMPC_INIT_ORTHOGONAL", "AMPC_INIT_PADDED",
+      "AMPC_INIT_COPY",     "AMPC_INIT_NORMS",   "AMPC_INIT_LEFT",       "AMPC_INIT_RIGHT"};
   Text t = text_new(p->c->arena);
   field_text(&t, "kind", kinds[init->kind]);
   field_number(p, &t, "a", init->a);

@@ -18,7 +18,8 @@ typedef struct Binding {
   const char *name;
   Datum value;
   Span span;
-  bool alias; /* an additional path of a tied parameter */
+  bool alias;         /* an additional path of a tied parameter */
+  Instance *computes; /* if not NULL, a call of this module computes the value */
 } Binding;
 
 /* A name that is bound only in a branch not taken, or in braces that ended. */

@@ -33,9 +33,9 @@ void scope_bind(Lower *l, Scope *s, const char *name, Datum value, Span span)
 {
   Binding *b = scope_find(s, name);
   if (b)
-    *b = (Binding){name, value, span, false};
+    *b = (Binding){.name = name, .value = value, .span = span};
   else
-    vec_push(l->arena, &s->names, (Binding){name, value, span, false});
+    vec_push(l->arena, &s->names, (Binding){.name = name, .value = value, .span = span});
 }
 
 /* Reports a mistake in the library, which is a bug in ampc, since the library is part of ampc. The

@@ -81,19 +81,25 @@ typedef enum InitKind {
   INIT_eye,
   INIT_dirac,
   INIT_orthogonal,
-  INIT_padded
+  INIT_padded,
+  INIT_norms,
+  INIT_left,
+  INIT_right
 } InitKind;
+
+typedef struct ParamSlot ParamSlot;
 
 typedef struct Init { /* an initialiser, before the shape of its parameter is known */
   InitKind kind;
   /* numbers as in ampc_init; `a` also holds the gain of xavier_* and the slope of kaiming_* */
   double a, b;
-  double low, high; /* bounds of trunc_normal_ */
-  bool fan_out;     /* set by kaiming_* */
-  const char *gain; /* name of the nonlinearity, for kaiming_* */
+  double low, high;    /* bounds of trunc_normal_ */
+  bool fan_out;        /* set by kaiming_* */
+  const char *gain;    /* name of the nonlinearity, for kaiming_* */
+  const ParamSlot *of; /* the weight from whose initial values the values are computed, or NULL */
 } Init;
 
-typedef struct ParamSlot {
+struct ParamSlot {
   Instance *owner; /* owner and name are the first path; ties add others */
   const char *name;
   uint8_t rank;
@@ -110,7 +116,7 @@ typedef struct ParamSlot {
   bool average;              /* that node reads the average that an optimizer keeps */
   uint16_t block;
   uint32_t version;
-} ParamSlot;
+};
 
 typedef struct Opt Opt;
 typedef struct Native Native;

@@ -15,7 +15,11 @@ typedef enum ampc_init_kind {
   AMPC_INIT_DIRAC,
   AMPC_INIT_ORTHOGONAL,
   AMPC_INIT_PADDED, /* normal, but one row of [rows, columns] is 0 */
-  AMPC_INIT_COPY    /* the values of another parameter, also if a file has set those */
+  AMPC_INIT_COPY,   /* the values of another parameter, also if a file has set those */
+  /* computed from the initial values of the weight a places further in the list of parameters */
+  AMPC_INIT_NORMS, /* the norm of each slice of axis b; b < 0: of the whole weight */
+  AMPC_INIT_LEFT,  /* the first singular vectors of the matrix [axis b, the others] after some */
+  AMPC_INIT_RIGHT  /* iterations: its product with RIGHT, and the transposed one with LEFT */
 } ampc_init_kind;
 typedef struct ampc_init {
   ampc_init_kind kind;
@@ -86,6 +90,7 @@ typedef struct ampc_slice {
   ROW(FINITE)                                                                                      \
   ROW(NOT_NEGATIVE)                                                                                \
   ROW(POSITIVE)                                                                                    \
+  ROW(ONE_OR_MORE)                                                                                 \
   ROW(ABOVE_ONE)                                                                                   \
   ROW(FRACTION)                                                                                    \
   ROW(SHRINKING)                                                                                   \

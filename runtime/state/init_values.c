@@ -169,14 +169,82 @@ static bool orthogonal(const ampc_param *p, Draw d, double *out)
   return true;
 }
 
+/* ---- from the values of another parameter ---- */
+
+/* The elements of a weight as a matrix [axis, all others]; the weight is [before, rows, after]. */
+typedef struct Matrix {
+  double *at;
+  int64_t rows, columns, after;
+} Matrix;
+
+static double *element_of(const Matrix *m, int64_t row, int64_t column)
+{
+  return m->at + (column / m->after * m->rows + row) * m->after + column % m->after;
+}
+
+/* Replaces `out` by the matrix, or its transpose, times v, and divides it by its norm. */
+static void multiply(const Matrix *m, bool transposed, const double *v, double *out)
+{
+  int64_t n = transposed ? m->columns : m->rows;
+  memset(out, 0, (size_t)n * sizeof *out);
+  for (int64_t r = 0; r < m->rows; r++)
+    for (int64_t c = 0; c < m->columns; c++)
+      out[transposed ? c : r] += *element_of(m, r, c) * v[transposed ? r : c];
+  normalise(out, n);
+}
+
+/* Computes the singular vectors as torch.nn.utils.parametrizations.spectral_norm does: from random
+ * ones, 15 iterations. `part`: memory for the vector that is not wanted. */
+static void singular(const Matrix *m, Draw d, bool left, double *part, double *out)
+{
+  double *u = left ? out : part, *v = left ? part : out;
+  for (int64_t i = 0; i < m->columns; i++) v[i] = philox_normal(d.seed, d.stream, (uint64_t)i);
+  for (int i = 0; i < 15; i++) {
+    multiply(m, false, v, u);
+    multiply(m, true, u, v);
+  }
+}
+
+static void norms(const Matrix *m, double *out)
+{
+  for (int64_t r = 0; r < m->rows; r++) {
+    double sum = 0;
+    for (int64_t c = 0; c < m->columns; c++) sum += *element_of(m, r, c) * *element_of(m, r, c);
+    out[r] = sqrt(sum);
+  }
+}
+
+static bool derived(const ampc_param *p, uint64_t seed, double *out)
+{
+  const ampc_param *of = p + (int64_t)p->init.a;
+  Matrix m = {.rows = 1, .after = of->elements};
+  if (p->init.b >= 0) {
+    uint32_t axis = (uint32_t)p->init.b;
+    m.rows = of->dim[axis];
+    m.after = 1;
+    for (uint32_t k = axis + 1; k < of->rank; k++) m.after *= of->dim[k];
+  }
+  m.columns = of->elements / m.rows;
+  m.at = malloc((size_t)(2 * of->elements) * sizeof *m.at);
+  bool good = m.at && init_values(of, seed, 0, of->elements, m.at);
+  if (good && p->init.kind == AMPC_INIT_NORMS) norms(&m, out);
+  /* both vectors of a weight begin with the same random numbers */
+  Draw d = {seed, XXH3_64bits(of->path, strlen(of->path)) + 1};
+  if (good && p->init.kind != AMPC_INIT_NORMS)
+    singular(&m, d, p->init.kind == AMPC_INIT_LEFT, m.at + of->elements, out);
+  free(m.at);
+  return good;
+}
+
 bool init_is_whole(const ampc_param *p)
 {
-  return p->init.kind == AMPC_INIT_ORTHOGONAL;
+  return p->init.kind == AMPC_INIT_ORTHOGONAL || p->init.kind >= AMPC_INIT_NORMS;
 }
 
 bool init_values(const ampc_param *p, uint64_t seed, int64_t first, int64_t n, double *out)
 {
   Draw d = {seed, XXH3_64bits(p->path, strlen(p->path))};
+  if (p->init.kind >= AMPC_INIT_NORMS) return derived(p, seed, out);
   if (init_is_whole(p)) return orthogonal(p, d, out);
   for (int64_t i = 0; i < n; i++) out[i] = element(p, d, first + i);
   return true;

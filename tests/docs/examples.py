@@ -17,7 +17,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DECLARATION = r"(import|const|def|module|data|model|optimizer|precision|train|eval|infer|op|dim|manual_seed)\b(?! *=)"
 TYPE = r"(f16|bf16|f32|i32|i64|u8|bool)\[.*\]$"
-MEMBER = r"\w+ = (Parameter|Buffer|Sequential|[A-Z]\w*[a-z]\w*|PReLU|GELU|ELU|CELU|SELU|GLU|GRU|RNN|LSTM)\("
+MEMBER = r"\w+ = (Parameter|Buffer|Sequential|[A-Z]\w*[a-z]\w*|PReLU|GELU|ELU|CELU|SELU|GLU|GRU|RNN|LSTM|weight_norm|spectral_norm)\("
 GIVEN = {
     "data": "data samples() { return synthetic(64, [8]), synthetic(64, [], dtype=i64, low=0, high=3) }",
     "model": "model net = Sequential(Linear(8, 16), ReLU(), Linear(16, 3))",

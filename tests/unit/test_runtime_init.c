@@ -92,9 +92,56 @@ static void test_patterns(void)
   free(v);
 }
 
+/* Norms of a weight [2, 3, 2], which follows in the list of parameters: of the slices of axis 1,
+ * and of all elements. */
+static void test_norms(void)
+{
+  ampc_param p[2] = {
+      {.path = "g", .rank = 1, .dim = {3}, .init = {AMPC_INIT_NORMS, .a = 1, .b = 1}},
+      {.path = "v", .rank = 3, .dim = {2, 3, 2}, .init = {AMPC_INIT_NORMAL, 0, 2}}};
+  double *weight = values(&p[1], 5), *norm = values(&p[0], 5), sum = 0;
+  for (int k = 0; k < 3; k++) {
+    double square = 0;
+    for (int i = 0; i < 12; i++) square += i / 2 % 3 == k ? weight[i] * weight[i] : 0;
+    CHECK(fabs(norm[k] - sqrt(square)) < 1e-14);
+    sum += square;
+  }
+  free(norm);
+  p[0].rank = 0;
+  p[0].init.b = -1;
+  norm = values(&p[0], 5);
+  CHECK(fabs(norm[0] - sqrt(sum)) < 1e-14);
+  free(norm);
+  free(weight);
+}
+
+/* The vectors of a weight whose rows or columns are orthogonal with length 3 have the singular
+ * value 3 at once, also if the axis is not the first. */
+static void test_singular(void)
+{
+  for (int axis = 0; axis < 2; axis++) {
+    ampc_param p[3] = {
+        {.path = "w", .rank = 2, .dim = {4, 6}, .init = {AMPC_INIT_ORTHOGONAL, 3}},
+        {.path = "u", .rank = 1, .dim = {axis ? 6 : 4}, .init = {AMPC_INIT_LEFT, -1, axis}},
+        {.path = "v", .rank = 1, .dim = {axis ? 4 : 6}, .init = {AMPC_INIT_RIGHT, -2, axis}}};
+    double *w = values(&p[0], 5), *u = values(&p[1], 5), *v = values(&p[2], 5);
+    double sigma = 0, lengths[2] = {0};
+    for (int i = 0; i < 4; i++)
+      for (int j = 0; j < 6; j++) sigma += w[i * 6 + j] * (axis ? u[j] * v[i] : u[i] * v[j]);
+    for (int i = 0; i < p[1].dim[0]; i++) lengths[0] += u[i] * u[i];
+    for (int i = 0; i < p[2].dim[0]; i++) lengths[1] += v[i] * v[i];
+    CHECK(fabs(sigma - 3) < 1e-12 && fabs(lengths[0] - 1) < 1e-12 && fabs(lengths[1] - 1) < 1e-12);
+    free(w);
+    free(u);
+    free(v);
+  }
+}
+
 int main(void)
 {
   test_truncated();
+  test_norms();
+  test_singular();
   check_orthogonal((ampc_param){.rank = 2, .dim = {33, 65}});
   check_orthogonal((ampc_param){.rank = 2, .dim = {65, 33}});
   check_orthogonal((ampc_param){.rank = 4, .dim = {7, 3, 3, 3}});

@@ -252,6 +252,14 @@ static Datum index_tensor(Lower *l, Scope *s, const Expr *e, Datum base)
   return t.n_tensors ? take_tensors(l, &t, x) : x;
 }
 
+/* Returns the value of the subscript in `blocks["conv"]`; none if there are several, or slices. */
+static Datum only_subscript(Lower *l, Scope *s, const Expr *e)
+{
+  const SubList *subs = &e->as.index.subs;
+  bool single = subs->n == 1 && subs->at[0].kind == SUB_index;
+  return single ? eval(l, s, subs->at[0].index) : d_of(D_none);
+}
+
 Datum eval_index(Lower *l, Scope *s, const Expr *e)
 {
   Datum base = eval(l, s, e->as.index.base);
@@ -260,5 +268,8 @@ Datum eval_index(Lower *l, Scope *s, const Expr *e)
   if (base.kind == D_list || base.kind == D_str) return index_list(l, s, e, base);
   if (base.kind == D_instance && base.as.instance->class == &class_sequential)
     return index_sequential(l, s, e, base);
+  Datum key = base.kind == D_instance ? only_subscript(l, s, e) : d_of(D_none);
+  if (key.kind == D_str) return instance_attr(l, base.as.instance, key.as.text, e->span);
+  if (d_is(key, D_error)) return key;
   return fail(l, E209, e->span, "%s has no elements", d_kind_text(l, base));
 }

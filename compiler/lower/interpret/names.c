@@ -363,7 +363,7 @@ Datum lookup_quiet(Lower *l, Scope *s, const char *name, Span span)
 {
   for (Scope *p = s; p; p = p->parent) {
     Binding *b = scope_find(p, name);
-    if (b) return b->value;
+    if (b) return binding_value(l, b, span);
   }
   return lookup_global(l, s->file, name, span);
 }

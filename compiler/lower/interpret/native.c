@@ -432,7 +432,7 @@ static Datum run_limits(Lower *l, Args *args)
 
 NATIVE(run_in_scan, d_bool(l->at.loop != 0))
 
-/* Runs _init("normal", a, b, fan_out, gain, low, high). */
+/* Runs _init("normal", a, b, fan_out, gain, low, high, of). */
 static Datum run_init(Lower *l, Args *args)
 {
   static const struct {
@@ -449,7 +449,10 @@ static Datum run_init(Lower *l, Args *args)
                {"eye", INIT_eye},
                {"dirac", INIT_dirac},
                {"orthogonal", INIT_orthogonal},
-               {"padded", INIT_padded}};
+               {"padded", INIT_padded},
+               {"norms", INIT_norms},
+               {"left", INIT_left},
+               {"right", INIT_right}};
   Init *init = arena_new(l->arena, Init);
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
     if (strcmp(kinds[i].name, ARG(0).as.text) == 0) init->kind = kinds[i].kind;
@@ -459,6 +462,7 @@ static Datum run_init(Lower *l, Args *args)
   init->gain = ARG(4).as.text;
   init->low = args->at.n > 5 ? d_number(ARG(5)) : 0;
   init->high = args->at.n > 5 ? d_number(ARG(6)) : 0;
+  init->of = args->at.n > 7 ? ARG(7).as.param : NULL;
   return (Datum){.kind = D_init, .as.init = init};
 }
 
@@ -488,6 +492,7 @@ static const Native natives[] = {
     {"zip", 1, ANY_NUMBER, .run = run_zip},
     {"reversed", 1, 1, .run = run_reversed},
     {"checkpoint", 1, ANY_NUMBER, .keys = true, .run = run_checkpoint},
+    {"member", 1, 2, .run = native_member},
     {"manual_seed", 1, 1, .run = run_manual_seed},
     {"error", 2, 3, .internal = true, .run = run_error},
     {"number", 3, 3, .internal = true, .run = run_number},
@@ -501,12 +506,13 @@ static const Native natives[] = {
     {"is_str", 1, 1, .internal = true, .run = run_is_kind, .value = D_str},
     {"same", 2, 2, .internal = true, .run = run_same},
     {"member", 1, 2, .internal = true, .run = native_member},
+    {"parametrize", 3, ANY_NUMBER, .internal = true, .run = native_parametrize},
     {"copy", 1, 1, .internal = true, .run = run_copy},
     {"members", 0, 0, .internal = true, .run = run_members},
     {"class_f32", 0, 0, .internal = true, .run = run_class_f32},
     {"limits", 1, 1, .internal = true, .run = run_limits},
     {"in_scan", 0, 0, .internal = true, .run = run_in_scan},
-    {"init", 5, 7, .internal = true, .run = run_init},
+    {"init", 5, 8, .internal = true, .run = run_init},
     {"parameter", 3, 3, .internal = true, .run = run_parameter},
     {"buffer", 3, 3, .internal = true, .run = run_parameter, .value = true},
     {"running", 2, 5, .internal = true, .run = native_running},

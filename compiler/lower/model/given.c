@@ -106,22 +106,28 @@ Datum view_call(Lower *l, const Instance *view, Datum callee, Args *args)
   return v;
 }
 
-/* Returns a member of a view: a view of a module, the average of a parameter. */
-Datum view_member(Lower *l, Datum v, Span span)
+/* Returns what a value is in a view: a view of a module, the average of a parameter. */
+static Datum viewed(Lower *l, Datum v, Span span)
 {
   if (v.kind == D_instance) return view_averages(l, v.as.instance);
   if (v.kind == D_list && d_contains(v, D_instance)) {
     DatumVec items = {0};
-    for (uint32_t i = 0; i < v.n; i++)
-      vec_push(l->arena, &items, view_member(l, v.as.list[i], span));
+    for (uint32_t i = 0; i < v.n; i++) vec_push(l->arena, &items, viewed(l, v.as.list[i], span));
     return d_list_of(l, &items);
   }
   if (v.kind != D_param) return v;
+  Value x = as_tensor(l, v, span);
+  return x.id ? d_tensor(x) : d_of(D_error);
+}
+
+/* Returns a member of a view. A parametrized weight is computed from averages. */
+Datum view_member(Lower *l, const Binding *b, Span span)
+{
   Span outer = l->averages;
   l->averages = diag_user_span(l->c, span);
-  Value x = as_tensor(l, v, span);
+  Datum v = viewed(l, binding_value(l, b, span), span);
   l->averages = outer;
-  return x.id ? d_tensor(x) : d_of(D_error);
+  return v;
 }
 
 /* Reports reads of averages that no optimizer keeps. Call it when all optimizers are known. */

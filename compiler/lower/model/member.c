@@ -1,6 +1,7 @@
 /* Handles members of module instances: the owner and the name of each module and parameter, and
  * ties. Paths are as in PyTorch's state_dict. */
 #include "model.h"
+#include <ctype.h>
 
 /* Returns "encoder.0.fc1.weight": the names from the root module down, as in PyTorch's state_dict.
  * Checkpoints and patterns use them. */
@@ -76,16 +77,99 @@ void bind_member(Lower *l, Scope *s, const char *name, Datum value, Span span)
   scope_find(s, name)->alias = alias;
 }
 
-/* _member(name, value) adds a member with a computed name to the module that is being built.
- * _member(name) returns that member of the module whose method is running. */
+/* True if paths can contain the name. In a path a dot separates names, and `*` is a pattern. */
+static bool is_member_name(const char *name)
+{
+  for (const char *s = name; *s; s++)
+    if (!isalnum((unsigned char)*s) && *s != '_' && *s != '-') return false;
+  return *name != 0;
+}
+
+static Datum add_member(Lower *l, const char *name, const ArgValue *value)
+{
+  Instance *m = l->building;
+  Span span = diag_user_span(l->c, value->span);
+  if (!m) {
+    fail(l, E210, span, "`member(\"%s\", ..)` stands outside of a module's body", name);
+    diag_help(l->c, "a method reads a member: `member(\"%s\")`", name);
+    return d_of(D_error);
+  }
+  const Binding *old = scope_find(m->body, name);
+  if (old && old->value.kind == D_function && value->value.kind != D_function)
+    return fail(l, E210, span, "`%s` is already a method of %s", name, m->class->name);
+  bind_member(l, m->body, name, value->value, span);
+  return d_of(D_none);
+}
+
+/* member(name, value) adds a member with a computed name to the module that is being built.
+ * member(name) returns that member of the module whose body or method is running. */
 Datum native_member(Lower *l, Args *args)
 {
-  const Args *a = args;
+  const ArgValue *at = args->at.at;
   const char *name;
-  if (!want_str(l, a->at.at[0].value, a->at.at[0].span, "_member", &name)) return d_of(D_error);
-  if (a->at.n == 1) return instance_attr(l, l->inside, name, a->span);
-  bind_member(l, l->building->body, name, a->at.at[1].value, diag_user_span(l->c, a->span));
-  return d_of(D_none);
+  if (!want_str(l, at[0].value, at[0].span, "the name of a member", &name)) return d_of(D_error);
+  if (!is_member_name(name))
+    return fail(l, E209, at[0].span, "a member's name has letters, digits, `_` and `-`, got \"%s\"",
+                name);
+  if (args->at.n == 2) return add_member(l, name, &at[1]);
+  Instance *m = l->inside ? l->inside : l->building;
+  if (!m) return fail(l, E210, args->span, "`member(\"%s\")` stands outside of a module", name);
+  return instance_attr(l, m, name, args->span);
+}
+
+/* ---- parametrized weights ---- */
+
+/* Replaces a parameter by a module that computes it at each use. The module, of `class`, gets the
+ * parameter and the other arguments. As in PyTorch it is the member `parametrizations.NAME`. */
+static bool parametrize(Lower *l, Instance *m, const char *name, const Class *class, Args *rest,
+                        Span span)
+{
+  Binding *b = scope_find(m->body, name);
+  if (!b || b->value.kind != D_param || b->alias || b->value.as.param->buffer)
+    return refuse(l, E209, span, "%s has no parameter `%s` of its own", m->class->name, name);
+  Args args = {.span = span};
+  args_push(l, &args, b->value, span);
+  for (uint32_t i = 0; i < rest->at.n; i++) vec_push(l->arena, &args.at, rest->at.at[i]);
+  release(m, b->value);
+  b->value = d_of(D_none);
+  Datum made = instantiate(l, class, &args);
+  if (d_is(made, D_error)) return false;
+  b->computes = made.as.instance;
+  Args none = {.span = span};
+  if (!scope_find(m->body, "parametrizations"))
+    bind_member(l, m->body, "parametrizations", instantiate(l, &class_sequential, &none), span);
+  Instance *all = scope_find(m->body, "parametrizations")->value.as.instance;
+  bind_member(l, all->body, name, made, span);
+  return true;
+}
+
+/* Runs _parametrize(layer, name, class, ..) and returns the layer. */
+Datum native_parametrize(Lower *l, Args *args)
+{
+  Args rest = {0};
+  const char *name;
+  const ArgValue *at = args->at.at;
+  Span span = diag_user_span(l->c, args->span);
+  if (at[0].value.kind != D_instance)
+    return fail(l, E209, span, "a layer is needed, got %s", d_kind_text(l, at[0].value));
+  if (!want_str(l, at[1].value, at[1].span, "`name`", &name)) return d_of(D_error);
+  for (uint32_t i = 3; i < args->at.n; i++) vec_push(l->arena, &rest.at, at[i]);
+  bool good = parametrize(l, at[0].value.as.instance, name, at[2].value.as.class, &rest, span);
+  return good ? at[0].value : d_of(D_error);
+}
+
+/* Parametrizes a copy of a layer as the layer. Arguments after the first are those of the call. */
+void copy_parametrized(Lower *l, Instance *to, const Instance *from)
+{
+  for (uint32_t i = 0; i < from->body->names.n; i++) {
+    const Binding b = from->body->names.at[i];
+    Args rest = {0};
+    if (!b.computes) continue;
+    const Scope *given = b.computes->params;
+    for (uint32_t k = 1; k < given->names.n; k++)
+      args_push(l, &rest, given->names.at[k].value, from->span);
+    parametrize(l, to, b.name, b.computes->class, &rest, from->span);
+  }
 }
 
 /* ---- ties: a.weight = b.weight ---- */

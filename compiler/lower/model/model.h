@@ -9,6 +9,7 @@ Datum instance_copy(Lower *l, const Instance *from);
 Datum instance_call(Lower *l, Instance *m, Args *args); /* calls m(x): its forward */
 Datum instance_method(Lower *l, Instance *m, const Name *name, Args *args);
 Datum instance_attr(Lower *l, Instance *m, const char *name, Span span);
+Datum binding_value(Lower *l, const Binding *b, Span span);
 /* The state of the caller, saved by instance_enter() when a call enters a module. */
 typedef struct Entry {
   Instance *inside;
@@ -24,6 +25,8 @@ extern const Class class_sequential;
 /* ---- member.c ---- */
 void bind_member(Lower *l, Scope *s, const char *name, Datum value, Span span);
 Datum native_member(Lower *l, Args *args);
+Datum native_parametrize(Lower *l, Args *args);
+void copy_parametrized(Lower *l, Instance *to, const Instance *from);
 void tie(Lower *l, Scope *s, const Expr *target, Datum value, Span span);
 /* Visits every module, parameter and buffer below m in the order of definition, with its path. */
 typedef struct MemberVisitor {
@@ -50,7 +53,7 @@ void assign_path(Lower *l, Scope *s, const Expr *target, Datum v);
 extern const Native given_natives[];
 Datum view_averages(Lower *l, Instance *m);
 Datum view_call(Lower *l, const Instance *view, Datum callee, Args *args);
-Datum view_member(Lower *l, Datum v, Span span);
+Datum view_member(Lower *l, const Binding *b, Span span);
 void check_averages_kept(Lower *l);
 
 /* ---- param.c ---- */

@@ -123,10 +123,12 @@ static void bind_methods(Lower *l, Instance *m)
 static void run_body(Lower *l, Instance *m)
 {
   Frame frame = {.kind = FRAME_module, .scope = m->body};
-  Instance *outer = l->building;
+  Instance *outer = l->building, *inside = l->inside;
   l->building = m;
+  l->inside = NULL;
   exec_block(l, &frame, &m->class->decl->as.module.body);
   l->building = outer;
+  l->inside = inside;
 }
 
 /* Builds `Linear(4, 2)`: runs the body once. The names that it binds are the members. */
@@ -172,6 +174,7 @@ Datum instance_copy(Lower *l, const Instance *from)
     bind_methods(l, m);
     run_body(l, m);
   }
+  copy_parametrized(l, m, from);
   m->pinned = from->pinned;
   m->pin = from->pin;
   m->pin_span = from->pin_span;
@@ -250,12 +253,19 @@ static Datum unknown_member(Lower *l, Instance *m, const char *name, Span span)
   return d_of(D_error);
 }
 
+/* Returns the value of a name. A parametrized weight is computed at each use. */
+Datum binding_value(Lower *l, const Binding *b, Span span)
+{
+  Args none = {.span = span};
+  return b->computes ? instance_call(l, b->computes, &none) : b->value;
+}
+
 /* Returns a member, a method or a parameter of the module: `net.fc1`, `net.width`. */
 Datum instance_attr(Lower *l, Instance *m, const char *name, Span span)
 {
   for (Scope *s = m->body; s; s = s->parent) {
     Binding *b = scope_find(s, name);
-    if (b) return m->of ? view_member(l, b->value, span) : b->value;
+    if (b) return m->of ? view_member(l, b, span) : binding_value(l, b, span);
   }
   return unknown_member(l, m, name, span);
 }

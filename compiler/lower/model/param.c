@@ -165,11 +165,15 @@ bool init_resolve(Lower *l, const Init *init, const ParamSlot *p, Span span, amp
                                             [INIT_eye] = AMPC_INIT_EYE,
                                             [INIT_dirac] = AMPC_INIT_DIRAC,
                                             [INIT_orthogonal] = AMPC_INIT_ORTHOGONAL,
-                                            [INIT_padded] = AMPC_INIT_PADDED};
+                                            [INIT_padded] = AMPC_INIT_PADDED,
+                                            [INIT_norms] = AMPC_INIT_NORMS,
+                                            [INIT_left] = AMPC_INIT_LEFT,
+                                            [INIT_right] = AMPC_INIT_RIGHT};
   double fan_in, fan_out, gain = init->a, std;
   bool by_fans = init->kind >= INIT_xavier_uniform && init->kind <= INIT_kaiming_normal;
   if (!by_fans) {
     *out = (ampc_init){as_given[init->kind], init->a, init->b, init->low, init->high};
+    if (init->of) out->a = init->of->index - p->index;
     return fits_shape(l, init, p, span);
   }
   if (!fans(l, p, span, &fan_in, &fan_out)) return false;
