@@ -3,7 +3,7 @@
 # and 1/4 + 1 / (4 (2 alpha + 1)). random_erasing erases rectangles of the given area with the given
 # probability. For random scores, accuracy with topk=k is k / classes. All orders of randperm are
 # equally likely. multinomial draws by weight, also from the remaining ones. mlm_mask masks the
-# given fraction. Each batch of an evaluation draws its own numbers, and the next evaluation of the
+# given fraction. Factors of color_jitter and angles of random_rotation are uniform. Each batch of an evaluation draws its own numbers, and the next evaluation of the
 # same weights repeats them.
 # usage: draws.sh AMP
 set -euo pipefail
@@ -109,3 +109,46 @@ import sys
 one, all, again = map(float, sys.argv[1:])
 print(f"rand of an evaluation: {one} of the first batch, {all} and {again} of 1000 batches")
 sys.exit(not (abs(all - 0.5) < 0.02 and one != all == again))  # six standard deviations of 8000 draws' "$one" "$all" "$again"
+
+cat >"$job" <<'EOT'
+# A gray image has the brightness of its factor. A ramp whose mean is 1/2 has the contrast of its factor as slope. Pure red
+# has a green part of 6 times its hue. The angle of a rotation moves a point on the right upwards.
+data d() { return synthetic(16000, [1]) }
+model net = Linear(1, 1)
+optimizer opt = SGD(net, lr=0.0)
+train x in d() with batch=4, steps=1 { minimize net(x).mean() * 0.0 with opt }
+eval x in d() with batch=400 {
+  light = color_jitter(full([400, 3, 1, 1], 0.4), brightness=0.5)[:, 0] / 0.4
+  metric light = light.mean()
+  metric light_square = (light * light).mean()
+  ramp = color_jitter(tensor([0.25, 0.75]).view(1, 1, 1, 2).expand(400, 1, 1, 2), contrast=[0.2, 1.0])
+  slope = (ramp[:, 0, 0, 1] - ramp[:, 0, 0, 0]) * 2.0
+  metric slope = slope.mean()
+  metric slope_square = (slope * slope).mean()
+  red = tensor([1.0, 0.0, 0.0]).view(1, 3, 1, 1).expand(400, 3, 1, 1)
+  gray = color_jitter(red, saturation=[0.0, 0.5])[:, 1, 0, 0] / 0.2989
+  metric gray = gray.mean()
+  turned = color_jitter(red, hue=0.125)
+  metric green = turned[:, 1].mean() / 0.75
+  metric blue = turned[:, 2].mean() / 0.75
+  metric both = (turned[:, 1] * turned[:, 2]).max()
+  point = (arange(21) == 20).to(f32).view(1, 1, 1, 21).expand(400, 1, 21, 21) * (arange(21) == 10).to(f32).view(21, 1)
+  places = random_rotation(point, 30, interpolation="bilinear")
+  rows = (places * arange(21).view(21, 1)).sum([1, 2, 3]) / places.sum([1, 2, 3])
+  metric up = (rows < 10.0).to(f32).mean()
+  metric height = ((rows - 10.0) / 10.0).mean()
+  metric height_square = ((rows - 10.0) / 10.0 * ((rows - 10.0) / 10.0)).mean()
+}
+EOT
+"$amp" train "$job" --device cpu --json 2>/dev/null | python3 -c '
+import json, math, sys
+got = [told["metrics"] for told in map(json.loads, sys.stdin) if told.get("event") == "eval"][-1]
+most = math.radians(30)
+sine = 0.5 - math.sin(2 * most) / (4 * most)  # mean square of the sine of an angle within 30 degrees
+# expected value, four standard deviations of 16000 draws, and for rotations the error of bilinear weights
+want = {"light": (1, 0.01), "light_square": (1 + 1 / 12, 0.02), "slope": (0.6, 0.008), "slope_square": (0.36 + 0.64 / 12, 0.01),
+        "gray": (0.75, 0.005), "green": (0.25, 0.01), "blue": (0.25, 0.01), "both": (0, 1e-6), "up": (0.5, 0.016),
+        "height": (0, 0.01), "height_square": (sine, 0.003)}
+bad = [f"{k} is {got[k]}, expected {e}" for k, (e, room) in want.items() if not abs(got[k] - e) <= room]
+print("colours, rotations:", "; ".join(bad) or "ok")
+sys.exit(bool(bad) or set(got) != set(want))'
