@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The generative models: compiled for both targets without data; the number of parameters; a few
+# The generative models and the convolutional LSTM: compiled for both targets without data; the number of parameters; a few
 # steps in each precision, with the same bytes without fusion, from the emitted program and resumed;
 # their infer blocks.
 #   generative.sh AMPC AMP
@@ -9,9 +9,9 @@ models=$source_dir/models
 small=(--device cpu --set train.batch=8 --set eval.batch=8 --set eval.steps=1)
 nowhere=(-D DIR=/nowhere/)
 
-for name in vae dcgan autoencoder; do
+for name in vae dcgan autoencoder convlstm; do
   job=$models/$name/$name.amp
-  case $name in vae) total=652824 ;; dcgan) total=898304 ;; autoencoder) total=115217 ;; esac
+  case $name in vae) total=652824 ;; dcgan) total=898304 ;; autoencoder) total=115217 ;; convlstm) total=14281 ;; esac
   [ "$("$ampc" --emit=params "${nowhere[@]}" "$job" | tail -n 1)" = "total $total parameters" ] || failed "$name: parameters"
   passes "$name: CUDA C without data" "$ampc" "${nowhere[@]}" -o $name.cu "$job"
   for precision in "" precision=f32 precision=bf16; do # f16 is set in the jobs; a checkpoint records what --set changes
@@ -37,14 +37,15 @@ gunzip -c $fashion/t10k-images-idx3-ubyte.gz 2>/dev/null | head -c $((16 + 9 * 7
 infer() { "$amp" infer -q --device cpu -D BATCH=4 --weights "$1.st" "${@:2}" "$models/$1/$1.amp"; }
 passes "vae: sample" infer vae --block sample --png vae.png
 passes "vae: reconstruct" infer vae --block reconstruct --input nine-ubyte --png again.png
+passes "convlstm: predict" infer convlstm --input nine-ubyte --png films.png
 passes "dcgan: sample" infer dcgan --png dcgan.png --range=-1,1
 passes "autoencoder: encode" infer autoencoder --block encode --input nine-ubyte --output codes.npy
 passes "autoencoder: decode" infer autoencoder --block decode --input codes.npy --png decoded.png
 passes "autoencoder: reconstruct" infer autoencoder --block reconstruct --input nine-ubyte --png both.png
 same "autoencoder: encoded and decoded" decoded.png both.png
-python3 - vae.png again.png dcgan.png both.png <<'PY' || failed "pictures"
+python3 - vae.png again.png dcgan.png both.png films.png <<'PY' || failed "pictures"
 import struct, sys
 sizes = [struct.unpack(">II", open(path, "rb").read()[16:24]) for path in sys.argv[1:]]
-assert sizes == [(122, 32), (242, 62), (122, 32), (242, 62)], sizes
+assert sizes[:4] == [(122, 32), (242, 62), (122, 32), (242, 62)] and sizes[4][0] >= 2 * 288, sizes
 PY
 finish

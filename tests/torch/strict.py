@@ -67,6 +67,9 @@ NETS = {
     "vae": ("vae/vae", "VAE()", lambda: VAE(20, 400), "[1, 28, 28]", "net.dec(net.enc(x).chunk(2, dim=1)[0])"),
     "dcgan generator": ("dcgan/dcgan", "Generator()", lambda: Gan(100, 64).gen, "[100, 1, 1]", "net(x)"),
     "dcgan discriminator": ("dcgan/dcgan", "Discriminator()", lambda: Gan(100, 64).disc, "[1, 28, 28]", "net(x)"),
+    "convlstm": ("convlstm/convlstm", "Predictor()", lambda: nn.ModuleDict({
+        "stem": nn.Conv2d(1, 8, 4), "head": nn.ConvTranspose2d(16, 1, 4), "memory": nn.ModuleDict({
+            "input_gates": nn.Conv2d(8, 64, 3), "hidden_gates": nn.Conv2d(16, 64, 3, bias=False)})}), "[5, 1, 32, 32]", "net(x)"),
     "silero_vad": ("silero_vad/silero_vad", "SileroVad()", silero_vad.reference, "[1024]", "net(x)"),
 }  # fmt: skip
 
