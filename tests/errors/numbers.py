@@ -63,6 +63,10 @@ GIVEN = {
     "num_samples": "2", "mask_id": "1", "vocab": "9", "ids": "(x > 0).to(i64)", "x2": "x", "running_mean": "x[0, :, 0, 0]",
     "running_var": "x[0, :, 0, 0]", "anchor": "x", "positive": "x", "negative": "x", "cosine_embedding_loss.input1": "x[0, 0]",
     "cosine_embedding_loss.input2": "x[0, 0]", "cosine_embedding_loss.target": "x[0, 0, 0]", "multinomial.input": "x[0, 0]", "data": "[1, 2]",
+    "img": "x[:, :3]", "color_jitter.x": "x[:, :3]", "angle": "30", "degrees": "30", "module": "Linear(6, 3)", "floor": "0.0",
+    "brightness_factor": "0.5", "contrast_factor": "0.5", "saturation_factor": "0.5", "hue_factor": "0.5", "period": "10",
+    "decoder_layer": "TransformerDecoderLayer(6, 2, 8)", "Transformer.d_model": "6", "Transformer.nhead": "2",
+    "Transformer.num_encoder_layers": "1", "Transformer.num_decoder_layers": "1", "Transformer.dim_feedforward": "8",
     "auc.target": "(x > 0).to(i64)", "scores": "x", "in1_features": "6", "in2_features": "6", "linspace.start": "0.0", "inverse_sqrt_schedule.warmup": "10", "idx.shape": "[8]", "randint.size": "[2, 2]", "binary_cross_entropy_with_logits.target": "x",
 }
 # Sources: their files need not exist, because then only the number can be wrong.
@@ -88,7 +92,10 @@ IMAGES = {"Conv1d": "x[:, :, 0]", "MaxPool1d": "x[:, :, 0]", "AvgPool1d": "x[:, 
           "AdaptiveAvgPool1d": "x[:, :, 0]", "MaxPool3d": "x.unsqueeze(4)", "AvgPool3d": "x.unsqueeze(4)",
           "Conv3d": "x.unsqueeze(2)", "ConvTranspose1d": "x[:, :, 0]",
           "ConvTranspose3d": "x.unsqueeze(2)", "BatchNorm3d": "x.unsqueeze(2)", "BatchNorm1d": "x[:, :, 0, 0]", "TransformerEncoderLayer": "x[:, 0]",
-          "Bilinear": "x, x", "CosineSimilarity": "x, x", "Fold": "x.reshape(-1, 16, 9)", "TransformerEncoder": "x[:, 0]", "MultiheadAttention": "x[:, 0], x[:, 0], x[:, 0]"}
+          "Bilinear": "x, x", "CosineSimilarity": "x, x", "Fold": "x.reshape(-1, 16, 9)", "TransformerEncoder": "x[:, 0]",
+          "TransformerDecoderLayer": "x[:, 0], x[:, 0]", "TransformerDecoder": "x[:, 0], x[:, 0]",
+          "Transformer": "x[:, 0], x[:, 0]", "MultiheadAttention": "x[:, 0], x[:, 0], x[:, 0]"}
+MAKERS = ("weight_norm", "spectral_norm")  # functions that return a layer
 RESULT = {"mlm_mask": "y[0]", "finfo": "x", "sort": "y[0]", "median": "y[0]", "meshgrid": "y[0]", "topk": "y[0]", "cifar10": "[0]", "images": "[0]", "split": "y[0]", "mixup": "y[0]", "MultiheadAttention": "y[0]", "chunk": "y[0]", "unbind": "y[0]", "numel": "x"}
 
 
@@ -141,7 +148,7 @@ def job(family, kind, name, call):
         optimizer = f"SGD(net, lr={call})" if name.endswith("_schedule") else call
     elif family == "sources":
         data = call + RESULT.get(name, "")
-    elif kind == "module":
+    elif kind == "module" or name in MAKERS:
         members, y = f"  layer = {call}\n", f"layer({IMAGES.get(name, 'x')})"
     else:
         y = call

@@ -9,8 +9,8 @@
     ... --halves           halves.safetensors, from the inputs in ops.safetensors, and rounding.def
     ... --rounding         only rounding.def, for the cases in halves.safetensors
 
-Debian's python3-torch is enough for all cases except two: kinks_bounds has the gradients of PyTorch 2.15,
-which 1.13 does not compute, and rms_norm needs 2.4. Tests read the committed files and need no PyTorch.
+Debian's python3-torch is enough for most cases: kinks_bounds has the gradients of PyTorch 2.15, which 1.13
+does not compute, rms_norm needs 2.4, weight_norm 2.1; the cases of augmentation need torchvision. Tests read the committed files and need no PyTorch.
 Inputs are float32 values; PyTorch computes outputs, losses and gradients from them in float64. The inputs of
 a case are drawn from its name, so they do not depend on other cases. Other cases keep their bytes.
 
@@ -167,7 +167,34 @@ def grad(y, x, v=None):
     return list(dx) if listed else dx[0]
 
 
-OWN = {"dice_loss": dice_loss, "jvp": jvp, "grad": grad}  # functions that PyTorch lacks
+def padded(layer):
+    """A recurrent layer that packs a padded batch if it gets `lengths`."""
+    class Padded(layer):
+        def forward(self, x, hx=None, lengths=None):
+            if lengths is None:
+                return super().forward(x, hx)
+            packed = nn.utils.rnn.pack_padded_sequence(x, lengths, self.batch_first, enforce_sorted=False)
+            out, states = super().forward(packed, hx)
+            t = x.shape[1 if self.batch_first else 0]
+            return nn.utils.rnn.pad_packed_sequence(out, self.batch_first, total_length=t)[0], states
+    return Padded
+
+
+def of_images(name):
+    """A function of torchvision, which only the cases of augmentation need."""
+    def call(img, number, interpolation=None, **arguments):
+        from torchvision.transforms import functional as images
+        if interpolation:
+            arguments["interpolation"] = images.InterpolationMode(interpolation)
+        return getattr(images, name)(img, number, **arguments)
+    return call
+
+
+OWN = {"dice_loss": dice_loss, "jvp": jvp, "grad": grad,  # functions that PyTorch lacks or has elsewhere
+       **{name: getattr(nn.utils.parametrizations, name, None) for name in ("weight_norm", "spectral_norm")},
+       **{name: padded(getattr(nn, name)) for name in ("LSTM", "GRU", "RNN")},
+       **{name: of_images(name) for name in
+          ("adjust_brightness", "adjust_contrast", "adjust_saturation", "adjust_hue", "rotate")}}
 
 
 class Names(dict):
@@ -529,6 +556,23 @@ class Lamb(torch.optim.Optimizer):
                 x -= group["lr"] * ratio * change
 
 
+class Lion(torch.optim.Optimizer):
+    """Chen et al., 2023, algorithm 2, line by line."""
+
+    def __init__(self, params, lr, betas=(0.9, 0.99), weight_decay=0.0):
+        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            for x in group["params"]:
+                m = self.state[x].get("m", torch.zeros_like(x))
+                c = beta1 * m + (1 - beta1) * x.grad
+                x -= group["lr"] * (c.sign() + group["weight_decay"] * x)
+                self.state[x]["m"] = beta2 * m + (1 - beta2) * x.grad
+
+
 SCHED = torch.optim.lr_scheduler
 RUNS = {  # name: optimizer, schedule or None, clip_norm or None, more settings; NETS says which net
     "sgd": (lambda p: torch.optim.SGD(p, lr=0.05), None, None),
@@ -561,6 +605,17 @@ RUNS = {  # name: optimizer, schedule or None, clip_norm or None, more settings;
     "adagrad": (lambda p: torch.optim.Adagrad(p, lr=1e-2, lr_decay=0.1, weight_decay=0.01,
                                               initial_accumulator_value=0.01), None, None),
     "adadelta": (lambda p: torch.optim.Adadelta(p, lr=0.5, rho=0.8, eps=1e-4, weight_decay=0.01), None, None),
+    "nadam": (lambda p: torch.optim.NAdam(p, lr=2e-3, betas=(0.8, 0.99), weight_decay=0.01, momentum_decay=0.1), None, None),
+    "nadam_cyclic": (lambda p: torch.optim.NAdam(p, lr=2e-3, weight_decay=0.1, decoupled_weight_decay=True),
+                     lambda o: SCHED.CyclicLR(o, 5e-4, 3e-3, step_size_up=3, step_size_down=5, mode="triangular2",
+                                              cycle_momentum=False), None),
+    "radam": (lambda p: torch.optim.RAdam(p, lr=2e-3, weight_decay=0.01), None, None),
+    "radam_cyclic": (lambda p: torch.optim.RAdam(p, lr=2e-3, betas=(0.8, 0.9), weight_decay=0.1, decoupled_weight_decay=True),
+                     lambda o: SCHED.CyclicLR(o, 5e-4, 3e-3, step_size_up=4, mode="exp_range", gamma=0.95,
+                                              cycle_momentum=False), None),
+    "cnn_lion": (lambda p: Lion(p, lr=2e-3, weight_decay=0.1), None, None),
+    "sgd_restarts": (lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9),
+                     lambda o: SCHED.CosineAnnealingWarmRestarts(o, T_0=3, T_mult=2, eta_min=1e-3), None),
     "clip_value": (lambda p: torch.optim.SGD(p, lr=0.5, momentum=0.9), None, 0.5,
                    {"clip_value": 1e-3, "clamp": 0.1}),
     "accumulate": (lambda p: torch.optim.AdamW(p, lr=2e-3, weight_decay=0.01), None, 0.5,
