@@ -1,6 +1,6 @@
 /* Stores what is assigned to a Buffer, unless the gradients of the step are not finite. @micro: a
- * step has several bodies, and each assigns. If the step is skipped, its last body restores the
- * value that the buffer had before the first body. @once: only the last body assigns. @decay: the
+ * step has several bodies. Each assigns; if the step is skipped, its last body restores the value
+ * that the buffer had before the first body. With @once only the last body assigns. @decay: the
  * value is mixed with that of the buffer. */
 __global__ void $name($arguments)
 {

@@ -81,7 +81,7 @@ struct Instance {
   RegionKind pin;
   Span pin_span;
   bool evaluating; /* `.eval()` was called */
-  Instance *of;    /* the module whose averages this view reads: given.c; NULL: it is no view */
+  Instance *of;    /* of an averaged module, given.c: the module; else NULL */
   bool store_said;
   DType store;            /* the type of `.to(f16)`, if store_said */
   bool grad_said, frozen; /* grad_said: .requires_grad(..) was called; frozen: with false */

@@ -233,19 +233,22 @@ static Value joined_slices(Compile *c, const Cursor *at, Value sum)
   return ir_append(c, at, OP_cat, s.part, s.n, ATTRS({"dim", {.i = dim}}));
 }
 
-/* If the op of the job has no `backward`, returns true and reports the input that needs it. Only
- * train blocks have the backward of an op; pass gradient differentiates nothing else. */
+/* If the op of the job has no `backward` here, returns true and reports it. Only train blocks have
+ * the backward of an op, since pass gradient differentiates nothing else. */
 static bool lacks_backward(const Backward *b, Value v, const Node *n)
 {
   const OwnOp *own = own_of(n);
   if (!own || own_has_backward(b->c->graph, v)) return false;
   for (uint32_t i = 0; i < n->n_in; i++) {
     if (!b->active[n->in[i].id]) continue;
+    if (b->c->graph->blocks.at[n->block].kind != AMPC_TRAIN) {
+      diag_error(b->c, E701, n->span, "grad of op `%s` works only in train blocks", own->name);
+      diag_help(b->c, "compute the gradient in a train block, or write `.detach()` here");
+      break;
+    }
     diag_error(b->c, E701, n->span, "op `%s` has no `backward`, but `%s` needs a gradient",
                own->name, own->input[i].name);
     diag_note(b->c, own->span, "the op is declared here");
-    if (b->c->graph->blocks.at[n->block].kind != AMPC_TRAIN)
-      diag_note(b->c, n->span, "a `backward` exists only in train blocks, outside of `no_grad`");
     diag_help(b->c, "add `def backward(d%s)` to it, or `.detach()` here", own->output[0].name);
     break;
   }

@@ -181,8 +181,8 @@ static void touch(Things *t, uint32_t id)
   for (uint32_t i = 0; i < n->n_in; i++) reads_leaf(t, id, n->in[i]);
   if (op_draws(n)) reads(t, id, THING_scale);
   if (op->tmpl == TMPL_exchange) changes(t, id, THING_meeting);
-  /* Members of a process share weights: each member reads what it assigns before the exchange after
-   * which the first of them updates its slice. */
+  /* Members of a process share weights. The first member updates its slice after the exchange, so
+   * each member reads what it assigns before the exchange. */
   if (n->op == OP_copy || op_has(n, T_assigns)) reads(t, id, THING_meeting);
   if (ir_adds_to(n) >= 0) changes(t, id, slot_thing(t, ir_adds_to(n)));
   if (t->adds_to[id]) changes(t, id, slot_thing(t, t->adds_to[id] - 1));

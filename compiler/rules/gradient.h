@@ -20,7 +20,8 @@ Value back_unary(Back *b, OpKind op, Value x);
 Value back_binary(Back *b, OpKind op, Value x, Value y);
 Value back_scale(Back *b, Value x, double factor); /* x times a number */
 Value back_mul(Back *b, Value x, Value y);
-Value back_wide(Back *b, Value x); /* casts x to f32, which may be its type only later */
+/* Casts x to f32. Before pass precision it always appends the cast: x has no final type yet. */
+Value back_wide(Back *b, Value x);
 Value back_where(Back *b, Value condition, Value x, Value y);
 /* Lets v, a random op, draw the numbers that y has drawn. */
 void back_draws(Back *b, Value v);

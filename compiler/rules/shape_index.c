@@ -53,8 +53,8 @@ bool shape_gather(Compile *c, Node *n)
   return rule_like(n, ir_in(c, n, 1), x->dtype);
 }
 
-/* The result has the shape of x (if given) and of `src`, but `size` elements along `dim`. It is the
- * f32 sum of 16-bit elements. */
+/* The result has the shape of x (if given) and of `src`, but `size` elements along `dim`. The
+ * result is f32, also for 16-bit elements. */
 bool shape_scatter(Compile *c, Node *n)
 {
   const Node *src = ir_in(c, n, 0), *index = ir_in(c, n, 1);

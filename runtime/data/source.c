@@ -172,8 +172,8 @@ ampc_status source_open(const ampc_program *p, const ampc_source *desc, const ch
   const ampc_opening opening = {out->format, p, desc, out->path, seed};
   ampc_status status = ampc_shards_open(&opening, &found, &out->reader, &out->samples);
   if (status) return found ? status : explain_missing(out, data_dir, status);
-  out->count =
-      out->samples; /* of `drawn` samples all are checked, since their order is not known */
+  out->count = out->samples;
+  /* The order of `drawn` samples is not known yet, so all samples are checked. */
   if (desc->drawn) status = check_limit(out);
   ampc_part(out->samples, desc->part_begin, desc->part_end, &out->first, &out->count);
   if (desc->drawn) return status;

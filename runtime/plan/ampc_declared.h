@@ -16,10 +16,12 @@ typedef enum ampc_init_kind {
   AMPC_INIT_ORTHOGONAL,
   AMPC_INIT_PADDED, /* normal, but one row of [rows, columns] is 0 */
   AMPC_INIT_COPY,   /* the values of another parameter, also if a file has set those */
-  /* computed from the initial values of the weight a places further in the list of parameters */
+  /* Computed from the initial values of a weight; a is its distance in the list of parameters. LEFT
+   * and RIGHT are estimates of the first singular vectors of the weight as a matrix [axis b, the
+   * others], after 15 iterations. */
   AMPC_INIT_NORMS, /* the norm of each slice of axis b; b < 0: of the whole weight */
-  AMPC_INIT_LEFT,  /* the first singular vectors of the matrix [axis b, the others] after some */
-  AMPC_INIT_RIGHT  /* iterations: its product with RIGHT, and the transposed one with LEFT */
+  AMPC_INIT_LEFT,
+  AMPC_INIT_RIGHT
 } ampc_init_kind;
 typedef struct ampc_init {
   ampc_init_kind kind;
@@ -160,7 +162,8 @@ typedef struct ampc_source {
   double part_begin, part_end; /* fractions of the samples between which they are used (0, 1: all);
                                   see ampc_part */
   bool drawn;                  /* `part` selects from samples in an order that is drawn */
-  bool stratify;               /* the labels of which each part has the same shares; with `drawn` */
+  bool stratify;               /* it has the labels; each part has the same share of each class;
+                                  needs `drawn` */
   uint64_t part_seed;          /* seed of the order, with `drawn` */
   int64_t limit;               /* integer values must be in [0, limit); 0: no limit */
   int64_t ignored;             /* this value is allowed in addition; 0: no other value */

@@ -20,5 +20,6 @@ awk -v s="$scaled" -v p="$plain" 'BEGIN { exit !(s < 0.01 && p > 0.03) }'
 for own in false true; do
   skipped=$(events --set precision=f16 --set scaler.init=16777216 --set scaler.per_optimizer=$own | grep -o '"skipped":[0-9]*' | tail -1)
   echo "from the scale 2^24: $skipped"
-  [ "${skipped#*:}" -gt 3 ] && [ "${skipped#*:}" -lt 20 ]
+  [ "${skipped#*:}" -gt 3 ] || exit 1
+  [ "${skipped#*:}" -lt 20 ] || exit 1
 done

@@ -109,6 +109,6 @@ mv iris.csv.kept iris.csv
 "$amp" train -q --device cpu --resume half.safetensors --save rest.safetensors iris.amp >/dev/null
 cmp rest.safetensors iris.safetensors
 for precision in f16 bf16; do
-  "$amp" train -q --device cpu --set precision=$precision iris.amp | awk '/eval acc/ { print; bad = $3 < 0.9 } END { exit bad }'
+  "$amp" train -q --device cpu --set precision=$precision iris.amp | awk 'BEGIN { bad = 1 } /eval acc/ { print; bad = $3 < 0.9 } END { exit bad }'
 done
 echo "the same scores in C, the same bytes emitted and resumed"

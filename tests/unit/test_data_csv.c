@@ -186,7 +186,7 @@ static void check_classes(void)
                  "line 3: the name of a class is not printable UTF-8: \\xff");
   refuse_classes("s\na\nnull\n", SPECIES, "line 3, column s: `null` is a missing value");
   static char many[8 << 14] = "s\n";
-  for (int i = 0; i <= 1 << 14; i++) snprintf(many + strlen(many), 8, "%d\n", i);
+  for (int i = 0; i <= 1 << 14; i++) snprintf(many + strlen(many), 16, "%d\n", i);
   refuse_classes(many, SPECIES, "line 16386: more than 16384 different names");
 }
 

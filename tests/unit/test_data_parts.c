@@ -79,7 +79,7 @@ static void write_files(void)
 {
   char text[4096] = "n,c\n", bytes[SAMPLES];
   for (int i = 0; i < SAMPLES; i++) {
-    snprintf(text + strlen(text), 16, "%d,%d\n", i, i * CLASSES / SAMPLES);
+    snprintf(text + strlen(text), 32, "%d,%d\n", i, i * CLASSES / SAMPLES);
     bytes[i] = (char)i;
   }
   temp_write(temp_path("x.csv"), text, strlen(text));

@@ -95,7 +95,8 @@ static bool walk(const Grad *r, Backward *b, Value dy)
   if (border) {
     diag_error(r->l->c, E609, border->span, "grad does not differentiate through `scan`");
     diag_note(r->l->c, r->span, "the gradient is needed here");
-    return diag_help(r->l->c, "write the loop as `for`, or use jvp, which differentiates `scan`");
+    return diag_help(r->l->c, "write the loop as `for`, or use jvp, which differentiates `scan`; "
+                              "LSTM, GRU, RNN and ctc_loss contain such loops");
   }
   backward_walk(b, r->y, dy, r->l->at.loop);
   return true;

@@ -1,6 +1,7 @@
 /* Copies of modules, and statements that change them: `copy(net)`, `follow(target, net)`,
  * `target.fc.weight = ..`. The parameters of a copy are Buffers, so no optimizer trains them, and
- * checkpoints contain them. A run copies the initial values (runtime/state/copies.c). */
+ * checkpoints contain them. A run copies the initial values (`copies_begin` of
+ * runtime/state/init.c). */
 #include "model.h"
 
 /* The modules and parameters below a module in the order of definition, without tied names. */
@@ -35,8 +36,11 @@ static Datum run_copy(Lower *l, Args *args)
   const ArgValue *arg = &args->at.at[0];
   Parts from = {0}, to = {0};
   if (d_is(arg->value, D_error)) return arg->value;
-  if (arg->value.kind != D_instance || arg->value.as.instance->of)
+  if (arg->value.kind != D_instance)
     return fail(l, E209, arg->span, "`copy` takes a module, got %s", d_kind_text(l, arg->value));
+  if (arg->value.as.instance->of)
+    return fail(l, E209, arg->span,
+                "`copy` takes a model or a part of one, not its averages: write `copy(net)`");
   Datum v = instance_copy(l, arg->value.as.instance);
   if (d_is(v, D_error)) return v;
   walk_members(l, arg->value.as.instance, "", &(MemberVisitor){add_module, add_param, &from});
@@ -146,8 +150,8 @@ static bool read_decay(Lower *l, const ArgValue *arg, Datum *decay, Datum *rest)
 }
 
 /* Assigns decay p + rest source to p. After a step, if p has not been assigned in this body, the
- * effect computes that from the Buffer. Then the mixed weights need no memory unless the body reads
- * them. */
+ * effect itself mixes the Buffer's value with the source. Then the mixed weights need no memory
+ * unless the body reads them. */
 static void mix(Lower *l, const Part *to, Value source, Datum decay, Datum rest, Span span)
 {
   Value old = stored_value(l, to->param, span);

@@ -82,37 +82,38 @@ const Native given_natives[] = {
 
 /* ---- averages ---- */
 
-/* Returns `net.ema()`: a view of the module whose calls read averages. */
-Datum view_averages(Lower *l, Instance *m)
+/* Returns `net.ema()`: the averaged module, whose calls read averages. */
+Datum average_module(Lower *l, Instance *m)
 {
-  Instance *view = arena_new(l->arena, Instance);
-  *view = *m;
-  view->of = m;
-  view->evaluating = false;
-  return (Datum){.kind = D_instance, .as.instance = view};
+  Instance *average = arena_new(l->arena, Instance);
+  *average = *m;
+  average->of = m;
+  average->evaluating = false;
+  return (Datum){.kind = D_instance, .as.instance = average};
 }
 
-/* Calls a view: the module itself, or a method of it. */
-Datum view_call(Lower *l, const Instance *view, Datum callee, Args *args)
+/* Calls an averaged module, or a method of it. */
+Datum average_call(Lower *l, const Instance *average, Datum callee, Args *args)
 {
   bool training = l->training;
   Span outer = l->averages;
   l->averages = diag_user_span(l->c, args->span);
-  if (view->evaluating) l->training = false;
-  if (callee.kind == D_instance) callee.as.instance = view->of;
+  if (average->evaluating) l->training = false;
+  if (callee.kind == D_instance) callee.as.instance = average->of;
   Datum v = call(l, callee, args);
   l->averages = outer;
   l->training = training;
   return v;
 }
 
-/* Returns what a value is in a view: a view of a module, the average of a parameter. */
-static Datum viewed(Lower *l, Datum v, Span span)
+/* Returns what a value is in an averaged module: a module is averaged, too; a parameter is its
+ * average. */
+static Datum averaged(Lower *l, Datum v, Span span)
 {
-  if (v.kind == D_instance) return view_averages(l, v.as.instance);
+  if (v.kind == D_instance) return average_module(l, v.as.instance);
   if (v.kind == D_list && d_contains(v, D_instance)) {
     DatumVec items = {0};
-    for (uint32_t i = 0; i < v.n; i++) vec_push(l->arena, &items, viewed(l, v.as.list[i], span));
+    for (uint32_t i = 0; i < v.n; i++) vec_push(l->arena, &items, averaged(l, v.as.list[i], span));
     return d_list_of(l, &items);
   }
   if (v.kind != D_param) return v;
@@ -120,12 +121,12 @@ static Datum viewed(Lower *l, Datum v, Span span)
   return x.id ? d_tensor(x) : d_of(D_error);
 }
 
-/* Returns a member of a view. A parametrized weight is computed from averages. */
-Datum view_member(Lower *l, const Binding *b, Span span)
+/* Returns a member of an averaged module. A parametrized weight is computed from averages. */
+Datum average_member(Lower *l, const Binding *b, Span span)
 {
   Span outer = l->averages;
   l->averages = diag_user_span(l->c, span);
-  Datum v = viewed(l, binding_value(l, b, span), span);
+  Datum v = averaged(l, binding_value(l, b, span), span);
   l->averages = outer;
   return v;
 }

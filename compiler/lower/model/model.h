@@ -51,9 +51,9 @@ void assign_path(Lower *l, Scope *s, const Expr *target, Datum v);
 
 /* ---- given.c ---- */
 extern const Native given_natives[];
-Datum view_averages(Lower *l, Instance *m);
-Datum view_call(Lower *l, const Instance *view, Datum callee, Args *args);
-Datum view_member(Lower *l, const Binding *b, Span span);
+Datum average_module(Lower *l, Instance *m);
+Datum average_call(Lower *l, const Instance *average, Datum callee, Args *args);
+Datum average_member(Lower *l, const Binding *b, Span span);
 void check_averages_kept(Lower *l);
 
 /* ---- param.c ---- */

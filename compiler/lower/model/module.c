@@ -217,7 +217,7 @@ void instance_leave(Lower *l, Entry e)
 /* Calls `net(x)` as `net.forward(x)`. */
 Datum instance_call(Lower *l, Instance *m, Args *args)
 {
-  if (m->of) return view_call(l, m, (Datum){.kind = D_instance}, args);
+  if (m->of) return average_call(l, m, (Datum){.kind = D_instance}, args);
   Binding *b = scope_find(m->body, "forward");
   bool sequential = m->class == &class_sequential;
   if (sequential || (b && b->value.kind == D_function)) {
@@ -265,7 +265,7 @@ Datum instance_attr(Lower *l, Instance *m, const char *name, Span span)
 {
   for (Scope *s = m->body; s; s = s->parent) {
     Binding *b = scope_find(s, name);
-    if (b) return m->of ? view_member(l, b, span) : binding_value(l, b, span);
+    if (b) return m->of ? average_member(l, b, span) : binding_value(l, b, span);
   }
   return unknown_member(l, m, name, span);
 }
@@ -310,7 +310,7 @@ static Datum store_instance(Lower *l, Instance *m, const Args *args)
 Datum instance_method(Lower *l, Instance *m, const Name *name, Args *args)
 {
   Binding *own = scope_find(m->body, name->text);
-  if (own) return m->of ? view_call(l, m, own->value, args) : call(l, own->value, args);
+  if (own) return m->of ? average_call(l, m, own->value, args) : call(l, own->value, args);
   if (strcmp(name->text, "forward") == 0) return instance_call(l, m, args);
   if (strcmp(name->text, "autocast") == 0) return pin_instance(l, m, args);
   if (strcmp(name->text, "requires_grad") == 0) return freeze_instance(l, m, args);
@@ -319,6 +319,6 @@ Datum instance_method(Lower *l, Instance *m, const Name *name, Args *args)
     m->evaluating = true;
     return d_instance(m);
   }
-  if (strcmp(name->text, "ema") == 0 && !args->at.n) return view_averages(l, m);
+  if (strcmp(name->text, "ema") == 0 && !args->at.n) return average_module(l, m);
   return unknown_member(l, m, name->text, name->span);
 }
