@@ -75,8 +75,8 @@ static unsigned distance(const char *a, const char *b)
   return last[m];
 }
 
-/* A longer name may have more edits: one more letter makes `gelu` of `glu`, but only a slip of
- * `dropoout`. */
+/* A longer name may have more edits: one letter turns `glu` into another name, `gelu`, but
+ * `dropoout` can only be a slip. */
 const char *diag_nearest(const char *name, const char *const *candidates, uint32_t n)
 {
   size_t size = strlen(name);

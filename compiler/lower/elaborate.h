@@ -53,12 +53,13 @@ bool want_type(Lower *l, Datum d, Span span, const char *what, AskedType *out);
 Datum cast_as(Lower *l, Value x, AskedType type, Span span);
 
 /* ---- foreign.c ---- */
-/* Reports a name of another language at `span`, with its cure, and sets l->asked to NULL: the
- * message is about the whole call. Returns false if the table lacks the name. */
+/* Reports a name of another language at `span`, with its cure. Sets l->asked to NULL, so that the
+ * caller does not evaluate the arguments of the call. Returns false if the table lacks the name. */
 bool foreign_said(Lower *l, const char *key, Span span);
-/* Adds the cure as a help to the last message. */
+/* Adds the cure as a help to the last message. Returns false if the table lacks the name. */
 bool foreign_help(Lower *l, const char *key);
-/* Reports `nn.Linear`, `torch.relu`, `self.fc1`: a name that begins with a module of Python. */
+/* Reports `nn.Linear`, `torch.relu`, `self.fc1`: a name that begins with a module of Python.
+ * Returns false for other names. */
 bool foreign_prefix_said(Lower *l, Scope *s, const Expr *attr);
 
 /* ---- args.c ---- */

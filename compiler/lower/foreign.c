@@ -37,6 +37,7 @@ static bool in_place_said(Lower *l, const char *key, Span span)
   const char *x = q.at[Q_base];
   fail(l, E201, whole, "there is no `%s%s`", x, key);
   diag_help(l->c, "write `%s = %s.%s(%s)`: no operation works in place", x, x, name, q.at[Q_args]);
+  l->asked = NULL;
   return true;
 }
 

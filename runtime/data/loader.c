@@ -433,8 +433,9 @@ static bool batches_find_sorted(const ampc_batches *b, char *text, size_t size)
     if (!source_labels(&b->sources[i], &l) || l.count < SURPRISING) continue;
     bool train = block->kind == AMPC_TRAIN, sorted = l.changes && l.ascending;
     if (!l.changes)
-      snprintf(text, size, "%s: all %lld labels that block `%s` reads are %.17g%s",
-               b->sources[i].path, (long long)l.count, block->name, l.first,
+      snprintf(text, size, "%s: %s %lld labels that block `%s` reads are %.17g%s",
+               b->sources[i].path, l.count < b->sources[i].count ? "the first" : "all",
+               (long long)l.count, block->name, l.first,
                b->sources[i].count < b->sources[i].samples
                    ? "; `part_seed` with `stratify` gives each part all classes"
                    : "");

@@ -1,4 +1,4 @@
-/* Warns before a run about labels whose order was hardly meant. */
+/* Warns before a run about labels whose order is probably a mistake. */
 #include <stdio.h>
 #include "train.h"
 #include "runtime/plan/shown.h"

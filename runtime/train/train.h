@@ -124,7 +124,7 @@ ampc_status session_same(const Session *s);
 ampc_status weights_check(const Session *s); /* refuses a file that the run cannot write */
 ampc_status weights_save(Session *s);
 
-void sorted_warn(const Session *s, uint32_t block); /* sorted.c: labels in an order not meant */
+void sorted_warn(const Session *s, uint32_t block); /* sorted.c: the order of labels */
 
 /* ---- resume.c ---- */
 /* If --resume is not given, the run continues from the checkpoint that the job names with

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Labels whose order was hardly meant: `amp train` and `amp eval` warn before the run, once, and go on.
+# Labels whose order is probably a mistake: `amp train` and `amp eval` warn before the run, once, and go on.
 #   labels.sh AMPC AMP
 set -u
 amp=$(realpath "$2")
@@ -18,14 +18,15 @@ data points(a: float, b: float) {
 }
 model net = Linear(1, 4)
 optimizer opt = SGD(net, lr=0.1)
-train x, y in points(0.0, 0.75) with batch=16$1 { minimize cross_entropy(net(x), y) with opt }
+train x, y in points(0.0, 0.75) with batch=16, save="net.safetensors"$1 { minimize cross_entropy(net(x), y) with opt }
 eval x, y in points(0.75, 1.0) with batch=16 { metric acc = accuracy(net(x), y) }
 JOB
 }
+run=train
 warns() { # warns WHAT [TEXT..]: exactly these warnings
   local what=$1 text
   shift
-  "$amp" train job.amp >out 2>err || { echo "FAIL $what: status $?"; failed=1; }
+  "$amp" $run job.amp >out 2>err || { echo "FAIL $what: status $?"; failed=1; }
   for text; do grep -qF "warning: $text" err || { echo "FAIL $what: no warning: $text"; failed=1; }; done
   [ "$(grep -c '^warning' err)" -eq $# ] || { echo "FAIL $what: not $# warnings"; cat err; failed=1; }
 }
@@ -37,6 +38,9 @@ job ", shuffle=false"
 warns "sorted, no shuffle" "$sorted" "$one"
 job ""
 warns "sorted, shuffled" "$one"
+run="eval --resume net.safetensors"
+warns "amp eval" "$one"
+run=train
 data "i % 4"
 job ", shuffle=false"
 warns "mixed"

@@ -120,6 +120,8 @@ static Datum eval_comp(Lower *l, Scope *s, const Expr *e)
 static Datum no_attr(Lower *l, Datum base, const Name *name)
 {
   if (foreign_said(l, arena_printf(l->arena, ".%s", name->text), name->span)) return d_of(D_error);
+  bool module = base.kind == D_function || base.kind == D_op || base.kind == D_native;
+  if (module && foreign_said(l, name->text, name->span)) return d_of(D_error); /* copy.deepcopy */
   fail(l, E201, name->span, "%s has no `%s`", d_kind_text(l, base), name->text);
   if (d_is_tensor(base) && !diag_is_muted(l->c)) {
     NameVec names = {0};
