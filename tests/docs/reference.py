@@ -6,8 +6,8 @@
     tests/docs/reference.py BUILD --add                 adds the missing cases to parity.md and keeps the other rows
 
 language.md: the output of `BUILD/ampc --help-on all`, behind the hand-written text. parity.md: the cases of
-tests/torch/cases.def with the largest errors that BUILD/tests/torch_layers and torch_halves measure. from_pytorch.md: the rows of compiler/syntax/foreign.def, behind
-the hand-written text.
+tests/torch/cases.def with the largest errors that BUILD/tests/torch_layers and torch_halves measure. from_pytorch.md: the rows of
+compiler/syntax/foreign.def, behind the hand-written text.
 """
 import ast
 import pathlib
@@ -111,6 +111,8 @@ def from_pytorch_page(_build):
             example, cure = f"nn.{texts[0]}()(z, y)", f"`{texts[1]}(z, y)`"
         else:
             example, cure = texts[-2], quoted_cure(texts[0] if kind == "NAME" else "\0", *texts[-2:])
+        if out[-1] == f"| `{cell(example)}` | {cell(cure)} |":
+            continue
         if out[-1].endswith(f" | {cell(cure)} |"):
             example = out.pop()[3:].partition("` |")[0] + "`, `" + cell(example)
         out.append(f"| `{cell(example)}` | {cell(cure)} |")
@@ -225,4 +227,5 @@ def main():
         sys.exit(f"docs: {', '.join(stale)} not up to date: tests/docs/reference.py BUILD --rewrite {' '.join(stale)}")
 
 
-main()
+if __name__ == "__main__":
+    main()
