@@ -144,6 +144,10 @@ static bool check_target(Parser *p, const Expr *e)
     diag_help(p->c, "build a new value, as with `where`, `cat` or `masked_fill`");
   } else {
     diag_error(p->c, E100, e->span, "only a name can stand before `=`");
+    if (e->kind == EXPR_attr)
+      diag_help(p->c,
+                "a Buffer is assigned by names alone, `target.fc.weight = ..`: give the layer a "
+                "name in a module; `follow` changes all of a model");
   }
   return false;
 }

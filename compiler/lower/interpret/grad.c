@@ -74,7 +74,11 @@ static bool check_paths(const Grad *r, Backward *b)
     fail(l, E609, r->span, "the first argument of grad does not depend on %s%s%s", name ? "`" : "",
          name ? name : ir_type_text(l->c, ir_node(l->g, x)), name ? "`" : "");
     backward_note_cut(b, r->y);
-    return diag_help(l->c, "pass a tensor from which the first argument was computed");
+    const Node *n = ir_node(l->g, x);
+    bool updated = ir_parameter(l->g, n) && attr_int(n, "version") > 0;
+    return diag_help(l->c, updated
+                               ? "after `minimize` a parameter has a new value: call grad before it"
+                               : "pass a tensor from which the first argument was computed");
   }
   return true;
 }

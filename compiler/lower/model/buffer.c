@@ -47,7 +47,10 @@ void assign_buffer(Lower *l, ParamSlot *p, const char *name, Datum v, Span span,
         l, E210, span,
         "Buffer `%s` is assigned outside of training; only a step of a train block updates Buffers",
         name);
-    diag_help(l->c, "`if training { %s = ... }`", name);
+    if (once)
+      diag_help(l->c, "assign it in a train block");
+    else
+      diag_help(l->c, "`if training { %s = ... }`", name);
     return;
   }
   if (l->at.loop) {

@@ -36,6 +36,11 @@ static Datum run_copy(Lower *l, Args *args)
   const ArgValue *arg = &args->at.at[0];
   Parts from = {0}, to = {0};
   if (d_is(arg->value, D_error)) return arg->value;
+  if (l->run) {
+    fail(l, E210, args->span, "a block cannot make a copy");
+    diag_help(l->c, "declare it at the top of the file: `model target = copy(net)`");
+    return d_of(D_error);
+  }
   if (arg->value.kind != D_instance)
     return fail(l, E209, arg->span, "`copy` takes a module, got %s", d_kind_text(l, arg->value));
   if (arg->value.as.instance->of)
@@ -92,6 +97,10 @@ static bool members_of(Lower *l, const ArgValue *arg, Parts *out)
   if (d_is(arg->value, D_error)) return false;
   if (arg->value.kind != D_instance)
     return refuse(l, E209, arg->span, "`follow` takes modules, got %s", d_kind_text(l, arg->value));
+  if (arg->value.as.instance->of)
+    return refuse(
+        l, E209, arg->span,
+        "`follow` takes a model or a part of one, not its averages: `.ema()` needs no copy");
   walk_members(l, arg->value.as.instance, "", &(MemberVisitor){NULL, add_param, out});
   return true;
 }

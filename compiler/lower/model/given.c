@@ -82,9 +82,27 @@ const Native given_natives[] = {
 
 /* ---- averages ---- */
 
-/* Returns `net.ema()`: the averaged module, whose calls read averages. */
-Datum average_module(Lower *l, Instance *m)
+typedef struct Weights {
+  bool own, copied;
+} Weights;
+
+static void find_weights(Lower *l, ParamSlot *p, const char *path, bool alias, void *data)
 {
+  Weights *w = data;
+  (void)l, (void)path, (void)alias;
+  w->own = w->own || !p->buffer;
+  w->copied = w->copied || (p->copy_of && param_is_weight(p));
+}
+
+/* Returns `net.ema()`: the averaged module, whose calls read averages. */
+Datum average_module(Lower *l, Instance *m, Span span)
+{
+  Weights w = {false, false};
+  walk_members(l, m, "", &(MemberVisitor){NULL, find_weights, &w});
+  if (w.copied && !w.own)
+    return fail(l, E210, span,
+                "this is a copy, which no optimizer averages: `.ema()` reads the "
+                "averages of the model that it copies");
   Instance *average = arena_new(l->arena, Instance);
   *average = *m;
   average->of = m;
@@ -110,7 +128,7 @@ Datum average_call(Lower *l, const Instance *average, Datum callee, Args *args)
  * average. */
 static Datum averaged(Lower *l, Datum v, Span span)
 {
-  if (v.kind == D_instance) return average_module(l, v.as.instance);
+  if (v.kind == D_instance) return average_module(l, v.as.instance, span);
   if (v.kind == D_list && d_contains(v, D_instance)) {
     DatumVec items = {0};
     for (uint32_t i = 0; i < v.n; i++) vec_push(l->arena, &items, averaged(l, v.as.list[i], span));

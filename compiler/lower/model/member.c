@@ -97,6 +97,7 @@ static Datum add_member(Lower *l, const char *name, const ArgValue *value)
   const Binding *old = scope_find(m->body, name);
   if (old && old->value.kind == D_function && value->value.kind != D_function)
     return fail(l, E210, span, "`%s` is already a method of %s", name, m->class->name);
+  if (old) return fail(l, E205, span, "%s has a member `%s` already", m->class->name, name);
   bind_member(l, m->body, name, value->value, span);
   return d_of(D_none);
 }

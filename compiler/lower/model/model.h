@@ -51,7 +51,7 @@ void assign_path(Lower *l, Scope *s, const Expr *target, Datum v);
 
 /* ---- given.c ---- */
 extern const Native given_natives[];
-Datum average_module(Lower *l, Instance *m);
+Datum average_module(Lower *l, Instance *m, Span span);
 Datum average_call(Lower *l, const Instance *average, Datum callee, Args *args);
 Datum average_member(Lower *l, const Binding *b, Span span);
 void check_averages_kept(Lower *l);

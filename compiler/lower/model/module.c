@@ -319,6 +319,6 @@ Datum instance_method(Lower *l, Instance *m, const Name *name, Args *args)
     m->evaluating = true;
     return d_instance(m);
   }
-  if (strcmp(name->text, "ema") == 0 && !args->at.n) return average_module(l, m);
+  if (strcmp(name->text, "ema") == 0 && !args->at.n) return average_module(l, m, args->span);
   return unknown_member(l, m, name->text, name->span);
 }
