@@ -63,8 +63,8 @@ bool foreign_help(Lower *l, const char *key)
 static bool is_prefix(const char *name)
 {
   static const char *const prefixes[] = {
-      "nn",    "F",          "torch",    "self",        "np",  "numpy", "math",    "random",
-      "optim", "transforms", "datasets", "torchvision", "jnp", "tf",    "metrics", "pd"};
+      "nn",         "F",        "torch",       "self", "np", "numpy",   "math", "random",  "optim",
+      "transforms", "datasets", "torchvision", "jnp",  "tf", "metrics", "pd",   "autograd"};
   for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
     if (strcmp(name, prefixes[i]) == 0) return true;
   return false;
@@ -89,8 +89,11 @@ bool foreign_prefix_said(Lower *l, Scope *s, const Expr *attr)
   const char *name = attr->as.attr.name.text;
   if (root->kind != EXPR_name || !is_prefix(root->as.name)) return false;
   if (!d_is(lookup_quiet(l, s, root->as.name, root->span), D_absent)) return false;
-  if (foreign_said(l, source_text(l, attr->span), attr->span)) return true;
-  if (foreign_said(l, name, attr->span)) return true;
+  /* The keys are torch.autograd.grad, autograd.grad, grad. */
+  for (const char *key = source_text(l, attr->span), *dot = key; dot; key = dot + 1) {
+    if (foreign_said(l, key, attr->span)) return true;
+    dot = strchr(key, '.');
+  }
   if (strcmp(root->as.name, "self") == 0) {
     fail(l, E203, attr->span, "there is no `self`");
     diag_help(l->c, "write `%s`: members are used by name",

@@ -157,6 +157,13 @@ static Datum wrong_count(Lower *l, const Native *n, const Args *args)
               want == 1 ? "" : "s", args->at.n);
 }
 
+static Datum native_key(Lower *l, const Native *n, const ArgValue *arg)
+{
+  fail(l, E205, arg->key_span, "%s has no argument `%s`", n->name, arg->key);
+  foreign_help(l, arena_printf(l->arena, "%s=", arg->key));
+  return d_of(D_error);
+}
+
 /* Calls a native after checking the number of arguments. Natives with `keys` check keyword
  * arguments themselves. `sqrt(2)` is a number, `sqrt(x)` a node. */
 static Datum call_native(Lower *l, const Native *n, Args *args)
@@ -165,9 +172,7 @@ static Datum call_native(Lower *l, const Native *n, Args *args)
   bool on_tensor = count && d_is_tensor(args->at.at[0].value);
   OpKind op;
   for (uint32_t i = 0; i < count && !n->keys; i++)
-    if (args->at.at[i].key)
-      return fail(l, E205, args->at.at[i].key_span, "%s has no argument `%s`", n->name,
-                  args->at.at[i].key);
+    if (args->at.at[i].key) return native_key(l, n, &args->at.at[i]);
   args->native = n;
   if (count < n->least || (count > n->most && n->most != ANY_NUMBER))
     return wrong_count(l, n, args);

@@ -150,6 +150,8 @@ static Datum attr_of(Lower *l, Scope *s, Datum base, const Expr *e)
   if (strcmp(name->text, "dtype") == 0) return type_of_tensor(l, base, e->span);
   Datum f = lookup_global(l, s->file, name->text, name->span);
   if (!d_is(f, D_absent) && !d_is(f, D_error)) {
+    const char *key = arena_printf(l->arena, ".%s", name->text);
+    if (foreign_said(l, key, name->span)) return d_of(D_error); /* x.grad */
     fail(l, E209, e->span, "`%s` is a function", name->text);
     diag_help(l->c, "call it: `%s()`", source_text(l, e->span));
     return d_of(D_error);
