@@ -31,6 +31,7 @@ typedef struct Parameter {
   bool channels_last; /* pass layout: the layout in memory; `dim` keeps the language's order */
   int64_t offset;     /* pass memory: its place, in elements of MASTER or bytes of BUFFER */
   uint32_t measured;  /* as in ampc_param */
+  Span standardizes;  /* a call outside of training that reads these statistics; empty: none */
   Span span;
 } Parameter; /* shares follow all other entries */
 

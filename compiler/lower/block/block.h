@@ -7,6 +7,7 @@
 void lower_members(Lower *l);
 void lower_run(Lower *l, const Decl *decl, uint32_t number);
 void check_overlap(Lower *l);     /* overlap.c */
+void check_measured(Lower *l);    /* warns about statistics that no train block measures */
 void lower_check_names(Lower *l); /* reports two blocks with the same name */
 /* Adds a block; from now on nodes are appended to it. If the block is a variant, `first` is the
  * block whose sources and metrics it uses. The versions of parameters begin at 0 in each block.

@@ -101,9 +101,12 @@ static bool same_order(Lower *l, const ampc_source *s, Span span)
 {
   const Run *run = l->run;
   const ampc_source *first = l->g->sources.at + l->g->blocks.at[run->first].first_source;
-  if (s->stratify && (s->rank || !dtype_is_integer(s->dtype)))
-    return refuse(l, E209, span, "`stratify` needs one whole number a sample; a sample is %s%s",
-                  ir_dtype_name(s->dtype), ir_sizes_text(l->arena, s->dim, s->rank));
+  if (s->stratify && (s->rank || !dtype_is_integer(s->dtype))) {
+    fail(l, E209, span, "`stratify` needs one whole number a sample; a sample is %s%s",
+         ir_dtype_name(s->dtype), ir_sizes_text(l->arena, s->dim, s->rank));
+    return s->kind == AMPC_SOURCE_CSV && !s->rank &&
+           diag_help(l->c, "`classes=true` reads names, `dtype=i64` whole numbers");
+  }
   for (uint32_t i = 0; i < run->n_sources; i++) {
     if (s->stratify && first[i].stratify)
       return refuse(l, E209, span, "two sources of one block have `stratify`");
@@ -526,12 +529,21 @@ static int64_t source_of_values(Lower *l, Value v)
 }
 
 /* Runs _measure(x, buffer): makes the run fill the buffer with means and deviations of the source x
- * before its first step. A later train block uses the buffer as it is. */
+ * before its first step. A later train block uses the buffer as it is. So does a call that reads
+ * another value: one that the step assigned, as `follow` does, or that functional_call() gives. */
 static Datum run_measure(Lower *l, Args *args)
 {
   Value x = as_tensor(l, ARG(0), args->span), buffer = as_tensor(l, ARG(1), args->span);
   if (!x.id || !buffer.id) return d_of(D_error);
-  Parameter *q = &l->g->params.at[attr_int(ir_node(l->g, buffer), "index")];
+  const Node *n = ir_node(l->g, buffer);
+  while (op_has(n, T_casts)) n = ir_in(l->c, n, 0); /* to the type that .to() stores */
+  Parameter *q = ir_parameter(l->g, n);
+  if (!q || ARG(1).kind != D_param || q != &l->g->params.at[ARG(1).as.param->index])
+    return d_of(D_none);
+  if (!l->training) {
+    q->standardizes = diag_user_span(l->c, args->span);
+    return d_of(D_none);
+  }
   int64_t index = source_of_values(l, x);
   uint32_t first = l->g->blocks.at[l->run->first].first_source;
   if (index < 0)
@@ -546,6 +558,24 @@ static Datum run_measure(Lower *l, Args *args)
                 "this layer standardizes two sources: build one Standardize for each");
   if (!q->measured) q->measured = (uint32_t)index + 1;
   return d_of(D_none);
+}
+
+void check_measured(Lower *l)
+{
+  bool trains = false;
+  for (uint32_t i = 0; i < l->g->blocks.n; i++) trains |= l->g->blocks.at[i].kind == AMPC_TRAIN;
+  for (uint32_t id = 1; id < l->g->nodes.n; id++) {
+    const Node *n = ir_node(l->g, (Value){id});
+    if (n->op == OP_buffer_update) l->g->params.at[attr_int(n, "param")].standardizes = (Span){0};
+  }
+  for (uint32_t i = 0; i < l->g->params.n && trains && !l->g->loads.n; i++) {
+    const Parameter *q = &l->g->params.at[i];
+    if (!q->standardizes.end || q->measured) continue;
+    diag_warning(l->c, W610, q->standardizes,
+                 "no train block measures `%s`, so Standardize leaves this input as it is",
+                 q->path);
+    diag_help(l->c, "call the whole net in the train block, not only the layers that follow");
+  }
 }
 
 /* Runs _negative(index): true if an element of the index can be below 0. */

@@ -123,6 +123,7 @@ static void elaborate_job(Compile *c, Sizes *sizes)
   if (diag_error_count(c)) return;
   check_unreached(l);
   check_overlap(l);
+  check_measured(l);
 }
 
 /* Note [dims]: elaborates the job again with the sizes of the data. To find mistakes, it also
