@@ -1,8 +1,10 @@
 /* The sources of a block: opened together, in one order; and the statistics of a source. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include "order.h"
 #include "runtime/base/convert.h"
+#include "runtime/data/formats/args.h"
 #include "source.h"
 
 const char *source_path(const DataSource *s)
@@ -107,6 +109,20 @@ static ampc_status add_samples(const DataSource *s, char *sample, const double *
   return status;
 }
 
+/* Returns the name or number of a column of a csv source, or else the number of the channel. */
+static const char *channel_text(const DataSource *s, int64_t channel, char *to, size_t size)
+{
+  int n = 0;
+  const char *at = NULL, *args = s->desc->kind == AMPC_SOURCE_CSV ? s->desc->args : NULL;
+  for (int64_t i = 0; args && i <= channel && (!i || at); i++)
+    at = args_next(args, "column", at, &n);
+  if (at)
+    snprintf(to, size, "column %.*s", n, at);
+  else
+    snprintf(to, size, "channel %lld", (long long)channel);
+  return to;
+}
+
 /* Reads the samples twice: first the distances from the first value of each channel, then those
  * from the mean. So a constant channel has its value as mean, and the deviation 0, exactly. */
 ampc_status source_measure(const DataSource *s, double *mean, double *deviation)
@@ -127,12 +143,13 @@ ampc_status source_measure(const DataSource *s, double *mean, double *deviation)
   }
   if (!status) status = add_samples(s, sample, mean, true, deviation);
   free(sample);
+  char where[80];
   for (int64_t c = 0; c < channels && !status; c++) {
     deviation[c] = sqrt(deviation[c] / n);
     if (!isfinite(deviation[c]))
-      status = ampc_fail(AMPC_BAD_FILE,
-                         "channel %lld of %s has numbers that are not finite, so it has no mean",
-                         (long long)c, source_path(s));
+      status =
+          ampc_fail(AMPC_BAD_FILE, "%s of %s has numbers that are not finite, so it has no mean",
+                    channel_text(s, c, where, sizeof where), source_path(s));
   }
   return status;
 }

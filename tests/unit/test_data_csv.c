@@ -67,7 +67,8 @@ static void refuse(const char *text, const char *args, const char *word)
 static void check_reading(void)
 {
   static const double two[] = {1, 2, 3, 4}, swapped[] = {2, 1, 4, 3}, one[] = {2, 4};
-  static const double odd[] = {-0.5, INFINITY, 1e10}, filled[] = {7.5, 1, 7.5, 7.5, 2};
+  static const double odd[] = {-0.5, INFINITY, 1e10, 0.5, -0.5, 5, -INFINITY, INFINITY, -INFINITY};
+  static const double filled[] = {7.5, 1, 7.5, 7.5, 2};
   static const double lost[] = {NAN, 1}, whole_filled[] = {-1, 3}, skipped[] = {3, 4};
   static const double ints[] = {9007199254740993.0, -7};
   expect("a,b\n1,2\n3,4\n", "column=a\ncolumn=b\n" AB, 2, two);
@@ -79,7 +80,7 @@ static void check_reading(void)
          two);
   expect("x\ty\n1\t2\n3\t4\n", "column=1\nscalar=1\nnumber=1\ndtype=f32\nheader=1\nsep=\t\n", 2,
          one);
-  expect("a\n-0.5\nInf\n1e10\n", "column=a\n" AB, 3, odd);
+  expect("a\n-0.5\nInf\n1e10\n.5\n-.5\n+5.\n-Infinity\n1e999\n-1e40\n", "column=a\n" AB, 9, odd);
   expect("a\nnan\n1\n NA \n\"\"\n2\n", "column=a\nmissing=7.5\n" AB, 5, filled);
   expect("a\nNULL\n1\n", "column=a\nmissing=nan\n" AB, 2, lost);
   expect("a\nn/a\n3\n", "column=a\nnumber=0\nscalar=1\ndtype=i32\nheader=1\nsep=,\nmissing=-1\n", 2,
@@ -99,14 +100,27 @@ static void check_reading(void)
 static void check_mistakes(void)
 {
   static const char ab[] = "column=a\ncolumn=b\n" AB;
-  refuse("a,b\n1,2\n\n3\n", ab, "line 4: 1 fields, the first line has 2");
+  refuse("a,b\n1,2\n\n3\n", ab, "line 4: 1 field, the first line has 2");
   refuse("a,b\n1,2\n3,4,5\n", ab, "line 3: 3 fields, the first line has 2");
   refuse("a,b\n1,2\n3,x\n", ab, "line 3, column b: `x` is no number");
   refuse("a,b\n1,\n", ab, "line 2, column b: the field is empty; missing=0.0 reads it as 0.0");
   refuse("a,b\n1,2\n1,NA\n", ab, "line 3, column b: `NA` is a missing value; missing=0.0");
   refuse("a,b\n1,<NA>\n", ab, "line 2, column b: `<NA>` is a missing value");
-  refuse("a,b\n1,?\n", ab, "line 2, column b: `?` is no number; to read a column of names");
-  refuse("a,b\n1,0x10\n", ab, "line 2, column b: `0x10` is no number");
+  refuse("a,b\n1,?\n", ab, "line 2, column b: `?` is no number");
+  refuse("a,b\n1,x y\n", ab,
+         "`x y` is no number; to read a column of names, call csv for it alone");
+  static const char *const bad[] = {"0x1F", "-0x1p3", ".",   "-",   "e5",   "1e",     "+-5",
+                                    "--5",  "1.5f",   "1 2", "1_0", "5.5.", "nan(1)", "?"};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    char text[32], ends[32];
+    snprintf(text, sizeof text, "a,b\n1,%s\n", bad[i]);
+    snprintf(ends, sizeof ends, "`%s` is no number", bad[i]);
+    refuse(text, ab, ends);
+    bool word = bad[i][0] == 'e' || bad[i][0] == 'n';
+    CHECK_MSG(word == !!strstr(ampc_last_error(), "names"), "%s", ampc_last_error());
+  }
+  refuse("a\n+-5\n", "column=a\nnumber=0\nscalar=1\ndtype=i64\nheader=1\nsep=,\n",
+         "`+-5` is no whole number");
   refuse("a,b\n1,\"2\n3,4\n", ab, "line 2: a quote is not closed");
   refuse("a,b\n1,\"2\"3\n", ab, "line 2: characters follow a closing quote");
   refuse("a,b\n", ab, "empty");
@@ -122,7 +136,17 @@ static void check_mistakes(void)
          "line 2, column a: the field is empty");
   refuse("1,2\n3,x\n", "column=1\nnumber=1\nscalar=1\ndtype=f32\nheader=0\nsep=,\n",
          "line 2, column 1: `x` is no number");
-  refuse("a;b\n1;2\n", ab, "with `sep` \",\" its first line has 1 fields: a;b");
+  refuse("a;b\n1;2\n", ab,
+         "with `sep` \",\" its first line has 1 field: a;b; is the separator `sep=\";\"`?");
+  refuse("a\tb\n1\t2\n", ab, "is the separator `sep=\"\\t\"`?");
+  refuse("1;2\n3;4\n", "column=1\nnumber=1\nscalar=1\ndtype=f32\nheader=0\nsep=,\n",
+         "1 field, which count from 0; is the separator `sep=\";\"`?");
+  refuse("1;2\n3;4\n", "column=0\nnumber=1\nscalar=1\ndtype=f32\nheader=0\nsep=,\n",
+         "`1;2` is no number; is the separator `sep=\";\"`?");
+  refuse(
+      "0.5,x\n1,y\n", ab,
+      "its first line has 2 fields: 0.5, x; skip=1 leaves out one line at the beginning; without "
+      "a header line: header=false and column numbers");
   refuse("a\n3000000000\n", "column=a\nnumber=0\nscalar=1\ndtype=i32\nheader=1\nsep=,\n",
          "`3000000000` is no whole number of 32 bits; dtype=i64 reads it");
   refuse("178,13,c\n1,2,3,4\n", "column=1\nnumber=1\nscalar=1\ndtype=f32\nheader=1\nsep=,\n",

@@ -201,7 +201,7 @@ static void check_statistics(void)
   temp_write(temp_path("s.csv"), lost, strlen(lost));
   MUST(sources_open(&program, &desc, 1, temp_folder, 1, &s) == AMPC_OK);
   CHECK(source_measure(s, has[0], has[1]) == AMPC_BAD_FILE &&
-        strstr(ampc_last_error(), "channel 1 of"));
+        strstr(ampc_last_error(), "column b of"));
   sources_close(s, 1);
 }
 

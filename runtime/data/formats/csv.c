@@ -3,6 +3,7 @@
  * a number; otherwise it is a vector. `header` 0: the first line is a sample, too. `skip`: lines in
  * front of all that. `labels`: the column has names of classes, of which `class` (a line each)
  * lists all. `missing`: the number for a missing value. Opening reads the whole file. */
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +47,8 @@ typedef struct Csv {
   int64_t mapped;  /* number of entries of `column`: up to the last requested field */
   int64_t fields;  /* fields in the first line; each line has as many */
   int64_t samples;
-  bool at_header, names_are_numbers;
+  bool at_header, names_are_numbers; /* all fields of the header line are numbers */
+  bool has_numbers;                  /* some are */
   Classes classes;
   bool lists;                  /* collects the classes of the file */
   char names[SHOWN_NAMES];     /* names in the header line, for messages */
@@ -80,19 +82,26 @@ static ampc_status check_numbers(const char *args)
   return AMPC_OK;
 }
 
+/* Reads a decimal number, also `.5` and `5.`, or an infinity or nan. A number that is too large
+ * becomes infinite. */
+static bool read_real(const char *from, double *out)
+{
+  char *end;
+  const char *word = from + (*from == '-' || *from == '+');
+  bool named = strcasecmp(word, "inf") == 0 || strcasecmp(word, "infinity") == 0 ||
+               strcasecmp(word, "nan") == 0;
+  if (!named && from[strspn(from, "0123456789.eE+-")]) return false; /* strtod reads 0x10 */
+  *out = strtod(from, &end);
+  return end != from && !*end;
+}
+
 /* Reads a number of the column's type. */
 static bool read_number(const char *from, ampc_dtype type, Number *out)
 {
-  if (*from == '+') from++;
-  if (type != AMPC_F32) {
-    bool good = ampc_read_whole(from, &out->whole);
-    return good && (type == AMPC_I64 || out->whole == (int32_t)out->whole);
-  }
-  out->real = strcasecmp(from, "nan") == 0    ? (double)NAN
-              : strcasecmp(from, "inf") == 0  ? (double)INFINITY
-              : strcasecmp(from, "-inf") == 0 ? -(double)INFINITY
-                                              : 0;
-  return out->real != 0 || ampc_read_real(from, &out->real);
+  if (type == AMPC_F32) return read_real(from, &out->real);
+  if (*from == '+' && from[1] != '-') from++;
+  bool good = ampc_read_whole(from, &out->whole);
+  return good && (type == AMPC_I64 || out->whole == (int32_t)out->whole);
 }
 
 static ampc_status read_type(const char *args, ampc_dtype *out)
@@ -198,6 +207,17 @@ static ampc_status bad_field(const Csv *c, int64_t column, const char *what, con
                    text, *text ? what : " is empty", cure);
 }
 
+/* Writes what may help if the first line may have a single field, with another separator in it;
+ * else "". */
+static const char *separator_help(const Csv *c, char to[40])
+{
+  const char *at = c->fields <= 1 ? strpbrk(c->in.text, ";\t|,") : NULL;
+  *to = 0;
+  if (at && *at != c->wanted.sep)
+    snprintf(to, 40, "; is the separator `sep=\"%s\"`?", *at == '\t' ? "\\t" : (char[]){*at, 0});
+  return to;
+}
+
 /* Reports a field that is no number of the column's type. */
 static ampc_status no_number(const Csv *c, int64_t column)
 {
@@ -208,8 +228,13 @@ static ampc_status no_number(const Csv *c, int64_t column)
     return bad_field(c, column, whole, "; dtype=i64 reads it");
   if (type != AMPC_F32 && read_number(c->in.text, AMPC_F32, &n))
     return bad_field(c, column, whole, "; dtype=f32 reads it");
+  char help[40];
+  separator_help(c, help);
+  bool name = isalpha((unsigned char)*c->in.text) || *c->in.text & 0x80; /* UTF-8 */
   return bad_field(c, column, type == AMPC_F32 ? "` is no number" : whole,
-                   "; to read a column of names, call csv for it alone, with classes=true");
+                   *help  ? help
+                   : name ? "; to read a column of names, call csv for it alone, with classes=true"
+                          : "");
 }
 
 /* Removes spaces around the field. False: it has a NUL. */
@@ -296,8 +321,9 @@ static ampc_status take_field(void *context, int64_t field)
   ampc_status status = AMPC_OK;
   if (c->at_header) {
     Number n;
-    c->names_are_numbers =
-        (!field || c->names_are_numbers) && read_number(c->in.text, AMPC_F32, &n);
+    bool number = read_number(c->in.text, AMPC_F32, &n);
+    c->names_are_numbers = (!field || c->names_are_numbers) && number;
+    c->has_numbers |= number;
     return c->wanted.numbers ? AMPC_OK : name_column(c, field);
   }
   if ((c->program || c->lists) && field < c->mapped && c->column[field] >= 0)
@@ -325,6 +351,24 @@ static ampc_status map_columns(Csv *c)
 
 static const char skips[] = "; skip=1 leaves out one line at the beginning";
 
+/* Reports a requested column that the first line lacks. */
+static ampc_status no_column(const Csv *c, const char *at, int n)
+{
+  char help[40];
+  const char *s = c->fields == 1 ? "" : "s", *cure = *separator_help(c, help) ? help : skips;
+  if (c->wanted.numbers)
+    return ampc_fail(AMPC_BAD_FILE,
+                     "%s has no column %.*s: its first line has %lld field%s, which count from 0%s",
+                     c->in.stream.path, n, at, (long long)c->fields, s, cure);
+  return ampc_fail(
+      AMPC_BAD_FILE,
+      "%s has no column `%.*s`: with `sep` \"%s\" its first line has %lld field%s: "
+      "%s%s%s",
+      c->in.stream.path, n, at, c->wanted.sep == '\t' ? "\\t" : (char[]){c->wanted.sep, 0},
+      (long long)c->fields, s, c->names, cure,
+      c->has_numbers ? "; without a header line: header=false and column numbers" : "");
+}
+
 /* Checks that the requested columns exist. */
 static ampc_status check_columns(Csv *c)
 {
@@ -332,18 +376,7 @@ static ampc_status check_columns(Csv *c)
   int64_t i = 0;
   for (const char *at = args_next(c->args, "column", NULL, &n); at;
        at = args_next(c->args, "column", at, &n), i++)
-    if (c->place[i] < 0 || c->place[i] >= c->fields)
-      return c->wanted.numbers
-                 ? ampc_fail(AMPC_BAD_FILE,
-                             "%s has no column %.*s: its first line has %lld fields, which count "
-                             "from 0%s",
-                             c->in.stream.path, n, at, (long long)c->fields, skips)
-                 : ampc_fail(AMPC_BAD_FILE,
-                             "%s has no column `%.*s`: with `sep` \"%s\" its first line has %lld "
-                             "fields: %s%s",
-                             c->in.stream.path, n, at,
-                             c->wanted.sep == '\t' ? "\\t" : (char[]){c->wanted.sep, 0},
-                             (long long)c->fields, c->names, skips);
+    if (c->place[i] < 0 || c->place[i] >= c->fields) return no_column(c, at, n);
   return AMPC_OK;
 }
 
@@ -353,8 +386,8 @@ static ampc_status end_line(Csv *c, int64_t fields)
   char why[200];
   if (c->fields == fields) return AMPC_OK;
   if (c->fields) {
-    snprintf(why, sizeof why, "%lld fields, the first line has %lld%s", (long long)fields,
-             (long long)c->fields, c->samples ? "" : skips);
+    snprintf(why, sizeof why, "%lld field%s, the first line has %lld%s", (long long)fields,
+             fields == 1 ? "" : "s", (long long)c->fields, c->samples ? "" : skips);
     return fields_bad(&c->in, why);
   }
   c->fields = fields;
