@@ -134,6 +134,39 @@ static bool set_classes(TensorFile *f, const ampc_program *p)
   return !p->classes || tensor_file_set(f, "ampc.classes", p->classes);
 }
 
+enum { PART_ROOM = 80 };
+
+/* Writes which samples the first train block reads: seed and range of the part that is drawn; "":
+ * none is drawn. */
+static const char *part_text(const ampc_program *p, char to[PART_ROOM])
+{
+  const ampc_source *s = NULL;
+  for (uint32_t i = 0; i < p->n_blocks && !s; i++)
+    if (p->blocks[i].kind == AMPC_TRAIN && p->blocks[i].n_sources)
+      s = &p->sources[p->blocks[i].first_source];
+  *to = 0;
+  if (s && s->drawn)
+    snprintf(to, PART_ROOM, "part=[%.9g, %.9g], part_seed=%llu", s->part_begin, s->part_end,
+             (unsigned long long)s->part_seed);
+  return to;
+}
+
+static bool set_part(TensorFile *f, const ampc_program *p)
+{
+  char text[PART_ROOM];
+  return !*part_text(p, text) || tensor_file_set(f, "ampc.part", text);
+}
+
+/* Keeps the part of the checkpoint if the program has another one: its eval blocks may read samples
+ * that the checkpoint was trained on. */
+static void compare_part(ampc_runtime *rt, const TensorFile *f)
+{
+  char text[PART_ROOM];
+  const char *has = tensor_file_get(f, "ampc.part");
+  bool differs = has && strcmp(has, part_text(rt->program, text)) != 0;
+  snprintf(rt->other_part, sizeof rt->other_part, "%s", differs ? has : "");
+}
+
 /* Writes the metadata. "format" is the key with which PyTorch marks its own files. */
 static bool set_metadata(TensorFile *f, const ampc_program *p, const ampc_state *s,
                          ampc_data_position at)
@@ -141,6 +174,7 @@ static bool set_metadata(TensorFile *f, const ampc_program *p, const ampc_state 
   return tensor_file_set(f, "format", "pt") && tensor_file_set(f, "ampc.version", version) &&
          tensor_file_set(f, "ampc.job", p->name) &&
          tensor_file_set(f, "ampc.config", p->config ? p->config : "{}") && set_classes(f, p) &&
+         set_part(f, p) &&
          metadata_set(f, KEY("ampc.model"), "%016llx", (unsigned long long)p->model_hash) &&
          set_count(f, KEY("ampc.seed"), s->seed) && set_count(f, KEY("ampc.body"), s->body) &&
          set_count(f, KEY("ampc.step"), s->step) && set_count(f, KEY("ampc.skipped"), s->skipped) &&
@@ -430,7 +464,7 @@ static ampc_status check_classes(const char *path, const ampc_program *p, const 
   return ampc_fail(
       AMPC_BAD_FILE,
       "%s has the class `%.*s` where %s has `%.*s`: list the names in the order of the "
-      "file, classes=[\"..\", ..]",
+      "checkpoint, classes=[\"..\", ..]",
       path, (int)strcspn(has + at, "\n"), has + at, p->source, (int)strcspn(wants + at, "\n"),
       wants + at);
 }
@@ -528,6 +562,7 @@ ampc_status ampc_checkpoint_load(ampc_runtime *rt, const char *path, ampc_data_p
   if (!status) status = get_saved(path, &f, p, &s);
   if (!status) status = apply(rt, &f, &e, &s);
   if (!status) *out_at = s.at;
+  if (!status) compare_part(rt, &f);
   free(s.optimizer);
   free(s.plateau);
   entries_free(&e);

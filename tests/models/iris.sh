@@ -104,10 +104,39 @@ PY
 sed -i 's/9.4,3.0/4.9,3.0/' iris.csv
 sed -i.kept 's/setosa/zetosa/' iris.csv # which changes the numbers of all classes
 { "$amp" train -q --device cpu --resume half.safetensors iris.amp 2>&1 || true; } |
-  grep -q 'half.safetensors has the class `setosa` where iris.amp has `versicolor`: list the names in the order'
+  grep -q 'half.safetensors has the class `setosa` where iris.amp has `versicolor`: list the names in the order of the checkpoint'
 mv iris.csv.kept iris.csv
 "$amp" train -q --device cpu --resume half.safetensors --save rest.safetensors iris.amp >/dev/null
 cmp rest.safetensors iris.safetensors
+
+# ---- another part ---------------------------------------------------------------------------------
+sed 's/part_seed=1/part_seed=2/g' iris.amp >seed.amp
+told='warning: iris.safetensors was trained on samples of part=\[0, 0.8\], part_seed=1, which differ from'
+for job in seed iris; do
+  for run in "eval" "train -q --steps 251"; do
+    "$amp" $run --device cpu --resume iris.safetensors $job.amp 2>&1 >/dev/null | grep -c "$told" >>told || true
+  done
+done
+[ "$(tr '\n' ' ' <told)" = "1 1 0 0 " ]
+
+# ---- a copy, and given statistics -----------------------------------------------------------------
+{ sed '/^train/,$d' iris.amp && cat; } >copy.amp <<'JOB'
+model target = copy(net)
+train x, y in iris([0.0, 0.8]) with batch=16, epochs=1 {
+  follow(target, net, decay=0.9, buffers=true)
+  given = functional_call(net, [["0.statistics", stack([2.0 * ones(4), 3.0 * ones(4)])]], x)
+  metric apart = (target[0](x) - net[0](x)).abs().max()
+  metric off = (given - net[3](net[2](net[1]((x - 2.0) / 3.0)))).abs().max()
+  minimize cross_entropy(net(x), y) + mse_loss(net(x), target(x)) with opt
+}
+eval x, y in iris([0.8, 1.0]) with batch=30 { metric differs = (target[0](x) - net[0](x)).abs().max() }
+JOB
+"$amp" train --json --device cpu copy.amp 2>/dev/null | python3 -c '
+import json, sys
+told = [line["metrics"] for line in map(json.loads, sys.stdin) if "metrics" in line]
+assert {name for m in told for name in m} >= {"apart", "off", "differs"}, told
+assert all(m[name] < 1e-6 for m in told for name in m if name != "loss"), told'
+
 for precision in f16 bf16; do
   "$amp" train -q --device cpu --set precision=$precision iris.amp | awk 'BEGIN { bad = 1 } /eval acc/ { print; bad = $3 < 0.9 } END { exit bad }'
 done
