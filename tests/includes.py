@@ -42,7 +42,7 @@ ROOMS = {
     "compiler/explain": "compiler cost",
     "compiler/cli": "compiler cost diag emit explain graph help",
     "runtime": "",
-    "runtime/data": "",
+    "runtime/data": "runtime/data/formats",
     "runtime/ranks": "runtime",
     "runtime/cpu": "runtime runtime/ranks",
     "runtime/cuda": "runtime runtime/ranks",

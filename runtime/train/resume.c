@@ -44,3 +44,15 @@ ampc_status resume_settle(Session *s, ampc_train_options *own)
       path);
   return AMPC_OK;
 }
+
+void resume_tell(Session *s)
+{
+  const char *path = s->options->resume;
+  if (*s->rt->other_part && session_leads(s))
+    progress_warn(&s->progress,
+                  "warning: %s was trained on samples of %s, which differ from those of the train "
+                  "block now: eval blocks may read samples that it was trained on",
+                  path, s->rt->other_part);
+  if (s->resume_of_job)
+    progress_note(&s->progress, "continues from %s, step %lld", path, (long long)s->steps);
+}

@@ -133,13 +133,7 @@ static ampc_status load_weights(Session *s)
                      s->program->source);
   s->seed = (uint64_t)state.seed;
   s->steps = state.step;
-  if (*s->rt->other_part && session_leads(s))
-    progress_warn(&s->progress,
-                  "warning: %s was trained on samples of %s, which differ from those of the train "
-                  "block now: eval blocks may read samples that it was trained on",
-                  o->resume, s->rt->other_part);
-  if (s->resume_of_job)
-    progress_note(&s->progress, "continues from %s, step %lld", o->resume, (long long)s->steps);
+  resume_tell(s);
   return AMPC_OK;
 }
 

@@ -131,6 +131,8 @@ void sorted_warn(const Session *s, uint32_t block); /* sorted.c: the order of la
  * `resume=`. A job that saves to that file finds none in its first run: a note says so, and the run
  * begins with initial values. */
 ampc_status resume_settle(Session *s, ampc_train_options *own);
+/* Tells of the checkpoint that is loaded: the step, and whether it was trained on another part. */
+void resume_tell(Session *s);
 
 /* ---- glance.c ---- */
 /* Requests a copy of STATE as it will be after all calls so far. `g` describes the step. */
