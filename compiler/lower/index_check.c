@@ -9,12 +9,17 @@ const char *with_place(Lower *l, const char *why, Span span)
   return arena_printf(l->arena, "%s, %s:%u", why, file, p.line);
 }
 
+const char *index_limit_name(Lower *l, const char *name)
+{
+  return *name == '`' ? name : arena_printf(l->arena, "rows of %s", name);
+}
+
 void check_computed(Lower *l, Value v, int64_t n, const char *name, Span span)
 {
   const Node *index = ir_node(l->g, v);
   Interval b = integer_range(l->c, v);
   if (l->at.loop || !ir_elements(index) || (b.low >= 0 && b.high < (double)n)) return;
-  const char *why = with_place(l, arena_printf(l->arena, "rows of %s", name), span);
+  const char *why = with_place(l, index_limit_name(l, name), span);
   ampc_check check = {.why = why, .rows = n, .rank = index->rank};
   memcpy(check.dim, index->dim, sizeof check.dim);
   int64_t at = l->g->checks.n;

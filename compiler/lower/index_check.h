@@ -5,6 +5,9 @@
 /* Returns "rows of embedding, gpt2.amp:50": `why` and the user's line. */
 const char *with_place(Lower *l, const char *why, Span span);
 
+/* Returns "rows of embedding"; an argument keeps its name: "`input_lengths` of ctc_loss". */
+const char *index_limit_name(Lower *l, const char *name);
+
 /* Makes the device check v, a computed index that selects among n rows, by an OP_check_index node,
  * unless the range of v is known to be inside of [0, n). `name` is the function that uses v. In a
  * `scan` there is no check, since effects are not allowed there. With or without a check, a wrong

@@ -508,7 +508,7 @@ static Datum run_indices_below(Lower *l, Args *args)
   }
   const Interval b = source_range(s);
   if ((has_file(s) || is_given(s)) && b.high >= (double)n)
-    limit_values(l, s, n, 0, arena_printf(l->arena, "rows of %s", name), args->span);
+    limit_values(l, s, n, 0, index_limit_name(l, name), args->span);
   if (s->kind != AMPC_SOURCE_SYNTHETIC || (b.low >= 0 && b.high < (double)n)) return d_of(D_none);
   fail(l, E310, args->span, "%s of %lld rows gets indices from %.17g to %.17g", name, (long long)n,
        b.low, b.high);
