@@ -55,6 +55,19 @@ ubyte four-ubyte 4 3
 printf 'fc.weight F32 [2,3] 1 0 0 0 0 2\nfc.bias F32 [2] 0.5 -1\n' | "$source_dir/tests/cli/weights.py" w.safetensors
 run="infer -q --weights w.safetensors job.amp"
 
+# ---- places of grid_sample that are not finite: as PyTorch, which clips them, except NaN for "zeros" ----------
+cat >places.amp <<'EOF'
+infer far(x: f32[1]) {
+  image = arange(4, dtype=f32).view(1, 1, 2, 2) + 1.0
+  places = (x.view(1, 1, 1, 1) * tensor([inf, -inf, nan, 1e30])).view(1, 1, 4, 1).expand(1, 1, 4, 2)
+  def at(mode, padding) { return grid_sample(image, places, mode, padding, false).view(1, 4) }
+  return at("bilinear", "border"), at("nearest", "border"), at("bilinear", "reflection")[:, :3],
+      at("bilinear", "zeros"), at("nearest", "zeros")
+}
+EOF
+python3 -c "import struct; head = str({'descr': '<f4', 'fortran_order': False, 'shape': (1,)}).ljust(117) + chr(10); open('one.npy', 'wb').write(b'\\x93NUMPY\\x01\\x00' + struct.pack('<H', 118) + head.encode() + struct.pack('<f', 1.0))"
+prints "places" $'far.0: 4 1 1 4\nfar.1: 4 1 1 4\nfar.2: 1 1 1\nfar.3: nan nan nan 0\nfar.4: 0 0 0 0' infer -q places.amp --input one.npy
+
 # ---- results ----------------------------------------------------------------------------------
 want=$'0.5 3\n3.5 9\n6.5 15\n9.5 21\n12.5 27'
 prints "text; the last batch is not full; train data need not be there" "$want" $run --block scores --input x-ubyte

@@ -10,7 +10,7 @@ cat >job.amp <<'JOB'
 const N = 3
 dim S(max=4)
 data d() { return npy("ids.npy", shape=[4], dtype=i64, samples=32) }
-module Net { e = Embedding(10, 4); def forward(ids) { return e(ids + N) } }
+module Net { e = Embedding(10, 4); rnn = GRU(3, 4); def forward(ids) { return e(ids + N) } }
 model net = Net()
 optimizer opt = SGD(net, lr=0.1)
 train ids in d() with batch=8, epochs=1, shuffle=false { minimize net(ids).mean() with opt }
@@ -22,6 +22,10 @@ infer two(x: i64[1]) -> f32[1] {
   m = arange(10, dtype=f32).view(2, 5)
   return m[arange(1), x]
 }
+infer words(x: i64[1]) -> f32[1] {
+  return ctc_loss(zeros(6, 1, 3), ones([1, 2], dtype=i64), x + N, x - 1, reduction="none")
+}
+infer gated(x: i64[1]) -> f32[1, 4] { return net.rnn(ones(4, 1, 3), lengths=x + N)[1].view(1, 4) }
 JOB
 python3 - <<'PY'
 import struct
@@ -63,6 +67,10 @@ says "a subscript" 5 "element [0] of an index is 6, expected 0 to 4 (rows of [..
 says "two subscripts" 5 "element [0] of an index is 9, expected 0 to 4 (rows of [...], job.amp:14)" infer --block two --input y.npy
 passes "below 0, from the end" infer --block one --input last.npy
 [ "$(cat out)" = 4 ] || failed "arange(5)[-1]: $(cat out)"
+says "a length of ctc_loss" 5 "element [0] of an index is 12, expected 0 to 6 (\`input_lengths\` of ctc_loss, job.amp:17)" infer --block words --input y.npy
+says "a length of GRU" 5 "element [0] of an index is 5, expected 0 to 4 (\`lengths\` of GRU, job.amp:19)" infer --block gated --input last.npy
+passes "a length of GRU that fits" infer --block gated --input lone.npy
+passes "lengths that fit" infer --block words --input last.npy
 cp wrong.npy ids.npy
 says "evaluation" 5 "error: $embedding" "$amp" eval --device cpu --resume w job.amp
 passes "an emitted program" "$ampc" job.amp --target cpu -o job.c
