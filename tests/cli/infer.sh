@@ -57,12 +57,13 @@ run="infer -q --weights w.safetensors job.amp"
 
 # ---- places of grid_sample that are not finite: as PyTorch, which clips them, except NaN for "zeros" ----------
 cat >places.amp <<'EOF'
+def at(x, mode, padding) {
+  places = (x.view(1, 1, 1, 1) * tensor([inf, -inf, nan, 1e30])).view(1, 4, 1, 1).expand(1, 4, 1, 2)
+  return grid_sample(arange(4, dtype=f32).view(1, 1, 2, 2) + 1.0, places, mode, padding, false).view(1, 4)
+}
 infer far(x: f32[1]) {
-  image = arange(4, dtype=f32).view(1, 1, 2, 2) + 1.0
-  places = (x.view(1, 1, 1, 1) * tensor([inf, -inf, nan, 1e30])).view(1, 1, 4, 1).expand(1, 1, 4, 2)
-  def at(mode, padding) { return grid_sample(image, places, mode, padding, false).view(1, 4) }
-  return at("bilinear", "border"), at("nearest", "border"), at("bilinear", "reflection")[:, :3],
-      at("bilinear", "zeros"), at("nearest", "zeros")
+  return at(x, "bilinear", "border"), at(x, "nearest", "border"), at(x, "bilinear", "reflection")[:, :3],
+      at(x, "bilinear", "zeros"), at(x, "nearest", "zeros")
 }
 EOF
 python3 -c "import struct; head = str({'descr': '<f4', 'fortran_order': False, 'shape': (1,)}).ljust(117) + chr(10); open('one.npy', 'wb').write(b'\\x93NUMPY\\x01\\x00' + struct.pack('<H', 118) + head.encode() + struct.pack('<f', 1.0))"
