@@ -14,7 +14,7 @@ __global__ void $name($arguments)
       VECTOR_LOCAL($vector, real, sum);
       VECTOR_EACH($vector, j) sum[j] = R(0.0);
 @depthwise#pragma unroll 4
-@!depthwise#pragma unroll 8
+@!depthwise#pragma unroll 4
       for ($index pixel = first; pixel < last; pixel++) {
         const $index image = pixel / ($out_pixels);
         const int at = (int)(pixel - image * ($out_pixels));

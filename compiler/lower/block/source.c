@@ -100,7 +100,7 @@ static bool count_samples(Lower *l, const ampc_source *s, Span span)
 static bool same_order(Lower *l, const ampc_source *s, Span span)
 {
   const Run *run = l->run;
-  const ampc_source *first = l->g->sources.at + l->g->blocks.at[run->first].first_source;
+  uint32_t first = l->g->blocks.at[run->first].first_source;
   if (s->stratify && (s->rank || !dtype_is_integer(s->dtype))) {
     fail(l, E209, span, "`stratify` needs one whole number a sample; a sample is %s%s",
          ir_dtype_name(s->dtype), ir_sizes_text(l->arena, s->dim, s->rank));
@@ -108,11 +108,11 @@ static bool same_order(Lower *l, const ampc_source *s, Span span)
            diag_help(l->c, "`classes=true` reads names, `dtype=i64` whole numbers");
   }
   for (uint32_t i = 0; i < run->n_sources; i++) {
-    if (s->stratify && first[i].stratify)
+    const ampc_source *o = &l->g->sources.at[first + i];
+    if (s->stratify && o->stratify)
       return refuse(l, E209, span, "two sources of one block have `stratify`");
-    bool same =
-        s->drawn == first[i].drawn && s->part_seed == first[i].part_seed &&
-        (!s->drawn || (s->part_begin == first[i].part_begin && s->part_end == first[i].part_end));
+    bool same = s->drawn == o->drawn && s->part_seed == o->part_seed &&
+                (!s->drawn || (s->part_begin == o->part_begin && s->part_end == o->part_end));
     if (!same)
       return refuse(l, E605, span,
                     "sources of one block differ in `part_seed` or `part`, so their samples would "
