@@ -94,10 +94,12 @@ static Value product(Forward *f, Value a, Value b, Value added)
 static Value bilinear(Forward *f)
 {
   const Value *x = f->b.n.in, *v = f->v, none = {0};
-  Value added = f->b.n.n_in > 2 ? v[2] : none, first = none, second = none;
+  bool third = f->b.n.n_in > 2 && x[2].id;
+  bool index = third && dtype_is_integer(back_in(&f->b, 2)->dtype); /* of both products */
+  Value added = !third ? none : index ? x[2] : v[2], first = none, second = none;
   if (v[0].id || !v[1].id)
     first = product(f, v[0].id ? v[0] : tangent_filled(f, x[0], 0), x[1], added);
-  if (v[1].id) second = product(f, x[0], v[1], first.id ? none : added);
+  if (v[1].id) second = product(f, x[0], v[1], first.id && !index ? none : added);
   return tangent_sum(f, first, second);
 }
 
