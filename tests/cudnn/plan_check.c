@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { SKIPPED = 77, WRONG = 5, MOST_SEEN = 256 };
+enum { SKIPPED = 77, WRONG = 5, MOST_SEEN = 512 };
 
 static char seen[MOST_SEEN][DNN_PROBLEM_ROOM];
 static unsigned n_seen, wrong, planned;
