@@ -1,5 +1,4 @@
-/* Reports names of PyTorch and Python that a job uses. compiler/syntax/foreign.def has the cures.
- */
+/* Reports names of PyTorch and Python. compiler/syntax/foreign.def has the cures. */
 #include "elaborate.h"
 #include "compiler/syntax/foreign.h"
 #include "evaluate.h"

@@ -119,6 +119,7 @@ void backward_again(Backward *b, Value v, Value dy, uint32_t first, Value *out_d
   diag_error(c, E609, n.span, "grad cannot differentiate `%s` a second time: `%s` has no gradient",
              op, op_of(final)->name);
   diag_note(c, b->span, "the gradient is needed here");
-  diag_help(c,
-            "write its `backward` with operations that have a gradient, or call `.detach()` here");
+  diag_help(c, own_of(&n) ? "write its `backward` with operations that have a gradient, or call "
+                            "`.detach()` here"
+                          : "call `.detach()` here, if this part is constant");
 }

@@ -280,7 +280,7 @@ static bool read_classes(Lower *l, const ampc_format *format, Span span, ampc_so
   if (status || !there) l->c->cannot_read = true;
   if (status) return refuse(l, E604, span, "%s", ampc_last_error());
   if (there || args_integer(s->args, "listed")) return same_classes(l, s, span);
-  fail(l, E604, span, "%s cannot be opened, so its classes are unknown: %s", path, strerror(errno));
+  fail(l, E604, span, "%s cannot be opened, so its classes are unknown", path);
   return diag_help(l->c, "classes=[\"..\", ..] names them without the file");
 }
 
@@ -550,9 +550,12 @@ static Datum run_measure(Lower *l, Args *args)
     return fail(l, E209, args->span,
                 "Standardize needs the values of a source as they are in the file, not computed "
                 "ones: call it first, then compute");
-  if (l->g->sources.at[index].kind == AMPC_SOURCE_GIVEN)
-    return fail(l, E209, args->span,
-                "a program gives these samples, so their mean is not known before the first step");
+  if (l->g->sources.at[index].kind == AMPC_SOURCE_GIVEN) {
+    fail(l, E209, args->span,
+         "a program gives these samples, so their mean is not known before the first step");
+    diag_help(l->c, "standardize in the program");
+    return d_of(D_error);
+  }
   if (q->measured > first && q->measured != (uint32_t)index + 1)
     return fail(l, E209, args->span,
                 "this layer standardizes two sources: build one Standardize for each");
