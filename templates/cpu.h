@@ -138,6 +138,15 @@ DEVICE long long block_share(long long n, unsigned k)
   return at < n ? at : n;
 }
 
+// --- __gathers__
+/* Stands before the name of a kernel that reads elements at computed places. gcc has vector
+ * instructions for that, but uses them only on processors that it knows. */
+#if defined __x86_64__ && defined __GNUC__ && !defined __clang__
+#  define __gathers__ __attribute__((target("tune=haswell")))
+#else
+#  define __gathers__
+#endif
+
 // --- GRID_LOOP
 /* Loops over each i of [0, n). */
 #define GRID_LOOP(T, i, n)                                                                         \

@@ -1,5 +1,5 @@
 /* Each result is a weighted sum of the elements at its places, in the order of the taps. */
-__global__ void $name($arguments)
+__global__ void $gathers$name($arguments)
 {
   COLUMN_LOOP($index, o, first, width, $outer, $places) {
     COLUMN_LOCAL(1, real, sum);

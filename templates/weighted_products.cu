@@ -1,5 +1,5 @@
 /* The gradient of each weight: the sum over the channels of dy times the element at its place. */
-__global__ void $name($arguments)
+__global__ void $gathers$name($arguments)
 {
   COLUMN_LOOP($index, o, first, width, $outer / $channels * $taps, $places) {
     COLUMN_LOCAL(1, real, sum);
