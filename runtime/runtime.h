@@ -6,7 +6,7 @@
 #include "ranks/exchange.h"
 #include "runtime/plan/clock.h"
 
-enum { ERROR_TEXT = 512 };
+enum { ERROR_TEXT = 512, PART_ROOM = 80 };
 
 /* A command with the addresses of its operands, computed once: a step only makes calls. */
 typedef struct BoundCommand {
@@ -63,14 +63,15 @@ struct ampc_runtime {
   void **addresses;      /* addresses of all operands, in the order of `bound` */
   void **moved;          /* space for the addresses of one command in a later iteration */
   uint32_t n_bound, n_addresses, most_operands;
-  const char *called;  /* product or convolution that runs: "fc1_linear", "&fc1_linear" */
-  bool *given;         /* for each setting: ampc_set has set it */
-  bool *rehearsed;     /* for each block: see rehearse() */
-  char other_part[80]; /* the part that the loaded checkpoint was trained on; "": the program's */
-  bool *measured;      /* for each block: see statistics_fill() */
-  int64_t *bodies;     /* for each block: batches that ampc_loop_run has run. An evaluation begins
-                          again when its metrics are read */
-  uint32_t trained;    /* the train block that ampc_loop_run ran last */
+  const char *called;         /* product or convolution that runs: "fc1_linear", "&fc1_linear" */
+  bool *given;                /* for each setting: ampc_set has set it */
+  bool *rehearsed;            /* for each block: see rehearse() */
+  char other_part[PART_ROOM]; /* the part that the loaded checkpoint was trained on; "": the
+                                 program's */
+  bool *measured;             /* for each block: see statistics_fill() */
+  int64_t *bodies;  /* for each block: batches that ampc_loop_run has run. An evaluation begins
+                       again when its metrics are read */
+  uint32_t trained; /* the train block that ampc_loop_run ran last */
   Patience patience;
   PlateauState *plateau;  /* for each plateau of the program */
   bool first, closes;     /* values last written to ampc_state */

@@ -134,8 +134,6 @@ static bool set_classes(TensorFile *f, const ampc_program *p)
   return !p->classes || tensor_file_set(f, "ampc.classes", p->classes);
 }
 
-enum { PART_ROOM = 80 };
-
 /* Writes which samples the first train block reads: seed and range of the part that is drawn; "":
  * none is drawn. */
 static const char *part_text(const ampc_program *p, char to[PART_ROOM])
