@@ -13,8 +13,7 @@ __global__ void $name($arguments)
       const $index last = first + $part_pixels < $pixels ? first + $part_pixels : $pixels;
       VECTOR_LOCAL($vector, real, sum);
       VECTOR_EACH($vector, j) sum[j] = R(0.0);
-@depthwise#pragma unroll 4
-@!depthwise#pragma unroll 4
+#pragma unroll 4
       for ($index pixel = first; pixel < last; pixel++) {
         const $index image = pixel / ($out_pixels);
         const int at = (int)(pixel - image * ($out_pixels));

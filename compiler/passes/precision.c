@@ -383,8 +383,8 @@ static void type_node(Precision *p, uint32_t id)
     p->r.map[id] = as_type_of(p, &n);
     return;
   }
-  n.loop =
-      ir_loop_for(p->c->graph, &n); /* cast_like may have put it into a loop only to read a type */
+  /* cast_like may have put it into a loop, only to read a type there. */
+  n.loop = ir_loop_for(p->c->graph, &n);
   type_carried(p, id, &n);
   if (op_says_type(op_of(&n)))
     type_fixed(p, &n);
