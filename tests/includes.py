@@ -65,6 +65,7 @@ ROOMS = {
     "runner/selftest/ops": "compiler/graph runner/selftest",
     "runner/tune": "compiler compiler/cli compiler/cost compiler/graph compiler/syntax runner jit job probe"
                    " runtime/train",
+    "runner/onnx": "compiler compiler/cli compiler/graph compiler/syntax runner runner/infer job runtime/state",
     "runner/weights": "compiler/cli runner runtime/state",
     "runner/train": "compiler compiler/cli runner jit job probe runtime",
     "runner/repl": "compiler compiler/cli compiler/command compiler/emit compiler/explain compiler/graph compiler/help"
@@ -73,7 +74,7 @@ ROOMS = {
 }
 INSTALLED = {"ampc_rt.h": "runtime/include"}
 INSTALLED |= {f"ampc_{name}.h": "runtime/plan" for name in ("plan", "commands", "declared", "values", "state")}
-GENERATED = {"amp.tab.h": "compiler/syntax", "amp.lex.h": "compiler/syntax"}
+GENERATED = {"amp.tab.h": "compiler/syntax", "amp.lex.h": "compiler/syntax", "onnx.pb-c.h": "runner/onnx"}
 
 
 def sources():

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Each code of errors.def must be reported by the compiler, or by an entry of mistakes.txt, and a
-# golden job must get it. Codes that only a run reports, about files or about the build of kernels,
+# golden job must get it. Codes that only a run or a verb reports, about files or the build of kernels,
 # must be in a script of tests/cli. The script prints the codes without a test.
 #   codes.sh AMPC
 set -u
@@ -23,7 +23,7 @@ met() { # prints the codes that golden jobs get
 met >"$work/met"
 grep -oE '^AMPC_(ERROR|WARNING)\([EW][0-9]+' compiler/diag/errors.def | grep -oE '[EW][0-9]+$' >"$work/codes"
 while read -r code; do
-  if grep -rq --include='*.[ch]' "$code" runtime compiler/emit && grep -rq --include='*.sh' "$code" tests/cli; then
+  if grep -rq --include='*.[ch]' "$code" runtime runner compiler/emit && grep -rq --include='*.sh' "$code" tests/cli; then
     continue
   fi
   if ! grep -rqw --include='*.[ch]' --include=mistakes.txt "$code" compiler grammar; then

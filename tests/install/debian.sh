@@ -32,6 +32,7 @@ passes "amp --version" inside amp --version
 [ ! -e "$root/mpi.deb" ] || passes "the package with MPI installs" install /mpi.deb
 passes "what the demo and the examples need besides" install dataset-fashion-mnist cmake make man-db g++ python3-numpy
 passes "the demo trains" inside amp train --device cpu --steps 20 --set eval.steps=2 /job/fashion_mnist/fashion_mnist.amp
+passes "amp export runs" inside amp export --help
 passes "man amp-train" inside sh -c 'man amp-train | grep -q -- --resume'
 passes "examples/clothes builds" inside sh -c 'cd /job && cmake -B built examples/clothes && cmake --build built'
 passes "its trainer trains" inside sh -c 'cd /job && built/clothes_train -q --steps 20 --save clothes.st'

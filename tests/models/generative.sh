@@ -37,7 +37,7 @@ gunzip -c $fashion/t10k-images-idx3-ubyte.gz 2>/dev/null | head -c $((16 + 9 * 7
 infer() { "$amp" infer -q --device cpu -D BATCH=4 --weights "$1.st" "${@:2}" "$models/$1/$1.amp"; }
 passes "vae: sample" infer vae --block sample --png vae.png
 passes "vae: reconstruct" infer vae --block reconstruct --input nine-ubyte --png again.png
-passes "convlstm: predict" infer convlstm --input nine-ubyte --png films.png
+passes "convlstm: predict" infer convlstm --block predict --input nine-ubyte --png films.png
 passes "dcgan: sample" infer dcgan --png dcgan.png --range=-1,1
 passes "autoencoder: encode" infer autoencoder --block encode --input nine-ubyte --output codes.npy
 passes "autoencoder: decode" infer autoencoder --block decode --input codes.npy --png decoded.png

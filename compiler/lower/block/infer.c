@@ -118,7 +118,13 @@ static void lower_one(Lower *l, const Decl *decl, const Choice *x, const char *n
   info.name = name;
   info.call = def->name.text;
   info.n_sizes = x->n;
-  for (uint32_t i = 0; i < x->n; i++) info.size[i] = (ampc_dim_size){x->dim[i]->name, x->value[i]};
+  for (uint32_t i = 0; i < x->n; i++) {
+    const Dim *d = x->dim[i];
+    info.size[i] = (ampc_dim_size){d->name, x->value[i]};
+    info.least[i] = d->least;
+    info.most[i] = d->most;
+    info.multiple[i] = d->multiple;
+  }
   bool good = (!data || infer_batch(l, s, def, &info.batch)) && begin_block(l, &run, &info, NULL);
   if (good && (data ? infer_bind_data(l, s, def) : bind_arguments(l, s, def))) {
     Frame frame = {.kind = FRAME_function, .scope = s};

@@ -1,0 +1,154 @@
+/* amp export: writes an infer block as an ONNX model. */
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include "compiler/cli/options.h"
+#include "compiler/driver.h"
+#include "export.h"
+#include "runner/infer/infer.h"
+#include "runner/job/options.h"
+#include "runner/runner.h"
+#include "save.h"
+
+/* Versions of the operators, and of the format: older Conv and pools know no bf16. */
+enum { OPSET = 18, OPSET_BF16 = 22, IR_VERSION = 8, IR_VERSION_BF16 = 10 };
+
+typedef struct ExportCommand {
+  Options compile;
+  const char *block, *resume, *out;
+  bool force, quiet;
+} ExportCommand;
+
+#define FIELD(name) .field = offsetof(ExportCommand, name)
+static const OptionRow export_options[] = {
+    {NULL, 'o', "FILE", "the ONNX model to write", .kind = OPTION_text, FIELD(out)},
+    {"block", 0, "NAME", "the infer block; needed if the job has several", .kind = OPTION_text,
+     FIELD(block)},
+    {"resume", 0, "FILE", "a checkpoint, or a safetensors or PyTorch file with the job's names",
+     .kind = OPTION_text, FIELD(resume)},
+    {"force", 0, NULL,
+     "also overwrite a file that amp export did not write, but never an input of this command",
+     .kind = OPTION_flag, FIELD(force)},
+    {"quiet", 'q', NULL, "print warnings only", .kind = OPTION_flag, FIELD(quiet)},
+    {0}};
+
+const OptionTable export_verb = {
+    .program = "amp export",
+    .usage = "[options] job.amp -o net.onnx",
+    .about = "Writes an infer block with its weights as an ONNX model.",
+    .groups = (const OptionGroup[]){{export_options, 0},
+                                    {job_options, offsetof(ExportCommand, compile)},
+                                    {NULL, 0}},
+    .notes = "exit status: 0 done; 1 errors in the program, or ops that ONNX does not have; 2 bad "
+             "usage; 3 a file is missing or unreadable"};
+
+static bool read_command_line(Arena *arena, int argc, char **argv, ExportCommand *cmd, int *status)
+{
+  Operands jobs = {argv, argc};
+  *cmd = (ExportCommand){.compile = options_default()};
+  if (!options_read(&export_verb, arena, &jobs, cmd, status)) return false;
+  *status = options_count_jobs(&export_verb, &jobs, 1, 1);
+  if (!*status && !cmd->out)
+    *status = usage_error("amp export", "expected -o FILE, the ONNX model to write");
+  cmd->compile.input = jobs.at[0];
+  cmd->compile.target = "cpu";
+  file_force(cmd->force);
+  return !*status;
+}
+
+/* ---- the model ---- */
+
+static void add_metadata(Arena *a, OnnxModel *m, const char *key, const char *value)
+{
+  Onnx__StringStringEntryProto *p = arena_new(a, Onnx__StringStringEntryProto);
+  onnx__string_string_entry_proto__init(p);
+  p->key = arena_strdup(a, key);
+  p->value = arena_strdup(a, value);
+  m->n_metadata_props = 1;
+  m->metadata_props = arena_array(a, Onnx__StringStringEntryProto *, 1);
+  m->metadata_props[0] = p;
+}
+
+static OnnxModel *make_model(Export *e, const ampc_program *program)
+{
+  OnnxModel *m = arena_new(e->arena, OnnxModel);
+  Onnx__OperatorSetIdProto *ops = arena_new(e->arena, Onnx__OperatorSetIdProto);
+  onnx__model_proto__init(m);
+  onnx__operator_set_id_proto__init(ops);
+  m->has_ir_version = ops->has_version = true;
+  m->ir_version = e->bf16 ? IR_VERSION_BF16 : IR_VERSION;
+  ops->version = e->bf16 ? OPSET_BF16 : OPSET;
+  ops->domain = arena_strdup(e->arena, "");
+  m->n_opset_import = 1;
+  m->opset_import = arena_array(e->arena, Onnx__OperatorSetIdProto *, 1);
+  m->opset_import[0] = ops;
+  m->producer_name = arena_strdup(e->arena, "ampc");
+  m->producer_version = arena_strdup(e->arena, AMPC_VERSION);
+  m->graph = build_end(e->root, program->name);
+  if (e->classes) add_metadata(e->arena, m, "classes", e->classes);
+  return m;
+}
+
+static void report(const Export *e, const ExportCommand *cmd, const OnnxModel *m,
+                   const char *beside)
+{
+  const char *sizes = "";
+  if (e->draws)
+    fprintf(stderr, "warning: %s draws other random numbers than amp infer\n", cmd->out);
+  for (uint32_t i = 0; i < e->n_sizes; i++)
+    sizes = arena_printf(e->arena, "%s%s%s", sizes, i ? ", " : ", any ", e->size_name[i]);
+  if (!cmd->quiet)
+    printf("%s: %zu operations, opset %lld%s%s%s\n", cmd->out, m->graph->n_node,
+           (long long)m->opset_import[0]->version, sizes, beside ? ", tensors in " : "",
+           beside ? beside : "");
+}
+
+static int export_block(Compile *c, const ExportCommand *cmd, const Function *block)
+{
+  Export e = {.arena = c->arena};
+  ampc_status status = AMPC_OK;
+  e.root = e.b = build_begin(e.arena, NULL);
+  bool good = variants_compile(&e, c, block);
+  if (good) {
+    e.name = arena_array(e.arena, const char *, e.g->nodes.n);
+    const char *folder =
+        c->options.data_dir ? c->options.data_dir : folder_of(e.arena, c->options.input);
+    status = weights_open(&e, c->program, cmd->resume, folder);
+    good = !status && put_block(&e);
+  }
+  if (good) {
+    build_prune(e.root);
+    OnnxModel *m = make_model(&e, c->program);
+    const char *beside;
+    status = onnx_save(e.arena, cmd->out, m, ONNX_MOST_BYTES, &beside);
+    if (!status) report(&e, cmd, m, beside);
+  }
+  if (status) fprintf(stderr, "amp export: error: %s\n", ampc_last_error());
+  weights_close(&e);
+  variants_end(&e);
+  return status ? (int)status : good ? 0 : 1;
+}
+
+static int compile_and_export(Compile *c, const ExportCommand *cmd)
+{
+  if (!compile_parse_job(c)) return c->cannot_read ? AMPC_BAD_FILE : 1;
+  const Function *block = infer_choose_block(c, cmd->block);
+  if (!block) return usage_error("amp export", "%s", ampc_last_error());
+  c->options.infer_block = block->name.text;
+  if (!compile_parsed(c)) return c->cannot_read ? AMPC_BAD_FILE : 1;
+  return export_block(c, cmd, block);
+}
+
+int export_main(int argc, char **argv)
+{
+  Arena *arena = arena_create();
+  ExportCommand cmd;
+  int status;
+  if (read_command_line(arena, argc, argv, &cmd, &status)) {
+    Compile *c = compile_create(&cmd.compile);
+    status = compile_and_export(c, &cmd);
+    compile_destroy(c);
+  }
+  arena_destroy(arena);
+  return status;
+}

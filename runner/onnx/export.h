@@ -1,0 +1,72 @@
+/* Shared by the files of amp export. */
+#pragma once
+#include "build.h"
+#include "compiler/graph/ir.h"
+#include "compiler/syntax/ast.h"
+
+/* Note [sizes]
+ * A graph has fixed sizes. So the block is compiled for several choices of the sizes that callers
+ * choose: each size changed alone, to another and to a large one, and all changed together. The
+ * graphs must have the same nodes; a number that differs between them is computed in the ONNX
+ * model, from the sizes of its arguments. */
+enum { MAX_VARIANTS = 4 + 2 * AMPC_MAX_SIZES };
+typedef struct Sized { /* a number in each of the graphs */
+  int64_t at[MAX_VARIANTS];
+} Sized;
+
+typedef struct Export {
+  Arena *arena;
+  Compile *c;     /* the first variant; its graph has only the infer block */
+  const Graph *g; /* its graph */
+  Compile *compiles[MAX_VARIANTS];
+  const Graph *graph[MAX_VARIANTS]; /* of all variants: node i is the same op in each */
+  uint32_t n_variants, n_sizes;
+  const char *size_name[AMPC_MAX_SIZES]; /* sizes that the caller chooses */
+  Sized size[AMPC_MAX_SIZES];
+  const char *size_value[AMPC_MAX_SIZES]; /* the values in the model, as soon as one is needed */
+  OnnxBuild *root, *b; /* the whole model; the graph at work: root, or the body of a loop */
+  const char **name;   /* of the value of each node; NULL: not made yet */
+  struct Weights *weights;
+  bool bf16;           /* some value is bf16 */
+  bool draws;          /* the model draws random numbers */
+  const char *classes; /* names of the classes as a JSON list, from the file of weights; or NULL */
+  bool failed;         /* a message has been printed */
+} Export;
+
+/* ---- variants.c ---- */
+/* Compiles the variants of a block that `whole` has compiled. Returns false after a message. */
+bool variants_compile(Export *e, const Compile *whole, const Function *block);
+void variants_end(Export *e);
+const char *variants_text(const Export *e, uint32_t variant); /* "BATCH = 7, S = 13" */
+
+/* ---- sizes.c ---- */
+/* The node of another graph that corresponds to n */
+const Node *sized_twin(const Export *e, const Node *n, uint32_t variant);
+Sized sized_dim(const Export *e, const Node *n, uint32_t axis);
+Sized sized_attr(const Export *e, const Node *n, const char *name);
+Sized sized(int64_t v); /* the same number in all graphs */
+bool sized_varies(const Export *e, Sized q);
+/* Returns the name of an i64[1] with the number; NULL after a message that names n. */
+const char *sized_value(Export *e, const Node *n, Sized q);
+/* Returns the name of an i64[count] with the numbers. */
+const char *sized_list(Export *e, const Node *n, const Sized *q, uint32_t count);
+
+/* ---- put.c ---- */
+/* Appends the nodes of the block. */
+bool put_block(Export *e);
+const char *in_value(Export *e, const Node *n, uint32_t input);  /* "" if it is absent */
+const Node *in_node(const Export *e, const Node *n, uint32_t i); /* NULL if it is absent */
+const char *put_cast(Export *e, const char *x, DType from, DType to);
+const char *put_same(Export *e, const Node *n, const char *op); /* an op that ONNX has */
+/* Whether an argument or result has this name. */
+bool put_is_public(const Export *e, const char *name);
+/* Reports that ONNX cannot say op n. Returns NULL. */
+const char *cannot(Export *e, const Node *n, const char *why);
+
+/* ---- weights.c ---- */
+/* Loads the weights of a program from a file, or if it is NULL from those that its models load. */
+ampc_status weights_open(Export *e, const ampc_program *program, const char *file,
+                         const char *data_dir);
+void weights_close(Export *e);
+/* Returns the name of a weight or buffer in this type; NULL after a message. */
+const char *weight_value(Export *e, const Node *param, DType type);

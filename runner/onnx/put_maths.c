@@ -1,0 +1,417 @@
+/* Elementwise ops, reductions and rows that ONNX composes of several ops. The project's kernels
+ * compute them in f32 and round once, so the parts are f32. */
+#include "compiler/graph/ops.h"
+#include "put_ops.h"
+
+/* The type in which ONNX computes values of a type */
+static DType work(DType type)
+{
+  if (ampc_is_float(type)) return AMPC_F32;
+  return type == AMPC_I64 ? AMPC_I64 : AMPC_I32;
+}
+
+/* Input i in a type in which the result can be computed */
+static const char *wide(Export *e, const Node *n, uint32_t i)
+{
+  return put_cast(e, in_value(e, n, i), in_node(e, n, i)->dtype, work(n->dtype));
+}
+
+/* Input 0 of an op whose result has another type */
+static const char *own(Export *e, const Node *n)
+{
+  DType type = in_node(e, n, 0)->dtype;
+  return put_cast(e, in_value(e, n, 0), type, work(type));
+}
+
+static const char *rounded(Export *e, const Node *n, const char *x)
+{
+  return put_cast(e, x, work(n->dtype), n->dtype);
+}
+
+static const char *one(Export *e, const char *op, const char *x)
+{
+  return build_node(e->b, op, FROM(x), NO_ATTRS);
+}
+
+static const char *two(Export *e, const char *op, const char *x, const char *y)
+{
+  return build_node(e->b, op, FROM(x, y), NO_ATTRS);
+}
+
+static const char *where(Export *e, const char *condition, const char *x, const char *y)
+{
+  return build_node(e->b, "Where", FROM(condition, x, y), NO_ATTRS);
+}
+
+static const char *number(Export *e, double v)
+{
+  return build_number(e->b, AMPC_F32, v);
+}
+
+/* ---- elementwise ---- */
+
+const char *put_gelu_erf(Export *e, const Node *n)
+{
+  const char *x = wide(e, n, 0), *t = one(e, "Erf", two(e, "Div", x, number(e, sqrt(2))));
+  return rounded(e, n,
+                 two(e, "Mul", two(e, "Mul", x, two(e, "Add", t, number(e, 1))), number(e, 0.5)));
+}
+
+const char *put_gelu_tanh(Export *e, const Node *n)
+{
+  const char *x = wide(e, n, 0), *cube = two(e, "Mul", x, two(e, "Mul", x, x));
+  const char *t = two(e, "Add", x, two(e, "Mul", cube, number(e, 0.044715)));
+  t = one(e, "Tanh", two(e, "Mul", t, number(e, sqrt(2 / acos(-1)))));
+  return rounded(e, n,
+                 two(e, "Mul", two(e, "Mul", x, two(e, "Add", t, number(e, 1))), number(e, 0.5)));
+}
+
+const char *put_elu(Export *e, const Node *n)
+{
+  return build_node(e->b, "Elu", FROM(put_cast(e, wide(e, n, 0), AMPC_F32, n->dtype)),
+                    WITH(REAL("alpha", attr_float(n, "alpha"))));
+}
+
+const char *put_silu(Export *e, const Node *n)
+{
+  const char *x = wide(e, n, 0);
+  return rounded(e, n, two(e, "Mul", x, one(e, "Sigmoid", x)));
+}
+
+/* Near 0, 2 t / (1 - t) with t = tanh(x / 2), as e^x - 1 has lost the digits of x */
+const char *put_expm1(Export *e, const Node *n)
+{
+  const char *x = wide(e, n, 0), *t = one(e, "Tanh", two(e, "Mul", x, number(e, 0.5)));
+  const char *near = two(e, "Div", two(e, "Add", t, t), two(e, "Sub", number(e, 1), t));
+  const char *far = two(e, "Sub", one(e, "Exp", x), number(e, 1));
+  return rounded(e, n, where(e, two(e, "Less", one(e, "Abs", x), number(e, 1)), near, far));
+}
+
+/* Near 0, log(u) x / (u - 1) with u = 1 + x, which has the rounding error of u twice; x if u is 1
+ */
+static const char *log1p_of(Export *e, const char *x)
+{
+  const char *u = two(e, "Add", x, number(e, 1)), *far = one(e, "Log", u);
+  const char *d = two(e, "Sub", u, number(e, 1)), *none = two(e, "Equal", d, number(e, 0));
+  const char *near = where(e, none, x, two(e, "Mul", far, two(e, "Div", x, d)));
+  return where(e, two(e, "Less", one(e, "Abs", x), number(e, 0.5)), near, far);
+}
+
+const char *put_log1p(Export *e, const Node *n)
+{
+  return rounded(e, n, log1p_of(e, wide(e, n, 0)));
+}
+
+const char *put_log2(Export *e, const Node *n)
+{
+  return rounded(e, n, two(e, "Div", one(e, "Log", wide(e, n, 0)), number(e, log(2))));
+}
+
+const char *put_rsqrt(Export *e, const Node *n)
+{
+  return rounded(e, n, one(e, "Reciprocal", one(e, "Sqrt", wide(e, n, 0))));
+}
+
+const char *put_whole(Export *e, const Node *n)
+{
+  if (!ampc_is_float(n->dtype)) return in_value(e, n, 0);
+  return put_same(e, n, n->op == OP_floor ? "Floor" : n->op == OP_ceil ? "Ceil" : "Round");
+}
+
+const char *put_isnan(Export *e, const Node *n)
+{
+  return one(e, "IsNaN", put_cast(e, in_value(e, n, 0), in_node(e, n, 0)->dtype, AMPC_F32));
+}
+
+const char *put_isfinite(Export *e, const Node *n)
+{
+  const char *x = put_cast(e, in_value(e, n, 0), in_node(e, n, 0)->dtype,
+                           AMPC_F32); /* x - x is 0, or NaN for infinities and NaN */
+  return one(e, "Not", one(e, "IsNaN", two(e, "Sub", x, x)));
+}
+
+const char *put_clamp(Export *e, const Node *n)
+{
+  const char *x = wide(e, n, 0), *in[] = {x, "", "", NULL};
+  double low = attr_float(n, "min"), high = attr_float(n, "max");
+  if (isfinite(low)) in[1] = build_number(e->b, work(n->dtype), low);
+  if (isfinite(high)) in[2] = build_number(e->b, work(n->dtype), high);
+  return rounded(e, n, build_node(e->b, "Clip", in, NO_ATTRS));
+}
+
+/* ONNX's Mod of integers has the sign of the divisor, as here; that of floats has the sign of x. */
+static const char *rest_of(Export *e, const Node *n, const char *x, const char *y)
+{
+  if (!ampc_is_float(n->dtype)) return two(e, "Mod", x, y);
+  const char *r = build_node(e->b, "Mod", FROM(x, y), WITH(INT("fmod", 1)));
+  const char *signs = two(e, "Mul", one(e, "Sign", r), one(e, "Sign", y));
+  return where(e, two(e, "Less", signs, number(e, 0)), two(e, "Add", r, y), r);
+}
+
+const char *put_remainder(Export *e, const Node *n)
+{
+  return rounded(e, n, rest_of(e, n, wide(e, n, 0), wide(e, n, 1)));
+}
+
+/* The quotient without the rest is whole, apart from rounding. */
+const char *put_floor_divide(Export *e, const Node *n)
+{
+  const char *x = wide(e, n, 0), *y = wide(e, n, 1);
+  const char *q = two(e, "Div", two(e, "Sub", x, rest_of(e, n, x, y)), y);
+  if (ampc_is_float(n->dtype))
+    q = where(e, two(e, "Equal", y, number(e, 0)), two(e, "Div", x, y), one(e, "Round", q));
+  return rounded(e, n, q);
+}
+
+/* Whether the sign is minus, also of -0.0 */
+static const char *is_minus(Export *e, const char *x)
+{
+  const char *zero = number(e, 0);
+  return two(e, "Or", two(e, "Less", x, zero), two(e, "Less", one(e, "Reciprocal", x), zero));
+}
+
+/* The angle of y / x is in the right half plane; the other half turns by pi. */
+const char *put_atan2(Export *e, const Node *n)
+{
+  const char *y = wide(e, n, 0), *x = wide(e, n, 1);
+  const char *angle = one(e, "Atan", two(e, "Div", y, x)), *zero = number(e, 0);
+  angle = where(e, two(e, "Equal", y, zero), y, angle);
+  const char *turn = where(e, is_minus(e, y), number(e, -acos(-1)), number(e, acos(-1)));
+  return rounded(e, n, where(e, is_minus(e, x), two(e, "Add", angle, turn), angle));
+}
+
+const char *put_logical(Export *e, const Node *n)
+{
+  bool both = n->op == OP_logical_and;
+  if (n->dtype == AMPC_BOOL) return put_same(e, n, both ? "And" : "Or");
+  return rounded(e, n, two(e, both ? "BitwiseAnd" : "BitwiseOr", wide(e, n, 0), wide(e, n, 1)));
+}
+
+const char *put_ne(Export *e, const Node *n)
+{
+  Node equal = *n;
+  equal.op = OP_eq;
+  return one(e, "Not", put_same(e, &equal, "Equal"));
+}
+
+const char *put_addcmul(Export *e, const Node *n)
+{
+  const char *x = wide(e, n, 0), *y = wide(e, n, 1), *z = wide(e, n, 2);
+  const char *t = two(e, n->op == OP_addcmul ? "Mul" : "Div", y, z);
+  return rounded(e, n,
+                 two(e, "Add", x,
+                     two(e, "Mul", t, build_number(e->b, work(n->dtype), attr_float(n, "value")))));
+}
+
+const char *put_squared_error(Export *e, const Node *n)
+{
+  const char *d = two(e, "Sub", wide(e, n, 0), wide(e, n, 1));
+  return rounded(e, n, two(e, "Mul", d, d));
+}
+
+const char *put_bce_with_logits(Export *e, const Node *n)
+{
+  const char *x = wide(e, n, 0),
+             *rest = two(e, "Mul", two(e, "Sub", number(e, 1), wide(e, n, 1)), x);
+  const char *above = one(e, "Relu", one(e, "Neg", x));
+  const char *tail = one(e, "Softplus", one(e, "Neg", one(e, "Abs", x)));
+  return rounded(e, n, two(e, "Add", two(e, "Add", rest, above), tail));
+}
+
+const char *put_bce(Export *e, const Node *n)
+{
+  const char *p = wide(e, n, 0), *t = wide(e, n, 1), *least = number(e, -100);
+  const char *out = two(e, "Max", log1p_of(e, one(e, "Neg", p)), least);
+  const char *in = two(e, "Max", one(e, "Log", p), least);
+  out = two(e, "Mul", two(e, "Sub", t, number(e, 1)), out);
+  return rounded(e, n, two(e, "Sub", out, two(e, "Mul", t, in)));
+}
+
+/* ---- reductions ---- */
+
+static const char *reduced(Export *e, const char *op, const char *x, uint64_t axes, bool keep)
+{
+  int64_t list[MAX_RANK];
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < MAX_RANK; i++)
+    if (axes >> i & 1) list[count++] = i;
+  if (!count) return x;
+  return build_node(e->b, op, FROM(x, build_ints(e->b, list, count)), WITH(INT("keepdims", keep)));
+}
+
+static const char *reduce(Export *e, const Node *n, const char *op)
+{
+  const char *x = wide(e, n, 0);
+  return rounded(e, n, reduced(e, op, x, (uint64_t)attr_int(n, "dim"), attr_int(n, "keepdim")));
+}
+
+const char *put_sum(Export *e, const Node *n)
+{
+  return reduce(e, n, "ReduceSum");
+}
+const char *put_mean(Export *e, const Node *n)
+{
+  return reduce(e, n, "ReduceMean");
+}
+const char *put_prod(Export *e, const Node *n)
+{
+  return reduce(e, n, "ReduceProd");
+}
+const char *put_amax(Export *e, const Node *n)
+{
+  return reduce(e, n, "ReduceMax");
+}
+const char *put_amin(Export *e, const Node *n)
+{
+  return reduce(e, n, "ReduceMin");
+}
+
+static const char *along(Export *e, const Node *n, const char *op)
+{
+  const char *x =
+      reduced(e, op, wide(e, n, 0), UINT64_C(1) << attr_int(n, "dim"), attr_int(n, "keepdim"));
+  return rounded(e, n, x);
+}
+
+const char *put_max_along(Export *e, const Node *n)
+{
+  return along(e, n, "ReduceMax");
+}
+const char *put_min_along(Export *e, const Node *n)
+{
+  return along(e, n, "ReduceMin");
+}
+const char *put_logsumexp(Export *e, const Node *n)
+{
+  return along(e, n, "ReduceLogSumExp");
+}
+
+static const char *arg(Export *e, const Node *n, const char *op)
+{
+  return build_node(e->b, op, FROM(own(e, n)),
+                    WITH(INT("axis", attr_int(n, "dim")), INT("keepdims", attr_int(n, "keepdim"))));
+}
+
+const char *put_argmax(Export *e, const Node *n)
+{
+  return arg(e, n, "ArgMax");
+}
+const char *put_argmin(Export *e, const Node *n)
+{
+  return arg(e, n, "ArgMin");
+}
+
+const char *put_cumsum(Export *e, const Node *n)
+{
+  const char *axis = build_number(e->b, AMPC_I64, (double)attr_int(n, "dim"));
+  return rounded(e, n,
+                 build_node(e->b, "CumSum", FROM(wide(e, n, 0), axis),
+                            WITH(INT("reverse", attr_int(n, "reverse")))));
+}
+
+const char *put_sort_order(Export *e, const Node *n)
+{
+  int64_t axis = attr_int(n, "dim");
+  const char *size = sized_value(e, n, sized_dim(e, n, (uint32_t)axis));
+  if (!size) return NULL;
+  const char *values = build_name(e->b, "TopK"), *order = build_name(e->b, "TopK");
+  build_results(e->b, "TopK", FROM(own(e, n), size), FROM(values, order),
+                WITH(INT("axis", axis), INT("largest", attr_int(n, "descending"))));
+  return order;
+}
+
+/* ---- rows ---- */
+
+static const char *softmax(Export *e, const Node *n, const char *op)
+{
+  return rounded(e, n,
+                 build_node(e->b, op, FROM(wide(e, n, 0)), WITH(INT("axis", attr_int(n, "dim")))));
+}
+
+const char *put_softmax(Export *e, const Node *n)
+{
+  return softmax(e, n, "Softmax");
+}
+const char *put_log_softmax(Export *e, const Node *n)
+{
+  return softmax(e, n, "LogSoftmax");
+}
+
+const char *put_cross_entropy(Export *e, const Node *n)
+{
+  OnnxBuild *b = e->b;
+  int64_t dim = attr_int(n, "dim");
+  double smooth = attr_float(n, "label_smoothing");
+  const char *axis = build_int(b, dim);
+  const char *p = build_node(b, "LogSoftmax", FROM(wide(e, n, 0)), WITH(INT("axis", dim)));
+  const char *t = put_cast(e, in_value(e, n, 1), in_node(e, n, 1)->dtype, AMPC_I64);
+  const char *ignored = build_number(b, AMPC_I64, (double)attr_int(n, "ignore_index"));
+  ignored = two(e, "Equal", t, ignored);
+  t = two(e, "Unsqueeze", where(e, ignored, build_number(b, AMPC_I64, 0), t), axis);
+  t = build_node(b, "GatherElements", FROM(p, t), WITH(INT("axis", dim)));
+  t = two(e, "Mul", two(e, "Squeeze", t, axis), number(e, smooth - 1));
+  p = reduced(e, "ReduceMean", p, UINT64_C(1) << dim, false);
+  if (smooth != 0) t = two(e, "Sub", t, two(e, "Mul", p, number(e, smooth)));
+  return rounded(e, n, where(e, ignored, number(e, 0), t));
+}
+
+/* x minus its mean along the axis, and the mean square of that */
+static const char *centred(Export *e, const Node *n, const char **variance)
+{
+  uint64_t axis = UINT64_C(1) << attr_int(n, "dim");
+  const char *x = wide(e, n, 0), *d = two(e, "Sub", x, reduced(e, "ReduceMean", x, axis, true));
+  *variance = reduced(e, "ReduceMean", two(e, "Mul", d, d), axis, true);
+  return d;
+}
+
+static const char *variance(Export *e, const Node *n)
+{
+  uint64_t axis = UINT64_C(1) << attr_int(n, "dim");
+  const char *x = wide(e, n, 0), *d = two(e, "Sub", x, reduced(e, "ReduceMean", x, axis, true));
+  const char *sum = reduced(e, "ReduceSum", two(e, "Mul", d, d), axis, false);
+  const char *count =
+      sized_value(e, n, sized_dim(e, in_node(e, n, 0), (uint32_t)attr_int(n, "dim")));
+  if (!count) return NULL;
+  count = put_cast(e, one(e, "Squeeze", count), AMPC_I64, AMPC_F32);
+  return two(e, "Div", sum, two(e, "Sub", count, number(e, attr_float(n, "correction"))));
+}
+
+const char *put_row_var(Export *e, const Node *n)
+{
+  const char *v = variance(e, n);
+  return v ? rounded(e, n, v) : NULL;
+}
+
+const char *put_row_std(Export *e, const Node *n)
+{
+  const char *v = variance(e, n);
+  return v ? rounded(e, n, one(e, "Sqrt", v)) : NULL;
+}
+
+/* LayerNormalization is along the last axes, and needs a weight. */
+const char *put_layer_norm(Export *e, const Node *n)
+{
+  const Node *w = in_node(e, n, 1);
+  const char *x, *v, *eps = number(e, attr_float(n, "eps"));
+  if (w && attr_int(n, "dim") == n->rank - 1) {
+    const char *bias = in_node(e, n, 2) ? wide(e, n, 2) : NULL;
+    x = build_node(e->b, "LayerNormalization", FROM(wide(e, n, 0), wide(e, n, 1), bias),
+                   WITH(INT("axis", -1), REAL("epsilon", attr_float(n, "eps"))));
+    return rounded(e, n, x);
+  }
+  x = centred(e, n, &v);
+  x = two(e, "Div", x, one(e, "Sqrt", two(e, "Add", v, eps)));
+  if (w) x = two(e, "Mul", x, wide(e, n, 1));
+  if (in_node(e, n, 2)) x = two(e, "Add", x, wide(e, n, 2));
+  return rounded(e, n, x);
+}
+
+const char *put_rms_norm(Export *e, const Node *n)
+{
+  const char *x = wide(e, n, 0), *eps = number(e, attr_float(n, "eps"));
+  const char *q =
+      reduced(e, "ReduceMean", two(e, "Mul", x, x), UINT64_C(1) << attr_int(n, "dim"), true);
+  x = two(e, "Div", x, one(e, "Sqrt", two(e, "Add", q, eps)));
+  if (in_node(e, n, 1)) x = two(e, "Mul", x, wide(e, n, 1));
+  return rounded(e, n, x);
+}

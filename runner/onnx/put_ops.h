@@ -1,0 +1,10 @@
+/* The functions for ops that are more than one op of ONNX, or that have attributes. */
+#pragma once
+#include <math.h>
+#include <stdio.h>
+#include "export.h"
+
+/* Each returns the name of the node's value, or NULL after a message. */
+#define PUT(op, put, file) const char *put(Export *e, const Node *n);
+#include "put_ops.def"
+#undef PUT
