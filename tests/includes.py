@@ -65,7 +65,9 @@ ROOMS = {
     "runner/selftest/ops": "compiler/graph runner/selftest",
     "runner/tune": "compiler compiler/cli compiler/cost compiler/graph compiler/syntax runner jit job probe"
                    " runtime/train",
-    "runner/onnx": "compiler compiler/cli compiler/graph compiler/syntax runner runner/infer job runtime/state",
+    "runner/onnx": "",
+    "runner/export": "compiler compiler/cli compiler/graph compiler/syntax runner runner/infer job runner/onnx runtime/state",
+    "runner/import": "compiler compiler/cli runner job runner/onnx runtime/state",
     "runner/weights": "compiler/cli runner runtime/state",
     "runner/train": "compiler compiler/cli runner jit job probe runtime",
     "runner/repl": "compiler compiler/cli compiler/command compiler/emit compiler/explain compiler/graph compiler/help"

@@ -16,8 +16,8 @@ const FileKind file_onnx = {"ONNX model of amp export", 2,
 enum { MOST_NESTED = 40 };
 /* Memory for a file: its bytes a few times, as empty messages are larger in memory. */
 enum { MEMORY_FACTOR = 16, MEMORY_LEAST = 1 << 20 };
-/* The field of NodeProto that onnx.proto has since version 1.16 */
-enum { NODE_METADATA = 9 };
+/* Fields that onnx.proto has since version 1.16 */
+enum { NODE_METADATA = 9, GRAPH_METADATA = 16, METADATA_MOST = 1 << 24 };
 
 /* ---- nesting ---- */
 
@@ -130,15 +130,17 @@ ampc_status onnx_read(Arena *arena, const char *path, OnnxModel **out)
   return status;
 }
 
-const char *onnx_metadata(Arena *arena, const OnnxNode *n, const char *key)
+/* Returns the value of a key among the entries that are the unknown field `tag` of a message. */
+static const char *find_metadata(Arena *arena, const ProtobufCMessage *m, unsigned tag,
+                                 const char *key)
 {
-  Budget budget = {arena, MEMORY_LEAST};
+  Budget budget = {arena, METADATA_MOST};
   ProtobufCAllocator memory = {budget_alloc, budget_free, &budget};
-  for (unsigned i = 0; i < n->base.n_unknown_fields; i++) {
-    const ProtobufCMessageUnknownField *f = &n->base.unknown_fields[i];
+  for (unsigned i = 0; i < m->n_unknown_fields; i++) {
+    const ProtobufCMessageUnknownField *f = &m->unknown_fields[i];
     Wire w = {f->data, f->data + f->len}; /* a length, then the message */
     uint64_t size;
-    if (f->tag != NODE_METADATA || f->wire_type != PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED ||
+    if (f->tag != tag || f->wire_type != PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED ||
         !read_varint(&w, &size))
       continue;
     Onnx__StringStringEntryProto *e =
@@ -146,6 +148,16 @@ const char *onnx_metadata(Arena *arena, const OnnxNode *n, const char *key)
     if (e && e->key && e->value && strcmp(e->key, key) == 0) return e->value;
   }
   return NULL;
+}
+
+const char *onnx_metadata(Arena *arena, const OnnxNode *n, const char *key)
+{
+  return find_metadata(arena, &n->base, NODE_METADATA, key);
+}
+
+const char *graph_metadata(Arena *arena, const OnnxGraph *g, const char *key)
+{
+  return find_metadata(arena, &g->base, GRAPH_METADATA, key);
 }
 
 /* ---- writing ---- */

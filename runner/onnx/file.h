@@ -26,3 +26,4 @@ ampc_status onnx_write(const char *path, const OnnxModel *model);
 /* Returns an entry of a node's metadata, such as the modules that an exporter of PyTorch writes
  * there, or NULL. */
 const char *onnx_metadata(Arena *arena, const OnnxNode *n, const char *key);
+const char *graph_metadata(Arena *arena, const OnnxGraph *g, const char *key);

@@ -1,6 +1,6 @@
 /* ONNX models whose tensors are too large for one file. A small limit stands for 2 GB. */
-#include "runner/onnx/build.h"
-#include "runner/onnx/save.h"
+#include "runner/export/build.h"
+#include "runner/export/save.h"
 #include "temp.h"
 
 static const char *external(const OnnxTensor *t, const char *key)

@@ -1,7 +1,7 @@
 /* An ONNX graph under construction. All memory is in the arena. */
 #pragma once
 #include "compiler/graph/node.h"
-#include "file.h"
+#include "runner/onnx/file.h"
 
 /* An attribute of a node, see the macros below; name NULL ends a list. */
 typedef struct OnnxAttr {

@@ -1,6 +1,6 @@
 /* Writes an ONNX model, with large tensors in a file of their own. */
 #pragma once
-#include "file.h"
+#include "runner/onnx/file.h"
 
 /* The most bytes of tensors in one file: no protobuf message may be larger than 2 GiB. */
 enum { ONNX_MOST_BYTES = 2000000000 };

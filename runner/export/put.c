@@ -37,7 +37,7 @@ typedef struct Same {
 } Same;
 static const Same same[] = {
 #define AMPC_ONNX(op, onnx, text) {OP_##op, #onnx},
-#include "onnx.def"
+#include "runner/onnx/onnx.def"
 };
 
 static const char *onnx_same(OpKind op)
@@ -215,11 +215,24 @@ static const char *varying_attr(const Export *e, const Node *n)
   return NULL;
 }
 
+/* The path of the module that created n: as in the names of weights, without the model's name if
+ * the job has one model. */
+static const char *module_of(const Export *e, const Node *n)
+{
+  const char *path = n->layer ? n->layer : "", *dot = strchr(path, '.');
+  for (uint32_t i = 0; i < e->g->params.n; i++) {
+    const Parameter *p = &e->g->params.at[i];
+    if (strncmp(p->path, p->model, strlen(p->model)) == 0 && p->path[strlen(p->model)] == '.')
+      return path;
+  }
+  return dot ? dot + 1 : "";
+}
+
 static const char *put_node(Export *e, const Node *n)
 {
   PutOp *put = put_op(n->op);
   const char *op = put ? NULL : onnx_same(n->op), *varies = varying_attr(e, n);
-  e->b->scope = n->layer ? n->layer : "";
+  e->b->scope = module_of(e, n);
   e->bf16 = e->bf16 || n->dtype == AMPC_BF16;
   if (varies) return cannot(e, n, arena_printf(e->arena, "its `%s` depends on a size", varies));
   const char *value = put ? put(e, n) : op ? put_same(e, n, op) : cannot(e, n, "");

@@ -1,0 +1,254 @@
+/* amp import: writes an ONNX model as a job and its weights. */
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "compiler/cli/options.h"
+#include "compiler/driver.h"
+#include "job.h"
+#include "runner/job/options.h"
+#include "runner/runner.h"
+#include "runtime/plan/shown.h"
+#include "runtime/state/safetensors.h"
+
+typedef struct ImportCommand {
+  const char *model, *out, *weights;
+  bool force, quiet;
+} ImportCommand;
+
+#define FIELD(name) .field = offsetof(ImportCommand, name)
+static const OptionRow import_options[] = {
+    {NULL, 'o', "FILE", "the job to write", .kind = OPTION_text, FIELD(out)},
+    {"weights", 0, "FILE", "the weights to write (default: as -o, with .safetensors)",
+     .kind = OPTION_text, FIELD(weights)},
+    {"force", 0, NULL, "also overwrite files of other kinds, but never the model",
+     .kind = OPTION_flag, FIELD(force)},
+    {"quiet", 'q', NULL, "print warnings only", .kind = OPTION_flag, FIELD(quiet)},
+    {0}};
+
+const OptionTable import_verb = {
+    .program = "amp import",
+    .usage = "[options] net.onnx -o net.amp",
+    .about = "Writes an ONNX model as a job that trains it, with its weights in a file beside.",
+    .groups = (const OptionGroup[]){{import_options, 0}, {NULL, 0}},
+    .notes = "exit status: 0 done; 1 the model has ops that jobs do not have; 2 bad usage; 3 a "
+             "file is missing, "
+             "unreadable or damaged"};
+
+static bool read_command_line(Arena *arena, int argc, char **argv, ImportCommand *cmd, int *status)
+{
+  Operands files = {argv, argc};
+  *cmd = (ImportCommand){0};
+  if (!options_read(&import_verb, arena, &files, cmd, status)) return false;
+  *status = 0;
+  if (files.n != 1)
+    *status = usage_error("amp import", "expected one ONNX model, got %d files", files.n);
+  else if (!cmd->out)
+    *status = usage_error("amp import", "expected -o FILE, the job to write");
+  if (*status) return false;
+  cmd->model = files.at[0];
+  size_t n = strlen(cmd->out);
+  if (n > 4 && strcmp(cmd->out + n - 4, ".amp") == 0) n -= 4;
+  if (!cmd->weights) cmd->weights = arena_printf(arena, "%.*s.safetensors", (int)n, cmd->out);
+  file_force(cmd->force);
+  return true;
+}
+
+/* ---- messages ---- */
+
+static void warn(const char *message)
+{
+  fprintf(stderr, "amp import: warning: %s\n", message);
+}
+
+static int report_refused(const Reader *r)
+{
+  char op[100], why[200], node[200];
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < r->refused.n; i++) n += r->refused.at[i].count;
+  fprintf(stderr, "amp import: error: %u node%s that jobs cannot express; nothing was written\n", n,
+          n == 1 ? "" : "s");
+  for (uint32_t i = 0; i < r->refused.n; i++) {
+    const Refused *f = &r->refused.at[i];
+    fprintf(stderr, "  %s%s%s: %u node%s, the first is %s\n", ampc_show(op, sizeof op, f->op, ""),
+            *f->why ? " " : "", ampc_show(why, sizeof why, f->why, ""), f->count,
+            f->count == 1 ? "" : "s",
+            ampc_show(node, sizeof node, *f->node ? f->node : "without a name", ""));
+  }
+  return 1;
+}
+
+/* PyTorch's exporter changes a net for inference unless it is told not to. */
+static void warn_of_export(Reader *r)
+{
+  bool folded = false;
+  for (size_t i = 0; i < r->graph->n_node; i++) {
+    const char *rule =
+        onnx_metadata(r->arena, r->graph->node[i], "pkg.onnxscript.rewriter.rule_name");
+    folded = folded || (rule && strstr(rule, "BatchNorm"));
+  }
+  if (folded)
+    warn("batch norms were folded into convolutions when the model was exported, so training "
+         "cannot use them; export with net.train() and optimize=False");
+  if (r->batch)
+    warn(arena_printf(r->arena,
+                      "the model was exported with batches of %lld; if the job refuses another "
+                      "BATCH, export with dynamic_shapes (dynamic_axes with dynamo=False)",
+                      (long long)r->batch));
+}
+
+/* Adds a name to a list of at most three. */
+static void add_name(Arena *arena, const char **list, uint32_t *n, const char *name)
+{
+  char shown[200];
+  if (++*n > 4) return;
+  *list = arena_printf(arena, "%s%s%s", *list, *n > 1 ? ", " : "",
+                       *n == 4 ? ".." : ampc_show(shown, sizeof shown, name, ""));
+}
+
+/* Compares the names of the weights with those that PyTorch lists. */
+static void warn_of_names(Reader *r)
+{
+  NameMap stored = {.arena = r->arena};
+  const char *less = "", *more = "";
+  uint32_t n_less = 0, n_more = 0;
+  for (uint32_t i = 0; i < r->stored.n; i++) {
+    const char *path = r->stored.at[i].path, *dot = strrchr(path, '.');
+    const void *listed = names_get(&r->listed, path);
+    *names_at(&stored, path) = r;
+    bool counter = dot && strcmp(dot, ".num_batches_tracked") == 0;
+    if (!counter && (!listed || listed == &listed_temporary))
+      add_name(r->arena, &more, &n_more, path);
+  }
+  for (uint32_t i = 0; i < r->members.n; i++)
+    if (r->members.at[i].tie)
+      *names_at(&stored, arena_printf(r->arena, "%s.weight", r->members.at[i].path)) = r;
+  for (uint32_t i = 0; i < r->listed.entries.n; i++) {
+    const NameEntry *e = &r->listed.entries.at[i];
+    const char *dot = strrchr(e->name, '.');
+    bool counter = dot && strcmp(dot, ".num_batches_tracked") == 0;
+    if (e->value != &listed_temporary && !counter && !names_get(&stored, e->name))
+      add_name(r->arena, &less, &n_less, e->name);
+  }
+  if (!r->listed.entries.n || !(n_less + n_more)) return;
+  warn(arena_printf(r->arena,
+                    "the names differ from the net's state_dict, so load_state_dict needs "
+                    "strict=False: %u missing%s%s%s, %u more%s%s%s",
+                    n_less, n_less ? " (" : "", less, n_less ? ")" : "", n_more, n_more ? " (" : "",
+                    more, n_more ? ")" : ""));
+}
+
+/* ---- weights ---- */
+
+static ampc_status write_weights(const Reader *r, const ImportCommand *cmd)
+{
+  TensorFile file = {.fd = -1};
+  TensorWriter to;
+  int64_t begin;
+  bool good = tensor_file_set(&file, "format", "pt");
+  for (uint32_t i = 0; i < r->stored.n && good; i++) {
+    const OnnxTensor *t = r->stored.at[i].tensor;
+    bool wide;
+    TensorType type = {.dtype = tensor_type(t, &wide), .rank = (uint32_t)t->n_dims, .dim = t->dims};
+    type.real64 = wide;
+    good = tensor_file_add(&file, r->stored.at[i].path, &type, &begin);
+  }
+  ampc_status status = good ? tensor_write_begin(&to, &file, cmd->weights, &file_weights)
+                            : ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  if (!status) {
+    for (uint32_t i = 0; i < r->stored.n && !status; i++)
+      status = tensor_write(&to, r->stored.at[i].tensor->raw_data.data,
+                            (int64_t)r->stored.at[i].tensor->raw_data.len);
+    if (status)
+      tensor_write_abandon(&to);
+    else
+      status = tensor_write_end(&to);
+  }
+  tensor_file_free(&file);
+  return status;
+}
+
+/* ---- the whole ---- */
+
+/* The weights' path as the job names it: relative to the job's folder. */
+static const char *weights_in_job(Arena *arena, const ImportCommand *cmd)
+{
+  const char *folder = folder_of(arena, cmd->out), *of = folder_of(arena, cmd->weights);
+  size_t n = strlen(folder);
+  if (strcmp(folder, of) == 0) return file_name(cmd->weights);
+  if (strcmp(folder, ".") == 0 && *cmd->weights != '/') return cmd->weights;
+  if (strncmp(cmd->weights, folder, n) == 0 && cmd->weights[n] == '/') return cmd->weights + n + 1;
+  char *whole = realpath(of, NULL);
+  const char *path = whole ? arena_printf(arena, "%s/%s", whole, file_name(cmd->weights)) : NULL;
+  free(whole);
+  return path ? path : cmd->weights;
+}
+
+/* A job that exists may have been edited. */
+static ampc_status check_job(const ImportCommand *cmd)
+{
+  if (strcmp(cmd->out, cmd->weights) == 0)
+    return ampc_fail(AMPC_BAD_USAGE, "the job and the weights need two names, not %s", cmd->out);
+  if (!cmd->force && access(cmd->out, F_OK) == 0)
+    return ampc_fail(AMPC_BAD_FILE,
+                     "%s exists and may have been edited; give another name, or overwrite it with "
+                     "--force",
+                     cmd->out);
+  return file_check_writable(cmd->out, &file_job);
+}
+
+/* Compiles the job, so that no job is written that does not compile. */
+static bool compiles(const ImportCommand *cmd, const char *job, bool silent)
+{
+  Options options = options_default();
+  options.target = "cpu";
+  options.input = cmd->out;
+  options.silent = silent;
+  Compile *c = compile_create(&options);
+  bool good = compile_text(c, cmd->out, job, strlen(job));
+  compile_destroy(c);
+  return good;
+}
+
+/* Returns an exit status; 1: a message has been printed. */
+static int import_model(Arena *arena, const ImportCommand *cmd)
+{
+  OnnxModel *model;
+  Reader r;
+  ampc_status status = file_note_input(FILE_WEIGHTS, cmd->model);
+  if (!status) status = onnx_read(arena, cmd->model, &model);
+  if (!status) status = file_check_writable(cmd->weights, &file_weights);
+  if (!status) status = check_job(cmd);
+  if (!status) status = read_model(&r, arena, model, cmd->model, folder_of(arena, cmd->model));
+  if (status) return (int)status;
+  if (r.refused.n) return report_refused(&r);
+  warn_of_export(&r);
+  const char *job = job_text(&r, file_name(cmd->model), weights_in_job(arena, cmd));
+  warn_of_names(&r);
+  if (!compiles(cmd, job, true)) {
+    compiles(cmd, job, false);
+    fprintf(stderr, "amp import: error: amp import wrote a job that does not compile, so nothing "
+                    "was written; please report this with the model\n");
+    return 1;
+  }
+  status = write_weights(&r, cmd);
+  if (!status) status = file_write(cmd->out, &file_job, job, (int64_t)strlen(job));
+  if (!status && !cmd->quiet)
+    printf("%s: %zu nodes, opset %lld\n%s: %u tensors\n", cmd->out, model->graph->n_node,
+           (long long)r.opset, cmd->weights, r.stored.n);
+  return (int)status;
+}
+
+int import_main(int argc, char **argv)
+{
+  Arena *arena = arena_create();
+  ImportCommand cmd;
+  int status;
+  if (read_command_line(arena, argc, argv, &cmd, &status)) {
+    status = import_model(arena, &cmd);
+    if (status > 1) fprintf(stderr, "amp import: error: %s\n", ampc_last_error());
+  }
+  arena_destroy(arena);
+  return status;
+}

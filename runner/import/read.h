@@ -1,0 +1,235 @@
+/* Shared by the files of amp import. All memory is in one arena.
+ *
+ * Note [expressions]
+ * The nodes of an ONNX graph become steps. A step's text is an expression of the language with
+ * references: "$12" is value 12, "#5" is member 5. So "relu(#5($12))" calls a layer. A reference
+ * is replaced when the step is printed, since names depend on the module that contains it. */
+#pragma once
+#include "runner/onnx/file.h"
+#include "name_map.h"
+
+/* A number of a small integer tensor: n, or an expression such as "$3.size(0)". */
+typedef struct Item {
+  int64_t n;
+  const char *text; /* NULL: the number is n */
+  const char *dim;  /* NULL, or the name that the file gives this size, such as "batch" */
+} Item;
+
+typedef enum ValueKind {
+  VALUE_tensor,  /* an argument, or the result of a step */
+  VALUE_weight,  /* a tensor of the file */
+  VALUE_number,  /* a float constant: `number` in all elements. `item` is its shape */
+  VALUE_items,   /* an integer tensor of rank 0 or 1 whose numbers are known when a job compiles */
+  VALUE_parts,   /* a sequence of tensors: `part` */
+  VALUE_uniform, /* random numbers in [0, 1), from here on with the shape `item` */
+  VALUE_chosen,  /* whether such a number is below `number` */
+  VALUE_kept,    /* the same as 0 or 1 / number */
+  VALUE_unread   /* the result of a node that amp import cannot read */
+} ValueKind;
+
+enum { MOST_ITEMS = 64, READ_RANK = 6 };
+#define MOST_SIZE ((int64_t)1 << 31) /* of an axis */
+
+typedef struct Value {
+  const char *name;
+  ValueKind kind;
+  int32_t type;                        /* of ONNX; 0: unknown */
+  uint32_t id;                         /* index in Reader.values */
+  const Onnx__TensorShapeProto *shape; /* as the file states it; NULL: not stated */
+  const OnnxTensor *tensor;            /* of a weight */
+  struct Value *viewed;    /* it has the elements of this value in the same order; NULL: none */
+  struct Value *turned;    /* the weight is this one, transposed; else NULL */
+  const OnnxNode *maker;   /* the node whose result it is; NULL: none */
+  uint32_t step;           /* index + 1 of the step that computes it; 0: none */
+  bool argument;           /* of the graph */
+  bool slopes;             /* a weight: each number belongs to a channel of an image */
+  bool rows;               /* a weight that amp import made of rows of others */
+  VEC(uint32_t) users;     /* steps that refer to it */
+  uint32_t readers;        /* nodes and results of the graph that need it */
+  const OnnxNode *bias_of; /* a product: this node Add belongs to the layer; else NULL */
+  uint32_t member;         /* of a weight: index + 1 in Reader.members; 0: none yet */
+  const char *role;        /* "weight" of that member; NULL: the member is the tensor */
+  double number;
+  Item *item;           /* n items; a scalar has one */
+  const char *printed;  /* items: how they are printed; NULL: as a list */
+  const uint32_t *part; /* n values */
+  uint32_t n;
+  bool scalar; /* rank 0; of items and numbers */
+} Value;
+
+/* A module around a node. */
+typedef struct Scope {
+  const char *key;        /* its path; a second call of the same module has another key */
+  const char *path;       /* "layer1.0"; "": the whole net */
+  const char *class_name; /* "BasicBlock"; NULL: unknown */
+  bool library;           /* it is a layer of PyTorch */
+} Scope;
+typedef VEC(Scope) Scopes;
+
+typedef struct Step {
+  const char *text;    /* Note [expressions]; several results: a list */
+  const uint32_t *out; /* n_out values */
+  uint32_t n_out;
+  const OnnxNode *node;
+  Scopes scopes;        /* the modules around it */
+  uint32_t *use, n_use; /* values that the text refers to */
+  bool needed;          /* for some result */
+  struct Call *call;    /* that contains it, as entry `place` */
+  uint32_t place;
+} Step;
+
+/* A layer, parameter or buffer of the job. */
+typedef struct Member {
+  const char *path; /* "layer1.0.conv1" */
+  const char *text; /* "Conv2d(3, 64, 7, stride=2)" */
+  const struct Value
+      *tie;        /* the weight of another member, which is also this layer's; NULL: none */
+  uint32_t stored; /* index of its first tensor in Reader.stored */
+} Member;
+
+/* A tensor of the weights' file. */
+typedef struct Stored {
+  uint32_t member;
+  const char *role; /* "weight" of that member; NULL: the member is the tensor */
+  const char *path; /* "layer1.0.conv1.weight", once the modules are built */
+  const OnnxTensor *tensor;
+} Stored;
+
+typedef struct Refused { /* an op that amp import cannot read */
+  const char *op, *why, *node;
+  uint32_t count;
+} Refused;
+
+typedef struct Reader {
+  Arena *arena;
+  const OnnxModel *model;
+  const OnnxGraph *graph;
+  const char *path, *folder; /* of the file; its external data is in the folder */
+  VEC(Value *) arguments, results;
+  int64_t opset; /* version of the operators */
+  VEC(Value *) values;
+  VEC(Step) steps;
+  VEC(Member) members;
+  VEC(Stored) stored;
+  VEC(Refused) refused;
+  NameMap names;               /* of values */
+  NameMap paths;               /* of members */
+  NameMap counts;              /* numbers in paths */
+  NameMap listed;              /* tensors that PyTorch lists: &listed_parameter .. */
+  NameMap cells;               /* the tensors of recurrent layers that have been made */
+  bool has_paths, paths_asked; /* whether names of nodes are paths, once it is known */
+  const OnnxNode *node;        /* at work: graph->node[index] */
+  size_t index;
+  const char *place;                       /* the path of the module that contains its steps */
+  Scopes scopes;                           /* scopes_of(), once it has been asked */
+  bool dropped;                            /* the node at work was refused */
+  uint64_t asked_inputs, asked_attributes; /* of the node at work: bit i stands for number i */
+  int64_t batch; /* the first size of the first argument if the file fixes it; else 0 */
+} Reader;
+
+/* Reads a model: makes values, steps, members. Nodes that cannot be read are in r->refused. Returns
+ * AMPC_BAD_FILE if the graph is damaged: cycles, names without a maker. The model is changed: its
+ * tensors get raw_data. `path` is for messages. */
+ampc_status read_model(Reader *r, Arena *arena, const OnnxModel *model, const char *path,
+                       const char *folder);
+
+/* ---- read.c: what the functions for ops use ---- */
+
+/* Input i of the node at work; NULL: absent. A node with an input that nothing asks for is refused.
+ */
+Value *in(Reader *r, size_t i);
+Value *value_named(Reader *r, const char *name); /* NULL: no such value */
+bool is_known(const Value *v);                   /* items that are all numbers */
+/* Whether v is one number of the file. */
+bool one_number(const Value *v, double *out);
+/* Returns item i if it is a number; otherwise refuses the node and returns 0. */
+int64_t item_at(Reader *r, const Value *v, size_t i);
+/* The size of an axis, which counts from the end if it is negative, as a number. False: unknown. */
+bool size_of(const Value *v, int64_t axis, int64_t *out);
+Item item_of_size(Reader *r, const Value *v, int64_t axis);
+const char *dim_name(const Value *v, int64_t axis); /* NULL: none */
+bool rank_of(const Value *v, int64_t *out);
+/* The shape of a value. False: it is not known. */
+bool shape_of(Reader *r, const Value *v, Item **at, uint32_t *n);
+/* Whether the size of the axis of x is the number, whatever the arguments' sizes are. */
+bool is_size(const Value *x, uint32_t axis, Item number);
+/* Also notes that the attribute is known: a node with others is refused. */
+const OnnxAttribute *attribute(Reader *r, const char *name);
+int64_t attr_number(Reader *r, const char *name, int64_t missing);
+double attr_real(Reader *r, const char *name, double missing);
+const char *attr_word(Reader *r, const char *name, const char *missing);
+/* Reads an attribute that is a list of integers. Returns false if it is absent. */
+bool attr_list(Reader *r, const char *name, Item **out, uint32_t *n);
+
+/* Text of a value in an expression. */
+const char *ref(Reader *r, const Value *v);
+const char *text(const Reader *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+const char *float_text(const Reader *r, double v); /* "0.1" for the nearest f32 */
+const char *item_text(const Reader *r, Item i);
+const char *list_text(const Reader *r, const Item *at, uint32_t n); /* "1, 2" */
+void list_add(Text *list, const char *entry);
+/* "2" if all numbers are equal, else "[1, 2]" */
+const char *pair_text(const Reader *r, const Item *at, uint32_t n);
+
+/* Results of the node at work. */
+Value *result(Reader *r, size_t i);                                /* NULL: nobody needs it */
+void give(Reader *r, const char *expression);                      /* one step, one result */
+void give_results(Reader *r, const char *expression, uint32_t n);  /* a list of n results */
+void give_sequence(Reader *r, const char *expression, uint32_t n); /* one sequence of n tensors */
+void give_items(Reader *r, Item *at, uint32_t n, bool scalar);
+void give_number(Reader *r, double number, Item *shape, uint32_t n);
+void give_value(Reader *r, const Value *v); /* the same value under another name */
+/* Returns a value that has no name in the file, and a step that computes it. */
+Value *between(Reader *r, const char *expression);
+void refuse(Reader *r, const char *why);
+
+/* States the shape of result 0, if the file does not. */
+void give_shape(Reader *r, const Item *at, uint32_t n);
+void give_shape_of(Reader *r, size_t number, const Item *at, uint32_t n);
+/* The text of a value as a tensor of its whole shape, also if it is a number. */
+const char *whole_ref(Reader *r, const Value *v);
+/* The text of an operand that is broadcast: a number stands for its tensor if another input has all
+ * its axes. */
+const char *operand(Reader *r, size_t i);
+
+const char *type_word(int32_t type); /* "f32"; NULL: a type that jobs lack */
+/* Makes v a constant: a number, items or a weight. */
+void read_constant(Reader *r, Value *v, const OnnxTensor *t, bool is_parameter);
+
+/* ---- tensors.c ---- */
+/* Makes raw_data the elements of a tensor, whatever field or file contains them. */
+ampc_status tensor_load(Reader *r, OnnxTensor *t);
+int64_t tensor_elements(const OnnxTensor *t); /* -1: damaged */
+/* Element i of a loaded tensor. */
+int64_t tensor_int(const OnnxTensor *t, int64_t i);
+double tensor_real(const OnnxTensor *t, int64_t i);
+bool onnx_is_float(int32_t type);
+/* *wide: it is AMPC_F32 of doubles. */
+ampc_dtype tensor_type(const OnnxTensor *t, bool *wide);
+
+/* ---- members.c ---- */
+/* Makes the layer of the node at work and returns its reference, "#5". weight[i] is its tensor
+ * called name[i] ("weight"); NULL: absent. Without a path in the name of weight[0], the layer is
+ * called by `stem`. */
+const char *layer(Reader *r, const char *stem, const char *constructor, Value *const *weight,
+                  const char *const *name, uint32_t n);
+/* Whether the tensor is a weight of a layer by its name: "layer1.0.conv1.weight". */
+bool names_layer(const Value *v);
+bool is_made_up(const char *name); /* of a tensor: the exporter named it, not the net */
+/* What a tensor in PyTorch's list is: a parameter, a buffer, a buffer that no state_dict has. */
+extern char listed_parameter, listed_buffer, listed_temporary;
+void list_tensors(Reader *r); /* fills r->listed */
+/* Returns the reference of a weight: "#5.weight", or "#6" for a Parameter or Buffer. */
+const char *weight_ref(Reader *r, Value *v);
+
+/* ---- scopes.c ---- */
+
+/* Returns the modules around the node at work, from the outermost on, which is the whole net. Each
+ * is inside the one before. */
+Scopes scopes_of(Reader *r);
+const char *scope_path(Reader *r);                      /* the path of the last one */
+bool path_within(const char *path, const char *around); /* also if they are equal */
+const char *path_parent(Reader *r, const char *path);
+/* Makes a path of names that a job may have. */
+const char *path_clean(Reader *r, const char *path);
+const char *name_clean(Reader *r, const char *name, const char *missing);

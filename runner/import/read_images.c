@@ -1,0 +1,151 @@
+/* Images in another size, or at computed places. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include "read_ops.h"
+
+/* ---- resizing ---- */
+
+static const char *transformation(Reader *r)
+{
+  return attr_word(r, "coordinate_transformation_mode",
+                   r->opset < 11 ? "asymmetric" : "half_pixel");
+}
+
+/* The mode of `interpolate` for these attributes; NULL: it has none. */
+static const char *resize_mode(Reader *r, uint32_t axes)
+{
+  const char *mode = attr_word(r, "mode", "nearest"), *place = transformation(r);
+  const char *nearest =
+      attr_word(r, "nearest_mode", r->opset < 11 ? "floor" : "round_prefer_floor");
+  bool antialias = attr_number(r, "antialias", 0) != 0;
+  bool half = strcmp(place, "half_pixel") == 0 || strcmp(place, "pytorch_half_pixel") == 0;
+  const char *end = strcmp(place, "align_corners") == 0 ? ", align_corners=true" : half ? "" : NULL;
+  if (strcmp(mode, "nearest") == 0) {
+    if (strcmp(place, "asymmetric") == 0 && strcmp(nearest, "floor") == 0)
+      return "mode=\"nearest\"";
+    if (half && strcmp(nearest, "round_prefer_ceil") == 0) return "mode=\"nearest-exact\"";
+    return NULL;
+  }
+  if (!end) return NULL;
+  if (antialias) return NULL; /* onnx has other weights than PyTorch */
+  if (strcmp(mode, "linear") == 0)
+    return text(r, "mode=\"%slinear\"%s", axes == 1 ? "" : axes == 2 ? "bi" : "tri", end);
+  bool cubic = strcmp(mode, "cubic") == 0 && axes == 2 &&
+               (float)attr_real(r, "cubic_coeff_a", -0.75) == -0.75f;
+  return cubic ? text(r, "mode=\"bicubic\"%s", end) : NULL;
+}
+
+/* Reads the scales of the image's axes; those of samples and channels must be 1. If a scale does
+ * not give a whole number of pixels, ONNX has another distance between aligned corners than
+ * PyTorch. *one: some axis gets one pixel. Before opset 11, the rounding of smaller images is not
+ * defined. */
+static bool read_scales(Reader *r, const Value *v, uint32_t axes, bool aligned, const char **all,
+                        bool *one)
+{
+  int64_t size, rank;
+  if (!v || !v->tensor || !rank_of(v, &rank) || rank != 1 || !size_of(v, 0, &size) ||
+      size != axes + 2)
+    return false;
+  for (uint32_t i = 0; i < axes + 2; i++) {
+    double scale = tensor_real(v->tensor, i);
+    if ((i < 2 && scale != 1) || (r->opset < 11 && scale < 1)) return false;
+    *one = *one || (i >= 2 && size_of(in(r, 0), i, &size) && floor(scale * (double)size) == 1);
+    if (aligned && scale != nearbyint(scale) &&
+        (!size_of(in(r, 0), i, &size) || scale * (double)size != nearbyint(scale * (double)size)))
+      return false;
+    if (i >= 2) *all = text(r, "%s%s%s", *all, i > 2 ? ", " : "", float_text(r, scale));
+  }
+  return true;
+}
+
+void read_resize(Reader *r)
+{
+  const Value *x = in(r, 0), *roi = in(r, 1), *scales = in(r, r->opset < 11 ? 1 : 2),
+              *sizes = in(r, 3);
+  const char *all = "", *place = transformation(r);
+  int64_t rank;
+  (void)roi; /* for a coordinate_transformation_mode that is refused */
+  if (!rank_of(x, &rank) || rank < 3 || rank > 5) return refuse(r, "of no images");
+  uint32_t axes = (uint32_t)rank - 2;
+  bool stretch = strcmp(attr_word(r, "keep_aspect_ratio_policy", "stretch"), "stretch") == 0,
+       one = false;
+  if (!stretch || attr_number(r, "exclude_outside", 0) || attribute(r, "axes"))
+    return refuse(r, "with such attributes");
+  const char *mode = resize_mode(r, axes);
+  give_image_shape(r, x, 0);
+  attribute(r, "extrapolation_value");
+  attribute(r, "cubic_coeff_a");
+  if (!mode) return refuse(r, "with such a mode");
+  if (sizes && sizes->kind == VALUE_items && sizes->n == rank && is_size(x, 0, sizes->item[0]) &&
+      is_size(x, 1, sizes->item[1])) {
+    all = text(r, "size=[%s]", list_text(r, sizes->item + 2, axes));
+    for (uint32_t i = 2; i < rank; i++)
+      one = one || (!sizes->item[i].text && sizes->item[i].n == 1);
+  } else if (!sizes &&
+             read_scales(r, scales, axes, strcmp(place, "align_corners") == 0, &all, &one)) {
+    all = text(r, "scale_factor=[%s]", all);
+  } else {
+    return refuse(r, "with such sizes");
+  }
+  if (one && strcmp(place, "pytorch_half_pixel") == 0) return refuse(r, "to one pixel");
+  give(r, text(r, "interpolate(%s, %s, %s)", whole_ref(r, x), all, mode));
+}
+
+/* ---- places ---- */
+
+void read_grid_sample(Reader *r)
+{
+  static const char *const modes[][2] = {{"linear", "bilinear"},
+                                         {"bilinear", "bilinear"},
+                                         {"nearest", "nearest"},
+                                         {"cubic", "bicubic"},
+                                         {"bicubic", "bicubic"}};
+  const char *mode = attr_word(r, "mode", "linear"),
+             *padding = attr_word(r, "padding_mode", "zeros"), *as = NULL;
+  int64_t rank;
+  bool align = attr_number(r, "align_corners", 0) != 0;
+  for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+    if (strcmp(mode, modes[i][0]) == 0) as = modes[i][1];
+  bool known = strcmp(padding, "zeros") == 0 || strcmp(padding, "border") == 0 ||
+               strcmp(padding, "reflection") == 0;
+  if (!in(r, 1) || !rank_of(in(r, 0), &rank) || rank < 4 || rank > 5 || !known || !as)
+    return refuse(r, "with such a mode");
+  if (rank == 5 && strcmp(as, "bicubic") == 0) return refuse(r, "of volumes, with mode cubic");
+  const char *more = text(r, "mode=\"%s\", padding_mode=\"%s\", align_corners=%s", as, padding,
+                          align ? "true" : "false");
+  give(r, text(r, "grid_sample(%s, %s, %s)", whole_ref(r, in(r, 0)), whole_ref(r, in(r, 1)), more));
+}
+
+void read_affine_grid(Reader *r)
+{
+  const Value *size = in(r, 1);
+  bool align = attr_number(r, "align_corners", 0) != 0;
+  if (!size || size->kind != VALUE_items) return refuse(r, "with a computed size");
+  const char *all = list_text(r, size->item, size->n);
+  give(r, text(r, "affine_grid(%s, [%s], align_corners=%s)", whole_ref(r, in(r, 0)), all,
+               align ? "true" : "false"));
+}
+
+/* ---- losses ---- */
+
+void read_loss(Reader *r)
+{
+  bool logits = r->node->op_type[0] == 'S';
+  const char *x = whole_ref(r, in(r, 0)), *more = "",
+             *reduction = attr_word(r, "reduction", "mean");
+  int64_t ignored = attr_number(r, "ignore_index", -100);
+  if (!in(r, 1)) return refuse(r, "without labels");
+  if (in(r, 2)) more = text(r, ", weight=%s", whole_ref(r, in(r, 2)));
+  if (ignored != -100) more = text(r, "%s, ignore_index=%" PRId64, more, ignored);
+  if (strcmp(reduction, "none") != 0 && strcmp(reduction, "sum") != 0 &&
+      strcmp(reduction, "mean") != 0)
+    return refuse(r, "with such a reduction");
+  if (strcmp(reduction, "mean") != 0) more = text(r, "%s, reduction=\"%s\"", more, reduction);
+  const char *loss = text(r, "%s(%s, %s%s)", logits ? "cross_entropy" : "nll_loss", x,
+                          whole_ref(r, in(r, 1)), more);
+  if (logits && others_needed(r))
+    give_results(r, text(r, "%s, log_softmax(%s, 1)", loss, x), 2);
+  else
+    give(r, loss);
+}

@@ -1,0 +1,521 @@
+/* Elementwise ops, reductions, activations. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "read_ops.h"
+
+/* ---- expressions from tables ---- */
+
+typedef struct ReadForm {
+  const char *onnx, *usual, *general; /* see read_forms.def */
+} ReadForm;
+static const ReadForm forms[] = {
+#define READ_FORM(onnx, usual, general) {#onnx, usual, general},
+#include "read_forms.def"
+#define AMPC_ONNX(op, onnx, text) {#onnx, text, ""},
+#include "runner/onnx/onnx.def"
+};
+
+/* Appends the value of an attribute "{alpha=0.01}". Returns the end of it. */
+static const char *add_attribute(Reader *r, const char *at, Text *out, bool *usual)
+{
+  const char *equals = strchr(at, '=');
+  const char *name = arena_strndup(r->arena, at + 1, (size_t)(equals - at) - 1);
+  const OnnxAttribute *a = attribute(r, name);
+  double missing = strtod(equals + 1, NULL),
+         value = a && a->has_i ? (double)a->i : attr_real(r, name, missing);
+  *usual = *usual && (float)value == (float)missing;
+  text_puts(out, float_text(r, value));
+  return strchr(at, '}') + 1;
+}
+
+/* Puts operands and attributes into a form. Returns NULL if it has more operands than the node. */
+static const char *filled(Reader *r, const char *form, const char *const *operands, size_t n,
+                          bool *usual)
+{
+  Text out = text_new(r->arena);
+  *usual = true;
+  while (*form) {
+    size_t i = form[0] == '$' ? (size_t)(form[1] - '0') : 0;
+    if (form[0] == '{') {
+      form = add_attribute(r, form, &out, usual);
+      continue;
+    }
+    if (i >= n) return NULL;
+    bool bracket = form[0] == '$' && operands[i][0] == '-' && strncmp(form + 2, " **", 3) == 0;
+    if (form[0] == '$')
+      text_printf(&out, bracket ? "(%s)" : "%s", operands[i]);
+    else
+      text_add(&out, form, 1);
+    form += form[0] == '$' ? 2 : 1;
+  }
+  return out.at ? out.at : "";
+}
+
+static bool read_form(Reader *r)
+{
+  const ReadForm *f = NULL;
+  const char *all[4] = {0}, *usual_form, *general;
+  size_t n = r->node->n_input < 4 ? r->node->n_input : 4;
+  bool usual, ignored;
+  for (size_t i = 0; i < sizeof forms / sizeof *forms && !f; i++)
+    if (strcmp(forms[i].onnx, r->node->op_type) == 0) f = &forms[i];
+  if (!f) return false;
+  for (size_t i = 0; i < n; i++) all[i] = in(r, i) ? operand(r, i) : "";
+  general = filled(r, f->general, all, n, &usual);
+  usual_form = filled(r, f->usual, all, n, &ignored);
+  if (!usual && *f->general == '!')
+    refuse(r, "with such attributes");
+  else if (!usual_form || !general)
+    refuse(r, "with such inputs");
+  else
+    give(r, usual ? usual_form : general);
+  return true;
+}
+
+typedef void ReadOp(Reader *r);
+
+static ReadOp *function_of(const char *op)
+{
+#define READ(name, function, file)                                                                 \
+  if (strcmp(op, #name) == 0) return function;
+#include "read_ops.def"
+  return NULL;
+}
+
+/* Refuses a node with inputs or attributes that its function does not know: they may change the
+ * result. */
+static void check_known(Reader *r)
+{
+  static const char *const harmless[] = {"saturate", "stash_type", "storage_order",   "seed",
+                                         "dtype",    "spatial",    "consumed_inputs", "keepdims"};
+  const OnnxNode *n = r->node;
+  for (size_t i = 0; i < n->n_input && i < 64; i++)
+    if (!(r->asked_inputs >> i & 1) && n->input[i] && *n->input[i])
+      return refuse(r, text(r, "with input %zu", i));
+  for (size_t i = 0; i < n->n_attribute && i < 64; i++) {
+    bool known = (r->asked_attributes >> i & 1) || !n->attribute[i]->name;
+    for (size_t k = 0; !known && k < sizeof harmless / sizeof *harmless; k++)
+      known = strcmp(n->attribute[i]->name, harmless[k]) == 0;
+    if (!known) return refuse(r, text(r, "with %s", n->attribute[i]->name));
+  }
+}
+
+void read_op(Reader *r)
+{
+  const char *op = r->node->op_type, *domain = r->node->domain;
+  bool standard = !domain || !*domain || strcmp(domain, "ai.onnx") == 0, elementwise = false;
+  ReadOp *function = standard ? function_of(op) : NULL;
+  for (size_t i = 0; i < r->node->n_input; i++)
+    if (r->node->input[i] && *r->node->input[i] && !value_named(r, r->node->input[i])) return;
+  if (!in(r, 0) && strcmp(op, "Constant") != 0) return refuse(r, "without its first input");
+  if (function)
+    function(r);
+  else if (standard && read_form(r))
+    elementwise = strcmp(op, "MatMul") != 0;
+  else
+    return refuse(r, "");
+  if (!r->dropped && strcmp(op, "Constant") != 0) check_known(r);
+  read_types(r, elementwise);
+}
+
+/* ---- two operands ---- */
+
+static double computed(char op, double a, double b)
+{
+  switch (op) {
+  case 'A':
+    return a + b;
+  case 'S':
+    return a - b;
+  case 'M':
+    return a * b;
+  case 'D':
+    return a / b;
+  case 'P':
+    return pow(a, b);
+  case 'x':
+    return fmax(a, b);
+  default:
+    return fmin(a, b);
+  }
+}
+
+/* Mul, Max, Min, Mod: M, x, n, d */
+static char letter_of(const char *op)
+{
+  return op[0] != 'M' || op[1] == 'u' ? op[0] : op[2];
+}
+
+static bool whole(char op, int64_t a, int64_t b, int64_t *out)
+{
+  switch (op) {
+  case 'A':
+    return !__builtin_add_overflow(a, b, out);
+  case 'S':
+    return !__builtin_sub_overflow(a, b, out);
+  case 'M':
+    return !__builtin_mul_overflow(a, b, out);
+  case 'x':
+    return *out = a > b ? a : b, true;
+  case 'n':
+    return *out = a < b ? a : b, true;
+  case 'D':
+    return b != 0 && b != -1 ? (*out = a / b, true) : false;
+  case 'd':
+    return b > 0 ? (*out = a % b < 0 ? a % b + b : a % b, true) : false;
+  case 'f':
+    return b != 0 && b != -1 ? (*out = a % b, true) : false;
+  default:
+    return false;
+  }
+}
+
+/* Whether it may be below 0: sums, products and quotients of sizes are not. */
+static bool may_be_negative(Item i)
+{
+  return i.text ? strchr(i.text, '-') != NULL : i.n < 0;
+}
+
+static void binary_items(Reader *r, char op, const Value *a, const Value *b)
+{
+  static const char *const signs[] = {
+      ['A'] = "(%s + %s)",   ['S'] = "(%s - %s)",   ['M'] = "(%s * %s)",
+      ['D'] = "(%s // %s)",  ['d'] = "(%s %% %s)",  ['f'] = "(%s %% %s)",
+      ['x'] = "max(%s, %s)", ['n'] = "min(%s, %s)", ['z'] = NULL};
+  uint32_t n = a->n > b->n ? a->n : b->n;
+  Item *to = arena_array(r->arena, Item, n + 1);
+  if ((a->n != n && a->n != 1) || (b->n != n && b->n != 1)) return refuse(r, "of two shapes");
+  for (uint32_t i = 0; i < n; i++) {
+    Item x = a->item[a->n == 1 ? 0 : i], y = b->item[b->n == 1 ? 0 : i];
+    if (!x.text && !y.text && whole(op, x.n, y.n, &to[i].n)) continue;
+    if (op == 'M' && !x.text && x.n == 1)
+      to[i] = y;
+    else if ((op == 'M' || op == 'D') && !y.text && y.n == 1)
+      to[i] = x;
+    else if ((op == 'D' || op == 'f' || op == 'd') &&
+             (may_be_negative(y) || (op != 'd' && may_be_negative(x))))
+      return refuse(r, "of sizes that may be negative");
+    else if (signs[(int)op])
+      to[i].text = text(r, signs[(int)op], item_text(r, x), item_text(r, y));
+    else
+      return refuse(r, "of sizes");
+  }
+  give_items(r, to, n, a->scalar && b->scalar);
+}
+
+/* Division and remainder of ONNX round towards 0, those of jobs down. */
+static void whole_division(Reader *r, char letter, const Value *a, const Value *b)
+{
+  const char *x = operand(r, 0), *y = operand(r, 1), *by = text(r, "abs(%s)", y),
+             *sign = text(r, " * sign(%s)", y);
+  bool counts = is_known(b) && b->n == 1 && b->item[0].n > 0;
+  if (counts) by = y, sign = "";
+  if (a->type == ONNX__TENSOR_PROTO__DATA_TYPE__UINT8)
+    return give(r, text(r, "%s %s %s", x, letter == 'D' ? "//" : "%", y));
+  if (letter == 'D') return give(r, text(r, "sign(%s)%s * (abs(%s) // %s)", x, sign, x, by));
+  give(r, text(r, "sign(%s) * (abs(%s) %% %s)", x, x, by));
+}
+
+/* x + 0, x * 1 and x & true, which exporters write for positions and masks */
+static bool is_neutral(char op, const Value *x, const Value *number)
+{
+  bool scalar =
+      x->kind == VALUE_tensor && is_known(number) && number->scalar && x->type == number->type;
+  return scalar && ((op == 'A' && number->item[0].n == 0) ||
+                    (op == 'M' && number->item[0].n == 1) || (op == '&' && number->item[0].n != 0));
+}
+
+static bool mixes_types(const Value *a, const Value *b)
+{
+  bool tensors = a->kind == VALUE_tensor && b->kind == VALUE_tensor && a->type && b->type;
+  return tensors && onnx_is_float(a->type) != onnx_is_float(b->type);
+}
+
+/* ONNX adds no floats and bools. But PyTorch 2.15 adds the mask of attention with dropout in this
+ * way if the opset is 23. */
+static void read_mask(Reader *r, const Value *scores, const Value *mask)
+{
+  const char *classes = onnx_metadata(r->arena, r->node, "pkg.torch.onnx.class_hierarchy");
+  bool attention = classes && strstr(classes, "aten.scaled_dot_product_attention");
+  if (!attention || mask->type != ONNX__TENSOR_PROTO__DATA_TYPE__BOOL || *r->node->op_type != 'A')
+    return refuse(r, "of floats and integers, which ONNX does not allow");
+  give(r, text(r, "where(%s, %s, -inf)", ref(r, mask), ref(r, scores)));
+}
+
+void read_binary(Reader *r)
+{
+  Value *a = in(r, 0), *b = in(r, 1);
+  char letter = letter_of(r->node->op_type);
+  bool fmod = attr_number(r, "fmod", 0) != 0;
+  if (!b) return refuse(r, "of one operand");
+  if (read_drawn(r) || (letter == 'M' && read_silu(r))) return;
+  if (a->kind == VALUE_items && b->kind == VALUE_items)
+    return binary_items(r, fmod ? 'f' : letter, a, b);
+  bool numbers = a->kind == VALUE_number && b->kind == VALUE_number && letter != 'd' &&
+                 (a->n == 0 || b->n == 0);
+  const Value *shape = a->n ? a : b;
+  if (numbers) return give_number(r, computed(letter, a->number, b->number), shape->item, shape->n);
+  if (letter == 'A' && (a->bias_of == r->node || b->bias_of == r->node))
+    return give_value(r, a->bias_of ? a : b);
+  if (is_neutral(letter, a, b)) return give_value(r, a);
+  if (mixes_types(a, b)) return read_mask(r, a, b);
+  int32_t type = a->type ? a->type : b->type;
+  bool whole_numbers = type && !onnx_is_float(type);
+  if (letter == 'D' && !type) return refuse(r, "of operands whose type is not known");
+  if ((letter == 'D' && whole_numbers) || (letter == 'd' && fmod))
+    return whole_division(r, letter, a, b);
+  if (letter == 'd') return give(r, text(r, "%s %% %s", operand(r, 0), operand(r, 1)));
+  if (letter == 'P' && whole_numbers && b->type != type && type_word(type))
+    return give(r, text(r, "(%s ** %s).to(%s)", operand(r, 0), operand(r, 1), type_word(type)));
+  read_form(r);
+}
+
+/* Max, Min, Sum, Mean of any number of operands. */
+void read_several(Reader *r)
+{
+  const char *op = r->node->op_type, *all = operand(r, 0);
+  size_t n = r->node->n_input;
+  if (n == 1) return give_value(r, in(r, 0));
+  if (n > 200) return refuse(r, "of so many operands");
+  if (n == 2 && op[0] == 'M' && op[1] != 'e') return read_binary(r);
+  for (size_t i = 1; i < n; i++) {
+    const char *next = operand(r, i);
+    if (op[0] == 'S' || op[1] == 'e')
+      all = text(r, "%s + %s", all, next);
+    else
+      all = text(r, "%s(%s, %s)", op[1] == 'a' ? "maximum" : "minimum", all, next);
+  }
+  give(r, op[1] == 'e' ? text(r, "(%s) / %zu", all, n) : all);
+}
+
+/* Whether an item is the size of an axis, which is not negative. */
+static bool is_plain_size(Item i)
+{
+  const char *at = i.text && *i.text == '$' ? i.text + 1 + strspn(i.text + 1, "0123456789") : "";
+  return strncmp(at, ".size(", 6) == 0 && at[strcspn(at, ")")] && !at[strcspn(at, ")") + 1];
+}
+
+static bool compared(char op, Item x, Item y, int64_t *out) /* Less, Equal, And */
+{
+  bool sizes = op == 'E' && ((is_plain_size(x) && !y.text && y.n < 0) ||
+                             (is_plain_size(y) && !x.text && x.n < 0));
+  *out = sizes ? 0 : op == 'L' ? x.n < y.n : op == 'E' ? x.n == y.n : x.n && y.n;
+  return sizes || (!x.text && !y.text);
+}
+
+/* Comparisons of sizes are known when a job compiles; others are expressions. */
+void read_compare(Reader *r)
+{
+  const Value *a = in(r, 0), *b = in(r, 1);
+  if (read_drawn(r)) return;
+  bool both = b && r->node->op_type[0] == 'A';
+  if (both && (is_neutral('&', a, b) || is_neutral('&', b, a)))
+    return give_value(r, is_neutral('&', a, b) ? a : b);
+  bool items = b && a->kind == VALUE_items && b->kind == VALUE_items &&
+               (a->n == b->n || a->n == 1 || b->n == 1);
+  uint32_t n = !items ? 0 : a->n > b->n ? a->n : b->n;
+  Item *to = arena_array(r->arena, Item, n + 1);
+  for (uint32_t i = 0; i < n; i++)
+    items = items && compared(r->node->op_type[0], a->item[a->n == 1 ? 0 : i],
+                              b->item[b->n == 1 ? 0 : i], &to[i].n);
+  if (items)
+    give_items(r, to, n, a->scalar && b->scalar);
+  else
+    read_form(r);
+}
+
+void read_not(Reader *r)
+{
+  const Value *a = in(r, 0);
+  if (!is_known(a)) {
+    read_form(r);
+    return;
+  }
+  Item *to = arena_array(r->arena, Item, a->n + 1);
+  for (uint32_t i = 0; i < a->n; i++) to[i].n = !a->item[i].n;
+  give_items(r, to, a->n, a->scalar);
+}
+
+void read_where(Reader *r)
+{
+  const Value *c = in(r, 0), *a = in(r, 1), *b = in(r, 2);
+  bool items = a && b && is_known(c) && a->kind == VALUE_items && b->kind == VALUE_items;
+  uint32_t n = !items ? 0 : a->n > b->n ? a->n : b->n;
+  if (items && c->n > n) n = c->n;
+  items = items && (c->n == n || c->n == 1) && (a->n == n || a->n == 1) && (b->n == n || b->n == 1);
+  if (!items) {
+    read_form(r);
+    return;
+  }
+  Item *to = arena_array(r->arena, Item, n + 1);
+  for (uint32_t i = 0; i < n; i++) {
+    const Value *from = c->item[c->n == 1 ? 0 : i].n ? a : b;
+    to[i] = from->item[from->n == 1 ? 0 : i];
+  }
+  give_items(r, to, n, a->scalar && b->scalar && c->scalar);
+}
+
+void read_sqrt(Reader *r)
+{
+  Value *x = in(r, 0);
+  if (x->kind == VALUE_number) return give_number(r, sqrt(x->number), x->item, x->n);
+  give(r, text(r, "sqrt(%s)", whole_ref(r, x)));
+}
+
+/* ---- reductions ---- */
+
+typedef struct Reduction {
+  const char *onnx, *form; /* # stands for the axes and keepdim */
+  bool one;                /* the function takes only one axis */
+  const char *scalar;      /* the function of a tensor without axes; NULL: it is the tensor */
+} Reduction;
+static const Reduction reductions[] = {{"ReduceMean", "$.mean(#)", false, NULL},
+                                       {"ReduceSum", "$.sum(#)", false, NULL},
+                                       {"ReduceMax", "$.amax(#)", false, NULL},
+                                       {"ReduceMin", "$.amin(#)", false, NULL},
+                                       {"ReduceProd", "$.prod(#)", true, NULL},
+                                       {"ReduceL1", "norm($, 1.0, #)", false, "abs"},
+                                       {"ReduceL2", "norm($, 2.0, #)", false, "abs"},
+                                       {"ReduceSumSquare", "sum(square($), #)", false, "square"},
+                                       {"ReduceLogSum", "log(sum($, #))", false, "log"},
+                                       {"ReduceLogSumExp", "logsumexp($, #)", true, NULL}};
+
+static const char *reduced(Reader *r, const char *form, const char *x, const Item *axes, uint32_t n,
+                           bool keep)
+{
+  const char *which = n == 0   ? ""
+                      : n == 1 ? list_text(r, axes, 1)
+                               : text(r, "[%s]", list_text(r, axes, n));
+  const char *all = text(r, "%s%s%s", which, n && keep ? ", " : "", keep ? "keepdim=true" : "");
+  const char *mark = strchr(form, '#'), *end = mark;
+  if (!*all && mark[-1] == ' ') mark -= 2;
+  size_t before = strcspn(form, "$");
+  return text(r, "%.*s%s%.*s%s%s", (int)before, form, x, (int)((size_t)(mark - form) - before - 1),
+              form + before + 1, all, end + 1);
+}
+
+/* Whether the axes are the last two of an image. */
+static bool is_global_pool(const Value *x, const Item *axes, uint32_t n)
+{
+  int64_t rank, a = 0, b = 0;
+  if (n == 2) a = axis_of(x, axes[0].n), b = axis_of(x, axes[1].n);
+  return n == 2 && rank_of(x, &rank) && rank == 4 && ((a == 2 && b == 3) || (a == 3 && b == 2));
+}
+
+static void give_reduced_shape(Reader *r, const Value *x, const Item *axes, uint32_t n, bool keep)
+{
+  Item *shape;
+  uint32_t all, k = 0;
+  bool gone[READ_RANK] = {0};
+  if (!shape_of(r, x, &shape, &all) || all > READ_RANK) return;
+  for (uint32_t i = 0; i < n; i++) {
+    int64_t axis = axis_of(x, axes[i].n);
+    if (axis < 0 || axis >= all) return;
+    gone[axis] = true;
+  }
+  for (uint32_t i = 0; i < all; i++) {
+    bool reduced_axis = n == 0 || gone[i];
+    if (reduced_axis && keep)
+      shape[k++] = (Item){.n = 1};
+    else if (!reduced_axis)
+      shape[k++] = shape[i];
+  }
+  give_shape(r, shape, k);
+}
+
+static int by_size(const void *a, const void *b)
+{
+  const Item *x = a, *y = b;
+  return x->n < y->n ? -1 : x->n > y->n;
+}
+
+void read_reduce(Reader *r)
+{
+  Value *x = in(r, 0);
+  Item *axes;
+  uint32_t n = 0, row = 0;
+  int64_t rank;
+  bool listed = read_axes(r, 1, &axes, &n), keep = attr_number(r, "keepdims", 1) != 0,
+       known = rank_of(x, &rank);
+  while (strcmp(reductions[row].onnx, r->node->op_type) != 0) row++;
+  if (in(r, 1) && !listed) return refuse(r, "along computed axes");
+  bool noop = attr_number(r, "noop_with_empty_axes", 0) != 0;
+  if (n == 0 && noop) return row < 5 ? give_value(r, x) : refuse(r, "along no axis");
+  if (row == 0 && keep && is_global_pool(x, axes, n))
+    return give(r, text(r, "adaptive_avg_pool2d(%s, 1)", whole_ref(r, x)));
+  if (n == 0 && (keep || reductions[row].one)) {
+    if (!known || rank > READ_RANK)
+      return refuse(r, "of all axes of a tensor without a stated shape");
+    axes = arena_array(r->arena, Item, READ_RANK);
+    for (; n < rank; n++) axes[n].n = n;
+  }
+  give_reduced_shape(r, x, axes, n, keep);
+  const char *all = whole_ref(r, x), *form = reductions[row].form, *scalar = reductions[row].scalar;
+  if (x->type == ONNX__TENSOR_PROTO__DATA_TYPE__BOOL) form = row == 2 ? "any($, #)" : "all($, #)";
+  if (known && rank == 0) return give(r, scalar ? text(r, "%s(%s)", scalar, all) : all);
+  if ((reductions[row].one || *form == 'a') && n > 1) { /* along one axis after the other */
+    for (uint32_t i = 0; i < n; i++)
+      axes[i].n = known && axes[i].n < 0 ? axes[i].n + rank : axes[i].n;
+    qsort(axes, n, sizeof *axes, by_size);
+    if (axes[0].n < 0 && !keep) return refuse(r, "of a tensor without a stated shape");
+    for (uint32_t i = n; i-- > 0;) all = reduced(r, form, all, &axes[i], 1, keep);
+  } else {
+    all = reduced(r, form, all, axes, n, keep);
+  }
+  bool narrow = x->type == ONNX__TENSOR_PROTO__DATA_TYPE__INT32 ||
+                x->type == ONNX__TENSOR_PROTO__DATA_TYPE__UINT8;
+  give(r, narrow ? text(r, "%s.to(%s)", all, type_word(x->type)) : all);
+}
+
+/* ---- activations ---- */
+
+void read_softmax(Reader *r)
+{
+  int64_t axis = attr_number(r, "axis", r->opset < 13 ? 1 : -1), rank;
+  Value *x = in(r, 0);
+  bool last = axis == -1 || (rank_of(x, &rank) && axis == rank - 1);
+  if (r->opset < 13 && !last) return refuse(r, "of several axes, before opset 13");
+  give(r, text(r, "%s(%s, %" PRId64 ")", r->node->op_type[0] == 'L' ? "log_softmax" : "softmax",
+               whole_ref(r, x), axis));
+}
+
+/* An input, or an attribute of older versions; `missing` if neither is there. */
+static bool bound(Reader *r, size_t i, const char *name, double missing, double *out)
+{
+  Value *v = in(r, i);
+  if (v) return one_number(v, out);
+  *out = attr_real(r, name, missing);
+  return true;
+}
+
+void read_clip(Reader *r)
+{
+  double low, high;
+  const char *x = whole_ref(r, in(r, 0));
+  const Value *min = in(r, 1), *max = in(r, 2);
+  if (!bound(r, 1, "min", -INFINITY, &low) || !bound(r, 2, "max", INFINITY, &high))
+    return refuse(r, "with computed bounds");
+  bool whole = (min || max) && (!min || is_known(min)) && (!max || is_known(max)); /* of integers */
+  if (low == 0 && high == 6 && !whole) return give(r, text(r, "relu6(%s)", x));
+  const char *from = min && whole ? item_text(r, min->item[0]) : float_text(r, low),
+             *to = max && whole ? item_text(r, max->item[0]) : float_text(r, high);
+  if (isinf(high)) return give(r, text(r, "clamp(%s, min=%s)", x, from));
+  if (isinf(low)) return give(r, text(r, "clamp(%s, max=%s)", x, to));
+  give(r, text(r, "clamp(%s, %s, %s)", x, from, to));
+}
+
+void read_gelu(Reader *r)
+{
+  bool tanh = strcmp(attr_word(r, "approximate", "none"), "tanh") == 0;
+  give(r, text(r, "gelu(%s%s)", whole_ref(r, in(r, 0)), tanh ? ", approximate=\"tanh\"" : ""));
+}
+
+void read_hard_sigmoid(Reader *r)
+{
+  double alpha = attr_real(r, "alpha", 0.2), beta = attr_real(r, "beta", 0.5);
+  const char *x = whole_ref(r, in(r, 0));
+  if ((float)alpha == 1.0f / 6 && beta == 0.5) return give(r, text(r, "hardsigmoid(%s)", x));
+  give(r, text(r, "clamp(%s * %s + %s, 0.0, 1.0)", x, float_text(r, alpha), float_text(r, beta)));
+}

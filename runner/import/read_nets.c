@@ -1,0 +1,376 @@
+/* Layers: ops with weights, pools, dropout. */
+#include <inttypes.h>
+#include <string.h>
+#include "read_ops.h"
+
+static const char *const weight_bias[] = {"weight", "bias"};
+
+/* ---- arguments of windows ---- */
+
+/* Appends ", name=value" unless all numbers are `missing`. */
+void add_pair(Reader *r, const char **all, const char *name, const Item *at, uint32_t n,
+              int64_t missing)
+{
+  bool usual = true;
+  for (uint32_t i = 0; i < n; i++) usual = usual && at[i].n == missing;
+  if (!usual) *all = text(r, "%s, %s=%s", *all, name, pair_text(r, at, n));
+}
+
+/* Reads `n` numbers of an attribute, or takes the usual one. */
+Item *window_list(Reader *r, const char *name, uint32_t n, int64_t missing)
+{
+  Item *at;
+  uint32_t count;
+  if (attr_list(r, name, &at, &count) && count != n) refuse(r, "with a list of another length");
+  for (uint32_t i = 0; i < n; i++) {
+    if (count != n) at[i].n = missing;
+    if (at[i].n < INT32_MIN || at[i].n > INT32_MAX)
+      refuse(r, "with such numbers"), at[i].n = missing;
+  }
+  return at;
+}
+
+typedef struct Window {
+  uint32_t axes;
+  const Item *kernel;
+  Item *stride, *dilation, *pads; /* pads: before each axis, then after each */
+} Window;
+
+/* SAME_UPPER and SAME_LOWER: as many results as ceil(size / stride); the odd element of padding is
+ * after or before. */
+static void pad_same(Reader *r, const Value *x, Window *w, bool upper)
+{
+  for (uint32_t i = 0; i < w->axes; i++) {
+    int64_t size, s = w->stride[i].n, k = (w->kernel[i].n - 1) * w->dilation[i].n + 1;
+    if (!size_of(x, 2 + i, &size) || s < 1)
+      return refuse(r, "with auto_pad, of a tensor without a stated shape");
+    int64_t all = ((size + s - 1) / s - 1) * s + k - size;
+    if (all < 0) all = 0;
+    w->pads[i].n = upper ? all / 2 : all - all / 2;
+    w->pads[w->axes + i].n = all - w->pads[i].n;
+  }
+}
+
+static Window read_window(Reader *r, const Value *x, const Item *kernel, uint32_t axes)
+{
+  const char *automatic = attr_word(r, "auto_pad", "NOTSET");
+  Window w = {axes, kernel, window_list(r, "strides", axes, 1),
+              window_list(r, "dilations", axes, 1), window_list(r, "pads", 2 * axes, 0)};
+  if (strncmp(automatic, "SAME", 4) == 0) pad_same(r, x, &w, strcmp(automatic, "SAME_UPPER") == 0);
+  attribute(r, "kernel_shape");
+  return w;
+}
+
+/* Jobs have the same padding on both sides of an axis, in pools at most half of the kernel. Other
+ * padding becomes a pad of *x; `value` is its argument. */
+static bool pad_before(Reader *r, const char **x, Window *w, bool pool, const char *value)
+{
+  const char *all = "";
+  bool even = true;
+  for (uint32_t i = 0; i < w->axes; i++) {
+    int64_t before = w->pads[i].n, after = w->pads[w->axes + i].n;
+    even = even && before == after && before >= 0 && (!pool || 2 * before <= w->kernel[i].n);
+  }
+  if (even) return false;
+  for (uint32_t i = w->axes; i-- > 0;)
+    all = text(r, "%s%s%" PRId64 ", %" PRId64, all, *all ? ", " : "", w->pads[i].n,
+               w->pads[w->axes + i].n);
+  *x = text(r, "pad(%s, [%s]%s)", *x, all, value);
+  for (uint32_t i = 0; i < w->axes; i++) w->pads[i].n = 0;
+  return true;
+}
+
+/* ---- convolutions and products ---- */
+
+bool is_weight(const Value *v)
+{
+  return v && v->kind == VALUE_weight && !v->turned;
+}
+
+bool others_needed(Reader *r)
+{
+  for (size_t i = 1; i < r->node->n_output; i++)
+    if (result(r, i) && result(r, i)->readers) return true;
+  return false;
+}
+
+bool is_zero(const Value *v)
+{
+  return v && v->kind == VALUE_number && v->number == 0;
+}
+
+/* ConvTranspose may state the shape of its result, which determines the padding. */
+static void pad_to_shape(Reader *r, const Value *x, Window *w, const Item *more)
+{
+  Item *to;
+  uint32_t n;
+  bool upper = strcmp(attr_word(r, "auto_pad", "NOTSET"), "SAME_UPPER") == 0,
+       listed = attr_list(r, "output_shape", &to, &n);
+  bool same = strncmp(attr_word(r, "auto_pad", "NOTSET"), "SAME", 4) == 0;
+  if (!listed && !same) return;
+  for (uint32_t i = 0; i < w->axes; i++) {
+    int64_t size, s = w->stride[i].n;
+    if (!size_of(x, 2 + i, &size) || (listed && n < w->axes) ||
+        (listed && (to[n - w->axes + i].n < 0 || to[n - w->axes + i].n > MOST_SIZE)))
+      return refuse(r, "with such an output_shape");
+    int64_t all = s * (size - 1) + more[i].n + (w->kernel[i].n - 1) * w->dilation[i].n + 1 -
+                  (listed ? to[n - w->axes + i].n : size * s);
+    if (all < 0) return refuse(r, "with an output_shape beyond its results");
+    w->pads[i].n = upper ? all / 2 : all - all / 2;
+    w->pads[w->axes + i].n = all - w->pads[i].n;
+  }
+}
+
+/* Returns what to cut from the result for another padding on each side: "[:, :, 1:, :-1]". */
+static const char *cuts_of(Reader *r, Window *w)
+{
+  const char *all = "";
+  bool even = true;
+  for (uint32_t i = 0; i < w->axes; i++) even = even && w->pads[i].n == w->pads[w->axes + i].n;
+  if (even) return "";
+  for (uint32_t i = 0; i < w->axes; i++) {
+    int64_t before = w->pads[i].n, after = w->pads[w->axes + i].n;
+    all = text(r, "%s, %s:%s", all, before ? text(r, "%" PRId64, before) : "",
+               after ? text(r, "-%" PRId64, after) : "");
+    w->pads[i].n = 0;
+  }
+  return text(r, "[:, :%s]", all);
+}
+
+static const char *conv_layer(Reader *r, const Window *at, Value *w, Value *b, bool turned,
+                              const char *more)
+{
+  const int64_t *dim = w->tensor->dims;
+  int64_t groups = attr_number(r, "group", 1), ins = turned ? dim[0] : dim[1] * groups,
+          outs = turned ? dim[1] * groups : dim[0];
+  const char *made =
+      text(r, "Conv%s%ud(%" PRId64 ", %" PRId64 ", %s%s%s)", turned ? "Transpose" : "", at->axes,
+           ins, outs, pair_text(r, at->kernel, at->axes), more, b ? "" : ", bias=false");
+  return layer(r, "conv", made, (Value *const[]){w, b}, weight_bias, 2);
+}
+
+void read_conv(Reader *r)
+{
+  Value *w = in(r, 1), *b = in(r, 2);
+  bool turned = r->node->op_type[4] == 'T'; /* ConvTranspose */
+  int64_t rank;
+  Item kernel[3] = {{0}};
+  if (is_zero(b)) b = NULL;
+  if (!w || !rank_of(w, &rank) || rank < 3 || rank > 5) return refuse(r, "with such weights");
+  uint32_t axes = (uint32_t)rank - 2;
+  for (uint32_t i = 0; i < axes; i++)
+    if (!size_of(w, 2 + i, &kernel[i].n)) return refuse(r, "with weights without a stated shape");
+  const char *x = whole_ref(r, in(r, 0)), *more = "", *cuts = "";
+  Window at = read_window(r, in(r, 0), kernel, axes);
+  Item *extra = window_list(r, "output_padding", axes, 0);
+  int64_t groups = attr_number(r, "group", 1), outputs = 0;
+  if (groups < 1 || groups > INT32_MAX) return refuse(r, "with such groups");
+  if (size_of(w, turned ? 1 : 0, &outputs))
+    give_image_shape(r, in(r, 0), turned ? outputs * groups : outputs);
+  if (turned) pad_to_shape(r, in(r, 0), &at, extra);
+  if (turned)
+    cuts = cuts_of(r, &at);
+  else
+    pad_before(r, &x, &at, false, "");
+  add_pair(r, &more, "stride", at.stride, axes, 1);
+  add_pair(r, &more, "padding", at.pads, axes, 0);
+  if (turned) add_pair(r, &more, "output_padding", extra, axes, 0);
+  add_pair(r, &more, "dilation", at.dilation, axes, 1);
+  add_pair(r, &more, "groups", &(Item){.n = groups}, 1, 1);
+  if (is_weight(w) && (!b || is_weight(b)))
+    return give(r, text(r, "%s(%s)%s", conv_layer(r, &at, w, b, turned, more), x, cuts));
+  const char *bias = b ? text(r, ", %s", whole_ref(r, b)) : "";
+  give(r, text(r, "conv%s%ud(%s, %s%s%s)%s", turned ? "_transpose" : "", axes, x, whole_ref(r, w),
+               bias, more, cuts));
+}
+
+/* The result of a product has the axes of a, except for the last one. */
+static void give_product_shape(Reader *r, const Value *a, const Value *w, bool turned)
+{
+  Item *shape, *other;
+  uint32_t n, m;
+  if (!shape_of(r, a, &shape, &n) || !shape_of(r, w, &other, &m) || n < 2 || m < 2 || n < m ||
+      n > READ_RANK)
+    return;
+  shape[n - 1] = other[turned ? m - 2 : m - 1];
+  for (uint32_t i = 0; i + 2 < m; i++) /* broadcast */
+    if (!shape[i + n - m].text && shape[i + n - m].n == 1) shape[i + n - m] = other[i];
+  give_shape(r, shape, n);
+}
+
+/* x @ w.T + b: a Linear layer, or if w is no layer's weight by its name, a call of `linear`. */
+static void linear(Reader *r, const char *x, Value *w, Value *b)
+{
+  if (is_zero(b)) b = NULL;
+  bool own = names_layer(w) || !strchr(w->name, '.');
+  if (own) {
+    const char *made = text(r, "Linear(%" PRId64 ", %" PRId64 "%s)", w->tensor->dims[1],
+                            w->tensor->dims[0], b ? "" : ", bias=false");
+    made = layer(r, "linear", made, (Value *const[]){w, b}, weight_bias, 2);
+    return give(r, text(r, "%s(%s)", made, x));
+  }
+  give(r, text(r, b ? "linear(%s, %s, %s)" : "linear(%s, %s)", x, ref(r, w), b ? ref(r, b) : ""));
+}
+
+void read_gemm(Reader *r)
+{
+  Value *a = in(r, 0), *w = in(r, 1), *c = in(r, 2);
+  if (!w) return refuse(r, "of one operand");
+  double alpha = attr_real(r, "alpha", 1), beta = attr_real(r, "beta", 1);
+  bool t = attr_number(r, "transB", 0) != 0, scaled = alpha != 1 || (c && beta != 1);
+  const char *x = text(r, "%s%s", whole_ref(r, a), attr_number(r, "transA", 0) ? ".t()" : "");
+  if (!attr_number(r, "transA", 0)) give_product_shape(r, a, w, t);
+  if (w->turned && !t) w = w->turned, t = true;
+  bool plain = is_weight(w) && w->tensor->n_dims == 2 &&
+               (!c || is_zero(c) || (is_weight(c) && c->tensor->n_dims == 1));
+  if (plain && is_weight(c)) plain = c->tensor->dims[0] == w->tensor->dims[0];
+  if (t && plain && !scaled) return linear(r, x, w, c);
+  const char *product = text(r, "%s @ %s%s", x, whole_ref(r, w), t ? ".t()" : "");
+  if (alpha != 1) product = text(r, "%s * (%s)", float_text(r, alpha), product);
+  if (c && !is_zero(c) && beta != 1)
+    product = text(r, "%s + %s * %s", product, float_text(r, beta), ref(r, c));
+  else if (c && !is_zero(c))
+    product = text(r, "%s + %s", product, ref(r, c));
+  give(r, product);
+}
+
+/* Returns the node Add that adds a vector to the product at work, if it is the only reader. */
+static const OnnxNode *bias_node(Reader *r, const Value *w, Value **bias)
+{
+  const Value *y = result(r, 0);
+  if (!y || y->readers != 1) return NULL;
+  for (size_t i = r->index + 1; i < r->graph->n_node && i < r->index + 4; i++) {
+    const OnnxNode *n = r->graph->node[i];
+    if (!n->op_type || strcmp(n->op_type, "Add") != 0 || n->n_input != 2) continue;
+    for (size_t k = 0; k < 2; k++) {
+      if (!n->input[k] || strcmp(n->input[k], y->name) != 0) continue;
+      *bias = value_named(r, n->input[1 - k]);
+      bool fits = is_weight(*bias) && (*bias)->tensor->n_dims == 1 &&
+                  (*bias)->tensor->dims[0] == w->tensor->dims[0];
+      return fits ? n : NULL;
+    }
+  }
+  return NULL;
+}
+
+void read_matmul(Reader *r)
+{
+  Value *a = in(r, 0), *w = in(r, 1), *bias = NULL;
+  if (!w) return refuse(r, "of one operand");
+  if (read_attention_product(r)) return;
+  give_product_shape(r, a, w, false);
+  if (!w->turned) return give(r, text(r, "%s @ %s", whole_ref(r, a), whole_ref(r, w)));
+  const OnnxNode *add = bias_node(r, w->turned, &bias);
+  linear(r, whole_ref(r, a), w->turned, add ? bias : NULL);
+  if (add) result(r, 0)->bias_of = add;
+}
+
+/* ---- pools and dropout ---- */
+
+void read_pool(Reader *r)
+{
+  bool max = r->node->op_type[0] == 'M', counts = attr_number(r, "count_include_pad", 0) != 0,
+       padded = false, same = true;
+  Item *kernel;
+  uint32_t axes;
+  const char *x = whole_ref(r, in(r, 0)), *more = "";
+  if (in(r, 0)->type && !onnx_is_float(in(r, 0)->type)) return refuse(r, "of integers");
+  if (!attr_list(r, "kernel_shape", &kernel, &axes) || axes < 1 || axes > 3)
+    return refuse(r, "without a window");
+  give_image_shape(r, in(r, 0), 0);
+  Window at = read_window(r, in(r, 0), kernel, axes);
+  bool uneven = pad_before(r, &x, &at, true, max ? ", value=-inf" : "");
+  if (uneven && !max && !counts) return refuse(r, "with such padding, which it does not count");
+  if (others_needed(r)) return refuse(r, "with indices");
+  for (uint32_t i = 0; i < axes; i++) {
+    same = same && at.stride[i].n == kernel[i].n;
+    padded = padded || at.pads[i].n;
+    if (!max && at.dilation[i].n != 1) return refuse(r, "with dilations");
+  }
+  if (!same) more = text(r, ", stride=%s", pair_text(r, at.stride, axes));
+  add_pair(r, &more, "padding", at.pads, axes, 0);
+  add_pair(r, &more, "dilation", at.dilation, axes, 1);
+  if (attr_number(r, "ceil_mode", 0)) more = text(r, "%s, ceil_mode=true", more);
+  if (!max && padded && !counts) more = text(r, "%s, count_include_pad=false", more);
+  give(r, text(r, "%s_pool%ud(%s, %s%s)", max ? "max" : "avg", axes, x, pair_text(r, kernel, axes),
+               more));
+}
+
+void read_global_pool(Reader *r)
+{
+  int64_t rank;
+  bool max = r->node->op_type[6] == 'M';
+  const char *x = whole_ref(r, in(r, 0));
+  if (!rank_of(in(r, 0), &rank)) rank = 4;
+  if (rank < 3 || rank > 5) return refuse(r, "of such images");
+  give_image_shape(r, in(r, 0), 0);
+  if (!max) return give(r, text(r, "adaptive_avg_pool%dd(%s, 1)", (int)rank - 2, x));
+  give(r, text(r, "%s.amax([%s], keepdim=true)", x,
+               rank == 3   ? "2"
+               : rank == 4 ? "2, 3"
+                           : "2, 3, 4"));
+}
+
+/* A net exported for training drops in training. With training_mode=false Dropout does nothing. */
+void read_dropout(Reader *r)
+{
+  Value *p = in(r, 1), *x = in(r, 0), *mode = in(r, 2);
+  double ratio = attr_real(r, "ratio", 0.5);
+  if (p && !one_number(p, &ratio)) return refuse(r, "with a computed ratio");
+  if (others_needed(r)) return refuse(r, "with its mask");
+  if (ratio == 0 || (is_known(mode) && mode->n == 1 && mode->item[0].n == 0))
+    return give_value(r, x);
+  give(r, text(r, "dropout(%s, %s)", whole_ref(r, x), float_text(r, ratio)));
+}
+
+/* ---- attention ---- */
+
+/* With three axes, heads are parts of the last one. */
+static const char *heads_of(Reader *r, size_t i, const char *count, int64_t rank)
+{
+  const char *x = whole_ref(r, in(r, i));
+  return rank == 4 ? x
+                   : text(r, "%s.unflatten(2, [%" PRId64 ", -1]).transpose(1, 2)", x,
+                          attr_number(r, count, 1));
+}
+
+/* Jobs take a mask or is_causal, not both. */
+static const char *causal_mask(Reader *r)
+{
+  const Value *mask = in(r, 3);
+  const char *rows = item_text(r, item_of_size(r, in(r, 0), -2)),
+             *columns = item_text(r, item_of_size(r, in(r, 1), -2));
+  const char *seen = text(r, "tril(full([%s, %s], 1.0)) == 1.0", rows, columns),
+             *all = whole_ref(r, mask);
+  if (!onnx_is_float(mask->type)) return text(r, "%s & (%s)", all, seen);
+  return text(r, "where(%s, %s, -inf)", seen, all);
+}
+
+void read_attention(Reader *r)
+{
+  const char *more = "";
+  int64_t rank, heads, others, causal = attr_number(r, "is_causal", 0);
+  if (others_needed(r)) return refuse(r, "with more than one result");
+  if (!in(r, 1) || !in(r, 2) || !rank_of(in(r, 0), &rank) || rank < 3 || rank > 4)
+    return refuse(r, "with such arguments");
+  if (attr_real(r, "softcap", 0) != 0) return refuse(r, "with softcap");
+  int64_t width, keys;
+  bool known = in(r, 3) && size_of(in(r, 3), -1, &width) && size_of(in(r, 1), -2, &keys);
+  if (known && width != keys && width != 1) return refuse(r, "with a mask of fewer keys");
+  attribute(r, "qk_matmul_output_mode");
+  attribute(r, "softmax_precision");
+  if (rank == 4 && (!size_of(in(r, 0), 1, &heads) || !size_of(in(r, 1), 1, &others)))
+    heads = others = 1;
+  if (rank == 3)
+    heads = attr_number(r, "q_num_heads", 1), others = attr_number(r, "kv_num_heads", 1);
+  if (in(r, 3))
+    more = text(r, "%s, attn_mask=%s", more, causal ? causal_mask(r) : whole_ref(r, in(r, 3)));
+  if (causal && !in(r, 3)) more = text(r, "%s, is_causal=true", more);
+  if (attribute(r, "scale"))
+    more = text(r, "%s, scale=%s", more, float_text(r, attr_real(r, "scale", 1)));
+  if (heads != others) more = text(r, "%s, enable_gqa=true", more);
+  const char *q = heads_of(r, 0, "q_num_heads", rank), *k = heads_of(r, 1, "kv_num_heads", rank),
+             *v = heads_of(r, 2, "kv_num_heads", rank);
+  const char *y = text(r, "scaled_dot_product_attention(%s, %s, %s%s)", q, k, v, more);
+  give(r, rank == 4 ? y : text(r, "%s.transpose(1, 2).flatten(2)", y));
+}

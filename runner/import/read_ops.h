@@ -1,0 +1,48 @@
+/* Functions that read the nodes of one op. */
+#pragma once
+#include "read.h"
+
+/* Reads the node at work. */
+void read_op(Reader *r);
+
+#define READ(op, function, file) void function(Reader *r);
+#include "read_ops.def"
+
+/* ---- for several files ---- */
+
+/* Reads a node whose op is a row of onnx.def or read_forms.def. False: it is in neither. */
+/* Reads a node of the pattern of a drawn dropout: Less, Cast, Div, Mul. False: it is another one.
+ */
+bool read_drawn(Reader *r);
+/* Reads a node that selects or joins rows of the weights of a recurrent layer. False: it is another
+ * one. */
+bool read_rows(Reader *r);
+/* Reads a node that reshapes, flips or transposes a small matrix of known integers. False: it is
+ * another one. */
+bool read_matrix(Reader *r);
+/* Sets type and shape of result 0 where they follow from the inputs. */
+void read_types(Reader *r, bool elementwise);
+/* States the shape of an image with other numbers of pixels. channels 0: those of x */
+void give_image_shape(Reader *r, const Value *x, int64_t channels);
+/* The axis of a tensor, from 0 on. -1: the rank is unknown, or there is no such axis. */
+int64_t axis_of(const Value *x, int64_t axis);
+/* Reads the axes of the node at work: input i, or in older versions an attribute. */
+bool read_axes(Reader *r, size_t i, Item **at, uint32_t *n);
+bool is_weight(const Value *v); /* a tensor of the file */
+bool is_zero(const Value *v);   /* PyTorch writes zeros for a layer without a bias */
+/* An index along an axis, without numbers below 0. `computed`: also if it is no constant */
+const char *index_ref(Reader *r, const Value *index, int64_t size, bool computed);
+/* Whether a result but the first one is needed. */
+bool others_needed(Reader *r);
+/* Reads `n` numbers of an attribute, or takes the usual one. */
+Item *window_list(Reader *r, const char *name, uint32_t n, int64_t missing);
+/* ", name=value"; "": all numbers are `missing` */
+void add_pair(Reader *r, const char **all, const char *name, const Item *at, uint32_t n,
+              int64_t missing);
+
+/* ---- read_patterns.c: ops of several nodes. False: the node is not the last one of such an op
+ * ---- */
+bool read_attention_product(Reader *r);
+bool read_silu(Reader *r);
+/* Whether the size of the axis of x is the number, whatever the arguments' sizes are. */
+bool is_size(const Value *x, uint32_t axis, Item number);

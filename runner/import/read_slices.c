@@ -1,0 +1,203 @@
+/* Parts of tensors: slices, split. */
+#include <inttypes.h>
+#include <string.h>
+#include "read_ops.h"
+
+/* ---- slices ---- */
+
+typedef struct Cut {
+  int64_t axis, step;
+  Item start, stop;
+} Cut;
+
+/* Slice has its numbers in inputs; before opset 10 in attributes. */
+static bool read_cuts(Reader *r, Cut *cuts, uint32_t *n)
+{
+  Item *starts, *ends, *axes;
+  uint32_t count, axis_count = 0;
+  Value *a = in(r, 3), *steps = in(r, 4);
+  if (r->node->n_input > 1) {
+    Value *from = in(r, 1), *to = in(r, 2);
+    if (!from || !to || from->kind != VALUE_items || to->kind != VALUE_items) return false;
+    if (from->n != to->n || from->n > READ_RANK) return false;
+    if ((a && (!is_known(a) || a->n != from->n)) ||
+        (steps && (!is_known(steps) || steps->n != from->n)))
+      return false;
+    starts = from->item, ends = to->item, count = from->n;
+    axes = a ? a->item : NULL;
+  } else {
+    if (!attr_list(r, "starts", &starts, n) || !attr_list(r, "ends", &ends, &count) ||
+        *n != count || count > READ_RANK)
+      return false;
+    if (!attr_list(r, "axes", &axes, &axis_count))
+      axes = NULL;
+    else if (axis_count != count)
+      return false;
+  }
+  *n = count;
+  for (uint32_t i = 0; i < count; i++) {
+    cuts[i] = (Cut){axes ? axes[i].n : i, steps ? steps->item[i].n : 1, starts[i], ends[i]};
+    if (cuts[i].step < INT32_MIN || cuts[i].step > INT32_MAX) return false;
+  }
+  return true;
+}
+
+/* Python's bounds of a slice with a number as size. */
+static void clamp_cut(const Cut *cut, int64_t size, int64_t *from, int64_t *end)
+{
+  int64_t low = cut->step < 0 ? -1 : 0, high = cut->step < 0 ? size - 1 : size;
+  *from = cut->start.n < 0 ? cut->start.n + size : cut->start.n;
+  *end = cut->stop.n < 0 ? cut->stop.n + size : cut->stop.n;
+  *from = *from < low ? low : *from > high ? high : *from;
+  *end = *end < low ? low : *end > high ? high : *end;
+}
+
+static void slice_items(Reader *r, const Value *x, const Cut *cut)
+{
+  Item *to = arena_array(r->arena, Item, x->n + 1);
+  uint32_t n = 0;
+  int64_t from, end;
+  if (cut->start.text || cut->stop.text || cut->step == 0)
+    return refuse(r, "of sizes with such bounds");
+  clamp_cut(cut, x->n, &from, &end);
+  for (int64_t i = from; cut->step > 0 ? i < end : i > end; i += cut->step) to[n++] = x->item[i];
+  give_items(r, to, n, false);
+}
+
+static void slice_number(Reader *r, const Value *x, const Cut *cuts, uint32_t n)
+{
+  Item *shape;
+  uint32_t rank;
+  int64_t from, end;
+  if (!shape_of(r, x, &shape, &rank)) return;
+  for (uint32_t i = 0; i < n; i++) {
+    int64_t axis = axis_of(x, cuts[i].axis);
+    if (axis < 0 || axis >= rank || shape[axis].text || cuts[i].start.text || cuts[i].stop.text ||
+        cuts[i].step < 1)
+      return refuse(r, "of a constant with such bounds");
+    clamp_cut(&cuts[i], shape[axis].n, &from, &end);
+    shape[axis].n = end > from ? (end - from + cuts[i].step - 1) / cuts[i].step : 0;
+  }
+  give_number(r, x->number, shape, rank);
+}
+
+/* Makes a slice backwards one forwards, of the flipped tensor. False: the size of the axis is not
+ * known. */
+static bool flip_cut(const Value *x, Cut *cut)
+{
+  int64_t size, from, end;
+  bool whole =
+      cut->stop.n <= INT32_MIN && cut->start.n == -1 && !cut->start.text && !cut->stop.text;
+  if (whole) {
+    *cut = (Cut){cut->axis, -cut->step, {.n = 0}, {.n = INT64_MAX}};
+    return true;
+  }
+  if (cut->start.text || cut->stop.text || !size_of(x, cut->axis, &size)) return false;
+  clamp_cut(cut, size, &from, &end);
+  *cut = (Cut){cut->axis, -cut->step, {.n = size - 1 - from}, {.n = size - 1 - end}};
+  return true;
+}
+
+/* The axes stay; the sizes of those that are cut are not computed. */
+static void give_cut_shape(Reader *r, const Value *x, const char *const *subs)
+{
+  Item *shape;
+  uint32_t n;
+  if (!shape_of(r, x, &shape, &n) || n > READ_RANK) return;
+  for (uint32_t i = 0; i < n; i++)
+    if (subs[i] && strcmp(subs[i], ":") != 0) shape[i] = (Item){.text = ""};
+  give_shape(r, shape, n);
+}
+
+void read_slice(Reader *r)
+{
+  Value *x = in(r, 0);
+  Cut cuts[READ_RANK];
+  uint32_t n;
+  const char *subs[READ_RANK] = {0}, *all = "";
+  int64_t last = -1;
+  if (read_rows(r) || read_matrix(r)) return;
+  if (!read_cuts(r, cuts, &n)) return refuse(r, "with computed bounds");
+  if (x->kind == VALUE_number) return slice_number(r, x, cuts, n);
+  if (x->kind == VALUE_items && n == 1) return slice_items(r, x, cuts);
+  const char *of = whole_ref(r, x), *flips = "";
+  for (uint32_t i = 0; i < n; i++) {
+    int64_t axis = axis_of(x, cuts[i].axis), size;
+    if (axis < 0 || axis >= READ_RANK) return refuse(r, "along an axis that is not known");
+    if (cuts[i].step < 0) {
+      if (!flip_cut(x, &cuts[i])) return refuse(r, "with a negative step");
+      flips = text(r, "%s%s%" PRId64, flips, *flips ? ", " : "", axis);
+    }
+    bool known = size_of(x, axis, &size) && !cuts[i].stop.text;
+    bool from_start = !cuts[i].start.text && cuts[i].start.n == 0;
+    bool to_end =
+        !cuts[i].stop.text && (cuts[i].stop.n >= INT32_MAX || (known && cuts[i].stop.n >= size));
+    const char *step = cuts[i].step == 1 ? "" : text(r, ":%" PRId64, cuts[i].step);
+    const char *from = from_start ? "" : item_text(r, cuts[i].start),
+               *to = to_end ? "" : item_text(r, cuts[i].stop);
+    if (known && !from_start && !cuts[i].start.text && cuts[i].start.n <= -size) from = "";
+    subs[axis] = text(r, "%s:%s%s", from, to, step);
+    if (strcmp(subs[axis], ":") != 0 && axis > last) last = axis;
+  }
+  give_cut_shape(r, x, subs);
+  if (*flips) of = text(r, "flip(%s, [%s])", of, flips);
+  for (int64_t i = 0; i <= last; i++)
+    all = text(r, "%s%s%s", all, i ? ", " : "", subs[i] ? subs[i] : ":");
+  if (last >= 0) return give(r, text(r, "%s[%s]", of, all));
+  if (*flips) return give(r, of);
+  give_value(r, x);
+}
+
+/* ---- parts ---- */
+
+void read_split(Reader *r)
+{
+  bool sequence = strcmp(r->node->op_type, "SplitToSequence") == 0;
+  Value *x = in(r, 0), *sizes = in(r, 1);
+  int64_t axis = attr_number(r, "axis", 0), size;
+  Item *at;
+  uint32_t n = 0;
+  bool listed = !sizes && !sequence && attr_list(r, "split", &at, &n);
+  if (sizes && is_known(sizes)) at = sizes->item, n = sizes->n, listed = true;
+  const char *how;
+  if (listed && sequence && sizes->scalar) { /* parts of equal sizes; the last may be smaller */
+    if (!size_of(x, axis, &size) || at[0].n < 1)
+      return refuse(r, "of an axis without a stated size");
+    int64_t parts = size / at[0].n + (size % at[0].n != 0);
+    n = parts > MOST_ITEMS ? 0 : (uint32_t)parts;
+    how = text(r, "split(%" PRId64, at[0].n);
+  } else if (listed) {
+    bool same = true;
+    for (uint32_t i = 0; i < n; i++) same = same && at[i].n == at[0].n && at[i].n > 0;
+    how = same ? text(r, "chunk(%u", n) : text(r, "split([%s]", list_text(r, at, n));
+  } else if (!sequence && !sizes) {
+    n = (uint32_t)attr_number(r, "num_outputs", (int64_t)r->node->n_output);
+    if (n != r->node->n_output) return refuse(r, "into another number of parts than results");
+    how = text(r, "chunk(%u", n);
+  } else {
+    return refuse(r, "into parts that are not known");
+  }
+  if (n == 0 || n > MOST_ITEMS) return refuse(r, "into so many parts");
+  Item *shape;
+  uint32_t axes;
+  int64_t along = axis_of(x, axis);
+  bool known = !sequence && shape_of(r, x, &shape, &axes) && along >= 0 && along < axes;
+  for (uint32_t i = 0; known && i < n; i++) {
+    shape[along] = listed ? at[i] : (Item){.text = ""};
+    give_shape_of(r, i, shape, axes);
+  }
+  how = text(r, "%s.%s, dim=%" PRId64 ")", whole_ref(r, x), how, axis);
+  if (sequence)
+    give_sequence(r, how, n);
+  else
+    give_results(r, how, n);
+}
+
+void read_sequence_at(Reader *r)
+{
+  Value *x = in(r, 0);
+  int64_t i = item_at(r, in(r, 1), 0);
+  if (x->kind != VALUE_parts || i < -(int64_t)x->n || i >= x->n)
+    return refuse(r, "of such a sequence");
+  give_value(r, r->values.at[x->part[i < 0 ? i + x->n : i]]);
+}

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# amp import: command lines, what jobs cannot express, overwriting, equal bytes. tests/onnx/ compares results.
+#   import.sh AMPC AMP
+. "$(dirname "$0")/../faults/lib.sh"
+fixtures=$(cd "$(dirname "$0")/../onnx/nets" && pwd)
+cd "$work" || exit 1
+cp "$fixtures/fixed.onnx" "$fixtures/blocks.onnx" .
+
+# ---- command lines ------------------------------------------------------------------------------------
+refuses "no model" 2 'expected one ONNX model' "$amp" import -o net.amp
+refuses "two models" 2 'expected one ONNX model' "$amp" import fixed.onnx blocks.onnx -o net.amp
+refuses "no job" 2 'expected -o FILE' "$amp" import fixed.onnx
+refuses "no such model" 3 'none.onnx' "$amp" import none.onnx -o net.amp
+passes "a model" "$amp" import blocks.onnx -o net.amp
+grep -q '^net.amp: [0-9]* nodes, opset 23$' out || failed "the report names the nodes"
+cp net.amp first.amp
+cp net.safetensors first.safetensors
+passes "a model again, quietly" "$amp" import -q --force blocks.onnx -o net.amp
+[ ! -s out ] || failed "--quiet prints"
+cmp -s net.amp first.amp && cmp -s net.safetensors first.safetensors || failed "two imports differ"
+passes "weights elsewhere" "$amp" import blocks.onnx -o other.amp --weights some.safetensors
+grep -q 'load("some.safetensors")' other.amp || failed "the job loads other weights"
+mkdir sub
+passes "weights in a folder below" "$amp" import blocks.onnx -o below.amp --weights sub/w.safetensors
+grep -q 'load("sub/w.safetensors")' below.amp || failed "the job loads other weights"
+passes "a job in a folder below" "$amp" import blocks.onnx -o sub/above.amp --weights w.safetensors
+grep -q "load(\"$(realpath .)/w.safetensors\")" sub/above.amp || failed "the job loads other weights"
+refuses "one name for both" 2 'two names' "$amp" import --force blocks.onnx -o one.amp --weights one.amp
+passes "a fixed batch" "$amp" import fixed.onnx -o fixed.amp
+grep -q 'exported with batches of 2' err || failed "no warning about the fixed batch"
+
+# ---- overwriting --------------------------------------------------------------------------------------
+cp blocks.onnx before.onnx
+refuses "the model as the job" 2 'blocks.onnx' "$amp" import --force blocks.onnx -o blocks.onnx
+refuses "the model as the weights" 2 'blocks.onnx' "$amp" import --force blocks.onnx -o new.amp --weights blocks.onnx
+cmp -s blocks.onnx before.onnx || failed "the model was overwritten"
+refuses "a job that may have been edited" 3 'net.amp' "$amp" import blocks.onnx -o net.amp
+echo "a letter" >letter.safetensors
+refuses "weights over a letter" 3 'letter.safetensors' "$amp" import blocks.onnx -o letter.amp
+[ "$(cat letter.safetensors)" = "a letter" ] && [ ! -e letter.amp ] || failed "a refused import wrote"
+passes "weights over a letter by force" "$amp" import --force blocks.onnx -o letter.amp
+
+# ---- what a job cannot express ------------------------------------------------------------------------
+python3 - <<'PYTHON'
+data = open("fixed.onnx", "rb").read()
+open("odd.onnx", "wb").write(data.replace(b"Relu", b"Rely"))
+PYTHON
+refuses "an unknown op" 1 'Rely: 1 node' "$amp" import odd.onnx -o odd.amp
+[ ! -e odd.amp ] && [ ! -e odd.safetensors ] || failed "a refused import wrote"
+[ "$failures" -eq 0 ]

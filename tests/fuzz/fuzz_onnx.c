@@ -1,0 +1,27 @@
+/* Fuzz target for amp import. For any bytes, the reader must return a status. If it reads a model,
+ * the job must have no syntax error: no name of the file becomes code. */
+#include <stdint.h>
+#include <stdlib.h>
+#include "compiler/cli/options.h"
+#include "compiler/driver.h"
+#include "runner/import/job.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+  Arena *arena = arena_create();
+  OnnxModel *model;
+  Reader r;
+  bool read = onnx_parse(arena, "fuzz.onnx", data, size, &model) == AMPC_OK &&
+              read_model(&r, arena, model, "fuzz.onnx", "/nonexistent") == AMPC_OK && !r.refused.n;
+  const char *job = read ? job_text(&r, "fuzz.onnx", "fuzz.safetensors") : NULL;
+  if (job) {
+    Options options = options_default();
+    options.silent = true;
+    Compile *c = compile_create(&options);
+    if (!compile_add_file(c, "fuzz.amp", job, strlen(job))) abort();
+    compile_destroy(c);
+  }
+  arena_destroy(arena);
+  return 0;
+}

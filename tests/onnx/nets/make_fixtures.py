@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""Exports small nets with PyTorch, for tests/onnx/import.py: NAME.onnx, and NAME.npz with the names and shapes of the
+parameters, inputs, and PyTorch's results. usage: make_fixtures.py [NAME..]
+"""
+import os
+import sys
+import warnings
+
+import numpy
+import onnx
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+warnings.simplefilter("ignore")
+
+
+class BasicBlock(nn.Module):
+    def __init__(self, i, o, stride=1):
+        super().__init__()
+        self.conv1 = nn.Conv2d(i, o, 3, stride=stride, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(o)
+        self.relu = nn.ReLU()
+        self.conv2 = nn.Conv2d(o, o, 3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(o)
+        self.downsample = None
+        if stride != 1:
+            self.downsample = nn.Sequential(nn.Conv2d(i, o, 1, stride=stride, bias=False), nn.BatchNorm2d(o))
+
+    def forward(self, x):
+        y = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x)))))
+        return self.relu(y + (x if self.downsample is None else self.downsample(x)))
+
+
+class Blocks(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(1, 4, 3, bias=False), nn.BatchNorm2d(4), nn.Identity(), nn.ReLU(), nn.MaxPool2d(2))
+        self.layer1 = nn.Sequential(*[BasicBlock(4, 4) for _ in range(3)])
+        self.layer2 = nn.Sequential(BasicBlock(4, 6, 2), BasicBlock(6, 6))
+        self.drop = nn.Dropout(0.3)
+        self.fc = nn.Linear(6, 5)
+
+    def forward(self, x):
+        x = self.layer2(self.layer1(self.stem(x)))
+        return self.fc(self.drop(torch.flatten(F.adaptive_avg_pool2d(x, 1), 1)))
+
+
+class Attention(nn.Module):
+    def __init__(self, c, heads):
+        super().__init__()
+        self.heads, self.c_attn, self.c_proj = heads, nn.Linear(c, 3 * c), nn.Linear(c, c)
+
+    def forward(self, x, mask):
+        n, s, c = x.shape
+        q, k, v = (t.view(n, s, self.heads, c // self.heads).transpose(1, 2) for t in self.c_attn(x).split(c, dim=2))
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        return self.c_proj(y.transpose(1, 2).reshape(n, s, c))
+
+
+class Block(nn.Module):
+    def __init__(self, c, heads):
+        super().__init__()
+        self.ln_1, self.attn, self.ln_2 = nn.LayerNorm(c), Attention(c, heads), nn.LayerNorm(c)
+        self.mlp = nn.ModuleDict({"c_fc": nn.Linear(c, 4 * c), "c_proj": nn.Linear(4 * c, c)})
+
+    def forward(self, x, mask):
+        x = x + self.attn(self.ln_1(x), mask)
+        return x + self.mlp["c_proj"](F.gelu(self.mlp["c_fc"](self.ln_2(x)), approximate="tanh"))
+
+
+class Language(nn.Module):
+    def __init__(self, words=11, c=8, heads=2, length=6, depth=3):
+        super().__init__()
+        self.wte, self.wpe = nn.Embedding(words, c), nn.Parameter(torch.randn(length, c) * 0.1)
+        self.register_buffer("mask", torch.full((length, length), float("-inf")).triu(1))
+        self.h = nn.ModuleList([Block(c, heads) for _ in range(depth)])
+        self.ln_f, self.lm_head = nn.LayerNorm(c), nn.Linear(c, words, bias=False)
+        self.lm_head.weight = self.wte.weight
+
+    def forward(self, ids):
+        x = self.wte(ids) + self.wpe
+        for block in self.h:
+            x = block(x, self.mask)
+        return self.lm_head(self.ln_f(x))
+
+
+class Twice(nn.Module):
+    """A module with weights is called twice; there are two arguments and two results."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.Sequential(nn.Linear(6, 4), nn.Tanh(), nn.Linear(4, 4))
+        self.scale = nn.Parameter(torch.tensor([0.5, 2.0, 1.0, -1.0]))
+
+    def forward(self, left, right):
+        a, b = self.encoder(left), self.encoder(right) * self.scale
+        return (a - b).abs(), F.cosine_similarity(a, b, dim=1, eps=1e-6)
+
+
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 8)
+
+    def forward(self, x, mask):
+        return torch.tanh(self.fc(x)) * mask
+
+
+class Mixed(nn.Module):
+    """What a reader can mistake: a loop beside a skip, a part of a module called alone, one weight with two biases, a
+    scalar parameter, a batch norm without weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.h = nn.ModuleList([Masked() for _ in range(3)])
+        self.parts = nn.Sequential(nn.Linear(8, 8), nn.SiLU(), nn.Linear(8, 8))
+        self.first, self.second = nn.Linear(8, 8), nn.Linear(8, 8)
+        self.second.weight = self.first.weight
+        self.scale = nn.Parameter(torch.tensor(1.5))
+        self.norm = nn.BatchNorm1d(8, affine=False)
+        self.groups, self.act = nn.GroupNorm(2, 8), nn.PReLU()
+        self.cells = nn.LSTM(4, 3, batch_first=True)
+
+    def forward(self, x2, mask):
+        y = F.relu(x2)
+        for part in self.h:
+            y = part(y, mask)
+        y = self.norm(y * x2) * self.scale.exp()
+        y = self.parts(y) + torch.tanh(self.parts[0](y))
+        y = self.act(self.first(y)) + F.relu(self.second(y))
+        z, _ = self.cells(y.view(-1, 2, 4))
+        return self.groups(y), z[:, -1]
+
+
+class Small(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.bn, self.fc = nn.Conv2d(1, 3, 3, padding=1), nn.BatchNorm2d(3), nn.Linear(3 * 16, 4)
+
+    def forward(self, x):
+        return self.fc(F.relu(self.bn(self.conv(F.avg_pool2d(x, 2)))).flatten(1))
+
+
+def images(*sizes):
+    return torch.rand(2, *sizes)
+
+
+def ids():
+    return torch.randint(0, 11, (2, 6))
+
+
+NEW = {"dynamo": True, "optimize": False, "external_data": False, "opset_version": 23, "verbose": False}
+OLD = {"dynamo": False, "training": torch.onnx.TrainingMode.TRAINING, "do_constant_folding": False}
+BATCH = {0: "N"}
+NETS = {  # net, arguments, options of the export
+    "blocks": (Blocks, lambda: [images(1, 14, 14)], NEW | {"dynamic_shapes": (BATCH,)}),
+    "language": (Language, lambda: [ids()], NEW | {"dynamic_shapes": (BATCH,)}),
+    "twice": (Twice, lambda: [torch.randn(2, 6), torch.randn(2, 6)], NEW | {"dynamic_shapes": (BATCH, BATCH)}),
+    "mixed": (Mixed, lambda: [torch.randn(2, 8), torch.randn(2, 8)],
+              NEW | {"opset_version": 20, "dynamic_shapes": (BATCH, BATCH)}),
+    "fixed": (Small, lambda: [images(1, 8, 8)], NEW),
+    "folded": (Small, lambda: [images(1, 8, 8)], NEW | {"optimize": True, "eval": True}),
+    "script": (Blocks, lambda: [images(1, 14, 14)], OLD | {"input_names": ["x"], "dynamic_axes": {"x": BATCH}}),
+}
+
+
+def shorten(path):
+    """Removes what amp import does not read: most of a file are the places in Python that made its nodes."""
+    model = onnx.load(path)
+    for node in model.graph.node:
+        kept = [p for p in node.metadata_props if p.key.split(".")[-1] in ("name_scopes", "class_hierarchy", "rule_name")]
+        del node.metadata_props[:]
+        node.metadata_props.extend(kept)
+        node.ClearField("doc_string")
+    for value in list(model.graph.value_info) + list(model.graph.input) + list(model.graph.output):
+        del value.metadata_props[:]
+    del model.metadata_props[:]
+    onnx.save(model, path)
+
+
+def make(name):
+    kind, arguments, options = NETS[name]
+    torch.manual_seed(1)
+    net, x = kind(), arguments()
+    for module in net.modules():
+        if isinstance(module, nn.BatchNorm2d):  # statistics of a net that has been trained
+            module.running_mean.normal_(0, 0.2)
+            module.running_var.uniform_(0.5, 1.5)
+    options = dict(options)
+    net.train(not options.pop("eval", False))
+    names = [f"{key} {list(value.shape)}" for key, value in net.state_dict().items()]
+    path = os.path.join(HERE, name + ".onnx")
+    torch.onnx.export(net, tuple(x), path, **options)
+    shorten(path)
+    if name != "folded":  # the old exporter has run the net, which changed its statistics
+        stored = {t.name: torch.tensor(onnx.numpy_helper.to_array(t)) for t in onnx.load(path).graph.initializer}
+        net.load_state_dict({key: stored[key] for key in net.state_dict() if key in stored}, strict=False)
+    with torch.no_grad():
+        y = net.eval()(*x)
+    arrays = {f"x{i}": value.numpy() for i, value in enumerate(x)}
+    arrays |= {f"y{i}": value.numpy() for i, value in enumerate(y if isinstance(y, tuple) else (y,))}
+    numpy.savez(os.path.join(HERE, name + ".npz"), **arrays)
+    with open(os.path.join(HERE, name + ".names"), "w", encoding="utf-8") as file:
+        file.write("\n".join(names) + "\n")
+
+
+for each in sys.argv[1:] or NETS:
+    make(each)
