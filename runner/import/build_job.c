@@ -157,7 +157,8 @@ static const Form *finish_chain(Modules *m, Call *c, bool numbered)
   return form_join(m->arena, parts.at, parts.n);
 }
 
-/* Whether a call is a Sequential: by its class, or because its modules are numbered. */
+/* Whether a call is a Sequential: a chain that runs all its modules with members. Its modules are
+ * numbered ("0", or block_0, block_1, ..), or its class is Sequential. */
 static bool is_sequential(Modules *m, const Call *c, bool *numbered)
 {
   const Module *module = c->module;
@@ -245,7 +246,8 @@ static int by_number(const void *a, const void *b)
   return atoi((*(Module *const *)a)->name) - atoi((*(Module *const *)b)->name);
 }
 
-/* Modules whose parts have numbers are lists, unless they are called themselves. */
+/* Modules whose parts all have numbers are lists. finish_call() makes one a Sequential if it is
+ * called as a chain. */
 static void find_lists(Modules *m, Module *module)
 {
   bool numbered = module->children.n > 0 && module != m->root && !module->member;
@@ -269,19 +271,14 @@ static void finish_entry(Modules *m, Call *c, const Entry *e, bool keep_plain, E
     vec_push(m->arena, to, *e);
     return;
   }
-  for (uint32_t i = 0; i < inner->entries.n; i++) {
-    const Entry *part = &inner->entries.at[i];
-    if (part->step)
-      m->r->steps.at[part->step - 1].call = c;
-    else
-      part->call->parent = c;
-  }
+  for (uint32_t i = 0; i < inner->entries.n; i++) entry_move(m, &inner->entries.at[i], c);
   for (uint32_t i = 0; i < inner->entries.n; i++)
     finish_entry(m, c, &inner->entries.at[i], keep_plain, to);
 }
 
 /* Finishes the calls inside. Calls without parameters become part of this call. So does a second
- * call of a module that does something else than the first one. */
+ * call of a module that does something else than the first one. keep_plain: the call is a chain, so
+ * its layers without parameters stay. */
 static void finish_inner(Modules *m, Call *c, bool keep_plain)
 {
   EntryList all = {0};
@@ -315,8 +312,7 @@ static const Form *finish_call(Modules *m, Call *c)
     return module->form =
                named ? form_define(&m->forms, class_of(m, module), true, true, form) : form;
   }
-  if (module->kind == MODULE_list && module != m->root)
-    return NULL; /* its parts are called one by one */
+  if (module->kind == MODULE_list) return NULL; /* its parts are called one by one */
   const char *forward = forward_text(m, c);
   bool same = module->forward && strcmp(module->forward, forward) == 0;
   if (second) return same ? module->form : NULL;
@@ -368,7 +364,7 @@ static void rename_child(Modules *m, const Module *module, Module *child)
   child->name = name;
 }
 
-/* Whether the child has the name of a layer that a later child is made of. */
+/* Whether the child has the name of a layer that another child is made of. */
 static bool hides_layer(const Module *module, const Module *child)
 {
   size_t n = strlen(child->name);
@@ -408,7 +404,6 @@ static void avoid_functions(Modules *m, const Step *s)
         rename_child(m, c->module, child);
     }
     at += n;
-    if (!*at) break;
   }
 }
 

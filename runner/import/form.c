@@ -189,7 +189,7 @@ const Form *form_define(Forms *f, const char *name, bool is_class, bool is_def, 
 {
   void **known = names_at(
       &f->bodies, arena_printf(f->arena, "%s %d %s", is_class ? name : "", is_def, body->text));
-  uint32_t index = *known ? (uint32_t)((Definition *)*known)->index : f->definitions.n;
+  uint32_t index = *known ? ((Definition *)*known)->index : f->definitions.n;
   if (!*known) {
     Definition *made = arena_new(f->arena, Definition);
     *known = made;
@@ -343,6 +343,13 @@ static void print_elements(Printer *p, Text *out)
   p->depth--;
 }
 
+static uint32_t first_number(const Definition *d, uint32_t parameter)
+{
+  uint32_t i = 0;
+  while (d->parameter[i] != parameter + 1) i++;
+  return i;
+}
+
 static void print_call(Printer *p, Text *out)
 {
   const Definition *d = p->f->definitions.at[strtoul(p->at, NULL, 10)];
@@ -356,9 +363,7 @@ static void print_call(Printer *p, Text *out)
   }
   text_printf(out, "%s(", d->name);
   for (uint32_t i = 0; i < d->n; i++) {
-    uint32_t first = 0;
-    while (d->parameter[first] != i + 1) first++;
-    text_printf(out, "%s%s", i ? ", " : "", number[first]);
+    text_printf(out, "%s%s", i ? ", " : "", number[first_number(d, i)]);
   }
   text_puts(out, ")");
 }
@@ -413,13 +418,11 @@ static void print_definition(Forms *f, const Definition *d, Text *out)
   const char **number = arena_array(f->arena, const char *, d->form.n + 1);
   text_printf(out, "%s %s%s", d->is_def ? "def" : "module", d->name, d->n || d->is_def ? "(" : "");
   for (uint32_t i = 0; i < d->n; i++) {
-    uint32_t first = 0;
-    while (d->parameter[first] != i + 1) first++;
     text_printf(out, "%s%s: %s",
                 !i      ? ""
                 : i % 6 ? ", "
                         : ",\n    ",
-                d->names[i], is_real(d, first) ? "float" : "int");
+                d->names[i], is_real(d, first_number(d, i)) ? "float" : "int");
   }
   text_puts(out, d->n || d->is_def ? ") {" : " {");
   for (uint32_t i = 0; i < d->form.n; i++)

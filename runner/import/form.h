@@ -3,10 +3,11 @@
  *
  * Note [forms]
  * The text of a form has marks. FORM_NUMBER stands for its next number. FORM_MODULE stands for a
- * call of the module definition whose index follows, up to FORM_END: it uses as many numbers as
- * that definition has. FORM_OPTION begins the name of an
- * optional number, which is printed unless it is the usual one. FORM_ITEM and FORM_END enclose an
- * element of a list; FORM_NAME ends the element's name, which may be empty.
+ * call of a definition: its index and FORM_END follow. The call uses the next Definition.form.n
+ * numbers. FORM_OPTION begins an optional number: its name, FORM_NAME, FORM_NUMBER. It is printed
+ * as
+ * ", name=number" unless the number is the usual one. FORM_ITEM and FORM_END enclose an element of
+ * a list; FORM_NAME ends the element's name, which may be empty.
  *
  * Definitions with the same text are one. A number that is the same wherever the definition is used
  * is printed in it. Other numbers are its parameters; numbers that agree everywhere share one. */
@@ -48,9 +49,9 @@ const Form *form_of_text(Arena *arena, const char *code);
 bool form_equal(const Form *a, const Form *b); /* also the numbers */
 /* Joins forms: their texts and numbers, one after the other. */
 const Form *form_join(Arena *arena, const Form *const *parts, uint32_t n);
-/* Returns a call of the definition with this body, which is added if it is new. Definitions of
- * different classes stay apart; is_class: `name` is a class of the file. The name that is printed
- * may have a number, too. is_def: it is a function. */
+/* Returns a call of the definition with this body, which is added if it is new. is_class: the file
+ * names the class; definitions of different classes stay apart. is_def: a function. If the name is
+ * taken, the printed name gets a number. */
 const Form *form_define(Forms *f, const char *name, bool is_class, bool is_def, const Form *body);
 /* Prints all definitions. */
 void forms_print(Forms *f, Text *out);

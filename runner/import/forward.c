@@ -4,8 +4,11 @@
 #include <string.h>
 #include "modules.h"
 
-/* Longest text of an expression that is written where it is used; the line has indentation, too. */
-enum { LONGEST_INLINE = 84, SHORT = 12, MOST_LETTERS_LIVE = 100 };
+enum {
+  LONGEST_INLINE = 84,    /* an expression that is written where it is used */
+  SHORT = 12,             /* an operand below this gets no line of its own */
+  MOST_LETTERS_LIVE = 100 /* with more live values, names are v1, v2, .. */
+};
 
 #define NAME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.[]"
 
@@ -14,7 +17,7 @@ typedef struct Forward {
   const Call *c;
   Text out;
   VEC(uint32_t) live; /* values whose text is still needed */
-  uint32_t made;      /* names that are no letters */
+  uint32_t made;      /* how many names v1, v2, .. were made */
 } Forward;
 
 /* ---- precedence ---- */

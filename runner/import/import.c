@@ -22,7 +22,7 @@ static const OptionRow import_options[] = {
     {NULL, 'o', "FILE", "the job to write", .kind = OPTION_text, FIELD(out)},
     {"weights", 0, "FILE", "the weights to write (default: as -o, with .safetensors)",
      .kind = OPTION_text, FIELD(weights)},
-    {"force", 0, NULL, "also overwrite files of other kinds, but never the model",
+    {"force", 0, NULL, "overwrite an existing job and files of other kinds, but never the model",
      .kind = OPTION_flag, FIELD(force)},
     {"quiet", 'q', NULL, "print warnings only", .kind = OPTION_flag, FIELD(quiet)},
     {0}};
@@ -32,9 +32,8 @@ const OptionTable import_verb = {
     .usage = "[options] net.onnx -o net.amp",
     .about = "Writes an ONNX model as a job that trains it, with its weights in a file beside.",
     .groups = (const OptionGroup[]){{import_options, 0}, {NULL, 0}},
-    .notes = "exit status: 0 done; 1 the model has ops that jobs do not have; 2 bad usage; 3 a "
-             "file is missing, "
-             "unreadable or damaged"};
+    .notes = "exit status: 0 done; 1 the model has ops that jobs do not have, or the job does not "
+             "compile; 2 bad usage; 3 a file is missing, unreadable or damaged"};
 
 static bool read_command_line(Arena *arena, int argc, char **argv, ImportCommand *cmd, int *status)
 {
@@ -107,6 +106,12 @@ static void add_name(Arena *arena, const char **list, uint32_t *n, const char *n
                        *n == 4 ? ".." : ampc_show(shown, sizeof shown, name, ""));
 }
 
+static bool is_counter(const char *path)
+{
+  const char *dot = strrchr(path, '.');
+  return dot && strcmp(dot, ".num_batches_tracked") == 0;
+}
+
 /* Compares the names of the weights with those that PyTorch lists. */
 static void warn_of_names(Reader *r)
 {
@@ -114,11 +119,10 @@ static void warn_of_names(Reader *r)
   const char *less = "", *more = "";
   uint32_t n_less = 0, n_more = 0;
   for (uint32_t i = 0; i < r->stored.n; i++) {
-    const char *path = r->stored.at[i].path, *dot = strrchr(path, '.');
+    const char *path = r->stored.at[i].path;
     const void *listed = names_get(&r->listed, path);
     *names_at(&stored, path) = r;
-    bool counter = dot && strcmp(dot, ".num_batches_tracked") == 0;
-    if (!counter && (!listed || listed == &listed_temporary))
+    if (!is_counter(path) && (!listed || listed == &listed_temporary))
       add_name(r->arena, &more, &n_more, path);
   }
   for (uint32_t i = 0; i < r->members.n; i++)
@@ -126,9 +130,7 @@ static void warn_of_names(Reader *r)
       *names_at(&stored, arena_printf(r->arena, "%s.weight", r->members.at[i].path)) = r;
   for (uint32_t i = 0; i < r->listed.entries.n; i++) {
     const NameEntry *e = &r->listed.entries.at[i];
-    const char *dot = strrchr(e->name, '.');
-    bool counter = dot && strcmp(dot, ".num_batches_tracked") == 0;
-    if (e->value != &listed_temporary && !counter && !names_get(&stored, e->name))
+    if (e->value != &listed_temporary && !is_counter(e->name) && !names_get(&stored, e->name))
       add_name(r->arena, &less, &n_less, e->name);
   }
   if (!r->listed.entries.n || !(n_less + n_more)) return;

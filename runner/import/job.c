@@ -13,7 +13,7 @@ typedef struct Job {
   Modules m;
   Reader *r;
   Text out;
-  VEC(const char *) sizes; /* "const LENGTH = 16" */
+  VEC(const char *) sizes; /* of constants for open sizes: "LENGTH" */
   VEC(const char *) names; /* of the arguments */
 } Job;
 
@@ -80,7 +80,7 @@ static void name_arguments(Job *j)
 }
 
 /* The number of rows of the table that an integer argument selects from, also after a few steps
- * that keep its numbers. 2: it is not known. */
+ * that keep its numbers. If no table is found: 256 for a u8 argument, otherwise 2. */
 static int64_t rows_for(Job *j, const Value *v, int most)
 {
   for (uint32_t i = 0; i < v->users.n && most > 0; i++) {
@@ -204,7 +204,7 @@ static const char *producer(const Reader *r)
 const char *job_text(Reader *r, const char *source, const char *weights)
 {
   Job j = {.r = r, .out = text_new(r->arena)};
-  Text modules = text_new(r->arena), model = text_new(r->arena), blocks;
+  Text modules = text_new(r->arena), model = text_new(r->arena);
   modules_build(&j.m, r);
   *names_at(&j.m.forms.taken, "BATCH") = *names_at(&j.m.forms.taken, "SAMPLES") = r; /* constants */
   const Form *net = modules_finish(&j.m);
@@ -212,7 +212,6 @@ const char *job_text(Reader *r, const char *source, const char *weights)
   form_print(&j.m.forms, net, &model);
   name_arguments(&j);
   write_blocks(&j);
-  blocks = j.out;
   Text out = text_new(r->arena);
   text_printf(&out, "# Imported from %s (%sopset %" PRId64 "). The weights are in %s.\n",
               arena_shown(r->arena, source, ""), producer(r), r->opset,
@@ -221,11 +220,11 @@ const char *job_text(Reader *r, const char *source, const char *weights)
               r->batch ? r->batch : BATCH);
   for (uint32_t i = 0; i < j.sizes.n; i++)
     text_printf(&out, "const %s = %d\n", j.sizes.at[i], OTHER_SIZE);
-  text_printf(&out, "\n%smodel net = %s", modules.at ? modules.at : "", model.at);
+  text_printf(&out, "\n%smodel net = %s", modules.at, model.at);
   if (r->stored.n) text_puts(&out, " { load(");
   if (r->stored.n) text_add_json(&out, weights);
   text_printf(&out, "%s\n%sprecision f16\n\n", r->stored.n ? ") }" : "",
               is_trainable(r) ? "optimizer opt = AdamW(net, lr=1e-4)\n" : "");
-  text_puts(&out, blocks.at);
+  text_puts(&out, j.out.at);
   return out.at;
 }

@@ -140,7 +140,7 @@ char listed_parameter, listed_buffer, listed_temporary;
  * target='mask' persistent=True". */
 void list_tensors(Reader *r)
 {
-  static const char begins[] = " target='", kept[] = "persistent=False";
+  static const char begins[] = " target='", unsaved[] = "persistent=False";
   const char *at =
       graph_metadata(r->arena, r->graph, "pkg.torch.export.ExportedProgram.graph_signature");
   const char *from = at;
@@ -150,7 +150,7 @@ void list_tensors(Reader *r)
     size_t n = strcspn(at, "'");
     const char *name = arena_strndup(r->arena, at, n);
     at += n;
-    bool stays = strncmp(at, "' ", 2) != 0 || strncmp(at + 2, kept, sizeof kept - 1) != 0;
+    bool stays = strncmp(at, "' ", 2) != 0 || strncmp(at + 2, unsaved, sizeof unsaved - 1) != 0;
     *names_at(&r->listed, name) = !buffer ? &listed_parameter
                                   : stays ? &listed_buffer
                                           : &listed_temporary;
@@ -215,7 +215,6 @@ const char *weight_ref(Reader *r, Value *v)
     Step s = {.text = text(r, v->role ? "#%u.%s" : "#%u", v->member - 1, v->role),
               .out = out,
               .n_out = 1,
-              .node = r->node,
               .scopes = here};
     vec_push(r->arena, &r->steps, s);
     v->step = r->steps.n;

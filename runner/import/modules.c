@@ -64,7 +64,7 @@ static Call *call_inside(Modules *m, Call *around, const Scope *s, const Step *s
   if (*latest && !begins_again(m, *latest, step)) return *latest;
   Call *made = arena_new(m->arena, Call);
   Module *module = module_at(m, s->path);
-  *made = (Call){.module = module, .key = s->key, .parent = around, .place = around->entries.n};
+  *made = (Call){.module = module, .parent = around, .place = around->entries.n};
   if (!module->class_name) module->class_name = s->class_name;
   module->library = module->library || s->library;
   vec_push(m->arena, &around->entries, (Entry){.call = made});
@@ -133,7 +133,8 @@ static void number_entries(Modules *m, Call *c)
   }
 }
 
-int64_t entry_of(const Modules *m, const Call *around, uint32_t value)
+/* The entry of `around` that contains the step of a value. -1: it is made elsewhere. */
+static int64_t entry_of(const Modules *m, const Call *around, uint32_t value)
 {
   uint32_t step = m->r->values.at[value]->step;
   if (!step) return -1;
@@ -172,6 +173,14 @@ static void count_waiting(void *context, const Step *s)
   }
 }
 
+void entry_move(Modules *m, const Entry *e, Call *to)
+{
+  if (e->step)
+    m->r->steps.at[e->step - 1].call = to;
+  else
+    e->call->parent = to;
+}
+
 /* Replaces the entry that calls a module by the entries of that call. */
 static void call_dissolve(Modules *m, Call *around, uint32_t entry)
 {
@@ -185,10 +194,7 @@ static void call_dissolve(Modules *m, Call *around, uint32_t entry)
     for (uint32_t k = 0; k < inner->entries.n; k++) {
       const Entry *e = &inner->entries.at[k];
       vec_push(m->arena, &all, *e);
-      if (e->step)
-        m->r->steps.at[e->step - 1].call = around;
-      else
-        e->call->parent = around;
+      entry_move(m, e, around);
     }
   }
   around->entries.at = all.at;
@@ -348,7 +354,7 @@ void modules_build(Modules *m, Reader *r)
   m->root = arena_new(m->arena, Module);
   *m->root = (Module){.name = "", .path = ""};
   m->net = arena_new(m->arena, Call);
-  *m->net = (Call){.module = m->root, .key = ""};
+  *m->net = (Call){.module = m->root};
   for (uint32_t i = 0; i < r->members.n; i++) {
     Module *made = module_at(m, r->members.at[i].path);
     made->member = &r->members.at[i];

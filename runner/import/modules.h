@@ -25,15 +25,15 @@ typedef struct Module {
   const Form *form;       /* its constructor, once it is known */
 } Module;
 
-/* A call of a module: the steps between its arguments and its results. */
+/* What a call does at one place: a step, or a call of a module inside. */
 typedef struct Entry {
   uint32_t step;     /* index + 1 */
   struct Call *call; /* of a module inside, if step is 0 */
 } Entry;
 
+/* A call of a module: the steps between its arguments and its results. */
 typedef struct Call {
   Module *module;
-  const char *key;     /* Scope.key */
   struct Call *parent; /* NULL: the whole net; else it is entry `place` of it */
   uint32_t place;
   VEC(Entry) entries;    /* in an order in which they can run */
@@ -67,11 +67,10 @@ const char *module_name(Modules *m, const Module *to, const Module *from);
 /* Whether the call is a chain: each child's result is only the next child's argument. Its values
  * have been found. */
 bool call_is_chain(Modules *m, const Call *c);
-/* The entry of `around` that contains the step of a value. -1: it is made elsewhere. */
-int64_t entry_of(const Modules *m, const Call *around, uint32_t value);
 /* The child of the call's module that an entry runs; NULL: none. */
 Module *entry_child(Modules *m, const Call *c, const Entry *e);
-void call_find_values(Modules *m, Call *c); /* finds in and out */
+void entry_move(Modules *m, const Entry *e, Call *to); /* makes the entry one of another call */
+void call_find_values(Modules *m, Call *c);            /* finds in and out */
 
 /* ---- build_job.c ---- */
 bool is_reserved(const char *name); /* it cannot be a name in a job */

@@ -149,7 +149,7 @@ void refuse(Reader *r, const char *why)
  * members. */
 static void add_step(Reader *r, const char *expression, const uint32_t *out, uint32_t n)
 {
-  Step s = {.text = expression, .out = out, .n_out = n, .node = r->node, .scopes = scopes_of(r)};
+  Step s = {.text = expression, .out = out, .n_out = n, .scopes = scopes_of(r)};
   while (s.scopes.n > 1 && !path_within(r->place, s.scopes.at[s.scopes.n - 1].path)) s.scopes.n--;
   vec_push(r->arena, &r->steps, s);
   for (uint32_t i = 0; i < n; i++) r->values.at[out[i]]->step = r->steps.n;

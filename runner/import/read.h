@@ -70,7 +70,6 @@ typedef struct Step {
   const char *text;    /* Note [expressions]; several results: a list */
   const uint32_t *out; /* n_out values */
   uint32_t n_out;
-  const OnnxNode *node;
   Scopes scopes;        /* the modules around it */
   uint32_t *use, n_use; /* values that the text refers to */
   bool needed;          /* for some result */
@@ -113,7 +112,7 @@ typedef struct Reader {
   VEC(Stored) stored;
   VEC(Refused) refused;
   NameMap names;               /* of values */
-  NameMap paths;               /* of members */
+  NameMap paths;               /* of members, and of the modules around them */
   NameMap counts;              /* numbers in paths */
   NameMap listed;              /* tensors that PyTorch lists: &listed_parameter .. */
   NameMap cells;               /* the tensors of recurrent layers that have been made */
@@ -219,7 +218,8 @@ bool is_made_up(const char *name); /* of a tensor: the exporter named it, not th
 /* What a tensor in PyTorch's list is: a parameter, a buffer, a buffer that no state_dict has. */
 extern char listed_parameter, listed_buffer, listed_temporary;
 void list_tensors(Reader *r); /* fills r->listed */
-/* Returns the reference of a weight: "#5.weight", or "#6" for a Parameter or Buffer. */
+/* Returns the text of a weight: "$12", or "$12.t()" if it is a transposed one. Makes its Parameter
+ * or Buffer, and the step that reads it, if they are missing. */
 const char *weight_ref(Reader *r, Value *v);
 
 /* ---- scopes.c ---- */

@@ -3,7 +3,7 @@
 #include <string.h>
 #include "read.h"
 
-/* What no net has: deeper modules are ignored. */
+/* Limits that no net reaches: deeper scopes are ignored, longer paths are cut or ignored. */
 enum { MOST_SCOPES = 32, LONGEST_PATH = 400 };
 
 /* ---- names ---- */
@@ -121,7 +121,7 @@ static bool read_name(Reader *r, Scopes *all)
   return true;
 }
 
-/* A node without a name is in the module that made its last operand. */
+/* A node without a name is in the module of the latest step that made one of its operands. */
 static void follow_operands(Reader *r, Scopes *all)
 {
   const Step *latest = NULL;
