@@ -5,7 +5,8 @@ usage: nodes.py BUILD [--rewrite] [--list] [PART OF A NAME]
 A job's arguments have samples along the first axis, so each input gets an axis of size 1 in front, which a Squeeze
 removes. Each case runs in up to three forms: all inputs are arguments; all but the first are tensors of the file, as
 weights are; all are tensors. A case passes if one form is imported. No form may have another result than onnx's.
---list prints each case; --rewrite writes the table into docs/onnx.md. Exit status 77: onnx is not installed."""
+--list prints each case; --rewrite writes the table into docs/onnx.md, which must have it otherwise. Exit status 77:
+onnx is not installed."""
 import collections
 import concurrent.futures
 import os
@@ -25,9 +26,6 @@ except ImportError:
     sys.exit(77)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-INTRODUCTION = """`tests/onnx/nodes.py BUILD` imports the node tests of the package `onnx` and compares the results of `amp infer` in
-f32 with onnx's. The table counts the tests whose types and shapes jobs have: floats of 16 and 32 bits, i32, i64, u8 and
-bool, at most five axes. Inputs such as axes, shapes and paddings must be constants. No test has another result."""
 MARKS = "<!-- begin: tests/onnx/nodes.py --rewrite -->", "<!-- end -->"
 TYPES = {np.dtype(t) for t in ("f2", "f4", "i4", "i8", "u1", "?")}
 RANDOM = {"Bernoulli", "RandomUniformLike", "RandomNormalLike", "RandomUniform", "RandomNormal", "Multinomial"}
@@ -189,14 +187,16 @@ def table(results):
     return "\n".join(lines), total
 
 
-def rewrite(text):
+def page_with(text, write):
+    """Whether docs/onnx.md has this table, unless it is of another version of onnx."""
     page = os.path.join(ROOT, "docs/onnx.md")
-    old = open(page).read()
-    if MARKS[0] not in old:
-        old = old.rstrip() + f"\n\n## Node tests\n{INTRODUCTION}\n\n{MARKS[0]}\n{MARKS[1]}\n"
+    old = open(page, encoding="utf-8").read()
     begin = old.index(MARKS[0]) + len(MARKS[0])
-    with open(page, "w") as f:
-        f.write(old[:begin] + "\n" + text + "\n" + old[old.index(MARKS[1], begin):])
+    end = old.index(MARKS[1], begin)
+    if write:
+        with open(page, "w", encoding="utf-8") as f:
+            f.write(old[:begin] + "\n" + text + "\n" + old[end:])
+    return write or f"of onnx {onnx.__version__}," not in old or old[begin:end].strip() == text
 
 
 def main():
@@ -210,10 +210,11 @@ def main():
         if result == "differs" or "--list" in options:
             print(f"{result}: {case.name}: {reason}")
     text, total = table(results)
-    if "--rewrite" in options:
-        rewrite(text)
     print(dict(total) if part or "--list" in options else text)
-    sys.exit(1 if total["differs"] else 0)
+    same = part or page_with(text, "--rewrite" in options)
+    if not same:
+        print("FAILED: docs/onnx.md has another table; --rewrite writes it")
+    sys.exit(0 if same and not total["differs"] else 1)
 
 
 main()
