@@ -10,7 +10,7 @@
 #include "runner/runner.h"
 #include "save.h"
 
-/* Versions of the operators, and of the format: older Conv and pools know no bf16. */
+/* Versions of the operators and the format. Before opset 22, Conv and pools have no bf16. */
 enum { OPSET = 18, OPSET_BF16 = 22, IR_VERSION = 8, IR_VERSION_BF16 = 10 };
 
 typedef struct ExportCommand {

@@ -23,7 +23,8 @@ typedef struct Export {
   uint32_t n_variants, n_sizes;
   const char *size_name[AMPC_MAX_SIZES]; /* sizes that the caller chooses */
   Sized size[AMPC_MAX_SIZES];
-  const char *size_value[AMPC_MAX_SIZES]; /* the values in the model, as soon as one is needed */
+  /* names of their values in the model; NULL: not made yet */
+  const char *size_value[AMPC_MAX_SIZES];
   OnnxBuild *root, *b; /* the whole model; the graph at work: root, or the body of a loop */
   const char **name;   /* of the value of each node; NULL: not made yet */
   struct Weights *weights;

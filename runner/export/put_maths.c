@@ -78,7 +78,7 @@ const char *put_silu(Export *e, const Node *n)
   return rounded(e, n, two(e, "Mul", x, one(e, "Sigmoid", x)));
 }
 
-/* Near 0, 2 t / (1 - t) with t = tanh(x / 2), as e^x - 1 has lost the digits of x */
+/* e^x - 1 loses the digits of a small x. Near 0: 2 t / (1 - t) with t = tanh(x / 2). */
 const char *put_expm1(Export *e, const Node *n)
 {
   const char *x = wide(e, n, 0), *t = one(e, "Tanh", two(e, "Mul", x, number(e, 0.5)));
@@ -87,8 +87,7 @@ const char *put_expm1(Export *e, const Node *n)
   return rounded(e, n, where(e, two(e, "Less", one(e, "Abs", x), number(e, 1)), near, far));
 }
 
-/* Near 0, log(u) x / (u - 1) with u = 1 + x, which has the rounding error of u twice; x if u is 1
- */
+/* Near 0: log(u) x / (u - 1) with u = 1 + x, where the rounding error of u cancels; x if u is 1. */
 static const char *log1p_of(Export *e, const char *x)
 {
   const char *u = two(e, "Add", x, number(e, 1)), *far = one(e, "Log", u);
@@ -125,8 +124,8 @@ const char *put_isnan(Export *e, const Node *n)
 
 const char *put_isfinite(Export *e, const Node *n)
 {
-  const char *x = put_cast(e, in_value(e, n, 0), in_node(e, n, 0)->dtype,
-                           AMPC_F32); /* x - x is 0, or NaN for infinities and NaN */
+  /* x - x is 0, or NaN for infinities and NaN */
+  const char *x = put_cast(e, in_value(e, n, 0), in_node(e, n, 0)->dtype, AMPC_F32);
   return one(e, "Not", one(e, "IsNaN", two(e, "Sub", x, x)));
 }
 
@@ -153,7 +152,8 @@ const char *put_remainder(Export *e, const Node *n)
   return rounded(e, n, rest_of(e, n, wide(e, n, 0), wide(e, n, 1)));
 }
 
-/* The quotient without the rest is whole, apart from rounding. */
+/* (x - remainder) / y is whole except for rounding; Round corrects floats. A float x / 0 stays
+ * x / y. */
 const char *put_floor_divide(Export *e, const Node *n)
 {
   const char *x = wide(e, n, 0), *y = wide(e, n, 1);
@@ -163,14 +163,14 @@ const char *put_floor_divide(Export *e, const Node *n)
   return rounded(e, n, q);
 }
 
-/* Whether the sign is minus, also of -0.0 */
+/* Whether x is negative or -0.0 */
 static const char *is_minus(Export *e, const char *x)
 {
   const char *zero = number(e, 0);
   return two(e, "Or", two(e, "Less", x, zero), two(e, "Less", one(e, "Reciprocal", x), zero));
 }
 
-/* The angle of y / x is in the right half plane; the other half turns by pi. */
+/* atan(y / x) holds if x is positive; if x is negative, the angle is pi further. */
 const char *put_atan2(Export *e, const Node *n)
 {
   const char *y = wide(e, n, 0), *x = wide(e, n, 1);

@@ -25,7 +25,7 @@ const char *put_integer(Export *e, const Node *n)
   return sized_number(e, n, v, n->dtype);
 }
 
-/* A number that differs between sizes is whole, or 1 / a whole number: of a mean. */
+/* A number that depends on sizes must be whole, or 1 / a whole number, as in a mean. */
 const char *put_number(Export *e, const Node *n)
 {
   double v = attr_float(n, "value");
@@ -41,7 +41,10 @@ const char *put_number(Export *e, const Node *n)
   }
   if (!varies) return build_number(e->b, n->dtype, v);
   if (is_whole) return sized_number(e, n, whole, n->dtype);
-  if (!is_inverse) return cannot(e, n, "the number depends on a size, and is no whole number");
+  if (!is_inverse)
+    return cannot(e, n,
+                  "its value depends on a size, but is neither a whole number nor 1 / a whole "
+                  "number");
   const char *x = sized_number(e, n, inverse, AMPC_F32);
   return x ? put_cast(e, build_node(e->b, "Reciprocal", FROM(x), NO_ATTRS), AMPC_F32, n->dtype)
            : NULL;
@@ -64,7 +67,7 @@ const char *put_cast_op(Export *e, const Node *n)
   return put_as_is(e, n);
 }
 
-/* A number that the model does not need. */
+/* The model needs no node for these ops. */
 const char *put_nothing(Export *e, const Node *n)
 {
   (void)e;
@@ -252,7 +255,7 @@ const char *put_scatter(Export *e, const Node *n)
 {
   static const char *const words[] = {"add", "mul", "max", "min"};
   const char *x = in_node(e, n, 2) ? floats(e, n, 2) : NULL;
-  if (!in_node(e, n, 2)) { /* of zeros */
+  if (!in_node(e, n, 2)) { /* scatters into zeros */
     const char *shape = shape_of(e, n);
     if (!shape) return NULL;
     x = build_node(e->b, "Expand", FROM(build_number(e->b, n->dtype, 0), shape), NO_ATTRS);
