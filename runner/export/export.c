@@ -60,13 +60,9 @@ static bool read_command_line(Arena *arena, int argc, char **argv, ExportCommand
 
 static void add_metadata(Arena *a, OnnxModel *m, const char *key, const char *value)
 {
-  Onnx__StringStringEntryProto *p = arena_new(a, Onnx__StringStringEntryProto);
-  onnx__string_string_entry_proto__init(p);
-  p->key = arena_strdup(a, key);
-  p->value = arena_strdup(a, value);
   m->n_metadata_props = 1;
   m->metadata_props = arena_array(a, Onnx__StringStringEntryProto *, 1);
-  m->metadata_props[0] = p;
+  m->metadata_props[0] = onnx_entry(a, key, value);
 }
 
 static OnnxModel *make_model(Export *e, const ampc_program *program)

@@ -31,6 +31,11 @@ const char *put_cast(Export *e, const char *x, DType from, DType to)
   return build_node(e->b, "Cast", FROM(x), WITH(INT("to", onnx_type(to))));
 }
 
+const char *in_as(Export *e, const Node *n, uint32_t i, DType type)
+{
+  return put_cast(e, in_value(e, n, i), in_node(e, n, i)->dtype, type);
+}
+
 /* ---- ops that ONNX has ---- */
 
 typedef struct Same {
@@ -62,7 +67,7 @@ const char *put_same(Export *e, const Node *n, const char *op)
   if ((type == AMPC_U8 || type == AMPC_BOOL) && !op_has(n, T_as_is)) type = AMPC_I32;
   for (uint32_t i = 0; i < n->n_in; i++) {
     bool kept = i == 0 && op_has(n, T_condition);
-    in[i] = put_cast(e, in_value(e, n, i), in_node(e, n, i)->dtype, kept ? AMPC_BOOL : type);
+    in[i] = in_as(e, n, i, kept ? AMPC_BOOL : type);
   }
   const char *x = build_node(e->b, op, in, NO_ATTRS);
   return op_has(n, T_compares) ? x : put_cast(e, x, type, n->dtype);

@@ -16,7 +16,7 @@ static const char *swapped(Export *e, const char *x, uint32_t rank)
 
 static const char *operand(Export *e, const Node *n, uint32_t i)
 {
-  return put_cast(e, in_value(e, n, i), in_node(e, n, i)->dtype, n->dtype);
+  return in_as(e, n, i, n->dtype);
 }
 
 const char *put_gemm(Export *e, const Node *n)
@@ -43,7 +43,7 @@ const char *put_linear(Export *e, const Node *n)
  * rounded. */
 static const char *heads(Export *e, const Node *n, uint32_t i, bool last)
 {
-  const char *x = put_cast(e, in_value(e, n, i), in_node(e, n, i)->dtype, AMPC_F32);
+  const char *x = in_as(e, n, i, AMPC_F32);
   const int64_t *axes = last ? (const int64_t[]){0, 2, 3, 1} : (const int64_t[]){0, 2, 1, 3};
   return build_node(e->b, "Transpose", FROM(x), WITH(INTS("perm", axes, 4)));
 }
@@ -84,8 +84,7 @@ const char *put_attention(Export *e, const Node *n)
   if (mask && mask->dtype == AMPC_BOOL)
     x = masked(e, in_value(e, n, 3), x);
   else if (mask)
-    x = build_node(b, "Add", FROM(x, put_cast(e, in_value(e, n, 3), mask->dtype, AMPC_F32)),
-                   NO_ATTRS);
+    x = build_node(b, "Add", FROM(x, in_as(e, n, 3, AMPC_F32)), NO_ATTRS);
   x = build_node(b, "Softmax", FROM(x), WITH(INT("axis", -1)));
   if (mask)
     x = build_node(b, "Where",
@@ -159,23 +158,19 @@ const char *put_conv_data(Export *e, const Node *n)
 
 /* ---- batch norm ---- */
 
-static const Node *number_below(const Node *n, double *out)
-{
-  if (n && n->op == OP_number) *out = attr_float(n, "value");
-  return n && n->op == OP_number ? n : NULL;
-}
-
 /* If the node is 1 / sqrt(variance + eps), returns the variance. */
 static const Node *variance_below(const Export *e, const Node *rstd, double *eps)
 {
   const Node *sum = rstd->op == OP_rsqrt ? in_node(e, rstd, 0) : NULL;
-  if (!sum || sum->op != OP_add) return NULL;
-  return number_below(in_node(e, sum, 1), eps) ? in_node(e, sum, 0) : NULL;
+  const Node *number = sum && sum->op == OP_add ? in_node(e, sum, 1) : NULL;
+  if (!number || number->op != OP_number) return NULL;
+  *eps = attr_float(number, "value");
+  return in_node(e, sum, 0);
 }
 
 static const char *channel_vector(Export *e, const Node *n, uint32_t i, double missing)
 {
-  if (in_node(e, n, i)) return put_cast(e, in_value(e, n, i), in_node(e, n, i)->dtype, AMPC_F32);
+  if (in_node(e, n, i)) return in_as(e, n, i, AMPC_F32);
   const char *size = build_int(e->b, in_node(e, n, 1)->dim[0]);
   return build_node(e->b, "Expand", FROM(build_number(e->b, AMPC_F32, missing), size), NO_ATTRS);
 }
@@ -192,7 +187,7 @@ static const char *along_channels(Export *e, const Node *n, const char *x)
 static const char *put_norm(Export *e, const Node *n)
 {
   static const char *const ops[] = {"Sub", "Mul", "Mul", "Add"};
-  const char *x = put_cast(e, in_value(e, n, 0), in_node(e, n, 0)->dtype, AMPC_F32);
+  const char *x = in_as(e, n, 0, AMPC_F32);
   for (uint32_t i = 1; i < n->n_in; i++) {
     if (!in_node(e, n, i)) continue;
     const char *each = along_channels(e, n, channel_vector(e, n, i, 0));
@@ -216,8 +211,9 @@ const char *put_batch_norm(Export *e, const Node *n)
 
 /* Mean or variance of each channel. Input i holds partial sums, which the model does not have; so
  * the statistic is computed from their input x. */
-static const char *put_statistic(Export *e, const Node *n, uint32_t i)
+const char *put_statistic(Export *e, const Node *n)
 {
+  uint32_t i = n->op == OP_channel_var;
   const Node *parts = in_node(e, n, i), *x = in_node(e, parts, 0);
   int64_t axes[MAX_RANK];
   uint32_t count = 0;
@@ -231,15 +227,6 @@ static const char *put_statistic(Export *e, const Node *n, uint32_t i)
     value = build_node(e->b, "Mul", FROM(value, value), NO_ATTRS);
   }
   return build_node(e->b, "ReduceMean", FROM(value, list), WITH(INT("keepdims", 0)));
-}
-
-const char *put_channel_mean(Export *e, const Node *n)
-{
-  return put_statistic(e, n, 0);
-}
-const char *put_channel_var(Export *e, const Node *n)
-{
-  return put_statistic(e, n, 1);
 }
 
 /* ---- pools ---- */

@@ -57,7 +57,7 @@ const char *put_output(Export *e, const Node *n)
 
 const char *put_as_is(Export *e, const Node *n)
 {
-  return put_cast(e, in_value(e, n, 0), in_node(e, n, 0)->dtype, n->dtype);
+  return in_as(e, n, 0, n->dtype);
 }
 
 const char *put_cast_op(Export *e, const Node *n)
@@ -112,7 +112,7 @@ const char *put_expand(Export *e, const Node *n)
 
 const char *put_full(Export *e, const Node *n)
 {
-  const char *x = put_cast(e, in_value(e, n, 0), in_node(e, n, 0)->dtype, n->dtype);
+  const char *x = in_as(e, n, 0, n->dtype);
   const char *shape = shape_of(e, n);
   return shape ? build_node(e->b, "Expand", FROM(x, shape), NO_ATTRS) : NULL;
 }
@@ -120,7 +120,7 @@ const char *put_full(Export *e, const Node *n)
 /* A value in the shape and type of input 0 */
 const char *put_like(Export *e, const Node *n)
 {
-  const char *x = put_cast(e, in_value(e, n, 1), in_node(e, n, 1)->dtype, n->dtype);
+  const char *x = in_as(e, n, 1, n->dtype);
   const char *shape = build_node(e->b, "Shape", FROM(in_value(e, n, 0)), NO_ATTRS);
   return build_node(e->b, "Expand", FROM(x, shape), NO_ATTRS);
 }
@@ -175,8 +175,7 @@ const char *put_flip_axis(Export *e, const Node *n)
 const char *put_cat(Export *e, const Node *n)
 {
   const char **in = arena_array(e->arena, const char *, n->n_in + 1u);
-  for (uint32_t i = 0; i < n->n_in; i++)
-    in[i] = put_cast(e, in_value(e, n, i), in_node(e, n, i)->dtype, n->dtype);
+  for (uint32_t i = 0; i < n->n_in; i++) in[i] = in_as(e, n, i, n->dtype);
   return build_node(e->b, "Concat", in, WITH(INT("axis", attr_int(n, "dim"))));
 }
 
@@ -198,7 +197,7 @@ const char *put_pad(Export *e, const Node *n)
 /* Input i as i64; also for bytes, which are no indices in ONNX */
 static const char *index_of(Export *e, const Node *n, uint32_t i)
 {
-  return put_cast(e, in_value(e, n, i), in_node(e, n, i)->dtype, AMPC_I64);
+  return in_as(e, n, i, AMPC_I64);
 }
 
 const char *put_index_select(Export *e, const Node *n)
@@ -215,7 +214,7 @@ const char *put_gather(Export *e, const Node *n)
 
 static const char *floats(Export *e, const Node *n, uint32_t i)
 {
-  return put_cast(e, in_value(e, n, i), in_node(e, n, i)->dtype, AMPC_F32);
+  return in_as(e, n, i, AMPC_F32);
 }
 
 static const char *two(Export *e, const char *op, const char *x, const char *y)
