@@ -30,7 +30,7 @@ int32_t onnx_type(DType d)
 OnnxBuild *build_begin(Arena *arena, OnnxBuild *outer)
 {
   OnnxBuild *b = arena_new(arena, OnnxBuild);
-  *b = (OnnxBuild){.arena = arena, .outer = outer, .scope = outer ? outer->scope : ""};
+  *b = (OnnxBuild){.arena = arena, .scope = outer ? outer->scope : ""};
   b->count = outer ? outer->count : arena_new(arena, uint32_t);
   return b;
 }
@@ -40,18 +40,12 @@ const char *build_name(OnnxBuild *b, const char *stem)
   return arena_printf(b->arena, "%s%s%s_%u", b->scope, *b->scope ? "/" : "", stem, ++*b->count);
 }
 
-/* protobuf-c's fields are not const, but it only reads a message that it writes. */
-static char *text(Arena *a, const char *s)
-{
-  return arena_strdup(a, s);
-}
-
 static char **names(Arena *a, const char *const *list, size_t *n)
 {
   *n = 0;
   while (list && list[*n]) ++*n;
   char **copy = arena_array(a, char *, *n + 1);
-  for (size_t i = 0; i < *n; i++) copy[i] = text(a, list[i]);
+  for (size_t i = 0; i < *n; i++) copy[i] = arena_strdup(a, list[i]);
   return copy;
 }
 
@@ -59,7 +53,7 @@ static OnnxAttribute *attribute(Arena *a, const OnnxAttr *from)
 {
   OnnxAttribute *to = arena_new(a, OnnxAttribute);
   onnx__attribute_proto__init(to);
-  to->name = text(a, from->name);
+  to->name = arena_strdup(a, from->name);
   to->has_type = true;
   to->type = from->type;
   switch (from->type) {
@@ -73,7 +67,7 @@ static OnnxAttribute *attribute(Arena *a, const OnnxAttr *from)
     break;
   case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING:
     to->has_s = true;
-    to->s = (ProtobufCBinaryData){strlen(from->s), (uint8_t *)text(a, from->s)};
+    to->s = (ProtobufCBinaryData){strlen(from->s), (uint8_t *)arena_strdup(a, from->s)};
     break;
   case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS:
     to->n_ints = from->n;
@@ -81,6 +75,7 @@ static OnnxAttribute *attribute(Arena *a, const OnnxAttr *from)
     memcpy(to->ints, from->ints, from->n * sizeof *to->ints);
     break;
   default:
+    /* protobuf-c's fields are not const, but it only reads a message that it writes. */
     to->g = (OnnxGraph *)(uintptr_t)from->g;
   }
   return to;
@@ -91,7 +86,7 @@ void build_results(OnnxBuild *b, const char *op, const char *const *in, const ch
 {
   OnnxNode *n = arena_new(b->arena, OnnxNode);
   onnx__node_proto__init(n);
-  n->op_type = text(b->arena, op);
+  n->op_type = arena_strdup(b->arena, op);
   n->input = names(b->arena, in, &n->n_input);
   n->output = names(b->arena, out, &n->n_output);
   n->name = n->output[0];
@@ -115,13 +110,14 @@ void build_tensor(OnnxBuild *b, const char *name, DType type, const int64_t *dim
 {
   OnnxTensor *t = arena_new(b->arena, OnnxTensor);
   onnx__tensor_proto__init(t);
-  t->name = text(b->arena, name);
+  t->name = arena_strdup(b->arena, name);
   t->has_data_type = true;
   t->data_type = onnx_type(type);
   t->n_dims = rank;
   t->dims = arena_array(b->arena, int64_t, rank + 1);
   if (rank) memcpy(t->dims, dim, rank * sizeof *dim);
   t->has_raw_data = true;
+  /* As in attribute(), protobuf-c only reads the bytes. */
   t->raw_data = (ProtobufCBinaryData){bytes, (uint8_t *)(uintptr_t)at};
   vec_push(b->arena, &b->tensors, t);
 }
@@ -163,7 +159,7 @@ void build_value(OnnxBuild *b, bool is_input, const char *name, DType type, cons
   onnx__type_proto__init(of);
   onnx__type_proto__tensor__init(tensor);
   onnx__tensor_shape_proto__init(shape);
-  v->name = text(a, name);
+  v->name = arena_strdup(a, name);
   v->type = of;
   of->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
   of->tensor_type = tensor;
@@ -180,7 +176,7 @@ void build_value(OnnxBuild *b, bool is_input, const char *name, DType type, cons
     onnx__tensor_shape_proto__dimension__init(d);
     if (dim_name && dim_name[i]) {
       d->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;
-      d->dim_param = text(a, dim_name[i]);
+      d->dim_param = arena_strdup(a, dim_name[i]);
     } else {
       d->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
       d->dim_value = dim[i];
@@ -243,7 +239,7 @@ OnnxGraph *build_end(OnnxBuild *b, const char *name)
 {
   OnnxGraph *g = arena_new(b->arena, OnnxGraph);
   onnx__graph_proto__init(g);
-  g->name = text(b->arena, name);
+  g->name = arena_strdup(b->arena, name);
   g->node = b->nodes.at;
   g->n_node = b->nodes.n;
   g->initializer = b->tensors.at;

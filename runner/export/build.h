@@ -42,8 +42,7 @@ typedef struct OnnxAttr {
 
 typedef struct OnnxBuild {
   Arena *arena;
-  struct OnnxBuild *outer; /* of the body of a loop: the graph around it; else NULL */
-  const char *scope;       /* the module at work: begins the names of nodes and values; may be "" */
+  const char *scope; /* the module at work: begins the names of nodes and values; may be "" */
   VEC(OnnxNode *) nodes;
   VEC(OnnxTensor *) tensors;
   VEC(OnnxValueInfo *) inputs, outputs;

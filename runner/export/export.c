@@ -10,7 +10,7 @@
 #include "runner/runner.h"
 #include "save.h"
 
-/* Versions of the operators, and of the format: older Conv and pools know no bf16. */
+/* Versions of the operators and the format. Before opset 22, Conv and pools have no bf16. */
 enum { OPSET = 18, OPSET_BF16 = 22, IR_VERSION = 8, IR_VERSION_BF16 = 10 };
 
 typedef struct ExportCommand {
@@ -60,13 +60,9 @@ static bool read_command_line(Arena *arena, int argc, char **argv, ExportCommand
 
 static void add_metadata(Arena *a, OnnxModel *m, const char *key, const char *value)
 {
-  Onnx__StringStringEntryProto *p = arena_new(a, Onnx__StringStringEntryProto);
-  onnx__string_string_entry_proto__init(p);
-  p->key = arena_strdup(a, key);
-  p->value = arena_strdup(a, value);
   m->n_metadata_props = 1;
   m->metadata_props = arena_array(a, Onnx__StringStringEntryProto *, 1);
-  m->metadata_props[0] = p;
+  m->metadata_props[0] = onnx_entry(a, key, value);
 }
 
 static OnnxModel *make_model(Export *e, const ampc_program *program)

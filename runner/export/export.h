@@ -23,7 +23,8 @@ typedef struct Export {
   uint32_t n_variants, n_sizes;
   const char *size_name[AMPC_MAX_SIZES]; /* sizes that the caller chooses */
   Sized size[AMPC_MAX_SIZES];
-  const char *size_value[AMPC_MAX_SIZES]; /* the values in the model, as soon as one is needed */
+  /* names of their values in the model; NULL: not made yet */
+  const char *size_value[AMPC_MAX_SIZES];
   OnnxBuild *root, *b; /* the whole model; the graph at work: root, or the body of a loop */
   const char **name;   /* of the value of each node; NULL: not made yet */
   struct Weights *weights;
@@ -57,7 +58,8 @@ bool put_block(Export *e);
 const char *in_value(Export *e, const Node *n, uint32_t input);  /* "" if it is absent */
 const Node *in_node(const Export *e, const Node *n, uint32_t i); /* NULL if it is absent */
 const char *put_cast(Export *e, const char *x, DType from, DType to);
-const char *put_same(Export *e, const Node *n, const char *op); /* an op that ONNX has */
+const char *in_as(Export *e, const Node *n, uint32_t input, DType type); /* input in this type */
+const char *put_same(Export *e, const Node *n, const char *op);          /* an op that ONNX has */
 /* Whether an argument or result has this name. */
 bool put_is_public(const Export *e, const char *name);
 /* Reports that ONNX cannot say op n. Returns NULL. */

@@ -5,8 +5,10 @@
 
 const char *cannot(Export *e, const Node *n, const char *why)
 {
-  diag_error(e->c, E801, n->span, "ONNX has no op for `%s`%s%s", op_of(n)->name, *why ? ": " : "",
-             why);
+  if (*why)
+    diag_error(e->c, E801, n->span, "cannot export `%s`: %s", op_of(n)->name, why);
+  else
+    diag_error(e->c, E801, n->span, "ONNX has no op for `%s`", op_of(n)->name);
   e->failed = true;
   return NULL;
 }
@@ -27,6 +29,11 @@ const char *put_cast(Export *e, const char *x, DType from, DType to)
 {
   if (from == to) return x;
   return build_node(e->b, "Cast", FROM(x), WITH(INT("to", onnx_type(to))));
+}
+
+const char *in_as(Export *e, const Node *n, uint32_t i, DType type)
+{
+  return put_cast(e, in_value(e, n, i), in_node(e, n, i)->dtype, type);
 }
 
 /* ---- ops that ONNX has ---- */
@@ -60,7 +67,7 @@ const char *put_same(Export *e, const Node *n, const char *op)
   if ((type == AMPC_U8 || type == AMPC_BOOL) && !op_has(n, T_as_is)) type = AMPC_I32;
   for (uint32_t i = 0; i < n->n_in; i++) {
     bool kept = i == 0 && op_has(n, T_condition);
-    in[i] = put_cast(e, in_value(e, n, i), in_node(e, n, i)->dtype, kept ? AMPC_BOOL : type);
+    in[i] = in_as(e, n, i, kept ? AMPC_BOOL : type);
   }
   const char *x = build_node(e->b, op, in, NO_ATTRS);
   return op_has(n, T_compares) ? x : put_cast(e, x, type, n->dtype);
@@ -89,7 +96,8 @@ static uint16_t loop_of(const Node *n)
   return n->op == OP_carry ? (uint16_t)attr_int(n, "loop") : n->loop;
 }
 
-/* The states, or the slices, are inputs of the body and, in the same order, of the op. */
+/* Makes the states (OP_carry) or slices (OP_turn) inputs of the body and, in the same order, of the
+ * op. */
 static void enter(Export *e, Scan *s, OpKind op)
 {
   for (uint32_t id = s->first; id < s->end; id++) {
@@ -102,8 +110,8 @@ static void enter(Export *e, Scan *s, OpKind op)
   }
 }
 
-/* Adds an output of the body and of the op. A node of its own makes the name unique, since the
- * value may be one of the outer graph, or be two outputs. */
+/* Adds an output of the body and of the op. Identity gives the output a name of its own: the value
+ * may be one of the outer graph, or be two outputs. */
 static const char *leave(Export *e, Scan *s, const char *value, DType type)
 {
   const char *inner = build_node(s->body, "Identity", FROM(value), NO_ATTRS);
@@ -166,14 +174,14 @@ static bool put_scan(Export *e, uint16_t loop, uint32_t first, uint32_t end)
   if (!good) return false;
   bool back = e->g->loops.at[loop].reversed;
   uint32_t most = s.n_turns > s.n_stacks ? s.n_turns : s.n_stacks;
-  int64_t *ones = arena_array(e->arena, int64_t, most);
-  for (uint32_t i = 0; i < most; i++) ones[i] = back;
+  int64_t *directions = arena_array(e->arena, int64_t, most);
+  for (uint32_t i = 0; i < most; i++) directions[i] = back;
   vec_push(e->arena, &s.in, NULL);
   vec_push(e->arena, &s.out, NULL);
   build_results(e->b, "Scan", s.in.at, s.out.at,
                 WITH(BODY("body", build_end(s.body, "body")), INT("num_scan_inputs", s.n_turns),
-                     INTS("scan_input_directions", ones, s.n_turns),
-                     INTS("scan_output_directions", ones, s.n_stacks)));
+                     INTS("scan_input_directions", directions, s.n_turns),
+                     INTS("scan_output_directions", directions, s.n_stacks)));
   return true;
 }
 
@@ -236,7 +244,8 @@ static const char *put_node(Export *e, const Node *n)
   e->bf16 = e->bf16 || n->dtype == AMPC_BF16;
   if (varies) return cannot(e, n, arena_printf(e->arena, "its `%s` depends on a size", varies));
   const char *value = put ? put(e, n) : op ? put_same(e, n, op) : cannot(e, n, "");
-  return e->failed ? NULL : value; /* functions do not check their operands, which may be weights */
+  /* in_value() may have failed for a weight; functions do not check it. */
+  return e->failed ? NULL : value;
 }
 
 /* Returns the loop in `around` that contains n; 0: n is in no loop of `around`. */
@@ -255,14 +264,14 @@ static uint32_t last_inside(const Export *e, uint16_t loop, uint32_t first, uint
   return last;
 }
 
-/* Appends the nodes of a loop, or of the block (0). A loop inside is appended after its last node:
- * until then the nodes around it depend on none of its results. */
+/* Appends the nodes of a loop, or of the block (0). A loop inside becomes a Scan at the place of
+ * its last node; no node around it reads its results before that. */
 static bool put_nodes(Export *e, uint16_t loop, uint32_t first, uint32_t end)
 {
   for (uint32_t id = first; id < end; id++) {
     const Node *n = node_at(e, id);
     uint16_t inner = loop_inside(e, n, loop);
-    bool crosses =
+    bool crosses = /* enter() and leave_all() translate these */
         loop && (n->op == OP_carry || n->op == OP_next || n->op == OP_turn || n->op == OP_stack);
     if (!ir_loop_within(e->g, loop_of(n), loop) || (loop_of(n) == loop && crosses)) continue;
     if (!inner) {
@@ -277,8 +286,8 @@ static bool put_nodes(Export *e, uint16_t loop, uint32_t first, uint32_t end)
 
 /* ---- arguments and results ---- */
 
-/* Declares an argument or a result. A size that callers choose has the name of its dim, or else one
- * of its own. */
+/* Declares an argument or a result. A size that varies gets the name of the caller's size that it
+ * equals, else NAME_AXIS. */
 static void declare(Export *e, const Node *n, bool is_input, const char *name)
 {
   const char *dims[MAX_RANK] = {0};

@@ -13,7 +13,7 @@ static DType work(DType type)
 /* Input i in a type in which the result can be computed */
 static const char *wide(Export *e, const Node *n, uint32_t i)
 {
-  return put_cast(e, in_value(e, n, i), in_node(e, n, i)->dtype, work(n->dtype));
+  return in_as(e, n, i, work(n->dtype));
 }
 
 /* Input 0 of an op whose result has another type */
@@ -78,7 +78,7 @@ const char *put_silu(Export *e, const Node *n)
   return rounded(e, n, two(e, "Mul", x, one(e, "Sigmoid", x)));
 }
 
-/* Near 0, 2 t / (1 - t) with t = tanh(x / 2), as e^x - 1 has lost the digits of x */
+/* e^x - 1 loses the digits of a small x. Near 0: 2 t / (1 - t) with t = tanh(x / 2). */
 const char *put_expm1(Export *e, const Node *n)
 {
   const char *x = wide(e, n, 0), *t = one(e, "Tanh", two(e, "Mul", x, number(e, 0.5)));
@@ -87,8 +87,7 @@ const char *put_expm1(Export *e, const Node *n)
   return rounded(e, n, where(e, two(e, "Less", one(e, "Abs", x), number(e, 1)), near, far));
 }
 
-/* Near 0, log(u) x / (u - 1) with u = 1 + x, which has the rounding error of u twice; x if u is 1
- */
+/* Near 0: log(u) x / (u - 1) with u = 1 + x, where the rounding error of u cancels; x if u is 1. */
 static const char *log1p_of(Export *e, const char *x)
 {
   const char *u = two(e, "Add", x, number(e, 1)), *far = one(e, "Log", u);
@@ -120,13 +119,13 @@ const char *put_whole(Export *e, const Node *n)
 
 const char *put_isnan(Export *e, const Node *n)
 {
-  return one(e, "IsNaN", put_cast(e, in_value(e, n, 0), in_node(e, n, 0)->dtype, AMPC_F32));
+  return one(e, "IsNaN", in_as(e, n, 0, AMPC_F32));
 }
 
 const char *put_isfinite(Export *e, const Node *n)
 {
-  const char *x = put_cast(e, in_value(e, n, 0), in_node(e, n, 0)->dtype,
-                           AMPC_F32); /* x - x is 0, or NaN for infinities and NaN */
+  /* x - x is 0, or NaN for infinities and NaN */
+  const char *x = in_as(e, n, 0, AMPC_F32);
   return one(e, "Not", one(e, "IsNaN", two(e, "Sub", x, x)));
 }
 
@@ -153,7 +152,8 @@ const char *put_remainder(Export *e, const Node *n)
   return rounded(e, n, rest_of(e, n, wide(e, n, 0), wide(e, n, 1)));
 }
 
-/* The quotient without the rest is whole, apart from rounding. */
+/* (x - remainder) / y is whole except for rounding; Round corrects floats. A float x / 0 stays
+ * x / y. */
 const char *put_floor_divide(Export *e, const Node *n)
 {
   const char *x = wide(e, n, 0), *y = wide(e, n, 1);
@@ -163,14 +163,14 @@ const char *put_floor_divide(Export *e, const Node *n)
   return rounded(e, n, q);
 }
 
-/* Whether the sign is minus, also of -0.0 */
+/* Whether x is negative or -0.0 */
 static const char *is_minus(Export *e, const char *x)
 {
   const char *zero = number(e, 0);
   return two(e, "Or", two(e, "Less", x, zero), two(e, "Less", one(e, "Reciprocal", x), zero));
 }
 
-/* The angle of y / x is in the right half plane; the other half turns by pi. */
+/* atan(y / x) holds if x is positive; if x is negative, the angle is pi further. */
 const char *put_atan2(Export *e, const Node *n)
 {
   const char *y = wide(e, n, 0), *x = wide(e, n, 1);
@@ -189,9 +189,7 @@ const char *put_logical(Export *e, const Node *n)
 
 const char *put_ne(Export *e, const Node *n)
 {
-  Node equal = *n;
-  equal.op = OP_eq;
-  return one(e, "Not", put_same(e, &equal, "Equal"));
+  return one(e, "Not", put_same(e, n, "Equal"));
 }
 
 const char *put_addcmul(Export *e, const Node *n)
@@ -239,66 +237,30 @@ static const char *reduced(Export *e, const char *op, const char *x, uint64_t ax
   return build_node(e->b, op, FROM(x, build_ints(e->b, list, count)), WITH(INT("keepdims", keep)));
 }
 
-static const char *reduce(Export *e, const Node *n, const char *op)
+static const char *const reducers[] = {
+    [OP_sum] = "ReduceSum",       [OP_mean] = "ReduceMean",          [OP_prod] = "ReduceProd",
+    [OP_amax] = "ReduceMax",      [OP_amin] = "ReduceMin",           [OP_max_along] = "ReduceMax",
+    [OP_min_along] = "ReduceMin", [OP_logsumexp] = "ReduceLogSumExp"};
+
+static const char *reduce(Export *e, const Node *n, uint64_t axes)
 {
-  const char *x = wide(e, n, 0);
-  return rounded(e, n, reduced(e, op, x, (uint64_t)attr_int(n, "dim"), attr_int(n, "keepdim")));
+  return rounded(e, n, reduced(e, reducers[n->op], wide(e, n, 0), axes, attr_int(n, "keepdim")));
 }
 
-const char *put_sum(Export *e, const Node *n)
+const char *put_reduce(Export *e, const Node *n)
 {
-  return reduce(e, n, "ReduceSum");
-}
-const char *put_mean(Export *e, const Node *n)
-{
-  return reduce(e, n, "ReduceMean");
-}
-const char *put_prod(Export *e, const Node *n)
-{
-  return reduce(e, n, "ReduceProd");
-}
-const char *put_amax(Export *e, const Node *n)
-{
-  return reduce(e, n, "ReduceMax");
-}
-const char *put_amin(Export *e, const Node *n)
-{
-  return reduce(e, n, "ReduceMin");
+  return reduce(e, n, (uint64_t)attr_int(n, "dim"));
 }
 
-static const char *along(Export *e, const Node *n, const char *op)
+const char *put_along(Export *e, const Node *n)
 {
-  const char *x =
-      reduced(e, op, wide(e, n, 0), UINT64_C(1) << attr_int(n, "dim"), attr_int(n, "keepdim"));
-  return rounded(e, n, x);
+  return reduce(e, n, UINT64_C(1) << attr_int(n, "dim"));
 }
 
-const char *put_max_along(Export *e, const Node *n)
+const char *put_arg(Export *e, const Node *n)
 {
-  return along(e, n, "ReduceMax");
-}
-const char *put_min_along(Export *e, const Node *n)
-{
-  return along(e, n, "ReduceMin");
-}
-const char *put_logsumexp(Export *e, const Node *n)
-{
-  return along(e, n, "ReduceLogSumExp");
-}
-
-static const char *arg(Export *e, const Node *n, const char *op)
-{
-  return build_node(e->b, op, FROM(own(e, n)),
+  return build_node(e->b, n->op == OP_argmax ? "ArgMax" : "ArgMin", FROM(own(e, n)),
                     WITH(INT("axis", attr_int(n, "dim")), INT("keepdims", attr_int(n, "keepdim"))));
-}
-
-const char *put_argmax(Export *e, const Node *n)
-{
-  return arg(e, n, "ArgMax");
-}
-const char *put_argmin(Export *e, const Node *n)
-{
-  return arg(e, n, "ArgMin");
 }
 
 const char *put_cumsum(Export *e, const Node *n)
@@ -322,19 +284,11 @@ const char *put_sort_order(Export *e, const Node *n)
 
 /* ---- rows ---- */
 
-static const char *softmax(Export *e, const Node *n, const char *op)
-{
-  return rounded(e, n,
-                 build_node(e->b, op, FROM(wide(e, n, 0)), WITH(INT("axis", attr_int(n, "dim")))));
-}
-
 const char *put_softmax(Export *e, const Node *n)
 {
-  return softmax(e, n, "Softmax");
-}
-const char *put_log_softmax(Export *e, const Node *n)
-{
-  return softmax(e, n, "LogSoftmax");
+  const char *op = n->op == OP_softmax ? "Softmax" : "LogSoftmax";
+  return rounded(e, n,
+                 build_node(e->b, op, FROM(wide(e, n, 0)), WITH(INT("axis", attr_int(n, "dim")))));
 }
 
 const char *put_cross_entropy(Export *e, const Node *n)
@@ -344,7 +298,7 @@ const char *put_cross_entropy(Export *e, const Node *n)
   double smooth = attr_float(n, "label_smoothing");
   const char *axis = build_int(b, dim);
   const char *p = build_node(b, "LogSoftmax", FROM(wide(e, n, 0)), WITH(INT("axis", dim)));
-  const char *t = put_cast(e, in_value(e, n, 1), in_node(e, n, 1)->dtype, AMPC_I64);
+  const char *t = in_as(e, n, 1, AMPC_I64);
   const char *ignored = build_number(b, AMPC_I64, (double)attr_int(n, "ignore_index"));
   ignored = two(e, "Equal", t, ignored);
   t = two(e, "Unsqueeze", where(e, ignored, build_number(b, AMPC_I64, 0), t), axis);
@@ -355,19 +309,18 @@ const char *put_cross_entropy(Export *e, const Node *n)
   return rounded(e, n, where(e, ignored, number(e, 0), t));
 }
 
-/* x minus its mean along the axis, and the mean square of that */
-static const char *centred(Export *e, const Node *n, const char **variance)
+/* x minus its mean along the axis */
+static const char *centred(Export *e, const Node *n)
 {
   uint64_t axis = UINT64_C(1) << attr_int(n, "dim");
-  const char *x = wide(e, n, 0), *d = two(e, "Sub", x, reduced(e, "ReduceMean", x, axis, true));
-  *variance = reduced(e, "ReduceMean", two(e, "Mul", d, d), axis, true);
-  return d;
+  const char *x = wide(e, n, 0);
+  return two(e, "Sub", x, reduced(e, "ReduceMean", x, axis, true));
 }
 
 static const char *variance(Export *e, const Node *n)
 {
   uint64_t axis = UINT64_C(1) << attr_int(n, "dim");
-  const char *x = wide(e, n, 0), *d = two(e, "Sub", x, reduced(e, "ReduceMean", x, axis, true));
+  const char *d = centred(e, n);
   const char *sum = reduced(e, "ReduceSum", two(e, "Mul", d, d), axis, false);
   const char *count =
       sized_value(e, n, sized_dim(e, in_node(e, n, 0), (uint32_t)attr_int(n, "dim")));
@@ -399,7 +352,8 @@ const char *put_layer_norm(Export *e, const Node *n)
                    WITH(INT("axis", -1), REAL("epsilon", attr_float(n, "eps"))));
     return rounded(e, n, x);
   }
-  x = centred(e, n, &v);
+  x = centred(e, n);
+  v = reduced(e, "ReduceMean", two(e, "Mul", x, x), UINT64_C(1) << attr_int(n, "dim"), true);
   x = two(e, "Div", x, one(e, "Sqrt", two(e, "Add", v, eps)));
   if (w) x = two(e, "Mul", x, wide(e, n, 1));
   if (in_node(e, n, 2)) x = two(e, "Add", x, wide(e, n, 2));

@@ -16,7 +16,7 @@ static const char *swapped(Export *e, const char *x, uint32_t rank)
 
 static const char *operand(Export *e, const Node *n, uint32_t i)
 {
-  return put_cast(e, in_value(e, n, i), in_node(e, n, i)->dtype, n->dtype);
+  return in_as(e, n, i, n->dtype);
 }
 
 const char *put_gemm(Export *e, const Node *n)
@@ -43,7 +43,7 @@ const char *put_linear(Export *e, const Node *n)
  * rounded. */
 static const char *heads(Export *e, const Node *n, uint32_t i, bool last)
 {
-  const char *x = put_cast(e, in_value(e, n, i), in_node(e, n, i)->dtype, AMPC_F32);
+  const char *x = in_as(e, n, i, AMPC_F32);
   const int64_t *axes = last ? (const int64_t[]){0, 2, 3, 1} : (const int64_t[]){0, 2, 1, 3};
   return build_node(e->b, "Transpose", FROM(x), WITH(INTS("perm", axes, 4)));
 }
@@ -72,7 +72,7 @@ const char *put_attention(Export *e, const Node *n)
   OnnxBuild *b = e->b;
   const Node *mask = in_node(e, n, 3);
   if (attr_int(n, "sums")) return cannot(e, n, "its sums are needed only for training");
-  if (attr_float(n, "p") != 0) return cannot(e, n, "with dropout");
+  if (attr_float(n, "p") != 0) return cannot(e, n, "it has dropout");
   const char *x =
       build_node(b, "MatMul", FROM(heads(e, n, 0, false), heads(e, n, 1, true)), NO_ATTRS);
   x = build_node(b, "Mul", FROM(x, build_number(b, AMPC_F32, attr_float(n, "scale"))), NO_ATTRS);
@@ -84,8 +84,7 @@ const char *put_attention(Export *e, const Node *n)
   if (mask && mask->dtype == AMPC_BOOL)
     x = masked(e, in_value(e, n, 3), x);
   else if (mask)
-    x = build_node(b, "Add", FROM(x, put_cast(e, in_value(e, n, 3), mask->dtype, AMPC_F32)),
-                   NO_ATTRS);
+    x = build_node(b, "Add", FROM(x, in_as(e, n, 3, AMPC_F32)), NO_ATTRS);
   x = build_node(b, "Softmax", FROM(x), WITH(INT("axis", -1)));
   if (mask)
     x = build_node(b, "Where",
@@ -128,8 +127,8 @@ const char *put_conv(Export *e, const Node *n)
                          INTS("pads", pads, 2 * axes), INT("group", attr_int(n, "groups"))));
 }
 
-/* The gradient of the image of a convolution: a transposed convolution. Its size is an attribute
- * here; in ONNX, output_padding tells it. */
+/* A transposed convolution: the gradient of a convolution by its image. The op states the size of
+ * the result; ONNX takes output_padding instead. */
 const char *put_conv_data(Export *e, const Node *n)
 {
   static const char *const size_names[] = {"d", "h", "w"};
@@ -148,7 +147,7 @@ const char *put_conv_data(Export *e, const Node *n)
                                  dilation[i] * (w->dim[i + 2] - 1) + 1);
     if (sized_varies(e, rest)) return cannot(e, n, "its padding depends on a size");
     if (rest.at[0] < 0 || (rest.at[0] >= stride[i] && rest.at[0] >= dilation[i]))
-      return cannot(e, n, "with this size of the result");
+      return cannot(e, n, "no `output_padding` gives its size");
     more[i] = rest.at[0];
   }
   return build_node(e->b, "ConvTranspose", FROM(operand(e, n, 0), operand(e, n, 1)),
@@ -159,23 +158,19 @@ const char *put_conv_data(Export *e, const Node *n)
 
 /* ---- batch norm ---- */
 
-static const Node *number_below(const Node *n, double *out)
-{
-  if (n && n->op == OP_number) *out = attr_float(n, "value");
-  return n && n->op == OP_number ? n : NULL;
-}
-
 /* If the node is 1 / sqrt(variance + eps), returns the variance. */
 static const Node *variance_below(const Export *e, const Node *rstd, double *eps)
 {
   const Node *sum = rstd->op == OP_rsqrt ? in_node(e, rstd, 0) : NULL;
-  if (!sum || sum->op != OP_add) return NULL;
-  return number_below(in_node(e, sum, 1), eps) ? in_node(e, sum, 0) : NULL;
+  const Node *number = sum && sum->op == OP_add ? in_node(e, sum, 1) : NULL;
+  if (!number || number->op != OP_number) return NULL;
+  *eps = attr_float(number, "value");
+  return in_node(e, sum, 0);
 }
 
 static const char *channel_vector(Export *e, const Node *n, uint32_t i, double missing)
 {
-  if (in_node(e, n, i)) return put_cast(e, in_value(e, n, i), in_node(e, n, i)->dtype, AMPC_F32);
+  if (in_node(e, n, i)) return in_as(e, n, i, AMPC_F32);
   const char *size = build_int(e->b, in_node(e, n, 1)->dim[0]);
   return build_node(e->b, "Expand", FROM(build_number(e->b, AMPC_F32, missing), size), NO_ATTRS);
 }
@@ -187,11 +182,12 @@ static const char *along_channels(Export *e, const Node *n, const char *x)
   return build_node(e->b, "Reshape", FROM(x, build_ints(e->b, shape, n->rank)), NO_ATTRS);
 }
 
-/* With statistics that are computed, ONNX's op would not do. */
+/* For a variance that is not a weight. ONNX's op takes the variance; input 2 is
+ * 1 / sqrt(variance + eps). */
 static const char *put_norm(Export *e, const Node *n)
 {
   static const char *const ops[] = {"Sub", "Mul", "Mul", "Add"};
-  const char *x = put_cast(e, in_value(e, n, 0), in_node(e, n, 0)->dtype, AMPC_F32);
+  const char *x = in_as(e, n, 0, AMPC_F32);
   for (uint32_t i = 1; i < n->n_in; i++) {
     if (!in_node(e, n, i)) continue;
     const char *each = along_channels(e, n, channel_vector(e, n, i, 0));
@@ -204,7 +200,7 @@ const char *put_batch_norm(Export *e, const Node *n)
 {
   double eps = 0;
   const Node *variance = variance_below(e, in_node(e, n, 2), &eps);
-  if (attr_int(n, "channel") != 1) return cannot(e, n, "with channels along another axis");
+  if (attr_int(n, "channel") != 1) return cannot(e, n, "its channels are not along axis 1");
   if (!variance || variance->op != OP_param) return put_norm(e, n);
   const char *x = in_value(e, n, 0), *mean = channel_vector(e, n, 1, 0);
   const char *var = channel_vector(e, in_node(e, in_node(e, n, 2), 0), 0, 0);
@@ -213,10 +209,11 @@ const char *put_batch_norm(Export *e, const Node *n)
                     WITH(REAL("epsilon", eps)));
 }
 
-/* Mean or variance of each channel, from the parts of x that input i has summed. The parts
- * themselves have no value in the model. */
-static const char *put_statistic(Export *e, const Node *n, uint32_t i)
+/* Mean or variance of each channel. Input i holds partial sums, which the model does not have; so
+ * the statistic is computed from their input x. */
+const char *put_statistic(Export *e, const Node *n)
 {
+  uint32_t i = n->op == OP_channel_var;
   const Node *parts = in_node(e, n, i), *x = in_node(e, parts, 0);
   int64_t axes[MAX_RANK];
   uint32_t count = 0;
@@ -232,19 +229,10 @@ static const char *put_statistic(Export *e, const Node *n, uint32_t i)
   return build_node(e->b, "ReduceMean", FROM(value, list), WITH(INT("keepdims", 0)));
 }
 
-const char *put_channel_mean(Export *e, const Node *n)
-{
-  return put_statistic(e, n, 0);
-}
-const char *put_channel_var(Export *e, const Node *n)
-{
-  return put_statistic(e, n, 1);
-}
-
 /* ---- pools ---- */
 
-/* Whether ONNX computes the same sizes with ceil_mode. It also counts a window that would begin in
- * the padding behind the image, which PyTorch and jobs leave out. */
+/* Whether ONNX computes the same sizes with this ceil_mode. With it, ONNX also counts a window that
+ * begins in the padding behind the image; PyTorch and jobs do not. */
 static bool pools_to(const Export *e, const Node *n, const int64_t *reach, const int64_t *stride,
                      const int64_t *pad, bool ceil)
 {
@@ -267,9 +255,9 @@ static const char *pool(Export *e, const Node *n, const char *op, const int64_t 
   both_sides(n, 2, pads);
   for (uint32_t i = 0; i < 2; i++) reach[i] = dilation[i] * (kernel[i] - 1) + 1;
   bool ceil = !pools_to(e, n, reach, stride, pads, false);
-  if (!ampc_is_float(n->dtype)) return cannot(e, n, "of integers");
+  if (!ampc_is_float(n->dtype)) return cannot(e, n, "it pools integers");
   if (ceil && !pools_to(e, n, reach, stride, pads, true))
-    return cannot(e, n, "with `ceil_mode` for these sizes");
+    return cannot(e, n, "ONNX's `ceil_mode` gives other sizes");
   return build_node(e->b, op, FROM(in_value(e, n, 0)),
                     WITH(INTS("kernel_shape", kernel, 2), INTS("strides", stride, 2),
                          INTS("pads", pads, 4), INT("ceil_mode", ceil), more));
@@ -279,7 +267,7 @@ const char *put_max_pool(Export *e, const Node *n)
 {
   int64_t dilation[2];
   numbers(n, "dil", 2, dilation);
-  if (attr_int(n, "argmax")) return cannot(e, n, "with the indices of windows");
+  if (attr_int(n, "argmax")) return cannot(e, n, "it returns the indices of windows");
   return pool(e, n, "MaxPool", dilation, (OnnxAttr)INTS("dilations", dilation, 2));
 }
 
@@ -287,7 +275,7 @@ const char *put_avg_pool(Export *e, const Node *n)
 {
   double divisor = (double)attr_int(n, "divisor");
   if (divisor != 0 && attr_int(n, "ceil"))
-    return cannot(e, n, "with `divisor_override` and `ceil_mode`");
+    return cannot(e, n, "it has `divisor_override` and `ceil_mode`");
   const char *x =
       pool(e, n, "AveragePool", (const int64_t[]){1, 1},
            (OnnxAttr)INT("count_include_pad", divisor != 0 || attr_int(n, "count_include_pad")));
@@ -307,7 +295,7 @@ const char *put_adaptive_pool(Export *e, const Node *n)
   for (uint32_t i = 0; i < 2; i++) {
     Sized from = sized_dim(e, x, i + 2), to = i ? w : h;
     if (sized_varies(e, from) || sized_varies(e, to) || from.at[0] % to.at[0])
-      return cannot(e, n, "with windows of several sizes");
+      return cannot(e, n, "it needs windows of several sizes");
     kernel[i] = from.at[0] / to.at[0];
   }
   return build_node(e->b, "AveragePool", FROM(in_value(e, n, 0)),
@@ -334,8 +322,7 @@ const char *put_nearest(Export *e, const Node *n)
   return resize(e, n, NULL, "nearest", "asymmetric", "floor");
 }
 
-/* Whether the scales are those that follow from the sizes, of images or between centres of corners
- */
+/* Whether the scales are the ratios of the sizes, or with corners, of the sizes minus 1 */
 static bool scales_follow(const Export *e, const Node *n, bool corners)
 {
   for (uint32_t i = 0; i < 2; i++) {
@@ -349,7 +336,7 @@ static bool scales_follow(const Export *e, const Node *n, bool corners)
   return true;
 }
 
-/* Whether a factor gives the sizes of an axis, computed with any precision */
+/* Whether a factor gives the sizes of an axis, computed in f32 and in f64 */
 static bool scale_fits(const Export *e, const Node *n, uint32_t axis, float scale)
 {
   Sized from = sized_dim(e, in_node(e, n, 0), axis), to = sized_dim(e, n, axis);
@@ -360,7 +347,8 @@ static bool scale_fits(const Export *e, const Node *n, uint32_t axis, float scal
   return true;
 }
 
-/* The factors of the job, or the next larger numbers; NULL: they do not give these sizes */
+/* The job's factors as f32[4], each rounded up by one ulp if needed; NULL: they do not give these
+ * sizes */
 static const char *given_scales(Export *e, const Node *n)
 {
   float *scale = arena_array(e->arena, float, 4);
@@ -384,11 +372,11 @@ const char *put_resample(Export *e, const Node *n)
   const char *where = centred ? "half_pixel" : corners ? "align_corners" : "asymmetric";
   const char *scales = whole || corners ? NULL : given_scales(e, n);
   if (!whole && !corners && !scales)
-    return cannot(e, n, "with a scale that does not follow from its sizes");
-  for (uint32_t i = 0; i < 2; i++) { /* an axis that keeps its size has all modes */
+    return cannot(e, n, "its scale does not follow from its sizes");
+  for (uint32_t i = 0; i < 2; i++) { /* every mode copies an axis that keeps its size */
     Sized from = sized_dim(e, in_node(e, n, 0), i + 2), to = sized_dim(e, n, i + 2);
     if (!scales && memcmp(&from, &to, sizeof to) == 0) taps[i] = taps[1 - i];
   }
-  if (taps[0] != taps[1]) return cannot(e, n, "with two modes");
+  if (taps[0] != taps[1]) return cannot(e, n, "its two axes have different modes");
   return resize(e, n, scales, modes[taps[0]], where, centred ? "round_prefer_ceil" : "floor");
 }

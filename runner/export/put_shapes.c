@@ -25,7 +25,7 @@ const char *put_integer(Export *e, const Node *n)
   return sized_number(e, n, v, n->dtype);
 }
 
-/* A number that differs between sizes is whole, or 1 / a whole number: of a mean. */
+/* A number that depends on sizes must be whole, or 1 / a whole number, as in a mean. */
 const char *put_number(Export *e, const Node *n)
 {
   double v = attr_float(n, "value");
@@ -41,7 +41,10 @@ const char *put_number(Export *e, const Node *n)
   }
   if (!varies) return build_number(e->b, n->dtype, v);
   if (is_whole) return sized_number(e, n, whole, n->dtype);
-  if (!is_inverse) return cannot(e, n, "the number depends on a size, and is no whole number");
+  if (!is_inverse)
+    return cannot(e, n,
+                  "its value depends on a size, but is neither a whole number nor 1 / a whole "
+                  "number");
   const char *x = sized_number(e, n, inverse, AMPC_F32);
   return x ? put_cast(e, build_node(e->b, "Reciprocal", FROM(x), NO_ATTRS), AMPC_F32, n->dtype)
            : NULL;
@@ -54,7 +57,7 @@ const char *put_output(Export *e, const Node *n)
 
 const char *put_as_is(Export *e, const Node *n)
 {
-  return put_cast(e, in_value(e, n, 0), in_node(e, n, 0)->dtype, n->dtype);
+  return in_as(e, n, 0, n->dtype);
 }
 
 const char *put_cast_op(Export *e, const Node *n)
@@ -64,7 +67,7 @@ const char *put_cast_op(Export *e, const Node *n)
   return put_as_is(e, n);
 }
 
-/* A number that the model does not need. */
+/* The model needs no node for these ops. */
 const char *put_nothing(Export *e, const Node *n)
 {
   (void)e;
@@ -109,7 +112,7 @@ const char *put_expand(Export *e, const Node *n)
 
 const char *put_full(Export *e, const Node *n)
 {
-  const char *x = put_cast(e, in_value(e, n, 0), in_node(e, n, 0)->dtype, n->dtype);
+  const char *x = in_as(e, n, 0, n->dtype);
   const char *shape = shape_of(e, n);
   return shape ? build_node(e->b, "Expand", FROM(x, shape), NO_ATTRS) : NULL;
 }
@@ -117,7 +120,7 @@ const char *put_full(Export *e, const Node *n)
 /* A value in the shape and type of input 0 */
 const char *put_like(Export *e, const Node *n)
 {
-  const char *x = put_cast(e, in_value(e, n, 1), in_node(e, n, 1)->dtype, n->dtype);
+  const char *x = in_as(e, n, 1, n->dtype);
   const char *shape = build_node(e->b, "Shape", FROM(in_value(e, n, 0)), NO_ATTRS);
   return build_node(e->b, "Expand", FROM(x, shape), NO_ATTRS);
 }
@@ -172,8 +175,7 @@ const char *put_flip_axis(Export *e, const Node *n)
 const char *put_cat(Export *e, const Node *n)
 {
   const char **in = arena_array(e->arena, const char *, n->n_in + 1u);
-  for (uint32_t i = 0; i < n->n_in; i++)
-    in[i] = put_cast(e, in_value(e, n, i), in_node(e, n, i)->dtype, n->dtype);
+  for (uint32_t i = 0; i < n->n_in; i++) in[i] = in_as(e, n, i, n->dtype);
   return build_node(e->b, "Concat", in, WITH(INT("axis", attr_int(n, "dim"))));
 }
 
@@ -195,7 +197,7 @@ const char *put_pad(Export *e, const Node *n)
 /* Input i as i64; also for bytes, which are no indices in ONNX */
 static const char *index_of(Export *e, const Node *n, uint32_t i)
 {
-  return put_cast(e, in_value(e, n, i), in_node(e, n, i)->dtype, AMPC_I64);
+  return in_as(e, n, i, AMPC_I64);
 }
 
 const char *put_index_select(Export *e, const Node *n)
@@ -212,7 +214,7 @@ const char *put_gather(Export *e, const Node *n)
 
 static const char *floats(Export *e, const Node *n, uint32_t i)
 {
-  return put_cast(e, in_value(e, n, i), in_node(e, n, i)->dtype, AMPC_F32);
+  return in_as(e, n, i, AMPC_F32);
 }
 
 static const char *two(Export *e, const char *op, const char *x, const char *y)
@@ -252,7 +254,7 @@ const char *put_scatter(Export *e, const Node *n)
 {
   static const char *const words[] = {"add", "mul", "max", "min"};
   const char *x = in_node(e, n, 2) ? floats(e, n, 2) : NULL;
-  if (!in_node(e, n, 2)) { /* of zeros */
+  if (!in_node(e, n, 2)) { /* scatters into zeros */
     const char *shape = shape_of(e, n);
     if (!shape) return NULL;
     x = build_node(e->b, "Expand", FROM(build_number(e->b, n->dtype, 0), shape), NO_ATTRS);

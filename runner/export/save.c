@@ -13,7 +13,7 @@ static bool is_large(const OnnxTensor *t)
   return t->raw_data.len >= LARGE;
 }
 
-static Onnx__StringStringEntryProto *entry(Arena *a, const char *key, const char *value)
+Onnx__StringStringEntryProto *onnx_entry(Arena *a, const char *key, const char *value)
 {
   Onnx__StringStringEntryProto *e = arena_new(a, Onnx__StringStringEntryProto);
   onnx__string_string_entry_proto__init(e);
@@ -27,9 +27,9 @@ static void refer(Arena *a, OnnxTensor *t, const char *file, int64_t at)
 {
   t->n_external_data = 3;
   t->external_data = arena_array(a, Onnx__StringStringEntryProto *, 3);
-  t->external_data[0] = entry(a, "location", file);
-  t->external_data[1] = entry(a, "offset", arena_printf(a, "%lld", (long long)at));
-  t->external_data[2] = entry(a, "length", arena_printf(a, "%zu", t->raw_data.len));
+  t->external_data[0] = onnx_entry(a, "location", file);
+  t->external_data[1] = onnx_entry(a, "offset", arena_printf(a, "%lld", (long long)at));
+  t->external_data[2] = onnx_entry(a, "length", arena_printf(a, "%zu", t->raw_data.len));
   t->has_data_location = true;
   t->data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
   t->has_raw_data = false;

@@ -79,7 +79,7 @@ static bool fit(const Export *e, Sized q, uint32_t set, Formula *out)
   return true;
 }
 
-/* Returns the name of an i64[1] with size i, from an argument that has it in a sum or product. */
+/* Returns the name of an i64[1] with size i, from an argument one of whose dims is a * size + b. */
 static const char *size_of(Export *e, uint32_t i)
 {
   OnnxBuild *b = e->root;
@@ -126,8 +126,7 @@ const char *sized_value(Export *e, const Node *n, Sized q)
   }
   return cannot(e, n,
                 arena_printf(e->arena,
-                             "a size is %lld with %s, and no product or sum of sizes of the "
-                             "arguments",
+                             "a size (%lld with %s) is no product or sum of sizes of the arguments",
                              (long long)q.at[0], variants_text(e, 0)));
 }
 

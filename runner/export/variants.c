@@ -6,13 +6,11 @@
 #include "compiler/syntax/ast.h"
 #include "export.h"
 
-/* Sizes of 1 are avoided: ops that only repeat or reshape disappear from their graphs. Small and
- * large sizes show numbers that not all sizes determine, such as min(S, 64). A batch has no largest
- * size. */
+/* LEAST: with size 1, ops that only repeat or reshape disappear. Small and large sizes reveal
+ * limits, such as min(S, 64). MOST_BATCH stands for no limit. */
 enum { LEAST = 3, MOST_BATCH = 1000 };
 enum { BASE, OTHER, LARGE, SMALL, MIDDLE, CHOICES };
-/* Base and other of each size differ, and are unusual: of two equal numbers pass simplify makes
- * one. */
+/* BASE and OTHER of all sizes differ and are unusual, since pass simplify merges equal numbers. */
 static const int64_t unusual[] = {7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67};
 static_assert(sizeof unusual / sizeof *unusual >= 2 * AMPC_MAX_SIZES, "each size has two");
 
@@ -27,7 +25,7 @@ static int64_t at_most(int64_t v, int64_t most)
   return v < most ? v : most;
 }
 
-/* Chooses values of size i; false: it has fewer than three. */
+/* Chooses values of size i; false: fewer than three are possible. */
 static bool choose(Choosable *x, uint32_t i, int64_t least, int64_t most, int64_t multiple)
 {
   int64_t last = most / multiple,
@@ -158,7 +156,8 @@ bool variants_compile(Export *e, const Compile *whole, const Function *block)
   Choosable sizes[AMPC_MAX_SIZES + 1];
   int choice[AMPC_MAX_SIZES + 1] = {0};
   uint32_t n = list_sizes(whole, block, sizes);
-  bool batch = n && !sizes[n - 1].is_dim; /* a const, which the job may need as it is */
+  /* A const; if the job needs its own value, the batch stays fixed. */
+  bool batch = n && !sizes[n - 1].is_dim;
   Compile *c = compile_for(e->arena, &whole->options, sizes, n, choice, batch);
   if (!c && batch) c = compile_for(e->arena, &whole->options, sizes, --n, choice, false);
   e->n_sizes = n;

@@ -22,7 +22,7 @@ static void tell(void *to, bool warning, const char *line)
   if (warning) fprintf(stderr, "warning: %s\n", line);
 }
 
-/* A checkpoint has a name per line. */
+/* Reads the names of classes; a checkpoint has one a line. */
 static void read_classes(Export *e, const char *file)
 {
   TensorFile f = {.fd = -1};

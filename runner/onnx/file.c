@@ -5,18 +5,17 @@
 #include "compiler/base/limits.h"
 #include "runtime/plan/types.h"
 
-/* The version, then the name of the producer */
+/* After ir_version (2 bytes): the field producer_name, "ampc" */
 const FileKind file_onnx = {"ONNX model of amp export", 2,
                             "\x12\x04"
                             "ampc",
                             6, FILE_NO_ROLE};
 
-/* Messages inside messages. A model has about 4; each If, Loop or Scan inside another one adds 3.
- */
+/* Levels of nested messages. A model has about 4; each nested If, Loop or Scan adds 3. */
 enum { MOST_NESTED = 40 };
 /* Memory for a file: its bytes a few times, as empty messages are larger in memory. */
 enum { MEMORY_FACTOR = 16, MEMORY_LEAST = 1 << 20 };
-/* Fields that onnx.proto has since version 1.16 */
+/* Tags of fields that onnx.proto has since version 1.16, and the most bytes for their entries */
 enum { NODE_METADATA = 9, GRAPH_METADATA = 16, METADATA_MOST = 1 << 24 };
 
 /* ---- nesting ---- */
@@ -169,8 +168,7 @@ typedef struct Sink {
   FileWriter *file;
   ampc_status status; /* of the first write that failed */
   size_t n;
-  uint8_t
-      held[SINK_ROOM]; /* n bytes that are not written yet: protobuf-c appends a few at a time */
+  uint8_t held[SINK_ROOM]; /* n bytes, not written yet: protobuf-c appends a few at a time */
 } Sink;
 
 static void sink_flush(Sink *s)

@@ -75,7 +75,7 @@ infer windows(x: f32[1, 1, 5, 5]) { return adaptive_avg_pool2d(x, 3) } # E801 wi
 infer places(x: f32[1, 1, 4, 4]) { return max_pool2d(x, 2, return_indices=true)[1] } # E801 the indices of windows
 infer slope(x: f32[4]) { return grad(sigmoid(x).sum(), x) }            # E801 no op for `sigmoid_backward`
 infer own(x: f32[4]) { return twice(x) }                     # E801 no op for `twice`
-infer half(x: f32[S]) { return x[: S // 2 + 1] }                     # E801 is 4 with S = 7, and no product
+infer half(x: f32[S]) { return x[: S // 2 + 1] }                     # E801 \(4 with S = 7\) is no product
 infer pooled(x: f32[1, 1, S, 8]) { return max_pool2d(x, [S, 1]) }    # E801 its `kernel0` depends on a size
 infer small(x: f32[S]) { return x.mean() if S > 4 else x.sum() }     # E802 with S = 3 the block has other operations
 infer large(x: f32[S]) { return x.sum() if S < 50 else x.sum() + 1 } # E802 the block has
