@@ -118,7 +118,7 @@ const char *ref(Reader *r, const Value *v)
   case VALUE_uniform:
   case VALUE_chosen:
   case VALUE_kept:
-    refuse(r, "of random numbers that are no dropout");
+    refuse(r, "of random numbers outside a dropout");
     return "0";
   case VALUE_parts:
   case VALUE_unread:
@@ -225,7 +225,7 @@ void give_number(Reader *r, double number, Item *shape, uint32_t n)
   v->scalar = n == 0;
   for (uint32_t i = 0; i < n; i++)
     if (!shape[i].text && (shape[i].n < 0 || shape[i].n > MOST_SIZE))
-      refuse(r, "of a constant of such a shape");
+      refuse(r, "of a constant with a negative size or one above 2^31");
 }
 
 void give_value(Reader *r, const Value *from)
@@ -306,7 +306,7 @@ bool one_number(const Value *v, double *out)
 int64_t item_at(Reader *r, const Value *v, size_t i)
 {
   if (v && v->kind == VALUE_items && i < v->n && !v->item[i].text) return v->item[i].n;
-  refuse(r, "with an argument that is not a constant");
+  refuse(r, "with a computed argument");
   return 0;
 }
 
@@ -522,7 +522,7 @@ static ampc_status read_graph(Reader *r)
     if (!v || (v->kind == VALUE_unread && !v->maker))
       return damaged(r, "no node has the result", name);
     bool constant = v->kind != VALUE_tensor && v->kind != VALUE_unread;
-    if (constant && !r->node) return damaged(r, "no node has the result", name);
+    if (constant && !r->node) return damaged(r, "no node at all; a constant is the result", name);
     if (constant) v = constant_result(r, v);
     vec_push(r->arena, &r->results, v);
   }
