@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "read_ops.h"
-#include "runtime/base/convert.h"
 #include "runtime/plan/shown.h"
 
 /* ---- values by name ---- */
@@ -161,7 +160,7 @@ Value *result(Reader *r, size_t i)
   return name && *name ? named(r, name) : NULL;
 }
 
-static void give_steps(Reader *r, const char *expression, uint32_t n)
+void give_results(Reader *r, const char *expression, uint32_t n)
 {
   uint32_t *out = arena_array(r->arena, uint32_t, n);
   for (uint32_t i = 0; i < n; i++) {
@@ -175,12 +174,7 @@ static void give_steps(Reader *r, const char *expression, uint32_t n)
 
 void give(Reader *r, const char *expression)
 {
-  give_steps(r, expression, 1);
-}
-
-void give_results(Reader *r, const char *expression, uint32_t n)
-{
-  give_steps(r, expression, n);
+  give_results(r, expression, 1);
 }
 
 Value *between(Reader *r, const char *expression)

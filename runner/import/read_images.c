@@ -49,10 +49,9 @@ static const char *lacked_mode(Reader *r)
               (int)attr_number(r, "antialias", 0), more);
 }
 
-/* Reads the scales of the image's axes; those of samples and channels must be 1. If a scale does
- * not give a whole number of pixels, ONNX has another distance between aligned corners than
- * PyTorch. *one: some axis gets one pixel. Before opset 11, the rounding of smaller images is not
- * defined. */
+/* Reads the scales of the image's axes into *all. False: they are computed, change samples or
+ * channels, or PyTorch computes other pixels: with aligned corners if scale * size is no whole
+ * number, before opset 11 if the image shrinks. *one: an axis gets one pixel. */
 static bool read_scales(Reader *r, const Value *v, uint32_t axes, bool aligned, const char **all,
                         bool *one)
 {
@@ -74,11 +73,10 @@ static bool read_scales(Reader *r, const Value *v, uint32_t axes, bool aligned, 
 
 void read_resize(Reader *r)
 {
-  const Value *x = in(r, 0), *roi = in(r, 1), *scales = in(r, r->opset < 11 ? 1 : 2),
-              *sizes = in(r, 3);
+  const Value *x = in(r, 0), *scales = in(r, r->opset < 11 ? 1 : 2), *sizes = in(r, 3);
   const char *all = "", *place = transformation(r);
   int64_t rank;
-  (void)roi; /* for a coordinate_transformation_mode that is refused */
+  in(r, 1); /* roi: only for a transformation that is refused */
   if (!rank_of(x, &rank) || rank < 3 || rank > 5)
     return refuse(r, "of a tensor that is not stated to have 3 to 5 axes");
   uint32_t axes = (uint32_t)rank - 2;

@@ -53,6 +53,7 @@ static const char *filled(Reader *r, const char *form, const char *const *operan
   return out.at ? out.at : "";
 }
 
+/* Reads a node whose op is a row of onnx.def or read_forms.def. False: it is in neither. */
 static bool read_form(Reader *r)
 {
   const ReadForm *f = NULL;
@@ -113,7 +114,7 @@ void read_op(Reader *r)
   if (function)
     function(r);
   else if (standard && read_form(r))
-    elementwise = strcmp(op, "MatMul") != 0;
+    elementwise = true;
   else
     return refuse(r, "");
   if (!r->dropped && strcmp(op, "Constant") != 0) check_known(r);
@@ -142,7 +143,8 @@ static double computed(char op, double a, double b)
   }
 }
 
-/* Mul, Max, Min, Mod: M, x, n, d */
+/* The letter of an op: its first one, but Max x, Min n, Mod d. read_binary() turns Mod with fmod
+ * into f. */
 static char letter_of(const char *op)
 {
   return op[0] != 'M' || op[1] == 'u' ? op[0] : op[2];
@@ -181,9 +183,8 @@ static bool may_be_negative(Item i)
 static void binary_items(Reader *r, char op, const Value *a, const Value *b)
 {
   static const char *const signs[] = {
-      ['A'] = "(%s + %s)",   ['S'] = "(%s - %s)",   ['M'] = "(%s * %s)",
-      ['D'] = "(%s // %s)",  ['d'] = "(%s %% %s)",  ['f'] = "(%s %% %s)",
-      ['x'] = "max(%s, %s)", ['n'] = "min(%s, %s)", ['z'] = NULL};
+      ['A'] = "(%s + %s)",  ['S'] = "(%s - %s)",  ['M'] = "(%s * %s)",   ['D'] = "(%s // %s)",
+      ['d'] = "(%s %% %s)", ['f'] = "(%s %% %s)", ['x'] = "max(%s, %s)", ['n'] = "min(%s, %s)"};
   uint32_t n = a->n > b->n ? a->n : b->n;
   Item *to = arena_array(r->arena, Item, n + 1);
   if ((a->n != n && a->n != 1) || (b->n != n && b->n != 1))

@@ -36,7 +36,7 @@ void read_constant_of_shape(Reader *r)
 {
   const Value *shape = in(r, 0);
   const OnnxAttribute *a = attribute(r, "value");
-  if (!shape || shape->kind != VALUE_items || shape->n > READ_RANK)
+  if (shape->kind != VALUE_items || shape->n > READ_RANK)
     return refuse(r, "with a computed shape, or one of more than 6 axes");
   if (a && a->t && tensor_load(r, a->t)) return refuse(r, ampc_last_error());
   if (a && (!a->t || tensor_elements(a->t) != 1))
@@ -113,7 +113,7 @@ void read_pad(Reader *r)
   give(r, text(r, "pad(%s, [%s]%s)", whole_ref(r, x), list_text(r, pairs, 2 * last), all));
 }
 
-/* The channels of x times the pixels of a block, or divided by them. */
+/* The channels are multiplied by by * by, or divided by it. */
 static void give_block_shape(Reader *r, bool divides, int64_t by)
 {
   int64_t channels;
@@ -273,18 +273,25 @@ void read_gather_nd(Reader *r)
   if (n) give(r, text(r, "%s[%s]", whole_ref(r, in(r, 0)), all.at));
 }
 
-void read_scatter_elements(Reader *r)
+/* The reduction of scatter_reduce; NULL: none. False after refusing. */
+static bool reduction_of(Reader *r, const char **reduce)
 {
   static const char *const names[][2] = {
-      {"add", "sum"}, {"mul", "prod"}, {"max", "amax"}, {"min", "amin"}};
+      {"none", NULL}, {"add", "sum"}, {"mul", "prod"}, {"max", "amax"}, {"min", "amin"}};
+  const char *how = attr_word(r, "reduction", "none");
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strcmp(how, names[i][0]) == 0) return *reduce = names[i][1], true;
+  return refuse(r, text(r, "with reduction=%s", how)), false;
+}
+
+void read_scatter_elements(Reader *r)
+{
   const Value *at = in(r, 1), *from = in(r, 2);
-  const char *how = attr_word(r, "reduction", "none"), *reduce = NULL;
+  const char *reduce;
   int64_t axis = attr_number(r, "axis", 0), size;
   if (!at || !from || !size_of(in(r, 0), axis, &size))
     return refuse(r, "along an axis without a stated size");
-  for (int i = 0; i < 4; i++)
-    if (strcmp(how, names[i][0]) == 0) reduce = names[i][1];
-  if (!reduce && strcmp(how, "none") != 0) return refuse(r, text(r, "with reduction=%s", how));
+  if (!reduction_of(r, &reduce)) return;
   const char *index = index_ref(r, at, size, !from_pytorch(r)), *x = whole_ref(r, in(r, 0)),
              *y = whole_ref(r, from);
   if (reduce)
@@ -293,21 +300,17 @@ void read_scatter_elements(Reader *r)
   give(r, text(r, "scatter(%s, %" PRId64 ", %s, %s)", x, axis, index, y));
 }
 
-/* The indexed axes of x become one, along which the numbers of the rows are computed. */
+/* Jobs scatter along one axis: the indexed axes of x are flattened into axis 0, and row is the
+ * index in it. */
 void read_scatter_nd(Reader *r)
 {
-  static const char *const names[][2] = {
-      {"add", "sum"}, {"mul", "prod"}, {"max", "amax"}, {"min", "amin"}};
-  const char *column[READ_RANK], *how = attr_word(r, "reduction", "none"), *reduce = "", *row = "",
-                                 *ones = "";
+  const char *column[READ_RANK], *reduce, *row = "", *ones = "";
   Item *shape;
   uint32_t axes, n = in(r, 2) ? read_columns(r, column) : 0;
   if (n == 0) return;
   if (!shape_of(r, in(r, 0), &shape, &axes) || axes < n || axes > READ_RANK)
     return refuse(r, "of a tensor without a stated shape");
-  for (int i = 0; i < 4; i++)
-    if (strcmp(how, names[i][0]) == 0) reduce = names[i][1];
-  if (!*reduce && strcmp(how, "none") != 0) return refuse(r, text(r, "with reduction=%s", how));
+  if (!reduction_of(r, &reduce)) return;
   for (uint32_t i = 0; i < n; i++) {
     const char *size = item_text(r, shape[i]), *at = column[i];
     at = text(r, "where(%s < 0, %s + %s, %s)", at, at, size, at);
@@ -320,8 +323,8 @@ void read_scatter_nd(Reader *r)
   const char *index = text(r, n > 1 ? "(%s).reshape(-1%s)" : "%s.reshape(-1%s)", row, ones),
              *from = text(r, "%s.reshape(-1%s%s)", whole_ref(r, in(r, 2)), comma, rest);
   if (n < axes) index = text(r, "%s.expand(-1%s%s)", index, comma, rest);
-  const char *y = *reduce ? text(r, "scatter_reduce(%s, 0, %s, %s, \"%s\")", x, index, from, reduce)
-                          : text(r, "scatter(%s, 0, %s, %s)", x, index, from);
+  const char *y = reduce ? text(r, "scatter_reduce(%s, 0, %s, %s, \"%s\")", x, index, from, reduce)
+                         : text(r, "scatter(%s, 0, %s, %s)", x, index, from);
   give(r, n > 1 ? text(r, "%s.reshape(%s)", y, list_text(r, shape, axes)) : y);
 }
 

@@ -8,8 +8,8 @@ static const char *const weight_bias[] = {"weight", "bias"};
 /* ---- arguments of windows ---- */
 
 /* Appends ", name=value" unless all numbers are `missing`. */
-void add_pair(Reader *r, const char **all, const char *name, const Item *at, uint32_t n,
-              int64_t missing)
+static void add_pair(Reader *r, const char **all, const char *name, const Item *at, uint32_t n,
+                     int64_t missing)
 {
   bool usual = true;
   for (uint32_t i = 0; i < n; i++) usual = usual && at[i].n == missing;
@@ -17,7 +17,7 @@ void add_pair(Reader *r, const char **all, const char *name, const Item *at, uin
 }
 
 /* Reads `n` numbers of an attribute, or takes the usual one. */
-Item *window_list(Reader *r, const char *name, uint32_t n, int64_t missing)
+static Item *window_list(Reader *r, const char *name, uint32_t n, int64_t missing)
 {
   Item *at;
   uint32_t count;

@@ -1,6 +1,5 @@
 /* LSTM, GRU and RNN: layers whose weights are ONNX's with the gates in the order of jobs. */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include "read_ops.h"
 
@@ -15,7 +14,7 @@ static const Kind kinds[] = {
 
 /* ---- weights ---- */
 
-static Value *made_tensor(Reader *r, int32_t type, size_t bytes, const int64_t *dims, size_t n)
+Value *made_tensor(Reader *r, int32_t type, size_t bytes, const int64_t *dims, size_t n)
 {
   OnnxTensor *t = arena_new(r->arena, OnnxTensor);
   onnx__tensor_proto__init(t);
@@ -59,8 +58,7 @@ static bool of_recurrent_layer(const Value *v)
   return v->rows;
 }
 
-/* Moves a value that was computed now into the result. */
-static void give_rows(Reader *r, const Value *made)
+void give_rows(Reader *r, const Value *made)
 {
   Value *v = result(r, 0);
   if (!v) return;

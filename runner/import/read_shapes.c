@@ -396,7 +396,7 @@ static bool is_slope(Reader *r, const Value *x, const Value *shape)
          y->readers == 1 && value_named(r, next->input[1]) == y;
 }
 
-/* If one size depends on the arguments, it is -1. */
+/* If exactly one size depends on the arguments, it is printed as -1. */
 void read_reshape(Reader *r)
 {
   Value *x = in(r, 0), *shape = in(r, 1);
@@ -485,9 +485,9 @@ void read_expand(Reader *r)
     for (int64_t i = 0; i < shape->item[0].n; i++) all[i] = x->item[0];
     return give_items(r, all, (uint32_t)shape->item[0].n, false);
   }
-  bool same = true, whole = true; /* nothing to do; all sizes are known */
+  bool whole = true; /* all sizes are known */
   int64_t rank;
-  same = rank_of(x, &rank) && rank == n;
+  bool same = rank_of(x, &rank) && rank == n; /* nothing to do */
   for (uint32_t i = 0; i < n; i++) {
     same = same && ((!to[i].text && to[i].n == -1) || is_size(x, i, to[i]));
     whole = whole && (to[i].text || to[i].n != -1);

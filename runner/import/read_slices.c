@@ -158,8 +158,8 @@ void read_split(Reader *r)
   bool sequence = strcmp(r->node->op_type, "SplitToSequence") == 0;
   Value *x = in(r, 0), *sizes = in(r, 1);
   int64_t axis = attr_number(r, "axis", 0), size;
-  Item *at;
-  uint32_t n = 0;
+  Item *at, *shape;
+  uint32_t n = 0, axes;
   bool listed = !sizes && !sequence && attr_list(r, "split", &at, &n);
   if (sizes && is_known(sizes)) at = sizes->item, n = sizes->n, listed = true;
   const char *how;
@@ -182,8 +182,6 @@ void read_split(Reader *r)
     return refuse(r, sizes ? "into computed parts" : "without its second input");
   }
   if (n == 0 || n > MOST_ITEMS) return refuse(r, "into no parts or more than 64");
-  Item *shape;
-  uint32_t axes;
   int64_t along = axis_of(x, axis);
   bool known = !sequence && shape_of(r, x, &shape, &axes) && along >= 0 && along < axes;
   for (uint32_t i = 0; known && i < n; i++) {

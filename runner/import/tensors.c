@@ -1,5 +1,4 @@
 /* Tensors of ONNX files: their elements may be in any of several fields, or in a file beside. */
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
