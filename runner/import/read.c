@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "read_ops.h"
-#include "runtime/base/convert.h"
 #include "runtime/plan/shown.h"
 
 /* ---- values by name ---- */
@@ -118,7 +117,7 @@ const char *ref(Reader *r, const Value *v)
   case VALUE_uniform:
   case VALUE_chosen:
   case VALUE_kept:
-    refuse(r, "of random numbers that are no dropout");
+    refuse(r, "of random numbers outside a dropout");
     return "0";
   case VALUE_parts:
   case VALUE_unread:
@@ -161,7 +160,7 @@ Value *result(Reader *r, size_t i)
   return name && *name ? named(r, name) : NULL;
 }
 
-static void give_steps(Reader *r, const char *expression, uint32_t n)
+void give_results(Reader *r, const char *expression, uint32_t n)
 {
   uint32_t *out = arena_array(r->arena, uint32_t, n);
   for (uint32_t i = 0; i < n; i++) {
@@ -175,12 +174,7 @@ static void give_steps(Reader *r, const char *expression, uint32_t n)
 
 void give(Reader *r, const char *expression)
 {
-  give_steps(r, expression, 1);
-}
-
-void give_results(Reader *r, const char *expression, uint32_t n)
-{
-  give_steps(r, expression, n);
+  give_results(r, expression, 1);
 }
 
 Value *between(Reader *r, const char *expression)
@@ -225,7 +219,7 @@ void give_number(Reader *r, double number, Item *shape, uint32_t n)
   v->scalar = n == 0;
   for (uint32_t i = 0; i < n; i++)
     if (!shape[i].text && (shape[i].n < 0 || shape[i].n > MOST_SIZE))
-      refuse(r, "of a constant of such a shape");
+      refuse(r, "of a constant with a negative size or one above 2^31");
 }
 
 void give_value(Reader *r, const Value *from)
@@ -306,7 +300,7 @@ bool one_number(const Value *v, double *out)
 int64_t item_at(Reader *r, const Value *v, size_t i)
 {
   if (v && v->kind == VALUE_items && i < v->n && !v->item[i].text) return v->item[i].n;
-  refuse(r, "with an argument that is not a constant");
+  refuse(r, "with a computed argument");
   return 0;
 }
 
@@ -522,7 +516,7 @@ static ampc_status read_graph(Reader *r)
     if (!v || (v->kind == VALUE_unread && !v->maker))
       return damaged(r, "no node has the result", name);
     bool constant = v->kind != VALUE_tensor && v->kind != VALUE_unread;
-    if (constant && !r->node) return damaged(r, "no node has the result", name);
+    if (constant && !r->node) return damaged(r, "no node at all; a constant is the result", name);
     if (constant) v = constant_result(r, v);
     vec_push(r->arena, &r->results, v);
   }

@@ -27,6 +27,7 @@ typedef enum ValueKind {
   VALUE_unread   /* the result of a node that amp import cannot read */
 } ValueKind;
 
+/* integers of a list that is computed here; axes of a tensor */
 enum { MOST_ITEMS = 64, READ_RANK = 6 };
 #define MOST_SIZE ((int64_t)1 << 31) /* of an axis */
 
@@ -119,10 +120,11 @@ typedef struct Reader {
   bool has_paths, paths_asked; /* whether names of nodes are paths, once it is known */
   const OnnxNode *node;        /* at work: graph->node[index] */
   size_t index;
-  const char *place;                       /* the path of the module that contains its steps */
-  Scopes scopes;                           /* scopes_of(), once it has been asked */
-  bool dropped;                            /* the node at work was refused */
-  uint64_t asked_inputs, asked_attributes; /* of the node at work: bit i stands for number i */
+  const char *place; /* the path of the module that contains its steps */
+  Scopes scopes;     /* scopes_of(), once it has been asked */
+  bool dropped;      /* the node at work was refused */
+  /* of the node at work: bit i is set if input or attribute i was read */
+  uint64_t asked_inputs, asked_attributes;
   int64_t batch; /* the first size of the first argument if the file fixes it; else 0 */
 } Reader;
 
@@ -148,10 +150,6 @@ bool size_of(const Value *v, int64_t axis, int64_t *out);
 Item item_of_size(Reader *r, const Value *v, int64_t axis);
 const char *dim_name(const Value *v, int64_t axis); /* NULL: none */
 bool rank_of(const Value *v, int64_t *out);
-/* The shape of a value. False: it is not known. */
-bool shape_of(Reader *r, const Value *v, Item **at, uint32_t *n);
-/* Whether the size of the axis of x is the number, whatever the arguments' sizes are. */
-bool is_size(const Value *x, uint32_t axis, Item number);
 /* Also notes that the attribute is known: a node with others is refused. */
 const OnnxAttribute *attribute(Reader *r, const char *name);
 int64_t attr_number(Reader *r, const char *name, int64_t missing);
@@ -182,6 +180,15 @@ void give_value(Reader *r, const Value *v); /* the same value under another name
 Value *between(Reader *r, const char *expression);
 void refuse(Reader *r, const char *why);
 
+/* Makes v a constant: a number, items or a weight. */
+void read_constant(Reader *r, Value *v, const OnnxTensor *t, bool is_parameter);
+
+/* ---- read_types.c ---- */
+
+/* The shape of a value. False: it is not known. */
+bool shape_of(Reader *r, const Value *v, Item **at, uint32_t *n);
+/* Whether the size of the axis of x is the number, whatever the arguments' sizes are. */
+bool is_size(const Value *x, uint32_t axis, Item number);
 /* States the shape of result 0, if the file does not. */
 void give_shape(Reader *r, const Item *at, uint32_t n);
 void give_shape_of(Reader *r, size_t number, const Item *at, uint32_t n);
@@ -191,11 +198,8 @@ const char *whole_ref(Reader *r, const Value *v);
  * its axes. */
 const char *operand(Reader *r, size_t i);
 
-const char *type_word(int32_t type); /* "f32"; NULL: a type that jobs lack */
-/* Makes v a constant: a number, items or a weight. */
-void read_constant(Reader *r, Value *v, const OnnxTensor *t, bool is_parameter);
-
 /* ---- tensors.c ---- */
+
 /* Makes raw_data the elements of a tensor, whatever field or file contains them. */
 ampc_status tensor_load(Reader *r, OnnxTensor *t);
 int64_t tensor_elements(const OnnxTensor *t); /* -1: damaged */
@@ -203,10 +207,12 @@ int64_t tensor_elements(const OnnxTensor *t); /* -1: damaged */
 int64_t tensor_int(const OnnxTensor *t, int64_t i);
 double tensor_real(const OnnxTensor *t, int64_t i);
 bool onnx_is_float(int32_t type);
+const char *type_word(int32_t type); /* "f32"; NULL: a type that jobs lack */
 /* *wide: it is AMPC_F32 of doubles. */
 ampc_dtype tensor_type(const OnnxTensor *t, bool *wide);
 
 /* ---- members.c ---- */
+
 /* Makes the layer of the node at work and returns its reference, "#5". weight[i] is its tensor
  * called name[i] ("weight"); NULL: absent. Without a path in the name of weight[0], the layer is
  * called by `stem`. */

@@ -36,10 +36,22 @@ static const char *resize_mode(Reader *r, uint32_t axes)
   return cubic ? text(r, "mode=\"bicubic\"%s", end) : NULL;
 }
 
-/* Reads the scales of the image's axes; those of samples and channels must be 1. If a scale does
- * not give a whole number of pixels, ONNX has another distance between aligned corners than
- * PyTorch. *one: some axis gets one pixel. Before opset 11, the rounding of smaller images is not
- * defined. */
+/* Why `interpolate` lacks the mode. */
+static const char *lacked_mode(Reader *r)
+{
+  const char *mode = attr_word(r, "mode", "nearest"), *place = transformation(r), *more = "";
+  if (strcmp(mode, "nearest") == 0)
+    return text(r, "with mode=nearest, %s, nearest_mode=%s", place,
+                attr_word(r, "nearest_mode", "default"));
+  if (strcmp(mode, "cubic") == 0)
+    more = text(r, ", cubic_coeff_a=%s", float_text(r, attr_real(r, "cubic_coeff_a", -0.75)));
+  return text(r, "with mode=%s, %s, antialias=%d%s", mode, place,
+              (int)attr_number(r, "antialias", 0), more);
+}
+
+/* Reads the scales of the image's axes into *all. False: they are computed, change samples or
+ * channels, or PyTorch computes other pixels: with aligned corners if scale * size is no whole
+ * number, before opset 11 if the image shrinks. *one: an axis gets one pixel. */
 static bool read_scales(Reader *r, const Value *v, uint32_t axes, bool aligned, const char **all,
                         bool *one)
 {
@@ -61,22 +73,22 @@ static bool read_scales(Reader *r, const Value *v, uint32_t axes, bool aligned, 
 
 void read_resize(Reader *r)
 {
-  const Value *x = in(r, 0), *roi = in(r, 1), *scales = in(r, r->opset < 11 ? 1 : 2),
-              *sizes = in(r, 3);
+  const Value *x = in(r, 0), *scales = in(r, r->opset < 11 ? 1 : 2), *sizes = in(r, 3);
   const char *all = "", *place = transformation(r);
   int64_t rank;
-  (void)roi; /* for a coordinate_transformation_mode that is refused */
-  if (!rank_of(x, &rank) || rank < 3 || rank > 5) return refuse(r, "of no images");
+  in(r, 1); /* roi: only for a transformation that is refused */
+  if (!rank_of(x, &rank) || rank < 3 || rank > 5)
+    return refuse(r, "of a tensor that is not stated to have 3 to 5 axes");
   uint32_t axes = (uint32_t)rank - 2;
   bool stretch = strcmp(attr_word(r, "keep_aspect_ratio_policy", "stretch"), "stretch") == 0,
        one = false;
   if (!stretch || attr_number(r, "exclude_outside", 0) || attribute(r, "axes"))
-    return refuse(r, "with such attributes");
+    return refuse(r, "with axes, exclude_outside or keep_aspect_ratio_policy");
   const char *mode = resize_mode(r, axes);
   give_image_shape(r, x, 0);
   attribute(r, "extrapolation_value");
   attribute(r, "cubic_coeff_a");
-  if (!mode) return refuse(r, "with such a mode");
+  if (!mode) return refuse(r, lacked_mode(r));
   if (sizes && sizes->kind == VALUE_items && sizes->n == rank && is_size(x, 0, sizes->item[0]) &&
       is_size(x, 1, sizes->item[1])) {
     all = text(r, "size=[%s]", list_text(r, sizes->item + 2, axes));
@@ -86,9 +98,11 @@ void read_resize(Reader *r)
              read_scales(r, scales, axes, strcmp(place, "align_corners") == 0, &all, &one)) {
     all = text(r, "scale_factor=[%s]", all);
   } else {
-    return refuse(r, "with such sizes");
+    return refuse(r, sizes ? "with sizes that are computed or change samples or channels"
+                           : "with scales that are computed or that interpolate lacks");
   }
-  if (one && strcmp(place, "pytorch_half_pixel") == 0) return refuse(r, "to one pixel");
+  if (one && strcmp(place, "pytorch_half_pixel") == 0)
+    return refuse(r, "to one pixel, with pytorch_half_pixel");
   give(r, text(r, "interpolate(%s, %s, %s)", whole_ref(r, x), all, mode));
 }
 
@@ -109,8 +123,9 @@ void read_grid_sample(Reader *r)
     if (strcmp(mode, modes[i][0]) == 0) as = modes[i][1];
   bool known = strcmp(padding, "zeros") == 0 || strcmp(padding, "border") == 0 ||
                strcmp(padding, "reflection") == 0;
-  if (!in(r, 1) || !rank_of(in(r, 0), &rank) || rank < 4 || rank > 5 || !known || !as)
-    return refuse(r, "with such a mode");
+  if (!as || !known) return refuse(r, text(r, "with mode=%s, padding_mode=%s", mode, padding));
+  if (!in(r, 1) || !rank_of(in(r, 0), &rank) || rank < 4 || rank > 5)
+    return refuse(r, "without a grid, or of a tensor that is not stated to have 4 or 5 axes");
   if (rank == 5 && strcmp(as, "bicubic") == 0) return refuse(r, "of volumes, with mode cubic");
   const char *more = text(r, "mode=\"%s\", padding_mode=\"%s\", align_corners=%s", as, padding,
                           align ? "true" : "false");
@@ -140,7 +155,7 @@ void read_loss(Reader *r)
   if (ignored != -100) more = text(r, "%s, ignore_index=%" PRId64, more, ignored);
   if (strcmp(reduction, "none") != 0 && strcmp(reduction, "sum") != 0 &&
       strcmp(reduction, "mean") != 0)
-    return refuse(r, "with such a reduction");
+    return refuse(r, text(r, "with reduction=%s", reduction));
   if (strcmp(reduction, "mean") != 0) more = text(r, "%s, reduction=\"%s\"", more, reduction);
   const char *loss = text(r, "%s(%s, %s%s)", logits ? "cross_entropy" : "nll_loss", x,
                           whole_ref(r, in(r, 1)), more);

@@ -53,6 +53,7 @@ static const char *filled(Reader *r, const char *form, const char *const *operan
   return out.at ? out.at : "";
 }
 
+/* Reads a node whose op is a row of onnx.def or read_forms.def. False: it is in neither. */
 static bool read_form(Reader *r)
 {
   const ReadForm *f = NULL;
@@ -66,9 +67,9 @@ static bool read_form(Reader *r)
   general = filled(r, f->general, all, n, &usual);
   usual_form = filled(r, f->usual, all, n, &ignored);
   if (!usual && *f->general == '!')
-    refuse(r, "with such attributes");
+    refuse(r, text(r, "unless its attributes are %s", f->general + 1));
   else if (!usual_form || !general)
-    refuse(r, "with such inputs");
+    refuse(r, "with too few inputs");
   else
     give(r, usual ? usual_form : general);
   return true;
@@ -113,7 +114,7 @@ void read_op(Reader *r)
   if (function)
     function(r);
   else if (standard && read_form(r))
-    elementwise = strcmp(op, "MatMul") != 0;
+    elementwise = true;
   else
     return refuse(r, "");
   if (!r->dropped && strcmp(op, "Constant") != 0) check_known(r);
@@ -142,7 +143,8 @@ static double computed(char op, double a, double b)
   }
 }
 
-/* Mul, Max, Min, Mod: M, x, n, d */
+/* The letter of an op: its first one, but Max x, Min n, Mod d. read_binary() turns Mod with fmod
+ * into f. */
 static char letter_of(const char *op)
 {
   return op[0] != 'M' || op[1] == 'u' ? op[0] : op[2];
@@ -181,12 +183,12 @@ static bool may_be_negative(Item i)
 static void binary_items(Reader *r, char op, const Value *a, const Value *b)
 {
   static const char *const signs[] = {
-      ['A'] = "(%s + %s)",   ['S'] = "(%s - %s)",   ['M'] = "(%s * %s)",
-      ['D'] = "(%s // %s)",  ['d'] = "(%s %% %s)",  ['f'] = "(%s %% %s)",
-      ['x'] = "max(%s, %s)", ['n'] = "min(%s, %s)", ['z'] = NULL};
+      ['A'] = "(%s + %s)",  ['S'] = "(%s - %s)",  ['M'] = "(%s * %s)",   ['D'] = "(%s // %s)",
+      ['d'] = "(%s %% %s)", ['f'] = "(%s %% %s)", ['x'] = "max(%s, %s)", ['n'] = "min(%s, %s)"};
   uint32_t n = a->n > b->n ? a->n : b->n;
   Item *to = arena_array(r->arena, Item, n + 1);
-  if ((a->n != n && a->n != 1) || (b->n != n && b->n != 1)) return refuse(r, "of two shapes");
+  if ((a->n != n && a->n != 1) || (b->n != n && b->n != 1))
+    return refuse(r, "of integer lists of different lengths");
   for (uint32_t i = 0; i < n; i++) {
     Item x = a->item[a->n == 1 ? 0 : i], y = b->item[b->n == 1 ? 0 : i];
     if (!x.text && !y.text && whole(op, x.n, y.n, &to[i].n)) continue;
@@ -200,7 +202,7 @@ static void binary_items(Reader *r, char op, const Value *a, const Value *b)
     else if (signs[(int)op])
       to[i].text = text(r, signs[(int)op], item_text(r, x), item_text(r, y));
     else
-      return refuse(r, "of sizes");
+      return refuse(r, "of integers that describe shapes");
   }
   give_items(r, to, n, a->scalar && b->scalar);
 }
@@ -249,7 +251,7 @@ void read_binary(Reader *r)
   Value *a = in(r, 0), *b = in(r, 1);
   char letter = letter_of(r->node->op_type);
   bool fmod = attr_number(r, "fmod", 0) != 0;
-  if (!b) return refuse(r, "of one operand");
+  if (!b) return refuse(r, "without its second input");
   if (read_drawn(r) || (letter == 'M' && read_silu(r))) return;
   if (a->kind == VALUE_items && b->kind == VALUE_items)
     return binary_items(r, fmod ? 'f' : letter, a, b);
@@ -278,7 +280,7 @@ void read_several(Reader *r)
   const char *op = r->node->op_type, *all = operand(r, 0);
   size_t n = r->node->n_input;
   if (n == 1) return give_value(r, in(r, 0));
-  if (n > 200) return refuse(r, "of so many operands");
+  if (n > 200) return refuse(r, "of more than 200 operands");
   if (n == 2 && op[0] == 'M' && op[1] != 'e') return read_binary(r);
   for (size_t i = 1; i < n; i++) {
     const char *next = operand(r, i);
@@ -442,7 +444,8 @@ void read_reduce(Reader *r)
   while (strcmp(reductions[row].onnx, r->node->op_type) != 0) row++;
   if (in(r, 1) && !listed) return refuse(r, "along computed axes");
   bool noop = attr_number(r, "noop_with_empty_axes", 0) != 0;
-  if (n == 0 && noop) return row < 5 ? give_value(r, x) : refuse(r, "along no axis");
+  if (n == 0 && noop)
+    return row < 5 ? give_value(r, x) : refuse(r, "with noop_with_empty_axes=1 and no axes");
   if (row == 0 && keep && is_global_pool(x, axes, n))
     return give(r, text(r, "adaptive_avg_pool2d(%s, 1)", whole_ref(r, x)));
   if (n == 0 && (keep || reductions[row].one)) {
@@ -459,7 +462,8 @@ void read_reduce(Reader *r)
     for (uint32_t i = 0; i < n; i++)
       axes[i].n = known && axes[i].n < 0 ? axes[i].n + rank : axes[i].n;
     qsort(axes, n, sizeof *axes, by_size);
-    if (axes[0].n < 0 && !keep) return refuse(r, "of a tensor without a stated shape");
+    if (axes[0].n < 0 && !keep)
+      return refuse(r, "along negative axes of a tensor without a stated shape");
     for (uint32_t i = n; i-- > 0;) all = reduced(r, form, all, &axes[i], 1, keep);
   } else {
     all = reduced(r, form, all, axes, n, keep);
@@ -476,7 +480,8 @@ void read_softmax(Reader *r)
   int64_t axis = attr_number(r, "axis", r->opset < 13 ? 1 : -1), rank;
   Value *x = in(r, 0);
   bool last = axis == -1 || (rank_of(x, &rank) && axis == rank - 1);
-  if (r->opset < 13 && !last) return refuse(r, "of several axes, before opset 13");
+  if (r->opset < 13 && !last)
+    return refuse(r, "along an axis that is not known to be the last, before opset 13");
   give(r, text(r, "%s(%s, %" PRId64 ")", r->node->op_type[0] == 'L' ? "log_softmax" : "softmax",
                whole_ref(r, x), axis));
 }

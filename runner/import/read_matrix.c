@@ -11,23 +11,11 @@ static bool is_matrix(const Value *v)
 
 static void give_matrix(Reader *r, const int64_t *at, int64_t rows, int64_t columns)
 {
-  Value *v = result(r, 0);
-  OnnxTensor *t = arena_new(r->arena, OnnxTensor);
-  if (!v) return;
-  onnx__tensor_proto__init(t);
-  t->data_type = ONNX__TENSOR_PROTO__DATA_TYPE__INT64;
-  t->n_dims = 2;
-  t->dims = arena_array(r->arena, int64_t, 2);
-  t->dims[0] = rows;
-  t->dims[1] = columns;
   size_t bytes = (size_t)(rows * columns) * sizeof *at;
-  t->raw_data =
-      (ProtobufCBinaryData){bytes, arena_alloc(r->arena, bytes + 1, _Alignof(max_align_t))};
-  memcpy(t->raw_data.data, at, bytes);
-  v->kind = VALUE_weight;
-  v->type = t->data_type;
-  v->tensor = t;
-  v->rows = true;
+  const Value *made = made_tensor(r, ONNX__TENSOR_PROTO__DATA_TYPE__INT64, bytes,
+                                  (const int64_t[]){rows, columns}, 2);
+  memcpy(made->tensor->raw_data.data, at, bytes);
+  give_rows(r, made);
 }
 
 /* items.reshape(-1, 2), and matrix.reshape(-1) */

@@ -25,7 +25,8 @@ void read_size(Reader *r)
   to->n = 1;
   for (uint32_t i = 0; i < n; i++) {
     if (shape[i].text) return refuse(r, "of a tensor whose shape depends on the arguments");
-    if (__builtin_mul_overflow(to->n, shape[i].n, &to->n)) return refuse(r, "of so many elements");
+    if (__builtin_mul_overflow(to->n, shape[i].n, &to->n))
+      return refuse(r, "of more elements than 64 bits count");
   }
   give_items(r, to, 1, true);
 }
@@ -35,10 +36,11 @@ void read_constant_of_shape(Reader *r)
 {
   const Value *shape = in(r, 0);
   const OnnxAttribute *a = attribute(r, "value");
-  if (!shape || shape->kind != VALUE_items || shape->n > READ_RANK)
-    return refuse(r, "with a computed shape");
+  if (shape->kind != VALUE_items || shape->n > READ_RANK)
+    return refuse(r, "with a computed shape, or one of more than 6 axes");
   if (a && a->t && tensor_load(r, a->t)) return refuse(r, ampc_last_error());
-  if (a && (!a->t || tensor_elements(a->t) != 1)) return refuse(r, "with such a value");
+  if (a && (!a->t || tensor_elements(a->t) != 1))
+    return refuse(r, "with a value that is not one number");
   int32_t type = a ? a->t->data_type : ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
   Value *y = result(r, 0);
   if (!y) return;
@@ -59,24 +61,34 @@ void read_constant_of_shape(Reader *r)
                type_word(type)));
 }
 
-/* Pads of all axes, or of those that input 3 lists: all before the axes, then all after. Jobs count
- * from the last axis. */
+/* The numbers of a Pad: all before the axes, then all after. False after refusing. */
+static bool pads_of(Reader *r, int64_t rank, Item **at, uint32_t *n)
+{
+  Value *given = in(r, 1), *axes = in(r, 3);
+  bool listed = given ? given->kind == VALUE_items : attr_list(r, "pads", at, n);
+  if (given && listed) *at = given->item, *n = given->n;
+  if (!listed) return refuse(r, "with computed pads"), false;
+  if (axes && !is_known(axes)) return refuse(r, "with computed axes"), false;
+  if (axes ? 2 * axes->n != *n : *n != 2 * rank)
+    return refuse(r, "without two pads for each axis"), false;
+  return true;
+}
+
+/* Pads all axes, or those that input 3 lists. Jobs count from the last axis. */
 void read_pad(Reader *r)
 {
   static const char *const modes[][2] = {
       {"constant", ""}, {"reflect", "reflect"}, {"edge", "replicate"}, {"wrap", "circular"}};
-  Value *x = in(r, 0), *given = in(r, 1), *fill = in(r, 2), *axes = in(r, 3);
+  Value *x = in(r, 0), *fill = in(r, 2), *axes = in(r, 3);
   Item *at, pairs[2 * READ_RANK] = {{0}};
   const char *all = "", *mode = attr_word(r, "mode", "constant");
   uint32_t n, row = 0, last = 0;
   int64_t rank;
   while (row < 4 && strcmp(modes[row][0], mode) != 0) row++;
-  bool listed = given ? given->kind == VALUE_items : attr_list(r, "pads", &at, &n);
-  if (given && listed) at = given->item, n = given->n;
-  if (!listed || row == 4 || !rank_of(x, &rank) || rank > READ_RANK)
-    return refuse(r, "with computed pads");
-  if (axes ? !is_known(axes) || 2 * axes->n != n : n != 2 * rank)
-    return refuse(r, "with such pads");
+  if (row == 4) return refuse(r, text(r, "with mode=%s", mode));
+  if (!rank_of(x, &rank) || rank > READ_RANK)
+    return refuse(r, "of a tensor without a stated shape");
+  if (!pads_of(r, rank, &at, &n)) return;
   for (uint32_t i = 0; i < n / 2; i++) {
     int64_t axis = axes ? axis_of(x, axes->item[i].n) : i;
     if (axis < 0 || axis >= rank) return refuse(r, "along an axis that is not known");
@@ -101,7 +113,7 @@ void read_pad(Reader *r)
   give(r, text(r, "pad(%s, [%s]%s)", whole_ref(r, x), list_text(r, pairs, 2 * last), all));
 }
 
-/* The channels of x times the pixels of a block, or divided by them. */
+/* The channels are multiplied by by * by, or divided by it. */
 static void give_block_shape(Reader *r, bool divides, int64_t by)
 {
   int64_t channels;
@@ -241,10 +253,11 @@ static uint32_t read_columns(Reader *r, const char **column)
     n = (int64_t)joined->n_input;
   else if (!at || !rank_of(at, &rank) || !size_of(at, rank - 1, &n))
     return refuse(r, "with indices without a stated shape"), 0;
-  if (n < 1 || n > READ_RANK) return refuse(r, "with indices of many axes"), 0;
+  if (n < 1 || n > READ_RANK) return refuse(r, "with an index of no axis or of more than 6"), 0;
   for (int64_t i = 0; i < n; i++) {
     const Value *v = joined ? column_of(r, joined, (size_t)i) : NULL;
-    if (joined && !v) return refuse(r, "with such indices"), 0;
+    if (joined && !v)
+      return refuse(r, "with an index whose columns are not all made by Unsqueeze"), 0;
     column[i] = v ? ref(r, v) : text(r, "%s[..., %" PRId64 "]", ref(r, at), i);
   }
   return (uint32_t)n;
@@ -260,18 +273,25 @@ void read_gather_nd(Reader *r)
   if (n) give(r, text(r, "%s[%s]", whole_ref(r, in(r, 0)), all.at));
 }
 
-void read_scatter_elements(Reader *r)
+/* The reduction of scatter_reduce; NULL: none. False after refusing. */
+static bool reduction_of(Reader *r, const char **reduce)
 {
   static const char *const names[][2] = {
-      {"add", "sum"}, {"mul", "prod"}, {"max", "amax"}, {"min", "amin"}};
+      {"none", NULL}, {"add", "sum"}, {"mul", "prod"}, {"max", "amax"}, {"min", "amin"}};
+  const char *how = attr_word(r, "reduction", "none");
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strcmp(how, names[i][0]) == 0) return *reduce = names[i][1], true;
+  return refuse(r, text(r, "with reduction=%s", how)), false;
+}
+
+void read_scatter_elements(Reader *r)
+{
   const Value *at = in(r, 1), *from = in(r, 2);
-  const char *how = attr_word(r, "reduction", "none"), *reduce = NULL;
+  const char *reduce;
   int64_t axis = attr_number(r, "axis", 0), size;
   if (!at || !from || !size_of(in(r, 0), axis, &size))
     return refuse(r, "along an axis without a stated size");
-  for (int i = 0; i < 4; i++)
-    if (strcmp(how, names[i][0]) == 0) reduce = names[i][1];
-  if (!reduce && strcmp(how, "none") != 0) return refuse(r, "with such a reduction");
+  if (!reduction_of(r, &reduce)) return;
   const char *index = index_ref(r, at, size, !from_pytorch(r)), *x = whole_ref(r, in(r, 0)),
              *y = whole_ref(r, from);
   if (reduce)
@@ -280,21 +300,17 @@ void read_scatter_elements(Reader *r)
   give(r, text(r, "scatter(%s, %" PRId64 ", %s, %s)", x, axis, index, y));
 }
 
-/* The indexed axes of x become one, along which the numbers of the rows are computed. */
+/* Jobs scatter along one axis: the indexed axes of x are flattened into axis 0, and row is the
+ * index in it. */
 void read_scatter_nd(Reader *r)
 {
-  static const char *const names[][2] = {
-      {"add", "sum"}, {"mul", "prod"}, {"max", "amax"}, {"min", "amin"}};
-  const char *column[READ_RANK], *how = attr_word(r, "reduction", "none"), *reduce = "", *row = "",
-                                 *ones = "";
+  const char *column[READ_RANK], *reduce, *row = "", *ones = "";
   Item *shape;
   uint32_t axes, n = in(r, 2) ? read_columns(r, column) : 0;
   if (n == 0) return;
   if (!shape_of(r, in(r, 0), &shape, &axes) || axes < n || axes > READ_RANK)
     return refuse(r, "of a tensor without a stated shape");
-  for (int i = 0; i < 4; i++)
-    if (strcmp(how, names[i][0]) == 0) reduce = names[i][1];
-  if (!*reduce && strcmp(how, "none") != 0) return refuse(r, "with such a reduction");
+  if (!reduction_of(r, &reduce)) return;
   for (uint32_t i = 0; i < n; i++) {
     const char *size = item_text(r, shape[i]), *at = column[i];
     at = text(r, "where(%s < 0, %s + %s, %s)", at, at, size, at);
@@ -307,8 +323,8 @@ void read_scatter_nd(Reader *r)
   const char *index = text(r, n > 1 ? "(%s).reshape(-1%s)" : "%s.reshape(-1%s)", row, ones),
              *from = text(r, "%s.reshape(-1%s%s)", whole_ref(r, in(r, 2)), comma, rest);
   if (n < axes) index = text(r, "%s.expand(-1%s%s)", index, comma, rest);
-  const char *y = *reduce ? text(r, "scatter_reduce(%s, 0, %s, %s, \"%s\")", x, index, from, reduce)
-                          : text(r, "scatter(%s, 0, %s, %s)", x, index, from);
+  const char *y = reduce ? text(r, "scatter_reduce(%s, 0, %s, %s, \"%s\")", x, index, from, reduce)
+                         : text(r, "scatter(%s, 0, %s, %s)", x, index, from);
   give(r, n > 1 ? text(r, "%s.reshape(%s)", y, list_text(r, shape, axes)) : y);
 }
 
@@ -395,7 +411,7 @@ void read_top_k(Reader *r)
   const Value *k = in(r, 1);
   int64_t axis = attr_number(r, "axis", -1);
   attribute(r, "sorted"); /* those of jobs always are */
-  if (k ? k->kind != VALUE_items : !attribute(r, "k")) return refuse(r, "with a computed number");
+  if (k ? k->kind != VALUE_items : !attribute(r, "k")) return refuse(r, "with a computed k");
   Item n = k ? k->item[0] : (Item){.n = attr_number(r, "k", 1)};
   const char *at = axis == -1 ? "" : text(r, ", dim=%" PRId64, axis);
   Value *index = result(r, 1);
@@ -425,6 +441,6 @@ void read_einsum(Reader *r)
   const char *equation = attr_word(r, "equation", "");
   if (strspn(equation, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.,-> ") !=
       strlen(equation))
-    return refuse(r, "with such an equation");
+    return refuse(r, "with an equation that has other characters than letters and .,->");
   give(r, text(r, "einsum(\"%s\", [%s])", equation, all.at));
 }

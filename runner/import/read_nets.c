@@ -8,8 +8,8 @@ static const char *const weight_bias[] = {"weight", "bias"};
 /* ---- arguments of windows ---- */
 
 /* Appends ", name=value" unless all numbers are `missing`. */
-void add_pair(Reader *r, const char **all, const char *name, const Item *at, uint32_t n,
-              int64_t missing)
+static void add_pair(Reader *r, const char **all, const char *name, const Item *at, uint32_t n,
+                     int64_t missing)
 {
   bool usual = true;
   for (uint32_t i = 0; i < n; i++) usual = usual && at[i].n == missing;
@@ -17,15 +17,16 @@ void add_pair(Reader *r, const char **all, const char *name, const Item *at, uin
 }
 
 /* Reads `n` numbers of an attribute, or takes the usual one. */
-Item *window_list(Reader *r, const char *name, uint32_t n, int64_t missing)
+static Item *window_list(Reader *r, const char *name, uint32_t n, int64_t missing)
 {
   Item *at;
   uint32_t count;
-  if (attr_list(r, name, &at, &count) && count != n) refuse(r, "with a list of another length");
+  if (attr_list(r, name, &at, &count) && count != n)
+    refuse(r, text(r, "with a wrong number of %s", name));
   for (uint32_t i = 0; i < n; i++) {
     if (count != n) at[i].n = missing;
     if (at[i].n < INT32_MIN || at[i].n > INT32_MAX)
-      refuse(r, "with such numbers"), at[i].n = missing;
+      refuse(r, text(r, "with %s beyond 32 bits", name)), at[i].n = missing;
   }
   return at;
 }
@@ -110,12 +111,13 @@ static void pad_to_shape(Reader *r, const Value *x, Window *w, const Item *more)
   if (!listed && !same) return;
   for (uint32_t i = 0; i < w->axes; i++) {
     int64_t size, s = w->stride[i].n;
-    if (!size_of(x, 2 + i, &size) || (listed && n < w->axes) ||
-        (listed && (to[n - w->axes + i].n < 0 || to[n - w->axes + i].n > MOST_SIZE)))
-      return refuse(r, "with such an output_shape");
+    if (!size_of(x, 2 + i, &size))
+      return refuse(r, "with output_shape or auto_pad, of a tensor without a stated shape");
+    if (listed && (n < w->axes || to[n - w->axes + i].n < 0 || to[n - w->axes + i].n > MOST_SIZE))
+      return refuse(r, "with an output_shape of too few or impossible sizes");
     int64_t all = s * (size - 1) + more[i].n + (w->kernel[i].n - 1) * w->dilation[i].n + 1 -
                   (listed ? to[n - w->axes + i].n : size * s);
-    if (all < 0) return refuse(r, "with an output_shape beyond its results");
+    if (all < 0) return refuse(r, "with an output_shape larger than its result without padding");
     w->pads[i].n = upper ? all / 2 : all - all / 2;
     w->pads[w->axes + i].n = all - w->pads[i].n;
   }
@@ -156,7 +158,8 @@ void read_conv(Reader *r)
   int64_t rank;
   Item kernel[3] = {{0}};
   if (is_zero(b)) b = NULL;
-  if (!w || !rank_of(w, &rank) || rank < 3 || rank > 5) return refuse(r, "with such weights");
+  if (!w || !rank_of(w, &rank) || rank < 3 || rank > 5)
+    return refuse(r, "with weights that are not stated to have 3 to 5 axes");
   uint32_t axes = (uint32_t)rank - 2;
   for (uint32_t i = 0; i < axes; i++)
     if (!size_of(w, 2 + i, &kernel[i].n)) return refuse(r, "with weights without a stated shape");
@@ -164,7 +167,7 @@ void read_conv(Reader *r)
   Window at = read_window(r, in(r, 0), kernel, axes);
   Item *extra = window_list(r, "output_padding", axes, 0);
   int64_t groups = attr_number(r, "group", 1), outputs = 0;
-  if (groups < 1 || groups > INT32_MAX) return refuse(r, "with such groups");
+  if (groups < 1 || groups > INT32_MAX) return refuse(r, text(r, "with group=%" PRId64, groups));
   if (size_of(w, turned ? 1 : 0, &outputs))
     give_image_shape(r, in(r, 0), turned ? outputs * groups : outputs);
   if (turned) pad_to_shape(r, in(r, 0), &at, extra);
@@ -215,7 +218,7 @@ static void linear(Reader *r, const char *x, Value *w, Value *b)
 void read_gemm(Reader *r)
 {
   Value *a = in(r, 0), *w = in(r, 1), *c = in(r, 2);
-  if (!w) return refuse(r, "of one operand");
+  if (!w) return refuse(r, "without its second input");
   double alpha = attr_real(r, "alpha", 1), beta = attr_real(r, "beta", 1);
   bool t = attr_number(r, "transB", 0) != 0, scaled = alpha != 1 || (c && beta != 1);
   const char *x = text(r, "%s%s", whole_ref(r, a), attr_number(r, "transA", 0) ? ".t()" : "");
@@ -256,7 +259,7 @@ static const OnnxNode *bias_node(Reader *r, const Value *w, Value **bias)
 void read_matmul(Reader *r)
 {
   Value *a = in(r, 0), *w = in(r, 1), *bias = NULL;
-  if (!w) return refuse(r, "of one operand");
+  if (!w) return refuse(r, "without its second input");
   if (read_attention_product(r)) return;
   give_product_shape(r, a, w, false);
   if (!w->turned) return give(r, text(r, "%s @ %s", whole_ref(r, a), whole_ref(r, w)));
@@ -276,12 +279,14 @@ void read_pool(Reader *r)
   const char *x = whole_ref(r, in(r, 0)), *more = "";
   if (in(r, 0)->type && !onnx_is_float(in(r, 0)->type)) return refuse(r, "of integers");
   if (!attr_list(r, "kernel_shape", &kernel, &axes) || axes < 1 || axes > 3)
-    return refuse(r, "without a window");
+    return refuse(r, "without a kernel_shape of 1 to 3 axes");
   give_image_shape(r, in(r, 0), 0);
   Window at = read_window(r, in(r, 0), kernel, axes);
   bool uneven = pad_before(r, &x, &at, true, max ? ", value=-inf" : "");
-  if (uneven && !max && !counts) return refuse(r, "with such padding, which it does not count");
-  if (others_needed(r)) return refuse(r, "with indices");
+  if (uneven && !max && !counts)
+    return refuse(
+        r, "with count_include_pad=0 and padding that is uneven, negative or over half the kernel");
+  if (others_needed(r)) return refuse(r, "with indices as a second result");
   for (uint32_t i = 0; i < axes; i++) {
     same = same && at.stride[i].n == kernel[i].n;
     padded = padded || at.pads[i].n;
@@ -302,7 +307,7 @@ void read_global_pool(Reader *r)
   bool max = r->node->op_type[6] == 'M';
   const char *x = whole_ref(r, in(r, 0));
   if (!rank_of(in(r, 0), &rank)) rank = 4;
-  if (rank < 3 || rank > 5) return refuse(r, "of such images");
+  if (rank < 3 || rank > 5) return refuse(r, "of a tensor of fewer than 3 or more than 5 axes");
   give_image_shape(r, in(r, 0), 0);
   if (!max) return give(r, text(r, "adaptive_avg_pool%dd(%s, 1)", (int)rank - 2, x));
   give(r, text(r, "%s.amax([%s], keepdim=true)", x,
@@ -317,7 +322,7 @@ void read_dropout(Reader *r)
   Value *p = in(r, 1), *x = in(r, 0), *mode = in(r, 2);
   double ratio = attr_real(r, "ratio", 0.5);
   if (p && !one_number(p, &ratio)) return refuse(r, "with a computed ratio");
-  if (others_needed(r)) return refuse(r, "with its mask");
+  if (others_needed(r)) return refuse(r, "with a mask as a second result");
   if (ratio == 0 || (is_known(mode) && mode->n == 1 && mode->item[0].n == 0))
     return give_value(r, x);
   give(r, text(r, "dropout(%s, %s)", whole_ref(r, x), float_text(r, ratio)));
@@ -352,11 +357,13 @@ void read_attention(Reader *r)
   int64_t rank, heads, others, causal = attr_number(r, "is_causal", 0);
   if (others_needed(r)) return refuse(r, "with more than one result");
   if (!in(r, 1) || !in(r, 2) || !rank_of(in(r, 0), &rank) || rank < 3 || rank > 4)
-    return refuse(r, "with such arguments");
+    return refuse(r,
+                  "without a key or value, or of a query that is not stated to have 3 or 4 axes");
   if (attr_real(r, "softcap", 0) != 0) return refuse(r, "with softcap");
   int64_t width, keys;
   bool known = in(r, 3) && size_of(in(r, 3), -1, &width) && size_of(in(r, 1), -2, &keys);
-  if (known && width != keys && width != 1) return refuse(r, "with a mask of fewer keys");
+  if (known && width != keys && width != 1)
+    return refuse(r, "with a mask whose last size is neither 1 nor the number of keys");
   attribute(r, "qk_matmul_output_mode");
   attribute(r, "softmax_precision");
   if (rank == 4 && (!size_of(in(r, 0), 1, &heads) || !size_of(in(r, 1), 1, &others)))

@@ -45,7 +45,7 @@ void read_batch_norm(Reader *r)
   bool own = true;
   if (others_needed(r)) return refuse(r, "with more than one result");
   for (int i = 0; i < 4; i++) {
-    if (!tensor[i]) return refuse(r, "with such inputs");
+    if (!tensor[i]) return refuse(r, text(r, "without input %d", i + 1));
     own = own && is_vector(tensor[i], tensor[0]);
   }
   bool plain = tensor[0]->kind == VALUE_number && tensor[0]->number == 1 && is_zero(tensor[1]) &&

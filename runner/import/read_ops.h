@@ -10,13 +10,15 @@ void read_op(Reader *r);
 
 /* ---- for several files ---- */
 
-/* Reads a node whose op is a row of onnx.def or read_forms.def. False: it is in neither. */
 /* Reads a node of the pattern of a drawn dropout: Less, Cast, Div, Mul. False: it is another one.
  */
 bool read_drawn(Reader *r);
 /* Reads a node that selects or joins rows of the weights of a recurrent layer. False: it is another
  * one. */
 bool read_rows(Reader *r);
+/* Returns a tensor of n axes that amp import makes. The caller writes its `bytes` bytes. */
+Value *made_tensor(Reader *r, int32_t type, size_t bytes, const int64_t *dims, size_t n);
+void give_rows(Reader *r, const Value *made); /* makes such a tensor result 0 */
 /* Reads a node that reshapes, flips or transposes a small matrix of known integers. False: it is
  * another one. */
 bool read_matrix(Reader *r);
@@ -34,15 +36,8 @@ bool is_zero(const Value *v);   /* PyTorch writes zeros for a layer without a bi
 const char *index_ref(Reader *r, const Value *index, int64_t size, bool computed);
 /* Whether a result but the first one is needed. */
 bool others_needed(Reader *r);
-/* Reads `n` numbers of an attribute, or takes the usual one. */
-Item *window_list(Reader *r, const char *name, uint32_t n, int64_t missing);
-/* ", name=value"; "": all numbers are `missing` */
-void add_pair(Reader *r, const char **all, const char *name, const Item *at, uint32_t n,
-              int64_t missing);
 
 /* ---- read_patterns.c: ops of several nodes. False: the node is not the last one of such an op
  * ---- */
 bool read_attention_product(Reader *r);
 bool read_silu(Reader *r);
-/* Whether the size of the axis of x is the number, whatever the arguments' sizes are. */
-bool is_size(const Value *x, uint32_t axis, Item number);

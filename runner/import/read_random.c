@@ -38,8 +38,8 @@ static const char *complement(Reader *r, double p)
 static void drop(Reader *r, const Value *x, const Value *kept)
 {
   int64_t rank;
-  uint32_t equal = 0, ones = 0,
-           first = 0; /* axes that are x's; of size 1; the first ones that are x's */
+  /* equal: axes with x's size; ones: axes of size 1; first: leading axes with x's size */
+  uint32_t equal = 0, ones = 0, first = 0;
   bool known = rank_of(x, &rank) && rank == kept->n;
   for (uint32_t i = 0; known && i < kept->n; i++) {
     bool same = is_size(x, i, kept->item[i]);

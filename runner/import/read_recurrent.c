@@ -1,6 +1,5 @@
 /* LSTM, GRU and RNN: layers whose weights are ONNX's with the gates in the order of jobs. */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include "read_ops.h"
 
@@ -15,7 +14,7 @@ static const Kind kinds[] = {
 
 /* ---- weights ---- */
 
-static Value *made_tensor(Reader *r, int32_t type, size_t bytes, const int64_t *dims, size_t n)
+Value *made_tensor(Reader *r, int32_t type, size_t bytes, const int64_t *dims, size_t n)
 {
   OnnxTensor *t = arena_new(r->arena, OnnxTensor);
   onnx__tensor_proto__init(t);
@@ -59,8 +58,7 @@ static bool of_recurrent_layer(const Value *v)
   return v->rows;
 }
 
-/* Moves a value that was computed now into the result. */
-static void give_rows(Reader *r, const Value *made)
+void give_rows(Reader *r, const Value *made)
 {
   Value *v = result(r, 0);
   if (!v) return;
@@ -162,17 +160,19 @@ static const char *read_cells(Reader *r, Cells *c)
     given = text(r, "%s%.*s ", given, (int)a->strings[i].len, (const char *)a->strings[i].data);
   for (int64_t i = 0; i < c->directions; i++) usual = text(r, "%s%s", usual, c->kind->activations);
   c->relu = c->kind->gates == 1 && strcmp(given, c->directions == 2 ? "Relu Relu " : "Relu ") == 0;
-  if (*given && strcmp(given, usual) != 0 && !c->relu) return "with such activations";
+  if (*given && strcmp(given, usual) != 0 && !c->relu)
+    return text(r, "with activations %sinstead of %.*s", given, (int)strlen(usual) - 1, usual);
   if (attr_number(r, "layout", 0) || attr_number(r, "input_forget", 0))
-    return "with layout or input_forget";
+    return "with layout=1 or input_forget=1";
   if (c->kind->gates == 3 && attr_number(r, "linear_before_reset", 0) == 0)
     return "with linear_before_reset=0";
-  if (in(r, 4)) return "with lengths";
+  if (in(r, 4)) return "with sequence_lens";
   if (in(r, 7)) return "with peepholes";
   if (is_zero(c->b)) c->b = NULL;
   bool own =
       is_weight(c->w) && is_weight(c->r) && (!c->b || is_weight(c->b)) && c->w->tensor->n_dims == 3;
-  if (!own || !onnx_is_float(c->w->tensor->data_type)) return "with computed weights";
+  if (!own || !onnx_is_float(c->w->tensor->data_type))
+    return "with weights that are computed or no floats of 3 axes";
   c->inputs = c->w->tensor->dims[2];
   int64_t rows = c->directions * c->kind->gates * c->hidden;
   bool fits = c->hidden > 0 && c->hidden < 1 << 24 && c->inputs > 0 && c->inputs < 1 << 24 &&
@@ -180,7 +180,7 @@ static const char *read_cells(Reader *r, Cells *c)
               tensor_elements(c->r->tensor) == rows * c->hidden;
   return fits && (!c->b || tensor_elements(c->b->tensor) == 2 * rows)
              ? NULL
-             : "with weights of such shapes";
+             : "with weights whose shapes do not fit hidden_size";
 }
 
 /* Makes the layer. Its path is that of the module around it; further layers of the module are

@@ -41,7 +41,7 @@ void read_constant_node(Reader *r)
     v->type = ONNX__TENSOR_PROTO__DATA_TYPE__INT64;
     give_items(r, at, n, false);
   } else {
-    refuse(r, "with such a value");
+    refuse(r, "with a value that is no tensor or number");
   }
 }
 
@@ -57,7 +57,7 @@ static void cast_constant(Reader *r, const Value *x, int32_t type)
   Item *to = arena_array(r->arena, Item, x->n + 1);
   for (uint32_t i = 0; i < x->n; i++) {
     to[i] = x->item[i];
-    if (is_bool && to[i].text) return refuse(r, "of a size to bool");
+    if (is_bool && to[i].text) return refuse(r, "from a computed size to bool");
     if (is_bool) to[i].n = to[i].n != 0;
   }
   if (x->kind == VALUE_number && real) return give_number(r, x->number, x->item, x->n);
@@ -309,7 +309,9 @@ void read_unsqueeze(Reader *r)
   if (!read_axes(r, 1, &at, &n)) return refuse(r, "with computed axes");
   if ((known && axes + n > READ_RANK) ||
       !mark_axes(at, n, known ? (int64_t)(axes + n) : -1, marked))
-    return refuse(r, "with such axes");
+    return refuse(r, known ? "with axes that occur twice, are out of range or make more than 6"
+                           : "with axes that occur twice, or are out of range or negative, of a "
+                             "tensor without a stated shape");
   if (x->kind == VALUE_items && x->scalar && n == 1) return give_items(r, x->item, 1, false);
   const char *y = whole_ref(r, x);
   for (uint32_t i = 0; i < READ_RANK; i++)
@@ -331,7 +333,10 @@ void read_squeeze(Reader *r)
   if (x->kind == VALUE_items && x->n == 1) return give_items(r, x->item, 1, true);
   if (!listed && in(r, 1)) return refuse(r, "with computed axes");
   if (!listed) return give(r, text(r, "%s.squeeze()", whole_ref(r, x)));
-  if (!mark_axes(at, n, known ? (int64_t)axes : -1, marked)) return refuse(r, "with such axes");
+  if (!mark_axes(at, n, known ? (int64_t)axes : -1, marked))
+    return refuse(r, known ? "with axes that occur twice or are out of range"
+                           : "with axes that occur twice, or are out of range or negative, of a "
+                             "tensor without a stated shape");
   const char *y = whole_ref(r, x);
   for (uint32_t i = READ_RANK; i-- > 0;)
     if (marked[i]) y = text(r, "%s.squeeze(%u)", y, i);
@@ -391,7 +396,7 @@ static bool is_slope(Reader *r, const Value *x, const Value *shape)
          y->readers == 1 && value_named(r, next->input[1]) == y;
 }
 
-/* If one size depends on the arguments, it is -1. */
+/* If exactly one size depends on the arguments, it is printed as -1. */
 void read_reshape(Reader *r)
 {
   Value *x = in(r, 0), *shape = in(r, 1);
@@ -400,7 +405,7 @@ void read_reshape(Reader *r)
   if (read_matrix(r)) return;
   if (is_slope(r, x, shape)) return x->slopes = true, give_value(r, x);
   if (x->kind == VALUE_items && shape->n <= 1) return give_items(r, x->item, x->n, shape->n == 0);
-  if (shape->n > READ_RANK) return refuse(r, "to so many axes");
+  if (shape->n > READ_RANK) return refuse(r, "to more than 6 axes");
   if (x->kind == VALUE_number && is_known(shape)) {
     uint32_t open_axes = 0;
     for (uint32_t i = 0; i < shape->n; i++) open_axes += shape->item[i].n <= 0;
@@ -471,7 +476,7 @@ void read_expand(Reader *r)
   Value *x = in(r, 0), *shape = in(r, 1);
   uint32_t n;
   if (!shape || shape->kind != VALUE_items || shape->n > READ_RANK)
-    return refuse(r, "to a computed shape");
+    return refuse(r, "to a computed shape, or one of more than 6 axes");
   Item *to = expanded(r, x, shape, &n);
   if (x->kind == VALUE_number) return give_number(r, x->number, to, n);
   if (x->kind == VALUE_items && x->n == 1 && shape->n == 1 && is_known(shape) &&
@@ -480,9 +485,9 @@ void read_expand(Reader *r)
     for (int64_t i = 0; i < shape->item[0].n; i++) all[i] = x->item[0];
     return give_items(r, all, (uint32_t)shape->item[0].n, false);
   }
-  bool same = true, whole = true; /* nothing to do; all sizes are known */
+  bool whole = true; /* all sizes are known */
   int64_t rank;
-  same = rank_of(x, &rank) && rank == n;
+  bool same = rank_of(x, &rank) && rank == n; /* nothing to do */
   for (uint32_t i = 0; i < n; i++) {
     same = same && ((!to[i].text && to[i].n == -1) || is_size(x, i, to[i]));
     whole = whole && (to[i].text || to[i].n != -1);
@@ -526,7 +531,7 @@ void read_transpose(Reader *r)
   uint32_t moved = 0, first = 0, second = 0, axes;
   bool known = shape_of(r, x, &shape, &axes) && axes == n && n <= READ_RANK;
   for (uint32_t i = 0; known && i < n; i++) {
-    if (to[i].n < 0 || to[i].n >= n) return refuse(r, "with such axes");
+    if (to[i].n < 0 || to[i].n >= n) return refuse(r, "with a perm that is out of range");
     turned[i] = shape[to[i].n];
   }
   if (known) give_shape(r, turned, n);

@@ -58,7 +58,7 @@ static void slice_items(Reader *r, const Value *x, const Cut *cut)
   uint32_t n = 0;
   int64_t from, end;
   if (cut->start.text || cut->stop.text || cut->step == 0)
-    return refuse(r, "of sizes with such bounds");
+    return refuse(r, "of sizes, with computed bounds or step 0");
   clamp_cut(cut, x->n, &from, &end);
   for (int64_t i = from; cut->step > 0 ? i < end : i > end; i += cut->step) to[n++] = x->item[i];
   give_items(r, to, n, false);
@@ -74,7 +74,8 @@ static void slice_number(Reader *r, const Value *x, const Cut *cuts, uint32_t n)
     int64_t axis = axis_of(x, cuts[i].axis);
     if (axis < 0 || axis >= rank || shape[axis].text || cuts[i].start.text || cuts[i].stop.text ||
         cuts[i].step < 1)
-      return refuse(r, "of a constant with such bounds");
+      return refuse(r,
+                    "of a constant, with computed bounds, a step below 1 or an axis out of range");
     clamp_cut(&cuts[i], shape[axis].n, &from, &end);
     shape[axis].n = end > from ? (end - from + cuts[i].step - 1) / cuts[i].step : 0;
   }
@@ -125,7 +126,9 @@ void read_slice(Reader *r)
     int64_t axis = axis_of(x, cuts[i].axis), size;
     if (axis < 0 || axis >= READ_RANK) return refuse(r, "along an axis that is not known");
     if (cuts[i].step < 0) {
-      if (!flip_cut(x, &cuts[i])) return refuse(r, "with a negative step");
+      if (!flip_cut(x, &cuts[i]))
+        return refuse(r,
+                      "with a negative step, and computed bounds or an axis without a stated size");
       flips = text(r, "%s%s%" PRId64, flips, *flips ? ", " : "", axis);
     }
     bool known = size_of(x, axis, &size) && !cuts[i].stop.text;
@@ -155,8 +158,8 @@ void read_split(Reader *r)
   bool sequence = strcmp(r->node->op_type, "SplitToSequence") == 0;
   Value *x = in(r, 0), *sizes = in(r, 1);
   int64_t axis = attr_number(r, "axis", 0), size;
-  Item *at;
-  uint32_t n = 0;
+  Item *at, *shape;
+  uint32_t n = 0, axes;
   bool listed = !sizes && !sequence && attr_list(r, "split", &at, &n);
   if (sizes && is_known(sizes)) at = sizes->item, n = sizes->n, listed = true;
   const char *how;
@@ -172,14 +175,13 @@ void read_split(Reader *r)
     how = same ? text(r, "chunk(%u", n) : text(r, "split([%s]", list_text(r, at, n));
   } else if (!sequence && !sizes) {
     n = (uint32_t)attr_number(r, "num_outputs", (int64_t)r->node->n_output);
-    if (n != r->node->n_output) return refuse(r, "into another number of parts than results");
+    if (n != r->node->n_output)
+      return refuse(r, "with num_outputs other than its number of results");
     how = text(r, "chunk(%u", n);
   } else {
-    return refuse(r, "into parts that are not known");
+    return refuse(r, sizes ? "into computed parts" : "without its second input");
   }
-  if (n == 0 || n > MOST_ITEMS) return refuse(r, "into so many parts");
-  Item *shape;
-  uint32_t axes;
+  if (n == 0 || n > MOST_ITEMS) return refuse(r, "into no parts or more than 64");
   int64_t along = axis_of(x, axis);
   bool known = !sequence && shape_of(r, x, &shape, &axes) && along >= 0 && along < axes;
   for (uint32_t i = 0; known && i < n; i++) {
@@ -198,6 +200,6 @@ void read_sequence_at(Reader *r)
   Value *x = in(r, 0);
   int64_t i = item_at(r, in(r, 1), 0);
   if (x->kind != VALUE_parts || i < -(int64_t)x->n || i >= x->n)
-    return refuse(r, "of such a sequence");
+    return refuse(r, "at a place that is not in a sequence of SplitToSequence");
   give_value(r, r->values.at[x->part[i < 0 ? i + x->n : i]]);
 }

@@ -86,7 +86,7 @@ void give_image_shape(Reader *r, const Value *x, int64_t channels)
 
 /* ---- what ops keep ---- */
 
-/* Ops with functions of their own whose result has the shape of input 0. */
+/* Ops that read_op() calls a function for, whose result has the shape of input 0. */
 static const char *const same_shape[] = {"Cast",
                                          "CastLike",
                                          "Clip",
@@ -107,13 +107,13 @@ static const char *const same_shape[] = {"Cast",
                                          "Trilu",
                                          "ScatterElements",
                                          "ScatterND"};
-static const char *const broadcasts[] = {"Add",   "Sub", "Mul", "Div",  "Mod",  "Max",
-                                         "Min",   "Pow", "Sum", "Mean", "Less", "Equal",
-                                         "Where", "And", "Or",  "Not"};
+static const char *const broadcasts[] = {"Add",  "Sub",   "Mul",   "Div", "Mod",
+                                         "Max",  "Min",   "Pow",   "Sum", "Mean",
+                                         "Less", "Equal", "Where", "And", "Not"};
 static const char *const bools[] = {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual",
                                     "And",   "Or",   "Not",         "Xor",     "IsNaN",
                                     "IsInf"};
-static const char *const indices[] = {"Shape", "Size", "ArgMax", "ArgMin", "NonZero"};
+static const char *const indices[] = {"Shape", "Size", "ArgMax", "ArgMin"};
 
 #define HAS(list, op) has_name(list, sizeof(list) / sizeof *(list), op)
 static bool has_name(const char *const *list, size_t n, const char *op)

@@ -1,5 +1,4 @@
 /* Tensors of ONNX files: their elements may be in any of several fields, or in a file beside. */
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,10 +133,17 @@ static ampc_status load_beside(Reader *r, OnnxTensor *t, int64_t bytes)
   const char *name = entry(t, "location"), *at = entry(t, "offset"), *length = entry(t, "length");
   int64_t offset = at ? strtoll(at, NULL, 10) : 0;
   struct stat file;
+  char shown[200];
   if (length && strtoll(length, NULL, 10) != bytes)
-    return bad_tensor(r, t, "has another size than its data");
+    return bad_tensor(r, t,
+                      text(r, "has %s bytes in its file, but its shape needs %lld",
+                           ampc_show(shown, sizeof shown, length, ""), (long long)bytes));
   int fd = open_beside(r, name);
-  if (fd < 0) return bad_tensor(r, t, "is in a file that is not in the folder of the model");
+  if (fd < 0)
+    return bad_tensor(r, t,
+                      text(r,
+                           "needs the file %s, which cannot be opened in the folder of the model",
+                           ampc_show(shown, sizeof shown, name ? name : "", "")));
   bool fits = fstat(fd, &file) == 0 && S_ISREG(file.st_mode) && offset >= 0 &&
               offset <= file.st_size - bytes;
   ampc_status status = fits ? AMPC_OK : bad_tensor(r, t, "is beyond the end of its file");
@@ -158,7 +164,7 @@ ampc_status tensor_load(Reader *r, OnnxTensor *t)
   for (size_t i = 0; i < t->n_dims; i++)
     if (t->dims[i] > MOST_SIZE) n = -1;
   if (n < 0 || t->n_dims > READ_RANK)
-    return bad_tensor(r, t, "has a shape that no tensor can have");
+    return bad_tensor(r, t, "has a size below 0 or above 2^31, or more than 6 axes");
   if (type == AMPC_DTYPE_COUNT) return bad_tensor(r, t, "has a type that jobs do not have");
   if (__builtin_mul_overflow(n, ampc_size_of(type, wide), &bytes))
     return bad_tensor(r, t, "is too large");
