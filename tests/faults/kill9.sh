@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Kills twelve runs (SIGKILL) at random moments, half of them while a checkpoint is being written,
+# Kills runs (SIGKILL) at random moments, half of them while a checkpoint is being written,
 # and resumes them. Each must write the bytes of a run that was not disturbed.
-#   kill9.sh AMPC AMP [RUNS]
+#   kill9.sh AMPC AMP RUNS
 . "$(dirname "$0")/lib.sh"
-runs=${3:-12}
+runs=$3
 RANDOM=${SEED:=$$}
 echo "SEED=$SEED repeats these moments"
 

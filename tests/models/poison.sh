@@ -2,9 +2,10 @@
 # A step reads only values that were written for it. Memory is overwritten as soon as its value is
 # dead; the models whose data are in Debian then train and evaluate to the same bits, with and
 # without fusion.
-#   poison.sh AMP
+#   poison.sh AMP PRECISION...
 set -euo pipefail
 amp=$(realpath "$1")
+precisions=("${@:2}")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 fail() { echo "FAILED: $1" && exit 1; }
@@ -17,7 +18,7 @@ train() { # train NAME JOB OPTIONS...: writes the checkpoint NAME and the output
 for job in models/{fashion_mnist,mnist_cnn}/*.amp; do # whose data are in Debian
   batch=16
   [ "$(basename "$job")" = mnist_cnn.amp ] && batch=4
-  for precision in f32 f16 bf16; do
+  for precision in "${precisions[@]}"; do
     for level in -O0 -O2; do
       set -- --set train.batch=$batch --set eval.batch=$batch --set precision=$precision $level
       train plain "$job" "$@"
