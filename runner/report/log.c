@@ -227,7 +227,7 @@ static ampc_status read_settings(const char *path, json_t **out)
 {
   char *text = NULL;
   int64_t size = 0;
-  json_error_t error = {.text = "it is no object"};
+  json_error_t error;
   *out = json_null();
   if (access(path, F_OK) != 0) return AMPC_OK;
   if (file_note_input(FILE_LOG, path)) return AMPC_RUN_FAILED;
@@ -238,10 +238,11 @@ static ampc_status read_settings(const char *path, json_t **out)
     *out = run;
     return AMPC_OK;
   }
+  if (!why) why = run ? "no JSON object" : error.text;
   json_decref(run);
   return ampc_fail(AMPC_BAD_FILE,
                    "%s: not the settings of a run: %s; without this file the page shows the curves",
-                   path, why ? why : error.text);
+                   path, why);
 }
 
 static json_t *log_json(RunTable *t, const char *folder, json_t *run, uint32_t n_logs)

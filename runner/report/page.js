@@ -45,7 +45,7 @@ function percent(part, all) {
   const p = all > 0 ? 100 * part / all : 0;
   return (p > 0 && p < .05 ? "< 0.1" : p.toFixed(p < 9.5 && p > 0 ? 1 : 0)) + " %";
 }
-const number = v => Number.isInteger(v) && Math.abs(v) < 1e9 ? v.toLocaleString("en") : Math.abs(v) >= 1e5 || Math.abs(v) < 1e-3 ? v.toExponential(2) : String(+v.toPrecision(4));
+const number = v => Number.isInteger(v) && Math.abs(v) < 1e9 ? v.toLocaleString("en") : Math.abs(v) >= 1e5 || Math.abs(v) < 1e-3 ? v.toExponential(2) : v.toLocaleString("en", {maximumSignificantDigits: 4});
 
 /* ---- charts that react ---- */
 

@@ -4,7 +4,8 @@
 /* ---- the names of columns ---- */
 
 const columnNames = {lr: "learning rate", scale: "loss scale", skipped: "skipped steps so far (gradients not finite)",
-  replayed: "replayed steps so far (gradients not finite)", samples_per_second: "training speed, samples per second"};
+  replayed: "replayed steps so far (gradients not finite)", grad_norm: "norm of the gradients", weight_norm: "norm of the weights",
+  update_norm: "norm of the updates", samples_per_second: "training speed, samples per second", data_wait: "fraction of the time spent waiting for data"};
 /* The same rule as that of amp train --keep-best. */
 const lowerIsBetter = name => /loss|error|perplexity|mse|mae|nll/.test(name);
 
@@ -18,7 +19,7 @@ function columnOf(log, column) {
 /* The order of charts: losses, other metrics, learning rate, loss scale, the rest, speed. */
 function rankOf({metric, group}) {
   if (metric !== undefined) return lowerIsBetter(metric) ? 0 : 1;
-  return {lr: 2, scale: 3, skipped: 4, replayed: 4, samples_per_second: 6}[group] || 5;
+  return {lr: 2, scale: 3, skipped: 4, replayed: 4, samples_per_second: 6, data_wait: 6}[group] || 5;
 }
 function runNames(logs) {
   const short = logs.map(l => l.folder.replace(/\/+$/, "").split("/").pop() || l.folder);
@@ -48,41 +49,42 @@ function smooth(points) {
     return {...p, y: near[near.length >> 1]};
   });
 }
-/* About `most` places on an axis, as [value, text]. */
-function axisTicks(low, high, most, logarithmic) {
-  if (!logarithmic) return ticksOf(low, high, most).map(v => [v, number(+v.toPrecision(6))]);
+const axisText = v => [v, number(+v.toPrecision(6)).replace(/\.?0*e/, "e")];
+/* 1, 2 and 5 times the powers of ten in a range, or only these powers; about `most` of them. */
+function decades(low, high, most) {
   const all = [];
-  for (let e = Math.floor(Math.log10(low)); e <= Math.log10(high); e++) for (const m of [1, 2, 5]) all.push(+`${m}e${e}`);
-  const within = all.filter(v => v >= low && v <= high), tens = within.filter(v => /^1e|^1$|^10*$|^0\.0*1$/.test(String(v)));
-  const some = within.length <= most ? within : tens, each = Math.ceil(some.length / most);
-  return some.filter((_, i) => i % each === 0).map(v => [v, number(v)]);
+  for (let e = Math.floor(Math.log10(low)); e <= Math.log10(high); e++) for (const m of [1, 2, 5]) all.push([+`${m}e${e}`, m]);
+  const within = all.filter(([v]) => v >= low && v <= high), some = within.length <= most ? within : within.filter(([, m]) => m === 1);
+  return some.filter((_, i) => i % Math.ceil(some.length / most) === 0).map(([v]) => axisText(v));
 }
 /* The width of a chart: two beside each other, where there is room. */
 const chartRoom = room => room > 640 ? Math.floor((room - 18) / 2) : room;
 
-/* series: [{label, name, style, points}]; `unit`: of x. */
+/* series: [{label, style, points, best, noisy}]; `unit`: of x. */
 function drawChart(room, title, series, unit, reading) {
   const wide = chartRoom(room), high = 250, left = 58, right = wide - 14, low = 206;
   const xs = series.flatMap(s => s.points.map(p => p.x)), ys = series.flatMap(s => s.points.map(p => p.y));
   const least = (list, f) => list.reduce((a, v) => f(a, v));
   let [x0, x1, y0, y1] = [least(xs, Math.min), least(xs, Math.max), least(ys, Math.min), least(ys, Math.max)];
+  [y0, y1] = [Math.max(y0, -1e300), Math.min(y1, 1e300)]; /* so that their difference is finite */
   const logarithmic = y0 > 0 && y1 > 50 * y0, f = logarithmic ? Math.log10 : v => v;
   if (y0 === y1) { y0 -= Math.abs(y0) / 10 || 1; y1 += Math.abs(y1) / 10 || 1; }
   if (x0 === x1) { x0 -= 1; x1 += 1; }
-  if (!logarithmic) {
-    const ticks = ticksOf(y0, y1, 5), each = ticks[1] - ticks[0] || y1 - y0;
-    y0 = Math.floor(y0 / each + 1e-6) * each; y1 = Math.ceil(y1 / each - 1e-6) * each;
+  let ticks = logarithmic ? decades(y0, y1, 6) : ticksOf(y0, y1, 5);
+  if (!logarithmic) { /* the axis begins and ends at a tick */
+    const each = ticks[1] - ticks[0] || y1 - y0, first = Math.floor(y0 / each + 1e-6), last = Math.ceil(y1 / each - 1e-6);
+    ticks = Array.from({length: last - first + 1}, (_, k) => axisText((first + k) * each));
+    [y0, y1] = [first * each, last * each];
   }
-  const slack = logarithmic ? 0 : (y1 - y0) / 1e6;
   const x = v => left + (right - left) * (v - x0) / (x1 - x0), y = v => 14 + (low - 14) * (1 - (f(v) - f(y0)) / (f(y1) - f(y0)));
   const svg = draw("svg", {class: "chart", viewBox: `0 0 ${wide} ${high}`, tabindex: 0, role: "application",
     "aria-label": `${title} over ${unit}: ${series.map(s => `${s.label} ends at ${number(s.points[s.points.length - 1].y)}`).join(", ")}; arrow keys read values`});
-  for (const [v, text] of axisTicks(y0 - slack, y1 + slack, 6, logarithmic)) svg.append(draw("line", {class: "grid", x1: left, x2: right, y1: y(v), y2: y(v)}), draw("text", {x: left - 6, y: y(v) + 4, "text-anchor": "end"}, text));
-  for (const [v, text] of axisTicks(x0, x1, wide < 480 ? 4 : 6)) svg.append(draw("line", {class: "grid", x1: x(v), x2: x(v), y1: low, y2: low + 5}), draw("text", {x: x(v), y: low + 19, "text-anchor": "middle"}, text));
+  for (const [v, text] of ticks) svg.append(draw("line", {class: "grid", x1: left, x2: right, y1: y(v), y2: y(v)}), draw("text", {x: left - 6, y: y(v) + 4, "text-anchor": "end"}, text));
+  for (const [v, text] of ticksOf(x0, x1, wide < 480 ? 4 : 6).filter(v => unit !== "steps" || Number.isInteger(v)).map(axisText)) svg.append(draw("line", {class: "grid", x1: x(v), x2: x(v), y1: low, y2: low + 5}), draw("text", {x: x(v), y: low + 19, "text-anchor": "middle"}, text));
   svg.append(draw("text", {x: right, y: high - 8, "text-anchor": "end"}, unit + (logarithmic ? "; vertical axis logarithmic" : "")));
   const path = points => points.map((p, i) => `${i ? "L" : "M"}${x(p.x).toFixed(1)} ${y(p.y).toFixed(1)}`).join("");
   for (const s of series) {
-    const soft = smooth(s.points);
+    const soft = s.noisy ? smooth(s.points) : null;
     svg.append(draw("path", {class: soft ? "curve thin" : "curve", style: s.style, d: path(s.points)}));
     if (soft) svg.append(draw("path", {class: "curve", style: s.style, d: path(soft)}));
     if (s.points.length <= 40) svg.append(...s.points.map(p => draw("circle", {class: "dot", style: s.style, cx: x(p.x), cy: y(p.y), r: 2.6})));
@@ -113,16 +115,18 @@ function drawChart(room, title, series, unit, reading) {
   return svg;
 }
 
-/* chart: {title, metric, columns: [{label, style, column}]}; x: 0 for steps, 1 for seconds. */
+/* Learning rates, scales and counts are exact. */
+const isNoisy = chart => chart.rank < 2 || chart.rank > 4;
+/* chart: {title, metric, rank, columns: [{label, style, column}]}; x: 0 for steps, 1 for seconds. */
 function chartFigure(chart, x) {
   const series = chart.columns.map(c => {
     const points = pointsOf(c.column, x);
-    return {...c, points, best: chart.metric === undefined ? null : bestOf(points, chart.metric)};
+    return {...c, points, noisy: isNoisy(chart), best: chart.metric === undefined ? null : bestOf(points, chart.metric)};
   });
   const reading = make("p", {class: "faint reading"}, "");
   const legend = series.map(s => {
     const last = s.points[s.points.length - 1], best = s.best && s.best !== last ? `, best ${number(s.best.y)} at step ${number(s.best.step)}` : s.best && s.points.length > 1 ? ", the best" : "";
-    return make("span", {style: s.style}, make("i", {class: "dash"}), s.label ? make("b", null, s.label + " ") : null, `${number(last.y)} at the end${best}`);
+    return make("span", {style: s.style}, make("i", {class: "dash"}), s.label || series.length > 1 ? make("b", null, (s.label || "all") + " ") : null, `${number(last.y)} at the end${best}`);
   });
   return make("figure", {"data-chart": chart.title}, make("figcaption", null, make("h3", null, chart.title), make("div", {class: "legend"}, legend)),
     fitted(room => drawChart(room, chart.title, series, x ? "seconds of training" : "steps", reading)), reading);
@@ -191,7 +195,7 @@ function runText(log) {
   const run = log.run, last = log.columns.reduce((a, c) => c.count ? Math.max(a, c.points[c.points.length - 3]) : a, 0);
   const seconds = log.columns.reduce((a, c) => c.count ? Math.max(a, c.points[c.points.length - 2]) : a, 0);
   const of = run ? [run.run, run.precision ? `in ${run.precision}` : null, run.device ? `on ${run.device}` : null].filter(t => typeof t === "string").join(" ") : log.folder;
-  return `${of}: ${number(last)} steps${seconds ? `, ${time(seconds * 1e6)} of training` : ""}.`;
+  return `${of}: ${number(last)} step${last === 1 ? "" : "s"}${seconds ? `, ${time(seconds * 1e6)} of training` : ""}.`;
 }
 /* What the charts do not show. */
 function notesOf(logs, names, charts, constant) {
@@ -212,15 +216,15 @@ function drawRuns() {
   function show(x) {
     buttons.forEach((b, i) => b.setAttribute("aria-pressed", String(i === x)));
     const grid = list => make("div", {class: "curves"}, list.map(c => chartFigure(c, x)));
-    const more = other.length > 4 ? [make("details", {class: "layer"}, make("summary", null, make("span", {class: "name"}, `${other.length} more columns of the table`)), grid(other))] : [grid(other)];
-    at.replaceChildren(grid(main), ...more);
+    const fold = () => make("details", {class: "layer", ontoggle: e => { if (e.currentTarget.children.length === 1) e.currentTarget.append(grid(other)); }}, make("summary", null, make("span", {class: "name"}, `${other.length} more charts`)));
+    at.replaceChildren(grid(main), other.length > 6 ? fold() : grid(other));
   }
   buttons.push(...["By step", "By time"].map((name, x) => make("button", {type: "button", class: "tool", onclick: () => show(x)}, name)));
   show(0);
-  const smoothed = charts.some(c => c.columns.some(o => smooth(pointsOf(o.column, 0))));
+  const smoothed = charts.some(c => isNoisy(c) && c.columns.some(o => smooth(pointsOf(o.column, 0))));
   return section("run", logs.length > 1 ? "Runs beside each other" : "The run", logs.length > 1 ? null : make("p", null, runText(logs[0])),
     every.length ? null : make("p", null, "The table has no steps yet."),
     logs.length > 1 ? [metricsTable(logs, names), drawSettings(logs, names), make("h3", null, "Curves")] : null,
-    charts.length ? [make("p", {class: "faint"}, `${smoothed ? "Thin: the values of the log. Thick: their running median. " : ""}A circle marks the best value. Point at a chart, or use the arrow keys, to read values.`), make("div", {class: "tools"}, buttons), at] : null,
+    charts.length ? [make("p", {class: "faint"}, `${smoothed ? "Thin: the values of the log. Thick: their running median. " : ""}${charts.some(c => c.metric !== undefined) ? "A circle marks the best value. " : ""}Point at a chart, or use the arrow keys, to read values.`), make("div", {class: "tools"}, buttons), at] : null,
     notesOf(logs, names, charts, constant), logs.length > 1 ? null : drawSettings(logs, names));
 }
