@@ -93,7 +93,7 @@ function drawChart(room, title, series, unit, reading) {
   const line = draw("line", {class: "cursor", y1: 14, y2: low, x1: -9, x2: -9});
   svg.append(line);
   const longest = series.reduce((a, s) => s.points.length > a.points.length ? s : a).points;
-  const nearest = (points, v) => points.reduce((a, p) => Math.abs(p.x - v) < Math.abs(a.x - v) ? p : a);
+  const nearest = (points, v) => points.reduce((a, p) => Math.abs(p.x - v) <= Math.abs(a.x - v) ? p : a);
   let at = -1;
   const read = i => {
     at = Math.max(0, Math.min(longest.length - 1, i));

@@ -17,8 +17,8 @@ bool log_has(const Session *s, uint32_t block);
 /* Implements Sink.due of both sinks. */
 bool log_due(Session *s, void *own, uint32_t block, bool must);
 
-/* Writes run.json: log_run.c. */
-ampc_status log_run(const Session *s);
+/* Writes run.json: log_run.c. If it cannot, it warns. */
+void log_run(Session *s);
 
 /* ---- the format of events: log_events.c ---- */
 

@@ -71,7 +71,7 @@ static json_t *run_json(const Session *s)
   return out;
 }
 
-ampc_status log_run(const Session *s)
+void log_run(Session *s)
 {
   json_t *run = run_json(s);
   char *text = run ? json_dumps(run, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) : NULL;
@@ -81,5 +81,6 @@ ampc_status log_run(const Session *s)
   json_decref(run);
   free(text);
   free(path);
-  return status;
+  if (status)
+    progress_warn(&s->progress, "note: %s; the run continues without it", ampc_last_error());
 }
