@@ -110,12 +110,12 @@ function drawFacts() {
   const measured = data.profile && data.profile.blocks.find(b => b.train);
   if (measured) facts.push(fact(time(measured.us), "measured time of a training step"));
   if (s.against) facts.push(fact((s.against_us / s.us).toPrecision(2) + " ×", `the speed of the same step in ${s.against}, predicted`));
-  facts.push(fact(bytes(data.memory.bytes), `memory of the ${onCpu ? "training" : "GPU"}: weights, optimizer, activations`), fact(count(s.flops) + "FLOP", "arithmetic per step; a multiply-add is 2"),
+  facts.push(fact(bytes(data.memory.bytes), `memory ${onCpu ? "for the training" : "of the GPU"}: weights, optimizer, activations`), fact(count(s.flops) + "FLOP", "arithmetic per step; a multiply-add is 2"),
     fact(bytes(s.read + s.written), "read and written in memory per step"), fact(bytes(s.cast_bytes), "of these by casts between types"),
     fact(String(s.weight_casts), "weights cast in each step; 0: the optimizer also writes 16-bit copies"), fact(String(s.commands), "commands per step: kernels and library calls"));
   return make("div", {class: "facts"}, facts);
 }
-const partNames = {products: "matrix products and convolutions", attention: "attention", casts: "casts alone", optimizer: "optimizer", kernels: "other kernels", launches: "starting kernels"};
+const partNames = {products: "matrix products and convolutions", attention: "attention", casts: "casts alone", optimizer: "optimizer", kernels: "other kernels", launches: "launch overhead"};
 const partColors = {products: "var(--f16)", attention: "var(--tf32)", casts: "var(--warn)", optimizer: "var(--f32)", kernels: "var(--bf16)", launches: "var(--other)"};
 function partsBar(parts, most) {
   const names = Object.keys(parts), all = names.reduce((a, n) => a + parts[n], 0);

@@ -225,6 +225,6 @@ function drawRuns() {
   return section("run", logs.length > 1 ? "Runs beside each other" : "The run", logs.length > 1 ? null : make("p", null, runText(logs[0])),
     every.length ? null : make("p", null, "The table has no steps yet."),
     logs.length > 1 ? [metricsTable(logs, names), drawSettings(logs, names), make("h3", null, "Curves")] : null,
-    charts.length ? [make("p", {class: "faint"}, `${smoothed ? "Thin: the values of the log. Thick: their running median. " : ""}${charts.some(c => c.metric !== undefined) ? "A circle marks the best value. " : ""}Point at a chart, or use the arrow keys, to read values.`), make("div", {class: "tools"}, buttons), at] : null,
+    charts.length ? [make("p", {class: "faint"}, `${smoothed ? "Thin: the values of the log. Thick: their running median. " : ""}${charts.some(c => c.metric !== undefined) ? "A circle marks the best value: the lowest of a loss or an error, else the highest. " : ""}Point at a chart, or use the arrow keys, to read values.`), make("div", {class: "tools"}, buttons), at] : null,
     notesOf(logs, names, charts, constant), logs.length > 1 ? null : drawSettings(logs, names));
 }

@@ -369,6 +369,11 @@ def main():
                 run(amp, "report", "--gpu", "h200", *options, "-o", page, job)
                 data = check_file(name, page)
                 check_looks(b, name, page, pictures)
+            rows = "document.querySelectorAll('#kernels tbody tr').length"
+            check(b.value(rows) == 30 < len(data["kernels"]), "the slowest commands of gpt2")
+            b.value("document.querySelector('#kernels .tool').id = 'more'")
+            b.click("#more")
+            check(b.value(rows) == len(data["kernels"]), "all commands of gpt2")
             b.look(1200, 900, False)
             b.open(os.path.join(work, "mlp.html"))
             data = data_of(os.path.join(work, "mlp.html"))[1]
