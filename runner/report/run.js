@@ -175,10 +175,11 @@ function settingsOf(value, name) {
   return Object.entries(value).flatMap(([key, v]) => settingsOf(v, name ? `${name}.${key}` : key));
 }
 const settingNames = {run: "job", version: "version of ampc", command: "command line"};
+const settingName = key => settingNames[key] || key.replace(/^(settings|blocks)\./, "").replace(/^const\./, "-D ").replace(/^optimizers\./, "optimizer ");
 function settingsTable(logs, names, all) {
-  const each = logs.map(l => new Map(l.run ? settingsOf(l.run, "").map(([k, v]) => [k.replace(/^(settings|const)\./, ""), v]) : []));
+  const each = logs.map(l => new Map(l.run ? settingsOf(l.run, "") : []));
   const keys = [...new Set(each.flatMap(m => [...m.keys()]))].filter(k => all || k !== "command" && new Set(each.map(m => m.get(k))).size > 1);
-  const rows = keys.map(k => [make("span", {class: "mono"}, settingNames[k] || k), ...each.map(m => m.has(k) ? make("span", {class: k === "command" ? "mono" : null}, m.get(k)) : "-")]);
+  const rows = keys.map(k => [make("span", {class: "mono"}, settingName(k)), ...each.map(m => m.has(k) ? make("span", {class: k === "command" ? "mono" : null}, m.get(k)) : "-")]);
   return rows.length ? runsTable("setting", names, rows) : null;
 }
 function drawSettings(logs, names) {
