@@ -3,10 +3,12 @@
  * Note [sampled columns]
  * A table may have any length, but a chart has only some hundred pixels. Each column of numbers is
  * sampled while it is read: its points fill buckets of equal size, and a bucket keeps its lowest
- * and highest point. If all buckets are full, neighbours are merged, which doubles their size. So
- * memory is bounded, and a spike of a single step survives. The first and the last point are kept,
- * too. */
+ * and highest point, and the mean of its points. If all buckets are full, neighbours are merged,
+ * which doubles their size. So memory is bounded, and a spike of a single step survives. The first
+ * and the last point are kept, too. The page smooths the means: lowest and highest points are far
+ * from the middle. */
 #include "report.h"
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,12 +28,11 @@ enum {
 /* ---- points: Note [sampled columns] ---- */
 
 typedef struct Point {
-  int64_t step;
-  double seconds, value; /* seconds: training time of the last train row up to here */
+  double step, seconds, value; /* seconds: training time of the last train row up to here */
 } Point;
 
 typedef struct Bucket {
-  Point low, high;
+  Point low, high, mean;
   int64_t n; /* points */
 } Bucket;
 
@@ -49,6 +50,10 @@ typedef struct Column {
 
 static void join(Bucket *to, const Bucket *from)
 {
+  double share = (double)from->n / (double)(to->n + from->n), rest = 1 - share; /* no overflow */
+  to->mean = (Point){to->mean.step * rest + from->mean.step * share,
+                     to->mean.seconds * rest + from->mean.seconds * share,
+                     to->mean.value * rest + from->mean.value * share};
   if (from->low.value < to->low.value) to->low = from->low;
   if (from->high.value > to->high.value) to->high = from->high;
   to->n += from->n;
@@ -68,7 +73,7 @@ static void halve(Column *c)
 static void add_point(Arena *arena, Column *c, Point p)
 {
   if (!isfinite(p.value)) {
-    if (!c->bad++) c->first_bad = p.step;
+    if (!c->bad++) c->first_bad = (int64_t)p.step;
     return;
   }
   if (!c->at) {
@@ -76,7 +81,7 @@ static void add_point(Arena *arena, Column *c, Point p)
     c->width = 1;
     c->first = p;
   }
-  Bucket one = {p, p, 1};
+  Bucket one = {p, p, p, 1};
   bool full = c->n == 0 || c->at[c->n - 1].n >= c->width;
   if (full && c->n == MOST_BUCKETS) halve(c);
   if (full)
@@ -96,7 +101,9 @@ typedef struct RunTable {
   VEC(const char *) blocks; /* their names, in the order of their first rows */
   int64_t rows;
   /* the current row */
-  Point now; /* step and seconds */
+  Point now;             /* step and seconds */
+  double clock, resumed; /* the column `seconds`, which begins at 0 when a run resumes; its sum of
+                            the runs before */
   const char *block;
   double *value;
   bool *given; /* for each column */
@@ -156,11 +163,13 @@ static ampc_status take_field(void *context, int64_t field)
   bool number = role != BLOCK && read_number(t->in.text, &v);
   if (field == 0) {
     if (!number || !(fabs(v) < 1e15)) return fields_bad(&t->in, "the step is no number");
-    t->now.step = (int64_t)v;
+    t->now.step = v;
   } else if (role == BLOCK) {
     note_block(t);
   } else if (role == SECONDS && number && isfinite(v)) {
-    t->now.seconds = v;
+    if (v < t->clock) t->resumed += t->clock;
+    t->clock = v;
+    t->now.seconds = t->resumed + v;
   } else if (role == NUMBERS && number) {
     t->given[field] = true;
     t->value[field] = v;
@@ -198,15 +207,16 @@ static ampc_status read_rows(RunTable *t)
 
 static void put_point(json_t *out, const Point *p)
 {
-  json_array_append_new(out, json_integer(p->step));
+  json_array_append_new(out, json_integer((json_int_t)p->step));
   json_array_append_new(out, json_real(p->seconds));
   json_array_append_new(out, json_real(p->value));
 }
 
-/* Returns {name, points: [step, seconds, value, step, ..], bad, first_bad}. */
+/* Returns {name, count, bad, first_bad, points: [step, seconds, value, step, ..], means}: the means
+ * of buckets, like points; empty if there are no others than the points. */
 static json_t *column_json(Arena *arena, Column *c, uint32_t most)
 {
-  json_t *points = json_array();
+  json_t *points = json_array(), *means = json_array();
   while (c->n > most) halve(c);
   for (uint32_t i = 0; i < c->n; i++) {
     const Bucket *b = &c->at[i];
@@ -214,12 +224,13 @@ static json_t *column_json(Arena *arena, Column *c, uint32_t most)
     const Point *a = low_first ? &b->low : &b->high, *z = low_first ? &b->high : &b->low;
     if (i == 0 && a->step != c->first.step) put_point(points, &c->first);
     put_point(points, a);
-    if (b->n > 1) put_point(points, z);
+    if (z->step != a->step) put_point(points, z);
+    if (c->width > 1) put_point(means, &b->mean);
     if (i + 1 == c->n && z->step != c->last.step) put_point(points, &c->last);
   }
-  return json_pack("{s:s, s:I, s:I, s:I, s:o}", "name", arena_shown(arena, c->name, ""), "count",
-                   (json_int_t)c->points, "bad", (json_int_t)c->bad, "first_bad",
-                   (json_int_t)c->first_bad, "points", points);
+  return json_pack("{s:s, s:I, s:I, s:I, s:o, s:o}", "name", arena_shown(arena, c->name, ""),
+                   "count", (json_int_t)c->points, "bad", (json_int_t)c->bad, "first_bad",
+                   (json_int_t)c->first_bad, "points", points, "means", means);
 }
 
 /* Reads run.json. *out becomes null if the folder has none. */
@@ -267,6 +278,10 @@ static json_t *read_log(Arena *arena, const char *folder, uint32_t n_logs)
   json_t *run = NULL;
   const char *path = arena_printf(arena, "%s/metrics.csv", folder);
   ampc_status status = file_note_input(FILE_LOG, path);
+  if (access(path, F_OK) != 0)
+    status = ampc_fail(AMPC_BAD_FILE,
+                       "cannot open %s: %s; --log takes a folder that amp train --log-dir wrote",
+                       path, strerror(errno));
   if (!status) status = fields_open(path, ',', 0, &t->in);
   if (!status) {
     status = read_rows(t);

@@ -105,7 +105,8 @@ static bool read_command_line(Arena *arena, int argc, char **argv, ReportCommand
   Operands jobs = {argv, argc};
   *cmd = (ReportCommand){.compile = options_default(), .gpu = gpu_find("h200")};
   if (!options_read(&report_verb, arena, &jobs, cmd, status)) return false;
-  bool of_job = cmd->gpu_given || cmd->probe || cmd->profile || cmd->tune || !cmd->logs.n;
+  bool of_job = cmd->gpu_given || cmd->no_ptx || cmd->probe || cmd->profile || cmd->tune ||
+                cmd->compile.n_consts || cmd->compile.n_settings || !cmd->logs.n;
   *status = options_count_jobs(&report_verb, &jobs, of_job, 1);
   if (*status) return false;
   char here[AMPC_TARGET_ROOM];

@@ -1,5 +1,5 @@
 /* The section of runs of amp train --log-dir: one run, or several beside each other. page.js has the functions that this
- * file uses, and calls drawRuns. A column of a table is {name, points: [step, seconds, value, ..], count, bad, ..}. */
+ * file uses, and calls drawRuns. A column of a table is {name, points: [step, seconds, value, ..], means, count, bad, ..}; Note [sampled columns] in log.c. */
 
 /* ---- the names of columns ---- */
 
@@ -31,18 +31,19 @@ function runNames(logs) {
 const runColors = ["--f32", "--f16", "--bf16", "--f64", "--tf32", "--other"];
 const styleOf = i => `--c:var(${runColors[i % runColors.length]});--d:${["none", "7 4", "2 4"][Math.floor(i / runColors.length) % 3]}`;
 
-/* Points as objects. x: 0 for steps, 1 for seconds. */
-function pointsOf(column, x) {
+/* The points of a column, or its means, as objects. x: 0 for steps, 1 for seconds. */
+function pointsOf(column, x, list = column.points) {
   const out = [];
-  for (let i = 0; i < column.points.length; i += 3) out.push({step: column.points[i], x: column.points[i + x], y: column.points[i + 2]});
+  for (let i = 0; i < list.length; i += 3) out.push({step: list[i], x: list[i + x], y: list[i + 2]});
   return out;
 }
 function bestOf(points, name) {
   return points.reduce((a, p) => (lowerIsBetter(name) ? p.y < a.y : p.y > a.y) ? p : a);
 }
-/* The running median, which a spike does not move; null: too few points to need it. */
-function smooth(points) {
-  const reach = Math.floor(points.length / 40);
+/* The running median, which a spike does not move; null: too few points to need it. If the points are only lowest and
+ * highest values, it is the median of the means. */
+function smooth(column, x) {
+  const points = pointsOf(column, x, column.means.length ? column.means : column.points), reach = Math.floor(points.length / 40);
   if (reach < 2) return null;
   return points.map((p, i) => {
     const side = Math.min(reach, i, points.length - 1 - i), near = points.slice(i - side, i + side + 1).map(q => q.y).sort((a, b) => a - b);
@@ -60,9 +61,9 @@ function decades(low, high, most) {
 /* The width of a chart: two beside each other, where there is room. */
 const chartRoom = room => room > 640 ? Math.floor((room - 18) / 2) : room;
 
-/* series: [{label, style, points, best, noisy}]; `unit`: of x. */
+/* series: [{label, style, points, best, soft}]; soft: smoothed points, or null. `unit`: of x. */
 function drawChart(room, title, series, unit, reading) {
-  const wide = chartRoom(room), high = 250, left = 58, right = wide - 14, low = 206;
+  const wide = chartRoom(room), high = 250, right = wide - 14, low = 206, digit = 7;
   const xs = series.flatMap(s => s.points.map(p => p.x)), ys = series.flatMap(s => s.points.map(p => p.y));
   const least = (list, f) => list.reduce((a, v) => f(a, v));
   let [x0, x1, y0, y1] = [least(xs, Math.min), least(xs, Math.max), least(ys, Math.min), least(ys, Math.max)];
@@ -76,15 +77,16 @@ function drawChart(room, title, series, unit, reading) {
     ticks = Array.from({length: last - first + 1}, (_, k) => axisText((first + k) * each));
     [y0, y1] = [first * each, last * each];
   }
+  const left = 16 + digit * least(ticks.map(t => t[1].length), Math.max);
   const x = v => left + (right - left) * (v - x0) / (x1 - x0), y = v => 14 + (low - 14) * (1 - (f(v) - f(y0)) / (f(y1) - f(y0)));
   const svg = draw("svg", {class: "chart", viewBox: `0 0 ${wide} ${high}`, tabindex: 0, role: "application",
     "aria-label": `${title} over ${unit}: ${series.map(s => `${s.label} ends at ${number(s.points[s.points.length - 1].y)}`).join(", ")}; arrow keys read values`});
   for (const [v, text] of ticks) svg.append(draw("line", {class: "grid", x1: left, x2: right, y1: y(v), y2: y(v)}), draw("text", {x: left - 6, y: y(v) + 4, "text-anchor": "end"}, text));
-  for (const [v, text] of ticksOf(x0, x1, wide < 480 ? 4 : 6).filter(v => unit !== "steps" || Number.isInteger(v)).map(axisText)) svg.append(draw("line", {class: "grid", x1: x(v), x2: x(v), y1: low, y2: low + 5}), draw("text", {x: x(v), y: low + 19, "text-anchor": "middle"}, text));
+  for (const [v, text] of ticksOf(x0, x1, wide < 480 ? 4 : 6).filter(v => unit !== "steps" || Number.isInteger(v)).map(axisText)) svg.append(draw("line", {class: "grid", x1: x(v), x2: x(v), y1: low, y2: low + 5}), draw("text", {x: Math.min(x(v), wide - 4 - digit * text.length / 2), y: low + 19, "text-anchor": "middle"}, text));
   svg.append(draw("text", {x: right, y: high - 8, "text-anchor": "end"}, unit + (logarithmic ? "; vertical axis logarithmic" : "")));
   const path = points => points.map((p, i) => `${i ? "L" : "M"}${x(p.x).toFixed(1)} ${y(p.y).toFixed(1)}`).join("");
   for (const s of series) {
-    const soft = s.noisy ? smooth(s.points) : null;
+    const {soft} = s;
     svg.append(draw("path", {class: soft ? "curve thin" : "curve", style: s.style, d: path(s.points)}));
     if (soft) svg.append(draw("path", {class: "curve", style: s.style, d: path(soft)}));
     if (s.points.length <= 40) svg.append(...s.points.map(p => draw("circle", {class: "dot", style: s.style, cx: x(p.x), cy: y(p.y), r: 2.6})));
@@ -121,7 +123,7 @@ const isNoisy = chart => chart.rank < 2 || chart.rank > 4;
 function chartFigure(chart, x) {
   const series = chart.columns.map(c => {
     const points = pointsOf(c.column, x);
-    return {...c, points, noisy: isNoisy(chart), best: chart.metric === undefined ? null : bestOf(points, chart.metric)};
+    return {...c, points, soft: isNoisy(chart) ? smooth(c.column, x) : null, best: chart.metric === undefined ? null : bestOf(points, chart.metric)};
   });
   const reading = make("p", {class: "faint reading"}, "");
   const legend = series.map(s => {
@@ -222,10 +224,10 @@ function drawRuns() {
   }
   buttons.push(...["By step", "By time"].map((name, x) => make("button", {type: "button", class: "tool", onclick: () => show(x)}, name)));
   show(0);
-  const smoothed = charts.some(c => isNoisy(c) && c.columns.some(o => smooth(pointsOf(o.column, 0))));
+  const smoothed = charts.some(c => isNoisy(c) && c.columns.some(o => smooth(o.column, 0)));
   return section("run", logs.length > 1 ? "Runs beside each other" : "The run", logs.length > 1 ? null : make("p", null, runText(logs[0])),
     every.length ? null : make("p", null, "The table has no steps yet."),
     logs.length > 1 ? [metricsTable(logs, names), drawSettings(logs, names), make("h3", null, "Curves")] : null,
-    charts.length ? [make("p", {class: "faint"}, `${smoothed ? "Thin: the values of the log. Thick: their running median. " : ""}${charts.some(c => c.metric !== undefined) ? "A circle marks the best value: the lowest of a loss or an error, else the highest. " : ""}Point at a chart, or use the arrow keys, to read values.`), make("div", {class: "tools"}, buttons), at] : null,
+    charts.length ? [make("p", {class: "faint"}, `${smoothed ? "Thin: the values of the log; of a long log, the lowest and highest of each part. Thick: smoothed by a running median. " : ""}${charts.some(c => c.metric !== undefined) ? "A circle marks the best value: the lowest of a loss or an error, else the highest. " : ""}Point at a chart, or use the arrow keys, to read values.`), make("div", {class: "tools"}, buttons), at] : null,
     notesOf(logs, names, charts, constant), logs.length > 1 ? null : drawSettings(logs, names));
 }

@@ -134,18 +134,18 @@ def check_two(b, amp, work, pictures):
     check(wanted in b.value("document.querySelector('#run .reading').textContent"), f"keyboard: not {wanted}")
 
 
-def check_long(amp, work):
-    """Of a long table: little memory, and spikes, the first and the last value of each column."""
+def check_long(b, amp, work):
+    """Of a long table: little memory; spikes, the first and the last value of each column; means. The run was resumed."""
     log, page, draw = os.path.join(work, "long"), os.path.join(work, "long.html"), random.Random(1)
     os.mkdir(log)
     steps = 100_000
     with open(os.path.join(log, "metrics.csv"), "w", encoding="utf-8") as f:
         f.write("step,epoch,block,seconds,norm/a,train.loss\n")
         for i in range(1, steps + 1):
-            f.write(f"{i},1,train,{i / 100:.3f},{draw.gauss(0, 1):.9g},{9.0 if i == 77_777 else 1 + draw.random():.9g}\n")
+            f.write(f"{i},1,train,{(i - 1) % 60_000 / 100:.3f},{draw.gauss(0, 1):.9g},{9.0 if i == 77_777 else 1 + draw.random():.9g}\n")
             if i == 50_000:
-                f.write(f"{i},1,train,500,nan,-inf\n")
-        f.write("100001,1,train,1000.01,0.5,3.")  # the run is writing this row
+                f.write(f"{i},1,train,499.99,nan,-inf\n")
+        f.write("100001,1,train,400,0.5,3.")  # the run is writing this row
     done = subprocess.run(["bash", "-c", 'ulimit -v 200000; exec "$@"', "-", amp, "report", "--log", log, "-o", page],
                           capture_output=True, text=True)
     check(done.returncode == 0, f"a long table: {done}")
@@ -159,6 +159,14 @@ def check_long(amp, work):
                         ("highest", max(all_points, key=lambda p: p[1]))):
             check(any(near(p, q) for q in got), f"{name}: the {what} point {p} is lost")
         check([p[0] for p in got] == sorted(p[0] for p in got), f"{name}: the order of steps")
+        seconds = column["points"][1::3]
+        check(seconds == sorted(seconds) and math.isclose(seconds[-1], 999.98, rel_tol=1e-5), f"{name}: seconds of a resumed run")
+        means, middle = column["means"][2::3], {"norm/a": 0, "train.loss": 1.5}[name]
+        check(len(means) > 100 and all(abs(v - middle) < 0.4 for v in means), f"{name}: means {means}")
+    if b:
+        b.open(page)
+        heights = b.value("document.querySelector('#run .curve:not(.thin)').getAttribute('d').match(/ [0-9.]+/g).map(Number)")
+        check(max(heights) - min(heights) < 5, f"a smooth curve from {min(heights)} to {max(heights)}")
 
 
 def check_damaged(b, amp, work):
@@ -193,7 +201,8 @@ def check_damaged(b, amp, work):
             b.errors.clear()
     check(not b or b.value("document.documentElement.dataset.hacked") is None, "text of run.json is run")
     for options, status, why in ((["--log", log] * 13, 2, "a page has at most 12 runs"), (["--gpu", "h200", "--log", log], 2, "no job was given"),
-                                 (["--log", os.path.join(work, "none")], 3, "cannot open"), ([], 2, "no job was given")):
+                                 (["--no-ptx", "--log", log], 2, "no job was given"), (["--set", "a=1", "--log", log], 2, "no job was given"),
+                                 (["--log", os.path.join(work, "none")], 3, "--log takes a folder that amp train --log-dir wrote"), ([], 2, "no job was given")):
         done = subprocess.run([amp, "report", *options], capture_output=True, text=True)
         check(done.returncode == status and why in done.stderr, f"{options}: {done}")
 
@@ -207,7 +216,7 @@ def main():
             make_runs(amp, work)
             check_one(b, amp, work, pictures)
             check_two(b, amp, work, pictures)
-            check_long(amp, work)
+            check_long(b, amp, work)
             check_damaged(b, amp, work)
         finally:
             if b:
