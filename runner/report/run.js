@@ -176,12 +176,12 @@ function settingsOf(value, name) {
   if (value === null || typeof value !== "object") return [[name, typeof value === "number" ? number(value) : String(value)]];
   return Object.entries(value).flatMap(([key, v]) => settingsOf(v, name ? `${name}.${key}` : key));
 }
-const settingNames = {run: "job", version: "version of ampc", command: "command line"};
-const settingName = key => settingNames[key] || key.replace(/^(settings|blocks)\./, "").replace(/^const\./, "-D ").replace(/^optimizers\./, "optimizer ");
+const settingNames = {run: "job", version: "version of ampc"};
+const settingName = key => settingNames[key] || key.replace(/^(settings|blocks)\./, "").replace(/^const\./, "-D ").replace(/^options\./, "--").replace(/^optimizers\./, "optimizer ");
 function settingsTable(logs, names, all) {
   const each = logs.map(l => new Map(l.run ? settingsOf(l.run, "") : []));
-  const keys = [...new Set(each.flatMap(m => [...m.keys()]))].filter(k => all || k !== "command" && new Set(each.map(m => m.get(k))).size > 1);
-  const rows = keys.map(k => [make("span", {class: "mono"}, settingName(k)), ...each.map(m => m.has(k) ? make("span", {class: k === "command" ? "mono" : null}, m.get(k)) : "-")]);
+  const keys = [...new Set(each.flatMap(m => [...m.keys()]))].filter(k => all || new Set(each.map(m => m.get(k))).size > 1);
+  const rows = keys.map(k => [make("span", {class: "mono"}, settingName(k)), ...each.map(m => m.has(k) ? m.get(k) : "-")]);
   return rows.length ? runsTable("setting", names, rows) : null;
 }
 function drawSettings(logs, names) {

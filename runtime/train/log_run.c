@@ -2,27 +2,25 @@
  *
  * The file is written before the first step, and again if the run resumes, with the options of
  * that time. */
-#include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "log.h"
 #include "runtime/plan/file.h"
-#include "runtime/plan/shown.h"
+#include "train_options.h"
 
-enum { MOST_COMMAND = 4096 /* bytes; a longer command line is cut off */ };
-
-/* Returns the command line of this process as a list of words; empty if it cannot be read. */
-static json_t *command_json(void)
+/* Only numbers: the paths that a run writes always differ, and a command line of another program
+ * that embeds the runtime may contain secrets. */
+static json_t *options_json(const ampc_train_options *t)
 {
-  char words[MOST_COMMAND + 1], shown[4 * MOST_COMMAND + 1];
-  json_t *out = json_array();
-  FILE *f = fopen("/proc/self/cmdline", "re");
-  size_t n = f ? fread(words, 1, MOST_COMMAND, f) : 0;
-  if (f) fclose(f);
-  words[n] = 0;
-  for (const char *s = words; s < words + n; s += strlen(s) + 1)
-    json_array_append_new(out, json_string(ampc_show(shown, sizeof shown, s, "")));
+  json_t *out = json_object();
+  for (size_t i = 0; ampc_train_option_list[i].name; i++) {
+    double value = ampc_train_option_number(i, t);
+    if (!(value > 0)) continue;
+    json_t *number = value == floor(value) ? json_integer((json_int_t)value) : json_real(value);
+    json_object_set_new(out, ampc_train_option_list[i].name, number);
+  }
   return out;
 }
 
@@ -66,7 +64,7 @@ static json_t *run_json(const Session *s)
                           ampc_device_name(s->rt), "seed", (json_int_t)s->seed, "resumed at step",
                           (json_int_t)s->steps, "optimizers", optimizers, "const",
                           json_object_get(config, "const"), "blocks", blocks_json(p), "settings",
-                          settings_json(s), "command", command_json());
+                          settings_json(s), "options", options_json(s->options));
   json_decref(config);
   return out;
 }
