@@ -99,7 +99,6 @@ typedef struct RunTable {
   Fields in;
   VEC(Column) columns;
   VEC(const char *) blocks; /* their names, in the order of their first rows */
-  int64_t rows;
   /* the current row */
   Point now;             /* step and seconds */
   double clock, resumed; /* the column `seconds`, which begins at 0 when a run resumes; its sum of
@@ -121,9 +120,9 @@ static ampc_status take_name(void *context, int64_t field)
   return AMPC_OK;
 }
 
-/* As strtod; false if the text is no number. Decimals of up to 15 digits, which are nearly all,
- * take a tenth of its time: their digits and their power of ten are exact, so one division rounds.
- */
+/* Returns false if the text is no number. Decimals of up to 15 digits do not need strtod: their
+ * digits and their power of ten are exact, and one division rounds correctly. This halves the time
+ * for a long table. */
 static bool read_number(const char *text, double *out)
 {
   static const double power[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
@@ -184,7 +183,6 @@ static void end_row(RunTable *t, bool whole)
       add_point(t->arena, &t->columns.at[i], (Point){t->now.step, t->now.seconds, t->value[i]});
     t->given[i] = false;
   }
-  t->rows += whole;
 }
 
 static ampc_status read_rows(RunTable *t)
@@ -252,7 +250,7 @@ static ampc_status read_settings(const char *path, json_t **out)
   if (!why) why = run ? "no JSON object" : error.text;
   json_decref(run);
   return ampc_fail(AMPC_BAD_FILE,
-                   "%s: not the settings of a run: %s; without this file the page shows the curves",
+                   "%s: not the settings of a run: %s; remove the file to show the curves alone",
                    path, why);
 }
 
@@ -267,8 +265,8 @@ static json_t *log_json(RunTable *t, const char *folder, json_t *run, uint32_t n
   for (uint32_t i = 0; i < t->columns.n; i++)
     if (t->columns.at[i].points || t->columns.at[i].bad)
       json_array_append_new(columns, column_json(t->arena, &t->columns.at[i], most));
-  return json_pack("{s:s, s:o, s:I, s:o, s:o}", "folder", arena_shown(t->arena, folder, ""), "run",
-                   run, "rows", (json_int_t)t->rows, "blocks", blocks, "columns", columns);
+  return json_pack("{s:s, s:o, s:o, s:o}", "folder", arena_shown(t->arena, folder, ""), "run", run,
+                   "blocks", blocks, "columns", columns);
 }
 
 static json_t *read_log(Arena *arena, const char *folder, uint32_t n_logs)

@@ -201,7 +201,7 @@ function runText(log) {
   return `${of}: ${number(last)} step${last === 1 ? "" : "s"}${seconds ? `, ${time(seconds * 1e6)} of training` : ""}.`;
 }
 /* What the charts do not show. */
-function notesOf(logs, names, charts, constant) {
+function notesOf(logs, names, constant) {
   const notes = [];
   const lead = i => logs.length > 1 ? names[i] + ": " : "";
   logs.forEach((log, i) => {
@@ -229,5 +229,5 @@ function drawRuns() {
     every.length ? null : make("p", null, "The table has no steps yet."),
     logs.length > 1 ? [metricsTable(logs, names), drawSettings(logs, names), make("h3", null, "Curves")] : null,
     charts.length ? [make("p", {class: "faint"}, `${smoothed ? "Thin: the values of the log; of a long log, the lowest and highest of each part. Thick: smoothed by a running median. " : ""}${charts.some(c => c.metric !== undefined) ? "A circle marks the best value: the lowest of a loss or an error, else the highest. " : ""}Point at a chart, or use the arrow keys, to read values.`), make("div", {class: "tools"}, buttons), at] : null,
-    notesOf(logs, names, charts, constant), logs.length > 1 ? null : drawSettings(logs, names));
+    notesOf(logs, names, constant), logs.length > 1 ? null : drawSettings(logs, names));
 }
