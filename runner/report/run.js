@@ -160,12 +160,12 @@ function runsTable(label, names, rows) {
 }
 /* Best and last value of each metric; the best one of all runs is bold. */
 function metricsTable(logs, names) {
-  const all = [...new Set(logs.flatMap(l => l.columns.filter(c => c.count && columnOf(l, c).metric !== undefined).map(c => c.name)))];
-  const rows = all.flatMap(name => {
+  const all = new Map(logs.flatMap(l => l.columns.filter(c => c.count).map(c => [c.name, columnOf(l, c)])).filter(([, of]) => of.metric !== undefined));
+  const rows = [...all].flatMap(([name, {block, metric}]) => {
     const points = logs.map(l => { const c = l.columns.find(o => o.name === name && o.count); return c ? pointsOf(c, 0) : null; });
-    return [["best", p => bestOf(p, name)], ["last", p => p[p.length - 1]]].map(([which, pick]) => {
-      const picked = points.map(p => p && pick(p)), top = bestOf(picked.filter(p => p), name);
-      return [make("span", null, make("b", null, name.replace(".", " ")), ", " + which), ...picked.map(p => !p ? "-" : make("span", null, make(p.y === top.y ? "b" : "span", null, number(p.y)), make("span", {class: "faint"}, ` at step ${number(p.step)}`)))];
+    return [["best", p => bestOf(p, metric)], ["last", p => p[p.length - 1]]].map(([which, pick]) => {
+      const picked = points.map(p => p && pick(p)), top = bestOf(picked.filter(p => p), metric);
+      return [make("span", null, make("b", null, `${block} ${metric}`), ", " + which), ...picked.map(p => !p ? "-" : make("span", null, make(p.y === top.y ? "b" : "span", null, number(p.y)), make("span", {class: "faint"}, ` at step ${number(p.step)}`)))];
     });
   });
   return rows.length ? runsTable("metric", names, rows) : null;

@@ -31,7 +31,8 @@ static json_t *settings_json(const Session *s)
   for (uint32_t i = 0; i < s->program->n_settings; i++) {
     float value;
     if (s->program->settings[i].steps_of && !s->rt->given[i]) continue; /* not known yet */
-    if (runtime_read_setting(s->rt, i, &value)) continue; /* the run itself reports the device */
+    if (runtime_read_setting(s->rt, i, &value))
+      continue; /* the first step reports the device's failure */
     json_object_set_new(out, s->program->settings[i].name, json_real((double)value));
   }
   return out;

@@ -9,6 +9,7 @@ import json
 import math
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -133,6 +134,22 @@ def check_two(b, amp, work, pictures):
     check(wanted in b.value("document.querySelector('#run .reading').textContent"), f"keyboard: not {wanted}")
 
 
+def check_best(b, amp, work):
+    """The direction follows from the metric's name, not the block's, by the words of --keep-best."""
+    words = [re.findall(r"[a-z]+", re.search(pattern, open(file, encoding="utf-8").read())[1]) for pattern, file in
+             ((r"lowerIsBetter = name => /(.*)/", "runner/report/run.js"), (r"words\[\] = {(.*)}", "runtime/train/keep.c"))]
+    check(words[0] == words[1], f"lower is better: {words}")
+    for name in ("better", "worse"):
+        os.mkdir(os.path.join(work, name))
+        with open(os.path.join(work, name, "metrics.csv"), "w", encoding="utf-8") as f:
+            f.write(f"step,block,errors.acc\n1,errors,0.5\n2,errors,{0.9 if name == 'better' else 0.7}\n")
+    run(amp, "report", "--log", "better", "--log", "worse", cwd=work)
+    if b:
+        b.open(os.path.join(work, "runs.html"))
+        row = b.value("[...document.querySelector('table.runs').tBodies[0].rows[0].cells].map(c => c.innerHTML.replace(/<.?span[^>]*>/g, ''))")
+        check(row == ["<b>errors acc</b>, best", "<b>0.9</b> at step 2", "0.7 at step 2"], f"best of runs: {row}")
+
+
 def check_long(b, amp, work):
     """Of a long table: little memory; spikes, the first and the last value of each column; means. The run was resumed."""
     log, page, draw = os.path.join(work, "long"), os.path.join(work, "long.html"), random.Random(1)
@@ -215,6 +232,7 @@ def main():
             make_runs(amp, work)
             check_one(b, amp, work, pictures)
             check_two(b, amp, work, pictures)
+            check_best(b, amp, work)
             check_long(b, amp, work)
             check_damaged(b, amp, work)
         finally:
