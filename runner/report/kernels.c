@@ -139,14 +139,16 @@ static const char *base64(Arena *arena, const unsigned char *s, size_t n)
   return out;
 }
 
-/* Returns base64 of the gzipped text; NULL: out of memory. */
-static const char *compressed(Arena *arena, char *text)
+const char *report_packed(Arena *arena, const json_t *json)
 {
   enum { GZIP = 15 + 16, MEMORY = 9 };
-  size_t n = strlen(text);
+  char *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(6) | JSON_PRESERVE_ORDER);
   z_stream z = {0};
-  if (deflateInit2(&z, Z_BEST_COMPRESSION, Z_DEFLATED, GZIP, MEMORY, Z_DEFAULT_STRATEGY) != Z_OK)
+  if (!text || deflateInit2(&z, Z_BEST_COMPRESSION, Z_DEFLATED, GZIP, MEMORY, Z_DEFAULT_STRATEGY)) {
+    free(text);
     return NULL;
+  }
+  size_t n = strlen(text);
   uLong room = deflateBound(&z, (uLong)n);
   unsigned char *out = arena_array(arena, unsigned char, room);
   z.next_in = (unsigned char *)text;
@@ -156,6 +158,7 @@ static const char *compressed(Arena *arena, char *text)
   bool good = deflate(&z, Z_FINISH) == Z_STREAM_END;
   size_t made = z.total_out;
   deflateEnd(&z);
+  free(text);
   return good ? base64(arena, out, made) : NULL;
 }
 
@@ -165,25 +168,21 @@ static const char *pack_texts(const Report *r, const Rows *rows, const Text *ptx
   json_t *all = json_array();
   for (uint32_t i = 0; i < rows->n; i++)
     json_array_append_new(all, text_json(r, &rows->at[i], ptx->n && i < with ? ptx->at : ""));
-  char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
+  const char *out = all ? report_packed(r->e.c->arena, all) : NULL;
   json_decref(all);
-  const char *out = text ? compressed(r->e.c->arena, text) : NULL;
-  free(text);
   return out;
 }
 
-/* The page must stay below half a megabyte. If it would not, the fastest kernels get no PTX. */
-int report_texts(Report *r, const char **out)
+int report_texts(Report *r, size_t room, const char **out)
 {
-  enum { ROOM = 360 * 1000 };
   Text ptx = text_new(r->e.c->arena);
   int status = r->no_ptx ? 0 : make_ptx(r, &ptx);
   if (status) return status;
   Rows rows = rows_of(r);
   uint32_t with = rows.n;
   *out = pack_texts(r, &rows, &ptx, with);
-  while (*out && ptx.n && with && strlen(*out) > ROOM) {
-    with -= (with + 7) / 8;
+  while (*out && ptx.n && with && strlen(*out) > room) {
+    with -= (with + 15) / 16;
     *out = pack_texts(r, &rows, &ptx, with);
   }
   if (ptx.n && with < rows.n)

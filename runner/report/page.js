@@ -1,5 +1,10 @@
-/* Draws the page from the JSON in #data. Text of the job is inserted as text nodes only. */
-const data = JSON.parse(document.getElementById("data").textContent);
+/* Draws the page from the JSON in #data, which is gzipped, in base64. Text of the job is inserted as text nodes only. */
+async function unpack(id) {
+  const packed = Uint8Array.from(atob(document.getElementById(id).textContent), c => c.charCodeAt(0));
+  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+}
+if (!("DecompressionStream" in window)) document.getElementById("main").textContent = "This page needs a browser of 2023 or later.";
+const data = await unpack("data");
 
 /* ---- elements ---- */
 
@@ -14,7 +19,7 @@ function fill(e, attributes, content) {
   for (const [key, value] of Object.entries(attributes || {}))
     if (key.startsWith("on")) e.addEventListener(key.slice(2), value);
     else if (value !== null && value !== undefined) e.setAttribute(key, value);
-  for (const c of content.flat()) if (c !== null && c !== undefined) e.append(c);
+  for (const c of content.flat(Infinity)) if (c !== null && c !== undefined) e.append(c);
   return e;
 }
 /* Two buttons that open and close all details within an element. */
@@ -40,7 +45,7 @@ function percent(part, all) {
   const p = all > 0 ? 100 * part / all : 0;
   return (p > 0 && p < .05 ? "< 0.1" : p.toFixed(p < 9.5 && p > 0 ? 1 : 0)) + " %";
 }
-const number = v => Number.isInteger(v) && Math.abs(v) < 1e9 ? String(v) : Math.abs(v) >= 1e5 || Math.abs(v) < 1e-3 ? v.toExponential(2) : String(+v.toPrecision(4));
+const number = v => Number.isInteger(v) && Math.abs(v) < 1e9 ? v.toLocaleString("en") : Math.abs(v) >= 1e5 || Math.abs(v) < 1e-3 ? v.toExponential(2) : v.toLocaleString("en", {maximumSignificantDigits: 4});
 
 /* ---- charts that react ---- */
 
@@ -90,41 +95,46 @@ function section(id, title, ...content) {
 function withCode(text) { return text.split("`").map((t, i) => i % 2 ? make("code", null, t) : t); }
 function fact(value, what) { return make("div", {class: "fact"}, make("b", null, value), make("span", null, what)); }
 
+const onCpu = data.target === "cpu";
 function drawHead() {
   const s = data.step, head = document.getElementById("top");
-  head.append(make("h1", null, data.job),
-    make("p", {class: "faint"}, `${data.precision}${s ? ", " + s.name : ""}; predicted for ${data.gpu} (${data.target}); ampc ${data.version}`));
-  if (data.answer.length) head.append(make("ul", {class: "answer"}, data.answer.map(a => make("li", null, withCode(a)))));
-  if (!s) return;
-  const facts = [fact(time(s.us), "a step, predicted")];
-  const measured = data.profile && data.profile.blocks.find(b => b.train);
-  if (measured) facts.push(fact(time(measured.us), "a step, measured"));
-  if (s.against) facts.push(fact((s.against_us / s.us).toPrecision(2) + " x", "as fast as in " + s.against));
-  facts.push(fact(bytes(data.memory.bytes), "of memory"), fact(count(s.flops) + "FLOP", "a step"),
-    fact(bytes(s.read + s.written), "moved a step"), fact(bytes(s.cast_bytes), "moved by casts"),
-    fact(String(s.weight_casts), "casts of weights"), fact(String(s.commands), "commands"));
-  head.append(make("div", {class: "facts"}, facts));
+  head.append(make("h1", null, data.job || runNames(data.logs).join(", ")));
+  const device = onCpu ? `the CPU of the machine that made this page (${data.gpu.replace("this CPU, ", "")})` : `the GPU ${data.gpu} (${data.target})`;
+  head.append(make("p", {class: "faint"}, data.job ? `Precision ${data.precision}${s ? `, block ${s.name}` : ""}. Times are predictions for ${device}${data.profile || data.logs.length ? ", except where they are called measured" : ""}. ` : "", `Made by ampc ${data.version}.`));
 }
 
-/* ---- where the time goes ---- */
+/* ---- the step ---- */
 
+function drawFacts() {
+  const s = data.step, facts = [fact(time(s.us), "predicted time of a training step")];
+  const measured = data.profile && data.profile.blocks.find(b => b.train);
+  if (measured) facts.push(fact(time(measured.us), "measured time of a training step"));
+  if (s.against) facts.push(fact((s.against_us / s.us).toPrecision(2) + " ×", `the speed of the same step in ${s.against}, predicted`));
+  facts.push(fact(bytes(data.memory.bytes), `memory ${onCpu ? "for the training" : "of the GPU"}: weights, optimizer, activations`), fact(count(s.flops) + "FLOP", "arithmetic per step; a multiply-add is 2"),
+    fact(bytes(s.read + s.written), "read and written in memory per step"), fact(bytes(s.cast_bytes), "of these by casts between types"),
+    fact(String(s.weight_casts), "weights cast in each step; 0: the optimizer also writes 16-bit copies"), fact(String(s.commands), "commands per step: kernels and library calls"));
+  return make("div", {class: "facts"}, facts);
+}
+const partNames = {products: "matrix products and convolutions", attention: "attention", casts: "casts alone", optimizer: "optimizer", kernels: "other kernels", launches: "launch overhead"};
 const partColors = {products: "var(--f16)", attention: "var(--tf32)", casts: "var(--warn)", optimizer: "var(--f32)", kernels: "var(--bf16)", launches: "var(--other)"};
 function partsBar(parts, most) {
   const names = Object.keys(parts), all = names.reduce((a, n) => a + parts[n], 0);
   return make("div", {class: "bar", role: "img", style: `width:${Math.max(1, 100 * all / most)}%`,
-    "aria-label": names.map(n => `${n} ${time(parts[n])}`).join(", ")},
-    names.map(n => make("i", {style: `flex:${parts[n]} 0 0;--c:${partColors[n]}`, title: `${n}: ${time(parts[n])}, ${percent(parts[n], all)}`})));
+    "aria-label": names.map(n => `${partNames[n]} ${time(parts[n])}`).join(", ")},
+    names.filter(n => parts[n]).map(n => make("i", {style: `flex:${parts[n]} 0 0;--c:${partColors[n]}`, title: `${partNames[n]}: ${time(parts[n])}, ${percent(parts[n], all)}`})));
 }
-function drawTime() {
+function drawStep() {
   const s = data.step;
   if (!s) return null;
   const most = Math.max(s.us, s.against_us || 0);
   const rows = [make("span", {class: "mono"}, data.precision), partsBar(s.parts, most), make("span", null, time(s.us))];
   if (s.against) rows.push(make("span", {class: "mono"}, s.against), partsBar(s.against_parts, most), make("span", null, time(s.against_us)));
-  const legend = Object.keys(s.parts).map(n => make("span", null, make("i", {class: "swatch", style: `--c:${partColors[n]}`}), `${n} ${percent(s.parts[n], s.us)}`));
+  const legend = Object.keys(s.parts).filter(n => s.parts[n] || s.against && s.against_parts[n]).map(n => make("span", null, make("i", {class: "swatch", style: `--c:${partColors[n]}`}), `${partNames[n]} ${percent(s.parts[n], s.us)}`));
   const types = s.types.map(t => make("tr", null, make("td", null, typeMark(t.type)), make("td", {class: "n"}, count(t.flops)), make("td", {class: "n"}, time(t.us))));
-  return section("time", "Where the time goes", make("div", {class: "bars"}, rows), make("div", {class: "legend"}, legend),
-    make("div", {class: "scroll", style: "max-width:420px", tabindex: 0}, make("table", null, make("thead", null, make("tr", null, make("th", null, "type"), make("th", {class: "n"}, "FLOPs"), make("th", {class: "n"}, "time of ops with this result"))), make("tbody", null, types))));
+  const table = make("table", null, make("thead", null, make("tr", null, make("th", null, "type of the result"), make("th", {class: "n"}, "FLOPs per step"), make("th", {class: "n"}, "predicted time per step"))), make("tbody", null, types));
+  return section("step", "The training step", data.answer.length ? make("ul", {class: "answer"}, data.answer.map(a => make("li", null, withCode(a)))) : null, drawFacts(),
+    make("h3", null, "Where the time goes, as predicted"), make("div", {class: "bars"}, rows), make("div", {class: "legend"}, make("span", {class: "faint"}, `of the step in ${data.precision}:`), legend),
+    make("h3", null, "Operations by the type of their result"), make("div", {class: "scroll", style: "max-width:520px", tabindex: 0}, table));
 }
 
 /* ---- the model ---- */
@@ -162,14 +172,14 @@ function openPanel(n, button) {
   closePanel();
   if (again) return;
   const list = make("dl");
-  term(list, "why", n.why);
-  term(list, "line", n.line ? `${n.line}: ${sourceOf(n.line)}` : "made by the compiler");
-  term(list, "type", n.type);
-  if (n.cast) term(list, "moves", n.cast.bytes ? bytes(n.cast.bytes) : n.command ? "nothing: it is part of a kernel" : "nothing: the optimizer or the op that reads it makes the cast");
+  term(list, "why this type", n.why);
+  term(list, "line of the job", n.line ? `${n.line}: ${sourceOf(n.line)}` : "made by the compiler");
+  term(list, "type and shape", n.type);
+  if (n.cast) term(list, "memory traffic", n.cast.bytes ? bytes(n.cast.bytes) : n.command ? "nothing: it is part of a kernel" : "nothing: the optimizer or the op that reads it makes the cast");
   term(list, "tensor cores", n.tensor && n.tensor !== "tensor cores" ? "no: " + n.tensor : n.tensor ? "yes" : "");
-  term(list, "costs", `${time(n.us)}, ${bytes(n.bytes)}, ${count(n.flops)} FLOPs${n.times > 1 ? `, for all ${n.times} together` : ""}`);
-  term(list, "kernel", n.command);
-  term(list, "reads", [...n.in.map(i => data.nodes[i].name || data.nodes[i].op), ...n.stored].join(", "));
+  term(list, "predicted cost", `${time(n.us)}, ${bytes(n.bytes)} read and written, ${count(n.flops)} FLOPs${n.times > 1 ? `, for all ${n.times} together` : ""}`);
+  term(list, "part of kernel", n.command);
+  term(list, "inputs", [...n.in.map(i => data.nodes[i].name || data.nodes[i].op), ...n.stored].join(", "));
   const title = n.cast ? `cast ${n.cast.from} → ${n.cast.to}` : `${n.op}${n.name ? " " + n.name : ""}`;
   const panel = make("div", {class: "told", role: "note"}, make("b", null, title), list);
   button.closest(".run").append(panel);
@@ -215,7 +225,7 @@ function drawLayer(layer) {
   const times = layer.name.endsWith("*") ? Math.min(...layer.list.map(n => n.times)) : 1;
   const summary = make("summary", null, make("span", {class: "name mono"}, layer.name), times > 1 ? make("span", {class: "faint"}, `${times} alike`) : null,
     kinds.map(typeMark), casts ? make("span", {class: "faint"}, `${casts} cast${casts > 1 ? "s" : ""}`) : null, make("span", {class: "grow"}),
-    make("span", {class: "faint"}, `${time(us)}, ${percent(us, data.step.us)}`));
+    make("span", {class: "faint"}, `${time(us)} (${percent(us, data.step.us)} of the step)`));
   const details = make("details", {class: "layer " + typeClass(mainType(layer.list))}, summary);
   details.open = layer.depth < 3;
   details.append(drawFlow(layer.items));
@@ -245,8 +255,8 @@ function drawModel() {
     if (next) { next.focus(); e.preventDefault(); }
   });
   const legend = make("div", {class: "legend faint"}, types.filter(t => data.nodes.some(n => n.dtype === t)).map(typeMark),
-    make("span", null, make("span", {class: "cast"}, "f32→f16"), " a cast: press it for its reason; a thick border marks more than 1 % of the step"));
-  return section("model", "The model", make("p", null, "Each box is a layer, each chip a value of the step, coloured by its type. Press one to see why it has that type and what it costs. Layers that are alike are one box."),
+    make("span", null, make("span", {class: "cast"}, "f32→f16"), " a cast between types; a thick border marks more than 1 % of the step's time"));
+  return section("model", "The model", make("p", null, "Each box is a layer, each chip an operation, coloured by the type of its result. Press one to see why it has that type and what it costs. Equal layers are one box. Times are predictions."),
     legend, make("div", {class: "tools"}, tabs, foldTools(at)), at);
 }
 
@@ -261,39 +271,33 @@ function drawLives(wide, at, reading) {
     const line = y(m.work * i / 4);
     svg.append(draw("line", {class: "grid", x1: left, x2: wide - 10, y1: line, y2: line}), draw("text", {x: left - 8, y: line + 4, "text-anchor": "end"}, bytes(m.work * i / 4)));
   }
-  svg.append(draw("text", {x: left, y: high - 8}, "first command"), draw("text", {x: wide - 10, y: high - 8, "text-anchor": "end"}, `command ${m.commands}`));
+  svg.append(draw("text", {x: left, y: high - 8}, "start of the step"), draw("text", {x: wide - 10, y: high - 8, "text-anchor": "end"}, `its last command, ${m.commands}`));
   const values = [...m.values].sort((a, b) => a[2] - b[2] || b[1] - a[1]);
   const rects = values.map(v => draw("rect", {class: "value " + typeClass(v[5]), x: x(v[2]).toFixed(1), y: y(v[0] + v[1]).toFixed(1), width: Math.max(.8, x(v[3] + 1) - x(v[2])).toFixed(1), height: Math.max(.4, y(v[0]) - y(v[0] + v[1])).toFixed(1)}));
   svg.append(...rects);
   chooser(svg, rects, at, reading, i => {
     const v = values[i];
-    return [`${v[4]}: ${bytes(v[1])} at ${bytes(v[0])}, commands ${v[2] + 1} to ${v[3] + 1} of ${m.commands}${v[6] ? `, line ${v[6]}: ${sourceOf(v[6])}` : ""}`];
+    return [`${v[4]}: ${bytes(v[1])} at address ${bytes(v[0])}, used by commands ${v[2] + 1} to ${v[3] + 1} of ${m.commands}${v[6] ? `, line ${v[6]}: ${sourceOf(v[6])}` : ""}`];
   });
   return svg;
 }
 function drawMemory() {
-  const m = data.memory;
-  const content = [make("div", {class: "scroll", style: "max-width:520px", tabindex: 0}, make("table", null, make("tbody", null,
-    m.spaces.map(([what, n]) => make("tr", null, make("td", null, what), make("td", {class: "n"}, bytes(n)), make("td", {class: "n"}, percent(n, m.bytes)))))))];
+  const m = data.memory, spaces = new Map();
+  for (const [what, n] of m.spaces) spaces.set(what, (spaces.get(what) || 0) + n);
+  const content = [make("div", {class: "scroll", style: "max-width:560px", tabindex: 0}, make("table", null, make("thead", null, make("tr", null, make("th", null, "what"), make("th", {class: "n"}, "size"), make("th", {class: "n"}, "share"))),
+    make("tbody", null, [...spaces].map(([what, n]) => make("tr", null, make("td", null, what), make("td", {class: "n"}, bytes(n)), make("td", {class: "n"}, percent(n, m.bytes)))))))];
   if (m.values.length && m.commands) {
     const at = {value: -1}, reading = make("p", {class: "reading", id: "memory-reading"}, "Point at a value, or select one with the arrow keys.");
     const seen = new Set(m.values.map(v => typeClass(v[5]) ? v[5] : ""));
-    content.push(make("h3", null, `Work: values over the step (${bytes(m.work)})`), fitted(wide => drawLives(wide, at, reading)), make("div", {class: "legend"}, types.filter(t => seen.has(t)).map(typeMark), seen.has("") ? make("span", {class: "type"}, "others") : null), reading);
+    content.push(make("h3", null, `Activations, gradients and other values that live within a step: ${bytes(m.work)} ("work")`), fitted(wide => drawLives(wide, at, reading)), make("div", {class: "legend"}, types.filter(t => seen.has(t)).map(typeMark), seen.has("") ? make("span", {class: "type"}, "other types") : null), reading,
+      make("p", {class: "faint"}, "Horizontal: the commands of the step, in their order. Vertical: addresses. Each rectangle is a value, from the command that writes it to the last command that reads it."));
   }
-  return section("memory", "Memory", make("p", null, "Horizontal: the commands of the step. Vertical: addresses. Each rectangle is a value, from the command that writes it to the last command that reads it."), content);
+  return section("memory", "Memory", make("p", null, `All that ${onCpu ? "the training" : "the GPU"} stores, without the data files.`), content);
 }
 
 /* ---- kernels ---- */
 
-const onCpu = data.target === "cpu";
 let texts = null; /* a promise of [[CUDA, PTX], ..] */
-function readTexts() {
-  if (!texts) {
-    const packed = Uint8Array.from(atob(data.texts), c => c.charCodeAt(0));
-    texts = new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
-  }
-  return texts;
-}
 function codeBox(title, text) { return make("div", null, make("h3", null, title), make("pre", {tabindex: 0, "aria-label": title}, text)); }
 async function toggleKernel(k, index, row, button, columns) {
   if (button.getAttribute("aria-expanded") === "true") {
@@ -304,51 +308,27 @@ async function toggleKernel(k, index, row, button, columns) {
   button.setAttribute("aria-expanded", "true");
   const cell = make("td", {colspan: columns, class: "whole"}, make("p", null, k.nodes), k.source ? make("p", {class: "mono"}, `line ${k.line}: ${k.source}`) : null);
   row.after(make("tr", null, cell));
-  if (!k.text) { cell.append(make("p", {class: "faint"}, "A vendor's library computes it, so it has no kernel text.")); return; }
-  const [cuda, ptx] = (await readTexts())[index];
+  if (!k.text) { cell.append(make("p", {class: "faint"}, `${onCpu ? "oneDNN" : "cuBLASLt or cuDNN"} computes it, so there is no text of a kernel.`)); return; }
+  const [cuda, ptx] = (await (texts ||= unpack("texts")))[index];
   if (onCpu) { cell.append(codeBox("C", cuda)); return; }
   cell.append(make("div", {class: "sides"}, codeBox("CUDA", cuda), ptx ? codeBox(`PTX for ${data.target}`, ptx) : make("p", {class: "faint"}, data.note || "no PTX")));
 }
 function drawKernels() {
-  const heads = [["command", "whole"], ["launches", "n"], ["time", "n"], ["bytes", "n"], ["FLOPs", "n"], ["types", "k"], ["shape", "k"], ["line", "whole"]];
+  const most = 30, s = data.step;
+  const heads = [["command", "whole"], ["runs per step", "n"], ["predicted time", "n"], ["bytes", "n", "read and written"], ["FLOPs", "n"], ["types", "k", "of the inputs > of the results"], ["shape", "k", "of the result"], ["line of the job", "whole"]];
   const body = make("tbody");
-  data.kernels.forEach((k, index) => {
+  const addRow = (k, index) => {
     const button = make("button", {type: "button", class: "open", "aria-expanded": "false", onclick: e => toggleKernel(k, index, row, e.currentTarget, heads.length)}, k.name);
-    const cells = [button, String(k.launches), `${time(k.us)} (${percent(k.us, data.step.us)})`, bytes(k.read + k.written), k.flops ? count(k.flops) : "-", k.types.replace(/[,>*]/g, "$&\u200b"), k.shape, k.line ? make("span", null, String(k.line), make("span", {class: "mono faint"}, " " + k.source)) : "-"];
+    const cells = [button, String(k.launches), `${time(k.us)} (${percent(k.us, s.us)})`, bytes(k.read + k.written), k.flops ? count(k.flops) : "-", k.types.replace(/[,>*]/g, "$&\u200b"), k.shape, k.line ? make("span", null, String(k.line), make("span", {class: "mono faint"}, " " + k.source)) : "-"];
     const row = make("tr", null, cells.map((c, i) => make("td", {class: heads[i][1] || null, "data-label": heads[i][0]}, c)));
     body.append(row);
-  });
-  return section("kernels", "Kernels", make("p", null, "The commands of the step, the slowest first. Commands that launch the same kernel share a row. Press a name for its text", data.note || onCpu ? "" : " and PTX", "."),
-    data.note ? make("p", {class: "faint"}, data.note) : null,
-    make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "kernels"}, make("table", {class: "stack"}, make("thead", null, make("tr", null, heads.map(([h, c]) => make("th", {class: c || null, scope: "col"}, h)))), body)));
-}
-
-/* ---- a run ---- */
-
-function drawCurve(name, points, logarithmic) {
-  const wide = 360, high = 190, left = 62, low = 26, f = v => logarithmic ? Math.log10(v) : v;
-  const xs = points.map(p => p[0]), ys = points.map(p => f(p[1]));
-  const x0 = Math.min(...xs), x1 = Math.max(...xs), y0 = Math.min(...ys), y1 = Math.max(...ys);
-  const x = v => left + (wide - left - 12) * (x1 > x0 ? (v - x0) / (x1 - x0) : .5), y = v => 12 + (high - low - 12) * (1 - (y1 > y0 ? (v - y0) / (y1 - y0) : .5));
-  const back = v => number(logarithmic ? 10 ** v : v), last = points[points.length - 1];
-  const svg = draw("svg", {class: "chart", viewBox: `0 0 ${wide} ${high}`, role: "img", "aria-label": `${name}: from ${number(points[0][1])} to ${number(last[1])} at step ${last[0]}`});
-  for (const v of y1 > y0 ? [y0, (y0 + y1) / 2, y1] : [y0]) svg.append(draw("line", {class: "grid", x1: left, x2: wide - 12, y1: y(v), y2: y(v)}), draw("text", {x: left - 6, y: y(v) + 4, "text-anchor": "end"}, back(v)));
-  svg.append(draw("text", {x: left, y: high - 8}, `step ${x0}`), draw("text", {x: wide - 12, y: high - 8, "text-anchor": "end"}, String(x1)));
-  svg.append(draw("path", {class: "curve", d: points.map((p, i) => `${i ? "L" : "M"}${x(p[0]).toFixed(1)} ${y(ys[i]).toFixed(1)}`).join("")}));
-  return make("figure", {style: "margin:0"}, make("figcaption", null, make("b", null, name), ` ${number(last[1])} at the end${logarithmic ? ", logarithmic" : ""}`), svg);
-}
-function drawRun() {
-  if (!data.log) return null;
-  const {columns, rows} = data.log, curves = [];
-  for (let c = 3; c < columns.length; c++) {
-    const name = columns[c];
-    if (name === "seconds" || name === "samples_per_second") continue;
-    const points = rows.filter(r => typeof r[c] === "number" && typeof r[0] === "number").map(r => [r[0], r[c]]);
-    if (!points.length) continue;
-    const low = Math.min(...points.map(p => p[1])), high = Math.max(...points.map(p => p[1]));
-    curves.push(drawCurve(name === "skipped" ? "skipped steps" : name, points, low > 0 && high > 50 * low));
-  }
-  return section("run", "The run", curves.length ? make("div", {class: "curves"}, curves) : make("p", null, "The table has no steps."));
+  };
+  const rest = data.kernels.slice(most), restUs = rest.reduce((a, k) => a + k.us, 0);
+  data.kernels.slice(0, most).forEach(addRow);
+  const more = rest.length ? make("button", {type: "button", class: "tool", style: "margin-top:8px", onclick: e => { e.currentTarget.remove(); rest.forEach((k, i) => addRow(k, most + i)); }}, `Show ${rest.length} more, ${time(restUs)} (${percent(restUs, s.us)}) together`) : null;
+  return section("kernels", "Kernels", make("p", null, `The commands of the step, the slowest first. A command starts a kernel or calls a library (${onCpu ? "oneDNN" : "cuBLASLt, cuDNN"}). Commands that run the same kernel share a row. Press a name for its ${onCpu ? "C code" : data.note ? "CUDA code" : "CUDA code and PTX"}. Bytes are read and written. Types: inputs > results.`),
+    data.note ? make("p", {class: "faint"}, data.note[0].toUpperCase() + data.note.slice(1) + ".") : null,
+    make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "kernels"}, make("table", {class: "stack"}, make("thead", null, make("tr", null, heads.map(([h, c, title]) => make("th", {class: c || null, scope: "col", title}, h)))), body)), more);
 }
 
 /* ---- ranges of values: amp probe ---- */
@@ -383,7 +363,7 @@ function drawProbe() {
 /* A table of times; `first`: title of the first column and the function of its content. */
 function timesTable([title, first], rows, all) {
   const us = v => v === null || v < 0 ? "-" : time(v), limit = r => r.memory_us === null ? null : Math.max(r.memory_us, r.arithmetic_us);
-  const columns = [[title, first, "whole"], ["time", r => `${time(r.us)} (${percent(r.us, all)})`, "n"], ["predicted", r => us(r.predicted_us), "n"], ["limit", r => us(r.limit_us ?? limit(r)), "n"], ["idle", r => us(r.idle_us), "n"]];
+  const columns = [[title, first, "whole"], ["measured", r => `${time(r.us)} (${percent(r.us, all)})`, "n"], ["predicted", r => us(r.predicted_us), "n"], ["lower limit", r => us(r.limit_us ?? limit(r)), "n"], ["threads idle", r => us(r.idle_us), "n"]];
   const shown = columns.filter(([, f], i) => !i || rows.some(r => f(r) !== "-"));
   const body = rows.map(r => make("tr", null, shown.map(([name, f, c]) => make("td", {class: c, "data-label": name}, f(r)))));
   return make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "times by " + title}, make("table", {class: "stack"}, make("thead", null, make("tr", null, shown.map(([name, , c]) => make("th", {class: c, scope: "col"}, name)))), make("tbody", null, body)));
@@ -396,16 +376,17 @@ function drawProfile() {
     const predicted = b.commands.reduce((a, c) => a + (c.predicted_us || 0), 0);
     const line = s => make("span", {class: "mono"}, `${s.line}${s.source ? ": " + s.source : ""}`);
     const tables = [["kind", s => s.kind, b.by_kind], ["layer", s => s.layer, b.by_layer.slice(0, most)], ["line", line, b.by_line.slice(0, most)], ["command", c => c.name, slowest]];
-    return [make("p", null, `${b.name}, batch ${b.batch}${b.remainder ? ", the last of an epoch" : ""}: ${time(b.us)}, mean of ${b.runs}${p.predicted_for ? `, predicted ${time(predicted)}` : ""}; besides: loader ${time(b.loader_us)}, upload ${time(b.upload_us)}.`),
+    return [make("p", null, `${b.name}, batch ${b.batch}${b.remainder ? ", the last of an epoch" : ""}: ${time(b.us)}, mean of ${b.runs}${p.predicted_for ? `, predicted ${time(predicted)}` : ""}. Besides: ${time(b.loader_us)} of waiting for data, ${time(b.upload_us)} of copying the batch to the device.`),
       tables.map(([title, first, rows], i) => { const d = make("details", {class: "layer"}, make("summary", null, make("span", {class: "name"}, "by " + title)), timesTable([title, first], rows, b.us)); d.open = i === 0; return d; })];
   });
-  return section("measured", "Measured times", make("p", null, `Measured on ${p.device}${p.threads ? `, ${p.threads} threads` : ""}${p.predicted_for ? `; predicted for ${p.predicted_for}` : ""}. Limit: the time for the operands in memory, each once, or for the FLOPs at the peak rate, whichever is longer.${p.threads ? " Idle: mean time in which a thread does not compute." : ""}`), blocks.flat(2));
+  return section("measured", "Measured times", make("p", null, `Measured on ${p.device}${p.threads ? `, ${p.threads} threads` : ""}${p.predicted_for ? `; predicted for ${p.predicted_for}` : ""}. Lower limit: the time for the operands in memory, each once, or for the FLOPs at the peak rate, whichever is longer.${p.threads ? " Threads idle: mean time in which a thread does not compute." : ""}`), blocks.flat(2));
 }
 
 /* ---- the page ---- */
 
 drawHead();
-const parts = data.step ? [drawTime(), drawProfile(), drawRun(), drawModel(), drawProbe(), drawTune(), drawMemory(), drawKernels()] : [drawMemory()];
+const parts = [drawRuns(), ...(!data.job ? [] : data.step ? [drawStep(), drawProfile(), drawModel(), drawProbe(), drawTune(), drawMemory(), drawKernels()] : [drawMemory()])];
 document.getElementById("main").replaceChildren(...parts.filter(p => p));
 document.getElementById("top").append(make("nav", {"aria-label": "sections"}, sections.map(([id, title]) => make("a", {href: "#" + id}, title))));
+if (!data.job) document.querySelector(".skip").remove();
 document.documentElement.dataset.drawn = "yes";

@@ -4,9 +4,12 @@
 #include "runner/inspect/inspect.h"
 
 typedef struct Report {
-  Inspection in;
+  Arena *arena;
+  Inspection in; /* without a job, neither this nor `e` is set */
   Explanation e;
-  const char *log_dir, *probe, *profile, *tune; /* options --log, --probe, ..; or NULL */
+  const char *const *logs; /* options --log */
+  uint32_t n_logs;
+  const char *probe, *profile, *tune; /* options --probe, ..; or NULL */
   bool no_ptx;
   const char *note; /* says what the page lacks, and why; or NULL */
 } Report;
@@ -15,14 +18,16 @@ typedef struct Report {
 json_t *report_nodes(const Report *r);   /* nodes.c: nodes of the step, equal ones once */
 json_t *report_memory(const Report *r);  /* memory.c: spaces, and lifetimes of values */
 json_t *report_kernels(const Report *r); /* kernels.c: commands of the step */
-/* kernels.c: sets *out to base64 of gzipped JSON: [CUDA or "", PTX or ""] of each such row.
- * Returns an exit status. */
-int report_texts(Report *r, const char **out);
-/* log.c: the columns and rows of a run's metrics.csv. NULL after a message. */
-json_t *report_log(const Report *r);
-/* log.c: the content of a file of amp probe --output, or of amp profile --output. NULL after a
+/* kernels.c: sets *out to the packed texts, [CUDA or "", PTX or ""] of each such row. If they would
+ * exceed `room` bytes, the fastest kernels get no PTX. Returns an exit status. */
+int report_texts(Report *r, size_t room, const char **out);
+/* kernels.c: returns base64 of the gzipped JSON; NULL: out of memory. */
+const char *report_packed(Arena *arena, const json_t *json);
+/* log.c: the runs of --log. NULL after a message. */
+json_t *report_logs(const Report *r);
+/* outputs.c: the content of a file of amp probe --output, or of amp profile --output. NULL after a
  * message. */
 json_t *report_probe(const Report *r);
 json_t *report_profile(const Report *r);
-/* log.c: the content of the file of trials that amp tune writes. NULL after a message. */
+/* outputs.c: the content of the file of trials that amp tune writes. NULL after a message. */
 json_t *report_tune(const Report *r);

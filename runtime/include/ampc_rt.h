@@ -276,7 +276,7 @@ typedef struct ampc_train_options {
   int64_t early_stop;                     /* evaluations without a better one; 0: as in the job */
   int64_t keep_last, keep_best; /* checkpoints in addition to `save`, with their own names */
   bool json;                    /* one line of JSON per step on stdout, and nothing else there */
-  const char *log_dir;          /* folder of metrics.csv and TensorBoard events; NULL: no logs */
+  const char *log_dir;          /* folder of metrics.csv, run.json and events; NULL: no logs */
   /* Callbacks of an observer; each may be NULL. after_step: the host has enqueued step `step` of
    * the run, in a train block. The callback waits for whatever it reads, and a status ends the run.
    * If it sets *out_note, that text is printed between lines of progress. lost: a loss or gradient

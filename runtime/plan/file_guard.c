@@ -23,6 +23,7 @@ const FileKind file_png = {"PNG picture", 0, "\x89PNG\r\n\x1a\n", 8, FILE_NO_ROL
 const FileKind file_probe = {"JSON of amp probe", 0, "{\n \"job\":", 9, FILE_NO_ROLE};
 const FileKind file_profile = {"JSON of amp profile", 0, "{\n \"profile\":", 13, FILE_NO_ROLE};
 const FileKind file_tune = {"JSON of amp tune", 0, "{\n \"tune\":", 10, FILE_NO_ROLE};
+const FileKind file_run = {"run.json of --log-dir", 0, "{\n \"run\":", 9, FILE_LOG};
 const FileKind file_precision = {"precision of amp tune", 0, "# amp tune:", 11, FILE_NO_ROLE};
 const FileKind file_trace = {"trace of amp profile", 0, "{\"traceEvents\":", 15, FILE_NO_ROLE};
 const FileKind file_page = {"page of amp report", 16, "<!-- a page of amp report -->", 29,

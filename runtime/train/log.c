@@ -237,7 +237,10 @@ static ampc_status open_table(Session *s, void **out)
   if (!status) status = check_table(s, t, &kept);
   if (status) return status;
   if (access(folder, W_OK | X_OK) == 0) {
-    if (begin_table(s, t, kept)) return AMPC_OK;
+    if (begin_table(s, t, kept)) {
+      log_run(s);
+      return AMPC_OK;
+    }
     if (t->file) return log_unwritable(s);
   }
   return ampc_fail(AMPC_BAD_FILE, "cannot write %s: %s", t->path, strerror(errno));

@@ -17,6 +17,9 @@ bool log_has(const Session *s, uint32_t block);
 /* Implements Sink.due of both sinks. */
 bool log_due(Session *s, void *own, uint32_t block, bool must);
 
+/* Writes run.json: log_run.c. If it cannot, it warns. */
+void log_run(Session *s);
+
 /* ---- the format of events: log_events.c ---- */
 
 /* A TensorBoard event file: TFRecord frames, each with a protobuf Event. If the file cannot be

@@ -143,3 +143,11 @@ ampc_status ampc_train_option(const char *name, const char *value, ampc_train_op
   }
   return ampc_fail(AMPC_BAD_USAGE, "no option --%s", name);
 }
+
+double ampc_train_option_number(size_t i, const ampc_train_options *t)
+{
+  const void *field = (const char *)t + targets[i].field;
+  if (targets[i].read == read_time) return *(const double *)field;
+  if (targets[i].read != read_count && targets[i].read != read_steps) return 0;
+  return (double)*(const int64_t *)field;
+}

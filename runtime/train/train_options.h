@@ -10,3 +10,7 @@ extern const ampc_option ampc_train_option_list[]; /* the last entry has a null 
 
 /* Reads `value` of the option `name` into t. The text of `value` must outlive t. */
 ampc_status ampc_train_option(const char *name, const char *value, ampc_train_options *t);
+
+/* Returns the number that row i of the list has in t: a count, or seconds. 0: it was not given, or
+ * the option is no number. */
+double ampc_train_option_number(size_t i, const ampc_train_options *t);

@@ -22,6 +22,13 @@ long=$(printf 'm%.0s' {1..400})
 sed -i "s/LONG/$long/" job.amp
 "$amp" train --device cpu -q --log 3 --log-dir logs job.amp
 "$reader" logs >events
+mkdir foreign
+echo mine >foreign/run.json # somebody's file stays, and the run goes on
+"$amp" train --device cpu -q --log-dir foreign --save save job.amp 2>told
+grep -q 'cannot write foreign/run.json: .*; the run continues without it' told
+[ "$(cat foreign/run.json)" = mine ] && [ -s foreign/metrics.csv ]
+"$amp" train --device cpu -q --log-dir logs --resume save job.amp # a resumed run replaces its own
+grep -q '"resumed at step": 32' logs/run.json
 python3 - <<'PY'
 import csv, json, math
 events = json.load(open("events"))
