@@ -308,6 +308,38 @@ static ampc_status forgive(Repl *r)
   return status;
 }
 
+/* Finds the last step of a block, of epochs of `per_epoch` steps. */
+static ampc_status find_end(const ampc_block *b, int64_t per_epoch, int64_t *out)
+{
+  if (!ampc_steps_of(b->epochs, per_epoch, out) && !b->max_steps)
+    return ampc_fail(AMPC_BAD_USAGE, "block `%s`: epochs=%lld of %lld steps are too many", b->name,
+                     (long long)b->epochs, (long long)per_epoch);
+  if (b->max_steps) *out = b->max_steps;
+  return AMPC_OK;
+}
+
+/* Sets the length of schedules that have no `steps`: the steps of the whole job, as in `amp
+ * train`. */
+static ampc_status set_lengths(Repl *r)
+{
+  const ampc_program *p = r->live->c->program;
+  int64_t *steps = calloc(p->n_blocks + 1, sizeof *steps);
+  uint64_t wanted = 0;
+  ampc_status status = AMPC_OK;
+  if (!steps) arena_out_of_memory();
+  for (uint32_t i = 0; i < p->n_settings; i++) wanted |= p->settings[i].steps_of;
+  for (uint32_t i = 0; i < p->n_blocks && i < 64 && !status; i++) {
+    ampc_batches *batches;
+    if (!(wanted >> i & 1)) continue;
+    status = feed_at(r, i, (ampc_data_position){.block = i}, &batches);
+    int64_t n = status ? 0 : ampc_groups(ampc_data.per_epoch(batches), p->blocks[i].accumulate);
+    if (!status) status = find_end(&p->blocks[i], n, &steps[i]);
+  }
+  if (!status && wanted) status = ampc_set_lengths(r->rt, steps);
+  free(steps);
+  return status;
+}
+
 /* Finds the next step and the end of the block, and clears its metrics. */
 static ampc_status begin_block(Run *t)
 {
@@ -315,10 +347,8 @@ static ampc_status begin_block(Run *t)
   Repl *r = t->r;
   ampc_status status = feed_next(r, t->block, &t->at);
   if (status) return status;
-  if (!ampc_steps_of(b->epochs, t->at.per_epoch, &t->end) && !b->max_steps)
-    return ampc_fail(AMPC_BAD_USAGE, "block `%s`: epochs=%lld of %lld steps are too many", b->name,
-                     (long long)b->epochs, (long long)t->at.per_epoch);
-  if (b->max_steps) t->end = b->max_steps;
+  status = find_end(b, t->at.per_epoch, &t->end);
+  if (status) return status;
   t->loss_count = 0;
   t->stale = patience_begin(r->rt, b->early_stop, t->at.step == 0);
   return ampc_clear_metrics(r->rt, t->block);
@@ -419,7 +449,8 @@ bool train_steps(Repl *r, int64_t n)
   if (!live_ready(r)) return false;
   Run t = {.r = r, .p = r->live->c->program, .told = -1, .terminal = isatty(STDOUT_FILENO)};
   if (!train_block(r, t.p, &t.block)) return repl_error(r, "the program has no train block");
-  if (!can_stop_early(r, t.p) || !repl_check(r, forgive(r))) return false;
+  if (!can_stop_early(r, t.p) || !repl_check(r, forgive(r)) || !repl_check(r, set_lengths(r)))
+    return false;
   t.began = seconds_now();
   t.evaluated = malloc((t.p->n_blocks + 1) * sizeof *t.evaluated);
   t.values = calloc(t.p->n_metrics + 1, sizeof *t.values);

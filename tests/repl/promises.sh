@@ -25,11 +25,18 @@ same "the bytes of amp train" "$work/train" "$work/repl"
 "$amp" train --quiet --save "$work/all" "$job" >/dev/null 2>&1
 printf ':train 5\n:train\n:save %s\n' "$work/end" | session
 same "the whole job" "$work/all" "$work/end"
-printf ':train 9\n:save %s\n' "$work/nine" | session
-printf ':train 2\n:load %s\n:train 11\n:save %s\n' "$work/nine" "$work/more" | session
-same "a loaded run continues" "$work/train" "$work/more"
-"$amp" train --quiet --steps 20 --resume "$work/nine" --save "$work/resumed" "$job" >/dev/null 2>&1
-same "amp train continues a session" "$work/train" "$work/resumed"
+# A schedule without `steps` is as long as the job, also if only the data tell the number of steps.
+{ printf '\0\0\010\002\0\0\0\100\0\0\0\010'; seq 1000 1127 | tr -d '\n'; } | gzip >"$work/x.gz"
+cat >"$work/length.amp" <<'END'
+data rows() { return idx("x.gz", shape=[8]).to(f32) / 64.0 }
+model net = Linear(8, 8)
+optimizer opt = SGD(net, lr=cosine_schedule(0.1))
+train x in rows() with batch=16, epochs=2 { minimize mse_loss(net(x), x) with opt }
+END
+"$amp" train --quiet --save "$work/length" "$work/length.amp" >/dev/null 2>&1 || failed "amp train"
+printf ':train 5\ndef unused(x) { return x }\n:train\n:save %s\n' "$work/own_length" |
+  "$amp" repl "$work/length.amp" >"$work/out" 2>&1
+same "the length of a schedule" "$work/length" "$work/own_length"
 
 # A checkpoint with another seed continues with its own order of samples, not with that of the open
 # data.
