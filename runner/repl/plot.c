@@ -1,6 +1,8 @@
-/* Draws a curve in the terminal with braille characters, which have 2 by 4 dots each. */
+/* Draws in the terminal: a curve with braille characters, which have 2 by 4 dots each, and a
+ * histogram with bars. */
 #include "repl.h"
 #include "runtime/plan/terminal.h"
+#include "runtime/plan/types.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,25 +11,47 @@
 enum { ROWS = 12, LABEL = 10, MOST_COLUMNS = 400 };
 
 /* Returns the columns of the terminal, or 80 if stdout is not a terminal. */
-static int plot_columns(void)
+int plot_columns(void)
 {
   int columns = terminal_columns(STDOUT_FILENO);
   if (columns < 30) columns = 80;
   return columns > MOST_COLUMNS ? MOST_COLUMNS : columns;
 }
 
-/* Finds the smallest and the largest finite value; false: no value is finite. */
-static bool find_range(const double *at, size_t n, double *low, double *high)
+static int compare(const void *a, const void *b)
 {
-  *low = INFINITY;
-  *high = -INFINITY;
-  for (size_t i = 0; i < n; i++) {
-    if (!isfinite(at[i])) continue;
-    *low = fmin(*low, at[i]);
-    *high = fmax(*high, at[i]);
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* What the plot shows: values from low to high. Others are drawn at the edge and counted. */
+typedef struct Range {
+  double low, high;
+  size_t finite, above, below;
+} Range;
+
+/* Finds the range. All finite values are in it unless a few of them (the highest or lowest 2 %) are
+ * so far from the rest that the rest would be a flat line. Returns false if no value is finite. */
+static bool find_range(const double *at, size_t n, Range *out)
+{
+  enum { FAR = 10 /* times the height of the rest */ };
+  double *sorted = malloc((n + 1) * sizeof *sorted);
+  if (!sorted) arena_out_of_memory();
+  *out = (Range){.finite = 0};
+  for (size_t i = 0; i < n; i++)
+    if (isfinite(at[i])) sorted[out->finite++] = at[i];
+  size_t last = out->finite ? out->finite - 1 : 0, few = last < 8 ? 0 : (last + 49) / 50;
+  qsort(sorted, out->finite, sizeof *sorted, compare);
+  if (out->finite) {
+    double low = sorted[few], high = sorted[last - few], height = high - low;
+    out->low = low - sorted[0] > FAR * height ? low - height : sorted[0];
+    out->high = sorted[last] - high > FAR * height ? high + height : sorted[last];
+    while (sorted[out->below] < out->low) out->below++;
+    while (sorted[last - out->above] > out->high) out->above++;
+    if (out->low == out->high) out->low -= 0.5, out->high += 0.5;
   }
-  if (*low == *high) *low -= 0.5, *high += 0.5;
-  return *low < *high;
+  free(sorted);
+  return out->finite > 0;
 }
 
 /* Sets a dot. The bits of a braille character are numbered down its left column, then down its
@@ -39,17 +63,17 @@ static void set_dot(unsigned char *cells, int columns, int x, int y)
 }
 
 /* Draws the curve: each column of dots is the mean of its steps; lines connect neighbours. */
-static void draw(const double *at, size_t n, double low, double high, unsigned char *cells,
-                 int columns)
+static void draw(const double *at, size_t n, const Range *range, unsigned char *cells, int columns)
 {
   int width = 2 * columns, height = 4 * ROWS, last = -1;
+  double low = range->low, high = range->high;
   for (int x = 0; x < width; x++) {
     size_t from = n * (size_t)x / (size_t)width, to = n * ((size_t)x + 1) / (size_t)width,
            count = 0;
     double sum = 0;
     if (to <= from) to = from + 1;
     for (size_t i = from; i < to && i < n; i++)
-      if (isfinite(at[i])) sum += at[i], count++;
+      if (isfinite(at[i])) sum += fmin(fmax(at[i], low), high), count++;
     if (!count) {
       last = -1;
       continue;
@@ -71,22 +95,37 @@ static void put_cell(unsigned char dots)
   putchar((int)(0x80u | (code & 0x3fu)));
 }
 
+/* Says which values the plot does not show. */
+static void tell_hidden(const double *at, size_t n, const Range *range)
+{
+  size_t peak = 0;
+  for (size_t i = 0; i < n; i++)
+    if (isfinite(at[i]) && (!isfinite(at[peak]) || at[i] > at[peak])) peak = i;
+  if (range->above)
+    printf("%*s%zu of %zu steps are above the plot: up to %.5g, in step %zu\n", LABEL + 1, "",
+           range->above, n, at[peak], peak + 1);
+  if (range->below)
+    printf("%*s%zu of %zu steps are below the plot\n", LABEL + 1, "", range->below, n);
+  if (range->finite < n)
+    printf("%*sin %zu of %zu steps it is not finite\n", LABEL + 1, "", n - range->finite, n);
+}
+
 void plot_curve(const double *at, size_t n, const char *title)
 {
-  double low, high;
+  Range range;
   int columns = plot_columns() - LABEL - 2;
   unsigned char cells[ROWS * MOST_COLUMNS] = {0};
-  if (!find_range(at, n, &low, &high)) {
+  if (!find_range(at, n, &range)) {
     puts("no finite value to draw");
     return;
   }
-  draw(at, n, low, high, cells, columns);
+  draw(at, n, &range, cells, columns);
   printf("%s\n", title);
   for (int row = 0; row < ROWS; row++) {
     bool labelled = row == 0 || row == ROWS - 1 || row == ROWS / 2;
-    double value = high - (high - low) * (row * 4 + 1.5) / (4 * ROWS - 1);
-    if (row == 0) value = high;
-    if (row == ROWS - 1) value = low;
+    double value = range.high - (range.high - range.low) * (row * 4 + 1.5) / (4 * ROWS - 1);
+    if (row == 0) value = range.high;
+    if (row == ROWS - 1) value = range.low;
     if (labelled)
       printf("%*.4g \u2524", LABEL - 1, value);
     else
@@ -95,4 +134,70 @@ void plot_curve(const double *at, size_t n, const char *title)
     putchar('\n');
   }
   printf("%*s step 1 to %zu, last %.5g\n", LABEL, "", n, at[n - 1]);
+  tell_hidden(at, n, &range);
+}
+
+/* ---- histogram ---- */
+
+enum { BINS = 16, MOST_VALUES = 32 };
+
+typedef struct Bins {
+  double low, width; /* bin i begins at low + i * width */
+  int n;
+  bool exact; /* each bin is one integer */
+  int64_t count[MOST_VALUES], highest;
+} Bins;
+
+/* Divides the range of the finite elements into bins: one per value for few integers. False: no
+ * element is finite. */
+static bool count_bins(const HostTensor *t, Bins *out)
+{
+  double low = INFINITY, high = -INFINITY;
+  for (int64_t i = 0; i < t->elements; i++) {
+    if (!isfinite(t->at[i])) continue;
+    low = fmin(low, t->at[i]);
+    high = fmax(high, t->at[i]);
+  }
+  if (!(low <= high)) return false;
+  *out = (Bins){.low = low, .width = 1, .n = 1};
+  out->exact = !ampc_is_float(t->dtype) && high - low < MOST_VALUES;
+  if (low < high) out->n = out->exact ? (int)(high - low) + 1 : BINS;
+  if (low < high && !out->exact) out->width = high / BINS - low / BINS;
+  for (int64_t i = 0; i < t->elements; i++) {
+    if (!isfinite(t->at[i])) continue;
+    double at = floor(t->at[i] / out->width - low / out->width);
+    int bin = (int)fmin(fmax(at, 0), out->n - 1);
+    if (++out->count[bin] > out->highest) out->highest = out->count[bin];
+  }
+  return true;
+}
+
+/* Prints a bar with blocks of an eighth of a column. A count above 0 has at least one. */
+static void put_bar(int64_t count, int64_t highest, int columns)
+{
+  static const char *const parts[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  int eighths = (int)(8.0 * columns * (double)count / (double)highest + 0.5), used = eighths / 8;
+  if (count && !eighths) eighths = 1;
+  for (int i = 0; i < eighths / 8; i++) fputs("█", stdout);
+  fputs(parts[eighths % 8], stdout);
+  printf("%*s", columns - used - (eighths % 8 > 0), "");
+}
+
+void plot_bars(const HostTensor *t)
+{
+  enum { COUNT = 11, SHARE = 9 };
+  Bins bins;
+  if (!count_bins(t, &bins)) {
+    puts("no finite value to draw");
+    return;
+  }
+  int columns = plot_columns() - LABEL - 2 - COUNT - SHARE;
+  printf("%*s  %-*s%*s%*s\n", LABEL - 1, bins.exact ? "value" : "from", columns, "", COUNT,
+         "elements", SHARE, "share");
+  for (int i = 0; i < bins.n; i++) {
+    printf("%*.4g ┤", LABEL - 1, bins.low + i * bins.width);
+    put_bar(bins.count[i], bins.highest, columns);
+    printf("%*lld%*.1f %%\n", COUNT, (long long)bins.count[i], SHARE - 2,
+           100.0 * (double)bins.count[i] / (double)t->elements);
+  }
 }

@@ -462,16 +462,36 @@ bool train_steps(Repl *r, int64_t n)
   return good;
 }
 
-static bool read_count(Repl *r, const char *arg, int64_t *out)
+/* Reads a whole number as people write it: 100, 1_000, 1e6, 10k, 2M. */
+static bool read_whole(const char *arg, double *out)
 {
-  if (ampc_read_count(arg, 1, INT32_MAX, out)) return true;
-  return repl_error(r, "%s: expected a number of steps, as in :train 100", arg);
+  char digits[32];
+  size_t n = 0;
+  for (; *arg && n + 1 < sizeof digits; arg++)
+    if (*arg != '_' || !n || arg[1] == '_' || !arg[1]) digits[n++] = *arg;
+  char unit = n && !*arg ? digits[n - 1] : 0;
+  double times = unit == 'k' ? 1e3 : unit == 'M' ? 1e6 : 1;
+  digits[n - (times > 1)] = 0;
+  if (*arg || !ampc_read_real(digits, out)) return false;
+  *out *= times;
+  return *out == floor(*out);
+}
+
+bool steps_read(Repl *r, const char *arg, int64_t most, int64_t *out)
+{
+  double n;
+  char range[AMPC_RANGE_ROOM];
+  if (!read_whole(arg, &n) || n < 1 || n > (double)most)
+    return repl_error(r, "%s: expected a number of steps: %s, as 100, 10k or 1e6", arg,
+                      ampc_range_text(range, 1, most));
+  *out = (int64_t)n;
+  return true;
 }
 
 bool command_train(Repl *r, const char *arg)
 {
   int64_t n = 0;
-  if (*arg && !read_count(r, arg, &n)) return false;
+  if (*arg && !steps_read(r, arg, AMPC_MOST_STEPS, &n)) return false;
   return resume_remind(r) && train_steps(r, n);
 }
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool outputs_print(Repl *r, ampc_runtime *rt, uint32_t block, bool range)
+bool outputs_print(Repl *r, ampc_runtime *rt, uint32_t block, Look look)
 {
   const ampc_program *p = ampc_program_of(rt);
   for (uint32_t i = 0; i < p->n_outputs; i++) {
@@ -17,9 +17,9 @@ bool outputs_print(Repl *r, ampc_runtime *rt, uint32_t block, bool range)
     HostTensor t;
     if (o->block != block) continue;
     if (!repl_check(r, tensor_read(rt, o->place, o->dtype, o->rank, o->dim, &t))) return false;
-    tensor_print(&t);
-    if (range) tensor_print_range(&t);
+    bool good = tensor_look(r, &t, look);
     free(t.at);
+    if (!good) return false;
   }
   return true;
 }
@@ -56,8 +56,9 @@ static ampc_status write_batch(Repl *r, Compiled *p, ampc_runtime *rt)
 
 /* Runs p and prints its value. A value that is known at compile time needs no runtime. An
  * assignment has no value. */
-static bool run(Repl *r, Compiled *p, bool range)
+static bool run(Repl *r, Compiled *p, Look look)
 {
+  if (p->c->answer_layer) return layers_print(r, p->c->answer_layer);
   if (p->c->answer) {
     printf("%s\n", p->c->answer);
     return true;
@@ -66,14 +67,14 @@ static bool run(Repl *r, Compiled *p, bool range)
   ampc_runtime *rt;
   if (!repl_check(r, live_twin(r, p, NULL, &rt))) return false;
   bool good = repl_check(r, write_batch(r, p, rt)) && repl_check(r, ampc_run_step(rt, 0, 0)) &&
-              repl_check(r, outside_take(rt)) && outputs_print(r, rt, 0, range);
+              repl_check(r, outside_take(rt)) && outputs_print(r, rt, 0, look);
   ampc_free(rt);
   return good;
 }
 
 bool value_run(Repl *r, Compiled *p)
 {
-  return run(r, p, false);
+  return run(r, p, LOOK_value);
 }
 
 /* Compiles an expression after the session's declarations and statements. NULL after messages. */
@@ -81,6 +82,14 @@ static Compiled *compile_text_of(Repl *r, const char *text, const char *dump_aft
 {
   Part part = {"<expression>", text, (uint32_t)strlen(text)};
   return program_compile(r, &(Request){.input = &part, .dump_after = dump_after});
+}
+
+bool value_compiles(Repl *r, const char *text)
+{
+  Part part = {"<expression>", text, (uint32_t)strlen(text)};
+  Compiled *p = program_compile(r, &(Request){.input = &part, .quiet = true});
+  compiled_drop(p);
+  return p != NULL;
 }
 
 /* Prints types and reasons: the reason of the output's input, because an output is only a copy. */
@@ -104,11 +113,12 @@ bool command_type(Repl *r, const char *arg)
 }
 
 /* Shows a value. Compiles twice: once to run, and once to pass precision, for the reasons. */
-bool value_show(Repl *r, const char *text)
+bool value_show(Repl *r, const char *text, Look look)
 {
   Compiled *p = compile_text_of(r, text, NULL);
-  bool good = p && run(r, p, true);
-  bool tensors = good && !p->c->answer;
+  if (look == LOOK_range && p && p->c->program->n_sources) look = look_of_data(text);
+  bool good = p && run(r, p, look);
+  bool tensors = good && !p->c->answer && look < LOOK_picture;
   compiled_drop(p);
   if (!tensors) return good;
   p = compile_text_of(r, text, "precision");
