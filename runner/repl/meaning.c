@@ -43,7 +43,7 @@ static const char *question(Repl *r, const char *text)
   if (!strchr(text, '?')) return NULL;
   size_t lead = strspn(text, "? "), n = lead + strcspn(text + lead, "?");
   const char *name = arena_strndup(r->arena, text + lead, n - lead);
-  bool one = !name[strcspn(name, " \t\n?:,")] && !text[n + strspn(text + n, "?")];
+  bool one = !name[strcspn(name, " \t\n?,")] && !text[n + strspn(text + n, "?")];
   bool asks = one && (*text == '?' || text[n] == '?');
   return asks ? arena_printf(r->arena, ":help %s", name) : NULL;
 }

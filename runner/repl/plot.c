@@ -44,8 +44,8 @@ static bool find_range(const double *at, size_t n, Range *out)
   qsort(sorted, out->finite, sizeof *sorted, compare);
   if (out->finite) {
     double low = sorted[few], high = sorted[last - few], height = high - low;
-    out->low = low - sorted[0] > FAR * height ? low - height : sorted[0];
-    out->high = sorted[last] - high > FAR * height ? high + height : sorted[last];
+    out->low = low - sorted[0] > FAR * height ? low - height / 8 : sorted[0];
+    out->high = sorted[last] - high > FAR * height ? high + height / 8 : sorted[last];
     while (sorted[out->below] < out->low) out->below++;
     while (sorted[last - out->above] > out->high) out->above++;
     if (out->low == out->high) out->low -= 0.5, out->high += 0.5;
@@ -102,12 +102,11 @@ static void tell_hidden(const double *at, size_t n, const Range *range)
   for (size_t i = 0; i < n; i++)
     if (isfinite(at[i]) && (!isfinite(at[peak]) || at[i] > at[peak])) peak = i;
   if (range->above)
-    printf("%*s%zu of %zu steps are above the plot: up to %.5g, in step %zu\n", LABEL + 1, "",
+    printf("%*sleft out above: %zu of %zu steps, up to %.5g in step %zu\n", LABEL + 1, "",
            range->above, n, at[peak], peak + 1);
-  if (range->below)
-    printf("%*s%zu of %zu steps are below the plot\n", LABEL + 1, "", range->below, n);
+  if (range->below) printf("%*sleft out below: %zu of %zu steps\n", LABEL + 1, "", range->below, n);
   if (range->finite < n)
-    printf("%*sin %zu of %zu steps it is not finite\n", LABEL + 1, "", n - range->finite, n);
+    printf("%*snot finite: %zu of %zu steps\n", LABEL + 1, "", n - range->finite, n);
 }
 
 void plot_curve(const double *at, size_t n, const char *title)

@@ -297,7 +297,8 @@ static bool take_declarations(Repl *r, Compile *c, const Part *part, const Ast *
   set_latest(r, good ? compiled_of(c) : NULL);
   if (good) return true;
   compile_destroy(c);
-  return repl_error(r, "accepted, but the rest of the program does not compile with it yet");
+  return repl_error(r, "accepted, but the rest of the program does not compile with it yet; :undo "
+                       "takes it back");
 }
 
 /* Whether the input assigns: then it becomes part of the program. An input that only returns a

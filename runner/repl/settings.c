@@ -115,8 +115,9 @@ static bool list_settings(Repl *r)
       text_printf(&others, " %s", known->at[i]);
   }
   if (!others.n) return true;
-  text_wrap(&wrapped, arena_printf(r->arena, "others, which compile the program again:%s", others.at),
-            2, line_columns());
+  text_wrap(&wrapped,
+            arena_printf(r->arena, "others, which compile the program again:%s", others.at), 2,
+            line_columns());
   puts(wrapped.at);
   return true;
 }
