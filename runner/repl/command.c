@@ -151,7 +151,7 @@ bool command_is_said(const char *text, const char *rest)
   if (strpbrk(rest, "{\n") || is_name(text, n, "const") || is_name(text, n, "precision"))
     return false;
   for (const Command *c = commands; c < commands + COMMAND_COUNT; c++)
-    if (is_name(text, n, c->name)) return !*rest || *c->usage;
+    if (is_name(text, n, c->name)) return *rest ? *c->usage : !*c->usage || *c->usage == '[';
   return false;
 }
 

@@ -1,40 +1,29 @@
 /* Inputs that are neither the language nor a command as they stand, but mean one: help, exit(),
- * print(x), ?relu, a command without its colon, and the end of a layer's path. */
+ * print(x), ?relu, a command without its colon, the end of a layer's path, a setting, and values of
+ * the train block, which only :show can print. */
 #include "commands.h"
+#include "compiler/graph/ir.h"
 #include <ctype.h>
 #include <string.h>
 
-/* Words of other prompts, as calls or alone, and what they mean here. */
-static const struct {
-  const char *word, *command; /* command NULL: print, which needs an argument */
-} words[] = {{"help", ":help"}, {"exit", ":quit"}, {"quit", ":quit"}, {"print", NULL}};
-
-/* Returns the text between brackets or quotes that surround all of it. */
+/* Returns the text without brackets and quotes around it. */
 static const char *bare(Arena *arena, const char *text)
 {
   size_t n = strlen(text);
-  bool around = n >= 2 && strchr("(\"'", *text) && *text && strchr(")\"'", text[n - 1]);
-  return around ? bare(arena, arena_strndup(arena, text + 1, n - 2)) : text;
-}
-
-/* Returns the meaning of print(x): the value of x; NULL: nothing to print. */
-static const char *printed(Repl *r, const char *value)
-{
-  if (!*value) return NULL;
-  return value_compiles(r, value) ? value : arena_printf(r->arena, ":show %s", value);
+  for (; n >= 2 && strchr("(\"'", *text) && strchr(")\"'", text[n - 1]); n -= 2) text++;
+  return arena_strndup(arena, text, n);
 }
 
 /* Returns what a word of another prompt means; NULL: the text is none. */
 static const char *foreign(Repl *r, const char *text, size_t n, const char *rest)
 {
   bool call = *rest == '(' && text[strlen(text) - 1] == ')';
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-    if (!is_name(text, n, words[i].word) || (*rest && !call)) continue;
-    if (!words[i].command) return call ? printed(r, bare(r->arena, rest)) : NULL;
-    bool quits = strcmp(words[i].command, ":quit") == 0;
-    return arena_printf(r->arena, "%s %s", words[i].command, quits ? "" : bare(r->arena, rest));
-  }
-  return NULL;
+  if (call && is_name(text, n, "print"))
+    return value_compiles(r, rest) ? rest : arena_printf(r->arena, ":show %s", rest);
+  if (is_name(text, n, "help") && call)
+    return arena_printf(r->arena, ":help %s", bare(r->arena, rest));
+  bool quits = is_name(text, n, "exit") || is_name(text, n, "quit");
+  return quits && (call || !*rest) ? ":quit" : NULL;
 }
 
 /* Returns ":help relu" for "?relu" and "relu?"; NULL: the text is neither. */
@@ -60,20 +49,49 @@ static const char *whole_path(Repl *r, const char *text, const char **ambiguous)
   return name && strcmp(name, text) != 0 ? layer_expression(r->arena, name) : NULL;
 }
 
-const char *input_meaning(Repl *r, const char *text)
+/* Returns ":set opt.lr=0.1" for `opt.lr=0.1`, ":set opt.lr" for `opt.lr`; NULL: no setting. */
+static const char *setting(Repl *r, const char *text)
+{
+  const NameVec *known = r->latest ? &r->latest->c->settings : NULL;
+  for (uint32_t i = 0; known && i < known->n; i++) {
+    size_t n = strlen(known->at[i]);
+    if (!strchr(known->at[i], '.') || strncmp(text, known->at[i], n) != 0) continue;
+    const char *rest = text + n + strspn(text + n, " \t");
+    if (!*rest || (*rest == '=' && rest[1] != '=')) return arena_printf(r->arena, ":set %s", text);
+  }
+  return NULL;
+}
+
+/* Whether a train block computes the value: a name or an expression of its names. */
+static bool is_watched(Repl *r, const char *text)
+{
+  Compiled *p =
+      program_compile(r, &(Request){.watch = text, .dump_after = "precision", .quiet = true});
+  bool found = p && (p->c->graph->outputs.n || p->c->answer);
+  compiled_drop(p);
+  return found;
+}
+
+/* Returns what the text means if it is no part of the language. NULL: not known; or, with
+ * *ambiguous, the end of several names. */
+static const char *other_meaning(Repl *r, const char *text, const char **ambiguous)
 {
   size_t n = name_size(text);
-  const char *rest = text + n + strspn(text + n, " \t"), *ambiguous, *asked = question(r, text);
-  const char *meant = asked                         ? asked
-                      : command_is_said(text, rest) ? arena_printf(r->arena, ":%s", text)
-                                                    : foreign(r, text, n, rest);
-  const char *path = whole_path(r, text, &ambiguous);
-  if (meant)
-    ambiguous = NULL;
-  else
-    meant = path;
-  if ((!meant && !ambiguous) || value_compiles(r, text)) return text;
+  const char *rest = text + n + strspn(text + n, " \t"), *meant = question(r, text);
+  *ambiguous = NULL;
+  if (!meant && command_is_said(text, rest)) meant = arena_printf(r->arena, ":%s", text);
+  if (!meant) meant = foreign(r, text, n, rest);
+  if (!meant) meant = setting(r, text);
+  return meant ? meant : whole_path(r, text, ambiguous);
+}
+
+const char *input_meaning(Repl *r, const char *text)
+{
+  const char *ambiguous, *meant = other_meaning(r, text, &ambiguous);
+  bool plain = !meant && !ambiguous;
+  if ((plain && strpbrk(text, "{\n")) || value_compiles(r, text)) return text;
   if (meant) return meant;
+  if (plain) return is_watched(r, text) ? arena_printf(r->arena, ":show %s", text) : text;
   repl_error(r, "%s is ambiguous: %s", text, ambiguous);
   return NULL;
 }

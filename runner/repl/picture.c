@@ -71,15 +71,16 @@ static bool is_likely(const Picture *p)
          p->w <= LONGEST * p->h;
 }
 
-/* Chooses the size: one pixel a column, but smaller if the terminal is too narrow, and larger for a
- * single small image. */
+/* Chooses the size: one pixel a column, but smaller if the terminal is too narrow or the image very
+ * tall, and larger for a single small image. */
 static void choose_size(Picture *p, int columns)
 {
-  enum { TALL = 40 };
-  int64_t wide = columns / p->w, tall = TALL / p->h, times = wide < tall ? wide : tall;
-  if (times < 1 || p->n > 1) times = 1;
-  p->width = (int)fmin((double)(p->w * times), columns);
-  p->height = (int)fmax(1, (double)p->h * p->width / (double)p->w + 0.5);
+  enum { SMALL = 40, TALL = 200 };
+  double w = (double)p->w, h = (double)p->h;
+  double times = p->n > 1 ? 1 : floor(fmin(columns / w, SMALL / h));
+  double scale = fmin(fmax(times, 1), fmin(columns / w, TALL / h));
+  p->width = (int)fmax(1, w * scale + 0.5);
+  p->height = (int)fmax(1, h * scale + 0.5);
   p->shown = (columns + 1) / (p->width + 1);
   if (p->shown > p->n) p->shown = p->n;
 }

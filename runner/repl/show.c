@@ -185,8 +185,11 @@ static bool show(Repl *r, const char *arg, Look look)
   Compiled *latest = program_latest(r);
   if (!latest) return false;
   if (find_param(latest->c->program, arg)) return show_param(r, arg, look);
-  if (look == LOOK_range && is_data(r, arg)) look = look_of_data(arg);
-  int shown = show_value(r, arg, look);
+  bool data = is_data(r, arg), alone = data && !arg[name_size(arg)];
+  if (look == LOOK_range && data) look = look_of_data(arg);
+  /* Brackets make an expression of the name. Then the step has no updates, which data do not need,
+   * and nothing that only these need. */
+  int shown = show_value(r, alone ? arena_printf(r->arena, "(%s)", arg) : arg, look);
   if (shown >= 0) return shown == 1;
   const char *name = layer_find(r, arg, &ambiguous);
   const ampc_block *eval = eval_of_metric(latest->c->program, arg);
