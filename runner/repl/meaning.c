@@ -2,7 +2,6 @@
  * print(x), ?relu, a command without its colon, the end of a layer's path, a setting, and values of
  * the train block, which only :show can print. */
 #include "commands.h"
-#include "compiler/graph/ir.h"
 #include <ctype.h>
 #include <string.h>
 
@@ -49,27 +48,15 @@ static const char *whole_path(Repl *r, const char *text, const char **ambiguous)
   return name && strcmp(name, text) != 0 ? layer_expression(r->arena, name) : NULL;
 }
 
-/* Returns ":set opt.lr=0.1" for `opt.lr=0.1`, ":set opt.lr" for `opt.lr`; NULL: no setting. */
+/* Returns ":set lr=0.1" for `lr=0.1`, ":set lr" for `lr`; NULL: no setting ends so. */
 static const char *setting(Repl *r, const char *text)
 {
   const NameVec *known = r->latest ? &r->latest->c->settings : NULL;
-  for (uint32_t i = 0; known && i < known->n; i++) {
-    size_t n = strlen(known->at[i]);
-    if (!strchr(known->at[i], '.') || strncmp(text, known->at[i], n) != 0) continue;
-    const char *rest = text + n + strspn(text + n, " \t");
-    if (!*rest || (*rest == '=' && rest[1] != '=')) return arena_printf(r->arena, ":set %s", text);
-  }
-  return NULL;
-}
-
-/* Whether a train block computes the value: a name or an expression of its names. */
-static bool is_watched(Repl *r, const char *text)
-{
-  Compiled *p =
-      program_compile(r, &(Request){.watch = text, .dump_after = "precision", .quiet = true});
-  bool found = p && (p->c->graph->outputs.n || p->c->answer);
-  compiled_drop(p);
-  return found;
+  size_t n = strcspn(text, " \t=");
+  const char *rest = text + n + strspn(text + n, " \t");
+  if (!known || (*rest && (*rest != '=' || rest[1] == '='))) return NULL;
+  const char *name = path_end(known->at, known->n, arena_strndup(r->arena, text, n));
+  return name ? arena_printf(r->arena, ":set %s", text) : NULL;
 }
 
 /* Returns what the text means if it is no part of the language. NULL: not known; or, with
@@ -91,7 +78,12 @@ const char *input_meaning(Repl *r, const char *text)
   bool plain = !meant && !ambiguous;
   if ((plain && strpbrk(text, "{\n")) || value_compiles(r, text)) return text;
   if (meant) return meant;
-  if (plain) return is_watched(r, text) ? arena_printf(r->arena, ":show %s", text) : text;
+  if (plain) {
+    Compiled *p = value_watched(r, text);
+    if (p) text = arena_printf(r->arena, ":show %s", text);
+    compiled_drop(p);
+    return text;
+  }
   repl_error(r, "%s is ambiguous: %s", text, ambiguous);
   return NULL;
 }

@@ -250,7 +250,9 @@ bool picture_draw(const HostTensor *t, bool likely);
 /* ---- value.c: expressions ---- */
 /* Prints the outputs of a block: one value, or the values of a tuple. */
 bool outputs_print(Repl *r, ampc_runtime *rt, uint32_t block, Look look);
-bool value_run(Repl *r, Compiled *p);           /* runs p and prints its values */
+bool value_run(Repl *r, Compiled *p); /* runs p and prints its values */
+/* Compiles, to pass precision, a value that a train block computes; NULL, silently: none does. */
+Compiled *value_watched(Repl *r, const char *text);
 bool value_compiles(Repl *r, const char *text); /* whether it is an expression or a statement */
 /* LOOK_range and LOOK_data also print the reason of the type. */
 bool value_show(Repl *r, const char *text, Look look);

@@ -5,6 +5,7 @@
 #include "runtime/outside.h"
 #include "runtime/plan/clock.h"
 #include "runtime/plan/number.h"
+#include "runtime/plan/terminal.h"
 #include "runtime/train/judge.h"
 #include "runtime/train/lost.h"
 #include <math.h>
@@ -26,7 +27,9 @@ typedef struct Run { /* one :train */
   int64_t told;          /* the step of the last printed line */
   double loss_count;     /* samples in the average of the first loss */
   double began, printed;
-  bool terminal, line_open;
+  Text line;      /* the last printed line */
+  bool line_open; /* it may be replaced: the terminal shows as much of it as fits */
+  bool terminal;
   bool stale;         /* early_stop has ended the block */
   int64_t *evaluated; /* for each block: the step of its last evaluation; -1: none */
   double *values;     /* for each metric: its average in the block's last evaluation */
@@ -48,21 +51,21 @@ bool train_block(const Repl *r, const ampc_program *p, uint32_t *out)
 
 /* ---- output ---- */
 
-/* Prints four decimals, or an exponent if the number is too small or too large for them. */
-static void print_value(double v)
+/* Whether four decimals show the number well; otherwise it is printed with an exponent. */
+static bool is_plain(double v)
 {
-  bool plain = v == 0 || (fabs(v) >= 1e-3 && fabs(v) < 1e6);
-  printf(plain ? "%.4f" : "%.3e", v);
+  return v == 0 || (fabs(v) >= 1e-3 && fabs(v) < 1e6);
 }
 
+/* Ends the open line, which is now printed in full. */
 static void end_line(Run *t)
 {
-  if (t->line_open) putchar('\n');
+  if (t->line_open) printf("\r\033[K%s\n", t->line.at);
   t->line_open = false;
 }
 
-/* Prints averages over the steps since the last line, as `amp train` does. */
-static bool print_metrics(Run *t)
+/* Adds averages over the steps since the last line, as `amp train` does. */
+static bool add_metrics(Run *t)
 {
   const ampc_block *b = &t->p->blocks[t->block];
   for (uint32_t i = 0; i < b->n_metrics; i++) {
@@ -71,37 +74,47 @@ static bool print_metrics(Run *t)
       continue; /* :eval prints matrices */
     if (!repl_check(t->r, ampc_get_metric(t->r->rt, b->first_metric + i, &m))) return false;
     if (m.count == 0) continue; /* its `every` has not fired */
-    printf("  %s ", t->p->metrics[b->first_metric + i].name);
-    print_value(m.sum / m.count);
+    double v = m.sum / m.count;
+    text_printf(&t->line, "  %s ", t->p->metrics[b->first_metric + i].name);
+    text_printf(&t->line, is_plain(v) ? "%.4f" : "%.3e", v);
   }
   t->loss_count = 0;
   return repl_check(t->r, ampc_clear_metrics(t->r->rt, t->block));
 }
 
-/* Prints a line; on a terminal it replaces the previous one. */
+static bool add_optimizers(Run *t, const ampc_state *state)
+{
+  bool own = t->p->scaler.per_optimizer;
+  for (uint32_t i = 0; i < t->p->n_optimizers; i++) {
+    ampc_optimizer o;
+    ampc_ref at = {AMPC_STATE, ampc_state_optimizer(i)};
+    const char *name = t->p->optimizers[i].name;
+    if (!repl_check(t->r, ampc_read(t->r->rt, at, &o, sizeof o))) return false;
+    text_printf(&t->line, "  %s.lr %.4g", name, (double)o.lr);
+    if (own) text_printf(&t->line, "  %s.scale %g", name, (double)o.scale);
+  }
+  if (t->p->scaler.on && !own) text_printf(&t->line, "  scale %g", (double)state->scale);
+  if (t->p->scaler.on) text_printf(&t->line, "  skipped %lld", state->skipped);
+  return true;
+}
+
+/* Prints a line; on a terminal it replaces the previous one and does not wrap. */
 static bool print_line(Run *t)
 {
   ampc_state state;
   if (!repl_check(t->r, ampc_get_state(t->r->rt, &state))) return false;
-  if (t->line_open) printf("\r\033[K");
-  printf("step %lld/%lld  epoch %lld", (long long)t->at.step, (long long)t->end,
-         (long long)state.epoch + 1);
-  if (!print_metrics(t)) return false;
-  for (uint32_t i = 0; i < t->p->n_optimizers; i++) {
-    ampc_optimizer o;
-    ampc_ref at = {AMPC_STATE, ampc_state_optimizer(i)};
-    if (!repl_check(t->r, ampc_read(t->r->rt, at, &o, sizeof o))) return false;
-    printf("  %s.lr %.4g", t->p->optimizers[i].name, (double)o.lr);
-    if (t->p->scaler.per_optimizer)
-      printf("  %s.scale %g", t->p->optimizers[i].name, (double)o.scale);
-  }
-  if (t->p->scaler.on && !t->p->scaler.per_optimizer) printf("  scale %g", (double)state.scale);
-  if (t->p->scaler.on) printf("  skipped %lld", state.skipped);
+  t->line.n = 0;
+  text_printf(&t->line, "step %lld/%lld  epoch %lld", (long long)t->at.step, (long long)t->end,
+              (long long)state.epoch + 1);
+  if (!add_metrics(t) || !add_optimizers(t, &state)) return false;
+  if (t->terminal)
+    printf("\r\033[K%.*s", terminal_columns(STDOUT_FILENO) - 1, t->line.at);
+  else
+    puts(t->line.at);
+  fflush(stdout);
   t->line_open = t->terminal;
   t->told = t->at.step;
   t->printed = seconds_now();
-  if (!t->terminal) putchar('\n');
-  fflush(stdout);
   return true;
 }
 
@@ -206,9 +219,9 @@ static bool print_metric(Repl *r, const ampc_block *b, uint32_t metric, double *
   if (good && values) values[metric] = metric_value(m, slots);
   if (good) {
     printf("%s %s:%s", b->name, m->name, metric_is_number(m) ? " " : "\n");
+    double v = metric_is_number(m) ? metric_value(m, slots) : 0;
     if (metric_is_number(m)) {
-      print_value(metric_value(m, slots));
-      putchar('\n');
+      printf(is_plain(v) ? "%.4f\n" : "%.3e\n", v);
     } else {
       metric_print_matrix(stdout, m, slots);
     }
@@ -456,7 +469,10 @@ bool train_steps(Repl *r, int64_t n)
   t.values = calloc(t.p->n_metrics + 1, sizeof *t.values);
   if (!t.evaluated || !t.values) arena_out_of_memory();
   for (uint32_t i = 0; i < t.p->n_blocks; i++) t.evaluated[i] = -1;
+  Arena *arena = arena_create();
+  t.line = text_new(arena);
   bool good = train_blocks(&t, n);
+  arena_destroy(arena);
   free(t.evaluated);
   free(t.values);
   return good;

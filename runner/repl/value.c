@@ -102,11 +102,21 @@ static void print_types(Compile *c)
   }
 }
 
+Compiled *value_watched(Repl *r, const char *text)
+{
+  Request q = {.watch = text, .dump_after = "precision", .quiet = true};
+  Compiled *p = program_compile(r, &q);
+  if (p && (p->c->graph->outputs.n || p->c->answer)) return p;
+  compiled_drop(p);
+  return NULL;
+}
+
 /* Runs :type. Compiles to the end of pass precision, where types are known. Nothing is run. */
 bool command_type(Repl *r, const char *arg)
 {
   if (!*arg) return repl_error(r, ":type needs an expression");
-  Compiled *p = compile_text_of(r, arg, "precision");
+  Compiled *p = value_compiles(r, arg) ? NULL : value_watched(r, arg);
+  if (!p) p = compile_text_of(r, arg, "precision");
   if (p) print_types(p->c);
   compiled_drop(p);
   return p != NULL;
