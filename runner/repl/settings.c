@@ -7,13 +7,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Splits "KEY = VALUE" into two texts in the session's arena. *value is empty without a value. */
+/* Splits "KEY = VALUE" or "KEY VALUE" into two texts in the session's arena. *value is empty without
+ * a value. */
 static void split(Repl *r, const char *arg, const char **key, const char **value)
 {
-  const char *equals = strchr(arg, '='), *end = equals ? equals : arg + strlen(arg);
-  *value = equals ? arena_strdup(r->arena, equals + 1 + strspn(equals + 1, " \t")) : "";
-  while (end > arg && (end[-1] == ' ' || end[-1] == '\t')) end--;
-  *key = arena_strndup(r->arena, arg, (size_t)(end - arg));
+  size_t n = strcspn(arg, " \t=");
+  const char *rest = arg + n + strspn(arg + n, " \t");
+  if (*rest == '=') rest += 1 + strspn(rest + 1, " \t");
+  *key = arena_strndup(r->arena, arg, n);
+  *value = arena_strdup(r->arena, rest);
 }
 
 double number_of(const char *value)
@@ -154,11 +156,15 @@ static bool set_data(Repl *r, uint32_t setting, const char *value)
   double number;
   if (!ampc_read_real(value, &number) || !ampc_in_domain(s->domain, number))
     return repl_error(r, ":set %s: %s, expected %s", s->name, value, ampc_domain_text(s->domain));
-  before.key = arena_strdup(r->arena, s->name);
-  if (!repl_check(r, read_data(r, setting, &before.value))) return false;
-  if (r->live == r->latest && !repl_check(r, ampc_set(r->rt, s->name, number))) return false;
+  const char *key = arena_strdup(r->arena, s->name);
+  if (r->live == r->latest) {
+    before.key = key;
+    if (!repl_check(r, runtime_read_setting(r->rt, setting, &before.value)) ||
+        !repl_check(r, ampc_set(r->rt, key, number)))
+      return false;
+  }
   vec_push(r->arena, &r->pasts, before);
-  remember_set(r, before.key, value);
+  remember_set(r, key, value);
   return true;
 }
 

@@ -25,6 +25,18 @@ same "the bytes of amp train" "$work/train" "$work/repl"
 "$amp" train --quiet --save "$work/all" "$job" >/dev/null 2>&1
 printf ':train 5\n:train\n:save %s\n' "$work/end" | session
 same "the whole job" "$work/all" "$work/end"
+printf ':train 9\n:save %s\n' "$work/nine" | session
+printf ':train 2\n:load %s\n:train 11\n:save %s\n' "$work/nine" "$work/more" | session
+same "a loaded run continues" "$work/train" "$work/more"
+"$amp" train --quiet --steps 20 --resume "$work/nine" --save "$work/resumed" "$job" >/dev/null 2>&1
+same "amp train continues a session" "$work/train" "$work/resumed"
+
+# :undo and :reload keep the weights.
+printf ':train 5\n:const HIDDEN=24\n:undo\n:set lr=0.5\n:undo\ndef f(x) { return x }\n:reload\n:train\n:save %s\n' \
+  "$work/undone" | session
+same "a session with :undo and :reload" "$work/all" "$work/undone"
+says ":reload with typed input" '^stays: <1> def f'
+
 # A schedule without `steps` is as long as the job, also if only the data tell the number of steps.
 { printf '\0\0\010\002\0\0\0\100\0\0\0\010'; seq 1000 1127 | tr -d '\n'; } | gzip >"$work/x.gz"
 cat >"$work/length.amp" <<'END'
