@@ -19,8 +19,8 @@ static const char *foreign(Repl *r, const char *text, size_t n, const char *rest
   bool call = *rest == '(' && text[strlen(text) - 1] == ')';
   if (call && is_name(text, n, "print"))
     return value_compiles(r, rest) ? rest : arena_printf(r->arena, ":show %s", rest);
-  if (is_name(text, n, "help") && call)
-    return arena_printf(r->arena, ":help %s", bare(r->arena, rest));
+  if (call && (is_name(text, n, "help") || is_name(text, n, "type")))
+    return arena_printf(r->arena, ":%.*s %s", (int)n, text, bare(r->arena, rest));
   bool quits = is_name(text, n, "exit") || is_name(text, n, "quit");
   return quits && (call || !*rest) ? ":quit" : NULL;
 }

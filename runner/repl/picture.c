@@ -19,7 +19,7 @@ typedef struct Picture {
   double low, high;                    /* black and white */
 } Picture;
 
-/* A drawn pixel: the mean of the image's pixels below it. */
+/* A drawn pixel: the mean of those pixels of the image that it covers. */
 typedef struct Pixel {
   double rgb[3]; /* 0 to 1 */
   bool bad;      /* one of them is not finite */

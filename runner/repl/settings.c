@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Splits "KEY = VALUE" or "KEY VALUE" into two texts in the session's arena. *value is empty without
- * a value. */
+/* Splits "KEY = VALUE" or "KEY VALUE" into two texts in the session's arena. *value is empty
+ * without a value. */
 static void split(Repl *r, const char *arg, const char **key, const char **value)
 {
   size_t n = strcspn(arg, " \t=");
