@@ -2,7 +2,6 @@
  * files; and keywords, built-ins and names of the program. */
 #include "commands.h"
 #include "compiler/lower/interpret/describe.h"
-#include "compiler/cost/gpu.h"
 #include "compiler/help/help.h"
 #include "compiler/graph/ir.h"
 #include "compiler/graph/ops.h"
@@ -124,17 +123,6 @@ static void offer_files(const Repl *r, const Wanted *w)
   globfree(&found);
 }
 
-static void offer_devices(const Repl *r, const Wanted *w)
-{
-  (void)r;
-  const char *names = gpu_names(w->arena);
-  offer(w, "cpu");
-  for (size_t n; *names; names += n + strspn(names + n, ", ")) {
-    n = strcspn(names, ",");
-    offer(w, arena_strndup(w->arena, names, n));
-  }
-}
-
 static void offer_kinds(const Repl *r, const Wanted *w)
 {
   static const char *const kinds[] = {"pass", "ckpt", "precision", NULL};
@@ -174,7 +162,6 @@ static const Argument arguments[] = {
     {"show", {offer_params, offer_values}, true},
     {"image", {offer_params, offer_values}, true},
     {"hist", {offer_params, offer_values}, true},
-    {"explain", {offer_devices}, false},
     {"params", {offer_params}, false},
     {"grad", {offer_params}, false},
     {"casts", {offer_params}, false},
