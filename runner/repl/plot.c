@@ -174,10 +174,11 @@ static bool count_bins(const HostTensor *t, Bins *out)
 /* Prints a bar with blocks of an eighth of a column. A count above 0 has at least one. */
 static void put_bar(int64_t count, int64_t highest, int columns)
 {
-  static const char *const parts[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  static const char *const parts[] = {"",       "\u258f", "\u258e", "\u258d",
+                                      "\u258c", "\u258b", "\u258a", "\u2589"};
   int eighths = (int)(8.0 * columns * (double)count / (double)highest + 0.5), used = eighths / 8;
   if (count && !eighths) eighths = 1;
-  for (int i = 0; i < eighths / 8; i++) fputs("█", stdout);
+  for (int i = 0; i < eighths / 8; i++) fputs("\u2588", stdout);
   fputs(parts[eighths % 8], stdout);
   printf("%*s", columns - used - (eighths % 8 > 0), "");
 }
@@ -194,7 +195,7 @@ void plot_bars(const HostTensor *t)
   printf("%*s  %-*s%*s%*s\n", LABEL - 1, bins.exact ? "value" : "from", columns, "", COUNT,
          "elements", SHARE, "share");
   for (int i = 0; i < bins.n; i++) {
-    printf("%*.4g ┤", LABEL - 1, bins.low + i * bins.width);
+    printf("%*.4g \u2524", LABEL - 1, bins.low + i * bins.width);
     put_bar(bins.count[i], bins.highest, columns);
     printf("%*lld%*.1f %%\n", COUNT, (long long)bins.count[i], SHARE - 2,
            100.0 * (double)bins.count[i] / (double)t->elements);
