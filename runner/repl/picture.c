@@ -144,19 +144,21 @@ static void put_color(Ink with, int plane, const Pixel *p)
            (int)(p->rgb[2] * 255 + 0.5));
 }
 
-static void put_grey(const Picture *p, int64_t image, int y, int x)
+static void put_grey(const Pixel *p)
 {
   static const char signs[] = " .:-=+*#%@";
-  Pixel c = pixel(p, image, y, x, 2);
-  double light = 0.299 * c.rgb[0] + 0.587 * c.rgb[1] + 0.114 * c.rgb[2];
-  putchar(c.bad ? '?' : signs[(int)(light * (sizeof signs - 2) + 0.5)]);
+  double light = 0.299 * p->rgb[0] + 0.587 * p->rgb[1] + 0.114 * p->rgb[2];
+  putchar(p->bad ? '?' : signs[(int)(light * (sizeof signs - 2) + 0.5)]);
 }
 
 static void put_line(const Picture *p, Ink with, int64_t image, int y)
 {
-  for (int x = 0; x < p->width && with == INK_grey; x++) put_grey(p, image, y, x);
-  for (int x = 0; x < p->width && with != INK_grey; x++) {
-    Pixel above = pixel(p, image, y, x, 1);
+  for (int x = 0; x < p->width; x++) {
+    Pixel above = pixel(p, image, y, x, with == INK_grey ? 2 : 1);
+    if (with == INK_grey) {
+      put_grey(&above);
+      continue;
+    }
     put_color(with, 38, &above);
     if (y + 1 < p->height) {
       Pixel below = pixel(p, image, y + 1, x, 1);

@@ -24,31 +24,40 @@ static int compare(const void *a, const void *b)
   return (x > y) - (x < y);
 }
 
-/* What the plot shows: values from low to high. Others are drawn at the edge and counted. */
+/* What a drawing shows: values from low to high. The others are counted. */
 typedef struct Range {
   double low, high;
-  size_t finite, above, below;
+  size_t finite, above, below, peak; /* peak: the index of the highest value */
 } Range;
 
-/* Finds the range. All finite values are in it unless a few of them (the highest or lowest 2 %) are
- * so far from the rest that the rest would be a flat line. Returns false if no value is finite. */
+/* Finds the range. It contains all finite values, unless some are so far from the middle 96 % that
+ * these would be a flat line or a single bar. Of many values it sorts a part. Returns false if no
+ * value is finite. */
 static bool find_range(const double *at, size_t n, Range *out)
 {
-  enum { FAR = 10 /* times the height of the rest */ };
-  double *sorted = malloc((n + 1) * sizeof *sorted);
+  enum { FAR = 10 /* times the height of the middle */, MOST_SORTED = 1 << 16 };
+  size_t apart = n / MOST_SORTED | 1, m = 0; /* odd: not the same column of each row */
+  double *sorted = malloc((n / apart + 1) * sizeof *sorted), bottom = INFINITY, top = -INFINITY;
   if (!sorted) arena_out_of_memory();
-  *out = (Range){.finite = 0};
-  for (size_t i = 0; i < n; i++)
-    if (isfinite(at[i])) sorted[out->finite++] = at[i];
-  size_t last = out->finite ? out->finite - 1 : 0, few = last < 8 ? 0 : (last + 49) / 50;
-  qsort(sorted, out->finite, sizeof *sorted, compare);
-  if (out->finite) {
-    double low = sorted[few], high = sorted[last - few], height = high - low;
-    out->low = low - sorted[0] > FAR * height ? low - height / 8 : sorted[0];
-    out->high = sorted[last] - high > FAR * height ? high + height / 8 : sorted[last];
-    while (sorted[out->below] < out->low) out->below++;
-    while (sorted[last - out->above] > out->high) out->above++;
-    if (out->low == out->high) out->low -= 0.5, out->high += 0.5;
+  *out = (Range){.low = INFINITY, .high = -INFINITY};
+  for (size_t i = 0; i < n; i++) {
+    if (!isfinite(at[i])) continue;
+    out->finite++;
+    bottom = fmin(bottom, at[i]);
+    if (at[i] > top) top = at[out->peak = i];
+    if (i % apart == 0) sorted[m++] = at[i];
+  }
+  qsort(sorted, m, sizeof *sorted, compare);
+  size_t few = m < 9 ? 0 : (m + 48) / 50;
+  double low = m ? sorted[few] : 0, high = m ? sorted[m - 1 - few] : 0, height = high - low;
+  if (height > 0 && low - bottom > FAR * height) bottom = low - height;
+  if (height > 0 && top - high > FAR * height) top = high + height;
+  for (size_t i = 0; i < n; i++) {
+    if (!isfinite(at[i])) continue;
+    out->below += at[i] < bottom;
+    out->above += at[i] > top;
+    if (at[i] >= bottom) out->low = fmin(out->low, at[i]);
+    if (at[i] <= top) out->high = fmax(out->high, at[i]);
   }
   free(sorted);
   return out->finite > 0;
@@ -95,18 +104,17 @@ static void put_cell(unsigned char dots)
   putchar((int)(0x80u | (code & 0x3fu)));
 }
 
-/* Says which values the plot does not show. */
-static void tell_hidden(const double *at, size_t n, const Range *range)
+/* Says which values are out of range. `what`: "step" or "element"; `first`: the first one's number.
+ */
+static void tell_hidden(const double *at, size_t n, const Range *range, const char *what,
+                        size_t first)
 {
-  size_t peak = 0;
-  for (size_t i = 0; i < n; i++)
-    if (isfinite(at[i]) && (!isfinite(at[peak]) || at[i] > at[peak])) peak = i;
   if (range->above)
-    printf("%*sleft out above: %zu of %zu steps, up to %.5g in step %zu\n", LABEL + 1, "",
-           range->above, n, at[peak], peak + 1);
-  if (range->below) printf("%*sleft out below: %zu of %zu steps\n", LABEL + 1, "", range->below, n);
-  if (range->finite < n)
-    printf("%*snot finite: %zu of %zu steps\n", LABEL + 1, "", n - range->finite, n);
+    printf("%*sbeyond the plot: %zu of %zu %ss above %.4g, up to %.5g in %s %zu\n", LABEL + 1, "",
+           range->above, n, what, range->high, at[range->peak], what, range->peak + first);
+  if (range->below)
+    printf("%*sbeyond the plot: %zu of %zu %ss below %.4g\n", LABEL + 1, "", range->below, n, what,
+           range->low);
 }
 
 void plot_curve(const double *at, size_t n, const char *title)
@@ -118,6 +126,7 @@ void plot_curve(const double *at, size_t n, const char *title)
     puts("no finite value to draw");
     return;
   }
+  if (range.low == range.high) range.low -= 0.5, range.high += 0.5;
   draw(at, n, &range, cells, columns);
   printf("%s\n", title);
   for (int row = 0; row < ROWS; row++) {
@@ -133,7 +142,9 @@ void plot_curve(const double *at, size_t n, const char *title)
     putchar('\n');
   }
   printf("%*s step 1 to %zu, last %.5g\n", LABEL, "", n, at[n - 1]);
-  tell_hidden(at, n, &range);
+  tell_hidden(at, n, &range, "step", 1);
+  if (range.finite < n)
+    printf("%*snot finite: %zu of %zu steps\n", LABEL + 1, "", n - range.finite, n);
 }
 
 /* ---- histogram ---- */
@@ -147,28 +158,20 @@ typedef struct Bins {
   int64_t count[MOST_VALUES], highest;
 } Bins;
 
-/* Divides the range of the finite elements into bins: one per value for few integers. False: no
- * element is finite. */
-static bool count_bins(const HostTensor *t, Bins *out)
+/* Divides the range into bins: one per value for few integers. */
+static void count_bins(const HostTensor *t, const Range *range, Bins *out)
 {
-  double low = INFINITY, high = -INFINITY;
-  for (int64_t i = 0; i < t->elements; i++) {
-    if (!isfinite(t->at[i])) continue;
-    low = fmin(low, t->at[i]);
-    high = fmax(high, t->at[i]);
-  }
-  if (!(low <= high)) return false;
+  double low = range->low, high = range->high;
   *out = (Bins){.low = low, .width = 1, .n = 1};
   out->exact = !ampc_is_float(t->dtype) && high - low < MOST_VALUES;
   if (low < high) out->n = out->exact ? (int)(high - low) + 1 : BINS;
   if (low < high && !out->exact) out->width = high / BINS - low / BINS;
   for (int64_t i = 0; i < t->elements; i++) {
-    if (!isfinite(t->at[i])) continue;
+    if (!(t->at[i] >= low && t->at[i] <= high)) continue;
     double at = floor(t->at[i] / out->width - low / out->width);
     int bin = (int)fmin(fmax(at, 0), out->n - 1);
     if (++out->count[bin] > out->highest) out->highest = out->count[bin];
   }
-  return true;
 }
 
 /* Prints a bar with blocks of an eighth of a column. A count above 0 has at least one. */
@@ -187,17 +190,20 @@ void plot_bars(const HostTensor *t)
 {
   enum { COUNT = 11, SHARE = 9 };
   Bins bins;
-  if (!count_bins(t, &bins)) {
+  Range range;
+  if (!find_range(t->at, (size_t)t->elements, &range)) {
     puts("no finite value to draw");
     return;
   }
-  int columns = plot_columns() - LABEL - 2 - COUNT - SHARE;
-  printf("%*s  %-*s%*s%*s\n", LABEL - 1, bins.exact ? "value" : "from", columns, "", COUNT,
-         "elements", SHARE, "share");
+  count_bins(t, &range, &bins);
+  int columns = plot_columns() - LABEL - 3 - COUNT - SHARE;
+  printf("%*s  %-*s%*s%*s\n", LABEL, bins.exact ? "value" : "from", columns, "", COUNT, "elements",
+         SHARE, "share");
   for (int i = 0; i < bins.n; i++) {
-    printf("%*.4g \u2524", LABEL - 1, bins.low + i * bins.width);
+    printf("%*.4g \u2524", LABEL, bins.low + i * bins.width);
     put_bar(bins.count[i], bins.highest, columns);
     printf("%*lld%*.1f %%\n", COUNT, (long long)bins.count[i], SHARE - 2,
            100.0 * (double)bins.count[i] / (double)t->elements);
   }
+  tell_hidden(t->at, (size_t)t->elements, &range, "element", 0);
 }
