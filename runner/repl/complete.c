@@ -91,8 +91,8 @@ static void offer_settings(const Repl *r, const Wanted *w)
   const char *blank = strpbrk(w->line, " \t"), *equals = strchr(w->line, '=');
   if (equals && blank) {
     blank += strspn(blank, " \t");
-    const char *name = arena_strndup(w->arena, blank, strcspn(blank, " \t="));
-    name = path_end(known->at, known->n, name);
+    const char *all, *end = arena_strndup(w->arena, blank, strcspn(blank, " \t="));
+    const char *name = path_end(w->arena, known, end, &all);
     if (name && strcmp(name, "precision") == 0)
       offer_precisions(r, w);
     else if (name)

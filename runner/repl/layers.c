@@ -9,20 +9,28 @@
 
 /* ---- names ---- */
 
-bool path_ends(const char *path, const char *end)
+/* Whether a path ends with `end`, at a component: net.fc1.weight with fc1.weight. */
+static bool path_ends(const char *path, const char *end)
 {
   size_t n = strlen(path), m = strlen(end);
   return m && m <= n && strcmp(path + n - m, end) == 0 && (m == n || path[n - m - 1] == '.');
 }
 
-const char *path_end(const char *const *names, uint32_t n, const char *end)
+const char *path_end(Arena *arena, const NameVec *names, const char *end, const char **all)
 {
+  enum { MOST = 8 };
+  Text list = text_new(arena);
   const char *found = NULL;
   uint32_t count = 0;
-  for (uint32_t i = 0; i < n; i++) {
-    if (strcmp(names[i], end) == 0) return names[i];
-    if (path_ends(names[i], end)) found = names[i], count++;
+  *all = NULL;
+  for (uint32_t i = 0; i < names->n; i++) {
+    if (!path_ends(names->at[i], end)) continue;
+    found = names->at[i];
+    if (strcmp(found, end) == 0) return found;
+    if (count++ < MOST) text_printf(&list, "%s%s", list.n ? ", " : "", found);
   }
+  if (count > MOST) text_printf(&list, " and %u more", count - MOST);
+  if (count > 1) *all = list.at;
   return count == 1 ? found : NULL;
 }
 
@@ -42,22 +50,11 @@ static void full_names(Compile *c, NameVec *out)
   }
 }
 
-const char *layer_find(Repl *r, const char *end, const char **ambiguous)
+const char *layer_find(Repl *r, const char *end, const char **all)
 {
-  enum { MOST = 8 };
   NameVec names = {0};
-  *ambiguous = NULL;
-  if (!r->latest) return NULL;
-  full_names(r->latest->c, &names);
-  const char *found = path_end(names.at, names.n, end);
-  Text all = text_new(r->arena);
-  uint32_t n = 0;
-  for (uint32_t i = 0; i < names.n && !found; i++)
-    if (path_ends(names.at[i], end) && n++ < MOST)
-      text_printf(&all, "%s%s", all.n ? ", " : "", names.at[i]);
-  if (n > MOST) text_printf(&all, " and %u more", n - MOST);
-  if (n) *ambiguous = all.at;
-  return found;
+  if (r->latest) full_names(r->latest->c, &names);
+  return path_end(r->arena, &names, end, all);
 }
 
 const char *layer_expression(Arena *arena, const char *name)

@@ -13,12 +13,23 @@ static const char *bare(Arena *arena, const char *text)
   return arena_strndup(arena, text, n);
 }
 
+/* Returns the name of a layer or parameter as the language writes it, if the text is the end of its
+ * path. *ambiguous: the names of all that end like it; or NULL. */
+static const char *whole_path(Repl *r, const char *text, const char **ambiguous)
+{
+  const char *name = layer_find(r, text, ambiguous);
+  return name && strcmp(name, text) != 0 ? layer_expression(r->arena, name) : NULL;
+}
+
 /* Returns what a word of another prompt means; NULL: the text is none. */
 static const char *foreign(Repl *r, const char *text, size_t n, const char *rest)
 {
   bool call = *rest == '(' && text[strlen(text) - 1] == ')';
-  if (call && is_name(text, n, "print"))
-    return value_compiles(r, rest) ? rest : arena_printf(r->arena, ":show %s", rest);
+  if (call && is_name(text, n, "print")) {
+    const char *all, *inner = arena_strndup(r->arena, rest + 1, strlen(rest) - 2);
+    const char *meant = value_compiles(r, rest) ? rest : whole_path(r, inner, &all);
+    return meant ? meant : arena_printf(r->arena, ":show %s", inner);
+  }
   if (call && (is_name(text, n, "help") || is_name(text, n, "type")))
     return arena_printf(r->arena, ":%.*s %s", (int)n, text, bare(r->arena, rest));
   bool quits = is_name(text, n, "exit") || is_name(text, n, "quit");
@@ -36,27 +47,16 @@ static const char *question(Repl *r, const char *text)
   return asks ? arena_printf(r->arena, ":help %s", name) : NULL;
 }
 
-/* Returns the name of a layer or parameter as the language writes it, if the text is the end of its
- * path. *ambiguous: the names of all that end like it; or NULL. */
-static const char *whole_path(Repl *r, const char *text, const char **ambiguous)
-{
-  *ambiguous = NULL;
-  if (isdigit((unsigned char)*text)) return NULL;
-  for (const char *s = text; *s; s++)
-    if (!in_name(*s) && *s != '.') return NULL;
-  const char *name = layer_find(r, text, ambiguous);
-  return name && strcmp(name, text) != 0 ? layer_expression(r->arena, name) : NULL;
-}
-
-/* Returns ":set lr=0.1" for `lr=0.1`, ":set lr" for `lr`; NULL: no setting ends so. */
+/* Returns ":set opt.lr=0.1" for `opt.lr=0.1`, ":set lr" for `lr`; NULL: no setting ends so. The
+ * language itself has `lr=0.1`: an assignment. */
 static const char *setting(Repl *r, const char *text)
 {
   const NameVec *known = r->latest ? &r->latest->c->settings : NULL;
   size_t n = strcspn(text, " \t=");
   const char *rest = text + n + strspn(text + n, " \t");
   if (!known || (*rest && (*rest != '=' || rest[1] == '='))) return NULL;
-  const char *name = path_end(known->at, known->n, arena_strndup(r->arena, text, n));
-  return name ? arena_printf(r->arena, ":set %s", text) : NULL;
+  const char *all, *end = arena_strndup(r->arena, text, n);
+  return path_end(r->arena, known, end, &all) ? arena_printf(r->arena, ":set %s", text) : NULL;
 }
 
 /* Returns what the text means if it is no part of the language. NULL: not known; or, with

@@ -258,19 +258,19 @@ bool value_compiles(Repl *r, const char *text); /* whether it is an expression o
 bool value_show(Repl *r, const char *text, Look look);
 
 /* ---- layers.c ---- */
-/* Whether a path ends with `end`, at a component: net.fc1.weight with fc1.weight. */
-bool path_ends(const char *path, const char *end);
-/* Returns the name that is `end`, else the only one that ends with it; NULL: none, or several. */
-const char *path_end(const char *const *names, uint32_t n, const char *end);
-/* Returns the layer or parameter of the latest program whose name, "net.fc1.weight", ends so. NULL:
- * none; or several, which *ambiguous lists. */
-const char *layer_find(Repl *r, const char *end, const char **ambiguous);
+/* Returns the name that is `end`, else the only one that ends with it, at a component:
+ * net.fc1.weight for fc1.weight. NULL: none; or several, which *all lists; else *all is NULL. */
+const char *path_end(Arena *arena, const NameVec *names, const char *end, const char **all);
+/* Does so with the layers and parameters of the latest program: "net.fc1", "net.fc1.weight". */
+const char *layer_find(Repl *r, const char *end, const char **all);
 /* Returns the name as an expression: net.h[0].weight for net.h.0.weight. */
 const char *layer_expression(Arena *arena, const char *name);
 /* Prints a layer and the layers in it: type, result, parameters. */
 bool layers_print(Repl *r, const char *layer);
 
 /* ---- settings.c ---- */
+/* Finds a setting that kernels read from STATE; other settings change the program. */
+bool setting_index(const ampc_program *p, const char *key, uint32_t *out);
 /* Returns the current value of a key; NULL: only the job's text has it. */
 const char *setting_text(const Repl *r, Arena *arena, const char *key);
 

@@ -25,8 +25,7 @@ double number_of(const char *value)
   return number;
 }
 
-/* Finds a setting that kernels read from STATE; other settings change the program. */
-static bool find_data(const ampc_program *p, const char *key, uint32_t *out)
+bool setting_index(const ampc_program *p, const char *key, uint32_t *out)
 {
   for (*out = 0; *out < p->n_settings; ++*out)
     if (strcmp(p->settings[*out].name, key) == 0) return true;
@@ -43,43 +42,31 @@ static ampc_status read_data(const Repl *r, uint32_t setting, float *out)
   return r->live == r->latest ? runtime_read_setting(r->rt, setting, out) : AMPC_OK;
 }
 
-/* Returns the names that end with `end` or, if `below`, that begin with it; separated by commas. */
-static const char *list_like(Repl *r, const char *end, bool below)
+/* Returns the settings below `key`, separated by commas. */
+static const char *list_below(Repl *r, const char *key)
 {
   const NameVec *known = &r->latest->c->settings;
+  size_t n = strlen(key);
   Text all = text_new(r->arena);
-  for (uint32_t i = 0; i < known->n; i++) {
-    const char *name = known->at[i];
-    bool part = strncmp(name, end, strlen(end)) == 0 && name[strlen(end)] == '.';
-    if (below ? part : path_ends(name, end)) text_printf(&all, "%s%s", all.n ? ", " : "", name);
-  }
+  for (uint32_t i = 0; i < known->n; i++)
+    if (strncmp(known->at[i], key, n) == 0 && known->at[i][n] == '.')
+      text_printf(&all, "%s%s", all.n ? ", " : "", known->at[i]);
   return all.at;
-}
-
-/* Returns the name nearest to a wrong one, or the one with the nearest last word; NULL: none. */
-static const char *nearest(Repl *r, const char *key)
-{
-  const NameVec *known = &r->latest->c->settings;
-  NameVec words = {0};
-  const char *near = diag_nearest(key, known->at, known->n);
-  for (uint32_t i = 0; i < known->n; i++) {
-    const char *dot = strrchr(known->at[i], '.');
-    vec_push(r->arena, &words, dot ? dot + 1 : known->at[i]);
-  }
-  const char *word = near ? NULL : diag_nearest(key, words.at, words.n);
-  for (uint32_t i = 0; i < words.n && !near; i++)
-    if (word == words.at[i]) near = known->at[i];
-  return near;
 }
 
 static const char *find_setting(Repl *r, const char *key)
 {
   const NameVec *known = &r->latest->c->settings;
-  const char *found = path_end(known->at, known->n, key);
+  const char *all, *found = path_end(r->arena, known, key, &all), *below = list_below(r, key);
+  NameVec names = {0}; /* and their last words */
+  for (uint32_t i = 0; i < known->n; i++) {
+    const char *dot = strrchr(known->at[i], '.');
+    vec_push(r->arena, &names, known->at[i]);
+    if (dot) vec_push(r->arena, &names, dot + 1);
+  }
+  const char *near = diag_nearest(key, names.at, names.n);
   if (found) return found;
-  const char *all = list_like(r, key, false), *below = list_like(r, key, true);
-  const char *near = nearest(r, key);
-  if (*all)
+  if (all)
     repl_error(r, "%s is ambiguous: %s", key, all);
   else if (*below)
     repl_error(r, "the settings of %s are %s", key, below);
@@ -95,7 +82,7 @@ const char *setting_text(const Repl *r, Arena *arena, const char *key)
   uint32_t i;
   float value;
   const Options *o = &r->options;
-  if (find_data(r->latest->c->program, key, &i))
+  if (setting_index(r->latest->c->program, key, &i))
     return read_data(r, i, &value) ? NULL : arena_printf(arena, "%.7g", (double)value);
   if (strcmp(key, "precision") == 0) return r->latest->c->program->precision;
   for (i = 0; i < o->n_settings; i++)
@@ -128,10 +115,10 @@ static bool list_settings(Repl *r)
 static bool explain_setting(Repl *r, const char *key)
 {
   uint32_t i;
-  const char *value = setting_text(r, r->arena, key), *below = list_like(r, key, true);
+  const char *value = setting_text(r, r->arena, key), *below = list_below(r, key);
   const ampc_program *p = r->latest->c->program;
   printf("%s is %s; ", key, value ? value : "as in the job");
-  if (find_data(p, key, &i))
+  if (setting_index(p, key, &i))
     printf("it takes %s\n", ampc_domain_text(p->settings[i].domain));
   else
     puts("a new value compiles the program again");
@@ -177,10 +164,11 @@ bool command_set(Repl *r, const char *arg)
   if (!program_latest(r)) return false;
   if (!*arg) return list_settings(r);
   split(r, arg, &given, &value);
+  if (!*given) return repl_error(r, ":set %s: expected KEY=VALUE", arg);
   key = find_setting(r, given);
   if (!key) return false;
   if (!*value) return explain_setting(r, key);
-  if (find_data(r->latest->c->program, key, &setting)) {
+  if (setting_index(r->latest->c->program, key, &setting)) {
     if (!set_data(r, setting, value)) return false;
     if (strcmp(key, given) != 0) printf("%s is %s\n", key, value);
     return true;

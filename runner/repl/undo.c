@@ -45,11 +45,9 @@ void past_restore(Repl *r, const Past *past)
  * lowers come from r->sets when the next program starts. */
 static ampc_status write_setting(Repl *r, const Past *past)
 {
-  const ampc_program *p = past->key && r->rt ? ampc_program_of(r->rt) : NULL;
-  for (uint32_t i = 0; p && i < p->n_settings; i++)
-    if (strcmp(p->settings[i].name, past->key) == 0)
-      return runtime_write_setting(r->rt, i, (double)past->value);
-  return AMPC_OK;
+  uint32_t i;
+  if (!past->key || !r->rt || !setting_index(ampc_program_of(r->rt), past->key, &i)) return AMPC_OK;
+  return runtime_write_setting(r->rt, i, (double)past->value);
 }
 
 bool command_undo(Repl *r, const char *arg)
