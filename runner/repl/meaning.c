@@ -13,12 +13,12 @@ static const char *bare(Arena *arena, const char *text)
   return arena_strndup(arena, text, n);
 }
 
-/* Returns the name of a layer or parameter as the language writes it, if the text is the end of its
- * path. *ambiguous: the names of all that end like it; or NULL. */
+/* Returns the name of a layer or parameter as the language writes it, net.h[0] for `h.0`, if the
+ * text is the end of its path. *ambiguous: the names of all that end like it; or NULL. */
 static const char *whole_path(Repl *r, const char *text, const char **ambiguous)
 {
   const char *name = layer_find(r, text, ambiguous);
-  return name && strcmp(name, text) != 0 ? layer_expression(r->arena, name) : NULL;
+  return name ? layer_expression(r->arena, name) : NULL;
 }
 
 /* Returns what a word of another prompt means; NULL: the text is none. */
