@@ -3,6 +3,7 @@
 #include "repl.h"
 #include "compiler/base/table.h"
 #include "compiler/graph/ir.h"
+#include "runtime/plan/types.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -92,12 +93,12 @@ static const char *output_type(Compile *c, const char *layer)
   return "-";
 }
 
-static void add_dims(Text *out, const Parameter *p, const char *name)
+/* Adds "weight [128, 784]". */
+static void add_param(Text *out, const Parameter *p, const char *name)
 {
-  text_printf(out, "%s%s [", out->n ? ", " : "", name);
-  for (uint32_t i = 0; i < p->rank; i++)
-    text_printf(out, "%s%lld", i ? ", " : "", (long long)p->dim[i]);
-  text_puts(out, "]");
+  char type[AMPC_TYPE_ROOM];
+  ampc_type_text(type, p->dtype, p->rank, p->dim);
+  text_printf(out, "%s%s %s", out->n ? ", " : "", name, strchr(type, '['));
 }
 
 /* Adds the layer and the parameters that belong to no layer below it. */
@@ -114,7 +115,7 @@ static void add_layer(Compile *c, const NameVec *names, uint32_t layer, Table *t
     for (uint32_t k = layer + 1; k < g->layers.n && !inner; k++)
       inner = is_within(path, names->at[k]) && is_within(names->at[k], m->name);
     if (inner) continue;
-    add_dims(&own, p, path + strlen(m->name) + 1);
+    add_param(&own, p, path + strlen(m->name) + 1);
     int64_t elements = 1;
     for (uint32_t k = 0; k < p->rank; k++) elements *= p->dim[k];
     count += elements;

@@ -18,7 +18,7 @@ int plot_columns(void)
   return columns > MOST_COLUMNS ? MOST_COLUMNS : columns;
 }
 
-static int compare(const void *a, const void *b)
+int compare_doubles(const void *a, const void *b)
 {
   double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
@@ -47,7 +47,7 @@ static bool find_range(const double *at, size_t n, Range *out)
     if (at[i] > top) top = at[out->peak = i];
     if (i % apart == 0) sorted[m++] = at[i];
   }
-  qsort(sorted, m, sizeof *sorted, compare);
+  qsort(sorted, m, sizeof *sorted, compare_doubles);
   size_t few = m < 9 ? 0 : (m + 48) / 50;
   double low = m ? sorted[few] : 0, high = m ? sorted[m - 1 - few] : 0, height = high - low;
   if (height > 0 && low - bottom > FAR * height) bottom = low - height;

@@ -182,6 +182,7 @@ static bool show_end(Repl *r, const char *name, Look look)
 static bool show(Repl *r, const char *arg, Look look)
 {
   const char *ambiguous;
+  if (!*arg) return repl_error(r, "expected a name or an expression, as in :show fc1.weight");
   Compiled *latest = program_latest(r);
   if (!latest) return false;
   if (find_param(latest->c->program, arg)) return show_param(r, arg, look);
@@ -204,19 +205,16 @@ static bool show(Repl *r, const char *arg, Look look)
 
 bool command_show(Repl *r, const char *arg)
 {
-  if (!*arg) return repl_error(r, ":show needs a name or an expression, as in :show logits");
   return show(r, arg, LOOK_range);
 }
 
 bool command_hist(Repl *r, const char *arg)
 {
-  if (!*arg) return repl_error(r, ":hist needs a name or an expression, as in :hist fc1.weight");
   return show(r, arg, LOOK_bars);
 }
 
 bool command_image(Repl *r, const char *arg)
 {
-  if (!*arg) return repl_error(r, ":image needs a name or an expression, as in :image x[0]");
   return show(r, arg, LOOK_picture);
 }
 

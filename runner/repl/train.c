@@ -336,21 +336,19 @@ static ampc_status find_end(const ampc_block *b, int64_t per_epoch, int64_t *out
 static ampc_status set_lengths(Repl *r)
 {
   const ampc_program *p = r->live->c->program;
-  int64_t *steps = calloc(p->n_blocks + 1, sizeof *steps);
+  enum { BLOCKS = 64 }; /* as many bits as steps_of has */
+  int64_t steps[BLOCKS] = {0};
   uint64_t wanted = 0;
   ampc_status status = AMPC_OK;
-  if (!steps) arena_out_of_memory();
   for (uint32_t i = 0; i < p->n_settings; i++) wanted |= p->settings[i].steps_of;
-  for (uint32_t i = 0; i < p->n_blocks && i < 64 && !status; i++) {
+  for (uint32_t i = 0; i < p->n_blocks && i < BLOCKS && !status; i++) {
     ampc_batches *batches;
     if (!(wanted >> i & 1)) continue;
     status = feed_at(r, i, (ampc_data_position){.block = i}, &batches);
     int64_t n = status ? 0 : ampc_groups(ampc_data.per_epoch(batches), p->blocks[i].accumulate);
     if (!status) status = find_end(&p->blocks[i], n, &steps[i]);
   }
-  if (!status && wanted) status = ampc_set_lengths(r->rt, steps);
-  free(steps);
-  return status;
+  return status || !wanted ? status : ampc_set_lengths(r->rt, steps);
 }
 
 /* Finds the next step and the end of the block, and clears its metrics. */

@@ -77,17 +77,17 @@ bool value_run(Repl *r, Compiled *p)
   return run(r, p, LOOK_value);
 }
 
-/* Compiles an expression after the session's declarations and statements. NULL after messages. */
-static Compiled *compile_text_of(Repl *r, const char *text, const char *dump_after)
+/* Compiles an expression after the session's declarations and statements. NULL after messages, or
+ * silently if `quiet`. */
+static Compiled *compile_text_of(Repl *r, const char *text, const char *dump_after, bool quiet)
 {
   Part part = {"<expression>", text, (uint32_t)strlen(text)};
-  return program_compile(r, &(Request){.input = &part, .dump_after = dump_after});
+  return program_compile(r, &(Request){.input = &part, .dump_after = dump_after, .quiet = quiet});
 }
 
 bool value_compiles(Repl *r, const char *text)
 {
-  Part part = {"<expression>", text, (uint32_t)strlen(text)};
-  Compiled *p = program_compile(r, &(Request){.input = &part, .quiet = true});
+  Compiled *p = compile_text_of(r, text, "precision", true);
   compiled_drop(p);
   return p != NULL;
 }
@@ -116,7 +116,7 @@ bool command_type(Repl *r, const char *arg)
 {
   if (!*arg) return repl_error(r, ":type needs an expression");
   Compiled *p = value_compiles(r, arg) ? NULL : value_watched(r, arg);
-  if (!p) p = compile_text_of(r, arg, "precision");
+  if (!p) p = compile_text_of(r, arg, "precision", false);
   if (p) print_types(p->c);
   compiled_drop(p);
   return p != NULL;
@@ -125,22 +125,16 @@ bool command_type(Repl *r, const char *arg)
 /* Shows a value. Compiles twice: once to run, and once to pass precision, for the reasons. */
 bool value_show(Repl *r, const char *text, Look look)
 {
-  Compiled *p = compile_text_of(r, text, NULL);
+  Compiled *p = compile_text_of(r, text, NULL, false);
   if (look == LOOK_range && p && p->c->program->n_sources) look = look_of_data(text);
   bool good = p && run(r, p, look);
   bool tensors = good && !p->c->answer && look < LOOK_picture;
   compiled_drop(p);
   if (!tensors) return good;
-  p = compile_text_of(r, text, "precision");
+  p = compile_text_of(r, text, "precision", false);
   if (p) print_types(p->c);
   compiled_drop(p);
   return p != NULL;
-}
-
-static int compare_doubles(const void *a, const void *b)
-{
-  double x = *(const double *)a, y = *(const double *)b;
-  return x < y ? -1 : x > y;
 }
 
 /* Measures for half a second, but 3 to 1000 runs. The first run is not counted. */
@@ -168,7 +162,7 @@ static bool measure(Repl *r, ampc_runtime *rt)
 bool command_time(Repl *r, const char *arg)
 {
   if (!*arg) return repl_error(r, ":time needs an expression");
-  Compiled *p = compile_text_of(r, arg, NULL);
+  Compiled *p = compile_text_of(r, arg, NULL, false);
   if (!p) return false;
   bool good = true;
   if (p->c->answer) {
