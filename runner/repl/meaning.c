@@ -26,7 +26,7 @@ static const char *foreign(Repl *r, const char *text, size_t n, const char *rest
 {
   bool call = *rest == '(' && text[strlen(text) - 1] == ')';
   if (call && is_name(text, n, "print")) {
-    const char *all, *inner = arena_strndup(r->arena, rest + 1, strlen(rest) - 2);
+    const char *all, *inner = bare(r->arena, rest);
     const char *meant = value_compiles(r, rest) ? rest : whole_path(r, inner, &all);
     return meant ? meant : arena_printf(r->arena, ":show %s", inner);
   }

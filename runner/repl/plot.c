@@ -149,31 +149,6 @@ void plot_curve(const double *at, size_t n, const char *title)
 
 /* ---- histogram ---- */
 
-enum { BINS = 16, MOST_VALUES = 32 };
-
-typedef struct Bins {
-  double low, width; /* bin i begins at low + i * width */
-  int n;
-  bool exact; /* each bin is one integer */
-  int64_t count[MOST_VALUES], highest;
-} Bins;
-
-/* Divides the range into bins: one per value for few integers. */
-static void count_bins(const HostTensor *t, const Range *range, Bins *out)
-{
-  double low = range->low, high = range->high;
-  *out = (Bins){.low = low, .width = 1, .n = 1};
-  out->exact = !ampc_is_float(t->dtype) && high - low < MOST_VALUES;
-  if (low < high) out->n = out->exact ? (int)(high - low) + 1 : BINS;
-  if (low < high && !out->exact) out->width = high / BINS - low / BINS;
-  for (int64_t i = 0; i < t->elements; i++) {
-    if (!(t->at[i] >= low && t->at[i] <= high)) continue;
-    double at = floor(t->at[i] / out->width - low / out->width);
-    int bin = (int)fmin(fmax(at, 0), out->n - 1);
-    if (++out->count[bin] > out->highest) out->highest = out->count[bin];
-  }
-}
-
 /* Prints a bar with blocks of an eighth of a column. A count above 0 has at least one. */
 static void put_bar(int64_t count, int64_t highest, int columns)
 {
@@ -186,24 +161,34 @@ static void put_bar(int64_t count, int64_t highest, int columns)
   printf("%*s", columns - used - (eighths % 8 > 0), "");
 }
 
+/* Divides the range into bins. A bin is one value if these are few integers. */
 void plot_bars(const HostTensor *t)
 {
-  enum { COUNT = 11, SHARE = 9 };
-  Bins bins;
+  enum { BINS = 16, MOST_VALUES = 32, COUNT = 11, SHARE = 9, LEAST = 4 };
+  int64_t count[MOST_VALUES] = {0}, highest = 0;
   Range range;
   if (!find_range(t->at, (size_t)t->elements, &range)) {
     puts("no finite value to draw");
     return;
   }
-  count_bins(t, &range, &bins);
+  double low = range.low, high = range.high;
+  bool exact = !ampc_is_float(t->dtype) && high - low < MOST_VALUES;
+  int n = low == high ? 1 : exact ? (int)(high - low) + 1 : BINS;
+  double width = exact || n == 1 ? 1 : high / BINS - low / BINS;
+  for (int64_t i = 0; i < t->elements; i++) {
+    if (!(t->at[i] >= low && t->at[i] <= high)) continue;
+    int bin = (int)fmin(fmax(floor(t->at[i] / width - low / width), 0), n - 1);
+    if (++count[bin] > highest) highest = count[bin];
+  }
   int columns = plot_columns() - LABEL - 3 - COUNT - SHARE;
-  printf("%*s  %-*s%*s%*s\n", LABEL, bins.exact ? "value" : "from", columns, "", COUNT, "elements",
+  if (columns < LEAST) columns = LEAST;
+  printf("%*s  %-*s%*s%*s\n", LABEL, exact ? "value" : "from", columns, "", COUNT, "elements",
          SHARE, "share");
-  for (int i = 0; i < bins.n; i++) {
-    printf("%*.4g \u2524", LABEL, bins.low + i * bins.width);
-    put_bar(bins.count[i], bins.highest, columns);
-    printf("%*lld%*.1f %%\n", COUNT, (long long)bins.count[i], SHARE - 2,
-           100.0 * (double)bins.count[i] / (double)t->elements);
+  for (int i = 0; i < n; i++) {
+    printf("%*.4g \u2524", LABEL, low + i * width);
+    put_bar(count[i], highest, columns);
+    printf("%*lld%*.1f %%\n", COUNT, (long long)count[i], SHARE - 2,
+           100.0 * (double)count[i] / (double)t->elements);
   }
   tell_hidden(t->at, (size_t)t->elements, &range, "element", 0);
 }

@@ -32,16 +32,6 @@ bool setting_index(const ampc_program *p, const char *key, uint32_t *out)
   return false;
 }
 
-/* Reads a number of the latest program: if it runs, from the device, otherwise the one with which
- * it will start. */
-static ampc_status read_data(const Repl *r, uint32_t setting, float *out)
-{
-  const ampc_setting *s = &r->latest->c->program->settings[setting];
-  const Assignment *set = program_set_of(r, s->name);
-  *out = (float)(set ? number_of(set->value) : s->value);
-  return r->live == r->latest ? runtime_read_setting(r->rt, setting, out) : AMPC_OK;
-}
-
 /* Returns the settings below `key`, separated by commas. */
 static const char *list_below(Repl *r, const char *key)
 {
@@ -77,14 +67,20 @@ static const char *find_setting(Repl *r, const char *key)
   return NULL;
 }
 
+/* Of a number in device memory: from there if the program runs, otherwise the one with which it
+ * will start. */
 const char *setting_text(const Repl *r, Arena *arena, const char *key)
 {
   uint32_t i;
-  float value;
+  const ampc_program *p = r->latest->c->program;
   const Options *o = &r->options;
-  if (setting_index(r->latest->c->program, key, &i))
-    return read_data(r, i, &value) ? NULL : arena_printf(arena, "%.7g", (double)value);
-  if (strcmp(key, "precision") == 0) return r->latest->c->program->precision;
+  const Assignment *set = program_set_of(r, key);
+  if (setting_index(p, key, &i)) {
+    float value = (float)(set ? number_of(set->value) : p->settings[i].value);
+    if (r->live == r->latest && runtime_read_setting(r->rt, i, &value)) return NULL;
+    return arena_printf(arena, "%.7g", (double)value);
+  }
+  if (strcmp(key, "precision") == 0) return p->precision;
   for (i = 0; i < o->n_settings; i++)
     if (strcmp(o->settings[i].key, key) == 0) return o->settings[i].value;
   return NULL;
@@ -126,16 +122,6 @@ static bool explain_setting(Repl *r, const char *key)
   return true;
 }
 
-/* Remembers a setting for the next program. */
-static void remember_set(Repl *r, const char *key, const char *value)
-{
-  Assignment *set = program_set_of(r, key);
-  if (set)
-    set->value = value;
-  else
-    vec_push(r->arena, &r->sets, (Assignment){key, value});
-}
-
 static bool set_data(Repl *r, uint32_t setting, const char *value)
 {
   const ampc_setting *s = &r->latest->c->program->settings[setting];
@@ -151,7 +137,11 @@ static bool set_data(Repl *r, uint32_t setting, const char *value)
       return false;
   }
   vec_push(r->arena, &r->pasts, before);
-  remember_set(r, key, value);
+  Assignment *set = program_set_of(r, key); /* for the next program */
+  if (set)
+    set->value = value;
+  else
+    vec_push(r->arena, &r->sets, (Assignment){key, value});
   return true;
 }
 

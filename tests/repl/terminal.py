@@ -201,6 +201,11 @@ def narrow():
         raise Failed(f"lines of a run: {shown}")
     t.send("\x04")
     t.end()
+    t = Terminal("repl", "tests/repl/small.amp", COLUMNS="30")
+    t.expect(r"^amp> ")
+    t.type(":hist fc1.weight", r"^ +-?[0-9.]+ ┤█", r"^range: ")
+    t.send("\x04")
+    t.end()
 
 
 def keys():
