@@ -47,16 +47,16 @@ static const char *question(Repl *r, const char *text)
   return asks ? arena_printf(r->arena, ":help %s", name) : NULL;
 }
 
-/* Returns ":set opt.lr=0.1" for `opt.lr=0.1`, ":set lr" for `lr`; NULL: no setting ends so. The
- * language itself has `lr=0.1`: an assignment. */
-static const char *setting(Repl *r, const char *text)
+/* Returns ":set opt.lr=0.1" for `opt.lr=0.1`, ":set lr" for `lr`; NULL: no setting ends so, or
+ * several, *ambiguous. `lr=0.1` assigns a variable of the language. */
+static const char *setting(Repl *r, const char *text, const char **ambiguous)
 {
   const NameVec *known = r->latest ? &r->latest->c->settings : NULL;
   size_t n = strcspn(text, " \t=");
-  const char *rest = text + n + strspn(text + n, " \t");
-  if (!known || (*rest && (*rest != '=' || rest[1] == '='))) return NULL;
-  const char *all, *end = arena_strndup(r->arena, text, n);
-  return path_end(r->arena, known, end, &all) ? arena_printf(r->arena, ":set %s", text) : NULL;
+  const char *rest = text + n + strspn(text + n, " \t"), *end = arena_strndup(r->arena, text, n);
+  bool assigns = *rest == '=' && rest[1] != '=' && strchr(end, '.');
+  if (!known || (*rest && !assigns)) return NULL;
+  return path_end(r->arena, known, end, ambiguous) ? arena_printf(r->arena, ":set %s", text) : NULL;
 }
 
 /* Returns what the text means if it is no part of the language. NULL: not known; or, with
@@ -68,22 +68,19 @@ static const char *other_meaning(Repl *r, const char *text, const char **ambiguo
   *ambiguous = NULL;
   if (!meant && command_is_said(text, rest)) meant = arena_printf(r->arena, ":%s", text);
   if (!meant) meant = foreign(r, text, n, rest);
-  if (!meant) meant = setting(r, text);
-  return meant ? meant : whole_path(r, text, ambiguous);
+  if (!meant) meant = setting(r, text, ambiguous);
+  return meant || *ambiguous ? meant : whole_path(r, text, ambiguous);
 }
 
 const char *input_meaning(Repl *r, const char *text)
 {
   const char *ambiguous, *meant = other_meaning(r, text, &ambiguous);
-  bool plain = !meant && !ambiguous;
-  if ((plain && strpbrk(text, "{\n")) || value_compiles(r, text)) return text;
+  if ((!meant && !ambiguous && strpbrk(text, "{\n")) || value_compiles(r, text)) return text;
   if (meant) return meant;
-  if (plain) {
-    Compiled *p = value_watched(r, text);
-    if (p) text = arena_printf(r->arena, ":show %s", text);
-    compiled_drop(p);
-    return text;
-  }
+  Compiled *p = value_watched(r, text);
+  compiled_drop(p);
+  if (p) return arena_printf(r->arena, ":show %s", text);
+  if (!ambiguous) return text;
   repl_error(r, "%s is ambiguous: %s", text, ambiguous);
   return NULL;
 }
