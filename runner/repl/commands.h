@@ -6,7 +6,8 @@ bool command_run(Repl *r, const char *text);
 /* Whether the text looks like a command without its colon: `train 100`. `rest`: what follows the
  * first word. */
 bool command_is_said(const char *text, const char *rest);
-/* Returns the input that the text means, itself as a rule. NULL after a message. */
+/* Returns the command or the code that a typed text means: mostly the text itself. NULL after a
+ * message. */
 const char *input_meaning(Repl *r, const char *text);
 bool path_matches(const char *pattern, const char *path); /* an empty pattern matches */
 bool kernel_find(Repl *r, const ampc_program *p, const char *name, uint32_t *out);

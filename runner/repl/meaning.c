@@ -1,4 +1,4 @@
-/* Inputs that are neither the language nor a command as they stand, but mean one: help, exit(),
+/* Inputs that the language does not have, but that mean a command or an expression: help, exit(),
  * print(x), ?relu, a command without its colon, the end of a layer's path, a setting, and values of
  * the train block, which only :show can print. */
 #include "commands.h"

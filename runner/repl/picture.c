@@ -41,7 +41,8 @@ static bool is_color(int64_t n)
   return n == 1 || n == 3;
 }
 
-/* Finds images in a shape. The last axes of an image are its rows and columns, or its channels. */
+/* Finds images in a shape: [h, w], [c, h, w] or [h, w, c] with 1 or 3 channels. An axis before
+ * these counts images. */
 static bool find_images(const HostTensor *t, Picture *out)
 {
   uint32_t rank = t->rank;
@@ -103,7 +104,7 @@ static void find_range(Picture *p)
   }
 }
 
-/* Returns the drawn pixel at (x, y) of an image, of `rows` rows of drawn pixels. */
+/* Returns the mean of `rows` drawn pixels of an image, from (x, y) down. */
 static Pixel pixel(const Picture *p, int64_t image, int y, int x, int rows)
 {
   Pixel out = {.bad = false};

@@ -149,7 +149,7 @@ void plot_curve(const double *at, size_t n, const char *title)
 
 /* ---- histogram ---- */
 
-/* Prints a bar with blocks of an eighth of a column. A count above 0 has at least one. */
+/* Prints a bar, exact to an eighth of a column. A count above 0 is visible. */
 static void put_bar(int64_t count, int64_t highest, int columns)
 {
   static const char *const parts[] = {"",       "\u258f", "\u258e", "\u258d",

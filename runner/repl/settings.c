@@ -67,8 +67,8 @@ static const char *find_setting(Repl *r, const char *key)
   return NULL;
 }
 
-/* Of a number in device memory: from there if the program runs, otherwise the one with which it
- * will start. */
+/* A number in device memory is read from there while its program runs. Before, it is the number
+ * with which the program will start. */
 const char *setting_text(const Repl *r, Arena *arena, const char *key)
 {
   uint32_t i;

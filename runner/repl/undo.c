@@ -41,8 +41,8 @@ void past_restore(Repl *r, const Past *past)
   r->said.n = past->said;
 }
 
-/* Writes the number that :set replaced, which a plateau may have lowered. Numbers that no plateau
- * lowers come from r->sets when the next program starts. */
+/* Writes back the number that :set replaced. A plateau may have lowered it, so it need be neither
+ * in r->sets nor in the job. */
 static ampc_status write_setting(Repl *r, const Past *past)
 {
   uint32_t i;
