@@ -54,8 +54,9 @@ bool command_undo(Repl *r, const char *arg)
 {
   (void)arg;
   if (!r->pasts.n) return repl_error(r, "there is no input to take back");
-  const Past *past = &r->pasts.at[--r->pasts.n];
+  const Past *past = &r->pasts.at[r->pasts.n - 1];
   if (!repl_check(r, write_setting(r, past))) return false;
+  r->pasts.n--;
   past_restore(r, past);
   program_forget(r);
   printf("took back %s\n", arena_shown(r->arena, past->change, ""));
