@@ -251,6 +251,8 @@ bool picture_draw(const HostTensor *t, bool likely);
 /* ---- value.c: expressions ---- */
 /* Prints the outputs of a block: one value, or the values of a tuple. */
 bool outputs_print(Repl *r, ampc_runtime *rt, uint32_t block, Look look);
+/* Prints a value that is known at compile time. False after a message: it cannot be drawn. */
+bool answer_print(Repl *r, const Compile *c, Look look);
 bool value_run(Repl *r, Compiled *p); /* runs p and prints its values */
 /* Compiles, to pass precision, a value that a train block computes; NULL, silently: none does. */
 Compiled *value_watched(Repl *r, const char *text);

@@ -142,8 +142,8 @@ static int show_value(Repl *r, const char *text, Look look)
     if (good && look < LOOK_picture) explain_watched(typed->c, p->c->program->blocks[block].name);
     compiled_drop(p);
   } else if (typed->c->answer) {
-    puts(typed->c->answer);
-    found = good = true;
+    good = answer_print(r, typed->c, look);
+    found = true;
   }
   compiled_drop(typed);
   return found ? good : -1;

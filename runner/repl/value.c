@@ -54,15 +54,19 @@ static ampc_status write_batch(Repl *r, Compiled *p, ampc_runtime *rt)
   return status;
 }
 
+bool answer_print(Repl *r, const Compile *c, Look look)
+{
+  if (look >= LOOK_picture) return repl_error(r, "cannot draw %s: it is no tensor", c->answer);
+  puts(c->answer);
+  return true;
+}
+
 /* Runs p and prints its value. A value that is known at compile time needs no runtime. An
  * assignment has no value. */
 static bool run(Repl *r, Compiled *p, Look look)
 {
   if (p->c->answer_layer) return layers_print(r, p->c->answer_layer);
-  if (p->c->answer) {
-    printf("%s\n", p->c->answer);
-    return true;
-  }
+  if (p->c->answer) return answer_print(r, p->c, look);
   if (!p->c->program->n_outputs) return true;
   ampc_runtime *rt;
   if (!repl_check(r, live_twin(r, p, NULL, &rt))) return false;
