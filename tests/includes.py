@@ -70,7 +70,7 @@ ROOMS = {
     "runner/import": "compiler compiler/cli runner job runner/onnx runtime/state",
     "runner/weights": "compiler/cli runner runtime/state",
     "runner/train": "compiler compiler/cli runner jit job probe runtime",
-    "runner/repl": "compiler compiler/cli compiler/command compiler/emit compiler/explain compiler/graph compiler/help"
+    "runner/repl": "compiler compiler/cli compiler/command compiler/cost compiler/emit compiler/explain compiler/graph compiler/help"
                    " compiler/lower/interpret runner infer jit job probe profile selftest runtime runtime/data runtime/train",
     "bench": "compiler runner/jit runtime/cpu",
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <sys/types.h>
 #include "arena.h"
+#include "names.h"
 #include "table.h"
 
 typedef struct Compile Compile;
@@ -83,6 +84,8 @@ struct Compile {
   const char *answer;
   /* For a DECL_body that reads data: its runner writes a batch to INPUT that starts here. */
   int64_t first_sample;
+  const char *answer_layer;  /* the answer is this layer, "net.fc1"; else NULL */
+  NameVec settings;          /* keys that --set can name; set by pass lower */
   void *blame;               /* emit/printer.c: the code that printed each line of the last text */
   struct KernelFacts *facts; /* emit/kernel_facts.c: storage that all kernels reuse */
   ampc_program *program;     /* set from pass plan on: emit/ prints it, the runtime runs it */

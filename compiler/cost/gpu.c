@@ -1,5 +1,6 @@
 /* GPUs by name, and matrix products on them: Note [products]. */
 #include "gpu.h"
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 #include "runtime/plan/types.h"
@@ -20,6 +21,16 @@ const Gpu *gpu_find(const char *name)
 {
   for (int i = 0; i < GPUS; i++)
     if (strcmp(gpus[i].name, name) == 0) return &gpus[i];
+  return NULL;
+}
+
+const Gpu *gpu_of_device(Arena *arena, const char *device)
+{
+  Text words = text_new(arena);
+  for (const char *s = device; *s; s++)
+    if (isalnum((unsigned char)*s)) text_printf(&words, "%c", tolower((unsigned char)*s));
+  for (int i = 0; i < GPUS && !strstr(words.at, "laptop"); i++)
+    if (strstr(words.at, gpus[i].name)) return &gpus[i];
   return NULL;
 }
 

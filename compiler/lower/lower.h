@@ -217,8 +217,7 @@ struct Lower {
   NameIndex functions_index;
   VEC(Model) models;
   VEC(Opt *) optimizers;
-  NameVec known_settings;                /* keys that --set can name */
-  NameIndex known_index, settings_index; /* indexes of known_settings and of g->settings */
+  NameIndex known_index, settings_index; /* indexes of c->settings and of g->settings */
   VEC(struct Plateau) plateaus;          /* copied to g->plateaus when their metrics are found */
   VEC(Span) call_sites;                  /* places of calls of synthetic() */
   VEC(Policy) policies;

@@ -110,7 +110,7 @@ void check_consts(Lower *l)
 
 static bool is_known(Lower *l, const char *key)
 {
-  const NameVec *known = &l->known_settings;
+  const NameVec *known = &l->c->settings;
   return name_find(l->arena, &l->known_index, known->at, known->n, sizeof *known->at, key) !=
          NO_NAME;
 }
@@ -122,7 +122,7 @@ const char *setting_override(Lower *l, const char *key)
 {
   const Options *o = &l->c->options;
   const char *value = NULL;
-  if (!is_known(l, key)) vec_push(l->arena, &l->known_settings, arena_strdup(l->arena, key));
+  if (!is_known(l, key)) vec_push(l->arena, &l->c->settings, arena_strdup(l->arena, key));
   for (uint32_t i = 0; i < o->n_settings; i++)
     if (strcmp(o->settings[i].key, key) == 0) value = o->settings[i].value;
   return value;
@@ -147,6 +147,6 @@ void check_settings(Lower *l)
     if (is_known(l, key)) continue;
     fail(l, E207, (Span){0, 0}, "--set %s=%s: the job has no such setting", key,
          o->settings[i].value);
-    diag_help_names(l->c, key, l->known_settings.at, l->known_settings.n);
+    diag_help_names(l->c, key, l->c->settings.at, l->c->settings.n);
   }
 }

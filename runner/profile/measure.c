@@ -1,5 +1,4 @@
 /* Runs steps with and without times in turn, and batches of evaluations. */
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include "compiler/cost/cpu.h"
@@ -97,22 +96,6 @@ ampc_status profile_evaluate(Turns *t, const char *data_dir, uint32_t most)
 
 /* ---- results ---- */
 
-/* Returns the GPU of the table whose name is in the device's name: "rtx4090" for "NVIDIA GeForce
- * RTX 4090"; NULL: the table lacks it. A laptop's GPU of that name is another one. */
-static const Gpu *find_gpu(Arena *arena, const char *device)
-{
-  Text words = text_new(arena);
-  for (const char *s = device; *s; s++)
-    if (isalnum((unsigned char)*s)) text_printf(&words, "%c", tolower((unsigned char)*s));
-  const char *names = gpu_names(arena);
-  for (size_t n; *names && !strstr(words.at, "laptop"); names += n + strspn(names + n, ", ")) {
-    n = strcspn(names, ",");
-    const char *name = arena_strndup(arena, names, n);
-    if (strstr(words.at, name)) return gpu_find(name);
-  }
-  return NULL;
-}
-
 static int ascending(const void *a, const void *b)
 {
   double x = *(const double *)a, y = *(const double *)b;
@@ -136,6 +119,6 @@ void profile_finish(Turns *t, Inspection *in, Measured *out)
                     .plain_us = median(t->plain.at, t->plain.n),
                     .plain = t->spans.at,
                     .n_plain = t->spans.n};
-  out->gpu = t->rt->device->host_memory ? cpu_measure(arena) : find_gpu(arena, out->device);
+  out->gpu = t->rt->device->host_memory ? cpu_measure(arena) : gpu_of_device(arena, out->device);
   profile_sum(out, t->rt);
 }

@@ -16,8 +16,12 @@ static CommandRun command_quit, command_help;
 
 static const Command commands[] = {
     {"open", "FILE", "open another job; weights and typed input are dropped", command_open},
-    {"reload", "", "read the job's file again; weights with the same path and shape stay",
+    {"reload", "[!]",
+     "read the job's file again; weights with the same path and shape stay, and typed input; "
+     ":reload! drops typed declarations",
      command_reload},
+    {"undo", "", "take back the last declaration, assignment or setting; weights stay",
+     command_undo},
     {"write", "FILE",
      "write the session as a program for amp train and ampc; :write! overwrites a file",
      command_write},
@@ -28,12 +32,16 @@ static const Command commands[] = {
      "load a checkpoint and train to the end of the job, as amp train --resume; alone: the "
      "checkpoint of the job's resume=",
      command_resume},
-    {"set", "[KEY=VALUE]", "change a setting: :set opt.lr=1e-4; alone: list all", command_set},
+    {"set", "[KEY=VALUE]",
+     "change a setting: :set opt.lr=1e-4, or :set lr=1e-4 if no other name ends so; without VALUE: "
+     "print it; alone: list all",
+     command_set},
     {"const", "[NAME=VALUE]", "replace a const of the job; alone: list the replaced ones",
      command_const},
     {"precision", "[WORD]",
      "change to " AMPC_NARROW_LIST "f32 or tf32; weights and optimizers stay", command_precision},
-    {"train", "[N]", "train N steps, or to the end of the job; Ctrl-C stops after a step",
+    {"train", "[N]",
+     "train N steps (100, 10k, 1e6), or to the end of the job; Ctrl-C stops after a step",
      command_train},
     {"step", "", "train one step", command_step},
     {"eval", "", "run the eval blocks", command_eval},
@@ -44,8 +52,12 @@ static const Command commands[] = {
     {"show", "NAME|EXPR",
      "print a parameter; for the next batch its data, a variable, a metric or a layer (fc1); an "
      "expression of these, as :show argmax(net(x), dim=-1) == y; or samples of any data, as "
-     ":show faces(\"test\")[0][0:4]",
+     ":show faces(\"test\")[0][0:4]. Images of data are drawn",
      command_show},
+    {"image", "NAME|EXPR", "draw a value of :show as images: [h, w], [c, h, w] or [h, w, c]",
+     command_image},
+    {"hist", "NAME|EXPR", "draw a histogram of a value of :show: weights, data, activations",
+     command_hist},
     {"type", "EXPR", "print type and shape of an expression, and the reason; nothing is run",
      command_type},
     {"params", "[PATTERN]", "list parameters: shape, type, optimizer, norm", command_params},
@@ -74,9 +86,9 @@ static const Command commands[] = {
      command_blame},
     {"diff", "pass|ckpt|precision A B", "print the differences of two passes, files or precisions",
      command_diff},
-    {"explain", "[LINE]",
-     "print types with reasons, casts, tensor cores and times predicted for an H200; with LINE: "
-     "those of one line",
+    {"explain", "[DEVICE] [LINE]",
+     "print types with reasons, casts, tensor cores and times predicted for the device in use, or "
+     "for another one: :explain h200; with LINE: those of one line",
      command_explain},
     {"help", "[NAME]",
      "print this list; with NAME: a command or a name of the language: :help Conv2d", command_help},
@@ -131,14 +143,15 @@ static const char *unquoted(Repl *r, const Command *c, const char *arg)
   return quoted ? arena_strndup(r->arena, arg + 1, n - 2) : arg;
 }
 
-bool command_is_said(const char *text, size_t size)
+bool command_is_said(const char *text, const char *rest)
 {
-  size_t n = 0, at;
-  while (n < size && isalpha((unsigned char)text[n])) n++;
-  for (at = n; at < size && (text[at] == ' ' || text[at] == '\t');) at++;
-  if (at == n || at == size || text[at] != '"') return false;
+  size_t n = name_size(text);
+  bool blank = rest > text + n, word = in_name(*rest) || (*rest && strchr("\"/.~*", *rest));
+  if (*rest && !(blank && word)) return false;
+  if (strpbrk(rest, "{\n") || is_name(text, n, "const") || is_name(text, n, "precision"))
+    return false;
   for (const Command *c = commands; c < commands + COMMAND_COUNT; c++)
-    if (strncmp(c->name, text, n) == 0 && c->name[n] == 0) return takes_file(c);
+    if (is_name(text, n, c->name)) return *rest ? *c->usage : !*c->usage || *c->usage == '[';
   return false;
 }
 

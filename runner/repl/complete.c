@@ -16,6 +16,7 @@ typedef struct Wanted {
   const char *word;
   size_t size;
   NameVec *out;
+  const char *line; /* the typed text, up to the word */
 } Wanted;
 
 /* Adds `text` if it begins with the typed word; each text once. */
@@ -75,11 +76,30 @@ static void offer_kernels(const Repl *r, const Wanted *w)
   if (w->size) offer_all(w, verbs);
 }
 
+static void offer_precisions(const Repl *r, const Wanted *w)
+{
+  static const char *const words[] = {"f32", "tf32", AMPC_NARROW_FLOATS(AMPC_QUOTED) NULL};
+  (void)r;
+  offer_all(w, words);
+}
+
+/* Offers settings; behind `=` the current value. */
 static void offer_settings(const Repl *r, const Wanted *w)
 {
-  const ampc_program *p = r->latest ? r->latest->c->program : NULL;
-  for (uint32_t i = 0; p && i < p->n_settings; i++)
-    offer(w, arena_printf(w->arena, "%s=", p->settings[i].name));
+  if (!r->latest) return;
+  const NameVec *known = &r->latest->c->settings;
+  const char *blank = strpbrk(w->line, " \t"), *equals = strchr(w->line, '=');
+  if (equals && blank) {
+    blank += strspn(blank, " \t");
+    const char *all, *end = arena_strndup(w->arena, blank, strcspn(blank, " \t="));
+    const char *name = path_end(w->arena, known, end, &all);
+    if (name && strcmp(name, "precision") == 0)
+      offer_precisions(r, w);
+    else if (name)
+      offer(w, setting_text(r, w->arena, name));
+    return;
+  }
+  for (uint32_t i = 0; i < known->n; i++) offer(w, arena_printf(w->arena, "%s=", known->at[i]));
 }
 
 static void offer_passes(const Repl *r, const Wanted *w)
@@ -101,13 +121,6 @@ static void offer_files(const Repl *r, const Wanted *w)
   if (glob(pattern.at, GLOB_MARK, NULL, &found) != 0) return;
   for (size_t i = 0; i < found.gl_pathc; i++) offer(w, found.gl_pathv[i]);
   globfree(&found);
-}
-
-static void offer_precisions(const Repl *r, const Wanted *w)
-{
-  static const char *const words[] = {"f32", "tf32", AMPC_NARROW_FLOATS(AMPC_QUOTED) NULL};
-  (void)r;
-  offer_all(w, words);
 }
 
 static void offer_kinds(const Repl *r, const Wanted *w)
@@ -147,6 +160,8 @@ static const Argument arguments[] = {
     {"diff", {offer_kinds, offer_passes, offer_precisions, offer_files}, false},
     {"help", {offer_help}, false},
     {"show", {offer_params, offer_values}, true},
+    {"image", {offer_params, offer_values}, true},
+    {"hist", {offer_params, offer_values}, true},
     {"params", {offer_params}, false},
     {"grad", {offer_params}, false},
     {"casts", {offer_params}, false},
@@ -232,7 +247,7 @@ void complete(Repl *r, Arena *arena, const char *text, size_t size, size_t *out_
   bool command = lead < size && text[lead] == ':';
   size_t start = start_of_word(text, size, lead, command);
   const char *word = arena_strndup(arena, text + start, size - start);
-  Wanted w = {arena, word, size - start, out};
+  Wanted w = {arena, word, size - start, out, arena_strndup(arena, text + lead, start - lead)};
   *out_start = start;
   if (command && start == lead)
     offer_commands(r, &w);

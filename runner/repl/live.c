@@ -11,11 +11,11 @@ static ampc_status apply_sets(const Repl *r, ampc_runtime *rt)
 {
   const ampc_program *p = ampc_program_of(rt);
   ampc_status status = AMPC_OK;
+  uint32_t k;
   for (uint32_t i = 0; i < r->sets.n; i++) {
-    double value = number_of(r->sets.at[i].value);
-    for (uint32_t k = 0; k < p->n_settings && !status; k++)
-      if (strcmp(p->settings[k].name, r->sets.at[i].key) == 0)
-        status = ampc_set(rt, r->sets.at[i].key, value);
+    const Assignment *set = &r->sets.at[i];
+    if (!status && setting_index(p, set->key, &k))
+      status = ampc_set(rt, set->key, number_of(set->value));
   }
   return status;
 }

@@ -221,3 +221,29 @@ void tensor_print_range(const HostTensor *t)
   if (n < t->elements) printf(", %" PRId64 " not finite", t->elements - n);
   putchar('\n');
 }
+
+Look look_of_data(const char *text)
+{
+  const char *open = strrchr(text, '[');
+  size_t digits = open ? strspn(open + 1, "0123456789") : 0;
+  return digits && strcmp(open + 1 + digits, "]") == 0 ? LOOK_sample : LOOK_data;
+}
+
+bool tensor_look(Repl *r, const HostTensor *t, Look look)
+{
+  char type[AMPC_TYPE_ROOM];
+  bool data = look == LOOK_sample || (look == LOOK_data && t->rank > 2);
+  bool drawn = (data || look == LOOK_picture) && picture_draw(t, data);
+  ampc_type_text(type, t->dtype, t->rank, t->dim);
+  if (!drawn && look == LOOK_picture)
+    return repl_error(r,
+                      "%s is no image: [h, w], [c, h, w] or [h, w, c] with 1 or 3 channels, or "
+                      "several with one more axis in front",
+                      type);
+  if (look == LOOK_bars)
+    plot_bars(t), puts(type);
+  else if (!drawn)
+    tensor_print(t);
+  if (look != LOOK_value) tensor_print_range(t);
+  return true;
+}

@@ -2,7 +2,6 @@
  * does not change. */
 #include "commands.h"
 #include "runner/profile/profile.h"
-#include "runtime/plan/number.h"
 
 enum { USUAL_STEPS = 10 };
 
@@ -45,8 +44,7 @@ bool command_profile(Repl *r, const char *arg)
 {
   uint32_t block;
   int64_t steps = USUAL_STEPS;
-  if (*arg && !ampc_read_count(arg, 1, INT32_MAX, &steps))
-    return repl_error(r, "%s: expected a number of steps, as in :profile 20", arg);
+  if (*arg && !steps_read(r, arg, INT32_MAX, &steps)) return false;
   if (!live_ready(r)) return false;
   if (!train_block(r, r->live->c->program, &block))
     return repl_error(r, "the program has no train block");

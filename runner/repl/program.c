@@ -32,11 +32,18 @@ static Compiled *compiled_of(Compile *c)
 
 /* ---- one compile ---- */
 
-/* Adds hints: statements cannot use the data of a train block; if one does, a hint names :show. */
+/* Adds hints for names that statements cannot use alone: data of a train block, layers. */
 static void add_hints(const Repl *r, Compile *c)
 {
   const Compile *from = r->latest ? r->latest->c : NULL;
   VEC(NameHint) hints = {0};
+  for (uint32_t i = 0; from && i < from->graph->layers.n; i++) {
+    const char *layer = arena_strdup(c->arena, from->graph->layers.at[i].name);
+    const char *dot = strchr(layer, '.');
+    if (!dot || strchr(dot + 1, '.')) continue;
+    vec_push(c->arena, &hints,
+             (NameHint){dot + 1, arena_printf(c->arena, "write `%s`, the layer", layer)});
+  }
   for (uint32_t i = 0; from && i < from->ast->n; i++) {
     const Decl *d = from->ast->at[i];
     for (uint32_t k = 0; d->kind == DECL_train && k < d->as.run.names.n; k++) {
@@ -214,7 +221,12 @@ static bool parses(Repl *r, const Part *file)
   return good;
 }
 
-bool program_open(Repl *r, const char *path)
+void program_forget(Repl *r)
+{
+  set_latest(r, NULL);
+}
+
+bool program_open(Repl *r, const char *path, bool keep)
 {
   uint32_t size;
   const char *why, *text = source_read(r->arena, FILE_JOB, path, &size, &why);
@@ -222,7 +234,7 @@ bool program_open(Repl *r, const char *path)
   Part file = {arena_strdup(r->arena, path), text, size};
   if (!parses(r, &file)) return repl_error(r, "%s was not opened", path);
   r->file = file;
-  r->declared.n = 0;
+  if (!keep) r->declared.n = r->pasts.n = 0;
   set_latest(r, NULL);
   program_latest(r); /* reports mistakes, which later inputs may correct */
   return true;
@@ -265,22 +277,11 @@ static void forget_overrides(Repl *r, const Ast *ast)
   }
 }
 
-static Assignment *copy(Arena *arena, const Assignment *from, uint32_t n)
-{
-  Assignment *to = arena_array(arena, Assignment, n + 1);
-  for (uint32_t i = 0; i < n; i++) to[i] = from[i];
-  return to;
-}
-
 /* Accepts declarations. One without errors is accepted even if the rest of the program does not fit
  * it yet, because later inputs may change the rest. */
 static bool take_declarations(Repl *r, Compile *c, const Part *part, const Ast *ast)
 {
-  Options before = r->options;
-  Assignments sets = {0};
-  for (uint32_t i = 0; i < r->sets.n; i++) vec_push(r->arena, &sets, r->sets.at[i]);
-  before.consts = copy(r->arena, before.consts, before.n_consts);
-  before.settings = copy(r->arena, before.settings, before.n_settings);
+  Past before = past_of(r, input_shown(r, part));
   forget_overrides(r, ast);
   c->options.n_consts = r->options.n_consts;
   c->options.n_settings = r->options.n_settings;
@@ -288,15 +289,16 @@ static bool take_declarations(Repl *r, Compile *c, const Part *part, const Ast *
   bool good = compile_parsed(c);
   if (!good && diag_error_within(c, (Span){base, base + part->size})) {
     compile_destroy(c);
-    r->options = before;
-    r->sets = sets;
+    past_restore(r, &before);
     return repl_error(r, "rejected; the program is unchanged");
   }
+  vec_push(r->arena, &r->pasts, before);
   vec_push(r->arena, &r->declared, *part);
   set_latest(r, good ? compiled_of(c) : NULL);
   if (good) return true;
   compile_destroy(c);
-  return repl_error(r, "accepted, but the rest of the program does not compile with it yet");
+  return repl_error(r, "accepted, but the rest of the program does not compile with it yet; :undo "
+                       "takes it back");
 }
 
 /* Whether the input assigns: then it becomes part of the program. An input that only returns a
@@ -314,8 +316,10 @@ static bool run_statements(Repl *r, const Part *part, bool keep)
   Compiled *p = program_compile(r, &(Request){.input = part});
   bool good = p && value_run(r, p);
   compiled_drop(p);
-  if (good && keep) vec_push(r->arena, &r->said, *part);
-  return good;
+  if (!good || !keep) return good;
+  vec_push(r->arena, &r->pasts, past_of(r, input_shown(r, part)));
+  vec_push(r->arena, &r->said, *part);
+  return true;
 }
 
 bool program_input(Repl *r, const char *text, size_t size)
@@ -357,28 +361,31 @@ static Assignment *with(Arena *arena, const Assignment *old, uint32_t *n, const 
 }
 
 /* Restores the old options if the program does not compile with the new ones. */
-static bool recompile(Repl *r, const Options *before)
+static bool recompile(Repl *r, const Past *before)
 {
   Compiled *p = program_compile(r, &(Request){0});
   if (p) {
+    vec_push(r->arena, &r->pasts, *before);
     set_latest(r, p);
     return true;
   }
-  r->options = *before;
+  past_restore(r, before);
   return repl_error(r, "rejected; the program is unchanged");
 }
 
 bool program_const(Repl *r, const char *name, const char *value)
 {
-  Options before = r->options;
-  r->options.consts = with(r->arena, before.consts, &r->options.n_consts, name, value);
+  Past before = past_of(r, arena_printf(r->arena, ":const %s=%s", name, value));
+  Options *o = &r->options;
+  o->consts = with(r->arena, o->consts, &o->n_consts, name, value);
   return recompile(r, &before);
 }
 
 bool program_setting(Repl *r, const char *key, const char *value)
 {
-  Options before = r->options;
-  r->options.settings = with(r->arena, before.settings, &r->options.n_settings, key, value);
+  Past before = past_of(r, arena_printf(r->arena, ":set %s=%s", key, value));
+  Options *o = &r->options;
+  o->settings = with(r->arena, o->settings, &o->n_settings, key, value);
   return recompile(r, &before);
 }
 
@@ -386,8 +393,8 @@ void program_as_given(Repl *r)
 {
   Options *g = &r->given, none = {.n_consts = 0};
   if (strcmp(r->options.input, g->input) != 0) g = &none;
-  r->options.consts = copy(r->arena, g->consts, g->n_consts);
-  r->options.settings = copy(r->arena, g->settings, g->n_settings);
+  r->options.consts = assignments_copy(r->arena, g->consts, g->n_consts);
+  r->options.settings = assignments_copy(r->arena, g->settings, g->n_settings);
   r->options.n_consts = g->n_consts;
   r->options.n_settings = g->n_settings;
 }

@@ -82,10 +82,13 @@ static void repl_run(Repl *r, const char *text, size_t size)
   while (size && isspace((unsigned char)text[size - 1])) size--;
   if (!size) return;
   input_calm();
-  bool command = *text == ':' || command_is_said(text, size);
   char *line = strndup(text, size);
   if (!line) arena_out_of_memory();
-  if (!(command ? command_run(r, line) : program_input(r, text, size))) r->failed = true;
+  const char *input = *line == ':' ? line : input_meaning(r, line);
+  bool good = input && (*input == ':'   ? command_run(r, input)
+                        : input == line ? program_input(r, text, size)
+                                        : program_input(r, input, strlen(input)));
+  if (!good) r->failed = true;
   free(line);
   fflush(stdout);
 }

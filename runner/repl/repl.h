@@ -45,6 +45,15 @@ typedef struct Losses { /* the loss of every step trained in this session */
 
 enum { INPUT_LIMIT = 1 << 24 }; /* bytes of one input */
 
+typedef struct Past { /* what the session had before a change; :undo restores it */
+  const char *change; /* for people: "<3> module Net() {" */
+  Options options;
+  Assignments sets;
+  uint32_t declared, said; /* numbers of inputs */
+  const char *key; /* a setting in device memory whose number changed; NULL: none, or not running */
+  float value;     /* its number before */
+} Past;
+
 typedef struct Repl {
   Arena *arena;             /* texts and settings of the whole session */
   Options given;            /* options from the command line */
@@ -60,6 +69,7 @@ typedef struct Repl {
   Part file;            /* the job's file; text NULL: no job */
   Parts declared, said; /* accepted inputs: declared: declarations; said: statements */
   Assignments sets;     /* values of :set for settings in device memory */
+  VEC(Past) pasts;      /* one per change of the program, the latest last */
 
   Compiled *latest; /* NULL: not compiled, or it has errors */
   Compiled *live;   /* the program of rt; NULL before the first run */
@@ -113,9 +123,9 @@ Compiled *program_compile(Repl *r, const Request *q);
 Compile *program_parse(Repl *r, Ast *file);
 Compiled *compiled_keep(Compiled *p);
 void compiled_drop(Compiled *p); /* NULL is allowed */
-/* Reads the job's file and drops typed declarations. False: the file cannot be read or has errors
- * of syntax, and nothing has changed. */
-bool program_open(Repl *r, const char *path);
+/* Reads the job's file; `keep`: typed declarations stay. False: the file cannot be read or has
+ * errors of syntax, and nothing has changed. */
+bool program_open(Repl *r, const char *path, bool keep);
 bool program_input(Repl *r, const char *text, size_t size);
 /* Change -D and --set of the session. A change that does not compile is undone. */
 bool program_const(Repl *r, const char *name, const char *value);
@@ -124,6 +134,17 @@ void program_as_given(Repl *r); /* resets -D and --set to the command line's val
 Assignment *program_set_of(const Repl *r, const char *key); /* the :set of key, or NULL */
 /* Returns the current program, compiled if necessary; NULL after messages. */
 Compiled *program_latest(Repl *r);
+
+/* Makes the next program_latest compile. */
+void program_forget(Repl *r);
+
+/* ---- undo.c ---- */
+/* Returns the state before a change, with copies of all that the change may write to. The caller
+ * adds it to r->pasts, or restores it if the change is refused. */
+Assignment *assignments_copy(Arena *arena, const Assignment *from, uint32_t n);
+Past past_of(Repl *r, const char *change);
+void past_restore(Repl *r, const Past *past);
+const char *input_shown(Repl *r, const Part *input); /* "<3> module Net() { ..", for messages */
 
 /* ---- kernels.c: built kernels, by content ---- */
 Kernels *kernels_create(void);
@@ -168,6 +189,8 @@ bool resume_remind(Repl *r);
 
 /* ---- train.c ---- */
 bool train_steps(Repl *r, int64_t n); /* 0: to the end of the job */
+/* Reads a number of steps: 100, 1_000, 1e6, 10k or 2M. False after a message. */
+bool steps_read(Repl *r, const char *arg, int64_t most, int64_t *out);
 /* The train block of the next step, with its data at that step's batch. */
 typedef struct Next {
   uint32_t block;
@@ -203,15 +226,56 @@ ampc_status tensor_read_param(ampc_runtime *rt, const ampc_param *q, ampc_space 
 void tensor_print(const HostTensor *t); /* values, abbreviated, and type */
 /* Prints minimum, maximum, mean, deviation and the number of elements that are not finite. */
 void tensor_print_range(const HostTensor *t);
+typedef enum Look {
+  LOOK_value,
+  LOOK_range,
+  LOOK_data,   /* of data: a picture if the shape is one of several images */
+  LOOK_sample, /* of one sample: a picture if the shape is one of an image */
+  LOOK_picture,
+  LOOK_bars
+} Look;
+/* Prints a tensor: values, from LOOK_range on with their range, or a picture, or a histogram. False
+ * after a message. */
+Look look_of_data(const char *text); /* LOOK_sample for x[3], else LOOK_data */
+bool tensor_look(Repl *r, const HostTensor *t, Look look);
 
-/* ---- plot.c ---- */
+/* ---- plot.c, picture.c ---- */
+int compare_doubles(const void *a, const void *b); /* for qsort: ascending, without NaN */
+int plot_columns(void); /* columns for a drawing: those of the terminal, or 80 */
 void plot_curve(const double *at, size_t n, const char *title);
+void plot_bars(const HostTensor *t); /* a histogram */
+/* Draws images: [h, w], [c, h, w], [h, w, c], or several of these along a first axis. Returns false
+ * if t has no such shape. `likely`: only if it has the shape that images of data usually have. */
+bool picture_draw(const HostTensor *t, bool likely);
 
 /* ---- value.c: expressions ---- */
 /* Prints the outputs of a block: one value, or the values of a tuple. */
-bool outputs_print(Repl *r, ampc_runtime *rt, uint32_t block, bool range);
-bool value_run(Repl *r, Compiled *p);       /* runs p and prints its values */
-bool value_show(Repl *r, const char *text); /* also prints range and reason of the type */
+bool outputs_print(Repl *r, ampc_runtime *rt, uint32_t block, Look look);
+/* Prints a value that is known at compile time. False after a message: it cannot be drawn. */
+bool answer_print(Repl *r, const Compile *c, Look look);
+bool value_run(Repl *r, Compiled *p); /* runs p and prints its values */
+/* Compiles, to pass precision, a value that a train block computes; NULL, silently: none does. */
+Compiled *value_watched(Repl *r, const char *text);
+bool value_compiles(Repl *r, const char *text); /* whether it is an expression or a statement */
+/* LOOK_range and LOOK_data also print the reason of the type. */
+bool value_show(Repl *r, const char *text, Look look);
+
+/* ---- layers.c ---- */
+/* Returns the name that is `end`, else the only one that ends with it, at a component:
+ * net.fc1.weight for fc1.weight. NULL: none; or several, which *all lists; else *all is NULL. */
+const char *path_end(Arena *arena, const NameVec *names, const char *end, const char **all);
+/* Does so with the layers and parameters of the latest program: "net.fc1", "net.fc1.weight". */
+const char *layer_find(Repl *r, const char *end, const char **all);
+/* Returns the name as an expression: net.h[0].weight for net.h.0.weight. */
+const char *layer_expression(Arena *arena, const char *name);
+/* Prints a layer and the layers in it: type, result, parameters. */
+bool layers_print(Repl *r, const char *layer);
+
+/* ---- settings.c ---- */
+/* Finds a setting that kernels read from STATE; other settings change the program. */
+bool setting_index(const ampc_program *p, const char *key, uint32_t *out);
+/* Returns the current value of a key; NULL: only the job's text has it. */
+const char *setting_text(const Repl *r, Arena *arena, const char *key);
 
 /* ---- lines.c: two texts line by line ---- */
 /* Writes a key of a line to `out`, which has the line's size + 1 bytes. */

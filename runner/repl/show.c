@@ -15,15 +15,22 @@ static const ampc_param *find_param(const ampc_program *p, const char *path)
   return NULL;
 }
 
+/* Finds a parameter by its name with the model, as layer_find returns it; NULL: it is a layer. */
+static const ampc_param *find_named(const ampc_program *p, const char *name)
+{
+  const ampc_param *q = find_param(p, name);
+  const char *dot = strchr(name, '.');
+  return q || !dot ? q : find_param(p, dot + 1);
+}
+
 /* Prints the values of t and their range, and frees t. `read`: the status of reading t. False after
  * a message. */
-static bool show_tensor(Repl *r, ampc_status read, HostTensor *t)
+static bool show_tensor(Repl *r, ampc_status read, HostTensor *t, Look look)
 {
   if (!repl_check(r, read)) return false;
-  tensor_print(t);
-  tensor_print_range(t);
+  bool good = tensor_look(r, t, look);
   free(t->at);
-  return true;
+  return good;
 }
 
 /* Prints "f16[32, 512] job.amp:12:7 reason". */
@@ -65,7 +72,7 @@ static void explain_param(Compile *c, const char *path)
 
 /* Shows a parameter with the values of the running program. The reasons for types are in the graph
  * after pass precision, so the program is compiled up to there. */
-static bool show_param(Repl *r, const char *path)
+static bool show_param(Repl *r, const char *path, Look look)
 {
   if (!live_ready(r)) return false;
   const ampc_program *p = r->live->c->program;
@@ -74,8 +81,8 @@ static bool show_param(Repl *r, const char *path)
   if (!typed) return false;
   HostTensor t;
   ampc_space space = q->buffer ? AMPC_BUFFER : AMPC_MASTER;
-  bool good = show_tensor(r, tensor_read_param(r->rt, q, space, &t), &t);
-  if (good) explain_param(typed->c, path);
+  bool good = show_tensor(r, tensor_read_param(r->rt, q, space, &t), &t, look);
+  if (good && look < LOOK_picture) explain_param(typed->c, path);
   compiled_drop(typed);
   return good;
 }
@@ -94,7 +101,7 @@ static bool block_index(const Repl *r, const ampc_program *p, uint32_t *out)
 }
 
 /* Runs the next step on a twin, with a program that outputs the value. */
-static bool show_watched(Repl *r, Compiled *p, uint32_t *out_block)
+static bool show_watched(Repl *r, Compiled *p, Look look, uint32_t *out_block)
 {
   ampc_runtime *twin = NULL;
   const ampc_program *g = p->c->program;
@@ -107,7 +114,7 @@ static bool show_watched(Repl *r, Compiled *p, uint32_t *out_block)
               repl_check(r, live_try_batch(r, twin, block, &samples));
   if (good && samples != g->blocks[block].batch)
     good = repl_error(r, "the next batch is the smaller last one of its epoch; :step trains on it");
-  good = good && outputs_print(r, twin, block, true);
+  good = good && outputs_print(r, twin, block, look);
   ampc_free(twin);
   return good;
 }
@@ -122,7 +129,7 @@ static void explain_watched(Compile *c, const char *block)
 }
 
 /* Returns 1 if the value was shown, 0 after a message, -1 if no train block has this value. */
-static int show_value(Repl *r, const char *text)
+static int show_value(Repl *r, const char *text, Look look)
 {
   const char *kept = arena_strdup(r->arena, text);
   Compiled *typed = program_compile(r, &(Request){.dump_after = "precision", .watch = kept});
@@ -131,12 +138,12 @@ static int show_value(Repl *r, const char *text)
   if (found) {
     Compiled *p = program_compile(r, &(Request){.watch = kept});
     uint32_t block;
-    good = p && show_watched(r, p, &block);
-    if (good) explain_watched(typed->c, p->c->program->blocks[block].name);
+    good = p && show_watched(r, p, look, &block);
+    if (good && look < LOOK_picture) explain_watched(typed->c, p->c->program->blocks[block].name);
     compiled_drop(p);
   } else if (typed->c->answer) {
-    puts(typed->c->answer);
-    found = good = true;
+    good = answer_print(r, typed->c, look);
+    found = true;
   }
   compiled_drop(typed);
   return found ? good : -1;
@@ -151,28 +158,64 @@ static const ampc_block *eval_of_metric(const ampc_program *p, const char *name)
   return NULL;
 }
 
-static bool is_expression(Repl *r, const char *text)
+/* Whether the text is or begins with data of a train block: image, image[3]. */
+static bool is_data(const Repl *r, const char *text)
 {
-  Part part = {"<expression>", text, (uint32_t)strlen(text)};
-  Compiled *p = program_compile(r, &(Request){.input = &part, .quiet = true});
-  compiled_drop(p);
-  return p != NULL;
+  const Ast *ast = r->latest->c->ast;
+  for (uint32_t i = 0; i < ast->n; i++)
+    for (uint32_t k = 0; ast->at[i]->kind == DECL_train && k < ast->at[i]->as.run.names.n; k++)
+      if (is_name(text, name_size(text), ast->at[i]->as.run.names.at[k].text)) return true;
+  return false;
+}
+
+/* Shows a layer or parameter by the end of its name. */
+static bool show_end(Repl *r, const char *name, Look look)
+{
+  const ampc_param *q = find_named(r->latest->c->program, name);
+  if (q) return show_param(r, q->path, look);
+  int shown = show_value(r, name, look);
+  return shown < 0 ? repl_error(r, "the next step does not compute %s", name) : shown == 1;
 }
 
 /* Shows a parameter, a value of the train block, or an expression of the session. If a name is
  * several of these, the first kind in this order is shown. */
-bool command_show(Repl *r, const char *arg)
+static bool show(Repl *r, const char *arg, Look look)
 {
-  if (!*arg) return repl_error(r, ":show needs a name or an expression, as in :show logits");
+  const char *ambiguous;
+  if (!*arg) return repl_error(r, "expected a name or an expression, as in :show fc1.weight");
   Compiled *latest = program_latest(r);
   if (!latest) return false;
-  if (find_param(latest->c->program, arg)) return show_param(r, arg);
-  int shown = show_value(r, arg);
+  if (find_param(latest->c->program, arg)) return show_param(r, arg, look);
+  bool data = is_data(r, arg), alone = data && !arg[name_size(arg)];
+  if (look == LOOK_range && data) look = look_of_data(arg);
+  /* Brackets make an expression of the name. Then the step has no updates, which data do not need,
+   * and nothing that only these need. */
+  int shown = show_value(r, alone ? arena_printf(r->arena, "(%s)", arg) : arg, look);
   if (shown >= 0) return shown == 1;
+  const char *name = layer_find(r, arg, &ambiguous);
   const ampc_block *eval = eval_of_metric(latest->c->program, arg);
-  if (eval && !is_expression(r, arg))
-    return repl_error(r, "`%s` is a metric of block %s; :eval computes it", arg, eval->name);
-  return value_show(r, arg);
+  if ((eval || name || ambiguous) && !value_compiles(r, arg)) {
+    if (name) return show_end(r, name, look);
+    if (eval)
+      return repl_error(r, "`%s` is a metric of block %s; :eval computes it", arg, eval->name);
+    return repl_error(r, "%s is ambiguous: %s", arg, ambiguous);
+  }
+  return value_show(r, arg, look);
+}
+
+bool command_show(Repl *r, const char *arg)
+{
+  return show(r, arg, LOOK_range);
+}
+
+bool command_hist(Repl *r, const char *arg)
+{
+  return show(r, arg, LOOK_bars);
+}
+
+bool command_image(Repl *r, const char *arg)
+{
+  return show(r, arg, LOOK_picture);
 }
 
 /* ---- gradients ---- */
@@ -255,7 +298,10 @@ bool command_grad(Repl *r, const char *arg)
   if (!*arg) return repl_error(r, ":grad needs a parameter, as in :grad fc1.weight");
   if (!live_ready(r)) return false;
   Compile *c = r->live->c;
+  const char *ambiguous, *name = layer_find(r, arg, &ambiguous);
   const ampc_param *q = find_param(c->program, arg);
+  if (!q && name) q = find_named(c->program, name);
+  if (!q && ambiguous) return repl_error(r, "%s is ambiguous: %s", arg, ambiguous);
   if (!q) return repl_error(r, "no parameter %s; :params lists them", arg);
   if (q->buffer || q->optimizer < 0)
     return repl_error(r, "%s has no gradient: %s", arg, q->buffer ? "it is a buffer" : "frozen");

@@ -25,7 +25,7 @@ bool command_open(Repl *r, const char *arg)
   Options before = r->options;
   r->options.input = arena_strdup(r->arena, arg);
   program_as_given(r);
-  if (!program_open(r, r->options.input)) {
+  if (!program_open(r, r->options.input, false)) {
     r->options = before;
     return false;
   }
@@ -36,14 +36,19 @@ bool command_open(Repl *r, const char *arg)
   return r->latest != NULL;
 }
 
-/* Runs :reload. Typed declarations are dropped. Weights with the same path and shape stay. */
+/* Runs :reload. Weights with the same path and shape stay, and typed declarations, which still
+ * replace those of the file with the same name. :reload! drops them. */
 bool command_reload(Repl *r, const char *arg)
 {
-  (void)arg;
+  bool drop = strcmp(arg, "!") == 0;
+  if (*arg && !drop) return repl_error(r, ":reload takes no argument, got %s", arg);
   if (!r->job) return repl_error(r, "there is no job to read again; :open FILE");
   uint32_t typed = r->declared.n;
-  if (!program_open(r, r->job)) return false;
-  if (typed) printf("%u typed declaration%s dropped\n", typed, typed == 1 ? "" : "s");
+  if (!program_open(r, r->job, !drop)) return false;
+  if (typed && drop) printf("%u typed declaration%s dropped\n", typed, typed == 1 ? "" : "s");
+  for (uint32_t i = 0; i < r->declared.n; i++)
+    printf("stays: %s\n", input_shown(r, &r->declared.at[i]));
+  if (r->declared.n) puts(":reload! drops typed declarations");
   return r->latest != NULL;
 }
 
@@ -75,119 +80,6 @@ bool state_load(Repl *r, const char *path)
 bool command_load(Repl *r, const char *arg)
 {
   return *arg ? state_load(r, arg) : repl_error(r, ":load needs a file");
-}
-
-/* ---- settings ---- */
-
-/* Splits "KEY = VALUE" into two texts in the session's arena. False after a message. */
-static bool split(Repl *r, const char *arg, const char *command, const char **key,
-                  const char **value)
-{
-  const char *equals = strchr(arg, '=');
-  if (!equals || equals == arg || !equals[1])
-    return repl_error(r, "%s %s: expected NAME=VALUE", command, arg);
-  const char *end = equals;
-  while (end > arg && end[-1] == ' ') end--;
-  *key = arena_strndup(r->arena, arg, (size_t)(end - arg));
-  *value = arena_strdup(r->arena, equals + 1 + strspn(equals + 1, " "));
-  return true;
-}
-
-/* Whether kernels read the setting from STATE; other settings change the program. */
-static bool is_data(const ampc_program *p, const char *key)
-{
-  for (uint32_t i = 0; i < p->n_settings; i++)
-    if (strcmp(p->settings[i].name, key) == 0) return true;
-  return false;
-}
-
-double number_of(const char *value)
-{
-  double number = 0;
-  ampc_read_real(value, &number);
-  return number;
-}
-
-/* Prints the settings: if the program runs, with their values on the device, otherwise with the
- * values with which it will start. */
-static bool list_settings(Repl *r)
-{
-  Compiled *p = program_latest(r);
-  if (!p) return false;
-  const ampc_program *g = r->live == p ? ampc_program_of(r->rt) : p->c->program;
-  for (uint32_t i = 0; i < g->n_settings; i++) {
-    float value = (float)g->settings[i].value;
-    ampc_ref at = runtime_setting_place(g, i);
-    if (r->live == p && !repl_check(r, ampc_read(r->rt, at, &value, sizeof value))) return false;
-    const Assignment *set = r->live == p ? NULL : program_set_of(r, g->settings[i].name);
-    if (set) value = (float)number_of(set->value);
-    printf("%-24s %.7g\n", g->settings[i].name, (double)value);
-  }
-  for (uint32_t i = 0; i < r->options.n_settings; i++)
-    if (!is_data(g, r->options.settings[i].key))
-      printf("%-24s %s\n", r->options.settings[i].key, r->options.settings[i].value);
-  return true;
-}
-
-static ampc_domain domain_of(const ampc_program *p, const char *key)
-{
-  uint32_t i = 0;
-  while (strcmp(p->settings[i].name, key) != 0) i++;
-  return p->settings[i].domain;
-}
-
-/* Remembers a setting for the next program. */
-static void remember_set(Repl *r, const char *key, const char *value)
-{
-  Assignment *set = program_set_of(r, key);
-  if (set)
-    set->value = value;
-  else
-    vec_push(r->arena, &r->sets, (Assignment){key, value});
-}
-
-/* Runs :set. A setting that kernels read from STATE is written there, without compiling. Any other
- * setting (a batch size, a number in place of a schedule) compiles the program again. */
-bool command_set(Repl *r, const char *arg)
-{
-  const char *key, *value;
-  if (!*arg) return list_settings(r);
-  Compiled *p = program_latest(r);
-  if (!p || !split(r, arg, ":set", &key, &value)) return false;
-  double number;
-  if (!is_data(p->c->program, key)) {
-    if (!program_setting(r, key, value)) return false;
-    printf("%s is part of the program, which was compiled again\n", key);
-    return true;
-  }
-  ampc_domain domain = domain_of(p->c->program, key);
-  if (!ampc_read_real(value, &number) || !ampc_in_domain(domain, number))
-    return repl_error(r, ":set %s: %s, expected %s", key, value, ampc_domain_text(domain));
-  if (r->live == p && !repl_check(r, ampc_set(r->rt, key, number))) return false;
-  remember_set(r, key, value);
-  return true;
-}
-
-/* Runs :const. A new value compiles the program again, and is undone if that fails. */
-bool command_const(Repl *r, const char *arg)
-{
-  const char *name, *value;
-  if (!*arg) {
-    if (!r->options.n_consts) puts("no const has been replaced");
-    for (uint32_t i = 0; i < r->options.n_consts; i++)
-      printf("%-24s %s\n", r->options.consts[i].key, r->options.consts[i].value);
-    return true;
-  }
-  return split(r, arg, ":const", &name, &value) && program_const(r, name, value);
-}
-
-/* Runs :precision. Another precision is another program; the f32 masters of weights are kept. */
-bool command_precision(Repl *r, const char *arg)
-{
-  if (*arg) return program_setting(r, "precision", arg);
-  Compiled *p = program_latest(r);
-  if (p) printf("%s\n", p->c->program->precision);
-  return p != NULL;
 }
 
 /* ---- lists ---- */

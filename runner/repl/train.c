@@ -5,6 +5,7 @@
 #include "runtime/outside.h"
 #include "runtime/plan/clock.h"
 #include "runtime/plan/number.h"
+#include "runtime/plan/terminal.h"
 #include "runtime/train/judge.h"
 #include "runtime/train/lost.h"
 #include <math.h>
@@ -26,7 +27,9 @@ typedef struct Run { /* one :train */
   int64_t told;          /* the step of the last printed line */
   double loss_count;     /* samples in the average of the first loss */
   double began, printed;
-  bool terminal, line_open;
+  Text line;      /* the last printed line */
+  bool line_open; /* it may be replaced: the terminal shows as much of it as fits */
+  bool terminal;
   bool stale;         /* early_stop has ended the block */
   int64_t *evaluated; /* for each block: the step of its last evaluation; -1: none */
   double *values;     /* for each metric: its average in the block's last evaluation */
@@ -48,21 +51,21 @@ bool train_block(const Repl *r, const ampc_program *p, uint32_t *out)
 
 /* ---- output ---- */
 
-/* Prints four decimals, or an exponent if the number is too small or too large for them. */
-static void print_value(double v)
+/* Whether four decimals show the number well; otherwise it is printed with an exponent. */
+static bool is_plain(double v)
 {
-  bool plain = v == 0 || (fabs(v) >= 1e-3 && fabs(v) < 1e6);
-  printf(plain ? "%.4f" : "%.3e", v);
+  return v == 0 || (fabs(v) >= 1e-3 && fabs(v) < 1e6);
 }
 
+/* Ends the open line, which is now printed in full. */
 static void end_line(Run *t)
 {
-  if (t->line_open) putchar('\n');
+  if (t->line_open) printf("\r\033[K%s\n", t->line.at);
   t->line_open = false;
 }
 
-/* Prints averages over the steps since the last line, as `amp train` does. */
-static bool print_metrics(Run *t)
+/* Adds averages over the steps since the last line, as `amp train` does. */
+static bool add_metrics(Run *t)
 {
   const ampc_block *b = &t->p->blocks[t->block];
   for (uint32_t i = 0; i < b->n_metrics; i++) {
@@ -71,37 +74,47 @@ static bool print_metrics(Run *t)
       continue; /* :eval prints matrices */
     if (!repl_check(t->r, ampc_get_metric(t->r->rt, b->first_metric + i, &m))) return false;
     if (m.count == 0) continue; /* its `every` has not fired */
-    printf("  %s ", t->p->metrics[b->first_metric + i].name);
-    print_value(m.sum / m.count);
+    double v = m.sum / m.count;
+    text_printf(&t->line, "  %s ", t->p->metrics[b->first_metric + i].name);
+    text_printf(&t->line, is_plain(v) ? "%.4f" : "%.3e", v);
   }
   t->loss_count = 0;
   return repl_check(t->r, ampc_clear_metrics(t->r->rt, t->block));
 }
 
-/* Prints a line; on a terminal it replaces the previous one. */
+static bool add_optimizers(Run *t, const ampc_state *state)
+{
+  bool own = t->p->scaler.per_optimizer;
+  for (uint32_t i = 0; i < t->p->n_optimizers; i++) {
+    ampc_optimizer o;
+    ampc_ref at = {AMPC_STATE, ampc_state_optimizer(i)};
+    const char *name = t->p->optimizers[i].name;
+    if (!repl_check(t->r, ampc_read(t->r->rt, at, &o, sizeof o))) return false;
+    text_printf(&t->line, "  %s.lr %.4g", name, (double)o.lr);
+    if (own) text_printf(&t->line, "  %s.scale %g", name, (double)o.scale);
+  }
+  if (t->p->scaler.on && !own) text_printf(&t->line, "  scale %g", (double)state->scale);
+  if (t->p->scaler.on) text_printf(&t->line, "  skipped %lld", state->skipped);
+  return true;
+}
+
+/* Prints a line; on a terminal it replaces the previous one and does not wrap. */
 static bool print_line(Run *t)
 {
   ampc_state state;
   if (!repl_check(t->r, ampc_get_state(t->r->rt, &state))) return false;
-  if (t->line_open) printf("\r\033[K");
-  printf("step %lld/%lld  epoch %lld", (long long)t->at.step, (long long)t->end,
-         (long long)state.epoch + 1);
-  if (!print_metrics(t)) return false;
-  for (uint32_t i = 0; i < t->p->n_optimizers; i++) {
-    ampc_optimizer o;
-    ampc_ref at = {AMPC_STATE, ampc_state_optimizer(i)};
-    if (!repl_check(t->r, ampc_read(t->r->rt, at, &o, sizeof o))) return false;
-    printf("  %s.lr %.4g", t->p->optimizers[i].name, (double)o.lr);
-    if (t->p->scaler.per_optimizer)
-      printf("  %s.scale %g", t->p->optimizers[i].name, (double)o.scale);
-  }
-  if (t->p->scaler.on && !t->p->scaler.per_optimizer) printf("  scale %g", (double)state.scale);
-  if (t->p->scaler.on) printf("  skipped %lld", state.skipped);
+  t->line.n = 0;
+  text_printf(&t->line, "step %lld/%lld  epoch %lld", (long long)t->at.step, (long long)t->end,
+              (long long)state.epoch + 1);
+  if (!add_metrics(t) || !add_optimizers(t, &state)) return false;
+  if (t->terminal)
+    printf("\r\033[K%.*s", terminal_columns(STDOUT_FILENO) - 1, t->line.at);
+  else
+    puts(t->line.at);
+  fflush(stdout);
   t->line_open = t->terminal;
   t->told = t->at.step;
   t->printed = seconds_now();
-  if (!t->terminal) putchar('\n');
-  fflush(stdout);
   return true;
 }
 
@@ -206,9 +219,9 @@ static bool print_metric(Repl *r, const ampc_block *b, uint32_t metric, double *
   if (good && values) values[metric] = metric_value(m, slots);
   if (good) {
     printf("%s %s:%s", b->name, m->name, metric_is_number(m) ? " " : "\n");
+    double v = metric_is_number(m) ? metric_value(m, slots) : 0;
     if (metric_is_number(m)) {
-      print_value(metric_value(m, slots));
-      putchar('\n');
+      printf(is_plain(v) ? "%.4f\n" : "%.3e\n", v);
     } else {
       metric_print_matrix(stdout, m, slots);
     }
@@ -308,6 +321,36 @@ static ampc_status forgive(Repl *r)
   return status;
 }
 
+/* Finds the last step of a block, of epochs of `per_epoch` steps. */
+static ampc_status find_end(const ampc_block *b, int64_t per_epoch, int64_t *out)
+{
+  if (!ampc_steps_of(b->epochs, per_epoch, out) && !b->max_steps)
+    return ampc_fail(AMPC_BAD_USAGE, "block `%s`: epochs=%lld of %lld steps are too many", b->name,
+                     (long long)b->epochs, (long long)per_epoch);
+  if (b->max_steps) *out = b->max_steps;
+  return AMPC_OK;
+}
+
+/* Sets the length of schedules that have no `steps`: the steps of the whole job, as in `amp
+ * train`. */
+static ampc_status set_lengths(Repl *r)
+{
+  const ampc_program *p = r->live->c->program;
+  enum { BLOCKS = 64 }; /* as many bits as steps_of has */
+  int64_t steps[BLOCKS] = {0};
+  uint64_t wanted = 0;
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < p->n_settings; i++) wanted |= p->settings[i].steps_of;
+  for (uint32_t i = 0; i < p->n_blocks && i < BLOCKS && !status; i++) {
+    ampc_batches *batches;
+    if (!(wanted >> i & 1)) continue;
+    status = feed_at(r, i, (ampc_data_position){.block = i}, &batches);
+    int64_t n = status ? 0 : ampc_groups(ampc_data.per_epoch(batches), p->blocks[i].accumulate);
+    if (!status) status = find_end(&p->blocks[i], n, &steps[i]);
+  }
+  return status || !wanted ? status : ampc_set_lengths(r->rt, steps);
+}
+
 /* Finds the next step and the end of the block, and clears its metrics. */
 static ampc_status begin_block(Run *t)
 {
@@ -315,10 +358,8 @@ static ampc_status begin_block(Run *t)
   Repl *r = t->r;
   ampc_status status = feed_next(r, t->block, &t->at);
   if (status) return status;
-  if (!ampc_steps_of(b->epochs, t->at.per_epoch, &t->end) && !b->max_steps)
-    return ampc_fail(AMPC_BAD_USAGE, "block `%s`: epochs=%lld of %lld steps are too many", b->name,
-                     (long long)b->epochs, (long long)t->at.per_epoch);
-  if (b->max_steps) t->end = b->max_steps;
+  status = find_end(b, t->at.per_epoch, &t->end);
+  if (status) return status;
   t->loss_count = 0;
   t->stale = patience_begin(r->rt, b->early_stop, t->at.step == 0);
   return ampc_clear_metrics(r->rt, t->block);
@@ -419,28 +460,52 @@ bool train_steps(Repl *r, int64_t n)
   if (!live_ready(r)) return false;
   Run t = {.r = r, .p = r->live->c->program, .told = -1, .terminal = isatty(STDOUT_FILENO)};
   if (!train_block(r, t.p, &t.block)) return repl_error(r, "the program has no train block");
-  if (!can_stop_early(r, t.p) || !repl_check(r, forgive(r))) return false;
+  if (!can_stop_early(r, t.p) || !repl_check(r, forgive(r)) || !repl_check(r, set_lengths(r)))
+    return false;
   t.began = seconds_now();
   t.evaluated = malloc((t.p->n_blocks + 1) * sizeof *t.evaluated);
   t.values = calloc(t.p->n_metrics + 1, sizeof *t.values);
   if (!t.evaluated || !t.values) arena_out_of_memory();
   for (uint32_t i = 0; i < t.p->n_blocks; i++) t.evaluated[i] = -1;
+  Arena *arena = arena_create();
+  t.line = text_new(arena);
   bool good = train_blocks(&t, n);
+  arena_destroy(arena);
   free(t.evaluated);
   free(t.values);
   return good;
 }
 
-static bool read_count(Repl *r, const char *arg, int64_t *out)
+/* Reads a whole number as people write it: 100, 1_000, 1e6, 10k, 2M. */
+static bool read_whole(const char *arg, double *out)
 {
-  if (ampc_read_count(arg, 1, INT32_MAX, out)) return true;
-  return repl_error(r, "%s: expected a number of steps, as in :train 100", arg);
+  char digits[32];
+  size_t n = 0;
+  for (; *arg && n + 1 < sizeof digits; arg++)
+    if (*arg != '_' || !n || arg[1] == '_' || !arg[1]) digits[n++] = *arg;
+  char unit = n && !*arg ? digits[n - 1] : 0;
+  double times = unit == 'k' ? 1e3 : unit == 'M' ? 1e6 : 1;
+  digits[n - (times > 1)] = 0;
+  if (*arg || !ampc_read_real(digits, out)) return false;
+  *out *= times;
+  return *out == floor(*out);
+}
+
+bool steps_read(Repl *r, const char *arg, int64_t most, int64_t *out)
+{
+  double n;
+  char range[AMPC_RANGE_ROOM];
+  if (!read_whole(arg, &n) || n < 1 || n > (double)most)
+    return repl_error(r, "%s: expected a number of steps: %s, as 100, 10k or 1e6", arg,
+                      ampc_range_text(range, 1, most));
+  *out = (int64_t)n;
+  return true;
 }
 
 bool command_train(Repl *r, const char *arg)
 {
   int64_t n = 0;
-  if (*arg && !read_count(r, arg, &n)) return false;
+  if (*arg && !steps_read(r, arg, AMPC_MOST_STEPS, &n)) return false;
   return resume_remind(r) && train_steps(r, n);
 }
 

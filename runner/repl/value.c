@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool outputs_print(Repl *r, ampc_runtime *rt, uint32_t block, bool range)
+bool outputs_print(Repl *r, ampc_runtime *rt, uint32_t block, Look look)
 {
   const ampc_program *p = ampc_program_of(rt);
   for (uint32_t i = 0; i < p->n_outputs; i++) {
@@ -17,9 +17,9 @@ bool outputs_print(Repl *r, ampc_runtime *rt, uint32_t block, bool range)
     HostTensor t;
     if (o->block != block) continue;
     if (!repl_check(r, tensor_read(rt, o->place, o->dtype, o->rank, o->dim, &t))) return false;
-    tensor_print(&t);
-    if (range) tensor_print_range(&t);
+    bool good = tensor_look(r, &t, look);
     free(t.at);
+    if (!good) return false;
   }
   return true;
 }
@@ -54,33 +54,46 @@ static ampc_status write_batch(Repl *r, Compiled *p, ampc_runtime *rt)
   return status;
 }
 
+bool answer_print(Repl *r, const Compile *c, Look look)
+{
+  if (look >= LOOK_picture) return repl_error(r, "cannot draw %s: it is no tensor", c->answer);
+  puts(c->answer);
+  return true;
+}
+
 /* Runs p and prints its value. A value that is known at compile time needs no runtime. An
  * assignment has no value. */
-static bool run(Repl *r, Compiled *p, bool range)
+static bool run(Repl *r, Compiled *p, Look look)
 {
-  if (p->c->answer) {
-    printf("%s\n", p->c->answer);
-    return true;
-  }
+  if (p->c->answer_layer) return layers_print(r, p->c->answer_layer);
+  if (p->c->answer) return answer_print(r, p->c, look);
   if (!p->c->program->n_outputs) return true;
   ampc_runtime *rt;
   if (!repl_check(r, live_twin(r, p, NULL, &rt))) return false;
   bool good = repl_check(r, write_batch(r, p, rt)) && repl_check(r, ampc_run_step(rt, 0, 0)) &&
-              repl_check(r, outside_take(rt)) && outputs_print(r, rt, 0, range);
+              repl_check(r, outside_take(rt)) && outputs_print(r, rt, 0, look);
   ampc_free(rt);
   return good;
 }
 
 bool value_run(Repl *r, Compiled *p)
 {
-  return run(r, p, false);
+  return run(r, p, LOOK_value);
 }
 
-/* Compiles an expression after the session's declarations and statements. NULL after messages. */
-static Compiled *compile_text_of(Repl *r, const char *text, const char *dump_after)
+/* Compiles an expression after the session's declarations and statements. NULL after messages, or
+ * silently if `quiet`. */
+static Compiled *compile_text_of(Repl *r, const char *text, const char *dump_after, bool quiet)
 {
   Part part = {"<expression>", text, (uint32_t)strlen(text)};
-  return program_compile(r, &(Request){.input = &part, .dump_after = dump_after});
+  return program_compile(r, &(Request){.input = &part, .dump_after = dump_after, .quiet = quiet});
+}
+
+bool value_compiles(Repl *r, const char *text)
+{
+  Compiled *p = compile_text_of(r, text, "precision", true);
+  compiled_drop(p);
+  return p != NULL;
 }
 
 /* Prints types and reasons: the reason of the output's input, because an output is only a copy. */
@@ -93,34 +106,39 @@ static void print_types(Compile *c)
   }
 }
 
+Compiled *value_watched(Repl *r, const char *text)
+{
+  Request q = {.watch = text, .dump_after = "precision", .quiet = true};
+  Compiled *p = program_compile(r, &q);
+  if (p && (p->c->graph->outputs.n || p->c->answer)) return p;
+  compiled_drop(p);
+  return NULL;
+}
+
 /* Runs :type. Compiles to the end of pass precision, where types are known. Nothing is run. */
 bool command_type(Repl *r, const char *arg)
 {
   if (!*arg) return repl_error(r, ":type needs an expression");
-  Compiled *p = compile_text_of(r, arg, "precision");
+  Compiled *p = value_compiles(r, arg) ? NULL : value_watched(r, arg);
+  if (!p) p = compile_text_of(r, arg, "precision", false);
   if (p) print_types(p->c);
   compiled_drop(p);
   return p != NULL;
 }
 
 /* Shows a value. Compiles twice: once to run, and once to pass precision, for the reasons. */
-bool value_show(Repl *r, const char *text)
+bool value_show(Repl *r, const char *text, Look look)
 {
-  Compiled *p = compile_text_of(r, text, NULL);
-  bool good = p && run(r, p, true);
-  bool tensors = good && !p->c->answer;
+  Compiled *p = compile_text_of(r, text, NULL, false);
+  if (look == LOOK_range && p && p->c->program->n_sources) look = look_of_data(text);
+  bool good = p && run(r, p, look);
+  bool tensors = good && !p->c->answer && look < LOOK_picture;
   compiled_drop(p);
   if (!tensors) return good;
-  p = compile_text_of(r, text, "precision");
+  p = compile_text_of(r, text, "precision", false);
   if (p) print_types(p->c);
   compiled_drop(p);
   return p != NULL;
-}
-
-static int compare_doubles(const void *a, const void *b)
-{
-  double x = *(const double *)a, y = *(const double *)b;
-  return x < y ? -1 : x > y;
 }
 
 /* Measures for half a second, but 3 to 1000 runs. The first run is not counted. */
@@ -148,7 +166,7 @@ static bool measure(Repl *r, ampc_runtime *rt)
 bool command_time(Repl *r, const char *arg)
 {
   if (!*arg) return repl_error(r, ":time needs an expression");
-  Compiled *p = compile_text_of(r, arg, NULL);
+  Compiled *p = compile_text_of(r, arg, NULL, false);
   if (!p) return false;
   bool good = true;
   if (p->c->answer) {

@@ -30,6 +30,10 @@ says "values" '^f16\[32, 4\]  .*linear runs in f16'
 says "a redefinition" '^kept 0 of 2 parameters'
 says "a step of it" '^step 3/32 .* loss [0-9]'
 says "an evaluation" '^eval acc: [0-9]'
+printf ':explain 11\n' | session && failed "an unknown GPU did not fail"
+says "an unknown GPU" 'the table of GPUs lacks cuda:0 Mock; name another one, as in :explain h200'
+printf ':explain h200 11\n' | session || failed ":explain of another GPU: exit status"
+says "another GPU" 'tensor cores'
 printf ':kernel net_silu edit\n' | session && failed "an edit did not fail"
 says "edits" 'with --device cpu only'
 MOCK_CUDA_DEVICES=0 session <<<'1 + 1' && failed "a missing GPU did not fail"

@@ -31,6 +31,25 @@ same "a loaded run continues" "$work/train" "$work/more"
 "$amp" train --quiet --steps 20 --resume "$work/nine" --save "$work/resumed" "$job" >/dev/null 2>&1
 same "amp train continues a session" "$work/train" "$work/resumed"
 
+# :undo and :reload keep the weights.
+printf ':train 5\n:const HIDDEN=24\n:undo\n:set lr=0.5\n:undo\ndef f(x) { return x }\n:reload\n:train\n:save %s\n' \
+  "$work/undone" | session
+same "a session with :undo and :reload" "$work/all" "$work/undone"
+says ":reload with typed input" '^stays: <1> def f'
+
+# A schedule without `steps` is as long as the job, also if only the data tell the number of steps.
+{ printf '\0\0\010\002\0\0\0\100\0\0\0\010'; seq 1000 1127 | tr -d '\n'; } | gzip >"$work/x.gz"
+cat >"$work/length.amp" <<'END'
+data rows() { return idx("x.gz", shape=[8]).to(f32) / 64.0 }
+model net = Linear(8, 8)
+optimizer opt = SGD(net, lr=cosine_schedule(0.1))
+train x in rows() with batch=16, epochs=2 { minimize mse_loss(net(x), x) with opt }
+END
+"$amp" train --quiet --save "$work/length" "$work/length.amp" >/dev/null 2>&1 || failed "amp train"
+printf ':train 5\ndef unused(x) { return x }\n:train\n:save %s\n' "$work/own_length" |
+  "$amp" repl "$work/length.amp" >"$work/out" 2>&1
+same "the length of a schedule" "$work/length" "$work/own_length"
+
 # A checkpoint with another seed continues with its own order of samples, not with that of the open
 # data.
 "$amp" train --quiet --seed 9 --steps 6 --save "$work/six" "$job" >/dev/null 2>&1

@@ -35,7 +35,7 @@ class Terminal:
         if self.pid == 0:
             os.execve(AMP, [AMP, *args], env)
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
-        self.seen = ""
+        self.seen = self.raw = ""  # raw: with escape sequences
         self.at = 0  # the output before this position has been checked
 
     def read(self, until):
@@ -46,6 +46,7 @@ class Terminal:
             data = os.read(self.fd, 65536)
         except OSError:  # the child has closed the terminal
             return False
+        self.raw += data.decode("utf-8", "replace")
         self.seen += re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", data.decode("utf-8", "replace"))
         return bool(data)
 
@@ -157,10 +158,13 @@ def every_command():
     t.type(":step", r"step 43/32 ")
     t.type(":const HIDDEN=24")
     t.type(":params fc1.weight", r"f32\[24, 8\]")
-    t.type(":explain", r"predicted .* on H200", r"fc1 .*linear runs in bf16")
+    t.type(":explain", r"predicted .* on this CPU", r"fc1 .*linear runs in bf16")
+    t.type(":explain h200", r"predicted .* on H200", r"fc1 .*linear runs in bf16")
+    t.type(":undo", r"^took back :const HIDDEN=24$")
+    t.type(":hist fc1.weight", r"^ +-?[0-9.]+ ┤█", r"^f32\[16, 8\]$", r"^range: ")
     t.type(":probe", r"^all numbers are absolute values; least: the smallest above 0")
     t.type(":profile 2", r"^train, batch 32: ", r"^fc1_linear ", r"^time: measured")
-    t.type(":profile all", r"^amp: all: expected a number of steps, as in :profile 20")
+    t.type(":profile all", r"^amp: all: expected a number of steps: ")
     t.type(":reload")
     t.type(":open tests/repl/small.amp")
     t.type(":train", r"step 8/32 |step 32/32 ", r"^trained 32 steps in ", r"^eval acc: ")
@@ -169,6 +173,39 @@ def every_command():
     t.send(":quit\r")
     if t.end() != 0:
         raise Failed("the status after :quit, mistakes or not, is that of a user who has seen them: 0")
+
+
+def colors():
+    """Half blocks in two colours, 24 bits or 256."""
+    ramp = ":image arange(64).reshape(8, 8)"
+    for environment, first, last in [
+        ({"COLORTERM": "truecolor"}, "\x1b[38;2;0;0;0m\x1b[48;2;", "\x1b[38;2;255;255;255m\x1b[48;2;255;255;255m▀\x1b[0m"),
+        ({"COLORTERM": "", "TERM": "xterm-256color"}, "\x1b[38;5;232m\x1b[48;5;", "\x1b[38;5;255m\x1b[48;5;255m▀\x1b[0m"),
+    ]:
+        t = Terminal("repl", NO_COLOR="", **environment)
+        t.expect(r"^amp> ")
+        t.type(ramp, r"^▀{40}$", r"i64\[8, 8\], black 0, white 63")
+        if first not in t.raw or last not in t.raw:
+            raise Failed(f"colours of {environment}: {t.raw!r}")
+        t.send("\x04")
+        t.end()
+
+
+def narrow():
+    """While a run goes on, its line never wraps; at the end it is printed in full."""
+    t = Terminal("repl", "tests/repl/small.amp", COLUMNS="40")
+    t.expect(r"^amp> ")
+    t.type(":train 40", r"step 40/32  epoch 5  loss [0-9.]+  acc [0-9.]+  opt.lr 0.01  scale 65536  skipped 0$", r"^trained 40 steps")
+    shown = [part.split("\r\n") for part in t.raw.split("\r\x1b[K")[1:]]
+    if len(shown) < 2 or any(len(part[0]) > 39 for part in shown if len(part) == 1):
+        raise Failed(f"lines of a run: {shown}")
+    t.send("\x04")
+    t.end()
+    t = Terminal("repl", "tests/repl/small.amp", COLUMNS="30")
+    t.expect(r"^amp> ")
+    t.type(":hist fc1.weight", r"^ +-?[0-9.]+ ┤█", r"^range: ")
+    t.send("\x04")
+    t.end()
 
 
 def keys():
@@ -197,6 +234,12 @@ def keys():
     t.send("net.fc\t\t")  # several completions are listed
     t.expect(r"net\.fc1\.weight +net\.fc1\.bias")
     t.send("\x15")
+    t.send(":set opt.weight_d\t")
+    t.expect(r"opt\.weight_decay=")
+    t.send("\x08\x08=\t")  # behind = Tab completes the current value
+    t.expect(r"0\.01 ")
+    t.send("\r")
+    t.expect(r"^amp> ")
     # an open bracket continues the input; Ctrl-C discards it
     t.send("[1,\r")
     t.expect(r"^\.\.\.> ")
@@ -285,7 +328,7 @@ def keys():
 
 def main():
     try:
-        for test in (every_command, keys):
+        for test in (every_command, colors, narrow, keys):
             test()
             print("ok:", test.__name__)
     except Failed as reason:

@@ -324,6 +324,12 @@ static void test_costs(void)
   const Gpu *g = gpu_find("h200");
   MUST(g);
   CHECK(!gpu_find("h2000"));
+  Arena *arena = arena_create();
+  CHECK(gpu_of_device(arena, "cuda:0 NVIDIA H200") == g);
+  CHECK(gpu_of_device(arena, "cuda:1 NVIDIA GeForce RTX 4090") == gpu_find("rtx4090"));
+  CHECK(!gpu_of_device(arena, "cuda:0 NVIDIA GeForce RTX 4090 Laptop GPU"));
+  CHECK(!gpu_of_device(arena, "cuda:0 Mock"));
+  arena_destroy(arena);
   /* a gigabyte and almost no instructions: bound by DRAM */
   WalkCounts c = {.slots = 1e6, .longest = 700, .sectors_read = 1e9 / 32, .sectors_once = 1e9 / 32};
   KernelLoad k = {.grid = 10000, .block = 256, .bytes = 1e9, .counts = &c};

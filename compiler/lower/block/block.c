@@ -466,6 +466,7 @@ void add_answer(Lower *l, Datum v, Span span)
   }
   if (!tensors) {
     l->c->answer = arena_shown(l->arena, d_answer_text(l, v), "\n\t");
+    if (v.kind == D_instance) l->c->answer_layer = v.as.instance->layer;
     return;
   }
   if (v.kind != D_list) {
