@@ -26,6 +26,7 @@ ROOMS = {
     "compiler/graph": "diag",
     "compiler/syntax": "diag",
     "grammar": "compiler/syntax",
+    "compiler/fmt": "syntax",
     "compiler/rules": "graph",
     "compiler/command": "graph rules",
     "compiler/passes": "command graph rules",
@@ -69,6 +70,7 @@ ROOMS = {
     "runner/export": "compiler compiler/cli compiler/graph compiler/syntax runner runner/infer job runner/onnx runtime/state",
     "runner/import": "compiler compiler/cli runner job runner/onnx runtime/state",
     "runner/weights": "compiler/cli runner runtime/state",
+    "runner/fmt": "compiler/cli compiler/diag compiler/fmt compiler/syntax runner",
     "runner/train": "compiler compiler/cli runner jit job probe runtime",
     "runner/repl": "compiler compiler/cli compiler/command compiler/emit compiler/explain compiler/graph compiler/help"
                    " compiler/lower/interpret runner infer jit job probe profile selftest runtime runtime/data runtime/train",
