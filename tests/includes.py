@@ -51,7 +51,7 @@ ROOMS = {
     "runtime/state": "runtime runtime/data/formats",
     "runtime/train": "runtime runtime/ranks state",
     "runner": "compiler/cli compiler/diag runtime/ranks",
-    "runner/pages": "compiler/cli runner",
+    "runner/pages": "compiler/cli compiler/help compiler/syntax runner",
     "runner/jit": "compiler/emit compiler/nvrtc runtime",
     "runner/cost": "compiler/cost",
     "runner/job": "compiler/cli compiler/cost runtime/train",
