@@ -36,9 +36,11 @@ static int failed(const char *text)
 /* Writes the result, or tells that the file differs. */
 static int finish(const FmtCommand *cmd, Arena *arena, const char *path, bool same, const Text *out)
 {
-  bool piped = strcmp(path, "-") == 0;
-  if (piped && !cmd->check) fwrite(out->at, 1, out->n, stdout);
-  if (same || (piped && !cmd->check)) return AMPC_OK;
+  if (!cmd->check && strcmp(path, "-") == 0) {
+    fwrite(out->at, 1, out->n, stdout);
+    return AMPC_OK;
+  }
+  if (same) return AMPC_OK;
   if (!cmd->check && file_is_special(path))
     return failed(arena_printf(arena, "%s is not a regular file; `amp fmt -` formats stdin",
                                arena_shown(arena, path, "")));
