@@ -165,6 +165,7 @@ static void pass_token(Fmt *f, int kind)
 {
   Open *open = innermost(f);
   if (kind_closes(kind)) {
+    if (kind == '}') f->start = open->line; /* `} else {` belongs to the line of the `if` */
     f->open.n--;
   } else if (kind_opens(kind)) {
     uint32_t line = kind == '{' ? f->start : f->lines.at[f->lines.n - 1].indent;
